@@ -1,0 +1,33 @@
+data "virtfleet_conditions" "web" {
+  name = "web"
+}
+
+output "alive" {
+  value = {
+    status = data.virtfleet_conditions.web.status
+
+    # Three facts that "it is up" takes for one: the process runs, the guest runs, and somebody in it answers.
+    started = data.virtfleet_conditions.web.conditions["Started"].status
+    ready   = data.virtfleet_conditions.web.conditions["Ready"].status
+    agent   = data.virtfleet_conditions.web.conditions["AgentConnected"].reason
+  }
+}
+
+output "addresses" {
+  # Who knows the addresses: "domain, guest-agent, lease", or without an agent "domain, lease".
+  value = {
+    for i in data.virtfleet_conditions.web.interfaces : i.mac => "${join(" ", i.ip_addresses)} (${i.info_source})"
+  }
+}
+
+output "in_the_way_of_moving_it" {
+  value = [for b in coalesce(data.virtfleet_conditions.web.blockers, []) : "${b.reason}: ${b.message}" if b.status == "False"]
+}
+
+# The health of a machine as a check: a warning in every plan while something isn't as it should be.
+check "web" {
+  assert {
+    condition     = data.virtfleet_conditions.web.conditions["Ready"].status == "True"
+    error_message = "web is not ready: ${coalesce(data.virtfleet_conditions.web.conditions["Ready"].message, "unknown")}"
+  }
+}

@@ -1,0 +1,24 @@
+# Two samples, five seconds apart, of all virtual machines with these labels.
+data "virtfleet_domain_stats" "prod" {
+  selector = { labels = { tier = "prod" } }
+  interval = "5s"
+}
+
+output "busy" {
+  # Processors of the host that each of them keeps busy, in percent of one.
+  value = {
+    for vm in values(data.virtfleet_domain_stats.prod.stats) : vm.name => vm.cpu.usage_percent
+    # Null, with the reason in unavailable, for those that don't run.
+    if vm.cpu != null
+  }
+}
+
+output "waiting" {
+  # Disks whose reads take longer than 20 ms on average.
+  value = flatten([
+    for vm in values(data.virtfleet_domain_stats.prod.stats) : [
+      for key, disk in coalesce(vm.disks, {}) : "${vm.name}/${key}"
+      if coalesce(disk.read_latency_seconds, 0) > 0.02
+    ]
+  ])
+}

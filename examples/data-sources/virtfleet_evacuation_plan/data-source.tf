@@ -1,0 +1,13 @@
+data "virtfleet_evacuation_plan" "kvm1" {
+  host = "kvm1"
+}
+
+output "what_would_happen" {
+  value = [for s in data.virtfleet_evacuation_plan.kvm1.steps : "${s.name}: ${s.method} ${coalesce(s.target, "-")}"]
+}
+
+output "what_is_in_the_way" {
+  value = {
+    for s in data.virtfleet_evacuation_plan.kvm1.steps : s.name => s.blockers if s.method == "Blocked"
+  }
+}

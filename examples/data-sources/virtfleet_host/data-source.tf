@@ -1,0 +1,37 @@
+data "virtfleet_host" "kvm1" {
+  name = "kvm1"
+
+  # What costs further questions is read only when it is asked for.
+  include                  = ["numa_cells", "sysinfo", "node_devices", "machines"]
+  node_device_capabilities = ["pci"]
+}
+
+output "versions" {
+  value = "libvirt ${data.virtfleet_host.kvm1.libvirt_version}, QEMU ${data.virtfleet_host.kvm1.hypervisor_version}"
+}
+
+output "room_in_gib" {
+  value = floor(data.virtfleet_host.kvm1.free_memory_bytes / pow(1024, 3))
+}
+
+output "free_1g_pages" {
+  value = {
+    for cell in data.virtfleet_host.kvm1.numa_cells : cell.id => one([for p in cell.pages : p.free if p.size_bytes == pow(1024, 3)])
+  }
+}
+
+output "serial_number" {
+  value = try(data.virtfleet_host.kvm1.sysinfo.serial, null)
+}
+
+# SR-IOV functions that are set aside for virtual machines, with the IOMMU groups that they are in.
+output "functions_for_machines" {
+  value = {
+    for name, device in data.virtfleet_host.kvm1.node_devices : device.address => device.iommu_group
+    if device.physical_function != null && device.driver == "vfio-pci"
+  }
+}
+
+output "runs_here" {
+  value = { for id, vm in data.virtfleet_host.kvm1.machines : vm.name => vm.status if vm.role == "active" }
+}

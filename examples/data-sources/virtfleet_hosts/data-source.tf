@@ -1,0 +1,21 @@
+data "virtfleet_hosts" "zone_a" {
+  labels  = { zone = "a" }
+  include = ["cpu"]
+}
+
+output "silent_hosts" {
+  value = {
+    for name, host in data.virtfleet_hosts.zone_a.hosts : name => host.error if !host.reachable && !host.fenced
+  }
+}
+
+output "cordoned_hosts" {
+  value = {
+    for name, host in data.virtfleet_hosts.zone_a.hosts : name => host.cordon.owner if coalesce(host.cordoned, false)
+  }
+}
+
+# CPU models that every host which answers can give its guests: with one of them a machine can move to each.
+output "common_cpu_models" {
+  value = try(setintersection([for host in data.virtfleet_hosts.zone_a.hosts : host.cpu.usable_models if host.cpu != null]...), [])
+}

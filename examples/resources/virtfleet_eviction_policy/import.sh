@@ -1,0 +1,1 @@
+terraform import virtfleet_eviction_policy.prod prod

@@ -1,0 +1,1 @@
+terraform import virtfleet_host_maintenance.kvm1 kvm1

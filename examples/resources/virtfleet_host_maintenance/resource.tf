@@ -1,0 +1,13 @@
+# One host: the plan shows every machine's step, apply does exactly that, or stops before it touches anything.
+data "virtfleet_evacuation_plan" "kvm1" {
+  host = "kvm1"
+}
+
+resource "virtfleet_host_maintenance" "kvm1" {
+  host    = "kvm1"
+  steps   = data.virtfleet_evacuation_plan.kvm1.steps
+  restore = true # When it is destroyed, bring back what was moved, and start what was shut down.
+  reason  = "CHG-1234: new memory"
+
+  timeouts = { create = "1h" }
+}

@@ -1,0 +1,43 @@
+resource "virtfleet_virtual_machine" "web" {
+  name   = "web"
+  memory = { size = "2Gi" }
+
+  disks = {
+    root = { network = { protocol = "nbd", name = "web", hosts = ["10.0.0.1:10809"] }, cache = "none" }
+  }
+  interfaces = { lan = { bridge = "br0" } }
+}
+
+# Moves the machine once, and again for every new change number.
+resource "virtfleet_migration" "web_out" {
+  virtual_machine_id = virtfleet_virtual_machine.web.id
+  target_host        = "kvm2"
+  triggers           = { change = "CHG-1234" }
+
+  migration_options = {
+    bandwidth           = "500Mi"
+    allow_auto_converge = true
+  }
+  timeouts = { create = "30m" }
+}
+
+resource "virtfleet_virtual_machine" "scratch" {
+  name   = "scratch"
+  memory = { size = "2Gi" }
+  disks  = { root = { file = "/srv/images/scratch.qcow2", format = "qcow2", cache = "none" } }
+}
+
+# Takes along the disk that only its host has.
+resource "virtfleet_migration" "scratch_out" {
+  virtual_machine_id = virtfleet_virtual_machine.scratch.id
+  target_host        = "kvm2"
+
+  migration_options = {
+    copy_storage      = "full"
+    keep_source_disks = false
+  }
+}
+
+output "downtime_ms" {
+  value = virtfleet_migration.web_out.migration_state.statistics.downtime_ms
+}

@@ -1,0 +1,1 @@
+terraform import virtfleet_migration_policy.prod prod

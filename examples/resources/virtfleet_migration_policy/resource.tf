@@ -1,0 +1,29 @@
+# What every machine moves with that no other policy selects: the network is shared with everybody.
+resource "virtfleet_migration_policy" "all" {
+  name              = "all"
+  migration_options = { bandwidth = "500Mi" }
+}
+
+# Production moves at full speed, and is slowed down rather than given up.
+resource "virtfleet_migration_policy" "prod" {
+  name     = "prod"
+  selector = { labels = { tier = "prod" } }
+
+  migration_options = {
+    bandwidth           = "2Gi"
+    allow_auto_converge = true
+    max_downtime        = "300ms"
+  }
+}
+
+# The databases of production write faster than can be copied. Two labels win over one.
+resource "virtfleet_migration_policy" "prod_db" {
+  name     = "prod-db"
+  selector = { labels = { tier = "prod", app = "db" } }
+
+  migration_options = {
+    bandwidth                  = "2Gi"
+    allow_post_copy            = true
+    completion_timeout_per_gib = "60s"
+  }
+}

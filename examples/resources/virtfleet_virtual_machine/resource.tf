@@ -1,0 +1,51 @@
+resource "virtfleet_virtual_machine" "web" {
+  name   = "web"
+  labels = { app = "web", tier = "prod" }
+
+  cpu    = { cores = 2, mode = "host-model" }
+  memory = { size = "2Gi" }
+
+  disks = {
+    root = { file = "/var/lib/libvirt/images/web.qcow2", format = "qcow2", boot_order = 1 }
+    data = {
+      network = { protocol = "nbd", name = "web-data", hosts = ["10.0.0.1:10809"] }
+      cache   = "none"
+    }
+    iso = { file = "/srv/iso/debian.iso", device = "cdrom", boot_order = 2 }
+  }
+
+  interfaces = {
+    lan = { network = "default" }
+  }
+
+  guest_agent = { enabled = true }
+  wait_for    = { guest_agent = true, ip_address = "lan", timeout = "3m" }
+
+  # Away from the other web servers, if there is room.
+  placement = { anti_affinity = { labels = { app = "web" } } }
+
+  update_policy            = "Restart"
+  termination_grace_period = "60s"
+}
+
+# Pinned to a host, staying off until somebody starts it.
+resource "virtfleet_virtual_machine" "lab" {
+  name         = "lab"
+  host         = "kvm1"
+  run_strategy = "Manual"
+
+  type     = "kvm"
+  machine  = "q35"
+  firmware = { type = "efi", secure_boot = false }
+  cpu      = { vcpus = 1 }
+  memory   = { size = "512Mi" }
+
+  kernel = {
+    path    = "/srv/boot/vmlinuz"
+    initrd  = "/srv/boot/initrd.img"
+    cmdline = "console=ttyS0"
+  }
+
+  serial_console      = { enabled = true }
+  deletion_protection = true
+}

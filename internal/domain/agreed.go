@@ -1,0 +1,73 @@
+package domain
+
+import "reflect"
+
+// Agreed returns what both definitions say, and where they differ what before says: the last that they agreed on, if
+// before is what this function returned for the reading before. That is what Merge's prior has to be for its answer to
+// stay the same as long as nothing changes. What an update has meanwhile asked of both, want, counts as agreed on.
+func Agreed(persistent, live, before, want Spec) Spec {
+	agreed, _ := agree(reflect.ValueOf(persistent), reflect.ValueOf(alignLive(live, persistent)),
+		overlay(reflect.ValueOf(want), reflect.ValueOf(before))).Interface().(Spec)
+	return agreed
+}
+
+// overlay returns before with what want declares in its place.
+func overlay(want, before reflect.Value) reflect.Value {
+	switch {
+	case want.IsZero():
+		return before
+	case want.Kind() == reflect.Map:
+		all := reflect.MakeMap(want.Type())
+		for _, key := range want.MapKeys() {
+			was := reflect.Zero(want.Type().Elem())
+			if known := before.MapIndex(key); known.IsValid() {
+				was = known
+			}
+			all.SetMapIndex(key, overlay(want.MapIndex(key), was))
+		}
+		return all
+	case want.Kind() == reflect.Struct && want.Type() != reflect.TypeFor[DiskSource]():
+		all := reflect.New(want.Type()).Elem()
+		for i := range want.NumField() {
+			all.Field(i).Set(overlay(want.Field(i), before.Field(i)))
+		}
+		return all
+	default:
+		return want
+	}
+}
+
+func agree(p, l, before reflect.Value) reflect.Value {
+	switch {
+	case same(p, l):
+		return p
+	case p.Kind() == reflect.Map && before.IsNil():
+		return before // Nothing is known of it.
+	case p.Kind() == reflect.Map:
+		agreed := reflect.MakeMap(p.Type())
+		for _, key := range p.MapKeys() {
+			was := before.MapIndex(key)
+			switch inL := l.MapIndex(key); {
+			case inL.IsValid() && was.IsValid():
+				agreed.SetMapIndex(key, agree(p.MapIndex(key), inL, was))
+			case inL.IsValid():
+				agreed.SetMapIndex(key, p.MapIndex(key))
+			}
+		}
+		for _, key := range before.MapKeys() {
+			// What one of them alone has was there before, or not.
+			if p.MapIndex(key).IsValid() != l.MapIndex(key).IsValid() {
+				agreed.SetMapIndex(key, before.MapIndex(key))
+			}
+		}
+		return agreed
+	case p.Kind() == reflect.Struct && p.Type() != reflect.TypeFor[DiskSource]():
+		agreed := reflect.New(p.Type()).Elem()
+		for i := range p.NumField() {
+			agreed.Field(i).Set(agree(p.Field(i), l.Field(i), before.Field(i)))
+		}
+		return agreed
+	default:
+		return before
+	}
+}

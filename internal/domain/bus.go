@@ -1,0 +1,190 @@
+package domain
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/beevik/etree"
+)
+
+// busPrefix is what the names of disks on a bus begin with.
+var busPrefix = map[string]string{
+	"virtio": "vd", "scsi": "sd", "sata": "sd", "usb": "sd", "ide": "hd", "fdc": "fd", "sd": "sd", "xen": "xvd",
+}
+
+// busOf is libvirt's guess of the bus from the name.
+func busOf(dev string) string {
+	for _, guess := range []struct{ prefix, bus string }{
+		{"vd", "virtio"}, {"sd", "scsi"}, {"hd", "ide"}, {"fd", "fdc"}, {"xvd", "xen"},
+	} {
+		if strings.HasPrefix(dev, guess.prefix) {
+			return guess.bus
+		}
+	}
+	return ""
+}
+
+// places is how many disks fit a bus; 0: libvirt adds controllers as needed.
+var places = map[string]int{"ide": 4, "fdc": 2, "sd": 1}
+
+// freeTarget returns the first name on the bus that neither another disk has nor one that is just being removed, and
+// whose place on the bus, which libvirt derives from the name, is free. "" when the bus is full.
+func (d *Definition) freeTarget(bus string, gone map[string]bool, except *etree.Element) string {
+	limit := places[bus]
+	if limit == 0 {
+		limit = 1 << 12
+	}
+	// Names of removed disks come last: a running VM may still hold the disk.
+	for _, avoid := range []map[string]bool{gone, nil} {
+		for i := range limit {
+			dev := busPrefix[bus] + letters(i)
+			if busPrefix[bus] == "" || avoid[dev] || d.targetTaken(dev) || d.placeTaken(bus, i, except) {
+				continue
+			}
+			return dev
+		}
+	}
+	return ""
+}
+
+// letters counts a, b, ..., z, aa, ab.
+func letters(i int) string {
+	s := ""
+	for ; i >= 0; i = i/26 - 1 {
+		s = string(rune('a'+i%26)) + s
+	}
+	return s
+}
+
+func (d *Definition) targetTaken(dev string) bool {
+	return slices.ContainsFunc(d.devices("disk", "filesystem"), func(e *etree.Element) bool {
+		return attr(child(e, "target"), "dev") == dev
+	})
+}
+
+// placeTaken says whether a disk of the bus has the address that libvirt derives from the name with that index.
+func (d *Definition) placeTaken(bus string, index int, except *etree.Element) bool {
+	var want [3]int
+	switch bus {
+	case "scsi":
+		unit := index % 15
+		if unit >= 7 {
+			unit++ // The controller itself is unit 7.
+		}
+		want = [3]int{index / 15, 0, unit}
+	case "sata":
+		want = [3]int{index / 6, 0, index % 6}
+	case "ide":
+		want = [3]int{index / 4, index % 4 / 2, index % 2}
+	default:
+		return false
+	}
+	return slices.ContainsFunc(d.devices("disk", "hostdev"), func(e *etree.Element) bool {
+		address := child(e, "address")
+		if e == except || attr(address, "type") != "drive" || e.Tag == "disk" && readDisk(e).Bus != bus {
+			return false
+		}
+		var have [3]int
+		for i, key := range []string{"controller", "bus", "unit"} {
+			have[i], _ = number(attr(address, key))
+		}
+		return have == want
+	})
+}
+
+// ensureBus adds the controller that libvirt would otherwise choose for its age.
+func (d *Definition) ensureBus(bus string) {
+	switch bus {
+	case "scsi":
+		if len(d.controllers("scsi")) == 0 {
+			d.addDevice(scsiController())
+		}
+	case "usb":
+		if found := d.controllers("usb"); len(found) == 1 && attr(found[0], "model") == "none" {
+			setAttr(found[0], "model", "qemu-xhci")
+		}
+	}
+}
+
+func scsiController() *etree.Element {
+	return element("controller", "type", "scsi", "index", "0", "model", "virtio-scsi")
+}
+
+func (d *Definition) controllers(kind string) []*etree.Element {
+	return slices.DeleteFunc(d.devices("controller"), func(e *etree.Element) bool { return attr(e, "type") != kind })
+}
+
+// defaultBus is the bus of a new disk: virtio, and for drives the one that the machine's firmware boots from.
+func (d *Definition) defaultBus(device string) string {
+	osType := child(d.root(), "os", "type")
+	arch := attr(osType, "arch")
+	pc := arch == "" || arch == "x86_64" || arch == "i686"
+	switch {
+	case device == "floppy":
+		return "fdc"
+	case device == "lun":
+		return "scsi"
+	case device != "cdrom":
+		return "virtio"
+	case !pc:
+		return "scsi"
+	case machineFamily(attr(osType, "machine")) == "pc":
+		return "ide"
+	default:
+		return "sata"
+	}
+}
+
+// freeSlots counts the PCI Express ports, or on older machines the PCI slots, without a device. nil without PCI.
+func (d *Definition) freeSlots() *int {
+	const ports, slots = 1, 31 // A port takes one device; slot 0 of a conventional bus is the bridge's.
+	room := map[int]int{}
+	for _, controller := range d.controllers("pci") {
+		index, ok := number(attr(controller, "index"))
+		if !ok {
+			continue
+		}
+		switch attr(controller, "model") {
+		case "pcie-root-port", "pcie-switch-downstream-port":
+			if attr(child(controller, "target"), "hotplug") != "off" {
+				room[index] = ports
+			}
+		case "pci-root", "pci-bridge":
+			room[index] = slots
+		}
+	}
+	if len(room) == 0 {
+		return nil
+	}
+	used := map[string]bool{}
+	for _, e := range d.devices() {
+		address := child(e, "address")
+		place := attr(address, "bus") + "/" + attr(address, "slot")
+		bus, ok := pciNumber(attr(address, "bus"))
+		if !ok || attr(address, "type") != "pci" || used[place] || room[bus] == 0 {
+			continue
+		}
+		used[place] = true // Functions of one slot share it.
+		room[bus]--
+	}
+	free := 0
+	for _, n := range room {
+		free += n
+	}
+	return new(free)
+}
+
+// placedOnPCI says whether a device takes a PCI slot when it is added.
+func placedOnPCI(bus string) bool {
+	return bus == "virtio"
+}
+
+// ports returns n spare PCI Express ports.
+func rootPorts(n int) []*etree.Element {
+	found := make([]*etree.Element, n)
+	for i := range found {
+		found[i] = element("controller", "type", "pci", "index", strconv.Itoa(i+1), "model", "pcie-root-port")
+	}
+	return found
+}

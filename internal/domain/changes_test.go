@@ -1,0 +1,414 @@
+package domain
+
+import (
+	"fmt"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// full is a spec with a value for every attribute.
+func full() Spec {
+	return Spec{
+		Name: "vm", UUID: "u", Type: "kvm", Arch: "x86_64", Machine: "pc-q35-7.2",
+		CPU: CPU{
+			VCPUs: new(4), Sockets: new(2), Cores: new(2), Threads: new(1), MaxSockets: new(4),
+			Mode: new("custom"), Model: new("Nehalem"),
+		},
+		Memory: Memory{
+			Size: new(uint64(1 << 30)), MaxSize: new(uint64(4 << 30)), Installed: new(uint64(1 << 30)),
+		},
+		Firmware: Firmware{Type: new("efi"), SecureBoot: new(false)},
+		Kernel:   &Kernel{Path: "/k", Initrd: "/i", Cmdline: "c"},
+		Disks: map[string]Disk{
+			"root": {
+				Source: DiskSource{File: "/root"}, Device: "disk", Bus: "virtio", Format: "raw", Cache: "none", Serial: "s",
+				ReadOnly: new(false), BootOrder: new(1), Target: "vda",
+			},
+			"cd":   {Source: DiskSource{File: "/iso"}, Device: "cdrom", Bus: "sata", Format: "raw", Target: "sda"},
+			"cold": {Source: DiskSource{File: "/cold"}, Device: "disk", Bus: "sata", Format: "raw", Target: "sdb"},
+		},
+		Interfaces: map[string]Interface{
+			"lan": {
+				Network: "default", Model: "virtio", MAC: "52:54:00:00:00:01", LinkUp: new(true), BootOrder: new(2),
+			},
+			"user": {User: true, Model: "virtio", MAC: "52:54:00:00:00:02"},
+		},
+		GuestAgent: new(true), SerialConsole: new(true), FreeSlots: new(2),
+	}
+}
+
+func disk(key string, change func(*Disk)) func(*Spec) {
+	return func(s *Spec) {
+		d := s.Disks[key]
+		change(&d)
+		s.Disks[key] = d
+	}
+}
+
+func nic(key string, change func(*Interface)) func(*Spec) {
+	return func(s *Spec) {
+		i := s.Interfaces[key]
+		change(&i)
+		s.Interfaces[key] = i
+	}
+}
+
+// Each row is one way to change a VM: what is there, what is declared, and what becomes of it.
+var changeTable = []struct {
+	name string
+	have func(*Spec)
+	want func(*Spec)
+	// result is path and live, restart or replace, separated by spaces; several by commas.
+	result string
+}{
+	{"name", nil, func(s *Spec) { s.Name = "other" }, "name restart"},
+	{"type", nil, func(s *Spec) { s.Type = "qemu" }, "type restart"},
+	{"arch", nil, func(s *Spec) { s.Arch = "aarch64" }, "arch replace"},
+	{"machine", nil, func(s *Spec) { s.Machine = "pc" }, "machine replace"},
+	{"machine alias", nil, func(s *Spec) { s.Machine = "q35" }, ""},
+	{"machine version", nil, func(s *Spec) { s.Machine = "pc-q35-8.0" }, "machine restart"},
+
+	{"more sockets", nil, func(s *Spec) { s.CPU = CPU{Sockets: new(4)} }, "cpu.sockets live"},
+	{"more vcpus", nil, func(s *Spec) { s.CPU = CPU{VCPUs: new(6)} }, "cpu.vcpus live"},
+	{
+		"more sockets on ARM", func(s *Spec) { s.Arch = "aarch64" },
+		func(s *Spec) { s.Arch, s.CPU = "aarch64", CPU{Sockets: new(4)} }, "cpu.sockets restart",
+	},
+	{"fewer sockets", nil, func(s *Spec) { s.CPU = CPU{Sockets: new(1)} }, "cpu.sockets restart"},
+	{"too many sockets", nil, func(s *Spec) { s.CPU = CPU{Sockets: new(5)} }, "cpu.sockets restart"},
+	{
+		"more sockets and room for more", nil,
+		func(s *Spec) { s.CPU = CPU{Sockets: new(3), MaxSockets: new(8)} }, "cpu.sockets live, cpu.max_sockets restart",
+	},
+	{
+		"more sockets of other cores", nil,
+		func(s *Spec) { s.CPU = CPU{Sockets: new(4), Cores: new(4)} }, "cpu.sockets restart, cpu.cores restart",
+	},
+	{"threads", nil, func(s *Spec) { s.CPU = CPU{Threads: new(2)} }, "cpu.threads restart"},
+	{"mode", nil, func(s *Spec) { s.CPU.Mode, s.CPU.Model = new("maximum"), nil }, "cpu.mode restart"},
+	{"model", nil, func(s *Spec) { s.CPU.Model = new("Haswell") }, "cpu.model restart"},
+	{
+		"expanded host-model is host-model", expanded("EPYC", "AMD"),
+		func(s *Spec) { s.CPU.Mode, s.CPU.Model = new("host-model"), nil }, "",
+	},
+	{"expanded model is that model", expanded("Nehalem", ""), func(*Spec) {}, ""},
+	{
+		"expanded host-model isn't host-passthrough", expanded("EPYC", "AMD"),
+		func(s *Spec) { s.CPU.Mode, s.CPU.Model = new("host-passthrough"), nil }, "cpu.mode restart",
+	},
+	{
+		"expanded model isn't host-model", expanded("Nehalem", ""),
+		func(s *Spec) { s.CPU.Mode, s.CPU.Model = new("host-model"), nil }, "cpu.mode restart",
+	},
+	{
+		"expanded model isn't another", expanded("Nehalem", ""),
+		func(s *Spec) { s.CPU.Model = new("Haswell") }, "cpu.model restart",
+	},
+
+	{"balloon down", nil, func(s *Spec) { s.Memory.Size = new(uint64(1 << 29)) }, "memory.size live"},
+	{
+		"balloon up", func(s *Spec) { s.Memory.Size = new(uint64(1 << 29)) },
+		func(*Spec) {}, "memory.size live",
+	},
+	{
+		"no balloon", func(s *Spec) { s.Memory.Fixed = true },
+		func(s *Spec) { s.Memory.Size = new(uint64(1 << 29)) }, "memory.size restart",
+	},
+	{"plug memory", nil, func(s *Spec) { s.Memory.Size = new(uint64(2 << 30)) }, "memory.size live"},
+	{"plug odd memory", nil, func(s *Spec) { s.Memory.Size = new(uint64(1<<30 + mib)) }, "memory.size restart"},
+	{
+		"memory beyond the maximum", nil,
+		func(s *Spec) { s.Memory = Memory{Size: new(uint64(8 << 30))} }, "memory.size restart",
+	},
+	{"room for memory", nil, func(s *Spec) { s.Memory.MaxSize = new(uint64(8 << 30)) }, "memory.max_size restart"},
+
+	{"firmware", nil, func(s *Spec) { s.Firmware = Firmware{Type: new("bios")} }, "firmware.type restart"},
+	{"secure boot", nil, func(s *Spec) { s.Firmware.SecureBoot = new(true) }, "firmware.secure_boot restart"},
+	{"kernel", nil, func(s *Spec) { s.Kernel = &Kernel{Path: "/other"} }, "kernel restart"},
+	{"no kernel", nil, func(s *Spec) { s.Kernel = &Kernel{} }, "kernel restart"},
+	{"agent", nil, func(s *Spec) { s.GuestAgent = new(false) }, "guest_agent restart"},
+	{"console", nil, func(s *Spec) { s.SerialConsole = new(false) }, "serial_console restart"},
+
+	{"disk comes", nil, addDisk(Disk{}), "disks.new live"},
+	{"SCSI disk comes", nil, addDisk(Disk{Bus: "scsi"}), "disks.new live"},
+	{"SATA disk comes", nil, addDisk(Disk{Bus: "sata"}), "disks.new restart"},
+	{"drive comes", nil, addDisk(Disk{Device: "cdrom"}), "disks.new restart"},
+	{"no slot left", func(s *Spec) { s.FreeSlots = new(0) }, addDisk(Disk{}), "disks.new restart"},
+	{
+		"a slot becomes free", func(s *Spec) { s.FreeSlots = new(0) },
+		func(s *Spec) { delete(s.Disks, "root"); addDisk(Disk{})(s) }, "disks.root live, disks.new live",
+	},
+	{"disk comes into the boot order", nil, addDisk(Disk{BootOrder: new(3)}), "disks.new live"},
+	{
+		"disk takes another's place in the boot order", nil,
+		addDisk(Disk{BootOrder: new(2)}), "disks.new restart",
+	},
+	{
+		"a first boot order", func(s *Spec) {
+			disk("root", func(d *Disk) { d.BootOrder = nil })(s)
+			nic("lan", func(i *Interface) { i.BootOrder = nil })(s)
+		},
+		func(s *Spec) {
+			disk("root", func(d *Disk) { d.BootOrder = nil })(s)
+			nic("lan", func(i *Interface) { i.BootOrder = nil })(s)
+			addDisk(Disk{BootOrder: new(1)})(s)
+		}, "disks.new restart",
+	},
+	{"disk goes", nil, func(s *Spec) { delete(s.Disks, "root") }, "disks.root live"},
+	{"SATA disk goes", nil, func(s *Spec) { delete(s.Disks, "cold") }, "disks.cold restart"},
+	{"drive goes", nil, func(s *Spec) { delete(s.Disks, "cd") }, "disks.cd restart"},
+	{
+		"disk is renamed", nil,
+		func(s *Spec) { s.Disks["sys"] = s.Disks["root"]; delete(s.Disks, "root") }, "disks.sys live",
+	},
+	{"disks not declared", nil, func(s *Spec) { s.Disks = nil }, ""},
+	{"medium", nil, disk("cd", func(d *Disk) { d.Source.File = "/other" }), "disks.cd.file live"},
+	{"medium of another format", nil, disk("cd", func(d *Disk) { d.Format = "qcow2" }), "disks.cd.format live"},
+	{"eject", nil, disk("cd", func(d *Disk) { d.Source = DiskSource{} }), "disks.cd.file live"},
+	{
+		"source", nil,
+		disk("root", func(d *Disk) { d.Source = DiskSource{Block: "/dev/x"} }), "disks.root.block restart",
+	},
+	{
+		"network source", nil, disk("root", func(d *Disk) {
+			d.Source = DiskSource{Network: &NetworkSource{Protocol: "nbd", Hosts: []string{"h:1"}}}
+		}), "disks.root.network restart",
+	},
+	{"source not declared", nil, disk("root", func(d *Disk) { d.Source = DiskSource{} }), ""},
+	{"device", nil, disk("cold", func(d *Disk) { d.Device = "cdrom" }), "disks.cold.device restart"},
+	{"bus", nil, disk("root", func(d *Disk) { d.Bus = "scsi" }), "disks.root.bus restart"},
+	{"format", nil, disk("root", func(d *Disk) { d.Format = "qcow2" }), "disks.root.format restart"},
+	{"cache", nil, disk("root", func(d *Disk) { d.Cache = "unsafe" }), "disks.root.cache restart"},
+	{"default cache", nil, disk("cold", func(d *Disk) { d.Cache = "default" }), ""},
+	{"serial", nil, disk("root", func(d *Disk) { d.Serial = "t" }), "disks.root.serial restart"},
+	{"read-only", nil, disk("root", func(d *Disk) { d.ReadOnly = new(true) }), "disks.root.read_only restart"},
+	{"boot order", nil, disk("root", func(d *Disk) { d.BootOrder = new(7) }), "disks.root.boot_order restart"},
+
+	{"interface comes", nil, func(s *Spec) { s.Interfaces["new"] = Interface{Bridge: "b"} }, "interfaces.new live"},
+	{
+		"no slot for an interface", func(s *Spec) { s.FreeSlots = new(0) },
+		func(s *Spec) { s.Interfaces["new"] = Interface{Bridge: "b"} }, "interfaces.new restart",
+	},
+	{
+		"interface takes another's place in the boot order", nil,
+		func(s *Spec) { s.Interfaces["new"] = Interface{Bridge: "b", BootOrder: new(1)} }, "interfaces.new restart",
+	},
+	{"interface goes", nil, func(s *Spec) { delete(s.Interfaces, "lan") }, "interfaces.lan live"},
+	{
+		"interface is renamed", nil,
+		func(s *Spec) { s.Interfaces["wan"] = s.Interfaces["lan"]; delete(s.Interfaces, "lan") }, "interfaces.wan live",
+	},
+	{
+		"interface moves", nil,
+		nic("lan", func(i *Interface) { i.Network, i.Bridge = "", "b" }), "interfaces.lan.bridge live",
+	},
+	{"network", nil, nic("lan", func(i *Interface) { i.Network = "other" }), "interfaces.lan.network live"},
+	{
+		"interface leaves the user network", nil,
+		nic("user", func(i *Interface) { i.User, i.Network = false, "n" }), "interfaces.user.network restart",
+	},
+	{"link", nil, nic("lan", func(i *Interface) { i.LinkUp = new(false) }), "interfaces.lan.link_up live"},
+	{"interface model", nil, nic("lan", func(i *Interface) { i.Model = "e1000e" }), "interfaces.lan.model restart"},
+	{
+		"MAC", nil, nic("lan", func(i *Interface) { i.MAC = "52:54:00:00:00:09" }), "interfaces.lan.mac restart",
+	},
+	{"MAC in capitals", nil, nic("lan", func(i *Interface) { i.MAC = strings.ToUpper(i.MAC) }), ""},
+	{
+		"interface boot order", nil,
+		nic("lan", func(i *Interface) { i.BootOrder = new(7) }), "interfaces.lan.boot_order restart",
+	},
+}
+
+func expanded(model, vendor string) func(*Spec) {
+	return func(s *Spec) {
+		s.CPU.Mode, s.CPU.Model, s.CPU.Expanded = nil, nil, &ExpandedCPU{Model: model, Vendor: vendor}
+	}
+}
+
+func addDisk(d Disk) func(*Spec) {
+	d.Source = DiskSource{File: "/new"}
+	return func(s *Spec) {
+		s.Disks["new"] = d
+	}
+}
+
+func describeChanges(changes []Change) string {
+	var parts []string
+	for _, c := range changes {
+		effect := "restart"
+		if c.Live {
+			effect = "live"
+		}
+		if c.Replace {
+			effect = "replace"
+		}
+		parts = append(parts, c.Path+" "+effect)
+	}
+	return strings.Join(parts, ", ")
+}
+
+func TestChanges(t *testing.T) {
+	t.Parallel()
+	for _, test := range changeTable {
+		have, want := full(), full()
+		if test.have != nil {
+			test.have(&have)
+		}
+		test.want(&want)
+		if diff := cmp.Diff(test.result, describeChanges(Changes(have, want))); diff != "" {
+			t.Errorf("%s: -want +got:\n%s", test.name, diff)
+		}
+	}
+}
+
+func TestChanges_everyRuleIsShown(t *testing.T) {
+	t.Parallel()
+	seen := map[string]bool{}
+	for _, test := range changeTable {
+		have, want := full(), full()
+		if test.have != nil {
+			test.have(&have)
+		}
+		test.want(&want)
+		for _, c := range Changes(have, want) {
+			seen[c.Why] = true
+			if !strings.HasSuffix(c.Why, ".") || strings.ToUpper(c.Why[:1]) != c.Why[:1] && c.Path != "name" {
+				t.Errorf("not a sentence: %s", c.Why)
+			}
+		}
+	}
+	for row, r := range rules {
+		if !seen[r.why] {
+			t.Errorf("no case for the rule %q", row)
+		}
+		if (r.effect == live) != (r.step != 0) && !strings.HasSuffix(row, " renamed") {
+			t.Errorf("the rule %q is live without a call, or has one for nothing", row)
+		}
+	}
+}
+
+// A new attribute that no rule knows would be changed by nobody, silently.
+func TestChanges_everyAttributeIsClassified(t *testing.T) {
+	t.Parallel()
+	observed := map[string]bool{
+		".UUID": true, ".FreeSlots": true, ".Memory.Installed": true, ".Memory.Fixed": true, ".CPU.Expanded": true,
+	}
+	var visit func(path string, want reflect.Value, check func(string))
+	visit = func(path string, want reflect.Value, check func(string)) {
+		if observed[path] || strings.HasSuffix(path, ".Target") || strings.HasSuffix(path, ".Other") {
+			return
+		}
+		switch want.Kind() {
+		case reflect.Struct:
+			for i := range want.NumField() {
+				visit(path+"."+want.Type().Field(i).Name, want.Field(i), check)
+			}
+		case reflect.Pointer:
+			if want.IsNil() {
+				want.Set(reflect.New(want.Type().Elem()))
+				check(path)
+				want.SetZero()
+				return
+			}
+			visit(path, want.Elem(), check)
+		case reflect.Map:
+			for _, key := range want.MapKeys() {
+				value := reflect.New(want.Type().Elem()).Elem()
+				value.Set(want.MapIndex(key))
+				visit(path+"."+key.String(), value, func(path string) {
+					before := want.MapIndex(key)
+					want.SetMapIndex(key, value)
+					check(path)
+					want.SetMapIndex(key, before)
+				})
+			}
+		default:
+			before := reflect.New(want.Type()).Elem()
+			before.Set(want)
+			switch want.Kind() {
+			case reflect.String:
+				want.SetString(before.String() + "x")
+			case reflect.Bool:
+				want.SetBool(!before.Bool())
+			case reflect.Int:
+				want.SetInt(before.Int() + 1)
+			case reflect.Uint64:
+				want.SetUint(before.Uint() + mib)
+			default:
+				t.Errorf("%s has the kind %v", path, want.Kind())
+			}
+			check(path)
+			want.Set(before)
+		}
+	}
+	want := full()
+	want.Disks = map[string]Disk{"root": want.Disks["root"]}
+	want.Interfaces = map[string]Interface{"lan": want.Interfaces["lan"]}
+	have := full()
+	have.Disks = map[string]Disk{"root": have.Disks["root"]}
+	have.Interfaces = map[string]Interface{"lan": have.Interfaces["lan"]}
+	count := 0
+	visit("", reflect.ValueOf(&want).Elem(), func(path string) {
+		count++
+		if len(Changes(have, want)) == 0 {
+			t.Errorf("a change of %s is not seen", path)
+		}
+	})
+	if count < 30 {
+		t.Errorf("only %d attributes were tried", count)
+	}
+}
+
+func TestPending(t *testing.T) {
+	t.Parallel()
+	live, persistent := full(), full()
+	if pending := Pending(live, persistent); len(pending) > 0 {
+		t.Errorf("equal specs: %v", pending)
+	}
+	// What the persistent definition no longer has counts, although an undeclared fact wouldn't.
+	persistent.Kernel, persistent.Memory.MaxSize = nil, nil
+	root := persistent.Disks["root"]
+	root.BootOrder, root.Cache = nil, ""
+	persistent.Disks["root"] = root
+	delete(persistent.Interfaces, "user")
+	got := describeChanges(Pending(live, persistent))
+	want := "memory.max_size restart, kernel restart, disks.root.cache restart, disks.root.boot_order restart, " +
+		"interfaces.user live"
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestSameMachine(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		a, b string
+		same bool
+	}{
+		{"q35", "pc-q35-7.2", true},
+		{"pc-q35-rhel9.4.0", "q35", true},
+		{"pc", "pc-i440fx-jammy", true},
+		{"virt", "virt-7.2", true},
+		{"s390-ccw-virtio", "s390-ccw-virtio-7.2", true},
+		{"", "anything", true},
+		{"pc-q35-7.2", "pc-q35-7.1", false},
+		{"q35", "pc-i440fx-7.2", false},
+		{"pc", "q35", false},
+		{"virt", "microvm", false},
+	} {
+		if SameMachine(test.a, test.b) != test.same || SameMachine(test.b, test.a) != test.same {
+			t.Errorf("%s and %s", test.a, test.b)
+		}
+	}
+}
+
+func ExampleChanges() {
+	have := Spec{CPU: CPU{VCPUs: new(2), Sockets: new(1), Cores: new(2), Threads: new(1), MaxSockets: new(4)}}
+	for _, c := range Changes(have, Spec{CPU: CPU{Sockets: new(2)}}) {
+		fmt.Println(c.Path, c.Live, c.Why)
+	}
+	// Output: cpu.sockets true Virtual CPUs are plugged into the running VM.
+}

@@ -1,0 +1,345 @@
+package domain
+
+import (
+	"slices"
+	"strconv"
+
+	"github.com/beevik/etree"
+)
+
+// readCPU reads <vcpu> and <cpu>.
+func (d *Definition) readCPU() CPU {
+	maxVCPUs, online := d.vcpus()
+	cpu := child(d.root(), "cpu")
+	cores, threads := 1, 1
+	if topology := child(cpu, "topology"); topology != nil {
+		cores, threads = coresPerSocket(topology), positive(attr(topology, "threads"))
+	}
+	read := CPU{
+		VCPUs:      new(online),
+		Cores:      new(cores),
+		Threads:    new(threads),
+		MaxSockets: new(max(maxVCPUs/(cores*threads), 1)),
+	}
+	if online%(cores*threads) == 0 {
+		read.Sockets = new(online / (cores * threads))
+	}
+	mode, model := attr(cpu, "mode"), text(child(cpu, "model"))
+	if mode == "" && model != "" {
+		mode = "custom"
+	}
+	if mode == "custom" && d.Live() && attr(cpu, "check") == "full" {
+		// libvirt writes this for every mode that it has expanded, host-model and custom alike.
+		read.Expanded = &ExpandedCPU{Model: model, Vendor: text(child(cpu, "vendor"))}
+		return read
+	}
+	if mode != "" {
+		read.Mode = new(mode)
+	}
+	if model != "" {
+		read.Model = new(model)
+	}
+	return read
+}
+
+// vcpus returns how many virtual CPUs the definition has, and how many of them are online.
+func (d *Definition) vcpus() (maxVCPUs, online int) {
+	e := child(d.root(), "vcpu")
+	maxVCPUs = positive(text(e))
+	online = maxVCPUs
+	if n, ok := number(attr(e, "current")); ok && n > 0 {
+		online = min(n, maxVCPUs)
+	}
+	return maxVCPUs, online
+}
+
+// coresPerSocket multiplies dies and clusters in: users think of cores in a socket.
+func coresPerSocket(topology *etree.Element) int {
+	return positive(attr(topology, "dies")) * positive(attr(topology, "clusters")) * positive(attr(topology, "cores"))
+}
+
+// maxCount is beyond what any hypervisor has, and so small that the product of four doesn't overflow.
+const maxCount = 1 << 14
+
+// positive reads a count; what isn't one counts as 1, libvirt's default for all of them.
+func positive(s string) int {
+	if n, ok := number(s); ok && n > 0 && n <= maxCount {
+		return n
+	}
+	return 1
+}
+
+// layout is the outcome of what is declared about virtual CPUs, applied to what is there.
+type layout struct {
+	online, max, cores, threads int
+}
+
+// arrange combines have and want. Undeclared sockets follow from the number of virtual CPUs and the other way round.
+// A VM without headroom stays without; one that has some keeps its maximum unless more is needed.
+func arrange(have, want CPU) (layout, error) {
+	cores, threads := pick(want.Cores, have.Cores, 1), pick(want.Threads, have.Threads, 1)
+	perSocket := cores * threads
+	haveVCPUs := pick(have.VCPUs, nil, 1)
+	havePerSocket := pick(have.Cores, nil, 1) * pick(have.Threads, nil, 1)
+	haveMax := max(pick(have.MaxSockets, nil, 1)*havePerSocket, haveVCPUs)
+
+	online := haveVCPUs
+	switch {
+	case perSocket < 1:
+		return layout{}, Problem{"cpu", "Numbers of cores and threads must be at least 1."}
+	case want.Sockets != nil:
+		online = *want.Sockets * perSocket
+		if want.VCPUs != nil && *want.VCPUs != online {
+			return layout{}, Problem{"cpu.sockets", "The number of virtual CPUs isn't sockets x cores x threads."}
+		}
+	case want.VCPUs != nil:
+		online = *want.VCPUs
+	case perSocket == havePerSocket:
+	case havePerSocket == 1 && haveVCPUs%perSocket == 0:
+		// A VM without a topology of its own: its virtual CPUs are regrouped.
+	case have.Sockets != nil:
+		online = *have.Sockets * perSocket
+	default:
+		return layout{}, Problem{"cpu.sockets", "The virtual CPUs that are online don't fill sockets: declare cpu.sockets."}
+	}
+
+	out := layout{online: online, cores: cores, threads: threads, max: online}
+	switch {
+	case want.MaxSockets != nil:
+		out.max = *want.MaxSockets * perSocket
+		if out.max < online {
+			return layout{}, Problem{"cpu.max_sockets", "The maximum is less than the sockets of the VM."}
+		}
+	case perSocket == havePerSocket && online == haveVCPUs:
+		out.max = haveMax
+	case haveMax > haveVCPUs:
+		out.max = max(online, haveMax/havePerSocket*perSocket)
+	}
+	if out.max%perSocket != 0 {
+		return layout{}, Problem{"cpu", "The virtual CPUs (" + strconv.Itoa(out.max) + ") don't fill sockets of " +
+			strconv.Itoa(perSocket) + ": declare cpu.cores and cpu.threads so that they do, or cpu.max_sockets."}
+	}
+	if online < 1 {
+		return layout{}, Problem{"cpu", "A VM needs at least one virtual CPU."}
+	}
+	return out, nil
+}
+
+// MaxVCPUs is how many virtual CPUs a new VM with these could have at most; 0 if they contradict each other.
+func (c CPU) MaxVCPUs() int {
+	to, err := arrange(CPU{}, newCPU(c))
+	if err != nil {
+		return 0
+	}
+	return to.max
+}
+
+// CountAttribute is the attribute that most of the number of virtual CPUs is declared with.
+func (c CPU) CountAttribute() string {
+	switch {
+	case c.MaxSockets != nil:
+		return "cpu.max_sockets"
+	case c.VCPUs != nil || c.Sockets == nil && c.Cores == nil:
+		return "cpu.vcpus"
+	case c.Cores != nil:
+		return "cpu.cores"
+	default:
+		return "cpu.sockets"
+	}
+}
+
+// pick returns the first that is declared.
+func pick[V any](first, second *V, otherwise V) V {
+	if first != nil {
+		return *first
+	}
+	if second != nil {
+		return *second
+	}
+	return otherwise
+}
+
+// applyCPU patches <vcpu> and <cpu>, and what else counts virtual CPUs.
+func (d *Definition) applyCPU(want CPU) error {
+	if err := d.applyCPUModel(want); err != nil {
+		return err
+	}
+	have := d.readCPU()
+	if !countsDiffer(have, want) {
+		return nil
+	}
+	to, err := arrange(have, want)
+	if err != nil {
+		return err
+	}
+	maxVCPUs, online := d.vcpus()
+	if to.max != maxVCPUs || to.online != online {
+		e := ensure(d.root(), "vcpu", "currentMemory", "memory")
+		e.SetText(strconv.Itoa(to.max))
+		setAttr(e, "current", "")
+		if to.online != to.max {
+			setAttr(e, "current", strconv.Itoa(to.online))
+		}
+		// The list of single virtual CPUs would contradict; libvirt makes a new one.
+		dropChildren(d.root(), "vcpus")
+	}
+	d.applyTopology(to)
+	if to.max < maxVCPUs {
+		d.forgetVCPUs(to.max)
+	}
+	return d.applyCells(to.max)
+}
+
+// countsDiffer says whether anything about the number of virtual CPUs is declared and not so.
+func countsDiffer(have, want CPU) bool {
+	return differs(have.VCPUs, want.VCPUs) || differs(have.Sockets, want.Sockets) || differs(have.Cores, want.Cores) ||
+		differs(have.Threads, want.Threads) || differs(have.MaxSockets, want.MaxSockets)
+}
+
+// differs says whether want is declared and isn't what is there.
+func differs[V comparable](have, want *V) bool {
+	return want != nil && (have == nil || *have != *want)
+}
+
+func (d *Definition) applyTopology(to layout) {
+	cpu := child(d.root(), "cpu")
+	topology := child(cpu, "topology")
+	if topology == nil {
+		if to.cores == 1 && to.threads == 1 {
+			return // libvirt's own reading of no topology: a socket per virtual CPU.
+		}
+		topology = ensure(ensure(d.root(), "cpu", "features", "os"), "topology", "vendor", "model")
+	}
+	if coresPerSocket(topology) != to.cores {
+		groups := positive(attr(topology, "dies")) * positive(attr(topology, "clusters"))
+		if to.cores%groups != 0 {
+			groups = 1
+			for _, level := range []string{"dies", "clusters"} {
+				if attr(topology, level) != "" {
+					setAttr(topology, level, "1")
+				}
+			}
+		}
+		setAttr(topology, "cores", strconv.Itoa(to.cores/groups))
+	}
+	setAttr(topology, "sockets", strconv.Itoa(to.max/(to.cores*to.threads)))
+	setAttr(topology, "threads", strconv.Itoa(to.threads))
+	if attr(topology, "cores") == "" {
+		setAttr(topology, "cores", "1")
+	}
+}
+
+// applyCPUModel sets mode and model. Features stay: they are somebody's wish in every mode.
+func (d *Definition) applyCPUModel(want CPU) error {
+	have := d.readCPU()
+	mode := want.Mode
+	if mode == nil && want.Model != nil {
+		mode = new("custom")
+	}
+	if !differs(have.Mode, mode) && !differs(have.Model, want.Model) {
+		return nil
+	}
+	cpu := ensure(d.root(), "cpu", "features", "os")
+	if differs(have.Mode, mode) {
+		dropChildren(cpu, "model", "vendor")
+		for _, key := range []string{"match", "check", "migratable"} {
+			setAttr(cpu, key, "")
+		}
+		setAttr(cpu, "mode", *mode)
+	}
+	switch {
+	case *mode == "custom" && want.Model == nil && child(cpu, "model") == nil:
+		return Problem{"cpu.model", `The mode "custom" needs a model.`}
+	case *mode != "custom" && want.Model != nil:
+		return Problem{"cpu.model", `A model can be declared with the mode "custom" only.`}
+	case want.Model != nil:
+		model := child(cpu, "model")
+		if model == nil {
+			model = etree.NewElement("model")
+			cpu.InsertChildAt(0, model)
+		}
+		model.SetText(*want.Model)
+		dropChildren(cpu, "vendor")
+	}
+	return nil
+}
+
+// expandsTo says whether the CPU may be what libvirt has expanded. libvirt takes the host's vendor into the expansion
+// of host-model only, on architectures that have vendors.
+func (c CPU) expandsTo(expanded ExpandedCPU, arch string) bool {
+	switch pick(c.Mode, nil, "") {
+	case "host-model":
+		return expanded.Vendor != "" || arch != "x86_64" && arch != "i686"
+	case "custom":
+		return c.Model == nil || *c.Model == expanded.Model
+	case "":
+		return c.Model == nil || *c.Model == expanded.Model
+	default:
+		return false // Other modes aren't expanded.
+	}
+}
+
+// guess is the likeliest that was asked for.
+func (e ExpandedCPU) guess() (mode, model *string) {
+	if e.Vendor != "" {
+		return new("host-model"), nil
+	}
+	return new("custom"), new(e.Model)
+}
+
+// cpu classifies counts, mode and model.
+func (c *classifier) cpu() {
+	have, want := c.have.CPU, c.want.CPU
+	for _, count := range []struct {
+		path       string
+		have, want *int
+	}{{"cpu.vcpus", have.VCPUs, want.VCPUs}, {"cpu.sockets", have.Sockets, want.Sockets}} {
+		if differs(count.have, count.want) {
+			c.add(count.path, c.countRow(), "")
+		}
+	}
+	if differs(have.Cores, want.Cores) {
+		c.add("cpu.cores", "cpu.cores", "")
+	}
+	if differs(have.Threads, want.Threads) {
+		c.add("cpu.threads", "cpu.threads", "")
+	}
+	if differs(have.MaxSockets, want.MaxSockets) {
+		c.add("cpu.max_sockets", "cpu.max_sockets", "")
+	}
+	if have.Expanded != nil {
+		if want.expandsTo(*have.Expanded, c.have.Arch) {
+			return
+		}
+		have.Mode, have.Model = have.Expanded.guess()
+		if want.Mode != nil && *have.Mode == *want.Mode && !differs(have.Model, want.Model) {
+			have.Mode = nil // The guess explains nothing, and yet it isn't the CPU that runs.
+		}
+	}
+	if differs(have.Mode, want.Mode) {
+		c.add("cpu.mode", "cpu.mode", "")
+	}
+	if differs(have.Model, want.Model) {
+		c.add("cpu.model", "cpu.model", "")
+	}
+}
+
+// countRow is the row for another number of virtual CPUs.
+func (c *classifier) countRow() string {
+	have, want := c.have.CPU, c.want.CPU
+	to, err := arrange(have, want)
+	online := pick(have.VCPUs, nil, 1)
+	regrouped := differs(have.Cores, want.Cores) || differs(have.Threads, want.Threads)
+	switch {
+	case err != nil, regrouped, to.online == online:
+		return "cpu.count regrouped"
+	case to.online < online:
+		return "cpu.count fewer"
+	case to.online > pick(have.MaxSockets, nil, 1)*pick(have.Cores, nil, 1)*pick(have.Threads, nil, 1):
+		return "cpu.count above the maximum"
+	case slices.Contains([]string{"aarch64", "armv7l", "riscv64", "riscv32"}, c.have.Arch):
+		return "cpu.count fixed"
+	default:
+		return "cpu.count more"
+	}
+}

@@ -1,0 +1,253 @@
+package domain
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/beevik/etree"
+)
+
+// kind is what disks and interfaces have in common: identity by key.
+type kind struct {
+	// path is the attribute, tag the element, prefix what our aliases begin with. libvirt wants aliases unique over all
+	// devices, so the prefixes differ.
+	path, tag, prefix string
+	// id is what names a device in the metadata and between definitions: target or MAC.
+	id func(*etree.Element) string
+	// fallback is the key of a device that nobody named, the index counting devices of its kind.
+	fallback func(e *etree.Element, index int) string
+}
+
+var diskKind = kind{
+	path: "disks", tag: "disk", prefix: "ua-disk-",
+	id: func(e *etree.Element) string { return attr(child(e, "target"), "dev") },
+	fallback: func(e *etree.Element, index int) string {
+		return cmp.Or(attr(child(e, "target"), "dev"), "disk"+strconv.Itoa(index))
+	},
+}
+
+var interfaceKind = kind{
+	path: "interfaces", tag: "interface", prefix: "ua-net-",
+	id:       func(e *etree.Element) string { return strings.ToLower(attr(child(e, "mac"), "address")) },
+	fallback: func(_ *etree.Element, index int) string { return "net" + strconv.Itoa(index) },
+}
+
+// device is an element and the key that it is known by.
+type device struct {
+	key     string
+	element *etree.Element
+}
+
+// keyed returns the devices of a kind in document order with their keys: from our alias, else from the metadata, else
+// by target or order. When two would have one key, the better source wins, then the earlier device; the other's key
+// gets a number.
+func (d *Definition) keyed(k kind, names map[string]string) []device {
+	elements := d.devices(k.tag)
+	found := make([]device, len(elements))
+	taken := map[string]bool{}
+	sources := []func(i int) string{
+		func(i int) string { return k.alias(elements[i]) },
+		func(i int) string { return names[k.id(elements[i])] },
+		func(i int) string { return k.fallback(elements[i], i) },
+	}
+	for _, source := range sources {
+		for i, e := range elements {
+			if key := source(i); found[i].element == nil && key != "" && !taken[key] {
+				found[i] = device{key, e}
+				taken[key] = true
+			}
+		}
+	}
+	for i, e := range elements {
+		for n := 2; found[i].element == nil; n++ {
+			if key := k.fallback(e, i) + "-" + strconv.Itoa(n); !taken[key] {
+				found[i] = device{key, e}
+				taken[key] = true
+			}
+		}
+	}
+	return found
+}
+
+// DeviceKeys gives the keys of the disks by their targets, and those of the interfaces in the order of the document:
+// that is how libvirt names them in statistics.
+func (d *Definition) DeviceKeys() (disks map[string]string, interfaces []string) {
+	names := d.Metadata().Devices
+	disks = map[string]string{}
+	for _, disk := range d.keyed(diskKind, names) {
+		disks[attr(child(disk.element, "target"), "dev")] = disk.key
+	}
+	for _, nic := range d.keyed(interfaceKind, names) {
+		interfaces = append(interfaces, nic.key)
+	}
+	return disks, interfaces
+}
+
+// alias returns the key that our alias gives, "" for a device without.
+func (k kind) alias(e *etree.Element) string {
+	key, ours := strings.CutPrefix(attr(child(e, "alias"), "name"), k.prefix)
+	if !ours {
+		return ""
+	}
+	return key
+}
+
+// setAlias names a device. libvirt refuses that for a running one.
+func (k kind) setAlias(e *etree.Element, key string) {
+	setAttr(ensure(e, "alias"), "name", k.prefix+key)
+}
+
+// pair says for each declared key which device it is: the one with that key, else one that no declaration has the key
+// of and that is the same thing. Keys without a device are new.
+func pair[V any](have, want map[string]V, same func(have, want V) bool) map[string]string {
+	pairs := map[string]string{}
+	var free []string
+	for _, key := range sortedKeys(have) {
+		if _, ok := want[key]; ok {
+			pairs[key] = key
+		} else {
+			free = append(free, key)
+		}
+	}
+	for _, key := range sortedKeys(want) {
+		if _, ok := pairs[key]; ok {
+			continue
+		}
+		at := slices.IndexFunc(free, func(other string) bool { return same(have[other], want[key]) })
+		if at >= 0 {
+			pairs[key] = free[at]
+			free = slices.Delete(free, at, at+1)
+		}
+	}
+	return pairs
+}
+
+// sortedKeys sorts by the alphabet, but net2 before net10.
+func sortedKeys[V any](m map[string]V) []string {
+	return slices.SortedFunc(maps.Keys(m), func(a, b string) int {
+		nameA, nameB := strings.TrimRight(a, "0123456789"), strings.TrimRight(b, "0123456789")
+		return cmp.Or(cmp.Compare(nameA, nameB), cmp.Compare(len(a), len(b)), cmp.Compare(a, b))
+	})
+}
+
+// inverse swaps keys and values.
+func inverse(m map[string]string) map[string]string {
+	out := make(map[string]string, len(m))
+	for key, value := range m {
+		out[value] = key
+	}
+	return out
+}
+
+// applyKeys makes the devices known by the keys they are declared under. Those with an alias of ours get a new one, the
+// others are recorded in the metadata: their alias can't change while the VM runs, and both definitions must agree.
+func (d *Definition) applyKeys(k kind, wanted map[*etree.Element]string) error {
+	names := map[string]string{}
+	present := map[string]bool{}
+	for e, key := range wanted {
+		present[k.id(e)] = true
+		if k.alias(e) != "" && k.alias(e) != key {
+			k.setAlias(e, key)
+		}
+	}
+	old := d.Metadata()
+	for id, key := range old.Devices {
+		if present[id] || !k.owns(id) {
+			names[id] = key
+		}
+	}
+	for range len(wanted) + 1 {
+		for _, have := range d.keyed(k, names) {
+			key, id := wanted[have.element], k.id(have.element)
+			switch {
+			case key == have.key:
+			case id == "":
+				k.setAlias(have.element, key) // It never was in a running VM: libvirt gives each device its id.
+			default:
+				names[id] = key
+			}
+		}
+	}
+	if maps.Equal(names, old.Devices) {
+		return nil
+	}
+	return d.setDeviceNames(names)
+}
+
+// owns tells a MAC from a target.
+func (k kind) owns(id string) bool {
+	return strings.Contains(id, ":") == (k.tag == interfaceKind.tag)
+}
+
+// bootOrder reads a device's place in the boot order.
+func bootOrder(e *etree.Element) *int {
+	if n, ok := number(attr(child(e, "boot"), "order")); ok && n > 0 {
+		return new(n)
+	}
+	return nil
+}
+
+// bootOrderDiffers counts no order and order 0 as one.
+func bootOrderDiffers(have, want *int) bool {
+	return want != nil && pick(have, nil, 0) != *want
+}
+
+// setBootOrder declares a device's place in the boot order; 0 means that it has none.
+func setBootOrder(e *etree.Element, want *int) {
+	switch have := bootOrder(e); {
+	case !bootOrderDiffers(have, want):
+	case *want == 0:
+		dropChildren(e, "boot")
+	default:
+		setAttr(ensure(e, "boot"), "order", strconv.Itoa(*want))
+	}
+}
+
+// applyBootOrder solves what declared boot orders are in conflict with: the older <os><boot dev>, and orders that other
+// devices of the same declared map have left from before.
+func (d *Definition) applyBootOrder(want Spec) error {
+	declared := map[int]string{}
+	loose := map[*etree.Element]bool{}
+	owner := map[*etree.Element]string{}
+	note := func(k kind, key string, e *etree.Element, order *int) {
+		path := k.path + "." + key
+		if order == nil {
+			loose[e] = true
+		} else if *order > 0 {
+			declared[*order] = path
+			owner[e] = path
+		}
+	}
+	names := d.Metadata().Devices
+	for _, have := range d.keyed(diskKind, names) {
+		if disk, ok := want.Disks[have.key]; ok {
+			note(diskKind, have.key, have.element, disk.BootOrder)
+		}
+	}
+	for _, have := range d.keyed(interfaceKind, names) {
+		if nic, ok := want.Interfaces[have.key]; ok {
+			note(interfaceKind, have.key, have.element, nic.BootOrder)
+		}
+	}
+	if len(declared) == 0 {
+		return nil
+	}
+	for _, e := range d.devices() {
+		order := bootOrder(e)
+		if order == nil || declared[*order] == "" || declared[*order] == owner[e] {
+			continue
+		}
+		if !loose[e] {
+			return Problem{
+				declared[*order] + ".boot_order",
+				"Another device of the VM (" + e.Tag + ") has the boot order " + strconv.Itoa(*order) + " already.",
+			}
+		}
+		dropChildren(e, "boot")
+	}
+	dropChildren(child(d.root(), "os"), "boot")
+	return nil
+}

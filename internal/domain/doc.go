@@ -1,0 +1,24 @@
+// Package domain turns what a user declares about a virtual machine (Spec) into libvirt domain XML and reads it back.
+//
+// A definition is kept as the element tree that came from libvirt. Reading looks only at what is modelled; applying a
+// Spec changes only what differs by meaning from what is declared. Everything else (addresses, unknown elements and
+// attributes, comments, other tools' metadata) stays as it was, because no model of libvirt's XML is complete.
+//
+// Every block (cpu.go, memory.go, os.go, disk.go, interface.go, character.go) has the same shape: read takes the facts
+// from the tree, apply patches the tree, and a method of classifier tells what a difference of two specs takes, by the
+// one table in changes.go. live.go turns what that table calls live into the calls that libvirt needs, so that a plan
+// and an apply can't disagree. new.go makes a skeleton and applies the Spec to it: there is no second way to write a
+// device.
+//
+// A running VM has two definitions, and the live one says less about some things: the mode of the CPU is replaced by
+// its expansion, and firmware that libvirt chose looks like firmware that was declared. Spec reports such facts as not
+// known; Merge, Pending and Changes know how to read them beside the persistent definition.
+//
+// Devices are known by their key: our alias (ua-disk-<key>, ua-net-<key>), else the name that is recorded in our
+// metadata, else a disk's target or an interface's place in the order. Aliases of running devices can't change, so a
+// device that came without one is named in the metadata. A key that is declared for the first time and has the source
+// of a device that nothing else declares is that device.
+//
+// The package may import the element tree and the standard library. It must not know libvirt connections, hosts, SSH or
+// Terraform, and does no I/O.
+package domain

@@ -1,0 +1,238 @@
+package domain
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// pairs are the live and persistent definitions of running VMs, as libvirt 9.0 gave them, by name.
+func livePairs(t *testing.T) map[string][2]*Definition {
+	t.Helper()
+	files, err := filepath.Glob("testdata/live/*.live.xml")
+	if err != nil || len(files) == 0 {
+		t.Fatal("no samples", err)
+	}
+	found := map[string][2]*Definition{}
+	for _, file := range files {
+		var both [2]*Definition
+		for i, name := range []string{file, strings.Replace(file, ".live.", ".persistent.", 1)} {
+			data, err := os.ReadFile(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			both[i] = parse(t, string(data))
+		}
+		found[strings.TrimSuffix(filepath.Base(file), ".live.xml")] = both
+	}
+	return found
+}
+
+func TestSpec_bothDefinitionsOfAVMSayTheSame(t *testing.T) {
+	t.Parallel()
+	for name, pair := range livePairs(t) {
+		live, persistent := pair[0].Spec(), pair[1].Spec()
+		if !pair[0].Live() || pair[1].Live() {
+			t.Errorf("%s: live isn't told from persistent", name)
+		}
+		if diff := cmp.Diff(persistent, alignLive(live, persistent)); diff != "" && name != "efi-by-libvirt" {
+			t.Errorf("%s: -persistent +live:\n%s", name, diff)
+		}
+		if pending := Pending(live, persistent); len(pending) > 0 {
+			t.Errorf("%s: pending: %v", name, pending)
+		}
+		if changes := Changes(live, persistent); len(changes) > 0 {
+			t.Errorf("%s: changes: %v", name, changes)
+		}
+		steps, err := LiveSteps(pair[0], pair[1], persistent)
+		if err != nil || len(steps) > 0 {
+			t.Errorf("%s: steps: %v %v", name, steps, err)
+		}
+		merged := Merge(&persistent, &live, nil, false)
+		merged.Firmware.SecureBoot = persistent.Firmware.SecureBoot
+		if diff := cmp.Diff(persistent, merged); diff != "" {
+			t.Errorf("%s: -persistent +merged:\n%s", name, diff)
+		}
+	}
+}
+
+// What is left to libvirt is unknown until it has chosen.
+func TestMerge_tellsWhatLibvirtHasChosen(t *testing.T) {
+	t.Parallel()
+	pair := livePairs(t)["efi-by-libvirt"]
+	live, persistent := pair[0].Spec(), pair[1].Spec()
+	if persistent.Firmware.SecureBoot != nil {
+		t.Fatal("the persistent definition can't know")
+	}
+	merged := Merge(&persistent, &live, nil, false)
+	if got := merged.Firmware.SecureBoot; got == nil || !*got {
+		t.Errorf("secure boot: %v", got)
+	}
+}
+
+func TestLiveSteps(t *testing.T) {
+	t.Parallel()
+	type expected struct {
+		kind  StepKind
+		path  string
+		parts []string
+	}
+	for _, test := range []struct {
+		name, sample string
+		change       func(*Spec)
+		want         []expected
+	}{
+		{
+			"sockets", "custom-numa", func(s *Spec) { s.CPU = CPU{Sockets: new(2)} },
+			[]expected{{SetVcpus, "cpu.sockets", nil}},
+		},
+		{
+			"sockets and vcpus take one call", "custom-numa",
+			func(s *Spec) { s.CPU = CPU{Sockets: new(2), VCPUs: new(8)} },
+			[]expected{{SetVcpus, "cpu.vcpus", nil}},
+		},
+		{
+			"memory above what is installed", "custom-numa",
+			func(s *Spec) { s.Memory = Memory{Size: new(uint64(512 * mib))} },
+			[]expected{{Attach, "memory.size", []string{`model="dimm"`, ">262144<", "<node>0</node>"}}},
+		},
+		{
+			"memory by balloon", "custom-numa",
+			func(s *Spec) { s.Memory = Memory{Size: new(uint64(128 * mib))} },
+			[]expected{{SetMemory, "memory.size", nil}},
+		},
+		{
+			"disk comes", "host-model",
+			func(s *Spec) { s.Disks["data"] = Disk{Source: DiskSource{File: "/srv/data.qcow2"}} },
+			[]expected{{Attach, "disks.data", []string{`dev="vdb"`, `name="ua-disk-data"`, `type="qcow2"`}}},
+		},
+		{
+			"disk goes before another comes", "host-model",
+			func(s *Spec) {
+				delete(s.Disks, "root")
+				s.Disks["data"] = Disk{Source: DiskSource{Block: "/dev/vg/data"}, Bus: "scsi"}
+			},
+			[]expected{
+				{Detach, "disks.root", []string{`dev="vda"`, "<address"}},
+				{Attach, "disks.data", []string{`bus="scsi"`}},
+			},
+		},
+		{
+			"media change", "host-model",
+			func(s *Spec) {
+				s.Disks["iso"] = Disk{Device: "cdrom"}
+				s.Disks["empty"] = Disk{Device: "cdrom", Source: DiskSource{File: "/srv/b.iso"}}
+			},
+			[]expected{
+				{Update, "disks.empty", []string{`file="/srv/b.iso"`, `dev="sdb"`, `type="raw"`}},
+				{Update, "disks.iso", []string{`dev="sda"`, "<address"}},
+			},
+		},
+		{
+			"interface moves and is plugged, in one call", "host-model",
+			func(s *Spec) { s.Interfaces["br"] = Interface{Network: "default", LinkUp: new(true)} },
+			[]expected{{Update, "interfaces.br", []string{`network="default"`, `state="up"`, `type="network"`, "<mac"}}},
+		},
+		{
+			"only what is live of one interface's changes", "host-model",
+			func(s *Spec) { s.Interfaces["br"] = Interface{Bridge: "br0", LinkUp: new(true), Model: "e1000e"} },
+			[]expected{{Update, "interfaces.br", []string{`state="up"`, `type="virtio"`}}},
+		},
+		{
+			"interface comes and goes", "host-model",
+			func(s *Spec) {
+				delete(s.Interfaces, "u")
+				s.Interfaces["v"] = Interface{Bridge: "br1", MAC: "52:54:00:00:00:99"}
+			},
+			[]expected{
+				{Detach, "interfaces.u", []string{"<mac"}},
+				{Attach, "interfaces.v", []string{`bridge="br1"`, `address="52:54:00:00:00:99"`, "ua-net-v"}},
+			},
+		},
+		{
+			"foreign devices are named, not exchanged", "foreign-i440fx",
+			func(s *Spec) {
+				s.Disks = map[string]Disk{
+					"root": {Source: DiskSource{File: "/srv/vm/d.raw"}}, "cd": {Device: "cdrom"},
+				}
+				s.Interfaces = map[string]Interface{"lan": {Network: "default"}, "wan": {Network: "default"}}
+			},
+			nil,
+		},
+		{
+			"what needs a restart is no step", "host-model",
+			func(s *Spec) {
+				s.Name, s.CPU.Cores, s.Kernel, s.GuestAgent = "other", new(2), &Kernel{Path: "/k"}, new(false)
+				s.Disks["sata"] = Disk{Source: DiskSource{File: "/x"}, Bus: "sata"}
+			},
+			nil,
+		},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			pair := livePairs(t)[test.sample]
+			live, persistent := pair[0], pair[1]
+			want := Spec{Disks: live.Spec().Disks, Interfaces: live.Spec().Interfaces}
+			test.change(&want)
+			if err := persistent.Apply(want); err != nil {
+				t.Fatal(err)
+			}
+			steps, err := LiveSteps(live, persistent, want)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(steps) != len(test.want) {
+				t.Fatalf("steps: %v", steps)
+			}
+			for i, step := range steps {
+				if step.Kind != test.want[i].kind || step.Path != test.want[i].path {
+					t.Errorf("step %d: %v %s", i, step.Kind, step.Path)
+				}
+				for _, part := range test.want[i].parts {
+					if !strings.Contains(step.XML, part) {
+						t.Errorf("step %d: no %s in %s", i, part, step.XML)
+					}
+				}
+			}
+		})
+	}
+}
+
+func TestLiveSteps_transientDomain(t *testing.T) {
+	t.Parallel()
+	live := livePairs(t)["host-model"][0]
+	steps, err := LiveSteps(live, nil, Spec{Interfaces: map[string]Interface{"lan": {Network: "default"}}})
+	if err != nil || len(steps) != 2 || steps[0].Kind != Detach {
+		t.Errorf("steps: %v, %v", steps, err)
+	}
+}
+
+// Without a controller in the running VM libvirt would add its oldest one.
+func TestLiveSteps_bringsTheControllerFirst(t *testing.T) {
+	t.Parallel()
+	pair := livePairs(t)["host-model"]
+	drop(pair[0].controllers("scsi")[0])
+	want := Spec{Disks: pair[0].Spec().Disks}
+	want.Disks["s"] = Disk{Source: DiskSource{File: "/s"}, Bus: "scsi"}
+	if err := pair[1].Apply(want); err != nil {
+		t.Fatal(err)
+	}
+	steps, err := LiveSteps(pair[0], pair[1], want)
+	if err != nil || len(steps) != 2 || !strings.Contains(steps[0].XML, `model="virtio-scsi"`) {
+		t.Errorf("steps: %v, %v", steps, err)
+	}
+}
+
+func TestStepKind_String(t *testing.T) {
+	t.Parallel()
+	seen := map[string]bool{}
+	for _, kind := range append(stepOrder, 0) {
+		seen[kind.String()] = true
+	}
+	if len(seen) != 6 {
+		t.Errorf("kinds have %d names", len(seen))
+	}
+}

@@ -1,0 +1,222 @@
+package domain
+
+import (
+	"math"
+	"strconv"
+	"strings"
+
+	"github.com/beevik/etree"
+)
+
+const (
+	kib = 1 << 10
+	mib = 1 << 20
+	// memorySlots is how many memory devices a VM with a maximum can take. KubeVirt's number, too.
+	memorySlots = "16"
+	// memoryBlock is what Linux and Windows guests on x86 take memory in.
+	memoryBlock = 128 * mib
+)
+
+// readMemory reads <currentMemory>, <memory> and <maxMemory>.
+func (d *Definition) readMemory() Memory {
+	var read Memory
+	installed, ok := size(child(d.root(), "memory"))
+	if ok {
+		read.Installed = new(installed)
+		read.Size = new(installed)
+	}
+	if current, ok := size(child(d.root(), "currentMemory")); ok && current > 0 {
+		read.Size = new(current)
+	}
+	if maximum, ok := size(child(d.root(), "maxMemory")); ok && maximum > 0 {
+		read.MaxSize = new(maximum)
+	}
+	for _, balloon := range d.devices("memballoon") {
+		read.Fixed = attr(balloon, "model") == "none"
+	}
+	return read
+}
+
+// size reads an amount of memory as libvirt does: KiB without a unit, and rounded up to KiB.
+func size(e *etree.Element) (uint64, bool) {
+	return parseSize(text(e), attr(e, "unit"))
+}
+
+func parseSize(amount, unit string) (uint64, bool) {
+	n, err := strconv.ParseUint(amount, 10, 64)
+	if err != nil {
+		return 0, false
+	}
+	base, exponent := uint64(1024), 1
+	if unit = strings.ToLower(unit); unit != "" {
+		exponent = strings.Index("bkmgtpe", unit[:1])
+		switch rest := unit[1:]; {
+		case exponent < 0, exponent == 0 && rest != "" && rest != "yte" && rest != "ytes":
+			return 0, false
+		case rest == "b":
+			base = 1000
+		case exponent > 0 && rest != "" && rest != "ib":
+			return 0, false
+		}
+	}
+	for range exponent {
+		if n > (1<<63)/base {
+			return 0, false
+		}
+		n *= base
+	}
+	return (n + kib - 1) / kib * kib, true
+}
+
+// setSize writes an amount of memory. What says the same already is left as it is.
+func setSize(e *etree.Element, bytes uint64) {
+	if have, ok := size(e); ok && have == bytes {
+		return
+	}
+	setAttr(e, "unit", "KiB")
+	e.SetText(formatKiB(bytes))
+}
+
+func formatKiB(bytes uint64) string {
+	return strconv.FormatUint((bytes+kib-1)/kib, 10)
+}
+
+// applyMemory patches the sizes. <memory> and <currentMemory> move together, unless the balloon's headroom covers what
+// is wanted. Plugged memory devices stay: what changes is the memory that the guest boots with.
+func (d *Definition) applyMemory(want Memory) error {
+	if err := d.applySize(want); err != nil {
+		return err
+	}
+	if have := d.readMemory(); want.MaxSize != nil && pick(have.MaxSize, nil, 0) != *want.MaxSize {
+		return d.applyMaxMemory(have, *want.MaxSize)
+	}
+	return nil
+}
+
+func (d *Definition) applySize(want Memory) error {
+	have := d.readMemory()
+	if !differs(have.Size, want.Size) {
+		return nil
+	}
+	to := *want.Size
+	maximum := pick(want.MaxSize, have.MaxSize, 0)
+	if maximum == 0 {
+		maximum = math.MaxUint64
+	}
+	if to > maximum {
+		return Problem{"memory.size", "The size is more than the maximum of the VM: declare a larger memory.max_size."}
+	}
+	current := ensure(d.root(), "currentMemory", "memory", "maxMemory", "uuid", "name")
+	installed := pick(have.Installed, nil, 0)
+	if headroom := installed > pick(have.Size, nil, 0); headroom && to <= installed && installed <= maximum {
+		setSize(current, to)
+		return nil
+	}
+	if err := d.applyBootMemory(to); err != nil {
+		return err
+	}
+	setSize(ensure(d.root(), "memory", "maxMemory", "uuid", "name"), to)
+	setSize(current, to)
+	return nil
+}
+
+// applyMaxMemory sets <maxMemory>; libvirt wants a NUMA cell to plug memory into.
+func (d *Definition) applyMaxMemory(have Memory, to uint64) error {
+	if to == 0 {
+		dropChildren(d.root(), "maxMemory")
+		return nil
+	}
+	if to < pick(have.Installed, nil, 0) {
+		return Problem{"memory.max_size", "The maximum is less than the memory of the VM."}
+	}
+	maximum := child(d.root(), "maxMemory")
+	if maximum == nil {
+		maximum = element("maxMemory", "slots", memorySlots)
+		insert(d.root(), maximum, "metadata", "description", "title", "genid", "uuid", "name")
+	}
+	setSize(maximum, to)
+	numa := ensure(ensure(d.root(), "cpu", "features", "os"), "numa")
+	if child(numa, "cell") == nil {
+		maxVCPUs, _ := d.vcpus()
+		cpus := "0"
+		if maxVCPUs > 1 {
+			cpus = "0-" + strconv.Itoa(maxVCPUs-1)
+		}
+		boot := pick(have.Installed, nil, 0) - min(d.pluggedMemory(), pick(have.Installed, nil, 0))
+		add(numa, "cell", "id", "0", "cpus", cpus, "memory", formatKiB(boot), "unit", "KiB")
+	}
+	return nil
+}
+
+// pluggedMemory is the memory of the memory devices; <memory> counts it in.
+func (d *Definition) pluggedMemory() uint64 {
+	var sum uint64
+	for _, device := range d.devices("memory") {
+		if bytes, ok := size(child(device, "target", "size")); ok {
+			sum += bytes
+		}
+	}
+	return sum
+}
+
+// applyBootMemory gives what is left of total beside the memory devices to the NUMA cells, in their proportions.
+func (d *Definition) applyBootMemory(total uint64) error {
+	plugged := d.pluggedMemory()
+	if plugged >= total {
+		return Problem{"memory.size", "The memory devices of the VM alone have " + strconv.FormatUint(plugged/mib, 10) +
+			" MiB: remove them first."}
+	}
+	cells := children(child(d.root(), "cpu", "numa"), "cell")
+	if len(cells) == 0 {
+		return nil
+	}
+	boot, sum := total-plugged, uint64(0)
+	sizes := make([]uint64, len(cells))
+	for i, cell := range cells {
+		sizes[i], _ = parseSize(attr(cell, "memory"), attr(cell, "unit"))
+		sum += sizes[i]
+	}
+	left := boot
+	for i, cell := range cells {
+		part := left
+		if i < len(cells)-1 {
+			// Through floating point on purpose: the product of two sizes doesn't fit an integer, and the last cell takes
+			// what rounding leaves.
+			part = uint64(float64(boot)*(float64(sizes[i])/float64(max(sum, 1)))) / mib * mib
+		}
+		if part == 0 || part > left {
+			return Problem{"memory.size", "The memory doesn't reach for all NUMA cells of the VM. Change its cells first."}
+		}
+		left -= part
+		if part != sizes[i] {
+			setAttr(cell, "memory", formatKiB(part))
+			setAttr(cell, "unit", "KiB")
+		}
+	}
+	return nil
+}
+
+// memory classifies the sizes.
+func (c *classifier) memory() {
+	have, want := c.have.Memory, c.want.Memory
+	if want.MaxSize != nil && *want.MaxSize != pick(have.MaxSize, nil, 0) {
+		c.add("memory.max_size", "memory.max_size", "")
+	}
+	if !differs(have.Size, want.Size) {
+		return
+	}
+	installed := pick(have.Installed, have.Size, 0)
+	row := "memory.size balloon"
+	switch more := *want.Size - installed; {
+	case *want.Size <= installed && have.Fixed:
+		row = "memory.size fixed"
+	case *want.Size <= installed:
+	case *want.Size > pick(have.MaxSize, nil, 0):
+		row = "memory.size too much"
+	case more%memoryBlock != 0:
+		row = "memory.size unfit"
+	default:
+		row = "memory.size plugged"
+	}
+	c.add("memory.size", row, "")
+}

@@ -1,0 +1,358 @@
+package domain
+
+import (
+	"errors"
+	"maps"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/beevik/etree"
+)
+
+// MetadataNamespace is the namespace URI of our element in a domain's <metadata>, MetadataKey the prefix it is written
+// with. Both are what virDomainSetMetadata wants.
+const (
+	MetadataNamespace = "urn:virtfleet:1"
+	MetadataKey       = "virtfleet"
+)
+
+// ErrNewerMetadata says that a newer version of this program wrote the metadata. It is read as far as it is understood,
+// and must not be written.
+var ErrNewerMetadata = errors.New("the VM's metadata was written by a newer version of virtfleet")
+
+// Metadata is what only we know about a VM.
+type Metadata struct {
+	Labels      map[string]string
+	RunStrategy string
+	// Host is the host that the configuration pins the VM to; "": none.
+	Host                   string
+	TerminationGracePeriod *time.Duration
+	DeletionProtection     *bool
+	// EvictionStrategy is the VM's own; "": that of a policy.
+	EvictionStrategy string
+	// HostLabels are what a host of the VM must have, and Avoids the labels of other VMs that it must not share a host
+	// with.
+	HostLabels, Avoids map[string]string
+	// Eviction says that the VM is to leave a host. It is there while somebody is about to see to that.
+	Eviction *Eviction
+	// Devices names devices that came without our alias: a disk's target ("vda") or an interface's MAC to its key.
+	Devices map[string]string
+	// Creating marks a VM whose creation isn't finished.
+	Creating *Creating
+	// Staged is the hash of the persistent definition that a staged update left behind; "": none.
+	Staged string
+	// FreshNVRAM says that the next start has to begin with new firmware variables: those that are there were written by
+	// another firmware.
+	FreshNVRAM bool
+	// Migrations are the records of the last migrations, the oldest first, MaxMigrations at most.
+	Migrations []Migration
+	// Copies are files that a move has made on other hosts. As long as the VM is here they are
+	// unfinished, and whoever finds them removes them.
+	Copies []Copy
+	// Newer is observed only: the element's version is one that we don't know, see ErrNewerMetadata.
+	Newer bool
+}
+
+// Creating is the mark of a creation that is under way, or was interrupted.
+type Creating struct {
+	// Owner says who creates, SpecHash what.
+	Owner, SpecHash string
+	Since           time.Time
+}
+
+// Eviction is the request that a VM leave a host.
+type Eviction struct {
+	// Host is the one to leave, Owner who asked.
+	Host, Owner string
+	Since       time.Time
+}
+
+// Copy is a file that a move makes.
+type Copy struct {
+	// Host is the name that whoever made it has for the host, HostUUID is what libvirt knows the host by.
+	Host, HostUUID, Path string
+	// FromUUID is what libvirt knows the host by that the VM was to leave. Once it isn't there any more, whatever moved
+	// it, the file may be what the VM is made of, or was.
+	FromUUID string
+}
+
+// metadataVersion is the version of our element that this program writes.
+const metadataVersion = 1
+
+// Metadata reads our element. Without one it is the zero value.
+func (d *Definition) Metadata() Metadata {
+	vm := d.metadataElement()
+	if vm == nil {
+		return Metadata{}
+	}
+	read := Metadata{
+		RunStrategy: text(own(vm, "run-strategy")),
+		Host:        text(own(vm, "host")),
+		Staged:      text(own(vm, "staged")),
+		FreshNVRAM:  own(vm, "fresh-nvram") != nil,
+		Labels:      readPairs(own(vm, "labels"), "label", "key", "value"),
+		Devices:     readPairs(own(vm, "devices"), "device", "id", "key"),
+		Migrations:  readMigrations(vm),
+		HostLabels:  readPairs(own(vm, "host-labels"), "label", "key", "value"),
+		Avoids:      readPairs(own(vm, "anti-affinity"), "label", "key", "value"),
+
+		EvictionStrategy: text(own(vm, "eviction-strategy")),
+	}
+	if copies := own(vm, "copies"); copies != nil {
+		for _, e := range copies.ChildElements() {
+			if e.Tag == "file" && e.NamespaceURI() == MetadataNamespace {
+				read.Copies = append(read.Copies, Copy{
+					Host: attr(e, "host"), HostUUID: attr(e, "host-uuid"), Path: attr(e, "path"),
+					FromUUID: attr(e, "from-uuid"),
+				})
+			}
+		}
+	}
+	version, ok := number(attr(vm, "version"))
+	read.Newer = !ok || version > metadataVersion
+	if period, err := time.ParseDuration(text(own(vm, "termination-grace-period"))); err == nil {
+		read.TerminationGracePeriod = new(period)
+	}
+	if protection := text(own(vm, "deletion-protection")); protection != "" {
+		read.DeletionProtection = new(protection == "true")
+	}
+	if creating := own(vm, "creating"); creating != nil {
+		// A time that can't be read is the zero time: the mark counts all the same.
+		since, _ := time.Parse(time.RFC3339, attr(creating, "since"))
+		read.Creating = &Creating{Owner: attr(creating, "owner"), SpecHash: attr(creating, "spec"), Since: since}
+	}
+	if requested := own(vm, "eviction-requested"); requested != nil {
+		since, _ := time.Parse(time.RFC3339, attr(requested, "since"))
+		read.Eviction = &Eviction{Host: attr(requested, "host"), Owner: attr(requested, "owner"), Since: since}
+	}
+	return read
+}
+
+// SetMetadata writes our element; children and attributes of it that we don't know stay. A zero value removes it,
+// unless such are left. It fails with ErrNewerMetadata, and only with that.
+func (d *Definition) SetMetadata(m Metadata) error {
+	have := d.Metadata()
+	if have.Newer {
+		return ErrNewerMetadata
+	}
+	if sameMetadata(have, m) {
+		return nil
+	}
+	vm := d.metadataElement()
+	if vm == nil {
+		metadata := ensure(d.root(), "metadata", "description", "title", "genid", "uuid", "name")
+		vm = etree.NewElement("vm")
+		vm.Space = MetadataKey
+		vm.CreateAttr("xmlns:"+MetadataKey, MetadataNamespace)
+		insert(metadata, vm)
+	}
+	setAttr(vm, "version", strconv.Itoa(metadataVersion))
+	m.write(vm)
+	if len(vm.ChildElements()) == 0 {
+		metadata := vm.Parent()
+		drop(vm)
+		if len(metadata.ChildElements()) == 0 {
+			drop(metadata)
+		}
+	}
+	return nil
+}
+
+// write replaces the children that we know.
+func (m Metadata) write(vm *etree.Element) {
+	writePairs(vm, "labels", "label", "key", "value", m.Labels)
+	setOwn(vm, "run-strategy", m.RunStrategy)
+	setOwn(vm, "host", m.Host)
+	period, protection := "", ""
+	if m.TerminationGracePeriod != nil {
+		period = m.TerminationGracePeriod.String()
+	}
+	if m.DeletionProtection != nil {
+		protection = strconv.FormatBool(*m.DeletionProtection)
+	}
+	setOwn(vm, "termination-grace-period", period)
+	setOwn(vm, "deletion-protection", protection)
+	writePairs(vm, "devices", "device", "id", "key", m.Devices)
+	writePairs(vm, "host-labels", "label", "key", "value", m.HostLabels)
+	writePairs(vm, "anti-affinity", "label", "key", "value", m.Avoids)
+	setOwn(vm, "eviction-strategy", m.EvictionStrategy)
+	drop(own(vm, "eviction-requested"))
+	if m.Eviction != nil {
+		requested := addOwn(vm, "eviction-requested")
+		setAttr(requested, "host", m.Eviction.Host)
+		setAttr(requested, "owner", m.Eviction.Owner)
+		setAttr(requested, "since", m.Eviction.Since.UTC().Format(time.RFC3339))
+	}
+	drop(own(vm, "creating"))
+	if m.Creating != nil {
+		creating := addOwn(vm, "creating")
+		setAttr(creating, "owner", m.Creating.Owner)
+		setAttr(creating, "spec", m.Creating.SpecHash)
+		setAttr(creating, "since", m.Creating.Since.UTC().Format(time.RFC3339))
+	}
+	setOwn(vm, "staged", m.Staged)
+	if !m.FreshNVRAM {
+		drop(own(vm, "fresh-nvram"))
+	} else if own(vm, "fresh-nvram") == nil {
+		addOwn(vm, "fresh-nvram")
+	}
+	writeMigrations(vm, m.Migrations)
+	drop(own(vm, "copies"))
+	if len(m.Copies) == 0 {
+		return
+	}
+	copies := addOwn(vm, "copies")
+	for _, c := range m.Copies {
+		file := addOwn(copies, "file")
+		file.CreateAttr("host", c.Host)
+		file.CreateAttr("host-uuid", c.HostUUID)
+		file.CreateAttr("path", c.Path)
+		file.CreateAttr("from-uuid", c.FromUUID)
+	}
+}
+
+// sameMetadata compares by meaning: an empty map is none, and times have the precision that is written.
+func sameMetadata(a, b Metadata) bool {
+	if (a.Creating == nil) != (b.Creating == nil) {
+		return false
+	}
+	if a.Creating != nil {
+		if a.Creating.Owner != b.Creating.Owner || a.Creating.SpecHash != b.Creating.SpecHash ||
+			!sameSecond(a.Creating.Since, b.Creating.Since) {
+			return false
+		}
+	}
+	if (a.Eviction == nil) != (b.Eviction == nil) {
+		return false
+	}
+	if a.Eviction != nil {
+		if a.Eviction.Host != b.Eviction.Host || a.Eviction.Owner != b.Eviction.Owner ||
+			!sameSecond(a.Eviction.Since, b.Eviction.Since) {
+			return false
+		}
+	}
+	return maps.Equal(a.HostLabels, b.HostLabels) && maps.Equal(a.Avoids, b.Avoids) &&
+		a.EvictionStrategy == b.EvictionStrategy && maps.Equal(a.Labels, b.Labels) &&
+		maps.Equal(a.Devices, b.Devices) && a.RunStrategy == b.RunStrategy &&
+		a.Host == b.Host && a.Staged == b.Staged && a.FreshNVRAM == b.FreshNVRAM &&
+		sameMigrations(a.Migrations, b.Migrations) && slices.Equal(a.Copies, b.Copies) &&
+		pick(a.TerminationGracePeriod, nil, -1) == pick(b.TerminationGracePeriod, nil, -1) &&
+		(a.DeletionProtection == nil) == (b.DeletionProtection == nil) &&
+		pick(a.DeletionProtection, nil, false) == pick(b.DeletionProtection, nil, false)
+}
+
+func sameSecond(a, b time.Time) bool { return a.Truncate(time.Second).Equal(b.Truncate(time.Second)) }
+
+// setDeviceNames records the keys of devices without our alias.
+func (d *Definition) setDeviceNames(names map[string]string) error {
+	m := d.Metadata()
+	m.Devices = names
+	return d.SetMetadata(m)
+}
+
+// MetadataXML returns our element as virDomainSetMetadata wants it, unknown children included; "" when there is none.
+// libvirt adds the namespace by itself, and refuses an element that declares it already.
+func (d *Definition) MetadataXML() string {
+	vm := d.metadataElement()
+	if vm == nil {
+		return ""
+	}
+	// The copy has no parent, so prefixes that are declared further out must come along first.
+	inner := vm.Copy()
+	bare(vm, inner)
+	return render(inner)
+}
+
+// bare takes our namespace off an element and its children, and declares others where they are used.
+func bare(original, e *etree.Element) {
+	uri := original.NamespaceURI()
+	if uri == MetadataNamespace {
+		e.Space = ""
+	} else if e.Space != "" {
+		e.CreateAttr("xmlns:"+e.Space, uri)
+	}
+	for _, a := range slices.Clone(e.Attr) {
+		if (a.Space == "xmlns" || a.FullKey() == "xmlns") && a.Value == MetadataNamespace {
+			e.RemoveAttr(a.FullKey())
+		}
+	}
+	originals := original.ChildElements()
+	for i, c := range e.ChildElements() {
+		bare(originals[i], c)
+	}
+}
+
+// metadataElement finds our element by its namespace, whatever the prefix.
+func (d *Definition) metadataElement() *etree.Element {
+	metadata := child(d.root(), "metadata")
+	if metadata == nil {
+		return nil
+	}
+	return own(metadata, "vm")
+}
+
+// own returns a child of our namespace.
+func own(e *etree.Element, tag string) *etree.Element {
+	for _, c := range e.ChildElements() {
+		if c.Tag == tag && c.NamespaceURI() == MetadataNamespace {
+			return c
+		}
+	}
+	return nil
+}
+
+// addOwn adds a child of our namespace.
+func addOwn(parent *etree.Element, tag string) *etree.Element {
+	e := etree.NewElement(tag)
+	e.Space = parent.Space
+	insert(parent, e)
+	return e
+}
+
+// setOwn sets the text of a child of ours; "" removes it.
+func setOwn(vm *etree.Element, tag, value string) {
+	e := own(vm, tag)
+	switch {
+	case value == "":
+		drop(e)
+	case e == nil:
+		addOwn(vm, tag).SetText(value)
+	case text(e) != value:
+		e.SetText(value)
+	}
+}
+
+// readPairs reads a list of elements with two attributes; nil without any.
+func readPairs(list *etree.Element, tag, key, value string) map[string]string {
+	if list == nil {
+		return nil
+	}
+	var pairs map[string]string
+	for _, e := range list.ChildElements() {
+		if e.Tag == tag && e.NamespaceURI() == MetadataNamespace {
+			if pairs == nil {
+				pairs = map[string]string{}
+			}
+			pairs[attr(e, key)] = attr(e, value)
+		}
+	}
+	return pairs
+}
+
+// writePairs writes what readPairs reads. An empty map leaves nothing.
+func writePairs(vm *etree.Element, listTag, tag, key, value string, pairs map[string]string) {
+	if maps.Equal(readPairs(own(vm, listTag), tag, key, value), pairs) {
+		return
+	}
+	drop(own(vm, listTag))
+	if len(pairs) == 0 {
+		return
+	}
+	list := addOwn(vm, listTag)
+	for _, name := range slices.Sorted(maps.Keys(pairs)) {
+		e := addOwn(list, tag)
+		e.CreateAttr(key, name)
+		e.CreateAttr(value, pairs[name])
+	}
+}

@@ -1,0 +1,138 @@
+package domain
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func allMetadata() Metadata {
+	return Metadata{
+		Labels:                 map[string]string{"app": "web", "tier": " <prod> & \"more\" "},
+		RunStrategy:            "Always",
+		Host:                   "kvm1",
+		TerminationGracePeriod: new(3 * time.Minute),
+		DeletionProtection:     new(false),
+		Devices:                map[string]string{"vda": "root", "52:54:00:00:00:01": "lan"},
+		EvictionStrategy:       "LiveMigrate",
+		HostLabels:             map[string]string{"zone": "a"},
+		Avoids:                 map[string]string{"app": "web"},
+		Eviction: &Eviction{
+			Host: "kvm1", Owner: "me@here", Since: time.Date(2024, 2, 29, 12, 0, 0, 0, time.UTC),
+		},
+		Creating: &Creating{
+			Owner: "me@here", SpecHash: "abc", Since: time.Date(2024, 2, 29, 12, 0, 0, 0, time.UTC),
+		},
+		Staged:     "def",
+		FreshNVRAM: true,
+		Migrations: []Migration{failedMigration(), {SourceHost: "kvm1", Start: migrationStart}},
+		Copies:     []Copy{{Host: "kvm2", HostUUID: "u", Path: "/a & b", FromUUID: "f"}, {Host: "kvm2", Path: "/c"}},
+	}
+}
+
+func TestMetadata_isReadAsWritten(t *testing.T) {
+	t.Parallel()
+	for name, xml := range samples(t) {
+		d := parse(t, xml)
+		if err := d.SetMetadata(allMetadata()); err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		again := parse(t, output(t, d))
+		if diff := cmp.Diff(allMetadata(), again.Metadata()); diff != "" {
+			t.Errorf("%s: -want +got:\n%s", name, diff)
+		}
+		before := output(t, again)
+		if err := again.SetMetadata(allMetadata()); err != nil || output(t, again) != before {
+			t.Errorf("%s: written again it changes: %v", name, err)
+		}
+	}
+}
+
+func TestMetadata_zeroRemovesTheElement(t *testing.T) {
+	t.Parallel()
+	d := sample(t, "virt-install-q35")
+	before := output(t, d)
+	for _, m := range []Metadata{allMetadata(), {}} {
+		if err := d.SetMetadata(m); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if diff := cmp.Diff(before, output(t, d)); diff != "" {
+		t.Errorf("something is left:\n%s", diff)
+	}
+}
+
+func TestMetadata_keepsWhatItDoesNotKnow(t *testing.T) {
+	t.Parallel()
+	d := sample(t, "strange")
+	want := Metadata{
+		Labels: map[string]string{"app": "web"}, Host: "kvm1",
+		Devices: map[string]string{"vda": "root", "52:54:00:ff:00:02": "lan"},
+	}
+	if diff := cmp.Diff(want, d.Metadata()); diff != "" {
+		t.Fatalf("-want +got:\n%s", diff)
+	}
+	for _, m := range []Metadata{allMetadata(), {}} {
+		if err := d.SetMetadata(m); err != nil {
+			t.Fatal(err)
+		}
+		xml := output(t, d)
+		for _, part := range []string{
+			`v:mark="kept"`, `<v:future depth="2"><v:more/>`, `<foreign xmlns="urn:foreign" a="b"/>`, "ours is elsewhere",
+		} {
+			if !strings.Contains(xml, part) {
+				t.Errorf("%s is gone", part)
+			}
+		}
+	}
+}
+
+func TestMetadata_ofANewerVersionIsReadOnly(t *testing.T) {
+	t.Parallel()
+	d := parse(t, `<domain><metadata>
+		<vm xmlns="urn:virtfleet:1" version="2"><host>h</host></vm>
+	</metadata></domain>`)
+	if m := d.Metadata(); !m.Newer || m.Host != "h" {
+		t.Errorf("read: %v %s", m.Newer, m.Host)
+	}
+	before := output(t, d)
+	if err := d.SetMetadata(allMetadata()); !errors.Is(err, ErrNewerMetadata) || output(t, d) != before {
+		t.Errorf("written: %v", err)
+	}
+}
+
+// libvirt wants the element without our prefix, and puts it on by itself.
+func TestMetadataXML(t *testing.T) {
+	t.Parallel()
+	d := sample(t, "strange")
+	got := d.MetadataXML()
+	if strings.Contains(got, "<v:") || strings.Contains(got, `xmlns="urn:virtfleet:1"`) {
+		t.Errorf("still prefixed: %s", got)
+	}
+	if !strings.Contains(got, `<label key="app" value="web"/>`) || !strings.Contains(got, `xmlns="urn:foreign"`) {
+		t.Errorf("incomplete: %s", got)
+	}
+	if got := sample(t, "minimal").MetadataXML(); got != "" {
+		t.Errorf("of nothing: %s", got)
+	}
+}
+
+func TestSpecHash(t *testing.T) {
+	t.Parallel()
+	a, b := full(), full()
+	b.UUID, b.FreeSlots, b.Memory.Installed = "other", nil, nil
+	disk("root", func(d *Disk) { d.Target = "" })(&b)
+	if SpecHash(a) != SpecHash(b) {
+		t.Error("observed facts count")
+	}
+	if a.Disks["root"].Target == "" {
+		t.Error("hashing has changed the spec")
+	}
+	b.Memory.Size = new(uint64(1))
+	if SpecHash(a) == SpecHash(b) || len(SpecHash(a)) != 64 {
+		t.Error("declared facts don't count")
+	}
+}

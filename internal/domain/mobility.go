@@ -1,0 +1,246 @@
+package domain
+
+import (
+	"cmp"
+	"strings"
+
+	"github.com/beevik/etree"
+)
+
+// Mobility is what a definition says that decides whether and how a machine can move to another host. Unlike a Spec it
+// also covers devices that can't be declared.
+type Mobility struct {
+	// Machine is the machine type, in a running VM's definition with its version (pc-q35-7.2).
+	Type, Arch, Machine string
+	// CPU is the <cpu> element as a document, "" when there is none. CPUMode is its mode.
+	CPU, CPUMode string
+	// Memory is what the VM can have without plugging memory in, in bytes.
+	Memory uint64
+
+	Disks      []MobileDisk
+	Interfaces []MobileInterface
+	// HostDevices describe the devices of the host that the VM has, such as "pci 0000:03:00.0". VFIO says that one of
+	// them keeps state in hardware that memory can't be copied from while it runs.
+	HostDevices []string
+	VFIO        bool
+	// Filesystems are the directories of the host that the guest sees.
+	Filesystems []MobileFilesystem
+
+	// Confidential is the type of memory protection: sev, sev-snp, tdx, s390-pv; "" is none.
+	Confidential string
+	// HypervPassthrough says that the guest sees whatever Hyper-V features the host has.
+	HypervPassthrough bool
+	// Reenlightenment says that the guest was promised to be told when its TSC changes; StableTSC that it can't change,
+	// because the definition fixes its frequency or requires it to be invariant.
+	Reenlightenment, StableTSC bool
+
+	// TPM is the backend of the TPM: emulator, passthrough, external; "" is none. TPMSpecial says what is special about
+	// where an emulator keeps its state, "" is nothing: in plain files, in libvirt's own directory.
+	TPM, TPMSpecial string
+	// NVRAM is the file of the host in which the firmware keeps its variables; "" is none. NVRAMOther is the kind of a
+	// place that is no file of the host. NVRAMUnnamed says that there is a file and the definition doesn't say which: as
+	// long as the firmware is chosen by libvirt only what runs names it.
+	NVRAM, NVRAMOther string
+	NVRAMUnnamed      bool
+	// Files are files of the host that QEMU opens when it starts, besides disks: the kernel and its initrd.
+	Files []string
+}
+
+// MobileDisk is one disk or drive.
+type MobileDisk struct {
+	// Key is the disk's key, as in Spec.Disks. Target is its name within the definition, such as vda.
+	Key, Target string
+	// Device is disk, lun, cdrom or floppy.
+	Device string
+	// Path is the file or block device on the host, "" for others. Block says which of the two.
+	Path  string
+	Block bool
+	// Network says that QEMU reaches the storage by itself, from wherever it runs; Empty that there is no medium.
+	Network, Empty bool
+	// Other is a source of a kind that isn't modelled, see DiskSource.Other.
+	Other string
+	// ReadOnly disks are never written. Shareable ones may be written by several VMs at a time.
+	ReadOnly, Shareable bool
+	Cache               string
+	// Format is that of the image: raw, qcow2, ...; "" where the definition doesn't say. Encrypted says that libvirt
+	// gives QEMU a secret for it.
+	Format    string
+	Encrypted bool
+	// Reservations says that the guest may take SCSI persistent reservations through a helper on the host.
+	Reservations bool
+}
+
+// MobileInterface is one network interface.
+type MobileInterface struct {
+	// Key is the interface's key, as in Spec.Interfaces.
+	Key string
+	// Type is libvirt's: network, bridge, user, direct, hostdev, vdpa, vhostuser, ...
+	Type string
+	// Source is the network, bridge or device that it leads to.
+	Source string
+	// Failover says that the guest does without this interface while it moves.
+	Failover bool
+}
+
+// MobileFilesystem is one directory of the host that the guest sees.
+type MobileFilesystem struct {
+	// Driver is virtiofs, path (9p), ...
+	Driver string
+	// Target is the guest's name for it.
+	Target string
+}
+
+// Mobility reads what decides about moving the VM.
+func (d *Definition) Mobility() Mobility {
+	root := d.root()
+	spec := d.Spec()
+	cpu := child(root, "cpu")
+	m := Mobility{
+		Type: spec.Type, Arch: spec.Arch, Machine: spec.Machine, Memory: pick(spec.Memory.Installed, nil, 0),
+		CPUMode:      attr(cpu, "mode"),
+		Confidential: attr(child(root, "launchSecurity"), "type"),
+		Disks:        d.mobileDisks(),
+		Interfaces:   d.mobileInterfaces(),
+	}
+	if cpu != nil {
+		m.CPU = render(cpu)
+	}
+	for _, tpm := range d.devices("tpm") {
+		backend := child(tpm, "backend")
+		m.TPM = attr(backend, "type")
+		switch {
+		case child(backend, "encryption") != nil:
+			m.TPMSpecial = "it is encrypted with a secret of the host"
+		case child(backend, "source") != nil && m.TPM == "emulator":
+			m.TPMSpecial = "it has a place of its own"
+		}
+	}
+	m.readVariables(child(root, "os"))
+	for _, tag := range []string{"kernel", "initrd", "dtb"} {
+		if file := text(child(root, "os", tag)); file != "" {
+			m.Files = append(m.Files, file)
+		}
+	}
+	for _, fs := range d.devices("filesystem") {
+		m.Filesystems = append(m.Filesystems, MobileFilesystem{
+			Driver: cmp.Or(attr(child(fs, "driver"), "type"), "path"), Target: attr(child(fs, "target"), "dir"),
+		})
+	}
+	m.readHostDevices(d)
+	m.readTime(root)
+	return m
+}
+
+// readVariables finds where the firmware keeps its variables.
+func (m *Mobility) readVariables(os *etree.Element) {
+	nvram, loader := child(os, "nvram"), child(os, "loader")
+	if nvram == nil || text(nvram) == "" && attr(nvram, "type") == "" {
+		keeps := attr(os, "firmware") == "efi" || attr(loader, "type") == "pflash"
+		m.NVRAMUnnamed = keeps && attr(loader, "stateless") != "yes"
+		return
+	}
+	switch kind := attr(nvram, "type"); kind {
+	case "":
+		m.NVRAM = text(nvram)
+	case "file":
+		m.NVRAM = attr(child(nvram, "source"), "file")
+	default:
+		m.NVRAMOther = kind
+	}
+}
+
+func (d *Definition) mobileDisks() []MobileDisk {
+	var disks []MobileDisk
+	for _, have := range d.keyed(diskKind, d.Metadata().Devices) {
+		e := have.element
+		read := readDisk(e)
+		source := child(e, "source")
+		disks = append(disks, MobileDisk{
+			Key: have.key, Target: read.Target, Device: read.Device, Format: read.Format,
+			Encrypted: child(e, "encryption") != nil || child(source, "encryption") != nil,
+			Path:      cmp.Or(read.Source.File, read.Source.Block), Block: read.Source.Block != "",
+			Network: read.Source.Network != nil, Empty: read.Source.isZero(), Other: read.Source.Other,
+			ReadOnly: *read.ReadOnly, Shareable: child(e, "shareable") != nil, Cache: read.Cache,
+			Reservations: child(source, "reservations") != nil,
+		})
+	}
+	return disks
+}
+
+func (d *Definition) mobileInterfaces() []MobileInterface {
+	var interfaces []MobileInterface
+	for _, have := range d.keyed(interfaceKind, d.Metadata().Devices) {
+		e := have.element
+		source := child(e, "source")
+		interfaces = append(interfaces, MobileInterface{
+			Key: have.key, Type: attr(e, "type"),
+			Source:   cmp.Or(attr(source, "network"), attr(source, "bridge"), attr(source, "dev"), attr(source, "path")),
+			Failover: attr(child(e, "teaming"), "type") == "transient",
+		})
+	}
+	return interfaces
+}
+
+// readHostDevices finds what the VM has of its host's hardware.
+func (m *Mobility) readHostDevices(d *Definition) {
+	for _, e := range d.devices("hostdev") {
+		kind := attr(e, "type")
+		if attr(child(e, "teaming"), "type") == "transient" {
+			continue
+		}
+		m.HostDevices = append(m.HostDevices, kind+" "+hostAddress(child(e, "source")))
+		m.VFIO = m.VFIO || kind == "pci" || kind == "mdev"
+	}
+	for _, i := range m.Interfaces {
+		if (i.Type == "hostdev" || i.Type == "vdpa") && !i.Failover {
+			m.HostDevices = append(m.HostDevices, "interface "+i.Key)
+			m.VFIO = m.VFIO || i.Type == "hostdev"
+		}
+	}
+	for _, disk := range d.devices("disk") {
+		if attr(disk, "type") == "nvme" {
+			m.HostDevices = append(m.HostDevices, "NVMe disk "+attr(child(disk, "target"), "dev"))
+			m.VFIO = true
+		}
+	}
+	if m.TPM == "passthrough" {
+		m.HostDevices = append(m.HostDevices, "TPM")
+	}
+}
+
+// hostAddress says which device of the host a <source> is.
+func hostAddress(source *etree.Element) string {
+	address := child(source, "address")
+	switch {
+	case attr(address, "domain") != "":
+		return plainHex(address, "domain") + ":" + plainHex(address, "bus") + ":" + plainHex(address, "slot") + "." +
+			plainHex(address, "function")
+	case attr(address, "uuid") != "":
+		return attr(address, "uuid")
+	case child(source, "vendor") != nil:
+		return plainHex(child(source, "vendor"), "id") + ":" + plainHex(child(source, "product"), "id")
+	default:
+		return "device"
+	}
+}
+
+// plainHex returns a number as libvirt writes it, without its 0x.
+func plainHex(e *etree.Element, key string) string { return strings.TrimPrefix(attr(e, key), "0x") }
+
+// readTime finds what the guest was promised about its clock and its hypervisor.
+func (m *Mobility) readTime(root *etree.Element) {
+	hyperv := child(root, "features", "hyperv")
+	m.HypervPassthrough = attr(hyperv, "mode") == "passthrough"
+	m.Reenlightenment = attr(child(hyperv, "reenlightenment"), "state") == "on"
+	for _, feature := range children(child(root, "cpu"), "feature") {
+		policy := attr(feature, "policy")
+		if attr(feature, "name") == "invtsc" && (policy == "require" || policy == "force" || policy == "") {
+			m.StableTSC = true
+		}
+	}
+	for _, timer := range children(child(root, "clock"), "timer") {
+		if attr(timer, "name") == "tsc" && attr(timer, "frequency") != "" {
+			m.StableTSC = true
+		}
+	}
+}

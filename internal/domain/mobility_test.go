@@ -1,0 +1,114 @@
+package domain
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestMobility_readsWhatDecidesAboutMoving(t *testing.T) {
+	t.Parallel()
+	d, err := Parse(`<domain type='kvm' id='3'>
+  <name>web</name><memory unit='MiB'>2</memory>
+  <os><type arch='x86_64' machine='pc-q35-7.2'>hvm</type><kernel>/boot/k</kernel><initrd>/boot/i</initrd>
+    <nvram>/n</nvram></os>
+  <cpu mode='custom'><model>qemu64</model><feature policy='require' name='invtsc'/></cpu>
+  <features><hyperv mode='passthrough'><reenlightenment state='on'/></hyperv></features>
+  <launchSecurity type='sev'/>
+  <devices>
+    <disk type='file' device='disk'><driver name='qemu' type='qcow2' cache='none'/>
+      <source file='/a.qcow2'><encryption format='luks'/></source><target dev='vda'/>
+      <alias name='ua-disk-root'/></disk>
+    <disk type='block' device='lun'><source dev='/dev/sdb'><reservations managed='yes'/></source><target dev='sda'/>
+      <shareable/></disk>
+    <disk type='network' device='disk'><source protocol='nbd' name='d'><host name='h'/></source>
+      <target dev='vdb'/></disk>
+    <disk type='file' device='cdrom'><target dev='sdb'/><readonly/></disk>
+    <interface type='network'><source network='default' bridge='virbr0'/><alias name='ua-net-lan'/></interface>
+    <interface type='direct'><source dev='eth0' mode='bridge'/></interface>
+    <interface type='hostdev'><teaming type='transient' persistent='ua-net-lan'/></interface>
+    <hostdev type='pci'><source><address domain='0x0000' bus='0x03' slot='0x00' function='0x1'/></source></hostdev>
+    <hostdev type='usb'><source><vendor id='0x1234'/><product id='0xbeef'/></source></hostdev>
+    <filesystem><driver type='virtiofs'/><target dir='share'/></filesystem>
+    <tpm><backend type='emulator'/></tpm>
+  </devices>
+</domain>`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := Mobility{
+		Type: "kvm", Arch: "x86_64", Machine: "pc-q35-7.2", Memory: 2 << 20, CPUMode: "custom",
+		CPU: `<cpu mode="custom"><model>qemu64</model><feature policy="require" name="invtsc"/></cpu>`,
+		Disks: []MobileDisk{
+			{
+				Key: "root", Target: "vda", Device: "disk", Path: "/a.qcow2", Cache: "none", Format: "qcow2", Encrypted: true,
+			},
+			{
+				Key: "sda", Target: "sda", Device: "lun", Path: "/dev/sdb", Block: true, Shareable: true, Reservations: true,
+			},
+			{Key: "vdb", Target: "vdb", Device: "disk", Network: true},
+			{Key: "sdb", Target: "sdb", Device: "cdrom", Format: "raw", Empty: true, ReadOnly: true},
+		},
+		Interfaces: []MobileInterface{
+			{Key: "lan", Type: "network", Source: "default"},
+			{Key: "net1", Type: "direct", Source: "eth0"},
+			{Key: "net2", Type: "hostdev", Failover: true},
+		},
+		HostDevices: []string{"pci 0000:03:00.1", "usb 1234:beef"}, VFIO: true,
+		Filesystems:  []MobileFilesystem{{Driver: "virtiofs", Target: "share"}},
+		Confidential: "sev", HypervPassthrough: true, Reenlightenment: true, StableTSC: true,
+		TPM: "emulator", NVRAM: "/n", Files: []string{"/boot/k", "/boot/i"},
+	}
+	if diff := cmp.Diff(want, d.Mobility()); diff != "" {
+		t.Errorf("facts differ (-want +got):\n%s", diff)
+	}
+}
+
+// Where firmware and TPM keep what outlives a run decides how it is carried along.
+func TestMobility_placesOfWhatIsKept(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		os, devices string
+		want        Mobility
+	}{
+		{`<nvram template='/t'>/n.fd</nvram>`, "", Mobility{NVRAM: "/n.fd"}},
+		{`<nvram type='file'><source file='/n.fd'/></nvram>`, "", Mobility{NVRAM: "/n.fd"}},
+		{`<nvram type='network'><source protocol='nbd'/></nvram>`, "", Mobility{NVRAMOther: "network"}},
+		{`<type>hvm</type><loader readonly='yes' type='pflash'>/c.fd</loader>`, "", Mobility{NVRAMUnnamed: true}},
+		{`<nvram template='/t'/><loader readonly='yes' type='pflash'>/c.fd</loader>`, "", Mobility{NVRAMUnnamed: true}},
+		{`<loader readonly='yes' type='pflash' stateless='yes'>/c.fd</loader>`, "", Mobility{}},
+		{`<loader type='rom'>/c.fd</loader>`, "", Mobility{}},
+		{"", `<tpm><backend type='emulator'><encryption secret='s'/></backend></tpm>`, Mobility{
+			TPM: "emulator", TPMSpecial: "it is encrypted with a secret of the host",
+		}},
+		{"", `<tpm><backend type='emulator'><source type='dir' path='/p'/></backend></tpm>`, Mobility{
+			TPM: "emulator", TPMSpecial: "it has a place of its own",
+		}},
+		{"", `<tpm><backend type='external'><source type='unix'/></backend></tpm>`, Mobility{TPM: "external"}},
+	} {
+		d, err := Parse("<domain type='kvm'><name>web</name><os>" + tt.os + "</os><devices>" + tt.devices +
+			"</devices></domain>")
+		if err != nil {
+			t.Fatal(err)
+		}
+		m := d.Mobility()
+		got := Mobility{
+			NVRAM: m.NVRAM, NVRAMOther: m.NVRAMOther, NVRAMUnnamed: m.NVRAMUnnamed, TPM: m.TPM, TPMSpecial: m.TPMSpecial,
+		}
+		if diff := cmp.Diff(tt.want, got); diff != "" {
+			t.Errorf("%s%s differs (-want +got):\n%s", tt.os, tt.devices, diff)
+		}
+	}
+}
+
+// A definition whose firmware libvirt chooses doesn't name the file of its variables.
+func TestMobility_variablesOfChosenFirmware(t *testing.T) {
+	t.Parallel()
+	d, err := Parse(`<domain type='kvm'><name>web</name><os firmware='efi'><type>hvm</type></os></domain>`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if m := d.Mobility(); !m.NVRAMUnnamed || m.NVRAM != "" {
+		t.Errorf("variables: %+v", m)
+	}
+}

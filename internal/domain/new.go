@@ -1,0 +1,193 @@
+package domain
+
+import (
+	"cmp"
+	"errors"
+	"strings"
+
+	"github.com/beevik/etree"
+)
+
+const (
+	// sparePorts is how many disks and interfaces can be added to a running VM. KubeVirt keeps 6 of 16 free.
+	sparePorts = 8
+	// balloonPeriod is how often the guest reports its memory, in seconds. KubeVirt's default.
+	balloonPeriod = "10"
+)
+
+// New returns a definition for a new VM: what s declares, and sane defaults for the rest. Name, Type, Memory.Size and
+// uuid must be there; an empty Arch is taken for x86_64.
+func New(s Spec, uuid string) (*Definition, error) {
+	var problems []error
+	for _, required := range []struct {
+		missing bool
+		path    string
+	}{
+		{s.Name == "", "name"},
+		{s.Type == "", "type"},
+		{s.Memory.Size == nil, "memory.size"},
+		{uuid == "", "id"},
+	} {
+		if required.missing {
+			problems = append(problems, Problem{required.path, "A new VM needs it."})
+		}
+	}
+	if len(problems) > 0 {
+		return nil, errors.Join(problems...)
+	}
+	s.UUID = uuid
+	s.Arch = cmp.Or(s.Arch, "x86_64")
+	s.Machine = cmp.Or(s.Machine, DefaultMachine(s.Arch))
+	s.CPU = newCPU(s.CPU)
+	if s.Firmware.Type == nil && pick(s.Firmware.SecureBoot, nil, false) {
+		s.Firmware.Type = new("efi") // Nothing else has it.
+	}
+	if pick(s.Firmware.Type, nil, "bios") == "efi" && s.Firmware.SecureBoot == nil {
+		// Left to libvirt, the host's order of firmware files decides, and that differs between hosts.
+		s.Firmware.SecureBoot = new(false)
+	}
+	d := skeleton(s)
+	if err := d.Apply(s); err != nil {
+		return nil, err
+	}
+	d.addSparePorts(s.Machine)
+	d.doc.Indent(2)
+	return d, nil
+}
+
+// DefaultMachine is the machine type of a new VM that declares none: what KubeVirt takes. libvirt's own default for
+// x86_64 is the machine of 1996.
+func DefaultMachine(arch string) string {
+	switch arch {
+	case "x86_64", "i686":
+		return "q35"
+	case "aarch64", "armv7l", "riscv64", "riscv32", "loongarch64":
+		return "virt"
+	case "s390x":
+		return "s390-ccw-virtio"
+	case "ppc64", "ppc64le":
+		return "pseries"
+	default:
+		return "" // libvirt's default.
+	}
+}
+
+// newCPU completes a declared topology: one socket, core and thread, unless the number of virtual CPUs says otherwise.
+func newCPU(c CPU) CPU {
+	c.Cores = new(pick(c.Cores, nil, 1))
+	c.Threads = new(pick(c.Threads, nil, 1))
+	if c.Sockets == nil && c.VCPUs == nil {
+		c.Sockets = new(1)
+	}
+	return c
+}
+
+// skeleton is a VM without what is declared.
+func skeleton(s Spec) *Definition {
+	pc := s.Arch == "x86_64" || s.Arch == "i686"
+	doc := newDocument()
+	root := doc.CreateElement("domain")
+	root.CreateAttr("type", s.Type)
+	add(root, "name").SetText(s.Name)
+	add(root, "uuid").SetText(s.UUID)
+	add(root, "memory", "unit", "KiB").SetText("0")
+	add(root, "currentMemory", "unit", "KiB").SetText("0")
+	add(root, "vcpu", "placement", "static").SetText("1")
+	add(add(root, "os"), "type", "arch", s.Arch, "machine", s.Machine).SetText("hvm")
+	features := add(root, "features")
+	if pc || s.Arch == "aarch64" && pick(s.Firmware.Type, nil, "") == "efi" {
+		add(features, "acpi") // ARM has ACPI with UEFI only.
+	}
+	cpu := add(root, "cpu")
+	if s.Type == "kvm" && s.CPU.Mode == nil && s.CPU.Model == nil {
+		// Emulation has no host CPU to model itself on: there libvirt chooses.
+		cpu.CreateAttr("mode", "host-model")
+		if s.Arch == "aarch64" || s.Arch == "armv7l" {
+			cpu.CreateAttr("mode", "host-passthrough") // All that KVM has on ARM.
+		}
+	}
+	add(cpu, "topology", "sockets", "1", "cores", "1", "threads", "1")
+	clock := add(root, "clock", "offset", "utc")
+	if pc {
+		add(features, "apic")
+		add(features, "vmport", "state", "off")
+		add(clock, "timer", "name", "rtc", "tickpolicy", "catchup")
+		add(clock, "timer", "name", "pit", "tickpolicy", "delay")
+		add(clock, "timer", "name", "hpet", "present", "no")
+	}
+	add(root, "on_poweroff").SetText("destroy")
+	add(root, "on_reboot").SetText("restart")
+	// A crashed VM is off with the reason "crashed", which run strategies tell from one that was shut down.
+	add(root, "on_crash").SetText("destroy")
+	addBaseDevices(add(root, "devices"), s, pc)
+	return &Definition{doc: doc}
+}
+
+// addBaseDevices adds the devices that every new VM gets.
+func addBaseDevices(devices *etree.Element, s Spec, pc bool) {
+	// A controller that disks can be plugged into later, as in KubeVirt.
+	insert(devices, scsiController())
+	if s.Arch != "s390x" {
+		add(devices, "controller", "type", "usb", "index", "0", "model", "qemu-xhci")
+	}
+	// A screen that is reached through libvirt: a socket opens no port on the host.
+	add(add(devices, "graphics", "type", "vnc"), "listen", "type", "socket")
+	model := "virtio"
+	if pc {
+		model = "vga"
+		if pick(s.Firmware.Type, nil, "bios") == "efi" {
+			model = "bochs"
+		}
+	}
+	add(add(devices, "video"), "model", "type", model)
+	add(add(devices, "memballoon", "model", "virtio"), "stats", "period", balloonPeriod)
+	rng := add(devices, "rng", "model", "virtio")
+	add(rng, "backend", "model", "random").SetText("/dev/urandom")
+}
+
+// addSparePorts gives a machine with PCI Express ports for its own devices and some to plug others into, which can't be
+// added later.
+func (d *Definition) addSparePorts(machine string) {
+	if family := machineFamily(machine); family != "q35" && family != "virt" {
+		return
+	}
+	needed := sparePorts + len(d.devices("interface", "rng", "memballoon")) + len(d.agentChannels())
+	for _, disk := range d.readDisks() {
+		if placedOnPCI(disk.Bus) {
+			needed++
+		}
+	}
+	needed += len(d.controllers("scsi")) + len(d.controllers("usb"))
+	d.addDevice(element("controller", "type", "pci", "index", "0", "model", "pcie-root"))
+	for _, port := range rootPorts(needed) {
+		d.addDevice(port)
+	}
+}
+
+// SameMachine says whether two machine types are one by meaning: equal, or one the alias of the other (q35,
+// pc-q35-7.2). An empty one equals all.
+func SameMachine(a, b string) bool {
+	if a == "" || b == "" || a == b {
+		return true
+	}
+	isAlias := a == machineFamily(a) || b == machineFamily(b)
+	return isAlias && machineFamily(a) == machineFamily(b)
+}
+
+// machineFamily returns the alias of a versioned machine type: q35 for pc-q35-7.2, pc for pc-i440fx-rhel7.6.0.
+func machineFamily(machine string) string {
+	for _, known := range []struct{ prefix, alias string }{
+		{"pc-q35-", "q35"}, {"pc-i440fx-", "pc"}, {"pc-0.", "pc"}, {"pc-1.", "pc"},
+	} {
+		if strings.HasPrefix(machine, known.prefix) {
+			return known.alias
+		}
+	}
+	// virt-7.2, pseries-rhel9.2.0, s390-ccw-virtio-jammy: what follows the last dash that a version follows.
+	for _, alias := range []string{"virt", "pseries", "s390-ccw-virtio", "microvm"} {
+		if strings.HasPrefix(machine, alias+"-") {
+			return alias
+		}
+	}
+	return machine
+}

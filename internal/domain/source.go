@@ -1,0 +1,158 @@
+package domain
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/beevik/etree"
+)
+
+// defaultPorts are the ports that libvirt leaves out, or fills in, for the protocols of network disks.
+var defaultPorts = map[string]string{
+	"nbd": "10809", "iscsi": "3260", "gluster": "24007", "sheepdog": "7000", "ssh": "22", "nfs": "2049",
+	"http": "80", "https": "443", "ftp": "21", "ftps": "990", "tftp": "69",
+}
+
+// readSource reads a disk's <source>.
+func readSource(disk *etree.Element) DiskSource {
+	source := child(disk, "source")
+	if source == nil {
+		return DiskSource{}
+	}
+	switch kind := attr(disk, "type"); kind {
+	case "file", "":
+		return DiskSource{File: attr(source, "file")}
+	case "block":
+		return DiskSource{Block: attr(source, "dev")}
+	case "network":
+		protocol := attr(source, "protocol")
+		read := &NetworkSource{Protocol: protocol, Name: attr(source, "name")}
+		for _, host := range children(source, "host") {
+			read.Hosts = append(read.Hosts, readHost(host, protocol))
+		}
+		return DiskSource{Network: read}
+	default:
+		return DiskSource{Other: describe(kind, source)}
+	}
+}
+
+// describe tells what is known of a source that isn't modelled, the same for both definitions of a VM.
+func describe(kind string, source *etree.Element) string {
+	var facts []string
+	for _, e := range append([]*etree.Element{source}, children(source, "address")...) {
+		if e == nil {
+			continue
+		}
+		for _, a := range e.Attr {
+			// libvirt adds these for a running domain.
+			if a.Key != "index" && a.Key != "portid" && a.Key != "mode" {
+				facts = append(facts, a.Key+"="+a.Value)
+			}
+		}
+	}
+	slices.Sort(facts)
+	return kind + ":" + strings.Join(facts, ",")
+}
+
+func readHost(host *etree.Element, protocol string) string {
+	read := hostPort{name: attr(host, "name"), port: attr(host, "port"), socket: attr(host, "socket")}
+	return read.withPort(protocol).String()
+}
+
+// sameSource compares by meaning.
+func sameSource(a, b DiskSource) bool {
+	if (a.Network == nil) != (b.Network == nil) {
+		return false
+	}
+	if a.Network != nil && !sameNetworkSource(*a.Network, *b.Network) {
+		return false
+	}
+	return a.File == b.File && a.Block == b.Block && a.Other == b.Other
+}
+
+func sameNetworkSource(a, b NetworkSource) bool {
+	return a.Protocol == b.Protocol && a.Name == b.Name && slices.Equal(a.fullHosts(), b.fullHosts())
+}
+
+// fullHosts are the hosts with the protocol's port where none is given.
+func (n NetworkSource) fullHosts() []string {
+	full := make([]string, len(n.Hosts))
+	for i, host := range n.Hosts {
+		full[i] = host
+		if parsed, ok := parseHost(host); ok {
+			full[i] = parsed.withPort(n.Protocol).String()
+		}
+	}
+	return full
+}
+
+// isZero says that no source is there: a drive without a medium, or one that isn't declared.
+func (s DiskSource) isZero() bool {
+	return s == DiskSource{}
+}
+
+// kind returns the type of the disk that the source makes.
+func (s DiskSource) kind() string {
+	switch {
+	case s.Block != "":
+		return "block"
+	case s.Network != nil:
+		return "network"
+	default:
+		return "file"
+	}
+}
+
+// applySource sets the source. A source of the same kind is patched, so that its authentication, encryption or labels
+// stay; one of another kind is replaced. What described the old image goes: its backing chain, a part or snapshot of
+// it.
+func applySource(disk *etree.Element, want DiskSource) {
+	kind := want.kind()
+	if want.isZero() {
+		dropChildren(disk, "source", "backingStore", "mirror")
+		if attr(disk, "type") != "block" {
+			setAttr(disk, "type", kind) // libvirt's other kinds need a source.
+		}
+		return
+	}
+	source := child(disk, "source")
+	if attr(disk, "type") != kind && source != nil {
+		fresh := element("source", "startupPolicy", attr(source, "startupPolicy"))
+		disk.InsertChildAt(source.Index(), fresh)
+		drop(source)
+		source = fresh
+	}
+	if source == nil {
+		source = etree.NewElement("source")
+		insert(disk, source, "driver")
+	}
+	setAttr(disk, "type", kind)
+	dropChildren(disk, "backingStore", "mirror")
+	dropChildren(source, "slices", "snapshot", "dataStore")
+	setAttr(source, "index", "")
+	switch kind {
+	case "file":
+		setAttr(source, "file", want.File)
+	case "block":
+		setAttr(source, "dev", want.Block)
+	case "network":
+		have := *readSource(disk).Network
+		setAttr(source, "protocol", want.Network.Protocol)
+		setAttr(source, "name", want.Network.Name)
+		if slices.Equal(have.fullHosts(), want.Network.fullHosts()) {
+			return
+		}
+		dropChildren(source, "host")
+		for _, host := range want.Network.fullHosts() {
+			source.AddChild(hostElement(host))
+		}
+	}
+}
+
+func hostElement(host string) *etree.Element {
+	parsed, _ := parseHost(host)
+	if parsed.socket != "" {
+		return element("host", "transport", "unix", "socket", parsed.socket)
+	}
+	return element("host", "name", parsed.name, "port", parsed.port)
+}

@@ -1,0 +1,285 @@
+package domain
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+)
+
+// Problem is something wrong with one attribute.
+type Problem struct {
+	// Path is the attribute's path, as in disks.data.cache.
+	Path string
+	// Message is a sentence for the user.
+	Message string
+}
+
+// Error makes a Problem an error.
+func (p Problem) Error() string { return p.Path + ": " + p.Message }
+
+// The values that attributes can have. Those beyond the usual are there because VMs that came from elsewhere have them.
+var (
+	DomainTypes   = []string{"kvm", "qemu"}
+	CPUModes      = []string{"host-model", "host-passthrough", "maximum", "custom"}
+	FirmwareTypes = []string{"bios", "efi"}
+	DiskDevices   = []string{"disk", "cdrom", "lun", "floppy"}
+	DiskBuses     = []string{"virtio", "scsi", "sata", "usb", "ide", "fdc", "sd", "xen", "nvme"}
+	DiskCaches    = []string{"default", "none", "writethrough", "writeback", "directsync", "unsafe"}
+	DiskFormats   = []string{
+		"raw", "qcow2", "qcow", "qed", "vmdk", "vdi", "vpc", "vhdx", "luks", "parallels", "ploop", "bochs", "cloop", "dmg",
+		"iso", "dir", "fat",
+	}
+	DiskProtocols = []string{
+		"nbd", "rbd", "iscsi", "gluster", "ssh", "nfs", "http", "https", "ftp", "ftps", "tftp", "sheepdog", "vxhs",
+	}
+	InterfaceModels = []string{
+		"virtio", "e1000e", "e1000", "igb", "rtl8139", "vmxnet3", "virtio-transitional", "virtio-non-transitional",
+		"pcnet", "ne2k_pci", "i82551", "i82557b", "i82559er", "i82801", "usb-net", "spapr-vlan", "lan9118",
+	}
+)
+
+const (
+	// maxNameLength leaves room for what libvirt appends when it makes file names of 255 bytes of it.
+	maxNameLength = 200
+	// maxVCPUs is KubeVirt's limit, too; machine types of QEMU 7.2 take 288 to 1024.
+	maxVCPUs = 512
+	// minMemory is what QEMU's machines of our days start with at all.
+	minMemory = mib
+	// virtioSerialLength is the length of VIRTIO_BLK_ID_BYTES; QEMU cuts longer ones off.
+	virtioSerialLength = 20
+)
+
+// keyPattern is what libvirt keeps of an alias: it drops others without a word.
+var keyPattern = regexp.MustCompile(`^[A-Za-z0-9_-]+$`)
+
+// checker collects problems.
+type checker struct{ problems []Problem }
+
+func (c *checker) that(ok bool, path, message string) {
+	if !ok {
+		c.problems = append(c.problems, Problem{path, message})
+	}
+}
+
+// oneOf checks a declared value against a list.
+func (c *checker) oneOf(value, path string, values []string) {
+	c.that(value == "" || slices.Contains(values, value), path,
+		fmt.Sprintf("%q isn't one of %s.", value, strings.Join(values, ", ")))
+}
+
+// Readable says whether a text can be part of a definition: XML has no way to write most control characters.
+func Readable(text string) bool {
+	return utf8.ValidString(text) && !strings.ContainsFunc(text, func(r rune) bool {
+		return r < ' ' && r != '\t' && r != '\n' && r != '\r' || r == '\uFFFE' || r == '\uFFFF'
+	})
+}
+
+func (c *checker) readable(path, text string) {
+	c.that(Readable(text), path, fmt.Sprintf("%q has a character that can't be written in a definition.", text))
+}
+
+// Validate checks everything that needs no host to check.
+func (s Spec) Validate() []Problem {
+	c := &checker{}
+	if s.Name != "" {
+		c.that(strings.TrimSpace(s.Name) == s.Name && !strings.ContainsAny(s.Name, "/\n\r\t"), "name",
+			"A name can't contain slashes or line breaks, or begin or end with a space.")
+		c.that(s.Name != "." && s.Name != "..", "name", "libvirt makes file names of it.")
+		c.readable("name", s.Name)
+		c.that(len(s.Name) <= maxNameLength, "name", "A name can have at most "+strconv.Itoa(maxNameLength)+" bytes.")
+	}
+	c.oneOf(s.Type, "type", DomainTypes)
+	s.CPU.validate(c)
+	s.Memory.validate(c)
+	s.validateFirmware(c)
+	if s.Kernel != nil && *s.Kernel != (Kernel{}) {
+		c.that(s.Kernel.Path != "", "kernel.path", "An initrd or a command line needs a kernel.")
+	}
+	if s.Kernel != nil {
+		c.readable("kernel.path", s.Kernel.Path)
+		c.readable("kernel.initrd", s.Kernel.Initrd)
+		c.readable("kernel.cmdline", s.Kernel.Cmdline)
+	}
+	c.readable("machine", s.Machine)
+	c.readable("arch", s.Arch)
+	orders := map[int]string{}
+	for _, key := range sortedKeys(s.Disks) {
+		s.Disks[key].validate(c, key)
+		c.bootOrder(orders, "disks."+key, s.Disks[key].BootOrder)
+	}
+	macs := map[string]string{}
+	for _, key := range sortedKeys(s.Interfaces) {
+		nic := s.Interfaces[key]
+		nic.validate(c, key)
+		c.bootOrder(orders, "interfaces."+key, nic.BootOrder)
+		if mac := strings.ToLower(nic.MAC); mac != "" {
+			c.that(macs[mac] == "", "interfaces."+key+".mac", "The interface "+macs[mac]+" has the same address.")
+			macs[mac] = key
+		}
+	}
+	return c.problems
+}
+
+func (c *checker) bootOrder(orders map[int]string, path string, order *int) {
+	if order == nil {
+		return
+	}
+	path += ".boot_order"
+	c.that(*order >= 1, path, "Boot orders count from 1.")
+	c.that(orders[*order] == "", path, "The same boot order is declared by "+orders[*order]+".")
+	orders[*order] = path
+}
+
+func (c CPU) validate(check *checker) {
+	for _, count := range []struct {
+		path string
+		n    *int
+	}{
+		{"cpu.vcpus", c.VCPUs},
+		{"cpu.sockets", c.Sockets},
+		{"cpu.cores", c.Cores},
+		{"cpu.threads", c.Threads},
+		{"cpu.max_sockets", c.MaxSockets},
+	} {
+		check.that(count.n == nil || *count.n >= 1 && *count.n <= maxVCPUs, count.path,
+			fmt.Sprintf("%d isn't a number from 1 to %d.", pick(count.n, nil, 0), maxVCPUs))
+	}
+	one := 1
+	perSocket := pick(c.Cores, &one, 1) * pick(c.Threads, &one, 1)
+	if c.VCPUs != nil && c.Sockets != nil {
+		ok := *c.VCPUs == *c.Sockets*perSocket
+		// Without cores and threads the VM's own count.
+		check.that(ok || c.Cores == nil || c.Threads == nil, "cpu.vcpus", fmt.Sprintf(
+			"%d isn't sockets x cores x threads, %d.", *c.VCPUs, *c.Sockets*perSocket))
+	}
+	if c.MaxSockets != nil && c.Sockets != nil {
+		check.that(*c.MaxSockets >= *c.Sockets, "cpu.max_sockets", "The maximum is less than the sockets.")
+	}
+	check.that(pick(c.MaxSockets, c.Sockets, 1)*perSocket <= maxVCPUs, "cpu",
+		"A VM can have at most "+strconv.Itoa(maxVCPUs)+" virtual CPUs.")
+	if c.Mode != nil {
+		check.oneOf(*c.Mode, "cpu.mode", CPUModes)
+	}
+	custom := pick(c.Mode, nil, "custom") == "custom"
+	check.that(custom || c.Model == nil, "cpu.model", `A model can be declared with the mode "custom" only.`)
+	check.that(c.Mode == nil || !custom || c.Model != nil, "cpu.model", `The mode "custom" needs a model.`)
+}
+
+func (m Memory) validate(c *checker) {
+	for _, amount := range []struct {
+		path  string
+		bytes *uint64
+	}{{"memory.size", m.Size}, {"memory.max_size", m.MaxSize}} {
+		if amount.bytes == nil {
+			continue
+		}
+		n := *amount.bytes
+		c.that(n >= minMemory, amount.path, "A VM needs at least 1Mi.")
+		c.that(n%mib == 0, amount.path, fmt.Sprintf(
+			"Memory is given out in units of 1Mi, and QEMU rounds other sizes. The nearest are %dMi and %dMi.", n/mib, n/mib+1))
+	}
+	if m.Size != nil && m.MaxSize != nil {
+		c.that(*m.MaxSize >= *m.Size, "memory.max_size", "The maximum is less than the size.")
+	}
+}
+
+func (s Spec) validateFirmware(c *checker) {
+	if s.Firmware.Type != nil {
+		c.oneOf(*s.Firmware.Type, "firmware.type", FirmwareTypes)
+	}
+	if !pick(s.Firmware.SecureBoot, nil, false) {
+		return
+	}
+	path := "firmware.secure_boot"
+	c.that(pick(s.Firmware.Type, nil, "efi") == "efi", path, `Secure boot needs the firmware type "efi".`)
+	pc := slices.Contains([]string{"", "x86_64", "i686"}, s.Arch)
+	c.that(!pc || s.Machine == "" || machineFamily(s.Machine) == "q35", path,
+		`Secure boot needs the machine type "q35".`)
+}
+
+// validate checks one disk.
+func (d Disk) validate(c *checker, key string) {
+	path := "disks." + key
+	c.that(keyPattern.MatchString(key), path, `Keys consist of letters, digits, "-" and "_".`)
+	c.oneOf(d.Device, path+".device", DiskDevices)
+	c.oneOf(d.Bus, path+".bus", DiskBuses)
+	c.oneOf(d.Format, path+".format", DiskFormats)
+	c.oneOf(d.Cache, path+".cache", DiskCaches)
+	sources := 0
+	for _, set := range []bool{d.Source.File != "", d.Source.Block != "", d.Source.Network != nil, d.Source.Other != ""} {
+		if set {
+			sources++
+		}
+	}
+	c.that(sources <= 1, path, "A disk has one source.")
+	c.that(sources > 0 || d.removable(), path, "A disk needs a source; a drive (device cdrom) can be empty.")
+	if d.Source.Network != nil {
+		d.Source.Network.validate(c, path+".network")
+	}
+	for _, source := range []struct{ name, file string }{{"file", d.Source.File}, {"block", d.Source.Block}} {
+		c.that(source.file == "" || strings.HasPrefix(source.file, "/"), path+"."+source.name,
+			fmt.Sprintf("%q isn't an absolute path on the host.", source.file))
+		c.readable(path+"."+source.name, source.file)
+	}
+	d.combination(c, path)
+}
+
+// combination checks what fits together, as far as it is declared or known.
+func (d Disk) combination(c *checker, path string) {
+	c.that(d.Device != "cdrom" || !slices.Contains([]string{"virtio", "fdc", "sd"}, d.Bus), path+".bus",
+		"A CD-ROM drive can be on the buses sata, scsi, usb and ide.")
+	c.that((d.Device == "floppy") == (d.Bus == "fdc") || d.Bus == "" || d.Device == "", path+".bus",
+		"Floppy drives, and nothing else, are on the bus fdc.")
+	c.that(d.Device != "lun" || slices.Contains([]string{"", "scsi", "virtio"}, d.Bus), path+".bus",
+		"A lun can be on the bus scsi.")
+	c.that(d.Device != "lun" || d.Source.File == "" && (d.Source.Network == nil || d.Source.Network.Protocol == "iscsi"),
+		path+"."+d.Source.kind(), "A lun is a block device, of the host or by iscsi.")
+	c.that(d.Device != "cdrom" || pick(d.ReadOnly, nil, true), path+".read_only", "A CD-ROM is read-only.")
+	c.that(d.Device != "" && d.Device != "disk" || !pick(d.ReadOnly, nil, false) ||
+		!slices.Contains([]string{"sata", "ide"}, d.Bus), path+".read_only", "Disks on sata and ide can't be read-only.")
+	c.readable(path+".serial", d.Serial)
+	c.that(len(d.Serial) <= virtioSerialLength || d.Bus != "virtio" && d.Bus != "", path+".serial",
+		"On virtio the guest sees 20 characters only.")
+}
+
+func (n NetworkSource) validate(c *checker, path string) {
+	c.oneOf(n.Protocol, path+".protocol", DiskProtocols)
+	c.that(n.Protocol != "", path+".protocol", "It must be declared.")
+	c.that(n.Name != "" || n.Protocol == "nbd", path+".name", "It must be declared.")
+	c.readable(path+".name", n.Name)
+	c.that(len(n.Hosts) > 0 || n.Protocol == "rbd", path+".hosts", "At least one host must be declared.")
+	for _, host := range n.Hosts {
+		_, ok := parseHost(host)
+		c.that(ok, path+".hosts", fmt.Sprintf("%q isn't host:port.", host))
+	}
+}
+
+// validate checks one interface.
+func (i Interface) validate(c *checker, key string) {
+	path := "interfaces." + key
+	c.that(keyPattern.MatchString(key), path, `Keys consist of letters, digits, "-" and "_".`)
+	connections := 0
+	for _, set := range []bool{i.Network != "", i.Bridge != "", i.User, i.Other != ""} {
+		if set {
+			connections++
+		}
+	}
+	c.that(connections <= 1, path, "An interface has only one of network, bridge and user.")
+	c.that(connections > 0, path, "An interface needs one of network, bridge and user.")
+	if i.Other == "" {
+		c.oneOf(i.Model, path+".model", InterfaceModels)
+	}
+	c.readable(path+".network", i.Network)
+	c.readable(path+".bridge", i.Bridge)
+	c.that(len(i.Bridge) <= 15, path+".bridge", "Names of Linux devices have at most 15 characters.")
+	if i.MAC == "" {
+		return
+	}
+	ok := macPattern.MatchString(i.MAC)
+	c.that(ok, path+".mac", fmt.Sprintf("%q isn't a MAC address such as 52:54:00:12:34:56.", i.MAC))
+	c.that(!ok || !isGroupMAC(i.MAC), path+".mac", fmt.Sprintf(
+		"%q is an address for groups: the last bit of its first byte is set.", i.MAC))
+}

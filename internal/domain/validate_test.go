@@ -1,0 +1,129 @@
+package domain
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestValidate(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		name string
+		spec func(*Spec)
+		// path and a part of the message; "" where all is well.
+		path, message string
+	}{
+		{"everything", func(*Spec) {}, "", ""},
+		{"nothing", func(s *Spec) { *s = Spec{} }, "", ""},
+		{"slash in the name", func(s *Spec) { s.Name = "a/b" }, "name", "slashes"},
+		{"space around the name", func(s *Spec) { s.Name = " a" }, "name", "space"},
+		{"dot", func(s *Spec) { s.Name = ".." }, "name", "file names"},
+		{"long name", func(s *Spec) { s.Name = strings.Repeat("a", 201) }, "name", "200"},
+		{"type", func(s *Spec) { s.Type = "vbox" }, "type", "kvm, qemu"},
+
+		{"no cores", func(s *Spec) { s.CPU = CPU{Cores: new(0)} }, "cpu.cores", "from 1"},
+		{"too many", func(s *Spec) { s.CPU = CPU{VCPUs: new(513)} }, "cpu.vcpus", "512"},
+		{"too many together", func(s *Spec) { s.CPU = CPU{Sockets: new(30), Cores: new(30)} }, "cpu", "512"},
+		{"vcpus that don't fit", func(s *Spec) { s.CPU.VCPUs = new(5) }, "cpu.vcpus", "sockets x cores"},
+		{"vcpus with parts left out", func(s *Spec) { s.CPU = CPU{VCPUs: new(8), Sockets: new(2)} }, "", ""},
+		{"less room than sockets", func(s *Spec) { s.CPU.MaxSockets = new(1) }, "cpu.max_sockets", "less"},
+		{"mode", func(s *Spec) { s.CPU = CPU{Mode: new("best")} }, "cpu.mode", "host-model"},
+		{"model without custom", func(s *Spec) { s.CPU.Mode = new("maximum") }, "cpu.model", "custom"},
+		{"custom without model", func(s *Spec) { s.CPU.Model = nil }, "cpu.model", "needs"},
+
+		{"no memory", func(s *Spec) { s.Memory.Size = new(uint64(0)) }, "memory.size", "1Mi"},
+		{"odd memory", func(s *Spec) { s.Memory.Size = new(uint64(2_000_000_000)) }, "memory.size", "1907Mi and 1908Mi"},
+		{"odd maximum", func(s *Spec) { s.Memory.MaxSize = new(uint64(5_000_000_000)) }, "memory.max_size", "Mi"},
+		{"less maximum", func(s *Spec) { s.Memory.MaxSize = new(uint64(mib)) }, "memory.max_size", "less"},
+
+		{"firmware", func(s *Spec) { s.Firmware.Type = new("uboot") }, "firmware.type", "bios, efi"},
+		{"secure bios", func(s *Spec) { s.Firmware = Firmware{new("bios"), new(true)} }, "firmware.secure_boot", "efi"},
+		{
+			"secure boot on the old machine", func(s *Spec) { s.Machine, s.Firmware.SecureBoot = "pc", new(true) },
+			"firmware.secure_boot", "q35",
+		},
+		{"initrd alone", func(s *Spec) { s.Kernel = &Kernel{Initrd: "/i"} }, "kernel.path", "kernel"},
+		{"no kernel", func(s *Spec) { s.Kernel = &Kernel{} }, "", ""},
+
+		{"key", func(s *Spec) { s.Disks["a.b"] = s.Disks["cd"]; delete(s.Disks, "cd") }, "disks.a.b", "letters"},
+		{"empty key", func(s *Spec) { s.Interfaces[""] = Interface{User: true} }, "interfaces.", "letters"},
+		{"device", disk("root", func(d *Disk) { d.Device = "tape" }), "disks.root.device", "cdrom"},
+		{"bus", disk("root", func(d *Disk) { d.Bus = "nubus" }), "disks.root.bus", "virtio"},
+		{"format", disk("root", func(d *Disk) { d.Format = "zip" }), "disks.root.format", "qcow2"},
+		{"cache", disk("root", func(d *Disk) { d.Cache = "l2" }), "disks.root.cache", "writeback"},
+		{"two sources", disk("root", func(d *Disk) { d.Source.Block = "/dev/a" }), "disks.root", "one source"},
+		{"no source", disk("root", func(d *Disk) { d.Source = DiskSource{} }), "disks.root", "needs a source"},
+		{"empty drive", disk("cd", func(d *Disk) { d.Source = DiskSource{} }), "", ""},
+		{"foreign source", disk("root", func(d *Disk) { d.Source = DiskSource{Other: "nvme:x"} }), "", ""},
+		{"relative path", disk("root", func(d *Disk) { d.Source.File = "disk.img" }), "disks.root.file", "absolute"},
+		{"relative device", disk("root", func(d *Disk) { d.Source = DiskSource{Block: "sda"} }), "disks.root.block", "abs"},
+		{"CD on virtio", disk("cd", func(d *Disk) { d.Bus = "virtio" }), "disks.cd.bus", "sata, scsi"},
+		{"disk on fdc", disk("root", func(d *Disk) { d.Bus = "fdc" }), "disks.root.bus", "Floppy"},
+		{"lun on sata", disk("root", func(d *Disk) {
+			d.Device, d.Bus, d.Source = "lun", "sata", DiskSource{Block: "/dev/l"}
+		}), "disks.root.bus", "lun"},
+		{"lun in a file", disk("root", func(d *Disk) { d.Device = "lun" }), "disks.root.file", "block device"},
+		{"writable CD", disk("cd", func(d *Disk) { d.ReadOnly = new(false) }), "disks.cd.read_only", "read-only"},
+		{"read-only SATA", disk("cold", func(d *Disk) { d.ReadOnly = new(true) }), "disks.cold.read_only", "sata"},
+		{
+			"long serial", disk("root", func(d *Disk) { d.Serial = strings.Repeat("1", 21) }),
+			"disks.root.serial", "20 characters",
+		},
+		{"boot order 0", disk("root", func(d *Disk) { d.BootOrder = new(0) }), "disks.root.boot_order", "from 1"},
+		{"same boot order", disk("cd", func(d *Disk) { d.BootOrder = new(2) }), "interfaces.lan.boot_order", "disks.cd"},
+
+		{"protocol", network("x", "n", "h:1"), "disks.root.network.protocol", "rbd"},
+		{"no export", network("rbd", "", "h:1"), "disks.root.network.name", "declared"},
+		{"no host", network("nbd", "n"), "disks.root.network.hosts", "host"},
+		{"ceph finds hosts itself", network("rbd", "p/i"), "", ""},
+		{"port", network("nbd", "n", "h:70000"), "disks.root.network.hosts", "host:port"},
+		{"port 0", network("nbd", "n", "h:0"), "disks.root.network.hosts", "host:port"},
+		{"no name", network("nbd", "n", ":10809"), "disks.root.network.hosts", "host:port"},
+		{"too many colons", network("nbd", "n", "h:1:2"), "disks.root.network.hosts", "host:port"},
+		{"all kinds of hosts", network("nbd", "n", "h", "h:1", "[fd00::1]:1", "fd00::1", "unix:/s"), "", ""},
+
+		{"no connection", nic("lan", func(i *Interface) { i.Network = "" }), "interfaces.lan", "one of"},
+		{"two connections", nic("lan", func(i *Interface) { i.Bridge = "b" }), "interfaces.lan", "one of"},
+		{"model", nic("lan", func(i *Interface) { i.Model = "ne1000" }), "interfaces.lan.model", "e1000e"},
+		{
+			"long bridge", nic("lan", func(i *Interface) { i.Network, i.Bridge = "", "bridge0123456789" }),
+			"interfaces.lan.bridge", "15",
+		},
+		{"MAC", nic("lan", func(i *Interface) { i.MAC = "52:54:00" }), "interfaces.lan.mac", "52:54:00:12:34:56"},
+		{"MAC with dashes", nic("lan", func(i *Interface) { i.MAC = "52-54-00-00-00-01" }), "interfaces.lan.mac", "MAC"},
+		{"group MAC", nic("lan", func(i *Interface) { i.MAC = "53:54:00:00:00:01" }), "interfaces.lan.mac", "groups"},
+		{"same MAC", nic("user", func(i *Interface) { i.MAC = "52:54:00:00:00:01" }), "interfaces.user.mac", "lan"},
+	} {
+		spec := full()
+		test.spec(&spec)
+		problems := spec.Validate()
+		switch {
+		case test.path == "" && len(problems) > 0:
+			t.Errorf("%s: %v", test.name, problems)
+		case test.path == "":
+		case len(problems) != 1 || problems[0].Path != test.path || !strings.Contains(problems[0].Message, test.message):
+			t.Errorf("%s: %v", test.name, problems)
+		case !strings.HasSuffix(problems[0].Message, "."):
+			t.Errorf("%s: not a sentence: %s", test.name, problems[0].Message)
+		}
+	}
+}
+
+func network(protocol, name string, hosts ...string) func(*Spec) {
+	return disk("root", func(d *Disk) {
+		d.Source = DiskSource{Network: &NetworkSource{Protocol: protocol, Name: name, Hosts: hosts}}
+	})
+}
+
+// A configuration that is generated for a VM that came from anywhere must be accepted.
+func TestValidate_acceptsWhatIsRead(t *testing.T) {
+	t.Parallel()
+	for name, xml := range samples(t) {
+		if name == "minimal" || name == "strange" || name == "controllers" {
+			continue // These aren't as libvirt gives them.
+		}
+		if problems := parse(t, xml).Spec().Validate(); len(problems) > 0 {
+			t.Errorf("%s: %v", name, problems)
+		}
+	}
+}

@@ -1,0 +1,293 @@
+package fleet
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
+)
+
+// torn is a machine that one run moves in post-copy between two hosts of its
+// own, while the connection between them breaks for good.
+type torn struct {
+	t        *testing.T
+	l        *lab.Lab
+	f        *Fleet
+	from, to *lab.Host
+	vm       *VM
+	order    MoveOrder
+}
+
+func newTorn(t *testing.T, o migration.Options) *torn {
+	t.Helper()
+
+	l := lab.Open(t)
+	b := &torn{t: t, l: l, from: l.StartHost(t), to: l.StartHost(t)}
+	alone := ownFleet(t, "alice", b.from)
+	b.f = ownFleet(t, "alice", b.from, b.to)
+	d := drainer(t, l, "torn", nil)
+	d.Spec.Kernel.Cmdline += " dirty=32"
+	b.vm = create(t, alone, l, d)
+
+	// Before it begins: the switch may come before anybody sees that it has begun.
+	if err := b.f.host(b.from.Name).conn.SetMigrationBandwidth(t.Context(), b.vm.UUID, 1<<20, true); err != nil {
+		t.Fatal(err)
+	}
+
+	o.AllowPostCopy, o.CompletionTimeoutPerGiB, o.Bandwidth = new(true), new(2*time.Second), new(uint64(2<<20))
+	b.order = MoveOrder{UUID: b.vm.UUID, Last: lastOf(b.vm), ID: "4711", Target: b.to.Name, Options: o}
+
+	return b
+}
+
+// end is how a migration ended.
+type end struct {
+	vm     *VM
+	record domain.Migration
+	err    error
+}
+
+// move moves the machine.
+func (b *torn) move(ctx context.Context) <-chan end {
+	over := make(chan end, 1)
+
+	go func() {
+		vm, record, err := b.f.Migrate(ctx, b.order)
+		over <- end{vm, record, err}
+	}()
+
+	return over
+}
+
+// tear breaks the connection once the guest runs on the target and its source
+// still has most of its memory.
+func (b *torn) tear() {
+	b.t.Helper()
+
+	awaitCopying(b.t, b.f.host(b.from.Name), b.vm.UUID)
+
+	looks := 0
+
+	b.await("post-copy", func() bool {
+		if b.seen(b.to) == "Running (Postcopy)" {
+			looks++ // libvirt 9.0 misses a break in the first moments.
+		}
+
+		return looks > 20
+	})
+
+	for _, chain := range []string{"INPUT", "OUTPUT"} {
+		b.l.Run(b.t, b.from.Name, "iptables", "-I", chain, "-p", "tcp", "--syn", "--dport", "49152:49215", "-j", "REJECT")
+	}
+
+	b.l.Run(b.t, b.from.Name, "ss", "-K", "dst", b.to.Address, "dport", ">=", ":49152")
+}
+
+// seen is what a host says of the machine.
+func (b *torn) seen(on *lab.Host) string {
+	d, err := b.f.host(on.Name).conn.Domain(b.t.Context(), b.vm.UUID)
+	if err != nil {
+		return ""
+	}
+
+	return d.State.String() + " (" + d.Reason + ")"
+}
+
+func (b *torn) inTwoParts() bool {
+	return b.seen(b.from) == "Paused (PostcopyFailed)" && b.seen(b.to) == "Running (PostcopyFailed)"
+}
+
+func (b *torn) await(what string, so func() bool) {
+	b.t.Helper()
+
+	ctx, cancel := context.WithTimeout(b.t.Context(), 3*time.Minute)
+	defer cancel()
+
+	for !so() {
+		if err := pause(ctx, 100*time.Millisecond); err != nil {
+			b.t.Fatalf("waited for %s", what)
+		}
+	}
+}
+
+// irrecoverable is the condition, as whoever asks now sees it. It names what both
+// hosts have.
+func (b *torn) irrecoverable() status.Truth {
+	b.t.Helper()
+
+	o, err := b.f.Observe(b.t.Context(), Question{UUID: b.vm.UUID})
+	if err != nil {
+		b.t.Fatal(err)
+	}
+
+	c := status.Of(o.Facts, status.Irrecoverable)
+	for _, part := range []string{
+		`"` + b.from.Name + `" has it as Paused (PostcopyFailed)`, `"` + b.to.Name + `" has it as Running (PostcopyFailed)`,
+	} {
+		if !strings.Contains(c.Message, part) {
+			b.t.Errorf("%s %s: %s; want it to say %s", c.Status, c.Reason, c.Message, part)
+		}
+	}
+
+	return c.Status
+}
+
+// resumed lets the hosts reach each other again and gives the order once more,
+// which brings the migration to its end, and begins none.
+func (b *torn) resumed() {
+	b.t.Helper()
+	b.l.Run(b.t, b.from.Name, "iptables", "-F")
+
+	b.order.Options.RecoveryTimeout = new(time.Hour)
+
+	now, record, err := b.f.Migrate(b.t.Context(), b.order)
+	if err != nil || now.Host != b.to.Name || !now.Running() || !record.Recovered || record.Failed ||
+		record.Mode != string(migration.PostCopy) || record.Transport != migration.TransportDirect ||
+		len(now.Metadata.Migrations) != 1 || !now.Autostart {
+		b.t.Errorf("%+v, %+v, %v", now, record, err)
+	}
+
+	onlyOn(b.t, b.f, b.vm.UUID, b.to.Name)
+	recorded(b.t, b.l, b.to.Name, b.vm.UUID, `id="4711"`, `phase="Succeeded"`, `recovered="true"`)
+}
+
+// While somebody resumes it, it isn't given up, and an abort destroys nothing. It
+// is given up when that ends, and resumed by whoever comes when the hosts reach
+// each other again.
+func TestLab_brokenMigrationIsResumedLater(t *testing.T) {
+	t.Parallel()
+
+	b := newTorn(t, migration.Options{
+		RecoveryTimeout: new(time.Hour), OnIrrecoverable: migration.IrrecoverableDestroy,
+	})
+
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+
+	over := b.move(ctx)
+	b.tear()
+	b.await("both hosts to notice", b.inTwoParts)
+
+	if got := b.irrecoverable(); got != status.False {
+		t.Errorf("while it is resumed it is Irrecoverable: %s", got)
+	}
+
+	cancel()
+
+	if e := <-over; !errors.Is(e.err, migration.ErrBroken) || errors.Is(e.err, migration.ErrIrrecoverable) {
+		t.Errorf("%+v, %v", e.record, e.err)
+	}
+
+	if !b.inTwoParts() {
+		t.Errorf("the source has it %s, the target %s", b.seen(b.from), b.seen(b.to))
+	}
+
+	if got := b.irrecoverable(); got != status.True {
+		t.Errorf("when nobody resumes it, it is Irrecoverable: %s", got)
+	}
+
+	if _, err := b.f.Delete(t.Context(), b.vm.UUID, lastOf(b.vm), 0); !errors.Is(err, ErrBusy) || !b.inTwoParts() {
+		t.Errorf("deleting it: %v", err)
+	}
+
+	b.resumed()
+}
+
+// What can't be resumed until the deadline is kept, unless it is to be destroyed:
+// then one definition is left of it, off, and its record says what happened.
+func TestLab_irrecoverableMigration(t *testing.T) {
+	t.Parallel()
+
+	for _, on := range migration.OnIrrecoverables {
+		t.Run(on, func(t *testing.T) {
+			t.Parallel()
+
+			b := newTorn(t, migration.Options{RecoveryTimeout: new(5 * time.Second), OnIrrecoverable: on})
+
+			over := b.move(t.Context())
+			b.tear()
+
+			e := <-over
+			if !errors.Is(e.err, migration.ErrIrrecoverable) ||
+				errors.Is(e.err, ErrDestroyed) != (on == migration.IrrecoverableDestroy) {
+				t.Fatalf("%+v, %v", e.record, e.err)
+			}
+
+			if on == migration.IrrecoverableKeep {
+				if got := b.irrecoverable(); got != status.True || !b.inTwoParts() {
+					t.Errorf("Irrecoverable: %s; the source has it %s, the target %s", got, b.seen(b.from), b.seen(b.to))
+				}
+
+				b.resumed()
+
+				return
+			}
+
+			if e.vm == nil || e.vm.State != libvirt.Shutoff || !e.record.Failed {
+				t.Errorf("%+v, %+v", e.vm, e.record)
+			}
+
+			onlyOn(t, b.f, b.vm.UUID, b.to.Name)
+
+			_, kept, err := b.f.MigrationRecord(t.Context(), b.vm.UUID, b.order.Last, b.order.ID)
+			if err != nil || !kept.Failed || kept.Mode != string(migration.PostCopy) ||
+				!strings.Contains(kept.FailureReason, ErrDestroyed.Error()) {
+				t.Errorf("%+v, %v", kept, err)
+			}
+		})
+	}
+}
+
+// Whoever moves the machine stops for good when all of its memory has come, and
+// before its guest is started on the target. Nobody's libvirt tidies up. The next
+// one lets it go on at the source, and moves it then.
+func TestLab_moverIsLostAtTheHandover(t *testing.T) {
+	t.Parallel()
+
+	l := lab.Open(t)
+	from, to := l.StartHost(t), l.StartHost(t)
+	alone, f := ownFleet(t, "alice", from), ownFleet(t, "alice", from, to)
+	d := drainer(t, l, "still", nil)
+	d.Spec.Kernel.Cmdline += " dirty=8"
+	vm := create(t, alone, l, d)
+
+	left := migration.State{
+		SourceHost: from.Name, TargetHost: to.Name, Start: time.Now(), Phase: migration.PhasePreparingTarget,
+	}.Record("", "somebody who is lost")
+	if _, err := alone.writeMetadata(t.Context(), vm, vm.Metadata.WithMigration(left)); err != nil {
+		t.Fatal(err)
+	}
+
+	wake := l.LoseMover(t, vm.Name, from, to)
+
+	problems, err := f.CheckMove(t.Context(), vm.UUID, lastOf(vm), to.Name, migration.Options{})
+	if err != nil || len(problems) != 1 || !problems[0].Warning || !strings.Contains(problems[0].Summary, "ended first") {
+		t.Errorf("the plan: %+v, %v", problems, err)
+	}
+
+	now, state, err := f.Move(t.Context(), vm.UUID, lastOf(vm), to.Name, migration.Options{})
+	if err != nil || now.Host != to.Name || !now.Running() || state.Phase != migration.PhaseSucceeded {
+		t.Fatalf("%+v, %+v, %v", now, state, err)
+	}
+
+	if m := now.Metadata.Migrations; len(m) != 2 || !m[0].Failed || !m[0].Completed() || m[1].Failed {
+		t.Errorf("%+v", m)
+	}
+
+	if err := wake(); err == nil {
+		t.Error("whoever woke up believes that it moved the machine")
+	}
+
+	onlyOn(t, f, vm.UUID, to.Name)
+
+	if d, err := f.host(to.Name).conn.Domain(t.Context(), vm.UUID); err != nil || d.State != libvirt.Running {
+		t.Errorf("%+v, %v", d, err)
+	}
+}

@@ -1,0 +1,231 @@
+package fleet
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
+)
+
+// MoveCandidate is one host that a machine might move to.
+type MoveCandidate struct {
+	Host string
+	// Current says that the machine is there.
+	Current bool
+	// Blockers are everything that is in the way, or may be.
+	Blockers []migration.Blocker
+	// Method is how the machine would move there, one of the migration package's
+	// methods; "" where it wouldn't.
+	Method string
+	// FreeMemory is how many bytes may still be committed there, nil when the
+	// host doesn't answer.
+	FreeMemory *uint64
+}
+
+// Fits says that nothing is known to be in the way.
+func (c MoveCandidate) Fits() bool { return !c.Current && len(migration.Blocking(c.Blockers)) == 0 }
+
+// MoveCandidates judges every host as the target of a move of the machine: the
+// one that would be chosen first, those that don't fit last. own are the options
+// that are said for that very move; the tuning is what it would be moved with.
+// askQEMU also asks QEMU itself, which taints the machine.
+func (f *Fleet) MoveCandidates(
+	ctx context.Context, uuid string, last LastKnown, own migration.Options, askQEMU bool,
+) (*VM, []MoveCandidate, migration.Tuning, error) {
+	vm, err := f.Find(ctx, uuid, last)
+	if err != nil {
+		return nil, nil, migration.Tuning{}, err
+	}
+
+	tuning, err := f.tuning(ctx, vm, own)
+	if err != nil {
+		return vm, nil, tuning, err
+	}
+
+	candidates, err := f.moveCandidates(ctx, vm, tuning.Options, askQEMU)
+
+	return vm, candidates, tuning, err
+}
+
+// moveCandidates judges every host by the options in force.
+func (f *Fleet) moveCandidates(
+	ctx context.Context, vm *VM, o migration.Options, askQEMU bool,
+) ([]MoveCandidate, error) {
+	machine, err := vm.inspect(ctx)
+	if err != nil {
+		return nil, err
+	}
+
+	if askQEMU {
+		machine = machine.AskQEMU(ctx, vm.host.conn)
+	}
+
+	all := make([]MoveCandidate, len(f.hosts))
+	errs := make([]error, len(f.hosts))
+
+	var wg sync.WaitGroup
+	for i, h := range f.hosts {
+		wg.Go(func() { all[i], errs[i] = f.moveCandidate(ctx, vm, machine, h, o) })
+	}
+
+	wg.Wait()
+
+	for _, err := range errs {
+		if err != nil {
+			return nil, err
+		}
+	}
+
+	slices.SortStableFunc(all, func(a, b MoveCandidate) int {
+		return cmp.Or(
+			-compareBool(a.Fits(), b.Fits()),
+			-compareBool(f.takesMore(a), f.takesMore(b)),
+			cmp.Compare(len(a.Blockers), len(b.Blockers)), // the fewer doubts, the better
+			-cmp.Compare(a.free(), b.free()),
+		)
+	})
+
+	return all, nil
+}
+
+// takesMore says that another machine could set out for the host at once.
+func (f *Fleet) takesMore(c MoveCandidate) bool {
+	return f.queue.heading(c.Host) < f.queue.limits.InboundPerHost
+}
+
+func (c MoveCandidate) free() uint64 {
+	if c.FreeMemory == nil {
+		return 0
+	}
+
+	return *c.FreeMemory
+}
+
+// moveCandidate judges one host.
+func (f *Fleet) moveCandidate(
+	ctx context.Context, vm *VM, machine migration.Machine, h *host, o migration.Options,
+) (MoveCandidate, error) {
+	c := MoveCandidate{Host: h.name, Current: h == vm.host}
+
+	if h.cfg.Fenced {
+		c.Blockers = []migration.Blocker{{
+			Reason: migration.HostNotAvailable, Status: migration.False, Attribute: "host",
+			Message: fmt.Sprintf("host %q is fenced", h.name), Remedy: "Choose another host.",
+		}}
+
+		return c, nil
+	}
+
+	if a, err := f.answerOf(ctx, h); err == nil {
+		f.reservations.mu.Lock()
+		c.FreeMemory = new(f.free(a, ""))
+		f.reservations.mu.Unlock()
+	}
+
+	if c.Current {
+		return c, nil
+	}
+
+	blockers, err := f.preflightTo(ctx, vm, machine, h, o)
+	if err != nil {
+		return c, err
+	}
+
+	c.Blockers = slices.Concat(blockers, pinBlocker(vm, h, migration.False))
+
+	if h.cfg.Unschedulable {
+		c.Blockers = append(c.Blockers, migration.Blocker{
+			Reason: migration.HostNotSchedulable, Status: migration.False, Attribute: "host",
+			Message: fmt.Sprintf("host %q takes only machines that name it (schedulable = false)", h.name),
+			Remedy:  "Name the host as the target, or make it schedulable.",
+		})
+	}
+
+	if c.Fits() {
+		c.Method = migration.MethodTo(ctx, machine, vm.host.conn, h.conn, o)
+	}
+
+	return c, nil
+}
+
+// CheckMigration says what would keep the order from being carried out, as far
+// as it can be told without touching a host. Where the target is left open, a
+// warning says which it would be now.
+func (f *Fleet) CheckMigration(ctx context.Context, order MoveOrder) ([]Problem, error) {
+	vm, err := f.Find(ctx, order.UUID, order.Last)
+	if err != nil {
+		return nil, err
+	}
+
+	if done := vm.Metadata.Migration(order.ID); order.ID != "" && done != nil && !done.Failed {
+		taken := "taken over, and not run again"
+		if !done.Completed() && vm.broken() {
+			taken = "resumed, because it broke in post-copy: " + vm.facts().Parts()
+		}
+
+		return []Problem{{
+			Attribute: "virtual_machine_id", Summary: "Migration is known already", Warning: true,
+			Detail: fmt.Sprintf("Virtual machine %q has a record of this very migration, from host %q to host %q, begun at %s "+
+				"by %s. It is %s", vm.Name, done.SourceHost, done.TargetHost,
+				done.Start.Format("2006-01-02 15:04:05 MST"), done.Owner, taken),
+		}}, nil
+	}
+
+	if order.Target != "" {
+		return f.checkTarget(ctx, vm, order)
+	}
+
+	tuning, err := f.tuning(ctx, vm, order.Options)
+	if err != nil {
+		return nil, err
+	}
+
+	candidates, err := f.moveCandidates(ctx, vm, tuning.Options, false)
+	if err != nil {
+		return nil, err
+	}
+
+	if best := candidates[0]; best.Fits() {
+		return append([]Problem{{
+			Attribute: "target_host", Summary: "Target is chosen when the migration is applied", Warning: true,
+			Detail: fmt.Sprintf("Virtual machine %q is on host %q. Now it would be moved to host %q", vm.Name, vm.Host,
+				best.Host) + doubtText(best.Blockers),
+		}}, f.copyProblemsTo(ctx, vm, best.Host, tuning.Options)...), nil
+	}
+
+	return []Problem{{
+		Attribute: "target_host", Summary: "No host can take the virtual machine",
+		Detail: fmt.Sprintf("Virtual machine %q on host %q can't be moved to any other host:\n%s", vm.Name, vm.Host,
+			candidateText(candidates)),
+	}}, nil
+}
+
+// checkTarget checks a move to the host that the order names.
+func (f *Fleet) checkTarget(ctx context.Context, vm *VM, order MoveOrder) ([]Problem, error) {
+	if vm.Host == order.Target {
+		return []Problem{{
+			Attribute: "target_host", Summary: "Virtual machine is there already", Warning: true,
+			Detail: fmt.Sprintf("Virtual machine %q is on host %q. Unless that changes, nothing is moved", vm.Name, vm.Host),
+		}}, nil
+	}
+
+	problems, err := f.CheckMove(ctx, order.UUID, order.Last, order.Target, order.Options)
+	if err != nil {
+		return nil, err
+	}
+
+	if to := f.host(order.Target); to != nil {
+		for _, b := range pinBlocker(vm, to, migration.Unknown) {
+			problems = append(problems, Problem{
+				Attribute: "target_host", Summary: "Virtual machine is pinned to another host: " + b.Reason, Warning: true,
+				Detail: fmt.Sprintf("Virtual machine %q can't be moved to host %q as long as %s", vm.Name, to.name, b.Message),
+				Remedy: b.Remedy,
+			})
+		}
+	}
+
+	return problems, nil
+}

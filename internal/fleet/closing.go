@@ -1,0 +1,109 @@
+package fleet
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
+)
+
+// closeRecord completes the record of a migration that is over, and does what whoever
+// ran it would have done.
+func (f *Fleet) closeRecord(ctx context.Context, vm *VM, record domain.Migration, aborted error) (*VM, error) {
+	record.End = time.Now().UTC().Truncate(time.Millisecond)
+
+	if record.Transport == migration.TransportAuto {
+		record.Transport = "" // Only who was killed knew which one it took.
+	}
+
+	if aborted != nil {
+		record.AbortRequested, record.AbortStatus = true, migration.AbortSucceeded
+	}
+
+	var variables []string
+
+	switch {
+	case record.Failed: // How it went is known already.
+	case vm.Host == record.TargetHost:
+		record.Phase = migration.PhaseSucceeded
+
+		if record.AbortRequested {
+			record.AbortStatus = migration.AbortFailed
+		}
+
+		if vm.Running() {
+			f.setClock(ctx, vm.host, vm)
+		}
+
+		variables = f.variablesLeft(ctx, vm)
+	case vm.Host == record.SourceHost:
+		record.Phase, record.Failed, record.FailurePlane = migration.PhaseFailed, true, migration.PlaneControl
+		record.FailureReason = fmt.Sprintf("the run that moved it (%s) was interrupted, and the machine stayed on host %q",
+			record.Owner, vm.Host)
+
+		// What can't be removed now is removed before the next attempt.
+		now, err := f.discardCopies(ctx, vm, nil)
+		if err != nil {
+			f.log.WarnContext(ctx, "an unfinished copy was not removed", "name", vm.Name, "error", err.Error())
+		}
+
+		vm = now
+	default:
+		record.Phase, record.Failed, record.FailurePlane = migration.PhaseFailed, true, migration.PlaneControl
+		record.FailureReason = fmt.Sprintf("the run that moved it (%s) was interrupted, and another moved it to host %q",
+			record.Owner, vm.Host)
+	}
+
+	// What was made for the machine as it was elsewhere is what it is made of now, or nobody knows.
+	vm.Metadata.Copies = slices.DeleteFunc(slices.Clone(vm.Metadata.Copies), func(c domain.Copy) bool {
+		return c.FromUUID != vm.HostUUID
+	})
+
+	if record.Autostart && !vm.Autostart && (vm.Host == record.SourceHost || vm.Host == record.TargetHost) {
+		if err := vm.host.conn.SetAutostart(ctx, vm.UUID, true); err != nil {
+			return vm, err
+		}
+	}
+
+	if vm.Active && vm.Host == record.TargetHost && slices.Contains(vm.StaleHosts, record.SourceHost) {
+		left := *vm
+		left.StaleHosts = []string{record.SourceHost}
+
+		if err := f.removeStale(ctx, &left); err != nil {
+			return vm, err
+		}
+
+		vm.StaleHosts = slices.DeleteFunc(vm.StaleHosts, func(name string) bool { return name == record.SourceHost })
+	}
+
+	if from := f.host(record.SourceHost); from != nil && !from.cfg.Fenced {
+		migration.RemoveVariables(ctx, from.conn, vm.host.conn, variables, f.log)
+	}
+
+	return f.keepRecord(ctx, vm, record), nil
+}
+
+// variablesLeft are the files of its firmware's variables that the machine's
+// host is known not to have had before the move that brought it there: where it
+// came from they are of no use any more.
+func (f *Fleet) variablesLeft(ctx context.Context, vm *VM) []string {
+	if len(vm.Metadata.Copies) == 0 {
+		return nil
+	}
+
+	machine, err := vm.inspect(ctx)
+	if err != nil {
+		f.log.WarnContext(ctx, "what its firmware keeps was not found out", "name", vm.Name, "error", err.Error())
+
+		return nil
+	}
+
+	return slices.DeleteFunc(machine.Variables(), func(file string) bool {
+		return !slices.ContainsFunc(vm.Metadata.Copies, func(c domain.Copy) bool {
+			return c.Path == file && c.HostUUID == vm.HostUUID && c.FromUUID != vm.HostUUID
+		})
+	})
+}

@@ -1,0 +1,419 @@
+package fleet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
+)
+
+// directory is one on both hosts that no pool covers.
+func directory(t *testing.T, l *lab.Lab, hosts ...string) string {
+	t.Helper()
+
+	dir := "/var/lib/libvirt/" + lab.Name(t)
+
+	for _, host := range hosts {
+		l.Run(t, host, "mkdir", "-p", dir)
+		t.Cleanup(func() {
+			ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+			defer cancel()
+
+			if _, err := l.Host(host).Run(ctx, "sh", "-c", "umount -q "+dir+"; rm -rf "+dir); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+
+	return dir
+}
+
+// resting is a machine on kvm1 that is off, with a disk of that many MiB of data on its host.
+func resting(
+	t *testing.T, f *Fleet, l *lab.Lab, dir string, mib int, change func(*Desired),
+) (vm *VM, file string) {
+	t.Helper()
+
+	d := guest(l, lab.Name(t), "noagent")
+	file = dir + "/" + d.Spec.Name + ".qcow2"
+	l.Run(t, "kvm1", "sh", "-c", fmt.Sprintf("qemu-img create -q -f qcow2 %[1]s 256M && "+
+		"head -c %[2]dM /dev/urandom >%[1]s.raw && "+
+		"qemu-io -f qcow2 -c 'write -q -s %[1]s.raw 1M %[2]dM' %[1]s && rm %[1]s.raw", file, mib))
+
+	d.Metadata.Host, d.Metadata.RunStrategy = "kvm1", "Halted"
+	d.Spec.Disks = map[string]domain.Disk{"root": {Source: domain.DiskSource{File: file}, Format: "qcow2"}}
+
+	if change != nil {
+		change(&d)
+	}
+
+	vm = create(t, f, l, d)
+
+	return vm, file
+}
+
+func checksum(t *testing.T, l *lab.Lab, host, file string) string {
+	t.Helper()
+
+	return l.Run(t, host, "sh", "-c", "sha256sum <"+file)
+}
+
+// nothingOn fails the test if the host has one of the files.
+func nothingOn(t *testing.T, l *lab.Lab, host string, files ...string) {
+	t.Helper()
+
+	for _, file := range files {
+		if out := l.Run(t, host, "sh", "-c", "ls -d "+file+" 2>/dev/null || true"); out != "" {
+			t.Errorf("on %s there is %s", host, out)
+		}
+	}
+}
+
+// A machine that is off takes along its disks, the variables of its firmware
+// and the state of its TPM, byte by byte, and starts from them on the target.
+func TestLab_coldMoveTakesFilesAlong(t *testing.T) {
+	t.Parallel()
+
+	// The target's QEMU runs as a user of its own, the source's as root.
+	const target = "kvm3"
+
+	l := lab.Open(t)
+	f := labFleet(t, l, t.Name(), nil)
+	dir := directory(t, l, "kvm1", target)
+	vm, file := resting(t, f, l, dir, 8, func(d *Desired) {
+		d.Spec.Firmware.Type = new("efi")
+	})
+	last := lastOf(vm)
+
+	if _, err := vm.host.conn.DefineDomain(t.Context(), strings.Replace(vm.entry.PersistentXML, "</devices>",
+		`<tpm model="tpm-crb"><backend type="emulator" version="2.0"/></tpm></devices>`, 1)); err != nil {
+		t.Fatal(err)
+	}
+
+	// The first start makes the variables and the TPM's state.
+	l.Virsh(t, "kvm1", "start", vm.UUID)
+	l.Virsh(t, "kvm1", "destroy", vm.UUID)
+
+	nvram := "/var/lib/libvirt/qemu/nvram/" + vm.Name + "_VARS.fd"
+	tpm := "/var/lib/libvirt/swtpm/" + vm.UUID
+	files := []string{file, nvram, tpm + "/tpm2/tpm2-00.permall"}
+
+	l.Run(t, "kvm1", "sh", "-c", "printf mark | dd of="+nvram+" bs=1 seek=500000 conv=notrunc status=none")
+
+	var before []string
+	for _, name := range files {
+		before = append(before, checksum(t, l, "kvm1", name))
+	}
+
+	problems, err := f.CheckMove(t.Context(), vm.UUID, last, target, migration.Options{})
+	if err != nil || len(problems) != 2 || !problems[0].Warning || !problems[1].Warning {
+		t.Fatalf("checking the move: %+v, %v", problems, err)
+	}
+
+	announced := problems[1].Summary + problems[1].Detail
+	for _, part := range []string{migration.MethodCold, `disk "root": ` + file, nvram, tpm, "disks are kept"} {
+		if !strings.Contains(announced, part) {
+			t.Errorf("what is announced does not say %s:\n%s", part, announced)
+		}
+	}
+
+	now, state, err := f.Move(t.Context(), vm.UUID, last, target, migration.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	if now.Host != target || now.Active || len(now.StaleHosts) > 0 || len(now.Metadata.Copies) > 0 ||
+		state.Method != migration.MethodCold || state.Phase != migration.PhaseSucceeded ||
+		state.Statistics.Data.Remaining > 0 || state.Statistics.Data.Processed < 8<<20 {
+		t.Errorf("%+v, %+v", now, state)
+	}
+
+	onlyOn(t, f, vm.UUID, target)
+	nothingOn(t, l, "kvm1", nvram, tpm)
+
+	for i, name := range files {
+		if after := checksum(t, l, target, name); after != before[i] {
+			t.Errorf("%s: %s on %s, was %s", name, after, target, before[i])
+		}
+	}
+
+	if kept := checksum(t, l, "kvm1", file); kept != before[0] {
+		t.Errorf("the source's disk is %s, was %s", kept, before[0])
+	}
+
+	l.Virsh(t, target, "start", vm.UUID)
+	l.Virsh(t, target, "destroy", vm.UUID)
+
+	// What was kept at the first host is never overwritten. Only the move itself sees it: no pool covers it.
+	_, state, err = f.Move(t.Context(), vm.UUID, lastOf(now), "kvm1", migration.Options{})
+	if !errors.Is(err, ErrBlocked) || !strings.Contains(fmt.Sprint(err), migration.DiskPathTaken) ||
+		!strings.Contains(err.Error(), file) || !state.Start.IsZero() {
+		t.Errorf("moving it back: %+v, %v", state, err)
+	}
+
+	onlyOn(t, f, vm.UUID, target)
+
+	if kept := checksum(t, l, "kvm1", file); kept != before[0] {
+		t.Errorf("the file that was there is %s, was %s", kept, before[0])
+	}
+
+	l.Run(t, "kvm1", "rm", file)
+
+	// And back, without leaving disks behind.
+	remove := migration.Options{KeepSourceDisks: new(false)}
+	if now, _, err = f.Move(t.Context(), vm.UUID, lastOf(now), "kvm1", remove); err != nil || now.Host != "kvm1" {
+		t.Errorf("moving it back: %+v, %v", now, err)
+	}
+
+	nothingOn(t, l, target, file, nvram, tpm)
+
+	l.Virsh(t, "kvm1", "start", vm.UUID)
+	l.Virsh(t, "kvm1", "destroy", vm.UUID)
+}
+
+// onLog does something when something is logged for the first time.
+type onLog struct {
+	slog.Handler
+	message string
+	do      func()
+}
+
+func (h *onLog) Enabled(context.Context, slog.Level) bool { return true }
+
+func (h *onLog) Handle(_ context.Context, r slog.Record) error {
+	if r.Message == h.message && h.do != nil {
+		do := h.do
+		h.do = nil
+		do()
+	}
+
+	return nil
+}
+
+// A move that breaks while it copies leaves the machine as it was. What could not be removed from the target then is
+// removed by the next attempt, which succeeds.
+func TestLab_coldMoveThatBreaks(t *testing.T) {
+	t.Parallel()
+
+	for _, name := range []string{"cancelled", "target's daemon killed", "killed"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			l := lab.Open(t)
+			target := l.StartHost(t)
+			undo := func() {}
+			disturbed := make(chan struct{})
+
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+
+			disturb := map[string]func(){
+				"cancelled": cancel, "target's daemon killed": func() { undo = l.KillLibvirtd(t, target) }, "killed": func() {},
+			}[name]
+			way := sluice(t, target, 4<<20, func() {
+				disturb()
+				close(disturbed)
+			})
+			f := labFleet(t, l, t.Name(), func(host string, hc *HostConfig) {
+				if host == target.Name {
+					hc.URI = "qemu+unix:///system?socket=" + way
+				}
+			})
+			dir := directory(t, l, "kvm1", target.Name)
+			vm, file := resting(t, f, l, dir, 96, nil)
+			before := checksum(t, l, "kvm1", file)
+
+			if name == "killed" {
+				interrupted(t, f, l, vm, target, file)
+			} else {
+				now, state, err := f.Move(ctx, vm.UUID, lastOf(vm), target.Name, migration.Options{})
+				t.Log(err)
+
+				if err == nil || now == nil || now.Host != "kvm1" || !state.Failed || state.FailurePlane != migration.PlaneData {
+					t.Errorf("%+v, %+v, %v", now, state, err)
+				}
+
+				<-disturbed
+				undo()
+			}
+
+			if name == "cancelled" {
+				nothingOn(t, l, target.Name, file)
+			}
+
+			now, state, err := f.Move(t.Context(), vm.UUID, lastOf(vm), target.Name, migration.Options{})
+			if err != nil || now.Host != target.Name || len(now.Metadata.Copies) > 0 || state.Failed {
+				t.Fatalf("the next attempt: %+v, %+v, %v", now, state, err)
+			}
+
+			onlyOn(t, f, vm.UUID, target.Name)
+
+			if after := checksum(t, l, target.Name, file); after != before {
+				t.Errorf("the disk is %s, was %s", after, before)
+			}
+
+			if out := l.Virsh(t, target.Name, "pool-list", "--name"); strings.Contains(out, "virtfleet-") {
+				t.Errorf("pools left: %s", out)
+			}
+		})
+	}
+}
+
+// interrupted leaves behind what a run does that is killed while it copies. The source's definition counts.
+func interrupted(t *testing.T, f *Fleet, l *lab.Lab, vm *VM, target *lab.Host, file string) {
+	t.Helper()
+
+	record := migration.State{
+		SourceHost: "kvm1", TargetHost: target.Name, Start: time.Now(), Method: migration.MethodCold,
+		Phase: migration.PhasePreparingTarget,
+	}.Record("", "somebody who was killed")
+	m := vm.Metadata.WithMigration(record)
+	m.Copies = []domain.Copy{{Host: "another name", HostUUID: target.HostUUID, Path: file, FromUUID: vm.HostUUID}}
+
+	if _, err := f.writeMetadata(t.Context(), vm, m); err != nil {
+		t.Fatal(err)
+	}
+
+	l.Run(t, target.Name, "sh", "-c", "echo half of it >"+file)
+}
+
+// A run that is killed when all is copied and defined leaves two machines. Nobody but a person can say which counts:
+// neither loses a file.
+func TestLab_coldMoveThatLeavesTwo(t *testing.T) {
+	t.Parallel()
+
+	l := lab.Open(t)
+	target := l.StartHost(t)
+	f := labFleet(t, l, t.Name(), nil)
+	dir := directory(t, l, "kvm1", target.Name)
+	vm, file := resting(t, f, l, dir, 1, nil)
+	before := checksum(t, l, "kvm1", file)
+	interrupted(t, f, l, vm, target, file)
+	l.Define(t, target.Name, vm.entry.PersistentXML)
+	there := checksum(t, l, target.Name, file)
+
+	_, _, err := f.Move(t.Context(), vm.UUID, lastOf(vm), target.Name, migration.Options{})
+	if !errors.Is(err, ErrAmbiguous) {
+		t.Errorf("the next attempt: %v", err)
+	}
+
+	if got := checksum(t, l, "kvm1", file); got != before {
+		t.Errorf("the source's disk is %s, was %s", got, before)
+	}
+
+	if got := checksum(t, l, target.Name, file); got != there {
+		t.Errorf("the target's disk is %s, was %s", got, there)
+	}
+
+	l.Virsh(t, target.Name, "undefine", vm.UUID)
+
+	now, state, err := f.Move(t.Context(), vm.UUID, lastOf(vm), target.Name, migration.Options{})
+	if err != nil || now.Host != target.Name || len(now.Metadata.Copies) > 0 || state.Failed {
+		t.Fatalf("once a person has decided: %+v, %+v, %v", now, state, err)
+	}
+
+	if after := checksum(t, l, target.Name, file); after != before {
+		t.Errorf("the disk is %s, was %s", after, before)
+	}
+}
+
+// A file in the way, a directory that is missing, an image on top of another
+// and a disk that doesn't fit are told before anything is changed; what fills
+// the disk meanwhile fails the copy, and leaves nothing.
+func TestLab_coldMoveIsRefused(t *testing.T) {
+	t.Parallel()
+
+	l := lab.Open(t)
+	log := &onLog{message: "copying"}
+	f := labFleet(t, l, t.Name(), nil)
+	f.log = slog.New(log)
+	dir := directory(t, l, "kvm1", "kvm2")
+	vm, file := resting(t, f, l, dir, 24, nil)
+	l.Run(t, "kvm2", "rmdir", dir)
+
+	refused := func(what string, reasons ...string) {
+		t.Helper()
+
+		_, state, err := f.Move(t.Context(), vm.UUID, lastOf(vm), "kvm2", migration.Options{})
+		for _, reason := range append(reasons, file, dir) {
+			if !errors.Is(err, ErrBlocked) || !strings.Contains(err.Error(), reason) || !state.Start.IsZero() {
+				t.Errorf("%s: %v; want %s", what, err, reason)
+			}
+		}
+
+		onlyOn(t, f, vm.UUID, "kvm1")
+	}
+
+	_, _, err := f.Move(t.Context(), vm.UUID, lastOf(vm), "kvm2", migration.Options{})
+	if !errors.Is(err, ErrBlocked) || !strings.Contains(err.Error(), dir) {
+		t.Errorf("without the directory: %v", err)
+	}
+
+	l.Run(t, "kvm2", "mkdir", dir)
+	l.Run(t, "kvm2", "sh", "-c", "echo mine >"+file)
+	refused("a file", migration.DiskPathTaken)
+
+	if out := l.Run(t, "kvm2", "cat", file); out != "mine\n" {
+		t.Errorf("the file that was there is %q", out)
+	}
+
+	l.Run(t, "kvm2", "rm", file)
+	l.Run(t, "kvm2", "mount", "-t", "tmpfs", "-o", "size=16m", "none", dir)
+
+	_, _, err = f.Move(t.Context(), vm.UUID, lastOf(vm), "kvm2", migration.Options{})
+	if !errors.Is(err, ErrBlocked) || !strings.Contains(err.Error(), migration.InsufficientStorage) {
+		t.Errorf("without room: %v", err)
+	}
+
+	l.Run(t, "kvm2", "mount", "-o", "remount,size=40m", dir)
+
+	log.do = func() { l.Run(t, "kvm2", "dd", "if=/dev/zero", "of="+dir+"/other", "bs=1M", "count=30", "status=none") }
+
+	now, state, err := f.Move(t.Context(), vm.UUID, lastOf(vm), "kvm2", migration.Options{})
+	if !errors.Is(err, ErrNotMoved) || !strings.Contains(err.Error(), "No space left") || !state.Failed || now == nil ||
+		now.Host != "kvm1" || len(now.Metadata.Copies) > 0 {
+		t.Errorf("a full disk: %+v, %+v, %v", now, state, err)
+	}
+
+	onlyOn(t, f, vm.UUID, "kvm1")
+
+	if left := l.Run(t, "kvm2", "ls", dir); left != "other\n" {
+		t.Errorf("left on kvm2: %s", left)
+	}
+
+	l.Run(t, "kvm1", "qemu-img", "create", "-q", "-f", "qcow2", "-b", file, "-F", "qcow2", dir+"/top.qcow2")
+	l.Run(t, "kvm1", "sh", "-c", "mv "+file+" "+file+".base && qemu-img rebase -u -f qcow2 -b "+file+".base -F qcow2 "+dir+
+		"/top.qcow2 && mv "+dir+"/top.qcow2 "+file)
+	refused("an overlay", "chains of images", file+".base")
+}
+
+// A machine that is started while it is copied stays where it is.
+func TestLab_coldMoveOfAMachineThatStarts(t *testing.T) {
+	t.Parallel()
+
+	l := lab.Open(t)
+	log := &onLog{message: "copying"}
+	f := labFleet(t, l, t.Name(), nil)
+	f.log = slog.New(log)
+	dir := directory(t, l, "kvm1", "kvm2")
+	vm, file := resting(t, f, l, dir, 32, nil)
+
+	log.do = func() { l.Virsh(t, "kvm1", "start", vm.UUID) }
+
+	now, _, err := f.Move(t.Context(), vm.UUID, lastOf(vm), "kvm2", migration.Options{})
+	if !errors.Is(err, libvirt.ErrBusy) || now == nil || now.Host != "kvm1" || !now.Active ||
+		len(now.Metadata.Copies) > 0 {
+		t.Errorf("%+v, %v", now, err)
+	}
+
+	onlyOn(t, f, vm.UUID, "kvm1")
+	nothingOn(t, l, "kvm2", file)
+}

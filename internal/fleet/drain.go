@@ -1,0 +1,274 @@
+package fleet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/eviction"
+)
+
+// Drain is the wish that a host be empty.
+type Drain struct {
+	// Host is its name, ID that of the mark that cordons it, Why the reason for
+	// others to read.
+	Host, ID, Why string
+	// Steps are to be followed exactly. Nil: they are computed.
+	Steps []eviction.Step
+	// MoveStopped moves machines that are off, too.
+	MoveStopped bool
+	// Again says that the host is under this maintenance already.
+	Again bool
+}
+
+// drain is one Drain in progress.
+type drain struct {
+	Drain
+	fleet *Fleet
+	host  *host
+
+	mu    sync.Mutex
+	in    eviction.Input
+	steps []EvacuationStep
+	since time.Time
+	// gone have left in an earlier attempt that was killed, and may carry its mark.
+	gone []string
+	// turns are those of the steps, failed the targets that a step failed with.
+	turns  *turns
+	failed map[string][]string
+}
+
+// Drain cordons the host and takes all machines away from it that their rules
+// let go, several at once. It returns every step and what became of it. What
+// failed is tried again until ctx ends; then it is an error, the host stays
+// cordoned, and what was done stays done and recorded there.
+//
+// Before anything is touched it is an error if a machine blocks the drain or if
+// the given steps no longer hold.
+func (f *Fleet) Drain(ctx context.Context, want Drain) ([]EvacuationStep, error) {
+	h, err := f.targetHost(want.Host)
+	if err != nil {
+		return nil, err
+	}
+
+	held, unlock, err := f.lockOn(ctx, h, "maintenance", "emptying")
+	if err != nil {
+		return nil, err
+	}
+	defer unlock()
+
+	f.forgetAll()
+
+	d := &drain{
+		Drain: want, fleet: f, host: h, since: time.Now().UTC().Truncate(time.Second),
+		turns: newTurns(f.queue.limits.OutboundPerHost), failed: make(map[string][]string),
+	}
+	if err := d.prepare(held); err != nil {
+		return nil, err
+	}
+
+	d.run(held)
+
+	after, cancel := context.WithTimeout(context.WithoutCancel(ctx), finishTimeout)
+	defer cancel()
+
+	err = d.outcome(after, context.Cause(held))
+	if recordErr := d.record(after, err == nil); err == nil {
+		err = recordErr
+		f.tellElsewhere(after, d.Host, &Evacuation{Since: d.since, Done: true, Steps: d.steps})
+	}
+
+	return d.steps, err
+}
+
+// prepare finds the steps, and refuses them where they can't work. Then it
+// cordons the host, records the steps there and marks the machines.
+func (d *drain) prepare(ctx context.Context) error {
+	record, _, err := readRecord(ctx, d.host)
+	if err != nil {
+		return err
+	}
+
+	if record.Cordon != nil && record.Evacuation != nil && record.Evacuation.Done && !d.Again {
+		return &Error{
+			Host: d.Host, Kind: ErrExists, Detail: record.Cordon.text(d.Host),
+			Remedy: fmt.Sprintf("If it is this maintenance, import it: terraform import <address> %s", d.Host),
+		}
+	}
+
+	if err := d.look(ctx); err != nil {
+		return err
+	}
+
+	steps := d.Steps
+	if steps == nil {
+		steps = eviction.Compute(d.in)
+	} else if changes := eviction.Changed(steps, d.in); len(changes) > 0 {
+		return &Error{
+			Host: d.Host, Kind: ErrBusy, Detail: "nothing was touched, because the steps no longer hold:\n  - " +
+				strings.Join(changes, "\n  - "),
+			Remedy: "Plan and apply again.",
+		}
+	}
+
+	if blocked := eviction.Blocked(steps); len(blocked) > 0 {
+		return &Error{Host: d.Host, Kind: ErrBlocked, Detail: BlockedText(d.Host, blocked), Remedy: BlockedRemedy}
+	}
+
+	if err := d.fleet.Cordon(ctx, d.Host, d.ID, d.Why); err != nil {
+		return err
+	}
+
+	d.take(steps, record.Evacuation)
+
+	err = d.record(ctx, false)
+	if err != nil && record.Cordon == nil {
+		after, cancel := context.WithTimeout(context.WithoutCancel(ctx), finishTimeout)
+		defer cancel()
+
+		// Nobody would know of this maintenance, so nobody would end it.
+		err = errors.Join(err, d.fleet.Uncordon(after, d.Host, d.ID))
+	}
+
+	return err
+}
+
+// look gathers what the drain depends on, once nobody else moves a machine of the
+// host any more: nobody can say of one that comes or leaves whether it is one.
+func (d *drain) look(ctx context.Context) error {
+	for {
+		in, onItsWay, err := d.fleet.evacuationInputWithout(ctx, d.host, d.MoveStopped)
+		if err != nil {
+			return err
+		}
+
+		if onItsWay == nil {
+			d.in = in
+
+			return nil
+		}
+
+		answers, err := d.fleet.snapshot(ctx)
+		if err != nil || len(silentHosts(answers)) > 0 {
+			return onItsWay // What it waits for may be on a host that is off, and take for ever.
+		}
+
+		d.fleet.log.InfoContext(ctx, "waiting for a machine that is being moved", "host", d.Host, "reason", onItsWay.Error())
+
+		if err := pause(ctx, externalPoll); err != nil {
+			return onItsWay
+		}
+
+		d.fleet.forgetAll()
+	}
+}
+
+// BlockedRemedy says what to do about machines that hold up a drain.
+const BlockedRemedy = "Lift what is in their way, or choose a fallback for them in a virtfleet_eviction_policy."
+
+// BlockedText names every machine that holds up a drain, with its reasons.
+func BlockedText(host string, blocked []eviction.Step) string {
+	var b strings.Builder
+
+	fmt.Fprintf(&b, "host %q can't be emptied because of:", host)
+
+	for _, s := range blocked {
+		fmt.Fprintf(&b, "\n  - %q (strategy %s of %s): %s", s.Name, s.Strategy, originText(s), strings.Join(s.Blockers, "; "))
+	}
+
+	return b.String()
+}
+
+func originText(s eviction.Step) string {
+	switch s.Origin {
+	case eviction.OriginPolicy:
+		return fmt.Sprintf("policy %q", s.Policy)
+	case eviction.OriginMachine:
+		return "its own"
+	default:
+		return "the provider"
+	}
+}
+
+// run marks the machines, and carries the steps out in their order.
+func (d *drain) run(ctx context.Context) {
+	d.markAll(ctx)
+
+	var going sync.WaitGroup
+	defer going.Wait()
+
+	steps := slices.Clone(d.steps)
+
+	// Those that somebody else moves wait for nobody.
+	for i, s := range steps {
+		if !s.done() && s.Method == eviction.MethodExternal {
+			going.Go(func() { d.evict(ctx, i, nil) })
+		}
+	}
+
+	for i, s := range steps {
+		if s.done() || s.Method == eviction.MethodExternal {
+			continue
+		}
+
+		leave, err := d.turns.enter(ctx)
+		if err != nil {
+			d.finish(ctx, i, "", nil)
+
+			continue
+		}
+
+		going.Go(func() { d.evict(ctx, i, leave) })
+	}
+}
+
+// markAll writes the request into every machine that is to go on elsewhere, so
+// that all who look see it from the beginning.
+func (d *drain) markAll(ctx context.Context) {
+	var marking errgroup.Group
+
+	marking.SetLimit(preflightsAtOnce)
+
+	for _, s := range d.steps {
+		if !s.done() && eviction.Marked(s.Method) {
+			marking.Go(func() error {
+				if err := d.fleet.requestEviction(ctx, s.UUID, d.Host); err != nil {
+					d.fleet.log.WarnContext(ctx, "eviction not marked", "name", s.Name, "error", err.Error())
+				}
+
+				return nil
+			})
+		}
+	}
+
+	for i, s := range d.steps {
+		if s.done() && s.Autostart {
+			marking.Go(func() error {
+				// It is off, and had got this back when the earlier attempt was given up.
+				if err := d.turnOff(ctx, i, func(context.Context, *VM) error { return nil }); err != nil && !isNotFound(err) {
+					d.fleet.log.WarnContext(ctx, "autostart not suspended", "name", s.Name, "error", err.Error())
+				}
+
+				return nil
+			})
+		}
+	}
+
+	for _, uuid := range d.gone {
+		marking.Go(func() error {
+			if err := d.fleet.clearEviction(ctx, uuid, d.Host); err != nil && !isNotFound(err) {
+				d.fleet.log.WarnContext(ctx, "mark of eviction not removed", "uuid", uuid, "error", err.Error())
+			}
+
+			return nil
+		})
+	}
+
+	_ = marking.Wait()
+}

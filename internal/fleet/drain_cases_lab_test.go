@@ -1,0 +1,375 @@
+package fleet
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/eviction"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/policy"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
+)
+
+// howStarted is what libvirt says of why a machine runs: "booted" there, or
+// "migrated" to there.
+func howStarted(t *testing.T, f *Fleet, uuid string) string {
+	t.Helper()
+
+	vm, err := f.findNow(t.Context(), uuid, LastKnown{})
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	return vm.Host + " " + vm.State.String() + " " + vm.Reason
+}
+
+// light is a wish for a machine that costs nothing: its firmware finds nothing
+// to boot, and nobody is asked to shut down.
+func light(t *testing.T, l *lab.Lab, name string, labels map[string]string) Desired {
+	t.Helper()
+
+	d := drainer(t, l, name, labels)
+	size := uint64(32 << 20)
+	d.Spec.Kernel, d.Spec.Memory.Size, d.Metadata.TerminationGracePeriod = nil, &size, new(time.Duration(0))
+
+	return d
+}
+
+// One that can only be moved while it is off is shut down, moved and started
+// again, with its autostart, and comes back in the same way. One that is off goes
+// and comes only when that is wanted, with its disk, and stays off.
+func TestLab_drainMovesCold(t *testing.T) {
+	t.Parallel()
+
+	l := lab.Open(t)
+	from, to := l.StartHost(t), l.StartHost(t)
+	alone, f := ownFleet(t, "alice", from), ownFleet(t, "alice", from, to)
+	d := light(t, l, "nat", nil)
+	d.Spec.Interfaces["nat"] = domain.Interface{Network: "default"} // Each host's own, so it can't be moved live.
+	vm := create(t, alone, l, d)
+	d = light(t, l, "off", nil)
+	d.Metadata.RunStrategy = "Manual"
+	image := l.Image(t, from.Name, d.Spec.Name+".raw", "raw", 1<<20)
+	d.Spec.Disks["data"] = domain.Disk{Source: domain.DiskSource{File: image}, Format: "raw"}
+	off := create(t, alone, l, d)
+	rule := eviction.Policy{
+		Identity: policy.Identity{ID: "1", Name: "all"}, Strategy: eviction.LiveMigrate, Fallback: eviction.ColdMigrate,
+	}
+
+	if _, err := f.EvictionPolicies().Put(t.Context(), rule); err != nil {
+		t.Fatal(err)
+	}
+
+	steps, err := f.Drain(t.Context(), Drain{Host: from.Name, ID: "m", Why: "a test", MoveStopped: true})
+	if got := resultsOf(steps); err != nil || got != "nat=ColdMoved off=ColdMoved" {
+		t.Fatalf("%s, %v, %+v", got, err, steps)
+	}
+
+	for _, s := range steps {
+		if s.Ran != (s.UUID == vm.UUID) {
+			t.Errorf("%s ran before: %v", s.Name, s.Ran)
+		}
+	}
+
+	onlyOn(t, f, vm.UUID, to.Name)
+	onlyOn(t, f, off.UUID, to.Name)
+
+	// What it has by now is what comes back.
+	if err := os.WriteFile(to.Path(image), bytes.Repeat([]byte("new"), 1<<10), 0o600); err != nil {
+		t.Fatal(err)
+	}
+
+	now, err := f.findNow(t.Context(), vm.UUID, LastKnown{})
+	if err != nil || !now.Active || !now.Autostart || now.Metadata.Eviction != nil {
+		t.Errorf("after the move: %+v, %v", now, err)
+	}
+
+	if got := howStarted(t, f, vm.UUID); !strings.HasSuffix(got, "Running Booted") {
+		t.Errorf("it is %s, want that it was started again", got)
+	}
+
+	if err := f.Release(t.Context(), from.Name, "m", true); err != nil {
+		t.Fatal(err)
+	}
+
+	onlyOn(t, f, vm.UUID, from.Name)
+	onlyOn(t, f, off.UUID, from.Name)
+
+	if now, err := f.findNow(t.Context(), vm.UUID, LastKnown{}); err != nil || !now.Active || !now.Autostart {
+		t.Errorf("brought back: %+v, %v", now, err)
+	}
+
+	if now, err := f.findNow(t.Context(), off.UUID, LastKnown{}); err != nil || now.Active || now.Autostart {
+		t.Errorf("it was off: %+v, %v", now, err)
+	}
+
+	if got, err := os.ReadFile(from.Path(image)); err != nil || !bytes.HasPrefix(got, []byte("newnew")) {
+		t.Errorf("its disk came back as %.9q, %v", got, err)
+	}
+
+	if _, err := os.Stat(to.Path(image)); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("a copy of its disk is left: %v", err)
+	}
+}
+
+// A machine that was only ever started, and never defined, leaves while it runs
+// and is nowhere given a definition, neither there nor when it is brought back.
+func TestLab_drainMovesTransient(t *testing.T) {
+	t.Parallel()
+
+	l := lab.Open(t)
+	from, to := l.StartHost(t), l.StartHost(t)
+	alone, f := ownFleet(t, "alice", from), ownFleet(t, "alice", from, to)
+	d := drainer(t, l, "passing", nil)
+	d.Metadata.RunStrategy = "Manual"
+	vm := create(t, alone, l, d)
+	file := t.TempDir() + "/domain.xml"
+
+	if err := os.WriteFile(file, []byte(l.Virsh(t, from.Name, "dumpxml", vm.UUID)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+
+	l.Virsh(t, from.Name, "undefine", vm.UUID)
+	l.Virsh(t, from.Name, "create", file)
+
+	f.forgetAll()
+
+	is := func(host, how string) {
+		t.Helper()
+
+		now, err := f.findNow(t.Context(), vm.UUID, LastKnown{})
+		if err != nil || now.Persistent || now.Metadata.Eviction != nil || howStarted(t, f, vm.UUID) != host+" Running "+how {
+			t.Errorf("%+v, %v; want it on %s, transient and %s", now, err, host, how)
+		}
+
+		onlyOn(t, f, vm.UUID, host)
+
+		if out := l.Virsh(t, host, "list", "--all", "--persistent", "--name"); strings.TrimSpace(out) != "" {
+			t.Errorf("defined on %s: %s", host, out)
+		}
+	}
+	is(from.Name, "Booted")
+
+	steps, err := f.Drain(t.Context(), Drain{Host: from.Name, ID: "m", Why: "a test"})
+	if got := resultsOf(steps); err != nil || got != "passing=Moved" {
+		t.Fatalf("%s, %v", got, err)
+	}
+
+	is(to.Name, "Migrated")
+
+	if err := f.Release(t.Context(), from.Name, "m", true); err != nil {
+		t.Fatal(err)
+	}
+
+	is(from.Name, "Migrated")
+}
+
+// A policy's timeout ends the eviction of its machine, not the drain: the others
+// go, and the outcome says why that one stayed.
+func TestLab_drainPolicyTimeout(t *testing.T) {
+	t.Parallel()
+
+	l := lab.Open(t)
+	from, to := l.StartHost(t), l.StartHost(t)
+	alone, f := ownFleet(t, "alice", from), ownFleet(t, "alice", from, to)
+	waiting := create(t, alone, l, light(t, l, "waiting", map[string]string{"kind": "waiting"}))
+	quick := create(t, alone, l, light(t, l, "quick", nil))
+	rule := eviction.Policy{
+		Identity: policy.Identity{
+			ID: "1", Name: "waiting", Selector: policy.Selector{Labels: map[string]string{"kind": "waiting"}},
+		},
+		Strategy: eviction.External, Timeout: new(3 * time.Second),
+	}
+
+	if _, err := f.EvictionPolicies().Put(t.Context(), rule); err != nil {
+		t.Fatal(err)
+	}
+
+	ctx, cancel := context.WithTimeout(t.Context(), 15*time.Minute)
+	defer cancel()
+
+	steps, err := f.Drain(ctx, Drain{Host: from.Name, ID: "m", Why: "a test"})
+	if !errors.Is(err, ErrNotMoved) || ctx.Err() != nil {
+		t.Fatalf("%v, %v", err, ctx.Err())
+	}
+
+	for _, want := range []string{
+		`"` + waiting.Name + `" (External)`, "nobody has moved it", `policy "waiting" gives it`,
+	} {
+		if !strings.Contains(err.Error(), want) {
+			t.Errorf("%q is missing in: %v", want, err)
+		}
+	}
+
+	if got := resultsOf(steps); got != "quick=Moved waiting=Failed" || strings.Contains(err.Error(), "interrupted") {
+		t.Errorf("%s, %v", got, err)
+	}
+
+	if vm, err := f.findNow(t.Context(), waiting.UUID, LastKnown{}); err != nil || vm.Host != from.Name || !vm.Active ||
+		vm.Metadata.Eviction != nil {
+		t.Errorf("who waited: %+v, %v; want it where it was, without the mark", vm, err)
+	}
+
+	if got := howStarted(t, f, quick.UUID); got != to.Name+" Running Migrated" {
+		t.Errorf("the other: %s", got)
+	}
+
+	if err := f.Release(t.Context(), from.Name, "m", false); err != nil {
+		t.Error(err)
+	}
+}
+
+// Two hosts that are emptied at once, each of which would flee to the other: no
+// machine is moved onto a host that is being emptied, none is moved in circles
+// or lost, and whoever can't go anywhere is told.
+func TestLab_drainsThatFleeToEachOther(t *testing.T) {
+	t.Parallel()
+
+	l := lab.Open(t)
+	hosts := []*lab.Host{l.StartHost(t), l.StartHost(t)}
+	fleets := []*Fleet{ownFleet(t, "alice", hosts...), ownFleet(t, "bob", hosts...)}
+	made := make([]*VM, len(hosts))
+
+	for i, h := range hosts {
+		made[i] = create(t, ownFleet(t, "carol", h), l, light(t, l, h.Name, nil))
+	}
+
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+
+	ends := make([]chan error, len(hosts))
+
+	for i, h := range hosts {
+		ends[i] = make(chan error, 1)
+
+		go func() {
+			_, err := fleets[i].Drain(ctx, Drain{Host: h.Name, ID: h.Name, Why: "a test"})
+			ends[i] <- err
+		}()
+	}
+
+	// Both might try for as long as they are let. From when both are cordoned, they have time enough to do wrong.
+	awaitBegunOrOver(t, ownFleet(t, "carol", hosts...), hosts, ends)
+	time.AfterFunc(20*time.Second, cancel)
+
+	failed := 0
+
+	for i := range hosts {
+		err := <-ends[i]
+		if err == nil {
+			continue
+		}
+
+		failed++
+
+		if !errors.Is(err, ErrBlocked) && !errors.Is(err, ErrNotMoved) {
+			t.Errorf("host %s: %v", hosts[i].Name, err)
+		}
+
+		if s := err.Error(); !strings.Contains(s, "ordoned") || !strings.Contains(s, made[i].Name) {
+			t.Errorf("host %s: %v; want that the other one is cordoned", hosts[i].Name, err)
+		}
+	}
+
+	if failed == 0 {
+		t.Error("both hosts are said to be empty")
+	}
+
+	for i, vm := range made {
+		now, err := fleets[0].findNow(t.Context(), vm.UUID, LastKnown{})
+		if err != nil || !now.Active || now.Migrating || now.Metadata.Eviction != nil {
+			t.Errorf("the machine of %s: %+v, %v", hosts[i].Name, now, err)
+
+			continue
+		}
+
+		onlyOn(t, fleets[0], vm.UUID, now.Host)
+
+		if n := len(now.Metadata.Migrations); n > 1 {
+			t.Errorf("%s was moved %d times", vm.Name, n)
+		}
+	}
+
+	for i, h := range hosts {
+		if err := fleets[i].Release(t.Context(), h.Name, h.Name, false); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// awaitBegunOrOver waits until every host is cordoned and its steps are recorded,
+// or its drain has ended.
+func awaitBegunOrOver(t *testing.T, f *Fleet, hosts []*lab.Host, ends []chan error) {
+	t.Helper()
+
+	ctx, cancel := context.WithTimeout(t.Context(), 15*time.Minute)
+	defer cancel()
+
+	for i, h := range hosts {
+		for len(ends[i]) == 0 {
+			record, _, err := readRecord(ctx, f.host(h.Name))
+			if err != nil {
+				t.Fatal(err)
+			}
+
+			if record.Cordon != nil && record.Evacuation != nil {
+				break
+			}
+
+			if err := pause(ctx, 100*time.Millisecond); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}
+
+// What fails with one target is tried with another one.
+func TestLab_drainChoosesAnotherTarget(t *testing.T) {
+	t.Parallel()
+
+	l := lab.Open(t)
+	from, bad, good := l.StartHost(t), l.StartHost(t), l.StartHost(t)
+	alone, f := ownFleet(t, "alice", from), ownFleet(t, "alice", from, bad, good)
+	vm := create(t, alone, l, light(t, l, "web", nil))
+
+	// Nobody sees from outside that this address leads the other host to itself.
+	f.host(bad.Name).cfg.MigrationAddress = "127.0.0.1"
+	f.host(bad.Name).cfg.MemoryLimit = 1 << 50 // The emptiest, so it is tried first.
+
+	plan, err := f.PlanEvacuation(t.Context(), from.Name, false, false)
+	if err != nil || plan.Steps[0].Target != bad.Name {
+		t.Fatalf("%+v, %v", plan.Steps, err)
+	}
+
+	ctx, cancel := context.WithTimeout(t.Context(), 15*time.Minute)
+	defer cancel()
+
+	steps, err := f.Drain(ctx, Drain{Host: from.Name, ID: "m", Why: "a test"})
+	if err != nil || steps[0].Result != ResultMoved || steps[0].Target != good.Name {
+		t.Fatalf("%+v, %v", steps, err)
+	}
+
+	onlyOn(t, f, vm.UUID, good.Name)
+
+	now, err := f.findNow(t.Context(), vm.UUID, LastKnown{})
+	if err != nil || now.Metadata.Eviction != nil || howStarted(t, f, vm.UUID) != good.Name+" Running Migrated" {
+		t.Errorf("%+v, %v", now, err)
+	}
+
+	if n := len(now.Metadata.Migrations); n != 2 || now.Metadata.Migrations[0].TargetHost != bad.Name ||
+		now.Metadata.Migrations[0].Phase != migration.PhaseFailed {
+		t.Errorf("%+v; want the failed one, and the one that moved it", now.Metadata.Migrations)
+	}
+
+	if err := f.Release(t.Context(), from.Name, "m", true); err != nil {
+		t.Fatal(err)
+	}
+
+	onlyOn(t, f, vm.UUID, from.Name)
+}

@@ -1,0 +1,150 @@
+package fleet
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/eviction"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/policy"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
+)
+
+// crawling are options of a migration that doesn't end by itself: the guest always
+// writes something in the time that it may stand still at the end.
+func crawling() migration.Options {
+	return migration.Options{
+		Bandwidth: new(uint64(2 << 20)), MaxDowntime: new(time.Millisecond),
+		CompletionTimeoutPerGiB: new(time.Hour), ProgressTimeout: new(time.Hour),
+	}
+}
+
+// crawl makes machines move so.
+func crawl(t *testing.T, f *Fleet, s policy.Selector) eviction.Policy {
+	t.Helper()
+
+	rule := eviction.Policy{
+		Identity: policy.Identity{ID: "1", Name: "slow", Selector: s}, Strategy: eviction.LiveMigrate, Options: crawling(),
+	}
+	if _, err := f.EvictionPolicies().Put(t.Context(), rule); err != nil {
+		t.Fatal(err)
+	}
+
+	return rule
+}
+
+// drained is how a drain ended.
+type drained struct {
+	steps []EvacuationStep
+	err   error
+}
+
+// draining begins to empty the host, and returns where it will say how that ended.
+func draining(ctx context.Context, f *Fleet, host string) <-chan drained {
+	over := make(chan drained, 1)
+
+	go func() {
+		steps, err := f.Drain(ctx, Drain{Host: host, ID: "m", Why: "a test"})
+		over <- drained{steps, err}
+	}()
+
+	return over
+}
+
+// hurry lets every migration of the machine from the host come to its end, until
+// over says that there will be no other.
+func hurry[T any](t *testing.T, l *lab.Lab, from *lab.Host, uuid string, over <-chan T) T {
+	t.Helper()
+
+	tick := time.NewTicker(500 * time.Millisecond)
+	defer tick.Stop()
+
+	for {
+		select {
+		case end := <-over:
+			return end
+		case <-tick.C: // There may be none just now, which both say.
+			_, _ = l.TryVirsh(t, from.Name, "migrate-setmaxdowntime", uuid, "2000")
+			_, _ = l.TryVirsh(t, from.Name, "migrate-setspeed", uuid, "8192")
+		}
+	}
+}
+
+// awaitCopying waits until the machine's memory is on its way from the host.
+func awaitCopying(t *testing.T, h *host, uuid string) {
+	t.Helper()
+
+	ctx, cancel := context.WithTimeout(t.Context(), 15*time.Minute)
+	defer cancel()
+
+	for {
+		if job, err := h.conn.Job(ctx, uuid); err == nil && job != nil && job.Memory.Processed > 0 {
+			return
+		}
+
+		if err := pause(ctx, 50*time.Millisecond); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// A target that dies while a machine is on its way there costs that machine
+// nothing: it runs where it was, and goes to another host.
+func TestLab_drainTargetDies(t *testing.T) {
+	t.Parallel()
+
+	l := lab.Open(t)
+	from, dying, good := l.StartHost(t), l.StartHost(t), l.StartHost(t)
+	alone, f := ownFleet(t, "alice", from), ownFleet(t, "alice", from, dying, good)
+	f.host(dying.Name).cfg.MemoryLimit = 1 << 50 // The emptiest, so it is tried first.
+	d := drainer(t, l, "web", nil)
+	d.Spec.Kernel.Cmdline += " dirty=16"
+	vm := create(t, alone, l, d)
+
+	crawl(t, f, policy.Selector{})
+
+	ctx, cancel := context.WithTimeout(t.Context(), 15*time.Minute)
+	defer cancel()
+
+	over := draining(ctx, f, from.Name)
+
+	awaitCopying(t, alone.host(from.Name), vm.UUID)
+
+	powerOn := l.PowerOff(t, dying)
+
+	e := hurry(t, l, from, vm.UUID, over)
+	if e.err != nil || e.steps[0].Result != ResultMoved || e.steps[0].Target != good.Name {
+		t.Fatalf("%+v, %v", e.steps, e.err)
+	}
+
+	if got := howStarted(t, f, vm.UUID); got != good.Name+" Running Migrated" {
+		t.Errorf("it is %s", got)
+	}
+
+	// Once it is known that the host is gone, nobody waits for its restart any more. Whoever has drained may still be
+	// trying to give back a lock there.
+	bob := ownFleet(t, "bob", from, dying, good)
+	if _, err := bob.findNow(t.Context(), vm.UUID, LastKnown{}); err != nil {
+		t.Fatal(err)
+	}
+
+	opened := func() int { return bob.Calls()[dying.Name]["virConnectOpen"] }
+	before := opened()
+
+	if _, err := bob.findNow(t.Context(), vm.UUID, LastKnown{}); err != nil || opened() != before+1 {
+		t.Errorf("the dead host was tried %d times for one question, %v", opened()-before, err)
+	}
+
+	powerOn()
+	onlyOn(t, f, vm.UUID, good.Name)
+
+	now, err := f.findNow(t.Context(), vm.UUID, LastKnown{})
+	if err != nil || now.Metadata.Eviction != nil || !now.Autostart || len(now.StaleHosts) > 0 {
+		t.Errorf("%+v, %v", now, err)
+	}
+
+	if err := f.Release(t.Context(), from.Name, "m", false); err != nil {
+		t.Error(err)
+	}
+}

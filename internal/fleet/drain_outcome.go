@@ -1,0 +1,102 @@
+package fleet
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// outcome says whether the host is empty, as far as it was to be.
+func (d *drain) outcome(ctx context.Context, cause error) error {
+	come, err := d.verify(ctx)
+
+	var failed, kept []string
+
+	for _, s := range d.steps {
+		switch {
+		case s.done():
+			kept = append(kept, fmt.Sprintf("%q %s", s.Name, s.Result))
+		default:
+			failed = append(failed, fmt.Sprintf("\n  - %q (%s): %s", s.Name, s.Method, strings.TrimPrefix(s.Reason,
+				fmt.Sprintf("virtual machine %q: ", s.Name))))
+		}
+	}
+
+	for _, name := range come {
+		failed = append(failed, fmt.Sprintf("\n  - %q: it has come meanwhile", name))
+	}
+
+	if len(failed) == 0 {
+		return err
+	}
+
+	what := fmt.Sprintf("host %q is cordoned and not empty", d.Host)
+	if cause != nil {
+		what = "it was interrupted; " + what
+	}
+
+	if len(kept) > 0 {
+		what += "; done are " + strings.Join(kept, ", ")
+	}
+
+	return &Error{
+		Host: d.Host, Kind: ErrNotMoved, Detail: what + "; not done are:" + strings.Join(failed, ""),
+		Remedy: "Apply again to go on with what is left.",
+	}
+}
+
+// verify looks at what is on the host now: a step whose machine runs there is
+// not done, whatever was recorded. It returns the names of those that are no
+// part of the drain and have come nevertheless.
+func (d *drain) verify(ctx context.Context) (come []string, err error) {
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+
+	d.host.forget()
+
+	v, err := d.fleet.viewOf(ctx, d.host)
+	if err == nil {
+		err = v.err
+	}
+
+	if err != nil {
+		return nil, &Error{
+			Host: d.Host, Kind: ErrUnreachable, Err: err, Detail: fmt.Sprintf("whether host %q is empty can't be seen", d.Host),
+			Remedy: "Bring the host back, and apply again.",
+		}
+	}
+
+	running := make(map[string]string)
+
+	for uuid, e := range v.domains {
+		if e.Active() {
+			running[uuid] = e.Name
+		}
+	}
+
+	d.mu.Lock()
+	defer d.mu.Unlock()
+
+	return contradict(d.steps, running), nil
+}
+
+// contradict takes back what was recorded of machines that run on the host, by
+// UUID. It returns the names of those that are in no step.
+func contradict(steps []EvacuationStep, running map[string]string) (come []string) {
+	for uuid, name := range running {
+		i := slices.IndexFunc(steps, func(s EvacuationStep) bool { return s.UUID == uuid })
+
+		switch {
+		case i < 0:
+			come = append(come, name)
+		case steps[i].done():
+			steps[i].Reason = fmt.Sprintf("it was recorded as %s, and runs there all the same", steps[i].Result)
+			steps[i].Result = ResultFailed
+		}
+	}
+
+	slices.Sort(come)
+
+	return come
+}

@@ -1,0 +1,91 @@
+package fleet
+
+import (
+	"context"
+	"slices"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/eviction"
+)
+
+// take makes the steps those of this drain, in the order of an earlier attempt as
+// far as they were part of it, and what that has done stays done.
+func (d *drain) take(steps []eviction.Step, before *Evacuation) {
+	if before == nil {
+		before = &Evacuation{}
+	}
+
+	find := func(uuid string) int {
+		return slices.IndexFunc(steps, func(s eviction.Step) bool { return s.UUID == uuid })
+	}
+
+	for _, s := range before.Steps {
+		if at := find(s.UUID); at >= 0 {
+			d.steps = append(d.steps, d.resume(steps[at], &s))
+		} else if s = d.resume(s.Step, &s); s.done() || s.Ran {
+			d.steps = append(d.steps, s)
+		}
+	}
+
+	for _, s := range steps {
+		if !slices.ContainsFunc(before.Steps, func(o EvacuationStep) bool { return o.UUID == s.UUID }) {
+			d.steps = append(d.steps, d.resume(s, nil))
+		}
+	}
+
+	for i, s := range d.steps {
+		if !s.done() {
+			d.steps[i].Options = d.rule(s).Options
+		}
+	}
+}
+
+// resume is a step as far as it was done before: by an earlier attempt, which
+// may have been killed before it could record that, or by somebody else.
+func (d *drain) resume(now eviction.Step, before *EvacuationStep) EvacuationStep {
+	here := slices.ContainsFunc(d.in.Machines, func(m eviction.Machine) bool { return m.UUID == now.UUID })
+	step := EvacuationStep{Step: now}
+	if before != nil {
+		step.Autostart, step.Ran = before.Autostart, before.Ran
+	}
+
+	switch {
+	case before != nil && before.done() && (!here || d.idle(now.UUID)):
+		return *before
+	case before != nil && before.Ran && !before.done():
+		// It was shut down to be moved, so it is moved and started, wherever it is.
+		step = *before
+		step.Result, step.Reason = "", ""
+	case !here && before != nil:
+		step = *before
+		step.Result, step.Reason = ResultMoved, ""
+		d.gone = append(d.gone, now.UUID)
+	case !here:
+		step.Result, step.Reason = ResultMoved, "it had gone already"
+	case before != nil && d.idle(now.UUID) && before.Method == eviction.MethodShutdown:
+		step = *before
+		step.Result, step.Reason = ResultShutDown, ""
+	case before != nil && d.idle(now.UUID) && before.Method == eviction.MethodSave:
+		step = *before
+		step.Result, step.Reason = ResultSaved, ""
+	}
+
+	return step
+}
+
+// idle says that the machine is off.
+func (d *drain) idle(uuid string) bool {
+	return slices.ContainsFunc(d.in.Machines, func(m eviction.Machine) bool { return m.UUID == uuid && !m.Active })
+}
+
+// record writes the steps, and what became of them, to the host.
+func (d *drain) record(ctx context.Context, done bool) error {
+	d.mu.Lock()
+	steps := slices.Clone(d.steps)
+	d.mu.Unlock()
+
+	return d.fleet.changeRecord(ctx, d.host, func(r *HostRecord) error {
+		r.Evacuation = &Evacuation{Since: d.since, Done: done, Steps: steps}
+
+		return nil
+	})
+}

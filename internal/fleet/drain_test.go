@@ -1,0 +1,130 @@
+package fleet
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/eviction"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
+)
+
+func stepOf(name, method, result string) EvacuationStep {
+	return EvacuationStep{Step: eviction.Step{UUID: name, Name: name, Method: method}, Result: result}
+}
+
+// What runs on the host is not gone, whatever was recorded.
+func TestContradict(t *testing.T) {
+	t.Parallel()
+
+	steps := []EvacuationStep{
+		stepOf("gone", eviction.MethodLive, ResultMoved), stepOf("back", eviction.MethodLive, ResultMoved),
+		stepOf("started", eviction.MethodShutdown, ResultShutDown), stepOf("resumed", eviction.MethodSave, ResultSaved),
+		stepOf("woken", eviction.MethodLeave, ResultLeft), stepOf("late", eviction.MethodLive, ResultFailed),
+		stepOf("open", eviction.MethodLive, ""),
+	}
+	steps[5].Reason = "it is slow"
+
+	running := map[string]string{}
+	for _, s := range steps[1:] {
+		running[s.UUID] = s.Name
+	}
+
+	running["z"], running["y"] = "zoe", "yan"
+
+	if come := contradict(steps, running); !slices.Equal(come, []string{"yan", "zoe"}) {
+		t.Errorf("come %v", come)
+	}
+
+	for i, s := range steps {
+		switch want := []string{ResultMoved, "", "", "", "", ResultFailed, ""}[i]; {
+		case want == "" && s.Name != "open":
+			if s.Result != ResultFailed || !strings.Contains(s.Reason, "runs there all the same") {
+				t.Errorf("%s: %s, %s", s.Name, s.Result, s.Reason)
+			}
+		case s.Result != want:
+			t.Errorf("%s: %s, want %q", s.Name, s.Result, want)
+		}
+	}
+
+	if steps[5].Reason != "it is slow" {
+		t.Errorf("another reason: %s", steps[5].Reason)
+	}
+}
+
+// A machine that a drain is about to shut down, or has, stays off while the host
+// is cordoned, even before that is recorded.
+func TestHostRecord_evicted(t *testing.T) {
+	t.Parallel()
+
+	tests := []struct {
+		method, result string
+		want           bool
+	}{
+		{eviction.MethodShutdown, "", true},
+		{eviction.MethodShutdown, ResultShutDown, true},
+		{eviction.MethodShutdown, ResultFailed, false},
+		{eviction.MethodSave, "", true},
+		{eviction.MethodSave, ResultSaved, true},
+		{eviction.MethodCold, "", true},
+		{eviction.MethodCold, ResultColdMoved, false},
+		{eviction.MethodLive, "", false},
+		{eviction.MethodLeave, ResultLeft, false},
+		{eviction.MethodExternal, "", false},
+	}
+
+	vm := &VM{UUID: "web", Host: "kvm1"}
+
+	for _, tt := range tests {
+		record := HostRecord{
+			Cordon: &Cordon{ID: "m", Owner: "alice", Why: "new memory"},
+			Evacuation: &Evacuation{Steps: []EvacuationStep{
+				stepOf("other", eviction.MethodShutdown, ""), stepOf("web", tt.method, tt.result),
+			}},
+		}
+
+		why := record.evicted(vm)
+		if (why != "") != tt.want || tt.want && !strings.Contains(why, "new memory") {
+			t.Errorf("%s, result %q: %q", tt.method, tt.result, why)
+		}
+
+		record.Cordon = nil
+		if why := record.evicted(vm); why != "" {
+			t.Errorf("%s, result %q, after the maintenance: %q", tt.method, tt.result, why)
+		}
+	}
+}
+
+// After a failure another host is chosen, if there is one that hasn't failed.
+func TestTargetFor(t *testing.T) {
+	t.Parallel()
+
+	ways := map[string][]migration.Blocker{"kvm2": nil, "kvm3": nil}
+	in := eviction.Input{
+		Host: "kvm1", Default: eviction.LiveMigrate,
+		Hosts: []eviction.Host{{Name: "kvm2", Free: 8}, {Name: "kvm3", Free: 4}},
+		Machines: []eviction.Machine{
+			{UUID: "a", Name: "a", Active: true, Persistent: true, Memory: 2, Live: ways},
+			{UUID: "b", Name: "b", Active: true, Persistent: true, Memory: 4, Live: ways},
+		},
+	}
+	step := eviction.Step{UUID: "a", Method: eviction.MethodLive, Target: "kvm2"}
+
+	for _, tt := range []struct {
+		but  []string
+		want string
+	}{{nil, "kvm2"}, {[]string{"kvm2"}, "kvm3"}, {[]string{"kvm3"}, "kvm2"}, {[]string{"kvm2", "kvm3"}, ""}} {
+		if got := targetFor(in, step, tt.but); got != tt.want {
+			t.Errorf("but %v: %q, want %q", tt.but, got, tt.want)
+		}
+	}
+
+	if len(ways) != 2 {
+		t.Error("the ways were changed")
+	}
+
+	in.Machines[1].Memory = 6 // The other one needs most of the same host.
+	if got := targetFor(in, step, []string{"kvm3"}); got != "kvm2" {
+		t.Errorf("%q; want the one that is left", got)
+	}
+}

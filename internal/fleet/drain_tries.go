@@ -1,0 +1,189 @@
+package fleet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+	"unicode/utf8"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/eviction"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
+)
+
+// evict carries out one step, again and again while it fails and there is time.
+// leave ends the turn that the caller took for it; nil: it needs none.
+func (d *drain) evict(ctx context.Context, i int, leave func()) {
+	rule := d.rule(d.steps[i])
+	limited, ours := ctx, d.turns
+
+	if leave == nil {
+		leave, ours = func() {}, nil
+	}
+
+	if rule.Timeout != nil {
+		var cancel context.CancelFunc
+
+		limited, cancel = context.WithTimeoutCause(ctx, *rule.Timeout,
+			fmt.Errorf("%w: policy %q gives it no more than %s", context.DeadlineExceeded, rule.Policy, *rule.Timeout))
+		defer cancel()
+	}
+
+	var result string
+
+	err := retry{
+		try: func(ctx context.Context) (err error) {
+			result, err = d.try(ctx, i, rule)
+
+			return err
+		},
+		again: func(err error, after time.Duration) bool {
+			if hopeless(err) {
+				return false
+			}
+
+			d.fleet.log.WarnContext(ctx, "eviction failed, will be tried again", "name", d.steps[i].Name, "after", after,
+				"error", err.Error())
+
+			return true
+		},
+		prepare: func(ctx context.Context) { d.aimAgain(ctx, i) },
+	}.run(limited, ours, leave)
+
+	d.finish(ctx, i, result, err)
+}
+
+// hopeless says that trying again won't help.
+func hopeless(err error) bool {
+	for _, kind := range []error{ErrNotFound, ErrTwoCopies, ErrAmbiguous, errStays} {
+		if errors.Is(err, kind) {
+			return true
+		}
+	}
+
+	return false
+}
+
+// rule is what holds for the machine of a step.
+func (d *drain) rule(s EvacuationStep) eviction.Rule {
+	at := slices.IndexFunc(d.in.Machines, func(m eviction.Machine) bool { return m.UUID == s.UUID })
+	if at < 0 {
+		return eviction.Rule{Strategy: s.Strategy}
+	}
+
+	return eviction.Select(d.in.Machines[at], d.Host, d.in.Policies, d.in.Default)
+}
+
+// last is where a machine of the drained host was last.
+func (d *drain) last() LastKnown { return LastKnown{Host: d.Host} }
+
+// aimAgain looks for another target for a machine that wasn't moved, unless the
+// steps are to be followed exactly.
+func (d *drain) aimAgain(ctx context.Context, i int) {
+	s := d.steps[i]
+	if d.Steps != nil || s.Target == "" {
+		return
+	}
+
+	d.fleet.forgetAll()
+
+	// Others of the same drain may be on their way just now.
+	in, _, err := d.fleet.evacuationInputWithout(ctx, d.host, d.MoveStopped)
+	if err != nil {
+		return // The next attempt says why.
+	}
+
+	d.mu.Lock()
+	defer d.mu.Unlock()
+
+	d.failed[s.UUID] = append(d.failed[s.UUID], s.Target)
+
+	target := targetFor(in, s.Step, d.failed[s.UUID])
+	if target == "" { // All have been tried, so all may be tried once more.
+		d.failed[s.UUID] = nil
+		target = targetFor(in, s.Step, nil)
+	}
+
+	if target != "" {
+		d.steps[i].Target = target
+	}
+}
+
+// targetFor is where the machine of a step would go now if it went neither to
+// those nor another way, "" for nowhere.
+func targetFor(in eviction.Input, s eviction.Step, but []string) string {
+	in.Machines = slices.Clone(in.Machines)
+
+	for i, m := range in.Machines {
+		if m.UUID == s.UUID {
+			in.Machines[i].Live, in.Machines[i].Cold = without(m.Live, but), without(m.Cold, but)
+		}
+	}
+
+	steps := eviction.Compute(in)
+	at := slices.IndexFunc(steps, func(now eviction.Step) bool { return now.UUID == s.UUID && now.Method == s.Method })
+
+	if at < 0 {
+		return ""
+	}
+
+	return steps[at].Target
+}
+
+// without is the ways to all hosts but those.
+func without(ways map[string][]migration.Blocker, hosts []string) map[string][]migration.Blocker {
+	left := maps.Clone(ways)
+	maps.DeleteFunc(left, func(host string, _ []migration.Blocker) bool { return slices.Contains(hosts, host) })
+
+	return left
+}
+
+// reasonLimit is how many bytes of why a step failed are kept: a host may have
+// hundreds of machines, and its record has its limits.
+const reasonLimit = 600
+
+// brief is the beginning of a text that is too long.
+func brief(text string) string {
+	if len(text) <= reasonLimit {
+		return text
+	}
+
+	end := reasonLimit
+	for !utf8.RuneStart(text[end]) {
+		end--
+	}
+
+	return text[:end] + "…"
+}
+
+// finish records what became of a step, and takes the mark off the machine.
+func (d *drain) finish(ctx context.Context, i int, result string, err error) {
+	d.mu.Lock()
+	s := &d.steps[i]
+	s.Result, s.Reason = result, ""
+
+	switch {
+	case err != nil:
+		s.Result, s.Reason = ResultFailed, brief(err.Error())
+	case result == "":
+		s.Reason = "it was not begun"
+	}
+	d.mu.Unlock()
+
+	after, cancel := context.WithTimeout(context.WithoutCancel(ctx), finishTimeout)
+	defer cancel()
+
+	if eviction.Marked(s.Method) {
+		if err := d.fleet.clearEviction(after, s.UUID, d.Host); err != nil && !isNotFound(err) {
+			d.fleet.log.WarnContext(after, "mark of eviction not removed", "name", s.Name, "error", err.Error())
+		}
+	}
+
+	if ctx.Err() == nil {
+		if err := d.record(after, false); err != nil {
+			d.fleet.log.WarnContext(after, "result of eviction not recorded", "name", s.Name, "error", err.Error())
+		}
+	}
+}

@@ -1,0 +1,261 @@
+package fleet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/eviction"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
+)
+
+// externalPoll is how often it is looked whether somebody has moved a machine.
+const externalPoll = 2 * time.Second
+
+// errStays means that the machine stays where it is on purpose.
+var errStays = errors.New("the machine stays")
+
+// try carries a step out once, and returns what became of it.
+func (d *drain) try(ctx context.Context, i int, rule eviction.Rule) (result string, err error) {
+	s := d.steps[i]
+
+	switch s.Method {
+	case eviction.MethodLeave:
+		return ResultLeft, nil
+	case eviction.MethodLive:
+		vm, how, err := d.fleet.moveInTurn(ctx, s.UUID, d.last(), wish{
+			target: s.Target, options: rule.Options, priority: PriorityMaintenance,
+		})
+		d.noteKept(ctx, i, how, err)
+
+		return ResultMoved, d.arrived(vm, s, err)
+	case eviction.MethodCold:
+		if s.Ran, err = d.noteRunning(ctx, i); err != nil {
+			return ResultColdMoved, err
+		}
+
+		how, err := d.moveCold(ctx, s, rule.Options)
+		d.noteKept(ctx, i, how, err)
+
+		return ResultColdMoved, err
+	case eviction.MethodShutdown:
+		return ResultShutDown, d.turnOff(ctx, i, d.fleet.shutDownForEviction)
+	case eviction.MethodSave:
+		return ResultSaved, d.turnOff(ctx, i, func(ctx context.Context, vm *VM) error {
+			return vm.host.conn.SaveDomain(ctx, vm.UUID)
+		})
+	case eviction.MethodExternal:
+		return ResultMoved, d.awaitGone(ctx, s)
+	case eviction.MethodPinned:
+		return "", fmt.Errorf("%w: its configuration pins it to this host; change its host, or remove it there", errStays)
+	default:
+		return "", fmt.Errorf("%w: its step is %s", errStays, s.Method)
+	}
+}
+
+// arrived makes sure that a machine is where it was moved to: one that was found
+// elsewhere was moved by somebody else, which is as good.
+func (d *drain) arrived(vm *VM, s EvacuationStep, err error) error {
+	if err == nil && vm != nil && vm.Host == d.Host {
+		return &Error{VM: s.Name, Host: d.Host, Kind: ErrNotMoved, Detail: "it is still there"}
+	}
+
+	return err
+}
+
+// onMachine finds the machine, and does something to it under its lock.
+func (f *Fleet) onMachine(
+	ctx context.Context, uuid string, last LastKnown, purpose string, do func(context.Context, *VM) error,
+) error {
+	held, unlock, vm, err := f.lockWhereItIs(ctx, uuid, last, purpose)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+
+	err = do(held, vm)
+
+	after, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupTimeout)
+	defer cancel()
+
+	if _, readErr := f.reread(after, vm.host, uuid); readErr != nil {
+		vm.host.forget()
+	}
+
+	return err
+}
+
+// requestEviction marks the machine as one that is to leave the host.
+func (f *Fleet) requestEviction(ctx context.Context, uuid, host string) error {
+	return f.onMachine(ctx, uuid, LastKnown{Host: host}, "marking", func(ctx context.Context, vm *VM) error {
+		m := vm.Metadata
+		m.Eviction = &domain.Eviction{Host: host, Owner: f.owner, Since: time.Now()}
+
+		if vm.Host != host {
+			return nil
+		}
+
+		_, err := f.writeMetadata(ctx, vm, m)
+
+		return err
+	})
+}
+
+// clearEviction takes the mark off, wherever the machine is now. One that is to
+// leave another host keeps that one's.
+func (f *Fleet) clearEviction(ctx context.Context, uuid, host string) error {
+	return f.onMachine(ctx, uuid, LastKnown{}, "marking", func(ctx context.Context, vm *VM) error {
+		m := vm.Metadata
+		if m.Eviction == nil || m.Eviction.Host != host {
+			return nil
+		}
+
+		m.Eviction = nil
+		_, err := f.writeMetadata(ctx, vm, m)
+
+		return err
+	})
+}
+
+// turnOff ends the machine's run in the given way, and keeps its host from
+// starting it by itself.
+func (d *drain) turnOff(ctx context.Context, i int, off func(context.Context, *VM) error) error {
+	s := d.steps[i]
+
+	return d.fleet.onMachine(ctx, s.UUID, d.last(), "evicting", func(ctx context.Context, vm *VM) error {
+		if vm.Host != d.Host {
+			return nil
+		}
+
+		if vm.Autostart && vm.Persistent {
+			d.mu.Lock()
+			d.steps[i].Autostart = true
+			d.mu.Unlock()
+
+			// Recorded first: whoever ends the maintenance has to know, whatever becomes of this run.
+			if err := d.record(ctx, false); err != nil {
+				return err
+			}
+
+			if err := vm.host.conn.SetAutostart(ctx, vm.UUID, false); err != nil {
+				return err
+			}
+		}
+
+		if !vm.Active {
+			return nil
+		}
+
+		return off(ctx, vm)
+	})
+}
+
+func (f *Fleet) shutDownForEviction(ctx context.Context, vm *VM) error {
+	_, err := f.stop(ctx, vm, vm.gracePeriod())
+
+	return err
+}
+
+// gracePeriod is how long its guest may take to shut down.
+func (vm *VM) gracePeriod() time.Duration {
+	if period := vm.Metadata.TerminationGracePeriod; period != nil {
+		return *period
+	}
+
+	return DefaultGracePeriod
+}
+
+// startFor starts the machine where it is, unless it runs. ranHere says that it
+// was seen to run, and was shut down by us, so that it can't run on a host that
+// is silent.
+func (f *Fleet) startFor(ctx context.Context, uuid string, last LastKnown, ranHere bool) error {
+	return f.onMachine(ctx, uuid, last, "starting", func(ctx context.Context, vm *VM) error {
+		if vm.Active {
+			return nil
+		}
+
+		if ranHere {
+			vm.SilentHosts = nil
+		}
+
+		return f.start(ctx, vm)
+	})
+}
+
+// noteRunning records that the machine runs before it is shut down to be moved,
+// for whoever goes on if this run can't.
+func (d *drain) noteRunning(ctx context.Context, i int) (bool, error) {
+	if d.steps[i].Ran {
+		return true, nil
+	}
+
+	vm, err := d.fleet.findNow(ctx, d.steps[i].UUID, d.last())
+	if err != nil || !vm.Active {
+		return false, err
+	}
+
+	d.mu.Lock()
+	d.steps[i].Ran = true
+	d.mu.Unlock()
+
+	return true, d.record(ctx, false)
+}
+
+// moveCold moves a machine while it is off. One that ran runs again afterwards,
+// on whichever host it is then. The move that it returns says how it went.
+func (d *drain) moveCold(ctx context.Context, s EvacuationStep, o migration.Options) (*move, error) {
+	vm, err := d.fleet.findNow(ctx, s.UUID, d.last())
+	if err != nil {
+		return &move{}, err
+	}
+
+	ranHere := vm.Active && vm.Host == d.Host
+	starts := ranHere || s.Ran
+
+	if ranHere {
+		if err := d.fleet.roomFor(ctx, vm, s.Target); err != nil {
+			return &move{}, err // Nobody is shut down for a move that would be refused.
+		}
+
+		if err := d.fleet.onMachine(ctx, s.UUID, d.last(), "evicting", d.fleet.shutDownForEviction); err != nil {
+			return &move{}, err
+		}
+	}
+
+	vm, how, err := d.fleet.moveInTurn(ctx, s.UUID, d.last(), wish{
+		target: s.Target, options: o, priority: PriorityMaintenance, starts: starts,
+	})
+
+	if vm != nil && starts {
+		after, cancel := context.WithTimeout(context.WithoutCancel(ctx), finishTimeout)
+		defer cancel()
+
+		err = errors.Join(err, d.fleet.startFor(after, s.UUID, LastKnown{Host: vm.Host, HostUUID: vm.HostUUID}, ranHere))
+	}
+
+	return how, d.arrived(vm, s, err)
+}
+
+// awaitGone waits until somebody has moved the machine, shut it down or removed
+// it.
+func (d *drain) awaitGone(ctx context.Context, s EvacuationStep) error {
+	for {
+		vm, err := d.fleet.findNow(ctx, s.UUID, d.last())
+
+		switch {
+		case isNotFound(err):
+			return nil
+		case err == nil && (vm.Host != d.Host || !vm.Active):
+			return nil
+		}
+
+		if pause(ctx, externalPoll) != nil {
+			return &Error{
+				VM: s.Name, Host: d.Host, Kind: ErrNotReady, Err: context.Cause(ctx),
+				Detail: "its strategy is External, and nobody has moved it",
+			}
+		}
+	}
+}

@@ -1,0 +1,63 @@
+package eviction
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+)
+
+// Changed says what keeps the steps of a plan from being followed exactly, now that the world is as in: one sentence
+// for each difference, none when they hold. A step that is done already, by whomever, still holds.
+func Changed(steps []Step, in Input) []string {
+	var changes []string
+	p := planner{Input: in}
+	for _, m := range in.Machines {
+		p.add(m)
+	}
+	var going []*decision
+	for _, d := range p.moves {
+		i := slices.IndexFunc(steps, func(s Step) bool { return s.UUID == d.machine.UUID })
+		if i < 0 {
+			if d.step.Method != MethodLeave {
+				changes = append(changes, fmt.Sprintf("virtual machine %q has come to host %q", d.step.Name, in.Host))
+			}
+			continue
+		}
+		want := steps[i]
+		if change := d.differs(want); change != "" {
+			changes = append(changes, change)
+			continue
+		}
+		if want.Target != "" && d.step.Method != MethodLeave {
+			d.targets = []string{want.Target}
+			going = append(going, d)
+		}
+	}
+	for i, host := range assign(going, in.Hosts) {
+		if host < 0 {
+			d := going[i]
+			changes = append(changes, fmt.Sprintf("virtual machine %q no longer fits: %s", d.step.Name,
+				cmp.Or(d.crowded(nil, in.Hosts), "its target is gone")))
+		}
+	}
+	return changes
+}
+
+// differs says what else would be done with the machine now.
+func (d *decision) differs(want Step) string {
+	now := d.step
+	off := !d.machine.Active
+	switch {
+	case off && (want.Method == MethodShutdown || want.Method == MethodSave || want.Method == MethodLeave):
+		return ""
+	case off && want.Method != MethodCold:
+		return fmt.Sprintf("virtual machine %q was to be evicted by %s, and is off now", now.Name, want.Method)
+	case now.Method != want.Method || now.Strategy != want.Strategy || now.Origin != want.Origin:
+		return fmt.Sprintf("virtual machine %q was to be evicted by %s (strategy %s of %s), and would be by %s (%s of %s) "+
+			"now", now.Name, want.Method, want.Strategy, want.Origin, now.Method, now.Strategy, now.Origin)
+	case want.Target != "" && !slices.Contains(d.targets, want.Target):
+		return fmt.Sprintf("virtual machine %q can't go to host %q any more", now.Name, want.Target)
+	default:
+		return ""
+	}
+}

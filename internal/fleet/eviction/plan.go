@@ -1,0 +1,264 @@
+package eviction
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/policy"
+)
+
+// Input is everything that a plan follows from.
+type Input struct {
+	// Host is the one to be emptied.
+	Host string
+	// Machines are all that it has.
+	Machines []Machine
+	// Hosts are the others that may take machines at all.
+	Hosts []Host
+	// Policies are those of the fleet, Default the provider's strategy.
+	Policies []Policy
+	Default  string
+	// MigrationPolicies tune how machines are moved.
+	MigrationPolicies []migration.Policy
+	// MoveStopped says that machines which are off are moved too.
+	MoveStopped bool
+}
+
+// Machine is one machine of the host.
+type Machine struct {
+	UUID, Name string
+	// Active says that it runs or stands still, Persistent that it has a definition that outlives its run.
+	Active, Persistent bool
+	// Memory is what a host has to have for it, in bytes.
+	Memory uint64
+	Labels map[string]string
+	// Strategy is its own, "" for none.
+	Strategy string
+	// Pin is the host that its configuration wants it on, "" for none.
+	Pin string
+	// Avoids are labels of machines that it must not share a host with; nil: it minds nobody.
+	Avoids map[string]string
+	// Live is, for each other host, what is in the way of moving it as it is now: while it runs, or while it is off.
+	// Room and avoidance are left to this package. Cold is the same for when it will be off; nil: as Live.
+	Live, Cold map[string][]migration.Blocker
+	// LiveBytes and ColdBytes are how much is copied at least on these ways, where it is known that there is anything.
+	LiveBytes, ColdBytes map[string]uint64
+}
+
+// On is what policies see of the machine while it is on that host.
+func (m Machine) On(host string) policy.Machine {
+	return policy.Machine{Name: m.Name, Host: host, Labels: m.Labels}
+}
+
+// Host is one that may take machines.
+type Host struct {
+	Name string
+	// Free is how many bytes may still be committed there.
+	Free uint64
+	// Machines are those it has.
+	Machines []Neighbour
+}
+
+// Neighbour is a machine on another host.
+type Neighbour struct {
+	Name           string
+	Labels, Avoids map[string]string
+}
+
+// Step is what a plan does with one machine.
+type Step struct {
+	UUID string `json:"id"`
+	Name string `json:"name"`
+	// Strategy, Origin and Policy are those of the machine's rule.
+	Strategy string `json:"strategy"`
+	Origin   string `json:"origin"`
+	Policy   string `json:"policy,omitempty"`
+	// MigrationPolicy is the name of the policy that tunes its migration, "" for none and where nothing is moved.
+	MigrationPolicy string `json:"migration_policy,omitempty"`
+	// Method is one of the methods, Target the host that it goes to, "" when it goes nowhere.
+	Method string `json:"method"`
+	Target string `json:"target,omitempty"`
+	// Transfer is how many bytes are copied at least: its memory, where that moves, and the disks and files that go along.
+	Transfer uint64 `json:"transfer,omitempty"`
+	// Blockers say why its method is MethodBlocked or MethodPinned.
+	Blockers []string `json:"blockers,omitempty"`
+
+	// Options, Timeout and Memory serve those who carry the step out.
+	Options migration.Options `json:"-"`
+	Timeout *time.Duration    `json:"-"`
+	Memory  uint64            `json:"-"`
+}
+
+// Same says that both do the same with the same machine, for the same reason.
+func (s Step) Same(o Step) bool {
+	return s.UUID == o.UUID && s.Strategy == o.Strategy && s.Origin == o.Origin && s.Policy == o.Policy &&
+		s.Method == o.Method && s.Target == o.Target
+}
+
+// Reasons that machines are blocked for, beside those of migrations.
+const (
+	// ReasonNoRoom: it could be moved, but no host has room for it beside all others.
+	ReasonNoRoom = "NoRoom"
+	// ReasonNoTarget: there is no other host, or none that may take machines.
+	ReasonNoTarget = "NoTarget"
+	// ReasonPinned: its configuration wants it on this very host.
+	ReasonPinned = "Pinned"
+	// ReasonTransient: it has no definition, and would be gone when it is off.
+	ReasonTransient = "Transient"
+)
+
+// Compute makes the plan: its steps in the order in which machines leave. What can't be done is a step as well, with
+// MethodBlocked and the reasons.
+func Compute(in Input) []Step {
+	p := planner{Input: in}
+	for _, m := range in.Machines {
+		p.add(m)
+	}
+	slices.SortFunc(p.moves, func(a, b *decision) int {
+		return cmp.Or(-cmp.Compare(a.rule.Priority, b.rule.Priority), cmp.Compare(a.step.Name, b.step.Name),
+			cmp.Compare(a.step.UUID, b.step.UUID))
+	})
+	p.settle()
+	steps := make([]Step, len(p.moves))
+	for i, d := range p.moves {
+		steps[i] = d.step
+	}
+	return steps
+}
+
+// Blocked returns the steps that keep the host from being emptied.
+func Blocked(steps []Step) []Step {
+	return slices.DeleteFunc(slices.Clone(steps), func(s Step) bool { return s.Method != MethodBlocked })
+}
+
+type planner struct {
+	Input
+	moves []*decision
+}
+
+// decision is what was decided about one machine.
+type decision struct {
+	machine Machine
+	rule    Rule
+	step    Step
+	// targets are the hosts that can take it, as far as room is no matter.
+	targets []string
+	// bytes are how much is copied to each of them.
+	bytes map[string]uint64
+}
+
+func (p *planner) add(m Machine) {
+	r := Select(m, p.Host, p.Policies, p.Default)
+	d := &decision{machine: m, rule: r, step: Step{
+		UUID: m.UUID, Name: m.Name, Strategy: r.Strategy, Origin: r.Origin, Policy: r.Policy, Options: r.Options,
+		Timeout: r.Timeout, Memory: m.Memory,
+	}}
+	p.moves = append(p.moves, d)
+
+	ways := m.Live
+	d.bytes = m.LiveBytes
+	if m.Active {
+		d.step.Method = Decide(r, !hopeless(m.Live))
+		if d.step.Method == MethodCold && m.Cold != nil {
+			ways, d.bytes = m.Cold, m.ColdBytes
+		}
+	} else {
+		d.step.Method, d.step.Memory = MethodLeave, 0
+		if p.MoveStopped && r.Strategy != External {
+			d.step.Method = MethodCold
+		}
+	}
+	switch {
+	case !m.Persistent && !slices.Contains([]string{MethodLive, MethodExternal, MethodBlocked}, d.step.Method):
+		d.block(ReasonTransient, "it is transient, and would be gone once it is off")
+	case d.step.Method == MethodBlocked:
+		d.step.Blockers = reasons(m.Live)
+	case m.Pin == p.Host && m.Pin != "" && Marked(d.step.Method):
+		d.step.Method = MethodPinned
+		d.step.Blockers = []string{fmt.Sprintf("%s: its configuration pins it to host %q", ReasonPinned, p.Host)}
+	case d.step.Method == MethodLive, d.step.Method == MethodCold:
+		p.aim(d, ways)
+	}
+}
+
+// aim finds the hosts that can take the machine.
+func (p *planner) aim(d *decision, ways map[string][]migration.Blocker) {
+	for _, h := range p.Hosts {
+		if blockers, asked := ways[h.Name]; asked && len(migration.Blocking(blockers)) == 0 {
+			d.targets = append(d.targets, h.Name)
+		}
+	}
+	switch {
+	case len(d.targets) > 0:
+	case len(ways) == 0:
+		d.block(ReasonNoTarget, "no other host may take machines")
+	default:
+		d.step.Method, d.step.Blockers = MethodBlocked, reasons(ways)
+	}
+}
+
+func (d *decision) block(reason, message string) {
+	d.step.Method, d.step.Target = MethodBlocked, ""
+	d.step.Blockers = append(d.step.Blockers, reason+": "+message)
+}
+
+// settle gives every machine that moves its target, so that all of them fit.
+func (p *planner) settle() {
+	var going []*decision
+	for _, d := range p.moves {
+		if len(d.targets) > 0 {
+			going = append(going, d)
+		}
+	}
+	var left []*decision
+	for i, host := range assign(going, p.Hosts) {
+		d := going[i]
+		if host < 0 {
+			left = append(left, d)
+			continue
+		}
+		d.step.Target = p.Hosts[host].Name
+		if tuned := policy.Winner(p.MigrationPolicies, d.machine.On(p.Host)); tuned != nil {
+			d.step.MigrationPolicy = tuned.Name
+		}
+		d.step.Transfer = d.bytes[d.step.Target]
+	}
+	for _, d := range left {
+		d.block(ReasonNoRoom, "no host has room for it beside all others: "+d.crowded(going, p.Hosts))
+	}
+}
+
+// passing are reasons that say nothing about the machine: they may be gone tomorrow.
+var passing = []string{migration.HostNotAvailable, migration.HostCordoned, migration.InsufficientMemory}
+
+// hopeless says that no host, whatever its state, could take the machine. As in KubeVirt a machine that only has
+// nowhere to go now isn't called unmigratable, and waits.
+func hopeless(ways map[string][]migration.Blocker) bool {
+	for _, blockers := range ways {
+		lasting := slices.ContainsFunc(migration.Blocking(blockers), func(b migration.Blocker) bool {
+			return !slices.Contains(passing, b.Reason)
+		})
+		if !lasting {
+			return false
+		}
+	}
+	return len(ways) > 0
+}
+
+// reasons are what is in the way, each said once however many hosts say it.
+func reasons(ways map[string][]migration.Blocker) []string {
+	var all []string
+	for _, host := range slices.Sorted(maps.Keys(ways)) {
+		for _, b := range migration.Blocking(ways[host]) {
+			if text := b.Reason + ": " + strings.TrimSuffix(b.Message, "."); !slices.Contains(all, text) {
+				all = append(all, text)
+			}
+		}
+	}
+	return all
+}

@@ -1,0 +1,323 @@
+package eviction
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/policy"
+)
+
+// to are ways without anything in them.
+func to(hosts ...string) map[string][]migration.Blocker {
+	ways := map[string][]migration.Blocker{}
+	for _, h := range hosts {
+		ways[h] = nil
+	}
+	return ways
+}
+
+func no(reason string, hosts ...string) map[string][]migration.Blocker {
+	ways := to(hosts...)
+	for h := range ways {
+		ways[h] = []migration.Blocker{{Reason: reason, Status: migration.False, Message: "it is so"}}
+	}
+	return ways
+}
+
+func machine(name string, memory uint64, ways map[string][]migration.Blocker) Machine {
+	return Machine{UUID: "id-" + name, Name: name, Active: true, Persistent: true, Memory: memory, Live: ways}
+}
+
+func (s Step) brief() string {
+	return strings.TrimSpace(s.Name + " " + s.Method + " " + s.Target + " " + strings.Join(s.Blockers, ", "))
+}
+
+func briefs(steps []Step) string {
+	all := make([]string, len(steps))
+	for i, s := range steps {
+		all[i] = s.brief()
+	}
+	return strings.Join(all, "\n")
+}
+
+func TestCompute(t *testing.T) {
+	t.Parallel()
+	both := []Host{{Name: "kvm2", Free: 100}, {Name: "kvm3", Free: 200}}
+	with := func(m Machine, change func(*Machine)) Machine {
+		change(&m)
+		return m
+	}
+	ifPossible := func(m *Machine) { m.Strategy = LiveMigrateIfPossible }
+	web := map[string]string{"app": "web"}
+	doubtful := to("kvm2")
+	doubtful["kvm2"] = []migration.Blocker{{Reason: "Perhaps", Status: migration.Unknown}}
+	for name, tt := range map[string]struct {
+		in   Input
+		want string
+	}{
+		"the emptiest host first": {
+			Input{Hosts: both, Machines: []Machine{machine("a", 50, to("kvm2", "kvm3"))}}, "a LiveMigration kvm3",
+		},
+		"by priority, then name": {
+			Input{Hosts: both, Machines: []Machine{
+				machine("c", 1, to("kvm2")), machine("b", 1, to("kvm2")), machine("a", 1, to("kvm2")),
+			}, Policies: []Policy{{
+				Identity: policy.Identity{Name: "c", Selector: policy.Selector{Names: []string{"c"}}}, Strategy: LiveMigrate,
+				Priority: 1,
+			}}},
+			"c LiveMigration kvm2\na LiveMigration kvm2\nb LiveMigration kvm2",
+		},
+		"not migratable": {
+			Input{Hosts: both, Machines: []Machine{machine("a", 1, no("Bad", "kvm2", "kvm3"))}}, "a Blocked  Bad: it is so",
+		},
+		"not now is not unmigratable": {
+			Input{Hosts: both, Default: LiveMigrateIfPossible, Machines: []Machine{
+				with(machine("a", 1, no(migration.HostCordoned, "kvm2", "kvm3")), ifPossible),
+			}}, "a Blocked  HostCordoned: it is so",
+		},
+		"shut down if not possible": {
+			Input{Hosts: both, Machines: []Machine{
+				with(machine("a", 1, no("Bad", "kvm2", "kvm3")), ifPossible),
+			}}, "a Shutdown",
+		},
+		"cold where live is impossible": {
+			Input{Hosts: both, Machines: []Machine{
+				with(machine("a", 1, no("Bad", "kvm2", "kvm3")), func(m *Machine) { m.Cold = to("kvm2") }),
+			}, Policies: []Policy{{Identity: policy.Identity{Name: "p"}, Strategy: LiveMigrate, Fallback: ColdMigrate}}},
+			"a ColdMigration kvm2",
+		},
+		"a transient one is never shut down": {
+			Input{Hosts: both, Default: None, Machines: []Machine{
+				with(machine("a", 1, to("kvm2")), func(m *Machine) { m.Persistent = false }),
+			}}, "a Blocked  Transient: it is transient, and would be gone once it is off",
+		},
+		"pinned": {
+			Input{Host: "kvm1", Hosts: both, Machines: []Machine{
+				with(machine("a", 1, to("kvm2")), func(m *Machine) { m.Pin = "kvm1" }),
+			}}, `a Pinned  Pinned: its configuration pins it to host "kvm1"`,
+		},
+		"off": {
+			Input{Hosts: both, Machines: []Machine{with(machine("a", 1, to("kvm2")), func(m *Machine) { m.Active = false })}},
+			"a Leave",
+		},
+		"off and to be moved": {
+			Input{Hosts: []Host{{Name: "kvm2"}}, MoveStopped: true, Machines: []Machine{
+				with(machine("a", 1, to("kvm2")), func(m *Machine) { m.Active = false }),
+			}}, "a ColdMigration kvm2",
+		},
+		"doubts don't block": {Input{Hosts: both, Machines: []Machine{machine("a", 1, doubtful)}}, "a LiveMigration kvm2"},
+		"alone": {
+			Input{Machines: []Machine{machine("a", 1, nil)}}, "a Blocked  NoTarget: no other host may take machines",
+		},
+		"external": {
+			Input{Hosts: both, Default: External, Machines: []Machine{machine("a", 1, no("Bad", "kvm2"))}}, "a External",
+		},
+		"fits only with a clever choice": {
+			// Greedily the first goes to the emptier kvm3, where then the big one has no room.
+			Input{Hosts: both, Machines: []Machine{
+				machine("a", 90, to("kvm2", "kvm3")), machine("b", 60, to("kvm2", "kvm3")),
+				machine("c", 140, to("kvm2", "kvm3")),
+			}}, "a LiveMigration kvm2\nb LiveMigration kvm3\nc LiveMigration kvm3",
+		},
+		"one too many": {
+			Input{Hosts: []Host{{Name: "kvm2", Free: 100}}, Machines: []Machine{
+				machine("a", 90, to("kvm2")), machine("b", 60, to("kvm2")),
+			}}, "a LiveMigration kvm2\nb Blocked  NoRoom: no host has room for it beside all others: " +
+				`host "kvm2" has 0Ki free of the 0Ki that it needs`,
+		},
+		"avoiding each other": {
+			Input{Hosts: both, Machines: []Machine{
+				with(machine("a", 1, to("kvm2", "kvm3")), func(m *Machine) { m.Labels, m.Avoids = web, web }),
+				with(machine("b", 1, to("kvm3")), func(m *Machine) { m.Labels = web }),
+			}}, "a LiveMigration kvm2\nb LiveMigration kvm3",
+		},
+		"avoided by who is there": {
+			Input{
+				Hosts:    []Host{{Name: "kvm2", Free: 9, Machines: []Neighbour{{Name: "x", Avoids: web}}}},
+				Machines: []Machine{with(machine("a", 1, to("kvm2")), func(m *Machine) { m.Labels = web })},
+			},
+			`a Blocked  NoRoom: no host has room for it beside all others: host "kvm2" has "x", which it must not ` +
+				`share a host with`,
+		},
+	} {
+		if got := briefs(Compute(tt.in)); got != tt.want {
+			t.Errorf("%s:\n%s\nwant\n%s", name, got, tt.want)
+		}
+	}
+}
+
+// fleet draws a host to be emptied and a few others.
+func fleet(t *rapid.T) Input {
+	in := Input{Host: "kvm1", Default: rapid.SampledFrom(Strategies).Draw(t, "default")}
+	label := rapid.SampledFrom([]map[string]string{nil, {"app": "a"}, {"app": "b"}})
+	for i := range rapid.IntRange(0, 3).Draw(t, "hosts") {
+		h := Host{Name: fmt.Sprintf("kvm%d", i+2), Free: rapid.Uint64Range(0, 8).Draw(t, "free")}
+		if rapid.Bool().Draw(t, "occupied") {
+			h.Machines = []Neighbour{{Name: "n" + h.Name, Labels: label.Draw(t, "labels"), Avoids: label.Draw(t, "avoids")}}
+		}
+		in.Hosts = append(in.Hosts, h)
+	}
+	for i := range rapid.IntRange(0, 5).Draw(t, "machines") {
+		m := machine(fmt.Sprintf("vm%d", i), rapid.Uint64Range(1, 5).Draw(t, "memory"), map[string][]migration.Blocker{})
+		m.Active, m.Persistent = rapid.Bool().Draw(t, "active"), true
+		m.Labels, m.Avoids = label.Draw(t, "labels"), label.Draw(t, "avoids")
+		for _, h := range in.Hosts {
+			m.Live[h.Name] = nil
+			if rapid.IntRange(0, 3).Draw(t, "bad") == 0 {
+				m.Live[h.Name] = no("Bad", h.Name)[h.Name]
+			}
+		}
+		in.Machines = append(in.Machines, m)
+	}
+	return in
+}
+
+// Whatever the fleet looks like: no host is overfilled, nobody meets whom it avoids, nobody goes where it can't, a plan
+// says something about every machine, holds in the world that it was made for unless something blocks, and is the same
+// when made again.
+func TestCompute_keepsItsPromises(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		in := fleet(t)
+		steps := Compute(in)
+		if len(steps) != len(in.Machines) || briefs(steps) != briefs(Compute(in)) {
+			t.Fatalf("%d steps for %d machines, or not the same again", len(steps), len(in.Machines))
+		}
+		going := map[string][]Machine{}
+		for _, s := range steps {
+			if s.Target == "" {
+				continue
+			}
+			m := in.Machines[slices.IndexFunc(in.Machines, func(m Machine) bool { return m.UUID == s.UUID })]
+			if len(m.Live[s.Target]) > 0 {
+				t.Fatalf("%s can't go to %s", s.Name, s.Target)
+			}
+			going[s.Target] = append(going[s.Target], m)
+		}
+		for _, h := range in.Hosts {
+			var used uint64
+			there := h.Machines
+			for _, m := range going[h.Name] {
+				used += m.Memory
+				me := Neighbour{Name: m.Name, Labels: m.Labels, Avoids: m.Avoids}
+				for _, n := range there {
+					if me.avoids(n) || n.avoids(me) {
+						t.Fatalf("%s and %s are both on %s", m.Name, n.Name, h.Name)
+					}
+				}
+				there = append(slices.Clone(there), me)
+			}
+			if used > h.Free {
+				t.Fatalf("%s gets %d and has %d", h.Name, used, h.Free)
+			}
+		}
+		if changes := Changed(steps, in); len(Blocked(steps)) == 0 && len(changes) > 0 {
+			t.Fatalf("the plan doesn't hold: %v\n%s", changes, briefs(steps))
+		}
+	})
+}
+
+// The search is exact: a machine is left over only where every choice for all leaves as many.
+func TestAssign_leavesAsFewAsPossible(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		in := fleet(t)
+		in.Default = LiveMigrate
+		for i := range in.Machines {
+			in.Machines[i].Active = true
+		}
+		blocked := 0
+		for _, s := range Blocked(Compute(in)) {
+			if strings.HasPrefix(s.Blockers[0], ReasonNoRoom) {
+				blocked++
+			}
+		}
+		p := planner{Input: in}
+		for _, m := range in.Machines {
+			p.add(m)
+		}
+		going := slices.DeleteFunc(p.moves, func(d *decision) bool { return len(d.targets) == 0 })
+		if best := exhaustive(going, in.Hosts); blocked != best {
+			t.Fatalf("%d left over, %d would do", blocked, best)
+		}
+	})
+}
+
+// exhaustive tries everything.
+func exhaustive(going []*decision, hosts []Host) int {
+	if len(going) == 0 {
+		return 0
+	}
+	best := 1 + exhaustive(going[1:], hosts)
+	for i, h := range hosts {
+		if !slices.Contains(going[0].targets, h.Name) || going[0].obstacle(h) != "" {
+			continue
+		}
+		filled := slices.Clone(hosts)
+		filled[i].Free -= going[0].step.Memory
+		filled[i].Machines = append(slices.Clone(h.Machines), going[0].neighbour())
+		best = min(best, exhaustive(going[1:], filled))
+	}
+	return best
+}
+
+func TestChanged(t *testing.T) {
+	t.Parallel()
+	in := Input{Host: "kvm1", Hosts: []Host{{Name: "kvm2", Free: 100}, {Name: "kvm3", Free: 50}}, Machines: []Machine{
+		machine("a", 60, to("kvm2", "kvm3")), machine("b", 40, to("kvm2", "kvm3")),
+	}}
+	steps := Compute(in)
+	for name, tt := range map[string]struct {
+		change func(*Input)
+		want   string
+	}{
+		"nothing":      {func(*Input) {}, ""},
+		"one has gone": {func(in *Input) { in.Machines = in.Machines[1:] }, ""},
+		"one has come": {
+			func(in *Input) { in.Machines = append(in.Machines, machine("c", 1, to("kvm2"))) },
+			`"c" has come to host "kvm1"`,
+		},
+		"a target is taken": {func(in *Input) { in.Hosts[0].Free = 50 }, `"a" no longer fits`},
+		"a way is shut":     {func(in *Input) { in.Machines[0].Live = to("kvm3") }, `"a" can't go to host "kvm2" any more`},
+		"another strategy":  {func(in *Input) { in.Default = None }, `was to be evicted by LiveMigration`},
+		"one is off": {
+			func(in *Input) { in.Machines[0].Active = false }, `"a" was to be evicted by LiveMigration, and is off now`,
+		},
+	} {
+		now := in
+		now.Hosts, now.Machines = slices.Clone(in.Hosts), slices.Clone(in.Machines)
+		tt.change(&now)
+		got := strings.Join(Changed(steps, now), "\n")
+		if (got == "") != (tt.want == "") || !strings.Contains(got, tt.want) {
+			t.Errorf("%s: %q, want %q", name, got, tt.want)
+		}
+	}
+}
+
+// A step tells which policy tunes its move; what isn't moved isn't tuned.
+func TestCompute_namesTheMigrationPolicy(t *testing.T) {
+	t.Parallel()
+	in := Input{
+		Host: "kvm1", Hosts: []Host{{Name: "kvm2", Free: 100}},
+		Machines: []Machine{
+			machine("a", 1, to("kvm2")), machine("b", 1, to("kvm2")), machine("c", 1, no("Bad", "kvm2")),
+		},
+		MigrationPolicies: []migration.Policy{
+			{Identity: policy.Identity{Name: "here", Selector: policy.Selector{Hosts: []string{"kvm1"}}}},
+			{Identity: policy.Identity{Name: "of-a", Selector: policy.Selector{Names: []string{"a"}}}},
+			{Identity: policy.Identity{Name: "there", Selector: policy.Selector{
+				Names: []string{"b"}, Hosts: []string{"kvm2"},
+			}}},
+		},
+	}
+	for i, want := range []string{"of-a", "here", ""} {
+		if got := Compute(in)[i]; got.MigrationPolicy != want {
+			t.Errorf("%s is tuned by %q, want %q", got.brief(), got.MigrationPolicy, want)
+		}
+	}
+}

@@ -1,0 +1,103 @@
+package eviction
+
+import (
+	"cmp"
+	"time"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/policy"
+)
+
+// Eviction strategies, with KubeVirt's names and meaning.
+const (
+	// None: the guest is shut down.
+	None = "None"
+	// LiveMigrate: the machine is moved while it runs. One that can't be holds up the drain.
+	LiveMigrate = "LiveMigrate"
+	// LiveMigrateIfPossible: the machine is moved while it runs. One that can't be is shut down.
+	LiveMigrateIfPossible = "LiveMigrateIfPossible"
+	// External: the machine is marked, and somebody else moves it.
+	External = "External"
+)
+
+// Strategies lists every eviction strategy, in the order of the documentation.
+var Strategies = []string{None, LiveMigrate, LiveMigrateIfPossible, External}
+
+// Fallbacks say what happens to a machine that is to be moved live and can't be.
+const (
+	// Block holds up the drain.
+	Block = "Block"
+	// ColdMigrate shuts the guest down, moves the machine and starts it there.
+	ColdMigrate = "ColdMigrate"
+	// Shutdown shuts the guest down and leaves it there.
+	Shutdown = "Shutdown"
+	// Save writes the guest's memory to its host's disk, from where the next start resumes it.
+	Save = "Save"
+)
+
+// Fallbacks lists every fallback, in the order of the documentation.
+var Fallbacks = []string{Block, ColdMigrate, Shutdown, Save}
+
+// Policy says how the machines that it selects are evicted.
+type Policy struct {
+	policy.Identity
+
+	// Strategy is one of Strategies, Fallback one of Fallbacks or "" for what the strategy means by itself.
+	Strategy string `json:"strategy"`
+	Fallback string `json:"fallback,omitempty"`
+	// Options are those of the migrations.
+	Options migration.Options `json:"migration_options"`
+	// Priority is the order: the highest go first.
+	Priority int `json:"priority,omitempty"`
+	// Timeout is how long the eviction of one machine may take; nil: as long as the drain.
+	Timeout *time.Duration `json:"timeout,omitempty"`
+}
+
+// Origins say where a strategy comes from.
+const (
+	OriginMachine  = "virtual_machine"
+	OriginPolicy   = "policy"
+	OriginProvider = "provider"
+)
+
+// Rule is what holds for one machine.
+type Rule struct {
+	Strategy, Fallback string
+	// Origin says where the strategy comes from, Policy which policy matched, "" for none. A policy says the rest even
+	// for a machine whose strategy is its own.
+	Origin, Policy string
+	Options        migration.Options
+	Priority       int
+	Timeout        *time.Duration
+}
+
+// Select finds the rule for a machine on that host. Its own strategy wins; then the policy that holds for it; then
+// byDefault, which is the provider's strategy.
+func Select(m Machine, host string, policies []Policy, byDefault string) Rule {
+	rule := Rule{Strategy: cmp.Or(byDefault, LiveMigrateIfPossible), Fallback: Block, Origin: OriginProvider}
+
+	if p := policy.Winner(policies, m.On(host)); p != nil {
+		rule = Rule{
+			Strategy: p.Strategy, Fallback: cmp.Or(p.Fallback, usual(p.Strategy)), Origin: OriginPolicy, Policy: p.Name,
+			Options: p.Options, Priority: p.Priority, Timeout: p.Timeout,
+		}
+		if m.Strategy != "" && p.Fallback == "" {
+			rule.Fallback = usual(m.Strategy)
+		}
+	} else if m.Strategy != "" {
+		rule.Fallback = usual(m.Strategy)
+	}
+	if m.Strategy != "" {
+		rule.Strategy, rule.Origin = m.Strategy, OriginMachine
+	}
+	return rule
+}
+
+// usual is what KubeVirt does with a machine that can't be moved live. Only those for whom nobody chose a strategy are
+// never shut down without being told to.
+func usual(strategy string) string {
+	if strategy == LiveMigrateIfPossible {
+		return Shutdown
+	}
+	return Block
+}

@@ -1,0 +1,106 @@
+package eviction
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/policy"
+)
+
+func TestSelect(t *testing.T) {
+	t.Parallel()
+	prod := map[string]string{"tier": "prod", "app": "web"}
+	of := func(id, name string, s policy.Selector, p Policy) Policy {
+		p.Identity = policy.Identity{ID: id, Name: name, Selector: s}
+		return p
+	}
+	type labels = map[string]string
+	policies := []Policy{
+		of("1", "all", policy.Selector{}, Policy{Strategy: None}),
+		of("2", "prod", policy.Selector{Labels: labels{"tier": "prod"}}, Policy{Strategy: LiveMigrate}),
+		of("3", "web", policy.Selector{Labels: labels{"app": "web"}}, Policy{Strategy: External}),
+		of("4", "b-one", policy.Selector{Names: []string{"db1"}}, Policy{Strategy: External, Priority: 7}),
+		of("5", "a-host", policy.Selector{Hosts: []string{"kvm1"}}, Policy{Strategy: LiveMigrateIfPossible}),
+		of("6", "batch", policy.Selector{Labels: labels{"tier": "batch"}}, Policy{
+			Strategy: LiveMigrateIfPossible, Fallback: Save,
+		}),
+	}
+	for name, tt := range map[string]struct {
+		machine   Machine
+		host      string
+		policies  []Policy
+		byDefault string
+		want      Rule
+	}{
+		"nobody chose":   {want: Rule{Strategy: LiveMigrateIfPossible, Fallback: Block, Origin: OriginProvider}},
+		"the provider's": {byDefault: None, want: Rule{Strategy: None, Fallback: Block, Origin: OriginProvider}},
+		"its own": {
+			machine: Machine{Strategy: LiveMigrate}, want: Rule{Strategy: LiveMigrate, Fallback: Block, Origin: OriginMachine},
+		},
+		"its own if possible": {
+			machine: Machine{Strategy: LiveMigrateIfPossible},
+			want:    Rule{Strategy: LiveMigrateIfPossible, Fallback: Shutdown, Origin: OriginMachine},
+		},
+		"a tie goes to the smaller name": {
+			machine: Machine{Name: "w", Labels: prod}, host: "kvm2", policies: policies,
+			want: Rule{Strategy: LiveMigrate, Fallback: Block, Origin: OriginPolicy, Policy: "prod"},
+		},
+		"names before hosts": {
+			machine: Machine{Name: "db1"}, host: "kvm1", policies: policies,
+			want: Rule{Strategy: External, Fallback: Block, Origin: OriginPolicy, Policy: "b-one", Priority: 7},
+		},
+		"hosts before all": {
+			machine: Machine{Name: "x"}, host: "kvm1", policies: policies,
+			want: Rule{Strategy: LiveMigrateIfPossible, Fallback: Shutdown, Origin: OriginPolicy, Policy: "a-host"},
+		},
+		"empty matches all": {
+			machine: Machine{Name: "x"}, host: "kvm2", policies: policies, byDefault: LiveMigrate,
+			want: Rule{Strategy: None, Fallback: Block, Origin: OriginPolicy, Policy: "all"},
+		},
+		"labels before names and hosts": {
+			machine: Machine{Name: "db1", Labels: map[string]string{"tier": "batch"}}, host: "kvm1", policies: policies,
+			want: Rule{Strategy: LiveMigrateIfPossible, Fallback: Save, Origin: OriginPolicy, Policy: "batch"},
+		},
+		"its own wins and the policy says the rest": {
+			machine: Machine{Name: "db1", Strategy: LiveMigrateIfPossible}, host: "kvm2", policies: policies,
+			want: Rule{Strategy: LiveMigrateIfPossible, Fallback: Shutdown, Origin: OriginMachine, Policy: "b-one", Priority: 7},
+		},
+		"the policy's fallback holds for its own too": {
+			machine: Machine{Name: "x", Strategy: LiveMigrate, Labels: map[string]string{"tier": "batch"}}, policies: policies,
+			want: Rule{Strategy: LiveMigrate, Fallback: Save, Origin: OriginMachine, Policy: "batch"},
+		},
+	} {
+		if got := Select(tt.machine, tt.host, tt.policies, tt.byDefault); !cmp.Equal(got, tt.want) {
+			t.Errorf("%s: %+v, want %+v", name, got, tt.want)
+		}
+	}
+}
+
+// The table of KubeVirt's pod-eviction webhook, and beside it what the fallbacks add.
+func TestDecide(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		strategy, fallback string
+		migratable         bool
+		want               string
+		marked             bool
+	}{
+		{None, Block, true, MethodShutdown, false},
+		{None, Block, false, MethodShutdown, false},
+		{LiveMigrate, Block, true, MethodLive, true},
+		{LiveMigrate, Block, false, MethodBlocked, false},
+		{LiveMigrate, Save, false, MethodSave, false},
+		{LiveMigrateIfPossible, Shutdown, true, MethodLive, true},
+		{LiveMigrateIfPossible, Shutdown, false, MethodShutdown, false},
+		{LiveMigrateIfPossible, ColdMigrate, false, MethodCold, true},
+		{LiveMigrateIfPossible, Block, false, MethodBlocked, false},
+		{External, Block, true, MethodExternal, true},
+		{External, Shutdown, false, MethodExternal, true},
+	} {
+		got := Decide(Rule{Strategy: tt.strategy, Fallback: tt.fallback}, tt.migratable)
+		if got != tt.want || Marked(got) != tt.marked {
+			t.Errorf("%+v: %s, marked %v", tt, got, Marked(got))
+		}
+	}
+}

@@ -1,0 +1,141 @@
+package eviction
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/policy"
+)
+
+// searchLimit bounds the search for targets. Where it is reached the best found so far is taken; a fleet in which
+// machines fit at all is done after a few steps for each.
+const searchLimit = 200_000
+
+// assign finds a host for every machine, so that all of them together stay within each host's memory and away from
+// whom they avoid: first as placement would, the emptiest host first, and where that ends in a corner by going back. It
+// returns an index into hosts for each machine, -1 for one that fits nowhere; as few as possible are left over.
+func assign(going []*decision, hosts []Host) []int {
+	s := search{hosts: slices.Clone(hosts), going: slices.Clone(going), budget: searchLimit, fewest: len(going) + 1}
+	for i := range s.hosts {
+		s.hosts[i].Machines = slices.Clone(s.hosts[i].Machines)
+	}
+	// The ones with the least choice first: they are what others have to make room for.
+	slices.SortStableFunc(s.going, func(a, b *decision) int {
+		return cmp.Or(cmp.Compare(len(a.targets), len(b.targets)), -cmp.Compare(a.step.Memory, b.step.Memory))
+	})
+	s.chosen = make([]int, len(s.going))
+	s.try(0, 0)
+
+	found := make([]int, len(going))
+	for i, d := range going {
+		found[i] = s.best[slices.Index(s.going, d)]
+	}
+	return found
+}
+
+type search struct {
+	going  []*decision
+	hosts  []Host
+	budget int
+	// chosen are the hosts of those before the current one, best the best choice for all and fewest how many that one
+	// leaves over.
+	chosen, best []int
+	fewest       int
+}
+
+// try places the machine at i and all behind it. left is how many before it found no host.
+func (s *search) try(i, left int) {
+	s.budget--
+	if left >= s.fewest || s.budget < 0 && s.best != nil {
+		return
+	}
+	if i == len(s.going) {
+		s.fewest, s.best = left, slices.Clone(s.chosen)
+		return
+	}
+	d := s.going[i]
+	for _, h := range s.emptiestFirst() {
+		host := &s.hosts[h]
+		if !slices.Contains(d.targets, host.Name) || d.obstacle(*host) != "" {
+			continue
+		}
+		before := *host
+		host.Free -= d.step.Memory
+		host.Machines = append(host.Machines, d.neighbour())
+		s.chosen[i] = h
+		s.try(i+1, left)
+		*host = before
+		if s.fewest == left {
+			return // It can't get better from here.
+		}
+	}
+	s.chosen[i] = -1
+	s.try(i+1, left+1)
+}
+
+func (s *search) emptiestFirst() []int {
+	order := make([]int, len(s.hosts))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return -cmp.Compare(s.hosts[a].Free, s.hosts[b].Free) })
+	return order
+}
+
+func (d *decision) neighbour() Neighbour {
+	return Neighbour{Name: d.machine.Name, Labels: d.machine.Labels, Avoids: d.machine.Avoids}
+}
+
+// obstacle says why the host can't take the machine as it is now filled, "" if it can.
+func (d *decision) obstacle(h Host) string {
+	if h.Free < d.step.Memory {
+		return fmt.Sprintf("host %q has %s free of the %s that it needs", h.Name, sizeText(h.Free),
+			sizeText(d.step.Memory))
+	}
+	me := d.neighbour()
+	for _, n := range h.Machines {
+		if me.Excludes(n) {
+			return fmt.Sprintf("host %q has %q, which it must not share a host with", h.Name, n.Name)
+		}
+	}
+	return ""
+}
+
+// Excludes says that the two are different machines which must not share a host, whichever of them says so.
+func (n Neighbour) Excludes(other Neighbour) bool {
+	return n.Name != other.Name && (n.avoids(other) || other.avoids(n))
+}
+
+func (n Neighbour) avoids(other Neighbour) bool {
+	return len(n.Avoids) > 0 && policy.HasLabels(other.Labels, n.Avoids)
+}
+
+// crowded says what keeps the machine off each host, once the others have gone where they go.
+func (d *decision) crowded(going []*decision, hosts []Host) string {
+	var all []string
+	for _, h := range hosts {
+		if !slices.Contains(d.targets, h.Name) {
+			continue
+		}
+		h.Machines = slices.Clone(h.Machines)
+		for _, other := range going {
+			if other.step.Target == h.Name {
+				h.Free -= min(h.Free, other.step.Memory)
+				h.Machines = append(h.Machines, other.neighbour())
+			}
+		}
+		all = append(all, cmp.Or(d.obstacle(h), fmt.Sprintf("host %q is needed for others", h.Name)))
+	}
+	return strings.Join(all, "; ")
+}
+
+// sizeText says an amount for people.
+func sizeText(n uint64) string {
+	const kibibyte, mebibyte = 1 << 10, 1 << 20
+	if n%mebibyte != 0 && n < 16*mebibyte {
+		return fmt.Sprintf("%dKi", n/kibibyte)
+	}
+	return fmt.Sprintf("%dMi", n/mebibyte)
+}

@@ -1,0 +1,82 @@
+package fleet
+
+import (
+	"testing"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
+)
+
+// Law 16: what a host's versions lack is a problem of the plan, and names the
+// version that has it.
+func TestGates_nameTheVersionThatHasIt(t *testing.T) {
+	t.Parallel()
+
+	efi, secure := "efi", true
+	spec := domain.Spec{Firmware: domain.Firmware{Type: &efi, SecureBoot: &secure}}
+
+	host := func(libvirtMinor int) answer {
+		return answer{info: &libvirt.HostInfo{
+			Driver: "QEMU",
+			LibvirtVersion: libvirt.Version{
+				Major: 7,
+				Minor: libvirtMinor,
+			},
+			HypervisorVersion: libvirt.Version{Major: 7, Minor: 2},
+		}}
+	}
+
+	if problems := host(2).fitsVersions(spec); len(problems) != 0 {
+		t.Errorf("libvirt 7.2 lacks %v", problems)
+	}
+
+	problems := host(0).fitsVersions(spec)
+	if len(problems) != 1 || problems[0].Attribute != "firmware.secure_boot" {
+		t.Fatalf("libvirt 7.0 lacks %v, want firmware.secure_boot", problems)
+	}
+
+	want := "choosing firmware by its secure boot feature needs libvirt 7.2.0, it has 7.0.0"
+	if problems[0].Detail != want {
+		t.Errorf("%q, want %q", problems[0].Detail, want)
+	}
+}
+
+// Variables of another firmware can't be left behind by a host that can't make
+// new ones.
+func TestGates_firmwareVariables(t *testing.T) {
+	t.Parallel()
+
+	efi, bios, secure := "efi", "bios", true
+	want := domain.Firmware{Type: &efi, SecureBoot: &secure}
+
+	for _, tt := range []struct {
+		have     string
+		minor    int
+		problems int
+	}{{efi, 0, 1}, {efi, 1, 0}, {bios, 0, 0}} {
+		vm := &VM{PersistentSpec: &domain.Spec{Firmware: domain.Firmware{Type: &tt.have}}}
+		a := answer{info: &libvirt.HostInfo{Driver: "QEMU", LibvirtVersion: libvirt.Version{Major: 8, Minor: tt.minor}}}
+
+		if problems := a.fitsVariables(vm, want); len(problems) != tt.problems {
+			t.Errorf("from %s with libvirt 8.%d: %v", tt.have, tt.minor, problems)
+		}
+	}
+}
+
+// A machine type says itself which QEMU has it.
+func TestGates_machineTypeOfALaterQEMU(t *testing.T) {
+	t.Parallel()
+
+	a := answer{info: &libvirt.HostInfo{Driver: "QEMU", HypervisorVersion: libvirt.Version{Major: 7, Minor: 2, Micro: 22}}}
+
+	for machine, want := range map[string]string{
+		"pc-q35-9.0":  `it does not know machine type "pc-q35-9.0" for x86_64: that needs QEMU 9.0.0, it has 7.2.22`,
+		"pc-i440fx-7": `it does not know machine type "pc-i440fx-7" for x86_64`,
+		"pc-q35-1.0":  `it does not know machine type "pc-q35-1.0" for x86_64`, // QEMU has given it up.
+		"q36":         `it does not know machine type "q36" for x86_64`,
+	} {
+		if p := a.lacksMachine(machine, "x86_64"); p.Detail != want || p.Attribute != "machine" {
+			t.Errorf("%s: %q, want %q", p.Attribute, p.Detail, want)
+		}
+	}
+}

@@ -1,0 +1,161 @@
+package fleet
+
+import (
+	"context"
+	"slices"
+	"sync"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
+)
+
+// The parts of a host that are read only when somebody asks for them.
+const (
+	PartNUMA        = "numa_cells"
+	PartCPU         = "cpu"
+	PartSysinfo     = "sysinfo"
+	PartNodeDevices = "node_devices"
+	PartMachines    = "machines"
+)
+
+// PartCordon is whether a host is cordoned, which is always read.
+const PartCordon = "cordon"
+
+// HostParts lists the parts, in the order of the documentation.
+var HostParts = []string{PartNUMA, PartCPU, PartSysinfo, PartNodeDevices, PartMachines}
+
+// HostDetails are what is read of a host when somebody asks for it. Each is nil
+// when nobody did, or when the host can't tell.
+type HostDetails struct {
+	// NUMA is what of each of Info.Cells is free, in their order.
+	NUMA []libvirt.NUMAFree
+	// CPU is what guests of the domain type DomainType can get.
+	CPU         *libvirt.GuestCPUs
+	DomainType  string
+	Sysinfo     *libvirt.Sysinfo
+	NodeDevices []libvirt.NodeDevice
+	// Machines are those that the host knows, sorted by name.
+	Machines []HostedMachine
+}
+
+// HostedMachine is a machine that a host knows.
+type HostedMachine struct {
+	UUID, Name string
+	// Role is what the host is to the machine: a status.Role, RoleDefined or
+	// RoleLeftover; "" where that isn't clear.
+	Role string
+	// Status is the machine's, wherever it is.
+	Status string
+}
+
+// What else a host may be to a machine.
+const (
+	// RoleDefined is the host of a machine that is off.
+	RoleDefined = "defined"
+	// RoleLeftover is a host whose definition is a leftover: the machine is
+	// elsewhere.
+	RoleLeftover = "leftover"
+)
+
+// ask reads the cordon, and what else is asked for, all at the same time.
+func (s *HostStatus) ask(ctx context.Context, a answer, q HostQuestion, defaultType string) {
+	var (
+		asking sync.WaitGroup
+		mu     sync.Mutex
+		d      = &s.Details
+		conn   = a.host.conn
+	)
+
+	s.Unavailable = map[string]string{}
+	part := func(name string, wanted bool, read func() error) {
+		if !wanted {
+			return
+		}
+
+		asking.Go(func() {
+			if err := read(); err != nil {
+				mu.Lock()
+				defer mu.Unlock()
+
+				s.Unavailable[name] = plainCause(err)
+			}
+		})
+	}
+	wanted := func(name string) bool { return slices.Contains(q.Parts, name) }
+
+	part(PartCordon, true, func() error {
+		record, err := a.recordOf(ctx)
+		if err == nil {
+			s.Cordon = record.Cordon
+		}
+
+		return err
+	})
+	part(PartNUMA, wanted(PartNUMA) && len(s.Info.Cells) > 0, func() (err error) {
+		d.NUMA, err = conn.NUMAFree(ctx, s.Info.Cells)
+
+		return err
+	})
+	part(PartCPU, wanted(PartCPU), func() (err error) {
+		d.DomainType = a.typeFor(domain.Spec{}, defaultType)
+		d.CPU, err = conn.GuestCPUs(ctx, s.Info.Arch, d.DomainType)
+
+		return err
+	})
+	part(PartSysinfo, wanted(PartSysinfo), func() (err error) {
+		d.Sysinfo, err = conn.Sysinfo(ctx)
+
+		return err
+	})
+	part(PartNodeDevices, wanted(PartNodeDevices), func() (err error) {
+		d.NodeDevices, err = conn.NodeDevices(ctx, q.Capabilities)
+
+		return err
+	})
+	asking.Wait()
+}
+
+// addMachines tells of each host which machines it knows, and how they are: that
+// takes what the other hosts say as well.
+func (f *Fleet) addMachines(ctx context.Context, hosts []HostStatus, answers []answer) {
+	all, _ := f.settled(ctx, answers)
+
+	for i := range hosts {
+		s := &hosts[i]
+
+		at := slices.IndexFunc(answers, func(a answer) bool { return a.host.name == s.Name })
+		if s.Info == nil || s.Err != nil {
+			continue
+		}
+
+		s.Details.Machines = []HostedMachine{}
+
+		for _, l := range all {
+			if answers[at].view.domains[l.UUID] != nil && !l.hasLeft(s.Name) {
+				s.Details.Machines = append(s.Details.Machines, HostedMachine{
+					UUID: l.UUID, Name: l.Name, Role: l.roleOf(s.Name), Status: status.PrintedStatus(l.Facts()),
+				})
+			}
+		}
+	}
+}
+
+// hasLeft says that the host had the machine when it was asked, and hasn't now.
+func (l Listed) hasLeft(host string) bool {
+	return l.VM != nil && l.VM.Host != host && l.VM.ActiveHosts[host] == "" && !slices.Contains(l.VM.StaleHosts, host)
+}
+
+// roleOf is what the host, which knows the machine, is to it.
+func (l Listed) roleOf(host string) string {
+	switch {
+	case l.VM == nil:
+		return ""
+	case l.VM.ActiveHosts[host] != "":
+		return string(l.VM.ActiveHosts[host])
+	case l.VM.Host == host:
+		return RoleDefined
+	default:
+		return RoleLeftover
+	}
+}

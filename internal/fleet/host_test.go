@@ -1,0 +1,174 @@
+package fleet
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
+)
+
+// A reading that began before a write is not what is known after it, whichever
+// way the writer says that there was one.
+func TestHost_olderReadingIsNotPublished(t *testing.T) {
+	t.Parallel()
+
+	for name, write := range map[string]func(*host){
+		"forget": (*host).forget, "remember": func(h *host) { h.remember("a", nil) }, "record": (*host).forgetRecord,
+	} {
+		h, old := &host{}, &loading{done: make(chan struct{})}
+		h.loading = old
+		write(h)
+
+		next := &loading{done: make(chan struct{})}
+		if h.loading == nil {
+			h.loading = next
+		}
+
+		h.publish(old, &view{})
+
+		if h.view != nil || h.loading != next || old.view == nil {
+			t.Errorf("%s: %+v; want that only who waited for it gets the older reading", name, h)
+		}
+
+		h.publish(next, &view{})
+
+		if h.view != next.view || h.loading != nil {
+			t.Errorf("%s: the newer reading is not there", name)
+		}
+	}
+}
+
+// builtIn is a fleet of libvirt's built-in test host, and a machine there of
+// nobody else's.
+func builtIn(t *testing.T) (*Fleet, *VM) {
+	t.Helper()
+
+	f, err := New(Config{Hosts: map[string]HostConfig{"local": {URI: "test:///default"}}, Owner: "alice"})
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	t.Cleanup(func() {
+		if err := f.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+
+	h, id := f.host("local"), uuid.NewString()
+	xml := fmt.Sprintf("<domain type='test'><name>%s</name><uuid>%s</uuid><memory>1024</memory>"+
+		"<os><type>hvm</type></os></domain>", id, id)
+
+	if _, err := h.conn.DefineDomain(t.Context(), xml); err != nil {
+		t.Fatal(err)
+	}
+
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), time.Minute)
+		defer cancel()
+
+		if err := h.conn.UndefineDomain(ctx, id); err != nil {
+			t.Error(err)
+		}
+	})
+
+	vm, err := f.findNow(t.Context(), id, LastKnown{})
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	return f, vm
+}
+
+// However many read meanwhile, who asks after a write sees it.
+func TestHost_writesAreSeen(t *testing.T) {
+	t.Parallel()
+
+	const writes = 40
+
+	f, vm := builtIn(t)
+	h := vm.host
+	id := vm.UUID
+	reading, stop := context.WithCancel(t.Context())
+
+	var readers sync.WaitGroup
+
+	for range 4 {
+		readers.Go(func() {
+			for reading.Err() == nil {
+				_, _ = f.Find(reading, id, LastKnown{})
+			}
+		})
+	}
+
+	defer readers.Wait()
+	defer stop()
+
+	for i := range writes {
+		want := fmt.Sprint(i)
+
+		if _, err := f.writeMetadata(t.Context(), vm, domain.Metadata{Labels: map[string]string{"n": want}}); err != nil {
+			t.Fatal(err)
+		}
+
+		if i%2 == 0 {
+			h.forget()
+		} else if _, err := f.reread(t.Context(), h, vm.UUID); err != nil {
+			t.Fatal(err)
+		}
+
+		now, err := f.Find(t.Context(), id, LastKnown{})
+		if err != nil || now.Metadata.Labels["n"] != want {
+			t.Fatalf("after write %s: %+v, %v", want, now.Metadata.Labels, err)
+		}
+
+		vm = now
+	}
+}
+
+// A machine that lost its autostart to a step that then failed gets it back
+// when the maintenance ends, and nothing else is done to it.
+func TestRelease_failedStepGetsItsAutostartBack(t *testing.T) {
+	t.Parallel()
+
+	for _, done := range []bool{true, false} {
+		f, vm := builtIn(t)
+		step := EvacuationStep{Result: ResultFailed, Autostart: true}
+		step.UUID, step.Name, step.Method = vm.UUID, vm.Name, "Shutdown"
+
+		r := &release{fleet: f, host: vm.host, evacuation: Evacuation{Done: done, Steps: []EvacuationStep{step}}}
+
+		left, err := r.run(t.Context(), true)
+		if err != nil || left != nil {
+			t.Errorf("%+v, %v", left, err)
+		}
+
+		now, err := f.findNow(t.Context(), vm.UUID, LastKnown{})
+		if err != nil || !now.Autostart || now.Active {
+			t.Errorf("done %v: autostart %v, active %v, %v", done, now.Autostart, now.Active, err)
+		}
+	}
+}
+
+// What could not be given back stays recorded, for the next attempt.
+func TestRelease_whatFailsStaysRecorded(t *testing.T) {
+	t.Parallel()
+
+	f, vm := builtIn(t)
+	step := EvacuationStep{Result: ResultFailed, Autostart: true}
+	step.UUID, step.Name, step.Method = vm.UUID, vm.Name, "Shutdown"
+
+	r := &release{fleet: f, host: vm.host, evacuation: Evacuation{Steps: []EvacuationStep{step}}}
+
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+
+	left, err := r.run(ended, true)
+	if err == nil || left == nil || len(left.Steps) != 1 || !left.Steps[0].Autostart {
+		t.Errorf("%+v, %v", left, err)
+	}
+}

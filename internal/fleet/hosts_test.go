@@ -1,0 +1,62 @@
+package fleet
+
+import (
+	"maps"
+	"testing"
+)
+
+// TestHosts_askWhatIsAskedFor: what costs a host further questions is asked only of those hosts, and only for those
+// parts, that somebody asked about.
+func TestHosts_askWhatIsAskedFor(t *testing.T) {
+	t.Parallel()
+
+	f, err := New(Config{Hosts: map[string]HostConfig{
+		"local": {URI: "test:///default", Labels: map[string]string{"zone": "a"}},
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	t.Cleanup(func() {
+		if err := f.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+
+	asked := func(q HostQuestion) map[string]int {
+		t.Helper()
+
+		before := f.hosts[0].conn.Calls()
+
+		if _, err := f.Hosts(t.Context(), q); err != nil {
+			t.Fatal(err)
+		}
+
+		calls := f.hosts[0].conn.Calls()
+		maps.DeleteFunc(calls, func(name string, n int) bool { return n == before[name] })
+
+		return calls
+	}
+	costly := []string{
+		"virNodeGetCellsFreeMemory", "virNodeGetFreePages", "virConnectGetDomainCapabilities", "virConnectGetSysinfo",
+		"virConnectListAllNodeDevices",
+	}
+
+	calls := asked(HostQuestion{Parts: []string{PartMachines}})
+	for _, name := range costly {
+		if calls[name] > 0 {
+			t.Errorf("%s was called, and nobody asked", name)
+		}
+	}
+
+	if calls := asked(HostQuestion{Labels: map[string]string{"zone": "b"}, Parts: HostParts}); len(calls) > 0 {
+		t.Errorf("a host that nobody asked about was asked: %v", calls)
+	}
+
+	calls = asked(HostQuestion{Name: "local", Parts: HostParts})
+	for _, name := range costly {
+		if calls[name] == 0 {
+			t.Errorf("%s was not called", name)
+		}
+	}
+}

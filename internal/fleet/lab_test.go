@@ -1,0 +1,370 @@
+package fleet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
+)
+
+// labFleet is a fleet of the lab's hosts, reached through their sockets: what
+// SSH adds is tested where SSH is.
+func labFleet(t *testing.T, l *lab.Lab, owner string, change func(name string, hc *HostConfig)) *Fleet {
+	t.Helper()
+
+	// The tests share hosts: what others move is not to hold this one up.
+	many := MigrationLimits{PerFleet: 99, OutboundPerHost: 99, InboundPerHost: 99}
+	cfg := Config{Hosts: map[string]HostConfig{}, Owner: owner, MigrationLimits: many}
+
+	for _, h := range l.Hosts {
+		hc := HostConfig{URI: "qemu+unix:///system?socket=" + h.Path("/run/libvirt/libvirt-sock")}
+		if change != nil {
+			change(h.Name, &hc)
+		}
+
+		cfg.Hosts[h.Name] = hc
+	}
+
+	f, err := New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	t.Cleanup(func() {
+		if err := f.Close(); err != nil {
+			t.Errorf("closing the fleet: %v", err)
+		}
+	})
+
+	return f
+}
+
+// guest is a wish for a machine that boots the lab's guest.
+func guest(l *lab.Lab, name, words string) Desired {
+	size, vcpus, agent, console := uint64(192<<20), 1, true, true
+
+	return Desired{
+		Spec: domain.Spec{
+			Name: name, Type: "qemu",
+			CPU: domain.CPU{VCPUs: &vcpus}, Memory: domain.Memory{Size: &size},
+			Kernel:     &domain.Kernel{Path: l.KernelPath(), Initrd: l.InitrdPath(), Cmdline: lab.GuestCmdline + " " + words},
+			GuestAgent: &agent, SerialConsole: &console,
+		},
+		Metadata: domain.Metadata{RunStrategy: "Always"},
+	}
+}
+
+func create(t *testing.T, f *Fleet, l *lab.Lab, d Desired) *VM {
+	t.Helper()
+	l.RemoveDomain(t, d.Spec.Name)
+
+	vm, err := f.Create(t.Context(), d)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	if err := f.FinishCreate(t.Context(), vm); err != nil {
+		t.Fatal(err)
+	}
+
+	return vm
+}
+
+func waitAgent(t *testing.T, f *Fleet, vm *VM) *VM {
+	t.Helper()
+
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	defer cancel()
+
+	vm, _, err := f.Wait(ctx, vm, WaitFor{GuestAgent: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	return vm
+}
+
+// Law 8: who shut the guest down, or that nobody could, is told.
+func TestLab_stopAsksTheGuestFirst(t *testing.T) {
+	t.Parallel()
+
+	tests := []struct {
+		name, words string
+		grace       time.Duration
+		want        Outcome
+	}{
+		{"agent", "", 5 * time.Minute, OutcomeAgent},
+		{"acpi", "noagent", 5 * time.Minute, OutcomeACPI}, // It hears the button once it has booted.
+		{"deaf", "noagent noacpi", 8 * time.Second, OutcomeForced},
+	}
+
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+
+			l := lab.Open(t)
+			f := labFleet(t, l, t.Name(), nil)
+			vm := create(t, f, l, guest(l, lab.Name(t), tt.words))
+
+			if tt.want == OutcomeAgent {
+				waitAgent(t, f, vm)
+			}
+
+			report, err := f.Delete(t.Context(), vm.UUID, LastKnown{vm.Host, vm.HostUUID}, tt.grace)
+			if err != nil {
+				t.Fatal(err)
+			}
+
+			if report.Outcome != tt.want {
+				t.Errorf("outcome %q, want %q", report.Outcome, tt.want)
+			}
+
+			for _, h := range l.Hosts {
+				if out, err := l.TryVirsh(t, h.Name, "domstate", vm.UUID); err == nil {
+					t.Errorf("still there on %s: %s", h.Name, out)
+				}
+			}
+		})
+	}
+}
+
+// A machine that can't be started leaves nothing behind, and says why.
+func TestLab_createUndoesWhatCannotStart(t *testing.T) {
+	t.Parallel()
+
+	l := lab.Open(t)
+	f := labFleet(t, l, t.Name(), nil)
+	d := guest(l, lab.Name(t), "")
+	d.Spec.Disks = map[string]domain.Disk{
+		"root": {Source: domain.DiskSource{File: "/nowhere/disk.qcow2"}, Format: "qcow2"},
+	}
+
+	l.RemoveDomain(t, d.Spec.Name)
+
+	vm, err := f.Create(t.Context(), d)
+	if vm != nil || err == nil || !strings.Contains(err.Error(), "/nowhere/disk.qcow2") {
+		t.Fatalf("Create = %v, %v; want no machine and an error that names the file", vm, err)
+	}
+
+	for _, h := range l.Hosts {
+		if out, err := l.TryVirsh(t, h.Name, "domstate", d.Spec.Name); err == nil {
+			t.Errorf("left behind on %s: %s", h.Name, out)
+		}
+	}
+}
+
+// Law 14: two runs can't hold one lock; a lock left behind is taken over.
+func TestLab_lockKeepsOtherRunsOut(t *testing.T) {
+	t.Parallel()
+
+	l := lab.Open(t)
+	first, second := labFleet(t, l, "alice", nil), labFleet(t, l, "bob", nil)
+	name := lab.Name(t)
+
+	_, release, err := first.lockOn(t.Context(), first.hosts[0], name, "updating")
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+
+	go func() { // It loses its patience when it has knocked, has seen who is there, and has knocked again.
+		defer cancel()
+
+		for defined(second, second.hosts[0].name) < 2 {
+			if pause(ctx, 50*time.Millisecond) != nil {
+				return
+			}
+		}
+	}()
+
+	_, _, err = second.lockOn(ctx, second.hosts[0], name, "updating")
+	if !errors.Is(err, ErrLocked) || !strings.Contains(err.Error(), "alice is updating") {
+		t.Fatalf("the second run got %v, want to be told that alice is updating", err)
+	}
+
+	release()
+
+	_, release, err = second.lockOn(t.Context(), second.hosts[0], name, "updating")
+	if err != nil {
+		t.Fatalf("after the release: %v", err)
+	}
+
+	release()
+}
+
+func TestLab_lockOfAKilledRunIsTakenOver(t *testing.T) {
+	t.Parallel()
+
+	l := lab.Open(t)
+	f := labFleet(t, l, "bob", nil)
+	name := lab.Name(t)
+
+	// What a run leaves that was killed: the secret, and nobody who renews it.
+	err := f.hosts[0].conn.DefineSecret(t.Context(), libvirt.Secret{
+		UsageType: libvirt.SecretUsageVTPM, UsageID: lockPrefix + name, Value: []byte(`{"owner":"ghost"}`),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	ctx, cancel := context.WithTimeout(t.Context(), 9*lockStale)
+	defer cancel()
+
+	_, release, err := f.lockOn(ctx, f.hosts[0], name, "updating")
+	if err != nil {
+		t.Fatalf("not taken over: %v", err)
+	}
+
+	release()
+
+	if _, err := f.hosts[0].conn.Secret(t.Context(), lockPrefix+name); !errors.Is(err, ErrNotFound) {
+		t.Errorf("the lock is still there: %v", err)
+	}
+}
+
+// Law 10: what an interrupted creation left behind is completed, once.
+func TestLab_interruptedCreateIsAdopted(t *testing.T) {
+	t.Parallel()
+
+	l := lab.Open(t)
+	f := labFleet(t, l, t.Name(), nil)
+	d := guest(l, lab.Name(t), "")
+	l.RemoveDomain(t, d.Spec.Name)
+
+	h := f.host("kvm2")
+	if err := f.define(t.Context(), h, uuid.NewString(), d); err != nil {
+		t.Fatal(err)
+	}
+
+	left, err := f.FindByName(t.Context(), d.Spec.Name)
+	if err != nil || left.Metadata.Creating == nil {
+		t.Fatalf("no marked definition: %v", err)
+	}
+
+	vm, err := f.Create(t.Context(), d)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	if vm.UUID != left.UUID || vm.Host != "kvm2" || !vm.Active || !vm.Autostart {
+		t.Errorf("adopted %s on %s, active %v, autostart %v; want %s on kvm2, running and autostarted",
+			vm.UUID, vm.Host, vm.Active, vm.Autostart, left.UUID)
+	}
+
+	if err := f.FinishCreate(t.Context(), vm); err != nil {
+		t.Fatal(err)
+	}
+
+	// Complete, it is a machine that exists: the same wish is refused now.
+	_, err = f.Create(t.Context(), d)
+	if !errors.Is(err, ErrExists) || !strings.Contains(fmt.Sprint(errRemedy(err)), "terraform import") {
+		t.Errorf("a second Create gave %v", err)
+	}
+}
+
+func errRemedy(err error) string {
+	if e, ok := errors.AsType[*Error](err); ok {
+		return e.Remedy
+	}
+
+	return ""
+}
+
+// Law 3: a definition left behind never starts beside the machine that runs.
+func TestLab_twoRunningCopiesAreRefused(t *testing.T) {
+	t.Parallel()
+
+	l := lab.Open(t)
+	f := labFleet(t, l, t.Name(), nil)
+	d := guest(l, lab.Name(t), "")
+	d.Metadata.Host = "kvm1"
+	vm := create(t, f, l, d)
+
+	xml := l.Virsh(t, "kvm1", "dumpxml", "--inactive", vm.UUID)
+	file := t.TempDir() + "/copy.xml"
+
+	if err := os.WriteFile(file, []byte(xml), 0o600); err != nil {
+		t.Fatal(err)
+	}
+
+	l.Define(t, "kvm2", xml)
+
+	last := LastKnown{vm.Host, vm.HostUUID}
+
+	now, err := f.findNow(t.Context(), vm.UUID, last)
+	if err != nil || now.Host != "kvm1" || len(now.StaleHosts) != 1 {
+		t.Fatalf("with a leftover definition: %+v, %v", now, err)
+	}
+
+	l.Virsh(t, "kvm2", "start", vm.UUID)
+
+	for what, do := range map[string]func() error{
+		"find":   func() error { _, err := f.findNow(t.Context(), vm.UUID, last); return err },
+		"update": func() error { _, err := f.Update(t.Context(), vm.UUID, last, d); return err },
+		"delete": func() error { _, err := f.Delete(t.Context(), vm.UUID, last, 0); return err },
+	} {
+		if err := do(); !errors.Is(err, ErrTwoCopies) {
+			t.Errorf("%s: %v, want ErrTwoCopies", what, err)
+		}
+	}
+}
+
+// Hosts don't answer at one moment. What they say of a machine that was handed over in between is no second copy.
+func TestLab_handedOverBetweenTwoAnswers(t *testing.T) {
+	t.Parallel()
+
+	l := lab.Open(t)
+	f := labFleet(t, l, t.Name(), nil)
+	vm := unpinned(t, f, l, "")
+
+	var target string
+
+	for _, name := range []string{"kvm1", "kvm2"} {
+		if name != vm.Host {
+			target = name
+		}
+	}
+
+	last := LastKnown{vm.Host, vm.HostUUID}
+
+	// What the source said is known for a minute: it says that it runs there.
+	if _, err := f.Find(t.Context(), vm.UUID, last); err != nil {
+		t.Fatal(err)
+	}
+
+	if err := l.Host(vm.Host).Migrate(t.Context(), vm.Name, l.Host(target)); err != nil {
+		t.Fatal(err)
+	}
+
+	arrived := func() { f.host(target).forget() }
+
+	arrived()
+
+	if now, err := f.Find(t.Context(), vm.UUID, last); err != nil || now.Host != target || !now.Running() {
+		t.Errorf("found %+v: %v", now, err)
+	}
+
+	arrived()
+
+	all, _, err := f.List(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	for _, m := range all {
+		if m.UUID == vm.UUID && (m.Err != nil || m.VM.Host != target || !m.VM.Running() || m.Skewed) {
+			t.Errorf("listed as %+v: %v", m.VM, m.Err)
+		}
+	}
+}

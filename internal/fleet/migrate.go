@@ -1,0 +1,247 @@
+package fleet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
+)
+
+// MoveOrder is one order to move a machine, known by its id: however often it
+// is given, the machine is moved once.
+type MoveOrder struct {
+	UUID string
+	Last LastKnown
+	// ID is how the order is known again.
+	ID string
+	// Target is the host that the machine is to move to. Empty: the best one.
+	Target string
+	// Options are what is said for this very move. The rest comes from the policy
+	// that holds for the machine, and the fleet's own.
+	Options  migration.Options
+	Priority int
+}
+
+// Migrate moves a machine, as Move does, and returns the machine and the record
+// of how it went. An order that was carried out already is not carried out
+// again: its record is returned. One whose run was killed is brought to its end
+// if it goes on by itself, or broke in post-copy; if it left the machine where it
+// was it is carried out. One for a machine that another run moves elsewhere at that time is
+// refused with ErrBusy.
+//
+// The record that comes with an error is that of a failed migration. It is kept
+// with the machine once something was done, so that the next reader knows.
+func (f *Fleet) Migrate(ctx context.Context, order MoveOrder) (*VM, domain.Migration, error) {
+	began := time.Now()
+
+	vm, err := f.findNow(ctx, order.UUID, order.Last)
+	if err == nil {
+		vm, err = f.concludeFor(ctx, vm, order.Last, order)
+	}
+
+	if err != nil {
+		return vm, f.notMoved(order, vm, began, err), err
+	}
+
+	if done := vm.Metadata.Migration(order.ID); done != nil && !done.Failed {
+		return vm, *done, nil
+	}
+
+	vm, record, err := f.carryOut(ctx, order, vm)
+	if err != nil && !record.Completed() {
+		record = f.notMoved(order, vm, began, err)
+	}
+
+	return vm, record, err
+}
+
+// carryOut moves the machine to the target, or to the best host: to the next
+// best where that turns out not to fit after all.
+func (f *Fleet) carryOut(ctx context.Context, order MoveOrder, vm *VM) (*VM, domain.Migration, error) {
+	for tried := map[string]bool{}; ; {
+		to, err := f.targetOf(ctx, order, vm, tried)
+		if err != nil {
+			return vm, domain.Migration{}, err
+		}
+
+		if to == vm.host {
+			return vm, f.thereAlready(order, vm), nil
+		}
+
+		m := &move{
+			fleet: f, vm: vm, from: vm.host, to: to, options: order.Options, priority: order.Priority, id: order.ID,
+			pinned: true,
+		}
+		now, err := m.locked(ctx, order.Last)
+
+		switch {
+		case err == nil && m.record.Start.IsZero():
+			// Somebody else moved it there while its turn was awaited.
+			return now, f.thereAlready(order, now), nil
+		case order.Target == "" && errors.Is(err, ErrBlocked) && m.record.Start.IsZero():
+			tried[to.name] = true
+		default:
+			return now, m.record, err
+		}
+	}
+}
+
+// targetOf is the host that the machine is to move to.
+func (f *Fleet) targetOf(ctx context.Context, order MoveOrder, vm *VM, tried map[string]bool) (*host, error) {
+	if order.Target != "" {
+		return f.targetHost(order.Target)
+	}
+
+	f.log.InfoContext(ctx, "migration", "phase", migration.PhaseScheduling, "name", vm.Name, "source", vm.Host)
+
+	tuning, err := f.tuning(ctx, vm, order.Options)
+	if err != nil {
+		return nil, err
+	}
+
+	candidates, err := f.moveCandidates(ctx, vm, tuning.Options, true)
+	if err != nil {
+		return nil, err
+	}
+
+	for _, c := range candidates {
+		if c.Fits() && !tried[c.Host] {
+			f.log.InfoContext(ctx, "migration", "phase", migration.PhaseScheduled, "name", vm.Name, "source", vm.Host,
+				"target", c.Host)
+
+			return f.host(c.Host), nil
+		}
+	}
+
+	return nil, &Error{
+		VM: vm.Name, Host: vm.Host, Kind: ErrNoHost, Err: ErrBlocked,
+		Detail: "no other host can take the machine:\n" + candidateText(candidates),
+	}
+}
+
+// thereAlready is the record of an order that asked for what is.
+func (f *Fleet) thereAlready(order MoveOrder, vm *VM) domain.Migration {
+	now := time.Now()
+
+	return migration.State{
+		SourceHost: vm.Host, TargetHost: vm.Host, Start: now, End: now, Phase: migration.PhaseSucceeded,
+	}.Record(order.ID, f.owner)
+}
+
+// notMoved is the record of an order that failed before anything was done.
+func (f *Fleet) notMoved(order MoveOrder, vm *VM, began time.Time, err error) domain.Migration {
+	state := migration.State{
+		TargetHost: order.Target, Start: began, End: time.Now(), Phase: migration.PhaseFailed, Failed: true,
+		FailurePlane: migration.PlaneControl, FailureReason: err.Error(),
+	}
+	if vm != nil {
+		state.SourceHost = vm.Host
+	}
+
+	return state.Record(order.ID, f.owner)
+}
+
+// MigrationRecord is what the machine's metadata says of the order with that
+// id, from the snapshot; nil if it says nothing. A migration that goes on now
+// has the phase Running.
+func (f *Fleet) MigrationRecord(
+	ctx context.Context, uuid string, last LastKnown, id string,
+) (*VM, *domain.Migration, error) {
+	vm, err := f.Find(ctx, uuid, last)
+	if err != nil {
+		return nil, nil, err
+	}
+
+	record := vm.Metadata.Migration(id)
+	if record != nil && !record.Completed() && vm.Migrating && !vm.broken() {
+		record.Phase = migration.PhaseRunning
+	}
+
+	return vm, record, nil
+}
+
+// WithdrawMigration takes an order back: one that still runs is aborted, which
+// takes seconds, and waited for; the record of one that was carried out is kept
+// without its id, so that the same order may be given again. It returns the
+// record as it was, nil if there was none.
+func (f *Fleet) WithdrawMigration(
+	ctx context.Context, uuid string, last LastKnown, id string,
+) (*domain.Migration, error) {
+	vm, err := f.findNow(ctx, uuid, last)
+	if err != nil {
+		return nil, err
+	}
+
+	record := vm.Metadata.Migration(id)
+	if record == nil || record.Failed {
+		return record, nil
+	}
+
+	if !record.Completed() {
+		// Whoever runs it writes down how it ended; who was killed can't.
+		f.abortJob(ctx, uuid, *record)
+
+		if _, err = f.concludeInterrupted(ctx, vm, last, migration.Options{}); err != nil {
+			return record, err
+		}
+	}
+
+	held, unlock, vm, err := f.lockWhereItIs(ctx, uuid, last, "withdrawing a migration")
+	if err != nil {
+		return record, err
+	}
+	defer unlock()
+
+	metadata := vm.Metadata
+	metadata.Migrations = nil
+
+	for _, m := range vm.Metadata.Migrations {
+		if m.ID == id && !m.Failed {
+			record, m.ID = &m, ""
+		}
+
+		metadata.Migrations = append(metadata.Migrations, m)
+	}
+
+	if _, err := f.writeMetadata(held, vm, metadata); err != nil {
+		return record, err
+	}
+
+	_, err = f.reread(held, vm.host, uuid)
+
+	return record, err
+}
+
+// pinBlocker says that a machine is not where its configuration wants it on the
+// target. It is a doubt in a plan, which may be about to change the pin.
+func pinBlocker(vm *VM, to *host, status migration.Status) []migration.Blocker {
+	pin := vm.Metadata.Host
+	if pin == "" || pin == to.name {
+		return nil
+	}
+
+	return []migration.Blocker{{
+		Reason: migration.HostPinned, Status: status, Attribute: "host",
+		Message: fmt.Sprintf("its configuration pins it to host %q, which would bring it back", pin),
+		Remedy:  "Change or remove host in the machine's resource.",
+	}}
+}
+
+// candidateText lists what keeps each host from taking the machine.
+func candidateText(candidates []MoveCandidate) string {
+	var lines []string
+
+	for _, c := range candidates {
+		for _, b := range c.Blockers {
+			if b.Status == migration.False {
+				lines = append(lines, fmt.Sprintf("  - host %q: %s", c.Host, b))
+			}
+		}
+	}
+
+	return strings.Join(lines, "\n")
+}

@@ -1,0 +1,123 @@
+package migration
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Reason codes. Those of a machine's own definition are KubeVirt's, in its order, the misspelt one included; the others
+// are named alike.
+const (
+	InterfaceNotLiveMigratable       = "InterfaceNotLiveMigratable"
+	CPUModeNotLiveMigratable         = "CPUModeLiveMigratable"
+	HostDeviceNotLiveMigratable      = "HostDeviceNotLiveMigratable"
+	SEVNotLiveMigratable             = "SEVNotLiveMigratable"
+	TDXNotLiveMigratable             = "TDXNotLiveMigratable"
+	SecureExecutionNotLiveMigratable = "SecureExecutionNotLiveMigratable"
+	NoTSCFrequencyNotLiveMigratable  = "NoTSCFrequencyNotLiveMigratable"
+	HypervPassthroughNotMigratable   = "HypervPassthroughNotLiveMigratable"
+	VirtIOFSNotLiveMigratable        = "VirtIOFSNotLiveMigratable"
+	PersistentReservationNotMigrat   = "PersistentReservationNotLiveMigratable"
+	DisksNotLiveMigratable           = "DisksNotLiveMigratable"
+
+	// SnapshotsNotMigratable: libvirt refuses to move a machine that has snapshots, even one that is off.
+	SnapshotsNotMigratable = "SnapshotsNotMigratable"
+	// BlockJobsNotLiveMigratable: a disk is being copied, committed or backed up.
+	BlockJobsNotLiveMigratable = "BlockJobsNotLiveMigratable"
+	// StateNotMigratable: what the machine is doing now can't be moved.
+	StateNotMigratable = "StateNotMigratable"
+	// ManagedSaveNotMigratable: the memory of the stopped machine is kept on its host. Moved and moved back, the machine
+	// would resume stale memory over newer disks.
+	ManagedSaveNotMigratable = "ManagedSaveNotMigratable"
+	// NVRAMNotMigratable, TPMNotMigratable: what the firmware or the TPM of a stopped machine keeps can't be copied.
+	NVRAMNotMigratable = "NVRAMNotMigratable"
+	TPMNotMigratable   = "TPMNotMigratable"
+
+	// QEMUNotLiveMigratable: QEMU itself refuses, for a device or feature of the running guest.
+	QEMUNotLiveMigratable = "QEMUNotLiveMigratable"
+
+	// HostNotAvailable: the target is not configured, given up or doesn't answer.
+	HostNotAvailable = "HostNotAvailable"
+	// HostNotSchedulable: nothing is placed on the target unless it is named.
+	HostNotSchedulable = "HostNotSchedulable"
+	// HostPinned: the machine's configuration wants it on another host.
+	HostPinned = "HostPinned"
+	// HostCordoned: the target takes no machines, because somebody is about to work on it.
+	HostCordoned = "HostCordoned"
+	// HypervisorNotCompatible: the target can't run this type of machine, or its versions lack something.
+	HypervisorNotCompatible = "HypervisorNotCompatible"
+	// CPUNotCompatible: the target's CPU or hypervisor lacks what the guest was started with.
+	CPUNotCompatible = "CPUNotCompatible"
+	// InsufficientMemory: the target has not enough uncommitted memory.
+	InsufficientMemory = "InsufficientMemory"
+	// AntiAffinity: the target has a machine that this one must not share a host with.
+	AntiAffinity = "AntiAffinity"
+	// NetworkNotAvailable: the target lacks a network or bridge.
+	NetworkNotAvailable = "NetworkNotAvailable"
+	// NameTaken: the target has another machine with the name, or a definition of this one.
+	NameTaken = "NameTaken"
+	// DiskPathTaken: the target has another file where a disk would be copied to.
+	DiskPathTaken = "DiskPathTaken"
+	// InsufficientStorage: the target has no room for the disks that would be copied.
+	InsufficientStorage = "InsufficientStorage"
+	// OptionsNotSupported: the hosts can't do what the options ask for, or two of them don't go together.
+	OptionsNotSupported = "OptionsNotSupported"
+)
+
+// Status of a blocker: what the condition LiveMigratable would be because of it.
+type Status string
+
+// The values of Status.
+const (
+	// False blocks the migration.
+	False Status = "False"
+	// Unknown may block it: no question settles it beforehand. libvirt or QEMU will, before anything is changed.
+	Unknown Status = "Unknown"
+)
+
+// Blocker is something that is, or may be, in the way of a migration.
+type Blocker struct {
+	// Reason is one of the codes.
+	Reason string
+	Status Status
+	// Attribute is the path of the attribute that it is about, such as disks.root; "" is none.
+	Attribute string
+	// Message says what is in the way, Remedy what would lift it.
+	Message, Remedy string
+}
+
+// String is the blocker in a line: its reason code, what is in the way, and what would lift it.
+func (b Blocker) String() string { return fmt.Sprintf("%s: %s. %s", b.Reason, b.Message, b.Remedy) }
+
+// Blocking returns the blockers that are certain.
+func Blocking(blockers []Blocker) []Blocker {
+	return slices.DeleteFunc(slices.Clone(blockers), func(b Blocker) bool { return b.Status != False })
+}
+
+// StorageBlockers returns those that would also block a migration which copies the disks: where the disks are doesn't
+// count, and as in KubeVirt neither does Secure Execution.
+func StorageBlockers(blockers []Blocker) []Blocker {
+	return slices.DeleteFunc(slices.Clone(blockers), func(b Blocker) bool {
+		return b.Reason == DisksNotLiveMigratable || b.Reason == SecureExecutionNotLiveMigratable
+	})
+}
+
+// ErrBlocked means that a migration was not tried, because something is in its way.
+var ErrBlocked = errors.New("the machine can't be moved")
+
+// BlockedError lists everything that is in the way.
+type BlockedError struct{ Blockers []Blocker }
+
+// Error lists the blockers, one per line.
+func (e *BlockedError) Error() string {
+	lines := make([]string, len(e.Blockers))
+	for i, b := range e.Blockers {
+		lines[i] = "\n  - " + b.String()
+	}
+	return ErrBlocked.Error() + ":" + strings.Join(lines, "")
+}
+
+// Unwrap returns ErrBlocked.
+func (e *BlockedError) Unwrap() error { return ErrBlocked }

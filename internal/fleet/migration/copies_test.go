@@ -1,0 +1,113 @@
+package migration
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
+)
+
+// Which disks are taken along: images that one machine writes to, if that is wanted at all.
+func TestOptions_copiesImages(t *testing.T) {
+	t.Parallel()
+	m := Machine{Facts: facts(t, "", `<disk type='file'><source file='/a'/><target dev='vda'/></disk>`+
+		`<disk type='file'><source file='/b'/><target dev='vdb'/><readonly/></disk>`+
+		`<disk type='file'><source file='/c'/><target dev='vdc'/><shareable/></disk>`+
+		`<disk type='file' device='cdrom'><source file='/d'/><target dev='sda'/></disk>`+
+		`<disk type='file' device='floppy'><source file='/e'/><target dev='fda'/></disk>`+
+		`<disk type='block'><source dev='/dev/f'/><target dev='vdd'/></disk>`+
+		`<disk type='network'><source protocol='nbd' name='g'/><target dev='vde'/></disk>`+
+		`<disk type='volume'><source pool='p' volume='h'/><target dev='vdf'/></disk>`)}
+	for mode, want := range map[string][]string{"": nil, CopyNone: nil, CopyFull: {"vda"}} {
+		var got []string
+		for _, disk := range m.Facts.Disks {
+			if (Options{CopyStorage: mode}).copies(disk) {
+				got = append(got, disk.Target)
+			}
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%q: copied disks differ (-want +got):\n%s", mode, diff)
+		}
+		// What isn't copied stays.
+		all := slices.Concat(got, (Options{CopyStorage: mode}).StayingImages(m.Facts))
+		if diff := cmp.Diff([]string{"vda"}, all); diff != "" {
+			t.Errorf("%q: images differ (-want +got):\n%s", mode, diff)
+		}
+	}
+}
+
+func TestCopiable_refusesWhatACopyWouldNotBe(t *testing.T) {
+	t.Parallel()
+	m := Machine{Unfinished: []string{"/left"}, Facts: facts(t, "",
+		`<disk type='file'><driver type='qcow2'/><source file='/a'><encryption format='luks'/></source>`+
+			`<target dev='vda'/></disk>`+
+			`<disk type='file'><driver type='vmdk'/><source file='/b'/><target dev='vdb'/></disk>`+
+			`<disk type='file'><driver type='raw'/><source file='/c'/><target dev='vdc'/></disk>`+
+			`<disk type='file'><driver type='raw'/><source file='/d'/><target dev='vdd'/></disk>`+
+			`<disk type='file'><driver type='raw'/><source file='/left'/><target dev='vde'/></disk>`)}
+	target, err := libvirt.Open(libvirt.Config{Name: "kvm2", URI: "test:///default"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = target.Close() })
+	to := toTarget{machine: m, target: target}
+	there := map[string]*libvirt.Volume{"/d": {}, "/left": {}}
+	var f finding
+	var fine []string
+	for _, disk := range m.Facts.Disks {
+		if to.copiable(&f, disk, there[disk.Path]) {
+			fine = append(fine, disk.Target)
+		}
+	}
+	if diff := cmp.Diff([]string{"vdc", "vde"}, fine); diff != "" {
+		t.Errorf("copied disks differ (-want +got):\n%s", diff)
+	}
+	want := []string{DisksNotLiveMigratable + " False", DisksNotLiveMigratable + " False", DiskPathTaken + " False"}
+	if diff := cmp.Diff(want, reasons(f)); diff != "" {
+		t.Errorf("blockers differ (-want +got):\n%s", diff)
+	}
+}
+
+func TestShared_takesProof(t *testing.T) {
+	t.Parallel()
+	at := func(pool, changed string, capacity uint64) *libvirt.Volume {
+		return &libvirt.Volume{PoolType: pool, Changed: changed, CapacityBytes: capacity}
+	}
+	for name, tt := range map[string]struct {
+		here, there *libvirt.Volume
+		want        bool
+	}{
+		"no pool here":             {nil, at("netfs", "1.5", 1), false},
+		"no pool there":            {at("netfs", "1.5", 1), nil, false},
+		"network filesystem":       {at("netfs", "1.5", 1), at("netfs", "1.6", 1), true},
+		"of another size":          {at("netfs", "1.5", 1), at("netfs", "1.5", 2), false},
+		"directories":              {at("dir", "1.5", 1), at("dir", "1.6", 1), false},
+		"changed at the same time": {at("dir", "1.5", 1), at("dir", "1.5", 1), true},
+		"nobody says when":         {at("dir", "", 1), at("dir", "", 1), false},
+	} {
+		if got := shared(tt.here, tt.there); got != tt.want {
+			t.Errorf("%s: %v, want %v", name, got, tt.want)
+		}
+	}
+}
+
+func TestRoomIn_blocksWhatCannotFit(t *testing.T) {
+	t.Parallel()
+	target, err := libvirt.Open(libvirt.Config{Name: "kvm2", URI: "test:///default"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = target.Close() })
+	copies := []Copy{{Capacity: 10, Used: 3}, {Capacity: 10, Used: 2}}
+	for available, want := range map[uint64][]string{
+		4: {InsufficientStorage + " False"}, 5: {InsufficientStorage + " Unknown"}, 20: nil,
+	} {
+		var f finding
+		toTarget{target: target}.roomIn(&f, "disks.a", available, "/srv", copies)
+		if diff := cmp.Diff(want, reasons(f)); diff != "" {
+			t.Errorf("with %d bytes (-want +got):\n%s", available, diff)
+		}
+	}
+}

@@ -1,0 +1,48 @@
+package migration
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// Every reason code is explained where people look for it.
+func TestReasons_areInTheGuide(t *testing.T) {
+	t.Parallel()
+	guide, err := os.ReadFile("../../../templates/guides/moving-vms.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	file, err := parser.ParseFile(token.NewFileSet(), "blocker.go", nil, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := 0
+	for _, d := range file.Decls {
+		constants, ok := d.(*ast.GenDecl)
+		if !ok || constants.Tok != token.CONST {
+			continue
+		}
+		for _, s := range constants.Specs {
+			v, ok := s.(*ast.ValueSpec)
+			if !ok || v.Type != nil || len(v.Values) != 1 { // The typed ones are statuses.
+				continue
+			}
+			literal, ok := v.Values[0].(*ast.BasicLit)
+			if !ok {
+				continue
+			}
+			code, err := strconv.Unquote(literal.Value)
+			if n++; err != nil || !strings.Contains(string(guide), "| `"+code+"` |") {
+				t.Errorf("the guide doesn't explain %q (%v)", code, err)
+			}
+		}
+	}
+	if n < 20 {
+		t.Errorf("only %d codes found", n)
+	}
+}

@@ -1,0 +1,255 @@
+package migration
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"strings"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
+)
+
+// Machine is the machine that is to move, as it is at its source.
+type Machine struct {
+	UUID, Name string
+	State      libvirt.DomainState
+	// Reason is the domain state's own, as libvirt names it.
+	Reason string
+	// Transient says that it has no definition, and is to have none on the target.
+	Transient bool
+	// ManagedSave says that the stopped machine's memory is kept on its host.
+	ManagedSave bool
+	// Snapshots is how many it has, BlockJobs are the disks that are being copied.
+	Snapshots int
+	BlockJobs []string
+	// Job is the job that runs on it, such as Backup; "" is none.
+	Job string
+	// Session says that it belongs to a user's daemon, which keeps files elsewhere than the system's.
+	Session bool
+	// Unfinished are the files on the target that are known to be what an earlier attempt to move the machine left
+	// there: they are removed before another one.
+	Unfinished []string
+	// Refusals are QEMU's own words about what keeps it from being migrated, and Unasked is why they aren't known though
+	// QEMU was asked. Both are empty before AskQEMU.
+	Refusals []string
+	Unasked  error
+	// Facts are what the definition says: the one that would be sent of a machine that runs, else the persistent one.
+	Facts domain.Mobility
+}
+
+// Live says that the guest is moved while it runs.
+func (m Machine) Live() bool { return m.State.Active() }
+
+// Inspect reads everything about a machine that decides whether it can be moved.
+func Inspect(ctx context.Context, source *libvirt.Host, uuid string) (Machine, error) {
+	d, err := source.Domain(ctx, uuid)
+	if err != nil {
+		return Machine{}, err
+	}
+	m := Machine{
+		UUID: uuid, Name: d.Name, State: d.State, Reason: d.Reason, Transient: !d.Persistent, ManagedSave: d.ManagedSave,
+	}
+	live := m.Live()
+	var xml string
+	var calls errgroup.Group
+	calls.Go(func() error {
+		snapshots, err := source.Snapshots(ctx, uuid)
+		m.Snapshots = len(snapshots)
+		return unlessUnsupported(err)
+	})
+	if live {
+		calls.Go(func() (err error) {
+			xml, err = source.MigratableXML(ctx, uuid)
+			return err
+		})
+		calls.Go(func() (err error) {
+			m.BlockJobs, err = source.BlockJobs(ctx, uuid)
+			return unlessUnsupported(err)
+		})
+		calls.Go(func() error {
+			job, err := source.Job(ctx, uuid)
+			if job != nil && job.Type.Active() {
+				m.Job = job.Operation
+			}
+			return unlessUnsupported(err)
+		})
+	} else {
+		xml = d.PersistentXML
+	}
+	calls.Go(func() error {
+		info, err := source.Info(ctx)
+		if err == nil {
+			at, parseErr := url.Parse(info.URI)
+			m.Session = parseErr == nil && at.Path == "/session"
+		}
+		return err
+	})
+	if err := calls.Wait(); err != nil {
+		return Machine{}, err
+	}
+	definition, err := domain.Parse(xml)
+	if err != nil {
+		return Machine{}, err
+	}
+	m.Facts = definition.Mobility()
+	return m, nil
+}
+
+// AskQEMU returns the machine with what QEMU says keeps it from being migrated. Asking marks the domain as tainted
+// until it leaves its host, so it is for a migration that is about to start and for whoever asks for it, not for a
+// plan. That it can't be asked is a doubt, and no error: libvirt asks it too before it changes anything.
+func (m Machine) AskQEMU(ctx context.Context, source *libvirt.Host) Machine {
+	if !m.Live() {
+		return m
+	}
+	m.Refusals, m.Unasked = source.MigrationBlockers(ctx, m.UUID)
+	m.Unasked = unlessUnsupported(m.Unasked)
+	return m
+}
+
+// unlessUnsupported takes what a host's libvirt doesn't have for something that isn't used there.
+func unlessUnsupported(err error) error {
+	if errors.Is(err, libvirt.ErrUnsupported) || errors.Is(err, libvirt.ErrOperationInvalid) {
+		return nil
+	}
+	return err
+}
+
+// finding collects blockers.
+type finding []Blocker
+
+func (f *finding) block(reason, attribute, message, remedy string) {
+	*f = append(*f, Blocker{Reason: reason, Status: False, Attribute: attribute, Message: message, Remedy: remedy})
+}
+
+func (f *finding) doubt(reason, attribute, message, remedy string) {
+	*f = append(*f, Blocker{Reason: reason, Status: Unknown, Attribute: attribute, Message: message, Remedy: remedy})
+}
+
+// DomainBlockers returns what in the machine itself is in the way of moving it, all of it, in KubeVirt's order and then
+// what libvirt refuses besides. What depends on the target as well, such as whether it reaches a disk, is not here.
+func DomainBlockers(m Machine) []Blocker {
+	var f finding
+	facts := m.Facts
+	if m.Live() {
+		f.devices(facts)
+		f.confidential(facts)
+		f.clock(facts)
+		f.shared(facts)
+		f.refused(m)
+	} else {
+		f.stopped(m)
+	}
+	if m.Snapshots > 0 {
+		f.block(SnapshotsNotMigratable, "", fmt.Sprintf("it has %d snapshots, which libvirt can't move", m.Snapshots),
+			"Delete the snapshots (virsh snapshot-delete).")
+	}
+	if len(m.BlockJobs) > 0 {
+		f.block(BlockJobsNotLiveMigratable, "", "copy jobs run on disks "+strings.Join(m.BlockJobs, ", "),
+			"Wait for the jobs to end, or abort them with virsh blockjob --abort.")
+	}
+	f.state(m)
+	return f
+}
+
+// devices finds the host's hardware, which stays where it is.
+func (f *finding) devices(facts domain.Mobility) {
+	for _, device := range facts.HostDevices {
+		f.block(HostDeviceNotLiveMigratable, "", "it has a device of its host: "+device,
+			"Detach the device, or shut the machine down.")
+	}
+}
+
+// confidential finds memory that nobody but the guest can read.
+func (f *finding) confidential(facts domain.Mobility) {
+	const remedy = "Shut the machine down to move it, or do without memory protection."
+	message := "its memory is protected (" + facts.Confidential + "), so it can't be copied"
+	switch {
+	case strings.HasPrefix(facts.Confidential, "sev"):
+		f.block(SEVNotLiveMigratable, "", message, remedy)
+	case facts.Confidential == "tdx":
+		f.block(TDXNotLiveMigratable, "", message, remedy)
+	case facts.Confidential != "":
+		f.block(SecureExecutionNotLiveMigratable, "", message, remedy)
+	}
+}
+
+// clock finds what the guest was promised and another host can't keep.
+func (f *finding) clock(facts domain.Mobility) {
+	if facts.Reenlightenment && !facts.StableTSC {
+		f.block(NoTSCFrequencyNotLiveMigratable, "",
+			"Hyper-V reenlightenment is on and the definition neither fixes the TSC's frequency nor requires invtsc",
+			"Set the frequency of the tsc timer in the definition, or turn reenlightenment off.")
+	}
+	if facts.HypervPassthrough {
+		f.block(HypervPassthroughNotMigratable, "", "its Hyper-V features are whatever its host has",
+			"List the features instead of mode='passthrough'.")
+	}
+}
+
+// shared finds what helpers on the host do for the guest.
+func (f *finding) shared(facts domain.Mobility) {
+	for _, fs := range facts.Filesystems {
+		message := fmt.Sprintf("it shares a directory with its host as %q (%s)", fs.Target, fs.Driver)
+		if fs.Driver == "virtiofs" {
+			f.block(VirtIOFSNotLiveMigratable, "", message, "Detach the filesystem, or shut the machine down.")
+		} else {
+			f.doubt(VirtIOFSNotLiveMigratable, "", message+", which blocks a migration while the guest has it mounted",
+				"Unmount it in the guest, or detach it.")
+		}
+	}
+	for _, disk := range facts.Disks {
+		if disk.Reservations {
+			f.block(PersistentReservationNotMigrat, "disks."+disk.Key,
+				fmt.Sprintf("disk %q uses SCSI persistent reservations, which stay with its host", disk.Key),
+				"Detach the disk, or shut the machine down.")
+		}
+	}
+}
+
+// refused tells what QEMU said itself. Some of it was found in the definition too, in other words.
+func (f *finding) refused(m Machine) {
+	for _, why := range m.Refusals {
+		f.block(QEMUNotLiveMigratable, "", "QEMU refuses to migrate it: "+strings.TrimSuffix(why, "."),
+			"Detach the device that QEMU names or do without the feature, which may take a restart; or shut the machine "+
+				"down.")
+	}
+	if m.Unasked != nil {
+		f.doubt(QEMUNotLiveMigratable, "",
+			fmt.Sprintf("QEMU can't be asked what keeps it from being migrated: %v", m.Unasked),
+			"See why the host refuses the question.")
+	}
+}
+
+// state finds what a machine does that can't be moved.
+func (f *finding) state(m Machine) {
+	switch {
+	case m.Job != "":
+		f.block(StateNotMigratable, "", "a job runs on it ("+m.Job+")",
+			"Wait for the job to end, or abort it with virsh domjobabort.")
+	case m.State == libvirt.PMSuspended:
+		f.block(StateNotMigratable, "", "its guest is suspended to memory", "Wake it up (virsh dompmwakeup).")
+	case m.State == libvirt.ShuttingDown:
+		f.block(StateNotMigratable, "", "it is shutting down", "Wait until it is off.")
+	case m.State == libvirt.Crashed:
+		f.block(StateNotMigratable, "", "its guest has crashed", "Restart it.")
+	case m.State == libvirt.Paused && m.Reason != "User" && m.Reason != "FromSnapshot":
+		f.block(StateNotMigratable, "", "it is paused ("+m.Reason+")", "Find out why it was paused, and resume it.")
+	}
+}
+
+// describe says what kind of storage a disk has.
+func describe(disk domain.MobileDisk) string {
+	switch {
+	case disk.Other != "":
+		return "storage of type " + strings.SplitN(disk.Other, ":", 2)[0]
+	case disk.Block:
+		return "block device " + disk.Path
+	default:
+		return "file " + disk.Path
+	}
+}

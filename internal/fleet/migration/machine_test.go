@@ -1,0 +1,206 @@
+package migration
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
+)
+
+// facts are those of a definition with these elements, and these devices.
+func facts(t *testing.T, elements, devices string) domain.Mobility {
+	t.Helper()
+	d, err := domain.Parse(`<domain type='kvm'><name>web</name><memory>1024</memory><os><type arch='x86_64' ` +
+		`machine='pc-q35-7.2'>hvm</type></os>` + elements + `<devices>` + devices + `</devices></domain>`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d.Mobility()
+}
+
+func reasons(blockers []Blocker) []string {
+	var all []string
+	for _, b := range blockers {
+		all = append(all, b.Reason+" "+string(b.Status))
+	}
+	return all
+}
+
+func TestDomainBlockers_ofARunningMachine(t *testing.T) {
+	t.Parallel()
+	const pci = `<hostdev mode='subsystem' type='pci'><source><address domain='0x0000' bus='0x03' slot='0x00' ` +
+		`function='0x1'/></source></hostdev>`
+	const reenlightened = `<features><hyperv><reenlightenment state='on'/></hyperv></features>`
+	tests := map[string]struct {
+		elements, devices string
+		want              []string
+	}{
+		"nothing special": {devices: `<disk type='file'><source file='/a'/><target dev='vda'/></disk>` +
+			`<interface type='bridge'><source bridge='br0'/></interface><tpm><backend type='emulator'/></tpm>`},
+		"host device":         {devices: pci, want: []string{HostDeviceNotLiveMigratable}},
+		"two of them":         {devices: pci + pci, want: []string{HostDeviceNotLiveMigratable, HostDeviceNotLiveMigratable}},
+		"mediated device":     {devices: `<hostdev type='mdev'/>`, want: []string{HostDeviceNotLiveMigratable}},
+		"passthrough network": {devices: `<interface type='hostdev'/>`, want: []string{HostDeviceNotLiveMigratable}},
+		"with a failover": {
+			devices: `<interface type='hostdev'><teaming type='transient' persistent='ua-net-a'/></interface>`,
+		},
+		"vDPA": {devices: `<interface type='vdpa'/>`, want: []string{HostDeviceNotLiveMigratable}},
+		"TPM of the host": {
+			devices: `<tpm><backend type='passthrough'/></tpm>`, want: []string{HostDeviceNotLiveMigratable},
+		},
+		"NVMe": {
+			devices: `<disk type='nvme'><target dev='vda'/></disk>`, want: []string{HostDeviceNotLiveMigratable},
+		},
+		"SEV":              {elements: `<launchSecurity type='sev'/>`, want: []string{SEVNotLiveMigratable}},
+		"SEV-SNP":          {elements: `<launchSecurity type='sev-snp'/>`, want: []string{SEVNotLiveMigratable}},
+		"TDX":              {elements: `<launchSecurity type='tdx'/>`, want: []string{TDXNotLiveMigratable}},
+		"secure execution": {elements: `<launchSecurity type='s390-pv'/>`, want: []string{SecureExecutionNotLiveMigratable}},
+		"reenlightenment":  {elements: reenlightened, want: []string{NoTSCFrequencyNotLiveMigratable}},
+		"reenlightenment with a fixed frequency": {
+			elements: reenlightened + `<clock><timer name='tsc' frequency='3000000000'/></clock>`,
+		},
+		"reenlightenment with invtsc": {
+			elements: reenlightened + `<cpu><feature policy='require' name='invtsc'/></cpu>`,
+		},
+		"reenlightenment with invtsc turned off": {
+			elements: reenlightened + `<cpu><feature policy='disable' name='invtsc'/></cpu>`,
+			want:     []string{NoTSCFrequencyNotLiveMigratable},
+		},
+		"Hyper-V passthrough": {
+			elements: `<features><hyperv mode='passthrough'/></features>`, want: []string{HypervPassthroughNotMigratable},
+		},
+		"virtiofs": {
+			devices: `<filesystem><driver type='virtiofs'/><target dir='data'/></filesystem>`,
+			want:    []string{VirtIOFSNotLiveMigratable},
+		},
+		"9p, which only counts while it is mounted": {
+			devices: `<filesystem><target dir='data'/></filesystem>`, want: []string{VirtIOFSNotLiveMigratable + " Unknown"},
+		},
+		"reservations": {
+			devices: `<disk type='block'><source dev='/dev/sdb'><reservations managed='yes'/></source>` +
+				`<target dev='sda'/></disk>`,
+			want: []string{PersistentReservationNotMigrat},
+		},
+		"all at once": {
+			elements: `<launchSecurity type='sev'/><features><hyperv mode='passthrough'/></features>`, devices: pci,
+			want: []string{HostDeviceNotLiveMigratable, SEVNotLiveMigratable, HypervPassthroughNotMigratable},
+		},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var want []string
+			for _, reason := range tt.want {
+				if !strings.Contains(reason, " ") {
+					reason += " False"
+				}
+				want = append(want, reason)
+			}
+			blockers := DomainBlockers(Machine{State: libvirt.Running, Facts: facts(t, tt.elements, tt.devices)})
+			if diff := cmp.Diff(want, reasons(blockers)); diff != "" {
+				t.Errorf("blockers differ (-want +got):\n%s", diff)
+			}
+			for _, b := range blockers {
+				if b.Message == "" || b.Remedy == "" {
+					t.Errorf("%+v has no message or no remedy", b)
+				}
+			}
+		})
+	}
+}
+
+func TestDomainBlockers_ofWhatItDoes(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		machine Machine
+		want    string
+	}{
+		"running":         {Machine{State: libvirt.Running}, ""},
+		"paused by a man": {Machine{State: libvirt.Paused, Reason: "User"}, ""},
+		"I/O error":       {Machine{State: libvirt.Paused, Reason: "IOError"}, StateNotMigratable},
+		"asleep":          {Machine{State: libvirt.PMSuspended}, StateNotMigratable},
+		"shutting down":   {Machine{State: libvirt.ShuttingDown}, StateNotMigratable},
+		"being backed up": {Machine{State: libvirt.Running, Job: "Backup"}, StateNotMigratable},
+		"snapshots":       {Machine{State: libvirt.Running, Snapshots: 2}, SnapshotsNotMigratable},
+		"block job":       {Machine{State: libvirt.Running, BlockJobs: []string{"vda"}}, BlockJobsNotLiveMigratable},
+		"off":             {Machine{State: libvirt.Shutoff}, ""},
+		"off, snapshots":  {Machine{State: libvirt.Shutoff, Snapshots: 1}, SnapshotsNotMigratable},
+		"off, saved":      {Machine{State: libvirt.Shutoff, ManagedSave: true}, ManagedSaveNotMigratable},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var want []string
+			if tt.want != "" {
+				want = []string{tt.want + " False"}
+			}
+			if diff := cmp.Diff(want, reasons(DomainBlockers(tt.machine))); diff != "" {
+				t.Errorf("blockers differ (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// A machine that is off takes its files along. What is no file of its host's stays, and so does the machine.
+func TestDomainBlockers_ofAStoppedMachine(t *testing.T) {
+	t.Parallel()
+	m := Machine{UUID: "u", State: libvirt.Shutoff, Facts: facts(t, "",
+		`<hostdev type='pci'/><tpm><backend type='emulator'/></tpm>`+
+			`<disk type='network'><source protocol='nbd'/><target dev='vda'/></disk>`+
+			`<disk type='file' device='cdrom'><target dev='sda'/></disk>`+
+			`<disk type='file'><source file='/a'/><target dev='vdb'/></disk>`+
+			`<disk type='file'><source file='/b'/><target dev='vdc'/><shareable/></disk>`)}
+	m.Facts.NVRAM = "/n"
+	if got := DomainBlockers(m); len(got) > 0 {
+		t.Errorf("blockers: %+v", got)
+	}
+	var paths []string
+	for _, b := range m.belongings() {
+		paths = append(paths, b.path)
+	}
+	if diff := cmp.Diff([]string{"/a", "/n", "/var/lib/libvirt/swtpm/u"}, paths); diff != "" {
+		t.Errorf("what it takes along differs (-want +got):\n%s", diff)
+	}
+
+	m = Machine{State: libvirt.Shutoff, ManagedSave: true, Facts: facts(t, "",
+		`<tpm><backend type='emulator'><encryption secret='s'/></backend></tpm>`+
+			`<disk type='block'><source dev='/dev/sdb'/><target dev='vda'/></disk>`+
+			`<disk type='volume'><source pool='p' volume='v'/><target dev='vdb'/></disk>`)}
+	m.Facts.NVRAMOther = "block"
+	session := Machine{Session: true, State: libvirt.Shutoff, Facts: facts(t, "", `<tpm><backend type='emulator'/></tpm>`)}
+	session.Facts.NVRAMUnnamed = true
+	if got := reasons(DomainBlockers(session)); len(got) != 2 {
+		t.Errorf("of a user's daemon: %v", got)
+	}
+	got := DomainBlockers(m)
+	want := []string{
+		ManagedSaveNotMigratable + " False", NVRAMNotMigratable + " False", TPMNotMigratable + " False",
+		DisksNotLiveMigratable + " False", DisksNotLiveMigratable + " False",
+	}
+	if diff := cmp.Diff(want, reasons(got)); diff != "" {
+		t.Errorf("blockers differ (-want +got):\n%s", diff)
+	}
+	if i := slices.IndexFunc(got, func(b Blocker) bool { return b.Attribute == "disks.vda" }); i < 0 {
+		t.Errorf("no blocker of disk vda: %+v", got)
+	}
+}
+
+// What QEMU says comes along with what the definition says, in its own words; what it can't say is a doubt.
+func TestDomainBlockers_ofQEMU(t *testing.T) {
+	t.Parallel()
+	m := Machine{State: libvirt.Running, Refusals: []string{"device 'a' can't.", "nor can 'b'"}}
+	blockers := DomainBlockers(m)
+	want := []string{QEMUNotLiveMigratable + " False", QEMUNotLiveMigratable + " False"}
+	diff := cmp.Diff(want, reasons(blockers))
+	if diff != "" || !strings.HasSuffix(blockers[0].Message, ": device 'a' can't") {
+		t.Errorf("%+v %s", blockers, diff)
+	}
+	m = Machine{State: libvirt.Running, Unasked: libvirt.ErrBusy}
+	if got := reasons(DomainBlockers(m)); !slices.Equal(got, []string{QEMUNotLiveMigratable + " Unknown"}) {
+		t.Errorf("%q", got)
+	}
+}

@@ -1,0 +1,126 @@
+package migration
+
+import "time"
+
+// Mode is how memory is moved.
+type Mode string
+
+// The modes, as KubeVirt names them.
+const (
+	// PreCopy copies while the guest runs at the source.
+	PreCopy Mode = "PreCopy"
+	// PostCopy fetches what the guest lacks while it runs on the target.
+	PostCopy Mode = "PostCopy"
+	// Paused copies while the guest stands still.
+	Paused Mode = "Paused"
+)
+
+// action is what the monitor does about a running migration.
+type action int
+
+const (
+	// nothing lets it go on.
+	nothing action = iota
+	// startPostCopy lets the guest go on on the target.
+	startPostCopy
+	// raiseDowntime lets QEMU stop the guest for as long as the rest takes.
+	raiseDowntime
+	// pause stops the guest.
+	pause
+	// abortStuck aborts, because what remains doesn't shrink; abortLate, because it takes too long.
+	abortStuck
+	abortLate
+)
+
+// sample is one look at the running job.
+type sample struct {
+	// elapsed is the time since the migration began, by our clock.
+	elapsed time.Duration
+	// remaining is how many bytes are still to be copied.
+	remaining uint64
+	// disks says that the disks come first, and no memory yet.
+	disks bool
+}
+
+// monitor decides about one migration. It holds what it learnt from earlier samples and does no I/O.
+type monitor struct {
+	options Options // with defaults
+	// budget is the time after which something is done; 0 is none.
+	budget time.Duration
+	// vfio says that the guest has hardware that post-copy can't move.
+	vfio bool
+	mode Mode
+
+	// watermark is what remained at the last sample, progressed when that was less than before.
+	watermark  uint64
+	progressed time.Duration
+	// refusals counts decisions that the host did not carry out.
+	refusals int
+}
+
+// maxRefusals is how often a host may refuse to disrupt before the migration is taken to be late.
+const maxRefusals = 5
+
+func newMonitor(o Options, bytes uint64, vfio bool) *monitor {
+	return &monitor{options: o.WithDefaults(), budget: o.Budget(bytes), vfio: vfio, mode: PreCopy}
+}
+
+// decide is KubeVirt's order of decisions: the first that fits is taken. It assumes that what it decides is done.
+func (m *monitor) decide(s sample) action {
+	stuck := m.stuck(s)
+	late := m.budget > 0 && s.elapsed > m.budget
+	if s.disks && *m.options.AllowWorkloadDisruption && m.postCopy() {
+		late = false // QEMU takes no switch before memory is on its way. It comes then.
+	}
+	switch {
+	case m.mode == PostCopy:
+		return nothing // There is no way back.
+	case late && *m.options.AllowWorkloadDisruption && m.mode != Paused && m.refusals < maxRefusals:
+		return m.disrupt()
+	case stuck:
+		return abortStuck
+	case late:
+		return abortLate
+	default:
+		return nothing
+	}
+}
+
+// disrupt does what makes the migration end at the cost of the guest's users.
+func (m *monitor) disrupt() action {
+	if m.postCopy() {
+		m.mode = PostCopy
+		return startPostCopy
+	}
+	m.mode = Paused
+	m.budget *= 2
+	if m.vfio {
+		return raiseDowntime
+	}
+	return pause
+}
+
+// postCopy says that a disruption is a switch to post-copy.
+func (m *monitor) postCopy() bool { return *m.options.AllowPostCopy && !m.vfio }
+
+// downtime is what raiseDowntime sets: the rest of the doubled budget at most.
+func (m *monitor) downtime() time.Duration { return min(m.budget, MaxDowntimeLimit) }
+
+// refused takes a decision back that the host did not carry out, so that the next sample decides again.
+func (m *monitor) refused() {
+	m.refusals++
+	if m.mode == Paused {
+		m.budget /= 2
+	}
+	m.mode = PreCopy
+}
+
+// stuck follows what remains. The watermark follows every sample, so any single decrease starts the time again.
+func (m *monitor) stuck(s sample) bool {
+	if m.watermark == 0 || s.remaining < m.watermark {
+		m.progressed = s.elapsed
+	}
+	m.watermark = s.remaining
+	limit := *m.options.ProgressTimeout
+	return limit > 0 && s.elapsed-m.progressed > limit
+}

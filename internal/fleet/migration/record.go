@@ -1,0 +1,33 @@
+package migration
+
+import (
+	"time"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
+)
+
+// Record is the state as it is kept with the machine: under the id by which whoever ordered the migration knows it
+// again, and the name of who ran it.
+func (s State) Record(id, owner string) domain.Migration {
+	return domain.Migration{
+		ID: id, Owner: owner, SourceHost: s.SourceHost, TargetHost: s.TargetHost,
+		Start: s.Start.UTC().Truncate(time.Millisecond), End: s.End.UTC().Truncate(time.Millisecond),
+		Phase: s.Phase, Mode: string(s.Mode), Method: s.Method, Transport: s.Transport,
+		Failed: s.Failed, FailureReason: s.FailureReason, FailurePlane: s.FailurePlane,
+		AbortRequested: s.AbortRequested, AbortStatus: s.AbortStatus, Recovered: s.Recovered,
+		Statistics: statistics(s.Statistics),
+	}
+}
+
+func statistics(j libvirt.Job) domain.MigrationStatistics {
+	return domain.MigrationStatistics{
+		Elapsed: milliseconds(j.Elapsed), Downtime: milliseconds(j.Downtime), Setup: milliseconds(j.SetupTime),
+		DiskTotal: j.Disk.Total, DiskProcessed: j.Disk.Processed, DiskRemaining: j.Disk.Remaining,
+		Total: j.Data.Total, Processed: j.Data.Processed, Remaining: j.Data.Remaining,
+		Rate: j.MemoryRate, DirtyRate: j.DirtyRate * j.PageSize,
+		Iterations: j.Iteration, Throttle: uint64(max(j.AutoConvergeThrottle, 0)), PostCopyRequests: j.PostCopyRequests,
+	}
+}
+
+func milliseconds(d time.Duration) uint64 { return uint64(max(d.Milliseconds(), 0)) }

@@ -1,0 +1,182 @@
+package migration
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/cenkalti/backoff/v5"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
+)
+
+const (
+	// DefaultRecoveryTimeout is how long a migration that broke in post-copy is tried to be resumed. Nothing is lost by
+	// waiting: the guest stands still as soon as it needs memory that isn't there yet.
+	DefaultRecoveryTimeout = 5 * time.Minute
+	// resumeTimeout bounds one attempt at that. What takes longer goes on, and is looked at again.
+	resumeTimeout = 10 * time.Minute
+	// recoverInterval and recoverIntervalLimit are the pauses before attempts. The threads of a QEMU notice one after
+	// another that the connection is gone. One that is told to go on before the last of them has, loses the new connection
+	// with the old one and waits for ever (QEMU 7.2): even the first attempt has to wait.
+	recoverInterval      = 3 * time.Second
+	recoverIntervalLimit = 15 * time.Second
+)
+
+// abandonAfter is how long the source may have failed in post-copy while its migration doesn't end.
+const abandonAfter = 30 * time.Second
+
+// errAbandoned ends a migration that libvirt doesn't end.
+var errAbandoned = errors.New("the migration broke in post-copy, and libvirt did not notice on both hosts")
+
+// abandoned says that the migration broke in post-copy without coming to an end: libvirt 9.0 waits on the target for as
+// long as it isn't restarted, when the connection breaks in the first moments.
+func (r *run) abandoned(ctx context.Context) bool {
+	if r.state.Mode != PostCopy {
+		return false
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), askTimeout)
+	defer cancel()
+	switch {
+	case !look(ctx, r.Source, r.Machine.UUID).broken():
+		r.brokenAt = time.Time{}
+	case r.brokenAt.IsZero():
+		r.brokenAt = time.Now()
+	}
+	return !r.brokenAt.IsZero() && time.Since(r.brokenAt) > abandonAfter
+}
+
+// ErrIrrecoverable says that the guest was handed over to the target, and that the part of its memory which was still
+// at the source could not be fetched, or that the target is gone with the other part. Nothing was removed: what the two
+// hosts have is, together, the machine.
+var ErrIrrecoverable = errors.New("the migration broke in post-copy and could not be resumed")
+
+// ErrBroken says that the migration broke in post-copy and was not resumed before whoever tried was told to stop. It
+// may be resumed later.
+var ErrBroken = errors.New("the migration broke in post-copy and is not resumed yet")
+
+// errLeft is the failure of a migration that its run left behind.
+var errLeft = errors.New("the run that moved it ended while it was broken")
+
+// Resume goes on with a migration that broke in post-copy and that no run is at any more, as Run does with its own. Of
+// the machine it takes the identity, and the state that the guest was in before. transport is the one that was used, or
+// was to be used: "" or TransportAuto tries what there is.
+func Resume(ctx context.Context, request Request, transport string) (State, error) {
+	// It was in post-copy, whatever is allowed now.
+	request.Options.AllowPostCopy, request.Options.Transport = new(true), cmp.Or(transport, TransportAuto)
+	r := newRun(request)
+	r.monitor = newMonitor(r.Options, 0, false)
+	r.monitor.mode, r.state.Mode, r.state.Phase, r.began = PostCopy, PostCopy, PhaseRunning, time.Now()
+	err := r.openTunnels()
+	defer r.closeTunnels(ctx)
+	if err == nil {
+		r.state.Transport = r.transports(ctx)[0]
+		err = r.recover(ctx, errLeft)
+	}
+	defer func() { r.road.close(ctx) }()
+	return r.conclude(ctx, err)
+}
+
+// recover goes on with a migration that broke after the switch to post-copy, until the machine has arrived, or it
+// can't, or the time is over: as long as memory still comes it is not. It returns nil when the machine has arrived, and
+// otherwise the failure that it was given, an ErrIrrecoverable, or an ErrBroken where ctx ended before the time was
+// over.
+//
+// What the target says counts. A migration whose libvirt has lost its client is told to have failed while QEMU carries
+// on by itself and succeeds: resuming it is refused then (ErrOperationInvalid), and a later look finds the machine
+// arrived. It is refused as well until both QEMUs have noticed that the connection is broken, which takes one that
+// hears nothing any more as long as its kernel tries to get through, a quarter of an hour by default.
+func (r *run) recover(ctx context.Context, failure error) error {
+	deadline := time.Now().Add(*r.Options.RecoveryTimeout)
+	transports := r.resumable()
+	pause := backoff.NewExponentialBackOff()
+	pause.InitialInterval, pause.MaxInterval, pause.RandomizationFactor = recoverInterval, recoverIntervalLimit, 0
+	settled, resumed := false, false
+	var remaining uint64
+	for attempt := 0; ; {
+		where, source, target := r.truth(ctx)
+		if source.broken() && r.shrinks(ctx, &remaining) {
+			deadline = time.Now().Add(*r.Options.RecoveryTimeout)
+		}
+		switch {
+		case where == arrived:
+			r.state.Recovered = resumed
+			return nil
+		case source.broken() && target.err == nil && !target.active():
+			return fmt.Errorf("%w, as its target is gone: %w", ErrIrrecoverable, failure)
+		case where != split && (where != unknown || r.state.Mode != PostCopy):
+			return failure
+		case source.err == nil && !source.active():
+			return fmt.Errorf("%w, as its source is gone: %w", ErrIrrecoverable, failure)
+		case (time.Now().After(deadline) || ctx.Err() != nil) &&
+			(attempt > 0 || !source.broken() || target.err != nil):
+			switch {
+			case source.broken() && time.Now().After(deadline):
+				failure = fmt.Errorf("%w: %w", ErrIrrecoverable, failure)
+			case source.broken():
+				failure = fmt.Errorf("%w: %w", ErrBroken, failure)
+			}
+			return failure
+		case source.broken() && target.err == nil && !settled:
+			settled = true
+		case source.broken() && target.err == nil:
+			attempt++
+			carrier := r.state.Transport
+			err := r.resume(ctx, attempt, transports[0])
+			if err == nil {
+				resumed = true
+				continue
+			}
+			failure = err
+			if errors.Is(err, libvirt.ErrOperationInvalid) {
+				r.state.Transport = carrier // QEMU goes on there.
+			} else {
+				resumed = true
+				transports = append(transports[1:], transports[0])
+			}
+		}
+		<-time.After(pause.NextBackOff())
+	}
+}
+
+// shrinks says that less remains to be copied than when it was asked before: what libvirt takes for broken goes on.
+func (r *run) shrinks(ctx context.Context, remaining *uint64) bool {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), askTimeout)
+	defer cancel()
+	job, err := r.Source.Job(ctx, r.Machine.UUID)
+	if err != nil || job == nil || !job.Type.Active() {
+		return false
+	}
+	before := *remaining
+	*remaining = job.Data.Remaining
+	return before > 0 && *remaining < before
+}
+
+// resume tries once to go on. It is not aborted with ctx: there is nowhere to go back to.
+func (r *run) resume(ctx context.Context, attempt int, transport string) error {
+	r.log.WarnContext(ctx, "migration broke in post-copy, resuming it", "attempt", attempt, "transport", transport)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), resumeTimeout)
+	defer cancel()
+	r.state.Mode, r.state.Transport, r.resuming = PostCopy, transport, true
+	err := r.attempt(ctx, transport)
+	if err != nil {
+		r.log.WarnContext(ctx, "migration not resumed", "attempt", attempt, "transport", transport, "error", err.Error())
+	}
+	return err
+}
+
+// resumable are the transports that a broken migration may go on over, that of before first. What was encrypted stays
+// so, and QEMU resumes with the encryption that it began with.
+func (r *run) resumable() []string {
+	used := r.state.Transport
+	switch {
+	case used == TransportDirect && r.source != nil && r.target != nil:
+		return []string{used, TransportSSHRelay}
+	case used == TransportSSHRelay && r.Options.Transport == TransportAuto:
+		return []string{used, TransportDirect}
+	default:
+		return []string{used}
+	}
+}

@@ -1,0 +1,184 @@
+package migration
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/url"
+	"path"
+	"sync"
+	"time"
+
+	"github.com/cenkalti/backoff/v5"
+)
+
+// Tunnel reaches the unix sockets of one host over a connection of its own, which is made when it is first needed and
+// ends with Close.
+type Tunnel interface {
+	// ListenUnix makes the host listen on a socket, and takes the connections that are made there. One that was left
+	// there is removed first.
+	ListenUnix(ctx context.Context, path string) (net.Listener, error)
+	// DialUnix connects to a socket on the host.
+	DialUnix(ctx context.Context, path string) (net.Conn, error)
+	// RemoveUnix removes a socket from the host; it is no error if there is none.
+	RemoveUnix(ctx context.Context, path string) error
+	// Answers says whether a TCP port accepts or refuses connections from the host within patience, or leaves them
+	// without an answer.
+	Answers(ctx context.Context, host string, port int, patience time.Duration) (bool, error)
+	Close() error
+}
+
+const (
+	// socketDir belongs to QEMU's user on every host (libvirt makes it for D-Bus daemons, which serve guests in the same
+	// way), is writable for its SELinux domain, and is empty after a reboot.
+	socketDir = "/run/libvirt/qemu/dbus"
+	// socketPrefix is what AppArmor's profile of a guest lets its QEMU make anywhere below /run/libvirt, with the
+	// machine's name behind it.
+	socketPrefix = "vf.tunnelmigrate.dest."
+	// diskSocketPrefix is the same for the disks.
+	diskSocketPrefix = "vfd.tunnelmigrate.dest."
+	// maxSocketPath is what fits into a unix socket's address.
+	maxSocketPath = 107
+	// dialTimeout bounds connecting to the target's QEMU, which listens by the time that the source connects.
+	dialTimeout = 15 * time.Second
+	// clearTimeout bounds removing the sockets. It leaves an SSH server time to come back that was lost in the midst of a
+	// migration.
+	clearTimeout = 20 * time.Second
+)
+
+// relay carries a migration between hosts that need not reach each other: the source's SSH server listens on a unix
+// socket there, and every connection that QEMU or libvirt makes to it is joined with one to the socket of the same path
+// on the target, where QEMU listens. What is carried is as encrypted as SSH is, and passes through this process.
+type relay struct {
+	log            *slog.Logger
+	source, target Tunnel
+	path           string
+	listener       net.Listener
+	ctx            context.Context //nolint:containedctx // bounds the background goroutines, not a call
+	cancel         context.CancelFunc
+	running        sync.WaitGroup
+
+	mu      sync.Mutex
+	failure error // the first
+}
+
+// socketPath is where both QEMUs meet the relay of a machine. Two machines of one name can't be on a host.
+func socketPath(prefix string, m Machine) string {
+	p := path.Join(socketDir, prefix+m.Name)
+	if len(p) > maxSocketPath {
+		return path.Join(socketDir, prefix+m.UUID)
+	}
+	return p
+}
+
+// openRelay starts to relay what goes to a socket. It owns neither tunnel.
+func openRelay(ctx context.Context, source, target Tunnel, socket string, log *slog.Logger) (*relay, error) {
+	r := &relay{log: log, source: source, target: target, path: socket}
+	var err error
+	if r.listener, err = source.ListenUnix(ctx, r.path); err != nil {
+		return nil, fmt.Errorf("the source's end of the relay: %w", err)
+	}
+	r.ctx, r.cancel = context.WithCancel(context.WithoutCancel(ctx))
+	r.running.Go(r.serve)
+	return r, nil
+}
+
+// uri is where libvirt is told to migrate to.
+func (r *relay) uri() string { return (&url.URL{Scheme: "unix", Path: r.path}).String() }
+
+// close ends everything that passes through the relay, and removes its sockets from both hosts, whatever has become of
+// ctx.
+func (r *relay) close(ctx context.Context) {
+	err := r.listener.Close()
+	r.cancel()
+	r.running.Wait()
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), clearTimeout)
+	defer cancel()
+	errs := []error{err, nil, nil}
+	var both sync.WaitGroup
+	both.Go(func() { errs[1] = r.clear(ctx, r.source) })
+	both.Go(func() { errs[2] = r.clear(ctx, r.target) })
+	both.Wait()
+	if err := errors.Join(errs...); err != nil {
+		r.log.WarnContext(ctx, "the relay was not cleared away completely", "socket", r.path, "error", err.Error())
+	}
+}
+
+// clear removes the socket from a host, and tries again while ctx lasts.
+func (r *relay) clear(ctx context.Context, host Tunnel) (err error) {
+	_, _ = backoff.Retry(ctx, func() (struct{}, error) {
+		err = host.RemoveUnix(ctx, r.path)
+		return struct{}{}, err
+	})
+	return err
+}
+
+// err is why the relay failed, nil when it did not.
+func (r *relay) err() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.failure
+}
+
+func (r *relay) fail(err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.failure == nil && r.ctx.Err() == nil {
+		r.failure = err
+		r.log.WarnContext(r.ctx, "the relay failed", "error", err.Error())
+	}
+}
+
+// serve takes connections until the listener is closed. They reach the target in the order in which they were made:
+// QEMU before 8.0 takes the first for the main one.
+func (r *relay) serve() {
+	for {
+		near, err := r.listener.Accept()
+		if err != nil {
+			if !errors.Is(err, net.ErrClosed) {
+				r.fail(fmt.Errorf("the source's end of the relay: %w", err))
+			}
+			return
+		}
+		far, err := r.dial()
+		if err != nil {
+			r.fail(fmt.Errorf("the target's end of the relay: %w", err))
+			_ = near.Close()
+			continue
+		}
+		r.running.Go(func() { r.carry(near, far) })
+	}
+}
+
+func (r *relay) dial() (net.Conn, error) {
+	ctx, cancel := context.WithTimeout(r.ctx, dialTimeout)
+	defer cancel()
+	return r.target.DialUnix(ctx, r.path)
+}
+
+// carry joins two connections.
+func (r *relay) carry(near, far net.Conn) {
+	defer func() { _, _ = near.Close(), far.Close() }()
+	stop := context.AfterFunc(r.ctx, func() { _, _ = near.Close(), far.Close() })
+	defer stop()
+	var copies sync.WaitGroup
+	copies.Go(func() { r.pour(far, near, "the target's") })
+	copies.Go(func() { r.pour(near, far, "the source's") })
+	copies.Wait()
+}
+
+// pour copies one direction. Its orderly end is passed on, and the other direction goes on; anything else ends both.
+func (r *relay) pour(to, from net.Conn, end string) {
+	_, err := io.Copy(to, from)
+	if half, ok := to.(interface{ CloseWrite() error }); ok && err == nil {
+		_ = half.CloseWrite()
+		return
+	}
+	if err != nil && !errors.Is(err, net.ErrClosed) && !errors.Is(err, io.EOF) {
+		r.fail(fmt.Errorf("%s end of the relay: %w", end, err))
+	}
+	_, _ = to.Close(), from.Close()
+}

@@ -1,0 +1,132 @@
+package migration
+
+import (
+	"fmt"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
+)
+
+// Whoever migrates is lost when the guest runs on the target already and the source was not told: the source's process
+// waits for ever, with a guest that must never go on. It is ended, and the guest isn't harmed.
+func TestLab_sourceIsToldThatItsGuestArrived(t *testing.T) {
+	t.Parallel()
+	l := lab.Open(t)
+	source, target := l.StartHost(t), l.StartHost(t)
+	b := newBenchOn(t, l, source, target, "")
+	state := func(h *lab.Host) string {
+		said, err := l.TryVirsh(t, h.Name, "domstate", "--reason", b.machine.Name)
+		if err != nil {
+			return ""
+		}
+		return strings.TrimSpace(said)
+	}
+	signal := func(h *lab.Host, name string) {
+		t.Helper()
+		l.Run(t, h.Name, "sh", "-c", "kill -"+name+" $(cat /run/libvirtd.pid)")
+	}
+
+	// Without keepalives all that it sends is calls.
+	client := exec.CommandContext(t.Context(), "virsh", "--keepalive-interval", "0", "--connect", source.SocketURI(),
+		"migrate", "--live", "--persistent", "--undefinesource", "--bandwidth", "2", b.machine.Name, target.SocketURI(),
+		"tcp://"+target.Address)
+	if err := client.Start(); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "memory to be on its way", func() bool {
+		job, err := b.source.Job(t.Context(), b.machine.UUID)
+		return err == nil && job != nil && job.Memory.Processed > 0
+	})
+	signal(target, "STOP") // Now the guest can't be started there, but its memory goes on coming.
+	if err := b.source.SetMigrationBandwidth(t.Context(), b.machine.UUID, 8<<30, false); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the guest to stand still", func() bool { return state(source) == "paused (migrating)" })
+	eventually(t, "the client to ask the target to start it", func() bool { return unread(t, client.Process.Pid) })
+	if err := client.Process.Signal(syscall.SIGSTOP); err != nil { // It won't hear of it any more.
+		t.Fatal(err)
+	}
+	signal(target, "CONT")
+	eventually(t, "the guest to run", func() bool { return state(target) == "running (migrated)" })
+	if err := client.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = client.Wait()
+	if s := state(source); s != "paused (migrating)" {
+		t.Fatalf("the source has it %s", s)
+	}
+
+	eventually(t, "the source to be told", func() bool {
+		revived, err := Revive(t.Context(), b.source, b.target, b.machine.UUID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return revived
+	})
+	if s := state(source); !strings.HasPrefix(s, "shut off") {
+		t.Errorf("the source has it %s", s)
+	}
+	if s := state(target); s != "running (migrated)" {
+		t.Errorf("the target has it %s", s)
+	}
+	n := b.counter(target.Name)
+	eventually(t, "the guest to go on counting", func() bool { return b.counter(target.Name) > n })
+	if again, err := Revive(t.Context(), b.source, b.target, b.machine.UUID); again || err != nil {
+		t.Errorf("again: %t, %v", again, err)
+	}
+}
+
+// unread says that nobody has read yet what a process sent over one of its unix sockets.
+func unread(t *testing.T, pid int) bool {
+	t.Helper()
+	out, err := exec.CommandContext(t.Context(), "ss", "--unix", "--processes", "--no-header").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(out)) {
+		// Its type, its state, what it has not read, and what the other end has not.
+		fields := strings.Fields(line)
+		if strings.Contains(line, fmt.Sprintf("pid=%d,", pid)) && len(fields) > 3 && fields[3] != "0" {
+			return true
+		}
+	}
+	return false
+}
+
+// Whoever migrates stops for good between the hosts: its connection to the source is lost, that to the target stays.
+// All memory has come, nobody says that the guest is to be started, and no libvirt tidies up. It goes on at the source,
+// and the one who wakes up afterwards changes nothing.
+func TestLab_targetIsNeverToldToStart(t *testing.T) {
+	t.Parallel()
+	l := lab.Open(t)
+	source, target := l.StartHost(t), l.StartHost(t)
+	b := newBenchOn(t, l, source, target, "dirty=8")
+	state := func(h *lab.Host) string {
+		said, err := l.TryVirsh(t, h.Name, "domstate", "--reason", b.machine.Name)
+		if err != nil {
+			return ""
+		}
+		return strings.TrimSpace(said)
+	}
+	wake := l.LoseMover(t, b.machine.Name, source, target)
+	before := b.counter(source.Name)
+
+	if revived, err := Revive(t.Context(), b.source, b.target, b.machine.UUID); !revived || err != nil {
+		t.Fatalf("%t, %v", revived, err)
+	}
+	alone := func(when string) {
+		t.Helper()
+		if here, there := state(source), state(target); !strings.HasPrefix(here, "running") || there != "" {
+			t.Errorf("%s the source has it %q, the target %q", when, here, there)
+		}
+	}
+	alone("afterwards")
+	if err := wake(); err == nil {
+		t.Error("whoever woke up believes that it migrated")
+	}
+	alone("in the end")
+	eventually(t, "the guest to go on counting", func() bool { return b.counter(source.Name) > before })
+}

@@ -1,0 +1,282 @@
+package migration
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"time"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
+)
+
+const (
+	// pollInterval and logInterval are KubeVirt's.
+	pollInterval = 400 * time.Millisecond
+	logInterval  = 4 * time.Second
+	// askTimeout bounds one question or order to a host while a migration runs.
+	askTimeout = 10 * time.Second
+)
+
+// Request is one live migration. Preflight is the caller's business.
+type Request struct {
+	// Machine is the machine as Inspect found it.
+	Machine        Machine
+	Source, Target *libvirt.Host
+	// Address is where the target's QEMU takes migrations, a name or an IP; "" leaves it to the target's libvirt.
+	Address string
+	// SourceTunnel and TargetTunnel make what TransportSSHRelay takes; nil says that the host is not reached over SSH.
+	SourceTunnel, TargetTunnel func() (Tunnel, error)
+
+	Options Options
+	Logger  *slog.Logger
+	// Made is told which files are the migration's own on the target, before it begins, while the machine's definition can
+	// still be changed: images that were made for the disks that are copied, and variables of the firmware that libvirt
+	// will make. An error ends the migration. It may be nil.
+	Made func(ctx context.Context, s State, files []string) error
+	// Progress is told whenever there is something new. It may be nil, and must not block.
+	Progress func(State)
+}
+
+// The monitor's reasons to abort a migration.
+var (
+	// ErrStuck says that what remained to be copied did not shrink.
+	ErrStuck = errors.New("the migration made no progress")
+	// ErrLate says that it was not completed in time.
+	ErrLate = errors.New("the migration took too long")
+)
+
+// Run moves a running machine and returns when that has ended: with nil when the machine runs on the target, whatever
+// else was said, otherwise with a *FailedError. When ctx ends the migration is aborted, which takes seconds; one that
+// can't be aborted any more, because the guest is on the target already, is waited for. Of a machine that stayed at its
+// source Run leaves no copy on the target, and no image that it made there.
+func Run(ctx context.Context, request Request) (State, error) {
+	r := newRun(request)
+	err := r.openTunnels()
+	defer r.closeTunnels(ctx)
+	if err == nil {
+		err = r.prepare(ctx)
+	}
+	if err == nil {
+		err = r.travel(ctx)
+	}
+	if ctx.Err() != nil && !r.state.AbortRequested {
+		// It ended in the same moment, or before there was a migration that would have noticed.
+		r.requestAbort(ctx, "cancelled")
+	}
+	if err != nil && *r.Options.AllowPostCopy {
+		err = r.recover(ctx, err)
+	}
+	defer func() { r.road.close(ctx) }()
+	return r.conclude(ctx, err)
+}
+
+// prepare makes what the target lacks, and says how much there is to do.
+func (r *run) prepare(ctx context.Context) error {
+	if err := r.makeImages(ctx); err != nil {
+		return err
+	}
+	r.noteVariables(ctx)
+	if made := slices.Concat(r.images, r.variables); r.Made != nil && len(made) > 0 {
+		if err := r.Made(ctx, r.state, made); err != nil {
+			return err
+		}
+	}
+	facts := r.Machine.Facts
+	_, disks := sizes(r.copies)
+	r.monitor = newMonitor(r.Options, facts.Memory+disks, facts.VFIO)
+	r.log.InfoContext(ctx, "migration started", "method", r.state.Method, "budget", r.monitor.budget)
+	return nil
+}
+
+// run is one migration under way.
+type run struct {
+	Request
+	log     *slog.Logger
+	monitor *monitor
+	state   State
+	// began is when the copying began, logged when that was last told.
+	began, logged time.Time
+	// verdict is why the monitor aborted; nil: it did not.
+	verdict error
+	// paused says that the guest was told to stand still, whatever became of that.
+	paused bool
+	// brokenAt is when the source was first seen to have failed in post-copy, while the migration did not end.
+	brokenAt time.Time
+	// resuming says that it goes on after it broke in post-copy.
+	resuming bool
+	// copies are the disks that are copied, images what was made on the target.
+	copies []Copy
+	images []string
+	// variables are the files of the firmware's variables that the target did not have before.
+	variables []string
+	// disk is how far copying them was when it was last told.
+	disk libvirt.Transfer
+	// source and target are nil where there is no way for a relay, road is what is used now.
+	source, target Tunnel
+	road           road
+}
+
+func newRun(request Request) *run {
+	if request.Logger == nil {
+		request.Logger = slog.New(slog.DiscardHandler)
+	}
+	request.Options = request.Options.WithDefaults()
+	return &run{
+		Request: request,
+		log: request.Logger.With("name", request.Machine.Name, "uuid", request.Machine.UUID,
+			"source", request.Source.Name(), "target", request.Target.Name()),
+		state: State{
+			SourceHost: request.Source.Name(), TargetHost: request.Target.Name(), Start: time.Now(),
+			Phase: PhasePreparingTarget, Method: MethodLive, Mode: PreCopy,
+		},
+	}
+}
+
+// migrate runs the migration and watches it until it has ended.
+func (r *run) migrate(ctx context.Context) error {
+	if d := r.Options.MaxDowntime; d != nil && !r.resuming {
+		if err := r.Source.SetMaxDowntime(ctx, r.Machine.UUID, *d); err != nil {
+			return err
+		}
+	}
+	r.brokenAt = time.Time{}
+	moving, abort := context.WithCancelCause(ctx)
+	defer abort(nil)
+	ended := make(chan error, 1)
+	go func() { ended <- r.Source.Migrate(moving, r.Machine.UUID, r.Target, r.parameters()) }()
+
+	ticker := time.NewTicker(pollInterval)
+	defer ticker.Stop()
+	cancelled := ctx.Done()
+	for {
+		select {
+		case err := <-ended:
+			return err
+		case <-cancelled:
+			cancelled = nil
+			r.requestAbort(ctx, "cancelled")
+		case <-ticker.C:
+			if r.abandoned(ctx) {
+				abort(errAbandoned)
+			}
+			if why := r.look(ctx); why != nil && r.verdict == nil && !r.state.AbortRequested {
+				r.verdict = why
+				r.requestAbort(ctx, why.Error())
+				abort(why)
+			}
+		}
+	}
+}
+
+// requestAbort notes that the migration is being aborted, which libvirt.Host.Migrate does when its context ends.
+func (r *run) requestAbort(ctx context.Context, why string) {
+	r.state.AbortRequested, r.state.AbortStatus = true, AbortAborting
+	r.log.WarnContext(ctx, "aborting migration", "reason", why, "mode", string(r.state.Mode))
+	r.tell()
+}
+
+func (r *run) parameters() libvirt.Migration {
+	o := r.Options
+	m := libvirt.Migration{
+		URI: r.uri(), TLS: r.road.transport == TransportTLS,
+		Paused:       r.Machine.State == libvirt.Paused,
+		Transient:    r.Machine.Transient,
+		AutoConverge: *o.AllowAutoConverge, PostCopy: *o.AllowPostCopy, PostCopyResume: r.resuming,
+		Bandwidth: *o.Bandwidth, ParallelConnections: *o.ParallelConnections,
+	}
+	if o.Compression != CompressionNone {
+		m.Compression = o.Compression
+	}
+	if len(r.copies) > 0 && !r.resuming { // The disks are there before the guest is handed over.
+		m.NonSharedFull, m.MigrateDisks, m.DisksURI = true, targets(r.copies), r.road.disksURI()
+	}
+	return m
+}
+
+// look reads the job, tells of it, and does what the monitor decides. It returns why the migration is to be aborted.
+func (r *run) look(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), askTimeout)
+	defer cancel()
+	job, err := r.Source.Job(ctx, r.Machine.UUID)
+	if err != nil || job == nil || job.Operation != libvirt.OperationMigrationOut || !job.Type.Active() {
+		return nil // It has not begun, or has just ended.
+	}
+	r.state.Statistics = *job
+	if job.Disk.Total > 0 {
+		r.disk = job.Disk
+	}
+	copying := job.Data.Total > 0
+	if r.state.Phase == PhasePreparingTarget && (copying || look(ctx, r.Target, r.Machine.UUID).waits()) {
+		r.state.Phase = PhaseTargetReady
+		r.log.InfoContext(ctx, "migration", "phase", PhaseTargetReady)
+		r.tell()
+	}
+	if !copying {
+		return nil
+	}
+	if r.began.IsZero() {
+		r.began = time.Now()
+		r.state.Phase = PhaseRunning
+	}
+	defer r.tell()
+	r.logProgress(ctx, job)
+	if r.state.AbortRequested {
+		return nil
+	}
+	return r.act(ctx, r.monitor.decide(sample{
+		elapsed: time.Since(r.began), remaining: job.Data.Remaining, disks: job.Disk.Total > 0 && job.Memory.Total == 0,
+	}))
+}
+
+func (r *run) tell() {
+	if r.Progress != nil {
+		r.Progress(r.state)
+	}
+}
+
+func (r *run) logProgress(ctx context.Context, job *libvirt.Job) {
+	if time.Since(r.logged) < logInterval {
+		return
+	}
+	r.logged = time.Now()
+	if disk := job.Disk; disk.Total > 0 {
+		r.log.InfoContext(ctx, "copying disks", "elapsed", job.Elapsed.Round(time.Millisecond),
+			"total", bytesText(disk.Total), "remaining", bytesText(disk.Remaining), "rate", bytesText(job.DiskRate))
+	}
+	r.log.InfoContext(ctx, "migrating", "mode", string(r.state.Mode), "elapsed", job.Elapsed.Round(time.Millisecond),
+		"total", bytesText(job.Data.Total), "remaining", bytesText(job.Data.Remaining), "rate", bytesText(job.MemoryRate),
+		"dirty_rate", bytesText(job.DirtyRate*job.PageSize), "iteration", job.Iteration,
+		"throttle", job.AutoConvergeThrottle)
+}
+
+// act does what the monitor decided.
+func (r *run) act(ctx context.Context, a action) error {
+	uuid := r.Machine.UUID
+	var err error
+	switch a {
+	case nothing:
+		return nil
+	case abortStuck:
+		return fmt.Errorf("%w for %v", ErrStuck, *r.Options.ProgressTimeout)
+	case abortLate:
+		return fmt.Errorf("%w: it is not completed after %v", ErrLate, r.monitor.budget)
+	case startPostCopy:
+		err = r.Source.StartPostCopy(ctx, uuid)
+	case pause:
+		r.paused = true
+		err = r.Source.SuspendDomain(ctx, uuid)
+	case raiseDowntime:
+		err = r.Source.SetMaxDowntime(ctx, uuid, r.monitor.downtime())
+	}
+	if err != nil {
+		r.monitor.refused()
+		r.log.WarnContext(ctx, "migration could not be hurried up", "error", err.Error())
+		return nil
+	}
+	r.state.Mode = r.monitor.mode
+	r.log.InfoContext(ctx, "migration takes too long, disrupting the guest", "mode", string(r.state.Mode),
+		"elapsed", time.Since(r.began).Round(time.Millisecond))
+	return nil
+}

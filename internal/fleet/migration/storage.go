@@ -1,0 +1,134 @@
+package migration
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
+)
+
+// disks checks that the target reaches the same data, or that what it doesn't reach can be copied.
+func (t toTarget) disks(ctx context.Context, f *finding) { t.storage(ctx, f) }
+
+// storage returns the disks that are copied. Storage that QEMU reaches by itself is the same from everywhere; of a file
+// or device only the storage pools of both hosts tell something. A migration that libvirt finds unsafe it refuses
+// before anything is changed, so what is left in doubt here does no harm.
+func (t toTarget) storage(ctx context.Context, f *finding) []Copy {
+	if !t.machine.Live() {
+		return nil // Those of a machine that is off are copied, see belongings.
+	}
+	var copies []Copy
+	for _, disk := range t.machine.Facts.Disks {
+		if disk.Network || disk.Empty {
+			continue
+		}
+		if disk.Path == "" {
+			f.doubt(DisksNotLiveMigratable, "disks."+disk.Key, fmt.Sprintf(
+				"disk %q is %s, and whether the target reaches it can't be asked", disk.Key, describe(disk)),
+				"See to it that it does.")
+			continue
+		}
+		here, there, ok := t.volumes(ctx, f, disk)
+		switch {
+		case !ok:
+		case !t.options.copies(disk) || shared(here, there):
+			t.reached(f, disk, here, there)
+		case t.copiable(f, disk, there):
+			c := Copy{Disk: disk}
+			if here != nil {
+				c.Used = here.AllocationBytes
+			}
+			copies = append(copies, c)
+		}
+	}
+	return t.roomFor(ctx, f, t.measure(ctx, f, copies))
+}
+
+// volumes looks for the disk on both hosts.
+func (t toTarget) volumes(
+	ctx context.Context, f *finding, disk domain.MobileDisk,
+) (here, there *libvirt.Volume, ok bool) {
+	here, err := volume(ctx, t.source, disk.Path)
+	if err != nil {
+		f.failed(DisksNotLiveMigratable, "disks."+disk.Key, t.source, "the storage", err)
+		return nil, nil, false
+	}
+	if there, err = volume(ctx, t.target, disk.Path); err != nil {
+		f.failed(DisksNotLiveMigratable, "disks."+disk.Key, t.target, "the storage", err)
+		return nil, nil, false
+	}
+	return here, there, true
+}
+
+// shared says that what both hosts have under one path is the same: their pools are of a kind that spans hosts, or the
+// file was changed at the same nanosecond.
+func shared(here, there *libvirt.Volume) bool {
+	if here == nil || there == nil || here.CapacityBytes != there.CapacityBytes {
+		return false
+	}
+	spans := here.PoolType == there.PoolType && slices.Contains([]string{"netfs", "gluster", "vstorage"}, here.PoolType)
+	return spans || here.Changed != "" && here.Changed == there.Changed
+}
+
+// reached checks that the target reaches a disk that isn't copied.
+func (t toTarget) reached(f *finding, disk domain.MobileDisk, here, there *libvirt.Volume) {
+	at := "disks." + disk.Key
+	what := fmt.Sprintf("disk %q is %s", disk.Key, describe(disk))
+	switch {
+	case there == nil && here != nil:
+		f.block(DisksNotLiveMigratable, at, fmt.Sprintf("%s in pool %q of host %q, and host %q has no such volume", what,
+			here.Pool, t.source.Name(), t.target.Name()), notShared(disk))
+	case there == nil:
+		f.doubt(DisksNotLiveMigratable, at, fmt.Sprintf("%s, which is in no storage pool, so that whether host %q has it "+
+			"can't be seen", what, t.target.Name()), "Define a storage pool for it on both hosts.")
+	case here != nil && here.CapacityBytes != there.CapacityBytes:
+		f.block(DisksNotLiveMigratable, at, fmt.Sprintf("%s of %d bytes, and on host %q that path is another volume, of %d "+
+			"bytes", what, here.CapacityBytes, t.target.Name(), there.CapacityBytes), notShared(disk))
+	case !disk.ReadOnly:
+		f.doubt(DisksNotLiveMigratable, at, fmt.Sprintf("%s; host %q has a volume of that path too, and whether it is the "+
+			"same storage can't be seen", what, t.target.Name()),
+			"If it is on a shared filesystem it will move. If it is not, libvirt will refuse the migration.")
+	}
+}
+
+func notShared(disk domain.MobileDisk) string {
+	switch {
+	case disk.ReadOnly:
+		return "Copy it to the target, or take the medium out of its drive."
+	case isImage(disk):
+		return "Put it on storage that both hosts reach under this path, use a network disk, or have it copied: " +
+			`migration_options.copy_storage = "full".`
+	default:
+		return "Put it on storage that both hosts reach under this path, or use a network disk."
+	}
+}
+
+// files checks what QEMU opens besides disks when it starts, which is what the target's does for a migration.
+func (t toTarget) files(ctx context.Context, f *finding) {
+	if !t.machine.Live() {
+		return
+	}
+	for _, path := range t.machine.Facts.Files {
+		there, err := volume(ctx, t.target, path)
+		switch {
+		case err != nil:
+			f.failed(HypervisorNotCompatible, "kernel", t.target, "the storage", err)
+			return
+		case there == nil:
+			f.doubt(HypervisorNotCompatible, "kernel", fmt.Sprintf("it boots from %s, which is in no storage pool of host %q, "+
+				"so that whether the file is there can't be seen", path, t.target.Name()), "Put the file there.")
+		}
+	}
+}
+
+// volume looks for a volume of a host; nil is none.
+func volume(ctx context.Context, h *libvirt.Host, path string) (*libvirt.Volume, error) {
+	v, err := h.VolumeByPath(ctx, path)
+	if errors.Is(err, libvirt.ErrNotFound) {
+		return nil, nil
+	}
+	return v, err
+}

@@ -1,0 +1,253 @@
+package migration
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
+)
+
+// Preflight returns everything that is in the way of moving the machine to the target, or may be: in KubeVirt's order,
+// and behind it what depends on the target. It changes nothing on either host. Whether the target has room for the
+// machine is for the fleet to say, which knows what it promised to others.
+func Preflight(ctx context.Context, m Machine, source, target *libvirt.Host, o Options) ([]Blocker, error) {
+	from, err := source.Info(ctx)
+	if err != nil {
+		return nil, err
+	}
+	to, err := target.Info(ctx)
+	if err != nil {
+		if ctx.Err() != nil {
+			return nil, err
+		}
+		var f finding
+		f.unavailable(target, err)
+		return f, nil
+	}
+	t := toTarget{machine: m, source: source, target: target, from: from, to: to, options: o.WithDefaults()}
+	blockers := append(DomainBlockers(m), o.Blockers(from, to)...)
+	blockers = append(blockers, t.check(ctx)...)
+	if err := ctx.Err(); err != nil {
+		return nil, context.Cause(ctx)
+	}
+	slices.SortStableFunc(blockers, func(a, b Blocker) int { return cmp.Compare(a.rank(), b.rank()) })
+	return blockers, nil
+}
+
+// order is how blockers are listed.
+var order = []string{
+	HostNotAvailable, HostCordoned, InterfaceNotLiveMigratable, CPUModeNotLiveMigratable, HostDeviceNotLiveMigratable,
+	SEVNotLiveMigratable, TDXNotLiveMigratable, SecureExecutionNotLiveMigratable, NoTSCFrequencyNotLiveMigratable,
+	HypervPassthroughNotMigratable, VirtIOFSNotLiveMigratable, PersistentReservationNotMigrat, DisksNotLiveMigratable,
+}
+
+func (b Blocker) rank() int {
+	if i := slices.Index(order, b.Reason); i >= 0 {
+		return i
+	}
+	return len(order)
+}
+
+// toTarget is one machine on its way to one host.
+type toTarget struct {
+	machine        Machine
+	source, target *libvirt.Host
+	from, to       *libvirt.HostInfo
+	options        Options
+}
+
+// check asks the target about everything at once.
+func (t toTarget) check(ctx context.Context) []Blocker {
+	checks := []func(context.Context, *finding){
+		t.hypervisor, t.cpu, t.identity, t.interfaces, t.disks, t.files, t.belongings,
+	}
+	found := make([]finding, len(checks))
+	var all sync.WaitGroup
+	for i, check := range checks {
+		all.Go(func() { check(ctx, &found[i]) })
+	}
+	all.Wait()
+	return slices.Concat(found...)
+}
+
+func (f *finding) unavailable(host *libvirt.Host, err error) {
+	f.block(HostNotAvailable, "host", fmt.Sprintf("host %q does not answer: %v", host.Name(), err),
+		"Bring the host back, or choose another one.")
+}
+
+// failed says that a question to a host wasn't answered.
+func (f *finding) failed(reason, attribute string, host *libvirt.Host, what string, err error) {
+	if errors.Is(err, libvirt.ErrUnreachable) {
+		f.unavailable(host, err)
+		return
+	}
+	f.doubt(reason, attribute, fmt.Sprintf("%s of host %q can't be read: %v", what, host.Name(), err),
+		"See why the host refuses the question.")
+}
+
+// hypervisor checks that the target knows the kind of machine, in its very version.
+func (t toTarget) hypervisor(_ context.Context, f *finding) {
+	facts := t.machine.Facts
+	if len(t.to.Guests) == 0 {
+		return
+	}
+	var types, machines []string
+	for _, g := range t.to.Guests {
+		if g.Arch == facts.Arch {
+			types, machines = g.DomainTypes, g.Machines
+		}
+	}
+	if !slices.Contains(types, facts.Type) {
+		f.block(HypervisorNotCompatible, "type", fmt.Sprintf("host %q can't run domains of type %q for %s", t.target.Name(),
+			facts.Type, facts.Arch), "Choose another host.")
+		return
+	}
+	if !slices.Contains(machines, facts.Machine) {
+		f.block(HypervisorNotCompatible, "machine", fmt.Sprintf("host %q has QEMU %s, which does not know machine type %q",
+			t.target.Name(), t.to.HypervisorVersion, facts.Machine),
+			"Update QEMU on the host, or give the machine an older machine type, which takes a restart.")
+	}
+}
+
+// cpu checks that the guest finds on the target the CPU that it was started with. A machine that is off gets the CPU
+// that its next start gives it.
+func (t toTarget) cpu(ctx context.Context, f *finding) {
+	facts := t.machine.Facts
+	switch {
+	case !t.machine.Live() || facts.CPU == "":
+		return
+	case facts.CPUMode == "host-passthrough" || facts.CPUMode == "maximum":
+		if facts.Type != "kvm" {
+			return
+		}
+		const remedy = `Use cpu.mode = "host-model" or a model that all hosts have, which takes a restart.`
+		if t.from.CPUModel != t.to.CPUModel {
+			f.block(CPUModeNotLiveMigratable, "cpu.mode", fmt.Sprintf("its CPU is its host's own (%s, %s), and host %q has "+
+				"another (%s)", facts.CPUMode, t.from.CPUModel, t.target.Name(), t.to.CPUModel), remedy)
+			return
+		}
+		f.doubt(CPUModeNotLiveMigratable, "cpu.mode", fmt.Sprintf("its CPU is its host's own (%s); the hosts' CPUs have one "+
+			"name (%s), and may still differ", facts.CPUMode, t.to.CPUModel), remedy)
+		return
+	}
+	compared, err := t.target.CompareCPU(ctx, facts.CPU, facts.Type, facts.Arch, facts.Machine)
+	switch {
+	case errors.Is(err, libvirt.ErrUnsupported):
+		f.doubt(CPUNotCompatible, "cpu", fmt.Sprintf("host %q can't compare CPUs: %v", t.target.Name(), err),
+			"The host's QEMU will refuse the machine if it lacks something.")
+	case err != nil:
+		f.failed(CPUNotCompatible, "cpu", t.target, "the CPU", err)
+	case compared.Match == libvirt.CPUIncompatible:
+		f.block(CPUNotCompatible, "cpu", fmt.Sprintf("host %q can't give the guest its CPU: %s", t.target.Name(),
+			compared.Detail), "Choose another host, or give the machine a CPU model that both have, which takes a restart.")
+	}
+}
+
+// identity checks that no other machine has the name on the target.
+func (t toTarget) identity(ctx context.Context, f *finding) {
+	other, err := t.target.DomainByName(ctx, t.machine.Name)
+	switch {
+	case errors.Is(err, libvirt.ErrNotFound):
+	case err != nil:
+		f.failed(NameTaken, "name", t.target, "the machines", err)
+	case other.UUID != t.machine.UUID:
+		f.block(NameTaken, "name", fmt.Sprintf("host %q has another machine named %q, with UUID %s", t.target.Name(),
+			t.machine.Name, other.UUID), "Rename or remove the other machine.")
+	}
+}
+
+// interfaces checks that the target has the networks, and that they are the same there.
+func (t toTarget) interfaces(ctx context.Context, f *finding) {
+	var here, there map[string]libvirt.Network
+	for _, i := range t.machine.Facts.Interfaces {
+		at := "interfaces." + i.Key
+		switch i.Type {
+		case "network":
+			if there == nil {
+				var err error
+				if here, err = networks(ctx, t.source); err == nil {
+					there, err = networks(ctx, t.target)
+				}
+				if err != nil {
+					f.failed(NetworkNotAvailable, at, t.target, "the networks", err)
+					return
+				}
+			}
+			t.network(f, i, here, there)
+		case "bridge", "direct":
+			exists, known, err := t.target.BridgeExists(ctx, i.Source)
+			switch {
+			case err != nil:
+				f.failed(NetworkNotAvailable, at, t.target, "the network devices", err)
+			case !known:
+				f.doubt(NetworkNotAvailable, at, fmt.Sprintf("whether host %q has %s %q is not known, because its libvirt lists "+
+					"no network devices", t.target.Name(), noun(i.Type), i.Source), "Look for it on the host (ip link).")
+			case !exists:
+				f.block(NetworkNotAvailable, at, fmt.Sprintf("host %q has no %s %q", t.target.Name(), noun(i.Type), i.Source),
+					"Create it on the host, or connect the interface to one that both hosts have.")
+			}
+		case "ethernet", "vhostuser", "internal", "null", "vds":
+			f.doubt(InterfaceNotLiveMigratable, at, fmt.Sprintf("interface %q is of type %s, and what it leads to on host %q "+
+				"can't be asked", i.Key, i.Type, t.target.Name()), "Prepare the same on the host.")
+		}
+	}
+}
+
+// networks are a host's networks by name.
+func networks(ctx context.Context, h *libvirt.Host) (map[string]libvirt.Network, error) {
+	list, err := h.Networks(ctx)
+	if err != nil {
+		return nil, err
+	}
+	all := make(map[string]libvirt.Network, len(list))
+	for _, n := range list {
+		all[n.Name] = n
+	}
+	return all, nil
+}
+
+// network checks one of libvirt's networks.
+func (t toTarget) network(f *finding, i domain.MobileInterface, here, there map[string]libvirt.Network) {
+	n, ok := there[i.Source]
+	switch {
+	case !ok:
+		f.block(NetworkNotAvailable, "interfaces."+i.Key, fmt.Sprintf("host %q has no network %q", t.target.Name(), i.Source),
+			"Define and start the network on the host, or connect the interface to one that both hosts have.")
+	case !n.Active:
+		f.block(NetworkNotAvailable, "interfaces."+i.Key, fmt.Sprintf("network %q of host %q is not started", i.Source,
+			t.target.Name()), "Start it: virsh net-start "+i.Source+".")
+	case t.machine.Live() && !*t.options.AllowNetworkChange && (private(n) || private(here[i.Source])):
+		f.block(InterfaceNotLiveMigratable, "interfaces."+i.Key, fmt.Sprintf("network %q (%s) is each host's own: the "+
+			"guest's address and connections there would not survive", i.Source, mode(n)),
+			"Connect the interface to a bridge that spans the hosts, or set migration_options.allow_network_change = true.")
+	}
+}
+
+// private says that a network ends at its host.
+func private(n libvirt.Network) bool {
+	switch n.ForwardMode {
+	case "", "nat", "route", "open":
+		return true
+	default:
+		return false
+	}
+}
+
+func mode(n libvirt.Network) string {
+	if n.ForwardMode == "" {
+		return "isolated"
+	}
+	return n.ForwardMode
+}
+
+func noun(kind string) string {
+	if kind == "bridge" {
+		return kind
+	}
+	return "network device"
+}

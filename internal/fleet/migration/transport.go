@@ -1,0 +1,243 @@
+package migration
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+	"time"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
+)
+
+// Transports say how memory gets from host to host.
+const (
+	// TransportAuto picks one that works: direct if the hosts reach each other, else the relay. It is the default.
+	TransportAuto = "auto"
+	// TransportDirect is a TCP connection from one host to the other.
+	TransportDirect = "direct"
+	// TransportTLS is direct and encrypted by QEMU, with certificates that the hosts' administrator put there.
+	TransportTLS = "tls"
+	// TransportSSHRelay passes through this process and its SSH connections to both hosts.
+	TransportSSHRelay = "ssh_relay"
+)
+
+// Transports are all values of Options.Transport, the default first.
+var Transports = []string{TransportAuto, TransportDirect, TransportTLS, TransportSSHRelay}
+
+// ErrNoTLS says that a migration over TLS failed before anything was copied, which a missing certificate is the first
+// reason for.
+var ErrNoTLS = errors.New("no migration over TLS came about")
+
+// ErrNoTunnel says that a host is not reached over SSH, which the relay needs.
+var ErrNoTunnel = errors.New("transport ssh_relay takes hosts that are reached over SSH")
+
+// TransportBlockers says what rules the transport out between two hosts, of which each has a tunnel or not.
+func (o Options) TransportBlockers(source, target bool) []Blocker {
+	if o.Transport != TransportSSHRelay || source && target {
+		return nil
+	}
+	return []Blocker{{
+		Reason: OptionsNotSupported, Status: False, Attribute: "migration_options.transport", Message: ErrNoTunnel.Error(),
+		Remedy: "Give both hosts a URI over SSH (qemu+ssh), or choose another transport.",
+	}}
+}
+
+const (
+	// probedPort is the last one of those on which QEMU takes migrations, unless its host's qemu.conf says otherwise.
+	// libvirt hands them out from the first on, so nobody listens here: a QEMU that waits for a migration, or for one that
+	// broke in post-copy to go on, takes every connection for it.
+	probedPort = 49215
+	// probePatience is how long a host may leave another one without an answer. Networks of hosts take milliseconds.
+	probePatience = 3 * time.Second
+)
+
+// road is one way of getting memory and disks to the target.
+type road struct {
+	transport string
+	// relay is what carries memory, disks what carries the disks that are copied. They are nil for a transport between the
+	// hosts, unless it is tried after the relay.
+	relay, disks *relay
+}
+
+func (r road) close(ctx context.Context) {
+	for _, relay := range []*relay{r.relay, r.disks} {
+		if relay != nil {
+			relay.close(ctx)
+		}
+	}
+}
+
+// open says that memory may be passing through the relay.
+func (r road) open() bool { return r.relay != nil && r.relay.err() == nil }
+
+// disksURI is where the target's QEMU takes disks; "" leaves it to libvirt.
+func (r road) disksURI() string {
+	if r.disks == nil {
+		return ""
+	}
+	return r.disks.uri()
+}
+
+// err adds what the road knows to the failure of a migration on it.
+func (r road) err(failure error) error {
+	for _, relay := range []*relay{r.relay, r.disks} {
+		if failure == nil || relay == nil || r.transport != TransportSSHRelay {
+			continue
+		}
+		if err := relay.err(); err != nil {
+			return fmt.Errorf("%w (%w)", failure, err)
+		}
+	}
+	return failure
+}
+
+// tunnels opens what the relay needs and what tells whether there is another way. It does no I/O.
+func (r *run) openTunnels() error {
+	if r.SourceTunnel == nil || r.TargetTunnel == nil {
+		if r.Options.Transport == TransportSSHRelay {
+			return ErrNoTunnel
+		}
+		return nil
+	}
+	var err error
+	if r.source, err = r.SourceTunnel(); err != nil {
+		return err
+	}
+	r.target, err = r.TargetTunnel()
+	return err
+}
+
+func (r *run) closeTunnels(ctx context.Context) {
+	for _, tunnel := range []Tunnel{r.source, r.target} {
+		if tunnel == nil {
+			continue
+		}
+		if err := tunnel.Close(); err != nil {
+			r.log.DebugContext(ctx, "closing a relay's connection", "error", err.Error())
+		}
+	}
+}
+
+// transports are those to try, in this order.
+func (r *run) transports(ctx context.Context) []string {
+	switch {
+	case r.Options.Transport != TransportAuto:
+		return []string{r.Options.Transport}
+	case r.source == nil || r.target == nil:
+		return []string{TransportDirect}
+	case r.silent(ctx):
+		r.log.InfoContext(ctx, "the source gets no answer from the target: the migration goes through the relay")
+		return []string{TransportSSHRelay}
+	default:
+		return []string{TransportDirect, TransportSSHRelay}
+	}
+}
+
+// silent says that what the source sends to the target gets lost. A migration would wait for its connection then, for
+// as long as the source's kernel tries, and could not even be aborted; a refusal on the other hand is told at once.
+func (r *run) silent(ctx context.Context) bool {
+	address := r.Address
+	if address == "" {
+		info, err := r.Target.Info(ctx)
+		if err != nil {
+			return false
+		}
+		address = info.Hostname
+	}
+	answers, err := r.source.Answers(ctx, address, probedPort, probePatience)
+	if err != nil {
+		r.log.DebugContext(ctx, "the source can't be asked for its way to the target", "error", err.Error())
+		return false
+	}
+	return !answers
+}
+
+// travel migrates over the first transport that gets through.
+func (r *run) travel(ctx context.Context) error {
+	transports := r.transports(ctx)
+	var failures []error
+	for i, transport := range transports {
+		r.state.Transport = transport
+		err := r.attempt(ctx, transport)
+		if err == nil {
+			return nil
+		}
+		failures = append(failures, err)
+		if i+1 == len(transports) || !r.neverLeft(ctx, err) {
+			break
+		}
+		r.log.WarnContext(ctx, "migration did not get through, trying another transport", "transport", transport,
+			"next", transports[i+1], "error", err.Error())
+	}
+	if len(failures) == 1 {
+		return failures[0]
+	}
+	return errors.Join(failures...)
+}
+
+// neverLeft says that a migration failed before anything was copied, for a reason that another transport may not have,
+// and that nothing of it is left.
+func (r *run) neverLeft(ctx context.Context, err error) bool {
+	if !errors.Is(err, libvirt.ErrInternal) || !r.began.IsZero() || r.state.AbortRequested || ctx.Err() != nil {
+		return false
+	}
+	where, _, target := r.observe(ctx)
+	return where == stayed && target.err == nil && !target.active()
+}
+
+// attempt migrates over one transport.
+func (r *run) attempt(ctx context.Context, transport string) error {
+	if err := r.take(ctx, transport); err != nil {
+		return err
+	}
+	err := r.road.err(r.migrate(ctx))
+	refused := errors.Is(err, libvirt.ErrInternal) || errors.Is(err, libvirt.ErrOperationInvalid) ||
+		errors.Is(err, libvirt.ErrUnsupported)
+	if transport == TransportTLS && refused && r.began.IsZero() && !r.state.AbortRequested {
+		err = fmt.Errorf("%w: %w", ErrNoTLS, err)
+	}
+	return err
+}
+
+// take opens a road. The one before it is closed: nothing goes on there any more. The last is closed by Run, when it is
+// known where the machine is, because what passes there may outlive the call that started it. That holds for every
+// relay that is open when a migration is resumed, too: what libvirt takes for broken may go on in QEMU.
+func (r *run) take(ctx context.Context, transport string) error {
+	if r.resuming && r.road.open() {
+		r.road.transport = transport
+		return nil
+	}
+	r.road.close(ctx)
+	r.road = road{transport: transport}
+	if transport != TransportSSHRelay {
+		return nil
+	}
+	var err error
+	r.road.relay, err = openRelay(ctx, r.source, r.target, socketPath(socketPrefix, r.Machine), r.log)
+	if err == nil && len(r.copies) > 0 && !r.resuming {
+		r.road.disks, err = openRelay(ctx, r.source, r.target, socketPath(diskSocketPrefix, r.Machine), r.log)
+	}
+	return err
+}
+
+// uri is where the target's QEMU listens.
+func (r *run) uri() string {
+	switch {
+	case r.road.transport == TransportSSHRelay:
+		return r.road.relay.uri()
+	case r.Address != "":
+		return "tcp://" + bracketed(r.Address)
+	default:
+		return ""
+	}
+}
+
+// bracketed writes an IPv6 address as it stands in a URI.
+func bracketed(address string) string {
+	if ip := net.ParseIP(address); ip != nil && strings.Contains(address, ":") {
+		return "[" + address + "]"
+	}
+	return address
+}

@@ -1,0 +1,313 @@
+package migration
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
+)
+
+const (
+	// truthTimeout bounds finding out where the machine is after its migration has ended.
+	truthTimeout = time.Minute
+	// settleTime is how long hosts may take to tidy up by themselves, silentTime how long one may not answer at all
+	// before that is given up, as its daemon may be about to be back.
+	settleTime = 10 * time.Second
+	silentTime = 30 * time.Second
+	settlePoll = 250 * time.Millisecond
+)
+
+// place says where the machine is.
+type place int
+
+const (
+	// undecided: the hosts are still tidying up.
+	undecided place = iota
+	// arrived: it runs on the target, and not at the source.
+	arrived
+	// stayed: it is at the source, and the target has nothing that runs.
+	stayed
+	// split: it was handed over and the target still lacks what the source has, because post-copy goes on or broke.
+	split
+	// twice: it runs on both.
+	twice
+	// gone: neither host has it any more.
+	gone
+	// unknown: who could tell does not answer.
+	unknown
+)
+
+// sight is what one host says of the machine: a domain, nil that it has none, or an error that it can't be asked.
+type sight struct {
+	domain *libvirt.Domain
+	err    error
+}
+
+func (s sight) active() bool { return s.domain != nil && s.domain.Active() }
+
+// runs says that the guest is here: it runs, or stands still for a reason that isn't the migration.
+func (s sight) runs() bool { return s.active() && !s.waits() }
+
+// waits says that the guest stands still for the migration: at the source to be handed over, on the target for memory.
+func (s sight) waits() bool {
+	if !s.active() || s.domain.State != libvirt.Paused {
+		return false
+	}
+	switch s.domain.Reason {
+	case "Migration", "StartingUp", "Postcopy", "PostcopyFailed":
+		return true
+	default:
+		return false
+	}
+}
+
+// stopped says that the guest stands still here to be handed over.
+func (s sight) stopped() bool {
+	return s.active() && s.domain.State == libvirt.Paused && s.domain.Reason == "Migration"
+}
+
+// partial says that the guest runs here and still lacks memory.
+func (s sight) partial() bool {
+	return s.active() && s.domain.State == libvirt.Running && inPostCopy(s)
+}
+
+// broken says that the guest has left from here, and that the rest of its memory has not.
+func (s sight) broken() bool {
+	return s.active() && s.domain.State == libvirt.Paused && s.domain.Reason == "PostcopyFailed"
+}
+
+// fading says that what is here is neither a process nor a definition: its host is about to forget it.
+func (s sight) fading() bool { return s.domain != nil && !s.domain.Active() && !s.domain.Persistent }
+
+func inPostCopy(s sight) bool {
+	return s.domain.Reason == "Postcopy" || s.domain.Reason == "PostcopyFailed"
+}
+
+// judge says where the machine is from what both hosts say.
+func judge(source, target sight) place {
+	switch {
+	case source.runs() && target.runs():
+		return twice
+	case target.partial(), target.runs() && source.active():
+		return split
+	case target.runs():
+		return arrived
+	case source.err != nil, target.err != nil && !source.runs():
+		return unknown
+	case target.active():
+		return undecided // Nothing has run there; its host removes it when it notices that the migration is over.
+	case source.runs():
+		return stayed
+	case source.active():
+		return undecided // Its host lets it go on when it notices.
+	case source.domain != nil:
+		return stayed // It is off.
+	default:
+		return gone
+	}
+}
+
+// observe asks both hosts until they agree about where the machine is, or time is over.
+func (r *run) observe(ctx context.Context) (where place, source, target sight) {
+	began := time.Now()
+	ticker := time.NewTicker(settlePoll)
+	defer ticker.Stop()
+	for {
+		var both sync.WaitGroup
+		both.Go(func() { source = look(ctx, r.Source, r.Machine.UUID) })
+		both.Go(func() { target = look(ctx, r.Target, r.Machine.UUID) })
+		both.Wait()
+		where = judge(source, target)
+		settled := where == arrived || where == stayed && target.err == nil || where == twice ||
+			where == split && source.broken()
+		patience := settleTime
+		if where == unknown && !r.state.AbortRequested { // Whoever aborts wants to know soon.
+			patience = silentTime
+		}
+		if settled && !source.fading() && !target.fading() || time.Since(began) > patience || ctx.Err() != nil {
+			return where, source, target
+		}
+		select {
+		case <-ticker.C:
+		case <-ctx.Done():
+		}
+	}
+}
+
+// truth observes within its own time, whatever has become of ctx.
+func (r *run) truth(ctx context.Context) (where place, source, target sight) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), truthTimeout)
+	defer cancel()
+	return r.observe(ctx)
+}
+
+func look(ctx context.Context, h *libvirt.Host, uuid string) sight {
+	d, err := h.Domain(ctx, uuid)
+	if errors.Is(err, libvirt.ErrNotFound) {
+		return sight{}
+	}
+	return sight{domain: d, err: err}
+}
+
+// conclude finds out where the machine is, tidies up, and says how it went. What the hosts have counts, not what the
+// migration returned: one that was given up may have succeeded all the same.
+func (r *run) conclude(ctx context.Context, failure error) (State, error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), truthTimeout)
+	defer cancel()
+	where, source, target := r.observe(ctx)
+	if where == undecided {
+		where, source, target = r.tidy(ctx, source, target)
+	}
+	r.state.Completed, r.state.End = true, time.Now()
+	defer r.tell()
+	if where == arrived {
+		state := r.succeeded(ctx, failure)
+		r.removeSources(ctx, source)
+		return state, nil
+	}
+	r.wake(ctx, where, source, target)
+	left := r.removeImages(ctx, where, target)
+	r.state.Failed, r.state.Phase = true, PhaseFailed
+	if r.state.AbortRequested {
+		r.state.AbortStatus = AbortSucceeded
+		if where != stayed {
+			r.state.AbortStatus = AbortFailed
+		}
+	}
+	r.state.FailurePlane = PlaneData
+	if r.began.IsZero() {
+		r.state.FailurePlane = PlaneControl
+	}
+	r.state.FailureReason = r.reason(failure)
+	err := &FailedError{
+		State: r.state, Where: r.tellWhere(where, source, target) + r.tellLeft(left), Left: left,
+		Err: errors.Join(r.verdict, failure),
+	}
+	r.log.ErrorContext(ctx, "migration failed", "error", err.Error())
+	return r.state, err
+}
+
+// succeeded notes how it went.
+func (r *run) succeeded(ctx context.Context, failure error) State {
+	r.state.Phase = PhaseSucceeded
+	if r.state.AbortRequested {
+		r.state.AbortStatus = AbortFailed
+	}
+	if failure != nil {
+		r.log.WarnContext(ctx, "the machine arrived although its migration reported a failure", "error", failure.Error())
+	}
+	if job, err := r.Target.CompletedJob(ctx, r.Machine.UUID); err == nil && job != nil {
+		r.state.Statistics = *job
+	}
+	if _, most := sizes(r.copies); r.disk.Total == 0 && most > 0 {
+		r.disk = libvirt.Transfer{Total: most, Processed: most} // They were copied between two looks.
+	}
+	if s := &r.state.Statistics; s.Disk.Total == 0 && r.disk.Total > 0 {
+		// The target only knows of the memory. What was left when it was last told is there by now.
+		s.Disk = libvirt.Transfer{Total: r.disk.Total, Processed: r.disk.Processed + r.disk.Remaining}
+	}
+	r.log.InfoContext(ctx, "migration succeeded", "method", r.state.Method, "mode", string(r.state.Mode),
+		"elapsed", r.state.End.Sub(r.state.Start).Round(time.Millisecond), "downtime", r.state.Statistics.Downtime,
+		"processed", bytesText(r.state.Statistics.Data.Processed), "iterations", r.state.Statistics.Iteration)
+	return r.state
+}
+
+// tidy does what the hosts did not do by themselves: it removes what waits on the target for memory that won't come,
+// while the machine runs at the source, for nothing ever ran in it; or it lets the machine go on at the source.
+func (r *run) tidy(ctx context.Context, source, target sight) (place, sight, sight) {
+	switch {
+	case source.runs() && target.waits():
+		r.log.WarnContext(ctx, "removing what waits on the target for the migration that is over")
+		if err := r.Target.DestroyDomain(ctx, r.Machine.UUID, true); err != nil && !errors.Is(err, libvirt.ErrNotFound) {
+			r.log.WarnContext(ctx, "not removed", "error", err.Error())
+		}
+	case source.stopped() && target.domain == nil && target.err == nil:
+		r.log.WarnContext(ctx, "the guest stands still at the source for the migration that is over, letting it go on")
+		if _, err := Revive(ctx, r.Source, r.Target, r.Machine.UUID); err != nil {
+			r.log.ErrorContext(ctx, "the guest does not go on", "error", err.Error())
+		}
+	default:
+		return judge(source, target), source, target
+	}
+	return r.observe(ctx)
+}
+
+// wake lets the guest go on that the monitor stopped for the sake of the migration, unless it may run on the target.
+func (r *run) wake(ctx context.Context, where place, source, target sight) {
+	paused := source.active() && source.domain.State == libvirt.Paused
+	if !r.paused || !paused || where != stayed || target.err != nil || r.Machine.State == libvirt.Paused {
+		return
+	}
+	if err := r.Source.ResumeDomain(ctx, r.Machine.UUID); err != nil {
+		r.log.ErrorContext(ctx, "the guest was paused for the migration and does not resume", "error", err.Error())
+	}
+}
+
+func (r *run) reason(failure error) string {
+	switch {
+	case r.verdict != nil:
+		return r.verdict.Error() + " and was aborted"
+	case r.state.AbortRequested && errors.Is(failure, context.DeadlineExceeded):
+		return "it was aborted because its timeout is over"
+	case r.state.AbortRequested:
+		return "it was aborted"
+	case failure != nil:
+		return failure.Error()
+	default:
+		return "libvirt reported success, but the machine does not run on the target"
+	}
+}
+
+// tellWhere says where the machine is now.
+func (r *run) tellWhere(where place, source, target sight) string {
+	from, to := r.state.SourceHost, r.state.TargetHost
+	switch where {
+	case stayed:
+		text := fmt.Sprintf("the machine is on host %q (%s)", from, source.domain.State)
+		if target.err != nil {
+			text += fmt.Sprintf(", and host %q can't be asked what it has", to)
+		}
+		return text
+	case twice:
+		return "it runs on both hosts: find out which copy is the right one and destroy the other"
+	case split:
+		if source.err == nil && !source.active() {
+			return fmt.Sprintf("the machine is on host %q (%s) and lacks memory that is gone from host %q (%s); nothing was "+
+				"removed", to, target, from, source)
+		}
+		return fmt.Sprintf("the machine is on host %q (%s) and lacks memory that is on host %q (%s); nothing was removed", to,
+			target, from, source)
+	case gone:
+		return "neither host has the machine any more"
+	case undecided:
+		return fmt.Sprintf("the machine stands still for the migration: host %q has it as %s, host %q as %s; nothing was "+
+			"removed", from, source, to, target)
+	default:
+		return fmt.Sprintf("where the machine is can't be told now: host %q has it as %s, host %q as %s", from, source, to,
+			target)
+	}
+}
+
+// tellLeft says what is left on the target of what was made there.
+func (r *run) tellLeft(images []string) string {
+	if len(images) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("; what was made for it is left on host %q: %s", r.state.TargetHost, strings.Join(images, ", "))
+}
+
+// String says what the host said.
+func (s sight) String() string {
+	switch {
+	case s.err != nil:
+		return "unknown (" + s.err.Error() + ")"
+	case s.domain == nil:
+		return "absent"
+	default:
+		return fmt.Sprintf("%s (%s)", s.domain.State, s.domain.Reason)
+	}
+}

@@ -1,0 +1,53 @@
+package migration
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
+)
+
+func TestJudge_saysWhereTheMachineIs(t *testing.T) {
+	t.Parallel()
+	is := func(state libvirt.DomainState, reason string) sight {
+		return sight{domain: &libvirt.Domain{State: state, Reason: reason}}
+	}
+	running, paused, off := is(libvirt.Running, "Booted"), is(libvirt.Paused, "User"), is(libvirt.Shutoff, "Migrated")
+	waiting, broken := is(libvirt.Paused, "Migration"), is(libvirt.Paused, "PostcopyFailed")
+	absent, silent := sight{}, sight{err: errors.New("no answer")}
+	tests := map[string]struct {
+		source, target sight
+		want           place
+	}{
+		"arrived":                            {absent, running, arrived},
+		"arrived, definition left behind":    {off, running, arrived},
+		"arrived paused, as it was":          {absent, paused, arrived},
+		"arrived, source silent":             {silent, running, arrived},
+		"stayed":                             {running, absent, stayed},
+		"stayed paused, as it was":           {paused, absent, stayed},
+		"stayed, definition on the target":   {running, off, stayed},
+		"stayed, target silent":              {running, silent, stayed},
+		"shut down at the source":            {off, absent, stayed},
+		"target not removed yet":             {running, waiting, undecided},
+		"handed over right now":              {waiting, waiting, undecided},
+		"source not yet let go on":           {waiting, absent, undecided},
+		"post-copy broken":                   {broken, running, split},
+		"post-copy broken, on both":          {broken, is(libvirt.Running, "PostcopyFailed"), split},
+		"two copies":                         {running, running, twice},
+		"nowhere":                            {absent, absent, gone},
+		"target waits, source silent":        {silent, waiting, unknown},
+		"source waits, target silent":        {waiting, silent, unknown},
+		"both silent":                        {silent, silent, unknown},
+		"source gone, target silent":         {absent, silent, unknown},
+		"source silent, nothing on target":   {silent, absent, unknown},
+		"off at source, still on the target": {off, waiting, undecided},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if got := judge(tt.source, tt.target); got != tt.want {
+				t.Errorf("got %d, want %d", got, tt.want)
+			}
+		})
+	}
+}

@@ -1,0 +1,143 @@
+package migration
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
+)
+
+// Variables are the files of its host in which the machine's firmware may keep its variables.
+func (m Machine) Variables() []string {
+	var paths []string
+	for _, b := range m.belongings() {
+		if b.reason == NVRAMNotMigratable {
+			paths = append(paths, b.path)
+		}
+	}
+	return paths
+}
+
+// noteVariables notes which files of the firmware's variables the target does not have before the migration. libvirt
+// makes them there, and removes neither those of a migration that fails nor, once it has succeeded, the source's.
+func (r *run) noteVariables(ctx context.Context) {
+	if r.Machine.Session {
+		return
+	}
+	for _, file := range r.Machine.Variables() {
+		if there, err := fileOn(ctx, r.Target, file); err != nil {
+			r.log.WarnContext(ctx, "whether the target has such variables of a firmware was not found out", "file", file,
+				"error", err.Error())
+		} else if there == nil {
+			r.variables = append(r.variables, file)
+		}
+	}
+}
+
+// RemoveVariables removes what a migration that is over left of the firmware's variables on the host that the machine
+// is not on, out of files that the target did not have before it. other is the host that the machine is on. A file
+// stays if both hosts have the same, or if any domain of the host uses it. It returns what is left there.
+func RemoveVariables(ctx context.Context, on, other *libvirt.Host, files []string, log *slog.Logger) (left []string) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), removalTimeout)
+	defer cancel()
+	for _, file := range files {
+		removed, err := removeVariables(ctx, on, other, file)
+		switch {
+		case err != nil:
+			log.WarnContext(ctx, "firmware's variables not removed", "host", on.Name(), "path", file, "error", err.Error())
+			left = append(left, file)
+		case removed:
+			log.InfoContext(ctx, "removed the firmware's variables that were left", "host", on.Name(), "path", file)
+		}
+	}
+	return left
+}
+
+func removeVariables(ctx context.Context, on, other *libvirt.Host, file string) (bool, error) {
+	here, err := fileOn(ctx, on, file)
+	if err != nil || here == nil {
+		return false, err
+	}
+	there, err := fileOn(ctx, other, file)
+	if err != nil || there == nil || shared(here, there) {
+		return false, err
+	}
+	if used, err := usedOn(ctx, on, file); err != nil || used {
+		return false, err
+	}
+	return true, on.RemoveFile(ctx, file)
+}
+
+// MayShare says whether what the firmware and the TPM of a machine keep on a host that it left may be the very same
+// files that it uses on the other host, where it is now. They aren't if the other host has none of them, or others:
+// that were changed at another time than those here, which nobody changed meanwhile.
+func MayShare(ctx context.Context, m Machine, on, other *libvirt.Host) (bool, error) {
+	for _, b := range m.belongings() {
+		if b.disk != "" {
+			continue
+		}
+		before, err := fileOn(ctx, on, b.path)
+		if err != nil {
+			return true, err
+		}
+		there, err := fileOn(ctx, other, b.path)
+		if err != nil {
+			return true, err
+		}
+		after, err := fileOn(ctx, on, b.path)
+		if err != nil {
+			return true, err
+		}
+		if before == nil && after == nil || there == nil {
+			continue
+		}
+		still := before != nil && after != nil && before.Changed == after.Changed
+		if !still || there.Changed == "" || there.Changed == before.Changed {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// fileOn is what a host has under a path, nil for nothing.
+func fileOn(ctx context.Context, h *libvirt.Host, at string) (*libvirt.Volume, error) {
+	d, _, err := list(ctx, h, path.Dir(at), path.Base(at))
+	if err != nil {
+		return nil, err
+	}
+	if file, ok := d.Files[path.Base(at)]; ok {
+		return &file, nil
+	}
+	return nil, nil
+}
+
+// usedOn says whether a domain of the host needs a file: its definition or what runs names it, or it is where libvirt
+// puts the variables of that domain's firmware.
+func usedOn(ctx context.Context, h *libvirt.Host, file string) (bool, error) {
+	all, err := h.Domains(ctx)
+	if err != nil {
+		return false, err
+	}
+	for _, d := range all {
+		for _, xml := range []string{d.PersistentXML, d.LiveXML} {
+			if xml == "" {
+				continue
+			}
+			definition, err := domain.Parse(xml)
+			if err != nil {
+				return false, errors.Join(errors.New("domain "+d.Name+" can't be read"), err)
+			}
+			m := Machine{UUID: d.UUID, Name: d.Name, Facts: definition.Mobility()}
+			needs := slices.ContainsFunc(m.belongings(), func(b belonging) bool { return b.path == file })
+			if needs || strings.Contains(xml, file) {
+				return true, nil
+			}
+		}
+	}
+	return false, nil
+}

@@ -1,0 +1,54 @@
+package fleet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
+)
+
+// failure explains a migration that did not move the machine.
+func (m *move) failure(ctx context.Context, err error) error {
+	return notMoved(ctx, m.vm, m.from, m.to, err)
+}
+
+// notMoved explains a migration between two hosts that did not move the machine.
+func notMoved(ctx context.Context, vm *VM, from, to *host, err error) error {
+	e := &Error{VM: vm.Name, Host: from.name, Kind: ErrNotMoved, Err: err, Detail: "it was not moved"}
+
+	switch {
+	case errors.Is(err, migration.ErrStuck), errors.Is(err, migration.ErrLate):
+		e.Remedy = "Its guest writes to its memory faster than that can be copied. Set allow_auto_converge or " +
+			"allow_post_copy in migration_options, give it more bandwidth, or raise the timeouts there."
+	case errors.Is(err, ErrDestroyed):
+		e.Detail = "it was lost"
+		e.Remedy = fmt.Sprintf("Apply again: it is off on host %q, and is started as its run_strategy says.", to.name)
+		tellQEMUsWords(ctx, e, vm.Name, from, to)
+	case errors.Is(err, migration.ErrIrrecoverable):
+		e.Remedy = fmt.Sprintf("Destroy neither copy as long as both are there: together they are the machine. Find out "+
+			"what broke the connection and apply again, which resumes it. Without the part on host %q or that on host %q it is "+
+			"lost: on_irrecoverable = \"destroy\" in migration_options ends what is left, so that it can be started again.",
+			from.name, to.name)
+		tellQEMUsWords(ctx, e, vm.Name, from, to)
+	case errors.Is(err, migration.ErrBroken):
+		e.Remedy = "Apply again, which resumes it; recovery_timeout in migration_options says for how long that is tried."
+	case errors.Is(err, migration.ErrNoTLS):
+		e.Remedy = fmt.Sprintf("Both hosts need the CA's certificate (ca-cert.pem) and their own (server-cert.pem, "+
+			"server-key.pem, client-cert.pem, client-key.pem) where migrate_tls_x509_cert_dir or "+
+			"default_tls_x509_cert_dir in /etc/libvirt/qemu.conf says (/etc/pki/qemu by default), readable for QEMU's user; "+
+			"that of host %q must be for the name or address at which the other reaches it. Or choose transport ssh_relay, "+
+			"which needs none.", to.name)
+	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		e.Remedy = "Apply again to go on; timeouts says how long it may take."
+	default:
+		e.Remedy = fmt.Sprintf("See the logs of libvirt and QEMU on hosts %q and %q (%s).", from.name, to.name,
+			qemuLogPath(vm.Name))
+
+		if vm.Active {
+			tellQEMUsWords(ctx, e, vm.Name, from, to)
+		}
+	}
+
+	return e
+}

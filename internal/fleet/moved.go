@@ -1,0 +1,182 @@
+package fleet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
+)
+
+// begin writes the record of the move, the last thing before anything happens:
+// a migration in progress keeps libvirt from writing to the definition.
+func (m *move) begin(ctx context.Context, method string) error {
+	state := migration.State{
+		SourceHost: m.from.name, TargetHost: m.to.name, Start: time.Now(), Method: method,
+		Phase: migration.PhasePreparingTarget,
+	}
+	record := state.Record(m.id, m.fleet.owner)
+	record.Autostart, record.Policy, record.Options = m.vm.Autostart, m.tuning.Policy, m.tuning.Options.Text()
+
+	if method != migration.MethodCold {
+		record.Transport = m.tuning.Options.Transport
+	}
+
+	m.fleet.log.InfoContext(ctx, "migration options", "name", m.vm.Name, "policy", record.Policy,
+		"options", record.Options)
+
+	if _, err := m.fleet.writeMetadata(ctx, m.vm, m.vm.Metadata.WithMigration(record)); err != nil {
+		return err
+	}
+
+	now, err := m.fleet.refreshed(ctx, m.vm)
+	if err != nil {
+		return err
+	}
+
+	m.vm, m.state, m.record = now, state, record
+
+	return nil
+}
+
+// made writes down what was made on the target for the move, so that whoever
+// finds a move which was killed can clear it away.
+func (m *move) made(ctx context.Context, state migration.State, images []string) error {
+	info, err := m.to.conn.Info(ctx)
+	if err != nil {
+		return err
+	}
+
+	record, metadata := m.record, m.vm.Metadata
+	record.Method = state.Method
+
+	for _, image := range images {
+		metadata.Copies = append(metadata.Copies, domain.Copy{
+			Host: m.to.name, HostUUID: info.UUID, Path: image, FromUUID: m.vm.HostUUID,
+		})
+	}
+
+	if _, err := m.fleet.writeMetadata(ctx, m.vm, metadata.WithMigration(record)); err != nil {
+		return err
+	}
+
+	now, err := m.fleet.refreshed(ctx, m.vm)
+	if err != nil {
+		return err
+	}
+
+	m.vm, m.record = now, record
+
+	return nil
+}
+
+// conclude writes into the record how it went. That it can't be written is no
+// reason to call the move a failure.
+func (m *move) conclude(ctx context.Context, now *VM, err error) *VM {
+	if m.record.Start.IsZero() {
+		return now
+	}
+
+	if err != nil && !m.state.Failed {
+		m.state.Failed, m.state.Phase = true, migration.PhaseFailed
+		m.state.FailurePlane, m.state.FailureReason = migration.PlaneControl, err.Error()
+	}
+
+	if m.state.End.IsZero() {
+		m.state.Completed, m.state.End = true, time.Now()
+	}
+
+	now.Metadata.Copies = m.unfinished(now, err)
+
+	began := m.record
+	m.record = m.state.Record(m.id, m.fleet.owner)
+	m.record.Start, m.record.Autostart = began.Start, began.Autostart
+	m.record.Policy, m.record.Options = began.Policy, began.Options
+
+	return m.fleet.keepRecord(ctx, now, m.record)
+}
+
+// unfinished are the files that are known to be left of moves: what this one
+// made is the machine's own once it has arrived, and gone where a live
+// migration says so.
+func (m *move) unfinished(now *VM, err error) []domain.Copy {
+	failed, live := errors.AsType[*migration.FailedError](err)
+
+	return slices.DeleteFunc(slices.Clone(now.Metadata.Copies), func(c domain.Copy) bool {
+		return c.FromUUID != now.HostUUID || live && c.Host == m.to.name && !slices.Contains(failed.Left, c.Path)
+	})
+}
+
+// keepRecord writes the record of a migration that is over, and returns the
+// machine with it. Where it can't be written that is only logged.
+func (f *Fleet) keepRecord(ctx context.Context, vm *VM, record domain.Migration) *VM {
+	if vm.Migrating || vm.broken() {
+		return vm // libvirt would make us wait, and refuse.
+	}
+
+	_, err := f.writeMetadata(ctx, vm, vm.Metadata.WithMigration(record))
+	if err == nil {
+		var now *VM
+		if now, err = f.refreshed(ctx, vm); err == nil {
+			return now
+		}
+	}
+
+	f.log.WarnContext(ctx, "how the migration went was not recorded", "name", vm.Name, "host", vm.Host,
+		"error", err.Error())
+
+	return vm
+}
+
+// outcome reads where the machine is now, and removes the definition that the
+// source may still have of a machine that is proven to run on the target.
+func (m *move) outcome(ctx context.Context, err error) (*VM, error) {
+	after, cancel := context.WithTimeout(context.WithoutCancel(ctx), finishTimeout)
+	defer cancel()
+
+	m.from.forget()
+	m.to.forget()
+
+	last := LastKnown{Host: m.vm.Host, HostUUID: m.vm.HostUUID}
+	if err == nil {
+		last = LastKnown{Host: m.to.name}
+	}
+
+	now, readErr := m.fleet.findNow(after, m.vm.UUID, last)
+	if readErr != nil {
+		return nil, errors.Join(err, readErr)
+	}
+
+	if err != nil && !now.Migrating && !now.broken() {
+		m.restoreAutostart(after, now.host)
+	}
+
+	now = m.conclude(after, now, err)
+
+	leftBehind := slices.Contains(now.StaleHosts, m.from.name)
+	if err == nil && leftBehind && now.host == m.to && now.Active && !now.Migrating {
+		left := *now
+		left.StaleHosts = []string{m.from.name}
+
+		if removeErr := m.fleet.removeStale(after, &left); removeErr != nil {
+			return now, removeErr
+		}
+
+		now.StaleHosts = slices.DeleteFunc(now.StaleHosts, func(name string) bool { return name == m.from.name })
+	}
+
+	return now, err
+}
+
+// notStarted explains that a move was given up before its turn came.
+func (m *move) notStarted(err error) error {
+	return &Error{
+		VM: m.vm.Name, Host: m.from.name, Kind: ErrNotMoved, Err: err,
+		Detail: fmt.Sprintf("it was not moved: as many machines as may move at a time were on their way already (%s; %d of "+
+			"them moved by others)", m.fleet.queue.limits, m.fleet.queue.elsewhere()),
+		Remedy: "Apply again to go on. More time in timeouts, or higher migration_limits in the provider, help as well.",
+	}
+}

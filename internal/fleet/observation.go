@@ -1,0 +1,237 @@
+package fleet
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"net/netip"
+	"slices"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
+	guestagent "github.com/virtfleet/terraform-provider-virtfleet/internal/guest"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
+)
+
+// result puts together what was learnt.
+func (o *observing) result() *Observation {
+	out := &Observation{
+		VM: o.vm, Facts: o.vm.Facts(), Guest: o.report, Interfaces: status.Interfaces(o.interfaceSources()),
+		Rule: o.rule, Unavailable: o.lack,
+	}
+	if o.lack == nil {
+		out.Unavailable = map[string]string{}
+	}
+
+	if d := o.vm.entry.parse().current(); d != nil {
+		out.BootMemory = d.BootMemory()
+	}
+
+	if o.log != nil {
+		out.QEMULog = o.log.End()
+		out.Facts.StartedSince = o.log.since(o.vm.Active)
+	}
+
+	if o.vm.broken() {
+		out.Facts.Resumer = o.resumer
+	}
+
+	o.migrating(out)
+	o.pausing(&out.Facts)
+	o.agentFacts(&out.Facts)
+	o.diskFacts(out)
+
+	if o.blockers != nil {
+		out.Facts.Blockers = status.Seen(blockerFacts(o.blockers))
+		out.Facts.StorageBlockers = status.Seen(blockerFacts(migration.StorageBlockers(o.blockers)))
+	} else {
+		out.Facts.Blockers = status.Unseen[[]status.Blocker](o.lack[PartBlockers])
+		out.Facts.StorageBlockers = out.Facts.Blockers
+	}
+
+	return out
+}
+
+// migrating describes the migration that is under way.
+func (o *observing) migrating(out *Observation) {
+	s, hosts := underway(o.vm, o.job)
+	if s == nil {
+		return
+	}
+
+	facts := &out.Facts
+	facts.Migrating, facts.ActiveHosts = true, hosts
+	facts.MigrationSource = hosts[o.vm.Host] == status.RoleSource
+	facts.MigratingSince, out.Migration = s.Start, s
+}
+
+// underway describes the migration that a machine is in, nil for none, from
+// where it was seen and its running job, and says what each host is to it.
+func underway(vm *VM, job *libvirt.Job) (*migration.State, map[string]status.Role) {
+	leaving := job != nil && job.Type.Active() && job.Operation == libvirt.OperationMigrationOut
+	if !leaving && !vm.Migrating {
+		return nil, vm.ActiveHosts
+	}
+
+	hosts := vm.ActiveHosts
+	if leaving && hosts[vm.Host] == status.RoleActive {
+		// Its target is not a host of this fleet.
+		hosts = map[string]status.Role{vm.Host: status.RoleSource}
+	}
+
+	s := &migration.State{Phase: migration.PhaseRunning, Method: migration.MethodLive, Mode: migration.PreCopy}
+
+	for name, role := range hosts {
+		switch role {
+		case status.RoleSource:
+			s.SourceHost = name
+		case status.RoleTarget:
+			s.TargetHost = name
+		case status.RoleActive:
+		}
+	}
+
+	switch {
+	case vm.Reason == "Postcopy" || vm.Reason == "PostcopyFailed":
+		s.Mode = migration.PostCopy
+	case vm.State == libvirt.Paused && vm.Reason == "Migration":
+		s.Mode = migration.Paused
+	}
+
+	if leaving {
+		s.Start, s.Statistics = since(job), *job
+		if job.Disk.Total > 0 {
+			s.Method = migration.MethodBlock
+		}
+	}
+
+	return s, hosts
+}
+
+// pausing says since when a job that needs the guest to stand still has it do so.
+func (o *observing) pausing(f *status.Facts) {
+	if o.job != nil && o.job.Type.Active() && o.vm.State == libvirt.Paused && o.vm.Reason == o.job.Operation {
+		switch o.job.Operation {
+		case libvirt.OperationSave, libvirt.OperationDump:
+			f.PausedSince = since(o.job)
+		}
+	}
+}
+
+// agentFacts says what the agent's answers, or its silence, mean.
+func (o *observing) agentFacts(f *status.Facts) {
+	gap := o.report.Unavailable[guestagent.GroupInterfaces]
+
+	switch {
+	case o.report.AgentConnected:
+		f.AgentConnected, f.AgentAnswers = true, status.Seen(true)
+	case gap.Why == guestagent.TimedOut:
+		f.AgentAnswers = status.Seen(false)
+		f.AgentAnswers.Why = gap.Detail
+	default:
+		f.AgentAnswers = status.Unseen[bool](gap.String())
+	}
+
+	switch lacks, exact := o.report.Lacks(); {
+	case !o.report.AgentConnected:
+		f.AgentLacks = status.Unseen[[]string](gap.String())
+	case exact || len(lacks) > 0:
+		f.AgentLacks = status.Seen(lacks)
+	default:
+		f.AgentLacks = status.Unseen[[]string]("the agent refused none of the commands that were needed; which it runs " +
+			"besides only a command that taints the domain tells (raw_commands)")
+	}
+}
+
+// diskFacts says of each disk whether its source is there. An error that stopped
+// the guest outranks that it once opened.
+func (o *observing) diskFacts(out *Observation) {
+	disks := o.sources()
+
+	if o.diskErrors != nil {
+		out.DiskErrors = make(map[string]libvirt.DiskError)
+
+		for key, d := range disks {
+			if e, failed := o.diskErrors[d.Target]; failed {
+				out.DiskErrors[key] = e
+			}
+		}
+	}
+
+	if o.disks == nil {
+		out.Facts.Disks = status.Unseen[[]status.Disk](o.lack[PartDisks])
+
+		return
+	}
+
+	facts := []status.Disk{}
+
+	for _, key := range slices.Sorted(maps.Keys(disks)) {
+		d := status.Disk{Key: key, Ready: status.True}
+		info := o.disks[disks[key].Target]
+
+		switch e, failed := out.DiskErrors[key]; {
+		case failed && e == libvirt.DiskErrorNoSpace:
+			d.Ready, d.Why = status.False, "there is no space left for it on its host"
+		case failed:
+			d.Ready, d.Why = status.False, "reading or writing it failed"
+		case !o.opens(disks[key]):
+			d.Ready, d.Why = status.Unknown, "only a running QEMU reaches its storage, and the machine is off"
+		case errors.Is(info.Err, libvirt.ErrUnsupported), errors.Is(info.Err, libvirt.ErrBusy):
+			d.Ready, d.Why = status.Unknown, plainCause(info.Err)
+		case info.Err != nil:
+			d.Ready, d.Why = status.False, plainCause(info.Err)
+		}
+
+		facts = append(facts, d)
+	}
+
+	out.Facts.Disks = status.Seen(facts)
+}
+
+// plainCause is what the host said, without what it was asked.
+func plainCause(err error) string {
+	var call *libvirt.Error
+	if errors.As(err, &call) && call.Err != nil {
+		return call.Err.Error()
+	}
+
+	return fmt.Sprint(err)
+}
+
+func (o *observing) interfaceSources() status.Sources {
+	s := status.Sources{Leases: o.leases, ARP: o.arp}
+
+	if d := o.vm.entry.parse().current(); d != nil {
+		for _, a := range d.Attachments() {
+			s.Domain = append(s.Domain, status.DomainInterface{
+				Name: a.Key, MAC: a.MAC, Device: a.Device, LinkUp: a.LinkUp, Queues: a.Queues,
+			})
+		}
+	}
+
+	for _, i := range o.report.Info.Interfaces {
+		g := status.GuestInterface{Name: i.Name, MAC: i.MAC}
+
+		for _, a := range i.Addresses {
+			if ip, err := netip.ParseAddr(a.IP); err == nil {
+				g.Addresses = append(g.Addresses, ip)
+			}
+		}
+
+		s.Agent = append(s.Agent, g)
+	}
+
+	return s
+}
+
+func blockerFacts(blockers []migration.Blocker) []status.Blocker {
+	facts := make([]status.Blocker, len(blockers))
+	for i, b := range blockers {
+		facts[i] = status.Blocker{
+			Reason: b.Reason, Status: status.Truth(b.Status), Attribute: b.Attribute, Message: b.Message, Remedy: b.Remedy,
+		}
+	}
+
+	return facts
+}

@@ -1,0 +1,129 @@
+package fleet
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/eviction"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
+	guestagent "github.com/virtfleet/terraform-provider-virtfleet/internal/guest"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
+)
+
+// observeTimeout bounds all questions of one observation together, once the
+// machine was found. A guest agent that hangs takes half of it.
+const observeTimeout = 15 * time.Second
+
+// Question says what is to be observed.
+type Question struct {
+	// UUID or Name says which machine; one of them is "".
+	UUID, Name string
+	// RawCommands also asks the guest agent and QEMU what taints the domain.
+	RawCommands bool
+	// Target is the host that the machine might be moved to; "" is any other.
+	Target string
+}
+
+// The names of what an observation may lack, in Observation.Unavailable.
+const (
+	PartAgent     = "guest-agent"
+	PartLease     = "lease"
+	PartARP       = "arp"
+	PartJob       = "job"
+	PartBlockers  = "blockers"
+	PartDisks     = "disks"
+	PartDiskError = "disk-errors"
+	PartPolicies  = "eviction-policies"
+	PartQEMULog   = "qemu-log"
+)
+
+// Observation is everything that all layers tell of one machine now.
+type Observation struct {
+	// VM is nil when the machine was not found because hosts are silent that may
+	// have it. Only Facts says something then.
+	VM    *VM
+	Facts status.Facts
+	// Migration is the one that is under way, nil for none.
+	Migration *migration.State
+	// Guest is what the guest agent said.
+	Guest      *guestagent.Report
+	Interfaces []status.Interface
+	// DiskErrors are the errors that stopped the guest, by disk; nil when nobody
+	// could tell.
+	DiskErrors map[string]libvirt.DiskError
+	// Rule is what holds for the machine if its host is to be emptied; nil when
+	// nobody could tell.
+	Rule *eviction.Rule
+	// QEMULog is the end of QEMU's log on the machine's host; nil when it can't
+	// be read.
+	QEMULog []string
+	// BootMemory is what the machine started, or will start, with, in bytes.
+	BootMemory uint64
+	// Unavailable says of each part that nobody could tell why.
+	Unavailable map[string]string
+}
+
+// Observe finds the machine, now and not in the snapshot, and asks every layer
+// about it in parallel. What a layer does not tell reduces what is known. A
+// machine that was not found while hosts are silent is no error, but one of
+// which nothing is known.
+func (f *Fleet) Observe(ctx context.Context, q Question) (*Observation, error) {
+	if q.Target != "" {
+		if _, err := f.targetHost(q.Target); errors.Is(err, ErrUnconfigured) {
+			return nil, err
+		}
+	}
+
+	vm, silent, err := f.lookFor(ctx, q)
+	if errors.Is(err, ErrUnreachable) && len(silent) > 0 {
+		return &Observation{Facts: status.Facts{SilentHosts: silent}}, nil
+	}
+
+	if err != nil {
+		return nil, err
+	}
+
+	asking, cancel := context.WithTimeout(ctx, observeTimeout)
+	defer cancel()
+
+	o := &observing{fleet: f, vm: vm, question: q}
+	o.ask(asking)
+
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+
+	return o.result(), nil
+}
+
+// lookFor asks every host for the machine, now, and also returns which did not
+// answer.
+func (f *Fleet) lookFor(ctx context.Context, q Question) (*VM, []string, error) {
+	uuid := q.UUID
+
+	if uuid == "" {
+		answers, err := f.ask(ctx, func(ctx context.Context, h *libvirt.Host) (*libvirt.Domain, error) {
+			return h.DomainByName(ctx, q.Name)
+		})
+		if err != nil {
+			return nil, nil, err
+		}
+
+		if uuid, err = named(answers, q.Name); err != nil {
+			return nil, silentHosts(answers), err
+		}
+	}
+
+	answers, err := f.ask(ctx, func(ctx context.Context, h *libvirt.Host) (*libvirt.Domain, error) {
+		return h.Domain(ctx, uuid)
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+
+	vm, err := locate(answers, uuid, LastKnown{})
+
+	return vm, silentHosts(answers), err
+}

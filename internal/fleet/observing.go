@@ -1,0 +1,328 @@
+package fleet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/eviction"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
+	guestagent "github.com/virtfleet/terraform-provider-virtfleet/internal/guest"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
+)
+
+// observing is one observation in the making. Each question writes only its own
+// field; what it could not learn goes to lack.
+type observing struct {
+	fleet    *Fleet
+	vm       *VM
+	question Question
+
+	report     *guestagent.Report
+	leases     []status.Lease
+	arp        []status.Lease
+	job        *libvirt.Job
+	blockers   []migration.Blocker
+	diskErrors map[string]libvirt.DiskError
+	disks      map[string]libvirt.BlockInfo
+	rule       *eviction.Rule
+	resumer    status.Fact[string]
+	log        *QEMULog
+
+	mu   sync.Mutex
+	lack map[string]string
+}
+
+// lacks notes why a part could not be learnt.
+func (o *observing) lacks(part, why string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+
+	if o.lack == nil {
+		o.lack = make(map[string]string)
+	}
+
+	o.lack[part] = why
+}
+
+// failed notes an error.
+func (o *observing) failed(part string, err error) {
+	o.lacks(part, plainCause(err))
+}
+
+// ask asks all layers at the same time.
+func (o *observing) ask(ctx context.Context) {
+	questions := []func(context.Context){
+		o.askAgent, o.askJob, o.askResumer, o.askBlockers, o.askDisks, o.askDiskErrors, o.askRule, o.askLog,
+		func(ctx context.Context) { o.leases = o.askAddresses(ctx, PartLease, libvirt.SourceLease) },
+		func(ctx context.Context) { o.arp = o.askAddresses(ctx, PartARP, libvirt.SourceARP) },
+	}
+
+	var all sync.WaitGroup
+	for _, question := range questions {
+		all.Go(func() { question(ctx) })
+	}
+
+	all.Wait()
+}
+
+func (o *observing) askAgent(ctx context.Context) {
+	report, err := o.fleet.GuestInfo(ctx, o.vm, guestagent.Options{
+		RawCommands: o.question.RawCommands,
+		Only: []guestagent.Group{
+			guestagent.GroupOS, guestagent.GroupHostname, guestagent.GroupTimezone, guestagent.GroupInterfaces,
+			guestagent.GroupUsers, guestagent.GroupFilesystems, guestagent.GroupAgent,
+		},
+	})
+	if err != nil {
+		report = guestagent.Silent(guestagent.TimedOut, err.Error())
+	}
+
+	o.report = report
+	if gap, silent := report.Unavailable[guestagent.GroupInterfaces]; silent && !report.AgentConnected {
+		o.lacks(PartAgent, gap.String())
+	}
+}
+
+// askAddresses asks somebody outside the guest for its addresses.
+func (o *observing) askAddresses(ctx context.Context, part string, source libvirt.AddressSource) []status.Lease {
+	if !o.vm.Active || o.vm.LiveSpec == nil || len(o.vm.LiveSpec.Interfaces) == 0 {
+		return nil
+	}
+
+	found, err := o.vm.host.conn.InterfaceAddresses(ctx, o.vm.UUID, source)
+	if err != nil {
+		o.failed(part, err)
+
+		return nil
+	}
+
+	all := []status.Lease{}
+
+	for _, a := range found {
+		if ip, err := netip.ParseAddr(a.IP); err == nil {
+			all = append(all, status.Lease{MAC: a.MAC, Address: ip})
+		}
+	}
+
+	return all
+}
+
+func (o *observing) askLog(ctx context.Context) {
+	log, err := o.vm.host.qemuLog(ctx, o.vm.Name)
+	if err != nil {
+		o.failed(PartQEMULog, err)
+
+		return
+	}
+
+	o.log = &log
+}
+
+// askResumer finds out whether somebody is at a migration that broke in
+// post-copy: whoever is has the machine's lock where it is. One that was left
+// behind by a run that was killed is not told from one that is held.
+func (o *observing) askResumer(ctx context.Context) {
+	if !o.vm.broken() {
+		return
+	}
+
+	if o.vm.interrupted() == nil {
+		o.resumer = status.Seen("it was begun by somebody else")
+
+		return
+	}
+
+	held, err := o.vm.host.conn.Secret(ctx, lockPrefix+o.vm.UUID)
+
+	switch {
+	case isNotFound(err):
+		o.resumer = status.Seen("")
+	case err != nil:
+		o.resumer = status.Unseen[string](plainCause(err))
+	default:
+		o.resumer = status.Seen(holder(*held) + "; if that run was killed, the next apply resumes it")
+	}
+}
+
+func (o *observing) askJob(ctx context.Context) {
+	job, err := o.fleet.Job(ctx, o.vm)
+	if err != nil {
+		o.failed(PartJob, err)
+
+		return
+	}
+
+	o.job = job
+}
+
+// Job reads the job that runs on a machine where it is known, nil for none: of a
+// migration at its source.
+func (f *Fleet) Job(ctx context.Context, vm *VM) (*libvirt.Job, error) {
+	h := f.host(vm.LeavesFrom())
+	if !vm.Active || vm.ActiveHosts[h.name] == status.RoleTarget {
+		return nil, nil
+	}
+
+	return h.conn.Job(ctx, vm.UUID)
+}
+
+// askBlockers finds what is in the way of moving the machine. A machine that is
+// being moved is not asked: nothing is in its way.
+func (o *observing) askBlockers(ctx context.Context) {
+	switch {
+	case o.vm.Migrating:
+		o.lacks(PartBlockers, "it is being moved now")
+
+		return
+	case o.question.Target == o.vm.Host:
+		o.lacks(PartBlockers, "it is on that host already")
+
+		return
+	}
+
+	machine, err := o.vm.inspect(ctx)
+	if err != nil {
+		o.failed(PartBlockers, err)
+
+		return
+	}
+
+	if machine.Job == libvirt.OperationMigrationOut {
+		o.lacks(PartBlockers, "it is being moved now")
+
+		return
+	}
+
+	tuning, err := o.fleet.tuning(ctx, o.vm, migration.Options{})
+	if err != nil {
+		o.failed(PartBlockers, err)
+
+		return
+	}
+
+	if o.question.RawCommands {
+		machine = machine.AskQEMU(ctx, o.vm.host.conn)
+	}
+
+	targets := o.targets()
+	found := make([][]migration.Blocker, len(targets))
+	errs := make([]error, len(targets))
+
+	var all sync.WaitGroup
+	for i, to := range targets {
+		all.Go(func() {
+			found[i], errs[i] = o.fleet.preflightTo(ctx, o.vm, machine, to, tuning.Options)
+		})
+	}
+
+	all.Wait()
+
+	if err := errors.Join(errs...); err != nil {
+		o.failed(PartBlockers, err)
+
+		return
+	}
+
+	o.blockers = leastBlocked(found)
+
+	if len(targets) == 0 {
+		o.blockers = append(migration.DomainBlockers(machine), migration.Blocker{
+			Reason: migration.HostNotAvailable, Status: migration.False, Attribute: "host",
+			Message: "the fleet has no other host that takes the machine", Remedy: "Add another host to the provider's hosts.",
+		})
+	}
+}
+
+// targets are the hosts that the machine might be moved to.
+func (o *observing) targets() []*host {
+	return slices.DeleteFunc(slices.Clone(o.fleet.hosts), func(h *host) bool {
+		if o.question.Target != "" {
+			return h.name != o.question.Target || h.cfg.Fenced
+		}
+
+		return h == o.vm.host || h.cfg.Fenced || h.cfg.Unschedulable
+	})
+}
+
+// leastBlocked is what is in the way of moving to the host that fits best. When
+// every host has something that blocks for certain, it is all of that, of all.
+func leastBlocked(found [][]migration.Blocker) []migration.Blocker {
+	blocked := make([]migration.Blocker, 0)
+	best := -1
+
+	for i, blockers := range found {
+		if len(migration.Blocking(blockers)) > 0 {
+			blocked = append(blocked, blockers...)
+
+			continue
+		}
+
+		if best < 0 || len(blockers) < len(found[best]) {
+			best = i
+		}
+	}
+
+	if best >= 0 {
+		return append([]migration.Blocker{}, found[best]...)
+	}
+
+	seen := make(map[migration.Blocker]bool)
+
+	return slices.DeleteFunc(blocked, func(b migration.Blocker) bool {
+		again := seen[b]
+		seen[b] = true
+
+		return again
+	})
+}
+
+// onTarget says that the machine is only arriving at the host: QEMU there does
+// not answer yet, and libvirt would wait for it.
+func (o *observing) onTarget() bool { return o.vm.ActiveHosts[o.vm.Host] == status.RoleTarget }
+
+// askRule reads what the hosts that answer have recorded of eviction policies.
+func (o *observing) askRule(ctx context.Context) {
+	hosts := slices.DeleteFunc(slices.Clone(o.fleet.hosts), func(h *host) bool {
+		return h.cfg.Fenced || slices.Contains(o.vm.SilentHosts, h.name)
+	})
+
+	rule, err := o.fleet.rule(o.vm, recordings(hosts, func(h *host) (*HostRecord, error) {
+		record, _, err := readRecord(ctx, h)
+
+		return record, err
+	}))
+	if err != nil {
+		o.failed(PartPolicies, err)
+
+		return
+	}
+
+	o.rule = rule
+}
+
+// GuestInfo asks the guest agent of a machine, unless what is known of the
+// machine says that there is nobody to ask.
+func (f *Fleet) GuestInfo(ctx context.Context, vm *VM, o guestagent.Options) (*guestagent.Report, error) {
+	facts := vm.Facts()
+
+	switch {
+	case !facts.GuestRuns():
+		return guestagent.Silent(guestagent.NotRunning,
+			fmt.Sprintf("the virtual machine is %s (%s)", vm.Status(), vm.StatusReason())), nil
+	case !facts.AgentChannel:
+		return guestagent.Silent(guestagent.Absent, "the virtual machine has no channel for a guest agent"), nil
+	}
+
+	o.ChannelClosed = !vm.AgentConnected
+
+	return guestagent.Info(ctx, vm.host.conn, vm.UUID, o)
+}
+
+// since is when a job began.
+func since(job *libvirt.Job) time.Time { return time.Now().Add(-job.Elapsed).Truncate(time.Second) }

@@ -1,0 +1,340 @@
+package fleet
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/eviction"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/policy"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
+)
+
+// candidate is one host that was considered for a machine.
+type candidate struct {
+	answer
+
+	problems []Problem // why it can't take the machine; empty: it can
+	doubts   []Problem // what may not be right there, for warnings
+	free     uint64    // bytes that may still be committed
+	crowded  bool      // it has machines that this one would rather avoid
+}
+
+// place chooses a host for a new machine and reserves its memory there. The
+// reservation is held against other runs too, until release is called, which
+// must be after the host has the machine's definition.
+func (f *Fleet) place(ctx context.Context, d Desired) (_ *host, release func(), _ error) {
+	for tried := map[string]bool{}; ; {
+		h, err := f.choose(ctx, d, tried)
+		if err != nil {
+			return nil, nil, err
+		}
+
+		unlock, err := f.lockPlacing(ctx, h)
+		if err != nil {
+			return nil, nil, err
+		}
+
+		// With the lock in hand the host's answer can't be outrun by another
+		// run; if it no longer fits, look elsewhere.
+		fits, err := f.reserve(ctx, h, d)
+		if err != nil {
+			unlock()
+
+			return nil, nil, err
+		}
+
+		if !fits {
+			unlock()
+
+			tried[h.name] = true
+
+			continue
+		}
+
+		return h, sync.OnceFunc(func() {
+			f.giveBack(h, d.Spec.Name)
+			unlock()
+		}), nil
+	}
+}
+
+// choose returns the best host that was not tried yet.
+func (f *Fleet) choose(ctx context.Context, d Desired, tried map[string]bool) (*host, error) {
+	candidates, err := f.candidates(ctx, d)
+	if err != nil {
+		return nil, err
+	}
+
+	if d.Metadata.Host == "" { // Where there is no choice, the start of the machine tells of everything.
+		f.judgeFiles(ctx, candidates, d)
+	}
+
+	for _, c := range candidates {
+		if len(c.problems) == 0 && !tried[c.host.name] {
+			return c.host, nil
+		}
+	}
+
+	return nil, noHost(d, candidates)
+}
+
+func (f *Fleet) reserve(ctx context.Context, h *host, d Desired) (bool, error) {
+	candidates, err := f.candidates(ctx, d)
+	if err != nil {
+		return false, err
+	}
+
+	c := candidates[slices.IndexFunc(candidates, func(c candidate) bool { return c.host == h })]
+	if len(c.problems) > 0 {
+		return false, nil
+	}
+
+	refused, err := f.take(ctx, h, d.Spec.Name, reservationFor(d.stamp(), d.memory()))
+
+	return len(refused) == 0, err
+}
+
+// candidates judges every host for a new machine: those that fit first, the
+// ones with the most free memory before the others, then by name.
+func (f *Fleet) candidates(ctx context.Context, d Desired) ([]candidate, error) {
+	answers, err := f.snapshot(ctx)
+	if err != nil {
+		return nil, err
+	}
+
+	all := make([]candidate, len(answers))
+
+	var wg sync.WaitGroup
+	for i, a := range answers {
+		wg.Go(func() { all[i] = f.judge(ctx, a, d) })
+	}
+
+	wg.Wait()
+	sortCandidates(all)
+
+	return all, nil
+}
+
+func sortCandidates(all []candidate) {
+	slices.SortStableFunc(all, func(a, b candidate) int {
+		return cmp.Or(
+			cmp.Compare(min(len(a.problems), 1), min(len(b.problems), 1)),
+			cmp.Compare(len(a.doubts), len(b.doubts)),
+			compareBool(a.crowded, b.crowded),
+			-cmp.Compare(a.free, b.free),
+		)
+	})
+}
+
+// judge says whether one host can take the machine, and why not.
+func (f *Fleet) judge(ctx context.Context, a answer, d Desired) candidate {
+	c := candidate{answer: a}
+	pinned := d.Metadata.Host != ""
+
+	switch {
+	case pinned && a.host.name != d.Metadata.Host:
+		c.refuse("host", "the machine is pinned to host %q", d.Metadata.Host)
+
+		return c
+	case a.fenced():
+		c.refuse("host", "it is fenced")
+
+		return c
+	case a.err != nil:
+		c.refuse("host", "it does not answer: %v", withoutHost(a.err))
+
+		return c
+	case !pinned && a.host.cfg.Unschedulable:
+		c.refuse("host", "it is not schedulable")
+	case !pinned && !policy.HasLabels(a.host.cfg.Labels, d.Placement.HostLabels):
+		c.refuse("placement.host_labels", "it has not all of the labels %s", labelText(d.Placement.HostLabels))
+	}
+
+	c.judgeCordon(ctx)
+	c.problems = append(c.problems, a.fitsHypervisor(d.Spec, f.defaultType)...)
+	c.problems = append(c.problems, a.fitsVersions(d.Spec)...)
+	c.judgeMemory(f, d)
+	c.judgeAffinity(f, d)
+	c.problems = append(c.problems, f.fitsSurroundings(ctx, a, d)...)
+
+	return c
+}
+
+func (c *candidate) refuse(attribute, format string, args ...any) {
+	c.problems = append(c.problems, Problem{Attribute: attribute, Detail: fmt.Sprintf(format, args...)})
+}
+
+func (c *candidate) judgeMemory(f *Fleet, d Desired) {
+	f.reservations.mu.Lock()
+	c.free = f.free(c.answer, d.Replaces)
+	f.reservations.mu.Unlock()
+
+	if d.memory() > c.free {
+		c.refuse("memory.size", "%s of memory are wanted, %s of %s are free",
+			bytesText(d.memory()), bytesText(c.free), bytesText(c.memoryLimit()))
+	}
+}
+
+func (c *candidate) judgeAffinity(f *Fleet, d Desired) {
+	f.reservations.mu.Lock()
+	defer f.reservations.mu.Unlock()
+
+	me := eviction.Neighbour{Name: d.Spec.Name}
+
+	if away := d.Placement.AntiAffinity; away != nil {
+		me.Avoids = away.Labels
+		other := f.conflict(c.answer, me, d.Replaces)
+		c.crowded = other != ""
+
+		if c.crowded && away.Required {
+			c.refuse("placement.anti_affinity", "it has machine %q with the labels %s", other, labelText(away.Labels))
+		}
+	}
+
+	me.Labels, me.Avoids = d.Metadata.Labels, nil
+	if other := f.conflict(c.answer, me, d.Replaces); other != "" {
+		c.refuse("labels", "it has machine %q, which must not share a host with one that has the labels %s", other,
+			labelText(me.Labels))
+	}
+}
+
+// fitsHypervisor checks what the host's hypervisor can run.
+func (a answer) fitsHypervisor(s domain.Spec, defaultType string) []Problem {
+	if len(a.info.Guests) == 0 {
+		return nil
+	}
+
+	arch := cmp.Or(s.Arch, a.info.Arch)
+	wantType := a.typeFor(s, defaultType)
+
+	for _, g := range a.info.Guests {
+		if g.Arch != arch {
+			continue
+		}
+
+		var problems []Problem
+		if !slices.Contains(g.DomainTypes, wantType) {
+			problems = append(problems, Problem{
+				Attribute: "type",
+				Detail: fmt.Sprintf("it can't run domains of type %q for %s, only %s", wantType, arch,
+					quoteList(g.DomainTypes)),
+			})
+		}
+
+		if s.Machine != "" && !knowsMachine(g.Machines, s.Machine) {
+			problems = append(problems, a.lacksMachine(s.Machine, arch))
+		}
+
+		problems = append(problems, a.fitsMachineType(s)...)
+
+		if n := s.CPU.VCPUs; n != nil && wantType == "kvm" && *n > a.info.CPUs {
+			problems = append(problems, Problem{
+				Attribute: "cpu.vcpus", Detail: fmt.Sprintf("%d vCPUs are wanted, it has %d CPUs", *n, a.info.CPUs),
+			})
+		}
+
+		return problems
+	}
+
+	return []Problem{{Attribute: "arch", Detail: fmt.Sprintf("it can't run guests of architecture %q", arch)}}
+}
+
+// typeFor is the domain type for a machine that declares none.
+func (a answer) typeFor(s domain.Spec, defaultType string) string {
+	if t := cmp.Or(s.Type, defaultType); t != "" {
+		return t
+	}
+
+	arch := cmp.Or(s.Arch, a.info.Arch)
+
+	for _, g := range a.info.Guests {
+		if g.Arch != arch {
+			continue
+		}
+
+		for _, t := range []string{"kvm", "qemu"} {
+			if slices.Contains(g.DomainTypes, t) {
+				return t
+			}
+		}
+
+		if len(g.DomainTypes) > 0 {
+			return g.DomainTypes[0]
+		}
+	}
+
+	return "qemu"
+}
+
+// noHost explains why no host can take the machine.
+func noHost(d Desired, candidates []candidate) error {
+	var b strings.Builder
+
+	slices.SortFunc(candidates, func(x, y candidate) int { return byHostName(x.host, y.host) })
+
+	for _, c := range candidates {
+		for _, p := range c.problems {
+			if d.Metadata.Host != "" && c.host.name != d.Metadata.Host {
+				continue
+			}
+
+			fmt.Fprintf(&b, "\n  - host %q: %s", c.host.name, p.Detail)
+		}
+	}
+
+	return &Error{VM: d.Spec.Name, Kind: ErrNoHost, Detail: "no host can take the machine:" + b.String()}
+}
+
+// withoutHost is what an error says beside the host's name.
+func withoutHost(err error) error {
+	var call *libvirt.Error
+	if errors.As(err, &call) && call.Err != nil {
+		return call.Err
+	}
+
+	return err
+}
+
+func compareBool(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case b:
+		return -1
+	default:
+		return 1
+	}
+}
+
+func labelText(labels map[string]string) string {
+	pairs := make([]string, 0, len(labels))
+	for k, v := range labels {
+		pairs = append(pairs, k+"="+v)
+	}
+
+	slices.Sort(pairs)
+
+	return strings.Join(pairs, ", ")
+}
+
+// bytesText says a size in the unit that people configure it in.
+func bytesText(n uint64) string {
+	const ki, mi, gi, ti = 1 << 10, 1 << 20, 1 << 30, 1 << 40
+
+	switch {
+	case n >= ti && n%ti == 0:
+		return fmt.Sprintf("%dTi", n/ti)
+	case n >= gi && n%gi == 0:
+		return fmt.Sprintf("%dGi", n/gi)
+	case n < mi, n%mi != 0 && n < 16*mi:
+		return fmt.Sprintf("%dKi", (n+ki-1)/ki)
+	default:
+		return fmt.Sprintf("%dMi", n/mi)
+	}
+}

@@ -1,0 +1,242 @@
+package fleet
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/eviction"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
+)
+
+// reservations are machines that a host was chosen for and that it does not
+// have yet, so that those who choose meanwhile count them.
+type reservations struct {
+	mu      sync.Mutex
+	byHost  map[string]map[string]reservation // host, then machine name
+	holding map[string]*placingLock
+}
+
+type reservation struct {
+	// bytes are what the machine may use of the host's memory.
+	bytes uint64
+	// labels are the machine's own, avoids those of machines that it must not share
+	// the host with.
+	labels, avoids map[string]string
+}
+
+// reservationFor is what a host keeps for a machine with that metadata.
+func reservationFor(m domain.Metadata, bytes uint64) reservation {
+	return reservation{bytes: bytes, labels: m.Labels, avoids: m.Avoids}
+}
+
+// take reserves room for a machine, unless something keeps the host from taking
+// it by now: that is what refused says.
+func (f *Fleet) take(
+	ctx context.Context, h *host, name string, r reservation,
+) (refused []migration.Blocker, err error) {
+	for {
+		a, err := f.answerOf(ctx, h)
+		if err != nil {
+			return nil, err
+		}
+
+		if refused, current := f.takeOf(a, name, r); current {
+			return refused, nil
+		}
+
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
+	}
+}
+
+// takeOf takes room by what the host said. If that is not its last word, nothing
+// is taken: what was reserved then may have become a machine since, so that
+// neither counts it.
+func (f *Fleet) takeOf(a answer, name string, r reservation) (refused []migration.Blocker, current bool) {
+	f.reservations.mu.Lock()
+	defer f.reservations.mu.Unlock()
+
+	if !a.host.saidLast(a.view) {
+		return nil, false
+	}
+
+	if refused = f.roomBlockers(a, name, r); len(refused) > 0 {
+		return refused, true
+	}
+
+	if f.reservations.byHost == nil {
+		f.reservations.byHost = make(map[string]map[string]reservation)
+	}
+
+	if f.reservations.byHost[a.host.name] == nil {
+		f.reservations.byHost[a.host.name] = make(map[string]reservation)
+	}
+
+	f.reservations.byHost[a.host.name][name] = r
+
+	return nil, true
+}
+
+// giveBack ends what take has reserved.
+func (f *Fleet) giveBack(h *host, name string) {
+	f.reservations.mu.Lock()
+	defer f.reservations.mu.Unlock()
+
+	delete(f.reservations.byHost[h.name], name)
+}
+
+// roomBlockers are what keeps the host from taking the machine of that name
+// beside those that it has and those that are on their way there. The
+// reservations' mutex must be held.
+func (f *Fleet) roomBlockers(a answer, name string, r reservation) []migration.Blocker {
+	var blockers []migration.Blocker
+
+	if free := f.free(a, ""); free < r.bytes {
+		blockers = append(blockers, migration.Blocker{
+			Reason: migration.InsufficientMemory, Status: migration.False, Attribute: "memory.size",
+			Message: fmt.Sprintf("the machine has %s of memory, and of the %s that host %q may commit %s are free",
+				bytesText(r.bytes), bytesText(a.memoryLimit()), a.host.name, bytesText(free)),
+			Remedy: "Stop or move other machines, or raise the host's memory_limit.",
+		})
+	}
+
+	me := eviction.Neighbour{Name: name, Labels: r.labels, Avoids: r.avoids}
+	if other := f.conflict(a, me, ""); other != "" {
+		blockers = append(blockers, migration.Blocker{
+			Reason: migration.AntiAffinity, Status: migration.False, Attribute: "placement.anti_affinity",
+			Message: fmt.Sprintf("host %q has machine %q, which it must not share a host with", a.host.name, other),
+			Remedy: "Choose another host, or move that machine away before; or require no distance any more, in an apply " +
+				"of its own.",
+		})
+	}
+
+	return blockers
+}
+
+// free is how many bytes may still be committed on the host when the machine
+// with the UUID has left. The reservations' mutex must be held.
+func (f *Fleet) free(a answer, leaving string) uint64 {
+	limit := a.memoryLimit()
+
+	return limit - min(limit, a.committed(leaving)+f.reserved(a))
+}
+
+// reserved is how many bytes are promised on the host beside what the machines
+// have that it said it has: a machine is there for a moment before its
+// reservation ends. The reservations' mutex must be held.
+func (f *Fleet) reserved(a answer) uint64 {
+	byName := f.reservations.byHost[a.host.name]
+	if len(byName) == 0 {
+		return 0
+	}
+
+	var sum uint64
+	for _, r := range byName {
+		sum += r.bytes
+	}
+
+	for _, e := range a.view.domains {
+		if r, ok := byName[e.Name]; ok {
+			sum -= min(r.bytes, e.committedMemory())
+		}
+	}
+
+	return sum
+}
+
+// ofRoom says that a blocker of that reason is about who else is on the target.
+func ofRoom(reason string) bool {
+	return reason == migration.InsufficientMemory || reason == migration.AntiAffinity
+}
+
+// company are the machines on the host, and those on their way there, without
+// the one with the UUID, which leaves. The reservations' mutex must be held.
+func (f *Fleet) company(a answer, leaving string) []eviction.Neighbour {
+	var all []eviction.Neighbour
+
+	for _, e := range a.view.domains {
+		p := e.parse()
+		if p.err != nil || p.definition() == nil || e.UUID == leaving {
+			continue
+		}
+
+		m := p.definition().Metadata()
+		all = append(all, eviction.Neighbour{Name: e.Name, Labels: m.Labels, Avoids: m.Avoids})
+	}
+
+	for name, r := range f.reservations.byHost[a.host.name] {
+		all = append(all, eviction.Neighbour{Name: name, Labels: r.labels, Avoids: r.avoids})
+	}
+
+	return all
+}
+
+// conflict is a machine on the host, or on its way there, that must not share it
+// with me, whichever of the two says so; "" is none. The machine with the UUID
+// leaves. The reservations' mutex must be held.
+func (f *Fleet) conflict(a answer, me eviction.Neighbour, leaving string) string {
+	found := ""
+
+	for _, other := range f.company(a, leaving) {
+		if me.Excludes(other) && (found == "" || other.Name < found) {
+			found = other.Name
+		}
+	}
+
+	return found
+}
+
+// placingLock is the lock on one host's room for new machines. Everybody in
+// this run shares it: our own reservations keep us from getting into each
+// other's way, the lock keeps other runs out.
+type placingLock struct {
+	mu      sync.Mutex
+	users   int
+	release func()
+}
+
+// lockPlacing keeps other runs from placing machines on the host. Who gets the
+// lock for this run makes the host be asked anew, since others may have placed
+// machines until now.
+func (f *Fleet) lockPlacing(ctx context.Context, h *host) (unlock func(), err error) {
+	f.reservations.mu.Lock()
+	if f.reservations.holding == nil {
+		f.reservations.holding = make(map[string]*placingLock)
+	}
+
+	p := f.reservations.holding[h.name]
+	if p == nil {
+		p = &placingLock{}
+		f.reservations.holding[h.name] = p
+	}
+	f.reservations.mu.Unlock()
+
+	p.mu.Lock()
+	defer p.mu.Unlock()
+
+	if p.users == 0 {
+		_, release, err := f.lockOn(ctx, h, "placement", "placing machines")
+		if err != nil {
+			return nil, err
+		}
+
+		p.release = release
+
+		h.forget()
+	}
+
+	p.users++
+
+	return func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+
+		p.users--
+		if p.users == 0 {
+			p.release()
+		}
+	}, nil
+}

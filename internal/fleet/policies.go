@@ -1,0 +1,217 @@
+package fleet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/eviction"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/policy"
+)
+
+// PolicyCopy is what one host says about a policy.
+type PolicyCopy[P policy.Policy] struct {
+	Host string
+	// Policy is the host's copy, nil: it has none.
+	Policy *P
+	// Err says why the host can't tell.
+	Err error
+}
+
+// Policies are all policies of one kind. Every host of the fleet has all of
+// them in its record, so that they hold whoever reads them, and are gone only
+// when none has them.
+type Policies[P policy.Policy] struct {
+	fleet *Fleet
+	// noun is what errors call one, in is where a record has them.
+	noun string
+	in   func(*HostRecord) *[]P
+}
+
+// EvictionPolicies say how machines leave a host that is emptied.
+func (f *Fleet) EvictionPolicies() Policies[eviction.Policy] {
+	return Policies[eviction.Policy]{
+		fleet: f, noun: "eviction policy", in: func(r *HostRecord) *[]eviction.Policy { return &r.EvictionPolicies },
+	}
+}
+
+// MigrationPolicies tune the migrations of machines.
+func (f *Fleet) MigrationPolicies() Policies[migration.Policy] {
+	return Policies[migration.Policy]{
+		fleet: f, noun: "migration policy", in: func(r *HostRecord) *[]migration.Policy { return &r.MigrationPolicies },
+	}
+}
+
+// Copies asks every host that is not fenced, as of the snapshot, for its copy of
+// the policy that which picks. Silent hosts say so in their Err.
+func (s Policies[P]) Copies(ctx context.Context, which func(P) bool) ([]PolicyCopy[P], error) {
+	answers, err := s.fleet.snapshot(ctx)
+	if err != nil {
+		return nil, err
+	}
+
+	records := recordingsOf(ctx, slices.DeleteFunc(answers, answer.fenced))
+	copies := make([]PolicyCopy[P], len(records))
+
+	for i, r := range records {
+		copies[i].Host, copies[i].Err = r.host.name, r.err
+		if r.err != nil {
+			continue
+		}
+
+		all := *s.in(r.record)
+		if at := slices.IndexFunc(all, which); at >= 0 {
+			copies[i].Policy = &all[at]
+		}
+	}
+
+	return copies, ctx.Err()
+}
+
+// Put writes the policy to the record of every host that is not fenced, in place
+// of any of the same id. Another policy of the same kind and name is ErrExists.
+// It returns the hosts that don't have it then, with an error that says why.
+func (s Policies[P]) Put(ctx context.Context, p P) (lacking []string, err error) {
+	me := p.Identified()
+
+	copies, err := s.Copies(ctx, func(o P) bool { return o.Identified().Name == me.Name && o.Identified().ID != me.ID })
+	if err != nil {
+		return s.fleet.AskedHosts(), err
+	}
+
+	var answering []string
+
+	for _, c := range copies {
+		if c.Err == nil {
+			answering = append(answering, c.Host)
+		}
+
+		if c.Policy != nil {
+			return s.fleet.AskedHosts(), &Error{
+				Host: c.Host, Kind: ErrExists, Detail: fmt.Sprintf("%s %q exists already", s.noun, me.Name),
+				Remedy: fmt.Sprintf("Choose another name; or, to manage that one, import it: "+
+					"terraform import <address> %s", (*c.Policy).Identified().ID),
+			}
+		}
+	}
+
+	lacking, err = s.fleet.changeRecords(ctx, func(_ string, r *HostRecord) {
+		delete(r.Removed, me.ID)
+
+		all := s.in(r)
+
+		at := slices.IndexFunc(*all, func(o P) bool { return o.Identified().ID == me.ID })
+		if at < 0 {
+			*all = append(*all, p)
+		} else {
+			(*all)[at] = p
+		}
+
+		notePolicyHosts(r, answering)
+	})
+	if err == nil {
+		s.fleet.finishRemovals(ctx)
+	}
+
+	return lacking, err
+}
+
+// Remove removes the policy from the record of every host that is not fenced, and
+// lets the copies of all others that were ever given it count no more. It returns
+// the hosts that may have it still and were to be asked, with an error that says why.
+func (s Policies[P]) Remove(ctx context.Context, id string) (left []string, err error) {
+	remove := func(_ string, r *HostRecord) {
+		all := s.in(r)
+		*all = slices.DeleteFunc(*all, func(o P) bool { return o.Identified().ID == id })
+		noteRemoved(r, id, s.fleet.AskedHosts(), append(s.fleet.fencedHosts(), left...))
+	}
+
+	failed, err := s.fleet.changeRecords(ctx, remove)
+	if err == nil {
+		s.fleet.finishRemovals(ctx)
+
+		return nil, nil
+	}
+
+	// They may be given up before they answer again, so that nobody tries once more.
+	left = failed
+	answering := slices.DeleteFunc(s.fleet.present(), func(h *host) bool { return slices.Contains(left, h.name) })
+
+	_, noteErr := s.fleet.changeRecordsOn(ctx, answering, remove)
+
+	return left, errors.Join(err, noteErr)
+}
+
+// forMachinesOn are the policies that hold for machines on the host, which has
+// the last word where the hosts don't agree. It is an error only when its own
+// record can't be read: the copies of another one are those of all others.
+func (s Policies[P]) forMachinesOn(h *host, all []recording) ([]P, error) {
+	var policies []P
+
+	at := slices.IndexFunc(all, func(r recording) bool { return r.host == h })
+	if at >= 0 {
+		if all[at].err != nil {
+			return nil, all[at].err
+		}
+
+		policies = slices.Clone(*s.in(all[at].record))
+	}
+
+	for i, r := range all {
+		if i == at || r.err != nil {
+			continue
+		}
+
+		for _, p := range *s.in(r.record) {
+			if !slices.ContainsFunc(policies, func(o P) bool { return o.Identified().ID == p.Identified().ID }) {
+				policies = append(policies, p)
+			}
+		}
+	}
+
+	return policies, nil
+}
+
+// changeRecords changes the records of all hosts that are not fenced, at once.
+func (f *Fleet) changeRecords(
+	ctx context.Context, change func(host string, r *HostRecord),
+) (failed []string, err error) {
+	return f.changeRecordsOn(ctx, f.present(), change)
+}
+
+// changeRecordsOn changes the records of those hosts, at once.
+func (f *Fleet) changeRecordsOn(
+	ctx context.Context, hosts []*host, change func(host string, r *HostRecord),
+) (failed []string, err error) {
+	errs := make([]error, len(hosts))
+
+	var wg sync.WaitGroup
+
+	for i, h := range hosts {
+		wg.Go(func() {
+			// A run that was killed may have left the lock of the record.
+			ctx, cancel := context.WithTimeout(ctx, askTimeout+lockStale)
+			defer cancel()
+
+			errs[i] = f.changeRecord(ctx, h, func(r *HostRecord) error {
+				change(h.name, r)
+
+				return nil
+			})
+		})
+	}
+
+	wg.Wait()
+
+	for i, err := range errs {
+		if err != nil {
+			failed = append(failed, hosts[i].name)
+			errs[i] = fmt.Errorf("host %q: %w", hosts[i].name, withoutHost(err))
+		}
+	}
+
+	return failed, errors.Join(errs...)
+}

@@ -1,0 +1,295 @@
+package fleet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
+)
+
+const (
+	// DefaultGracePeriod is how long a guest may take to shut down when nobody
+	// said otherwise. It is the 180 s that KubeVirt's templates give a machine.
+	DefaultGracePeriod = 180 * time.Second
+	// shutdownResend is how often a guest is asked again: it may have been
+	// booting when it was asked first (KubeVirt: every 5 s).
+	shutdownResend = 5 * time.Second
+	// statePoll is the safety net below events.
+	statePoll = time.Second
+)
+
+// Outcome says how a machine came to be off.
+type Outcome string
+
+// Outcomes of stopping a machine.
+const (
+	OutcomeNotRunning Outcome = "not running"
+	OutcomeAgent      Outcome = "shut down by its guest agent"
+	OutcomeACPI       Outcome = "shut down by ACPI"
+	OutcomeForced     Outcome = "destroyed after the grace period"
+	OutcomeUnable     Outcome = "destroyed, since its guest could not be asked"
+)
+
+// Forced says that the guest had no chance to write what it held in memory.
+func (o Outcome) Forced() bool { return o == OutcomeForced || o == OutcomeUnable }
+
+// startable refuses to start a stopped machine as long as a host is silent:
+// nobody can say that it does not run there.
+func (vm *VM) startable() error {
+	if len(vm.SilentHosts) == 0 {
+		return nil
+	}
+
+	return &Error{
+		VM: vm.Name, Host: vm.SilentHosts[0], Kind: ErrUnreachable,
+		Detail: fmt.Sprintf("it is not started, since it may be running on %s, which can't be asked",
+			quoteList(vm.SilentHosts)),
+		Remedy: "Bring the host back; or, if it is off for good, set its fenced = true.",
+	}
+}
+
+// start starts a stopped machine. The caller has asked the fleet for it and
+// holds its lock.
+func (f *Fleet) start(ctx context.Context, vm *VM) error {
+	if err := vm.startable(); err != nil {
+		return err
+	}
+
+	if vm.Active && vm.State == libvirt.Crashed {
+		// Its guest has panicked, and its definition says to keep the process.
+		if err := f.destroy(ctx, vm); err != nil {
+			return err
+		}
+	}
+
+	f.log.InfoContext(ctx, "starting machine", "name", vm.Name, "uuid", vm.UUID, "host", vm.Host)
+
+	if vm.Metadata.FreshNVRAM {
+		return vm.host.startFresh(ctx, vm)
+	}
+
+	return vm.host.conn.StartDomain(ctx, vm.UUID)
+}
+
+// startFresh starts a machine with new firmware variables, where the host can.
+func (h *host) startFresh(ctx context.Context, vm *VM) error {
+	info, err := h.conn.Info(ctx)
+	if err != nil {
+		return err
+	}
+
+	// A memory image comes back with the firmware that it was made under.
+	if vm.ManagedSave || !resetsNVRAM(info) {
+		return h.conn.StartDomain(ctx, vm.UUID)
+	}
+
+	return h.conn.StartDomainFresh(ctx, vm.UUID)
+}
+
+// resetsNVRAM says whether the host can start machines with new variables.
+func resetsNVRAM(info *libvirt.HostInfo) bool {
+	return info.Driver == "QEMU" && info.LibvirtVersion.AtLeast(8, 1, 0)
+}
+
+// stop shuts the guest down and returns how it went: the agent is asked, then
+// the power button pressed, again and again until the grace period is over;
+// then the machine is destroyed.
+func (f *Fleet) stop(ctx context.Context, vm *VM, grace time.Duration) (Outcome, error) {
+	if !vm.Active {
+		return OutcomeNotRunning, nil
+	}
+
+	if reachable, err := f.rouse(ctx, vm); err != nil {
+		return "", err
+	} else if !reachable || grace == 0 {
+		return OutcomeUnable, f.destroy(ctx, vm)
+	}
+
+	f.log.InfoContext(ctx, "shutting down guest", "name", vm.Name, "host", vm.Host, "grace_period", grace)
+
+	deadline, cancel := context.WithTimeout(ctx, grace)
+	defer cancel()
+
+	outcome, err := f.shutDown(deadline, vm)
+	if err == nil {
+		return outcome, nil
+	}
+
+	if ctx.Err() != nil {
+		return "", &Error{
+			VM: vm.Name, Host: vm.Host, Kind: ErrNotReady, Err: context.Cause(ctx),
+			Detail: "interrupted while its guest was shutting down; it was not forced",
+			Remedy: "Apply again to go on.",
+		}
+	}
+
+	if deadline.Err() == nil {
+		return "", err
+	}
+
+	f.log.WarnContext(ctx, "guest did not shut down within its grace period, destroying",
+		"name", vm.Name, "host", vm.Host, "grace_period", grace)
+
+	return OutcomeForced, f.destroy(ctx, vm)
+}
+
+// rouse makes a guest that stands still able to hear that it should shut down.
+// It reports whether the guest can be asked at all: a guest paused by an I/O
+// error or a crash must not be continued.
+func (f *Fleet) rouse(ctx context.Context, vm *VM) (bool, error) {
+	switch vm.State {
+	case libvirt.Paused:
+		if status.Power(status.Always, vm.Status(), vm.Phase(), vm.StatusReason()) != status.Resume {
+			return false, nil
+		}
+
+		return true, f.resume(ctx, vm)
+	case libvirt.PMSuspended:
+		return true, vm.host.conn.WakeupDomain(ctx, vm.UUID)
+	case libvirt.Crashed:
+		return false, nil
+	default:
+		return true, nil
+	}
+}
+
+// resume lets a guest go on that stands still.
+func (f *Fleet) resume(ctx context.Context, vm *VM) error {
+	if vm.Stranded {
+		return f.revive(ctx, vm, *vm.interrupted())
+	}
+
+	return vm.host.conn.ResumeDomain(ctx, vm.UUID)
+}
+
+// shutDown asks the guest until it is off or ctx ends.
+func (f *Fleet) shutDown(ctx context.Context, vm *VM) (Outcome, error) {
+	outcome := OutcomeACPI
+
+	// The agent is asked in the background: a hung one would cost the time in
+	// which the power button could still do it.
+	agent := make(chan error, 1)
+
+	if vm.AgentConnected {
+		outcome = OutcomeAgent
+
+		f.background.Go(func() { agent <- vm.host.conn.ShutdownDomain(ctx, vm.UUID, libvirt.ShutdownAgent) })
+	} else if err := f.pressPowerButton(ctx, vm); err != nil {
+		return "", err
+	}
+
+	next := time.Now().Add(shutdownResend)
+
+	for {
+		off, err := f.waitOff(ctx, vm, next)
+		if off || err != nil {
+			return outcome, err
+		}
+
+		select {
+		case err := <-agent:
+			if err != nil {
+				outcome = OutcomeACPI
+			}
+		default:
+		}
+
+		next = time.Now().Add(shutdownResend)
+
+		if err := f.pressPowerButton(ctx, vm); err != nil {
+			return "", err
+		}
+	}
+}
+
+// pressPowerButton sends the ACPI event. A guest that is gone or going is what
+// was wanted.
+func (f *Fleet) pressPowerButton(ctx context.Context, vm *VM) error {
+	err := vm.host.conn.ShutdownDomain(ctx, vm.UUID, libvirt.ShutdownACPI)
+	if errors.Is(err, libvirt.ErrOperationInvalid) || isNotFound(err) {
+		return nil
+	}
+
+	return err
+}
+
+// waitOff waits until the machine is off, or until the time is come.
+func (f *Fleet) waitOff(ctx context.Context, vm *VM, until time.Time) (bool, error) {
+	ctx, cancel := context.WithDeadlineCause(ctx, until, errTimeIsUp)
+	defer cancel()
+
+	off, err := f.await(ctx, vm, func(d *libvirt.Domain) bool { return d == nil || !d.Active() })
+	if errors.Is(err, errTimeIsUp) {
+		return false, nil
+	}
+
+	return off, err
+}
+
+var errTimeIsUp = errors.New("time to ask again")
+
+// await reads the domain whenever something happens to it, and now and then,
+// until reached says yes. A domain that is gone is nil.
+func (f *Fleet) await(ctx context.Context, vm *VM, reached func(*libvirt.Domain) bool) (bool, error) {
+	watching, stop := context.WithCancel(ctx)
+	defer stop()
+
+	events, err := vm.host.conn.Subscribe(watching, vm.UUID)
+	if err != nil {
+		events = nil // then polling has to do
+	}
+
+	for {
+		d, err := vm.host.conn.Domain(ctx, vm.UUID)
+		if isNotFound(err) {
+			d, err = nil, nil
+		}
+
+		if ctx.Err() != nil {
+			return false, context.Cause(ctx)
+		}
+
+		if err == nil && reached(d) {
+			return true, nil
+		}
+
+		if err != nil && !errors.Is(err, ErrUnreachable) && !errors.Is(err, context.DeadlineExceeded) {
+			return false, err
+		}
+
+		timer := time.NewTimer(statePoll)
+
+		select {
+		case _, open := <-events:
+			if !open {
+				events = nil
+			}
+		case <-timer.C:
+		case <-ctx.Done():
+		}
+
+		timer.Stop()
+	}
+}
+
+func (f *Fleet) destroy(ctx context.Context, vm *VM) error {
+	err := vm.host.conn.DestroyDomain(ctx, vm.UUID, true)
+	if err == nil || isNotFound(err) || errors.Is(err, libvirt.ErrOperationInvalid) {
+		return nil
+	}
+
+	if !errors.Is(err, ErrBusy) && !errors.Is(err, libvirt.ErrInternal) {
+		return err
+	}
+
+	// QEMU did not end when it was told to. It has to now.
+	err = vm.host.conn.DestroyDomain(ctx, vm.UUID, false)
+	if isNotFound(err) || errors.Is(err, libvirt.ErrOperationInvalid) {
+		return nil
+	}
+
+	return err
+}

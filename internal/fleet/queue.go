@@ -1,0 +1,235 @@
+package fleet
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+)
+
+// Priorities of moves, as KubeVirt has them: the higher goes first.
+const (
+	// PriorityUser is a move that somebody asked for by name.
+	PriorityUser = 50
+	// PriorityMaintenance is a move that makes room on a host.
+	PriorityMaintenance = 20
+)
+
+// MigrationLimits says how many machines may be on their way at a time. What
+// other runs, or people, move live counts as far as it is seen on the hosts: of
+// two runs that begin in the same moment neither sees the other.
+type MigrationLimits struct {
+	// PerFleet is how many in all, OutboundPerHost how many away from one host,
+	// InboundPerHost how many to one. 0 is the default.
+	PerFleet, OutboundPerHost, InboundPerHost int
+}
+
+// The first two are KubeVirt's, which has no limit for what arrives.
+const (
+	DefaultMigrationsPerFleet = 5
+	DefaultOutboundPerHost    = 2
+	DefaultInboundPerHost     = 2
+)
+
+// String says the limits with the names that a configuration has for them.
+func (l MigrationLimits) String() string {
+	return fmt.Sprintf("per_fleet = %d, outbound_per_host = %d, inbound_per_host = %d", l.PerFleet, l.OutboundPerHost,
+		l.InboundPerHost)
+}
+
+func (l MigrationLimits) withDefaults() MigrationLimits {
+	return MigrationLimits{
+		PerFleet:        cmp.Or(l.PerFleet, DefaultMigrationsPerFleet),
+		OutboundPerHost: cmp.Or(l.OutboundPerHost, DefaultOutboundPerHost),
+		InboundPerHost:  cmp.Or(l.InboundPerHost, DefaultInboundPerHost),
+	}
+}
+
+// lookInterval is how often those who wait look at what others move.
+const lookInterval = 3 * time.Second
+
+// moveQueue lets machines leave as their priority and the limits say. One that
+// has to wait for its hosts holds up nobody who goes between others.
+type moveQueue struct {
+	limits MigrationLimits
+	// look reads what is on its way, whoever moves it, by UUID. Nil: nobody else
+	// moves anything.
+	look func(context.Context) map[string]route
+
+	// looking holds a token for whoever looks. It guards looked.
+	looking chan struct{}
+	looked  time.Time
+
+	mu sync.Mutex
+	// ours is what moves from here, others what else was seen to.
+	ours, others traffic
+	// uuids are the machines of ours, with how many moves each has.
+	uuids map[string]int
+	// waiting are in the order in which they are let go.
+	waiting []*waitingMove
+}
+
+type waitingMove struct {
+	uuid, from, to string
+	priority       int
+	// admitted is closed when it may go.
+	admitted chan struct{}
+}
+
+func newMoveQueue(l MigrationLimits, look func(context.Context) map[string]route) *moveQueue {
+	return &moveQueue{
+		limits: l.withDefaults(), look: look, looking: make(chan struct{}, 1), ours: newTraffic(), others: newTraffic(),
+		uuids: make(map[string]int),
+	}
+}
+
+// enter waits until a machine may move between the hosts. leave, which may be
+// called more than once, makes room for the next.
+func (q *moveQueue) enter(ctx context.Context, uuid, from, to string, priority int) (leave func(), err error) {
+	w := &waitingMove{uuid: uuid, from: from, to: to, priority: priority, admitted: make(chan struct{})}
+
+	q.lookAround(ctx)
+	q.mu.Lock()
+	// Behind all that are as urgent.
+	at := slices.IndexFunc(q.waiting, func(other *waitingMove) bool { return other.priority < priority })
+	if at < 0 {
+		at = len(q.waiting)
+	}
+
+	q.waiting = slices.Insert(q.waiting, at, w)
+	q.admit()
+	q.mu.Unlock()
+
+	if q.await(ctx, w) {
+		return sync.OnceFunc(func() { q.leave(w) }), nil
+	}
+
+	q.mu.Lock()
+	at = slices.Index(q.waiting, w)
+	if at >= 0 {
+		q.waiting = slices.Delete(q.waiting, at, at+1)
+	}
+	q.mu.Unlock()
+
+	if at < 0 { // It was admitted in the same moment.
+		q.leave(w)
+	}
+
+	return nil, context.Cause(ctx)
+}
+
+// await waits until the move is admitted, and looks now and then whether others
+// are through. It is false when ctx ends.
+func (q *moveQueue) await(ctx context.Context, w *waitingMove) bool {
+	for {
+		var again <-chan time.Time
+		if q.look != nil {
+			again = time.After(lookInterval)
+		}
+
+		select {
+		case <-w.admitted:
+			return true
+		case <-ctx.Done():
+			return false
+		case <-again:
+		}
+
+		q.lookAround(ctx)
+		q.mu.Lock()
+		q.admit()
+		q.mu.Unlock()
+	}
+}
+
+// lookAround counts what others move, unless somebody just did. Whoever comes
+// while that is found out waits for it.
+func (q *moveQueue) lookAround(ctx context.Context) {
+	if q.look == nil {
+		return
+	}
+
+	select {
+	case q.looking <- struct{}{}:
+	case <-ctx.Done():
+		return
+	}
+	defer func() { <-q.looking }()
+
+	if !q.looked.IsZero() && time.Since(q.looked) < lookInterval/2 {
+		return
+	}
+
+	q.mu.Lock()
+	before := maps.Clone(q.uuids)
+	q.mu.Unlock()
+
+	all := q.look(ctx)
+	q.looked = time.Now()
+
+	q.mu.Lock()
+	defer q.mu.Unlock()
+
+	q.others = newTraffic()
+
+	for uuid, r := range all {
+		if before[uuid] == 0 && q.uuids[uuid] == 0 {
+			q.others.add(r.from, r.to, 1)
+		}
+	}
+}
+
+// admit lets go whoever may. The mutex must be held.
+func (q *moveQueue) admit() {
+	q.waiting = slices.DeleteFunc(q.waiting, func(w *waitingMove) bool {
+		if !q.limits.allows(w.from, w.to, q.ours, q.others) {
+			return false
+		}
+
+		q.ours.add(w.from, w.to, 1)
+		q.uuids[w.uuid]++
+		close(w.admitted)
+
+		return true
+	})
+}
+
+func (q *moveQueue) leave(w *waitingMove) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+
+	q.ours.add(w.from, w.to, -1)
+
+	if q.uuids[w.uuid]--; q.uuids[w.uuid] == 0 {
+		delete(q.uuids, w.uuid)
+	}
+
+	q.admit()
+}
+
+// elsewhere says how many machines others were seen to move.
+func (q *moveQueue) elsewhere() int {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+
+	return q.others.total
+}
+
+// heading is how many machines are on their way to the host, or wait for that.
+func (q *moveQueue) heading(to string) int {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+
+	n := q.ours.inbound[to] + q.others.inbound[to]
+
+	for _, w := range q.waiting {
+		if w.to == to {
+			n++
+		}
+	}
+
+	return n
+}

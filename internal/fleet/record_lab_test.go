@@ -1,0 +1,176 @@
+package fleet
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/eviction"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/policy"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
+)
+
+// Once cordoned, a host takes no machines: neither new ones nor moved ones, and
+// neither from the run that cordoned it nor from another.
+func TestLab_cordonHoldsForEveryRun(t *testing.T) {
+	t.Parallel()
+
+	l := lab.Open(t)
+	own := l.StartHost(t).Name // Cordoned, a shared one would be in the way of other tests.
+	alice, bob := labFleet(t, l, "alice", nil), labFleet(t, l, "bob", nil)
+	vm := create(t, bob, l, mover(t, l, "noagent"))
+	const id = "test-cordon"
+
+	// Bob has read the host before.
+	if r, err := bob.Record(t.Context(), own); err != nil || r.Cordon != nil {
+		t.Fatalf("before: %+v, %v", r, err)
+	}
+
+	if err := alice.Cordon(t.Context(), own, id, "new memory"); err != nil {
+		t.Fatal(err)
+	}
+
+	defer func() {
+		if err := alice.Uncordon(t.Context(), own, id); err != nil {
+			t.Error(err)
+		}
+	}()
+
+	if err := bob.Cordon(t.Context(), own, "another", "a test"); !errors.Is(err, ErrExists) ||
+		!strings.Contains(err.Error(), `cordoned by alice since`) {
+		t.Errorf("cordoned twice: %v", err)
+	}
+
+	if err := bob.Uncordon(t.Context(), own, "another"); err != nil {
+		t.Error(err)
+	}
+
+	_, state, err := bob.Move(t.Context(), vm.UUID, lastOf(vm), own, migration.Options{})
+	if !errors.Is(err, ErrBlocked) || !state.Start.IsZero() || !strings.Contains(err.Error(), migration.HostCordoned) ||
+		!strings.Contains(err.Error(), "new memory") {
+		t.Errorf("moving to it: %v", err)
+	}
+
+	problems, err := alice.CheckMove(t.Context(), vm.UUID, lastOf(vm), own, migration.Options{})
+	if err != nil || len(problems) == 0 || !strings.HasSuffix(problems[0].Summary, migration.HostCordoned) ||
+		problems[0].Remedy == "" {
+		t.Errorf("checking a move to it: %+v, %v", problems, err)
+	}
+
+	d := guest(l, lab.Name(t)+"-2", "noagent")
+	d.Metadata.Host = own
+	bob.host(own).forget()
+
+	problems, err = bob.CheckCreate(t.Context(), d)
+	if err != nil || len(problems) != 1 || !strings.Contains(problems[0].Detail, "it is cordoned by alice since") ||
+		!strings.Contains(problems[0].Remedy, "uncordon") {
+		t.Errorf("pinned to it: %+v, %v", problems, err)
+	}
+
+	if _, err := bob.Create(t.Context(), d); !errors.Is(err, ErrNoHost) {
+		t.Errorf("created on it: %v", err)
+	}
+
+	if err := alice.Uncordon(t.Context(), own, id); err != nil {
+		t.Fatal(err)
+	}
+
+	if _, err := alice.host(own).conn.Secret(t.Context(), recordUsage); !errors.Is(err, ErrNotFound) {
+		t.Errorf("an empty record is left: %v", err)
+	}
+
+	if now, _, err := bob.Move(t.Context(), vm.UUID, lastOf(vm), own, migration.Options{}); err != nil ||
+		now.Host != own {
+		t.Errorf("after it was uncordoned: %+v, %v", now, err)
+	}
+}
+
+// Two runs that change one record at once lose nothing, and what a newer
+// version wrote is refused with a way out.
+func TestLab_recordIsChangedByOneAtATime(t *testing.T) {
+	t.Parallel()
+
+	l := lab.Open(t)
+	own := l.StartHost(t).Name
+	fleets := []*Fleet{labFleet(t, l, "alice", nil), labFleet(t, l, "bob", nil)}
+	prefix := lab.Name(t)
+	timeout := 90 * time.Second
+	done := make(chan error, len(fleets))
+
+	for i, f := range fleets {
+		go func() {
+			done <- f.changeRecord(t.Context(), f.host(own), func(r *HostRecord) error {
+				r.EvictionPolicies = append(r.EvictionPolicies, eviction.Policy{
+					Identity: policy.Identity{ID: prefix + string(rune('a'+i)), Name: prefix},
+					Strategy: eviction.LiveMigrate, Timeout: &timeout, Options: migration.Options{MaxDowntime: &timeout},
+				})
+
+				return nil
+			})
+		}()
+	}
+
+	for range fleets {
+		if err := <-done; err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	mine := func(p eviction.Policy) bool { return strings.HasPrefix(p.ID, prefix) }
+
+	fleets[0].host(own).forget()
+
+	r, err := fleets[0].Record(t.Context(), own)
+	if err != nil || !slices.ContainsFunc(r.EvictionPolicies, mine) {
+		t.Fatalf("%+v, %v", r, err)
+	}
+
+	others := slices.DeleteFunc(slices.Clone(r.EvictionPolicies), mine)
+	if len(r.EvictionPolicies)-len(others) != len(fleets) {
+		t.Errorf("policies %+v; want one of each run", r.EvictionPolicies)
+	}
+
+	p := r.EvictionPolicies[slices.IndexFunc(r.EvictionPolicies, mine)]
+	if *p.Timeout != timeout || *p.Options.MaxDowntime != timeout {
+		t.Errorf("read back: %+v", p)
+	}
+
+	err = fleets[0].changeRecord(t.Context(), fleets[0].host(own), func(r *HostRecord) error {
+		r.EvictionPolicies = slices.DeleteFunc(r.EvictionPolicies, mine)
+
+		return nil
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+// A record that nobody here understands is left alone, with a way out.
+func TestLab_newerRecordIsRefused(t *testing.T) {
+	t.Parallel()
+
+	l := lab.Open(t)
+	own := l.StartHost(t).Name
+	f := labFleet(t, l, "alice", nil)
+	h := f.host(own)
+
+	for value, want := range map[string]string{`{"version":99,"cordon":{}}`: "newer version", "{": "can't be read"} {
+		secret := libvirt.Secret{UsageID: recordUsage, Value: []byte(value)}
+		if err := h.conn.DefineSecret(t.Context(), secret); err != nil {
+			t.Fatal(err)
+		}
+
+		err := f.Cordon(t.Context(), own, "x", "a test")
+		if !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), want) || errRemedy(err) == "" {
+			t.Errorf("%s: %v", value, err)
+		}
+
+		if err := h.conn.UndefineSecret(t.Context(), secret); err != nil {
+			t.Fatal(err)
+		}
+	}
+}

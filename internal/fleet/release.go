@@ -1,0 +1,261 @@
+package fleet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/eviction"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
+)
+
+// Release ends the maintenance with that id: machines may come to the host
+// again, and every mark that it set is removed. After a drain that was finished
+// restore brings back what was moved, and starts what was shut down or saved.
+// What an unfinished drain did stays as it is, and recorded.
+//
+// What could not be undone is an error, and stays recorded as what this
+// maintenance still has to undo: the next Release goes on with it.
+func (f *Fleet) Release(ctx context.Context, name, id string, restore bool) error {
+	h, err := f.targetHost(name)
+	if err != nil {
+		return err
+	}
+
+	held, unlock, err := f.lockOn(ctx, h, "maintenance", "releasing")
+	if err != nil {
+		return err
+	}
+	defer unlock()
+
+	f.forgetAll()
+
+	evacuation, resumed, err := f.beginRelease(held, h, id)
+	if err != nil {
+		return err
+	}
+
+	f.tellElsewhere(held, name, nil)
+
+	if evacuation == nil {
+		return nil
+	}
+
+	r := &release{fleet: f, host: h, evacuation: *evacuation, resumed: resumed}
+	left, failures := r.run(held, restore)
+
+	after, cancel := context.WithTimeout(context.WithoutCancel(ctx), finishTimeout)
+	defer cancel()
+
+	err = f.changeRecord(after, h, func(r *HostRecord) error {
+		r.Evacuation = left
+
+		return nil
+	})
+	if failures == nil {
+		return err
+	}
+
+	return &Error{
+		Host: name, Err: errors.Join(failures, err),
+		Detail: fmt.Sprintf("host %q takes machines again, and not all that its maintenance did was undone", name),
+		Remedy: "Lift what is in the way, and destroy the maintenance again: it goes on with what is left.",
+	}
+}
+
+// beginRelease lets machines come again, which bringing them back needs, and in
+// the same moment notes that the rest is still to be undone: a run that ends here
+// is followed by one that knows. It returns what is to be undone, nil for nothing,
+// and whether an earlier run has begun with it.
+func (f *Fleet) beginRelease(
+	ctx context.Context, h *host, id string,
+) (evacuation *Evacuation, resumed bool, err error) {
+	err = f.changeRecord(ctx, h, func(r *HostRecord) error {
+		if r.Cordon != nil && r.Cordon.ID != id {
+			return nil // That of somebody else.
+		}
+
+		r.Cordon = nil
+
+		if r.Evacuation != nil {
+			e := *r.Evacuation
+			resumed, e.Releasing = e.Releasing == id, id
+			r.Evacuation, evacuation = &e, &e
+		}
+
+		return nil
+	})
+
+	return evacuation, resumed, err
+}
+
+// release is one Release in progress.
+type release struct {
+	fleet      *Fleet
+	host       *host
+	evacuation Evacuation
+	// resumed says that an earlier Release did not come to its end.
+	resumed bool
+}
+
+// run undoes every step as far as it is to be, and returns what stays recorded.
+func (r *release) run(ctx context.Context, restore bool) (*Evacuation, error) {
+	var (
+		mu    sync.Mutex
+		errs  []error
+		left  []EvacuationStep
+		calls errgroup.Group
+	)
+
+	calls.SetLimit(r.fleet.queue.limits.InboundPerHost)
+
+	restore = restore && r.evacuation.Done
+
+	for _, s := range r.evacuation.Steps {
+		calls.Go(func() error {
+			err := r.undo(ctx, s, restore)
+
+			mu.Lock()
+			defer mu.Unlock()
+
+			if err != nil {
+				errs = append(errs, fmt.Errorf("virtual machine %q was not restored: %w", s.Name, err))
+			}
+
+			kept := (s.done() && s.Result != ResultLeft || s.Ran) && !r.evacuation.Done
+			if kept || err != nil {
+				left = append(left, s)
+			}
+
+			return nil
+		})
+	}
+
+	_ = calls.Wait()
+
+	if len(left) == 0 {
+		return nil, errors.Join(errs...)
+	}
+
+	rest := &Evacuation{Since: r.evacuation.Since, Done: r.evacuation.Done, Steps: left}
+	if len(errs) > 0 {
+		rest.Releasing = r.evacuation.Releasing
+	}
+
+	return rest, errors.Join(errs...)
+}
+
+// undo takes the mark off the machine and, where that is wanted, brings it back.
+func (r *release) undo(ctx context.Context, s EvacuationStep, restore bool) error {
+	if eviction.Marked(s.Method) {
+		if err := r.fleet.clearEviction(ctx, s.UUID, r.host.name); err != nil && !isNotFound(err) {
+			return err
+		}
+	}
+
+	var err error
+
+	switch s.Result {
+	case ResultMoved, ResultColdMoved:
+		if restore && s.Target != "" {
+			err = r.bringBack(ctx, s)
+		}
+	case ResultShutDown, ResultSaved:
+		err = r.rise(ctx, s, restore)
+	default: // A step that failed may have got as far as this.
+		if s.Autostart {
+			err = r.rise(ctx, s, false)
+		}
+	}
+
+	if isNotFound(err) {
+		return nil // There is nothing to restore any more.
+	}
+
+	return err
+}
+
+// bringBack moves the machine back, if it still is where it was moved to, with
+// the disks that it took along.
+func (r *release) bringBack(ctx context.Context, s EvacuationStep) error {
+	// A host that is not configured any more may have it, until it is given up.
+	last := LastKnown{Host: s.Target}
+
+	vm, err := r.fleet.findNow(ctx, s.UUID, last)
+	if err != nil || vm.Host != s.Target {
+		return err
+	}
+
+	options, err := r.options(ctx, vm, s)
+	if err != nil {
+		return err
+	}
+
+	if err := r.makeWay(ctx, s, options); err != nil {
+		return err
+	}
+
+	back := &drain{Drain: Drain{Host: s.Target}, fleet: r.fleet, host: vm.host}
+	step := EvacuationStep{Step: s.Step, Ran: r.resumed && s.Ran}
+	step.Target = r.host.name
+
+	if s.Method == eviction.MethodCold {
+		how, err := back.moveCold(ctx, step, options)
+
+		return r.tidyUp(ctx, s, how, err)
+	}
+
+	now, how, err := r.fleet.moveInTurn(ctx, s.UUID, last, wish{
+		target: r.host.name, options: options, priority: PriorityMaintenance,
+	})
+
+	return r.tidyUp(ctx, s, how, back.arrived(now, step, err))
+}
+
+// options are how the machine is moved back: as its policy says now, and else as
+// it said when the host was emptied.
+func (r *release) options(ctx context.Context, vm *VM, s EvacuationStep) (migration.Options, error) {
+	f := r.fleet
+
+	answers, err := f.snapshot(ctx)
+	if err != nil {
+		return migration.Options{}, err
+	}
+
+	records := recordingsOf(ctx, slices.DeleteFunc(answers, answer.fenced))
+
+	policies, err := f.EvictionPolicies().forMachinesOn(r.host, records)
+	if err != nil {
+		return migration.Options{}, err
+	}
+
+	return eviction.Select(evicted(vm), r.host.name, policies, f.defaultEviction).Options.Over(s.Options), nil
+}
+
+// rise gives the machine its autostart back and starts it, if it still is where
+// it was shut down.
+func (r *release) rise(ctx context.Context, s EvacuationStep, restore bool) error {
+	last := LastKnown{Host: r.host.name}
+
+	return r.fleet.onMachine(ctx, s.UUID, last, "restoring", func(ctx context.Context, vm *VM) error {
+		if vm.host != r.host {
+			return nil
+		}
+
+		if s.Autostart {
+			if err := vm.host.conn.SetAutostart(ctx, vm.UUID, true); err != nil {
+				return err
+			}
+		}
+
+		if !restore || vm.Active {
+			return nil
+		}
+
+		return r.fleet.start(ctx, vm)
+	})
+}

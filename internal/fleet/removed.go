@@ -1,0 +1,184 @@
+package fleet
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/policy"
+)
+
+// What a host that was not asked keeps of a policy that was removed meanwhile
+// would hold again as soon as it is back. So the others note the removal, as
+// long as there are such hosts: HostRecord.Removed. A host may also have been
+// taken out of the configuration, so that every record names all hosts that were
+// given policies: HostRecord.PolicyHosts. Whoever reads policies ignores those
+// that any host knows to be removed, and whoever writes some removes what came
+// back.
+
+// noteRemoved notes that the policy was removed, and from which hosts it could
+// not be: the absent ones, and any that were given policies and are not among
+// those that were asked.
+func noteRemoved(r *HostRecord, id string, asked, absent []string) {
+	absent = union(absent, slices.DeleteFunc(union(r.Removed[id], r.PolicyHosts), func(name string) bool {
+		return slices.Contains(asked, name)
+	}))
+
+	delete(r.Removed, id)
+
+	if len(absent) > 0 {
+		if r.Removed == nil {
+			r.Removed = make(map[string][]string)
+		}
+
+		r.Removed[id] = absent
+	}
+
+	notePolicyHosts(r, nil)
+}
+
+// notePolicyHosts notes hosts that were given policies, as long as there are any.
+func notePolicyHosts(r *HostRecord, names []string) {
+	if !r.hasPolicies() {
+		r.PolicyHosts = nil
+
+		return
+	}
+
+	r.PolicyHosts = union(r.PolicyHosts, names)
+}
+
+// union is all that is in either, once and sorted.
+func union(a, b []string) []string {
+	return slices.Compact(slices.Sorted(slices.Values(slices.Concat(a, b))))
+}
+
+// policyHostsOf are all hosts that any record says to have been given policies,
+// or whose own has some.
+func policyHostsOf(all []recording) []string {
+	var names []string
+
+	for _, r := range all {
+		if r.err != nil {
+			continue
+		}
+
+		names = union(names, r.record.PolicyHosts)
+
+		if r.record.hasPolicies() {
+			names = union(names, []string{r.host.name})
+		}
+	}
+
+	return names
+}
+
+func (r HostRecord) hasPolicies() bool { return len(r.EvictionPolicies)+len(r.MigrationPolicies) > 0 }
+
+// withoutRemoved are the records without the policies that any of them knows to
+// have been removed.
+func withoutRemoved(all []recording) []recording {
+	removed := removedOf(all)
+	if len(removed) == 0 {
+		return all
+	}
+
+	for i, r := range all {
+		if r.err == nil {
+			record := r.record.withoutPolicies(removed)
+			all[i].record = &record
+		}
+	}
+
+	return all
+}
+
+// removedOf are all policies that any record says to have been removed, with the
+// hosts that could not be asked.
+func removedOf(all []recording) map[string][]string {
+	removed := make(map[string][]string)
+
+	for _, r := range all {
+		if r.err != nil {
+			continue
+		}
+
+		for id, absent := range r.record.Removed {
+			removed[id] = append(removed[id], absent...)
+		}
+	}
+
+	return removed
+}
+
+// withoutPolicies has none of those policies.
+func (r HostRecord) withoutPolicies(ids map[string][]string) HostRecord {
+	r.EvictionPolicies = lacking(r.EvictionPolicies, ids)
+	r.MigrationPolicies = lacking(r.MigrationPolicies, ids)
+
+	return r
+}
+
+// unaware says that a host which has policies doesn't know of all others that do.
+func (r recording) unaware(given []string) bool {
+	return r.err == nil && r.record.hasPolicies() && len(union(r.record.PolicyHosts, given)) > len(r.record.PolicyHosts)
+}
+
+func lacking[P policy.Policy](all []P, ids map[string][]string) []P {
+	return slices.DeleteFunc(slices.Clone(all), func(p P) bool {
+		_, removed := ids[p.Identified().ID]
+
+		return removed
+	})
+}
+
+// finishRemovals removes what hosts that are back have of policies that were
+// removed meanwhile, and the notes about policies that no host can have any
+// more. It lets every host know which others have policies. What fails is left to
+// the next who writes policies.
+func (f *Fleet) finishRemovals(ctx context.Context) {
+	asked := f.present()
+
+	all := readRecordings(asked, func(h *host) (*HostRecord, error) {
+		ctx, cancel := context.WithTimeout(ctx, askTimeout)
+		defer cancel()
+
+		record, _, err := readRecord(ctx, h)
+
+		return record, err
+	})
+
+	removed, given := removedOf(all), policyHostsOf(all)
+	if len(removed) == 0 && !slices.ContainsFunc(all, func(r recording) bool { return r.unaware(given) }) {
+		return
+	}
+
+	failed, err := f.changeRecords(ctx, func(_ string, r *HostRecord) {
+		*r = r.withoutPolicies(removed)
+		notePolicyHosts(r, given)
+	})
+	if err != nil {
+		f.log.WarnContext(ctx, "removed policies may be left", "hosts", strings.Join(failed, ", "), "error", err.Error())
+	}
+
+	over := maps.Clone(removed)
+	maps.DeleteFunc(over, func(_ string, absent []string) bool {
+		return slices.ContainsFunc(absent, func(name string) bool {
+			return slices.Contains(failed, name) || !slices.ContainsFunc(asked, func(h *host) bool { return h.name == name })
+		})
+	})
+
+	if len(over) == 0 {
+		return
+	}
+
+	_, err = f.changeRecords(ctx, func(_ string, r *HostRecord) {
+		for id := range over {
+			delete(r.Removed, id)
+		}
+	})
+	if err != nil {
+		f.log.WarnContext(ctx, "notes of removed policies are left", "error", err.Error())
+	}
+}

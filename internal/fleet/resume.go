@@ -1,0 +1,206 @@
+package fleet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
+)
+
+// broken says that the machine's migration broke in post-copy: what there is of
+// its memory is in two parts, or one of them is gone.
+func (vm *VM) broken() bool { return vm.Active && vm.Reason == status.ReasonPostcopyFailed }
+
+// endsFirst says that an earlier migration is brought to its end before the
+// machine is moved to a host: one that broke in post-copy, or one that stands
+// still with all of the memory on both hosts, until somebody tells the target to
+// start the guest, or nobody does. Nil is that there is none such.
+func (vm *VM) endsFirst(to *host) *Problem {
+	record := vm.interrupted()
+	if record == nil {
+		return nil
+	}
+
+	p := &Problem{Attribute: "host", Warning: true}
+
+	switch {
+	case vm.broken():
+		p.Summary = "Broken migration is resumed first"
+		p.Detail = fmt.Sprintf("A migration of virtual machine %q broke in post-copy (%s). It is resumed before the machine "+
+			"is moved to host %q", vm.Name, vm.facts().Parts(), to.name)
+	case vm.Migrating && vm.State == libvirt.Paused && vm.Host == record.SourceHost:
+		p.Summary = "Unfinished migration is ended first"
+		p.Detail = fmt.Sprintf("A migration of virtual machine %q to host %q is not at its end (%s). That is waited for, or "+
+			"brought about if nobody is at it any more, before the machine is moved to host %q", vm.Name, record.TargetHost,
+			vm.facts().Parts(), to.name)
+	default:
+		return nil
+	}
+
+	p.Detail += ", and what may be in the way of that can't be told until then"
+
+	return p
+}
+
+// resumeBroken goes on with a migration that broke in post-copy, as the run
+// would have that left it behind: under the machine's lock. What can't be resumed
+// is an error, and is kept or destroyed as the options say. The record is
+// completed, unless the machine stays as it is.
+func (f *Fleet) resumeBroken(
+	ctx context.Context, vm *VM, record domain.Migration, last LastKnown, own migration.Options,
+) (*VM, error) {
+	from, to := f.host(record.SourceHost), f.host(record.TargetHost)
+	if from == nil || from.cfg.Fenced || to == nil || to.cfg.Fenced {
+		return vm, vm.settled()
+	}
+
+	tuning, err := f.tuning(ctx, vm, own)
+	if err != nil {
+		return vm, err
+	}
+
+	state, failure := migration.Resume(ctx, migration.Request{
+		// It ran before it was handed over: a guest that stands still has nothing left to fetch in post-copy.
+		Machine: migration.Machine{UUID: vm.UUID, Name: vm.Name, State: libvirt.Running},
+		Source:  from.conn, Target: to.conn, Address: to.cfg.MigrationAddress,
+		SourceTunnel: from.cfg.Tunnel, TargetTunnel: to.cfg.Tunnel, Options: tuning.Options, Logger: f.log,
+	}, record.Transport)
+
+	after, cancel := context.WithTimeout(context.WithoutCancel(ctx), finishTimeout)
+	defer cancel()
+
+	if failure != nil {
+		failure = f.giveUp(after, vm.UUID, from, to, tuning.Options, failure)
+		state.FailureReason = failureReason(state, failure)
+		failure = notMoved(after, vm, from, to, failure)
+	}
+
+	from.forget()
+	to.forget()
+
+	now, err := f.findNow(after, vm.UUID, last)
+	if err != nil {
+		return nil, errors.Join(failure, err)
+	}
+
+	if err := now.settled(); err != nil {
+		if failure == nil {
+			failure = err
+		}
+
+		return now, failure // It can't be written that it failed as long as libvirt takes it to go on.
+	}
+
+	resumed := state.Record(record.ID, record.Owner)
+	resumed.Start, resumed.Autostart, resumed.Method = record.Start, record.Autostart, record.Method
+	resumed.Policy, resumed.Options = record.Policy, record.Options
+
+	now, err = f.closeRecord(after, now, resumed, nil)
+
+	return now, errors.Join(failure, err)
+}
+
+// failureReason is what the record says of a failure, and of what was done about
+// it.
+func failureReason(state migration.State, err error) string {
+	if errors.Is(err, ErrDestroyed) {
+		return state.FailureReason + "; " + ErrDestroyed.Error()
+	}
+
+	return state.FailureReason
+}
+
+// giveUp does with a machine whose post-copy is irrecoverable what the options
+// say, and returns why it failed.
+func (f *Fleet) giveUp(
+	ctx context.Context, uuid string, from, to *host, o migration.Options, failure error,
+) error {
+	if !errors.Is(failure, migration.ErrIrrecoverable) || o.OnIrrecoverable != migration.IrrecoverableDestroy {
+		return failure
+	}
+
+	if err := f.destroyParts(ctx, uuid, from, to); err != nil {
+		return fmt.Errorf("%w; what is left of it was to be destroyed, and was not: %w", failure, err)
+	}
+
+	return fmt.Errorf("%w; %w", failure, ErrDestroyed)
+}
+
+// destroyParts ends what a broken post-copy left of a machine, and leaves one
+// definition of it: on the target, where the guest ran last and wrote to its
+// disks, and where its firmware and its TPM keep what they know now. Both hosts
+// must answer, and QEMU itself must say that nothing comes any more.
+func (f *Fleet) destroyParts(ctx context.Context, uuid string, from, to *host) error {
+	source, err := part(ctx, from, uuid)
+	if err != nil {
+		return err
+	}
+
+	target, err := part(ctx, to, uuid)
+	if err != nil {
+		return err
+	}
+
+	if source != nil && source.Active() && target != nil && target.Active() {
+		said, err := from.conn.MigrationStatus(ctx, uuid)
+		if err != nil {
+			return err
+		}
+
+		if said != libvirt.MigrationPostCopyPaused && said != libvirt.MigrationFailed {
+			return fmt.Errorf("%w: QEMU on host %q says that the migration is %q", ErrBusy, from.name, said)
+		}
+	}
+
+	f.log.WarnContext(ctx, "destroying what a broken migration left", "uuid", uuid, "source", from.name, "target", to.name)
+
+	if target == nil || !target.Persistent {
+		if source == nil || !source.Persistent {
+			return fmt.Errorf("%w: neither host has a definition of it that would outlive its process", ErrNotFound)
+		}
+
+		if _, err := to.conn.DefineDomain(ctx, source.PersistentXML); err != nil {
+			return err
+		}
+	}
+
+	for _, p := range []struct {
+		on *host
+		d  *libvirt.Domain
+	}{{to, target}, {from, source}} {
+		if p.d == nil || !p.d.Active() {
+			continue
+		}
+
+		err := p.on.conn.DestroyDomain(ctx, uuid, false)
+		if err != nil && !isNotFound(err) && !errors.Is(err, libvirt.ErrOperationInvalid) {
+			return err
+		}
+	}
+
+	if source == nil || !source.Persistent {
+		return nil
+	}
+
+	return f.undefineLeftover(ctx, from, source, to)
+}
+
+// part is what a host has of a machine that is in two parts; nil is nothing.
+func part(ctx context.Context, on *host, uuid string) (*libvirt.Domain, error) {
+	d, err := on.conn.Domain(ctx, uuid)
+
+	switch {
+	case isNotFound(err):
+		return nil, nil
+	case err != nil:
+		return nil, err
+	case d.Active() && d.Reason != status.ReasonPostcopyFailed:
+		return nil, fmt.Errorf("%w: on host %q it is %s (%s)", ErrBusy, on.name, d.State, d.Reason)
+	default:
+		return d, nil
+	}
+}

@@ -1,0 +1,211 @@
+package fleet
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/policy"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/stats"
+)
+
+// Sample is what was counted of a machine on one host. VM says which machine it
+// is; its state is that of the statistics.
+type Sample struct {
+	VM    *VM
+	Stats stats.Sample
+	// Evictable says whether emptying its host would get past the machine, as far
+	// as one reading of each host tells: where its rule leaves no way but to move it
+	// live, nothing in it is in the way and no disk of it is a file that stays. Nil:
+	// it is off, the host's policies can't be read, or JudgeEvictable was not asked.
+	Evictable *bool
+}
+
+// HostSamples are those of all machines of one host.
+type HostSamples struct {
+	Machines []Sample
+
+	// record is the host's; it says of no host where that didn't answer.
+	record recording
+}
+
+// FindByLabels returns the machines that have all of the labels, in the order
+// of their names. Every host has to answer: a silent one may have more of them.
+func (f *Fleet) FindByLabels(ctx context.Context, labels map[string]string) ([]*VM, error) {
+	answers, err := f.snapshot(ctx)
+	if err != nil {
+		return nil, err
+	}
+
+	uuids := map[string]bool{}
+
+	for _, a := range answers {
+		if a.err != nil {
+			return nil, unreachable(a, "", "machines with these labels may be there")
+		}
+
+		if a.view == nil {
+			continue
+		}
+
+		for uuid, e := range a.view.domains {
+			if d := e.parse().definition(); d != nil && policy.HasLabels(d.Metadata().Labels, labels) {
+				uuids[uuid] = true
+			}
+		}
+	}
+
+	found := make([]*VM, 0, len(uuids))
+
+	for uuid := range uuids {
+		vm, err := f.Find(ctx, uuid, LastKnown{})
+		if err != nil {
+			return nil, err
+		}
+
+		found = append(found, vm)
+	}
+
+	slices.SortFunc(found, func(a, b *VM) int {
+		return strings.Compare(a.Name+"\x00"+a.UUID, b.Name+"\x00"+b.UUID)
+	})
+
+	return found, nil
+}
+
+// Sample reads the statistics of machines that were found, by their UUIDs: every
+// host is asked once for all of its machines, and all at the same time. A
+// machine that left its host since it was found is missing.
+func (f *Fleet) Sample(ctx context.Context, vms []*VM) (map[string]*stats.Sample, error) {
+	byHost := map[*host][]string{}
+	known := map[string]*VM{}
+
+	for _, vm := range vms {
+		byHost[vm.host] = append(byHost[vm.host], vm.UUID)
+		known[vm.UUID] = vm
+	}
+
+	var (
+		wg      sync.WaitGroup
+		mu      sync.Mutex
+		errs    []error
+		samples = map[string]*stats.Sample{}
+	)
+
+	for h, uuids := range byHost {
+		wg.Go(func() {
+			all, err := h.conn.Stats(ctx, stats.Groups, uuids...)
+			at := time.Now()
+
+			mu.Lock()
+			defer mu.Unlock()
+
+			if err != nil {
+				errs = append(errs, err)
+			}
+
+			for _, d := range all {
+				s := stats.New(d, at)
+				s.SetKeys(known[d.UUID].entry.deviceKeys())
+				samples[d.UUID] = &s
+			}
+		})
+	}
+
+	wg.Wait()
+
+	if err := errors.Join(errs...); err != nil {
+		return nil, err
+	}
+
+	return samples, nil
+}
+
+// HostSample reads the statistics of all machines of one host: its statistics in
+// two calls, and what the machines and policies are from the host's view, which is
+// read anew when it is older than a minute or lacks one of them.
+func (f *Fleet) HostSample(ctx context.Context, name string) (HostSamples, error) {
+	h, err := f.asked(name)
+	if err != nil {
+		return HostSamples{}, err
+	}
+
+	all, err := h.conn.Stats(ctx, stats.Groups)
+	if err != nil {
+		return HostSamples{}, err
+	}
+
+	at := time.Now()
+
+	v, err := f.viewWith(ctx, h, all)
+	if err != nil {
+		return HostSamples{}, err
+	}
+
+	samples := HostSamples{Machines: make([]Sample, 0, len(all)), record: recording{host: h}}
+	samples.record.record, samples.record.err = answer{host: h, view: v}.recordOf(ctx)
+
+	for _, d := range all {
+		e := v.domains[d.UUID]
+		if e == nil {
+			continue // It came or went in this very moment.
+		}
+
+		vm, err := newVM(answer{host: h, info: v.info, vm: e})
+		if err != nil {
+			f.log.WarnContext(ctx, "machine left out of the statistics", "host", h.name, "error", err.Error())
+
+			continue
+		}
+
+		vm.State, vm.Reason, vm.Active = d.State, d.Reason, d.State.Active()
+		s := stats.New(d, at)
+		s.SetKeys(e.deviceKeys())
+
+		samples.Machines = append(samples.Machines, Sample{VM: vm, Stats: s})
+	}
+
+	return samples, nil
+}
+
+// viewWith returns a view of the host that has the domains, as far as they are
+// still there.
+func (f *Fleet) viewWith(ctx context.Context, h *host, all []libvirt.DomainStats) (*view, error) {
+	v, err := f.viewOf(ctx, h)
+	if err != nil {
+		return nil, err
+	}
+
+	unknown := func(d libvirt.DomainStats) bool {
+		e := v.domains[d.UUID]
+
+		return e == nil || e.Name != d.Name || e.Active() != d.State.Active()
+	}
+	if v.err != nil || slices.ContainsFunc(all, unknown) {
+		h.forget()
+
+		if v, err = f.viewOf(ctx, h); err != nil {
+			return nil, err
+		}
+	}
+
+	return v, v.err
+}
+
+// deviceKeys names the devices of a domain as statistics have them.
+func (e *entry) deviceKeys() (disks map[string]string, interfaces []string) {
+	p := e.parse()
+	if p.live != nil {
+		return p.live.DeviceKeys()
+	}
+
+	if p.persistent != nil {
+		return p.persistent.DeviceKeys()
+	}
+
+	return nil, nil
+}

@@ -1,0 +1,84 @@
+package status
+
+import (
+	"fmt"
+	"strings"
+)
+
+func restartRequired(f Facts) Condition {
+	if len(f.Pending) == 0 {
+		return Condition{Status: False, Reason: "NothingPending", Layer: LayerLibvirt}
+	}
+	lines := make([]string, len(f.Pending))
+	for i, p := range f.Pending {
+		lines[i] = p.Path
+		if p.Why != "" {
+			lines[i] += ": " + p.Why
+		}
+	}
+	return Condition{
+		Status: True, Reason: RestartRequired, Message: strings.Join(lines, "; "), Layer: LayerLibvirt,
+	}
+}
+
+func hotVCPUChange(f Facts) Condition { return hotChange(f, f.VCPUs, "virtual CPUs") }
+
+func hotMemoryChange(f Facts) Condition { return hotChange(f, f.Memory, "bytes of memory") }
+
+// hotChange says whether a change is under way that needs no restart.
+func hotChange(f Facts, a Amount, what string) Condition {
+	c := Condition{Status: False, Reason: "NoChange", Layer: LayerLibvirt}
+	switch {
+	case !f.Active:
+		c.Reason, c.Message = ReasonGuestNotRunning, f.briefly()
+	case a.Now == a.Wanted || a.Wanted == 0 || a.Now == 0:
+	case a.Wanted > a.Max:
+		c.Reason = RestartRequired
+		c.Message = fmt.Sprintf("the definition asks for %d %s, and the running machine takes %d at most", a.Wanted, what,
+			a.Max)
+	default:
+		c.Status, c.Reason = True, "ChangePending"
+		c.Message = fmt.Sprintf("the running machine has %d %s, and its definition asks for %d", a.Now, what, a.Wanted)
+	}
+	return c
+}
+
+// Reasons of the condition DataVolumesReady, KubeVirt's.
+const (
+	AllDVsReady    = "AllDVsReady"
+	NotAllDVsReady = "NotAllDVsReady"
+)
+
+// dataVolumesReady says whether the source of every disk is there and opens on the host.
+func dataVolumesReady(f Facts) Condition {
+	layer := LayerLibvirt
+	if f.Active {
+		layer = LayerQEMU
+	}
+	if f.Disks.Value == nil {
+		return unobserved(f.Disks.Why, layer)
+	}
+	c := Condition{Status: True, Reason: AllDVsReady, Layer: layer}
+	var messages []string
+	for _, d := range *f.Disks.Value {
+		if d.Ready == True {
+			continue
+		}
+		messages = append(messages, fmt.Sprintf("disk %q: %s", d.Key, d.Why))
+		if c.Status != False {
+			c.Status, c.Reason = d.Ready, NotAllDVsReady
+		}
+	}
+	c.Message = strings.Join(messages, "; ")
+	return c
+}
+
+func provisioning(f Facts) Condition {
+	if f.Creating == nil {
+		return Condition{Status: False, Reason: "Provisioned", Layer: LayerMetadata}
+	}
+	return Condition{
+		Status: True, Reason: "Creating", Since: *f.Creating, Layer: LayerMetadata,
+		Message: fmt.Sprintf("its creation by %s isn't finished", f.Creator),
+	}
+}

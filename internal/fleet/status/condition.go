@@ -1,0 +1,176 @@
+package status
+
+import (
+	"strings"
+	"time"
+)
+
+// Truth is the status of a condition.
+type Truth string
+
+// The values of Truth.
+const (
+	True    Truth = "True"
+	False   Truth = "False"
+	Unknown Truth = "Unknown"
+)
+
+func truth(b bool) Truth {
+	if b {
+		return True
+	}
+	return False
+}
+
+// Layer says who knew a fact.
+type Layer string
+
+// The layers, from the outside in.
+const (
+	// LayerConnection is the connection to the host.
+	LayerConnection Layer = "connection"
+	// LayerFleet is the comparison of what several hosts say.
+	LayerFleet Layer = "fleet"
+	// LayerMetadata is our own record in the domain's metadata.
+	LayerMetadata Layer = "metadata"
+	// LayerLibvirt is the host's libvirt: state and definitions.
+	LayerLibvirt Layer = "libvirt"
+	// LayerQEMU is the hypervisor process.
+	LayerQEMU Layer = "qemu"
+	// LayerGuestAgent is the agent in the guest.
+	LayerGuestAgent Layer = "guest-agent"
+)
+
+// The types of conditions: KubeVirt's, and those behind "it is up" that there are one: Connected, Defined, Started.
+const (
+	Connected                = "Connected"
+	Defined                  = "Defined"
+	Started                  = "Started"
+	Ready                    = "Ready"
+	PausedCondition          = "Paused"
+	AgentConnected           = "AgentConnected"
+	AgentVersionNotSupported = "AgentVersionNotSupported"
+	LiveMigratable           = "LiveMigratable"
+	StorageLiveMigratable    = "StorageLiveMigratable"
+	MigrationRequired        = "MigrationRequired"
+	EvictionRequested        = "EvictionRequested"
+	RestartRequired          = "RestartRequired"
+	HotVCPUChange            = "HotVCPUChange"
+	HotMemoryChange          = "HotMemoryChange"
+	DataVolumesReady         = "DataVolumesReady"
+	Provisioning             = "Provisioning"
+	StaleDefinition          = "StaleDefinition"
+	Irrecoverable            = "Irrecoverable"
+)
+
+// Reasons that several conditions have.
+const (
+	ReasonHostUnreachable = "HostUnreachable"
+	ReasonNotObserved     = "NotObserved"
+	ReasonGuestNotRunning = "GuestNotRunning"
+	ReasonNotMigratable   = "NotMigratable"
+	ReasonMigrating       = "Migrating"
+)
+
+// Condition is one fact about a virtual machine, in the form that Kubernetes made common.
+type Condition struct {
+	Type   string
+	Status Truth
+	// Reason is a word for programs, Message a sentence for people; either may be "".
+	Reason, Message string
+	// Since is when the status became what it is; zero when nobody knows.
+	Since time.Time
+	// Layer is where it was read from.
+	Layer Layer
+}
+
+// makers make every condition, in the order in which they are shown: from the outside in.
+var makers = []struct {
+	name string
+	make func(Facts) Condition
+}{
+	{Connected, connected},
+	{Defined, defined},
+	{Started, started},
+	{Ready, func(f Facts) Condition { return ReadyWith(f, Needs{}) }},
+	{PausedCondition, paused},
+	{AgentConnected, agentConnected},
+	{AgentVersionNotSupported, agentVersionNotSupported},
+	{LiveMigratable, liveMigratable},
+	{StorageLiveMigratable, storageLiveMigratable},
+	{MigrationRequired, migrationRequired},
+	{EvictionRequested, evictionRequested},
+	{RestartRequired, restartRequired},
+	{HotVCPUChange, hotVCPUChange},
+	{HotMemoryChange, hotMemoryChange},
+	{DataVolumesReady, dataVolumesReady},
+	{Provisioning, provisioning},
+	{StaleDefinition, staleDefinition},
+	{Irrecoverable, irrecoverable},
+}
+
+// Types are the types of all conditions, in the order in which Conditions returns them.
+func Types() []string {
+	names := make([]string, len(makers))
+	for i, m := range makers {
+		names[i] = m.name
+	}
+	return names
+}
+
+// Conditions are all conditions of a machine. Of one whose host doesn't answer only Connected is known.
+func Conditions(f Facts) []Condition {
+	all := make([]Condition, len(makers))
+	for i, m := range makers {
+		all[i] = build(f, m.name, m.make)
+	}
+	return all
+}
+
+// Of is one condition of a machine, whose type must be one of Types.
+func Of(f Facts, name string) Condition {
+	for _, m := range makers {
+		if m.name == name {
+			return build(f, m.name, m.make)
+		}
+	}
+	return Condition{Type: name, Status: Unknown, Reason: ReasonNotObserved}
+}
+
+func build(f Facts, name string, maker func(Facts) Condition) Condition {
+	c := f.nowhere()
+	if f.Host != "" {
+		c = maker(f)
+	} else if name == Connected && len(f.SilentHosts) > 0 {
+		c.Status = False
+	}
+	c.Type = name
+	return c
+}
+
+// nowhere is every condition of a machine of which nobody knows where it is: a host that may have it is silent, or more
+// than one has it.
+func (f Facts) nowhere() Condition {
+	if len(f.SilentHosts) == 0 {
+		return Condition{
+			Status: Unknown, Reason: "Ambiguous", Message: "the hosts don't agree on where the machine is", Layer: LayerFleet,
+		}
+	}
+	return Condition{
+		Status: Unknown, Reason: ReasonHostUnreachable, Layer: LayerConnection,
+		Message: "these hosts don't answer, and one of them may have the machine: " + strings.Join(f.SilentHosts, ", "),
+	}
+}
+
+// PrintedStatus is what KubeVirt would print for the machine.
+func PrintedStatus(f Facts) string {
+	if f.Host == "" {
+		return StatusUnknown
+	}
+	return Printable(f.State, f.Reason, f.Migrating)
+}
+
+// unobserved is a condition that depends on a fact which wasn't observed.
+func unobserved(why string, layer Layer) Condition {
+	return Condition{Status: Unknown, Reason: ReasonNotObserved, Message: why, Layer: layer}
+}

@@ -1,0 +1,207 @@
+package status
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+)
+
+func connected(f Facts) Condition {
+	return Condition{
+		Status: True, Reason: "HostAnswers", Message: fmt.Sprintf("host %q answers and has the machine", f.Host),
+		Layer: LayerConnection,
+	}
+}
+
+func defined(f Facts) Condition {
+	if !f.Persistent {
+		return Condition{
+			Status: False, Reason: "Transient", Message: "it has no persistent definition, and is gone once it stops",
+			Layer: LayerLibvirt,
+		}
+	}
+	return Condition{Status: True, Reason: "Persistent", Layer: LayerLibvirt}
+}
+
+func started(f Facts) Condition {
+	return Condition{
+		Status: truth(f.Active), Reason: Reason(f.State, f.Reason), Message: f.stands(), Since: f.StartedSince,
+		Layer: LayerLibvirt,
+	}
+}
+
+// stands says how the machine stands, in libvirt's words.
+func (f Facts) stands() string {
+	return fmt.Sprintf("the domain is %s (%s) on host %q", f.State, Reason(f.State, f.Reason), f.Host)
+}
+
+// GuestRuns says that the guest executes, wherever it is on its way to.
+func (f Facts) GuestRuns() bool { return f.Active && (f.State == Running || f.State == Blocked) }
+
+// Needs is what somebody waits for before a machine counts as ready, besides that its guest runs.
+type Needs struct {
+	// GuestAgent asks for a connected guest agent.
+	GuestAgent bool
+	// IPAddress is the key of an interface that must have an address.
+	IPAddress string
+}
+
+// ReadyWith is the condition Ready: the guest runs, and nothing is missing that is needed. The message names all that
+// is missing, the reason the first.
+func ReadyWith(f Facts, n Needs) Condition {
+	missing := Missing(f, n)
+	if len(missing) == 0 {
+		return Condition{Type: Ready, Status: True, Reason: "GuestRunning", Layer: LayerLibvirt}
+	}
+	texts := make([]string, len(missing))
+	for i, c := range missing {
+		texts[i] = c.Message
+	}
+	first := missing[0]
+	c := Condition{
+		Type: Ready, Status: first.Status, Reason: first.Reason, Message: strings.Join(texts, ", "), Layer: first.Layer,
+	}
+	if len(missing) == 1 {
+		c.Since = first.Since
+	}
+	return c
+}
+
+// Missing is what keeps a machine from being ready, the most fundamental first; nothing for one that is.
+func Missing(f Facts, n Needs) []Condition {
+	var missing []Condition
+	lacks := func(reason, message string, layer Layer) {
+		missing = append(missing, Condition{Status: False, Reason: reason, Message: message, Layer: layer})
+	}
+	switch {
+	case f.Host == "":
+		return []Condition{f.nowhere()}
+	case f.GuestRuns():
+	case f.State == Paused || f.State == PMSuspended:
+		lacks(paused(f).Reason, f.briefly(), LayerLibvirt)
+		missing[0].Since = f.PausedSince
+	default:
+		lacks(ReasonGuestNotRunning, f.briefly(), LayerLibvirt)
+	}
+	if n.GuestAgent && !f.AgentConnected {
+		lacks("AgentNotConnected", "its guest agent is not connected", LayerQEMU)
+	}
+	if n.IPAddress != "" && len(f.Addresses[n.IPAddress]) == 0 {
+		lacks("NoAddress", fmt.Sprintf("interface %q has no address", n.IPAddress), LayerLibvirt)
+	}
+	return missing
+}
+
+// briefly says how the machine stands, in few words.
+func (f Facts) briefly() string {
+	return fmt.Sprintf("it is %s (%s)", PrintedStatus(f), Reason(f.State, f.Reason))
+}
+
+// Reasons of the condition Paused. Those that aren't KubeVirt's are PausedBy and libvirt's reason.
+const (
+	PausedByUser             = "PausedByUser"
+	PausedIOError            = "PausedIOError"
+	PausedByMigrationMonitor = "PausedByMigrationMonitor"
+	SuspendedByGuest         = "SuspendedByGuest"
+)
+
+// paused tells why a guest stands still. Unlike KubeVirt, which has no condition for the others, it has a reason for
+// each that libvirt has.
+func paused(f Facts) Condition {
+	c := Condition{Status: True, Message: f.stands(), Since: f.PausedSince, Layer: LayerLibvirt}
+	switch {
+	case f.State == PMSuspended:
+		c.Reason = SuspendedByGuest
+	case f.State != Paused:
+		c.Status, c.Reason, c.Since = False, "NotPaused", time.Time{}
+	case f.Reason == "User":
+		c.Reason = PausedByUser
+	case f.Reason == "IOError":
+		c.Reason = PausedIOError
+		c.Message += f.failedDisks()
+	case f.Reason == "Migration" && f.MigrationSource:
+		c.Reason = PausedByMigrationMonitor
+	default:
+		c.Reason = "PausedBy" + f.Reason
+	}
+	return c
+}
+
+// failedDisks names the disks that have an error.
+func (f Facts) failedDisks() string {
+	var failed []string
+	if f.Disks.Value != nil {
+		for _, d := range *f.Disks.Value {
+			if d.Ready == False {
+				failed = append(failed, fmt.Sprintf("disk %q: %s", d.Key, d.Why))
+			}
+		}
+	}
+	if len(failed) == 0 {
+		return ""
+	}
+	return "; " + strings.Join(failed, "; ")
+}
+
+// irrecoverable tells whether the guest can still be saved. A post-copy that broke leaves its memory on two hosts: as
+// long as both have their part it can be resumed, without one of them it can't. Whoever ran the migration resumes it
+// until the deadline for that; once nobody is at it any more it is given up, until an apply tries again.
+func irrecoverable(f Facts) Condition {
+	if f.Reason != ReasonPostcopyFailed || f.State != Paused && f.State != Running {
+		return Condition{Status: False, Reason: "Recoverable", Layer: LayerFleet}
+	}
+	missing := RoleTarget
+	if f.State == Running { // Here it runs on, as far as it has its memory.
+		missing = RoleSource
+	}
+	c := Condition{Status: True, Reason: ReasonPostcopyFailed, Layer: LayerFleet}
+	switch both := len(f.HostStates) > 1; {
+	case both && f.Resumer.Value == nil:
+		c.Status, c.Reason = Unknown, "PostcopyInterrupted"
+		c.Message = "both hosts still have their part of the guest's memory, and whether somebody resumes it is not known: " +
+			f.Resumer.Why
+	case both && *f.Resumer.Value != "":
+		c.Status, c.Reason = False, "PostcopyInterrupted"
+		c.Message = "both hosts still have their part of the guest's memory, and it is not given up: " + *f.Resumer.Value
+	case both:
+		c.Message = "both hosts still have their part of the guest's memory, and nobody resumes it any more; the next " +
+			"apply tries once more"
+	case len(f.SilentHosts) > 0:
+		c.Status = Unknown
+		c.Message = fmt.Sprintf("whether the %s still has its part of the guest's memory isn't known, because these hosts "+
+			"don't answer: %s", missing, strings.Join(f.SilentHosts, ", "))
+	default:
+		c.Message = fmt.Sprintf("no host has the %s's part of the guest's memory any more", missing)
+	}
+	c.Message = "post-copy broke, and " + c.Message + "; " + f.Parts()
+	return c
+}
+
+// Parts says what each host has of a machine that a broken migration left in parts.
+func (f Facts) Parts() string {
+	texts := make([]string, 0, len(f.HostStates))
+	for _, host := range slices.Sorted(maps.Keys(f.HostStates)) {
+		texts = append(texts, fmt.Sprintf("host %q has it as %s", host, f.HostStates[host]))
+	}
+	return strings.Join(texts, ", ")
+}
+
+func staleDefinition(f Facts) Condition {
+	switch {
+	case len(f.StaleHosts) > 0:
+		hosts := slices.Sorted(slices.Values(f.StaleHosts))
+		return Condition{
+			Status: True, Reason: "LeftoverDefinition", Since: f.StaleSince, Layer: LayerFleet,
+			Message: "these hosts have a leftover definition of it: " + strings.Join(hosts, ", "),
+		}
+	case len(f.SilentHosts) > 0:
+		return Condition{
+			Status: Unknown, Reason: ReasonHostUnreachable, Layer: LayerFleet,
+			Message: "these hosts don't answer: " + strings.Join(f.SilentHosts, ", "),
+		}
+	default:
+		return Condition{Status: False, Reason: "OneDefinition", Layer: LayerFleet}
+	}
+}

@@ -1,0 +1,81 @@
+package status
+
+import (
+	"fmt"
+	"strings"
+)
+
+// liveMigratable has the first blocker's reason, and all of them in its message.
+func liveMigratable(f Facts) Condition {
+	switch {
+	case !f.Active:
+		return Condition{Status: False, Reason: ReasonGuestNotRunning, Message: f.briefly(), Layer: LayerLibvirt}
+	case f.Migrating:
+		return Condition{
+			Status: True, Reason: ReasonMigrating, Message: "it is being moved now", Since: f.MigratingSince,
+			Layer: LayerLibvirt,
+		}
+	case f.Blockers.Value == nil:
+		return unobserved(f.Blockers.Why, LayerLibvirt)
+	}
+	c := Condition{Status: True, Reason: "Migratable", Layer: LayerLibvirt}
+	var messages []string
+	for _, b := range *f.Blockers.Value {
+		messages = append(messages, b.Message)
+		// What blocks for certain outranks what only may.
+		if c.Status == True || c.Status == Unknown && b.Status == False {
+			c.Status, c.Reason = b.Status, b.Reason
+		}
+	}
+	c.Message = strings.Join(messages, "; ")
+	return c
+}
+
+// storageLiveMigratable has KubeVirt's one reason, and lists every blocker.
+func storageLiveMigratable(f Facts) Condition {
+	switch {
+	case !f.Active:
+		return Condition{Status: False, Reason: ReasonGuestNotRunning, Message: f.briefly(), Layer: LayerLibvirt}
+	case f.Migrating:
+		return unobserved("it is being moved now", LayerLibvirt)
+	case f.StorageBlockers.Value == nil:
+		return unobserved(f.StorageBlockers.Why, LayerLibvirt)
+	}
+	c := Condition{Status: True, Reason: "Migratable", Layer: LayerLibvirt}
+	var messages []string
+	for _, b := range *f.StorageBlockers.Value {
+		messages = append(messages, b.Reason+": "+b.Message)
+		if c.Status != False {
+			c.Status, c.Reason = b.Status, ReasonNotMigratable
+		}
+	}
+	c.Message = strings.Join(messages, "; ")
+	return c
+}
+
+// migrationRequired says that the machine runs on another host than its configuration pins it to.
+func migrationRequired(f Facts) Condition {
+	c := Condition{Status: False, Reason: "WhereItBelongs", Layer: LayerMetadata}
+	switch {
+	case f.PinnedTo == "":
+		c.Reason, c.Message = "NotPinned", "the configuration leaves the host to the fleet"
+	case f.PinnedTo != f.Host:
+		c.Status, c.Reason = True, "PinnedToOtherHost"
+		c.Message = fmt.Sprintf("the configuration wants it on host %q, and it is on host %q", f.PinnedTo, f.Host)
+	}
+	return c
+}
+
+func evictionRequested(f Facts) Condition {
+	if f.EvictedFrom == "" {
+		return Condition{Status: False, Reason: "NotRequested", Layer: LayerMetadata}
+	}
+	c := Condition{
+		Status: True, Reason: EvictionRequested, Since: f.EvictedSince, Layer: LayerMetadata,
+		Message: fmt.Sprintf("it was asked to leave host %q", f.EvictedFrom),
+	}
+	if f.EvictedBy != "" {
+		c.Message += " by " + f.EvictedBy
+	}
+	return c
+}

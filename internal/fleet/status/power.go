@@ -1,0 +1,138 @@
+package status
+
+// Run strategies, with KubeVirt's names. An empty strategy manages no power.
+const (
+	Always         = "Always"
+	RerunOnFailure = "RerunOnFailure"
+	Manual         = "Manual"
+	Halted         = "Halted"
+	Once           = "Once"
+)
+
+// RunStrategies lists every run strategy, in the order the documentation shows.
+var RunStrategies = []string{Always, RerunOnFailure, Manual, Halted, Once}
+
+// Action is what has to happen for a virtual machine's power to be what its run
+// strategy asks for.
+type Action int
+
+// Power actions.
+const (
+	// None leaves the machine as it is.
+	None Action = iota
+	// Start boots a stopped or crashed machine.
+	Start
+	// Resume continues a paused machine.
+	Resume
+	// Wakeup brings a machine back that its guest suspended.
+	Wakeup
+	// Stop shuts the guest down.
+	Stop
+)
+
+// Power says what a run strategy asks for, given what the machine was last seen
+// doing: its printed status, phase and the reason of its domain state. These
+// three are in Terraform's state, so that the plan and the apply that follows
+// it reach the same answer.
+//
+// A machine that is paused for a reason of its own (an I/O error, a failed
+// migration, a watchdog) is reported and left alone: continuing it blindly
+// could damage its data.
+func Power(strategy, status, phase, reason string) Action {
+	switch strategy {
+	case Always:
+		return alwaysOn(status, reason)
+	case RerunOnFailure:
+		if phase == PhaseFailed && status == StatusCrashed {
+			return Start
+		}
+	case Halted:
+		switch status {
+		case StatusRunning, StatusPaused:
+			return Stop
+		}
+	}
+
+	return None
+}
+
+func alwaysOn(status, reason string) Action {
+	switch status {
+	case StatusStopped, StatusCrashed:
+		return Start
+	case StatusPaused:
+		switch reason {
+		case ReasonSuspended:
+			return Wakeup
+		case "User", "Unknown", "FromSnapshot", ReasonStranded:
+			return Resume
+		}
+	}
+
+	return None
+}
+
+// ReasonSuspended is the status reason of a machine whose guest went to sleep
+// (libvirt's VIR_DOMAIN_PMSUSPENDED, whose own reason is always unknown).
+const ReasonSuspended = "PMSuspended"
+
+// ReasonStranded is the status reason of a machine whose guest stands still at
+// the source of a migration that is over, because whoever ran it was lost when
+// the guest was to be handed over. Nothing has it but the source.
+const ReasonStranded = "MigrationInterrupted"
+
+// ReasonPostcopyFailed is the status reason of a machine whose migration broke
+// in post-copy: on the target it runs, as far as it has its memory; at the
+// source it is paused.
+const ReasonPostcopyFailed = "PostcopyFailed"
+
+// Reason is the status reason shown to people: the domain state's own, except
+// where libvirt has none that says anything.
+func Reason(state, reason string) string {
+	if state == PMSuspended {
+		return ReasonSuspended
+	}
+
+	return reason
+}
+
+// StartsOnCreate says whether a new machine with this run strategy is started
+// once it is defined.
+func StartsOnCreate(strategy string) bool {
+	switch strategy {
+	case Always, RerunOnFailure, Once:
+		return true
+	default:
+		return false
+	}
+}
+
+// ShouldRun says whether the strategy wants the machine to be up from now on.
+func ShouldRun(strategy string) bool { return strategy == Always }
+
+// Autostart says whether the host should start the machine when it boots, and
+// whether the strategy has an opinion on it at all.
+func Autostart(strategy string) (autostart, managed bool) {
+	switch strategy {
+	case Always:
+		return true, true
+	case Halted:
+		return false, true
+	default:
+		return false, false
+	}
+}
+
+// Observed is the run strategy that describes an existing machine without
+// changing it: the one to assume when a machine is imported and nobody
+// recorded its strategy.
+func Observed(active, paused, autostart bool) string {
+	switch {
+	case active && !paused && autostart:
+		return Always
+	case !active && !autostart:
+		return Halted
+	default:
+		return Manual
+	}
+}

@@ -1,0 +1,129 @@
+package fleet
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
+)
+
+// trafficTimeout bounds the one question to each host about what moves. A host
+// that doesn't answer in time counts as one where nothing does.
+const trafficTimeout = 5 * time.Second
+
+// traffic is how many machines are on their way: in all, away from each host,
+// and to each.
+type traffic struct {
+	total             int
+	outbound, inbound map[string]int
+}
+
+func newTraffic() traffic {
+	return traffic{outbound: make(map[string]int), inbound: make(map[string]int)}
+}
+
+func (t *traffic) add(from, to string, n int) {
+	t.total += n
+	t.outbound[from] += n
+	t.inbound[to] += n
+}
+
+// allows says that one more may move between the hosts, on top of what others
+// move.
+func (l MigrationLimits) allows(from, to string, ours, others traffic) bool {
+	return ours.total+others.total < l.PerFleet &&
+		ours.outbound[from]+others.outbound[from] < l.OutboundPerHost &&
+		ours.inbound[to]+others.inbound[to] < l.InboundPerHost
+}
+
+// trafficNow reads which machines are on their way between hosts of the fleet,
+// by UUID, whoever moves them: those that two hosts have a process of, and that
+// their source has a job for. What a run left behind that was killed has none,
+// unless QEMU goes on by itself. It is one call per host, which waits for no
+// machine, and one for each machine that is on its way.
+func (f *Fleet) trafficNow(ctx context.Context) map[string]route {
+	ctx, cancel := context.WithTimeout(ctx, trafficTimeout)
+	defer cancel()
+
+	seen := make([][]libvirt.DomainStats, len(f.hosts))
+
+	var all sync.WaitGroup
+
+	for i, h := range f.hosts {
+		if h.cfg.Fenced {
+			continue
+		}
+
+		all.Go(func() {
+			found, err := h.conn.Stats(ctx, libvirt.StatsState)
+			if err != nil {
+				f.log.DebugContext(ctx, "what moves on a host is not known", "host", h.name, "error", err.Error())
+			}
+
+			seen[i] = found
+		})
+	}
+
+	all.Wait()
+
+	names := make([]string, len(f.hosts))
+	for i, h := range f.hosts {
+		names[i] = h.name
+	}
+
+	moving := routes(names, seen)
+
+	for _, uuid := range slices.Collect(maps.Keys(moving)) {
+		job, err := f.host(moving[uuid].from).conn.Job(ctx, uuid)
+		if err == nil && (job == nil || !job.Type.Active()) || isNotFound(err) {
+			delete(moving, uuid)
+		}
+	}
+
+	return moving
+}
+
+// route is the way of a machine.
+type route struct{ from, to string }
+
+// routes finds the machines that two hosts have a process of, one of which waits
+// for the other's memory. A migration that broke in post-copy is on no way any
+// more, until somebody resumes it.
+func routes(hosts []string, seen [][]libvirt.DomainStats) map[string]route {
+	type copyOf struct {
+		host string
+		libvirt.DomainStats
+	}
+
+	first := make(map[string]copyOf)
+	all := make(map[string]route)
+
+	for i, found := range seen {
+		for _, d := range found {
+			if !d.State.Active() {
+				continue
+			}
+
+			one, twice := first[d.UUID]
+			first[d.UUID] = copyOf{hosts[i], d}
+
+			switch {
+			case !twice:
+			case handedOver(d), one.Busy && !d.Busy:
+				all[d.UUID] = route{from: hosts[i], to: one.host}
+			case handedOver(one.DomainStats), d.Busy:
+				all[d.UUID] = route{from: one.host, to: hosts[i]}
+			}
+		}
+	}
+
+	return all
+}
+
+// handedOver says that a domain's guest runs elsewhere, and fetches its memory.
+func handedOver(d libvirt.DomainStats) bool {
+	return d.State == libvirt.Paused && d.Reason == "Postcopy"
+}

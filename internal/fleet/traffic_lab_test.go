@@ -1,0 +1,76 @@
+package fleet
+
+import (
+	"testing"
+	"time"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
+)
+
+// What another run moves takes up the limits until it has arrived. The record
+// that a run left behind which was killed takes up nothing.
+func TestLab_othersMovesCount(t *testing.T) {
+	t.Parallel()
+
+	l := lab.Open(t)
+	from, to := l.StartHost(t), l.StartHost(t)
+	alone, alice, bob := ownFleet(t, "alice", from), ownFleet(t, "alice", from, to), ownFleet(t, "bob", from, to)
+	bob.queue.limits.PerFleet = 1
+	d, other, killed := drainer(t, l, "slow", nil), drainer(t, l, "waits", nil), drainer(t, l, "killed", nil)
+	d.Spec.Kernel.Cmdline += " dirty=8"
+	vm, second, third := create(t, alone, l, d), create(t, alone, l, other), create(t, alone, l, killed)
+
+	left := migration.State{
+		SourceHost: from.Name, TargetHost: to.Name, Start: time.Now(), Phase: migration.PhasePreparingTarget,
+	}.Record("", "somebody who was killed")
+	if _, err := alone.writeMetadata(t.Context(), third, third.Metadata.WithMigration(left)); err != nil {
+		t.Fatal(err)
+	}
+
+	move := func(f *Fleet, vm *VM, o migration.Options) <-chan time.Time {
+		over := make(chan time.Time, 1)
+
+		go func() {
+			now, state, err := f.Move(t.Context(), vm.UUID, lastOf(vm), to.Name, o)
+			if err != nil || now.Host != to.Name {
+				t.Errorf("%s: %+v, %v", vm.Name, now, err)
+			}
+
+			t.Logf("%s moved from %v to %v", vm.Name, state.Start, state.End)
+			over <- state.Start
+		}()
+
+		return over
+	}
+
+	slow := move(alice, vm, migration.Options{Bandwidth: new(uint64(1 << 20))})
+	awaitCopying(t, alone.host(from.Name), vm.UUID)
+
+	waits := move(bob, second, migration.Options{})
+
+	for bob.queue.elsewhere() == 0 {
+		if err := pause(t.Context(), 50*time.Millisecond); err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	select {
+	case <-waits:
+		t.Error("it didn't wait")
+	case <-slow:
+		t.Error("what is slow has ended")
+	default:
+	}
+
+	hurried := time.Now()
+	if err := alone.host(from.Name).conn.SetMigrationBandwidth(t.Context(), vm.UUID, 0, false); err != nil {
+		t.Fatal(err)
+	}
+
+	<-slow
+
+	if began := <-waits; began.Before(hurried) {
+		t.Errorf("it began at %v, while the other was on its way: at %v", began, hurried)
+	}
+}

@@ -1,0 +1,76 @@
+package fleet
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/eviction"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/policy"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
+)
+
+// The plan of a drain counts what goes along, as far as it is written to: the
+// memory and the disks of a machine that is moved with them while it runs, and
+// only the files of one that is moved while it is off.
+func TestLab_planCountsWhatIsCopied(t *testing.T) {
+	t.Parallel()
+
+	const capacity, written, memory = 16 << 20, 4 << 20, 32 << 20
+
+	l := lab.Open(t)
+	from, to := l.StartHost(t), l.StartHost(t)
+	alone, f := ownFleet(t, "alice", from), ownFleet(t, "alice", from, to)
+	with := func(name, format string, change func(*Desired)) {
+		d := light(t, l, name, map[string]string{"kind": name})
+		image := l.Image(t, from.Name, d.Spec.Name+"."+format, format, capacity)
+		l.Run(t, from.Name, "qemu-io", "-f", format, "-c", fmt.Sprintf("write -P 7 0 %d", written), image)
+		d.Spec.Disks["data"] = domain.Disk{Source: domain.DiskSource{File: image}, Format: format}
+		change(&d)
+		create(t, alone, l, d)
+	}
+	nat := func(d *Desired) { d.Spec.Interfaces["nat"] = domain.Interface{Network: "default"} }
+
+	with("block", "qcow2", func(*Desired) {})
+	with("raw", "raw", func(*Desired) {})
+	with("cold", "qcow2", nat) // Each host's own network, so it can't be moved while it runs.
+	with("off", "raw", func(d *Desired) { d.Metadata.RunStrategy = "Manual" })
+	create(t, alone, l, light(t, l, "live", nil))
+
+	if _, err := f.EvictionPolicies().Put(t.Context(), eviction.Policy{
+		Identity: policy.Identity{ID: "1", Name: "all"}, Strategy: eviction.LiveMigrate, Fallback: eviction.ColdMigrate,
+		Options: migration.Options{CopyStorage: migration.CopyFull},
+	}); err != nil {
+		t.Fatal(err)
+	}
+
+	plan, err := f.PlanEvacuation(t.Context(), from.Name, true, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	if len(plan.Steps) != 5 {
+		t.Fatalf("steps %+v; want five", plan.Steps)
+	}
+
+	for _, s := range plan.Steps {
+		name := s.Name[7:] // Behind what makes it unique, see drainer.
+		want := map[string]struct {
+			method      string
+			least, most uint64
+		}{
+			"block": {eviction.MethodLive, memory + written, memory + capacity},
+			"raw":   {eviction.MethodLive, memory + written, memory + capacity},
+			"cold":  {eviction.MethodCold, written, capacity},
+			"off":   {eviction.MethodCold, written, capacity},
+			"live":  {eviction.MethodLive, memory, memory},
+		}[name]
+		t.Logf("%s: %s, %d", name, s.Method, s.Transfer)
+
+		if s.Method != want.method || s.Transfer < want.least || s.Transfer > want.most {
+			t.Errorf("%s: %s of %d bytes (%v); want %s of %d to %d", name, s.Method, s.Transfer, s.Blockers, want.method,
+				want.least, want.most)
+		}
+	}
+}

@@ -1,0 +1,116 @@
+package fleet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
+)
+
+// detachTimeout is how long a guest may take to let go of a device. An idle one
+// needs a second; one that has hung never does.
+const detachTimeout = 30 * time.Second
+
+// balloonTimeout is how long a guest may take to give memory back or to take
+// it. Its driver moves some hundred MiB in a second.
+const balloonTimeout = 30 * time.Second
+
+// changeLive gives the running guest what it can be given.
+func (u *update) changeLive(ctx context.Context) error {
+	live := u.vm.entry.parse().live
+	if live == nil {
+		return nil
+	}
+
+	steps, err := domain.LiveSteps(live, u.vm.entry.parse().persistent, u.want.Spec)
+	if err != nil {
+		return &Error{VM: u.vm.Name, Host: u.vm.Host, Kind: ErrInvalid, Err: err}
+	}
+
+	for _, s := range steps {
+		u.fleet.log.InfoContext(ctx, "changing running machine", "name", u.vm.Name, "host", u.vm.Host,
+			"attribute", s.Path, "step", s.Kind.String())
+
+		if err := u.takeStep(ctx, s); err != nil {
+			return u.stepFailed(s, err)
+		}
+	}
+
+	if len(steps) == 0 {
+		return nil
+	}
+
+	return u.refresh(ctx)
+}
+
+func (u *update) takeStep(ctx context.Context, s domain.Step) error {
+	conn, id := u.vm.host.conn, u.vm.UUID
+
+	switch s.Kind {
+	case domain.SetVcpus:
+		return conn.SetVcpus(ctx, id, s.VCPUs, libvirt.AffectLive)
+	case domain.SetMemory:
+		if err := conn.SetMemory(ctx, id, s.Bytes, libvirt.AffectLive); err != nil {
+			return err
+		}
+
+		return u.awaitBalloon(ctx, s.Bytes)
+	case domain.Attach:
+		return conn.AttachDevice(ctx, id, s.XML, libvirt.AffectLive)
+	case domain.Detach:
+		ctx, cancel := context.WithTimeout(ctx, detachTimeout)
+		defer cancel()
+
+		return conn.DetachDevice(ctx, id, s.XML, libvirt.AffectLive)
+	case domain.Update:
+		return conn.UpdateDevice(ctx, id, s.XML, libvirt.AffectLive)
+	default:
+		return fmt.Errorf("unknown step %v: %w", s.Kind, ErrUnsupported)
+	}
+}
+
+func (u *update) stepFailed(s domain.Step, err error) error {
+	e := &Error{
+		VM: u.vm.Name, Host: u.vm.Host, Err: err, Detail: fmt.Sprintf("changing %s of the running machine", s.Path),
+	}
+	if s.Kind == domain.Detach && errors.Is(err, context.DeadlineExceeded) {
+		e.Remedy = "Only a guest whose operating system runs gives a device back. Apply again when it does, or stop the " +
+			"machine: the device is gone from what it starts with."
+	}
+
+	return e
+}
+
+// awaitBalloon waits until the guest has the memory that it was given: libvirt
+// only asks, the guest's balloon driver does it in its own time.
+func (u *update) awaitBalloon(ctx context.Context, bytes uint64) error {
+	ctx, cancel := context.WithTimeout(ctx, balloonTimeout)
+	defer cancel()
+
+	var size uint64
+
+	_, err := u.fleet.await(ctx, u.vm, func(d *libvirt.Domain) bool {
+		if d == nil || !d.Active() {
+			return true
+		}
+
+		spec := newEntry(*d).parse().liveSpec
+		if spec != nil && spec.Memory.Size != nil {
+			size = *spec.Memory.Size
+		}
+
+		return size == bytes
+	})
+	if err != nil {
+		return &Error{
+			VM: u.vm.Name, Host: u.vm.Host, Kind: ErrNotReady, Err: err,
+			Detail: fmt.Sprintf("the guest was told to have %s of memory and has %s", bytesText(bytes), bytesText(size)),
+			Remedy: "See whether the guest has a virtio balloon driver; a restart gives it the memory in any case.",
+		}
+	}
+
+	return nil
+}

@@ -1,0 +1,98 @@
+package fleet
+
+import (
+	"context"
+	"time"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
+)
+
+// power brings the machine's power to what the run strategy asks for, and
+// restarts it for what it could not be given while it ran.
+func (u *update) power(ctx context.Context) error {
+	action := u.action()
+	starts := action == status.Start || u.restarts() && action != status.Stop
+
+	if u.goesDown() {
+		outcome, err := u.fleet.stop(ctx, u.vm, u.grace())
+		if err != nil {
+			return err
+		}
+
+		u.stopped = outcome
+		u.fleet.log.InfoContext(ctx, "machine stopped", "name", u.vm.Name, "host", u.vm.Host, "outcome", string(outcome))
+
+		if err := u.refresh(ctx); err != nil {
+			return err
+		}
+
+		// It ran here until now, so it runs on no host that is silent.
+		u.vm.SilentHosts = nil
+	}
+
+	if err := u.rename(ctx); err != nil {
+		return err
+	}
+
+	if !starts {
+		return nil
+	}
+
+	if err := u.fleet.start(ctx, u.vm); err != nil {
+		return err
+	}
+
+	u.fresh = !u.vm.ManagedSave
+
+	return u.refresh(ctx)
+}
+
+// rename gives the machine its new name, which libvirt does only while it is off.
+func (u *update) rename(ctx context.Context) error {
+	if u.vm.Active || u.want.Spec.Name == "" || u.want.Spec.Name == u.vm.Name {
+		return nil
+	}
+
+	if err := u.vm.host.conn.RenameDomain(ctx, u.vm.UUID, u.want.Spec.Name); err != nil {
+		return err
+	}
+
+	return u.refresh(ctx)
+}
+
+// wake continues a machine that the run strategy wants running.
+func (u *update) wake(ctx context.Context) error {
+	var err error
+
+	switch u.action() {
+	case status.Resume:
+		err = u.fleet.resume(ctx, u.vm)
+	case status.Wakeup:
+		err = u.vm.host.conn.WakeupDomain(ctx, u.vm.UUID)
+	default:
+		return nil
+	}
+
+	if err != nil {
+		return err
+	}
+
+	return u.refresh(ctx)
+}
+
+func (u *update) grace() time.Duration {
+	if g := u.want.Metadata.TerminationGracePeriod; g != nil {
+		return *g
+	}
+
+	return DefaultGracePeriod
+}
+
+func (u *update) autostart(ctx context.Context) error {
+	on, managed := status.Autostart(u.want.Metadata.RunStrategy)
+	if !managed || on == u.vm.Autostart || !u.vm.Persistent || u.evicted {
+		return nil
+	}
+
+	return u.vm.host.conn.SetAutostart(ctx, u.vm.UUID, on)
+}

@@ -1,0 +1,165 @@
+package fleet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"strings"
+	"time"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
+)
+
+// WaitFor is what makes a machine ready, besides that it runs.
+type WaitFor status.Needs
+
+// Ready says whether the machine runs and has what is waited for. addresses
+// are those of its interfaces, by key.
+func (w WaitFor) Ready(vm *VM, addresses map[string][]string) bool {
+	facts := vm.facts()
+	facts.Addresses = addresses
+
+	return status.ReadyWith(facts, status.Needs(w)).Status == status.True
+}
+
+func (w WaitFor) missing(vm *VM, addresses map[string][]string) []string {
+	facts := vm.facts()
+	facts.Addresses = addresses
+
+	var missing []string
+	for _, c := range status.Missing(facts, status.Needs(w)) {
+		missing = append(missing, c.Message)
+	}
+
+	return missing
+}
+
+// waitPoll is how often a machine that is waited for is looked at when no event
+// says to. Leases and addresses raise none.
+const waitPoll = time.Second
+
+// Wait waits until the machine is ready or ctx ends, and returns it as it was
+// seen last, together with its addresses. The error says what was awaited, for
+// how long, and what was seen last.
+func (f *Fleet) Wait(ctx context.Context, vm *VM, w WaitFor) (*VM, map[string][]string, error) {
+	began := time.Now()
+
+	watching, stop := context.WithCancel(ctx)
+	defer stop()
+
+	events, err := vm.host.conn.Subscribe(watching, vm.UUID)
+	if err != nil {
+		events = nil // then polling has to do
+	}
+
+	f.log.InfoContext(ctx, "waiting for machine", "name", vm.Name, "host", vm.Host,
+		"guest_agent", w.GuestAgent, "ip_address", w.IPAddress)
+
+	for {
+		addresses, err := f.lookAgain(ctx, &vm)
+		if err != nil && !errors.Is(err, ErrUnreachable) && ctx.Err() == nil {
+			return vm, nil, err
+		}
+
+		missing := w.missing(vm, addresses)
+		if err == nil && len(missing) == 0 {
+			f.log.InfoContext(ctx, "machine ready", "name", vm.Name, "host", vm.Host, "elapsed", time.Since(began))
+
+			return vm, addresses, nil
+		}
+
+		if err != nil && ctx.Err() == nil {
+			missing = append(missing, err.Error()) // A look that ended with the time saw nothing new.
+		}
+
+		timer := time.NewTimer(waitPoll)
+
+		select {
+		case _, open := <-events:
+			if !open {
+				events = nil
+			}
+		case <-timer.C:
+		case <-ctx.Done():
+		}
+
+		timer.Stop()
+
+		if ctx.Err() != nil {
+			waited := time.Since(began)
+			if deadline, ok := ctx.Deadline(); ok {
+				waited = min(waited, deadline.Sub(began)) // the last look may have ended later
+			}
+
+			return vm, addresses, &Error{
+				VM: vm.Name, Host: vm.Host, Kind: ErrNotReady, Err: context.Cause(ctx),
+				Detail: fmt.Sprintf("waited %s for it to be ready; last seen: %s",
+					waited.Round(time.Second), strings.Join(missing, ", ")),
+				Remedy: "Look at the guest's console; apply again to go on waiting, or raise wait_for.timeout.",
+			}
+		}
+	}
+}
+
+// lookAgain reads the machine and its addresses again.
+func (f *Fleet) lookAgain(ctx context.Context, vm **VM) (map[string][]string, error) {
+	now, err := f.refreshed(ctx, *vm)
+	if err != nil {
+		return nil, err
+	}
+
+	*vm = now
+
+	return f.IPAddresses(ctx, now), nil
+}
+
+// addressTimeout bounds the one question that a refresh asks a guest.
+const addressTimeout = 3 * time.Second
+
+// IPAddresses returns the addresses of the machine's interfaces by key, asking
+// the guest agent where one is connected, else libvirt's DHCP leases. Nil means
+// that nobody could say. It never waits for a guest longer than addressTimeout.
+func (f *Fleet) IPAddresses(ctx context.Context, vm *VM) map[string][]string {
+	if !vm.Active || vm.LiveSpec == nil || len(vm.LiveSpec.Interfaces) == 0 {
+		return nil
+	}
+
+	ctx, cancel := context.WithTimeout(ctx, addressTimeout)
+	defer cancel()
+
+	source := libvirt.SourceLease
+	if vm.AgentConnected {
+		source = libvirt.SourceAgent
+	}
+
+	found, err := vm.host.conn.InterfaceAddresses(ctx, vm.UUID, source)
+	if err != nil {
+		f.log.DebugContext(ctx, "addresses not reported", "name", vm.Name, "host", vm.Host, "error", err.Error())
+
+		return nil
+	}
+
+	return byInterface(vm, found)
+}
+
+func byInterface(vm *VM, found []libvirt.Address) map[string][]string {
+	keys := make(map[string]string, len(vm.LiveSpec.Interfaces))
+	addresses := make(map[string][]string, len(vm.LiveSpec.Interfaces))
+
+	for key, i := range vm.LiveSpec.Interfaces {
+		keys[strings.ToLower(i.MAC)] = key
+	}
+
+	for _, a := range found {
+		key, ours := keys[strings.ToLower(a.MAC)]
+		// A link-local address leads nowhere from where Terraform runs.
+		ip, err := netip.ParseAddr(a.IP)
+		if ours && err == nil && !ip.IsLinkLocalUnicast() {
+			addresses[key] = append(addresses[key], a.IP)
+		}
+	}
+
+	return addresses
+}

@@ -1,0 +1,164 @@
+package guest
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+)
+
+// Agent is what an agent says about itself.
+type Agent struct {
+	Version string
+	// Commands are the names of those that it runs, sorted.
+	Commands []string
+}
+
+// needed are the commands without which we know too little of a guest; they are KubeVirt's.
+var needed = []string{
+	"guest-get-fsinfo", "guest-get-host-name", "guest-get-osinfo", "guest-get-time", "guest-get-timezone",
+	"guest-get-users", "guest-info", "guest-network-get-interfaces", "guest-ping", "guest-shutdown",
+}
+
+// Lacks are the commands that the agent doesn't run, of those that are needed.
+func (a *Agent) Lacks() []string {
+	return slices.DeleteFunc(slices.Clone(needed), func(c string) bool { return slices.Contains(a.Commands, c) })
+}
+
+// refusals are the commands behind the groups that libvirt asks for.
+var refusals = map[Group]string{
+	GroupFilesystems: "guest-get-fsinfo", GroupHostname: "guest-get-host-name", GroupOS: "guest-get-osinfo",
+	GroupTimezone: "guest-get-timezone", GroupUsers: "guest-get-users", GroupInterfaces: "guest-network-get-interfaces",
+}
+
+// Lacks are the needed commands that the agent was seen not to run. exact says that these are all: without raw commands
+// only those that libvirt uses were tried.
+func (r *Report) Lacks() (lacks []string, exact bool) {
+	if r.Agent != nil {
+		return r.Agent.Lacks(), true
+	}
+	for g, command := range refusals {
+		if r.Unavailable[g].Why == Refused {
+			lacks = append(lacks, command)
+		}
+	}
+	slices.Sort(lacks)
+	return lacks, false
+}
+
+// Counters are what a network interface has carried, as the guest counts.
+type Counters struct {
+	RXBytes   uint64 `json:"rx-bytes"`
+	RXPackets uint64 `json:"rx-packets"`
+	RXErrors  uint64 `json:"rx-errs"`
+	RXDropped uint64 `json:"rx-dropped"`
+	TXBytes   uint64 `json:"tx-bytes"`
+	TXPackets uint64 `json:"tx-packets"`
+	TXErrors  uint64 `json:"tx-errs"`
+	TXDropped uint64 `json:"tx-dropped"`
+}
+
+// askRaw asks what libvirt has no call for.
+func (a *asking) askRaw(ctx context.Context) error {
+	r := a.report
+	questions := []struct {
+		group   Group
+		command string
+		parse   func(json.RawMessage) error
+	}{
+		{GroupAgent, "guest-info", func(answer json.RawMessage) (err error) {
+			r.Agent, err = parseAgent(answer)
+			return err
+		}},
+		{GroupFSFreeze, "guest-fsfreeze-status", func(answer json.RawMessage) error {
+			return json.Unmarshal(answer, &r.FSFreeze)
+		}},
+		{GroupCounters, "guest-network-get-interfaces", func(answer json.RawMessage) (err error) {
+			r.Counters, err = parseCounters(answer)
+			return err
+		}},
+	}
+	for _, q := range questions {
+		if !a.wants(q.group) {
+			continue
+		}
+		if err := a.send(ctx, q.group, q.command, nil, q.parse); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// send sends one command and reads its answer. An answer that can't be read is no error, but a gap.
+func (a *asking) send(
+	ctx context.Context, g Group, command string, arguments any, parse func(json.RawMessage) error,
+) error {
+	request, err := json.Marshal(struct {
+		Execute   string `json:"execute"`
+		Arguments any    `json:"arguments,omitempty"`
+	}{command, arguments})
+	if err != nil {
+		return fmt.Errorf("writing a command for the guest agent: %w", err)
+	}
+	return question(ctx, a, g,
+		func(ctx context.Context) (string, error) { return a.conn.AgentCommand(ctx, a.uuid, string(request)) },
+		func(answer string) {
+			var reply struct {
+				Return json.RawMessage `json:"return"`
+			}
+			err := json.Unmarshal([]byte(answer), &reply)
+			if err == nil && reply.Return == nil {
+				err = errors.New("it has no return value")
+			}
+			if err == nil {
+				err = parse(reply.Return)
+			}
+			if err != nil {
+				a.report.Unavailable[g] = Gap{NotReported, fmt.Sprintf("the answer to %s can't be read: %v", command, err)}
+			}
+		})
+}
+
+// parseAgent reads the answer to guest-info.
+func parseAgent(answer json.RawMessage) (*Agent, error) {
+	var reply struct {
+		Version  string `json:"version"`
+		Commands []struct {
+			Name    string `json:"name"`
+			Enabled bool   `json:"enabled"`
+		} `json:"supported_commands"`
+	}
+	if err := json.Unmarshal(answer, &reply); err != nil {
+		return nil, err
+	}
+	if reply.Version == "" {
+		return nil, errors.New("it has no version")
+	}
+	a := &Agent{Version: reply.Version}
+	for _, c := range reply.Commands {
+		if c.Enabled {
+			a.Commands = append(a.Commands, c.Name)
+		}
+	}
+	slices.Sort(a.Commands)
+	return a, nil
+}
+
+// parseCounters reads the answer to guest-network-get-interfaces. An interface without statistics has none.
+func parseCounters(answer json.RawMessage) (map[string]Counters, error) {
+	var reply []struct {
+		Name       string    `json:"name"`
+		Statistics *Counters `json:"statistics"`
+	}
+	if err := json.Unmarshal(answer, &reply); err != nil {
+		return nil, err
+	}
+	all := make(map[string]Counters, len(reply))
+	for _, i := range reply {
+		if i.Statistics != nil {
+			all[i.Name] = *i.Statistics
+		}
+	}
+	return all, nil
+}

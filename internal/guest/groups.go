@@ -1,0 +1,122 @@
+package guest
+
+import (
+	"context"
+	"slices"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
+)
+
+// groups are those that one call of libvirt's reports, without any mark on the domain.
+var groups = map[Group]libvirt.GuestInfoGroups{
+	GroupOS:          libvirt.GuestOSInfo,
+	GroupHostname:    libvirt.GuestHostname,
+	GroupTimezone:    libvirt.GuestTimezoneInfo,
+	GroupInterfaces:  libvirt.GuestInterfaces,
+	GroupUsers:       libvirt.GuestUsers,
+	GroupFilesystems: libvirt.GuestFilesystems,
+	GroupDisks:       libvirt.GuestDisks,
+	GroupLoad:        libvirt.GuestLoadInfo,
+}
+
+func (a *asking) wants(g Group) bool { return slices.Contains(a.options.Only, g) }
+
+// askGroups asks for all groups at once. What that doesn't tell, because the agent refuses it, is asked for on its own:
+// the answer to that says why.
+func (a *asking) askGroups(ctx context.Context) error {
+	var together libvirt.GuestInfoGroups
+	for g, flag := range groups {
+		// Load came with libvirt 11.2: a call that an older one refuses would cost the others their certainty.
+		if a.wants(g) && g != GroupLoad {
+			together |= flag
+		}
+	}
+	ask := func(flags libvirt.GuestInfoGroups) func(context.Context) (*libvirt.GuestInfo, error) {
+		return func(ctx context.Context) (*libvirt.GuestInfo, error) { return a.conn.GuestInfo(ctx, a.uuid, flags) }
+	}
+	if together != 0 {
+		all := func(info *libvirt.GuestInfo) { a.report.Info = *info }
+		if err := question(ctx, a, "", ask(together), all); err != nil {
+			return err
+		}
+		delete(a.report.Unavailable, "")
+	}
+	for _, g := range Groups() {
+		flag, grouped := groups[g]
+		if !grouped || !a.wants(g) || a.report.has(g) {
+			continue
+		}
+		one := func(info *libvirt.GuestInfo) { a.report.take(g, info) }
+		if err := question(ctx, a, g, ask(flag), one); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// take keeps one group, and notes when the agent left it out without saying why.
+func (r *Report) take(g Group, info *libvirt.GuestInfo) {
+	switch g {
+	case GroupOS:
+		r.Info.OS = info.OS
+	case GroupHostname:
+		r.Info.Hostname = info.Hostname
+	case GroupTimezone:
+		r.Info.Timezone = info.Timezone
+	case GroupInterfaces:
+		r.Info.Interfaces = info.Interfaces
+	case GroupUsers:
+		r.Info.Users = info.Users
+	case GroupFilesystems:
+		r.Info.Filesystems = info.Filesystems
+	case GroupDisks:
+		r.Info.Disks = info.Disks
+	case GroupLoad:
+		r.Info.Load = info.Load
+	default:
+	}
+	if !r.has(g) {
+		r.Unavailable[g] = Gap{Why: NotReported}
+	}
+}
+
+// has tells whether a group was reported.
+func (r *Report) has(g Group) bool {
+	switch g {
+	case GroupOS:
+		return r.Info.OS != nil
+	case GroupHostname:
+		return r.Info.Hostname != nil
+	case GroupTimezone:
+		return r.Info.Timezone != nil
+	case GroupInterfaces:
+		return r.Info.Interfaces != nil
+	case GroupUsers:
+		return r.Info.Users != nil
+	case GroupFilesystems:
+		return r.Info.Filesystems != nil
+	case GroupDisks:
+		return r.Info.Disks != nil
+	case GroupLoad:
+		return r.Info.Load != nil
+	case GroupVCPUs:
+		return r.VCPUs != nil
+	case GroupAgent:
+		return r.Agent != nil
+	case GroupFSFreeze:
+		return r.FSFreeze != nil
+	case GroupCounters:
+		return r.Counters != nil
+	default:
+		return r.Probe != nil
+	}
+}
+
+// giveUp gives the reason to those of the groups that have nothing yet.
+func (r *Report) giveUp(why Gap, all []Group) {
+	for _, g := range all {
+		if _, said := r.Unavailable[g]; !said && !r.has(g) {
+			r.Unavailable[g] = why
+		}
+	}
+}

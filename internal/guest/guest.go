@@ -1,0 +1,184 @@
+package guest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
+)
+
+// DefaultTimeout bounds one question. An agent that is alive answers within milliseconds, and libvirt itself gives one
+// up after 5 s: its answer says more than ours.
+const DefaultTimeout = 6 * time.Second
+
+// Group is a group of facts that an agent reports together.
+type Group string
+
+// The groups. From GroupAgent on they take raw commands.
+const (
+	GroupOS          Group = "os"
+	GroupHostname    Group = "hostname"
+	GroupTimezone    Group = "timezone"
+	GroupInterfaces  Group = "interfaces"
+	GroupUsers       Group = "users"
+	GroupFilesystems Group = "filesystems"
+	GroupDisks       Group = "disks"
+	GroupLoad        Group = "load"
+	GroupVCPUs       Group = "vcpus"
+	GroupAgent       Group = "agent"
+	GroupFSFreeze    Group = "fsfreeze"
+	GroupCounters    Group = "counters"
+	GroupProbe       Group = "probe"
+)
+
+// Groups are all groups but GroupProbe, which is only there when it was asked for.
+func Groups() []Group {
+	return []Group{
+		GroupAgent, GroupCounters, GroupDisks, GroupFilesystems, GroupFSFreeze, GroupHostname, GroupInterfaces, GroupLoad,
+		GroupOS, GroupTimezone, GroupUsers, GroupVCPUs,
+	}
+}
+
+// Conn is the host that runs the virtual machine.
+type Conn interface {
+	GuestInfo(ctx context.Context, uuid string, groups libvirt.GuestInfoGroups) (*libvirt.GuestInfo, error)
+	GuestVCPUs(ctx context.Context, uuid string) (*libvirt.GuestVCPUs, error)
+	AgentCommand(ctx context.Context, uuid, command string) (string, error)
+}
+
+// Options say what to ask.
+type Options struct {
+	// Only limits the questions to these groups; nil is all.
+	Only []Group
+	// RawCommands also asks what only commands of the agent's own protocol tell: GroupAgent, GroupFSFreeze and
+	// GroupCounters. libvirt marks a domain that was sent one as tainted.
+	RawCommands bool
+	// Probe is a command to run in the guest, nil for none. It is a raw command, too.
+	Probe *Probe
+	// ChannelClosed says that nobody in the guest had opened the agent's channel when the machine was last read. Silence
+	// means that then.
+	ChannelClosed bool
+	// Timeout bounds each question. The first that it is over for is the last that is asked. 0 is DefaultTimeout.
+	Timeout time.Duration
+}
+
+// Report is what the agent said.
+type Report struct {
+	// AgentConnected says that the agent answered, if only with a refusal.
+	AgentConnected bool
+	// Info holds what was reported; what wasn't is nil.
+	Info libvirt.GuestInfo
+	// VCPUs, Agent, FSFreeze and Counters are nil unless they were asked for and reported. Counters are by the guest's
+	// name of the interface.
+	VCPUs    *libvirt.GuestVCPUs
+	Agent    *Agent
+	FSFreeze *string
+	Counters map[string]Counters
+	// Probe is nil unless it was asked for and ran.
+	Probe *ProbeResult
+	// Unavailable says of each group that wasn't reported why.
+	Unavailable map[Group]Gap
+}
+
+// Silent is the report of an agent that there is no point in asking.
+func Silent(why Why, detail string) *Report {
+	r := &Report{Unavailable: make(map[Group]Gap)}
+	r.giveUp(Gap{why, detail}, Groups())
+	return r
+}
+
+// Info asks the agent. The only error is that of a caller who gave up, or of a domain that the host doesn't have: an
+// agent that says nothing is reported.
+func Info(ctx context.Context, conn Conn, uuid string, o Options) (*Report, error) {
+	if o.Timeout == 0 {
+		o.Timeout = DefaultTimeout
+	}
+	if o.Only == nil {
+		o.Only = Groups()
+	}
+	a := asking{conn: conn, uuid: uuid, options: o, report: &Report{Unavailable: make(map[Group]Gap)}}
+	err := a.everything(ctx)
+	switch {
+	case err == nil:
+		return a.report, nil
+	case ctx.Err() != nil:
+		return nil, context.Cause(ctx)
+	case errors.Is(err, libvirt.ErrNotFound), errors.Is(err, libvirt.ErrUnreachable):
+		return nil, err
+	}
+	rest := o.Only
+	if o.Probe != nil {
+		rest = append([]Group{GroupProbe}, rest...)
+	}
+	gap := gapOf(err)
+	if o.ChannelClosed && gap.Why == TimedOut {
+		gap.Why = NotConnected
+	}
+	a.report.giveUp(gap, rest)
+	return a.report, nil
+}
+
+// asking is one round of questions.
+type asking struct {
+	conn    Conn
+	uuid    string
+	options Options
+	report  *Report
+}
+
+// everything asks one question after the other, as the agent answers only one at a time. An error ends it: the agent
+// doesn't answer, or the domain is gone.
+func (a *asking) everything(ctx context.Context) error {
+	if err := a.askGroups(ctx); err != nil {
+		return err
+	}
+	if err := a.askVCPUs(ctx); err != nil {
+		return err
+	}
+	if !a.options.RawCommands {
+		gap := Gap{NotAsked, "raw commands taint the domain"}
+		a.report.giveUp(gap, []Group{GroupAgent, GroupFSFreeze, GroupCounters})
+	} else if err := a.askRaw(ctx); err != nil {
+		return err
+	}
+	if a.options.Probe == nil {
+		return nil
+	}
+	return a.probe(ctx)
+}
+
+// question runs one question in its time, and tells a refusal, which ends only this question, from silence, which ends
+// all.
+func question[T any](
+	ctx context.Context, a *asking, g Group, ask func(context.Context) (T, error), take func(T),
+) error {
+	asking, cancel := context.WithTimeoutCause(ctx, a.options.Timeout,
+		fmt.Errorf("the guest agent didn't answer within %s", a.options.Timeout))
+	defer cancel()
+	answer, err := ask(asking)
+	switch {
+	case err == nil:
+		a.report.AgentConnected = true
+		take(answer)
+		return nil
+	case refused(err):
+		a.report.AgentConnected = a.report.AgentConnected || errors.Is(err, libvirt.ErrAgentFailed)
+		a.report.Unavailable[g] = gapOf(err)
+		return nil
+	case ctx.Err() == nil && asking.Err() != nil:
+		return &timeoutError{cause: context.Cause(asking)}
+	default:
+		return err
+	}
+}
+
+func (a *asking) askVCPUs(ctx context.Context) error {
+	if !a.wants(GroupVCPUs) {
+		return nil
+	}
+	return question(ctx, a, GroupVCPUs,
+		func(ctx context.Context) (*libvirt.GuestVCPUs, error) { return a.conn.GuestVCPUs(ctx, a.uuid) },
+		func(cpus *libvirt.GuestVCPUs) { a.report.VCPUs = cpus })
+}

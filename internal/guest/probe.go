@@ -1,0 +1,114 @@
+package guest
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// DefaultProbeTimeout is how long a probe may run.
+const DefaultProbeTimeout = 10 * time.Second
+
+// Probe is a command that is run in the guest (guest-exec).
+type Probe struct {
+	// Command is the path of the program and its arguments. No shell is involved.
+	Command []string
+	// Timeout is how long to wait for its end. The agent has no way to end it: it may run on in the guest. 0 is
+	// DefaultProbeTimeout.
+	Timeout time.Duration
+}
+
+// ProbeResult is what became of a probe.
+type ProbeResult struct {
+	// Exited says that the command ended in time.
+	Exited bool
+	// ExitStatus is what it exited with, Signal what ended it instead; one of them is nil.
+	ExitStatus, Signal *int
+	// Output and ErrorOutput are what it wrote, up to what the agent keeps (16 MiB); Truncated says that there was more.
+	Output, ErrorOutput []byte
+	Truncated           bool
+}
+
+// probe runs the command and waits for its end.
+func (a *asking) probe(ctx context.Context) error {
+	p := *a.options.Probe
+	if p.Timeout == 0 {
+		p.Timeout = DefaultProbeTimeout
+	}
+	waiting, cancel := context.WithTimeout(ctx, p.Timeout)
+	defer cancel()
+	pid, started := 0, false
+	err := a.send(ctx, GroupProbe, "guest-exec", map[string]any{
+		"path": p.Command[0], "arg": p.Command[1:], "capture-output": true,
+	}, func(answer json.RawMessage) error {
+		var reply struct {
+			PID *int `json:"pid"`
+		}
+		err := json.Unmarshal(answer, &reply)
+		if err == nil && reply.PID == nil {
+			err = errors.New("it has no process id")
+		}
+		if err == nil {
+			pid, started = *reply.PID, true
+		}
+		return err
+	})
+	if err != nil || !started {
+		return err
+	}
+	return a.awaitProbe(ctx, waiting, pid, p.Timeout)
+}
+
+// awaitProbe polls, as KubeVirt does, ten times in the probe's time, but every second at least, so that much patience
+// doesn't make anybody wait: the agent tells nobody by itself.
+func (a *asking) awaitProbe(ctx, waiting context.Context, pid int, timeout time.Duration) error {
+	ticker := time.NewTicker(min(max(timeout/10, 100*time.Millisecond), time.Second))
+	defer ticker.Stop()
+	for {
+		var result *ProbeResult
+		err := a.send(ctx, GroupProbe, "guest-exec-status", map[string]any{"pid": pid},
+			func(answer json.RawMessage) (err error) {
+				result, err = parseProbe(answer)
+				return err
+			})
+		if err != nil {
+			return err
+		}
+		if _, said := a.report.Unavailable[GroupProbe]; said {
+			return nil
+		}
+		if result.Exited || waiting.Err() != nil {
+			a.report.Probe = result
+			return nil
+		}
+		select {
+		case <-ticker.C:
+		case <-waiting.Done():
+			if ctx.Err() != nil {
+				return fmt.Errorf("waiting for the probe: %w", context.Cause(ctx))
+			}
+		}
+	}
+}
+
+// parseProbe reads the answer to guest-exec-status.
+func parseProbe(answer json.RawMessage) (*ProbeResult, error) {
+	var reply struct {
+		Exited       bool   `json:"exited"`
+		ExitCode     *int   `json:"exitcode"`
+		Signal       *int   `json:"signal"`
+		Out          []byte `json:"out-data"`
+		Err          []byte `json:"err-data"`
+		OutTruncated bool   `json:"out-truncated"`
+		ErrTruncated bool   `json:"err-truncated"`
+	}
+	if err := json.Unmarshal(answer, &reply); err != nil {
+		return nil, err
+	}
+	return &ProbeResult{
+		Exited: reply.Exited, ExitStatus: reply.ExitCode, Signal: reply.Signal, Output: reply.Out, ErrorOutput: reply.Err,
+		Truncated: reply.OutTruncated || reply.ErrTruncated,
+	}, nil
+}

@@ -1,0 +1,247 @@
+package lab
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+)
+
+const (
+	// DirEnv names the environment variable that says where the lab is.
+	DirEnv = "VIRTFLEET_LAB_DIR"
+	// NetEnv names the environment variable with the second number of the lab's addresses, 10.<net>.0.0/16.
+	NetEnv = "VIRTFLEET_LAB_NET"
+
+	defaultDir = "/tmp/virtfleet-lab"
+	defaultNet = 77
+
+	// Inside every host the guest's kernel and initramfs have the same path, as migration needs.
+	guestKernelPath = "/var/lib/libvirt/boot/lab-vmlinux"
+	guestInitrdPath = "/var/lib/libvirt/boot/lab-initrd.img"
+
+	// GuestCmdline is the guest's kernel command line: a console, and a boot without what takes long and serves nobody.
+	// Page table isolation empties the TLB whenever the kernel is entered: before version 9.0, QEMU without KVM misses
+	// writes to pages that the TLB still has for writable after they were copied, and a migrated guest lacks them.
+	// A timer that is slow because its host is busy is no broken one, which the kernel would take it for and not boot.
+	// Words may be added: noacpi, noagent, deny=<agent commands>, noshutdown, panic, dirty=<MiB>, counter,
+	// hostname=<name>, ipv6.
+	GuestCmdline = "console=ttyS0 quiet cryptomgr.notests pti=on no_timer_check"
+
+	// LANBridge is the bridge on every host that connects guests to one network which spans the hosts.
+	LANBridge = "br-lab"
+
+	storeName = "store"
+	// maxDirLength keeps unix socket paths below the lab's directory within the kernel's 107 bytes.
+	maxDirLength = 60
+)
+
+// ErrNotUp says that no lab runs at the place that was asked for.
+var ErrNotUp = errors.New("the lab is not up")
+
+// Config says where a lab is, and how many hosts it has.
+type Config struct {
+	// Dir holds all state of the lab. Empty: VIRTFLEET_LAB_DIR, else /tmp/virtfleet-lab.
+	Dir string
+	// Net is the second number of the lab's addresses. 0: VIRTFLEET_LAB_NET, else 77.
+	Net int
+	// Hosts is the number of hosts. The third and later run QEMU as the distribution does, without privileges.
+	Hosts int
+}
+
+// Lab is a lab, running or about to.
+type Lab struct {
+	// Dir holds all state of the lab.
+	Dir string `json:"dir"`
+	// Net is the second number of its addresses.
+	Net int `json:"net"`
+	// Hosts are its libvirt hosts, in the order of their names.
+	Hosts []*Host `json:"hosts"`
+
+	store *machine
+}
+
+// Host is one libvirt host of the lab.
+type Host struct {
+	// Name is the hostname: kvm1, kvm2, ...
+	Name string `json:"name"`
+	// Address is where its SSH server listens, port 22, and where migrations arrive.
+	Address string `json:"address"`
+	// HostUUID is what its libvirt calls itself.
+	HostUUID string `json:"host_uuid"`
+	// Unprivileged hosts run QEMU as the distribution's own user.
+	Unprivileged bool `json:"unprivileged"`
+
+	machine *machine
+	// own says that one test has the host for itself.
+	own bool
+	// listens says that its libvirtd is reached over the network too.
+	listens bool
+}
+
+// New describes a lab without starting or looking for it.
+func New(cfg Config) (*Lab, error) {
+	if cfg.Dir == "" {
+		cfg.Dir = dirFromEnv()
+	}
+	if cfg.Net == 0 {
+		net, err := netFromEnv()
+		if err != nil {
+			return nil, err
+		}
+		cfg.Net = net
+	}
+	dir, err := filepath.Abs(cfg.Dir)
+	if err != nil {
+		return nil, fmt.Errorf("finding the lab's directory: %w", err)
+	}
+	if len(dir) > maxDirLength {
+		return nil, fmt.Errorf("the lab's directory %s is longer than %d bytes, too long for unix sockets: set %s",
+			dir, maxDirLength, DirEnv)
+	}
+	if cfg.Net < 1 || cfg.Net > 254 {
+		return nil, fmt.Errorf("the lab's network number is %d, it must be 1 to 254", cfg.Net)
+	}
+	l := &Lab{Dir: dir, Net: cfg.Net}
+	for i := 1; i <= cfg.Hosts; i++ {
+		l.Hosts = append(l.Hosts, l.newHost(i, i > 2))
+	}
+	l.link()
+	return l, nil
+}
+
+// newHost describes the host of a number: its name, address and UUID follow from it.
+func (l *Lab) newHost(number int, unprivileged bool) *Host {
+	h := &Host{
+		Name:         fmt.Sprintf("kvm%d", number),
+		Address:      fmt.Sprintf("10.%d.0.%d", l.Net, 10+number),
+		HostUUID:     fmt.Sprintf("5f1c2b6e-0c7b-4a5d-9b1e-%06x%06x", l.Net, 10+number),
+		Unprivileged: unprivileged,
+	}
+	h.machine = newMachine(l, h.Name, h.Address)
+	return h
+}
+
+// NewTemporary describes a lab in a directory of its own, with addresses that nothing here uses and nobody else gets.
+func NewTemporary(ctx context.Context, hosts int) (*Lab, error) {
+	dir, err := os.MkdirTemp("", "virtfleet-lab-")
+	if err != nil {
+		return nil, fmt.Errorf("creating the lab's directory: %w", err)
+	}
+	if err := os.Chmod(dir, 0o755); err != nil {
+		return nil, fmt.Errorf("creating the lab's directory: %w", err)
+	}
+	net, err := claimNet(ctx, dir)
+	if err != nil {
+		return nil, errors.Join(err, os.Remove(dir))
+	}
+	return New(Config{Dir: dir, Net: net, Hosts: hosts})
+}
+
+// Load finds the lab at dir ("" as in Config). It returns ErrNotUp when there is none.
+func Load(dir string) (*Lab, error) {
+	if dir == "" {
+		dir = dirFromEnv()
+	}
+	data, err := os.ReadFile(filepath.Join(dir, "lab.json"))
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, fmt.Errorf("%w at %s: start it with \"make lab-up\"", ErrNotUp, dir)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading the lab's description: %w", err)
+	}
+	l := &Lab{}
+	if err := json.Unmarshal(data, l); err != nil {
+		return nil, fmt.Errorf("reading the lab's description: %w", err)
+	}
+	l.link()
+	return l, nil
+}
+
+// save writes the description that Load reads. Its presence says that the lab came up completely.
+func (l *Lab) save() error {
+	data, err := json.MarshalIndent(l, "", "  ")
+	if err != nil {
+		return fmt.Errorf("describing the lab: %w", err)
+	}
+	return writeFile(filepath.Join(l.Dir, "lab.json"), string(data)+"\n", 0o644)
+}
+
+// link connects the description with the machines that it describes.
+func (l *Lab) link() {
+	l.store = newMachine(l, storeName, fmt.Sprintf("10.%d.0.2", l.Net))
+	for _, h := range l.Hosts {
+		h.machine = newMachine(l, h.Name, h.Address)
+	}
+}
+
+// Host returns the host of that name, nil when there is none.
+func (l *Lab) Host(name string) *Host {
+	for _, h := range l.Hosts {
+		if h.Name == name {
+			return h
+		}
+	}
+	return nil
+}
+
+// machines returns all machines of the lab.
+func (l *Lab) machines() []*machine {
+	all := []*machine{l.store}
+	for _, h := range l.Hosts {
+		all = append(all, h.machine)
+	}
+	return all
+}
+
+// URI is how the provider reaches the host.
+func (h *Host) URI() string { return "qemu+ssh://root@" + h.Address + "/system" }
+
+// SocketURI is how a virsh outside the host reaches it, without SSH.
+func (h *Host) SocketURI() string {
+	return "qemu+unix:///system?socket=" + h.machine.path("/run/libvirt/libvirt-sock")
+}
+
+// Path says where a file of the host that is private to it (below /etc/libvirt, /var/lib/libvirt, /var/log, /run) is
+// found from outside.
+func (h *Host) Path(inside string) string { return h.machine.path(inside) }
+
+// KernelPath is the guest's kernel, the same on every host. Guests with a BIOS boot it.
+func (l *Lab) KernelPath() string { return guestKernelPath }
+
+// InitrdPath is the guest's initramfs, the same on every host.
+func (l *Lab) InitrdPath() string { return guestInitrdPath }
+
+// PrivateKeyFile is the SSH key that logs in as root on every host.
+func (l *Lab) PrivateKeyFile() string { return filepath.Join(l.Dir, "ssh", "id_ed25519") }
+
+// KnownHostsFile has the host keys of all hosts.
+func (l *Lab) KnownHostsFile() string { return filepath.Join(l.Dir, "ssh", "known_hosts") }
+
+// SSHConfigFile lets ssh reach the hosts by name.
+func (l *Lab) SSHConfigFile() string { return filepath.Join(l.Dir, "ssh", "config") }
+
+// StoreAddress is where the exports of shared storage are, seen from every host.
+func (l *Lab) StoreAddress() string { return l.store.address }
+
+func dirFromEnv() string {
+	if dir := os.Getenv(DirEnv); dir != "" {
+		return dir
+	}
+	return defaultDir
+}
+
+func netFromEnv() (int, error) {
+	value := os.Getenv(NetEnv)
+	if value == "" {
+		return defaultNet, nil
+	}
+	net, err := strconv.Atoi(value)
+	if err != nil {
+		return 0, fmt.Errorf("reading %s: %w", NetEnv, err)
+	}
+	return net, nil
+}

@@ -1,0 +1,71 @@
+package lab
+
+import (
+	"errors"
+	"os"
+	"strings"
+	"testing"
+	"time"
+)
+
+// bootPatience is how long a guest may take to come as far as a test waits for. It ends a test that has failed, and
+// tells nothing of a guest that is slow.
+const bootPatience = 5 * time.Minute
+
+// What guests of the lab say on their consoles.
+const (
+	// GuestUp says that a guest has booted.
+	GuestUp = " is up"
+	// GuestWrites says that a guest with the word dirty has written to all of that memory once, and goes on.
+	GuestWrites = "init: it keeps writing"
+)
+
+// agentStopped is what the console says after HangAgent.
+const agentStopped = "init: the agent is stopped"
+
+// AwaitConsole waits until a guest has said something on its console, which its definition has in ConsoleLog. That is
+// how a guest tells what it has come to while it has no agent that could be asked.
+func (l *Lab) AwaitConsole(t testing.TB, host, domain, text string) {
+	t.Helper()
+	file := l.need(t, host).Path(ConsoleLog(domain))
+	awaitGuest(t, "say \""+text+"\" on its console", func() bool {
+		said, err := os.ReadFile(file)
+		if err != nil && !errors.Is(err, os.ErrNotExist) {
+			t.Fatal(err)
+		}
+		return strings.Contains(string(said), text)
+	})
+}
+
+// AwaitAgent waits until the agent in a guest answers.
+func (l *Lab) AwaitAgent(t testing.TB, host, domain string) {
+	t.Helper()
+	awaitGuest(t, "have its agent answer", func() bool {
+		_, err := l.TryVirsh(t, host, "qemu-agent-command", domain, `{"execute":"guest-ping"}`, "--timeout", "10")
+		return err == nil
+	})
+}
+
+func awaitGuest(t testing.TB, to string, done func() bool) {
+	t.Helper()
+	deadline, tick := time.After(bootPatience), time.NewTicker(100*time.Millisecond)
+	defer tick.Stop()
+	for !done() {
+		select {
+		case <-tick.C:
+		case <-deadline:
+			t.Fatalf("waited in vain for the guest to %s", to)
+		}
+	}
+}
+
+// HangAgent stops the agent in a guest, which keeps its channel open, and returns when it has stopped: an agent that
+// is only slow doesn't answer for a while either. The guest's console has to be in ConsoleLog.
+func (l *Lab) HangAgent(t testing.TB, host, domain string) {
+	t.Helper()
+	// The parent of the shell is the agent. It sleeps when it has answered.
+	l.Virsh(t, host, "qemu-agent-command", domain, `{"execute":"guest-exec","arguments":{"path":"/bin/sh","arg":["-c",`+
+		`"sleep 1; until busybox grep -q sleeping /proc/$PPID/status; do sleep 0.1; done; kill -STOP $PPID; `+
+		`echo `+agentStopped+` >/dev/console"]}}`)
+	l.AwaitConsole(t, host, domain, agentStopped)
+}

@@ -1,0 +1,12 @@
+// Package lab runs real libvirt hosts on one machine, for the demo and for the tests.
+//
+// A host of the lab is a set of Linux namespaces (mount, UTS, network, process ids) with an address on a bridge, a
+// hostname, an SSH server and a libvirtd of its own. Guests are real too: QEMU boots a small Linux that runs the guest
+// agent. Nothing is simulated, so what works here works on the hosts that users have.
+//
+// All state is below one directory, and every process of a host lives in the host's process namespace: killing the
+// first process of a host is pulling its plug, and takes everything of it away.
+//
+// The package may import the standard library only: it has to build before anything else is installed. It must not know
+// the provider, and the provider must not know it; tests import it.
+package lab

@@ -1,0 +1,89 @@
+package lab
+
+import (
+	"context"
+	"fmt"
+	"os/exec"
+	"time"
+)
+
+// What goes wrong with hosts, on demand. None of these must be done to a host that other tests use at the same time.
+
+// Cut takes the host off the network: nothing is refused, nothing answers, connections hang.
+func (h *Host) Cut(ctx context.Context) error {
+	if err := run(ctx, "ip", "link", "set", h.machine.hostLink(), "down"); err != nil {
+		return fmt.Errorf("cutting %s off: %w", h.Name, err)
+	}
+	return nil
+}
+
+// Restore puts a host back on the network that was cut off. It answers when this returns.
+func (h *Host) Restore(ctx context.Context) error {
+	if err := run(ctx, "ip", "link", "set", h.machine.hostLink(), "up"); err != nil {
+		return fmt.Errorf("putting %s back on the network: %w", h.Name, err)
+	}
+	return dialable(ctx, "the SSH server of "+h.Name, h.Address+":22")
+}
+
+// PowerOff pulls the host's plug: guests, daemons and connections are gone, definitions and disks stay.
+func (h *Host) PowerOff(ctx context.Context) error { return h.machine.stop(ctx) }
+
+// PowerOn boots a host that was powered off. It answers when this returns; guests with autostart run.
+func (h *Host) PowerOn(ctx context.Context) error { return h.start(ctx) }
+
+// KillLibvirtd kills the host's libvirtd. Guests go on.
+func (h *Host) KillLibvirtd(ctx context.Context) error {
+	return h.stopService(ctx, "/run/libvirtd.pid")
+}
+
+// StartLibvirtd starts a libvirtd that was killed. It answers when this returns.
+func (h *Host) StartLibvirtd(ctx context.Context) error { return h.startLibvirtd(ctx) }
+
+// StopSSH kills the host's SSH server with all its connections: new ones are refused.
+func (h *Host) StopSSH(ctx context.Context) error {
+	if err := h.stopService(ctx, "/run/sshd.pid"); err != nil {
+		return err
+	}
+	// The host has its own process namespace, so its own sshd processes are all that this finds. There may be none.
+	_, err := h.machine.run(ctx, "bash", "-c", "pkill -KILL -x sshd || true")
+	return err
+}
+
+// StartSSH starts an SSH server that was stopped.
+func (h *Host) StartSSH(ctx context.Context) error { return h.startSSH(ctx) }
+
+// Command prepares a command on the host. Ending ctx kills it.
+func (h *Host) Command(ctx context.Context, name string, args ...string) (*exec.Cmd, error) {
+	return h.machine.command(ctx, name, args...)
+}
+
+// Run runs a command on the host and returns what it printed.
+func (h *Host) Run(ctx context.Context, name string, args ...string) (string, error) {
+	return h.machine.run(ctx, name, args...)
+}
+
+// Virsh runs virsh on the host and returns what it printed.
+func (h *Host) Virsh(ctx context.Context, args ...string) (string, error) {
+	return h.machine.run(ctx, "virsh", append([]string{"--quiet", "--connect", "qemu:///system"}, args...)...)
+}
+
+// RefreshPool has the host's pool "default" look at what its directory contains. libvirt refuses that while somebody
+// makes a volume there, which other tests do: it is asked again until ctx ends.
+func (h *Host) RefreshPool(ctx context.Context) error {
+	again := time.NewTicker(100 * time.Millisecond)
+	defer again.Stop()
+	for {
+		_, err := h.Virsh(ctx, "pool-refresh", "default")
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-again.C:
+		case <-ctx.Done():
+			return err
+		}
+	}
+}
+
+// ConsoleLog is the file, on its host, to which a domain of the lab writes its serial console.
+func ConsoleLog(domain string) string { return "/var/log/libvirt/qemu/" + domain + ".console" }

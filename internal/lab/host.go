@@ -1,0 +1,194 @@
+package lab
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+const libvirtdSettings = `
+# Settings of the lab.
+host_uuid = "%s"
+log_outputs = "3:file:/var/log/libvirt/libvirtd.log"
+`
+
+// qemuSettings are for privileged hosts. Guests run as root and without confinement: a machine like this has neither
+// the security modules nor the cgroups that libvirt would use.
+const qemuSettings = `
+# Settings of the lab.
+user = "root"
+group = "root"
+security_driver = "none"
+namespaces = []
+cgroup_controllers = []
+remember_owner = 0
+migration_address = "%[1]s"
+migration_host = "%[1]s"
+`
+
+const defaultNetwork = `<network>
+  <name>default</name>
+  <bridge name='virbr0' stp='off' delay='0'/>
+  <forward mode='nat'/>
+  <ip address='192.168.122.1' netmask='255.255.255.0'>
+    <dhcp><range start='192.168.122.2' end='192.168.122.254'/></dhcp>
+  </ip>
+</network>
+`
+
+const defaultPool = `<pool type='dir'>
+  <name>default</name>
+  <target><path>/var/lib/libvirt/images</path></target>
+</pool>
+`
+
+// prepare writes the host's files, as an administrator who sets up a host does.
+func (h *Host) prepare(l *Lab) error {
+	if err := h.machine.prepare(); err != nil {
+		return err
+	}
+	if err := h.prepareSSH(l); err != nil {
+		return err
+	}
+	return h.prepareLibvirt()
+}
+
+// installGuest gives the host the guest's kernel and initramfs, also where an older lab left others. Each host has
+// copies of its own: libvirt changes the owner of files that a guest uses.
+func (h *Host) installGuest(l *Lab) error {
+	for from, to := range map[string]string{
+		l.guestFile("vmlinux"):    guestKernelPath,
+		l.guestFile("initrd.img"): guestInitrdPath,
+	} {
+		if err := copyFile(from, h.machine.path(to)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (h *Host) prepareLibvirt() error {
+	etc := h.machine.path("/etc/libvirt")
+	files, err := filepath.Glob("/etc/libvirt/*.conf")
+	if err != nil || len(files) == 0 {
+		return fmt.Errorf("no configuration of libvirt in /etc/libvirt: is libvirt-daemon-system installed? (%w)", err)
+	}
+	for _, file := range files {
+		if err := copyFile(file, filepath.Join(etc, filepath.Base(file))); err != nil {
+			return err
+		}
+	}
+	if err := appendFile(filepath.Join(etc, "libvirtd.conf"), fmt.Sprintf(libvirtdSettings, h.HostUUID)); err != nil {
+		return err
+	}
+	if !h.Unprivileged {
+		settings := fmt.Sprintf(qemuSettings, h.Address)
+		if err := appendFile(filepath.Join(etc, "qemu.conf"), settings); err != nil {
+			return err
+		}
+	}
+	for dir, object := range map[string]string{"qemu/networks": defaultNetwork, "storage": defaultPool} {
+		file := filepath.Join(etc, dir, "default.xml")
+		if err := writeFile(file, object, 0o600); err != nil {
+			return err
+		}
+		autostart := filepath.Join(etc, dir, "autostart", "default.xml")
+		if err := os.MkdirAll(filepath.Dir(autostart), 0o755); err != nil {
+			return fmt.Errorf("preparing libvirt on %s: %w", h.Name, err)
+		}
+		if err := os.Symlink("/etc/libvirt/"+dir+"/default.xml", autostart); err != nil {
+			return fmt.Errorf("preparing libvirt on %s: %w", h.Name, err)
+		}
+	}
+	return nil
+}
+
+// start boots the host: namespaces, network, services. Its files must be there.
+func (h *Host) start(ctx context.Context) error {
+	if pid, err := h.machine.pid(); err != nil || pid == 0 {
+		if err != nil {
+			return err
+		}
+		if err := h.machine.start(ctx); err != nil {
+			return err
+		}
+		if err := h.machine.connect(ctx); err != nil {
+			return err
+		}
+	}
+	if err := h.startSSH(ctx); err != nil {
+		return err
+	}
+	if !h.running(ctx, "/run/virtlogd.pid") {
+		if _, err := h.machine.run(ctx, "virtlogd", "--daemon"); err != nil {
+			return fmt.Errorf("starting virtlogd: %w", err)
+		}
+	}
+	return h.startLibvirtd(ctx)
+}
+
+// startLibvirtd starts the host's libvirtd; it answers when this returns.
+func (h *Host) startLibvirtd(ctx context.Context) error {
+	log := h.machine.path("/var/log/libvirt/libvirtd.log")
+	if !h.running(ctx, "/run/libvirtd.pid") {
+		args := []string{"--daemon"}
+		if h.listens {
+			args = append(args, "--listen")
+		}
+		if _, err := h.machine.run(ctx, "libvirtd", args...); err != nil {
+			return fmt.Errorf("starting libvirtd (log: %s): %w", log, err)
+		}
+	}
+	// The first answer takes a second or two: libvirt asks QEMU what it can do, and remembers.
+	return waitFor(ctx, "libvirtd on "+h.Name+" to answer, see "+log, func(ctx context.Context) error {
+		_, err := h.machine.run(ctx, "virsh", "--connect", "qemu:///system", "version")
+		return err
+	})
+}
+
+// stopService kills the process of a pid file, as a crash does.
+func (h *Host) stopService(ctx context.Context, pidFile string) error {
+	const script = `if pid=$(cat "$1" 2>/dev/null) && kill -KILL "$pid" 2>/dev/null; then
+	while kill -0 "$pid" 2>/dev/null; do sleep 0.01; done
+fi
+rm -f "$1"`
+	_, err := h.machine.run(ctx, "bash", "-c", script, "stop", pidFile)
+	return err
+}
+
+// running says whether the process of a pid file is there.
+func (h *Host) running(ctx context.Context, pidFile string) bool {
+	_, err := h.machine.run(ctx, "bash", "-c", `kill -0 "$(cat "$1")"`, "running", pidFile)
+	return err == nil
+}
+
+func (l *Lab) hostNames() []string {
+	names := make([]string, 0, len(l.Hosts))
+	for _, h := range l.Hosts {
+		names = append(names, h.Name)
+	}
+	return names
+}
+
+// dialable waits until something accepts connections at an address.
+func dialable(ctx context.Context, what, address string) error {
+	return waitFor(ctx, what+" to accept connections at "+address, func(ctx context.Context) error {
+		conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", address)
+		if err != nil {
+			return err
+		}
+		return conn.Close()
+	})
+}
+
+func appendFile(path, content string) error {
+	data, err := os.ReadFile(path)
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("writing %s: %w", path, err)
+	}
+	return writeFile(path, strings.TrimRight(string(data), "\n")+"\n"+content, 0o644)
+}

@@ -1,0 +1,80 @@
+package lab
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// LoseMover moves a running domain with virsh, which stops for good in the midst of it: it is frozen, its connection to
+// the source is lost, that to the target stays. When this returns all memory has come, the guest stands still at the
+// source, which has no job any more, and the target waits for the word to start it. wake lets virsh go on, and returns
+// what it says in the end.
+func (l *Lab) LoseMover(t testing.TB, domain string, from, to *Host) (wake func() error) {
+	t.Helper()
+	// As ssh is told where its keys are, it writes nothing of the lab's hosts down.
+	ssh := filepath.Join(t.TempDir(), "ssh")
+	script := fmt.Sprintf("#!/bin/sh\n"+
+		"exec ssh -F none -i %s -o UserKnownHostsFile=%s -o StrictHostKeyChecking=yes \"$@\"\n",
+		l.PrivateKeyFile(), l.KnownHostsFile())
+	if err := os.WriteFile(ssh, []byte(script), 0o700); err != nil { //nolint:gosec // It is a program.
+		t.Fatal(err)
+	}
+	virsh := exec.CommandContext(t.Context(), "virsh", "--quiet", "--connect", from.URI()+"?no_tty=1&command="+ssh,
+		"migrate", "--live", "--persistent", "--undefinesource", "--bandwidth", "2", domain, to.SocketURI(),
+		"tcp://"+to.Address)
+	var said strings.Builder
+	virsh.Stderr = &said
+	if err := virsh.Start(); err != nil {
+		t.Fatal(err)
+	}
+	job := func() string {
+		out, err := l.TryVirsh(t, from.Name, "domjobinfo", domain)
+		if err != nil {
+			return ""
+		}
+		return out
+	}
+	await(t, "memory to be on its way", func() bool { return strings.Contains(job(), "Memory processed") })
+	if err := virsh.Process.Signal(syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := exec.CommandContext(t.Context(), "pkill", "-KILL", "-P", strconv.Itoa(virsh.Process.Pid)).
+		CombinedOutput(); err != nil {
+		t.Fatalf("its connection to the source: %s: %v", out, err)
+	}
+	l.Virsh(t, from.Name, "migrate-setspeed", domain, "8192")
+	await(t, "all memory to be there, and nobody at the source to tell", func() bool {
+		state, err := l.TryVirsh(t, from.Name, "domstate", "--reason", domain)
+		return err == nil && strings.TrimSpace(state) == "paused (migrating)" && strings.Contains(job(), "None")
+	})
+	if state := strings.TrimSpace(l.Virsh(t, to.Name, "domstate", domain)); state != "paused" {
+		t.Fatalf("the target has it %s", state)
+	}
+	return func() error {
+		if err := virsh.Process.Signal(syscall.SIGCONT); err != nil {
+			return err
+		}
+		if err := virsh.Wait(); err != nil {
+			return fmt.Errorf("%w: %s", err, said.String())
+		}
+		return nil
+	}
+}
+
+// await waits until something is so.
+func await(t testing.TB, what string, so func() bool) {
+	t.Helper()
+	deadline := time.Now().Add(3 * time.Minute)
+	for tick := time.NewTicker(100 * time.Millisecond); !so(); <-tick.C {
+		if time.Now().After(deadline) {
+			t.Fatalf("waited 3 minutes for %s", what)
+		}
+	}
+}

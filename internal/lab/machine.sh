@@ -1,0 +1,34 @@
+# The first process of a lab machine: usage init.sh <hostname> <directory with the machine's own files>.
+set -eu
+name=$1 root=$2
+
+# Mounts made here must not be seen outside, and those made outside are of no interest.
+mount --make-rprivate /
+mount -t proc proc /proc
+# A sysfs of our own shows our own network devices. It also hides the cgroups, which a host of the lab must not touch.
+umount -R -l /sys
+mount -t sysfs sysfs /sys
+
+while read -r path; do
+	mount --bind "$root$path" "$path"
+done <"$root/../private"
+
+# libvirt asks a QEMU anew what it can do, a second each time, as long as QEMU's user may not open a KVM that there is.
+# Who may is the real machine's business; here everybody may.
+if [ -c /dev/kvm ]; then
+	rm -f "$root/kvm"
+	mknod -m 666 "$root/kvm" c 10 232
+	mount --bind "$root/kvm" /dev/kvm
+fi
+
+hostname "$name"
+ip link set lo up
+echo 1 >/proc/sys/net/ipv4/ip_forward
+: >/run/machine-ready
+
+# From here on this process only reaps: whatever loses its parent becomes our child, and bash collects it.
+# The first process of a process namespace ignores signals that it has no handler for, so only SIGKILL ends it.
+while :; do
+	sleep 86400 &
+	wait $! || true
+done

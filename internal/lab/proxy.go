@@ -1,0 +1,201 @@
+package lab
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// Proxy is a way to a host's SSH server that takes longer.
+type Proxy struct {
+	// Host and Port are where it listens.
+	Host string
+	Port int
+	// KnownHostsFile is the lab's, and also knows the host by the proxy's address.
+	KnownHostsFile string
+
+	target   string
+	delay    time.Duration
+	listener net.Listener
+	work     sync.WaitGroup
+	mu       sync.Mutex
+	conns    map[net.Conn]struct{}
+	cut      bool
+	closed   bool
+	enough   func() bool // See Gate.
+	shut     bool
+}
+
+// URI is how the provider reaches the host through the proxy.
+func (p *Proxy) URI() string { return "qemu+ssh://root@" + p.Address() + "/system" }
+
+// Address is where the proxy listens, host and port in one.
+func (p *Proxy) Address() string { return net.JoinHostPort(p.Host, strconv.Itoa(p.Port)) }
+
+// DelayProxy listens until the test ends and passes connections on to a host's SSH server, each byte delayed by half
+// the round trip in each direction. What follows closely arrives closely: the delay costs no bandwidth, as distance
+// doesn't.
+func (l *Lab) DelayProxy(t testing.TB, host string, roundTrip time.Duration) *Proxy {
+	t.Helper()
+	return l.proxy(t, host, roundTrip, nil)
+}
+
+// Gate is a proxy to a host's SSH server that shuts for good as soon as something is so on the host: it looks before it
+// lets anything through. Who learns over it what came of a call learns nothing of the one that made it so, and makes no
+// other one. Connections stay, silent.
+func (l *Lab) Gate(t testing.TB, host string, enough func() bool) *Proxy {
+	t.Helper()
+	return l.proxy(t, host, 0, enough)
+}
+
+func (l *Lab) proxy(t testing.TB, host string, roundTrip time.Duration, enough func() bool) *Proxy {
+	t.Helper()
+	h := l.need(t, host)
+	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	address, ok := listener.Addr().(*net.TCPAddr)
+	if !ok {
+		t.Fatalf("unexpected address %v", listener.Addr())
+	}
+	p := &Proxy{
+		Host: "127.0.0.1", Port: address.Port, target: h.Address + ":22", delay: roundTrip / 2, enough: enough,
+		listener: listener, conns: map[net.Conn]struct{}{}, KnownHostsFile: filepath.Join(t.TempDir(), "known_hosts"),
+	}
+	known, err := os.ReadFile(l.KnownHostsFile())
+	if err != nil {
+		t.Fatal(err)
+	}
+	alias := fmt.Sprintf("[%s]:%d,%s,", p.Host, p.Port, h.Address)
+	content := strings.ReplaceAll(string(known), h.Address+",", alias)
+	if err := writeFile(p.KnownHostsFile, content, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	p.work.Go(p.serve)
+	t.Cleanup(p.close)
+	return p
+}
+
+// Cut ends all connections and every new one at once: to those who use this proxy, and to nobody else, the host is
+// gone.
+func (p *Proxy) Cut() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.cut = true
+	for conn := range p.conns {
+		_ = conn.Close()
+	}
+}
+
+// Restore undoes Cut.
+func (p *Proxy) Restore() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.cut = false
+}
+
+func (p *Proxy) serve() {
+	for {
+		client, err := p.listener.Accept()
+		if err != nil {
+			return
+		}
+		server, err := (&net.Dialer{Timeout: 10 * time.Second}).Dial("tcp", p.target)
+		if err != nil {
+			_ = client.Close()
+			continue
+		}
+		if !p.track(client, server) {
+			continue
+		}
+		p.work.Go(func() { p.pass(client, server) })
+		p.work.Go(func() { p.pass(server, client) })
+	}
+}
+
+// isShut says whether nothing is to pass any more.
+func (p *Proxy) isShut() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.shut = p.shut || p.enough != nil && p.enough()
+	return p.shut
+}
+
+// track remembers connections so that close and Cut end them. It closes them at once when that has happened already.
+func (p *Proxy) track(conns ...net.Conn) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, conn := range conns {
+		if p.closed || p.cut {
+			_ = conn.Close()
+		} else {
+			p.conns[conn] = struct{}{}
+		}
+	}
+	return !p.closed && !p.cut
+}
+
+func (p *Proxy) close() {
+	_ = p.listener.Close()
+	p.mu.Lock()
+	p.closed = true
+	for conn := range p.conns {
+		_ = conn.Close()
+	}
+	p.mu.Unlock()
+	p.work.Wait()
+}
+
+// piece is what arrived in one read, with the time at which it is due at the other end.
+type piece struct {
+	data []byte
+	due  time.Time
+}
+
+// pass copies one direction. Reading and writing are apart, so that pieces under way don't wait for each other.
+func (p *Proxy) pass(from, to net.Conn) {
+	pieces := make(chan piece, 4096)
+	var writer sync.WaitGroup
+	writer.Go(func() {
+		for next := range pieces {
+			timer := time.NewTimer(time.Until(next.due))
+			<-timer.C
+			if p.isShut() {
+				continue
+			}
+			if _, err := to.Write(next.data); err != nil {
+				// The reader must not block on a channel that nobody empties.
+				_ = from.Close()
+			}
+		}
+	})
+	for {
+		buffer := make([]byte, 32<<10)
+		n, err := from.Read(buffer)
+		if n > 0 {
+			pieces <- piece{data: buffer[:n], due: time.Now().Add(p.delay)}
+		}
+		if err != nil {
+			if !errors.Is(err, io.EOF) && !errors.Is(err, net.ErrClosed) {
+				_ = from.Close()
+			}
+			break
+		}
+	}
+	close(pieces)
+	writer.Wait()
+	_ = to.Close()
+	p.mu.Lock()
+	delete(p.conns, from)
+	p.mu.Unlock()
+	_ = from.Close()
+}

@@ -1,0 +1,182 @@
+package lab
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+)
+
+// stepTimeout bounds what a test asks of the lab: starting a daemon on a busy machine is the longest.
+const stepTimeout = 2 * time.Minute
+
+// explaining is how many bytes of a log may explain why a test failed.
+const explaining = 2 << 10
+
+// Open finds the running lab. Without TF_ACC, which is how acceptance tests are asked for, it skips the test; with it,
+// a lab that isn't up is a failure. The tests of all packages share one lab: they give everything that they create
+// names of their own (see Name), and remove it.
+func Open(t testing.TB) *Lab {
+	t.Helper()
+	if os.Getenv("TF_ACC") == "" {
+		t.Skip("this test needs real hosts: \"make test\" runs it, or \"make lab-up\" and TF_ACC=1")
+	}
+	l, err := Load("")
+	if err != nil {
+		t.Fatalf("TF_ACC is set, but %v", err)
+	}
+	for _, m := range l.machines() {
+		if pid, err := m.pid(); err != nil || pid == 0 {
+			t.Fatalf("TF_ACC is set, but machine %s of the lab in %s doesn't run (%v): make lab-down lab-up", m.name, l.Dir, err)
+		}
+	}
+	return l
+}
+
+// Name makes a name for something that the test creates: no other test and no other run of this one has it.
+func Name(t testing.TB) string {
+	t.Helper()
+	name := strings.Map(func(r rune) rune {
+		if r >= 'a' && r <= 'z' || r >= '0' && r <= '9' {
+			return r
+		}
+		return '-'
+	}, strings.ToLower(t.Name()))
+	if len(name) > 40 {
+		name = name[len(name)-40:]
+	}
+	return strings.Trim(name, "-") + "-" + fmt.Sprintf("%06x", time.Now().UnixNano()&0xffffff)
+}
+
+// Virsh runs virsh on a host and returns what it printed.
+func (l *Lab) Virsh(t testing.TB, host string, args ...string) string {
+	t.Helper()
+	out, err := l.TryVirsh(t, host, args...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// TryVirsh is Virsh for commands that may fail.
+func (l *Lab) TryVirsh(t testing.TB, host string, args ...string) (string, error) {
+	t.Helper()
+	ctx, cancel := stepContext(t)
+	defer cancel()
+	return l.need(t, host).Virsh(ctx, args...)
+}
+
+// Run runs a command on a host and returns what it printed.
+func (l *Lab) Run(t testing.TB, host, name string, args ...string) string {
+	t.Helper()
+	ctx, cancel := stepContext(t)
+	defer cancel()
+	out, err := l.need(t, host).Run(ctx, name, args...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// NBD serves an empty disk of that many bytes to all hosts, until the test ends.
+func (l *Lab) NBD(t testing.TB, name string, size int64) *Export {
+	t.Helper()
+	ctx, cancel := stepContext(t)
+	defer cancel()
+	export, err := l.CreateExport(ctx, name, size)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cleanup(t, "removing export "+name, func(ctx context.Context) error { return l.RemoveExport(ctx, name) })
+	return export
+}
+
+// Image creates a disk image in the host's pool "default", until the test ends. Format is raw or qcow2. It returns the
+// path on the host.
+func (l *Lab) Image(t testing.TB, host, name, format string, size int64) string {
+	t.Helper()
+	path := "/var/lib/libvirt/images/" + name
+	l.Run(t, host, "qemu-img", "create", "-q", "-f", format, path, fmt.Sprint(size))
+	l.RefreshPool(t, host)
+	h := l.need(t, host)
+	cleanup(t, "removing "+path, func(ctx context.Context) error {
+		if err := os.Remove(h.Path(path)); err != nil && !errors.Is(err, os.ErrNotExist) {
+			return err
+		}
+		return h.RefreshPool(ctx)
+	})
+	return path
+}
+
+// Define defines domains, many as quickly as one, and removes them when the test ends.
+func (l *Lab) Define(t testing.TB, host string, xmls ...string) {
+	t.Helper()
+	ctx, cancel := stepContext(t)
+	defer cancel()
+	h := l.need(t, host)
+	names, err := h.Define(ctx, xmls...)
+	cleanup(t, "removing domains", func(ctx context.Context) error { return h.Undefine(ctx, names...) })
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// RefreshPool is [Host.RefreshPool].
+func (l *Lab) RefreshPool(t testing.TB, host string) {
+	t.Helper()
+	ctx, cancel := stepContext(t)
+	defer cancel()
+	if err := l.need(t, host).RefreshPool(ctx); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// RemoveDomain makes sure that a domain is gone from every host when the test ends, whatever state it is in. When the
+// test failed, it first logs what each host's QEMU and the guest's console said at the end.
+func (l *Lab) RemoveDomain(t testing.TB, name string) {
+	t.Helper()
+	for _, h := range l.Hosts {
+		cleanup(t, "removing domain "+name, func(ctx context.Context) error { return h.Undefine(ctx, name) })
+	}
+	t.Cleanup(func() {
+		if !t.Failed() {
+			return
+		}
+		for _, h := range l.Hosts {
+			for _, file := range []string{"/var/log/libvirt/qemu/" + name + ".log", ConsoleLog(name)} {
+				if said, err := os.ReadFile(h.Path(file)); err == nil {
+					t.Logf("the end of %s on %s:\n%s", file, h.Name, said[max(0, len(said)-explaining):])
+				}
+			}
+		}
+	})
+}
+
+func (l *Lab) need(t testing.TB, host string) *Host {
+	t.Helper()
+	h := l.Host(host)
+	if h == nil {
+		t.Fatalf("the lab has no host %q", host)
+	}
+	return h
+}
+
+func stepContext(t testing.TB) (context.Context, context.CancelFunc) {
+	t.Helper()
+	return context.WithTimeout(t.Context(), stepTimeout)
+}
+
+// cleanup registers a cleanup that may fail. The test's own context has ended by then.
+func cleanup(t testing.TB, what string, do func(context.Context) error) {
+	t.Helper()
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), stepTimeout)
+		defer cancel()
+		if err := do(ctx); err != nil {
+			t.Errorf("%s: %v", what, err)
+		}
+	})
+}

@@ -1,0 +1,236 @@
+package libvirt
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/cenkalti/backoff/v5"
+	golibvirt "libvirt.org/go/libvirt"
+)
+
+// Deadlines of calls whose context has none.
+const (
+	// readTimeout is far above what a busy daemon takes and below what a person waits for.
+	readTimeout = 30 * time.Second
+	// slowTimeout lets a domain start on a busy host, or a lock that another call holds for up to 30 s be released.
+	slowTimeout = 2 * time.Minute
+	// agentTimeout bounds the one question to a guest agent; libvirt itself waits 5 s for the agent to synchronise.
+	agentTimeout = 15 * time.Second
+)
+
+// reconnectWindow bounds the attempts to reconnect to a daemon that was there before: it covers its restart. Once it
+// was in vain the host is taken to be down, and asked once per call until it answers again.
+const reconnectWindow = 20 * time.Second
+
+// spec describes a call.
+type spec struct {
+	operation string // for errors, such as "starting domain"
+	lane      lane
+	timeout   time.Duration // the deadline when the caller has none
+	strict    bool          // the deadline also when the caller's is later
+	repeat    bool          // it changes nothing, so it may be repeated when the connection breaks under it
+	late      error         // the kind of an expired deadline
+	agent     bool          // it is a question to the guest agent
+}
+
+// reading describes a call that only reads what the daemon knows.
+func reading(operation string) spec {
+	return spec{operation: operation, lane: quick, timeout: readTimeout, repeat: true, late: ErrUnreachable}
+}
+
+// connecting describes the wait for a connection on behalf of some operation.
+func connecting(operation string) spec { return spec{operation: operation, late: ErrUnreachable} }
+
+// defining describes a call that changes what the daemon knows and waits for nothing else.
+func defining(operation string) spec {
+	return spec{operation: operation, lane: quick, timeout: readTimeout, late: ErrUnreachable}
+}
+
+// changing describes a call that changes something and may take its time.
+func changing(operation string) spec {
+	return spec{operation: operation, lane: slow, timeout: slowTimeout, late: ErrBusy}
+}
+
+// asking describes a call that waits for a guest agent.
+func asking(operation string) spec {
+	return spec{
+		operation: operation, lane: slow, timeout: agentTimeout, late: ErrAgentUnavailable, agent: true, strict: true,
+	}
+}
+
+// call runs f on a connection of the host, with everything that this package promises: it returns when ctx ends, it
+// reconnects with back-off, it repeats a read whose connection broke, and its errors are *Error.
+//
+// f runs in a goroutine of its own and may outlive the caller, so it must share nothing with it but its result.
+func call[T any](ctx context.Context, h *Host, s spec, f func(*conn) (T, error)) (T, error) {
+	ctx, cancel := h.bound(ctx, s)
+	defer cancel()
+	repeat, silent := s.repeat, false
+	attempt := func() (T, error) {
+		c, err := h.pool.acquire(ctx, s.lane)
+		silent = err != nil
+		if err != nil {
+			var none T
+			err = h.wrap(connecting(s.operation), err, true)
+			// A host that was never reached, or was silent for a whole window since, is more likely misspelt or down than
+			// restarting: say so at once.
+			if !h.connected.Load() || !errors.Is(err, ErrUnreachable) {
+				err = backoff.Permanent(err)
+			}
+			return none, err
+		}
+		value, lost, err := run(ctx, c, f)
+		if err == nil {
+			h.connected.Store(true)
+			return value, nil
+		}
+		err = h.wrap(s, err, lost)
+		if again := lost && repeat && errors.Is(err, ErrUnreachable); !again {
+			return value, backoff.Permanent(err)
+		}
+		repeat = false
+		return value, err
+	}
+	value, err := retry(ctx, attempt)
+	if silent && errors.Is(err, ErrUnreachable) && ctx.Err() == nil {
+		h.connected.Store(false) // Who asks next shouldn't wait as long again.
+	}
+	return value, err
+}
+
+// retry repeats attempt until it succeeds or fails for good. Unlike backoff.Retry alone it gives the last failure
+// rather than the context's when the time is over: that is what the user has to know.
+func retry[T any](ctx context.Context, attempt func() (T, error)) (T, error) {
+	var last error
+	delay := backoff.NewExponentialBackOff()
+	delay.InitialInterval = 50 * time.Millisecond
+	delay.MaxInterval = 2 * time.Second
+	value, err := backoff.Retry(ctx, func() (T, error) {
+		if last != nil && ctx.Err() != nil {
+			var none T
+			return none, backoff.Permanent(last) // The time ended between two attempts: another one would say no more.
+		}
+		value, err := attempt()
+		last = err
+		return value, err
+	}, backoff.WithBackOff(delay), backoff.WithMaxElapsedTime(reconnectWindow))
+	if err == nil {
+		return value, nil
+	}
+	var permanent *backoff.PermanentError
+	if errors.As(last, &permanent) {
+		return value, permanent.Unwrap()
+	}
+	return value, last
+}
+
+// bound gives a call its deadline and ends it when the host is closed.
+func (h *Host) bound(ctx context.Context, s spec) (context.Context, context.CancelFunc) {
+	timeout := s.timeout
+	if _, ok := ctx.Deadline(); ok && !s.strict {
+		timeout = math.MaxInt64
+	}
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	stop := h.onClose(cancel)
+	return ctx, func() { stop(); cancel() }
+}
+
+// run runs f on a connection that was acquired, and returns when f or ctx ends. lost says that the connection broke. f
+// may use further connections, on which begin has succeeded as well.
+func run[T any](
+	ctx context.Context, c *conn, f func(*conn) (T, error), further ...*conn,
+) (value T, lost bool, err error) {
+	type outcome struct {
+		value T
+		lost  bool
+		err   error
+	}
+	each := func(do func(*conn)) {
+		do(c)
+		for _, other := range further {
+			do(other)
+		}
+	}
+	if err := ctx.Err(); err != nil {
+		each(func(c *conn) { c.end(true) })
+		return value, false, err
+	}
+	start := time.Now()
+	result := make(chan outcome, 1)
+	var settled atomic.Bool // by whoever comes first: the call that ended or the caller who left
+	each(func(c *conn) { c.host.background.add() })
+	go func() {
+		defer each(func(c *conn) { c.host.background.done() })
+		value, err := f(c)
+		o := outcome{value: value, lost: err != nil && c.isLost(), err: err}
+		awaited := settled.CompareAndSwap(false, true)
+		result <- o
+		each(func(c *conn) { c.end(awaited) })
+	}()
+	select {
+	case o := <-result:
+		return o.value, o.lost, o.err
+	case <-ctx.Done():
+	}
+	if !settled.CompareAndSwap(false, true) {
+		o := <-result
+		return o.value, o.lost, o.err
+	}
+	each((*conn).giveUp)
+	return value, false, fmt.Errorf("no answer for %v: %w", time.Since(start).Round(time.Millisecond), ctx.Err())
+}
+
+// onDomain runs f on a domain. Its error is ErrNotFound when the host has no such domain.
+func onDomain[T any](
+	ctx context.Context, h *Host, s spec, uuid string, f func(*conn, *golibvirt.Domain) (T, error),
+) (T, error) {
+	return call(ctx, h, s, func(c *conn) (T, error) {
+		d, err := c.domain(uuid)
+		if err != nil {
+			var none T
+			return none, err
+		}
+		return f(c, d)
+	})
+}
+
+// change runs one procedure on a domain that gives nothing back.
+func (h *Host) change(
+	ctx context.Context, s spec, uuid, procedure string, f func(*golibvirt.Domain) error,
+) error {
+	_, err := onDomain(ctx, h, s, uuid, func(c *conn, d *golibvirt.Domain) (struct{}, error) {
+		c.count(procedure)
+		return struct{}{}, f(d)
+	})
+	return err
+}
+
+// counter counts calls by procedure.
+type counter struct {
+	mu    sync.Mutex
+	calls map[string]int
+}
+
+func (c *counter) add(procedure string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.calls == nil {
+		c.calls = map[string]int{}
+	}
+	c.calls[procedure]++
+}
+
+func (c *counter) snapshot() map[string]int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.calls == nil {
+		return map[string]int{}
+	}
+	return maps.Clone(c.calls)
+}

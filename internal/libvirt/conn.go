@@ -1,0 +1,287 @@
+package libvirt
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	golibvirt "libvirt.org/go/libvirt"
+)
+
+// Keepalive finds a dead peer after keepaliveInterval * (keepaliveCount + 1): 30 seconds, as libvirt's own default.
+const (
+	keepaliveInterval = 5
+	keepaliveCount    = 5
+)
+
+// conn is one libvirt connection and the domain handles that belong to it.
+//
+// A handle and the connection itself may only be freed when no call uses them, also none that its caller has given up.
+// So every call is bracketed by begin and end, and what is retired is freed by the last end.
+type conn struct {
+	host  *Host
+	c     *golibvirt.Connect
+	relay *relay // nil unless the stream is ours
+	lost  atomic.Bool
+	gone  chan struct{} // closed when the stream is seen to end
+	leave sync.Once
+
+	mu      sync.Mutex
+	running int  // calls within libvirt
+	awaited int  // those of them that somebody waits for
+	retired bool // takes no new calls
+	freed   bool
+	handles map[string]*golibvirt.Domain // by UUID
+	stale   []*golibvirt.Domain          // replaced, but perhaps still in use
+	// callbacks are the event callbacks; each holds a reference that keeps the connection from being closed.
+	callbacks []int
+}
+
+// begin reserves the connection for a call. It fails when the connection takes none any more.
+func (c *conn) begin() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.retired || c.isLost() {
+		return false
+	}
+	c.running++
+	c.awaited++
+	return true
+}
+
+// end ends a call that begin started. awaited says that its caller was still there.
+func (c *conn) end(awaited bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.running--
+	if awaited {
+		c.awaited--
+	}
+	c.settle()
+}
+
+// giveUp is called instead of waiting for a call any longer.
+func (c *conn) giveUp() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.awaited--
+	if !c.host.target.inProcess {
+		c.retired = true
+		c.host.log.Debug("gave up a libvirt connection", "host", c.host.cfg.Name)
+	}
+	c.settle()
+}
+
+// retire makes the connection take no new calls, and closes it when those under way have ended.
+func (c *conn) retire() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.retired = true
+	c.settle()
+}
+
+// settle cuts the stream of a retired connection that nobody waits for, which makes libvirt return from its calls, and
+// frees it when there are none left. The caller holds the lock.
+func (c *conn) settle() {
+	if !c.retired || c.freed {
+		return
+	}
+	if c.awaited == 0 && c.running > 0 && c.relay != nil {
+		c.relay.stop()
+	}
+	if c.running == 0 {
+		c.freed = true
+		c.host.background.Go(c.free)
+	}
+}
+
+// free closes the connection. Nothing else uses it any more.
+func (c *conn) free() {
+	for _, d := range c.handles {
+		_ = d.Free()
+	}
+	for _, d := range c.stale {
+		_ = d.Free()
+	}
+	// Closing says goodbye to the daemon and waits for its answer, which a stalled host never gives.
+	var cutter *time.Timer
+	if c.relay != nil {
+		cutter = time.AfterFunc(closeTimeout, c.relay.stop)
+	}
+	for _, id := range c.callbacks {
+		_ = c.c.DomainEventDeregister(id)
+	}
+	_ = c.c.UnregisterCloseCallback()
+	_, _ = c.c.Close()
+	if c.relay != nil {
+		cutter.Stop()
+		c.relay.stop()
+		c.relay.wait()
+	}
+}
+
+// isLost asks libvirt's client, without a round trip, whether the connection is broken.
+func (c *conn) isLost() bool {
+	if c.lost.Load() {
+		return true
+	}
+	// A driver that can't tell has no wire that could break.
+	if alive, err := c.c.IsAlive(); alive || codeOf(err) == golibvirt.ERR_NO_SUPPORT {
+		return false
+	}
+	c.lost.Store(true)
+	return true
+}
+
+// load is the number of calls under way, and whether the connection takes more.
+func (c *conn) load() (calls int, usable bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.running, !c.retired && !c.isLost()
+}
+
+// domain gives the handle of a domain, and looks it up the first time. It is valid until the current call ends.
+func (c *conn) domain(uuid string) (*golibvirt.Domain, error) {
+	c.mu.Lock()
+	d := c.handles[uuid]
+	c.mu.Unlock()
+	if d != nil {
+		return d, nil
+	}
+	c.count("virDomainLookupByUUIDString")
+	d, err := c.c.LookupDomainByUUIDString(uuid)
+	if err != nil {
+		return nil, err
+	}
+	return c.keep(uuid, d), nil
+}
+
+// keep makes a handle the connection's own, and gives the one to use. A handle is no more than a name and a UUID, so
+// when there is one already the new one is freed, unless the domain was renamed.
+func (c *conn) keep(uuid string, d *golibvirt.Domain) *golibvirt.Domain {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if known := c.handles[uuid]; known != nil {
+		// Neither call is a round trip.
+		before, errBefore := known.GetName()
+		if now, err := d.GetName(); err == nil && errBefore == nil && now == before {
+			_ = d.Free()
+			return known
+		}
+		c.stale = append(c.stale, known)
+	}
+	c.handles[uuid] = d
+	return d
+}
+
+// forget drops a handle that carries an outdated name.
+func (c *conn) forget(uuid string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if d := c.handles[uuid]; d != nil {
+		c.stale = append(c.stale, d)
+		delete(c.handles, uuid)
+	}
+}
+
+// count notes one call of a libvirt procedure, which is one round trip.
+func (c *conn) count(procedure string) { c.host.counter.add(procedure) }
+
+// connect opens a connection. It returns when ctx ends; what libvirt still delivers then is closed.
+func (h *Host) connect(ctx context.Context) (*conn, error) {
+	ctx, cancel := context.WithTimeout(ctx, h.cfg.ConnectTimeout)
+	defer cancel()
+	if err := startEventLoop(); err != nil {
+		return nil, err
+	}
+	uri := h.target.uri
+	var r *relay
+	if h.target.relayed {
+		remote, err := h.dial(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if r, err = newRelay(remote); err != nil {
+			return nil, err
+		}
+		uri = h.target.withSocket(r.path())
+	}
+	type opened struct {
+		c   *conn
+		err error
+	}
+	result := make(chan opened)
+	h.background.Go(func() {
+		c, err := h.open(uri, r)
+		select {
+		case result <- opened{c, err}:
+		case <-ctx.Done():
+			if c != nil {
+				c.retire()
+			}
+		}
+	})
+	select {
+	case o := <-result:
+		return o.c, o.err
+	case <-ctx.Done():
+		if r != nil {
+			r.stop()
+		}
+		return nil, fmt.Errorf("no connection within %v: %w", h.cfg.ConnectTimeout, ctx.Err())
+	}
+}
+
+// reserve opens a connection that nobody else uses, and on which begin has succeeded. Whoever asked for it retires it.
+func (h *Host) reserve(ctx context.Context) (*conn, error) {
+	c, err := h.connect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if !c.begin() {
+		c.retire()
+		return nil, ErrUnreachable
+	}
+	return c, nil
+}
+
+// open calls into libvirt and can't be cancelled but by cutting the relay.
+func (h *Host) open(uri string, r *relay) (*conn, error) {
+	h.counter.add("virConnectOpen")
+	// Without an authentication callback libvirt never asks on the terminal.
+	lv, err := golibvirt.NewConnect(uri)
+	if r != nil {
+		r.connected()
+	}
+	if err != nil {
+		if r != nil {
+			r.stop()
+			r.wait()
+		}
+		return nil, err
+	}
+	c := &conn{host: h, c: lv, relay: r, gone: make(chan struct{}), handles: map[string]*golibvirt.Domain{}}
+	switch {
+	case r != nil:
+		r.onEnd(c.markLost)
+	case !h.target.inProcess:
+		// This costs a round trip, which a stream of our own saves.
+		_ = lv.RegisterCloseCallback(func(*golibvirt.Connect, golibvirt.ConnectCloseReason) { c.markLost() })
+	}
+	if !h.target.inProcess {
+		// Refused by drivers without a wire, which need it as little.
+		_ = lv.SetKeepAlive(keepaliveInterval, keepaliveCount)
+	}
+	h.connected.Store(true)
+	h.log.Debug("connected to libvirt", "host", h.cfg.Name)
+	return c, nil
+}
+
+// markLost is called by whoever sees the stream end.
+func (c *conn) markLost() {
+	c.lost.Store(true)
+	c.leave.Do(func() { close(c.gone) })
+	c.host.events.connectionLost(c)
+}

@@ -1,0 +1,180 @@
+package libvirt
+
+import (
+	"context"
+	"encoding/xml"
+	"errors"
+	"fmt"
+	"time"
+
+	golibvirt "libvirt.org/go/libvirt"
+)
+
+// Detaching from a running guest needs the guest's cooperation.
+const (
+	// detachTimeout is the deadline of a detach whose context has none. libvirt itself waits 5 s.
+	detachTimeout = 20 * time.Second
+	// detachPoll is how often the domain is read while its event is awaited, in case the event is lost.
+	detachPoll = time.Second
+)
+
+// AttachDevice adds a device to a domain (virDomainAttachDeviceFlags).
+func (h *Host) AttachDevice(ctx context.Context, uuid, xml string, affect Affect) error {
+	return h.change(ctx, changing("attaching a device to domain "+uuid), uuid, "virDomainAttachDeviceFlags",
+		func(d *golibvirt.Domain) error { return d.AttachDeviceFlags(xml, deviceFlags(affect)) })
+}
+
+// UpdateDevice changes a device of a domain: a CD-ROM's medium, an interface's link (virDomainUpdateDeviceFlags).
+func (h *Host) UpdateDevice(ctx context.Context, uuid, xml string, affect Affect) error {
+	return h.change(ctx, changing("updating a device of domain "+uuid), uuid, "virDomainUpdateDeviceFlags",
+		func(d *golibvirt.Domain) error { return d.UpdateDeviceFlags(xml, deviceFlags(affect)) })
+}
+
+// DetachDevice removes a device from a domain (virDomainDetachDeviceFlags), first from the running one: it returns when
+// the guest has let go of it. A guest that refuses or doesn't within the context, 20 seconds by default, is ErrBusy.
+// A device that is gone already is no error.
+func (h *Host) DetachDevice(ctx context.Context, uuid, xml string, affect Affect) error {
+	ctx, cancel := h.bound(ctx, spec{timeout: detachTimeout})
+	defer cancel()
+	if affect&AffectLive != 0 {
+		if err := h.detachLive(ctx, uuid, xml); err != nil {
+			return err
+		}
+	}
+	if affect&AffectConfig == 0 {
+		return nil
+	}
+	return h.detach(ctx, uuid, xml, AffectConfig)
+}
+
+func (h *Host) detach(ctx context.Context, uuid, xml string, affect Affect) error {
+	return h.change(ctx, changing("detaching a device from domain "+uuid), uuid, "virDomainDetachDeviceFlags",
+		func(d *golibvirt.Domain) error {
+			err := d.DetachDeviceFlags(xml, deviceFlags(affect))
+			if errors.Is(err, golibvirt.ERR_DEVICE_MISSING) {
+				return nil
+			}
+			return err
+		})
+}
+
+// detachLive asks the guest to release the device and waits until it has.
+func (h *Host) detachLive(ctx context.Context, uuid, fragment string) error {
+	var wanted device
+	if err := xml.Unmarshal([]byte(fragment), &wanted); err != nil {
+		err = fmt.Errorf("%w device: %w", ErrInvalid, err)
+		return h.wrap(changing("detaching a device from domain "+uuid), err, false)
+	}
+	alias, present, err := h.liveAlias(ctx, uuid, wanted)
+	if err != nil {
+		return err
+	}
+	if !present {
+		// Nothing to wait for; libvirt may still know a device that the fragment identifies in another way.
+		return h.detach(ctx, uuid, fragment, AffectLive)
+	}
+	// Listen first, or the answer may come before anybody listens.
+	listen, stop := context.WithCancel(ctx)
+	defer stop()
+	events, err := h.Subscribe(listen, uuid)
+	if err != nil && !errors.Is(err, ErrUnsupported) {
+		return err
+	}
+	if err := h.detach(ctx, uuid, fragment, AffectLive); err != nil {
+		return err
+	}
+	return h.awaitRemoval(ctx, uuid, alias, wanted, events)
+}
+
+// awaitRemoval waits for the guest's answer, and reads the domain now and then in case the event was lost.
+func (h *Host) awaitRemoval(ctx context.Context, uuid, alias string, wanted device, events <-chan Event) error {
+	s := changing("detaching device " + alias + " from domain " + uuid)
+	poll := time.NewTicker(detachPoll)
+	defer poll.Stop()
+	start := time.Now()
+	for {
+		_, present, err := h.liveAlias(ctx, uuid, wanted)
+		switch {
+		case err == nil && !present:
+			return nil
+		case err != nil && ctx.Err() == nil:
+			return err
+		}
+		select {
+		case e, ok := <-events:
+			if !ok {
+				events = nil
+			}
+			if e.Kind == EventDeviceRemovalFailed && e.Device == alias {
+				err := fmt.Errorf("%w: the guest refused to release the device", ErrBusy)
+				return h.wrap(s, err, false)
+			}
+		case <-poll.C:
+		case <-ctx.Done():
+			err := fmt.Errorf("the guest hasn't released the device for %v: %w",
+				time.Since(start).Round(time.Millisecond), ctx.Err())
+			return h.wrap(s, err, false)
+		}
+	}
+}
+
+// device is what identifies a device within a domain.
+type device struct {
+	XMLName xml.Name
+	Alias   struct {
+		Name string `xml:"name,attr"`
+	} `xml:"alias"`
+	Target struct {
+		Dev string `xml:"dev,attr"`
+	} `xml:"target"`
+	MAC struct {
+		Address string `xml:"address,attr"`
+	} `xml:"mac"`
+}
+
+// is reports whether d is the device that libvirt would take wanted for.
+func (d device) is(wanted device) bool {
+	switch {
+	case d.XMLName.Local != wanted.XMLName.Local:
+		return false
+	case wanted.Alias.Name != "":
+		return d.Alias.Name == wanted.Alias.Name
+	case wanted.XMLName.Local == "disk":
+		return d.Target.Dev == wanted.Target.Dev
+	case wanted.MAC.Address != "":
+		return d.MAC.Address == wanted.MAC.Address
+	}
+	return false
+}
+
+// liveAlias looks for a device in the running domain. A device that the fragment doesn't identify counts as absent, and
+// so does every device of a domain that isn't running.
+func (h *Host) liveAlias(ctx context.Context, uuid string, wanted device) (alias string, present bool, err error) {
+	s := reading("reading the devices of domain " + uuid)
+	document, err := onDomain(ctx, h, s, uuid,
+		func(c *conn, d *golibvirt.Domain) (string, error) { return c.xml(d, 0) })
+	if err != nil {
+		return "", false, err
+	}
+	if !isLive(document) {
+		return "", false, nil
+	}
+	var domain struct {
+		Devices struct {
+			All []device `xml:",any"`
+		} `xml:"devices"`
+	}
+	if err := xml.Unmarshal([]byte(document), &domain); err != nil {
+		return "", false, h.wrap(s, fmt.Errorf("%w: %w", ErrInternal, err), false)
+	}
+	for _, d := range domain.Devices.All {
+		if d.is(wanted) {
+			return d.Alias.Name, true, nil
+		}
+	}
+	return "", false, nil
+}
+
+func deviceFlags(a Affect) golibvirt.DomainDeviceModifyFlags {
+	return golibvirt.DomainDeviceModifyFlags(a.impact())
+}

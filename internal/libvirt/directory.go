@@ -1,0 +1,310 @@
+package libvirt
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/xml"
+	"errors"
+	"fmt"
+	"path"
+	"strings"
+	"time"
+
+	golibvirt "libvirt.org/go/libvirt"
+)
+
+// Directory is what a host says of one of its directories.
+type Directory struct {
+	// Available is what can still be written there, in bytes.
+	Available uint64
+	// Files are those that were asked for, by name, subdirectories included. What isn't there is left out.
+	Files map[string]Volume
+}
+
+// directoryPrefix begins the names of the pools that are made for the time of a call. One that a killed run left behind
+// is used and removed by the next call for that directory.
+const directoryPrefix = "virtfleet-directory-"
+
+const (
+	// poolAttempts is how often a step is tried whose pool vanishes: another run may have made it, and remove it.
+	poolAttempts = 5
+	// poolPatience is how long somebody else's job may keep a pool from being refreshed or removed, poolPoll how often
+	// that is tried.
+	poolPatience = 10 * time.Second
+	poolPoll     = 100 * time.Millisecond
+)
+
+// Room gives the bytes that can still be written to a directory, as the active storage pool that covers it saw it last.
+// ErrNotFound: no pool does (virStoragePoolLookupByTargetPath, virStoragePoolGetInfo).
+func (h *Host) Room(ctx context.Context, dir string) (uint64, error) {
+	return call(ctx, h, reading("reading the room in "+dir), func(c *conn) (_ uint64, err error) {
+		c.count("virStoragePoolLookupByTargetPath")
+		pool, err := c.c.LookupStoragePoolByTargetPath(dir)
+		if err != nil {
+			return 0, err
+		}
+		defer func() { err = errors.Join(err, pool.Free()) }()
+		return c.room(pool)
+	})
+}
+
+// Directory reads a directory anew, and the named files in it, all without names. Where no active storage pool covers
+// the directory one is made for the time of the call, which touches nothing in it.
+func (h *Host) Directory(ctx context.Context, dir string, names ...string) (*Directory, error) {
+	return call(ctx, h, changing("reading directory "+dir), func(c *conn) (*Directory, error) {
+		defer c.leaveDirectory(ctx, dir)
+		d := &Directory{}
+		err := c.inDirectory(ctx, dir, func(pool *golibvirt.StoragePool) (err error) {
+			if d.Available, err = c.room(pool); err != nil {
+				return err
+			}
+			d.Files, err = c.files(pool, names)
+			return err
+		})
+		return d, err
+	})
+}
+
+// MakeDirectory makes a directory with the permissions of another one. One that is there is ErrExists.
+func (h *Host) MakeDirectory(ctx context.Context, at string, like Volume) error {
+	_, err := call(ctx, h, changing("making directory "+at), func(c *conn) (struct{}, error) {
+		dir := path.Dir(at)
+		defer c.leaveDirectory(ctx, dir)
+		like.Name, like.Format, like.PhysicalBytes = path.Base(at), "dir", 0
+		return struct{}{}, c.inDirectory(ctx, dir, func(pool *golibvirt.StoragePool) error { return c.create(pool, like) })
+	})
+	return err
+}
+
+// RemoveFile removes a file or an empty directory. One that isn't there is no error.
+func (h *Host) RemoveFile(ctx context.Context, at string) error {
+	_, err := call(ctx, h, changing("removing "+at), func(c *conn) (struct{}, error) {
+		dir := path.Dir(at)
+		defer c.leaveDirectory(ctx, dir)
+		return struct{}{}, c.inDirectory(ctx, dir, func(pool *golibvirt.StoragePool) error {
+			return c.withFile(pool, path.Base(at), func(volume *golibvirt.StorageVol) error {
+				c.count("virStorageVolDelete")
+				return volume.Delete(golibvirt.STORAGE_VOL_DELETE_NORMAL)
+			})
+		})
+	})
+	if errors.Is(err, ErrNotFound) {
+		return nil
+	}
+	return err
+}
+
+// inDirectory runs f with the pool that covers a directory, just read anew. f may run again when the pool vanishes
+// under it. leaveDirectory has to follow.
+func (c *conn) inDirectory(ctx context.Context, dir string, f func(*golibvirt.StoragePool) error) (err error) {
+	for range poolAttempts {
+		if err = c.tryInDirectory(ctx, dir, f); codeOf(err) != golibvirt.ERR_NO_STORAGE_POOL {
+			return err
+		}
+	}
+	return err
+}
+
+func (c *conn) tryInDirectory(ctx context.Context, dir string, f func(*golibvirt.StoragePool) error) (err error) {
+	c.count("virStoragePoolLookupByTargetPath")
+	pool, err := c.c.LookupStoragePoolByTargetPath(dir)
+	if codeOf(err) == golibvirt.ERR_NO_STORAGE_POOL {
+		return c.inTransientPool(dir, f)
+	}
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, pool.Free()) }()
+	if err := c.isDirectory(pool, dir); err != nil {
+		return err
+	}
+	// A pool knows its files from the last refresh only, and refuses one while a volume is being allocated.
+	err = patiently(ctx, func() error {
+		c.count("virStoragePoolRefresh")
+		return pool.Refresh(0)
+	})
+	if err != nil {
+		return err
+	}
+	return f(pool)
+}
+
+// inTransientPool makes a pool of the directory. Its being gone again makes inDirectory start anew.
+func (c *conn) inTransientPool(dir string, f func(*golibvirt.StoragePool) error) (err error) {
+	c.count("virStoragePoolCreateXML")
+	document := fmt.Sprintf("<pool type='dir'><name>%s</name><target><path>%s</path></target></pool>", poolName(dir),
+		escaped(dir))
+	pool, err := c.c.StoragePoolCreateXML(document, golibvirt.STORAGE_POOL_CREATE_NORMAL)
+	if err != nil {
+		return c.poolRefused(dir, err)
+	}
+	defer func() { err = errors.Join(err, pool.Free()) }()
+	return f(pool)
+}
+
+// poolRefused finds out whether a pool could not be made because another one covers the directory.
+func (c *conn) poolRefused(dir string, refusal error) error {
+	c.count("virStoragePoolLookupByTargetPath")
+	if pool, err := c.c.LookupStoragePoolByTargetPath(dir); err == nil {
+		_ = pool.Free()
+		return golibvirt.Error{Code: golibvirt.ERR_NO_STORAGE_POOL, Message: "somebody else has just made a pool of it"}
+	}
+	c.count("virConnectListAllStoragePools")
+	pools, err := c.c.ListAllStoragePools(golibvirt.CONNECT_LIST_STORAGE_POOLS_INACTIVE)
+	if err != nil {
+		return refusal
+	}
+	for i := range pools {
+		description, err := c.describePool(&pools[i])
+		_ = pools[i].Free()
+		if err == nil && path.Clean(description.Path) == dir {
+			refusal = fmt.Errorf("%w: storage pool %q of that directory is not started", ErrUnsupported, description.Name)
+		}
+	}
+	return refusal
+}
+
+// leaveDirectory removes the pool that was made for a directory; nothing in the directory is touched.
+func (c *conn) leaveDirectory(ctx context.Context, dir string) {
+	c.count("virStoragePoolLookupByName")
+	pool, err := c.c.LookupStoragePoolByName(poolName(dir))
+	if err != nil {
+		return
+	}
+	defer func() { _ = pool.Free() }()
+	err = patiently(ctx, func() error {
+		c.count("virStoragePoolDestroy")
+		return pool.Destroy()
+	})
+	// Another call or run may have been quicker, or is using it and will remove it.
+	if err != nil && codeOf(err) != golibvirt.ERR_NO_STORAGE_POOL {
+		c.host.log.Debug("a storage pool was not removed", "host", c.host.cfg.Name, "pool", poolName(dir), "error", err)
+	}
+}
+
+// patiently repeats what libvirt refuses while a job runs on a pool, for which it has no number of its own.
+func patiently(ctx context.Context, f func() error) error {
+	deadline := time.Now().Add(poolPatience)
+	tick := time.NewTicker(poolPoll)
+	defer tick.Stop()
+	for {
+		err := f()
+		if codeOf(err) != golibvirt.ERR_INTERNAL_ERROR || time.Now().After(deadline) {
+			return err
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return err
+		}
+	}
+}
+
+func poolName(dir string) string {
+	sum := sha256.Sum256([]byte(dir))
+	return directoryPrefix + hex.EncodeToString(sum[:8])
+}
+
+// poolDescription is the part of a pool's XML that is used here.
+type poolDescription struct {
+	Type string `xml:"type,attr"`
+	Name string `xml:"name"`
+	Path string `xml:"target>path"`
+}
+
+func (c *conn) describePool(pool *golibvirt.StoragePool) (d poolDescription, err error) {
+	c.count("virStoragePoolGetXMLDesc")
+	document, err := pool.GetXMLDesc(0)
+	if err != nil {
+		return d, err
+	}
+	return d, xml.Unmarshal([]byte(document), &d)
+}
+
+// isDirectory refuses a pool whose volumes are no files.
+func (c *conn) isDirectory(pool *golibvirt.StoragePool, dir string) error {
+	d, err := c.describePool(pool)
+	if err != nil {
+		return err
+	}
+	switch d.Type {
+	case "dir", "fs", "netfs":
+		return nil
+	default:
+		return fmt.Errorf("%w: %s is storage pool %q of type %s, whose volumes are no files", ErrUnsupported, dir, d.Name,
+			d.Type)
+	}
+}
+
+func (c *conn) room(pool *golibvirt.StoragePool) (uint64, error) {
+	c.count("virStoragePoolGetInfo")
+	info, err := pool.GetInfo()
+	if err != nil {
+		return 0, err
+	}
+	return info.Available, nil
+}
+
+// files reads the named files of a pool, all without names.
+func (c *conn) files(pool *golibvirt.StoragePool, names []string) (map[string]Volume, error) {
+	if len(names) == 0 {
+		c.count("virStoragePoolListVolumes")
+		var err error
+		if names, err = pool.ListStorageVolumes(); err != nil {
+			return nil, err
+		}
+	}
+	files := make(map[string]Volume, len(names))
+	for _, name := range names {
+		var found *Volume
+		err := c.withFile(pool, name, func(volume *golibvirt.StorageVol) (err error) {
+			found, err = c.volume(volume)
+			return err
+		})
+		switch {
+		case err == nil:
+			files[name] = *found
+		case codeOf(err) != golibvirt.ERR_NO_STORAGE_VOL:
+			return nil, err
+		}
+	}
+	return files, nil
+}
+
+// withFile runs f on a file of a pool.
+func (c *conn) withFile(pool *golibvirt.StoragePool, name string, f func(*golibvirt.StorageVol) error) (err error) {
+	c.count("virStorageVolLookupByName")
+	volume, err := pool.LookupStorageVolByName(name)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, volume.Free()) }()
+	return f(volume)
+}
+
+// create makes an empty file of that size, without reserving room for it, or a directory.
+func (c *conn) create(pool *golibvirt.StoragePool, like Volume) error {
+	var permissions strings.Builder
+	for _, p := range []struct{ tag, value string }{{"mode", like.Mode}, {"owner", like.Owner}, {"group", like.Group}} {
+		if p.value != "" {
+			fmt.Fprintf(&permissions, "<%[1]s>%[2]s</%[1]s>", p.tag, escaped(p.value))
+		}
+	}
+	c.count("virStorageVolCreateXML")
+	volume, err := pool.StorageVolCreateXML(fmt.Sprintf("<volume><name>%s</name><capacity>%d</capacity>"+
+		"<allocation>0</allocation><target><format type='%s'/><permissions>%s</permissions></target></volume>",
+		escaped(like.Name), like.PhysicalBytes, like.Format, permissions.String()), 0)
+	if err != nil {
+		return err
+	}
+	return volume.Free()
+}
+
+// escaped makes a text safe within an XML document.
+func escaped(s string) string {
+	var b bytes.Buffer
+	_ = xml.EscapeText(&b, []byte(s))
+	return b.String()
+}

@@ -1,0 +1,334 @@
+package libvirt
+
+import (
+	"context"
+	"encoding/xml"
+	"errors"
+	"strings"
+	"sync/atomic"
+
+	"golang.org/x/sync/errgroup"
+	golibvirt "libvirt.org/go/libvirt"
+)
+
+// observations bounds the attempts to catch a domain that starts or stops while it is being read.
+const observations = 4
+
+// Domain is one observation of a domain.
+type Domain struct {
+	UUID string
+	Name string
+	// State and Reason are what virDomainGetState says.
+	State  DomainState
+	Reason string
+	// Persistent says that the domain has a definition that outlives its run.
+	Persistent bool
+	// Autostart says that the host starts the domain when it boots.
+	Autostart bool
+	// ManagedSave says that the next start resumes a saved memory image.
+	ManagedSave bool
+	// PersistentXML is the definition of the next start, secrets such as a VNC password included so that it can be
+	// edited and defined again. It is "" for a transient domain. Never log it.
+	PersistentXML string
+	// LiveXML is what runs now, without secrets; "" for an inactive domain.
+	LiveXML string
+}
+
+// Active reports whether the domain has a hypervisor process: running, paused, suspended, on its way out, or kept after
+// its guest has panicked.
+func (d *Domain) Active() bool { return d.State.Active() || d.State == Crashed && d.LiveXML != "" }
+
+// Domains observes all domains of the host. It costs five round trips and two or three calls per domain, which are
+// pipelined: at any latency the whole takes little more than two round trips plus the daemon's own work. A domain that
+// vanishes meanwhile is left out.
+//
+// It uses virConnectListAllDomains, virDomainGetState and virDomainGetXMLDesc.
+func (h *Host) Domains(ctx context.Context) ([]Domain, error) {
+	return call(ctx, h, reading("listing domains"), (*conn).domains)
+}
+
+// Domain observes one domain. Its error is ErrNotFound when the host answered and has none with this UUID.
+func (h *Host) Domain(ctx context.Context, uuid string) (*Domain, error) {
+	return onDomain(ctx, h, reading("reading domain "+uuid), uuid, (*conn).observe)
+}
+
+// DomainByName observes the domain with this name. Its error is ErrNotFound when the host answered and has none.
+func (h *Host) DomainByName(ctx context.Context, name string) (*Domain, error) {
+	return call(ctx, h, reading("reading domain "+name), func(c *conn) (*Domain, error) {
+		c.count("virDomainLookupByName")
+		d, err := c.c.LookupDomainByName(name)
+		if err != nil {
+			return nil, err
+		}
+		uuid, err := d.GetUUIDString()
+		if err != nil {
+			return nil, errors.Join(err, d.Free())
+		}
+		return c.observe(c.keep(uuid, d))
+	})
+}
+
+// sighting is a domain as it is being read in bulk.
+type sighting struct {
+	handle   *golibvirt.Domain
+	domain   Domain
+	active   bool // when the domains were listed
+	vanished atomic.Bool
+}
+
+// domains reads all domains. Only the first error counts; the calls that are under way when it comes are waited for.
+func (c *conn) domains() ([]Domain, error) {
+	seen, err := c.list()
+	if err != nil {
+		return nil, err
+	}
+	calls := newPipeline()
+	var failed atomic.Bool
+	read := func(s *sighting, f func(*sighting) error) {
+		if failed.Load() {
+			return
+		}
+		calls.Go(func() error {
+			err := f(s)
+			if codeOf(err) == golibvirt.ERR_NO_DOMAIN {
+				s.vanished.Store(true)
+				return nil
+			}
+			failed.CompareAndSwap(false, err != nil)
+			return err
+		})
+	}
+	for _, s := range seen {
+		read(s, func(s *sighting) (err error) {
+			s.domain.State, s.domain.Reason, err = c.state(s.handle)
+			return err
+		})
+		if s.active {
+			read(s, func(s *sighting) (err error) {
+				s.domain.LiveXML, err = c.xml(s.handle, 0)
+				return err
+			})
+		}
+		if s.domain.Persistent {
+			read(s, func(s *sighting) (err error) {
+				s.domain.PersistentXML, err = c.xml(s.handle, persistentXML)
+				return err
+			})
+		}
+	}
+	if err := calls.Wait(); err != nil {
+		return nil, err
+	}
+	return c.settleSightings(seen)
+}
+
+// settleSightings reads again what started, stopped or lost its definition between the calls.
+func (c *conn) settleSightings(seen []*sighting) ([]Domain, error) {
+	domains := make([]Domain, 0, len(seen))
+	for _, s := range seen {
+		if s.vanished.Load() {
+			continue
+		}
+		if s.active != s.domain.Active() || s.active != isLive(s.domain.LiveXML) {
+			d, err := c.observe(s.handle)
+			if codeOf(err) == golibvirt.ERR_NO_DOMAIN {
+				continue
+			}
+			if err != nil {
+				return nil, err
+			}
+			s.domain = *d
+		}
+		domains = append(domains, s.domain)
+	}
+	return domains, nil
+}
+
+// list lists the domains, with the facts that libvirt can filter by.
+func (c *conn) list() ([]*sighting, error) {
+	filters := []golibvirt.ConnectListAllDomainsFlags{
+		golibvirt.CONNECT_LIST_DOMAINS_ACTIVE,
+		golibvirt.CONNECT_LIST_DOMAINS_TRANSIENT,
+		golibvirt.CONNECT_LIST_DOMAINS_AUTOSTART,
+		golibvirt.CONNECT_LIST_DOMAINS_MANAGEDSAVE,
+	}
+	sets := make([]map[string]bool, len(filters))
+	var seen []*sighting
+	var calls errgroup.Group
+	for i, filter := range filters {
+		calls.Go(func() (err error) {
+			sets[i], err = c.uuids(filter)
+			return err
+		})
+	}
+	calls.Go(func() (err error) {
+		seen, err = c.handlesOfAll()
+		return err
+	})
+	if err := calls.Wait(); err != nil {
+		return nil, err
+	}
+	for _, s := range seen {
+		uuid := s.domain.UUID
+		s.active = sets[0][uuid]
+		s.domain.Persistent, s.domain.Autostart, s.domain.ManagedSave = !sets[1][uuid], sets[2][uuid], sets[3][uuid]
+	}
+	return seen, nil
+}
+
+// handlesOfAll lists all domains and keeps their handles, so that reading them needs no look-ups.
+func (c *conn) handlesOfAll() ([]*sighting, error) {
+	c.count("virConnectListAllDomains")
+	list, err := c.c.ListAllDomains(0)
+	if err != nil {
+		return nil, err
+	}
+	seen := make([]*sighting, 0, len(list))
+	var failures error
+	for i := range list {
+		d := &list[i]
+		uuid, uuidErr := d.GetUUIDString()
+		name, nameErr := d.GetName()
+		if err := errors.Join(uuidErr, nameErr); err != nil {
+			failures = errors.Join(failures, err, d.Free())
+			continue
+		}
+		seen = append(seen, &sighting{handle: c.keep(uuid, d), domain: Domain{UUID: uuid, Name: name}})
+	}
+	return seen, failures
+}
+
+// uuids gives the UUIDs of the domains that pass a filter.
+func (c *conn) uuids(filter golibvirt.ConnectListAllDomainsFlags) (map[string]bool, error) {
+	c.count("virConnectListAllDomains")
+	list, err := c.c.ListAllDomains(filter)
+	if err != nil {
+		return nil, err
+	}
+	set := make(map[string]bool, len(list))
+	var failures error
+	for i := range list {
+		uuid, err := list[i].GetUUIDString()
+		failures = errors.Join(failures, err, list[i].Free())
+		set[uuid] = true
+	}
+	return set, failures
+}
+
+// observe reads everything about one domain in one round trip, and again when it changed between the calls.
+func (c *conn) observe(d *golibvirt.Domain) (*Domain, error) {
+	var o *Domain
+	for range observations {
+		var live string
+		var err error
+		if o, live, err = c.observeOnce(d); err != nil {
+			return nil, err
+		}
+		active := isLive(live)
+		if active {
+			o.LiveXML = live
+		}
+		if o.Active() == active {
+			return o, nil
+		}
+	}
+	return nil, golibvirt.Error{
+		Code: golibvirt.ERR_RESOURCE_BUSY, Message: "the domain starts and stops faster than it can be read",
+	}
+}
+
+// observeOnce also gives the XML without the INACTIVE flag, which is the persistent one again for an inactive domain.
+func (c *conn) observeOnce(d *golibvirt.Domain) (o *Domain, live string, err error) {
+	o = &Domain{}
+	if o.UUID, err = d.GetUUIDString(); err != nil {
+		return nil, "", err
+	}
+	var persistent string
+	var calls errgroup.Group
+	calls.Go(func() (err error) {
+		o.State, o.Reason, err = c.state(d)
+		return err
+	})
+	calls.Go(func() (err error) {
+		live, err = c.xml(d, 0)
+		return err
+	})
+	calls.Go(func() (err error) {
+		persistent, err = c.xml(d, persistentXML)
+		return err
+	})
+	calls.Go(func() (err error) {
+		c.count("virDomainIsPersistent")
+		o.Persistent, err = d.IsPersistent()
+		return err
+	})
+	calls.Go(func() (err error) {
+		c.count("virDomainGetAutostart")
+		o.Autostart, err = d.GetAutostart()
+		return absentIfUnsupported(err)
+	})
+	calls.Go(func() (err error) {
+		c.count("virDomainHasManagedSaveImage")
+		o.ManagedSave, err = d.HasManagedSaveImage(0)
+		return absentIfUnsupported(err)
+	})
+	if err := calls.Wait(); err != nil {
+		return nil, "", err
+	}
+	if o.Persistent {
+		o.PersistentXML = persistent
+	}
+	o.Name, err = domainName(live)
+	return o, live, err
+}
+
+// persistentXML asks for the definition of the next start, complete: without SECURE a definition that is edited and
+// given back would lose its passwords.
+const persistentXML = golibvirt.DOMAIN_XML_INACTIVE | golibvirt.DOMAIN_XML_SECURE
+
+func (c *conn) xml(d *golibvirt.Domain, flags golibvirt.DomainXMLFlags) (string, error) {
+	c.count("virDomainGetXMLDesc")
+	return d.GetXMLDesc(flags)
+}
+
+func (c *conn) state(d *golibvirt.Domain) (DomainState, string, error) {
+	c.count("virDomainGetState")
+	state, reason, err := d.GetState()
+	return DomainState(state), reasonName(DomainState(state), reason), err
+}
+
+// absentIfUnsupported takes a missing feature of a driver for a feature that isn't used.
+func absentIfUnsupported(err error) error {
+	if codeOf(err) == golibvirt.ERR_NO_SUPPORT {
+		return nil
+	}
+	return err
+}
+
+// isLive reports whether a domain's XML describes a running domain: only that has an id.
+func isLive(document string) bool {
+	decoder := xml.NewDecoder(strings.NewReader(document))
+	for {
+		token, err := decoder.Token()
+		if err != nil {
+			return false
+		}
+		if start, ok := token.(xml.StartElement); ok {
+			for _, attribute := range start.Attr {
+				if attribute.Name.Local == "id" {
+					return true
+				}
+			}
+			return false
+		}
+	}
+}
+
+// domainName reads the name, which a handle has only from the time it was looked up.
+func domainName(document string) (string, error) {
+	var domain struct {
+		Name string `xml:"name"`
+	}
+	err := xml.Unmarshal([]byte(document), &domain)
+	return domain.Name, err
+}

@@ -1,0 +1,126 @@
+package libvirt
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	golibvirt "libvirt.org/go/libvirt"
+)
+
+// The kinds of errors. Use errors.Is; an error that fits none of the others is ErrInternal.
+var (
+	// ErrNotFound says that the host answered and has no such object.
+	ErrNotFound = errors.New("not found")
+	// ErrUnreachable says that the host or its daemon could not be reached, did not answer, or the connection broke.
+	// After a call that changes something the outcome is unknown. It never means that an object is gone.
+	ErrUnreachable = errors.New("host unreachable")
+	// ErrExists says that an object with this name or identity is there already.
+	ErrExists = errors.New("already exists")
+	// ErrAgentUnavailable says that the guest agent is not configured, absent, silent or out of step.
+	ErrAgentUnavailable = errors.New("guest agent unavailable")
+	// ErrAgentFailed says that the guest agent answered with an error of its own.
+	ErrAgentFailed = errors.New("guest agent command failed")
+	// ErrUnsupported says that this libvirt, hypervisor or guest can't do it.
+	ErrUnsupported = errors.New("not supported")
+	// ErrInvalid says that a URI, an XML document or an argument is wrong.
+	ErrInvalid = errors.New("invalid")
+	// ErrOperationInvalid says that the object's present state doesn't allow it, such as starting a running domain.
+	ErrOperationInvalid = errors.New("not possible in the present state")
+	// ErrDenied says that authentication failed or access is forbidden.
+	ErrDenied = errors.New("access denied")
+	// ErrBusy says that something else holds the object, or that it didn't let go in time.
+	ErrBusy = errors.New("busy")
+	// ErrAborted says that the operation was cancelled on the host.
+	ErrAborted = errors.New("aborted")
+	// ErrUnsafe says that libvirt thinks a migration would endanger the guest's disks.
+	ErrUnsafe = errors.New("unsafe migration")
+	// ErrInternal is every other failure that libvirt or the hypervisor reported.
+	ErrInternal = errors.New("operation failed")
+	// ErrClosed says that the Host was closed.
+	ErrClosed = errors.New("connection closed")
+)
+
+// Error is what every method of a Host returns when a call failed, the context's own errors included: errors.Is finds
+// the kind, context.Canceled and context.DeadlineExceeded, and whatever a DialFunc returned.
+type Error struct {
+	Host      string // the configured name
+	Operation string // what was being done, such as "starting domain"
+	Code      int    // libvirt's error number; 0 when libvirt didn't give one
+	Kind      error  // one of the Err values; nil when the caller's context ended a call that changes something
+	Err       error  // the cause
+}
+
+// Error says "host kvm1: starting domain: <cause>".
+func (e *Error) Error() string { return fmt.Sprintf("host %s: %s: %v", e.Host, e.Operation, e.Err) }
+
+// Unwrap gives the kind and the cause.
+func (e *Error) Unwrap() []error {
+	if e.Kind == nil {
+		return []error{e.Err}
+	}
+	return []error{e.Kind, e.Err}
+}
+
+// cause is libvirt's message without the binding's decoration.
+type cause struct{ message string }
+
+func (c *cause) Error() string { return c.message }
+
+// codeOf gives libvirt's error number, 0 for an error that isn't libvirt's.
+func codeOf(err error) golibvirt.ErrorNumber {
+	var lv golibvirt.Error
+	if errors.As(err, &lv) {
+		return lv.Code
+	}
+	return 0
+}
+
+// wrap turns whatever a call returned into an *Error. lost says that the connection was broken afterwards.
+func (h *Host) wrap(s spec, err error, lost bool) error {
+	if err == nil {
+		return nil
+	}
+	var done *Error
+	if errors.As(err, &done) {
+		return err
+	}
+	e := &Error{Host: h.cfg.Name, Operation: s.operation, Err: err}
+	var lv golibvirt.Error
+	switch {
+	case errors.As(err, &lv):
+		e.Code, e.Err, e.Kind = int(lv.Code), &cause{message: lv.Message}, kindOf(lv.Code)
+		switch {
+		case lost && breaksConnection[lv.Code]:
+			e.Kind = ErrUnreachable
+		case s.agent && lv.Code == golibvirt.ERR_ARGUMENT_UNSUPPORTED:
+			// The guest has no agent configured.
+			e.Kind = ErrAgentUnavailable
+		case s.agent && lv.Code == golibvirt.ERR_INTERNAL_ERROR:
+			// The agent's own refusals have no better number before libvirt 9.1.
+			e.Kind = ErrAgentFailed
+		}
+	case errors.Is(err, context.DeadlineExceeded):
+		e.Kind = s.late
+	case errors.Is(err, context.Canceled):
+		if h.ctx.Err() != nil {
+			e.Kind = ErrClosed
+		}
+	default:
+		e.Kind = ownKind(err)
+	}
+	return e
+}
+
+// ownKind finds the kind that an error already wraps, and takes any other for a failure to reach the host: such errors
+// come from dialing and from the stream.
+func ownKind(err error) error {
+	for _, kind := range []error{
+		ErrDenied, ErrInvalid, ErrClosed, ErrExists, ErrNotFound, ErrUnsupported, ErrBusy, ErrInternal,
+	} {
+		if errors.Is(err, kind) {
+			return kind
+		}
+	}
+	return ErrUnreachable
+}

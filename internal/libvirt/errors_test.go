@@ -1,0 +1,84 @@
+package libvirt
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	golibvirt "libvirt.org/go/libvirt"
+)
+
+func TestKindOf_neverTakesAFailureForAbsence(t *testing.T) {
+	t.Parallel()
+	absent := map[golibvirt.ErrorNumber]bool{
+		golibvirt.ERR_NO_DOMAIN: true, golibvirt.ERR_NO_NETWORK: true, golibvirt.ERR_NO_STORAGE_POOL: true,
+		golibvirt.ERR_NO_STORAGE_VOL: true, golibvirt.ERR_NO_NODE_DEVICE: true, golibvirt.ERR_NO_INTERFACE: true,
+		golibvirt.ERR_NO_NWFILTER: true, golibvirt.ERR_NO_NWFILTER_BINDING: true, golibvirt.ERR_NO_NETWORK_PORT: true,
+		golibvirt.ERR_NO_SECRET: true, golibvirt.ERR_NO_DOMAIN_SNAPSHOT: true,
+		golibvirt.ERR_NO_DOMAIN_CHECKPOINT: true, golibvirt.ERR_NO_DOMAIN_BACKUP: true,
+		golibvirt.ERR_NO_DOMAIN_METADATA: true, golibvirt.ERR_NO_NETWORK_METADATA: true,
+		golibvirt.ERR_NO_HOSTNAME: true, golibvirt.ERR_DEVICE_MISSING: true,
+	}
+	for code := golibvirt.ErrorNumber(1); code < 200; code++ {
+		kind := kindOf(code)
+		if kind == nil {
+			t.Errorf("%d has no kind", code)
+		}
+		if errors.Is(kind, ErrNotFound) != absent[code] {
+			t.Errorf("%d is %v", code, kind)
+		}
+	}
+}
+
+func TestWrap_findsTheKind(t *testing.T) {
+	t.Parallel()
+	h := open(t, Config{URI: "test:///default"})
+	failure := func(code golibvirt.ErrorNumber) error { return golibvirt.Error{Code: code, Message: "it broke"} }
+	for name, test := range map[string]struct {
+		spec spec
+		err  error
+		lost bool
+		kind error
+	}{
+		"specific":          {reading("x"), failure(golibvirt.ERR_NO_DOMAIN), false, ErrNotFound},
+		"specific, lost":    {reading("x"), failure(golibvirt.ERR_NO_DOMAIN), true, ErrNotFound},
+		"internal":          {reading("x"), failure(golibvirt.ERR_INTERNAL_ERROR), false, ErrInternal},
+		"internal, lost":    {reading("x"), failure(golibvirt.ERR_INTERNAL_ERROR), true, ErrUnreachable},
+		"system, lost":      {defining("x"), failure(golibvirt.ERR_SYSTEM_ERROR), true, ErrUnreachable},
+		"rpc":               {reading("x"), failure(golibvirt.ERR_RPC), false, ErrUnreachable},
+		"agent refuses":     {asking("x"), failure(golibvirt.ERR_INTERNAL_ERROR), false, ErrAgentFailed},
+		"agent, lost":       {asking("x"), failure(golibvirt.ERR_INTERNAL_ERROR), true, ErrUnreachable},
+		"no agent":          {asking("x"), failure(golibvirt.ERR_ARGUMENT_UNSUPPORTED), false, ErrAgentUnavailable},
+		"agent, no driver":  {asking("x"), failure(golibvirt.ERR_NO_SUPPORT), false, ErrUnsupported},
+		"read too late":     {reading("x"), context.DeadlineExceeded, false, ErrUnreachable},
+		"agent too late":    {asking("x"), context.DeadlineExceeded, false, ErrAgentUnavailable},
+		"start too late":    {changing("x"), context.DeadlineExceeded, false, ErrBusy},
+		"cancelled":         {changing("x"), context.Canceled, false, context.Canceled},
+		"dial":              {reading("x"), errors.New("connection refused"), false, ErrUnreachable},
+		"dial, denied":      {reading("x"), fmt.Errorf("%w: bad key", ErrDenied), false, ErrDenied},
+		"domain of someone": {reading("x"), failure(golibvirt.ERR_MULTIPLE_DOMAINS), false, ErrInvalid},
+	} {
+		err := h.wrap(test.spec, test.err, test.lost)
+		if !errors.Is(err, test.kind) || !errors.Is(err, ErrNotFound) != !errors.Is(test.kind, ErrNotFound) {
+			t.Errorf("%s: got %v, want one that is %q", name, err, test.kind)
+		}
+		if again := h.wrap(reading("y"), err, true); again.Error() != err.Error() || !errors.Is(again, test.kind) {
+			t.Errorf("%s: wrapped twice it became %v", name, again)
+		}
+	}
+	if text := h.wrap(reading("reading it"), failure(1), false).Error(); text != "host kvm1: reading it: it broke" {
+		t.Errorf("got %q", text)
+	}
+}
+
+func TestError_showsNoXML(t *testing.T) {
+	t.Parallel()
+	h := testDriver(t)
+	_, err := h.DefineDomain(t.Context(), `<domain type='test'><name>a</name><graphics passwd='secret12'/></domain>`)
+	want(t, err, ErrInvalid)
+	if strings.Contains(err.Error(), "secret12") {
+		t.Errorf("%v", err)
+	}
+}

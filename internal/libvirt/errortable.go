@@ -1,0 +1,117 @@
+package libvirt
+
+import golibvirt "libvirt.org/go/libvirt"
+
+// kindOf is the one place where libvirt's error numbers get a meaning.
+func kindOf(code golibvirt.ErrorNumber) error {
+	if kind, ok := kinds[code]; ok {
+		return kind
+	}
+	return ErrInternal
+}
+
+// kinds has no entry for numbers that mean nothing more than "it failed". Beware of the VIR_ERR_NO_* numbers that don't
+// say that an object is missing: some complain about an XML document without a name or target, some about libvirt
+// itself. Reading them as "not found" would drop a healthy machine from somebody's records.
+var kinds = map[golibvirt.ErrorNumber]error{
+	golibvirt.ERR_NO_DOMAIN:            ErrNotFound,
+	golibvirt.ERR_NO_NETWORK:           ErrNotFound,
+	golibvirt.ERR_NO_STORAGE_POOL:      ErrNotFound,
+	golibvirt.ERR_NO_STORAGE_VOL:       ErrNotFound,
+	golibvirt.ERR_NO_NODE_DEVICE:       ErrNotFound,
+	golibvirt.ERR_NO_INTERFACE:         ErrNotFound,
+	golibvirt.ERR_NO_NWFILTER:          ErrNotFound,
+	golibvirt.ERR_NO_NWFILTER_BINDING:  ErrNotFound,
+	golibvirt.ERR_NO_NETWORK_PORT:      ErrNotFound,
+	golibvirt.ERR_NO_SECRET:            ErrNotFound,
+	golibvirt.ERR_NO_DOMAIN_SNAPSHOT:   ErrNotFound,
+	golibvirt.ERR_NO_DOMAIN_CHECKPOINT: ErrNotFound,
+	golibvirt.ERR_NO_DOMAIN_BACKUP:     ErrNotFound,
+	golibvirt.ERR_NO_DOMAIN_METADATA:   ErrNotFound,
+	golibvirt.ERR_NO_NETWORK_METADATA:  ErrNotFound,
+	golibvirt.ERR_NO_HOSTNAME:          ErrNotFound,
+	golibvirt.ERR_DEVICE_MISSING:       ErrNotFound,
+
+	golibvirt.ERR_DOM_EXIST:          ErrExists,
+	golibvirt.ERR_NETWORK_EXIST:      ErrExists,
+	golibvirt.ERR_NETWORK_PORT_EXIST: ErrExists,
+	golibvirt.ERR_STORAGE_VOL_EXIST:  ErrExists,
+	golibvirt.ERR_STORAGE_POOL_BUILT: ErrExists,
+
+	golibvirt.ERR_AGENT_UNRESPONSIVE:    ErrAgentUnavailable,
+	golibvirt.ERR_AGENT_UNSYNCED:        ErrAgentUnavailable,
+	golibvirt.ERR_AGENT_COMMAND_TIMEOUT: ErrAgentUnavailable,
+	golibvirt.ERR_AGENT_COMMAND_FAILED:  ErrAgentFailed,
+
+	golibvirt.ERR_NO_SUPPORT:            ErrUnsupported,
+	golibvirt.ERR_OS_TYPE:               ErrUnsupported,
+	golibvirt.ERR_CONFIG_UNSUPPORTED:    ErrUnsupported,
+	golibvirt.ERR_ARGUMENT_UNSUPPORTED:  ErrUnsupported,
+	golibvirt.ERR_OPERATION_UNSUPPORTED: ErrUnsupported,
+	golibvirt.ERR_CPU_INCOMPATIBLE:      ErrUnsupported,
+
+	golibvirt.ERR_INVALID_ARG:               ErrInvalid,
+	golibvirt.ERR_INVALID_MAC:               ErrInvalid,
+	golibvirt.ERR_XML_ERROR:                 ErrInvalid,
+	golibvirt.ERR_XML_DETAIL:                ErrInvalid,
+	golibvirt.ERR_XML_INVALID_SCHEMA:        ErrInvalid,
+	golibvirt.ERR_CONF_SYNTAX:               ErrInvalid,
+	golibvirt.ERR_PARSE_FAILED:              ErrInvalid,
+	golibvirt.ERR_OVERFLOW:                  ErrInvalid,
+	golibvirt.ERR_NO_NAME:                   ErrInvalid,
+	golibvirt.ERR_NO_OS:                     ErrInvalid,
+	golibvirt.ERR_NO_ROOT:                   ErrInvalid,
+	golibvirt.ERR_NO_KERNEL:                 ErrInvalid,
+	golibvirt.ERR_NO_SOURCE:                 ErrInvalid,
+	golibvirt.ERR_NO_TARGET:                 ErrInvalid,
+	golibvirt.ERR_NO_DEVICE:                 ErrInvalid,
+	golibvirt.ERR_INVALID_ENCR_KEY_SECRET:   ErrInvalid,
+	golibvirt.ERR_MULTIPLE_DOMAINS:          ErrInvalid,
+	golibvirt.ERR_MULTIPLE_INTERFACES:       ErrInvalid,
+	golibvirt.ERR_OPERATION_INVALID:         ErrOperationInvalid,
+	golibvirt.ERR_BLOCK_COPY_ACTIVE:         ErrOperationInvalid,
+	golibvirt.ERR_SNAPSHOT_REVERT_RISKY:     ErrOperationInvalid,
+	golibvirt.ERR_CHECKPOINT_INCONSISTENT:   ErrOperationInvalid,
+	golibvirt.ERR_AUTH_FAILED:               ErrDenied,
+	golibvirt.ERR_AUTH_CANCELLED:            ErrDenied,
+	golibvirt.ERR_AUTH_UNAVAILABLE:          ErrDenied,
+	golibvirt.ERR_ACCESS_DENIED:             ErrDenied,
+	golibvirt.ERR_OPERATION_DENIED:          ErrDenied,
+	golibvirt.ERR_OPERATION_TIMEOUT:         ErrBusy,
+	golibvirt.ERR_RESOURCE_BUSY:             ErrBusy,
+	golibvirt.ERR_OPERATION_ABORTED:         ErrAborted,
+	golibvirt.ERR_MIGRATE_UNSAFE:            ErrUnsafe,
+	golibvirt.ERR_UNKNOWN_HOST:              ErrUnreachable,
+	golibvirt.ERR_NO_CONNECT:                ErrUnreachable,
+	golibvirt.ERR_INVALID_CONN:              ErrUnreachable,
+	golibvirt.ERR_RPC:                       ErrUnreachable,
+	golibvirt.ERR_GNUTLS_ERROR:              ErrUnreachable,
+	golibvirt.ERR_SSH:                       ErrUnreachable,
+	golibvirt.ERR_LIBSSH:                    ErrUnreachable,
+	golibvirt.ERR_NO_SERVER:                 ErrUnreachable,
+	golibvirt.ERR_INVALID_DOMAIN:            ErrInternal,
+	golibvirt.ERR_INVALID_NETWORK:           ErrInternal,
+	golibvirt.ERR_INVALID_SECRET:            ErrInternal,
+	golibvirt.ERR_INVALID_STORAGE_POOL:      ErrInternal,
+	golibvirt.ERR_INVALID_STORAGE_VOL:       ErrInternal,
+	golibvirt.ERR_INVALID_NODE_DEVICE:       ErrInternal,
+	golibvirt.ERR_INVALID_INTERFACE:         ErrInternal,
+	golibvirt.ERR_INVALID_NWFILTER:          ErrInternal,
+	golibvirt.ERR_INVALID_NWFILTER_BINDING:  ErrInternal,
+	golibvirt.ERR_INVALID_NETWORK_PORT:      ErrInternal,
+	golibvirt.ERR_INVALID_DOMAIN_SNAPSHOT:   ErrInternal,
+	golibvirt.ERR_INVALID_DOMAIN_CHECKPOINT: ErrInternal,
+	golibvirt.ERR_INVALID_STREAM:            ErrInternal,
+}
+
+// breaksConnection are the numbers that libvirt's client gives a call whose connection broke under it. They also have
+// other causes, so they count only together with a connection that is found broken.
+var breaksConnection = map[golibvirt.ErrorNumber]bool{
+	golibvirt.ERR_INTERNAL_ERROR:   true,
+	golibvirt.ERR_SYSTEM_ERROR:     true,
+	golibvirt.ERR_RPC:              true,
+	golibvirt.ERR_NO_CONNECT:       true,
+	golibvirt.ERR_INVALID_CONN:     true,
+	golibvirt.ERR_GNUTLS_ERROR:     true,
+	golibvirt.ERR_OPERATION_FAILED: true,
+}

@@ -1,0 +1,28 @@
+package libvirt
+
+import (
+	"sync"
+	"time"
+
+	golibvirt "libvirt.org/go/libvirt"
+)
+
+// startEventLoop gives libvirt its event loop, once for the process and before the first connection is opened.
+var startEventLoop = sync.OnceValue(func() error {
+	if err := golibvirt.EventRegisterDefaultImpl(); err != nil {
+		return err
+	}
+	go runEventLoop()
+	return nil
+})
+
+// runEventLoop serves libvirt's keepalive timers and events until the process ends; libvirt can't unregister an event
+// loop. Tests that look for leaked goroutines ignore this function by name.
+func runEventLoop() {
+	for {
+		if golibvirt.EventRunDefaultImpl() != nil {
+			// It fails only when poll does, for want of memory. Don't burn a processor until that passes.
+			<-time.After(100 * time.Millisecond)
+		}
+	}
+}

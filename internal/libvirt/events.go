@@ -1,0 +1,305 @@
+package libvirt
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/cenkalti/backoff/v5"
+)
+
+// eventBuffer is the number of events that a subscriber may be behind before it is told that it missed some.
+const eventBuffer = 256
+
+// EventKind says what an Event is about.
+type EventKind int
+
+// The kinds of events.
+const (
+	// EventLost says that events were missed, because the connection broke or the subscriber was too slow: whatever
+	// they would have told must be read. It comes when the connection breaks and again when events flow again: Detail is
+	// LostConnection, LostUntilNow or LostBehind.
+	EventLost EventKind = iota
+	// EventLifecycle is a change of state: Detail is "Started", "Stopped", ..., Reason its detail.
+	EventLifecycle
+	// EventReboot says that the guest rebooted itself.
+	EventReboot
+	// EventAgent says that the agent's channel was "Connected" or "Disconnected": Detail.
+	EventAgent
+	// EventJobCompleted says that the job Operation, such as a migration, has ended; Detail is "Completed" or "Failed"
+	// where libvirt says which, Reason its message.
+	EventJobCompleted
+	// EventDeviceAdded says that a device was attached: Device is its alias.
+	EventDeviceAdded
+	// EventDeviceRemoved says that the guest has let go of a device: Device is its alias.
+	EventDeviceRemoved
+	// EventDeviceRemovalFailed says that the guest refused to let go of a device: Device is its alias.
+	EventDeviceRemovalFailed
+	// EventMigrationIteration says that a migration began to copy memory once more: Iteration.
+	EventMigrationIteration
+	// EventIOError says that a disk failed: Device is its alias, Detail what was done ("None", "Pause", "Report"),
+	// Reason what libvirt knows about the cause, such as "enospc".
+	EventIOError
+	// EventBlockJob says how the job Operation ("Copy", "Commit", ...) of the disk Device stands: Detail is "Ready" for
+	// one that waits to be concluded, "Completed", "Failed" or "Canceled".
+	EventBlockJob
+	// EventTray says that the tray of the drive Device is "Open" or "Closed": Detail.
+	EventTray
+	// EventWatchdog says that the guest let its watchdog run out: Detail is what was done, such as "Reset".
+	EventWatchdog
+	// EventMemoryFailure says that memory of the host is broken: Reason is whose, "Guest" or "Hypervisor", Detail what
+	// was done, such as "Fatal".
+	EventMemoryFailure
+	// EventMetadata says that title, description or metadata changed; Reason is the metadata's namespace.
+	EventMetadata
+)
+
+var eventKindNames = [...]string{
+	EventLost: "Lost", EventLifecycle: "Lifecycle", EventReboot: "Reboot", EventAgent: "Agent",
+	EventJobCompleted: "JobCompleted", EventDeviceAdded: "DeviceAdded", EventDeviceRemoved: "DeviceRemoved",
+	EventDeviceRemovalFailed: "DeviceRemovalFailed", EventMigrationIteration: "MigrationIteration",
+	EventIOError: "IOError", EventBlockJob: "BlockJob", EventTray: "Tray", EventWatchdog: "Watchdog",
+	EventMemoryFailure: "MemoryFailure", EventMetadata: "Metadata",
+}
+
+// String names the kind.
+func (k EventKind) String() string { return nameAt(eventKindNames[:], int(k)) }
+
+// What EventLost says in Detail.
+const (
+	// LostConnection: the connection broke. It is opened again for as long as somebody listens.
+	LostConnection = "Disconnected"
+	// LostUntilNow: the connection is there again, and so are events.
+	LostUntilNow = "Reconnected"
+	// LostBehind: the subscriber was too slow.
+	LostBehind = "Behind"
+)
+
+// Event is something that happened to a domain. It is a reason to look, never all there is to know.
+type Event struct {
+	Kind      EventKind
+	UUID      string // the domain; "" for EventLost
+	Name      string
+	Detail    string
+	Reason    string
+	Device    string
+	Operation string
+	Iteration int
+}
+
+// Subscribe delivers the events of one domain, or of all when uuid is "". It returns when events are flowing, and from
+// then on doesn't need ctx's deadline but its end, which closes the channel. A host that is lost is connected to again
+// for as long as there are subscribers.
+func (h *Host) Subscribe(ctx context.Context, uuid string) (<-chan Event, error) {
+	s := &subscription{uuid: uuid, events: make(chan Event, eventBuffer)}
+	start, err := h.events.add(s)
+	if err != nil {
+		return nil, h.wrap(connecting("subscribing to events"), err, false)
+	}
+	select {
+	case <-start.done:
+		err = start.err
+	case <-ctx.Done():
+		err = ctx.Err()
+	}
+	if err != nil {
+		h.events.remove(s)
+		return nil, h.wrap(connecting("subscribing to events"), err, true)
+	}
+	context.AfterFunc(ctx, func() { h.events.remove(s) })
+	return s.events, nil
+}
+
+// subscription is one subscriber.
+type subscription struct {
+	uuid   string
+	events chan Event
+	behind bool // events were dropped since the subscriber caught up
+}
+
+// events keeps one connection on which libvirt delivers events, while there are subscribers.
+type events struct {
+	host *Host
+
+	mu            sync.Mutex
+	closed        bool
+	subscriptions map[*subscription]struct{}
+	start         *start        // nil while nothing serves
+	conn          *conn         // nil while there is none
+	broken        chan struct{} // capacity 1: conn broke
+}
+
+// start is the first connection of a run, which subscribers wait for.
+type start struct {
+	done chan struct{}
+	err  error
+}
+
+func (e *events) add(s *subscription) (*start, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.closed {
+		return nil, ErrClosed
+	}
+	if e.subscriptions == nil {
+		e.subscriptions = map[*subscription]struct{}{}
+	}
+	e.subscriptions[s] = struct{}{}
+	if e.start == nil {
+		e.start = &start{done: make(chan struct{})}
+		e.broken = make(chan struct{}, 1)
+		first := e.start
+		e.host.background.Go(func() { e.serve(first) })
+	}
+	return e.start, nil
+}
+
+func (e *events) remove(s *subscription) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if _, ok := e.subscriptions[s]; ok {
+		delete(e.subscriptions, s)
+		close(s.events)
+	}
+}
+
+// close ends all subscriptions. The host's context has ended, so serve ends too.
+func (e *events) close() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.closed = true
+	for s := range e.subscriptions {
+		delete(e.subscriptions, s)
+		close(s.events)
+	}
+}
+
+// connectionLost may be called for any connection and from libvirt's event loop, so it must not block.
+func (e *events) connectionLost(c *conn) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.conn == c {
+		select {
+		case e.broken <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// emit hands an event to those who asked for it. It runs in libvirt's event loop and never blocks: a subscriber whose
+// buffer is full gets EventLost as its last event and nothing more until it has caught up.
+func (e *events) emit(event Event) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for s := range e.subscriptions {
+		if event.Kind != EventLost && s.uuid != "" && s.uuid != event.UUID {
+			continue
+		}
+		// Only this function sends, so the place that is seen free stays free.
+		switch free := cap(s.events) - len(s.events); {
+		case free > 1 || (free == 1 && event.Kind == EventLost && !s.behind):
+			s.behind = event.Kind == EventLost && free == 1
+			s.events <- event
+		case free == 1 && !s.behind:
+			s.behind = true
+			s.events <- Event{Kind: EventLost, Detail: LostBehind}
+		}
+	}
+}
+
+// serve connects, waits for the connection to break, and connects again while anybody listens.
+func (e *events) serve(first *start) {
+	ctx := e.host.ctx
+	c, err := e.connect(ctx)
+	first.err = err
+	if !e.adopt(c) {
+		close(first.done)
+		return
+	}
+	close(first.done)
+	for {
+		select {
+		case <-e.broken:
+		case <-ctx.Done():
+			c.retire()
+			return
+		}
+		c.retire()
+		e.emit(Event{Kind: EventLost, Detail: LostConnection})
+		if c = e.reconnect(ctx); !e.adopt(c) {
+			return
+		}
+		e.emit(Event{Kind: EventLost, Detail: LostUntilNow})
+	}
+}
+
+// adopt makes a connection the current one. Without one the run is over, and the next subscriber starts another.
+func (e *events) adopt(c *conn) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.conn = c
+	if c == nil {
+		e.start = nil
+		return false
+	}
+	select {
+	case <-e.broken: // That of the last one, told twice: this one mustn't be given up for it.
+	default:
+	}
+	if c.isBroken() {
+		// It broke before connectionLost could know that it is ours.
+		select {
+		case e.broken <- struct{}{}:
+		default:
+		}
+	}
+	return true
+}
+
+// errUnwanted ends the attempts to reconnect.
+var errUnwanted = errors.New("nobody listens")
+
+// reconnect tries until it succeeds; it gives nil when nobody listens any more.
+func (e *events) reconnect(ctx context.Context) *conn {
+	delay := backoff.NewExponentialBackOff()
+	delay.InitialInterval = 100 * time.Millisecond
+	delay.MaxInterval = 5 * time.Second
+	c, err := backoff.Retry(ctx, func() (*conn, error) {
+		e.mu.Lock()
+		wanted := len(e.subscriptions) > 0
+		e.mu.Unlock()
+		if !wanted {
+			return nil, backoff.Permanent(errUnwanted)
+		}
+		return e.connect(ctx)
+	}, backoff.WithBackOff(delay), backoff.WithMaxElapsedTime(0))
+	if err != nil {
+		return nil
+	}
+	return c
+}
+
+// connect opens a connection of its own and registers for all kinds of events on it.
+func (e *events) connect(ctx context.Context) (*conn, error) {
+	ctx, cancel := context.WithTimeout(ctx, e.host.cfg.ConnectTimeout)
+	defer cancel()
+	c, err := e.open(ctx)
+	if err != nil {
+		return nil, err
+	}
+	_, lost, err := run(ctx, c, func(c *conn) (struct{}, error) { return struct{}{}, c.registerEvents() })
+	if err != nil {
+		c.retire()
+		return nil, e.host.wrap(connecting("registering for events"), err, lost)
+	}
+	return c, nil
+}
+
+// open gives a connection on which begin has succeeded. The test driver's only connection is shared.
+func (e *events) open(ctx context.Context) (*conn, error) {
+	if e.host.target.inProcess {
+		return e.host.pool.acquire(ctx, quick)
+	}
+	return e.host.reserve(ctx)
+}

@@ -1,0 +1,143 @@
+package libvirt
+
+import (
+	"context"
+	"errors"
+	"math/bits"
+
+	golibvirt "libvirt.org/go/libvirt"
+)
+
+// Address is one address of a guest's interface.
+type Address struct {
+	Device string // the name in the guest (agent) or on the host (lease, ARP)
+	MAC    string
+	IP     string
+	Prefix int
+}
+
+// AddressSource says who is asked for a guest's addresses.
+type AddressSource int
+
+// The sources of a guest's addresses.
+const (
+	// SourceAgent asks the guest agent.
+	SourceAgent AddressSource = iota
+	// SourceLease asks libvirt's own DHCP server.
+	SourceLease
+	// SourceARP asks the host's neighbour table.
+	SourceARP
+)
+
+// InterfaceAddresses asks one source for a guest's addresses (virDomainInterfaceAddresses). Addresses of loopback
+// interfaces are among the agent's.
+func (h *Host) InterfaceAddresses(ctx context.Context, uuid string, source AddressSource) ([]Address, error) {
+	s, from := reading("reading the addresses of domain "+uuid), golibvirt.DOMAIN_INTERFACE_ADDRESSES_SRC_LEASE
+	switch source {
+	case SourceAgent:
+		s = asking("asking the guest agent for the addresses of domain " + uuid)
+		from = golibvirt.DOMAIN_INTERFACE_ADDRESSES_SRC_AGENT
+	case SourceARP:
+		from = golibvirt.DOMAIN_INTERFACE_ADDRESSES_SRC_ARP
+	case SourceLease:
+	}
+	return onDomain(ctx, h, s, uuid, func(c *conn, d *golibvirt.Domain) ([]Address, error) {
+		c.count("virDomainInterfaceAddresses")
+		interfaces, err := d.ListAllInterfaceAddresses(from)
+		if err != nil {
+			return nil, err
+		}
+		addresses := []Address{}
+		for _, i := range interfaces {
+			for _, a := range i.Addrs {
+				addresses = append(addresses,
+					Address{Device: i.Name, MAC: i.Hwaddr, IP: a.Addr, Prefix: int(a.Prefix)})
+			}
+		}
+		return addresses, nil
+	})
+}
+
+// AgentCommand sends a JSON command to the guest agent and gives its JSON answer (virDomainQemuAgentCommand). It marks
+// the domain as tainted, so nothing that a plan does may use it.
+func (h *Host) AgentCommand(ctx context.Context, uuid, command string) (string, error) {
+	s := asking("sending a command to the guest agent of domain " + uuid)
+	s.strict = false // Freezing filesystems takes as long as it takes.
+	return onDomain(ctx, h, s, uuid, func(c *conn, d *golibvirt.Domain) (string, error) {
+		c.count("virDomainQemuAgentCommand")
+		return d.QemuAgentCommand(command, golibvirt.DOMAIN_QEMU_AGENT_COMMAND_DEFAULT, 0)
+	})
+}
+
+// SetGuestTime has the guest agent set the guest's clock from its hardware clock, which keeps the host's time: after a
+// pause or a migration the guest's own is behind (virDomainSetTime).
+func (h *Host) SetGuestTime(ctx context.Context, uuid string) error {
+	s := asking("setting the clock of domain " + uuid)
+	return h.change(ctx, s, uuid, "virDomainSetTime",
+		func(d *golibvirt.Domain) error { return d.SetTime(0, 0, golibvirt.DOMAIN_TIME_SYNC) })
+}
+
+// GuestInfo asks the guest agent about the guest (virDomainGetGuestInfo). Of groups that this libvirt or this agent
+// can't report the result says nothing. Asked for one group alone, it says by its error why it can't report that.
+func (h *Host) GuestInfo(ctx context.Context, uuid string, groups GuestInfoGroups) (*GuestInfo, error) {
+	s := asking("asking the guest agent about domain " + uuid)
+	return onDomain(ctx, h, s, uuid, func(c *conn, d *golibvirt.Domain) (*GuestInfo, error) {
+		c.count("virDomainGetGuestInfo")
+		info, err := d.GetGuestInfo(groups.types(), 0)
+		if bits.OnesCount(uint(groups)) > 1 && cannotReport(err) {
+			// Asked for all that it can, the agent leaves out what it can't.
+			c.count("virDomainGetGuestInfo")
+			info, err = d.GetGuestInfo(0, 0)
+			if err == nil {
+				return guestInfo(info, groups, false), nil
+			}
+		}
+		if err != nil {
+			return nil, err
+		}
+		return guestInfo(info, groups, groups != 0), nil
+	})
+}
+
+// cannotReport recognises the refusal of a group, by libvirt (unknown flag) or by the agent (unknown command).
+func cannotReport(err error) bool {
+	return errors.Is(err, golibvirt.ERR_INVALID_ARG) || errors.Is(err, golibvirt.ERR_ARGUMENT_UNSUPPORTED) ||
+		errors.Is(err, golibvirt.ERR_OPERATION_UNSUPPORTED) || errors.Is(err, golibvirt.ERR_AGENT_COMMAND_FAILED) ||
+		errors.Is(err, golibvirt.ERR_INTERNAL_ERROR)
+}
+
+// GuestInfoGroups selects what GuestInfo asks the agent for; 0 means all that the agent supports.
+type GuestInfoGroups uint
+
+// The groups of guest information.
+const (
+	GuestUsers GuestInfoGroups = 1 << iota
+	GuestOSInfo
+	GuestTimezoneInfo
+	GuestHostname
+	GuestFilesystems
+	GuestDisks
+	GuestInterfaces
+	GuestLoadInfo
+)
+
+var guestInfoTypes = map[GuestInfoGroups]golibvirt.DomainGuestInfoTypes{
+	GuestUsers:        golibvirt.DOMAIN_GUEST_INFO_USERS,
+	GuestOSInfo:       golibvirt.DOMAIN_GUEST_INFO_OS,
+	GuestTimezoneInfo: golibvirt.DOMAIN_GUEST_INFO_TIMEZONE,
+	GuestHostname:     golibvirt.DOMAIN_GUEST_INFO_HOSTNAME,
+	GuestFilesystems:  golibvirt.DOMAIN_GUEST_INFO_FILESYSTEM,
+	GuestDisks:        golibvirt.DOMAIN_GUEST_INFO_DISKS,
+	GuestInterfaces:   golibvirt.DOMAIN_GUEST_INFO_INTERFACES,
+	GuestLoadInfo:     golibvirt.DOMAIN_GUEST_INFO_LOAD,
+}
+
+func (g GuestInfoGroups) types() golibvirt.DomainGuestInfoTypes {
+	var types golibvirt.DomainGuestInfoTypes
+	for group, t := range guestInfoTypes {
+		if g&group != 0 {
+			types |= t
+		}
+	}
+	return types
+}

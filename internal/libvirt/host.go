@@ -1,0 +1,215 @@
+package libvirt
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// Defaults of a Config.
+const (
+	// DefaultMaxConnections leaves half for reads and half for slow calls; libvirtd accepts 5000 clients by default.
+	DefaultMaxConnections = 8
+	// DefaultConnectTimeout covers dialing the host, a handshake of a handful of round trips, and authentication.
+	DefaultConnectTimeout = 15 * time.Second
+)
+
+// closeTimeout bounds a connection's goodbye, which is one round trip.
+const closeTimeout = 2 * time.Second
+
+// DialFunc opens a stream to a unix socket on the host. An error that wraps ErrUnreachable or ErrDenied says that the
+// host itself could not be reached; after any other error the next socket that libvirt may listen on is tried.
+type DialFunc func(ctx context.Context, path string) (net.Conn, error)
+
+// Config says how to reach one host.
+type Config struct {
+	// Name is the host's name in errors and logs.
+	Name string
+	// URI is a libvirt connection URI; "" is libvirt's own choice.
+	URI string
+	// Dial reaches the host for <driver>+ssh URIs, which need it. Other URIs go to libvirt as they are.
+	Dial DialFunc
+	// MaxConnections bounds the libvirt connections in use at a time, one for events not counted; 0 means
+	// DefaultMaxConnections. There are at least two.
+	MaxConnections int
+	// ConnectTimeout bounds the opening of one connection; 0 means DefaultConnectTimeout.
+	ConnectTimeout time.Duration
+	// Logger gets debug messages about connections; nil discards them.
+	Logger *slog.Logger
+}
+
+// Host is one libvirt host. Its methods may be called from many goroutines. Each returns when its context ends; a
+// context without a deadline gets one, 30 seconds for a read, 15 for a question to a guest agent, a day for a migration
+// and 2 minutes for the rest. Questions to a guest agent never take longer than that, but for AgentCommand. Their
+// errors are *Error.
+type Host struct {
+	cfg       Config
+	log       *slog.Logger
+	target    *target
+	pool      *pool
+	events    *events
+	counter   counter
+	connected atomic.Bool // some connection was opened, and the host was not silent for long since
+
+	ctx        context.Context // ends with Close
+	cancel     context.CancelFunc
+	background tasks
+
+	socketMu sync.Mutex
+	socket   string // where the daemon was found
+
+	infoMu sync.Mutex
+	info   *HostInfo
+	epoch  *conn // the connection that info was read through
+}
+
+// Open prepares a host. It reads the URI and opens no connection, that happens when one is needed. Its error wraps
+// ErrInvalid.
+func Open(cfg Config) (*Host, error) {
+	t, err := parseTarget(cfg.URI)
+	if err != nil {
+		return nil, &Error{Host: cfg.Name, Operation: "reading the connection URI", Kind: ErrInvalid, Err: err}
+	}
+	if t.relayed && cfg.Dial == nil {
+		err = fmt.Errorf("%w configuration: the URI asks for SSH and there is nothing to dial with", ErrInvalid)
+		return nil, &Error{Host: cfg.Name, Operation: "reading the connection URI", Kind: ErrInvalid, Err: err}
+	}
+	if cfg.MaxConnections <= 0 {
+		cfg.MaxConnections = DefaultMaxConnections
+	}
+	if cfg.ConnectTimeout <= 0 {
+		cfg.ConnectTimeout = DefaultConnectTimeout
+	}
+	if cfg.Logger == nil {
+		cfg.Logger = slog.New(slog.DiscardHandler)
+	}
+	h := &Host{cfg: cfg, log: cfg.Logger, target: t}
+	h.ctx, h.cancel = context.WithCancel(context.Background())
+	h.pool = newPool(h)
+	h.events = &events{host: h}
+	return h, nil
+}
+
+// Name is the host's configured name.
+func (h *Host) Name() string { return h.cfg.Name }
+
+// Calls gives the number of calls of each libvirt procedure since Open, by its name in libvirt's C API, such as
+// "virDomainGetState". Each is one round trip, but for virConnectOpen and virDomainMigrate3, which take several.
+func (h *Host) Calls() map[string]int { return h.counter.snapshot() }
+
+// Close ends all calls and closes all connections. It takes two seconds at most on hosts that are reached through a
+// DialFunc; elsewhere a call that hangs in libvirt can't be ended, which is an error.
+func (h *Host) Close() error {
+	h.cancel()
+	h.events.close()
+	h.pool.close()
+	if !h.background.wait(2 * closeTimeout) {
+		return &Error{
+			Host: h.cfg.Name, Operation: "closing the connections", Kind: ErrBusy,
+			Err: errors.New("a call that libvirt hasn't returned from is left behind"),
+		}
+	}
+	return nil
+}
+
+// onClose calls f in a goroutine when the host is closed, unless stop was called before.
+func (h *Host) onClose(f func()) (stop func() bool) { return context.AfterFunc(h.ctx, f) }
+
+// dial opens a stream to the host's daemon.
+func (h *Host) dial(ctx context.Context) (net.Conn, error) {
+	h.socketMu.Lock()
+	known := h.socket
+	h.socketMu.Unlock()
+	if known != "" {
+		return h.cfg.Dial(ctx, known)
+	}
+	var failures []error
+	for _, path := range h.target.sockets {
+		conn, err := h.cfg.Dial(ctx, path)
+		if err == nil {
+			h.socketMu.Lock()
+			h.socket = path
+			h.socketMu.Unlock()
+			return conn, nil
+		}
+		if ctx.Err() != nil || errors.Is(err, ErrUnreachable) || errors.Is(err, ErrDenied) {
+			return nil, err
+		}
+		failures = append(failures, fmt.Errorf("%s: %w", path, err))
+	}
+	return nil, &noDaemonError{failures: failures}
+}
+
+// noDaemonError says, in one line, what each socket said.
+type noDaemonError struct{ failures []error }
+
+func (e *noDaemonError) Error() string {
+	texts := make([]string, 0, len(e.failures))
+	for _, failure := range e.failures {
+		texts = append(texts, failure.Error())
+	}
+	return "no libvirt daemon answered: " + strings.Join(texts, "; ")
+}
+
+func (e *noDaemonError) Unwrap() []error { return e.failures }
+
+// tasks keeps count of goroutines that outlive the call that started them.
+type tasks struct {
+	mu      sync.Mutex
+	running int
+	idle    chan struct{} // closed when running falls to zero; nil when nobody waits
+}
+
+// Go runs f in a goroutine.
+func (t *tasks) Go(f func()) {
+	t.add()
+	go func() {
+		defer t.done()
+		f()
+	}()
+}
+
+// add counts a goroutine that calls done when it ends.
+func (t *tasks) add() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.running++
+}
+
+func (t *tasks) done() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.running--
+	if t.running == 0 && t.idle != nil {
+		close(t.idle)
+		t.idle = nil
+	}
+}
+
+// wait returns true when none run, and false when some still do after the timeout.
+func (t *tasks) wait(timeout time.Duration) bool {
+	t.mu.Lock()
+	if t.running == 0 {
+		t.mu.Unlock()
+		return true
+	}
+	if t.idle == nil {
+		t.idle = make(chan struct{})
+	}
+	idle := t.idle
+	t.mu.Unlock()
+	timer := time.NewTimer(timeout)
+	defer timer.Stop()
+	select {
+	case <-idle:
+		return true
+	case <-timer.C:
+		return false
+	}
+}

@@ -1,0 +1,51 @@
+package libvirt
+
+import (
+	"context"
+	"fmt"
+	"path"
+
+	golibvirt "libvirt.org/go/libvirt"
+)
+
+// NewImage is an image file that is to be made.
+type NewImage struct {
+	// Path is where it is to be, in a directory that exists on the host.
+	Path string
+	// Format is raw or qcow2.
+	Format string
+	// CapacityBytes is what a guest sees. The image takes no room for it before it is written to.
+	CapacityBytes uint64
+}
+
+// CreateImage makes an empty image, and returns how much room is left where it is. A file that is there already, be it
+// in a pool or not, is left alone: the error is ErrExists. RemoveFile removes an image.
+func (h *Host) CreateImage(ctx context.Context, image NewImage) (availableBytes uint64, err error) {
+	return call(ctx, h, changing("making image "+image.Path), func(c *conn) (available uint64, err error) {
+		dir := path.Dir(image.Path)
+		defer c.leaveDirectory(ctx, dir)
+		err = c.inDirectory(ctx, dir, func(pool *golibvirt.StoragePool) (err error) {
+			if available, err = c.room(pool); err != nil {
+				return err
+			}
+			c.count("virStorageVolCreateXML")
+			volume, err := pool.StorageVolCreateXML(image.document(), 0)
+			if err != nil {
+				return err
+			}
+			return volume.Free()
+		})
+		return available, err
+	})
+}
+
+// document is libvirt's description of the image.
+func (i *NewImage) document() string {
+	compat := ""
+	if i.Format == "qcow2" {
+		compat = "<compat>1.1</compat>" // Older libvirt would make one for QEMU before 1.1.
+	}
+	return fmt.Sprintf("<volume><name>%s</name><capacity>%d</capacity><allocation>0</allocation>"+
+		"<target><format type='%s'/>%s</target></volume>", escaped(path.Base(i.Path)), i.CapacityBytes, escaped(i.Format),
+		compat)
+}

@@ -1,0 +1,208 @@
+package libvirt
+
+import (
+	"cmp"
+	"context"
+	"encoding/xml"
+	"fmt"
+	"slices"
+
+	"golang.org/x/sync/errgroup"
+)
+
+// Version is a version of libvirt or of a hypervisor.
+type Version struct{ Major, Minor, Micro int }
+
+// parseVersion takes libvirt's number apart: major * 1,000,000 + minor * 1,000 + micro.
+func parseVersion(number uint32) Version {
+	n := int(number)
+	return Version{Major: n / 1_000_000, Minor: n / 1_000 % 1_000, Micro: n % 1_000}
+}
+
+// String says "9.0.0".
+func (v Version) String() string { return fmt.Sprintf("%d.%d.%d", v.Major, v.Minor, v.Micro) }
+
+// AtLeast reports whether v is that version or a later one.
+func (v Version) AtLeast(major, minor, micro int) bool {
+	if v.Major != major {
+		return v.Major > major
+	}
+	if v.Minor != minor {
+		return v.Minor > minor
+	}
+	return v.Micro >= micro
+}
+
+// HostInfo is what a host says about itself.
+type HostInfo struct {
+	UUID              string // libvirt's host UUID, from the capabilities
+	Hostname          string
+	URI               string // as configured, or what libvirt chose
+	Driver            string // virConnectGetType: "QEMU", "TEST"
+	Arch              string
+	CPUModel          string
+	CPUVendor         string
+	CPUs              int // online logical CPUs
+	MemoryBytes       uint64
+	LibvirtVersion    Version // the daemon's
+	HypervisorVersion Version
+	Guests            []Guest
+	// Cells are the host's NUMA cells, in the order of their numbers. Every host has one, as far as it tells.
+	Cells []NUMACell
+}
+
+// Guest is one architecture that the host can run.
+type Guest struct {
+	Arch        string
+	DomainTypes []string // "kvm", "qemu"
+	Machines    []string // machine types and their aliases, of all domain types
+	// MaxCPUs is how many virtual CPUs a machine type takes, by its name or alias.
+	MaxCPUs map[string]int
+}
+
+// Info describes the host. It is read once per connection: a daemon that was restarted or upgraded is asked again. The
+// result is shared and must not be changed.
+//
+// It uses virConnectGetCapabilities, -GetHostname, -GetLibVersion, -GetVersion, -GetType and virNodeGetInfo.
+func (h *Host) Info(ctx context.Context) (*HostInfo, error) {
+	h.infoMu.Lock()
+	known, epoch := h.info, h.epoch
+	h.infoMu.Unlock()
+	if known != nil && !epoch.isBroken() {
+		return known, nil
+	}
+	type found struct {
+		info *HostInfo
+		c    *conn
+	}
+	f, err := call(ctx, h, reading("reading the host's description"), func(c *conn) (found, error) {
+		info, err := c.info()
+		return found{info, c}, err
+	})
+	if err != nil {
+		return nil, err
+	}
+	h.infoMu.Lock()
+	defer h.infoMu.Unlock()
+	h.info, h.epoch = f.info, f.c
+	return f.info, nil
+}
+
+// isBroken reports whether the connection broke, as far as that has been noticed; it may be used on a freed connection.
+func (c *conn) isBroken() bool { return c.lost.Load() }
+
+// info reads everything in one round trip.
+func (c *conn) info() (*HostInfo, error) {
+	info := &HostInfo{URI: c.host.cfg.URI}
+	var capabilities string
+	var calls errgroup.Group
+	calls.Go(func() (err error) {
+		c.count("virConnectGetCapabilities")
+		capabilities, err = c.c.GetCapabilities()
+		return err
+	})
+	calls.Go(func() (err error) {
+		c.count("virConnectGetHostname")
+		info.Hostname, err = c.c.GetHostname()
+		return err
+	})
+	calls.Go(func() (err error) {
+		c.count("virConnectGetType")
+		info.Driver, err = c.c.GetType()
+		return err
+	})
+	calls.Go(func() error {
+		c.count("virConnectGetLibVersion")
+		number, err := c.c.GetLibVersion()
+		info.LibvirtVersion = parseVersion(number)
+		return err
+	})
+	calls.Go(func() error {
+		c.count("virConnectGetVersion")
+		number, err := c.c.GetVersion()
+		info.HypervisorVersion = parseVersion(number)
+		return err
+	})
+	calls.Go(func() error {
+		c.count("virNodeGetInfo")
+		node, err := c.c.GetNodeInfo()
+		if err == nil {
+			info.CPUs, info.MemoryBytes = int(node.Cpus), node.Memory*1024
+		}
+		return err
+	})
+	if err := calls.Wait(); err != nil {
+		return nil, err
+	}
+	if info.URI == "" {
+		var err error
+		if info.URI, err = c.c.GetURI(); err != nil {
+			return nil, err
+		}
+	}
+	return info, info.readCapabilities(capabilities)
+}
+
+// readCapabilities takes what it needs from libvirt's capabilities document.
+func (i *HostInfo) readCapabilities(document string) error {
+	type machine struct {
+		Name    string `xml:",chardata"`
+		MaxCPUs int    `xml:"maxCpus,attr"`
+	}
+	var capabilities struct {
+		UUID   string             `xml:"host>uuid"`
+		Arch   string             `xml:"host>cpu>arch"`
+		Model  string             `xml:"host>cpu>model"`
+		Vendor string             `xml:"host>cpu>vendor"`
+		Cells  []capabilitiesCell `xml:"host>topology>cells>cell"`
+		Guests []struct {
+			Arch struct {
+				Name     string    `xml:"name,attr"`
+				Machines []machine `xml:"machine"`
+				Domains  []struct {
+					Type     string    `xml:"type,attr"`
+					Machines []machine `xml:"machine"`
+				} `xml:"domain"`
+			} `xml:"arch"`
+		} `xml:"guest"`
+	}
+	if err := xml.Unmarshal([]byte(document), &capabilities); err != nil {
+		return fmt.Errorf("%w: the host's capabilities can't be read: %w", ErrInternal, err)
+	}
+	i.UUID, i.Arch, i.CPUModel = capabilities.UUID, capabilities.Arch, capabilities.Model
+	i.CPUVendor = capabilities.Vendor
+	for _, c := range capabilities.Cells {
+		i.Cells = append(i.Cells, c.cell())
+	}
+	slices.SortFunc(i.Cells, func(a, b NUMACell) int { return cmp.Compare(a.ID, b.ID) })
+	for _, g := range capabilities.Guests {
+		guest := Guest{Arch: g.Arch.Name, MaxCPUs: map[string]int{}}
+		known := map[string]bool{}
+		add := func(machines []machine) {
+			for _, m := range machines {
+				if m.MaxCPUs > 0 {
+					guest.MaxCPUs[m.Name] = max(guest.MaxCPUs[m.Name], m.MaxCPUs)
+				}
+				if !known[m.Name] {
+					known[m.Name] = true
+					guest.Machines = append(guest.Machines, m.Name)
+				}
+			}
+		}
+		add(g.Arch.Machines)
+		for _, d := range g.Arch.Domains {
+			guest.DomainTypes = append(guest.DomainTypes, d.Type)
+			add(d.Machines)
+		}
+		i.Guests = append(i.Guests, guest)
+	}
+	return nil
+}
+
+// FreeMemory gives the host's free memory in bytes, page cache not counted as free (virNodeGetFreeMemory).
+func (h *Host) FreeMemory(ctx context.Context) (uint64, error) {
+	return call(ctx, h, reading("reading free memory"), func(c *conn) (uint64, error) {
+		c.count("virNodeGetFreeMemory")
+		return c.c.GetFreeMemory()
+	})
+}

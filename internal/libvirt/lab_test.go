@@ -1,0 +1,282 @@
+package libvirt
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
+)
+
+// labHost opens one of the lab's shared hosts through a relay, as over SSH but without the SSH.
+func labHost(t testing.TB) (*Host, *lab.Lab, *lab.Host) {
+	t.Helper()
+	l := lab.Open(t)
+	machine := l.Hosts[0]
+	return open(t, Config{Name: machine.Name, URI: machine.URI(), Dial: linkTo(machine).Dial}), l, machine
+}
+
+func linkTo(machine *lab.Host) *link { return &link{socket: machine.Path} }
+
+// agentChannel connects the guest agent.
+const agentChannel = `<channel type='unix'><target type='virtio' name='org.qemu.guest_agent.0'/></channel>`
+
+// guestXML is a guest of the lab. devices are added to it.
+func guestXML(l *lab.Lab, name, words, devices string) string {
+	return fmt.Sprintf(`<domain type='qemu'>
+  <name>%s</name>
+  <memory unit='MiB'>128</memory>
+  <vcpu current='1'>2</vcpu>
+  <os>
+    <type arch='x86_64' machine='q35'>hvm</type>
+    <kernel>%s</kernel>
+    <initrd>%s</initrd>
+    <cmdline>console=ttyS0 quiet %s</cmdline>
+  </os>
+  <features><acpi/></features>
+  <devices>
+    <serial type='file'><source path='%s'/></serial>
+    <controller type='pci' index='0' model='pcie-root'/>
+    <controller type='pci' model='pcie-root-port'/>
+    <controller type='pci' model='pcie-root-port'/>
+    <controller type='pci' model='pcie-root-port'/>
+    <controller type='pci' model='pcie-root-port'/>
+    <controller type='pci' model='pcie-root-port'/>
+    <controller type='pci' model='pcie-root-port'/>
+    %s
+    %s
+  </devices>
+</domain>`, name, l.KernelPath(), l.InitrdPath(), words, lab.ConsoleLog(name), agentChannel, devices)
+}
+
+// startGuest runs a guest until the test ends, and waits for its agent.
+func startGuest(t testing.TB, h *Host, l *lab.Lab, devices string) (uuid, name string) {
+	t.Helper()
+	return bootGuest(t, h, l, "", devices)
+}
+
+// bootGuest is startGuest with words for the guest's command line.
+func bootGuest(t testing.TB, h *Host, l *lab.Lab, words, devices string) (uuid, name string) {
+	t.Helper()
+	name = lab.Name(t)
+	l.RemoveDomain(t, name)
+	uuid, err := h.DefineDomain(t.Context(), guestXML(l, name, words, devices))
+	must(t, err)
+	events, err := h.Subscribe(t.Context(), uuid)
+	must(t, err)
+	must(t, h.StartDomain(t.Context(), uuid))
+	awaitEvent(t, events, func(e Event) bool { return e.Kind == EventAgent && e.Detail == "Connected" })
+	return uuid, name
+}
+
+func awaitEvent(t testing.TB, events <-chan Event, match func(Event) bool) Event {
+	t.Helper()
+	timeout := time.After(patience)
+	var seen []Event
+	for {
+		select {
+		case e, ok := <-events:
+			if !ok {
+				t.Fatalf("the subscription ended; seen: %v", seen)
+			}
+			if match(e) {
+				return e
+			}
+			seen = append(seen, e)
+		case <-timeout:
+			t.Fatalf("waited in vain for an event; seen: %v", seen)
+		}
+	}
+}
+
+func TestHost_isReachedThroughADialFunc(t *testing.T) {
+	t.Parallel()
+	h, _, machine := labHost(t)
+	info, err := h.Info(t.Context())
+	must(t, err)
+	if info.UUID != machine.HostUUID || info.Hostname != machine.Name || info.Driver != "QEMU" ||
+		info.Arch != "x86_64" || !info.HypervisorVersion.AtLeast(5, 0, 0) || info.URI != machine.URI() {
+		t.Errorf("got %s", cmp.Diff(HostInfo{}, *info))
+	}
+	machines := map[string]bool{}
+	for _, g := range info.Guests {
+		for _, m := range g.Machines {
+			machines[g.Arch+" "+m] = true
+		}
+	}
+	if !machines["x86_64 q35"] || !machines["x86_64 pc"] {
+		t.Errorf("got machines %v", machines)
+	}
+	free, err := h.FreeMemory(t.Context())
+	if err != nil || free == 0 || free > info.MemoryBytes {
+		t.Errorf("got %d bytes free of %d, %v", free, info.MemoryBytes, err)
+	}
+}
+
+func TestDomains_areReadFromALibvirtHost(t *testing.T) {
+	t.Parallel()
+	h, l, _ := labHost(t)
+	ctx := t.Context()
+	// libvirt hides passwords unless asked; a definition that is edited and given back must still have them.
+	const vnc = `<graphics type='vnc' port='-1' autoport='yes' passwd='secret12'/>`
+	uuid, name := startGuest(t, h, l, vnc)
+	must(t, h.SetAutostart(ctx, uuid, true))
+
+	domains, err := h.Domains(ctx)
+	must(t, err)
+	one, err := h.Domain(ctx, uuid)
+	must(t, err)
+	found := false
+	for _, d := range domains {
+		if d.UUID == uuid {
+			found = true
+			if diff := cmp.Diff(*one, d); diff != "" {
+				t.Errorf("Domains differs from Domain: %s", diff)
+			}
+		}
+	}
+	if !found {
+		t.Fatal("the guest isn't among the domains")
+	}
+	if one.Name != name || one.State != Running || one.Reason != "Booted" || !one.Persistent || !one.Autostart ||
+		one.ManagedSave || !one.Active() {
+		t.Errorf("got %s: %s (%s), persistent %t, autostart %t, managed save %t",
+			one.Name, one.State, one.Reason, one.Persistent, one.Autostart, one.ManagedSave)
+	}
+	if !strings.Contains(one.PersistentXML, "secret12") || strings.Contains(one.LiveXML, "secret12") {
+		t.Error("the persistent definition must have its password and the live one must not")
+	}
+	again, err := h.DefineDomain(ctx, one.PersistentXML)
+	must(t, err)
+	after, err := h.Domain(ctx, uuid)
+	must(t, err)
+	if diff := cmp.Diff(one.PersistentXML, after.PersistentXML); again != uuid || diff != "" {
+		t.Errorf("defining what was read changed it: %s", diff)
+	}
+}
+
+func TestDomains_leavesOutWhatVanishes(t *testing.T) {
+	t.Parallel()
+	h, l, machine := labHost(t)
+	name := lab.Name(t)
+	l.RemoveDomain(t, name)
+	stop := make(chan struct{})
+	ctx := t.Context()
+	var churn sync.WaitGroup
+	churn.Go(func() {
+		other := open(t, Config{Name: machine.Name, URI: machine.URI(), Dial: linkTo(machine).Dial})
+		for {
+			select {
+			case <-stop:
+				return
+			default:
+			}
+			uuid, err := other.DefineDomain(ctx, guestXML(l, name, "noagent", ""))
+			if err == nil {
+				err = other.UndefineDomain(ctx, uuid)
+			}
+			if err != nil {
+				t.Error(err)
+				return
+			}
+		}
+	})
+	for range 30 {
+		if _, err := h.Domains(t.Context()); err != nil {
+			t.Error(err)
+		}
+	}
+	close(stop)
+	churn.Wait()
+}
+
+func TestDomain_onRealQEMU(t *testing.T) {
+	t.Parallel()
+	h, l, _ := labHost(t)
+	ctx := t.Context()
+	uuid, name := startGuest(t, h, l, "")
+	events, err := h.Subscribe(ctx, uuid)
+	must(t, err)
+
+	want(t, h.StartDomain(ctx, uuid), ErrOperationInvalid)
+	want(t, h.RenameDomain(ctx, uuid, name+"-2"), ErrOperationInvalid)
+	want(t, h.SetVcpus(ctx, uuid, 5, AffectLive), ErrInvalid)
+	must(t, h.SetVcpus(ctx, uuid, 2, AffectLive|AffectConfig))
+	must(t, h.SetMemory(ctx, uuid, 96<<20, AffectConfig))
+	must(t, h.SetMetadata(ctx, uuid, "virtfleet", "urn:virtfleet:1", "<vm/>", AffectLive|AffectConfig))
+	must(t, h.SuspendDomain(ctx, uuid))
+	awaitEvent(t, events, func(e Event) bool { return e.Detail == "Suspended" && e.Reason == "Paused" })
+	must(t, h.ResumeDomain(ctx, uuid))
+
+	d, err := h.Domain(ctx, uuid)
+	must(t, err)
+	for document, words := range map[string][]string{
+		d.LiveXML:       {"<vcpu placement='static'>2</vcpu>", "urn:virtfleet:1"},
+		d.PersistentXML: {"<vcpu placement='static'>2</vcpu>", "urn:virtfleet:1", "<currentMemory unit='KiB'>98304<"},
+	} {
+		for _, word := range words {
+			if !strings.Contains(document, word) {
+				t.Errorf("no %s in %s", word, document)
+			}
+		}
+	}
+
+	must(t, h.ShutdownDomain(ctx, uuid, ShutdownAgent))
+	awaitEvent(t, events, func(e Event) bool { return e.Detail == "Stopped" && e.Reason == "Shutdown" })
+	want(t, h.ShutdownDomain(ctx, uuid, ShutdownACPI), ErrOperationInvalid)
+	must(t, h.UndefineDomain(ctx, uuid))
+	_, err = h.Domain(ctx, uuid)
+	want(t, err, ErrNotFound)
+}
+
+func TestDefineDomain_tellsWhatIsWrong(t *testing.T) {
+	t.Parallel()
+	h, l, _ := labHost(t)
+	ctx := t.Context()
+	name := lab.Name(t)
+	l.RemoveDomain(t, name)
+	_, err := h.DefineDomain(ctx, guestXML(l, name, "", ""))
+	must(t, err)
+	for what, test := range map[string]struct {
+		xml  string
+		kind error
+	}{
+		"name taken": {
+			strings.Replace(guestXML(l, name, "", ""), "<memory", "<uuid>"+uuidOf(77)+"</uuid><memory", 1), ErrExists,
+		},
+		"schema":  {guestXML(l, name+"-x", "", "<nonsense/>"), ErrInvalid},
+		"machine": {strings.Replace(guestXML(l, name+"-x", "", ""), "'q35'", "'z80'", 1), ErrUnsupported},
+		"alias twice": {guestXML(l, name+"-x", "",
+			"<disk type='file' device='cdrom'><target dev='sda' bus='sata'/><alias name='ua-x'/></disk>"+
+				"<disk type='file' device='cdrom'><target dev='sdb' bus='sata'/><alias name='ua-x'/></disk>"), ErrUnsupported},
+	} {
+		_, err := h.DefineDomain(ctx, test.xml)
+		if !errors.Is(err, test.kind) {
+			t.Errorf("%s: got error %v, want one that is %q", what, err, test.kind)
+		}
+	}
+}
+
+func TestHost_isReachedThroughLibvirtsOwnTransport(t *testing.T) {
+	t.Parallel()
+	l := lab.Open(t)
+	h := open(t, Config{Name: l.Hosts[0].Name, URI: l.Hosts[0].SocketURI()})
+	name := lab.Name(t)
+	l.RemoveDomain(t, name)
+	events, err := h.Subscribe(t.Context(), "")
+	must(t, err)
+	uuid, err := h.DefineDomain(t.Context(), guestXML(l, name, "", ""))
+	must(t, err)
+	awaitEvent(t, events, func(e Event) bool { return e.UUID == uuid && e.Detail == "Defined" })
+	must(t, h.UndefineDomain(t.Context(), uuid))
+	info, err := h.Info(t.Context())
+	must(t, err)
+	if info.UUID != l.Hosts[0].HostUUID {
+		t.Errorf("reached host %s", info.UUID)
+	}
+}

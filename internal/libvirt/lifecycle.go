@@ -1,0 +1,238 @@
+package libvirt
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	golibvirt "libvirt.org/go/libvirt"
+)
+
+// Affect says which definition of a domain a change is made to. The two can be combined.
+type Affect uint
+
+// The definitions that a change can be made to.
+const (
+	// AffectConfig changes the persistent definition, that of the next start.
+	AffectConfig Affect = 1 << iota
+	// AffectLive changes the running domain.
+	AffectLive
+)
+
+// impact gives libvirt's flags. They have the same values in all its calls.
+func (a Affect) impact() golibvirt.DomainModificationImpact {
+	var impact golibvirt.DomainModificationImpact
+	if a&AffectConfig != 0 {
+		impact |= golibvirt.DOMAIN_AFFECT_CONFIG
+	}
+	if a&AffectLive != 0 {
+		impact |= golibvirt.DOMAIN_AFFECT_LIVE
+	}
+	return impact
+}
+
+// Shutdown says how a guest is asked to shut down.
+type Shutdown int
+
+// The ways to ask a guest to shut down.
+const (
+	// ShutdownAgent asks the guest agent.
+	ShutdownAgent Shutdown = iota
+	// ShutdownACPI presses the virtual power button.
+	ShutdownACPI
+)
+
+// DefineDomain defines a domain, or redefines the one with the same UUID and name, and gives its UUID. The document is
+// validated against libvirt's schema (VIR_DOMAIN_DEFINE_VALIDATE). A name that another domain has is ErrExists.
+func (h *Host) DefineDomain(ctx context.Context, xml string) (uuid string, err error) {
+	return call(ctx, h, defining("defining domain"), func(c *conn) (string, error) {
+		c.count("virDomainDefineXMLFlags")
+		d, err := c.c.DomainDefineXMLFlags(xml, golibvirt.DOMAIN_DEFINE_VALIDATE)
+		if err != nil {
+			return "", c.nameTaken(xml, err)
+		}
+		uuid, err := d.GetUUIDString()
+		if err != nil {
+			return "", errors.Join(err, d.Free())
+		}
+		c.keep(uuid, d)
+		return uuid, nil
+	})
+}
+
+// nameTaken finds out whether a definition was refused because another domain has its name, for which libvirt has no
+// number of its own.
+func (c *conn) nameTaken(document string, refusal error) error {
+	name, err := domainName(document)
+	if !errors.Is(refusal, golibvirt.ERR_OPERATION_FAILED) || err != nil {
+		return refusal
+	}
+	c.count("virDomainLookupByName")
+	other, err := c.c.LookupDomainByName(name)
+	if err != nil {
+		return refusal
+	}
+	_ = other.Free()
+	var lv golibvirt.Error
+	errors.As(refusal, &lv)
+	return fmt.Errorf("%w: %s", ErrExists, lv.Message)
+}
+
+// undefineFlags are what is removed with a domain, from all that a current libvirt knows to what each knows. TPM state
+// can be named since libvirt 8.9 and is removed without asking before; checkpoints came with 5.6.
+var undefineFlags = []golibvirt.DomainUndefineFlagsValues{
+	undefineBase | golibvirt.DOMAIN_UNDEFINE_CHECKPOINTS_METADATA | golibvirt.DOMAIN_UNDEFINE_TPM,
+	undefineBase | golibvirt.DOMAIN_UNDEFINE_CHECKPOINTS_METADATA,
+	undefineBase,
+	golibvirt.DOMAIN_UNDEFINE_MANAGED_SAVE,
+	0,
+}
+
+const undefineBase = golibvirt.DOMAIN_UNDEFINE_MANAGED_SAVE | golibvirt.DOMAIN_UNDEFINE_NVRAM |
+	golibvirt.DOMAIN_UNDEFINE_SNAPSHOTS_METADATA
+
+// UndefineDomain removes a domain's definition with its NVRAM, managed save image, TPM state and the metadata of its
+// snapshots and checkpoints, as far as the host's libvirt knows them. A running domain goes on as a transient one.
+func (h *Host) UndefineDomain(ctx context.Context, uuid string) error {
+	return h.change(ctx, defining("undefining domain "+uuid), uuid, "virDomainUndefineFlags", undefine)
+}
+
+// UndefineDomainKeepingFiles is UndefineDomain for a domain whose firmware's variables and TPM state belong to another
+// one: those stay. It takes libvirt 2.3; TPM state stays from 8.9 on.
+func (h *Host) UndefineDomainKeepingFiles(ctx context.Context, uuid string) error {
+	const base = golibvirt.DOMAIN_UNDEFINE_MANAGED_SAVE | golibvirt.DOMAIN_UNDEFINE_KEEP_NVRAM |
+		golibvirt.DOMAIN_UNDEFINE_SNAPSHOTS_METADATA
+	const checkpoints = golibvirt.DOMAIN_UNDEFINE_CHECKPOINTS_METADATA
+	return h.change(ctx, defining("undefining domain "+uuid), uuid, "virDomainUndefineFlags",
+		func(d *golibvirt.Domain) error {
+			return undefineWith(d, base|checkpoints|golibvirt.DOMAIN_UNDEFINE_KEEP_TPM, base|checkpoints, base)
+		})
+}
+
+func undefine(d *golibvirt.Domain) error { return undefineWith(d, undefineFlags...) }
+
+func undefineWith(d *golibvirt.Domain, known ...golibvirt.DomainUndefineFlagsValues) (err error) {
+	for _, flags := range known {
+		// A driver refuses flags that it doesn't know before it does anything.
+		if err = d.UndefineFlags(flags); !errors.Is(err, golibvirt.ERR_INVALID_ARG) {
+			return err
+		}
+	}
+	return err
+}
+
+// StartDomain starts a domain, or resumes it from its managed save image.
+func (h *Host) StartDomain(ctx context.Context, uuid string) error {
+	return h.change(ctx, changing("starting domain "+uuid), uuid, "virDomainCreate", (*golibvirt.Domain).Create)
+}
+
+// StartDomainFresh starts a domain with new firmware variables, made from what its firmware comes with. libvirt does so
+// from version 8.1 on; without firmware that keeps variables it is StartDomain.
+func (h *Host) StartDomainFresh(ctx context.Context, uuid string) error {
+	return h.change(ctx, changing("starting domain "+uuid), uuid, "virDomainCreateWithFlags",
+		func(d *golibvirt.Domain) error { return d.CreateWithFlags(golibvirt.DOMAIN_START_RESET_NVRAM) })
+}
+
+// SaveDomain writes the memory of a running domain to the host's disk and ends it; the next start resumes it from there
+// (virDomainManagedSave).
+func (h *Host) SaveDomain(ctx context.Context, uuid string) error {
+	return h.change(ctx, changing("saving domain "+uuid), uuid, "virDomainManagedSave",
+		func(d *golibvirt.Domain) error { return d.ManagedSave(0) })
+}
+
+// ResumeDomain lets a paused domain go on.
+func (h *Host) ResumeDomain(ctx context.Context, uuid string) error {
+	return h.change(ctx, changing("resuming domain "+uuid), uuid, "virDomainResume", (*golibvirt.Domain).Resume)
+}
+
+// SuspendDomain pauses a running domain.
+func (h *Host) SuspendDomain(ctx context.Context, uuid string) error {
+	return h.change(ctx, changing("pausing domain "+uuid), uuid, "virDomainSuspend", (*golibvirt.Domain).Suspend)
+}
+
+// WakeupDomain wakes a guest that suspended itself (PMSuspended).
+func (h *Host) WakeupDomain(ctx context.Context, uuid string) error {
+	return h.change(ctx, changing("waking domain "+uuid), uuid, "virDomainPMWakeup",
+		func(d *golibvirt.Domain) error { return d.PMWakeup(0) })
+}
+
+// DestroyDomain ends a domain's hypervisor process. With graceful it is only asked to end, not killed, and its still
+// running after some seconds is ErrBusy. It neither asks the guest nor removes the definition.
+func (h *Host) DestroyDomain(ctx context.Context, uuid string, graceful bool) error {
+	flags := golibvirt.DOMAIN_DESTROY_DEFAULT
+	if graceful {
+		flags = golibvirt.DOMAIN_DESTROY_GRACEFUL
+	}
+	return h.change(ctx, changing("destroying domain "+uuid), uuid, "virDomainDestroyFlags",
+		func(d *golibvirt.Domain) error { return d.DestroyFlags(flags) })
+}
+
+// ShutdownDomain asks the guest to shut down and doesn't wait until it has. A guest that goes before its agent has
+// answered has done what it was asked for.
+func (h *Host) ShutdownDomain(ctx context.Context, uuid string, how Shutdown) error {
+	s, flags := asking("asking the guest agent to shut down domain "+uuid), golibvirt.DOMAIN_SHUTDOWN_GUEST_AGENT
+	if how == ShutdownACPI {
+		s, flags = changing("pressing the power button of domain "+uuid), golibvirt.DOMAIN_SHUTDOWN_ACPI_POWER_BTN
+	}
+	_, err := onDomain(ctx, h, s, uuid, func(c *conn, d *golibvirt.Domain) (struct{}, error) {
+		c.count("virDomainShutdownFlags")
+		err := d.ShutdownFlags(flags)
+		// libvirt has no number of its own for an agent whose line was closed by QEMU's end.
+		lost := errors.Is(err, golibvirt.ERR_INTERNAL_ERROR) || errors.Is(err, golibvirt.ERR_AGENT_UNRESPONSIVE)
+		if how == ShutdownAgent && lost && c.isGoing(d) {
+			return struct{}{}, nil
+		}
+		return struct{}{}, err
+	})
+	return err
+}
+
+// isGoing says whether a domain is off, or shutting down.
+func (c *conn) isGoing(d *golibvirt.Domain) bool {
+	c.count("virDomainGetState")
+	state, _, err := d.GetState()
+	return err == nil && (state == golibvirt.DOMAIN_SHUTDOWN || state == golibvirt.DOMAIN_SHUTOFF) ||
+		errors.Is(err, golibvirt.ERR_NO_DOMAIN)
+}
+
+// RenameDomain renames an inactive domain.
+func (h *Host) RenameDomain(ctx context.Context, uuid, name string) error {
+	_, err := onDomain(ctx, h, defining("renaming domain "+uuid), uuid,
+		func(c *conn, d *golibvirt.Domain) (struct{}, error) {
+			c.count("virDomainRename")
+			defer c.forget(uuid)
+			return struct{}{}, d.Rename(name, 0)
+		})
+	return err
+}
+
+// SetAutostart says whether the host starts the domain when it boots.
+func (h *Host) SetAutostart(ctx context.Context, uuid string, on bool) error {
+	return h.change(ctx, defining("setting autostart of domain "+uuid), uuid, "virDomainSetAutostart",
+		func(d *golibvirt.Domain) error { return d.SetAutostart(on) })
+}
+
+// SetMetadata puts an element into the domain's <metadata>, in place of any of the same namespace: key is the prefix,
+// uri the namespace. An empty document removes it. During a migration it blocks and then fails with ErrBusy.
+func (h *Host) SetMetadata(ctx context.Context, uuid, key, uri, xml string, affect Affect) error {
+	return h.change(ctx, changing("writing metadata of domain "+uuid), uuid, "virDomainSetMetadata",
+		func(d *golibvirt.Domain) error {
+			return d.SetMetadata(golibvirt.DOMAIN_METADATA_ELEMENT, xml, key, uri, affect.impact())
+		})
+}
+
+// SetVcpus sets the number of vCPUs, up to the domain's maximum.
+func (h *Host) SetVcpus(ctx context.Context, uuid string, n int, affect Affect) error {
+	return h.change(ctx, changing("setting the vCPUs of domain "+uuid), uuid, "virDomainSetVcpusFlags",
+		func(d *golibvirt.Domain) error {
+			return d.SetVcpusFlags(uint(max(n, 0)), golibvirt.DomainVcpuFlags(affect.impact()))
+		})
+}
+
+// SetMemory sets the guest's current memory in bytes, up to the domain's maximum. libvirt counts in KiB.
+func (h *Host) SetMemory(ctx context.Context, uuid string, bytes uint64, affect Affect) error {
+	return h.change(ctx, changing("setting the memory of domain "+uuid), uuid, "virDomainSetMemoryFlags",
+		func(d *golibvirt.Domain) error {
+			return d.SetMemoryFlags(bytes/1024, golibvirt.DomainMemoryModFlags(affect.impact()))
+		})
+}

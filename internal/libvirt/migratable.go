@@ -1,0 +1,113 @@
+package libvirt
+
+import (
+	"context"
+	"encoding/xml"
+	"errors"
+	"fmt"
+
+	"golang.org/x/sync/errgroup"
+	golibvirt "libvirt.org/go/libvirt"
+)
+
+// migratableXML asks for the document that a migration sends, complete: without SECURE a machine that is moved with it
+// would lose its VNC password.
+const migratableXML = golibvirt.DOMAIN_XML_MIGRATABLE | golibvirt.DOMAIN_XML_SECURE
+
+// MigratableXML gives the running domain's XML in the form in which Migration.DestXML takes it back, passwords included
+// (virDomainGetXMLDesc). Never log it.
+func (h *Host) MigratableXML(ctx context.Context, uuid string) (string, error) {
+	s := reading("reading domain " + uuid)
+	return onDomain(ctx, h, s, uuid,
+		func(c *conn, d *golibvirt.Domain) (string, error) { return c.xml(d, migratableXML) })
+}
+
+// CPUMatch says how a guest's CPU compares with what a host can give.
+type CPUMatch int
+
+// The outcomes of a comparison, numbered as libvirt numbers them.
+const (
+	// CPUIncompatible says that the host can't run the guest.
+	CPUIncompatible CPUMatch = iota
+	// CPUIdentical says that the host has exactly that CPU.
+	CPUIdentical
+	// CPUSuperset says that the host has more than that.
+	CPUSuperset
+)
+
+// CPUComparison is the outcome of CompareCPU.
+type CPUComparison struct {
+	Match CPUMatch
+	// Detail is libvirt's reason for CPUIncompatible: the features that the host lacks.
+	Detail string
+}
+
+// CompareCPU compares a guest's CPU with what the host's hypervisor can give a guest of that kind
+// (virConnectCompareHypervisorCPU). cpuXML is the <cpu> element of a running domain, the others are as in its XML:
+// virtType "kvm", arch "x86_64", machine "pc-q35-7.2". An empty one of these is libvirt's default.
+func (h *Host) CompareCPU(ctx context.Context, cpuXML, virtType, arch, machine string) (CPUComparison, error) {
+	return call(ctx, h, reading("comparing CPUs"), func(c *conn) (CPUComparison, error) {
+		c.count("virConnectCompareHypervisorCPU")
+		match, err := c.c.CompareHypervisorCPU("", arch, machine, virtType, cpuXML,
+			golibvirt.CONNECT_COMPARE_CPU_FAIL_INCOMPATIBLE)
+		var lv golibvirt.Error
+		if errors.As(err, &lv) && lv.Code == golibvirt.ERR_CPU_INCOMPATIBLE {
+			return CPUComparison{Match: CPUIncompatible, Detail: lv.Message}, nil
+		}
+		return CPUComparison{Match: CPUMatch(match)}, err
+	})
+}
+
+// Snapshots gives the names of a domain's snapshots (virDomainListAllSnapshots). libvirt moves no domain that has any.
+func (h *Host) Snapshots(ctx context.Context, uuid string) ([]string, error) {
+	s := reading("listing the snapshots of domain " + uuid)
+	return onDomain(ctx, h, s, uuid, func(c *conn, d *golibvirt.Domain) ([]string, error) {
+		c.count("virDomainListAllSnapshots")
+		list, err := d.ListAllSnapshots(0)
+		names := make([]string, 0, len(list))
+		for i := range list {
+			name, nameErr := list[i].GetName()
+			err = errors.Join(err, nameErr, list[i].Free())
+			names = append(names, name)
+		}
+		return names, err
+	})
+}
+
+// BlockJobs gives the targets ("vda") of a running domain's disks on which a block job runs: a copy, a commit, a pull
+// (virDomainGetXMLDesc, and virDomainGetBlockJobInfo of each disk). libvirt moves no domain that has any. A backup is a
+// Job.
+func (h *Host) BlockJobs(ctx context.Context, uuid string) ([]string, error) {
+	s := monitoring("reading the block jobs of domain " + uuid)
+	return onDomain(ctx, h, s, uuid, func(c *conn, d *golibvirt.Domain) ([]string, error) {
+		document, err := c.xml(d, 0)
+		if err != nil || !isLive(document) {
+			return nil, err
+		}
+		var domain struct {
+			Disks []device `xml:"devices>disk"`
+		}
+		if err := xml.Unmarshal([]byte(document), &domain); err != nil {
+			return nil, fmt.Errorf("%w: the domain's definition can't be read: %w", ErrInternal, err)
+		}
+		busy := make([]bool, len(domain.Disks))
+		var calls errgroup.Group
+		calls.SetLimit(pipelined)
+		for i, disk := range domain.Disks {
+			calls.Go(func() error {
+				c.count("virDomainGetBlockJobInfo")
+				info, err := d.GetBlockJobInfo(disk.Target.Dev, 0)
+				busy[i] = err == nil && info.Type != golibvirt.DOMAIN_BLOCK_JOB_TYPE_UNKNOWN
+				return err
+			})
+		}
+		err = calls.Wait()
+		var names []string
+		for i, disk := range domain.Disks {
+			if busy[i] {
+				names = append(names, disk.Target.Dev)
+			}
+		}
+		return names, err
+	})
+}

@@ -1,0 +1,296 @@
+package libvirt
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	golibvirt "libvirt.org/go/libvirt"
+)
+
+// How long a migration may take.
+const (
+	// migrateTimeout is the deadline of a migration whose context has none.
+	migrateTimeout = 24 * time.Hour
+	// abortPatience is how long a migration that is aborted may take to end.
+	abortPatience = 30 * time.Second
+	// handoverPatience is how long one that can't be aborted any more may take: in post-copy the guest already runs on
+	// the target and its memory is on its way, which giving up would only make fail.
+	handoverPatience = 5 * time.Minute
+	// abortInterval is how often the abort is repeated: while a migration begins there may be nothing to abort yet.
+	abortInterval = 250 * time.Millisecond
+)
+
+// Migration says how a running domain is moved. Its zero value copies the memory of a domain whose disks both hosts
+// reach, makes it persistent on the target and undefines it at the source.
+type Migration struct {
+	// URI is where the target's QEMU listens and the source's connects to: "tcp://10.0.0.12", with or without a port,
+	// or "unix:///path", a socket of the same path on both hosts. "" leaves it to the target's libvirt.
+	URI string
+	// DisksURI is the same for the disks' data; "" leaves it to libvirt.
+	DisksURI string
+	// DestXML is what runs on the target, "" what runs at the source. It starts from MigratableXML and may differ only
+	// in what the guest can't see.
+	DestXML string
+	// PersistXML is the definition on the target, "" that of the source. Never log either document.
+	PersistXML string
+
+	// Paused leaves the domain paused on the target.
+	Paused bool
+	// NonSharedIncremental copies disks onto existing images, NonSharedFull whole disks with their backing chains.
+	NonSharedIncremental, NonSharedFull bool
+	// MigrateDisks are the targets ("vda") of the disks that are copied; nil means all that libvirt would copy.
+	MigrateDisks []string
+	// AutoConverge slows the guest down when it writes to its memory faster than that can be copied.
+	AutoConverge bool
+	// PostCopy allows StartPostCopy; PostCopyResume goes on with a migration that failed in post-copy.
+	PostCopy, PostCopyResume bool
+	// TLS encrypts with the hosts' own certificates.
+	TLS bool
+	// Unsafe skips libvirt's check that the disks are shared and not cached, which is ErrUnsafe.
+	Unsafe bool
+	// KeepSource leaves the definition at the source, Transient makes none on the target.
+	KeepSource, Transient bool
+
+	// Bandwidth is in bytes per second, 0 is unlimited. libvirt counts in MiB, so it is rounded up to one.
+	Bandwidth uint64
+	// ParallelConnections is the number of connections that the memory is sent on (multifd); 0 is one without multifd.
+	ParallelConnections int
+	// Compression is "xbzrle", with parallel connections "zlib" or "zstd" (since libvirt 9.4); "" is none.
+	Compression string
+}
+
+// flags are libvirt's flags.
+func (m *Migration) flags() golibvirt.DomainMigrateFlags {
+	flags := golibvirt.MIGRATE_LIVE
+	for _, option := range []struct {
+		on   bool
+		flag golibvirt.DomainMigrateFlags
+	}{
+		{!m.Transient, golibvirt.MIGRATE_PERSIST_DEST},
+		{!m.KeepSource, golibvirt.MIGRATE_UNDEFINE_SOURCE},
+		{m.Paused, golibvirt.MIGRATE_PAUSED},
+		{m.NonSharedIncremental, golibvirt.MIGRATE_NON_SHARED_INC},
+		{m.NonSharedFull, golibvirt.MIGRATE_NON_SHARED_DISK},
+		{m.AutoConverge, golibvirt.MIGRATE_AUTO_CONVERGE},
+		{m.PostCopy, golibvirt.MIGRATE_POSTCOPY},
+		{m.PostCopyResume, golibvirt.MIGRATE_POSTCOPY_RESUME},
+		{m.TLS, golibvirt.MIGRATE_TLS},
+		{m.Unsafe, golibvirt.MIGRATE_UNSAFE},
+		{m.ParallelConnections != 0, golibvirt.MIGRATE_PARALLEL},
+		{m.Compression != "", golibvirt.MIGRATE_COMPRESSED},
+	} {
+		if option.on {
+			flags |= option.flag
+		}
+	}
+	return flags
+}
+
+// parameters are libvirt's parameters.
+func (m *Migration) parameters() *golibvirt.DomainMigrateParameters {
+	return &golibvirt.DomainMigrateParameters{
+		URISet: m.URI != "", URI: m.URI,
+		DisksURISet: m.DisksURI != "", DisksURI: m.DisksURI,
+		DestXMLSet: m.DestXML != "", DestXML: m.DestXML,
+		PersistXMLSet: m.PersistXML != "", PersistXML: m.PersistXML,
+		MigrateDisksSet: len(m.MigrateDisks) > 0, MigrateDisks: m.MigrateDisks,
+		BandwidthSet: m.Bandwidth != 0, Bandwidth: mebibytes(m.Bandwidth),
+		ParallelConnectionsSet: m.ParallelConnections != 0, ParallelConnections: m.ParallelConnections,
+		CompressionSet: m.Compression != "", Compression: m.Compression,
+	}
+}
+
+// check refuses what one of the two hosts gets wrong. Before QEMU 10.1 a switch to post-copy with parallel connections
+// ends the target's QEMU, and libvirt takes the migration for a success: the guest is lost.
+func (m *Migration) check(ctx context.Context, hosts ...*Host) error {
+	for _, h := range hosts {
+		if h.target.inProcess {
+			return fmt.Errorf("%w: libvirt's test driver moves nothing", ErrUnsupported)
+		}
+		if !m.PostCopy || m.ParallelConnections == 0 {
+			continue
+		}
+		info, err := h.Info(ctx)
+		if err != nil {
+			return err
+		}
+		if v := info.HypervisorVersion; !v.AtLeast(10, 1, 0) {
+			return fmt.Errorf("%w: post-copy together with parallel connections needs QEMU 10.1, host %s has %s",
+				ErrUnsupported, h.Name(), v)
+		}
+	}
+	return nil
+}
+
+// Migrate moves a running domain to another host (virDomainMigrate3). Both hosts' daemons are driven from here, so they
+// need no way to each other; the QEMUs do, to where URI says. It returns nil when the domain runs on the target and is
+// gone from the source. After an error it goes on at the source and there is nothing on the target, but for the cases
+// below. Job tells meanwhile how it goes on.
+//
+// When ctx ends the migration is aborted at the source and waited for, half a minute at most: the error is ErrAborted
+// and the context's. One that can't be aborted any more is waited for as well, five minutes at most in post-copy, and
+// succeeds or fails as if nobody had asked. When the connection to the target breaks it is aborted too, the error is
+// ErrUnreachable and names the target.
+//
+// Nobody knows the outcome after any other ErrUnreachable, that is when the connection to the source broke or a host
+// didn't finish in time, after ErrClosed, and after a failure that comes after the switch to post-copy: both hosts must
+// be asked where the domain is. One case is common: a source whose connection to URI is neither accepted nor refused,
+// because of a firewall, can't abort for as long as its kernel tries, two minutes by default. All that long whatever
+// asks for the domain's job there waits, though the domain runs.
+//
+// ErrUnsafe says that libvirt thinks the disks in danger, ErrOperationInvalid that the domain doesn't run, is moved
+// already, or has snapshots or block jobs, ErrUnsupported that a host or the domain can't do it.
+//
+// It has a connection of its own to either host, beside those that Config.MaxConnections allows.
+func (h *Host) Migrate(ctx context.Context, uuid string, target *Host, m Migration) error {
+	s := spec{
+		operation: "migrating domain " + uuid + " to host " + target.Name(), timeout: migrateTimeout, late: ErrUnreachable,
+	}
+	ctx, cancel := h.bound(ctx, s)
+	defer cancel()
+	defer target.onClose(cancel)()
+	if err := m.check(ctx, h, target); err != nil {
+		return h.wrap(s, err, false)
+	}
+	x := &move{uuid: uuid}
+	if err := x.connect(ctx, h, target, s); err != nil {
+		return err
+	}
+	defer x.from.retire()
+	defer x.to.retire()
+
+	// The call is given up only when it doesn't end after being aborted.
+	patience, giveUp := context.WithCancel(context.WithoutCancel(ctx))
+	defer h.onClose(func() { time.AfterFunc(closeTimeout, giveUp) })()
+	defer target.onClose(func() { time.AfterFunc(closeTimeout, giveUp) })()
+	var supervisor sync.WaitGroup
+	supervisor.Go(func() { x.supervise(ctx, patience, giveUp) })
+	_, lost, err := run(patience, x.from, func(*conn) (struct{}, error) { return struct{}{}, x.migrate(&m) }, x.to)
+	giveUp()
+	supervisor.Wait()
+	return x.explain(ctx, s, err, lost)
+}
+
+// move is a migration that is under way.
+type move struct {
+	uuid     string
+	from, to *conn
+}
+
+// connect opens both connections at once.
+func (x *move) connect(ctx context.Context, source, target *Host, s spec) error {
+	var fromErr, toErr error
+	var both sync.WaitGroup
+	both.Go(func() { x.from, fromErr = source.reserve(ctx) })
+	both.Go(func() { x.to, toErr = target.reserve(ctx) })
+	both.Wait()
+	if fromErr == nil && toErr == nil {
+		return nil
+	}
+	for _, c := range []*conn{x.from, x.to} {
+		if c != nil {
+			c.end(true)
+			c.retire()
+		}
+	}
+	if fromErr != nil {
+		return source.wrap(connecting(s.operation), fromErr, true)
+	}
+	return target.wrap(connecting(s.operation), toErr, true)
+}
+
+// migrate blocks for as long as the migration takes.
+func (x *move) migrate(m *Migration) error {
+	d, err := x.from.domain(x.uuid)
+	if err != nil {
+		return err
+	}
+	x.from.count("virDomainMigrate3")
+	moved, err := d.Migrate3(x.to.c, m.parameters(), m.flags())
+	if err != nil {
+		return err
+	}
+	// It is there; that its handle can't be freed would be no news about it.
+	_ = moved.Free()
+	return nil
+}
+
+// supervise aborts the migration when ctx ends or the target is lost, and gives it up when it doesn't end then. It
+// returns when patience ends, which it does with the migration.
+func (x *move) supervise(ctx, patience context.Context, giveUp context.CancelFunc) {
+	defer giveUp()
+	select {
+	case <-patience.Done():
+		return
+	case <-ctx.Done():
+	case <-x.to.gone:
+	}
+	repeat := time.NewTicker(abortInterval)
+	defer repeat.Stop()
+	aborting, cancel := context.WithTimeout(patience, abortPatience)
+	defer cancel()
+	for !x.abort(aborting) {
+		select {
+		case <-repeat.C:
+		case <-aborting.Done():
+			return
+		}
+	}
+	waiting, cancel := context.WithTimeout(patience, handoverPatience)
+	defer cancel()
+	<-waiting.Done()
+}
+
+// abort tells the source to stop. tooLate says that the guest has switched to post-copy.
+func (x *move) abort(ctx context.Context) (tooLate bool) {
+	if !x.from.begin() {
+		return false
+	}
+	tooLate, _, err := run(ctx, x.from, func(c *conn) (bool, error) {
+		d, err := c.domain(x.uuid)
+		if err != nil {
+			return false, err
+		}
+		c.count("virDomainAbortJob")
+		err = d.AbortJob()
+		if !errors.Is(err, golibvirt.ERR_OPERATION_INVALID) {
+			return false, err
+		}
+		state, reason, stateErr := c.state(d)
+		return state == Paused && isPostCopy(reason), errors.Join(err, stateErr)
+	})
+	h := x.from.host
+	h.log.Debug("aborting a migration", "host", h.Name(), "uuid", x.uuid, "too_late", tooLate, "error", err)
+	return tooLate
+}
+
+// isPostCopy recognises the reasons of a domain that has left its source for the target.
+func isPostCopy(reason string) bool { return reason == "Postcopy" || reason == "PostcopyFailed" }
+
+// explain makes an *Error of what the call returned, and adds why it was aborted.
+func (x *move) explain(ctx context.Context, s spec, err error, lost bool) error {
+	if err == nil {
+		return nil
+	}
+	source, target := x.from.host, x.to.host
+	e := &Error{Host: source.Name(), Operation: s.operation, Kind: ErrUnreachable}
+	switch abandoned := errors.Is(err, context.Canceled); { // libvirt's errors never are
+	case abandoned:
+		e.Err = errors.New("it was aborted and the host is still at it, so nobody knows where the domain is going to be")
+		if source.ctx.Err() != nil || target.ctx.Err() != nil {
+			e.Kind = ErrClosed
+		}
+	case !lost && x.to.isLost():
+		errors.As(target.wrap(s, err, true), &e)
+		e.Kind, e.Err = ErrUnreachable, fmt.Errorf("the connection broke: %w", e.Err)
+	default:
+		errors.As(source.wrap(s, err, lost), &e)
+	}
+	if cause := ctx.Err(); cause != nil {
+		e.Err = fmt.Errorf("%w (%w)", e.Err, cause)
+	}
+	return e
+}

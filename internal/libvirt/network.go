@@ -1,0 +1,202 @@
+package libvirt
+
+import (
+	"context"
+	"encoding/xml"
+	"errors"
+	"fmt"
+	"strings"
+
+	"golang.org/x/sync/errgroup"
+	golibvirt "libvirt.org/go/libvirt"
+)
+
+// Network is a libvirt network.
+type Network struct {
+	Name, UUID  string
+	Active      bool
+	Bridge      string // the host's bridge; "" when the network has none
+	ForwardMode string // "nat", "route", "bridge", ...; "" for an isolated network
+}
+
+// Networks lists the host's networks (virConnectListAllNetworks, virNetworkGetXMLDesc). One that vanishes meanwhile is
+// left out.
+func (h *Host) Networks(ctx context.Context) ([]Network, error) {
+	return call(ctx, h, reading("listing networks"), (*conn).networks)
+}
+
+func (c *conn) networks() ([]Network, error) {
+	var all, active []golibvirt.Network
+	var lists errgroup.Group
+	lists.Go(func() (err error) {
+		c.count("virConnectListAllNetworks")
+		all, err = c.c.ListAllNetworks(0)
+		return err
+	})
+	lists.Go(func() (err error) {
+		c.count("virConnectListAllNetworks")
+		active, err = c.c.ListAllNetworks(golibvirt.CONNECT_LIST_NETWORKS_ACTIVE)
+		return err
+	})
+	defer func() {
+		for i := range all {
+			_ = all[i].Free()
+		}
+		for i := range active {
+			_ = active[i].Free()
+		}
+	}()
+	if err := lists.Wait(); err != nil {
+		return nil, err
+	}
+	isActive := map[string]bool{}
+	for i := range active {
+		uuid, err := active[i].GetUUIDString()
+		if err != nil {
+			return nil, err
+		}
+		isActive[uuid] = true
+	}
+	found := make([]*Network, len(all))
+	calls := newPipeline()
+	for i := range all {
+		calls.Go(func() error {
+			c.count("virNetworkGetXMLDesc")
+			document, err := all[i].GetXMLDesc(0)
+			if errors.Is(err, golibvirt.ERR_NO_NETWORK) {
+				return nil
+			}
+			if err == nil {
+				found[i], err = parseNetwork(document)
+			}
+			return err
+		})
+	}
+	if err := calls.Wait(); err != nil {
+		return nil, err
+	}
+	networks := make([]Network, 0, len(found))
+	for _, n := range found {
+		if n != nil {
+			n.Active = isActive[n.UUID]
+			networks = append(networks, *n)
+		}
+	}
+	return networks, nil
+}
+
+func parseNetwork(document string) (*Network, error) {
+	var network struct {
+		Name   string `xml:"name"`
+		UUID   string `xml:"uuid"`
+		Bridge struct {
+			Name string `xml:"name,attr"`
+		} `xml:"bridge"`
+		Forward *struct {
+			Mode string `xml:"mode,attr"`
+		} `xml:"forward"`
+	}
+	if err := xml.Unmarshal([]byte(document), &network); err != nil {
+		return nil, fmt.Errorf("%w: a network's definition can't be read: %w", ErrInternal, err)
+	}
+	n := &Network{Name: network.Name, UUID: network.UUID, Bridge: network.Bridge.Name}
+	if network.Forward != nil {
+		n.ForwardMode = network.Forward.Mode
+		if n.ForwardMode == "" {
+			n.ForwardMode = "nat"
+		}
+	}
+	return n, nil
+}
+
+// BridgeExists reports whether the host has a network device of this name. known is false when the host's libvirt can't
+// tell, because it lists neither interfaces nor node devices; exists is false then.
+//
+// It uses virInterfaceLookupByName, which looks at the devices of this moment, and where that finds none
+// virConnectListAllNodeDevices, whose list also has what isn't configured on hosts with netcf, but is as old as the
+// last event of the host's udev.
+func (h *Host) BridgeExists(ctx context.Context, name string) (exists, known bool, err error) {
+	type answer struct{ exists, known bool }
+	a, err := call(ctx, h, reading("looking for bridge "+name), func(c *conn) (a answer, err error) {
+		a.exists, a.known, err = c.hasInterface(name)
+		if err != nil || a.exists {
+			return a, err
+		}
+		exists, known, err := c.hasNetworkDevice(name)
+		return answer{exists, known || a.known}, err
+	})
+	return a.exists, a.known, err
+}
+
+func (c *conn) hasInterface(name string) (exists, known bool, err error) {
+	c.count("virInterfaceLookupByName")
+	i, err := c.c.LookupInterfaceByName(name)
+	switch {
+	case err == nil:
+		return true, true, i.Free()
+	case errors.Is(err, golibvirt.ERR_NO_INTERFACE):
+		return false, true, nil
+	case c.lacksDriver(err):
+		return false, false, nil
+	}
+	return false, false, err
+}
+
+func (c *conn) hasNetworkDevice(name string) (exists, known bool, err error) {
+	c.count("virConnectListAllNodeDevices")
+	devices, err := c.c.ListAllNodeDevices(golibvirt.CONNECT_LIST_NODE_DEVICES_CAP_NET)
+	if c.lacksDriver(err) {
+		return false, false, nil
+	}
+	for i := range devices {
+		if !exists && err == nil {
+			exists, err = c.isInterface(&devices[i], name)
+		}
+		err = errors.Join(err, devices[i].Free())
+	}
+	return exists, len(devices) > 0, err
+}
+
+// lacksDriver recognises a daemon without the driver that was asked: libvirt can be built without it, and where each
+// driver has a daemon of its own, that daemon may not be there.
+func (c *conn) lacksDriver(err error) bool {
+	kind := kindOf(codeOf(err))
+	return errors.Is(kind, ErrUnsupported) || errors.Is(kind, ErrUnreachable) && !c.isLost()
+}
+
+// isInterface reports whether a node device is the network interface of that name. A device's own name is made of the
+// interface's with everything but letters and digits replaced, so it only says which devices are worth a round trip.
+func (c *conn) isInterface(d *golibvirt.NodeDevice, name string) (bool, error) {
+	deviceName, err := d.GetName()
+	if err != nil {
+		return false, err
+	}
+	if !strings.HasPrefix(deviceName, "net_"+mangled(name)) {
+		return false, nil
+	}
+	c.count("virNodeDeviceGetXMLDesc")
+	document, err := d.GetXMLDesc(0)
+	if errors.Is(err, golibvirt.ERR_NO_NODE_DEVICE) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	var device struct {
+		Interface string `xml:"capability>interface"`
+	}
+	if err := xml.Unmarshal([]byte(document), &device); err != nil {
+		return false, fmt.Errorf("%w: a device's description can't be read: %w", ErrInternal, err)
+	}
+	return device.Interface == name, nil
+}
+
+// mangled replaces what libvirt replaces in a node device's name.
+func mangled(name string) string {
+	return strings.Map(func(r rune) rune {
+		if r >= '0' && r <= '9' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' {
+			return r
+		}
+		return '_'
+	}, name)
+}

@@ -1,0 +1,255 @@
+package libvirt
+
+import (
+	"context"
+	"encoding/xml"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	golibvirt "libvirt.org/go/libvirt"
+)
+
+// NodeDevice is a device of a host. What doesn't apply, or isn't known, is "" or nil.
+type NodeDevice struct {
+	// Name is libvirt's, such as "pci_0000_01_00_0", Parent that of the device it is a part of.
+	Name, Parent string
+	// Capability says what it is, see NodeDeviceCapabilities.
+	Capability string
+	// Driver is the host's driver that has it now.
+	Driver string
+	// Vendor and Product are for people; the ids, such as "0x8086", are those of PCI and USB.
+	VendorID, Vendor, ProductID, Product string
+	// Address is where a PCI device is ("0000:01:00.0"), or the MAC of a network interface.
+	Address string
+	// Device is what the host calls it: a network interface ("eth0"), or the path of a disk ("/dev/sda").
+	Device string
+	// Serial is of a disk, SizeBytes its size.
+	Serial    string
+	SizeBytes *uint64
+	// NUMACell is the cell that the device is near to.
+	NUMACell *int
+	// IOMMUGroup is the number of its IOMMU group: devices of one group are assigned to a guest together.
+	IOMMUGroup *int
+	// PhysicalFunction is the PCI address of the device that this one is an SR-IOV function of. VirtualFunctions are the
+	// addresses of those that this one has, of MaxVirtualFunctions that it may have.
+	PhysicalFunction    string
+	VirtualFunctions    []string
+	MaxVirtualFunctions *int
+	// MdevType is the type of a mediated device, and MdevUUID its UUID.
+	MdevType, MdevUUID string
+	// MdevTypes says how many more mediated devices of each type a device has room for.
+	MdevTypes map[string]int
+}
+
+// nodeDeviceFlags list devices by capability.
+var nodeDeviceFlags = map[string]golibvirt.ConnectListAllNodeDeviceFlags{
+	"pci":        golibvirt.CONNECT_LIST_NODE_DEVICES_CAP_PCI_DEV,
+	"usb_device": golibvirt.CONNECT_LIST_NODE_DEVICES_CAP_USB_DEV,
+	"net":        golibvirt.CONNECT_LIST_NODE_DEVICES_CAP_NET,
+	"storage":    golibvirt.CONNECT_LIST_NODE_DEVICES_CAP_STORAGE,
+	"scsi_host":  golibvirt.CONNECT_LIST_NODE_DEVICES_CAP_SCSI_HOST,
+	"scsi":       golibvirt.CONNECT_LIST_NODE_DEVICES_CAP_SCSI,
+	"drm":        golibvirt.CONNECT_LIST_NODE_DEVICES_CAP_DRM,
+	"mdev":       golibvirt.CONNECT_LIST_NODE_DEVICES_CAP_MDEV,
+	"vdpa":       golibvirt.CONNECT_LIST_NODE_DEVICES_CAP_VDPA,
+	"ccw":        golibvirt.CONNECT_LIST_NODE_DEVICES_CAP_CCW_DEV,
+}
+
+// NodeDeviceCapabilities are the capabilities that NodeDevices takes, sorted, by libvirt's names.
+func NodeDeviceCapabilities() []string { return slices.Sorted(maps.Keys(nodeDeviceFlags)) }
+
+// NodeDevices lists the host's devices that have one of the capabilities, or with none given any that it takes, sorted
+// by name: one round trip and one more call per device, pipelined (virConnectListAllNodeDevices,
+// virNodeDeviceGetXMLDesc). One that is unplugged meanwhile is left out. A capability that it doesn't know is
+// ErrInvalid.
+func (h *Host) NodeDevices(ctx context.Context, capabilities []string) ([]NodeDevice, error) {
+	if len(capabilities) == 0 {
+		capabilities = NodeDeviceCapabilities()
+	}
+	s := reading("listing the host's devices")
+	var flags golibvirt.ConnectListAllNodeDeviceFlags
+	for _, name := range capabilities {
+		flag, known := nodeDeviceFlags[name]
+		if !known {
+			return nil, h.wrap(s, fmt.Errorf("%w: %q is no capability of a node device", ErrInvalid, name), false)
+		}
+		flags |= flag
+	}
+	return call(ctx, h, s, func(c *conn) ([]NodeDevice, error) { return c.nodeDevices(flags) })
+}
+
+func (c *conn) nodeDevices(flags golibvirt.ConnectListAllNodeDeviceFlags) ([]NodeDevice, error) {
+	c.count("virConnectListAllNodeDevices")
+	all, err := c.c.ListAllNodeDevices(flags)
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		for i := range all {
+			_ = all[i].Free()
+		}
+	}()
+	found := make([]*NodeDevice, len(all))
+	calls := newPipeline()
+	for i := range all {
+		calls.Go(func() error {
+			c.count("virNodeDeviceGetXMLDesc")
+			document, err := all[i].GetXMLDesc(0)
+			if errors.Is(err, golibvirt.ERR_NO_NODE_DEVICE) {
+				return nil
+			}
+			if err == nil {
+				found[i], err = parseNodeDevice(document)
+			}
+			return err
+		})
+	}
+	if err := calls.Wait(); err != nil {
+		return nil, err
+	}
+	devices := make([]NodeDevice, 0, len(found))
+	for _, d := range found {
+		if d != nil {
+			devices = append(devices, *d)
+		}
+	}
+	slices.SortFunc(devices, func(a, b NodeDevice) int { return strings.Compare(a.Name, b.Name) })
+	return devices, nil
+}
+
+// pciAddress is an address in libvirt's documents: four numbers like "0x0000".
+type pciAddress struct {
+	Domain   string `xml:"domain,attr"`
+	Bus      string `xml:"bus,attr"`
+	Slot     string `xml:"slot,attr"`
+	Function string `xml:"function,attr"`
+}
+
+// String is the address as the host writes it.
+func (a pciAddress) String() string {
+	plain := func(hex string) string { return strings.TrimPrefix(hex, "0x") }
+	return fmt.Sprintf("%s:%s:%s.%s", plain(a.Domain), plain(a.Bus), plain(a.Slot), plain(a.Function))
+}
+
+// nodeDeviceXML is libvirt's document of a node device, of all capabilities together.
+type nodeDeviceXML struct {
+	Name    string   `xml:"name"`
+	Parent  string   `xml:"parent"`
+	Drivers []string `xml:"driver>name"`
+	Nodes   []struct {
+		Type string `xml:"type,attr"`
+		Path string `xml:",chardata"`
+	} `xml:"devnode"`
+	Capability struct {
+		Type    string `xml:"type,attr"`
+		Vendor  named  `xml:"vendor"`
+		Product named  `xml:"product"`
+		Model   string `xml:"model"`
+		// PCI. A disk's bus is a word.
+		Domain   int    `xml:"domain"`
+		Bus      string `xml:"bus"`
+		Slot     int    `xml:"slot"`
+		Function int    `xml:"function"`
+		NUMA     *struct {
+			Node int `xml:"node,attr"`
+		} `xml:"numa"`
+		// PCI and mediated devices.
+		IOMMUGroup *struct {
+			Number int `xml:"number,attr"`
+		} `xml:"iommuGroup"`
+		// Network interfaces.
+		Interface string `xml:"interface"`
+		Address   string `xml:"address"`
+		// Storage.
+		Block  string  `xml:"block"`
+		Serial string  `xml:"serial"`
+		Size   *uint64 `xml:"size"`
+		// Mediated devices.
+		MdevType struct {
+			ID string `xml:"id,attr"`
+		} `xml:"type"`
+		MdevUUID string `xml:"uuid"`
+		// What a device can do besides.
+		More []struct {
+			Type      string       `xml:"type,attr"`
+			MaxCount  *int         `xml:"maxCount,attr"`
+			Addresses []pciAddress `xml:"address"`
+			Types     []struct {
+				ID        string `xml:"id,attr"`
+				Available int    `xml:"availableInstances"`
+			} `xml:"type"`
+		} `xml:"capability"`
+	} `xml:"capability"`
+}
+
+// named is something with an id, such as "0x8086", and a name for people.
+type named struct {
+	ID   string `xml:"id,attr"`
+	Name string `xml:",chardata"`
+}
+
+func parseNodeDevice(document string) (*NodeDevice, error) {
+	var device nodeDeviceXML
+	if err := xml.Unmarshal([]byte(document), &device); err != nil {
+		return nil, fmt.Errorf("%w: a node device's description can't be read: %w", ErrInternal, err)
+	}
+	c := device.Capability
+	d := &NodeDevice{
+		Name: device.Name, Parent: device.Parent, Capability: c.Type,
+		VendorID: c.Vendor.ID, Vendor: strings.TrimSpace(c.Vendor.Name),
+		ProductID: c.Product.ID, Product: strings.TrimSpace(c.Product.Name),
+		Address: c.Address, Device: c.Interface, Serial: c.Serial, SizeBytes: c.Size,
+		MdevType: c.MdevType.ID, MdevUUID: c.MdevUUID,
+	}
+	if len(device.Drivers) > 0 {
+		d.Driver = device.Drivers[0]
+	}
+	if c.Block != "" {
+		d.Device = c.Block
+	}
+	if d.Product == "" {
+		d.Product = c.Model // A disk's.
+	}
+	for _, node := range device.Nodes {
+		if node.Type == "dev" && d.Device == "" {
+			d.Device = node.Path
+		}
+	}
+	if bus, err := strconv.Atoi(c.Bus); err == nil && c.Type == "pci" {
+		d.Address = fmt.Sprintf("%04x:%02x:%02x.%x", c.Domain, bus, c.Slot, c.Function)
+	}
+	if c.NUMA != nil {
+		d.NUMACell = &c.NUMA.Node
+	}
+	if c.IOMMUGroup != nil {
+		d.IOMMUGroup = &c.IOMMUGroup.Number
+	}
+	d.addMore(device)
+	return d, nil
+}
+
+// addMore adds what a device can do besides: virtual functions and mediated devices.
+func (d *NodeDevice) addMore(device nodeDeviceXML) {
+	for _, more := range device.Capability.More {
+		switch more.Type {
+		case "phys_function":
+			if len(more.Addresses) > 0 {
+				d.PhysicalFunction = more.Addresses[0].String()
+			}
+		case "virt_functions":
+			d.MaxVirtualFunctions, d.VirtualFunctions = more.MaxCount, []string{}
+			for _, a := range more.Addresses {
+				d.VirtualFunctions = append(d.VirtualFunctions, a.String())
+			}
+		case "mdev_types":
+			d.MdevTypes = make(map[string]int, len(more.Types))
+			for _, t := range more.Types {
+				d.MdevTypes[t.ID] = t.Available
+			}
+		}
+	}
+}

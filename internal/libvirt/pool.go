@@ -1,0 +1,178 @@
+package libvirt
+
+import (
+	"context"
+	"sync"
+)
+
+// lane separates calls by how long they may take.
+type lane int
+
+const (
+	// quick calls are answered from what the daemon knows.
+	quick lane = iota
+	// slow calls wait for a guest, a hypervisor process or an agent.
+	slow
+	lanes
+)
+
+// crowded is the number of calls on every connection of a lane at which another is opened. Quick calls are pipelined,
+// and five of them at a time keep a daemon busy. A slow call wants a connection of its own, because five hanging ones
+// would stop it.
+var crowded = [lanes]int{quick: 32, slow: 1}
+
+// pool holds a host's connections.
+type pool struct {
+	host *Host
+	max  [lanes]int
+
+	mu     sync.Mutex
+	closed bool
+	slots  [lanes][]*slot
+}
+
+// slot is a connection that is open or being opened. Several calls may wait for one that is being opened.
+type slot struct {
+	ready   chan struct{} // closed when conn or err is set
+	conn    *conn
+	err     error
+	waiting int // calls that will use it, while it is being opened
+}
+
+func newPool(h *Host) *pool {
+	p := &pool{host: h}
+	// Reads rarely need more than one or two; the rest is for slow calls.
+	p.max[quick] = max(1, h.cfg.MaxConnections/2)
+	p.max[slow] = max(1, h.cfg.MaxConnections-p.max[quick])
+	return p
+}
+
+// acquire gives a connection of the lane on which begin has succeeded.
+func (p *pool) acquire(ctx context.Context, l lane) (*conn, error) {
+	if p.host.target.inProcess {
+		l = quick
+	}
+	for {
+		s, err := p.pick(l)
+		if err != nil {
+			return nil, err
+		}
+		select {
+		case <-s.ready:
+		case <-ctx.Done():
+			p.leave(s)
+			return nil, ctx.Err()
+		}
+		p.leave(s)
+		if s.err != nil {
+			return nil, s.err
+		}
+		if s.conn.begin() {
+			return s.conn, nil
+		}
+		// It broke or was given up in between; pick doesn't offer it again.
+	}
+}
+
+// pick chooses the slot with the least to do and opens another when all have enough.
+func (p *pool) pick(l lane) (*slot, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed {
+		return nil, ErrClosed
+	}
+	usable := p.slots[l][:0]
+	var best, opening *slot
+	var bestLoad int
+	for _, s := range p.slots[l] {
+		load, isOpening, ok := s.load()
+		if !ok {
+			s.retire()
+			continue
+		}
+		usable = append(usable, s)
+		switch {
+		case isOpening && (opening == nil || load < opening.waiting):
+			opening = s
+		case !isOpening && (best == nil || load < bestLoad):
+			best, bestLoad = s, load
+		}
+	}
+	clear(p.slots[l][len(usable):])
+	p.slots[l] = usable
+
+	limit := p.max[l]
+	if p.host.target.inProcess {
+		limit = 1
+	}
+	idle := best != nil && bestLoad < crowded[l]
+	// One at a time for quick calls: they come in hundreds, and what is there serves them well enough.
+	mayOpen := len(usable) < limit && (opening == nil || (l == slow && opening.waiting >= crowded[l]))
+	if !idle && mayOpen {
+		opening = p.open(l)
+	}
+	chosen := best
+	// A slow call waits for a connection of its own; quick ones don't wait when there is any.
+	if chosen == nil || (l == slow && !idle && opening != nil && opening.waiting < bestLoad) {
+		chosen = opening
+	}
+	chosen.waiting++
+	return chosen, nil
+}
+
+// open adds a slot and fills it in the background, for as long as the host isn't closed: whoever asked for it may
+// leave, others may wait for it. The caller holds the lock.
+func (p *pool) open(l lane) *slot {
+	s := &slot{ready: make(chan struct{})}
+	p.slots[l] = append(p.slots[l], s)
+	p.host.background.Go(func() {
+		conn, err := p.host.connect(p.host.ctx)
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		s.conn, s.err = conn, err
+		if p.closed && conn != nil {
+			conn.retire()
+		}
+		close(s.ready)
+	})
+	return s
+}
+
+func (p *pool) leave(s *slot) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	s.waiting--
+}
+
+// load tells how busy a slot is and whether it can be used. The caller holds the pool's lock.
+func (s *slot) load() (calls int, opening, usable bool) {
+	select {
+	case <-s.ready:
+	default:
+		return s.waiting, true, true
+	}
+	if s.err != nil {
+		return 0, false, false
+	}
+	calls, usable = s.conn.load()
+	return calls + s.waiting, false, usable
+}
+
+func (s *slot) retire() {
+	if s.conn != nil {
+		s.conn.retire()
+	}
+}
+
+// close retires all connections and lets no new ones be opened.
+func (p *pool) close() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.closed = true
+	for l := range p.slots {
+		for _, s := range p.slots[l] {
+			s.retire()
+		}
+		p.slots[l] = nil
+	}
+}

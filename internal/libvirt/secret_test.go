@@ -1,0 +1,78 @@
+package libvirt
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
+)
+
+// labHost opens one of the lab's shared hosts through a relay, as over SSH but without the SSH.
+func TestSecret_isALock(t *testing.T) {
+	t.Parallel()
+	h, _, _ := labHost(t)
+	ctx := t.Context()
+	id := "virtfleet:test " + lab.Name(t)
+	t.Cleanup(func() { _ = h.UndefineSecret(context.WithoutCancel(ctx), Secret{UsageID: id}) })
+	_, err := h.Secret(ctx, id)
+	want(t, err, ErrNotFound)
+	var mu sync.Mutex
+	winners := []string{}
+	var rivals sync.WaitGroup
+	for i := range 10 {
+		rivals.Go(func() {
+			value := fmt.Sprintf("rival %d", i)
+			err := h.DefineSecret(ctx, Secret{UsageID: id, Description: value, Value: []byte(value)})
+			mu.Lock()
+			defer mu.Unlock()
+			if err == nil {
+				winners = append(winners, value)
+			} else if !errors.Is(err, ErrExists) {
+				t.Error(err)
+			}
+		})
+	}
+	rivals.Wait()
+	if len(winners) != 1 {
+		t.Fatalf("%d have the lock: %v", len(winners), winners)
+	}
+	s, err := h.Secret(ctx, id)
+	must(t, err)
+	expected := Secret{
+		UUID: s.UUID, UsageType: SecretUsageVTPM, UsageID: id, Description: winners[0], Value: []byte(winners[0]),
+	}
+	if diff := cmp.Diff(expected, *s); diff != "" {
+		t.Error(diff)
+	}
+	must(t, h.SetSecretValue(ctx, Secret{UsageID: id, Value: []byte("other")}))
+	s, err = h.Secret(ctx, id)
+	must(t, err)
+	if string(s.Value) != "other" {
+		t.Errorf("got value %q", s.Value)
+	}
+	ids, err := h.Secrets(ctx)
+	must(t, err)
+	if !slices.Contains(ids, id) {
+		t.Errorf("got secrets %q", ids)
+	}
+
+	// Whoever names a secret by its UUID never hits one that took its place.
+	must(t, h.UndefineSecret(ctx, *s))
+	must(t, h.DefineSecret(ctx, Secret{UsageID: id, Value: []byte("successor")}))
+	want(t, h.UndefineSecret(ctx, *s), ErrNotFound)
+	want(t, h.SetSecretValue(ctx, *s), ErrNotFound)
+	must(t, h.UndefineSecret(ctx, Secret{UsageID: id}))
+	want(t, h.UndefineSecret(ctx, Secret{UsageID: id}), ErrNotFound)
+	must(t, h.DefineSecret(ctx, Secret{UsageID: id}))
+	s, err = h.Secret(ctx, id)
+	must(t, err)
+	if s.Value != nil {
+		t.Errorf("got value %q of a secret without one", s.Value)
+	}
+}

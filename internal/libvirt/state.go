@@ -1,0 +1,97 @@
+package libvirt
+
+import golibvirt "libvirt.org/go/libvirt"
+
+// DomainState is the state of a domain, with KubeVirt's names.
+type DomainState int
+
+// The states of a domain, numbered as libvirt numbers them.
+const (
+	NoState DomainState = iota
+	Running
+	Blocked
+	Paused
+	ShuttingDown
+	Shutoff
+	Crashed
+	PMSuspended
+)
+
+var stateNames = [...]string{
+	NoState: "NoState", Running: "Running", Blocked: "Blocked", Paused: "Paused", ShuttingDown: "ShuttingDown",
+	Shutoff: "Shutoff", Crashed: "Crashed", PMSuspended: "PMSuspended",
+}
+
+// String names the state as KubeVirt does, "Unknown" for a state that this version doesn't know.
+func (s DomainState) String() string { return nameAt(stateNames[:], int(s)) }
+
+// Active reports whether a domain in this state has a hypervisor process for certain. A crashed one has none, unless
+// its definition says to keep it (on_crash), see Domain.Active.
+func (s DomainState) Active() bool { return s != Shutoff && s != Crashed }
+
+// unknownName stands for numbers that a later libvirt may add.
+const unknownName = "Unknown"
+
+// reasonNames names virDomainGetState's reasons, with KubeVirt's words where it has them.
+var reasonNames = map[DomainState][]string{
+	Running: {
+		golibvirt.DOMAIN_RUNNING_UNKNOWN:            unknownName,
+		golibvirt.DOMAIN_RUNNING_BOOTED:             "Booted",
+		golibvirt.DOMAIN_RUNNING_MIGRATED:           "Migrated",
+		golibvirt.DOMAIN_RUNNING_RESTORED:           "Restored",
+		golibvirt.DOMAIN_RUNNING_FROM_SNAPSHOT:      "FromSnapshot",
+		golibvirt.DOMAIN_RUNNING_UNPAUSED:           "Unpaused",
+		golibvirt.DOMAIN_RUNNING_MIGRATION_CANCELED: "MigrationCanceled",
+		golibvirt.DOMAIN_RUNNING_SAVE_CANCELED:      "SaveCanceled",
+		golibvirt.DOMAIN_RUNNING_WAKEUP:             "Wakeup",
+		golibvirt.DOMAIN_RUNNING_CRASHED:            "Crashed",
+		golibvirt.DOMAIN_RUNNING_POSTCOPY:           "Postcopy",
+		golibvirt.DOMAIN_RUNNING_POSTCOPY_FAILED:    "PostcopyFailed",
+	},
+	Paused: {
+		golibvirt.DOMAIN_PAUSED_UNKNOWN:         unknownName,
+		golibvirt.DOMAIN_PAUSED_USER:            "User",
+		golibvirt.DOMAIN_PAUSED_MIGRATION:       "Migration",
+		golibvirt.DOMAIN_PAUSED_SAVE:            "Save",
+		golibvirt.DOMAIN_PAUSED_DUMP:            "Dump",
+		golibvirt.DOMAIN_PAUSED_IOERROR:         "IOError",
+		golibvirt.DOMAIN_PAUSED_WATCHDOG:        "Watchdog",
+		golibvirt.DOMAIN_PAUSED_FROM_SNAPSHOT:   "FromSnapshot",
+		golibvirt.DOMAIN_PAUSED_SHUTTING_DOWN:   "ShuttingDown",
+		golibvirt.DOMAIN_PAUSED_SNAPSHOT:        "Snapshot",
+		golibvirt.DOMAIN_PAUSED_CRASHED:         "Crashed",
+		golibvirt.DOMAIN_PAUSED_STARTING_UP:     "StartingUp",
+		golibvirt.DOMAIN_PAUSED_POSTCOPY:        "Postcopy",
+		golibvirt.DOMAIN_PAUSED_POSTCOPY_FAILED: "PostcopyFailed",
+		golibvirt.DOMAIN_PAUSED_API_ERROR:       "APIError",
+	},
+	ShuttingDown: {
+		golibvirt.DOMAIN_SHUTDOWN_UNKNOWN: unknownName,
+		golibvirt.DOMAIN_SHUTDOWN_USER:    "User",
+	},
+	Shutoff: {
+		golibvirt.DOMAIN_SHUTOFF_UNKNOWN:       unknownName,
+		golibvirt.DOMAIN_SHUTOFF_SHUTDOWN:      "Shutdown",
+		golibvirt.DOMAIN_SHUTOFF_DESTROYED:     "Destroyed",
+		golibvirt.DOMAIN_SHUTOFF_CRASHED:       "Crashed",
+		golibvirt.DOMAIN_SHUTOFF_MIGRATED:      "Migrated",
+		golibvirt.DOMAIN_SHUTOFF_SAVED:         "Saved",
+		golibvirt.DOMAIN_SHUTOFF_FAILED:        "Failed",
+		golibvirt.DOMAIN_SHUTOFF_FROM_SNAPSHOT: "FromSnapshot",
+		golibvirt.DOMAIN_SHUTOFF_DAEMON:        "Daemon",
+	},
+	Crashed: {
+		golibvirt.DOMAIN_CRASHED_UNKNOWN:  unknownName,
+		golibvirt.DOMAIN_CRASHED_PANICKED: "Panicked",
+	},
+}
+
+// reasonName names the reason of a state; "Unknown" where libvirt has no reasons or a new one.
+func reasonName(state DomainState, reason int) string { return nameAt(reasonNames[state], reason) }
+
+func nameAt(names []string, i int) string {
+	if i < 0 || i >= len(names) || names[i] == "" {
+		return unknownName
+	}
+	return names[i]
+}

@@ -1,0 +1,140 @@
+package libvirt
+
+import (
+	"fmt"
+	"net/url"
+	"path"
+	"slices"
+	"strings"
+)
+
+// target is a connection URI taken apart.
+type target struct {
+	// uri is what libvirt gets. For a relayed one the socket is still to be added, see withSocket.
+	uri string
+	// relayed says that the stream to the daemon is ours and passes through a private unix socket.
+	relayed bool
+	// sockets are the paths on the host where the daemon may listen, in the order to try.
+	sockets []string
+	// inProcess says that libvirt's test driver runs within our own process. Its connections don't share what a
+	// configuration file defined, so there is one, which is never given up.
+	inProcess bool
+}
+
+// SessionSocket is what a DialFunc is asked for in place of a path when the daemon is the one of the user's session:
+// where that listens only the user's shell can tell, and it may have to be started first.
+const SessionSocket = "session"
+
+// sshTransports are the transports of libvirt's URIs that we replace by our own stream.
+var sshTransports = []string{"ssh", "libssh", "libssh2"}
+
+// sshParameters are the URI parameters that only concern the SSH transport: they belong to whoever made the DialFunc.
+var sshParameters = []string{
+	"socket", "keyfile", "known_hosts", "known_hosts_verify", "no_verify", "no_tty", "sshauth", "sshconfig",
+	"command", "netcat", "proxy",
+}
+
+// parseTarget takes a connection URI apart. Its errors wrap ErrInvalid and never show the URI's user information.
+func parseTarget(uri string) (*target, error) {
+	if uri == "" {
+		return &target{}, nil
+	}
+	u, err := url.Parse(uri)
+	if err != nil {
+		return nil, fmt.Errorf("%w URI: it can't be parsed", ErrInvalid)
+	}
+	if u.Scheme == "" {
+		return nil, fmt.Errorf("%w URI %q: it names no driver, such as qemu:///system", ErrInvalid, u.Redacted())
+	}
+	driver, transport, _ := strings.Cut(u.Scheme, "+")
+	if !slices.Contains(sshTransports, transport) {
+		return &target{uri: uri, inProcess: driver == "test" && transport == "" && u.Host == ""}, nil
+	}
+	if u.Host == "" {
+		return nil, fmt.Errorf("%w URI %q: the %s transport needs a host", ErrInvalid, u.Redacted(), transport)
+	}
+	if u.Path == "" || u.Path == "/" {
+		return nil, fmt.Errorf("%w URI %q: it has no path, such as /system", ErrInvalid, u.Redacted())
+	}
+	t := &target{relayed: true}
+	parameters, values, err := splitQuery(u.RawQuery)
+	if err != nil {
+		return nil, fmt.Errorf("%w URI %q: its parameters can't be parsed", ErrInvalid, u.Redacted())
+	}
+	relayed := url.URL{Scheme: driver + "+unix", Path: u.Path, RawQuery: strings.Join(parameters, "&")}
+	// An empty host must stay visible as "//", or libvirt takes the path for something else.
+	t.uri = driver + "+unix://" + relayed.EscapedPath() + "?" + relayed.RawQuery
+	t.sockets, err = sockets(driver, u, values["socket"], values["mode"])
+	return t, err
+}
+
+// splitQuery separates the parameters that stay in libvirt's URI from the values of those that don't. libvirt accepts
+// both "&" and ";" between parameters.
+func splitQuery(query string) (keep []string, values map[string]string, err error) {
+	values = map[string]string{}
+	for _, parameter := range strings.FieldsFunc(query, func(r rune) bool { return r == '&' || r == ';' }) {
+		name, value, _ := strings.Cut(parameter, "=")
+		if name, err = url.PathUnescape(name); err != nil {
+			return nil, nil, err
+		}
+		if value, err = url.PathUnescape(value); err != nil {
+			return nil, nil, err
+		}
+		values[name] = value
+		// With the socket given, mode says nothing that libvirt could use.
+		if !slices.Contains(sshParameters, name) && name != "mode" {
+			keep = append(keep, parameter)
+		}
+	}
+	return keep, values, nil
+}
+
+// sockets gives the paths where the host's daemon may listen. A session daemon's socket lies in a directory that
+// depends on the user's id, which a stream to a socket can't find out; only root's is known. Any other's, and the way
+// to start one, is left to the DialFunc.
+func sockets(driver string, u *url.URL, socket, mode string) ([]string, error) {
+	if socket != "" {
+		return []string{socket}, nil
+	}
+	monolithic, modular := "libvirt-sock", "virt"+driver+"d-sock"
+	names := []string{monolithic, modular}
+	switch mode {
+	case "", "auto":
+	case "legacy":
+		names = []string{monolithic}
+	case "direct":
+		names = []string{modular}
+	default:
+		return nil, fmt.Errorf("%w URI %q: mode must be auto, legacy or direct", ErrInvalid, u.Redacted())
+	}
+	dirs, session := []string{"/run/libvirt", "/var/run/libvirt"}, []string(nil)
+	if u.Path == "/session" {
+		switch {
+		case len(names) > 1:
+			session = []string{SessionSocket}
+		case u.User.Username() != "root":
+			return nil, fmt.Errorf("%w URI %q: where a user's session daemon listens can't be known from outside, leave mode "+
+				"out, or add ?socket=/run/user/<uid>/libvirt/libvirt-sock (or virtqemud-sock)", ErrInvalid, u.Redacted())
+		}
+		dirs = nil
+		if u.User.Username() == "root" {
+			dirs = []string{"/run/user/0/libvirt", "/root/.cache/libvirt"}
+		}
+	}
+	var paths []string
+	for _, dir := range dirs {
+		for _, name := range names {
+			paths = append(paths, path.Join(dir, name))
+		}
+	}
+	return append(paths, session...), nil
+}
+
+// withSocket gives the URI that makes libvirt connect to that unix socket.
+func (t *target) withSocket(socket string) string {
+	separator := "&"
+	if strings.HasSuffix(t.uri, "?") {
+		separator = ""
+	}
+	return t.uri + separator + "socket=" + url.QueryEscape(socket)
+}

@@ -1,0 +1,99 @@
+package libvirt
+
+import (
+	"context"
+	"encoding/xml"
+	"errors"
+	"fmt"
+
+	golibvirt "libvirt.org/go/libvirt"
+)
+
+// Volume is a storage volume of an active pool.
+type Volume struct {
+	Path, Name, Pool string
+	// PoolType is the pool's: dir, fs, netfs, logical, ...
+	PoolType        string
+	Type            string // file, block, dir, network, netdir
+	Format          string // qcow2, raw, ...; "" when the pool doesn't say
+	CapacityBytes   uint64
+	AllocationBytes uint64
+	PhysicalBytes   uint64 // from the beginning of a file to its end, holes included
+	Backing         string // the path of the image that it is based on, "" is none
+	// Changed is when anything about the file was changed last (ctime), as libvirt writes it: with nanoseconds, and not
+	// to be set by anybody. "" when the host doesn't say.
+	Changed string
+	// Mode is octal ("0600"), Owner and Group are ids of the host; "" when libvirt doesn't say.
+	Mode, Owner, Group string
+}
+
+// VolumeByPath looks for the volume with this path in the host's active pools, as they were when they were last
+// refreshed. ErrNotFound says that no pool has it: there may still be such a file.
+//
+// It uses virStorageVolLookupByPath, virStorageVolGetXMLDesc, virStoragePoolLookupByVolume and
+// virStoragePoolGetXMLDesc.
+func (h *Host) VolumeByPath(ctx context.Context, path string) (*Volume, error) {
+	return call(ctx, h, reading("looking for volume "+path), func(c *conn) (_ *Volume, err error) {
+		c.count("virStorageVolLookupByPath")
+		volume, err := c.c.LookupStorageVolByPath(path)
+		if err != nil {
+			return nil, err
+		}
+		defer func() { err = errors.Join(err, volume.Free()) }()
+		return c.volume(volume)
+	})
+}
+
+func (c *conn) volume(volume *golibvirt.StorageVol) (*Volume, error) {
+	c.count("virStorageVolGetXMLDesc")
+	document, err := volume.GetXMLDesc(0)
+	if err != nil {
+		return nil, err
+	}
+	v, err := parseVolume(document)
+	if err != nil {
+		return nil, err
+	}
+	c.count("virStoragePoolLookupByVolume")
+	pool, err := volume.LookupPoolByVolume()
+	if err != nil {
+		return nil, err
+	}
+	described, err := c.describePool(pool)
+	if err == nil {
+		v.Pool, v.PoolType = described.Name, described.Type
+	}
+	return v, errors.Join(err, pool.Free())
+}
+
+func parseVolume(document string) (*Volume, error) {
+	var volume struct {
+		Type       string `xml:"type,attr"`
+		Name       string `xml:"name"`
+		Capacity   uint64 `xml:"capacity"` // libvirt always writes bytes
+		Allocation uint64 `xml:"allocation"`
+		Physical   uint64 `xml:"physical"`
+		Target     struct {
+			Path   string `xml:"path"`
+			Format struct {
+				Type string `xml:"type,attr"`
+			} `xml:"format"`
+			Permissions struct {
+				Mode  string `xml:"mode"`
+				Owner string `xml:"owner"`
+				Group string `xml:"group"`
+			} `xml:"permissions"`
+			Changed string `xml:"timestamps>ctime"`
+		} `xml:"target"`
+		Backing string `xml:"backingStore>path"`
+	}
+	if err := xml.Unmarshal([]byte(document), &volume); err != nil {
+		return nil, fmt.Errorf("%w: a volume's description can't be read: %w", ErrInternal, err)
+	}
+	return &Volume{
+		Path: volume.Target.Path, Name: volume.Name, Type: volume.Type, Format: volume.Target.Format.Type,
+		CapacityBytes: volume.Capacity, AllocationBytes: volume.Allocation, PhysicalBytes: volume.Physical,
+		Backing: volume.Backing, Changed: volume.Target.Changed, Mode: volume.Target.Permissions.Mode,
+		Owner: volume.Target.Permissions.Owner, Group: volume.Target.Permissions.Group,
+	}, nil
+}

@@ -1,0 +1,306 @@
+package libvirt
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+	"path"
+	"sync"
+	"time"
+
+	golibvirt "libvirt.org/go/libvirt"
+)
+
+const (
+	// chunk is what one message of a stream holds in every version of libvirt.
+	chunk = 256 << 10
+	// readBackLimit is the size up to which a copy is read back and compared.
+	readBackLimit = 16 << 20
+)
+
+// inHole is what the binding's RecvFlags returns instead of a number of bytes where a sparse file has a hole.
+const inHole = -3
+
+// CopyFile copies a file to the same path on another host, through this process: bytes, holes, permissions and owner's
+// ids. Its directory must exist there. A file that is there already is ErrExists and is left alone. made is called once
+// the file is there, empty and certainly ours, before anything is copied into it: from then on the caller has to remove
+// it (RemoveFile) where CopyFile fails, as it does with the error of made.
+//
+// It returns nil when the target's daemon has written every byte and finds the file as long as the source's. A file of
+// up to 16 MiB is also read back and compared by checksum.
+//
+// progress is told how many bytes, holes included, have been copied so far, from another goroutine and not after
+// CopyFile has returned. When ctx ends so does the copying, and where a host doesn't answer the connection is given up.
+//
+// It uses virStorageVolDownload and virStorageVolUpload with sparse streams, which came with libvirt 3.4, and has a
+// connection of its own to either host beside those that Config.MaxConnections allows.
+func (h *Host) CopyFile(
+	ctx context.Context, file string, target *Host, made func() error, progress func(bytes uint64),
+) error {
+	s := spec{
+		operation: fmt.Sprintf("copying %s to host %s", file, target.Name()), timeout: migrateTimeout, late: ErrUnreachable,
+	}
+	ctx, cancel := h.bound(ctx, s)
+	defer cancel()
+	defer target.onClose(cancel)()
+	x := &move{}
+	if err := x.connect(ctx, h, target, s); err != nil {
+		return err
+	}
+	defer x.from.retire()
+	defer x.to.retire()
+
+	// The copying ends by itself between two messages, so it is given up only where it doesn't.
+	patience, giveUp := context.WithCancel(context.WithoutCancel(ctx))
+	defer giveUp()
+	defer context.AfterFunc(ctx, func() { time.AfterFunc(closeTimeout, giveUp) })()
+	var reports sync.Mutex
+	ended := false
+	report := func(bytes uint64) {
+		reports.Lock()
+		defer reports.Unlock()
+		if !ended && progress != nil {
+			progress(bytes)
+		}
+	}
+	k := &fileCopy{
+		spec: s, from: x.from, to: x.to, dir: path.Dir(file), name: path.Base(file), made: made, report: report,
+	}
+	_, _, err := run(patience, x.from, func(*conn) (struct{}, error) { return struct{}{}, k.run(ctx) }, x.to)
+	reports.Lock()
+	ended = true
+	reports.Unlock()
+	if err != nil && ctx.Err() != nil && !errors.Is(err, ctx.Err()) {
+		err = fmt.Errorf("%w: %w", ctx.Err(), err)
+	}
+	return h.wrap(s, err, false)
+}
+
+// fileCopy is one file on its way. Its errors know which of the two hosts they are about.
+type fileCopy struct {
+	spec      spec
+	from, to  *conn
+	dir, name string
+	made      func() error
+	report    func(bytes uint64)
+}
+
+func (k *fileCopy) run(ctx context.Context) error {
+	defer k.from.leaveDirectory(ctx, k.dir)
+	defer k.to.leaveDirectory(ctx, k.dir)
+	source, err := k.stat(ctx, k.from)
+	if err != nil {
+		return err
+	}
+	source.Format = "raw" // The bytes as they are, whatever they mean.
+	err = k.to.inDirectory(ctx, k.dir, func(pool *golibvirt.StoragePool) error { return k.to.create(pool, *source) })
+	if err != nil {
+		return k.of(k.to, err)
+	}
+	if k.made != nil {
+		if err := k.made(); err != nil {
+			return err
+		}
+	}
+	sum, copied, err := k.transfer(ctx, source.PhysicalBytes)
+	if err != nil {
+		return err
+	}
+	after, err := k.stat(ctx, k.to)
+	if err != nil {
+		return err
+	}
+	if copied != source.PhysicalBytes || after.PhysicalBytes != copied {
+		return fmt.Errorf("%w: of %d bytes %d were copied, and %d arrived", ErrInternal, source.PhysicalBytes, copied,
+			after.PhysicalBytes)
+	}
+	if sum == "" {
+		return nil
+	}
+	return k.compare(ctx, sum)
+}
+
+// of makes an error one of that host's.
+func (k *fileCopy) of(c *conn, err error) error { return c.host.wrap(k.spec, err, c.isLost()) }
+
+// stat reads the file's description.
+func (k *fileCopy) stat(ctx context.Context, c *conn) (file *Volume, err error) {
+	err = c.inDirectory(ctx, k.dir, func(pool *golibvirt.StoragePool) error {
+		return c.withFile(pool, k.name, func(volume *golibvirt.StorageVol) (err error) {
+			file, err = c.volume(volume)
+			return err
+		})
+	})
+	return file, k.of(c, err)
+}
+
+// transfer copies the content, and gives its length and, of a file of about that size that will be read back, its
+// checksum.
+func (k *fileCopy) transfer(ctx context.Context, size uint64) (sum string, copied uint64, err error) {
+	in, err := k.open(ctx, k.from, "virStorageVolDownload", download)
+	if err != nil {
+		return "", 0, err
+	}
+	defer in.release()
+	out, err := k.open(ctx, k.to, "virStorageVolUpload", upload)
+	if err != nil {
+		return "", 0, err
+	}
+	defer out.release()
+	var digest hash.Hash
+	if size <= readBackLimit {
+		digest = sha256.New()
+	}
+	copied, err = in.read(ctx, digest, out, k.report)
+	if err != nil {
+		return "", copied, err
+	}
+	// What could not be written, on a full disk, may come to light only now.
+	if err := out.finish(); err != nil {
+		return "", copied, err
+	}
+	if digest != nil {
+		sum = string(digest.Sum(nil))
+	}
+	return sum, copied, in.finish()
+}
+
+// compare reads the copy back.
+func (k *fileCopy) compare(ctx context.Context, sum string) error {
+	back, err := k.open(ctx, k.to, "virStorageVolDownload", download)
+	if err != nil {
+		return err
+	}
+	defer back.release()
+	digest := sha256.New()
+	if _, err := back.read(ctx, digest, nil, func(uint64) {}); err != nil {
+		return err
+	}
+	if err := back.finish(); err != nil {
+		return err
+	}
+	if string(digest.Sum(nil)) != sum {
+		return fmt.Errorf("%w: what was read back is not what was copied", ErrInternal)
+	}
+	return nil
+}
+
+func download(v *golibvirt.StorageVol, s *golibvirt.Stream) error {
+	return v.Download(s, 0, 0, golibvirt.STORAGE_VOL_DOWNLOAD_SPARSE_STREAM)
+}
+
+func upload(v *golibvirt.StorageVol, s *golibvirt.Stream) error {
+	return v.Upload(s, 0, 0, golibvirt.STORAGE_VOL_UPLOAD_SPARSE_STREAM)
+}
+
+// stream is the content of a file, on its way out of or into a host.
+type stream struct {
+	*golibvirt.Stream
+	k    *fileCopy
+	c    *conn
+	over bool
+}
+
+// open begins a stream.
+func (k *fileCopy) open(
+	ctx context.Context, c *conn, procedure string, begin func(*golibvirt.StorageVol, *golibvirt.Stream) error,
+) (*stream, error) {
+	raw, err := c.c.NewStream(0)
+	if err != nil {
+		return nil, k.of(c, err)
+	}
+	err = c.inDirectory(ctx, k.dir, func(pool *golibvirt.StoragePool) error {
+		return c.withFile(pool, k.name, func(volume *golibvirt.StorageVol) error {
+			c.count(procedure)
+			return begin(volume, raw)
+		})
+	})
+	if err != nil {
+		return nil, k.of(c, errors.Join(err, raw.Free()))
+	}
+	return &stream{Stream: raw, k: k, c: c}, nil
+}
+
+// finish waits until the host has dealt with everything.
+func (s *stream) finish() error {
+	s.over = true
+	return s.k.of(s.c, s.Finish())
+}
+
+// release ends a stream that was not finished.
+func (s *stream) release() {
+	if !s.over {
+		_ = s.Abort()
+	}
+	_ = s.Free()
+}
+
+// read reads the stream to its end, into a digest and into another stream, each unless it is nil. A hole is the zeros
+// that it stands for: another filesystem may not have one there.
+func (s *stream) read(
+	ctx context.Context, digest hash.Hash, out *stream, report func(uint64),
+) (total uint64, err error) {
+	buffer := make([]byte, chunk)
+	for {
+		if ctx.Err() != nil {
+			return total, ctx.Err()
+		}
+		n, err := s.RecvFlags(buffer, golibvirt.STREAM_RECV_STOP_AT_HOLE)
+		switch {
+		case errors.Is(err, io.EOF):
+			return total, nil
+		case err != nil:
+			return total, s.k.of(s.c, err)
+		case n == inHole:
+			length, err := s.RecvHole(0)
+			if err != nil {
+				return total, s.k.of(s.c, err)
+			}
+			if digest != nil {
+				_, _ = io.CopyN(digest, zeros{}, length)
+			}
+			if out != nil {
+				if err := out.SendHole(length, 0); err != nil {
+					return total, s.k.of(out.c, err)
+				}
+			}
+			total += uint64(max(length, 0))
+		case n < 0:
+			return total, fmt.Errorf("%w: a stream has nothing to read, and doesn't wait", ErrInternal)
+		default:
+			if digest != nil {
+				digest.Write(buffer[:n])
+			}
+			if out != nil {
+				if err := out.write(buffer[:n]); err != nil {
+					return total, err
+				}
+			}
+			total += uint64(n) //nolint:gosec // It isn't negative.
+		}
+		report(total)
+	}
+}
+
+func (s *stream) write(data []byte) error {
+	for len(data) > 0 {
+		n, err := s.Send(data)
+		if err != nil {
+			return s.k.of(s.c, err)
+		}
+		data = data[n:]
+	}
+	return nil
+}
+
+// zeros is an endless file of nothing.
+type zeros struct{}
+
+// Read implements io.Reader.
+func (zeros) Read(p []byte) (int, error) {
+	clear(p)
+	return len(p), nil
+}

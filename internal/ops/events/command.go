@@ -1,0 +1,161 @@
+package events
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/ops/config"
+)
+
+// farewell is how long a reader who doesn't read is waited for at the end.
+const farewell = time.Second
+
+// The formats of output.
+const (
+	formatText = "text"
+	formatJSON = "json"
+)
+
+// options are what the command line says.
+type options struct {
+	config, vm, format string
+	hosts              []string
+}
+
+func parse(args []string, messages io.Writer) (options, error) {
+	var o options
+	f := flag.NewFlagSet("events", flag.ContinueOnError)
+	f.SetOutput(messages)
+	f.StringVar(&o.config, "config", "", "file with the attributes of the provider block in YAML: hosts, ssh, ...")
+	f.Func("host", "only the host of this name; may be given several times", func(name string) error {
+		o.hosts = append(o.hosts, name)
+		return nil
+	})
+	f.StringVar(&o.vm, "vm", "", "only the virtual machine of this name or UUID, and what happens to hosts")
+	f.StringVar(&o.format, "output", formatText, "text, or json for one object in each line")
+	if err := f.Parse(args); err != nil {
+		return o, err
+	}
+	if f.NArg() > 0 {
+		return o, fmt.Errorf("unexpected argument %q", f.Arg(0))
+	}
+	if o.format != formatText && o.format != formatJSON {
+		return o, fmt.Errorf("-output must be %s or %s, not %q", formatText, formatJSON, o.format)
+	}
+	return o, nil
+}
+
+// Run prints events to out until ctx ends, or until no host can tell any. What else is to be said goes to messages.
+func Run(ctx context.Context, args []string, open config.Opener, out, messages io.Writer) error {
+	o, err := parse(args, messages)
+	if errors.Is(err, flag.ErrHelp) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	log := slog.New(slog.NewTextHandler(messages, &slog.HandlerOptions{Level: slog.LevelWarn}))
+	f, err := config.Open(ctx, o.config, open, log)
+	if err != nil {
+		return err
+	}
+	hosts, err := choose(f.AskedHosts(), o.hosts)
+	if err == nil {
+		err = stream(ctx, f, hosts, o, out)
+	}
+	return errors.Join(err, f.Close())
+}
+
+// choose gives the hosts that are to be followed: all, or those that were named.
+func choose(all, named []string) ([]string, error) {
+	for _, name := range named {
+		if !slices.Contains(all, name) {
+			return nil, fmt.Errorf("there is no host %q to follow; there are: %s", name, strings.Join(all, ", "))
+		}
+	}
+	switch {
+	case len(named) > 0:
+		slices.Sort(named)
+		return slices.Compact(named), nil
+	case len(all) == 0:
+		return nil, errors.New("all hosts are fenced")
+	default:
+		return all, nil
+	}
+}
+
+// stream follows the hosts until ctx ends.
+func stream(ctx context.Context, f *fleet.Fleet, hosts []string, o options, out io.Writer) error {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	q := newQueue()
+	failures := make([]error, len(hosts))
+	var followers sync.WaitGroup
+	for i, host := range hosts {
+		followers.Go(func() {
+			failures[i] = f.Follow(ctx, host, func(e fleet.Event) {
+				if wanted(e, o.vm) {
+					q.put(e)
+				}
+			})
+		})
+	}
+	followed := make(chan struct{})
+	go func() {
+		followers.Wait()
+		q.end()
+		close(followed)
+	}()
+	written := make(chan error, 1)
+	go func() { written <- write(q, newPrinter(o.format, hosts), out) }()
+	select {
+	case err := <-written: // The reader has left, or no host tells anything.
+		stop()
+		<-followed
+		return errors.Join(err, errors.Join(failures...))
+	case <-ctx.Done():
+	}
+	<-followed
+	select {
+	case err := <-written:
+		return err
+	case <-time.After(farewell):
+		return nil
+	}
+}
+
+// wanted says whether an event is about the machine, or about a host.
+func wanted(e fleet.Event, vm string) bool {
+	return vm == "" || e.UUID == "" || e.Name == vm || strings.EqualFold(e.UUID, vm)
+}
+
+// write prints until the queue has ended.
+func write(q *queue, p *printer, out io.Writer) error {
+	for {
+		events, missed, more := q.take()
+		var lines []byte
+		for _, e := range events {
+			lines = append(lines, p.event(e)...)
+		}
+		if missed > 0 {
+			lines = append(lines, p.missed(time.Now(), missed)...)
+		}
+		if len(lines) > 0 {
+			if _, err := out.Write(lines); err != nil {
+				return fmt.Errorf("writing events: %w", err)
+			}
+		}
+		if !more {
+			return nil
+		}
+	}
+}

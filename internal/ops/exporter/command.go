@@ -1,0 +1,174 @@
+package exporter
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"github.com/prometheus/exporter-toolkit/web"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/ops/config"
+)
+
+const (
+	defaultAddress   = ":9850"
+	defaultNamespace = "default"
+	defaultTimeout   = 10 * time.Second
+	defaultGuests    = time.Minute
+	defaultSeries    = 200_000
+	// margin is what remains of Prometheus's own time to make and send the answer.
+	margin = 500 * time.Millisecond
+	// scrapesAtOnce bounds the scrapes under way: two Prometheus servers and a person.
+	scrapesAtOnce = 3
+	headerTimeout = 10 * time.Second
+)
+
+// options are what the command line says.
+type options struct {
+	config, address, webConfig, namespace, labels string
+	timeout, guests                               time.Duration
+	series                                        int
+}
+
+func parse(args []string, out io.Writer) (options, error) {
+	var o options
+	f := flag.NewFlagSet("exporter", flag.ContinueOnError)
+	f.SetOutput(out)
+	f.StringVar(&o.config, "config", "", "file with the attributes of the provider block in YAML: hosts, ssh, ...")
+	f.StringVar(&o.address, "web.listen-address", defaultAddress, "addresses to listen on, with commas between them")
+	f.StringVar(&o.webConfig, "web.config.file", "", "file that enables TLS or authentication, see "+
+		"https://github.com/prometheus/exporter-toolkit/blob/master/docs/web-configuration.md")
+	f.StringVar(&o.namespace, "namespace", defaultNamespace, "value of the label namespace")
+	f.StringVar(&o.labels, "vm-labels", "*", "labels of virtual machines that become labels of series, with commas "+
+		"between them; * is all, at most "+strconv.Itoa(maxLabels)+" of each")
+	f.DurationVar(&o.timeout, "timeout", defaultTimeout, "how long a scrape waits for hosts, unless Prometheus's own "+
+		"timeout is shorter")
+	f.DurationVar(&o.guests, "guest-interval", defaultGuests, "how often guest agents are asked for the guest's system "+
+		"and filesystems, between scrapes; 0 is never")
+	f.IntVar(&o.series, "max-series", defaultSeries, "how many series a scrape gives at most")
+	if err := f.Parse(args); err != nil {
+		return o, err
+	}
+	if f.NArg() > 0 {
+		return o, fmt.Errorf("unexpected argument %q", f.Arg(0))
+	}
+	if o.timeout <= 0 || o.series <= 0 {
+		return o, errors.New("-timeout and -max-series must be more than 0")
+	}
+	return o, nil
+}
+
+// Run serves metrics until ctx ends, and then lets scrapes that are under way finish. It logs to out.
+func Run(ctx context.Context, args []string, version string, open config.Opener, out io.Writer) error {
+	o, err := parse(args, out)
+	if errors.Is(err, flag.ErrHelp) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	log := slog.New(slog.NewTextHandler(out, nil))
+	f, err := config.Open(ctx, o.config, open, log)
+	if err != nil {
+		return err
+	}
+	background, stop := context.WithCancel(ctx)
+	defer stop()
+	s := &scraper{
+		fleet: f, namespace: o.namespace, labels: newLabelChoice(o.labels), limit: o.series, log: log,
+		guests: newGuests(o.guests), background: background, transitions: newTransitions(log), down: map[string]bool{},
+	}
+	var following sync.WaitGroup
+	for _, host := range f.HostNames() {
+		following.Go(func() {
+			// What a host doesn't tell the next scrape finds.
+			if err := f.Follow(background, host, s.transitions.happened); err != nil {
+				log.WarnContext(background, "events can't be followed", "host", host, "error", err.Error())
+			}
+		})
+	}
+	err = serve(ctx, o, newHandler(s, version, o.timeout), log)
+	stop()
+	s.guests.work.Wait()
+	following.Wait()
+	return errors.Join(err, f.Close())
+}
+
+// serve listens until ctx ends.
+func serve(ctx context.Context, o options, handler http.Handler, log *slog.Logger) error {
+	server := &http.Server{Handler: handler, ReadHeaderTimeout: headerTimeout}
+	addresses, systemd := strings.Split(o.address, ","), false
+	served := make(chan error, 1)
+	go func() {
+		served <- web.ListenAndServe(server, &web.FlagConfig{
+			WebListenAddresses: &addresses, WebSystemdSocket: &systemd, WebConfigFile: &o.webConfig,
+		}, log)
+	}()
+	select {
+	case err := <-served:
+		return err
+	case <-ctx.Done():
+	}
+	log.Info("stopping")
+	// A scrape takes no longer than its timeout, so neither does this.
+	stopping, cancel := context.WithTimeout(context.WithoutCancel(ctx), o.timeout+margin)
+	defer cancel()
+	err := server.Shutdown(stopping)
+	if failed := <-served; !errors.Is(failed, http.ErrServerClosed) {
+		err = errors.Join(err, failed)
+	}
+	return err
+}
+
+// newHandler serves the metrics, and a word for those who look whether the exporter lives.
+func newHandler(s *scraper, version string, timeout time.Duration) http.Handler {
+	own := prometheus.NewRegistry()
+	own.MustRegister(
+		collectors.NewGoCollector(),
+		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+			Name: "virtfleet_exporter_build_info", Help: "The exporter's version. Value is 1.",
+			ConstLabels: prometheus.Labels{"version": version},
+		}, func() float64 { return 1 }),
+	)
+	places := make(chan struct{}, scrapesAtOnce)
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /metrics", func(w http.ResponseWriter, r *http.Request) {
+		select {
+		case places <- struct{}{}:
+			defer func() { <-places }()
+		default:
+			http.Error(w, "too many scrapes at once", http.StatusServiceUnavailable)
+			return
+		}
+		ctx, cancel := context.WithTimeout(r.Context(), patience(r, timeout))
+		defer cancel()
+		promhttp.HandlerFor(prometheus.Gatherers{own, s.scrape(ctx)}, promhttp.HandlerOpts{}).ServeHTTP(w, r)
+	})
+	mux.HandleFunc("GET /-/healthy", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "OK") })
+	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) {
+		fmt.Fprintln(w, "terraform-provider-virtfleet exporter: see /metrics")
+	})
+	return mux
+}
+
+// patience is how long a scrape may take: as long as we were told, and a little less than Prometheus waits.
+func patience(r *http.Request, timeout time.Duration) time.Duration {
+	seconds, err := strconv.ParseFloat(r.Header.Get("X-Prometheus-Scrape-Timeout-Seconds"), 64)
+	if err != nil || seconds <= 0 {
+		return timeout
+	}
+	theirs := time.Duration(seconds * float64(time.Second))
+	return min(timeout, max(theirs-margin, theirs/2))
+}

@@ -1,0 +1,102 @@
+package exporter
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/eviction"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/policy"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/ops/opstest"
+)
+
+// boundMachine starts a machine that has a file of its host as a disk.
+func boundMachine(t testing.TB, l *lab.Lab, h *lab.Host) (name string) {
+	t.Helper()
+	name = lab.Name(t) + "-bound"
+	l.RemoveDomain(t, name)
+	opstest.StartMachine(t, l, h, l.NBD(t, name, 16<<20), "noagent")
+	file := l.Image(t, h.Name, name+".qcow2", "qcow2", 1<<20)
+	l.Virsh(t, h.Name, "attach-disk", name, file, "vdb", "--subdriver", "qcow2", "--config")
+	l.Virsh(t, h.Name, "destroy", name)
+	l.Virsh(t, h.Name, "start", name)
+	return name
+}
+
+// openFleet is what somebody else works with on the hosts.
+func openFleet(t testing.TB, hosts ...*lab.Host) *fleet.Fleet {
+	t.Helper()
+	cfg := fleet.Config{Owner: "alice", Hosts: map[string]fleet.HostConfig{}}
+	for _, h := range hosts {
+		cfg.Hosts[h.Name] = fleet.HostConfig{
+			URI: "qemu+unix:///system?socket=" + h.Path("/run/libvirt/libvirt-sock"), MigrationAddress: h.Address,
+		}
+	}
+	f, err := fleet.New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := f.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return f
+}
+
+// TestLab_nonEvictable proves that a drain which would stop shows beforehand: at a machine with a file of its host, as
+// long as nobody allows for anything but moving it live.
+func TestLab_nonEvictable(t *testing.T) {
+	t.Parallel()
+	l := lab.Open(t)
+	h := l.StartHost(t)
+	hosts := []*lab.Host{h}
+	mobile, bound := opstest.Machine(t, l, h, ""), boundMachine(t, l, h)
+	look := func(what, label string, held float64) {
+		t.Helper()
+		all, _ := startOn(t, l, nil, hosts...).scrape()
+		for name, want := range map[string]struct {
+			label string
+			held  float64
+		}{mobile: {"true", 0}, bound: {label, held}} {
+			vm := fmt.Sprintf("name=%q", name)
+			if got := all.one(t, "kubevirt_vmi_non_evictable", vm); got != want.held {
+				t.Errorf("%s: non-evictable of %s is %v", what, name, got)
+			}
+			all.one(t, "kubevirt_vmi_info", vm, fmt.Sprintf("evictable=%q", want.label))
+		}
+	}
+	look("nobody said what to do", "false", 1)
+
+	f := openFleet(t, h)
+	p := eviction.Policy{Identity: policy.Identity{ID: "1", Name: "all"}}
+	p.Selector.Labels = map[string]string{"app.name": "web"}
+	for _, test := range []struct {
+		strategy, fallback, copies, label string
+		held                              float64
+	}{
+		{eviction.LiveMigrate, eviction.Block, "", "false", 1},
+		{eviction.LiveMigrate, eviction.Block, migration.CopyFull, "true", 0},
+		{eviction.LiveMigrate, eviction.ColdMigrate, "", "true", 0},
+		{eviction.LiveMigrateIfPossible, "", "", "true", 0},
+		{eviction.None, "", "", "true", 0},
+	} {
+		p.Strategy, p.Fallback, p.Options.CopyStorage = test.strategy, test.fallback, test.copies
+		if _, err := f.EvictionPolicies().Put(t.Context(), p); err != nil {
+			t.Fatal(err)
+		}
+		look(test.strategy+" "+test.fallback+" "+test.copies, test.label, test.held)
+	}
+	// What was removed while the host was away doesn't count, though the host has its copy still.
+	other := l.StartHost(t)
+	hosts = append(hosts, other)
+	if _, err := openFleet(t, hosts...).EvictionPolicies().Put(t.Context(), p); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := openFleet(t, other).EvictionPolicies().Remove(t.Context(), p.ID); err != nil {
+		t.Fatal(err)
+	}
+	look("removed without the host", "false", 1)
+}

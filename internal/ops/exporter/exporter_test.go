@@ -1,0 +1,312 @@
+package exporter
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	dto "github.com/prometheus/client_model/go"
+	"github.com/prometheus/common/expfmt"
+	"github.com/prometheus/common/model"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/ops/opstest"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/stats"
+)
+
+func TestMain(m *testing.M) { opstest.Main(m) }
+
+// running is an exporter that runs.
+type running struct {
+	t      testing.TB
+	client *http.Client
+	url    string
+	log    *opstest.Output
+	stop   func() error
+}
+
+// start runs the command with that configuration file until the test ends.
+func start(t testing.TB, config string, args ...string) *running {
+	t.Helper()
+	file := opstest.File(t, config)
+	r := &running{t: t, client: &http.Client{Transport: &http.Transport{}}, log: &opstest.Output{}}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	// A host that is only slow isn't to be taken for a silent one, unless a test asks for that.
+	args = append([]string{"--config", file, "--web.listen-address", "127.0.0.1:0", "--timeout", "5m"}, args...)
+	go func() { ended <- Run(ctx, args, "test", provider.Open, r.log) }()
+	r.stop = sync.OnceValue(func() error {
+		cancel()
+		return <-ended
+	})
+	t.Cleanup(func() {
+		r.client.CloseIdleConnections()
+		if err := r.stop(); err != nil {
+			t.Errorf("the exporter ended with %v", err)
+		}
+	})
+	listening := regexp.MustCompile(`address=(\S+)`)
+	deadline, tick := time.After(time.Minute), time.NewTicker(10*time.Millisecond)
+	defer tick.Stop()
+	for {
+		if m := listening.FindStringSubmatch(r.log.String()); m != nil {
+			r.url = "http://" + m[1]
+			return r
+		}
+		select {
+		case err := <-ended:
+			ended <- err
+			t.Fatalf("the exporter ended with %v: %s", err, r.log)
+		case <-deadline:
+			t.Fatalf("the exporter doesn't listen: %s", r.log)
+		case <-tick.C:
+		}
+	}
+}
+
+// scraped are the values of series, by names with labels as Prometheus writes them.
+type scraped map[string]float64
+
+// get gives the status and the body of an answer.
+func (r *running) get(path string) (status int, body []byte, err error) {
+	r.t.Helper()
+	req, err := http.NewRequestWithContext(r.t.Context(), http.MethodGet, r.url+path, http.NoBody)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	resp, err := r.client.Do(req)
+	if err != nil {
+		return 0, nil, err
+	}
+	body, err = io.ReadAll(resp.Body)
+	return resp.StatusCode, body, errors.Join(err, resp.Body.Close())
+}
+
+// scrape scrapes once, over HTTP.
+func (r *running) scrape() (scraped, map[string]*dto.MetricFamily) {
+	r.t.Helper()
+	status, body, err := r.get("/metrics")
+	if err != nil || status != http.StatusOK {
+		r.t.Fatalf("got %d, %v", status, err)
+	}
+	parser := expfmt.NewTextParser(model.UTF8Validation)
+	families, err := parser.TextToMetricFamilies(bytes.NewReader(body))
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return flat(families), families
+}
+
+func flat(families map[string]*dto.MetricFamily) scraped {
+	all := scraped{}
+	for name, family := range families {
+		for _, m := range family.GetMetric() {
+			var pairs []string
+			for _, l := range m.GetLabel() {
+				pairs = append(pairs, fmt.Sprintf("%s=%q", l.GetName(), l.GetValue()))
+			}
+			slices.Sort(pairs)
+			value := m.GetGauge().GetValue()
+			if family.GetType() == dto.MetricType_COUNTER {
+				value = m.GetCounter().GetValue()
+			}
+			all[name+"{"+strings.Join(pairs, ",")+"}"] = value
+		}
+	}
+	return all
+}
+
+// series finds the series of a name whose labels contain all of the parts.
+func (s scraped) series(name string, parts ...string) []string {
+	var found []string
+	for _, id := range slices.Sorted(maps.Keys(s)) {
+		if strings.HasPrefix(id, name+"{") &&
+			!slices.ContainsFunc(parts, func(part string) bool { return !strings.Contains(id, part) }) {
+			found = append(found, id)
+		}
+	}
+	return found
+}
+
+// one is the value of the only such series.
+func (s scraped) one(t testing.TB, name string, parts ...string) float64 {
+	t.Helper()
+	found := s.series(name, parts...)
+	if len(found) != 1 {
+		t.Errorf("%d series of %s with %v: %v", len(found), name, parts, found)
+		return -1
+	}
+	return s[found[0]]
+}
+
+func TestExporter_onTheTestDriver(t *testing.T) {
+	t.Parallel()
+	r := start(t, "uri: test:///default\n", "--namespace", "lab")
+	all, families := r.scrape()
+	if all.one(t, "virtfleet_host_up", `node="default"`) != 1 {
+		t.Error("the host isn't up")
+	}
+	all.one(t, "kubevirt_vmi_info", `name="test"`, `namespace="lab"`, `node="default"`, `phase="running"`)
+	all.one(t, "virtfleet_exporter_build_info", `version="test"`)
+	if families["virtfleet_libvirt_calls_total"].GetType() != dto.MetricType_COUNTER {
+		t.Error("calls are no counter")
+	}
+	if status, _, err := r.get("/-/healthy"); err != nil || status != http.StatusOK {
+		t.Errorf("got %d, %v", status, err)
+	}
+	if err := r.stop(); err != nil {
+		t.Error(err)
+	}
+	if _, _, err := r.get("/metrics"); err == nil {
+		t.Error("a stopped exporter answers")
+	}
+}
+
+// TestExporter_protected proves that the toolkit's file is heeded.
+func TestExporter_protected(t *testing.T) {
+	t.Parallel()
+	web := filepath.Join(t.TempDir(), "web.yaml")
+	// The hash is of "secret".
+	if err := os.WriteFile(web, []byte("basic_auth_users:\n"+
+		"  scraper: $2y$05$PwZEtJdZmCVg6dTMWmNCjuKuhqNuSWMiGySr4.cBP.6LKA5ZsqXMe\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r := start(t, "uri: test:///default\n", "--web.config.file", web)
+	if status, _, err := r.get("/metrics"); err != nil || status != http.StatusUnauthorized {
+		t.Errorf("got %d, %v", status, err)
+	}
+}
+
+func TestRun_refuses(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "fleet.yaml")
+	if err := os.WriteFile(file, []byte("hosts: {a: {url: secret}}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, test := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"--config", file}, "unsupported attribute"},
+		{[]string{"--config", file + "x"}, "no such file"},
+		{[]string{"--timeout", "0s"}, "-timeout"},
+		{[]string{"now"}, `unexpected argument "now"`},
+	} {
+		var out opstest.Output
+		err := Run(t.Context(), test.args, "test", provider.Open, &out)
+		if err == nil || !strings.Contains(err.Error(), test.want) || strings.Contains(err.Error(), "secret") {
+			t.Errorf("%v: got %v, want %s", test.args, err, test.want)
+		}
+	}
+}
+
+func TestFamilies_areLimited(t *testing.T) {
+	t.Parallel()
+	f := newFamilies(2)
+	for i := range 5 {
+		f.add(vmInfo, new(1.0), labels{}.with("name", fmt.Sprint(i)))
+	}
+	f.add(vmInfo, nil, nil)
+	if len(f.all[vmInfo.name].Metric) != 2 || f.dropped != 3 {
+		t.Errorf("%d series, %d dropped", len(f.all[vmInfo.name].Metric), f.dropped)
+	}
+}
+
+func TestMachineLabels(t *testing.T) {
+	t.Parallel()
+	vm := &fleet.VM{Name: "web", Host: "kvm1"}
+	vm.Metadata.Labels = map[string]string{"app.kubernetes.io/name": "a", "app_kubernetes_io_name": "b", "tier": "prod"}
+	for choice, want := range map[string]map[string]string{
+		"*":         {"kubernetes_vmi_label_app_kubernetes_io_name": "a", "kubernetes_vmi_label_tier": "prod"},
+		"tier,zone": {"kubernetes_vmi_label_tier": "prod"}, "": {},
+	} {
+		want = maps.Clone(want)
+		want["node"], want["namespace"], want["name"] = "kvm1", "default", "web"
+		got := map[string]string{}
+		s := &scraper{namespace: "default", labels: newLabelChoice(choice)}
+		for _, l := range s.machineLabels(vm) {
+			got[l.GetName()] = l.GetValue()
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%q: %s", choice, diff)
+		}
+	}
+}
+
+// TestStatusGroup has every status that a machine can have: what is new without a group would be an error.
+func TestStatusGroup(t *testing.T) {
+	t.Parallel()
+	for printed, want := range map[string]string{
+		status.StatusStarting: "starting", status.StatusRunning: "running", status.StatusMigrating: "migrating",
+		status.StatusStopped: "non_running", status.StatusStopping: "non_running", status.StatusPaused: "non_running",
+		status.StatusCrashed: "error", status.StatusUnknown: "error",
+	} {
+		if got := statusGroup(strings.ToLower(printed)); got != want {
+			t.Errorf("%s is in group %s, want %s", printed, got, want)
+		}
+	}
+}
+
+// TestHomes proves that a machine which migrates is counted once, at the end where its guest runs.
+func TestHomes(t *testing.T) {
+	t.Parallel()
+	at := func(host, state, reason string) fleet.Sample {
+		states := map[string]libvirt.DomainState{
+			"Running": libvirt.Running, "Paused": libvirt.Paused, "Shutoff": libvirt.Shutoff,
+		}
+		s := states[state]
+		return fleet.Sample{
+			VM:    &fleet.VM{UUID: "u", Host: host, State: s, Reason: reason, Active: s.Active()},
+			Stats: stats.Sample{Busy: s == libvirt.Paused && reason == "Migration"},
+		}
+	}
+	for name, test := range map[string]struct {
+		copies    []fleet.Sample
+		home      string
+		migrating []string
+	}{
+		"quiet":        {[]fleet.Sample{at("a", "Running", "Booted"), at("b", "Shutoff", "")}, "a", nil},
+		"user's pause": {[]fleet.Sample{at("a", "Paused", "User")}, "a", nil},
+		"pre-copy":     {[]fleet.Sample{at("b", "Paused", "Migration"), at("a", "Running", "Booted")}, "a", []string{"a"}},
+		"paused, pre-copy": {
+			[]fleet.Sample{at("b", "Paused", "Migration"), at("a", "Paused", "User")}, "a", []string{"a"},
+		},
+		"post-copy": {
+			[]fleet.Sample{at("a", "Paused", "Postcopy"), at("b", "Running", "Postcopy")}, "b", []string{"a", "b"},
+		},
+		"stopped": {[]fleet.Sample{at("a", "Shutoff", "Destroyed")}, "a", nil},
+		"arrived": {[]fleet.Sample{at("b", "Running", "Migrated")}, "b", nil},
+	} {
+		var answers []answer
+		for _, m := range test.copies {
+			answers = append(answers, answer{host: m.VM.Host, machines: []fleet.Sample{m}})
+		}
+		homes, migrating := homes(answers)
+		var from []string
+		for _, m := range migrating {
+			from = append(from, m.VM.Host)
+		}
+		if len(homes) != 1 || homes[0].VM.Host != test.home || !slices.Equal(from, test.migrating) {
+			t.Errorf("%s: homes %v, migrating from %v", name, homes, from)
+		}
+		if homes[0].VM.Migrating != (test.migrating != nil) {
+			t.Errorf("%s: migrating %t", name, homes[0].VM.Migrating)
+		}
+	}
+}

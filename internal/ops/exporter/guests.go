@@ -1,0 +1,141 @@
+package exporter
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
+)
+
+const (
+	// guestsAtOnce is how many guests of a host are asked at a time: silent ones must not take all slow connections.
+	guestsAtOnce = 2
+	// guestTimeout is how long a guest agent may take. One that is alive answers within milliseconds.
+	guestTimeout = 5 * time.Second
+	// silence is how many times longer a guest that didn't answer is left alone, and an answer is good for.
+	silence = 5
+	// maxFilesystems bounds the series of one guest.
+	maxFilesystems = 64
+)
+
+var (
+	fsCapacity = gauge("kubevirt_vmi_filesystem_capacity_bytes", "Total VM filesystem capacity in bytes.")
+	fsUsed     = gauge("kubevirt_vmi_filesystem_used_bytes", "Used VM filesystem capacity in bytes.")
+)
+
+// guests asks guest agents in the background. A scrape says which machines there are and takes what is known: it never
+// waits for a guest.
+type guests struct {
+	every time.Duration // 0: never
+	work  sync.WaitGroup
+
+	mu    sync.Mutex
+	known map[string]guestFacts // by UUID
+	asked map[string]bool       // hosts whose guests are being asked
+}
+
+// guestFacts is what an agent said last.
+type guestFacts struct {
+	info *libvirt.GuestInfo
+	// At and due are when it was said and when it is asked again.
+	at, due time.Time
+}
+
+func newGuests(every time.Duration) *guests {
+	return &guests{every: every, known: map[string]guestFacts{}, asked: map[string]bool{}}
+}
+
+// of is what is known of a guest; nil is nothing.
+func (g *guests) of(uuid string) *libvirt.GuestInfo {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if f := g.known[uuid]; time.Since(f.at) < silence*g.every {
+		return f.info
+	}
+	return nil
+}
+
+// refresh asks the agents whose time has come, until ctx ends, and forgets machines that are gone.
+func (g *guests) refresh(ctx context.Context, all []fleet.Sample) {
+	if g.every <= 0 {
+		return
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	due := map[string][]*fleet.VM{}
+	gone := g.known
+	g.known = make(map[string]guestFacts, len(gone))
+	for _, m := range all {
+		facts, known := gone[m.VM.UUID]
+		if known {
+			g.known[m.VM.UUID] = facts
+		}
+		answers := m.VM.AgentConnected && m.VM.State == libvirt.Running && !m.Stats.Busy
+		if answers && !time.Now().Before(facts.due) {
+			due[m.VM.Host] = append(due[m.VM.Host], m.VM)
+		}
+	}
+	for host, vms := range due {
+		if g.asked[host] {
+			continue
+		}
+		g.asked[host] = true
+		g.work.Go(func() { g.askHost(ctx, host, vms) })
+	}
+}
+
+func (g *guests) askHost(ctx context.Context, host string, vms []*fleet.VM) {
+	var questions errgroup.Group
+	questions.SetLimit(guestsAtOnce)
+	for _, vm := range vms {
+		questions.Go(func() error {
+			if ctx.Err() == nil {
+				g.ask(ctx, vm)
+			}
+			return nil
+		})
+	}
+	_ = questions.Wait() // None of them fails.
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	delete(g.asked, host)
+}
+
+// ask asks one guest. Without an answer what was known stays, until it is too old.
+func (g *guests) ask(ctx context.Context, vm *fleet.VM) {
+	ctx, cancel := context.WithTimeout(ctx, guestTimeout)
+	defer cancel()
+	info, err := vm.Conn().GuestInfo(ctx, vm.UUID, libvirt.GuestOSInfo|libvirt.GuestFilesystems)
+	now := time.Now()
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if err != nil {
+		facts := g.known[vm.UUID]
+		facts.due = now.Add(silence * g.every)
+		g.known[vm.UUID] = facts
+		return
+	}
+	g.known[vm.UUID] = guestFacts{info: info, at: now, due: now.Add(g.every)}
+}
+
+// addFilesystems adds the filesystems that a guest told of.
+func (f *families) addFilesystems(info *libvirt.GuestInfo, l labels) {
+	if info == nil {
+		return
+	}
+	seen := map[string]bool{}
+	for _, fs := range info.Filesystems {
+		// What is mounted over something else at the same place is told first.
+		if seen[fs.MountPoint] || len(seen) == maxFilesystems {
+			continue
+		}
+		seen[fs.MountPoint] = true
+		of := l.with("disk_name", fs.Name, "mount_point", fs.MountPoint, "file_system_type", fs.Type)
+		f.add(fsCapacity, number(func(fs libvirt.GuestFilesystem) *uint64 { return fs.TotalBytes })(fs), of)
+		f.add(fsUsed, number(func(fs libvirt.GuestFilesystem) *uint64 { return fs.UsedBytes })(fs), of)
+	}
+}

@@ -1,0 +1,108 @@
+package exporter
+
+import (
+	"regexp"
+	"strings"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
+)
+
+// none is what KubeVirt says of what it doesn't know.
+const none = "<none>"
+
+var (
+	vmiInfo = gauge("kubevirt_vmi_info", "Information about virtual machines that run or failed. Value is 1.")
+	vmInfo  = gauge("kubevirt_vm_info", "Information about all virtual machines. Value is 1.")
+
+	nonEvictable = gauge("kubevirt_vmi_non_evictable", "Whether a drain of its host would stop at the virtual machine: 1 "+
+		"where its eviction strategy leaves no way but to move it live and that can't be done, as far as its host alone can "+
+		"tell, else 0.")
+)
+
+// addInfo adds what a machine is. What its guest said may be nil.
+func (f *families) addInfo(m fleet.Sample, guest *libvirt.GuestInfo, l labels) {
+	vm := m.VM
+	spec := vm.LiveSpec
+	if spec == nil {
+		spec = vm.PersistentSpec
+	}
+	if spec == nil {
+		spec = &domain.Spec{}
+	}
+	kind := l.with("os", none, "workload", none, "flavor", none, "instance_type", none, "preference", none)
+	status := strings.ToLower(vm.Status())
+	f.add(vmInfo, new(1.0), kind.with("machine_type", orNone(spec.Machine), "status", status,
+		"status_group", statusGroup(status)))
+	phase := strings.ToLower(vm.Phase())
+	if !vm.Active && phase != "failed" {
+		return
+	}
+	os := &libvirt.GuestOS{}
+	if guest != nil && guest.OS != nil && vm.Active {
+		os = guest.OS
+	}
+	evictable, held := evictable(m)
+	f.add(vmiInfo, new(1.0), kind.with("phase", phase, "guest_os_kernel_release", orNone(os.KernelRelease),
+		"guest_os_machine", orNone(spec.Machine), "guest_os_arch", orNone(spec.Arch), "guest_os_name", orNone(os.Name),
+		"guest_os_version_id", orNone(os.VersionID), "evictable", evictable,
+		"outdated", "false", "vmi_pod", none))
+	f.add(nonEvictable, held, l)
+}
+
+// evictable says whether a drain gets past a machine, as a label and as a value of nonEvictable. One that is moved just
+// now shows that it can be.
+func evictable(m fleet.Sample) (label string, held *float64) {
+	switch {
+	case m.VM.Active && m.VM.Migrating:
+		return "true", new(0.0)
+	case m.Evictable == nil:
+		return none, nil
+	case *m.Evictable:
+		return "true", new(0.0)
+	default:
+		return "false", new(1.0)
+	}
+}
+
+func orNone(s string) string {
+	if s == "" {
+		return none
+	}
+	return s
+}
+
+// statusGroup is KubeVirt's group of a printed status.
+func statusGroup(status string) string {
+	switch status {
+	case groupStarting, groupRunning, groupMigrating:
+		return status
+	case "stopped", "stopping", "paused":
+		return groupNonRunning
+	default:
+		return groupError
+	}
+}
+
+// maxLabels bounds the labels of one machine that become labels of its series.
+const maxLabels = 32
+
+var unfit = regexp.MustCompile(`[^a-zA-Z0-9_]`)
+
+// machineLabels are the labels of every series of a machine.
+func (s *scraper) machineLabels(vm *fleet.VM) labels {
+	l := labels{}.with("node", vm.Host, "namespace", s.namespace, "name", vm.Name)
+	var pairs []string
+	taken := map[string]bool{}
+	for _, key := range s.labels.of(vm.Metadata.Labels) {
+		// Two labels may become one; Prometheus takes the first.
+		name := "kubernetes_vmi_label_" + unfit.ReplaceAllString(key, "_")
+		if taken[name] || len(taken) == maxLabels {
+			continue
+		}
+		taken[name] = true
+		pairs = append(pairs, name, vm.Metadata.Labels[key])
+	}
+	return l.with(pairs...)
+}

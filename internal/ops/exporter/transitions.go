@@ -1,0 +1,173 @@
+package exporter
+
+import (
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
+)
+
+// Groups of statuses, as KubeVirt names them.
+const (
+	groupStarting   = "starting"
+	groupRunning    = "running"
+	groupMigrating  = "migrating"
+	groupNonRunning = "non_running"
+	groupError      = "error"
+)
+
+// entered are when machines came into each group of statuses.
+var entered = map[string]metric{
+	groupStarting:   since(groupStarting, "starting"),
+	groupRunning:    since(groupRunning, "running"),
+	groupMigrating:  since(groupMigrating, "migrating"),
+	groupNonRunning: since(groupNonRunning, "paused/stopped"),
+	groupError:      since(groupError, "error"),
+}
+
+func since(group, words string) metric {
+	return counter("kubevirt_vm_"+group+"_status_last_transition_timestamp_seconds",
+		"Virtual Machine last transition timestamp to "+words+" status.")
+}
+
+// maxStandings bounds the machines that events alone told of, should nobody ever scrape.
+const maxStandings = 100_000
+
+// transitions knows since when machines are as they are. Events say when something happened, also between two scrapes;
+// a scrape says what has become of it.
+type transitions struct {
+	log *slog.Logger
+
+	mu       sync.Mutex
+	machines map[string]*standing // by UUID
+}
+
+// standing is how a machine stands.
+type standing struct {
+	// Group is "" until somebody said; since is zero as long as it was so before anybody looked.
+	group string
+	since time.Time
+	// Host had it at the last scrape, or has it since it arrived there; stirred is the last event's time.
+	host    string
+	stirred time.Time
+	// told says that an event came which no scrape has seen yet.
+	told bool
+}
+
+func newTransitions(log *slog.Logger) *transitions {
+	return &transitions{log: log, machines: map[string]*standing{}}
+}
+
+// happened takes what a host tells. It never waits.
+func (t *transitions) happened(e fleet.Event) {
+	switch e.Kind {
+	case libvirt.EventLost:
+		t.log.Info("events of host", "host", e.Host, "state", e.Detail, "reason", e.Reason)
+		return
+	case libvirt.EventLifecycle, libvirt.EventJobCompleted:
+	default:
+		return
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	m := t.machines[e.UUID]
+	if m == nil {
+		if len(t.machines) >= maxStandings {
+			return
+		}
+		m = &standing{}
+		t.machines[e.UUID] = m
+	}
+	m.stirred, m.told = e.At, true
+	if e.Kind != libvirt.EventLifecycle {
+		return
+	}
+	arrived := e.Detail == "Resumed" && (e.Reason == "Migrated" || e.Reason == "Postcopy")
+	if arrived {
+		m.host, m.group, m.since = e.Host, groupRunning, e.At
+	}
+	// What happens to the other end of a migration isn't the machine's fate.
+	if group := groupAfter(e.Event); group != "" && group != m.group && (m.host == "" || m.host == e.Host) {
+		m.group, m.since = group, e.At
+	}
+}
+
+// groupAfter is what a machine has come to by a lifecycle event, if the event alone tells.
+func groupAfter(e libvirt.Event) string {
+	switch e.Reason {
+	case "Migrated", "Postcopy", "PostcopyFailed":
+		return ""
+	}
+	switch e.Detail {
+	case "Started", "Resumed":
+		return groupRunning
+	case "Suspended", "PMSuspended", "Shutdown":
+		return groupNonRunning
+	case "Stopped":
+		if e.Reason == "Crashed" || e.Reason == "Failed" {
+			return groupError
+		}
+		return groupNonRunning
+	case "Crashed":
+		return groupError
+	default:
+		return ""
+	}
+}
+
+// saw takes what a scrape that began then found, and gives the group of the machine and since when it is in it, by our
+// clock; zero is that nobody knows. Events that came since are newer than what was found.
+func (t *transitions) saw(vm *fleet.VM, found string, began time.Time) (group string, since time.Time) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	m := t.machines[vm.UUID]
+	if m == nil {
+		m = &standing{}
+		t.machines[vm.UUID] = m
+	}
+	if m.group != "" && m.stirred.After(began) {
+		return m.group, m.since
+	}
+	switch {
+	case m.group == found:
+	case m.group == "":
+		m.group = found
+	case m.told:
+		m.group, m.since = found, m.stirred
+	default:
+		m.group, m.since = found, time.Now()
+	}
+	m.host, m.told = vm.Host, false
+	return m.group, m.since
+}
+
+// forget forgets the machines that a scrape which began then didn't find, but for those of hosts that didn't answer.
+func (t *transitions) forget(found []fleet.Sample, silent map[string]bool, began time.Time) {
+	here := make(map[string]bool, len(found))
+	for _, m := range found {
+		here[m.VM.UUID] = true
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for uuid, m := range t.machines {
+		if !here[uuid] && !silent[m.host] && m.stirred.Before(began) {
+			delete(t.machines, uuid)
+		}
+	}
+}
+
+// addTransitions adds when a machine came into its group of statuses. The others have 0, as KubeVirt's.
+func (f *families) addTransitions(group string, since time.Time, l labels) {
+	if since.IsZero() {
+		return
+	}
+	for each, m := range entered {
+		value := 0.0
+		if each == group {
+			value = float64(since.UnixMilli()) / 1000
+		}
+		f.add(m, &value, l)
+	}
+}

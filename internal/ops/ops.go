@@ -1,0 +1,46 @@
+package ops
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/ops/config"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/ops/events"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/ops/exporter"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/ops/watch"
+)
+
+const usage = `Usage: terraform-provider-virtfleet <command> [options]
+
+Without a command this is a plugin, which Terraform starts.
+
+Commands:
+  events     print what happens to the virtual machines, while it happens
+  exporter   serve metrics of all virtual machines to Prometheus
+  watch      show migrations that run, and how the virtual machines' conditions change
+
+"terraform-provider-virtfleet <command> -help" lists the options of a command.
+`
+
+// Named says whether the program was called with a command.
+func Named(args []string) bool { return len(args) > 0 && !strings.HasPrefix(args[0], "-") }
+
+// Run runs the command that the arguments name, until it is done or ctx ends. What the command is called for goes to
+// out, what it has to say besides to messages.
+func Run(ctx context.Context, args []string, version string, open config.Opener, out, messages io.Writer) error {
+	switch args[0] {
+	case "events":
+		return events.Run(ctx, args[1:], open, out, messages)
+	case "exporter":
+		return exporter.Run(ctx, args[1:], version, open, messages)
+	case "watch":
+		return watch.Run(ctx, args[1:], open, out, messages)
+	case "help":
+		fmt.Fprint(out, usage)
+		return nil
+	}
+	fmt.Fprint(messages, usage)
+	return fmt.Errorf("there is no command %q", args[0])
+}

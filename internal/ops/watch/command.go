@@ -1,0 +1,140 @@
+package watch
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/ops/config"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/ops/terminal"
+)
+
+const (
+	defaultInterval  = time.Second
+	shortestInterval = 100 * time.Millisecond
+	// farewell is how long a reader who doesn't read is waited for at the end.
+	farewell = time.Second
+)
+
+// options are what the command line says.
+type options struct {
+	config   string
+	interval time.Duration
+}
+
+func parse(args []string, messages io.Writer) (options, error) {
+	var o options
+	f := flag.NewFlagSet("watch", flag.ContinueOnError)
+	f.SetOutput(messages)
+	f.StringVar(&o.config, "config", "", "file with the attributes of the provider block in YAML: hosts, ssh, ...")
+	f.DurationVar(&o.interval, "interval", defaultInterval, "how often hosts are asked, besides when something happens, "+
+		"and progress is shown")
+	if err := f.Parse(args); err != nil {
+		return o, err
+	}
+	if f.NArg() > 0 {
+		return o, fmt.Errorf("unexpected argument %q", f.Arg(0))
+	}
+	if o.interval < shortestInterval {
+		return o, fmt.Errorf("-interval must be at least %v", shortestInterval)
+	}
+	return o, nil
+}
+
+// Run shows the fleet on out until ctx ends. What else is to be said goes to messages, and on a terminal between the
+// lines.
+func Run(ctx context.Context, args []string, open config.Opener, out, messages io.Writer) error {
+	o, err := parse(args, messages)
+	if errors.Is(err, flag.ErrHelp) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	screen := terminal.NewScreen(out)
+	if screen.Live() {
+		messages = screen
+	}
+	log := slog.New(slog.NewTextHandler(messages, &slog.HandlerOptions{Level: slog.LevelError}))
+	f, err := config.Open(ctx, o.config, open, log)
+	if err != nil {
+		return err
+	}
+	hosts := f.AskedHosts()
+	if len(hosts) == 0 {
+		return errors.Join(errors.New("all hosts are fenced"), f.Close())
+	}
+	ctx, stop := context.WithCancel(ctx)
+	w := newWatcher(f, hosts, o.interval)
+	var work sync.WaitGroup
+	work.Go(func() { w.run(ctx) })
+	drawn := make(chan error, 1)
+	go func() { drawn <- draw(ctx, w, screen) }()
+	select {
+	case err = <-drawn: // The reader has left.
+	case <-ctx.Done():
+		select {
+		case err = <-drawn:
+		case <-time.After(farewell):
+		}
+	}
+	stop()
+	work.Wait()
+	return errors.Join(err, f.Close())
+}
+
+// draw shows what is new, as soon as it is, and how far migrations are, at every tick.
+func draw(ctx context.Context, w *watcher, screen *terminal.Screen) error {
+	m := newModel(w.hosts)
+	format := terminal.TimeFormat
+	if screen.Live() {
+		format = terminal.ClockFormat
+	}
+	lines := terminal.NewLines(format, w.hosts)
+	tick := time.NewTicker(w.interval)
+	defer tick.Stop()
+	for {
+		ticked := false
+		select {
+		case <-ctx.Done():
+			return show(w, m, screen, lines, false)
+		case <-w.news:
+			if !pause(ctx, together) {
+				continue
+			}
+		case <-tick.C:
+			ticked = true
+		}
+		if err := show(w, m, screen, lines, ticked); err != nil {
+			return fmt.Errorf("writing: %w", err)
+		}
+	}
+}
+
+// show shows what has changed. Where nothing is drawn anew, progress is in lines of its own.
+func show(w *watcher, m *model, screen *terminal.Screen, lines *terminal.Lines, progress bool) error {
+	var stay []string
+	for _, c := range w.show(m) {
+		stay = append(stay, lines.Line(c.at, c.host, c.name, c.what))
+	}
+	if screen.Live() {
+		return screen.Draw(stay, m.live(screen.Size()))
+	}
+	if !m.introduced && m.complete() {
+		m.introduced = true
+		for _, line := range m.below(len(m.moves())) {
+			stay = append(stay, lines.Line(time.Now(), terminal.Nobody, terminal.Nobody, line))
+		}
+	}
+	if progress {
+		for _, v := range m.moves() {
+			stay = append(stay, lines.Line(time.Now(), v.host, v.name, m.progress(v)))
+		}
+	}
+	return screen.Print(stay...)
+}

@@ -1,0 +1,195 @@
+package watch
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/ops/terminal"
+)
+
+// The width of a progress bar.
+const (
+	narrowestBar = 10
+	widestBar    = 50
+)
+
+// moves are the machines that migrate, sorted by name.
+func (m *model) moves() []*machine {
+	var all []*machine
+	for _, v := range m.machines {
+		if v.migrates() {
+			all = append(all, v)
+		}
+	}
+	slices.SortFunc(all, func(a, b *machine) int {
+		return cmp.Or(cmp.Compare(a.name, b.name), cmp.Compare(a.host, b.host))
+	})
+	return all
+}
+
+// live is what is drawn anew on a terminal: two lines for each migration, as many as there is place for, and the fleet
+// in a line.
+func (m *model) live(width, height int) []string {
+	moves := m.moves()
+	below := m.below(len(moves))
+	fit := max(0, (height-len(below)-1)/2)
+	widest := 0
+	for _, v := range moves {
+		widest = max(widest, utf8.RuneCountInString(v.name))
+	}
+	var lines []string
+	for _, v := range moves[:min(len(moves), fit)] {
+		s := v.migration
+		lines = append(lines,
+			fmt.Sprintf("%-*s  %s  %s", widest, terminal.Plain(v.name), way(s), m.pace(v)),
+			"  "+bar(s, max(narrowestBar, min(widestBar, width-2-utf8.RuneCountInString(amounts(s))-2)))+"  "+amounts(s))
+	}
+	if more := len(moves) - fit; more > 0 {
+		lines = append(lines, fmt.Sprintf("and %d more", more))
+	}
+	return append(lines, below...)
+}
+
+// progress is a migration in one line.
+func (m *model) progress(v *machine) string {
+	return way(v.migration) + "  " + m.pace(v) + "  " + amounts(v.migration)
+}
+
+// pace says how a migration goes: its mode, how long it has taken, and what the guest does meanwhile.
+func (m *model) pace(v *machine) string {
+	s := v.migration
+	parts := []string{string(s.Mode)}
+	if s.Statistics.Elapsed > 0 {
+		parts = append(parts, lasted(s.Statistics.Elapsed))
+	}
+	if n := s.Statistics.Iteration; n > 0 {
+		parts = append(parts, fmt.Sprintf("iteration %d", n))
+	}
+	if rate := s.Statistics.DirtyRate * s.Statistics.PageSize; rate > 0 {
+		parts = append(parts, "dirty "+size(rate)+"/s")
+	}
+	if t := s.Statistics.AutoConvergeThrottle; t > 0 {
+		parts = append(parts, fmt.Sprintf("throttled %d%%", t))
+	}
+	if h := m.hosts[s.SourceHost]; h != nil && h.silent {
+		parts = append(parts, s.SourceHost+" does not answer")
+	}
+	return strings.Join(parts, "  ")
+}
+
+// percent is how much needs not be sent any more. It may fall: the guest writes to what was sent already.
+func percent(s *migration.State) uint64 {
+	d := s.Statistics.Data
+	if d.Total == 0 || d.Remaining > d.Total {
+		return 0
+	}
+	// Until it is over, something remains.
+	return min((d.Total-d.Remaining)*100/d.Total, 99)
+}
+
+// amounts say how far a migration is.
+func amounts(s *migration.State) string {
+	d := s.Statistics.Data
+	if d.Total == 0 {
+		return "being set up"
+	}
+	text := fmt.Sprintf("%2d%%  %s sent, %s of %s left", percent(s), size(d.Processed), size(d.Remaining), size(d.Total))
+	if rate := s.Statistics.MemoryRate + s.Statistics.DiskRate; rate > 0 {
+		text += ", " + size(rate) + "/s"
+	}
+	return text
+}
+
+// bar draws the percentage.
+func bar(s *migration.State, width int) string {
+	inner := max(width-2, 1)
+	full := int(percent(s)) * inner / 100 //nolint:gosec // at most 99
+	head := ""
+	if full < inner && s.Statistics.Data.Total > 0 {
+		head = ">"
+	}
+	return "[" + strings.Repeat("=", full) + head + strings.Repeat(" ", inner-full-len(head)) + "]"
+}
+
+// below is the fleet in a line, and the hosts that don't answer.
+func (m *model) below(moves int) []string {
+	counts := map[string]int{}
+	for _, v := range m.machines {
+		counts[v.status]++
+	}
+	var parts []string
+	for _, s := range slices.Sorted(maps.Keys(counts)) {
+		parts = append(parts, fmt.Sprintf("%d %s", counts[s], s))
+	}
+	line := fmt.Sprintf("%s on %s", plural(len(m.machines), "machine"), plural(len(m.hosts), "host"))
+	if len(parts) > 0 {
+		line += ": " + strings.Join(parts, ", ")
+	}
+	if moves == 0 && counts[status.StatusMigrating] == 0 {
+		line += "; no migrations"
+	}
+	lines := []string{line}
+	var silent []string
+	for _, name := range slices.Sorted(maps.Keys(m.hosts)) {
+		if m.hosts[name].silent {
+			silent = append(silent, name)
+		}
+	}
+	if len(silent) > 0 {
+		lines = append(lines, "no answer from "+strings.Join(silent, ", ")+": shown as seen last")
+	}
+	return lines
+}
+
+func plural(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
+// arrived says what a migration took that is over.
+func arrived(job *libvirt.Job) string {
+	text := "moved in " + lasted(job.Elapsed) + ": " + size(job.Data.Processed) + " sent"
+	if job.Iteration > 0 {
+		text += fmt.Sprintf(" in %s", plural(int(job.Iteration), "iteration")) //nolint:gosec // few
+	}
+	if job.Downtime > 0 {
+		text += fmt.Sprintf(", downtime %d ms", job.Downtime.Milliseconds())
+	}
+	return text
+}
+
+// size says a number of bytes for people.
+func size(n uint64) string {
+	const unit = 1024
+	if n < unit {
+		return fmt.Sprintf("%d B", n)
+	}
+	value, units := float64(n)/unit, "KMGTPE"
+	i := 0
+	for value >= 1000 && i < len(units)-1 {
+		value, i = value/unit, i+1
+	}
+	return fmt.Sprintf("%.1f %ciB", value, units[i])
+}
+
+// lasted says a time for people: the shorter, the more precisely.
+func lasted(d time.Duration) string {
+	switch {
+	case d < 10*time.Second:
+		return d.Round(100 * time.Millisecond).String()
+	case d < time.Hour:
+		return d.Round(time.Second).String()
+	default:
+		return strings.TrimSuffix(d.Round(time.Minute).String(), "0s")
+	}
+}

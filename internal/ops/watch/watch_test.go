@@ -1,0 +1,385 @@
+package watch
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/ops/opstest"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider"
+)
+
+func TestMain(m *testing.M) { opstest.Main(m) }
+
+var noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.Local)
+
+// listed is a machine that runs on kvm1 and has an open agent channel, changed.
+func listed(name string, change func(*fleet.VM)) fleet.Listed {
+	vm := &fleet.VM{
+		UUID: "uuid-" + name, Name: name, Host: "kvm1", HostUUID: "1", State: libvirt.Running, Reason: "Booted", Active: true,
+		Persistent: true, ActiveHosts: map[string]status.Role{"kvm1": status.RoleActive},
+	}
+	if change != nil {
+		change(vm)
+	}
+	return fleet.Listed{UUID: vm.UUID, Name: name, VM: vm}
+}
+
+func paused(vm *fleet.VM) { vm.State, vm.Reason = libvirt.Paused, "User" }
+
+func off(vm *fleet.VM) {
+	vm.State, vm.Reason, vm.Active, vm.ActiveHosts = libvirt.Shutoff, "Shutdown", false, nil
+}
+
+func migrating(vm *fleet.VM) {
+	vm.Migrating = true
+	vm.ActiveHosts = map[string]status.Role{"kvm1": status.RoleSource, "kvm2": status.RoleTarget}
+}
+
+func postCopy(vm *fleet.VM) {
+	migrating(vm)
+	vm.Host, vm.HostUUID, vm.Reason = "kvm2", "2", "Postcopy"
+}
+
+func arrivedAt2(vm *fleet.VM) {
+	vm.Host, vm.HostUUID, vm.Reason = "kvm2", "2", "Migrated"
+	vm.ActiveHosts = map[string]status.Role{"kvm2": status.RoleActive}
+}
+
+func job() *libvirt.Job {
+	return &libvirt.Job{
+		Type: libvirt.JobUnbounded, Operation: libvirt.OperationMigrationOut, Elapsed: 12 * time.Second,
+		Data:       libvirt.Transfer{Total: 256 << 20, Processed: 200 << 20, Remaining: 64 << 20},
+		MemoryRate: 100 << 20, DirtyRate: 512, PageSize: 4096, Iteration: 3,
+	}
+}
+
+// TestModel_tellsChanges plays what hosts say one after another, a second apart, and reads what is told of it.
+func TestModel_tellsChanges(t *testing.T) {
+	t.Parallel()
+	refused := errors.New("refused")
+	silent := func(name string) fleet.Listed {
+		return fleet.Listed{UUID: "uuid-" + name, Name: name, Err: fmt.Errorf("%w: kvm1", fleet.ErrUnreachable)}
+	}
+	type moment struct {
+		down  error // kvm1 doesn't answer
+		found []fleet.Listed
+		job   *libvirt.Job
+		want  []string
+	}
+	for name, moments := range map[string][]moment{
+		"the first look tells nothing": {{found: []fleet.Listed{listed("web", nil)}}},
+		"new and gone": {
+			{},
+			{found: []fleet.Listed{listed("web", nil)}, want: []string{"kvm1 web new: Running (Booted)"}},
+			{want: []string{"kvm1 web undefined: no host has it any more, it was Running (Booted), after 1s"}},
+		},
+		"paused and resumed, the second with its time": {
+			{found: []fleet.Listed{listed("web", nil)}},
+			{found: []fleet.Listed{listed("web", paused)}, want: []string{
+				"kvm1 web Running (Booted) -> Paused (User); Ready=False (PausedByUser); Paused=True (PausedByUser)",
+			}},
+			{found: []fleet.Listed{listed("web", paused)}},
+			{found: []fleet.Listed{listed("web", nil)}, want: []string{
+				"kvm1 web Paused (User) -> Running (Booted); Ready=True (GuestRunning); Paused=False (NotPaused), after 2s",
+			}},
+		},
+		"moved": {
+			{found: []fleet.Listed{listed("web", nil)}},
+			{found: []fleet.Listed{listed("web", migrating)}, want: []string{
+				"kvm1 web Running (Booted) -> Migrating (kvm1 -> kvm2, PreCopy)",
+			}},
+			{found: []fleet.Listed{listed("web", migrating)}, job: job()},
+			{found: []fleet.Listed{listed("web", postCopy)}, job: job(), want: []string{
+				"kvm2 web Migrating (kvm1 -> kvm2, PreCopy) -> Migrating (kvm1 -> kvm2, PostCopy), after 2s",
+			}},
+			{found: []fleet.Listed{listed("web", arrivedAt2)}, want: []string{
+				"kvm2 web Migrating (kvm1 -> kvm2, PostCopy) -> Running (Migrated) on kvm2, after 3s",
+			}},
+		},
+		"handed over: the guest stands still, then runs on the target while both ends finish": {
+			{found: []fleet.Listed{listed("web", nil)}},
+			{found: []fleet.Listed{listed("web", func(vm *fleet.VM) {
+				migrating(vm)
+				vm.State, vm.Reason = libvirt.Paused, "Migration"
+			})}, want: []string{"kvm1 web Running (Booted) -> Migrating (kvm1 -> kvm2, Paused)"}},
+			{found: []fleet.Listed{listed("web", func(vm *fleet.VM) {
+				migrating(vm)
+				vm.Host, vm.Reason = "kvm2", "Migrated"
+			})}},
+			{found: []fleet.Listed{listed("web", arrivedAt2)}, want: []string{
+				"kvm2 web Migrating (kvm1 -> kvm2, Paused) -> Running (Migrated) on kvm2, after 2s",
+			}},
+		},
+		"started": {
+			{found: []fleet.Listed{listed("web", off)}},
+			{
+				found: []fleet.Listed{listed("web", func(vm *fleet.VM) { vm.State, vm.Reason = libvirt.Paused, "StartingUp" })},
+				want:  []string{"kvm1 web Stopped (Shutdown) -> Starting (StartingUp)"},
+			},
+			{found: []fleet.Listed{listed("web", nil)}, want: []string{
+				"kvm1 web Starting (StartingUp) -> Running (Booted); Ready=True (GuestRunning), after 1s",
+			}},
+		},
+		"moved while it was off": {
+			{found: []fleet.Listed{listed("web", off)}},
+			{found: []fleet.Listed{listed("web", func(vm *fleet.VM) {
+				off(vm)
+				vm.Host = "kvm2"
+			})}, want: []string{"kvm2 web Stopped (Shutdown) on kvm1 -> Stopped (Shutdown) on kvm2"}},
+		},
+		"not moved": {
+			{found: []fleet.Listed{listed("web", migrating)}},
+			// It has left its target, and its job hasn't ended yet.
+			{found: []fleet.Listed{listed("web", nil)}, job: job()},
+			{found: []fleet.Listed{listed("web", nil)}, want: []string{
+				"kvm1 web Migrating (kvm1 -> kvm2, PreCopy) -> Running (Booted), it was not moved",
+			}},
+		},
+		"moved to where nobody watches": {
+			{found: []fleet.Listed{listed("web", nil)}},
+			{found: []fleet.Listed{listed("web", nil)}, job: job(), want: []string{
+				"kvm1 web Running (Booted) -> Migrating (kvm1 -> (elsewhere), PreCopy)",
+			}},
+		},
+		"agent and stale definition": {
+			{found: []fleet.Listed{listed("web", nil)}},
+			{found: []fleet.Listed{listed("web", func(vm *fleet.VM) { vm.StaleHosts = []string{"kvm2"} })}, want: []string{
+				"kvm1 web StaleDefinition=True (LeftoverDefinition)",
+			}},
+			{found: []fleet.Listed{listed("web", func(vm *fleet.VM) {
+				vm.StaleHosts, vm.Metadata.Host = []string{"kvm2"}, ""
+			})}},
+		},
+		"a silent host says nothing of its machines, and what happened meanwhile is told once it answers": {
+			{found: []fleet.Listed{listed("web", nil)}},
+			{down: refused, found: []fleet.Listed{silent("web")}, want: []string{"kvm1 - does not answer: refused"}},
+			{down: refused},
+			{found: []fleet.Listed{listed("web", paused)}, want: []string{
+				"kvm1 - answers again, after 2s",
+				"kvm1 web Running (Booted) -> Paused (User); Ready=False (PausedByUser); Paused=True (PausedByUser)",
+			}},
+		},
+		"handed over between two answers": {
+			{found: []fleet.Listed{listed("web", migrating)}},
+			{found: []fleet.Listed{{UUID: "uuid-web", Name: "web", Err: fleet.ErrTwoCopies, Skewed: true}}},
+			{found: []fleet.Listed{listed("web", arrivedAt2)}, want: []string{
+				"kvm2 web Migrating (kvm1 -> kvm2, PreCopy) -> Running (Migrated) on kvm2",
+			}},
+		},
+		"two copies": {
+			{found: []fleet.Listed{listed("web", nil)}},
+			{found: []fleet.Listed{{UUID: "uuid-web", Name: "web", Err: fleet.ErrTwoCopies}}, want: []string{
+				"- web Running (Booted) on kvm1 -> Unknown (the machine runs on more than one host) on -",
+			}},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			m := newModel([]string{"kvm1", "kvm2"})
+			for i, now := range moments {
+				at := noon.Add(time.Duration(i) * time.Second)
+				jobs := map[string]*libvirt.Job{}
+				if now.job != nil {
+					jobs["uuid-web"] = now.job
+				}
+				changes := append(m.glanced(fleet.Glance{Host: "kvm1", At: at, Err: now.down}),
+					m.glanced(fleet.Glance{Host: "kvm2", At: at})...)
+				var got []string
+				for _, c := range append(changes, m.update(at, now.found, jobs)...) {
+					got = append(got, c.host+" "+c.name+" "+c.what)
+				}
+				if diff := cmp.Diff(now.want, got); diff != "" {
+					t.Errorf("moment %d: %s", i, diff)
+				}
+			}
+		})
+	}
+}
+
+// TestSettle proves that answers that don't fit together are believed once every host was asked again.
+func TestSettle(t *testing.T) {
+	t.Parallel()
+	w := newWatcher(nil, []string{"kvm1", "kvm2"}, time.Second)
+	w.asked["kvm1"], w.asked["kvm2"] = noon, noon
+	settle := func(want bool) {
+		t.Helper()
+		found := []fleet.Listed{{UUID: "uuid-web", Name: "web", Err: fleet.ErrTwoCopies, Skewed: true}, listed("mail", nil)}
+		w.settle(found)
+		if found[0].Skewed != want || found[1].Skewed {
+			t.Errorf("skewed: %v and %v, want %v and false", found[0].Skewed, found[1].Skewed, want)
+		}
+	}
+	settle(true)
+	for _, host := range w.hosts {
+		select {
+		case <-w.ask[host]:
+		default:
+			t.Errorf("%s is not asked again", host)
+		}
+	}
+	w.asked["kvm1"] = time.Now().Add(time.Minute)
+	settle(true)
+	w.asked["kvm2"] = time.Now().Add(time.Minute)
+	settle(false)
+	w.settle([]fleet.Listed{listed("web", nil)})
+	w.asked["kvm1"] = noon
+	settle(true)
+}
+
+func modelOf(found []fleet.Listed, jobs map[string]*libvirt.Job) *model {
+	m := newModel([]string{"kvm1", "kvm2"})
+	for _, h := range []string{"kvm1", "kvm2"} {
+		m.glanced(fleet.Glance{Host: h, At: noon})
+	}
+	m.update(noon, found, jobs)
+	return m
+}
+
+func TestLive(t *testing.T) {
+	t.Parallel()
+	throttled := job()
+	throttled.AutoConvergeThrottle, throttled.DiskRate = 20, 1<<30
+	m := modelOf([]fleet.Listed{
+		listed("web", migrating), listed("database", postCopy), listed("cache", nil), listed("new", migrating),
+	}, map[string]*libvirt.Job{"uuid-web": job(), "uuid-database": throttled})
+	want := []string{
+		"database  kvm1 -> kvm2  PostCopy  12s  iteration 3  dirty 2.0 MiB/s  throttled 20%",
+		"  [===========>   ]  75%  200.0 MiB sent, 64.0 MiB of 256.0 MiB left, 1.1 GiB/s",
+		"new       kvm1 -> kvm2  PreCopy",
+		"  [                                                ]  being set up",
+		"web       kvm1 -> kvm2  PreCopy  12s  iteration 3  dirty 2.0 MiB/s",
+		"  [=========>   ]  75%  200.0 MiB sent, 64.0 MiB of 256.0 MiB left, 100.0 MiB/s",
+		"4 machines on 2 hosts: 3 Migrating, 1 Running",
+	}
+	if diff := cmp.Diff(want, m.live(79, 24)); diff != "" {
+		t.Error(diff)
+	}
+	// As many as there is place for, and the others are counted.
+	for height := 1; height < 10; height++ {
+		lines := m.live(79, height)
+		if len(lines) > max(height, 2) || !slices.Contains(lines, want[6]) {
+			t.Errorf("%d rows: %q", height, lines)
+		}
+	}
+	if lines := m.live(79, 4); lines[2] != "and 2 more" {
+		t.Errorf("got %q", lines)
+	}
+	quiet := modelOf([]fleet.Listed{listed("web", nil)}, nil)
+	quiet.glanced(fleet.Glance{Host: "kvm2", At: noon, Err: errors.New("refused")})
+	want = []string{"1 machine on 2 hosts: 1 Running; no migrations", "no answer from kvm2: shown as seen last"}
+	if diff := cmp.Diff(want, quiet.live(79, 24)); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestProgress(t *testing.T) {
+	t.Parallel()
+	m := modelOf([]fleet.Listed{listed("web", migrating)}, map[string]*libvirt.Job{"uuid-web": job()})
+	m.glanced(fleet.Glance{Host: "kvm1", At: noon, Err: errors.New("refused")})
+	want := "kvm1 -> kvm2  PreCopy  12s  iteration 3  dirty 2.0 MiB/s  kvm1 does not answer  " +
+		"75%  200.0 MiB sent, 64.0 MiB of 256.0 MiB left, 100.0 MiB/s"
+	if got := m.progress(m.moves()[0]); got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+	done := job()
+	done.Downtime, done.Iteration = 34*time.Millisecond, 1
+	if got, want := arrived(done), "moved in 12s: 200.0 MiB sent in 1 iteration, downtime 34 ms"; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+}
+
+// TestBar proves that a bar has its width, is never full while something runs, and takes what makes no sense.
+func TestBar(t *testing.T) {
+	t.Parallel()
+	for _, d := range []libvirt.Transfer{{}, {Total: 100}, {Total: 100, Remaining: 100}, {Total: 100, Remaining: 900}} {
+		for _, width := range []int{1, 10, 50} {
+			s := modelOf([]fleet.Listed{listed("web", migrating)}, map[string]*libvirt.Job{"uuid-web": {
+				Type: libvirt.JobUnbounded, Operation: libvirt.OperationMigrationOut, Data: d,
+			}}).moves()[0].migration
+			got := bar(s, width)
+			if len(got) != max(width, 3) || percent(s) > 99 {
+				t.Errorf("%v in %d: %s, %d%%", d, width, got, percent(s))
+			}
+		}
+	}
+}
+
+func TestText(t *testing.T) {
+	t.Parallel()
+	for n, want := range map[uint64]string{
+		0: "0 B", 1023: "1023 B", 1024: "1.0 KiB", 1000 << 10: "1.0 MiB", 1536 << 20: "1.5 GiB", 1 << 63: "8.0 EiB",
+	} {
+		if got := size(n); got != want {
+			t.Errorf("%d: got %s, want %s", n, got, want)
+		}
+	}
+	for d, want := range map[time.Duration]string{
+		0: "0s", 1234 * time.Millisecond: "1.2s", 75 * time.Second: "1m15s", 90 * time.Minute: "1h30m",
+	} {
+		if got := lasted(d); got != want {
+			t.Errorf("%v: got %s, want %s", d, got, want)
+		}
+	}
+}
+
+func TestRun_onTheTestDriver(t *testing.T) {
+	t.Parallel()
+	r := opstest.Start(t, Run, "uri: test:///default\n")
+	r.Out.Line(t, "1 machine on 1 host: 1 Running; no migrations")
+	h, err := libvirt.Open(libvirt.Config{Name: "same", URI: "test:///default"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := h.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	test, err := h.DomainByName(t.Context(), "test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := h.SuspendDomain(t.Context(), test.UUID); err != nil {
+		t.Fatal(err)
+	}
+	r.Out.Line(t, "default", "test", "-> Paused (User)", "Paused=True (PausedByUser)")
+	if err := h.ResumeDomain(t.Context(), test.UUID); err != nil {
+		t.Fatal(err)
+	}
+	r.Out.Line(t, "default", "test", "Paused (User) -> Running (Unpaused)", "after ")
+	if err := r.Stop(); err != nil {
+		t.Error(err)
+	}
+	if text := r.Messages.String(); text != "" {
+		t.Errorf("it also said: %s", text)
+	}
+}
+
+func TestRun_refuses(t *testing.T) {
+	t.Parallel()
+	fenced := opstest.File(t, "hosts:\n  a: {uri: 'qemu+tcp://127.0.0.1:9/system', fenced: true}\n")
+	for _, test := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"--config", fenced + "x"}, "no such file"},
+		{[]string{"--config", fenced}, "all hosts are fenced"},
+		{[]string{"--interval", "1ms"}, "-interval must be at least 100ms"},
+		{[]string{"now"}, `unexpected argument "now"`},
+	} {
+		err := Run(t.Context(), test.args, provider.Open, io.Discard, io.Discard)
+		if err == nil || !strings.Contains(err.Error(), test.want) {
+			t.Errorf("%v: got %v, want %s", test.args, err, test.want)
+		}
+	}
+}

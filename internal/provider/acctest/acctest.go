@@ -1,0 +1,122 @@
+package acctest
+
+import (
+	"context"
+	"fmt"
+	"log"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
+	"github.com/hashicorp/terraform-plugin-testing/helper/resource"
+	"github.com/hashicorp/terraform-plugin-testing/terraform"
+	"go.uber.org/goleak"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab" //nolint:depguard // Only tests import this package.
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider"
+)
+
+// terraformPath is how the testing framework is told which Terraform to run; without it, it would download one.
+const terraformPath = "TF_ACC_TERRAFORM_PATH"
+
+// checkTimeout bounds a look at a host after a test.
+const checkTimeout = time.Minute
+
+// Main runs the tests of a package: with the Terraform on the PATH unless told otherwise, and with a check that nothing
+// was left running. Call it from TestMain.
+func Main(m *testing.M) {
+	if os.Getenv(serveEnv) != "" {
+		if err := serve(); err != nil {
+			log.Fatal(err)
+		}
+		return
+	}
+	if os.Getenv(terraformPath) == "" {
+		if path, err := exec.LookPath("terraform"); err == nil {
+			if err := os.Setenv(terraformPath, path); err != nil {
+				log.Fatal(err)
+			}
+		}
+	}
+	goleak.VerifyTestMain(m, LeaksOfOthers()...)
+}
+
+// LeaksOfOthers are the goroutines that stay when a test has ended and that we can't end.
+func LeaksOfOthers() []goleak.Option {
+	return []goleak.Option{
+		// libvirt offers no way to end its event loop once it runs.
+		goleak.IgnoreAnyFunction("github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt.runEventLoop"),
+		// A plugin server that was stopped leaves it to the garbage collector to close the pipes that these read.
+		goleak.IgnoreAnyFunction("github.com/hashicorp/go-plugin.copyChan"),
+	}
+}
+
+// NeedsTerraform skips a test where there is no Terraform to run. With TF_ACC set, that is a failure.
+func NeedsTerraform(t testing.TB) {
+	t.Helper()
+	if os.Getenv(terraformPath) != "" {
+		return
+	}
+	const why = "no terraform on the PATH and " + terraformPath + " is not set"
+	if os.Getenv(resource.EnvTfAcc) != "" {
+		t.Fatal(why)
+	}
+	t.Skip(why)
+}
+
+// Factories are the provider in this process, for every Terraform command that a test runs. Its connections end when
+// the next command begins: Terraform doesn't say when it is done with a provider that runs elsewhere.
+func Factories(t testing.TB) map[string]func() (tfprotov6.ProviderServer, error) {
+	t.Helper()
+	var mu sync.Mutex
+	var current *provider.Provider
+	closeCurrent := func() error {
+		if current == nil {
+			return nil
+		}
+		return current.Close()
+	}
+	t.Cleanup(func() {
+		mu.Lock()
+		defer mu.Unlock()
+		if err := closeCurrent(); err != nil {
+			t.Errorf("closing the provider: %v", err)
+		}
+	})
+	return map[string]func() (tfprotov6.ProviderServer, error){
+		provider.TypeName: func() (tfprotov6.ProviderServer, error) {
+			mu.Lock()
+			defer mu.Unlock()
+			if err := closeCurrent(); err != nil {
+				return nil, err
+			}
+			current = provider.New("test")
+			return current.Server(), nil
+		},
+	}
+}
+
+// CheckDestroyed is a CheckDestroy: none of the named virtual machines is left on any host of the lab.
+func CheckDestroyed(l *lab.Lab, names ...string) resource.TestCheckFunc {
+	return func(*terraform.State) error {
+		ctx, cancel := context.WithTimeout(context.Background(), checkTimeout)
+		defer cancel()
+		for _, h := range l.Hosts {
+			out, err := h.Virsh(ctx, "list", "--all", "--name")
+			if err != nil {
+				return err
+			}
+			for _, name := range strings.Fields(out) {
+				if slices.Contains(names, name) {
+					return fmt.Errorf("virtual machine %q is still on host %s", name, h.Name)
+				}
+			}
+		}
+		return nil
+	}
+}

@@ -1,0 +1,354 @@
+package acctest
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	tfjson "github.com/hashicorp/terraform-json"
+	"github.com/hashicorp/terraform-plugin-go/tfprotov6/tf6server"
+
+	virtfleet "github.com/virtfleet/terraform-provider-virtfleet/internal/provider"
+)
+
+const (
+	// serveEnv makes a test binary be the provider: what Terraform starts is a process of its own that can be killed, and
+	// has the race detector if the tests have.
+	serveEnv = "VIRTFLEET_ACCTEST_SERVE"
+	// cliTimeout bounds one Terraform command. A machine that shuts down takes its grace period.
+	cliTimeout = 9 * time.Minute
+	// providerAddress is where Terraform takes the provider to be from.
+	providerAddress = "virtfleet/virtfleet"
+)
+
+// serve is the provider's main.
+func serve() error {
+	p := virtfleet.New("test")
+	return errors.Join(tf6server.Serve(virtfleet.Address, p.Server), p.Close())
+}
+
+// CLI is Terraform as people run it: the provider is a process that Terraform starts, and a test sees what people see.
+type CLI struct {
+	// Dir is the directory with the configuration and the state.
+	Dir string
+	env []string
+}
+
+// NewCLI prepares a directory.
+func NewCLI(t testing.TB) *CLI {
+	t.Helper()
+	NeedsTerraform(t)
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	home := t.TempDir()
+	c := &CLI{Dir: t.TempDir()}
+	write(t, filepath.Join(home, "terraform-provider-virtfleet"),
+		fmt.Sprintf("#!/bin/sh\n%s=1 exec '%s'\n", serveEnv, self), 0o700)
+	write(t, filepath.Join(home, "terraformrc"), fmt.Sprintf(
+		"provider_installation {\n  dev_overrides {\n    %q = %q\n  }\n  direct {}\n}\n", providerAddress, home), 0o600)
+	for _, v := range os.Environ() {
+		if !strings.HasPrefix(v, "TF_") {
+			c.env = append(c.env, v)
+		}
+	}
+	c.env = append(c.env, "TF_CLI_CONFIG_FILE="+filepath.Join(home, "terraformrc"), "CHECKPOINT_DISABLE=1",
+		"TF_IN_AUTOMATION=1")
+	return c
+}
+
+// Trace has the commands from now on log all that Terraform and the provider have to say, to the file that it returns.
+func (c *CLI) Trace() (file string) {
+	file = filepath.Join(c.Dir, "trace.log")
+	c.env = append(c.env, "TF_LOG=TRACE", "TF_LOG_PATH="+file)
+	return file
+}
+
+// Config writes the configuration. The provider's source is added.
+func (c *CLI) Config(t testing.TB, config string) {
+	t.Helper()
+	write(t, filepath.Join(c.Dir, "main.tf"), "terraform {\n  required_providers {\n    virtfleet = { source = \""+
+		providerAddress+"\" }\n  }\n}\n"+config, 0o600)
+}
+
+// Share copies configuration and state of another directory: two people who work on one thing.
+func (c *CLI) Share(t testing.TB, other *CLI) {
+	t.Helper()
+	for _, name := range []string{"main.tf", "terraform.tfstate"} {
+		data, err := os.ReadFile(filepath.Join(other.Dir, name))
+		if err != nil && !errors.Is(err, os.ErrNotExist) {
+			t.Fatal(err)
+		}
+		write(t, filepath.Join(c.Dir, name), string(data), 0o600)
+	}
+}
+
+// Run runs a command that has to work, and returns what it printed, the lines joined.
+func (c *CLI) Run(t testing.TB, args ...string) string {
+	t.Helper()
+	out, err := c.Try(t, args...)
+	if err != nil {
+		t.Fatalf("terraform %s: %v\n%s", strings.Join(args, " "), err, out)
+	}
+	return out
+}
+
+// Fail runs a command that has to fail, and returns what it printed.
+func (c *CLI) Fail(t testing.TB, args ...string) string {
+	t.Helper()
+	out, err := c.Try(t, args...)
+	if err == nil {
+		t.Fatalf("terraform %s should fail:\n%s", strings.Join(args, " "), out)
+	}
+	return out
+}
+
+// Try runs a command that may fail.
+func (c *CLI) Try(t testing.TB, args ...string) (string, error) {
+	t.Helper()
+	return c.Start(t, args...).Wait()
+}
+
+// Actions plans, and returns what the plan does, by address: "create", "update", "delete create", "no-op", ...
+func (c *CLI) Actions(t testing.TB, args ...string) map[string]string {
+	t.Helper()
+	actions := map[string]string{}
+	for at, change := range c.Plan(t, args...) {
+		actions[at] = change.Actions
+	}
+	return actions
+}
+
+// Change is what a plan does to a resource.
+type Change struct {
+	// Actions are "create", "update", "delete create", "no-op", ...
+	Actions string
+	// Before is the resource as it was read, After as it will be. What isn't known yet is missing.
+	Before, After map[string]any
+}
+
+// Plan plans, and returns what the plan does, by address. It is in the file "planned" then, which can be applied.
+func (c *CLI) Plan(t testing.TB, args ...string) map[string]Change {
+	t.Helper()
+	c.Run(t, append([]string{"plan", "-out=planned"}, args...)...)
+	var plan tfjson.Plan
+	c.show(t, &plan, "planned")
+	changes := map[string]Change{}
+	for _, r := range plan.ResourceChanges {
+		all := make([]string, len(r.Change.Actions))
+		for i, a := range r.Change.Actions {
+			all[i] = string(a)
+		}
+		change := Change{Actions: strings.Join(all, " ")}
+		change.Before, _ = r.Change.Before.(map[string]any)
+		change.After, _ = r.Change.After.(map[string]any)
+		changes[r.Address] = change
+	}
+	return changes
+}
+
+// Empty plans, and tells whether the plan does nothing. It returns what was printed.
+func (c *CLI) Empty(t testing.TB, args ...string) (string, bool) {
+	t.Helper()
+	out, err := c.Try(t, append([]string{"plan", "-detailed-exitcode"}, args...)...)
+	var exit *exec.ExitError
+	if errors.As(err, &exit) && exit.ExitCode() == 2 {
+		return out, false
+	}
+	if err != nil {
+		t.Fatalf("terraform plan: %v\n%s", err, out)
+	}
+	return out, true
+}
+
+// State returns the attributes of a resource in the state, nil if it isn't there, and whether it is tainted.
+func (c *CLI) State(t testing.TB, address string) (attributes map[string]any, tainted bool) {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join(c.Dir, "terraform.tfstate"))
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		t.Fatal(err)
+	}
+	if len(data) == 0 {
+		return nil, false // A killed Terraform leaves an empty file.
+	}
+	var state struct {
+		Resources []struct {
+			Type, Name string
+			Instances  []struct {
+				Status     string
+				Attributes map[string]any
+			}
+		}
+	}
+	if err := json.Unmarshal(data, &state); err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range state.Resources {
+		if r.Type+"."+r.Name == address && len(r.Instances) > 0 {
+			return r.Instances[0].Attributes, r.Instances[0].Status == "tainted"
+		}
+	}
+	return nil, false
+}
+
+func (c *CLI) show(t testing.TB, v json.Unmarshaler, args ...string) {
+	t.Helper()
+	r := c.Start(t, append([]string{"show", "-json"}, args...)...)
+	if out, err := r.Wait(); err != nil {
+		t.Fatalf("terraform show: %v\n%s", err, out)
+	}
+	if err := v.UnmarshalJSON(r.stdout.Bytes()); err != nil {
+		t.Fatalf("terraform show: %v\n%s", err, r.stdout.String())
+	}
+}
+
+// Running is a Terraform command that runs.
+type Running struct {
+	cmd    *exec.Cmd
+	stdout bytes.Buffer
+	all    locked
+	done   chan struct{}
+	err    error
+}
+
+// Start starts a command. It is killed when the test ends, should it still run.
+func (c *CLI) Start(t testing.TB, args ...string) *Running {
+	t.Helper()
+	options := []string{args[0], "-no-color"}
+	switch args[0] {
+	case "apply", "destroy":
+		options = append(options, "-auto-approve", "-input=false")
+	case "plan", "import", "refresh":
+		options = append(options, "-input=false")
+	case "state": // Its options are those of the command that follows.
+		options = options[:1]
+	}
+	args = append(options, args[1:]...)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), cliTimeout)
+	r := &Running{cmd: exec.CommandContext(ctx, os.Getenv(terraformPath), args...), done: make(chan struct{})}
+	r.cmd.Dir, r.cmd.Env = c.Dir, c.env
+	r.cmd.Stdout, r.cmd.Stderr = io.MultiWriter(&r.stdout, &r.all), &r.all
+	// A group of its own, which a terminal would send Ctrl-C to.
+	r.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	r.cmd.Cancel = r.Kill
+	if err := r.cmd.Start(); err != nil {
+		cancel()
+		t.Fatal(err)
+	}
+	began := time.Now()
+	go func() {
+		defer close(r.done)
+		defer cancel()
+		r.err = r.cmd.Wait()
+		t.Logf("terraform %s: %s", args[0], time.Since(began).Round(time.Millisecond))
+	}()
+	t.Cleanup(func() {
+		select {
+		case <-r.done:
+		default:
+			_ = r.Kill()
+			<-r.done
+		}
+	})
+	return r
+}
+
+// Wait waits until the command ends and returns what it printed. Lines are joined to one: Terraform breaks them to the
+// width of a terminal.
+func (r *Running) Wait() (string, error) {
+	<-r.done
+	return r.Output(), r.err
+}
+
+// Done is closed when the command has ended.
+func (r *Running) Done() <-chan struct{} { return r.done }
+
+// Output is what the command printed so far, in one line.
+func (r *Running) Output() string {
+	return strings.Join(strings.FieldsFunc(r.all.String(), func(c rune) bool {
+		return strings.ContainsRune(" \n\t│╷╵", c)
+	}), " ")
+}
+
+// Text is what the command printed so far, as it is printed where there is no terminal.
+func (r *Running) Text() string { return r.all.String() }
+
+// Interrupt does what Ctrl-C in a terminal does.
+func (r *Running) Interrupt() error { return syscall.Kill(-r.cmd.Process.Pid, syscall.SIGINT) }
+
+// Kill kills Terraform and the provider.
+func (r *Running) Kill() error { return syscall.Kill(-r.cmd.Process.Pid, syscall.SIGKILL) }
+
+// Freeze stops Terraform and the provider in the midst of what they do, until they are killed.
+func (r *Running) Freeze() error { return syscall.Kill(-r.cmd.Process.Pid, syscall.SIGSTOP) }
+
+// KillProvider kills the provider only. Terraform lives to see it.
+func (r *Running) KillProvider() error {
+	stats, err := filepath.Glob("/proc/[0-9]*/stat")
+	if err != nil {
+		return err
+	}
+	killed := false
+	for _, file := range stats {
+		data, err := os.ReadFile(file)
+		if err != nil {
+			continue // It has ended meanwhile.
+		}
+		// After the name in parentheses come the state and the parent.
+		_, rest, _ := strings.Cut(string(data), ") ")
+		fields := strings.Fields(rest)
+		if len(fields) < 2 || fields[1] != strconv.Itoa(r.cmd.Process.Pid) || fields[0] == "Z" {
+			continue // A zombie is one of an earlier step, which has ended.
+		}
+		pid, err := strconv.Atoi(filepath.Base(filepath.Dir(file)))
+		if err != nil {
+			return err
+		}
+		if err := syscall.Kill(pid, syscall.SIGKILL); err != nil && !errors.Is(err, syscall.ESRCH) {
+			return err
+		}
+		killed = true
+	}
+	if !killed {
+		return errors.New("terraform runs no provider")
+	}
+	return nil
+}
+
+// locked is a buffer that may be read while it is written.
+type locked struct {
+	mu     sync.Mutex
+	buffer bytes.Buffer
+}
+
+func (l *locked) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.buffer.Write(p)
+}
+
+func (l *locked) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.buffer.String()
+}
+
+func write(t testing.TB, file, content string, mode os.FileMode) {
+	t.Helper()
+	if err := os.WriteFile(file, []byte(content), mode); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,81 @@
+package attrpath
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/path"
+)
+
+// Text writes a path as it is read aloud: disks.root.bus.
+func Text(p path.Path) string {
+	var steps []string
+	for _, step := range p.Steps() {
+		switch s := step.(type) {
+		case path.PathStepAttributeName:
+			steps = append(steps, string(s))
+		case path.PathStepElementKeyString:
+			steps = append(steps, string(s))
+		case path.PathStepElementKeyInt:
+			steps = append(steps, fmt.Sprint(int64(s)))
+		default:
+			steps = append(steps, step.String())
+		}
+	}
+	return strings.Join(steps, ".")
+}
+
+// Parse reads a path as Text writes it. Where its root is one of maps, the second step is a key of that map.
+func Parse(text string, maps ...string) path.Path {
+	steps := strings.Split(text, ".")
+	at := path.Root(steps[0])
+	isMap := false
+	for _, m := range maps {
+		isMap = isMap || m == steps[0]
+	}
+	for i, step := range steps[1:] {
+		if i == 0 && isMap {
+			at = at.AtMapKey(step)
+			continue
+		}
+		at = at.AtName(step)
+	}
+	return at
+}
+
+// Line is the path to give to Terraform for a message about p, so that the message shows the line with the attribute:
+// p's first step, and the key if that is a map. What is nested deeper Terraform doesn't find in the source. It shows
+// the resource's first line instead, or an attribute of the resource that has the same name by chance.
+func Line(p path.Path) path.Path {
+	steps := p.Steps()
+	shown := path.Empty()
+	for i, step := range steps {
+		switch s := step.(type) {
+		case path.PathStepAttributeName:
+			if i > 0 {
+				return shown
+			}
+			shown = shown.AtName(string(s))
+		case path.PathStepElementKeyString:
+			return shown.AtMapKey(string(s))
+		default:
+			return shown
+		}
+	}
+	return shown
+}
+
+// Message names the attribute that a message is about where Terraform doesn't: where it is nested.
+func Message(p path.Path, message string) string {
+	text := Text(p)
+	if len(p.Steps()) < 2 || strings.Contains(message, text) {
+		return message
+	}
+	return text + ": " + message
+}
+
+// Error returns an error about an attribute.
+func Error(p path.Path, summary, message string) diag.Diagnostic {
+	return diag.NewAttributeErrorDiagnostic(Line(p), summary, Message(p, message))
+}

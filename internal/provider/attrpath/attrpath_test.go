@@ -1,0 +1,56 @@
+package attrpath_test
+
+import (
+	"testing"
+
+	"github.com/hashicorp/terraform-plugin-framework/path"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/attrpath"
+)
+
+func TestPaths_asPeopleReadThem(t *testing.T) {
+	t.Parallel()
+	disk := path.Root("disks").AtMapKey("root")
+	for _, tt := range []struct {
+		at            path.Path
+		text          string
+		line          path.Path
+		message, says string
+	}{
+		{path.Root("name"), "name", path.Root("name"), "It is taken.", "It is taken."},
+		{path.Root("memory").AtName("size"), "memory.size", path.Root("memory"), "Too much.", "memory.size: Too much."},
+		{path.Root("memory").AtName("size"), "memory.size", path.Root("memory"), "No memory.size.", "No memory.size."},
+		{disk, "disks.root", disk, "It has no source.", "disks.root: It has no source."},
+		{disk.AtName("bus"), "disks.root.bus", disk, "Unknown.", "disks.root.bus: Unknown."},
+		{
+			disk.AtName("network").AtName("hosts").AtListIndex(1), "disks.root.network.hosts.1", disk,
+			"Bad.", "disks.root.network.hosts.1: Bad.",
+		},
+	} {
+		if got := attrpath.Text(tt.at); got != tt.text {
+			t.Errorf("Text(%s) = %q, want %q", tt.at, got, tt.text)
+		}
+		if got := attrpath.Line(tt.at); !got.Equal(tt.line) {
+			t.Errorf("Line(%s) = %s, want %s", tt.at, got, tt.line)
+		}
+		if got := attrpath.Message(tt.at, tt.message); got != tt.says {
+			t.Errorf("Message(%s) = %q, want %q", tt.at, got, tt.says)
+		}
+	}
+}
+
+func TestParse_knowsMaps(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]path.Path{
+		"name":            path.Root("name"),
+		"memory.size":     path.Root("memory").AtName("size"),
+		"disks.root.bus":  path.Root("disks").AtMapKey("root").AtName("bus"),
+		"firmware.type":   path.Root("firmware").AtName("type"),
+		"interfaces.lan":  path.Root("interfaces").AtMapKey("lan"),
+		"placement.hosts": path.Root("placement").AtName("hosts"),
+	} {
+		if got := attrpath.Parse(text, "disks", "interfaces"); !got.Equal(want) {
+			t.Errorf("Parse(%q) = %s, want %s", text, got, want)
+		}
+	}
+}

@@ -1,0 +1,188 @@
+package bench
+
+import (
+	"context"
+	"encoding/xml"
+	"fmt"
+	"os"
+	"os/exec"
+	"regexp"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
+)
+
+// moving has one machine that is moved by a change of host.
+const moving = `terraform {
+  required_providers {
+    virtfleet = { source = "virtfleet/virtfleet" }
+  }
+}
+
+variable "hosts" {
+  type = map(object({ uri = string, known_hosts = string }))
+}
+
+variable "machines" {
+  type = number
+}
+
+variable "addresses" {
+  type = map(string)
+}
+
+variable "host" {
+  type = string
+}
+
+variable "transport" {
+  type = string
+}
+
+provider "virtfleet" {
+  hosts = { for name, h in var.hosts : name => {
+    uri = h.uri, migration_address = var.addresses[name], ssh = { known_hosts_file = h.known_hosts }
+  } }
+  ssh = { private_key_file = %q, config_file = "none", agent = false }
+}
+
+resource "virtfleet_virtual_machine" "this" {
+  name   = %q
+  host   = var.host
+  type   = "qemu"
+  memory = { size = "128Mi" }
+  kernel = { path = %q, initrd = %q, cmdline = %q }
+
+  migration_options        = { transport = var.transport }
+  termination_grace_period = "0s"
+}
+`
+
+// migrateTimeout bounds one migration by virsh, and each question to it.
+const migrateTimeout = 2 * time.Minute
+
+// BenchmarkMigrate moves a guest by a change of its host, and by virsh, in turn: the same guest between the same hosts.
+func BenchmarkMigrate(b *testing.B) {
+	l := lab.Open(b)
+	m := &mover{workspace: newHosts(b, l, 2), name: lab.Name(b)}
+	authority := lab.NewAuthority(b)
+	for _, h := range m.hosts {
+		authority.Equip(b, l, h, h.Address)
+	}
+	m.there, m.back = m.hosts[1], m.hosts[0]
+	m.variables = map[string]string{
+		"addresses": fmt.Sprintf("{%q=%q,%q=%q}", m.back.Name, m.back.Address, m.there.Name, m.there.Address),
+		"host":      m.back.Name, "transport": "direct",
+	}
+	m.create(b, fmt.Sprintf(moving, l.PrivateKeyFile(), m.name, l.KernelPath(), l.InitrdPath(),
+		lab.GuestCmdline+" noagent"))
+	m.variables["host"] = m.there.Name
+
+	t := &table{
+		title:   "live migration of a guest with 128 MiB, medians of " + fmt.Sprint(*rounds) + " rounds",
+		columns: [2]string{"provider", "virsh migrate"},
+	}
+	// virsh has no relay: that is compared with its direct way.
+	for _, transport := range []string{"direct", "tls", "ssh_relay"} {
+		m.compare(b, t, transport)
+	}
+	if err := t.print(os.Stdout); err != nil {
+		b.Fatal(err)
+	}
+}
+
+// mover is a workspace whose one machine is moved there by the provider, and back by virsh.
+type mover struct {
+	*workspace
+	name        string
+	there, back *lab.Host
+}
+
+// compare moves the machine there and back over one transport.
+func (m *mover) compare(b *testing.B, t *table, transport string) {
+	b.Helper()
+	m.variables["transport"] = transport
+	var applies, moves, downtimes, virshMoves, virshDowntimes sample
+	for range *rounds {
+		applies.add(m.run(b, m.direct(), []string{"apply", "-auto-approve"}))
+		took, downtime := m.record(b, transport)
+		moves.add(took)
+		downtimes.add(downtime)
+		took, downtime = m.virshBack(b, transport == "tls")
+		virshMoves.add(took)
+		virshDowntimes.add(downtime)
+	}
+	goal := 1.05
+	if transport == "ssh_relay" {
+		goal = 0
+	}
+	t.ratio(transport+": the migration", &moves, &virshMoves, goal)
+	t.ratio(transport+": the guest stands still", &downtimes, &virshDowntimes, 0)
+	t.ratio(transport+": the whole apply, plan included", &applies, &virshMoves, 0)
+}
+
+// record reads from the machine's own record how long its last migration took, and how long its guest stood still.
+func (m *mover) record(b *testing.B, transport string) (took, downtime time.Duration) {
+	b.Helper()
+	var vm struct {
+		Migrations []struct {
+			Start      time.Time `xml:"start,attr"`
+			End        time.Time `xml:"end,attr"`
+			Transport  string    `xml:"transport,attr"`
+			Statistics struct {
+				Downtime int64 `xml:"downtime,attr"`
+			} `xml:"statistics"`
+		} `xml:"migrations>migration"`
+	}
+	out := m.lab.Virsh(b, m.there.Name, "metadata", m.name, "urn:virtfleet:1")
+	if err := xml.Unmarshal([]byte(out), &vm); err != nil || len(vm.Migrations) == 0 {
+		b.Fatalf("no record of a migration (%v): %s", err, out)
+	}
+	last := vm.Migrations[len(vm.Migrations)-1]
+	if last.Transport != transport {
+		b.Fatalf("it went over %q, want %q", last.Transport, transport)
+	}
+	return last.End.Sub(last.Start), time.Duration(last.Statistics.Downtime) * time.Millisecond
+}
+
+var virshDowntime = regexp.MustCompile(`Total downtime:\s+(\d+)`)
+
+// virshBack moves the machine back as an administrator does.
+func (m *mover) virshBack(b *testing.B, tls bool) (took, downtime time.Duration) {
+	b.Helper()
+	var flags []string
+	if tls {
+		flags = []string{"--tls"}
+	}
+	took = virshMigrate(b, m.name, m.there, m.back, flags...)
+	stats := m.lab.Virsh(b, m.back.Name, "domjobinfo", m.name, "--completed")
+	match := virshDowntime.FindStringSubmatch(stats)
+	if match == nil {
+		b.Fatalf("no downtime in %s", stats)
+	}
+	ms, err := strconv.Atoi(match[1])
+	if err != nil {
+		b.Fatal(err)
+	}
+	return took, time.Duration(ms) * time.Millisecond
+}
+
+// virshMigrate moves a machine as an administrator does, and returns how long that took.
+func virshMigrate(b *testing.B, name string, from, to *lab.Host, flags ...string) time.Duration {
+	b.Helper()
+	ctx, cancel := context.WithTimeout(b.Context(), migrateTimeout)
+	defer cancel()
+	args := append([]string{
+		"--quiet", "--connect", from.SocketURI(), "migrate", "--live", "--persistent", "--undefinesource", name,
+		to.SocketURI(), "tcp://" + to.Address,
+	}, flags...)
+	start := time.Now()
+	out, err := exec.CommandContext(ctx, "virsh", args...).CombinedOutput()
+	took := time.Since(start)
+	if err != nil {
+		b.Fatalf("virsh migrate: %v\n%s", err, out)
+	}
+	return took
+}

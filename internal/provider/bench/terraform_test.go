@@ -1,0 +1,240 @@
+package bench
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
+	virtfleet "github.com/virtfleet/terraform-provider-virtfleet/internal/provider"
+)
+
+const (
+	// providerEnv names the released provider's binary.
+	providerEnv = "VIRTFLEET_PROVIDER"
+	binaryName  = "terraform-provider-virtfleet"
+	version     = "0.0.1"
+
+	// commandTimeout bounds one Terraform command. Creating a thousand machines is the longest.
+	commandTimeout = 20 * time.Minute
+	// creations is how many machines are created at a time, which is not what is measured.
+	creations = "20"
+)
+
+// installation is how Terraform finds the provider: in a mirror, as people have it, or in a directory.
+const installation = `disable_checkpoint = true
+provider_installation {
+  %s
+  direct { exclude = ["virtfleet/virtfleet"] }
+}
+`
+
+// configuration has machines of ordinary size, each pinned to a host, in turn. They don't run: what a plan reads of
+// them is the same, and a thousand guests don't fit here.
+const configuration = `terraform {
+  required_providers {
+    virtfleet = { source = "virtfleet/virtfleet" }
+  }
+}
+
+variable "hosts" {
+  type = map(object({ uri = string, known_hosts = string }))
+}
+
+variable "machines" {
+  type = number
+}
+
+provider "virtfleet" {
+  hosts = { for name, h in var.hosts : name => {
+    uri = h.uri, memory_limit = "16Ti", ssh = { known_hosts_file = h.known_hosts }
+  } }
+  ssh = { private_key_file = %q, config_file = "none", agent = false }
+}
+
+resource "virtfleet_virtual_machine" "this" {
+  for_each = { for i in range(var.machines) : format("machine-%%04d", i) => keys(var.hosts)[i %% length(var.hosts)] }
+
+  name         = each.key
+  host         = each.value
+  type         = "qemu"
+  run_strategy = "Halted"
+  labels       = { app = "web", tier = "prod" }
+
+  cpu    = { cores = 2, sockets = 1 }
+  memory = { size = "2Gi" }
+  disks = {
+    root = { file = "/var/lib/libvirt/images/${each.key}-root.qcow2", format = "qcow2", boot_order = 1 }
+    data = { file = "/var/lib/libvirt/images/${each.key}-data.raw", format = "raw", cache = "none" }
+  }
+  interfaces = { lan = { network = "default" } }
+
+  guest_agent              = { enabled = true }
+  termination_grace_period = "60s"
+}
+`
+
+// route is a way to the hosts.
+type route map[string]hostRoute
+
+type hostRoute struct {
+	URI        string `json:"uri"`
+	KnownHosts string `json:"known_hosts"`
+}
+
+// workspace is a directory with a configuration and the state of its machines, which are on hosts of its own.
+type workspace struct {
+	lab      *lab.Lab
+	machines int
+	// variables are further ones of the configuration, by name.
+	variables map[string]string
+	dir       string
+	home      string
+	hosts     []*lab.Host
+	provider  string
+}
+
+// newWorkspace boots hosts and creates machines on them. All of it ends with the benchmark.
+func newWorkspace(b *testing.B, l *lab.Lab, hosts, machines int) *workspace {
+	b.Helper()
+	w := newHosts(b, l, hosts)
+	w.machines = machines
+	w.create(b, fmt.Sprintf(configuration, l.PrivateKeyFile()))
+	return w
+}
+
+// newHosts boots hosts.
+func newHosts(b *testing.B, l *lab.Lab, hosts int) *workspace {
+	b.Helper()
+	provider := os.Getenv(providerEnv)
+	if provider == "" {
+		b.Fatalf("%s has to name the provider's binary: \"make bench\" sets it", providerEnv)
+	}
+	w := &workspace{lab: l, dir: b.TempDir(), home: b.TempDir(), provider: provider}
+	for range hosts {
+		// A machine has nothing but its definition, so the host's end is its end.
+		w.hosts = append(w.hosts, l.StartHost(b))
+	}
+	w.install(b)
+	return w
+}
+
+// create applies a configuration for the first time.
+func (w *workspace) create(b *testing.B, configuration string) {
+	b.Helper()
+	w.write(b, filepath.Join(w.dir, "main.tf"), configuration)
+	w.run(b, w.direct(), []string{"init"})
+	w.run(b, w.direct(), []string{"apply", "-auto-approve", "-parallelism=" + creations})
+}
+
+// install puts the released provider into a mirror, and this program under the provider's name into a directory.
+func (w *workspace) install(b *testing.B) {
+	b.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		b.Fatal(err)
+	}
+	mirror, probe := filepath.Join(w.home, "mirror"), filepath.Join(w.home, "probe")
+	platform := filepath.Join(mirror, virtfleet.Address, version, runtime.GOOS+"_"+runtime.GOARCH)
+	for dir, link := range map[string][2]string{
+		platform: {w.provider, binaryName + "_v" + version},
+		probe:    {self, binaryName},
+	} {
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			b.Fatal(err)
+		}
+		if err := os.Symlink(link[0], filepath.Join(dir, link[1])); err != nil {
+			b.Fatal(err)
+		}
+	}
+	w.write(b, w.cliConfig(false), fmt.Sprintf(installation, fmt.Sprintf("filesystem_mirror { path = %q }", mirror)))
+	w.write(b, w.cliConfig(true),
+		fmt.Sprintf(installation, fmt.Sprintf("dev_overrides { \"virtfleet/virtfleet\" = %q }", probe)))
+}
+
+func (w *workspace) cliConfig(probed bool) string {
+	return filepath.Join(w.home, fmt.Sprintf("probed-%t.tfrc", probed))
+}
+
+func (w *workspace) write(b *testing.B, file, content string) {
+	b.Helper()
+	if err := os.WriteFile(file, []byte(content), 0o600); err != nil {
+		b.Fatal(err)
+	}
+}
+
+// direct is the way to the hosts without delay.
+func (w *workspace) direct() route {
+	r := route{}
+	for _, h := range w.hosts {
+		r[h.Name] = hostRoute{URI: h.URI(), KnownHosts: w.lab.KnownHostsFile()}
+	}
+	return r
+}
+
+// delayed is a way to the hosts with a round trip of that time.
+func (w *workspace) delayed(b *testing.B, roundTrip time.Duration) route {
+	b.Helper()
+	r := route{}
+	for _, h := range w.hosts {
+		proxy := w.lab.DelayProxy(b, h.Name, roundTrip)
+		r[h.Name] = hostRoute{URI: proxy.URI(), KnownHosts: proxy.KnownHostsFile}
+	}
+	return r
+}
+
+// plan makes a plan, which has to be empty, and returns how long it took.
+func (w *workspace) plan(b *testing.B, way route, args ...string) time.Duration {
+	b.Helper()
+	return w.run(b, way, append([]string{"plan", "-detailed-exitcode"}, args...))
+}
+
+// probe makes a plan with this program in the provider's place.
+func (w *workspace) probe(b *testing.B, role string, way route, args ...string) report {
+	b.Helper()
+	dir := b.TempDir()
+	args = append([]string{"plan", "-detailed-exitcode"}, args...)
+	w.run(b, way, args, "TF_CLI_CONFIG_FILE="+w.cliConfig(true), roleEnv+"="+role, reportEnv+"="+dir,
+		profileEnv+"="+*profileDir)
+	return readReports(b, dir)
+}
+
+// run runs a Terraform command, which has to succeed, and returns how long it took. A plan that isn't empty fails.
+func (w *workspace) run(b *testing.B, way route, args []string, env ...string) time.Duration {
+	b.Helper()
+	hosts, err := json.Marshal(way)
+	if err != nil {
+		b.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(b.Context(), commandTimeout)
+	defer cancel()
+	args = append([]string{args[0], "-no-color", "-input=false"}, args[1:]...)
+	cmd := exec.CommandContext(ctx, os.Getenv("TF_ACC_TERRAFORM_PATH"), args...)
+	// Interrupted, Terraform ends its providers.
+	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGINT) }
+	cmd.WaitDelay = 30 * time.Second
+	cmd.Dir = w.dir
+	cmd.Env = slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "TF_") })
+	cmd.Env = append(cmd.Env, "CHECKPOINT_DISABLE=1", "TF_CLI_CONFIG_FILE="+w.cliConfig(false),
+		"TF_VAR_hosts="+string(hosts), fmt.Sprintf("TF_VAR_machines=%d", w.machines))
+	for name, v := range w.variables {
+		cmd.Env = append(cmd.Env, "TF_VAR_"+name+"="+v)
+	}
+	cmd.Env = append(cmd.Env, env...)
+	start := time.Now()
+	out, err := cmd.CombinedOutput()
+	took := time.Since(start)
+	if err != nil {
+		b.Fatalf("terraform %s: %v\n%s", strings.Join(args, " "), err, out)
+	}
+	return took
+}

@@ -1,0 +1,150 @@
+package candidates_test
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/hashicorp/terraform-plugin-testing/helper/resource"
+	"github.com/hashicorp/terraform-plugin-testing/knownvalue"
+	"github.com/hashicorp/terraform-plugin-testing/statecheck"
+	"github.com/hashicorp/terraform-plugin-testing/tfjsonpath"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/acctest"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/candidates"
+)
+
+func TestMain(m *testing.M) { acctest.Main(m) }
+
+const address = "data." + candidates.TypeName + ".this"
+
+func know(at tfjsonpath.Path, want knownvalue.Check) statecheck.StateCheck {
+	return statecheck.ExpectKnownValue(address, at, want)
+}
+
+func of(host, attribute string) tfjsonpath.Path {
+	return tfjsonpath.New("hosts").AtMapKey(host).AtMapKey(attribute)
+}
+
+// blocked expects the first reason that keeps a machine off a host.
+func blocked(host, reason, attribute string) []statecheck.StateCheck {
+	return []statecheck.StateCheck{
+		know(of(host, "fits"), knownvalue.Bool(false)),
+		know(of(host, "blockers").AtSliceIndex(0), knownvalue.ObjectPartial(map[string]knownvalue.Check{
+			"reason": knownvalue.StringExact(reason), "status": knownvalue.StringExact("False"),
+			"attribute": knownvalue.StringExact(attribute), "remedy": knownvalue.NotNull(), "message": knownvalue.NotNull(),
+		})),
+	}
+}
+
+// TestAccMigrationCandidates tells of every host whether it fits, and why not.
+func TestAccMigrationCandidates(t *testing.T) {
+	t.Parallel()
+	l := lab.Open(t)
+	name := lab.Name(t)
+	l.RemoveDomain(t, name)
+	config := func(block acctest.Block, options string) string {
+		block.Lab = l
+		return block.String() + fmt.Sprintf(`
+resource "virtfleet_virtual_machine" "this" {
+  name      = %q
+  type      = "qemu"
+  memory    = { size = "64Mi" }
+  placement = { host_labels = { first = "yes" } }
+  interfaces = { lan = { network = "default" } }
+  termination_grace_period = "0s"
+}
+
+data "virtfleet_migration_candidates" "this" {
+  virtual_machine_id = virtfleet_virtual_machine.this.id
+  %s
+}
+`, name, options)
+	}
+	first := acctest.Host{Of: l.Host("kvm1"), Settings: `labels = { first = "yes" }`}
+	all := []acctest.Host{
+		first,
+		{Of: l.Host("kvm2")},
+		{Of: l.Host("kvm3"), Settings: "schedulable = false"},
+		{Name: "lost", URI: "qemu+ssh://root@" + l.Host("kvm1").Address + ":1/system", Settings: "fenced = true"},
+	}
+	const allowed = "migration_options = { allow_network_change = true }"
+	resource.Test(t, resource.TestCase{
+		ProtoV6ProviderFactories: acctest.Factories(t),
+		CheckDestroy:             acctest.CheckDestroyed(l, name),
+		Steps: []resource.TestStep{{
+			Config: config(acctest.Block{Hosts: all}, ""),
+			ConfigStateChecks: append([]statecheck.StateCheck{
+				know(tfjsonpath.New("best"), knownvalue.Null()),
+				know(tfjsonpath.New("fitting"), knownvalue.ListExact(nil)),
+				know(tfjsonpath.New("current_host"), knownvalue.StringExact("kvm1")),
+				know(of("kvm1", "current"), knownvalue.Bool(true)), know(of("kvm1", "fits"), knownvalue.Bool(false)),
+				know(of("kvm2", "free_memory_bytes"), knownvalue.NotNull()),
+				know(of("lost", "free_memory_bytes"), knownvalue.Null()),
+			}, append(blocked("kvm2", "InterfaceNotLiveMigratable", "interfaces.lan"),
+				blocked("lost", "HostNotAvailable", "host")...)...),
+		}, {
+			Config: config(acctest.Block{Hosts: all}, allowed),
+			ConfigStateChecks: append([]statecheck.StateCheck{
+				know(tfjsonpath.New("best"), knownvalue.StringExact("kvm2")),
+				know(tfjsonpath.New("fitting"), knownvalue.ListExact([]knownvalue.Check{knownvalue.StringExact("kvm2")})),
+				know(of("kvm2", "fits"), knownvalue.Bool(true)),
+				know(of("kvm2", "method"), knownvalue.StringExact("LiveMigration")),
+				know(of("kvm1", "method"), knownvalue.Null()), know(of("kvm3", "method"), knownvalue.Null()),
+			}, blocked("kvm3", "HostNotSchedulable", "host")...),
+		}, {
+			Config: config(acctest.Block{Hosts: []acctest.Host{first, {Of: l.Host("kvm2"), Settings: `memory_limit = "1Mi"`}}},
+				allowed),
+			ConfigStateChecks: blocked("kvm2", "InsufficientMemory", "memory.size"),
+		}},
+	})
+}
+
+// TestAccMigrationCandidates_asksQEMU: what only QEMU knows is told to whoever wants the machine tainted for it.
+func TestAccMigrationCandidates_asksQEMU(t *testing.T) {
+	t.Parallel()
+	l := lab.Open(t)
+	name := lab.Name(t)
+	l.RemoveDomain(t, name)
+	l.Define(t, "kvm1", "<domain type='qemu'><name>"+name+"</name><memory unit='MiB'>32</memory><os><type arch='x86_64' "+
+		"machine='q35'>hvm</type></os><devices>"+lab.UnmigratableDevice+"</devices></domain>")
+	l.Virsh(t, "kvm1", "start", name)
+	config := func(raw bool) string {
+		return acctest.Config(l) + fmt.Sprintf(`
+data "virtfleet_migration_candidates" "this" {
+  virtual_machine_id = %[1]q
+  raw_commands       = %[2]t
+}
+
+data "virtfleet_conditions" "this" {
+  virtual_machine_id = %[1]q
+  raw_commands       = %[2]t
+}
+`, strings.TrimSpace(l.Virsh(t, "kvm1", "domuuid", name)), raw)
+	}
+	migratable := tfjsonpath.New("conditions").AtMapKey("LiveMigratable")
+	resource.Test(t, resource.TestCase{
+		ProtoV6ProviderFactories: acctest.Factories(t),
+		Steps: []resource.TestStep{{
+			Config: config(false),
+			ConfigStateChecks: []statecheck.StateCheck{
+				know(of("kvm2", "fits"), knownvalue.Bool(true)),
+				statecheck.ExpectKnownValue("data.virtfleet_conditions.this", migratable.AtMapKey("status"),
+					knownvalue.StringExact("True")),
+			},
+		}, {
+			Config: config(true),
+			ConfigStateChecks: []statecheck.StateCheck{
+				know(of("kvm2", "fits"), knownvalue.Bool(false)),
+				know(of("kvm2", "blockers").AtSliceIndex(0), knownvalue.ObjectPartial(map[string]knownvalue.Check{
+					"reason":  knownvalue.StringExact("QEMUNotLiveMigratable"),
+					"message": knownvalue.StringRegexp(regexp.MustCompile("ivshmem")),
+				})),
+				statecheck.ExpectKnownValue("data.virtfleet_conditions.this", migratable.AtMapKey("reason"),
+					knownvalue.StringExact("QEMUNotLiveMigratable")),
+			},
+		}},
+	})
+}

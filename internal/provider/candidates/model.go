@@ -1,0 +1,72 @@
+package candidates
+
+import (
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/moving"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/value"
+)
+
+// model is the data source's state.
+type model struct {
+	VirtualMachineID types.String         `tfsdk:"virtual_machine_id"`
+	MigrationOptions types.Object         `tfsdk:"migration_options"`
+	RawCommands      types.Bool           `tfsdk:"raw_commands"`
+	PolicyName       types.String         `tfsdk:"migration_policy_name"`
+	InForce          types.Object         `tfsdk:"migration_configuration"`
+	CurrentHost      types.String         `tfsdk:"current_host"`
+	Best             types.String         `tfsdk:"best"`
+	Fitting          types.List           `tfsdk:"fitting"`
+	Hosts            map[string]hostModel `tfsdk:"hosts"`
+}
+
+type hostModel struct {
+	Fits       types.Bool     `tfsdk:"fits"`
+	Current    types.Bool     `tfsdk:"current"`
+	FreeMemory types.Int64    `tfsdk:"free_memory_bytes"`
+	Method     types.String   `tfsdk:"method"`
+	Blockers   []blockerModel `tfsdk:"blockers"`
+}
+
+type blockerModel struct {
+	Reason    types.String `tfsdk:"reason"`
+	Status    types.String `tfsdk:"status"`
+	Attribute types.String `tfsdk:"attribute"`
+	Message   types.String `tfsdk:"message"`
+	Remedy    types.String `tfsdk:"remedy"`
+}
+
+// fromFleet takes over what the hosts were judged to be.
+func (m *model) fromFleet(vm *fleet.VM, all []fleet.MoveCandidate, tuning migration.Tuning) {
+	m.PolicyName, m.InForce = value.NewStringOrNull(tuning.Policy), moving.FromInForce(tuning.Options)
+	m.CurrentHost = types.StringValue(vm.Host)
+	m.Best = types.StringNull()
+	m.Hosts = make(map[string]hostModel, len(all))
+	fitting := []string{}
+	for _, c := range all {
+		host := hostModel{
+			Fits: types.BoolValue(c.Fits()), Current: types.BoolValue(c.Current), FreeMemory: types.Int64Null(),
+			Method: value.NewStringOrNull(c.Method), Blockers: []blockerModel{},
+		}
+		if c.FreeMemory != nil {
+			host.FreeMemory = types.Int64Value(int64(*c.FreeMemory)) //nolint:gosec // No memory is that large.
+		}
+		for _, b := range c.Blockers {
+			host.Blockers = append(host.Blockers, blockerModel{
+				Reason: types.StringValue(b.Reason), Status: types.StringValue(string(b.Status)),
+				Attribute: value.NewStringOrNull(b.Attribute), Message: types.StringValue(b.Message),
+				Remedy: value.NewStringOrNull(b.Remedy),
+			})
+		}
+		m.Hosts[c.Host] = host
+		if c.Fits() {
+			fitting = append(fitting, c.Host)
+		}
+	}
+	if len(fitting) > 0 {
+		m.Best = types.StringValue(fitting[0])
+	}
+	m.Fitting = value.NewStringList(fitting)
+}

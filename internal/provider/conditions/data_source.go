@@ -1,0 +1,50 @@
+package conditions
+
+import (
+	"context"
+	"time"
+
+	"github.com/hashicorp/terraform-plugin-framework/datasource"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/meta"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/tfdiag"
+)
+
+// TypeName is the data source's full name.
+const TypeName = "virtfleet_conditions"
+
+var (
+	_ datasource.DataSource              = (*DataSource)(nil)
+	_ datasource.DataSourceWithConfigure = (*DataSource)(nil)
+)
+
+// DataSource reads what every layer says of one virtual machine.
+type DataSource struct{ meta.DataSource }
+
+// NewDataSource returns the data source.
+func NewDataSource() datasource.DataSource { return &DataSource{meta.DataSource{TypeName: TypeName}} }
+
+// Read asks all layers at once. What one of them doesn't tell reduces what is known, down to a machine whose host is
+// silent.
+func (d *DataSource) Read(ctx context.Context, req datasource.ReadRequest, resp *datasource.ReadResponse) {
+	var config model
+	if !d.Reads(ctx, "conditions", &config, req, resp) {
+		return
+	}
+	began := time.Now()
+	seen, err := d.Data.Fleet.Observe(ctx, fleet.Question{
+		UUID: config.ID.ValueString(), Name: config.Name.ValueString(), RawCommands: config.RawCommands.ValueBool(),
+		Target: config.TargetHost.ValueString(),
+	})
+	if err != nil {
+		resp.Diagnostics.Append(tfdiag.Failure{
+			Verb: "read", Noun: "conditions", VirtualMachine: config.ID.ValueString() + config.Name.ValueString(),
+			Elapsed: time.Since(began), Err: err,
+		}.Error())
+		return
+	}
+	state, diags := config.fromObservation(ctx, seen)
+	resp.Diagnostics.Append(diags...)
+	resp.Diagnostics.Append(resp.State.Set(ctx, state)...)
+}

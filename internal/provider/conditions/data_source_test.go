@@ -1,0 +1,456 @@
+package conditions_test
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/acctest"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/conditions"
+)
+
+func TestMain(m *testing.M) { acctest.Main(m) }
+
+const (
+	channel = `<channel type="unix"><target type="virtio" name="org.qemu.guest_agent.0"/></channel>`
+	// Leases are a host's, not a guest's, so every test has a MAC of its own.
+	nic = `<interface type="%s"><mac address="%s"/><source %s/><model type="virtio"/></interface>`
+)
+
+// machine is a virtual machine that was made by hand, and the data source that looks at it.
+type machine struct {
+	t        *testing.T
+	lab      *lab.Lab
+	tf       *acctest.CLI
+	host     string
+	id, name string
+}
+
+// define makes a machine on a host of the lab.
+func define(t *testing.T, l *lab.Lab, host, words, devices string) *machine {
+	t.Helper()
+	m := &machine{t: t, lab: l, tf: acctest.NewCLI(t), host: host, id: uuid.NewString(), name: lab.Name(t)}
+	l.RemoveDomain(t, m.name)
+	l.Define(t, host, fmt.Sprintf(`<domain type="qemu">
+  <name>%s</name><uuid>%s</uuid><memory unit="MiB">192</memory><vcpu>1</vcpu>
+  <os><type arch="x86_64" machine="q35">hvm</type><kernel>%s</kernel><initrd>%s</initrd>
+    <cmdline>%s %s</cmdline></os>
+  <features><acpi/></features>
+  <devices>%s<serial type="file"><source path="%s"/></serial></devices>
+</domain>`, m.name, m.id, l.KernelPath(), l.InitrdPath(), lab.GuestCmdline, words, devices, lab.ConsoleLog(m.name)))
+	m.config(acctest.Config(l), "")
+	return m
+}
+
+func (m *machine) config(provider, settings string) {
+	m.t.Helper()
+	m.tf.Config(m.t, fmt.Sprintf("%s\ndata %q \"this\" {\n  virtual_machine_id = %q\n  %s\n}\n", provider,
+		conditions.TypeName, m.id, settings))
+}
+
+func (m *machine) virsh(args ...string) string {
+	m.t.Helper()
+	return m.lab.Virsh(m.t, m.host, args...)
+}
+
+// exec runs a shell command in the guest, in a moment: some of them keep the agent from answering.
+func (m *machine) exec(command string) {
+	m.t.Helper()
+	m.virsh("qemu-agent-command", m.name, fmt.Sprintf(
+		`{"execute":"guest-exec","arguments":{"path":"/bin/sh","arg":["-c",%q]}}`, "sleep 1; "+command))
+}
+
+// boot starts the machine and waits until its agent answers.
+func (m *machine) boot() {
+	m.t.Helper()
+	m.virsh("start", m.name)
+	m.awaitAgent()
+}
+
+func (m *machine) awaitAgent() {
+	m.t.Helper()
+	m.lab.AwaitAgent(m.t, m.host, m.name)
+}
+
+func (m *machine) await(what string, so func() bool) {
+	m.t.Helper()
+	// A guest takes minutes to boot on a slow machine.
+	ctx, cancel := context.WithTimeout(m.t.Context(), 5*time.Minute)
+	defer cancel()
+	tick := time.NewTicker(200 * time.Millisecond)
+	defer tick.Stop()
+	for !so() {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			m.t.Fatalf("waited in vain for %s", what)
+		}
+	}
+}
+
+// seen is what the data source read.
+type seen struct {
+	t   *testing.T
+	all map[string]any
+}
+
+func (m *machine) look() seen {
+	m.t.Helper()
+	m.tf.Run(m.t, "apply")
+	all, _ := m.tf.State(m.t, conditions.TypeName+".this")
+	if all == nil {
+		m.t.Fatal("nothing was read")
+	}
+	return seen{m.t, all}
+}
+
+// at follows keys and list indices.
+func (s seen) at(path string) any {
+	var v any = s.all
+	for key := range strings.SplitSeq(path, "/") {
+		switch of := v.(type) {
+		case map[string]any:
+			v = of[key]
+		case []any:
+			i := int(key[0] - '0')
+			if i >= len(of) {
+				return nil
+			}
+			v = of[i]
+		default:
+			return nil
+		}
+	}
+	return v
+}
+
+// is expects values by path, as text; "null" is null.
+func (s seen) is(pairs ...string) {
+	s.t.Helper()
+	for i := 0; i < len(pairs); i += 2 {
+		got := "null"
+		switch v := s.at(pairs[i]).(type) {
+		case nil:
+		case float64:
+			got = strconv.FormatFloat(v, 'f', -1, 64)
+		default:
+			got = fmt.Sprint(v)
+		}
+		if got != pairs[i+1] {
+			s.t.Errorf("%s is %q, want %q (unavailable: %v)", pairs[i], got, pairs[i+1], s.all["unavailable"])
+		}
+	}
+}
+
+// condition expects a condition's status, reason and layer, and a part of its message.
+func (s seen) condition(name, status, reason, layer, message string) {
+	s.t.Helper()
+	at := "conditions/" + name
+	s.is(at+"/type", name, at+"/status", status, at+"/reason", reason, at+"/layer", layer)
+	if said, _ := s.at(at + "/message").(string); !regexp.MustCompile(message).MatchString(said) {
+		s.t.Errorf("%s says %q, want %q", name, said, message)
+	}
+}
+
+// TestAccConditions_lifeOfAMachine follows one machine from its definition to its crash, through everything that keeps
+// "it is running" from meaning "it is alive".
+func TestAccConditions_lifeOfAMachine(t *testing.T) {
+	t.Parallel()
+	l := lab.Open(t)
+	disk := l.Image(t, "kvm1", lab.Name(t)+".qcow2", "qcow2", 8<<20)
+	mac := "52:54:00:c0:0d:01"
+	m := define(t, l, "kvm1", "hostname=alive", channel+fmt.Sprintf(nic, "network", mac, `network="default"`)+
+		`<disk type="file" device="disk"><driver name="qemu" type="qcow2"/><source file="`+disk+
+		`"/><target dev="vda"/></disk>`)
+
+	s := m.look()
+	s.is("phase", "Unknown", "status", "Stopped", "ready", "false", "host", "kvm1", "name", m.name,
+		"migration_state", "null", "guest_os", "null", "active_hosts", "map[]",
+		"interfaces/0/info_source", "domain", "interfaces/0/name", "net0",
+		"memory/guest_at_boot_bytes", fmt.Sprint(192<<20), "memory/guest_current_bytes", "null")
+	s.condition("Connected", "True", "HostAnswers", "connection", "kvm1")
+	s.condition("Defined", "True", "Persistent", "libvirt", "")
+	s.condition("Started", "False", "Unknown", "libvirt", "Shutoff")
+	s.condition("Ready", "False", "GuestNotRunning", "libvirt", "Stopped")
+	s.condition("AgentConnected", "False", "GuestNotRunning", "libvirt", "")
+	s.condition("LiveMigratable", "False", "GuestNotRunning", "libvirt", "")
+	s.condition("DataVolumesReady", "True", "AllDVsReady", "libvirt", "")
+
+	m.boot()
+	m.await("a lease", func() bool { return strings.Contains(m.virsh("domifaddr", m.name), "192.168.122.") })
+	s = m.look()
+	s.is("phase", "Running", "status", "Running", "ready", "true", "guest_os/id", "virtfleet-lab",
+		"active_hosts/kvm1", "active", "interfaces/0/mac", mac, "interfaces/0/interface_name", "eth0",
+		"interfaces/0/info_source", "domain, guest-agent, lease", "interfaces/0/link_state", "up",
+		"interfaces/0/queue_count", "1", "current_cpu_topology/vcpus", "1", "disk_errors", "map[]",
+		"memory/guest_current_bytes", fmt.Sprint(192<<20), "interfaces/1", "null")
+	if ip, _ := s.at("interfaces/0/ip_address").(string); !strings.Contains(m.virsh("domifaddr", m.name), ip+"/") {
+		t.Errorf("address %q isn't the leased one", ip)
+	}
+	s.condition("Started", "True", "Booted", "libvirt", "Running")
+	s.condition("Ready", "True", "GuestRunning", "libvirt", "")
+	s.condition("Paused", "False", "NotPaused", "libvirt", "")
+	s.condition("AgentConnected", "True", "AgentAnswers", "guest-agent", "")
+	s.condition("AgentVersionNotSupported", "Unknown", "NotObserved", "guest-agent", "taints")
+	s.condition("DataVolumesReady", "True", "AllDVsReady", "qemu", "")
+	// The disk is a file of kvm1's, and the network is each host's own: both are said, the interface first.
+	s.condition("LiveMigratable", "False", "InterfaceNotLiveMigratable", "libvirt", "(?s)default.*no such volume")
+	s.condition("StorageLiveMigratable", "False", "NotMigratable", "libvirt", "^InterfaceNotLiveMigratable")
+	s.is("blockers/0/reason", "InterfaceNotLiveMigratable", "blockers/1/reason", "DisksNotLiveMigratable",
+		"blockers/1/attribute", "disks.vda")
+
+	m.config(acctest.Config(l), "raw_commands = true")
+	m.look().condition("AgentVersionNotSupported", "False", "CommandsSupported", "guest-agent", "")
+	m.config(acctest.Config(l), "")
+
+	m.virsh("suspend", m.name)
+	s = m.look()
+	s.is("phase", "Running", "status", "Paused", "ready", "false")
+	s.condition("Paused", "True", "PausedByUser", "libvirt", "kvm1")
+	s.condition("Ready", "False", "PausedByUser", "libvirt", "Paused")
+	s.condition("AgentConnected", "True", "ChannelOpen", "qemu", "not running")
+	m.virsh("resume", m.name)
+	m.awaitAgent()
+
+	// An agent that hangs costs one question, and isn't taken for one that is there. What the lease says stays known.
+	l.HangAgent(t, "kvm1", m.name)
+	began := time.Now()
+	s = m.look()
+	t.Logf("a hung agent: read in %s", time.Since(began).Round(time.Millisecond))
+	s.is("ready", "true", "guest_os", "null", "interfaces/0/info_source", "domain, lease",
+		"interfaces/0/interface_name", "null")
+	s.condition("AgentConnected", "False", "AgentNotResponding", "guest-agent", "doesn't answer")
+	s.condition("AgentVersionNotSupported", "Unknown", "NotObserved", "guest-agent", "timed out")
+
+	// The process is killed: that is a crash, and libvirt knows.
+	l.Run(t, "kvm1", "sh", "-c", "kill -9 $(cat /run/libvirt/qemu/"+m.name+".pid)")
+	m.await("libvirt to see the crash", func() bool { return strings.Contains(m.virsh("domstate", m.name), "shut off") })
+	s = m.look()
+	s.is("phase", "Failed", "status", "CrashLoopBackOff", "status_reason", "Crashed", "ready", "false")
+	s.condition("Started", "False", "Crashed", "libvirt", "Shutoff")
+
+	// A disk that is gone is found before anybody tries to start.
+	l.Run(t, "kvm1", "mv", disk, disk+".gone")
+	m.look().condition("DataVolumesReady", "False", "NotAllDVsReady", "libvirt", `disk "vda"`)
+	l.Run(t, "kvm1", "mv", disk+".gone", disk)
+}
+
+// TestAccConditions_agentAbsent: what DHCP knows doesn't need an agent.
+func TestAccConditions_agentAbsent(t *testing.T) {
+	t.Parallel()
+	l := lab.Open(t)
+	m := define(t, l, "kvm2", "noagent", channel+fmt.Sprintf(nic, "network", "52:54:00:c0:0d:02", `network="default"`))
+	m.virsh("start", m.name)
+	m.await("a lease", func() bool { return strings.Contains(m.virsh("domifaddr", m.name), "192.168.122.") })
+	s := m.look()
+	s.is("ready", "true", "interfaces/0/info_source", "domain, lease", "guest_os", "null")
+	s.condition("AgentConnected", "False", "ChannelClosed", "qemu", "no agent")
+	if why := fmt.Sprint(s.at("unavailable/guest-agent")); !strings.HasPrefix(why, "not connected") {
+		t.Errorf("the agent is unavailable because %q", why)
+	}
+}
+
+// TestAccConditions_agentWithoutLease: on a bridge, where libvirt leases nothing, the agent knows the address. The
+// machine has no local disk either, and could move.
+func TestAccConditions_agentWithoutLease(t *testing.T) {
+	t.Parallel()
+	l := lab.Open(t)
+	m := define(t, l, "kvm1", "", channel+fmt.Sprintf(nic, "bridge", "52:54:00:c0:0d:03", `bridge="br-lab"`))
+	m.boot()
+	m.await("an address", func() bool {
+		return strings.Contains(m.virsh("domifaddr", m.name, "--source", "agent"), "eth0")
+	})
+	var s seen
+	m.await("an IPv4 address", func() bool {
+		s = m.look()
+		return s.at("interfaces/0/ip_address") != nil
+	})
+	s.is("interfaces/0/info_source", "domain, guest-agent")
+	s.condition("StorageLiveMigratable", "Unknown", "NotMigratable", "libvirt", "")
+
+	// The agent dies, and the guest goes on.
+	m.exec("kill -KILL $PPID")
+	m.await("the agent to be gone", func() bool {
+		return !strings.Contains(m.virsh("dumpxml", m.name), "state='connected'")
+	})
+	s = m.look()
+	s.is("ready", "true", "interfaces/0/info_source", "domain", "interfaces/0/ip_address", "null")
+	s.condition("Started", "True", "Booted", "libvirt", "")
+	s.condition("AgentConnected", "False", "ChannelClosed", "qemu", "")
+
+	// By name it is the same machine.
+	m.tf.Config(t, fmt.Sprintf("%s\ndata %q \"this\" {\n  name = %q\n  target_host = \"kvm2\"\n}\n", acctest.Config(l),
+		conditions.TypeName, m.name))
+	s = m.look()
+	s.is("virtual_machine_id", m.id, "host", "kvm1")
+	for _, b := range s.all["blockers"].([]any) { //nolint:forcetypeassert // A test may panic.
+		if why := fmt.Sprint(b); strings.Contains(why, "kvm3") {
+			t.Errorf("asked about kvm2, and told %s", why)
+		}
+	}
+	// A target that isn't configured is an error, not a blocker.
+	m.config(acctest.Config(l), `target_host = "nowhere"`)
+	if out := m.tf.Fail(t, "plan"); !strings.Contains(out, `"nowhere" is not in the provider's hosts`) {
+		t.Error(out)
+	}
+}
+
+// ioError expects a guest that stands still because a disk failed.
+func ioError(s seen, kind, message string) {
+	s.t.Helper()
+	s.is("phase", "Running", "status", "Paused", "status_reason", "IOError", "disk_errors/vda", kind)
+	s.condition("Paused", "True", "PausedIOError", "libvirt", message)
+	s.condition("Ready", "False", "PausedIOError", "libvirt", "IOError")
+	s.condition("DataVolumesReady", "False", "NotAllDVsReady", "qemu", message)
+	s.condition("LiveMigratable", "False", "StateNotMigratable", "libvirt", "")
+}
+
+// TestAccConditions_fullFilesystem: a disk that can't grow stops its guest, and the reason is told.
+func TestAccConditions_fullFilesystem(t *testing.T) {
+	t.Parallel()
+	l := lab.Open(t)
+	dir := "/var/lib/libvirt/" + lab.Name(t)
+	l.Run(t, "kvm1", "mkdir", dir)
+	l.Run(t, "kvm1", "mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", dir)
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), time.Minute)
+		defer cancel()
+		if _, err := l.Host("kvm1").Run(ctx, "sh", "-c", "umount "+dir+" && rmdir "+dir); err != nil {
+			t.Error(err)
+		}
+	})
+	l.Run(t, "kvm1", "qemu-img", "create", "-q", "-f", "raw", dir+"/disk", "16M")
+	m := define(t, l, "kvm1", "", channel+`<disk type="file" device="disk"><driver name="qemu" type="raw"/><source file="`+
+		dir+`/disk"/><target dev="vda" bus="virtio"/></disk>`)
+	m.boot()
+	m.exec("dd if=/dev/zero of=/dev/vda bs=1M count=8 conv=fsync")
+	m.await("the disk to fail", func() bool { return strings.Contains(m.virsh("domstate", m.name, "--reason"), "I/O") })
+	ioError(m.look(), "NoSpace", "no space left")
+}
+
+// TestAccConditions_lostStorage: the server of the disk is killed.
+func TestAccConditions_lostStorage(t *testing.T) {
+	t.Parallel()
+	l := lab.Open(t)
+	disk := l.NBD(t, lab.Name(t), 16<<20)
+	m := define(t, l, "kvm1", "", channel+fmt.Sprintf(`<disk type="network" device="disk">
+  <driver name="qemu" type="raw" cache="none" error_policy="stop"/>
+  <source protocol="nbd" name="%s"><host name="%s" port="%d"/></source><target dev="vda" bus="virtio"/></disk>`,
+		disk.Name, disk.Host, disk.Port))
+	// libvirt can't look at network storage for a machine that is off.
+	m.look().condition("DataVolumesReady", "Unknown", "NotAllDVsReady", "libvirt", "vda")
+	m.boot()
+	m.look().condition("DataVolumesReady", "True", "AllDVsReady", "qemu", "")
+	if err := l.RemoveExport(t.Context(), disk.Name); err != nil {
+		t.Fatal(err)
+	}
+	m.exec("dd if=/dev/zero of=/dev/vda bs=1M count=1 conv=fsync")
+	m.await("the disk to fail", func() bool { return strings.Contains(m.virsh("domstate", m.name, "--reason"), "I/O") })
+	ioError(m.look(), "Unspecified", "reading or writing it failed")
+}
+
+// TestAccConditions_migration: while a machine moves both hosts are seen, with their roles, and it counts as ready.
+// When it is stopped to let the migration end, neither copy runs, and it is still one machine.
+func TestAccConditions_migration(t *testing.T) {
+	t.Parallel()
+	l := lab.Open(t)
+	// As much as it writes to is still to be copied when it is stopped, which takes a minute and a half.
+	m := define(t, l, "kvm1", "dirty=96", channel+fmt.Sprintf(nic, "bridge", "52:54:00:c0:0d:04", `bridge="br-lab"`))
+	m.boot()
+	l.AwaitConsole(t, "kvm1", m.name, lab.GuestWrites)
+	m.virsh("migrate-setspeed", m.name, "1")
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
+	defer cancel()
+	ended := make(chan error, 1)
+	ordered := time.Now().Truncate(time.Second)
+	go func() { ended <- l.Host("kvm1").Migrate(ctx, m.name, l.Host("kvm2")) }()
+	m.await("the migration to begin", func() bool {
+		out, err := l.TryVirsh(t, "kvm1", "domjobinfo", m.name)
+		return err == nil && strings.Contains(out, "Memory processed")
+	})
+
+	s := m.look()
+	s.is("phase", "Running", "status", "Migrating", "host", "kvm1", "ready", "true",
+		"active_hosts", "map[kvm1:source kvm2:target]", "migration_state/source_host", "kvm1",
+		"migration_state/target_host", "kvm2", "migration_state/mode", "PreCopy", "migration_state/phase", "Running",
+		"migration_state/method", "LiveMigration", "migration_state/completed", "false")
+	if n, _ := s.at("migration_state/remaining_bytes").(float64); n < 1<<20 {
+		t.Errorf("%v bytes remain", n)
+	}
+	began, err := time.Parse(time.RFC3339, fmt.Sprint(s.at("migration_state/start_time")))
+	if err != nil || began.Before(ordered) || began.After(time.Now()) {
+		t.Errorf("began %v, ordered %v, %v", began, ordered, err)
+	}
+	s.condition("LiveMigratable", "True", "Migrating", "libvirt", "")
+	s.is("conditions/LiveMigratable/last_transition_time", fmt.Sprint(s.at("migration_state/start_time")))
+
+	m.virsh("suspend", m.name)
+	s = m.look()
+	s.is("status", "Migrating", "host", "kvm1", "ready", "false", "migration_state/mode", "Paused",
+		"active_hosts", "map[kvm1:source kvm2:target]")
+	s.condition("Paused", "True", "PausedByMigrationMonitor", "libvirt", "")
+
+	m.virsh("domjobabort", m.name)
+	if err := <-ended; err == nil {
+		t.Error("the migration was aborted, and says that it succeeded")
+	}
+	m.look().is("migration_state", "null", "active_hosts", "map[kvm1:active]")
+}
+
+// TestAccConditions_panic: a guest that panicked and is kept for its autopsy has a process and is dead all the same. It
+// doesn't keep the other machines of its host from being read.
+func TestAccConditions_panic(t *testing.T) {
+	t.Parallel()
+	l := lab.Open(t)
+	m := define(t, l, "kvm2", "panic", channel+`<panic model="isa"/>`)
+	preserved := strings.Replace(m.virsh("dumpxml", "--inactive", m.name), "<on_crash>destroy<", "<on_crash>preserve<", 1)
+	l.Define(t, "kvm2", preserved)
+	m.boot()
+	m.await("the panic driver", func() bool {
+		_, err := l.TryVirsh(t, "kvm2", "qemu-agent-command", m.name, "--timeout", "5",
+			`{"execute":"guest-file-open","arguments":{"path":"/sys/module/pvpanic_mmio/initstate"}}`)
+		return err == nil
+	})
+	m.exec("echo c >/proc/sysrq-trigger")
+	m.await("the panic", func() bool { return strings.Contains(m.virsh("domstate", m.name), "crashed") })
+	s := m.look()
+	s.is("phase", "Failed", "status", "CrashLoopBackOff", "status_reason", "Panicked", "ready", "false",
+		"active_hosts", "map[kvm2:active]")
+	s.condition("Started", "True", "Panicked", "libvirt", "Crashed")
+	s.condition("Ready", "False", "GuestNotRunning", "libvirt", "CrashLoopBackOff")
+	s.condition("LiveMigratable", "False", "StateNotMigratable", "libvirt", "crashed")
+}
+
+// TestAccConditions_silentHost: what a silent host has is unknown, never absent. A machine that answers is known, but
+// not whether the silent host has a leftover of it.
+func TestAccConditions_silentHost(t *testing.T) {
+	t.Parallel()
+	l := lab.Open(t)
+	m := define(t, l, "kvm1", "", "")
+	provider := acctest.Block{Lab: l, Hosts: []acctest.Host{
+		{Of: l.Host("kvm1")}, {Name: "silent", URI: "qemu+ssh://root@" + l.Host("kvm1").Address + ":9/system"},
+	}}.String()
+	m.config(provider, "")
+	s := m.look()
+	s.is("host", "kvm1", "status", "Stopped")
+	s.condition("StaleDefinition", "Unknown", "HostUnreachable", "fleet", "silent")
+	m.id = uuid.NewString()
+	m.config(provider, "")
+	s = m.look()
+	s.is("host", "null", "phase", "Unknown", "status", "Unknown", "ready", "null", "blockers", "null",
+		"active_hosts", "null")
+	s.condition("Connected", "False", "HostUnreachable", "connection", "silent")
+	s.condition("Started", "Unknown", "HostUnreachable", "connection", "silent")
+	// Once every host has answered, it is an error.
+	m.config(acctest.Config(l), "")
+	if out := m.tf.Fail(t, "plan"); !strings.Contains(out, "No host has it") {
+		t.Error(out)
+	}
+}

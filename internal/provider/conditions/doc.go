@@ -1,0 +1,2 @@
+// Package conditions is the data source virtfleet_conditions.
+package conditions

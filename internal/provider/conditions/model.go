@@ -1,0 +1,155 @@
+package conditions
+
+import (
+	"context"
+
+	"github.com/hashicorp/terraform-plugin-framework/datasource/schema"
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/evacuation"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/guestinfo"
+)
+
+// parts are the keys of unavailable.
+var parts = []string{
+	fleet.PartAgent, fleet.PartLease, fleet.PartARP, fleet.PartJob, fleet.PartBlockers, fleet.PartDisks,
+	fleet.PartDiskError, fleet.PartPolicies, fleet.PartQEMULog,
+}
+
+// model is the data source's state.
+type model struct {
+	ID          types.String `tfsdk:"virtual_machine_id"`
+	Name        types.String `tfsdk:"name"`
+	TargetHost  types.String `tfsdk:"target_host"`
+	RawCommands types.Bool   `tfsdk:"raw_commands"`
+
+	Host         *string              `tfsdk:"host"`
+	Phase        *string              `tfsdk:"phase"`
+	Status       *string              `tfsdk:"status"`
+	StatusReason *string              `tfsdk:"status_reason"`
+	Ready        *bool                `tfsdk:"ready"`
+	Conditions   map[string]Condition `tfsdk:"conditions"`
+	Blockers     []blocker            `tfsdk:"blockers"`
+	Migration    *migrationState      `tfsdk:"migration_state"`
+	Eviction     *evacuation.Rule     `tfsdk:"eviction"`
+	Evacuation   *string              `tfsdk:"evacuation_host"`
+	ActiveHosts  map[string]string    `tfsdk:"active_hosts"`
+	Interfaces   []networkInterface   `tfsdk:"interfaces"`
+	GuestOS      types.Object         `tfsdk:"guest_os"`
+	CPU          *cpuTopology         `tfsdk:"current_cpu_topology"`
+	Memory       *memory              `tfsdk:"memory"`
+	DiskErrors   map[string]string    `tfsdk:"disk_errors"`
+	QEMULog      []string             `tfsdk:"qemu_log"`
+	Unavailable  map[string]string    `tfsdk:"unavailable"`
+}
+
+// fromObservation maps what was observed. Of a machine whose host doesn't answer only that is known.
+func (m model) fromObservation(ctx context.Context, o *fleet.Observation) (model, diag.Diagnostics) {
+	m.Phase = new(status.InstancePhase(o.Facts))
+	m.Status = new(status.PrintedStatus(o.Facts))
+	m.Conditions = FromFacts(o.Facts)
+	if ready := m.Conditions[status.Ready].Status; ready != string(status.Unknown) {
+		m.Ready = new(ready == string(status.True))
+	}
+	if o.VM == nil {
+		m.GuestOS = types.ObjectNull(guestinfo.OSType)
+		return m, nil
+	}
+	m.ID, m.Name = types.StringValue(o.VM.UUID), types.StringValue(o.VM.Name)
+	m.Host, m.StatusReason = &o.VM.Host, orNull(o.VM.StatusReason())
+	m.Blockers = fromBlockers(o.Facts.Blockers)
+	m.Migration = fromMigration(o.Migration)
+	m.Eviction, m.Evacuation = evacuation.FromRule(o.Rule), orNull(o.Facts.EvictedFrom)
+	m.ActiveHosts = make(map[string]string, len(o.Facts.ActiveHosts))
+	for host, role := range o.Facts.ActiveHosts {
+		m.ActiveHosts[host] = string(role)
+	}
+	m.Interfaces = fromInterfaces(o.Interfaces)
+	spec := o.VM.LiveSpec
+	if spec == nil {
+		spec = o.VM.PersistentSpec
+	}
+	m.CPU, m.Memory = fromCPU(spec.CPU), fromMemory(o)
+	if o.DiskErrors != nil {
+		m.DiskErrors = make(map[string]string, len(o.DiskErrors))
+		for disk, kind := range o.DiskErrors {
+			m.DiskErrors[disk] = string(kind)
+		}
+	}
+	m.QEMULog, m.Unavailable = o.QEMULog, o.Unavailable
+	var diags diag.Diagnostics
+	m.GuestOS, diags = guestinfo.FromOS(ctx, o.Guest.Info.OS)
+	return m, diags
+}
+
+// cpuTopology is what the guest has now.
+type cpuTopology struct {
+	VCPUs   *int64 `tfsdk:"vcpus"`
+	Sockets *int64 `tfsdk:"sockets"`
+	Cores   *int64 `tfsdk:"cores"`
+	Threads *int64 `tfsdk:"threads"`
+}
+
+func cpuAttribute() schema.SingleNestedAttribute {
+	return schema.SingleNestedAttribute{
+		Computed: true,
+		MarkdownDescription: "The virtual CPUs that the machine has now, or would start with. What its configuration asks " +
+			"for may be ahead, see `HotVCPUChange` and `RestartRequired`.",
+		Attributes: map[string]schema.Attribute{
+			"vcpus":   number("Number of virtual CPUs online."),
+			"sockets": number("Number of sockets online; null where the virtual CPUs don't fill them."),
+			"cores":   number("Cores per socket."),
+			"threads": number("Threads per core."),
+		},
+	}
+}
+
+func fromCPU(cpu domain.CPU) *cpuTopology {
+	return &cpuTopology{
+		VCPUs: count(cpu.VCPUs), Sockets: count(cpu.Sockets), Cores: count(cpu.Cores), Threads: count(cpu.Threads),
+	}
+}
+
+func count(n *int) *int64 {
+	if n == nil {
+		return nil
+	}
+	return new(int64(*n))
+}
+
+// memory is how much the guest had, has and should have.
+type memory struct {
+	AtBoot    *int64 `tfsdk:"guest_at_boot_bytes"`
+	Current   *int64 `tfsdk:"guest_current_bytes"`
+	Requested *int64 `tfsdk:"guest_requested_bytes"`
+}
+
+func memoryAttribute() schema.SingleNestedAttribute {
+	return schema.SingleNestedAttribute{
+		Computed:            true,
+		MarkdownDescription: "The guest's memory.",
+		Attributes: map[string]schema.Attribute{
+			"guest_at_boot_bytes":   number("What the machine started, or would start, with, without plugged memory."),
+			"guest_current_bytes":   number("What the guest has now, less what the balloon took; null while it is off."),
+			"guest_requested_bytes": number("What the definition asks for; null for a machine without one."),
+		},
+	}
+}
+
+func fromMemory(o *fleet.Observation) *memory {
+	m := &memory{}
+	if o.BootMemory > 0 {
+		m.AtBoot = whole(o.BootMemory)
+	}
+	if live := o.VM.LiveSpec; live != nil && live.Memory.Size != nil {
+		m.Current = whole(*live.Memory.Size)
+	}
+	if persistent := o.VM.PersistentSpec; persistent != nil && persistent.Memory.Size != nil {
+		m.Requested = whole(*persistent.Memory.Size)
+	}
+	return m
+}

@@ -1,0 +1,177 @@
+package domainstats
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/terraform-plugin-framework/attr"
+	"github.com/hashicorp/terraform-plugin-framework/datasource"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+	"golang.org/x/sync/semaphore"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/meta"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/tfdiag"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/value"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/stats"
+)
+
+// TypeName is the data source's full name.
+const TypeName = "virtfleet_domain_stats"
+
+// together is how many machines are asked questions of their own at a time. Each takes a connection.
+const together = 8
+
+var (
+	_ datasource.DataSource                     = (*DataSource)(nil)
+	_ datasource.DataSourceWithConfigure        = (*DataSource)(nil)
+	_ datasource.DataSourceWithConfigValidators = (*DataSource)(nil)
+)
+
+// DataSource reads what libvirt counts of virtual machines.
+type DataSource struct{ meta.DataSource }
+
+// NewDataSource returns the data source.
+func NewDataSource() datasource.DataSource { return &DataSource{meta.DataSource{TypeName: TypeName}} }
+
+// Read finds the virtual machines and samples them, twice with an interval.
+func (d *DataSource) Read(ctx context.Context, req datasource.ReadRequest, resp *datasource.ReadResponse) {
+	var config model
+	if !d.Reads(ctx, "statistics", &config, req, resp) {
+		return
+	}
+	began := time.Now()
+	all, err := d.find(ctx, config)
+	if err == nil {
+		err = d.sample(ctx, all, config.Interval.Or(0))
+	}
+	if err != nil {
+		resp.Diagnostics.Append(tfdiag.Failure{
+			Verb: "read", Noun: "statistics", VirtualMachine: config.VirtualMachineID.ValueString(),
+			Elapsed: time.Since(began), Err: err,
+		}.Error())
+		return
+	}
+	ask(ctx, all, config)
+	objects := make(map[string]attr.Value, len(all))
+	for _, f := range all {
+		objects[f.vm.UUID] = f.object()
+	}
+	config.Stats = types.MapValueMust(machineType(), objects)
+	resp.Diagnostics.Append(resp.State.Set(ctx, config)...)
+}
+
+// find finds the machines that the configuration chooses.
+func (d *DataSource) find(ctx context.Context, config model) ([]*facts, error) {
+	var found []*fleet.VM
+	if config.Selector != nil {
+		var err error
+		if found, err = d.Data.Fleet.FindByLabels(ctx, value.StringMap(config.Selector.Labels)); err != nil {
+			return nil, err
+		}
+	}
+	ids := value.StringList(config.VirtualMachines)
+	if id := value.String(config.VirtualMachineID); id != nil {
+		ids = []string{*id}
+	}
+	for _, id := range ids {
+		vm, err := d.Data.Fleet.Find(ctx, id, fleet.LastKnown{})
+		if err != nil {
+			return nil, err
+		}
+		found = append(found, vm)
+	}
+	all := make([]*facts, len(found))
+	for i, vm := range found {
+		all[i] = &facts{vm: vm, unavailable: map[string]string{}}
+	}
+	return all, nil
+}
+
+// sample takes one sample of all machines, and with an interval another.
+func (d *DataSource) sample(ctx context.Context, all []*facts, interval time.Duration) error {
+	vms := make([]*fleet.VM, len(all))
+	for i, f := range all {
+		vms[i] = f.vm
+	}
+	first, err := d.Data.Fleet.Sample(ctx, vms)
+	last := first
+	if err == nil && interval > 0 {
+		wait := time.NewTimer(interval)
+		defer wait.Stop()
+		select {
+		case <-wait.C:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+		last, err = d.Data.Fleet.Sample(ctx, vms)
+	}
+	if err != nil {
+		return err
+	}
+	for _, f := range all {
+		f.sample = last[f.vm.UUID]
+		if interval > 0 {
+			f.first = first[f.vm.UUID]
+		}
+		f.explain(interval > 0)
+	}
+	return nil
+}
+
+// explain says why there are no statistics or rates.
+func (f *facts) explain(rates bool) {
+	switch {
+	case f.sample == nil:
+		f.unavailable["statistics"] = fmt.Sprintf("the virtual machine left host %s", f.vm.Host)
+	case f.sample.Busy:
+		f.unavailable["statistics"] = "the virtual machine is being started, or migrated to or from this host"
+	case !f.sample.State.Active():
+		f.unavailable["statistics"] = fmt.Sprintf("the virtual machine is %s (%s)", f.sample.State, f.sample.Reason)
+	case rates && (f.first == nil || f.first.CPU == nil || f.sample.CPU == nil):
+		f.unavailable["rates"] = "there is only one sample with statistics"
+	}
+}
+
+// ask asks what takes a call for each machine. A failure is told under unavailable.
+func ask(ctx context.Context, all []*facts, config model) {
+	jobs, period := config.Jobs.ValueBool(), config.DirtyRatePeriod.Or(0)
+	places := semaphore.NewWeighted(together)
+	var wg sync.WaitGroup
+	for _, f := range all {
+		if f.unavailable["statistics"] != "" && !jobs || !jobs && period == 0 {
+			continue
+		}
+		if places.Acquire(ctx, 1) != nil {
+			break
+		}
+		wg.Go(func() {
+			defer places.Release(1)
+			f.ask(ctx, jobs, period)
+		})
+	}
+	wg.Wait()
+}
+
+func (f *facts) ask(ctx context.Context, jobs bool, period time.Duration) {
+	if f.sample == nil || !f.sample.State.Active() {
+		return
+	}
+	if jobs {
+		job, err := f.vm.Conn().Job(ctx, f.vm.UUID)
+		if err != nil {
+			f.unavailable["job"] = err.Error()
+		}
+		f.job = job
+	}
+	if period > 0 {
+		rate, err := stats.DirtyRate(ctx, f.vm.Conn(), f.vm.UUID, period)
+		if err != nil {
+			f.unavailable["dirty_rate"] = err.Error()
+			return
+		}
+		f.dirtyRate = &rate
+	}
+}

@@ -1,0 +1,273 @@
+package domainstats_test
+
+import (
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/hashicorp/terraform-plugin-testing/helper/resource"
+	"github.com/hashicorp/terraform-plugin-testing/knownvalue"
+	"github.com/hashicorp/terraform-plugin-testing/statecheck"
+	"github.com/hashicorp/terraform-plugin-testing/terraform"
+	"github.com/hashicorp/terraform-plugin-testing/tfjsonpath"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/acctest"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/domainstats"
+)
+
+func TestMain(m *testing.M) { acctest.Main(m) }
+
+const address = "data." + domainstats.TypeName + ".this"
+
+func data(settings string) string {
+	return fmt.Sprintf("data %q \"this\" {\n  %s\n}\n", domainstats.TypeName, settings)
+}
+
+// know expects a value of a machine.
+func know(id string, want knownvalue.Check, steps ...string) statecheck.StateCheck {
+	at := tfjsonpath.New("stats").AtMapKey(id)
+	for _, step := range steps {
+		at = at.AtMapKey(step)
+	}
+	return statecheck.ExpectKnownValue(address, at, want)
+}
+
+// define makes a machine by hand, with labels, a disk and an interface whose key is an alias, and perf events that need
+// nothing of the CPU.
+func define(t *testing.T, l *lab.Lab, host, label, words string) (id, name string) {
+	t.Helper()
+	id, name = uuid.NewString(), lab.Name(t)
+	export := l.NBD(t, name, 16<<20)
+	l.Define(t, host, fmt.Sprintf(`<domain type="qemu">
+  <name>%s</name><uuid>%s</uuid><memory unit="MiB">160</memory><vcpu>2</vcpu>
+  <metadata><virtfleet:vm xmlns:virtfleet="urn:virtfleet:1" version="1"><virtfleet:labels>
+    <virtfleet:label key="test" value="%s"/></virtfleet:labels></virtfleet:vm></metadata>
+  <os><type arch="x86_64" machine="q35">hvm</type><kernel>%s</kernel><initrd>%s</initrd>
+    <cmdline>console=ttyS0 quiet noagent %s</cmdline></os>
+  <features><acpi/></features>
+  <perf><event name="cpu_clock" enabled="yes"/><event name="page_faults" enabled="yes"/>
+    <event name="context_switches" enabled="yes"/><event name="task_clock" enabled="no"/></perf>
+  <devices>
+    <disk type="network" device="disk"><driver name="qemu" type="raw" cache="none"/>
+      <source protocol="nbd" name="%s"><host name="%s" port="%d"/></source>
+      <target dev="vda" bus="virtio"/><alias name="ua-disk-root"/></disk>
+    <interface type="network"><source network="default"/><model type="virtio"/><alias name="ua-net-lan"/></interface>
+    <serial type="file"><source path="%s"/></serial>
+  </devices>
+</domain>`, name, id, label, l.KernelPath(), l.InitrdPath(), words, export.Name, export.Host, export.Port,
+		lab.ConsoleLog(name)))
+	return id, name
+}
+
+// domstats is what virsh says now.
+func domstats(t *testing.T, l *lab.Lab, host, name string) map[string]string {
+	t.Helper()
+	all := map[string]string{}
+	for line := range strings.Lines(l.Virsh(t, host, "domstats", name)) {
+		if param, value, ok := strings.Cut(strings.TrimSpace(line), "="); ok {
+			all[param] = value
+		}
+	}
+	return all
+}
+
+// TestAccDomainStats_saysWhatVirshSays brackets each reading with two of virsh: what only grows is in between, what
+// stays is the same.
+func TestAccDomainStats_saysWhatVirshSays(t *testing.T) {
+	t.Parallel()
+	l := lab.Open(t)
+	id, name := define(t, l, "kvm2", "one", "")
+	l.Virsh(t, "kvm2", "start", name)
+	var before map[string]string
+	prefix := "stats." + id + "."
+	resource.Test(t, resource.TestCase{
+		ProtoV6ProviderFactories: acctest.Factories(t),
+		Steps: []resource.TestStep{{
+			PreConfig: func() { before = domstats(t, l, "kvm2", name) },
+			Config:    acctest.Config(l) + data(fmt.Sprintf(`virtual_machine_id = %q`, id)),
+			Check: func(s *terraform.State) error {
+				after := domstats(t, l, "kvm2", name)
+				got := s.RootModule().Resources[address].Primary.Attributes
+				for attribute, want := range map[string]struct {
+					param string
+					unit  float64
+				}{
+					"cpu.time_seconds":                {"cpu.time", 1e-9},
+					"cpu.user_seconds":                {"cpu.user", 1e-9},
+					"cpu.system_seconds":              {"cpu.system", 1e-9},
+					"cpu.vcpus_online":                {"vcpu.current", 1},
+					"vcpus.0.time_seconds":            {"vcpu.0.time", 1e-9},
+					"vcpus.1.delay_seconds":           {"vcpu.1.delay", 1e-9},
+					"memory.current_bytes":            {"balloon.current", 1024},
+					"memory.maximum_bytes":            {"balloon.maximum", 1024},
+					"disks.root.read_bytes":           {"block.0.rd.bytes", 1},
+					"disks.root.read_requests":        {"block.0.rd.reqs", 1},
+					"disks.root.read_seconds":         {"block.0.rd.times", 1e-9},
+					"disks.root.capacity_bytes":       {"block.0.capacity", 1},
+					"interfaces.lan.receive_packets":  {"net.0.rx.pkts", 1},
+					"interfaces.lan.transmit_bytes":   {"net.0.tx.bytes", 1},
+					"interfaces.lan.transmit_drops":   {"net.0.tx.drop", 1},
+					"disks.root.flush_requests":       {"block.0.fl.reqs", 1},
+					"disks.root.write_bytes":          {"block.0.wr.bytes", 1},
+					"interfaces.lan.receive_bytes":    {"net.0.rx.bytes", 1},
+					"vcpus.0.wait_seconds":            {"vcpu.0.wait", 1e-9},
+					"interfaces.lan.transmit_packets": {"net.0.tx.pkts", 1},
+					"disks.root.write_seconds":        {"block.0.wr.times", 1e-9},
+					"interfaces.lan.transmit_errors":  {"net.0.tx.errs", 1},
+					"disks.root.flush_seconds":        {"block.0.fl.times", 1e-9},
+					"interfaces.lan.receive_drops":    {"net.0.rx.drop", 1},
+					"disks.root.write_requests":       {"block.0.wr.reqs", 1},
+					"interfaces.lan.receive_errors":   {"net.0.rx.errs", 1},
+					"cpu.vcpus_maximum":               {"vcpu.maximum", 1},
+					"perf.cpu_clock":                  {"perf.cpu_clock", 1},
+					"perf.page_faults":                {"perf.page_faults", 1},
+					"perf.context_switches":           {"perf.context_switches", 1},
+				} {
+					low, lowErr := strconv.ParseFloat(before[want.param], 64)
+					high, highErr := strconv.ParseFloat(after[want.param], 64)
+					value, err := strconv.ParseFloat(got[prefix+attribute], 64)
+					if lowErr != nil || highErr != nil || err != nil {
+						t.Errorf("%s is %q, %s was %q and is %q", attribute, got[prefix+attribute], want.param,
+							before[want.param], after[want.param])
+						continue
+					}
+					// The last digit is lost on the way from nanoseconds to seconds and back.
+					if value < low*want.unit*(1-1e-12) || value > high*want.unit*(1+1e-12) {
+						t.Errorf("%s is %v, %s was %v and is %v", attribute, value, want.param, low, high)
+					}
+				}
+				if n, clock := got[prefix+"perf.%"], got[prefix+"perf.cpu_clock"]; n != "3" || clock == "0" {
+					t.Errorf("%s perf events, of the clock %s; want those that are enabled, and that they count", n, clock)
+				}
+				if got[prefix+"interfaces.lan.device"] != after["net.0.name"] || got[prefix+"disks.root.target"] != "vda" {
+					t.Errorf("devices are %q and %q", got[prefix+"interfaces.lan.device"], got[prefix+"disks.root.target"])
+				}
+				return nil
+			},
+			ConfigStateChecks: []statecheck.StateCheck{
+				know(id, knownvalue.StringExact(name), "name"),
+				know(id, knownvalue.StringExact("kvm2"), "host"),
+				know(id, knownvalue.StringExact("Running"), "state"),
+				know(id, knownvalue.Null(), "cpu", "usage_percent"),
+				know(id, knownvalue.Null(), "elapsed_seconds"),
+				know(id, knownvalue.Null(), "dirty_rate_bytes_per_second"),
+				// Nobody asked the balloon's driver, so what it would know isn't known.
+				know(id, knownvalue.Null(), "memory", "swap_in_bytes_per_second"),
+			},
+		}},
+	})
+}
+
+// TestAccDomainStats_rates also proves that a machine that is off is no error, and is chosen by its labels.
+func TestAccDomainStats_rates(t *testing.T) {
+	t.Parallel()
+	l := lab.Open(t)
+	label := lab.Name(t)
+	busy, name := define(t, l, "kvm1", label, "dirty=32")
+	off, _ := define(t, l, "kvm2", label, "")
+	l.Virsh(t, "kvm1", "start", name)
+	number := func(least float64) knownvalue.Check {
+		return knownvalue.Float64Func(func(v float64) error {
+			if v < least {
+				return fmt.Errorf("%v is less than %v", v, least)
+			}
+			return nil
+		})
+	}
+	resource.Test(t, resource.TestCase{
+		ProtoV6ProviderFactories: acctest.Factories(t),
+		Steps: []resource.TestStep{{
+			Config: acctest.Config(l) + data(fmt.Sprintf("selector = { labels = { test = %q } }\n"+
+				"interval = \"1s\"\n  dirty_rate_period = \"1s\"\n  jobs = true", label)),
+			ConfigStateChecks: []statecheck.StateCheck{
+				statecheck.ExpectKnownValue(address, tfjsonpath.New("stats"), knownvalue.MapSizeExact(2)),
+				know(busy, number(1), "elapsed_seconds"),
+				know(busy, number(1), "cpu", "usage_percent"),
+				know(busy, number(0.1), "cpu", "vcpus_percent"),
+				know(busy, number(0), "vcpus", "0", "usage_percent"),
+				know(busy, number(0), "disks", "root", "read_bytes_per_second"),
+				know(busy, number(0), "interfaces", "lan", "transmit_bytes_per_second"),
+				know(busy, knownvalue.NotNull(), "dirty_rate_bytes_per_second"),
+				know(busy, knownvalue.Null(), "job"),
+				know(busy, knownvalue.MapSizeExact(0), "unavailable"),
+				know(off, knownvalue.StringExact("Shutoff"), "state"),
+				know(off, knownvalue.Null(), "cpu"),
+				know(off, knownvalue.Null(), "disks"),
+				know(off, knownvalue.StringRegexp(regexp.MustCompile("is Shutoff")), "unavailable", "statistics"),
+			},
+		}, {
+			Config: acctest.Config(l) + data(fmt.Sprintf("virtual_machines = [%q, %q]", busy, off)),
+			ConfigStateChecks: []statecheck.StateCheck{
+				statecheck.ExpectKnownValue(address, tfjsonpath.New("stats"), knownvalue.MapSizeExact(2)),
+			},
+		}},
+	})
+}
+
+// TestAccDomainStats_migrating proves that a migration is reported with its progress, and is not disturbed by a
+// measurement.
+func TestAccDomainStats_migrating(t *testing.T) {
+	t.Parallel()
+	l := lab.Open(t)
+	id, name := define(t, l, "kvm1", "migrating", "dirty=32")
+	l.RemoveDomain(t, name) // It may arrive on the other host.
+	l.Virsh(t, "kvm1", "start", name)
+	// One that still boots has next to nothing to be copied, and would have arrived before anybody asks.
+	l.AwaitConsole(t, "kvm1", name, lab.GuestWrites)
+	l.Virsh(t, "kvm1", "migrate-setspeed", name, "1")
+	ended := make(chan error, 1)
+	resource.Test(t, resource.TestCase{
+		ProtoV6ProviderFactories: acctest.Factories(t),
+		Steps: []resource.TestStep{{
+			PreConfig: func() {
+				go func() { ended <- l.Host("kvm1").Migrate(t.Context(), name, l.Host("kvm2")) }()
+				tick := time.NewTicker(100 * time.Millisecond)
+				defer tick.Stop()
+				for !strings.Contains(l.Virsh(t, "kvm1", "domjobinfo", name), "Memory remaining") {
+					select {
+					case <-tick.C:
+					case err := <-ended:
+						t.Fatalf("the migration ended with %v", err)
+					}
+				}
+			},
+			Config: acctest.Config(l) + data(fmt.Sprintf("virtual_machine_id = %q\n  jobs = true\n"+
+				"  dirty_rate_period = \"1s\"", id)),
+			ConfigStateChecks: []statecheck.StateCheck{
+				know(id, knownvalue.StringExact("kvm1"), "host"),
+				know(id, knownvalue.StringExact("MigrationOut"), "job", "operation"),
+				know(id, knownvalue.NotNull(), "job", "data_remaining_bytes"),
+				know(id, knownvalue.NotNull(), "cpu", "time_seconds"),
+				know(id, knownvalue.Null(), "dirty_rate_bytes_per_second"),
+				know(id, knownvalue.StringRegexp(regexp.MustCompile("during a migration")), "unavailable", "dirty_rate"),
+			},
+		}},
+	})
+	l.Virsh(t, "kvm1", "domjobabort", name)
+	if err := <-ended; err == nil {
+		t.Error("the migration wasn't aborted")
+	}
+}
+
+func TestAccDomainStats_badInput(t *testing.T) {
+	t.Parallel()
+	l := lab.Open(t)
+	resource.Test(t, resource.TestCase{
+		ProtoV6ProviderFactories: acctest.Factories(t),
+		Steps: []resource.TestStep{{
+			Config:      acctest.Config(l) + data(``),
+			ExpectError: regexp.MustCompile(`(?s)virtual_machine_id.*virtual_machines.*selector`),
+		}, {
+			Config:      acctest.Config(l) + data(`virtual_machines = ["web"]`),
+			ExpectError: regexp.MustCompile(`must be a UUID`),
+		}, {
+			Config:      acctest.Config(l) + data(`virtual_machine_id = "0b5f3c1e-7d0f-4b43-9a5e-3c8f3d2a1b00"`),
+			ExpectError: regexp.MustCompile(`(?s)Unable to read statistics.*No host has it`),
+		}},
+	})
+}

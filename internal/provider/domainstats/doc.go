@@ -1,0 +1,2 @@
+// Package domainstats is the data source virtfleet_domain_stats.
+package domainstats

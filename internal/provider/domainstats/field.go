@@ -1,0 +1,121 @@
+package domainstats
+
+import (
+	"time"
+
+	"github.com/hashicorp/terraform-plugin-framework/attr"
+	"github.com/hashicorp/terraform-plugin-framework/datasource/schema"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+)
+
+// field is one number or word of an object: its attribute in the schema and where its value comes from are in one
+// place, because there are a hundred of them.
+type field[S any] struct {
+	name, description string
+	kind              attr.Type
+	get               func(S) attr.Value
+}
+
+// The kinds of fields. What isn't known is null.
+
+func text[S any](name, description string, get func(S) string) field[S] {
+	return field[S]{name, description, types.StringType, func(s S) attr.Value {
+		if v := get(s); v != "" {
+			return types.StringValue(v)
+		}
+		return types.StringNull()
+	}}
+}
+
+func flag[S any](name, description string, get func(S) *bool) field[S] {
+	return field[S]{name, description, types.BoolType, func(s S) attr.Value {
+		return types.BoolPointerValue(get(s))
+	}}
+}
+
+// whole numbers are bytes and counts.
+func whole[S any](name, description string, get func(S) *uint64) field[S] {
+	return field[S]{name, description, types.Int64Type, func(s S) attr.Value {
+		if v := get(s); v != nil {
+			return types.Int64Value(int64(*v)) //nolint:gosec // no counter of libvirt's gets there
+		}
+		return types.Int64Null()
+	}}
+}
+
+func decimal[S any](name, description string, get func(S) *float64) field[S] {
+	return field[S]{name, description, types.Float64Type, func(s S) attr.Value {
+		return types.Float64PointerValue(get(s))
+	}}
+}
+
+// seconds are times.
+func seconds[S any](name, description string, get func(S) *time.Duration) field[S] {
+	return decimal(name, description, func(s S) *float64 {
+		if d := get(s); d != nil {
+			return new(d.Seconds())
+		}
+		return nil
+	})
+}
+
+// fields are an object.
+type fields[S any] []field[S]
+
+func (f fields[S]) objectType() types.ObjectType {
+	all := make(map[string]attr.Type, len(f))
+	for _, field := range f {
+		all[field.name] = field.kind
+	}
+	return types.ObjectType{AttrTypes: all}
+}
+
+func (f fields[S]) attributes() map[string]schema.Attribute {
+	all := make(map[string]schema.Attribute, len(f))
+	for _, field := range f {
+		switch field.kind {
+		case types.StringType:
+			all[field.name] = schema.StringAttribute{Computed: true, MarkdownDescription: field.description}
+		case types.BoolType:
+			all[field.name] = schema.BoolAttribute{Computed: true, MarkdownDescription: field.description}
+		case types.Int64Type:
+			all[field.name] = schema.Int64Attribute{Computed: true, MarkdownDescription: field.description}
+		case types.Float64Type:
+			all[field.name] = schema.Float64Attribute{Computed: true, MarkdownDescription: field.description}
+		}
+	}
+	return all
+}
+
+func (f fields[S]) object(s S) attr.Value {
+	all := make(map[string]attr.Value, len(f))
+	for _, field := range f {
+		all[field.name] = field.get(s)
+	}
+	return types.ObjectValueMust(f.objectType().AttrTypes, all)
+}
+
+// single is the attribute of one object.
+func (f fields[S]) single(description string) schema.Attribute {
+	return schema.SingleNestedAttribute{Computed: true, MarkdownDescription: description, Attributes: f.attributes()}
+}
+
+// byKey is the attribute of a map of objects.
+func (f fields[S]) byKey(description string) schema.Attribute {
+	return schema.MapNestedAttribute{
+		Computed: true, MarkdownDescription: description,
+		NestedObject: schema.NestedAttributeObject{Attributes: f.attributes()},
+	}
+}
+
+// objects is a map of objects; nil is null.
+func (f fields[S]) objects(all map[string]S) attr.Value {
+	if all == nil {
+		return types.MapNull(f.objectType())
+	}
+	values := make(map[string]attr.Value, len(all))
+	for key, s := range all {
+		values[key] = f.object(s)
+	}
+	return types.MapValueMust(f.objectType(), values)
+}

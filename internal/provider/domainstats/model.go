@@ -1,0 +1,122 @@
+package domainstats
+
+import (
+	"time"
+
+	"github.com/hashicorp/terraform-plugin-framework/attr"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/value"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/stats"
+)
+
+// model is the data source's state.
+type model struct {
+	VirtualMachineID types.String   `tfsdk:"virtual_machine_id"`
+	VirtualMachines  types.List     `tfsdk:"virtual_machines"`
+	Selector         *selectorModel `tfsdk:"selector"`
+	Interval         value.Duration `tfsdk:"interval"`
+	DirtyRatePeriod  value.Duration `tfsdk:"dirty_rate_period"`
+	Jobs             types.Bool     `tfsdk:"jobs"`
+	Stats            types.Map      `tfsdk:"stats"`
+}
+
+// selectorModel chooses machines by what they are.
+type selectorModel struct {
+	Labels types.Map `tfsdk:"labels"`
+}
+
+// facts is all that was found out about one machine.
+type facts struct {
+	vm *fleet.VM
+	// sample is the last one, first the one before it; either may be nil.
+	first, sample *stats.Sample
+	dirtyRate     *uint64
+	job           *libvirt.Job
+	unavailable   map[string]string
+}
+
+// rates are those between the samples; without, nothing is known.
+func (f *facts) rates() stats.Rates {
+	if r := stats.Between(f.first, f.sample); r != nil {
+		return *r
+	}
+	return stats.Rates{}
+}
+
+var factFields = fields[*facts]{
+	text("name", "Name of the virtual machine.", func(f *facts) string { return of(f.vm).Name }),
+	text("host", "Host that was asked.", func(f *facts) string { return of(f.vm).Host }),
+	text("state", "State of the domain, as `Running`, `Paused`, `Shutoff`.", func(f *facts) string {
+		if f.sample == nil {
+			return ""
+		}
+		return f.sample.State.String()
+	}),
+	text("state_reason", "Why it is in that state, in libvirt's words.",
+		func(f *facts) string { return of(f.sample).Reason }),
+	text("time", "When the host was asked (RFC 3339).", func(f *facts) string {
+		if f.sample == nil {
+			return ""
+		}
+		return f.sample.At.UTC().Format(time.RFC3339Nano)
+	}),
+	seconds("elapsed_seconds", "Time between the two samples.", func(f *facts) *time.Duration {
+		if r := f.rates(); r.Elapsed > 0 {
+			return &r.Elapsed
+		}
+		return nil
+	}),
+	whole("dirty_rate_bytes_per_second", "How much of its memory the guest writes to in a second, in whole MiB; null "+
+		"without `dirty_rate_period`.", func(f *facts) *uint64 { return f.dirtyRate }),
+}
+
+// of gives what is pointed at; nothing is its zero value.
+func of[T any](p *T) T {
+	if p == nil {
+		var none T
+		return none
+	}
+	return *p
+}
+
+// machineType is the type of one machine's object.
+func machineType() types.ObjectType {
+	all := map[string]attr.Type{
+		"cpu": cpuFields.objectType(), "vcpus": types.MapType{ElemType: vcpuFields.objectType()},
+		"memory": memoryFields.objectType(), "disks": types.MapType{ElemType: diskFields.objectType()},
+		"interfaces": types.MapType{ElemType: nicFields.objectType()}, "job": jobFields.objectType(),
+		"perf": types.MapType{ElemType: types.Int64Type}, "unavailable": types.MapType{ElemType: types.StringType},
+	}
+	for name, t := range factFields.objectType().AttrTypes {
+		all[name] = t
+	}
+	return types.ObjectType{AttrTypes: all}
+}
+
+// object maps one machine.
+func (f *facts) object() attr.Value {
+	s, rates := f.sample, f.rates()
+	if s == nil {
+		s = &stats.Sample{}
+	}
+	perf := types.MapNull(types.Int64Type)
+	if s.Perf != nil {
+		events := map[string]attr.Value{}
+		for event, n := range s.Perf {
+			events[event] = types.Int64Value(int64(n)) //nolint:gosec // no counter of libvirt's gets there
+		}
+		perf = types.MapValueMust(types.Int64Type, events)
+	}
+	all := map[string]attr.Value{
+		"memory": fromMemory(s, rates), "disks": fromDisks(s, rates), "interfaces": fromInterfaces(s, rates),
+		"job": fromJob(f.job), "perf": perf, "unavailable": value.NewStringMap(f.unavailable),
+	}
+	all["cpu"], all["vcpus"] = fromCPU(s, rates)
+	for _, field := range factFields {
+		all[field.name] = field.get(f)
+	}
+	return types.ObjectValueMust(machineType().AttrTypes, all)
+}

@@ -1,0 +1,104 @@
+package domainstats
+
+import (
+	"context"
+	"maps"
+	"regexp"
+
+	"github.com/hashicorp/terraform-plugin-framework-validators/datasourcevalidator"
+	"github.com/hashicorp/terraform-plugin-framework-validators/listvalidator"
+	"github.com/hashicorp/terraform-plugin-framework-validators/stringvalidator"
+	"github.com/hashicorp/terraform-plugin-framework/datasource"
+	"github.com/hashicorp/terraform-plugin-framework/datasource/schema"
+	"github.com/hashicorp/terraform-plugin-framework/path"
+	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/value"
+)
+
+var uuid = stringvalidator.RegexMatches(regexp.MustCompile(`^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$`),
+	"must be a UUID in lower case, such as virtfleet_virtual_machine.<name>.id")
+
+// ConfigValidators say how machines are chosen.
+func (d *DataSource) ConfigValidators(context.Context) []datasource.ConfigValidator {
+	return []datasource.ConfigValidator{datasourcevalidator.ExactlyOneOf(
+		path.MatchRoot("virtual_machine_id"), path.MatchRoot("virtual_machines"), path.MatchRoot("selector"),
+	)}
+}
+
+// Schema describes the data source.
+func (d *DataSource) Schema(_ context.Context, _ datasource.SchemaRequest, resp *datasource.SchemaResponse) {
+	attributes := machineAttributes()
+	resp.Schema = schema.Schema{
+		MarkdownDescription: "What libvirt counts of virtual machines: processors, memory, disks, interfaces. Every host " +
+			"is asked once for all of its virtual machines, however many they are. Counters begin when a virtual machine " +
+			"starts on a host. What isn't reported is null, with the reason in `unavailable` where there is one to tell.",
+		Attributes: map[string]schema.Attribute{
+			"virtual_machine_id": schema.StringAttribute{
+				Optional:            true,
+				MarkdownDescription: "Id (UUID) of one virtual machine, which may be on any host of the fleet.",
+				Validators:          []validator.String{uuid},
+			},
+			"virtual_machines": schema.ListAttribute{
+				Optional: true, ElementType: types.StringType,
+				MarkdownDescription: "Ids of several virtual machines.",
+				Validators:          []validator.List{listvalidator.ValueStringsAre(uuid)},
+			},
+			"selector": schema.SingleNestedAttribute{
+				Optional:            true,
+				MarkdownDescription: "All virtual machines that it selects, on hosts that must all answer.",
+				Attributes: map[string]schema.Attribute{
+					"labels": schema.MapAttribute{
+						Optional: true, ElementType: types.StringType,
+						MarkdownDescription: "Labels that a virtual machine must all have. Not set: every virtual machine.",
+					},
+				},
+			},
+			"interval": schema.StringAttribute{
+				Optional: true, CustomType: value.DurationType,
+				MarkdownDescription: "Time between two samples, from which rates and percentages are made: " +
+					value.DurationSyntax + ". Not set: one sample, and all rates are null.",
+			},
+			"dirty_rate_period": schema.StringAttribute{
+				Optional: true, CustomType: value.DurationType,
+				MarkdownDescription: "How long to measure how fast guests write to their memory, `1s` to `60s`, in whole " +
+					"seconds. The hypervisor samples pages. Not set: it isn't measured.",
+			},
+			"jobs": schema.BoolAttribute{
+				Optional: true,
+				MarkdownDescription: "Whether to ask for the job that runs, such as a migration: one call more for each virtual " +
+					"machine. Default `false`.",
+			},
+			"stats": schema.MapNestedAttribute{
+				Computed:            true,
+				MarkdownDescription: "The statistics, by the ids of the virtual machines.",
+				NestedObject:        schema.NestedAttributeObject{Attributes: attributes},
+			},
+		},
+	}
+}
+
+// machineAttributes are the attributes of one machine.
+func machineAttributes() map[string]schema.Attribute {
+	all := map[string]schema.Attribute{
+		"cpu":   cpuFields.single("The processors together."),
+		"vcpus": vcpuFields.byKey("The virtual CPUs that are online, by their numbers."),
+		"memory": memoryFields.single("Memory. What only the guest knows (`available_bytes` to `huge_page_failures`) comes " +
+			"from the driver of its balloon, and is null or old unless the definition has a statistics period."),
+		"disks": diskFields.byKey("The disks, by their keys in `disks` of the virtual machine."),
+		"interfaces": nicFields.byKey("The network interfaces that have a device on the host, by their keys in " +
+			"`interfaces` of the virtual machine."),
+		"job": jobFields.single("The job that runs; null without `jobs`, or when none runs."),
+		"perf": schema.MapAttribute{
+			Computed: true, ElementType: types.Int64Type,
+			MarkdownDescription: "Counters of the perf events that the definition enables.",
+		},
+		"unavailable": schema.MapAttribute{
+			Computed: true, ElementType: types.StringType,
+			MarkdownDescription: "Why something isn't known that was asked for: `statistics`, `rates`, `dirty_rate`, `job`.",
+		},
+	}
+	maps.Copy(all, factFields.attributes())
+	return all
+}

@@ -1,0 +1,187 @@
+package evacuation
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	datasource "github.com/hashicorp/terraform-plugin-framework/datasource/schema"
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	resource "github.com/hashicorp/terraform-plugin-framework/resource/schema"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/eviction"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/moving"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/value"
+)
+
+// Step is one machine of an evacuation.
+type Step struct {
+	ID       types.String   `tfsdk:"id"`
+	Name     types.String   `tfsdk:"name"`
+	Strategy types.String   `tfsdk:"strategy"`
+	Origin   types.String   `tfsdk:"origin"`
+	Policy   types.String   `tfsdk:"policy"`
+	Tuned    types.String   `tfsdk:"migration_policy_name"`
+	Method   types.String   `tfsdk:"method"`
+	Target   types.String   `tfsdk:"target"`
+	Transfer value.Quantity `tfsdk:"transfer"`
+	Blockers types.List     `tfsdk:"blockers"`
+}
+
+var descriptions = map[string]string{
+	"id":       "UUID of the virtual machine.",
+	"name":     "Its name.",
+	"strategy": "Its eviction strategy.",
+	"origin": "Where the strategy comes from: `" + eviction.OriginMachine + "` (its own), `" + eviction.OriginPolicy +
+		"` or `" + eviction.OriginProvider + "`.",
+	"policy":          "The `virtfleet_eviction_policy` that matches it, by name. Null: none.",
+	moving.PolicyName: "The `virtfleet_migration_policy` that tunes its move, by name. Null: none, or it isn't moved.",
+	"method": "What is done with it: `" + strings.Join([]string{
+		eviction.MethodLive, eviction.MethodCold, eviction.MethodShutdown, eviction.MethodSave, eviction.MethodLeave,
+		eviction.MethodExternal, eviction.MethodPinned, eviction.MethodBlocked,
+	}, "`, `") + "`. `Pinned` is one whose configuration wants it on this host, and `Blocked` one that nothing can be " +
+		"done with: both keep the host from being emptied.",
+	"target": "Host that it goes to. Null: it goes nowhere.",
+	"transfer": "How much is copied at least: its memory, if it runs, and the disks and files that go along, as far as " +
+		"their size is known. A guest that writes has some of it copied twice. " +
+		"Null: nothing.",
+	"blockers": "Why it is `Blocked` or `Pinned`.",
+}
+
+// DataSource are the attributes of a step in a data source.
+func DataSource() map[string]datasource.Attribute {
+	all := map[string]datasource.Attribute{}
+	for name, description := range descriptions {
+		switch name {
+		case "transfer":
+			all[name] = datasource.StringAttribute{
+				MarkdownDescription: description, Computed: true, CustomType: value.QuantityType,
+			}
+		case "blockers":
+			all[name] = datasource.ListAttribute{
+				MarkdownDescription: description, Computed: true, ElementType: types.StringType,
+			}
+		default:
+			all[name] = datasource.StringAttribute{MarkdownDescription: description, Computed: true}
+		}
+	}
+	return all
+}
+
+// Resource are the attributes of a step in a resource, which takes them from the data source.
+func Resource() map[string]resource.Attribute {
+	all := map[string]resource.Attribute{}
+	for name, description := range descriptions {
+		required := name == "id" || name == "name" || name == "strategy" || name == "origin" || name == "method"
+		switch name {
+		case "transfer":
+			all[name] = resource.StringAttribute{
+				MarkdownDescription: description, Optional: true, CustomType: value.QuantityType,
+			}
+		case "blockers":
+			all[name] = resource.ListAttribute{
+				MarkdownDescription: description, Optional: true, ElementType: types.StringType,
+			}
+		default:
+			all[name] = resource.StringAttribute{
+				MarkdownDescription: description, Required: required, Optional: !required,
+			}
+		}
+	}
+	return all
+}
+
+// FromFleet are the steps as Terraform has them.
+func FromFleet(steps []eviction.Step) []Step {
+	all := make([]Step, len(steps))
+	for i, s := range steps {
+		all[i] = Step{
+			ID: types.StringValue(s.UUID), Name: types.StringValue(s.Name), Strategy: types.StringValue(s.Strategy),
+			Origin: types.StringValue(s.Origin), Policy: value.NewStringOrNull(s.Policy),
+			Tuned: value.NewStringOrNull(s.MigrationPolicy), Method: types.StringValue(s.Method),
+			Target: value.NewStringOrNull(s.Target), Transfer: value.NewQuantityNull(),
+			Blockers: value.NewStringList(s.Blockers),
+		}
+		if s.Transfer > 0 {
+			all[i].Transfer = value.NewQuantityFromBytes(s.Transfer)
+		}
+	}
+	return all
+}
+
+// ToFleet are the steps of a list that is known, nil for one that is null.
+func ToFleet(ctx context.Context, list types.List) ([]eviction.Step, diag.Diagnostics) {
+	if list.IsNull() || list.IsUnknown() {
+		return nil, nil
+	}
+	var steps []Step
+	diags := list.ElementsAs(ctx, &steps, false)
+	all := make([]eviction.Step, len(steps))
+	for i, s := range steps {
+		all[i] = eviction.Step{
+			UUID: s.ID.ValueString(), Name: s.Name.ValueString(), Strategy: s.Strategy.ValueString(),
+			Origin: s.Origin.ValueString(), Policy: s.Policy.ValueString(), Method: s.Method.ValueString(),
+			MigrationPolicy: s.Tuned.ValueString(),
+			Target:          s.Target.ValueString(), Blockers: value.StringList(s.Blockers),
+		}
+		if n := s.Transfer.Bytes(); n != nil {
+			all[i].Transfer = *n
+		}
+	}
+	return all, diags
+}
+
+// Text lists steps for people, one in a line.
+func Text(steps []eviction.Step) string {
+	if len(steps) == 0 {
+		return "  (it has no virtual machines)"
+	}
+	lines := make([]string, len(steps))
+	for i, s := range steps {
+		lines[i] = fmt.Sprintf("  %d. %s: %s", i+1, s.Name, does(s))
+		if s.Transfer > 0 {
+			lines[i] += ", " + value.FormatBytes(s.Transfer)
+		}
+		lines[i] += fmt.Sprintf(" (%s, %s)", s.Strategy, from(s))
+		if s.MigrationPolicy != "" {
+			lines[i] += ", tuned by migration policy " + s.MigrationPolicy
+		}
+		if len(s.Blockers) > 0 {
+			lines[i] += ": " + strings.Join(s.Blockers, "; ")
+		}
+	}
+	return strings.Join(lines, "\n")
+}
+
+func does(s eviction.Step) string {
+	switch s.Method {
+	case eviction.MethodLive:
+		return "moves to " + s.Target + " while it runs"
+	case eviction.MethodCold:
+		return "moves to " + s.Target + " while it is off"
+	case eviction.MethodShutdown:
+		return "is shut down"
+	case eviction.MethodSave:
+		return "is saved to the host's disk"
+	case eviction.MethodLeave:
+		return "is off and stays"
+	case eviction.MethodExternal:
+		return "waits for somebody to move it"
+	case eviction.MethodPinned:
+		return "stays, and keeps the host from being emptied"
+	default:
+		return "blocks"
+	}
+}
+
+func from(s eviction.Step) string {
+	switch s.Origin {
+	case eviction.OriginPolicy:
+		return "policy " + s.Policy
+	case eviction.OriginMachine:
+		return "its own"
+	default:
+		return "the provider's default"
+	}
+}

@@ -1,0 +1,2 @@
+// Package evacuationplan is the data source virtfleet_evacuation_plan.
+package evacuationplan

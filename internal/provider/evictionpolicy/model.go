@@ -1,0 +1,66 @@
+package evictionpolicy
+
+import (
+	"fmt"
+
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/path"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/eviction"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/fleetpolicy"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/moving"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/value"
+)
+
+// model is the resource as Terraform has it.
+type model struct {
+	fleetpolicy.Common
+
+	Strategy         types.String   `tfsdk:"strategy"`
+	Fallback         types.String   `tfsdk:"fallback"`
+	MigrationOptions types.Object   `tfsdk:"migration_options"`
+	Priority         types.Int64    `tfsdk:"priority"`
+	Timeout          value.Duration `tfsdk:"timeout"`
+}
+
+// Known says that the state has more than an id.
+func (m *model) Known() bool { return !m.Strategy.IsNull() }
+
+// Validate checks what needs no host to check.
+func (m *model) Validate() diag.Diagnostics {
+	diags := moving.Validate(m.MigrationOptions, path.Root(moving.Name))
+	switch strategy := m.Strategy.ValueString(); strategy {
+	case eviction.None, eviction.External:
+		if !m.Fallback.IsNull() && !m.Fallback.IsUnknown() {
+			diags.AddAttributeError(path.Root("fallback"), "Invalid "+noun, fmt.Sprintf(
+				"With strategy = %q nothing is moved that a fallback could be for. Remove fallback, or choose %q or %q.",
+				strategy, eviction.LiveMigrate, eviction.LiveMigrateIfPossible))
+		}
+	}
+	return diags
+}
+
+// ToFleet is the policy with that id.
+func (m *model) ToFleet(id string) eviction.Policy {
+	return eviction.Policy{
+		Identity: m.Identity(id), Strategy: m.Strategy.ValueString(), Fallback: m.Fallback.ValueString(),
+		Options: moving.Options(m.MigrationOptions), Priority: int(m.Priority.ValueInt64()), Timeout: m.Timeout.Duration(),
+	}
+}
+
+// FromFleet takes over what a host has.
+func (m *model) FromFleet(p eviction.Policy) {
+	m.Strategy = types.StringValue(p.Strategy)
+	m.Fallback = value.NewStringOrNull(p.Fallback)
+	m.MigrationOptions = moving.FromOptions(p.Options)
+	if timeout := value.NewDurationPointer(p.Timeout); !timeout.Same(m.Timeout) {
+		m.Timeout = timeout
+	}
+	if p.Priority != 0 || m.Priority.ValueInt64() != 0 {
+		m.Priority = types.Int64Value(int64(p.Priority))
+		if p.Priority == 0 {
+			m.Priority = types.Int64Null()
+		}
+	}
+}

@@ -1,0 +1,23 @@
+package evictionpolicy
+
+import (
+	"github.com/hashicorp/terraform-plugin-framework/resource"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/eviction"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/fleetpolicy"
+)
+
+// TypeName is the resource's full name.
+const TypeName = "virtfleet_eviction_policy"
+
+// noun is what errors call the resource.
+const noun = "eviction policy"
+
+// NewResource is the constructor that the provider registers.
+func NewResource() resource.Resource {
+	return fleetpolicy.New(fleetpolicy.Kind[eviction.Policy]{
+		TypeName: TypeName, Noun: noun, Schema: policySchema, In: (*fleet.Fleet).EvictionPolicies,
+		NewModel: func() fleetpolicy.Model[eviction.Policy] { return &model{} },
+	})
+}

@@ -1,0 +1,112 @@
+package fleetpolicy
+
+import (
+	"cmp"
+
+	"github.com/hashicorp/terraform-plugin-framework-validators/listvalidator"
+	"github.com/hashicorp/terraform-plugin-framework-validators/mapvalidator"
+	"github.com/hashicorp/terraform-plugin-framework-validators/stringvalidator"
+	"github.com/hashicorp/terraform-plugin-framework/attr"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema/planmodifier"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema/stringplanmodifier"
+	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/policy"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/value"
+)
+
+// Common are the attributes that every policy has, to be embedded in its model.
+type Common struct {
+	ID         types.String `tfsdk:"id"`
+	Name       types.String `tfsdk:"name"`
+	Selector   types.Object `tfsdk:"selector"`
+	StaleHosts types.List   `tfsdk:"stale_hosts"`
+}
+
+// Attributes are the schema of a policy: what is its own, and what all have.
+func Attributes(own map[string]schema.Attribute) map[string]schema.Attribute {
+	own["id"] = schema.StringAttribute{
+		MarkdownDescription: "UUID of the policy.",
+		Computed:            true,
+		PlanModifiers:       []planmodifier.String{stringplanmodifier.UseStateForUnknown()},
+	}
+	own["name"] = schema.StringAttribute{
+		MarkdownDescription: "Name of the policy in plans and messages, and for ties. No two of a kind may have the same. " +
+			"Omitted: its `id`.",
+		Optional:   true,
+		Validators: []validator.String{stringvalidator.LengthAtLeast(1)},
+	}
+	own["selector"] = schema.SingleNestedAttribute{
+		MarkdownDescription: "The machines that it holds for: those that match all of it. Omitted: every machine.",
+		Optional:            true,
+		CustomType:          selectorType,
+		Attributes: map[string]schema.Attribute{
+			"labels": schema.MapAttribute{
+				MarkdownDescription: "Labels that a machine must have, all of them.",
+				ElementType:         types.StringType,
+				Optional:            true,
+				Validators:          []validator.Map{mapvalidator.SizeAtLeast(1)},
+			},
+			"names": names("Names of machines, of which it must have one."),
+			"hosts": names("Names of hosts, keys of the provider's `hosts`, of which it must be on one."),
+		},
+	}
+	own["stale_hosts"] = schema.ListAttribute{
+		MarkdownDescription: "Hosts whose copy of the policy is missing or another one. The next apply writes it there.",
+		ElementType:         types.StringType,
+		Computed:            true,
+	}
+	return own
+}
+
+func names(description string) schema.Attribute {
+	return schema.ListAttribute{
+		MarkdownDescription: description, ElementType: types.StringType, Optional: true,
+		Validators: []validator.List{listvalidator.SizeAtLeast(1), listvalidator.UniqueValues()},
+	}
+}
+
+var selectorType = types.ObjectType{AttrTypes: map[string]attr.Type{
+	"labels": types.MapType{ElemType: types.StringType},
+	"names":  types.ListType{ElemType: types.StringType},
+	"hosts":  types.ListType{ElemType: types.StringType},
+}}
+
+// Shared are the attributes themselves, by which the resource reaches them in any model.
+func (c *Common) Shared() *Common { return c }
+
+// label is what people call the policy.
+func (c *Common) label() string { return cmp.Or(c.Name.ValueString(), c.ID.ValueString(), "(new)") }
+
+// Identity is what the fleet knows the policy by, with that id.
+func (c *Common) Identity(id string) policy.Identity {
+	i := policy.Identity{ID: id, Name: cmp.Or(c.Name.ValueString(), id)}
+	all := c.Selector.Attributes()
+	if labels, ok := all["labels"].(types.Map); ok {
+		i.Selector.Labels = value.StringMap(labels)
+	}
+	if machines, ok := all["names"].(types.List); ok {
+		i.Selector.Names = value.StringList(machines)
+	}
+	if hosts, ok := all["hosts"].(types.List); ok {
+		i.Selector.Hosts = value.StringList(hosts)
+	}
+	return i
+}
+
+// fromIdentity takes over name and selector.
+func (c *Common) fromIdentity(i policy.Identity) {
+	c.Name = types.StringNull()
+	if i.Name != i.ID {
+		c.Name = types.StringValue(i.Name)
+	}
+	c.Selector = types.ObjectNull(selectorType.AttrTypes)
+	if s := i.Selector; s.Labels != nil || s.Names != nil || s.Hosts != nil {
+		c.Selector = types.ObjectValueMust(selectorType.AttrTypes, map[string]attr.Value{
+			"labels": value.NewStringMap(s.Labels), "names": value.NewStringList(s.Names),
+			"hosts": value.NewStringList(s.Hosts),
+		})
+	}
+}

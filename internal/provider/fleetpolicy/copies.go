@@ -1,0 +1,53 @@
+package fleetpolicy
+
+import (
+	"slices"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/policy"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/value"
+)
+
+// survey returns a policy that some host has, and a host that can't tell.
+func survey[P policy.Policy](copies []fleet.PolicyCopy[P]) (found *P, silent *fleet.PolicyCopy[P]) {
+	for i, c := range copies {
+		switch {
+		case c.Err != nil:
+			silent = &copies[i]
+		case found == nil:
+			found = c.Policy
+		}
+	}
+	return found, silent
+}
+
+// take makes the state what the hosts say: as before if any of them says so, else what the first one has. Those that
+// say otherwise are stale. A silent host is as it was.
+func take[P policy.Policy](m Model[P], copies []fleet.PolicyCopy[P], found P) {
+	if m.Known() {
+		before := m.ToFleet(found.Identified().ID)
+		for _, c := range copies {
+			if c.Policy != nil && policy.Same(*c.Policy, before) {
+				found = before
+			}
+		}
+	}
+	// What means the same stays as it is written.
+	if !m.Known() || !policy.Same(m.ToFleet(found.Identified().ID), found) {
+		m.Shared().fromIdentity(found.Identified())
+		m.FromFleet(found)
+	}
+	was := value.StringList(m.Shared().StaleHosts)
+	stale := []string{}
+	for _, c := range copies {
+		switch {
+		case c.Err != nil:
+			if slices.Contains(was, c.Host) {
+				stale = append(stale, c.Host)
+			}
+		case c.Policy == nil || !policy.Same(*c.Policy, found):
+			stale = append(stale, c.Host)
+		}
+	}
+	m.Shared().StaleHosts = value.NewStringList(stale)
+}

@@ -1,0 +1,249 @@
+package fleetpolicy
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/path"
+	"github.com/hashicorp/terraform-plugin-framework/resource"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/policy"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/meta"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/tfdiag"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/value"
+)
+
+// Model is a kind of policy as Terraform has it. It embeds Common.
+type Model[P policy.Policy] interface {
+	Shared() *Common
+	// Known says that the state has more than the id that an import begins with.
+	Known() bool
+	// ToFleet is the policy with that id, FromFleet takes over what is not in Common.
+	ToFleet(id string) P
+	FromFleet(P)
+	// Validate checks what needs no host to check.
+	Validate() diag.Diagnostics
+}
+
+// Kind is one kind of policy.
+type Kind[P policy.Policy] struct {
+	// TypeName is the resource's full name, Noun what errors call one.
+	TypeName, Noun string
+	Schema         schema.Schema
+	// NewModel returns an empty model, a pointer to a struct.
+	NewModel func() Model[P]
+	// In is where the fleet has the policies.
+	In func(*fleet.Fleet) fleet.Policies[P]
+}
+
+// New returns the resource that manages the policies of a kind.
+func New[P policy.Policy](kind Kind[P]) resource.Resource {
+	return &managed[P]{Resource: meta.Resource{TypeName: kind.TypeName}, kind: kind}
+}
+
+var (
+	_ resource.ResourceWithConfigure      = (*managed[policy.Identity])(nil)
+	_ resource.ResourceWithImportState    = (*managed[policy.Identity])(nil)
+	_ resource.ResourceWithModifyPlan     = (*managed[policy.Identity])(nil)
+	_ resource.ResourceWithValidateConfig = (*managed[policy.Identity])(nil)
+)
+
+// managed manages policies of one kind.
+type managed[P policy.Policy] struct {
+	meta.Resource
+	kind Kind[P]
+}
+
+// Schema describes the resource.
+func (r *managed[P]) Schema(_ context.Context, _ resource.SchemaRequest, resp *resource.SchemaResponse) {
+	resp.Schema = r.kind.Schema
+}
+
+// ValidateConfig checks what needs no host to check.
+func (r *managed[P]) ValidateConfig(
+	ctx context.Context, req resource.ValidateConfigRequest, resp *resource.ValidateConfigResponse,
+) {
+	if config := r.model(ctx, req.Config, &resp.Diagnostics); config != nil {
+		resp.Diagnostics.Append(config.Validate()...)
+	}
+}
+
+// model reads a configuration, plan or state; nil: it can't be read.
+func (r *managed[P]) model(ctx context.Context, from interface {
+	Get(ctx context.Context, target any) diag.Diagnostics
+}, diags *diag.Diagnostics,
+) Model[P] {
+	m := r.kind.NewModel()
+	diags.Append(from.Get(ctx, m)...)
+	if diags.HasError() {
+		return nil
+	}
+	return m
+}
+
+// policies are those of the fleet.
+func (r *managed[P]) policies() fleet.Policies[P] { return r.kind.In(r.Data.Fleet) }
+
+// asked says that hosts may be asked; an error says why not.
+func (r *managed[P]) asked(verb string, diags *diag.Diagnostics) bool {
+	if r.Data.Unknown {
+		diags.Append(r.Data.UnknownError(verb, r.kind.Noun))
+	}
+	return !r.Data.Unknown
+}
+
+// ModifyPlan plans that every host has the policy afterwards, which repairs what was found to be missing.
+func (r *managed[P]) ModifyPlan(
+	ctx context.Context, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse,
+) {
+	if r.Data == nil || req.Plan.Raw.IsNull() || req.State.Raw.IsNull() || !r.asked("update", &resp.Diagnostics) {
+		return
+	}
+	resp.Diagnostics.Append(resp.Plan.SetAttribute(ctx, path.Root("stale_hosts"), value.NewStringList([]string{}))...)
+}
+
+// Create writes the policy to every host. One that doesn't answer gets it by a later apply: by then it may have none
+// that could be taken for this one.
+func (r *managed[P]) Create(ctx context.Context, req resource.CreateRequest, resp *resource.CreateResponse) {
+	plan := r.model(ctx, req.Plan, &resp.Diagnostics)
+	if plan == nil || !r.asked("create", &resp.Diagnostics) {
+		return
+	}
+	began := time.Now()
+	id, err := r.newID(ctx, plan)
+	if err != nil {
+		resp.Diagnostics.Append(r.failure(plan, "create", err, began).Error())
+		return
+	}
+	lacking, err := r.policies().Put(ctx, plan.ToFleet(id))
+	if len(lacking) == len(r.Data.Fleet.AskedHosts()) {
+		resp.Diagnostics.Append(r.failure(plan, "create", err, began).Error())
+		return
+	}
+	if err != nil {
+		f := r.failure(plan, "write", err, began)
+		f.Remedy = "The other hosts have it. Apply again when these answer."
+		resp.Diagnostics.Append(f.Warning())
+	}
+	plan.Shared().ID = types.StringValue(id)
+	plan.Shared().StaleHosts = value.NewStringList(append([]string{}, lacking...))
+	resp.Diagnostics.Append(resp.State.Set(ctx, plan)...)
+}
+
+// newID is a new one, or that of the same policy which a create that was killed left behind.
+func (r *managed[P]) newID(ctx context.Context, plan Model[P]) (string, error) {
+	copies, err := r.policies().Copies(ctx, func(p P) bool { return policy.Same(p, plan.ToFleet(p.Identified().ID)) })
+	if err != nil {
+		return "", err
+	}
+	if found, _ := survey(copies); found != nil {
+		return (*found).Identified().ID, nil
+	}
+	return uuid.NewString(), nil
+}
+
+// Read compares the copies of all hosts. The policy is gone when every host answered and none has it.
+func (r *managed[P]) Read(ctx context.Context, req resource.ReadRequest, resp *resource.ReadResponse) {
+	state := r.model(ctx, req.State, &resp.Diagnostics)
+	if state == nil || !r.asked("read", &resp.Diagnostics) {
+		return
+	}
+	began := time.Now()
+	id := state.Shared().ID.ValueString()
+	copies, err := r.policies().Copies(ctx, func(p P) bool { return p.Identified().ID == id })
+	if err != nil {
+		resp.Diagnostics.Append(r.failure(state, "read", err, began).Error())
+		return
+	}
+	found, silent := survey(copies)
+	switch {
+	case found == nil && silent == nil:
+		resp.State.RemoveResource(ctx)
+		return
+	case found == nil && (r.Data.OnUnreachable != meta.OnUnreachableKeep || !state.Known()):
+		resp.Diagnostics.Append(r.failure(state, "read", silent.Err, began).Error())
+		return
+	case silent != nil:
+		f := r.failure(state, "compare", silent.Err, began)
+		f.Happened = fmt.Sprintf("host %q doesn't answer, so its copy of %s could not be compared", silent.Host, f.Noun)
+		resp.Diagnostics.Append(f.Warning())
+	}
+	if found == nil {
+		return
+	}
+	take(state, copies, *found)
+	resp.Diagnostics.Append(resp.State.Set(ctx, state)...)
+}
+
+// Update writes the policy to every host.
+func (r *managed[P]) Update(ctx context.Context, req resource.UpdateRequest, resp *resource.UpdateResponse) {
+	plan := r.model(ctx, req.Plan, &resp.Diagnostics)
+	if plan == nil {
+		return
+	}
+	began := time.Now()
+	lacking, err := r.policies().Put(ctx, plan.ToFleet(plan.Shared().ID.ValueString()))
+	if err != nil {
+		f := r.failure(plan, "update", err, began)
+		f.Happened = "not written on host " + strings.Join(lacking, ", ")
+		resp.Diagnostics.Append(f.Error())
+	}
+	if len(lacking) == len(r.Data.Fleet.AskedHosts()) {
+		return
+	}
+	plan.Shared().StaleHosts = value.NewStringList(append([]string{}, lacking...))
+	resp.Diagnostics.Append(resp.State.Set(ctx, plan)...)
+}
+
+// Delete removes the policy from every host.
+func (r *managed[P]) Delete(ctx context.Context, req resource.DeleteRequest, resp *resource.DeleteResponse) {
+	state := r.model(ctx, req.State, &resp.Diagnostics)
+	if state == nil || !r.asked("delete", &resp.Diagnostics) {
+		return
+	}
+	began := time.Now()
+	if left, err := r.policies().Remove(ctx, state.Shared().ID.ValueString()); err != nil {
+		f := r.failure(state, "delete", err, began)
+		f.Happened = "it may still be on host " + strings.Join(left, ", ")
+		resp.Diagnostics.Append(f.Error())
+	}
+}
+
+// ImportState finds the policy by its id or its name. Read fills in the rest.
+func (r *managed[P]) ImportState(
+	ctx context.Context, req resource.ImportStateRequest, resp *resource.ImportStateResponse,
+) {
+	if !r.asked("import", &resp.Diagnostics) {
+		return
+	}
+	copies, err := r.policies().Copies(ctx, func(p P) bool {
+		return req.ID == p.Identified().ID || req.ID == p.Identified().Name
+	})
+	if err == nil {
+		found, silent := survey(copies)
+		switch {
+		case found != nil:
+			resp.Diagnostics.Append(resp.State.SetAttribute(ctx, path.Root("id"), (*found).Identified().ID)...)
+			return
+		case silent != nil:
+			err = silent.Err
+		default:
+			err = &fleet.Error{Kind: fleet.ErrNotFound, Detail: fmt.Sprintf("no host has the %s %q", r.kind.Noun, req.ID)}
+		}
+	}
+	resp.Diagnostics.Append(tfdiag.Failure{Verb: "import", Noun: r.kind.Noun, Err: err}.Error())
+}
+
+// failure is an error about the policy on its way to the user.
+func (r *managed[P]) failure(m Model[P], verb string, err error, began time.Time) tfdiag.Failure {
+	return tfdiag.Failure{
+		Verb: verb, Noun: fmt.Sprintf("%s %q", r.kind.Noun, m.Shared().label()), Err: err, Elapsed: time.Since(began),
+	}
+}

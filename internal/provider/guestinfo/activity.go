@@ -1,0 +1,94 @@
+package guestinfo
+
+import (
+	"time"
+
+	"github.com/hashicorp/terraform-plugin-framework/datasource/schema"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
+)
+
+// user is somebody who is logged in.
+type user struct {
+	Name      *string `tfsdk:"name"`
+	Domain    *string `tfsdk:"domain"`
+	LoginTime *string `tfsdk:"login_time"`
+}
+
+// load is the guest's load average.
+type load struct {
+	Load1  *float64 `tfsdk:"load_1m"`
+	Load5  *float64 `tfsdk:"load_5m"`
+	Load15 *float64 `tfsdk:"load_15m"`
+}
+
+// vcpus are the virtual CPUs as the guest sees them.
+type vcpus struct {
+	Present int64 `tfsdk:"present"`
+	Online  int64 `tfsdk:"online"`
+}
+
+func usersAttribute() schema.ListNestedAttribute {
+	return schema.ListNestedAttribute{
+		Computed:            true,
+		MarkdownDescription: "Users who are logged in; empty when nobody is.",
+		NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
+			"name":       text("Name of the user."),
+			"domain":     text("Domain of the account, on Windows."),
+			"login_time": text("When the user logged in (RFC 3339)."),
+		}},
+	}
+}
+
+func loadAttribute() schema.SingleNestedAttribute {
+	average := func(over string) schema.Float64Attribute {
+		return schema.Float64Attribute{Computed: true, MarkdownDescription: "Average over " + over + "."}
+	}
+	return schema.SingleNestedAttribute{
+		Computed:            true,
+		MarkdownDescription: "Load of the guest, where the host's libvirt (11.2) and the agent (10.0) have it.",
+		Attributes: map[string]schema.Attribute{
+			"load_1m": average("a minute"), "load_5m": average("5 minutes"), "load_15m": average("15 minutes"),
+		},
+	}
+}
+
+func vcpusAttribute() schema.SingleNestedAttribute {
+	return schema.SingleNestedAttribute{
+		Computed:            true,
+		MarkdownDescription: "The virtual CPUs, as the guest sees them.",
+		Attributes: map[string]schema.Attribute{
+			"present": number("How many it sees."),
+			"online":  number("How many of them it uses."),
+		},
+	}
+}
+
+func fromUsers(all []libvirt.GuestUser) []user {
+	if all == nil {
+		return nil
+	}
+	models := []user{}
+	for _, u := range all {
+		m := user{Name: orNull(u.Name), Domain: orNull(u.Domain)}
+		if u.LoginTimeMS != nil {
+			m.LoginTime = orNull(time.UnixMilli(*whole(*u.LoginTimeMS)).UTC().Format(time.RFC3339))
+		}
+		models = append(models, m)
+	}
+	return models
+}
+
+func fromLoad(l *libvirt.GuestLoad) *load {
+	if l == nil {
+		return nil
+	}
+	return &load{Load1: l.Load1, Load5: l.Load5, Load15: l.Load15}
+}
+
+func fromVCPUs(v *libvirt.GuestVCPUs) *vcpus {
+	if v == nil {
+		return nil
+	}
+	return &vcpus{Present: int64(v.Present), Online: int64(v.Online)}
+}

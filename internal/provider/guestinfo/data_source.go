@@ -1,0 +1,85 @@
+package guestinfo
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/hashicorp/terraform-plugin-framework/datasource"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/guest"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/meta"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/tfdiag"
+)
+
+// TypeName is the data source's full name.
+const TypeName = "virtfleet_guest_info"
+
+var (
+	_ datasource.DataSource              = (*DataSource)(nil)
+	_ datasource.DataSourceWithConfigure = (*DataSource)(nil)
+)
+
+// DataSource reads what a guest agent says.
+type DataSource struct{ meta.DataSource }
+
+// NewDataSource returns the data source.
+func NewDataSource() datasource.DataSource { return &DataSource{meta.DataSource{TypeName: TypeName}} }
+
+// Read finds the virtual machine and asks its guest agent. An agent that doesn't answer reduces what is known.
+func (d *DataSource) Read(ctx context.Context, req datasource.ReadRequest, resp *datasource.ReadResponse) {
+	var config model
+	if !d.Reads(ctx, "guest information", &config, req, resp) {
+		return
+	}
+	began := time.Now()
+	id := config.VirtualMachineID.ValueString()
+	fail := func(vm *fleet.VM, err error) {
+		f := tfdiag.Failure{
+			Verb: "read", Noun: "guest information", VirtualMachine: id, Elapsed: time.Since(began), Err: err,
+		}
+		if vm != nil {
+			f.VirtualMachine, f.Host = vm.Name, vm.Host
+		}
+		resp.Diagnostics.Append(f.Error())
+	}
+	vm, err := d.Data.Fleet.Find(ctx, id, fleet.LastKnown{})
+	if err != nil {
+		fail(nil, err)
+		return
+	}
+	if vm, err = d.wait(ctx, vm, config.Wait.Or(0)); err != nil {
+		fail(vm, err)
+		return
+	}
+	report, err := d.Data.Fleet.GuestInfo(ctx, vm, guest.Options{
+		RawCommands: config.RawCommands.ValueBool(), Probe: config.Probe.toGuest(),
+	})
+	if err != nil {
+		fail(vm, err)
+		return
+	}
+	state, diags := fromReport(ctx, report)
+	resp.Diagnostics.Append(diags...)
+	state.VirtualMachineID, state.RawCommands, state.Wait = config.VirtualMachineID, config.RawCommands, config.Wait
+	state.Probe = config.Probe
+	resp.Diagnostics.Append(resp.State.Set(ctx, state)...)
+}
+
+// wait gives the agent time to come up, if the user asked for that. That it didn't is for the report to say.
+func (d *DataSource) wait(ctx context.Context, vm *fleet.VM, atMost time.Duration) (*fleet.VM, error) {
+	if atMost == 0 || !vm.Active {
+		return vm, nil
+	}
+	waiting, cancel := context.WithTimeout(ctx, atMost)
+	defer cancel()
+	now, _, err := d.Data.Fleet.Wait(waiting, vm, fleet.WaitFor{GuestAgent: true})
+	switch {
+	case ctx.Err() != nil:
+		return vm, context.Cause(ctx)
+	case err != nil && !errors.Is(err, fleet.ErrNotReady):
+		return vm, err
+	}
+	return now, nil
+}

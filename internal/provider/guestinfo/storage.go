@@ -1,0 +1,114 @@
+package guestinfo
+
+import (
+	"github.com/hashicorp/terraform-plugin-framework/datasource/schema"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
+)
+
+// filesystem is a mounted filesystem.
+type filesystem struct {
+	MountPoint *string          `tfsdk:"mount_point"`
+	Name       *string          `tfsdk:"name"`
+	Type       *string          `tfsdk:"type"`
+	TotalBytes *int64           `tfsdk:"total_bytes"`
+	UsedBytes  *int64           `tfsdk:"used_bytes"`
+	Disks      []filesystemDisk `tfsdk:"disks"`
+}
+
+// filesystemDisk is a disk below a filesystem.
+type filesystemDisk struct {
+	Target *string `tfsdk:"target"`
+	Serial *string `tfsdk:"serial"`
+	Device *string `tfsdk:"device"`
+}
+
+// disk is a disk or partition as the guest sees it.
+type disk struct {
+	Name         *string  `tfsdk:"name"`
+	Target       *string  `tfsdk:"target"`
+	GuestAlias   *string  `tfsdk:"guest_alias"`
+	Bus          *string  `tfsdk:"bus"`
+	Serial       *string  `tfsdk:"serial"`
+	Partition    *bool    `tfsdk:"partition"`
+	Dependencies []string `tfsdk:"dependencies"`
+}
+
+func filesystemsAttribute() schema.ListNestedAttribute {
+	return schema.ListNestedAttribute{
+		Computed:            true,
+		MarkdownDescription: "Filesystems that are mounted from disks, with their usage.",
+		NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
+			"mount_point": text("Where it is mounted."),
+			"name":        text("Name of its device in the guest, such as `vda1`."),
+			"type":        text("Type, such as `ext4`."),
+			"total_bytes": number("Size in bytes, as the agent counts; null where it doesn't tell."),
+			"used_bytes":  number("What is used of it in bytes; null where the agent doesn't tell."),
+			"disks": schema.ListNestedAttribute{
+				Computed:            true,
+				MarkdownDescription: "The disks that it is on.",
+				NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
+					"target": text("Name in the virtual machine's definition, such as `vda`."),
+					"serial": text("Serial number."),
+					"device": text("Device in the guest, such as `/dev/vda`."),
+				}},
+			},
+		}},
+	}
+}
+
+func disksAttribute() schema.ListNestedAttribute {
+	return schema.ListNestedAttribute{
+		Computed:            true,
+		MarkdownDescription: "Disks and partitions, as the guest sees them.",
+		NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
+			"name":        text("Device in the guest, such as `/dev/vda`."),
+			"target":      text("Name in the virtual machine's definition, such as `vda`."),
+			"guest_alias": text("Another name that the guest has for it, such as that of its device mapper."),
+			"bus":         text("The bus that the guest sees it on."),
+			"serial":      text("Serial number."),
+			"partition": schema.BoolAttribute{
+				Computed: true, MarkdownDescription: "Whether it is a partition rather than a disk.",
+			},
+			"dependencies": schema.ListAttribute{
+				Computed: true, ElementType: types.StringType,
+				MarkdownDescription: "The devices that it is made of, such as a partition's disk.",
+			},
+		}},
+	}
+}
+
+func fromFilesystems(all []libvirt.GuestFilesystem) []filesystem {
+	if all == nil {
+		return nil
+	}
+	models := []filesystem{}
+	for _, f := range all {
+		m := filesystem{
+			MountPoint: orNull(f.MountPoint), Name: orNull(f.Name), Type: orNull(f.Type),
+			TotalBytes: wholeOrNull(f.TotalBytes), UsedBytes: wholeOrNull(f.UsedBytes), Disks: []filesystemDisk{},
+		}
+		for _, d := range f.Disks {
+			m.Disks = append(m.Disks, filesystemDisk{
+				Target: orNull(d.Alias), Serial: orNull(d.Serial), Device: orNull(d.Device),
+			})
+		}
+		models = append(models, m)
+	}
+	return models
+}
+
+func fromDisks(all []libvirt.GuestDisk) []disk {
+	if all == nil {
+		return nil
+	}
+	models := []disk{}
+	for _, d := range all {
+		models = append(models, disk{
+			Name: orNull(d.Name), Target: orNull(d.Alias), GuestAlias: orNull(d.GuestAlias), Bus: orNull(d.GuestBus),
+			Serial: orNull(d.Serial), Partition: d.Partition, Dependencies: append([]string{}, d.Dependencies...),
+		})
+	}
+	return models
+}

@@ -1,0 +1,91 @@
+package host
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/hashicorp/terraform-plugin-framework/datasource"
+	"github.com/hashicorp/terraform-plugin-framework/path"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/meta"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/tfdiag"
+)
+
+// TypeName is the data source's full name.
+const TypeName = "virtfleet_host"
+
+var (
+	_ datasource.DataSource                   = (*DataSource)(nil)
+	_ datasource.DataSourceWithConfigure      = (*DataSource)(nil)
+	_ datasource.DataSourceWithValidateConfig = (*DataSource)(nil)
+)
+
+// DataSource reads one host.
+type DataSource struct{ meta.DataSource }
+
+// NewDataSource returns the data source.
+func NewDataSource() datasource.DataSource { return &DataSource{meta.DataSource{TypeName: TypeName}} }
+
+// ValidateConfig refuses a question that can't mean what it says.
+func (d *DataSource) ValidateConfig(
+	ctx context.Context, req datasource.ValidateConfigRequest, resp *datasource.ValidateConfigResponse,
+) {
+	var config singularModel
+	resp.Diagnostics.Append(req.Config.Get(ctx, &config)...)
+	if !resp.Diagnostics.HasError() {
+		resp.Diagnostics.Append(config.Validate()...)
+	}
+}
+
+// Read asks the fleet for the host. One that doesn't answer is an error unless the provider was told to keep what is
+// unreachable; one that is given up is described without being asked.
+func (d *DataSource) Read(ctx context.Context, req datasource.ReadRequest, resp *datasource.ReadResponse) {
+	var config singularModel
+	if !d.Reads(ctx, "host", &config, req, resp) {
+		return
+	}
+	name := config.Name.ValueString()
+	began := time.Now()
+	question := config.ToFleet()
+	question.Name = name
+	all, err := d.Data.Fleet.Hosts(ctx, question)
+	if err != nil {
+		resp.Diagnostics.Append(tfdiag.Failure{
+			Verb: "read", Noun: "host", Host: name, Elapsed: time.Since(began), Err: err,
+		}.Error())
+		return
+	}
+	if len(all) == 0 {
+		resp.Diagnostics.AddAttributeError(path.Root("name"), "Unable to find host", fmt.Sprintf(
+			"%q is not among the provider's hosts: %s.", name, names(d.Data.Fleet.HostNames())))
+		return
+	}
+	status := all[0]
+	if status.Err != nil {
+		failure := tfdiag.Failure{
+			Verb: "read", Noun: "host", Happened: fmt.Sprintf("host %q does not answer", name), Host: name,
+			Elapsed: time.Since(began), Err: status.Err,
+		}
+		if d.Data.OnUnreachable != meta.OnUnreachableKeep {
+			resp.Diagnostics.Append(failure.Error())
+			return
+		}
+		resp.Diagnostics.Append(failure.Warning())
+	}
+	model, diags := FromStatus(ctx, status)
+	resp.Diagnostics.Append(diags...)
+	resp.Diagnostics.Append(resp.State.Set(ctx, singularModel{
+		Name: config.Name, Question: config.Question, Model: model,
+	})...)
+}
+
+func names(all []string) string {
+	quoted := make([]string, len(all))
+	for i, name := range all {
+		quoted[i] = strconv.Quote(name)
+	}
+	return strings.Join(quoted, ", ")
+}

@@ -1,0 +1,148 @@
+package host
+
+import (
+	"context"
+	"time"
+
+	"github.com/hashicorp/terraform-plugin-framework/attr"
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/value"
+)
+
+// singularModel is the data source's state.
+type singularModel struct {
+	Name types.String `tfsdk:"name"`
+	Question
+	Model
+}
+
+// Model is what is read of a host, in the order of Attributes.
+type Model struct {
+	URI               types.String `tfsdk:"uri"`
+	Labels            types.Map    `tfsdk:"labels"`
+	Schedulable       types.Bool   `tfsdk:"schedulable"`
+	Fenced            types.Bool   `tfsdk:"fenced"`
+	Reachable         types.Bool   `tfsdk:"reachable"`
+	Error             types.String `tfsdk:"error"`
+	UUID              types.String `tfsdk:"uuid"`
+	Hostname          types.String `tfsdk:"hostname"`
+	Driver            types.String `tfsdk:"driver"`
+	LibvirtVersion    types.String `tfsdk:"libvirt_version"`
+	HypervisorVersion types.String `tfsdk:"hypervisor_version"`
+	Arch              types.String `tfsdk:"arch"`
+	CPUModel          types.String `tfsdk:"cpu_model"`
+	Guests            types.Map    `tfsdk:"guests"`
+	Networks          types.List   `tfsdk:"networks"`
+	CPUs              types.Int64  `tfsdk:"cpus"`
+	MemoryBytes       types.Int64  `tfsdk:"memory_bytes"`
+	MemoryLimitBytes  types.Int64  `tfsdk:"memory_limit_bytes"`
+	CommittedBytes    types.Int64  `tfsdk:"committed_memory_bytes"`
+	FreeBytes         types.Int64  `tfsdk:"free_memory_bytes"`
+	Machines          types.Int64  `tfsdk:"virtual_machines"`
+	ActiveMachines    types.Int64  `tfsdk:"active_virtual_machines"`
+
+	Cordoned    *bool             `tfsdk:"cordoned"`
+	Cordon      *cordon           `tfsdk:"cordon"`
+	Unavailable map[string]string `tfsdk:"unavailable"`
+	details
+}
+
+// cordon is the mark that keeps machines away.
+type cordon struct {
+	Owner string  `tfsdk:"owner"`
+	Since *string `tfsdk:"since"`
+	Why   string  `tfsdk:"why"`
+}
+
+// guestModel is one element of guests.
+type guestModel struct {
+	DomainTypes types.List `tfsdk:"domain_types"`
+	Machines    types.List `tfsdk:"machines"`
+}
+
+// guestType is the type of an element of guests.
+var guestType = types.ObjectType{AttrTypes: map[string]attr.Type{
+	"domain_types": types.ListType{ElemType: types.StringType},
+	"machines":     types.ListType{ElemType: types.StringType},
+}}
+
+// FromStatus maps what the fleet knows of a host.
+func FromStatus(ctx context.Context, s fleet.HostStatus) (Model, diag.Diagnostics) {
+	labels := s.Labels
+	if labels == nil {
+		labels = map[string]string{}
+	}
+	m := Model{
+		URI:         types.StringValue(s.URI),
+		Labels:      value.NewStringMap(labels),
+		Schedulable: types.BoolValue(s.Schedulable),
+		Fenced:      types.BoolValue(s.Fenced),
+		Reachable:   types.BoolValue(s.Info != nil && s.Err == nil),
+		Guests:      types.MapNull(guestType),
+		Networks:    value.NewStringList(nil),
+	}
+	if s.Err != nil {
+		m.Error = types.StringValue(s.Err.Error())
+	}
+	if s.Info == nil {
+		return m, nil
+	}
+	m.UUID = value.NewStringOrNull(s.Info.UUID)
+	m.Hostname = value.NewStringOrNull(s.Info.Hostname)
+	m.Driver = value.NewStringOrNull(s.Info.Driver)
+	m.LibvirtVersion = version(s.Info.LibvirtVersion)
+	m.HypervisorVersion = version(s.Info.HypervisorVersion)
+	m.Arch = value.NewStringOrNull(s.Info.Arch)
+	m.CPUModel = value.NewStringOrNull(s.Info.CPUModel)
+	m.CPUs = types.Int64Value(int64(s.Info.CPUs))
+	m.MemoryBytes = bytes(s.Info.MemoryBytes)
+	m.MemoryLimitBytes = bytes(s.MemoryLimit)
+	m.CommittedBytes = bytes(s.CommittedMemory)
+	m.FreeBytes = bytes(s.FreeMemory)
+	m.Machines = types.Int64Value(int64(s.Domains))
+	m.ActiveMachines = types.Int64Value(int64(s.ActiveDomains))
+	m.details = fromDetails(s)
+	m.Unavailable = s.Unavailable
+	if _, unknown := s.Unavailable[fleet.PartCordon]; s.Err == nil && !unknown {
+		m.Cordoned = new(s.Cordon != nil)
+	}
+	if c := s.Cordon; c != nil {
+		m.Cordon = &cordon{Owner: c.Owner, Why: c.Why}
+		if !c.Since.IsZero() {
+			m.Cordon.Since = new(c.Since.UTC().Format(time.RFC3339))
+		}
+	}
+	if s.Err == nil {
+		networks := append([]string{}, s.Networks...)
+		m.Networks = value.NewStringList(networks)
+	}
+	var diags diag.Diagnostics
+	m.Guests, diags = guests(ctx, s.Info.Guests)
+	return m, diags
+}
+
+func guests(ctx context.Context, all []libvirt.Guest) (types.Map, diag.Diagnostics) {
+	byArch := make(map[string]guestModel, len(all))
+	for _, g := range all {
+		byArch[g.Arch] = guestModel{
+			DomainTypes: value.NewStringList(append([]string{}, g.DomainTypes...)),
+			Machines:    value.NewStringList(append([]string{}, g.Machines...)),
+		}
+	}
+	return types.MapValueFrom(ctx, guestType, byArch)
+}
+
+// version is null for a version that isn't known.
+func version(v libvirt.Version) types.String {
+	if v == (libvirt.Version{}) {
+		return types.StringNull()
+	}
+	return types.StringValue(v.String())
+}
+
+// bytes fits an amount of memory into Terraform's numbers.
+func bytes(n uint64) types.Int64 { return types.Int64Value(whole(n)) }

@@ -1,0 +1,122 @@
+package host
+
+import (
+	"github.com/hashicorp/terraform-plugin-framework/datasource/schema"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
+)
+
+// nodeDevice is a device of a host.
+type nodeDevice struct {
+	Capability          string           `tfsdk:"capability"`
+	Parent              *string          `tfsdk:"parent"`
+	Driver              *string          `tfsdk:"driver"`
+	VendorID            *string          `tfsdk:"vendor_id"`
+	Vendor              *string          `tfsdk:"vendor"`
+	ProductID           *string          `tfsdk:"product_id"`
+	Product             *string          `tfsdk:"product"`
+	Address             *string          `tfsdk:"address"`
+	Device              *string          `tfsdk:"device"`
+	Serial              *string          `tfsdk:"serial"`
+	SizeBytes           *int64           `tfsdk:"size_bytes"`
+	NUMACell            *int64           `tfsdk:"numa_cell"`
+	IOMMUGroup          *int64           `tfsdk:"iommu_group"`
+	PhysicalFunction    *string          `tfsdk:"physical_function"`
+	VirtualFunctions    []string         `tfsdk:"virtual_functions"`
+	MaxVirtualFunctions *int64           `tfsdk:"max_virtual_functions"`
+	MdevType            *string          `tfsdk:"mdev_type"`
+	MdevUUID            *string          `tfsdk:"mdev_uuid"`
+	MdevTypes           map[string]int64 `tfsdk:"mdev_types"`
+}
+
+func nodeDevicesAttribute() schema.MapNestedAttribute {
+	return schema.MapNestedAttribute{
+		Computed: true,
+		MarkdownDescription: "Devices of the host by libvirt's names, such as `pci_0000_01_00_0`. What doesn't apply to a " +
+			"device, or isn't known, is null." + asked,
+		NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
+			"capability":  text("What it is, such as `pci`, `usb_device`, `net`, `storage` or `mdev`."),
+			"parent":      text("Name of the device that it is a part of."),
+			"driver":      text("The host's driver that has it; `vfio-pci` where it is set aside for virtual machines."),
+			"vendor_id":   text("Number of its vendor, such as `0x8086`."),
+			"vendor":      text("Name of its vendor."),
+			"product_id":  text("Number of the product."),
+			"product":     text("Name of the product; of a disk, its model."),
+			"address":     text("Where a PCI device is, such as `0000:01:00.0`, or the MAC of a network interface."),
+			"device":      text("What the host calls it: `eth0`, `/dev/sda`, `/dev/bus/usb/001/002`."),
+			"serial":      text("Serial number of a disk."),
+			"size_bytes":  number("Size of a disk."),
+			"numa_cell":   number("The NUMA cell that it is near to."),
+			"iommu_group": number("Its IOMMU group. Devices of one group can only be assigned to one machine, together."),
+			"physical_function": text("PCI address of the device that this is an SR-IOV virtual function " +
+				"of."),
+			"virtual_functions": schema.ListAttribute{
+				Computed: true, ElementType: types.StringType,
+				MarkdownDescription: "PCI addresses of the SR-IOV virtual functions that it has; null where it can have none.",
+			},
+			"max_virtual_functions": number("How many virtual functions it can have."),
+			"mdev_type":             text("Type of a mediated device."),
+			"mdev_uuid":             text("UUID of a mediated device."),
+			"mdev_types": schema.MapAttribute{
+				Computed: true, ElementType: types.Int64Type,
+				MarkdownDescription: "How many more mediated devices of each type it has room for; null where it can have none.",
+			},
+		}},
+	}
+}
+
+func fromNodeDevices(list []libvirt.NodeDevice) map[string]nodeDevice {
+	if list == nil {
+		return nil
+	}
+	all := make(map[string]nodeDevice, len(list))
+	for _, d := range list {
+		device := nodeDevice{
+			Capability: d.Capability, Parent: orNull(d.Parent), Driver: orNull(d.Driver), VendorID: orNull(d.VendorID),
+			Vendor: orNull(d.Vendor), ProductID: orNull(d.ProductID), Product: orNull(d.Product), Address: orNull(d.Address),
+			Device: orNull(d.Device), Serial: orNull(d.Serial), NUMACell: count(d.NUMACell), IOMMUGroup: count(d.IOMMUGroup),
+			PhysicalFunction: orNull(d.PhysicalFunction), VirtualFunctions: d.VirtualFunctions,
+			MaxVirtualFunctions: count(d.MaxVirtualFunctions), MdevType: orNull(d.MdevType), MdevUUID: orNull(d.MdevUUID),
+		}
+		if d.SizeBytes != nil {
+			device.SizeBytes = new(whole(*d.SizeBytes))
+		}
+		if d.MdevTypes != nil {
+			device.MdevTypes = make(map[string]int64, len(d.MdevTypes))
+			for name, n := range d.MdevTypes {
+				device.MdevTypes[name] = int64(n)
+			}
+		}
+		all[d.Name] = device
+	}
+	return all
+}
+
+// text is a computed string.
+func text(description string) schema.StringAttribute {
+	return schema.StringAttribute{Computed: true, MarkdownDescription: description}
+}
+
+// number is a computed whole number.
+func number(description string) schema.Int64Attribute {
+	return schema.Int64Attribute{Computed: true, MarkdownDescription: description}
+}
+
+// orNull is nil for "".
+func orNull(s string) *string {
+	if s == "" {
+		return nil
+	}
+	return &s
+}
+
+func count(n *int) *int64 {
+	if n == nil {
+		return nil
+	}
+	return new(int64(*n))
+}
+
+// whole fits an amount into Terraform's numbers.
+func whole(n uint64) int64 { return int64(n) } //nolint:gosec // No host has 8 EiB.

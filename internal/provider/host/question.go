@@ -1,0 +1,62 @@
+package host
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/hashicorp/terraform-plugin-framework-validators/listvalidator"
+	"github.com/hashicorp/terraform-plugin-framework-validators/stringvalidator"
+	"github.com/hashicorp/terraform-plugin-framework/datasource/schema"
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/path"
+	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/value"
+)
+
+// Question is what is asked of hosts besides what is always read.
+type Question struct {
+	Include      types.List `tfsdk:"include"`
+	Capabilities types.List `tfsdk:"node_device_capabilities"`
+}
+
+// QuestionAttributes are the attributes of a Question.
+func QuestionAttributes() map[string]schema.Attribute {
+	some := func(description string, of []string) schema.ListAttribute {
+		return schema.ListAttribute{
+			Optional: true, ElementType: types.StringType,
+			MarkdownDescription: description + " Of `" + strings.Join(of, "`, `") + "`.",
+			Validators: []validator.List{
+				listvalidator.SizeAtLeast(1), listvalidator.ValueStringsAre(stringvalidator.OneOf(of...)),
+			},
+		}
+	}
+	return map[string]schema.Attribute{
+		"include": some("Attributes to read that cost further questions to the host, or much place in the state. Those that "+
+			"aren't named are null.", fleet.HostParts),
+		"node_device_capabilities": some("Only `node_devices` with one of these capabilities. Not set: with any.",
+			libvirt.NodeDeviceCapabilities()),
+	}
+}
+
+// Validate refuses a question that can't mean what it says.
+func (q Question) Validate() diag.Diagnostics {
+	var diags diag.Diagnostics
+	if !q.Capabilities.IsNull() && !q.Include.IsUnknown() && !slices.Contains(value.StringList(q.Include),
+		fleet.PartNodeDevices) {
+		diags.AddAttributeError(path.Root("node_device_capabilities"), "Node devices aren't read",
+			"Capabilities pick among node_devices, which are read only where they are included: "+
+				"include = [\"node_devices\"].")
+	}
+	return diags
+}
+
+// ToFleet is the question as the fleet takes it.
+func (q Question) ToFleet() fleet.HostQuestion {
+	return fleet.HostQuestion{
+		Parts: value.StringList(q.Include), Capabilities: value.StringList(q.Capabilities),
+	}
+}

@@ -1,0 +1,170 @@
+package host
+
+import (
+	"context"
+	"maps"
+
+	"github.com/hashicorp/terraform-plugin-framework/datasource"
+	"github.com/hashicorp/terraform-plugin-framework/datasource/schema"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+)
+
+// Schema describes the data source.
+func (d *DataSource) Schema(_ context.Context, _ datasource.SchemaRequest, resp *datasource.SchemaResponse) {
+	attributes := Attributes()
+	attributes["name"] = schema.StringAttribute{
+		Required:            true,
+		MarkdownDescription: "Name of the host in the provider's `hosts`; `default` where the provider has only a `uri`.",
+	}
+	maps.Copy(attributes, QuestionAttributes())
+	resp.Schema = schema.Schema{
+		MarkdownDescription: "One host of the fleet: what it is, what it can run and how full it is. A host that doesn't " +
+			"answer is an error, unless the provider has `on_unreachable = \"keep\"`: then `reachable` is false, and what " +
+			"only the host could tell is null.",
+		Attributes: attributes,
+	}
+}
+
+// Attributes are everything that is read of a host. What only the host itself can tell is null while it doesn't answer.
+func Attributes() map[string]schema.Attribute {
+	attributes := map[string]schema.Attribute{
+		"uri": schema.StringAttribute{
+			Computed:            true,
+			MarkdownDescription: "libvirt URI as configured; empty where libvirt itself picks one.",
+		},
+		"labels": schema.MapAttribute{
+			Computed: true, ElementType: types.StringType,
+			MarkdownDescription: "Labels as configured.",
+		},
+		"schedulable": schema.BoolAttribute{
+			Computed:            true,
+			MarkdownDescription: "Whether virtual machines may be placed here, as configured.",
+		},
+		"fenced": schema.BoolAttribute{
+			Computed:            true,
+			MarkdownDescription: "Whether the host is given up, as configured. A fenced host is not asked anything.",
+		},
+		"reachable": schema.BoolAttribute{
+			Computed:            true,
+			MarkdownDescription: "Whether the host answered.",
+		},
+		"error": schema.StringAttribute{
+			Computed:            true,
+			MarkdownDescription: "Why the host didn't answer; null where it did, or where it wasn't asked.",
+		},
+	}
+	maps.Copy(attributes, identityAttributes())
+	maps.Copy(attributes, capacityAttributes())
+	maps.Copy(attributes, cordonAttributes())
+	maps.Copy(attributes, detailAttributes())
+	return attributes
+}
+
+func cordonAttributes() map[string]schema.Attribute {
+	return map[string]schema.Attribute{
+		"cordoned": schema.BoolAttribute{
+			Computed: true,
+			MarkdownDescription: "Whether the host takes no machines, as is recorded on the host itself; null when that isn't " +
+				"known.",
+		},
+		"cordon": schema.SingleNestedAttribute{
+			Computed: true, MarkdownDescription: "Who cordoned the host; null while nobody has.",
+			Attributes: map[string]schema.Attribute{
+				"owner": text("Who cordoned it."),
+				"since": text("When (RFC 3339)."),
+				"why":   text("What for."),
+			},
+		},
+		"unavailable": schema.MapAttribute{
+			Computed: true, ElementType: types.StringType,
+			MarkdownDescription: "Why the host can't tell something, by attribute; empty when it told everything.",
+		},
+	}
+}
+
+func identityAttributes() map[string]schema.Attribute {
+	return map[string]schema.Attribute{
+		"uuid": schema.StringAttribute{
+			Computed:            true,
+			MarkdownDescription: "The host's identity in libvirt, the same under whichever name and address.",
+		},
+		"hostname": schema.StringAttribute{
+			Computed:            true,
+			MarkdownDescription: "Hostname as the host's libvirt says it.",
+		},
+		"driver": schema.StringAttribute{
+			Computed:            true,
+			MarkdownDescription: "libvirt's driver: `QEMU`, or `TEST` for the built-in test driver.",
+		},
+		"libvirt_version": schema.StringAttribute{
+			Computed:            true,
+			MarkdownDescription: "Version of the host's libvirt.",
+		},
+		"hypervisor_version": schema.StringAttribute{
+			Computed:            true,
+			MarkdownDescription: "Version of the host's hypervisor, which is QEMU's for the driver `QEMU`.",
+		},
+		"arch": schema.StringAttribute{
+			Computed:            true,
+			MarkdownDescription: "Architecture of the host's processors.",
+		},
+		"cpu_model": schema.StringAttribute{
+			Computed:            true,
+			MarkdownDescription: "Model of the host's processors, in libvirt's words.",
+		},
+		"guests": schema.MapNestedAttribute{
+			Computed:            true,
+			MarkdownDescription: "What the host can run, by guest architecture.",
+			NestedObject: schema.NestedAttributeObject{
+				Attributes: map[string]schema.Attribute{
+					"domain_types": schema.ListAttribute{
+						Computed: true, ElementType: types.StringType,
+						MarkdownDescription: "Domain types that the host offers: `kvm`, `qemu`.",
+					},
+					"machines": schema.ListAttribute{
+						Computed: true, ElementType: types.StringType,
+						MarkdownDescription: "Machine types that the host offers, and their aliases.",
+					},
+				},
+			},
+		},
+		"networks": schema.ListAttribute{
+			Computed: true, ElementType: types.StringType,
+			MarkdownDescription: "Names of libvirt's virtual networks on the host, in order.",
+		},
+	}
+}
+
+func capacityAttributes() map[string]schema.Attribute {
+	return map[string]schema.Attribute{
+		"cpus": schema.Int64Attribute{
+			Computed:            true,
+			MarkdownDescription: "Number of the host's processors that are online.",
+		},
+		"memory_bytes": schema.Int64Attribute{
+			Computed:            true,
+			MarkdownDescription: "Memory of the host.",
+		},
+		"memory_limit_bytes": schema.Int64Attribute{
+			Computed: true,
+			MarkdownDescription: "How much memory may be committed to virtual machines: `memory_limit` as configured, else " +
+				"the host's memory.",
+		},
+		"committed_memory_bytes": schema.Int64Attribute{
+			Computed:            true,
+			MarkdownDescription: "How much memory is committed to virtual machines that run.",
+		},
+		"free_memory_bytes": schema.Int64Attribute{
+			Computed:            true,
+			MarkdownDescription: "How much memory may still be committed to virtual machines.",
+		},
+		"virtual_machines": schema.Int64Attribute{
+			Computed:            true,
+			MarkdownDescription: "Number of virtual machines that the host knows, whoever made them.",
+		},
+		"active_virtual_machines": schema.Int64Attribute{
+			Computed:            true,
+			MarkdownDescription: "Number of those that are running or paused.",
+		},
+	}
+}

@@ -1,0 +1,143 @@
+package hostmaintenance_test
+
+import (
+	"os"
+	"strings"
+	"testing"
+)
+
+// nothingLeft fails the test when a host keeps a record, a lock or a mark of ours.
+func (p *pair) nothingLeft(t *testing.T, names ...string) {
+	t.Helper()
+	p.noneLeft(t, "virtfleet:", names...)
+}
+
+// noneLeft fails the test when a host keeps a secret whose name begins so, or a machine its mark.
+func (p *pair) noneLeft(t *testing.T, secret string, names ...string) {
+	t.Helper()
+	for _, h := range []string{p.from.Name, p.to.Name} {
+		if out := p.l.Virsh(t, h, "secret-list"); strings.Contains(out, secret) {
+			t.Errorf("left on host %s: %s", h, out)
+		}
+	}
+	for _, name := range names {
+		out := p.l.Virsh(t, p.where(t, name), "dumpxml", p.prefix+"-"+name)
+		if strings.Contains(out, "eviction-requested") {
+			t.Errorf("%s: the mark is left", name)
+		}
+	}
+}
+
+// howRuns is where the machine runs, and how it came to run there.
+func (p *pair) howRuns(t *testing.T, name string) string {
+	t.Helper()
+	host := p.where(t, name)
+	if host == "" {
+		return "off"
+	}
+	return host + " " + strings.TrimSpace(p.l.Virsh(t, host, "domstate", "--reason", p.prefix+"-"+name))
+}
+
+// TestAccHostMaintenance_restoreGoesOn: while a host doesn't answer its machine isn't brought back, and another one
+// isn't started, which might run there. Destroying fails, and destroying again, with the host back, restores both.
+func TestAccHostMaintenance_restoreGoesOn(t *testing.T) {
+	t.Parallel()
+	p := newPair(t)
+	p.machine(t, "live", "", "")
+	p.machine(t, "none", "", "")
+	policies := p.policies(map[string]string{"none": `"None"`})
+	p.tf.Config(t, p.block()+policies)
+	p.tf.Run(t, "apply")
+	maintained := p.block() + policies + p.maintenance("restore = true")
+	p.tf.Config(t, maintained)
+	p.tf.Run(t, "apply")
+	p.expect(t, map[string]string{"live": p.to.Name, "none": ""})
+
+	start := p.l.StopSSH(t, p.to)
+	out := p.tf.Fail(t, "destroy", "-target="+address)
+	for _, want := range []string{
+		"Unable to end", p.prefix + "-live", p.prefix + "-none", p.to.Name, "destroy the maintenance again",
+	} {
+		if !strings.Contains(unwrapped(out), want) {
+			t.Errorf("%q is missing in: %s", want, out)
+		}
+	}
+	p.expect(t, map[string]string{"live": p.to.Name, "none": ""})
+
+	start()
+	if actions := p.tf.Actions(t); actions[address] != "update" {
+		t.Errorf("with the maintenance still wanted: %v, want an update", actions)
+	}
+	p.tf.Config(t, p.block()+policies)
+	if actions := p.tf.Actions(t); actions[address] != "delete" {
+		t.Errorf("with the maintenance not wanted: %v, want that its end goes on", actions)
+	}
+	p.tf.Run(t, "apply")
+	if got, want := p.howRuns(t, "live"), p.from.Name+" running (migrated)"; got != want {
+		t.Errorf("live is %s, want %s", got, want)
+	}
+	if got, want := p.howRuns(t, "none"), p.from.Name+" running (booted)"; got != want {
+		t.Errorf("none is %s, want %s", got, want)
+	}
+	if out, empty := p.tf.Empty(t); !empty {
+		t.Errorf("left to do:\n%s", out)
+	}
+	p.tf.Run(t, "destroy")
+	p.nothingLeft(t, "live", "none")
+}
+
+// TestAccHostMaintenance_killedAndGivenUp: an apply that was killed leaves nothing in the state, and the host cordoned
+// with its machine marked. Imported, the maintenance can be destroyed, and neither is left.
+func TestAccHostMaintenance_killedAndGivenUp(t *testing.T) {
+	t.Parallel()
+	p := newPair(t)
+	p.machine(t, "slow", "dirty=16", "")
+	crawl := p.policies(map[string]string{"slow": crawling})
+	p.tf.Config(t, p.block()+crawl)
+	p.tf.Run(t, "apply")
+	p.tf.Config(t, p.block()+crawl+p.maintenance("depends_on = [virtfleet_eviction_policy.slow]"))
+	apply := p.tf.Start(t, "apply")
+	p.awaitCopying(t, apply)
+	if err := apply.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := apply.Wait(); err == nil {
+		t.Fatal("it was not killed")
+	}
+	_ = os.Remove(p.tf.Dir + "/.terraform.tfstate.lock.info")
+	if out := p.record(t); !strings.Contains(out, `"cordon":`) {
+		t.Errorf("the host isn't cordoned: %s", out)
+	}
+	p.tf.Run(t, "import", address, p.from.Name)
+	p.tf.Run(t, "destroy")
+	if got, want := p.howRuns(t, "slow"), p.from.Name+" running"; !strings.HasPrefix(got, want) {
+		t.Errorf("slow is %s, want %s", got, want)
+	}
+	// The lock that the killed run had on the other host stays until somebody wants it, and keeps nobody out.
+	p.noneLeft(t, "virtfleet:host-record", "slow")
+}
+
+// TestAccHostMaintenance_wantedAgain: a maintenance whose end failed, and which is wanted after all, goes on: what was
+// started again leaves again, and the end brings everything back.
+func TestAccHostMaintenance_wantedAgain(t *testing.T) {
+	t.Parallel()
+	p := newPair(t)
+	p.machine(t, "away", "", "")
+	p.tf.Config(t, p.block()+p.maintenance("restore = true"))
+	p.tf.Run(t, "apply")
+	start := p.l.StopSSH(t, p.to)
+	p.tf.Fail(t, "destroy")
+	start()
+	p.machine(t, "came", "", "")
+	p.tf.Run(t, "apply")
+	p.expect(t, map[string]string{"away": p.to.Name, "came": p.to.Name})
+	if got := results(t, p.tf); got != "away=Moved came=Moved" {
+		t.Errorf("results %s", got)
+	}
+	if out, empty := p.tf.Empty(t); !empty {
+		t.Errorf("left to do:\n%s", out)
+	}
+	p.tf.Run(t, "destroy")
+	p.expect(t, map[string]string{"away": p.from.Name, "came": p.from.Name})
+	p.nothingLeft(t, "away", "came")
+}

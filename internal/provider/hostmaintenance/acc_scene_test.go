@@ -1,0 +1,299 @@
+package hostmaintenance_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/acctest"
+)
+
+// scene is a host with machines of every kind, and two others with little room.
+type scene struct {
+	*pair
+	other *lab.Host
+	// image is a disk in a file of the first host, liveDisk and coldDisk are disks that every host reaches.
+	image              string
+	liveDisk, coldDisk *lab.Export
+}
+
+func newScene(t *testing.T) *scene {
+	t.Helper()
+	p := newPair(t)
+	s := &scene{pair: p, other: p.l.StartHost(t)}
+	s.liveDisk, s.coldDisk = s.written(t, "live"), s.written(t, "cold")
+	s.image = p.l.Image(t, p.from.Name, p.prefix+".qcow2", "qcow2", 4<<20)
+	p.l.Run(t, p.from.Name, "qemu-io", "-f", "qcow2", "-c", "write -P 0xa5 0 3M", s.image)
+	return s
+}
+
+// block is the provider's. As long as the two others take nothing, all machines begin on the first host.
+func (s *scene) block(begin bool) string {
+	limits := map[string]string{s.from.Name: "4Gi", s.to.Name: "600Mi", s.other.Name: "450Mi"}
+	b := acctest.Block{Lab: s.l}
+	for _, h := range []*lab.Host{s.from, s.to, s.other} {
+		one := s.host(h)
+		one.Settings += fmt.Sprintf("\n      memory_limit = %q\n      schedulable = %t", limits[h.Name],
+			!begin || h == s.from)
+		b.Hosts = append(b.Hosts, one)
+	}
+	return b.String()
+}
+
+// managed is a machine of the configuration that costs nothing and needs no time to shut down.
+func (s *scene) managed(t *testing.T, name, more string) string {
+	t.Helper()
+	s.l.RemoveDomain(t, s.prefix+"-"+name)
+	return fmt.Sprintf(`resource "virtfleet_virtual_machine" %q {
+  name                     = %q
+  type                     = "qemu"
+  termination_grace_period = "0s"
+  %s
+}
+`, name, s.prefix+"-"+name, more)
+}
+
+// written is a disk with known content that every host reaches.
+func (s *scene) written(t *testing.T, name string) *lab.Export {
+	t.Helper()
+	export := s.l.NBD(t, s.prefix+"-"+name+"-data", 4<<20)
+	s.content(t, export, "write")
+	return export
+}
+
+// contents fails the test unless all disks have what was written to them.
+func (s *scene) contents(t *testing.T) {
+	t.Helper()
+	s.content(t, s.liveDisk, "read")
+	s.content(t, s.coldDisk, "read")
+	s.l.Run(t, s.from.Name, "qemu-io", "-U", "-r", "-f", "qcow2", "-c", "read -P 0xa5 0 3M", s.image)
+}
+
+// content writes the known content, or fails the test unless it is what is read.
+func (s *scene) content(t *testing.T, export *lab.Export, command string) {
+	t.Helper()
+	s.l.Run(t, s.other.Name, "qemu-io", "-f", "raw", "-c", command+" -P 0xa5 0 3M",
+		fmt.Sprintf("nbd://%s/%s", export.Address(), export.Name))
+}
+
+// nbdDisk is a further disk of a domain, nbdBlock the same of a configuration.
+func nbdDisk(e *lab.Export) string {
+	return fmt.Sprintf(`<disk type="network" device="disk"><driver name="qemu" type="raw" cache="none"/>
+		<source protocol="nbd" name="%s"><host name="%s" port="%d"/></source><target dev="vdc" bus="virtio"/></disk>`,
+		e.Name, e.Host, e.Port)
+}
+
+func nbdBlock(e *lab.Export) string {
+	return fmt.Sprintf("disks = { data = { network = { protocol = \"nbd\", name = %q, hosts = [%q] }, "+
+		"cache = \"none\" } }", e.Name, e.Address())
+}
+
+// is says what virsh says of a machine: "kvm2 running (migrated)".
+func (s *scene) is(t *testing.T, name string) string {
+	t.Helper()
+	var all []string
+	for _, h := range []*lab.Host{s.from, s.to, s.other} {
+		if out, err := s.l.TryVirsh(t, h.Name, "domstate", "--reason", s.prefix+"-"+name); err == nil {
+			all = append(all, h.Name+" "+strings.TrimSpace(out))
+		}
+	}
+	return strings.Join(all, ", ")
+}
+
+// moveWhenAsked is whoever is in charge of the external one: it moves it once it is marked.
+func (s *scene) moveWhenAsked(ctx context.Context, name string) error {
+	for tick := time.NewTicker(200 * time.Millisecond); ; {
+		xml, err := s.from.Virsh(ctx, "dumpxml", name)
+		if err != nil {
+			return err
+		}
+		if strings.Contains(xml, "eviction-requested") {
+			return s.from.Migrate(ctx, name, s.other)
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// unmanaged are the machines that nobody manages with Terraform.
+func (s *scene) unmanaged(t *testing.T) {
+	t.Helper()
+	s.machine(t, "live", "", nbdDisk(s.liveDisk))
+	s.machine(t, "dirty", "dirty=16", "")
+	s.machine(t, "none", "", "")
+	s.machine(t, "saved", "", fmt.Sprintf(`<disk type="file"><driver name="qemu" type="qcow2"/><source file="%s"/>
+		<target dev="vdb" bus="virtio"/></disk>`, s.image))
+	for _, name := range []string{"paused", "stopped", "plain"} {
+		s.l.RemoveDomain(t, s.prefix+"-"+name)
+		s.l.Define(t, s.from.Name, fmt.Sprintf(`<domain type="qemu"><name>%s-%s</name><memory unit="MiB">32</memory>
+			<os><type arch="x86_64">hvm</type></os></domain>`, s.prefix, name))
+		if name != "stopped" {
+			s.l.Virsh(t, s.from.Name, "start", s.prefix+"-"+name)
+		}
+	}
+	s.l.Virsh(t, s.from.Name, "suspend", s.prefix+"-paused")
+}
+
+// configured are the other machines, one of them with that setting, and the policies.
+func (s *scene) configured(t *testing.T, pin string) string {
+	t.Helper()
+	const small = `memory = { size = "32Mi" }` + "\n  "
+	return s.managed(t, "cold", small+`interfaces = { nat = { network = "default" } }`+"\n  "+nbdBlock(s.coldDisk)) +
+		s.managed(t, "external", small+`eviction_strategy = "External"`) +
+		s.managed(t, "pinned", small+pin) +
+		s.managed(t, "shy", small+`placement = { anti_affinity = { labels = { app = "web" }, required = true } }`) +
+		s.managed(t, "large", `memory = { size = "512Mi" }`) +
+		s.managed(t, "neighbour", small+`labels = { app = "web" }`+"\n  "+fmt.Sprintf("host = %q", s.to.Name)) +
+		s.policies(map[string]string{
+			"saved": "\"LiveMigrate\"\n  fallback = \"Save\"", "none": `"None"`,
+			"cold": "\"LiveMigrate\"\n  fallback = \"ColdMigrate\"",
+			"dirty": "\"LiveMigrate\"\n  priority = 5\n  migration_options = " +
+				`{ bandwidth = "8Mi", completion_timeout_per_gib = "20s", allow_post_copy = true }`,
+		})
+}
+
+// planned checks what the plan says of each machine.
+func (s *scene) planned(t *testing.T, plan string) {
+	t.Helper()
+	for name, want := range map[string]string{
+		"live": "moves to %s while it runs, 96Mi (LiveMigrateIfPossible, the provider's default)", "saved": "is saved to",
+		"dirty": "moves to %s while it runs, 96Mi (LiveMigrate, policy", "none": "is shut down (None, policy",
+		"paused": "moves to %s while", "plain": "moves to %s while", "external": "(External, its own)",
+		"large": "moves to " + s.to.Name + " while it runs, 512Mi", "shy": "moves to " + s.other.Name + " while it runs",
+		"cold": "(LiveMigrate, policy", "pinned": "Pinned: its configuration pins it to host", "stopped": "off",
+	} {
+		_, line, _ := strings.Cut(plan, ". "+s.prefix+"-"+name+": ")
+		line = line[:min(len(line), 150)]
+		if !strings.Contains(line, strings.ReplaceAll(want, "%s", s.to.Name)) &&
+			!strings.Contains(line, strings.ReplaceAll(want, "%s", s.other.Name)) {
+			t.Errorf("of %s the plan says %q, want %q", name, line, want)
+		}
+	}
+	if !strings.Contains(plan, "Virtual machine is pinned to the host") ||
+		!strings.Contains(plan, "1. "+s.prefix+"-dirty") {
+		t.Errorf("no warning, or another order: %s", plan)
+	}
+}
+
+// TestAccHostMaintenance_everyKind: twelve machines, each of another kind, and as many ways to leave. What the plan
+// says is what happens; no guest is restarted that needn't be, no disk changes; the one that is pinned stays until it
+// isn't. The end of the maintenance brings all back that it has moved, the way that each went.
+func TestAccHostMaintenance_everyKind(t *testing.T) {
+	t.Parallel()
+	s := newScene(t)
+	s.unmanaged(t)
+	pinned := s.configured(t, fmt.Sprintf("host = %q", s.from.Name))
+	s.tf.Config(t, s.block(true)+pinned)
+	s.tf.Run(t, "apply")
+
+	after := "depends_on = [virtfleet_virtual_machine.pinned]\n  restore = true\n  timeouts = { create = \"9m\" }"
+	s.tf.Config(t, s.block(false)+pinned+s.maintenance(after))
+	s.planned(t, s.tf.Run(t, "plan"))
+
+	moved := make(chan error, 1)
+	go func() { moved <- s.moveWhenAsked(t.Context(), s.prefix+"-external") }()
+	out := s.tf.Fail(t, "apply")
+	if err := <-moved; err != nil {
+		t.Error(err)
+	}
+	if !strings.Contains(out, s.prefix+`-pinned" (Pinned)`) || strings.Count(out, "not done are") != 1 ||
+		strings.Contains(out, "it has come meanwhile") {
+		t.Errorf("it says: %s", out)
+	}
+	s.left(t, results(t, s.tf), "Failed")
+	if got := s.is(t, "pinned"); got != s.from.Name+" running (booted)" {
+		t.Errorf("pinned is %s", got)
+	}
+
+	free := s.configured(t, "")
+	s.tf.Config(t, s.block(false)+free+s.maintenance(after))
+	s.tf.Run(t, "apply")
+	s.left(t, results(t, s.tf), "Moved")
+	if got := s.is(t, "pinned"); !strings.HasSuffix(got, " running (migrated)") || strings.HasPrefix(got, s.from.Name) {
+		t.Errorf("unpinned is %s", got)
+	}
+	s.contents(t)
+	if out, empty := s.tf.Empty(t); !empty {
+		t.Errorf("left to do:\n%s", out)
+	}
+
+	s.tf.Config(t, s.block(false)+free)
+	s.tf.Run(t, "apply")
+	s.back(t)
+	s.contents(t)
+	if out, empty := s.tf.Empty(t); !empty {
+		t.Errorf("left to do after the maintenance:\n%s", out)
+	}
+	s.tf.Run(t, "destroy")
+	for _, h := range []*lab.Host{s.from, s.to, s.other} {
+		if out := s.l.Virsh(t, h.Name, "secret-list"); strings.Contains(out, "virtfleet:") {
+			t.Errorf("left on host %s: %s", h.Name, out)
+		}
+	}
+}
+
+// What virsh says behind the name of the host.
+const (
+	migrated, postCopy, booted = " running (migrated)", " running (post-copy)", " running (booted)"
+	paused, restored, off      = " paused (user)", " running (restored)", " shut off"
+)
+
+// left checks where everybody is, and what the state says of it.
+func (s *scene) left(t *testing.T, results, pinned string) {
+	t.Helper()
+	from, to, other := s.from.Name, s.to.Name, s.other.Name
+	for name, want := range map[string]struct {
+		result string
+		is     []string
+	}{
+		"live":     {"Moved", []string{to + migrated, other + migrated}},
+		"dirty":    {"Moved", []string{to + migrated, other + migrated, to + postCopy, other + postCopy}},
+		"plain":    {"Moved", []string{to + migrated, other + migrated}},
+		"large":    {"Moved", []string{to + migrated}},
+		"shy":      {"Moved", []string{other + migrated}},
+		"external": {"Moved", []string{other + migrated}},
+		"paused":   {"Moved", []string{to + paused, other + paused}},
+		"cold":     {"ColdMoved", []string{to + booted, other + booted}},
+		"none":     {"ShutDown", []string{from + off + " (shutdown)"}},
+		"saved":    {"Saved", []string{from + off + " (saved)"}},
+		"stopped":  {"Left", []string{from + off + " (unknown)"}},
+		"pinned":   {pinned, nil},
+	} {
+		if want.is != nil {
+			s.oneOf(t, name, want.is...)
+		}
+		if !strings.Contains(" "+results+" ", " "+name+"="+want.result+" ") {
+			t.Errorf("%s: want %s in %s", name, want.result, results)
+		}
+	}
+}
+
+// back checks where everybody is after the maintenance: where it was, and running if it ran. The one that somebody else
+// has moved is left to them.
+func (s *scene) back(t *testing.T) {
+	t.Helper()
+	from := s.from.Name
+	for name, is := range map[string][]string{
+		"live": {from + migrated}, "plain": {from + migrated}, "large": {from + migrated}, "shy": {from + migrated},
+		"pinned": {from + migrated}, "dirty": {from + migrated, from + postCopy}, "paused": {from + paused},
+		"cold": {from + booted}, "none": {from + booted}, "saved": {from + restored}, "stopped": {from + off + " (unknown)"},
+		"external": {s.other.Name + migrated}, "neighbour": {s.to.Name + booted},
+	} {
+		s.oneOf(t, name, is...)
+	}
+}
+
+// oneOf fails the test unless virsh says one of these of the machine.
+func (s *scene) oneOf(t *testing.T, name string, is ...string) {
+	t.Helper()
+	if got := s.is(t, name); !slices.Contains(is, got) {
+		t.Errorf("%s: %s, want %s", name, got, strings.Join(is, " or "))
+	}
+}

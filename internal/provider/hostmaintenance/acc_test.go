@@ -1,0 +1,398 @@
+package hostmaintenance_test
+
+import (
+	"encoding/base64"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/acctest"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/hostmaintenance"
+)
+
+func TestMain(m *testing.M) { acctest.Main(m) }
+
+const address = hostmaintenance.TypeName + ".this"
+
+// pair are two hosts that nobody else uses: cordoning and emptying them is in nobody's way.
+type pair struct {
+	l        *lab.Lab
+	from, to *lab.Host
+	tf       *acctest.CLI
+	// prefix begins the names of the machines.
+	prefix string
+}
+
+func newPair(t *testing.T) *pair {
+	t.Helper()
+	l := lab.Open(t)
+	name := lab.Name(t)
+	return &pair{l: l, from: l.StartHost(t), to: l.StartHost(t), tf: acctest.NewCLI(t), prefix: "m" + name[len(name)-6:]}
+}
+
+// block is the provider's.
+func (p *pair) block() string {
+	return acctest.Block{Lab: p.l, Hosts: []acctest.Host{p.host(p.from), p.host(p.to)}}.String()
+}
+
+func (p *pair) host(h *lab.Host) acctest.Host {
+	return acctest.Host{Of: h, Settings: fmt.Sprintf("migration_address = %q", h.Address)}
+}
+
+// machine is a machine on the first host whose disk both reach.
+func (p *pair) machine(t *testing.T, name, words, more string) {
+	t.Helper()
+	full := p.prefix + "-" + name
+	export := p.l.NBD(t, full, 16<<20)
+	p.l.RemoveDomain(t, full)
+	xml := fmt.Sprintf(`<domain type="qemu"><name>%s</name><memory unit="MiB">96</memory><vcpu>1</vcpu>
+		<os><type arch="x86_64">hvm</type><kernel>%s</kernel><initrd>%s</initrd><cmdline>%s noagent %s</cmdline></os>
+		<features><acpi/></features>
+		<devices><disk type="network" device="disk"><driver name="qemu" type="raw" cache="none"/>
+			<source protocol="nbd" name="%s"><host name="%s" port="%d"/></source><target dev="vda" bus="virtio"/></disk>
+		%s</devices></domain>`, full, p.l.KernelPath(), p.l.InitrdPath(), lab.GuestCmdline, words, export.Name, export.Host,
+		export.Port, more)
+	p.l.Define(t, p.from.Name, xml)
+	p.l.Virsh(t, p.from.Name, "start", full)
+}
+
+// where is the host that the machine is active on, "" for none.
+func (p *pair) where(t *testing.T, name string) string {
+	t.Helper()
+	for _, h := range []*lab.Host{p.from, p.to} {
+		for _, active := range strings.Fields(p.l.Virsh(t, h.Name, "list", "--name")) {
+			if active == p.prefix+"-"+name {
+				return h.Name
+			}
+		}
+	}
+	return ""
+}
+
+func (p *pair) expect(t *testing.T, want map[string]string) {
+	t.Helper()
+	for name, host := range want {
+		if is := p.where(t, name); is != host {
+			t.Errorf("%s runs on %q, want %q", name, is, host)
+		}
+	}
+}
+
+func results(t *testing.T, tf *acctest.CLI) string {
+	t.Helper()
+	state, _ := tf.State(t, address)
+	var all []string
+	list, _ := state["results"].([]any)
+	for _, r := range list {
+		if one, ok := r.(map[string]any); ok {
+			_, name, _ := strings.Cut(fmt.Sprint(one["name"]), "-")
+			all = append(all, fmt.Sprintf("%s=%v", name, one["result"]))
+		}
+	}
+	return strings.Join(all, " ")
+}
+
+// reasonOf is why a machine was not moved, as the state says.
+func reasonOf(state map[string]any, name string) string {
+	list, _ := state["results"].([]any)
+	for _, r := range list {
+		if one, ok := r.(map[string]any); ok && one["name"] == name && one["reason"] != nil {
+			return fmt.Sprint(one["reason"])
+		}
+	}
+	return ""
+}
+
+// unwrapped is what Terraform says, without the frame and the lines that it breaks it into.
+func unwrapped(out string) string {
+	return strings.Join(strings.Fields(strings.NewReplacer("│", " ", "╷", " ", "╵", " ").Replace(out)), " ")
+}
+
+func (p *pair) maintenance(more string) string {
+	return fmt.Sprintf("resource \"virtfleet_host_maintenance\" \"this\" {\n  host = %q\n  %s\n}\n", p.from.Name, more)
+}
+
+// policies are by the names of machines.
+func (p *pair) policies(strategies map[string]string) string {
+	var b strings.Builder
+	for name, strategy := range strategies {
+		fmt.Fprintf(&b, "resource \"virtfleet_eviction_policy\" %q {\n  selector = { names = [%q] }\n  strategy = %s\n}\n",
+			name, p.prefix+"-"+name, strategy)
+	}
+	return b.String()
+}
+
+// TestAccHostMaintenance: the plan shows how the host will be emptied, apply does exactly that, the next plan is empty,
+// even with the host switched off, and destroying brings everything back.
+func TestAccHostMaintenance(t *testing.T) {
+	t.Parallel()
+	p := newPair(t)
+	p.machine(t, "live", "", "")
+	p.machine(t, "none", "", "")
+	p.machine(t, "save", "", fmt.Sprintf(`<disk type="file"><driver name="qemu" type="qcow2"/><source file="%s"/>
+		<target dev="vdb" bus="virtio"/></disk>`, p.l.Image(t, p.from.Name, p.prefix+".qcow2", "qcow2", 1<<20)))
+	policies := p.policies(map[string]string{
+		"none": `"None"`, "save": "\"LiveMigrate\"\n  fallback = \"Save\"\n  priority = 7",
+	})
+	plan := fmt.Sprintf("data \"virtfleet_evacuation_plan\" \"this\" {\n  host = %q\n}\n", p.from.Name)
+	steps := "steps = data.virtfleet_evacuation_plan.this.steps\n  restore = true\n  timeouts = { create = \"5m\" }"
+
+	p.tf.Config(t, p.block()+policies)
+	p.tf.Run(t, "apply")
+	p.tf.Config(t, p.block()+policies+p.maintenance("restore = true"))
+	out := p.tf.Run(t, "plan")
+	for _, want := range []string{
+		"Host will be emptied", "1. " + p.prefix + "-save: is saved to the host's disk (LiveMigrate, policy ",
+		"2. " + p.prefix + "-live: moves to " + p.to.Name + " while it runs, 96Mi (LiveMigrateIfPossible, " +
+			"the provider's default)",
+		"3. " + p.prefix + "-none: is shut down (None, policy ",
+	} {
+		if !strings.Contains(out, want) {
+			t.Errorf("the plan doesn't say %q:\n%s", want, out)
+		}
+	}
+
+	all := p.block() + policies + plan + p.maintenance(steps)
+	p.tf.Config(t, all)
+	p.tf.Run(t, "apply")
+	p.expect(t, map[string]string{"live": p.to.Name, "none": "", "save": ""})
+	if got, want := results(t, p.tf), "save=Saved live=Moved none=ShutDown"; got != want {
+		t.Errorf("results %s, want %s", got, want)
+	}
+	if out, empty := p.tf.Empty(t); !empty {
+		t.Errorf("the plan after it isn't empty:\n%s", out)
+	}
+	if out := p.l.Virsh(t, p.to.Name, "dumpxml", p.prefix+"-live"); strings.Contains(out, "eviction-requested") {
+		t.Errorf("the mark is left:\n%s", out)
+	}
+
+	// Somebody starts one of them.
+	p.l.Virsh(t, p.from.Name, "start", p.prefix+"-none")
+	if actions := p.tf.Actions(t); actions[address] != "update" {
+		t.Errorf("a machine came: %v, want an update", actions)
+	}
+	p.tf.Run(t, "apply")
+	p.expect(t, map[string]string{"none": ""})
+	if out, empty := p.tf.Empty(t); !empty {
+		t.Errorf("the plan after that isn't empty:\n%s", out)
+	}
+
+	// Whom the host refuses is told another reason from now on.
+	p.tf.Config(t, p.block()+policies+plan+p.maintenance(steps+"\n  reason = \"CHG-1234\""))
+	if actions := p.tf.Actions(t); actions[address] != "update" {
+		t.Errorf("another reason: %v, want an update", actions)
+	}
+	p.tf.Run(t, "apply")
+	if record := p.record(t); !strings.Contains(record, `"why":"CHG-1234"`) {
+		t.Errorf("the host was not told the reason: %s", record)
+	}
+	p.expect(t, map[string]string{"live": p.to.Name, "none": "", "save": ""})
+	if out, empty := p.tf.Empty(t); !empty {
+		t.Errorf("the plan with another reason isn't empty:\n%s", out)
+	}
+
+	p.tf.Config(t, p.block()+policies)
+	p.tf.Run(t, "apply")
+	for name, how := range map[string]string{"live": "migrated", "none": "booted", "save": "restored"} {
+		if got, want := p.howRuns(t, name), p.from.Name+" running ("+how+")"; got != want {
+			t.Errorf("%s is %s, want %s", name, got, want)
+		}
+	}
+	p.tf.Run(t, "destroy")
+	p.nothingLeft(t, "live", "none", "save")
+}
+
+// record is what is recorded on the first host.
+func (p *pair) record(t *testing.T) string {
+	t.Helper()
+	for line := range strings.Lines(p.l.Virsh(t, p.from.Name, "secret-list")) {
+		if fields := strings.Fields(line); len(fields) == 3 && fields[2] == "virtfleet:host-record" {
+			value, err := base64.StdEncoding.DecodeString(strings.TrimSpace(
+				p.l.Virsh(t, p.from.Name, "secret-get-value", fields[0])))
+			if err != nil {
+				t.Fatal(err)
+			}
+			return string(value)
+		}
+	}
+	return ""
+}
+
+// TestAccHostMaintenance_refused: what blocks a drain fails the plan with every reason; steps that no longer hold stop
+// the apply before anything is touched; a machine that its configuration pins is told of.
+func TestAccHostMaintenance_refused(t *testing.T) {
+	t.Parallel()
+	p := newPair(t)
+	p.machine(t, "free", "", "")
+	config := func(more string) { p.tf.Config(t, p.block()+more+p.maintenance(`timeouts = { create = "1m" }`)) }
+	plan := fmt.Sprintf("data \"virtfleet_evacuation_plan\" \"this\" {\n  host = %q\n}\n", p.from.Name)
+	p.tf.Config(t, p.block()+plan+p.maintenance("steps = data.virtfleet_evacuation_plan.this.steps"))
+	p.tf.Run(t, "plan", "-out=planned")
+
+	p.machine(t, "disk", "", fmt.Sprintf(`<disk type="file"><driver name="qemu" type="qcow2"/><source file="%s"/>
+		<target dev="vdb" bus="virtio"/></disk>`, p.l.Image(t, p.from.Name, p.prefix+".qcow2", "qcow2", 1<<20)))
+	// Each host has a network of its own of that name.
+	p.machine(t, "nat", "", `<interface type="network"><source network="default"/><model type="virtio"/></interface>`)
+	out := p.tf.Fail(t, "apply", "planned")
+	if !strings.Contains(out, "no longer hold") || !strings.Contains(out, p.prefix+`-disk" has come`) ||
+		!strings.Contains(out, p.prefix+`-nat" has come`) {
+		t.Errorf("with a new machine: %s", out)
+	}
+	config("")
+	out = p.tf.Fail(t, "plan")
+	for _, want := range []string{
+		"Host can't be emptied", p.prefix + `-disk" (strategy LiveMigrateIfPossible of the provider): DisksNotLiveMigratable`,
+		p.prefix + `-nat" (strategy LiveMigrateIfPossible of the provider): InterfaceNotLiveMigratable`, "choose a fallback",
+	} {
+		if !strings.Contains(unwrapped(out), want) {
+			t.Errorf("blocked: %q is missing in %s", want, out)
+		}
+	}
+	p.expect(t, map[string]string{"free": p.from.Name, "disk": p.from.Name, "nat": p.from.Name})
+	if out := p.l.Virsh(t, p.from.Name, "secret-list"); strings.Contains(out, "virtfleet:") {
+		t.Errorf("left on the host: %s", out)
+	}
+}
+
+// crawling is a strategy whose migrations don't end by themselves: the guest always writes something in the time that
+// it may stand still at the end.
+const crawling = `"LiveMigrate"
+  migration_options = {
+    bandwidth = "2Mi", max_downtime = "1ms", completion_timeout_per_gib = "1h", progress_timeout = "1h"
+  }`
+
+// patience is how long a test waits for what should take seconds, on a machine that has other things to do.
+const patience = 5 * time.Minute
+
+// TestAccHostMaintenance_interrupted: Ctrl-C, and a provider that is killed, leave every machine running and the host
+// cordoned; the next apply goes on.
+func TestAccHostMaintenance_interrupted(t *testing.T) {
+	t.Parallel()
+	p := newPair(t)
+	p.machine(t, "quick", "", "")
+	p.machine(t, "slow", "dirty=16", "")
+	const after = "restore = true\n  depends_on = [virtfleet_eviction_policy.slow]"
+	crawl := p.policies(map[string]string{"slow": crawling})
+	p.tf.Config(t, p.block()+crawl)
+	p.tf.Run(t, "apply")
+	p.tf.Config(t, p.block()+crawl+p.maintenance(after))
+
+	for _, end := range []struct {
+		how   func(*acctest.Running) error
+		tells bool
+	}{{(*acctest.Running).Kill, false}, {(*acctest.Running).Interrupt, true}} {
+		apply := p.tf.Start(t, "apply")
+		deadline := time.Now().Add(patience)
+		for tick := time.NewTicker(200 * time.Millisecond); p.where(t, "quick") != p.to.Name || !p.copying(t); <-tick.C {
+			select {
+			case <-apply.Done():
+				t.Fatalf("apply has ended: %s", apply.Output())
+			default:
+			}
+			if time.Now().After(deadline) {
+				t.Fatal("nothing moves")
+			}
+		}
+		began := time.Now()
+		if err := end.how(apply); err != nil {
+			t.Fatal(err)
+		}
+		out, err := apply.Wait()
+		if err == nil || time.Since(began) > patience {
+			t.Errorf("ended after %v with %v:\n%s", time.Since(began), err, out)
+		}
+		for _, want := range []string{
+			"Unable to begin maintenance", "It was interrupted; host", "is cordoned and not empty", p.prefix + `-quick" Moved`,
+			p.prefix + `-slow" (LiveMigration): `,
+		} {
+			if end.tells && !strings.Contains(unwrapped(out), want) {
+				t.Errorf("%q is missing in what it says: %s", want, out)
+			}
+		}
+		p.expect(t, map[string]string{"quick": p.to.Name, "slow": p.from.Name})
+		_ = os.Remove(p.tf.Dir + "/.terraform.tfstate.lock.info")
+	}
+	if out := p.l.Virsh(t, p.from.Name, "dumpxml", p.prefix+"-slow"); strings.Contains(out, "eviction-requested") {
+		t.Errorf("the mark is left:\n%s", out)
+	}
+	if state, tainted := p.tf.State(t, address); !tainted || state["drained"] != false {
+		t.Errorf("state %v, tainted %v", state, tainted)
+	} else if got := results(t, p.tf); !strings.Contains(got, "quick=Moved") || !strings.Contains(got, "slow=Failed") ||
+		reasonOf(state, p.prefix+"-slow") == "" {
+		t.Errorf("results %s, and slow failed because of %q", got, reasonOf(state, p.prefix+"-slow"))
+	}
+	p.tf.Config(t, p.block()+p.policies(map[string]string{"slow": `"LiveMigrate"`})+p.maintenance(after))
+	p.tf.Run(t, "apply")
+	p.expect(t, map[string]string{"quick": p.to.Name, "slow": p.to.Name})
+	p.tf.Run(t, "destroy")
+	p.expect(t, map[string]string{"quick": p.from.Name, "slow": p.from.Name})
+}
+
+// copying tells whether the slow machine's memory is on its way.
+func (p *pair) copying(t *testing.T) bool {
+	t.Helper()
+	out, err := p.l.TryVirsh(t, p.from.Name, "domjobinfo", p.prefix+"-slow")
+	return err == nil && strings.Contains(out, "Memory processed")
+}
+
+// TestAccHostMaintenance_managedMachine: a machine whose own strategy has it shut down stays so as long as the
+// maintenance lasts, whatever its run strategy, and is started by the next apply after it.
+func TestAccHostMaintenance_managedMachine(t *testing.T) {
+	t.Parallel()
+	p := newPair(t)
+	name := p.prefix + "-managed"
+	p.l.RemoveDomain(t, name)
+	machine := func(more string) string {
+		return fmt.Sprintf(`resource "virtfleet_virtual_machine" "this" {
+			name = %q
+			type = "qemu"
+			placement = { host_labels = { first = "yes" } }
+			memory = { size = "64Mi" }
+			termination_grace_period = "0s"
+			eviction_strategy = "None"
+			%s
+		}
+		`, name, more)
+	}
+	first := p.host(p.from)
+	first.Settings += "\n      labels = { first = \"yes\" }"
+	block := acctest.Block{Lab: p.l, Hosts: []acctest.Host{first, p.host(p.to)}}.String()
+	p.tf.Config(t, block+machine(""))
+	p.tf.Run(t, "apply")
+	p.tf.Config(t, block+machine("")+p.maintenance(""))
+	out := p.tf.Run(t, "apply")
+	if !strings.Contains(out, name+": is shut down (None, its own)") {
+		t.Errorf("the plan doesn't say what happens:\n%s", out)
+	}
+	p.expect(t, map[string]string{"managed": ""})
+	if out, empty := p.tf.Empty(t); !empty || !strings.Contains(out, "Virtual machine is off for a maintenance") {
+		t.Errorf("the plan after it: empty %v\n%s", empty, out)
+	}
+	// With the host switched off plans go on working.
+	off := acctest.Host{
+		Name: p.from.Name, URI: "qemu+ssh://root@" + p.from.Address + ":9/system", Settings: first.Settings,
+	}
+	p.tf.Config(t, acctest.Block{Lab: p.l, Hosts: []acctest.Host{off, p.host(p.to)}}.String()+machine("")+
+		fmt.Sprintf("data \"virtfleet_evacuation_plan\" \"this\" {\n  host = %q\n}\n", p.from.Name)+p.maintenance(""))
+	if out, empty := p.tf.Empty(t); !empty || !strings.Contains(out, "may be switched off") {
+		t.Errorf("the plan with the host off: empty %v\n%s", empty, out)
+	}
+	// Another change doesn't start it either.
+	p.tf.Config(t, block+machine(`labels = { app = "web" }`)+p.maintenance(""))
+	p.tf.Run(t, "apply")
+	p.expect(t, map[string]string{"managed": ""})
+	p.tf.Config(t, block+machine(`labels = { app = "web" }`))
+	p.tf.Run(t, "apply")
+	if actions := p.tf.Actions(t); actions["virtfleet_virtual_machine.this"] != "update" {
+		t.Errorf("after the maintenance: %v, want an update", actions)
+	}
+	p.tf.Run(t, "apply")
+	p.expect(t, map[string]string{"managed": p.from.Name})
+	if out, empty := p.tf.Empty(t); !empty {
+		t.Errorf("the last plan isn't empty:\n%s", out)
+	}
+	p.tf.Run(t, "destroy")
+}

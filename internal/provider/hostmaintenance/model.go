@@ -1,0 +1,61 @@
+package hostmaintenance
+
+import (
+	"cmp"
+
+	"github.com/hashicorp/terraform-plugin-framework-timeouts/resource/timeouts"
+	"github.com/hashicorp/terraform-plugin-framework/attr"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/value"
+)
+
+// model is the resource as Terraform has it.
+type model struct {
+	ID          types.String   `tfsdk:"id"`
+	Host        types.String   `tfsdk:"host"`
+	Steps       types.List     `tfsdk:"steps"`
+	MoveStopped types.Bool     `tfsdk:"move_stopped"`
+	Restore     types.Bool     `tfsdk:"restore"`
+	Reason      types.String   `tfsdk:"reason"`
+	Timeouts    timeouts.Value `tfsdk:"timeouts"`
+	Drained     types.Bool     `tfsdk:"drained"`
+	Results     types.List     `tfsdk:"results"`
+}
+
+// defaultReason is what a host is told that isn't told why.
+const defaultReason = "maintenance"
+
+// toFleet is the wish, without its steps.
+func (m *model) toFleet() fleet.Drain {
+	host := m.Host.ValueString()
+	return fleet.Drain{
+		Host: host, ID: host, Why: cmp.Or(m.Reason.ValueString(), defaultReason), MoveStopped: m.MoveStopped.ValueBool(),
+	}
+}
+
+// readReason takes over what the host was told.
+func (m *model) readReason(why string) {
+	switch {
+	case why == m.toFleet().Why:
+	case why == defaultReason:
+		m.Reason = types.StringNull()
+	default:
+		m.Reason = types.StringValue(why)
+	}
+}
+
+// take records what became of each machine.
+func (m *model) take(steps []fleet.EvacuationStep, drained bool) {
+	m.ID, m.Drained = m.Host, types.BoolValue(drained)
+	results := make([]attr.Value, len(steps))
+	for i, s := range steps {
+		results[i] = types.ObjectValueMust(resultType.AttrTypes, map[string]attr.Value{
+			"id": types.StringValue(s.UUID), "name": types.StringValue(s.Name), "method": types.StringValue(s.Method),
+			"target": value.NewStringOrNull(s.Target), "result": value.NewStringOrNull(s.Result),
+			"reason": value.NewStringOrNull(s.Reason),
+		})
+	}
+	m.Results = types.ListValueMust(resultType, results)
+}

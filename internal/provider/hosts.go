@@ -1,0 +1,191 @@
+package provider
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"os/user"
+
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/path"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/attrpath"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/value"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/ssh"
+)
+
+const (
+	// defaultHost is the name of the only host where hosts isn't set.
+	defaultHost = "default"
+	// envURI and envLibvirtURI are where the only host's URI comes from when the configuration has none.
+	envURI        = "VIRTFLEET_URI"
+	envLibvirtURI = "LIBVIRT_DEFAULT_URI"
+)
+
+// hosts turns the provider block into the fleet's hosts. Nothing is connected; files that must be there are looked for.
+func (m *model) hosts(logger *slog.Logger) (map[string]fleet.HostConfig, diag.Diagnostics) {
+	var diags diag.Diagnostics
+	if m.Hosts == nil {
+		uri, source := m.onlyURI()
+		cfg, d := m.host(hostModel{URI: types.StringValue(uri)}, source, path.Root("uri"), logger)
+		diags.Append(d...)
+		return map[string]fleet.HostConfig{defaultHost: cfg}, diags
+	}
+	hosts := make(map[string]fleet.HostConfig, len(m.Hosts))
+	for _, name := range value.Keys(m.Hosts) {
+		at := path.Root("hosts").AtMapKey(name)
+		cfg, d := m.host(m.Hosts[name], attrpath.Text(at), at, logger)
+		diags.Append(d...)
+		hosts[name] = cfg
+	}
+	return hosts, diags
+}
+
+// onlyURI is the URI of the only host and where it comes from. "" leaves the choice to libvirt.
+func (m *model) onlyURI() (uri, source string) {
+	if uri := m.URI.ValueString(); uri != "" {
+		return uri, "uri"
+	}
+	for _, env := range []string{envURI, envLibvirtURI} {
+		if uri := os.Getenv(env); uri != "" {
+			return uri, "environment variable " + env
+		}
+	}
+	return "", "uri"
+}
+
+// host turns one entry into a host of the fleet. The source is how messages call it.
+func (m *model) host(
+	h hostModel, source string, at path.Path, logger *slog.Logger,
+) (fleet.HostConfig, diag.Diagnostics) {
+	var diags diag.Diagnostics
+	cfg := fleet.HostConfig{
+		URI:           h.URI.ValueString(),
+		Labels:        value.StringMap(h.Labels),
+		Unschedulable: !h.Schedulable.IsNull() && !h.Schedulable.ValueBool(),
+		Fenced:        h.Fenced.ValueBool(),
+
+		MigrationAddress: h.MigrationAddress.ValueString(),
+	}
+	if limit := h.MemoryLimit.Bytes(); limit != nil {
+		cfg.MemoryLimit = *limit
+	}
+	if cfg.URI == "" {
+		return cfg, nil
+	}
+	uri, err := parseURI(cfg.URI)
+	if err != nil {
+		diags.AddAttributeError(at, "Invalid libvirt URI", uriProblem(source, cfg.URI, err))
+		return cfg, diags
+	}
+	if !uri.overSSH() {
+		return cfg, nil
+	}
+	if cfg.Fenced {
+		// A host that is given up isn't reached, so what reaching it takes may be gone as well.
+		cfg.Dial = func(context.Context, string) (net.Conn, error) {
+			return nil, &kindError{kind: libvirt.ErrUnreachable, err: errors.New("the host is fenced")}
+		}
+		return cfg, nil
+	}
+	diags.Append(m.overSSH(&cfg, h, uri, source, at, logger)...)
+	return cfg, diags
+}
+
+// overSSH gives a host the client that reaches it.
+func (m *model) overSSH(
+	cfg *fleet.HostConfig, h hostModel, uri *connectionURI, source string, at path.Path, logger *slog.Logger,
+) diag.Diagnostics {
+	var diags diag.Diagnostics
+	fromURI, err := uri.ssh()
+	if err != nil {
+		diags.AddAttributeError(at, "Invalid libvirt URI", uriProblem(source, cfg.URI, err))
+		return diags
+	}
+	settings := sshOver(h.SSH, sshWithURI(fromURI, sshOver(m.SSH, ssh.Config{})))
+	settings.Logger = logger
+	client, err := ssh.NewClient(settings)
+	if err != nil {
+		diags.AddAttributeError(at, "Invalid SSH settings", fmt.Sprintf("%s: %v.", source, err))
+		return diags
+	}
+	if settings.HostKeyChecking == ssh.HostKeyInsecure {
+		diags.AddAttributeWarning(at, "Host keys are not checked", fmt.Sprintf(
+			"%s is reached with host_key_checking = %q: whoever answers at its address is taken for it and sees what is "+
+				"sent. Use %q or %q.", source, ssh.HostKeyInsecure, ssh.HostKeyStrict, ssh.HostKeyAcceptNew))
+	}
+	if settings.ConnectTimeout > 0 {
+		// Authentication and libvirt's own greeting come on top.
+		cfg.ConnectTimeout = settings.ConnectTimeout + libvirt.DefaultConnectTimeout
+	}
+	cfg.Dial, cfg.ReadEnd, cfg.Absent, cfg.Close = dialer(client), client.ReadEnd, client.Absent, client.Close
+	cfg.Tunnel = tunnels(settings)
+	return diags
+}
+
+// tunnels makes the connections that carry migrations. They are not those that libvirt is talked to through: memory
+// would be in the way of its answers.
+func tunnels(settings ssh.Config) func() (migration.Tunnel, error) {
+	return func() (migration.Tunnel, error) {
+		client, err := ssh.NewClient(settings)
+		if err != nil {
+			return nil, err
+		}
+		return client, nil
+	}
+}
+
+// dialer opens streams through an SSH client, with errors of the kinds that the libvirt package acts upon: it tries
+// another socket unless the host itself can't be reached.
+func dialer(client *ssh.Client) libvirt.DialFunc {
+	return func(ctx context.Context, socket string) (net.Conn, error) {
+		conn, err := dialSocket(ctx, client, socket)
+		switch {
+		case err == nil:
+			return conn, nil
+		case errors.Is(err, ssh.ErrSocket):
+			return nil, err
+		case errors.Is(err, ssh.ErrAuth):
+			return nil, &kindError{kind: libvirt.ErrDenied, err: err}
+		case ctx.Err() != nil && errors.Is(err, context.Canceled):
+			return nil, err
+		}
+		return nil, &kindError{kind: libvirt.ErrUnreachable, err: err}
+	}
+}
+
+func dialSocket(ctx context.Context, client *ssh.Client, socket string) (net.Conn, error) {
+	if socket == libvirt.SessionSocket {
+		return client.DialSession(ctx)
+	}
+	return client.DialUnix(ctx, socket)
+}
+
+// kindError adds a kind to an error without changing what it says.
+type kindError struct{ kind, err error }
+
+// Error says what the error says.
+func (e *kindError) Error() string { return e.err.Error() }
+
+// Unwrap returns the kind and the error.
+func (e *kindError) Unwrap() []error { return []error{e.kind, e.err} }
+
+// owner says who makes marks and locks, for those who find them: "alice@desk (pid 4711)".
+func owner() string {
+	name := "unknown"
+	if u, err := user.Current(); err == nil {
+		name = u.Username
+	}
+	host, err := os.Hostname()
+	if err != nil {
+		host = "unknown"
+	}
+	return fmt.Sprintf("%s@%s (pid %d)", name, host, os.Getpid())
+}

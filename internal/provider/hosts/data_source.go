@@ -1,0 +1,67 @@
+package hosts
+
+import (
+	"context"
+	"time"
+
+	"github.com/hashicorp/terraform-plugin-framework/datasource"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/host"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/meta"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/tfdiag"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/value"
+)
+
+// TypeName is the data source's full name.
+const TypeName = "virtfleet_hosts"
+
+var (
+	_ datasource.DataSource                   = (*DataSource)(nil)
+	_ datasource.DataSourceWithConfigure      = (*DataSource)(nil)
+	_ datasource.DataSourceWithValidateConfig = (*DataSource)(nil)
+)
+
+// DataSource reads the hosts of the fleet.
+type DataSource struct{ meta.DataSource }
+
+// NewDataSource returns the data source.
+func NewDataSource() datasource.DataSource { return &DataSource{meta.DataSource{TypeName: TypeName}} }
+
+// ValidateConfig refuses a question that can't mean what it says.
+func (d *DataSource) ValidateConfig(
+	ctx context.Context, req datasource.ValidateConfigRequest, resp *datasource.ValidateConfigResponse,
+) {
+	var config model
+	resp.Diagnostics.Append(req.Config.Get(ctx, &config)...)
+	if !resp.Diagnostics.HasError() {
+		resp.Diagnostics.Append(config.Validate()...)
+	}
+}
+
+// Read asks all hosts at once. Those that don't answer are listed with the reason.
+func (d *DataSource) Read(ctx context.Context, req datasource.ReadRequest, resp *datasource.ReadResponse) {
+	var config model
+	if !d.Reads(ctx, "hosts", &config, req, resp) {
+		return
+	}
+	began := time.Now()
+	question := config.ToFleet()
+	question.Labels = value.StringMap(config.Labels)
+	all, err := d.Data.Fleet.Hosts(ctx, question)
+	if err != nil {
+		resp.Diagnostics.Append(tfdiag.Failure{
+			Verb: "read", Noun: "hosts", Elapsed: time.Since(began), Err: err,
+		}.Error())
+		return
+	}
+	state := model{Labels: config.Labels, Question: config.Question, Hosts: make(map[string]host.Model)}
+	var names []string
+	for _, status := range all {
+		m, diags := host.FromStatus(ctx, status)
+		resp.Diagnostics.Append(diags...)
+		state.Hosts[status.Name] = m
+		names = append(names, status.Name)
+	}
+	state.Names = value.NewStringList(append([]string{}, names...))
+	resp.Diagnostics.Append(resp.State.Set(ctx, state)...)
+}

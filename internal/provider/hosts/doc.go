@@ -1,0 +1,2 @@
+// Package hosts is the data source virtfleet_hosts.
+package hosts

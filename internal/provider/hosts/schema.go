@@ -1,0 +1,37 @@
+package hosts
+
+import (
+	"context"
+	"maps"
+
+	"github.com/hashicorp/terraform-plugin-framework/datasource"
+	"github.com/hashicorp/terraform-plugin-framework/datasource/schema"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/host"
+)
+
+// Schema describes the data source.
+func (d *DataSource) Schema(_ context.Context, _ datasource.SchemaRequest, resp *datasource.SchemaResponse) {
+	attributes := host.QuestionAttributes()
+	maps.Copy(attributes, map[string]schema.Attribute{
+		"labels": schema.MapAttribute{
+			Optional: true, ElementType: types.StringType,
+			MarkdownDescription: "Only hosts that have all of these labels. Not set: all hosts.",
+		},
+		"names": schema.ListAttribute{
+			Computed: true, ElementType: types.StringType,
+			MarkdownDescription: "Names of the hosts, in order.",
+		},
+		"hosts": schema.MapNestedAttribute{
+			Computed:            true,
+			MarkdownDescription: "The hosts by name. What only a host itself can tell is null while it doesn't answer.",
+			NestedObject:        schema.NestedAttributeObject{Attributes: host.Attributes()},
+		},
+	})
+	resp.Schema = schema.Schema{
+		MarkdownDescription: "The hosts of the fleet: what they are, what they can run and how full they are. A host that " +
+			"doesn't answer is listed with `reachable = false` and the reason in `error`.",
+		Attributes: attributes,
+	}
+}

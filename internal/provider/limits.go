@@ -1,0 +1,52 @@
+package provider
+
+import (
+	"fmt"
+
+	"github.com/hashicorp/terraform-plugin-framework-validators/int64validator"
+	"github.com/hashicorp/terraform-plugin-framework/provider/schema"
+	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet"
+)
+
+// limitsModel is the block migration_limits.
+type limitsModel struct {
+	PerFleet        types.Int64 `tfsdk:"per_fleet"`
+	OutboundPerHost types.Int64 `tfsdk:"outbound_per_host"`
+	InboundPerHost  types.Int64 `tfsdk:"inbound_per_host"`
+}
+
+func limitsAttribute() schema.Attribute {
+	return schema.SingleNestedAttribute{
+		Optional: true,
+		MarkdownDescription: "How many virtual machines may move at a time; the others wait for their turn. What other " +
+			"runs of Terraform, or people, move live between the hosts counts too, as far as it is seen on them: of two runs " +
+			"that begin in the same moment neither sees the other. One machine is never moved by two runs at once.",
+		Attributes: map[string]schema.Attribute{
+			"per_fleet":         limit("In all.", fleet.DefaultMigrationsPerFleet),
+			"outbound_per_host": limit("Away from one host.", fleet.DefaultOutboundPerHost),
+			"inbound_per_host":  limit("To one host.", fleet.DefaultInboundPerHost),
+		},
+	}
+}
+
+func limit(description string, byDefault int) schema.Attribute {
+	return schema.Int64Attribute{
+		Optional:            true,
+		MarkdownDescription: fmt.Sprintf("%s Default: `%d`.", description, byDefault),
+		Validators:          []validator.Int64{int64validator.AtLeast(1)},
+	}
+}
+
+// toFleet returns the limits; what isn't set is 0, the default.
+func (l *limitsModel) toFleet() fleet.MigrationLimits {
+	if l == nil {
+		return fleet.MigrationLimits{}
+	}
+	return fleet.MigrationLimits{
+		PerFleet: int(l.PerFleet.ValueInt64()), OutboundPerHost: int(l.OutboundPerHost.ValueInt64()),
+		InboundPerHost: int(l.InboundPerHost.ValueInt64()),
+	}
+}

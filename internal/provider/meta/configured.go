@@ -1,0 +1,64 @@
+package meta
+
+import (
+	"context"
+
+	"github.com/hashicorp/terraform-plugin-framework/datasource"
+	"github.com/hashicorp/terraform-plugin-framework/resource"
+)
+
+// DataSource is what every data source has, and embeds: a name, and the provider that was configured.
+type DataSource struct {
+	// TypeName is the full name.
+	TypeName string
+	// Data is nil until the provider is configured.
+	Data *Data
+}
+
+// Metadata names the data source.
+func (d *DataSource) Metadata(
+	_ context.Context, _ datasource.MetadataRequest, resp *datasource.MetadataResponse,
+) {
+	resp.TypeName = d.TypeName
+}
+
+// Configure takes the provider's data.
+func (d *DataSource) Configure(
+	_ context.Context, req datasource.ConfigureRequest, resp *datasource.ConfigureResponse,
+) {
+	data, diags := From(req.ProviderData)
+	resp.Diagnostics.Append(diags...)
+	d.Data = data
+}
+
+// Reads reads the configuration of what is about to be read, and says whether hosts may be asked for it. If not, resp
+// says why. Noun is what errors call it.
+func (d *DataSource) Reads(
+	ctx context.Context, noun string, config any, req datasource.ReadRequest, resp *datasource.ReadResponse,
+) bool {
+	resp.Diagnostics.Append(req.Config.Get(ctx, config)...)
+	if !resp.Diagnostics.HasError() && d.Data.Unknown {
+		resp.Diagnostics.Append(d.Data.UnknownError("read", noun))
+	}
+	return !resp.Diagnostics.HasError()
+}
+
+// Resource is the same for resources.
+type Resource struct {
+	// TypeName is the full name.
+	TypeName string
+	// Data is nil until the provider is configured.
+	Data *Data
+}
+
+// Metadata names the resource.
+func (r *Resource) Metadata(_ context.Context, _ resource.MetadataRequest, resp *resource.MetadataResponse) {
+	resp.TypeName = r.TypeName
+}
+
+// Configure takes the provider's data.
+func (r *Resource) Configure(_ context.Context, req resource.ConfigureRequest, resp *resource.ConfigureResponse) {
+	data, diags := From(req.ProviderData)
+	resp.Diagnostics.Append(diags...)
+	r.Data = data
+}

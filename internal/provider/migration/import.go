@@ -1,0 +1,87 @@
+package migration
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/hashicorp/terraform-plugin-framework/path"
+	"github.com/hashicorp/terraform-plugin-framework/resource"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet"
+)
+
+// ImportState takes over a migration that the machine has a record of, by "<id of the machine>/<id of the migration>".
+// Read fills in how it went. What was ordered is not recorded, but the id follows from it: a configuration with that id
+// is this migration.
+func (r *Resource) ImportState(
+	ctx context.Context, req resource.ImportStateRequest, resp *resource.ImportStateResponse,
+) {
+	if r.Data.Unknown {
+		resp.Diagnostics.Append(r.Data.UnknownError("import", noun))
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, readTimeout)
+	defer cancel()
+	uuid, id, _ := strings.Cut(req.ID, "/")
+	m := model{VirtualMachineID: types.StringValue(uuid)}
+	vm, record, err := r.Data.Fleet.MigrationRecord(ctx, uuid, fleet.LastKnown{}, id)
+	if err == nil {
+		err = importable(vm, id, record)
+	}
+	if err != nil {
+		resp.Diagnostics.Append(m.failure("import", err).Error())
+		return
+	}
+	resp.Diagnostics.Append(resp.State.SetAttribute(ctx, path.Root("virtual_machine_id"), uuid)...)
+	resp.Diagnostics.Append(resp.State.SetAttribute(ctx, path.Root("id"), id)...)
+	resp.Diagnostics.Append(resp.State.SetAttribute(ctx, path.Root("target_host"), m.ordered(id, record.TargetHost))...)
+	resp.Diagnostics.Append(remember(ctx, resp.Private, vm)...)
+}
+
+// ordered is the host that the migration with that id was ordered to, null where it was none. It is null as well where
+// there were triggers, which nobody can guess.
+func (m *model) ordered(id, went string) types.String {
+	named := *m
+	named.TargetHost = types.StringValue(went)
+	if named.identity().ValueString() == id {
+		return named.TargetHost
+	}
+	return types.StringNull()
+}
+
+// importable says why there is nothing to import.
+func importable(vm *fleet.VM, id string, record *domain.Migration) error {
+	switch {
+	case id == "" || record == nil:
+		return &fleet.Error{
+			VM: vm.Name, Host: vm.Host, Kind: fleet.ErrNotFound, Detail: "it has no record of that migration",
+			Remedy: "Import by \"<id of the virtual machine>/<id of the migration>\". " + known(vm.Metadata.Migrations),
+		}
+	case record.Failed:
+		return &fleet.Error{
+			VM: vm.Name, Host: vm.Host, Kind: fleet.ErrInvalid, Detail: "that migration failed: " + record.FailureReason,
+			Remedy: "There is nothing to take over. Apply without importing it, which tries again.",
+		}
+	default:
+		return nil
+	}
+}
+
+// known lists what could be imported.
+func known(records []domain.Migration) string {
+	var all []string
+	for _, m := range records {
+		if m.ID != "" && !m.Failed {
+			all = append(all, fmt.Sprintf("%s (from host %q to host %q, begun at %s by %s)", m.ID, m.SourceHost,
+				m.TargetHost, m.Start.Format(time.RFC3339), m.Owner))
+		}
+	}
+	if len(all) == 0 {
+		return "The machine has none: a change of host and a drain are no migration of their own."
+	}
+	return "The machine has " + strings.Join(all, ", ") + "."
+}

@@ -1,0 +1,102 @@
+package migration
+
+import (
+	"context"
+	"maps"
+	"strings"
+
+	"github.com/hashicorp/terraform-plugin-framework/path"
+	"github.com/hashicorp/terraform-plugin-framework/resource"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/moving"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/tfdiag"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/value"
+)
+
+// ModifyPlan plans a new migration, or keeps what is known of the one that was.
+func (r *Resource) ModifyPlan(
+	ctx context.Context, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse,
+) {
+	if r.Data == nil {
+		return
+	}
+	if req.Plan.Raw.IsNull() {
+		if r.Data.Unknown {
+			resp.Diagnostics.Append(r.Data.UnknownError("delete", noun))
+		}
+		return
+	}
+	var planned model
+	resp.Diagnostics.Append(req.Config.Get(ctx, &planned)...)
+	if resp.Diagnostics.HasError() {
+		return
+	}
+	planned.ID = planned.identity()
+	planned.Phase, planned.MigrationState = types.StringUnknown(), types.ObjectUnknown(stateType.AttrTypes)
+	if !req.State.Raw.IsNull() {
+		var state model
+		resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
+		resp.RequiresReplace = planned.differs(&state)
+		if len(resp.RequiresReplace) == 0 {
+			planned.ID, planned.Phase, planned.MigrationState = state.ID, state.Phase, state.MigrationState
+		}
+	}
+	resp.Diagnostics.Append(resp.Plan.Set(ctx, &planned)...)
+	resp.Diagnostics.Append(moving.Validate(planned.MigrationOptions, path.Root(moving.Name))...)
+	if !planned.Phase.IsUnknown() || resp.Diagnostics.HasError() {
+		return
+	}
+	r.check(ctx, &planned, resp)
+}
+
+// differs lists what makes it another migration. An id is of one order only, so that one which was imported is known by
+// it, whatever else the state knows.
+func (m *model) differs(state *model) path.Paths {
+	if id := m.identity(); !id.IsUnknown() && id.Equal(state.ID) {
+		return nil
+	}
+	var at path.Paths
+	if !m.VirtualMachineID.Equal(state.VirtualMachineID) {
+		at = append(at, path.Root("virtual_machine_id"))
+	}
+	if !m.TargetHost.Equal(state.TargetHost) {
+		at = append(at, path.Root("target_host"))
+	}
+	// An empty map says what none says.
+	same := maps.Equal(value.StringMap(m.Triggers), value.StringMap(state.Triggers))
+	if m.identity().IsUnknown() && !m.Triggers.Equal(state.Triggers) || !same {
+		at = append(at, path.Root("triggers"))
+	}
+	return at
+}
+
+// check asks the fleet whether the migration can work, as far as what it depends on is known.
+func (r *Resource) check(ctx context.Context, m *model, resp *resource.ModifyPlanResponse) {
+	options, err := m.MigrationOptions.ToTerraformValue(ctx)
+	if err != nil || r.Data.Unknown || m.VirtualMachineID.IsUnknown() || m.TargetHost.IsUnknown() ||
+		!options.IsFullyKnown() {
+		return
+	}
+	problems, err := r.Data.Fleet.CheckMigration(ctx, m.order(fleet.LastKnown{}))
+	if err != nil {
+		resp.Diagnostics.Append(m.failure("plan", err).Error())
+	}
+	for i, p := range problems {
+		problems[i].Attribute = attributeOf(p.Attribute)
+	}
+	resp.Diagnostics.Append(tfdiag.Problems(problems)...)
+}
+
+// attributeOf is the attribute of this resource that stands for one of the machine's.
+func attributeOf(of string) string {
+	switch {
+	case of == "host" || of == "target_host":
+		return "target_host"
+	case strings.HasPrefix(of, moving.Name+"."):
+		return of
+	default:
+		return "virtual_machine_id"
+	}
+}

@@ -1,0 +1,201 @@
+package migration
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/resource"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet"
+	fleetmigration "github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/meta"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/moving"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/tfdiag"
+)
+
+// TypeName is the resource's full name.
+const TypeName = "virtfleet_migration"
+
+// noun is what errors call the resource.
+const noun = "migration"
+
+// Default timeouts.
+const (
+	// A migration ends by itself when it doesn't get on. An hour leaves room for those before it.
+	createTimeout = time.Hour
+	readTimeout   = 2 * time.Minute
+	// An abort takes seconds; five minutes leave room for one that comes too late.
+	deleteTimeout = 5 * time.Minute
+)
+
+// privateLast is the key of the private state's entry about where the machine was last.
+const privateLast = "last"
+
+var (
+	_ resource.ResourceWithConfigure   = (*Resource)(nil)
+	_ resource.ResourceWithImportState = (*Resource)(nil)
+	_ resource.ResourceWithModifyPlan  = (*Resource)(nil)
+)
+
+// Resource moves virtual machines.
+type Resource struct{ meta.Resource }
+
+// NewResource is the constructor that the provider registers.
+func NewResource() resource.Resource { return &Resource{meta.Resource{TypeName: TypeName}} }
+
+// Create moves the machine. A migration that failed is in the state as well, for the reader: what Terraform destroys
+// before it tries again is the record of it, and no machine.
+func (r *Resource) Create(ctx context.Context, req resource.CreateRequest, resp *resource.CreateResponse) {
+	var plan model
+	resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...)
+	timeout, diags := plan.Timeouts.Create(ctx, createTimeout)
+	resp.Diagnostics.Append(diags...)
+	if resp.Diagnostics.HasError() {
+		return
+	}
+	if r.Data.Unknown {
+		resp.Diagnostics.Append(r.Data.UnknownError("run", noun))
+		return
+	}
+
+	began := time.Now()
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	vm, record, err := r.Data.Fleet.Migrate(ctx, plan.order(fleet.LastKnown{}))
+	if err != nil {
+		failure := plan.failure("complete", err)
+		failure.Elapsed = time.Since(began)
+		resp.Diagnostics.Append(failure.Error())
+	}
+	if vm != nil {
+		resp.Diagnostics.Append(moving.TooLate(record.AbortStatus, err != nil, fleetmigration.Mode(record.Mode), vm.Name,
+			vm.Host)...)
+	}
+	plan.ID = plan.identity()
+	plan.fromRecord(record)
+	resp.Diagnostics.Append(resp.State.Set(context.WithoutCancel(ctx), &plan)...)
+	resp.Diagnostics.Append(remember(ctx, resp.Private, vm)...)
+}
+
+// Read looks at the record of a migration that didn't succeed; one that did stays as it is. So does one whose machine
+// is gone: what happened has happened.
+func (r *Resource) Read(ctx context.Context, req resource.ReadRequest, resp *resource.ReadResponse) {
+	var state model
+	resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
+	timeout, diags := state.Timeouts.Read(ctx, readTimeout)
+	resp.Diagnostics.Append(diags...)
+	if resp.Diagnostics.HasError() || state.Phase.ValueString() == fleetmigration.PhaseSucceeded {
+		return
+	}
+	if r.Data.Unknown {
+		resp.Diagnostics.Append(r.Data.UnknownError("read", noun))
+		return
+	}
+
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	last, diags := lastKnown(ctx, req.Private)
+	resp.Diagnostics.Append(diags...)
+	vm, record, err := r.Data.Fleet.MigrationRecord(ctx, state.VirtualMachineID.ValueString(), last,
+		state.ID.ValueString())
+	switch {
+	case errors.Is(err, fleet.ErrNotFound):
+		return
+	case errors.Is(err, fleet.ErrUnreachable) && r.Data.OnUnreachable == meta.OnUnreachableKeep:
+		failure := state.failure("refresh", err)
+		failure.Remedy = "Its last known state is kept, because on_unreachable is \"keep\"."
+		resp.Diagnostics.Append(failure.Warning())
+		return
+	case err != nil:
+		resp.Diagnostics.Append(state.failure("read", err).Error())
+		return
+	}
+	if record != nil && !state.isNewer(*record) &&
+		(record.Completed() || record.Phase == fleetmigration.PhaseRunning) {
+		state.fromRecord(*record)
+		resp.Diagnostics.Append(resp.State.Set(ctx, &state)...)
+	}
+	resp.Diagnostics.Append(remember(ctx, resp.Private, vm)...)
+}
+
+// Update takes over what counts for the next migration. The plan has all there is to know.
+func (r *Resource) Update(ctx context.Context, req resource.UpdateRequest, resp *resource.UpdateResponse) {
+	var plan model
+	resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...)
+	resp.Diagnostics.Append(resp.State.Set(ctx, &plan)...)
+}
+
+// Delete aborts a migration that still runs, and forgets it. The machine stays where it is.
+func (r *Resource) Delete(ctx context.Context, req resource.DeleteRequest, resp *resource.DeleteResponse) {
+	var state model
+	resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
+	timeout, diags := state.Timeouts.Delete(ctx, deleteTimeout)
+	resp.Diagnostics.Append(diags...)
+	last, diags := lastKnown(ctx, req.Private)
+	resp.Diagnostics.Append(diags...)
+	if resp.Diagnostics.HasError() {
+		return
+	}
+	if r.Data.Unknown {
+		resp.Diagnostics.Append(r.Data.UnknownError("delete", noun))
+		return
+	}
+
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	id := state.VirtualMachineID.ValueString()
+	record, err := r.Data.Fleet.WithdrawMigration(ctx, id, last, state.ID.ValueString())
+	switch {
+	case errors.Is(err, fleet.ErrNotFound):
+	case err != nil:
+		resp.Diagnostics.Append(state.failure("delete", err).Error())
+	case record != nil && !record.Failed && state.Phase.ValueString() != fleetmigration.PhaseSucceeded:
+		resp.Diagnostics.AddWarning("Migration has succeeded", fmt.Sprintf(
+			"The migration of virtual machine %s was over before it could be aborted. The machine is on host %q.", id,
+			record.TargetHost))
+	}
+}
+
+// failure is an error about the migration on its way to the user.
+func (m *model) failure(verb string, err error) tfdiag.Failure {
+	f := tfdiag.Failure{Verb: verb, Noun: noun, Err: err}
+	if e, ok := errors.AsType[*fleet.Error](err); !ok || e.VM == "" {
+		f.VirtualMachine = m.VirtualMachineID.ValueString()
+	}
+	return f
+}
+
+// remember writes down where the machine was last, so that it isn't taken for gone while that host is silent.
+func remember(ctx context.Context, to interface {
+	SetKey(ctx context.Context, key string, value []byte) diag.Diagnostics
+}, vm *fleet.VM,
+) diag.Diagnostics {
+	if vm == nil {
+		return nil
+	}
+	data, err := json.Marshal(fleet.LastKnown{Host: vm.Host, HostUUID: vm.HostUUID})
+	if err != nil {
+		return diag.Diagnostics{diag.NewErrorDiagnostic("Unable to write private state", err.Error())}
+	}
+	return to.SetKey(ctx, privateLast, data)
+}
+
+// lastKnown is what was remembered.
+func lastKnown(ctx context.Context, from interface {
+	GetKey(ctx context.Context, key string) ([]byte, diag.Diagnostics)
+},
+) (fleet.LastKnown, diag.Diagnostics) {
+	var last fleet.LastKnown
+	data, diags := from.GetKey(ctx, privateLast)
+	if len(data) == 0 {
+		return last, diags
+	}
+	if err := json.Unmarshal(data, &last); err != nil {
+		return fleet.LastKnown{}, diags // Written by another version: the fleet finds the machine without it.
+	}
+	return last, diags
+}

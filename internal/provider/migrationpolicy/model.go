@@ -1,0 +1,45 @@
+package migrationpolicy
+
+import (
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/path"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/fleetpolicy"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/moving"
+)
+
+// model is the resource as Terraform has it.
+type model struct {
+	fleetpolicy.Common
+
+	MigrationOptions types.Object `tfsdk:"migration_options"`
+}
+
+// Known says that the state has more than an id.
+func (m *model) Known() bool { return !m.MigrationOptions.IsNull() }
+
+// Validate checks what needs no host to check.
+func (m *model) Validate() diag.Diagnostics {
+	at := path.Root(moving.Name)
+	diags := moving.Validate(m.MigrationOptions, at)
+	for _, a := range m.MigrationOptions.Attributes() {
+		if !a.IsNull() {
+			return diags
+		}
+	}
+	if !m.MigrationOptions.IsUnknown() {
+		diags.AddAttributeError(at, "Invalid "+noun, "It says nothing that a migration could be tuned with. Set at least "+
+			"one attribute of "+moving.Name+".")
+	}
+	return diags
+}
+
+// ToFleet is the policy with that id.
+func (m *model) ToFleet(id string) migration.Policy {
+	return migration.Policy{Identity: m.Identity(id), Options: moving.Options(m.MigrationOptions)}
+}
+
+// FromFleet takes over what a host has.
+func (m *model) FromFleet(p migration.Policy) { m.MigrationOptions = moving.FromOptions(p.Options) }

@@ -1,0 +1,60 @@
+package moving
+
+import (
+	datasource "github.com/hashicorp/terraform-plugin-framework/datasource/schema"
+	resource "github.com/hashicorp/terraform-plugin-framework/resource/schema"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
+)
+
+// InForce is the name of the block that says which options count in the end, PolicyName that of the attribute that says
+// from which policy some of them come. Both are KubeVirt's.
+const (
+	InForce    = "migration_configuration"
+	PolicyName = "migration_policy_name"
+)
+
+// PolicyDescription describes PolicyName.
+const PolicyDescription = "Name of the `virtfleet_migration_policy` that holds for the machine; null: none."
+
+// InForceOfResource is the block InForce in a resource, which only tells.
+func InForceOfResource(description string) resource.Attribute {
+	return resource.SingleNestedAttribute{
+		MarkdownDescription: description, Attributes: computed, CustomType: Type, Computed: true,
+	}
+}
+
+// InForceOfDataSource is the block InForce in a data source.
+func InForceOfDataSource(description string) datasource.Attribute {
+	return datasource.SingleNestedAttribute{
+		MarkdownDescription: description, Attributes: toDataSource(computed), CustomType: Type, Computed: true,
+	}
+}
+
+// FromInForce are the options that count in the end, as InForce has them.
+func FromInForce(o migration.Options) types.Object {
+	if o.Bandwidth != nil && *o.Bandwidth == 0 {
+		o.Bandwidth = nil // No limit is nothing that a block could say.
+	}
+	return FromOptions(o)
+}
+
+// computed are the block's attributes where it only tells.
+var computed = func() map[string]resource.Attribute {
+	all := make(map[string]resource.Attribute, len(Attributes))
+	for name, a := range Attributes {
+		const description = "See `" + Name + "`."
+		switch a := a.(type) {
+		case resource.BoolAttribute:
+			all[name] = resource.BoolAttribute{MarkdownDescription: description, Computed: true}
+		case resource.Int64Attribute:
+			all[name] = resource.Int64Attribute{MarkdownDescription: description, Computed: true}
+		case resource.StringAttribute:
+			all[name] = resource.StringAttribute{
+				MarkdownDescription: description, CustomType: a.CustomType, Computed: true,
+			}
+		}
+	}
+	return all
+}()

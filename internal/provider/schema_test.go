@@ -1,0 +1,95 @@
+package provider
+
+import (
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/hashicorp/terraform-plugin-framework/datasource"
+	"github.com/hashicorp/terraform-plugin-framework/provider"
+	"github.com/hashicorp/terraform-plugin-framework/resource"
+)
+
+// described is what every schema and attribute of the framework has.
+type described interface {
+	GetDescription() string
+	GetMarkdownDescription() string
+}
+
+// TestSchemas_everythingIsDescribed walks all schemas: a blank description is a blank in the documentation and in the
+// language server.
+func TestSchemas_everythingIsDescribed(t *testing.T) {
+	t.Parallel()
+	p := New("test")
+	schemas := map[string]described{}
+
+	var own provider.SchemaResponse
+	p.Schema(t.Context(), provider.SchemaRequest{}, &own)
+	schemas["provider"] = own.Schema
+	for _, newResource := range p.Resources(t.Context()) {
+		r := newResource()
+		var meta resource.MetadataResponse
+		r.Metadata(t.Context(), resource.MetadataRequest{ProviderTypeName: TypeName}, &meta)
+		var resp resource.SchemaResponse
+		r.Schema(t.Context(), resource.SchemaRequest{}, &resp)
+		if resp.Diagnostics.HasError() {
+			t.Errorf("%s: %v", meta.TypeName, resp.Diagnostics)
+		}
+		if diags := resp.Schema.ValidateImplementation(t.Context()); diags.HasError() {
+			t.Errorf("%s: %v", meta.TypeName, diags)
+		}
+		schemas[meta.TypeName] = resp.Schema
+	}
+	for _, newDataSource := range p.DataSources(t.Context()) {
+		d := newDataSource()
+		var meta datasource.MetadataResponse
+		d.Metadata(t.Context(), datasource.MetadataRequest{ProviderTypeName: TypeName}, &meta)
+		var resp datasource.SchemaResponse
+		d.Schema(t.Context(), datasource.SchemaRequest{}, &resp)
+		if diags := resp.Schema.ValidateImplementation(t.Context()); diags.HasError() {
+			t.Errorf("%s: %v", meta.TypeName, diags)
+		}
+		schemas["data."+meta.TypeName] = resp.Schema
+	}
+	for name, schema := range schemas {
+		walkDescriptions(t, name, schema)
+	}
+}
+
+// walkDescriptions checks one schema or attribute and everything below it. The attribute types of the provider, data
+// sources and resources share no interface that reaches their members, only the names of the fields that hold them.
+func walkDescriptions(t *testing.T, at string, d described) {
+	t.Helper()
+	// The framework's own attributes, such as timeouts, have plain descriptions.
+	text := strings.TrimSpace(d.GetMarkdownDescription())
+	if text == "" {
+		text = strings.TrimSpace(d.GetDescription())
+	}
+	switch {
+	case text == "":
+		t.Errorf("%s has no description", at)
+	case !strings.HasSuffix(text, "."):
+		t.Errorf("%s: the description is no sentence: %q", at, text)
+	}
+	v := reflect.ValueOf(d)
+	if v.Kind() != reflect.Struct {
+		return
+	}
+	if nested := v.FieldByName("NestedObject"); nested.IsValid() {
+		v = nested
+	}
+	for _, field := range []string{"Attributes", "Blocks"} {
+		members := v.FieldByName(field)
+		if !members.IsValid() {
+			continue
+		}
+		for _, key := range members.MapKeys() {
+			member, ok := members.MapIndex(key).Interface().(described)
+			if !ok {
+				t.Errorf("%s.%s: %s has no description", at, key, members.MapIndex(key).Type())
+				continue
+			}
+			walkDescriptions(t, at+"."+key.String(), member)
+		}
+	}
+}

@@ -1,0 +1,86 @@
+package provider
+
+import (
+	"context"
+
+	"github.com/hashicorp/terraform-plugin-framework/providerserver"
+	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/meta"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/virtualmachine"
+)
+
+// frameworkServer is everything that the framework's server answers, beyond what every server has to.
+type frameworkServer interface {
+	tfprotov6.ProviderServer
+	tfprotov6.ListResourceServer
+	tfprotov6.ActionServer
+	tfprotov6.StateStoreServer
+}
+
+var _ frameworkServer = (*server)(nil)
+
+// server is what Terraform talks to: the framework, and before it the short cut for machines that nothing happened to.
+type server struct {
+	frameworkServer
+	provider *Provider
+}
+
+// Server returns what Terraform talks to.
+func (p *Provider) Server() tfprotov6.ProviderServer {
+	framework := providerserver.NewProtocol6(p)()
+	all, ok := framework.(frameworkServer)
+	if !ok {
+		return framework
+	}
+	return &server{frameworkServer: all, provider: p}
+}
+
+// UpgradeResourceState answers with the state that it was given where this version wrote it.
+func (s *server) UpgradeResourceState(
+	ctx context.Context, req *tfprotov6.UpgradeResourceStateRequest,
+) (*tfprotov6.UpgradeResourceStateResponse, error) {
+	if req.TypeName == virtualmachine.TypeName {
+		virtualmachine.NoteSaved(s.provider.data(), req)
+		if state := virtualmachine.Saved(req); state != nil {
+			return &tfprotov6.UpgradeResourceStateResponse{UpgradedState: state}, nil
+		}
+	}
+	return s.frameworkServer.UpgradeResourceState(ctx, req)
+}
+
+// ReadResource answers with the state that it was given where that is how things are.
+func (s *server) ReadResource(
+	ctx context.Context, req *tfprotov6.ReadResourceRequest,
+) (*tfprotov6.ReadResourceResponse, error) {
+	if req.TypeName == virtualmachine.TypeName {
+		var unchanged bool
+		if ctx, unchanged = virtualmachine.ReadsNothing(ctx, s.provider.data(), req); unchanged {
+			return &tfprotov6.ReadResourceResponse{
+				NewState: req.CurrentState, Private: req.Private, NewIdentity: req.CurrentIdentity,
+			}, nil
+		}
+	}
+	return s.frameworkServer.ReadResource(ctx, req)
+}
+
+// PlanResourceChange answers with the prior state where nothing is to change.
+func (s *server) PlanResourceChange(
+	ctx context.Context, req *tfprotov6.PlanResourceChangeRequest,
+) (*tfprotov6.PlanResourceChangeResponse, error) {
+	if req.TypeName == virtualmachine.TypeName {
+		if private, unchanged := virtualmachine.PlansNothing(ctx, s.provider.data(), req); unchanged {
+			return &tfprotov6.PlanResourceChangeResponse{
+				PlannedState: req.PriorState, PlannedPrivate: private, PlannedIdentity: req.PriorIdentity,
+			}, nil
+		}
+	}
+	return s.frameworkServer.PlanResourceChange(ctx, req)
+}
+
+// data is what Configure handed out last; nil before.
+func (p *Provider) data() *meta.Data {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.configured
+}

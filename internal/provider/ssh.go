@@ -1,0 +1,166 @@
+package provider
+
+import (
+	"maps"
+
+	"github.com/hashicorp/terraform-plugin-framework-validators/listvalidator"
+	"github.com/hashicorp/terraform-plugin-framework-validators/stringvalidator"
+	"github.com/hashicorp/terraform-plugin-framework/path"
+	"github.com/hashicorp/terraform-plugin-framework/provider/schema"
+	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/value"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/ssh"
+)
+
+// hostKeyCheckings are the values of host_key_checking.
+var hostKeyCheckings = []string{ssh.HostKeyStrict, ssh.HostKeyAcceptNew, ssh.HostKeyInsecure}
+
+// sshModel is an ssh block, the provider's or one host's.
+type sshModel struct {
+	PrivateKeyFile  types.String   `tfsdk:"private_key_file"`
+	PrivateKey      types.String   `tfsdk:"private_key"`
+	Passphrase      types.String   `tfsdk:"passphrase"`
+	CertificateFile types.String   `tfsdk:"certificate_file"`
+	Agent           types.Bool     `tfsdk:"agent"`
+	Password        types.String   `tfsdk:"password"`
+	KnownHostsFile  types.String   `tfsdk:"known_hosts_file"`
+	HostKeyChecking types.String   `tfsdk:"host_key_checking"`
+	ConfigFile      types.String   `tfsdk:"config_file"`
+	JumpHosts       types.List     `tfsdk:"jump_hosts"`
+	ConnectTimeout  value.Duration `tfsdk:"connect_timeout"`
+}
+
+// sshAttribute is an ssh block; description says whose.
+func sshAttribute(description string) schema.SingleNestedAttribute {
+	attributes := sshKeyAttributes()
+	maps.Copy(attributes, sshConnectionAttributes())
+	return schema.SingleNestedAttribute{
+		Optional:            true,
+		MarkdownDescription: description,
+		Attributes:          attributes,
+	}
+}
+
+func sshKeyAttributes() map[string]schema.Attribute {
+	return map[string]schema.Attribute{
+		"private_key_file": schema.StringAttribute{
+			Optional: true,
+			MarkdownDescription: "Private key file to log in with; `~` is the home directory. Not set: the identity files " +
+				"of `config_file`, else the default ones of OpenSSH.",
+			Validators: []validator.String{
+				stringvalidator.LengthAtLeast(1),
+				stringvalidator.ConflictsWith(path.MatchRelative().AtParent().AtName("private_key")),
+			},
+		},
+		"private_key": schema.StringAttribute{
+			Optional: true, Sensitive: true,
+			MarkdownDescription: "The private key itself, in PEM or OpenSSH format, in place of `private_key_file`.",
+			Validators:          []validator.String{stringvalidator.LengthAtLeast(1)},
+		},
+		"passphrase": schema.StringAttribute{
+			Optional: true, Sensitive: true,
+			MarkdownDescription: "Passphrase of the private key.",
+		},
+		"certificate_file": schema.StringAttribute{
+			Optional:            true,
+			MarkdownDescription: "OpenSSH certificate for the private key.",
+			Validators:          []validator.String{stringvalidator.LengthAtLeast(1)},
+		},
+		"agent": schema.BoolAttribute{
+			Optional: true,
+			MarkdownDescription: "Whether keys of the SSH agent at `SSH_AUTH_SOCK` are tried. Not set: if there is an agent. " +
+				"With `true`, an agent that doesn't answer is an error.",
+		},
+		"password": schema.StringAttribute{
+			Optional: true, Sensitive: true,
+			MarkdownDescription: "Password for the methods `password` and `keyboard-interactive`, tried after all keys.",
+		},
+	}
+}
+
+func sshConnectionAttributes() map[string]schema.Attribute {
+	return map[string]schema.Attribute{
+		"known_hosts_file": schema.StringAttribute{
+			Optional: true,
+			MarkdownDescription: "File with the keys of known hosts. Not set: as in `config_file`, else `~/.ssh/known_hosts` " +
+				"and `/etc/ssh/ssh_known_hosts`.",
+			Validators: []validator.String{stringvalidator.LengthAtLeast(1)},
+		},
+		"host_key_checking": schema.StringAttribute{
+			Optional: true,
+			MarkdownDescription: "What happens with host keys that aren't known: one of " + enum(hostKeyCheckings) +
+				". `" + ssh.HostKeyStrict + "` refuses them, `" + ssh.HostKeyAcceptNew + "` records the key of a host that " +
+				"is seen for the first time, `" + ssh.HostKeyInsecure + "` accepts whatever is presented, every time with " +
+				"a warning. Not set: as in `config_file`, else `" + ssh.HostKeyStrict + "`.",
+			Validators: []validator.String{stringvalidator.OneOf(hostKeyCheckings...)},
+		},
+		"config_file": schema.StringAttribute{
+			Optional: true,
+			MarkdownDescription: "File in the format of `ssh_config`, read in place of `~/.ssh/config` and " +
+				"`/etc/ssh/ssh_config`. `none` reads no file at all.",
+			Validators: []validator.String{stringvalidator.LengthAtLeast(1)},
+		},
+		"jump_hosts": schema.ListAttribute{
+			Optional: true, ElementType: types.StringType,
+			MarkdownDescription: "Hosts to go through in this order, each `[user@]host[:port]`, in place of `ProxyJump` " +
+				"in `config_file`.",
+			Validators: []validator.List{listvalidator.ValueStringsAre(stringvalidator.LengthAtLeast(1))},
+		},
+		"connect_timeout": schema.StringAttribute{
+			Optional: true, CustomType: value.DurationType,
+			MarkdownDescription: "How long connecting and logging in to each host on the way may take: " + value.DurationSyntax +
+				". Not set: as in `config_file`, else `10s`.",
+		},
+	}
+}
+
+// sshOver lays an ssh block over settings that count less: what it sets wins. A private key brings its passphrase and
+// certificate along, so that those of another key are not mixed with it.
+func sshOver(block *sshModel, under ssh.Config) ssh.Config {
+	if block == nil {
+		return under
+	}
+	if !block.PrivateKey.IsNull() || !block.PrivateKeyFile.IsNull() {
+		under.PrivateKey, under.PrivateKeyFile, under.Passphrase, under.CertificateFile = "", "", "", ""
+	}
+	set(&under.PrivateKeyFile, block.PrivateKeyFile)
+	set(&under.PrivateKey, block.PrivateKey)
+	set(&under.Passphrase, block.Passphrase)
+	set(&under.CertificateFile, block.CertificateFile)
+	set(&under.Password, block.Password)
+	set(&under.KnownHostsFile, block.KnownHostsFile)
+	set(&under.HostKeyChecking, block.HostKeyChecking)
+	set(&under.ConfigFile, block.ConfigFile)
+	if agent := value.Bool(block.Agent); agent != nil {
+		under.Agent = agent
+	}
+	if jumps := value.StringList(block.JumpHosts); jumps != nil {
+		under.JumpHosts = jumps
+	}
+	under.ConnectTimeout = block.ConnectTimeout.Or(under.ConnectTimeout)
+	return under
+}
+
+// set takes over a string that is set.
+func set(to *string, from types.String) {
+	if s := value.String(from); s != nil {
+		*to = *s
+	}
+}
+
+// sshWithURI lays what a host's URI says over the provider's ssh block.
+func sshWithURI(uri, under ssh.Config) ssh.Config {
+	under.Host, under.Port, under.User, under.HelperURI = uri.Host, uri.Port, uri.User, uri.HelperURI
+	if uri.PrivateKeyFile != "" {
+		under.PrivateKey, under.PrivateKeyFile, under.CertificateFile = "", uri.PrivateKeyFile, ""
+	}
+	if uri.KnownHostsFile != "" {
+		under.KnownHostsFile = uri.KnownHostsFile
+	}
+	if uri.HostKeyChecking != "" {
+		under.HostKeyChecking = uri.HostKeyChecking
+	}
+	return under
+}

@@ -1,0 +1,187 @@
+package tfdiag
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/path"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
+)
+
+// Failure is an error on its way to the person who reads it. Only Verb, Noun and Err are required: what the other
+// fields don't say is taken from the error where it knows.
+type Failure struct {
+	// Verb and Noun make the summary: "Unable to <verb> <noun>".
+	Verb, Noun string
+	// Happened is a sentence about what happened. Empty: the error's own.
+	Happened string
+	// VirtualMachine is the name or id of the machine that it is about.
+	VirtualMachine string
+	// Host is the name of the host that it happened on.
+	Host string
+	// Operation is what was being done, as a gerund: "starting the domain".
+	Operation string
+	// Elapsed is how long it was tried. 0 is not said.
+	Elapsed time.Duration
+	// Err is the error.
+	Err error
+	// Remedy is a sentence about what to do. Empty: the error's own, else the one of its kind.
+	Remedy string
+
+	words string // The end of QEMU's log, where the error has it.
+}
+
+// Error returns the diagnostic of something that failed.
+func (f Failure) Error() diag.Diagnostic {
+	return diag.NewErrorDiagnostic(f.summary(), f.detail())
+}
+
+// AttributeError returns the diagnostic of something that failed because of one attribute.
+func (f Failure) AttributeError(at path.Path) diag.Diagnostic {
+	return diag.NewAttributeErrorDiagnostic(at, f.summary(), f.detail())
+}
+
+// Warning returns the diagnostic of something that succeeded, but not wholly.
+func (f Failure) Warning() diag.Diagnostic {
+	return diag.NewWarningDiagnostic(f.summary(), f.detail())
+}
+
+func (f Failure) summary() string {
+	return strings.TrimSpace("Unable to " + f.Verb + " " + f.Noun)
+}
+
+func (f Failure) detail() string {
+	f, happened, cause := f.filled()
+
+	var paragraphs []string
+	for _, p := range []string{sentence(happened), sentence(cause), f.words, f.facts(), sentence(f.Remedy)} {
+		if p != "" {
+			paragraphs = append(paragraphs, p)
+		}
+	}
+	return strings.Join(paragraphs, "\n\n")
+}
+
+// filled returns the failure completed from the error, with what happened and why.
+func (f Failure) filled() (complete Failure, happened, cause string) {
+	happened = f.Happened
+	if f.Err == nil {
+		return f, happened, ""
+	}
+	why := f.Err
+
+	var vm *fleet.Error
+	var own string
+	if errors.As(f.Err, &vm) {
+		f.Host = first(f.Host, vm.Host)
+		f.VirtualMachine = first(f.VirtualMachine, vm.VM)
+		own, f.words = vm.Remedy, vm.Words
+		// It is taken apart only where it is the outermost error: what wraps it would be lost.
+		if outermost, ok := why.(*fleet.Error); ok && (vm.Detail != "" || vm.Err != nil) { //nolint:errorlint // see above
+			happened, why = joinSentences(happened, vm.Detail), outermost.Err
+		}
+	}
+	var call *libvirt.Error
+	if errors.As(f.Err, &call) {
+		f.Host = first(f.Host, call.Host)
+		f.Operation = first(f.Operation, call.Operation)
+		// The facts say the rest of what the error would say.
+		outermost, ok := why.(*libvirt.Error) //nolint:errorlint // see above
+		if ok && call.Err != nil && f.Host == outermost.Host && f.Operation == outermost.Operation {
+			why = outermost.Err
+		}
+	}
+	f.Remedy = first(f.Remedy, remedy(f.Err, own))
+	if why != nil {
+		cause = plain(why)
+	}
+
+	if sentence(cause) == sentence(happened) {
+		cause = ""
+	}
+	return f, happened, cause
+}
+
+// plain is what an error says, in a user's words where it is only that a context ended.
+func plain(err error) string {
+	switch err { //nolint:errorlint // what wraps them has more to say
+	case context.Canceled:
+		return "it was cancelled"
+	case context.DeadlineExceeded:
+		return "it took longer than its timeout allows"
+	default:
+		return err.Error()
+	}
+}
+
+// facts lists who, where, what and how long, one in a line.
+func (f Failure) facts() string {
+	var lines []string
+	add := func(key, value string) {
+		if value != "" {
+			lines = append(lines, key+": "+value)
+		}
+	}
+	add("Virtual machine", f.VirtualMachine)
+	add("Host", f.Host)
+	add("Operation", f.Operation)
+	if f.Elapsed > 0 {
+		add("Elapsed", elapsed(f.Elapsed))
+	}
+	return strings.Join(lines, "\n")
+}
+
+// elapsed rounds to what a reader wants to know.
+func elapsed(d time.Duration) string {
+	if d < time.Second {
+		return fmt.Sprintf("%dms", max(d.Milliseconds(), 1))
+	}
+	if d < time.Minute {
+		return fmt.Sprintf("%.1fs", d.Seconds())
+	}
+	return d.Round(time.Second).String()
+}
+
+func first(candidates ...string) string {
+	for _, c := range candidates {
+		if c != "" {
+			return c
+		}
+	}
+	return ""
+}
+
+func joinSentences(a, b string) string {
+	if a == "" {
+		return b
+	}
+	return sentence(a) + " " + sentence(b)
+}
+
+// sentence makes a sentence of a phrase: a capital letter and a full stop. A phrase that begins with a name, such as
+// alice@desk, keeps it as it is.
+func sentence(s string) string {
+	s = strings.TrimSpace(s)
+	if s == "" {
+		return ""
+	}
+	word, _, _ := strings.Cut(s, " ")
+	if !strings.ContainsFunc(word, func(r rune) bool { return !unicode.IsLetter(r) }) {
+		r, size := utf8.DecodeRuneInString(s)
+		s = string(unicode.ToUpper(r)) + s[size:]
+	}
+	// Neither does a list end in a stop.
+	last := s[strings.LastIndexByte(s, '\n')+1:]
+	if !strings.ContainsAny(s[len(s)-1:], ".!?:") && !strings.HasPrefix(last, "  - ") {
+		s += "."
+	}
+	return s
+}

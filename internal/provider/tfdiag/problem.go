@@ -1,0 +1,31 @@
+package tfdiag
+
+import (
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/attrpath"
+)
+
+// Problems turns what keeps a plan from working into errors at the attributes that it is about, and what may do so into
+// warnings. The names in maps are
+// the root attributes whose second step is a map key ("disks.root.volume").
+func Problems(problems []fleet.Problem, maps ...string) diag.Diagnostics {
+	var diags diag.Diagnostics
+	for _, p := range problems {
+		detail := sentence(p.Detail)
+		if p.Remedy != "" {
+			detail += "\n\n" + sentence(p.Remedy)
+		}
+		if p.Warning {
+			diags.AddWarning(p.Summary, detail)
+			continue
+		}
+		if p.Attribute == "" {
+			diags.AddError(p.Summary, detail)
+			continue
+		}
+		diags.Append(attrpath.Error(attrpath.Parse(p.Attribute, maps...), p.Summary, detail))
+	}
+	return diags
+}

@@ -1,0 +1,167 @@
+package tfdiag_test
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/path"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/tfdiag"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/value"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/ssh"
+)
+
+var update = flag.Bool("update", false, "write the golden files")
+
+// call is an error as a call to a host returns it.
+func call(kind error, text string) error {
+	return &libvirt.Error{Host: "kvm1", Operation: "starting domain", Kind: kind, Err: errors.New(text)}
+}
+
+func failures() map[string]tfdiag.Failure {
+	return map[string]tfdiag.Failure{
+		"everything": {
+			Verb: "start", Noun: "virtual machine", Happened: "the domain was defined, but it does not start",
+			VirtualMachine: "web", Host: "kvm2", Operation: "starting", Elapsed: 12_345 * time.Millisecond,
+			Err: call(libvirt.ErrBusy, "cannot acquire state change lock"), Remedy: "try it by hand",
+		},
+		"facts_from_the_call": {
+			Verb: "start", Noun: "virtual machine", VirtualMachine: "web", Elapsed: 83 * time.Millisecond,
+			Err: fmt.Errorf("reading back: %w", call(nil, "internal error")),
+		},
+		"facts_from_the_fleet": {
+			Verb: "update", Noun: "virtual machine", Elapsed: 200 * time.Second,
+			Err: &fleet.Error{
+				VM: "web", Host: "kvm1", Kind: fleet.ErrLocked, Detail: "alice@desk (pid 7) is changing it since 12:00",
+				Remedy: "ask alice",
+			},
+		},
+		"fleet_error_with_a_cause": {
+			Verb: "read", Noun: "virtual machine", Err: &fleet.Error{
+				VM: "web", Host: "kvm1", Kind: fleet.ErrUnreachable, Detail: "the host that had it last does not answer",
+				Err: call(libvirt.ErrUnreachable, "connection refused"),
+			},
+		},
+		"fleet_error_wrapped": {
+			Verb: "read", Noun: "virtual machine", Err: fmt.Errorf("after the move: %w", &fleet.Error{
+				VM: "web", Kind: fleet.ErrTwoCopies, Detail: `it runs on "kvm1" and "kvm2"`,
+			}),
+		},
+		"qemus_words": {
+			Verb: "create", Noun: "virtual machine", Err: &fleet.Error{
+				VM: "web", Host: "kvm1", Detail: "it does not start", Err: call(nil, "qemu unexpectedly closed the monitor"),
+				Remedy: "correct what is wrong",
+				Words:  "The end of QEMU's log on host \"kvm1\":\n  qemu-system-x86_64: Failed to connect: Connection refused",
+			},
+		},
+		"no_error": {Verb: "configure", Noun: "provider", Happened: "both uri and hosts are set"},
+	}
+}
+
+func TestFailure_text(t *testing.T) {
+	t.Parallel()
+	for name, failure := range failures() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d := failure.Error()
+			compareGolden(t, name, d.Summary()+"\n\n"+d.Detail()+"\n")
+		})
+	}
+}
+
+// TestFailure_remedyOfEachKind compares the remedies of all kinds in one file, so that they are read beside each other.
+func TestFailure_remedyOfEachKind(t *testing.T) {
+	t.Parallel()
+	kinds := map[string]error{
+		"host key": ssh.ErrHostKey, "auth": ssh.ErrAuth, "denied": libvirt.ErrDenied,
+		"unconfigured": fleet.ErrUnconfigured, "two copies": fleet.ErrTwoCopies, "ambiguous": fleet.ErrAmbiguous,
+		"duplicate host": fleet.ErrDuplicateHost, "locked": fleet.ErrLocked, "restart": fleet.ErrRestartRequired,
+		"not ready": fleet.ErrNotReady, "no host": fleet.ErrNoHost, "agent": libvirt.ErrAgentUnavailable,
+		"unsupported": fleet.ErrUnsupported, "busy": fleet.ErrBusy, "unreachable": fleet.ErrUnreachable,
+		"deadline": context.DeadlineExceeded, "canceled": context.Canceled,
+		"exists": fleet.ErrExists, "not found": fleet.ErrNotFound, "invalid": fleet.ErrInvalid,
+	}
+	var all strings.Builder
+	for _, name := range value.Keys(kinds) {
+		_, remedy, _ := strings.Cut(tfdiag.Failure{Verb: "x", Noun: "x", Err: kinds[name]}.Error().Detail(), "\n\n")
+		fmt.Fprintf(&all, "%s: %s\n", name, remedy)
+	}
+	compareGolden(t, "remedies", all.String())
+}
+
+func compareGolden(t *testing.T, name, got string) {
+	t.Helper()
+	golden := filepath.Join("testdata", name+".txt")
+	if *update {
+		if err := os.WriteFile(golden, []byte(got), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(golden)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), got); diff != "" {
+		t.Errorf("text differs (-want +got):\n%s", diff)
+	}
+}
+
+// TestFailure_causeWinsOverConsequence proves that the advice is about why a host can't be reached, where that is
+// known, and not to bring it back.
+func TestFailure_causeWinsOverConsequence(t *testing.T) {
+	t.Parallel()
+	advice := func(err error) string {
+		detail := tfdiag.Failure{Verb: "read", Noun: "host", Err: err}.Error().Detail()
+		return detail[strings.LastIndex(detail, "\n\n"):]
+	}
+	for _, cause := range []error{ssh.ErrHostKey, ssh.ErrAuth, libvirt.ErrDenied} {
+		got := advice(&fleet.Error{
+			Kind: fleet.ErrUnreachable, Detail: "no answer", Remedy: "Bring it back.",
+			Err: call(errors.Join(libvirt.ErrUnreachable, cause), "x"),
+		})
+		if want := advice(call(cause, "x")); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}
+
+func TestFailure_severityAndPath(t *testing.T) {
+	t.Parallel()
+	f := tfdiag.Failure{Verb: "read", Noun: "host", Err: errors.New("x")}
+	if got := f.Warning().Severity(); got != diag.SeverityWarning {
+		t.Errorf("Warning has severity %s", got)
+	}
+	at, ok := f.AttributeError(path.Root("host")).(diag.DiagnosticWithPath)
+	if !ok || !at.Path().Equal(path.Root("host")) {
+		t.Errorf("AttributeError has no path")
+	}
+}
+
+func TestProblems_pointAtTheAttribute(t *testing.T) {
+	t.Parallel()
+	got := tfdiag.Problems([]fleet.Problem{
+		{Attribute: "disks.root.volume", Summary: "No such volume", Detail: "there is none", Remedy: "create it"},
+		{Attribute: "memory.size", Summary: "Too much memory", Detail: "No host has it."},
+		{Summary: "No host", Detail: "none answers"},
+	}, "disks", "interfaces")
+	want := diag.Diagnostics{
+		diag.NewAttributeErrorDiagnostic(path.Root("disks").AtMapKey("root"),
+			"No such volume", "disks.root.volume: There is none.\n\nCreate it."),
+		diag.NewAttributeErrorDiagnostic(path.Root("memory"), "Too much memory", "memory.size: No host has it."),
+		diag.NewErrorDiagnostic("No host", "None answers."),
+	}
+	if !got.Equal(want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+}

@@ -1,0 +1,42 @@
+package provider
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/attrpath"
+)
+
+// uriValidator refuses what parseURI does, naming the attribute: Terraform's own pointer into the file stops at hosts.
+type uriValidator struct{}
+
+// Description says what is accepted.
+func (uriValidator) Description(context.Context) string {
+	return "must be a libvirt URI with a supported driver and transport"
+}
+
+// MarkdownDescription says what is accepted.
+func (v uriValidator) MarkdownDescription(ctx context.Context) string { return v.Description(ctx) }
+
+// ValidateString checks the URI.
+func (uriValidator) ValidateString(_ context.Context, req validator.StringRequest, resp *validator.StringResponse) {
+	if req.ConfigValue.IsNull() || req.ConfigValue.IsUnknown() {
+		return
+	}
+	if _, err := parseURI(req.ConfigValue.ValueString()); err != nil {
+		resp.Diagnostics.Append(attrpath.Error(req.Path, "Invalid libvirt URI",
+			uriProblem(attrpath.Text(req.Path), req.ConfigValue.ValueString(), err)))
+	}
+}
+
+// uriProblem says which URI is wrong and why. A URI with a password isn't repeated.
+func uriProblem(where, uri string, err error) string {
+	if strings.Contains(uri, "@") && strings.Contains(strings.SplitN(uri, "@", 2)[0], "://") &&
+		strings.Count(strings.SplitN(uri, "@", 2)[0], ":") > 1 {
+		return fmt.Sprintf("%s: %v.", where, err)
+	}
+	return fmt.Sprintf("%s is %q: %v.", where, uri, err)
+}

@@ -1,0 +1,127 @@
+package value
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/hashicorp/terraform-plugin-framework/attr"
+	"github.com/hashicorp/terraform-plugin-framework/types/basetypes"
+	"github.com/hashicorp/terraform-plugin-go/tftypes"
+)
+
+// String returns the string, and nil when it is null or unknown.
+func String(v basetypes.StringValue) *string {
+	if v.IsNull() || v.IsUnknown() {
+		return nil
+	}
+	s := v.ValueString()
+	return &s
+}
+
+// Bool returns the boolean, and nil when it is null or unknown.
+func Bool(v basetypes.BoolValue) *bool {
+	if v.IsNull() || v.IsUnknown() {
+		return nil
+	}
+	b := v.ValueBool()
+	return &b
+}
+
+// Int returns the number as an int, and nil when it is null or unknown.
+func Int(v basetypes.Int64Value) *int {
+	if v.IsNull() || v.IsUnknown() {
+		return nil
+	}
+	n := int(v.ValueInt64())
+	return &n
+}
+
+// NewInt returns the number with nil as null.
+func NewInt(n *int) basetypes.Int64Value {
+	if n == nil {
+		return basetypes.NewInt64Null()
+	}
+	return basetypes.NewInt64Value(int64(*n))
+}
+
+// NewStringOrNull returns the string with "" as null, for facts where nothing means not reported.
+func NewStringOrNull(s string) basetypes.StringValue {
+	if s == "" {
+		return basetypes.NewStringNull()
+	}
+	return basetypes.NewStringValue(s)
+}
+
+// StringMap returns the map's known strings, and nil when the map is null or unknown. An empty map stays an empty map.
+func StringMap(v basetypes.MapValue) map[string]string {
+	if v.IsNull() || v.IsUnknown() {
+		return nil
+	}
+	elements := v.Elements()
+	out := make(map[string]string, len(elements))
+	for k, e := range elements {
+		if s, ok := e.(basetypes.StringValue); ok && !s.IsNull() && !s.IsUnknown() {
+			out[k] = s.ValueString()
+		}
+	}
+	return out
+}
+
+// NewStringMap returns a map of strings with nil as null.
+func NewStringMap(m map[string]string) basetypes.MapValue {
+	if m == nil {
+		return basetypes.NewMapNull(basetypes.StringType{})
+	}
+	elements := make(map[string]attr.Value, len(m))
+	for k, s := range m {
+		elements[k] = basetypes.NewStringValue(s)
+	}
+	return basetypes.NewMapValueMust(basetypes.StringType{}, elements)
+}
+
+// StringList returns the list's known strings, and nil when the list is null or unknown.
+func StringList(v basetypes.ListValue) []string {
+	if v.IsNull() || v.IsUnknown() {
+		return nil
+	}
+	elements := v.Elements()
+	out := make([]string, 0, len(elements))
+	for _, e := range elements {
+		if s, ok := e.(basetypes.StringValue); ok && !s.IsNull() && !s.IsUnknown() {
+			out = append(out, s.ValueString())
+		}
+	}
+	return out
+}
+
+// NewStringList returns a list of strings with nil as null.
+func NewStringList(list []string) basetypes.ListValue {
+	if list == nil {
+		return basetypes.NewListNull(basetypes.StringType{})
+	}
+	elements := make([]attr.Value, 0, len(list))
+	for _, s := range list {
+		elements = append(elements, basetypes.NewStringValue(s))
+	}
+	return basetypes.NewListValueMust(basetypes.StringType{}, elements)
+}
+
+// Keys returns the keys of a map in order, so that plans and messages are reproducible.
+func Keys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
+
+// stringFromTerraform is what the custom string types share in ValueFromTerraform.
+func stringFromTerraform(
+	ctx context.Context, t basetypes.StringType, in tftypes.Value,
+) (basetypes.StringValue, error) {
+	v, err := t.ValueFromTerraform(ctx, in)
+	if err != nil {
+		return basetypes.StringValue{}, err
+	}
+	s, ok := v.(basetypes.StringValue)
+	if !ok {
+		return basetypes.StringValue{}, fmt.Errorf("unexpected value type %T of a string", v)
+	}
+	return s, nil
+}

@@ -1,0 +1,167 @@
+package value
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"strconv"
+
+	"github.com/hashicorp/terraform-plugin-framework/attr"
+	"github.com/hashicorp/terraform-plugin-framework/attr/xattr"
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/types/basetypes"
+	"github.com/hashicorp/terraform-plugin-go/tftypes"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/attrpath"
+)
+
+// QuantitySyntax says what a Quantity accepts, for descriptions and error messages.
+const QuantitySyntax = "a whole number of bytes greater than zero, written as a number with an optional suffix and " +
+	"no space: Ki, Mi, Gi, Ti (powers of 1024) or k, M, G, T (powers of 1000), such as \"2Gi\", \"500Mi\" or \"1.5Gi\""
+
+// QuantityType is the type of a Quantity. It is built once because the framework copies and compares types at every
+// step along every attribute path.
+var QuantityType = quantityType{}
+
+var (
+	_ basetypes.StringTypable                    = quantityType{}
+	_ basetypes.StringValuableWithSemanticEquals = Quantity{}
+	_ xattr.ValidateableAttribute                = Quantity{}
+)
+
+type quantityType struct{ basetypes.StringType }
+
+// Equal tells whether the other type is a Quantity's too.
+func (t quantityType) Equal(o attr.Type) bool {
+	_, ok := o.(quantityType)
+	return ok
+}
+
+// String names the type in the framework's own messages.
+func (t quantityType) String() string { return "value.QuantityType" }
+
+// ValueType gives the Go type of the values.
+func (t quantityType) ValueType(context.Context) attr.Value { return Quantity{} }
+
+// ValueFromString wraps a string value.
+func (t quantityType) ValueFromString(
+	_ context.Context, in basetypes.StringValue,
+) (basetypes.StringValuable, diag.Diagnostics) {
+	return Quantity{StringValue: in}, nil
+}
+
+// ValueFromTerraform wraps a value that came over the wire.
+func (t quantityType) ValueFromTerraform(ctx context.Context, in tftypes.Value) (attr.Value, error) {
+	s, err := stringFromTerraform(ctx, t.StringType, in)
+	return Quantity{StringValue: s}, err
+}
+
+// Quantity is an amount of bytes in the syntax of Kubernetes' resource.Quantity. Two quantities are equal by meaning
+// when they amount to the same bytes: 2Gi equals 2048Mi.
+type Quantity struct{ basetypes.StringValue }
+
+// NewQuantity returns a known Quantity as a user writes it. It isn't checked.
+func NewQuantity(s string) Quantity { return Quantity{StringValue: basetypes.NewStringValue(s)} }
+
+// NewQuantityNull returns the Quantity that nobody set.
+func NewQuantityNull() Quantity { return Quantity{StringValue: basetypes.NewStringNull()} }
+
+// NewQuantityUnknown returns the Quantity that isn't known before apply.
+func NewQuantityUnknown() Quantity { return Quantity{StringValue: basetypes.NewStringUnknown()} }
+
+// NewQuantityFromBytes returns the shortest exact way to write n bytes with a binary suffix.
+func NewQuantityFromBytes(n uint64) Quantity { return NewQuantity(FormatBytes(n)) }
+
+// NewQuantityPointer is NewQuantityFromBytes with nil as null.
+func NewQuantityPointer(n *uint64) Quantity {
+	if n == nil {
+		return NewQuantityNull()
+	}
+	return NewQuantityFromBytes(*n)
+}
+
+// Type returns QuantityType.
+func (q Quantity) Type(context.Context) attr.Type { return QuantityType }
+
+// Equal tells whether both are written the same.
+func (q Quantity) Equal(o attr.Value) bool {
+	other, ok := o.(Quantity)
+	return ok && q.StringValue.Equal(other.StringValue)
+}
+
+// StringSemanticEquals tells whether both amount to the same bytes.
+func (q Quantity) StringSemanticEquals(
+	_ context.Context, o basetypes.StringValuable,
+) (bool, diag.Diagnostics) {
+	other, ok := o.(Quantity)
+	return ok && q.Same(other), nil
+}
+
+// Same tells whether both are known and amount to the same bytes. Quantities that can't be read are the same only if
+// they are written the same.
+func (q Quantity) Same(other Quantity) bool {
+	a, b := q.Bytes(), other.Bytes()
+	if a == nil || b == nil {
+		return q.StringValue.Equal(other.StringValue)
+	}
+	return *a == *b
+}
+
+// ValidateAttribute refuses what isn't a positive whole number of bytes.
+func (q Quantity) ValidateAttribute(
+	_ context.Context, req xattr.ValidateAttributeRequest, resp *xattr.ValidateAttributeResponse,
+) {
+	if q.IsNull() || q.IsUnknown() {
+		return
+	}
+	if _, err := ParseBytes(q.ValueString()); err != nil {
+		resp.Diagnostics.Append(attrpath.Error(req.Path, "Invalid quantity", err.Error()+"."))
+	}
+}
+
+// Bytes returns the amount in bytes, and nil for a value that is null, unknown or was refused by validation.
+func (q Quantity) Bytes() *uint64 {
+	if q.IsNull() || q.IsUnknown() {
+		return nil
+	}
+	n, err := ParseBytes(q.ValueString())
+	if err != nil {
+		return nil
+	}
+	return &n
+}
+
+// ParseBytes reads a quantity as a user writes it. The error quotes the value and says what is accepted.
+func ParseBytes(s string) (uint64, error) {
+	refuse := func(why string) (uint64, error) {
+		return 0, fmt.Errorf("%q is not a valid quantity: %s; accepted is %s", s, why, QuantitySyntax)
+	}
+	q, err := resource.ParseQuantity(s)
+	switch {
+	case err != nil:
+		return refuse("it can't be read as a number with a suffix")
+	case q.Sign() <= 0:
+		return refuse("it isn't greater than zero")
+	case q.CmpInt64(math.MaxInt64) >= 0:
+		return refuse("it is too large")
+	}
+	// Value rounds up, so that a fraction of a byte shows as a difference.
+	n := q.Value()
+	if q.CmpInt64(n) != 0 {
+		return refuse("it isn't a whole number of bytes")
+	}
+	return uint64(n), nil
+}
+
+// FormatBytes writes n bytes exactly, with the largest binary suffix that leaves a whole number: 2147483648 is "2Gi",
+// 1610612736 is "1536Mi", 1000 is "1000".
+func FormatBytes(n uint64) string {
+	suffixes := []string{"", "Ki", "Mi", "Gi", "Ti", "Pi"}
+	i := 0
+	for n > 0 && n%1024 == 0 && i < len(suffixes)-1 {
+		n /= 1024
+		i++
+	}
+	return strconv.FormatUint(n, 10) + suffixes[i]
+}

@@ -1,0 +1,25 @@
+package value
+
+import (
+	"context"
+
+	"github.com/hashicorp/terraform-plugin-framework-timeouts/resource/timeouts"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
+	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
+)
+
+// Timeouts is the attribute timeouts of a resource, which takes durations that leave some time.
+func Timeouts(ctx context.Context, o timeouts.Opts) schema.Attribute {
+	a := timeouts.Attributes(ctx, o)
+	if object, ok := a.(schema.SingleNestedAttribute); ok {
+		for name, a := range object.Attributes {
+			if s, ok := a.(schema.StringAttribute); ok {
+				s.Validators = []validator.String{PositiveDuration()}
+				object.Attributes[name] = s
+			}
+		}
+		object.MarkdownDescription = "How long operations may take."
+		return object
+	}
+	return a
+}

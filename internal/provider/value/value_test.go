@@ -1,0 +1,199 @@
+package value_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/hashicorp/terraform-plugin-framework/attr"
+	"github.com/hashicorp/terraform-plugin-framework/attr/xattr"
+	"github.com/hashicorp/terraform-plugin-framework/path"
+	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+	"github.com/hashicorp/terraform-plugin-go/tftypes"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/value"
+)
+
+func TestParseBytes_acceptsKubernetesSyntax(t *testing.T) {
+	t.Parallel()
+	for in, want := range map[string]uint64{
+		"2Gi": 2 << 30, "2048Mi": 2 << 30, "500Mi": 500 << 20, "1G": 1e9, "1.5Gi": 3 << 29, "1024": 1024, "1e3": 1000,
+	} {
+		got, err := value.ParseBytes(in)
+		if err != nil || got != want {
+			t.Errorf("ParseBytes(%q) = %d, %v; want %d", in, got, err, want)
+		}
+	}
+}
+
+func TestParseBytes_refusesWithTheValueAndTheReason(t *testing.T) {
+	t.Parallel()
+	for in, why := range map[string]string{
+		"2 Gb": "can't be read", "2GB": "can't be read", "": "can't be read", "lots": "can't be read",
+		"0": "greater than zero", "-1Gi": "greater than zero", "0.5": "whole number", "500m": "whole number",
+		"10000000000G": "too large",
+	} {
+		_, err := value.ParseBytes(in)
+		if err == nil {
+			t.Errorf("ParseBytes(%q) accepted it", in)
+			continue
+		}
+		for _, part := range []string{`"` + in + `"`, why, "such as \"2Gi\""} {
+			if !strings.Contains(err.Error(), part) {
+				t.Errorf("ParseBytes(%q): %q doesn't say %q", in, err, part)
+			}
+		}
+	}
+}
+
+func TestFormatBytes_isExactAndReadBack(t *testing.T) {
+	t.Parallel()
+	for n, want := range map[uint64]string{
+		2 << 30: "2Gi", 3 << 29: "1536Mi", 1000: "1000", 1 << 60: "1024Pi", 5 << 10: "5Ki",
+	} {
+		got := value.FormatBytes(n)
+		if got != want {
+			t.Errorf("FormatBytes(%d) = %q, want %q", n, got, want)
+		}
+		if back, err := value.ParseBytes(got); err != nil || back != n {
+			t.Errorf("ParseBytes(%q) = %d, %v; want %d", got, back, err, n)
+		}
+	}
+}
+
+func TestQuantity_isEqualByValue(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		a, b value.Quantity
+		want bool
+	}{
+		{value.NewQuantity("2Gi"), value.NewQuantity("2048Mi"), true},
+		{value.NewQuantity("2Gi"), value.NewQuantity("2G"), false},
+		{value.NewQuantity("bad"), value.NewQuantity("bad"), true},
+		{value.NewQuantity("2Gi"), value.NewQuantityNull(), false},
+		{value.NewQuantityUnknown(), value.NewQuantity("2Gi"), false},
+	}
+	for _, tt := range tests {
+		got, diags := tt.a.StringSemanticEquals(t.Context(), tt.b)
+		if diags.HasError() || got != tt.want {
+			t.Errorf("%s and %s: equal = %t, want %t", tt.a, tt.b, got, tt.want)
+		}
+	}
+}
+
+func TestDuration_isEqualByLength(t *testing.T) {
+	t.Parallel()
+	got, _ := value.NewDuration("60s").StringSemanticEquals(t.Context(), value.NewDuration("1m"))
+	if !got {
+		t.Error("60s and 1m differ")
+	}
+	if value.NewDuration("60s").Equal(value.NewDuration("1m")) {
+		t.Error("60s and 1m are written the same")
+	}
+	if got := value.NewDurationNull().Or(time.Minute); got != time.Minute {
+		t.Errorf("null.Or(1m) = %s", got)
+	}
+}
+
+func TestValidateAttribute_namesValueAndSyntax(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		in   xattr.ValidateableAttribute
+		want string
+	}{
+		"good quantity":     {value.NewQuantity("2Gi"), ""},
+		"unknown quantity":  {value.NewQuantityUnknown(), ""},
+		"null quantity":     {value.NewQuantityNull(), ""},
+		"bad quantity":      {value.NewQuantity("2 Gb"), `"2 Gb" is not a valid quantity`},
+		"good duration":     {value.NewDuration("1h30m"), ""},
+		"zero duration":     {value.NewDuration("0s"), ""},
+		"bad duration":      {value.NewDuration("180"), `"180" is not a valid duration: it can't be read`},
+		"negative duration": {value.NewDuration("-1s"), `"-1s" is not a valid duration: it is negative`},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var resp xattr.ValidateAttributeResponse
+			tt.in.ValidateAttribute(t.Context(), xattr.ValidateAttributeRequest{Path: path.Root("size")}, &resp)
+			if tt.want == "" {
+				if resp.Diagnostics.HasError() {
+					t.Errorf("refused: %v", resp.Diagnostics)
+				}
+				return
+			}
+			if resp.Diagnostics.ErrorsCount() != 1 || !strings.HasPrefix(resp.Diagnostics[0].Detail(), tt.want) {
+				t.Errorf("got %v, want one error starting with %q", resp.Diagnostics, tt.want)
+			}
+		})
+	}
+}
+
+func TestWholeKiB_offersTheNearestSizes(t *testing.T) {
+	t.Parallel()
+	for in, want := range map[string]string{
+		"1Gi": "", "bad": "",
+		"1G": `"1G" is 1000000000 bytes, which isn't a multiple of 1024: libvirt counts memory in KiB and would round it. ` +
+			`The nearest sizes are "976562Ki" and "976563Ki".`,
+	} {
+		var resp validator.StringResponse
+		value.WholeKiB().ValidateString(t.Context(), validator.StringRequest{ConfigValue: types.StringValue(in)}, &resp)
+		got := ""
+		if resp.Diagnostics.HasError() {
+			got = resp.Diagnostics[0].Detail()
+		}
+		if got != want {
+			t.Errorf("%s: got %q, want %q", in, got, want)
+		}
+	}
+}
+
+func TestTypes_readFromTheWire(t *testing.T) {
+	t.Parallel()
+	for _, typ := range []attr.Type{value.QuantityType, value.DurationType} {
+		for _, in := range []any{nil, tftypes.UnknownValue, "5m"} {
+			wire := tftypes.NewValue(tftypes.String, in)
+			got, err := typ.ValueFromTerraform(t.Context(), wire)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !got.Type(t.Context()).Equal(typ) {
+				t.Errorf("%s read as %s", typ, got.Type(t.Context()))
+			}
+			back, err := got.ToTerraformValue(t.Context())
+			if err != nil || !back.Equal(wire) {
+				t.Errorf("%s: %v came back as %v, %v", typ, wire, back, err)
+			}
+		}
+	}
+}
+
+func TestOptional_unknownAndNullAreNil(t *testing.T) {
+	t.Parallel()
+	if value.String(types.StringUnknown()) != nil || value.String(types.StringNull()) != nil {
+		t.Error("an unknown or null string crossed into Go")
+	}
+	if value.Bool(types.BoolUnknown()) != nil || value.Bool(types.BoolNull()) != nil {
+		t.Error("an unknown or null boolean crossed into Go")
+	}
+	if value.Int(types.Int64Unknown()) != nil || value.Int(types.Int64Null()) != nil {
+		t.Error("an unknown or null number crossed into Go")
+	}
+	if value.StringMap(types.MapUnknown(types.StringType)) != nil {
+		t.Error("an unknown map crossed into Go")
+	}
+	if value.StringList(types.ListNull(types.StringType)) != nil {
+		t.Error("a null list crossed into Go")
+	}
+	want := map[string]string{"app": "web", "tier": ""}
+	if diff := cmp.Diff(want, value.StringMap(value.NewStringMap(want))); diff != "" {
+		t.Error(diff)
+	}
+	if got := value.StringMap(value.NewStringMap(map[string]string{})); got == nil || len(got) != 0 {
+		t.Errorf("an empty map became %v", got)
+	}
+	if diff := cmp.Diff([]string{"b", "a"}, value.StringList(value.NewStringList([]string{"b", "a"}))); diff != "" {
+		t.Error(diff)
+	}
+}

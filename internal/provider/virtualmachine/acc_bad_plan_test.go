@@ -1,0 +1,194 @@
+package virtualmachine_test
+
+import (
+	"fmt"
+	"net"
+	"strings"
+	"testing"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/acctest"
+)
+
+// TestAccBadInput_plan: what only the hosts can tell is told by the plan, which leaves no trace on them.
+func TestAccBadInput_plan(t *testing.T) {
+	t.Parallel()
+	l := lab.Open(t)
+	own := l.StartHost(t)
+	l.Virsh(t, own.Name, "net-define", device(t, `<network><name>asleep</name></network>`))
+	l.Define(t, own.Name, `<domain type="qemu"><name>taken</name><memory unit="MiB">64</memory><os><type>hvm</type></os>
+  <metadata><virtfleet:vm xmlns:virtfleet="urn:virtfleet:1" version="1"><virtfleet:labels>
+  <virtfleet:label key="app" value="web"/></virtfleet:labels></virtfleet:vm></metadata></domain>`)
+	uuid := strings.TrimSpace(l.Virsh(t, own.Name, "domuuid", "taken"))
+	before := traces(t, l, own)
+
+	all := mistakes{
+		"type":        {hcl{"type": quote("xen")}, []string{`type`, `"xen"`, `kvm, qemu`}},
+		"size_odd":    {hcl{"memory": `{ size = "1.5Mi" }`}, []string{`memory.size`, `1Mi and 2Mi`}},
+		"size_none":   {hcl{"memory": `{ max_size = "1Gi" }`}, []string{`memory.size`}},
+		"memory_none": {hcl{"memory": ""}, []string{`memory.size`}},
+		"size_maximum": {
+			hcl{"memory": `{ size = "2Gi", max_size = "1Gi" }`},
+			[]string{`memory.max_size`, `less than the size`},
+		},
+		"disk_bus": {
+			hcl{"disks": `{ root = { file = "/a", bus = "pcie" } }`},
+			[]string{`disks.root.bus`, `"pcie"`, `virtio`},
+		},
+		"disk_device": {
+			hcl{"disks": `{ root = { file = "/a", device = "tape" } }`},
+			[]string{`disks.root.device`, `cdrom`},
+		},
+		"disk_format": {
+			hcl{"disks": `{ root = { file = "/a", format = "zip" } }`},
+			[]string{`disks.root.format`, `qcow2`},
+		},
+		"cdrom_bus": {
+			hcl{"disks": `{ cd = { device = "cdrom", bus = "virtio" } }`},
+			[]string{`disks.cd.bus`, `sata`},
+		},
+		"model": {
+			hcl{"interfaces": `{ lan = { user = true, model = "ne3000" } }`},
+			[]string{`interfaces.lan.model`, `e1000`},
+		},
+		"host": {hcl{"host": quote("kvm9")}, []string{`"kvm9" is not in the provider's hosts`, own.Name}},
+		"network": {
+			hcl{"interfaces": `{ lan = { network = "nowhere" } }`},
+			[]string{`no network "nowhere"`, `default`},
+		},
+		"network_pinned": {
+			hcl{"host": quote(own.Name), "interfaces": `{ lan = { network = "nowhere" } }`},
+			[]string{`no network "nowhere"`, own.Name},
+		},
+		"network_asleep": {
+			hcl{"host": quote(own.Name), "interfaces": `{ lan = { network = "asleep" } }`},
+			[]string{`"asleep" is not started`},
+		},
+		"bridge": {hcl{"interfaces": `{ lan = { bridge = "br-none" } }`}, []string{`no bridge "br-none"`}},
+		"volume": {
+			hcl{"disks": `{ root = { volume = "/var/lib/libvirt/images/none.qcow2" } }`},
+			[]string{`no volume "/var`, `disks`},
+		},
+		"disk_file": {
+			hcl{"disks": `{ root = { file = "/srv/none.qcow2" } }`},
+			[]string{`disks.root.file`, own.Name + `": it has no file "/srv/none.qcow2"`, `Correct the path`},
+		},
+		"disk_block": {
+			hcl{"host": quote(own.Name), "disks": `{ root = { block = "/dev/none" } }`},
+			[]string{`disks.root.block`, own.Name + `": it has no file "/dev/none"`, `Correct the path`},
+		},
+		"cdrom": {
+			hcl{"disks": `{ cd = { file = "/srv/none.iso", device = "cdrom" } }`},
+			[]string{`disks.cd.file`, `no file "/srv/none.iso"`},
+		},
+		"kernel": {hcl{"kernel": `{ path = "/boot/none" }`}, []string{`kernel.path`, `no file "/boot/none"`}},
+		"initrd": {
+			hcl{"kernel": fmt.Sprintf(`{ path = %q, initrd = "/boot/none" }`, l.KernelPath())},
+			[]string{`kernel.initrd`, `no file "/boot/none"`},
+		},
+		"boot_missing": {
+			hcl{"firmware": `{ secure_boot = true }`, "disks": `{ root = { file = "/srv/none" } }`},
+			[]string{`no file "/srv/none"`},
+		},
+		"memory":  {hcl{"memory": `{ size = "64Ti" }`}, []string{`memory.size`, `67108864Mi|64Ti`}},
+		"machine": {hcl{"machine": quote("q36")}, []string{`machine type "q36"`}},
+		"machine_newer": {
+			hcl{"machine": quote("pc-q35-99.0")},
+			[]string{`machine type "pc-q35-99.0"`, `needs QEMU 99.0.0, it has [1-9]\d?\.\d+\.\d+`},
+		},
+		"arch":  {hcl{"arch": quote("vax")}, []string{`architecture "vax"`}},
+		"vcpus": {hcl{"cpu": `{ vcpus = 400 }`}, []string{`cpu`, `400`, `288`}},
+		"labels": {
+			hcl{"placement": `{ host_labels = { zone = "moon" } }`},
+			[]string{`zone=moon`, `placement.host_labels`},
+		},
+		"anti_affinity": {
+			hcl{"host": quote(own.Name), "placement": `{ anti_affinity = { labels = { app = "web" }, required = true } }`},
+			[]string{`"taken"`, `app=web`},
+		},
+		"name": {
+			hcl{"name": quote("taken")},
+			[]string{`"taken" exists already`, own.Name, `terraform import \S+ ` + uuid},
+		},
+	}
+	cli := acctest.NewCLI(t)
+	hosts := acctest.Block{Lab: l, Hosts: []acctest.Host{{Of: own}, {Of: l.Host("kvm2")}}}
+	cli.Config(t, hosts.String()+all.config(lab.Name(t)))
+	r := cli.Start(t, "plan", "-input=false")
+	if _, err := r.Wait(); err == nil {
+		t.Error("the plan went through")
+	}
+	all.check(t, r.Text())
+	if after := traces(t, l, own); after != before {
+		t.Errorf("a plan wrote to a host:\n%s\nbefore:\n%s", after, before)
+	}
+}
+
+// traces is everything on a host that a failed creation could leave behind.
+func traces(t *testing.T, l *lab.Lab, h *lab.Host) string {
+	t.Helper()
+	return l.Virsh(t, h.Name, "list", "--all") + l.Virsh(t, h.Name, "secret-list") +
+		l.Run(t, h.Name, "find", "/var/lib/libvirt/qemu", "/etc/libvirt/qemu", "/run/libvirt/qemu", "-type", "f")
+}
+
+// TestAccBadInput_apply: what shows only when the machine is made leaves nothing of it behind.
+func TestAccBadInput_apply(t *testing.T) {
+	t.Parallel()
+	l := lab.Open(t)
+	own := l.StartHost(t)
+	raw := l.Image(t, own.Name, "raw.img", "raw", 1<<20)
+	export := l.NBD(t, lab.Name(t), 1<<20)
+	silent := net.JoinHostPort(export.Host, "1")
+	nbd := func(name, host string) string {
+		return fmt.Sprintf(`{ root = { network = { protocol = "nbd", name = %q, hosts = [%q] } } }`, name, host)
+	}
+	before := traces(t, l, own)
+	all := mistakes{
+		"disk_format": {
+			hcl{"disks": fmt.Sprintf(`{ root = { file = %q, format = "qcow2" } }`, raw)},
+			[]string{
+				`does not start; nothing of it was left`, `Host: ` + own.Name, `not in qcow2 format`,
+				`/var/log/libvirt/qemu/\S+disk_format.log`,
+			},
+		},
+		"nbd_silent":  {hcl{"disks": nbd("a", silent)}, []string{`Connection refused`}},
+		"nbd_unknown": {hcl{"disks": nbd("unknown", export.Address())}, []string{`unknown`}},
+		"cpu_model":   {hcl{"cpu": `{ mode = "custom", model = "Pentium9" }`}, []string{`Pentium9`}},
+	}
+	cli := acctest.NewCLI(t)
+	cli.Config(t, acctest.Block{Lab: l, Hosts: []acctest.Host{{Of: own}}}.String()+all.config(lab.Name(t)))
+	r := cli.Start(t, "apply")
+	if _, err := r.Wait(); err == nil {
+		t.Error("the apply went through")
+	}
+	all.check(t, r.Text())
+	if after := traces(t, l, own); after != before {
+		t.Errorf("something was left behind:\n%s\nbefore:\n%s", after, before)
+	}
+}
+
+// TestBadInput_nameTwice: two resources of one name are refused by the plan, whichever of them Terraform plans first,
+// be both new or one of them there.
+func TestBadInput_nameTwice(t *testing.T) {
+	t.Parallel()
+	const name = "test" // The machine that libvirt's built-in driver comes with.
+	twin := hcl{"name": quote(name), "memory": `{ size = "64Mi" }`}
+	cli := acctest.NewCLI(t)
+	refused := func(name string) {
+		t.Helper()
+		said := cli.Fail(t, "plan")
+		expect(t, said, "Error: Name of two virtual machines", `have the name "`+name+`"`, "Choose another name")
+		if n := strings.Count(said, "Error: "); n != 1 {
+			t.Errorf("got %d errors, want one:\n%s", n, said)
+		}
+	}
+	cli.Config(t, builtIn+hcl{"name": quote(name)}.String())
+	cli.Run(t, "import", address, name)
+	cli.Config(t, builtIn+hcl{"name": quote(name)}.String()+twin.named("twin"))
+	refused(name)
+
+	cli.Run(t, "state", "rm", address)
+	twin = twin.with(hcl{"name": quote("new"), "arch": quote("i686")})
+	cli.Config(t, builtIn+twin.named("one")+twin.named("two"))
+	refused("new")
+}

@@ -1,0 +1,109 @@
+package virtualmachine_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/acctest"
+)
+
+// TestAccDevices_undeclared: a map of devices that isn't declared is nobody's business, whatever is done to it by hand.
+func TestAccDevices_undeclared(t *testing.T) {
+	t.Parallel()
+	l := lab.Open(t)
+	name := lab.Name(t)
+	l.RemoveDomain(t, name)
+	const host = "kvm1"
+	nic := device(t, `<interface type="user"><mac address="52:54:00:77:00:03"/><model type="virtio"/></interface>`)
+	disk := device(t, fmt.Sprintf(`<disk type="file" device="disk"><driver name="qemu" type="raw"/><source file=%q/>`+
+		`<target dev="vdz" bus="virtio"/></disk>`, l.Image(t, host, name+".raw", "raw", 1<<20)))
+	tf := acctest.NewCLI(t)
+	config := told(l, name).with(talking).with(hcl{"host": quote(host)})
+	tf.Config(t, acctest.Config(l)+config.String())
+	tf.Run(t, "apply")
+	l.Virsh(t, host, "attach-device", name, nic, "--live", "--config")
+	l.Virsh(t, host, "attach-device", name, disk, "--live")
+	noChanges(t, tf)
+	tf.Run(t, "apply", "-refresh-only")
+	tf.Run(t, "apply", "-refresh-only")
+	tf.Config(t, acctest.Config(l)+config.with(hcl{"labels": `{ app = "web" }`}).String())
+	tf.Run(t, "apply")
+	noChanges(t, tf)
+	if err := contains(l.Virsh(t, host, "dumpxml", name), "52:54:00:77:00:03", "vdz", `value="web"`); err != nil {
+		t.Error(err)
+	}
+	state, _ := tf.State(t, address)
+	if _, ok := state["disks"].(map[string]any)["vdz"]; !ok {
+		t.Errorf("the state has disks %v", state["disks"])
+	}
+
+	// Declared, the map is complete.
+	tf.Config(t, acctest.Config(l)+config.with(hcl{"disks": "{}", "interfaces": "{}"}).String())
+	tf.Run(t, "apply")
+	noChanges(t, tf)
+	for _, xml := range []string{l.Virsh(t, host, "dumpxml", name), l.Virsh(t, host, "dumpxml", "--inactive", name)} {
+		if strings.Contains(xml, "52:54:00:77:00:03") || strings.Contains(xml, "vdz") {
+			t.Errorf("a device is still there:\n%s", xml)
+		}
+	}
+	gone(t, l, tf, name)
+}
+
+// TestAccDrift_isSeenAgain: what departs from the configuration stays drift, however often it was read into the state
+// before anybody repairs it.
+func TestAccDrift_isSeenAgain(t *testing.T) {
+	t.Parallel()
+	l := lab.Open(t)
+	name := lab.Name(t)
+	l.RemoveDomain(t, name)
+	const host = "kvm2"
+	nic := device(t, `<interface type="user"><mac address="52:54:00:77:00:04"/><model type="virtio"/></interface>`)
+	tf := acctest.NewCLI(t)
+	tf.Config(t, acctest.Config(l)+told(l, name).with(talking).with(hcl{
+		"host": quote(host), "cpu": `{ vcpus = 1, max_sockets = 2 }`, "interfaces": `{}`,
+	}).String())
+	tf.Run(t, "apply")
+	l.Virsh(t, host, "attach-device", name, nic, "--live")
+	l.Virsh(t, host, "setvcpus", name, "2", "--config")
+	for range 3 {
+		change := tf.Plan(t, "-out=planned")[address]
+		nics, _ := change.Before["interfaces"].(map[string]any)
+		cpu, _ := change.Before["cpu"].(map[string]any)
+		if change.Actions != "update" || len(nics) != 1 || fmt.Sprint(cpu["vcpus"]) != "2" {
+			t.Fatalf("the plan does %q about interfaces %v and cpu %v", change.Actions, nics, cpu)
+		}
+		tf.Run(t, "apply", "-refresh-only")
+	}
+	tf.Run(t, "apply")
+	noChanges(t, tf)
+	if xml := l.Virsh(t, host, "dumpxml", name); strings.Contains(xml, "52:54:00:77:00:04") {
+		t.Errorf("the interface is still there:\n%s", xml)
+	}
+	gone(t, l, tf, name)
+}
+
+// TestAccDevices_notGivenBack: a guest that runs no operating system doesn't give a device back. The apply says so in
+// its time, and the next start is without the device.
+func TestAccDevices_notGivenBack(t *testing.T) {
+	t.Parallel()
+	l := lab.Open(t)
+	name := lab.Name(t)
+	l.RemoveDomain(t, name)
+	tf := acctest.NewCLI(t)
+	config := sound(name).with(hcl{"host": quote("kvm2"), "interfaces": `{ lan = { user = true } }`})
+	tf.Config(t, acctest.Config(l)+config.String())
+	tf.Run(t, "apply")
+	tf.Config(t, acctest.Config(l)+config.with(hcl{"interfaces": `{}`}).String())
+	expect(t, tf.Fail(t, "apply"), "Error: Unable to update virtual machine",
+		"Changing interfaces.lan of the running machine", "hasn't released the device", "Host: kvm2",
+		"Apply again when it does")
+	if action := tf.Actions(t)[address]; action != "update" {
+		t.Errorf("the plan does %q", action)
+	}
+	destroyed(t, l, "kvm2", name)
+	tf.Run(t, "apply")
+	noChanges(t, tf)
+	gone(t, l, tf, name)
+}

@@ -1,0 +1,172 @@
+package virtualmachine_test
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/hashicorp/terraform-plugin-testing/helper/resource"
+	"github.com/hashicorp/terraform-plugin-testing/plancheck"
+	"github.com/hashicorp/terraform-plugin-testing/statecheck"
+	"github.com/hashicorp/terraform-plugin-testing/terraform"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/acctest"
+)
+
+// said is what a command in the guest printed.
+func said(t *testing.T, l *lab.Lab, host, name, script string) string {
+	t.Helper()
+	ask := func(answer any, execute string, arguments map[string]any) {
+		t.Helper()
+		question, err := json.Marshal(map[string]any{"execute": execute, "arguments": arguments})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := json.Unmarshal([]byte(l.Virsh(t, host, "qemu-agent-command", name, string(question))), answer); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var started struct{ Return struct{ PID int } }
+	ask(&started, "guest-exec", map[string]any{"path": "/bin/sh", "arg": []string{"-c", script}, "capture-output": true})
+	var status struct {
+		Return struct {
+			Exited bool
+			Out    []byte `json:"out-data"`
+		}
+	}
+	await(t, "the guest's answer", func() bool {
+		ask(&status, "guest-exec-status", map[string]any{"pid": started.Return.PID})
+		return status.Return.Exited
+	})
+	return strings.TrimSpace(string(status.Return.Out))
+}
+
+// TestAccVirtualMachine_moveWithDisks: a disk that only the source has is copied where that is wanted, and never over
+// another file; the guest reads on the target what it wrote before.
+func TestAccVirtualMachine_moveWithDisks(t *testing.T) {
+	t.Parallel()
+	l := lab.Open(t)
+	name := lab.Name(t)
+	image := l.Image(t, "kvm1", name+".qcow2", "qcow2", 16<<20)
+	remove := func(host string) {
+		if err := os.Remove(l.Host(host).Path(image)); err != nil && !errors.Is(err, os.ErrNotExist) {
+			t.Error(err)
+		}
+	}
+	t.Cleanup(func() { remove("kvm2") })
+	there := func(host string, want bool) error {
+		_, err := os.Stat(l.Host(host).Path(image))
+		if is := err == nil; is != want {
+			return fmt.Errorf("%s on %s: %v, want %v", image, host, is, want)
+		}
+		return nil
+	}
+	machine := guest(l, name).with(talking).with(hcl{
+		"disks": fmt.Sprintf(`{ root = { volume = %q, cache = "none" } }`, image),
+	})
+	config := func(host, options string) string {
+		return reachable(l, "") + machine.with(hcl{"host": quote(host), "migration_options": options}).String()
+	}
+	const sum = "sync; echo 3 >/proc/sys/vm/drop_caches; busybox md5sum </dev/vda"
+	written := ""
+	same := func(host string) resource.TestCheckFunc {
+		return func(*terraform.State) error {
+			if read := said(t, l, host, name, sum); read != written || read == "" {
+				return fmt.Errorf("the guest wrote %s and reads %s", written, read)
+			}
+			return nil
+		}
+	}
+	moves := changes(plancheck.ResourceActionUpdate)
+	story(t, l, []string{name}, resource.TestStep{
+		Config: config("kvm1", ""), ConfigPlanChecks: changes(plancheck.ResourceActionCreate),
+		Check: func(*terraform.State) error {
+			written = said(t, l, "kvm1", name, "dd if=/dev/urandom of=/dev/vda bs=64k seek=9 count=50 conv=fsync; "+sum)
+			return nil
+		},
+	}, resource.TestStep{
+		Config: config("kvm2", ""), ExpectError: spaced("DisksNotLiveMigratable", image, "copy_storage"),
+	}, resource.TestStep{
+		Config: config("kvm2", `{ copy_storage = "full", keep_source_disks = false }`), ConfigPlanChecks: moves,
+		ConfigStateChecks: []statecheck.StateCheck{know("current_host", exactly("kvm2"))},
+		Check: resource.ComposeTestCheckFunc(on(t, l, name, "", "running"), same("kvm2"), func(*terraform.State) error {
+			return errors.Join(there("kvm1", false), there("kvm2", true), contains(l.Virsh(t, "kvm2", "metadata", name,
+				"urn:virtfleet:1"), `method="BlockMigration"`, "disk-total="))
+		}),
+	}, resource.TestStep{
+		PreConfig: func() {
+			l.Run(t, "kvm1", "qemu-img", "create", "-q", "-f", "qcow2", image, "16M")
+			l.RefreshPool(t, "kvm1")
+		},
+		Config:      config("kvm1", `{ copy_storage = "full" }`),
+		ExpectError: spaced("DiskPathTaken", image, "never overwritten"),
+	}, resource.TestStep{
+		PreConfig: func() {
+			remove("kvm1")
+			l.RefreshPool(t, "kvm1")
+		},
+		Config: config("kvm1", `{ copy_storage = "full", transport = "ssh_relay" }`), ConfigPlanChecks: moves,
+		Check: resource.ComposeTestCheckFunc(on(t, l, name, "running", ""), same("kvm1"), func(*terraform.State) error {
+			return errors.Join(there("kvm1", true), there("kvm2", true))
+		}),
+	})
+}
+
+// TestAccVirtualMachine_copyKilled: of a run that was killed while it copied disks, the machine goes on where it was;
+// what was made on the target is known to be unfinished, in the way of nothing, and the next apply begins anew.
+func TestAccVirtualMachine_copyKilled(t *testing.T) {
+	t.Parallel()
+	l := lab.Open(t)
+	tf := acctest.NewCLI(t)
+	name := lab.Name(t)
+	l.RemoveDomain(t, name)
+	image := l.Image(t, "kvm1", name+".raw", "raw", 32<<20)
+	l.Run(t, "kvm1", "dd", "if=/dev/urandom", "of="+image, "bs=1M", "count=32", "conv=notrunc")
+	t.Cleanup(func() {
+		if err := os.Remove(l.Host("kvm2").Path(image)); err != nil {
+			t.Error(err)
+		}
+	})
+	machine := light(l, name).with(hcl{"disks": fmt.Sprintf(`{ root = { volume = %q, cache = "none" } }`, image)})
+	config := func(host, options string) {
+		tf.Config(t, reachable(l, options)+machine.with(hcl{"host": quote(host)}).String())
+	}
+	config("kvm1", "")
+	tf.Run(t, "apply")
+	t.Cleanup(func() { tf.Run(t, "destroy") })
+	config("kvm2", `migration_options = { copy_storage = "full", bandwidth = "1Mi" }`)
+	apply := tf.Start(t, "apply")
+	await(t, "the disk to be copied", func() bool {
+		out, err := l.TryVirsh(t, "kvm1", "domjobinfo", name)
+		return err == nil && strings.Contains(out, "File processed")
+	})
+	if err := apply.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := apply.Wait(); err == nil {
+		t.Errorf("killed, it succeeds: %s", out)
+	}
+	awaitAlone(t, l, name)
+	await(t, "the source to notice", func() bool {
+		out, err := l.TryVirsh(t, "kvm1", "domjobinfo", name)
+		return err == nil && strings.Contains(out, "None")
+	})
+	if err := contains(l.Virsh(t, "kvm1", "metadata", name, "urn:virtfleet:1"), image); err != nil {
+		t.Error(err)
+	}
+	config("kvm2", `migration_options = { copy_storage = "full" }`)
+	tf.Run(t, "apply")
+	if err := on(t, l, name, "", "running")(nil); err != nil {
+		t.Error(err)
+	}
+	if left := tf.Actions(t); len(left) > 0 && left[address] != "no-op" {
+		t.Errorf("left to do: %v", left)
+	}
+	if strings.Contains(l.Virsh(t, "kvm2", "metadata", name, "urn:virtfleet:1"), image) {
+		t.Error("the machine's own disk is still called unfinished")
+	}
+}

@@ -1,0 +1,307 @@
+package virtualmachine_test
+
+import (
+	"context"
+	"fmt"
+	"os/exec"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/terraform-plugin-testing/compare"
+	"github.com/hashicorp/terraform-plugin-testing/helper/resource"
+	"github.com/hashicorp/terraform-plugin-testing/knownvalue"
+	"github.com/hashicorp/terraform-plugin-testing/plancheck"
+	"github.com/hashicorp/terraform-plugin-testing/statecheck"
+	"github.com/hashicorp/terraform-plugin-testing/terraform"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/acctest"
+)
+
+// zoned is a provider block whose first host is in zone a and whose second is in zone b, so that a test can say where a
+// machine begins without pinning it.
+func zoned(l *lab.Lab) string {
+	return acctest.Block{Lab: l, Hosts: []acctest.Host{
+		{Of: l.Host("kvm1"), Settings: `labels = { zone = "a" }`},
+		{Of: l.Host("kvm2"), Settings: `labels = { zone = "b" }`},
+	}}.String()
+}
+
+// told is a machine whose guest was told words on its kernel's command line.
+func told(l *lab.Lab, name string, words ...string) hcl {
+	return guest(l, name).with(hcl{"kernel": fmt.Sprintf("{ path = %q, initrd = %q, cmdline = %q }", l.KernelPath(),
+		l.InitrdPath(), strings.Join(append([]string{lab.GuestCmdline}, words...), " "))})
+}
+
+// light is a machine without anything to boot, which costs nothing and is killed when it has to go.
+func light(l *lab.Lab, name string) hcl {
+	return guest(l, name).with(hcl{"kernel": "", "memory": `{ size = "64Mi" }`, "termination_grace_period": quote("0s")})
+}
+
+var zoneA = hcl{"placement": `{ host_labels = { zone = "a" } }`}
+
+// move moves a running guest from kvm1 to kvm2 as an administrator does with virsh. Without undefining it stays defined
+// where it was.
+func move(t *testing.T, l *lab.Lab, name string, options ...string) {
+	t.Helper()
+	const from, to = "kvm1", "kvm2"
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
+	defer cancel()
+	args := append(
+		[]string{"--quiet", "--connect", l.Host(from).SocketURI(), "migrate", "--live", "--persistent"},
+		options...)
+	out, err := exec.CommandContext(ctx, "virsh", append(args, name, l.Host(to).SocketURI())...).CombinedOutput()
+	if err != nil {
+		t.Fatalf("moving %s from %s to %s: %v\n%s", name, from, to, err, out)
+	}
+}
+
+// copyTo defines a machine of one host on another one as well.
+func copyTo(t *testing.T, l *lab.Lab, name, from, to string) {
+	t.Helper()
+	l.Define(t, to, l.Virsh(t, from, "dumpxml", "--inactive", "--security-info", name))
+}
+
+// on expects the machine's state on each of the lab's first two hosts, "" where it isn't defined.
+func on(t *testing.T, l *lab.Lab, name, kvm1, kvm2 string) resource.TestCheckFunc {
+	t.Helper()
+	return func(*terraform.State) error {
+		for host, want := range map[string]string{"kvm1": kvm1, "kvm2": kvm2} {
+			state, err := l.TryVirsh(t, host, "domstate", name)
+			if err != nil {
+				state = ""
+			}
+			if state = strings.TrimSpace(state); state != want {
+				return fmt.Errorf("on %s it is %q, want %q", host, state, want)
+			}
+		}
+		return nil
+	}
+}
+
+// spaced matches texts in this order in what Terraform shows, however it broke their lines.
+func spaced(texts ...string) *regexp.Regexp {
+	for i, text := range texts {
+		words := strings.Fields(text)
+		for j, w := range words {
+			words[j] = regexp.QuoteMeta(w)
+		}
+		texts[i] = strings.Join(words, `[\s│]+`)
+	}
+	return regexp.MustCompile(`(?s)` + strings.Join(texts, `.*`))
+}
+
+// TestAccVirtualMachine_movedByHand: a machine that somebody moved with virsh is the same machine. Nothing is planned
+// for that, and what is done to it later is done where it is.
+func TestAccVirtualMachine_movedByHand(t *testing.T) {
+	t.Parallel()
+	l := lab.Open(t)
+	name := lab.Name(t)
+	id := statecheck.CompareValue(compare.ValuesSame())
+	config := light(l, name).with(zoneA).with(hcl{"interfaces": `{ lan = { user = true } }`})
+	story(t, l, []string{name}, resource.TestStep{
+		// It begins on the first host.
+		Config:           zoned(l) + config.String(),
+		ConfigPlanChecks: changes(plancheck.ResourceActionCreate),
+		ConfigStateChecks: []statecheck.StateCheck{
+			id.AddStateValue(address, path("id")),
+			know("current_host", exactly("kvm1")), know("current_host_uuid", exactly(l.Host("kvm1").HostUUID)),
+		},
+	}, resource.TestStep{
+		// Somebody moves it: no change, and the state follows.
+		PreConfig:        func() { move(t, l, name, "--undefinesource") },
+		Config:           zoned(l) + config.String(),
+		ConfigPlanChecks: changes(plancheck.ResourceActionNoop, plancheck.ExpectEmptyPlan()),
+		ConfigStateChecks: []statecheck.StateCheck{
+			id.AddStateValue(address, path("id")),
+			know("current_host", exactly("kvm2")), know("current_host_uuid", exactly(l.Host("kvm2").HostUUID)),
+			know("stale_definitions", knownvalue.ListExact(nil)),
+		},
+		Check: on(t, l, name, "", "running"),
+	}, resource.TestStep{
+		// It is changed where it is, while it runs, and is started with that host again, which a move forgets.
+		Config: zoned(l) + config.with(hcl{
+			"labels":     `{ app = "web" }`,
+			"interfaces": `{ lan = { user = true }, more = { user = true, mac = "52:54:00:77:00:01" } }`,
+		}).String(),
+		ConfigPlanChecks: changes(plancheck.ResourceActionUpdate, planned("current_host", exactly("kvm2"))),
+		Check: resource.ComposeTestCheckFunc(
+			on(t, l, name, "", "running"),
+			look(t, l, "kvm2", name, "52:54:00:77:00:01", "<virtfleet:label "),
+			func(*terraform.State) error {
+				return contains(l.Virsh(t, "kvm2", "dominfo", name), "Autostart:      enable")
+			},
+		),
+	})
+}
+
+// TestAccVirtualMachine_leftoverDefinition: a definition that a move left behind is shown, is never started, and is
+// removed by an apply that said so.
+func TestAccVirtualMachine_leftoverDefinition(t *testing.T) {
+	t.Parallel()
+	l := lab.Open(t)
+	name := lab.Name(t)
+	config := zoned(l) + light(l, name).with(zoneA).String()
+	process := &started{l: l, host: "kvm2", name: name}
+	repair := plancheck.ExpectKnownValue(address, path("stale_definitions"), knownvalue.ListExact(nil))
+	story(t, l, []string{name}, resource.TestStep{
+		Config: config, ConfigPlanChecks: changes(plancheck.ResourceActionCreate), Check: on(t, l, name, "running", ""),
+	}, resource.TestStep{
+		// Refreshing shows it and plans it away, and touches nothing.
+		PreConfig:    func() { move(t, l, name) },
+		RefreshState: true, ExpectNonEmptyPlan: true,
+		RefreshPlanChecks: resource.RefreshPlanChecks{PostRefresh: []plancheck.PlanCheck{
+			plancheck.ExpectResourceAction(address, plancheck.ResourceActionUpdate), repair,
+		}},
+		Check: resource.ComposeTestCheckFunc(
+			resource.TestCheckResourceAttr(address, "current_host", "kvm2"),
+			resource.TestCheckResourceAttr(address, "stale_definitions.#", "1"),
+			resource.TestCheckResourceAttr(address, "stale_definitions.0", "kvm1"),
+			on(t, l, name, "shut off", "running"),
+			process.same(t),
+		),
+	}, resource.TestStep{
+		// Applying removes it. The machine didn't notice.
+		Config: config, ConfigPlanChecks: changes(plancheck.ResourceActionUpdate, repair),
+		ConfigStateChecks: []statecheck.StateCheck{know("stale_definitions", knownvalue.ListExact(nil))},
+		Check:             resource.ComposeTestCheckFunc(on(t, l, name, "", "running"), process.same(t)),
+	}, resource.TestStep{
+		// With a new one in place, destroying leaves nothing anywhere.
+		PreConfig:    func() { copyTo(t, l, name, "kvm2", "kvm1") },
+		RefreshState: true, ExpectNonEmptyPlan: true,
+		Check: resource.TestCheckResourceAttr(address, "stale_definitions.0", "kvm1"),
+	})
+}
+
+// TestAccVirtualMachine_leftoverIsNotStarted: a machine that was moved and then stopped, unseen by Terraform, is
+// started where it ran last, and not from the definition that it left behind.
+func TestAccVirtualMachine_leftoverIsNotStarted(t *testing.T) {
+	t.Parallel()
+	l := lab.Open(t)
+	name := lab.Name(t)
+	config := zoned(l) + light(l, name).with(zoneA).String()
+	story(t, l, []string{name}, resource.TestStep{
+		Config: config, ConfigPlanChecks: changes(plancheck.ResourceActionCreate), Check: on(t, l, name, "running", ""),
+	}, resource.TestStep{
+		PreConfig: func() {
+			move(t, l, name)
+			l.Virsh(t, "kvm2", "destroy", name)
+		},
+		Config: config, ConfigPlanChecks: changes(plancheck.ResourceActionUpdate, planned("current_host", exactly("kvm2"))),
+		ConfigStateChecks: []statecheck.StateCheck{know("status", exactly("Running"))},
+		Check:             on(t, l, name, "", "running"),
+	}, resource.TestStep{
+		// A copy that somebody made elsewhere of the stopped machine isn't the machine either.
+		PreConfig: func() {
+			l.Virsh(t, "kvm2", "destroy", name)
+			copyTo(t, l, name, "kvm2", "kvm1")
+		},
+		Config: config, ConfigPlanChecks: changes(plancheck.ResourceActionUpdate, planned("current_host", exactly("kvm2"))),
+		Check: on(t, l, name, "", "running"),
+	})
+}
+
+// TestAccVirtualMachine_runsTwice: nobody but a person can tell which of two running copies is the machine, so neither
+// is touched.
+func TestAccVirtualMachine_runsTwice(t *testing.T) {
+	t.Parallel()
+	l := lab.Open(t)
+	name := lab.Name(t)
+	config := zoned(l) + light(l, name).with(zoneA).String()
+	changed := zoned(l) + light(l, name).with(zoneA).with(hcl{"labels": `{ app = "web" }`}).String()
+	first, second := &started{l: l, host: "kvm1", name: name}, &started{l: l, host: "kvm2", name: name}
+	refused := spaced(
+		"Unable to read virtual machine",
+		`runs on hosts "kvm1", "kvm2" at the same time; neither copy is touched`,
+		"Find out which copy is the right one",
+	)
+	untouched := func() {
+		for _, check := range []resource.TestCheckFunc{on(t, l, name, "running", "running"), first.same(t), second.same(t)} {
+			if err := check(nil); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	story(t, l, []string{name}, resource.TestStep{
+		Config: config, ConfigPlanChecks: changes(plancheck.ResourceActionCreate), Check: first.same(t),
+	}, resource.TestStep{
+		PreConfig: func() {
+			copyTo(t, l, name, "kvm1", "kvm2")
+			l.Virsh(t, "kvm2", "start", name)
+			untouched()
+		},
+		Config: changed, ExpectError: refused,
+	}, resource.TestStep{
+		PreConfig: untouched, Config: changed, Destroy: true, ExpectError: refused,
+	}, resource.TestStep{
+		// Once a person has decided, all is well.
+		PreConfig: func() {
+			untouched()
+			l.Virsh(t, "kvm2", "destroy", name)
+			l.Virsh(t, "kvm2", "undefine", name)
+		},
+		Config: config, ConfigPlanChecks: changes(plancheck.ResourceActionNoop), Check: first.same(t),
+	})
+}
+
+// TestAccVirtualMachine_pin: a pinned machine that is elsewhere is moved to where it is pinned to; a removed pin is
+// gone from the host too.
+func TestAccVirtualMachine_pin(t *testing.T) {
+	t.Parallel()
+	l := lab.Open(t)
+	name := lab.Name(t)
+	config := light(l, name)
+	pinned := func(host string) string { return zoned(l) + config.with(hcl{"host": quote(host)}).String() }
+	recorded := func(host, pin string) resource.TestCheckFunc {
+		return func(*terraform.State) error {
+			for _, live := range []string{"--config", "--live"} {
+				mark := l.Virsh(t, host, "metadata", name, "urn:virtfleet:1", live)
+				if has := strings.Contains(
+					mark,
+					"<host>"+pin+"</host>",
+				); has != (pin != "") ||
+					pin == "" && strings.Contains(mark, "<host>") {
+					return fmt.Errorf("the pin should be %q: %s", pin, mark)
+				}
+			}
+			return nil
+		}
+	}
+	story(t, l, []string{name}, resource.TestStep{
+		// Pinned to nowhere.
+		Config:      pinned("kvm9"),
+		ExpectError: spaced(`Host "kvm9" is not in the provider's hosts. Configured are "kvm1", "kvm2".`),
+	}, resource.TestStep{
+		// Pinned.
+		Config: pinned(
+			"kvm2",
+		),
+		ConfigPlanChecks:  changes(plancheck.ResourceActionCreate, planned("current_host", exactly("kvm2"))),
+		ConfigStateChecks: []statecheck.StateCheck{know("host", exactly("kvm2"))},
+		Check:             resource.ComposeTestCheckFunc(on(t, l, name, "", "running"), recorded("kvm2", "kvm2")),
+	}, resource.TestStep{
+		// Another pin is a move.
+		Config:           pinned("kvm1"),
+		ConfigPlanChecks: changes(plancheck.ResourceActionUpdate, planned("current_host", exactly("kvm1"))),
+		Check:            resource.ComposeTestCheckFunc(on(t, l, name, "running", ""), recorded("kvm1", "kvm1")),
+	}, resource.TestStep{
+		// Moved by hand, it isn't where the configuration wants it.
+		PreConfig:        func() { move(t, l, name, "--undefinesource") },
+		Config:           pinned("kvm1"),
+		ConfigPlanChecks: changes(plancheck.ResourceActionUpdate, planned("current_host", exactly("kvm1"))),
+		Check:            resource.ComposeTestCheckFunc(on(t, l, name, "running", ""), recorded("kvm1", "kvm1")),
+	}, resource.TestStep{
+		// Unpinned.
+		Config:            zoned(l) + config.String(),
+		ConfigPlanChecks:  changes(plancheck.ResourceActionUpdate, planned("host", knownvalue.Null())),
+		ConfigStateChecks: []statecheck.StateCheck{know("host", knownvalue.Null())},
+		Check:             recorded("kvm1", ""),
+	}, resource.TestStep{
+		// Now it may be anywhere.
+		PreConfig:        func() { move(t, l, name, "--undefinesource") },
+		Config:           zoned(l) + config.String(),
+		ConfigPlanChecks: changes(plancheck.ResourceActionNoop),
+	})
+}

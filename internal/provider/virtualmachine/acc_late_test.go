@@ -1,0 +1,51 @@
+package virtualmachine_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/acctest"
+)
+
+// TestAccVirtualMachine_moveTooLate: Ctrl-C in post-copy can't abort the migration any more. A warning says where the
+// machine is, and so does the state.
+func TestAccVirtualMachine_moveTooLate(t *testing.T) {
+	t.Parallel()
+	l := lab.Open(t)
+	tf := acctest.NewCLI(t)
+	name := lab.Name(t)
+	l.RemoveDomain(t, name)
+	machine := told(l, name, "dirty=16").with(talking).with(hcl{"termination_grace_period": quote("0s")})
+	config := func(host string) {
+		tf.Config(t, reachable(l, `migration_options = {
+    bandwidth = "2Mi", completion_timeout_per_gib = "2s", allow_post_copy = true
+  }`)+machine.with(hcl{"host": quote(host)}).String())
+	}
+	config("kvm1")
+	tf.Run(t, "apply")
+	t.Cleanup(func() { tf.Run(t, "destroy") })
+
+	config("kvm2")
+	apply := tf.Start(t, "apply")
+	awaitCopying(t, l, "kvm1", name, apply)
+	l.Virsh(t, "kvm1", "migrate-setspeed", "--postcopy", name, "2")
+	await(t, "the guest to run on the target", func() bool {
+		out, err := l.TryVirsh(t, "kvm1", "domstate", "--reason", name)
+		return err == nil && strings.Contains(out, "post-copy")
+	})
+	if err := apply.Interrupt(); err != nil {
+		t.Fatal(err)
+	}
+	if out, _ := apply.Wait(); !spaced("too far on to be aborted", `is on host "kvm2" now`).MatchString(out) {
+		t.Errorf("the apply printed %s", out)
+	}
+	if err := on(t, l, name, "", "running")(nil); err != nil {
+		t.Error(err)
+	}
+
+	tf.Run(t, "apply")
+	if left := tf.Actions(t); len(left) > 0 && left[address] != "no-op" {
+		t.Errorf("left to do: %v", left)
+	}
+}

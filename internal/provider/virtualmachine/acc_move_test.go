@@ -1,0 +1,345 @@
+package virtualmachine_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/terraform-plugin-testing/helper/resource"
+	"github.com/hashicorp/terraform-plugin-testing/knownvalue"
+	"github.com/hashicorp/terraform-plugin-testing/plancheck"
+	"github.com/hashicorp/terraform-plugin-testing/statecheck"
+	"github.com/hashicorp/terraform-plugin-testing/terraform"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/acctest"
+)
+
+// movable is a machine whose disk and network both hosts reach.
+func movable(t *testing.T, l *lab.Lab, name string) hcl {
+	t.Helper()
+	export := l.NBD(t, name, 16<<20)
+	return guest(l, name).with(hcl{
+		"disks": fmt.Sprintf(`{ root = {
+			network = { protocol = "nbd", name = %q, hosts = [%q] }, cache = "none", format = "raw"
+		} }`, export.Name, export.Address()),
+		"interfaces":  fmt.Sprintf("{ lan = { bridge = %q } }", lab.LANBridge),
+		"guest_agent": `{ enabled = true }`, "wait_for": `{ guest_agent = true, timeout = "2m" }`,
+		"labels": `{ app = "web" }`,
+	})
+}
+
+// boots remembers which boot of a guest it was.
+type boots struct {
+	l    *lab.Lab
+	name string
+	id   string
+}
+
+// same expects that the guest on the host was never restarted.
+func (b *boots) same(t *testing.T, host string) resource.TestCheckFunc {
+	t.Helper()
+	return func(*terraform.State) error {
+		id := b.read(t, host)
+		if b.id != "" && b.id != id {
+			return fmt.Errorf("the guest was restarted: boot %s is now %s", b.id, id)
+		}
+		b.id = id
+		return nil
+	}
+}
+
+func (b *boots) read(t *testing.T, host string) string {
+	t.Helper()
+	id := guestFile(t, b.l, host, b.name, "/proc/sys/kernel/random/boot_id")
+	if id == "" {
+		t.Fatal("the guest has no boot id")
+	}
+	return id
+}
+
+// guestFile is a file as the guest has it.
+func guestFile(t *testing.T, l *lab.Lab, host, name, file string) string {
+	t.Helper()
+	ask := func(answer any, command string, a ...any) {
+		t.Helper()
+		out := l.Virsh(t, host, "qemu-agent-command", name, fmt.Sprintf(command, a...))
+		if err := json.Unmarshal([]byte(out), answer); err != nil {
+			t.Fatalf("%s: %v", out, err)
+		}
+	}
+	var opened struct{ Return int }
+	ask(&opened, `{"execute":"guest-file-open","arguments":{"path":%q}}`, file)
+	var read struct {
+		Return struct {
+			Content []byte `json:"buf-b64"`
+		}
+	}
+	ask(&read, `{"execute":"guest-file-read","arguments":{"handle":%d}}`, opened.Return)
+	ask(&struct{}{}, `{"execute":"guest-file-close","arguments":{"handle":%d}}`, opened.Return)
+	return string(read.Return.Content)
+}
+
+// TestAccVirtualMachine_move: a change of host moves the running guest, which goes on there, and everything that is
+// known of it goes along.
+func TestAccVirtualMachine_move(t *testing.T) {
+	t.Parallel()
+	l := lab.Open(t)
+	name := lab.Name(t)
+	boot := &boots{l: l, name: name}
+	machine := movable(t, l, name)
+	config := func(host string, more hcl) string {
+		return reachable(l, "") + machine.with(hcl{"host": quote(host)}).with(more).String()
+	}
+	arrived := func(host string) []statecheck.StateCheck {
+		return []statecheck.StateCheck{
+			know("current_host", exactly(host)), know("status", exactly("Running")), know("ready", knownvalue.Bool(true)),
+			know("status_reason", exactly("Migrated")), know("stale_definitions", knownvalue.ListExact(nil)),
+			know("current_host_uuid", exactly(l.Host(host).HostUUID)),
+		}
+	}
+	story(t, l, []string{name}, resource.TestStep{
+		Config: config("kvm1", nil), ConfigPlanChecks: changes(plancheck.ResourceActionCreate),
+		Check: boot.same(t, "kvm1"),
+	}, resource.TestStep{
+		Config: config("kvm2", nil),
+		ConfigPlanChecks: changes(plancheck.ResourceActionUpdate, planned("current_host", exactly("kvm2")),
+			planned("status", exactly("Running"))),
+		ConfigStateChecks: arrived("kvm2"),
+		Check: resource.ComposeTestCheckFunc(on(t, l, name, "", "running"), boot.same(t, "kvm2"),
+			look(t, l, "kvm2", name, "app", "<virtfleet:host>kvm2<", "ua-disk-root"), func(*terraform.State) error {
+				return contains(l.Virsh(t, "kvm2", "dominfo", name), "Autostart:      enable")
+			}),
+	}, resource.TestStep{
+		// Back, through the relay, and changed in the same apply.
+		Config: config("kvm1", hcl{
+			"labels": `{ app = "db" }`, "memory": `{ size = "96Mi" }`, "migration_options": `{ transport = "ssh_relay" }`,
+		}),
+		ConfigPlanChecks:  changes(plancheck.ResourceActionUpdate, planned("current_host", exactly("kvm1"))),
+		ConfigStateChecks: append(arrived("kvm1"), know("memory.size", exactly("96Mi"))),
+		Check: resource.ComposeTestCheckFunc(on(t, l, name, "running", ""), boot.same(t, "kvm1"),
+			look(t, l, "kvm1", name, "db")),
+	}, resource.TestStep{
+		// Off, it moves too.
+		Config:           config("kvm1", hcl{"run_strategy": quote("Halted")}),
+		ConfigPlanChecks: changes(plancheck.ResourceActionUpdate),
+	}, resource.TestStep{
+		Config: config("kvm2", hcl{"run_strategy": quote("Halted")}),
+		ConfigPlanChecks: changes(plancheck.ResourceActionUpdate, planned("current_host", exactly("kvm2")),
+			planned("status", exactly("Stopped"))),
+		Check: on(t, l, name, "", "shut off"),
+	})
+}
+
+// reachable is a provider block with the addresses at which the hosts take migrations.
+func reachable(l *lab.Lab, settings string, hosts ...*lab.Host) string {
+	if hosts == nil {
+		hosts = []*lab.Host{l.Host("kvm1"), l.Host("kvm2")}
+	}
+	block := acctest.Block{Lab: l, Settings: settings}
+	for _, h := range hosts {
+		block.Hosts = append(block.Hosts, acctest.Host{Of: h, Settings: fmt.Sprintf("migration_address = %q", h.Address)})
+	}
+	return block.String()
+}
+
+// TestAccVirtualMachine_moveRefused: what is in the way of a move fails the plan, all of it, with what would lift it.
+func TestAccVirtualMachine_moveRefused(t *testing.T) {
+	t.Parallel()
+	l := lab.Open(t)
+	name := lab.Name(t)
+	image := l.Image(t, "kvm1", name+".qcow2", "qcow2", 1<<20)
+	config := func(host, options string) string {
+		return reachable(l, options) + light(l, name).with(hcl{
+			"host": quote(host), "disks": fmt.Sprintf("{ data = { volume = %q } }", image),
+			"interfaces": `{ lan = { network = "default" } }`,
+		}).String()
+	}
+	story(t, l, []string{name}, resource.TestStep{
+		Config: config("kvm1", ""), ConfigPlanChecks: changes(plancheck.ResourceActionCreate),
+	}, resource.TestStep{
+		Config: config("kvm2", ""),
+		ExpectError: spaced("DisksNotLiveMigratable", image, `pool "default" of host "kvm1"`, "network disk",
+			"InterfaceNotLiveMigratable", `network "default" (nat)`, "allow_network_change"),
+	}, resource.TestStep{
+		// What is allowed is no longer in the way.
+		Config:      config("kvm2", "migration_options = { allow_network_change = true }"),
+		ExpectError: spaced("DisksNotLiveMigratable"),
+	}, resource.TestStep{
+		Config: config("kvm1", ""), ConfigPlanChecks: changes(plancheck.ResourceActionNoop),
+		Check: on(t, l, name, "running", ""),
+	})
+}
+
+// TestAccVirtualMachine_moveFails: a migration that can't converge is an error, the guest goes on where it was, and the
+// next plan is the move again.
+func TestAccVirtualMachine_moveFails(t *testing.T) {
+	t.Parallel()
+	l := lab.Open(t)
+	name := lab.Name(t)
+	config := func(host, options string) string {
+		return reachable(l, `migration_options = { bandwidth = "2Mi", completion_timeout_per_gib = "2s" }`) +
+			told(l, name, "dirty=16").with(talking).with(hcl{
+				"host": quote(host), "termination_grace_period": quote("0s"), "migration_options": options,
+			}).String()
+	}
+	story(t, l, []string{name}, resource.TestStep{
+		Config: config("kvm1", ""), ConfigPlanChecks: changes(plancheck.ResourceActionCreate),
+	}, resource.TestStep{
+		Config: config("kvm2", ""),
+		ExpectError: spaced("Unable to move virtual machine", "took too long", `is on host "kvm1" (Running)`, "remained",
+			"allow_post_copy"),
+	}, resource.TestStep{
+		PreConfig: func() {
+			if err := on(t, l, name, "running", "")(nil); err != nil {
+				t.Error(err)
+			}
+		},
+		Config:           config("kvm2", `{ allow_post_copy = true, bandwidth = "64Mi" }`),
+		ConfigPlanChecks: changes(plancheck.ResourceActionUpdate, planned("current_host", exactly("kvm2"))),
+		Check:            on(t, l, name, "", "running"),
+	})
+}
+
+// TestAccVirtualMachine_moveInterrupted: Ctrl-C aborts a migration within seconds; whatever becomes of the provider,
+// the guest goes on where it was, and the next apply moves it.
+func TestAccVirtualMachine_moveInterrupted(t *testing.T) {
+	t.Parallel()
+	l := lab.Open(t)
+	tf := acctest.NewCLI(t)
+	name := lab.Name(t)
+	l.RemoveDomain(t, name)
+	machine := told(l, name, "dirty=16").with(talking).with(hcl{"termination_grace_period": quote("0s")})
+	config := func(host, options string) {
+		tf.Config(t, reachable(l, options)+machine.with(hcl{"host": quote(host)}).String())
+	}
+	config("kvm1", "")
+	tf.Run(t, "apply")
+	t.Cleanup(func() { tf.Run(t, "destroy") })
+	for what, end := range map[string]func(*acctest.Running) error{
+		"interrupted": (*acctest.Running).Interrupt, "killed": (*acctest.Running).Kill,
+	} {
+		config("kvm2", `migration_options = { bandwidth = "2Mi" }`)
+		apply := tf.Start(t, "apply")
+		awaitCopying(t, l, "kvm1", name, apply)
+		began := time.Now()
+		if err := end(apply); err != nil {
+			t.Fatal(err)
+		}
+		out, err := apply.Wait()
+		if err == nil || time.Since(began) > time.Minute {
+			t.Errorf("%s: ended after %v with %v:\n%s", what, time.Since(began), err, out)
+		}
+		if what == "interrupted" && !spaced("it was aborted", `is on host "kvm1" (Running)`).MatchString(out) {
+			t.Errorf("%s: %s", what, out)
+		}
+		awaitAlone(t, l, name)
+	}
+	config("kvm2", "")
+	tf.Run(t, "apply")
+	if err := on(t, l, name, "", "running")(nil); err != nil {
+		t.Error(err)
+	}
+	if left := tf.Actions(t); len(left) > 0 && left[address] != "no-op" {
+		t.Errorf("left to do: %v", left)
+	}
+}
+
+// TestAccVirtualMachine_stranded: the source loses its connection while the last memory is copied, and the provider is
+// killed before it notices. The guest stands still then, and libvirt lets it go on nowhere. Plans tell, and apply lets
+// it go on.
+func TestAccVirtualMachine_stranded(t *testing.T) {
+	t.Parallel()
+	l := lab.Open(t)
+	tf := acctest.NewCLI(t)
+	from, to := l.StartHost(t), l.StartHost(t)
+	name := lab.Name(t)
+	l.RemoveDomain(t, name)
+	machine := told(l, name, "dirty=16").with(talking).with(hcl{"termination_grace_period": quote("0s")})
+	config := func(host *lab.Host, options string) {
+		tf.Config(t, reachable(l, options, from, to)+machine.with(hcl{"host": quote(host.Name)}).String())
+	}
+	config(from, "")
+	tf.Run(t, "apply")
+	t.Cleanup(func() { tf.Run(t, "destroy") })
+	state := func(h *lab.Host) string {
+		out, err := l.TryVirsh(t, h.Name, "domstate", "--reason", name)
+		if err != nil {
+			return ""
+		}
+		return strings.TrimSpace(out)
+	}
+	const stranded = "paused (migrating)"
+
+	config(to, `migration_options = { bandwidth = "2Mi" }`)
+	apply := tf.Start(t, "apply")
+	awaitCopying(t, l, from.Name, name, apply)
+	if err := apply.Freeze(); err != nil {
+		t.Fatal(err)
+	}
+	start := l.StopSSH(t, from)
+	l.Virsh(t, from.Name, "migrate-setspeed", name, "8192")
+	await(t, "all memory to be there, and the guest stopped", func() bool {
+		job, err := l.TryVirsh(t, from.Name, "domjobinfo", name)
+		return err == nil && strings.Contains(job, "None") && state(from) == stranded
+	})
+	if err := apply.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := apply.Wait(); err == nil {
+		t.Fatalf("killed, it succeeded:\n%s", out)
+	}
+	await(t, "the target to drop what it got", func() bool { return state(to) == "" })
+	start()
+
+	for _, host := range []*lab.Host{to, from} {
+		config(host, "")
+		if plan := tf.Run(t, "plan"); !spaced("status_reason", "MigrationInterrupted").MatchString(plan) {
+			t.Errorf("the plan for host %s: %s", host.Name, plan)
+		}
+	}
+	if now := state(from); now != stranded {
+		t.Errorf("planning made it %s", now)
+	}
+	tf.Run(t, "apply")
+	if here, there := state(from), state(to); !strings.HasPrefix(here, "running") || there != "" {
+		t.Errorf("it is %q at the source and %q at the target", here, there)
+	}
+	noChanges(t, tf)
+}
+
+// awaitCopying waits until the machine's memory is on its way from the host.
+func awaitCopying(t *testing.T, l *lab.Lab, host, name string, apply *acctest.Running) {
+	t.Helper()
+	await(t, "the migration to begin", func() bool {
+		select {
+		case <-apply.Done():
+			t.Fatalf("Terraform has ended:\n%s", apply.Output())
+		default:
+		}
+		out, err := l.TryVirsh(t, host, "domjobinfo", name)
+		return err == nil && strings.Contains(out, "Memory processed")
+	})
+}
+
+// awaitAlone waits until the machine runs on the first host and nothing of it is on the second.
+func awaitAlone(t *testing.T, l *lab.Lab, name string) {
+	t.Helper()
+	var err error
+	await(t, "the machine to be where it was", func() bool {
+		err = on(t, l, name, "running", "")(nil)
+		return err == nil
+	})
+}
+
+func await(t *testing.T, what string, so func() bool) {
+	t.Helper()
+	deadline := time.Now().Add(3 * time.Minute)
+	for tick := time.NewTicker(100 * time.Millisecond); !so(); <-tick.C {
+		if time.Now().After(deadline) {
+			t.Fatalf("waited 3 minutes for %s", what)
+		}
+	}
+}

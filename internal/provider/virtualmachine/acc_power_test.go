@@ -1,0 +1,136 @@
+package virtualmachine_test
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/acctest"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/virtualmachine"
+)
+
+// powerCase is a machine to which something happens, and what its run strategy makes of that.
+type powerCase struct {
+	strategy string
+	happens  func(t *testing.T, l *lab.Lab, host, name string)
+	// seen is the status and its reason afterwards ("" for any), action what the plan does about it, and then the status
+	// after it.
+	seen, reason, action, then string
+}
+
+// What may happen to a machine, by hand or by accident.
+var (
+	nothing   = func(*testing.T, *lab.Lab, string, string) {}
+	destroyed = byVirsh("destroy")
+	suspended = byVirsh("suspend")
+	begun     = byVirsh("start")
+	crashed   = func(t *testing.T, l *lab.Lab, host, name string) {
+		t.Helper()
+		l.Run(t, host, "bash", "-c", `kill -KILL "$(cat "/run/libvirt/qemu/$1.pid")"`, "kill", name)
+		awaitState(t, l, host, name, "shut off (crashed)")
+	}
+)
+
+func byVirsh(command string) func(t *testing.T, l *lab.Lab, host, name string) {
+	return func(t *testing.T, l *lab.Lab, host, name string) { t.Helper(); l.Virsh(t, host, command, name) }
+}
+
+// awaitState waits until a domain is in a state, with the reason that virsh gives.
+func awaitState(t *testing.T, l *lab.Lab, host, name, want string) {
+	t.Helper()
+	l.Run(t, host, "bash", "-c", `for i in {1..600}; do
+	[ "$(virsh -q -c qemu:///system domstate --reason "$1")" = "$2" ] && exit; sleep 0.1
+done; virsh -c qemu:///system domstate --reason "$1"; exit 1`, "await", name, want)
+}
+
+// powerCases are machines by name, the name of their resource.
+type powerCases map[string]powerCase
+
+func (all powerCases) keys() []string { return slices.Sorted(maps.Keys(all)) }
+
+func (all powerCases) config(l *lab.Lab, prefix string) string {
+	var b strings.Builder
+	for _, key := range all.keys() {
+		b.WriteString(light(l, prefix+key).with(hcl{"run_strategy": quote(all[key].strategy)}).named(key))
+	}
+	return b.String()
+}
+
+// play lets everything happen, and plans and applies once for all machines.
+func (all powerCases) play(t *testing.T, l *lab.Lab, tf *acctest.CLI, host, prefix string) {
+	t.Helper()
+	for _, key := range all.keys() {
+		all[key].happens(t, l, host, prefix+key)
+	}
+	planned := tf.Plan(t)
+	for _, key := range all.keys() {
+		c, change := all[key], planned[virtualmachine.TypeName+"."+key]
+		if change.Before["status"] != c.seen || c.reason != "" && change.Before["status_reason"] != c.reason {
+			t.Errorf("%s: it is %v (%v), want %s (%s)", key, change.Before["status"], change.Before["status_reason"],
+				c.seen, c.reason)
+		}
+		if change.Actions != c.action || change.After["status"] != c.then {
+			t.Errorf("%s: the plan does %q and makes it %v, want %q and %s", key, change.Actions, change.After["status"],
+				c.action, c.then)
+		}
+	}
+	tf.Run(t, "apply", "planned")
+	noChanges(t, tf)
+}
+
+// TestAccPower_drift: what somebody did to a machine's power, and which run strategy minds. Then the host's libvirtd is
+// restarted, after which nobody knows any more why a machine is off.
+func TestAccPower_drift(t *testing.T) {
+	t.Parallel()
+	l := lab.Open(t)
+	own := l.StartHost(t)
+	prefix := lab.Name(t) + "-"
+	all := powerCases{
+		"always_destroyed": {"Always", destroyed, "Stopped", "Destroyed", "update", "Running"},
+		"always_crashed":   {"Always", crashed, "CrashLoopBackOff", "Crashed", "update", "Running"},
+		"always_suspended": {"Always", suspended, "Paused", "User", "update", "Running"},
+		"rerun_destroyed":  {"RerunOnFailure", destroyed, "Stopped", "Destroyed", "no-op", "Stopped"},
+		"rerun_crashed":    {"RerunOnFailure", crashed, "CrashLoopBackOff", "Crashed", "update", "Running"},
+		"rerun_suspended":  {"RerunOnFailure", suspended, "Paused", "User", "no-op", "Paused"},
+		"manual_untouched": {"Manual", nothing, "Stopped", "Unknown", "no-op", "Stopped"},
+		"manual_started":   {"Manual", begun, "Running", "Booted", "no-op", "Running"},
+		"once_destroyed":   {"Once", destroyed, "Stopped", "Destroyed", "no-op", "Stopped"},
+		"once_crashed":     {"Once", crashed, "CrashLoopBackOff", "Crashed", "no-op", "CrashLoopBackOff"},
+		"halted_untouched": {"Halted", nothing, "Stopped", "Unknown", "no-op", "Stopped"},
+		"halted_started":   {"Halted", begun, "Running", "Booted", "update", "Stopped"},
+	}
+	for _, key := range all.keys() {
+		l.RemoveDomain(t, prefix+key)
+	}
+	tf := acctest.NewCLI(t)
+	provider := acctest.Block{Lab: l, Hosts: []acctest.Host{{Of: own}}}.String()
+	tf.Config(t, provider+all.config(l, prefix))
+	tf.Run(t, "apply")
+	all.play(t, l, tf, own.Name, prefix)
+
+	after := powerCases{}
+	for key, c := range all {
+		c.happens, c.action = nothing, "no-op"
+		switch c.seen = c.then; c.seen {
+		case "Stopped", "CrashLoopBackOff":
+			c.seen, c.reason, c.then = "Stopped", "Unknown", "Stopped"
+		case "Running":
+			c.reason = ""
+		}
+		after[key] = c
+	}
+	// These two are off when libvirtd ends, one of them crashed.
+	after["always_destroyed"] = powerCase{"Always", nothing, "Stopped", "Unknown", "update", "Running"}
+	after["rerun_crashed"] = powerCase{"RerunOnFailure", nothing, "Stopped", "Unknown", "no-op", "Stopped"}
+	destroyed(t, l, own.Name, prefix+"always_destroyed")
+	crashed(t, l, own.Name, prefix+"rerun_crashed")
+	l.KillLibvirtd(t, own)()
+	after.play(t, l, tf, own.Name, prefix)
+
+	tf.Run(t, "destroy")
+	if left := strings.TrimSpace(l.Virsh(t, own.Name, "list", "--all", "--name")); left != "" {
+		t.Errorf("left behind: %s", left)
+	}
+}

@@ -1,0 +1,142 @@
+package virtualmachine_test
+
+import (
+	"archive/zip"
+	"encoding/base64"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/acctest"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/virtualmachine"
+)
+
+// encoded is what may be text in another guise, as Terraform writes what providers keep for themselves.
+var encoded = regexp.MustCompile(`[A-Za-z0-9+/]{16,}={0,2}`)
+
+// plainText adds to a text what is encoded in it, to that depth.
+func plainText(text string, depth int) string {
+	if depth == 0 {
+		return text
+	}
+	var inside strings.Builder
+	for _, s := range encoded.FindAllString(text, -1) {
+		if decoded, err := base64.StdEncoding.DecodeString(s); err == nil {
+			inside.Write(decoded)
+			inside.WriteString("\n")
+		}
+	}
+	return text + "\n" + plainText(inside.String(), depth-1)
+}
+
+// saved is all that a plan's file has.
+func saved(t *testing.T, file string) string {
+	t.Helper()
+	archive, err := zip.OpenReader(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = archive.Close() }()
+	var all strings.Builder
+	for _, f := range archive.File {
+		r, err := f.Open()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.Copy(&all, r); err != nil { //nolint:gosec // Terraform made the file.
+			t.Fatal(err)
+		}
+		_ = r.Close()
+	}
+	return all.String()
+}
+
+// TestAccVirtualMachine_secretsStaySecret: neither what opens the hosts nor what a definition keeps from others gets
+// into states, saved plans, outputs or logs; and a definition that was changed still has it.
+func TestAccVirtualMachine_secretsStaySecret(t *testing.T) {
+	t.Parallel()
+	l := lab.Open(t)
+	name := lab.Name(t)
+	tf := acctest.NewCLI(t)
+	const passphrase, password = "hush hush my key", "vnc7h2kq"
+	key := filepath.Join(tf.Dir, "key")
+	private, err := os.ReadFile(l.PrivateKeyFile())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(key, private, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	keygen := exec.CommandContext(t.Context(), "ssh-keygen", "-q", "-p", "-a", "1", "-N", passphrase, "-f", key)
+	if out, err := keygen.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	locked, err := os.ReadFile(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(tf.Dir, "passphrase"), []byte(passphrase), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	l.Define(t, "kvm1", fmt.Sprintf(`<domain type="qemu"><name>%s</name><memory unit="MiB">64</memory><os>
+  <type arch="x86_64">hvm</type></os><devices><graphics type="vnc" passwd="%s"/></devices></domain>`, name, password))
+
+	config := func(more hcl) {
+		tf.Config(t, fmt.Sprintf(`provider "virtfleet" {
+  hosts = { kvm1 = { uri = %q } }
+  ssh = {
+    private_key      = file("key")
+    passphrase       = file("passphrase")
+    known_hosts_file = %q
+    config_file      = "none"
+    agent            = false
+  }
+}
+import {
+  to = %s
+  id = %q
+}
+`, l.Host("kvm1").URI(), l.KnownHostsFile(), address, name)+
+			hcl{"name": quote(name), "run_strategy": quote("Halted")}.with(more).String())
+	}
+	log := tf.Trace()
+	told := map[string]string{}
+	for i, more := range []hcl{{"labels": `{ app = "web" }`}, {"memory": `{ size = "96Mi" }`}} {
+		config(more)
+		told[fmt.Sprint("plan ", i)] = tf.Run(t, "plan", "-out=planned")
+		told[fmt.Sprint("saved plan ", i)] = plainText(saved(t, filepath.Join(tf.Dir, "planned")), 2)
+		told[fmt.Sprint("apply ", i)] = tf.Run(t, "apply", "planned")
+		noChanges(t, tf)
+	}
+	complete := l.Virsh(t, "kvm1", "dumpxml", "--security-info", name)
+	if err := contains(complete, "passwd='"+password+"'", "98304"); err != nil {
+		t.Error(err)
+	}
+	told["shown state"] = tf.Run(t, "show", "-json")
+	gone(t, l, tf, name)
+	for _, file := range []string{"terraform.tfstate", "terraform.tfstate.backup", filepath.Base(log)} {
+		data, err := os.ReadFile(filepath.Join(tf.Dir, file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		told[file] = plainText(string(data), 3)
+	}
+	if !strings.Contains(told[filepath.Base(log)], "provider.terraform-provider-virtfleet") ||
+		!strings.Contains(told["saved plan 1"], virtualmachine.TypeName) {
+		t.Fatal("the log lacks what the provider says, or the plan what is planned: nothing would be found in them")
+	}
+	secrets := append(strings.Split(strings.TrimSpace(string(locked)), "\n"), passphrase, password)
+	for where, text := range told {
+		for _, secret := range secrets {
+			if !strings.HasPrefix(secret, "-----") && strings.Contains(text, secret) {
+				t.Errorf("%s tells the secret %q", where, secret)
+			}
+		}
+	}
+}

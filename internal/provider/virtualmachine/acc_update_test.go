@@ -1,0 +1,205 @@
+package virtualmachine_test
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/hashicorp/terraform-plugin-testing/helper/resource"
+	"github.com/hashicorp/terraform-plugin-testing/knownvalue"
+	"github.com/hashicorp/terraform-plugin-testing/plancheck"
+	"github.com/hashicorp/terraform-plugin-testing/statecheck"
+	"github.com/hashicorp/terraform-plugin-testing/terraform"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/acctest"
+)
+
+// started remembers when the guest's process was started, to tell whether it was restarted.
+type started struct {
+	l          *lab.Lab
+	host, name string
+	pid        string
+}
+
+func (s *started) read(t *testing.T) string {
+	t.Helper()
+	return strings.TrimSpace(s.l.Run(t, s.host, "cat", "/run/libvirt/qemu/"+s.name+".pid"))
+}
+
+// same expects that the guest runs in the process that it ran in before; restarted, that it doesn't.
+func (s *started) same(t *testing.T) resource.TestCheckFunc {
+	t.Helper()
+	return func(*terraform.State) error {
+		pid := s.read(t)
+		if s.pid != "" && s.pid != pid {
+			return fmt.Errorf("the guest was restarted: process %s is now %s", s.pid, pid)
+		}
+		s.pid = pid
+		return nil
+	}
+}
+
+func (s *started) restarted(t *testing.T) resource.TestCheckFunc {
+	t.Helper()
+	return func(*terraform.State) error {
+		pid := s.read(t)
+		if s.pid == pid {
+			return fmt.Errorf("the guest wasn't restarted: process %s", pid)
+		}
+		s.pid = pid
+		return nil
+	}
+}
+
+// TestAccVirtualMachine_liveUpdate: what a running guest can take is changed without a restart, both in what runs and
+// for the next start.
+func TestAccVirtualMachine_liveUpdate(t *testing.T) {
+	t.Parallel()
+	l := lab.Open(t)
+	name := lab.Name(t)
+	image := l.Image(t, "kvm1", name+".qcow2", "qcow2", 16<<20)
+	process := &started{l: l, host: "kvm1", name: name}
+	config := guest(l, name).with(hcl{
+		"host": quote("kvm1"), "cpu": `{ vcpus = 1, max_sockets = 2 }`, "memory": `{ size = "256Mi" }`,
+		"disks": `{}`, "interfaces": `{ lan = { network = "default" } }`, "guest_agent": `{ enabled = true }`,
+		"wait_for": `{ guest_agent = true, timeout = "2m" }`,
+	})
+	steps := []struct {
+		change hcl
+		check  resource.TestCheckFunc
+	}{
+		{hcl{}, nil},
+		{hcl{"labels": `{ app = "web" }`}, look(t, l, "kvm1", name, "app", "web")},
+		{hcl{"memory": `{ size = "192Mi" }`}, look(t, l, "kvm1", name, "<currentMemory unit='KiB'>196608</currentMemory>")},
+		{hcl{"cpu": `{ vcpus = 2 }`}, look(t, l, "kvm1", name, "<vcpu placement='static'>2</vcpu>")},
+		{
+			hcl{"disks": fmt.Sprintf("{ data = { volume = %q, serial = \"S1\" } }", image)},
+			look(t, l, "kvm1", name, image, "ua-disk-data", "<serial>S1</serial>"),
+		},
+		{
+			hcl{"interfaces": `{ lan = { network = "default" }, more = { user = true, mac = "52:54:00:01:02:03" } }`},
+			look(t, l, "kvm1", name, "ua-net-more", "52:54:00:01:02:03"),
+		},
+		{
+			hcl{"interfaces": `{ lan = { network = "default", link_up = false } }`},
+			look(t, l, "kvm1", name, "<link state='down'/>"),
+		},
+		{hcl{"disks": `{}`}, nil},
+		{hcl{"labels": ""}, nil},
+	}
+	var all []resource.TestStep
+	for i, s := range steps {
+		config = config.with(s.change)
+		action := plancheck.ResourceActionUpdate
+		if i == 0 {
+			action = plancheck.ResourceActionCreate
+		}
+		checks := []resource.TestCheckFunc{process.same(t)}
+		if s.check != nil {
+			checks = append(checks, s.check)
+		}
+		all = append(all, resource.TestStep{
+			Config: acctest.Config(l) + config.String(), ConfigPlanChecks: changes(action),
+			Check: resource.ComposeTestCheckFunc(checks...),
+			ConfigStateChecks: []statecheck.StateCheck{
+				know("restart_required", knownvalue.Bool(false)), know("ready", knownvalue.Bool(true)),
+			},
+		})
+	}
+	story(t, l, []string{name}, all...)
+}
+
+// TestAccVirtualMachine_restartPolicies: a change that a running guest can't take is refused, staged, or restarts it,
+// as the user said.
+func TestAccVirtualMachine_restartPolicies(t *testing.T) {
+	t.Parallel()
+	l := lab.Open(t)
+	name := lab.Name(t)
+	process := &started{l: l, host: "kvm2", name: name}
+	config := func(model, policy string, more ...hcl) string {
+		c := guest(l, name).with(hcl{
+			"host": quote("kvm2"), "cpu": fmt.Sprintf("{ mode = %q, model = %q }", "custom", model),
+			"update_policy": quote(policy), "guest_agent": `{ enabled = true }`,
+			"wait_for": `{ guest_agent = true, timeout = "2m" }`,
+		})
+		for _, m := range more {
+			c = c.with(m)
+		}
+		return acctest.Config(l) + c.String()
+	}
+	story(t, l, []string{name}, resource.TestStep{
+		Config: config("qemu64", "Live"), ConfigPlanChecks: changes(plancheck.ResourceActionCreate), Check: process.same(t),
+	}, resource.TestStep{
+		Config:      config("Nehalem", "Live"),
+		ExpectError: regexp.MustCompile(`(?s)Change needs a restart.*cpu\.model: A guest keeps the CPU`),
+	}, resource.TestStep{
+		Config: config("Nehalem", "Stage"),
+		ConfigPlanChecks: changes(plancheck.ResourceActionUpdate,
+			planned("restart_required", knownvalue.Bool(true)), planned("status", exactly("Running"))),
+		ConfigStateChecks: []statecheck.StateCheck{know("restart_required", knownvalue.Bool(true))},
+		Check:             process.same(t),
+	}, resource.TestStep{
+		// What was staged waits on, and doesn't keep other changes from being made.
+		Config:            config("Nehalem", "Live", hcl{"labels": `{ a = "b" }`}),
+		ConfigPlanChecks:  changes(plancheck.ResourceActionUpdate),
+		ConfigStateChecks: []statecheck.StateCheck{know("restart_required", knownvalue.Bool(true))},
+		Check:             process.same(t),
+	}, resource.TestStep{
+		Config: config("Nehalem", "Restart"),
+		ConfigPlanChecks: changes(plancheck.ResourceActionUpdate,
+			planned("restart_required", knownvalue.Bool(false)), planned("status", exactly("Running"))),
+		ConfigStateChecks: []statecheck.StateCheck{
+			know("restart_required", knownvalue.Bool(false)), know("ready", knownvalue.Bool(true)),
+		},
+		Check: resource.ComposeTestCheckFunc(process.restarted(t), look(t, l, "kvm2", name, "Nehalem")),
+	})
+}
+
+// TestAccVirtualMachine_runStrategies: the power follows the run strategy.
+func TestAccVirtualMachine_runStrategies(t *testing.T) {
+	t.Parallel()
+	l := lab.Open(t)
+	name := lab.Name(t)
+	config := func(strategy string) string {
+		return acctest.Config(l) + guest(l, name).with(hcl{"host": quote("kvm1"), "run_strategy": quote(strategy)}).String()
+	}
+	is := func(s string, ready bool) []statecheck.StateCheck {
+		return []statecheck.StateCheck{know("status", exactly(s)), know("ready", knownvalue.Bool(ready))}
+	}
+	story(t, l, []string{name}, resource.TestStep{
+		Config: config("Halted"), ConfigPlanChecks: changes(plancheck.ResourceActionCreate),
+		ConfigStateChecks: is("Stopped", false),
+	}, resource.TestStep{
+		Config:            config("Always"),
+		ConfigPlanChecks:  changes(plancheck.ResourceActionUpdate, planned("status", exactly("Running"))),
+		ConfigStateChecks: is("Running", true),
+		Check: func(*terraform.State) error {
+			return contains(l.Virsh(t, "kvm1", "dominfo", name), "Autostart:      enable")
+		},
+	}, resource.TestStep{
+		PreConfig:         func() { l.Virsh(t, "kvm1", "destroy", name) },
+		Config:            config("Always"),
+		ConfigPlanChecks:  changes(plancheck.ResourceActionUpdate, planned("status", exactly("Running"))),
+		ConfigStateChecks: is("Running", true),
+	}, resource.TestStep{
+		PreConfig:         func() { l.Virsh(t, "kvm1", "suspend", name) },
+		Config:            config("Always"),
+		ConfigPlanChecks:  changes(plancheck.ResourceActionUpdate, planned("status", exactly("Running"))),
+		ConfigStateChecks: is("Running", true),
+	}, resource.TestStep{
+		PreConfig:         func() { l.Virsh(t, "kvm1", "destroy", name) },
+		Config:            config("Manual"),
+		ConfigPlanChecks:  changes(plancheck.ResourceActionUpdate, planned("status", exactly("Stopped"))),
+		ConfigStateChecks: is("Stopped", false),
+	}, resource.TestStep{
+		PreConfig:        func() { l.Virsh(t, "kvm1", "start", name) },
+		Config:           config("Manual"),
+		ConfigPlanChecks: changes(plancheck.ResourceActionNoop),
+	}, resource.TestStep{
+		Config:            config("Halted"),
+		ConfigPlanChecks:  changes(plancheck.ResourceActionUpdate, planned("status", exactly("Stopped"))),
+		ConfigStateChecks: is("Stopped", false),
+	})
+}

@@ -1,0 +1,30 @@
+package virtualmachine
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestPlan_namesTheDiskThatNobodyChoseToBootFrom(t *testing.T) {
+	t.Parallel()
+	data, root := in{"file": "/srv/data.raw"}, in{"file": "/srv/root.qcow2"}
+	tests := map[string]struct {
+		declared in
+		warned   string
+	}{
+		"nobody chose":  {declared: in{"disks": in{"data": data, "root": root}}, warned: `boots from disk "data"`},
+		"one disk":      {declared: in{"disks": in{"root": root}}},
+		"a drive more":  {declared: in{"disks": in{"iso": in{"file": "/a.iso", "device": "cdrom"}, "root": root}}},
+		"chosen":        {declared: in{"disks": in{"data": data, "root": in{"file": "/srv/root.raw", "boot_order": 1}}}},
+		"direct kernel": {declared: in{"disks": in{"data": data, "root": root}, "kernel": in{"path": "/srv/vmlinuz"}}},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got := texts(planning{config: read(t, minimal.with(tt.declared))}.plan().diags)
+			if (tt.warned == "") != (got == "") || !strings.Contains(got, tt.warned) {
+				t.Errorf("diagnostics %q, want %q", got, tt.warned)
+			}
+		})
+	}
+}

@@ -1,0 +1,130 @@
+package virtualmachine_test
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/hashicorp/terraform-plugin-testing/helper/resource"
+	"github.com/hashicorp/terraform-plugin-testing/knownvalue"
+	"github.com/hashicorp/terraform-plugin-testing/plancheck"
+	"github.com/hashicorp/terraform-plugin-testing/statecheck"
+	"github.com/hashicorp/terraform-plugin-testing/terraform"
+	"github.com/hashicorp/terraform-plugin-testing/tfjsonpath"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/acctest"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/virtualmachine"
+)
+
+func TestMain(m *testing.M) { acctest.Main(m) }
+
+// address is the machine that most tests are about.
+const address = virtualmachine.TypeName + ".this"
+
+// hcl is the body of a resource: attribute names with their values as HCL.
+type hcl map[string]string
+
+// with replaces and adds attributes; "" removes one.
+func (h hcl) with(changes hcl) hcl {
+	out := maps.Clone(h)
+	for name, v := range changes {
+		out[name] = v
+		if v == "" {
+			delete(out, name)
+		}
+	}
+	return out
+}
+
+// String is the resource "this".
+func (h hcl) String() string { return h.named("this") }
+
+func (h hcl) named(name string) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "resource %q %q {\n", virtualmachine.TypeName, name)
+	for _, attribute := range slices.Sorted(maps.Keys(h)) {
+		fmt.Fprintf(&b, "  %s = %s\n", attribute, h[attribute])
+	}
+	b.WriteString("}\n")
+	return b.String()
+}
+
+func quote(s string) string { return fmt.Sprintf("%q", s) }
+
+// guest is a machine on the lab that boots a real guest in seconds.
+func guest(l *lab.Lab, name string) hcl {
+	return hcl{
+		"name":   quote(name),
+		"type":   quote("qemu"),
+		"memory": `{ size = "128Mi" }`,
+		"kernel": fmt.Sprintf("{ path = %q, initrd = %q, cmdline = %q }", l.KernelPath(), l.InitrdPath(),
+			lab.GuestCmdline),
+		"termination_grace_period": quote("60s"),
+	}
+}
+
+// know expects one attribute of the machine in the state.
+func know(attribute string, want knownvalue.Check) statecheck.StateCheck {
+	return statecheck.ExpectKnownValue(address, path(attribute), want)
+}
+
+// planned expects one attribute of the machine in the plan.
+func planned(attribute string, want knownvalue.Check) plancheck.PlanCheck {
+	return plancheck.ExpectKnownValue(address, path(attribute), want)
+}
+
+func path(dotted string) tfjsonpath.Path {
+	steps := strings.Split(dotted, ".")
+	p := tfjsonpath.New(steps[0])
+	for _, s := range steps[1:] {
+		p = p.AtMapKey(s)
+	}
+	return p
+}
+
+func exactly(s string) knownvalue.Check { return knownvalue.StringExact(s) }
+
+// changes expects that the plan does that to the machine, and that nothing is left to do after it.
+func changes(action plancheck.ResourceActionType, more ...plancheck.PlanCheck) resource.ConfigPlanChecks {
+	return resource.ConfigPlanChecks{
+		PreApply:             append(more, plancheck.ExpectResourceAction(address, action)),
+		PostApplyPostRefresh: []plancheck.PlanCheck{plancheck.ExpectEmptyPlan()},
+	}
+}
+
+// story runs the steps against the lab's first two hosts, and looks that nothing is left of the machines.
+func story(t *testing.T, l *lab.Lab, names []string, steps ...resource.TestStep) {
+	t.Helper()
+	for _, name := range names {
+		l.RemoveDomain(t, name)
+	}
+	resource.Test(t, resource.TestCase{
+		ProtoV6ProviderFactories: acctest.Factories(t),
+		CheckDestroy:             acctest.CheckDestroyed(l, names...),
+		Steps:                    steps,
+	})
+}
+
+// contains expects parts of a text that a host gave.
+func contains(text string, parts ...string) error {
+	for _, part := range parts {
+		if !strings.Contains(text, part) {
+			return fmt.Errorf("%q isn't in:\n%s", part, text)
+		}
+	}
+	return nil
+}
+
+// look is a check of the definitions that the host has: the persistent one and the one that runs.
+func look(t *testing.T, l *lab.Lab, host, name string, parts ...string) resource.TestCheckFunc {
+	t.Helper()
+	return func(*terraform.State) error {
+		if err := contains(l.Virsh(t, host, "dumpxml", "--inactive", name), parts...); err != nil {
+			return err
+		}
+		return contains(l.Virsh(t, host, "dumpxml", name), parts...)
+	}
+}

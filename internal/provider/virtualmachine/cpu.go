@@ -1,0 +1,145 @@
+package virtualmachine
+
+import (
+	"github.com/hashicorp/terraform-plugin-framework/attr"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/value"
+)
+
+var cpuAttributes = attributes{
+	"vcpus": optionalInt("Number of virtual CPUs. Together with a topology it has to be sockets × cores × threads; " +
+		"either may be left out."),
+	"sockets": optionalInt("Number of sockets that are in use."),
+	"cores":   optionalInt("Number of cores per socket."),
+	"threads": optionalInt("Number of threads per core."),
+	"max_sockets": optionalInt("Number of sockets up to which CPUs can be added while the machine runs. " +
+		"Default: as many as `sockets`."),
+	"mode":  optionalString("How the guest's CPU relates to the host's: " + oneOf(domain.CPUModes) + "."),
+	"model": optionalString("CPU model, for mode `custom`."),
+}
+
+var cpuType = objectType(cpuAttributes)
+
+func cpuToDomain(o types.Object) domain.CPU {
+	a := open(o)
+	return domain.CPU{
+		VCPUs:      value.Int(a.int("vcpus")),
+		Sockets:    value.Int(a.int("sockets")),
+		Cores:      value.Int(a.int("cores")),
+		Threads:    value.Int(a.int("threads")),
+		MaxSockets: value.Int(a.int("max_sockets")),
+		Mode:       value.String(a.string("mode")),
+		Model:      value.String(a.string("model")),
+	}
+}
+
+func cpuFromDomain(c domain.CPU) types.Object {
+	return types.ObjectValueMust(cpuType.AttrTypes, map[string]attr.Value{
+		"vcpus":       value.NewInt(c.VCPUs),
+		"sockets":     value.NewInt(c.Sockets),
+		"cores":       value.NewInt(c.Cores),
+		"threads":     value.NewInt(c.Threads),
+		"max_sockets": value.NewInt(c.MaxSockets),
+		"mode":        stringOrNull(c.Mode),
+		"model":       stringOrNull(c.Model),
+	})
+}
+
+// settleCPU plans the counts that follow from the declared ones: virtual CPUs are sockets x cores x threads.
+func settleCPU(config, planned, prior types.Object) types.Object {
+	if !set(config) || !set(planned) {
+		return planned
+	}
+	c := counting{declared: open(config), planned: open(planned), prior: open(prior)}
+	if mode := c.declared.string("mode"); set(mode) && mode.ValueString() != "custom" && c.declared["model"].IsNull() {
+		c.planned["model"] = types.StringNull()
+	}
+	if c.prior == nil {
+		// What a new machine has where nothing else is declared.
+		c.prior = object{}
+		for _, name := range cpuCounts {
+			c.prior[name] = types.Int64Value(1)
+		}
+		c.settle()
+	} else if c.differs() {
+		c.settle()
+	}
+	return types.ObjectValueMust(cpuType.AttrTypes, c.planned)
+}
+
+var cpuCounts = []string{"vcpus", "sockets", "cores", "threads", "max_sockets"}
+
+// counting relates the number of virtual CPUs and the topology in one plan, as the domain package does when it changes
+// a definition. A count that isn't known is 0.
+type counting struct{ declared, planned, prior object }
+
+// differs tells whether a declared count isn't the prior one.
+func (c counting) differs() bool {
+	for _, name := range cpuCounts {
+		if v := c.declared[name]; !v.IsNull() && !v.Equal(c.prior[name]) {
+			return true
+		}
+	}
+	return false
+}
+
+func (c counting) isDeclared(name string) bool { return !c.declared[name].IsNull() }
+
+// want is a declared count, else the prior one.
+func (c counting) want(name string) int64 {
+	if c.isDeclared(name) {
+		return c.declared.int(name).ValueInt64()
+	}
+	return c.prior.int(name).ValueInt64()
+}
+
+func (c counting) settle() {
+	perSocket := c.want("cores") * c.want("threads")
+	before := c.prior.int("cores").ValueInt64() * c.prior.int("threads").ValueInt64()
+	vcpus := c.vcpus(perSocket, before)
+
+	sockets := int64(0)
+	if perSocket > 0 && vcpus%perSocket == 0 {
+		sockets = vcpus / perSocket
+	}
+	most := sockets
+	priorMost := c.prior.int("max_sockets").ValueInt64()
+	if headroom := priorMost*before > c.prior.int("vcpus").ValueInt64(); headroom && sockets > 0 {
+		most = max(sockets, priorMost)
+	}
+	c.plan("cores", c.want("cores"))
+	c.plan("threads", c.want("threads"))
+	c.plan("vcpus", vcpus)
+	c.plan("sockets", sockets)
+	c.plan("max_sockets", most)
+}
+
+// vcpus is the number of virtual CPUs that follows from what is declared and what was there.
+func (c counting) vcpus(perSocket, before int64) int64 {
+	was := c.prior.int("vcpus").ValueInt64()
+	switch {
+	case c.isDeclared("sockets"):
+		return c.want("sockets") * perSocket
+	case c.isDeclared("vcpus"):
+		return c.want("vcpus")
+	case perSocket == 0:
+		return 0
+	case perSocket == before, before == 1 && was%perSocket == 0:
+		return was
+	default:
+		return c.want("sockets") * perSocket
+	}
+}
+
+// plan plans a count that isn't declared.
+func (c counting) plan(name string, n int64) {
+	if c.isDeclared(name) {
+		return
+	}
+	c.planned[name] = types.Int64Unknown()
+	if n > 0 {
+		c.planned[name] = types.Int64Value(n)
+	}
+}

@@ -1,0 +1,10 @@
+// Package virtualmachine is the resource virtfleet_virtual_machine: the schema that users write, its mapping to what
+// the fleet is asked for, and the plan that tells in advance what an apply will do.
+//
+// Each block of the schema has a file of its own (cpu.go, disk.go, ...) with one shape: its attributes, its type built
+// once, toDomain and fromDomain. settle.go and plan.go decide what is planned, as pure functions of the configuration
+// and the state; resource.go calls the fleet.
+//
+// It may import the fleet, the domain package's plain types and the provider's own small packages. It must not know
+// libvirt, SSH or any host: finding, placing, changing and waiting belong to the fleet.
+package virtualmachine

@@ -1,0 +1,36 @@
+package virtualmachine
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/tfdiag"
+)
+
+// isGone tells whether every host that could have the machine answered, and none has it.
+func isGone(err error) bool { return errors.Is(err, fleet.ErrNotFound) }
+
+// failure is an error about the machine on its way to the user.
+func (m *model) failure(verb string, err error) tfdiag.Failure {
+	name := text(m.Name)
+	if name == "" {
+		name = text(m.ID)
+	}
+	return tfdiag.Failure{Verb: verb, Noun: noun, VirtualMachine: name, Host: text(m.CurrentHost), Err: err}
+}
+
+// failed is failure with how long it was tried.
+func (m *model) failed(verb string, err error, began time.Time) tfdiag.Failure {
+	f := m.failure(verb, err)
+	f.Elapsed = time.Since(began)
+	return f
+}
+
+func forcedWarning(name, host string, outcome fleet.Outcome) diag.Diagnostic {
+	return diag.NewWarningDiagnostic("Virtual machine was forced off", fmt.Sprintf(
+		"Virtual machine %q on host %q was %s. What its guest hadn't written to its disks is lost.", name, host, outcome))
+}

@@ -1,0 +1,43 @@
+package virtualmachine
+
+import (
+	"github.com/hashicorp/terraform-plugin-framework/attr"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/value"
+)
+
+var firmwareAttributes = attributes{
+	"type": optionalString("What boots the guest: " + oneOf(domain.FirmwareTypes) + ". Another firmware begins with new " +
+		"variables when an apply starts the machine: boot entries that the guest made are gone then."),
+	"secure_boot": optionalBool("Whether only signed code is booted. Needs type `efi`. A change makes new variables, " +
+		"too."),
+}
+
+var firmwareType = objectType(firmwareAttributes)
+
+func firmwareToDomain(o types.Object) domain.Firmware {
+	a := open(o)
+	return domain.Firmware{Type: value.String(a.string("type")), SecureBoot: value.Bool(a.bool("secure_boot"))}
+}
+
+func firmwareFromDomain(f domain.Firmware) types.Object {
+	return types.ObjectValueMust(firmwareType.AttrTypes, map[string]attr.Value{
+		"type":        stringOrNull(f.Type),
+		"secure_boot": types.BoolPointerValue(f.SecureBoot),
+	})
+}
+
+// settleFirmware plans no secure boot that came with the other type of firmware.
+func settleFirmware(config, planned, prior types.Object) types.Object {
+	if !set(config) || !set(planned) || !set(prior) {
+		return planned
+	}
+	a, before := open(planned), open(prior)
+	if !open(config)["secure_boot"].IsNull() || a["type"].Equal(before["type"]) {
+		return planned
+	}
+	a["secure_boot"] = types.BoolUnknown()
+	return types.ObjectValueMust(firmwareType.AttrTypes, a)
+}

@@ -1,0 +1,143 @@
+package virtualmachine
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/tfsdk"
+	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
+	"github.com/hashicorp/terraform-plugin-go/tftypes"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
+)
+
+// unknownMark stands for a string that is known after apply.
+const unknownMark = "(unknown)"
+
+// in is a configuration as somebody writes it.
+type in map[string]any
+
+func (i in) with(changes in) in {
+	out := in{}
+	for _, m := range []in{i, changes} {
+		for k, v := range m {
+			out[k] = v
+		}
+	}
+	return out
+}
+
+func (i in) without(names ...string) in {
+	out := i.with(nil)
+	for _, name := range names {
+		delete(out, name)
+	}
+	return out
+}
+
+// read makes the model of a configuration.
+func read(t *testing.T, i in) *model {
+	t.Helper()
+	data, err := json.Marshal(i)
+	if err != nil {
+		t.Fatal(err)
+	}
+	raw, err := tfprotov6.RawState{JSON: data}.Unmarshal(vmSchema.Type().TerraformType(t.Context()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	raw, err = tftypes.Transform(raw, func(_ *tftypes.AttributePath, v tftypes.Value) (tftypes.Value, error) {
+		if v.Type().Is(tftypes.String) && v.IsKnown() && !v.IsNull() {
+			var s string
+			if err := v.As(&s); err == nil && s == unknownMark {
+				return tftypes.NewValue(tftypes.String, tftypes.UnknownValue), nil
+			}
+		}
+		return v, nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var m model
+	if diags := (tfsdk.Config{Raw: raw, Schema: vmSchema}).Get(t.Context(), &m); diags.HasError() {
+		t.Fatal(diags)
+	}
+	return &m
+}
+
+// minimal is the least that a machine needs.
+var minimal = in{"name": "web", "memory": in{"size": "1Gi"}}
+
+// full says something about everything.
+var full = in{
+	"name": "web", "type": "qemu", "machine": "q35", "arch": "x86_64",
+	"cpu":      in{"sockets": 1, "cores": 2, "threads": 1, "max_sockets": 4, "mode": "host-model"},
+	"memory":   in{"size": "1Gi", "max_size": "4Gi"},
+	"firmware": in{"type": "efi", "secure_boot": true},
+	"kernel":   in{"path": "/boot/vmlinuz", "initrd": "/boot/initrd", "cmdline": "quiet"},
+	"disks": in{
+		"root": in{"volume": "/images/web.qcow2", "bus": "virtio", "format": "qcow2", "boot_order": 1},
+		"data": in{"network": in{"protocol": "nbd", "name": "d", "hosts": []string{"10.0.0.1:10809"}}, "cache": "none"},
+		"raw":  in{"block": "/dev/sdb", "serial": "S1"},
+		"iso":  in{"file": "/iso/debian.iso", "device": "cdrom", "bus": "sata", "read_only": true},
+	},
+	"interfaces": in{
+		"lan":  in{"network": "default", "model": "virtio", "mac": "52:54:00:00:00:01", "link_up": true},
+		"dmz":  in{"bridge": "br0", "boot_order": 2},
+		"user": in{"user": true},
+	},
+	"guest_agent": in{"enabled": true}, "serial_console": in{"enabled": false},
+	"host":      "kvm1",
+	"placement": in{"host_labels": in{"zone": "a"}, "anti_affinity": in{"labels": in{"app": "web"}, "required": true}},
+	"labels":    in{"app": "web"}, "run_strategy": "Always",
+	"wait_for":      in{"guest_agent": true, "ip_address": "lan", "timeout": "90s"},
+	"update_policy": "Restart", "termination_grace_period": "60s", "deletion_protection": false,
+	"eviction_strategy": "LiveMigrate",
+	"timeouts":          in{"create": "5m"},
+}
+
+// machine is the observed machine that a configuration gives when it is applied.
+func machine(t *testing.T, i in) *fleet.VM {
+	t.Helper()
+	desired := read(t, i).toFleet(nil)
+	spec := desired.Spec
+	if spec.Type == "" {
+		spec.Type = "qemu"
+	}
+	const id = "6a9ae2dc-22f3-4d0c-a8d8-0a9b2f1dca10"
+	d, err := domain.New(spec, id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	persistent, live := d.Spec(), d.Spec()
+	return &fleet.VM{
+		UUID: id, Name: spec.Name, Host: "kvm1", HostUUID: "8d1f1d4e-0000-4000-8000-000000000001",
+		State: libvirt.Running, Reason: "Booted", Active: true, Persistent: true, Autostart: true,
+		PersistentSpec: &persistent, LiveSpec: &live, Metadata: desired.Metadata, AgentConnected: true,
+	}
+}
+
+// applied is the state after a configuration was applied.
+func applied(t *testing.T, i in) *model {
+	t.Helper()
+	config := read(t, i)
+	o := planning{config: config}.plan()
+	return created(observation{vm: machine(t, i), addresses: map[string][]string{"lan": {"10.0.0.2"}}}, &o.planned)
+}
+
+// texts are diagnostics for searching.
+func texts(diags diag.Diagnostics) string {
+	var b strings.Builder
+	for _, d := range diags {
+		b.WriteString(d.Severity().String() + ": " + d.Summary() + ": " + d.Detail())
+		if p, ok := d.(diag.DiagnosticWithPath); ok {
+			b.WriteString(" @" + p.Path().String())
+		}
+		b.WriteString("\n")
+	}
+	return b.String()
+}

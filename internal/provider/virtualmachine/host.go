@@ -1,0 +1,83 @@
+package virtualmachine
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/moving"
+)
+
+// target is the host that the machine is to be moved to, "" when it stays. A host that the provider doesn't know is
+// another matter, which the fleet explains.
+func (p planning) target() string {
+	if p.state == nil {
+		return ""
+	}
+	host, current := text(p.config.Host), text(p.state.CurrentHost)
+	if host == current || current == "" || !slices.Contains(p.hosts, host) {
+		return ""
+	}
+	return host
+}
+
+// planMove plans that the machine is where it is pinned to, whoever moved it from there.
+func (p planning) planMove(m *model) {
+	switch {
+	case p.config.Host.IsUnknown():
+		m.CurrentHost = types.StringUnknown()
+	case p.target() != "":
+		m.CurrentHost = types.StringValue(p.target())
+	default:
+		return
+	}
+	m.CurrentHostUUID = types.StringUnknown()
+	// It will run because it was migrated, and the leases of its host may have been all that told its addresses.
+	m.StatusReason = types.StringUnknown()
+	m.IPAddresses = types.MapUnknown(addressesType.ElemType)
+}
+
+// checkMove says what is in the way of the planned move.
+func (r *Resource) checkMove(ctx context.Context, p planning) ([]fleet.Problem, error) {
+	if p.target() == "" {
+		return nil, nil
+	}
+	return r.Data.Fleet.CheckMove(ctx, text(p.state.ID), p.state.lastKnown(), p.target(),
+		moving.Options(p.config.MigrationOptions))
+}
+
+// moveTimeout is what a move adds to the default timeout of an update: the time after which the migration ends by
+// itself, in one way or the other, twice because a disruption doubles it.
+func (r *Resource) moveTimeout(ctx context.Context, p planning) time.Duration {
+	size := open(p.state.Memory).quantity("size").Bytes()
+	if p.target() == "" || size == nil {
+		return 0
+	}
+	own := moving.Options(p.config.MigrationOptions)
+	tuning, err := r.Data.Fleet.MoveTuning(ctx, text(p.state.ID), p.state.lastKnown(), own)
+	if err != nil {
+		tuning.Options = own // The move will say what is wrong.
+	}
+	return 2 * tuning.Options.Budget(*size)
+}
+
+// move brings the machine to where it is pinned to, and returns where it was last known then. The machine is nil when
+// there was nothing to do, or nobody can say. What it says besides is about a move that could not be aborted any more.
+func (r *Resource) move(
+	ctx context.Context, p planning,
+) (last fleet.LastKnown, vm *fleet.VM, late diag.Diagnostics, err error) {
+	last = p.state.lastKnown()
+	if p.target() == "" {
+		return last, nil, nil, nil
+	}
+	vm, how, err := r.Data.Fleet.Move(ctx, text(p.state.ID), last, p.target(), moving.Options(p.config.MigrationOptions))
+	if vm != nil {
+		last = fleet.LastKnown{Host: vm.Host, HostUUID: vm.HostUUID}
+		late = moving.TooLate(how.AbortStatus, err != nil, how.Mode, vm.Name, vm.Host)
+	}
+	return last, vm, late, err
+}

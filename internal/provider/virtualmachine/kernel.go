@@ -1,0 +1,56 @@
+package virtualmachine
+
+import (
+	"github.com/hashicorp/terraform-plugin-framework/attr"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/value"
+)
+
+var kernelAttributes = attributes{
+	"path":    optionalString("Path of the kernel on the host. `\"\"` says that there is none."),
+	"initrd":  optionalString("Path of the initial ramdisk on the host."),
+	"cmdline": optionalString("The kernel's command line."),
+}
+
+var kernelType = objectType(kernelAttributes)
+
+// kernelToDomain takes what isn't declared from what is there: a kernel is declared to the domain as a whole.
+func kernelToDomain(declared, prior types.Object) *domain.Kernel {
+	if !set(declared) {
+		return nil
+	}
+	a, before := open(declared), open(prior)
+	if path := a.string("path"); set(path) && path.ValueString() == "" {
+		return &domain.Kernel{}
+	}
+	either := func(name string) string {
+		if a.string(name).IsNull() {
+			return text(before.string(name))
+		}
+		return text(a.string(name))
+	}
+	return &domain.Kernel{Path: either("path"), Initrd: either("initrd"), Cmdline: either("cmdline")}
+}
+
+func kernelFromDomain(k *domain.Kernel) types.Object {
+	if k == nil || *k == (domain.Kernel{}) {
+		return types.ObjectNull(kernelType.AttrTypes)
+	}
+	return types.ObjectValueMust(kernelType.AttrTypes, map[string]attr.Value{
+		"path":    value.NewStringOrNull(k.Path),
+		"initrd":  value.NewStringOrNull(k.Initrd),
+		"cmdline": value.NewStringOrNull(k.Cmdline),
+	})
+}
+
+// settleKernel plans nothing beside a kernel that is declared not to be there.
+func settleKernel(planned types.Object) types.Object {
+	a := open(planned)
+	if path := a.string("path"); !set(path) || path.ValueString() != "" {
+		return planned
+	}
+	a["initrd"], a["cmdline"] = types.StringNull(), types.StringNull()
+	return types.ObjectValueMust(kernelType.AttrTypes, a)
+}

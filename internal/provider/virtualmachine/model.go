@@ -1,0 +1,242 @@
+package virtualmachine
+
+import (
+	"github.com/hashicorp/terraform-plugin-framework-timeouts/resource/timeouts"
+	"github.com/hashicorp/terraform-plugin-framework/attr"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/value"
+)
+
+// model is the resource as Terraform has it: a configuration, a plan or a state. Nested objects stay framework values,
+// because in a configuration each of them may be unknown as a whole.
+type model struct {
+	Name types.String `tfsdk:"name"`
+
+	Type          types.String `tfsdk:"type"`
+	Machine       types.String `tfsdk:"machine"`
+	Arch          types.String `tfsdk:"arch"`
+	CPU           types.Object `tfsdk:"cpu"`
+	Memory        types.Object `tfsdk:"memory"`
+	Firmware      types.Object `tfsdk:"firmware"`
+	Kernel        types.Object `tfsdk:"kernel"`
+	Disks         types.Map    `tfsdk:"disks"`
+	Interfaces    types.Map    `tfsdk:"interfaces"`
+	GuestAgent    types.Object `tfsdk:"guest_agent"`
+	SerialConsole types.Object `tfsdk:"serial_console"`
+
+	Host                   types.String   `tfsdk:"host"`
+	Placement              types.Object   `tfsdk:"placement"`
+	Labels                 types.Map      `tfsdk:"labels"`
+	RunStrategy            types.String   `tfsdk:"run_strategy"`
+	WaitFor                types.Object   `tfsdk:"wait_for"`
+	UpdatePolicy           types.String   `tfsdk:"update_policy"`
+	TerminationGracePeriod value.Duration `tfsdk:"termination_grace_period"`
+	DeletionProtection     types.Bool     `tfsdk:"deletion_protection"`
+	EvictionStrategy       types.String   `tfsdk:"eviction_strategy"`
+	MigrationOptions       types.Object   `tfsdk:"migration_options"`
+	Timeouts               timeouts.Value `tfsdk:"timeouts"`
+
+	ID               types.String `tfsdk:"id"`
+	CurrentHost      types.String `tfsdk:"current_host"`
+	CurrentHostUUID  types.String `tfsdk:"current_host_uuid"`
+	Phase            types.String `tfsdk:"phase"`
+	Status           types.String `tfsdk:"status"`
+	StatusReason     types.String `tfsdk:"status_reason"`
+	Ready            types.Bool   `tfsdk:"ready"`
+	IPAddresses      types.Map    `tfsdk:"ip_addresses"`
+	RestartRequired  types.Bool   `tfsdk:"restart_required"`
+	StaleDefinitions types.List   `tfsdk:"stale_definitions"`
+}
+
+// lastKnown is where the state says that the machine was.
+func (m *model) lastKnown() fleet.LastKnown {
+	return fleet.LastKnown{Host: text(m.CurrentHost), HostUUID: text(m.CurrentHostUUID)}
+}
+
+// strategy is the run strategy that is in force.
+func (m *model) strategy() string {
+	if set(m.RunStrategy) {
+		return m.RunStrategy.ValueString()
+	}
+	return status.Always
+}
+
+// policy is the update policy that is in force.
+func (m *model) policy() string {
+	if set(m.UpdatePolicy) {
+		return m.UpdatePolicy.ValueString()
+	}
+	return fleet.PolicyLive
+}
+
+// spec is what the model declares of the machine's definition. Where prior isn't nil, it stands in for what a
+// configuration can't say or doesn't know yet.
+func (m *model) spec(prior *model) domain.Spec {
+	if prior == nil {
+		prior = &model{}
+	}
+	return domain.Spec{
+		Name:          text(m.Name),
+		Type:          text(m.Type),
+		Arch:          text(m.Arch),
+		Machine:       text(m.Machine),
+		CPU:           cpuToDomain(m.CPU),
+		Memory:        memoryToDomain(m.Memory),
+		Firmware:      firmwareToDomain(m.Firmware),
+		Kernel:        kernelToDomain(m.Kernel, prior.Kernel),
+		Disks:         disksToDomain(m.Disks, prior.Disks),
+		Interfaces:    interfacesToDomain(m.Interfaces, prior.Interfaces),
+		GuestAgent:    switchToDomain(m.GuestAgent),
+		SerialConsole: switchToDomain(m.SerialConsole),
+	}
+}
+
+// toFleet is what the configuration asks the fleet for. What it doesn't declare is left alone.
+func (m *model) toFleet(prior *model) fleet.Desired {
+	return fleet.Desired{
+		Spec: m.spec(prior),
+		Metadata: domain.Metadata{
+			Labels:                 value.StringMap(m.Labels),
+			RunStrategy:            m.strategy(),
+			Host:                   text(m.Host),
+			TerminationGracePeriod: m.TerminationGracePeriod.Duration(),
+			DeletionProtection:     value.Bool(m.DeletionProtection),
+			EvictionStrategy:       text(m.EvictionStrategy),
+		},
+		Volumes:      diskVolumes(m.Disks),
+		Files:        m.files(),
+		Placement:    placementToFleet(m.Placement),
+		UpdatePolicy: m.policy(),
+	}
+}
+
+// observation is what was seen of a machine in one reading.
+type observation struct {
+	vm *fleet.VM
+	// addresses by interface; nil when nobody could say.
+	addresses map[string][]string
+	// evicted says why the machine, which is off, stays so; "": it doesn't.
+	evicted string
+	// imported says that no apply has recorded yet what only we know: then the prior state stands.
+	imported bool
+	// agreed is what both definitions said when they last agreed; nil: what the prior state says. See agree.
+	agreed *domain.Spec
+}
+
+// fromFleet returns the state of a machine that was observed. prior is the state or plan so far, whose notation is
+// kept where it means the same.
+func (m *model) fromFleet(seen observation, prior *model) {
+	vm := seen.vm
+	*m = *prior
+	m.definitionFromFleet(seen, prior)
+	m.metadataFromFleet(seen, prior)
+
+	m.ID = types.StringValue(vm.UUID)
+	m.CurrentHost = types.StringValue(vm.Host)
+	m.CurrentHostUUID = types.StringValue(vm.HostUUID)
+	m.Phase = types.StringValue(vm.Phase())
+	m.Status = types.StringValue(vm.Status())
+	m.StatusReason = value.NewStringOrNull(vm.StatusReason())
+	m.Ready = types.BoolValue(waitToFleet(m.WaitFor).Ready(vm, seen.addresses))
+	m.IPAddresses = addressesFromFleet(seen.addresses)
+	m.RestartRequired = types.BoolValue(vm.RestartRequired())
+	m.StaleDefinitions = staleFromFleet(vm.StaleHosts)
+}
+
+// keepReady keeps a machine ready of which nobody could say whether it has its address: a guest that is too busy for
+// the one question that a refresh asks hasn't lost it.
+func (m *model) keepReady(seen observation, prior *model) {
+	wait := waitToFleet(m.WaitFor)
+	if wait.IPAddress == "" || seen.addresses != nil || !prior.Ready.ValueBool() {
+		return
+	}
+	wait.IPAddress = ""
+	m.Ready = types.BoolValue(wait.Ready(seen.vm, nil))
+}
+
+func (m *model) definitionFromFleet(seen observation, prior *model) {
+	vm := seen.vm
+	staged := vm.PersistentSpec != nil && vm.Metadata.Staged == domain.SpecHash(*vm.PersistentSpec)
+	before := prior.spec(nil)
+	if seen.agreed != nil {
+		before = *seen.agreed
+	}
+	spec := domain.Merge(vm.PersistentSpec, vm.LiveSpec, &before, staged)
+
+	m.Name = types.StringValue(spec.Name)
+	m.Type = kept("type", value.NewStringOrNull(spec.Type), prior.Type)
+	m.Machine = kept("machine", value.NewStringOrNull(spec.Machine), prior.Machine)
+	m.Arch = kept("arch", value.NewStringOrNull(spec.Arch), prior.Arch)
+	m.CPU = kept("cpu", cpuFromDomain(spec.CPU), prior.CPU)
+	m.Memory = kept("memory", memoryFromDomain(spec.Memory), prior.Memory)
+	m.Firmware = kept("firmware", firmwareFromDomain(spec.Firmware), prior.Firmware)
+	m.Kernel = kept("kernel", kernelFromDomain(spec.Kernel), prior.Kernel)
+	m.Disks = kept("disks", disksFromDomain(spec.Disks, prior.Disks), prior.Disks)
+	m.Interfaces = kept("interfaces", interfacesFromDomain(spec.Interfaces), prior.Interfaces)
+	m.GuestAgent = kept("guest_agent", switchFromDomain(spec.GuestAgent), prior.GuestAgent)
+	m.SerialConsole = kept("serial_console", switchFromDomain(spec.SerialConsole), prior.SerialConsole)
+}
+
+// metadataFromFleet reads back what only we know. An imported machine has nothing recorded that belongs to this
+// configuration: its host stays unpinned, and its run strategy is the one that describes what was observed.
+func (m *model) metadataFromFleet(seen observation, prior *model) {
+	recorded := seen.vm.Metadata
+	m.Labels = kept("labels", value.NewStringMap(recorded.Labels), prior.Labels)
+	m.TerminationGracePeriod = kept("termination_grace_period",
+		value.NewDurationPointer(recorded.TerminationGracePeriod), prior.TerminationGracePeriod)
+	m.DeletionProtection = kept("deletion_protection",
+		types.BoolPointerValue(recorded.DeletionProtection), prior.DeletionProtection)
+
+	m.EvictionStrategy = value.NewStringOrNull(recorded.EvictionStrategy)
+
+	if seen.imported {
+		m.RunStrategy = prior.RunStrategy
+		m.Host = prior.Host
+		return
+	}
+	m.Host = value.NewStringOrNull(recorded.Host)
+	m.RunStrategy = value.NewStringOrNull(recorded.RunStrategy)
+	if prior.RunStrategy.IsNull() && recorded.RunStrategy == prior.strategy() {
+		m.RunStrategy = prior.RunStrategy
+	}
+}
+
+// observedStrategy is the run strategy of a machine that is imported: the recorded one, else one that leaves it as it
+// is.
+func observedStrategy(vm *fleet.VM) types.String {
+	if recorded := vm.Metadata.RunStrategy; recorded != "" {
+		return types.StringValue(recorded)
+	}
+	return types.StringValue(status.Observed(vm.Active, vm.Paused(), vm.Autostart))
+}
+
+// kept is keep for a known type.
+func kept[T attr.Value](name string, observed, prior T) T {
+	v, ok := keep(name, observed, prior).(T)
+	if !ok {
+		return observed
+	}
+	return v
+}
+
+func addressesFromFleet(addresses map[string][]string) types.Map {
+	if addresses == nil {
+		return types.MapNull(addressesType.ElemType)
+	}
+	out := make(map[string]attr.Value, len(addresses))
+	for key, list := range addresses {
+		out[key] = value.NewStringList(list)
+	}
+	return types.MapValueMust(addressesType.ElemType, out)
+}
+
+func staleFromFleet(hosts []string) types.List {
+	if hosts == nil {
+		hosts = []string{}
+	}
+	return value.NewStringList(hosts)
+}

@@ -1,0 +1,217 @@
+package virtualmachine
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/hashicorp/terraform-plugin-framework/attr"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
+)
+
+func ptr[T any](v T) *T { return &v }
+
+func TestModel_toFleet(t *testing.T) {
+	t.Parallel()
+	got := read(t, full).toFleet(nil)
+	want := fleet.Desired{
+		Spec: domain.Spec{
+			Name: "web", Type: "qemu", Machine: "q35", Arch: "x86_64",
+			CPU: domain.CPU{
+				Sockets: ptr(1), Cores: ptr(2), Threads: ptr(1), MaxSockets: ptr(4), Mode: ptr("host-model"),
+			},
+			Memory:   domain.Memory{Size: ptr(uint64(1 << 30)), MaxSize: ptr(uint64(4 << 30))},
+			Firmware: domain.Firmware{Type: ptr("efi"), SecureBoot: ptr(true)},
+			Kernel:   &domain.Kernel{Path: "/boot/vmlinuz", Initrd: "/boot/initrd", Cmdline: "quiet"},
+			Disks: map[string]domain.Disk{
+				"root": {
+					Source: domain.DiskSource{File: "/images/web.qcow2"}, Bus: "virtio", Format: "qcow2", BootOrder: ptr(1),
+				},
+				"data": {Source: domain.DiskSource{Network: &domain.NetworkSource{
+					Protocol: "nbd", Name: "d", Hosts: []string{"10.0.0.1:10809"},
+				}}, Cache: "none"},
+				"raw": {Source: domain.DiskSource{Block: "/dev/sdb"}, Serial: "S1"},
+				"iso": {
+					Source: domain.DiskSource{File: "/iso/debian.iso"}, Device: "cdrom", Bus: "sata", ReadOnly: ptr(true),
+				},
+			},
+			Interfaces: map[string]domain.Interface{
+				"lan":  {Network: "default", Model: "virtio", MAC: "52:54:00:00:00:01", LinkUp: ptr(true)},
+				"dmz":  {Bridge: "br0", BootOrder: ptr(2)},
+				"user": {User: true},
+			},
+			GuestAgent: ptr(true), SerialConsole: ptr(false),
+		},
+		Metadata: domain.Metadata{
+			Labels: map[string]string{"app": "web"}, RunStrategy: "Always", Host: "kvm1",
+			TerminationGracePeriod: ptr(time.Minute), DeletionProtection: ptr(false),
+			EvictionStrategy: "LiveMigrate",
+		},
+		Volumes: map[string]string{"root": "/images/web.qcow2"},
+		Files: map[string]string{
+			"disks.raw.block": "/dev/sdb", "disks.iso.file": "/iso/debian.iso", "kernel.path": "/boot/vmlinuz",
+			"kernel.initrd": "/boot/initrd",
+		},
+		Placement: fleet.Placement{
+			HostLabels:   map[string]string{"zone": "a"},
+			AntiAffinity: &fleet.AntiAffinity{Labels: map[string]string{"app": "web"}, Required: true},
+		},
+		UpdatePolicy: "Restart",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("toFleet (-want +got):\n%s", diff)
+	}
+}
+
+// TestModel_toFleetLeavesOutWhatIsNotKnown: an unknown value must not reach the fleet as if somebody had written "".
+func TestModel_toFleetLeavesOutWhatIsNotKnown(t *testing.T) {
+	t.Parallel()
+	got := read(t, in{
+		"name": unknownMark, "type": unknownMark, "host": unknownMark, "cpu": in{"mode": unknownMark},
+		"memory": in{"size": unknownMark}, "termination_grace_period": unknownMark,
+		"disks":      in{"root": in{"volume": unknownMark, "bus": unknownMark}},
+		"interfaces": in{"lan": in{"network": unknownMark}},
+	}).toFleet(nil)
+	want := fleet.Desired{
+		Spec: domain.Spec{
+			// Not a drive without a medium, nor an interface that is connected to nothing.
+			Disks:      map[string]domain.Disk{"root": {Source: domain.DiskSource{File: unknownSource}}},
+			Interfaces: map[string]domain.Interface{"lan": {User: true}},
+		},
+		Metadata: domain.Metadata{RunStrategy: "Always"},
+		Volumes:  map[string]string{}, Files: map[string]string{}, UpdatePolicy: "Live",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("toFleet (-want +got):\n%s", diff)
+	}
+}
+
+// TestModel_roundTrip: what is read back from a machine declares that very machine.
+func TestModel_roundTrip(t *testing.T) {
+	t.Parallel()
+	for name, config := range map[string]in{"minimal": minimal, "full": full} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			vm := machine(t, config)
+			var state model
+			state.fromFleet(observation{vm: vm}, &model{})
+			got := state.spec(nil)
+			want := *vm.PersistentSpec
+			// Observed only.
+			want.UUID, want.FreeSlots, want.Memory.Installed, want.Memory.Fixed = "", nil, nil, false
+			for key, d := range want.Disks {
+				d.Target = ""
+				want.Disks[key] = d
+			}
+			for key, i := range want.Interfaces {
+				i.Target = ""
+				want.Interfaces[key] = i
+			}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("spec (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestModel_readKeepsTheNotation: what is equal by meaning is no change, however it is written.
+func TestModel_readKeepsTheNotation(t *testing.T) {
+	t.Parallel()
+	state := applied(t, full.with(in{
+		"memory": in{"size": "1024Mi", "max_size": "4Gi"}, "termination_grace_period": "1m",
+		"interfaces": in{"lan": in{"network": "default", "mac": "52:54:00:AA:BB:CC", "user": false}},
+	}))
+	var now model
+	now.fromFleet(observation{vm: machine(t, full.with(in{
+		"machine": "pc-q35-7.2", "interfaces": in{"lan": in{"network": "default", "mac": "52:54:00:aa:bb:cc"}},
+	}))}, state)
+	for _, p := range append(definitionPairs(state, &now), policyPairs(state, &now)...) {
+		if !p.a.Equal(p.b) {
+			t.Errorf("%s was %s and is %s", p.name, p.a, p.b)
+		}
+	}
+}
+
+func TestModel_readSeesDrift(t *testing.T) {
+	t.Parallel()
+	state := applied(t, full)
+	drifted := machine(t, full.with(in{
+		"memory": in{"size": "2Gi", "max_size": "4Gi"}, "labels": in{"app": "db"}, "host": "kvm2",
+		"run_strategy": "Halted",
+	}))
+	var now model
+	now.fromFleet(observation{vm: drifted}, state)
+	want := map[string]bool{"memory": true, "labels": true, "host": true, "run_strategy": true}
+	got := map[string]bool{}
+	for _, p := range append(definitionPairs(state, &now), policyPairs(state, &now)...) {
+		if !p.a.Equal(p.b) {
+			got[p.name] = true
+		}
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("drift (-want +got):\n%s", diff)
+	}
+}
+
+// TestModel_importTakesNoPin: an imported machine isn't pinned to where it happens to be, and its run strategy is the
+// one that leaves it as it is.
+func TestModel_importTakesNoPin(t *testing.T) {
+	t.Parallel()
+	vm := machine(t, full.without("run_strategy", "host"))
+	vm.Metadata = domain.Metadata{Host: "kvm2"}
+	prior := &model{RunStrategy: observedStrategy(vm)}
+	var state model
+	state.fromFleet(observation{vm: vm, imported: true}, prior)
+	if !state.Host.IsNull() || text(state.RunStrategy) != "Always" {
+		t.Errorf("host = %s, run_strategy = %s", state.Host, state.RunStrategy)
+	}
+	if text(state.CurrentHost) != "kvm1" {
+		t.Errorf("current_host = %s", state.CurrentHost)
+	}
+}
+
+// TestModel_silentGuestStaysReady: a guest that is too busy for the one question of a refresh hasn't lost its address,
+// but one that stopped is not ready.
+func TestModel_silentGuestStaysReady(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		addresses map[string][]string
+		state     libvirt.DomainState
+		want      bool
+	}{
+		{map[string][]string{"lan": {"10.0.0.2"}}, libvirt.Running, true},
+		{nil, libvirt.Running, true},
+		{map[string][]string{}, libvirt.Running, false},
+		{nil, libvirt.Paused, false},
+	} {
+		state := applied(t, full)
+		vm := machine(t, full)
+		vm.State = tt.state
+		seen := observation{vm: vm, addresses: tt.addresses}
+		var now model
+		now.fromFleet(seen, state)
+		now.keepReady(seen, state)
+		if now.Ready.ValueBool() != tt.want {
+			t.Errorf("%v, %s: ready = %s", tt.addresses, tt.state, now.Ready)
+		}
+	}
+}
+
+// Terraform validates a configuration before it knows its variables: a host of a network disk that is one is not
+// missing.
+func TestValidate_leavesUnknownHostsOfADiskAlone(t *testing.T) {
+	t.Parallel()
+	network := object{
+		"protocol": types.StringValue("nbd"), "name": types.StringValue("disk"),
+		"hosts": types.ListValueMust(types.StringType, []attr.Value{types.StringUnknown()}),
+	}
+	source := diskSource(object{"network": types.ObjectValueMust(networkDiskType.AttrTypes, network)}, nil)
+	spec := domain.Spec{Disks: map[string]domain.Disk{"root": {Source: source}}}
+	for _, p := range spec.Validate() {
+		t.Errorf("%s: %s", p.Path, p.Message)
+	}
+}

@@ -1,0 +1,181 @@
+package virtualmachine
+
+import (
+	"context"
+
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/path"
+	"github.com/hashicorp/terraform-plugin-framework/resource"
+	"github.com/hashicorp/terraform-plugin-framework/tfsdk"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/meta"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/tfdiag"
+)
+
+// ModifyPlan is the one place where plans are made: the schema has no plan modifiers of its own.
+func (r *Resource) ModifyPlan(
+	ctx context.Context, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse,
+) {
+	if r.Data == nil {
+		return
+	}
+	if req.Plan.Raw.IsNull() {
+		r.planDestroy(ctx, req, resp)
+		return
+	}
+
+	p, diags := r.planning(ctx, req.Config, req.State, req.Private)
+	resp.Diagnostics.Append(diags...)
+	if resp.Diagnostics.HasError() {
+		return
+	}
+
+	if resp.Diagnostics.Append(p.told(ctx, r.Data, resp.Private)...); resp.Diagnostics.HasError() {
+		return
+	}
+	o := p.plan()
+	resp.Diagnostics.Append(o.diags...)
+	resp.RequiresReplace = o.replace
+	if !o.changed {
+		resp.Plan.Raw = req.State.Raw
+		return
+	}
+	resp.Diagnostics.Append(resp.Plan.Set(ctx, &o.planned)...)
+	if resp.Diagnostics.HasError() {
+		return
+	}
+	if len(o.replace) > 0 {
+		return
+	}
+	if diags := p.validatePlanned(&o.planned); diags.HasError() {
+		resp.Diagnostics.Append(diags...)
+		return
+	}
+	r.check(ctx, p, o, req.Config.Raw.IsFullyKnown(), req.Private, resp)
+}
+
+// planning gathers what a plan follows from.
+func (r *Resource) planning(
+	ctx context.Context, config tfsdk.Config, state tfsdk.State, private reader,
+) (planning, diag.Diagnostics) {
+	p := planning{config: &model{}, hosts: r.hostNames()}
+	diags := config.Get(ctx, p.config)
+	if !state.Raw.IsNull() {
+		p.state = &model{}
+		diags.Append(state.Get(ctx, p.state)...)
+		live, d := readLive(ctx, private)
+		diags.Append(d...)
+		p.live = live
+		_, d = readPrivate(ctx, private, privateEvicted, &p.evicted)
+		diags.Append(d...)
+	}
+	return p, diags
+}
+
+// told notes which machine is planned, by which a new one in its place is known to replace it. Terraform doesn't say
+// beforehand whether it will ask for that one: with -replace it does, whatever was planned.
+func (p planning) told(ctx context.Context, data *meta.Data, private writer) diag.Diagnostics {
+	if p.state == nil {
+		return nil
+	}
+	machine := data.Managed.Plans(text(p.state.ID), text(p.config.Name))
+	if machine.Claimed && p.config.Name.Equal(p.state.Name) {
+		return diag.Diagnostics{nameTwice(text(p.state.Name))}
+	}
+	return writePrivate(ctx, private, privateReplaced, text(p.state.ID))
+}
+
+// hostNames are the provider's hosts, as far as they are known.
+func (r *Resource) hostNames() []string {
+	if r.Data.Unknown {
+		return nil
+	}
+	return r.Data.Fleet.HostNames()
+}
+
+// check asks the fleet whether the plan can work, as far as everything that it depends on is known.
+func (r *Resource) check(
+	ctx context.Context, p planning, o outcome, known bool, private reader, resp *resource.ModifyPlanResponse,
+) {
+	isNew := p.state == nil
+	if r.Data.Unknown {
+		if !isNew {
+			resp.Diagnostics.Append(r.Data.UnknownError("update", noun))
+		}
+		return
+	}
+	if p.config.Name.IsUnknown() || p.config.Host.IsUnknown() {
+		return
+	}
+
+	var (
+		problems []fleet.Problem
+		err      error
+	)
+	desired := p.config.toFleet(p.state)
+	desired.UpdatePolicy, desired.Incomplete = o.policy, !known
+	if p.config.RunStrategy.IsUnknown() {
+		desired.Files = nil // Nobody can tell whether they are needed already.
+	}
+	if isNew {
+		if name := p.config.Name.ValueString(); !r.Data.Managed.Wants(name) {
+			resp.Diagnostics.Append(nameTwice(name))
+			return
+		}
+		var diags diag.Diagnostics
+		desired.Replaces, diags = r.replaces(ctx, p.config, private)
+		if resp.Diagnostics.Append(diags...); diags.HasError() {
+			return
+		}
+		problems, err = r.Data.Fleet.CheckCreate(ctx, desired)
+	} else {
+		problems, err = r.Data.Fleet.CheckUpdate(ctx, text(p.state.ID), p.state.lastKnown(), desired)
+		if err == nil {
+			var blockers []fleet.Problem
+			blockers, err = r.checkMove(ctx, p)
+			problems = append(problems, blockers...)
+		}
+	}
+	if err != nil {
+		resp.Diagnostics.Append(p.config.failure("plan", err).Error())
+	}
+	resp.Diagnostics.Append(tfdiag.Problems(problems, keyed...)...)
+}
+
+// nameTwice says that a configuration has two resources of one name.
+func nameTwice(name string) diag.Diagnostic {
+	return diag.NewAttributeErrorDiagnostic(path.Root("name"), "Name of two virtual machines",
+		"Two resources of this configuration have the name \""+name+"\". No two machines can have one name.\n\n"+
+			"Choose another name for one of them, or remove it.")
+}
+
+// planDestroy refuses to destroy a protected machine, and one whose host doesn't answer.
+func (r *Resource) planDestroy(
+	ctx context.Context, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse,
+) {
+	var state model
+	resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
+	if resp.Diagnostics.HasError() {
+		return
+	}
+	switch {
+	case state.DeletionProtection.ValueBool():
+		resp.Diagnostics.Append(protectedError(&state))
+	case r.Data.Unknown:
+		resp.Diagnostics.Append(r.Data.UnknownError("delete", noun))
+	case r.Data.OnUnreachable == meta.OnUnreachableKeep:
+		// Reading only warned of it.
+		_, err := r.Data.Fleet.Find(ctx, text(state.ID), state.lastKnown())
+		if err != nil && !isGone(err) {
+			resp.Diagnostics.Append(state.failure("delete", err).Error())
+		}
+	}
+}
+
+// protectedError says why the machine isn't destroyed.
+func protectedError(m *model) diag.Diagnostic {
+	return diag.NewAttributeErrorDiagnostic(path.Root("deletion_protection"), "Virtual machine is protected",
+		"Virtual machine \""+text(m.Name)+"\" has deletion_protection set, so it is not destroyed.\n\n"+
+			"To destroy it, apply deletion_protection = false first.")
+}

@@ -1,0 +1,114 @@
+package virtualmachine
+
+import (
+	"context"
+
+	"github.com/hashicorp/terraform-plugin-framework/attr"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+	"github.com/hashicorp/terraform-plugin-go/tftypes"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/value"
+)
+
+// attributes is one level of the schema.
+type attributes = map[string]schema.Attribute
+
+// objectType returns the type of a nested object. It is called once per block, for a package variable: the framework
+// asks for the types of nested attributes at every step along every path, and rebuilding them is most of what a plan
+// costs.
+func objectType(level attributes) types.ObjectType {
+	t := types.ObjectType{AttrTypes: make(map[string]attr.Type, len(level))}
+	for name, a := range level {
+		t.AttrTypes[name] = a.GetType()
+	}
+	return t
+}
+
+// object is an opened nested object. All attributes of a nil one read as null.
+type object map[string]attr.Value
+
+// open returns the attributes of a nested object, and nil when it is null or unknown.
+func open(o types.Object) object {
+	if !set(o) {
+		return nil
+	}
+	return o.Attributes()
+}
+
+// attribute reads an attribute of that type.
+func attribute[T attr.Value](o object, name string) T {
+	v, _ := o[name].(T)
+	return v
+}
+
+func (o object) string(name string) types.String     { return attribute[types.String](o, name) }
+func (o object) bool(name string) types.Bool         { return attribute[types.Bool](o, name) }
+func (o object) int(name string) types.Int64         { return attribute[types.Int64](o, name) }
+func (o object) quantity(name string) value.Quantity { return attribute[value.Quantity](o, name) }
+func (o object) duration(name string) value.Duration { return attribute[value.Duration](o, name) }
+func (o object) object(name string) types.Object     { return attribute[types.Object](o, name) }
+func (o object) list(name string) types.List         { return attribute[types.List](o, name) }
+func (o object) stringMap(name string) types.Map     { return attribute[types.Map](o, name) }
+
+// set tells whether somebody gave the attribute a value that is known.
+func set(v attr.Value) bool { return v != nil && !v.IsNull() && !v.IsUnknown() }
+
+// text returns a known string, and "" for one that is null or unknown.
+func text(v types.String) string {
+	if !set(v) {
+		return ""
+	}
+	return v.ValueString()
+}
+
+// elements returns the nested objects of a map by key, and nil when the map is null or unknown.
+func elements(m types.Map) map[string]types.Object {
+	if !set(m) {
+		return nil
+	}
+	out := make(map[string]types.Object, len(m.Elements()))
+	for key, e := range m.Elements() {
+		if o, ok := e.(types.Object); ok {
+			out[key] = o
+		}
+	}
+	return out
+}
+
+// mapOf is the inverse of elements.
+func mapOf(t types.ObjectType, all map[string]types.Object) types.Map {
+	values := make(map[string]attr.Value, len(all))
+	for key, o := range all {
+		values[key] = o
+	}
+	return types.MapValueMust(t, values)
+}
+
+func stringOrNull(s *string) types.String { return types.StringPointerValue(s) }
+
+// These take a context in the framework and have no use for it, so they are kept apart from what passes one on.
+var (
+	attributeTypes = func(o types.Object) map[string]attr.Type { return o.AttributeTypes(context.Background()) }
+	elementType    = func(m types.Map) attr.Type { return m.ElementType(context.Background()) }
+	// unknownOf returns what is known after apply.
+	unknownOf = func(t attr.Type) attr.Value { return valueOf(context.Background(), t, tftypes.UnknownValue) }
+	// isKnown tells whether nothing in a value is unknown: Terraform validates what depends on variables without them.
+	isKnown = func(v attr.Value) bool {
+		t, err := v.ToTerraformValue(context.Background())
+		return err == nil && t.IsFullyKnown()
+	}
+	// nullLike returns the null of a value's type.
+	nullLike = func(v attr.Value) attr.Value {
+		ctx := context.Background()
+		return valueOf(ctx, v.Type(ctx), nil)
+	}
+)
+
+func valueOf(ctx context.Context, t attr.Type, content any) attr.Value {
+	v, err := t.ValueFromTerraform(ctx, tftypes.NewValue(t.TerraformType(ctx), content))
+	if err != nil {
+		panic("a value of type " + t.String() + " can't be null or unknown: " + err.Error()) // No type refuses it.
+	}
+	return v
+}

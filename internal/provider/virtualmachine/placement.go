@@ -1,0 +1,54 @@
+package virtualmachine
+
+import (
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/value"
+)
+
+var (
+	antiAffinityAttributes = attributes{
+		"labels": schema.MapAttribute{
+			MarkdownDescription: "Machines with all of these labels are kept away from.",
+			ElementType:         types.StringType,
+			Required:            true,
+		},
+		"required": schema.BoolAttribute{
+			MarkdownDescription: "Whether to fail rather than share a host: at creation, and in every move. Such machines are " +
+				"kept away from this one, too. Default: `false`.",
+			Optional: true,
+		},
+	}
+	antiAffinityType = objectType(antiAffinityAttributes)
+)
+
+var placementAttributes = attributes{
+	"host_labels": schema.MapAttribute{
+		MarkdownDescription: "Labels that a host must have.",
+		ElementType:         types.StringType,
+		Optional:            true,
+	},
+	"anti_affinity": schema.SingleNestedAttribute{
+		MarkdownDescription: "Other machines whose hosts are avoided.",
+		Attributes:          antiAffinityAttributes,
+		CustomType:          antiAffinityType,
+		Optional:            true,
+	},
+}
+
+var placementType = objectType(placementAttributes)
+
+func placementToFleet(o types.Object) fleet.Placement {
+	a := open(o)
+	p := fleet.Placement{HostLabels: value.StringMap(a.stringMap("host_labels"))}
+	if away := a.object("anti_affinity"); set(away) {
+		b := open(away)
+		p.AntiAffinity = &fleet.AntiAffinity{
+			Labels:   value.StringMap(b.stringMap("labels")),
+			Required: b.bool("required").ValueBool(),
+		}
+	}
+	return p
+}

@@ -1,0 +1,249 @@
+package virtualmachine
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/hashicorp/terraform-plugin-framework/attr"
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/path"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
+)
+
+// planning is what a plan follows from, and nothing else: Terraform plans once more while it applies, in another
+// process, and refuses any difference.
+type planning struct {
+	// config is what the user wrote. Values in it may be unknown.
+	config *model
+	// state is what was read last; nil for a new machine.
+	state *model
+	// live is the definition of the running machine as it was read last; nil when it doesn't run.
+	live *domain.Spec
+	// evicted says why the machine, which is off, stays so; "": it doesn't.
+	evicted string
+	// hosts are the names of the provider's hosts.
+	hosts []string
+}
+
+// outcome is what was planned.
+type outcome struct {
+	planned model
+	// changed says that planned differs from the state.
+	changed bool
+	// policy is the update policy that the fleet is to follow.
+	policy string
+	// replace are the attributes that can only change with a new machine.
+	replace path.Paths
+	diags   diag.Diagnostics
+}
+
+// plan tells what an apply will do. It is a pure function.
+func (p planning) plan() outcome {
+	o := outcome{planned: p.settled(), policy: p.config.policy()}
+	if p.state == nil {
+		p.planNew(&o.planned)
+		o.changed = true
+		o.diags.Append(p.warnAboutBoot()...)
+		return o
+	}
+
+	m := &o.planned
+	m.ID, m.CurrentHost, m.CurrentHostUUID = p.state.ID, p.state.CurrentHost, p.state.CurrentHostUUID
+	m.StaleDefinitions = staleFromFleet(nil)
+
+	need := p.needs()
+	if o.replace = need.replace(); len(o.replace) > 0 {
+		// Terraform plans the new machine by itself.
+		p.planNew(m)
+		o.changed = true
+		o.diags.Append(p.replaceProtected(o.replace)...)
+		return o
+	}
+	p.planPower(&o, need)
+	p.planMove(m)
+	o.changed = !equal(m, p.state)
+	if !o.changed {
+		o.planned = *p.state
+		return o
+	}
+	if m.Status.Equal(p.state.Status) && status.Passing(text(m.Status)) {
+		// It was seen in the middle of something. Only what changes it anyway can say that.
+		m.Phase, m.Status, m.StatusReason = types.StringUnknown(), types.StringUnknown(), types.StringUnknown()
+		m.Ready, m.IPAddresses = types.BoolUnknown(), types.MapUnknown(addressesType.ElemType)
+	}
+	return o
+}
+
+// planNew plans what is known of a new machine besides what was declared.
+func (p planning) planNew(m *model) {
+	m.ID = types.StringUnknown()
+	m.CurrentHost = types.StringUnknown()
+	if set(m.Host) {
+		m.CurrentHost = m.Host
+	}
+	m.CurrentHostUUID = types.StringUnknown()
+	m.Phase = types.StringUnknown()
+	m.Status = types.StringUnknown()
+	m.StatusReason = types.StringUnknown()
+	m.Ready = types.BoolUnknown()
+	m.IPAddresses = types.MapUnknown(addressesType.ElemType)
+	m.RestartRequired = types.BoolUnknown()
+	m.StaleDefinitions = types.ListUnknown(types.StringType)
+}
+
+// settled plans every attribute that can be declared.
+func (p planning) settled() model {
+	c, s := p.config, p.state
+	isNew := s == nil
+	if isNew {
+		s = &model{}
+	}
+	m := model{
+		Name:          settled("name", c.Name, s.Name, isNew),
+		Type:          settled("type", c.Type, s.Type, isNew),
+		Machine:       settled("machine", c.Machine, s.Machine, isNew),
+		Arch:          settled("arch", c.Arch, s.Arch, isNew),
+		CPU:           settled("cpu", c.CPU, s.CPU, isNew),
+		Memory:        settled("memory", c.Memory, s.Memory, isNew),
+		Firmware:      settled("firmware", c.Firmware, s.Firmware, isNew),
+		Kernel:        settled("kernel", c.Kernel, s.Kernel, isNew),
+		Disks:         settled("disks", c.Disks, s.Disks, isNew),
+		Interfaces:    settled("interfaces", c.Interfaces, s.Interfaces, isNew),
+		GuestAgent:    settled("guest_agent", c.GuestAgent, s.GuestAgent, isNew),
+		SerialConsole: settled("serial_console", c.SerialConsole, s.SerialConsole, isNew),
+
+		Host:                   c.Host,
+		Placement:              settled("placement", c.Placement, s.Placement, isNew),
+		Labels:                 c.Labels,
+		RunStrategy:            c.RunStrategy,
+		WaitFor:                settled("wait_for", c.WaitFor, s.WaitFor, isNew),
+		UpdatePolicy:           c.UpdatePolicy,
+		TerminationGracePeriod: c.TerminationGracePeriod,
+		DeletionProtection:     c.DeletionProtection,
+		EvictionStrategy:       c.EvictionStrategy,
+		MigrationOptions:       settled("migration_options", c.MigrationOptions, s.MigrationOptions, isNew),
+		Timeouts:               c.Timeouts,
+	}
+	if m.TerminationGracePeriod.Same(s.TerminationGracePeriod) {
+		m.TerminationGracePeriod = s.TerminationGracePeriod
+	}
+	m.CPU = settleCPU(c.CPU, m.CPU, s.CPU)
+	m.Memory = settleMemory(c.Memory, m.Memory)
+	m.Firmware = settleFirmware(c.Firmware, m.Firmware, s.Firmware)
+	m.Kernel = settleKernel(m.Kernel)
+	m.Disks = withoutOther(m.Disks, diskType, "file", "block", "volume", "network")
+	m.Interfaces = withoutOther(m.Interfaces, interfaceType, "network", "bridge", "user")
+	return m
+}
+
+// settled is settle for an attribute at the top level.
+func settled[T attr.Value](name string, config, prior T, isNew bool) T {
+	var before attr.Value
+	if !isNew {
+		before = prior
+	}
+	v, ok := settle(name, vmSchema.Attributes[name], config, before).(T)
+	if !ok {
+		return config
+	}
+	return v
+}
+
+// withoutOther plans that a device which has a source that the schema knows has no other one.
+func withoutOther(devices types.Map, t types.ObjectType, sources ...string) types.Map {
+	all := elements(devices)
+	changed := false
+	for key, device := range all {
+		a := open(device)
+		if a == nil || a["other"].IsNull() || !slices.ContainsFunc(sources, func(s string) bool { return !a[s].IsNull() }) {
+			continue
+		}
+		a["other"] = types.StringNull()
+		all[key] = types.ObjectValueMust(t.AttrTypes, a)
+		changed = true
+	}
+	if !changed {
+		return devices
+	}
+	return mapOf(t, all)
+}
+
+// planPower plans what the machine will be doing after the apply, and whether it is restarted for its changes.
+func (p planning) planPower(o *outcome, need needs) {
+	m, s := &o.planned, p.state
+	m.Phase, m.Status, m.StatusReason, m.IPAddresses = s.Phase, s.Status, s.StatusReason, s.IPAddresses
+	m.RestartRequired, m.Ready = s.RestartRequired, s.Ready
+
+	action := p.action()
+	restarts := p.planRestart(o, need, action)
+	switch {
+	case p.config.RunStrategy.IsUnknown():
+		m.Phase, m.Status, m.StatusReason = types.StringUnknown(), types.StringUnknown(), types.StringUnknown()
+	case action == status.Stop:
+		m.Status = types.StringValue(status.StatusStopped)
+		m.Phase, m.StatusReason = types.StringUnknown(), types.StringUnknown()
+	case action != status.None, restarts:
+		m.Status, m.Phase = types.StringValue(status.StatusRunning), types.StringValue(status.PhaseRunning)
+		m.StatusReason = types.StringUnknown()
+	}
+	p.planMending(o)
+	m.Ready = p.plannedReady(m)
+	if !m.Status.Equal(s.Status) || !m.StatusReason.Equal(s.StatusReason) || !m.Ready.Equal(s.Ready) ||
+		!m.Interfaces.Equal(s.Interfaces) {
+		m.IPAddresses = types.MapUnknown(addressesType.ElemType)
+	}
+	p.warnAboutPause(o, action)
+	p.warnAboutEviction(o)
+}
+
+func (p planning) action() status.Action {
+	if p.config.RunStrategy.IsUnknown() || p.evicted != "" {
+		return status.None
+	}
+	return p.wanted()
+}
+
+// wanted is what the run strategy asks for, evicted or not.
+func (p planning) wanted() status.Action {
+	return status.Power(p.config.strategy(), text(p.state.Status), text(p.state.Phase), text(p.state.StatusReason))
+}
+
+// plannedReady: a machine that runs after the apply was waited for, or the apply fails. So one that isn't ready yet is
+// planned to become so, which makes the next apply wait again.
+func (p planning) plannedReady(m *model) types.Bool {
+	switch {
+	case m.Status.IsUnknown(), m.WaitFor.IsUnknown():
+		return types.BoolUnknown()
+	case text(m.Status) == status.StatusRunning:
+		return types.BoolValue(true)
+	case m.Status.Equal(p.state.Status):
+		return p.state.Ready
+	default:
+		return types.BoolValue(false)
+	}
+}
+
+// warnAboutEviction says why a machine that should run is left as it is.
+func (p planning) warnAboutEviction(o *outcome) {
+	if p.evicted == "" || p.wanted() != status.Start {
+		return
+	}
+	o.diags.AddAttributeWarning(path.Root("status"), "Virtual machine is off for a maintenance", fmt.Sprintf(
+		"Virtual machine %q should run, but it was shut down or saved because its host is being emptied: %s.\n\n"+
+			"It is started once that maintenance is over.", text(p.state.Name), p.evicted))
+}
+
+// warnAboutPause reports a pause that only a person can judge.
+func (p planning) warnAboutPause(o *outcome, action status.Action) {
+	if action != status.None || p.config.strategy() != status.Always || text(p.state.Status) != status.StatusPaused {
+		return
+	}
+	o.diags.AddAttributeWarning(path.Root("status"), "Virtual machine is paused and not resumed",
+		"Virtual machine \""+text(p.state.Name)+"\" should run, but it is paused ("+text(p.state.StatusReason)+"). "+
+			"Resuming it blindly could damage its data.\n\n"+
+			"Find out why it was paused, then resume it with \"virsh resume\" or stop it with \"virsh destroy\" on host \""+
+			text(p.state.CurrentHost)+"\".")
+}

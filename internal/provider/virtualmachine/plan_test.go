@@ -1,0 +1,488 @@
+package virtualmachine
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/hashicorp/terraform-plugin-framework/attr"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
+)
+
+// planCase is one plan of an existing machine.
+type planCase struct {
+	// before was applied, config is planned.
+	before, config in
+	// seen changes the state as a reading would that found it so.
+	seen func(*model)
+	// live changes the definition that runs; off says that none does.
+	live func(*domain.Spec)
+	off  bool
+
+	// changes are the top-level attributes that are planned to change, in order.
+	changes string
+	// replaces is the attribute that needs a new machine.
+	replaces string
+	// says are parts of the diagnostics; none means that there are no diagnostics.
+	says []string
+	// planned are values to look at.
+	planned func(*testing.T, *model)
+}
+
+func (c planCase) run(t *testing.T) {
+	t.Helper()
+	state := applied(t, c.before)
+	p := planning{config: read(t, c.config), state: state, hosts: []string{"kvm1", "kvm2", "kvm3"}}
+	if !c.off {
+		p.live = machine(t, c.before).LiveSpec
+		if c.live != nil {
+			c.live(p.live)
+		}
+	}
+	if c.seen != nil {
+		c.seen(state)
+	}
+	before := *state
+	o := p.plan()
+	if !equal(&before, state) {
+		t.Error("planning changed the state")
+	}
+
+	if got := strings.Join(changed(state, &o.planned), " "); got != c.changes && c.replaces == "" {
+		t.Errorf("changes %q, want %q", got, c.changes)
+	}
+	if o.changed != (c.changes != "" || c.replaces != "") {
+		t.Errorf("changed = %t", o.changed)
+	}
+	if got := o.replace.String(); got != "["+c.replaces+"]" {
+		t.Errorf("replaces %s, want %q", got, c.replaces)
+	}
+	got := texts(o.diags)
+	if len(c.says) == 0 && got != "" {
+		t.Errorf("unexpected: %s", got)
+	}
+	for _, part := range c.says {
+		if !strings.Contains(got, part) {
+			t.Errorf("diagnostics don't say %q: %s", part, got)
+		}
+	}
+	if c.planned != nil {
+		c.planned(t, &o.planned)
+	}
+	if again := p.plan(); !equal(&again.planned, &o.planned) {
+		t.Error("a second plan differs")
+	}
+}
+
+// changed lists the top-level attributes in which two models differ.
+func changed(a, b *model) []string {
+	var names []string
+	for _, pairs := range [][]pair{definitionPairs(a, b), policyPairs(a, b), computedPairs(a, b)} {
+		for _, p := range pairs {
+			if !p.a.Equal(p.b) {
+				names = append(names, p.name)
+			}
+		}
+	}
+	return names
+}
+
+func wantValue(t *testing.T, name string, got, want attr.Value) {
+	t.Helper()
+	if !got.Equal(want) {
+		t.Errorf("%s = %s, want %s", name, got, want)
+	}
+}
+
+func runAll(t *testing.T, cases map[string]planCase) {
+	t.Helper()
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c.run(t)
+		})
+	}
+}
+
+func TestPlan_nothingToChange(t *testing.T) {
+	t.Parallel()
+	runAll(t, map[string]planCase{
+		"minimal": {before: minimal, config: minimal},
+		"full":    {before: full, config: full},
+		"undeclared": {
+			before: full.without("wait_for"), config: full.without("cpu", "firmware", "disks", "interfaces", "wait_for"),
+		},
+		"undeclared within a block": {
+			before: full,
+			config: full.with(in{"cpu": in{"cores": 2}, "firmware": in{"type": "efi"}, "memory": in{"size": "1Gi"}}),
+		},
+		"another notation": {
+			before: full,
+			config: full.with(in{
+				"memory": in{"size": "1024Mi", "max_size": "4096Mi"}, "termination_grace_period": "1m",
+			}),
+		},
+		"a versioned machine type": {
+			before: minimal.with(in{"machine": "pc-q35-7.2"}), config: minimal.with(in{"machine": "q35"}),
+		},
+		"vcpus and the topology that gives them": {
+			before: minimal.with(in{"cpu": in{"cores": 2, "sockets": 2}}), config: minimal.with(in{"cpu": in{"vcpus": 4}}),
+		},
+		"moved while not pinned": {
+			before: minimal, config: minimal,
+			seen: func(s *model) { s.CurrentHost = types.StringValue("kvm2") },
+		},
+	})
+}
+
+func TestPlan_changes(t *testing.T) {
+	t.Parallel()
+	runAll(t, map[string]planCase{
+		"labels leave everything else known": {
+			before: full, config: full.with(in{"labels": in{"app": "db"}}), changes: "labels",
+		},
+		"removing what only we know": {
+			before:  full,
+			config:  full.without("labels", "placement", "termination_grace_period", "deletion_protection", "host", "timeouts"),
+			changes: "host placement labels termination_grace_period deletion_protection timeouts",
+		},
+		"a new disk is known but for what isn't declared": {
+			before:  minimal.with(in{"disks": in{"a": in{"file": "/a"}}}),
+			config:  minimal.with(in{"disks": in{"a": in{"file": "/a"}, "b": in{"file": "/b"}}}),
+			changes: "disks",
+			planned: func(t *testing.T, m *model) {
+				t.Helper()
+				disks := elements(m.Disks)
+				wantValue(t, "a.bus", disks["a"].Attributes()["bus"], types.StringValue("virtio"))
+				wantValue(t, "b.bus", disks["b"].Attributes()["bus"], types.StringUnknown())
+				wantValue(t, "b.block", disks["b"].Attributes()["block"], types.StringNull())
+				wantValue(t, "b.other", disks["b"].Attributes()["other"], types.StringNull())
+			},
+		},
+		"a disk that isn't declared goes": {
+			before:  minimal.with(in{"disks": in{"a": in{"file": "/a"}, "b": in{"file": "/b"}}}),
+			config:  minimal.with(in{"disks": in{"a": in{"file": "/a"}}}),
+			changes: "disks",
+		},
+		"a new interface may have an address": {
+			before:  minimal.with(in{"interfaces": in{}}),
+			config:  minimal.with(in{"interfaces": in{"lan": in{"network": "default"}}}),
+			changes: "interfaces ip_addresses",
+		},
+		"vcpus follow from a topology": {
+			before:  minimal.with(in{"cpu": in{"vcpus": 2, "max_sockets": 4}}),
+			config:  minimal.with(in{"cpu": in{"sockets": 3}}),
+			changes: "cpu",
+			planned: func(t *testing.T, m *model) {
+				t.Helper()
+				wantValue(t, "vcpus", m.CPU.Attributes()["vcpus"], types.Int64Value(3))
+			},
+		},
+		"the topology follows from vcpus": {
+			before:  minimal.with(in{"cpu": in{"cores": 2, "sockets": 1, "max_sockets": 4}}),
+			config:  minimal.with(in{"cpu": in{"vcpus": 6}}),
+			changes: "cpu",
+			planned: func(t *testing.T, m *model) {
+				t.Helper()
+				wantValue(t, "sockets", m.CPU.Attributes()["sockets"], types.Int64Value(3))
+				wantValue(t, "max_sockets", m.CPU.Attributes()["max_sockets"], types.Int64Value(4))
+			},
+		},
+		"a leftover definition is removed": {
+			before: minimal, config: minimal, changes: "stale_definitions",
+			seen: func(s *model) { s.StaleDefinitions = staleFromFleet([]string{"kvm2"}) },
+		},
+		"arch": {
+			before: minimal, config: minimal.with(in{"arch": "aarch64"}), replaces: "arch",
+		},
+		"machine of another family": {
+			before: minimal, config: minimal.with(in{"machine": "pc"}), replaces: "machine",
+		},
+		"replacing a protected machine": {
+			before: minimal.with(in{"deletion_protection": true}), config: minimal.with(in{"arch": "aarch64"}),
+			replaces: "arch", says: []string{"Error: Virtual machine is protected", "deletion_protection = false", "@arch"},
+		},
+	})
+}
+
+func TestPlan_power(t *testing.T) {
+	t.Parallel()
+	stopped := func(s *model) {
+		s.Status, s.Phase = types.StringValue(status.StatusStopped), types.StringValue(status.PhaseSucceeded)
+		s.StatusReason, s.Ready = types.StringValue("Shutdown"), types.BoolValue(false)
+		s.IPAddresses = addressesFromFleet(nil)
+	}
+	paused := func(reason string) func(s *model) {
+		return func(s *model) {
+			s.Status, s.Ready = types.StringValue(status.StatusPaused), types.BoolValue(false)
+			s.StatusReason = types.StringValue(reason)
+		}
+	}
+	starting := func(s *model) {
+		s.Status, s.StatusReason = types.StringValue(status.StatusStarting), types.StringValue("StartingUp")
+		s.Ready = types.BoolValue(false)
+	}
+	up := "phase status status_reason ready ip_addresses"
+	runAll(t, map[string]planCase{
+		"starting": {before: minimal, config: minimal, seen: starting},
+		"starting, and changed": {
+			before: minimal, config: minimal.with(in{"labels": in{"a": "b"}}), seen: starting, changes: "labels " + up,
+		},
+		"stopped, Always": {
+			before: minimal, config: minimal, seen: stopped, off: true, changes: up,
+			planned: func(t *testing.T, m *model) {
+				t.Helper()
+				wantValue(t, "status", m.Status, types.StringValue("Running"))
+				wantValue(t, "phase", m.Phase, types.StringValue("Running"))
+				wantValue(t, "ready", m.Ready, types.BoolValue(true))
+				wantValue(t, "status_reason", m.StatusReason, types.StringUnknown())
+			},
+		},
+		"stopped, Manual": {
+			before: minimal.with(in{"run_strategy": "Manual"}), config: minimal.with(in{"run_strategy": "Manual"}),
+			seen: stopped, off: true,
+		},
+		"running, Halted": {
+			before: minimal, config: minimal.with(in{"run_strategy": "Halted"}),
+			changes: "run_strategy phase status status_reason ready ip_addresses",
+		},
+		"paused by somebody, Always": {
+			before: minimal, config: minimal, seen: paused("User"), changes: "status status_reason ready ip_addresses",
+		},
+		"paused by an I/O error, Always": {
+			before: minimal, config: minimal, seen: paused("IOError"),
+			says: []string{"Warning: Virtual machine is paused", "IOError", "virsh resume"},
+		},
+		"not ready yet": {
+			before: full, config: full, changes: "ready ip_addresses",
+			seen: func(s *model) { s.Ready = types.BoolValue(false) },
+		},
+	})
+}
+
+func TestPlan_host(t *testing.T) {
+	t.Parallel()
+	runAll(t, map[string]planCase{
+		"pinned to where it is": {before: minimal, config: minimal.with(in{"host": "kvm1"}), changes: "host"},
+		"no longer pinned":      {before: minimal.with(in{"host": "kvm1"}), config: minimal, changes: "host"},
+		"pinned to another host": {
+			before: minimal, config: minimal.with(in{"host": "kvm2"}),
+			changes: "host current_host current_host_uuid status_reason ip_addresses",
+			planned: func(t *testing.T, m *model) {
+				t.Helper()
+				wantValue(t, "current_host", m.CurrentHost, types.StringValue("kvm2"))
+				wantValue(t, "status", m.Status, types.StringValue("Running"))
+			},
+		},
+		"moved away from its pin": {
+			before: minimal.with(in{"host": "kvm1"}), config: minimal.with(in{"host": "kvm1"}),
+			seen:    func(s *model) { s.CurrentHost = types.StringValue("kvm3") },
+			changes: "current_host current_host_uuid status_reason ip_addresses",
+			planned: func(t *testing.T, m *model) {
+				t.Helper()
+				wantValue(t, "current_host", m.CurrentHost, types.StringValue("kvm1"))
+			},
+		},
+		"moved, and never pinned": {
+			before: minimal, config: minimal,
+			seen: func(s *model) { s.CurrentHost = types.StringValue("kvm3") },
+		},
+		"pinned to a host that nobody knows yet": {
+			before: minimal.with(in{"host": "kvm1"}), config: minimal.with(in{"host": unknownMark}),
+			changes: "host current_host current_host_uuid status_reason ip_addresses",
+			planned: func(t *testing.T, m *model) {
+				t.Helper()
+				wantValue(t, "current_host", m.CurrentHost, types.StringUnknown())
+			},
+		},
+		"pinned to a host that isn't there": {
+			before: minimal, config: minimal.with(in{"host": "kvm9"}), changes: "host",
+		},
+		"options alone move nothing": {
+			before:  minimal.with(in{"host": "kvm1"}),
+			config:  minimal.with(in{"host": "kvm1", "migration_options": in{"bandwidth": "1Gi"}}),
+			changes: "migration_options",
+		},
+		"options in another notation": {
+			before: minimal.with(in{"migration_options": in{"bandwidth": "1Gi", "progress_timeout": "60s"}}),
+			config: minimal.with(in{"migration_options": in{"bandwidth": "1024Mi", "progress_timeout": "1m"}}),
+		},
+	})
+}
+
+func TestPlan_restart(t *testing.T) {
+	t.Parallel()
+	cpuMode := func(policy string) in {
+		return minimal.with(in{"cpu": in{"mode": "maximum"}, "update_policy": policy})
+	}
+	before := func(policy string) in { return minimal.with(in{"update_policy": policy}) }
+	staged := func(s *domain.Spec) { s.CPU.Mode = ptr("host-passthrough") }
+	waiting := func(s *model) { s.RestartRequired = types.BoolValue(true) }
+	runAll(t, map[string]planCase{
+		"refused": {
+			before: before("Live"), config: cpuMode("Live"), changes: "cpu",
+			says: []string{
+				"Error: Change needs a restart", `"web"`, "cpu.mode: ", `update_policy = "Restart"`, `"Stage"`, "@cpu",
+			},
+		},
+		"refused by default": {
+			before: minimal, config: cpuMode("Live").without("update_policy"), changes: "cpu",
+			says: []string{"Error: Change needs a restart"},
+		},
+		"restarted": {
+			before: before("Restart"), config: cpuMode("Restart"), changes: "cpu status_reason ip_addresses",
+			says: []string{"Warning: Virtual machine will be restarted", "cpu.mode: ", "@update_policy"},
+			planned: func(t *testing.T, m *model) {
+				t.Helper()
+				wantValue(t, "status", m.Status, types.StringValue("Running"))
+				wantValue(t, "restart_required", m.RestartRequired, types.BoolValue(false))
+			},
+		},
+		"staged": {
+			before: before("Stage"), config: cpuMode("Stage"), changes: "cpu restart_required",
+			planned: func(t *testing.T, m *model) {
+				t.Helper()
+				wantValue(t, "restart_required", m.RestartRequired, types.BoolValue(true))
+			},
+		},
+		"staged before":           {before: cpuMode("Stage"), config: cpuMode("Stage"), live: staged, seen: waiting},
+		"staged before, now Live": {before: cpuMode("Live"), config: cpuMode("Live"), live: staged, seen: waiting},
+		"staged before, now Restart": {
+			before: cpuMode("Stage"), config: cpuMode("Restart"), live: staged, seen: waiting,
+			changes: "update_policy status_reason ip_addresses restart_required",
+			says:    []string{"Warning: Virtual machine will be restarted"},
+		},
+		"while it is off": {
+			before: before("Live").with(in{"run_strategy": "Manual"}),
+			config: cpuMode("Live").with(in{"run_strategy": "Manual"}), off: true, changes: "cpu",
+			seen: func(s *model) {
+				s.Status, s.Phase, s.Ready = types.StringValue("Stopped"), types.StringValue("Succeeded"), types.BoolValue(false)
+			},
+		},
+		"only the definition for the next start drifted": {
+			before: cpuMode("Live"), config: cpuMode("Live"), changes: "cpu restart_required",
+			seen: func(s *model) {
+				s.RestartRequired = types.BoolValue(true)
+				cpu := open(s.CPU)
+				cpu["mode"] = types.StringValue("host-passthrough")
+				s.CPU = types.ObjectValueMust(cpuType.AttrTypes, cpu)
+			},
+		},
+	})
+}
+
+func TestPlan_newMachine(t *testing.T) {
+	t.Parallel()
+	p := planning{config: read(t, minimal.with(in{
+		"host": "kvm1", "cpu": in{"cores": 2}, "disks": in{"root": in{"volume": unknownMark}},
+	}))}
+	o := p.plan()
+	if !o.changed || len(o.diags) > 0 || len(o.replace) > 0 {
+		t.Errorf("changed = %t, replace = %s, diagnostics = %s", o.changed, o.replace, texts(o.diags))
+	}
+	m := o.planned
+	wantValue(t, "current_host", m.CurrentHost, types.StringValue("kvm1"))
+	wantValue(t, "ready", m.Ready, types.BoolUnknown())
+	wantValue(t, "machine", m.Machine, types.StringUnknown())
+	wantValue(t, "vcpus", m.CPU.Attributes()["vcpus"], types.Int64Value(2))
+	wantValue(t, "sockets", m.CPU.Attributes()["sockets"], types.Int64Value(1))
+	root := elements(m.Disks)["root"].Attributes()
+	wantValue(t, "volume", root["volume"], types.StringUnknown())
+	wantValue(t, "file", root["file"], types.StringNull())
+	wantValue(t, "bus", root["bus"], types.StringUnknown())
+}
+
+// TestPlan_countsAreWhatTheDomainMakesOfThem: a planned count that turned out otherwise would fail the apply.
+func TestPlan_countsAreWhatTheDomainMakesOfThem(t *testing.T) {
+	t.Parallel()
+	counts := []in{
+		{},
+		{"vcpus": 4},
+		{"sockets": 2},
+		{"cores": 2},
+		{"threads": 2},
+		{"cores": 2, "threads": 2},
+		{"max_sockets": 4},
+		{"vcpus": 4, "cores": 2},
+		{"sockets": 2, "cores": 2, "max_sockets": 8},
+		{"vcpus": 2, "max_sockets": 4},
+		{"vcpus": 8, "cores": 2, "threads": 2},
+		{"sockets": 3, "max_sockets": 3},
+	}
+	for _, before := range counts {
+		for _, after := range counts {
+			was := minimal.with(in{"cpu": before})
+			state := applied(t, was)
+			p := planning{config: read(t, minimal.with(in{"cpu": after})), state: state}
+			vm := machine(t, was)
+			d, err := domain.New(*vm.PersistentSpec, vm.UUID)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := d.Apply(p.config.spec(state)); err != nil {
+				continue // Refused, so nothing is planned.
+			}
+			is, planned := open(cpuFromDomain(d.Spec().CPU)), open(p.settled().CPU)
+			for _, name := range cpuCounts {
+				if v := planned[name]; !v.IsUnknown() && !v.Equal(is[name]) {
+					t.Errorf("%v, then %v: %s is planned %s and becomes %s", before, after, name, v, is[name])
+				}
+			}
+		}
+	}
+}
+
+// TestPlan_brokenMigration: what a broken post-copy left in two parts is planned to run again, because the apply
+// resumes it; what becomes of it if that can't be is told.
+func TestPlan_brokenMigration(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		wish          in
+		phase         string
+		status, host  attr.Value
+		says, saysNot string
+	}{
+		"both parts": {
+			phase: "Running", status: types.StringValue("Running"), host: types.StringValue("kvm1"),
+			says: "The apply resumes", saysNot: "on_irrecoverable",
+		},
+		"given up if lost": {
+			wish: in{"migration_options": in{"on_irrecoverable": "destroy"}}, phase: "Running",
+			status: types.StringValue("Running"), host: types.StringValue("kvm1"),
+			says: `on_irrecoverable = "destroy"`, saysNot: "can't be resumed",
+		},
+		"target gone": {
+			phase: "Failed", status: types.StringValue("Running"), host: types.StringUnknown(),
+			says: "is gone, or isn't seen", saysNot: "on_irrecoverable",
+		},
+		"pinned to another host": {
+			wish: in{"host": "kvm2"}, phase: "Running", status: types.StringValue("Running"), host: types.StringValue("kvm2"),
+			says: "The apply resumes", saysNot: "can't be resumed",
+		},
+		"not meant to run": {
+			wish: in{"run_strategy": "Halted"}, phase: "Running", status: types.StringValue("Stopped"),
+			host: types.StringValue("kvm1"), says: "The apply resumes", saysNot: "can't be resumed",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			state := applied(t, minimal)
+			state.Status, state.Phase = types.StringValue("Migrating"), types.StringValue(tt.phase)
+			state.StatusReason = types.StringValue("PostcopyFailed")
+			p := planning{
+				config: read(t, minimal.with(tt.wish)), state: state, live: machine(t, minimal).LiveSpec,
+				hosts: []string{"kvm1", "kvm2"},
+			}
+			o := p.plan()
+			said := texts(o.diags)
+			if !o.changed || !strings.Contains(said, tt.says) || strings.Contains(said, tt.saysNot) {
+				t.Errorf("changed %v: %s", o.changed, said)
+			}
+			wantValue(t, "status", o.planned.Status, tt.status)
+			wantValue(t, "status_reason", o.planned.StatusReason, types.StringUnknown())
+			wantValue(t, "current_host", o.planned.CurrentHost, tt.host)
+		})
+	}
+}

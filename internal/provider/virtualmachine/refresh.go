@@ -1,0 +1,93 @@
+package virtualmachine
+
+import (
+	"context"
+
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/resource"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
+)
+
+// look finds the machine and asks for its addresses, once: what the short cut saw already isn't asked for again.
+func (r *Resource) look(ctx context.Context, state *model) (observation, error) {
+	if seen, ok := ctx.Value(observed{}).(observation); ok {
+		return seen, nil
+	}
+	vm, err := r.Data.Fleet.Find(ctx, text(state.ID), state.lastKnown())
+	if err != nil {
+		return observation{}, err
+	}
+	evicted, err := r.Data.Fleet.Evicted(ctx, vm)
+	if err != nil {
+		return observation{}, err
+	}
+	return observation{vm: vm, addresses: r.Data.Fleet.IPAddresses(ctx, vm), evicted: evicted}, nil
+}
+
+// refreshed returns the state of a machine as it was seen, and records what runs.
+func refreshed(
+	ctx context.Context, seen observation, state *model, private readWriter,
+) (*model, diag.Diagnostics) {
+	_, diags := readPrivate(ctx, private, privateImported, &seen.imported)
+	diags.Append(seen.agree(ctx, private, state, domain.Spec{})...)
+	now := &model{}
+	now.fromFleet(seen, state)
+	now.keepReady(seen, state)
+	diags.Append(writeLive(ctx, private, seen.vm.LiveSpec)...)
+	if seen.evicted == "" {
+		diags.Append(writePrivate(ctx, private, privateEvicted, nil)...)
+	} else {
+		diags.Append(writePrivate(ctx, private, privateEvicted, seen.evicted)...)
+	}
+	return now, diags
+}
+
+// wait waits until the machine is ready, where it runs and there is anything to wait for, and returns what was seen
+// last.
+func (r *Resource) wait(ctx context.Context, seen observation, m *model) (observation, error) {
+	if !waits(m.WaitFor) && seen.vm.Running() {
+		seen.addresses = r.Data.Fleet.IPAddresses(ctx, seen.vm)
+		return seen, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, waitTimeout(m.WaitFor))
+	defer cancel()
+	vm, addresses, err := r.Data.Fleet.Wait(ctx, seen.vm, waitToFleet(m.WaitFor))
+	if vm != nil {
+		seen = observation{vm: vm, addresses: addresses}
+	}
+	return seen, err
+}
+
+// created returns the state of a new machine: what was planned, and what was seen where nothing was. What differs from
+// the plan is seen by the next reading, as a change to repair: here Terraform would take it for a failure, and destroy
+// the machine.
+func created(seen observation, plan *model) *model {
+	var now model
+	now.fromFleet(seen, plan)
+	now.take(plan)
+	return &now
+}
+
+// saveUpdated writes the state after an update that wanted a definition: what was seen, and an error where the update
+// did nothing about something that was planned.
+func (r *Resource) saveUpdated(
+	ctx context.Context, seen observation, plan, state *model, want domain.Spec, resp *resource.UpdateResponse,
+) {
+	if seen.vm.Metadata.Staged != "" {
+		want = domain.Spec{} // What was staged is in one of them only, and that is as it should be.
+	}
+	diags := seen.agree(ctx, resp.Private, state, want)
+	var now model
+	now.fromFleet(seen, plan)
+	if resp.Diagnostics.Append(diags...); !resp.Diagnostics.HasError() {
+		resp.Diagnostics.Append(missed(&now, plan, state)...)
+	}
+	if !resp.Diagnostics.HasError() {
+		now.take(plan)
+	}
+	resp.Diagnostics.Append(resp.State.Set(ctx, &now)...)
+	resp.Diagnostics.Append(writeLive(ctx, resp.Private, seen.vm.LiveSpec)...)
+	resp.Diagnostics.Append(writePrivate(ctx, resp.Private, privateImported, nil)...)
+	resp.Diagnostics.Append(writePrivate(ctx, resp.Private, privateReplaced, nil)...)
+}

@@ -1,0 +1,271 @@
+package virtualmachine
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/hashicorp/terraform-plugin-framework/path"
+	"github.com/hashicorp/terraform-plugin-framework/resource"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/meta"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/moving"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/tfdiag"
+)
+
+// TypeName is the resource's full name.
+const TypeName = "virtfleet_virtual_machine"
+
+// noun is what errors call the resource.
+const noun = "virtual machine"
+
+// Default timeouts. Waiting for the guest (to get ready, to shut down) comes on top, since the user says how long that
+// may take.
+const (
+	// A definition is written and a QEMU process started in seconds; ten minutes leave room for a lock that another run
+	// holds while it shuts a guest down.
+	createTimeout = 10 * time.Minute
+	updateTimeout = 10 * time.Minute
+	deleteTimeout = 5 * time.Minute
+	// A host that doesn't answer is given up after seconds; two minutes leave room for a whole fleet on a slow link.
+	readTimeout = 2 * time.Minute
+	// finishTimeout bounds what completes a creation: two short calls, on a host that may be busy; truthTimeout what is
+	// left of it after a cancel, when everything has to end within seconds.
+	finishTimeout = time.Minute
+	truthTimeout  = 5 * time.Second
+)
+
+var (
+	_ resource.ResourceWithConfigure      = (*Resource)(nil)
+	_ resource.ResourceWithImportState    = (*Resource)(nil)
+	_ resource.ResourceWithModifyPlan     = (*Resource)(nil)
+	_ resource.ResourceWithValidateConfig = (*Resource)(nil)
+)
+
+// Resource manages virtual machines.
+type Resource struct{ meta.Resource }
+
+// NewResource is the constructor that the provider registers.
+func NewResource() resource.Resource { return &Resource{meta.Resource{TypeName: TypeName}} }
+
+// Create makes the machine. Once it is there nothing is an error any more, because Terraform would destroy it: what
+// isn't as it should be becomes a warning, ready = false, and the next plan.
+func (r *Resource) Create(ctx context.Context, req resource.CreateRequest, resp *resource.CreateResponse) {
+	var plan, config model
+	resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...)
+	resp.Diagnostics.Append(req.Config.Get(ctx, &config)...)
+	timeout, diags := plan.Timeouts.Create(ctx, createTimeout)
+	resp.Diagnostics.Append(diags...)
+	if resp.Diagnostics.HasError() {
+		return
+	}
+	if r.Data.Unknown {
+		resp.Diagnostics.Append(r.Data.UnknownError("create", noun))
+		return
+	}
+
+	began := time.Now()
+	working, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	vm, err := r.Data.Fleet.Create(working, config.toFleet(nil))
+	if vm == nil {
+		resp.Diagnostics.Append(plan.failed("create", err, began).Error())
+		return
+	}
+	if err != nil {
+		resp.Diagnostics.Append(plan.failed("complete", err, began).Warning())
+	}
+
+	seen := observation{vm: vm}
+	resp.Diagnostics.Append(resp.State.Set(ctx, created(seen, &plan))...)
+	if status.StartsOnCreate(plan.strategy()) {
+		if seen, err = r.wait(ctx, seen, &plan); err != nil {
+			resp.Diagnostics.Append(plan.failed("wait for", err, began).Warning())
+		}
+	}
+	if err := r.finish(ctx, seen.vm); err != nil {
+		resp.Diagnostics.Append(plan.failed("complete", err, began).Warning())
+	}
+	resp.Diagnostics.Append(resp.State.Set(ctx, created(seen, &plan))...)
+	resp.Diagnostics.Append(writeLive(ctx, resp.Private, seen.vm.LiveSpec)...)
+	resp.Diagnostics.Append(writePrivate(ctx, resp.Private, privateReplaced, nil)...)
+}
+
+// finish completes a creation, also one that was cancelled.
+func (r *Resource) finish(ctx context.Context, vm *fleet.VM) error {
+	finishing, cancel := context.WithTimeout(context.WithoutCancel(ctx), finishTimeout)
+	defer cancel()
+	stop := context.AfterFunc(ctx, func() { time.AfterFunc(truthTimeout, cancel) })
+	defer stop()
+	return r.Data.Fleet.FinishCreate(finishing, vm)
+}
+
+// Read has three ends: the machine was found, it is proven to be gone, or nobody can tell.
+func (r *Resource) Read(ctx context.Context, req resource.ReadRequest, resp *resource.ReadResponse) {
+	var state model
+	resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
+	timeout, diags := state.Timeouts.Read(ctx, readTimeout)
+	resp.Diagnostics.Append(diags...)
+	if resp.Diagnostics.HasError() {
+		return
+	}
+	if r.Data.Unknown {
+		resp.Diagnostics.Append(r.Data.UnknownError("read", noun))
+		return
+	}
+
+	began := time.Now()
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	seen, err := r.look(ctx, &state)
+	switch {
+	case isGone(err):
+		resp.State.RemoveResource(ctx)
+		return
+	case errors.Is(err, fleet.ErrUnreachable) && !state.Name.IsNull() &&
+		r.Data.Fleet.SwitchedOff(ctx, text(state.CurrentHost)):
+		failure := state.failed("refresh", err, began)
+		failure.Remedy = "Its last known state is kept, because its host is under maintenance and may be switched off."
+		resp.Diagnostics.Append(failure.Warning())
+		return
+	case errors.Is(err, fleet.ErrUnreachable) && r.Data.OnUnreachable == meta.OnUnreachableKeep && !state.Name.IsNull():
+		failure := state.failed("refresh", err, began)
+		failure.Remedy = "Its last known state is kept, because on_unreachable is \"keep\"."
+		resp.Diagnostics.Append(failure.Warning())
+		return
+	case err != nil:
+		resp.Diagnostics.Append(state.failed("read", err, began).Error())
+		return
+	}
+
+	if state.Name.IsNull() {
+		state.RunStrategy = observedStrategy(seen.vm)
+		resp.Diagnostics.Append(writePrivate(ctx, resp.Private, privateImported, true)...)
+	}
+	now, diags := refreshed(ctx, seen, &state, resp.Private)
+	resp.Diagnostics.Append(diags...)
+	if !equal(now, &state) {
+		resp.Diagnostics.Append(resp.State.Set(ctx, now)...)
+	}
+}
+
+// Update changes the machine in place, then waits for what makes it ready. It may fail: the machine stays, and the
+// state says how far it came.
+func (r *Resource) Update(ctx context.Context, req resource.UpdateRequest, resp *resource.UpdateResponse) {
+	var plan, config, state model
+	resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...)
+	resp.Diagnostics.Append(req.Config.Get(ctx, &config)...)
+	resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
+	live, diags := readLive(ctx, req.Private)
+	resp.Diagnostics.Append(diags...)
+	if r.Data.Unknown {
+		resp.Diagnostics.Append(r.Data.UnknownError("update", noun))
+		return
+	}
+	p := planning{config: &config, state: &state, live: live, hosts: r.hostNames()}
+	timeout, diags := plan.Timeouts.Update(ctx,
+		updateTimeout+plan.TerminationGracePeriod.Or(fleet.DefaultGracePeriod)+r.moveTimeout(ctx, p))
+	resp.Diagnostics.Append(diags...)
+	if resp.Diagnostics.HasError() {
+		return
+	}
+
+	began := time.Now()
+	working, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	desired := config.toFleet(&state)
+	desired.UpdatePolicy, desired.Migration = p.plan().policy, moving.Options(config.MigrationOptions)
+	last, vm, late, err := r.move(working, p)
+	resp.Diagnostics.Append(late...)
+	if err != nil {
+		resp.Diagnostics.Append(plan.failed("move", err, began).Error())
+	} else {
+		moved := vm
+		if vm, err = r.Data.Fleet.Update(working, text(state.ID), last, desired); err != nil {
+			resp.Diagnostics.Append(plan.failed("update", err, began).Error())
+		}
+		if vm == nil {
+			vm = moved
+		}
+	}
+	if vm == nil {
+		return
+	}
+	if vm.Stopped.Forced() {
+		resp.Diagnostics.Append(forcedWarning(vm.Name, vm.Host, vm.Stopped))
+	}
+
+	seen := observation{vm: vm}
+	if err == nil && plan.Ready.ValueBool() {
+		seen, err = r.wait(ctx, seen, &plan)
+		if err != nil {
+			resp.Diagnostics.Append(plan.failed("wait for", err, began).Error())
+		}
+	}
+	r.saveUpdated(ctx, seen, &plan, &state, desired.Spec, resp)
+}
+
+// Delete removes the machine. One that is gone already is what was wanted.
+func (r *Resource) Delete(ctx context.Context, req resource.DeleteRequest, resp *resource.DeleteResponse) {
+	var state model
+	resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
+	grace := state.TerminationGracePeriod.Or(fleet.DefaultGracePeriod)
+	timeout, diags := state.Timeouts.Delete(ctx, deleteTimeout+grace)
+	resp.Diagnostics.Append(diags...)
+	if resp.Diagnostics.HasError() {
+		return
+	}
+	if state.DeletionProtection.ValueBool() {
+		resp.Diagnostics.Append(protectedError(&state))
+		return
+	}
+	if r.Data.Unknown {
+		resp.Diagnostics.Append(r.Data.UnknownError("delete", noun))
+		return
+	}
+
+	began := time.Now()
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	report, err := r.Data.Fleet.Delete(ctx, text(state.ID), state.lastKnown(), grace)
+	if err != nil && !isGone(err) {
+		resp.Diagnostics.Append(state.failed("delete", err, began).Error())
+		return
+	}
+	if report != nil && report.Outcome.Forced() {
+		resp.Diagnostics.Append(forcedWarning(text(state.Name), report.Host, report.Outcome))
+	}
+}
+
+// ImportState finds the machine by its UUID or its name, wherever in the fleet it is. Read fills in the rest.
+func (r *Resource) ImportState(
+	ctx context.Context, req resource.ImportStateRequest, resp *resource.ImportStateResponse,
+) {
+	if r.Data.Unknown {
+		resp.Diagnostics.Append(r.Data.UnknownError("import", noun))
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, readTimeout)
+	defer cancel()
+
+	vm, err := r.named(ctx, req.ID)
+	if err != nil {
+		resp.Diagnostics.Append(tfdiag.Failure{Verb: "import", Noun: noun, VirtualMachine: req.ID, Err: err}.Error())
+		return
+	}
+	resp.Diagnostics.Append(resp.State.SetAttribute(ctx, path.Root("id"), types.StringValue(vm.UUID))...)
+}
+
+// named finds a machine by its UUID or its name, which may look like a UUID.
+func (r *Resource) named(ctx context.Context, name string) (*fleet.VM, error) {
+	if id, err := uuid.Parse(name); err == nil {
+		if vm, err := r.Data.Fleet.Find(ctx, id.String(), fleet.LastKnown{}); !isGone(err) {
+			return vm, err
+		}
+	}
+	return r.Data.Fleet.FindByName(ctx, name)
+}

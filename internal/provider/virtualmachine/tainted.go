@@ -1,0 +1,67 @@
+package virtualmachine
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/path"
+	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/meta"
+)
+
+// NoteSaved notes the machine of a state that Terraform saved. Terraform sends every one before it plans, also those
+// that it doesn't have read.
+func NoteSaved(data *meta.Data, req *tfprotov6.UpgradeResourceStateRequest) {
+	if data == nil || req.RawState == nil {
+		return
+	}
+	var state struct {
+		ID                 string `json:"id"`
+		DeletionProtection bool   `json:"deletion_protection"`
+	}
+	if json.Unmarshal(req.RawState.JSON, &state) == nil && state.ID != "" {
+		data.Managed.Saved(state.ID, state.DeletionProtection)
+	}
+}
+
+// replaces is the id of the machine that is destroyed before the new one is made, "" if none is known: one that
+// Terraform has planned itself to replace, or one that has the new one's name and is tainted, with a warning. What is
+// left of a create_before_destroy that failed can't be told from a tainted one.
+func (r *Resource) replaces(ctx context.Context, m *model, private reader) (string, diag.Diagnostics) {
+	var id string
+	_, diags := readPrivate(ctx, private, privateReplaced, &id)
+	if id == "" {
+		vm, err := r.Data.Fleet.FindByName(ctx, m.Name.ValueString())
+		if err != nil {
+			return "", diags // What is wrong is found by the check.
+		}
+		if _, managed := r.Data.Managed.Machine(vm.UUID); !managed {
+			return "", diags
+		}
+		switch machine := r.Data.Managed.Claims(vm.UUID); {
+		case machine.Planned && machine.Name == vm.Name:
+			diags.Append(nameTwice(vm.Name))
+			return "", diags
+		case machine.Planned:
+			return "", diags // It gives the name up, but nobody knows when: the check says who has it.
+		}
+		id = vm.UUID
+		diags.AddAttributeWarning(path.Root("name"), "Name of a managed virtual machine", fmt.Sprintf(
+			"Virtual machine %q on host %q has this name, and Terraform manages it already (id %s). If it is tainted, it "+
+				"is destroyed before the new one is created, as the plan says, and the name is free by then.\n\n"+
+				"Otherwise the apply will fail: no two machines can have one name. If another resource has it, choose another "+
+				"name. If the plan calls it a deposed object, which a create_before_destroy left, \"terraform state rm\" and "+
+				"\"terraform import\" make it this resource's again.", vm.Name, vm.Host, vm.UUID))
+	}
+	if machine, _ := r.Data.Managed.Machine(id); machine.Protected {
+		diags.AddAttributeError(path.Root("deletion_protection"), "Virtual machine is protected", fmt.Sprintf(
+			"Virtual machine %q would have to be destroyed for a new one, because it is tainted or to be replaced, but "+
+				"deletion_protection is set.\n\n"+
+				"To keep it, use \"terraform untaint\", or leave -replace out. To replace it, do that and apply "+
+				"deletion_protection = false first.", m.Name.ValueString()))
+	}
+	return id, diags
+}

@@ -1,0 +1,154 @@
+package virtualmachine
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+	"strings"
+
+	"github.com/hashicorp/terraform-plugin-framework/attr"
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/path"
+	"github.com/hashicorp/terraform-plugin-framework/resource"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/attrpath"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/moving"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/value"
+)
+
+// invalid is the summary of what is wrong with a configuration.
+const invalid = "Invalid virtual machine"
+
+// ValidateConfig checks what needs no host to check. What isn't known yet is checked when it is.
+func (r *Resource) ValidateConfig(
+	ctx context.Context, req resource.ValidateConfigRequest, resp *resource.ValidateConfigResponse,
+) {
+	var config model
+	resp.Diagnostics.Append(req.Config.Get(ctx, &config)...)
+	if resp.Diagnostics.HasError() {
+		return
+	}
+	resp.Diagnostics.Append(config.validate()...)
+}
+
+// tolerated are attributes that machines from elsewhere may have values of that we wouldn't make. What they are is
+// checked when planning, where it differs from what is there: the configuration of an imported machine is valid.
+var tolerated = regexp.MustCompile(`^(type|memory\.(size|max_size)|` +
+	`disks\.[^.]+\.(bus|device|format|serial|read_only)|interfaces\.[^.]+\.model)$`)
+
+// validate checks what a configuration says by itself.
+func (m *model) validate() diag.Diagnostics {
+	var diags diag.Diagnostics
+	for _, p := range m.spec(nil).Validate() {
+		if !tolerated.MatchString(p.Path) {
+			diags.Append(attrpath.Error(m.at(p.Path), invalid, p.Message))
+		}
+	}
+	if set(m.Name) && m.Name.ValueString() == "" {
+		diags.AddAttributeError(path.Root("name"), invalid, "A virtual machine needs a name.")
+	}
+	for key, label := range m.Labels.Elements() {
+		if s, ok := label.(types.String); ok && (!domain.Readable(key) || !domain.Readable(text(s))) {
+			diags.Append(attrpath.Error(path.Root("labels").AtMapKey(key), invalid, fmt.Sprintf(
+				"The label %q = %q has a character that can't be written in a definition.", key, text(s))))
+		}
+	}
+	diags.Append(m.validateSources()...)
+	diags.Append(m.validateWait()...)
+	diags.Append(moving.Validate(m.MigrationOptions, path.Root(moving.Name))...)
+	return diags
+}
+
+// validatePlanned checks the rest of what is planned to change.
+func (p planning) validatePlanned(planned *model) diag.Diagnostics {
+	var diags diag.Diagnostics
+	for _, problem := range p.config.spec(p.state).Validate() {
+		if p.state != nil && tolerated.MatchString(problem.Path) {
+			is, was := planned.lookUp(problem.Path), p.state.lookUp(problem.Path)
+			if is != nil && was != nil && is.Equal(was) {
+				continue
+			}
+		}
+		diags.Append(attrpath.Error(p.config.at(problem.Path), invalid, problem.Message))
+	}
+	if m := p.config.Memory; p.state == nil && (m.IsNull() || set(m) && open(m)["size"].IsNull()) {
+		diags.AddAttributeError(path.Root("memory"), invalid, "A new machine needs memory.size.")
+	}
+	return diags
+}
+
+// lookUp returns the value at a dotted path, nil when there is none.
+func (m *model) lookUp(dotted string) attr.Value {
+	steps := strings.Split(dotted, ".")
+	var v attr.Value
+	for _, p := range definitionPairs(m, m) {
+		if p.name == steps[0] {
+			v = p.a
+		}
+	}
+	for _, step := range steps[1:] {
+		switch at := v.(type) {
+		case types.Object:
+			v = open(at)[step]
+		case types.Map:
+			v = at.Elements()[step]
+		default:
+			return nil
+		}
+	}
+	return v
+}
+
+// at is the path of an attribute that the domain package names. It knows a volume by its path only.
+func (m *model) at(dotted string) path.Path {
+	steps := strings.Split(dotted, ".")
+	if len(steps) == 3 && steps[0] == "disks" && (steps[2] == "file" || steps[2] == "block") {
+		if !open(elements(m.Disks)[steps[1]]).string("volume").IsNull() {
+			steps[2] = "volume"
+		}
+	}
+	return attrpath.Parse(strings.Join(steps, "."), keyed...)
+}
+
+// diskSources are the attributes of a disk that say where its data lives.
+var diskSources = []string{"file", "block", "volume", "network"}
+
+// validateSources refuses a disk that is declared to be in two places: of several, the domain package sees one.
+func (m *model) validateSources() diag.Diagnostics {
+	var diags diag.Diagnostics
+	all := elements(m.Disks)
+	for _, key := range value.Keys(all) {
+		var given []string
+		a := open(all[key])
+		for _, name := range diskSources {
+			if v := a[name]; v != nil && !v.IsNull() && !isNothing(v) {
+				given = append(given, name)
+			}
+		}
+		if len(given) > 1 {
+			diags.Append(attrpath.Error(path.Root("disks").AtMapKey(key), invalid, fmt.Sprintf(
+				"Only one of %s can be set, but %s are.", strings.Join(diskSources, ", "), strings.Join(given, " and "))))
+		}
+	}
+	return diags
+}
+
+// validateWait refuses to wait for what can't come.
+func (m *model) validateWait() diag.Diagnostics {
+	var diags diag.Diagnostics
+	wait := waitToFleet(m.WaitFor)
+	if wait.IPAddress != "" && set(m.Interfaces) {
+		if _, ok := m.Interfaces.Elements()[wait.IPAddress]; !ok {
+			diags.Append(attrpath.Error(path.Root("wait_for").AtName("ip_address"), invalid, fmt.Sprintf(
+				"There is no interface %q to wait for. Declared are: %s.", wait.IPAddress,
+				strings.Join(value.Keys(m.Interfaces.Elements()), ", "))))
+		}
+	}
+	if agent := open(m.GuestAgent).bool("enabled"); wait.GuestAgent && set(agent) && !agent.ValueBool() {
+		diags.Append(attrpath.Error(path.Root("wait_for").AtName("guest_agent"), invalid,
+			"A guest agent can't be waited for while guest_agent.enabled is false."))
+	}
+	return diags
+}

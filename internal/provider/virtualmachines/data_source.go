@@ -1,0 +1,55 @@
+package virtualmachines
+
+import (
+	"context"
+	"time"
+
+	"github.com/hashicorp/terraform-plugin-framework/datasource"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/meta"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/tfdiag"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/value"
+)
+
+// TypeName is the data source's full name.
+const TypeName = "virtfleet_virtual_machines"
+
+var (
+	_ datasource.DataSource              = (*DataSource)(nil)
+	_ datasource.DataSourceWithConfigure = (*DataSource)(nil)
+)
+
+// DataSource lists the fleet's virtual machines.
+type DataSource struct{ meta.DataSource }
+
+// NewDataSource returns the data source.
+func NewDataSource() datasource.DataSource { return &DataSource{meta.DataSource{TypeName: TypeName}} }
+
+// Read lists the machines from one bulk reading per host, which everything else in a plan shares.
+func (d *DataSource) Read(ctx context.Context, req datasource.ReadRequest, resp *datasource.ReadResponse) {
+	var config model
+	if !d.Reads(ctx, "virtual machines", &config, req, resp) {
+		return
+	}
+	began := time.Now()
+	all, silent, err := d.Data.Fleet.List(ctx)
+	if err != nil {
+		resp.Diagnostics.Append(tfdiag.Failure{
+			Verb: "read", Noun: "virtual machines", Elapsed: time.Since(began), Err: err,
+		}.Error())
+		return
+	}
+	state := config
+	state.IDs, state.Machines = []string{}, make(map[string]machine)
+	state.SilentHosts = append([]string{}, silent...)
+	wanted := value.StringMap(config.Labels)
+	for _, listed := range all {
+		facts := listed.Facts()
+		if !config.matches(listed, facts, wanted) {
+			continue
+		}
+		state.IDs = append(state.IDs, listed.UUID)
+		state.Machines[listed.UUID] = fromListed(listed, facts)
+	}
+	resp.Diagnostics.Append(resp.State.Set(ctx, state)...)
+}

@@ -1,0 +1,2 @@
+// Package virtualmachines is the data source virtfleet_virtual_machines.
+package virtualmachines

@@ -1,0 +1,115 @@
+package virtualmachines
+
+import (
+	"cmp"
+
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/evacuation"
+)
+
+// model is the data source's state.
+type model struct {
+	Labels      types.Map          `tfsdk:"labels"`
+	Host        types.String       `tfsdk:"host"`
+	Phase       types.String       `tfsdk:"phase"`
+	Condition   *condition         `tfsdk:"condition"`
+	IDs         []string           `tfsdk:"ids"`
+	Machines    map[string]machine `tfsdk:"virtual_machines"`
+	SilentHosts []string           `tfsdk:"silent_hosts"`
+}
+
+// condition is what is asked for.
+type condition struct {
+	Type   types.String `tfsdk:"type"`
+	Status types.String `tfsdk:"status"`
+	Reason types.String `tfsdk:"reason"`
+}
+
+// machine is one virtual machine.
+type machine struct {
+	Name         string            `tfsdk:"name"`
+	Host         *string           `tfsdk:"host"`
+	Labels       map[string]string `tfsdk:"labels"`
+	RunStrategy  *string           `tfsdk:"run_strategy"`
+	Phase        string            `tfsdk:"phase"`
+	Status       string            `tfsdk:"status"`
+	StatusReason *string           `tfsdk:"status_reason"`
+	Conditions   map[string]string `tfsdk:"conditions"`
+	Eviction     *evacuation.Rule  `tfsdk:"eviction"`
+	Evacuation   *string           `tfsdk:"evacuation_host"`
+	VCPUs        *int64            `tfsdk:"vcpus"`
+	MemoryBytes  *int64            `tfsdk:"memory_bytes"`
+	Error        *string           `tfsdk:"error"`
+}
+
+// matches tells whether a machine is one of those that are asked for.
+func (m model) matches(listed fleet.Listed, facts status.Facts, labels map[string]string) bool {
+	if len(labels) > 0 {
+		if listed.VM == nil {
+			return false
+		}
+		for key, wanted := range labels {
+			if has, ok := listed.VM.Metadata.Labels[key]; !ok || has != wanted {
+				return false
+			}
+		}
+	}
+	switch {
+	case !m.Host.IsNull() && m.Host.ValueString() != facts.Host,
+		!m.Phase.IsNull() && m.Phase.ValueString() != status.InstancePhase(facts):
+		return false
+	case m.Condition == nil:
+		return true
+	}
+	wanted := string(status.True)
+	if !m.Condition.Status.IsNull() {
+		wanted = m.Condition.Status.ValueString()
+	}
+	c := status.Of(facts, m.Condition.Type.ValueString())
+	return string(c.Status) == wanted && (m.Condition.Reason.IsNull() || m.Condition.Reason.ValueString() == c.Reason)
+}
+
+func fromListed(listed fleet.Listed, facts status.Facts) machine {
+	m := machine{
+		Name: listed.Name, Phase: status.InstancePhase(facts), Status: status.PrintedStatus(facts),
+		Conditions: make(map[string]string),
+	}
+	for _, c := range status.Conditions(facts) {
+		m.Conditions[c.Type] = string(c.Status)
+	}
+	if err := cmp.Or(listed.Err, listed.RuleErr); err != nil {
+		m.Error = new(err.Error())
+	}
+	vm := listed.VM
+	if vm == nil {
+		return m
+	}
+	m.Eviction, m.Evacuation = evacuation.FromRule(listed.Rule), orNull(facts.EvictedFrom)
+	m.Host, m.StatusReason = &vm.Host, orNull(vm.StatusReason())
+	m.RunStrategy, m.Labels = orNull(vm.Metadata.RunStrategy), vm.Metadata.Labels
+	if m.Labels == nil {
+		m.Labels = map[string]string{}
+	}
+	spec := vm.LiveSpec
+	if spec == nil {
+		spec = vm.PersistentSpec
+	}
+	if spec.CPU.VCPUs != nil {
+		m.VCPUs = new(int64(*spec.CPU.VCPUs))
+	}
+	if spec.Memory.Size != nil {
+		m.MemoryBytes = new(int64(*spec.Memory.Size)) //nolint:gosec // No machine has 8 EiB.
+	}
+	return m
+}
+
+// orNull is nil for "".
+func orNull(s string) *string {
+	if s == "" {
+		return nil
+	}
+	return &s
+}

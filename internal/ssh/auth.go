@@ -1,0 +1,195 @@
+package ssh
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"sync/atomic"
+
+	xssh "golang.org/x/crypto/ssh"
+)
+
+// credential is one thing to authenticate with, offered to the server once.
+type credential struct {
+	method string // As the protocol names it.
+	name   string
+	tried  bool
+	auth   func(c *credential) xssh.AuthMethod
+	// outcome says what became of it, from what happened on our side; "" when only the server spoke.
+	outcome string
+}
+
+var errNoAgent = errors.New("the agent must be used, and there is none that answers")
+
+// authenticator offers credentials one at a time, so that it knows what became of each.
+type authenticator struct {
+	ctx     context.Context // The handshake's callback is given no other.
+	cfg     *Config
+	target  *target
+	isJump  bool
+	broken  *atomic.Bool // Whether the connection has broken.
+	started bool         // Whether the server has asked for authentication.
+
+	agent       io.Closer
+	credentials []*credential
+	current     *credential
+	partial     int // How many credentials were accepted without being enough.
+	attempts    []AuthAttempt
+	offered     []string
+}
+
+func newAuthenticator(ctx context.Context, cfg *Config, t *target, isJump bool, broken *atomic.Bool) *authenticator {
+	return &authenticator{ctx: ctx, cfg: cfg, target: t, isJump: isJump, broken: broken}
+}
+
+// close ends the connection to the agent.
+func (a *authenticator) close() {
+	if a.agent != nil {
+		_ = a.agent.Close()
+	}
+}
+
+// next settles what became of the credential before and picks the next one. It is the handshake's callback.
+func (a *authenticator) next(state *xssh.ClientAuthContext) (xssh.AuthMethod, error) {
+	if a.broken.Load() {
+		return nil, errConnectionLost // Otherwise the handshake would go on with the next credential.
+	}
+	if !a.started {
+		a.started = true
+		a.offered = state.AllowedMethods
+		if err := a.collect(); err != nil {
+			return nil, err
+		}
+	}
+	a.settle(len(state.PartialSuccessMethods) > a.partial)
+	a.partial = len(state.PartialSuccessMethods)
+	a.offered = state.AllowedMethods
+	for _, c := range a.credentials {
+		if !c.tried && slices.Contains(a.offered, c.method) {
+			c.tried, a.current = true, c
+			return c.auth(c), nil
+		}
+	}
+	return nil, ErrAuth
+}
+
+// settle records what became of the current credential.
+func (a *authenticator) settle(accepted bool) {
+	c := a.current
+	if c == nil {
+		return
+	}
+	a.current = nil
+	outcome := c.outcome
+	switch {
+	case accepted:
+		outcome = "accepted, but the server wants more"
+	case outcome == "":
+		outcome = "refused"
+	}
+	a.record(c.method, c.name, outcome)
+}
+
+func (a *authenticator) record(method, credential, outcome string) {
+	a.attempts = append(a.attempts, AuthAttempt{Method: method, Credential: credential, Outcome: outcome})
+}
+
+// failure describes everything that was tried.
+func (a *authenticator) failure(err error) error {
+	a.settle(false)
+	for _, c := range a.credentials {
+		if !c.tried {
+			outcome := "not offered by the server"
+			if slices.Contains(a.offered, c.method) {
+				outcome = "not tried any more"
+			}
+			a.record(c.method, c.name, outcome)
+		}
+	}
+	if errors.Is(err, ErrAuth) {
+		err = nil // Our own word for having run out of credentials.
+	}
+	return &AuthError{User: a.target.user, Attempts: a.attempts, Offered: a.offered, Err: err}
+}
+
+// collect gathers the credentials in the order in which they are tried: what the provider was told explicitly, then
+// as in ssh the keys of the agent, certificates and identity files, then the password.
+func (a *authenticator) collect() error {
+	keys := a.keys()
+	if a.agent == nil && a.target.agentRequired {
+		return errNoAgent
+	}
+	for _, k := range keys {
+		a.credentials = append(a.credentials, &credential{method: "publickey", name: k.name, auth: k.auth})
+	}
+	if a.cfg.Password == "" || a.isJump {
+		return nil
+	}
+	a.credentials = append(a.credentials,
+		&credential{method: "keyboard-interactive", auth: a.keyboardInteractive},
+		&credential{method: "password", auth: func(*credential) xssh.AuthMethod {
+			return xssh.Password(a.cfg.Password)
+		}})
+	return nil
+}
+
+// keyboardInteractive answers the first round of hidden questions with the password.
+func (a *authenticator) keyboardInteractive(c *credential) xssh.AuthMethod {
+	answered := false
+	c.outcome = "refused without asking anything"
+	return xssh.KeyboardInteractive(func(_, _ string, questions []string, echos []bool) ([]string, error) {
+		if len(questions) == 0 {
+			return nil, nil
+		}
+		if answered {
+			c.outcome = fmt.Sprintf("asked again after the password: %q", shorten(questions[0]))
+			return nil, ErrAuth
+		}
+		if i := slices.Index(echos, true); i >= 0 {
+			c.outcome = fmt.Sprintf("asked for something other than a password: %q", shorten(questions[i]))
+			return nil, ErrAuth
+		}
+		answered = true
+		c.outcome = "password refused"
+		return slices.Repeat([]string{a.cfg.Password}, len(questions)), nil
+	})
+}
+
+// shorten makes a server's question fit to be shown.
+func shorten(s string) string {
+	s = strings.Join(strings.Fields(s), " ")
+	if len(s) > 80 {
+		s = s[:80]
+	}
+	return s
+}
+
+// auth offers one key and watches whether the server asked for its signature.
+func (k key) auth(c *credential) xssh.AuthMethod {
+	c.outcome = "not accepted by the server"
+	return xssh.PublicKeys(&observedSigner{AlgorithmSigner: k.signer, credential: c})
+}
+
+// observedSigner tells its credential what became of a signature.
+type observedSigner struct {
+	xssh.AlgorithmSigner
+	credential *credential
+}
+
+// Sign signs as the key does.
+func (s *observedSigner) Sign(rand io.Reader, data []byte) (*xssh.Signature, error) {
+	return s.SignWithAlgorithm(rand, data, "")
+}
+
+// SignWithAlgorithm signs as the key does.
+func (s *observedSigner) SignWithAlgorithm(rand io.Reader, data []byte, algorithm string) (*xssh.Signature, error) {
+	signature, err := s.AlgorithmSigner.SignWithAlgorithm(rand, data, algorithm)
+	s.credential.outcome = "known to the server, but the signature was refused"
+	if err != nil {
+		s.credential.outcome = fmt.Sprintf("known to the server, but signing failed: %v", err)
+	}
+	return signature, err
+}

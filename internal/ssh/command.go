@@ -1,0 +1,209 @@
+package ssh
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+
+	xssh "golang.org/x/crypto/ssh"
+)
+
+const (
+	// maxStderr is how much of what a program on the host complains about ends up in an error.
+	maxStderr = 512
+	// maxPreamble is how much of what a login shell prints before the program starts is skipped.
+	maxPreamble = 64 << 10
+)
+
+// The script's way to tell why it doesn't start a program, beyond the exit codes of shells and of netcat.
+const (
+	exitNoSocket  = 93
+	exitNoAccess  = 94
+	exitNoProgram = 95
+)
+
+// startMark is what the script prints when it is about to hand over to the program. The line break before it ends
+// whatever a login shell may have printed.
+const startMark = "\nvirtfleet-stream-starts\n"
+
+// command is a program that runs on the host.
+type command struct {
+	channel xssh.Channel
+	ended   chan struct{} // Closed when nothing more comes from it.
+	stderr  tail
+
+	mu     sync.Mutex
+	status int // -1 while unknown.
+	signal string
+}
+
+var errNoExec = errors.New("the server refused to run it")
+
+// start runs a command on the host.
+func (l *link) start(ctx context.Context, line string) (*command, error) {
+	channel, requests, err := l.openChannel(ctx, "session", nil)
+	if err != nil {
+		return nil, err
+	}
+	cmd := &command{channel: channel, ended: make(chan struct{}), status: -1}
+	var output sync.WaitGroup
+	output.Go(func() { _, _ = io.Copy(&cmd.stderr, channel.Stderr()) })
+	l.run(func() {
+		for r := range requests {
+			cmd.request(r)
+		}
+		output.Wait()
+		close(cmd.ended)
+	})
+	accepted := make(chan bool, 1)
+	l.run(func() {
+		ok, err := channel.SendRequest("exec", true, xssh.Marshal(struct{ Command string }{line}))
+		accepted <- ok && err == nil
+	})
+	select {
+	case ok := <-accepted:
+		if ok {
+			return cmd, nil
+		}
+		if err = l.breakage(); err == nil {
+			err = errNoExec
+		}
+	case <-ctx.Done():
+		err = context.Cause(ctx)
+	case <-l.done:
+		err = l.endCause(errConnectionLost)
+	}
+	_ = channel.Close()
+	return nil, err
+}
+
+// request takes note of how the command ended.
+func (c *command) request(r *xssh.Request) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch r.Type {
+	case "exit-status":
+		var status struct{ Status uint32 }
+		if xssh.Unmarshal(r.Payload, &status) == nil {
+			c.status = int(status.Status)
+		}
+	case "exit-signal":
+		var signal struct {
+			Name       string
+			CoreDumped bool
+			Message    string
+			Language   string
+		}
+		if xssh.Unmarshal(r.Payload, &signal) == nil {
+			c.signal = signal.Name
+		}
+	}
+	if r.WantReply {
+		_ = r.Reply(false, nil)
+	}
+}
+
+// wait waits for the command's end, whichever that is; its errors say why it wasn't seen.
+func (c *command) wait(ctx context.Context, l *link) error {
+	select {
+	case <-c.ended:
+		return l.breakage()
+	case <-l.done:
+		return l.endCause(errConnectionLost)
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// exit says how a command that connects to a socket ended, once it has; nil when it ended well.
+func (c *command) exit() error {
+	<-c.ended
+	if outcome := c.outcome(); outcome != "" {
+		return &kindError{kind: ErrSocket, err: fmt.Errorf("the program that connects to the socket ended: %s", outcome)}
+	}
+	return nil
+}
+
+// outcome is how the command ended, and what it complained about; "" when it ended well.
+func (c *command) outcome() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	outcome := fmt.Sprintf("exit status %d", c.status)
+	switch {
+	case c.status == 0:
+		return ""
+	case c.signal != "":
+		outcome = "signal " + c.signal
+	case c.status < 0:
+		outcome = "no exit status"
+	}
+	if text := c.stderr.String(); text != "" {
+		outcome += ": " + text
+	}
+	return outcome
+}
+
+// failure says why the command didn't get to connecting, or failed at it.
+func (c *command) failure(ctx context.Context, l *link) error {
+	defer func() { _ = c.channel.Close() }()
+	if err := c.wait(ctx, l); err != nil {
+		return err
+	}
+	c.mu.Lock()
+	status := c.status
+	c.mu.Unlock()
+	switch status {
+	case exitNoSocket:
+		return &kindError{kind: ErrSocket, err: errors.New("there is no such socket on the host")}
+	case exitNoAccess:
+		return &kindError{kind: ErrSocket, err: errors.New("the user may not write to the socket")}
+	case exitNoProgram:
+		return &kindError{kind: ErrForwarding, err: errors.New("the host has no netcat (nc) to connect to the socket;" +
+			" allow AllowStreamLocalForwarding in its sshd_config, or install netcat-openbsd there")}
+	}
+	if err := c.exit(); err != nil {
+		return err
+	}
+	return &kindError{kind: ErrForwarding, err: errors.New("the host's login shell ended without running a program")}
+}
+
+// awaitMark reads up to the start mark, byte by byte, because what follows belongs to the stream.
+func awaitMark(r io.Reader) error {
+	var seen []byte
+	one := make([]byte, 1)
+	for len(seen) < maxPreamble {
+		if _, err := io.ReadFull(r, one); err != nil {
+			return err
+		}
+		seen = append(seen, one[0])
+		if bytes.HasSuffix(seen, []byte(startMark)) {
+			return nil
+		}
+	}
+	// What goes on and on is no login shell's greeting; reading to its end keeps it from blocking.
+	_, err := io.Copy(io.Discard, r)
+	return errors.Join(errors.New("the login shell printed too much"), err)
+}
+
+// tail keeps the beginning of what is written to it.
+type tail struct {
+	mu   sync.Mutex
+	text []byte
+}
+
+func (t *tail) Write(p []byte) (int, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.text = append(t.text, p[:min(len(p), maxStderr-len(t.text))]...)
+	return len(p), nil
+}
+
+func (t *tail) String() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return strings.Join(strings.Fields(strings.ToValidUTF8(string(t.text), "?")), " ")
+}

@@ -1,0 +1,280 @@
+package ssh
+
+import (
+	"net"
+	"os"
+	"os/user"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+const (
+	defaultPort = 22
+	// The defaults for waiting: a host that is there answers within a second, ten leave room for slow ones; a dead
+	// peer is found after 15 s * (3 + 1) = 60 s.
+	defaultConnectTimeout    = 10 * time.Second
+	defaultKeepaliveInterval = 15 * time.Second
+	defaultKeepaliveCountMax = 3
+	// noFile stands for no file at all, as in ssh.
+	noFile = "none"
+)
+
+// defaultIdentities are the files that ssh tries when none is named, in its order.
+var defaultIdentities = []string{
+	"~/.ssh/id_rsa", "~/.ssh/id_ecdsa", "~/.ssh/id_ecdsa_sk", "~/.ssh/id_ed25519", "~/.ssh/id_ed25519_sk",
+}
+
+// target is one host on the way with everything known about how to reach it.
+type target struct {
+	alias string // As the user named it.
+	host  string // As it is dialled and as known_hosts names it.
+	port  int
+	user  string
+	jump  string // ProxyJump, or "".
+
+	network           string
+	connectTimeout    time.Duration
+	keepaliveInterval time.Duration // 0: no keepalive.
+	keepaliveCountMax int
+
+	explicitKey      bool     // Whether the identities come from the provider's settings.
+	identityFiles    []string // Expanded.
+	defaultFiles     bool     // Whether identityFiles are defaults, which needn't exist.
+	certificateFiles []string
+	identitiesOnly   bool
+	agentSocket      string // "" for none.
+	agentRequired    bool   // Whether the user asked for the agent explicitly.
+
+	checking         string
+	hostKeyAlias     string
+	userKnownHosts   []string
+	globalKnownHosts []string
+	hashKnownHosts   bool
+
+	home, localUser string
+}
+
+// String is user@host:port.
+func (t *target) String() string { return t.user + "@" + t.address() }
+
+func (t *target) address() string { return net.JoinHostPort(t.host, strconv.Itoa(t.port)) }
+
+// validate checks what can be checked without reading files or talking to anybody.
+func (c Config) validate() error {
+	switch {
+	case c.Host == "" || strings.HasPrefix(c.Host, "-") || strings.ContainsAny(c.Host, " \t\r\n@/"):
+		return configError("host %q: not a host name or address", c.Host)
+	case c.Port < 0 || c.Port > 65535:
+		return configError("port %d: must be between 1 and 65535", c.Port)
+	case c.PrivateKey != "" && c.PrivateKeyFile != "":
+		return configError("private_key and private_key_file exclude each other")
+	case c.ConnectTimeout < 0:
+		return configError("connect timeout %s: must not be negative", c.ConnectTimeout)
+	case c.KeepaliveCountMax < 0:
+		return configError("keepalive count %d: must not be negative", c.KeepaliveCountMax)
+	}
+	known := []string{"", HostKeyStrict, HostKeyAcceptNew, HostKeyInsecure}
+	if !slices.Contains(known, c.HostKeyChecking) {
+		return configError("host_key_checking %q: must be one of %s", c.HostKeyChecking, strings.Join(known[1:], ", "))
+	}
+	for _, hop := range c.JumpHosts {
+		if _, err := parseHop(hop); err != nil {
+			return configError("jump_hosts: %w", err)
+		}
+	}
+	home, _ := homeDir()
+	files := []struct{ setting, path string }{
+		{"private_key_file", c.PrivateKeyFile}, {"certificate_file", c.CertificateFile}, {"config_file", c.ConfigFile},
+	}
+	for _, f := range files {
+		if f.path == "" || f.path == noFile && f.setting == "config_file" || strings.ContainsAny(f.path, "%$") {
+			continue
+		}
+		if _, err := os.Stat(expandHome(f.path, home)); err != nil {
+			return configError("%s: %w", f.setting, err)
+		}
+	}
+	if c.PrivateKey == "" {
+		return nil
+	}
+	if _, problem := parseKey([]byte(c.PrivateKey), c.Passphrase); problem != nil {
+		return configError("private_key: %w", problem)
+	}
+	return nil
+}
+
+// resolve says how to reach a host: from the configuration, ssh_config and defaults. A jump host takes its name, user
+// and port from its own entry, and credentials and host key settings from the configuration like the host itself.
+func (c Config) resolve(h hop, jumpHost bool) (*target, error) {
+	home, err := homeDir()
+	if err != nil {
+		return nil, configError("finding the home directory: %w", err)
+	}
+	localUser := "root"
+	if u, err := user.Current(); err == nil {
+		localUser = u.Username
+	}
+	reader := &configReader{home: home, original: h.host, user: h.user, localUser: localUser}
+	if err := reader.read(c.configFiles(home)); err != nil {
+		return nil, err
+	}
+	o := reader.options
+	t := &target{alias: h.host, home: home, localUser: localUser, network: "tcp"}
+	t.user = firstOf(h.user, o.first("user"), localUser)
+	if t.port = h.port; t.port == 0 {
+		if t.port, err = configInt(o, "port", defaultPort); err != nil {
+			return nil, err
+		}
+	}
+	t.host = h.host
+	if name := o.first("hostname"); name != "" {
+		if t.host, err = t.expandTokens(name); err != nil {
+			return nil, configError("HostName for %s: %w", h.host, err)
+		}
+	}
+	switch o.first("addressfamily") {
+	case "inet":
+		t.network = "tcp4"
+	case "inet6":
+		t.network = "tcp6"
+	}
+	t.hostKeyAlias = o.first("hostkeyalias")
+	t.jump = o.first("proxyjump")
+	if command := o.first("proxycommand"); command != "" && command != noFile {
+		if jumpHost || len(c.JumpHosts) == 0 {
+			return nil, configError("ssh_config sets ProxyCommand for %s, which is not supported: use ProxyJump or"+
+				" jump_hosts, or another config_file", h.host)
+		}
+	}
+	if err := c.resolveTimes(t, o); err != nil {
+		return nil, err
+	}
+	if err := c.resolveIdentities(t, o, jumpHost); err != nil {
+		return nil, err
+	}
+	if err := c.resolveHostKeys(t, o); err != nil {
+		return nil, err
+	}
+	return t, nil
+}
+
+func (c Config) configFiles(home string) []configFile {
+	userDir := filepath.Join(home, ".ssh")
+	switch c.ConfigFile {
+	case noFile:
+		return nil
+	case "":
+		return []configFile{
+			{path: filepath.Join(userDir, "config"), includeDir: userDir},
+			{path: "/etc/ssh/ssh_config", includeDir: "/etc/ssh"},
+		}
+	}
+	return []configFile{{path: expandHome(c.ConfigFile, home), includeDir: userDir, required: true}}
+}
+
+func (c Config) resolveTimes(t *target, o options) (err error) {
+	if t.connectTimeout = c.ConnectTimeout; t.connectTimeout == 0 {
+		if t.connectTimeout, err = configDuration(o, "connecttimeout", defaultConnectTimeout); err != nil {
+			return err
+		}
+	}
+	if t.connectTimeout == 0 {
+		t.connectTimeout = defaultConnectTimeout
+	}
+	if t.keepaliveInterval = c.KeepaliveInterval; t.keepaliveInterval == 0 {
+		t.keepaliveInterval, err = configDuration(o, "serveraliveinterval", defaultKeepaliveInterval)
+		if err != nil {
+			return err
+		}
+	}
+	t.keepaliveInterval = max(t.keepaliveInterval, 0)
+	if t.keepaliveCountMax = c.KeepaliveCountMax; t.keepaliveCountMax == 0 {
+		t.keepaliveCountMax, err = configInt(o, "serveralivecountmax", defaultKeepaliveCountMax)
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c Config) resolveIdentities(t *target, o options, jumpHost bool) (err error) {
+	t.identitiesOnly = o.first("identitiesonly") == "yes"
+	files := o["identityfile"]
+	if slices.Contains(files, noFile) {
+		files = nil
+	} else if len(files) == 0 {
+		files, t.defaultFiles = defaultIdentities, true
+	}
+	certificates := o["certificatefile"]
+	if t.explicitKey = c.PrivateKey != "" || c.PrivateKeyFile != ""; t.explicitKey && !jumpHost {
+		files, certificates = nil, nil
+	}
+	if c.PrivateKeyFile != "" {
+		files = append([]string{c.PrivateKeyFile}, files...)
+	}
+	if c.CertificateFile != "" {
+		certificates = append([]string{c.CertificateFile}, certificates...)
+	}
+	if t.identityFiles, err = t.expandAll("IdentityFile", files); err != nil {
+		return err
+	}
+	if t.certificateFiles, err = t.expandAll("CertificateFile", certificates); err != nil {
+		return err
+	}
+	t.agentRequired = c.Agent != nil && *c.Agent
+	if c.Agent != nil && !*c.Agent {
+		return nil
+	}
+	t.agentSocket = os.Getenv("SSH_AUTH_SOCK")
+	switch agent := o.first("identityagent"); {
+	case agent == "" || agent == "SSH_AUTH_SOCK":
+	case agent == noFile:
+		t.agentSocket = ""
+	case strings.HasPrefix(agent, "$") && !strings.HasPrefix(agent, "${"):
+		t.agentSocket = os.Getenv(agent[1:])
+	default:
+		if t.agentSocket, err = t.expand(agent); err != nil {
+			return configError("IdentityAgent: %w", err)
+		}
+	}
+	return nil
+}
+
+func (c Config) resolveHostKeys(t *target, o options) (err error) {
+	t.checking = c.HostKeyChecking
+	if t.checking == "" {
+		switch o.first("stricthostkeychecking") {
+		case "accept-new":
+			t.checking = HostKeyAcceptNew
+		case "no", "off":
+			t.checking = HostKeyInsecure
+		default: // "ask" asks, and there is nobody to ask.
+			t.checking = HostKeyStrict
+		}
+	}
+	if file := o.first("revokedhostkeys"); file != "" && file != noFile && t.checking != HostKeyInsecure {
+		return configError("ssh_config sets RevokedHostKeys for %s, which is not supported: mark revoked keys with"+
+			" @revoked in known_hosts, or use another config_file", t.alias)
+	}
+	t.hashKnownHosts = o.first("hashknownhosts") == "yes"
+	users, globals := o["userknownhostsfile"], o["globalknownhostsfile"]
+	if users == nil {
+		users = []string{"~/.ssh/known_hosts", "~/.ssh/known_hosts2"}
+	}
+	if globals == nil {
+		globals = []string{"/etc/ssh/ssh_known_hosts", "/etc/ssh/ssh_known_hosts2"}
+	}
+	if c.KnownHostsFile != "" {
+		users = []string{c.KnownHostsFile}
+	}
+	isNone := func(file string) bool { return file == noFile }
+	users, globals = slices.DeleteFunc(slices.Clone(users), isNone), slices.DeleteFunc(slices.Clone(globals), isNone)
+	if t.userKnownHosts, err = t.expandAll("UserKnownHostsFile", users); err != nil {
+		return err
+	}
+	t.globalKnownHosts, err = t.expandAll("GlobalKnownHostsFile", globals)
+	return err
+}

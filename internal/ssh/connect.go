@@ -1,0 +1,253 @@
+package ssh
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	xssh "golang.org/x/crypto/ssh"
+)
+
+const (
+	// authTimeout bounds authentication after the key exchange: an agent may have to wait for a touch of a hardware
+	// key, and a server's PAM stack may be slow. sshd itself gives 120 s by default.
+	authTimeout = 60 * time.Second
+	// maxHops bounds a route; a longer one is a loop in ssh_config.
+	maxHops = 16
+)
+
+// hop is a host to go through, as the user wrote it.
+type hop struct {
+	user, host string
+	port       int
+}
+
+// parseHop parses [user@]host[:port] or ssh://[user@]host[:port].
+func parseHop(s string) (hop, error) {
+	invalid := fmt.Errorf("%q: must be [user@]host[:port]", s)
+	rest := s
+	if strings.HasPrefix(s, "ssh://") {
+		u, err := url.Parse(s)
+		if err != nil || u.Path != "" && u.Path != "/" || u.RawQuery != "" {
+			return hop{}, invalid
+		}
+		rest = u.Host
+		if name := u.User.Username(); name != "" {
+			rest = name + "@" + rest
+		}
+	}
+	var h hop
+	if at := strings.LastIndex(rest, "@"); at >= 0 {
+		h.user, rest = rest[:at], rest[at+1:]
+		if h.user == "" {
+			return hop{}, invalid
+		}
+	}
+	h.host = rest
+	if strings.HasPrefix(rest, "[") || strings.Count(rest, ":") == 1 {
+		host, port, err := net.SplitHostPort(rest)
+		switch {
+		case err == nil:
+			n, err := strconv.ParseUint(port, 10, 16)
+			if err != nil || n == 0 {
+				return hop{}, invalid
+			}
+			h.host, h.port = host, int(n)
+		case strings.HasPrefix(rest, "[") && strings.HasSuffix(rest, "]"):
+			h.host = rest[1 : len(rest)-1]
+		default:
+			return hop{}, invalid
+		}
+	}
+	if h.host == "" || strings.HasPrefix(h.host, "-") || strings.ContainsAny(h.host, " \t@/[]") {
+		return hop{}, invalid
+	}
+	return h, nil
+}
+
+// route lists the hosts to go through, the host itself last.
+func (c *Client) route() ([]*target, error) {
+	host, err := c.cfg.resolve(hop{user: c.cfg.User, host: c.cfg.Host, port: c.cfg.Port}, false)
+	if err != nil {
+		return nil, err
+	}
+	jumps := c.cfg.JumpHosts
+	if len(jumps) == 0 {
+		jumps = splitJumps(host.jump)
+	}
+	route := []*target{host}
+	// The first jump host may itself be behind others by its own entry in ssh_config; the later ones are reached from
+	// the one before them.
+	for len(jumps) > 0 {
+		var first *target
+		for _, jump := range slices.Backward(jumps) {
+			h, err := parseHop(jump)
+			if err != nil {
+				return nil, configError("ProxyJump for %s: %w", host.alias, err)
+			}
+			if first, err = c.cfg.resolve(h, true); err != nil {
+				return nil, err
+			}
+			route = append(route, first)
+			if len(route) > maxHops {
+				return nil, configError("more than %d jump hosts to %s: does ProxyJump loop?", maxHops-1, host.alias)
+			}
+		}
+		jumps = splitJumps(first.jump)
+	}
+	slices.Reverse(route)
+	return route, nil
+}
+
+func splitJumps(jump string) []string {
+	if jump == "" || jump == noFile {
+		return nil
+	}
+	return strings.Split(jump, ",")
+}
+
+// connect makes the connection, hop by hop.
+func (c *Client) connect(ctx context.Context) (*chain, error) {
+	route, err := c.route()
+	if err != nil {
+		return nil, &Error{Host: c.cfg.Host, Op: "reading the configuration", Kind: ErrConfig, Err: err}
+	}
+	ch := &chain{}
+	for _, t := range route {
+		var via *link
+		if len(ch.links) > 0 {
+			via = ch.host()
+		}
+		l, err := c.connectHop(ctx, t, via)
+		if err != nil {
+			ch.close(ErrClosed)
+			return nil, c.explain(ctx, t, "connecting", err)
+		}
+		ch.links = append(ch.links, l)
+	}
+	ch.watch()
+	return ch, nil
+}
+
+// connectHop dials one host, through another one or directly, and logs in.
+func (c *Client) connectHop(ctx context.Context, t *target, via *link) (*link, error) {
+	keys, err := loadHostKeys(t, c.log)
+	if err != nil {
+		return nil, err
+	}
+	ctx, deadline := withDeadline(ctx, t.connectTimeout)
+	defer deadline.stop()
+	raw, err := dialHop(ctx, t, via)
+	if err != nil {
+		return nil, deadline.explain("dialling", err)
+	}
+	conn := &watchedConn{Conn: raw}
+	// The handshake knows no context: closing what it reads from is what ends it.
+	unblock := context.AfterFunc(ctx, func() { _ = raw.Close() })
+	defer unblock()
+
+	auth := newAuthenticator(ctx, &c.cfg, t, via != nil, &conn.broken)
+	defer auth.close()
+	var exchanged sync.Once
+	config := &xssh.ClientConfig{
+		User:              t.user,
+		AuthCallback:      auth.next,
+		HostKeyAlgorithms: keys.algorithms(),
+		HostKeyCallback: func(_ string, _ net.Addr, key xssh.PublicKey) error {
+			if err := keys.check(key); err != nil {
+				return err
+			}
+			exchanged.Do(func() { deadline.extend(max(authTimeout, t.connectTimeout)) })
+			return nil
+		},
+	}
+	sshConn, channels, requests, err := xssh.NewClientConn(conn, t.address(), config)
+	if err != nil {
+		_ = raw.Close()
+		return nil, deadline.explain("handshake", handshakeCause(err, keys, auth))
+	}
+	if !unblock() {
+		_ = sshConn.Close()
+		return nil, deadline.explain("handshake", context.Cause(ctx))
+	}
+	return newLink(t, xssh.NewClient(sshConn, channels, requests), conn, c.cfg.HelperURI, c.log), nil
+}
+
+func dialHop(ctx context.Context, t *target, via *link) (net.Conn, error) {
+	if via != nil {
+		conn, err := via.dialTCP(ctx, t.host, t.port)
+		if err != nil {
+			return nil, fmt.Errorf("through jump host %s: %w", via.target, err)
+		}
+		return conn, nil
+	}
+	return (&net.Dialer{}).DialContext(ctx, t.network, t.address())
+}
+
+// handshakeCause says why a handshake failed: the checks that we made ourselves know better than the protocol.
+func handshakeCause(err error, keys *hostKeys, auth *authenticator) error {
+	if refused := keys.refusalCause(); refused != nil {
+		return &kindError{kind: ErrHostKey, err: refused}
+	}
+	if errors.Is(err, errConnectionLost) {
+		return &kindError{kind: ErrUnreachable, err: auth.failure(err)}
+	}
+	if auth.started {
+		return &kindError{kind: ErrAuth, err: auth.failure(err)}
+	}
+	return err
+}
+
+// deadline ends a context after a time that may be extended once more is known, and remembers that it did.
+type deadline struct {
+	ctx     context.Context
+	cancel  context.CancelCauseFunc
+	timer   *time.Timer
+	mu      sync.Mutex
+	timeout time.Duration
+}
+
+var errTimeout = errors.New("no answer in time")
+
+func withDeadline(ctx context.Context, timeout time.Duration) (context.Context, *deadline) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	timer := time.AfterFunc(timeout, func() { cancel(errTimeout) })
+	return ctx, &deadline{ctx: ctx, cancel: cancel, timer: timer, timeout: timeout}
+}
+
+func (d *deadline) extend(timeout time.Duration) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.timer.Stop() {
+		d.timeout = timeout
+		d.timer.Reset(timeout)
+	}
+}
+
+func (d *deadline) stop() {
+	d.timer.Stop()
+	d.cancel(nil)
+}
+
+// explain prefers the end of the deadline or of the context to the error that it caused.
+func (d *deadline) explain(what string, err error) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	cause := context.Cause(d.ctx)
+	switch {
+	case errors.Is(cause, errTimeout):
+		return fmt.Errorf("%s: %w after %s", what, errTimeout, d.timeout)
+	case cause != nil:
+		return fmt.Errorf("%s: %w", what, cause)
+	case !errors.Is(kindOf(err), ErrUnreachable):
+		return err
+	}
+	return fmt.Errorf("%s: %w", what, err)
+}

@@ -1,0 +1,99 @@
+package ssh
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+)
+
+// ReadEnd returns the last n bytes of the file at an absolute path on the host, less where the file is shorter. It is
+// read by a program there (tail), with the rights of the user who logs in.
+//
+// Errors are those of [Client.DialUnix] where the host can't be reached; any other means that the host runs no such
+// program for us, or that the program could not read the file.
+func (c *Client) ReadEnd(ctx context.Context, path string, n int) ([]byte, error) {
+	line := fmt.Sprintf("tail -c %d -- %s", n, quote(path))
+	text, err := through(ctx, c, "reading "+path, func(l *link) ([]byte, error) { return l.output(ctx, line, n) })
+	if err != nil {
+		return nil, err
+	}
+	return text[max(0, len(text)-n):], nil
+}
+
+// What the script says of a file: each on a line of its own.
+const (
+	fileThere   = "virtfleet-file-there"
+	fileAbsent  = "virtfleet-file-absent"
+	fileUnknown = "virtfleet-file-unknown"
+)
+
+// absentScript says for each of its arguments whether there is such a file. It is absent where the nearest directory
+// above it that can be seen may be searched. As for line breaks and exclamation marks, see link.script.
+const absentScript = `for p; do s=` + fileThere + `; test -e "$p" || { s=` + fileUnknown + `; d=$p; ` +
+	`while test -n "$d"; do test -L "$d" && break; d=${d%/*}; test -e "${d:-/}" || continue; ` +
+	`test -d "${d:-/}" && { test -x "${d:-/}" || break; }; s=` + fileAbsent + `; break; done; }; echo; echo $s; done`
+
+// Absent returns which of the absolute paths lead to nothing on the host, as the user who logs in sees it: what that
+// user may not see, or is reached through a symbolic link that leads to nothing, isn't among them. A program there (sh)
+// looks, and changes nothing.
+//
+// Errors are those of [Client.DialUnix] where the host can't be reached; any other means that the host runs no such
+// program for us.
+func (c *Client) Absent(ctx context.Context, paths ...string) ([]string, error) {
+	line := "sh -c " + quote(absentScript) + " sh"
+	for _, path := range paths {
+		line += " " + quote(path)
+	}
+	text, err := through(ctx, c, "looking for files", func(l *link) ([]byte, error) {
+		return l.output(ctx, line, len(paths)*2*len(fileUnknown))
+	})
+	if err != nil {
+		return nil, err
+	}
+	var absent []string
+	told := 0
+	for word := range strings.FieldsSeq(string(text)) { // What a login shell prints comes before.
+		switch word {
+		case fileThere, fileUnknown:
+			told++
+		case fileAbsent:
+			if told < len(paths) {
+				absent = append(absent, paths[told])
+			}
+			told++
+		}
+	}
+	if told != len(paths) {
+		return nil, &Error{Host: c.cfg.Host, Op: "looking for files", Err: errors.New("the host's shell gave no answer")}
+	}
+	return absent, nil
+}
+
+// output runs a program on the host and returns what it prints, which is n bytes at most, and what a login shell
+// prints before.
+func (l *link) output(ctx context.Context, line string, n int) ([]byte, error) {
+	cmd, err := l.start(ctx, line)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = cmd.channel.Close() }()
+	unblock := context.AfterFunc(ctx, func() { _ = cmd.channel.Close() })
+	defer unblock()
+	// What goes on and on is cut off.
+	text, err := io.ReadAll(io.LimitReader(cmd.channel, int64(n)+maxPreamble))
+	if err != nil {
+		return nil, err
+	}
+	if len(text) == n+maxPreamble {
+		return nil, errors.New("the host sends more than it was asked for")
+	}
+	if err := cmd.wait(ctx, l); err != nil {
+		return nil, err
+	}
+	if outcome := cmd.outcome(); outcome != "" {
+		return nil, errors.New(outcome)
+	}
+	return text, nil
+}

@@ -1,0 +1,90 @@
+package ssh
+
+import (
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+func TestReadEnd(t *testing.T) {
+	t.Parallel()
+	key := newKey(t, "ed25519")
+	server := startSSHD(t, key.authorized())
+	client := newClient(t, server.config(t, key))
+	file := writeFile(t, "first\nlast\n")
+	for n, want := range map[int]string{5: "last\n", 100: "first\nlast\n", 0: ""} {
+		got, err := client.ReadEnd(t.Context(), file, n)
+		noError(t, err)
+		if string(got) != want {
+			t.Errorf("the last %d bytes: got %q, want %q", n, got, want)
+		}
+	}
+	none := filepath.Join(t.TempDir(), "it's $(none)")
+	if _, err := client.ReadEnd(t.Context(), none, 5); err == nil || !strings.Contains(err.Error(), none) {
+		t.Errorf("a missing file: got %v", err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := client.ReadEnd(ctx, file, 5); !errors.Is(err, context.Canceled) {
+		t.Errorf("cancelled: got %v", err)
+	}
+}
+
+func TestAbsent(t *testing.T) {
+	t.Parallel()
+	key := newKey(t, "ed25519")
+	server := startSSHD(t, key.authorized())
+	client := newClient(t, server.config(t, key))
+	dir := t.TempDir()
+	file := writeFile(t, "here\n")
+	dangling := filepath.Join(dir, "dangling")
+	if err := os.Symlink(filepath.Join(dir, "nothing"), dangling); err != nil {
+		t.Fatal(err)
+	}
+	all := []string{
+		file, filepath.Join(dir, "none"), dir, dangling, filepath.Join(dangling, "below"), "/no such place/it's $(none)",
+		filepath.Join(file, "below"), "/dev/null", "/none",
+	}
+	want := []string{all[1], all[5], all[6], all[8]}
+	got, err := client.Absent(t.Context(), all...)
+	noError(t, err)
+	if !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	got, err = client.Absent(t.Context())
+	noError(t, err)
+	if len(got) != 0 {
+		t.Errorf("nobody asked for %q", got)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := client.Absent(ctx, file); !errors.Is(err, context.Canceled) {
+		t.Errorf("cancelled: got %v", err)
+	}
+}
+
+// TestAbsentScript_asAnotherUser: what a user may not see is not absent.
+func TestAbsentScript_asAnotherUser(t *testing.T) {
+	t.Parallel()
+	if os.Geteuid() != 0 {
+		lacks(t, "root, who can become another user")
+	}
+	dir, err := os.MkdirTemp("/tmp", "absent") //nolint:usetesting // Its parents are open to everybody.
+	noError(t, err)
+	t.Cleanup(func() { noError(t, os.RemoveAll(dir)) })
+	noError(t, os.Chmod(dir, 0o700))
+	cmd := exec.CommandContext(t.Context(), "sh", "-c", absentScript, "sh", filepath.Join(dir, "a"), dir+"-none")
+	cmd.Dir = "/"
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
+	out, err := cmd.Output()
+	noError(t, err)
+	if got := strings.Fields(string(out)); !slices.Equal(got, []string{fileUnknown, fileAbsent}) {
+		t.Errorf("got %q", got)
+	}
+}

@@ -1,0 +1,233 @@
+package ssh
+
+import (
+	"bytes"
+	"log/slog"
+	"math"
+	"net"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	xssh "golang.org/x/crypto/ssh"
+	"golang.org/x/crypto/ssh/knownhosts"
+)
+
+// hostKeys decides about the key of one host.
+type hostKeys struct {
+	target   *target
+	log      *slog.Logger
+	name     string // As known_hosts has it, with the port if it isn't 22.
+	bare     string // Without the port, or "" when that is the same or doesn't count.
+	files    []string
+	known    []knownKey // Of this host under its name.
+	fallback []knownKey // Of this host under its bare name.
+
+	mu       sync.Mutex // The handshake checks the key on a goroutine of its own.
+	accepted []byte     // The key that was accepted; a later key exchange must present the same.
+	refused  error
+}
+
+// loadHostKeys reads what is known about the keys of a host.
+func loadHostKeys(t *target, log *slog.Logger) (*hostKeys, error) {
+	h := &hostKeys{target: t, log: log}
+	h.files = slices.Concat(t.userKnownHosts, t.globalKnownHosts)
+	if t.hostKeyAlias != "" {
+		h.name = strings.ToLower(t.hostKeyAlias)
+	} else {
+		h.name = knownhosts.Normalize(net.JoinHostPort(strings.ToLower(t.host), strconv.Itoa(t.port)))
+		if t.port != defaultPort {
+			h.bare = strings.ToLower(t.host)
+		}
+	}
+	if t.checking == HostKeyInsecure {
+		return h, nil
+	}
+	all, err := readKnownHosts(h.files, log)
+	if err != nil {
+		return nil, err
+	}
+	for _, k := range all {
+		switch {
+		case k.matches(h.name):
+			h.known = append(h.known, k)
+		case h.bare != "" && k.matches(h.bare):
+			h.fallback = append(h.fallback, k)
+		}
+	}
+	return h, nil
+}
+
+// relevant are the keys that the host's key is compared with. As in ssh, what is known without a port counts for any
+// port of a host, unless something is known for that port.
+func (h *hostKeys) relevant() []knownKey {
+	trusted := func(k knownKey) bool { return k.marker != markerRevoked }
+	if slices.ContainsFunc(h.known, trusted) {
+		return h.known
+	}
+	return slices.Concat(h.known, h.fallback)
+}
+
+// algorithms lists the host key algorithms to ask for: first those of which we know a key, so that a server with
+// several keys presents one that can be checked. The rest follows, so that a server without any of them is told from
+// one that doesn't answer.
+func (h *hostKeys) algorithms() []string {
+	supported := xssh.SupportedAlgorithms().HostKeys
+	slices.SortStableFunc(supported, func(a, b string) int { return preference(a) - preference(b) })
+	types := map[string]bool{}
+	certified := false
+	for _, k := range h.relevant() {
+		switch k.marker {
+		case markerAuthority:
+			certified = true
+		case "":
+			types[k.key.Type()] = true
+		}
+	}
+	var certificates, known, others []string
+	for _, algorithm := range supported {
+		switch isCertificate := strings.Contains(algorithm, "-cert-v0"); {
+		case isCertificate && (certified || h.target.checking == HostKeyInsecure):
+			certificates = append(certificates, algorithm)
+		case isCertificate:
+		case types[keyTypeOf(algorithm)]:
+			known = append(known, algorithm)
+		default:
+			others = append(others, algorithm)
+		}
+	}
+	return slices.Concat(certificates, known, others)
+}
+
+// preference orders algorithms as ssh does, so that a new host is recorded with the key that ssh would record.
+func preference(algorithm string) int {
+	for i, family := range []string{"ed25519", "ecdsa", "rsa"} {
+		if strings.Contains(algorithm, family) {
+			return i
+		}
+	}
+	return math.MaxInt32 // Newer ones, which ssh doesn't prefer yet.
+}
+
+// keyTypeOf returns the type of the keys that an algorithm signs with: RSA keys have several.
+func keyTypeOf(algorithm string) string {
+	switch algorithm {
+	case xssh.KeyAlgoRSASHA256, xssh.KeyAlgoRSASHA512:
+		return xssh.KeyAlgoRSA
+	}
+	return algorithm
+}
+
+// check decides about the key that the host presents. It is called again at each later key exchange.
+func (h *hostKeys) check(key xssh.PublicKey) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	blob := key.Marshal()
+	if h.accepted != nil && bytes.Equal(h.accepted, blob) {
+		return nil
+	}
+	if err := h.decide(key); err != nil {
+		h.refused = err
+		return err
+	}
+	h.accepted = blob
+	return nil
+}
+
+// refusalCause returns why the key was refused, or nil.
+func (h *hostKeys) refusalCause() error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.refused
+}
+
+func (h *hostKeys) decide(key xssh.PublicKey) error {
+	if h.target.checking == HostKeyInsecure {
+		h.log.Warn("host key not checked: host_key_checking is insecure, anybody could answer in the host's name",
+			"address", h.target.address(), "key", key.Type(), "fingerprint", xssh.FingerprintSHA256(key))
+		return nil
+	}
+	relevant := h.relevant()
+	if cert, ok := key.(*xssh.Certificate); ok {
+		return h.decideCertificate(cert, relevant)
+	}
+	if k := find(relevant, markerRevoked, key); k != nil {
+		return h.refusal(HostKeyRevoked, key, k, nil)
+	}
+	if find(relevant, "", key) != nil {
+		return nil
+	}
+	// A key of another type may be newer, but one of the same type contradicts: name the latter if there is one.
+	var contradiction *knownKey
+	for i, k := range h.known {
+		sameType := k.key.Type() == key.Type()
+		if k.marker == "" && (contradiction == nil || sameType && contradiction.key.Type() != key.Type()) {
+			contradiction = &h.known[i]
+		}
+	}
+	if contradiction != nil {
+		return h.refusal(HostKeyChanged, key, contradiction, nil)
+	}
+	if h.target.checking != HostKeyAcceptNew {
+		return h.refusal(HostKeyUnknown, key, nil, nil)
+	}
+	if err := recordHostKey(h.target, h.name, key, h.log); err != nil {
+		return h.refusal(HostKeyNotRecorded, key, nil, err)
+	}
+	return nil
+}
+
+func (h *hostKeys) decideCertificate(cert *xssh.Certificate, relevant []knownKey) error {
+	checker := &xssh.CertChecker{
+		IsHostAuthority: func(authority xssh.PublicKey, _ string) bool {
+			return find(relevant, markerAuthority, authority) != nil
+		},
+		IsRevoked: func(cert *xssh.Certificate) bool {
+			return find(relevant, markerRevoked, cert.Key) != nil || find(relevant, markerRevoked, cert.SignatureKey) != nil
+		},
+	}
+	for _, key := range []xssh.PublicKey{cert.Key, cert.SignatureKey} {
+		if k := find(relevant, markerRevoked, key); k != nil {
+			return h.refusal(HostKeyRevoked, key, k, nil)
+		}
+	}
+	if find(relevant, markerAuthority, cert.SignatureKey) == nil && find(relevant, "", cert.Key) != nil {
+		return nil // As in ssh, a certificate that nobody vouches for is as good as its key.
+	}
+	principal := h.target.hostKeyAlias
+	if principal == "" {
+		principal = h.target.host
+	}
+	if err := checker.CheckHostKey(net.JoinHostPort(principal, "22"), nil, cert); err != nil {
+		return h.refusal(HostKeyCertificate, cert, nil, err)
+	}
+	return nil
+}
+
+func (h *hostKeys) refusal(problem HostKeyProblem, key xssh.PublicKey, known *knownKey, cause error) error {
+	e := &HostKeyError{
+		Problem: problem, Name: h.name, KeyType: key.Type(), Fingerprint: xssh.FingerprintSHA256(key),
+		Files: slices.DeleteFunc(slices.Clone(h.files), isMissing), Err: cause,
+	}
+	if known != nil {
+		e.File, e.Line = known.file, known.line
+		e.KnownType, e.KnownFingerprint = known.key.Type(), xssh.FingerprintSHA256(known.key)
+	}
+	return e
+}
+
+func isMissing(file string) bool {
+	_, err := os.Stat(file)
+	return err != nil
+}
+
+func find(keys []knownKey, marker string, key xssh.PublicKey) *knownKey {
+	for i, k := range keys {
+		if k.marker == marker && sameKey(k.key, key) {
+			return &keys[i]
+		}
+	}
+	return nil
+}

@@ -1,0 +1,260 @@
+package ssh
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	xssh "golang.org/x/crypto/ssh"
+)
+
+// chain is the connection to a host: one link to each jump host on the way and one to the host itself, each going
+// through the one before it.
+type chain struct {
+	links   []*link
+	watcher sync.WaitGroup
+}
+
+// host is the link to the last host so far.
+func (c *chain) host() *link { return c.links[len(c.links)-1] }
+
+// lost says whether the connection is no longer usable.
+func (c *chain) lost() bool {
+	l := c.host()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.ended
+}
+
+// watch closes the links to the jump hosts when the one to the host is gone.
+func (c *chain) watch() {
+	c.watcher.Go(func() {
+		<-c.host().done
+		for _, l := range slices.Backward(c.links) {
+			l.end(errConnectionLost)
+		}
+	})
+}
+
+// close ends all links, the last first, and waits for everything that ran on them.
+func (c *chain) close(cause error) {
+	for _, l := range slices.Backward(c.links) {
+		l.end(cause)
+	}
+	for _, l := range c.links {
+		<-l.done
+		l.running.Wait()
+	}
+	c.watcher.Wait()
+}
+
+var (
+	errConnectionLost = &kindError{kind: ErrUnreachable, err: errors.New("the SSH connection was lost")}
+	errNoLife         = errors.New("no sign of life from the host")
+)
+
+// link is one SSH connection with the streams that go through it.
+type link struct {
+	target    *target
+	client    *xssh.Client
+	conn      *watchedConn
+	helperURI string
+	log       *slog.Logger
+	forwarded atomic.Int32 // What is known about forwarding to sockets: forwardingUnknown and so on.
+	done      chan struct{}
+	running   sync.WaitGroup
+
+	mu      sync.Mutex
+	ended   bool
+	cause   error // Why it ended.
+	streams map[*stream]struct{}
+}
+
+func newLink(t *target, client *xssh.Client, conn *watchedConn, helperURI string, log *slog.Logger) *link {
+	l := &link{
+		target: t, client: client, conn: conn, helperURI: helperURI, log: log,
+		done: make(chan struct{}), streams: map[*stream]struct{}{},
+	}
+	l.run(func() {
+		_ = l.broke(client.Wait())
+		close(l.done)
+	})
+	if t.keepaliveInterval > 0 && t.keepaliveCountMax > 0 {
+		l.run(l.keepalive)
+	}
+	return l
+}
+
+// run starts a goroutine that chain.close waits for. Once the link has ended, what starts ends by itself at once.
+func (l *link) run(f func()) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.ended {
+		go f()
+		return
+	}
+	l.running.Go(f)
+}
+
+// end closes the connection and everything on it. The first cause is the one that streams report.
+func (l *link) end(cause error) {
+	l.mu.Lock()
+	if l.ended {
+		l.mu.Unlock()
+		return
+	}
+	l.ended, l.cause = true, cause
+	streams := l.streams
+	l.streams = nil
+	l.mu.Unlock()
+	_ = l.client.Close()
+	for s := range streams {
+		s.abort(cause)
+	}
+}
+
+// broke ends the link because of an error that only a lost connection has, whoever is the first to see it, and says why
+// it ended.
+func (l *link) broke(err error) error {
+	l.end(&kindError{kind: ErrUnreachable, err: fmt.Errorf("the SSH connection was lost: %w", err)})
+	return l.endCause(errConnectionLost)
+}
+
+// endCause says why the link ended, or returns the error when it hasn't.
+func (l *link) endCause(err error) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.ended {
+		return l.cause
+	}
+	return err
+}
+
+// breakage says why the link ended when its connection has broken, and otherwise nil. What went through the link ends
+// then as if the peer had ended it.
+func (l *link) breakage() error {
+	if !l.conn.broken.Load() {
+		return nil
+	}
+	<-l.done
+	return l.endCause(errConnectionLost)
+}
+
+// keepalive asks the host for a sign of life when it has been silent, and ends the link when none comes.
+func (l *link) keepalive() {
+	interval := l.target.keepaliveInterval
+	ticker := time.NewTicker(interval)
+	defer ticker.Stop()
+	asked := make(chan struct{}, 1) // Holds a token while a request is unanswered.
+	missed := 0
+	for last := l.conn.received.Load(); ; {
+		select {
+		case <-l.done:
+			return
+		case <-ticker.C:
+		}
+		now := l.conn.received.Load()
+		if now != last {
+			last, missed = now, 0
+			continue
+		}
+		if missed >= l.target.keepaliveCountMax {
+			silence := interval * time.Duration(missed+1)
+			l.end(&kindError{kind: ErrUnreachable, err: fmt.Errorf("%w for %s", errNoLife, silence)})
+			return
+		}
+		missed++
+		select {
+		case asked <- struct{}{}:
+			l.run(func() {
+				// Any answer is a sign of life, a refusal as well.
+				_, _, _ = l.client.SendRequest("keepalive@openssh.com", true, nil)
+				<-asked
+			})
+		default:
+		}
+	}
+}
+
+// openChannel opens a channel under a context. A channel that opens after that is closed again.
+func (l *link) openChannel(
+	ctx context.Context, kind string, payload []byte,
+) (xssh.Channel, <-chan *xssh.Request, error) {
+	type result struct {
+		channel  xssh.Channel
+		requests <-chan *xssh.Request
+		err      error
+	}
+	results := make(chan result, 1)
+	if ctx.Err() != nil {
+		return nil, nil, context.Cause(ctx) // Not left to chance below.
+	}
+	begin, received := time.Now(), l.conn.received.Load()
+	l.run(func() {
+		channel, requests, err := l.client.OpenChannel(kind, payload)
+		results <- result{channel, requests, err}
+	})
+	select {
+	case r := <-results:
+		if r.err != nil && !isOpenError(r.err) {
+			r.err = l.broke(r.err) // No answer is the end of the link.
+		}
+		return r.channel, r.requests, r.err
+	case <-ctx.Done():
+	}
+	if time.Since(begin) >= l.target.connectTimeout && l.conn.received.Load() == received {
+		// In that time it should have answered something; the next one had better make a new connection than wait for
+		// keepalive to find out.
+		l.end(&kindError{kind: ErrUnreachable, err: fmt.Errorf("%w for %s", errNoLife, time.Since(begin))})
+	}
+	l.run(func() {
+		if r := <-results; r.err == nil {
+			go xssh.DiscardRequests(r.requests)
+			_ = r.channel.Close()
+		}
+	})
+	return nil, nil, context.Cause(ctx)
+}
+
+func isOpenError(err error) bool {
+	var open *xssh.OpenChannelError
+	return errors.As(err, &open)
+}
+
+// dialTCP opens a stream to an address as seen from the host.
+func (l *link) dialTCP(ctx context.Context, host string, port int) (net.Conn, error) {
+	payload := xssh.Marshal(struct {
+		Host       string
+		Port       uint32
+		OriginHost string
+		OriginPort uint32
+	}{host, uint32(port), "127.0.0.1", 0})
+	channel, requests, err := l.openChannel(ctx, "direct-tcpip", payload)
+	if err != nil {
+		return nil, err
+	}
+	go xssh.DiscardRequests(requests)
+	return l.newStream(channel, addr{network: "tcp", name: l.target.address()}), nil
+}
+
+// watchedConn counts what is received, which tells a silent peer from a live one.
+type watchedConn struct {
+	net.Conn
+	received atomic.Int64
+	broken   atomic.Bool
+}
+
+func (c *watchedConn) Read(p []byte) (int, error) {
+	n, err := c.Conn.Read(p)
+	c.received.Add(int64(n))
+	if err != nil {
+		c.broken.Store(true)
+	}
+	return n, err
+}

@@ -1,0 +1,217 @@
+package ssh
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"unicode"
+)
+
+// maxIncludeDepth is how deep files may include each other, as in OpenSSH; a deeper one is a loop.
+const maxIncludeDepth = 16
+
+// options are what ssh_config says for one host: the arguments of each keyword, in lower case.
+type options map[string][]string
+
+// first returns the first argument of a keyword, or "".
+func (o options) first(keyword string) string {
+	if args := o[keyword]; len(args) > 0 {
+		return args[0]
+	}
+	return ""
+}
+
+// set records a keyword the way ssh does: the first value wins, but files of identities add up.
+func (o options) set(keyword string, args []string) {
+	switch keyword {
+	case "identityfile", "certificatefile":
+		if !slices.Contains(o[keyword], args[0]) {
+			o[keyword] = append(o[keyword], args[0])
+		}
+		return
+	case "proxyjump":
+		if _, set := o["proxycommand"]; set {
+			return
+		}
+	case "proxycommand":
+		if _, set := o["proxyjump"]; set {
+			return
+		}
+	}
+	if _, set := o[keyword]; !set {
+		o[keyword] = args
+	}
+}
+
+// configReader reads ssh_config files for one host.
+type configReader struct {
+	home      string
+	original  string // The host as the user named it.
+	user      string // The user who was asked for explicitly, or "".
+	localUser string
+	options   options
+	final     bool // Whether this is the last pass, in which "Match final" holds.
+	sawFinal  bool
+}
+
+// configFile is a file to read, and where its relative includes are.
+type configFile struct {
+	path       string
+	includeDir string
+	required   bool
+}
+
+// read goes through the files, a second time if a block asks for being applied after all others.
+func (r *configReader) read(files []configFile) error {
+	r.options = options{}
+	for range 2 {
+		for _, f := range files {
+			err := r.file(f.path, f.includeDir, true, 0)
+			if errors.Is(err, fs.ErrNotExist) && !f.required {
+				continue
+			}
+			if err != nil {
+				return err
+			}
+		}
+		if !r.sawFinal {
+			return nil
+		}
+		r.final = true
+	}
+	return nil
+}
+
+// file reads one file. An inactive file, included by a block that doesn't match, is only checked.
+func (r *configReader) file(path, includeDir string, active bool, depth int) error {
+	if depth > maxIncludeDepth {
+		return configError("%s: included more than %d files deep", path, maxIncludeDepth)
+	}
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return &kindError{kind: ErrConfig, err: err}
+	}
+	reachable := active
+	for i, line := range strings.Split(string(data), "\n") {
+		keyword, args, err := splitConfigLine(line)
+		if err == nil && keyword != "" {
+			active, err = r.line(keyword, args, includeDir, reachable, active, depth)
+		}
+		if err != nil {
+			if errors.Is(err, ErrConfig) {
+				return err // Of an included file, which is named already.
+			}
+			return configError("%s:%d: %w", path, i+1, err)
+		}
+	}
+	return nil
+}
+
+// line applies one line and says whether the lines after it apply.
+func (r *configReader) line(
+	keyword string, args []string, includeDir string, reachable, active bool, depth int,
+) (bool, error) {
+	if len(args) == 0 {
+		return active, fmt.Errorf("%s without a value", keyword)
+	}
+	switch keyword {
+	case "host":
+		return reachable && matchPatterns(r.original, args), nil
+	case "match":
+		matched, err := r.match(args, reachable)
+		return reachable && matched, err
+	case "include":
+		for _, pattern := range args {
+			if err := r.include(pattern, includeDir, active, depth); err != nil {
+				return active, err
+			}
+		}
+	default:
+		if active {
+			r.options.set(keyword, args)
+		}
+	}
+	return active, nil
+}
+
+func (r *configReader) include(pattern, dir string, active bool, depth int) error {
+	if rest, ok := strings.CutPrefix(pattern, "~/"); ok {
+		pattern = filepath.Join(r.home, rest)
+	} else if !filepath.IsAbs(pattern) {
+		pattern = filepath.Join(dir, pattern)
+	}
+	paths, err := filepath.Glob(pattern)
+	if err != nil {
+		return fmt.Errorf("include %s: %w", pattern, err)
+	}
+	for _, path := range paths {
+		if err := r.file(path, dir, active, depth+1); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// splitConfigLine splits a line into its keyword, in lower case, and its arguments, which may be quoted.
+func splitConfigLine(line string) (keyword string, args []string, err error) {
+	line = strings.TrimSpace(line)
+	if line == "" || line[0] == '#' {
+		return "", nil, nil
+	}
+	end := strings.IndexFunc(line, func(c rune) bool { return c == '=' || unicode.IsSpace(c) })
+	if end < 0 {
+		return strings.ToLower(line), nil, nil
+	}
+	keyword = strings.ToLower(line[:end])
+	rest := strings.TrimSpace(line[end:])
+	rest = strings.TrimSpace(strings.TrimPrefix(rest, "="))
+	if keyword == "proxycommand" {
+		return keyword, []string{rest}, nil // The rest of the line is a shell command.
+	}
+	args, err = splitArguments(rest)
+	return keyword, args, err
+}
+
+// splitArguments splits at white space outside quotes, up to a comment.
+func splitArguments(s string) ([]string, error) {
+	var args []string
+	var word strings.Builder
+	inWord, quote := false, byte(0)
+	for i := 0; i < len(s); i++ {
+		c := s[i]
+		switch {
+		case c == '\\' && i+1 < len(s) && strings.IndexByte(`"'\`, s[i+1]) >= 0:
+			i++
+			word.WriteByte(s[i])
+			inWord = true
+		case quote != 0 && c == quote:
+			quote = 0
+		case quote != 0:
+			word.WriteByte(c)
+		case c == '"' || c == '\'':
+			quote, inWord = c, true
+		case c == ' ' || c == '\t':
+			if inWord {
+				args = append(args, word.String())
+				word.Reset()
+				inWord = false
+			}
+		case c == '#' && !inWord:
+			return args, nil
+		default:
+			word.WriteByte(c)
+			inWord = true
+		}
+	}
+	if quote != 0 {
+		return nil, errors.New("quote without its end")
+	}
+	if inWord {
+		args = append(args, word.String())
+	}
+	return args, nil
+}

@@ -1,0 +1,156 @@
+package stats
+
+import "time"
+
+// Rates are what happened between two samples, per second, or in percent of the time. What isn't known is nil, as is
+// the rate of a counter that began anew in between.
+type Rates struct {
+	Elapsed time.Duration
+	// CPUPercent is in percent of one processor: 200 are two of them, fully used. GuestPercent is in percent of the
+	// virtual CPUs that are online.
+	CPUPercent, UserPercent, SystemPercent, GuestPercent *float64
+	// VCPUs are by their ids.
+	VCPUs map[int]VCPURates
+	// SwapIn and SwapOut are in bytes, the faults in pages.
+	SwapIn, SwapOut, MajorFaults, MinorFaults *float64
+	// Disks are by their targets, Interfaces by their devices.
+	Disks      map[string]DiskRates
+	Interfaces map[string]InterfaceRates
+}
+
+// VCPURates are in percent of the time.
+type VCPURates struct{ Percent, WaitPercent, DelayPercent *float64 }
+
+// DiskRates are per second. The latencies are of one request, on average; nil without any.
+type DiskRates struct {
+	ReadBytes, WriteBytes, ReadRequests, WriteRequests, Flushes *float64
+	ReadLatency, WriteLatency, FlushLatency                     *time.Duration
+}
+
+// InterfaceRates are per second.
+type InterfaceRates struct {
+	ReceivedBytes, ReceivedPackets, ReceiveErrors, ReceiveDrops         *float64
+	TransmittedBytes, TransmittedPackets, TransmitErrors, TransmitDrops *float64
+}
+
+// Between gives the rates between two samples of one machine. It is nil when they aren't two of the same machine in
+// their order.
+func Between(before, after *Sample) *Rates {
+	if before == nil || after == nil || before.UUID != after.UUID || !after.At.After(before.At) {
+		return nil
+	}
+	r := &Rates{
+		Elapsed: after.At.Sub(before.At), VCPUs: map[int]VCPURates{},
+		Disks: map[string]DiskRates{}, Interfaces: map[string]InterfaceRates{},
+	}
+	if b, a := before.CPU, after.CPU; b != nil && a != nil {
+		r.cpu(b, a)
+	}
+	if b, a := before.Memory, after.Memory; b != nil && a != nil {
+		r.SwapIn, r.SwapOut = r.rate(b.SwapIn, a.SwapIn), r.rate(b.SwapOut, a.SwapOut)
+		r.MajorFaults = r.rate(b.MajorFaults, a.MajorFaults)
+		r.MinorFaults = r.rate(b.MinorFaults, a.MinorFaults)
+	}
+	for _, a := range after.Disks {
+		for _, b := range before.Disks {
+			// Another medium in the same drive counts from zero again, or from somewhere else.
+			if b.Target == a.Target && b.Path == a.Path {
+				r.Disks[a.Target] = r.disk(b, a)
+			}
+		}
+	}
+	for _, a := range after.Interfaces {
+		for _, b := range before.Interfaces {
+			if b.Device == a.Device {
+				r.Interfaces[a.Device] = r.nic(b, a)
+			}
+		}
+	}
+	return r
+}
+
+func (r *Rates) cpu(b, a *CPU) {
+	r.CPUPercent, r.UserPercent = r.percent(b.Total, a.Total), r.percent(b.User, a.User)
+	r.SystemPercent = r.percent(b.System, a.System)
+	var ran float64
+	known := len(a.VCPUs) > 0
+	for _, now := range a.VCPUs {
+		for _, then := range b.VCPUs {
+			if then.ID != now.ID {
+				continue
+			}
+			r.VCPUs[now.ID] = VCPURates{
+				Percent: r.percent(then.Time, now.Time), WaitPercent: r.percent(then.Wait, now.Wait),
+				DelayPercent: r.percent(then.Delay, now.Delay),
+			}
+		}
+		p := r.VCPUs[now.ID].Percent
+		if p == nil {
+			known = false
+			continue
+		}
+		ran += *p
+	}
+	if known {
+		r.GuestPercent = new(ran / float64(len(a.VCPUs)))
+	}
+}
+
+func (r *Rates) disk(b, a Disk) DiskRates {
+	return DiskRates{
+		ReadBytes: r.rate(b.ReadBytes, a.ReadBytes), WriteBytes: r.rate(b.WriteBytes, a.WriteBytes),
+		ReadRequests:  r.rate(b.ReadRequests, a.ReadRequests),
+		WriteRequests: r.rate(b.WriteRequests, a.WriteRequests), Flushes: r.rate(b.Flushes, a.Flushes),
+		ReadLatency:  latency(b.ReadTime, a.ReadTime, b.ReadRequests, a.ReadRequests),
+		WriteLatency: latency(b.WriteTime, a.WriteTime, b.WriteRequests, a.WriteRequests),
+		FlushLatency: latency(b.FlushTime, a.FlushTime, b.Flushes, a.Flushes),
+	}
+}
+
+func (r *Rates) nic(b, a Interface) InterfaceRates {
+	return InterfaceRates{
+		ReceivedBytes:      r.rate(b.ReceivedBytes, a.ReceivedBytes),
+		ReceivedPackets:    r.rate(b.ReceivedPackets, a.ReceivedPackets),
+		ReceiveErrors:      r.rate(b.ReceiveErrors, a.ReceiveErrors),
+		ReceiveDrops:       r.rate(b.ReceiveDrops, a.ReceiveDrops),
+		TransmittedBytes:   r.rate(b.TransmittedBytes, a.TransmittedBytes),
+		TransmittedPackets: r.rate(b.TransmittedPackets, a.TransmittedPackets),
+		TransmitErrors:     r.rate(b.TransmitErrors, a.TransmitErrors),
+		TransmitDrops:      r.rate(b.TransmitDrops, a.TransmitDrops),
+	}
+}
+
+// grown is by how much a counter grew; nil when either value is missing or it began anew.
+func grown[T uint64 | time.Duration](before, after *T) *T {
+	if before == nil || after == nil || *after < *before {
+		return nil
+	}
+	return new(*after - *before)
+}
+
+// rate is by how much a counter grew in a second.
+func (r *Rates) rate(before, after *uint64) *float64 {
+	n := grown(before, after)
+	if n == nil {
+		return nil
+	}
+	return new(float64(*n) / r.Elapsed.Seconds())
+}
+
+// percent is which part of the time a counter of time grew by.
+func (r *Rates) percent(before, after *time.Duration) *float64 {
+	d := grown(before, after)
+	if d == nil {
+		return nil
+	}
+	return new(100 * d.Seconds() / r.Elapsed.Seconds())
+}
+
+// latency is the time of one request.
+func latency(timeBefore, timeAfter *time.Duration, before, after *uint64) *time.Duration {
+	spent, n := grown(timeBefore, timeAfter), grown(before, after)
+	if spent == nil || n == nil || *n == 0 {
+		return nil
+	}
+	return new(time.Duration(float64(*spent) / float64(*n)))
+}

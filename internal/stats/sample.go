@@ -1,0 +1,249 @@
+package stats
+
+import (
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
+)
+
+// Groups are the groups of statistics that a Sample is made of. The dirty rate isn't among them: it is measured on
+// request, see DirtyRate.
+const Groups = libvirt.StatsState | libvirt.StatsCPU | libvirt.StatsBalloon | libvirt.StatsVCPU |
+	libvirt.StatsInterface | libvirt.StatsBlock | libvirt.StatsPerf
+
+// Sample is what was counted of one virtual machine up to one moment. What wasn't reported is nil: everything but the
+// state while it doesn't run, and whatever its hypervisor, its balloon or its guest has no number for. Counters begin
+// at the start of the machine on its present host.
+type Sample struct {
+	// At is when the host answered, by our own clock.
+	At         time.Time
+	UUID, Name string
+	State      libvirt.DomainState
+	Reason     string
+	// Busy is libvirt.DomainStats's: nothing but the state could be asked for.
+	Busy       bool
+	CPU        *CPU
+	Memory     *Memory
+	Disks      []Disk
+	Interfaces []Interface
+	// Perf are the counters of the perf events that are enabled in the definition, by their names.
+	Perf map[string]uint64
+}
+
+// CPU is the time that the processors of the host spent on the machine.
+type CPU struct {
+	// Total is all of it; User and System are the hypervisor process's own shares.
+	Total, User, System *time.Duration
+	// Online and Maximum are numbers of virtual CPUs.
+	Online, Maximum *uint64
+	VCPUs           []VCPU
+}
+
+// VCPU is one virtual CPU that is online.
+type VCPU struct {
+	ID int
+	// State is "offline", "running" or "blocked", "" when it wasn't reported.
+	State string
+	// Time is how long it ran, Wait how long it waited for I/O, Delay how long it was ready to run and the host's
+	// processors were not.
+	Time, Wait, Delay *time.Duration
+	Halted            *bool
+}
+
+// Memory is memory in bytes. The guest's own numbers come from the driver of its balloon, and are as old as LastUpdate;
+// without a statistics period in the definition the driver is never asked.
+type Memory struct {
+	// Current is the balloon's size, Maximum what it may grow to.
+	Current, Maximum *uint64
+	// Resident is what the hypervisor process has in the host's memory.
+	Resident *uint64
+	// Available is what the guest has, Unused what it uses for nothing, Usable what it could free without swapping,
+	// DiskCaches what it caches of its disks.
+	Available, Unused, Usable, DiskCaches *uint64
+	// SwapIn and SwapOut count bytes since the guest started, the faults count pages.
+	SwapIn, SwapOut, MajorFaults, MinorFaults *uint64
+	HugePageAllocations, HugePageFailures     *uint64
+	LastUpdate                                *time.Time
+}
+
+// Disk is one disk.
+type Disk struct {
+	// Key is the name that people know it by, Target its name in the definition, such as "vda".
+	Key, Target string
+	// Path is its source: a file or device, "" for other kinds.
+	Path                                   string
+	ReadRequests, WriteRequests, Flushes   *uint64
+	ReadBytes, WriteBytes                  *uint64
+	ReadTime, WriteTime, FlushTime         *time.Duration
+	Errors, Allocation, Capacity, Physical *uint64
+	// Threshold is the offset at which libvirt sends an event.
+	Threshold *uint64
+}
+
+// Interface is one network interface that has a device on the host. Received is what the guest received.
+type Interface struct {
+	// Index is its place among the interfaces of the definition, Key the name that people know it by, Device the host's
+	// name for it, such as "vnet3".
+	Index       int
+	Key, Device string
+
+	ReceivedBytes, ReceivedPackets, ReceiveErrors, ReceiveDrops         *uint64
+	TransmittedBytes, TransmittedPackets, TransmitErrors, TransmitDrops *uint64
+}
+
+// New translates what the host said at that time.
+func New(d libvirt.DomainStats, at time.Time) Sample {
+	s := Sample{
+		At: at, UUID: d.UUID, Name: d.Name, State: d.State, Reason: d.Reason, Busy: d.Busy,
+		CPU: newCPU(d.Params), Memory: newMemory(d.Params),
+	}
+	for i := range count(d.Params, "block.count") {
+		if disk, ok := newDisk(d.Params, "block."+strconv.Itoa(i)+"."); ok {
+			s.Disks = append(s.Disks, disk)
+		}
+	}
+	for i := range count(d.Params, "net.count") {
+		if nic, ok := newInterface(d.Params, i); ok {
+			s.Interfaces = append(s.Interfaces, nic)
+		}
+	}
+	for name := range d.Params {
+		if event, isPerf := strings.CutPrefix(name, "perf."); isPerf {
+			if n := d.Params.Uint(name); n != nil {
+				if s.Perf == nil {
+					s.Perf = map[string]uint64{}
+				}
+				s.Perf[event] = *n
+			}
+		}
+	}
+	return s
+}
+
+// SetKeys names the devices: disks by their targets, interfaces by their places in the definition. A device that isn't
+// among them keeps its other name.
+func (s *Sample) SetKeys(disks map[string]string, interfaces []string) {
+	for i := range s.Disks {
+		if key, ok := disks[s.Disks[i].Target]; ok {
+			s.Disks[i].Key = key
+		}
+	}
+	for i := range s.Interfaces {
+		if at := s.Interfaces[i].Index; at < len(interfaces) {
+			s.Interfaces[i].Key = interfaces[at]
+		}
+	}
+}
+
+func newCPU(p libvirt.StatsParams) *CPU {
+	c := CPU{
+		Total: nanoseconds(p, "cpu.time"), User: nanoseconds(p, "cpu.user"), System: nanoseconds(p, "cpu.system"),
+		Online: p.Uint("vcpu.current"), Maximum: p.Uint("vcpu.maximum"),
+	}
+	// Virtual CPUs may be offline in between; only those that are online are listed.
+	for i := range count(p, "vcpu.maximum") {
+		prefix := "vcpu." + strconv.Itoa(i) + "."
+		state := p.Uint(prefix + "state")
+		if state == nil {
+			continue
+		}
+		c.VCPUs = append(c.VCPUs, VCPU{
+			ID: i, State: vcpuState(*state), Halted: p.Bool(prefix + "halted"),
+			Time: nanoseconds(p, prefix+"time"), Wait: nanoseconds(p, prefix+"wait"), Delay: nanoseconds(p, prefix+"delay"),
+		})
+	}
+	if c.Total == nil && c.VCPUs == nil {
+		return nil
+	}
+	return &c
+}
+
+// vcpuState names virVcpuState's numbers.
+func vcpuState(n uint64) string {
+	switch n {
+	case 0:
+		return "offline"
+	case 1:
+		return "running"
+	case 2:
+		return "blocked"
+	default:
+		return ""
+	}
+}
+
+func newMemory(p libvirt.StatsParams) *Memory {
+	m := Memory{
+		Current: kibibytes(p, "balloon.current"), Maximum: kibibytes(p, "balloon.maximum"),
+		Resident: kibibytes(p, "balloon.rss"), Available: kibibytes(p, "balloon.available"),
+		Unused: kibibytes(p, "balloon.unused"), Usable: kibibytes(p, "balloon.usable"),
+		DiskCaches: kibibytes(p, "balloon.disk_caches"),
+		SwapIn:     kibibytes(p, "balloon.swap_in"), SwapOut: kibibytes(p, "balloon.swap_out"),
+		MajorFaults: p.Uint("balloon.major_fault"), MinorFaults: p.Uint("balloon.minor_fault"),
+		HugePageAllocations: p.Uint("balloon.hugetlb_pgalloc"), HugePageFailures: p.Uint("balloon.hugetlb_pgfail"),
+	}
+	// 0 says that the guest's driver never answered.
+	if at := p.Uint("balloon.last-update"); at != nil && *at > 0 {
+		m.LastUpdate = new(time.Unix(int64(*at), 0).UTC()) //nolint:gosec // seconds since 1970
+	}
+	if m == (Memory{}) {
+		return nil
+	}
+	return &m
+}
+
+func newDisk(p libvirt.StatsParams, prefix string) (Disk, bool) {
+	d := Disk{
+		Target: p.Text(prefix + "name"), Path: p.Text(prefix + "path"),
+		ReadRequests: p.Uint(prefix + "rd.reqs"), WriteRequests: p.Uint(prefix + "wr.reqs"),
+		Flushes:   p.Uint(prefix + "fl.reqs"),
+		ReadBytes: p.Uint(prefix + "rd.bytes"), WriteBytes: p.Uint(prefix + "wr.bytes"),
+		ReadTime: nanoseconds(p, prefix+"rd.times"), WriteTime: nanoseconds(p, prefix+"wr.times"),
+		FlushTime: nanoseconds(p, prefix+"fl.times"),
+		Errors:    p.Uint(prefix + "errors"), Allocation: p.Uint(prefix + "allocation"),
+		Capacity: p.Uint(prefix + "capacity"), Physical: p.Uint(prefix + "physical"),
+		Threshold: p.Uint(prefix + "threshold"),
+	}
+	d.Key = d.Target
+	return d, d.Target != ""
+}
+
+func newInterface(p libvirt.StatsParams, index int) (Interface, bool) {
+	prefix := "net." + strconv.Itoa(index) + "."
+	i := Interface{
+		Index: index, Device: p.Text(prefix + "name"),
+		ReceivedBytes: p.Uint(prefix + "rx.bytes"), ReceivedPackets: p.Uint(prefix + "rx.pkts"),
+		ReceiveErrors: p.Uint(prefix + "rx.errs"), ReceiveDrops: p.Uint(prefix + "rx.drop"),
+		TransmittedBytes: p.Uint(prefix + "tx.bytes"), TransmittedPackets: p.Uint(prefix + "tx.pkts"),
+		TransmitErrors: p.Uint(prefix + "tx.errs"), TransmitDrops: p.Uint(prefix + "tx.drop"),
+	}
+	i.Key = i.Device
+	return i, i.Device != ""
+}
+
+// count reads how many there are, within what a machine can have.
+func count(p libvirt.StatsParams, name string) int {
+	n := p.Uint(name)
+	if n == nil {
+		return 0
+	}
+	return int(min(*n, 4096)) //nolint:gosec // bounded
+}
+
+func kibibytes(p libvirt.StatsParams, name string) *uint64 {
+	n := p.Uint(name)
+	if n == nil {
+		return nil
+	}
+	return new(*n << 10)
+}
+
+func nanoseconds(p libvirt.StatsParams, name string) *time.Duration {
+	n := p.Uint(name)
+	if n == nil {
+		return nil
+	}
+	return new(time.Duration(*n)) //nolint:gosec // 292 years fit
+}
