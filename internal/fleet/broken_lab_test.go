@@ -73,15 +73,7 @@ func (b *torn) tear() {
 
 	awaitCopying(b.t, b.f.host(b.from.Name), b.vm.UUID)
 
-	looks := 0
-
-	b.await("post-copy", func() bool {
-		if b.seen(b.to) == "Running (Postcopy)" {
-			looks++ // libvirt 9.0 misses a break in the first moments.
-		}
-
-		return looks > 20
-	})
+	b.await("post-copy", func() bool { return b.l.InPostCopy(b.t, b.from, b.to, b.vm.Name) })
 
 	for _, chain := range []string{"INPUT", "OUTPUT"} {
 		b.l.Run(b.t, b.from.Name, "iptables", "-I", chain, "-p", "tcp", "--syn", "--dport", "49152:49215", "-j", "REJECT")

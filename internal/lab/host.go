@@ -13,8 +13,12 @@ import (
 const libvirtdSettings = `
 # Settings of the lab.
 host_uuid = "%s"
-log_outputs = "3:file:/var/log/libvirt/libvirtd.log"
+log_filters = "1:qemu.qemu_migration"
+log_outputs = "1:file:` + libvirtdLog + `"
 `
+
+// libvirtdLog is where a host's libvirtd says what it warns of, and how migrations go on.
+const libvirtdLog = "/var/log/libvirt/libvirtd.log"
 
 // qemuSettings are for privileged hosts. Guests run as root and without confinement: a machine like this has neither
 // the security modules nor the cgroups that libvirt would use.

@@ -31,8 +31,8 @@ const abandonAfter = 30 * time.Second
 // errAbandoned ends a migration that libvirt doesn't end.
 var errAbandoned = errors.New("the migration broke in post-copy, and libvirt did not notice on both hosts")
 
-// abandoned says that the migration broke in post-copy without coming to an end: libvirt 9.0 waits on the target for as
-// long as it isn't restarted, when the connection breaks in the first moments.
+// abandoned says that the migration broke in post-copy without coming to an end: the target's libvirt waits for QEMU to
+// say that the guest was started, which QEMU can't any more when the connection breaks in the first moments (QEMU 7.2).
 func (r *run) abandoned(ctx context.Context) bool {
 	if r.state.Mode != PostCopy {
 		return false

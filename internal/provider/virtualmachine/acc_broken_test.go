@@ -72,14 +72,8 @@ func (b *torn) tear() {
 	b.config(b.to, "")
 	apply := b.tf.Start(b.t, "apply")
 	awaitCopying(b.t, b.l, b.from.Name, b.name, apply)
-	b.l.Virsh(b.t, b.from.Name, "migrate-setspeed", b.name, "1", "--postcopy")
-	looks := 0
-	await(b.t, "post-copy", func() bool {
-		if b.state(b.to) == "running (post-copy)" {
-			looks++ // libvirt 9.0 misses a break in the first moments.
-		}
-		return looks > 10
-	})
+	b.l.Virsh(b.t, b.from.Name, "migrate-setspeed", b.name, "2", "--postcopy")
+	await(b.t, "post-copy", func() bool { return b.l.InPostCopy(b.t, b.from, b.to, b.name) })
 	if err := apply.Kill(); err != nil {
 		b.t.Fatal(err)
 	}
