@@ -18,9 +18,9 @@ var postCopyRequests = regexp.MustCompile(`(?m)^\s*memory_postcopy_requests\s*:\
 // InPostCopy says that a guest runs on the target of its migration while the rest of its memory comes, and that losing
 // the connection is noticed there and can be mended. Nothing else may move to the target.
 //
-// A guest needs a while to come that far. Its processor holds the lock without which QEMU answers nothing while it waits
-// for a page in order to take an interrupt (QEMU 7.2 without KVM). Where the connection breaks then, libvirt isn't told
-// that the guest was started, or can't have the migration resumed.
+// A guest needs a while to come that far. Its processor holds the lock without which QEMU answers nothing while it
+// waits for a page in order to take an interrupt (QEMU 7.2 without KVM). Where the connection breaks then, libvirt
+// isn't told that the guest was started, or can't have the migration resumed.
 func (l *Lab) InPostCopy(t testing.TB, from, to *Host, domain string) bool {
 	t.Helper()
 	log, err := os.ReadFile(to.Path(libvirtdLog))

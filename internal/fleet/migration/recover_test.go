@@ -22,6 +22,7 @@ func (b *bench) postCopy(t *testing.T, o Options, broken func()) (State, error) 
 	if err := b.source.SetMigrationBandwidth(t.Context(), b.machine.UUID, slowPostCopy, true); err != nil {
 		t.Fatal(err)
 	}
+	source, target := b.lab.Host(b.source.Name()), b.lab.Host(b.target.Name())
 	var broke, hurried sync.Once
 	var done atomic.Bool
 	var breaking sync.WaitGroup
@@ -32,7 +33,7 @@ func (b *bench) postCopy(t *testing.T, o Options, broken func()) (State, error) 
 			hurried.Do(func() { _ = b.source.SetMigrationBandwidth(t.Context(), b.machine.UUID, 0, true) })
 			return
 		}
-		if s.Mode == PostCopy && b.lab.InPostCopy(t, b.lab.Host(b.source.Name()), b.lab.Host(b.target.Name()), b.machine.Name) {
+		if s.Mode == PostCopy && b.lab.InPostCopy(t, source, target, b.machine.Name) {
 			broke.Do(func() { breaking.Go(func() { broken(); done.Store(true) }) })
 		}
 	})
