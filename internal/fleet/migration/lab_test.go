@@ -343,7 +343,7 @@ func TestLab_stallIsAbortedEarly(t *testing.T) {
 	b.runsOnlyOn(t, b.source, b.target)
 }
 
-// Once QEMU may stop the guest for as long as that takes, all of its memory comes. It comes at full speed then, so that the
+// Once QEMU may stop the guest for as long as that takes, all of its memory comes. It comes at full speed then: the
 // guest may go on before anybody has seen it stand still.
 func TestLab_stallIsEndedByAStop(t *testing.T) {
 	t.Parallel()

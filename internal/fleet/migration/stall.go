@@ -30,8 +30,8 @@ const (
 	qemuDowntime     = 300 * time.Millisecond
 )
 
-// stallDetector follows what remains to be copied from one iteration to the next. A guest that writes faster than can be
-// copied leaves no less with every iteration; sometimes by chance it leaves a little less, and that is the moment to
+// stallDetector follows what remains to be copied from one iteration to the next. A guest that writes faster than can
+// be copied leaves no less with every iteration; sometimes by chance it leaves a little less, and that is the moment to
 // switch over. Times are those of the samples.
 type stallDetector struct {
 	// window is stallProgressTimeout.
@@ -124,8 +124,8 @@ func (d *stallDetector) standstill() time.Duration {
 	return time.Duration(min(float64(d.remaining)/d.rate*float64(time.Second), longest))
 }
 
-// detect is decide with the stall detector: KubeVirt's order, and the progress timeout, which tells of a connection that
-// is dead, as there are no iterations then.
+// detect is decide with the stall detector, in KubeVirt's order. The progress timeout is kept for a connection that is
+// dead: there are no iterations then.
 func (m *monitor) detect(s sample) action {
 	d, stuck := m.detector, m.stuck(s)
 	if m.mode == PostCopy {
@@ -227,8 +227,8 @@ func (m *monitor) maxDowntime() time.Duration {
 	return stallMaxDowntime
 }
 
-// firstDowntime is what QEMU is told before the migration begins; nil leaves it as it is. With the stall detector it gets
-// more when that is of use.
+// firstDowntime is what QEMU is told before the migration begins; nil leaves it as it is. With the stall detector it
+// gets more when that is of use.
 func (m *monitor) firstDowntime() *time.Duration {
 	if m.detector == nil {
 		return m.options.MaxDowntime

@@ -307,8 +307,8 @@ func TestStallDetector_postCopyWaitsForTheDisks(t *testing.T) {
 	}
 }
 
-// Before there is a stall QEMU isn't given more than it takes by itself, which would let the guest stand still where that
-// isn't needed.
+// Before there is a stall QEMU isn't given more than it takes by itself, which would let the guest stand still where
+// that isn't needed.
 func TestStallDetector_downtimeComesLate(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
