@@ -116,8 +116,10 @@ func TestMonitor_postCopyWaitsForTheDisks(t *testing.T) {
 	}, 1, false)
 	var got []action
 	for _, s := range []sample{
-		{elapsed: time.Second, remaining: 90, disks: true}, {elapsed: 9 * time.Second, remaining: 50, disks: true},
-		{elapsed: 18 * time.Second, remaining: 10, disks: true}, {elapsed: 19 * time.Second, remaining: 70},
+		{elapsed: time.Second, remaining: 90, disks: true},
+		{elapsed: 9 * time.Second, remaining: 50, disks: true},
+		{elapsed: 18 * time.Second, remaining: 10, disks: true},
+		{elapsed: 19 * time.Second, remaining: 70},
 	} {
 		got = append(got, m.decide(s))
 	}

@@ -53,11 +53,11 @@ var Attributes = map[string]resource.Attribute{
 	"allow_auto_converge": flag("Whether QEMU may slow down a guest that writes faster than can be copied. " +
 		"Default: `false`."),
 	"allow_post_copy": flag("Whether the guest may go on on the target before all of its memory is there, once the " +
-		"completion timeout is over or, with `stall_detector`, the migration stalls. On hosts whose QEMU doesn't run as root it takes the sysctl " +
-		"`vm.unprivileged_userfaultfd=1`. Default: `false`."),
-	"allow_workload_disruption": flag("Whether the completion timeout may be met, or with `stall_detector` a stall ended, " +
-		"at the cost of the guest's users: by post-copy where that is allowed, else by a pause. Default: the value of " +
-		"`allow_post_copy`."),
+		"completion timeout is over or, with `stall_detector`, the migration stalls. On hosts whose QEMU doesn't run as " +
+		"root it takes the sysctl `vm.unprivileged_userfaultfd=1`. Default: `false`."),
+	"allow_workload_disruption": flag("Whether the completion timeout may be met, or with `stall_detector` a stall " +
+		"ended, at the cost of the guest's users: by post-copy where that is allowed, else by a pause. Default: the value " +
+		"of `allow_post_copy`."),
 	"allow_network_change": flag("Whether a machine may move that is in a network which is each host's own (NAT, " +
 		"routed, isolated), where its address and connections don't survive. Default: `false`."),
 	"copy_storage": resource.StringAttribute{
