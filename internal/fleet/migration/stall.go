@@ -196,6 +196,7 @@ func (m *monitor) stop(s sample, how action) action {
 }
 
 // reachable says that what remained at the last iteration can be copied in what there is of the completion timeout.
+// Without one it always can, where KubeVirt takes none for one of zero and never ends a stall.
 func (m *monitor) reachable(s sample) bool {
 	return m.budget == 0 || s.elapsed+m.detector.standstill() <= m.budget*completionTimeoutFactor
 }
@@ -207,7 +208,9 @@ func (m *monitor) overdue(s sample) bool {
 	return limit > 0 && s.elapsed > limit
 }
 
-// limit is the time after which the migration is aborted, or hurried up where that is allowed; 0 is none.
+// limit is the time after which the migration is aborted, or hurried up where that is allowed; 0 is none. A guest that
+// was stopped has the time that was reckoned with. KubeVirt gives it half of that if it was stopped because of a stall,
+// so that it may have stood still for nothing.
 func (m *monitor) limit() time.Duration {
 	switch {
 	case m.detector == nil || m.detector.deadline == 0:
