@@ -21,6 +21,9 @@ func notMoved(ctx context.Context, vm *VM, from, to *host, err error) error {
 	case errors.Is(err, migration.ErrStuck), errors.Is(err, migration.ErrLate):
 		e.Remedy = "Its guest writes to its memory faster than that can be copied. Set allow_auto_converge or " +
 			"allow_post_copy in migration_options, give it more bandwidth, or raise the timeouts there."
+	case errors.Is(err, migration.ErrStalled):
+		e.Remedy = "Its guest writes to its memory faster than that can be copied. Set allow_auto_converge or " +
+			"allow_post_copy in migration_options, give it more bandwidth, or raise max_downtime there."
 	case errors.Is(err, ErrDestroyed):
 		e.Detail = "it was lost"
 		e.Remedy = fmt.Sprintf("Apply again: it is off on host %q, and is started as its run_strategy says.", to.name)

@@ -26,6 +26,8 @@ type bench struct {
 	machine        Machine
 	// tunnels make a relay possible; nil leaves it out.
 	tunnels func(t *testing.T, h *lab.Host) func() (Tunnel, error)
+	// stallWindow shortens what the stall detector waits for.
+	stallWindow time.Duration
 }
 
 // newBench starts a guest on one of the lab's shared hosts.
@@ -138,6 +140,7 @@ func (b *bench) run(ctx context.Context, t *testing.T, o Options, progress func(
 	request := Request{
 		Machine: b.machine, Source: b.source, Target: b.target, Address: b.lab.Host(b.target.Name()).Address,
 		Options: o, Progress: progress, Logger: slog.New(slog.NewTextHandler(t.Output(), nil)),
+		stallWindow: b.stallWindow,
 	}
 	if b.tunnels != nil {
 		request.SourceTunnel = b.tunnels(t, b.lab.Host(b.source.Name()))
@@ -293,6 +296,63 @@ func TestLab_autoConvergeEndsWhatCannotConverge(t *testing.T) {
 		t.Fatalf("state %+v: %v", state, err)
 	}
 	t.Logf("throttled to %d %%", throttled)
+	b.runsOnlyOn(t, b.target, b.source)
+}
+
+// stallingBench is a migration of a guest that writes faster than can be copied, with all the time that there is.
+func stallingBench(t *testing.T) (*bench, Options) {
+	t.Helper()
+	b := newBench(t, "dirty=32")
+	b.lab.AwaitConsole(t, b.source.Name(), b.machine.Name, lab.GuestWrites)
+	b.stallWindow = time.Second
+	return b, Options{
+		StallDetector: new(true), Bandwidth: new(uint64(slow)), CompletionTimeoutPerGiB: new(24 * time.Hour),
+		ProgressTimeout: new(time.Duration(0)),
+	}
+}
+
+// No time is over when the guest is handed over: only the stall can be the reason.
+func TestLab_stallIsEndedByPostCopy(t *testing.T) {
+	t.Parallel()
+	b, o := stallingBench(t)
+	o.AllowPostCopy = new(true)
+	before := b.counter(b.source.Name())
+	state, err := b.run(t.Context(), t, o, nil)
+	if err != nil || state.Mode != PostCopy || state.AbortRequested {
+		t.Errorf("state %+v: %v", state, err)
+	}
+	b.runsOnlyOn(t, b.target, b.source)
+	if now := b.counter(b.target.Name()); now <= before {
+		t.Errorf("the guest's counter went from %d to %d: it was restarted", before, now)
+	}
+}
+
+func TestLab_stallIsAbortedEarly(t *testing.T) {
+	t.Parallel()
+	b, o := stallingBench(t)
+	state, err := b.run(t.Context(), t, o, nil)
+	failed, ok := errors.AsType[*FailedError](err)
+	if !ok || !errors.Is(err, ErrStalled) || errors.Is(err, ErrLate) || errors.Is(err, ErrStuck) ||
+		!strings.Contains(failed.Where, `on host "kvm1" (Running)`) {
+		t.Errorf("got %v", err)
+	}
+	if !state.Failed || state.FailurePlane != PlaneData || state.AbortStatus != AbortSucceeded || state.Mode != PreCopy ||
+		!strings.HasPrefix(state.FailureReason, ErrStalled.Error()) || state.Statistics.Iteration < 2 {
+		t.Errorf("state %+v", state)
+	}
+	b.runsOnlyOn(t, b.source, b.target)
+}
+
+// Once QEMU may stop the guest for as long as that takes, all of its memory comes. It comes at full speed then: the
+// guest may go on before anybody has seen it stand still.
+func TestLab_stallIsEndedByAStop(t *testing.T) {
+	t.Parallel()
+	b, o := stallingBench(t)
+	o.AllowWorkloadDisruption = new(true)
+	state, err := b.run(t.Context(), t, o, nil)
+	if err != nil || state.Mode == PostCopy || state.AbortRequested {
+		t.Errorf("state %+v: %v", state, err)
+	}
 	b.runsOnlyOn(t, b.target, b.source)
 }
 

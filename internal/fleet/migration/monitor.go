@@ -27,8 +27,13 @@ const (
 	raiseDowntime
 	// pause stops the guest.
 	pause
-	// abortStuck aborts, because what remains doesn't shrink; abortLate, because it takes too long.
+	// hardStop lets QEMU stop the guest for however long the rest takes, softStop for the maximum downtime.
+	hardStop
+	softStop
+	// abortStuck aborts, because what remains doesn't shrink; abortStalled, because it shrinks too little from iteration
+	// to iteration; abortLate, because it takes too long.
 	abortStuck
+	abortStalled
 	abortLate
 )
 
@@ -40,6 +45,11 @@ type sample struct {
 	remaining uint64
 	// disks says that the disks come first, and no memory yet.
 	disks bool
+
+	// What only the stall detector asks for: rate is how many bytes of memory were copied in the last second, iteration
+	// says that QEMU has just begun to go through the memory once more, stopped that it has stopped the guest.
+	rate               uint64
+	iteration, stopped bool
 }
 
 // monitor decides about one migration. It holds what it learnt from earlier samples and does no I/O.
@@ -50,6 +60,8 @@ type monitor struct {
 	// vfio says that the guest has hardware that post-copy can't move.
 	vfio bool
 	mode Mode
+	// detector is nil where it isn't asked for, or there are no events that could drive it.
+	detector *stallDetector
 
 	// watermark is what remained at the last sample, progressed when that was less than before.
 	watermark  uint64
@@ -62,11 +74,18 @@ type monitor struct {
 const maxRefusals = 5
 
 func newMonitor(o Options, bytes uint64, vfio bool) *monitor {
-	return &monitor{options: o.WithDefaults(), budget: o.Budget(bytes), vfio: vfio, mode: PreCopy}
+	m := &monitor{options: o.WithDefaults(), budget: o.Budget(bytes), vfio: vfio, mode: PreCopy}
+	if *m.options.StallDetector {
+		m.detector = newStallDetector()
+	}
+	return m
 }
 
 // decide is KubeVirt's order of decisions: the first that fits is taken. It assumes that what it decides is done.
 func (m *monitor) decide(s sample) action {
+	if m.detector != nil {
+		return m.detect(s)
+	}
 	stuck := m.stuck(s)
 	late := m.budget > 0 && s.elapsed > m.budget
 	if s.disks && *m.options.AllowWorkloadDisruption && m.postCopy() {
@@ -109,7 +128,10 @@ func (m *monitor) downtime() time.Duration { return min(m.budget, MaxDowntimeLim
 // refused takes a decision back that the host did not carry out, so that the next sample decides again.
 func (m *monitor) refused() {
 	m.refusals++
-	if m.mode == Paused {
+	switch {
+	case m.detector != nil:
+		m.detector.deadline = 0
+	case m.mode == Paused:
 		m.budget /= 2
 	}
 	m.mode = PreCopy

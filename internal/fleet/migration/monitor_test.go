@@ -116,7 +116,10 @@ func TestMonitor_postCopyWaitsForTheDisks(t *testing.T) {
 	}, 1, false)
 	var got []action
 	for _, s := range []sample{
-		{time.Second, 90, true}, {9 * time.Second, 50, true}, {18 * time.Second, 10, true}, {19 * time.Second, 70, false},
+		{elapsed: time.Second, remaining: 90, disks: true},
+		{elapsed: 9 * time.Second, remaining: 50, disks: true},
+		{elapsed: 18 * time.Second, remaining: 10, disks: true},
+		{elapsed: 19 * time.Second, remaining: 70},
 	} {
 		got = append(got, m.decide(s))
 	}
@@ -127,8 +130,8 @@ func TestMonitor_postCopyWaitsForTheDisks(t *testing.T) {
 	stuck := newMonitor(Options{
 		AllowPostCopy: new(true), CompletionTimeoutPerGiB: new(time.Second), ProgressTimeout: new(10 * time.Second),
 	}, 1, false)
-	stuck.decide(sample{time.Second, 90, true})
-	if a := stuck.decide(sample{12 * time.Second, 90, true}); a != abortStuck {
+	stuck.decide(sample{elapsed: time.Second, remaining: 90, disks: true})
+	if a := stuck.decide(sample{elapsed: 12 * time.Second, remaining: 90, disks: true}); a != abortStuck {
 		t.Errorf("disks that don't come any more: action %d", a)
 	}
 }

@@ -63,13 +63,14 @@ type Options struct {
 	CompletionTimeoutPerGiB *time.Duration
 	// ProgressTimeout is the time in which what remains to be copied has to shrink at least once. 0 is no limit.
 	ProgressTimeout *time.Duration
-	// MaxDowntime is how long the guest may stand still at the end. Nil leaves it to QEMU, which takes 300 ms.
+	// MaxDowntime is how long the guest may stand still at the end. Nil leaves it to QEMU, which takes 300 ms; with the
+	// stall detector it is 900 ms, which count once the migration stalls.
 	MaxDowntime *time.Duration
 	// AllowAutoConverge lets QEMU slow a guest down that writes faster than can be copied.
 	AllowAutoConverge *bool
 	// AllowPostCopy lets the guest go on on the target before all of its memory is there, once the completion timeout is
 	// over. As in KubeVirt it takes AllowWorkloadDisruption too, whose default it is: where that is false, QEMU is
-	// prepared for post-copy and never told to switch.
+	// prepared for post-copy and never told to switch; but see StallDetector.
 	AllowPostCopy *bool
 	// AllowWorkloadDisruption allows what the guest's users notice, once the completion timeout is over: post-copy where
 	// that is allowed, else a pause until all is copied.
@@ -92,6 +93,11 @@ type Options struct {
 	ParallelConnections *int
 	// Compression is one of Compressions; "" is CompressionNone.
 	Compression string
+	// StallDetector has a guest that writes faster than can be copied noticed from iteration to iteration, rather than by
+	// the completion timeout: what is allowed is done about it at once, and at a moment when little remains, or the
+	// migration is aborted. As in KubeVirt, with it AllowPostCopy alone is enough for a switch when the completion
+	// timeout is over.
+	StallDetector *bool
 }
 
 // Over returns the options with what is not set taken from others.
@@ -123,6 +129,7 @@ func (o Options) Over(others Options) Options {
 	setDefault(&o.Bandwidth, others.Bandwidth)
 	setDefault(&o.KeepSourceDisks, others.KeepSourceDisks)
 	setDefault(&o.ParallelConnections, others.ParallelConnections)
+	setDefault(&o.StallDetector, others.StallDetector)
 	return o
 }
 
@@ -142,6 +149,7 @@ func (o Options) WithDefaults() Options {
 		KeepSourceDisks:         new(true),
 		ParallelConnections:     new(0),
 		Compression:             CompressionNone,
+		StallDetector:           new(false),
 	}.Over(Options{}))
 }
 

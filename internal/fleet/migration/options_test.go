@@ -17,7 +17,7 @@ func TestOptions_defaultsAreKubeVirts(t *testing.T) {
 		AllowAutoConverge: new(false), AllowPostCopy: new(false), AllowWorkloadDisruption: new(false),
 		AllowNetworkChange: new(false), RecoveryTimeout: new(5 * time.Minute), Bandwidth: new(uint64(0)),
 		ParallelConnections: new(0), CopyStorage: "none", KeepSourceDisks: new(true), OnIrrecoverable: "keep",
-		Compression: "none",
+		Compression: "none", StallDetector: new(false),
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("defaults differ (-want +got):\n%s", diff)

@@ -23,11 +23,12 @@ func TestTune(t *testing.T) {
 		selecting("all", nil, Options{Bandwidth: new(uint64(1)), AllowAutoConverge: new(true)}),
 		selecting("prod", map[string]string{"tier": "prod"}, Options{
 			Bandwidth: new(uint64(2)), ProgressTimeout: new(time.Second), AllowPostCopy: new(true),
+			StallDetector: new(true),
 		}),
 	}
 	provider := Options{
 		Bandwidth: new(uint64(9)), Transport: TransportDirect, AllowWorkloadDisruption: new(false),
-		MaxDowntime: new(time.Second),
+		MaxDowntime: new(time.Second), StallDetector: new(false),
 	}
 	over := func(o Options) Options { return o.WithDefaults() }
 	for name, tt := range map[string]struct {
@@ -39,10 +40,13 @@ func TestTune(t *testing.T) {
 			prod, Options{}, Tuning{Policy: "prod", Options: over(Options{
 				Bandwidth: new(uint64(2)), ProgressTimeout: new(time.Second), Transport: TransportDirect,
 				AllowPostCopy: new(true), AllowWorkloadDisruption: new(true), MaxDowntime: new(time.Second),
+				StallDetector: new(true),
 			})},
 		},
 		"what was written for the migration wins": {
-			prod, Options{Bandwidth: new(uint64(0)), AllowPostCopy: new(false)}, Tuning{Policy: "prod", Options: over(Options{
+			prod,
+			Options{Bandwidth: new(uint64(0)), AllowPostCopy: new(false), StallDetector: new(false)},
+			Tuning{Policy: "prod", Options: over(Options{
 				ProgressTimeout: new(time.Second), Transport: TransportDirect, MaxDowntime: new(time.Second),
 			})},
 		},

@@ -37,12 +37,17 @@ type Request struct {
 	Made func(ctx context.Context, s State, files []string) error
 	// Progress is told whenever there is something new. It may be nil, and must not block.
 	Progress func(State)
+
+	// stallWindow is stallProgressTimeout for a test, which can't wait for that; 0 leaves it.
+	stallWindow time.Duration
 }
 
 // The monitor's reasons to abort a migration.
 var (
 	// ErrStuck says that what remained to be copied did not shrink.
 	ErrStuck = errors.New("the migration made no progress")
+	// ErrStalled says that the guest wrote faster than could be copied, as the stall detector found.
+	ErrStalled = errors.New("the migration stalled")
 	// ErrLate says that it was not completed in time.
 	ErrLate = errors.New("the migration took too long")
 )
@@ -86,6 +91,9 @@ func (r *run) prepare(ctx context.Context) error {
 	facts := r.Machine.Facts
 	_, disks := sizes(r.copies)
 	r.monitor = newMonitor(r.Options, facts.Memory+disks, facts.VFIO)
+	if d := r.monitor.detector; d != nil && r.stallWindow > 0 {
+		d.window = r.stallWindow
+	}
 	r.log.InfoContext(ctx, "migration started", "method", r.state.Method, "budget", r.monitor.budget)
 	return nil
 }
@@ -136,7 +144,10 @@ func newRun(request Request) *run {
 
 // migrate runs the migration and watches it until it has ended.
 func (r *run) migrate(ctx context.Context) error {
-	if d := r.Options.MaxDowntime; d != nil && !r.resuming {
+	listen, stop := context.WithCancel(ctx)
+	defer stop()
+	iterations := r.iterations(listen)
+	if d := r.monitor.firstDowntime(); d != nil && !r.resuming {
 		if err := r.Source.SetMaxDowntime(ctx, r.Machine.UUID, *d); err != nil {
 			return err
 		}
@@ -151,23 +162,46 @@ func (r *run) migrate(ctx context.Context) error {
 	defer ticker.Stop()
 	cancelled := ctx.Done()
 	for {
+		iteration := false
 		select {
 		case err := <-ended:
 			return err
 		case <-cancelled:
 			cancelled = nil
 			r.requestAbort(ctx, "cancelled")
+			continue
+		case e, listening := <-iterations:
+			if !listening {
+				iterations = nil
+			}
+			if iteration = e.Kind == libvirt.EventMigrationIteration; !iteration {
+				continue
+			}
 		case <-ticker.C:
 			if r.abandoned(ctx) {
 				abort(errAbandoned)
 			}
-			if why := r.look(ctx); why != nil && r.verdict == nil && !r.state.AbortRequested {
-				r.verdict = why
-				r.requestAbort(ctx, why.Error())
-				abort(why)
-			}
+		}
+		if why := r.look(ctx, iteration); why != nil && r.verdict == nil && !r.state.AbortRequested {
+			r.verdict = why
+			r.requestAbort(ctx, why.Error())
+			abort(why)
 		}
 	}
+}
+
+// iterations subscribes to what drives the stall detector. Where that can't be had there is none.
+func (r *run) iterations(ctx context.Context) <-chan libvirt.Event {
+	if r.monitor.detector == nil || r.resuming {
+		return nil
+	}
+	events, err := r.Source.Subscribe(ctx, r.Machine.UUID)
+	if err != nil {
+		r.monitor.detector = nil
+		r.log.WarnContext(ctx, "no stall detector without the source's events", "error", err.Error())
+		return nil
+	}
+	return events
 }
 
 // requestAbort notes that the migration is being aborted, which libvirt.Host.Migrate does when its context ends.
@@ -196,7 +230,8 @@ func (r *run) parameters() libvirt.Migration {
 }
 
 // look reads the job, tells of it, and does what the monitor decides. It returns why the migration is to be aborted.
-func (r *run) look(ctx context.Context) error {
+// iteration says that QEMU has just begun to go through the memory once more.
+func (r *run) look(ctx context.Context, iteration bool) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), askTimeout)
 	defer cancel()
 	job, err := r.Source.Job(ctx, r.Machine.UUID)
@@ -225,9 +260,15 @@ func (r *run) look(ctx context.Context) error {
 	if r.state.AbortRequested {
 		return nil
 	}
-	return r.act(ctx, r.monitor.decide(sample{
+	stopped := r.monitor.stopping() && look(ctx, r.Source, r.Machine.UUID).stopped()
+	a := r.monitor.decide(sample{
 		elapsed: time.Since(r.began), remaining: job.Data.Remaining, disks: job.Disk.Total > 0 && job.Memory.Total == 0,
-	}))
+		rate: job.MemoryRate, iteration: iteration, stopped: stopped,
+	})
+	if stopped {
+		r.state.Mode = r.monitor.mode
+	}
+	return r.act(ctx, a)
 }
 
 func (r *run) tell() {
@@ -260,8 +301,10 @@ func (r *run) act(ctx context.Context, a action) error {
 		return nil
 	case abortStuck:
 		return fmt.Errorf("%w for %v", ErrStuck, *r.Options.ProgressTimeout)
+	case abortStalled:
+		return fmt.Errorf("%w (%s)", ErrStalled, r.monitor.stall())
 	case abortLate:
-		return fmt.Errorf("%w: it is not completed after %v", ErrLate, r.monitor.budget)
+		return fmt.Errorf("%w: it is not completed after %v", ErrLate, r.monitor.limit().Round(time.Millisecond))
 	case startPostCopy:
 		err = r.Source.StartPostCopy(ctx, uuid)
 	case pause:
@@ -269,6 +312,10 @@ func (r *run) act(ctx context.Context, a action) error {
 		err = r.Source.SuspendDomain(ctx, uuid)
 	case raiseDowntime:
 		err = r.Source.SetMaxDowntime(ctx, uuid, r.monitor.downtime())
+	case hardStop:
+		err = r.Source.SetMaxDowntime(ctx, uuid, MaxDowntimeLimit)
+	case softStop:
+		err = r.Source.SetMaxDowntime(ctx, uuid, r.monitor.maxDowntime())
 	}
 	if err != nil {
 		r.monitor.refused()
@@ -276,7 +323,7 @@ func (r *run) act(ctx context.Context, a action) error {
 		return nil
 	}
 	r.state.Mode = r.monitor.mode
-	r.log.InfoContext(ctx, "migration takes too long, disrupting the guest", "mode", string(r.state.Mode),
-		"elapsed", time.Since(r.began).Round(time.Millisecond))
+	r.log.InfoContext(ctx, "migration takes too long, hurrying it up", "mode", string(r.state.Mode),
+		"stalled", r.monitor.stalled(), "elapsed", time.Since(r.began).Round(time.Millisecond))
 	return nil
 }

@@ -48,14 +48,16 @@ var Attributes = map[string]resource.Attribute{
 		Optional:   true,
 		Validators: []validator.String{stringvalidator.OneOf(migration.OnIrrecoverables...)},
 	},
-	"max_downtime": duration("How long the guest may stand still at the end. Not set: QEMU's own, 300 ms."),
+	"max_downtime": duration("How long the guest may stand still at the end. Not set: QEMU's own, 300 ms; with " +
+		"`stall_detector` 900 ms once the migration stalls."),
 	"allow_auto_converge": flag("Whether QEMU may slow down a guest that writes faster than can be copied. " +
 		"Default: `false`."),
 	"allow_post_copy": flag("Whether the guest may go on on the target before all of its memory is there, once the " +
-		"completion timeout is over. On hosts whose QEMU doesn't run as root it takes the sysctl " +
-		"`vm.unprivileged_userfaultfd=1`. Default: `false`."),
-	"allow_workload_disruption": flag("Whether the completion timeout may be met at the cost of the guest's users: by " +
-		"post-copy where that is allowed, else by a pause. Default: the value of `allow_post_copy`."),
+		"completion timeout is over or, with `stall_detector`, the migration stalls. On hosts whose QEMU doesn't run as " +
+		"root it takes the sysctl `vm.unprivileged_userfaultfd=1`. Default: `false`."),
+	"allow_workload_disruption": flag("Whether the completion timeout may be met, or with `stall_detector` a stall " +
+		"ended, at the cost of the guest's users: by post-copy where that is allowed, else by a pause. Default: the value " +
+		"of `allow_post_copy`."),
 	"allow_network_change": flag("Whether a machine may move that is in a network which is each host's own (NAT, " +
 		"routed, isolated), where its address and connections don't survive. Default: `false`."),
 	"copy_storage": resource.StringAttribute{
@@ -86,6 +88,10 @@ var Attributes = map[string]resource.Attribute{
 		Optional:   true,
 		Validators: []validator.String{stringvalidator.OneOf(migration.Compressions...)},
 	},
+	"stall_detector": flag("Whether a guest that writes faster than can be copied is noticed before the completion " +
+		"timeout: when what remains shrinks by less than 4 % in 40 s. At a moment when little remains the guest is " +
+		"disrupted where that is allowed, stopped if the rest takes about `max_downtime`, or the migration is aborted. " +
+		"Default: `false`."),
 }
 
 // Type is the type of the block.
@@ -166,6 +172,7 @@ func Options(block types.Object) migration.Options {
 		KeepSourceDisks:         value.Bool(read[types.Bool](a, "keep_source_disks")),
 		Bandwidth:               read[value.Quantity](a, "bandwidth").Bytes(),
 		Compression:             read[types.String](a, "compression").ValueString(),
+		StallDetector:           value.Bool(read[types.Bool](a, "stall_detector")),
 	}
 	if n := read[types.Int64](a, "parallel_connections"); !n.IsNull() && !n.IsUnknown() {
 		o.ParallelConnections = new(int(n.ValueInt64()))
