@@ -301,3 +301,19 @@ func processorTime(b *testing.B) time.Duration {
 	must(b, unix.Getrusage(unix.RUSAGE_SELF, &usage))
 	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
 }
+
+// A host that falls silent is noticed also where libvirt makes the connection itself, and nobody asks anything.
+func TestKeepalive_noticesSilence(t *testing.T) {
+	t.Parallel()
+	l := lab.Open(t)
+	own := l.StartHost(t)
+	l.Listen(t, own, nil)
+	h := open(t, Config{Name: own.Name, URI: "qemu+tcp://" + own.Address + "/system"})
+	_, err := h.Domains(t.Context())
+	must(t, err)
+	restore := l.Cut(t, own)
+	awaitLoss(t, h)
+	restore()
+	_, err = h.Domains(t.Context())
+	must(t, err)
+}
