@@ -3,6 +3,7 @@ package fleet
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 
@@ -57,6 +58,15 @@ type EvacuationStep struct {
 
 // done says that nothing is left to do.
 func (s EvacuationStep) done() bool { return s.Result != "" && s.Result != ResultFailed }
+
+// doneText says what was done with a machine, and where it went.
+func (s EvacuationStep) doneText() string {
+	if s.Target == "" {
+		return fmt.Sprintf("%q %s", s.Name, s.Result)
+	}
+
+	return fmt.Sprintf("%q %s to host %q", s.Name, s.Result, s.Target)
+}
 
 // outline is what was planned, without what became of it: all that others have
 // to tell while the host is off.
