@@ -46,7 +46,8 @@ func (m *model) Validate() diag.Diagnostics {
 func (m *model) ToFleet(id string) eviction.Policy {
 	return eviction.Policy{
 		Identity: m.Identity(id), Strategy: m.Strategy.ValueString(), Fallback: m.Fallback.ValueString(),
-		OnCancel: m.OnCancel.ValueString(), Options: moving.Options(m.MigrationOptions), Priority: int(m.Priority.ValueInt64()), Timeout: m.Timeout.Duration(),
+		OnCancel: m.OnCancel.ValueString(), Options: moving.Options(m.MigrationOptions),
+		Priority: int(m.Priority.ValueInt64()), Timeout: m.Timeout.Duration(),
 	}
 }
 

@@ -45,7 +45,8 @@ var kinds = map[string]kind{
 			migration_options = { bandwidth = "1Gi", completion_timeout_per_gib = "120s" }`,
 		inMost: `"fallback":"Save","on_cancel":"finish"`,
 		damages: map[string]string{
-			`"fallback":"Save"`: `"fallback":"Block"`, `"on_cancel":"finish"`: `"on_cancel":"abort"`, `,"on_cancel":"finish"`: "",
+			`"fallback":"Save"`: `"fallback":"Block"`, `"on_cancel":"finish"`: `"on_cancel":"abort"`,
+			`,"on_cancel":"finish"`: "",
 		},
 		other: `strategy = "None"`, inOther: `"strategy":"None"`,
 	},
