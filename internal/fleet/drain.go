@@ -49,6 +49,10 @@ type drain struct {
 // failed is tried again until ctx ends; then it is an error, the host stays
 // cordoned, and what was done stays done and recorded there.
 //
+// When ctx is cancelled nothing new begins. What has begun is broken off, as far
+// as it can be, unless its machine's policy says to finish it: that is waited for
+// until the deadline of ctx, if it has one.
+//
 // Before anything is touched it is an error if a machine blocks the drain or if
 // the given steps no longer hold.
 func (f *Fleet) Drain(ctx context.Context, want Drain) ([]EvacuationStep, error) {

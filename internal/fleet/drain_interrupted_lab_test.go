@@ -3,11 +3,13 @@ package fleet
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/eviction"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/policy"
@@ -132,4 +134,120 @@ func TestLab_drainInterrupted(t *testing.T) {
 
 	onlyOn(t, f, quick.UUID, from.Name)
 	onlyOn(t, f, stuck.UUID, from.Name)
+}
+
+// A drain that is cancelled finishes what has begun where a policy says so, with
+// all that belongs to it, and breaks off the rest. Nothing new begins, whatever
+// its policy says, and the host stays cordoned.
+func TestLab_drainCancelledByPolicy(t *testing.T) {
+	t.Parallel()
+
+	l := lab.Open(t)
+	from, to := l.StartHost(t), l.StartHost(t)
+	alone := ownFleet(t, "alice", from)
+	cfg := ownConfig("alice", from, to)
+	cfg.Migration, cfg.MigrationLimits.OutboundPerHost = crawling(), 3
+	f := openFleet(t, cfg)
+	made := map[string]*VM{}
+
+	for _, name := range []string{"aborted", "cold", "finished", "waiting"} {
+		d := light(t, l, name, map[string]string{"kind": name})
+
+		switch name {
+		case "aborted", "finished":
+			d = drainer(t, l, name, d.Metadata.Labels)
+			d.Spec.Kernel.Cmdline += " dirty=16"
+		case "cold":
+			d.Spec.Interfaces["nat"] = domain.Interface{Network: "default"} // Each host's own, so it can't be moved live.
+			d.Metadata.TerminationGracePeriod = new(time.Hour)
+		}
+
+		made[name] = create(t, alone, l, d)
+	}
+
+	for i, name := range []string{"cold", "finished", "waiting"} {
+		if _, err := f.EvictionPolicies().Put(t.Context(), eviction.Policy{
+			Identity: policy.Identity{
+				ID: name, Name: name, Selector: policy.Selector{Labels: map[string]string{"kind": name}},
+			},
+			Strategy: eviction.LiveMigrate, Fallback: eviction.ColdMigrate, OnCancel: eviction.Finish, Priority: 1 - i,
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	ctx, cancel := context.WithTimeout(t.Context(), 15*time.Minute)
+	defer cancel()
+
+	over := draining(ctx, f, from.Name)
+
+	awaitCopying(t, alone.host(from.Name), made["aborted"].UUID)
+	awaitCopying(t, alone.host(from.Name), made["finished"].UUID)
+
+	for f.Calls()[from.Name]["virDomainShutdownFlags"] == 0 {
+		if err := pause(ctx, 50*time.Millisecond); err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	cancel()
+	l.Virsh(t, from.Name, "destroy", made["cold"].UUID) // That is how its guest shuts down.
+
+	end := hurry(t, l, from, made["finished"].UUID, over)
+	want := "aborted=Failed cold=ColdMoved finished=Moved waiting="
+
+	if got := resultsOf(end.steps); got != want || !errors.Is(end.err, ErrNotMoved) {
+		t.Fatalf("%s, %v; want %s", got, end.err, want)
+	}
+
+	for _, want := range []string{
+		"it was interrupted; host \"" + from.Name + "\" is cordoned and not empty",
+		fmt.Sprintf("%q Moved to host %q", made["finished"].Name, to.Name),
+		fmt.Sprintf("%q ColdMoved to host %q", made["cold"].Name, to.Name),
+		fmt.Sprintf("%q (LiveMigration): it was not moved", made["aborted"].Name),
+		fmt.Sprintf("%q (LiveMigration): it was not begun", made["waiting"].Name),
+	} {
+		if !strings.Contains(end.err.Error(), want) {
+			t.Errorf("%q is missing in: %v", want, end.err)
+		}
+	}
+
+	f.host(from.Name).forget()
+
+	r, err := f.Record(t.Context(), from.Name)
+	if err != nil || r.Cordon == nil || r.Evacuation == nil || r.Evacuation.Done || resultsOf(r.Evacuation.Steps) != want {
+		t.Errorf("recorded: %+v, %v", r, err)
+	}
+
+	for name, want := range map[string]string{
+		"aborted": from.Name + " Running Booted", "waiting": from.Name + " Running Booted",
+		"finished": to.Name + " Running Migrated", "cold": to.Name + " Running Booted",
+	} {
+		if got := howStarted(t, f, made[name].UUID); got != want {
+			t.Errorf("%s is %s, want %s", name, got, want)
+		}
+	}
+
+	for name, want := range map[string]struct{ phase, abort string }{
+		"aborted": {migration.PhaseFailed, migration.AbortSucceeded}, "waiting": {},
+		"finished": {phase: migration.PhaseSucceeded}, "cold": {phase: migration.PhaseSucceeded},
+	} {
+		vm, err := f.findNow(t.Context(), made[name].UUID, LastKnown{})
+		if err != nil || vm.Metadata.Eviction != nil || !vm.Autostart {
+			t.Fatalf("%s: %+v, %v", name, vm, err)
+		}
+
+		var last domain.Migration
+		if all := vm.Metadata.Migrations; len(all) > 0 {
+			last = all[len(all)-1]
+		}
+
+		if last.Phase != want.phase || last.AbortStatus != want.abort {
+			t.Errorf("%s: %s is recorded, abort %q", name, last.Phase, last.AbortStatus)
+		}
+	}
+
+	if err := f.Release(t.Context(), from.Name, "m", false); err != nil {
+		t.Error(err)
+	}
 }

@@ -16,7 +16,7 @@ func (d *drain) outcome(ctx context.Context, cause error) error {
 	for _, s := range d.steps {
 		switch {
 		case s.done():
-			kept = append(kept, fmt.Sprintf("%q %s", s.Name, s.Result))
+			kept = append(kept, s.doneText())
 		default:
 			failed = append(failed, fmt.Sprintf("\n  - %q (%s): %s", s.Name, s.Method, strings.TrimPrefix(s.Reason,
 				fmt.Sprintf("virtual machine %q: ", s.Name))))

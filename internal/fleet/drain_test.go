@@ -52,6 +52,24 @@ func TestContradict(t *testing.T) {
 	}
 }
 
+// Where a machine is gets told only as far as it is known.
+func TestEvacuationStep_doneText(t *testing.T) {
+	t.Parallel()
+
+	off, moved := stepOf("a", eviction.MethodShutdown, ResultShutDown), stepOf("b", eviction.MethodLive, ResultMoved)
+	moved.Target = "kvm2"
+	gone := moved
+	gone.Reason = "it had gone already"
+
+	for want, step := range map[string]EvacuationStep{
+		`"a" ShutDown`: off, `"b" Moved to host "kvm2"`: moved, `"b" Moved (it had gone already)`: gone,
+	} {
+		if got := step.doneText(); got != want {
+			t.Errorf("%s, want %s", got, want)
+		}
+	}
+}
+
 // A machine that a drain is about to shut down, or has, stays off while the host
 // is cordoned, even before that is recorded.
 func TestHostRecord_evicted(t *testing.T) {

@@ -17,16 +17,23 @@ import (
 // leave ends the turn that the caller took for it; nil: it needs none.
 func (d *drain) evict(ctx context.Context, i int, leave func()) {
 	rule := d.rule(d.steps[i])
-	limited, ours := ctx, d.turns
+	limited, over, ours := ctx, func() {}, d.turns
 
 	if leave == nil {
 		leave, ours = func() {}, nil
 	}
 
+	if rule.OnCancel == eviction.Finish {
+		var stop func()
+
+		limited, over, stop = lasting(ctx)
+		defer stop()
+	}
+
 	if rule.Timeout != nil {
 		var cancel context.CancelFunc
 
-		limited, cancel = context.WithTimeoutCause(ctx, *rule.Timeout,
+		limited, cancel = context.WithTimeoutCause(limited, *rule.Timeout,
 			fmt.Errorf("%w: policy %q gives it no more than %s", context.DeadlineExceeded, rule.Policy, *rule.Timeout))
 		defer cancel()
 	}
@@ -35,6 +42,8 @@ func (d *drain) evict(ctx context.Context, i int, leave func()) {
 
 	err := retry{
 		try: func(ctx context.Context) (err error) {
+			defer over()
+
 			result, err = d.try(ctx, i, rule)
 
 			return err
@@ -181,7 +190,8 @@ func (d *drain) finish(ctx context.Context, i int, result string, err error) {
 		}
 	}
 
-	if ctx.Err() == nil {
+	// After a cancel all is recorded at the end; what is finished then doesn't wait for the others.
+	if ctx.Err() == nil || s.done() {
 		if err := d.record(after, false); err != nil {
 			d.fleet.log.WarnContext(after, "result of eviction not recorded", "name", s.Name, "error", err.Error())
 		}

@@ -3,6 +3,7 @@ package fleet
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 
@@ -57,6 +58,19 @@ type EvacuationStep struct {
 
 // done says that nothing is left to do.
 func (s EvacuationStep) done() bool { return s.Result != "" && s.Result != ResultFailed }
+
+// doneText says what was done with a machine, and where it went. One that had
+// gone before may be anywhere.
+func (s EvacuationStep) doneText() string {
+	switch {
+	case s.Reason != "":
+		return fmt.Sprintf("%q %s (%s)", s.Name, s.Result, s.Reason)
+	case s.Target != "":
+		return fmt.Sprintf("%q %s to host %q", s.Name, s.Result, s.Target)
+	default:
+		return fmt.Sprintf("%q %s", s.Name, s.Result)
+	}
+}
 
 // outline is what was planned, without what became of it: all that others have
 // to tell while the host is off.

@@ -129,6 +129,8 @@ func (d *drain) turnOff(ctx context.Context, i int, off func(context.Context, *V
 			return nil
 		}
 
+		begun(ctx)
+
 		if vm.Autostart && vm.Persistent {
 			d.mu.Lock()
 			d.steps[i].Autostart = true
@@ -219,7 +221,12 @@ func (d *drain) moveCold(ctx context.Context, s EvacuationStep, o migration.Opti
 			return &move{}, err // Nobody is shut down for a move that would be refused.
 		}
 
-		if err := d.fleet.onMachine(ctx, s.UUID, d.last(), "evicting", d.fleet.shutDownForEviction); err != nil {
+		err := d.fleet.onMachine(ctx, s.UUID, d.last(), "evicting", func(ctx context.Context, vm *VM) error {
+			begun(ctx)
+
+			return d.fleet.shutDownForEviction(ctx, vm)
+		})
+		if err != nil {
 			return &move{}, err
 		}
 	}

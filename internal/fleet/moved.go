@@ -14,6 +14,8 @@ import (
 // begin writes the record of the move, the last thing before anything happens:
 // a migration in progress keeps libvirt from writing to the definition.
 func (m *move) begin(ctx context.Context, method string) error {
+	begun(ctx)
+
 	state := migration.State{
 		SourceHost: m.from.name, TargetHost: m.to.name, Start: time.Now(), Method: method,
 		Phase: migration.PhasePreparingTarget,

@@ -1,10 +1,12 @@
 # Production moves while it runs, before all others. One that can't be moved holds up the drain, and the plan says why.
+# A move that is under way when apply is cancelled goes on to its end.
 resource "virtfleet_eviction_policy" "prod" {
-  name     = "prod"
-  selector = { labels = { tier = "prod" } }
-  strategy = "LiveMigrate"
-  fallback = "Block"
-  priority = 100
+  name      = "prod"
+  selector  = { labels = { tier = "prod" } }
+  strategy  = "LiveMigrate"
+  fallback  = "Block"
+  priority  = 100
+  on_cancel = "finish"
 
   migration_options = { bandwidth = "1Gi", allow_auto_converge = true }
 }

@@ -38,6 +38,17 @@ const (
 // Fallbacks lists every fallback, in the order of the documentation.
 var Fallbacks = []string{Block, ColdMigrate, Shutdown, Save}
 
+// What becomes of an eviction that has begun when the drain is cancelled.
+const (
+	// Abort breaks it off: a machine that was being moved stays where it is.
+	Abort = "abort"
+	// Finish lets it come to its end, in the time that it has in any case.
+	Finish = "finish"
+)
+
+// OnCancels lists them, the default first.
+var OnCancels = []string{Abort, Finish}
+
 // Policy says how the machines that it selects are evicted.
 type Policy struct {
 	policy.Identity
@@ -45,6 +56,8 @@ type Policy struct {
 	// Strategy is one of Strategies, Fallback one of Fallbacks or "" for what the strategy means by itself.
 	Strategy string `json:"strategy"`
 	Fallback string `json:"fallback,omitempty"`
+	// OnCancel is one of OnCancels; "" is Abort.
+	OnCancel string `json:"on_cancel,omitempty"`
 	// Options are those of the migrations.
 	Options migration.Options `json:"migration_options"`
 	// Priority is the order: the highest go first.
@@ -66,6 +79,7 @@ type Rule struct {
 	// Origin says where the strategy comes from, Policy which policy matched, "" for none. A policy says the rest even
 	// for a machine whose strategy is its own.
 	Origin, Policy string
+	OnCancel       string
 	Options        migration.Options
 	Priority       int
 	Timeout        *time.Duration
@@ -79,7 +93,7 @@ func Select(m Machine, host string, policies []Policy, byDefault string) Rule {
 	if p := policy.Winner(policies, m.On(host)); p != nil {
 		rule = Rule{
 			Strategy: p.Strategy, Fallback: cmp.Or(p.Fallback, usual(p.Strategy)), Origin: OriginPolicy, Policy: p.Name,
-			Options: p.Options, Priority: p.Priority, Timeout: p.Timeout,
+			OnCancel: p.OnCancel, Options: p.Options, Priority: p.Priority, Timeout: p.Timeout,
 		}
 		if m.Strategy != "" && p.Fallback == "" {
 			rule.Fallback = usual(m.Strategy)

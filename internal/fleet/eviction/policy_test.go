@@ -1,6 +1,8 @@
 package eviction
 
 import (
+	"encoding/json"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -25,6 +27,7 @@ func TestSelect(t *testing.T) {
 		of("6", "batch", policy.Selector{Labels: labels{"tier": "batch"}}, Policy{
 			Strategy: LiveMigrateIfPossible, Fallback: Save,
 		}),
+		of("7", "long", policy.Selector{Names: []string{"long"}}, Policy{Strategy: LiveMigrate, OnCancel: Finish}),
 	}
 	for name, tt := range map[string]struct {
 		machine   Machine
@@ -70,9 +73,35 @@ func TestSelect(t *testing.T) {
 			machine: Machine{Name: "x", Strategy: LiveMigrate, Labels: map[string]string{"tier": "batch"}}, policies: policies,
 			want: Rule{Strategy: LiveMigrate, Fallback: Save, Origin: OriginMachine, Policy: "batch"},
 		},
+		"what becomes of it at a cancel": {
+			machine: Machine{Name: "long", Strategy: External}, policies: policies,
+			want: Rule{Strategy: External, Fallback: Block, Origin: OriginMachine, Policy: "long", OnCancel: Finish},
+		},
+		"another policy says something else about that": {
+			machine: Machine{Name: "long", Labels: prod}, policies: policies,
+			want: Rule{Strategy: LiveMigrate, Fallback: Block, Origin: OriginPolicy, Policy: "prod"},
+		},
 	} {
 		if got := Select(tt.machine, tt.host, tt.policies, tt.byDefault); !cmp.Equal(got, tt.want) {
 			t.Errorf("%s: %+v, want %+v", name, got, tt.want)
+		}
+	}
+}
+
+// A policy is the same after it was kept on a host. One that was kept before there was anything to say about a cancel
+// says nothing about it, and one that says nothing is kept as it was then.
+func TestPolicy_kept(t *testing.T) {
+	t.Parallel()
+	for onCancel, kept := range map[string]string{"": "", Abort: `"on_cancel":"abort",`, Finish: `"on_cancel":"finish",`} {
+		said := Policy{Identity: policy.Identity{ID: "1", Name: "prod"}, Strategy: LiveMigrate, OnCancel: onCancel}
+		want := `{"id":"1","name":"prod","selector":{},"strategy":"LiveMigrate",` + kept + `"migration_options":`
+		text, err := json.Marshal(said)
+		if err != nil || !strings.HasPrefix(string(text), want) {
+			t.Errorf("%q is kept as %s, %v; want %s", onCancel, text, err, want)
+		}
+		var read Policy
+		if err := json.Unmarshal(text, &read); err != nil || !cmp.Equal(read, said) {
+			t.Errorf("%q is read as %+v, %v", onCancel, read, err)
 		}
 	}
 }

@@ -27,6 +27,7 @@ func TestEvictionPolicy_refused(t *testing.T) {
 			step("strategy = \"None\"\nfallback = \"Save\"", "nothing is moved"),
 			step("strategy = \"Never\"", "LiveMigrateIfPossible"),
 			step("strategy = \"LiveMigrate\"\ntimeout = \"0s\"", "leaves no time"),
+			step("strategy = \"LiveMigrate\"\non_cancel = \"wait\"", "finish"),
 			step("strategy = \"LiveMigrate\"\nselector = { names = [] }", "at least 1"),
 		},
 	})

@@ -19,6 +19,7 @@ type model struct {
 
 	Strategy         types.String   `tfsdk:"strategy"`
 	Fallback         types.String   `tfsdk:"fallback"`
+	OnCancel         types.String   `tfsdk:"on_cancel"`
 	MigrationOptions types.Object   `tfsdk:"migration_options"`
 	Priority         types.Int64    `tfsdk:"priority"`
 	Timeout          value.Duration `tfsdk:"timeout"`
@@ -45,7 +46,8 @@ func (m *model) Validate() diag.Diagnostics {
 func (m *model) ToFleet(id string) eviction.Policy {
 	return eviction.Policy{
 		Identity: m.Identity(id), Strategy: m.Strategy.ValueString(), Fallback: m.Fallback.ValueString(),
-		Options: moving.Options(m.MigrationOptions), Priority: int(m.Priority.ValueInt64()), Timeout: m.Timeout.Duration(),
+		OnCancel: m.OnCancel.ValueString(), Options: moving.Options(m.MigrationOptions),
+		Priority: int(m.Priority.ValueInt64()), Timeout: m.Timeout.Duration(),
 	}
 }
 
@@ -53,6 +55,7 @@ func (m *model) ToFleet(id string) eviction.Policy {
 func (m *model) FromFleet(p eviction.Policy) {
 	m.Strategy = types.StringValue(p.Strategy)
 	m.Fallback = value.NewStringOrNull(p.Fallback)
+	m.OnCancel = value.NewStringOrNull(p.OnCancel)
 	m.MigrationOptions = moving.FromOptions(p.Options)
 	if timeout := value.NewDurationPointer(p.Timeout); !timeout.Same(m.Timeout) {
 		m.Timeout = timeout

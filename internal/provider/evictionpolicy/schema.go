@@ -36,6 +36,15 @@ var policySchema = schema.Schema{
 			Optional:   true,
 			Validators: []validator.String{stringvalidator.OneOf(eviction.Fallbacks...)},
 		},
+		"on_cancel": schema.StringAttribute{
+			MarkdownDescription: "What becomes of an eviction that has begun when the apply which empties the host is " +
+				"cancelled (Ctrl-C, once): one of " + oneOf(eviction.OnCancels) + ". `abort`: a move is broken off, and the " +
+				"machine runs on where it was. `finish`: what has begun comes to its end, be that a move, live or cold, a " +
+				"shutdown or a save, within the timeouts that hold for it in any case: those of the migration, of this policy " +
+				"and of the `virtfleet_host_maintenance`. Nothing new begins either way. Default: `abort`.",
+			Optional:   true,
+			Validators: []validator.String{stringvalidator.OneOf(eviction.OnCancels...)},
+		},
 		moving.Name: moving.OfResource("How the machines are moved. What isn't set here is taken from the " +
 			"`virtfleet_migration_policy` that holds for the machine, then from the provider's block."),
 		"priority": schema.Int64Attribute{

@@ -4,6 +4,7 @@ import (
 	"encoding/base64"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -26,8 +27,10 @@ type kind struct {
 	noun string
 	// least is little to say, most is much; other is another thing to say.
 	least, most, other string
-	// Each is in the record of a host that has the policy. damaged is another value instead of inMost.
-	inLeast, inMost, inOther, damaged string
+	// Each is in the record of a host that has the policy.
+	inLeast, inMost, inOther string
+	// damages are what is in the record with most, and another value instead.
+	damages map[string]string
 }
 
 var kinds = map[string]kind{
@@ -36,10 +39,15 @@ var kinds = map[string]kind{
 		least: `strategy = "LiveMigrate"`, inLeast: `"strategy":"LiveMigrate"`,
 		most: `strategy = "LiveMigrate"
 			fallback = "Save"
+			on_cancel = "finish"
 			priority = 100
 			timeout  = "120s"
 			migration_options = { bandwidth = "1Gi", completion_timeout_per_gib = "120s" }`,
-		inMost: `"fallback":"Save"`, damaged: `"fallback":"Block"`,
+		inMost: `"fallback":"Save","on_cancel":"finish"`,
+		damages: map[string]string{
+			`"fallback":"Save"`: `"fallback":"Block"`, `"on_cancel":"finish"`: `"on_cancel":"abort"`,
+			`,"on_cancel":"finish"`: "",
+		},
 		other: `strategy = "None"`, inOther: `"strategy":"None"`,
 	},
 	"virtfleet_migration_policy": {
@@ -48,7 +56,7 @@ var kinds = map[string]kind{
 		most: `migration_options = {
 				bandwidth = "1Gi", completion_timeout_per_gib = "120s", allow_post_copy = true, transport = "ssh_relay"
 			}`,
-		inMost: `"AllowPostCopy":true`, damaged: `"AllowPostCopy":false`,
+		inMost: `"AllowPostCopy":true`, damages: map[string]string{`"AllowPostCopy":true`: `"AllowPostCopy":false`},
 		other: `migration_options = { max_downtime = "500ms" }`, inOther: `"MaxDowntime":500000000`,
 	},
 }
@@ -149,6 +157,14 @@ func testLife(t *testing.T, typeName string, k kind) {
 		return s
 	}
 	update := plancheck.ResourceActionUpdate
+	var repairs []resource.TestStep
+	for is, instead := range k.damages {
+		repairs = append(repairs, before(step(both+policy(k.most), update, k.inMost, first, second), func() {
+			changed := strings.ReplaceAll(record(t, l, first.Name), is, instead)
+			l.Virsh(t, first.Name, "secret-set-value", secret(t, l, first.Name),
+				base64.StdEncoding.EncodeToString([]byte(changed)))
+		}))
+	}
 	resource.Test(t, resource.TestCase{
 		ProtoV6ProviderFactories: acctest.Factories(t),
 		CheckDestroy: func(*terraform.State) error {
@@ -159,7 +175,7 @@ func testLife(t *testing.T, typeName string, k kind) {
 			}
 			return nil
 		},
-		Steps: []resource.TestStep{
+		Steps: slices.Concat([]resource.TestStep{
 			step(block(acctest.Host{Of: first})+policy(k.least), plancheck.ResourceActionCreate, k.inLeast, first),
 			// A host that is new in the fleet has no copy yet.
 			step(both+policy(k.least), update, `"name":"prod"`, first, second),
@@ -170,11 +186,7 @@ func testLife(t *testing.T, typeName string, k kind) {
 			before(step(both+policy(k.most), update, k.inMost, first, second), func() {
 				l.Virsh(t, second.Name, "secret-undefine", secret(t, l, second.Name))
 			}),
-			before(step(both+policy(k.most), update, k.inMost, first, second), func() {
-				changed := strings.ReplaceAll(record(t, l, first.Name), k.inMost, k.damaged)
-				l.Virsh(t, first.Name, "secret-set-value", secret(t, l, first.Name),
-					base64.StdEncoding.EncodeToString([]byte(changed)))
-			}),
+		}, repairs, []resource.TestStep{
 			// A host that doesn't answer is no reason to do anything, and one to fail a change.
 			{Config: silent + policy(k.most), ConfigPlanChecks: action(address, plancheck.ResourceActionNoop)},
 			{
@@ -193,7 +205,7 @@ func testLife(t *testing.T, typeName string, k kind) {
 					}`, typeName, k.least),
 				ExpectError: regexp.MustCompile(`(?si)` + k.noun + `\s+"prod"\s+exists already.*terraform\s+import`),
 			},
-		},
+		}),
 	})
 }
 

@@ -331,6 +331,34 @@ func TestAccHostMaintenance_interrupted(t *testing.T) {
 	p.expect(t, map[string]string{"quick": p.from.Name, "slow": p.from.Name})
 }
 
+// TestAccHostMaintenance_finished: Ctrl-C while the last machine is on its way, which its policy says to finish.
+// Terraform waits for it, and the host is empty then: nothing is left to do.
+func TestAccHostMaintenance_finished(t *testing.T) {
+	t.Parallel()
+	p := newPair(t)
+	p.machine(t, "slow", "dirty=16", "")
+	crawl := p.policies(map[string]string{"slow": crawling + "\n  on_cancel = \"finish\""})
+	p.tf.Config(t, p.block()+crawl)
+	p.tf.Run(t, "apply")
+	p.tf.Config(t, p.block()+crawl+p.maintenance(""))
+	apply := p.tf.Start(t, "apply")
+	p.awaitCopying(t, apply)
+	if err := apply.Interrupt(); err != nil {
+		t.Fatal(err)
+	}
+	p.hurry(t, apply)
+	p.expect(t, map[string]string{"slow": p.to.Name})
+	state, tainted := p.tf.State(t, address)
+	if got := results(t, p.tf); tainted || state["drained"] != true || got != "slow=Moved" {
+		t.Errorf("state %v, tainted %v, results %s:\n%s", state, tainted, got, apply.Output())
+	}
+	if out, empty := p.tf.Empty(t); !empty {
+		t.Errorf("left to do:\n%s", out)
+	}
+	p.tf.Run(t, "destroy")
+	p.nothingLeft(t, "slow")
+}
+
 // copying tells whether the slow machine's memory is on its way.
 func (p *pair) copying(t *testing.T) bool {
 	t.Helper()

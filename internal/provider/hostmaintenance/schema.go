@@ -27,9 +27,10 @@ func (r *Resource) Schema(ctx context.Context, _ resource.SchemaRequest, resp *r
 		MarkdownDescription: "Puts a host under maintenance: no virtual machine is placed on it or moved to it any more, " +
 			"by anybody who uses this provider, and those that run there leave, each as its `virtfleet_eviction_policy` " +
 			"says. When apply returns the host is empty. Destroying it lets machines come again. What was shut " +
-			"down or saved stays so meanwhile, whatever its `run_strategy`. An apply that is interrupted aborts the moves " +
-			"that run, whatever a policy says, except for guests that their targets have already, and says what is where. One " +
-			"that is killed leaves nothing in the state: apply again, or import it by the host's name to destroy it.",
+			"down or saved stays so meanwhile, whatever its `run_strategy`. An apply that is interrupted begins nothing new, " +
+			"aborts the moves that run, except for those with `on_cancel = \"finish\"` in their policy and for guests that " +
+			"their targets have already, and says what is where. One that is killed leaves nothing in the " +
+			"state: apply again, or import it by the host's name to destroy it.",
 		Attributes: map[string]schema.Attribute{
 			"id": schema.StringAttribute{
 				MarkdownDescription: "Name of the host.", Computed: true,
