@@ -223,7 +223,7 @@ func TestMigrate_switchesToPostCopy(t *testing.T) {
 	defer cancel()
 	result := begin(ctx, uuid, a, b, Migration{Bandwidth: slowly, PostCopy: true})
 	awaitJob(t, a, uuid, "memory to be copied", copying)
-	must(t, a.SetMigrationBandwidth(t.Context(), uuid, 32<<20, true))
+	must(t, a.SetMigrationBandwidth(t.Context(), uuid, slowly, true))
 	must(t, a.StartPostCopy(t.Context(), uuid))
 	eventually(t, "the guest to run on the target", func() bool {
 		d, err := b.Domain(t.Context(), uuid)
@@ -232,6 +232,7 @@ func TestMigrate_switchesToPostCopy(t *testing.T) {
 	// There is no way back, and breaking it off would do harm.
 	want(t, a.AbortJob(t.Context(), uuid), ErrOperationInvalid)
 	cancel()
+	must(t, a.SetMigrationBandwidth(t.Context(), uuid, 32<<20, true))
 	must(t, <-result)
 	runsOnlyAt(t, uuid, b, a)
 }
