@@ -90,6 +90,9 @@ func waitAgent(t *testing.T, f *Fleet, vm *VM) *VM {
 		t.Fatal(err)
 	}
 
+	// Who hasn't heard from it yet gives it no more than five seconds.
+	lab.Open(t).AwaitAgent(t, vm.Host, vm.Name)
+
 	return vm
 }
 
@@ -117,7 +120,6 @@ func TestLab_stopAsksTheGuestFirst(t *testing.T) {
 
 			if tt.want == OutcomeAgent {
 				waitAgent(t, f, vm)
-				l.AwaitAgent(t, vm.Host, vm.Name) // Who hasn't heard from it yet gives it no more than five seconds.
 			}
 
 			report, err := f.Delete(t.Context(), vm.UUID, LastKnown{vm.Host, vm.HostUUID}, tt.grace)

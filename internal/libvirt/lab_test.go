@@ -71,6 +71,7 @@ func bootGuest(t testing.TB, h *Host, l *lab.Lab, words, devices string) (uuid, 
 	must(t, err)
 	must(t, h.StartDomain(t.Context(), uuid))
 	awaitEvent(t, events, func(e Event) bool { return e.Kind == EventAgent && e.Detail == "Connected" })
+	l.AwaitAgent(t, h.Name(), name) // Who hasn't heard from it yet gives it no more than five seconds.
 	return uuid, name
 }
 
