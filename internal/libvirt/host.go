@@ -23,7 +23,7 @@ const (
 const (
 	// closeTimeout bounds a connection's goodbye, which is one round trip, where its stream can be cut.
 	closeTimeout = 2 * time.Second
-	// leaveTimeout bounds the wait for all of it: for what was cut to notice that, and elsewhere for a daemon that is slow.
+	// leaveTimeout bounds the wait for all of them: for what was cut to notice that, elsewhere for a daemon that is slow.
 	leaveTimeout = 15 * time.Second
 )
 
