@@ -131,6 +131,7 @@ func TestMigrate_movesThereAndBack(t *testing.T) {
 
 	must(t, <-begin(ctx, uuid, b, a, Migration{ParallelConnections: 2}))
 	runsOnlyAt(t, uuid, a, b)
+	l.AwaitAgent(t, a.machine.Name, name) // Its host hasn't heard from it yet, and gives it no more than five seconds.
 	_, err = a.AgentCommand(ctx, uuid, `{"execute":"guest-ping"}`)
 	must(t, err)
 	setsTheClock(t, a, uuid)
