@@ -184,7 +184,7 @@ func TestLab_drainPolicyTimeout(t *testing.T) {
 		Identity: policy.Identity{
 			ID: "1", Name: "waiting", Selector: policy.Selector{Labels: map[string]string{"kind": "waiting"}},
 		},
-		Strategy: eviction.External, Timeout: new(3 * time.Second),
+		Strategy: eviction.External, Timeout: new(15 * time.Second), // Time enough to ask for it.
 	}
 
 	if _, err := f.EvictionPolicies().Put(t.Context(), rule); err != nil {

@@ -100,7 +100,7 @@ func TestLab_drainTargetDies(t *testing.T) {
 	f.host(dying.Name).cfg.MemoryLimit = 1 << 50 // The emptiest, so it is tried first.
 	d := drainer(t, l, "web", nil)
 	d.Spec.Kernel.Cmdline += " dirty=16"
-	vm := create(t, alone, l, d)
+	vm := booted(t, l, create(t, alone, l, d))
 
 	crawl(t, f, policy.Selector{})
 

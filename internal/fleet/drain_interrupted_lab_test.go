@@ -71,7 +71,7 @@ func TestLab_drainInterrupted(t *testing.T) {
 	quick := create(t, alone, l, drainer(t, l, "quick", nil))
 	slow := drainer(t, l, "slow", map[string]string{"kind": "slow"})
 	slow.Spec.Kernel.Cmdline += " dirty=16"
-	stuck := create(t, alone, l, slow)
+	stuck := booted(t, l, create(t, alone, l, slow))
 
 	rule := crawl(t, f, policy.Selector{Labels: slow.Metadata.Labels})
 

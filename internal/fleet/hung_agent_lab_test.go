@@ -22,6 +22,10 @@ func hang(t *testing.T, vm *VM) {
 	stop := `{"execute":"guest-exec","arguments":{"path":"/bin/sh","arg":["-c","sleep 1; kill -STOP $PPID"]}}`
 
 	_, err := vm.host.conn.AgentCommand(ctx, vm.UUID, stop)
+	if err != nil {
+		t.Fatal(err)
+	}
+
 	for err == nil {
 		_, err = vm.host.conn.AgentCommand(ctx, vm.UUID, `{"execute":"guest-ping"}`)
 	}

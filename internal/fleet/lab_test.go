@@ -90,6 +90,9 @@ func waitAgent(t *testing.T, f *Fleet, vm *VM) *VM {
 		t.Fatal(err)
 	}
 
+	// Who hasn't heard from it yet gives it no more than five seconds.
+	lab.Open(t).AwaitAgent(t, vm.Host, vm.Name)
+
 	return vm
 }
 

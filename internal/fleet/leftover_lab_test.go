@@ -102,6 +102,8 @@ func TestLab_liveMoveLeavesNoVariables(t *testing.T) {
 		l := lab.Open(t)
 		f := labFleet(t, l, t.Name(), nil)
 		vm, nvram := secured(t, f, l, "noagent dirty=32")
+		booted(t, l, vm)
+
 		late := migration.Options{Bandwidth: new(uint64(2 << 20)), CompletionTimeoutPerGiB: new(2 * time.Second)}
 
 		now, _, err := f.Move(t.Context(), vm.UUID, lastOf(vm), "kvm2", late)

@@ -15,7 +15,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
-// unpinned is a running machine on kvm1 that may move.
+// unpinned is a running machine on kvm1 that may move, whose guest has booted.
 func unpinned(t *testing.T, f *Fleet, l *lab.Lab, words string) *VM {
 	t.Helper()
 
@@ -26,6 +26,24 @@ func unpinned(t *testing.T, f *Fleet, l *lab.Lab, words string) *VM {
 	vm, err := f.Update(t.Context(), vm.UUID, lastOf(vm), d)
 	if err != nil {
 		t.Fatal(err)
+	}
+
+	return booted(t, l, vm)
+}
+
+// booted waits until the machine's guest looks at its disk, and returns the
+// machine. Before that there is next to nothing in its memory: it would be moved
+// before anything could be done about it, however slowly.
+func booted(t *testing.T, l *lab.Lab, vm *VM) *VM {
+	t.Helper()
+
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	defer cancel()
+
+	for strings.Contains(l.Virsh(t, vm.Host, "domblkstat", vm.UUID, "vda"), "rd_req 0\n") {
+		if err := pause(ctx, 100*time.Millisecond); err != nil {
+			t.Fatalf("the guest of %s does not boot", vm.Name)
+		}
 	}
 
 	return vm

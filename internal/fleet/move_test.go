@@ -214,7 +214,7 @@ func TestLab_moveThatFailsChangesNothing(t *testing.T) {
 			return os.ReadFile(l.Host(name).Path(path))
 		}
 	})
-	vm := create(t, f, l, mover(t, l, "noagent dirty=32"))
+	vm := booted(t, l, create(t, f, l, mover(t, l, "noagent dirty=32")))
 	crawl := migration.Options{Bandwidth: new(uint64(2 << 20))}
 
 	late := crawl

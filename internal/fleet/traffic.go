@@ -11,8 +11,9 @@ import (
 )
 
 // trafficTimeout bounds the one question to each host about what moves. A host
-// that doesn't answer in time counts as one where nothing does.
-const trafficTimeout = 5 * time.Second
+// that doesn't answer in time counts as one where nothing does, so one that is
+// only slow has time enough.
+const trafficTimeout = 15 * time.Second
 
 // traffic is how many machines are on their way: in all, away from each host,
 // and to each.

@@ -19,7 +19,8 @@ func TestLab_othersMovesCount(t *testing.T) {
 	bob.queue.limits.PerFleet = 1
 	d, other, killed := drainer(t, l, "slow", nil), drainer(t, l, "waits", nil), drainer(t, l, "killed", nil)
 	d.Spec.Kernel.Cmdline += " dirty=8"
-	vm, second, third := create(t, alone, l, d), create(t, alone, l, other), create(t, alone, l, killed)
+	vm := booted(t, l, create(t, alone, l, d))
+	second, third := create(t, alone, l, other), create(t, alone, l, killed)
 
 	left := migration.State{
 		SourceHost: from.Name, TargetHost: to.Name, Start: time.Now(), Phase: migration.PhasePreparingTarget,
@@ -44,12 +45,14 @@ func TestLab_othersMovesCount(t *testing.T) {
 		return over
 	}
 
-	slow := move(alice, vm, migration.Options{Bandwidth: new(uint64(1 << 20))})
+	slow := move(alice, vm, migration.Options{
+		Bandwidth: new(uint64(1 << 20)), CompletionTimeoutPerGiB: new(time.Hour), ProgressTimeout: new(time.Hour),
+	})
 	awaitCopying(t, alone.host(from.Name), vm.UUID)
 
 	waits := move(bob, second, migration.Options{})
 
-	for bob.queue.elsewhere() == 0 {
+	for bob.queue.elsewhere() == 0 && len(waits) == 0 {
 		if err := pause(t.Context(), 50*time.Millisecond); err != nil {
 			t.Fatal(err)
 		}

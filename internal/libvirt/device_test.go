@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
 )
@@ -14,7 +13,9 @@ import (
 func TestDevices_areAttachedAndDetached(t *testing.T) {
 	t.Parallel()
 	h, l, machine := labHost(t)
-	ctx := t.Context()
+	// A guest that is busy may take longer to let go of a device than there is by default.
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
 	path := l.Image(t, machine.Name, lab.Name(t)+".img", "raw", 1<<20)
 	uuid, _ := startGuest(t, h, l, "")
 	disk := fmt.Sprintf(`<disk type='file' device='disk'><driver name='qemu' type='raw'/><source file='%s'/>`+
@@ -39,9 +40,14 @@ func TestDevices_areAttachedAndDetached(t *testing.T) {
 	// A paused guest can't let go.
 	must(t, h.AttachDevice(ctx, uuid, disk, AffectLive))
 	must(t, h.SuspendDomain(ctx, uuid))
-	short, cancel := context.WithTimeout(ctx, 500*time.Millisecond)
-	defer cancel()
-	err := h.DetachDevice(short, uuid, disk, AffectLive)
+	asked := func() int { return h.Calls()["virDomainDetachDeviceFlags"] }
+	before := asked()
+	short, expire := expires(t)
+	result := make(chan error, 1)
+	go func() { result <- h.DetachDevice(short, uuid, disk, AffectLive) }()
+	eventually(t, "it to be asked for", func() bool { return asked() > before })
+	expire()
+	err := <-result
 	want(t, err, ErrBusy)
 	want(t, err, context.DeadlineExceeded)
 	must(t, h.ResumeDomain(ctx, uuid))

@@ -20,8 +20,12 @@ const (
 	DefaultConnectTimeout = 15 * time.Second
 )
 
-// closeTimeout bounds a connection's goodbye, which is one round trip.
-const closeTimeout = 2 * time.Second
+const (
+	// closeTimeout bounds a connection's goodbye, which is one round trip, where its stream can be cut.
+	closeTimeout = 2 * time.Second
+	// leaveTimeout bounds the wait for all of them: for what was cut to notice that, elsewhere for a daemon that is slow.
+	leaveTimeout = 15 * time.Second
+)
 
 // DialFunc opens a stream to a unix socket on the host. An error that wraps ErrUnreachable or ErrDenied says that the
 // host itself could not be reached; after any other error the next socket that libvirt may listen on is tried.
@@ -104,12 +108,12 @@ func (h *Host) Name() string { return h.cfg.Name }
 func (h *Host) Calls() map[string]int { return h.counter.snapshot() }
 
 // Close ends all calls and closes all connections. It takes two seconds at most on hosts that are reached through a
-// DialFunc; elsewhere a call that hangs in libvirt can't be ended, which is an error.
+// DialFunc; elsewhere a call that hangs in libvirt can't be ended, which is an error after 15 seconds.
 func (h *Host) Close() error {
 	h.cancel()
 	h.events.close()
 	h.pool.close()
-	if !h.background.wait(2 * closeTimeout) {
+	if !h.background.wait(leaveTimeout) {
 		return &Error{
 			Host: h.cfg.Name, Operation: "closing the connections", Kind: ErrBusy,
 			Err: errors.New("a call that libvirt hasn't returned from is left behind"),

@@ -71,6 +71,7 @@ func bootGuest(t testing.TB, h *Host, l *lab.Lab, words, devices string) (uuid, 
 	must(t, err)
 	must(t, h.StartDomain(t.Context(), uuid))
 	awaitEvent(t, events, func(e Event) bool { return e.Kind == EventAgent && e.Detail == "Connected" })
+	l.AwaitAgent(t, h.Name(), name) // Who hasn't heard from it yet gives it no more than five seconds.
 	return uuid, name
 }
 
@@ -279,4 +280,22 @@ func TestHost_isReachedThroughLibvirtsOwnTransport(t *testing.T) {
 	if info.UUID != l.Hosts[0].HostUUID {
 		t.Errorf("reached host %s", info.UUID)
 	}
+}
+
+// A daemon that stands still for some seconds just then is waited for, where its connections can't be cut.
+func TestClose_waitsForADaemonThatIsSlow(t *testing.T) {
+	t.Parallel()
+	l := lab.Open(t)
+	own := l.StartHost(t)
+	h := open(t, Config{URI: own.SocketURI()})
+	_, err := h.Info(t.Context())
+	must(t, err)
+	l.Run(t, own.Name, "sh", "-c", "kill -STOP $(cat /run/libvirtd.pid)")
+	woken := make(chan error, 1)
+	time.AfterFunc(6*time.Second, func() {
+		_, err := own.Run(t.Context(), "sh", "-c", "kill -CONT $(cat /run/libvirtd.pid)")
+		woken <- err
+	})
+	must(t, h.Close())
+	must(t, <-woken)
 }

@@ -131,6 +131,7 @@ func TestMigrate_movesThereAndBack(t *testing.T) {
 
 	must(t, <-begin(ctx, uuid, b, a, Migration{ParallelConnections: 2}))
 	runsOnlyAt(t, uuid, a, b)
+	l.AwaitAgent(t, a.machine.Name, name) // Its host hasn't heard from it yet, and gives it no more than five seconds.
 	_, err = a.AgentCommand(ctx, uuid, `{"execute":"guest-ping"}`)
 	must(t, err)
 	setsTheClock(t, a, uuid)
@@ -223,7 +224,7 @@ func TestMigrate_switchesToPostCopy(t *testing.T) {
 	defer cancel()
 	result := begin(ctx, uuid, a, b, Migration{Bandwidth: slowly, PostCopy: true})
 	awaitJob(t, a, uuid, "memory to be copied", copying)
-	must(t, a.SetMigrationBandwidth(t.Context(), uuid, 32<<20, true))
+	must(t, a.SetMigrationBandwidth(t.Context(), uuid, slowly, true))
 	must(t, a.StartPostCopy(t.Context(), uuid))
 	eventually(t, "the guest to run on the target", func() bool {
 		d, err := b.Domain(t.Context(), uuid)
@@ -232,6 +233,7 @@ func TestMigrate_switchesToPostCopy(t *testing.T) {
 	// There is no way back, and breaking it off would do harm.
 	want(t, a.AbortJob(t.Context(), uuid), ErrOperationInvalid)
 	cancel()
+	must(t, a.SetMigrationBandwidth(t.Context(), uuid, 32<<20, true))
 	must(t, <-result)
 	runsOnlyAt(t, uuid, b, a)
 }

@@ -173,14 +173,32 @@ func (l *link) keepalive() {
 		select {
 		case asked <- struct{}{}:
 			l.run(func() {
-				// Any answer is a sign of life, a refusal as well.
-				_, _, _ = l.client.SendRequest("keepalive@openssh.com", true, nil)
+				l.requestLife()
 				<-asked
 			})
 		default:
 		}
 	}
 }
+
+// ask asks the host something, and returns when it has answered, or should have. The host answers in turn: what it knew
+// by then of earlier questions it has told.
+func (l *link) ask(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, l.target.connectTimeout)
+	defer cancel()
+	answered := make(chan struct{})
+	l.run(func() {
+		defer close(answered)
+		l.requestLife()
+	})
+	select {
+	case <-answered:
+	case <-ctx.Done():
+	}
+}
+
+// requestLife asks for a sign of life. Any answer is one, a refusal as well.
+func (l *link) requestLife() { _, _, _ = l.client.SendRequest("keepalive@openssh.com", true, nil) }
 
 // openChannel opens a channel under a context. A channel that opens after that is closed again.
 func (l *link) openChannel(
@@ -200,13 +218,21 @@ func (l *link) openChannel(
 		channel, requests, err := l.client.OpenChannel(kind, payload)
 		results <- result{channel, requests, err}
 	})
-	select {
-	case r := <-results:
+	opened := func(r result) (xssh.Channel, <-chan *xssh.Request, error) {
 		if r.err != nil && !isOpenError(r.err) {
 			r.err = l.broke(r.err) // No answer is the end of the link.
 		}
 		return r.channel, r.requests, r.err
+	}
+	select {
+	case r := <-results:
+		return opened(r)
 	case <-ctx.Done():
+	}
+	select {
+	case r := <-results:
+		return opened(r) // In the same moment.
+	default:
 	}
 	if time.Since(begin) >= l.target.connectTimeout && l.conn.received.Load() == received {
 		// In that time it should have answered something; the next one had better make a new connection than wait for

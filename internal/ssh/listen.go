@@ -40,12 +40,24 @@ func (c *Client) RemoveUnix(ctx context.Context, path string) error {
 }
 
 // Answers says whether a TCP port answers, as the host reaches it: whether a connection from there is accepted or
-// refused, rather than lost. Patience is how long the answer may take, once there is a connection to the host. Where
-// the host's server forbids to ask, it says that the port does. Errors are those of reaching the host.
+// refused, rather than lost. Patience is how long the answer may take on its way to the host, which says then whether
+// it has come: while the host or this process stands still, nothing is taken for lost. Where the host's server forbids
+// to ask, it says that the port does. Errors are those of reaching the host.
 func (c *Client) Answers(ctx context.Context, host string, port int, patience time.Duration) (bool, error) {
 	return through(ctx, c, fmt.Sprintf("asking port %d of %s", port, host), func(l *link) (bool, error) {
-		asking, cancel := context.WithTimeout(ctx, patience)
-		defer cancel()
+		asking, giveUp := context.WithCancel(ctx)
+		defer giveUp()
+		l.run(func() {
+			defer giveUp()
+			l.ask(asking) // When it has answered this, the host has begun to connect.
+			rest := time.NewTimer(patience)
+			defer rest.Stop()
+			select {
+			case <-rest.C:
+			case <-asking.Done():
+			}
+			l.ask(asking)
+		})
 		conn, err := l.dialTCP(asking, host, port)
 		switch {
 		case err == nil:

@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -106,6 +107,50 @@ func TestListenUnix_endsWithTheConnection(t *testing.T) {
 	noError(t, client.RemoveUnix(t.Context(), path)) // Over a new connection.
 }
 
+// TestAnswers_takesAStallForNoSilence: a host that stands still for longer than the patience says what it knows
+// afterwards.
+func TestAnswers_takesAStallForNoSilence(t *testing.T) {
+	t.Parallel()
+	key := newKey(t, "ed25519")
+	server := startSSHD(t, key.authorized())
+	proxy := startProxy(t, server.addr)
+	cfg := server.config(t, key)
+	cfg.Port, cfg.ConfigFile = proxy.port(), writeFile(t, "HostKeyAlias "+server.name()+"\n")
+	client := newClient(t, cfg)
+	conn, err := client.DialUnix(t.Context(), echoSocket(t))
+	noError(t, err)
+	defer func() { _ = conn.Close() }()
+	exchange(t, conn) // It stays open: nothing is under way that could be held.
+
+	const short = time.Second
+	proxy.freeze()
+	go func() {
+		proxy.awaitHeld()
+		time.AfterFunc(2*short, proxy.thaw)
+	}()
+	if answers, err := client.Answers(t.Context(), "127.0.0.1", 1, short); !answers || err != nil {
+		t.Errorf("got %t, %v, want what the host says in the end", answers, err)
+	}
+}
+
+// silent is a port at which connections get lost: so many wait for being accepted there that there is room for no more.
+func silent(t *testing.T) (port int) {
+	t.Helper()
+	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	noError(t, err)
+	t.Cleanup(func() { _ = listener.Close() })
+	raw, err := listener.(syscall.Conn).SyscallConn() //nolint:forcetypeassert // It is one.
+	noError(t, err)
+	noError(t, raw.Control(func(fd uintptr) { noError(t, syscall.Listen(int(fd), 0)) }))
+	for {
+		conn, err := (&net.Dialer{Timeout: 100 * time.Millisecond}).DialContext(t.Context(), "tcp", listener.Addr().String())
+		if err != nil {
+			return int(netip.MustParseAddrPort(listener.Addr().String()).Port())
+		}
+		t.Cleanup(func() { _ = conn.Close() })
+	}
+}
+
 func TestAnswers_tellsSilenceFromRefusal(t *testing.T) {
 	t.Parallel()
 	key := newKey(t, "ed25519")
@@ -121,8 +166,7 @@ func TestAnswers_tellsSilenceFromRefusal(t *testing.T) {
 	}{
 		"accepts": {"127.0.0.1", listening, patience, true},
 		"refuses": {"127.0.0.1", 1, patience, true},
-		// Nothing can answer in no time.
-		"silent": {"127.0.0.1", listening, 0, false},
+		"silent":  {"127.0.0.1", silent(t), 100 * time.Millisecond, false},
 	} {
 		if got, err := client.Answers(t.Context(), test.host, test.port, test.patience); got != test.want || err != nil {
 			t.Errorf("%s: got %t, %v", name, got, err)

@@ -26,7 +26,7 @@ const (
 	// dirtyRatePoll is how often a measurement is looked at that should have ended.
 	dirtyRatePoll = 200 * time.Millisecond
 	// dirtyRatePatience is how much longer than asked for a measurement may take.
-	dirtyRatePatience = 15 * time.Second
+	dirtyRatePatience = 30 * time.Second
 )
 
 // DirtyRate measures for that long, rounded to seconds of which there are 1 to 60, how many bytes of its memory a

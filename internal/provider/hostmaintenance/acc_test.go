@@ -42,7 +42,8 @@ func (p *pair) host(h *lab.Host) acctest.Host {
 	return acctest.Host{Of: h, Settings: fmt.Sprintf("migration_address = %q", h.Address)}
 }
 
-// machine is a machine on the first host whose disk both reach.
+// machine is a machine on the first host whose disk both reach. One whose guest writes to its memory does so when this
+// returns: as long as it boots it has little there, and is moved before anything can be done about it.
 func (p *pair) machine(t *testing.T, name, words, more string) {
 	t.Helper()
 	full := p.prefix + "-" + name
@@ -53,10 +54,13 @@ func (p *pair) machine(t *testing.T, name, words, more string) {
 		<features><acpi/></features>
 		<devices><disk type="network" device="disk"><driver name="qemu" type="raw" cache="none"/>
 			<source protocol="nbd" name="%s"><host name="%s" port="%d"/></source><target dev="vda" bus="virtio"/></disk>
-		%s</devices></domain>`, full, p.l.KernelPath(), p.l.InitrdPath(), lab.GuestCmdline, words, export.Name, export.Host,
-		export.Port, more)
+		<serial type="file"><source path="%s"/></serial>%s</devices></domain>`, full, p.l.KernelPath(), p.l.InitrdPath(),
+		lab.GuestCmdline, words, export.Name, export.Host, export.Port, lab.ConsoleLog(full), more)
 	p.l.Define(t, p.from.Name, xml)
 	p.l.Virsh(t, p.from.Name, "start", full)
+	if strings.Contains(words, "dirty=") {
+		p.l.AwaitConsole(t, p.from.Name, full, lab.GuestWrites)
+	}
 }
 
 // where is the host that the machine is active on, "" for none.

@@ -51,10 +51,12 @@ func light(name, more string) string {
 `, name, more)
 }
 
-// writing is a machine on kvm1 whose guest writes to its memory all the time.
+// writing is a machine on kvm1 whose guest writes to its memory all the time. It is there when the guest has booted:
+// before that there is so little in its memory that it is moved before anything can be done about it.
 func writing(l *lab.Lab, name string) string {
-	return light(name, fmt.Sprintf(`kernel = { path = %q, initrd = %q, cmdline = "%s noagent dirty=16" }`, l.KernelPath(),
-		l.InitrdPath(), lab.GuestCmdline))
+	return strings.Replace(light(name, fmt.Sprintf(`kernel = { path = %q, initrd = %q, cmdline = "%s dirty=16" }
+  guest_agent = { enabled = true }
+  wait_for    = { guest_agent = true }`, l.KernelPath(), l.InitrdPath(), lab.GuestCmdline)), "64Mi", "128Mi", 1)
 }
 
 // migration is a migration of the machine.

@@ -100,14 +100,17 @@ func TestAccMigrationPolicy_applied(t *testing.T) {
 	t.Parallel()
 	p := newPair(t)
 	p.l.RemoveDomain(t, p.name)
-	// Its guest writes faster than it can be copied at the policies' bandwidth.
-	machine := p.machine(fmt.Sprintf(`kernel = { path = %q, initrd = %q, cmdline = "%s noagent dirty=16" }
-		placement = { host_labels = { name = %q } }`, p.l.KernelPath(), p.l.InitrdPath(), lab.GuestCmdline, p.from.Name))
-	// At 4 MiB/s it is gone through for the second time after 7 s, however slow the guest is, and what is left then
-	// takes less than another 7 s.
+	// Its guest writes faster than it can be copied at the policies' bandwidth. In half of that memory it could not even
+	// begin to: there is no room for what it writes to.
+	machine := strings.Replace(p.machine(fmt.Sprintf(`kernel = { path = %q, initrd = %q, cmdline = "%s dirty=16" }
+		guest_agent = { enabled = true }
+		wait_for    = { guest_agent = true }
+		placement   = { host_labels = { name = %q } }`, p.l.KernelPath(), p.l.InitrdPath(), lab.GuestCmdline, p.from.Name)),
+		"64Mi", "128Mi", 1)
+	// What is left when the guest is paused takes 7 s, and may take 30 s: as long as the migration had before.
 	others := policy("all", "null", "{ allow_auto_converge = true }") +
 		policy("prod", `{ tier = "prod" }`,
-			`{ bandwidth = "3Mi", completion_timeout_per_gib = "15s", allow_workload_disruption = true }`)
+			`{ bandwidth = "3Mi", completion_timeout_per_gib = "30s", allow_workload_disruption = true }`)
 	web := policy("web", `{ tier = "prod", app = "web" }`,
 		`{ bandwidth = "3Mi", completion_timeout_per_gib = "2s", allow_post_copy = true }`)
 	candidates := "data \"virtfleet_migration_candidates\" \"this\" {\n  " +

@@ -30,6 +30,7 @@ func said(t *testing.T, l *lab.Lab, host, name, script string) string {
 			t.Fatal(err)
 		}
 	}
+	l.AwaitAgent(t, host, name) // Who hasn't heard from it yet gives it no more than five seconds.
 	var started struct{ Return struct{ PID int } }
 	ask(&started, "guest-exec", map[string]any{"path": "/bin/sh", "arg": []string{"-c", script}, "capture-output": true})
 	var status struct {

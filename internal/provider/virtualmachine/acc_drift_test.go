@@ -45,7 +45,12 @@ func TestAccVirtualMachine_drift(t *testing.T) {
 		cause func()
 		seen  []string
 	}{
-		{virsh("setmem", name, "200M", "--live"), []string{"memory.size"}},
+		{func() {
+			l.Virsh(t, "kvm1", "setmem", name, "200M", "--live")
+			await(t, "the guest to give memory back", func() bool { // libvirt only asks it to.
+				return strings.Contains(l.Virsh(t, "kvm1", "dumpxml", name), "<currentMemory unit='KiB'>204800<")
+			})
+		}, []string{"memory.size"}},
 		{virsh("setmem", name, "200M", "--config"), []string{"memory.size"}},
 		{virsh("setmem", name, "200M", "--live", "--config"), []string{"memory.size"}},
 		{virsh("setvcpus", name, "2", "--config"), []string{"cpu.vcpus"}},

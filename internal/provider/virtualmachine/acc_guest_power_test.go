@@ -62,11 +62,14 @@ func TestAccPower_guest(t *testing.T) {
 		}
 	}
 
+	// It is connected, and has five seconds for its first answer: no more than it may need while the guest still boots.
+	l.AwaitAgent(t, "kvm1", name)
 	l.Virsh(t, "kvm1", "shutdown", name, "--mode", "agent")
 	awaitState(t, l, "kvm1", name, "shut off (shutdown)")
 	plan("Stopped", "Shutdown", "update", "Running")
 	tf.Run(t, "apply", "planned")
 
+	l.AwaitAgent(t, "kvm1", name)
 	l.Virsh(t, "kvm1", "dompmsuspend", name, "mem")
 	awaitState(t, l, "kvm1", name, "pmsuspended (unknown)")
 	plan("Paused", "PMSuspended", "update", "Running")

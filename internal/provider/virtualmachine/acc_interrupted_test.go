@@ -27,6 +27,9 @@ func until(t *testing.T, what string, running *acctest.Running, so func() bool) 
 		select {
 		case <-tick.C:
 		case <-running.Done():
+			if so() {
+				return // It has become so, and Terraform has ended, since somebody looked.
+			}
 			t.Fatalf("waited for %s, but Terraform has ended:\n%s", what, running.Output())
 		case <-ctx.Done():
 			t.Fatalf("waited for %s. Terraform says:\n%s", what, running.Output())
@@ -326,9 +329,9 @@ func TestAccVirtualMachine_locked(t *testing.T) {
 	restart := alice.Start(t, "apply")
 	until(t, "the lock", restart, func() bool { return locked(t, l, "kvm2", id) })
 
-	// Bob has ten seconds, which is not enough, and is told of her.
+	// Bob has half a minute, which is not enough, and is told of her.
 	labelled := machine.with(hcl{"cpu": "{ vcpus = 2 }", "labels": `{ app = "web" }`, "update_policy": quote("Restart")})
-	bob.Config(t, acctest.Config(l)+labelled.with(hcl{"timeouts": `{ update = "10s" }`}).String())
+	bob.Config(t, acctest.Config(l)+labelled.with(hcl{"timeouts": `{ update = "30s" }`}).String())
 	expect(
 		t,
 		bob.Fail(t, "apply"),

@@ -63,6 +63,7 @@ func (b *boots) read(t *testing.T, host string) string {
 // guestFile is a file as the guest has it.
 func guestFile(t *testing.T, l *lab.Lab, host, name, file string) string {
 	t.Helper()
+	l.AwaitAgent(t, host, name) // Who hasn't heard from it yet gives it no more than five seconds.
 	ask := func(answer any, command string, a ...any) {
 		t.Helper()
 		out := l.Virsh(t, host, "qemu-agent-command", name, fmt.Sprintf(command, a...))

@@ -1,7 +1,6 @@
 package virtualmachine_test
 
 import (
-	"context"
 	"fmt"
 	"io/fs"
 	"path/filepath"
@@ -154,33 +153,6 @@ func lines(xml string) []string {
 	return slices.DeleteFunc(all, func(s string) bool { return s == "" })
 }
 
-// awaitAgent waits until the guest has booted.
-func awaitAgent(t *testing.T, l *lab.Lab, host, name string) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
-	defer cancel()
-	tick := time.NewTicker(200 * time.Millisecond)
-	defer tick.Stop()
-	for {
-		if _, err := l.TryVirsh(
-			t,
-			host,
-			"qemu-agent-command",
-			name,
-			`{"execute":"guest-ping"}`,
-			"--timeout",
-			"2",
-		); err == nil {
-			return
-		}
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			t.Fatalf("the guest of %s didn't boot", name)
-		}
-	}
-}
-
 // TestAccVirtualMachine_updateTouchesNothingElse: an update changes what was asked for. MAC and PCI addresses, the
 // machine type, elements that nobody here knows and other tools' metadata stay, in what runs and for the next start.
 func TestAccVirtualMachine_updateTouchesNothingElse(t *testing.T) {
@@ -288,7 +260,7 @@ func TestAccVirtualMachine_updateTouchesNothingElse(t *testing.T) {
 		)...),
 	}, resource.TestStep{
 		// And less, which takes a guest that lets go of it.
-		PreConfig:        func() { awaitAgent(t, l, "kvm1", name) },
+		PreConfig:        func() { l.AwaitAgent(t, "kvm1", name) },
 		Config:           acctest.Config(l) + config.with(hcl{"cpu": `{ vcpus = 2 }`}).String(),
 		ConfigPlanChecks: changes(plancheck.ResourceActionUpdate),
 		Check: resource.ComposeTestCheckFunc(
