@@ -3,15 +3,19 @@ package exporter
 import (
 	"bytes"
 	"context"
+	"crypto/x509"
+	"encoding/pem"
 	"errors"
 	"fmt"
 	"io"
 	"maps"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -21,6 +25,7 @@ import (
 	dto "github.com/prometheus/client_model/go"
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
+	"golang.org/x/crypto/bcrypt"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
@@ -178,18 +183,73 @@ func TestExporter_onTheTestDriver(t *testing.T) {
 	}
 }
 
-// TestExporter_protected proves that the toolkit's file is heeded.
+// TestExporter_protected proves that the toolkit's file is heeded: TLS, and who may ask.
 func TestExporter_protected(t *testing.T) {
 	t.Parallel()
-	web := filepath.Join(t.TempDir(), "web.yaml")
-	// The hash is of "secret".
-	if err := os.WriteFile(web, []byte("basic_auth_users:\n"+
-		"  scraper: $2y$05$PwZEtJdZmCVg6dTMWmNCjuKuhqNuSWMiGySr4.cBP.6LKA5ZsqXMe\n"), 0o600); err != nil {
+	// It has a certificate for 127.0.0.1, and a client that trusts it.
+	known := httptest.NewTLSServer(http.NotFoundHandler())
+	t.Cleanup(known.Close)
+	identity := known.TLS.Certificates[0]
+	key, err := x509.MarshalPKCS8PrivateKey(identity.PrivateKey)
+	if err != nil {
 		t.Fatal(err)
 	}
-	r := start(t, "uri: test:///default\n", "--web.config.file", web)
-	if status, _, err := r.get("/metrics"); err != nil || status != http.StatusUnauthorized {
-		t.Errorf("got %d, %v", status, err)
+	hash, err := bcrypt.GenerateFromPassword([]byte("secret"), bcrypt.MinCost)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	for name, content := range map[string][]byte{
+		"cert.pem": pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: identity.Certificate[0]}),
+		"key.pem":  pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: key}),
+		"web.yaml": []byte("tls_server_config: {cert_file: cert.pem, key_file: key.pem}\n" +
+			"basic_auth_users: {scraper: " + string(hash) + "}\n"),
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), content, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r := start(t, "uri: test:///default\n", "--web.config.file", filepath.Join(dir, "web.yaml"))
+	address := strings.TrimPrefix(r.url, "http://")
+	stranger := r.client
+	for _, c := range []struct {
+		client *http.Client
+		url    string
+		status int
+	}{
+		{stranger, "http://scraper:secret@" + address, http.StatusBadRequest},
+		{stranger, "https://scraper:secret@" + address, 0},
+		{known.Client(), "https://" + address, http.StatusUnauthorized},
+		{known.Client(), "https://scraper:wrong@" + address, http.StatusUnauthorized},
+		{known.Client(), "https://scraper:secret@" + address, http.StatusOK},
+	} {
+		r.client, r.url = c.client, c.url
+		if status, _, err := r.get("/metrics"); status != c.status || (err != nil) != (c.status == 0) {
+			t.Errorf("%s: got %d, %v; want %d", c.url, status, err, c.status)
+		}
+	}
+}
+
+// TestExporter_isBounded proves that more series than allowed are left out, and that this is told.
+func TestExporter_isBounded(t *testing.T) {
+	t.Parallel()
+	const most = 2
+	all, _ := start(t, "uri: test:///default\n").scrape()
+	few, _ := start(t, "uri: test:///default\n", "--max-series", strconv.Itoa(most)).scrape()
+	machines := func(s scraped) (n int) {
+		for id := range s {
+			if strings.HasPrefix(id, "kubevirt_") {
+				n++
+			}
+		}
+		return n
+	}
+	if dropped := all.one(t, "virtfleet_exporter_dropped_series"); dropped != 0 || machines(all) <= most {
+		t.Errorf("without a limit to speak of: %d series, %v dropped", machines(all), dropped)
+	}
+	dropped := int(few.one(t, "virtfleet_exporter_dropped_series"))
+	if n := machines(few); n > most || dropped == 0 || n+dropped < machines(all) {
+		t.Errorf("%d series of %d, %d dropped; want at most %d", n, machines(all), dropped, most)
 	}
 }
 
