@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	golibvirt "libvirt.org/go/libvirt"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
 )
@@ -107,6 +108,27 @@ func TestMigrationBlockers_areQEMUsOwn(t *testing.T) {
 		must(t, err)
 		if len(said) != len(strings.Fields(blocker)) || !strings.Contains(strings.Join(said, " "), blocker) {
 			t.Errorf("%q: QEMU says %q, want %q", devices, said, blocker)
+		}
+	}
+}
+
+// Of a guest's load only what the agent reported is known.
+func TestGuestInfo_load(t *testing.T) {
+	t.Parallel()
+	from := &golibvirt.DomainGuestInfo{Load: &golibvirt.DomainGuestInfoLoad{
+		Load1MSet: true, Load1M: 0, Load5MSet: true, Load5M: 1.5, Load15M: 7,
+	}}
+	want := &GuestLoad{Load1: new(0.0), Load5: new(1.5)}
+	if diff := cmp.Diff(want, guestInfo(from, GuestLoadInfo, true).Load); diff != "" {
+		t.Error(diff)
+	}
+	for name, nothing := range map[string]*GuestInfo{
+		"not asked for": guestInfo(from, GuestHostname, true),
+		"nothing said":  guestInfo(&golibvirt.DomainGuestInfo{Load: &golibvirt.DomainGuestInfoLoad{}}, GuestLoadInfo, true),
+		"not there":     guestInfo(&golibvirt.DomainGuestInfo{}, GuestLoadInfo, true),
+	} {
+		if nothing.Load != nil {
+			t.Errorf("%s: %+v", name, nothing.Load)
 		}
 	}
 }

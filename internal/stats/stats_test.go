@@ -33,7 +33,7 @@ func TestNew_units(t *testing.T) {
 		"vcpu.2.state": int64(1), "vcpu.2.time": uint64(1e9), "vcpu.2.delay": uint64(5e8), "vcpu.2.halted": false,
 		"balloon.rss": uint64(2), "balloon.swap_in": uint64(3), "balloon.last-update": uint64(60),
 		"block.count": uint64(1), "block.0.name": "vda", "block.0.rd.times": uint64(7), "block.0.capacity": uint64(9),
-		"net.count": uint64(2), "net.1.name": "vnet3", "net.1.rx.bytes": uint64(11),
+		"block.0.errors": uint64(5), "net.count": uint64(2), "net.1.name": "vnet3", "net.1.rx.bytes": uint64(11),
 		"perf.cpu_cycles": uint64(13),
 	})
 	s.SetKeys(map[string]string{"vdb": "data"}, []string{"user", "lan"})
@@ -48,7 +48,9 @@ func TestNew_units(t *testing.T) {
 		Memory: &Memory{
 			Resident: new(uint64(2048)), SwapIn: new(uint64(3072)), LastUpdate: new(time.Unix(60, 0).UTC()),
 		},
-		Disks:      []Disk{{Key: "vda", Target: "vda", ReadTime: new(time.Duration(7)), Capacity: new(uint64(9))}},
+		Disks: []Disk{{
+			Key: "vda", Target: "vda", ReadTime: new(time.Duration(7)), Errors: new(uint64(5)), Capacity: new(uint64(9)),
+		}},
 		Interfaces: []Interface{{Index: 1, Key: "lan", Device: "vnet3", ReceivedBytes: new(uint64(11))}},
 		Perf:       map[string]uint64{"cpu_cycles": 13},
 	}
