@@ -62,13 +62,14 @@ func TestLab_tellsAMachinesLife(t *testing.T) {
 	told(to, "Resumed (Migrated)")
 	told(from, "Stopped (Migrated)")
 
-	// The disk fails for real.
+	// The agent is killed, by what it runs, and the disk fails for real.
+	l.AwaitAgent(t, to.Name, name)
+	l.Virsh(t, to.Name, "qemu-agent-command", name, `{"execute":"guest-exec","arguments":{"path":"/bin/sh","arg":["-c",`+
+		`"sleep 1; kill -KILL $PPID; while :; do dd if=/dev/zero of=/dev/vda bs=1M count=1 conv=fsync; sleep 1; done"]}}`)
+	told(to, "Agent Disconnected")
 	if err := l.RemoveExport(ctx, name); err != nil {
 		t.Fatal(err)
 	}
-	l.AwaitAgent(t, to.Name, name)
-	l.Virsh(t, to.Name, "qemu-agent-command", name, `{"execute":"guest-exec","arguments":{"path":"/bin/dd",`+
-		`"arg":["if=/dev/zero","of=/dev/vda","bs=1M","count=4"]}}`)
 	told(to, "IOError ua-disk-root Pause")
 	told(to, "Suspended (IOError)")
 	l.Virsh(t, to.Name, "destroy", name)

@@ -44,8 +44,26 @@ func loggedIn(user, line string, since time.Time) string {
 	return base64.StdEncoding.EncodeToString(b.Bytes())
 }
 
-// TestAccGuestInfo_likeTheGuestSays compares what the agent reports of a mounted filesystem and of a user with what the
-// guest's own df and who print, which a probe runs.
+// addressed waits until the guest has an address.
+func addressed(t *testing.T, l *lab.Lab, name string) {
+	t.Helper()
+	deadline, tick := time.After(5*time.Minute), time.NewTicker(100*time.Millisecond)
+	defer tick.Stop()
+	for {
+		out, err := l.TryVirsh(t, "kvm2", "domifaddr", name, "--source", "agent")
+		if err == nil && strings.Contains(out, "192.168.122.") {
+			return
+		}
+		select {
+		case <-tick.C:
+		case <-deadline:
+			t.Fatalf("the guest has no address: %s, %v", out, err)
+		}
+	}
+}
+
+// TestAccGuestInfo_likeTheGuestSays compares what the agent reports of a mounted filesystem, of a user and of addresses
+// with what the guest's own df, who and ip print, which a probe runs.
 func TestAccGuestInfo_likeTheGuestSays(t *testing.T) {
 	t.Parallel()
 	l := lab.Open(t)
@@ -71,6 +89,7 @@ func TestAccGuestInfo_likeTheGuestSays(t *testing.T) {
 	since := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	login := "echo " + loggedIn("alice", "ttyS0", since) + " | busybox base64 -d >/run/utmp"
 	var used, total int64
+	var ip string
 	remember := func(n *int64) knownvalue.Check {
 		return knownvalue.Int64Func(func(v int64) error {
 			*n = v
@@ -92,9 +111,21 @@ func TestAccGuestInfo_likeTheGuestSays(t *testing.T) {
 				expect(knownvalue.StringExact("no\n"), "probe_result", "error_output"),
 			},
 		}, {
+			PreConfig: func() { addressed(t, l, name) },
 			Config: acctest.Config(l) + data(id, `raw_commands = true
-  probe = { command = ["/bin/sh", "-c", "df -k /mnt && busybox who"], timeout = "5m" }`),
+  probe = { command = ["/bin/sh", "-c", "df -k /mnt && busybox who && busybox ip -o -4 addr"], timeout = "5m" }`),
 			ConfigStateChecks: []statecheck.StateCheck{
+				expect(knownvalue.StringExact("lo"), "interfaces", 0, "name"),
+				expect(knownvalue.ObjectExact(map[string]knownvalue.Check{
+					"type": knownvalue.StringExact("ipv4"), "ip": knownvalue.StringExact("127.0.0.1"),
+					"prefix": knownvalue.Int64Exact(8),
+				}), "interfaces", 0, "addresses", 0),
+				expect(knownvalue.StringExact("ipv4"), "interfaces", 1, "addresses", 0, "type"),
+				expect(knownvalue.Int64Exact(24), "interfaces", 1, "addresses", 0, "prefix"),
+				expect(knownvalue.StringFunc(func(says string) error {
+					ip = says
+					return nil
+				}), "interfaces", 1, "addresses", 0, "ip"),
 				expect(knownvalue.StringExact("/mnt"), "filesystems", 0, "mount_point"),
 				expect(knownvalue.StringExact("ext4"), "filesystems", 0, "type"),
 				expect(remember(&used), "filesystems", 0, "used_bytes"),
@@ -116,6 +147,9 @@ func TestAccGuestInfo_likeTheGuestSays(t *testing.T) {
 					if user := regexp.MustCompile(`(?m)^alice +ttyS0 .*` + since.Format(time.Stamp)); !user.MatchString(says) {
 						return fmt.Errorf("who says %q", says)
 					}
+					if !strings.Contains(says, " "+ip+"/24 ") {
+						return fmt.Errorf("ip says %q, the agent %s", says, ip)
+					}
 					return nil
 				}), "probe_result", "output"),
 				know("users", knownvalue.ListExact([]knownvalue.Check{knownvalue.ObjectExact(map[string]knownvalue.Check{
@@ -131,8 +165,32 @@ func TestAccGuestInfo_likeTheGuestSays(t *testing.T) {
 				unavailable("load", "."),
 			},
 		}, {
+			// The agent can't end what it runs.
+			Config: acctest.Config(l) + data(id, `probe = { command = ["/bin/sleep", "3600"], timeout = "1s" }`),
+			ConfigStateChecks: []statecheck.StateCheck{
+				expect(knownvalue.Bool(false), "probe_result", "exited"),
+				expect(knownvalue.Null(), "probe_result", "exit_status"), expect(knownvalue.Null(), "probe_result", "signal"),
+			},
+		}, {
+			Config: acctest.Config(l) + data(id, `probe = { command = ["/bin/sh", "-c", "kill -9 $$"], timeout = "5m" }`),
+			ConfigStateChecks: []statecheck.StateCheck{
+				expect(knownvalue.Bool(true), "probe_result", "exited"),
+				expect(knownvalue.Null(), "probe_result", "exit_status"),
+				expect(knownvalue.Int64Exact(9), "probe_result", "signal"),
+			},
+		}, {
+			// While the filesystems are frozen the agent refuses almost everything else.
+			PreConfig: func() { l.Virsh(t, "kvm2", "domfsfreeze", name) },
+			Config:    acctest.Config(l) + data(id, `raw_commands = true`),
+			ConfigStateChecks: []statecheck.StateCheck{
+				know("fsfreeze_status", knownvalue.StringExact("frozen")),
+				know("agent_version", knownvalue.NotNull()),
+				know("users", knownvalue.Null()), unavailable("users", "."),
+			},
+		}, {
 			// A command that isn't there is no error of the read either.
-			Config: acctest.Config(l) + data(id, `probe = { command = ["/bin/nonsense"] }`),
+			PreConfig: func() { l.Virsh(t, "kvm2", "domfsthaw", name) },
+			Config:    acctest.Config(l) + data(id, `probe = { command = ["/bin/nonsense"] }`),
 			ConfigStateChecks: []statecheck.StateCheck{
 				know("probe_result", knownvalue.Null()), unavailable("probe", "^command disabled or failed"),
 			},
