@@ -163,6 +163,65 @@ func TestAccDomainStats_saysWhatVirshSays(t *testing.T) {
 	})
 }
 
+// TestAccDomainStats_memory reads what only the guest knows of its memory, while it stands still.
+func TestAccDomainStats_memory(t *testing.T) {
+	t.Parallel()
+	l := lab.Open(t)
+	id, name := define(t, l, "kvm2", "memory", "")
+	l.Virsh(t, "kvm2", "start", name)
+	l.AwaitConsole(t, "kvm2", name, lab.GuestUp)
+	l.Virsh(t, "kvm2", "dommemstat", name, "--period", "1", "--live")
+	deadline, tick := time.After(time.Minute), time.NewTicker(100*time.Millisecond)
+	defer tick.Stop()
+	for domstats(t, l, "kvm2", name)["balloon.usable"] == "" {
+		select {
+		case <-tick.C:
+		case <-deadline:
+			t.Fatalf("the guest tells nothing: %v", domstats(t, l, "kvm2", name))
+		}
+	}
+	l.Virsh(t, "kvm2", "suspend", name)
+	resource.Test(t, resource.TestCase{
+		ProtoV6ProviderFactories: acctest.Factories(t),
+		Steps: []resource.TestStep{{
+			Config: acctest.Config(l) + data(fmt.Sprintf(`virtual_machine_id = %q`, id)),
+			Check: func(s *terraform.State) error {
+				now := domstats(t, l, "kvm2", name)
+				got := s.RootModule().Resources[address].Primary.Attributes
+				for attribute, want := range map[string]struct {
+					param string
+					unit  int64
+				}{
+					"current_bytes":         {"balloon.current", 1024},
+					"maximum_bytes":         {"balloon.maximum", 1024},
+					"resident_bytes":        {"balloon.rss", 1024},
+					"available_bytes":       {"balloon.available", 1024},
+					"unused_bytes":          {"balloon.unused", 1024},
+					"usable_bytes":          {"balloon.usable", 1024},
+					"disk_caches_bytes":     {"balloon.disk_caches", 1024},
+					"swap_in_bytes":         {"balloon.swap_in", 1024},
+					"swap_out_bytes":        {"balloon.swap_out", 1024},
+					"major_faults":          {"balloon.major_fault", 1},
+					"minor_faults":          {"balloon.minor_fault", 1},
+					"huge_page_allocations": {"balloon.hugetlb_pgalloc", 1},
+					"huge_page_failures":    {"balloon.hugetlb_pgfail", 1},
+				} {
+					n, err := strconv.ParseInt(now[want.param], 10, 64)
+					if value := got["stats."+id+".memory."+attribute]; err != nil || value != fmt.Sprint(n*want.unit) {
+						t.Errorf("%s is %q, %s is %q", attribute, value, want.param, now[want.param])
+					}
+				}
+				at, err := strconv.ParseInt(now["balloon.last-update"], 10, 64)
+				told := got["stats."+id+".memory.last_update"]
+				if err != nil || told != time.Unix(at, 0).UTC().Format(time.RFC3339) {
+					t.Errorf("last_update is %q, balloon.last-update %q", told, now["balloon.last-update"])
+				}
+				return nil
+			},
+		}},
+	})
+}
+
 // TestAccDomainStats_rates also proves that a machine that is off is no error, and is chosen by its labels.
 func TestAccDomainStats_rates(t *testing.T) {
 	t.Parallel()
