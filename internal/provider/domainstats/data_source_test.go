@@ -167,26 +167,26 @@ func TestAccDomainStats_saysWhatVirshSays(t *testing.T) {
 func TestAccDomainStats_memory(t *testing.T) {
 	t.Parallel()
 	l := lab.Open(t)
-	id, name := define(t, l, "kvm2", "memory", "")
-	l.Virsh(t, "kvm2", "start", name)
-	l.AwaitConsole(t, "kvm2", name, lab.GuestUp)
-	l.Virsh(t, "kvm2", "dommemstat", name, "--period", "1", "--live")
+	id, name := define(t, l, "kvm1", "memory", "")
+	l.Virsh(t, "kvm1", "start", name)
+	l.AwaitConsole(t, "kvm1", name, lab.GuestUp)
+	l.Virsh(t, "kvm1", "dommemstat", name, "--period", "1", "--live")
 	deadline, tick := time.After(time.Minute), time.NewTicker(100*time.Millisecond)
 	defer tick.Stop()
-	for domstats(t, l, "kvm2", name)["balloon.usable"] == "" {
+	for domstats(t, l, "kvm1", name)["balloon.usable"] == "" {
 		select {
 		case <-tick.C:
 		case <-deadline:
-			t.Fatalf("the guest tells nothing: %v", domstats(t, l, "kvm2", name))
+			t.Fatalf("the guest tells nothing: %v", domstats(t, l, "kvm1", name))
 		}
 	}
-	l.Virsh(t, "kvm2", "suspend", name)
+	l.Virsh(t, "kvm1", "suspend", name)
 	resource.Test(t, resource.TestCase{
 		ProtoV6ProviderFactories: acctest.Factories(t),
 		Steps: []resource.TestStep{{
 			Config: acctest.Config(l) + data(fmt.Sprintf(`virtual_machine_id = %q`, id)),
 			Check: func(s *terraform.State) error {
-				now := domstats(t, l, "kvm2", name)
+				now := domstats(t, l, "kvm1", name)
 				got := s.RootModule().Resources[address].Primary.Attributes
 				for attribute, want := range map[string]struct {
 					param string

@@ -1,9 +1,12 @@
 package hosts_test
 
 import (
+	"fmt"
 	"regexp"
+	"strings"
 	"testing"
 
+	"github.com/google/uuid"
 	"github.com/hashicorp/terraform-plugin-testing/helper/resource"
 	"github.com/hashicorp/terraform-plugin-testing/knownvalue"
 	"github.com/hashicorp/terraform-plugin-testing/statecheck"
@@ -101,6 +104,57 @@ func TestAccHosts_silentOneIsListed(t *testing.T) {
 		}, {
 			Config:            config + `data "virtfleet_hosts" "this" { labels = { zone = "b" } }`,
 			ConfigStateChecks: []statecheck.StateCheck{names("kvm2", "silent")},
+		}},
+	})
+}
+
+// TestAccHosts_details: what is asked for of all hosts is read of each, and what isn't is null. Of a machine, each host
+// says what it is to it.
+func TestAccHosts_details(t *testing.T) {
+	t.Parallel()
+	l := lab.Open(t)
+	first, second := l.StartHost(t), l.StartHost(t)
+	machine := func(id, suffix string) string {
+		return fmt.Sprintf(`<domain type="qemu"><name>%s-%s</name><uuid>%s</uuid><memory unit="MiB">32</memory>
+  <os><type arch="x86_64" machine="q35">hvm</type></os></domain>`, lab.Name(t), suffix, id)
+	}
+	off, moved := uuid.NewString(), uuid.NewString()
+	l.Define(t, first.Name, machine(off, "off"), machine(moved, "moved"))
+	l.Define(t, second.Name, machine(moved, "moved"))
+	l.Virsh(t, second.Name, "start", moved)
+	role := func(role, status string) knownvalue.Check {
+		return knownvalue.ObjectPartial(map[string]knownvalue.Check{
+			"role": knownvalue.StringExact(role), "status": knownvalue.StringExact(status),
+		})
+	}
+	cards := func(h *lab.Host) knownvalue.Check {
+		all := map[string]knownvalue.Check{}
+		for _, name := range strings.Fields(l.Virsh(t, h.Name, "nodedev-list", "--cap", "net")) {
+			all[name] = knownvalue.ObjectPartial(map[string]knownvalue.Check{"capability": knownvalue.StringExact("net")})
+		}
+		return knownvalue.MapExact(all)
+	}
+	resource.Test(t, resource.TestCase{
+		ProtoV6ProviderFactories: acctest.Factories(t),
+		Steps: []resource.TestStep{{
+			Config: acctest.Block{Lab: l, Hosts: []acctest.Host{{Of: first}, {Of: second}}}.String() +
+				`data "virtfleet_hosts" "this" {
+  include                  = ["machines", "node_devices"]
+  node_device_capabilities = ["net"]
+}`,
+			ConfigStateChecks: []statecheck.StateCheck{
+				names(first.Name, second.Name),
+				know(of(first.Name, "machines"), knownvalue.MapExact(map[string]knownvalue.Check{
+					off: role("defined", "Stopped"), moved: role("leftover", "Running"),
+				})),
+				know(of(second.Name, "machines"), knownvalue.MapExact(map[string]knownvalue.Check{
+					moved: role("active", "Running"),
+				})),
+				know(of(first.Name, "node_devices"), cards(first)),
+				know(of(second.Name, "node_devices"), cards(second)),
+				know(of(first.Name, "numa_cells"), knownvalue.Null()),
+				know(of(second.Name, "sysinfo"), knownvalue.Null()),
+			},
 		}},
 	})
 }
