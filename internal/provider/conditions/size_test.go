@@ -11,8 +11,8 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/acctest"
 )
 
-// TestAccConditions_sizes: what a machine started with, what it has and what its definition asks for differ, and each is
-// told as it is.
+// TestAccConditions_sizes: what a machine started with, what it has and what its definition asks for differ, and each
+// is told as it is.
 func TestAccConditions_sizes(t *testing.T) {
 	t.Parallel()
 	l := lab.Open(t)
