@@ -49,11 +49,18 @@ func (l *Lab) StartHost(t testing.TB) *Host {
 	return h
 }
 
-// claimHost picks a number that no machine has.
+// claimHost picks a number that no machine has. The names of a test's hosts sort as it started them.
 func (l *Lab) claimHost() (*Host, error) {
+	before := ""
+	if last := l.Hosts[len(l.Hosts)-1]; last.own {
+		before = last.Name
+	}
 	for number := firstOwnHost; number <= lastOwnHost; number++ {
 		h := l.newHost(number, false)
 		h.own = true
+		if h.Name <= before {
+			continue
+		}
 		err := os.Mkdir(h.machine.dir, 0o755)
 		if err == nil {
 			return h, nil
