@@ -52,17 +52,28 @@ func (o *observing) result() *Observation {
 	return out
 }
 
-// migrating describes the migration that is under way.
+// migrating describes the migration that is under way, else the last one.
 func (o *observing) migrating(out *Observation) {
+	last := o.vm.lastMigration()
+
 	s, hosts := underway(o.vm, o.job)
 	if s == nil {
+		out.Migration = last
+
 		return
 	}
 
 	facts := &out.Facts
 	facts.Migrating, facts.ActiveHosts = true, hosts
 	facts.MigrationSource = hosts[o.vm.Host] == status.RoleSource
-	facts.MigratingSince, out.Migration = s.Start, s
+	facts.MigratingSince = s.Start
+
+	record := s.Record("", "")
+	if last != nil && !last.Completed() && last.SourceHost == s.SourceHost && last.TargetHost == s.TargetHost {
+		record.Transport, record.Policy, record.Options = last.Transport, last.Policy, last.Options
+	}
+
+	out.Migration = &record
 }
 
 // underway describes the migration that a machine is in, nil for none, from
