@@ -30,6 +30,7 @@ type observing struct {
 	blockers   []migration.Blocker
 	diskErrors map[string]libvirt.DiskError
 	disks      map[string]libvirt.BlockInfo
+	images     map[string]status.Disk
 	rule       *eviction.Rule
 	resumer    status.Fact[string]
 	log        *QEMULog
