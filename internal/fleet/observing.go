@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/netip"
 	"slices"
 	"sync"
 	"time"
@@ -103,15 +102,7 @@ func (o *observing) askAddresses(ctx context.Context, part string, source libvir
 		return nil
 	}
 
-	all := []status.Lease{}
-
-	for _, a := range found {
-		if ip, err := netip.ParseAddr(a.IP); err == nil {
-			all = append(all, status.Lease{MAC: a.MAC, Address: ip})
-		}
-	}
-
-	return all
+	return leases(found)
 }
 
 func (o *observing) askLog(ctx context.Context) {
