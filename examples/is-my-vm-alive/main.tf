@@ -118,8 +118,11 @@ locals {
   )
 
   moving = concat(
-    try(["From ${local.vm.migration_state.source_host} to ${coalesce(local.vm.migration_state.target_host, "?")}, ${
-      floor(local.vm.migration_state.remaining_bytes / local.mib)
+    try(local.vm.migration_state.completed ? [format("%-25s %s", "Last migration", join(" ", compact([
+      local.vm.migration_state.phase, local.vm.migration_state.end_time, "from", local.vm.migration_state.source_host,
+      "to", local.vm.migration_state.target_host, local.vm.migration_state.failure_reason
+      ])))] : ["From ${local.vm.migration_state.source_host} to ${coalesce(local.vm.migration_state.target_host, "?")}, ${
+      floor(local.vm.migration_state.statistics.remaining_bytes / local.mib)
     } MiB to go"], []),
     [format("%-25s %s", "If its host were emptied", try(
       join(" ", compact([local.vm.eviction.strategy, "by", local.vm.eviction.origin, local.vm.eviction.policy])), "unknown",

@@ -25,8 +25,7 @@ func (vm *VM) facts() status.Facts {
 		f.Reason = status.ReasonStranded
 	}
 
-	if last := len(vm.Metadata.Migrations) - 1; last >= 0 {
-		move := vm.Metadata.Migrations[last]
+	if move := vm.lastMigration(); move != nil {
 		f.LostInPostCopy = move.Failed && move.Mode == string(migration.PostCopy)
 		// It left the source, and what is there was left behind then.
 		if move.Completed() && !move.Failed && move.TargetHost == vm.Host &&

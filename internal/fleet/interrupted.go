@@ -19,15 +19,24 @@ const (
 	abandonedSettle = 15 * time.Second
 )
 
+// lastMigration returns the record of the migration that was begun last, nil if
+// none is recorded.
+func (vm *VM) lastMigration() *domain.Migration {
+	if n := len(vm.Metadata.Migrations); n > 0 {
+		return &vm.Metadata.Migrations[n-1]
+	}
+
+	return nil
+}
+
 // interrupted returns the record of a migration whose end nobody wrote down:
 // whoever ran it was killed, or is at it still.
 func (vm *VM) interrupted() *domain.Migration {
-	n := len(vm.Metadata.Migrations)
-	if n == 0 || vm.Metadata.Migrations[n-1].Completed() {
-		return nil
+	if last := vm.lastMigration(); last != nil && !last.Completed() {
+		return last
 	}
 
-	return &vm.Metadata.Migrations[n-1]
+	return nil
 }
 
 // concludeInterrupted finds out how a migration ended whose run was killed, and

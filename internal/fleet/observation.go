@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"slices"
 
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
 	guestagent "github.com/virtfleet/terraform-provider-virtfleet/internal/guest"
@@ -52,17 +53,28 @@ func (o *observing) result() *Observation {
 	return out
 }
 
-// migrating describes the migration that is under way.
+// migrating describes the migration that is under way, else the last one.
 func (o *observing) migrating(out *Observation) {
+	last := o.vm.lastMigration()
+
 	s, hosts := underway(o.vm, o.job)
 	if s == nil {
+		out.Migration = last
+
 		return
 	}
 
 	facts := &out.Facts
 	facts.Migrating, facts.ActiveHosts = true, hosts
 	facts.MigrationSource = hosts[o.vm.Host] == status.RoleSource
-	facts.MigratingSince, out.Migration = s.Start, s
+	facts.MigratingSince = s.Start
+
+	record := s.Record("", "")
+	if last != nil && !last.Completed() && last.SourceHost == s.SourceHost && last.TargetHost == s.TargetHost {
+		record.Transport, record.Policy, record.Options = last.Transport, last.Policy, last.Options
+	}
+
+	out.Migration = &record
 }
 
 // underway describes the migration that a machine is in, nil for none, from
@@ -167,26 +179,35 @@ func (o *observing) diskFacts(out *Observation) {
 	facts := []status.Disk{}
 
 	for _, key := range slices.Sorted(maps.Keys(disks)) {
-		d := status.Disk{Key: key, Ready: status.True}
-		info := o.disks[disks[key].Target]
-
-		switch e, failed := out.DiskErrors[key]; {
-		case failed && e == libvirt.DiskErrorNoSpace:
-			d.Ready, d.Why = status.False, "there is no space left for it on its host"
-		case failed:
-			d.Ready, d.Why = status.False, "reading or writing it failed"
-		case !o.opens(disks[key]):
-			d.Ready, d.Why = status.Unknown, "only a running QEMU reaches its storage, and the machine is off"
-		case errors.Is(info.Err, libvirt.ErrUnsupported), errors.Is(info.Err, libvirt.ErrBusy):
-			d.Ready, d.Why = status.Unknown, plainCause(info.Err)
-		case info.Err != nil:
-			d.Ready, d.Why = status.False, plainCause(info.Err)
-		}
-
+		d := o.diskFact(disks[key], out.DiskErrors[key])
+		d.Key = key
 		facts = append(facts, d)
 	}
 
 	out.Facts.Disks = status.Seen(facts)
+}
+
+// diskFact says of a disk whether its source is there; failure is the error that
+// stopped the guest, if one did.
+func (o *observing) diskFact(d domain.Disk, failure libvirt.DiskError) status.Disk {
+	info := o.disks[d.Target]
+
+	switch {
+	case failure == libvirt.DiskErrorNoSpace:
+		return status.Disk{Ready: status.False, Why: "there is no space left for it on its host"}
+	case failure != "":
+		return status.Disk{Ready: status.False, Why: "reading or writing it failed"}
+	case !o.opens(d):
+		return status.Disk{
+			Ready: status.Unknown, Why: "only a running QEMU reaches its storage, and the machine is off",
+		}
+	case errors.Is(info.Err, libvirt.ErrUnsupported), errors.Is(info.Err, libvirt.ErrBusy):
+		return status.Disk{Ready: status.Unknown, Why: plainCause(info.Err)}
+	case info.Err != nil:
+		return status.Disk{Ready: status.False, Why: plainCause(info.Err)}
+	default:
+		return o.images[d.Target]
+	}
 }
 
 // plainCause is what the host said, without what it was asked.

@@ -5,8 +5,8 @@ import (
 	"errors"
 	"time"
 
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/eviction"
-	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
 	guestagent "github.com/virtfleet/terraform-provider-virtfleet/internal/guest"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
@@ -45,8 +45,9 @@ type Observation struct {
 	// have it. Only Facts says something then.
 	VM    *VM
 	Facts status.Facts
-	// Migration is the one that is under way, nil for none.
-	Migration *migration.State
+	// Migration is the one that is under way, else the last one that is recorded,
+	// nil for none.
+	Migration *domain.Migration
 	// Guest is what the guest agent said.
 	Guest      *guestagent.Report
 	Interfaces []status.Interface

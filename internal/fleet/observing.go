@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/netip"
 	"slices"
 	"sync"
 	"time"
@@ -30,6 +29,7 @@ type observing struct {
 	blockers   []migration.Blocker
 	diskErrors map[string]libvirt.DiskError
 	disks      map[string]libvirt.BlockInfo
+	images     map[string]status.Disk
 	rule       *eviction.Rule
 	resumer    status.Fact[string]
 	log        *QEMULog
@@ -102,15 +102,7 @@ func (o *observing) askAddresses(ctx context.Context, part string, source libvir
 		return nil
 	}
 
-	all := []status.Lease{}
-
-	for _, a := range found {
-		if ip, err := netip.ParseAddr(a.IP); err == nil {
-			all = append(all, status.Lease{MAC: a.MAC, Address: ip})
-		}
-	}
-
-	return all
+	return leases(found)
 }
 
 func (o *observing) askLog(ctx context.Context) {

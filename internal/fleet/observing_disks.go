@@ -1,10 +1,15 @@
 package fleet
 
 import (
+	"cmp"
 	"context"
+	"errors"
+	"fmt"
 	"maps"
+	"sync"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
@@ -51,7 +56,91 @@ func (o *observing) askDisks(ctx context.Context) {
 		return
 	}
 
-	o.disks = found
+	o.disks, o.images = found, o.askImages(ctx)
+}
+
+// askImages has the host open every file and block device anew: a QEMU that runs
+// goes on with a file that was removed, and of a machine that is off libvirt
+// doesn't look into the file.
+func (o *observing) askImages(ctx context.Context) map[string]status.Disk {
+	var mu sync.Mutex
+
+	images := make(map[string]status.Disk)
+
+	var all sync.WaitGroup
+
+	for _, d := range o.sources() {
+		all.Go(func() {
+			image := o.image(ctx, d)
+
+			mu.Lock()
+			defer mu.Unlock()
+
+			images[d.Target] = image
+		})
+	}
+
+	all.Wait()
+
+	return images
+}
+
+// longestChain is how many images that are based on each other are followed.
+const longestChain = 64
+
+// image says whether a disk's file, and every one that it is based on, is there
+// and is what the definition takes it for.
+func (o *observing) image(ctx context.Context, d domain.Disk) status.Disk {
+	file, format := cmp.Or(d.Source.File, d.Source.Block), d.Format
+
+	switch {
+	case d.Source.Network != nil:
+		return status.Disk{Ready: status.True} // Only QEMU reaches it.
+	case file == "":
+		return hostSays(status.Unknown, "libvirt can't tell for a source of this kind")
+	case format == "raw":
+		return opened(o.vm.host.conn.PeekDisk(ctx, o.vm.UUID, d.Target), file)
+	}
+
+	for range longestChain {
+		header, err := o.vm.host.conn.ImageHeader(ctx, file)
+
+		switch {
+		case err != nil:
+			return opened(err, file)
+		case format == "qcow2" && !header.QCOW2:
+			return hostSays(status.False, file+" is not a qcow2 image")
+		case format != "qcow2" && format != "raw" && !o.vm.Active:
+			return hostSays(status.Unknown, file+" is there, and only QEMU can tell whether it opens")
+		case format != "qcow2" || header.Backing == "":
+			return status.Disk{Ready: status.True}
+		case header.BackingPath(file) == "":
+			return hostSays(status.Unknown, fmt.Sprintf("%s is based on %q, which only QEMU reaches", file, header.Backing))
+		}
+
+		file, format = header.BackingPath(file), header.BackingFormat
+	}
+
+	return hostSays(status.Unknown, "it is based on more images than are followed")
+}
+
+// opened is what an attempt to open a file says of a disk. Only a host that tried
+// knows that it doesn't open.
+func opened(err error, file string) status.Disk {
+	switch {
+	case err == nil:
+		return status.Disk{Ready: status.True}
+	case errors.Is(err, libvirt.ErrNotFound):
+		return hostSays(status.Unknown, "no active storage pool of the host knows "+file)
+	case errors.Is(err, libvirt.ErrInternal):
+		return hostSays(status.False, plainCause(err))
+	default:
+		return hostSays(status.Unknown, plainCause(err))
+	}
+}
+
+func hostSays(ready status.Truth, why string) status.Disk {
+	return status.Disk{Ready: ready, Why: why, Layer: status.LayerLibvirt}
 }
 
 // sources are the disks that have a source, by key.

@@ -119,8 +119,9 @@ func (f *Fleet) lookAgain(ctx context.Context, vm **VM) (map[string][]string, er
 const addressTimeout = 3 * time.Second
 
 // IPAddresses returns the addresses of the machine's interfaces by key, asking
-// the guest agent where one is connected, else libvirt's DHCP leases. Nil means
-// that nobody could say. It never waits for a guest longer than addressTimeout.
+// the guest agent where one is connected, and the guest runs that it is in, else
+// libvirt's DHCP leases. Nil means that nobody could say. It never waits for a
+// guest longer than addressTimeout.
 func (f *Fleet) IPAddresses(ctx context.Context, vm *VM) map[string][]string {
 	if !vm.Active || vm.LiveSpec == nil || len(vm.LiveSpec.Interfaces) == 0 {
 		return nil
@@ -130,7 +131,7 @@ func (f *Fleet) IPAddresses(ctx context.Context, vm *VM) map[string][]string {
 	defer cancel()
 
 	source := libvirt.SourceLease
-	if vm.AgentConnected {
+	if vm.AgentConnected && vm.facts().GuestRuns() {
 		source = libvirt.SourceAgent
 	}
 
@@ -141,25 +142,49 @@ func (f *Fleet) IPAddresses(ctx context.Context, vm *VM) map[string][]string {
 		return nil
 	}
 
-	return byInterface(vm, found)
+	return byInterface(vm, source, found)
 }
 
-func byInterface(vm *VM, found []libvirt.Address) map[string][]string {
-	keys := make(map[string]string, len(vm.LiveSpec.Interfaces))
-	addresses := make(map[string][]string, len(vm.LiveSpec.Interfaces))
+// byInterface merges what one source said with the definition, as an observation
+// does with what all say.
+func byInterface(vm *VM, source libvirt.AddressSource, found []libvirt.Address) map[string][]string {
+	var sources status.Sources
 
 	for key, i := range vm.LiveSpec.Interfaces {
-		keys[strings.ToLower(i.MAC)] = key
+		sources.Domain = append(sources.Domain, status.DomainInterface{Name: key, MAC: i.MAC})
 	}
 
-	for _, a := range found {
-		key, ours := keys[strings.ToLower(a.MAC)]
-		// A link-local address leads nowhere from where Terraform runs.
-		ip, err := netip.ParseAddr(a.IP)
-		if ours && err == nil && !ip.IsLinkLocalUnicast() {
-			addresses[key] = append(addresses[key], a.IP)
+	for _, l := range leases(found) {
+		if source == libvirt.SourceAgent {
+			sources.Agent = append(sources.Agent, status.GuestInterface{MAC: l.MAC, Addresses: []netip.Addr{l.Address}})
+		} else {
+			sources.Leases = append(sources.Leases, l)
+		}
+	}
+
+	addresses := make(map[string][]string, len(vm.LiveSpec.Interfaces))
+
+	for _, i := range status.Interfaces(sources) {
+		for _, ip := range i.Addresses {
+			// A link-local address leads nowhere from where Terraform runs.
+			if i.Name != "" && !ip.IsLinkLocalUnicast() {
+				addresses[i.Name] = append(addresses[i.Name], ip.String())
+			}
 		}
 	}
 
 	return addresses
+}
+
+// leases are the addresses that can be read, by MAC.
+func leases(found []libvirt.Address) []status.Lease {
+	all := []status.Lease{}
+
+	for _, a := range found {
+		if ip, err := netip.ParseAddr(a.IP); err == nil {
+			all = append(all, status.Lease{MAC: a.MAC, Address: ip})
+		}
+	}
+
+	return all
 }

@@ -50,8 +50,9 @@ type BlockInfo struct {
 	Err error
 }
 
-// BlockInfos reads the sources of a domain's disks, by target ("vda"). libvirt opens the image of a domain that is off,
-// and asks the hypervisor about one that runs, so an answer proves that the source is there (virDomainGetBlockInfo).
+// BlockInfos reads the sources of a domain's disks, by target ("vda"). libvirt opens the file of a domain that is off,
+// as the user that QEMU runs as, and asks the hypervisor about one that runs. Neither proves that a start would work:
+// what is in the file isn't looked at, and a hypervisor has it open even when it is gone (virDomainGetBlockInfo).
 func (h *Host) BlockInfos(ctx context.Context, uuid string, targets []string) (map[string]BlockInfo, error) {
 	s := monitoring("reading the disks of domain " + uuid)
 	return onDomain(ctx, h, s, uuid, func(c *conn, d *golibvirt.Domain) (map[string]BlockInfo, error) {
@@ -79,6 +80,15 @@ func (h *Host) BlockInfos(ctx context.Context, uuid string, targets []string) (m
 			})
 		}
 		return infos, calls.Wait()
+	})
+}
+
+// PeekDisk opens the source of a disk in format raw anew, whether the domain runs or not (virDomainBlockPeek).
+func (h *Host) PeekDisk(ctx context.Context, uuid, target string) error {
+	s := monitoring("opening disk " + target + " of domain " + uuid)
+	return h.change(ctx, s, uuid, "virDomainBlockPeek", func(d *golibvirt.Domain) error {
+		_, err := d.BlockPeek(target, 0, 1, 0)
+		return err
 	})
 }
 

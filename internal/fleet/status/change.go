@@ -1,6 +1,7 @@
 package status
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 )
@@ -66,7 +67,7 @@ func dataVolumesReady(f Facts) Condition {
 		}
 		messages = append(messages, fmt.Sprintf("disk %q: %s", d.Key, d.Why))
 		if c.Status != False {
-			c.Status, c.Reason = d.Ready, NotAllDVsReady
+			c.Status, c.Reason, c.Layer = d.Ready, NotAllDVsReady, cmp.Or(d.Layer, layer)
 		}
 	}
 	c.Message = strings.Join(messages, "; ")

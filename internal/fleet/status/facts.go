@@ -116,4 +116,6 @@ type Disk struct {
 	Ready Truth
 	// Why says why not, or why that isn't known.
 	Why string
+	// Layer is where that was read from; "" is who has the disk open.
+	Layer Layer
 }

@@ -68,6 +68,9 @@ func Interfaces(s Sources) []Interface {
 	leases, arp := byMAC(s.Leases), byMAC(s.ARP)
 	agent := map[string]GuestInterface{}
 	for _, g := range s.Agent {
+		if same, reported := agent[normal(g.MAC)]; reported { // A bridge or a bond of the guest's has the MAC of its link.
+			g.Name, g.Addresses = same.Name, slices.Concat(same.Addresses, g.Addresses)
+		}
 		agent[normal(g.MAC)] = g
 	}
 	var merged []Interface

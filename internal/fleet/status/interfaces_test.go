@@ -52,6 +52,14 @@ func TestInterfaces_saysWhoKnewIt(t *testing.T) {
 				{Name: "eth0", MAC: "52:54:00:00:00:01", Addresses: addresses("fe80::1", "2001:db8::1", "10.0.0.5")},
 			},
 		}, []status.Interface{known("domain, guest-agent", "eth0", "10.0.0.5", "2001:db8::1", "fe80::1")}},
+		{"a bridge over it in the guest", status.Sources{
+			Domain: []status.DomainInterface{lan},
+			Agent: []status.GuestInterface{
+				{Name: "eth0", MAC: mac, Addresses: addresses("10.0.0.5")},
+				{Name: "br0", MAC: mac, Addresses: addresses("10.1.0.5")},
+				{Name: "veth0", MAC: mac},
+			},
+		}, []status.Interface{known("domain, guest-agent", "eth0", "10.0.0.5", "10.1.0.5")}},
 		{"all", status.Sources{
 			Domain: []status.DomainInterface{lan}, Leases: lease, ARP: lease,
 			Agent: []status.GuestInterface{{Name: "eth0", MAC: mac, Addresses: addresses("192.168.122.5", "10.1.0.1")}},

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/google/uuid"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
@@ -380,8 +381,9 @@ func TestAccConditions_migration(t *testing.T) {
 	s.is("phase", "Running", "status", "Migrating", "host", "kvm1", "ready", "true",
 		"active_hosts", "map[kvm1:source kvm2:target]", "migration_state/source_host", "kvm1",
 		"migration_state/target_host", "kvm2", "migration_state/mode", "PreCopy", "migration_state/phase", "Running",
-		"migration_state/method", "LiveMigration", "migration_state/completed", "false")
-	if n, _ := s.at("migration_state/remaining_bytes").(float64); n < 1<<20 {
+		"migration_state/method", "LiveMigration", "migration_state/completed", "false", "migration_state/end_time", "null",
+		"migration_state/abort_requested", "null")
+	if n, _ := s.at("migration_state/statistics/remaining_bytes").(float64); n < 1<<20 {
 		t.Errorf("%v bytes remain", n)
 	}
 	began, err := time.Parse(time.RFC3339, fmt.Sprint(s.at("migration_state/start_time")))
@@ -401,7 +403,56 @@ func TestAccConditions_migration(t *testing.T) {
 	if err := <-ended; err == nil {
 		t.Error("the migration was aborted, and says that it succeeded")
 	}
+	// Nobody recorded it.
 	m.look().is("migration_state", "null", "active_hosts", "map[kvm1:active]")
+}
+
+// TestAccConditions_lastMigration: of a migration that is over, the machine's record says how it ended, in the words of
+// the resource that ordered it.
+func TestAccConditions_lastMigration(t *testing.T) {
+	t.Parallel()
+	l := lab.Open(t)
+	m := define(t, l, "kvm1", "dirty=16", channel)
+	m.boot()
+	l.AwaitConsole(t, "kvm1", m.name, lab.GuestWrites)
+	var hosts []acctest.Host
+	for _, name := range []string{"kvm1", "kvm2"} {
+		hosts = append(hosts, acctest.Host{
+			Of: l.Host(name), Settings: fmt.Sprintf("migration_address = %q", l.Host(name).Address),
+		})
+	}
+	provider := acctest.Block{Lab: l, Hosts: hosts}.String()
+	ordered := func(options string) string {
+		return fmt.Sprintf("%s\nresource \"virtfleet_migration\" \"this\" {\n  virtual_machine_id = %q\n  %s\n}\n",
+			provider, m.id, options)
+	}
+	// lookAfter expects the data source to say what the resource says, which is gone by then.
+	lookAfter := func() seen {
+		t.Helper()
+		resource, _ := m.tf.State(t, "virtfleet_migration.this")
+		want, _ := resource["migration_state"].(map[string]any)
+		want["phase"] = resource["phase"]
+		m.config(provider, "")
+		s := m.look()
+		if diff := cmp.Diff(any(want), s.at("migration_state")); diff != "" {
+			t.Errorf("-resource +data source:\n%s", diff)
+		}
+		return s
+	}
+
+	m.tf.Config(t, ordered(`migration_options = { bandwidth = "2Mi", completion_timeout_per_gib = "2s" }`))
+	m.tf.Fail(t, "apply")
+	lookAfter().is("host", "kvm1", "migration_state/phase", "Failed", "migration_state/completed", "true",
+		"migration_state/failed", "true", "migration_state/failure_plane", "data",
+		"migration_state/abort_requested", "true", "migration_state/abort_status", "Succeeded")
+
+	m.tf.Config(t, ordered(""))
+	m.tf.Run(t, "apply")
+	lookAfter().is("host", "kvm2", "migration_state/phase", "Succeeded", "migration_state/completed", "true",
+		"migration_state/failed", "false", "migration_state/abort_requested", "false", "migration_state/recovered", "false")
+	if left, empty := m.tf.Empty(t); !empty {
+		t.Errorf("left to do:\n%s", left)
+	}
 }
 
 // TestAccConditions_panic: a guest that panicked and is kept for its autopsy has a process and is dead all the same. It

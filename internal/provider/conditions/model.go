@@ -12,6 +12,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/evacuation"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/guestinfo"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/moving"
 )
 
 // parts are the keys of unavailable.
@@ -34,7 +35,7 @@ type model struct {
 	Ready        *bool                `tfsdk:"ready"`
 	Conditions   map[string]Condition `tfsdk:"conditions"`
 	Blockers     []blocker            `tfsdk:"blockers"`
-	Migration    *migrationState      `tfsdk:"migration_state"`
+	Migration    types.Object         `tfsdk:"migration_state"`
 	Eviction     *evacuation.Rule     `tfsdk:"eviction"`
 	Evacuation   *string              `tfsdk:"evacuation_host"`
 	ActiveHosts  map[string]string    `tfsdk:"active_hosts"`
@@ -55,6 +56,7 @@ func (m model) fromObservation(ctx context.Context, o *fleet.Observation) (model
 	if ready := m.Conditions[status.Ready].Status; ready != string(status.Unknown) {
 		m.Ready = new(ready == string(status.True))
 	}
+	m.Migration = moving.FromRecordWithPhase(o.Migration)
 	if o.VM == nil {
 		m.GuestOS = types.ObjectNull(guestinfo.OSType)
 		return m, nil
@@ -62,7 +64,6 @@ func (m model) fromObservation(ctx context.Context, o *fleet.Observation) (model
 	m.ID, m.Name = types.StringValue(o.VM.UUID), types.StringValue(o.VM.Name)
 	m.Host, m.StatusReason = &o.VM.Host, orNull(o.VM.StatusReason())
 	m.Blockers = fromBlockers(o.Facts.Blockers)
-	m.Migration = fromMigration(o.Migration)
 	m.Eviction, m.Evacuation = evacuation.FromRule(o.Rule), orNull(o.Facts.EvictedFrom)
 	m.ActiveHosts = make(map[string]string, len(o.Facts.ActiveHosts))
 	for host, role := range o.Facts.ActiveHosts {
@@ -153,3 +154,6 @@ func fromMemory(o *fleet.Observation) *memory {
 	}
 	return m
 }
+
+// whole fits a count into Terraform's numbers.
+func whole(n uint64) *int64 { return new(int64(n)) } //nolint:gosec // Nothing here comes near 8 EiB.

@@ -14,6 +14,7 @@ import (
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/evacuation"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/guestinfo"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/moving"
 )
 
 var uuids = regexp.MustCompile(`^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$`)
@@ -61,10 +62,12 @@ func (d *DataSource) Schema(_ context.Context, _ datasource.SchemaRequest, resp 
 			"ready": schema.BoolAttribute{
 				Computed: true, MarkdownDescription: "Whether the guest runs; null while that isn't known.",
 			},
-			"conditions":      Attribute(),
-			"blockers":        blockersAttribute(),
-			"migration_state": migrationAttribute(),
-			"eviction":        evacuation.RuleAttribute(),
+			"conditions": Attribute(),
+			"blockers":   blockersAttribute(),
+			moving.State: moving.StateOfDataSource("The migration that is under way, as its job at the source says, else the " +
+				"last one that is recorded: a record says how a `virtfleet_migration`, a change of `host` or a drain ended, " +
+				"not what others moved. Null where there was none. What nobody reported is null."),
+			"eviction": evacuation.RuleAttribute(),
 			"evacuation_host": text("The host that the machine was asked to leave, see `EvictionRequested`; null while " +
 				"nobody asks."),
 			"active_hosts": schema.MapAttribute{

@@ -34,7 +34,7 @@ func (r *Resource) ModifyPlan(
 		return
 	}
 	planned.ID = planned.identity()
-	planned.Phase, planned.MigrationState = types.StringUnknown(), types.ObjectUnknown(stateType.AttrTypes)
+	planned.Phase, planned.MigrationState = types.StringUnknown(), types.ObjectUnknown(moving.StateType.AttrTypes)
 	if !req.State.Raw.IsNull() {
 		var state model
 		resp.Diagnostics.Append(req.State.Get(ctx, &state)...)

@@ -67,71 +67,7 @@ func (r *Resource) Schema(ctx context.Context, _ resource.SchemaRequest, resp *r
 				MarkdownDescription: "Phase of the migration, as KubeVirt names it: `Succeeded` or `Failed` when it is over, " +
 					"`Running` while a migration that was left alone goes on.",
 			},
-			"migration_state": schema.SingleNestedAttribute{
-				Computed:            true,
-				MarkdownDescription: "How the migration went. What nobody reported is null.",
-				Attributes:          stateAttributes,
-			},
+			moving.State: moving.StateOfResource("How the migration went. What nobody reported is null."),
 		},
 	}
-}
-
-var stateAttributes = attributes{
-	"source_host": text("Host that the machine was on."),
-	"target_host": text("Host that it was moved to."),
-	"start_time":  text("When it began, in RFC 3339."),
-	"end_time":    text("When it ended, or was found to have."),
-	"mode": text("How memory was moved: `PreCopy`, `PostCopy`, or `Paused` where the guest was stopped for it. Null for " +
-		"a machine that was off."),
-	"method": text("What was moved: `LiveMigration`; `BlockMigration`, its disks too; or `ColdMigration` of a " +
-		"machine that was off."),
-	"transport": text("How memory got from host to host, whatever was asked for: `direct`, `tls` or `ssh_relay`; where " +
-		"several were tried, the last one. Null for a machine that was off, and where it didn't come to that. Of a " +
-		"migration that isn't over, what was asked for."),
-	"completed":       flag("Whether it is over; see `failed` for how."),
-	"failed":          flag("Whether it ended without moving the machine."),
-	"failure_reason":  text("Why it failed."),
-	"failure_plane":   text("What it failed at: `control` is all that prepares it, `data` the copying itself."),
-	"abort_requested": flag("Whether it was to be aborted."),
-	"abort_status": text("What became of that: `Succeeded`, or `Failed` where it came too late and the machine is on " +
-		"the target."),
-	"recovered": flag("Whether it broke on the way and was brought to its end all the same."),
-	moving.PolicyName: text("Name of the `virtfleet_migration_policy` that held for the machine when it was moved. " +
-		"Null: none, or nothing was moved."),
-	moving.InForce: moving.InForceOfResource("The options that it was moved with, wherever they came from. Null: " +
-		"nothing was moved."),
-	"statistics": schema.SingleNestedAttribute{
-		Computed:            true,
-		MarkdownDescription: "Its last numbers. Null for a machine that was off.",
-		Attributes:          statisticsAttributes,
-	},
-}
-
-var statisticsAttributes = attributes{
-	"elapsed_ms":             number("How long it took, in milliseconds."),
-	"downtime_ms":            number("How long the guest stood still, in milliseconds."),
-	"setup_ms":               number("How long it took to begin with copying, in milliseconds."),
-	"total_bytes":            number("How much there was to copy, memory and disks."),
-	"processed_bytes":        number("How much was copied, what the guest wrote to meanwhile more than once."),
-	"remaining_bytes":        number("How much was left."),
-	"disk_total_bytes":       number("How much of the disks there was to copy."),
-	"disk_processed_bytes":   number("How much of the disks was copied."),
-	"disk_remaining_bytes":   number("How much of the disks was left."),
-	"bytes_per_second":       number("How fast memory was copied at last."),
-	"dirty_bytes_per_second": number("How fast the guest wrote to its memory at last."),
-	"iterations":             number("How many times its memory was gone through."),
-	"auto_converge_throttle": number("By how many percent auto-converge slowed the guest down."),
-	"post_copy_requests":     number("How many pages the guest had to wait for after the switch to post-copy."),
-}
-
-func text(description string) schema.Attribute {
-	return schema.StringAttribute{Computed: true, MarkdownDescription: description}
-}
-
-func flag(description string) schema.Attribute {
-	return schema.BoolAttribute{Computed: true, MarkdownDescription: description}
-}
-
-func number(description string) schema.Attribute {
-	return schema.Int64Attribute{Computed: true, MarkdownDescription: description}
 }

@@ -95,11 +95,11 @@ var Attributes = map[string]resource.Attribute{
 }
 
 // Type is the type of the block.
-var Type = types.ObjectType{AttrTypes: attributeTypes()}
+var Type = types.ObjectType{AttrTypes: typesOf(Attributes)}
 
-func attributeTypes() map[string]attr.Type {
-	all := make(map[string]attr.Type, len(Attributes))
-	for name, a := range Attributes {
+func typesOf(attributes map[string]resource.Attribute) map[string]attr.Type {
+	all := make(map[string]attr.Type, len(attributes))
+	for name, a := range attributes {
 		all[name] = a.GetType()
 	}
 	return all

@@ -153,9 +153,12 @@ var computedAttributes = attributes{
 		Computed:            true,
 	},
 	"ip_addresses": schema.MapAttribute{
-		MarkdownDescription: "Addresses by interface. Null when nobody could say.",
-		ElementType:         addressesType.ElemType,
-		Computed:            true,
+		MarkdownDescription: "Addresses by interface, without link-local ones. Null when nobody could say. One source is " +
+			"asked, once: the guest agent where it is connected and the guest runs, else libvirt's DHCP leases. So they are " +
+			"null while an agent is connected and doesn't answer, where `virtfleet_conditions`, which asks all sources, may " +
+			"know them.",
+		ElementType: addressesType.ElemType,
+		Computed:    true,
 	},
 	"restart_required": schema.BoolAttribute{
 		MarkdownDescription: "Whether the definition has changes that the running guest gets with its next start.",

@@ -1,0 +1,87 @@
+package conditions_test
+
+import (
+	"context"
+	"path"
+	"regexp"
+	"testing"
+	"time"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
+)
+
+// TestAccConditions_diskIsGone: that the size of a disk can be told proves nothing. A QEMU goes on with a file that was
+// removed, and of a machine that is off libvirt doesn't look into the file: what isn't an image, and what an image is
+// based on, only a start would find. What nobody can tell is unknown.
+func TestAccConditions_diskIsGone(t *testing.T) {
+	t.Parallel()
+	l := lab.Open(t)
+	name := lab.Name(t)
+	disk := func(file, format, target string) string {
+		return `<disk type="file" device="disk"><driver name="qemu" type="` + format + `"/><source file="` + file +
+			`"/><target dev="` + target + `" bus="virtio"/></disk>`
+	}
+	ready := func(m *machine, layer string) {
+		t.Helper()
+		m.look().condition("DataVolumesReady", "True", "AllDVsReady", layer, "^$")
+	}
+	notReady := func(m *machine, status, message string) {
+		t.Helper()
+		m.look().condition("DataVolumesReady", status, "NotAllDVsReady", "libvirt", message)
+	}
+	startFails := func(m *machine) {
+		t.Helper()
+		if _, err := l.TryVirsh(t, "kvm1", "start", m.name); err == nil {
+			t.Error("it starts all the same")
+		}
+	}
+
+	image := l.Image(t, "kvm1", name+".qcow2", "qcow2", 8<<20)
+	raw := l.Image(t, "kvm1", name+".raw", "raw", 8<<20)
+	base := l.Image(t, "kvm1", name+".base", "qcow2", 8<<20)
+	overlay := l.Image(t, "kvm1", name+".overlay", "qcow2", 8<<20)
+	l.Run(t, "kvm1", "qemu-img", "create", "-q", "-f", "qcow2", "-F", "qcow2", "-b", path.Base(base), overlay)
+	m := define(t, l, "kvm1", "", disk(image, "qcow2", "vda")+disk(raw, "raw", "vdb")+disk(overlay, "qcow2", "vdc"))
+	ready(m, "libvirt")
+	m.virsh("start", m.name)
+	ready(m, "qemu")
+	l.Run(t, "kvm1", "rm", image, raw)
+	notReady(m, "False", `^disk "vda": .*`+regexp.QuoteMeta(image)+`.*; disk "vdb": .*`+regexp.QuoteMeta(raw)+`[^;]*$`)
+	m.virsh("destroy", m.name)
+	startFails(m)
+
+	m = define(t, l, "kvm1", "", disk(overlay, "qcow2", "vda"))
+	l.Run(t, "kvm1", "mv", base, base+".away")
+	notReady(m, "False", `^disk "vda": .*`+regexp.QuoteMeta(base))
+	startFails(m)
+	l.RefreshPool(t, "kvm1")
+	notReady(m, "Unknown", `^disk "vda": no active storage pool .* `+regexp.QuoteMeta(base))
+	l.Run(t, "kvm1", "mv", base+".away", base)
+	l.RefreshPool(t, "kvm1")
+	ready(m, "libvirt")
+
+	l.Run(t, "kvm1", "dd", "if=/dev/zero", "of="+overlay, "bs=64k", "count=1")
+	notReady(m, "False", `^disk "vda": .*`+regexp.QuoteMeta(overlay)+" is not a qcow2 image")
+	startFails(m)
+
+	// Where no pool is, QEMU knows that it has the file open, and nobody that it is still there. Raw files libvirt opens
+	// itself.
+	dir := "/var/lib/libvirt/" + name
+	l.Run(t, "kvm1", "mkdir", dir)
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), time.Minute)
+		defer cancel()
+		if _, err := l.Host("kvm1").Run(ctx, "rm", "-r", dir); err != nil {
+			t.Error(err)
+		}
+	})
+	l.Run(t, "kvm1", "qemu-img", "create", "-q", "-f", "qcow2", dir+"/qcow2", "1M")
+	l.Run(t, "kvm1", "qemu-img", "create", "-q", "-f", "raw", dir+"/raw", "1M")
+	m = define(t, l, "kvm1", "", disk(dir+"/raw", "raw", "vda"))
+	ready(m, "libvirt")
+	m.virsh("start", m.name)
+	ready(m, "qemu")
+	m = define(t, l, "kvm1", "", disk(dir+"/qcow2", "qcow2", "vda"))
+	m.virsh("start", m.name)
+	notReady(m, "Unknown", `^disk "vda": no active storage pool .* `+dir+"/qcow2")
+}
