@@ -93,8 +93,11 @@ func (r road) err(failure error) error {
 	return failure
 }
 
-// tunnels opens what the relay needs and what tells whether there is another way. It does no I/O.
+// openTunnels opens what the relay needs and what tells whether there is another way. It does no I/O.
 func (r *run) openTunnels() error {
+	if *r.Options.PeerToPeer {
+		return r.peersMeet()
+	}
 	if r.SourceTunnel == nil || r.TargetTunnel == nil {
 		if r.Options.Transport == TransportSSHRelay {
 			return ErrNoTunnel

@@ -1,0 +1,101 @@
+package migration
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
+)
+
+func TestPeerBlockers(t *testing.T) {
+	t.Parallel()
+	peers := Options{PeerToPeer: new(true)}
+	relayed := Options{PeerToPeer: new(true), Transport: TransportSSHRelay}
+	tests := map[string]struct {
+		options Options
+		uri     string
+		blocked bool
+	}{
+		"managed from here":  {Options{}, "", false},
+		"turned off":         {Options{PeerToPeer: new(false), Transport: TransportSSHRelay}, "", false},
+		"nobody knows where": {peers, "", true},
+		"known":              {peers, "qemu+tls://kvm2/system", false},
+		"relayed":            {relayed, "qemu+tls://kvm2/system", true},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got := tt.options.PeerBlockers("kvm2", tt.uri)
+			if len(Blocking(got)) != len(got) || (len(got) == 1) != tt.blocked {
+				t.Errorf("got %v, want blocked: %v", got, tt.blocked)
+			}
+		})
+	}
+}
+
+// peersBench is two hosts of its own whose libvirt listens for each other.
+func peersBench(t *testing.T, words string) *bench {
+	t.Helper()
+	l := lab.Open(t)
+	source, target := l.StartHost(t), l.StartHost(t)
+	a := lab.NewAuthority(t)
+	l.Listen(t, source, a)
+	l.Listen(t, target, a)
+	b := newBenchOn(t, l, source, target, words)
+	b.peers = "qemu+tls://%s/system?pkipath=" + a.Client(t)
+	return b
+}
+
+// The source's libvirt moves it, over what it trusts, and the guest goes on.
+func TestLab_peersMoveThereAndBack(t *testing.T) {
+	t.Parallel()
+	b := peersBench(t, "")
+	for _, peers := range []string{b.peers, "qemu+tcp://%s/system"} {
+		b.peers = peers
+		last := b.counter(b.source.Name())
+		state, err := b.run(t.Context(), t, Options{PeerToPeer: new(true)}, nil)
+		if err != nil || state.Transport != TransportDirect || state.Statistics.Downtime == 0 {
+			t.Fatalf("state %+v: %v", state, err)
+		}
+		b.runsOnlyOn(t, b.target, b.source)
+		if now := b.counter(b.target.Name()); now <= last {
+			t.Errorf("the guest's counter went from %d to %d: it was restarted", last, now)
+		}
+		b.source, b.target = b.target, b.source
+	}
+}
+
+// What ends a migration that is managed from here ends this one too.
+func TestLab_peersAreAborted(t *testing.T) {
+	t.Parallel()
+	b := peersBench(t, "dirty=32")
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	o := Options{PeerToPeer: new(true), Bandwidth: new(uint64(slow))}
+	state, err := b.run(ctx, t, o, func(s State) {
+		if s.Statistics.Data.Processed > 0 {
+			cancel()
+		}
+	})
+	if !errors.Is(err, context.Canceled) || state.AbortStatus != AbortSucceeded || state.FailurePlane != PlaneData {
+		t.Errorf("cancelled: state %+v: %v", state, err)
+	}
+	b.runsOnlyOn(t, b.source, b.target)
+
+	o.CompletionTimeoutPerGiB = new(3 * time.Second)
+	state, err = b.run(t.Context(), t, o, nil)
+	if !errors.Is(err, ErrLate) || state.AbortStatus != AbortSucceeded {
+		t.Errorf("too late: state %+v: %v", state, err)
+	}
+	b.runsOnlyOn(t, b.source, b.target)
+
+	// A libvirt that nobody reaches is told before anything is copied.
+	b.peers = "qemu+tcp://%s:1/system"
+	state, err = b.run(t.Context(), t, o, nil)
+	if _, failed := errors.AsType[*FailedError](err); !failed || state.FailurePlane != PlaneControl {
+		t.Errorf("not reached: state %+v: %v", state, err)
+	}
+	b.runsOnlyOn(t, b.source, b.target)
+}
