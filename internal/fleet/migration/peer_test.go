@@ -3,10 +3,13 @@ package migration
 import (
 	"context"
 	"errors"
+	"net"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
 func TestPeerBlockers(t *testing.T) {
@@ -98,4 +101,93 @@ func TestLab_peersAreAborted(t *testing.T) {
 		t.Errorf("not reached: state %+v: %v", state, err)
 	}
 	b.runsOnlyOn(t, b.source, b.target)
+}
+
+// cuttable gives the bench's source connections that are all cut at once, and made again when they are needed.
+func (b *bench) cuttable(t *testing.T) (cut func()) {
+	t.Helper()
+	host := b.lab.Host(b.source.Name())
+	var mu sync.Mutex
+	var streams []net.Conn
+	source, err := libvirt.Open(libvirt.Config{
+		Name: host.Name, URI: host.URI(),
+		Dial: func(ctx context.Context, socket string) (net.Conn, error) {
+			var d net.Dialer
+			stream, err := d.DialContext(ctx, "unix", host.Path(socket))
+			if err == nil {
+				mu.Lock()
+				defer mu.Unlock()
+				streams = append(streams, stream)
+			}
+			return stream, err
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := source.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	b.source = source
+	return func() {
+		mu.Lock()
+		defer mu.Unlock()
+		for _, stream := range streams {
+			_ = stream.Close() // Some are closed already.
+		}
+		streams = nil
+	}
+}
+
+// Who ordered it loses the source while memory is copied. The migration goes on, is watched to its end, and can be
+// aborted still.
+func TestLab_peersGoOnWithoutTheConnection(t *testing.T) {
+	t.Parallel()
+	b := peersBench(t, "dirty=32")
+	cut := b.cuttable(t)
+	before := b.counter(b.source.Name())
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	lost := time.Duration(0)
+	state, err := b.run(ctx, t, Options{PeerToPeer: new(true), Bandwidth: new(uint64(slow))}, func(s State) {
+		elapsed := s.Statistics.Elapsed
+		switch {
+		case s.Statistics.Data.Processed > 0 && lost == 0:
+			lost = elapsed
+			cut()
+		case lost > 0 && elapsed > lost+time.Second:
+			cancel()
+		}
+	})
+	if !errors.Is(err, libvirt.ErrUnreachable) || state.AbortStatus != AbortSucceeded {
+		t.Errorf("aborted: state %+v: %v", state, err)
+	}
+	b.runsOnlyOn(t, b.source, b.target)
+
+	state, err = b.during(t, Options{PeerToPeer: new(true)}, func() {
+		cut()
+		b.lab.Virsh(t, b.source.Name(), "migrate-setspeed", b.machine.Name, "8192")
+	})
+	if err != nil || state.AbortRequested {
+		t.Errorf("state %+v: %v", state, err)
+	}
+	b.runsOnlyOn(t, b.target, b.source)
+	if now := b.counter(b.target.Name()); now <= before {
+		t.Errorf("the guest's counter went from %d to %d: it was restarted", before, now)
+	}
+}
+
+// What broke in post-copy is resumed in the way in which it was begun.
+func TestLab_peersResumePostCopy(t *testing.T) {
+	t.Parallel()
+	b := peersBench(t, "dirty=32")
+	before := b.counter(b.source.Name())
+	state, err := b.postCopy(t, Options{PeerToPeer: new(true)}, func() { b.cutLink(t) })
+	if err != nil || !state.Recovered || state.Mode != PostCopy || state.Transport != TransportDirect {
+		t.Errorf("state %+v: %v", state, err)
+	}
+	b.handedOver(t)
+	eventually(t, "the guest to go on counting", func() bool { return b.counter(b.target.Name()) > before })
 }
