@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net"
+	"path"
 	"sync"
 	"testing"
 	"time"
@@ -38,16 +39,23 @@ func TestPeerBlockers(t *testing.T) {
 	}
 }
 
-// peersBench is two hosts of its own whose libvirt listens for each other.
-func peersBench(t *testing.T, words string) *bench {
+// peers starts two hosts whose libvirt listens for each other, and returns how they reach each other's.
+func peers(t *testing.T, l *lab.Lab) (source, target *lab.Host, uri string) {
 	t.Helper()
-	l := lab.Open(t)
-	source, target := l.StartHost(t), l.StartHost(t)
+	source, target = l.StartHost(t), l.StartHost(t)
 	a := lab.NewAuthority(t)
 	l.Listen(t, source, a)
 	l.Listen(t, target, a)
+	return source, target, "qemu+tls://%s/system?pkipath=" + a.Client(t)
+}
+
+// peersBench starts a guest on one of two such hosts.
+func peersBench(t *testing.T, words string) *bench {
+	t.Helper()
+	l := lab.Open(t)
+	source, target, uri := peers(t, l)
 	b := newBenchOn(t, l, source, target, words)
-	b.peers = "qemu+tls://%s/system?pkipath=" + a.Client(t)
+	b.peers = uri
 	return b
 }
 
@@ -55,8 +63,8 @@ func peersBench(t *testing.T, words string) *bench {
 func TestLab_peersMoveThereAndBack(t *testing.T) {
 	t.Parallel()
 	b := peersBench(t, "")
-	for _, peers := range []string{b.peers, "qemu+tcp://%s/system"} {
-		b.peers = peers
+	for _, uri := range []string{b.peers, "qemu+tcp://%s/system"} {
+		b.peers = uri
 		last := b.counter(b.source.Name())
 		state, err := b.run(t.Context(), t, Options{PeerToPeer: new(true)}, nil)
 		if err != nil || state.Transport != TransportDirect || state.Statistics.Downtime == 0 {
@@ -67,6 +75,30 @@ func TestLab_peersMoveThereAndBack(t *testing.T) {
 			t.Errorf("the guest's counter went from %d to %d: it was restarted", last, now)
 		}
 		b.source, b.target = b.target, b.source
+	}
+}
+
+// What only the source has is copied along.
+func TestLab_peersCopyDisks(t *testing.T) {
+	t.Parallel()
+	l := lab.Open(t)
+	source, target, uri := peers(t, l)
+	file := image(t, l, source, path.Join(directory(t, source, target), "disk"), "qcow2", "16M")
+	b := onFiles(t, l, source, target, "", "qcow2", file)
+	b.peers = uri
+	written := b.scribble(t, b.source, "/dev/vda")
+	state, err := b.run(t.Context(), t, Options{
+		PeerToPeer: new(true), CopyStorage: CopyFull, KeepSourceDisks: new(false),
+	}, nil)
+	if err != nil || state.Method != MethodBlock {
+		t.Fatalf("state %+v: %v", state, err)
+	}
+	b.runsOnlyOn(t, b.target, b.source)
+	if read := b.inGuest(t, b.target, sum("/dev/vda")); read != written {
+		t.Errorf("wrote %s, read %s", written, read)
+	}
+	if has(t, source, file) {
+		t.Error("the source has it still")
 	}
 }
 
@@ -97,7 +129,7 @@ func TestLab_peersAreAborted(t *testing.T) {
 	// A libvirt that nobody reaches is told before anything is copied.
 	b.peers = "qemu+tcp://%s:1/system"
 	state, err = b.run(t.Context(), t, o, nil)
-	if _, failed := errors.AsType[*FailedError](err); !failed || state.FailurePlane != PlaneControl {
+	if !errors.Is(err, ErrApart) || state.FailurePlane != PlaneControl {
 		t.Errorf("not reached: state %+v: %v", state, err)
 	}
 	b.runsOnlyOn(t, b.source, b.target)
