@@ -12,13 +12,13 @@ import (
 // ErrNoPeer says that nobody knows where the source's libvirt reaches the target's.
 var ErrNoPeer = errors.New("peer_to_peer takes the URI under which the other hosts' libvirt reaches the target's")
 
-// ErrApart says that a migration that the source's libvirt was to manage failed before anything was copied, which that it
-// doesn't get to the target's is the first reason for.
-var ErrApart = errors.New("no migration came about that the source's libvirt manages with the target's")
+// ErrApart says that a migration that the source's libvirt was to manage failed before anything was copied, for which
+// the first reason is that it doesn't reach the target's.
+var ErrApart = errors.New("no migration from libvirt to libvirt came about")
 
 // errRelayedPeers says that two options contradict each other.
-var errRelayedPeers = fmt.Errorf("peer_to_peer needs a way from host to host, and transport %q is for hosts without one",
-	TransportSSHRelay)
+var errRelayedPeers = fmt.Errorf("peer_to_peer needs a way from host to host, and transport %q is for those "+
+	"without", TransportSSHRelay)
 
 // relayedPeers says that the migration is to pass through this process, and to go on without it.
 func (o Options) relayedPeers() bool {

@@ -85,7 +85,8 @@ func (b *peers) arrived(times int) {
 	if n := strings.Count(records, `phase="Succeeded"`); n != times || strings.Contains(records, `"PreparingTarget"`) {
 		b.t.Errorf("%d of its migrations succeeded, want all %d: %s", n, times, records)
 	}
-	if autostart := lineOf(b.l.Virsh(b.t, b.to.Name, "dominfo", b.name), "Autostart"); !strings.Contains(autostart, "enable") {
+	autostart := lineOf(b.l.Virsh(b.t, b.to.Name, "dominfo", b.name), "Autostart")
+	if !strings.HasSuffix(autostart, "enable") {
 		b.t.Errorf("on the target %q", autostart)
 	}
 	noChanges(b.t, b.tf)
