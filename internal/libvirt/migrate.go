@@ -133,7 +133,7 @@ func (m *Migration) check(ctx context.Context, hosts ...*Host) error {
 // need no way to each other; the QEMUs do, to where URI says. With PeerURI the source's daemon drives the target's
 // (virDomainMigrateToURI3): the connection to the target doesn't count then, and after ErrUnreachable or ErrClosed the
 // migration may go on. It returns nil when the domain runs on the target and is gone from the source. After an error it
-// goes on at the source and there is nothing on the target, but for the cases below. Job tells meanwhile how it goes on.
+// goes on at the source and there is nothing on the target, but for the cases below. Job tells meanwhile how far it is.
 //
 // When ctx ends the migration is aborted at the source and waited for, half a minute at most: the error is ErrAborted
 // and the context's. One that can't be aborted any more is waited for as well, five minutes at most in post-copy, and
