@@ -162,8 +162,13 @@ func (f *Fleet) CheckMigration(ctx context.Context, order MoveOrder) ([]Problem,
 
 	if done := vm.Metadata.Migration(order.ID); order.ID != "" && done != nil && !done.Failed {
 		taken := "taken over, and not run again"
-		if !done.Completed() && vm.broken() {
+
+		switch {
+		case done.Completed():
+		case vm.broken():
 			taken = "resumed, because it broke in post-copy: " + vm.facts().Parts()
+		case vm.Migrating:
+			taken = "waited for, and not run again"
 		}
 
 		return []Problem{{

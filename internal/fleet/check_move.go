@@ -167,6 +167,7 @@ func (f *Fleet) preflightTo(
 
 	if machine.Live() {
 		blockers = append(blockers, o.TransportBlockers(vm.host.cfg.Tunnel != nil, to.cfg.Tunnel != nil)...)
+		blockers = append(blockers, o.PeerBlockers(to.name, to.cfg.PeerURI)...)
 	}
 
 	if errors.Is(err, ErrUnreachable) {

@@ -61,6 +61,9 @@ type HostConfig struct {
 	// MigrationAddress is where the host's QEMU takes migrations from the other
 	// hosts: a name or an IP. Empty leaves it to the host's libvirt.
 	MigrationAddress string
+	// PeerURI is where the other hosts' libvirt reaches the host's. Empty rules
+	// out migrations that they manage among themselves.
+	PeerURI string
 	// Unschedulable keeps placement from choosing the host.
 	Unschedulable bool
 	// Fenced gives the host up: it is never asked, and its machines are taken

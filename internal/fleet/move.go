@@ -248,6 +248,7 @@ func (m *move) live(ctx context.Context, machine migration.Machine) error {
 
 	m.state, err = migration.Run(ctx, migration.Request{
 		Machine: machine, Source: m.from.conn, Target: m.to.conn, Address: m.to.cfg.MigrationAddress,
+		PeerURI:      m.to.cfg.PeerURI,
 		SourceTunnel: m.from.cfg.Tunnel, TargetTunnel: m.to.cfg.Tunnel, Options: m.tuning.Options, Logger: m.fleet.log,
 		Made: func(ctx context.Context, s migration.State, images []string) error {
 			m.copied = images

@@ -36,6 +36,10 @@ func notMoved(ctx context.Context, vm *VM, from, to *host, err error) error {
 		tellQEMUsWords(ctx, e, vm.Name, from, to)
 	case errors.Is(err, migration.ErrBroken):
 		e.Remedy = "Apply again, which resumes it; recovery_timeout in migration_options says for how long that is tried."
+	case errors.Is(err, migration.ErrApart):
+		e.Remedy = fmt.Sprintf("See whether libvirt on host %q gets to that on host %q: \"virsh -c <hosts.%[2]s.peer_uri> "+
+			"list\" there, as root, tries it. peer_to_peer = false in migration_options needs no such way. If it does, see the "+
+			"logs of libvirt and QEMU on both hosts (%[3]s).", from.name, to.name, qemuLogPath(vm.Name))
 	case errors.Is(err, migration.ErrNoTLS):
 		e.Remedy = fmt.Sprintf("Both hosts need the CA's certificate (ca-cert.pem) and their own (server-cert.pem, "+
 			"server-key.pem, client-cert.pem, client-key.pem) where migrate_tls_x509_cert_dir or "+

@@ -16,9 +16,10 @@ import (
 func (vm *VM) broken() bool { return vm.Active && vm.Reason == status.ReasonPostcopyFailed }
 
 // endsFirst says that an earlier migration is brought to its end before the
-// machine is moved to a host: one that broke in post-copy, or one that stands
-// still with all of the memory on both hosts, until somebody tells the target to
-// start the guest, or nobody does. Nil is that there is none such.
+// machine is moved to a host: one to that very host, one that broke in
+// post-copy, or one that stands still with all of the memory on both hosts,
+// until somebody tells the target to start the guest, or nobody does. Nil is
+// that there is none such.
 func (vm *VM) endsFirst(to *host) *Problem {
 	record := vm.interrupted()
 	if record == nil {
@@ -37,6 +38,12 @@ func (vm *VM) endsFirst(to *host) *Problem {
 		p.Detail = fmt.Sprintf("A migration of virtual machine %q to host %q is not at its end (%s). That is waited for, or "+
 			"brought about if nobody is at it any more, before the machine is moved to host %q", vm.Name, record.TargetHost,
 			vm.facts().Parts(), to.name)
+	case vm.Migrating && record.TargetHost == to.name:
+		p.Summary = "Virtual machine is on its way already"
+		p.Detail = fmt.Sprintf("A migration of virtual machine %q to host %q goes on (%s). It is waited for; once it has "+
+			"brought the machine there, nothing is moved", vm.Name, to.name, vm.facts().Parts())
+
+		return p
 	default:
 		return nil
 	}
@@ -63,10 +70,15 @@ func (f *Fleet) resumeBroken(
 		return vm, err
 	}
 
+	// libvirt resumes it in the way in which it was begun.
+	if began, err := migration.ParseOptions(record.Options); err == nil {
+		tuning.Options.PeerToPeer = began.PeerToPeer
+	}
+
 	state, failure := migration.Resume(ctx, migration.Request{
 		// It ran before it was handed over: a guest that stands still has nothing left to fetch in post-copy.
 		Machine: migration.Machine{UUID: vm.UUID, Name: vm.Name, State: libvirt.Running},
-		Source:  from.conn, Target: to.conn, Address: to.cfg.MigrationAddress,
+		Source:  from.conn, Target: to.conn, Address: to.cfg.MigrationAddress, PeerURI: to.cfg.PeerURI,
 		SourceTunnel: from.cfg.Tunnel, TargetTunnel: to.cfg.Tunnel, Options: tuning.Options, Logger: f.log,
 	}, record.Transport)
 

@@ -15,7 +15,7 @@ import (
 // its power, its marks; and it removes leftover definitions elsewhere. Each
 // step is taken only where something differs, so that an Update that was
 // interrupted is completed by the next. A migration that broke in post-copy is
-// resumed before.
+// resumed before, and one that is over without its run is recorded as it ended.
 //
 // The VM that comes with an error tells how far it came; it is nil when nobody
 // can say.
@@ -33,6 +33,13 @@ func (f *Fleet) Update(ctx context.Context, uuid string, last LastKnown, d Desir
 		return vm, err
 	}
 	defer unlock()
+
+	// Nobody is at it any more, and what is left to do with one that stands still is done below.
+	if record := vm.interrupted(); record != nil && !vm.Stranded {
+		if vm, err = f.closeRecord(held, vm, *record, nil); err != nil {
+			return vm, err
+		}
+	}
 
 	u := &update{fleet: f, vm: vm, want: d}
 	err = u.run(held)

@@ -31,6 +31,9 @@ type Migration struct {
 	URI string
 	// DisksURI is the same for the disks' data; "" leaves it to libvirt.
 	DisksURI string
+	// PeerURI has the source's daemon manage the migration by itself (peer-to-peer), whatever becomes of who ordered it:
+	// it is where that daemon reaches the target's, such as "qemu+tls://10.0.0.12/system". "" has it managed from here.
+	PeerURI string
 	// DestXML is what runs on the target, "" what runs at the source. It starts from MigratableXML and may differ only
 	// in what the guest can't see.
 	DestXML string
@@ -69,6 +72,7 @@ func (m *Migration) flags() golibvirt.DomainMigrateFlags {
 		on   bool
 		flag golibvirt.DomainMigrateFlags
 	}{
+		{m.PeerURI != "", golibvirt.MIGRATE_PEER2PEER},
 		{!m.Transient, golibvirt.MIGRATE_PERSIST_DEST},
 		{!m.KeepSource, golibvirt.MIGRATE_UNDEFINE_SOURCE},
 		{m.Paused, golibvirt.MIGRATE_PAUSED},
@@ -126,9 +130,10 @@ func (m *Migration) check(ctx context.Context, hosts ...*Host) error {
 }
 
 // Migrate moves a running domain to another host (virDomainMigrate3). Both hosts' daemons are driven from here, so they
-// need no way to each other; the QEMUs do, to where URI says. It returns nil when the domain runs on the target and is
-// gone from the source. After an error it goes on at the source and there is nothing on the target, but for the cases
-// below. Job tells meanwhile how it goes on.
+// need no way to each other; the QEMUs do, to where URI says. With PeerURI the source's daemon drives the target's
+// (virDomainMigrateToURI3): the connection to the target doesn't count then, and after ErrUnreachable or ErrClosed the
+// migration may go on. It returns nil when the domain runs on the target and is gone from the source. After an error it
+// goes on at the source and there is nothing on the target, but for the cases below. Job tells meanwhile how far it is.
 //
 // When ctx ends the migration is aborted at the source and waited for, half a minute at most: the error is ErrAborted
 // and the context's. One that can't be aborted any more is waited for as well, five minutes at most in post-copy, and
@@ -155,7 +160,7 @@ func (h *Host) Migrate(ctx context.Context, uuid string, target *Host, m Migrati
 	if err := m.check(ctx, h, target); err != nil {
 		return h.wrap(s, err, false)
 	}
-	x := &move{uuid: uuid}
+	x := &move{uuid: uuid, peers: m.PeerURI != ""}
 	if err := x.connect(ctx, h, target, s); err != nil {
 		return err
 	}
@@ -178,6 +183,8 @@ func (h *Host) Migrate(ctx context.Context, uuid string, target *Host, m Migrati
 type move struct {
 	uuid     string
 	from, to *conn
+	// peers says that the connection to the target doesn't count.
+	peers bool
 }
 
 // connect opens both connections at once.
@@ -208,6 +215,10 @@ func (x *move) migrate(m *Migration) error {
 	if err != nil {
 		return err
 	}
+	if x.peers {
+		x.from.count("virDomainMigrateToURI3")
+		return d.MigrateToURI3(m.PeerURI, m.parameters(), m.flags())
+	}
 	x.from.count("virDomainMigrate3")
 	moved, err := d.Migrate3(x.to.c, m.parameters(), m.flags())
 	if err != nil {
@@ -222,11 +233,15 @@ func (x *move) migrate(m *Migration) error {
 // returns when patience ends, which it does with the migration.
 func (x *move) supervise(ctx, patience context.Context, giveUp context.CancelFunc) {
 	defer giveUp()
+	lost := x.to.gone
+	if x.peers {
+		lost = nil
+	}
 	select {
 	case <-patience.Done():
 		return
 	case <-ctx.Done():
-	case <-x.to.gone:
+	case <-lost:
 	}
 	repeat := time.NewTicker(abortInterval)
 	defer repeat.Stop()
@@ -283,7 +298,7 @@ func (x *move) explain(ctx context.Context, s spec, err error, lost bool) error 
 		if source.ctx.Err() != nil || target.ctx.Err() != nil {
 			e.Kind = ErrClosed
 		}
-	case !lost && x.to.isLost():
+	case !lost && !x.peers && x.to.isLost():
 		errors.As(target.wrap(s, err, true), &e)
 		e.Kind, e.Err = ErrUnreachable, fmt.Errorf("the connection broke: %w", e.Err)
 	default:

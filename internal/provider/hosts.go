@@ -73,6 +73,7 @@ func (m *model) host(
 		Fenced:        h.Fenced.ValueBool(),
 
 		MigrationAddress: h.MigrationAddress.ValueString(),
+		PeerURI:          h.PeerURI.ValueString(),
 	}
 	if limit := h.MemoryLimit.Bytes(); limit != nil {
 		cfg.MemoryLimit = *limit

@@ -27,6 +27,7 @@ type hostModel struct {
 	Schedulable types.Bool     `tfsdk:"schedulable"`
 
 	MigrationAddress types.String `tfsdk:"migration_address"`
+	PeerURI          types.String `tfsdk:"peer_uri"`
 	Fenced           types.Bool   `tfsdk:"fenced"`
 	SSH              *sshModel    `tfsdk:"ssh"`
 }

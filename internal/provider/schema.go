@@ -47,7 +47,7 @@ func (p *Provider) Schema(_ context.Context, _ provider.SchemaRequest, resp *pro
 				Optional: true,
 				MarkdownDescription: "libvirt URI of the only host, in place of `hosts`. With neither set: the environment " +
 					"variable `" + envURI + "`, else `" + envLibvirtURI + "`, else what libvirt itself picks. " + uriDescription,
-				Validators: []validator.String{uriValidator{}},
+				Validators: []validator.String{uriValidator{checkURI}},
 			},
 			"ssh": sshAttribute("How hosts with an SSH URI are reached. Their URI's own parameters (`keyfile`, `known_hosts`, " +
 				"`known_hosts_verify`, `no_verify`) win over this block, and `hosts.<name>.ssh` over both."),
@@ -91,7 +91,7 @@ func hostAttributes() map[string]schema.Attribute {
 		"uri": schema.StringAttribute{
 			Required:            true,
 			MarkdownDescription: "libvirt URI of the host. " + uriDescription,
-			Validators:          []validator.String{uriValidator{}},
+			Validators:          []validator.String{uriValidator{checkURI}},
 		},
 		"labels": schema.MapAttribute{
 			Optional: true, ElementType: types.StringType,
@@ -107,6 +107,15 @@ func hostAttributes() map[string]schema.Attribute {
 			MarkdownDescription: "Name or IP address at which the host takes migrations from the other hosts. Not set: what " +
 				"its libvirt picks (`migration_address` in `qemu.conf`, else its host name, which the others must resolve).",
 			Validators: []validator.String{stringvalidator.LengthAtLeast(1)},
+		},
+		"peer_uri": schema.StringAttribute{
+			Optional: true,
+			MarkdownDescription: "libvirt URI under which libvirt on the other hosts reaches libvirt on this one, which " +
+				"migrations with `peer_to_peer` take. `qemu+tls://10.0.0.12/system` takes a libvirt that listens with TLS here, " +
+				"and certificates of one authority on all hosts; `qemu+ssh://root@10.0.0.12/system` SSH keys of root of the " +
+				"other hosts, and this host among those that they know; `qemu+tcp` is not encrypted, and for a network of the " +
+				"hosts' own. The provider itself doesn't use it. Not set: no such migrations to this host.",
+			Validators: []validator.String{uriValidator{checkPeerURI}},
 		},
 		"schedulable": schema.BoolAttribute{
 			Optional: true,

@@ -27,6 +27,31 @@ type connectionURI struct {
 
 // parseURI reads a libvirt URI as a user writes it and refuses what can't work. Errors never repeat a password.
 func parseURI(raw string) (*connectionURI, error) {
+	c, err := readURI(raw)
+	if err == nil && c.overSSH() {
+		err = c.checkSSH()
+	}
+	return c, err
+}
+
+// checkURI says what is wrong with a URI that the provider itself connects to.
+func checkURI(raw string) error {
+	_, err := parseURI(raw)
+	return err
+}
+
+// checkPeerURI says what is wrong with a URI that one host's libvirt connects to another's with: its SSH and its
+// parameters are libvirt's own.
+func checkPeerURI(raw string) error {
+	c, err := readURI(raw)
+	if err == nil && (c.driver != "qemu" || c.transport == "unix" || c.url.Hostname() == "") {
+		err = errors.New("it doesn't lead from one host to another, as \"qemu+tls://kvm1.example.net/system\" does")
+	}
+	return err
+}
+
+// readURI is parseURI for whatever program is to connect.
+func readURI(raw string) (*connectionURI, error) {
 	u, err := url.Parse(raw)
 	if err != nil {
 		var parse *url.Error
@@ -58,9 +83,6 @@ func parseURI(raw string) (*connectionURI, error) {
 	// libvirt separates parameters by ";" too, which net/url refuses.
 	if c.parameters, err = url.ParseQuery(strings.ReplaceAll(u.RawQuery, ";", "&")); err != nil {
 		return nil, fmt.Errorf("its parameters can't be read: %w", err)
-	}
-	if c.overSSH() {
-		return c, c.checkSSH()
 	}
 	return c, nil
 }

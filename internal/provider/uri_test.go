@@ -44,6 +44,23 @@ func TestParseURI_refuses(t *testing.T) {
 	}
 }
 
+func TestCheckPeerURI(t *testing.T) {
+	t.Parallel()
+	const nowhere = "doesn't lead from one host to another"
+	for raw, want := range map[string]string{
+		"qemu+tls://10.0.0.12/system": "", "qemu://kvm1/system": "", "qemu+tcp://[fd00::1]:16509/system": "",
+		"qemu+ssh://root@kvm1/system?command=/x/ssh&keyfile=/x": "", // It is libvirt's own ssh.
+		"qemu:///system": nowhere, "qemu+unix:///system": nowhere, "qemu+unix://kvm1/system": nowhere,
+		"test://kvm1/default": nowhere, "10.0.0.12": "names no driver", "qemu+tls://kvm1": `path is ""`,
+		"qemu+tls://root:hunter2@kvm1/system": "carries a password",
+	} {
+		err := checkPeerURI(raw)
+		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: got %v, want %q", raw, err, want)
+		}
+	}
+}
+
 func TestParseURI_accepts(t *testing.T) {
 	t.Parallel()
 	for raw, overSSH := range map[string]bool{

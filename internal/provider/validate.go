@@ -10,8 +10,8 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/attrpath"
 )
 
-// uriValidator refuses what parseURI does, naming the attribute: Terraform's own pointer into the file stops at hosts.
-type uriValidator struct{}
+// uriValidator refuses what check does, naming the attribute: Terraform's own pointer into the file stops at hosts.
+type uriValidator struct{ check func(uri string) error }
 
 // Description says what is accepted.
 func (uriValidator) Description(context.Context) string {
@@ -22,11 +22,11 @@ func (uriValidator) Description(context.Context) string {
 func (v uriValidator) MarkdownDescription(ctx context.Context) string { return v.Description(ctx) }
 
 // ValidateString checks the URI.
-func (uriValidator) ValidateString(_ context.Context, req validator.StringRequest, resp *validator.StringResponse) {
+func (v uriValidator) ValidateString(_ context.Context, req validator.StringRequest, resp *validator.StringResponse) {
 	if req.ConfigValue.IsNull() || req.ConfigValue.IsUnknown() {
 		return
 	}
-	if _, err := parseURI(req.ConfigValue.ValueString()); err != nil {
+	if err := v.check(req.ConfigValue.ValueString()); err != nil {
 		resp.Diagnostics.Append(attrpath.Error(req.Path, "Invalid libvirt URI",
 			uriProblem(attrpath.Text(req.Path), req.ConfigValue.ValueString(), err)))
 	}

@@ -26,6 +26,8 @@ type bench struct {
 	machine        Machine
 	// tunnels make a relay possible; nil leaves it out.
 	tunnels func(t *testing.T, h *lab.Host) func() (Tunnel, error)
+	// peers is where the target's libvirt is reached at its address, a format; "" leaves it out.
+	peers string
 	// stallWindow shortens what the stall detector waits for.
 	stallWindow time.Duration
 }
@@ -145,6 +147,9 @@ func (b *bench) run(ctx context.Context, t *testing.T, o Options, progress func(
 	if b.tunnels != nil {
 		request.SourceTunnel = b.tunnels(t, b.lab.Host(b.source.Name()))
 		request.TargetTunnel = b.tunnels(t, b.lab.Host(b.target.Name()))
+	}
+	if b.peers != "" {
+		request.PeerURI = fmt.Sprintf(b.peers, request.Address)
 	}
 	state, err := Run(ctx, request)
 	t.Logf("%+v: %v", state, err)

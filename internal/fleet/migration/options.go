@@ -93,6 +93,9 @@ type Options struct {
 	ParallelConnections *int
 	// Compression is one of Compressions; "" is CompressionNone.
 	Compression string
+	// PeerToPeer has the source's libvirt manage the migration by itself, rather than this process: it goes on whatever
+	// becomes of who ordered it.
+	PeerToPeer *bool
 	// StallDetector has a guest that writes faster than can be copied noticed from iteration to iteration, rather than by
 	// the completion timeout: what is allowed is done about it at once, and at a moment when little remains, or the
 	// migration is aborted. As in KubeVirt, with it AllowPostCopy alone is enough for a switch when the completion
@@ -129,6 +132,7 @@ func (o Options) Over(others Options) Options {
 	setDefault(&o.Bandwidth, others.Bandwidth)
 	setDefault(&o.KeepSourceDisks, others.KeepSourceDisks)
 	setDefault(&o.ParallelConnections, others.ParallelConnections)
+	setDefault(&o.PeerToPeer, others.PeerToPeer)
 	setDefault(&o.StallDetector, others.StallDetector)
 	return o
 }
@@ -149,6 +153,7 @@ func (o Options) WithDefaults() Options {
 		KeepSourceDisks:         new(true),
 		ParallelConnections:     new(0),
 		Compression:             CompressionNone,
+		PeerToPeer:              new(false),
 		StallDetector:           new(false),
 	}.Over(Options{}))
 }
@@ -196,6 +201,9 @@ func (o Options) Validate() []domain.Problem {
 		refuse("compression", "It must be one of %q.", Compressions)
 	} else if n := o.ParallelConnections; n != nil && o.mismatched(*n) {
 		refuse("compression", "%s.", o.mismatch())
+	}
+	if o.relayedPeers() {
+		refuse("peer_to_peer", "%s.", errRelayedPeers)
 	}
 	return problems
 }

@@ -17,7 +17,7 @@ func TestOptions_defaultsAreKubeVirts(t *testing.T) {
 		AllowAutoConverge: new(false), AllowPostCopy: new(false), AllowWorkloadDisruption: new(false),
 		AllowNetworkChange: new(false), RecoveryTimeout: new(5 * time.Minute), Bandwidth: new(uint64(0)),
 		ParallelConnections: new(0), CopyStorage: "none", KeepSourceDisks: new(true), OnIrrecoverable: "keep",
-		Compression: "none", StallDetector: new(false),
+		Compression: "none", PeerToPeer: new(false), StallDetector: new(false),
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("defaults differ (-want +got):\n%s", diff)
@@ -77,6 +77,7 @@ func TestOptions_validate(t *testing.T) {
 		"compression":          {Options{Compression: "mt"}, []string{"compression"}},
 		"xbzrle and several":   {Options{Compression: "xbzrle", ParallelConnections: new(2)}, []string{"compression"}},
 		"zstd and one":         {Options{Compression: "zstd", ParallelConnections: new(0)}, []string{"compression"}},
+		"peers, relayed":       {Options{PeerToPeer: new(true), Transport: "ssh_relay"}, []string{"peer_to_peer"}},
 		"the other level's":    {Options{Compression: "zstd"}, nil},
 		"zlib through several": {Options{Compression: "zlib", ParallelConnections: new(2)}, nil},
 		"several": {

@@ -26,6 +26,8 @@ type Request struct {
 	Source, Target *libvirt.Host
 	// Address is where the target's QEMU takes migrations, a name or an IP; "" leaves it to the target's libvirt.
 	Address string
+	// PeerURI is where the source's libvirt reaches the target's, which Options.PeerToPeer takes; "" says nowhere.
+	PeerURI string
 	// SourceTunnel and TargetTunnel make what TransportSSHRelay takes; nil says that the host is not reached over SSH.
 	SourceTunnel, TargetTunnel func() (Tunnel, error)
 
@@ -156,7 +158,7 @@ func (r *run) migrate(ctx context.Context) error {
 	moving, abort := context.WithCancelCause(ctx)
 	defer abort(nil)
 	ended := make(chan error, 1)
-	go func() { ended <- r.Source.Migrate(moving, r.Machine.UUID, r.Target, r.parameters()) }()
+	go func() { ended <- r.order(moving) }()
 
 	ticker := time.NewTicker(pollInterval)
 	defer ticker.Stop()
@@ -222,6 +224,9 @@ func (r *run) parameters() libvirt.Migration {
 	}
 	if o.Compression != CompressionNone {
 		m.Compression = o.Compression
+	}
+	if *o.PeerToPeer {
+		m.PeerURI = r.PeerURI
 	}
 	if len(r.copies) > 0 && !r.resuming { // The disks are there before the guest is handed over.
 		m.NonSharedFull, m.MigrateDisks, m.DisksURI = true, targets(r.copies), r.road.disksURI()

@@ -93,8 +93,11 @@ func (r road) err(failure error) error {
 	return failure
 }
 
-// tunnels opens what the relay needs and what tells whether there is another way. It does no I/O.
+// openTunnels opens what the relay needs and what tells whether there is another way. It does no I/O.
 func (r *run) openTunnels() error {
+	if *r.Options.PeerToPeer {
+		return r.peersMeet()
+	}
 	if r.SourceTunnel == nil || r.TargetTunnel == nil {
 		if r.Options.Transport == TransportSSHRelay {
 			return ErrNoTunnel
@@ -193,10 +196,18 @@ func (r *run) attempt(ctx context.Context, transport string) error {
 		return err
 	}
 	err := r.road.err(r.migrate(ctx))
+	if !r.began.IsZero() || r.state.AbortRequested {
+		return err
+	}
 	refused := errors.Is(err, libvirt.ErrInternal) || errors.Is(err, libvirt.ErrOperationInvalid) ||
 		errors.Is(err, libvirt.ErrUnsupported)
-	if transport == TransportTLS && refused && r.began.IsZero() && !r.state.AbortRequested {
+	if transport == TransportTLS && refused {
 		err = fmt.Errorf("%w: %w", ErrNoTLS, err)
+	}
+	apart := errors.Is(err, libvirt.ErrInternal) || errors.Is(err, libvirt.ErrUnreachable) ||
+		errors.Is(err, libvirt.ErrDenied)
+	if *r.Options.PeerToPeer && apart {
+		err = fmt.Errorf("%w (%s): %w", ErrApart, r.PeerURI, err)
 	}
 	return err
 }

@@ -159,7 +159,7 @@ func (r *run) conclude(ctx context.Context, failure error) (State, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), truthTimeout)
 	defer cancel()
 	where, source, target := r.observe(ctx)
-	if where == undecided {
+	if where == undecided && !r.goesOn(ctx) {
 		where, source, target = r.tidy(ctx, source, target)
 	}
 	r.state.Completed, r.state.End = true, time.Now()

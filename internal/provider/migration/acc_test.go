@@ -401,7 +401,7 @@ func TestAccMigration_fails(t *testing.T) {
 		"interrupted": (*acctest.Running).Interrupt, "killed": (*acctest.Running).Kill,
 	} {
 		running := tf.Start(t, "apply")
-		awaitCopying(t, l, name, running)
+		awaitCopying(t, l, "kvm1", name, running)
 		began := time.Now()
 		if err := end(running); err != nil {
 			t.Fatal(err)
@@ -431,8 +431,8 @@ func TestAccMigration_fails(t *testing.T) {
 	tf.Run(t, "destroy")
 }
 
-// awaitCopying waits until the machine's memory is on its way from the first host.
-func awaitCopying(t *testing.T, l *lab.Lab, name string, apply *acctest.Running) {
+// awaitCopying waits until the machine's memory is on its way from the host.
+func awaitCopying(t *testing.T, l *lab.Lab, host, name string, apply *acctest.Running) {
 	t.Helper()
 	await(t, "the migration to begin", func() bool {
 		select {
@@ -440,7 +440,7 @@ func awaitCopying(t *testing.T, l *lab.Lab, name string, apply *acctest.Running)
 			t.Fatalf("Terraform has ended:\n%s", apply.Output())
 		default:
 		}
-		out, err := l.TryVirsh(t, "kvm1", "domjobinfo", name)
+		out, err := l.TryVirsh(t, host, "domjobinfo", name)
 		return err == nil && strings.Contains(out, "Memory processed")
 	})
 }

@@ -26,6 +26,7 @@ func FromOptions(o migration.Options) types.Object {
 		"bandwidth":                  value.NewQuantityPointer(o.Bandwidth),
 		"parallel_connections":       value.NewInt(o.ParallelConnections),
 		"compression":                value.NewStringOrNull(o.Compression),
+		"peer_to_peer":               types.BoolPointerValue(o.PeerToPeer),
 		"stall_detector":             types.BoolPointerValue(o.StallDetector),
 	}
 	for _, v := range all {

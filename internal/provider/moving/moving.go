@@ -88,6 +88,10 @@ var Attributes = map[string]resource.Attribute{
 		Optional:   true,
 		Validators: []validator.String{stringvalidator.OneOf(migration.Compressions...)},
 	},
+	"peer_to_peer": flag("Whether the source's libvirt manages the migration of a machine that runs by itself, so " +
+		"that it goes on when Terraform is killed. It takes `peer_uri` of the target in the provider's `hosts`, and a " +
+		"`transport` from host to host: `auto` is `direct`. Default: `false`: the provider manages it, and the hosts' " +
+		"libvirt need not trust each other."),
 	"stall_detector": flag("Whether a guest that writes faster than can be copied is noticed before the completion " +
 		"timeout: when what remains shrinks by less than 4 % in 40 s. At a moment when little remains the guest is " +
 		"disrupted where that is allowed, stopped if the rest takes about `max_downtime`, or the migration is aborted. " +
@@ -172,6 +176,7 @@ func Options(block types.Object) migration.Options {
 		KeepSourceDisks:         value.Bool(read[types.Bool](a, "keep_source_disks")),
 		Bandwidth:               read[value.Quantity](a, "bandwidth").Bytes(),
 		Compression:             read[types.String](a, "compression").ValueString(),
+		PeerToPeer:              value.Bool(read[types.Bool](a, "peer_to_peer")),
 		StallDetector:           value.Bool(read[types.Bool](a, "stall_detector")),
 	}
 	if n := read[types.Int64](a, "parallel_connections"); !n.IsNull() && !n.IsUnknown() {

@@ -19,7 +19,7 @@ func TestOptions_comeBack(t *testing.T) {
 		AllowAutoConverge: new(true), AllowPostCopy: new(false), AllowWorkloadDisruption: new(true),
 		AllowNetworkChange: new(true), RecoveryTimeout: new(time.Hour), Bandwidth: new(uint64(1 << 20)),
 		ParallelConnections: new(2), OnIrrecoverable: migration.IrrecoverableDestroy,
-		Compression: migration.CompressionZstd, StallDetector: new(true),
+		Compression: migration.CompressionZstd, StallDetector: new(true), PeerToPeer: new(true),
 	}
 	for field, v := range reflect.ValueOf(options).Fields() {
 		if v.IsZero() {

@@ -1,0 +1,123 @@
+package migration
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
+)
+
+// ErrNoPeer says that nobody knows where the source's libvirt reaches the target's.
+var ErrNoPeer = errors.New("peer_to_peer takes the URI under which the other hosts' libvirt reaches the target's")
+
+// ErrApart says that a migration that the source's libvirt was to manage failed before anything was copied, for which
+// the first reason is that it doesn't reach the target's.
+var ErrApart = errors.New("no migration from libvirt to libvirt came about")
+
+// errRelayedPeers says that two options contradict each other.
+var errRelayedPeers = fmt.Errorf("peer_to_peer needs a way from host to host, and transport %q is for those "+
+	"without", TransportSSHRelay)
+
+// relayedPeers says that the migration is to pass through this process, and to go on without it.
+func (o Options) relayedPeers() bool {
+	return o.PeerToPeer != nil && *o.PeerToPeer && o.Transport == TransportSSHRelay
+}
+
+// PeerBlockers says what keeps the source's libvirt from managing a migration to the target of that name, which it
+// reaches under that URI, "" being that nobody said so.
+func (o Options) PeerBlockers(target, uri string) []Blocker {
+	if !*o.WithDefaults().PeerToPeer {
+		return nil
+	}
+	b := Blocker{Reason: OptionsNotSupported, Status: False, Attribute: "migration_options.peer_to_peer"}
+	switch {
+	case o.relayedPeers(): // One may come from a policy, the other from here.
+		b.Message, b.Remedy = errRelayedPeers.Error(), "Choose another transport, or set peer_to_peer = false."
+	case uri == "":
+		b.Message = fmt.Sprintf("%v, and host %q has none", ErrNoPeer, target)
+		b.Remedy = fmt.Sprintf("Set hosts.%s.peer_uri in the provider, such as \"qemu+tls://%[1]s.example.net/system\", or "+
+			"set peer_to_peer = false.", target)
+	default:
+		return nil
+	}
+	return []Blocker{b}
+}
+
+// peersMeet says why the source's libvirt can't manage the migration.
+func (r *run) peersMeet() error {
+	switch {
+	case r.Options.relayedPeers():
+		return errRelayedPeers
+	case r.PeerURI == "":
+		return ErrNoPeer
+	default:
+		return nil
+	}
+}
+
+// order has libvirt move the machine, and returns when that has ended. What the source's libvirt manages goes on when
+// the connection over which it was ordered is lost: it is awaited then.
+func (r *run) order(ctx context.Context) error {
+	err := r.Source.Migrate(ctx, r.Machine.UUID, r.Target, r.parameters())
+	if *r.Options.PeerToPeer && errors.Is(err, libvirt.ErrUnreachable) {
+		r.awaitPeers(ctx)
+	}
+	return err
+}
+
+// awaitPeers returns when the source doesn't migrate any more, or doesn't answer for too long. When ctx ends the
+// migration is aborted.
+func (r *run) awaitPeers(ctx context.Context) {
+	patience, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	defer cancel()
+	defer context.AfterFunc(ctx, func() { time.AfterFunc(truthTimeout, cancel) })()
+	ticker := time.NewTicker(pollInterval)
+	defer ticker.Stop()
+	answered := time.Now()
+	for {
+		going, err := r.migrating(patience)
+		switch {
+		case err == nil && !going, time.Since(answered) > silentTime:
+			return
+		case err == nil:
+			answered = time.Now()
+		}
+		if ctx.Err() != nil {
+			err = r.Source.AbortJob(patience, r.Machine.UUID)
+			r.log.DebugContext(patience, "aborting what the source migrates by itself", "error", err)
+		}
+		select {
+		case <-ticker.C:
+		case <-patience.Done():
+			return
+		}
+	}
+}
+
+// goesOn says that the source's libvirt still manages the migration.
+func (r *run) goesOn(ctx context.Context) bool {
+	if !*r.Options.PeerToPeer {
+		return false
+	}
+	going, err := r.migrating(ctx)
+	return going || err != nil
+}
+
+// migrating says that the source is at a migration that didn't break.
+func (r *run) migrating(ctx context.Context) (bool, error) {
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	job, err := r.Source.Job(ctx, r.Machine.UUID)
+	switch {
+	case errors.Is(err, libvirt.ErrNotFound):
+		return false, nil
+	case err != nil:
+		return false, err
+	case job == nil || !job.Type.Active() || job.Operation != libvirt.OperationMigrationOut:
+		return false, nil
+	}
+	here := look(ctx, r.Source, r.Machine.UUID)
+	return !here.broken(), here.err
+}

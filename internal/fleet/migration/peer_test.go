@@ -1,0 +1,225 @@
+package migration
+
+import (
+	"context"
+	"errors"
+	"net"
+	"path"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
+)
+
+func TestPeerBlockers(t *testing.T) {
+	t.Parallel()
+	peers := Options{PeerToPeer: new(true)}
+	relayed := Options{PeerToPeer: new(true), Transport: TransportSSHRelay}
+	tests := map[string]struct {
+		options Options
+		uri     string
+		blocked bool
+	}{
+		"managed from here":  {Options{}, "", false},
+		"turned off":         {Options{PeerToPeer: new(false), Transport: TransportSSHRelay}, "", false},
+		"nobody knows where": {peers, "", true},
+		"known":              {peers, "qemu+tls://kvm2/system", false},
+		"relayed":            {relayed, "qemu+tls://kvm2/system", true},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got := tt.options.PeerBlockers("kvm2", tt.uri)
+			if len(Blocking(got)) != len(got) || (len(got) == 1) != tt.blocked {
+				t.Errorf("got %v, want blocked: %v", got, tt.blocked)
+			}
+		})
+	}
+}
+
+// peers starts two hosts whose libvirt listens for each other, and returns how they reach each other's.
+func peers(t *testing.T, l *lab.Lab) (source, target *lab.Host, uri string) {
+	t.Helper()
+	source, target = l.StartHost(t), l.StartHost(t)
+	a := lab.NewAuthority(t)
+	l.Listen(t, source, a)
+	l.Listen(t, target, a)
+	return source, target, "qemu+tls://%s/system?pkipath=" + a.Client(t)
+}
+
+// peersBench starts a guest on one of two such hosts.
+func peersBench(t *testing.T, words string) *bench {
+	t.Helper()
+	l := lab.Open(t)
+	source, target, uri := peers(t, l)
+	b := newBenchOn(t, l, source, target, words)
+	b.peers = uri
+	return b
+}
+
+// The source's libvirt moves it, over what it trusts, and the guest goes on.
+func TestLab_peersMoveThereAndBack(t *testing.T) {
+	t.Parallel()
+	b := peersBench(t, "")
+	for _, uri := range []string{b.peers, "qemu+tcp://%s/system"} {
+		b.peers = uri
+		last := b.counter(b.source.Name())
+		state, err := b.run(t.Context(), t, Options{PeerToPeer: new(true)}, nil)
+		if err != nil || state.Transport != TransportDirect || state.Statistics.Downtime == 0 {
+			t.Fatalf("state %+v: %v", state, err)
+		}
+		b.runsOnlyOn(t, b.target, b.source)
+		if now := b.counter(b.target.Name()); now <= last {
+			t.Errorf("the guest's counter went from %d to %d: it was restarted", last, now)
+		}
+		b.source, b.target = b.target, b.source
+	}
+}
+
+// What only the source has is copied along.
+func TestLab_peersCopyDisks(t *testing.T) {
+	t.Parallel()
+	l := lab.Open(t)
+	source, target, uri := peers(t, l)
+	file := image(t, l, source, path.Join(directory(t, source, target), "disk"), "qcow2", "16M")
+	b := onFiles(t, l, source, target, "", "qcow2", file)
+	b.peers = uri
+	written := b.scribble(t, b.source, "/dev/vda")
+	state, err := b.run(t.Context(), t, Options{
+		PeerToPeer: new(true), CopyStorage: CopyFull, KeepSourceDisks: new(false),
+	}, nil)
+	if err != nil || state.Method != MethodBlock {
+		t.Fatalf("state %+v: %v", state, err)
+	}
+	b.runsOnlyOn(t, b.target, b.source)
+	if read := b.inGuest(t, b.target, sum("/dev/vda")); read != written {
+		t.Errorf("wrote %s, read %s", written, read)
+	}
+	if has(t, source, file) {
+		t.Error("the source has it still")
+	}
+}
+
+// What ends a migration that is managed from here ends this one too.
+func TestLab_peersAreAborted(t *testing.T) {
+	t.Parallel()
+	b := peersBench(t, "dirty=32")
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	o := Options{PeerToPeer: new(true), Bandwidth: new(uint64(slow))}
+	state, err := b.run(ctx, t, o, func(s State) {
+		if s.Statistics.Data.Processed > 0 {
+			cancel()
+		}
+	})
+	if !errors.Is(err, context.Canceled) || state.AbortStatus != AbortSucceeded || state.FailurePlane != PlaneData {
+		t.Errorf("cancelled: state %+v: %v", state, err)
+	}
+	b.runsOnlyOn(t, b.source, b.target)
+
+	o.CompletionTimeoutPerGiB = new(3 * time.Second)
+	state, err = b.run(t.Context(), t, o, nil)
+	if !errors.Is(err, ErrLate) || state.AbortStatus != AbortSucceeded {
+		t.Errorf("too late: state %+v: %v", state, err)
+	}
+	b.runsOnlyOn(t, b.source, b.target)
+
+	// A libvirt that nobody reaches is told before anything is copied.
+	b.peers = "qemu+tcp://%s:1/system"
+	state, err = b.run(t.Context(), t, o, nil)
+	if !errors.Is(err, ErrApart) || state.FailurePlane != PlaneControl {
+		t.Errorf("not reached: state %+v: %v", state, err)
+	}
+	b.runsOnlyOn(t, b.source, b.target)
+}
+
+// cuttable gives the bench's source connections that are all cut at once, and made again when they are needed.
+func (b *bench) cuttable(t *testing.T) (cut func()) {
+	t.Helper()
+	host := b.lab.Host(b.source.Name())
+	var mu sync.Mutex
+	var streams []net.Conn
+	source, err := libvirt.Open(libvirt.Config{
+		Name: host.Name, URI: host.URI(),
+		Dial: func(ctx context.Context, socket string) (net.Conn, error) {
+			var d net.Dialer
+			stream, err := d.DialContext(ctx, "unix", host.Path(socket))
+			if err == nil {
+				mu.Lock()
+				defer mu.Unlock()
+				streams = append(streams, stream)
+			}
+			return stream, err
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := source.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	b.source = source
+	return func() {
+		mu.Lock()
+		defer mu.Unlock()
+		for _, stream := range streams {
+			_ = stream.Close() // Some are closed already.
+		}
+		streams = nil
+	}
+}
+
+// Who ordered it loses the source while memory is copied. The migration goes on, is watched to its end, and can be
+// aborted still.
+func TestLab_peersGoOnWithoutTheConnection(t *testing.T) {
+	t.Parallel()
+	b := peersBench(t, "dirty=32")
+	cut := b.cuttable(t)
+	before := b.counter(b.source.Name())
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	lost := time.Duration(0)
+	state, err := b.run(ctx, t, Options{PeerToPeer: new(true), Bandwidth: new(uint64(slow))}, func(s State) {
+		elapsed := s.Statistics.Elapsed
+		switch {
+		case s.Statistics.Data.Processed > 0 && lost == 0:
+			lost = elapsed
+			cut()
+		case lost > 0 && elapsed > lost+time.Second:
+			cancel()
+		}
+	})
+	if !errors.Is(err, libvirt.ErrUnreachable) || state.AbortStatus != AbortSucceeded {
+		t.Errorf("aborted: state %+v: %v", state, err)
+	}
+	b.runsOnlyOn(t, b.source, b.target)
+
+	state, err = b.during(t, Options{PeerToPeer: new(true)}, func() {
+		cut()
+		b.lab.Virsh(t, b.source.Name(), "migrate-setspeed", b.machine.Name, "8192")
+	})
+	if err != nil || state.AbortRequested {
+		t.Errorf("state %+v: %v", state, err)
+	}
+	b.runsOnlyOn(t, b.target, b.source)
+	if now := b.counter(b.target.Name()); now <= before {
+		t.Errorf("the guest's counter went from %d to %d: it was restarted", before, now)
+	}
+}
+
+// What broke in post-copy is resumed in the way in which it was begun.
+func TestLab_peersResumePostCopy(t *testing.T) {
+	t.Parallel()
+	b := peersBench(t, "dirty=32")
+	before := b.counter(b.source.Name())
+	state, err := b.postCopy(t, Options{PeerToPeer: new(true)}, func() { b.cutLink(t) })
+	if err != nil || !state.Recovered || state.Mode != PostCopy || state.Transport != TransportDirect {
+		t.Errorf("state %+v: %v", state, err)
+	}
+	b.handedOver(t)
+	eventually(t, "the guest to go on counting", func() bool { return b.counter(b.target.Name()) > before })
+}

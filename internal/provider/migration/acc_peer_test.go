@@ -1,0 +1,63 @@
+package migration_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/acctest"
+)
+
+// TestAccMigration_peers: a migration that the hosts' libvirt manage goes on when its run is killed. The next apply
+// knows it by its id and waits for it, rather than aborting it or beginning another.
+func TestAccMigration_peers(t *testing.T) {
+	t.Parallel()
+	l := lab.Open(t)
+	name := lab.Name(t)
+	tf := start(t, l, name)
+	from, to := l.StartHost(t), l.StartHost(t)
+	block := acctest.Block{Lab: l, Settings: `migration_options = { bandwidth = "2Mi", peer_to_peer = true }`}
+	for _, h := range []*lab.Host{from, to} {
+		l.Listen(t, h, nil)
+		block.Hosts = append(block.Hosts, acctest.Host{Of: h, Settings: fmt.Sprintf(
+			"migration_address = %q\npeer_uri = \"qemu+tcp://%[1]s/system\"\nlabels = { name = %q }", h.Address, h.Name)})
+	}
+	config := block.String() + strings.Replace(writing(l, name), "kvm1", from.Name, 1)
+	apply(t, tf, config)
+
+	tf.Config(t, config+migration(fmt.Sprintf("target_host = %q", to.Name)))
+	killed := tf.Start(t, "apply")
+	awaitCopying(t, l, from.Name, name, killed)
+	if err := killed.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := killed.Wait(); err == nil {
+		t.Fatalf("killed, it succeeded:\n%s", out)
+	}
+
+	again := tf.Start(t, "apply")
+	await(t, "the apply to wait", func() bool { return strings.Contains(again.Output(), "Still creating") })
+	l.Virsh(t, from.Name, "migrate-setspeed", name, "8192")
+	out, err := again.Wait()
+	if err != nil || !said(out, "known already", "waited for, and not run again") {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	attributes, state, _ := recorded(t, tf)
+	expect(t, attributes, map[string]any{"phase": "Succeeded"})
+	expect(t, state, map[string]any{"source_host": from.Name, "target_host": to.Name, "failed": false})
+	records := l.Virsh(t, to.Name, "metadata", name, "urn:virtfleet:1")
+	if strings.Count(records, "<migration ") != 1 || !strings.Contains(records, fmt.Sprint(attributes["id"])) {
+		t.Errorf("records: %s", records)
+	}
+	if _, err := l.TryVirsh(t, from.Name, "domstate", name); err == nil {
+		t.Error("the source has it still")
+	}
+	if out, empty := tf.Empty(t); !empty {
+		t.Errorf("left to do:\n%s", out)
+	}
+	tf.Run(t, "destroy")
+	if err := acctest.CheckDestroyed(l, name)(nil); err != nil {
+		t.Error(err)
+	}
+}

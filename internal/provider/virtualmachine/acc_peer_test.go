@@ -1,0 +1,150 @@
+package virtualmachine_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/acctest"
+)
+
+// peers is a machine that is moved between two hosts of its own by their libvirt, slowly.
+type peers struct {
+	torn
+	// listening says that the provider knows where the hosts' libvirt reach each other.
+	listening bool
+}
+
+func newPeers(t *testing.T) *peers {
+	t.Helper()
+	l := lab.Open(t)
+	b := &peers{torn: torn{
+		t: t, l: l, tf: acctest.NewCLI(t), from: l.StartHost(t), to: l.StartHost(t), name: lab.Name(t),
+	}, listening: true}
+	b.boots = &boots{l: l, name: b.name}
+	l.Listen(t, b.from, nil)
+	l.Listen(t, b.to, nil)
+	l.RemoveDomain(t, b.name)
+	b.config(b.from, "")
+	b.tf.Run(t, "apply")
+	b.sameBoot(b.from)
+	return b
+}
+
+// config pins the machine to a host.
+func (b *peers) config(on *lab.Host, options string) {
+	b.t.Helper()
+	block := acctest.Block{
+		Lab: b.l, Settings: `migration_options = { bandwidth = "2Mi", peer_to_peer = true, ` + options + ` }`,
+	}
+	for _, h := range []*lab.Host{b.from, b.to} {
+		settings := fmt.Sprintf("migration_address = %q\n", h.Address)
+		if b.listening {
+			settings += fmt.Sprintf("peer_uri = \"qemu+tcp://%s/system\"\n", h.Address)
+		}
+		block.Hosts = append(block.Hosts, acctest.Host{Of: h, Settings: settings})
+	}
+	b.tf.Config(b.t, block.String()+told(b.l, b.name, "dirty=16").with(talking).with(hcl{
+		"host": quote(on.Name), "termination_grace_period": quote("0s"),
+	}).String())
+}
+
+// orphan kills the apply that moves the machine once its memory is on its way, which it stays.
+func (b *peers) orphan() {
+	b.t.Helper()
+	apply := b.tf.Start(b.t, "apply")
+	awaitCopying(b.t, b.l, b.from.Name, b.name, apply)
+	if err := apply.Kill(); err != nil {
+		b.t.Fatal(err)
+	}
+	if out, err := apply.Wait(); err == nil {
+		b.t.Fatalf("the apply went on:\n%s", out)
+	}
+	processed := func() string {
+		return lineOf(b.l.Virsh(b.t, b.from.Name, "domjobinfo", b.name), "Memory processed")
+	}
+	before := processed()
+	await(b.t, "the migration to go on", func() bool { return processed() != before })
+}
+
+// hurry lets it come at full speed.
+func (b *peers) hurry() {
+	b.t.Helper()
+	b.l.Virsh(b.t, b.from.Name, "migrate-setspeed", b.name, "8192")
+}
+
+// arrived expects the guest on the target alone, as it was, and a record that it was moved once more.
+func (b *peers) arrived(times int) {
+	b.t.Helper()
+	if from, to := b.state(b.from), b.state(b.to); from != "" || to != "running (migrated)" {
+		b.t.Errorf("at the source it is %q, on the target %q", from, to)
+	}
+	b.sameBoot(b.to)
+	records := b.l.Virsh(b.t, b.to.Name, "metadata", b.name, "urn:virtfleet:1")
+	if n := strings.Count(records, `phase="Succeeded"`); n != times || strings.Contains(records, `"PreparingTarget"`) {
+		b.t.Errorf("%d of its migrations succeeded, want all %d: %s", n, times, records)
+	}
+	autostart := lineOf(b.l.Virsh(b.t, b.to.Name, "dominfo", b.name), "Autostart")
+	if !strings.HasSuffix(autostart, "enable") {
+		b.t.Errorf("on the target %q", autostart)
+	}
+	noChanges(b.t, b.tf)
+}
+
+// lineOf is the line of a text that begins so.
+func lineOf(text, begin string) string {
+	for line := range strings.Lines(text) {
+		if strings.HasPrefix(line, begin) {
+			return strings.TrimSpace(line)
+		}
+	}
+	return ""
+}
+
+// TestAccVirtualMachine_movePeers: a migration that the hosts' libvirt manage outlives the provider. Whoever plans
+// meanwhile is told, whoever applies waits for it, and nothing is moved twice.
+func TestAccVirtualMachine_movePeers(t *testing.T) {
+	t.Parallel()
+	b := newPeers(t)
+
+	b.listening = false
+	b.config(b.to, "")
+	if out := b.tf.Fail(t, "plan"); !spaced("OptionsNotSupported", fmt.Sprintf("hosts.%s.peer_uri", b.to.Name)).
+		MatchString(out) {
+		t.Errorf("without the URI: %s", out)
+	}
+	b.listening = true
+	b.config(b.to, `transport = "ssh_relay"`)
+	if out := b.tf.Fail(t, "plan"); !spaced("peer_to_peer needs a way from host to host").MatchString(out) {
+		t.Errorf("through the relay: %s", out)
+	}
+
+	// An apply comes while it goes on.
+	b.config(b.to, "")
+	b.orphan()
+	if out := b.tf.Run(t, "plan"); !spaced("Virtual machine is on its way already", b.to.Name).MatchString(out) {
+		t.Errorf("plan: %s", out)
+	}
+	apply := b.tf.Start(t, "apply")
+	await(t, "the apply to wait", func() bool { return strings.Contains(apply.Output(), "Still modifying") })
+	b.hurry()
+	if out, err := apply.Wait(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	b.arrived(1)
+
+	// It comes when all is over.
+	b.from, b.to = b.to, b.from
+	b.config(b.to, "")
+	b.orphan()
+	b.hurry()
+	b.await(b.to, "running (migrated)")
+	await(t, "the source to let it go", func() bool { return b.state(b.from) == "" })
+	if change := b.tf.Plan(t)[address]; change.Actions != "update" || change.Before["current_host"] != b.to.Name {
+		t.Errorf("plan: %+v", change)
+	}
+	b.tf.Run(t, "apply")
+	b.arrived(2)
+	gone(t, b.l, b.tf, b.name)
+}
