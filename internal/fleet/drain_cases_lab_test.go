@@ -373,3 +373,35 @@ func TestLab_drainChoosesAnotherTarget(t *testing.T) {
 
 	onlyOn(t, f, vm.UUID, from.Name)
 }
+
+// A machine that its configuration pins to the host after the drain was prepared
+// is neither moved nor shut down to be moved.
+func TestLab_pinnedMeanwhileStays(t *testing.T) {
+	t.Parallel()
+
+	l := lab.Open(t)
+	from, to := l.StartHost(t), l.StartHost(t)
+	f := ownFleet(t, "alice", from, to)
+	made := light(t, l, "late", nil)
+	made.Metadata.Host = from.Name
+	vm := create(t, ownFleet(t, "alice", from), l, made)
+
+	for _, method := range []string{eviction.MethodLive, eviction.MethodCold} {
+		d := &drain{Drain: Drain{Host: from.Name}, fleet: f, host: f.host(from.Name), steps: []EvacuationStep{{
+			Step: eviction.Step{UUID: vm.UUID, Name: vm.Name, Method: method, Target: to.Name},
+		}}}
+
+		if _, err := d.try(t.Context(), 0, eviction.Rule{}); !errors.Is(err, errStays) {
+			t.Errorf("%s: %v", method, err)
+		}
+
+		now, err := f.findNow(t.Context(), vm.UUID, LastKnown{})
+		if err != nil || len(now.Metadata.Migrations) > 0 {
+			t.Errorf("%s: %+v, %v", method, now, err)
+		}
+
+		if got := howStarted(t, f, vm.UUID); got != from.Name+" Running Booted" {
+			t.Errorf("%s: it is %s", method, got)
+		}
+	}
+}

@@ -17,6 +17,9 @@ const externalPoll = 2 * time.Second
 // errStays means that the machine stays where it is on purpose.
 var errStays = errors.New("the machine stays")
 
+// errPinned is errStays for one that would be brought back.
+var errPinned = fmt.Errorf("%w: its configuration pins it to this host; change its host, or remove it there", errStays)
+
 // try carries a step out once, and returns what became of it.
 func (d *drain) try(ctx context.Context, i int, rule eviction.Rule) (result string, err error) {
 	s := d.steps[i]
@@ -49,7 +52,7 @@ func (d *drain) try(ctx context.Context, i int, rule eviction.Rule) (result stri
 	case eviction.MethodExternal:
 		return ResultMoved, d.awaitGone(ctx, s)
 	case eviction.MethodPinned:
-		return "", fmt.Errorf("%w: its configuration pins it to this host; change its host, or remove it there", errStays)
+		return "", errPinned
 	default:
 		return "", fmt.Errorf("%w: its step is %s", errStays, s.Method)
 	}
@@ -222,6 +225,10 @@ func (d *drain) moveCold(ctx context.Context, s EvacuationStep, o migration.Opti
 		}
 
 		err := d.fleet.onMachine(ctx, s.UUID, d.last(), "evicting", func(ctx context.Context, vm *VM) error {
+			if vm.Metadata.Host == d.Host {
+				return errPinned // Nobody is shut down for that either.
+			}
+
 			begun(ctx)
 
 			return d.fleet.shutDownForEviction(ctx, vm)

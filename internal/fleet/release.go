@@ -186,8 +186,8 @@ func (r *release) bringBack(ctx context.Context, s EvacuationStep) error {
 	last := LastKnown{Host: s.Target}
 
 	vm, err := r.fleet.findNow(ctx, s.UUID, last)
-	if err != nil || vm.Host != s.Target {
-		return err
+	if err != nil || vm.Host != s.Target || vm.Metadata.Host == s.Target {
+		return err // It was moved on since, or its configuration wants it there by now.
 	}
 
 	options, err := r.options(ctx, vm, s)
