@@ -342,7 +342,7 @@ func TestLab_drainChoosesAnotherTarget(t *testing.T) {
 	f.host(bad.Name).cfg.MigrationAddress = "127.0.0.1"
 	f.host(bad.Name).cfg.MemoryLimit = 1 << 50 // The emptiest, so it is tried first.
 
-	plan, err := f.PlanEvacuation(t.Context(), from.Name, false, false)
+	plan, err := f.PlanEvacuation(t.Context(), from.Name, false, "")
 	if err != nil || plan.Steps[0].Target != bad.Name {
 		t.Fatalf("%+v, %v", plan.Steps, err)
 	}

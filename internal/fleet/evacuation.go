@@ -195,11 +195,13 @@ type EvacuationPlan struct {
 }
 
 // PlanEvacuation says how the host would be emptied, as of the snapshot. For one
-// that is under maintenance it returns what was planned for that, unless again
-// asks for what is left to do. moveStopped moves machines that are off, too.
-func (f *Fleet) PlanEvacuation(ctx context.Context, name string, moveStopped, again bool) (EvacuationPlan, error) {
+// that is under maintenance it returns what was planned for that. The maintenance
+// itself, which gives its id, is told what is left to do: not what an earlier
+// attempt has done, and as things are now. moveStopped moves machines that are
+// off, too.
+func (f *Fleet) PlanEvacuation(ctx context.Context, name string, moveStopped bool, id string) (EvacuationPlan, error) {
 	record, err := f.Record(ctx, name)
-	if errors.Is(err, ErrUnreachable) && !again {
+	if errors.Is(err, ErrUnreachable) && id == "" {
 		if e := f.toldElsewhere(ctx, name); e != nil && !e.Abridged {
 			record, err = HostRecord{Cordon: &Cordon{}, Evacuation: e}, nil
 		}
@@ -209,7 +211,7 @@ func (f *Fleet) PlanEvacuation(ctx context.Context, name string, moveStopped, ag
 		return EvacuationPlan{}, err
 	}
 
-	if e := record.Evacuation; record.Cordon != nil && e != nil && !again {
+	if e := record.Evacuation; record.Cordon != nil && e != nil && record.Cordon.ID != id {
 		p := EvacuationPlan{Recorded: true}
 		for _, s := range e.Steps {
 			p.Steps = append(p.Steps, s.Step)
@@ -223,7 +225,28 @@ func (f *Fleet) PlanEvacuation(ctx context.Context, name string, moveStopped, ag
 		return EvacuationPlan{}, err
 	}
 
-	return EvacuationPlan{Steps: eviction.Compute(in)}, nil
+	p := EvacuationPlan{Steps: eviction.Compute(in)}
+	if id != "" {
+		p.Steps = whatIsLeft(in, p.Steps, record.Evacuation)
+	}
+
+	return p, nil
+}
+
+// whatIsLeft is what a drain with those steps would do after an earlier attempt.
+func whatIsLeft(in eviction.Input, steps []eviction.Step, before *Evacuation) []eviction.Step {
+	d := &drain{Drain: Drain{Host: in.Host}, in: in}
+	d.take(steps, before)
+
+	var todo []eviction.Step
+
+	for _, s := range d.steps {
+		if !s.done() {
+			todo = append(todo, s.Step)
+		}
+	}
+
+	return todo
 }
 
 // Running are the names of the machines that run on the host, as of the

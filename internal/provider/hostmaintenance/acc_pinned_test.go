@@ -25,8 +25,9 @@ func (p *pair) moves(t *testing.T, name string) int {
 	return strings.Count(p.l.Virsh(t, p.where(t, name), "dumpxml", p.prefix+"-"+name), "<virtfleet:migration ")
 }
 
-// TestAccHostMaintenance_pinnedElsewhere: a machine that is to come to a host under maintenance stays where it is as long
-// as that lasts, however often it is applied. The plan says why, and the one that ends the maintenance moves it, once.
+// TestAccHostMaintenance_pinnedElsewhere: a machine that is to come to a host under maintenance stays where it is as
+// long as that lasts, however often it is applied. The plan says why, and the apply that ends the maintenance moves it,
+// once.
 func TestAccHostMaintenance_pinnedElsewhere(t *testing.T) {
 	t.Parallel()
 	p := newPair(t)
