@@ -76,10 +76,10 @@ func (f *Fleet) checkMove(
 func pinCordoned(vm *VM, to *host, b migration.Blocker) Problem {
 	return Problem{
 		Attribute: "host", Summary: "Virtual machine is pinned to a host under maintenance", Warning: true,
-		Detail: fmt.Sprintf("Virtual machine %q is on host %q, its configuration has host = %q, and %s. As long as that lasts "+
-			"the machine stays where it is, and apply stops before it moves it", vm.Name, vm.Host, to.name, b.Message),
-		Remedy: "Destroy the virtfleet_host_maintenance, in this apply or before, and the machine is moved. Else change its " +
-			"host, or remove it from its configuration.",
+		Detail: fmt.Sprintf("Virtual machine %q is on host %q, its configuration has host = %q, and %s. As long as that "+
+			"lasts the machine stays where it is, and apply stops before it moves it", vm.Name, vm.Host, to.name, b.Message),
+		Remedy: "Destroy the virtfleet_host_maintenance, in this apply or before, and the machine is moved. Else change " +
+			"its host, or remove it from its configuration.",
 	}
 }
 

@@ -129,7 +129,7 @@ func (d *drain) prepare(ctx context.Context) error {
 		return err
 	}
 
-	d.take(steps, record.Evacuation)
+	d.take(steps, d.fleet.remembered(ctx, d.Host, record.Evacuation))
 
 	err = d.record(ctx, false)
 	if err != nil && record.Cordon == nil {

@@ -33,6 +33,9 @@ type Evacuation struct {
 	// Releasing is the id of the maintenance that has ended, and still has to undo
 	// what the steps did. "": none.
 	Releasing string `json:"releasing,omitempty"`
+	// GivenUp is when the maintenance ended before the host was empty. Zero: it has
+	// not ended, or the host was.
+	GivenUp time.Time `json:"given_up,omitzero"`
 }
 
 // EvacuationStep is a step of the plan and what became of it.
@@ -227,7 +230,7 @@ func (f *Fleet) PlanEvacuation(ctx context.Context, name string, moveStopped boo
 
 	p := EvacuationPlan{Steps: eviction.Compute(in)}
 	if id != "" {
-		p.Steps = whatIsLeft(in, p.Steps, record.Evacuation)
+		p.Steps = whatIsLeft(in, p.Steps, f.remembered(ctx, name, record.Evacuation))
 	}
 
 	return p, nil
