@@ -190,6 +190,14 @@ func TestLab_drainCancelledByPolicy(t *testing.T) {
 		}
 	}
 
+	// Who waits for its turn says so, too.
+	for name, vm := range made {
+		now, err := alone.findNow(t.Context(), vm.UUID, LastKnown{})
+		if err != nil || now.Metadata.Eviction == nil || now.Metadata.Eviction.Host != from.Name {
+			t.Errorf("%s doesn't carry the request: %+v, %v", name, now, err)
+		}
+	}
+
 	cancel()
 	l.Virsh(t, from.Name, "destroy", made["cold"].UUID) // That is how its guest shuts down.
 

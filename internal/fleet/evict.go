@@ -24,6 +24,10 @@ var errPinned = fmt.Errorf("%w: its configuration pins it to this host; change i
 func (d *drain) try(ctx context.Context, i int, rule eviction.Rule) (result string, err error) {
 	s := d.steps[i]
 
+	if err := d.markAgain(ctx, s); err != nil {
+		return "", err
+	}
+
 	switch s.Method {
 	case eviction.MethodLeave:
 		return ResultLeft, nil
@@ -104,6 +108,28 @@ func (f *Fleet) requestEviction(ctx context.Context, uuid, host string) error {
 
 		return err
 	})
+}
+
+// markAgain writes the request into a machine that could not be given it before.
+// Nothing is done to one that doesn't carry it, and nobody else would move it.
+func (d *drain) markAgain(ctx context.Context, s EvacuationStep) error {
+	d.mu.Lock()
+	unmarked := d.unmarked[s.UUID]
+	d.mu.Unlock()
+
+	if !unmarked {
+		return nil
+	}
+
+	if err := d.fleet.requestEviction(ctx, s.UUID, d.Host); err != nil && !isNotFound(err) {
+		return err
+	}
+
+	d.mu.Lock()
+	delete(d.unmarked, s.UUID)
+	d.mu.Unlock()
+
+	return nil
 }
 
 // clearEviction takes the mark off, wherever the machine is now. One that is to
