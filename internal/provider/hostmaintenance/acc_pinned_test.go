@@ -19,12 +19,6 @@ func (p *pair) managed(t *testing.T, name, more string) string {
 `, name, p.prefix+"-"+name, more)
 }
 
-// moves is how often the machine was moved, or somebody began to, as is recorded with it.
-func (p *pair) moves(t *testing.T, name string) int {
-	t.Helper()
-	return strings.Count(p.l.Virsh(t, p.where(t, name), "dumpxml", p.prefix+"-"+name), "<virtfleet:migration ")
-}
-
 // TestAccHostMaintenance_pinnedElsewhere: a machine that is to come to a host under maintenance stays where it is as
 // long as that lasts, however often it is applied. The plan says why, and the apply that ends the maintenance moves it,
 // once.
@@ -37,6 +31,11 @@ func TestAccHostMaintenance_pinnedElsewhere(t *testing.T) {
 	closed := p.maintenance(`reason = "CHG-1234: new memory"`)
 	p.tf.Config(t, p.block()+closed+on(p.to.Name))
 	p.tf.Run(t, "apply")
+	// moves is how often it was moved, or somebody began to, as is recorded with it.
+	moves := func() int {
+		t.Helper()
+		return strings.Count(p.l.Virsh(t, p.where(t, "pinned"), "dumpxml", p.prefix+"-pinned"), "<virtfleet:migration ")
+	}
 	id := p.l.Virsh(t, p.to.Name, "domid", p.prefix+"-pinned")
 
 	p.tf.Config(t, p.block()+closed+on(p.from.Name))
@@ -55,15 +54,15 @@ func TestAccHostMaintenance_pinnedElsewhere(t *testing.T) {
 			t.Errorf("it isn't said why: %s", out)
 		}
 		p.expect(t, map[string]string{"pinned": p.to.Name})
-		if now := p.l.Virsh(t, p.to.Name, "domid", p.prefix+"-pinned"); now != id || p.moves(t, "pinned") != 0 {
-			t.Errorf("domain %s is %s now, and was moved %d times", id, now, p.moves(t, "pinned"))
+		if now := p.l.Virsh(t, p.to.Name, "domid", p.prefix+"-pinned"); now != id || moves() != 0 {
+			t.Errorf("domain %s is %s now, and was moved %d times", id, now, moves())
 		}
 	}
 
 	p.tf.Config(t, p.block()+on(p.from.Name))
 	p.tf.Run(t, "apply")
-	if got := p.howRuns(t, "pinned"); got != p.from.Name+" running (migrated)" || p.moves(t, "pinned") != 1 {
-		t.Errorf("it is %s, and was moved %d times", got, p.moves(t, "pinned"))
+	if got := p.howRuns(t, "pinned"); got != p.from.Name+" running (migrated)" || moves() != 1 {
+		t.Errorf("it is %s, and was moved %d times", got, moves())
 	}
 	if out, empty := p.tf.Empty(t); !empty {
 		t.Errorf("left to do:\n%s", out)
