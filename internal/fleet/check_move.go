@@ -14,9 +14,9 @@ import (
 // CheckMove says what would keep the machine from being moved to the target that
 // its configuration pins it to, as far as it can be told without touching a host:
 // every blocker with its reason code and what would lift it. What nobody can tell
-// beforehand is a warning. So is it that the target is cordoned: Move refuses that,
-// and what is planned besides may be the end of it. o is what was said for this
-// very move.
+// beforehand is a warning. So is it that the target is cordoned, or switched off for
+// its maintenance: Move refuses that, and what is planned besides may be the end of
+// it. o is what was said for this very move.
 func (f *Fleet) CheckMove(
 	ctx context.Context, uuid string, last LastKnown, target string, o migration.Options,
 ) ([]Problem, error) {
@@ -58,9 +58,11 @@ func (f *Fleet) checkMove(
 
 	var problems []Problem
 
-	isCordon := func(b migration.Blocker) bool { return b.Reason == migration.HostCordoned }
-	if i := slices.IndexFunc(blockers, isCordon); pinned && i >= 0 {
-		problems = append(problems, pinCordoned(vm, to, blockers[i]))
+	closed := func(b migration.Blocker) bool {
+		return b.Reason == migration.HostCordoned || b.Reason == migration.HostNotAvailable && f.SwitchedOff(ctx, to.name)
+	}
+	if i := slices.IndexFunc(blockers, closed); pinned && i >= 0 {
+		problems = append(problems, pinClosed(vm, to, blockers[i]))
 		blockers = slices.Delete(blockers, i, i+1)
 	}
 
@@ -72,8 +74,8 @@ func (f *Fleet) checkMove(
 	return problems, nil
 }
 
-// pinCordoned says that a machine is pinned to a host that takes none at present.
-func pinCordoned(vm *VM, to *host, b migration.Blocker) Problem {
+// pinClosed says that a machine is pinned to a host that takes none at present.
+func pinClosed(vm *VM, to *host, b migration.Blocker) Problem {
 	return Problem{
 		Attribute: "host", Summary: "Virtual machine is pinned to a host under maintenance", Warning: true,
 		Detail: fmt.Sprintf("Virtual machine %q is on host %q, its configuration has host = %q, and %s. As long as that "+

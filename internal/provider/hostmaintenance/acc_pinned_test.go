@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/acctest"
 )
 
 // managed is a machine of the configuration that costs nothing and needs no time to shut down.
@@ -57,6 +59,14 @@ func TestAccHostMaintenance_pinnedElsewhere(t *testing.T) {
 		if now := p.l.Virsh(t, p.to.Name, "domid", p.prefix+"-pinned"); now != id || moves() != 0 {
 			t.Errorf("domain %s is %s now, and was moved %d times", id, now, moves())
 		}
+	}
+
+	// With the host switched off plans go on working.
+	p.tf.Config(t, acctest.Block{Lab: p.l, Hosts: []acctest.Host{
+		{Name: p.from.Name, URI: "qemu+ssh://root@" + p.from.Address + ":9/system"}, p.host(p.to),
+	}}.String()+closed+on(p.from.Name))
+	if out := p.tf.Run(t, "plan"); !strings.Contains(out, "Virtual machine is pinned to a host under maintenance") {
+		t.Errorf("the plan with the host off: %s", out)
 	}
 
 	p.tf.Config(t, p.block()+on(p.from.Name))
