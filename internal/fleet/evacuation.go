@@ -214,7 +214,7 @@ func (f *Fleet) PlanEvacuation(ctx context.Context, name string, moveStopped boo
 		return EvacuationPlan{}, err
 	}
 
-	if e := record.Evacuation; record.Cordon != nil && e != nil && record.Cordon.ID != id {
+	if e := record.Evacuation; record.Cordon != nil && e != nil && (id == "" || record.Cordon.ID != id) {
 		p := EvacuationPlan{Recorded: true}
 		for _, s := range e.Steps {
 			p.Steps = append(p.Steps, s.Step)
