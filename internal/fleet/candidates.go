@@ -217,7 +217,7 @@ func (f *Fleet) checkTarget(ctx context.Context, vm *VM, order MoveOrder) ([]Pro
 		}}, nil
 	}
 
-	problems, err := f.CheckMove(ctx, order.UUID, order.Last, order.Target, order.Options)
+	problems, err := f.checkMove(ctx, order.UUID, order.Last, order.Target, order.Options, false)
 	if err != nil {
 		return nil, err
 	}

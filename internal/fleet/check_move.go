@@ -4,18 +4,29 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
 )
 
-// CheckMove says what would keep the machine from being moved to the target, as
-// far as it can be told without touching a host: every blocker with its reason
-// code and what would lift it. What nobody can tell beforehand is a warning. o
-// is what was said for this very move.
+// CheckMove says what would keep the machine from being moved to the target that
+// its configuration pins it to, as far as it can be told without touching a host:
+// every blocker with its reason code and what would lift it. What nobody can tell
+// beforehand is a warning. So is it that the target is cordoned, or switched off for
+// its maintenance: Move refuses that, and what is planned besides may be the end of
+// it. o is what was said for this very move.
 func (f *Fleet) CheckMove(
 	ctx context.Context, uuid string, last LastKnown, target string, o migration.Options,
+) ([]Problem, error) {
+	return f.checkMove(ctx, uuid, last, target, o, true)
+}
+
+// checkMove is CheckMove for a machine that is pinned to the target, or for one
+// that is moved there for another reason.
+func (f *Fleet) checkMove(
+	ctx context.Context, uuid string, last LastKnown, target string, o migration.Options, pinned bool,
 ) ([]Problem, error) {
 	to, err := f.targetHost(target)
 	if err != nil {
@@ -45,12 +56,33 @@ func (f *Fleet) CheckMove(
 		return nil, err
 	}
 
-	problems := blockerProblems(vm, to, blockers)
+	var problems []Problem
+
+	closed := func(b migration.Blocker) bool {
+		return b.Reason == migration.HostCordoned || b.Reason == migration.HostNotAvailable && f.SwitchedOff(ctx, to.name)
+	}
+	if i := slices.IndexFunc(blockers, closed); pinned && i >= 0 {
+		problems = append(problems, pinClosed(vm, to, blockers[i]))
+		blockers = slices.Delete(blockers, i, i+1)
+	}
+
+	problems = append(problems, blockerProblems(vm, to, blockers)...)
 	if len(migration.Blocking(blockers)) == 0 {
 		problems = append(problems, copyProblems(ctx, vm, machine, to, tuning.Options)...)
 	}
 
 	return problems, nil
+}
+
+// pinClosed says that a machine is pinned to a host that takes none at present.
+func pinClosed(vm *VM, to *host, b migration.Blocker) Problem {
+	return Problem{
+		Attribute: "host", Summary: "Virtual machine is pinned to a host under maintenance", Warning: true,
+		Detail: fmt.Sprintf("Virtual machine %q is on host %q, its configuration has host = %q, and %s. As long as that "+
+			"lasts the machine stays where it is, and apply stops before it moves it", vm.Name, vm.Host, to.name, b.Message),
+		Remedy: "Destroy the virtfleet_host_maintenance, in this apply or before, and the machine is moved. Else change " +
+			"its host, or remove it from its configuration.",
+	}
 }
 
 // copyProblemsTo is copyProblems of a machine that wasn't looked at yet.

@@ -44,6 +44,23 @@ func (f *Fleet) Cordon(ctx context.Context, name, id, why string) error {
 	})
 }
 
+// uncordonGrace is how long a maintenance may take to end that ends in the same
+// apply as whatever waits for that.
+const uncordonGrace = 30 * time.Second
+
+// awaitUncordoned waits until the host takes machines again, for a while.
+func (f *Fleet) awaitUncordoned(ctx context.Context, name string) {
+	ctx, cancel := context.WithTimeout(ctx, uncordonGrace)
+	defer cancel()
+
+	for {
+		record, _, err := readRecord(ctx, f.host(name))
+		if err != nil || record.Cordon == nil || pause(ctx, time.Second) != nil {
+			return // Whoever goes on is told what is in the way.
+		}
+	}
+}
+
 // Uncordon lets machines come to the host again. A mark of another id stays,
 // and none is what was wanted.
 func (f *Fleet) Uncordon(ctx context.Context, name, id string) error {

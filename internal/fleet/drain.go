@@ -39,6 +39,8 @@ type drain struct {
 	since time.Time
 	// gone have left in an earlier attempt that was killed, and may carry its mark.
 	gone []string
+	// unmarked are those that could not be given the request, by UUID.
+	unmarked map[string]bool
 	// turns are those of the steps, failed the targets that a step failed with.
 	turns  *turns
 	failed map[string][]string
@@ -72,6 +74,7 @@ func (f *Fleet) Drain(ctx context.Context, want Drain) ([]EvacuationStep, error)
 	d := &drain{
 		Drain: want, fleet: f, host: h, since: time.Now().UTC().Truncate(time.Second),
 		turns: newTurns(f.queue.limits.OutboundPerHost), failed: make(map[string][]string),
+		unmarked: make(map[string]bool),
 	}
 	if err := d.prepare(held); err != nil {
 		return nil, err
@@ -129,7 +132,7 @@ func (d *drain) prepare(ctx context.Context) error {
 		return err
 	}
 
-	d.take(steps, record.Evacuation)
+	d.take(steps, d.fleet.remembered(ctx, d.Host, record.Evacuation))
 
 	err = d.record(ctx, false)
 	if err != nil && record.Cordon == nil {
@@ -244,6 +247,10 @@ func (d *drain) markAll(ctx context.Context) {
 			marking.Go(func() error {
 				if err := d.fleet.requestEviction(ctx, s.UUID, d.Host); err != nil {
 					d.fleet.log.WarnContext(ctx, "eviction not marked", "name", s.Name, "error", err.Error())
+
+					d.mu.Lock()
+					d.unmarked[s.UUID] = true // Its turn begins with another attempt.
+					d.mu.Unlock()
 				}
 
 				return nil

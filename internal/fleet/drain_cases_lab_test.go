@@ -342,7 +342,7 @@ func TestLab_drainChoosesAnotherTarget(t *testing.T) {
 	f.host(bad.Name).cfg.MigrationAddress = "127.0.0.1"
 	f.host(bad.Name).cfg.MemoryLimit = 1 << 50 // The emptiest, so it is tried first.
 
-	plan, err := f.PlanEvacuation(t.Context(), from.Name, false, false)
+	plan, err := f.PlanEvacuation(t.Context(), from.Name, false, "")
 	if err != nil || plan.Steps[0].Target != bad.Name {
 		t.Fatalf("%+v, %v", plan.Steps, err)
 	}
@@ -372,4 +372,90 @@ func TestLab_drainChoosesAnotherTarget(t *testing.T) {
 	}
 
 	onlyOn(t, f, vm.UUID, from.Name)
+}
+
+// A machine that its configuration pins to the host after the drain was prepared
+// is neither moved nor shut down to be moved.
+func TestLab_pinnedMeanwhileStays(t *testing.T) {
+	t.Parallel()
+
+	l := lab.Open(t)
+	from, to := l.StartHost(t), l.StartHost(t)
+	f := ownFleet(t, "alice", from, to)
+	made := light(t, l, "late", nil)
+	made.Metadata.Host = from.Name
+	vm := create(t, ownFleet(t, "alice", from), l, made)
+
+	for _, method := range []string{eviction.MethodLive, eviction.MethodCold} {
+		d := &drain{Drain: Drain{Host: from.Name}, fleet: f, host: f.host(from.Name), steps: []EvacuationStep{{
+			Step: eviction.Step{UUID: vm.UUID, Name: vm.Name, Method: method, Target: to.Name},
+		}}}
+
+		if _, err := d.try(t.Context(), 0, eviction.Rule{}); !errors.Is(err, errStays) {
+			t.Errorf("%s: %v", method, err)
+		}
+
+		now, err := f.findNow(t.Context(), vm.UUID, LastKnown{})
+		if err != nil || len(now.Metadata.Migrations) > 0 {
+			t.Errorf("%s: %+v, %v", method, now, err)
+		}
+
+		if got := howStarted(t, f, vm.UUID); got != from.Name+" Running Booted" {
+			t.Errorf("%s: it is %s", method, got)
+		}
+	}
+}
+
+// A machine that can't be given the request is not evicted without it: whoever is
+// in charge of an external one would never know.
+func TestLab_unmarkedStays(t *testing.T) {
+	t.Parallel()
+
+	l := lab.Open(t)
+	from, to := l.StartHost(t), l.StartHost(t)
+	f := ownFleet(t, "alice", from, to)
+	vm := create(t, ownFleet(t, "alice", from), l, light(t, l, "external", nil))
+	d := &drain{
+		Drain: Drain{Host: from.Name}, fleet: f, host: f.host(from.Name), unmarked: make(map[string]bool),
+		steps: []EvacuationStep{{Step: eviction.Step{UUID: vm.UUID, Name: vm.Name, Method: eviction.MethodExternal}}},
+	}
+	metadata := func(more ...string) {
+		t.Helper()
+		l.Virsh(t, from.Name,
+			append([]string{"metadata", vm.UUID, domain.MetadataNamespace, "--live", "--config"}, more...)...)
+	}
+
+	metadata("--key", domain.MetadataKey, "--set", `<vm version="99"/>`) // A newer version's, which nobody here writes to.
+	d.markAll(t.Context())
+
+	if _, err := d.try(t.Context(), 0, eviction.Rule{}); !errors.Is(err, domain.ErrNewerMetadata) {
+		t.Errorf("while it can't be marked: %v", err)
+	}
+
+	metadata("--remove")
+
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+
+	over := make(chan error, 1)
+
+	go func() {
+		_, err := d.try(ctx, 0, eviction.Rule{})
+		over <- err
+	}()
+
+	for marked := false; !marked; {
+		now, err := f.findNow(t.Context(), vm.UUID, LastKnown{})
+		if err != nil || pause(t.Context(), 100*time.Millisecond) != nil {
+			t.Fatal(err)
+		}
+
+		marked = now.Metadata.Eviction != nil
+	}
+
+	cancel()
+
+	if err := <-over; !errors.Is(err, ErrNotReady) {
+		t.Errorf("awaited in vain: %v", err)
+	}
 }

@@ -190,6 +190,14 @@ func TestLab_drainCancelledByPolicy(t *testing.T) {
 		}
 	}
 
+	// Who waits for its turn says so, too.
+	for name, vm := range made {
+		now, err := alone.findNow(t.Context(), vm.UUID, LastKnown{})
+		if err != nil || now.Metadata.Eviction == nil || now.Metadata.Eviction.Host != from.Name {
+			t.Errorf("%s doesn't carry the request: %+v, %v", name, now, err)
+		}
+	}
+
 	cancel()
 	l.Virsh(t, from.Name, "destroy", made["cold"].UUID) // That is how its guest shuts down.
 
@@ -249,5 +257,97 @@ func TestLab_drainCancelledByPolicy(t *testing.T) {
 
 	if err := f.Release(t.Context(), from.Name, "m", false); err != nil {
 		t.Error(err)
+	}
+}
+
+// A drain that is given up leaves nothing behind: no mark, no cordon, and no
+// machine that is moved later although somebody else has begun to care for it. What
+// nobody has touched is what the next attempt goes on with.
+func TestLab_givenUpIsForgotten(t *testing.T) {
+	t.Parallel()
+
+	l := lab.Open(t)
+	from, to, away := l.StartHost(t), l.StartHost(t), l.StartHost(t)
+	alone, f := ownFleet(t, "alice", from), ownFleet(t, "alice", from, to)
+	made := map[string]*VM{}
+	gone := []string{"restarted", "travelled", "untouched"}
+
+	for _, name := range gone {
+		made[name] = create(t, alone, l, light(t, l, name, nil))
+	}
+
+	slow := drainer(t, l, "slow", map[string]string{"kind": "slow"})
+	slow.Spec.Kernel.Cmdline += " dirty=16"
+	made["slow"] = booted(t, l, create(t, alone, l, slow))
+
+	rule := crawl(t, f, policy.Selector{Labels: slow.Metadata.Labels})
+
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+
+	over := draining(ctx, f, from.Name)
+	awaitCopying(t, alone.host(from.Name), made["slow"].UUID)
+
+	for _, name := range gone {
+		awaitResult(t, alone.host(from.Name), made[name].UUID, ResultMoved)
+	}
+
+	cancel()
+
+	if end := <-over; !errors.Is(end.err, ErrNotMoved) {
+		t.Errorf("cancelled: %v", end.err)
+	}
+
+	if err := f.Release(t.Context(), from.Name, "m", true); err != nil {
+		t.Fatal(err)
+	}
+
+	f.host(from.Name).forget()
+
+	if r, err := f.Record(t.Context(), from.Name); err != nil || r.Cordon != nil {
+		t.Errorf("given up: %+v, %v", r, err)
+	}
+
+	for name, want := range map[string]string{
+		"slow": from.Name + " Running Booted", "restarted": to.Name + " Running Migrated",
+		"travelled": to.Name + " Running Migrated", "untouched": to.Name + " Running Migrated",
+	} {
+		vm, err := f.findNow(t.Context(), made[name].UUID, LastKnown{})
+		if got := howStarted(t, f, made[name].UUID); err != nil || got != want || vm.Metadata.Eviction != nil {
+			t.Errorf("%s is %s, want %s; %+v, %v", name, got, want, vm, err)
+		}
+	}
+
+	l.Virsh(t, to.Name, "destroy", made["restarted"].UUID)
+	l.Virsh(t, to.Name, "start", made["restarted"].UUID)
+
+	bob := ownFleet(t, "bob", from, to, away)
+	for _, host := range []string{away.Name, to.Name} {
+		if _, _, err := bob.Move(t.Context(), made["travelled"].UUID, LastKnown{}, host, migration.Options{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	rule.Options = migration.Options{}
+	if _, err := bob.EvictionPolicies().Put(t.Context(), rule); err != nil {
+		t.Fatal(err)
+	}
+
+	steps, err := bob.Drain(t.Context(), Drain{Host: from.Name, ID: "m", Why: "another"})
+	if got := resultsOf(steps); err != nil || got != "slow=Moved untouched=Moved" {
+		t.Errorf("the next one: %s, %v", got, err)
+	}
+
+	if err := bob.Release(t.Context(), from.Name, "m", true); err != nil {
+		t.Fatal(err)
+	}
+
+	for name, want := range map[string]string{
+		"slow": from.Name + " Running Migrated", "untouched": from.Name + " Running Migrated",
+		"restarted": to.Name + " Running Booted", "travelled": to.Name + " Running Migrated",
+	} {
+		if got := howStarted(t, bob, made[name].UUID); got != want {
+			t.Errorf("after the next one %s is %s, want %s", name, got, want)
+		}
 	}
 }

@@ -114,7 +114,7 @@ func TestLab_drainAndRestore(t *testing.T) {
 		}
 	}
 
-	plan, err := f.PlanEvacuation(t.Context(), from.Name, false, false)
+	plan, err := f.PlanEvacuation(t.Context(), from.Name, false, "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -179,7 +179,7 @@ func TestLab_drainAndRestore(t *testing.T) {
 	state("none", from.Name, false)
 	state("saved", from.Name, false)
 
-	recorded, err := ownFleet(t, "bob", from, to).PlanEvacuation(t.Context(), from.Name, false, false)
+	recorded, err := ownFleet(t, "bob", from, to).PlanEvacuation(t.Context(), from.Name, false, "")
 	if err != nil || !recorded.Recorded || len(recorded.Steps) != len(plan.Steps) ||
 		!recorded.Steps[1].Same(plan.Steps[1]) {
 		t.Errorf("planned anew: %+v, %v; want the same steps", recorded, err)
@@ -201,7 +201,7 @@ func TestLab_drainAndRestore(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	recorded, err = silent.PlanEvacuation(t.Context(), from.Name, false, false)
+	recorded, err = silent.PlanEvacuation(t.Context(), from.Name, false, "")
 	if err != nil || !recorded.Recorded || len(recorded.Steps) != len(plan.Steps) ||
 		!silent.SwitchedOff(t.Context(), from.Name) || silent.SwitchedOff(t.Context(), to.Name) {
 		t.Errorf("while the host is off: %+v, %v", recorded, err)

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/eviction"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
@@ -144,5 +145,21 @@ func TestTargetFor(t *testing.T) {
 	in.Machines[1].Memory = 6 // The other one needs most of the same host.
 	if got := targetFor(in, step, []string{"kvm3"}); got != "kvm2" {
 		t.Errorf("%q; want the one that is left", got)
+	}
+}
+
+// What a drain did that was given up is of no interest to one on another day.
+func TestRemembered(t *testing.T) {
+	t.Parallel()
+
+	steps := []EvacuationStep{{Step: eviction.Step{UUID: "a"}, Result: ResultMoved}}
+	old := &Evacuation{Steps: steps, GivenUp: time.Now().Add(-givenUpMemory - time.Minute)}
+
+	if e := new(Fleet).remembered(t.Context(), "kvm1", old); len(e.Steps) > 0 {
+		t.Errorf("given up long ago: %+v", e.Steps)
+	}
+
+	if e := new(Fleet).remembered(t.Context(), "kvm1", &Evacuation{Steps: steps}); len(e.Steps) != 1 {
+		t.Errorf("not given up: %+v", e.Steps)
 	}
 }

@@ -33,6 +33,9 @@ type Evacuation struct {
 	// Releasing is the id of the maintenance that has ended, and still has to undo
 	// what the steps did. "": none.
 	Releasing string `json:"releasing,omitempty"`
+	// GivenUp is when the maintenance ended before the host was empty. Zero: it has
+	// not ended, or the host was.
+	GivenUp time.Time `json:"given_up,omitzero"`
 }
 
 // EvacuationStep is a step of the plan and what became of it.
@@ -195,11 +198,13 @@ type EvacuationPlan struct {
 }
 
 // PlanEvacuation says how the host would be emptied, as of the snapshot. For one
-// that is under maintenance it returns what was planned for that, unless again
-// asks for what is left to do. moveStopped moves machines that are off, too.
-func (f *Fleet) PlanEvacuation(ctx context.Context, name string, moveStopped, again bool) (EvacuationPlan, error) {
+// that is under maintenance it returns what was planned for that. The maintenance
+// itself, which gives its id, is told what is left to do: not what an earlier
+// attempt has done, and as things are now. moveStopped moves machines that are
+// off, too.
+func (f *Fleet) PlanEvacuation(ctx context.Context, name string, moveStopped bool, id string) (EvacuationPlan, error) {
 	record, err := f.Record(ctx, name)
-	if errors.Is(err, ErrUnreachable) && !again {
+	if errors.Is(err, ErrUnreachable) && id == "" {
 		if e := f.toldElsewhere(ctx, name); e != nil && !e.Abridged {
 			record, err = HostRecord{Cordon: &Cordon{}, Evacuation: e}, nil
 		}
@@ -209,7 +214,7 @@ func (f *Fleet) PlanEvacuation(ctx context.Context, name string, moveStopped, ag
 		return EvacuationPlan{}, err
 	}
 
-	if e := record.Evacuation; record.Cordon != nil && e != nil && !again {
+	if e := record.Evacuation; record.Cordon != nil && e != nil && (id == "" || record.Cordon.ID != id) {
 		p := EvacuationPlan{Recorded: true}
 		for _, s := range e.Steps {
 			p.Steps = append(p.Steps, s.Step)
@@ -223,7 +228,28 @@ func (f *Fleet) PlanEvacuation(ctx context.Context, name string, moveStopped, ag
 		return EvacuationPlan{}, err
 	}
 
-	return EvacuationPlan{Steps: eviction.Compute(in)}, nil
+	p := EvacuationPlan{Steps: eviction.Compute(in)}
+	if id != "" {
+		p.Steps = whatIsLeft(in, p.Steps, f.remembered(ctx, name, record.Evacuation))
+	}
+
+	return p, nil
+}
+
+// whatIsLeft is what a drain with those steps would do after an earlier attempt.
+func whatIsLeft(in eviction.Input, steps []eviction.Step, before *Evacuation) []eviction.Step {
+	d := &drain{Drain: Drain{Host: in.Host}, in: in}
+	d.take(steps, before)
+
+	var todo []eviction.Step
+
+	for _, s := range d.steps {
+		if !s.done() {
+			todo = append(todo, s.Step)
+		}
+	}
+
+	return todo
 }
 
 // Running are the names of the machines that run on the host, as of the

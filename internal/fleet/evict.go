@@ -17,9 +17,16 @@ const externalPoll = 2 * time.Second
 // errStays means that the machine stays where it is on purpose.
 var errStays = errors.New("the machine stays")
 
+// errPinned is errStays for one that would be brought back.
+var errPinned = fmt.Errorf("%w: its configuration pins it to this host; change its host, or remove it there", errStays)
+
 // try carries a step out once, and returns what became of it.
 func (d *drain) try(ctx context.Context, i int, rule eviction.Rule) (result string, err error) {
 	s := d.steps[i]
+
+	if err := d.markAgain(ctx, s); err != nil {
+		return "", err
+	}
 
 	switch s.Method {
 	case eviction.MethodLeave:
@@ -49,7 +56,7 @@ func (d *drain) try(ctx context.Context, i int, rule eviction.Rule) (result stri
 	case eviction.MethodExternal:
 		return ResultMoved, d.awaitGone(ctx, s)
 	case eviction.MethodPinned:
-		return "", fmt.Errorf("%w: its configuration pins it to this host; change its host, or remove it there", errStays)
+		return "", errPinned
 	default:
 		return "", fmt.Errorf("%w: its step is %s", errStays, s.Method)
 	}
@@ -101,6 +108,28 @@ func (f *Fleet) requestEviction(ctx context.Context, uuid, host string) error {
 
 		return err
 	})
+}
+
+// markAgain writes the request into a machine that could not be given it before.
+// Nothing is done to one that doesn't carry it, and nobody else would move it.
+func (d *drain) markAgain(ctx context.Context, s EvacuationStep) error {
+	d.mu.Lock()
+	unmarked := d.unmarked[s.UUID]
+	d.mu.Unlock()
+
+	if !unmarked {
+		return nil
+	}
+
+	if err := d.fleet.requestEviction(ctx, s.UUID, d.Host); err != nil && !isNotFound(err) {
+		return err
+	}
+
+	d.mu.Lock()
+	delete(d.unmarked, s.UUID)
+	d.mu.Unlock()
+
+	return nil
 }
 
 // clearEviction takes the mark off, wherever the machine is now. One that is to
@@ -222,6 +251,10 @@ func (d *drain) moveCold(ctx context.Context, s EvacuationStep, o migration.Opti
 		}
 
 		err := d.fleet.onMachine(ctx, s.UUID, d.last(), "evicting", func(ctx context.Context, vm *VM) error {
+			if vm.Metadata.Host == d.Host {
+				return errPinned // Nobody is shut down for that either.
+			}
+
 			begun(ctx)
 
 			return d.fleet.shutDownForEviction(ctx, vm)

@@ -20,6 +20,10 @@ import (
 // this very move; the rest comes from the policy that holds for the machine, and
 // the fleet's own.
 //
+// A target that is cordoned is waited for, though not for long: Terraform may end
+// its maintenance in the same apply. As long as that lasts the machine stays, and the
+// error is ErrBlocked.
+//
 // When ctx ends a migration is aborted, which takes seconds, unless the guest
 // is on the target already. A machine that another run moves elsewhere at that
 // time is left to it, and the error is ErrBusy.
@@ -28,7 +32,12 @@ func (f *Fleet) Move(
 ) (*VM, migration.State, error) {
 	vm, how, err := f.moveAfter(ctx, uuid, last, wish{target: target, options: o, priority: PriorityUser},
 		func(ctx context.Context, vm *VM, last LastKnown) (*VM, error) {
-			return f.concludeFor(ctx, vm, last, MoveOrder{Target: target, Options: o})
+			vm, err := f.concludeFor(ctx, vm, last, MoveOrder{Target: target, Options: o})
+			if err == nil && vm.Host != target {
+				f.awaitUncordoned(ctx, target)
+			}
+
+			return vm, err
 		})
 
 	return vm, how.state, err
@@ -41,12 +50,17 @@ type wish struct {
 	priority int
 	// starts says that a machine which is off is started as soon as it is there.
 	starts bool
+	// unlessPinned says that a machine which its configuration pins to where it is stays.
+	unlessPinned bool
 }
 
 // moveInTurn is Move for one that has another priority among those that wait,
-// and that moves the machine on from where another run brings it. The move that
-// it returns says how it went.
+// and that moves the machine on from where another run brings it, but not from
+// where its configuration wants it by now. The move that it returns says how it
+// went.
 func (f *Fleet) moveInTurn(ctx context.Context, uuid string, last LastKnown, w wish) (*VM, *move, error) {
+	w.unlessPinned = true
+
 	return f.moveAfter(ctx, uuid, last, w, func(ctx context.Context, vm *VM, last LastKnown) (*VM, error) {
 		return f.concludeInterrupted(ctx, vm, last, w.options)
 	})
@@ -73,6 +87,7 @@ func (f *Fleet) moveAfter(
 
 	m := &move{
 		fleet: f, vm: vm, from: vm.host, to: to, options: w.options, priority: w.priority, starts: w.starts,
+		unlessPinned: w.unlessPinned,
 	}
 	now, err := m.locked(ctx, last)
 
@@ -110,6 +125,8 @@ type move struct {
 	priority int
 	// starts says that the machine, which is off, is started once it is there.
 	starts bool
+	// unlessPinned says that a machine which its configuration pins to the source stays.
+	unlessPinned bool
 	// id is how whoever ordered the move knows its record again, "" if nobody will.
 	id string
 	// pinned says that a machine which its configuration pins to another host stays.
@@ -181,6 +198,10 @@ func (m *move) locked(ctx context.Context, last LastKnown) (*VM, error) {
 }
 
 func (m *move) run(ctx context.Context) error {
+	if m.unlessPinned && m.vm.Metadata.Host == m.from.name {
+		return errPinned
+	}
+
 	m.to.forgetRecord()   // It may have been cordoned by now.
 	m.from.forgetRecord() // Its policies may be others.
 

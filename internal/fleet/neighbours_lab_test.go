@@ -50,7 +50,7 @@ func TestLab_drainsKeepMachinesApart(t *testing.T) {
 	}
 
 	for i, f := range fleets {
-		plan, err := f.PlanEvacuation(t.Context(), from[i].Name, false, false)
+		plan, err := f.PlanEvacuation(t.Context(), from[i].Name, false, "")
 		if err != nil || len(plan.Steps) != 1 || plan.Steps[0].Target != first.Name {
 			t.Fatalf("%+v, %v; want it to go to host %s", plan.Steps, err, first.Name)
 		}

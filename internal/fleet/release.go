@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -16,7 +17,8 @@ import (
 // Release ends the maintenance with that id: machines may come to the host
 // again, and every mark that it set is removed. After a drain that was finished
 // restore brings back what was moved, and starts what was shut down or saved.
-// What an unfinished drain did stays as it is, and recorded.
+// What an unfinished drain did stays as it is, and recorded for the next one: see
+// remembered.
 //
 // What could not be undone is an error, and stays recorded as what this
 // maintenance still has to undo: the next Release goes on with it.
@@ -142,6 +144,10 @@ func (r *release) run(ctx context.Context, restore bool) (*Evacuation, error) {
 	}
 
 	rest := &Evacuation{Since: r.evacuation.Since, Done: r.evacuation.Done, Steps: left}
+	if !rest.Done {
+		rest.GivenUp = time.Now().UTC().Truncate(time.Second)
+	}
+
 	if len(errs) > 0 {
 		rest.Releasing = r.evacuation.Releasing
 	}
@@ -186,8 +192,8 @@ func (r *release) bringBack(ctx context.Context, s EvacuationStep) error {
 	last := LastKnown{Host: s.Target}
 
 	vm, err := r.fleet.findNow(ctx, s.UUID, last)
-	if err != nil || vm.Host != s.Target {
-		return err
+	if err != nil || vm.Host != s.Target || vm.Metadata.Host == s.Target {
+		return err // It was moved on since, or its configuration wants it there by now.
 	}
 
 	options, err := r.options(ctx, vm, s)

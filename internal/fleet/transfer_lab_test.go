@@ -45,7 +45,7 @@ func TestLab_planCountsWhatIsCopied(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	plan, err := f.PlanEvacuation(t.Context(), from.Name, true, false)
+	plan, err := f.PlanEvacuation(t.Context(), from.Name, true, "")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -83,7 +83,7 @@ func (d *DataSource) Read(ctx context.Context, req datasource.ReadRequest, resp 
 		return
 	}
 	began := time.Now()
-	plan, err := d.Data.Fleet.PlanEvacuation(ctx, m.Host.ValueString(), m.MoveStopped.ValueBool(), false)
+	plan, err := d.Data.Fleet.PlanEvacuation(ctx, m.Host.ValueString(), m.MoveStopped.ValueBool(), "")
 	if err != nil {
 		resp.Diagnostics.Append(tfdiag.Failure{
 			Verb: "plan", Noun: "evacuation", Host: m.Host.ValueString(), Elapsed: time.Since(began), Err: err,

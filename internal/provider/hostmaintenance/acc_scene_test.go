@@ -44,19 +44,6 @@ func (s *scene) block(begin bool) string {
 	return b.String()
 }
 
-// managed is a machine of the configuration that costs nothing and needs no time to shut down.
-func (s *scene) managed(t *testing.T, name, more string) string {
-	t.Helper()
-	s.l.RemoveDomain(t, s.prefix+"-"+name)
-	return fmt.Sprintf(`resource "virtfleet_virtual_machine" %q {
-  name                     = %q
-  type                     = "qemu"
-  termination_grace_period = "0s"
-  %s
-}
-`, name, s.prefix+"-"+name, more)
-}
-
 // written is a disk with known content that every host reaches.
 func (s *scene) written(t *testing.T, name string) *lab.Export {
 	t.Helper()

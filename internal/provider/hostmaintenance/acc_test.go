@@ -279,7 +279,7 @@ func TestAccHostMaintenance_interrupted(t *testing.T) {
 	p.machine(t, "quick", "", "")
 	p.machine(t, "slow", "dirty=16", "")
 	const after = "restore = true\n  depends_on = [virtfleet_eviction_policy.slow]"
-	crawl := p.policies(map[string]string{"slow": crawling})
+	crawl := p.policies(map[string]string{"slow": crawling, "late": `"LiveMigrate"`})
 	p.tf.Config(t, p.block()+crawl)
 	p.tf.Run(t, "apply")
 	p.tf.Config(t, p.block()+crawl+p.maintenance(after))
@@ -328,11 +328,34 @@ func TestAccHostMaintenance_interrupted(t *testing.T) {
 		reasonOf(state, p.prefix+"-slow") == "" {
 		t.Errorf("results %s, and slow failed because of %q", got, reasonOf(state, p.prefix+"-slow"))
 	}
+	p.planOfRest(t)
 	p.tf.Config(t, p.block()+p.policies(map[string]string{"slow": `"LiveMigrate"`})+p.maintenance(after))
 	p.tf.Run(t, "apply")
 	p.expect(t, map[string]string{"quick": p.to.Name, "slow": p.to.Name})
 	p.tf.Run(t, "destroy")
 	p.expect(t, map[string]string{"quick": p.from.Name, "slow": p.from.Name})
+}
+
+// planOfRest expects that the plan of a drain which was interrupted says what is left of it, and fails because of a
+// machine that has come since and can't leave, by the policy that was there before it.
+func (p *pair) planOfRest(t *testing.T) {
+	t.Helper()
+	if out := p.tf.Run(t, "plan"); !strings.Contains(out, "1. "+p.prefix+"-slow: moves to "+p.to.Name) ||
+		strings.Contains(out, p.prefix+"-quick: ") {
+		t.Errorf("the plan doesn't say what is left:\n%s", out)
+	}
+	p.machine(t, "late", "", fmt.Sprintf(`<disk type="file"><driver name="qemu" type="qcow2"/><source file="%s"/>
+		<target dev="vdb" bus="virtio"/></disk>`, p.l.Image(t, p.from.Name, p.prefix+".qcow2", "qcow2", 1<<20)))
+	out := unwrapped(p.tf.Fail(t, "plan"))
+	for _, want := range []string{
+		"Host can't be emptied", p.prefix + `-late" (strategy LiveMigrate of policy`, "DisksNotLiveMigratable",
+	} {
+		if !strings.Contains(out, want) {
+			t.Errorf("%q is missing in the plan: %s", want, out)
+		}
+	}
+	p.l.Virsh(t, p.from.Name, "destroy", p.prefix+"-late")
+	p.l.Virsh(t, p.from.Name, "undefine", p.prefix+"-late")
 }
 
 // TestAccHostMaintenance_finished: Ctrl-C while the last machine is on its way, which its policy says to finish.

@@ -56,7 +56,7 @@ func (r *Resource) explain(ctx context.Context, m *model, again bool) diag.Diagn
 	host := m.Host.ValueString()
 	at := path.Root("steps")
 	if steps == nil || again {
-		plan, err := r.Data.Fleet.PlanEvacuation(ctx, host, m.MoveStopped.ValueBool(), again)
+		plan, err := r.Data.Fleet.PlanEvacuation(ctx, host, m.MoveStopped.ValueBool(), m.toFleet().ID)
 		if err != nil {
 			diags.Append(tfdiag.Failure{Verb: "plan", Noun: noun, Host: host, Err: err}.AttributeError(path.Root("host")))
 			return diags
