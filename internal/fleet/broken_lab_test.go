@@ -73,13 +73,14 @@ func (b *torn) tear() {
 
 	awaitCopying(b.t, b.f.host(b.from.Name), b.vm.UUID)
 
-	b.await("post-copy", func() bool { return b.l.InPostCopy(b.t, b.from, b.to, b.vm.Name) })
+	release := b.l.HoldPostCopy(b.t, b.from, b.to, b.vm.Name)
 
 	for _, chain := range []string{"INPUT", "OUTPUT"} {
 		b.l.Run(b.t, b.from.Name, "iptables", "-I", chain, "-p", "tcp", "--syn", "--dport", "49152:49215", "-j", "REJECT")
 	}
 
-	b.l.Run(b.t, b.from.Name, "ss", "-K", "dst", b.to.Address, "dport", ">=", ":49152")
+	b.l.CutMigration(b.t, b.from, b.to)
+	release()
 }
 
 // seen is what a host says of the machine.

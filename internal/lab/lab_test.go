@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -249,6 +250,28 @@ func TestDown_leavesNothing(t *testing.T) {
 		}
 		if residue := l.Residue(); len(residue) > 0 {
 			t.Errorf("this is left %s:\n%s", name, strings.Join(residue, "\n"))
+		}
+	}
+}
+
+// What is printed for a person can be typed as it is.
+func TestUsage_canBeTyped(t *testing.T) {
+	t.Parallel()
+	l := Open(t)
+	var said strings.Builder
+	if err := l.Usage(&said); err != nil {
+		t.Fatal(err)
+	}
+	typed := regexp.MustCompile(`(?m)^(?:SSH|or):\s+(.*)$`).FindAllStringSubmatch(said.String(), -1)
+	if len(typed) != 1+len(l.Hosts) {
+		t.Errorf("%d commands in:\n%s", len(typed), said.String())
+	}
+	for i, command := range typed {
+		host := l.Hosts[max(i-1, 0)].Name
+		asked := command[1] + " hostname" // ssh and virsh both know it.
+		out, err := exec.CommandContext(t.Context(), "sh", "-c", asked).CombinedOutput()
+		if err != nil || strings.TrimSpace(string(out)) != host {
+			t.Errorf("%s: %v, %s; want %s", asked, err, out, host)
 		}
 	}
 }

@@ -5,23 +5,56 @@ import (
 	"errors"
 	"os"
 	"regexp"
-	"strconv"
+	"strings"
 	"testing"
+	"time"
 )
 
-// pagesAwaited is how often a guest has waited for a page on its new host when it can be expected to have what it needs
-// to be interrupted.
-const pagesAwaited = 50
+// A guest must be seen steady times in a row to wait for a page, its QEMU listening. A connection is held back in vain
+// for as many looks as looks says: the longer, the later it says anything when it may.
+const (
+	steady = 3
+	looks  = 15
+)
 
-var postCopyRequests = regexp.MustCompile(`(?m)^\s*memory_postcopy_requests\s*:\s*(\d+)`)
+// localPort is one in a line of ss: the queues, this end, the other end.
+var localPort = regexp.MustCompile(`(?m)^\d+\s+\d+\s+\S+:(\d+)\s`)
 
-// InPostCopy says that a guest runs on the target of its migration while the rest of its memory comes, and that losing
-// the connection is noticed there and can be mended. Nothing else may move to the target.
+// A guest waits for a page of its memory. A QEMU listens when it takes note of a signal, which its main loop does in
+// order to ignore it.
+const (
+	waitsForAPage = `cpu=$(grep -l '^CPU ' /proc/$(cat "/run/libvirt/qemu/$0.pid")/task/*/comm) &&
+[ "$(cat "${cpu%comm}wchan")" = handle_userfault ]`
+	listens = `pid=$(cat "/run/libvirt/qemu/$0.pid") && kill -ALRM $pid && sleep 0.1 &&
+grep -q '^ShdPnd:[[:space:]]*0*$' /proc/$pid/status`
+)
+
+// HoldPostCopy stops the memory that a migration in post-copy brings, when the guest runs on the target and waits there
+// for a page, and QEMU listens to libvirt meanwhile. Neither changes any more: whatever breaks now can be mended. When
+// released what was held back comes, if the connection is there still. Only the memory of this migration may be on its
+// way between the two hosts.
 //
-// A guest needs a while to come that far. Its processor holds the lock without which QEMU answers nothing while it
-// waits for a page in order to take an interrupt (QEMU 7.2 without KVM). Where the connection breaks then, libvirt
-// isn't told that the guest was started, or can't have the migration resumed.
-func (l *Lab) InPostCopy(t testing.TB, from, to *Host, domain string) bool {
+// A guest can wait for a page while QEMU listens to nobody: its processor holds QEMU's lock when it takes an interrupt,
+// and so do its devices when they read and write what the guest gave them (QEMU 7.2 without KVM). A migration that
+// breaks then can't be resumed by libvirt, and its target doesn't say that it broke.
+func (l *Lab) HoldPostCopy(t testing.TB, from, to *Host, domain string) (release func()) {
+	t.Helper()
+	await(t, "the guest to run on "+to.Name+" while memory comes", func() bool { return inPostCopy(t, to) })
+	for deadline := time.Now().Add(stepTimeout); time.Now().Before(deadline); {
+		release := l.drop(t, from, to)
+		if l.holds(t, to, domain) {
+			return release
+		}
+		release()
+		t.Logf("%s doesn't wait for a page on %s, or its QEMU listens to nobody", domain, to.Name)
+		await(t, "QEMU to listen on "+to.Name, func() bool { return l.try(t, to, listens, domain) })
+	}
+	t.Fatalf("%s was never seen to wait for a page on %s while its QEMU listened", domain, to.Name)
+	return nil
+}
+
+// inPostCopy says that a guest was started on the target of its migration, and that the rest of its memory is awaited.
+func inPostCopy(t testing.TB, to *Host) bool {
 	t.Helper()
 	log, err := os.ReadFile(to.Path(libvirtdLog))
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
@@ -29,17 +62,63 @@ func (l *Lab) InPostCopy(t testing.TB, from, to *Host, domain string) bool {
 	}
 	// libvirt waits for what the guest needs to start and, when QEMU has said that it has started, for the rest.
 	finish := max(bytes.LastIndex(log, []byte("qemuMigrationDstFinish:")), 0)
-	if bytes.Count(log[finish:], []byte("Waiting for incoming migration to complete")) != 2 {
-		return false
+	return bytes.Count(log[finish:], []byte("Waiting for incoming migration to complete")) == 2
+}
+
+// drop has the source say nothing over the connections to the target over which memory goes. They stay.
+func (l *Lab) drop(t testing.TB, from, to *Host) (undrop func()) {
+	t.Helper()
+	open := l.Run(t, from.Name, "ss", "-Htn", "state", "established", memoryTo(to))
+	var rules [][]string
+	for _, port := range localPort.FindAllStringSubmatch(open, -1) {
+		rules = append(rules, []string{"OUTPUT", "-p", "tcp", "-d", to.Address, "--sport", port[1], "-j", "DROP"})
 	}
-	job, err := l.TryVirsh(t, from.Name, "domjobinfo", domain, "--rawstats")
-	if err != nil {
-		return false
+	if rules == nil {
+		t.Fatalf("no connection brings memory from %s to %s: %s", from.Name, to.Name, open)
 	}
-	said := postCopyRequests.FindStringSubmatch(job)
-	if said == nil {
-		return false
+	all := func(how string) {
+		for _, rule := range rules {
+			l.Run(t, from.Name, "iptables", append([]string{how}, rule...)...)
+		}
 	}
-	requests, err := strconv.Atoi(said[1])
-	return err == nil && requests >= pagesAwaited
+	all("-I")
+	return func() { all("-D") }
+}
+
+// holds says that the guest waits for a page, and that its QEMU listens.
+func (l *Lab) holds(t testing.TB, on *Host, domain string) bool {
+	t.Helper()
+	seen := 0
+	for range looks {
+		if !l.try(t, on, waitsForAPage+" && "+listens, domain) {
+			seen = 0
+		} else if seen++; seen == steady {
+			return true
+		}
+	}
+	return false
+}
+
+// try says that a shell command about a domain succeeds on a host.
+func (l *Lab) try(t testing.TB, on *Host, command, domain string) bool {
+	t.Helper()
+	ctx, cancel := stepContext(t)
+	defer cancel()
+	_, err := on.Run(ctx, "sh", "-c", command, domain)
+	return err == nil
+}
+
+// CutMigration breaks the connections over which memory comes to a host. Both ends notice.
+func (l *Lab) CutMigration(t testing.TB, from, to *Host) {
+	t.Helper()
+	if cut := l.Run(t, from.Name, "ss", "-K", memoryTo(to)); !strings.Contains(cut, to.Address) {
+		t.Errorf("no connection to break: %s", cut)
+	}
+	l.Run(t, to.Name, "ss", "-K",
+		"src "+to.Address+" and dst "+from.Address+" and sport >= :49152 and sport <= :49215")
+}
+
+// memoryTo finds the connections to a host on the ports that libvirt has for migrations.
+func memoryTo(to *Host) string {
+	return "dst " + to.Address + " and dport >= :49152 and dport <= :49215"
 }

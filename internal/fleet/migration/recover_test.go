@@ -15,7 +15,8 @@ import (
 // slowPostCopy is a bandwidth that leaves a test the time to break a post-copy.
 const slowPostCopy = 1 << 20
 
-// postCopy migrates with a switch to post-copy, which is slow. Once the guest runs on the target, broken is called.
+// postCopy migrates with a switch to post-copy, which is slow. Once the guest runs on the target, and waits there for a
+// page, broken is called.
 func (b *bench) postCopy(t *testing.T, o Options, broken func()) (State, error) {
 	t.Helper()
 	o.AllowPostCopy, o.CompletionTimeoutPerGiB, o.Bandwidth = new(true), new(2*time.Second), new(uint64(slow))
@@ -33,8 +34,15 @@ func (b *bench) postCopy(t *testing.T, o Options, broken func()) (State, error) 
 			hurried.Do(func() { _ = b.source.SetMigrationBandwidth(t.Context(), b.machine.UUID, 0, true) })
 			return
 		}
-		if s.Mode == PostCopy && b.lab.InPostCopy(t, source, target, b.machine.Name) {
-			broke.Do(func() { breaking.Go(func() { broken(); done.Store(true) }) })
+		if s.Mode == PostCopy {
+			broke.Do(func() {
+				breaking.Go(func() {
+					release := b.lab.HoldPostCopy(t, source, target, b.machine.Name)
+					broken()
+					release()
+					done.Store(true)
+				})
+			})
 		}
 	})
 }
@@ -42,11 +50,7 @@ func (b *bench) postCopy(t *testing.T, o Options, broken func()) (State, error) 
 // cutLink ends the connections over which memory goes from the source to the target.
 func (b *bench) cutLink(t *testing.T) {
 	t.Helper()
-	source, target := b.lab.Host(b.source.Name()), b.lab.Host(b.target.Name())
-	killed := b.lab.Run(t, source.Name, "ss", "-K", "dst", target.Address, "dport", ">=", ":49152")
-	if !strings.Contains(killed, target.Address) {
-		t.Errorf("no connection to break: %s", killed)
-	}
+	b.lab.CutMigration(t, b.lab.Host(b.source.Name()), b.lab.Host(b.target.Name()))
 }
 
 // lookForAWay does what every migration to the target does before it begins.

@@ -73,14 +73,15 @@ func (b *torn) tear() {
 	apply := b.tf.Start(b.t, "apply")
 	awaitCopying(b.t, b.l, b.from.Name, b.name, apply)
 	b.l.Virsh(b.t, b.from.Name, "migrate-setspeed", b.name, "2", "--postcopy")
-	await(b.t, "post-copy", func() bool { return b.l.InPostCopy(b.t, b.from, b.to, b.name) })
+	release := b.l.HoldPostCopy(b.t, b.from, b.to, b.name)
 	if err := apply.Kill(); err != nil {
 		b.t.Fatal(err)
 	}
 	if out, err := apply.Wait(); err == nil {
 		b.t.Fatalf("the apply went on:\n%s", out)
 	}
-	b.l.Run(b.t, b.from.Name, "ss", "-K", "dst", b.to.Address, "dport", ">=", ":49152")
+	b.l.CutMigration(b.t, b.from, b.to)
+	release()
 	b.await(b.from, "paused (post-copy failed)")
 }
 
