@@ -168,6 +168,21 @@ func TestAccVirtualMachine_killedWhileWaiting(t *testing.T) {
 	gone(t, l, tf, name)
 }
 
+// interrupt presses Ctrl-C, and returns what Terraform printed until it ended.
+func interrupt(t *testing.T, running *acctest.Running) string {
+	t.Helper()
+	if err := running.Interrupt(); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case <-running.Done():
+	case <-time.After(soon):
+		t.Fatalf("still running %s after Ctrl-C:\n%s", soon, running.Output())
+	}
+	out, _ := running.Wait()
+	return out
+}
+
 // TestAccVirtualMachine_ctrlC: Ctrl-C ends what waits for a guest within seconds. The state tells the truth, nothing
 // was forced, and the next apply goes on.
 func TestAccVirtualMachine_ctrlC(t *testing.T) {
@@ -180,20 +195,6 @@ func TestAccVirtualMachine_ctrlC(t *testing.T) {
 		"host": quote("kvm1"), "guest_agent": `{ enabled = true }`, "termination_grace_period": quote("3m"),
 		"wait_for": `{ guest_agent = true, timeout = "5m" }`,
 	})
-	interrupt := func(running *acctest.Running) string {
-		t.Helper()
-		if err := running.Interrupt(); err != nil {
-			t.Fatal(err)
-		}
-		select {
-		case <-running.Done():
-		case <-time.After(soon):
-			t.Fatalf("still running %s after Ctrl-C:\n%s", soon, running.Output())
-		}
-		out, _ := running.Wait()
-		return out
-	}
-
 	// While a new machine is waited for.
 	tf.Config(t, acctest.Config(l)+machine.String())
 	apply := tf.Start(t, "apply")
@@ -203,7 +204,7 @@ func TestAccVirtualMachine_ctrlC(t *testing.T) {
 	if err := process.same(t)(nil); err != nil {
 		t.Fatal(err)
 	}
-	expect(t, interrupt(apply), "Warning: Unable to wait for virtual machine", "its guest agent is not connected")
+	expect(t, interrupt(t, apply), "Warning: Unable to wait for virtual machine", "its guest agent is not connected")
 	state, tainted := tf.State(t, address)
 	if state["id"] != id || tainted || state["ready"] != false || state["status"] != "Running" {
 		t.Errorf("after Ctrl-C: id %v, tainted %v, ready %v, %v", state["id"], tainted, state["ready"], state["status"])
@@ -219,7 +220,7 @@ func TestAccVirtualMachine_ctrlC(t *testing.T) {
 		out, _ := l.TryVirsh(t, "kvm1", "metadata", name, "urn:virtfleet:1")
 		return strings.Contains(out, "web")
 	})
-	interrupt(update)
+	interrupt(t, update)
 	if after, tainted := tf.State(t, address); after["id"] != id || tainted || after["ready"] != false {
 		t.Errorf("after the second Ctrl-C: id %v, tainted %v, ready %v", after["id"], tainted, after["ready"])
 	}
@@ -230,7 +231,7 @@ func TestAccVirtualMachine_ctrlC(t *testing.T) {
 	noChanges(t, tf)
 	destroy := tf.Start(t, "destroy")
 	until(t, "the guest to be asked", destroy, func() bool { return locked(t, l, "kvm1", id) })
-	expect(t, interrupt(destroy), "Error: Unable to delete virtual machine", "Virtual machine: "+name, "again to go on")
+	expect(t, interrupt(t, destroy), "Error: Unable to delete virtual machine", "Virtual machine: "+name, "again to go on")
 	if after, _ := tf.State(t, address); after["id"] != id {
 		t.Errorf("after the third Ctrl-C: %v", after)
 	}
@@ -241,6 +242,46 @@ func TestAccVirtualMachine_ctrlC(t *testing.T) {
 
 	tf.Config(t, acctest.Config(l)+machine.with(hcl{"wait_for": "", "termination_grace_period": quote("0s")}).String())
 	tf.Run(t, "apply")
+	gone(t, l, tf, name)
+}
+
+// TestAccVirtualMachine_ctrlCAtTheStart: Ctrl-C comes when the machine has started, and before its host can say so. The
+// state has it, and the next apply leaves it as it is.
+func TestAccVirtualMachine_ctrlCAtTheStart(t *testing.T) {
+	t.Parallel()
+	l := lab.Open(t)
+	tf := acctest.NewCLI(t)
+	name := lab.Name(t)
+	l.RemoveDomain(t, name)
+	machine := light(l, name).with(hcl{"host": quote("kvm1")}).String()
+	far := through(l.DelayProxy(t, "kvm1", 500*time.Millisecond), "kvm1")
+	far.Settings = strings.Replace(far.Settings, "{", `{ connect_timeout = "2m",`, 1)
+	tf.Config(t, acctest.Block{Lab: l, Hosts: []acctest.Host{far}}.String()+machine)
+	apply := tf.Start(t, "apply")
+	until(t, "the machine to run", apply, func() bool {
+		live, _ := os.ReadFile(l.Host("kvm1").Path("/run/libvirt/qemu/" + name + ".xml"))
+		return strings.Contains(string(live), "<domstatus state='running'")
+	})
+	expect(t, interrupt(t, apply), "Creation complete", "Warning: Unable to complete virtual machine",
+		"Run again to go on: what is done already is found.")
+	id := uuidOf(t, l, "kvm1", name)
+	process := &started{l: l, host: "kvm1", name: name}
+	begun := func() {
+		t.Helper()
+		state, tainted := tf.State(t, address)
+		if state["id"] != id || tainted || state["status"] != "Running" {
+			t.Errorf("machine %v, tainted %v, %v; begun was %s", state["id"], tainted, state["status"], id)
+		}
+		if err := process.same(t)(nil); err != nil {
+			t.Error(err)
+		}
+	}
+	begun()
+
+	tf.Config(t, acctest.Config(l)+machine)
+	tf.Run(t, "apply")
+	begun()
+	noChanges(t, tf)
 	gone(t, l, tf, name)
 }
 
