@@ -222,7 +222,8 @@ func TestAccDomainStats_memory(t *testing.T) {
 	})
 }
 
-// TestAccDomainStats_rates also proves that a machine that is off is no error, and is chosen by its labels.
+// TestAccDomainStats_rates also proves that a machine that is off is no error, and is chosen by its labels, and that the
+// dirty rate is measured in the mode that was asked for, or not at all: not in one that would crash the machine.
 func TestAccDomainStats_rates(t *testing.T) {
 	t.Parallel()
 	l := lab.Open(t)
@@ -260,9 +261,20 @@ func TestAccDomainStats_rates(t *testing.T) {
 				know(off, knownvalue.StringRegexp(regexp.MustCompile("is Shutoff")), "unavailable", "statistics"),
 			},
 		}, {
-			Config: acctest.Config(l) + data(fmt.Sprintf("virtual_machines = [%q, %q]", busy, off)),
+			Config: acctest.Config(l) + data(fmt.Sprintf("virtual_machines = [%q, %q]\n"+
+				"dirty_rate_period = \"1s\"\n  dirty_rate_mode = \"dirty-ring\"", busy, off)),
 			ConfigStateChecks: []statecheck.StateCheck{
 				statecheck.ExpectKnownValue(address, tfjsonpath.New("stats"), knownvalue.MapSizeExact(2)),
+				know(busy, knownvalue.Null(), "dirty_rate_bytes_per_second"),
+				know(busy, knownvalue.StringRegexp(regexp.MustCompile("dirty-ring")), "unavailable", "dirty_rate"),
+			},
+		}, {
+			Config: acctest.Config(l) + data(fmt.Sprintf("virtual_machine_id = %q\n"+
+				"dirty_rate_period = \"1s\"\n  dirty_rate_mode = \"dirty-bitmap\"", busy)),
+			ConfigStateChecks: []statecheck.StateCheck{
+				know(busy, knownvalue.Null(), "dirty_rate_bytes_per_second"),
+				know(busy, knownvalue.StringRegexp(regexp.MustCompile("dirty-bitmap.*kvm")), "unavailable", "dirty_rate"),
+				know(busy, knownvalue.StringExact("Running"), "state"),
 			},
 		}},
 	})
@@ -324,6 +336,12 @@ func TestAccDomainStats_badInput(t *testing.T) {
 		}, {
 			Config:      acctest.Config(l) + data(`virtual_machines = ["web"]`),
 			ExpectError: regexp.MustCompile(`must be a UUID`),
+		}, {
+			Config: acctest.Config(l) + data(`
+  virtual_machine_id = "0b5f3c1e-7d0f-4b43-9a5e-3c8f3d2a1b00"
+  dirty_rate_period  = "1s"
+  dirty_rate_mode    = "bitmap"`),
+			ExpectError: regexp.MustCompile(`(?s)dirty_rate_mode.*"page-sampling"\s+"dirty-bitmap"\s+"dirty-ring"`),
 		}, {
 			Config:      acctest.Config(l) + data(`virtual_machine_id = "0b5f3c1e-7d0f-4b43-9a5e-3c8f3d2a1b00"`),
 			ExpectError: regexp.MustCompile(`(?s)Unable to read statistics.*No host has it`),
