@@ -258,23 +258,34 @@ func TestAccConditions_agentAbsent(t *testing.T) {
 	}
 }
 
-// TestAccConditions_agentWithoutLease: on a bridge, where libvirt leases nothing, the agent knows the address. The
-// machine has no local disk either, and could move.
+// TestAccConditions_agentWithoutLease: on a bridge, where libvirt leases nothing, the agent knows the address, and the
+// interfaces that nobody but the guest has. The machine has no local disk either, and could move.
 func TestAccConditions_agentWithoutLease(t *testing.T) {
 	t.Parallel()
 	l := lab.Open(t)
 	m := define(t, l, "kvm1", "", channel+fmt.Sprintf(nic, "bridge", "52:54:00:c0:0d:03", `bridge="br-lab"`))
 	m.boot()
-	m.await("an address", func() bool {
-		return strings.Contains(m.virsh("domifaddr", m.name, "--source", "agent"), "eth0")
+	// The file keeps the guest from asking for an address by DHCP.
+	m.exec(": >/run/dhcp.dummy0; insmod /modules/dummy.ko; ip link set dummy0 address 02:00:00:c0:0d:03 up; " +
+		"ip addr add 10.99.0.7/24 dev dummy0")
+	m.await("the addresses", func() bool {
+		told := m.virsh("domifaddr", m.name, "--source", "agent")
+		return strings.Contains(told, "eth0") && strings.Contains(told, "10.99.0.7/24")
 	})
 	var s seen
 	m.await("an IPv4 address", func() bool {
 		s = m.look()
 		return s.at("interfaces/0/ip_address") != nil
 	})
-	s.is("interfaces/0/info_source", "domain, guest-agent")
+	s.is("interfaces/0/info_source", "domain, guest-agent", "interfaces/1/info_source", "guest-agent",
+		"interfaces/1/name", "null", "interfaces/1/interface_name", "dummy0", "interfaces/1/mac", "02:00:00:c0:0d:03",
+		"interfaces/1/ip_address", "10.99.0.7", "interfaces/1/link_state", "null", "interfaces/2", "null")
 	s.condition("StorageLiveMigratable", "Unknown", "NotMigratable", "libvirt", "")
+	// What the host's neighbours would say, not every kernel tells. That is said, and takes nothing else away.
+	_, err := l.TryVirsh(t, "kvm1", "domifaddr", m.name, "--source", "arp")
+	if told := s.at("unavailable/arp"); (told != nil) != (err != nil) {
+		t.Errorf("ARP is unavailable because %v, and virsh says %v", told, err)
+	}
 
 	// The agent dies, and the guest goes on.
 	m.exec("kill -KILL $PPID")
@@ -282,7 +293,7 @@ func TestAccConditions_agentWithoutLease(t *testing.T) {
 		return !strings.Contains(m.virsh("dumpxml", m.name), "state='connected'")
 	})
 	s = m.look()
-	s.is("ready", "true", "interfaces/0/info_source", "domain", "interfaces/0/ip_address", "null")
+	s.is("ready", "true", "interfaces/0/info_source", "domain", "interfaces/0/ip_address", "null", "interfaces/1", "null")
 	s.condition("Started", "True", "Booted", "libvirt", "")
 	s.condition("AgentConnected", "False", "ChannelClosed", "qemu", "")
 
