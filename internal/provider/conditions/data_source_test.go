@@ -198,6 +198,9 @@ func TestAccConditions_lifeOfAMachine(t *testing.T) {
 	s.condition("Started", "True", "Booted", "libvirt", "Running")
 	s.condition("Ready", "True", "GuestRunning", "libvirt", "")
 	s.condition("Paused", "False", "NotPaused", "libvirt", "")
+	for _, nobodyKnowsSince := range []string{"Ready", "Paused", "AgentConnected", "LiveMigratable"} {
+		s.is("conditions/"+nobodyKnowsSince+"/last_transition_time", "null")
+	}
 	s.condition("AgentConnected", "True", "AgentAnswers", "guest-agent", "")
 	s.condition("AgentVersionNotSupported", "Unknown", "NotObserved", "guest-agent", "taints")
 	s.condition("DataVolumesReady", "True", "AllDVsReady", "qemu", "")
@@ -215,6 +218,7 @@ func TestAccConditions_lifeOfAMachine(t *testing.T) {
 	s = m.look()
 	s.is("phase", "Running", "status", "Paused", "ready", "false")
 	s.condition("Paused", "True", "PausedByUser", "libvirt", "kvm1")
+	s.is("conditions/Paused/last_transition_time", "null")
 	s.condition("Ready", "False", "PausedByUser", "libvirt", "Paused")
 	s.condition("AgentConnected", "True", "ChannelOpen", "qemu", "not running")
 	m.virsh("resume", m.name)
@@ -388,7 +392,13 @@ func TestAccConditions_migration(t *testing.T) {
 		return err == nil && strings.Contains(out, "Memory processed")
 	})
 
+	m.tf.Config(t, fmt.Sprintf("%s\ndata %q \"this\" {\n  virtual_machine_id = %q\n}\n"+
+		"data \"virtfleet_hosts\" \"this\" {\n  include = [\"machines\"]\n}\n", acctest.Config(l), conditions.TypeName, m.id))
 	s := m.look()
+	fleet, _ := m.tf.State(t, "virtfleet_hosts.this")
+	at := "/machines/" + m.id + "/"
+	seen{t, fleet}.is("hosts/kvm1"+at+"role", "source", "hosts/kvm1"+at+"status", "Migrating",
+		"hosts/kvm2"+at+"role", "target", "hosts/kvm2"+at+"status", "Migrating", "hosts/kvm3"+at+"role", "null")
 	s.is("phase", "Running", "status", "Migrating", "host", "kvm1", "ready", "true",
 		"active_hosts", "map[kvm1:source kvm2:target]", "migration_state/source_host", "kvm1",
 		"migration_state/target_host", "kvm2", "migration_state/mode", "PreCopy", "migration_state/phase", "Running",
