@@ -197,8 +197,8 @@ func TestPool_keepsSlowCallsOutOfTheWay(t *testing.T) {
 	slowCalls.Wait()
 }
 
-// Agents that don't answer, however many, hold up nobody who asks anything else: they have connections of their own, and
-// few enough that the daemon has workers left.
+// Agents that don't answer, however many, hold up nobody who asks anything else: they have connections of their own,
+// and few enough that the daemon has workers left.
 func TestPool_keepsAgentsToThemselves(t *testing.T) {
 	t.Parallel()
 	h, _, _ := openLinked(t, Config{})
@@ -221,7 +221,9 @@ func TestPool_keepsAgentsToThemselves(t *testing.T) {
 	if len(waiting) != 2 {
 		t.Errorf("%d connections wait for agents", len(waiting))
 	}
-	for _, other := range []spec{reading("reading"), defining("defining"), monitoring("monitoring"), changing("changing")} {
+	for _, other := range []spec{
+		reading("reading"), defining("defining"), monitoring("monitoring"), changing("changing"),
+	} {
 		c, err := call(t.Context(), h, other, func(c *conn) (*conn, error) { return c, nil })
 		must(t, err)
 		if waiting[c] {

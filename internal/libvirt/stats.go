@@ -156,7 +156,8 @@ var dirtyRateFlags = map[DirtyRateMode]golibvirt.DomainDirtyRateCalcFlags{
 }
 
 // StartDirtyRate makes the hypervisor measure for that many seconds, 1 to 60, how fast a running domain writes to its
-// memory (virDomainStartDirtyRateCalc). It returns at once; Stats with StatsDirtyRate says when the measurement is done.
+// memory (virDomainStartDirtyRateCalc). It returns at once; Stats with StatsDirtyRate says when the measurement is
+// done.
 func (h *Host) StartDirtyRate(ctx context.Context, uuid string, seconds int, mode DirtyRateMode) error {
 	return h.change(ctx, steering("measuring the dirty rate of domain "+uuid), uuid, "virDomainStartDirtyRateCalc",
 		func(d *golibvirt.Domain) error { return d.StartDirtyRateCalc(seconds, dirtyRateFlags[mode]) })

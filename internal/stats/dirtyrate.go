@@ -31,8 +31,8 @@ const (
 
 // DirtyRate measures for that long, rounded to seconds of which there are 1 to 60, how many bytes of its memory a
 // running machine writes to in a second. No mode sees what is written twice in that time; libvirt rounds to MiB. Its
-// error is ErrMigrating during a migration, also one that began while it measured, and libvirt's own where a measurement
-// is under way already or the machine doesn't have the mode.
+// error is ErrMigrating during a migration, also one that began while it measured, and libvirt's own where a
+// measurement is under way already or the machine doesn't have the mode.
 func DirtyRate(
 	ctx context.Context, conn Conn, uuid string, over time.Duration, mode libvirt.DirtyRateMode,
 ) (uint64, error) {

@@ -338,8 +338,9 @@ func TestMachines_areLimited(t *testing.T) {
 	vm.Metadata.Labels = map[string]string{}
 	for i := range 100 {
 		vm.Metadata.Labels[fmt.Sprintf("label%02d", i)] = "x"
-		guest.Filesystems = append(guest.Filesystems,
-			libvirt.GuestFilesystem{MountPoint: fmt.Sprintf("/mnt/%d", i), TotalBytes: new(uint64(2)), UsedBytes: new(uint64(1))})
+		guest.Filesystems = append(guest.Filesystems, libvirt.GuestFilesystem{
+			MountPoint: fmt.Sprintf("/mnt/%d", i), TotalBytes: new(uint64(2)), UsedBytes: new(uint64(1)),
+		})
 	}
 	s := &scraper{labels: newLabelChoice("*")}
 	if l := s.machineLabels(vm); len(l) != maxLabels+len(s.machineLabels(&fleet.VM{})) {

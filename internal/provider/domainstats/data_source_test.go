@@ -232,8 +232,8 @@ func TestAccDomainStats_memory(t *testing.T) {
 	})
 }
 
-// TestAccDomainStats_rates also proves that a machine that is off is no error, and is chosen by its labels, and that the
-// dirty rate is measured in the mode that was asked for, or not at all: not in one that would crash the machine.
+// TestAccDomainStats_rates also proves that a machine that is off is no error, and is chosen by its labels, and that
+// the dirty rate is measured in the mode that was asked for, or not at all: not in one that would crash the machine.
 func TestAccDomainStats_rates(t *testing.T) {
 	t.Parallel()
 	l := lab.Open(t)

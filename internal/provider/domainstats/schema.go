@@ -68,10 +68,10 @@ func (d *DataSource) Schema(_ context.Context, _ datasource.SchemaRequest, resp 
 			},
 			"dirty_rate_mode": schema.StringAttribute{
 				Optional: true,
-				MarkdownDescription: "How the dirty rate is measured: `page-sampling` compares samples of pages, which the guest hardly " +
-					"notices; `dirty-bitmap` logs what is written to, exactly, and slows the guest down; `dirty-ring` reads KVM's " +
-					"dirty ring, which the definition must enable. The latter two need libvirt 8.1 and KVM. Default " +
-					"`page-sampling`.",
+				MarkdownDescription: "How the dirty rate is measured: `page-sampling` compares samples of pages, which the " +
+					"guest hardly notices; `dirty-bitmap` logs what is written to, exactly, and slows the guest down; " +
+					"`dirty-ring` reads KVM's dirty ring, which the definition must enable. The latter two need libvirt 8.1 " +
+					"and KVM. Default `page-sampling`.",
 				Validators: []validator.String{
 					stringvalidator.OneOf(string(libvirt.DirtyRatePageSampling), string(libvirt.DirtyRateBitmap),
 						string(libvirt.DirtyRateRing)),

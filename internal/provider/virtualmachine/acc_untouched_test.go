@@ -49,7 +49,7 @@ func written(t *testing.T, h *lab.Host) map[string]time.Time {
 func everyDataSource(host, one, other string) string {
 	machines := ""
 	for _, name := range []string{"virtfleet_conditions", "virtfleet_guest_info", "virtfleet_migration_candidates"} {
-		machines += fmt.Sprintf("data %q \"this\" {\n  for_each           = toset([%q, %q])\n  virtual_machine_id = each.key\n}\n",
+		machines += fmt.Sprintf("data %q \"this\" {\n  for_each = toset([%q, %q])\n  virtual_machine_id = each.key\n}\n",
 			name, one, other)
 	}
 	return machines + fmt.Sprintf(`
