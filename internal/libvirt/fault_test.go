@@ -204,10 +204,12 @@ func TestPool_keepsAgentsToThemselves(t *testing.T) {
 	h, _, _ := openLinked(t, Config{})
 	release, taken := make(chan struct{}), make(chan *conn)
 	const silent = 50
+	question := asking("asking an agent that is silent")
+	question.timeout = time.Hour
 	var questions sync.WaitGroup
 	for range silent {
 		questions.Go(func() {
-			_, _ = call(t.Context(), h, asking("asking an agent that is silent"), func(c *conn) (struct{}, error) {
+			_, _ = call(t.Context(), h, question, func(c *conn) (struct{}, error) {
 				taken <- c
 				<-release
 				return struct{}{}, nil
