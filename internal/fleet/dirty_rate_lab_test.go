@@ -9,6 +9,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
 	guestagent "github.com/virtfleet/terraform-provider-virtfleet/internal/guest"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/stats"
 )
 
@@ -39,7 +40,7 @@ func TestLab_dirtyRateIsNeverStale(t *testing.T) {
 	measure := func() uint64 {
 		t.Helper()
 
-		rate, err := stats.DirtyRate(t.Context(), vm.Conn(), vm.UUID, 2*time.Second)
+		rate, err := stats.DirtyRate(t.Context(), vm.Conn(), vm.UUID, 2*time.Second, libvirt.DirtyRatePageSampling)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -81,8 +82,10 @@ type movedMeanwhile struct {
 	move func()
 }
 
-func (m movedMeanwhile) StartDirtyRate(ctx context.Context, uuid string, seconds int) error {
-	err := m.Conn.StartDirtyRate(ctx, uuid, seconds)
+func (m movedMeanwhile) StartDirtyRate(
+	ctx context.Context, uuid string, seconds int, mode libvirt.DirtyRateMode,
+) error {
+	err := m.Conn.StartDirtyRate(ctx, uuid, seconds, mode)
 	m.move()
 
 	return err
@@ -109,7 +112,7 @@ func TestLab_dirtyRateOfAMachineThatIsMovedMeanwhile(t *testing.T) {
 		awaitJob(t, bob, vm.UUID, over)
 	}}
 
-	rate, err := stats.DirtyRate(t.Context(), conn, vm.UUID, time.Second)
+	rate, err := stats.DirtyRate(t.Context(), conn, vm.UUID, time.Second, libvirt.DirtyRatePageSampling)
 	if !errors.Is(err, stats.ErrMigrating) {
 		t.Errorf("measured %d, %v", rate, err)
 	}

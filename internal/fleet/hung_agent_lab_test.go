@@ -1,52 +1,61 @@
 package fleet
 
 import (
-	"context"
-	"errors"
+	"fmt"
+	"sync"
 	"testing"
-	"time"
 
 	guestagent "github.com/virtfleet/terraform-provider-virtfleet/internal/guest"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
-	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
-// hang stops the agent in the guest, which keeps its channel open.
-func hang(t *testing.T, vm *VM) {
-	t.Helper()
-
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
-	defer cancel()
-
-	// The parent of the shell that the agent runs is the agent. It answers first.
-	stop := `{"execute":"guest-exec","arguments":{"path":"/bin/sh","arg":["-c","sleep 1; kill -STOP $PPID"]}}`
-
-	_, err := vm.host.conn.AgentCommand(ctx, vm.UUID, stop)
-	if err != nil {
-		t.Fatal(err)
-	}
-
-	for err == nil {
-		_, err = vm.host.conn.AgentCommand(ctx, vm.UUID, `{"execute":"guest-ping"}`)
-	}
-
-	if ctx.Err() != nil || !errors.Is(err, libvirt.ErrAgentUnavailable) {
-		t.Fatal(err)
-	}
-}
-
 // An agent that is connected and doesn't answer is asked one question, however
-// much there would be to ask: the time that it takes is lost once.
+// much there would be to ask: the time that it takes is lost once. Several on
+// one host are waited for together, and hold up nobody else.
 func TestLab_hungAgentIsAskedOnce(t *testing.T) {
 	t.Parallel()
 
+	const hung = 4
+
 	l := lab.Open(t)
 	f := labFleet(t, l, "alice", nil)
-	vm := waitAgent(t, f, create(t, f, l, guest(l, lab.Name(t), "")))
-	hang(t, vm)
 
+	var names []string
+
+	for i := range hung + 1 {
+		name := fmt.Sprintf("%s-%d", lab.Name(t), i)
+		l.Define(t, "kvm1", fmt.Sprintf(`<domain type="qemu"><name>%s</name><memory unit="MiB">128</memory>
+  <features><acpi/></features><os><type arch="x86_64" machine="q35">hvm</type>
+    <kernel>%s</kernel><initrd>%s</initrd><cmdline>%s</cmdline></os>
+  <devices><channel type="unix"><target type="virtio" name="org.qemu.guest_agent.0"/></channel>
+    <serial type="file"><source path="%s"/></serial></devices></domain>`,
+			name, l.KernelPath(), l.InitrdPath(), lab.GuestCmdline, lab.ConsoleLog(name)))
+		l.Virsh(t, "kvm1", "start", name)
+		names = append(names, name)
+	}
+
+	for i, name := range names {
+		l.AwaitAgent(t, "kvm1", name)
+
+		if i < hung {
+			l.HangAgent(t, "kvm1", name)
+		}
+	}
+
+	observe := func(name string, raw bool) *Observation {
+		t.Helper()
+
+		o, err := f.Observe(t.Context(), Question{Name: name, RawCommands: raw})
+		if err != nil {
+			t.Error(err)
+
+			return &Observation{Guest: &guestagent.Report{}}
+		}
+
+		return o
+	}
 	asked := func() int {
-		calls := f.Calls()[vm.Host]
+		calls := f.Calls()["kvm1"]
 
 		return calls["virDomainGetGuestInfo"] + calls["virDomainQemuAgentCommand"] + calls["virDomainGetVcpusFlags"]
 	}
@@ -59,13 +68,48 @@ func TestLab_hungAgentIsAskedOnce(t *testing.T) {
 			}
 		}
 	}
+	told := func(o *Observation) string {
+		t.Helper()
 
-	before := asked()
-	if before == 0 {
+		if o.Guest.Info.OS == nil || o.DiskErrors == nil || o.Rule == nil {
+			t.Errorf("not everything of the healthy machine is known: %v", o.Unavailable)
+		}
+
+		return fmt.Sprint(o.Unavailable)
+	}
+
+	healthy := names[hung]
+	alone := told(observe(healthy, false))
+
+	questions := asked()
+	if questions == 0 {
 		t.Fatal("the agent's questions aren't counted")
 	}
 
-	report, err := f.GuestInfo(t.Context(), vm, guestagent.Options{
+	seen := make([]*Observation, len(names))
+
+	var all sync.WaitGroup
+	for i, name := range names {
+		all.Go(func() { seen[i] = observe(name, false) })
+	}
+
+	all.Wait()
+
+	if n := asked() - questions; n != questions+hung {
+		t.Errorf("%d hung agents, and one that takes %d questions, were asked %d", hung, questions, n)
+	}
+
+	for _, o := range seen[:hung] {
+		silent(o.Guest, guestagent.GroupOS, guestagent.GroupInterfaces)
+	}
+
+	if beside := told(seen[hung]); beside != alone {
+		t.Errorf("alone there is unavailable: %s, beside hung agents: %s", alone, beside)
+	}
+
+	before := asked()
+
+	report, err := f.GuestInfo(t.Context(), seen[0].VM, guestagent.Options{
 		RawCommands: true, Probe: &guestagent.Probe{Command: []string{"/bin/true"}},
 	})
 	if err != nil {
@@ -78,18 +122,11 @@ func TestLab_hungAgentIsAskedOnce(t *testing.T) {
 		t.Errorf("everything that an agent can be asked took %d questions", n)
 	}
 
-	for _, raw := range []bool{false, true} {
-		before = asked()
+	before = asked()
 
-		o, err := f.Observe(t.Context(), Question{UUID: vm.UUID, RawCommands: raw})
-		if err != nil {
-			t.Fatal(err)
-		}
+	silent(observe(names[0], true).Guest, guestagent.GroupOS, guestagent.GroupInterfaces)
 
-		silent(o.Guest, guestagent.GroupOS, guestagent.GroupInterfaces)
-
-		if n := asked() - before; n != 1 {
-			t.Errorf("an observation, raw commands %t, took %d questions", raw, n)
-		}
+	if n := asked() - before; n != 1 {
+		t.Errorf("an observation with raw commands took %d questions", n)
 	}
 }

@@ -60,7 +60,7 @@ func changing(operation string) spec {
 // asking describes a call that waits for a guest agent.
 func asking(operation string) spec {
 	return spec{
-		operation: operation, lane: slow, timeout: agentTimeout, late: ErrAgentUnavailable, agent: true, strict: true,
+		operation: operation, lane: agents, timeout: agentTimeout, late: ErrAgentUnavailable, agent: true, strict: true,
 	}
 }
 

@@ -9,9 +9,10 @@
 //
 // # Connections
 //
-// libvirtd works on five requests of one connection at a time, so a Host keeps two lanes apart. Quick reads share a few
-// connections, on which many calls are under way at once. Calls that wait for a guest, a hypervisor process or an agent
-// take other connections and so never stand in the readers' way.
+// libvirtd works on five requests of one connection at a time, so a Host keeps three lanes apart. Quick reads share a
+// few connections, on which many calls are under way at once. Calls that wait for a guest or a hypervisor process take
+// other connections and so never stand in the readers' way. Questions to guest agents have two of their own: agents
+// that don't answer, however many they are, hold up nobody who asks anything else.
 //
 // A call into libvirt's C library can't be cancelled. One that outlives its context returns the context's error to its
 // caller at once and its connection is given up: it takes no new calls, and as soon as the others on it have ended its

@@ -197,6 +197,45 @@ func TestPool_keepsSlowCallsOutOfTheWay(t *testing.T) {
 	slowCalls.Wait()
 }
 
+// Agents that don't answer, however many, hold up nobody who asks anything else: they have connections of their own,
+// and few enough that the daemon has workers left.
+func TestPool_keepsAgentsToThemselves(t *testing.T) {
+	t.Parallel()
+	h, _, _ := openLinked(t, Config{})
+	release, taken := make(chan struct{}), make(chan *conn)
+	const silent = 50
+	question := asking("asking an agent that is silent")
+	question.timeout = time.Hour
+	var questions sync.WaitGroup
+	for range silent {
+		questions.Go(func() {
+			_, _ = call(t.Context(), h, question, func(c *conn) (struct{}, error) {
+				taken <- c
+				<-release
+				return struct{}{}, nil
+			})
+		})
+	}
+	waiting := map[*conn]bool{}
+	for range silent {
+		waiting[<-taken] = true
+	}
+	if len(waiting) != 2 {
+		t.Errorf("%d connections wait for agents", len(waiting))
+	}
+	for _, other := range []spec{
+		reading("reading"), defining("defining"), monitoring("monitoring"), changing("changing"),
+	} {
+		c, err := call(t.Context(), h, other, func(c *conn) (*conn, error) { return c, nil })
+		must(t, err)
+		if waiting[c] {
+			t.Errorf("%s takes a connection that waits for agents", other.operation)
+		}
+	}
+	close(release)
+	questions.Wait()
+}
+
 func TestSubscribe_tellsWhenEventsWereMissed(t *testing.T) {
 	t.Parallel()
 	h, way, l := openLinked(t, Config{})

@@ -14,8 +14,9 @@ import (
 
 // Defaults of a Config.
 const (
-	// DefaultMaxConnections leaves half for reads and half for slow calls; libvirtd accepts 5000 clients by default.
-	DefaultMaxConnections = 8
+	// DefaultMaxConnections leaves two for questions to guest agents, and of the others half for reads and half for slow
+	// calls; libvirtd accepts 5000 clients by default.
+	DefaultMaxConnections = 10
 	// DefaultConnectTimeout covers dialing the host, a handshake of a handful of round trips, and authentication.
 	DefaultConnectTimeout = 15 * time.Second
 )
@@ -40,7 +41,7 @@ type Config struct {
 	// Dial reaches the host for <driver>+ssh URIs, which need it. Other URIs go to libvirt as they are.
 	Dial DialFunc
 	// MaxConnections bounds the libvirt connections in use at a time, one for events not counted; 0 means
-	// DefaultMaxConnections. There are at least two.
+	// DefaultMaxConnections. There are at least three.
 	MaxConnections int
 	// ConnectTimeout bounds the opening of one connection; 0 means DefaultConnectTimeout.
 	ConnectTimeout time.Duration

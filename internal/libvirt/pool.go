@@ -11,15 +11,17 @@ type lane int
 const (
 	// quick calls are answered from what the daemon knows.
 	quick lane = iota
-	// slow calls wait for a guest, a hypervisor process or an agent.
+	// slow calls wait for a guest or a hypervisor process.
 	slow
+	// agents calls wait for a guest agent, which may never answer.
+	agents
 	lanes
 )
 
 // crowded is the number of calls on every connection of a lane at which another is opened. Quick calls are pipelined,
 // and five of them at a time keep a daemon busy. A slow call wants a connection of its own, because five hanging ones
 // would stop it.
-var crowded = [lanes]int{quick: 32, slow: 1}
+var crowded = [lanes]int{quick: 32, slow: 1, agents: 1}
 
 // pool holds a host's connections.
 type pool struct {
@@ -41,9 +43,11 @@ type slot struct {
 
 func newPool(h *Host) *pool {
 	p := &pool{host: h}
-	// Reads rarely need more than one or two; the rest is for slow calls.
-	p.max[quick] = max(1, h.cfg.MaxConnections/2)
-	p.max[slow] = max(1, h.cfg.MaxConnections-p.max[quick])
+	// A silent agent takes a worker of the daemon as well as a place on its connection, and a daemon has 20 of them by
+	// default: two connections of five places leave it half.
+	p.max[agents] = max(1, h.cfg.MaxConnections/5)
+	p.max[quick] = max(1, (h.cfg.MaxConnections-p.max[agents])/2)
+	p.max[slow] = max(1, h.cfg.MaxConnections-p.max[agents]-p.max[quick])
 	return p
 }
 
@@ -107,13 +111,13 @@ func (p *pool) pick(l lane) (*slot, error) {
 	}
 	idle := best != nil && bestLoad < crowded[l]
 	// One at a time for quick calls: they come in hundreds, and what is there serves them well enough.
-	mayOpen := len(usable) < limit && (opening == nil || (l == slow && opening.waiting >= crowded[l]))
+	mayOpen := len(usable) < limit && (opening == nil || (l != quick && opening.waiting >= crowded[l]))
 	if !idle && mayOpen {
 		opening = p.open(l)
 	}
 	chosen := best
 	// A slow call waits for a connection of its own; quick ones don't wait when there is any.
-	if chosen == nil || (l == slow && !idle && opening != nil && opening.waiting < bestLoad) {
+	if chosen == nil || (l != quick && !idle && opening != nil && opening.waiting < bestLoad) {
 		chosen = opening
 	}
 	chosen.waiting++

@@ -136,12 +136,13 @@ func TestStats_duringMigration(t *testing.T) {
 	}
 }
 
-// TestStats_dirtyRate proves that the hypervisor measures what the guest writes.
+// TestStats_dirtyRate proves that the hypervisor measures what the guest writes, and in no mode that it doesn't have.
 func TestStats_dirtyRate(t *testing.T) {
 	t.Parallel()
 	l, a, _ := sides(t)
 	uuid := writingGuest(t, l, a)
-	must(t, a.StartDirtyRate(t.Context(), uuid, 1))
+	want(t, a.StartDirtyRate(t.Context(), uuid, 1, DirtyRateRing), ErrUnsupported)
+	must(t, a.StartDirtyRate(t.Context(), uuid, 1, DirtyRatePageSampling))
 	eventually(t, "the measurement", func() bool {
 		all, err := a.Stats(t.Context(), StatsDirtyRate, uuid)
 		must(t, err)

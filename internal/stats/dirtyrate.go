@@ -17,7 +17,7 @@ var ErrMigrating = errors.New("not measured during a migration")
 type Conn interface {
 	Stats(ctx context.Context, groups libvirt.StatsGroups, uuids ...string) ([]libvirt.DomainStats, error)
 	Job(ctx context.Context, uuid string) (*libvirt.Job, error)
-	StartDirtyRate(ctx context.Context, uuid string, seconds int) error
+	StartDirtyRate(ctx context.Context, uuid string, seconds int, mode libvirt.DirtyRateMode) error
 }
 
 const (
@@ -30,10 +30,12 @@ const (
 )
 
 // DirtyRate measures for that long, rounded to seconds of which there are 1 to 60, how many bytes of its memory a
-// running machine writes to in a second. The hypervisor samples pages, which costs the guest next to nothing and never
-// sees what is written twice in that time; libvirt rounds to MiB. Its error is ErrMigrating during a migration, also
-// one that began while it measured, and libvirt's own where a measurement is under way already.
-func DirtyRate(ctx context.Context, conn Conn, uuid string, over time.Duration) (uint64, error) {
+// running machine writes to in a second. No mode sees what is written twice in that time; libvirt rounds to MiB. Its
+// error is ErrMigrating during a migration, also one that began while it measured, and libvirt's own where a
+// measurement is under way already or the machine doesn't have the mode.
+func DirtyRate(
+	ctx context.Context, conn Conn, uuid string, over time.Duration, mode libvirt.DirtyRateMode,
+) (uint64, error) {
 	if err := settled(ctx, conn, uuid); err != nil {
 		return 0, err
 	}
@@ -41,7 +43,7 @@ func DirtyRate(ctx context.Context, conn Conn, uuid string, over time.Duration) 
 	ctx, cancel := context.WithTimeout(ctx, time.Duration(seconds)*time.Second+dirtyRatePatience)
 	defer cancel()
 	// Starting forgets the last measurement, so that whatever is measured from here on is ours.
-	if err := conn.StartDirtyRate(ctx, uuid, seconds); err != nil {
+	if err := conn.StartDirtyRate(ctx, uuid, seconds, mode); err != nil {
 		return 0, err
 	}
 	wait := time.NewTimer(time.Duration(seconds) * time.Second)

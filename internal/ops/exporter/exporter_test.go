@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"maps"
 	"net/http"
 	"net/http/httptest"
@@ -253,6 +254,48 @@ func TestExporter_isBounded(t *testing.T) {
 	}
 }
 
+// TestHandler_boundsItsScrapes proves that who scrapes too often is sent away, and nobody else.
+func TestHandler_boundsItsScrapes(t *testing.T) {
+	t.Parallel()
+	f, err := fleet.New(fleet.Config{
+		Hosts: map[string]fleet.HostConfig{"local": {URI: "test:///default"}}, Owner: "alice",
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := f.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	log := slog.New(slog.DiscardHandler)
+	s := &scraper{
+		fleet: f, limit: defaultSeries, log: log, guests: newGuests(0), background: t.Context(),
+		transitions: newTransitions(log), down: map[string]bool{},
+	}
+	handler := newHandler(s, "test", time.Minute)
+	s.mu.Lock() // No scrape gets past what it has to say of a host.
+	answers := make(chan int)
+	for range scrapesAtOnce + 2 {
+		go func() {
+			w := httptest.NewRecorder()
+			handler.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/metrics", http.NoBody))
+			answers <- w.Code
+		}()
+	}
+	for range 2 {
+		if code := <-answers; code != http.StatusServiceUnavailable {
+			t.Errorf("one scrape too many got %d", code)
+		}
+	}
+	s.mu.Unlock()
+	for range scrapesAtOnce {
+		if code := <-answers; code != http.StatusOK {
+			t.Errorf("a scrape got %d", code)
+		}
+	}
+}
+
 func TestRun_refuses(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "fleet.yaml")
@@ -285,6 +328,30 @@ func TestFamilies_areLimited(t *testing.T) {
 	f.add(vmInfo, nil, nil)
 	if len(f.all[vmInfo.name].Metric) != 2 || f.dropped != 3 {
 		t.Errorf("%d series, %d dropped", len(f.all[vmInfo.name].Metric), f.dropped)
+	}
+}
+
+// TestMachines_areLimited proves that no machine, and no guest, makes as many labels and series as it likes.
+func TestMachines_areLimited(t *testing.T) {
+	t.Parallel()
+	vm, guest := &fleet.VM{}, &libvirt.GuestInfo{}
+	vm.Metadata.Labels = map[string]string{}
+	for i := range 100 {
+		vm.Metadata.Labels[fmt.Sprintf("label%02d", i)] = "x"
+		guest.Filesystems = append(guest.Filesystems, libvirt.GuestFilesystem{
+			MountPoint: fmt.Sprintf("/mnt/%d", i), TotalBytes: new(uint64(2)), UsedBytes: new(uint64(1)),
+		})
+	}
+	s := &scraper{labels: newLabelChoice("*")}
+	if l := s.machineLabels(vm); len(l) != maxLabels+len(s.machineLabels(&fleet.VM{})) {
+		t.Errorf("%d labels", len(l))
+	}
+	f := newFamilies(defaultSeries)
+	f.addFilesystems(guest, nil)
+	for _, m := range []metric{fsCapacity, fsUsed} {
+		if n := len(f.all[m.name].Metric); n != maxFilesystems {
+			t.Errorf("%d series of %s", n, m.name)
+		}
 	}
 }
 

@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	// guestsAtOnce is how many guests of a host are asked at a time: silent ones must not take all slow connections.
+	// guestsAtOnce is how many guests of a host are asked at a time: a silent one takes one of the daemon's workers.
 	guestsAtOnce = 2
 	// guestTimeout is how long a guest agent may take. One that is alive answers within milliseconds.
 	guestTimeout = 5 * time.Second

@@ -101,7 +101,8 @@ func TestTransitions_forgets(t *testing.T) {
 	}
 }
 
-// TestLab_transitions suspends and resumes a machine between two scrapes, of which only events tell.
+// TestLab_transitions suspends and resumes a machine between two scrapes, of which only events tell. In the end it
+// crashes.
 func TestLab_transitions(t *testing.T) {
 	t.Parallel()
 	l := lab.Open(t)
@@ -153,4 +154,12 @@ func TestLab_transitions(t *testing.T) {
 	if paused := stands(groupNonRunning); paused < began || paused > now() {
 		t.Errorf("paused at %f, between %f and %f", paused, began, now())
 	}
+	began = now()
+	l.Run(t, h.Name, "sh", "-c", "kill -9 $(cat /run/libvirt/qemu/"+name+".pid)")
+	if crashed := stands(groupError); crashed < began || crashed > now() {
+		t.Errorf("crashed at %f, between %f and %f", crashed, began, now())
+	}
+	all, _ = r.scrape()
+	all.one(t, "kubevirt_vmi_info", vm, `phase="failed"`)
+	all.one(t, "kubevirt_vm_info", vm, `status="crashloopbackoff"`, `status_group="error"`)
 }

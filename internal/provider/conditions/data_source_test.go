@@ -198,6 +198,9 @@ func TestAccConditions_lifeOfAMachine(t *testing.T) {
 	s.condition("Started", "True", "Booted", "libvirt", "Running")
 	s.condition("Ready", "True", "GuestRunning", "libvirt", "")
 	s.condition("Paused", "False", "NotPaused", "libvirt", "")
+	for _, nobodyKnowsSince := range []string{"Ready", "Paused", "AgentConnected", "LiveMigratable"} {
+		s.is("conditions/"+nobodyKnowsSince+"/last_transition_time", "null")
+	}
 	s.condition("AgentConnected", "True", "AgentAnswers", "guest-agent", "")
 	s.condition("AgentVersionNotSupported", "Unknown", "NotObserved", "guest-agent", "taints")
 	s.condition("DataVolumesReady", "True", "AllDVsReady", "qemu", "")
@@ -215,6 +218,7 @@ func TestAccConditions_lifeOfAMachine(t *testing.T) {
 	s = m.look()
 	s.is("phase", "Running", "status", "Paused", "ready", "false")
 	s.condition("Paused", "True", "PausedByUser", "libvirt", "kvm1")
+	s.is("conditions/Paused/last_transition_time", "null")
 	s.condition("Ready", "False", "PausedByUser", "libvirt", "Paused")
 	s.condition("AgentConnected", "True", "ChannelOpen", "qemu", "not running")
 	m.virsh("resume", m.name)
@@ -258,23 +262,34 @@ func TestAccConditions_agentAbsent(t *testing.T) {
 	}
 }
 
-// TestAccConditions_agentWithoutLease: on a bridge, where libvirt leases nothing, the agent knows the address. The
-// machine has no local disk either, and could move.
+// TestAccConditions_agentWithoutLease: on a bridge, where libvirt leases nothing, the agent knows the address, and the
+// interfaces that nobody but the guest has. The machine has no local disk either, and could move.
 func TestAccConditions_agentWithoutLease(t *testing.T) {
 	t.Parallel()
 	l := lab.Open(t)
 	m := define(t, l, "kvm1", "", channel+fmt.Sprintf(nic, "bridge", "52:54:00:c0:0d:03", `bridge="br-lab"`))
 	m.boot()
-	m.await("an address", func() bool {
-		return strings.Contains(m.virsh("domifaddr", m.name, "--source", "agent"), "eth0")
+	// The file keeps the guest from asking for an address by DHCP.
+	m.exec(": >/run/dhcp.dummy0; insmod /modules/dummy.ko; ip link set dummy0 address 02:00:00:c0:0d:03 up; " +
+		"ip addr add 10.99.0.7/24 dev dummy0")
+	m.await("the addresses", func() bool {
+		told := m.virsh("domifaddr", m.name, "--source", "agent")
+		return strings.Contains(told, "eth0") && strings.Contains(told, "10.99.0.7/24")
 	})
 	var s seen
 	m.await("an IPv4 address", func() bool {
 		s = m.look()
 		return s.at("interfaces/0/ip_address") != nil
 	})
-	s.is("interfaces/0/info_source", "domain, guest-agent")
+	s.is("interfaces/0/info_source", "domain, guest-agent", "interfaces/1/info_source", "guest-agent",
+		"interfaces/1/name", "null", "interfaces/1/interface_name", "dummy0", "interfaces/1/mac", "02:00:00:c0:0d:03",
+		"interfaces/1/ip_address", "10.99.0.7", "interfaces/1/link_state", "null", "interfaces/2", "null")
 	s.condition("StorageLiveMigratable", "Unknown", "NotMigratable", "libvirt", "")
+	// What the host's neighbours would say, not every kernel tells. That is said, and takes nothing else away.
+	_, err := l.TryVirsh(t, "kvm1", "domifaddr", m.name, "--source", "arp")
+	if told := s.at("unavailable/arp"); (told != nil) != (err != nil) {
+		t.Errorf("ARP is unavailable because %v, and virsh says %v", told, err)
+	}
 
 	// The agent dies, and the guest goes on.
 	m.exec("kill -KILL $PPID")
@@ -282,7 +297,7 @@ func TestAccConditions_agentWithoutLease(t *testing.T) {
 		return !strings.Contains(m.virsh("dumpxml", m.name), "state='connected'")
 	})
 	s = m.look()
-	s.is("ready", "true", "interfaces/0/info_source", "domain", "interfaces/0/ip_address", "null")
+	s.is("ready", "true", "interfaces/0/info_source", "domain", "interfaces/0/ip_address", "null", "interfaces/1", "null")
 	s.condition("Started", "True", "Booted", "libvirt", "")
 	s.condition("AgentConnected", "False", "ChannelClosed", "qemu", "")
 
@@ -377,7 +392,13 @@ func TestAccConditions_migration(t *testing.T) {
 		return err == nil && strings.Contains(out, "Memory processed")
 	})
 
+	m.tf.Config(t, fmt.Sprintf("%s\ndata %q \"this\" {\n  virtual_machine_id = %q\n}\n"+
+		"data \"virtfleet_hosts\" \"this\" {\n  include = [\"machines\"]\n}\n", acctest.Config(l), conditions.TypeName, m.id))
 	s := m.look()
+	fleet, _ := m.tf.State(t, "virtfleet_hosts.this")
+	at := "/machines/" + m.id + "/"
+	seen{t, fleet}.is("hosts/kvm1"+at+"role", "source", "hosts/kvm1"+at+"status", "Migrating",
+		"hosts/kvm2"+at+"role", "target", "hosts/kvm2"+at+"status", "Migrating", "hosts/kvm3"+at+"role", "null")
 	s.is("phase", "Running", "status", "Migrating", "host", "kvm1", "ready", "true",
 		"active_hosts", "map[kvm1:source kvm2:target]", "migration_state/source_host", "kvm1",
 		"migration_state/target_host", "kvm2", "migration_state/mode", "PreCopy", "migration_state/phase", "Running",

@@ -42,9 +42,16 @@ func TestAccConditions_diskIsGone(t *testing.T) {
 	overlay := l.Image(t, "kvm1", name+".overlay", "qcow2", 8<<20)
 	l.Run(t, "kvm1", "qemu-img", "create", "-q", "-f", "qcow2", "-F", "qcow2", "-b", path.Base(base), overlay)
 	m := define(t, l, "kvm1", "", disk(image, "qcow2", "vda")+disk(raw, "raw", "vdb")+disk(overlay, "qcow2", "vdc"))
+	// No pool has the kernel, so nobody could tell whether other hosts have it.
+	kernel := regexp.MustCompile(`(?s)<kernel>.*</cmdline>`)
+	l.Define(t, "kvm1", kernel.ReplaceAllString(m.virsh("dumpxml", "--inactive", m.name), ""))
 	ready(m, "libvirt")
 	m.virsh("start", m.name)
-	ready(m, "qemu")
+	s := m.look()
+	s.condition("DataVolumesReady", "True", "AllDVsReady", "qemu", "^$")
+	// The files are kvm1's alone: it can't move without them, and with them it can.
+	s.condition("LiveMigratable", "False", "DisksNotLiveMigratable", "libvirt", "vda")
+	s.condition("StorageLiveMigratable", "True", "Migratable", "libvirt", "^$")
 	l.Run(t, "kvm1", "rm", image, raw)
 	notReady(m, "False", `^disk "vda": .*`+regexp.QuoteMeta(image)+`.*; disk "vdb": .*`+regexp.QuoteMeta(raw)+`[^;]*$`)
 	m.virsh("destroy", m.name)

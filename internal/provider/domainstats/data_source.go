@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sync/semaphore"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/meta"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/tfdiag"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/value"
@@ -149,13 +150,13 @@ func ask(ctx context.Context, all []*facts, config model) {
 		}
 		wg.Go(func() {
 			defer places.Release(1)
-			f.ask(ctx, jobs, period)
+			f.ask(ctx, jobs, period, libvirt.DirtyRateMode(config.DirtyRateMode.ValueString()))
 		})
 	}
 	wg.Wait()
 }
 
-func (f *facts) ask(ctx context.Context, jobs bool, period time.Duration) {
+func (f *facts) ask(ctx context.Context, jobs bool, period time.Duration, mode libvirt.DirtyRateMode) {
 	if f.sample == nil || !f.sample.State.Active() {
 		return
 	}
@@ -166,8 +167,12 @@ func (f *facts) ask(ctx context.Context, jobs bool, period time.Duration) {
 		}
 		f.job = job
 	}
-	if period > 0 {
-		rate, err := stats.DirtyRate(ctx, f.vm.Conn(), f.vm.UUID, period)
+	switch {
+	case period == 0:
+	case mode == libvirt.DirtyRateBitmap && (f.vm.LiveSpec == nil || f.vm.LiveSpec.Type != "kvm"):
+		f.unavailable["dirty_rate"] = "QEMU would crash: dirty-bitmap is for virtual machines of type kvm"
+	default:
+		rate, err := stats.DirtyRate(ctx, f.vm.Conn(), f.vm.UUID, period, mode)
 		if err != nil {
 			f.unavailable["dirty_rate"] = err.Error()
 			return

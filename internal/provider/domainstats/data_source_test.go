@@ -67,13 +67,34 @@ func define(t *testing.T, l *lab.Lab, host, label, words string) (id, name strin
 // domstats is what virsh says now.
 func domstats(t *testing.T, l *lab.Lab, host, name string) map[string]string {
 	t.Helper()
+	return params(l.Virsh(t, host, "domstats", name), "=")
+}
+
+// params are the values that virsh prints, each after its name and a separator.
+func params(printed, separator string) map[string]string {
 	all := map[string]string{}
-	for line := range strings.Lines(l.Virsh(t, host, "domstats", name)) {
-		if param, value, ok := strings.Cut(strings.TrimSpace(line), "="); ok {
+	for line := range strings.Lines(printed) {
+		if param, value, ok := strings.Cut(strings.TrimSpace(line), separator); ok {
 			all[param] = value
 		}
 	}
 	return all
+}
+
+// between expects a number that only grows to be between what virsh said before and what it says after.
+func between(t *testing.T, attribute, got, param string, unit float64, before, after map[string]string) {
+	t.Helper()
+	low, lowErr := strconv.ParseFloat(before[param], 64)
+	high, highErr := strconv.ParseFloat(after[param], 64)
+	value, err := strconv.ParseFloat(got, 64)
+	if lowErr != nil || highErr != nil || err != nil {
+		t.Errorf("%s is %q, %s was %q and is %q", attribute, got, param, before[param], after[param])
+		return
+	}
+	// The last digit is lost on the way from nanoseconds to seconds and back.
+	if value < low*unit*(1-1e-12) || value > high*unit*(1+1e-12) {
+		t.Errorf("%s is %v, %s was %v and is %v", attribute, value, param, low, high)
+	}
 }
 
 // TestAccDomainStats_saysWhatVirshSays brackets each reading with two of virsh: what only grows is in between, what
@@ -128,18 +149,7 @@ func TestAccDomainStats_saysWhatVirshSays(t *testing.T) {
 					"perf.page_faults":                {"perf.page_faults", 1},
 					"perf.context_switches":           {"perf.context_switches", 1},
 				} {
-					low, lowErr := strconv.ParseFloat(before[want.param], 64)
-					high, highErr := strconv.ParseFloat(after[want.param], 64)
-					value, err := strconv.ParseFloat(got[prefix+attribute], 64)
-					if lowErr != nil || highErr != nil || err != nil {
-						t.Errorf("%s is %q, %s was %q and is %q", attribute, got[prefix+attribute], want.param,
-							before[want.param], after[want.param])
-						continue
-					}
-					// The last digit is lost on the way from nanoseconds to seconds and back.
-					if value < low*want.unit*(1-1e-12) || value > high*want.unit*(1+1e-12) {
-						t.Errorf("%s is %v, %s was %v and is %v", attribute, value, want.param, low, high)
-					}
+					between(t, attribute, got[prefix+attribute], want.param, want.unit, before, after)
 				}
 				if n, clock := got[prefix+"perf.%"], got[prefix+"perf.cpu_clock"]; n != "3" || clock == "0" {
 					t.Errorf("%s perf events, of the clock %s; want those that are enabled, and that they count", n, clock)
@@ -222,7 +232,8 @@ func TestAccDomainStats_memory(t *testing.T) {
 	})
 }
 
-// TestAccDomainStats_rates also proves that a machine that is off is no error, and is chosen by its labels.
+// TestAccDomainStats_rates also proves that a machine that is off is no error, and is chosen by its labels, and that
+// the dirty rate is measured in the mode that was asked for, or not at all: not in one that would crash the machine.
 func TestAccDomainStats_rates(t *testing.T) {
 	t.Parallel()
 	l := lab.Open(t)
@@ -260,9 +271,20 @@ func TestAccDomainStats_rates(t *testing.T) {
 				know(off, knownvalue.StringRegexp(regexp.MustCompile("is Shutoff")), "unavailable", "statistics"),
 			},
 		}, {
-			Config: acctest.Config(l) + data(fmt.Sprintf("virtual_machines = [%q, %q]", busy, off)),
+			Config: acctest.Config(l) + data(fmt.Sprintf("virtual_machines = [%q, %q]\n"+
+				"dirty_rate_period = \"1s\"\n  dirty_rate_mode = \"dirty-ring\"", busy, off)),
 			ConfigStateChecks: []statecheck.StateCheck{
 				statecheck.ExpectKnownValue(address, tfjsonpath.New("stats"), knownvalue.MapSizeExact(2)),
+				know(busy, knownvalue.Null(), "dirty_rate_bytes_per_second"),
+				know(busy, knownvalue.StringRegexp(regexp.MustCompile("dirty-ring")), "unavailable", "dirty_rate"),
+			},
+		}, {
+			Config: acctest.Config(l) + data(fmt.Sprintf("virtual_machine_id = %q\n"+
+				"dirty_rate_period = \"1s\"\n  dirty_rate_mode = \"dirty-bitmap\"", busy)),
+			ConfigStateChecks: []statecheck.StateCheck{
+				know(busy, knownvalue.Null(), "dirty_rate_bytes_per_second"),
+				know(busy, knownvalue.StringRegexp(regexp.MustCompile("dirty-bitmap.*kvm")), "unavailable", "dirty_rate"),
+				know(busy, knownvalue.StringExact("Running"), "state"),
 			},
 		}},
 	})
@@ -280,6 +302,11 @@ func TestAccDomainStats_migrating(t *testing.T) {
 	l.AwaitConsole(t, "kvm1", name, lab.GuestWrites)
 	l.Virsh(t, "kvm1", "migrate-setspeed", name, "1")
 	ended := make(chan error, 1)
+	job := func() map[string]string {
+		t.Helper()
+		return params(l.Virsh(t, "kvm1", "domjobinfo", "--rawstats", name), ": ")
+	}
+	var before map[string]string
 	resource.Test(t, resource.TestCase{
 		ProtoV6ProviderFactories: acctest.Factories(t),
 		Steps: []resource.TestStep{{
@@ -294,6 +321,21 @@ func TestAccDomainStats_migrating(t *testing.T) {
 						t.Fatalf("the migration ended with %v", err)
 					}
 				}
+				before = job()
+			},
+			Check: func(s *terraform.State) error {
+				after := job()
+				got := s.RootModule().Resources[address].Primary.Attributes
+				for attribute, want := range map[string]struct {
+					param string
+					unit  float64
+				}{
+					"data_total_bytes": {"memory_total", 1}, "data_processed_bytes": {"memory_processed", 1},
+					"elapsed_seconds": {"time_elapsed", 1e-3}, "iteration": {"memory_iteration", 1},
+				} {
+					between(t, attribute, got["stats."+id+".job."+attribute], want.param, want.unit, before, after)
+				}
+				return nil
 			},
 			Config: acctest.Config(l) + data(fmt.Sprintf("virtual_machine_id = %q\n  jobs = true\n"+
 				"  dirty_rate_period = \"1s\"", id)),
@@ -324,6 +366,12 @@ func TestAccDomainStats_badInput(t *testing.T) {
 		}, {
 			Config:      acctest.Config(l) + data(`virtual_machines = ["web"]`),
 			ExpectError: regexp.MustCompile(`must be a UUID`),
+		}, {
+			Config: acctest.Config(l) + data(`
+  virtual_machine_id = "0b5f3c1e-7d0f-4b43-9a5e-3c8f3d2a1b00"
+  dirty_rate_period  = "1s"
+  dirty_rate_mode    = "bitmap"`),
+			ExpectError: regexp.MustCompile(`(?s)dirty_rate_mode.*"page-sampling"\s+"dirty-bitmap"\s+"dirty-ring"`),
 		}, {
 			Config:      acctest.Config(l) + data(`virtual_machine_id = "0b5f3c1e-7d0f-4b43-9a5e-3c8f3d2a1b00"`),
 			ExpectError: regexp.MustCompile(`(?s)Unable to read statistics.*No host has it`),

@@ -19,6 +19,7 @@ type model struct {
 	Selector         *selectorModel `tfsdk:"selector"`
 	Interval         value.Duration `tfsdk:"interval"`
 	DirtyRatePeriod  value.Duration `tfsdk:"dirty_rate_period"`
+	DirtyRateMode    types.String   `tfsdk:"dirty_rate_mode"`
 	Jobs             types.Bool     `tfsdk:"jobs"`
 	Stats            types.Map      `tfsdk:"stats"`
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/value"
 )
 
@@ -63,7 +64,19 @@ func (d *DataSource) Schema(_ context.Context, _ datasource.SchemaRequest, resp 
 			"dirty_rate_period": schema.StringAttribute{
 				Optional: true, CustomType: value.DurationType,
 				MarkdownDescription: "How long to measure how fast guests write to their memory, `1s` to `60s`, in whole " +
-					"seconds. The hypervisor samples pages. Not set: it isn't measured.",
+					"seconds. Not set: it isn't measured.",
+			},
+			"dirty_rate_mode": schema.StringAttribute{
+				Optional: true,
+				MarkdownDescription: "How the dirty rate is measured: `page-sampling` compares samples of pages, which the " +
+					"guest hardly notices; `dirty-bitmap` logs what is written to, exactly, and slows the guest down; " +
+					"`dirty-ring` reads KVM's dirty ring, which the definition must enable. The latter two need libvirt 8.1 " +
+					"and KVM. Default `page-sampling`.",
+				Validators: []validator.String{
+					stringvalidator.OneOf(string(libvirt.DirtyRatePageSampling), string(libvirt.DirtyRateBitmap),
+						string(libvirt.DirtyRateRing)),
+					stringvalidator.AlsoRequires(path.MatchRoot("dirty_rate_period")),
+				},
 			},
 			"jobs": schema.BoolAttribute{
 				Optional: true,

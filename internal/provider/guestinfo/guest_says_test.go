@@ -133,6 +133,9 @@ func TestAccGuestInfo_likeTheGuestSays(t *testing.T) {
 				expect(knownvalue.StringExact("vdb"), "filesystems", 0, "disks", 0, "target"),
 				expect(knownvalue.StringExact("/dev/vda"), "disks", 0, "name"),
 				expect(knownvalue.StringExact("vdb"), "disks", 0, "target"),
+				expect(knownvalue.Bool(false), "disks", 0, "partition"),
+				expect(knownvalue.ListExact([]knownvalue.Check{}), "disks", 0, "dependencies"),
+				expect(knownvalue.StringExact("/dev/vda"), "filesystems", 0, "disks", 0, "device"),
 				// The guest's clock has no timezone of its own.
 				expect(knownvalue.StringExact("UTC"), "timezone", "name"),
 				expect(knownvalue.Int64Exact(0), "timezone", "offset_seconds"),

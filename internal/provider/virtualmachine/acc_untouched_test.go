@@ -45,8 +45,31 @@ func written(t *testing.T, h *lab.Host) map[string]time.Time {
 	return times
 }
 
-// TestAccVirtualMachine_planWritesNothing: whatever is wrong with a machine, plan and refresh only look. The host is
-// the test's own, so that nobody else writes there.
+// everyDataSource looks at a host and two of its machines in all ways that need no raw commands.
+func everyDataSource(host, one, other string) string {
+	machines := ""
+	for _, name := range []string{"virtfleet_conditions", "virtfleet_guest_info", "virtfleet_migration_candidates"} {
+		machines += fmt.Sprintf("data %q \"this\" {\n  for_each = toset([%q, %q])\n  virtual_machine_id = each.key\n}\n",
+			name, one, other)
+	}
+	return machines + fmt.Sprintf(`
+data "virtfleet_domain_stats" "this" {
+  selector = {}
+  interval = "100ms"
+  jobs     = true
+}
+data "virtfleet_virtual_machines" "this" {}
+data "virtfleet_host" "this" {
+  name    = %[1]q
+  include = ["numa_cells", "cpu", "sysinfo", "node_devices", "machines"]
+}
+data "virtfleet_hosts" "this" {}
+data "virtfleet_evacuation_plan" "this" { host = %[1]q }
+`, host)
+}
+
+// TestAccVirtualMachine_planWritesNothing: whatever is wrong with a machine, plan, refresh and data sources only look.
+// The host is the test's own, so that nobody else writes there.
 func TestAccVirtualMachine_planWritesNothing(t *testing.T) {
 	t.Parallel()
 	l := lab.Open(t)
@@ -85,6 +108,12 @@ func TestAccVirtualMachine_planWritesNothing(t *testing.T) {
 	tf.Config(t, provider+fine.named("fine")+off.named("off")+waits.named("waits"))
 	tf.Run(t, "plan", "-destroy")
 	tf.Run(t, "refresh")
+	id := func(machine string) string { return strings.TrimSpace(l.Virsh(t, h.Name, "domuuid", name+machine)) }
+	tf.Config(t, provider+fine.named("fine")+off.named("off")+waits.named("waits")+
+		everyDataSource(h.Name, id("-waits"), id("-off")))
+	if out := tf.Run(t, "refresh"); strings.Count(out, ": Read complete") != 11 {
+		t.Errorf("the data sources were not all read:\n%s", out)
+	}
 	if diff := cmp.Diff(before, written(t, h)); diff != "" {
 		t.Errorf("planning wrote to the host (-before +after):\n%s", diff)
 	}
