@@ -38,15 +38,24 @@ func (d *drain) evict(ctx context.Context, i int, leave func()) {
 		defer cancel()
 	}
 
-	var result string
+	var (
+		result string
+		last   error // of those tries that did something
+	)
 
 	err := retry{
-		try: func(ctx context.Context) (err error) {
+		try: func(ctx context.Context) error {
 			defer over()
 
-			result, err = d.try(ctx, i, rule)
+			end, err := d.begin(ctx, i)
+			if err != nil {
+				return err
+			}
+			defer end()
 
-			return err
+			result, last = d.try(ctx, i, rule)
+
+			return last
 		},
 		again: func(err error, after time.Duration) bool {
 			if hopeless(err) {
@@ -61,6 +70,10 @@ func (d *drain) evict(ctx context.Context, i int, leave func()) {
 		prepare: func(ctx context.Context) { d.aimAgain(ctx, i) },
 	}.run(limited, ours, leave)
 
+	if errors.Is(err, context.Canceled) {
+		err = last // It was stopped before another try.
+	}
+
 	d.finish(ctx, i, result, err)
 }
 
@@ -72,7 +85,9 @@ func hopeless(err error) bool {
 		}
 	}
 
-	return false
+	_, changed := errors.AsType[*changedError](err)
+
+	return changed
 }
 
 // rule is what holds for the machine of a step.
