@@ -200,11 +200,10 @@ type EvacuationPlan struct {
 }
 
 // PlanEvacuation says how the host would be emptied, as of the snapshot. For one
-// that is under maintenance it returns what was planned for that, and once its
-// drain has ended before the host was empty, what the next one would follow: what
-// was done, and the rest as things are now. The maintenance itself, which gives
-// its id, is told what is left to do: not what an earlier attempt has done, and as
-// things are now. moveStopped moves machines that are off, too.
+// that is under maintenance it returns what was planned for that. Once a drain has
+// ended before the host was empty, it is what the next one would follow: what was
+// done, and the rest as things are now; but the maintenance itself, which gives its
+// id, is told only what is left to do. moveStopped moves machines that are off, too.
 func (f *Fleet) PlanEvacuation(ctx context.Context, name string, moveStopped bool, id string) (EvacuationPlan, error) {
 	record, err := f.Record(ctx, name)
 	if errors.Is(err, ErrUnreachable) && id == "" {
@@ -231,27 +230,16 @@ func (f *Fleet) PlanEvacuation(ctx context.Context, name string, moveStopped boo
 		return EvacuationPlan{}, err
 	}
 
-	p.Steps = eviction.Compute(in)
+	d := &drain{Drain: Drain{Host: name}, in: in}
+	d.take(eviction.Compute(in), f.remembered(ctx, name, e))
 
-	if p.Recorded || id != "" {
-		all := goingOn(in, p.Steps, f.remembered(ctx, name, e))
-		if !p.Recorded {
-			all = slices.DeleteFunc(all, EvacuationStep.done)
-		}
-
-		p.Steps = plainSteps(all)
+	if id != "" && !p.Recorded {
+		d.steps = slices.DeleteFunc(d.steps, EvacuationStep.done)
 	}
 
+	p.Steps = plainSteps(d.steps)
+
 	return p, nil
-}
-
-// goingOn are the steps of a drain with those steps after an earlier attempt, and
-// what that has done of them.
-func goingOn(in eviction.Input, steps []eviction.Step, before *Evacuation) []EvacuationStep {
-	d := &drain{Drain: Drain{Host: in.Host}, in: in}
-	d.take(steps, before)
-
-	return d.steps
 }
 
 // plainSteps are the steps without what became of them.
