@@ -26,7 +26,7 @@ func (e *changedError) Is(target error) bool { return target == context.Canceled
 // the world, nor is a world that can't be seen: the same is tried again later, as
 // long as it is what would be done now.
 func (d *drain) begin(ctx context.Context, i int) (end func(), err error) {
-	if d.Drain.Steps == nil {
+	if d.Steps == nil {
 		return func() {}, nil
 	}
 
@@ -102,8 +102,8 @@ func (d *drain) look(ctx context.Context, s EvacuationStep) ([]string, error) {
 		case err != nil:
 			return nil, err
 		case vm.Host != d.Host && vm.Host != s.Target:
-			changes = append(changes, fmt.Sprintf("virtual machine %q was to go to host %q, and somebody has moved it to host %q",
-				s.Name, s.Target, vm.Host))
+			changes = append(changes, fmt.Sprintf("virtual machine %q was to go to host %q, and somebody has moved it to "+
+				"host %q", s.Name, s.Target, vm.Host))
 		}
 	}
 

@@ -39,6 +39,7 @@ func TestChanged_inTheMiddle(t *testing.T) {
 
 		return s
 	}
+	live := eviction.MethodLive
 	off := func(m eviction.Machine) eviction.Machine {
 		m.Active = false
 
@@ -51,16 +52,16 @@ func TestChanged_inTheMiddle(t *testing.T) {
 		underWay bool
 		want     string
 	}{
-		"it waits":                {step("a", eviction.MethodLive, ""), machine("a"), false, ""},
-		"it will be tried again":  {step("a", eviction.MethodLive, ResultFailed), machine("a"), false, ""},
-		"it is off":               {step("a", eviction.MethodLive, ""), off(machine("a")), false, `"a" was to be evicted`},
+		"it waits":                {step("a", live, ""), machine("a"), false, ""},
+		"it will be tried again":  {step("a", live, ResultFailed), machine("a"), false, ""},
+		"it is off":               {step("a", live, ""), off(machine("a")), false, `"a" was to be`},
 		"it is being moved cold":  {step("a", eviction.MethodCold, ""), off(machine("a")), true, ""},
 		"it is shut down":         {step("a", eviction.MethodShutdown, ResultShutDown), off(machine("a")), false, ""},
 		"its owner stopped it":    {step("a", eviction.MethodExternal, ResultMoved), off(machine("a")), false, ""},
-		"it came back":            {step("a", eviction.MethodLive, ResultMoved), machine("a"), false, `"a" was Moved, and runs`},
-		"somebody started it":     {step("a", eviction.MethodShutdown, ResultShutDown), machine("a"), false, `"a" was ShutDown`},
-		"it was off, and started": {step("a", eviction.MethodLeave, ResultLeft), machine("a"), false, `"a" was to be evicted`},
-		"another one has come":    {step("a", eviction.MethodLive, ResultMoved), machine("b"), false, `"b" has come`},
+		"it came back":            {step("a", live, ResultMoved), machine("a"), false, `"a" was Moved, and runs`},
+		"somebody started it":     {step("a", eviction.MethodShutdown, ResultShutDown), machine("a"), false, `"a" was Shut`},
+		"it was off, and started": {step("a", eviction.MethodLeave, ResultLeft), machine("a"), false, `"a" was to be`},
+		"another one has come":    {step("a", live, ResultMoved), machine("b"), false, `"b" has come`},
 	} {
 		now := in
 		now.Machines = []eviction.Machine{tt.machine}

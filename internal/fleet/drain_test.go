@@ -170,10 +170,12 @@ func TestDrain_takeKeepsTheOrder(t *testing.T) {
 	t.Parallel()
 
 	before := &Evacuation{Steps: []EvacuationStep{stepOf("c", eviction.MethodLive, ResultMoved)}}
-	given := []eviction.Step{
-		{UUID: "a", Method: eviction.MethodLive}, {UUID: "c", Method: eviction.MethodLive},
-		{UUID: "b", Method: eviction.MethodLive},
+
+	var given []eviction.Step
+	for _, uuid := range []string{"a", "c", "b"} {
+		given = append(given, eviction.Step{UUID: uuid, Method: eviction.MethodLive})
 	}
+
 	in := eviction.Input{Host: "kvm1", Machines: []eviction.Machine{{UUID: "a"}, {UUID: "b"}}}
 
 	for _, tt := range []struct {
