@@ -222,7 +222,7 @@ func TestLab_drainPolicyTimeout(t *testing.T) {
 	}
 
 	if got := resultsOf(steps); got != "deaf=Failed endless=Failed quick=Moved waiting=Failed" ||
-		strings.Contains(err.Error(), "interrupted") {
+		strings.Contains(err.Error(), "it was interrupted") {
 		t.Errorf("%s, %v", got, err)
 	}
 

@@ -20,20 +20,20 @@ func (e *changedError) Error() string {
 
 func (e *changedError) Is(target error) bool { return target == context.Canceled }
 
-// begin is called before each try of a step, and end after it. Where the steps
-// are to be followed exactly it looks first whether those that are not under way
-// still hold, and stops the drain if they don't. That a try fails is no change of
-// the world, nor is a world that can't be seen: the same is tried again later, as
-// long as it is what would be done now.
-func (d *drain) begin(ctx context.Context, i int) (end func(), err error) {
+// begin is called before each try of a step. Where the steps are to be followed
+// exactly it looks first whether those that are not under way still hold, and stops
+// the drain if they don't. That a try fails is no change of the world, nor is a
+// world that can't be seen: the same is tried again later, as long as it is what
+// would be done now.
+func (d *drain) begin(ctx context.Context, i int) error {
 	if d.Steps == nil {
-		return func() {}, nil
+		return nil
 	}
 
 	// One at a time: what begins meanwhile would be neither under way nor waiting.
 	leave, err := d.looks.enter(ctx)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer leave()
 
@@ -44,7 +44,7 @@ func (d *drain) begin(ctx context.Context, i int) (end func(), err error) {
 	if touches(s.Method) {
 		changes, err := d.look(ctx, s)
 		if err != nil {
-			return nil, err
+			return err
 		}
 
 		if len(changes) > 0 {
@@ -52,7 +52,7 @@ func (d *drain) begin(ctx context.Context, i int) (end func(), err error) {
 			d.fleet.log.WarnContext(ctx, "drain stops", "host", d.Host, "reason", err.Error())
 			d.stop(err)
 
-			return nil, err
+			return err
 		}
 	}
 
@@ -61,12 +61,16 @@ func (d *drain) begin(ctx context.Context, i int) (end func(), err error) {
 
 	d.underWay[s.UUID] = true
 
-	return func() {
-		d.mu.Lock()
-		defer d.mu.Unlock()
+	return nil
+}
 
-		delete(d.underWay, s.UUID)
-	}, nil
+// tried says that a try of the step has failed: until the next one it waits as
+// those do that have not begun. One that is done is under way until that is noted.
+func (d *drain) tried(i int) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+
+	delete(d.underWay, d.steps[i].UUID)
 }
 
 // touches says that a drain does something to a machine that is evicted by the

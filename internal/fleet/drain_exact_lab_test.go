@@ -116,14 +116,17 @@ func TestLab_drainStopsWhereStepsNoLongerHold(t *testing.T) {
 
 	late := strings.ReplaceAll(made["waiting"].Name, "waiting", "late")
 	rule := crawl(t, f, policy.Selector{Labels: map[string]string{"kind": "slow"}})
+	rule.Priority = 1
 
-	if _, err := f.EvictionPolicies().Put(t.Context(), eviction.Policy{
+	for _, p := range []eviction.Policy{rule, {
 		Identity: policy.Identity{
 			ID: "2", Name: "halting", Selector: policy.Selector{Labels: map[string]string{"kind": "halting"}},
 		},
-		Strategy: eviction.None,
-	}); err != nil {
-		t.Fatal(err)
+		Strategy: eviction.None, Priority: 1,
+	}} {
+		if _, err := f.EvictionPolicies().Put(t.Context(), p); err != nil {
+			t.Fatal(err)
+		}
 	}
 
 	ctx, cancel := context.WithTimeout(t.Context(), 15*time.Minute)
@@ -229,7 +232,7 @@ func TestLab_drainStopsWhereStepsNoLongerHold(t *testing.T) {
 		}
 	}
 
-	if _, err := d.begin(t.Context(), 0); !errors.Is(err, context.Canceled) ||
+	if err := d.begin(t.Context(), 0); !errors.Is(err, context.Canceled) ||
 		!strings.Contains(err.Error(), fmt.Sprintf("somebody has moved it to host %q", away.Name)) {
 		t.Errorf("moved elsewhere: %v", err)
 	}

@@ -88,8 +88,8 @@ func TestAccHostMaintenance_restoreGoesOn(t *testing.T) {
 }
 
 // TestAccHostMaintenance_killedAndGivenUp: an apply that was killed leaves nothing in the state, and the host cordoned
-// with its machine marked, after another one had gone. Imported, the maintenance can be destroyed: neither cordon nor mark
-// is left, and what has gone stays where it is.
+// with its machine marked, after another one had gone. Imported, the maintenance can be destroyed: neither cordon nor
+// mark is left, and what has gone stays where it is.
 func TestAccHostMaintenance_killedAndGivenUp(t *testing.T) {
 	t.Parallel()
 	p := newPair(t)
