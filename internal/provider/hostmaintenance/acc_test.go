@@ -119,6 +119,14 @@ func (p *pair) maintenance(more string) string {
 	return fmt.Sprintf("resource \"virtfleet_host_maintenance\" \"this\" {\n  host = %q\n  %s\n}\n", p.from.Name, more)
 }
 
+// plan says how the first host would be emptied.
+func (p *pair) plan() string {
+	return fmt.Sprintf("data \"virtfleet_evacuation_plan\" \"this\" {\n  host = %q\n}\n", p.from.Name)
+}
+
+// exactly has a maintenance follow that plan.
+const exactly = "steps = data.virtfleet_evacuation_plan.this.steps\n  "
+
 // policies are by the names of machines.
 func (p *pair) policies(strategies map[string]string) string {
 	var b strings.Builder
@@ -144,8 +152,8 @@ func TestAccHostMaintenance(t *testing.T) {
 		"none": `"None"`, "save": "\"LiveMigrate\"\n  fallback = \"Save\"\n  priority = 7",
 		"fallback": "\"LiveMigrate\"\n  fallback = \"Shutdown\"", "possible": `"LiveMigrateIfPossible"`,
 	})
-	plan := fmt.Sprintf("data \"virtfleet_evacuation_plan\" \"this\" {\n  host = %q\n}\n", p.from.Name)
-	steps := "steps = data.virtfleet_evacuation_plan.this.steps\n  restore = true\n  timeouts = { create = \"5m\" }"
+	plan := p.plan()
+	steps := exactly + "restore = true\n  timeouts = { create = \"5m\" }"
 
 	p.tf.Config(t, p.block()+policies)
 	p.tf.Run(t, "apply")
@@ -246,8 +254,7 @@ func TestAccHostMaintenance_refused(t *testing.T) {
 	p := newPair(t)
 	p.machine(t, "free", "", "")
 	config := func(more string) { p.tf.Config(t, p.block()+more+p.maintenance(`timeouts = { create = "1m" }`)) }
-	plan := fmt.Sprintf("data \"virtfleet_evacuation_plan\" \"this\" {\n  host = %q\n}\n", p.from.Name)
-	p.tf.Config(t, p.block()+plan+p.maintenance("steps = data.virtfleet_evacuation_plan.this.steps"))
+	p.tf.Config(t, p.block()+p.plan()+p.maintenance(exactly))
 	p.tf.Run(t, "plan", "-out=planned")
 
 	p.machine(t, "disk", "", fmt.Sprintf(`<disk type="file"><driver name="qemu" type="qcow2"/><source file="%s"/>
@@ -294,8 +301,7 @@ func TestAccHostMaintenance_interrupted(t *testing.T) {
 	p.machine(t, "slow", "dirty=16", "")
 	const after = "restore = true\n  depends_on = [virtfleet_eviction_policy.slow]"
 	crawl := p.policies(map[string]string{"slow": crawling, "late": `"LiveMigrate"`})
-	exact := fmt.Sprintf("data \"virtfleet_evacuation_plan\" \"this\" {\n  host = %q\n}\n", p.from.Name) +
-		p.maintenance("steps = data.virtfleet_evacuation_plan.this.steps\n  "+after)
+	exact := p.plan() + p.maintenance(exactly+after)
 	p.tf.Config(t, p.block()+crawl)
 	p.tf.Run(t, "apply")
 
@@ -456,8 +462,7 @@ func TestAccHostMaintenance_managedMachine(t *testing.T) {
 		!strings.Contains(unwrapped(out), want) {
 		t.Errorf("the plan of the saved one: empty %v\n%s", empty, out)
 	}
-	p.pluggedOut(t, p.block()+machines("")+
-		fmt.Sprintf("data \"virtfleet_evacuation_plan\" \"this\" {\n  host = %q\n}\n", p.from.Name)+p.maintenance(""))
+	p.pluggedOut(t, p.block()+machines("")+p.plan()+p.maintenance(""))
 	p.expect(t, evicted) // The host has booted, and not started them.
 	// Another change doesn't start them either.
 	p.tf.Config(t, p.block()+machines(`labels = { app = "web" }`)+p.maintenance(""))
