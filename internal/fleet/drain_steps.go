@@ -34,9 +34,8 @@ func (d *drain) take(steps []eviction.Step, before *Evacuation) {
 		}
 	}
 
-	given := func(s EvacuationStep) int { return find(s.UUID) }
 	if d.Steps != nil {
-		slices.SortStableFunc(d.steps, func(a, b EvacuationStep) int { return cmp.Compare(given(a), given(b)) })
+		slices.SortStableFunc(d.steps, func(a, b EvacuationStep) int { return cmp.Compare(find(a.UUID), find(b.UUID)) })
 	}
 
 	for i, s := range d.steps {
