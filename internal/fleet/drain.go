@@ -41,9 +41,17 @@ type drain struct {
 	gone []string
 	// unmarked are those that could not be given the request, by UUID.
 	unmarked map[string]bool
+	// underWay are those, by UUID, of which a step is being tried. ended says that
+	// nothing is tried any more.
+	underWay map[string]bool
+	ended    bool
 	// turns are those of the steps, failed the targets that a step failed with.
 	turns  *turns
 	failed map[string][]string
+	// looks are the turns of those who look whether the steps still hold, stop ends
+	// the drain when they don't.
+	looks *turns
+	stop  context.CancelCauseFunc
 }
 
 // Drain cordons the host and takes all machines away from it that their rules
@@ -53,7 +61,8 @@ type drain struct {
 //
 // When ctx is cancelled nothing new begins. What has begun is broken off, as far
 // as it can be, unless its machine's policy says to finish it: that is waited for
-// until the deadline of ctx, if it has one.
+// until the deadline of ctx, if it has one. The drain does the same to itself when
+// it finds, before it touches another machine, that the given steps no longer hold.
 //
 // Before anything is touched it is an error if a machine blocks the drain or if
 // the given steps no longer hold.
@@ -74,18 +83,23 @@ func (f *Fleet) Drain(ctx context.Context, want Drain) ([]EvacuationStep, error)
 	d := &drain{
 		Drain: want, fleet: f, host: h, since: time.Now().UTC().Truncate(time.Second),
 		turns: newTurns(f.queue.limits.OutboundPerHost), failed: make(map[string][]string),
-		unmarked: make(map[string]bool),
+		unmarked: make(map[string]bool), underWay: make(map[string]bool), looks: newTurns(1),
 	}
 	if err := d.prepare(held); err != nil {
 		return nil, err
 	}
 
-	d.run(held)
+	working, stop := context.WithCancelCause(held)
+	defer stop(nil)
+
+	d.stop = stop
+	d.run(working)
 
 	after, cancel := context.WithTimeout(context.WithoutCancel(ctx), finishTimeout)
 	defer cancel()
 
-	err = d.outcome(after, context.Cause(held))
+	d.ended = true
+	err = d.outcome(after, context.Cause(working))
 	if recordErr := d.record(after, err == nil); err == nil {
 		err = recordErr
 		f.tellElsewhere(after, d.Host, &Evacuation{Since: d.since, Done: true, Steps: d.steps})
@@ -109,18 +123,23 @@ func (d *drain) prepare(ctx context.Context) error {
 		}
 	}
 
-	if err := d.look(ctx); err != nil {
+	if err := d.gather(ctx); err != nil {
 		return err
 	}
 
 	steps := d.Steps
 	if steps == nil {
 		steps = eviction.Compute(d.in)
-	} else if changes := eviction.Changed(steps, d.in); len(changes) > 0 {
-		return &Error{
-			Host: d.Host, Kind: ErrBusy, Detail: "nothing was touched, because the steps no longer hold:\n  - " +
-				strings.Join(changes, "\n  - "),
-			Remedy: "Plan and apply again.",
+	}
+
+	d.take(steps, d.fleet.remembered(ctx, d.Host, record.Evacuation))
+
+	if d.Steps != nil {
+		if changes := changed(d.steps, nil, d.in); len(changes) > 0 {
+			return &Error{
+				Host: d.Host, Kind: ErrBusy, Detail: "nothing was touched, because " + (&changedError{changes}).Error(),
+				Remedy: "Plan and apply again.",
+			}
 		}
 	}
 
@@ -131,8 +150,6 @@ func (d *drain) prepare(ctx context.Context) error {
 	if err := d.fleet.Cordon(ctx, d.Host, d.ID, d.Why); err != nil {
 		return err
 	}
-
-	d.take(steps, d.fleet.remembered(ctx, d.Host, record.Evacuation))
 
 	err = d.record(ctx, false)
 	if err != nil && record.Cordon == nil {
@@ -146,9 +163,9 @@ func (d *drain) prepare(ctx context.Context) error {
 	return err
 }
 
-// look gathers what the drain depends on, once nobody else moves a machine of the
+// gather finds what the drain depends on, once nobody else moves a machine of the
 // host any more: nobody can say of one that comes or leaves whether it is one.
-func (d *drain) look(ctx context.Context) error {
+func (d *drain) gather(ctx context.Context) error {
 	for {
 		in, onItsWay, err := d.fleet.evacuationInputWithout(ctx, d.host, d.MoveStopped)
 		if err != nil {

@@ -180,15 +180,27 @@ func TestLab_drainPolicyTimeout(t *testing.T) {
 	alone, f := ownFleet(t, "alice", from), ownFleet(t, "alice", from, to)
 	waiting := create(t, alone, l, light(t, l, "waiting", map[string]string{"kind": "waiting"}))
 	quick := create(t, alone, l, light(t, l, "quick", nil))
-	rule := eviction.Policy{
-		Identity: policy.Identity{
-			ID: "1", Name: "waiting", Selector: policy.Selector{Labels: map[string]string{"kind": "waiting"}},
-		},
-		Strategy: eviction.External, Timeout: new(15 * time.Second), // Time enough to ask for it.
-	}
+	wish := drainer(t, l, "endless", map[string]string{"kind": "endless"})
+	wish.Spec.Kernel.Cmdline += " dirty=16"
+	endless := booted(t, l, create(t, alone, l, wish))
 
-	if _, err := f.EvictionPolicies().Put(t.Context(), rule); err != nil {
-		t.Fatal(err)
+	wish = light(t, l, "deaf", map[string]string{"kind": "deaf"})
+	wish.Metadata.TerminationGracePeriod = new(time.Hour)
+	deaf := create(t, alone, l, wish)
+
+	for kind, rule := range map[string]eviction.Policy{
+		"waiting": {Strategy: eviction.External},
+		"endless": {Strategy: eviction.LiveMigrate, Options: crawling()},
+		"deaf":    {Strategy: eviction.None},
+	} {
+		rule.Identity = policy.Identity{
+			ID: kind, Name: kind, Selector: policy.Selector{Labels: map[string]string{"kind": kind}},
+		}
+		rule.Timeout = new(15 * time.Second) // Time enough to begin with it.
+
+		if _, err := f.EvictionPolicies().Put(t.Context(), rule); err != nil {
+			t.Fatal(err)
+		}
 	}
 
 	ctx, cancel := context.WithTimeout(t.Context(), 15*time.Minute)
@@ -201,19 +213,24 @@ func TestLab_drainPolicyTimeout(t *testing.T) {
 
 	for _, want := range []string{
 		`"` + waiting.Name + `" (External)`, "nobody has moved it", `policy "waiting" gives it`,
+		`"` + endless.Name + `" (LiveMigration)`, `policy "endless" gives it`,
+		`"` + deaf.Name + `" (Shutdown)`, `policy "deaf" gives it`,
 	} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("%q is missing in: %v", want, err)
 		}
 	}
 
-	if got := resultsOf(steps); got != "quick=Moved waiting=Failed" || strings.Contains(err.Error(), "interrupted") {
+	if got := resultsOf(steps); got != "deaf=Failed endless=Failed quick=Moved waiting=Failed" ||
+		strings.Contains(err.Error(), "it was interrupted") {
 		t.Errorf("%s, %v", got, err)
 	}
 
-	if vm, err := f.findNow(t.Context(), waiting.UUID, LastKnown{}); err != nil || vm.Host != from.Name || !vm.Active ||
-		vm.Metadata.Eviction != nil {
-		t.Errorf("who waited: %+v, %v; want it where it was, without the mark", vm, err)
+	for _, late := range []*VM{waiting, endless, deaf} {
+		if vm, err := f.findNow(t.Context(), late.UUID, LastKnown{}); err != nil || vm.Host != from.Name || !vm.Running() ||
+			vm.Migrating || vm.Metadata.Eviction != nil {
+			t.Errorf("%s: %+v, %v; want it where it was, without the mark", late.Name, vm, err)
+		}
 	}
 
 	if got := howStarted(t, f, quick.UUID); got != to.Name+" Running Migrated" {
@@ -222,6 +239,10 @@ func TestLab_drainPolicyTimeout(t *testing.T) {
 
 	if err := f.Release(t.Context(), from.Name, "m", false); err != nil {
 		t.Error(err)
+	}
+
+	if vm, err := f.findNow(t.Context(), deaf.UUID, LastKnown{}); err != nil || !vm.Running() || !vm.Autostart {
+		t.Errorf("who didn't shut down: %+v, %v; want its autostart back", vm, err)
 	}
 }
 

@@ -42,10 +42,15 @@ type drained struct {
 
 // draining begins to empty the host, and returns where it will say how that ended.
 func draining(ctx context.Context, f *Fleet, host string) <-chan drained {
+	return following(ctx, f, host, nil)
+}
+
+// following is draining by given steps.
+func following(ctx context.Context, f *Fleet, host string, given []eviction.Step) <-chan drained {
 	over := make(chan drained, 1)
 
 	go func() {
-		steps, err := f.Drain(ctx, Drain{Host: host, ID: "m", Why: "a test"})
+		steps, err := f.Drain(ctx, Drain{Host: host, ID: "m", Why: "a test", Steps: given})
 		over <- drained{steps, err}
 	}()
 

@@ -150,7 +150,7 @@ func TestLab_drainCancelledByPolicy(t *testing.T) {
 	f := openFleet(t, cfg)
 	made := map[string]*VM{}
 
-	for _, name := range []string{"aborted", "cold", "finished", "waiting"} {
+	for _, name := range []string{"aborted", "cold", "external", "finished", "waiting"} {
 		d := light(t, l, name, map[string]string{"kind": name})
 
 		switch name {
@@ -160,6 +160,8 @@ func TestLab_drainCancelledByPolicy(t *testing.T) {
 		case "cold":
 			d.Spec.Interfaces["nat"] = domain.Interface{Network: "default"} // Each host's own, so it can't be moved live.
 			d.Metadata.TerminationGracePeriod = new(time.Hour)
+		case "external":
+			d.Metadata.EvictionStrategy = eviction.External // Nobody moves it.
 		}
 
 		made[name] = create(t, alone, l, d)
@@ -202,7 +204,7 @@ func TestLab_drainCancelledByPolicy(t *testing.T) {
 	l.Virsh(t, from.Name, "destroy", made["cold"].UUID) // That is how its guest shuts down.
 
 	end := hurry(t, l, from, made["finished"].UUID, over)
-	want := "aborted=Failed cold=ColdMoved finished=Moved waiting="
+	want := "aborted=Failed cold=ColdMoved external=Failed finished=Moved waiting="
 
 	if got := resultsOf(end.steps); got != want || !errors.Is(end.err, ErrNotMoved) {
 		t.Fatalf("%s, %v; want %s", got, end.err, want)
@@ -214,6 +216,7 @@ func TestLab_drainCancelledByPolicy(t *testing.T) {
 		fmt.Sprintf("%q ColdMoved to host %q", made["cold"].Name, to.Name),
 		fmt.Sprintf("%q (LiveMigration): it was not moved", made["aborted"].Name),
 		fmt.Sprintf("%q (LiveMigration): it was not begun", made["waiting"].Name),
+		fmt.Sprintf("%q (External): its strategy is External, and nobody has moved it", made["external"].Name),
 	} {
 		if !strings.Contains(end.err.Error(), want) {
 			t.Errorf("%q is missing in: %v", want, end.err)
@@ -230,6 +233,7 @@ func TestLab_drainCancelledByPolicy(t *testing.T) {
 	for name, want := range map[string]string{
 		"aborted": from.Name + " Running Booted", "waiting": from.Name + " Running Booted",
 		"finished": to.Name + " Running Migrated", "cold": to.Name + " Running Booted",
+		"external": from.Name + " Running Booted",
 	} {
 		if got := howStarted(t, f, made[name].UUID); got != want {
 			t.Errorf("%s is %s, want %s", name, got, want)
@@ -237,7 +241,7 @@ func TestLab_drainCancelledByPolicy(t *testing.T) {
 	}
 
 	for name, want := range map[string]struct{ phase, abort string }{
-		"aborted": {migration.PhaseFailed, migration.AbortSucceeded}, "waiting": {},
+		"aborted": {migration.PhaseFailed, migration.AbortSucceeded}, "waiting": {}, "external": {},
 		"finished": {phase: migration.PhaseSucceeded}, "cold": {phase: migration.PhaseSucceeded},
 	} {
 		vm, err := f.findNow(t.Context(), made[name].UUID, LastKnown{})

@@ -2,6 +2,7 @@ package fleet
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -32,7 +33,12 @@ func (d *drain) outcome(ctx context.Context, cause error) error {
 	}
 
 	what := fmt.Sprintf("host %q is cordoned and not empty", d.Host)
-	if cause != nil {
+	remedy := "Apply again to go on with what is left."
+
+	if change, stopped := errors.AsType[*changedError](cause); stopped {
+		what = change.Error() + "\nnothing more was begun; " + what
+		remedy = "Plan and apply again: what is left is planned as things are now."
+	} else if cause != nil {
 		what = "it was interrupted; " + what
 	}
 
@@ -42,7 +48,7 @@ func (d *drain) outcome(ctx context.Context, cause error) error {
 
 	return &Error{
 		Host: d.Host, Kind: ErrNotMoved, Detail: what + "; not done are:" + strings.Join(failed, ""),
-		Remedy: "Apply again to go on with what is left.",
+		Remedy: remedy,
 	}
 }
 

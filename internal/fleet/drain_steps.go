@@ -1,14 +1,16 @@
 package fleet
 
 import (
+	"cmp"
 	"context"
 	"slices"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/eviction"
 )
 
-// take makes the steps those of this drain, in the order of an earlier attempt as
-// far as they were part of it, and what that has done stays done.
+// take makes the steps those of this drain, and what an earlier attempt has done
+// stays done. Those that were given keep their order; others follow that of the
+// earlier attempt, as far as they were part of it.
 func (d *drain) take(steps []eviction.Step, before *Evacuation) {
 	if before == nil {
 		before = &Evacuation{}
@@ -30,6 +32,10 @@ func (d *drain) take(steps []eviction.Step, before *Evacuation) {
 		if !slices.ContainsFunc(before.Steps, func(o EvacuationStep) bool { return o.UUID == s.UUID }) {
 			d.steps = append(d.steps, d.resume(s, nil))
 		}
+	}
+
+	if d.Steps != nil {
+		slices.SortStableFunc(d.steps, func(a, b EvacuationStep) int { return cmp.Compare(find(a.UUID), find(b.UUID)) })
 	}
 
 	for i, s := range d.steps {
@@ -84,7 +90,7 @@ func (d *drain) record(ctx context.Context, done bool) error {
 	d.mu.Unlock()
 
 	return d.fleet.changeRecord(ctx, d.host, func(r *HostRecord) error {
-		r.Evacuation = &Evacuation{Since: d.since, Done: done, Steps: steps}
+		r.Evacuation = &Evacuation{Since: d.since, Done: done, Ended: d.ended && !done, Steps: steps}
 
 		return nil
 	})

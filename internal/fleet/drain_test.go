@@ -163,3 +163,35 @@ func TestRemembered(t *testing.T) {
 		t.Errorf("not given up: %+v", e.Steps)
 	}
 }
+
+// Given steps keep their order, whatever an earlier attempt has done of them:
+// else a plan that compares them with what is recorded would never be empty.
+func TestDrain_takeKeepsTheOrder(t *testing.T) {
+	t.Parallel()
+
+	before := &Evacuation{Steps: []EvacuationStep{stepOf("c", eviction.MethodLive, ResultMoved)}}
+
+	var given []eviction.Step
+	for _, uuid := range []string{"a", "c", "b"} {
+		given = append(given, eviction.Step{UUID: uuid, Method: eviction.MethodLive})
+	}
+
+	in := eviction.Input{Host: "kvm1", Machines: []eviction.Machine{{UUID: "a"}, {UUID: "b"}}}
+
+	for _, tt := range []struct {
+		given []eviction.Step
+		want  string
+	}{{given, "a c=Moved b"}, {nil, "c=Moved a b"}} {
+		d := &drain{Drain: Drain{Host: "kvm1", Steps: tt.given}, in: in}
+		d.take(given, before)
+
+		var got []string
+		for _, s := range d.steps {
+			got = append(got, strings.TrimSuffix(s.UUID+"="+s.Result, "="))
+		}
+
+		if s := strings.Join(got, " "); s != tt.want {
+			t.Errorf("given %v: %s, want %s", tt.given != nil, s, tt.want)
+		}
+	}
+}

@@ -30,23 +30,34 @@ func (d *drain) evict(ctx context.Context, i int, leave func()) {
 		defer stop()
 	}
 
+	var late error // why it ends when its policy's time is over
+
 	if rule.Timeout != nil {
 		var cancel context.CancelFunc
 
-		limited, cancel = context.WithTimeoutCause(limited, *rule.Timeout,
-			fmt.Errorf("%w: policy %q gives it no more than %s", context.DeadlineExceeded, rule.Policy, *rule.Timeout))
+		late = fmt.Errorf("%w: policy %q gives it no more than %s", context.DeadlineExceeded, rule.Policy, *rule.Timeout)
+		limited, cancel = context.WithTimeoutCause(limited, *rule.Timeout, late)
 		defer cancel()
 	}
 
-	var result string
+	var (
+		result string
+		last   error // of those tries that did something
+	)
 
 	err := retry{
-		try: func(ctx context.Context) (err error) {
+		try: func(ctx context.Context) error {
 			defer over()
 
-			result, err = d.try(ctx, i, rule)
+			if err := d.begin(ctx, i); err != nil {
+				return err
+			}
 
-			return err
+			if result, last = d.try(ctx, i, rule); last != nil {
+				d.tried(i)
+			}
+
+			return last
 		},
 		again: func(err error, after time.Duration) bool {
 			if hopeless(err) {
@@ -61,6 +72,13 @@ func (d *drain) evict(ctx context.Context, i int, leave func()) {
 		prepare: func(ctx context.Context) { d.aimAgain(ctx, i) },
 	}.run(limited, ours, leave)
 
+	switch {
+	case errors.Is(err, context.Canceled):
+		err = last // It was stopped before another try.
+	case err != nil && late != nil && errors.Is(context.Cause(limited), late) && !errors.Is(err, late):
+		err = fmt.Errorf("%w; %w", err, late) // What it was doing doesn't know whose time is over.
+	}
+
 	d.finish(ctx, i, result, err)
 }
 
@@ -72,7 +90,9 @@ func hopeless(err error) bool {
 		}
 	}
 
-	return false
+	_, changed := errors.AsType[*changedError](err)
+
+	return changed
 }
 
 // rule is what holds for the machine of a step.
@@ -172,6 +192,7 @@ func (d *drain) finish(ctx context.Context, i int, result string, err error) {
 	d.mu.Lock()
 	s := &d.steps[i]
 	s.Result, s.Reason = result, ""
+	delete(d.underWay, s.UUID)
 
 	switch {
 	case err != nil:

@@ -26,6 +26,8 @@ type Evacuation struct {
 	Since time.Time `json:"since"`
 	// Done says that the host was emptied.
 	Done bool `json:"done"`
+	// Ended says that the drain has ended before the host was empty: nobody is at it.
+	Ended bool `json:"ended,omitempty"`
 	// Steps are all of it, in their order.
 	Steps []EvacuationStep `json:"steps"`
 	// Abridged says that there was no room for the steps.
@@ -198,10 +200,10 @@ type EvacuationPlan struct {
 }
 
 // PlanEvacuation says how the host would be emptied, as of the snapshot. For one
-// that is under maintenance it returns what was planned for that. The maintenance
-// itself, which gives its id, is told what is left to do: not what an earlier
-// attempt has done, and as things are now. moveStopped moves machines that are
-// off, too.
+// that is under maintenance it returns what was planned for that. Once a drain has
+// ended before the host was empty, it is what the next one would follow: what was
+// done, and the rest as things are now; but the maintenance itself, which gives its
+// id, is told only what is left to do. moveStopped moves machines that are off, too.
 func (f *Fleet) PlanEvacuation(ctx context.Context, name string, moveStopped bool, id string) (EvacuationPlan, error) {
 	record, err := f.Record(ctx, name)
 	if errors.Is(err, ErrUnreachable) && id == "" {
@@ -214,11 +216,11 @@ func (f *Fleet) PlanEvacuation(ctx context.Context, name string, moveStopped boo
 		return EvacuationPlan{}, err
 	}
 
-	if e := record.Evacuation; record.Cordon != nil && e != nil && (id == "" || record.Cordon.ID != id) {
-		p := EvacuationPlan{Recorded: true}
-		for _, s := range e.Steps {
-			p.Steps = append(p.Steps, s.Step)
-		}
+	e := record.Evacuation
+	p := EvacuationPlan{Recorded: record.Cordon != nil && e != nil && (id == "" || record.Cordon.ID != id)}
+
+	if p.Recorded && !e.Ended {
+		p.Steps = plainSteps(e.Steps)
 
 		return p, nil
 	}
@@ -228,28 +230,26 @@ func (f *Fleet) PlanEvacuation(ctx context.Context, name string, moveStopped boo
 		return EvacuationPlan{}, err
 	}
 
-	p := EvacuationPlan{Steps: eviction.Compute(in)}
-	if id != "" {
-		p.Steps = whatIsLeft(in, p.Steps, f.remembered(ctx, name, record.Evacuation))
+	d := &drain{Drain: Drain{Host: name}, in: in}
+	d.take(eviction.Compute(in), f.remembered(ctx, name, e))
+
+	if id != "" && !p.Recorded {
+		d.steps = slices.DeleteFunc(d.steps, EvacuationStep.done)
 	}
+
+	p.Steps = plainSteps(d.steps)
 
 	return p, nil
 }
 
-// whatIsLeft is what a drain with those steps would do after an earlier attempt.
-func whatIsLeft(in eviction.Input, steps []eviction.Step, before *Evacuation) []eviction.Step {
-	d := &drain{Drain: Drain{Host: in.Host}, in: in}
-	d.take(steps, before)
-
-	var todo []eviction.Step
-
-	for _, s := range d.steps {
-		if !s.done() {
-			todo = append(todo, s.Step)
-		}
+// plainSteps are the steps without what became of them.
+func plainSteps(steps []EvacuationStep) []eviction.Step {
+	plain := make([]eviction.Step, len(steps))
+	for i, s := range steps {
+		plain[i] = s.Step
 	}
 
-	return todo
+	return plain
 }
 
 // Running are the names of the machines that run on the host, as of the

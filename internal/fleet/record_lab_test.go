@@ -82,8 +82,20 @@ func TestLab_cordonHoldsForEveryRun(t *testing.T) {
 		t.Errorf("created on it: %v", err)
 	}
 
+	// Who is pinned nowhere goes elsewhere, although this host has the most room.
+	bob.host(own).cfg.MemoryLimit = 1 << 50
+	if placed := create(t, bob, l, light(t, l, "unpinned", nil)); placed.Host == own {
+		t.Errorf("placed on it: %+v", placed)
+	}
+
 	if err := alice.Uncordon(t.Context(), own, id); err != nil {
 		t.Fatal(err)
+	}
+
+	bob.host(own).forget()
+
+	if placed := create(t, bob, l, light(t, l, "later", nil)); placed.Host != own {
+		t.Errorf("placed on host %q; want the one that has the most room and takes machines again", placed.Host)
 	}
 
 	if _, err := alice.host(own).conn.Secret(t.Context(), recordUsage); !errors.Is(err, ErrNotFound) {

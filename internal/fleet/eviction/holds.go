@@ -4,6 +4,9 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
 )
 
 // Changed says what keeps the steps of a plan from being followed exactly, now that the world is as in: one sentence
@@ -52,11 +55,15 @@ func (d *decision) differs(want Step) string {
 		return ""
 	case off && want.Method != MethodCold:
 		return fmt.Sprintf("virtual machine %q was to be evicted by %s, and is off now", now.Name, want.Method)
+	case now.Method == MethodBlocked && want.Method != MethodBlocked:
+		return fmt.Sprintf("virtual machine %q can't be evicted any more: %s", now.Name, strings.Join(now.Blockers, "; "))
 	case now.Method != want.Method || now.Strategy != want.Strategy || now.Origin != want.Origin:
 		return fmt.Sprintf("virtual machine %q was to be evicted by %s (strategy %s of %s), and would be by %s (%s of %s) "+
 			"now", now.Name, want.Method, want.Strategy, want.Origin, now.Method, now.Strategy, now.Origin)
 	case want.Target != "" && !slices.Contains(d.targets, want.Target):
-		return fmt.Sprintf("virtual machine %q can't go to host %q any more", now.Name, want.Target)
+		why := reasons(map[string][]migration.Blocker{want.Target: d.ways[want.Target]})
+		return strings.TrimSuffix(fmt.Sprintf("virtual machine %q can't go to host %q any more: %s", now.Name, want.Target,
+			strings.Join(why, "; ")), ": ")
 	default:
 		return ""
 	}

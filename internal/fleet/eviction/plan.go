@@ -146,6 +146,8 @@ type decision struct {
 	machine Machine
 	rule    Rule
 	step    Step
+	// ways are what is in the way to each host as it will be moved.
+	ways map[string][]migration.Blocker
 	// targets are the hosts that can take it, as far as room is no matter.
 	targets []string
 	// bytes are how much is copied to each of them.
@@ -160,12 +162,11 @@ func (p *planner) add(m Machine) {
 	}}
 	p.moves = append(p.moves, d)
 
-	ways := m.Live
-	d.bytes = m.LiveBytes
+	d.ways, d.bytes = m.Live, m.LiveBytes
 	if m.Active {
 		d.step.Method = Decide(r, !hopeless(m.Live))
 		if d.step.Method == MethodCold && m.Cold != nil {
-			ways, d.bytes = m.Cold, m.ColdBytes
+			d.ways, d.bytes = m.Cold, m.ColdBytes
 		}
 	} else {
 		d.step.Method, d.step.Memory = MethodLeave, 0
@@ -182,23 +183,23 @@ func (p *planner) add(m Machine) {
 		d.step.Method = MethodPinned
 		d.step.Blockers = []string{fmt.Sprintf("%s: its configuration pins it to host %q", ReasonPinned, p.Host)}
 	case d.step.Method == MethodLive, d.step.Method == MethodCold:
-		p.aim(d, ways)
+		p.aim(d)
 	}
 }
 
 // aim finds the hosts that can take the machine.
-func (p *planner) aim(d *decision, ways map[string][]migration.Blocker) {
+func (p *planner) aim(d *decision) {
 	for _, h := range p.Hosts {
-		if blockers, asked := ways[h.Name]; asked && len(migration.Blocking(blockers)) == 0 {
+		if blockers, asked := d.ways[h.Name]; asked && len(migration.Blocking(blockers)) == 0 {
 			d.targets = append(d.targets, h.Name)
 		}
 	}
 	switch {
 	case len(d.targets) > 0:
-	case len(ways) == 0:
+	case len(d.ways) == 0:
 		d.block(ReasonNoTarget, "no other host may take machines")
 	default:
-		d.step.Method, d.step.Blockers = MethodBlocked, reasons(ways)
+		d.step.Method, d.step.Blockers = MethodBlocked, reasons(d.ways)
 	}
 }
 

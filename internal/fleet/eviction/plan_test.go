@@ -284,7 +284,18 @@ func TestChanged(t *testing.T) {
 		},
 		"a target is taken": {func(in *Input) { in.Hosts[0].Free = 50 }, `"a" no longer fits`},
 		"a way is shut":     {func(in *Input) { in.Machines[0].Live = to("kvm3") }, `"a" can't go to host "kvm2" any more`},
-		"another strategy":  {func(in *Input) { in.Default = None }, `was to be evicted by LiveMigration`},
+		"a target is gone": {
+			func(in *Input) {
+				in.Hosts = in.Hosts[1:]
+				in.Machines[0].Live = map[string][]migration.Blocker{"kvm2": no("Gone", "kvm2")["kvm2"], "kvm3": nil}
+			},
+			`"a" can't go to host "kvm2" any more: Gone: `,
+		},
+		"all are gone": {
+			func(in *Input) { in.Hosts, in.Machines[0].Live = nil, no(migration.HostCordoned, "kvm2") },
+			`"a" can't be evicted any more: HostCordoned: `,
+		},
+		"another strategy": {func(in *Input) { in.Default = None }, `was to be evicted by LiveMigration`},
 		"one is off": {
 			func(in *Input) { in.Machines[0].Active = false }, `"a" was to be evicted by LiveMigration, and is off now`,
 		},

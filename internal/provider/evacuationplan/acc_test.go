@@ -73,8 +73,6 @@ func TestAccEvacuationPlan(t *testing.T) {
 			<os><type arch="x86_64">hvm</type></os><devices>%s</devices></domain>`, prefix, name, devices))
 	}
 	define("stopped", "")
-	define("plain", "")
-	l.Virsh(t, from.Name, "start", prefix+"-plain")
 	l.RemoveDomain(t, prefix+"-own")
 	l.RemoveDomain(t, prefix+"-none")
 	config := func(more string, arrives bool) {
@@ -102,6 +100,12 @@ resource "virtfleet_eviction_policy" "none" {
   selector = { names = ["%[1]s-none"] }
   strategy = "None"
 }
+
+resource "virtfleet_eviction_policy" "plain" {
+  name     = "%[1]s-plain"
+  selector = { names = ["%[1]s-plain"] }
+  strategy = "LiveMigrate"
+}
 `, prefix)+more)
 	}
 	data := fmt.Sprintf(`
@@ -116,20 +120,22 @@ data "virtfleet_evacuation_plan" "all" {
 `, from.Name)
 	config("", false)
 	tf.Run(t, "apply")
+	define("plain", "") // Its policy was there before it.
+	l.Virsh(t, from.Name, "start", prefix+"-plain")
 
 	want := map[string]string{
-		"plain":   "LiveMigrateIfPossible provider LiveMigration " + to.Name + " 32Mi",
+		"plain":   "LiveMigrate policy " + prefix + "-plain LiveMigration " + to.Name + " 32Mi",
 		"own":     "LiveMigrate virtual_machine LiveMigration " + to.Name + " 48Mi",
 		"none":    "None policy " + prefix + " Shutdown",
 		"stopped": "LiveMigrateIfPossible provider Leave",
 	}
 	config(data, true)
 	tf.Run(t, "apply")
-	before := read(t, tf, "this")
-	before.expect(t, false, false, want)
+	read(t, tf, "this").expect(t, false, false, want)
 	all := maps.Clone(want)
 	all["stopped"] = "LiveMigrateIfPossible provider ColdMigration " + to.Name
-	read(t, tf, "all").expect(t, false, false, all)
+	before := read(t, tf, "all")
+	before.expect(t, false, false, all)
 
 	image := l.Image(t, from.Name, prefix+".qcow2", "qcow2", 1<<20)
 	define("disk", fmt.Sprintf(`<disk type="file"><driver name="qemu" type="qcow2"/><source file="%s"/>
@@ -144,8 +150,9 @@ data "virtfleet_evacuation_plan" "all" {
 
 	maintenance := fmt.Sprintf(`
 resource "virtfleet_host_maintenance" "this" {
-  host  = %q
-  steps = data.virtfleet_evacuation_plan.this.steps
+  host         = %q
+  steps        = data.virtfleet_evacuation_plan.all.steps
+  move_stopped = true
 }
 `, from.Name)
 	config(data+maintenance, true)
@@ -154,11 +161,22 @@ resource "virtfleet_host_maintenance" "this" {
 		t.Errorf("left to do:\n%s", out)
 	}
 	tf.Run(t, "apply") // The state has what is read now.
-	during := read(t, tf, "this")
-	during.expect(t, false, true, want)
+	during := read(t, tf, "all")
+	during.expect(t, false, true, all)
 	for name, step := range before.steps {
 		if fmt.Sprint(during.steps[name]) != fmt.Sprint(step) {
 			t.Errorf("%s: %v was planned, and %v is recorded", name, step, during.steps[name])
+		}
+	}
+	for name, is := range map[string]string{
+		"stopped": to.Name + " shut off", "plain": to.Name + " running", "own": to.Name + " running",
+		"none": from.Name + " shut off",
+	} {
+		for _, h := range []*lab.Host{from, to} {
+			out, err := l.TryVirsh(t, h.Name, "domstate", prefix+"-"+name)
+			if got := h.Name + " " + strings.TrimSpace(out); err == nil && got != is {
+				t.Errorf("%s: %s, want %s alone", name, got, is)
+			}
 		}
 	}
 

@@ -43,7 +43,8 @@ func (d *DataSource) Schema(_ context.Context, _ datasource.SchemaRequest, resp 
 		MarkdownDescription: "How a host would be emptied: what happens to each of its virtual machines, where it goes and " +
 			"what is in the way. Nothing is touched. Targets are chosen for all machines together, within every host's memory " +
 			"and `placement.anti_affinity`. For a host that is under maintenance these are the steps of that, so that " +
-			"`virtfleet_host_maintenance` can take them and doesn't change afterwards.",
+			"`virtfleet_host_maintenance` can take them and doesn't change afterwards. Once a drain has failed or was stopped " +
+			"they are what the next one would do: what was done already, and the rest as things are now.",
 		Attributes: map[string]schema.Attribute{
 			"host": schema.StringAttribute{
 				Required:            true,

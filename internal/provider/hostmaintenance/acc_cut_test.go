@@ -38,7 +38,8 @@ func (p *pair) hurry(t *testing.T, apply *acctest.Running) {
 }
 
 // TestAccHostMaintenance_connectionCut: the drained host's SSH server is gone for some seconds in the middle of it, and
-// with it every connection. The machine that was on its way isn't harmed, and the same apply goes on with it.
+// with it every connection. The machine that was on its way isn't harmed, and the same apply goes on with it: that a
+// host can't be seen for a while doesn't mean that given steps no longer hold.
 func TestAccHostMaintenance_connectionCut(t *testing.T) {
 	t.Parallel()
 	p := newPair(t)
@@ -47,7 +48,7 @@ func TestAccHostMaintenance_connectionCut(t *testing.T) {
 	crawl := p.policies(map[string]string{"slow": crawling})
 	p.tf.Config(t, p.block()+crawl)
 	p.tf.Run(t, "apply")
-	p.tf.Config(t, p.block()+crawl+p.maintenance(`timeouts = { create = "8m" }`))
+	p.tf.Config(t, p.block()+crawl+p.plan()+p.maintenance(exactly+`timeouts = { create = "8m" }`))
 	apply := p.tf.Start(t, "apply")
 	p.awaitCopying(t, apply)
 	if out := p.l.Virsh(t, p.from.Name, "dumpxml", p.prefix+"-slow"); !strings.Contains(out, "eviction-requested") {

@@ -31,13 +31,47 @@ func newScene(t *testing.T) *scene {
 	return s
 }
 
+// limit is how many MiB may be committed to machines on the host.
+func (s *scene) limit(h *lab.Host) int {
+	return map[string]int{s.from.Name: 4096, s.to.Name: 600, s.other.Name: 450}[h.Name]
+}
+
+// withinLimits fails the test when the machines that run on a host have more memory together than it may give away.
+func (s *scene) withinLimits(t *testing.T) {
+	t.Helper()
+	for _, h := range []*lab.Host{s.to, s.other} {
+		sum := 0
+		for _, name := range strings.Fields(s.l.Virsh(t, h.Name, "list", "--name")) {
+			_, rest, _ := strings.Cut(s.l.Virsh(t, h.Name, "dominfo", name), "Max memory:")
+			kib := 0
+			if _, err := fmt.Sscanf(rest, "%d KiB", &kib); err != nil {
+				t.Fatal(err)
+			}
+			sum += kib
+		}
+		if limit := s.limit(h); sum == 0 || sum > limit<<10 {
+			t.Errorf("host %s may give %d MiB to machines, and has %d KiB of them", h.Name, limit, sum)
+		}
+	}
+}
+
+// copiedPost fails the test unless the last move of the machine that writes to its memory ended in post-copy: what it
+// writes is more than could be copied in the time that it had.
+func (s *scene) copiedPost(t *testing.T) {
+	t.Helper()
+	host := strings.Fields(s.is(t, "dirty"))[0]
+	out := s.l.Virsh(t, host, "metadata", s.prefix+"-dirty", "urn:virtfleet:1")
+	if last := out[max(0, strings.LastIndex(out, "<migration ")):]; !strings.Contains(last, `mode="PostCopy"`) {
+		t.Errorf("how it was moved: %s", out)
+	}
+}
+
 // block is the provider's. As long as the two others take nothing, all machines begin on the first host.
 func (s *scene) block(begin bool) string {
-	limits := map[string]string{s.from.Name: "4Gi", s.to.Name: "600Mi", s.other.Name: "450Mi"}
 	b := acctest.Block{Lab: s.l}
 	for _, h := range []*lab.Host{s.from, s.to, s.other} {
 		one := s.host(h)
-		one.Settings += fmt.Sprintf("\n      memory_limit = %q\n      schedulable = %t", limits[h.Name],
+		one.Settings += fmt.Sprintf("\n      memory_limit = \"%dMi\"\n      schedulable = %t", s.limit(h),
 			!begin || h == s.from)
 		b.Hosts = append(b.Hosts, one)
 	}
@@ -195,6 +229,8 @@ func TestAccHostMaintenance_everyKind(t *testing.T) {
 		t.Errorf("it says: %s", out)
 	}
 	s.left(t, results(t, s.tf), "Failed")
+	s.copiedPost(t)
+	s.withinLimits(t)
 	if got := s.is(t, "pinned"); got != s.from.Name+" running (booted)" {
 		t.Errorf("pinned is %s", got)
 	}
@@ -203,6 +239,7 @@ func TestAccHostMaintenance_everyKind(t *testing.T) {
 	s.tf.Config(t, s.block(false)+free+s.maintenance(after))
 	s.tf.Run(t, "apply")
 	s.left(t, results(t, s.tf), "Moved")
+	s.withinLimits(t)
 	if got := s.is(t, "pinned"); !strings.HasSuffix(got, " running (migrated)") || strings.HasPrefix(got, s.from.Name) {
 		t.Errorf("unpinned is %s", got)
 	}

@@ -119,6 +119,14 @@ func (p *pair) maintenance(more string) string {
 	return fmt.Sprintf("resource \"virtfleet_host_maintenance\" \"this\" {\n  host = %q\n  %s\n}\n", p.from.Name, more)
 }
 
+// plan says how the first host would be emptied.
+func (p *pair) plan() string {
+	return fmt.Sprintf("data \"virtfleet_evacuation_plan\" \"this\" {\n  host = %q\n}\n", p.from.Name)
+}
+
+// exactly has a maintenance follow that plan.
+const exactly = "steps = data.virtfleet_evacuation_plan.this.steps\n  "
+
 // policies are by the names of machines.
 func (p *pair) policies(strategies map[string]string) string {
 	var b strings.Builder
@@ -136,13 +144,16 @@ func TestAccHostMaintenance(t *testing.T) {
 	p := newPair(t)
 	p.machine(t, "live", "", "")
 	p.machine(t, "none", "", "")
-	p.machine(t, "save", "", fmt.Sprintf(`<disk type="file"><driver name="qemu" type="qcow2"/><source file="%s"/>
-		<target dev="vdb" bus="virtio"/></disk>`, p.l.Image(t, p.from.Name, p.prefix+".qcow2", "qcow2", 1<<20)))
+	for _, name := range []string{"fallback", "possible", "save"} {
+		p.machine(t, name, "", fmt.Sprintf(`<disk type="file"><driver name="qemu" type="qcow2"/><source file="%s"/>
+			<target dev="vdb" bus="virtio"/></disk>`, p.l.Image(t, p.from.Name, p.prefix+"-"+name+".qcow2", "qcow2", 1<<20)))
+	}
 	policies := p.policies(map[string]string{
 		"none": `"None"`, "save": "\"LiveMigrate\"\n  fallback = \"Save\"\n  priority = 7",
+		"fallback": "\"LiveMigrate\"\n  fallback = \"Shutdown\"", "possible": `"LiveMigrateIfPossible"`,
 	})
-	plan := fmt.Sprintf("data \"virtfleet_evacuation_plan\" \"this\" {\n  host = %q\n}\n", p.from.Name)
-	steps := "steps = data.virtfleet_evacuation_plan.this.steps\n  restore = true\n  timeouts = { create = \"5m\" }"
+	plan := p.plan()
+	steps := exactly + "restore = true\n  timeouts = { create = \"5m\" }"
 
 	p.tf.Config(t, p.block()+policies)
 	p.tf.Run(t, "apply")
@@ -150,9 +161,11 @@ func TestAccHostMaintenance(t *testing.T) {
 	out := p.tf.Run(t, "plan")
 	for _, want := range []string{
 		"Host will be emptied", "1. " + p.prefix + "-save: is saved to the host's disk (LiveMigrate, policy ",
-		"2. " + p.prefix + "-live: moves to " + p.to.Name + " while it runs, 96Mi (LiveMigrateIfPossible, " +
+		"2. " + p.prefix + "-fallback: is shut down (LiveMigrate, policy ",
+		"3. " + p.prefix + "-live: moves to " + p.to.Name + " while it runs, 96Mi (LiveMigrateIfPossible, " +
 			"the provider's default)",
-		"3. " + p.prefix + "-none: is shut down (None, policy ",
+		"4. " + p.prefix + "-none: is shut down (None, policy ",
+		"5. " + p.prefix + "-possible: is shut down (LiveMigrateIfPossible, policy ",
 	} {
 		if !strings.Contains(out, want) {
 			t.Errorf("the plan doesn't say %q:\n%s", want, out)
@@ -163,8 +176,15 @@ func TestAccHostMaintenance(t *testing.T) {
 	p.tf.Config(t, all)
 	p.tf.Run(t, "apply")
 	p.expect(t, map[string]string{"live": p.to.Name, "none": "", "save": ""})
-	if got, want := results(t, p.tf), "save=Saved live=Moved none=ShutDown"; got != want {
+	want := "save=Saved fallback=ShutDown live=Moved none=ShutDown possible=ShutDown"
+	if got := results(t, p.tf); got != want {
 		t.Errorf("results %s, want %s", got, want)
+	}
+	for _, name := range []string{"fallback", "none", "possible"} { // Their guests did it, nobody killed them.
+		out := p.l.Virsh(t, p.from.Name, "domstate", "--reason", p.prefix+"-"+name)
+		if got := strings.TrimSpace(out); got != "shut off (shutdown)" {
+			t.Errorf("%s is %s", name, got)
+		}
 	}
 	if out, empty := p.tf.Empty(t); !empty {
 		t.Errorf("the plan after it isn't empty:\n%s", out)
@@ -200,13 +220,15 @@ func TestAccHostMaintenance(t *testing.T) {
 
 	p.tf.Config(t, p.block()+policies)
 	p.tf.Run(t, "apply")
-	for name, how := range map[string]string{"live": "migrated", "none": "booted", "save": "restored"} {
+	for name, how := range map[string]string{
+		"live": "migrated", "none": "booted", "save": "restored", "fallback": "booted", "possible": "booted",
+	} {
 		if got, want := p.howRuns(t, name), p.from.Name+" running ("+how+")"; got != want {
 			t.Errorf("%s is %s, want %s", name, got, want)
 		}
 	}
 	p.tf.Run(t, "destroy")
-	p.nothingLeft(t, "live", "none", "save")
+	p.nothingLeft(t, "live", "none", "save", "fallback", "possible")
 }
 
 // record is what is recorded on the first host.
@@ -232,8 +254,7 @@ func TestAccHostMaintenance_refused(t *testing.T) {
 	p := newPair(t)
 	p.machine(t, "free", "", "")
 	config := func(more string) { p.tf.Config(t, p.block()+more+p.maintenance(`timeouts = { create = "1m" }`)) }
-	plan := fmt.Sprintf("data \"virtfleet_evacuation_plan\" \"this\" {\n  host = %q\n}\n", p.from.Name)
-	p.tf.Config(t, p.block()+plan+p.maintenance("steps = data.virtfleet_evacuation_plan.this.steps"))
+	p.tf.Config(t, p.block()+p.plan()+p.maintenance(exactly))
 	p.tf.Run(t, "plan", "-out=planned")
 
 	p.machine(t, "disk", "", fmt.Sprintf(`<disk type="file"><driver name="qemu" type="qcow2"/><source file="%s"/>
@@ -280,14 +301,16 @@ func TestAccHostMaintenance_interrupted(t *testing.T) {
 	p.machine(t, "slow", "dirty=16", "")
 	const after = "restore = true\n  depends_on = [virtfleet_eviction_policy.slow]"
 	crawl := p.policies(map[string]string{"slow": crawling, "late": `"LiveMigrate"`})
+	exact := p.plan() + p.maintenance(exactly+after)
 	p.tf.Config(t, p.block()+crawl)
 	p.tf.Run(t, "apply")
-	p.tf.Config(t, p.block()+crawl+p.maintenance(after))
 
 	for _, end := range []struct {
-		how   func(*acctest.Running) error
-		tells bool
-	}{{(*acctest.Running).Kill, false}, {(*acctest.Running).Interrupt, true}} {
+		how         func(*acctest.Running) error
+		maintenance string
+		tells       bool
+	}{{(*acctest.Running).Kill, p.maintenance(after), false}, {(*acctest.Running).Interrupt, exact, true}} {
+		p.tf.Config(t, p.block()+crawl+end.maintenance)
 		apply := p.tf.Start(t, "apply")
 		deadline := time.Now().Add(patience)
 		for tick := time.NewTicker(200 * time.Millisecond); p.where(t, "quick") != p.to.Name || !p.copying(t); <-tick.C {
@@ -328,10 +351,14 @@ func TestAccHostMaintenance_interrupted(t *testing.T) {
 		reasonOf(state, p.prefix+"-slow") == "" {
 		t.Errorf("results %s, and slow failed because of %q", got, reasonOf(state, p.prefix+"-slow"))
 	}
+	p.tf.Config(t, p.block()+crawl+p.maintenance(after))
 	p.planOfRest(t)
-	p.tf.Config(t, p.block()+p.policies(map[string]string{"slow": `"LiveMigrate"`})+p.maintenance(after))
+	p.tf.Config(t, p.block()+p.policies(map[string]string{"slow": `"LiveMigrate"`})+exact)
 	p.tf.Run(t, "apply")
 	p.expect(t, map[string]string{"quick": p.to.Name, "slow": p.to.Name})
+	if out, empty := p.tf.Empty(t); !empty {
+		t.Errorf("left to do:\n%s", out)
+	}
 	p.tf.Run(t, "destroy")
 	p.expect(t, map[string]string{"quick": p.from.Name, "slow": p.from.Name})
 }
@@ -393,61 +420,85 @@ func (p *pair) copying(t *testing.T) bool {
 	return err == nil && strings.Contains(out, "Memory processed")
 }
 
-// TestAccHostMaintenance_managedMachine: a machine whose own strategy has it shut down stays so as long as the
-// maintenance lasts, whatever its run strategy, and is started by the next apply after it.
+// TestAccHostMaintenance_managedMachine: a machine whose own strategy has it shut down, and one that is saved, stay so
+// as long as the maintenance lasts, whatever their run strategy, also while their host is off, and are started by the
+// next apply after it.
 func TestAccHostMaintenance_managedMachine(t *testing.T) {
 	t.Parallel()
 	p := newPair(t)
-	name := p.prefix + "-managed"
-	p.l.RemoveDomain(t, name)
-	machine := func(more string) string {
-		return fmt.Sprintf(`resource "virtfleet_virtual_machine" "this" {
-			name = %q
-			type = "qemu"
-			placement = { host_labels = { first = "yes" } }
-			memory = { size = "64Mi" }
-			termination_grace_period = "0s"
-			eviction_strategy = "None"
-			%s
-		}
-		`, name, more)
+	policies := p.policies(map[string]string{"saved": "\"LiveMigrate\"\n  fallback = \"Save\""})
+	machines := func(more string) string {
+		small := "memory = { size = \"64Mi\" }\n  " + more + "\n  "
+		return policies + p.managed(t, "managed", small+"eviction_strategy = \"None\"") +
+			// Each host has a network of its own of that name.
+			p.managed(t, "saved", small+`eviction_strategy = "LiveMigrate"
+				interfaces = { nat = { network = "default" } }`)
 	}
-	first := p.host(p.from)
-	first.Settings += "\n      labels = { first = \"yes\" }"
-	block := acctest.Block{Lab: p.l, Hosts: []acctest.Host{first, p.host(p.to)}}.String()
-	p.tf.Config(t, block+machine(""))
+	second := p.host(p.to)
+	second.Settings += "\n      schedulable = false"
+	p.tf.Config(t, acctest.Block{Lab: p.l, Hosts: []acctest.Host{p.host(p.from), second}}.String()+machines(""))
 	p.tf.Run(t, "apply")
-	p.tf.Config(t, block+machine("")+p.maintenance(""))
+	p.tf.Config(t, p.block()+machines("")+p.maintenance(""))
 	out := p.tf.Run(t, "apply")
-	if !strings.Contains(out, name+": is shut down (None, its own)") {
-		t.Errorf("the plan doesn't say what happens:\n%s", out)
+	for _, want := range []string{
+		p.prefix + "-managed: is shut down (None, its own)",
+		p.prefix + "-saved: is saved to the host's disk (LiveMigrate, its own)",
+	} {
+		if !strings.Contains(out, want) {
+			t.Errorf("the plan doesn't say %q:\n%s", want, out)
+		}
 	}
-	p.expect(t, map[string]string{"managed": ""})
+	evicted := map[string]string{"managed": "", "saved": ""}
+	p.expect(t, evicted)
+	if out := p.l.Virsh(t, p.from.Name, "domstate", "--reason", p.prefix+"-saved"); !strings.Contains(out, "(saved)") {
+		t.Errorf("it is %s", out)
+	}
 	if out, empty := p.tf.Empty(t); !empty || !strings.Contains(out, "Virtual machine is off for a maintenance") {
 		t.Errorf("the plan after it: empty %v\n%s", empty, out)
 	}
-	// With the host switched off plans go on working.
-	off := acctest.Host{
-		Name: p.from.Name, URI: "qemu+ssh://root@" + p.from.Address + ":9/system", Settings: first.Settings,
+	// Of several warnings of a kind Terraform shows the first.
+	out, empty := p.tf.Empty(t, "-target=virtfleet_virtual_machine.saved")
+	if want := fmt.Sprintf("%q should run, but it was shut down or saved", p.prefix+"-saved"); !empty ||
+		!strings.Contains(unwrapped(out), want) {
+		t.Errorf("the plan of the saved one: empty %v\n%s", empty, out)
 	}
-	p.tf.Config(t, acctest.Block{Lab: p.l, Hosts: []acctest.Host{off, p.host(p.to)}}.String()+machine("")+
-		fmt.Sprintf("data \"virtfleet_evacuation_plan\" \"this\" {\n  host = %q\n}\n", p.from.Name)+p.maintenance(""))
-	if out, empty := p.tf.Empty(t); !empty || !strings.Contains(out, "may be switched off") {
-		t.Errorf("the plan with the host off: empty %v\n%s", empty, out)
+	p.pluggedOut(t, p.block()+machines("")+p.plan()+p.maintenance(""))
+	p.expect(t, evicted) // The host has booted, and not started them.
+	// Another change doesn't start them either.
+	p.tf.Config(t, p.block()+machines(`labels = { app = "web" }`)+p.maintenance(""))
+	p.tf.Run(t, "apply")
+	p.expect(t, evicted)
+	p.tf.Config(t, p.block()+machines(`labels = { app = "web" }`))
+	p.tf.Run(t, "apply")
+	for _, name := range []string{"managed", "saved"} {
+		if actions := p.tf.Actions(t); actions["virtfleet_virtual_machine."+name] != "update" {
+			t.Errorf("after the maintenance %s: %v, want an update", name, actions)
+		}
 	}
-	// Another change doesn't start it either.
-	p.tf.Config(t, block+machine(`labels = { app = "web" }`)+p.maintenance(""))
 	p.tf.Run(t, "apply")
-	p.expect(t, map[string]string{"managed": ""})
-	p.tf.Config(t, block+machine(`labels = { app = "web" }`))
-	p.tf.Run(t, "apply")
-	if actions := p.tf.Actions(t); actions["virtfleet_virtual_machine.this"] != "update" {
-		t.Errorf("after the maintenance: %v, want an update", actions)
+	for name, how := range map[string]string{"managed": "booted", "saved": "restored"} {
+		if got, want := p.howRuns(t, name), p.from.Name+" running ("+how+")"; got != want {
+			t.Errorf("%s is %s, want %s", name, got, want)
+		}
 	}
-	p.tf.Run(t, "apply")
-	p.expect(t, map[string]string{"managed": p.from.Name})
 	if out, empty := p.tf.Empty(t); !empty {
 		t.Errorf("the last plan isn't empty:\n%s", out)
 	}
 	p.tf.Run(t, "destroy")
+}
+
+// pluggedOut expects that plans go on working while the first host has no power: nobody there even refuses a
+// connection.
+func (p *pair) pluggedOut(t *testing.T, config string) {
+	t.Helper()
+	powerOn := p.l.PowerOff(t, p.from)
+	p.tf.Config(t, config)
+	began := time.Now()
+	if out, empty := p.tf.Empty(t); !empty || !strings.Contains(out, "may be switched off") {
+		t.Errorf("the plan with the host off: empty %v\n%s", empty, out)
+	}
+	if took := time.Since(began); took > patience {
+		t.Errorf("the plan with the host off took %s", took)
+	}
+	powerOn()
 }

@@ -43,8 +43,10 @@ func (r *Resource) Schema(ctx context.Context, _ resource.SchemaRequest, resp *r
 			},
 			"steps": schema.ListNestedAttribute{
 				MarkdownDescription: "What is to be done, as `virtfleet_evacuation_plan` says it. It is followed exactly: where " +
-					"the world has changed so that it no longer holds, apply stops before it touches anything. Omitted: the plan " +
-					"shows what would be done now as a warning, and apply does what is right then.",
+					"the world has changed so that it no longer holds, apply stops before it touches anything more, be that the " +
+					"first machine or a later one, ends what is under way as an interrupted apply does, and says what changed. The " +
+					"next plan has steps that hold for the rest. Omitted: the plan shows what would be done now as a warning, and " +
+					"apply does what is right then.",
 				Optional:     true,
 				NestedObject: schema.NestedAttributeObject{Attributes: evacuation.Resource()},
 			},
