@@ -23,6 +23,9 @@ const (
 	CopyNone = "none"
 	// CopyFull copies them whole, each into one new image.
 	CopyFull = "full"
+	// CopyIncremental copies of each what is in its topmost image, into a new one that is based on the same files, which
+	// are on the target already. A disk that is based on nothing is copied whole.
+	CopyIncremental = "incremental"
 )
 
 // How memory is compressed on its way.
@@ -52,7 +55,7 @@ const (
 var OnIrrecoverables = []string{IrrecoverableKeep, IrrecoverableDestroy}
 
 // CopyModes are all values of Options.CopyStorage, the default first.
-var CopyModes = []string{CopyNone, CopyFull}
+var CopyModes = []string{CopyNone, CopyFull, CopyIncremental}
 
 // Options tune a migration. Nil is not set: the next level's value, and in the end the default, counts.
 type Options struct {

@@ -229,7 +229,9 @@ func (r *run) parameters() libvirt.Migration {
 		m.PeerURI = r.PeerURI
 	}
 	if len(r.copies) > 0 && !r.resuming { // The disks are there before the guest is handed over.
-		m.NonSharedFull, m.MigrateDisks, m.DisksURI = true, targets(r.copies), r.road.disksURI()
+		m.NonSharedIncremental = r.Options.CopyStorage == CopyIncremental
+		m.NonSharedFull = !m.NonSharedIncremental
+		m.MigrateDisks, m.DisksURI = targets(r.copies), r.road.disksURI()
 	}
 	return m
 }

@@ -36,7 +36,7 @@ func (t toTarget) storage(ctx context.Context, f *finding) []Copy {
 		case !ok:
 		case !t.options.copies(disk) || shared(here, there):
 			t.reached(f, disk, here, there)
-		case t.copiable(f, disk, there):
+		case t.copiable(ctx, f, disk, there):
 			c := Copy{Disk: disk}
 			if here != nil {
 				c.Used = here.AllocationBytes

@@ -64,8 +64,10 @@ var Attributes = map[string]resource.Attribute{
 		MarkdownDescription: "What becomes of disks that the target doesn't reach, of a machine that runs: one of `" +
 			strings.Join(migration.CopyModes, "`, `") + "`. `none`, the default: they are in the way. `full`: image files " +
 			"(raw, qcow2) that the machine writes to are copied while it runs, each into a new image of the same path, whose " +
-			"directory exists on the target. A backing chain becomes one image. A file that is there already is never " +
-			"overwritten. Other disks, such as CD-ROMs, are not copied.",
+			"directory exists on the target. A backing chain becomes one image. `incremental`: of an image that is based on " +
+			"another, only what it has besides is copied, into a new one on the same backing files, which have to be on the " +
+			"target under the same path. A file that is there already is never overwritten. Other disks, such as CD-ROMs, " +
+			"are not copied.",
 		Optional:   true,
 		Validators: []validator.String{stringvalidator.OneOf(migration.CopyModes...)},
 	},
