@@ -90,12 +90,12 @@ func (o Options) Base(disk domain.MobileDisk) domain.BackingImage {
 }
 
 // StayingImages are the keys of disks that are images in files of the machine's host and aren't copied by a migration
-// with these options. Unless the file is on storage that hosts share, which no host alone can tell, the machine can't
-// do without them elsewhere.
+// with these options. Unless the file is on storage that hosts share, which no host alone can tell and nobody declared,
+// the machine can't do without them elsewhere.
 func (o Options) StayingImages(facts domain.Mobility) []string {
 	var staying []string
 	for _, disk := range facts.Disks {
-		if isImage(disk) && !o.copies(disk) {
+		if isImage(disk) && !o.copies(disk) && !o.shares(disk) {
 			staying = append(staying, disk.Key)
 		}
 	}

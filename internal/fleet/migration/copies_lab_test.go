@@ -151,12 +151,14 @@ func has(t *testing.T, h *lab.Host, file string) bool {
 	return err == nil
 }
 
-// noPools fails the test when a pool of ours is left.
-func noPools(t *testing.T, l *lab.Lab, hosts ...*lab.Host) {
+// noPools fails the test when a pool of a directory is left. Those of others come and go meanwhile.
+func noPools(t *testing.T, l *lab.Lab, dir string, hosts ...*lab.Host) {
 	t.Helper()
 	for _, h := range hosts {
-		if pools := l.Virsh(t, h.Name, "pool-list", "--all", "--name"); strings.Contains(pools, "virtfleet-") {
-			t.Errorf("left on %s: %s", h.Name, pools)
+		for pool := range strings.FieldsSeq(l.Virsh(t, h.Name, "pool-list", "--all", "--name")) {
+			if described, err := l.TryVirsh(t, h.Name, "pool-dumpxml", pool); err == nil && strings.Contains(described, dir) {
+				t.Errorf("left on %s: %s", h.Name, described)
+			}
 		}
 	}
 }
@@ -202,7 +204,7 @@ func TestLab_disksAreCopied(t *testing.T) {
 						t.Errorf("%s is left on %s", file, b.source.Name())
 					}
 				}
-				noPools(t, l, here, there)
+				noPools(t, l, dir, here, there)
 				b.noSockets(t)
 				b.source, b.target = b.target, b.source
 				if b.machine, err = Inspect(t.Context(), b.source, b.machine.UUID); err != nil {
@@ -249,7 +251,7 @@ func TestLab_diskOntoAFullTarget(t *testing.T) {
 	if left != "" {
 		t.Errorf("left on the target: %s", left)
 	}
-	noPools(t, l, here, there)
+	noPools(t, l, dir, here, there)
 	if b.inGuest(t, b.source, sum("/dev/vda")) != written {
 		t.Error("the guest reads something else")
 	}
@@ -347,7 +349,7 @@ func TestLab_topmostImageIsCopied(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	noPools(t, l, here, there)
+	noPools(t, l, dir, here, there)
 }
 
 // isBased says that what is in the way is that a disk is based on a file.

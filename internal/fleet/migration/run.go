@@ -81,6 +81,9 @@ func Run(ctx context.Context, request Request) (State, error) {
 
 // prepare makes what the target lacks, and says how much there is to do.
 func (r *run) prepare(ctx context.Context) error {
+	if err := r.proveShared(ctx); err != nil {
+		return err
+	}
 	if err := r.makeImages(ctx); err != nil {
 		return err
 	}
@@ -216,7 +219,8 @@ func (r *run) requestAbort(ctx context.Context, why string) {
 func (r *run) parameters() libvirt.Migration {
 	o := r.Options
 	m := libvirt.Migration{
-		URI: r.uri(), TLS: r.road.transport == TransportTLS,
+		Unsafe: len(r.Options.declared(r.Machine.Facts)) > 0, // What else libvirt would refuse was refused before.
+		URI:    r.uri(), TLS: r.road.transport == TransportTLS,
 		Paused:       r.Machine.State == libvirt.Paused,
 		Transient:    r.Machine.Transient,
 		AutoConverge: *o.AllowAutoConverge, PostCopy: *o.AllowPostCopy, PostCopyResume: r.resuming,

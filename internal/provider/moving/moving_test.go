@@ -15,6 +15,7 @@ func TestOptions_comeBack(t *testing.T) {
 	t.Parallel()
 	options := migration.Options{
 		Transport: migration.TransportTLS, CopyStorage: migration.CopyFull, KeepSourceDisks: new(false),
+		SharedFilesystems:       []string{"/srv/a", "/srv/b"},
 		CompletionTimeoutPerGiB: new(time.Minute), ProgressTimeout: new(2 * time.Second), MaxDowntime: new(time.Second),
 		AllowAutoConverge: new(true), AllowPostCopy: new(false), AllowWorkloadDisruption: new(true),
 		AllowNetworkChange: new(true), RecoveryTimeout: new(time.Hour), Bandwidth: new(uint64(1 << 20)),
