@@ -105,7 +105,7 @@ func TestLab_peersCopyDisks(t *testing.T) {
 // What ends a migration that is managed from here ends this one too.
 func TestLab_peersAreAborted(t *testing.T) {
 	t.Parallel()
-	b := peersBench(t, "dirty=32")
+	b := peersBench(t, "dirty=32 data")
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	o := Options{PeerToPeer: new(true), Bandwidth: new(uint64(slow))}
@@ -177,7 +177,7 @@ func (b *bench) cuttable(t *testing.T) (cut func()) {
 // aborted still.
 func TestLab_peersGoOnWithoutTheConnection(t *testing.T) {
 	t.Parallel()
-	b := peersBench(t, "dirty=32")
+	b := peersBench(t, "dirty=32 data")
 	cut := b.cuttable(t)
 	before := b.counter(b.source.Name())
 	ctx, cancel := context.WithCancel(t.Context())
@@ -214,7 +214,7 @@ func TestLab_peersGoOnWithoutTheConnection(t *testing.T) {
 // What broke in post-copy is resumed in the way in which it was begun.
 func TestLab_peersResumePostCopy(t *testing.T) {
 	t.Parallel()
-	b := peersBench(t, "dirty=32")
+	b := peersBench(t, "dirty=32 data")
 	before := b.counter(b.source.Name())
 	state, err := b.postCopy(t, Options{PeerToPeer: new(true)}, func() { b.cutLink(t) })
 	if err != nil || !state.Recovered || state.Mode != PostCopy || state.Transport != TransportDirect {

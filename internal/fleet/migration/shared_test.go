@@ -17,8 +17,8 @@ func TestDeclared_leavesNothingInDoubt(t *testing.T) {
 		disks string
 		want  []string
 	}{
-		"alone":               {shared, nil},
-		"through a cache":     {`<disk type='file'><source file='/srv/a'/><target dev='vda'/></disk>`, []string{"False"}},
+		"alone":           {shared, nil},
+		"through a cache": {`<disk type='file'><source file='/srv/a'/><target dev='vda'/></disk>`, []string{"False"}},
 		"beside another file": {
 			shared + `<disk type='file'><source file='/b'/><target dev='vdb'/></disk>`, []string{"False"},
 		},

@@ -10,6 +10,14 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
 )
 
+// The block that only tells has every option as well.
+func TestInForce_hasEveryOption(t *testing.T) {
+	t.Parallel()
+	if diff := cmp.Diff(typesOf(Attributes), typesOf(computed)); diff != "" {
+		t.Errorf("-options +in force:\n%s", diff)
+	}
+}
+
 // Every option goes into the block and comes back, also one that will be added.
 func TestOptions_comeBack(t *testing.T) {
 	t.Parallel()
