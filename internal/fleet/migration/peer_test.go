@@ -3,7 +3,9 @@ package migration
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
+	"os"
 	"path"
 	"sync"
 	"testing"
@@ -63,7 +65,7 @@ func peersBench(t *testing.T, words string) *bench {
 func TestLab_peersMoveThereAndBack(t *testing.T) {
 	t.Parallel()
 	b := peersBench(t, "")
-	for _, uri := range []string{b.peers, "qemu+tcp://%s/system"} {
+	for _, uri := range []string{b.peers, "qemu+tcp://%s/system", "qemu+ssh://root@%s/system?command=" + sshOf(t, b.lab)} {
 		b.peers = uri
 		last := b.counter(b.source.Name())
 		state, err := b.run(t.Context(), t, Options{PeerToPeer: new(true)}, nil)
@@ -76,6 +78,17 @@ func TestLab_peersMoveThereAndBack(t *testing.T) {
 		}
 		b.source, b.target = b.target, b.source
 	}
+}
+
+// sshOf is an ssh for a host's libvirt that has a key and knows the other hosts, as its root's own would.
+func sshOf(t *testing.T, l *lab.Lab) string {
+	t.Helper()
+	command := path.Join(t.TempDir(), "ssh")
+	script := fmt.Sprintf("#!/bin/sh\nexec ssh -F %s \"$@\"\n", l.SSHConfigFile())
+	if err := os.WriteFile(command, []byte(script), 0o700); err != nil { //nolint:gosec // It is to be run.
+		t.Fatal(err)
+	}
+	return command
 }
 
 // What only the source has is copied along.

@@ -87,6 +87,9 @@ func (r *run) prepare(ctx context.Context) error {
 	if err := r.makeImages(ctx); err != nil {
 		return err
 	}
+	if err := r.leavesNothing(); err != nil {
+		return err
+	}
 	r.noteVariables(ctx)
 	if made := slices.Concat(r.images, r.variables); r.Made != nil && len(made) > 0 {
 		if err := r.Made(ctx, r.state, made); err != nil {
@@ -219,7 +222,7 @@ func (r *run) requestAbort(ctx context.Context, why string) {
 func (r *run) parameters() libvirt.Migration {
 	o := r.Options
 	m := libvirt.Migration{
-		Unsafe: len(r.Options.declared(r.Machine.Facts)) > 0, // What else libvirt would refuse was refused before.
+		Unsafe: len(r.Options.declared(r.Machine.Facts)) > 0, // See leavesNothing.
 		URI:    r.uri(), TLS: r.road.transport == TransportTLS,
 		Paused:       r.Machine.State == libvirt.Paused,
 		Transient:    r.Machine.Transient,

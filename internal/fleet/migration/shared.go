@@ -31,8 +31,14 @@ func (o Options) declared(facts domain.Mobility) []domain.MobileDisk {
 
 // declared checks a disk that is declared to be shared, as far as pools tell.
 func (t toTarget) declared(f *finding, disk domain.MobileDisk, here, there *libvirt.Volume) {
-	uncached := disk.ReadOnly || disk.Cache == "none" || disk.Cache == "directsync"
-	if t.differs(f, disk, here, there) || uncached {
+	if !t.differs(f, disk, here, there) {
+		f.cached(disk)
+	}
+}
+
+// cached says that a disk that is declared to be shared is written to through its host's cache.
+func (f *finding) cached(disk domain.MobileDisk) {
+	if disk.ReadOnly || disk.Cache == "none" || disk.Cache == "directsync" {
 		return
 	}
 	f.block(DisksNotLiveMigratable, "disks."+disk.Key, fmt.Sprintf("disk %q is %s on a filesystem that is declared to be "+
@@ -80,6 +86,32 @@ func (r *run) proveShared(ctx context.Context) error {
 		case !shared:
 			f.block(DisksNotLiveMigratable, at, fmt.Sprintf("%s, and what host %q writes to %s doesn't appear on host %q", what,
 				r.Source.Name(), dir, r.Target.Name()), remedy)
+		}
+	}
+	if len(f) > 0 {
+		return &BlockedError{Blockers: f}
+	}
+	return nil
+}
+
+// leavesNothing refuses what libvirt isn't asked about: to leave a disk that is written to behind, whatever preflight
+// could see of it.
+func (r *run) leavesNothing() error {
+	facts := r.Machine.Facts
+	if len(r.Options.declared(facts)) == 0 {
+		return nil
+	}
+	var f finding
+	copied := targets(r.copies)
+	for _, disk := range facts.Disks {
+		switch {
+		case disk.Network, disk.Empty, disk.Block, disk.ReadOnly, slices.Contains(copied, disk.Target):
+		case r.Options.shares(disk):
+			f.cached(disk)
+		default:
+			f.block(DisksNotLiveMigratable, "disks."+disk.Key, fmt.Sprintf("disk %q is %s, which is neither copied nor "+
+				"declared to be shared, as others of the machine are", disk.Key, describe(disk)),
+				"Add its directory to migration_options.shared_filesystems, or have it copied.")
 		}
 	}
 	if len(f) > 0 {

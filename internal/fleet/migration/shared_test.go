@@ -1,6 +1,8 @@
 package migration
 
 import (
+	"errors"
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -53,6 +55,11 @@ func TestDeclared_leavesNothingInDoubt(t *testing.T) {
 			}
 			if diff := cmp.Diff(tt.want, got); diff != "" {
 				t.Errorf("-want +got:\n%s\n%+v", diff, f)
+			}
+			// At the end it is all or nothing.
+			left := (&run{Request: Request{Machine: m, Options: o}}).leavesNothing()
+			if _, blocked := errors.AsType[*BlockedError](left); blocked != slices.Contains(tt.want, "False") {
+				t.Errorf("leaves nothing: %v", left)
 			}
 		})
 	}
