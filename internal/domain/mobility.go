@@ -66,8 +66,16 @@ type MobileDisk struct {
 	// gives QEMU a secret for it.
 	Format    string
 	Encrypted bool
+	// Backing are the images that it is based on, the nearest first. Only what runs names them all.
+	Backing []BackingImage
 	// Reservations says that the guest may take SCSI persistent reservations through a helper on the host.
 	Reservations bool
+}
+
+// BackingImage is an image that others are based on.
+type BackingImage struct {
+	// Path is the file on the host, "" for anything else.
+	Path, Format string
 }
 
 // MobileInterface is one network interface.
@@ -161,10 +169,21 @@ func (d *Definition) mobileDisks() []MobileDisk {
 			Path:      cmp.Or(read.Source.File, read.Source.Block), Block: read.Source.Block != "",
 			Network: read.Source.Network != nil, Empty: read.Source.isZero(), Other: read.Source.Other,
 			ReadOnly: *read.ReadOnly, Shareable: child(e, "shareable") != nil, Cache: read.Cache,
-			Reservations: child(source, "reservations") != nil,
+			Reservations: child(source, "reservations") != nil, Backing: readBacking(e),
 		})
 	}
 	return disks
+}
+
+// readBacking reads the chain under a disk, each of its elements in the one before.
+func readBacking(disk *etree.Element) []BackingImage {
+	var chain []BackingImage
+	for e := child(disk, "backingStore"); child(e, "source") != nil; e = child(e, "backingStore") {
+		chain = append(chain, BackingImage{
+			Path: attr(child(e, "source"), "file"), Format: attr(child(e, "format"), "type"),
+		})
+	}
+	return chain
 }
 
 func (d *Definition) mobileInterfaces() []MobileInterface {

@@ -17,7 +17,9 @@ func TestMobility_readsWhatDecidesAboutMoving(t *testing.T) {
   <launchSecurity type='sev'/>
   <devices>
     <disk type='file' device='disk'><driver name='qemu' type='qcow2' cache='none'/>
-      <source file='/a.qcow2'><encryption format='luks'/></source><target dev='vda'/>
+      <source file='/a.qcow2'><encryption format='luks'/></source><backingStore type='file' index='2'>
+      <format type='qcow2'/><source file='/b'/><backingStore type='block' index='3'><format type='raw'/>
+      <source dev='/dev/c'/><backingStore/></backingStore></backingStore><target dev='vda'/>
       <alias name='ua-disk-root'/></disk>
     <disk type='block' device='lun'><source dev='/dev/sdb'><reservations managed='yes'/></source><target dev='sda'/>
       <shareable/></disk>
@@ -42,6 +44,7 @@ func TestMobility_readsWhatDecidesAboutMoving(t *testing.T) {
 		Disks: []MobileDisk{
 			{
 				Key: "root", Target: "vda", Device: "disk", Path: "/a.qcow2", Cache: "none", Format: "qcow2", Encrypted: true,
+				Backing: []BackingImage{{Path: "/b", Format: "qcow2"}, {Format: "raw"}},
 			},
 			{
 				Key: "sda", Target: "sda", Device: "lun", Path: "/dev/sdb", Block: true, Shareable: true, Reservations: true,

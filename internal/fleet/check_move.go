@@ -87,7 +87,7 @@ func pinClosed(vm *VM, to *host, b migration.Blocker) Problem {
 
 // copyProblemsTo is copyProblems of a machine that wasn't looked at yet.
 func (f *Fleet) copyProblemsTo(ctx context.Context, vm *VM, target string, o migration.Options) []Problem {
-	if vm.Active && o.CopyStorage != migration.CopyFull {
+	if vm.Active && !o.CopiesStorage() {
 		return nil
 	}
 
@@ -116,6 +116,14 @@ func copyProblems(
 	lines := make([]string, len(copies))
 	for i, c := range copies {
 		lines[i] = fmt.Sprintf("  - %s: %s, %s", c.Disk.Key, c.Disk.Path, bytesText(c.Capacity))
+		if base := o.Base(c.Disk); base.Path != "" {
+			lines[i] += ", what it has besides " + base.Path
+		}
+	}
+
+	chains := ", without backing files"
+	if o.CopyStorage == migration.CopyIncremental {
+		chains = " on the same backing files"
 	}
 
 	after := "they are kept"
@@ -126,7 +134,7 @@ func copyProblems(
 	return []Problem{{
 		Attribute: "host", Summary: "Disks of the virtual machine are copied: " + migration.MethodBlock, Warning: true,
 		Detail: fmt.Sprintf("Virtual machine %q takes these disks along from host %q to host %q, each into a new image of "+
-			"the same path, without backing files:\n%s\nOn host %q %s", vm.Name, vm.Host, to.name,
+			"the same path%s:\n%s\nOn host %q %s", vm.Name, vm.Host, to.name, chains,
 			strings.Join(lines, "\n"), vm.Host, after),
 	}}
 }

@@ -39,6 +39,14 @@ func (vm *VM) interrupted() *domain.Migration {
 	return nil
 }
 
+// LostAutostart says that a migration ended without its run, which would have
+// told the machine's host to start it when it boots.
+func (vm *VM) LostAutostart() bool {
+	record := vm.interrupted()
+
+	return record != nil && record.Autostart && !vm.Autostart && vm.Persistent && vm.Running() && !vm.Migrating
+}
+
 // concludeInterrupted finds out how a migration ended whose run was killed, and
 // completes its record, so that nothing is done twice. Who is at it still is
 // waited for. A migration that goes on without its run is watched to its end,

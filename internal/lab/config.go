@@ -27,7 +27,7 @@ const (
 	// Page table isolation empties the TLB whenever the kernel is entered: before version 9.0, QEMU without KVM misses
 	// writes to pages that the TLB still has for writable after they were copied, and a migrated guest lacks them.
 	// A timer that is slow because its host is busy is no broken one, which the kernel would take it for and not boot.
-	// Words may be added: noacpi, noagent, deny=<agent commands>, noshutdown, panic, dirty=<MiB>, counter,
+	// Words may be added: noacpi, noagent, deny=<agent commands>, noshutdown, panic, dirty=<MiB>, counter, data,
 	// hostname=<name>, ipv6.
 	GuestCmdline = "console=ttyS0 quiet cryptomgr.notests pti=on no_timer_check"
 

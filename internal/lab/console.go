@@ -20,6 +20,12 @@ const (
 	GuestWrites = "init: it keeps writing"
 )
 
+// What a guest with the word data says each time when it has read its first disk: what it once wrote there, or not.
+const (
+	dataIntact = "init: its data are intact"
+	dataLost   = "init: its data are lost"
+)
+
 // agentStopped is what the console says after HangAgent.
 const agentStopped = "init: the agent is stopped"
 
@@ -35,6 +41,26 @@ func (l *Lab) AwaitConsole(t testing.TB, host, domain, text string) {
 		}
 		return strings.Contains(string(said), text)
 	})
+}
+
+// AwaitData waits until a guest with the word data, which runs on the host, has read its disk from now on, and fails
+// the test if it ever read something else than what it wrote.
+func (l *Lab) AwaitData(t testing.TB, host, domain string) {
+	t.Helper()
+	file := l.need(t, host).Path(ConsoleLog(domain))
+	reads := func() int {
+		said, err := os.ReadFile(file)
+		if err != nil && !errors.Is(err, os.ErrNotExist) {
+			t.Fatal(err)
+		}
+		if strings.Contains(string(said), dataLost) {
+			t.Fatalf("the guest on %s lost what it wrote to its disk", host)
+		}
+		return strings.Count(string(said), dataIntact)
+	}
+	// It may be about to say what it has read before.
+	before := reads()
+	awaitGuest(t, "read its disk", func() bool { return reads() > before+1 })
 }
 
 // AwaitAgent waits until the agent in a guest answers.

@@ -67,6 +67,21 @@ func (h *Host) Directory(ctx context.Context, dir string, names ...string) (*Dir
 	})
 }
 
+// Beginning reads a file's first bytes, anew, and fewer where it has no more.
+func (h *Host) Beginning(ctx context.Context, at string, bytes uint64) ([]byte, error) {
+	return call(ctx, h, changing("reading the beginning of "+at), func(c *conn) (data []byte, err error) {
+		dir := path.Dir(at)
+		defer c.leaveDirectory(ctx, dir)
+		err = c.inDirectory(ctx, dir, func(pool *golibvirt.StoragePool) error {
+			return c.withFile(pool, path.Base(at), func(volume *golibvirt.StorageVol) (err error) {
+				data, err = c.head(volume, bytes)
+				return err
+			})
+		})
+		return data, err
+	})
+}
+
 // MakeDirectory makes a directory with the permissions of another one. One that is there is ErrExists.
 func (h *Host) MakeDirectory(ctx context.Context, at string, like Volume) error {
 	_, err := call(ctx, h, changing("making directory "+at), func(c *conn) (struct{}, error) {

@@ -16,6 +16,8 @@ type NewImage struct {
 	Format string
 	// CapacityBytes is what a guest sees. The image takes no room for it before it is written to.
 	CapacityBytes uint64
+	// Backing is the file that it is based on, which must be there, in BackingFormat; "" is none.
+	Backing, BackingFormat string
 }
 
 // CreateImage makes an empty image, and returns how much room is left where it is. A file that is there already, be it
@@ -45,7 +47,12 @@ func (i *NewImage) document() string {
 	if i.Format == "qcow2" {
 		compat = "<compat>1.1</compat>" // Older libvirt would make one for QEMU before 1.1.
 	}
+	backing := ""
+	if i.Backing != "" {
+		backing = fmt.Sprintf("<backingStore><path>%s</path><format type='%s'/></backingStore>", escaped(i.Backing),
+			escaped(i.BackingFormat))
+	}
 	return fmt.Sprintf("<volume><name>%s</name><capacity>%d</capacity><allocation>0</allocation>"+
-		"<target><format type='%s'/>%s</target></volume>", escaped(path.Base(i.Path)), i.CapacityBytes, escaped(i.Format),
-		compat)
+		"<target><format type='%s'/>%s</target>%s</volume>", escaped(path.Base(i.Path)), i.CapacityBytes, escaped(i.Format),
+		compat, backing)
 }

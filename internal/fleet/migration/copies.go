@@ -15,7 +15,8 @@ import (
 )
 
 // Copy is a disk whose content goes to the target along with the machine, into a new image under the same path. A
-// backing chain becomes one image; what an image has besides the guest's data, such as internal snapshots, stays.
+// backing chain becomes one image, unless only the topmost one is copied; what an image has besides the guest's data,
+// such as internal snapshots, stays.
 type Copy struct {
 	Disk domain.MobileDisk
 	// Capacity is what the guest sees, in bytes; Used is what the topmost image takes at the source, the least that its
@@ -33,7 +34,7 @@ func (c Copy) Bytes() uint64 { return cmp.Or(c.Used, min(c.allocated, c.Capacity
 // in the way of that is for Preflight to say.
 func Copies(ctx context.Context, m Machine, source, target *libvirt.Host, o Options) []Copy {
 	var f finding
-	if o.CopyStorage != CopyFull {
+	if !o.CopiesStorage() {
 		return nil
 	}
 	return toTarget{machine: m, source: source, target: target, options: o.WithDefaults()}.storage(ctx, &f)
@@ -72,18 +73,29 @@ func isImage(disk domain.MobileDisk) bool {
 	return disk.Path != "" && !disk.Block && !disk.ReadOnly && !disk.Shareable && disk.Device == "disk"
 }
 
+// CopiesStorage says that disks which only the source has are copied.
+func (o Options) CopiesStorage() bool {
+	return o.CopyStorage == CopyFull || o.CopyStorage == CopyIncremental
+}
+
 // copies says that the disk is copied unless both hosts reach it.
-func (o Options) copies(disk domain.MobileDisk) bool {
-	return o.CopyStorage == CopyFull && isImage(disk)
+func (o Options) copies(disk domain.MobileDisk) bool { return o.CopiesStorage() && isImage(disk) }
+
+// Base is what the copy of a disk is based on, on the target as at the source; its path is "" where that is nothing.
+func (o Options) Base(disk domain.MobileDisk) domain.BackingImage {
+	if o.CopyStorage != CopyIncremental || len(disk.Backing) == 0 {
+		return domain.BackingImage{}
+	}
+	return disk.Backing[0]
 }
 
 // StayingImages are the keys of disks that are images in files of the machine's host and aren't copied by a migration
-// with these options. Unless the file is on storage that hosts share, which no host alone can tell, the machine can't
-// do without them elsewhere.
+// with these options. Unless the file is on storage that hosts share, which no host alone can tell and nobody declared,
+// the machine can't do without them elsewhere.
 func (o Options) StayingImages(facts domain.Mobility) []string {
 	var staying []string
 	for _, disk := range facts.Disks {
-		if isImage(disk) && !o.copies(disk) {
+		if isImage(disk) && !o.copies(disk) && !o.shares(disk) {
 			staying = append(staying, disk.Key)
 		}
 	}
@@ -91,7 +103,7 @@ func (o Options) StayingImages(facts domain.Mobility) []string {
 }
 
 // copiable finds what is in the way of copying a disk.
-func (t toTarget) copiable(f *finding, disk domain.MobileDisk, there *libvirt.Volume) bool {
+func (t toTarget) copiable(ctx context.Context, f *finding, disk domain.MobileDisk, there *libvirt.Volume) bool {
 	at := "disks." + disk.Key
 	switch {
 	case there != nil && !slices.Contains(t.machine.Unfinished, disk.Path):
@@ -103,7 +115,7 @@ func (t toTarget) copiable(f *finding, disk domain.MobileDisk, there *libvirt.Vo
 		f.block(DisksNotLiveMigratable, at, fmt.Sprintf("disk %q is %s of format %q, and only raw and qcow2 are copied",
 			disk.Key, describe(disk), disk.Format), "Put it on storage that both hosts reach under this path.")
 	default:
-		return true
+		return t.based(ctx, f, disk)
 	}
 	return false
 }
@@ -208,10 +220,10 @@ const removalTimeout = 2 * time.Minute
 // makeImages makes the images on the target that the disks are copied into, which must not be there yet. What it made
 // is in r.images, whether it fails or not.
 func (r *run) makeImages(ctx context.Context) error {
-	if r.Options.CopyStorage != CopyFull {
+	if !r.Options.CopiesStorage() {
 		return nil
 	}
-	to := toTarget{machine: r.Machine, source: r.Source, target: r.Target, options: r.Options}
+	to := toTarget{machine: r.Machine, source: r.Source, target: r.Target, options: r.Options, closely: true}
 	var f finding
 	copies := to.storage(ctx, &f)
 	if blocking := Blocking(f); len(blocking) > 0 {
@@ -219,9 +231,12 @@ func (r *run) makeImages(ctx context.Context) error {
 	}
 	least, most := sizes(copies)
 	for i, c := range copies {
-		r.log.InfoContext(ctx, "making image", "disk", c.Disk.Key, "path", c.Disk.Path, "capacity", bytesText(c.Capacity))
+		base := r.Options.Base(c.Disk)
+		r.log.InfoContext(ctx, "making image", "disk", c.Disk.Key, "path", c.Disk.Path, "capacity", bytesText(c.Capacity),
+			"base", base.Path)
 		available, err := r.Target.CreateImage(ctx, libvirt.NewImage{
-			Path: c.Disk.Path, Format: c.Disk.Format, CapacityBytes: c.Capacity,
+			Path: c.Disk.Path, Format: c.Disk.Format, CapacityBytes: c.Capacity, Backing: base.Path,
+			BackingFormat: base.Format,
 		})
 		if errors.Is(err, libvirt.ErrExists) {
 			return &BlockedError{Blockers: []Blocker{to.occupied(c.Disk)}}

@@ -1,6 +1,7 @@
 package migration
 
 import (
+	"bytes"
 	"context"
 	"crypto/rand"
 	"encoding/base64"
@@ -150,12 +151,14 @@ func has(t *testing.T, h *lab.Host, file string) bool {
 	return err == nil
 }
 
-// noPools fails the test when a pool of ours is left.
-func noPools(t *testing.T, l *lab.Lab, hosts ...*lab.Host) {
+// noPools fails the test when a pool of a directory is left. Those of others come and go meanwhile.
+func noPools(t *testing.T, l *lab.Lab, dir string, hosts ...*lab.Host) {
 	t.Helper()
 	for _, h := range hosts {
-		if pools := l.Virsh(t, h.Name, "pool-list", "--all", "--name"); strings.Contains(pools, "virtfleet-") {
-			t.Errorf("left on %s: %s", h.Name, pools)
+		for pool := range strings.FieldsSeq(l.Virsh(t, h.Name, "pool-list", "--all", "--name")) {
+			if described, err := l.TryVirsh(t, h.Name, "pool-dumpxml", pool); err == nil && strings.Contains(described, dir) {
+				t.Errorf("left on %s: %s", h.Name, described)
+			}
 		}
 	}
 }
@@ -201,7 +204,7 @@ func TestLab_disksAreCopied(t *testing.T) {
 						t.Errorf("%s is left on %s", file, b.source.Name())
 					}
 				}
-				noPools(t, l, here, there)
+				noPools(t, l, dir, here, there)
 				b.noSockets(t)
 				b.source, b.target = b.target, b.source
 				if b.machine, err = Inspect(t.Context(), b.source, b.machine.UUID); err != nil {
@@ -248,7 +251,7 @@ func TestLab_diskOntoAFullTarget(t *testing.T) {
 	if left != "" {
 		t.Errorf("left on the target: %s", left)
 	}
-	noPools(t, l, here, there)
+	noPools(t, l, dir, here, there)
 	if b.inGuest(t, b.source, sum("/dev/vda")) != written {
 		t.Error("the guest reads something else")
 	}
@@ -271,6 +274,106 @@ func TestLab_diskOntoAFullTarget(t *testing.T) {
 	state, err = b.run(t.Context(), t, o, nil)
 	taken(t, state, err, file)
 	b.runsOnlyOn(t, b.source, b.target)
+}
+
+// Of a disk that is based on an image which both hosts have, what it has besides is copied, there and back, and nothing
+// as long as the target has no such image.
+func TestLab_topmostImageIsCopied(t *testing.T) {
+	t.Parallel()
+	l := lab.Open(t)
+	here, there := l.Host("kvm1"), l.Host("kvm3")
+	dir := directory(t, here, there)
+	base := image(t, l, here, path.Join(images, path.Base(dir)+"-base"), "raw", "16M")
+	l.Run(t, here.Name, "dd", "if=/dev/urandom", "of="+base, "bs=1M", "count=16", "conv=notrunc")
+	content := readFile(t, here, base)
+	file := image(t, l, here, path.Join(dir, "top & more"), "qcow2", "-b", base, "-F", "raw", "24M")
+	b := onFiles(t, l, here, there, "", "qcow2", file)
+	b.tunnels = b.overSSH
+	written := b.scribble(t, b.source, "/dev/vda")
+	o := Options{CopyStorage: CopyIncremental}
+
+	another := bytes.Clone(content)
+	another[0]++
+	for i, exists := range [][]byte{nil, content[:8<<20], another} {
+		if exists != nil {
+			writeFile(t, there, base, exists)
+			l.RefreshPool(t, there.Name)
+		}
+		// A plan doesn't look into files.
+		seen := i < 2
+		blockers, err := Preflight(t.Context(), b.machine, b.source, b.target, o)
+		if err != nil || isBased(Blocking(blockers), base) != seen {
+			t.Errorf("preflight %d: %+v, %v", i, blockers, err)
+		}
+		state, err := b.run(t.Context(), t, o, nil)
+		blocked, ok := errors.AsType[*BlockedError](err)
+		if !ok || !isBased(blocked.Blockers, base) || state.FailurePlane != PlaneControl {
+			t.Errorf("%d: state %+v: %v", i, state, err)
+		}
+		if has(t, there, file) || exists != nil && !bytes.Equal(readFile(t, there, base), exists) {
+			t.Errorf("%d: something was written on the target", i)
+		}
+	}
+
+	writeFile(t, there, base, content)
+	l.RefreshPool(t, there.Name)
+	for i, transport := range []string{TransportDirect, TransportSSHRelay} {
+		keep := i > 0
+		o.Transport, o.KeepSourceDisks = transport, new(keep)
+		blockers, err := Preflight(t.Context(), b.machine, b.source, b.target, o)
+		if err != nil || len(Blocking(blockers)) > 0 {
+			t.Fatalf("preflight: %+v, %v", blockers, err)
+		}
+		state, err := b.run(t.Context(), t, o, nil)
+		if total := state.Statistics.Disk.Total; err != nil || state.Method != MethodBlock || total == 0 || total > 8<<20 {
+			t.Fatalf("state %+v: %v", state, err)
+		}
+		b.runsOnlyOn(t, b.target, b.source)
+		if read := b.inGuest(t, b.target, sum("/dev/vda")); read != written {
+			t.Errorf("wrote %s, read %s", written, read)
+		}
+		on := l.Run(t, b.target.Name(), "qemu-img", "info", "-U", file)
+		if !strings.Contains(on, "backing file: "+base) {
+			t.Errorf("copied as %s", on)
+		}
+		if has(t, l.Host(b.source.Name()), file) != keep {
+			t.Errorf("kept at the source: %v, want %v", !keep, keep)
+		}
+		for _, h := range []*lab.Host{here, there} {
+			if !bytes.Equal(readFile(t, h, base), content) {
+				t.Errorf("the base on %s was changed", h.Name)
+			}
+		}
+		b.source, b.target = b.target, b.source
+		if b.machine, err = Inspect(t.Context(), b.source, b.machine.UUID); err != nil {
+			t.Fatal(err)
+		}
+	}
+	noPools(t, l, dir, here, there)
+}
+
+// isBased says that what is in the way is that a disk is based on a file.
+func isBased(blockers []Blocker, base string) bool {
+	return len(blockers) == 1 && blockers[0].Reason == DisksNotLiveMigratable && blockers[0].Attribute == "disks.d0" &&
+		strings.Contains(blockers[0].Message, base)
+}
+
+// readFile reads a host's file.
+func readFile(t *testing.T, h *lab.Host, file string) []byte {
+	t.Helper()
+	data, err := os.ReadFile(h.Path(file))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
+}
+
+// writeFile writes one that QEMU may read.
+func writeFile(t *testing.T, h *lab.Host, file string, data []byte) {
+	t.Helper()
+	if err := os.WriteFile(h.Path(file), data, 0o644); err != nil { //nolint:gosec // As libvirt's own.
+		t.Fatal(err)
+	}
 }
 
 // taken expects that a migration was refused because of a file.

@@ -20,7 +20,7 @@ func TestOptions_copiesImages(t *testing.T) {
 		`<disk type='block'><source dev='/dev/f'/><target dev='vdd'/></disk>`+
 		`<disk type='network'><source protocol='nbd' name='g'/><target dev='vde'/></disk>`+
 		`<disk type='volume'><source pool='p' volume='h'/><target dev='vdf'/></disk>`)}
-	for mode, want := range map[string][]string{"": nil, CopyNone: nil, CopyFull: {"vda"}} {
+	for mode, want := range map[string][]string{"": nil, CopyNone: nil, CopyFull: {"vda"}, CopyIncremental: {"vda"}} {
 		var got []string
 		for _, disk := range m.Facts.Disks {
 			if (Options{CopyStorage: mode}).copies(disk) {
@@ -57,7 +57,7 @@ func TestCopiable_refusesWhatACopyWouldNotBe(t *testing.T) {
 	var f finding
 	var fine []string
 	for _, disk := range m.Facts.Disks {
-		if to.copiable(&f, disk, there[disk.Path]) {
+		if to.copiable(t.Context(), &f, disk, there[disk.Path]) {
 			fine = append(fine, disk.Target)
 		}
 	}

@@ -17,7 +17,7 @@ func TestLab_postCopySurvivesALibvirtd(t *testing.T) {
 			t.Parallel()
 			l := lab.Open(t)
 			source, target := l.StartHost(t), l.StartHost(t)
-			b := newBenchOn(t, l, source, target, "dirty=32")
+			b := newBenchOn(t, l, source, target, "dirty=32 data")
 			dying := map[string]*lab.Host{"source": source, "target": target}[side]
 			before := b.counter(source.Name)
 			state, err := b.postCopy(t, Options{}, func() { l.KillLibvirtd(t, dying)() })
@@ -30,8 +30,8 @@ func TestLab_postCopySurvivesALibvirtd(t *testing.T) {
 	}
 }
 
-// handedOver expects the machine on the target, and no process of it at the source. There libvirt leaves a definition
-// when QEMU carried on without it, which the fleet removes.
+// handedOver expects the machine on the target with its data, and no process of it at the source. There libvirt leaves
+// a definition when QEMU carried on without it, which the fleet removes.
 func (b *bench) handedOver(t *testing.T) {
 	t.Helper()
 	if d, err := b.source.Domain(t.Context(), b.machine.UUID); err == nil && d.Active() {
@@ -41,6 +41,7 @@ func (b *bench) handedOver(t *testing.T) {
 	if err != nil || d.State != libvirt.Running || !d.Persistent {
 		t.Errorf("on the target: %+v, %v", d, err)
 	}
+	b.intact(t, b.target)
 }
 
 // After the handover either process has a part of the guest that nobody else has. Without one of them the guest is

@@ -37,7 +37,7 @@ func TestLab_whatBreaksBeforeTheHandoverLeavesTheMachineAlone(t *testing.T) {
 	t.Parallel()
 	l := lab.Open(t)
 	source, target := l.StartHost(t), l.StartHost(t)
-	b := newBenchOn(t, l, source, target, "dirty=32")
+	b := newBenchOn(t, l, source, target, "dirty=32 data")
 	b.tunnels = b.overSSH
 	for _, fault := range []struct {
 		name string
@@ -74,4 +74,8 @@ func TestLab_whatBreaksBeforeTheHandoverLeavesTheMachineAlone(t *testing.T) {
 	if d, err := b.target.Domain(t.Context(), b.machine.UUID); !errors.Is(err, libvirt.ErrNotFound) {
 		t.Errorf("on the target: %+v, %v; want nothing", d, err)
 	}
+	if err := b.source.StartDomain(t.Context(), b.machine.UUID); err != nil {
+		t.Fatal(err)
+	}
+	b.intact(t, b.source)
 }

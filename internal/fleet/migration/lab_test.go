@@ -28,6 +28,8 @@ type bench struct {
 	tunnels func(t *testing.T, h *lab.Host) func() (Tunnel, error)
 	// peers is where the target's libvirt is reached at its address, a format; "" leaves it out.
 	peers string
+	// keepsData says that the guest reads its disk again and again.
+	keepsData bool
 	// stallWindow shortens what the stall detector waits for.
 	stallWindow time.Duration
 }
@@ -44,11 +46,14 @@ func newBenchOn(t *testing.T, l *lab.Lab, source, target *lab.Host, words string
 	t.Helper()
 	name := lab.Name(t)
 	export := l.NBD(t, name, 16<<20)
-	return newBenchWith(t, l, source, target, name, words+" noagent", fmt.Sprintf(`<disk type='network' device='disk'>
+	b := newBenchWith(t, l, source, target, name, words+" noagent", fmt.Sprintf(`<disk type='network' device='disk'>
       <driver name='qemu' type='raw' cache='none'/>
       <source protocol='nbd' name='%s'><host name='%s' port='%d'/></source>
       <target dev='vda' bus='virtio'/>
     </disk>`, export.Name, export.Host, export.Port))
+	b.keepsData = slices.Contains(strings.Fields(words), "data")
+	b.intact(t, b.source)
+	return b
 }
 
 // newBenchWith starts a guest of that name with these devices.
@@ -156,7 +161,7 @@ func (b *bench) run(ctx context.Context, t *testing.T, o Options, progress func(
 	return state, err
 }
 
-// runsOnlyOn fails the test unless the machine runs on one host, and the other has nothing of it.
+// runsOnlyOn fails the test unless the machine runs on one host with its data, and the other has nothing of it.
 func (b *bench) runsOnlyOn(t *testing.T, here, there *libvirt.Host) {
 	t.Helper()
 	d, err := here.Domain(t.Context(), b.machine.UUID)
@@ -170,12 +175,21 @@ func (b *bench) runsOnlyOn(t *testing.T, here, there *libvirt.Host) {
 		t.Errorf("on %s: %+v, %v; want nothing", there.Name(), d, err)
 	}
 	before := b.counter(here.Name())
+	b.intact(t, here)
 	eventually(t, "the guest to go on counting", func() bool { return b.counter(here.Name()) > before })
+}
+
+// intact fails the test unless the guest, which runs there, reads from its disk what it wrote at its beginning.
+func (b *bench) intact(t *testing.T, at *libvirt.Host) {
+	t.Helper()
+	if b.keepsData {
+		b.lab.AwaitData(t, at.Name(), b.machine.Name)
+	}
 }
 
 func TestLab_movesThereAndBack(t *testing.T) {
 	t.Parallel()
-	b := newBench(t, "")
+	b := newBench(t, "data")
 	last := 0
 	for range 2 {
 		blockers, err := Preflight(t.Context(), b.machine, b.source, b.target, Options{})
@@ -363,7 +377,7 @@ func TestLab_stallIsEndedByAStop(t *testing.T) {
 
 func TestLab_cancelAborts(t *testing.T) {
 	t.Parallel()
-	b := newBench(t, "dirty=32")
+	b := newBench(t, "dirty=32 data")
 	// At the very beginning, and in the middle.
 	for _, phase := range []string{PhasePreparingTarget, PhaseRunning} {
 		ctx, cancel := context.WithCancel(t.Context())

@@ -96,7 +96,27 @@ func Inspect(ctx context.Context, source *libvirt.Host, uuid string) (Machine, e
 		return Machine{}, err
 	}
 	m.Facts = definition.Mobility()
-	return m, nil
+	return m, readBacking(m.Facts.Disks, d.LiveXML)
+}
+
+// readBacking reads what disks are based on from what runs: libvirt leaves out of what is sent to the target what it
+// has found in the images itself.
+func readBacking(disks []domain.MobileDisk, live string) error {
+	if live == "" {
+		return nil
+	}
+	definition, err := domain.Parse(live)
+	if err != nil {
+		return err
+	}
+	chains := map[string][]domain.BackingImage{}
+	for _, disk := range definition.Mobility().Disks {
+		chains[disk.Target] = disk.Backing
+	}
+	for i := range disks {
+		disks[i].Backing = chains[disks[i].Target]
+	}
+	return nil
 }
 
 // AskQEMU returns the machine with what QEMU says keeps it from being migrated. Asking marks the domain as tainted

@@ -2,6 +2,7 @@ package migration
 
 import (
 	"fmt"
+	"path"
 	"slices"
 	"time"
 
@@ -23,6 +24,9 @@ const (
 	CopyNone = "none"
 	// CopyFull copies them whole, each into one new image.
 	CopyFull = "full"
+	// CopyIncremental copies of each what is in its topmost image, into a new one that is based on the same files, which
+	// are on the target already. A disk that is based on nothing is copied whole.
+	CopyIncremental = "incremental"
 )
 
 // How memory is compressed on its way.
@@ -52,7 +56,7 @@ const (
 var OnIrrecoverables = []string{IrrecoverableKeep, IrrecoverableDestroy}
 
 // CopyModes are all values of Options.CopyStorage, the default first.
-var CopyModes = []string{CopyNone, CopyFull}
+var CopyModes = []string{CopyNone, CopyFull, CopyIncremental}
 
 // Options tune a migration. Nil is not set: the next level's value, and in the end the default, counts.
 type Options struct {
@@ -87,6 +91,9 @@ type Options struct {
 	Bandwidth *uint64
 	// CopyStorage is one of CopyModes; "" is CopyNone. It counts for machines that run.
 	CopyStorage string
+	// SharedFilesystems are directories of which all hosts see one, as libvirt's own setting of that name, for what
+	// libvirt can't know to be shared. Their files are neither copied nor taken for each host's own.
+	SharedFilesystems []string
 	// KeepSourceDisks says whether the images that were copied stay at the source once the machine is on the target.
 	KeepSourceDisks *bool
 	// ParallelConnections is how many connections memory is copied through. 0 is one, without QEMU's multifd.
@@ -110,6 +117,9 @@ func (o Options) Over(others Options) Options {
 	}
 	if o.CopyStorage == "" {
 		o.CopyStorage = others.CopyStorage
+	}
+	if o.SharedFilesystems == nil {
+		o.SharedFilesystems = others.SharedFilesystems
 	}
 	if o.OnIrrecoverable == "" {
 		o.OnIrrecoverable = others.OnIrrecoverable
@@ -137,7 +147,7 @@ func (o Options) Over(others Options) Options {
 	return o
 }
 
-// WithDefaults returns the options with all but MaxDowntime set.
+// WithDefaults returns the options with all but MaxDowntime and SharedFilesystems set.
 func (o Options) WithDefaults() Options {
 	return o.Over(Options{
 		Transport:               TransportAuto,
@@ -170,14 +180,19 @@ const maxParallelConnections = 255
 // Validate says what is wrong with the options by themselves. The problems' paths are names of options.
 func (o Options) Validate() []domain.Problem {
 	var problems []domain.Problem
-	refuse := func(path, format string, args ...any) {
-		problems = append(problems, domain.Problem{Path: path, Message: fmt.Sprintf(format, args...)})
+	refuse := func(option, format string, args ...any) {
+		problems = append(problems, domain.Problem{Path: option, Message: fmt.Sprintf(format, args...)})
 	}
 	if t := o.Transport; t != "" && !slices.Contains(Transports, t) {
 		refuse("transport", "It must be one of %q.", Transports)
 	}
 	if c := o.CopyStorage; c != "" && !slices.Contains(CopyModes, c) {
 		refuse("copy_storage", "It must be one of %q.", CopyModes)
+	}
+	for _, dir := range o.SharedFilesystems {
+		if !path.IsAbs(dir) || path.Clean(dir) != dir || dir == "/" {
+			refuse("shared_filesystems", "%q is not the whole path of a directory below the root.", dir)
+		}
 	}
 	if on := o.OnIrrecoverable; on != "" && !slices.Contains(OnIrrecoverables, on) {
 		refuse("on_irrecoverable", "It must be one of %q.", OnIrrecoverables)

@@ -80,6 +80,10 @@ func TestOptions_validate(t *testing.T) {
 		"peers, relayed":       {Options{PeerToPeer: new(true), Transport: "ssh_relay"}, []string{"peer_to_peer"}},
 		"the other level's":    {Options{Compression: "zstd"}, nil},
 		"zlib through several": {Options{Compression: "zlib", ParallelConnections: new(2)}, nil},
+		"shared":               {Options{SharedFilesystems: []string{"/srv/images", "/mnt"}}, nil},
+		"shared, all":          {Options{SharedFilesystems: []string{"/"}}, []string{"shared_filesystems"}},
+		"shared, not whole":    {Options{SharedFilesystems: []string{"srv"}}, []string{"shared_filesystems"}},
+		"shared, with a slash": {Options{SharedFilesystems: []string{"/srv/"}}, []string{"shared_filesystems"}},
 		"several": {
 			Options{MaxDowntime: new(time.Hour), ParallelConnections: new(256), CompletionTimeoutPerGiB: new(-time.Hour)},
 			[]string{"completion_timeout_per_gib", "max_downtime", "parallel_connections"},

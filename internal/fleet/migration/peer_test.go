@@ -3,7 +3,9 @@ package migration
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
+	"os"
 	"path"
 	"sync"
 	"testing"
@@ -63,7 +65,7 @@ func peersBench(t *testing.T, words string) *bench {
 func TestLab_peersMoveThereAndBack(t *testing.T) {
 	t.Parallel()
 	b := peersBench(t, "")
-	for _, uri := range []string{b.peers, "qemu+tcp://%s/system"} {
+	for _, uri := range []string{b.peers, "qemu+tcp://%s/system", "qemu+ssh://root@%s/system?command=" + sshOf(t, b.lab)} {
 		b.peers = uri
 		last := b.counter(b.source.Name())
 		state, err := b.run(t.Context(), t, Options{PeerToPeer: new(true)}, nil)
@@ -76,6 +78,17 @@ func TestLab_peersMoveThereAndBack(t *testing.T) {
 		}
 		b.source, b.target = b.target, b.source
 	}
+}
+
+// sshOf is an ssh for a host's libvirt that has a key and knows the other hosts, as its root's own would.
+func sshOf(t *testing.T, l *lab.Lab) string {
+	t.Helper()
+	command := path.Join(t.TempDir(), "ssh")
+	script := fmt.Sprintf("#!/bin/sh\nexec ssh -F %s \"$@\"\n", l.SSHConfigFile())
+	if err := os.WriteFile(command, []byte(script), 0o700); err != nil { //nolint:gosec // It is to be run.
+		t.Fatal(err)
+	}
+	return command
 }
 
 // What only the source has is copied along.
@@ -105,7 +118,7 @@ func TestLab_peersCopyDisks(t *testing.T) {
 // What ends a migration that is managed from here ends this one too.
 func TestLab_peersAreAborted(t *testing.T) {
 	t.Parallel()
-	b := peersBench(t, "dirty=32")
+	b := peersBench(t, "dirty=32 data")
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	o := Options{PeerToPeer: new(true), Bandwidth: new(uint64(slow))}
@@ -177,7 +190,7 @@ func (b *bench) cuttable(t *testing.T) (cut func()) {
 // aborted still.
 func TestLab_peersGoOnWithoutTheConnection(t *testing.T) {
 	t.Parallel()
-	b := peersBench(t, "dirty=32")
+	b := peersBench(t, "dirty=32 data")
 	cut := b.cuttable(t)
 	before := b.counter(b.source.Name())
 	ctx, cancel := context.WithCancel(t.Context())
@@ -214,7 +227,7 @@ func TestLab_peersGoOnWithoutTheConnection(t *testing.T) {
 // What broke in post-copy is resumed in the way in which it was begun.
 func TestLab_peersResumePostCopy(t *testing.T) {
 	t.Parallel()
-	b := peersBench(t, "dirty=32")
+	b := peersBench(t, "dirty=32 data")
 	before := b.counter(b.source.Name())
 	state, err := b.postCopy(t, Options{PeerToPeer: new(true)}, func() { b.cutLink(t) })
 	if err != nil || !state.Recovered || state.Mode != PostCopy || state.Transport != TransportDirect {

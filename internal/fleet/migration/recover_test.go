@@ -79,7 +79,7 @@ func TestLab_brokenPostCopyIsRecovered(t *testing.T) {
 			t.Parallel()
 			l := lab.Open(t)
 			own := l.StartHost(t)
-			b := newBenchOn(t, l, own, l.StartHost(t), "dirty=32")
+			b := newBenchOn(t, l, own, l.StartHost(t), "dirty=32 data")
 			b.tunnels = b.overSSH
 			before := b.counter(own.Name)
 			state, err := b.postCopy(t, Options{}, func() {

@@ -81,7 +81,13 @@ func Run(ctx context.Context, request Request) (State, error) {
 
 // prepare makes what the target lacks, and says how much there is to do.
 func (r *run) prepare(ctx context.Context) error {
+	if err := r.proveShared(ctx); err != nil {
+		return err
+	}
 	if err := r.makeImages(ctx); err != nil {
+		return err
+	}
+	if err := r.leavesNothing(); err != nil {
 		return err
 	}
 	r.noteVariables(ctx)
@@ -216,7 +222,8 @@ func (r *run) requestAbort(ctx context.Context, why string) {
 func (r *run) parameters() libvirt.Migration {
 	o := r.Options
 	m := libvirt.Migration{
-		URI: r.uri(), TLS: r.road.transport == TransportTLS,
+		Unsafe: len(r.Options.declared(r.Machine.Facts)) > 0, // See leavesNothing.
+		URI:    r.uri(), TLS: r.road.transport == TransportTLS,
 		Paused:       r.Machine.State == libvirt.Paused,
 		Transient:    r.Machine.Transient,
 		AutoConverge: *o.AllowAutoConverge, PostCopy: *o.AllowPostCopy, PostCopyResume: r.resuming,
@@ -229,7 +236,9 @@ func (r *run) parameters() libvirt.Migration {
 		m.PeerURI = r.PeerURI
 	}
 	if len(r.copies) > 0 && !r.resuming { // The disks are there before the guest is handed over.
-		m.NonSharedFull, m.MigrateDisks, m.DisksURI = true, targets(r.copies), r.road.disksURI()
+		m.NonSharedIncremental = r.Options.CopyStorage == CopyIncremental
+		m.NonSharedFull = !m.NonSharedIncremental
+		m.MigrateDisks, m.DisksURI = targets(r.copies), r.road.disksURI()
 	}
 	return m
 }

@@ -26,17 +26,18 @@ func (t toTarget) storage(ctx context.Context, f *finding) []Copy {
 			continue
 		}
 		if disk.Path == "" {
-			f.doubt(DisksNotLiveMigratable, "disks."+disk.Key, fmt.Sprintf(
-				"disk %q is %s, and whether the target reaches it can't be asked", disk.Key, describe(disk)),
-				"See to it that it does.")
+			t.uncertain(f, disk, fmt.Sprintf("disk %q is %s, and whether the target reaches it can't be asked", disk.Key,
+				describe(disk)), "See to it that it does.")
 			continue
 		}
 		here, there, ok := t.volumes(ctx, f, disk)
 		switch {
 		case !ok:
+		case t.options.shares(disk):
+			t.declared(f, disk, here, there)
 		case !t.options.copies(disk) || shared(here, there):
 			t.reached(f, disk, here, there)
-		case t.copiable(f, disk, there):
+		case t.copiable(ctx, f, disk, there):
 			c := Copy{Disk: disk}
 			if here != nil {
 				c.Used = here.AllocationBytes
@@ -75,23 +76,37 @@ func shared(here, there *libvirt.Volume) bool {
 
 // reached checks that the target reaches a disk that isn't copied.
 func (t toTarget) reached(f *finding, disk domain.MobileDisk, here, there *libvirt.Volume) {
+	what := fmt.Sprintf("disk %q is %s", disk.Key, describe(disk))
+	switch {
+	case t.differs(f, disk, here, there):
+	case there == nil:
+		t.uncertain(f, disk, fmt.Sprintf("%s, which is in no storage pool, so that whether host %q has it can't be seen",
+			what, t.target.Name()), "Define a storage pool for it on both hosts.")
+	case !disk.ReadOnly:
+		t.uncertain(f, disk, fmt.Sprintf("%s; host %q has a volume of that path too, and whether it is the same storage "+
+			"can't be seen", what, t.target.Name()), "If it is on a shared filesystem that libvirt knows as one it will move. "+
+			"If it is on another one, say so in migration_options.shared_filesystems. If it is not, libvirt will refuse the "+
+			"migration.")
+	}
+}
+
+// differs finds out from pools that what the hosts have under a disk's path is not the same.
+func (t toTarget) differs(f *finding, disk domain.MobileDisk, here, there *libvirt.Volume) bool {
 	at := "disks." + disk.Key
 	what := fmt.Sprintf("disk %q is %s", disk.Key, describe(disk))
 	switch {
-	case there == nil && here != nil:
+	case here == nil:
+		return false
+	case there == nil:
 		f.block(DisksNotLiveMigratable, at, fmt.Sprintf("%s in pool %q of host %q, and host %q has no such volume", what,
 			here.Pool, t.source.Name(), t.target.Name()), notShared(disk))
-	case there == nil:
-		f.doubt(DisksNotLiveMigratable, at, fmt.Sprintf("%s, which is in no storage pool, so that whether host %q has it "+
-			"can't be seen", what, t.target.Name()), "Define a storage pool for it on both hosts.")
-	case here != nil && here.CapacityBytes != there.CapacityBytes:
+	case here.CapacityBytes != there.CapacityBytes:
 		f.block(DisksNotLiveMigratable, at, fmt.Sprintf("%s of %d bytes, and on host %q that path is another volume, of %d "+
 			"bytes", what, here.CapacityBytes, t.target.Name(), there.CapacityBytes), notShared(disk))
-	case !disk.ReadOnly:
-		f.doubt(DisksNotLiveMigratable, at, fmt.Sprintf("%s; host %q has a volume of that path too, and whether it is the "+
-			"same storage can't be seen", what, t.target.Name()),
-			"If it is on a shared filesystem it will move. If it is not, libvirt will refuse the migration.")
+	default:
+		return false
 	}
+	return true
 }
 
 func notShared(disk domain.MobileDisk) string {

@@ -59,6 +59,9 @@ type toTarget struct {
 	source, target *libvirt.Host
 	from, to       *libvirt.HostInfo
 	options        Options
+	// closely says that files are to be looked at themselves, which a plan leaves: where no storage pool covers their
+	// directory that takes making one.
+	closely bool
 }
 
 // check asks the target about everything at once.

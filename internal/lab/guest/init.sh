@@ -7,6 +7,7 @@
 #   panic         tell the hypervisor's panic device when the kernel panics
 #   dirty=<MiB>   keep writing to that much memory: a guest of 128 MiB has 60 to spare
 #   counter       print a counter to the console, one number per second
+#   data          write to the first disk, once and for all its boots, and say again and again whether it holds that
 #   hostname=<n>  call the guest so
 #   ipv6          have IPv6 addresses on network devices, which come a second or two after the others
 export PATH=/bin:/sbin
@@ -19,7 +20,7 @@ mount -t devpts devpts /dev/pts
 mount -t tmpfs tmpfs /dev/shm
 : >/run/utmp
 
-ipv6=no agent=yes acpi=yes panic=no deny= dirty=0 counter=no name=guest
+ipv6=no agent=yes acpi=yes panic=no deny= dirty=0 counter=no data=no name=guest
 read -r words </proc/cmdline
 for word in $words; do
 	case $word in
@@ -30,6 +31,7 @@ for word in $words; do
 	noshutdown) : >/run/noshutdown ;;
 	panic) panic=yes ;;
 	counter) counter=yes ;;
+	data) data=yes ;;
 	dirty=*) dirty=${word#dirty=} ;;
 	hostname=*) name=${word#hostname=} ;;
 	esac
@@ -100,6 +102,30 @@ count() {
 	done
 }
 
+# Tells the checksum of what the disk holds, not of what is remembered of it.
+data_sum() {
+	echo 1 >/proc/sys/vm/drop_caches
+	dd if=/dev/vda bs=64k skip=3 count=4 2>/dev/null | busybox md5sum
+}
+
+# Beside what is written its checksum is kept on the disk.
+keep_data() {
+	until [ -b /dev/vda ]; do sleep 0.1; done
+	written=$(dd if=/dev/vda bs=512 skip=1 count=1 2>/dev/null)
+	if [ -z "$written" ]; then
+		dd if=/dev/urandom of=/run/data bs=64k count=4 2>/dev/null
+		dd if=/run/data of=/dev/vda bs=64k seek=3 conv=fsync 2>/dev/null
+		written=$(busybox md5sum </run/data)
+		echo "$written" | dd of=/dev/vda bs=512 seek=1 conv=fsync 2>/dev/null
+	fi
+	while :; do
+		said="init: its data are lost"
+		[ "$(data_sum)" = "$written" ] && said="init: its data are intact"
+		echo "$said" >/dev/console
+		sleep 0.5
+	done
+}
+
 # Enters the kernel now and then, see GuestCmdline: what a kernel does that has nothing to do but its own leaves the TLB as
 # it is, and is lost with a migration that takes a while.
 stir() {
@@ -124,6 +150,7 @@ load then
 [ $panic = yes ] && load panic
 [ "$dirty" -gt 0 ] && dirty_memory "$dirty" &
 [ $counter = yes ] && count &
+[ $data = yes ] && keep_data &
 stir &
 echo "init: guest $name is up"
 

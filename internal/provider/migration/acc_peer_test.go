@@ -10,7 +10,8 @@ import (
 )
 
 // TestAccMigration_peers: a migration that the hosts' libvirt manage goes on when its run is killed. The next apply
-// knows it by its id and waits for it, rather than aborting it or beginning another.
+// knows it by its id and waits for it, rather than aborting it or beginning another. Where nobody waits for it the
+// machine arrives on a host that wouldn't start it when it boots, which its own plan shows and its apply mends.
 func TestAccMigration_peers(t *testing.T) {
 	t.Parallel()
 	l := lab.Open(t)
@@ -26,15 +27,19 @@ func TestAccMigration_peers(t *testing.T) {
 	config := block.String() + strings.Replace(writing(l, name), "kvm1", from.Name, 1)
 	apply(t, tf, config)
 
-	tf.Config(t, config+migration(fmt.Sprintf("target_host = %q", to.Name)))
-	killed := tf.Start(t, "apply")
-	awaitCopying(t, l, from.Name, name, killed)
-	if err := killed.Kill(); err != nil {
-		t.Fatal(err)
+	orphan := func(from, to *lab.Host) {
+		t.Helper()
+		tf.Config(t, config+migration(fmt.Sprintf("target_host = %q", to.Name)))
+		killed := tf.Start(t, "apply")
+		awaitCopying(t, l, from.Name, name, killed)
+		if err := killed.Kill(); err != nil {
+			t.Fatal(err)
+		}
+		if out, err := killed.Wait(); err == nil {
+			t.Fatalf("killed, it succeeded:\n%s", out)
+		}
 	}
-	if out, err := killed.Wait(); err == nil {
-		t.Fatalf("killed, it succeeded:\n%s", out)
-	}
+	orphan(from, to)
 
 	again := tf.Start(t, "apply")
 	await(t, "the apply to wait", func() bool { return strings.Contains(again.Output(), "Still creating") })
@@ -55,6 +60,25 @@ func TestAccMigration_peers(t *testing.T) {
 	}
 	if out, empty := tf.Empty(t); !empty {
 		t.Errorf("left to do:\n%s", out)
+	}
+
+	orphan(to, from)
+	l.Virsh(t, to.Name, "migrate-setspeed", name, "8192")
+	await(t, "the machine to arrive by itself", func() bool {
+		state, err := l.TryVirsh(t, from.Name, "domstate", name)
+		_, left := l.TryVirsh(t, to.Name, "domstate", name)
+		return err == nil && strings.TrimSpace(state) == "running" && left != nil
+	})
+	autostart := func() bool { return strings.Contains(l.Virsh(t, from.Name, "list", "--autostart"), name) }
+	tf.Config(t, config)
+	if change := tf.Plan(t)[machine]; change.Actions != "update" || change.Before["run_strategy"] != "Manual" ||
+		change.After["run_strategy"] != nil || autostart() {
+		t.Errorf("planned %+v, started with its host: %v", change, autostart())
+	}
+	apply(t, tf, config)
+	if records = l.Virsh(t, from.Name, "metadata", name, "urn:virtfleet:1"); !autostart() ||
+		strings.Count(records, `phase="Succeeded"`) != 2 {
+		t.Errorf("started with its host: %v, records: %s", autostart(), records)
 	}
 	tf.Run(t, "destroy")
 	if err := acctest.CheckDestroyed(l, name)(nil); err != nil {

@@ -64,10 +64,20 @@ var Attributes = map[string]resource.Attribute{
 		MarkdownDescription: "What becomes of disks that the target doesn't reach, of a machine that runs: one of `" +
 			strings.Join(migration.CopyModes, "`, `") + "`. `none`, the default: they are in the way. `full`: image files " +
 			"(raw, qcow2) that the machine writes to are copied while it runs, each into a new image of the same path, whose " +
-			"directory exists on the target. A backing chain becomes one image. A file that is there already is never " +
-			"overwritten. Other disks, such as CD-ROMs, are not copied.",
+			"directory exists on the target. A backing chain becomes one image. `incremental`: of an image that is based on " +
+			"another, only what it has besides is copied, into a new one on the same backing files, which have to be on the " +
+			"target under the same path. A file that is there already is never overwritten. Other disks, such as CD-ROMs, " +
+			"are not copied.",
 		Optional:   true,
 		Validators: []validator.String{stringvalidator.OneOf(migration.CopyModes...)},
+	},
+	"shared_filesystems": resource.ListAttribute{
+		MarkdownDescription: "Directories that all hosts see as one although libvirt can't tell, such as `/srv/images` on " +
+			"a cluster filesystem or a FUSE mount; libvirt knows NFS, SMB and the like by itself. Disks in them are reached, " +
+			"not copied: they take `cache = \"none\"` or `\"directsync\"`. That it is true is tried before a machine moves: " +
+			"a file that one host makes there has to appear on the other.",
+		ElementType: types.StringType,
+		Optional:    true,
 	},
 	"keep_source_disks": flag("Whether the images that were copied stay on the host that the machine left. They are in " +
 		"the way when the machine moves back. `false` removes them once it is on the target. Default: `true`."),
@@ -173,6 +183,7 @@ func Options(block types.Object) migration.Options {
 		AllowWorkloadDisruption: value.Bool(read[types.Bool](a, "allow_workload_disruption")),
 		AllowNetworkChange:      value.Bool(read[types.Bool](a, "allow_network_change")),
 		CopyStorage:             read[types.String](a, "copy_storage").ValueString(),
+		SharedFilesystems:       value.StringList(read[types.List](a, "shared_filesystems")),
 		KeepSourceDisks:         value.Bool(read[types.Bool](a, "keep_source_disks")),
 		Bandwidth:               read[value.Quantity](a, "bandwidth").Bytes(),
 		Compression:             read[types.String](a, "compression").ValueString(),

@@ -72,11 +72,10 @@ func TestAccVirtualMachine_moveWithDisks(t *testing.T) {
 	config := func(host, options string) string {
 		return reachable(l, "") + machine.with(hcl{"host": quote(host), "migration_options": options}).String()
 	}
-	const sum = "sync; echo 3 >/proc/sys/vm/drop_caches; busybox md5sum </dev/vda"
 	written := ""
 	same := func(host string) resource.TestCheckFunc {
 		return func(*terraform.State) error {
-			if read := said(t, l, host, name, sum); read != written || read == "" {
+			if read := said(t, l, host, name, checksum); read != written || read == "" {
 				return fmt.Errorf("the guest wrote %s and reads %s", written, read)
 			}
 			return nil
@@ -86,7 +85,7 @@ func TestAccVirtualMachine_moveWithDisks(t *testing.T) {
 	story(t, l, []string{name}, resource.TestStep{
 		Config: config("kvm1", ""), ConfigPlanChecks: changes(plancheck.ResourceActionCreate),
 		Check: func(*terraform.State) error {
-			written = said(t, l, "kvm1", name, "dd if=/dev/urandom of=/dev/vda bs=64k seek=9 count=50 conv=fsync; "+sum)
+			written = said(t, l, "kvm1", name, scribble+checksum)
 			return nil
 		},
 	}, resource.TestStep{

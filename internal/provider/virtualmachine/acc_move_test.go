@@ -20,25 +20,38 @@ import (
 // movable is a machine whose disk and network both hosts reach.
 func movable(t *testing.T, l *lab.Lab, name string) hcl {
 	t.Helper()
-	export := l.NBD(t, name, 16<<20)
-	return guest(l, name).with(hcl{
-		"disks": fmt.Sprintf(`{ root = {
-			network = { protocol = "nbd", name = %q, hosts = [%q] }, cache = "none", format = "raw"
-		} }`, export.Name, export.Address()),
+	return guest(l, name).with(reached(t, l, name)).with(hcl{
 		"interfaces":  fmt.Sprintf("{ lan = { bridge = %q } }", lab.LANBridge),
 		"guest_agent": `{ enabled = true }`, "wait_for": `{ guest_agent = true, timeout = "2m" }`,
 		"labels": `{ app = "web" }`,
 	})
 }
 
-// boots remembers which boot of a guest it was.
+// reached is a disk that both hosts reach.
+func reached(t *testing.T, l *lab.Lab, name string) hcl {
+	t.Helper()
+	export := l.NBD(t, name, 16<<20)
+	return hcl{"disks": fmt.Sprintf(`{ root = {
+		network = { protocol = "nbd", name = %q, hosts = [%q] }, cache = "none", format = "raw"
+	} }`, export.Name, export.Address())}
+}
+
+// scribble has a guest write to its disk, checksum tells what the disk holds, not what the guest remembers of it.
+const (
+	scribble = "dd if=/dev/urandom of=/dev/vda bs=64k seek=9 count=50 conv=fsync; "
+	checksum = "sync; echo 3 >/proc/sys/vm/drop_caches; busybox md5sum </dev/vda"
+)
+
+// boots remembers which boot of a guest it was, and what it wrote to its disk.
 type boots struct {
 	l    *lab.Lab
 	name string
-	id   string
+	// disk says that it has one.
+	disk        bool
+	id, written string
 }
 
-// same expects that the guest on the host was never restarted.
+// same expects that the guest on the host was never restarted, and reads from its disk what it wrote.
 func (b *boots) same(t *testing.T, host string) resource.TestCheckFunc {
 	t.Helper()
 	return func(*terraform.State) error {
@@ -47,6 +60,15 @@ func (b *boots) same(t *testing.T, host string) resource.TestCheckFunc {
 			return fmt.Errorf("the guest was restarted: boot %s is now %s", b.id, id)
 		}
 		b.id = id
+		if !b.disk {
+			return nil
+		}
+		if b.written == "" {
+			b.written = said(t, b.l, host, b.name, scribble+checksum)
+		}
+		if read := said(t, b.l, host, b.name, checksum); read != b.written || read == "" {
+			return fmt.Errorf("the guest wrote %s and reads %s", b.written, read)
+		}
 		return nil
 	}
 }
@@ -89,7 +111,7 @@ func TestAccVirtualMachine_move(t *testing.T) {
 	t.Parallel()
 	l := lab.Open(t)
 	name := lab.Name(t)
-	boot := &boots{l: l, name: name}
+	boot := &boots{l: l, name: name, disk: true}
 	machine := movable(t, l, name)
 	config := func(host string, more hcl) string {
 		return reachable(l, "") + machine.with(hcl{"host": quote(host)}).with(more).String()
@@ -205,20 +227,30 @@ func TestAccVirtualMachine_moveFails(t *testing.T) {
 }
 
 // TestAccVirtualMachine_moveInterrupted: Ctrl-C aborts a migration within seconds; whatever becomes of the provider,
-// the guest goes on where it was, and the next apply moves it.
+// the guest goes on where it was, with what it wrote to its disk, and the next apply moves it.
 func TestAccVirtualMachine_moveInterrupted(t *testing.T) {
 	t.Parallel()
 	l := lab.Open(t)
 	tf := acctest.NewCLI(t)
 	name := lab.Name(t)
 	l.RemoveDomain(t, name)
-	machine := told(l, name, "dirty=16").with(talking).with(hcl{"termination_grace_period": quote("0s")})
+	machine := told(l, name, "dirty=16").with(talking).with(reached(t, l, name)).with(hcl{
+		"termination_grace_period": quote("0s"),
+	})
 	config := func(host, options string) {
 		tf.Config(t, reachable(l, options)+machine.with(hcl{"host": quote(host)}).String())
 	}
 	config("kvm1", "")
 	tf.Run(t, "apply")
 	t.Cleanup(func() { tf.Run(t, "destroy") })
+	boot := &boots{l: l, name: name, disk: true}
+	unharmed := func(host string) {
+		t.Helper()
+		if err := boot.same(t, host)(nil); err != nil {
+			t.Error(err)
+		}
+	}
+	unharmed("kvm1")
 	for what, end := range map[string]func(*acctest.Running) error{
 		"interrupted": (*acctest.Running).Interrupt, "killed": (*acctest.Running).Kill,
 	} {
@@ -237,12 +269,14 @@ func TestAccVirtualMachine_moveInterrupted(t *testing.T) {
 			t.Errorf("%s: %s", what, out)
 		}
 		awaitAlone(t, l, name)
+		unharmed("kvm1")
 	}
 	config("kvm2", "")
 	tf.Run(t, "apply")
 	if err := on(t, l, name, "", "running")(nil); err != nil {
 		t.Error(err)
 	}
+	unharmed("kvm2")
 	if left := tf.Actions(t); len(left) > 0 && left[address] != "no-op" {
 		t.Errorf("left to do: %v", left)
 	}
@@ -258,13 +292,19 @@ func TestAccVirtualMachine_stranded(t *testing.T) {
 	from, to := l.StartHost(t), l.StartHost(t)
 	name := lab.Name(t)
 	l.RemoveDomain(t, name)
-	machine := told(l, name, "dirty=16").with(talking).with(hcl{"termination_grace_period": quote("0s")})
+	machine := told(l, name, "dirty=16").with(talking).with(reached(t, l, name)).with(hcl{
+		"termination_grace_period": quote("0s"),
+	})
+	boot := &boots{l: l, name: name, disk: true}
 	config := func(host *lab.Host, options string) {
 		tf.Config(t, reachable(l, options, from, to)+machine.with(hcl{"host": quote(host.Name)}).String())
 	}
 	config(from, "")
 	tf.Run(t, "apply")
 	t.Cleanup(func() { tf.Run(t, "destroy") })
+	if err := boot.same(t, from.Name)(nil); err != nil {
+		t.Error(err)
+	}
 	state := func(h *lab.Host) string {
 		out, err := l.TryVirsh(t, h.Name, "domstate", "--reason", name)
 		if err != nil {
@@ -307,6 +347,9 @@ func TestAccVirtualMachine_stranded(t *testing.T) {
 	tf.Run(t, "apply")
 	if here, there := state(from), state(to); !strings.HasPrefix(here, "running") || there != "" {
 		t.Errorf("it is %q at the source and %q at the target", here, there)
+	}
+	if err := boot.same(t, from.Name)(nil); err != nil {
+		t.Error(err)
 	}
 	noChanges(t, tf)
 }

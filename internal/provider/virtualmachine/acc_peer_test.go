@@ -14,6 +14,8 @@ type peers struct {
 	torn
 	// listening says that the provider knows where the hosts' libvirt reach each other.
 	listening bool
+	// disk is the machine's.
+	disk hcl
 }
 
 func newPeers(t *testing.T) *peers {
@@ -22,7 +24,7 @@ func newPeers(t *testing.T) *peers {
 	b := &peers{torn: torn{
 		t: t, l: l, tf: acctest.NewCLI(t), from: l.StartHost(t), to: l.StartHost(t), name: lab.Name(t),
 	}, listening: true}
-	b.boots = &boots{l: l, name: b.name}
+	b.boots, b.disk = &boots{l: l, name: b.name, disk: true}, reached(t, l, b.name)
 	l.Listen(t, b.from, nil)
 	l.Listen(t, b.to, nil)
 	l.RemoveDomain(t, b.name)
@@ -45,7 +47,7 @@ func (b *peers) config(on *lab.Host, options string) {
 		}
 		block.Hosts = append(block.Hosts, acctest.Host{Of: h, Settings: settings})
 	}
-	b.tf.Config(b.t, block.String()+told(b.l, b.name, "dirty=16").with(talking).with(hcl{
+	b.tf.Config(b.t, block.String()+told(b.l, b.name, "dirty=16").with(talking).with(b.disk).with(hcl{
 		"host": quote(on.Name), "termination_grace_period": quote("0s"),
 	}).String())
 }

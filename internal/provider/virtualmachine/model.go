@@ -203,6 +203,9 @@ func (m *model) metadataFromFleet(seen observation, prior *model) {
 	if prior.RunStrategy.IsNull() && recorded.RunStrategy == prior.strategy() {
 		m.RunStrategy = prior.RunStrategy
 	}
+	if seen.vm.LostAutostart() {
+		m.RunStrategy = types.StringValue(status.Manual) // A host that doesn't start it leaves it alone.
+	}
 }
 
 // observedStrategy is the run strategy of a machine that is imported: the recorded one, else one that leaves it as it

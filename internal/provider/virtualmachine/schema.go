@@ -100,8 +100,9 @@ var policyAttributes = attributes{
 	"run_strategy": schema.StringAttribute{
 		MarkdownDescription: "What the machine's power should be: " + oneOf(status.RunStrategies) + ". Default: `Always`. " +
 			"`Always`: one that was stopped or paused is started or resumed. `RerunOnFailure`: one that crashed is started. " +
-			"`Manual`: left alone. `Halted`: shut down. `Once`: started when it is created, then left alone.",
-		Optional:   true,
+			"`Manual`: left alone. `Halted`: shut down. `Once`: started when it is created, then left alone. " +
+			"With `Always` its host starts it when it boots; where a migration that outlived its run took that away, it is " +
+			"read as `Manual`.", Optional: true,
 		Validators: []validator.String{stringvalidator.OneOf(status.RunStrategies...)},
 	},
 	"wait_for": schema.SingleNestedAttribute{

@@ -1,0 +1,117 @@
+package migration
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"path"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
+)
+
+// comparedBytes is how much of two images is compared to tell whether they are one: the beginning holds what an image
+// has of its own, such as the names of its partitions and filesystem, which another one of the same size has not.
+const comparedBytes = 1 << 20
+
+// based checks that what a disk's topmost image is based on is on the target, if only that image is copied. On another
+// base the guest would find its disk in ruins.
+func (t toTarget) based(ctx context.Context, f *finding, disk domain.MobileDisk) bool {
+	if t.options.CopyStorage != CopyIncremental {
+		return true
+	}
+	for _, base := range disk.Backing {
+		if !t.base(ctx, f, disk, base.Path) {
+			return false
+		}
+	}
+	return true
+}
+
+// base checks one image of the chain. What no storage pool covers is seen only when it is looked at closely.
+func (t toTarget) base(ctx context.Context, f *finding, disk domain.MobileDisk, file string) bool {
+	const whole = `migration_options.copy_storage = "full", which copies all of the disk.`
+	at := "disks." + disk.Key
+	if file == "" {
+		f.block(DisksNotLiveMigratable, at, fmt.Sprintf("of disk %q only the topmost image is to be copied (%s), and what "+
+			"that is based on is no file", disk.Key, disk.Path), "Set "+whole)
+		return false
+	}
+	what := fmt.Sprintf("of disk %q only the topmost image is to be copied (%s), which is based on %s", disk.Key,
+		disk.Path, file)
+	here, there, same, err := t.compare(ctx, file)
+	switch {
+	case err != nil && t.closely:
+		f.block(DisksNotLiveMigratable, at, fmt.Sprintf("%s, and that can't be compared: %v", what, err), "Set "+whole)
+	case err != nil:
+		f.failed(DisksNotLiveMigratable, at, t.target, "the storage", err)
+	case same:
+		return true
+	case here != nil && there != nil:
+		f.block(DisksNotLiveMigratable, at, fmt.Sprintf("%s, and host %q has another image there, %s", what, t.target.Name(),
+			difference(*here, *there)), "Put the same file there, or set "+whole)
+	case t.closely, here != nil && t.covers(ctx, path.Dir(file)):
+		f.block(DisksNotLiveMigratable, at, fmt.Sprintf("%s, and host %q has no such file", what, t.target.Name()),
+			"Put the same file there, and refresh the storage pool of its directory. Or set "+whole)
+	default:
+		f.doubt(DisksNotLiveMigratable, at, fmt.Sprintf("%s, and whether host %q has the same file can't be seen, because "+
+			"not both hosts have a storage pool of its directory", what, t.target.Name()),
+			"It is seen before anything is copied.")
+		return true
+	}
+	return false
+}
+
+// compare looks for a file on both hosts, and says whether it is one image.
+func (t toTarget) compare(ctx context.Context, file string) (here, there *libvirt.Volume, same bool, err error) {
+	find := volume
+	if t.closely {
+		find = fileOn
+	}
+	if here, err = find(ctx, t.source, file); err == nil {
+		there, err = find(ctx, t.target, file)
+	}
+	same = here != nil && there != nil && dimensionsOf(*here) == dimensionsOf(*there)
+	if err == nil && same && t.closely {
+		same, err = t.beginsAlike(ctx, file)
+	}
+	return here, there, same, err
+}
+
+// beginsAlike compares the beginnings of a file on both hosts.
+func (t toTarget) beginsAlike(ctx context.Context, file string) (bool, error) {
+	here, err := t.source.Beginning(ctx, file, comparedBytes)
+	if err != nil {
+		return false, err
+	}
+	there, err := t.target.Beginning(ctx, file, comparedBytes)
+	return bytes.Equal(here, there), err
+}
+
+// dimensions are what storage pools tell of an image.
+type dimensions struct {
+	format             string
+	capacity, physical uint64
+}
+
+func dimensionsOf(v libvirt.Volume) dimensions {
+	return dimensions{format: v.Format, capacity: v.CapacityBytes, physical: v.PhysicalBytes}
+}
+
+func (d dimensions) String() string {
+	return fmt.Sprintf("%s of %d bytes in a file of %d", d.format, d.capacity, d.physical)
+}
+
+// difference says how what is there differs from what is here.
+func difference(here, there libvirt.Volume) string {
+	if dimensionsOf(here) == dimensionsOf(there) {
+		return "of the same size"
+	}
+	return fmt.Sprintf("%s rather than %s", dimensionsOf(there), dimensionsOf(here))
+}
+
+// covers says that the target has a storage pool of a directory.
+func (t toTarget) covers(ctx context.Context, directory string) bool {
+	_, err := t.target.Room(ctx, directory)
+	return err == nil
+}

@@ -1,0 +1,148 @@
+package migration
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
+)
+
+// shares says that a disk is a file on a filesystem that was declared to be shared.
+func (o Options) shares(disk domain.MobileDisk) bool {
+	return disk.Path != "" && !disk.Block && slices.ContainsFunc(o.SharedFilesystems, func(dir string) bool {
+		return strings.HasPrefix(disk.Path, dir+"/")
+	})
+}
+
+// declared are the disks that libvirt would refuse to leave to the target if nobody had declared them to be shared.
+func (o Options) declared(facts domain.Mobility) []domain.MobileDisk {
+	return slices.DeleteFunc(slices.Clone(facts.Disks), func(disk domain.MobileDisk) bool {
+		return disk.ReadOnly || !o.shares(disk)
+	})
+}
+
+// declared checks a disk that is declared to be shared, as far as pools tell.
+func (t toTarget) declared(f *finding, disk domain.MobileDisk, here, there *libvirt.Volume) {
+	if !t.differs(f, disk, here, there) {
+		f.cached(disk)
+	}
+}
+
+// cached says that a disk that is declared to be shared is written to through its host's cache.
+func (f *finding) cached(disk domain.MobileDisk) {
+	if disk.ReadOnly || disk.Cache == "none" || disk.Cache == "directsync" {
+		return
+	}
+	f.block(DisksNotLiveMigratable, "disks."+disk.Key, fmt.Sprintf("disk %q is %s on a filesystem that is declared to be "+
+		"shared, and goes through its host's cache, which the target doesn't see", disk.Key, describe(disk)),
+		`Set disks.`+disk.Key+`.cache = "none", which takes a restart.`)
+}
+
+// uncertain says that the target may not reach a disk. libvirt refuses by itself to leave a file that is written to to
+// a target that may not have it, but of a machine with disks that are declared to be shared it isn't asked.
+func (t toTarget) uncertain(f *finding, disk domain.MobileDisk, message, remedy string) {
+	say := f.doubt
+	if !disk.ReadOnly && !disk.Block && len(t.options.declared(t.machine.Facts)) > 0 {
+		say = f.block
+	}
+	say(DisksNotLiveMigratable, "disks."+disk.Key, message, remedy)
+}
+
+// How long what one host makes on a shared filesystem may take to appear on another, and how often it is looked for.
+const (
+	appearTimeout  = 5 * time.Second
+	appearInterval = 250 * time.Millisecond
+)
+
+// proveShared tries whether the filesystems that are declared to be shared are: of two images under one path the guest
+// would have another one on the target.
+func (r *run) proveShared(ctx context.Context) error {
+	to := toTarget{machine: r.Machine, source: r.Source, target: r.Target, options: r.Options, closely: true}
+	var f finding
+	tried := map[string]bool{}
+	for _, disk := range r.Options.declared(r.Machine.Facts) {
+		dir := path.Dir(disk.Path)
+		if tried[dir] {
+			continue
+		}
+		tried[dir] = true
+		shared, err := to.spans(ctx, dir)
+		if ctx.Err() != nil {
+			return cmp.Or(err, context.Cause(ctx))
+		}
+		const remedy = "Mount it on both hosts, or take it out of migration_options.shared_filesystems."
+		what := fmt.Sprintf("disk %q is %s on a filesystem that is declared to be shared", disk.Key, describe(disk))
+		switch at := "disks." + disk.Key; {
+		case err != nil:
+			f.block(DisksNotLiveMigratable, at, fmt.Sprintf("%s, which can't be tried: %v", what, err), remedy)
+		case !shared:
+			f.block(DisksNotLiveMigratable, at, fmt.Sprintf("%s, and what host %q writes to %s doesn't appear on host %q", what,
+				r.Source.Name(), dir, r.Target.Name()), remedy)
+		}
+	}
+	if len(f) > 0 {
+		return &BlockedError{Blockers: f}
+	}
+	return nil
+}
+
+// leavesNothing refuses what libvirt isn't asked about: to leave a disk that is written to behind, whatever preflight
+// could see of it.
+func (r *run) leavesNothing() error {
+	facts := r.Machine.Facts
+	if len(r.Options.declared(facts)) == 0 {
+		return nil
+	}
+	var f finding
+	copied := targets(r.copies)
+	for _, disk := range facts.Disks {
+		switch {
+		case disk.Network, disk.Empty, disk.Block, disk.ReadOnly, slices.Contains(copied, disk.Target):
+		case r.Options.shares(disk):
+			f.cached(disk)
+		default:
+			f.block(DisksNotLiveMigratable, "disks."+disk.Key, fmt.Sprintf("disk %q is %s, which is neither copied nor "+
+				"declared to be shared, as others of the machine are", disk.Key, describe(disk)),
+				"Add its directory to migration_options.shared_filesystems, or have it copied.")
+		}
+	}
+	if len(f) > 0 {
+		return &BlockedError{Blockers: f}
+	}
+	return nil
+}
+
+// spans says whether a file that the source makes in a directory appears on the target. The file is removed again.
+func (t toTarget) spans(ctx context.Context, dir string) (_ bool, err error) {
+	probe := path.Join(dir, "virtfleet-"+rand.Text())
+	if _, err := t.source.CreateImage(ctx, libvirt.NewImage{Path: probe, Format: "raw"}); err != nil {
+		return false, err
+	}
+	defer func() {
+		removing, cancel := context.WithTimeout(context.WithoutCancel(ctx), askTimeout)
+		defer cancel()
+		err = errors.Join(err, t.source.RemoveFile(removing, probe))
+	}()
+	deadline := time.Now().Add(appearTimeout)
+	ticker := time.NewTicker(appearInterval)
+	defer ticker.Stop()
+	for {
+		there, err := fileOn(ctx, t.target, probe)
+		if err != nil || there != nil || time.Now().After(deadline) {
+			return there != nil, err
+		}
+		select {
+		case <-ticker.C:
+		case <-ctx.Done():
+			return false, ctx.Err()
+		}
+	}
+}

@@ -1,0 +1,66 @@
+package migration
+
+import (
+	"errors"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
+)
+
+// libvirt isn't asked whether a machine with disks that are declared to be shared is safe, so what it would refuse is
+// refused here.
+func TestDeclared_leavesNothingInDoubt(t *testing.T) {
+	t.Parallel()
+	const shared = `<disk type='file'><driver cache='none'/><source file='/srv/a'/><target dev='vda'/></disk>`
+	for name, tt := range map[string]struct {
+		disks string
+		want  []string
+	}{
+		"alone":           {shared, nil},
+		"through a cache": {`<disk type='file'><source file='/srv/a'/><target dev='vda'/></disk>`, []string{"False"}},
+		"beside another file": {
+			shared + `<disk type='file'><source file='/b'/><target dev='vdb'/></disk>`, []string{"False"},
+		},
+		"beside a volume": {
+			shared + `<disk type='volume'><source pool='p' volume='v'/><target dev='vdb'/></disk>`, []string{"False"},
+		},
+		"beside a medium": {
+			shared + `<disk type='file' device='cdrom'><source file='/b'/><target dev='sda'/><readonly/></disk>`,
+			[]string{"Unknown"},
+		},
+		"beside a block device": {
+			shared + `<disk type='block'><source dev='/dev/b'/><target dev='vdb'/></disk>`, []string{"Unknown"},
+		},
+		"beginning alike": {
+			`<disk type='file'><source file='/srv2/a'/><target dev='vda'/></disk>`, []string{"Unknown"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			host, err := libvirt.Open(libvirt.Config{Name: "kvm1", URI: "test:///default"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = host.Close() })
+			m := Machine{State: libvirt.Running, Facts: facts(t, "", tt.disks)}
+			o := Options{SharedFilesystems: []string{"/srv"}, CopyStorage: CopyNone}
+			var f finding
+			toTarget{machine: m, source: host, target: host, options: o}.storage(t.Context(), &f)
+			var got []string
+			for _, b := range f {
+				got = append(got, string(b.Status))
+			}
+			if diff := cmp.Diff(tt.want, got); diff != "" {
+				t.Errorf("-want +got:\n%s\n%+v", diff, f)
+			}
+			// At the end it is all or nothing.
+			left := (&run{Request: Request{Machine: m, Options: o}}).leavesNothing()
+			if _, blocked := errors.AsType[*BlockedError](left); blocked != slices.Contains(tt.want, "False") {
+				t.Errorf("leaves nothing: %v", left)
+			}
+		})
+	}
+}
