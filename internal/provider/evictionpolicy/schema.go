@@ -38,10 +38,11 @@ var policySchema = schema.Schema{
 		},
 		"on_cancel": schema.StringAttribute{
 			MarkdownDescription: "What becomes of an eviction that has begun when the apply which empties the host is " +
-				"cancelled (Ctrl-C, once): one of " + oneOf(eviction.OnCancels) + ". `abort`: a move is broken off, and the " +
-				"machine runs on where it was. `finish`: what has begun comes to its end, be that a move, live or cold, a " +
-				"shutdown or a save, within the timeouts that hold for it in any case: those of the migration, of this policy " +
-				"and of the `virtfleet_host_maintenance`. Nothing new begins either way. Default: `abort`.",
+				"cancelled (Ctrl-C, once), or stops because its `steps` no longer hold: one of " +
+				oneOf(eviction.OnCancels) + ". `abort`: a move is broken off, and the machine runs on where it was. `finish`: " +
+				"what has begun comes to its end, be that a move, live or cold, a shutdown or a save, within the timeouts that " +
+				"hold for it in any case: those of the migration, of this policy and of the `virtfleet_host_maintenance`. " +
+				"Nothing new begins either way. Default: `abort`.",
 			Optional:   true,
 			Validators: []validator.String{stringvalidator.OneOf(eviction.OnCancels...)},
 		},
