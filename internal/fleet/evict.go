@@ -133,9 +133,19 @@ func (d *drain) markAgain(ctx context.Context, s EvacuationStep) error {
 }
 
 // clearEviction takes the mark off, wherever the machine is now. One that is to
-// leave another host keeps that one's.
+// leave another host keeps that one's. A migration that ended without its run is
+// recorded as it ended: nobody else may look after the machine.
 func (f *Fleet) clearEviction(ctx context.Context, uuid, host string) error {
 	return f.onMachine(ctx, uuid, LastKnown{}, "marking", func(ctx context.Context, vm *VM) error {
+		if record := vm.interrupted(); record != nil && !vm.Stranded {
+			now, err := f.closeRecord(ctx, vm, *record, nil)
+			if err != nil {
+				return err
+			}
+
+			vm = now
+		}
+
 		m := vm.Metadata
 		if m.Eviction == nil || m.Eviction.Host != host {
 			return nil
