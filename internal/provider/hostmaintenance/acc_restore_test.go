@@ -10,8 +10,14 @@ import (
 // nothingLeft fails the test when a host keeps a record or a lock of ours, or a machine its mark.
 func (p *pair) nothingLeft(t *testing.T, names ...string) {
 	t.Helper()
+	p.noneLeft(t, "virtfleet:", names...)
+}
+
+// noneLeft fails the test when a host keeps a secret whose name begins so, or a machine its mark.
+func (p *pair) noneLeft(t *testing.T, secret string, names ...string) {
+	t.Helper()
 	for _, h := range []string{p.from.Name, p.to.Name} {
-		if out := p.l.Virsh(t, h, "secret-list"); strings.Contains(out, "virtfleet:") {
+		if out := p.l.Virsh(t, h, "secret-list"); strings.Contains(out, secret) {
 			t.Errorf("left on host %s: %s", h, out)
 		}
 	}
