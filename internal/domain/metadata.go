@@ -34,6 +34,8 @@ type Metadata struct {
 	// HostLabels are what a host of the VM must have, and Avoids the labels of other VMs that it must not share a host
 	// with.
 	HostLabels, Avoids map[string]string
+	// SharedDisks are the keys of disks that all hosts are declared to see as one.
+	SharedDisks []string
 	// Eviction says that the VM is to leave a host. It is there while somebody is about to see to that.
 	Eviction *Eviction
 	// Devices names devices that came without our alias: a disk's target ("vda") or an interface's MAC to its key.
@@ -96,6 +98,7 @@ func (d *Definition) Metadata() Metadata {
 		Migrations:  readMigrations(vm),
 		HostLabels:  readPairs(own(vm, "host-labels"), "label", "key", "value"),
 		Avoids:      readPairs(own(vm, "anti-affinity"), "label", "key", "value"),
+		SharedDisks: readKeys(own(vm, "shared-disks"), "disk"),
 
 		EvictionStrategy: text(own(vm, "eviction-strategy")),
 	}
@@ -177,6 +180,13 @@ func (m Metadata) write(vm *etree.Element) {
 	writePairs(vm, "host-labels", "label", "key", "value", m.HostLabels)
 	writePairs(vm, "anti-affinity", "label", "key", "value", m.Avoids)
 	setOwn(vm, "eviction-strategy", m.EvictionStrategy)
+	drop(own(vm, "shared-disks"))
+	if len(m.SharedDisks) > 0 {
+		shared := addOwn(vm, "shared-disks")
+		for _, key := range m.SharedDisks {
+			addOwn(shared, "disk").CreateAttr("key", key)
+		}
+	}
 	drop(own(vm, "eviction-requested"))
 	if m.Eviction != nil {
 		requested := addOwn(vm, "eviction-requested")
@@ -234,7 +244,7 @@ func sameMetadata(a, b Metadata) bool {
 	}
 	return maps.Equal(a.HostLabels, b.HostLabels) && maps.Equal(a.Avoids, b.Avoids) &&
 		a.EvictionStrategy == b.EvictionStrategy && maps.Equal(a.Labels, b.Labels) &&
-		maps.Equal(a.Devices, b.Devices) && a.RunStrategy == b.RunStrategy &&
+		maps.Equal(a.Devices, b.Devices) && slices.Equal(a.SharedDisks, b.SharedDisks) && a.RunStrategy == b.RunStrategy &&
 		a.Host == b.Host && a.Staged == b.Staged && a.FreshNVRAM == b.FreshNVRAM &&
 		sameMigrations(a.Migrations, b.Migrations) && slices.Equal(a.Copies, b.Copies) &&
 		pick(a.TerminationGracePeriod, nil, -1) == pick(b.TerminationGracePeriod, nil, -1) &&
@@ -321,6 +331,20 @@ func setOwn(vm *etree.Element, tag, value string) {
 	case text(e) != value:
 		e.SetText(value)
 	}
+}
+
+// readKeys reads a list of elements that each have a key.
+func readKeys(list *etree.Element, tag string) []string {
+	if list == nil {
+		return nil
+	}
+	var keys []string
+	for _, e := range list.ChildElements() {
+		if e.Tag == tag && e.NamespaceURI() == MetadataNamespace {
+			keys = append(keys, attr(e, "key"))
+		}
+	}
+	return keys
 }
 
 // readPairs reads a list of elements with two attributes; nil without any.

@@ -20,6 +20,7 @@ func allMetadata() Metadata {
 		EvictionStrategy:       "LiveMigrate",
 		HostLabels:             map[string]string{"zone": "a"},
 		Avoids:                 map[string]string{"app": "web"},
+		SharedDisks:            []string{"data", "root"},
 		Eviction: &Eviction{
 			Host: "kvm1", Owner: "me@here", Since: time.Date(2024, 2, 29, 12, 0, 0, 0, time.UTC),
 		},

@@ -2,6 +2,7 @@ package domain
 
 import (
 	"cmp"
+	"slices"
 	"strings"
 
 	"github.com/beevik/etree"
@@ -66,6 +67,8 @@ type MobileDisk struct {
 	// gives QEMU a secret for it.
 	Format    string
 	Encrypted bool
+	// Shared says that the disk is declared to be one that all hosts see.
+	Shared bool
 	// Backing are the images that it is based on, the nearest first. Only what runs names them all.
 	Backing []BackingImage
 	// Reservations says that the guest may take SCSI persistent reservations through a helper on the host.
@@ -159,7 +162,8 @@ func (m *Mobility) readVariables(os *etree.Element) {
 
 func (d *Definition) mobileDisks() []MobileDisk {
 	var disks []MobileDisk
-	for _, have := range d.keyed(diskKind, d.Metadata().Devices) {
+	metadata := d.Metadata()
+	for _, have := range d.keyed(diskKind, metadata.Devices) {
 		e := have.element
 		read := readDisk(e)
 		source := child(e, "source")
@@ -170,6 +174,7 @@ func (d *Definition) mobileDisks() []MobileDisk {
 			Network: read.Source.Network != nil, Empty: read.Source.isZero(), Other: read.Source.Other,
 			ReadOnly: *read.ReadOnly, Shareable: child(e, "shareable") != nil, Cache: read.Cache,
 			Reservations: child(source, "reservations") != nil, Backing: readBacking(e),
+			Shared: slices.Contains(metadata.SharedDisks, have.key),
 		})
 	}
 	return disks

@@ -94,6 +94,8 @@ type Options struct {
 	// SharedFilesystems are directories of which all hosts see one, as libvirt's own setting of that name, for what
 	// libvirt can't know to be shared. Their files are neither copied nor taken for each host's own.
 	SharedFilesystems []string
+	// SharedDisks are keys of disks of which the same holds, besides those that the machine's own record names.
+	SharedDisks []string
 	// KeepSourceDisks says whether the images that were copied stay at the source once the machine is on the target.
 	KeepSourceDisks *bool
 	// ParallelConnections is how many connections memory is copied through. 0 is one, without QEMU's multifd.

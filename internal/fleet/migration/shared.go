@@ -15,9 +15,12 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
-// shares says that a disk is a file on a filesystem that was declared to be shared.
+// shares says that a disk was declared to be shared, itself or with the filesystem that its file is on.
 func (o Options) shares(disk domain.MobileDisk) bool {
-	return disk.Path != "" && !disk.Block && slices.ContainsFunc(o.SharedFilesystems, func(dir string) bool {
+	if disk.Path == "" || disk.Shared || slices.Contains(o.SharedDisks, disk.Key) {
+		return disk.Path != ""
+	}
+	return !disk.Block && slices.ContainsFunc(o.SharedFilesystems, func(dir string) bool {
 		return strings.HasPrefix(disk.Path, dir+"/")
 	})
 }
@@ -25,7 +28,7 @@ func (o Options) shares(disk domain.MobileDisk) bool {
 // declared are the disks that libvirt would refuse to leave to the target if nobody had declared them to be shared.
 func (o Options) declared(facts domain.Mobility) []domain.MobileDisk {
 	return slices.DeleteFunc(slices.Clone(facts.Disks), func(disk domain.MobileDisk) bool {
-		return disk.ReadOnly || !o.shares(disk)
+		return disk.ReadOnly || disk.Block || !o.shares(disk)
 	})
 }
 
@@ -36,13 +39,13 @@ func (t toTarget) declared(f *finding, disk domain.MobileDisk, here, there *libv
 	}
 }
 
-// cached says that a disk that is declared to be shared is written to through its host's cache.
+// cached says that a disk is written to through its host's cache.
 func (f *finding) cached(disk domain.MobileDisk) {
 	if disk.ReadOnly || disk.Cache == "none" || disk.Cache == "directsync" {
 		return
 	}
-	f.block(DisksNotLiveMigratable, "disks."+disk.Key, fmt.Sprintf("disk %q is %s on a filesystem that is declared to be "+
-		"shared, and goes through its host's cache, which the target doesn't see", disk.Key, describe(disk)),
+	f.block(DisksNotLiveMigratable, "disks."+disk.Key, fmt.Sprintf("disk %q is %s, is not copied, and goes through its "+
+		"host's cache, which the target doesn't see", disk.Key, describe(disk)),
 		`Set disks.`+disk.Key+`.cache = "none", which takes a restart.`)
 }
 
@@ -78,9 +81,11 @@ func (r *run) proveShared(ctx context.Context) error {
 		if ctx.Err() != nil {
 			return cmp.Or(err, context.Cause(ctx))
 		}
-		const remedy = "Mount it on both hosts, or take it out of migration_options.shared_filesystems."
-		what := fmt.Sprintf("disk %q is %s on a filesystem that is declared to be shared", disk.Key, describe(disk))
-		switch at := "disks." + disk.Key; {
+		at := "disks." + disk.Key
+		remedy := "Mount it on both hosts, or say no more that they share it (" + at +
+			".shared, migration_options.shared_filesystems)."
+		what := fmt.Sprintf("disk %q is %s and declared to be shared", disk.Key, describe(disk))
+		switch {
 		case err != nil:
 			f.block(DisksNotLiveMigratable, at, fmt.Sprintf("%s, which can't be tried: %v", what, err), remedy)
 		case !shared:
@@ -94,8 +99,8 @@ func (r *run) proveShared(ctx context.Context) error {
 	return nil
 }
 
-// leavesNothing refuses what libvirt isn't asked about: to leave a disk that is written to behind, whatever preflight
-// could see of it.
+// leavesNothing refuses what libvirt isn't asked about: to leave a disk that is written to behind, or what its host's
+// cache has of it, whatever preflight could see.
 func (r *run) leavesNothing() error {
 	facts := r.Machine.Facts
 	if len(r.Options.declared(facts)) == 0 {
@@ -105,13 +110,13 @@ func (r *run) leavesNothing() error {
 	copied := targets(r.copies)
 	for _, disk := range facts.Disks {
 		switch {
-		case disk.Network, disk.Empty, disk.Block, disk.ReadOnly, slices.Contains(copied, disk.Target):
-		case r.Options.shares(disk):
+		case disk.Empty, disk.ReadOnly, slices.Contains(copied, disk.Target):
+		case disk.Network, disk.Block, r.Options.shares(disk):
 			f.cached(disk)
 		default:
 			f.block(DisksNotLiveMigratable, "disks."+disk.Key, fmt.Sprintf("disk %q is %s, which is neither copied nor "+
 				"declared to be shared, as others of the machine are", disk.Key, describe(disk)),
-				"Add its directory to migration_options.shared_filesystems, or have it copied.")
+				"Set disks."+disk.Key+".shared = true if the hosts share it, or have it copied.")
 		}
 	}
 	if len(f) > 0 {

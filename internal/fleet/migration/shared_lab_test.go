@@ -39,8 +39,10 @@ func TestLab_declaredFilesystemIsShared(t *testing.T) {
 		t.Errorf("not declared: state %+v: %v", state, err)
 	}
 
-	o := Options{SharedFilesystems: []string{dir}, CopyStorage: CopyFull, KeepSourceDisks: new(false)}
-	for range 2 {
+	for _, o := range []Options{
+		{SharedFilesystems: []string{dir}}, {SharedDisks: []string{b.machine.Facts.Disks[0].Key}},
+	} {
+		o.CopyStorage, o.KeepSourceDisks = CopyFull, new(false)
 		if doubts(o) {
 			t.Error("the plan doubts what was declared")
 		}

@@ -32,7 +32,15 @@ func TestDeclared_leavesNothingInDoubt(t *testing.T) {
 			[]string{"Unknown"},
 		},
 		"beside a block device": {
-			shared + `<disk type='block'><source dev='/dev/b'/><target dev='vdb'/></disk>`, []string{"Unknown"},
+			shared + `<disk type='block'><driver cache='none'/><source dev='/dev/b'/><target dev='vdb'/></disk>`,
+			[]string{"Unknown"},
+		},
+		"beside a block device through a cache": {
+			shared + `<disk type='block'><source dev='/dev/b'/><target dev='vdb'/></disk>`, []string{"False", "Unknown"},
+		},
+		"beside network storage": {
+			shared + `<disk type='network'><driver cache='none'/><source protocol='nbd' name='d'><host name='h'/></source>` +
+				`<target dev='vdb'/></disk>`, nil,
 		},
 		"beginning alike": {
 			`<disk type='file'><source file='/srv2/a'/><target dev='vda'/></disk>`, []string{"Unknown"},

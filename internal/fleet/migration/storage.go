@@ -21,7 +21,11 @@ func (t toTarget) storage(ctx context.Context, f *finding) []Copy {
 		return nil // Those of a machine that is off are copied, see belongings.
 	}
 	var copies []Copy
+	unasked := len(t.options.declared(t.machine.Facts)) > 0 // See leavesNothing.
 	for _, disk := range t.machine.Facts.Disks {
+		if unasked && (disk.Network || disk.Block) {
+			f.cached(disk)
+		}
 		if disk.Network || disk.Empty {
 			continue
 		}
@@ -85,8 +89,8 @@ func (t toTarget) reached(f *finding, disk domain.MobileDisk, here, there *libvi
 	case !disk.ReadOnly:
 		t.uncertain(f, disk, fmt.Sprintf("%s; host %q has a volume of that path too, and whether it is the same storage "+
 			"can't be seen", what, t.target.Name()), "If it is on a shared filesystem that libvirt knows as one it will move. "+
-			"If it is on another one, say so in migration_options.shared_filesystems. If it is not, libvirt will refuse the "+
-			"migration.")
+			"If it is on another one, say so: disks."+disk.Key+".shared = true, or migration_options.shared_filesystems. If it "+
+			"is not shared, libvirt will refuse the migration.")
 	}
 }
 

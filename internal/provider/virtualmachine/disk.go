@@ -1,6 +1,7 @@
 package virtualmachine
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/hashicorp/terraform-plugin-framework/attr"
@@ -61,6 +62,13 @@ var diskAttributes = attributes{
 	"read_only":  optionalBool("Whether the guest can't write to it."),
 	"serial":     optionalString("Serial number that the guest sees."),
 	"boot_order": bootOrder(),
+	"shared": schema.BoolAttribute{
+		MarkdownDescription: "Whether all hosts see one and the same `file`, `block` or `volume` although libvirt can't " +
+			"tell, as on a cluster filesystem or a FUSE mount; it knows NFS, SMB and the like by itself. Such a disk isn't " +
+			"copied when the running machine moves, and takes `cache = \"none\"` or `\"directsync\"` unless it is read-only. " +
+			"That it is true of a file is tried before: another one that its host makes beside it has to appear on the target.",
+		Optional: true,
+	},
 }
 
 var diskType = objectType(diskAttributes)
@@ -133,6 +141,18 @@ func volumeSource(path string) domain.DiskSource {
 	return domain.DiskSource{File: path}
 }
 
+// sharedDisks are the keys of the disks that are declared to be shared.
+func sharedDisks(declared types.Map) []string {
+	var keys []string
+	for key, o := range elements(declared) {
+		if open(o).bool("shared").ValueBool() {
+			keys = append(keys, key)
+		}
+	}
+	slices.Sort(keys)
+	return keys
+}
+
 // diskVolumes returns the known paths of the disks that are declared as volumes.
 func diskVolumes(declared types.Map) map[string]string {
 	out := make(map[string]string)
@@ -165,16 +185,16 @@ func (m *model) files() map[string]string {
 
 // disksFromDomain maps observed disks. The hypervisor knows a path only: a disk that was declared as a volume stays
 // one.
-func disksFromDomain(disks map[string]domain.Disk, prior types.Map) types.Map {
+func disksFromDomain(disks map[string]domain.Disk, shared []string, prior types.Map) types.Map {
 	before := elements(prior)
 	out := make(map[string]types.Object, len(disks))
 	for key, d := range disks {
-		out[key] = diskFromDomain(d, open(before[key]))
+		out[key] = diskFromDomain(d, slices.Contains(shared, key), open(before[key]))
 	}
 	return mapOf(diskType, out)
 }
 
-func diskFromDomain(d domain.Disk, prior object) types.Object {
+func diskFromDomain(d domain.Disk, shared bool, prior object) types.Object {
 	a := map[string]attr.Value{
 		"file":       value.NewStringOrNull(d.Source.File),
 		"block":      value.NewStringOrNull(d.Source.Block),
@@ -188,6 +208,10 @@ func diskFromDomain(d domain.Disk, prior object) types.Object {
 		"read_only":  types.BoolPointerValue(d.ReadOnly),
 		"serial":     value.NewStringOrNull(d.Serial),
 		"boot_order": value.NewInt(d.BootOrder),
+		"shared":     types.BoolNull(),
+	}
+	if shared {
+		a["shared"] = types.BoolValue(true)
 	}
 	if path := d.Source.File + d.Source.Block; path != "" && !prior.string("volume").IsNull() {
 		a["file"], a["block"], a["volume"] = types.StringNull(), types.StringNull(), types.StringValue(path)

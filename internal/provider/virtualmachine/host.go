@@ -47,7 +47,7 @@ func (r *Resource) checkMove(ctx context.Context, p planning) ([]fleet.Problem, 
 		return nil, nil
 	}
 	return r.Data.Fleet.CheckMove(ctx, text(p.state.ID), p.state.lastKnown(), p.target(),
-		moving.Options(p.config.MigrationOptions))
+		p.config.migrationOptions())
 }
 
 // moveTimeout is what a move adds to the default timeout of an update: the time after which the migration ends by
@@ -57,7 +57,7 @@ func (r *Resource) moveTimeout(ctx context.Context, p planning) time.Duration {
 	if p.target() == "" || size == nil {
 		return 0
 	}
-	own := moving.Options(p.config.MigrationOptions)
+	own := p.config.migrationOptions()
 	tuning, err := r.Data.Fleet.MoveTuning(ctx, text(p.state.ID), p.state.lastKnown(), own)
 	if err != nil {
 		tuning.Options = own // The move will say what is wrong.
@@ -74,7 +74,7 @@ func (r *Resource) move(
 	if p.target() == "" {
 		return last, nil, nil, nil
 	}
-	vm, how, err := r.Data.Fleet.Move(ctx, text(p.state.ID), last, p.target(), moving.Options(p.config.MigrationOptions))
+	vm, how, err := r.Data.Fleet.Move(ctx, text(p.state.ID), last, p.target(), p.config.migrationOptions())
 	if vm != nil {
 		last = fleet.LastKnown{Host: vm.Host, HostUUID: vm.HostUUID}
 		late = moving.TooLate(how.AbortStatus, err != nil, how.Mode, vm.Name, vm.Host)

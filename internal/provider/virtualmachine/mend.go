@@ -7,7 +7,6 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
-	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/moving"
 )
 
 // planMending plans that a machine whose migration broke in post-copy runs after the apply, which resumes the
@@ -30,7 +29,7 @@ func (p planning) planMending(o *outcome) {
 		detail += "\n\nThe part on the host that it was moved to is gone, or isn't seen: unless that changes it can't be " +
 			"resumed."
 	}
-	if o := moving.Options(p.config.MigrationOptions); o.OnIrrecoverable != "" {
+	if o := p.config.migrationOptions(); o.OnIrrecoverable != "" {
 		detail += fmt.Sprintf("\n\nIf that can't be, what is left of the machine is dealt with as on_irrecoverable = %q "+
 			"says.", o.OnIrrecoverable)
 	}

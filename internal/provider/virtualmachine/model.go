@@ -7,7 +7,9 @@ import (
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/moving"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/value"
 )
 
@@ -95,6 +97,13 @@ func (m *model) spec(prior *model) domain.Spec {
 	}
 }
 
+// migrationOptions are those of the machine itself.
+func (m *model) migrationOptions() migration.Options {
+	o := moving.Options(m.MigrationOptions)
+	o.SharedDisks = sharedDisks(m.Disks)
+	return o
+}
+
 // toFleet is what the configuration asks the fleet for. What it doesn't declare is left alone.
 func (m *model) toFleet(prior *model) fleet.Desired {
 	return fleet.Desired{
@@ -106,6 +115,7 @@ func (m *model) toFleet(prior *model) fleet.Desired {
 			TerminationGracePeriod: m.TerminationGracePeriod.Duration(),
 			DeletionProtection:     value.Bool(m.DeletionProtection),
 			EvictionStrategy:       text(m.EvictionStrategy),
+			SharedDisks:            sharedDisks(m.Disks),
 		},
 		Volumes:      diskVolumes(m.Disks),
 		Files:        m.files(),
@@ -175,7 +185,7 @@ func (m *model) definitionFromFleet(seen observation, prior *model) {
 	m.Memory = kept("memory", memoryFromDomain(spec.Memory), prior.Memory)
 	m.Firmware = kept("firmware", firmwareFromDomain(spec.Firmware), prior.Firmware)
 	m.Kernel = kept("kernel", kernelFromDomain(spec.Kernel), prior.Kernel)
-	m.Disks = kept("disks", disksFromDomain(spec.Disks, prior.Disks), prior.Disks)
+	m.Disks = kept("disks", disksFromDomain(spec.Disks, vm.Metadata.SharedDisks, prior.Disks), prior.Disks)
 	m.Interfaces = kept("interfaces", interfacesFromDomain(spec.Interfaces), prior.Interfaces)
 	m.GuestAgent = kept("guest_agent", switchFromDomain(spec.GuestAgent), prior.GuestAgent)
 	m.SerialConsole = kept("serial_console", switchFromDomain(spec.SerialConsole), prior.SerialConsole)

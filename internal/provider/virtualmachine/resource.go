@@ -13,7 +13,6 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/meta"
-	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/moving"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/tfdiag"
 )
 
@@ -178,7 +177,7 @@ func (r *Resource) Update(ctx context.Context, req resource.UpdateRequest, resp 
 	working, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	desired := config.toFleet(&state)
-	desired.UpdatePolicy, desired.Migration = p.plan().policy, moving.Options(config.MigrationOptions)
+	desired.UpdatePolicy, desired.Migration = p.plan().policy, config.migrationOptions()
 	last, vm, late, err := r.move(working, p)
 	resp.Diagnostics.Append(late...)
 	if err != nil {

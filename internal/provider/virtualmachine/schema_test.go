@@ -83,14 +83,16 @@ func TestSchema_declarableIsComparedAndTaken(t *testing.T) {
 // with its declaration.
 func TestSchema_whatTheHypervisorKnowsIsLeftAlone(t *testing.T) {
 	t.Parallel()
-	// Where a device's data or cable leads is part of what the device is; a declared map of devices is complete.
-	source := map[string]bool{
-		"disks.*.file": true, "disks.*.block": true, "disks.*.volume": true, "disks.*.network": true,
+	// Where a device's data or cable leads is part of what the device is; a declared map of devices is complete. Who
+	// shares a disk is what only we know.
+	alone := map[string]bool{
+		"disks.*.shared": true,
+		"disks.*.file":   true, "disks.*.block": true, "disks.*.volume": true, "disks.*.network": true,
 		"interfaces.*.network": true, "interfaces.*.bridge": true, "interfaces.*.user": true,
 	}
 	for _, p := range definitionPairs(&model{}, &model{}) {
 		walk("", attributes{p.name: vmSchema.Attributes[p.name]}, func(at string, a schema.Attribute) {
-			if !a.IsComputed() && !a.IsRequired() && !source[at] {
+			if !a.IsComputed() && !a.IsRequired() && !alone[at] {
 				t.Errorf("%s is Optional alone", at)
 			}
 		})

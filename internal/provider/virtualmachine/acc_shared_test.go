@@ -1,0 +1,65 @@
+package virtualmachine_test
+
+import (
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/acctest"
+)
+
+// TestAccVirtualMachine_sharedDisk: a disk that the hosts share without libvirt's knowing keeps its machine where it is
+// until that is said, which counts from the very apply that moves it.
+func TestAccVirtualMachine_sharedDisk(t *testing.T) {
+	t.Parallel()
+	l := lab.Open(t)
+	tf := acctest.NewCLI(t)
+	name := lab.Name(t)
+	l.RemoveDomain(t, name)
+	file := filepath.Join(t.TempDir(), "disk") // What isn't libvirt's own is the same on all hosts of the lab.
+	l.Run(t, "kvm1", "qemu-img", "create", "-q", "-f", "raw", file, "16M")
+	config := func(host, shared string) {
+		tf.Config(t, reachable(l, "")+light(l, name).with(hcl{
+			"host": quote(host), "disks": fmt.Sprintf(`{ root = { file = %q, cache = "none", %s } }`, file, shared),
+		}).String())
+	}
+	is := func(host, kvm1, kvm2, kept string) {
+		t.Helper()
+		if err := on(t, l, name, kvm1, kvm2)(nil); err != nil {
+			t.Error(err)
+		}
+		record := l.Virsh(t, host, "metadata", name, "urn:virtfleet:1", "--config")
+		if strings.Contains(record, "shared-disks") != (kept != "") || !strings.Contains(record, kept) {
+			t.Errorf("recorded is %s, want %q", record, kept)
+		}
+	}
+	config("kvm1", "")
+	tf.Run(t, "apply")
+
+	const doubt = "whether host \"kvm2\" has it can't be seen"
+	config("kvm2", "")
+	expect(t, tf.Run(t, "plan"), doubt)
+	expect(t, tf.Fail(t, "apply"), "Unsafe migration")
+	is("kvm1", "running", "", "")
+
+	const declared = `<disk key="root"/>`
+	config("kvm2", "shared = true")
+	if out := tf.Run(t, "plan"); strings.Contains(out, doubt) {
+		t.Errorf("the plan doubts what it is told: %s", out)
+	}
+	tf.Run(t, "apply")
+	is("kvm2", "", "running", declared)
+	noChanges(t, tf)
+
+	config("kvm1", "shared = true")
+	tf.Run(t, "apply")
+	is("kvm1", "running", "", declared)
+
+	config("kvm1", "")
+	tf.Run(t, "apply")
+	is("kvm1", "running", "", "")
+	noChanges(t, tf)
+	gone(t, l, tf, name)
+}
