@@ -222,7 +222,7 @@ func TestLab_drainPolicyTimeout(t *testing.T) {
 	}
 
 	if got := resultsOf(steps); got != "deaf=Failed endless=Failed quick=Moved waiting=Failed" ||
-		strings.Contains(err.Error(), "it was interrupted") {
+		strings.Contains(err.Error(), "interrupted") {
 		t.Errorf("%s, %v", got, err)
 	}
 

@@ -121,7 +121,7 @@ func (f *Fleet) stop(ctx context.Context, vm *VM, grace time.Duration) (Outcome,
 	if ctx.Err() != nil {
 		return "", &Error{
 			VM: vm.Name, Host: vm.Host, Kind: ErrNotReady, Err: context.Cause(ctx),
-			Detail: "interrupted while its guest was shutting down; it was not forced",
+			Detail: "its guest was still shutting down when the wait for it ended; it was not forced",
 			Remedy: "Apply again to go on.",
 		}
 	}
