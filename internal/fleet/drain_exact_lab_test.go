@@ -232,9 +232,12 @@ func TestLab_drainStopsWhereStepsNoLongerHold(t *testing.T) {
 		}
 	}
 
-	if err := d.begin(t.Context(), 0); !errors.Is(err, context.Canceled) ||
-		!strings.Contains(err.Error(), fmt.Sprintf("somebody has moved it to host %q", away.Name)) {
-		t.Errorf("moved elsewhere: %v", err)
+	err := d.begin(t.Context(), 0)
+	want := fmt.Sprintf("virtual machine %q was to go to host %q, and somebody has moved it to host %q",
+		made["waiting"].Name, to.Name, away.Name)
+
+	if stopped, ok := errors.AsType[*changedError](err); !ok || !slices.Contains(stopped.changes, want) {
+		t.Errorf("moved elsewhere: %v, want %q", err, want)
 	}
 }
 
