@@ -269,7 +269,7 @@ func (l *link) dialTCP(ctx context.Context, host string, port int) (net.Conn, er
 	return l.newStream(channel, addr{network: "tcp", name: l.target.address()}), nil
 }
 
-// watchedConn counts what is received, which tells a silent peer from a live one.
+// watchedConn counts what is received, which tells a silent peer from a live one, and acknowledges it without delay.
 type watchedConn struct {
 	net.Conn
 	received atomic.Int64
@@ -279,6 +279,9 @@ type watchedConn struct {
 func (c *watchedConn) Read(p []byte) (int, error) {
 	n, err := c.Conn.Read(p)
 	c.received.Add(int64(n))
+	if n < len(p) { // Nothing more is there now, so the server may be waiting.
+		acknowledge(c.Conn)
+	}
 	if err != nil {
 		c.broken.Store(true)
 	}
