@@ -119,8 +119,8 @@ func (t *trips) add(a trip) {
 	t.downtime.add(a.downtime)
 }
 
-// compare moves the machine there and back over one transport, both ways by the provider and by virsh. Before virsh the
-// guest is left alone for as long as Terraform takes to plan: from one that has just arrived there is less to be copied.
+// compare moves the machine there and back over one transport, both ways by the provider and by virsh. Before virsh it
+// is left alone for as long as Terraform takes to plan: from a guest that has just arrived there is less to be copied.
 func (m *mover) compare(b *testing.B, t *table, transport string) {
 	b.Helper()
 	m.variables["transport"] = transport
