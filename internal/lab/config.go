@@ -224,9 +224,6 @@ func (l *Lab) KnownHostsFile() string { return filepath.Join(l.Dir, "ssh", "know
 // SSHConfigFile lets ssh reach the hosts by name.
 func (l *Lab) SSHConfigFile() string { return filepath.Join(l.Dir, "ssh", "config") }
 
-// StoreAddress is where the exports of shared storage are, seen from every host.
-func (l *Lab) StoreAddress() string { return l.store.address }
-
 func dirFromEnv() string {
 	if dir := os.Getenv(DirEnv); dir != "" {
 		return dir

@@ -6,7 +6,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/policy"
@@ -88,10 +87,8 @@ type Step struct {
 	// Blockers say why its method is MethodBlocked or MethodPinned.
 	Blockers []string `json:"blockers,omitempty"`
 
-	// Options, Timeout and Memory serve those who carry the step out.
-	Options migration.Options `json:"-"`
-	Timeout *time.Duration    `json:"-"`
-	Memory  uint64            `json:"-"`
+	// Memory is what it takes of its target, in bytes.
+	Memory uint64 `json:"-"`
 }
 
 // Same says that both do the same with the same machine, for the same reason.
@@ -157,8 +154,7 @@ type decision struct {
 func (p *planner) add(m Machine) {
 	r := Select(m, p.Host, p.Policies, p.Default)
 	d := &decision{machine: m, rule: r, step: Step{
-		UUID: m.UUID, Name: m.Name, Strategy: r.Strategy, Origin: r.Origin, Policy: r.Policy, Options: r.Options,
-		Timeout: r.Timeout, Memory: m.Memory,
+		UUID: m.UUID, Name: m.Name, Strategy: r.Strategy, Origin: r.Origin, Policy: r.Policy, Memory: m.Memory,
 	}}
 	p.moves = append(p.moves, d)
 

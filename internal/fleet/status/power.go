@@ -107,9 +107,6 @@ func StartsOnCreate(strategy string) bool {
 	}
 }
 
-// ShouldRun says whether the strategy wants the machine to be up from now on.
-func ShouldRun(strategy string) bool { return strategy == Always }
-
 // Autostart says whether the host should start the machine when it boots, and
 // whether the strategy has an opinion on it at all.
 func Autostart(strategy string) (autostart, managed bool) {

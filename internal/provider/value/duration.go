@@ -64,9 +64,6 @@ func NewDuration(s string) Duration { return Duration{StringValue: basetypes.New
 // NewDurationNull returns the Duration that nobody set.
 func NewDurationNull() Duration { return Duration{StringValue: basetypes.NewStringNull()} }
 
-// NewDurationUnknown returns the Duration that isn't known before apply.
-func NewDurationUnknown() Duration { return Duration{StringValue: basetypes.NewStringUnknown()} }
-
 // NewDurationPointer returns the Duration of d in Go's notation, with nil as null.
 func NewDurationPointer(d *time.Duration) Duration {
 	if d == nil {
