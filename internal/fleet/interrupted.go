@@ -212,7 +212,7 @@ func (f *Fleet) abandoned(
 			continue // Whether it matters is found out when the machine is looked for.
 		}
 
-		waiting = waiting || newEntry(*d).inMigration()
+		waiting = waiting || d.InMigration()
 		job, err := h.conn.Job(ctx, uuid)
 		running = running || err == nil && job != nil && job.Type.Active() &&
 			job.Operation == libvirt.OperationMigrationOut
@@ -226,7 +226,7 @@ func (f *Fleet) abandoned(
 func (vm *VM) strandedAmong(answers []answer) bool {
 	record := vm.interrupted()
 	if record == nil || record.SourceHost != vm.Host || !vm.Persistent ||
-		vm.State != libvirt.Paused || vm.Reason != "Migration" {
+		vm.State != libvirt.Paused || vm.Reason != libvirt.ReasonMigration {
 		return false
 	}
 

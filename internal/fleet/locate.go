@@ -55,7 +55,7 @@ func skewed(vm *VM, err error) bool {
 		return errors.Is(err, ErrTwoCopies) || errors.Is(err, ErrAmbiguous)
 	}
 
-	return vm.Stranded || !vm.Migrating && vm.entry.inMigration() && vm.Reason != startingUp
+	return vm.Stranded || !vm.Migrating && vm.entry.InMigration() && vm.Reason != libvirt.ReasonStartingUp
 }
 
 func (f *Fleet) askFor(ctx context.Context, uuid string, last LastKnown) (*VM, error) {
@@ -152,7 +152,7 @@ func locate(answers []answer, uuid string, last LastKnown) (*VM, error) {
 	switch {
 	case home == nil:
 		home, err = pickDefined(defined, answers, uuid, last)
-	case home.vm.inMigration() && len(active) == 1 && last.Host != "" && !home.isLast(last):
+	case home.vm.InMigration() && len(active) == 1 && last.Host != "" && !home.isLast(last):
 		// Half a migration is seen; the other half may run on the silent host.
 		err = lastHostAnswered(answers, uuid, last)
 	}
@@ -192,11 +192,11 @@ func pickActive(active []answer, uuid string, last LastKnown) (home *answer, mig
 		return &active[0], active[0].leaving(last), nil
 	case 2:
 		switch first, second := active[0].vm, active[1].vm; {
-		case second.inMigration() && !first.inMigration():
+		case second.InMigration() && !first.InMigration():
 			return &active[0], true, nil
-		case first.inMigration() && !second.inMigration():
+		case first.InMigration() && !second.InMigration():
 			return &active[1], true, nil
-		case first.inMigration() && (first.Reason != startingUp || second.Reason != startingUp):
+		case first.InMigration() && (first.Reason != libvirt.ReasonStartingUp || second.Reason != libvirt.ReasonStartingUp):
 			// It is handed over: the source has stopped, the target not yet begun.
 			// Only the source has a definition that outlives its process.
 			if second.Persistent && !first.Persistent || second.Persistent == first.Persistent && active[1].isLast(last) {
@@ -215,36 +215,17 @@ func pickActive(active []answer, uuid string, last LastKnown) (home *answer, mig
 	}
 }
 
-// startingUp is the reason of a domain that is paused because it just starts.
-const startingUp = "StartingUp"
-
-// inMigration says that the domain stands still because of a migration: it is
-// the target's copy while memory arrives, or the source's while it is handed
-// over or after post-copy broke.
-func (e *entry) inMigration() bool {
-	if e.State != libvirt.Paused {
-		return false
-	}
-
-	switch e.Reason {
-	case "Migration", startingUp, "Postcopy", "PostcopyFailed":
-		return true
-	default:
-		return false
-	}
-}
-
 // leaving says that the only copy that is seen is one half of a migration. One
 // that waits for its memory on a host that didn't have it before isn't: it is
 // no less than a machine that starts.
 func (a answer) leaving(last LastKnown) bool {
 	switch a.vm.Reason {
-	case startingUp:
+	case libvirt.ReasonStartingUp:
 		return false
-	case "Migration":
-		return a.vm.inMigration() && a.isLast(last)
+	case libvirt.ReasonMigration:
+		return a.vm.InMigration() && a.isLast(last)
 	default:
-		return a.vm.inMigration()
+		return a.vm.InMigration()
 	}
 }
 
@@ -287,15 +268,15 @@ func (e *entry) isTarget(active []answer) bool {
 	}
 
 	switch e.Reason {
-	case startingUp:
+	case libvirt.ReasonStartingUp:
 		return true
-	case "Postcopy", "PostcopyFailed":
+	case libvirt.ReasonPostcopy, libvirt.ReasonPostcopyFailed:
 		return e.State == libvirt.Running
-	case "Migration":
+	case libvirt.ReasonMigration:
 		// Alone, a copy without a definition is one that is just arriving.
 		return len(active) == 1 && !e.Persistent
 	default:
-		return e.State == libvirt.Running && e.Reason == "Migrated" && e.Persistent && len(active) > 1
+		return e.State == libvirt.Running && e.Reason == libvirt.ReasonMigrated && e.Persistent && len(active) > 1
 	}
 }
 

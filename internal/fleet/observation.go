@@ -104,9 +104,9 @@ func underway(vm *VM, job *libvirt.Job) (*migration.State, map[string]status.Rol
 	}
 
 	switch {
-	case vm.Reason == "Postcopy" || vm.Reason == "PostcopyFailed":
+	case vm.Reason == libvirt.ReasonPostcopy || vm.Reason == libvirt.ReasonPostcopyFailed:
 		s.Mode = migration.PostCopy
-	case vm.State == libvirt.Paused && vm.Reason == "Migration":
+	case vm.State == libvirt.Paused && vm.Reason == libvirt.ReasonMigration:
 		s.Mode = migration.Paused
 	}
 

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/eviction"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
 // givenUpMemory is how long the next drain of a host goes on with what one did
@@ -51,7 +52,7 @@ func (vm *VM) asLeft(host string, s EvacuationStep) bool {
 
 	cold := s.Method == eviction.MethodCold
 	last := vm.Metadata.Migrations[len(vm.Metadata.Migrations)-1]
-	restarted := !cold && vm.Reason == "Booted" || vm.Active == (cold && !s.Ran)
+	restarted := !cold && vm.Reason == libvirt.ReasonBooted || vm.Active == (cold && !s.Ran)
 
 	return last.SourceHost == host && last.TargetHost == s.Target && !last.Failed && !restarted
 }

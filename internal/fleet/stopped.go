@@ -49,7 +49,7 @@ func pickDefined(defined, answers []answer, uuid string, last LastKnown) (*answe
 
 // migratedAway says that the definition is what a migration left behind.
 func (a answer) migratedAway() bool {
-	return a.vm.State == libvirt.Shutoff && a.vm.Reason == "Migrated"
+	return a.vm.State == libvirt.Shutoff && a.vm.Reason == libvirt.ReasonMigrated
 }
 
 // outdated says that the last host knows nothing of a run of the machine, while

@@ -126,5 +126,5 @@ func routes(hosts []string, seen [][]libvirt.DomainStats) map[string]route {
 
 // handedOver says that a domain's guest runs elsewhere, and fetches its memory.
 func handedOver(d libvirt.DomainStats) bool {
-	return d.State == libvirt.Paused && d.Reason == "Postcopy"
+	return d.State == libvirt.Paused && d.Reason == libvirt.ReasonPostcopy
 }

@@ -38,6 +38,20 @@ type Domain struct {
 // its guest has panicked.
 func (d *Domain) Active() bool { return d.State.Active() || d.State == Crashed && d.LiveXML != "" }
 
+// InMigration reports that the domain stands still because of a migration: it is the target's copy while memory
+// arrives, or the source's while it is handed over or after post-copy broke.
+func (d *Domain) InMigration() bool {
+	if d.State != Paused {
+		return false
+	}
+	switch d.Reason {
+	case ReasonMigration, ReasonStartingUp, ReasonPostcopy, ReasonPostcopyFailed:
+		return true
+	default:
+		return false
+	}
+}
+
 // Domains observes all domains of the host. It costs five round trips and two or three calls per domain, which are
 // pipelined: at any latency the whole takes little more than two round trips plus the daemon's own work. A domain that
 // vanishes meanwhile is left out.

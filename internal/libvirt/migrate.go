@@ -283,7 +283,9 @@ func (x *move) abort(ctx context.Context) (tooLate bool) {
 }
 
 // isPostCopy recognises the reasons of a domain that has left its source for the target.
-func isPostCopy(reason string) bool { return reason == "Postcopy" || reason == "PostcopyFailed" }
+func isPostCopy(reason string) bool {
+	return reason == ReasonPostcopy || reason == ReasonPostcopyFailed
+}
 
 // explain makes an *Error of what the call returned, and adds why it was aborted.
 func (x *move) explain(ctx context.Context, s spec, err error, lost bool) error {

@@ -29,6 +29,19 @@ func (s DomainState) String() string { return nameAt(stateNames[:], int(s)) }
 // its definition says to keep it (on_crash), see Domain.Active.
 func (s DomainState) Active() bool { return s != Shutoff && s != Crashed }
 
+// Reasons that decide something here or above. The others are only told.
+const (
+	ReasonBooted = "Booted"
+	// ReasonStartingUp is that of a domain which waits for its beginning: for the memory that a migration brings, too.
+	ReasonStartingUp = "StartingUp"
+	// ReasonMigration is that of a domain which stands still at a moment of its migration.
+	ReasonMigration = "Migration"
+	// ReasonMigrated is that of a domain which a migration brought, or took away.
+	ReasonMigrated       = "Migrated"
+	ReasonPostcopy       = "Postcopy"
+	ReasonPostcopyFailed = "PostcopyFailed"
+)
+
 // unknownName stands for numbers that a later libvirt may add.
 const unknownName = "Unknown"
 
@@ -36,8 +49,8 @@ const unknownName = "Unknown"
 var reasonNames = map[DomainState][]string{
 	Running: {
 		golibvirt.DOMAIN_RUNNING_UNKNOWN:            unknownName,
-		golibvirt.DOMAIN_RUNNING_BOOTED:             "Booted",
-		golibvirt.DOMAIN_RUNNING_MIGRATED:           "Migrated",
+		golibvirt.DOMAIN_RUNNING_BOOTED:             ReasonBooted,
+		golibvirt.DOMAIN_RUNNING_MIGRATED:           ReasonMigrated,
 		golibvirt.DOMAIN_RUNNING_RESTORED:           "Restored",
 		golibvirt.DOMAIN_RUNNING_FROM_SNAPSHOT:      "FromSnapshot",
 		golibvirt.DOMAIN_RUNNING_UNPAUSED:           "Unpaused",
@@ -45,13 +58,13 @@ var reasonNames = map[DomainState][]string{
 		golibvirt.DOMAIN_RUNNING_SAVE_CANCELED:      "SaveCanceled",
 		golibvirt.DOMAIN_RUNNING_WAKEUP:             "Wakeup",
 		golibvirt.DOMAIN_RUNNING_CRASHED:            "Crashed",
-		golibvirt.DOMAIN_RUNNING_POSTCOPY:           "Postcopy",
-		golibvirt.DOMAIN_RUNNING_POSTCOPY_FAILED:    "PostcopyFailed",
+		golibvirt.DOMAIN_RUNNING_POSTCOPY:           ReasonPostcopy,
+		golibvirt.DOMAIN_RUNNING_POSTCOPY_FAILED:    ReasonPostcopyFailed,
 	},
 	Paused: {
 		golibvirt.DOMAIN_PAUSED_UNKNOWN:         unknownName,
 		golibvirt.DOMAIN_PAUSED_USER:            "User",
-		golibvirt.DOMAIN_PAUSED_MIGRATION:       "Migration",
+		golibvirt.DOMAIN_PAUSED_MIGRATION:       ReasonMigration,
 		golibvirt.DOMAIN_PAUSED_SAVE:            "Save",
 		golibvirt.DOMAIN_PAUSED_DUMP:            "Dump",
 		golibvirt.DOMAIN_PAUSED_IOERROR:         "IOError",
@@ -60,9 +73,9 @@ var reasonNames = map[DomainState][]string{
 		golibvirt.DOMAIN_PAUSED_SHUTTING_DOWN:   "ShuttingDown",
 		golibvirt.DOMAIN_PAUSED_SNAPSHOT:        "Snapshot",
 		golibvirt.DOMAIN_PAUSED_CRASHED:         "Crashed",
-		golibvirt.DOMAIN_PAUSED_STARTING_UP:     "StartingUp",
-		golibvirt.DOMAIN_PAUSED_POSTCOPY:        "Postcopy",
-		golibvirt.DOMAIN_PAUSED_POSTCOPY_FAILED: "PostcopyFailed",
+		golibvirt.DOMAIN_PAUSED_STARTING_UP:     ReasonStartingUp,
+		golibvirt.DOMAIN_PAUSED_POSTCOPY:        ReasonPostcopy,
+		golibvirt.DOMAIN_PAUSED_POSTCOPY_FAILED: ReasonPostcopyFailed,
 		golibvirt.DOMAIN_PAUSED_API_ERROR:       "APIError",
 	},
 	ShuttingDown: {
@@ -74,7 +87,7 @@ var reasonNames = map[DomainState][]string{
 		golibvirt.DOMAIN_SHUTOFF_SHUTDOWN:      "Shutdown",
 		golibvirt.DOMAIN_SHUTOFF_DESTROYED:     "Destroyed",
 		golibvirt.DOMAIN_SHUTOFF_CRASHED:       "Crashed",
-		golibvirt.DOMAIN_SHUTOFF_MIGRATED:      "Migrated",
+		golibvirt.DOMAIN_SHUTOFF_MIGRATED:      ReasonMigrated,
 		golibvirt.DOMAIN_SHUTOFF_SAVED:         "Saved",
 		golibvirt.DOMAIN_SHUTOFF_FAILED:        "Failed",
 		golibvirt.DOMAIN_SHUTOFF_FROM_SNAPSHOT: "FromSnapshot",

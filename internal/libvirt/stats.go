@@ -133,7 +133,7 @@ func (s *DomainStats) readState() {
 	if reason != nil {
 		s.Reason = reasonName(s.State, int(*reason))
 	}
-	s.Busy = s.State == Paused && (s.Reason == "Migration" || s.Reason == "StartingUp")
+	s.Busy = s.State == Paused && (s.Reason == ReasonMigration || s.Reason == ReasonStartingUp)
 }
 
 // DirtyRateMode is how it is measured how fast a domain writes to its memory, by libvirt's name; "" is page-sampling.

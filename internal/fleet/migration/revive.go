@@ -43,10 +43,10 @@ func Revive(ctx context.Context, source, target *libvirt.Host, uuid string) (boo
 // unborn says that what is here never ran: it has got memory, or waits for some, and no definition yet.
 func (s sight) unborn() bool {
 	return s.domain.State == libvirt.Paused && !s.domain.Persistent &&
-		(s.domain.Reason == "Migration" || s.domain.Reason == "StartingUp")
+		(s.domain.Reason == libvirt.ReasonMigration || s.domain.Reason == libvirt.ReasonStartingUp)
 }
 
 // received says that the guest runs here since all of its memory came.
 func (s sight) received() bool {
-	return s.domain.State == libvirt.Running && s.domain.Reason == "Migrated"
+	return s.domain.State == libvirt.Running && s.domain.Reason == libvirt.ReasonMigrated
 }

@@ -53,21 +53,11 @@ func (s sight) active() bool { return s.domain != nil && s.domain.Active() }
 func (s sight) runs() bool { return s.active() && !s.waits() }
 
 // waits says that the guest stands still for the migration: at the source to be handed over, on the target for memory.
-func (s sight) waits() bool {
-	if !s.active() || s.domain.State != libvirt.Paused {
-		return false
-	}
-	switch s.domain.Reason {
-	case "Migration", "StartingUp", "Postcopy", "PostcopyFailed":
-		return true
-	default:
-		return false
-	}
-}
+func (s sight) waits() bool { return s.domain != nil && s.domain.InMigration() }
 
 // stopped says that the guest stands still here to be handed over.
 func (s sight) stopped() bool {
-	return s.active() && s.domain.State == libvirt.Paused && s.domain.Reason == "Migration"
+	return s.active() && s.domain.State == libvirt.Paused && s.domain.Reason == libvirt.ReasonMigration
 }
 
 // partial says that the guest runs here and still lacks memory.
@@ -77,14 +67,14 @@ func (s sight) partial() bool {
 
 // broken says that the guest has left from here, and that the rest of its memory has not.
 func (s sight) broken() bool {
-	return s.active() && s.domain.State == libvirt.Paused && s.domain.Reason == "PostcopyFailed"
+	return s.active() && s.domain.State == libvirt.Paused && s.domain.Reason == libvirt.ReasonPostcopyFailed
 }
 
 // fading says that what is here is neither a process nor a definition: its host is about to forget it.
 func (s sight) fading() bool { return s.domain != nil && !s.domain.Active() && !s.domain.Persistent }
 
 func inPostCopy(s sight) bool {
-	return s.domain.Reason == "Postcopy" || s.domain.Reason == "PostcopyFailed"
+	return s.domain.Reason == libvirt.ReasonPostcopy || s.domain.Reason == libvirt.ReasonPostcopyFailed
 }
 
 // judge says where the machine is from what both hosts say.

@@ -219,7 +219,7 @@ func rank(m fleet.Sample) int {
 // inMigration says that the machine stands still because of a migration.
 func inMigration(m fleet.Sample) bool {
 	return m.VM.State == libvirt.Paused &&
-		slices.Contains([]string{"Migration", "Postcopy", "PostcopyFailed"}, m.VM.Reason)
+		slices.Contains([]string{libvirt.ReasonMigration, libvirt.ReasonPostcopy, libvirt.ReasonPostcopyFailed}, m.VM.Reason)
 }
 
 // jobs asks how far migrations are. Whoever doesn't answer has no job.

@@ -84,7 +84,7 @@ func (t *transitions) happened(e fleet.Event) {
 	if e.Kind != libvirt.EventLifecycle {
 		return
 	}
-	arrived := e.Detail == "Resumed" && (e.Reason == "Migrated" || e.Reason == "Postcopy")
+	arrived := e.Detail == "Resumed" && (e.Reason == libvirt.ReasonMigrated || e.Reason == libvirt.ReasonPostcopy)
 	if arrived {
 		m.host, m.group, m.since = e.Host, groupRunning, e.At
 	}
@@ -97,7 +97,7 @@ func (t *transitions) happened(e fleet.Event) {
 // groupAfter is what a machine has come to by a lifecycle event, if the event alone tells.
 func groupAfter(e libvirt.Event) string {
 	switch e.Reason {
-	case "Migrated", "Postcopy", "PostcopyFailed":
+	case libvirt.ReasonMigrated, libvirt.ReasonPostcopy, libvirt.ReasonPostcopyFailed:
 		return ""
 	}
 	switch e.Detail {
