@@ -269,10 +269,7 @@ func (f *Fleet) CheckUpdate(ctx context.Context, uuid string, last LastKnown, d 
 // a machine that runs on a network which was removed since is no reason to
 // refuse more memory.
 func (d Desired) changed(vm *VM) Desired {
-	have := vm.PersistentSpec
-	if have == nil {
-		have = vm.LiveSpec
-	}
+	have := vm.declaredSpec()
 
 	d.Spec.Interfaces = maps.Clone(d.Spec.Interfaces)
 	for key, want := range d.Spec.Interfaces {

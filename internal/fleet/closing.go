@@ -69,14 +69,9 @@ func (f *Fleet) closeRecord(ctx context.Context, vm *VM, record domain.Migration
 	}
 
 	if vm.Active && vm.Host == record.TargetHost && slices.Contains(vm.StaleHosts, record.SourceHost) {
-		left := *vm
-		left.StaleHosts = []string{record.SourceHost}
-
-		if err := f.removeStale(ctx, &left); err != nil {
+		if err := f.removeStaleOn(ctx, record.SourceHost, vm); err != nil {
 			return vm, err
 		}
-
-		vm.StaleHosts = slices.DeleteFunc(vm.StaleHosts, func(name string) bool { return name == record.SourceHost })
 	}
 
 	if from := f.host(record.SourceHost); from != nil && !from.cfg.Fenced {

@@ -191,10 +191,6 @@ func (f *Fleet) soleBearer(ctx context.Context, id, name string) error {
 	return nil
 }
 
-func byName(name string) look {
-	return func(ctx context.Context, h *libvirt.Host) (*libvirt.Domain, error) { return h.DomainByName(ctx, name) }
-}
-
 // byNameNow returns the machine of that name, nil when no host that answers has
 // one. A host that doesn't answer is no reason not to create machines on the
 // others: the new machine gets an identity of its own.

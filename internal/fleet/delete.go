@@ -3,6 +3,7 @@ package fleet
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
@@ -182,6 +183,20 @@ func (f *Fleet) undefineLeftover(ctx context.Context, on *host, d *libvirt.Domai
 	}
 
 	return err
+}
+
+// removeStaleOn is removeStale for what one of the hosts has.
+func (f *Fleet) removeStaleOn(ctx context.Context, host string, vm *VM) error {
+	there := *vm
+	there.StaleHosts = []string{host}
+
+	if err := f.removeStale(ctx, &there); err != nil {
+		return err
+	}
+
+	vm.StaleHosts = slices.DeleteFunc(slices.Clone(vm.StaleHosts), func(name string) bool { return name == host })
+
+	return nil
 }
 
 // removeStale removes leftover definitions. They are looked at once more: what

@@ -112,14 +112,7 @@ func (f *Fleet) machinesOn(
 	last := LastKnown{Host: from.host.name}
 
 	for uuid, e := range from.view.domains {
-		of := slices.Clone(answers)
-		for i := range of {
-			if v := of[i].view; v != nil {
-				of[i].vm = v.domains[uuid]
-			}
-		}
-
-		vm, err := locate(of, uuid, last)
+		vm, err := locate(about(answers, uuid), uuid, last)
 		if e.Active() && skewed(vm, err) {
 			if vm, err = f.findNow(ctx, uuid, last); isNotFound(err) {
 				continue // It was the last of it that was seen.

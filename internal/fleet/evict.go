@@ -194,18 +194,9 @@ func (d *drain) turnOff(ctx context.Context, i int, off func(context.Context, *V
 }
 
 func (f *Fleet) shutDownForEviction(ctx context.Context, vm *VM) error {
-	_, err := f.stop(ctx, vm, vm.gracePeriod())
+	_, err := f.stop(ctx, vm, gracePeriod(vm.Metadata))
 
 	return err
-}
-
-// gracePeriod is how long its guest may take to shut down.
-func (vm *VM) gracePeriod() time.Duration {
-	if period := vm.Metadata.TerminationGracePeriod; period != nil {
-		return *period
-	}
-
-	return DefaultGracePeriod
 }
 
 // startFor starts the machine where it is, unless it runs. ranHere says that it

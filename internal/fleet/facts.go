@@ -19,7 +19,7 @@ func (vm *VM) facts() status.Facts {
 		State: vm.State.String(), Reason: vm.Reason, Active: vm.Active, Persistent: vm.Persistent,
 		Migrating: vm.Migrating, MigrationSource: vm.ActiveHosts[vm.Host] == status.RoleSource,
 		ActiveHosts: vm.ActiveHosts, HostStates: vm.HostStates, AgentConnected: vm.AgentConnected, PinnedTo: vm.Metadata.Host,
-		AskedFirst: vm.acpi && vm.gracePeriod() > 0,
+		AskedFirst: vm.acpi && gracePeriod(vm.Metadata) > 0,
 	}
 	if vm.Stranded {
 		f.Reason = status.ReasonStranded

@@ -183,10 +183,7 @@ func (d Desired) runsOn(vm *VM) bool {
 
 // newFiles leaves out the files that the machine has already.
 func (d Desired) newFiles(vm *VM) map[string]string {
-	have := vm.PersistentSpec
-	if have == nil {
-		have = vm.LiveSpec
-	}
+	have := vm.declaredSpec()
 
 	var known []string
 

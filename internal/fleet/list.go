@@ -118,14 +118,7 @@ func listed(answers []answer, last map[string]LastKnown) (machines []Listed, sil
 	}
 
 	for uuid, name := range names {
-		of := slices.Clone(answers)
-		for i := range of {
-			if v := of[i].view; v != nil {
-				of[i].vm = v.domains[uuid]
-			}
-		}
-
-		vm, err := locate(of, uuid, last[uuid])
+		vm, err := locate(about(answers, uuid), uuid, last[uuid])
 		machines = append(machines, Listed{
 			UUID: uuid, Name: name, VM: vm, Err: err, Skewed: skewed(vm, err), silent: silent,
 		})

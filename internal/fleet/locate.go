@@ -22,13 +22,7 @@ func (f *Fleet) Find(ctx context.Context, uuid string, last LastKnown) (*VM, err
 		return nil, err
 	}
 
-	for i := range answers {
-		if v := answers[i].view; v != nil {
-			answers[i].vm = v.domains[uuid]
-		}
-	}
-
-	vm, err := locate(answers, uuid, last)
+	vm, err := locate(about(answers, uuid), uuid, last)
 	if isNotFound(err) || skewed(vm, err) {
 		return f.findNow(ctx, uuid, last)
 	}
@@ -59,9 +53,7 @@ func skewed(vm *VM, err error) bool {
 }
 
 func (f *Fleet) askFor(ctx context.Context, uuid string, last LastKnown) (*VM, error) {
-	answers, err := f.ask(ctx, func(ctx context.Context, h *libvirt.Host) (*libvirt.Domain, error) {
-		return h.Domain(ctx, uuid)
-	})
+	answers, err := f.ask(ctx, byUUID(uuid))
 	if err != nil {
 		return nil, err
 	}

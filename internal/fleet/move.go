@@ -234,10 +234,7 @@ func (m *move) run(ctx context.Context) error {
 
 	// A definition that was left behind there is in the way of the one that comes.
 	if slices.Contains(m.vm.StaleHosts, m.to.name) && m.vm.Active {
-		stale := *m.vm
-		stale.StaleHosts = []string{m.to.name}
-
-		if err := m.fleet.removeStale(ctx, &stale); err != nil {
+		if err := m.fleet.removeStaleOn(ctx, m.to.name, m.vm); err != nil {
 			return err
 		}
 	}

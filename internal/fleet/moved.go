@@ -160,14 +160,9 @@ func (m *move) outcome(ctx context.Context, err error) (*VM, error) {
 
 	leftBehind := slices.Contains(now.StaleHosts, m.from.name)
 	if err == nil && leftBehind && now.host == m.to && now.Active && !now.Migrating {
-		left := *now
-		left.StaleHosts = []string{m.from.name}
-
-		if removeErr := m.fleet.removeStale(after, &left); removeErr != nil {
+		if removeErr := m.fleet.removeStaleOn(after, m.from.name, now); removeErr != nil {
 			return now, removeErr
 		}
-
-		now.StaleHosts = slices.DeleteFunc(now.StaleHosts, func(name string) bool { return name == m.from.name })
 	}
 
 	return now, err

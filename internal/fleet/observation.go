@@ -2,7 +2,6 @@ package fleet
 
 import (
 	"errors"
-	"fmt"
 	"maps"
 	"net/netip"
 	"slices"
@@ -211,14 +210,7 @@ func (o *observing) diskFact(d domain.Disk, failure libvirt.DiskError) status.Di
 }
 
 // plainCause is what the host said, without what it was asked.
-func plainCause(err error) string {
-	var call *libvirt.Error
-	if errors.As(err, &call) && call.Err != nil {
-		return call.Err.Error()
-	}
-
-	return fmt.Sprint(err)
-}
+func plainCause(err error) string { return withoutHost(err).Error() }
 
 func (o *observing) interfaceSources() status.Sources {
 	s := status.Sources{Leases: o.leases, ARP: o.arp}

@@ -105,9 +105,7 @@ func (f *Fleet) lookFor(ctx context.Context, q Question) (*VM, []string, error) 
 	uuid := q.UUID
 
 	if uuid == "" {
-		answers, err := f.ask(ctx, func(ctx context.Context, h *libvirt.Host) (*libvirt.Domain, error) {
-			return h.DomainByName(ctx, q.Name)
-		})
+		answers, err := f.ask(ctx, byName(q.Name))
 		if err != nil {
 			return nil, nil, err
 		}
@@ -117,9 +115,7 @@ func (f *Fleet) lookFor(ctx context.Context, q Question) (*VM, []string, error) 
 		}
 	}
 
-	answers, err := f.ask(ctx, func(ctx context.Context, h *libvirt.Host) (*libvirt.Domain, error) {
-		return h.Domain(ctx, uuid)
-	})
+	answers, err := f.ask(ctx, byUUID(uuid))
 	if err != nil {
 		return nil, nil, err
 	}

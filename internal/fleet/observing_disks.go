@@ -145,13 +145,8 @@ func hostSays(ready status.Truth, why string) status.Disk {
 
 // sources are the disks that have a source, by key.
 func (o *observing) sources() map[string]domain.Disk {
-	spec := o.vm.LiveSpec
-	if spec == nil {
-		spec = o.vm.PersistentSpec
-	}
-
 	disks := make(map[string]domain.Disk)
-	if spec != nil {
+	if spec := o.vm.CurrentSpec(); spec != nil {
 		maps.Copy(disks, spec.Disks)
 	}
 

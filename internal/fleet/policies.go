@@ -48,12 +48,11 @@ func (f *Fleet) MigrationPolicies() Policies[migration.Policy] {
 // Copies asks every host that is not fenced, as of the snapshot, for its copy of
 // the policy that which picks. Silent hosts say so in their Err.
 func (s Policies[P]) Copies(ctx context.Context, which func(P) bool) ([]PolicyCopy[P], error) {
-	answers, err := s.fleet.snapshot(ctx)
+	records, err := s.fleet.records(ctx)
 	if err != nil {
 		return nil, err
 	}
 
-	records := recordingsOf(ctx, slices.DeleteFunc(answers, answer.fenced))
 	copies := make([]PolicyCopy[P], len(records))
 
 	for i, r := range records {

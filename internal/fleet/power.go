@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
@@ -17,9 +18,17 @@ const (
 	// shutdownResend is how often a guest is asked again: it may have been
 	// booting when it was asked first (KubeVirt: every 5 s).
 	shutdownResend = 5 * time.Second
-	// statePoll is the safety net below events.
-	statePoll = time.Second
 )
+
+// gracePeriod is how long a guest may take to shut down whose machine has that
+// metadata.
+func gracePeriod(m domain.Metadata) time.Duration {
+	if period := m.TerminationGracePeriod; period != nil {
+		return *period
+	}
+
+	return DefaultGracePeriod
+}
 
 // Outcome says how a machine came to be off.
 type Outcome string
@@ -230,50 +239,6 @@ func (f *Fleet) waitOff(ctx context.Context, vm *VM, until time.Time) (bool, err
 }
 
 var errTimeIsUp = errors.New("time to ask again")
-
-// await reads the domain whenever something happens to it, and now and then,
-// until reached says yes. A domain that is gone is nil.
-func (f *Fleet) await(ctx context.Context, vm *VM, reached func(*libvirt.Domain) bool) (bool, error) {
-	watching, stop := context.WithCancel(ctx)
-	defer stop()
-
-	events, err := vm.host.conn.Subscribe(watching, vm.UUID)
-	if err != nil {
-		events = nil // then polling has to do
-	}
-
-	for {
-		d, err := vm.host.conn.Domain(ctx, vm.UUID)
-		if isNotFound(err) {
-			d, err = nil, nil
-		}
-
-		if ctx.Err() != nil {
-			return false, context.Cause(ctx)
-		}
-
-		if err == nil && reached(d) {
-			return true, nil
-		}
-
-		if err != nil && !errors.Is(err, ErrUnreachable) && !errors.Is(err, context.DeadlineExceeded) {
-			return false, err
-		}
-
-		timer := time.NewTimer(statePoll)
-
-		select {
-		case _, open := <-events:
-			if !open {
-				events = nil
-			}
-		case <-timer.C:
-		case <-ctx.Done():
-		}
-
-		timer.Stop()
-	}
-}
 
 func (f *Fleet) destroy(ctx context.Context, vm *VM) error {
 	err := vm.host.conn.DestroyDomain(ctx, vm.UUID, true)

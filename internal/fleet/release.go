@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"sync"
 	"time"
 
@@ -227,12 +226,10 @@ func (r *release) bringBack(ctx context.Context, s EvacuationStep) error {
 func (r *release) options(ctx context.Context, vm *VM, s EvacuationStep) (migration.Options, error) {
 	f := r.fleet
 
-	answers, err := f.snapshot(ctx)
+	records, err := f.records(ctx)
 	if err != nil {
 		return migration.Options{}, err
 	}
-
-	records := recordingsOf(ctx, slices.DeleteFunc(answers, answer.fenced))
 
 	policies, err := f.EvictionPolicies().forMachinesOn(r.host, records)
 	if err != nil {

@@ -2,6 +2,7 @@ package fleet
 
 import (
 	"context"
+	"slices"
 	"sync"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/eviction"
@@ -48,6 +49,16 @@ func recordingsOf(ctx context.Context, answers []answer) []recording {
 	}
 
 	return recordings(hosts, func(h *host) (*HostRecord, error) { return of[h].recordIfAny(ctx) })
+}
+
+// records are those of all hosts that are not fenced, as of the snapshot.
+func (f *Fleet) records(ctx context.Context) ([]recording, error) {
+	answers, err := f.snapshot(ctx)
+	if err != nil {
+		return nil, err
+	}
+
+	return recordingsOf(ctx, slices.DeleteFunc(answers, answer.fenced)), nil
 }
 
 // recordIfAny is recordOf for a host that may not have answered.

@@ -3,6 +3,7 @@ package fleet
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -60,8 +61,28 @@ type answer struct {
 
 func (a answer) fenced() bool { return a.host.cfg.Fenced }
 
+// about are the answers with what their views have of the machine.
+func about(answers []answer, uuid string) []answer {
+	of := slices.Clone(answers)
+	for i := range of {
+		if v := of[i].view; v != nil {
+			of[i].vm = v.domains[uuid]
+		}
+	}
+
+	return of
+}
+
 // look reads one machine from one host.
 type look func(context.Context, *libvirt.Host) (*libvirt.Domain, error)
+
+func byUUID(uuid string) look {
+	return func(ctx context.Context, h *libvirt.Host) (*libvirt.Domain, error) { return h.Domain(ctx, uuid) }
+}
+
+func byName(name string) look {
+	return func(ctx context.Context, h *libvirt.Host) (*libvirt.Domain, error) { return h.DomainByName(ctx, name) }
+}
 
 // ask asks every host that is not fenced for one machine, now.
 func (f *Fleet) ask(ctx context.Context, look look) ([]answer, error) {

@@ -198,13 +198,8 @@ func (f *Fleet) viewWith(ctx context.Context, h *host, all []libvirt.DomainStats
 
 // deviceKeys names the devices of a domain as statistics have them.
 func (e *entry) deviceKeys() (disks map[string]string, interfaces []string) {
-	p := e.parse()
-	if p.live != nil {
-		return p.live.DeviceKeys()
-	}
-
-	if p.persistent != nil {
-		return p.persistent.DeviceKeys()
+	if d := e.parse().current(); d != nil {
+		return d.DeviceKeys()
 	}
 
 	return nil, nil

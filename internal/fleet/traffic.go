@@ -70,12 +70,7 @@ func (f *Fleet) trafficNow(ctx context.Context) map[string]route {
 
 	all.Wait()
 
-	names := make([]string, len(f.hosts))
-	for i, h := range f.hosts {
-		names[i] = h.name
-	}
-
-	moving := routes(names, seen)
+	moving := routes(f.HostNames(), seen)
 
 	for _, uuid := range slices.Collect(maps.Keys(moving)) {
 		job, err := f.host(moving[uuid].from).conn.Job(ctx, uuid)

@@ -2,10 +2,8 @@ package fleet
 
 import (
 	"context"
-	"slices"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
-	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/policy"
 )
 
 // MoveTuning is how the machine would be moved now, as of the snapshot: own are
@@ -24,19 +22,15 @@ func (f *Fleet) MoveTuning(
 // tuning is MoveTuning of a machine that was found. What the host that it is on
 // says of policies counts before what others say.
 func (f *Fleet) tuning(ctx context.Context, vm *VM, own migration.Options) (migration.Tuning, error) {
-	answers, err := f.snapshot(ctx)
+	records, err := f.records(ctx)
 	if err != nil {
 		return migration.Tuning{}, err
 	}
-
-	records := recordingsOf(ctx, slices.DeleteFunc(answers, answer.fenced))
 
 	policies, err := f.MigrationPolicies().forMachinesOn(vm.host, records)
 	if err != nil {
 		return migration.Tuning{}, err
 	}
 
-	machine := policy.Machine{Name: vm.Name, Host: vm.Host, Labels: vm.Metadata.Labels}
-
-	return migration.Tune(machine, own, policies, f.migration), nil
+	return migration.Tune(evicted(vm).On(vm.Host), own, policies, f.migration), nil
 }

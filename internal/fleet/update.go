@@ -138,10 +138,7 @@ func (u *update) run(ctx context.Context) error {
 // the same volume: whether it still is in a pool is none of this update's
 // business.
 func (u *update) keepVolumes() {
-	have := u.vm.PersistentSpec
-	if have == nil {
-		have = u.vm.LiveSpec
-	}
+	have := u.vm.declaredSpec()
 
 	u.want.Volumes = u.want.changed(u.vm).Volumes
 	u.want.Spec.Disks = maps.Clone(u.want.Spec.Disks)

@@ -2,7 +2,6 @@ package fleet
 
 import (
 	"context"
-	"time"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
 )
@@ -14,7 +13,7 @@ func (u *update) power(ctx context.Context) error {
 	starts := action == status.Start || u.restarts() && action != status.Stop
 
 	if u.goesDown() {
-		outcome, err := u.fleet.stop(ctx, u.vm, u.grace())
+		outcome, err := u.fleet.stop(ctx, u.vm, gracePeriod(u.want.Metadata))
 		if err != nil {
 			return err
 		}
@@ -78,14 +77,6 @@ func (u *update) wake(ctx context.Context) error {
 	}
 
 	return u.refresh(ctx)
-}
-
-func (u *update) grace() time.Duration {
-	if g := u.want.Metadata.TerminationGracePeriod; g != nil {
-		return *g
-	}
-
-	return DefaultGracePeriod
 }
 
 func (u *update) autostart(ctx context.Context) error {

@@ -1,6 +1,7 @@
 package fleet
 
 import (
+	"cmp"
 	"errors"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
@@ -49,6 +50,14 @@ type VM struct {
 	entry *entry
 	host  *host
 }
+
+// CurrentSpec is what there is of it now: what runs, else what the next start
+// would give.
+func (vm *VM) CurrentSpec() *domain.Spec { return cmp.Or(vm.LiveSpec, vm.PersistentSpec) }
+
+// declaredSpec is what a configuration changes: what the next start would give,
+// else, of a transient machine, what runs.
+func (vm *VM) declaredSpec() *domain.Spec { return cmp.Or(vm.PersistentSpec, vm.LiveSpec) }
 
 // Phase is the instance's phase, as KubeVirt would name it.
 func (vm *VM) Phase() string { return status.InstancePhase(vm.facts()) }

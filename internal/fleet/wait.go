@@ -37,7 +37,7 @@ func (w WaitFor) missing(vm *VM, addresses map[string][]string) []string {
 }
 
 // waitPoll is how often a machine that is waited for is looked at when no event
-// says to. Leases and addresses raise none.
+// says to. Leases and addresses raise none, and not every host sends events.
 const waitPoll = time.Second
 
 // Wait waits until the machine is ready or ctx ends, and returns it as it was
@@ -74,18 +74,7 @@ func (f *Fleet) Wait(ctx context.Context, vm *VM, w WaitFor) (*VM, map[string][]
 			missing = append(missing, err.Error()) // A look that ended with the time saw nothing new.
 		}
 
-		timer := time.NewTimer(waitPoll)
-
-		select {
-		case _, open := <-events:
-			if !open {
-				events = nil
-			}
-		case <-timer.C:
-		case <-ctx.Done():
-		}
-
-		timer.Stop()
+		events = nextLook(ctx, events)
 
 		if ctx.Err() != nil {
 			waited := time.Since(began)
@@ -101,6 +90,57 @@ func (f *Fleet) Wait(ctx context.Context, vm *VM, w WaitFor) (*VM, map[string][]
 			}
 		}
 	}
+}
+
+// await reads the domain whenever something happens to it, and now and then,
+// until reached says yes. A domain that is gone is nil.
+func (f *Fleet) await(ctx context.Context, vm *VM, reached func(*libvirt.Domain) bool) (bool, error) {
+	watching, stop := context.WithCancel(ctx)
+	defer stop()
+
+	events, err := vm.host.conn.Subscribe(watching, vm.UUID)
+	if err != nil {
+		events = nil // then polling has to do
+	}
+
+	for {
+		d, err := vm.host.conn.Domain(ctx, vm.UUID)
+		if isNotFound(err) {
+			d, err = nil, nil
+		}
+
+		if ctx.Err() != nil {
+			return false, context.Cause(ctx)
+		}
+
+		if err == nil && reached(d) {
+			return true, nil
+		}
+
+		if err != nil && !errors.Is(err, ErrUnreachable) && !errors.Is(err, context.DeadlineExceeded) {
+			return false, err
+		}
+
+		events = nextLook(ctx, events)
+	}
+}
+
+// nextLook waits until something happens to a machine, for waitPoll at most. It
+// returns the events that are still to come: nil is none.
+func nextLook(ctx context.Context, events <-chan libvirt.Event) <-chan libvirt.Event {
+	timer := time.NewTimer(waitPoll)
+	defer timer.Stop()
+
+	select {
+	case _, open := <-events:
+		if !open {
+			return nil
+		}
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+
+	return events
 }
 
 // lookAgain reads the machine and its addresses again.

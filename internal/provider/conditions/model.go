@@ -70,11 +70,7 @@ func (m model) fromObservation(ctx context.Context, o *fleet.Observation) (model
 		m.ActiveHosts[host] = string(role)
 	}
 	m.Interfaces = fromInterfaces(o.Interfaces)
-	spec := o.VM.LiveSpec
-	if spec == nil {
-		spec = o.VM.PersistentSpec
-	}
-	m.CPU, m.Memory = fromCPU(spec.CPU), fromMemory(o)
+	m.CPU, m.Memory = fromCPU(o.VM.CurrentSpec().CPU), fromMemory(o)
 	if o.DiskErrors != nil {
 		m.DiskErrors = make(map[string]string, len(o.DiskErrors))
 		for disk, kind := range o.DiskErrors {

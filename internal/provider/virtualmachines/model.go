@@ -6,6 +6,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/policy"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/evacuation"
 )
@@ -47,15 +48,8 @@ type machine struct {
 
 // matches tells whether a machine is one of those that are asked for.
 func (m model) matches(listed fleet.Listed, facts status.Facts, labels map[string]string) bool {
-	if len(labels) > 0 {
-		if listed.VM == nil {
-			return false
-		}
-		for key, wanted := range labels {
-			if has, ok := listed.VM.Metadata.Labels[key]; !ok || has != wanted {
-				return false
-			}
-		}
+	if len(labels) > 0 && (listed.VM == nil || !policy.HasLabels(listed.VM.Metadata.Labels, labels)) {
+		return false
 	}
 	switch {
 	case !m.Host.IsNull() && m.Host.ValueString() != facts.Host,
@@ -93,10 +87,7 @@ func fromListed(listed fleet.Listed, facts status.Facts) machine {
 	if m.Labels == nil {
 		m.Labels = map[string]string{}
 	}
-	spec := vm.LiveSpec
-	if spec == nil {
-		spec = vm.PersistentSpec
-	}
+	spec := vm.CurrentSpec()
 	if spec.CPU.VCPUs != nil {
 		m.VCPUs = new(int64(*spec.CPU.VCPUs))
 	}
