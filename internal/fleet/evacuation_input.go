@@ -146,7 +146,7 @@ func (f *Fleet) machinesOn(
 func (f *Fleet) evacuee(
 	ctx context.Context, vm *VM, in eviction.Input, others []answer,
 ) (eviction.Machine, error) {
-	m := evicted(vm)
+	m := forPolicies(vm)
 	m.Live = map[string][]migration.Blocker{}
 	rule := eviction.Select(m, in.Host, in.Policies, in.Default)
 

@@ -54,7 +54,7 @@ func (f *Fleet) evictable(vm *VM, records []recording) *bool {
 	m := migration.Machine{
 		UUID: vm.UUID, Name: vm.Name, State: vm.State, Reason: vm.Reason, Facts: p.live.Mobility(),
 	}
-	options := migration.Tune(evicted(vm).On(vm.Host), rule.Options, policies, f.migration).Options
+	options := migration.Tune(forPolicies(vm).On(vm.Host), rule.Options, policies, f.migration).Options
 
 	return new(len(migration.Blocking(migration.DomainBlockers(m))) == 0 && len(options.StayingImages(m.Facts)) == 0)
 }

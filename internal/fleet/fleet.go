@@ -81,13 +81,13 @@ type Fleet struct {
 	migration       migration.Options
 	owner           string
 	log             *slog.Logger
-	vmMutexes       keyedMutex
+	mutexes         keyedMutex
 	reservations    reservations
 	unfinished      unfinished
 	queue           *moveQueue
 	closeOnce       sync.Once
 	background      sync.WaitGroup
-	stopBackgound   context.CancelFunc
+	stopBackground  context.CancelFunc
 	lifetime        context.Context //nolint:containedctx // bounds the background goroutines, not a call
 }
 
@@ -103,7 +103,7 @@ func New(cfg Config) (*Fleet, error) {
 		f.log = slog.New(slog.DiscardHandler)
 	}
 
-	f.lifetime, f.stopBackgound = context.WithCancel(context.Background())
+	f.lifetime, f.stopBackground = context.WithCancel(context.Background())
 
 	var errs []error
 
@@ -136,7 +136,7 @@ func (f *Fleet) Close() error {
 
 	f.closeOnce.Do(func() {
 		f.unfinished.releaseAll()
-		f.stopBackgound()
+		f.stopBackground()
 		f.background.Wait()
 
 		var wg sync.WaitGroup

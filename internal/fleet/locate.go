@@ -202,7 +202,7 @@ func pickActive(active []answer, uuid string, last LastKnown) (home *answer, mig
 	return nil, false, &Error{
 		VM: active[0].vm.Name, Kind: ErrTwoCopies,
 		Detail: fmt.Sprintf("it (UUID %s) runs on hosts %s at the same time; neither copy is touched",
-			uuid, quoteList(answeringHosts(active))),
+			uuid, quoteList(hostNamesOf(active))),
 		Remedy: "Find out which copy is the right one, and destroy and undefine the other with virsh on its host.",
 	}
 }
@@ -361,7 +361,7 @@ func silentHosts(answers []answer) []string {
 	return names
 }
 
-func answeringHosts(answers []answer) []string {
+func hostNamesOf(answers []answer) []string {
 	names := make([]string, len(answers))
 	for i, a := range answers {
 		names[i] = a.host.name

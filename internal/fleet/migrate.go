@@ -44,7 +44,7 @@ func (f *Fleet) Migrate(ctx context.Context, order MoveOrder) (*VM, domain.Migra
 	}
 
 	if err != nil {
-		return vm, f.notMoved(order, vm, began, err), err
+		return vm, f.failedOrder(order, vm, began, err), err
 	}
 
 	if done := vm.Metadata.Migration(order.ID); done != nil && !done.Failed {
@@ -53,7 +53,7 @@ func (f *Fleet) Migrate(ctx context.Context, order MoveOrder) (*VM, domain.Migra
 
 	vm, record, err := f.carryOut(ctx, order, vm)
 	if err != nil && !record.Completed() {
-		record = f.notMoved(order, vm, began, err)
+		record = f.failedOrder(order, vm, began, err)
 	}
 
 	return vm, record, err
@@ -74,7 +74,7 @@ func (f *Fleet) carryOut(ctx context.Context, order MoveOrder, vm *VM) (*VM, dom
 
 		m := &move{
 			fleet: f, vm: vm, from: vm.host, to: to, options: order.Options, priority: order.Priority, id: order.ID,
-			pinned: true,
+			unlessPinnedElsewhere: true,
 		}
 		now, err := m.locked(ctx, order.Last)
 
@@ -132,8 +132,8 @@ func (f *Fleet) thereAlready(order MoveOrder, vm *VM) domain.Migration {
 	}.Record(order.ID, f.owner)
 }
 
-// notMoved is the record of an order that failed before anything was done.
-func (f *Fleet) notMoved(order MoveOrder, vm *VM, began time.Time, err error) domain.Migration {
+// failedOrder is the record of an order that failed before anything was done.
+func (f *Fleet) failedOrder(order MoveOrder, vm *VM, began time.Time, err error) domain.Migration {
 	state := migration.State{
 		TargetHost: order.Target, Start: began, End: time.Now(), Phase: migration.PhaseFailed, Failed: true,
 		FailurePlane: migration.PlaneControl, FailureReason: err.Error(),

@@ -50,8 +50,8 @@ type wish struct {
 	priority int
 	// starts says that a machine which is off is started as soon as it is there.
 	starts bool
-	// unlessPinned says that a machine which its configuration pins to where it is stays.
-	unlessPinned bool
+	// unlessPinnedHere says that a machine which its configuration pins to where it is stays.
+	unlessPinnedHere bool
 }
 
 // moveInTurn is Move for one that has another priority among those that wait,
@@ -59,7 +59,7 @@ type wish struct {
 // where its configuration wants it by now. The move that it returns says how it
 // went.
 func (f *Fleet) moveInTurn(ctx context.Context, uuid string, last LastKnown, w wish) (*VM, *move, error) {
-	w.unlessPinned = true
+	w.unlessPinnedHere = true
 
 	return f.moveAfter(ctx, uuid, last, w, func(ctx context.Context, vm *VM, last LastKnown) (*VM, error) {
 		return f.concludeInterrupted(ctx, vm, last, w.options)
@@ -87,7 +87,7 @@ func (f *Fleet) moveAfter(
 
 	m := &move{
 		fleet: f, vm: vm, from: vm.host, to: to, options: w.options, priority: w.priority, starts: w.starts,
-		unlessPinned: w.unlessPinned,
+		unlessPinnedHere: w.unlessPinnedHere,
 	}
 	now, err := m.locked(ctx, last)
 
@@ -125,13 +125,13 @@ type move struct {
 	priority int
 	// starts says that the machine, which is off, is started once it is there.
 	starts bool
-	// unlessPinned says that a machine which its configuration pins to the source stays.
-	unlessPinned bool
+	// unlessPinnedHere says that a machine which its configuration pins to the source stays.
+	unlessPinnedHere bool
 	// id is how whoever ordered the move knows its record again, "" if nobody will.
 	id string
-	// pinned says that a machine which its configuration pins to another host stays.
-	pinned bool
-	state  migration.State
+	// unlessPinnedElsewhere says that a machine which its configuration pins to another host than the target stays.
+	unlessPinnedElsewhere bool
+	state                 migration.State
 	// copied are the files of the disks that were copied, kept says that the source keeps its own of them.
 	copied []string
 	kept   bool
@@ -198,7 +198,7 @@ func (m *move) locked(ctx context.Context, last LastKnown) (*VM, error) {
 }
 
 func (m *move) run(ctx context.Context) error {
-	if m.unlessPinned && m.vm.Metadata.Host == m.from.name {
+	if m.unlessPinnedHere && m.vm.Metadata.Host == m.from.name {
 		return errPinned
 	}
 
@@ -224,7 +224,7 @@ func (m *move) run(ctx context.Context) error {
 		return err
 	}
 
-	if m.pinned {
+	if m.unlessPinnedElsewhere {
 		blockers = append(blockers, pinBlocker(m.vm, m.to, migration.False)...)
 	}
 

@@ -236,7 +236,7 @@ func (r *release) options(ctx context.Context, vm *VM, s EvacuationStep) (migrat
 		return migration.Options{}, err
 	}
 
-	return eviction.Select(evicted(vm), r.host.name, policies, f.defaultEviction).Options.Over(s.Options), nil
+	return eviction.Select(forPolicies(vm), r.host.name, policies, f.defaultEviction).Options.Over(s.Options), nil
 }
 
 // rise gives the machine its autostart back and starts it, if it still is where

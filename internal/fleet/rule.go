@@ -77,13 +77,13 @@ func (f *Fleet) rule(vm *VM, all []recording) (*eviction.Rule, error) {
 		return nil, err
 	}
 
-	rule := eviction.Select(evicted(vm), vm.Host, policies, f.defaultEviction)
+	rule := eviction.Select(forPolicies(vm), vm.Host, policies, f.defaultEviction)
 
 	return &rule, nil
 }
 
-// evicted is the machine as policies see it.
-func evicted(vm *VM) eviction.Machine {
+// forPolicies is the machine as policies see it.
+func forPolicies(vm *VM) eviction.Machine {
 	return eviction.Machine{
 		UUID: vm.UUID, Name: vm.Name, Active: vm.Active, Persistent: vm.Persistent,
 		Memory: vm.entry.committedMemory(), Labels: vm.Metadata.Labels, Strategy: vm.Metadata.EvictionStrategy,

@@ -19,7 +19,7 @@ func pickDefined(defined, answers []answer, uuid string, last LastKnown) (*answe
 	here := slices.DeleteFunc(slices.Clone(defined), func(a answer) bool { return a.migratedAway() })
 	if len(here) == 0 {
 		if !wasFenced(answers, last) {
-			return nil, migratedAway(defined[0], answers)
+			return nil, onlyLeftover(defined[0], answers)
 		}
 
 		here = defined // where it went to was given up: this is what is left of it
@@ -42,7 +42,7 @@ func pickDefined(defined, answers []answer, uuid string, last LastKnown) (*answe
 	return nil, &Error{
 		VM: here[0].vm.Name, Kind: ErrAmbiguous,
 		Detail: fmt.Sprintf("it (UUID %s) is defined and stopped on hosts %s, and nothing says where it ran last",
-			uuid, quoteList(answeringHosts(here))),
+			uuid, quoteList(hostNamesOf(here))),
 		Remedy: "Undefine the leftover definitions with virsh on their hosts.",
 	}
 }
@@ -61,9 +61,9 @@ func outdated(defined []answer, last int) bool {
 		slices.ContainsFunc(defined, func(a answer) bool { return a.vm.Reason != forgotten })
 }
 
-// migratedAway explains why a definition that a migration left behind is not
+// onlyLeftover explains why a definition that a migration left behind is not
 // the machine, though no other was found.
-func migratedAway(left answer, answers []answer) error {
+func onlyLeftover(left answer, answers []answer) error {
 	for _, a := range answers {
 		if a.err != nil {
 			return unreachable(a, left.vm.Name,

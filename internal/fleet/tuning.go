@@ -32,5 +32,5 @@ func (f *Fleet) tuning(ctx context.Context, vm *VM, own migration.Options) (migr
 		return migration.Tuning{}, err
 	}
 
-	return migration.Tune(evicted(vm).On(vm.Host), own, policies, f.migration), nil
+	return migration.Tune(forPolicies(vm).On(vm.Host), own, policies, f.migration), nil
 }
