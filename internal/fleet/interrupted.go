@@ -80,7 +80,7 @@ func (f *Fleet) concludeInterrupted(
 func (f *Fleet) concludeOn(
 	ctx context.Context, on *host, uuid string, last LastKnown, own migration.Options,
 ) (*VM, bool, error) {
-	held, unlock, err := f.lockOn(ctx, on, uuid, "concluding a migration")
+	held, unlock, err := f.lockOn(ctx, on, uuid, "concluding a migration of")
 	if err != nil {
 		return nil, false, err
 	}

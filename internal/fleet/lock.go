@@ -45,8 +45,8 @@ type lock struct {
 }
 
 // lockOn takes the lock called name on the host, waiting for others until ctx
-// ends. The returned context ends with ctx, and when the lock is lost; release
-// must be called.
+// ends. Those are told "<owner> is <purpose> it". The returned context ends with
+// ctx, and when the lock is lost; release must be called.
 func (f *Fleet) lockOn(ctx context.Context, h *host, name, purpose string) (context.Context, func(), error) {
 	unlockLocal, err := f.mutexes.lock(ctx, h.name+"/"+name)
 	if err != nil {

@@ -190,7 +190,7 @@ func (f *Fleet) WithdrawMigration(
 		}
 	}
 
-	held, unlock, vm, err := f.lockWhereItIs(ctx, uuid, last, "withdrawing a migration")
+	held, unlock, vm, err := f.lockWhereItIs(ctx, uuid, last, "withdrawing a migration of")
 	if err != nil {
 		return record, err
 	}

@@ -218,7 +218,7 @@ func (f *Fleet) lockPlacing(ctx context.Context, h *host) (unlock func(), err er
 	defer p.mu.Unlock()
 
 	if p.users == 0 {
-		_, release, err := f.lockOn(ctx, h, "placement", "placing machines")
+		_, release, err := f.lockOn(ctx, h, "placement", "placing machines on")
 		if err != nil {
 			return nil, err
 		}
