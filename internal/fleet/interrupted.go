@@ -3,6 +3,7 @@ package fleet
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 
@@ -73,6 +74,45 @@ func (f *Fleet) concludeInterrupted(
 		VM: vm.Name, Host: vm.Host, Kind: ErrBusy, Detail: "it changes hosts all the time",
 		Remedy: "Find out who moves it, and apply again.",
 	}
+}
+
+// concludeFor is concludeInterrupted for an order to move the machine. What was
+// planned for a machine is not done to one that another run, which is alive,
+// moves elsewhere: the order is refused. One that is for the same host, or is
+// the same order, waits.
+func (f *Fleet) concludeFor(ctx context.Context, vm *VM, last LastKnown, order MoveOrder) (*VM, error) {
+	record := vm.interrupted()
+	if record == nil || record.TargetHost == order.Target || order.ID != "" && record.ID == order.ID {
+		return f.concludeInterrupted(ctx, vm, last, order.Options)
+	}
+
+	who, err := f.liveHolder(ctx, vm.host, vm.UUID)
+	if err != nil {
+		return vm, err
+	}
+
+	if who != "" {
+		return vm, &Error{
+			VM: vm.Name, Host: vm.Host, Kind: ErrBusy,
+			Detail: fmt.Sprintf("it is on its way from host %q to host %q: %s", record.SourceHost, record.TargetHost, who),
+			Remedy: "Wait for that migration to end, then plan and apply again.",
+		}
+	}
+
+	now, err := f.findNow(ctx, vm.UUID, last)
+	if err != nil {
+		return vm, err
+	}
+
+	if now.interrupted() == nil && now.host != vm.host {
+		return now, &Error{
+			VM: now.Name, Host: now.Host, Kind: ErrBusy,
+			Detail: fmt.Sprintf("%s has moved it from host %q meanwhile", record.Owner, vm.Host),
+			Remedy: "Plan and apply again.",
+		}
+	}
+
+	return f.concludeInterrupted(ctx, now, last, order.Options)
 }
 
 // concludeOn does it for a machine on that host. It isn't done when the machine

@@ -181,6 +181,33 @@ func holder(s libvirt.Secret) string {
 	return fmt.Sprintf("%s is %s it since %s", r.Owner, r.Purpose, r.Since.Format(time.RFC3339))
 }
 
+// liveHolder says who holds the lock called name on the host and is alive: it
+// is renewed. "" is nobody.
+func (f *Fleet) liveHolder(ctx context.Context, h *host, name string) (string, error) {
+	var seen *libvirt.Secret
+
+	for began := time.Now(); seen == nil || time.Since(began) <= lockStale; {
+		now, err := h.conn.Secret(ctx, lockPrefix+name)
+
+		switch {
+		case isNotFound(err), errors.Is(err, ErrUnsupported):
+			return "", nil
+		case err != nil:
+			return "", fmt.Errorf("reading who holds the lock: %w", err)
+		case seen == nil:
+			seen = now
+		case now.UUID != seen.UUID || !bytes.Equal(now.Value, seen.Value):
+			return holder(*now), nil
+		}
+
+		if err := pause(ctx, lockPoll); err != nil {
+			return "", err
+		}
+	}
+
+	return "", nil
+}
+
 // beat keeps the lock alive until ctx ends, and ends ctx when the lock is lost.
 func (l *lock) beat(ctx context.Context, lost context.CancelCauseFunc, record lockRecord) {
 	for {
