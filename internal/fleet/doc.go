@@ -3,8 +3,9 @@
 // awaits and removes them, and makes sure that nobody else does so meanwhile.
 //
 // It imports domain (what a definition says), guest and stats (what a guest
-// and its counters say), and libvirt (one host). It must not know Terraform,
-// nor SSH: a host comes with a function that opens streams to it.
+// and its counters say), libvirt (one host), and the packages below it, which
+// decide and don't know it. It must not know Terraform, nor SSH: a host comes
+// with a function that opens streams to it.
 //
 // Two ways of reading run through the package. A plan reads the snapshot: every
 // host asked once, in bulk, and shared by all who read at that time. Whatever

@@ -45,8 +45,8 @@ func (l Listed) Facts() status.Facts {
 }
 
 // List returns every machine of the fleet from one bulk reading and the record
-// of each host, sorted by name, and the hosts that did not answer. What is wrong with one
-// machine does not keep the others from being listed.
+// of each host, sorted by name, and the hosts that did not answer. What is wrong
+// with one machine does not keep the others from being listed.
 func (f *Fleet) List(ctx context.Context) (machines []Listed, silent []string, err error) {
 	answers, err := f.snapshot(ctx)
 	if err != nil {

@@ -2,7 +2,7 @@
 // runs the migration, watches it, aborts it when it can't work or when it is told to, and finds out where the machine
 // is afterwards.
 //
-// It imports domain (what a definition says), libvirt (one host) and fleet/status. It must not know the fleet: who may
+// It imports domain (what a definition says), libvirt (one host) and fleet/policy. It must not know the fleet: who may
 // move, in which order, under which lock and with how much room on the target is decided by its caller, and so must the
 // caller do what surrounds a migration, such as autostart and leftover definitions.
 //

@@ -6,5 +6,5 @@
 // doesn't answer costs its own series. Guests, which may be silent, are asked in the background, and the hosts' events
 // are followed there, so that what happens between scrapes is timed.
 //
-// It may import fleet, stats and libvirt. It must not know how hosts are reached.
+// It may import fleet, stats, domain and libvirt. It must not know how hosts are reached.
 package exporter

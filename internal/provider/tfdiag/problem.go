@@ -8,8 +8,7 @@ import (
 )
 
 // Problems turns what keeps a plan from working into errors at the attributes that it is about, and what may do so into
-// warnings. The names in maps are
-// the root attributes whose second step is a map key ("disks.root.volume").
+// warnings. The names in maps are the root attributes whose second step is a map key ("disks.root.volume").
 func Problems(problems []fleet.Problem, maps ...string) diag.Diagnostics {
 	var diags diag.Diagnostics
 	for _, p := range problems {

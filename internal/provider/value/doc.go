@@ -5,5 +5,5 @@
 // string into a pointer to "", which would then be sent to a hypervisor as if somebody had written it.
 //
 // It may import the plugin framework and the Kubernetes quantity parser. It must not know hosts, virtual machines or
-// any other package of the provider.
+// any other package of the provider but attrpath.
 package value
