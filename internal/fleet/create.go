@@ -12,7 +12,6 @@ import (
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
-	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
 // Create makes a machine: it chooses the host, defines the machine there and,
@@ -355,36 +354,4 @@ func (f *Fleet) FinishCreate(ctx context.Context, vm *VM) error {
 	_, err := f.reread(ctx, vm.host, vm.UUID)
 
 	return err
-}
-
-// writeMetadata replaces our own metadata in every definition of the machine,
-// if it says anything new. It reports whether it did.
-func (f *Fleet) writeMetadata(ctx context.Context, vm *VM, m domain.Metadata) (bool, error) {
-	definition := vm.entry.parse().definition().Clone()
-	before := definition.MetadataXML()
-
-	if err := definition.SetMetadata(m); err != nil {
-		return false, &Error{VM: vm.Name, Host: vm.Host, Kind: ErrUnsupported, Err: err}
-	}
-
-	after := definition.MetadataXML()
-	if after == before {
-		return false, nil
-	}
-
-	return true, vm.host.conn.SetMetadata(ctx, vm.UUID, domain.MetadataKey, domain.MetadataNamespace, after, vm.affect())
-}
-
-// affect is every definition that the machine has.
-func (vm *VM) affect() libvirt.Affect {
-	var affect libvirt.Affect
-	if vm.Persistent {
-		affect |= libvirt.AffectConfig
-	}
-
-	if vm.Active {
-		affect |= libvirt.AffectLive
-	}
-
-	return affect
 }

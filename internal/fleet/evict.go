@@ -72,28 +72,6 @@ func (d *drain) arrived(vm *VM, s EvacuationStep, err error) error {
 	return err
 }
 
-// onMachine finds the machine, and does something to it under its lock.
-func (f *Fleet) onMachine(
-	ctx context.Context, uuid string, last LastKnown, purpose string, do func(context.Context, *VM) error,
-) error {
-	held, unlock, vm, err := f.lockWhereItIs(ctx, uuid, last, purpose)
-	if err != nil {
-		return err
-	}
-	defer unlock()
-
-	err = do(held, vm)
-
-	after, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupTimeout)
-	defer cancel()
-
-	if _, readErr := f.reread(after, vm.host, uuid); readErr != nil {
-		vm.host.forget()
-	}
-
-	return err
-}
-
 // requestEviction marks the machine as one that is to leave the host.
 func (f *Fleet) requestEviction(ctx context.Context, uuid, host string) error {
 	return f.onMachine(ctx, uuid, LastKnown{Host: host}, "marking", func(ctx context.Context, vm *VM) error {

@@ -1,0 +1,87 @@
+package fleet
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
+)
+
+// undefineLeftover removes a definition that the machine left behind on a host
+// when it went to another one. What its firmware and its TPM keep goes with it,
+// unless that may be what the machine uses where it is now: where hosts share a
+// filesystem, both definitions name the same files.
+func (f *Fleet) undefineLeftover(ctx context.Context, on *host, d *libvirt.Domain, home *host) error {
+	shared := true
+
+	definition, err := domain.Parse(d.PersistentXML)
+	if err == nil {
+		m := migration.Machine{UUID: d.UUID, Name: d.Name, Facts: definition.Mobility()}
+		shared, err = migration.MayShare(ctx, m, on.conn, home.conn)
+	}
+
+	if !shared {
+		return f.undefine(ctx, on, d.UUID)
+	}
+
+	f.log.WarnContext(ctx, "what firmware and TPM keep is left: the machine may use the same files where it is",
+		"name", d.Name, "host", on.name, "its_host", home.name, "error", err)
+
+	err = on.conn.UndefineDomainKeepingFiles(ctx, d.UUID)
+	if err == nil || isNotFound(err) {
+		on.remember(d.UUID, nil)
+
+		return nil
+	}
+
+	return err
+}
+
+// removeStaleOn is removeStale for what one of the hosts has.
+func (f *Fleet) removeStaleOn(ctx context.Context, host string, vm *VM) error {
+	there := *vm
+	there.StaleHosts = []string{host}
+
+	if err := f.removeStale(ctx, &there); err != nil {
+		return err
+	}
+
+	vm.StaleHosts = slices.DeleteFunc(slices.Clone(vm.StaleHosts), func(name string) bool { return name == host })
+
+	return nil
+}
+
+// removeStale removes leftover definitions. They are looked at once more: what
+// runs is not a leftover.
+func (f *Fleet) removeStale(ctx context.Context, vm *VM) error {
+	for _, name := range vm.StaleHosts {
+		h := f.host(name)
+
+		d, err := h.conn.Domain(ctx, vm.UUID)
+		if isNotFound(err) {
+			continue
+		}
+
+		if err != nil {
+			return err
+		}
+
+		if d.Active() {
+			return &Error{
+				VM: vm.Name, Host: name, Kind: ErrTwoCopies,
+				Detail: fmt.Sprintf("the definition left behind on host %q runs now; it is not touched", name),
+			}
+		}
+
+		f.log.InfoContext(ctx, "removing leftover definition", "name", vm.Name, "uuid", vm.UUID, "host", name)
+
+		if err := f.undefineLeftover(ctx, h, d, vm.host); err != nil {
+			return err
+		}
+	}
+
+	return nil
+}
