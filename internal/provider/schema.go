@@ -3,7 +3,6 @@ package provider
 import (
 	"context"
 	"regexp"
-	"strings"
 
 	"github.com/hashicorp/terraform-plugin-framework-validators/mapvalidator"
 	"github.com/hashicorp/terraform-plugin-framework-validators/stringvalidator"
@@ -53,14 +52,14 @@ func (p *Provider) Schema(_ context.Context, _ provider.SchemaRequest, resp *pro
 				"`known_hosts_verify`, `no_verify`) win over this block, and `hosts.<name>.ssh` over both."),
 			"default_domain_type": schema.StringAttribute{
 				Optional: true,
-				MarkdownDescription: "Type of the virtual machines that don't set `type`: one of " + enum(domainTypes) +
+				MarkdownDescription: "Type of the virtual machines that don't set `type`: one of " + value.OneOf(domainTypes) +
 					". Not set: `kvm` where the host offers it, else `qemu`.",
 				Validators: []validator.String{stringvalidator.OneOf(domainTypes...)},
 			},
 			"default_eviction_strategy": schema.StringAttribute{
 				Optional: true,
 				MarkdownDescription: "What happens to virtual machines for which neither they themselves nor a " +
-					"`virtfleet_eviction_policy` say anything when their host is emptied: one of " + enum(eviction.Strategies) +
+					"`virtfleet_eviction_policy` say anything when their host is emptied: one of " + value.OneOf(eviction.Strategies) +
 					". Default: `LiveMigrateIfPossible`. Those that can't be moved while they run hold up the drain: none is shut " +
 					"down unless `None` says so.",
 				Validators: []validator.String{stringvalidator.OneOf(eviction.Strategies...)},
@@ -71,7 +70,7 @@ func (p *Provider) Schema(_ context.Context, _ provider.SchemaRequest, resp *pro
 			"on_unreachable": schema.StringAttribute{
 				Optional: true,
 				MarkdownDescription: "What happens with resources whose host doesn't answer: one of " +
-					enum(meta.OnUnreachableValues()) + ". `" + meta.OnUnreachableError + "`, the default, fails the plan. `" +
+					value.OneOf(meta.OnUnreachableValues()) + ". `" + meta.OnUnreachableError + "`, the default, fails the plan. `" +
 					meta.OnUnreachableKeep + "` keeps the last known state with a warning, and fails only where that very " +
 					"resource is to change. Neither ever takes a resource for gone.",
 				Validators: []validator.String{stringvalidator.OneOf(meta.OnUnreachableValues()...)},
@@ -130,13 +129,4 @@ func hostAttributes() map[string]schema.Attribute {
 		"ssh": sshAttribute("How this host is reached: each attribute wins over the provider's `ssh` block. A private key " +
 			"replaces the block's key, passphrase and certificate together."),
 	}
-}
-
-// enum lists the values of an attribute for its description.
-func enum(values []string) string {
-	all := make([]string, len(values))
-	for i, v := range values {
-		all[i] = "`" + v + "`"
-	}
-	return strings.Join(all, ", ")
 }

@@ -90,7 +90,7 @@ func sshConnectionAttributes() map[string]schema.Attribute {
 		},
 		"host_key_checking": schema.StringAttribute{
 			Optional: true,
-			MarkdownDescription: "What happens with host keys that aren't known: one of " + enum(hostKeyCheckings) +
+			MarkdownDescription: "What happens with host keys that aren't known: one of " + value.OneOf(hostKeyCheckings) +
 				". `" + ssh.HostKeyStrict + "` refuses them, `" + ssh.HostKeyAcceptNew + "` records the key of a host that " +
 				"is seen for the first time, `" + ssh.HostKeyInsecure + "` accepts whatever is presented, every time with " +
 				"a warning. Not set: as in `config_file`, else `" + ssh.HostKeyStrict + "`.",

@@ -2,7 +2,6 @@ package conditions
 
 import (
 	"context"
-	"regexp"
 	"strings"
 
 	"github.com/hashicorp/terraform-plugin-framework-validators/stringvalidator"
@@ -15,9 +14,8 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/evacuation"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/guestinfo"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/moving"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/value"
 )
-
-var uuids = regexp.MustCompile(`^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$`)
 
 // Schema describes the data source.
 func (d *DataSource) Schema(_ context.Context, _ datasource.SchemaRequest, resp *datasource.SchemaResponse) {
@@ -34,8 +32,7 @@ func (d *DataSource) Schema(_ context.Context, _ datasource.SchemaRequest, resp 
 				MarkdownDescription: "Id (UUID) of the virtual machine, which may be on any host of the fleet. Either this or " +
 					"`name` is set.",
 				Validators: []validator.String{
-					stringvalidator.RegexMatches(uuids,
-						"must be a UUID in lower case, such as virtfleet_virtual_machine.<name>.id"),
+					value.VirtualMachineID(),
 					stringvalidator.ExactlyOneOf(path.MatchRoot("virtual_machine_id"), path.MatchRoot("name")),
 				},
 			},

@@ -3,7 +3,6 @@ package domainstats
 import (
 	"context"
 	"maps"
-	"regexp"
 
 	"github.com/hashicorp/terraform-plugin-framework-validators/datasourcevalidator"
 	"github.com/hashicorp/terraform-plugin-framework-validators/listvalidator"
@@ -17,9 +16,6 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/value"
 )
-
-var uuid = stringvalidator.RegexMatches(regexp.MustCompile(`^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$`),
-	"must be a UUID in lower case, such as virtfleet_virtual_machine.<name>.id")
 
 // ConfigValidators say how machines are chosen.
 func (d *DataSource) ConfigValidators(context.Context) []datasource.ConfigValidator {
@@ -39,12 +35,12 @@ func (d *DataSource) Schema(_ context.Context, _ datasource.SchemaRequest, resp 
 			"virtual_machine_id": schema.StringAttribute{
 				Optional:            true,
 				MarkdownDescription: "Id (UUID) of one virtual machine, which may be on any host of the fleet.",
-				Validators:          []validator.String{uuid},
+				Validators:          []validator.String{value.VirtualMachineID()},
 			},
 			"virtual_machines": schema.ListAttribute{
 				Optional: true, ElementType: types.StringType,
 				MarkdownDescription: "Ids of several virtual machines.",
-				Validators:          []validator.List{listvalidator.ValueStringsAre(uuid)},
+				Validators:          []validator.List{listvalidator.ValueStringsAre(value.VirtualMachineID())},
 			},
 			"selector": schema.SingleNestedAttribute{
 				Optional:            true,

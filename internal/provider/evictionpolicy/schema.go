@@ -1,8 +1,6 @@
 package evictionpolicy
 
 import (
-	"strings"
-
 	"github.com/hashicorp/terraform-plugin-framework-validators/stringvalidator"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
 	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
@@ -21,8 +19,8 @@ var policySchema = schema.Schema{
 		"Machines that no policy selects follow the provider's `default_eviction_strategy`.",
 	Attributes: fleetpolicy.Attributes(map[string]schema.Attribute{
 		"strategy": schema.StringAttribute{
-			MarkdownDescription: "What happens to the machines: one of " + oneOf(eviction.Strategies) + ". `None`: the guest " +
-				"is shut down. `LiveMigrate`: moved while it runs; one that can't be holds up the drain. " +
+			MarkdownDescription: "What happens to the machines: one of " + value.OneOf(eviction.Strategies) + ". `None`: the " +
+				"guest is shut down. `LiveMigrate`: moved while it runs; one that can't be holds up the drain. " +
 				"`LiveMigrateIfPossible`: moved while it runs; one that can't be is shut down. `External`: marked, " +
 				"then awaited until somebody else has moved it. `fallback` says otherwise about those that can't be moved.",
 			Required:   true,
@@ -30,19 +28,20 @@ var policySchema = schema.Schema{
 		},
 		"fallback": schema.StringAttribute{
 			MarkdownDescription: "What happens to a machine that can't be moved while it runs: one of " +
-				oneOf(eviction.Fallbacks) + ". `Block` holds up the drain, `ColdMigrate` shuts it down and starts it on another " +
-				"host, `Shutdown` shuts it down, `Save` saves its memory on the host. Omitted: `Block` for `LiveMigrate`, " +
-				"`Shutdown` for `LiveMigrateIfPossible`. A machine that only has no room anywhere else always holds up the drain.",
+				value.OneOf(eviction.Fallbacks) + ". `Block` holds up the drain, `ColdMigrate` shuts it down and starts it on " +
+				"another host, `Shutdown` shuts it down, `Save` saves its memory on the host. Omitted: `Block` for " +
+				"`LiveMigrate`, `Shutdown` for `LiveMigrateIfPossible`. A machine that only has no room anywhere else always " +
+				"holds up the drain.",
 			Optional:   true,
 			Validators: []validator.String{stringvalidator.OneOf(eviction.Fallbacks...)},
 		},
 		"on_cancel": schema.StringAttribute{
 			MarkdownDescription: "What becomes of an eviction that has begun when the apply which empties the host is " +
 				"cancelled (Ctrl-C, once), or stops because its `steps` no longer hold: one of " +
-				oneOf(eviction.OnCancels) + ". `abort`: a move is broken off, and the machine runs on where it was. `finish`: " +
-				"what has begun comes to its end, be that a move, live or cold, a shutdown or a save, within the timeouts that " +
-				"hold for it in any case: those of the migration, of this policy and of the `virtfleet_host_maintenance`. " +
-				"Nothing new begins either way. Default: `abort`.",
+				value.OneOf(eviction.OnCancels) + ". `abort`: a move is broken off, and the machine runs on where it was. " +
+				"`finish`: what has begun comes to its end, be that a move, live or cold, a shutdown or a save, within the " +
+				"timeouts that hold for it in any case: those of the migration, of this policy and of the " +
+				"`virtfleet_host_maintenance`. Nothing new begins either way. Default: `abort`.",
 			Optional:   true,
 			Validators: []validator.String{stringvalidator.OneOf(eviction.OnCancels...)},
 		},
@@ -60,5 +59,3 @@ var policySchema = schema.Schema{
 		},
 	}),
 }
-
-func oneOf(values []string) string { return "`" + strings.Join(values, "`, `") + "`" }

@@ -1,6 +1,7 @@
 package tfdiag
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -81,8 +82,8 @@ func (f Failure) filled() (complete Failure, happened, cause string) {
 	var vm *fleet.Error
 	var own string
 	if errors.As(f.Err, &vm) {
-		f.Host = first(f.Host, vm.Host)
-		f.VirtualMachine = first(f.VirtualMachine, vm.VM)
+		f.Host = cmp.Or(f.Host, vm.Host)
+		f.VirtualMachine = cmp.Or(f.VirtualMachine, vm.VM)
 		own, f.words = vm.Remedy, vm.Words
 		// It is taken apart only where it is the outermost error: what wraps it would be lost.
 		if outermost, ok := why.(*fleet.Error); ok && (vm.Detail != "" || vm.Err != nil) { //nolint:errorlint // see above
@@ -91,15 +92,15 @@ func (f Failure) filled() (complete Failure, happened, cause string) {
 	}
 	var call *libvirt.Error
 	if errors.As(f.Err, &call) {
-		f.Host = first(f.Host, call.Host)
-		f.Operation = first(f.Operation, call.Operation)
+		f.Host = cmp.Or(f.Host, call.Host)
+		f.Operation = cmp.Or(f.Operation, call.Operation)
 		// The facts say the rest of what the error would say.
 		outermost, ok := why.(*libvirt.Error) //nolint:errorlint // see above
 		if ok && call.Err != nil && f.Host == outermost.Host && f.Operation == outermost.Operation {
 			why = outermost.Err
 		}
 	}
-	f.Remedy = first(f.Remedy, remedy(f.Err, own))
+	f.Remedy = cmp.Or(f.Remedy, remedy(f.Err, own))
 	if why != nil {
 		cause = plain(why)
 	}
@@ -148,15 +149,6 @@ func elapsed(d time.Duration) string {
 		return fmt.Sprintf("%.1fs", d.Seconds())
 	}
 	return d.Round(time.Second).String()
-}
-
-func first(candidates ...string) string {
-	for _, c := range candidates {
-		if c != "" {
-			return c
-		}
-	}
-	return ""
 }
 
 func joinSentences(a, b string) string {

@@ -1,6 +1,7 @@
 package tfdiag
 
 import (
+	"cmp"
 	"context"
 	"errors"
 
@@ -55,7 +56,7 @@ var remedies = []kindRemedy{
 
 // remedy returns what to do about an error, and "" where only its text can tell.
 func remedy(err error, own string) string {
-	return first(ofKind(err, causes), own, ofKind(err, remedies))
+	return cmp.Or(ofKind(err, causes), own, ofKind(err, remedies))
 }
 
 func ofKind(err error, all []kindRemedy) string {

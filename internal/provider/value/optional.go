@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/hashicorp/terraform-plugin-framework/attr"
 	"github.com/hashicorp/terraform-plugin-framework/types/basetypes"
@@ -107,6 +108,9 @@ func NewStringList(list []string) basetypes.ListValue {
 	}
 	return basetypes.NewListValueMust(basetypes.StringType{}, elements)
 }
+
+// OneOf lists the values of an enumeration for a description.
+func OneOf(values []string) string { return "`" + strings.Join(values, "`, `") + "`" }
 
 // Keys returns the keys of a map in order, so that plans and messages are reproducible.
 func Keys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

@@ -16,7 +16,7 @@ var cpuAttributes = attributes{
 	"threads": optionalInt("Number of threads per core."),
 	"max_sockets": optionalInt("Number of sockets up to which CPUs can be added while the machine runs. " +
 		"Default: as many as `sockets`."),
-	"mode":  optionalString("How the guest's CPU relates to the host's: " + oneOf(domain.CPUModes) + "."),
+	"mode":  optionalString("How the guest's CPU relates to the host's: " + value.OneOf(domain.CPUModes) + "."),
 	"model": optionalString("CPU model, for mode `custom`."),
 }
 

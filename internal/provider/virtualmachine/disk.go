@@ -19,7 +19,7 @@ const unknownSource = "/known-after-apply"
 var (
 	networkDiskAttributes = attributes{
 		"protocol": schema.StringAttribute{
-			MarkdownDescription: "Protocol: " + oneOf(domain.DiskProtocols) + ".",
+			MarkdownDescription: "Protocol: " + value.OneOf(domain.DiskProtocols) + ".",
 			Required:            true,
 		},
 		"name": schema.StringAttribute{MarkdownDescription: "Name of the export, image or target.", Required: true},
@@ -55,10 +55,10 @@ var diskAttributes = attributes{
 	},
 	"other": optionalString("What a disk that wasn't made here is backed by, where nothing else describes it. It can be " +
 		"kept, but not declared anew."),
-	"device":     optionalString("What the guest sees: " + oneOf(domain.DiskDevices) + ". Default: `disk`."),
-	"bus":        optionalString("Bus that it is attached to: " + oneOf(domain.DiskBuses) + "."),
-	"format":     optionalString("Format of the data: " + oneOf(domain.DiskFormats) + "."),
-	"cache":      optionalString("Cache mode: " + oneOf(domain.DiskCaches) + "."),
+	"device":     optionalString("What the guest sees: " + value.OneOf(domain.DiskDevices) + ". Default: `disk`."),
+	"bus":        optionalString("Bus that it is attached to: " + value.OneOf(domain.DiskBuses) + "."),
+	"format":     optionalString("Format of the data: " + value.OneOf(domain.DiskFormats) + "."),
+	"cache":      optionalString("Cache mode: " + value.OneOf(domain.DiskCaches) + "."),
 	"read_only":  optionalBool("Whether the guest can't write to it."),
 	"serial":     optionalString("Serial number that the guest sees."),
 	"boot_order": bootOrder(),

@@ -9,8 +9,8 @@ import (
 )
 
 var firmwareAttributes = attributes{
-	"type": optionalString("What boots the guest: " + oneOf(domain.FirmwareTypes) + ". Another firmware begins with new " +
-		"variables when an apply starts the machine: boot entries that the guest made are gone then."),
+	"type": optionalString("What boots the guest: " + value.OneOf(domain.FirmwareTypes) + ". Another firmware begins " +
+		"with new variables when an apply starts the machine: boot entries that the guest made are gone then."),
 	"secure_boot": optionalBool("Whether only signed code is booted. Needs type `efi`. A change makes new variables, " +
 		"too."),
 }

@@ -21,7 +21,7 @@ var interfaceAttributes = attributes{
 	},
 	"other": optionalString("What an interface that wasn't made here is connected to, where nothing else describes it. " +
 		"It can be kept, but not declared anew."),
-	"model":      optionalString("What the guest sees: " + oneOf(domain.InterfaceModels) + ". Default: `virtio`."),
+	"model":      optionalString("What the guest sees: " + value.OneOf(domain.InterfaceModels) + ". Default: `virtio`."),
 	"mac":        optionalString("Hardware address. Default: one derived from the machine's id and the interface's key."),
 	"link_up":    optionalBool("Whether the virtual cable is plugged in."),
 	"boot_order": bootOrder(),

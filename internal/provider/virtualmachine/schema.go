@@ -2,7 +2,6 @@ package virtualmachine
 
 import (
 	"context"
-	"strings"
 
 	"github.com/hashicorp/terraform-plugin-framework-timeouts/resource/timeouts"
 	"github.com/hashicorp/terraform-plugin-framework-validators/mapvalidator"
@@ -98,11 +97,11 @@ var policyAttributes = attributes{
 		Validators:          []validator.Map{mapvalidator.KeysAre(stringvalidator.LengthAtLeast(1))},
 	},
 	"run_strategy": schema.StringAttribute{
-		MarkdownDescription: "What the machine's power should be: " + oneOf(status.RunStrategies) + ". Default: `Always`. " +
-			"`Always`: one that was stopped or paused is started or resumed. `RerunOnFailure`: one that crashed is started. " +
-			"`Manual`: left alone. `Halted`: shut down. `Once`: started when it is created, then left alone. " +
-			"With `Always` its host starts it when it boots; where a migration that outlived its run took that away, it is " +
-			"read as `Manual`.", Optional: true,
+		MarkdownDescription: "What the machine's power should be: " + value.OneOf(status.RunStrategies) +
+			". Default: `Always`. `Always`: one that was stopped or paused is started or resumed. `RerunOnFailure`: one that " +
+			"crashed is started. `Manual`: left alone. `Halted`: shut down. `Once`: started when it is created, then left " +
+			"alone. With `Always` its host starts it when it boots; where a migration that outlived its run took that away, " +
+			"it is read as `Manual`.", Optional: true,
 		Validators: []validator.String{stringvalidator.OneOf(status.RunStrategies...)},
 	},
 	"wait_for": schema.SingleNestedAttribute{
@@ -113,9 +112,9 @@ var policyAttributes = attributes{
 		Optional:   true,
 	},
 	"update_policy": schema.StringAttribute{
-		MarkdownDescription: "What to do about a change that a running machine can't take: " + oneOf(fleet.UpdatePolicies) +
-			". Default: `Live`. `Live` fails the plan, `Restart` restarts the guest, `Stage` leaves the change to the next " +
-			"start.",
+		MarkdownDescription: "What to do about a change that a running machine can't take: " +
+			value.OneOf(fleet.UpdatePolicies) + ". Default: `Live`. `Live` fails the plan, `Restart` restarts the guest, " +
+			"`Stage` leaves the change to the next start.",
 		Optional:   true,
 		Validators: []validator.String{stringvalidator.OneOf(fleet.UpdatePolicies...)},
 	},
@@ -129,9 +128,9 @@ var policyAttributes = attributes{
 		Optional:            true,
 	},
 	"eviction_strategy": schema.StringAttribute{
-		MarkdownDescription: "What happens to the machine when its host is emptied: " + oneOf(eviction.Strategies) + ". It " +
-			"wins over every `virtfleet_eviction_policy`. Omitted: the policy that matches, else `LiveMigrateIfPossible` " +
-			"without ever shutting it down.",
+		MarkdownDescription: "What happens to the machine when its host is emptied: " +
+			value.OneOf(eviction.Strategies) + ". It wins over every `virtfleet_eviction_policy`. Omitted: the policy " +
+			"that matches, else `LiveMigrateIfPossible` without ever shutting it down.",
 		Optional:   true,
 		Validators: []validator.String{stringvalidator.OneOf(eviction.Strategies...)},
 	},
@@ -215,6 +214,3 @@ func merged(levels ...attributes) attributes {
 	}
 	return all
 }
-
-// oneOf lists the values of an enumeration for a description.
-func oneOf(values []string) string { return "`" + strings.Join(values, "`, `") + "`" }

@@ -2,7 +2,6 @@ package virtualmachines
 
 import (
 	"context"
-	"strings"
 
 	"github.com/hashicorp/terraform-plugin-framework-validators/stringvalidator"
 	"github.com/hashicorp/terraform-plugin-framework/datasource"
@@ -12,6 +11,7 @@ import (
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/evacuation"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/value"
 )
 
 // Schema describes the data source.
@@ -30,7 +30,7 @@ func (d *DataSource) Schema(_ context.Context, _ datasource.SchemaRequest, resp 
 				Optional: true, MarkdownDescription: "Only machines that are on this host.",
 			},
 			"phase": schema.StringAttribute{
-				Optional: true, MarkdownDescription: "Only machines in this phase: one of " + list(status.Phases) + ".",
+				Optional: true, MarkdownDescription: "Only machines in this phase: one of " + value.OneOf(status.Phases) + ".",
 				Validators: []validator.String{stringvalidator.OneOf(status.Phases...)},
 			},
 			"condition": schema.SingleNestedAttribute{
@@ -38,7 +38,7 @@ func (d *DataSource) Schema(_ context.Context, _ datasource.SchemaRequest, resp 
 				MarkdownDescription: "Only machines with this condition.",
 				Attributes: map[string]schema.Attribute{
 					"type": schema.StringAttribute{
-						Required: true, MarkdownDescription: "Type of the condition: one of " + list(status.Types()) + ".",
+						Required: true, MarkdownDescription: "Type of the condition: one of " + value.OneOf(status.Types()) + ".",
 						Validators: []validator.String{stringvalidator.OneOf(status.Types()...)},
 					},
 					"status": schema.StringAttribute{
@@ -98,5 +98,3 @@ func machineAttributes() map[string]schema.Attribute {
 			"can't tell its policies."),
 	}
 }
-
-func list(all []string) string { return "`" + strings.Join(all, "`, `") + "`" }
