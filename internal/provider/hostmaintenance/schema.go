@@ -14,6 +14,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/evacuation"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/value"
 )
 
 var resultType = types.ObjectType{AttrTypes: map[string]attr.Type{
@@ -95,15 +96,10 @@ func result(description string) schema.Attribute {
 }
 
 func timeoutsAttribute(ctx context.Context) schema.Attribute {
-	all := timeouts.Attributes(ctx, timeouts.Opts{
+	return value.Timeouts(ctx, timeouts.Opts{
 		Create: true, Update: true, Delete: true,
 		CreateDescription: "For emptying the host. What fails is tried again as long as there is time. Default: `1h`.",
 		UpdateDescription: "For emptying it again, where machines have come. Default: `1h`.",
 		DeleteDescription: "For ending the maintenance, and for bringing back what was moved. Default: `1h`.",
 	})
-	if object, ok := all.(schema.SingleNestedAttribute); ok {
-		object.MarkdownDescription = "How long operations may take."
-		return object
-	}
-	return all
 }
