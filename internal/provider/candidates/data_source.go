@@ -30,13 +30,11 @@ func NewDataSource() datasource.DataSource { return &DataSource{meta.DataSource{
 // Read finds the virtual machine and asks every host about it.
 func (d *DataSource) Read(ctx context.Context, req datasource.ReadRequest, resp *datasource.ReadResponse) {
 	var m model
-	resp.Diagnostics.Append(req.Config.Get(ctx, &m)...)
-	resp.Diagnostics.Append(moving.Validate(m.MigrationOptions, path.Root(moving.Name))...)
-	if resp.Diagnostics.HasError() {
+	if !d.Reads(ctx, "migration candidates", &m, req, resp) {
 		return
 	}
-	if d.Data.Unknown {
-		resp.Diagnostics.Append(d.Data.UnknownError("read", "migration candidates"))
+	resp.Diagnostics.Append(moving.Validate(m.MigrationOptions, path.Root(moving.Name))...)
+	if resp.Diagnostics.HasError() {
 		return
 	}
 	began := time.Now()

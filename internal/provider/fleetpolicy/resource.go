@@ -91,19 +91,12 @@ func (r *managed[P]) model(ctx context.Context, from interface {
 // policies are those of the fleet.
 func (r *managed[P]) policies() fleet.Policies[P] { return r.kind.In(r.Data.Fleet) }
 
-// asked says that hosts may be asked; an error says why not.
-func (r *managed[P]) asked(verb string, diags *diag.Diagnostics) bool {
-	if r.Data.Unknown {
-		diags.Append(r.Data.UnknownError(verb, r.kind.Noun))
-	}
-	return !r.Data.Unknown
-}
-
 // ModifyPlan plans that every host has the policy afterwards, which repairs what was found to be missing.
 func (r *managed[P]) ModifyPlan(
 	ctx context.Context, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse,
 ) {
-	if r.Data == nil || req.Plan.Raw.IsNull() || req.State.Raw.IsNull() || !r.asked("update", &resp.Diagnostics) {
+	if r.Data == nil || req.Plan.Raw.IsNull() || req.State.Raw.IsNull() ||
+		!r.Asks("update", r.kind.Noun, &resp.Diagnostics) {
 		return
 	}
 	resp.Diagnostics.Append(resp.Plan.SetAttribute(ctx, path.Root("stale_hosts"), value.NewStringList([]string{}))...)
@@ -113,7 +106,7 @@ func (r *managed[P]) ModifyPlan(
 // that could be taken for this one.
 func (r *managed[P]) Create(ctx context.Context, req resource.CreateRequest, resp *resource.CreateResponse) {
 	plan := r.model(ctx, req.Plan, &resp.Diagnostics)
-	if plan == nil || !r.asked("create", &resp.Diagnostics) {
+	if plan == nil || !r.Asks("create", r.kind.Noun, &resp.Diagnostics) {
 		return
 	}
 	began := time.Now()
@@ -152,7 +145,7 @@ func (r *managed[P]) newID(ctx context.Context, plan Model[P]) (string, error) {
 // Read compares the copies of all hosts. The policy is gone when every host answered and none has it.
 func (r *managed[P]) Read(ctx context.Context, req resource.ReadRequest, resp *resource.ReadResponse) {
 	state := r.model(ctx, req.State, &resp.Diagnostics)
-	if state == nil || !r.asked("read", &resp.Diagnostics) {
+	if state == nil || !r.Asks("read", r.kind.Noun, &resp.Diagnostics) {
 		return
 	}
 	began := time.Now()
@@ -205,7 +198,7 @@ func (r *managed[P]) Update(ctx context.Context, req resource.UpdateRequest, res
 // Delete removes the policy from every host.
 func (r *managed[P]) Delete(ctx context.Context, req resource.DeleteRequest, resp *resource.DeleteResponse) {
 	state := r.model(ctx, req.State, &resp.Diagnostics)
-	if state == nil || !r.asked("delete", &resp.Diagnostics) {
+	if state == nil || !r.Asks("delete", r.kind.Noun, &resp.Diagnostics) {
 		return
 	}
 	began := time.Now()
@@ -220,7 +213,7 @@ func (r *managed[P]) Delete(ctx context.Context, req resource.DeleteRequest, res
 func (r *managed[P]) ImportState(
 	ctx context.Context, req resource.ImportStateRequest, resp *resource.ImportStateResponse,
 ) {
-	if !r.asked("import", &resp.Diagnostics) {
+	if !r.Asks("import", r.kind.Noun, &resp.Diagnostics) {
 		return
 	}
 	copies, err := r.policies().Copies(ctx, func(p P) bool {

@@ -50,8 +50,7 @@ func (r *Resource) Create(ctx context.Context, req resource.CreateRequest, resp 
 	if resp.Diagnostics.HasError() {
 		return
 	}
-	if r.Data.Unknown {
-		resp.Diagnostics.Append(r.Data.UnknownError("create", noun))
+	if !r.Asks("create", noun, &resp.Diagnostics) {
 		return
 	}
 	began := time.Now()
@@ -75,8 +74,7 @@ func (r *Resource) Read(ctx context.Context, req resource.ReadRequest, resp *res
 	if resp.Diagnostics.HasError() {
 		return
 	}
-	if r.Data.Unknown {
-		resp.Diagnostics.Append(r.Data.UnknownError("read", noun))
+	if !r.Asks("read", noun, &resp.Diagnostics) {
 		return
 	}
 	began := time.Now()
@@ -155,8 +153,7 @@ func (r *Resource) Delete(ctx context.Context, req resource.DeleteRequest, resp 
 	if resp.Diagnostics.HasError() {
 		return
 	}
-	if r.Data.Unknown {
-		resp.Diagnostics.Append(r.Data.UnknownError("delete", noun))
+	if !r.Asks("delete", noun, &resp.Diagnostics) {
 		return
 	}
 	began := time.Now()

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/hashicorp/terraform-plugin-framework/datasource"
+	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/resource"
 )
 
@@ -61,4 +62,12 @@ func (r *Resource) Configure(_ context.Context, req resource.ConfigureRequest, r
 	data, diags := From(req.ProviderData)
 	resp.Diagnostics.Append(diags...)
 	r.Data = data
+}
+
+// Asks says whether hosts may be asked for what is to be done. If not, diags says why: "Unable to <verb> <noun>".
+func (r *Resource) Asks(verb, noun string, diags *diag.Diagnostics) bool {
+	if r.Data.Unknown {
+		diags.Append(r.Data.UnknownError(verb, noun))
+	}
+	return !r.Data.Unknown
 }

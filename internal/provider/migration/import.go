@@ -20,8 +20,7 @@ import (
 func (r *Resource) ImportState(
 	ctx context.Context, req resource.ImportStateRequest, resp *resource.ImportStateResponse,
 ) {
-	if r.Data.Unknown {
-		resp.Diagnostics.Append(r.Data.UnknownError("import", noun))
+	if !r.Asks("import", noun, &resp.Diagnostics) {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)

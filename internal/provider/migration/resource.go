@@ -57,8 +57,7 @@ func (r *Resource) Create(ctx context.Context, req resource.CreateRequest, resp 
 	if resp.Diagnostics.HasError() {
 		return
 	}
-	if r.Data.Unknown {
-		resp.Diagnostics.Append(r.Data.UnknownError("run", noun))
+	if !r.Asks("run", noun, &resp.Diagnostics) {
 		return
 	}
 
@@ -91,8 +90,7 @@ func (r *Resource) Read(ctx context.Context, req resource.ReadRequest, resp *res
 	if resp.Diagnostics.HasError() || state.Phase.ValueString() == fleetmigration.PhaseSucceeded {
 		return
 	}
-	if r.Data.Unknown {
-		resp.Diagnostics.Append(r.Data.UnknownError("read", noun))
+	if !r.Asks("read", noun, &resp.Diagnostics) {
 		return
 	}
 
@@ -140,8 +138,7 @@ func (r *Resource) Delete(ctx context.Context, req resource.DeleteRequest, resp 
 	if resp.Diagnostics.HasError() {
 		return
 	}
-	if r.Data.Unknown {
-		resp.Diagnostics.Append(r.Data.UnknownError("delete", noun))
+	if !r.Asks("delete", noun, &resp.Diagnostics) {
 		return
 	}
 

@@ -62,8 +62,7 @@ func (r *Resource) Create(ctx context.Context, req resource.CreateRequest, resp 
 	if resp.Diagnostics.HasError() {
 		return
 	}
-	if r.Data.Unknown {
-		resp.Diagnostics.Append(r.Data.UnknownError("create", noun))
+	if !r.Asks("create", noun, &resp.Diagnostics) {
 		return
 	}
 
@@ -112,8 +111,7 @@ func (r *Resource) Read(ctx context.Context, req resource.ReadRequest, resp *res
 	if resp.Diagnostics.HasError() {
 		return
 	}
-	if r.Data.Unknown {
-		resp.Diagnostics.Append(r.Data.UnknownError("read", noun))
+	if !r.Asks("read", noun, &resp.Diagnostics) {
 		return
 	}
 
@@ -161,8 +159,7 @@ func (r *Resource) Update(ctx context.Context, req resource.UpdateRequest, resp 
 	resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
 	live, diags := readLive(ctx, req.Private)
 	resp.Diagnostics.Append(diags...)
-	if r.Data.Unknown {
-		resp.Diagnostics.Append(r.Data.UnknownError("update", noun))
+	if !r.Asks("update", noun, &resp.Diagnostics) {
 		return
 	}
 	p := planning{config: &config, state: &state, live: live, hosts: r.hostNames()}
@@ -222,8 +219,7 @@ func (r *Resource) Delete(ctx context.Context, req resource.DeleteRequest, resp 
 		resp.Diagnostics.Append(protectedError(&state))
 		return
 	}
-	if r.Data.Unknown {
-		resp.Diagnostics.Append(r.Data.UnknownError("delete", noun))
+	if !r.Asks("delete", noun, &resp.Diagnostics) {
 		return
 	}
 
@@ -244,8 +240,7 @@ func (r *Resource) Delete(ctx context.Context, req resource.DeleteRequest, resp 
 func (r *Resource) ImportState(
 	ctx context.Context, req resource.ImportStateRequest, resp *resource.ImportStateResponse,
 ) {
-	if r.Data.Unknown {
-		resp.Diagnostics.Append(r.Data.UnknownError("import", noun))
+	if !r.Asks("import", noun, &resp.Diagnostics) {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
