@@ -1,6 +1,10 @@
 package domain
 
-import "slices"
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
 
 // Change is one difference between what a VM has and what is declared.
 type Change struct {
@@ -11,6 +15,15 @@ type Change struct {
 	Replace bool
 	// Why is a sentence for the user: how it is done live, or why it can't be.
 	Why string
+}
+
+// ListChanges says the changes to people, one in a line.
+func ListChanges(changes []Change) string {
+	lines := make([]string, len(changes))
+	for i, c := range changes {
+		lines[i] = fmt.Sprintf("  - %s: %s", c.Path, c.Why)
+	}
+	return strings.Join(lines, "\n")
 }
 
 // effect says what a change takes.

@@ -3,9 +3,7 @@ package fleet
 import (
 	"context"
 	"errors"
-	"fmt"
 	"maps"
-	"strings"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
@@ -201,19 +199,10 @@ func (u *update) action() status.Action {
 func (u *update) restartRefused(why string) error {
 	return &Error{
 		VM: u.vm.Name, Host: u.vm.Host, Kind: ErrRestartRequired,
-		Detail: "these changes need a restart, and " + why + ":\n" + changeText(u.restart),
+		Detail: "these changes need a restart, and " + why + ":\n" + domain.ListChanges(u.restart),
 		Remedy: `Set update_policy to "Restart" to have the machine restarted, or to "Stage" to leave the changes ` +
 			`to its next start.`,
 	}
-}
-
-func changeText(changes []domain.Change) string {
-	lines := make([]string, len(changes))
-	for i, c := range changes {
-		lines[i] = fmt.Sprintf("  - %s: %s", c.Path, c.Why)
-	}
-
-	return strings.Join(lines, "\n")
 }
 
 // definePersistent patches the persistent definition. It is validated by

@@ -3,7 +3,6 @@ package virtualmachine
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/path"
@@ -101,7 +100,7 @@ func (p planning) restartRefused(changes []domain.Change) diag.Diagnostics {
 		Attribute: changes[0].Path,
 		Summary:   "Change needs a restart",
 		Detail: fmt.Sprintf("Virtual machine %q runs and can't take these changes while it does:\n%s",
-			text(p.state.Name), listChanges(changes)),
+			text(p.state.Name), domain.ListChanges(changes)),
 		Remedy: "Set update_policy = \"Restart\" to have the guest restarted by the apply, or update_policy = \"Stage\" to " +
 			"leave the changes to its next start.",
 	}}, keyed...)
@@ -110,15 +109,7 @@ func (p planning) restartRefused(changes []domain.Change) diag.Diagnostics {
 func (p planning) restartWarning(changes []domain.Change) diag.Diagnostic {
 	return diag.NewAttributeWarningDiagnostic(path.Root("update_policy"), "Virtual machine will be restarted",
 		fmt.Sprintf("update_policy is \"Restart\", and virtual machine %q can't take these changes while it runs:\n%s",
-			text(p.state.Name), listChanges(changes)))
-}
-
-func listChanges(changes []domain.Change) string {
-	lines := make([]string, len(changes))
-	for i, c := range changes {
-		lines[i] = fmt.Sprintf("  - %s: %s", c.Path, c.Why)
-	}
-	return strings.Join(lines, "\n")
+			text(p.state.Name), domain.ListChanges(changes)))
 }
 
 // replaceProtected refuses to replace a protected machine.
