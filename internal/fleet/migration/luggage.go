@@ -22,6 +22,8 @@ type Luggage struct {
 	above []item
 	// made are the paths of what was made on the target so far.
 	made []string
+	// stays is what neither host's definition takes along when it goes, because both name the same.
+	stays []libvirt.Kept
 }
 
 // item is one file or directory. Directories come before what is in them.
@@ -31,14 +33,20 @@ type item struct {
 }
 
 // Pack finds out what is to be copied: it looks at both hosts, anew and wherever the files are, and changes nothing.
-// The blockers are what is in the way; with any that is certain nothing must be copied.
+// What is declared to be shared isn't, which is tried. The blockers are what is in the way; with any that is certain
+// nothing must be copied.
 func Pack(
-	ctx context.Context, m Machine, source, target *libvirt.Host, log *slog.Logger,
+	ctx context.Context, m Machine, source, target *libvirt.Host, o Options, log *slog.Logger,
 ) (*Luggage, []Blocker, error) {
 	p := &packing{luggage: &Luggage{source: source, target: target, log: log}, need: needs{}, room: map[string]uint64{}}
+	to := toTarget{machine: m, source: source, target: target, options: o, closely: true}
+	carried, shared := o.belongings(m)
+	if err := p.leave(ctx, to, shared); err != nil || len(p.found) > 0 {
+		return nil, p.found, err
+	}
 	byDir := map[string][]belonging{}
 	var dirs []string
-	for _, b := range m.belongings() {
+	for _, b := range carried {
 		dir := path.Dir(b.path)
 		if byDir[dir] == nil {
 			dirs = append(dirs, dir)
@@ -62,6 +70,20 @@ type packing struct {
 	found   finding
 	need    needs
 	room    map[string]uint64
+}
+
+// leave makes sure that the target has what isn't packed.
+func (p *packing) leave(ctx context.Context, to toTarget, shared []belonging) (err error) {
+	if p.found, err = to.proveShared(ctx); err != nil || len(p.found) > 0 {
+		return err
+	}
+	for _, b := range shared {
+		to.same(ctx, &p.found, b)
+		if b.reason == NVRAMNotMigratable && p.luggage.stays == nil {
+			p.luggage.stays = []libvirt.Kept{libvirt.KeepVariables}
+		}
+	}
+	return context.Cause(ctx)
 }
 
 // directory packs what is in one directory of the source.
@@ -213,6 +235,9 @@ func (l *Luggage) Disks() []string {
 	return paths
 }
 
+// Stays is what has to stay on either host when the machine's definition there goes.
+func (l *Luggage) Stays() []libvirt.Kept { return l.stays }
+
 // progressInterval is how often the log tells how far a copy is.
 const progressInterval = 5 * time.Second
 
@@ -299,20 +324,26 @@ func (l *Luggage) Unchanged(ctx context.Context) error {
 	return nil
 }
 
-// Discard removes from a host what a move made there of the paths, the last first. What isn't there is no error, and
-// what a domain of the host uses by now is that domain's, and stays.
-func Discard(ctx context.Context, host *libvirt.Host, paths []string) error {
+// Discard removes from a host what a move made there of the paths, the last first, while the machine is on the other
+// one. What isn't there is no error. What a domain of the host uses by now is that domain's, and stays. So does what may
+// be the very file that the other host has: hosts may share by now what they did not share then.
+func Discard(ctx context.Context, on, other *libvirt.Host, paths []string) error {
 	var failures []error
 	for _, p := range slices.Backward(paths) {
-		file, err := fileOn(ctx, host, p)
-		used := false
-		if err == nil && file != nil {
-			used, err = usedOn(ctx, host, p)
-		}
-		if err == nil && file != nil && !used {
-			err = host.RemoveFile(ctx, p)
-		}
-		failures = append(failures, err)
+		failures = append(failures, discard(ctx, on, other, p))
 	}
 	return errors.Join(failures...)
+}
+
+func discard(ctx context.Context, on, other *libvirt.Host, file string) error {
+	if there, err := fileOn(ctx, on, file); err != nil || there == nil {
+		return err
+	}
+	if used, err := usedOn(ctx, on, file); err != nil || used {
+		return err
+	}
+	if one, err := mayBeOne(ctx, on, other, file); err != nil || one {
+		return err
+	}
+	return on.RemoveFile(ctx, file)
 }
