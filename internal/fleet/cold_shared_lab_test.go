@@ -110,7 +110,9 @@ func TestLab_coldMoveLeavesSharedFiles(t *testing.T) {
 			t.Errorf("checking the move to %s: %+v, %v", to, problems, err)
 		}
 
+		// Another one was killed when the target had the definition, and nothing was to be copied.
 		from := vm.Host
+		l.Define(t, to, l.Virsh(t, from, "dumpxml", "--inactive", vm.UUID))
 
 		now, state, err := f.Move(t.Context(), vm.UUID, lastOf(vm), to, shared)
 		if err != nil || now.Host != to || now.Active || len(now.Metadata.Copies) > 0 ||
@@ -179,4 +181,23 @@ func TestLab_coldMoveOfWhatIsNotShared(t *testing.T) {
 	l.Define(t, "kvm1", strings.ReplaceAll(vm.entry.PersistentXML, file, top))
 	refused("is based on "+file+", and that is another file on host", migration.Options{SharedDisks: []string{"root"}})
 	see(t, top)
+
+	// What pools tell the plan says.
+	image := l.Image(t, "kvm1", lab.Name(t), "raw", 1<<20)
+	l.Define(t, "kvm1", strings.ReplaceAll(vm.entry.PersistentXML, file, image))
+
+	planned := func(why string, certain bool) {
+		t.Helper()
+
+		problems, err := f.CheckMove(t.Context(), vm.UUID, lastOf(vm), "kvm2", migration.Options{
+			SharedDisks: []string{"root"},
+		})
+		if err != nil || len(problems) != 1 || !strings.Contains(problems[0].Detail, why) || problems[0].Warning == certain {
+			t.Errorf("%+v, %v; want %s", problems, err, why)
+		}
+	}
+
+	planned("which the storage pools of host \"kvm2\" don't show", false)
+	l.Image(t, "kvm2", filepath.Base(image), "raw", 2<<20)
+	planned("which is another file on host \"kvm2\"", true)
 }
