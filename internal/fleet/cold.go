@@ -351,7 +351,7 @@ func (f *Fleet) copiedTwice(vm *VM, h *host) error {
 		Detail: fmt.Sprintf("a move was interrupted when all was copied: host %q has its definition and its files as well, "+
 			"and may have started it since", h.name),
 		Remedy: fmt.Sprintf("Find out which of the two has what you want. Usually that is the one on host %q: then undefine "+
-			"the other with \"virsh undefine --nvram\" on host %q (--keep-nvram, if the hosts share that file), and apply again.",
+			"the other with \"virsh undefine --nvram\" on host %q (--keep-nvram if the hosts share that file), and apply again.",
 			vm.Host, h.name),
 	}
 }

@@ -32,8 +32,8 @@ type item struct {
 	volume libvirt.Volume
 }
 
-// Pack finds out what is to be copied: it looks at both hosts, anew and wherever the files are, and changes nothing.
-// What is declared to be shared isn't, which is tried. The blockers are what is in the way; with any that is certain
+// Pack finds out what is to be copied: it looks at both hosts, anew and wherever the files are, tries whether what is
+// declared to be shared is, and changes nothing else. The blockers are what is in the way; with any that is certain
 // nothing must be copied.
 func Pack(
 	ctx context.Context, m Machine, source, target *libvirt.Host, o Options, log *slog.Logger,
@@ -325,8 +325,8 @@ func (l *Luggage) Unchanged(ctx context.Context) error {
 }
 
 // Discard removes from a host what a move made there of the paths, the last first, while the machine is on the other
-// one. What isn't there is no error. What a domain of the host uses by now is that domain's, and stays. So does what may
-// be the very file that the other host has: hosts may share by now what they did not share then.
+// one. What isn't there is no error. What a domain of the host uses by now is that domain's, and stays. So does what
+// may be the very file that the other host has: hosts may share by now what they did not share then.
 func Discard(ctx context.Context, on, other *libvirt.Host, paths []string) error {
 	var failures []error
 	for _, p := range slices.Backward(paths) {

@@ -90,16 +90,21 @@ func TestOptions_belongings(t *testing.T) {
 	}{
 		"nothing": {Options{}, []string{"/srv/a", "/srv2/b", "/c", "/srv/iso", "/srv/vars", tpm}, nil, nil},
 		"a disk": {
-			Options{SharedDisks: []string{"vdc"}}, []string{"/srv/a", "/srv2/b", "/srv/iso", "/srv/vars", tpm},
-			[]string{"/c"}, []string{"/c"},
+			Options{SharedDisks: []string{"vdc"}},
+			[]string{"/srv/a", "/srv2/b", "/srv/iso", "/srv/vars", tpm},
+			[]string{"/c"},
+			[]string{"/c"},
 		},
 		"a directory": {
-			Options{SharedFilesystems: []string{"/srv"}}, []string{"/srv2/b", "/c", tpm},
-			[]string{"/srv/a", "/srv/iso", "/srv/vars"}, []string{"/srv/a", "/srv/vars"},
+			Options{SharedFilesystems: []string{"/srv"}},
+			[]string{"/srv2/b", "/c", tpm},
+			[]string{"/srv/a", "/srv/iso", "/srv/vars"},
+			[]string{"/srv/a", "/srv/vars"},
 		},
 		"the TPM's directory": { // Not every libvirt leaves its state there.
 			Options{SharedFilesystems: []string{tpmStates}},
-			[]string{"/srv/a", "/srv2/b", "/c", "/srv/iso", "/srv/vars", tpm}, nil, nil,
+			[]string{"/srv/a", "/srv2/b", "/c", "/srv/iso", "/srv/vars", tpm},
+			nil, nil,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
