@@ -254,7 +254,7 @@ func (m *move) undoCold(ctx context.Context, luggage *migration.Luggage, there p
 		}
 	}
 
-	if err := migration.Discard(ctx, m.to.conn, m.from.conn, luggage.Made()); err != nil {
+	if err := migration.Discard(ctx, m.to.conn, luggage.Made()); err != nil {
 		return err
 	}
 
@@ -341,7 +341,7 @@ func (f *Fleet) discardOn(ctx context.Context, vm *VM, h *host, paths []string) 
 
 	f.log.InfoContext(ctx, "removing an unfinished copy", "name", vm.Name, "host", h.name, "files", paths)
 
-	return migration.Discard(ctx, h.conn, vm.host.conn, paths)
+	return migration.DiscardLeft(ctx, h.conn, vm.host.conn, paths)
 }
 
 // copiedTwice says that only a person can tell which of two machines counts.

@@ -324,26 +324,57 @@ func (l *Luggage) Unchanged(ctx context.Context) error {
 	return nil
 }
 
-// Discard removes from a host what a move made there of the paths, the last first, while the machine is on the other
-// one. What isn't there is no error. What a domain of the host uses by now is that domain's, and stays. So does what
-// may be the very file that the other host has: hosts may share by now what they did not share then.
-func Discard(ctx context.Context, on, other *libvirt.Host, paths []string) error {
+// Discard removes from a host what a move made there of the paths, the last first. What isn't there is no error, and
+// what a domain of the host uses by now is that domain's, and stays.
+func Discard(ctx context.Context, host *libvirt.Host, paths []string) error {
 	var failures []error
 	for _, p := range slices.Backward(paths) {
-		failures = append(failures, discard(ctx, on, other, p))
+		file, err := fileOn(ctx, host, p)
+		used := false
+		if err == nil && file != nil {
+			used, err = usedOn(ctx, host, p)
+		}
+		if err == nil && file != nil && !used {
+			err = host.RemoveFile(ctx, p)
+		}
+		failures = append(failures, err)
 	}
 	return errors.Join(failures...)
 }
 
-func discard(ctx context.Context, on, other *libvirt.Host, file string) error {
-	if there, err := fileOn(ctx, on, file); err != nil || there == nil {
-		return err
+// DiscardLeft is Discard for what a move made a while ago, and home the host that the machine is on. Both may share by
+// now what they did not share then, declared or not: what is the machine's own file stays.
+func DiscardLeft(ctx context.Context, host, home *libvirt.Host, paths []string) error {
+	var apart []string
+	for _, p := range paths {
+		if slices.ContainsFunc(apart, func(dir string) bool { return strings.HasPrefix(p, dir+"/") }) {
+			apart = append(apart, p)
+			continue
+		}
+		one, err := isOne(ctx, host, home, p)
+		if err != nil {
+			return err
+		}
+		if !one {
+			apart = append(apart, p)
+		}
 	}
-	if used, err := usedOn(ctx, on, file); err != nil || used {
-		return err
+	return Discard(ctx, host, apart)
+}
+
+// isOne says whether what two hosts have under a path is one file. That both say it was changed at the same time proves
+// it; another time proves nothing, as not every filesystem says the same everywhere, and it is tried.
+func isOne(ctx context.Context, on, other *libvirt.Host, file string) (bool, error) {
+	here, err := fileOn(ctx, on, file)
+	if err != nil || here == nil {
+		return false, err
 	}
-	if one, err := mayBeOne(ctx, on, other, file); err != nil || one {
-		return err
+	there, err := fileOn(ctx, other, file)
+	if err != nil || there == nil {
+		return false, err
 	}
-	return on.RemoveFile(ctx, file)
+	if shared(here, there) {
+		return true, nil
+	}
+	return toTarget{source: on, target: other}.spans(ctx, path.Dir(file))
 }

@@ -81,32 +81,27 @@ func MayShare(ctx context.Context, m Machine, on, other *libvirt.Host) (bool, er
 		if b.disk != "" {
 			continue
 		}
-		if one, err := mayBeOne(ctx, on, other, b.path); err != nil || one {
+		before, err := fileOn(ctx, on, b.path)
+		if err != nil {
 			return true, err
+		}
+		there, err := fileOn(ctx, other, b.path)
+		if err != nil {
+			return true, err
+		}
+		after, err := fileOn(ctx, on, b.path)
+		if err != nil {
+			return true, err
+		}
+		if before == nil && after == nil || there == nil {
+			continue
+		}
+		still := before != nil && after != nil && before.Changed == after.Changed
+		if !still || there.Changed == "" || there.Changed == before.Changed {
+			return true, nil
 		}
 	}
 	return false, nil
-}
-
-// mayBeOne says whether what two hosts have under a path may be one file.
-func mayBeOne(ctx context.Context, on, other *libvirt.Host, file string) (bool, error) {
-	before, err := fileOn(ctx, on, file)
-	if err != nil {
-		return true, err
-	}
-	there, err := fileOn(ctx, other, file)
-	if err != nil {
-		return true, err
-	}
-	after, err := fileOn(ctx, on, file)
-	if err != nil {
-		return true, err
-	}
-	if before == nil && after == nil || there == nil {
-		return false, nil
-	}
-	still := before != nil && after != nil && before.Changed == after.Changed
-	return !still || there.Changed == "" || there.Changed == before.Changed, nil
 }
 
 // fileOn is what a host has under a path, nil for nothing.
