@@ -235,7 +235,7 @@ func (f *finding) taken(b belonging, target *libvirt.Host) {
 	if b.disk != "" {
 		reason = DiskPathTaken
 	}
-	shared := "say so: disks.<key>.shared = true, or migration_options.shared_filesystems."
+	shared := "say so (" + b.declaration() + ")."
 	if b.tree {
 		shared = "start the machine and move it while it runs."
 	}

@@ -96,8 +96,17 @@ func (t toTarget) proveShared(ctx context.Context) (finding, error) {
 
 // notShared says that a file which is declared to be shared isn't, or that nobody can tell.
 func (f *finding) notShared(b belonging, why string) {
-	f.block(b.reason, b.attribute, b.declared()+why, "Mount it on both hosts, or say no more that they share it "+
-		"(disks.<key>.shared, migration_options.shared_filesystems).")
+	f.block(b.reason, b.attribute, b.declared()+why, "Mount it on both hosts, or say no more that they share it ("+
+		b.declaration()+").")
+}
+
+// declaration is where a file may be declared to be shared.
+func (b belonging) declaration() string {
+	const filesystems = "migration_options.shared_filesystems"
+	if b.disk == "" {
+		return filesystems
+	}
+	return b.attribute + ".shared, " + filesystems
 }
 
 // declared begins a sentence about a file that is declared to be shared.
