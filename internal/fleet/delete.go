@@ -143,8 +143,8 @@ func (vm *VM) settled() error {
 	}
 }
 
-func (f *Fleet) undefine(ctx context.Context, h *host, uuid string) error {
-	err := h.conn.UndefineDomain(ctx, uuid)
+func (f *Fleet) undefine(ctx context.Context, h *host, uuid string, keep ...libvirt.Kept) error {
+	err := h.conn.UndefineDomain(ctx, uuid, keep...)
 	if err == nil || isNotFound(err) {
 		h.remember(uuid, nil)
 
@@ -174,14 +174,7 @@ func (f *Fleet) undefineLeftover(ctx context.Context, on *host, d *libvirt.Domai
 	f.log.WarnContext(ctx, "what firmware and TPM keep is left: the machine may use the same files where it is",
 		"name", d.Name, "host", on.name, "its_host", home.name, "error", err)
 
-	err = on.conn.UndefineDomainKeepingFiles(ctx, d.UUID)
-	if err == nil || isNotFound(err) {
-		on.remember(d.UUID, nil)
-
-		return nil
-	}
-
-	return err
+	return f.undefine(ctx, on, d.UUID, libvirt.KeepVariables, libvirt.KeepTPM)
 }
 
 // removeStale removes leftover definitions. They are looked at once more: what
