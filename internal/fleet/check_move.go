@@ -105,7 +105,7 @@ func copyProblems(
 	ctx context.Context, vm *VM, machine migration.Machine, to *host, o migration.Options,
 ) []Problem {
 	if !machine.Live() {
-		return carriedProblems(vm, migration.CarriedBy(ctx, machine, vm.host.conn, to.conn), to, o)
+		return carriedProblems(vm, migration.CarriedBy(ctx, machine, vm.host.conn, to.conn, o), to, o)
 	}
 
 	copies := migration.Copies(ctx, machine, vm.host.conn, to.conn, o)
@@ -156,7 +156,7 @@ func carriedProblems(vm *VM, carried []migration.Carried, to *host, o migration.
 		}
 	}
 
-	after := "On host " + strconv.Quote(vm.Host) + " what its firmware and its TPM keep is removed with the definition"
+	after := "On host " + strconv.Quote(vm.Host) + " those of its firmware and its TPM are removed with the definition"
 
 	switch {
 	case disks && *o.WithDefaults().KeepSourceDisks:

@@ -17,7 +17,7 @@ import (
 // removed. Until that is gone it is the one that counts, and what is on the
 // target is unfinished.
 func (m *move) cold(ctx context.Context, machine migration.Machine) error {
-	luggage, blockers, err := migration.Pack(ctx, machine, m.from.conn, m.to.conn, m.fleet.log)
+	luggage, blockers, err := migration.Pack(ctx, machine, m.from.conn, m.to.conn, m.tuning.Options, m.fleet.log)
 	if err != nil {
 		return err
 	}
@@ -41,6 +41,7 @@ func (m *move) cold(ctx context.Context, machine migration.Machine) error {
 	m.fleet.log.InfoContext(ctx, "moving definition", "name", m.vm.Name, "source", m.from.name, "target", m.to.name,
 		"files", luggage.Paths())
 
+	m.stays = luggage.Stays()
 	err = m.coldSteps(ctx, machine, luggage)
 
 	m.state.End, m.state.Completed, m.state.Phase = time.Now(), true, migration.PhaseSucceeded
@@ -138,8 +139,9 @@ func (m *move) handOverBeside(ctx context.Context, machine migration.Machine) (p
 }
 
 // handOver makes the definition on the target and removes the source's, with
-// the firmware's variables and the TPM's state there. It isn't broken off: what
-// a host may still do later would decide where the machine is.
+// the firmware's variables and the TPM's state there, unless the target has the
+// same. It isn't broken off: what a host may still do later would decide where
+// the machine is.
 func (m *move) handOver(ctx context.Context) (presence, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), finishTimeout)
 	defer cancel()
@@ -180,7 +182,7 @@ func (m *move) handOver(ctx context.Context) (presence, error) {
 		return madeThere, &Error{VM: m.vm.Name, Host: m.from.name, Kind: ErrBusy, Detail: "it was started while it was moved"}
 	}
 
-	err = m.fleet.undefine(ctx, m.from, m.vm.UUID)
+	err = m.fleet.undefine(ctx, m.from, m.vm.UUID, m.stays...)
 	if err != nil && refused(err) {
 		return madeThere, err
 	}
@@ -274,7 +276,7 @@ func (m *move) undefineUnstarted(ctx context.Context) error {
 	case d.State != libvirt.Shutoff || d.Reason != "Unknown":
 		return m.fleet.copiedTwice(m.vm, m.to)
 	default:
-		return m.fleet.undefine(ctx, m.to, m.vm.UUID)
+		return m.fleet.undefine(ctx, m.to, m.vm.UUID, m.stays...)
 	}
 }
 
@@ -339,7 +341,7 @@ func (f *Fleet) discardOn(ctx context.Context, vm *VM, h *host, paths []string) 
 
 	f.log.InfoContext(ctx, "removing an unfinished copy", "name", vm.Name, "host", h.name, "files", paths)
 
-	return migration.Discard(ctx, h.conn, paths)
+	return migration.DiscardLeft(ctx, h.conn, vm.host.conn, paths)
 }
 
 // copiedTwice says that only a person can tell which of two machines counts.
@@ -349,6 +351,7 @@ func (f *Fleet) copiedTwice(vm *VM, h *host) error {
 		Detail: fmt.Sprintf("a move was interrupted when all was copied: host %q has its definition and its files as well, "+
 			"and may have started it since", h.name),
 		Remedy: fmt.Sprintf("Find out which of the two has what you want. Usually that is the one on host %q: then undefine "+
-			"the other with \"virsh undefine --nvram\" on host %q, and apply again.", vm.Host, h.name),
+			"the other with \"virsh undefine --nvram\" on host %q (--keep-nvram if the hosts share that file), and apply again.",
+			vm.Host, h.name),
 	}
 }

@@ -3,6 +3,8 @@ package fleet
 import (
 	"context"
 	"time"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
 // DeleteReport says how a machine was removed.
@@ -52,8 +54,8 @@ func (f *Fleet) Delete(ctx context.Context, uuid string, last LastKnown, grace t
 	return report, f.removeStale(ctx, vm)
 }
 
-func (f *Fleet) undefine(ctx context.Context, h *host, uuid string) error {
-	err := h.conn.UndefineDomain(ctx, uuid)
+func (f *Fleet) undefine(ctx context.Context, h *host, uuid string, keep ...libvirt.Kept) error {
+	err := h.conn.UndefineDomain(ctx, uuid, keep...)
 	if err == nil || isNotFound(err) {
 		h.remember(uuid, nil)
 

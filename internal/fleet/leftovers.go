@@ -30,14 +30,7 @@ func (f *Fleet) undefineLeftover(ctx context.Context, on *host, d *libvirt.Domai
 	f.log.WarnContext(ctx, "what firmware and TPM keep is left: the machine may use the same files where it is",
 		"name", d.Name, "host", on.name, "its_host", home.name, "error", err)
 
-	err = on.conn.UndefineDomainKeepingFiles(ctx, d.UUID)
-	if err == nil || isNotFound(err) {
-		on.remember(d.UUID, nil)
-
-		return nil
-	}
-
-	return err
+	return f.undefine(ctx, on, d.UUID, libvirt.KeepVariables, libvirt.KeepTPM)
 }
 
 // removeStaleOn is removeStale for what one of the hosts has.

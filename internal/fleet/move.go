@@ -9,6 +9,7 @@ import (
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
 // Move brings the machine to the target host: while it runs, if it runs. It
@@ -135,6 +136,8 @@ type move struct {
 	// copied are the files of the disks that were copied, kept says that the source keeps its own of them.
 	copied []string
 	kept   bool
+	// stays is what neither host loses with its definition of the machine, which is off.
+	stays []libvirt.Kept
 	// record is what is kept of the move. Its start is zero until something is done.
 	record domain.Migration
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	golibvirt "libvirt.org/go/libvirt"
 )
@@ -78,47 +79,48 @@ func (c *conn) nameTaken(document string, refusal error) error {
 	return fmt.Errorf("%w: %s", ErrExists, lv.Message)
 }
 
-// undefineFlags are what is removed with a domain, from all that a current libvirt knows to what each knows. TPM state
-// can be named since libvirt 8.9 and is removed without asking before; checkpoints came with 5.6.
-var undefineFlags = []golibvirt.DomainUndefineFlagsValues{
-	undefineBase | golibvirt.DOMAIN_UNDEFINE_CHECKPOINTS_METADATA | golibvirt.DOMAIN_UNDEFINE_TPM,
-	undefineBase | golibvirt.DOMAIN_UNDEFINE_CHECKPOINTS_METADATA,
-	undefineBase,
-	golibvirt.DOMAIN_UNDEFINE_MANAGED_SAVE,
-	0,
-}
+// Kept is what stays of a domain when its definition goes, because it belongs to another one.
+type Kept int
 
-const undefineBase = golibvirt.DOMAIN_UNDEFINE_MANAGED_SAVE | golibvirt.DOMAIN_UNDEFINE_NVRAM |
-	golibvirt.DOMAIN_UNDEFINE_SNAPSHOTS_METADATA
+const (
+	// KeepVariables leaves the firmware's variables. It takes libvirt 2.3.
+	KeepVariables Kept = iota
+	// KeepTPM leaves the state of the TPM. Before libvirt 8.9 it goes all the same.
+	KeepTPM
+)
 
 // UndefineDomain removes a domain's definition with its NVRAM, managed save image, TPM state and the metadata of its
 // snapshots and checkpoints, as far as the host's libvirt knows them. A running domain goes on as a transient one.
-func (h *Host) UndefineDomain(ctx context.Context, uuid string) error {
-	return h.change(ctx, defining("undefining domain "+uuid), uuid, "virDomainUndefineFlags", undefine)
-}
-
-// UndefineDomainKeepingFiles is UndefineDomain for a domain whose firmware's variables and TPM state belong to another
-// one: those stay. It takes libvirt 2.3; TPM state stays from 8.9 on.
-func (h *Host) UndefineDomainKeepingFiles(ctx context.Context, uuid string) error {
-	const base = golibvirt.DOMAIN_UNDEFINE_MANAGED_SAVE | golibvirt.DOMAIN_UNDEFINE_KEEP_NVRAM |
-		golibvirt.DOMAIN_UNDEFINE_SNAPSHOTS_METADATA
-	const checkpoints = golibvirt.DOMAIN_UNDEFINE_CHECKPOINTS_METADATA
+func (h *Host) UndefineDomain(ctx context.Context, uuid string, keep ...Kept) error {
 	return h.change(ctx, defining("undefining domain "+uuid), uuid, "virDomainUndefineFlags",
-		func(d *golibvirt.Domain) error {
-			return undefineWith(d, base|checkpoints|golibvirt.DOMAIN_UNDEFINE_KEEP_TPM, base|checkpoints, base)
+		func(d *golibvirt.Domain) (err error) {
+			for _, flags := range undefineFlags(keep) {
+				// A driver refuses flags that it doesn't know before it does anything.
+				if err = d.UndefineFlags(flags); !errors.Is(err, golibvirt.ERR_INVALID_ARG) {
+					return err
+				}
+			}
+			return err
 		})
 }
 
-func undefine(d *golibvirt.Domain) error { return undefineWith(d, undefineFlags...) }
-
-func undefineWith(d *golibvirt.Domain, known ...golibvirt.DomainUndefineFlagsValues) (err error) {
-	for _, flags := range known {
-		// A driver refuses flags that it doesn't know before it does anything.
-		if err = d.UndefineFlags(flags); !errors.Is(err, golibvirt.ERR_INVALID_ARG) {
-			return err
-		}
+// undefineFlags are what is removed with a domain, from all that a current libvirt knows to what each knows. TPM state
+// can be named since libvirt 8.9 and is removed without asking before; checkpoints came with 5.6.
+func undefineFlags(keep []Kept) []golibvirt.DomainUndefineFlagsValues {
+	variables, tpm := golibvirt.DOMAIN_UNDEFINE_NVRAM, golibvirt.DOMAIN_UNDEFINE_TPM
+	if slices.Contains(keep, KeepVariables) {
+		variables = golibvirt.DOMAIN_UNDEFINE_KEEP_NVRAM
 	}
-	return err
+	if slices.Contains(keep, KeepTPM) {
+		tpm = golibvirt.DOMAIN_UNDEFINE_KEEP_TPM
+	}
+	base := golibvirt.DOMAIN_UNDEFINE_MANAGED_SAVE | golibvirt.DOMAIN_UNDEFINE_SNAPSHOTS_METADATA | variables
+	const checkpoints = golibvirt.DOMAIN_UNDEFINE_CHECKPOINTS_METADATA
+	known := []golibvirt.DomainUndefineFlagsValues{base | checkpoints | tpm, base | checkpoints, base}
+	if len(keep) > 0 {
+		return known
+	}
+	return append(known, golibvirt.DOMAIN_UNDEFINE_MANAGED_SAVE, 0)
 }
 
 // StartDomain starts a domain, or resumes it from its managed save image.

@@ -8,6 +8,7 @@ import (
 	"path"
 	"slices"
 
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
@@ -43,10 +44,7 @@ func (m Machine) belongings() []belonging {
 		if d.Path == "" || d.Block || d.Shareable || known {
 			continue
 		}
-		all = append(all, belonging{
-			path: d.Path, what: fmt.Sprintf("disk %q", d.Key), attribute: "disks." + d.Key, reason: DisksNotLiveMigratable,
-			disk: d.Target, readOnly: d.ReadOnly,
-		})
+		all = append(all, ofDisk(d))
 	}
 	files := []string{m.Facts.NVRAM}
 	if m.Facts.NVRAMUnnamed {
@@ -66,6 +64,29 @@ func (m Machine) belongings() []belonging {
 		})
 	}
 	return all
+}
+
+func ofDisk(d domain.MobileDisk) belonging {
+	return belonging{
+		path: d.Path, what: fmt.Sprintf("disk %q", d.Key), attribute: "disks." + d.Key, reason: DisksNotLiveMigratable,
+		disk: d.Target, readOnly: d.ReadOnly,
+	}
+}
+
+// belongings are those of a machine that are carried to the target, and those that are declared to be there as well and
+// left alone. The state of a TPM is never taken for shared: before libvirt 8.9 it goes with the definition.
+func (o Options) belongings(m Machine) (carried, shared []belonging) {
+	for _, b := range m.belongings() {
+		declared := !b.tree && o.sharesFile(b.path) || slices.ContainsFunc(m.Facts.Disks, func(d domain.MobileDisk) bool {
+			return d.Path == b.path && o.shares(d)
+		})
+		if declared {
+			shared = append(shared, b)
+		} else {
+			carried = append(carried, b)
+		}
+	}
+	return carried, shared
 }
 
 // stopped finds what a machine that is off has on its host and can't be carried along.
@@ -107,7 +128,10 @@ func (t toTarget) belongings(ctx context.Context, f *finding) {
 	if t.machine.Live() {
 		return
 	}
-	all := t.machine.belongings()
+	all, shared := t.options.belongings(t.machine)
+	for _, b := range shared {
+		t.same(ctx, f, b)
+	}
 	sizes, err := t.diskSizes(ctx, all)
 	if err != nil {
 		f.failed(DisksNotLiveMigratable, "disks", t.source, "the disks", err)
@@ -211,10 +235,14 @@ func (f *finding) taken(b belonging, target *libvirt.Host) {
 	if b.disk != "" {
 		reason = DiskPathTaken
 	}
+	shared := "say so (" + b.declaration() + ")."
+	if b.tree {
+		shared = "start the machine and move it while it runs."
+	}
 	f.block(reason, b.attribute, fmt.Sprintf("%s would be copied to %s on host %q, where there is such a file already, "+
 		"and none is ever overwritten", b.what, b.path, target.Name()),
 		"If it is of no use any more, such as a copy left from an earlier move, remove it there. If it is the same file "+
-			"on a shared filesystem, start the machine and move it while it runs.")
+			"on a shared filesystem, "+shared)
 }
 
 func (f *finding) unseen(b belonging, target *libvirt.Host) {

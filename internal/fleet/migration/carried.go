@@ -19,12 +19,12 @@ type Carried struct {
 
 // CarriedBy returns what is copied when the machine, which is off, moves from the source to the target, as far as that
 // can be told without touching a host; nothing of one that runs. What is in the way of that is for Preflight to say.
-func CarriedBy(ctx context.Context, m Machine, source, target *libvirt.Host) []Carried {
+func CarriedBy(ctx context.Context, m Machine, source, target *libvirt.Host, o Options) []Carried {
 	if m.Live() {
 		return nil
 	}
 	t := toTarget{machine: m, source: source, target: target}
-	all := m.belongings()
+	all, _ := o.belongings(m)
 	sizes, err := t.diskSizes(ctx, all)
 	if err != nil {
 		sizes = nil // Preflight has said so.

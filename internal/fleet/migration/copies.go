@@ -50,7 +50,7 @@ func BytesTo(ctx context.Context, m Machine, source, target *libvirt.Host, o Opt
 	for _, c := range Copies(ctx, m, source, target, o) {
 		bytes += c.Bytes()
 	}
-	for _, c := range CarriedBy(ctx, m, source, target) {
+	for _, c := range CarriedBy(ctx, m, source, target, o) {
 		bytes += c.Bytes
 	}
 	return bytes
@@ -223,7 +223,7 @@ func (r *run) makeImages(ctx context.Context) error {
 	if !r.Options.CopiesStorage() {
 		return nil
 	}
-	to := toTarget{machine: r.Machine, source: r.Source, target: r.Target, options: r.Options, closely: true}
+	to := r.closely()
 	var f finding
 	copies := to.storage(ctx, &f)
 	if blocking := Blocking(f); len(blocking) > 0 {

@@ -22,6 +22,8 @@ type Luggage struct {
 	above []item
 	// made are the paths of what was made on the target so far.
 	made []string
+	// stays is what neither host's definition takes along when it goes, because both name the same.
+	stays []libvirt.Kept
 }
 
 // item is one file or directory. Directories come before what is in them.
@@ -30,15 +32,21 @@ type item struct {
 	volume libvirt.Volume
 }
 
-// Pack finds out what is to be copied: it looks at both hosts, anew and wherever the files are, and changes nothing.
-// The blockers are what is in the way; with any that is certain nothing must be copied.
+// Pack finds out what is to be copied: it looks at both hosts, anew and wherever the files are, tries whether what is
+// declared to be shared is, and changes nothing else. The blockers are what is in the way; with any that is certain
+// nothing must be copied.
 func Pack(
-	ctx context.Context, m Machine, source, target *libvirt.Host, log *slog.Logger,
+	ctx context.Context, m Machine, source, target *libvirt.Host, o Options, log *slog.Logger,
 ) (*Luggage, []Blocker, error) {
 	p := &packing{luggage: &Luggage{source: source, target: target, log: log}, need: needs{}, room: map[string]uint64{}}
+	to := toTarget{machine: m, source: source, target: target, options: o, closely: true}
+	carried, shared := o.belongings(m)
+	if err := p.leave(ctx, to, shared); err != nil || len(p.found) > 0 {
+		return nil, p.found, err
+	}
 	byDir := map[string][]belonging{}
 	var dirs []string
-	for _, b := range m.belongings() {
+	for _, b := range carried {
 		dir := path.Dir(b.path)
 		if byDir[dir] == nil {
 			dirs = append(dirs, dir)
@@ -62,6 +70,20 @@ type packing struct {
 	found   finding
 	need    needs
 	room    map[string]uint64
+}
+
+// leave makes sure that the target has what isn't packed.
+func (p *packing) leave(ctx context.Context, to toTarget, shared []belonging) (err error) {
+	if p.found, err = to.proveShared(ctx); err != nil || len(p.found) > 0 {
+		return err
+	}
+	for _, b := range shared {
+		to.same(ctx, &p.found, b)
+		if b.reason == NVRAMNotMigratable && p.luggage.stays == nil {
+			p.luggage.stays = []libvirt.Kept{libvirt.KeepVariables}
+		}
+	}
+	return context.Cause(ctx)
 }
 
 // directory packs what is in one directory of the source.
@@ -213,6 +235,9 @@ func (l *Luggage) Disks() []string {
 	return paths
 }
 
+// Stays is what has to stay on either host when the machine's definition there goes.
+func (l *Luggage) Stays() []libvirt.Kept { return l.stays }
+
 // progressInterval is how often the log tells how far a copy is.
 const progressInterval = 5 * time.Second
 
@@ -315,4 +340,41 @@ func Discard(ctx context.Context, host *libvirt.Host, paths []string) error {
 		failures = append(failures, err)
 	}
 	return errors.Join(failures...)
+}
+
+// DiscardLeft is Discard for what a move made a while ago, and home the host that the machine is on. Both may share by
+// now what they did not share then, declared or not: what is the machine's own file stays.
+func DiscardLeft(ctx context.Context, host, home *libvirt.Host, paths []string) error {
+	var apart []string
+	for _, p := range paths {
+		if slices.ContainsFunc(apart, func(dir string) bool { return strings.HasPrefix(p, dir+"/") }) {
+			apart = append(apart, p)
+			continue
+		}
+		one, err := isOne(ctx, host, home, p)
+		if err != nil {
+			return err
+		}
+		if !one {
+			apart = append(apart, p)
+		}
+	}
+	return Discard(ctx, host, apart)
+}
+
+// isOne says whether what two hosts have under a path is one file. That both say it was changed at the same time proves
+// it; another time proves nothing, as not every filesystem says the same everywhere, and it is tried.
+func isOne(ctx context.Context, on, other *libvirt.Host, file string) (bool, error) {
+	here, err := fileOn(ctx, on, file)
+	if err != nil || here == nil {
+		return false, err
+	}
+	there, err := fileOn(ctx, other, file)
+	if err != nil || there == nil {
+		return false, err
+	}
+	if shared(here, there) {
+		return true, nil
+	}
+	return toTarget{source: on, target: other}.spans(ctx, path.Dir(file))
 }

@@ -81,8 +81,12 @@ func Run(ctx context.Context, request Request) (State, error) {
 
 // prepare makes what the target lacks, and says how much there is to do.
 func (r *run) prepare(ctx context.Context) error {
-	if err := r.proveShared(ctx); err != nil {
+	unshared, err := r.closely().proveShared(ctx)
+	if err != nil {
 		return err
+	}
+	if len(unshared) > 0 {
+		return &BlockedError{Blockers: unshared}
 	}
 	if err := r.makeImages(ctx); err != nil {
 		return err
@@ -148,6 +152,11 @@ func newRun(request Request) *run {
 			Phase: PhasePreparingTarget, Method: MethodLive, Mode: PreCopy,
 		},
 	}
+}
+
+// closely looks at the files themselves.
+func (r *run) closely() toTarget {
+	return toTarget{machine: r.Machine, source: r.Source, target: r.Target, options: r.Options, closely: true}
 }
 
 // migrate runs the migration and watches it until it has ended.

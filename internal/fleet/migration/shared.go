@@ -20,9 +20,12 @@ func (o Options) shares(disk domain.MobileDisk) bool {
 	if disk.Path == "" || disk.Shared || slices.Contains(o.SharedDisks, disk.Key) {
 		return disk.Path != ""
 	}
-	return !disk.Block && slices.ContainsFunc(o.SharedFilesystems, func(dir string) bool {
-		return strings.HasPrefix(disk.Path, dir+"/")
-	})
+	return !disk.Block && o.sharesFile(disk.Path)
+}
+
+// sharesFile says that the filesystem which a file is on was declared to be shared.
+func (o Options) sharesFile(file string) bool {
+	return slices.ContainsFunc(o.SharedFilesystems, func(dir string) bool { return strings.HasPrefix(file, dir+"/") })
 }
 
 // declared are the disks that libvirt would refuse to leave to the target if nobody had declared them to be shared.
@@ -65,38 +68,103 @@ const (
 	appearInterval = 250 * time.Millisecond
 )
 
-// proveShared tries whether the filesystems that are declared to be shared are: of two images under one path the guest
+// proveShared tries whether the filesystems that are declared to be shared are: of two files under one path the machine
 // would have another one on the target.
-func (r *run) proveShared(ctx context.Context) error {
-	to := toTarget{machine: r.Machine, source: r.Source, target: r.Target, options: r.Options, closely: true}
+func (t toTarget) proveShared(ctx context.Context) (finding, error) {
 	var f finding
 	tried := map[string]bool{}
-	for _, disk := range r.Options.declared(r.Machine.Facts) {
-		dir := path.Dir(disk.Path)
+	for _, b := range t.options.written(t.machine) {
+		dir := path.Dir(b.path)
 		if tried[dir] {
 			continue
 		}
 		tried[dir] = true
-		shared, err := to.spans(ctx, dir)
+		shared, err := t.spans(ctx, dir)
 		if ctx.Err() != nil {
-			return cmp.Or(err, context.Cause(ctx))
+			return nil, cmp.Or(err, context.Cause(ctx))
 		}
-		at := "disks." + disk.Key
-		remedy := "Mount it on both hosts, or say no more that they share it (" + at +
-			".shared, migration_options.shared_filesystems)."
-		what := fmt.Sprintf("disk %q is %s and declared to be shared", disk.Key, describe(disk))
 		switch {
 		case err != nil:
-			f.block(DisksNotLiveMigratable, at, fmt.Sprintf("%s, which can't be tried: %v", what, err), remedy)
+			f.notShared(b, fmt.Sprintf("which can't be tried: %v", err))
 		case !shared:
-			f.block(DisksNotLiveMigratable, at, fmt.Sprintf("%s, and what host %q writes to %s doesn't appear on host %q", what,
-				r.Source.Name(), dir, r.Target.Name()), remedy)
+			f.notShared(b, fmt.Sprintf("and what host %q writes to %s doesn't appear on host %q", t.source.Name(), dir,
+				t.target.Name()))
 		}
 	}
-	if len(f) > 0 {
-		return &BlockedError{Blockers: f}
+	return f, nil
+}
+
+// notShared says that a file which is declared to be shared isn't, or that nobody can tell.
+func (f *finding) notShared(b belonging, why string) {
+	f.block(b.reason, b.attribute, b.declared()+why, "Mount it on both hosts, or say no more that they share it ("+
+		b.declaration()+").")
+}
+
+// declaration is where a file may be declared to be shared.
+func (b belonging) declaration() string {
+	const filesystems = "migration_options.shared_filesystems"
+	if b.disk == "" {
+		return filesystems
 	}
-	return nil
+	return b.attribute + ".shared, " + filesystems
+}
+
+// declared begins a sentence about a file that is declared to be shared.
+func (b belonging) declared() string {
+	return fmt.Sprintf("the hosts are declared to share %s (%s), ", b.what, b.path)
+}
+
+// written are the files that the machine writes to and libvirt wouldn't take for shared if nobody had declared them.
+func (o Options) written(m Machine) []belonging {
+	var all []belonging
+	for _, disk := range o.declared(m.Facts) {
+		all = append(all, ofDisk(disk))
+	}
+	if m.Live() {
+		return all // Its firmware's variables libvirt brings to the target.
+	}
+	_, shared := o.belongings(m)
+	return append(all, slices.DeleteFunc(shared, func(b belonging) bool { return b.disk != "" })...)
+}
+
+// same checks that the target has a file which is declared to be shared, and what it is based on: as far as pools tell,
+// unless it is looked at closely.
+func (t toTarget) same(ctx context.Context, f *finding, b belonging) {
+	if b.unstarted() {
+		return
+	}
+	var chain []string
+	for next := b.path; next != "" && !slices.Contains(chain, next); {
+		chain = append(chain, next)
+		next = t.sameImage(ctx, f, b, next)
+	}
+}
+
+// sameImage checks one image of the chain, and returns what it is based on; "" ends it.
+func (t toTarget) sameImage(ctx context.Context, f *finding, b belonging, file string) (backing string) {
+	which := "which"
+	if file != b.path {
+		which += " is based on " + file + ", and that"
+	}
+	here, there, same, err := t.compare(ctx, file)
+	switch {
+	case err != nil && t.closely:
+		f.notShared(b, fmt.Sprintf("%s can't be compared: %v", which, err))
+	case err != nil:
+		f.failed(b.reason, b.attribute, t.target, "the storage", err)
+	case same:
+		return here.Backing
+	case here != nil && there != nil:
+		f.notShared(b, fmt.Sprintf("%s is another file on host %q, %s", which, t.target.Name(), difference(*here, *there)))
+	case t.closely && here == nil:
+		f.notShared(b, fmt.Sprintf("%s host %q does not have", which, t.source.Name()))
+	case t.closely:
+		f.notShared(b, fmt.Sprintf("%s host %q does not have", which, t.target.Name()))
+	case here != nil && t.covers(ctx, path.Dir(file)):
+		f.doubt(b.reason, b.attribute, fmt.Sprintf("%s%s the storage pools of host %q don't show", b.declared(), which,
+			t.target.Name()), "Refresh the pool there. It is tried before anything is changed.")
+	}
+	return ""
 }
 
 // leavesNothing refuses what libvirt isn't asked about: to leave a disk that is written to behind, or what its host's

@@ -72,3 +72,59 @@ func TestDeclared_leavesNothingInDoubt(t *testing.T) {
 		})
 	}
 }
+
+// What a machine that is off has on storage that is declared to be shared isn't carried, and what of that it writes to
+// is tried; the rest is carried as ever.
+func TestOptions_belongings(t *testing.T) {
+	t.Parallel()
+	m := Machine{UUID: "u", State: libvirt.Shutoff, Facts: facts(t, "", `<tpm><backend type='emulator'/></tpm>`+
+		`<disk type='file'><source file='/srv/a'/><target dev='vda'/></disk>`+
+		`<disk type='file'><source file='/srv2/b'/><target dev='vdb'/></disk>`+
+		`<disk type='file'><source file='/c'/><target dev='vdc'/></disk>`+
+		`<disk type='file' device='cdrom'><source file='/srv/iso'/><target dev='sda'/><readonly/></disk>`)}
+	m.Facts.NVRAM = "/srv/vars"
+	const tpm = tpmStates + "/u"
+	for name, tt := range map[string]struct {
+		options                  Options
+		carried, shared, written []string
+	}{
+		"nothing": {Options{}, []string{"/srv/a", "/srv2/b", "/c", "/srv/iso", "/srv/vars", tpm}, nil, nil},
+		"a disk": {
+			Options{SharedDisks: []string{"vdc"}},
+			[]string{"/srv/a", "/srv2/b", "/srv/iso", "/srv/vars", tpm},
+			[]string{"/c"},
+			[]string{"/c"},
+		},
+		"a directory": {
+			Options{SharedFilesystems: []string{"/srv"}},
+			[]string{"/srv2/b", "/c", tpm},
+			[]string{"/srv/a", "/srv/iso", "/srv/vars"},
+			[]string{"/srv/a", "/srv/vars"},
+		},
+		"the TPM's directory": { // Not every libvirt leaves its state there.
+			Options{SharedFilesystems: []string{tpmStates}},
+			[]string{"/srv/a", "/srv2/b", "/c", "/srv/iso", "/srv/vars", tpm},
+			nil, nil,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			paths := func(all []belonging) (paths []string) {
+				for _, b := range all {
+					paths = append(paths, b.path)
+				}
+				return paths
+			}
+			carried, shared := tt.options.belongings(m)
+			if diff := cmp.Diff(tt.carried, paths(carried)); diff != "" {
+				t.Errorf("carried (-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff(tt.shared, paths(shared)); diff != "" {
+				t.Errorf("shared (-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff(tt.written, paths(tt.options.written(m))); diff != "" {
+				t.Errorf("written (-want +got):\n%s", diff)
+			}
+		})
+	}
+}

@@ -73,9 +73,10 @@ var Attributes = map[string]resource.Attribute{
 	},
 	"shared_filesystems": resource.ListAttribute{
 		MarkdownDescription: "Directories that all hosts see as one although libvirt can't tell, such as `/srv/images` on " +
-			"a cluster filesystem or a FUSE mount; libvirt knows NFS, SMB and the like by itself. Disks in them are reached, " +
-			"not copied: they take `cache = \"none\"` or `\"directsync\"`. That it is true is tried before a machine moves: " +
-			"a file that one host makes there has to appear on the other.",
+			"a cluster filesystem or a FUSE mount; libvirt knows NFS, SMB and the like by itself, but of machines that run " +
+			"only. Disks in them are reached, neither copied nor removed; those of a machine that runs take " +
+			"`cache = \"none\"` or `\"directsync\"`. So is what the firmware of a machine that is off keeps there. That it is " +
+			"true is tried before a machine moves: a file that one host makes there has to appear on the other.",
 		ElementType: types.StringType,
 		Optional:    true,
 	},

@@ -64,9 +64,10 @@ var diskAttributes = attributes{
 	"boot_order": bootOrder(),
 	"shared": schema.BoolAttribute{
 		MarkdownDescription: "Whether all hosts see one and the same `file`, `block` or `volume` although libvirt can't " +
-			"tell, as on a cluster filesystem or a FUSE mount; it knows NFS, SMB and the like by itself. Such a disk isn't " +
-			"copied when the running machine moves, and takes `cache = \"none\"` or `\"directsync\"` unless it is read-only. " +
-			"That it is true of a file is tried before: another one that its host makes beside it has to appear on the target.",
+			"tell, as on a cluster filesystem or a FUSE mount; of a machine that runs it knows NFS, SMB and the like itself. " +
+			"Such a disk is neither copied nor removed when the machine moves. To move while the machine runs it takes " +
+			"`cache = \"none\"` or `\"directsync\"` unless it is read-only; to move while it is off it has to be a file. That " +
+			"it is true of a file is tried before: another one that its host makes beside it has to appear on the target.",
 		Optional: true,
 	},
 }
