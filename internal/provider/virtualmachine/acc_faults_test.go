@@ -9,9 +9,9 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/acctest"
 )
 
-// TestAccVirtualMachine_moveBreaks: whatever breaks while memory is copied fails the apply, which says where the machine
-// is. The guest goes on there with what it wrote to its disk, the other host has nothing of it, the state is true, and
-// the next plan is the move again.
+// TestAccVirtualMachine_moveBreaks: whatever breaks while memory is copied fails the apply, which says where the
+// machine is. The guest goes on there with what it wrote to its disk, the other host has nothing of it, the state is
+// true, and the next plan is the move again.
 func TestAccVirtualMachine_moveBreaks(t *testing.T) {
 	t.Parallel()
 	l := lab.Open(t)
