@@ -188,8 +188,11 @@ func TestAccMigration_moves(t *testing.T) {
 	// takes.
 	apply(t, tf, provider(l, "")+light(name, ""))
 	runsOn(t, l, name, "kvm1")
-	apply(t, tf, config(`migration_options = { transport = "ssh_relay" }`))
+	apply(t, tf, config(`migration_options = { transport = "ssh_relay", compression = "xbzrle" }`))
 	runsOn(t, l, name, "kvm2")
+	if job := l.Virsh(t, "kvm2", "domjobinfo", name, "--completed"); !strings.Contains(job, "Compression cache:") {
+		t.Errorf("it wasn't compressed: %s", job)
+	}
 	third, state, _ := recorded(t, tf)
 	expect(t, state, map[string]any{"transport": "ssh_relay"})
 	if third["id"] != id {
