@@ -237,7 +237,7 @@ func TestLab_movesTenTimesInARow(t *testing.T) {
 
 func TestLab_whatCannotConvergeIsAborted(t *testing.T) {
 	t.Parallel()
-	b := newBench(t, "dirty=32")
+	b := newBench(t, "dirty=32 data")
 	for name, o := range map[string]Options{
 		// Within the timeout no more than a tenth of the memory comes.
 		"completion": {CompletionTimeoutPerGiB: new(3 * time.Second), Bandwidth: new(uint64(slow))},
@@ -294,7 +294,7 @@ func TestLab_pauseEndsWhatCannotConverge(t *testing.T) {
 // A pause that does not help ends with the guest running at its source, as it did before.
 func TestLab_pauseThatDoesNotHelpIsTakenBack(t *testing.T) {
 	t.Parallel()
-	b := newBench(t, "dirty=32")
+	b := newBench(t, "dirty=32 data")
 	state, err := b.run(t.Context(), t, Options{
 		AllowWorkloadDisruption: new(true), CompletionTimeoutPerGiB: new(2 * time.Second), Bandwidth: new(uint64(1 << 20)),
 	}, nil)

@@ -129,7 +129,7 @@ func TestLab_autoPicksATransport(t *testing.T) {
 
 func TestLab_relayIsAborted(t *testing.T) {
 	t.Parallel()
-	b := newBench(t, "dirty=32")
+	b := newBench(t, "dirty=32 data")
 	b.tunnels = b.overSSH
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()

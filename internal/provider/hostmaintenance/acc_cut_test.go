@@ -43,7 +43,7 @@ func (p *pair) hurry(t *testing.T, apply *acctest.Running) {
 func TestAccHostMaintenance_connectionCut(t *testing.T) {
 	t.Parallel()
 	p := newPair(t)
-	p.machine(t, "slow", "dirty=16", "")
+	p.machine(t, "slow", "dirty=16 data", "")
 	p.machine(t, "next", "", "")
 	crawl := p.policies(map[string]string{"slow": crawling})
 	p.tf.Config(t, p.block()+crawl)
@@ -77,6 +77,7 @@ func TestAccHostMaintenance_connectionCut(t *testing.T) {
 			t.Errorf("%s: the mark is left", name)
 		}
 	}
+	p.l.AwaitData(t, p.to.Name, p.prefix+"-slow")
 	if out := p.l.Virsh(t, p.from.Name, "list", "--all", "--name"); strings.TrimSpace(out) != "" {
 		t.Errorf("left on host %s: %s", p.from.Name, out)
 	}

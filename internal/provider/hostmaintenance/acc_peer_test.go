@@ -23,7 +23,7 @@ func TestAccHostMaintenance_peersGoOn(t *testing.T) {
 		of.Settings += fmt.Sprintf("\npeer_uri = \"qemu+tcp://%s/system\"", h.Address)
 		block.Hosts = append(block.Hosts, of)
 	}
-	p.machine(t, "slow", "dirty=16", "")
+	p.machine(t, "slow", "dirty=16 data", "")
 	p.l.Virsh(t, p.from.Name, "autostart", p.prefix+"-slow")
 	const after = "depends_on = [virtfleet_eviction_policy.slow]"
 	crawl := block.String() + p.policies(map[string]string{"slow": crawling})
@@ -61,6 +61,7 @@ func TestAccHostMaintenance_peersGoOn(t *testing.T) {
 	p.tf.Config(t, block.String()+p.policies(map[string]string{"slow": `"LiveMigrate"`})+p.maintenance(after))
 	p.tf.Run(t, "apply")
 	p.expect(t, map[string]string{"slow": p.to.Name})
+	p.l.AwaitData(t, p.to.Name, p.prefix+"-slow")
 	if got := results(t, p.tf); got != "slow=Moved" {
 		t.Errorf("results %s", got)
 	}

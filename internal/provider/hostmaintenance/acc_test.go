@@ -298,7 +298,7 @@ func TestAccHostMaintenance_interrupted(t *testing.T) {
 	t.Parallel()
 	p := newPair(t)
 	p.machine(t, "quick", "", "")
-	p.machine(t, "slow", "dirty=16", "")
+	p.machine(t, "slow", "dirty=16 data", "")
 	const after = "restore = true\n  depends_on = [virtfleet_eviction_policy.slow]"
 	crawl := p.policies(map[string]string{"slow": crawling, "late": `"LiveMigrate"`})
 	exact := p.plan() + p.maintenance(exactly+after)
@@ -340,6 +340,7 @@ func TestAccHostMaintenance_interrupted(t *testing.T) {
 			}
 		}
 		p.expect(t, map[string]string{"quick": p.to.Name, "slow": p.from.Name})
+		p.l.AwaitData(t, p.from.Name, p.prefix+"-slow")
 		_ = os.Remove(p.tf.Dir + "/.terraform.tfstate.lock.info")
 	}
 	if out := p.l.Virsh(t, p.from.Name, "dumpxml", p.prefix+"-slow"); strings.Contains(out, "eviction-requested") {

@@ -2,6 +2,7 @@ package migration_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -187,8 +188,11 @@ func TestAccMigration_moves(t *testing.T) {
 	// takes.
 	apply(t, tf, provider(l, "")+light(name, ""))
 	runsOn(t, l, name, "kvm1")
-	apply(t, tf, config(`migration_options = { transport = "ssh_relay" }`))
+	apply(t, tf, config(`migration_options = { transport = "ssh_relay", compression = "xbzrle" }`))
 	runsOn(t, l, name, "kvm2")
+	if job := l.Virsh(t, "kvm2", "domjobinfo", name, "--completed"); !strings.Contains(job, "Compression cache:") {
+		t.Errorf("it wasn't compressed: %s", job)
+	}
 	third, state, _ := recorded(t, tf)
 	expect(t, state, map[string]any{"transport": "ssh_relay"})
 	if third["id"] != id {
@@ -356,6 +360,49 @@ output "how" { value = data.virtfleet_migration_candidates.this.hosts["kvm2"].me
 	}
 	if text := l.Virsh(t, "kvm2", "metadata", name, "urn:virtfleet:1"); strings.Contains(text, "copies") {
 		t.Errorf("still called unfinished: %s", text)
+	}
+	tf.Run(t, "destroy")
+}
+
+// TestAccMigration_copiesTopmost: of a disk that is based on an image which the target has too, what it has besides is
+// copied. The plan says so, and fails as long as the target has no such image.
+func TestAccMigration_copiesTopmost(t *testing.T) {
+	t.Parallel()
+	l := lab.Open(t)
+	name := lab.Name(t)
+	tf := start(t, l, name)
+	base := l.Image(t, "kvm1", name+"-base.raw", "raw", 8<<20)
+	image := l.Image(t, "kvm1", name+".qcow2", "qcow2", 8<<20)
+	l.Run(t, "kvm1", "qemu-img", "create", "-q", "-f", "qcow2", "-b", base, "-F", "raw", image)
+	l.Run(t, "kvm1", "qemu-io", "-f", "qcow2", "-c", "write -q -P 7 1M 1M", image)
+	t.Cleanup(func() {
+		if err := os.Remove(l.Host("kvm2").Path(image)); err != nil {
+			t.Error(err)
+		}
+	})
+	config := provider(l, "") + light(name, fmt.Sprintf("disks = { data = { volume = %q } }", image))
+	apply(t, tf, config)
+	config += migration(`migration_options = { copy_storage = "incremental", keep_source_disks = false }`)
+	tf.Config(t, config)
+	if out := tf.Fail(t, "plan"); !said(out, "DisksNotLiveMigratable", base) {
+		t.Errorf("without the base: %s", out)
+	}
+	l.Image(t, "kvm2", name+"-base.raw", "raw", 8<<20)
+	if out := tf.Run(t, "plan"); !said(out, "Disks of the virtual machine are copied: BlockMigration",
+		"each into a new image of the same path on the same backing files:", "data: "+image,
+		"what it has besides "+base, `On host "kvm1" they are removed as soon as the machine runs there`) {
+		t.Errorf("plan: %s", out)
+	}
+	apply(t, tf, config)
+	runsOn(t, l, name, "kvm2")
+	_, state, _ := recorded(t, tf)
+	expect(t, state, map[string]any{"method": "BlockMigration", "failed": false})
+	if info := l.Run(t, "kvm2", "qemu-img", "info", "-U", image); !strings.Contains(info, "backing file: "+base) {
+		t.Errorf("copied as %s", info)
+	}
+	l.Run(t, "kvm2", "qemu-io", "-U", "-r", "-f", "qcow2", "-c", "read -q -P 7 1M 1M", "-c", "read -q -P 0 0 1M", image)
+	if _, err := os.Stat(l.Host("kvm1").Path(image)); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("what was copied is at the source still: %v", err)
 	}
 	tf.Run(t, "destroy")
 }

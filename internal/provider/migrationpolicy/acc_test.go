@@ -112,7 +112,7 @@ func TestAccMigrationPolicy_applied(t *testing.T) {
 		policy("prod", `{ tier = "prod" }`,
 			`{ bandwidth = "3Mi", completion_timeout_per_gib = "30s", allow_workload_disruption = true }`)
 	web := policy("web", `{ tier = "prod", app = "web" }`,
-		`{ bandwidth = "3Mi", completion_timeout_per_gib = "2s", allow_post_copy = true }`)
+		`{ bandwidth = "3Mi", completion_timeout_per_gib = "2s", allow_post_copy = true, stall_detector = true }`)
 	candidates := "data \"virtfleet_migration_candidates\" \"this\" {\n  " +
 		"virtual_machine_id = virtfleet_virtual_machine.this.id\n}\n" +
 		"output \"tuned\" {\n  value = join(\" \", [data.virtfleet_migration_candidates.this.migration_policy_name,\n  " +
@@ -130,8 +130,26 @@ func TestAccMigrationPolicy_applied(t *testing.T) {
 		t.Errorf("candidates: %s", out)
 	}
 
-	p.apply(t, machine+others+web+to(p.to, ""))
+	// All is allowed, and the stall detector hands no guest over whose rest would take longer than there is: as it is
+	// switched off for the next one, that one ends in post-copy.
+	p.tf.Config(t, p.block()+machine+others+web+to(p.to, ""))
+	if out := p.tf.Fail(t, "apply"); !strings.Contains(out, "took too long") {
+		t.Errorf("apply: %s", out)
+	}
 	state, _ := p.tf.State(t, "virtfleet_migration.this")
+	expect(t, state, map[string]any{
+		"phase": "Failed", "migration_state.mode": "PreCopy", "migration_state.abort_status": "Succeeded",
+		"migration_state.migration_policy_name":                             "web",
+		"migration_state.migration_configuration.stall_detector":            true,
+		"migration_state.migration_configuration.allow_post_copy":           true,
+		"migration_state.migration_configuration.allow_workload_disruption": true,
+	})
+	if text := p.metadata(t, p.from); !strings.Contains(text, `"StallDetector":true`) {
+		t.Errorf("the machine's record: %s", text)
+	}
+
+	p.apply(t, machine+others+web+to(p.to, "migration_options = { stall_detector = false }"))
+	state, _ = p.tf.State(t, "virtfleet_migration.this")
 	expect(t, state, map[string]any{
 		"phase": "Succeeded", "migration_state.mode": "PostCopy", "migration_state.migration_policy_name": "web",
 		"migration_state.migration_configuration.allow_post_copy":            true,
@@ -139,13 +157,14 @@ func TestAccMigrationPolicy_applied(t *testing.T) {
 		"migration_state.migration_configuration.allow_auto_converge":        false,
 		"migration_state.migration_configuration.completion_timeout_per_gib": "2s",
 		"migration_state.migration_configuration.progress_timeout":           "2m30s",
+		"migration_state.migration_configuration.stall_detector":             false,
 	})
 	if text := p.metadata(t, p.to); !strings.Contains(text, `policy="web"`) {
 		t.Errorf("the machine's record: %s", text)
 	}
 
 	// What is written in the migration wins, attribute by attribute: without a limit it converges.
-	own := `migration_options = { bandwidth = "8Gi", completion_timeout_per_gib = "0s" }`
+	own := `migration_options = { bandwidth = "8Gi", completion_timeout_per_gib = "0s", stall_detector = false }`
 	p.apply(t, machine+others+web+to(p.from, own))
 	state, _ = p.tf.State(t, "virtfleet_migration.this")
 	expect(t, state, map[string]any{

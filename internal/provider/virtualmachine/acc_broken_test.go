@@ -17,13 +17,15 @@ type torn struct {
 	from, to *lab.Host
 	name     string
 	boots    *boots
+	// disk is the machine's.
+	disk hcl
 }
 
 func newTorn(t *testing.T) *torn {
 	t.Helper()
 	l := lab.Open(t)
 	b := &torn{t: t, l: l, tf: acctest.NewCLI(t), from: l.StartHost(t), to: l.StartHost(t), name: lab.Name(t)}
-	b.boots = &boots{l: l, name: b.name}
+	b.boots, b.disk = &boots{l: l, name: b.name, disk: true}, reached(t, l, b.name)
 	b.l.RemoveDomain(t, b.name)
 	b.config(b.from, "")
 	b.tf.Run(t, "apply")
@@ -31,7 +33,7 @@ func newTorn(t *testing.T) *torn {
 	return b
 }
 
-// sameBoot expects that the guest on a host was never restarted.
+// sameBoot expects that the guest on a host was never restarted, and reads from its disk what it wrote.
 func (b *torn) sameBoot(on *lab.Host) {
 	b.t.Helper()
 	if err := b.boots.same(b.t, on.Name)(nil); err != nil {
@@ -44,7 +46,7 @@ func (b *torn) config(on *lab.Host, options string) {
 	b.t.Helper()
 	settings := fmt.Sprintf(`migration_options = { allow_post_copy = true, bandwidth = "2Mi", `+
 		`completion_timeout_per_gib = "2s", recovery_timeout = "30s", %s }`, options)
-	b.tf.Config(b.t, reachable(b.l, settings, b.from, b.to)+told(b.l, b.name, "dirty=32").with(hcl{
+	b.tf.Config(b.t, reachable(b.l, settings, b.from, b.to)+told(b.l, b.name, "dirty=32").with(b.disk).with(hcl{
 		"host": quote(on.Name), "termination_grace_period": quote("0s"), "guest_agent": `{ enabled = true }`,
 		"wait_for": `{ guest_agent = true, timeout = "5m" }`,
 	}).String())
@@ -150,6 +152,9 @@ func TestAccVirtualMachine_moveBrokenForGood(t *testing.T) {
 	b.tf.Run(t, "apply")
 	if from, to := b.state(b.from), b.state(b.to); from != "" || !strings.HasPrefix(to, "running") {
 		t.Errorf("at the source it is %q, on the target %q", from, to)
+	}
+	if read := said(t, b.l, b.to.Name, b.name, checksum); read != b.boots.written {
+		t.Errorf("the guest wrote %s and reads %s", b.boots.written, read)
 	}
 	noChanges(t, b.tf)
 	gone(t, b.l, b.tf, b.name)

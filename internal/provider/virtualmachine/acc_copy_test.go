@@ -131,6 +131,8 @@ func TestAccVirtualMachine_copyKilled(t *testing.T) {
 			t.Error(err)
 		}
 	})
+	sum := func(host string) string { return l.Run(t, host, "sh", "-c", "sha256sum <"+image) }
+	before := sum("kvm1")
 	machine := light(l, name).with(hcl{"disks": fmt.Sprintf(`{ root = { volume = %q, cache = "none" } }`, image)})
 	config := func(host, options string) {
 		tf.Config(t, reachable(l, options)+machine.with(hcl{"host": quote(host)}).String())
@@ -159,9 +161,14 @@ func TestAccVirtualMachine_copyKilled(t *testing.T) {
 		t.Error(err)
 	}
 	config("kvm2", `migration_options = { copy_storage = "full" }`)
-	tf.Run(t, "apply")
+	expect(t, tf.Run(t, "plan", "-out=planned"), `current_host = "kvm1" -> "kvm2"`,
+		"Plan: 0 to add, 1 to change, 0 to destroy.")
+	tf.Run(t, "apply", "planned")
 	if err := on(t, l, name, "", "running")(nil); err != nil {
 		t.Error(err)
+	}
+	if here, there := sum("kvm1"), sum("kvm2"); here != before || there != before {
+		t.Errorf("the disk had %s, on kvm1 it has %s and on kvm2 %s", before, here, there)
 	}
 	if left := tf.Actions(t); len(left) > 0 && left[address] != "no-op" {
 		t.Errorf("left to do: %v", left)

@@ -16,7 +16,10 @@ func TestAccVirtualMachine_moveTooLate(t *testing.T) {
 	tf := acctest.NewCLI(t)
 	name := lab.Name(t)
 	l.RemoveDomain(t, name)
-	machine := told(l, name, "dirty=16").with(talking).with(hcl{"termination_grace_period": quote("0s")})
+	boot := &boots{l: l, name: name, disk: true}
+	machine := told(l, name, "dirty=16").with(talking).with(reached(t, l, name)).with(hcl{
+		"termination_grace_period": quote("0s"),
+	})
 	config := func(host string) {
 		tf.Config(t, reachable(l, `migration_options = {
     bandwidth = "2Mi", completion_timeout_per_gib = "2s", allow_post_copy = true
@@ -25,6 +28,13 @@ func TestAccVirtualMachine_moveTooLate(t *testing.T) {
 	config("kvm1")
 	tf.Run(t, "apply")
 	t.Cleanup(func() { tf.Run(t, "destroy") })
+	unharmed := func(host string) {
+		t.Helper()
+		if err := boot.same(t, host)(nil); err != nil {
+			t.Error(err)
+		}
+	}
+	unharmed("kvm1")
 
 	config("kvm2")
 	// Before it begins: once it has switched without a limit, it is over before anybody sees that.
@@ -42,6 +52,10 @@ func TestAccVirtualMachine_moveTooLate(t *testing.T) {
 	}
 	if err := on(t, l, name, "", "running")(nil); err != nil {
 		t.Error(err)
+	}
+	unharmed("kvm2")
+	if state, tainted := tf.State(t, address); tainted || state["current_host"] != "kvm2" {
+		t.Errorf("tainted %v, state %v", tainted, state)
 	}
 
 	tf.Run(t, "apply")

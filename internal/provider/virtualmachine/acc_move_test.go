@@ -2,6 +2,7 @@ package virtualmachine_test
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -138,12 +139,13 @@ func TestAccVirtualMachine_move(t *testing.T) {
 	}, resource.TestStep{
 		// Back, through the relay, and changed in the same apply.
 		Config: config("kvm1", hcl{
-			"labels": `{ app = "db" }`, "memory": `{ size = "96Mi" }`, "migration_options": `{ transport = "ssh_relay" }`,
+			"labels": `{ app = "db" }`, "memory": `{ size = "96Mi" }`,
+			"migration_options": `{ transport = "ssh_relay", parallel_connections = 2 }`,
 		}),
 		ConfigPlanChecks:  changes(plancheck.ResourceActionUpdate, planned("current_host", exactly("kvm1"))),
 		ConfigStateChecks: append(arrived("kvm1"), know("memory.size", exactly("96Mi"))),
 		Check: resource.ComposeTestCheckFunc(on(t, l, name, "running", ""), boot.same(t, "kvm1"),
-			look(t, l, "kvm1", name, "db")),
+			look(t, l, "kvm1", name, "db", `"ParallelConnections":2`)),
 	}, resource.TestStep{
 		// Off, it moves too.
 		Config:           config("kvm1", hcl{"run_strategy": quote("Halted")}),
@@ -202,27 +204,29 @@ func TestAccVirtualMachine_moveFails(t *testing.T) {
 	t.Parallel()
 	l := lab.Open(t)
 	name := lab.Name(t)
+	boot, disk := &boots{l: l, name: name, disk: true}, reached(t, l, name)
 	config := func(host, options string) string {
 		return reachable(l, `migration_options = { bandwidth = "2Mi", completion_timeout_per_gib = "2s" }`) +
-			told(l, name, "dirty=16").with(talking).with(hcl{
+			told(l, name, "dirty=16").with(talking).with(disk).with(hcl{
 				"host": quote(host), "termination_grace_period": quote("0s"), "migration_options": options,
 			}).String()
 	}
 	story(t, l, []string{name}, resource.TestStep{
 		Config: config("kvm1", ""), ConfigPlanChecks: changes(plancheck.ResourceActionCreate),
+		Check: boot.same(t, "kvm1"),
 	}, resource.TestStep{
 		Config: config("kvm2", ""),
 		ExpectError: spaced("Unable to move virtual machine", "took too long", `is on host "kvm1" (Running)`, "remained",
 			"allow_post_copy"),
 	}, resource.TestStep{
 		PreConfig: func() {
-			if err := on(t, l, name, "running", "")(nil); err != nil {
+			if err := errors.Join(on(t, l, name, "running", "")(nil), boot.same(t, "kvm1")(nil)); err != nil {
 				t.Error(err)
 			}
 		},
 		Config:           config("kvm2", `{ allow_post_copy = true, bandwidth = "64Mi" }`),
 		ConfigPlanChecks: changes(plancheck.ResourceActionUpdate, planned("current_host", exactly("kvm2"))),
-		Check:            on(t, l, name, "", "running"),
+		Check:            resource.ComposeTestCheckFunc(on(t, l, name, "", "running"), boot.same(t, "kvm2")),
 	})
 }
 
@@ -251,11 +255,17 @@ func TestAccVirtualMachine_moveInterrupted(t *testing.T) {
 		}
 	}
 	unharmed("kvm1")
+	left := func() {
+		t.Helper()
+		expect(t, tf.Run(t, "plan", "-out=planned"), `current_host = "kvm1" -> "kvm2"`,
+			"Plan: 0 to add, 1 to change, 0 to destroy.")
+	}
 	for what, end := range map[string]func(*acctest.Running) error{
 		"interrupted": (*acctest.Running).Interrupt, "killed": (*acctest.Running).Kill,
 	} {
 		config("kvm2", `migration_options = { bandwidth = "2Mi" }`)
-		apply := tf.Start(t, "apply")
+		left()
+		apply := tf.Start(t, "apply", "planned")
 		awaitCopying(t, l, "kvm1", name, apply)
 		began := time.Now()
 		if err := end(apply); err != nil {
@@ -272,7 +282,8 @@ func TestAccVirtualMachine_moveInterrupted(t *testing.T) {
 		unharmed("kvm1")
 	}
 	config("kvm2", "")
-	tf.Run(t, "apply")
+	left()
+	tf.Run(t, "apply", "planned")
 	if err := on(t, l, name, "", "running")(nil); err != nil {
 		t.Error(err)
 	}

@@ -14,8 +14,6 @@ type peers struct {
 	torn
 	// listening says that the provider knows where the hosts' libvirt reach each other.
 	listening bool
-	// disk is the machine's.
-	disk hcl
 }
 
 func newPeers(t *testing.T) *peers {

@@ -20,8 +20,9 @@ func TestAccVirtualMachine_sharedDisk(t *testing.T) {
 	l.RemoveDomain(t, name)
 	file := filepath.Join(t.TempDir(), "disk") // What isn't libvirt's own is the same on all hosts of the lab.
 	l.Run(t, "kvm1", "qemu-img", "create", "-q", "-f", "raw", file, "16M")
+	settings := ""
 	config := func(host, shared string) {
-		tf.Config(t, reachable(l, "")+light(l, name).with(hcl{
+		tf.Config(t, reachable(l, settings)+light(l, name).with(hcl{
 			"host": quote(host), "disks": fmt.Sprintf(`{ root = { file = %q, cache = "none", %s } }`, file, shared),
 		}).String())
 	}
@@ -61,5 +62,11 @@ func TestAccVirtualMachine_sharedDisk(t *testing.T) {
 	tf.Run(t, "apply")
 	is("kvm1", "running", "", "")
 	noChanges(t, tf)
+
+	// The provider may say it of a whole directory.
+	settings = fmt.Sprintf("migration_options = { shared_filesystems = [%q] }", filepath.Dir(file))
+	config("kvm2", "")
+	tf.Run(t, "apply")
+	is("kvm2", "", "running", "")
 	gone(t, l, tf, name)
 }

@@ -1,0 +1,68 @@
+package migration
+
+import (
+	"fmt"
+	"path"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
+)
+
+// What no definition tells is asked of the hosts: whether a machine has snapshots and its disks are being copied, and
+// whether the target has the CPU and the type of machine that the guest was started with.
+func TestLab_hostsTellWhatIsInTheWay(t *testing.T) {
+	t.Parallel()
+	l := lab.Open(t)
+	here, there := l.Host("kvm1"), l.Host("kvm2")
+	source, target := open(t, here), open(t, there)
+	name := lab.Name(t)
+	l.RemoveDomain(t, name)
+	base := image(t, l, here, path.Join(images, name+".qcow2"), "qcow2", "16M")
+	l.Run(t, here.Name, "qemu-io", "-f", "qcow2", "-c", "write -q -P 7 0 8M", base)
+	top := image(t, l, here, path.Join(images, name+".top"), "qcow2", "-b", base, "-F", "qcow2")
+	l.Define(t, here.Name, fmt.Sprintf(`<domain type='qemu'><name>%s</name><memory unit='MiB'>32</memory>
+  <os><type arch='x86_64' machine='q35'>hvm</type></os><cpu mode='custom' match='exact'><model>qemu64</model></cpu>
+  <devices><disk type='file' device='disk'><driver name='qemu' type='qcow2' cache='none'/><source file='%s'/>
+    <target dev='vda' bus='virtio'/></disk></devices></domain>`, name, base))
+	l.Virsh(t, here.Name, "start", name)
+	uuid := strings.TrimSpace(l.Virsh(t, here.Name, "domuuid", name))
+	blocks := func(what string, change func(*Machine), want ...string) {
+		t.Helper()
+		m, err := Inspect(t.Context(), source, uuid)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if change != nil {
+			change(&m)
+		}
+		blockers, err := Preflight(t.Context(), m, source, target, Options{CopyStorage: CopyFull})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range want {
+			want[i] += " False"
+		}
+		if diff := cmp.Diff(want, reasons(Blocking(blockers))); diff != "" {
+			t.Errorf("%s: blockers differ (-want +got):\n%s\n%+v", what, diff, blockers)
+		}
+	}
+	blocks("nothing", nil)
+	blocks("a machine type of another QEMU", func(m *Machine) { m.Facts.Machine = "pc-q35-99.0" }, HypervisorNotCompatible)
+	blocks("a type that is not there", func(m *Machine) { m.Facts.Type = "xen" }, HypervisorNotCompatible)
+	blocks("a CPU that is not there", func(m *Machine) {
+		m.Facts.CPU = `<cpu mode='custom' match='exact'><model>qemu64</model><feature policy='require' name='avx512f'/></cpu>`
+	}, CPUNotCompatible)
+
+	l.Virsh(t, here.Name, "snapshot-create-as", name, "before", "--disk-only", "--reuse-external", "--diskspec",
+		"vda,file="+top)
+	blocks("a snapshot", nil, SnapshotsNotMigratable)
+	l.Virsh(t, here.Name, "snapshot-delete", name, "before", "--metadata")
+	// So slow that it lasts until it is told to end.
+	l.Virsh(t, here.Name, "blockpull", name, "vda", "--bytes", "--bandwidth", "1024")
+	blocks("a copy job", nil, BlockJobsNotLiveMigratable)
+	l.Virsh(t, here.Name, "blockjob", name, "vda", "--abort")
+	blocks("nothing any more", nil)
+}
