@@ -56,8 +56,10 @@ func NewCLI(t testing.TB) *CLI {
 	}
 	home := t.TempDir()
 	c := &CLI{Dir: t.TempDir()}
-	write(t, filepath.Join(home, "terraform-provider-virtfleet"),
-		fmt.Sprintf("#!/bin/sh\n%s=1 exec '%s'\n", serveEnv, self), 0o700)
+	races := filepath.Join(home, "race")
+	write(t, filepath.Join(home, "terraform-provider-virtfleet"), fmt.Sprintf(
+		"#!/bin/sh\n%s=1 GORACE='atexit_sleep_ms=0 log_path=%s' exec '%s'\n", serveEnv, races, self), 0o700)
+	t.Cleanup(func() { reportRaces(t, races) })
 	write(t, filepath.Join(home, "terraformrc"), fmt.Sprintf(
 		"provider_installation {\n  dev_overrides {\n    %q = %q\n  }\n  direct {}\n}\n", providerAddress, home), 0o600)
 	for _, v := range os.Environ() {
@@ -68,6 +70,21 @@ func NewCLI(t testing.TB) *CLI {
 	c.env = append(c.env, "TF_CLI_CONFIG_FILE="+filepath.Join(home, "terraformrc"), "CHECKPOINT_DISABLE=1",
 		"TF_IN_AUTOMATION=1")
 	return c
+}
+
+// reportRaces fails the test if the race detector found something in a provider that Terraform started: Terraform keeps
+// what that says and how it ends to itself. What is found is in the file when it is found. So no provider waits for a
+// second at its end, as the detector has it do by default: Terraform waits for it, two to four times in every command.
+func reportRaces(t testing.TB, prefix string) {
+	t.Helper()
+	files, err := filepath.Glob(prefix + ".*")
+	if err != nil {
+		t.Error(err)
+	}
+	for _, file := range files {
+		found, err := os.ReadFile(file)
+		t.Errorf("a race in the provider (%v):\n%s", err, found)
+	}
 }
 
 // Trace has the commands from now on log all that Terraform and the provider have to say, to the file that it returns.
