@@ -52,8 +52,12 @@ func define(t *testing.T, l *lab.Lab, host, words, devices string) *machine {
 
 func (m *machine) config(provider, settings string) {
 	m.t.Helper()
-	m.tf.Config(m.t, fmt.Sprintf("%s\ndata %q \"this\" {\n  virtual_machine_id = %q\n  %s\n}\n", provider,
-		conditions.TypeName, m.id, settings))
+	m.tf.Config(m.t, provider+m.data(conditions.TypeName, settings))
+}
+
+// data is a data source about the machine.
+func (m *machine) data(typeName, settings string) string {
+	return fmt.Sprintf("\ndata %q \"this\" {\n  virtual_machine_id = %q\n  %s\n}\n", typeName, m.id, settings)
 }
 
 func (m *machine) virsh(args ...string) string {

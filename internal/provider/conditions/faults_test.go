@@ -10,6 +10,8 @@ import (
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/acctest"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/conditions"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/domainstats"
 )
 
 // TestAccConditions_oldAgent: an agent from before there was much to ask answers, and isn't supported for what it
@@ -57,9 +59,14 @@ func TestAccConditions_postCopyLost(t *testing.T) {
 		return err == nil && strings.Contains(out, "running (post-copy)")
 	})
 
+	m.tf.Config(t, acctest.Config(l)+m.data(conditions.TypeName, "")+m.data(domainstats.TypeName, "jobs = true"))
 	s := m.look()
 	s.is("status", "Migrating", "host", "kvm2", "ready", "true", "active_hosts", "map[kvm1:source kvm2:target]",
 		"migration_state/source_host", "kvm1", "migration_state/target_host", "kvm2", "migration_state/mode", "PostCopy")
+	// The machine is on the target by now, what is known of its migration at the source.
+	stats, _ := m.tf.State(t, domainstats.TypeName+".this")
+	seen{t, stats}.is("stats/"+m.id+"/host", "kvm2", "stats/"+m.id+"/job/operation", "MigrationOut")
+	m.config(acctest.Config(l), "")
 	s.condition("Irrecoverable", "False", "Recoverable", "fleet", "")
 
 	l.Run(t, "kvm2", "sh", "-c", "kill -9 $(cat /run/libvirt/qemu/"+m.name+".pid)")

@@ -55,7 +55,7 @@ func (d *DataSource) Read(ctx context.Context, req datasource.ReadRequest, resp 
 		}.Error())
 		return
 	}
-	ask(ctx, all, config)
+	d.ask(ctx, all, config)
 	objects := make(map[string]attr.Value, len(all))
 	for _, f := range all {
 		objects[f.vm.UUID] = f.object()
@@ -137,7 +137,7 @@ func (f *facts) explain(rates bool) {
 }
 
 // ask asks what takes a call for each machine. A failure is told under unavailable.
-func ask(ctx context.Context, all []*facts, config model) {
+func (d *DataSource) ask(ctx context.Context, all []*facts, config model) {
 	jobs, period := config.Jobs.ValueBool(), config.DirtyRatePeriod.Or(0)
 	places := semaphore.NewWeighted(together)
 	var wg sync.WaitGroup
@@ -150,23 +150,27 @@ func ask(ctx context.Context, all []*facts, config model) {
 		}
 		wg.Go(func() {
 			defer places.Release(1)
-			f.ask(ctx, jobs, period, libvirt.DirtyRateMode(config.DirtyRateMode.ValueString()))
+			if f.sample == nil || !f.sample.State.Active() {
+				return
+			}
+			if jobs {
+				d.askJob(ctx, f)
+			}
+			f.askDirtyRate(ctx, period, libvirt.DirtyRateMode(config.DirtyRateMode.ValueString()))
 		})
 	}
 	wg.Wait()
 }
 
-func (f *facts) ask(ctx context.Context, jobs bool, period time.Duration, mode libvirt.DirtyRateMode) {
-	if f.sample == nil || !f.sample.State.Active() {
-		return
+func (d *DataSource) askJob(ctx context.Context, f *facts) {
+	job, err := d.Data.Fleet.Job(ctx, f.vm)
+	if err != nil {
+		f.unavailable["job"] = err.Error()
 	}
-	if jobs {
-		job, err := f.vm.Conn().Job(ctx, f.vm.UUID)
-		if err != nil {
-			f.unavailable["job"] = err.Error()
-		}
-		f.job = job
-	}
+	f.job = job
+}
+
+func (f *facts) askDirtyRate(ctx context.Context, period time.Duration, mode libvirt.DirtyRateMode) {
 	switch {
 	case period == 0:
 	case mode == libvirt.DirtyRateBitmap && (f.vm.LiveSpec == nil || f.vm.LiveSpec.Type != "kvm"):
