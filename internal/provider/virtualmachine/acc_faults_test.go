@@ -65,6 +65,7 @@ func TestAccVirtualMachine_moveBreaks(t *testing.T) {
 		{"the target's libvirtd is killed", func() { l.KillLibvirtd(t, b.to)() }},
 		{"the source's libvirtd is killed", func() { l.KillLibvirtd(t, b.from)() }},
 		{"the source's SSH server is gone", func() { l.StopSSH(t, b.from)() }},
+		{"the target's SSH server is gone", func() { l.StopSSH(t, b.to)() }},
 		{"the target loses its power", func() { l.PowerOff(t, b.to)() }},
 	} {
 		breaks(fault.what, fault.harm, "Running")
