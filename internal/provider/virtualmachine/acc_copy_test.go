@@ -1,12 +1,14 @@
 package virtualmachine_test
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/hashicorp/terraform-plugin-testing/helper/resource"
 	"github.com/hashicorp/terraform-plugin-testing/plancheck"
@@ -112,6 +114,80 @@ func TestAccVirtualMachine_moveWithDisks(t *testing.T) {
 		Config: config("kvm1", `{ copy_storage = "full", transport = "ssh_relay" }`), ConfigPlanChecks: moves,
 		Check: resource.ComposeTestCheckFunc(on(t, l, name, "running", ""), same("kvm1"), func(*terraform.State) error {
 			return errors.Join(there("kvm1", true), there("kvm2", true))
+		}),
+	})
+}
+
+// TestAccVirtualMachine_copyOntoAFullTarget: a target whose disk is full before all is copied has nothing of it; the
+// machine goes on where it was with what it wrote, the next plan is the move, and the next apply does it.
+func TestAccVirtualMachine_copyOntoAFullTarget(t *testing.T) {
+	t.Parallel()
+	l := lab.Open(t)
+	name := lab.Name(t)
+	dir := "/var/lib/libvirt/images/" + name
+	image, base := dir+"/top.qcow2", dir+"/base.raw"
+	for _, host := range []string{"kvm1", "kvm2"} {
+		l.Run(t, host, "mkdir", dir)
+		t.Cleanup(func() {
+			ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+			defer cancel()
+			if _, err := l.Host(host).Run(ctx, "rm", "-r", dir); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	// How much of its base is copied along nobody sees before.
+	l.Run(t, "kvm1", "dd", "if=/dev/urandom", "of="+base, "bs=1M", "count=16", "status=none")
+	l.Run(t, "kvm1", "qemu-img", "create", "-q", "-f", "qcow2", "-b", base, "-F", "raw", image)
+	unmount := func(ctx context.Context) {
+		if _, err := l.Host("kvm2").Run(ctx, "sh", "-c", "! mountpoint -q "+dir+" || umount "+dir); err != nil {
+			t.Error(err)
+		}
+	}
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+		defer cancel()
+		unmount(ctx)
+	})
+	machine := guest(l, name).with(talking).with(hcl{
+		"disks": fmt.Sprintf(`{ root = { file = %q, format = "qcow2", cache = "none" } }`, image),
+	})
+	config := func(host string) string {
+		return reachable(l, "") +
+			machine.with(hcl{"host": quote(host), "migration_options": `{ copy_storage = "full" }`}).String()
+	}
+	written := ""
+	intact := func(host string) {
+		t.Helper()
+		if read := said(t, l, host, name, checksum); read != written || read == "" {
+			t.Errorf("the guest wrote %s and reads %s", written, read)
+		}
+	}
+	story(t, l, []string{name}, resource.TestStep{
+		Config: config("kvm1"), ConfigPlanChecks: changes(plancheck.ResourceActionCreate),
+		Check: func(*terraform.State) error {
+			written = said(t, l, "kvm1", name, scribble+checksum)
+			return nil
+		},
+	}, resource.TestStep{
+		PreConfig: func() { l.Run(t, "kvm2", "mount", "-t", "tmpfs", "-o", "size=6M", "none", dir) },
+		Config:    config("kvm2"), ExpectError: spaced("Unable to move virtual machine", `is on host "kvm1" (Running)`),
+	}, resource.TestStep{
+		PreConfig: func() {
+			if err := on(t, l, name, "running", "")(nil); err != nil {
+				t.Error(err)
+			}
+			intact("kvm1")
+			if left := l.Run(t, "kvm2", "ls", "-A", dir); left != "" {
+				t.Errorf("left on the target: %s", left)
+			}
+			unmount(t.Context())
+		},
+		Config: config("kvm2"), ConfigPlanChecks: changes(plancheck.ResourceActionUpdate),
+		ConfigStateChecks: []statecheck.StateCheck{know("current_host", exactly("kvm2"))},
+		Check: resource.ComposeTestCheckFunc(on(t, l, name, "", "running"), func(*terraform.State) error {
+			intact("kvm2")
+			return nil
 		}),
 	})
 }
