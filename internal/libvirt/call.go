@@ -170,8 +170,9 @@ func run[T any](
 		value, err := f(c)
 		o := outcome{value: value, lost: err != nil && c.isLost(), err: err}
 		awaited := settled.CompareAndSwap(false, true)
-		result <- o
+		// Before the caller knows: its next call is to find the connection free, and not to open another one.
 		each(func(c *conn) { c.end(awaited) })
+		result <- o
 	}()
 	select {
 	case o := <-result:

@@ -49,13 +49,17 @@ func (p *pair) machine(t *testing.T, name, words, more string) {
 	full := p.prefix + "-" + name
 	export := p.l.NBD(t, full, 16<<20)
 	p.l.RemoveDomain(t, full)
-	xml := fmt.Sprintf(`<domain type="qemu"><name>%s</name><memory unit="MiB">96</memory><vcpu>1</vcpu>
+	memory := 96
+	if strings.Contains(words, "data") {
+		memory = 128 // Programs that come and go beside the writing need room.
+	}
+	xml := fmt.Sprintf(`<domain type="qemu"><name>%s</name><memory unit="MiB">%d</memory><vcpu>1</vcpu>
 		<os><type arch="x86_64">hvm</type><kernel>%s</kernel><initrd>%s</initrd><cmdline>%s noagent %s</cmdline></os>
 		<features><acpi/></features>
 		<devices><disk type="network" device="disk"><driver name="qemu" type="raw" cache="none"/>
 			<source protocol="nbd" name="%s"><host name="%s" port="%d"/></source><target dev="vda" bus="virtio"/></disk>
-		<serial type="file"><source path="%s"/></serial>%s</devices></domain>`, full, p.l.KernelPath(), p.l.InitrdPath(),
-		lab.GuestCmdline, words, export.Name, export.Host, export.Port, lab.ConsoleLog(full), more)
+		<serial type="file"><source path="%s"/></serial>%s</devices></domain>`, full, memory, p.l.KernelPath(),
+		p.l.InitrdPath(), lab.GuestCmdline, words, export.Name, export.Host, export.Port, lab.ConsoleLog(full), more)
 	p.l.Define(t, p.from.Name, xml)
 	p.l.Virsh(t, p.from.Name, "start", full)
 	if strings.Contains(words, "dirty=") {
