@@ -20,15 +20,21 @@ func filled(t *testing.T, l *lab.Lab, host, name string, mib int, others ...stri
 	l.Run(t, host, "sh", "-c", fmt.Sprintf("head -c %[2]dM /dev/urandom >%[1]s.raw && "+
 		"qemu-io -f qcow2 -c 'write -q -s %[1]s.raw 1M %[2]dM' %[1]s && rm %[1]s.raw", image, mib))
 	for _, other := range others {
-		t.Cleanup(func() {
-			ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-			defer cancel()
-			if _, err := l.Host(other).Run(ctx, "rm", "-f", image); err != nil {
-				t.Error(err)
-			}
-		})
+		atEnd(t, l, other, "rm", "-f", image)
 	}
 	return image
+}
+
+// atEnd runs a command on a host when the test ends.
+func atEnd(t *testing.T, l *lab.Lab, host, command string, args ...string) {
+	t.Helper()
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), time.Minute)
+		defer cancel()
+		if _, err := l.Host(host).Run(ctx, command, args...); err != nil {
+			t.Error(err)
+		}
+	})
 }
 
 // TestAccVirtualMachine_moveCold: a change of host moves a machine that is off with its disk and its firmware's

@@ -1,14 +1,12 @@
 package virtualmachine_test
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/hashicorp/terraform-plugin-testing/helper/resource"
 	"github.com/hashicorp/terraform-plugin-testing/plancheck"
@@ -128,27 +126,13 @@ func TestAccVirtualMachine_copyOntoAFullTarget(t *testing.T) {
 	image, base := dir+"/top.qcow2", dir+"/base.raw"
 	for _, host := range []string{"kvm1", "kvm2"} {
 		l.Run(t, host, "mkdir", dir)
-		t.Cleanup(func() {
-			ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-			defer cancel()
-			if _, err := l.Host(host).Run(ctx, "rm", "-r", dir); err != nil {
-				t.Error(err)
-			}
-		})
+		atEnd(t, l, host, "rm", "-r", dir)
 	}
 	// How much of its base is copied along nobody sees before.
 	l.Run(t, "kvm1", "dd", "if=/dev/urandom", "of="+base, "bs=1M", "count=16", "status=none")
 	l.Run(t, "kvm1", "qemu-img", "create", "-q", "-f", "qcow2", "-b", base, "-F", "raw", image)
-	unmount := func(ctx context.Context) {
-		if _, err := l.Host("kvm2").Run(ctx, "sh", "-c", "! mountpoint -q "+dir+" || umount "+dir); err != nil {
-			t.Error(err)
-		}
-	}
-	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-		defer cancel()
-		unmount(ctx)
-	})
+	unmount := []string{"-c", "! mountpoint -q " + dir + " || umount " + dir}
+	atEnd(t, l, "kvm2", "sh", unmount...)
 	machine := guest(l, name).with(talking).with(hcl{
 		"disks": fmt.Sprintf(`{ root = { file = %q, format = "qcow2", cache = "none" } }`, image),
 	})
@@ -181,7 +165,7 @@ func TestAccVirtualMachine_copyOntoAFullTarget(t *testing.T) {
 			if left := l.Run(t, "kvm2", "ls", "-A", dir); left != "" {
 				t.Errorf("left on the target: %s", left)
 			}
-			unmount(t.Context())
+			l.Run(t, "kvm2", "sh", unmount...)
 		},
 		Config: config("kvm2"), ConfigPlanChecks: changes(plancheck.ResourceActionUpdate),
 		ConfigStateChecks: []statecheck.StateCheck{know("current_host", exactly("kvm2"))},
