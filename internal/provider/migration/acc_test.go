@@ -509,7 +509,7 @@ func TestAccMigration_rolling(t *testing.T) {
 	name := lab.Name(t)
 	tf := acctest.NewCLI(t)
 	from, to := l.StartHost(t), l.StartHost(t) // What other tests move would count.
-	const count = 6
+	const count = 10
 	for i := range count {
 		l.RemoveDomain(t, fmt.Sprintf("%s-%d", name, i))
 	}
