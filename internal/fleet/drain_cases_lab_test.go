@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -39,6 +40,54 @@ func light(t *testing.T, l *lab.Lab, name string, labels map[string]string) Desi
 	d.Spec.Kernel, d.Spec.Memory.Size, d.Metadata.TerminationGracePeriod = nil, &size, new(time.Duration(0))
 
 	return d
+}
+
+// Machines leave while others are looked at. Who has left is none of those to be taken away, and keeps nobody from
+// looking at the others.
+func TestLab_drainLooksWhileMachinesLeave(t *testing.T) {
+	t.Parallel()
+
+	l := lab.Open(t)
+	from, to := l.StartHost(t), l.StartHost(t)
+	alone, f := ownFleet(t, "alice", from), ownFleet(t, "alice", from, to)
+	create(t, alone, l, light(t, l, "stays", nil))
+	moves := create(t, alone, l, light(t, l, "moves", nil))
+	off := light(t, l, "goes", nil)
+	off.Metadata.RunStrategy = "Manual"
+	goes := create(t, alone, l, off)
+
+	names := func() string {
+		t.Helper()
+
+		in, onItsWay, err := f.evacuationInputWithout(t.Context(), f.host(from.Name), true)
+		if err != nil || onItsWay != nil {
+			t.Fatal(err, onItsWay)
+		}
+
+		var names []string
+		for _, m := range in.Machines {
+			names = append(names, strings.SplitN(m.Name, "-", 2)[1])
+		}
+
+		slices.Sort(names)
+
+		return strings.Join(names, " ")
+	}
+
+	if got := names(); got != "goes moves stays" {
+		t.Errorf("at first %s", got)
+	}
+
+	// What the host said is known for a minute: it says that all are there.
+	l.Virsh(t, from.Name, "undefine", goes.Name)
+
+	if err := from.Migrate(t.Context(), moves.Name, to); err != nil {
+		t.Fatal(err)
+	}
+
+	if got := names(); got != "stays" {
+		t.Errorf("at last %s", got)
+	}
 }
 
 // One that can only be moved while it is off is shut down, moved and started

@@ -79,20 +79,10 @@ func (f *Fleet) evacuationInputWithout(
 		return in, nil, err
 	}
 
-	in.Machines = make([]eviction.Machine, len(machines))
+	evacuees, leaving, err := f.evacuees(ctx, machines, in, others)
+	in.Machines = evacuees
 
-	calls, ctx := errgroup.WithContext(ctx)
-	calls.SetLimit(preflightsAtOnce)
-
-	for i, vm := range machines {
-		calls.Go(func() (err error) {
-			in.Machines[i], err = f.evacuee(ctx, vm, in, others)
-
-			return err
-		})
-	}
-
-	return in, onItsWay, calls.Wait()
+	return in, cmp.Or(onItsWay, leaving), err
 }
 
 // roomOn is what a host has room for.
@@ -140,6 +130,63 @@ func (f *Fleet) machinesOn(
 	})
 
 	return machines, onItsWay, nil
+}
+
+// evacuees are the machines with all that is in their ways, but for those that
+// leave while they are looked at; onItsWay names one of these.
+func (f *Fleet) evacuees(
+	ctx context.Context, machines []*VM, in eviction.Input, others []answer,
+) (evacuees []eviction.Machine, onItsWay, err error) {
+	looked := make([]*eviction.Machine, len(machines))
+	leaving := make([]error, len(machines))
+
+	calls, ctx := errgroup.WithContext(ctx)
+	calls.SetLimit(preflightsAtOnce)
+
+	for i, vm := range machines {
+		calls.Go(func() error {
+			m, err := f.evacuee(ctx, vm, in, others)
+			if err == nil {
+				looked[i] = &m
+
+				return nil
+			}
+
+			var left bool
+			if left, leaving[i] = f.hasLeft(ctx, vm); left {
+				return nil
+			}
+
+			return err
+		})
+	}
+
+	err = calls.Wait()
+
+	for i, m := range looked {
+		if m != nil {
+			evacuees = append(evacuees, *m)
+		}
+
+		onItsWay = cmp.Or(onItsWay, leaving[i])
+	}
+
+	return evacuees, onItsWay, err
+}
+
+// hasLeft says that a machine has left its host since that host spoke of it, or is
+// leaving it now, which is onItsWay.
+func (f *Fleet) hasLeft(ctx context.Context, vm *VM) (left bool, onItsWay error) {
+	now, err := f.findNow(ctx, vm.UUID, LastKnown{Host: vm.Host, HostUUID: vm.HostUUID})
+
+	switch {
+	case isNotFound(err):
+		return true, nil
+	case err == nil && now.Migrating && !now.broken():
+		return true, now.settled()
+	default:
+		return err == nil && now.host != vm.host, nil
+	}
 }
 
 // evacuee is a machine that is to leave, with all that is in its ways.
