@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"strings"
 	"testing"
@@ -136,6 +137,42 @@ func TestLab_stopAsksTheGuestFirst(t *testing.T) {
 					t.Errorf("still there on %s: %s", h.Name, out)
 				}
 			}
+		})
+	}
+}
+
+// A guest that is off here, because somebody moved it while it was to be shut down, is not off: nothing of it is
+// removed, and whoever asks again finds it.
+func TestLab_stopSeesWhoWasMovedAway(t *testing.T) {
+	t.Parallel()
+
+	for name, how := range map[string][]string{"with its definition": {"--undefinesource"}, "leaving a definition": nil} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			l := lab.Open(t)
+			f := labFleet(t, l, t.Name(), nil)
+			d := light(t, l, "moves", nil)
+			d.Metadata.Host = "kvm1"
+			vm := create(t, f, l, d)
+			move := append([]string{"migrate", "--live", "--persistent", vm.Name, l.Host("kvm2").SocketURI()}, how...)
+			f.log = slog.New(&onLog{message: "shutting down guest", do: func() { l.Virsh(t, "kvm1", move...) }})
+
+			report, err := f.Delete(t.Context(), vm.UUID, lastOf(vm), 5*time.Minute)
+			if !errors.Is(err, ErrBusy) || !strings.Contains(err.Error(), `moved it to host "kvm2"`) {
+				t.Errorf("%+v, %v; want to be told that it was moved", report, err)
+			}
+
+			now, err := f.findNow(t.Context(), vm.UUID, lastOf(vm))
+			if err != nil || now.Host != "kvm2" || !now.Running() || len(now.StaleHosts) != 1-len(how) {
+				t.Fatalf("after it was moved: %+v, %v", now, err)
+			}
+
+			if _, err := f.Delete(t.Context(), vm.UUID, lastOf(vm), 0); err != nil {
+				t.Error(err)
+			}
+
+			onlyOn(t, f, vm.UUID, "none")
 		})
 	}
 }

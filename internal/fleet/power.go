@@ -105,12 +105,23 @@ func resetsNVRAM(info *libvirt.HostInfo) bool {
 
 // stop shuts the guest down and returns how it went: the agent is asked, then
 // the power button pressed, again and again until the grace period is over;
-// then the machine is destroyed.
+// then the machine is destroyed. It is an error if the machine is off here only
+// because it was moved away meanwhile.
 func (f *Fleet) stop(ctx context.Context, vm *VM, grace time.Duration) (Outcome, error) {
 	if !vm.Active {
 		return OutcomeNotRunning, nil
 	}
 
+	outcome, err := f.end(ctx, vm, grace)
+	if err == nil {
+		err = f.unlessMovedAway(ctx, vm)
+	}
+
+	return outcome, err
+}
+
+// end is stop without the question where the guest went.
+func (f *Fleet) end(ctx context.Context, vm *VM, grace time.Duration) (Outcome, error) {
 	if reachable, err := f.rouse(ctx, vm); err != nil {
 		return "", err
 	} else if !reachable || grace == 0 {
@@ -143,6 +154,35 @@ func (f *Fleet) stop(ctx context.Context, vm *VM, grace time.Duration) (Outcome,
 		"name", vm.Name, "host", vm.Host, "grace_period", grace)
 
 	return OutcomeForced, f.destroy(ctx, vm)
+}
+
+// unlessMovedAway is an error if a machine that has just left its host runs
+// elsewhere, or may: people who move machines by hand don't heed our locks.
+func (f *Fleet) unlessMovedAway(ctx context.Context, vm *VM) error {
+	left, err := vm.host.conn.Domain(ctx, vm.UUID)
+
+	switch {
+	case isNotFound(err):
+	case err != nil || left.Reason != libvirt.ReasonMigrated:
+		return err
+	}
+
+	now, err := f.findNow(ctx, vm.UUID, LastKnown{Host: vm.Host, HostUUID: vm.HostUUID})
+
+	switch {
+	case isNotFound(err) || err != nil && !vm.Persistent:
+		return nil // Somebody removed it, or it had no definition that would outlive its run.
+	case err != nil:
+		return err
+	case now.Active:
+		return &Error{
+			VM: vm.Name, Host: vm.Host, Kind: ErrBusy,
+			Detail: fmt.Sprintf("while its guest was to be shut down, somebody moved it to host %q, where it runs", now.Host),
+			Remedy: "Plan and apply again.",
+		}
+	default:
+		return now.startable()
+	}
 }
 
 // rouse makes a guest that stands still able to hear that it should shut down.
