@@ -66,7 +66,7 @@ func (d *drain) resume(now eviction.Step, before *EvacuationStep) EvacuationStep
 		step.Result, step.Reason = ResultMoved, ""
 		d.gone = append(d.gone, now.UUID)
 	case !here:
-		step.Result, step.Reason = ResultMoved, "it had gone already"
+		step.Result, step.Reason = ResultMoved, errGone.Error()
 	case before != nil && d.idle(now.UUID) && before.Method == eviction.MethodShutdown:
 		step = *before
 		step.Result, step.Reason = ResultShutDown, ""

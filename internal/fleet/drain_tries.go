@@ -43,6 +43,7 @@ func (d *drain) evict(ctx context.Context, i int, leave func()) {
 	var (
 		result string
 		last   error // of those tries that did something
+		final  bool  // another one won't help
 	)
 
 	err := retry{
@@ -50,17 +51,22 @@ func (d *drain) evict(ctx context.Context, i int, leave func()) {
 			defer over()
 
 			if err := d.begin(ctx, i); err != nil {
-				return err
+				return err // It may be about somebody else.
 			}
 
-			if result, last = d.try(ctx, i, rule); last != nil {
+			switch result, last = d.try(ctx, i, rule); {
+			case last == nil:
+			case d.fleet.isGone(ctx, d.steps[i].UUID, d.last(), last):
+				last, final = errGone, true // It is under way until that is noted.
+			default:
+				final = hopeless(last)
 				d.tried(i)
 			}
 
 			return last
 		},
 		again: func(err error, after time.Duration) bool {
-			if hopeless(err) {
+			if final {
 				return false
 			}
 
@@ -82,17 +88,12 @@ func (d *drain) evict(ctx context.Context, i int, leave func()) {
 	d.finish(ctx, i, result, err)
 }
 
+// errGone ends the step of a machine that no host has any more.
+var errGone = errors.New("it had gone already")
+
 // hopeless says that trying again won't help.
 func hopeless(err error) bool {
-	for _, kind := range []error{ErrNotFound, ErrTwoCopies, ErrAmbiguous, errStays} {
-		if errors.Is(err, kind) {
-			return true
-		}
-	}
-
-	_, changed := errors.AsType[*changedError](err)
-
-	return changed
+	return errors.Is(err, ErrTwoCopies) || errors.Is(err, ErrAmbiguous) || errors.Is(err, errStays)
 }
 
 // rule is what holds for the machine of a step.
@@ -195,6 +196,8 @@ func (d *drain) finish(ctx context.Context, i int, result string, err error) {
 	delete(d.underWay, s.UUID)
 
 	switch {
+	case errors.Is(err, errGone):
+		s.Result, s.Reason = ResultMoved, errGone.Error()
 	case err != nil:
 		s.Result, s.Reason = ResultFailed, brief(err.Error())
 	case result == "":

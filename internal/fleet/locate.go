@@ -32,12 +32,32 @@ func (f *Fleet) Find(ctx context.Context, uuid string, last LastKnown) (*VM, err
 
 // findNow is Find without the snapshot: what every change begins with.
 func (f *Fleet) findNow(ctx context.Context, uuid string, last LastKnown) (*VM, error) {
-	vm, err := f.askFor(ctx, uuid, last)
+	vm, _, err := f.findAmong(ctx, uuid, last)
+
+	return vm, err
+}
+
+// findAmong is findNow that also returns what the hosts said.
+func (f *Fleet) findAmong(ctx context.Context, uuid string, last LastKnown) (*VM, []answer, error) {
+	vm, answers, err := f.askFor(ctx, uuid, last)
 	if skewed(vm, err) {
 		return f.askFor(ctx, uuid, last)
 	}
 
-	return vm, err
+	return vm, answers, err
+}
+
+// isGone says that an error is that a machine was not found, and that no host has
+// it. Other things are not found as well: a network that the machine needs to
+// start, a file, or the machine on the host that it has just left.
+func (f *Fleet) isGone(ctx context.Context, uuid string, last LastKnown, err error) bool {
+	if !isNotFound(err) {
+		return false
+	}
+
+	_, err = f.findNow(ctx, uuid, last)
+
+	return isNotFound(err)
 }
 
 // skewed says that the hosts' answers may not fit together. They don't answer at
@@ -52,13 +72,15 @@ func skewed(vm *VM, err error) bool {
 	return vm.Stranded || !vm.Migrating && vm.entry.InMigration() && vm.Reason != libvirt.ReasonStartingUp
 }
 
-func (f *Fleet) askFor(ctx context.Context, uuid string, last LastKnown) (*VM, error) {
+func (f *Fleet) askFor(ctx context.Context, uuid string, last LastKnown) (*VM, []answer, error) {
 	answers, err := f.ask(ctx, byUUID(uuid))
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 
-	return locate(answers, uuid, last)
+	vm, err := locate(answers, uuid, last)
+
+	return vm, answers, err
 }
 
 // FindByName returns the machine of that name. Names are unique on a host, not

@@ -115,12 +115,7 @@ func (f *Fleet) lookFor(ctx context.Context, q Question) (*VM, []string, error) 
 		}
 	}
 
-	answers, err := f.ask(ctx, byUUID(uuid))
-	if err != nil {
-		return nil, nil, err
-	}
-
-	vm, err := locate(answers, uuid, LastKnown{})
+	vm, answers, err := f.findAmong(ctx, uuid, LastKnown{})
 
 	return vm, silentHosts(answers), err
 }

@@ -177,7 +177,7 @@ func (r *release) undo(ctx context.Context, s EvacuationStep, restore bool) erro
 		}
 	}
 
-	if isNotFound(err) {
+	if r.fleet.isGone(ctx, s.UUID, LastKnown{Host: r.host.name}, err) {
 		return nil // There is nothing to restore any more.
 	}
 

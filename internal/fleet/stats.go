@@ -63,6 +63,10 @@ func (f *Fleet) FindByLabels(ctx context.Context, labels map[string]string) ([]*
 
 	for uuid := range uuids {
 		vm, err := f.Find(ctx, uuid, LastKnown{})
+		if isNotFound(err) {
+			continue // It was the last of it that was seen.
+		}
+
 		if err != nil {
 			return nil, err
 		}

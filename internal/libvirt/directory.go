@@ -27,6 +27,15 @@ type Directory struct {
 // is used and removed by the next call for that directory.
 const directoryPrefix = "virtfleet-directory-"
 
+// isForACall says that a pool is one of those. Another call's is there by chance: what it shows of one host isn't to be
+// compared with what storage pools show of another.
+func isForACall(pool string) bool { return strings.HasPrefix(pool, directoryPrefix) }
+
+// errForACall is what is known of a directory that only such a pool covers.
+var errForACall = golibvirt.Error{
+	Code: golibvirt.ERR_NO_STORAGE_POOL, Message: "the only storage pool is one for the time of a call",
+}
+
 const (
 	// poolAttempts is how often a step is tried whose pool vanishes: another run may have made it, and remove it.
 	poolAttempts = 5
@@ -37,7 +46,8 @@ const (
 )
 
 // Room gives the bytes that can still be written to a directory, as the active storage pool that covers it saw it last.
-// ErrNotFound: no pool does (virStoragePoolLookupByTargetPath, virStoragePoolGetInfo).
+// ErrNotFound: no pool does, or only one for the time of a call (virStoragePoolLookupByTargetPath,
+// virStoragePoolGetInfo).
 func (h *Host) Room(ctx context.Context, dir string) (uint64, error) {
 	return call(ctx, h, reading("reading the room in "+dir), func(c *conn) (_ uint64, err error) {
 		c.count("virStoragePoolLookupByTargetPath")
@@ -46,6 +56,13 @@ func (h *Host) Room(ctx context.Context, dir string) (uint64, error) {
 			return 0, err
 		}
 		defer func() { err = errors.Join(err, pool.Free()) }()
+		name, err := pool.GetName()
+		if err == nil && isForACall(name) {
+			err = errForACall
+		}
+		if err != nil {
+			return 0, err
+		}
 		return c.room(pool)
 	})
 }
@@ -112,14 +129,15 @@ func (h *Host) RemoveFile(ctx context.Context, at string) error {
 }
 
 // inDirectory runs f with the pool that covers a directory, just read anew. f may run again when the pool vanishes
-// under it. leaveDirectory has to follow.
+// under it; that it always does is ErrBusy, and says nothing about what is in the directory. leaveDirectory has to
+// follow.
 func (c *conn) inDirectory(ctx context.Context, dir string, f func(*golibvirt.StoragePool) error) (err error) {
 	for range poolAttempts {
 		if err = c.tryInDirectory(ctx, dir, f); codeOf(err) != golibvirt.ERR_NO_STORAGE_POOL {
 			return err
 		}
 	}
-	return err
+	return fmt.Errorf("%w: others make and remove the storage pool of %s all the time", ErrBusy, dir)
 }
 
 func (c *conn) tryInDirectory(ctx context.Context, dir string, f func(*golibvirt.StoragePool) error) (err error) {

@@ -28,7 +28,7 @@ type Volume struct {
 }
 
 // VolumeByPath looks for the volume with this path in the host's active pools, as they were when they were last
-// refreshed. ErrNotFound says that no pool has it: there may still be such a file.
+// refreshed. ErrNotFound says that no pool has it, or only one for the time of a call: there may still be such a file.
 //
 // It uses virStorageVolLookupByPath, virStorageVolGetXMLDesc, virStoragePoolLookupByVolume and
 // virStoragePoolGetXMLDesc.
@@ -40,7 +40,11 @@ func (h *Host) VolumeByPath(ctx context.Context, path string) (*Volume, error) {
 			return nil, err
 		}
 		defer func() { err = errors.Join(err, volume.Free()) }()
-		return c.volume(volume)
+		v, err := c.volume(volume)
+		if err == nil && isForACall(v.Pool) {
+			return nil, errForACall
+		}
+		return v, err
 	})
 }
 

@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	golibvirt "libvirt.org/go/libvirt"
+
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
 )
 
@@ -109,6 +111,38 @@ func TestDirectory_withAndWithoutAPool(t *testing.T) {
 	room, err := a.Room(t.Context(), "/var/lib/libvirt/images")
 	if err != nil || room == 0 {
 		t.Errorf("%d bytes free, %v", room, err)
+	}
+}
+
+// A pool that another call has made for itself, or was killed with, is no storage pool of the host: it is there by
+// chance. That it is removed at once, whenever it is made, says nothing about the files in the directory.
+func TestDirectory_withAnotherCallsPool(t *testing.T) {
+	t.Parallel()
+	l, a, _ := sides(t)
+	dir := ownDirectory(t, l, a)
+	l.Run(t, a.machine.Name, "touch", dir+"/file")
+	l.Virsh(t, a.machine.Name, "pool-create-as", poolName(dir), "dir", "--target", dir)
+	if pool := l.Virsh(t, a.machine.Name, "vol-pool", dir+"/file"); !strings.Contains(pool, poolName(dir)) {
+		t.Fatalf("the file is in pool %s", pool)
+	}
+	_, err := a.VolumeByPath(t.Context(), dir+"/file")
+	want(t, err, ErrNotFound)
+	_, err = a.Room(t.Context(), dir)
+	want(t, err, ErrNotFound)
+
+	_, err = call(t.Context(), a.Host, changing("looking into a directory"), func(c *conn) (struct{}, error) {
+		defer c.leaveDirectory(t.Context(), dir)
+		return struct{}{}, c.inDirectory(t.Context(), dir, func(pool *golibvirt.StoragePool) error {
+			if err := pool.Destroy(); err != nil {
+				return err
+			}
+			return c.withFile(pool, "file", func(*golibvirt.StorageVol) error { return nil })
+		})
+	})
+	want(t, err, ErrBusy)
+	must(t, a.RemoveFile(t.Context(), dir+"/file"))
+	if left := l.Run(t, a.machine.Name, "ls", dir); left != "" {
+		t.Errorf("left: %s", left)
 	}
 }
 

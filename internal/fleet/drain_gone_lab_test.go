@@ -1,0 +1,133 @@
+package fleet
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/eviction"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
+)
+
+// Only a machine that no host has is gone: a drain has nothing left to do for it,
+// and whoever ends the maintenance nothing to restore. One that lacks something else
+// that isn't found stays to be restored, and one that somebody else's error is about
+// is no reason to give up.
+func TestLab_drainTellsWhatIsGone(t *testing.T) {
+	t.Parallel()
+
+	l := lab.Open(t)
+	from, to := l.StartHost(t), l.StartHost(t)
+	alone, f := ownFleet(t, "alice", from), ownFleet(t, "alice", from, to)
+	removed := create(t, alone, l, light(t, l, "removed", nil))
+	d := light(t, l, "off", nil)
+	d.Metadata.RunStrategy = "Manual"
+	off := create(t, alone, l, d)
+
+	// Another run removes it while the drain waits for its lock.
+	_, unlock, err := ownFleet(t, "bob", from).lockOn(t.Context(), f.host(from.Name), removed.UUID, "deleting")
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	over := draining(t.Context(), f, from.Name)
+
+	awaitResult(t, f.host(from.Name), removed.UUID, "")
+	l.Virsh(t, from.Name, "destroy", removed.UUID)
+	l.Virsh(t, from.Name, "undefine", removed.UUID)
+	unlock()
+
+	done := <-over
+	if done.err != nil || !slices.ContainsFunc(done.steps, func(s EvacuationStep) bool {
+		return s.UUID == removed.UUID && s.Result == ResultMoved && s.Reason == errGone.Error()
+	}) {
+		t.Errorf("with a machine that was removed: %+v, %v", done.steps, done.err)
+	}
+
+	// One that was shut down has lost its network since.
+	l.Virsh(t, from.Name, "attach-interface", off.UUID, "network", "nowhere", "--config")
+
+	if err := f.changeRecord(t.Context(), f.host(from.Name), func(r *HostRecord) error {
+		step := stepOf(off.Name, eviction.MethodShutdown, ResultShutDown)
+		step.UUID = off.UUID
+		r.Evacuation.Steps = []EvacuationStep{step}
+
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+
+	left := func() int {
+		t.Helper()
+
+		r, _, err := readRecord(t.Context(), f.host(from.Name))
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		if r.Evacuation == nil {
+			return 0
+		}
+
+		return len(r.Evacuation.Steps)
+	}
+
+	err = f.Release(t.Context(), from.Name, "m", true)
+	if err == nil || !strings.Contains(err.Error(), "nowhere") || left() != 1 {
+		t.Errorf("of one that can't start %d steps are left: %v", left(), err)
+	}
+
+	l.Virsh(t, from.Name, "undefine", off.UUID)
+
+	if err := f.Release(t.Context(), from.Name, "m", true); err != nil || left() != 0 {
+		t.Errorf("of one that is gone %d steps are left: %v", left(), err)
+	}
+
+	labels := map[string]string{"kind": "twin"}
+
+	// One that runs twice keeps the drain from seeing whether its steps hold.
+	twin := create(t, alone, l, light(t, l, "twin", labels))
+
+	if _, err := f.host(to.Name).conn.DefineDomain(t.Context(), twin.entry.PersistentXML); err != nil {
+		t.Fatal(err)
+	}
+
+	l.Virsh(t, to.Name, "start", twin.UUID)
+
+	ctx, cancel := context.WithCancelCause(t.Context())
+	defer cancel(nil)
+
+	again := errors.New("it is tried again")
+	cfg := ownConfig("alice", from, to)
+	cfg.Logger = slog.New(&onLog{message: "eviction failed, will be tried again", do: func() { cancel(again) }})
+	step := EvacuationStep{Step: eviction.Step{UUID: off.UUID, Method: eviction.MethodLive, Target: to.Name}}
+	exact := &drain{
+		Drain: Drain{Host: from.Name, Steps: plainSteps([]EvacuationStep{step})}, steps: []EvacuationStep{step},
+		fleet: openFleet(t, cfg), looks: newTurns(1), underWay: make(map[string]bool),
+	}
+	exact.host = exact.fleet.host(from.Name)
+	exact.evict(ctx, 0, nil)
+
+	if !errors.Is(context.Cause(ctx), again) || !strings.Contains(exact.steps[0].Reason, twin.Name) {
+		t.Errorf("beside one that runs twice: %+v", exact.steps[0])
+	}
+
+	// What the hosts said is known for a minute: it says that both have it.
+	f.forgetAll()
+
+	if _, err := f.FindByLabels(t.Context(), labels); !errors.Is(err, ErrTwoCopies) {
+		t.Errorf("found, though it runs twice: %v", err)
+	}
+
+	for _, h := range []*lab.Host{from, to} {
+		l.Virsh(t, h.Name, "destroy", twin.UUID)
+		l.Virsh(t, h.Name, "undefine", twin.UUID)
+	}
+
+	if found, err := f.FindByLabels(t.Context(), labels); err != nil || len(found) > 0 {
+		t.Errorf("found once they are gone: %+v, %v", found, err)
+	}
+}
