@@ -233,6 +233,7 @@ func TestLab_coldMoveThatBreaks(t *testing.T) {
 
 			if name == "killed" {
 				interrupted(t, f, l, vm, target, file)
+				updated(t, l, vm)
 			} else {
 				now, state, err := f.Move(ctx, vm.UUID, lastOf(vm), target.Name, migration.Options{})
 				t.Log(err)
@@ -283,6 +284,22 @@ func interrupted(t *testing.T, f *Fleet, l *lab.Lab, vm *VM, target *lab.Host, f
 	}
 
 	l.Run(t, target.Name, "sh", "-c", "echo half of it >"+file)
+}
+
+// updated changes the machine by a run that doesn't know the target, and so can't
+// remove what is there.
+func updated(t *testing.T, l *lab.Lab, vm *VM) {
+	t.Helper()
+
+	_, err := ownFleet(t, "alice", l.Host(vm.Host)).Update(t.Context(), vm.UUID, lastOf(vm), Desired{
+		Spec: *vm.PersistentSpec,
+		Metadata: domain.Metadata{
+			Host: vm.Host, RunStrategy: vm.Metadata.RunStrategy, Labels: map[string]string{"updated": "yes"},
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
 }
 
 // A run that is killed when all is copied and defined leaves two machines. Nobody but a person can say which counts:

@@ -282,7 +282,7 @@ func (u *update) mark(ctx context.Context) error {
 	metadata := u.want.stamp()
 	metadata.Devices = u.vm.Metadata.Devices
 	metadata.FreshNVRAM = u.vm.Metadata.FreshNVRAM && !u.fresh
-	metadata.Migrations = u.vm.Metadata.Migrations
+	metadata.Migrations, metadata.Copies = u.vm.Metadata.Migrations, u.vm.Metadata.Copies
 	metadata.Eviction = u.vm.Metadata.Eviction
 	metadata.Creating = nil
 	metadata.Staged = ""
