@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"path"
 	"strings"
+	"sync"
 	"time"
 
 	golibvirt "libvirt.org/go/libvirt"
@@ -71,7 +72,7 @@ func (h *Host) Room(ctx context.Context, dir string) (uint64, error) {
 // the directory one is made for the time of the call, which touches nothing in it.
 func (h *Host) Directory(ctx context.Context, dir string, names ...string) (*Directory, error) {
 	return call(ctx, h, changing("reading directory "+dir), func(c *conn) (*Directory, error) {
-		defer c.leaveDirectory(ctx, dir)
+		defer c.useDirectory(ctx, dir)()
 		d := &Directory{}
 		err := c.inDirectory(ctx, dir, func(pool *golibvirt.StoragePool) (err error) {
 			if d.Available, err = c.room(pool); err != nil {
@@ -88,7 +89,7 @@ func (h *Host) Directory(ctx context.Context, dir string, names ...string) (*Dir
 func (h *Host) Beginning(ctx context.Context, at string, bytes uint64) ([]byte, error) {
 	return call(ctx, h, changing("reading the beginning of "+at), func(c *conn) (data []byte, err error) {
 		dir := path.Dir(at)
-		defer c.leaveDirectory(ctx, dir)
+		defer c.useDirectory(ctx, dir)()
 		err = c.inDirectory(ctx, dir, func(pool *golibvirt.StoragePool) error {
 			return c.withFile(pool, path.Base(at), func(volume *golibvirt.StorageVol) (err error) {
 				data, err = c.head(volume, bytes)
@@ -103,7 +104,7 @@ func (h *Host) Beginning(ctx context.Context, at string, bytes uint64) ([]byte, 
 func (h *Host) MakeDirectory(ctx context.Context, at string, like Volume) error {
 	_, err := call(ctx, h, changing("making directory "+at), func(c *conn) (struct{}, error) {
 		dir := path.Dir(at)
-		defer c.leaveDirectory(ctx, dir)
+		defer c.useDirectory(ctx, dir)()
 		like.Name, like.Format, like.PhysicalBytes = path.Base(at), "dir", 0
 		return struct{}{}, c.inDirectory(ctx, dir, func(pool *golibvirt.StoragePool) error { return c.create(pool, like) })
 	})
@@ -114,7 +115,7 @@ func (h *Host) MakeDirectory(ctx context.Context, at string, like Volume) error 
 func (h *Host) RemoveFile(ctx context.Context, at string) error {
 	_, err := call(ctx, h, changing("removing "+at), func(c *conn) (struct{}, error) {
 		dir := path.Dir(at)
-		defer c.leaveDirectory(ctx, dir)
+		defer c.useDirectory(ctx, dir)()
 		return struct{}{}, c.inDirectory(ctx, dir, func(pool *golibvirt.StoragePool) error {
 			return c.withFile(pool, path.Base(at), func(volume *golibvirt.StorageVol) error {
 				c.count("virStorageVolDelete")
@@ -129,8 +130,8 @@ func (h *Host) RemoveFile(ctx context.Context, at string) error {
 }
 
 // inDirectory runs f with the pool that covers a directory, just read anew. f may run again when the pool vanishes
-// under it; that it always does is ErrBusy, and says nothing about what is in the directory. leaveDirectory has to
-// follow.
+// under it; that it always does is ErrBusy, and says nothing about what is in the directory. useDirectory has to come
+// before.
 func (c *conn) inDirectory(ctx context.Context, dir string, f func(*golibvirt.StoragePool) error) (err error) {
 	for range poolAttempts {
 		if err = c.tryInDirectory(ctx, dir, f); codeOf(err) != golibvirt.ERR_NO_STORAGE_POOL {
@@ -197,6 +198,33 @@ func (c *conn) poolRefused(dir string, refusal error) error {
 		}
 	}
 	return refusal
+}
+
+// users counts the calls that use a directory just now.
+type users struct {
+	mu sync.Mutex
+	of map[string]int
+}
+
+// useDirectory keeps other calls of this process from removing the pool that is made for a directory, until the last
+// of those that use it leaves.
+func (c *conn) useDirectory(ctx context.Context, dir string) (leave func()) {
+	users := &c.host.directories
+	add := func(n int) (left int) {
+		users.mu.Lock()
+		defer users.mu.Unlock()
+		if users.of == nil {
+			users.of = map[string]int{}
+		}
+		users.of[dir] += n
+		return users.of[dir]
+	}
+	add(1)
+	return func() {
+		if add(-1) == 0 {
+			c.leaveDirectory(ctx, dir)
+		}
+	}
 }
 
 // leaveDirectory removes the pool that was made for a directory; nothing in the directory is touched.

@@ -66,6 +66,8 @@ type Host struct {
 	cancel     context.CancelFunc
 	background tasks
 
+	directories users // of directories that a pool is made for
+
 	socketMu sync.Mutex
 	socket   string // where the daemon was found
 

@@ -25,7 +25,7 @@ type NewImage struct {
 func (h *Host) CreateImage(ctx context.Context, image NewImage) (availableBytes uint64, err error) {
 	return call(ctx, h, changing("making image "+image.Path), func(c *conn) (available uint64, err error) {
 		dir := path.Dir(image.Path)
-		defer c.leaveDirectory(ctx, dir)
+		defer c.useDirectory(ctx, dir)()
 		err = c.inDirectory(ctx, dir, func(pool *golibvirt.StoragePool) (err error) {
 			if available, err = c.room(pool); err != nil {
 				return err

@@ -89,8 +89,8 @@ type fileCopy struct {
 }
 
 func (k *fileCopy) run(ctx context.Context) error {
-	defer k.from.leaveDirectory(ctx, k.dir)
-	defer k.to.leaveDirectory(ctx, k.dir)
+	defer k.from.useDirectory(ctx, k.dir)()
+	defer k.to.useDirectory(ctx, k.dir)()
 	source, err := k.stat(ctx, k.from)
 	if err != nil {
 		return err

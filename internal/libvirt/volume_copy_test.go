@@ -131,7 +131,7 @@ func TestDirectory_withAnotherCallsPool(t *testing.T) {
 	want(t, err, ErrNotFound)
 
 	_, err = call(t.Context(), a.Host, changing("looking into a directory"), func(c *conn) (struct{}, error) {
-		defer c.leaveDirectory(t.Context(), dir)
+		defer c.useDirectory(t.Context(), dir)()
 		return struct{}{}, c.inDirectory(t.Context(), dir, func(pool *golibvirt.StoragePool) error {
 			if err := pool.Destroy(); err != nil {
 				return err
@@ -143,6 +143,29 @@ func TestDirectory_withAnotherCallsPool(t *testing.T) {
 	must(t, a.RemoveFile(t.Context(), dir+"/file"))
 	if left := l.Run(t, a.machine.Name, "ls", dir); left != "" {
 		t.Errorf("left: %s", left)
+	}
+}
+
+// Calls for one directory share the pool that is made for it: the last one removes it.
+func TestDirectory_sharesItsPool(t *testing.T) {
+	t.Parallel()
+	l, a, _ := sides(t)
+	dir := ownDirectory(t, l, a)
+	l.Run(t, a.machine.Name, "touch", dir+"/one", dir+"/other")
+	runs := 0
+	_, err := call(t.Context(), a.Host, changing("looking into a directory"), func(c *conn) (struct{}, error) {
+		defer c.useDirectory(t.Context(), dir)()
+		return struct{}{}, c.inDirectory(t.Context(), dir, func(pool *golibvirt.StoragePool) error {
+			runs++
+			if err := a.RemoveFile(t.Context(), dir+"/one"); err != nil {
+				return err
+			}
+			return c.withFile(pool, "other", func(*golibvirt.StorageVol) error { return nil })
+		})
+	})
+	must(t, err)
+	if pools := l.Virsh(t, a.machine.Name, "pool-list", "--name"); runs != 1 || strings.Contains(pools, poolName(dir)) {
+		t.Errorf("it took %d runs, and left the pools %s", runs, pools)
 	}
 }
 
