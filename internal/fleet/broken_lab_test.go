@@ -34,6 +34,8 @@ func newTorn(t *testing.T, o migration.Options) *torn {
 	b.f = ownFleet(t, "alice", b.from, b.to)
 	d := drainer(t, l, "torn", nil)
 	d.Spec.Kernel.Cmdline += " dirty=32"
+	size := uint64(128 << 20) // In less its guest is out of memory as soon as it has booted, and waits for no page.
+	d.Spec.Memory.Size = &size
 	b.vm = create(t, alone, l, d)
 
 	// Before it begins: the switch may come before anybody sees that it has begun.
@@ -249,7 +251,7 @@ func TestLab_moverIsLostAtTheHandover(t *testing.T) {
 	alone, f := ownFleet(t, "alice", from), ownFleet(t, "alice", from, to)
 	d := drainer(t, l, "still", nil)
 	d.Spec.Kernel.Cmdline += " dirty=8"
-	vm := create(t, alone, l, d)
+	vm := booted(t, l, create(t, alone, l, d))
 
 	left := migration.State{
 		SourceHost: from.Name, TargetHost: to.Name, Start: time.Now(), Phase: migration.PhasePreparingTarget,

@@ -514,13 +514,14 @@ func TestLab_unmarkedStays(t *testing.T) {
 		over <- err
 	}()
 
-	for marked := false; !marked; {
+	for awaited := false; !awaited; { // It is marked, and who marked it has let go of it.
 		now, err := f.findNow(t.Context(), vm.UUID, LastKnown{})
 		if err != nil || pause(t.Context(), 100*time.Millisecond) != nil {
 			t.Fatal(err)
 		}
 
-		marked = now.Metadata.Eviction != nil
+		_, lock := f.host(from.Name).conn.Secret(t.Context(), lockPrefix+vm.UUID)
+		awaited = now.Metadata.Eviction != nil && isNotFound(lock)
 	}
 
 	cancel()

@@ -167,6 +167,10 @@ func TestLab_drainCancelledByPolicy(t *testing.T) {
 		made[name] = create(t, alone, l, d)
 	}
 
+	for _, name := range []string{"aborted", "finished"} { // Neither is to arrive before it is told to.
+		booted(t, l, made[name])
+	}
+
 	for i, name := range []string{"cold", "finished", "waiting"} {
 		if _, err := f.EvictionPolicies().Put(t.Context(), eviction.Policy{
 			Identity: policy.Identity{

@@ -118,6 +118,7 @@ func TestGuest_migratesWithSharedDisk(t *testing.T) {
 	if err := l.Host("kvm1").Migrate(t.Context(), name, l.Host("kvm2")); err != nil {
 		t.Fatal(err)
 	}
+	l.AwaitAgent(t, "kvm2", name) // Its host hasn't heard from it yet, and gives it no more than five seconds.
 	if before, after := l.Virsh(t, "kvm2", "domstate", name), address("kvm2"); !strings.Contains(before, "running") ||
 		!strings.Contains(after, l.lanPrefix()) {
 		t.Errorf("after the migration the guest is %q with the address %q", before, after)

@@ -4,10 +4,8 @@ import (
 	"errors"
 	"io"
 	"net"
-	"net/netip"
 	"os"
 	"path/filepath"
-	"syscall"
 	"testing"
 	"time"
 )
@@ -130,53 +128,5 @@ func TestAnswers_takesAStallForNoSilence(t *testing.T) {
 	}()
 	if answers, err := client.Answers(t.Context(), "127.0.0.1", 1, short); !answers || err != nil {
 		t.Errorf("got %t, %v, want what the host says in the end", answers, err)
-	}
-}
-
-// silent is a port at which connections get lost: so many wait for being accepted there that there is room for no more.
-func silent(t *testing.T) (port int) {
-	t.Helper()
-	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	noError(t, err)
-	t.Cleanup(func() { _ = listener.Close() })
-	raw, err := listener.(syscall.Conn).SyscallConn() //nolint:forcetypeassert // It is one.
-	noError(t, err)
-	noError(t, raw.Control(func(fd uintptr) { noError(t, syscall.Listen(int(fd), 0)) }))
-	for {
-		conn, err := (&net.Dialer{Timeout: 100 * time.Millisecond}).DialContext(t.Context(), "tcp", listener.Addr().String())
-		if err != nil {
-			return int(netip.MustParseAddrPort(listener.Addr().String()).Port())
-		}
-		t.Cleanup(func() { _ = conn.Close() })
-	}
-}
-
-func TestAnswers_tellsSilenceFromRefusal(t *testing.T) {
-	t.Parallel()
-	key := newKey(t, "ed25519")
-	server := startSSHD(t, key.authorized())
-	client := newClient(t, server.config(t, key))
-	listener := serve(t, "tcp", "127.0.0.1:0", func(net.Conn) {})
-	listening := int(netip.MustParseAddrPort(listener.Addr().String()).Port())
-	for name, test := range map[string]struct {
-		host     string
-		port     int
-		patience time.Duration
-		want     bool
-	}{
-		"accepts": {"127.0.0.1", listening, patience, true},
-		"refuses": {"127.0.0.1", 1, patience, true},
-		"silent":  {"127.0.0.1", silent(t), 100 * time.Millisecond, false},
-	} {
-		if got, err := client.Answers(t.Context(), test.host, test.port, test.patience); got != test.want || err != nil {
-			t.Errorf("%s: got %t, %v", name, got, err)
-		}
-	}
-	server.kill()
-	config := server.config(t, key)
-	config.Port = 1
-	if got, err := newClient(t, config).Answers(t.Context(), "127.0.0.1", listening, patience); got ||
-		!errors.Is(err, ErrUnreachable) {
-		t.Errorf("a host that can't be reached: got %t, %v", got, err)
 	}
 }

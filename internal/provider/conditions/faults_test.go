@@ -76,6 +76,10 @@ func TestAccConditions_postCopyLost(t *testing.T) {
 	m.await("libvirt to see that post-copy failed", func() bool {
 		return strings.Contains(m.virsh("domstate", "--reason", m.name), "post-copy failed")
 	})
+	m.await("its target to see that the process is gone", func() bool {
+		_, err := l.TryVirsh(t, "kvm2", "domstate", m.name)
+		return err != nil
+	})
 	s = m.look()
 	// libvirt keeps the job of the migration: the machine is still its source, and nobody its target.
 	s.is("phase", "Failed", "status", "Migrating", "status_reason", "PostcopyFailed", "host", "kvm1", "ready", "false",

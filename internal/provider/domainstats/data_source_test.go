@@ -181,7 +181,7 @@ func TestAccDomainStats_memory(t *testing.T) {
 	l.Virsh(t, "kvm1", "start", name)
 	l.AwaitConsole(t, "kvm1", name, lab.GuestUp)
 	l.Virsh(t, "kvm1", "dommemstat", name, "--period", "1", "--live")
-	deadline, tick := time.After(time.Minute), time.NewTicker(100*time.Millisecond)
+	deadline, tick := time.After(5*time.Minute), time.NewTicker(100*time.Millisecond)
 	defer tick.Stop()
 	for domstats(t, l, "kvm1", name)["balloon.usable"] == "" {
 		select {

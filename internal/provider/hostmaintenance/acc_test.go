@@ -345,6 +345,7 @@ func TestAccHostMaintenance_interrupted(t *testing.T) {
 		}
 		p.expect(t, map[string]string{"quick": p.to.Name, "slow": p.from.Name})
 		p.l.AwaitData(t, p.from.Name, p.prefix+"-slow")
+		p.awaitNoJob(t) // What is seen to be copied next is of the next apply.
 		_ = os.Remove(p.tf.Dir + "/.terraform.tfstate.lock.info")
 	}
 	if out := p.l.Virsh(t, p.from.Name, "dumpxml", p.prefix+"-slow"); strings.Contains(out, "eviction-requested") {
@@ -423,6 +424,19 @@ func (p *pair) copying(t *testing.T) bool {
 	t.Helper()
 	out, err := p.l.TryVirsh(t, p.from.Name, "domjobinfo", p.prefix+"-slow")
 	return err == nil && strings.Contains(out, "Memory processed")
+}
+
+// awaitNoJob waits until the host has given up moving the slow machine, which it notices after whoever was killed.
+func (p *pair) awaitNoJob(t *testing.T) {
+	t.Helper()
+	deadline := time.After(patience)
+	for tick := time.NewTicker(100 * time.Millisecond); p.copying(t); {
+		select {
+		case <-tick.C:
+		case <-deadline:
+			t.Fatal("its migration goes on")
+		}
+	}
 }
 
 // TestAccHostMaintenance_managedMachine: a machine whose own strategy has it shut down, and one that is saved, stay so

@@ -464,9 +464,11 @@ func TestAccMigration_fails(t *testing.T) {
 				t.Error("a migration that was interrupted isn't tried again")
 			}
 		}
+		// The source notices on its own that its target is gone: until then it still has the job of this migration.
 		await(t, "the machine to be alone", func() bool {
-			_, err := l.TryVirsh(t, "kvm2", "domstate", name)
-			return err != nil
+			_, gone := l.TryVirsh(t, "kvm2", "domstate", name)
+			job, err := l.TryVirsh(t, "kvm1", "domjobinfo", name)
+			return gone != nil && err == nil && strings.Contains(job, "None")
 		})
 		runsOn(t, l, name, "kvm1")
 	}

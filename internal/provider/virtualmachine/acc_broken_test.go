@@ -72,9 +72,10 @@ func (b *torn) await(on *lab.Host, state string) {
 func (b *torn) tear() {
 	b.t.Helper()
 	b.config(b.to, "")
+	// Before it begins: it switches two seconds later, and without a limit all memory has come before anybody holds it.
+	b.l.Virsh(b.t, b.from.Name, "migrate-setspeed", b.name, "2", "--postcopy")
 	apply := b.tf.Start(b.t, "apply")
 	awaitCopying(b.t, b.l, b.from.Name, b.name, apply)
-	b.l.Virsh(b.t, b.from.Name, "migrate-setspeed", b.name, "2", "--postcopy")
 	release := b.l.HoldPostCopy(b.t, b.from, b.to, b.name)
 	if err := apply.Kill(); err != nil {
 		b.t.Fatal(err)

@@ -27,7 +27,7 @@ func TestAccDevices_live(t *testing.T) {
 	config := told(l, name).with(talking).with(hcl{
 		"host": quote(host), "cpu": `{ vcpus = 1, max_sockets = 2 }`, "memory": `{ size = "256Mi", max_size = "1Gi" }`,
 		"interfaces": `{ lan = { bridge = "br-lab" } }`, "serial_console": `{ enabled = true }`,
-		"wait_for": `{ guest_agent = true, ip_address = "lan", timeout = "2m" }`,
+		"wait_for": `{ guest_agent = true, ip_address = "lan", timeout = "5m" }`,
 	})
 	disks := func(cd string, more ...string) hcl {
 		return hcl{"disks": fmt.Sprintf("{\n root = { volume = %q, boot_order = 1 }\n cd = { device = \"cdrom\"%s }\n%s\n}",
@@ -69,7 +69,7 @@ func TestAccDevices_live(t *testing.T) {
 		export.Name, export.Address())).with(hcl{
 		"cpu": `{ vcpus = 2, max_sockets = 2 }`, "memory": `{ size = "384Mi", max_size = "1Gi" }`,
 		"interfaces": `{ lan = { bridge = "br-lab", link_up = false } }`,
-		"wait_for":   `{ guest_agent = true, timeout = "2m" }`,
+		"wait_for":   `{ guest_agent = true, timeout = "5m" }`,
 	}), first, raw, `ua-disk-data`, `protocol='nbd'`, `cache='none'`, `>2</vcpu>`, `<memory unit='KiB'>393216</memory>`,
 		`<link state='down'/>`)
 	await(t, "the guest to have two more disks", func() bool { return strings.Count(partitions(), " vd") == 3 })

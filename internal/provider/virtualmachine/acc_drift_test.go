@@ -33,10 +33,18 @@ func TestAccVirtualMachine_drift(t *testing.T) {
 		"labels":      `{ app = "web" }`,
 		"disks":       fmt.Sprintf(`{ cd = { device = "cdrom", bus = "sata" }, data = { volume = %q } }`, data),
 		"interfaces":  fmt.Sprintf(`{ lan = { network = "default", mac = %q, link_up = true } }`, mac),
-		"guest_agent": `{ enabled = true }`, "wait_for": `{ guest_agent = true, timeout = "2m" }`,
+		"guest_agent": `{ enabled = true }`, "wait_for": `{ guest_agent = true, timeout = "5m" }`,
 	})
 	config := acctest.Config(l) + machine.String()
 	virsh := func(args ...string) func() { return func() { l.Virsh(t, "kvm1", args...) } }
+	shrunk := func(which ...string) func() {
+		return func() {
+			l.Virsh(t, "kvm1", append([]string{"setmem", name, "200M"}, which...)...)
+			await(t, "the guest to give memory back", func() bool { // libvirt only asks it to.
+				return strings.Contains(l.Virsh(t, "kvm1", "dumpxml", name), "<currentMemory unit='KiB'>204800<")
+			})
+		}
+	}
 	nic := device(t, `<interface type="user"><mac address="52:54:00:0f:0f:0f"/><model type="virtio"/></interface>`)
 	disk := device(t, fmt.Sprintf(`<disk type="file" device="disk"><driver name="qemu" type="raw"/><source file=%q/>`+
 		`<target dev="vdz" bus="virtio"/></disk>`, l.Image(t, "kvm1", name+".raw", "raw", 1<<20)))
@@ -45,14 +53,9 @@ func TestAccVirtualMachine_drift(t *testing.T) {
 		cause func()
 		seen  []string
 	}{
-		{func() {
-			l.Virsh(t, "kvm1", "setmem", name, "200M", "--live")
-			await(t, "the guest to give memory back", func() bool { // libvirt only asks it to.
-				return strings.Contains(l.Virsh(t, "kvm1", "dumpxml", name), "<currentMemory unit='KiB'>204800<")
-			})
-		}, []string{"memory.size"}},
+		{shrunk("--live"), []string{"memory.size"}},
 		{virsh("setmem", name, "200M", "--config"), []string{"memory.size"}},
-		{virsh("setmem", name, "200M", "--live", "--config"), []string{"memory.size"}},
+		{shrunk("--live", "--config"), []string{"memory.size"}},
 		{virsh("setvcpus", name, "2", "--config"), []string{"cpu.vcpus"}},
 		{virsh("attach-device", name, nic, "--live"), []string{"interfaces"}},
 		{virsh("attach-device", name, nic, "--config"), []string{"interfaces"}},

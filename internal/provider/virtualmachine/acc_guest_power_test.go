@@ -14,7 +14,7 @@ import (
 
 // talking is what a machine needs to be waited for until its guest's agent answers. A guest that hasn't booted has so
 // little in its memory that it is moved before anything can be done about it.
-var talking = hcl{"guest_agent": `{ enabled = true }`, "wait_for": `{ guest_agent = true, timeout = "2m" }`}
+var talking = hcl{"guest_agent": `{ enabled = true }`, "wait_for": `{ guest_agent = true, timeout = "5m" }`}
 
 // ends are the reasons for which the machine's QEMU processes have ended so far, as their log has them.
 func ends(t *testing.T, l *lab.Lab, host, name string) string {

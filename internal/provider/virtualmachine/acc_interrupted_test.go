@@ -335,7 +335,7 @@ func TestAccVirtualMachine_notReady(t *testing.T) {
 	mended := guest(l, name)["kernel"]
 	tf.Config(
 		t,
-		acctest.Config(l)+deaf.with(hcl{"kernel": mended, "wait_for": `{ guest_agent = true, timeout = "2m" }`}).String(),
+		acctest.Config(l)+deaf.with(hcl{"kernel": mended, "wait_for": `{ guest_agent = true, timeout = "5m" }`}).String(),
 	)
 	tf.Run(t, "apply")
 	kept(true)

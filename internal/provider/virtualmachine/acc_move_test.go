@@ -23,7 +23,7 @@ func movable(t *testing.T, l *lab.Lab, name string) hcl {
 	t.Helper()
 	return guest(l, name).with(reached(t, l, name)).with(hcl{
 		"interfaces":  fmt.Sprintf("{ lan = { bridge = %q } }", lab.LANBridge),
-		"guest_agent": `{ enabled = true }`, "wait_for": `{ guest_agent = true, timeout = "2m" }`,
+		"guest_agent": `{ enabled = true }`, "wait_for": `{ guest_agent = true, timeout = "5m" }`,
 		"labels": `{ app = "web" }`,
 	})
 }

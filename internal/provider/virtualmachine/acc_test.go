@@ -121,7 +121,7 @@ func TestAccVirtualMachine_full(t *testing.T) {
 		"interfaces":     `{ lan = { network = "default" }, spare = { user = true, mac = "52:54:00:AA:BB:CC" } }`,
 		"guest_agent":    `{ enabled = true }`,
 		"serial_console": `{ enabled = true }`,
-		"wait_for":       `{ guest_agent = true, ip_address = "lan", timeout = "2m" }`,
+		"wait_for":       `{ guest_agent = true, ip_address = "lan", timeout = "5m" }`,
 	})
 	story(t, l, []string{name}, resource.TestStep{
 		Config:           acctest.Config(l) + config.String(),

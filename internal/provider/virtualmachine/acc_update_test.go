@@ -64,7 +64,7 @@ func TestAccVirtualMachine_liveUpdate(t *testing.T) {
 	config := guest(l, name).with(hcl{
 		"host": quote("kvm1"), "cpu": `{ vcpus = 1, max_sockets = 2 }`, "memory": `{ size = "256Mi" }`,
 		"disks": `{}`, "interfaces": `{ lan = { network = "default" } }`, "guest_agent": `{ enabled = true }`,
-		"wait_for": `{ guest_agent = true, timeout = "2m" }`,
+		"wait_for": `{ guest_agent = true, timeout = "5m" }`,
 	})
 	steps := []struct {
 		change hcl
@@ -122,7 +122,7 @@ func TestAccVirtualMachine_restartPolicies(t *testing.T) {
 		c := guest(l, name).with(hcl{
 			"host": quote("kvm2"), "cpu": fmt.Sprintf("{ mode = %q, model = %q }", "custom", model),
 			"update_policy": quote(policy), "guest_agent": `{ enabled = true }`,
-			"wait_for": `{ guest_agent = true, timeout = "2m" }`,
+			"wait_for": `{ guest_agent = true, timeout = "5m" }`,
 		})
 		for _, m := range more {
 			c = c.with(m)

@@ -66,7 +66,7 @@ func TestAccVirtualMachine_hungAgent(t *testing.T) {
 		"name": %q, "type": "qemu", "memory": {"size": "128Mi"}, "run_strategy": "Always",
 		"kernel": {"path": %q, "initrd": %q, "cmdline": %q},
 		"interfaces": {"lan": {"network": "default"}}, "guest_agent": {"enabled": true},
-		"wait_for": {"guest_agent": true, "ip_address": "lan", "timeout": "2m"}
+		"wait_for": {"guest_agent": true, "ip_address": "lan", "timeout": "5m"}
 	}`, name, l.KernelPath(), l.InitrdPath(), lab.GuestCmdline)
 	state, private := newRPC(t, hosts, machine).create()
 
