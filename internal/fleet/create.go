@@ -29,7 +29,7 @@ func (f *Fleet) Create(ctx context.Context, d Desired) (*VM, error) {
 		return nil, &Error{VM: d.Spec.Name, Host: d.Metadata.Host, Kind: ErrNoHost, Detail: p.Detail, Remedy: p.Remedy}
 	}
 
-	unlock, err := f.mutexes.lock(ctx, "name/"+d.Spec.Name)
+	unlock, err := f.mutexes.Lock(ctx, "name/"+d.Spec.Name)
 	if err != nil {
 		return nil, err
 	}

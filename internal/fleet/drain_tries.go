@@ -11,6 +11,7 @@ import (
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/eviction"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/turn"
 )
 
 // evict carries out one step, again and again while it fails and there is time.
@@ -26,7 +27,7 @@ func (d *drain) evict(ctx context.Context, i int, leave func()) {
 	if rule.OnCancel == eviction.Finish {
 		var stop func()
 
-		limited, over, stop = lasting(ctx)
+		limited, over, stop = turn.Lasting(ctx)
 		defer stop()
 	}
 
@@ -45,8 +46,8 @@ func (d *drain) evict(ctx context.Context, i int, leave func()) {
 		last   error // of those tries that did something
 	)
 
-	err := retry{
-		try: func(ctx context.Context) error {
+	err := turn.Retry{
+		Try: func(ctx context.Context) error {
 			defer over()
 
 			if err := d.begin(ctx, i); err != nil {
@@ -59,7 +60,7 @@ func (d *drain) evict(ctx context.Context, i int, leave func()) {
 
 			return last
 		},
-		again: func(err error, after time.Duration) bool {
+		Again: func(err error, after time.Duration) bool {
 			if hopeless(err) {
 				return false
 			}
@@ -69,8 +70,8 @@ func (d *drain) evict(ctx context.Context, i int, leave func()) {
 
 			return true
 		},
-		prepare: func(ctx context.Context) { d.aimAgain(ctx, i) },
-	}.run(limited, ours, leave)
+		Prepare: func(ctx context.Context) { d.aimAgain(ctx, i) },
+	}.Run(limited, ours, leave)
 
 	switch {
 	case errors.Is(err, context.Canceled):

@@ -93,7 +93,7 @@ func (f *Fleet) moveCandidates(
 
 // takesMore says that another machine could set out for the host at once.
 func (f *Fleet) takesMore(c MoveCandidate) bool {
-	return f.queue.heading(c.Host) < f.queue.limits.InboundPerHost
+	return f.queue.Heading(c.Host) < f.queue.Limits().InboundPerHost
 }
 
 func (c MoveCandidate) free() uint64 {
