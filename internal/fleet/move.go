@@ -9,6 +9,7 @@ import (
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/turn"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
@@ -229,7 +230,7 @@ func (m *move) run(ctx context.Context) error {
 	}
 
 	if m.unlessPinnedElsewhere {
-		blockers = append(blockers, pinBlocker(m.vm, m.to, migration.False)...)
+		blockers = append(blockers, pinBlocker(m.vm, m.to, status.False)...)
 	}
 
 	if blocking := migration.Blocking(blockers); len(blocking) > 0 {
