@@ -148,7 +148,9 @@ func (f *finding) block(reason, attribute, message, remedy string) {
 }
 
 func (f *finding) doubt(reason, attribute, message, remedy string) {
-	*f = append(*f, Blocker{Reason: reason, Status: status.Unknown, Attribute: attribute, Message: message, Remedy: remedy})
+	*f = append(*f, Blocker{
+		Reason: reason, Status: status.Unknown, Attribute: attribute, Message: message, Remedy: remedy,
+	})
 }
 
 // DomainBlockers returns what in the machine itself is in the way of moving it, all of it, in KubeVirt's order and then

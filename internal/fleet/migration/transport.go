@@ -40,8 +40,9 @@ func (o Options) TransportBlockers(source, target bool) []Blocker {
 		return nil
 	}
 	return []Blocker{{
-		Reason: OptionsNotSupported, Status: status.False, Attribute: "migration_options.transport", Message: ErrNoTunnel.Error(),
-		Remedy: "Give both hosts a URI over SSH (qemu+ssh), or choose another transport.",
+		Reason: OptionsNotSupported, Status: status.False, Attribute: "migration_options.transport",
+		Message: ErrNoTunnel.Error(),
+		Remedy:  "Give both hosts a URI over SSH (qemu+ssh), or choose another transport.",
 	}}
 }
 
