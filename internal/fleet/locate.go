@@ -53,7 +53,7 @@ func skewed(vm *VM, err error) bool {
 }
 
 func (f *Fleet) askFor(ctx context.Context, uuid string, last LastKnown) (*VM, error) {
-	answers, err := f.ask(ctx, byUUID(uuid))
+	answers, err := f.askAll(ctx, byUUID(uuid))
 	if err != nil {
 		return nil, err
 	}
