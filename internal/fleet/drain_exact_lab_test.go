@@ -204,7 +204,7 @@ func TestLab_drainStopsWhereStepsNoLongerHold(t *testing.T) {
 
 	bob.forgetAll()
 
-	if now := planned(t, bob, from.Name, true); !slices.EqualFunc(now, fresh, eviction.Step.Same) {
+	if now := planned(t, bob, from.Name, true); !slices.EqualFunc(now, fresh, sameStep) {
 		t.Errorf("%+v was followed, and %+v is recorded", fresh, now)
 	}
 
