@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
 )
 
 // CheckMove says what would keep the machine from being moved to the target that
@@ -280,7 +281,7 @@ func blockerProblems(vm *VM, to *host, blockers []migration.Blocker) []Problem {
 	)
 
 	for _, b := range blockers {
-		if b.Status != migration.False {
+		if b.Status != status.False {
 			doubts = append(doubts, b)
 
 			continue

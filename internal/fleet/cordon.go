@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
 )
 
 // Cordon keeps machines from coming to the host, for this and every other run,
@@ -113,7 +114,7 @@ func (a answer) cordonBlocker(ctx context.Context) (*migration.Blocker, error) {
 	}
 
 	return &migration.Blocker{
-		Reason: migration.HostCordoned, Status: migration.False, Attribute: "host", Message: mark.text(a.host.name),
+		Reason: migration.HostCordoned, Status: status.False, Attribute: "host", Message: mark.text(a.host.name),
 		Remedy: "Choose another host, or uncordon this one: destroy its virtfleet_host_maintenance.",
 	}, nil
 }

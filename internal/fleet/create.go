@@ -29,7 +29,7 @@ func (f *Fleet) Create(ctx context.Context, d Desired) (*VM, error) {
 		return nil, &Error{VM: d.Spec.Name, Host: d.Metadata.Host, Kind: ErrNoHost, Detail: p.Detail, Remedy: p.Remedy}
 	}
 
-	unlock, err := f.mutexes.lock(ctx, "name/"+d.Spec.Name)
+	unlock, err := f.mutexes.Lock(ctx, "name/"+d.Spec.Name)
 	if err != nil {
 		return nil, err
 	}
@@ -172,7 +172,7 @@ func resolveVolumes(ctx context.Context, h *host, spec *domain.Spec, volumes map
 // soleBearer makes sure that nobody else created a machine of that name on
 // another host in the meantime. Both may give way; a name is never taken twice.
 func (f *Fleet) soleBearer(ctx context.Context, id, name string) error {
-	answers, err := f.ask(ctx, byName(name))
+	answers, err := f.askAll(ctx, byName(name))
 	if err != nil {
 		return err
 	}
@@ -194,7 +194,7 @@ func (f *Fleet) soleBearer(ctx context.Context, id, name string) error {
 // one. A host that doesn't answer is no reason not to create machines on the
 // others: the new machine gets an identity of its own.
 func (f *Fleet) byNameNow(ctx context.Context, name string) (*VM, error) {
-	answers, err := f.ask(ctx, byName(name))
+	answers, err := f.askAll(ctx, byName(name))
 	if err != nil {
 		return nil, err
 	}

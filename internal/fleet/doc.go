@@ -4,7 +4,7 @@
 //
 // It imports domain (what a definition says), guest and stats (what a guest
 // and its counters say), libvirt (one host), and the packages below it, which
-// decide and don't know it. It must not know Terraform, nor SSH: a host comes
+// decide or wait and don't know it. It must not know Terraform, nor SSH: a host comes
 // with a function that opens streams to it.
 //
 // Two ways of reading run through the package. A plan reads the snapshot: every

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/eviction"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/turn"
 )
 
 // Drain is the wish that a host be empty.
@@ -46,11 +47,11 @@ type drain struct {
 	underWay map[string]bool
 	ended    bool
 	// turns are those of the steps, failed the targets that a step failed with.
-	turns  *turns
+	turns  *turn.Slots
 	failed map[string][]string
 	// looks are the turns of those who look whether the steps still hold, stop ends
 	// the drain when they don't.
-	looks *turns
+	looks *turn.Slots
 	stop  context.CancelCauseFunc
 }
 
@@ -82,8 +83,8 @@ func (f *Fleet) Drain(ctx context.Context, want Drain) ([]EvacuationStep, error)
 
 	d := &drain{
 		Drain: want, fleet: f, host: h, since: time.Now().UTC().Truncate(time.Second),
-		turns: newTurns(f.queue.limits.OutboundPerHost), failed: make(map[string][]string),
-		unmarked: make(map[string]bool), underWay: make(map[string]bool), looks: newTurns(1),
+		turns: turn.NewSlots(f.queue.Limits().OutboundPerHost), failed: make(map[string][]string),
+		unmarked: make(map[string]bool), underWay: make(map[string]bool), looks: turn.NewSlots(1),
 	}
 	if err := d.prepare(held); err != nil {
 		return nil, err
@@ -241,7 +242,7 @@ func (d *drain) run(ctx context.Context) {
 			continue
 		}
 
-		leave, err := d.turns.enter(ctx)
+		leave, err := d.turns.Enter(ctx)
 		if err != nil {
 			d.finish(ctx, i, "", nil)
 

@@ -99,7 +99,7 @@ func withinLimits(t *testing.T, f *Fleet, made map[string]*VM, moves int) {
 			}
 		}
 
-		if limit := f.queue.limits.OutboundPerHost; limit != f.queue.limits.InboundPerHost || beside > limit {
+		if limit := f.queue.Limits().OutboundPerHost; limit != f.queue.Limits().InboundPerHost || beside > limit {
 			t.Errorf("%d machines moved at once, and %d may: %+v", beside, limit, last)
 		}
 	}

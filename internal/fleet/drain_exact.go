@@ -31,7 +31,7 @@ func (d *drain) begin(ctx context.Context, i int) error {
 	}
 
 	// One at a time: what begins meanwhile would be neither under way nor waiting.
-	leave, err := d.looks.enter(ctx)
+	leave, err := d.looks.Enter(ctx)
 	if err != nil {
 		return err
 	}

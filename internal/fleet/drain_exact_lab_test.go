@@ -12,6 +12,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/eviction"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/policy"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/turn"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
 )
 
@@ -203,7 +204,7 @@ func TestLab_drainStopsWhereStepsNoLongerHold(t *testing.T) {
 
 	bob.forgetAll()
 
-	if now := planned(t, bob, from.Name, true); !slices.EqualFunc(now, fresh, eviction.Step.Same) {
+	if now := planned(t, bob, from.Name, true); !slices.EqualFunc(now, fresh, sameStep) {
 		t.Errorf("%+v was followed, and %+v is recorded", fresh, now)
 	}
 
@@ -223,7 +224,7 @@ func TestLab_drainStopsWhereStepsNoLongerHold(t *testing.T) {
 	}
 
 	d := &drain{
-		Drain: Drain{Host: from.Name, Steps: fresh}, fleet: f, host: f.host(from.Name), looks: newTurns(1),
+		Drain: Drain{Host: from.Name, Steps: fresh}, fleet: f, host: f.host(from.Name), looks: turn.NewSlots(1),
 		stop: func(error) {},
 	}
 	for _, s := range fresh {

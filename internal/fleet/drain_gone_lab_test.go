@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/eviction"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/turn"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
 )
 
@@ -106,7 +107,7 @@ func TestLab_drainTellsWhatIsGone(t *testing.T) {
 	step := EvacuationStep{Step: eviction.Step{UUID: off.UUID, Method: eviction.MethodLive, Target: to.Name}}
 	exact := &drain{
 		Drain: Drain{Host: from.Name, Steps: plainSteps([]EvacuationStep{step})}, steps: []EvacuationStep{step},
-		fleet: openFleet(t, cfg), looks: newTurns(1), underWay: make(map[string]bool),
+		fleet: openFleet(t, cfg), looks: turn.NewSlots(1), underWay: make(map[string]bool),
 	}
 	exact.host = exact.fleet.host(from.Name)
 	exact.evict(ctx, 0, nil)

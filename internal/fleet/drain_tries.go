@@ -11,6 +11,7 @@ import (
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/eviction"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/turn"
 )
 
 // evict carries out one step, again and again while it fails and there is time.
@@ -26,7 +27,7 @@ func (d *drain) evict(ctx context.Context, i int, leave func()) {
 	if rule.OnCancel == eviction.Finish {
 		var stop func()
 
-		limited, over, stop = lasting(ctx)
+		limited, over, stop = turn.Lasting(ctx)
 		defer stop()
 	}
 
@@ -46,8 +47,8 @@ func (d *drain) evict(ctx context.Context, i int, leave func()) {
 		final  bool  // another one won't help
 	)
 
-	err := retry{
-		try: func(ctx context.Context) error {
+	err := turn.Retry{
+		Try: func(ctx context.Context) error {
 			defer over()
 
 			if err := d.begin(ctx, i); err != nil {
@@ -65,7 +66,7 @@ func (d *drain) evict(ctx context.Context, i int, leave func()) {
 
 			return last
 		},
-		again: func(err error, after time.Duration) bool {
+		Again: func(err error, after time.Duration) bool {
 			if final {
 				return false
 			}
@@ -75,8 +76,8 @@ func (d *drain) evict(ctx context.Context, i int, leave func()) {
 
 			return true
 		},
-		prepare: func(ctx context.Context) { d.aimAgain(ctx, i) },
-	}.run(limited, ours, leave)
+		Prepare: func(ctx context.Context) { d.aimAgain(ctx, i) },
+	}.Run(limited, ours, leave)
 
 	switch {
 	case errors.Is(err, context.Canceled):

@@ -252,9 +252,9 @@ func plainSteps(steps []EvacuationStep) []eviction.Step {
 	return plain
 }
 
-// Running are the names of the machines that run on the host, as of the
+// RunningOn are the names of the machines that run on the host, as of the
 // snapshot, sorted.
-func (f *Fleet) Running(ctx context.Context, name string) ([]string, error) {
+func (f *Fleet) RunningOn(ctx context.Context, name string) ([]string, error) {
 	h, err := f.targetHost(name)
 	if err != nil {
 		return nil, err

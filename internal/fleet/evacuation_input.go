@@ -11,6 +11,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/eviction"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/policy"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
@@ -242,7 +243,7 @@ func (f *Fleet) ways(
 
 		if unavailable != "" {
 			ways[a.host.name] = []migration.Blocker{{
-				Reason: migration.HostNotAvailable, Status: migration.False, Attribute: "host", Message: unavailable,
+				Reason: migration.HostNotAvailable, Status: status.False, Attribute: "host", Message: unavailable,
 				Remedy: "Bring the host back, or add another one.",
 			}}
 

@@ -9,6 +9,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/eviction"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/turn"
 )
 
 // externalPoll is how often it is looked whether somebody has moved a machine.
@@ -33,7 +34,7 @@ func (d *drain) try(ctx context.Context, i int, rule eviction.Rule) (result stri
 		return ResultLeft, nil
 	case eviction.MethodLive:
 		vm, how, err := d.fleet.moveInTurn(ctx, s.UUID, d.last(), wish{
-			target: s.Target, options: rule.Options, priority: PriorityMaintenance,
+			target: s.Target, options: rule.Options, priority: turn.PriorityMaintenance,
 		})
 		d.noteKept(ctx, i, how, err)
 
@@ -146,7 +147,7 @@ func (d *drain) turnOff(ctx context.Context, i int, off func(context.Context, *V
 			return nil
 		}
 
-		begun(ctx)
+		turn.Begun(ctx)
 
 		if vm.Autostart && vm.Persistent {
 			d.mu.Lock()
@@ -234,7 +235,7 @@ func (d *drain) moveCold(ctx context.Context, s EvacuationStep, o migration.Opti
 				return errPinned // Nobody is shut down for that either.
 			}
 
-			begun(ctx)
+			turn.Begun(ctx)
 
 			return d.fleet.shutDownForEviction(ctx, vm)
 		})
@@ -244,7 +245,7 @@ func (d *drain) moveCold(ctx context.Context, s EvacuationStep, o migration.Opti
 	}
 
 	vm, how, err := d.fleet.moveInTurn(ctx, s.UUID, d.last(), wish{
-		target: s.Target, options: o, priority: PriorityMaintenance, starts: starts,
+		target: s.Target, options: o, priority: turn.PriorityMaintenance, starts: starts,
 	})
 
 	if vm != nil && starts {

@@ -75,7 +75,7 @@ func (f *Fleet) findFiles(ctx context.Context, h *host, wanted []string) map[str
 	}
 
 	// A server allows a connection a few programs at a time only.
-	unlock, err := f.mutexes.lock(ctx, "files/"+h.name)
+	unlock, err := f.mutexes.Lock(ctx, "files/"+h.name)
 	if err != nil {
 		return nil
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/turn"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
@@ -29,7 +30,7 @@ type Config struct {
 	// "alice@workstation (pid 4711)".
 	Owner string
 	// MigrationLimits says how many machines may move at a time.
-	MigrationLimits MigrationLimits
+	MigrationLimits turn.Limits
 	// Logger receives progress. Nil discards it.
 	Logger *slog.Logger
 }
@@ -81,10 +82,10 @@ type Fleet struct {
 	migration       migration.Options
 	owner           string
 	log             *slog.Logger
-	mutexes         keyedMutex
+	mutexes         turn.Mutexes
 	reservations    reservations
 	unfinished      unfinished
-	queue           *moveQueue
+	queue           *turn.Queue
 	closeOnce       sync.Once
 	background      sync.WaitGroup
 	stopBackground  context.CancelFunc
@@ -97,7 +98,7 @@ func New(cfg Config) (*Fleet, error) {
 		defaultType: cfg.DefaultDomainType, owner: cfg.Owner, log: cfg.Logger,
 		defaultEviction: cfg.DefaultEvictionStrategy, migration: cfg.Migration,
 	}
-	f.queue = newMoveQueue(cfg.MigrationLimits, f.trafficNow)
+	f.queue = turn.NewQueue(cfg.MigrationLimits, f.trafficNow)
 
 	if f.log == nil {
 		f.log = slog.New(slog.DiscardHandler)

@@ -58,8 +58,8 @@ const (
 	RoleLeftover = "leftover"
 )
 
-// ask reads the cordon, and what else is asked for, all at the same time.
-func (s *HostStatus) ask(ctx context.Context, a answer, q HostQuestion, defaultType string) {
+// fill reads the cordon, and what else is asked for, all at the same time.
+func (s *HostStatus) fill(ctx context.Context, a answer, q HostQuestion, defaultType string) {
 	var (
 		asking sync.WaitGroup
 		mu     sync.Mutex

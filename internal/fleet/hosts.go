@@ -67,7 +67,7 @@ func (f *Fleet) Hosts(ctx context.Context, q HostQuestion) ([]HostStatus, error)
 		wg.Go(func() {
 			all[i] = a.status(ctx)
 			if all[i].Err == nil && a.info != nil {
-				all[i].ask(ctx, a, q, f.defaultType)
+				all[i].fill(ctx, a, q, f.defaultType)
 			}
 		})
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/turn"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
@@ -23,7 +24,7 @@ func labFleet(t *testing.T, l *lab.Lab, owner string, change func(name string, h
 	t.Helper()
 
 	// The tests share hosts: what others move is not to hold this one up.
-	many := MigrationLimits{PerFleet: 99, OutboundPerHost: 99, InboundPerHost: 99}
+	many := turn.Limits{PerFleet: 99, OutboundPerHost: 99, InboundPerHost: 99}
 	cfg := Config{Hosts: map[string]HostConfig{}, Owner: owner, MigrationLimits: many}
 
 	for _, h := range l.Hosts {

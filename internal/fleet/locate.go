@@ -73,7 +73,7 @@ func skewed(vm *VM, err error) bool {
 }
 
 func (f *Fleet) askFor(ctx context.Context, uuid string, last LastKnown) (*VM, []answer, error) {
-	answers, err := f.ask(ctx, byUUID(uuid))
+	answers, err := f.askAll(ctx, byUUID(uuid))
 	if err != nil {
 		return nil, nil, err
 	}

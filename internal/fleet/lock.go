@@ -48,7 +48,7 @@ type lock struct {
 // ends. Those are told "<owner> is <purpose> it". The returned context ends with
 // ctx, and when the lock is lost; release must be called.
 func (f *Fleet) lockOn(ctx context.Context, h *host, name, purpose string) (context.Context, func(), error) {
-	unlockLocal, err := f.mutexes.lock(ctx, h.name+"/"+name)
+	unlockLocal, err := f.mutexes.Lock(ctx, h.name+"/"+name)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
 )
 
 // MoveOrder is one order to move a machine, known by its id: however often it
@@ -218,14 +219,14 @@ func (f *Fleet) WithdrawMigration(
 
 // pinBlocker says that a machine is not where its configuration wants it on the
 // target. It is a doubt in a plan, which may be about to change the pin.
-func pinBlocker(vm *VM, to *host, status migration.Status) []migration.Blocker {
+func pinBlocker(vm *VM, to *host, certainty status.Truth) []migration.Blocker {
 	pin := vm.Metadata.Host
 	if pin == "" || pin == to.name {
 		return nil
 	}
 
 	return []migration.Blocker{{
-		Reason: migration.HostPinned, Status: status, Attribute: "host",
+		Reason: migration.HostPinned, Status: certainty, Attribute: "host",
 		Message: fmt.Sprintf("its configuration pins it to host %q, which would bring it back", pin),
 		Remedy:  "Change or remove host in the machine's resource.",
 	}}
@@ -237,7 +238,7 @@ func candidateText(candidates []MoveCandidate) string {
 
 	for _, c := range candidates {
 		for _, b := range c.Blockers {
-			if b.Status == migration.False {
+			if b.Status == status.False {
 				lines = append(lines, fmt.Sprintf("  - host %q: %s", c.Host, b))
 			}
 		}

@@ -9,6 +9,8 @@ import (
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/turn"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
@@ -31,7 +33,7 @@ import (
 func (f *Fleet) Move(
 	ctx context.Context, uuid string, last LastKnown, target string, o migration.Options,
 ) (*VM, migration.State, error) {
-	vm, how, err := f.moveAfter(ctx, uuid, last, wish{target: target, options: o, priority: PriorityUser},
+	vm, how, err := f.moveAfter(ctx, uuid, last, wish{target: target, options: o, priority: turn.PriorityUser},
 		func(ctx context.Context, vm *VM, last LastKnown) (*VM, error) {
 			vm, err := f.concludeFor(ctx, vm, last, MoveOrder{Target: target, Options: o})
 			if err == nil && vm.Host != target {
@@ -150,7 +152,7 @@ func (m *move) locked(ctx context.Context, last LastKnown) (*VM, error) {
 	f.log.InfoContext(ctx, "migration", "phase", migration.PhasePending, "name", m.vm.Name, "source", m.from.name,
 		"target", m.to.name)
 
-	leave, err := f.queue.enter(ctx, uuid, m.from.name, m.to.name, m.priority)
+	leave, err := f.queue.Enter(ctx, uuid, m.from.name, m.to.name, m.priority)
 	if err != nil {
 		return m.vm, m.notStarted(err)
 	}
@@ -228,7 +230,7 @@ func (m *move) run(ctx context.Context) error {
 	}
 
 	if m.unlessPinnedElsewhere {
-		blockers = append(blockers, pinBlocker(m.vm, m.to, migration.False)...)
+		blockers = append(blockers, pinBlocker(m.vm, m.to, status.False)...)
 	}
 
 	if blocking := migration.Blocking(blockers); len(blocking) > 0 {

@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
 )
 
 // MoveCandidate is one host that a machine might move to.
@@ -93,7 +94,7 @@ func (f *Fleet) moveCandidates(
 
 // takesMore says that another machine could set out for the host at once.
 func (f *Fleet) takesMore(c MoveCandidate) bool {
-	return f.queue.heading(c.Host) < f.queue.limits.InboundPerHost
+	return f.queue.Heading(c.Host) < f.queue.Limits().InboundPerHost
 }
 
 func (c MoveCandidate) free() uint64 {
@@ -112,7 +113,7 @@ func (f *Fleet) moveCandidate(
 
 	if h.cfg.Fenced {
 		c.Blockers = []migration.Blocker{{
-			Reason: migration.HostNotAvailable, Status: migration.False, Attribute: "host",
+			Reason: migration.HostNotAvailable, Status: status.False, Attribute: "host",
 			Message: fmt.Sprintf("host %q is fenced", h.name), Remedy: "Choose another host.",
 		}}
 
@@ -134,11 +135,11 @@ func (f *Fleet) moveCandidate(
 		return c, err
 	}
 
-	c.Blockers = slices.Concat(blockers, pinBlocker(vm, h, migration.False))
+	c.Blockers = slices.Concat(blockers, pinBlocker(vm, h, status.False))
 
 	if h.cfg.Unschedulable {
 		c.Blockers = append(c.Blockers, migration.Blocker{
-			Reason: migration.HostNotSchedulable, Status: migration.False, Attribute: "host",
+			Reason: migration.HostNotSchedulable, Status: status.False, Attribute: "host",
 			Message: fmt.Sprintf("host %q takes only machines that name it (schedulable = false)", h.name),
 			Remedy:  "Name the host as the target, or make it schedulable.",
 		})
@@ -223,7 +224,7 @@ func (f *Fleet) checkTarget(ctx context.Context, vm *VM, order MoveOrder) ([]Pro
 	}
 
 	if to := f.host(order.Target); to != nil {
-		for _, b := range pinBlocker(vm, to, migration.Unknown) {
+		for _, b := range pinBlocker(vm, to, status.Unknown) {
 			problems = append(problems, Problem{
 				Attribute: "target_host", Summary: "Virtual machine is pinned to another host: " + b.Reason, Warning: true,
 				Detail: fmt.Sprintf("Virtual machine %q can't be moved to host %q as long as %s", vm.Name, to.name, b.Message),

@@ -9,12 +9,13 @@ import (
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/turn"
 )
 
 // begin writes the record of the move, the last thing before anything happens:
 // a migration in progress keeps libvirt from writing to the definition.
 func (m *move) begin(ctx context.Context, method string) error {
-	begun(ctx)
+	turn.Begun(ctx)
 
 	state := migration.State{
 		SourceHost: m.from.name, TargetHost: m.to.name, Start: time.Now(), Method: method,
@@ -173,7 +174,7 @@ func (m *move) notStarted(err error) error {
 	return &Error{
 		VM: m.vm.Name, Host: m.from.name, Kind: ErrNotMoved, Err: err,
 		Detail: fmt.Sprintf("it was not moved: as many machines as may move at a time were on their way already (%s; %d of "+
-			"them moved by others)", m.fleet.queue.limits, m.fleet.queue.elsewhere()),
+			"them moved by others)", m.fleet.queue.Limits(), m.fleet.queue.Others()),
 		Remedy: "Apply again to go on. More time in timeouts, or higher migration_limits in the provider, help as well.",
 	}
 }

@@ -42,8 +42,8 @@ func (o *observing) result() *Observation {
 	o.diskFacts(out)
 
 	if o.blockers != nil {
-		out.Facts.Blockers = status.Seen(blockerFacts(o.blockers))
-		out.Facts.StorageBlockers = status.Seen(blockerFacts(migration.StorageBlockers(o.blockers)))
+		out.Facts.Blockers = status.Seen(o.blockers)
+		out.Facts.StorageBlockers = status.Seen(migration.StorageBlockers(o.blockers))
 	} else {
 		out.Facts.Blockers = status.Unseen[[]status.Blocker](o.lack[PartBlockers])
 		out.Facts.StorageBlockers = out.Facts.Blockers
@@ -236,15 +236,4 @@ func (o *observing) interfaceSources() status.Sources {
 	}
 
 	return s
-}
-
-func blockerFacts(blockers []migration.Blocker) []status.Blocker {
-	facts := make([]status.Blocker, len(blockers))
-	for i, b := range blockers {
-		facts[i] = status.Blocker{
-			Reason: b.Reason, Status: status.Truth(b.Status), Attribute: b.Attribute, Message: b.Message, Remedy: b.Remedy,
-		}
-	}
-
-	return facts
 }

@@ -105,7 +105,7 @@ func (f *Fleet) lookFor(ctx context.Context, q Question) (*VM, []string, error) 
 	uuid := q.UUID
 
 	if uuid == "" {
-		answers, err := f.ask(ctx, byName(q.Name))
+		answers, err := f.askAll(ctx, byName(q.Name))
 		if err != nil {
 			return nil, nil, err
 		}

@@ -225,7 +225,7 @@ func (o *observing) askBlockers(ctx context.Context) {
 
 	if len(targets) == 0 {
 		o.blockers = append(migration.DomainBlockers(machine), migration.Blocker{
-			Reason: migration.HostNotAvailable, Status: migration.False, Attribute: "host",
+			Reason: migration.HostNotAvailable, Status: status.False, Attribute: "host",
 			Message: "the fleet has no other host that takes the machine", Remedy: "Add another host to the provider's hosts.",
 		})
 	}

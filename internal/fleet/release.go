@@ -11,6 +11,7 @@ import (
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/eviction"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/turn"
 )
 
 // Release ends the maintenance with that id: machines may come to the host
@@ -112,7 +113,7 @@ func (r *release) run(ctx context.Context, restore bool) (*Evacuation, error) {
 		calls errgroup.Group
 	)
 
-	calls.SetLimit(r.fleet.queue.limits.InboundPerHost)
+	calls.SetLimit(r.fleet.queue.Limits().InboundPerHost)
 
 	restore = restore && r.evacuation.Done
 
@@ -215,7 +216,7 @@ func (r *release) bringBack(ctx context.Context, s EvacuationStep) error {
 	}
 
 	now, how, err := r.fleet.moveInTurn(ctx, s.UUID, last, wish{
-		target: r.host.name, options: options, priority: PriorityMaintenance,
+		target: r.host.name, options: options, priority: turn.PriorityMaintenance,
 	})
 
 	return r.tidyUp(ctx, s, how, back.arrived(now, step, err))

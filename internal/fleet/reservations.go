@@ -8,6 +8,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/eviction"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
 )
 
 // reservations are machines that a host was chosen for and that it does not
@@ -96,7 +97,7 @@ func (f *Fleet) roomBlockers(a answer, name string, r reservation) []migration.B
 
 	if free := f.free(a, ""); free < r.bytes {
 		blockers = append(blockers, migration.Blocker{
-			Reason: migration.InsufficientMemory, Status: migration.False, Attribute: "memory.size",
+			Reason: migration.InsufficientMemory, Status: status.False, Attribute: "memory.size",
 			Message: fmt.Sprintf("the machine has %s of memory, and of the %s that host %q may commit %s are free",
 				bytesText(r.bytes), bytesText(a.memoryLimit()), a.host.name, bytesText(free)),
 			Remedy: "Stop or move other machines, or raise the host's memory_limit.",
@@ -106,7 +107,7 @@ func (f *Fleet) roomBlockers(a answer, name string, r reservation) []migration.B
 	me := eviction.Neighbour{Name: name, Labels: r.labels, Avoids: r.avoids}
 	if other := f.conflict(a, me, ""); other != "" {
 		blockers = append(blockers, migration.Blocker{
-			Reason: migration.AntiAffinity, Status: migration.False, Attribute: "placement.anti_affinity",
+			Reason: migration.AntiAffinity, Status: status.False, Attribute: "placement.anti_affinity",
 			Message: fmt.Sprintf("host %q has machine %q, which it must not share a host with", a.host.name, other),
 			Remedy: "Choose another host, or move that machine away before; or require no distance any more, in an apply " +
 				"of its own.",

@@ -84,8 +84,8 @@ func byName(name string) look {
 	return func(ctx context.Context, h *libvirt.Host) (*libvirt.Domain, error) { return h.DomainByName(ctx, name) }
 }
 
-// ask asks every host that is not fenced for one machine, now.
-func (f *Fleet) ask(ctx context.Context, look look) ([]answer, error) {
+// askAll asks every host that is not fenced for one machine, now.
+func (f *Fleet) askAll(ctx context.Context, look look) ([]answer, error) {
 	answers := make([]answer, len(f.hosts))
 
 	var wg sync.WaitGroup

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/turn"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
@@ -15,37 +16,12 @@ import (
 // only slow has time enough.
 const trafficTimeout = 15 * time.Second
 
-// traffic is how many machines are on their way: in all, away from each host,
-// and to each.
-type traffic struct {
-	total             int
-	outbound, inbound map[string]int
-}
-
-func newTraffic() traffic {
-	return traffic{outbound: make(map[string]int), inbound: make(map[string]int)}
-}
-
-func (t *traffic) add(from, to string, n int) {
-	t.total += n
-	t.outbound[from] += n
-	t.inbound[to] += n
-}
-
-// allows says that one more may move between the hosts, on top of what others
-// move.
-func (l MigrationLimits) allows(from, to string, ours, others traffic) bool {
-	return ours.total+others.total < l.PerFleet &&
-		ours.outbound[from]+others.outbound[from] < l.OutboundPerHost &&
-		ours.inbound[to]+others.inbound[to] < l.InboundPerHost
-}
-
 // trafficNow reads which machines are on their way between hosts of the fleet,
 // by UUID, whoever moves them: those that two hosts have a process of, and that
 // their source has a job for. What a run left behind that was killed has none,
 // unless QEMU goes on by itself. It is one call per host, which waits for no
 // machine, and one for each machine that is on its way.
-func (f *Fleet) trafficNow(ctx context.Context) map[string]route {
+func (f *Fleet) trafficNow(ctx context.Context) map[string]turn.Route {
 	ctx, cancel := context.WithTimeout(ctx, trafficTimeout)
 	defer cancel()
 
@@ -73,7 +49,7 @@ func (f *Fleet) trafficNow(ctx context.Context) map[string]route {
 	moving := routes(f.HostNames(), seen)
 
 	for _, uuid := range slices.Collect(maps.Keys(moving)) {
-		job, err := f.host(moving[uuid].from).conn.Job(ctx, uuid)
+		job, err := f.host(moving[uuid].From).conn.Job(ctx, uuid)
 		if err == nil && (job == nil || !job.Type.Active()) || isNotFound(err) {
 			delete(moving, uuid)
 		}
@@ -82,20 +58,17 @@ func (f *Fleet) trafficNow(ctx context.Context) map[string]route {
 	return moving
 }
 
-// route is the way of a machine.
-type route struct{ from, to string }
-
 // routes finds the machines that two hosts have a process of, one of which waits
 // for the other's memory. A migration that broke in post-copy is on no way any
 // more, until somebody resumes it.
-func routes(hosts []string, seen [][]libvirt.DomainStats) map[string]route {
+func routes(hosts []string, seen [][]libvirt.DomainStats) map[string]turn.Route {
 	type copyOf struct {
 		host string
 		libvirt.DomainStats
 	}
 
 	first := make(map[string]copyOf)
-	all := make(map[string]route)
+	all := make(map[string]turn.Route)
 
 	for i, found := range seen {
 		for _, d := range found {
@@ -109,9 +82,9 @@ func routes(hosts []string, seen [][]libvirt.DomainStats) map[string]route {
 			switch {
 			case !twice:
 			case handedOver(d), one.Busy && !d.Busy:
-				all[d.UUID] = route{from: hosts[i], to: one.host}
+				all[d.UUID] = turn.Route{From: hosts[i], To: one.host}
 			case handedOver(one.DomainStats), d.Busy:
-				all[d.UUID] = route{from: one.host, to: hosts[i]}
+				all[d.UUID] = turn.Route{From: one.host, To: hosts[i]}
 			}
 		}
 	}

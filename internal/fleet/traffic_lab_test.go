@@ -15,8 +15,10 @@ func TestLab_othersMovesCount(t *testing.T) {
 
 	l := lab.Open(t)
 	from, to := l.StartHost(t), l.StartHost(t)
-	alone, alice, bob := ownFleet(t, "alice", from), ownFleet(t, "alice", from, to), ownFleet(t, "bob", from, to)
-	bob.queue.limits.PerFleet = 1
+	alone, alice := ownFleet(t, "alice", from), ownFleet(t, "alice", from, to)
+	cfg := ownConfig("bob", from, to)
+	cfg.MigrationLimits.PerFleet = 1
+	bob := openFleet(t, cfg)
 	d, other, killed := drainer(t, l, "slow", nil), drainer(t, l, "waits", nil), drainer(t, l, "killed", nil)
 	d.Spec.Kernel.Cmdline += " dirty=8"
 	vm := booted(t, l, create(t, alone, l, d))
@@ -52,7 +54,7 @@ func TestLab_othersMovesCount(t *testing.T) {
 
 	waits := move(bob, second, migration.Options{})
 
-	for bob.queue.elsewhere() == 0 && len(waits) == 0 {
+	for bob.queue.Others() == 0 && len(waits) == 0 {
 		if err := pause(t.Context(), 50*time.Millisecond); err != nil {
 			t.Fatal(err)
 		}

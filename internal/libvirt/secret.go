@@ -158,28 +158,6 @@ func (h *Host) UndefineSecret(ctx context.Context, s Secret) error {
 	return err
 }
 
-// Secrets lists the usage ids of the secrets with free usage ids (virConnectListAllSecrets).
-func (h *Host) Secrets(ctx context.Context) ([]string, error) {
-	return call(ctx, h, reading("listing secrets"), func(c *conn) ([]string, error) {
-		c.count("virConnectListAllSecrets")
-		secrets, err := c.c.ListAllSecrets(0)
-		if err != nil {
-			return nil, err
-		}
-		ids := []string{}
-		for i := range secrets {
-			// The list brings type and id along, these are no round trips.
-			kind, kindErr := secrets[i].GetUsageType()
-			id, idErr := secrets[i].GetUsageID()
-			if kindErr == nil && idErr == nil && kind == golibvirt.SECRET_USAGE_TYPE_VTPM {
-				ids = append(ids, id)
-			}
-			err = errors.Join(err, kindErr, idErr, secrets[i].Free())
-		}
-		return ids, err
-	})
-}
-
 // onSecret runs f on a secret. Its error is ErrNotFound when the host has no such secret.
 func onSecret[T any](
 	ctx context.Context, h *Host, s spec, which Secret, f func(*conn, *golibvirt.Secret) (T, error),

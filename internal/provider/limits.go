@@ -8,7 +8,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
-	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/turn"
 )
 
 // limitsModel is the block migration_limits.
@@ -25,9 +25,9 @@ func limitsAttribute() schema.Attribute {
 			"runs of Terraform, or people, move live between the hosts counts too, as far as it is seen on them: of two runs " +
 			"that begin in the same moment neither sees the other. One machine is never moved by two runs at once.",
 		Attributes: map[string]schema.Attribute{
-			"per_fleet":         limit("In all.", fleet.DefaultMigrationsPerFleet),
-			"outbound_per_host": limit("Away from one host.", fleet.DefaultOutboundPerHost),
-			"inbound_per_host":  limit("To one host.", fleet.DefaultInboundPerHost),
+			"per_fleet":         limit("In all.", turn.DefaultPerFleet),
+			"outbound_per_host": limit("Away from one host.", turn.DefaultOutboundPerHost),
+			"inbound_per_host":  limit("To one host.", turn.DefaultInboundPerHost),
 		},
 	}
 }
@@ -41,11 +41,11 @@ func limit(description string, byDefault int) schema.Attribute {
 }
 
 // toFleet returns the limits; what isn't set is 0, the default.
-func (l *limitsModel) toFleet() fleet.MigrationLimits {
+func (l *limitsModel) toFleet() turn.Limits {
 	if l == nil {
-		return fleet.MigrationLimits{}
+		return turn.Limits{}
 	}
-	return fleet.MigrationLimits{
+	return turn.Limits{
 		PerFleet: int(l.PerFleet.ValueInt64()), OutboundPerHost: int(l.OutboundPerHost.ValueInt64()),
 		InboundPerHost: int(l.InboundPerHost.ValueInt64()),
 	}

@@ -13,7 +13,6 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/resource"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet"
-	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/candidates"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/conditions"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/domainstats"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/evacuationplan"
@@ -24,6 +23,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/hosts"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/meta"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/migration"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/migrationcandidates"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/migrationpolicy"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/moving"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/tfdiag"
@@ -152,7 +152,7 @@ func (p *Provider) Resources(context.Context) []func() resource.Resource {
 // DataSources are the data source types.
 func (p *Provider) DataSources(context.Context) []func() datasource.DataSource {
 	return []func() datasource.DataSource{
-		candidates.NewDataSource,
+		migrationcandidates.NewDataSource,
 		domainstats.NewDataSource,
 		conditions.NewDataSource,
 		evacuationplan.NewDataSource,

@@ -91,12 +91,6 @@ type Step struct {
 	Memory uint64 `json:"-"`
 }
 
-// Same says that both do the same with the same machine, for the same reason.
-func (s Step) Same(o Step) bool {
-	return s.UUID == o.UUID && s.Strategy == o.Strategy && s.Origin == o.Origin && s.Policy == o.Policy &&
-		s.Method == o.Method && s.Target == o.Target
-}
-
 // Reasons that machines are blocked for, beside those of migrations.
 const (
 	// ReasonNoRoom: it could be moved, but no host has room for it beside all others.

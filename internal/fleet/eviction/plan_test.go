@@ -10,6 +10,7 @@ import (
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/policy"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
 )
 
 // to are ways without anything in them.
@@ -24,7 +25,7 @@ func to(hosts ...string) map[string][]migration.Blocker {
 func no(reason string, hosts ...string) map[string][]migration.Blocker {
 	ways := to(hosts...)
 	for h := range ways {
-		ways[h] = []migration.Blocker{{Reason: reason, Status: migration.False, Message: "it is so"}}
+		ways[h] = []migration.Blocker{{Reason: reason, Status: status.False, Message: "it is so"}}
 	}
 	return ways
 }
@@ -55,7 +56,7 @@ func TestCompute(t *testing.T) {
 	ifPossible := func(m *Machine) { m.Strategy = LiveMigrateIfPossible }
 	web := map[string]string{"app": "web"}
 	doubtful := to("kvm2")
-	doubtful["kvm2"] = []migration.Blocker{{Reason: "Perhaps", Status: migration.Unknown}}
+	doubtful["kvm2"] = []migration.Blocker{{Reason: "Perhaps", Status: status.Unknown}}
 	for name, tt := range map[string]struct {
 		in   Input
 		want string

@@ -2,9 +2,10 @@ package migration
 
 import (
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
 )
 
 // Reason codes. Those of a machine's own definition are KubeVirt's, in its order, the misspelt one included; the others
@@ -66,34 +67,12 @@ const (
 	OptionsNotSupported = "OptionsNotSupported"
 )
 
-// Status of a blocker: what the condition LiveMigratable would be because of it.
-type Status string
-
-// The values of Status.
-const (
-	// False blocks the migration.
-	False Status = "False"
-	// Unknown may block it: no question settles it beforehand. libvirt or QEMU will, before anything is changed.
-	Unknown Status = "Unknown"
-)
-
-// Blocker is something that is, or may be, in the way of a migration.
-type Blocker struct {
-	// Reason is one of the codes.
-	Reason string
-	Status Status
-	// Attribute is the path of the attribute that it is about, such as disks.root; "" is none.
-	Attribute string
-	// Message says what is in the way, Remedy what would lift it.
-	Message, Remedy string
-}
-
-// String is the blocker in a line: its reason code, what is in the way, and what would lift it.
-func (b Blocker) String() string { return fmt.Sprintf("%s: %s. %s", b.Reason, b.Message, b.Remedy) }
+// Blocker is something that is, or may be, in the way of a migration. Its reason is one of the codes.
+type Blocker = status.Blocker
 
 // Blocking returns the blockers that are certain.
 func Blocking(blockers []Blocker) []Blocker {
-	return slices.DeleteFunc(slices.Clone(blockers), func(b Blocker) bool { return b.Status != False })
+	return slices.DeleteFunc(slices.Clone(blockers), func(b Blocker) bool { return b.Status != status.False })
 }
 
 // StorageBlockers returns those that would also block a migration which copies the disks: where the disks are doesn't

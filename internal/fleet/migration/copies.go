@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
@@ -123,7 +124,7 @@ func (t toTarget) copiable(ctx context.Context, f *finding, disk domain.MobileDi
 // occupied says that the target has another file where the disk would be copied to.
 func (t toTarget) occupied(disk domain.MobileDisk) Blocker {
 	return Blocker{
-		Reason: DiskPathTaken, Status: False, Attribute: "disks." + disk.Key,
+		Reason: DiskPathTaken, Status: status.False, Attribute: "disks." + disk.Key,
 		Message: fmt.Sprintf("disk %q would be copied to %s, and host %q has a file of that path, which is never "+
 			"overwritten", disk.Key, disk.Path, t.target.Name()),
 		Remedy: "Remove or rename the file there if nobody needs it. If it is the same storage, set " +

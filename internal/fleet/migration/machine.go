@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
@@ -143,11 +144,13 @@ func unlessUnsupported(err error) error {
 type finding []Blocker
 
 func (f *finding) block(reason, attribute, message, remedy string) {
-	*f = append(*f, Blocker{Reason: reason, Status: False, Attribute: attribute, Message: message, Remedy: remedy})
+	*f = append(*f, Blocker{Reason: reason, Status: status.False, Attribute: attribute, Message: message, Remedy: remedy})
 }
 
 func (f *finding) doubt(reason, attribute, message, remedy string) {
-	*f = append(*f, Blocker{Reason: reason, Status: Unknown, Attribute: attribute, Message: message, Remedy: remedy})
+	*f = append(*f, Blocker{
+		Reason: reason, Status: status.Unknown, Attribute: attribute, Message: message, Remedy: remedy,
+	})
 }
 
 // DomainBlockers returns what in the machine itself is in the way of moving it, all of it, in KubeVirt's order and then

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
@@ -263,7 +264,7 @@ func (o Options) Blockers(source, target *libvirt.HostInfo) []Blocker {
 	var blockers []Blocker
 	block := func(option, message, remedy string) {
 		blockers = append(blockers, Blocker{
-			Reason: OptionsNotSupported, Status: False, Attribute: "migration_options." + option,
+			Reason: OptionsNotSupported, Status: status.False, Attribute: "migration_options." + option,
 			Message: message, Remedy: remedy,
 		})
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
@@ -31,7 +32,7 @@ func (o Options) PeerBlockers(target, uri string) []Blocker {
 	if !*o.WithDefaults().PeerToPeer {
 		return nil
 	}
-	b := Blocker{Reason: OptionsNotSupported, Status: False, Attribute: "migration_options.peer_to_peer"}
+	b := Blocker{Reason: OptionsNotSupported, Status: status.False, Attribute: "migration_options.peer_to_peer"}
 	switch {
 	case o.relayedPeers(): // One may come from a policy, the other from here.
 		b.Message, b.Remedy = errRelayedPeers.Error(), "Choose another transport, or set peer_to_peer = false."

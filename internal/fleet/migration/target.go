@@ -35,7 +35,7 @@ func Preflight(ctx context.Context, m Machine, source, target *libvirt.Host, o O
 	if err := ctx.Err(); err != nil {
 		return nil, context.Cause(ctx)
 	}
-	slices.SortStableFunc(blockers, func(a, b Blocker) int { return cmp.Compare(a.rank(), b.rank()) })
+	slices.SortStableFunc(blockers, func(a, b Blocker) int { return cmp.Compare(rank(a), rank(b)) })
 	return blockers, nil
 }
 
@@ -46,7 +46,8 @@ var order = []string{
 	HypervPassthroughNotMigratable, VirtIOFSNotLiveMigratable, PersistentReservationNotMigrat, DisksNotLiveMigratable,
 }
 
-func (b Blocker) rank() int {
+// rank is where a blocker stands among others.
+func rank(b Blocker) int {
 	if i := slices.Index(order, b.Reason); i >= 0 {
 		return i
 	}

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
@@ -39,8 +40,9 @@ func (o Options) TransportBlockers(source, target bool) []Blocker {
 		return nil
 	}
 	return []Blocker{{
-		Reason: OptionsNotSupported, Status: False, Attribute: "migration_options.transport", Message: ErrNoTunnel.Error(),
-		Remedy: "Give both hosts a URI over SSH (qemu+ssh), or choose another transport.",
+		Reason: OptionsNotSupported, Status: status.False, Attribute: "migration_options.transport",
+		Message: ErrNoTunnel.Error(),
+		Remedy:  "Give both hosts a URI over SSH (qemu+ssh), or choose another transport.",
 	}}
 }
 

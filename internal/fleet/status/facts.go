@@ -1,6 +1,9 @@
 package status
 
-import "time"
+import (
+	"fmt"
+	"time"
+)
 
 // Fact is a fact that may not have been observed. Value is nil then, and Why says why.
 type Fact[T any] struct {
@@ -100,13 +103,17 @@ type Amount struct{ Now, Wanted, Max uint64 }
 type Blocker struct {
 	// Reason is KubeVirt's code, or one named alike.
 	Reason string
-	// Status is False for what blocks, Unknown for what nobody can tell beforehand.
+	// Status is what the condition LiveMigratable would be because of it: False for what blocks, Unknown for what no
+	// question settles beforehand. libvirt or QEMU will, before anything is changed.
 	Status Truth
 	// Attribute is the path of the attribute that it is about; "" is none.
 	Attribute string
 	// Message says what is in the way, Remedy what would lift it.
 	Message, Remedy string
 }
+
+// String is the blocker in a line: its reason code, what is in the way, and what would lift it.
+func (b Blocker) String() string { return fmt.Sprintf("%s: %s. %s", b.Reason, b.Message, b.Remedy) }
 
 // Disk is what was found of one disk's source.
 type Disk struct {

@@ -53,44 +53,6 @@ func FromFacts(f status.Facts) map[string]Condition {
 	return all
 }
 
-// blocker is something in the way of moving the machine.
-type blocker struct {
-	Reason    string  `tfsdk:"reason"`
-	Status    string  `tfsdk:"status"`
-	Attribute *string `tfsdk:"attribute"`
-	Message   string  `tfsdk:"message"`
-	Remedy    *string `tfsdk:"remedy"`
-}
-
-func blockersAttribute() schema.ListNestedAttribute {
-	return schema.ListNestedAttribute{
-		Computed: true,
-		MarkdownDescription: "Everything that is, or may be, in the way of moving the machine, in KubeVirt's order; of " +
-			"several hosts, to the one that fits best, or to each when none fits. Null when nobody could tell.",
-		NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
-			"reason":    text("KubeVirt's code, or one named alike."),
-			"status":    text("`False` for what blocks, `Unknown` for what nobody can tell beforehand."),
-			"attribute": text("The attribute that it is about, such as `disks.root`."),
-			"message":   text("What is in the way."),
-			"remedy":    text("What would lift it."),
-		}},
-	}
-}
-
-func fromBlockers(f status.Fact[[]status.Blocker]) []blocker {
-	if f.Value == nil {
-		return nil
-	}
-	all := []blocker{}
-	for _, b := range *f.Value {
-		all = append(all, blocker{
-			Reason: b.Reason, Status: string(b.Status), Attribute: orNull(b.Attribute), Message: b.Message,
-			Remedy: orNull(b.Remedy),
-		})
-	}
-	return all
-}
-
 // orNull is nil for "".
 func orNull(s string) *string {
 	if s == "" {

@@ -34,7 +34,7 @@ type model struct {
 	StatusReason *string              `tfsdk:"status_reason"`
 	Ready        *bool                `tfsdk:"ready"`
 	Conditions   map[string]Condition `tfsdk:"conditions"`
-	Blockers     []blocker            `tfsdk:"blockers"`
+	Blockers     []moving.Blocker     `tfsdk:"blockers"`
 	Migration    types.Object         `tfsdk:"migration_state"`
 	Eviction     *evacuation.Rule     `tfsdk:"eviction"`
 	Evacuation   *string              `tfsdk:"evacuation_host"`
@@ -63,7 +63,9 @@ func (m model) fromObservation(ctx context.Context, o *fleet.Observation) (model
 	}
 	m.ID, m.Name = types.StringValue(o.VM.UUID), types.StringValue(o.VM.Name)
 	m.Host, m.StatusReason = &o.VM.Host, orNull(o.VM.StatusReason())
-	m.Blockers = fromBlockers(o.Facts.Blockers)
+	if known := o.Facts.Blockers.Value; known != nil {
+		m.Blockers = moving.FromBlockers(*known)
+	}
 	m.Eviction, m.Evacuation = evacuation.FromRule(o.Rule), orNull(o.Facts.EvictedFrom)
 	m.ActiveHosts = make(map[string]string, len(o.Facts.ActiveHosts))
 	for host, role := range o.Facts.ActiveHosts {

@@ -60,7 +60,9 @@ func (d *DataSource) Schema(_ context.Context, _ datasource.SchemaRequest, resp 
 				Computed: true, MarkdownDescription: "Whether the guest runs; null while that isn't known.",
 			},
 			"conditions": Attribute(),
-			"blockers":   blockersAttribute(),
+			"blockers": moving.BlockersOfDataSource("Everything that is, or may be, in the way of moving the machine, in " +
+				"KubeVirt's order; of several hosts, to the one that fits best, or to each when none fits. Null when nobody " +
+				"could tell."),
 			moving.State: moving.StateOfDataSource("The migration that is under way, as its job at the source says, else the " +
 				"last one that is recorded: a record says how a `virtfleet_migration`, a change of `host` or a drain ended, " +
 				"not what others moved. Null where there was none. What nobody reported is null."),

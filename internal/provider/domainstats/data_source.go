@@ -55,7 +55,7 @@ func (d *DataSource) Read(ctx context.Context, req datasource.ReadRequest, resp 
 		}.Error())
 		return
 	}
-	d.ask(ctx, all, config)
+	d.askEach(ctx, all, config)
 	objects := make(map[string]attr.Value, len(all))
 	for _, f := range all {
 		objects[f.vm.UUID] = f.object()
@@ -136,8 +136,8 @@ func (f *facts) explain(rates bool) {
 	}
 }
 
-// ask asks what takes a call for each machine. A failure is told under unavailable.
-func (d *DataSource) ask(ctx context.Context, all []*facts, config model) {
+// askEach asks what takes a call for each machine. A failure is told under unavailable.
+func (d *DataSource) askEach(ctx context.Context, all []*facts, config model) {
 	jobs, period := config.Jobs.ValueBool(), config.DirtyRatePeriod.Or(0)
 	places := semaphore.NewWeighted(together)
 	var wg sync.WaitGroup

@@ -82,7 +82,7 @@ func (r *Resource) Read(ctx context.Context, req resource.ReadRequest, resp *res
 	record, err := r.Data.Fleet.Record(ctx, host)
 	var running []string
 	if err == nil {
-		running, err = r.Data.Fleet.Running(ctx, host)
+		running, err = r.Data.Fleet.RunningOn(ctx, host)
 	}
 	switch {
 	case errors.Is(err, fleet.ErrUnreachable):

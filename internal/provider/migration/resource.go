@@ -2,7 +2,6 @@ package migration
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
@@ -167,32 +166,19 @@ func (m *model) failure(verb string, err error) tfdiag.Failure {
 }
 
 // remember writes down where the machine was last, so that it isn't taken for gone while that host is silent.
-func remember(ctx context.Context, to interface {
-	SetKey(ctx context.Context, key string, value []byte) diag.Diagnostics
-}, vm *fleet.VM,
-) diag.Diagnostics {
+func remember(ctx context.Context, to meta.PrivateWriter, vm *fleet.VM) diag.Diagnostics {
 	if vm == nil {
 		return nil
 	}
-	data, err := json.Marshal(fleet.LastKnown{Host: vm.Host, HostUUID: vm.HostUUID})
-	if err != nil {
-		return diag.Diagnostics{diag.NewErrorDiagnostic("Unable to write private state", err.Error())}
-	}
-	return to.SetKey(ctx, privateLast, data)
+	return meta.WritePrivate(ctx, to, privateLast, fleet.LastKnown{Host: vm.Host, HostUUID: vm.HostUUID})
 }
 
-// lastKnown is what was remembered.
-func lastKnown(ctx context.Context, from interface {
-	GetKey(ctx context.Context, key string) ([]byte, diag.Diagnostics)
-},
-) (fleet.LastKnown, diag.Diagnostics) {
+// lastKnown is what was remembered. Without it the fleet finds the machine as well.
+func lastKnown(ctx context.Context, from meta.PrivateReader) (fleet.LastKnown, diag.Diagnostics) {
 	var last fleet.LastKnown
-	data, diags := from.GetKey(ctx, privateLast)
-	if len(data) == 0 {
-		return last, diags
-	}
-	if err := json.Unmarshal(data, &last); err != nil {
-		return fleet.LastKnown{}, diags // Written by another version: the fleet finds the machine without it.
+	found, diags := meta.ReadPrivate(ctx, from, privateLast, &last)
+	if !found {
+		return fleet.LastKnown{}, diags
 	}
 	return last, diags
 }

@@ -57,7 +57,7 @@ func (r *Resource) ModifyPlan(
 
 // planning gathers what a plan follows from.
 func (r *Resource) planning(
-	ctx context.Context, config tfsdk.Config, state tfsdk.State, private reader,
+	ctx context.Context, config tfsdk.Config, state tfsdk.State, private meta.PrivateReader,
 ) (planning, diag.Diagnostics) {
 	p := planning{config: &model{}, hosts: r.hostNames()}
 	diags := config.Get(ctx, p.config)
@@ -67,7 +67,7 @@ func (r *Resource) planning(
 		live, d := readLive(ctx, private)
 		diags.Append(d...)
 		p.live = live
-		_, d = readPrivate(ctx, private, privateEvicted, &p.evicted)
+		_, d = meta.ReadPrivate(ctx, private, privateEvicted, &p.evicted)
 		diags.Append(d...)
 	}
 	return p, diags
@@ -75,7 +75,7 @@ func (r *Resource) planning(
 
 // told notes which machine is planned, by which a new one in its place is known to replace it. Terraform doesn't say
 // beforehand whether it will ask for that one: with -replace it does, whatever was planned.
-func (p planning) told(ctx context.Context, data *meta.Data, private writer) diag.Diagnostics {
+func (p planning) told(ctx context.Context, data *meta.Data, private meta.PrivateWriter) diag.Diagnostics {
 	if p.state == nil {
 		return nil
 	}
@@ -83,7 +83,7 @@ func (p planning) told(ctx context.Context, data *meta.Data, private writer) dia
 	if machine.Claimed && p.config.Name.Equal(p.state.Name) {
 		return diag.Diagnostics{nameTwice(text(p.state.Name))}
 	}
-	return writePrivate(ctx, private, privateReplaced, text(p.state.ID))
+	return meta.WritePrivate(ctx, private, privateReplaced, text(p.state.ID))
 }
 
 // hostNames are the provider's hosts, as far as they are known.
@@ -96,7 +96,7 @@ func (r *Resource) hostNames() []string {
 
 // check asks the fleet whether the plan can work, as far as everything that it depends on is known.
 func (r *Resource) check(
-	ctx context.Context, p planning, o outcome, known bool, private reader, resp *resource.ModifyPlanResponse,
+	ctx context.Context, p planning, o outcome, known bool, private meta.PrivateReader, resp *resource.ModifyPlanResponse,
 ) {
 	isNew := p.state == nil
 	if r.Data.Unknown {

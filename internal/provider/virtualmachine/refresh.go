@@ -7,6 +7,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/resource"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/meta"
 )
 
 // look finds the machine and asks for its addresses, once: what the short cut saw already isn't asked for again.
@@ -27,18 +28,18 @@ func (r *Resource) look(ctx context.Context, state *model) (observation, error) 
 
 // refreshed returns the state of a machine as it was seen, and records what runs.
 func refreshed(
-	ctx context.Context, seen observation, state *model, private readWriter,
+	ctx context.Context, seen observation, state *model, private meta.Private,
 ) (*model, diag.Diagnostics) {
-	_, diags := readPrivate(ctx, private, privateImported, &seen.imported)
+	_, diags := meta.ReadPrivate(ctx, private, privateImported, &seen.imported)
 	diags.Append(seen.agree(ctx, private, state, domain.Spec{})...)
 	now := &model{}
 	now.fromFleet(seen, state)
 	now.keepReady(seen, state)
 	diags.Append(writeLive(ctx, private, seen.vm.LiveSpec)...)
 	if seen.evicted == "" {
-		diags.Append(writePrivate(ctx, private, privateEvicted, nil)...)
+		diags.Append(meta.WritePrivate(ctx, private, privateEvicted, nil)...)
 	} else {
-		diags.Append(writePrivate(ctx, private, privateEvicted, seen.evicted)...)
+		diags.Append(meta.WritePrivate(ctx, private, privateEvicted, seen.evicted)...)
 	}
 	return now, diags
 }
@@ -88,6 +89,6 @@ func (r *Resource) saveUpdated(
 	}
 	resp.Diagnostics.Append(resp.State.Set(ctx, &now)...)
 	resp.Diagnostics.Append(writeLive(ctx, resp.Private, seen.vm.LiveSpec)...)
-	resp.Diagnostics.Append(writePrivate(ctx, resp.Private, privateImported, nil)...)
-	resp.Diagnostics.Append(writePrivate(ctx, resp.Private, privateReplaced, nil)...)
+	resp.Diagnostics.Append(meta.WritePrivate(ctx, resp.Private, privateImported, nil)...)
+	resp.Diagnostics.Append(meta.WritePrivate(ctx, resp.Private, privateReplaced, nil)...)
 }

@@ -90,7 +90,7 @@ func (r *Resource) Create(ctx context.Context, req resource.CreateRequest, resp 
 	}
 	resp.Diagnostics.Append(resp.State.Set(ctx, created(seen, &plan))...)
 	resp.Diagnostics.Append(writeLive(ctx, resp.Private, seen.vm.LiveSpec)...)
-	resp.Diagnostics.Append(writePrivate(ctx, resp.Private, privateReplaced, nil)...)
+	resp.Diagnostics.Append(meta.WritePrivate(ctx, resp.Private, privateReplaced, nil)...)
 }
 
 // finish completes a creation, also one that was cancelled.
@@ -141,7 +141,7 @@ func (r *Resource) Read(ctx context.Context, req resource.ReadRequest, resp *res
 
 	if state.Name.IsNull() {
 		state.RunStrategy = observedStrategy(seen.vm)
-		resp.Diagnostics.Append(writePrivate(ctx, resp.Private, privateImported, true)...)
+		resp.Diagnostics.Append(meta.WritePrivate(ctx, resp.Private, privateImported, true)...)
 	}
 	now, diags := refreshed(ctx, seen, &state, resp.Private)
 	resp.Diagnostics.Append(diags...)

@@ -30,9 +30,9 @@ func NoteSaved(data *meta.Data, req *tfprotov6.UpgradeResourceStateRequest) {
 // replaces is the id of the machine that is destroyed before the new one is made, "" if none is known: one that
 // Terraform has planned itself to replace, or one that has the new one's name and is tainted, with a warning. What is
 // left of a create_before_destroy that failed can't be told from a tainted one.
-func (r *Resource) replaces(ctx context.Context, m *model, private reader) (string, diag.Diagnostics) {
+func (r *Resource) replaces(ctx context.Context, m *model, private meta.PrivateReader) (string, diag.Diagnostics) {
 	var id string
-	_, diags := readPrivate(ctx, private, privateReplaced, &id)
+	_, diags := meta.ReadPrivate(ctx, private, privateReplaced, &id)
 	if id == "" {
 		vm, err := r.Data.Fleet.FindByName(ctx, m.Name.ValueString())
 		if err != nil {

@@ -1,4 +1,4 @@
-package fleet
+package turn
 
 import (
 	"context"
@@ -10,16 +10,14 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
-
-	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
 // Whatever comes in whatever order, no limit is exceeded, and everybody gets
 // through.
-func TestMoveQueue_keepsItsLimits(t *testing.T) {
+func TestQueue_keepsItsLimits(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		q := newMoveQueue(MigrationLimits{PerFleet: 3, OutboundPerHost: 2, InboundPerHost: 1}, nil)
+		q := NewQueue(Limits{PerFleet: 3, OutboundPerHost: 2, InboundPerHost: 1}, nil)
 
 		var (
 			wg   sync.WaitGroup
@@ -42,7 +40,7 @@ func TestMoveQueue_keepsItsLimits(t *testing.T) {
 			from, to := fmt.Sprint("a", i%3), fmt.Sprint("b", i%5)
 
 			wg.Go(func() {
-				leave, err := q.enter(t.Context(), fmt.Sprint(i), from, to, i%2)
+				leave, err := q.Enter(t.Context(), fmt.Sprint(i), from, to, i%2)
 				if err != nil {
 					t.Error(err)
 
@@ -70,7 +68,7 @@ func TestMoveQueue_keepsItsLimits(t *testing.T) {
 			}
 		}
 
-		if q.ours.total != 0 || len(q.waiting) > 0 || q.heading("b0") != 0 {
+		if q.ours.total != 0 || len(q.waiting) > 0 || q.Heading("b0") != 0 {
 			t.Errorf("left over: %d moving, %d waiting", q.ours.total, len(q.waiting))
 		}
 	})
@@ -78,12 +76,12 @@ func TestMoveQueue_keepsItsLimits(t *testing.T) {
 
 // The urgent go first, then who came first; who waits for a host that is busy
 // holds up nobody else; who gives up waits no longer.
-func TestMoveQueue_order(t *testing.T) {
+func TestQueue_order(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		q := newMoveQueue(MigrationLimits{PerFleet: 9, OutboundPerHost: 1, InboundPerHost: 9}, nil)
+		q := NewQueue(Limits{PerFleet: 9, OutboundPerHost: 1, InboundPerHost: 9}, nil)
 
-		first, err := q.enter(t.Context(), "first", "a", "b", 0)
+		first, err := q.Enter(t.Context(), "first", "a", "b", 0)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -107,7 +105,7 @@ func TestMoveQueue_order(t *testing.T) {
 			{"elsewhere", "c", 0, t.Context()},
 		} {
 			wg.Go(func() {
-				leave, err := q.enter(m.ctx, m.name, m.from, "b", m.priority) //nolint:contextcheck // one of them ends
+				leave, err := q.Enter(m.ctx, m.name, m.from, "b", m.priority) //nolint:contextcheck // one of them ends
 				if m.ctx == ctx {
 					if !errors.Is(err, tired) {
 						t.Errorf("who gives up: %v", err)
@@ -128,7 +126,7 @@ func TestMoveQueue_order(t *testing.T) {
 			synctest.Wait()
 		}
 
-		if n := q.heading("b"); n != 5 {
+		if n := q.Heading("b"); n != 5 {
 			t.Errorf("%d are heading for b, want 5", n)
 		}
 
@@ -145,15 +143,15 @@ func TestMoveQueue_order(t *testing.T) {
 
 // What others move takes up the limits too, but for what is our own; who waits
 // for it looks again, now and then.
-func TestMoveQueue_othersCount(t *testing.T) {
+func TestQueue_othersCount(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var mu sync.Mutex
 
 		looks := 0
-		moving := map[string]route{"theirs": {"a", "b"}}
-		q := newMoveQueue(MigrationLimits{PerFleet: 9, OutboundPerHost: 9, InboundPerHost: 2},
-			func(context.Context) map[string]route {
+		moving := map[string]Route{"theirs": {"a", "b"}}
+		q := NewQueue(Limits{PerFleet: 9, OutboundPerHost: 9, InboundPerHost: 2},
+			func(context.Context) map[string]Route {
 				mu.Lock()
 				defer mu.Unlock()
 
@@ -162,14 +160,14 @@ func TestMoveQueue_othersCount(t *testing.T) {
 				return maps.Clone(moving)
 			})
 
-		leave, err := q.enter(t.Context(), "ours", "a", "b", 0)
+		leave, err := q.Enter(t.Context(), "ours", "a", "b", 0)
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer leave()
 
 		mu.Lock()
-		moving["ours"] = route{"a", "b"}
+		moving["ours"] = Route{"a", "b"}
 		mu.Unlock()
 
 		began := time.Now()
@@ -181,7 +179,7 @@ func TestMoveQueue_othersCount(t *testing.T) {
 			delete(moving, "theirs")
 		})
 
-		second, err := q.enter(t.Context(), "second", "c", "b", 0)
+		second, err := q.Enter(t.Context(), "second", "c", "b", 0)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -194,36 +192,8 @@ func TestMoveQueue_othersCount(t *testing.T) {
 		tired, give := context.WithTimeout(t.Context(), time.Second)
 		defer give()
 
-		if _, err := q.enter(tired, "third", "c", "b", 0); !errors.Is(err, context.DeadlineExceeded) {
+		if _, err := q.Enter(tired, "third", "c", "b", 0); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("beyond the limits: %v", err)
 		}
 	})
-}
-
-// A machine that two hosts have a process of is on its way, from and to where
-// its copies' states say.
-func TestRoutes(t *testing.T) {
-	t.Parallel()
-
-	is := func(uuid string, state libvirt.DomainState, reason string) libvirt.DomainStats {
-		busy := state == libvirt.Paused && (reason == "Migration" || reason == "StartingUp")
-
-		return libvirt.DomainStats{UUID: uuid, State: state, Reason: reason, Busy: busy}
-	}
-
-	got := routes([]string{"a", "b", "c"}, [][]libvirt.DomainStats{{
-		is("leaves", libvirt.Running, "Booted"), is("arrives", libvirt.Paused, "Migration"),
-		is("late", libvirt.Paused, "Postcopy"), is("stays", libvirt.Running, "Booted"),
-		is("broken", libvirt.Paused, "PostcopyFailed"), is("restored", libvirt.Paused, "Migration"),
-		is("both", libvirt.Running, "Booted"),
-	}, nil, {
-		is("leaves", libvirt.Paused, "StartingUp"), is("arrives", libvirt.Running, "Booted"),
-		is("late", libvirt.Running, "Postcopy"), is("stays", libvirt.Shutoff, "Unknown"),
-		is("broken", libvirt.Running, "PostcopyFailed"), is("both", libvirt.Running, "Booted"),
-	}})
-
-	want := map[string]route{"leaves": {"a", "c"}, "arrives": {"c", "a"}, "late": {"a", "c"}}
-	if !maps.Equal(got, want) {
-		t.Errorf("%+v, want %+v", got, want)
-	}
 }

@@ -1,4 +1,4 @@
-package fleet
+package turn
 
 import (
 	"context"
@@ -6,14 +6,14 @@ import (
 	"sync/atomic"
 )
 
-// lastingKey is where a context that was made by lasting has what begun calls.
+// lastingKey is where a context that was made by Lasting has what Begun calls.
 type lastingKey struct{}
 
-// lasting returns a context that ends with ctx, except that something which has
-// begun in it outlasts that ctx is cancelled: from begun until over is called.
+// Lasting returns a context that ends with ctx, except that something which has
+// begun in it outlasts that ctx is cancelled: from Begun until over is called.
 // Its time is that of ctx; where that has no limit nothing would bound it, and
 // it ends with ctx in any case. stop must be called.
-func lasting(ctx context.Context) (_ context.Context, over, stop func()) {
+func Lasting(ctx context.Context) (_ context.Context, over, stop func()) {
 	deadline, limited := ctx.Deadline()
 	if !limited {
 		return ctx, func() {}, func() {}
@@ -52,9 +52,9 @@ func lasting(ctx context.Context) (_ context.Context, over, stop func()) {
 	}
 }
 
-// begun says that from here on a host does something that is better finished
-// than broken off. It matters where ctx comes from lasting.
-func begun(ctx context.Context) {
+// Begun says that from here on a host does something that is better finished
+// than broken off. It matters where ctx comes from Lasting.
+func Begun(ctx context.Context) {
 	if begin, ok := ctx.Value(lastingKey{}).(func()); ok {
 		begin()
 	}

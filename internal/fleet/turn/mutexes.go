@@ -1,18 +1,20 @@
-package fleet
+package turn
 
 import (
 	"context"
 	"sync"
 )
 
-// keyedMutex is a mutex per key whose waiting can be cancelled. Within one run
-// it spares the hosts the polling for a lock that we hold ourselves.
-type keyedMutex struct {
+// Mutexes is a mutex per key whose waiting can be cancelled. Within one run it
+// spares the hosts the polling for a lock that we hold ourselves.
+type Mutexes struct {
 	mu   sync.Mutex
 	held map[string]chan struct{}
 }
 
-func (m *keyedMutex) lock(ctx context.Context, key string) (unlock func(), err error) {
+// Lock waits until nobody else has the key. unlock, to be called once, gives it
+// back.
+func (m *Mutexes) Lock(ctx context.Context, key string) (unlock func(), err error) {
 	for {
 		m.mu.Lock()
 

@@ -1,4 +1,4 @@
-package candidates
+package migrationcandidates
 
 import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
@@ -23,19 +23,11 @@ type model struct {
 }
 
 type hostModel struct {
-	Fits       types.Bool     `tfsdk:"fits"`
-	Current    types.Bool     `tfsdk:"current"`
-	FreeMemory types.Int64    `tfsdk:"free_memory_bytes"`
-	Method     types.String   `tfsdk:"method"`
-	Blockers   []blockerModel `tfsdk:"blockers"`
-}
-
-type blockerModel struct {
-	Reason    types.String `tfsdk:"reason"`
-	Status    types.String `tfsdk:"status"`
-	Attribute types.String `tfsdk:"attribute"`
-	Message   types.String `tfsdk:"message"`
-	Remedy    types.String `tfsdk:"remedy"`
+	Fits       types.Bool       `tfsdk:"fits"`
+	Current    types.Bool       `tfsdk:"current"`
+	FreeMemory types.Int64      `tfsdk:"free_memory_bytes"`
+	Method     types.String     `tfsdk:"method"`
+	Blockers   []moving.Blocker `tfsdk:"blockers"`
 }
 
 // fromFleet takes over what the hosts were judged to be.
@@ -48,17 +40,10 @@ func (m *model) fromFleet(vm *fleet.VM, all []fleet.MoveCandidate, tuning migrat
 	for _, c := range all {
 		host := hostModel{
 			Fits: types.BoolValue(c.Fits()), Current: types.BoolValue(c.Current), FreeMemory: types.Int64Null(),
-			Method: value.NewStringOrNull(c.Method), Blockers: []blockerModel{},
+			Method: value.NewStringOrNull(c.Method), Blockers: moving.FromBlockers(c.Blockers),
 		}
 		if c.FreeMemory != nil {
 			host.FreeMemory = types.Int64Value(int64(*c.FreeMemory)) //nolint:gosec // No memory is that large.
-		}
-		for _, b := range c.Blockers {
-			host.Blockers = append(host.Blockers, blockerModel{
-				Reason: types.StringValue(b.Reason), Status: types.StringValue(string(b.Status)),
-				Attribute: value.NewStringOrNull(b.Attribute), Message: types.StringValue(b.Message),
-				Remedy: value.NewStringOrNull(b.Remedy),
-			})
 		}
 		m.Hosts[c.Host] = host
 		if c.Fits() {

@@ -1,63 +1,21 @@
-package fleet
+package turn
 
 import (
-	"cmp"
 	"context"
-	"fmt"
 	"maps"
 	"slices"
 	"sync"
 	"time"
 )
 
-// Priorities of moves, as KubeVirt has them: the higher goes first.
-const (
-	// PriorityUser is a move that somebody asked for by name.
-	PriorityUser = 50
-	// PriorityMaintenance is a move that makes room on a host.
-	PriorityMaintenance = 20
-)
-
-// MigrationLimits says how many machines may be on their way at a time. What
-// other runs, or people, move live counts as far as it is seen on the hosts: of
-// two runs that begin in the same moment neither sees the other.
-type MigrationLimits struct {
-	// PerFleet is how many in all, OutboundPerHost how many away from one host,
-	// InboundPerHost how many to one. 0 is the default.
-	PerFleet, OutboundPerHost, InboundPerHost int
-}
-
-// The first two are KubeVirt's, which has no limit for what arrives.
-const (
-	DefaultMigrationsPerFleet = 5
-	DefaultOutboundPerHost    = 2
-	DefaultInboundPerHost     = 2
-)
-
-// String says the limits with the names that a configuration has for them.
-func (l MigrationLimits) String() string {
-	return fmt.Sprintf("per_fleet = %d, outbound_per_host = %d, inbound_per_host = %d", l.PerFleet, l.OutboundPerHost,
-		l.InboundPerHost)
-}
-
-func (l MigrationLimits) withDefaults() MigrationLimits {
-	return MigrationLimits{
-		PerFleet:        cmp.Or(l.PerFleet, DefaultMigrationsPerFleet),
-		OutboundPerHost: cmp.Or(l.OutboundPerHost, DefaultOutboundPerHost),
-		InboundPerHost:  cmp.Or(l.InboundPerHost, DefaultInboundPerHost),
-	}
-}
-
 // lookInterval is how often those who wait look at what others move.
 const lookInterval = 3 * time.Second
 
-// moveQueue lets machines leave as their priority and the limits say. One that
-// has to wait for its hosts holds up nobody who goes between others.
-type moveQueue struct {
-	limits MigrationLimits
-	// look reads what is on its way, whoever moves it, by UUID. Nil: nobody else
-	// moves anything.
-	look func(context.Context) map[string]route
+// Queue lets machines leave as their priority and the limits say. One that has
+// to wait for its hosts holds up nobody who goes between others.
+type Queue struct {
+	limits Limits
+	look   func(context.Context) map[string]Route
 
 	// looking holds a token for whoever looks. It guards looked.
 	looking chan struct{}
@@ -79,16 +37,21 @@ type waitingMove struct {
 	admitted chan struct{}
 }
 
-func newMoveQueue(l MigrationLimits, look func(context.Context) map[string]route) *moveQueue {
-	return &moveQueue{
+// NewQueue makes a queue that keeps the limits. look reads what is on its way,
+// whoever moves it, by UUID. Nil: nobody else moves anything.
+func NewQueue(l Limits, look func(context.Context) map[string]Route) *Queue {
+	return &Queue{
 		limits: l.withDefaults(), look: look, looking: make(chan struct{}, 1), ours: newTraffic(), others: newTraffic(),
 		uuids: make(map[string]int),
 	}
 }
 
-// enter waits until a machine may move between the hosts. leave, which may be
+// Limits returns those that it keeps.
+func (q *Queue) Limits() Limits { return q.limits }
+
+// Enter waits until a machine may move between the hosts. leave, which may be
 // called more than once, makes room for the next.
-func (q *moveQueue) enter(ctx context.Context, uuid, from, to string, priority int) (leave func(), err error) {
+func (q *Queue) Enter(ctx context.Context, uuid, from, to string, priority int) (leave func(), err error) {
 	w := &waitingMove{uuid: uuid, from: from, to: to, priority: priority, admitted: make(chan struct{})}
 
 	q.lookAround(ctx)
@@ -123,7 +86,7 @@ func (q *moveQueue) enter(ctx context.Context, uuid, from, to string, priority i
 
 // await waits until the move is admitted, and looks now and then whether others
 // are through. It is false when ctx ends.
-func (q *moveQueue) await(ctx context.Context, w *waitingMove) bool {
+func (q *Queue) await(ctx context.Context, w *waitingMove) bool {
 	for {
 		var again <-chan time.Time
 		if q.look != nil {
@@ -147,7 +110,7 @@ func (q *moveQueue) await(ctx context.Context, w *waitingMove) bool {
 
 // lookAround counts what others move, unless somebody just did. Whoever comes
 // while that is found out waits for it.
-func (q *moveQueue) lookAround(ctx context.Context) {
+func (q *Queue) lookAround(ctx context.Context) {
 	if q.look == nil {
 		return
 	}
@@ -177,13 +140,13 @@ func (q *moveQueue) lookAround(ctx context.Context) {
 
 	for uuid, r := range all {
 		if before[uuid] == 0 && q.uuids[uuid] == 0 {
-			q.others.add(r.from, r.to, 1)
+			q.others.add(r.From, r.To, 1)
 		}
 	}
 }
 
 // admit lets go whoever may. The mutex must be held.
-func (q *moveQueue) admit() {
+func (q *Queue) admit() {
 	q.waiting = slices.DeleteFunc(q.waiting, func(w *waitingMove) bool {
 		if !q.limits.allows(w.from, w.to, q.ours, q.others) {
 			return false
@@ -197,7 +160,7 @@ func (q *moveQueue) admit() {
 	})
 }
 
-func (q *moveQueue) leave(w *waitingMove) {
+func (q *Queue) leave(w *waitingMove) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 
@@ -210,16 +173,16 @@ func (q *moveQueue) leave(w *waitingMove) {
 	q.admit()
 }
 
-// elsewhere says how many machines others were seen to move.
-func (q *moveQueue) elsewhere() int {
+// Others says how many machines others were seen to move.
+func (q *Queue) Others() int {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 
 	return q.others.total
 }
 
-// heading is how many machines are on their way to the host, or wait for that.
-func (q *moveQueue) heading(to string) int {
+// Heading is how many machines are on their way to the host, or wait for that.
+func (q *Queue) Heading(to string) int {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 

@@ -1,4 +1,4 @@
-package fleet
+package turn
 
 import (
 	"context"
@@ -24,20 +24,20 @@ func TestRetry_pausesHoldNoTurn(t *testing.T) {
 			ended      []string
 			tried      = map[string]int{}
 			began      = time.Now()
-			ours       = newTurns(2)
+			ours       = NewSlots(2)
 			ctx, abort = context.WithTimeout(t.Context(), 5*time.Minute-time.Second)
 		)
 		defer abort()
 
 		one := func(name string, takes time.Duration, fails bool) {
-			leave, err := ours.enter(ctx)
+			leave, err := ours.Enter(ctx)
 			if err != nil {
 				t.Fatal(err)
 			}
 
 			all.Go(func() {
-				err := retry{
-					try: func(context.Context) error {
+				err := Retry{
+					Try: func(context.Context) error {
 						mu.Lock()
 						now++
 						most = max(most, now)
@@ -57,9 +57,9 @@ func TestRetry_pausesHoldNoTurn(t *testing.T) {
 
 						return nil
 					},
-					again:   func(error, time.Duration) bool { return true },
-					prepare: func(context.Context) {},
-				}.run(ctx, ours, leave)
+					Again:   func(error, time.Duration) bool { return true },
+					Prepare: func(context.Context) {},
+				}.Run(ctx, ours, leave)
 
 				mu.Lock()
 				defer mu.Unlock()
@@ -101,29 +101,29 @@ func TestRetry_pausesHoldNoTurn(t *testing.T) {
 func TestRetry_givesUp(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		ours, tries := newTurns(1), 0
+		ours, tries := NewSlots(1), 0
 
-		leave, err := ours.enter(t.Context())
+		leave, err := ours.Enter(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
 
-		err = retry{
-			try:   func(context.Context) error { tries++; return errStubborn },
-			again: func(error, time.Duration) bool { return false },
-		}.run(t.Context(), ours, leave)
+		err = Retry{
+			Try:   func(context.Context) error { tries++; return errStubborn },
+			Again: func(error, time.Duration) bool { return false },
+		}.Run(t.Context(), ours, leave)
 		if !errors.Is(err, errStubborn) || tries != 1 {
 			t.Errorf("%d tries, %v", tries, err)
 		}
 
-		if _, err := ours.enter(t.Context()); err != nil {
+		if _, err := ours.Enter(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 
-		if _, err := ours.enter(ctx); !errors.Is(err, context.DeadlineExceeded) {
+		if _, err := ours.Enter(ctx); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("a turn that nobody gave back: %v", err)
 		}
 	})

@@ -1,4 +1,4 @@
-package candidates
+package migrationcandidates
 
 import (
 	"context"

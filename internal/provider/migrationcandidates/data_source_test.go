@@ -1,4 +1,4 @@
-package candidates_test
+package migrationcandidates_test
 
 import (
 	"fmt"
@@ -13,12 +13,12 @@ import (
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/acctest"
-	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/candidates"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/migrationcandidates"
 )
 
 func TestMain(m *testing.M) { acctest.Main(m) }
 
-const address = "data." + candidates.TypeName + ".this"
+const address = "data." + migrationcandidates.TypeName + ".this"
 
 func know(at tfjsonpath.Path, want knownvalue.Check) statecheck.StateCheck {
 	return statecheck.ExpectKnownValue(address, at, want)

@@ -1,4 +1,4 @@
-package candidates
+package migrationcandidates
 
 import (
 	"context"
@@ -70,37 +70,9 @@ func (d *DataSource) Schema(_ context.Context, _ datasource.SchemaRequest, resp 
 						MarkdownDescription: "How it would move there: `LiveMigration`; `BlockMigration`, with disks that only its " +
 							"host has (`copy_storage`); `ColdMigration` of a machine that is off. Null where it would not.",
 					},
-					"blockers": schema.ListNestedAttribute{
-						Computed:            true,
-						MarkdownDescription: "Everything that is in the way, or may be.",
-						NestedObject:        schema.NestedAttributeObject{Attributes: blockerAttributes},
-					},
+					"blockers": moving.BlockersOfDataSource("Everything that is in the way, or may be."),
 				}},
 			},
 		},
 	}
-}
-
-var blockerAttributes = map[string]schema.Attribute{
-	"reason": schema.StringAttribute{
-		Computed:            true,
-		MarkdownDescription: "Reason code, such as `DisksNotLiveMigratable`.",
-	},
-	"status": schema.StringAttribute{
-		Computed: true,
-		MarkdownDescription: "`False`: it keeps the machine from being moved there. `Unknown`: it may, and only trying " +
-			"settles it.",
-	},
-	"attribute": schema.StringAttribute{
-		Computed:            true,
-		MarkdownDescription: "Attribute of the machine that it is about, such as `disks.root`; null for none.",
-	},
-	"message": schema.StringAttribute{
-		Computed:            true,
-		MarkdownDescription: "What is in the way.",
-	},
-	"remedy": schema.StringAttribute{
-		Computed:            true,
-		MarkdownDescription: "What would lift it.",
-	},
 }

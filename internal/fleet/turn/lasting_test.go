@@ -1,4 +1,4 @@
-package fleet
+package turn
 
 import (
 	"context"
@@ -7,6 +7,9 @@ import (
 	"testing/synctest"
 	"time"
 )
+
+// errLost is why those end who had a lock.
+var errLost = errors.New("the lock is lost")
 
 // What has begun outlasts a cancel, and nothing else: neither the end of the time
 // that there is in any case, nor the loss of a lock. Once it is over nothing more
@@ -35,7 +38,7 @@ func TestLasting(t *testing.T) {
 		"it comes to its end":   {begins, context.Canceled, ends, 2 * time.Minute, context.Canceled},
 		"another one has begun": {beginsAgain, context.Canceled, ends, 2 * time.Minute, context.Canceled},
 		"it takes too long":     {begins, context.Canceled, nothing, time.Hour, context.DeadlineExceeded},
-		"the lock is lost":      {begins, ErrLocked, nothing, time.Minute, ErrLocked},
+		"the lock is lost":      {begins, errLost, nothing, time.Minute, errLost},
 		"nobody cancels":        {begins, nil, ends, time.Hour, context.DeadlineExceeded},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -49,8 +52,8 @@ func TestLasting(t *testing.T) {
 				ctx, cancel := context.WithCancelCause(limited)
 				defer cancel(nil)
 
-				own, over, free := lasting(ctx)
-				begin := func() { begun(own) }
+				own, over, free := Lasting(ctx)
+				begin := func() { Begun(own) }
 
 				time.AfterFunc(2*time.Minute, func() { tt.then(begin, over) })
 				tt.first(begin, over)
@@ -76,11 +79,11 @@ func TestLasting_withoutLimit(t *testing.T) {
 	t.Parallel()
 
 	ctx, cancel := context.WithCancel(t.Context())
-	own, _, free := lasting(ctx)
+	own, _, free := Lasting(ctx)
 
 	defer free()
 
-	begun(own)
+	Begun(own)
 	cancel()
 
 	if !errors.Is(own.Err(), context.Canceled) {
