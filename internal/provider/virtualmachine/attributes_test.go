@@ -2,12 +2,11 @@ package virtualmachine
 
 import (
 	"reflect"
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/hashicorp/terraform-plugin-framework/attr"
-
-	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/value"
 )
 
 // What names the machine's attributes one by one forgets a new one without a word. These tests take the names from the
@@ -38,6 +37,14 @@ func exchanged(m, other *model, name string) *model {
 	return &out
 }
 
+// observedFull is the state of the machine that full gives.
+func observedFull(t *testing.T, prior *model) *model {
+	t.Helper()
+	var now model
+	now.fromFleet(observation{vm: machine(t, full), addresses: map[string][]string{}}, prior)
+	return &now
+}
+
 func TestAttributes_allAreInFull(t *testing.T) {
 	t.Parallel()
 	config := attributesOf(t, read(t, full))
@@ -60,9 +67,7 @@ func TestAttributes_allAreAskedOfTheFleet(t *testing.T) {
 
 func TestAttributes_allAreReadBack(t *testing.T) {
 	t.Parallel()
-	var now model
-	now.fromFleet(observation{vm: machine(t, full), addresses: map[string][]string{}}, &model{})
-	is := attributesOf(t, &now)
+	is := attributesOf(t, observedFull(t, &model{}))
 	for _, p := range append(definitionPairs(&model{}, &model{}), computedPairs(&model{}, &model{})...) {
 		if is[p.name].IsNull() {
 			t.Errorf("%s isn't in model.fromFleet: no change of it on the host would be seen", p.name)
@@ -91,27 +96,23 @@ func TestAttributes_allArePlanned(t *testing.T) {
 
 func TestAttributes_allAreCompared(t *testing.T) {
 	t.Parallel()
-	state := applied(t, full)
+	state := observedFull(t, read(t, full))
 	for name := range attributesOf(t, state) {
 		without := exchanged(state, &model{}, name)
-		if equal(state, without) {
-			t.Errorf("%s isn't compared: no plan would see that it changes", name)
-		}
-		if diff := cmp.Diff([]string{name}, changed(state, without)); diff != "" {
-			t.Errorf("%s is compared under another name, -want +got:\n%s", name, diff)
+		if got := changed(state, without); equal(state, without) || !slices.Equal(got, []string{name}) {
+			t.Errorf("%s isn't compared, or under another name (%q): no plan would see that it changes", name, got)
 		}
 	}
 }
 
 func TestAttributes_allAreTaken(t *testing.T) {
 	t.Parallel()
-	plan := applied(t, full)
+	plan := observedFull(t, read(t, full))
 	var now model
 	now.take(plan)
 	taken := attributesOf(t, &now)
-	planned := attributesOf(t, plan)
-	for _, name := range value.Keys(planned) {
-		if !taken[name].Equal(planned[name]) {
+	for name, planned := range attributesOf(t, plan) {
+		if !taken[name].Equal(planned) {
 			t.Errorf("%s isn't in model.take: the state would say something else of it than the plan", name)
 		}
 	}
