@@ -40,7 +40,7 @@ func eachAttribute(
 	}
 }
 
-// leastDefinition is the least that a definition says: a machine type, which only another version can take the place of.
+// leastDefinition is the least that a definition says: a machine type, of which only the version can change.
 const leastDefinition = `<domain><os><type machine="pc-q35-7.0"/></os></domain>`
 
 // eachBlock calls f with every field of Spec that can be declared: what full says of it, and what is read of
@@ -125,7 +125,7 @@ func TestValidate_everyTextAndCount(t *testing.T) {
 	t.Parallel()
 	spec := full()
 	network("nbd", "export", "host:1")(&spec)
-	spec.Disks["file"], spec.Disks["root"] = full().Disks["root"], spec.Disks["root"]
+	spec.Disks["file"] = full().Disks["root"]
 	disk("file", func(d *Disk) { d.BootOrder = new(3) })(&spec)
 	if problems := spec.Validate(); len(problems) > 0 {
 		t.Fatal(problems)

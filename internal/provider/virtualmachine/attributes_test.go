@@ -58,9 +58,9 @@ func TestAttributes_allAreInFull(t *testing.T) {
 func TestAttributes_allAreAskedOfTheFleet(t *testing.T) {
 	t.Parallel()
 	whole := read(t, full).spec(nil)
-	for _, p := range definitionPairs(&model{}, &model{}) {
-		if cmp.Equal(whole, read(t, full.without(p.name)).spec(nil)) {
-			t.Errorf("%s isn't in model.spec: what is declared of it would never be applied", p.name)
+	for name := range definitionAttributes {
+		if cmp.Equal(whole, read(t, full.without(name)).spec(nil)) {
+			t.Errorf("%s isn't in model.spec: what is declared of it would never be applied", name)
 		}
 	}
 }
@@ -68,9 +68,9 @@ func TestAttributes_allAreAskedOfTheFleet(t *testing.T) {
 func TestAttributes_allAreReadBack(t *testing.T) {
 	t.Parallel()
 	is := attributesOf(t, observedFull(t, &model{}))
-	for _, p := range append(definitionPairs(&model{}, &model{}), computedPairs(&model{}, &model{})...) {
-		if is[p.name].IsNull() {
-			t.Errorf("%s isn't in model.fromFleet: no change of it on the host would be seen", p.name)
+	for name := range merged(definitionAttributes, computedAttributes) {
+		if is[name].IsNull() {
+			t.Errorf("%s isn't in model.fromFleet: no change of it on the host would be seen", name)
 		}
 	}
 }
@@ -87,9 +87,9 @@ func TestAttributes_allArePlanned(t *testing.T) {
 	}
 	undeclared := planning{config: read(t, minimal), state: state}.settled()
 	planned = attributesOf(t, &undeclared)
-	for _, p := range definitionPairs(&model{}, &model{}) {
-		if !planned[p.name].Equal(was[p.name]) {
-			t.Errorf("%s isn't left alone by planning.settled where it isn't declared", p.name)
+	for name := range definitionAttributes {
+		if !planned[name].Equal(was[name]) {
+			t.Errorf("%s isn't left alone by planning.settled where it isn't declared", name)
 		}
 	}
 }

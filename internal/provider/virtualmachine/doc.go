@@ -2,7 +2,8 @@
 // the fleet is asked for, and the plan that tells in advance what an apply will do.
 //
 // Each block of the schema has a file of its own (cpu.go, disk.go, ...) with one shape: its attributes, its type built
-// once, toDomain and fromDomain. settle.go and plan.go decide what is planned, as pure functions of the configuration
+// once, toDomain and fromDomain. What happens to all attributes alike (planned, compared, taken over) goes through the
+// model's fields (compare.go), and names none. settle.go and plan.go decide what is planned, as pure functions of the configuration
 // and the state; resource.go calls the fleet.
 //
 // It may import the fleet, the domain package's plain types and the provider's own small packages. It must not know
