@@ -2,9 +2,9 @@
 // the fleet is asked for, and the plan that tells in advance what an apply will do.
 //
 // Each block of the schema has a file of its own (cpu.go, disk.go, ...) with one shape: its attributes, its type built
-// once, toDomain and fromDomain. What happens to all attributes alike (planned, compared, taken over) goes through the
-// model's fields (compare.go), and names none. settle.go and plan.go decide what is planned, as pure functions of the configuration
-// and the state; resource.go calls the fleet.
+// once, toDomain and fromDomain. settle.go and plan.go decide what is planned, as pure functions of the configuration
+// and the state; what happens to all attributes alike goes through the model's fields, see compare.go. resource.go
+// calls the fleet.
 //
 // It may import the fleet, the domain package's plain types and the provider's own small packages. It must not know
 // libvirt, SSH or any host: finding, placing, changing and waiting belong to the fleet.
