@@ -166,6 +166,7 @@ func (c CPU) validate(check *checker) {
 	custom := pick(c.Mode, nil, "custom") == "custom"
 	check.that(custom || c.Model == nil, "cpu.model", `A model can be declared with the mode "custom" only.`)
 	check.that(c.Mode == nil || !custom || c.Model != nil, "cpu.model", `The mode "custom" needs a model.`)
+	check.readable("cpu.model", pick(c.Model, nil, ""))
 }
 
 func (m Memory) validate(c *checker) {
@@ -254,6 +255,7 @@ func (n NetworkSource) validate(c *checker, path string) {
 	for _, host := range n.Hosts {
 		_, ok := parseHost(host)
 		c.that(ok, path+".hosts", fmt.Sprintf("%q isn't host:port.", host))
+		c.readable(path+".hosts", host)
 	}
 }
 

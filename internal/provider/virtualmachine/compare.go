@@ -2,6 +2,8 @@ package virtualmachine
 
 import (
 	"fmt"
+	"reflect"
+	"slices"
 	"strings"
 
 	"github.com/hashicorp/terraform-plugin-framework/attr"
@@ -11,87 +13,64 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/value"
 )
 
+// attributeNames are the names of the model's attributes, in the order of its fields. What happens to all attributes
+// goes through them: none can be forgotten.
+var attributeNames = func() []string {
+	var names []string
+	for field := range reflect.TypeFor[model]().Fields() {
+		names = append(names, field.Tag.Get("tfsdk"))
+	}
+	return names
+}()
+
 // pair is one attribute in two models.
 type pair struct {
 	name string
-	a, b attr.Value
+	// field is its place in the model.
+	field int
+	a, b  attr.Value
 }
 
-// definitionPairs are the attributes that the hypervisor knows.
-func definitionPairs(a, b *model) []pair {
-	return []pair{
-		{"name", a.Name, b.Name},
-		{"type", a.Type, b.Type},
-		{"machine", a.Machine, b.Machine},
-		{"arch", a.Arch, b.Arch},
-		{"cpu", a.CPU, b.CPU},
-		{"memory", a.Memory, b.Memory},
-		{"firmware", a.Firmware, b.Firmware},
-		{"kernel", a.Kernel, b.Kernel},
-		{"disks", a.Disks, b.Disks},
-		{"interfaces", a.Interfaces, b.Interfaces},
-		{"guest_agent", a.GuestAgent, b.GuestAgent},
-		{"serial_console", a.SerialConsole, b.SerialConsole},
+// pairs are the attributes of a part of the schema in two models.
+func pairs(part attributes, a, b *model) []pair {
+	inA, inB := reflect.ValueOf(a).Elem(), reflect.ValueOf(b).Elem()
+	all := make([]pair, 0, len(part))
+	for i, name := range attributeNames {
+		if _, ok := part[name]; ok {
+			p := pair{name: name, field: i}
+			p.a, _ = reflect.TypeAssert[attr.Value](inA.Field(i))
+			p.b, _ = reflect.TypeAssert[attr.Value](inB.Field(i))
+			all = append(all, p)
+		}
 	}
+	return all
 }
 
-// policyPairs are the attributes that only we know.
-func policyPairs(a, b *model) []pair {
-	return []pair{
-		{"host", a.Host, b.Host},
-		{"placement", a.Placement, b.Placement},
-		{"labels", a.Labels, b.Labels},
-		{"run_strategy", a.RunStrategy, b.RunStrategy},
-		{"wait_for", a.WaitFor, b.WaitFor},
-		{"update_policy", a.UpdatePolicy, b.UpdatePolicy},
-		{"termination_grace_period", a.TerminationGracePeriod, b.TerminationGracePeriod},
-		{"deletion_protection", a.DeletionProtection, b.DeletionProtection},
-		{"eviction_strategy", a.EvictionStrategy, b.EvictionStrategy},
-		{"migration_options", a.MigrationOptions, b.MigrationOptions},
-		{"timeouts", a.Timeouts, b.Timeouts},
-	}
-}
-
-// computedPairs are the attributes that nobody declares.
-func computedPairs(a, b *model) []pair {
-	return []pair{
-		{"id", a.ID, b.ID},
-		{"current_host", a.CurrentHost, b.CurrentHost},
-		{"current_host_uuid", a.CurrentHostUUID, b.CurrentHostUUID},
-		{"phase", a.Phase, b.Phase},
-		{"status", a.Status, b.Status},
-		{"status_reason", a.StatusReason, b.StatusReason},
-		{"ready", a.Ready, b.Ready},
-		{"ip_addresses", a.IPAddresses, b.IPAddresses},
-		{"restart_required", a.RestartRequired, b.RestartRequired},
-		{"stale_definitions", a.StaleDefinitions, b.StaleDefinitions},
+// combine sets the attributes of a part of the schema to what becomes of them in two models.
+func (m *model) combine(part attributes, a, b *model, of func(pair) attr.Value) {
+	fields := reflect.ValueOf(m).Elem()
+	for _, p := range pairs(part, a, b) {
+		fields.Field(p.field).Set(reflect.ValueOf(of(p)))
 	}
 }
 
 // equal tells whether two models are written the same.
 func equal(a, b *model) bool {
-	for _, pairs := range [][]pair{definitionPairs(a, b), policyPairs(a, b), computedPairs(a, b)} {
-		for _, p := range pairs {
-			if !p.a.Equal(p.b) {
-				return false
-			}
-		}
-	}
-	return true
+	return !slices.ContainsFunc(pairs(vmSchema.Attributes, a, b), func(p pair) bool { return !p.a.Equal(p.b) })
 }
 
 // missed says which values that were planned to change the machine doesn't have after an update that met no error. What
 // nobody declared and isn't there is no matter.
 func missed(now, plan, state *model) diag.Diagnostics {
 	var wrong []string
-	before := definitionPairs(state, state)
-	for i, p := range definitionPairs(now, plan) {
+	before := pairs(definitionAttributes, state, state)
+	for i, p := range pairs(definitionAttributes, now, plan) {
 		if !p.b.IsNull() {
 			wrong = append(wrong, differences(p.name, p.name, p.a, p.b, before[i].a)...)
 		}
 	}
-	before = policyPairs(state, state)
-	for i, p := range policyPairs(now, plan) {
+	before = pairs(policyAttributes, state, state)
+	for i, p := range pairs(policyAttributes, now, plan) {
 		wrong = append(wrong, differences(p.name, p.name, p.a, p.b, before[i].a)...)
 	}
 	wrong = append(wrong, differences("status", "status", now.Status, plan.Status, nil)...)
@@ -153,52 +132,10 @@ func mapDifferences(at string, seen, planned, prior map[string]attr.Value) []str
 
 // take takes over what was planned, where it was known.
 func (m *model) take(plan *model) {
-	m.Name = filled(plan.Name, m.Name)
-	m.Type = filled(plan.Type, m.Type)
-	m.Machine = filled(plan.Machine, m.Machine)
-	m.Arch = filled(plan.Arch, m.Arch)
-	m.CPU = filled(plan.CPU, m.CPU)
-	m.Memory = filled(plan.Memory, m.Memory)
-	m.Firmware = filled(plan.Firmware, m.Firmware)
-	m.Kernel = filled(plan.Kernel, m.Kernel)
-	m.Disks = filled(plan.Disks, m.Disks)
-	m.Interfaces = filled(plan.Interfaces, m.Interfaces)
-	m.GuestAgent = filled(plan.GuestAgent, m.GuestAgent)
-	m.SerialConsole = filled(plan.SerialConsole, m.SerialConsole)
-
-	m.Host = filled(plan.Host, m.Host)
-	m.Placement = filled(plan.Placement, m.Placement)
-	m.Labels = filled(plan.Labels, m.Labels)
-	m.RunStrategy = filled(plan.RunStrategy, m.RunStrategy)
-	m.WaitFor = filled(plan.WaitFor, m.WaitFor)
-	m.UpdatePolicy = filled(plan.UpdatePolicy, m.UpdatePolicy)
-	m.TerminationGracePeriod = filled(plan.TerminationGracePeriod, m.TerminationGracePeriod)
-	m.DeletionProtection = filled(plan.DeletionProtection, m.DeletionProtection)
-	m.EvictionStrategy = filled(plan.EvictionStrategy, m.EvictionStrategy)
-	m.MigrationOptions = filled(plan.MigrationOptions, m.MigrationOptions)
-	m.Timeouts = filled(plan.Timeouts, m.Timeouts)
-
-	m.ID = filled(plan.ID, m.ID)
-	m.CurrentHost = filled(plan.CurrentHost, m.CurrentHost)
-	m.CurrentHostUUID = filled(plan.CurrentHostUUID, m.CurrentHostUUID)
-	m.Phase = filled(plan.Phase, m.Phase)
-	m.Status = filled(plan.Status, m.Status)
-	m.StatusReason = filled(plan.StatusReason, m.StatusReason)
-	m.Ready = filled(plan.Ready, m.Ready)
-	m.IPAddresses = filled(plan.IPAddresses, m.IPAddresses)
-	m.RestartRequired = filled(plan.RestartRequired, m.RestartRequired)
-	m.StaleDefinitions = filled(plan.StaleDefinitions, m.StaleDefinitions)
+	m.combine(vmSchema.Attributes, plan, m, func(p pair) attr.Value { return fill(p.a, p.b) })
 }
 
-// filled returns what was planned, with what was seen where that wasn't known.
-func filled[T attr.Value](planned, seen T) T {
-	v, ok := fill(planned, seen).(T)
-	if !ok {
-		return seen
-	}
-	return v
-}
-
+// fill returns what was planned, with what was seen where that wasn't known.
 func fill(planned, seen attr.Value) attr.Value {
 	if planned.IsUnknown() {
 		if seen == nil {

@@ -3,7 +3,8 @@
 //
 // Each block of the schema has a file of its own (cpu.go, disk.go, ...) with one shape: its attributes, its type built
 // once, toDomain and fromDomain. settle.go and plan.go decide what is planned, as pure functions of the configuration
-// and the state; resource.go calls the fleet.
+// and the state; what happens to all attributes alike goes through the model's fields, see compare.go. resource.go
+// calls the fleet.
 //
 // It may import the fleet, the domain package's plain types and the provider's own small packages. It must not know
 // libvirt, SSH or any host: finding, placing, changing and waiting belong to the fleet.

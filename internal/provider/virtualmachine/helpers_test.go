@@ -96,8 +96,8 @@ var full = in{
 	"labels":    in{"app": "web"}, "run_strategy": "Always",
 	"wait_for":      in{"guest_agent": true, "ip_address": "lan", "timeout": "90s"},
 	"update_policy": "Restart", "termination_grace_period": "60s", "deletion_protection": false,
-	"eviction_strategy": "LiveMigrate",
-	"timeouts":          in{"create": "5m"},
+	"eviction_strategy": "LiveMigrate", "migration_options": in{"bandwidth": "1Gi"},
+	"timeouts": in{"create": "5m"},
 }
 
 // machine is the observed machine that a configuration gives when it is applied.

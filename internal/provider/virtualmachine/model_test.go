@@ -129,7 +129,7 @@ func TestModel_readKeepsTheNotation(t *testing.T) {
 	now.fromFleet(observation{vm: machine(t, full.with(in{
 		"machine": "pc-q35-7.2", "interfaces": in{"lan": in{"network": "default", "mac": "52:54:00:aa:bb:cc"}},
 	}))}, state)
-	for _, p := range append(definitionPairs(state, &now), policyPairs(state, &now)...) {
+	for _, p := range pairs(merged(definitionAttributes, policyAttributes), state, &now) {
 		if !p.a.Equal(p.b) {
 			t.Errorf("%s was %s and is %s", p.name, p.a, p.b)
 		}
@@ -147,7 +147,7 @@ func TestModel_readSeesDrift(t *testing.T) {
 	now.fromFleet(observation{vm: drifted}, state)
 	want := map[string]bool{"memory": true, "labels": true, "host": true, "run_strategy": true}
 	got := map[string]bool{}
-	for _, p := range append(definitionPairs(state, &now), policyPairs(state, &now)...) {
+	for _, p := range pairs(merged(definitionAttributes, policyAttributes), state, &now) {
 		if !p.a.Equal(p.b) {
 			got[p.name] = true
 		}

@@ -51,7 +51,6 @@ func (p planning) plan() outcome {
 	}
 
 	m := &o.planned
-	m.ID, m.CurrentHost, m.CurrentHostUUID = p.state.ID, p.state.CurrentHost, p.state.CurrentHostUUID
 	m.StaleDefinitions = staleFromFleet(nil)
 
 	need := p.needs()
@@ -79,57 +78,27 @@ func (p planning) plan() outcome {
 
 // planNew plans what is known of a new machine besides what was declared.
 func (p planning) planNew(m *model) {
-	m.ID = types.StringUnknown()
-	m.CurrentHost = types.StringUnknown()
+	m.combine(computedAttributes, m, m, func(p pair) attr.Value {
+		return unknownOf(computedAttributes[p.name].GetType())
+	})
 	if set(m.Host) {
 		m.CurrentHost = m.Host
 	}
-	m.CurrentHostUUID = types.StringUnknown()
-	m.Phase = types.StringUnknown()
-	m.Status = types.StringUnknown()
-	m.StatusReason = types.StringUnknown()
-	m.Ready = types.BoolUnknown()
-	m.IPAddresses = types.MapUnknown(addressesType.ElemType)
-	m.RestartRequired = types.BoolUnknown()
-	m.StaleDefinitions = types.ListUnknown(types.StringType)
 }
 
-// settled plans every attribute that can be declared.
+// settled plans every attribute as far as it follows from what is declared and what was there.
 func (p planning) settled() model {
 	c, s := p.config, p.state
-	isNew := s == nil
-	if isNew {
+	if s == nil {
 		s = &model{}
 	}
-	m := model{
-		Name:          settled("name", c.Name, s.Name, isNew),
-		Type:          settled("type", c.Type, s.Type, isNew),
-		Machine:       settled("machine", c.Machine, s.Machine, isNew),
-		Arch:          settled("arch", c.Arch, s.Arch, isNew),
-		CPU:           settled("cpu", c.CPU, s.CPU, isNew),
-		Memory:        settled("memory", c.Memory, s.Memory, isNew),
-		Firmware:      settled("firmware", c.Firmware, s.Firmware, isNew),
-		Kernel:        settled("kernel", c.Kernel, s.Kernel, isNew),
-		Disks:         settled("disks", c.Disks, s.Disks, isNew),
-		Interfaces:    settled("interfaces", c.Interfaces, s.Interfaces, isNew),
-		GuestAgent:    settled("guest_agent", c.GuestAgent, s.GuestAgent, isNew),
-		SerialConsole: settled("serial_console", c.SerialConsole, s.SerialConsole, isNew),
-
-		Host:                   c.Host,
-		Placement:              settled("placement", c.Placement, s.Placement, isNew),
-		Labels:                 c.Labels,
-		RunStrategy:            c.RunStrategy,
-		WaitFor:                settled("wait_for", c.WaitFor, s.WaitFor, isNew),
-		UpdatePolicy:           c.UpdatePolicy,
-		TerminationGracePeriod: c.TerminationGracePeriod,
-		DeletionProtection:     c.DeletionProtection,
-		EvictionStrategy:       c.EvictionStrategy,
-		MigrationOptions:       settled("migration_options", c.MigrationOptions, s.MigrationOptions, isNew),
-		Timeouts:               c.Timeouts,
-	}
-	if m.TerminationGracePeriod.Same(s.TerminationGracePeriod) {
-		m.TerminationGracePeriod = s.TerminationGracePeriod
-	}
+	var m model
+	m.combine(vmSchema.Attributes, c, s, func(attribute pair) attr.Value {
+		if p.state == nil {
+			attribute.b = nil
+		}
+		return settle(attribute.name, vmSchema.Attributes[attribute.name], attribute.a, attribute.b)
+	})
 	m.CPU = settleCPU(c.CPU, m.CPU, s.CPU)
 	m.Memory = settleMemory(c.Memory, m.Memory)
 	m.Firmware = settleFirmware(c.Firmware, m.Firmware, s.Firmware)
@@ -137,19 +106,6 @@ func (p planning) settled() model {
 	m.Disks = withoutOther(m.Disks, diskType, "file", "block", "volume", "network")
 	m.Interfaces = withoutOther(m.Interfaces, interfaceType, "network", "bridge", "user")
 	return m
-}
-
-// settled is settle for an attribute at the top level.
-func settled[T attr.Value](name string, config, prior T, isNew bool) T {
-	var before attr.Value
-	if !isNew {
-		before = prior
-	}
-	v, ok := settle(name, vmSchema.Attributes[name], config, before).(T)
-	if !ok {
-		return config
-	}
-	return v
 }
 
 // withoutOther plans that a device which has a source that the schema knows has no other one.
@@ -174,8 +130,6 @@ func withoutOther(devices types.Map, t types.ObjectType, sources ...string) type
 // planPower plans what the machine will be doing after the apply, and whether it is restarted for its changes.
 func (p planning) planPower(o *outcome, need needs) {
 	m, s := &o.planned, p.state
-	m.Phase, m.Status, m.StatusReason, m.IPAddresses = s.Phase, s.Status, s.StatusReason, s.IPAddresses
-	m.RestartRequired, m.Ready = s.RestartRequired, s.Ready
 
 	action := p.action()
 	restarts := p.planRestart(o, need, action)

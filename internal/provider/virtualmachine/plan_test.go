@@ -79,11 +79,9 @@ func (c planCase) run(t *testing.T) {
 // changed lists the top-level attributes in which two models differ.
 func changed(a, b *model) []string {
 	var names []string
-	for _, pairs := range [][]pair{definitionPairs(a, b), policyPairs(a, b), computedPairs(a, b)} {
-		for _, p := range pairs {
-			if !p.a.Equal(p.b) {
-				names = append(names, p.name)
-			}
+	for _, p := range pairs(vmSchema.Attributes, a, b) {
+		if !p.a.Equal(p.b) {
+			names = append(names, p.name)
 		}
 	}
 	return names

@@ -36,8 +36,11 @@ var vmSchema = schema.Schema{
 		"disks or interfaces is complete.\n\n" +
 		"A machine that is tainted, or named by `-replace`, is destroyed before the new one is made, which gets its name " +
 		"and its disks. `create_before_destroy` can't work: no two machines can have one name.",
-	Attributes: merged(requiredAttributes, declaredAttributes, deviceAttributes, policyAttributes, computedAttributes),
+	Attributes: merged(definitionAttributes, policyAttributes, computedAttributes),
 }
+
+// definitionAttributes are what the hypervisor knows.
+var definitionAttributes = merged(requiredAttributes, declaredAttributes, deviceAttributes)
 
 var requiredAttributes = attributes{
 	"name": schema.StringAttribute{
@@ -139,6 +142,7 @@ var policyAttributes = attributes{
 	"timeouts": timeoutsAttribute(),
 }
 
+// computedAttributes are what nobody declares.
 var computedAttributes = attributes{
 	"id":           computedString("UUID of the machine."),
 	"current_host": computedString("Host that the machine is on."),

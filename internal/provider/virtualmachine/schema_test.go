@@ -1,6 +1,7 @@
 package virtualmachine
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
@@ -56,26 +57,18 @@ func TestSchema_typesAreBuiltOnce(t *testing.T) {
 	})
 }
 
-// TestSchema_declarableIsComparedAndTaken: an attribute that somebody adds to the schema is planned, compared and
-// written to the state.
-func TestSchema_declarableIsComparedAndTaken(t *testing.T) {
+// TestSchema_isTheModel: Terraform's values are put into the model by name.
+func TestSchema_isTheModel(t *testing.T) {
 	t.Parallel()
-	known := map[string]bool{}
-	for _, pairs := range [][]pair{
-		definitionPairs(&model{}, &model{}), policyPairs(&model{}, &model{}), computedPairs(&model{}, &model{}),
-	} {
-		for _, p := range pairs {
-			known[p.name] = true
-		}
-	}
 	for name := range vmSchema.Attributes {
-		if !known[name] {
-			t.Errorf("%s isn't compared", name)
+		if !slices.Contains(attributeNames, name) {
+			t.Errorf("%s has no field in the model", name)
 		}
-		delete(known, name)
 	}
-	for name := range known {
-		t.Errorf("%s isn't in the schema", name)
+	for _, name := range attributeNames {
+		if vmSchema.Attributes[name] == nil {
+			t.Errorf("the model's %q isn't in the schema", name)
+		}
 	}
 }
 
@@ -90,18 +83,14 @@ func TestSchema_whatTheHypervisorKnowsIsLeftAlone(t *testing.T) {
 		"disks.*.file":   true, "disks.*.block": true, "disks.*.volume": true, "disks.*.network": true,
 		"interfaces.*.network": true, "interfaces.*.bridge": true, "interfaces.*.user": true,
 	}
-	for _, p := range definitionPairs(&model{}, &model{}) {
-		walk("", attributes{p.name: vmSchema.Attributes[p.name]}, func(at string, a schema.Attribute) {
-			if !a.IsComputed() && !a.IsRequired() && !alone[at] {
-				t.Errorf("%s is Optional alone", at)
-			}
-		})
-	}
-	for _, p := range policyPairs(&model{}, &model{}) {
-		walk("", attributes{p.name: vmSchema.Attributes[p.name]}, func(at string, a schema.Attribute) {
-			if a.IsComputed() {
-				t.Errorf("%s is computed", at)
-			}
-		})
-	}
+	walk("", definitionAttributes, func(at string, a schema.Attribute) {
+		if !a.IsComputed() && !a.IsRequired() && !alone[at] {
+			t.Errorf("%s is Optional alone", at)
+		}
+	})
+	walk("", policyAttributes, func(at string, a schema.Attribute) {
+		if a.IsComputed() {
+			t.Errorf("%s is computed", at)
+		}
+	})
 }

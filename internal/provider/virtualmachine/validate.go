@@ -83,7 +83,7 @@ func (p planning) validatePlanned(planned *model) diag.Diagnostics {
 func (m *model) lookUp(dotted string) attr.Value {
 	steps := strings.Split(dotted, ".")
 	var v attr.Value
-	for _, p := range definitionPairs(m, m) {
+	for _, p := range pairs(definitionAttributes, m, m) {
 		if p.name == steps[0] {
 			v = p.a
 		}
