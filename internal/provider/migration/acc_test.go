@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -556,4 +557,42 @@ func TestAccMigration_rolling(t *testing.T) {
 		}
 	}
 	tf.Run(t, "destroy")
+}
+
+// TestAccMigration_tls: what TLS lacks is told, and the machine stays as it is; with certificates it goes.
+func TestAccMigration_tls(t *testing.T) {
+	t.Parallel()
+	l := lab.Open(t)
+	name := lab.Name(t)
+	tf := start(t, l, name)
+	from, to := l.StartHost(t), l.StartHost(t)
+	machines := providerOn(l, "", from, to) + strings.Replace(light(name, ""), "kvm1", from.Name, 1)
+	isOn := func(on, other *lab.Host) {
+		t.Helper()
+		if state := l.Virsh(t, on.Name, "domstate", name); strings.TrimSpace(state) != "running" {
+			t.Errorf("on %s it is %s", on.Name, state)
+		}
+		if _, err := l.TryVirsh(t, other.Name, "domstate", name); err == nil {
+			t.Errorf("it is on %s, too", other.Name)
+		}
+	}
+	apply(t, tf, machines)
+	config := machines + migration(`migration_options = { transport = "tls" }`)
+	tf.Config(t, config)
+	out := tf.Fail(t, "apply")
+	if !said(out, "the machine is on host "+strconv.Quote(from.Name), "server-cert.pem", "ssh_relay") {
+		t.Errorf("without certificates: %s", out)
+	}
+	isOn(from, to)
+	a := lab.NewAuthority(t)
+	a.Equip(t, l, from, from.Address)
+	a.Equip(t, l, to, to.Address)
+	apply(t, tf, config)
+	isOn(to, from)
+	_, state, _ := recorded(t, tf)
+	expect(t, state, map[string]any{"transport": "tls", "mode": "PreCopy", "completed": true, "failed": false})
+	tf.Run(t, "destroy")
+	if out, err := l.TryVirsh(t, to.Name, "domstate", name); err == nil {
+		t.Errorf("after destroy it is %s", out)
+	}
 }
