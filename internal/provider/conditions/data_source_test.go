@@ -189,14 +189,19 @@ func TestAccConditions_lifeOfAMachine(t *testing.T) {
 	s.condition("DataVolumesReady", "True", "AllDVsReady", "libvirt", "")
 
 	m.boot()
-	m.await("a lease", func() bool { return strings.Contains(m.virsh("domifaddr", m.name), "192.168.122.") })
+	m.await("a lease, which the agent has heard of", func() bool {
+		says, err := l.TryVirsh(t, "kvm1", "domifaddr", m.name, "--source", "agent")
+		return err == nil && strings.Contains(says, "192.168.122.") &&
+			strings.Contains(m.virsh("domifaddr", m.name), "192.168.122.")
+	})
 	s = m.look()
 	s.is("phase", "Running", "status", "Running", "ready", "true", "guest_os/id", "virtfleet-lab",
 		"active_hosts/kvm1", "active", "interfaces/0/mac", mac, "interfaces/0/interface_name", "eth0",
 		"interfaces/0/info_source", "domain, guest-agent, lease", "interfaces/0/link_state", "up",
 		"interfaces/0/queue_count", "1", "current_cpu_topology/vcpus", "1", "disk_errors", "map[]",
 		"memory/guest_current_bytes", fmt.Sprint(192<<20), "interfaces/1", "null")
-	if ip, _ := s.at("interfaces/0/ip_address").(string); !strings.Contains(m.virsh("domifaddr", m.name), ip+"/") {
+	ip, _ := s.at("interfaces/0/ip_address").(string)
+	if ip == "" || !strings.Contains(m.virsh("domifaddr", m.name), ip+"/") {
 		t.Errorf("address %q isn't the leased one", ip)
 	}
 	s.condition("Started", "True", "Booted", "libvirt", "Running")
