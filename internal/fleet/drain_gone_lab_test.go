@@ -15,8 +15,8 @@ import (
 
 // Only a machine that no host has is gone: a drain has nothing left to do for it,
 // and whoever ends the maintenance nothing to restore. One that lacks something else
-// that isn't found stays to be restored, and one that somebody else's error is about
-// is no reason to give up.
+// that isn't found stays to be restored. One that runs twice ends the steps of others
+// at once: a person has to see to it.
 func TestLab_drainTellsWhatIsGone(t *testing.T) {
 	t.Parallel()
 
@@ -89,7 +89,6 @@ func TestLab_drainTellsWhatIsGone(t *testing.T) {
 
 	labels := map[string]string{"kind": "twin"}
 
-	// One that runs twice keeps the drain from seeing whether its steps hold.
 	twin := create(t, alone, l, light(t, l, "twin", labels))
 
 	if _, err := f.host(to.Name).conn.DefineDomain(t.Context(), twin.entry.PersistentXML); err != nil {
@@ -112,7 +111,7 @@ func TestLab_drainTellsWhatIsGone(t *testing.T) {
 	exact.host = exact.fleet.host(from.Name)
 	exact.evict(ctx, 0, nil)
 
-	if !errors.Is(context.Cause(ctx), again) || !strings.Contains(exact.steps[0].Reason, twin.Name) {
+	if context.Cause(ctx) != nil || !strings.Contains(exact.steps[0].Reason, twin.Name) {
 		t.Errorf("beside one that runs twice: %+v", exact.steps[0])
 	}
 

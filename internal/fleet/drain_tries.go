@@ -52,7 +52,9 @@ func (d *drain) evict(ctx context.Context, i int, leave func()) {
 			defer over()
 
 			if err := d.begin(ctx, i); err != nil {
-				return err // It may be about somebody else.
+				final = hopeless(err) // Of whomever: a person has to see to that first.
+
+				return err
 			}
 
 			switch result, last = d.try(ctx, i, rule); {
@@ -94,7 +96,9 @@ var errGone = errors.New("it had gone already")
 
 // hopeless says that trying again won't help.
 func hopeless(err error) bool {
-	return errors.Is(err, ErrTwoCopies) || errors.Is(err, ErrAmbiguous) || errors.Is(err, errStays)
+	_, changed := errors.AsType[*changedError](err)
+
+	return changed || errors.Is(err, ErrTwoCopies) || errors.Is(err, ErrAmbiguous) || errors.Is(err, errStays)
 }
 
 // rule is what holds for the machine of a step.
