@@ -280,7 +280,8 @@ func (d *drain) markAll(ctx context.Context) {
 		if s.done() && s.Autostart {
 			marking.Go(func() error {
 				// It is off, and had got this back when the earlier attempt was given up.
-				if err := d.turnOff(ctx, i, func(context.Context, *VM) error { return nil }); err != nil && !isNotFound(err) {
+				_, err := d.turnOff(ctx, i, "", func(context.Context, *VM) error { return nil })
+				if err != nil && !isNotFound(err) {
 					d.fleet.log.WarnContext(ctx, "autostart not suspended", "name", s.Name, "error", err.Error())
 				}
 

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/eviction"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/turn"
@@ -113,6 +114,28 @@ func TestLab_drainTellsWhatIsGone(t *testing.T) {
 
 	if context.Cause(ctx) != nil || !strings.Contains(exact.steps[0].Reason, twin.Name) {
 		t.Errorf("beside one that runs twice: %+v", exact.steps[0])
+	}
+
+	// One that somebody moves while it is to be shut down was moved.
+	d = light(t, l, "moved", nil)
+	d.Metadata.TerminationGracePeriod = new(5 * time.Minute)
+	moved := create(t, alone, l, d)
+	f.log = slog.New(&onLog{message: "shutting down guest", do: func() {
+		if err := from.Migrate(t.Context(), moved.Name, to); err != nil {
+			t.Error(err)
+		}
+	}})
+	shutsDown := &drain{
+		Drain: Drain{Host: from.Name}, fleet: f, host: f.host(from.Name),
+		steps: []EvacuationStep{{Step: eviction.Step{UUID: moved.UUID, Method: eviction.MethodShutdown}}},
+	}
+
+	if _, err := shutsDown.try(t.Context(), 0, eviction.Rule{}); !errors.Is(err, ErrBusy) {
+		t.Errorf("while it is moved: %v", err)
+	}
+
+	if result, err := shutsDown.try(t.Context(), 0, eviction.Rule{}); err != nil || result != ResultMoved {
+		t.Errorf("once it is moved: %s, %v", result, err)
 	}
 
 	// What the hosts said is known for a minute: it says that both have it.

@@ -49,9 +49,9 @@ func (d *drain) try(ctx context.Context, i int, rule eviction.Rule) (result stri
 
 		return ResultColdMoved, err
 	case eviction.MethodShutdown:
-		return ResultShutDown, d.turnOff(ctx, i, d.fleet.shutDownForEviction)
+		return d.turnOff(ctx, i, ResultShutDown, d.fleet.shutDownForEviction)
 	case eviction.MethodSave:
-		return ResultSaved, d.turnOff(ctx, i, func(ctx context.Context, vm *VM) error {
+		return d.turnOff(ctx, i, ResultSaved, func(ctx context.Context, vm *VM) error {
 			return vm.host.conn.SaveDomain(ctx, vm.UUID)
 		})
 	case eviction.MethodExternal:
@@ -137,13 +137,17 @@ func (f *Fleet) clearEviction(ctx context.Context, uuid, host string) error {
 	})
 }
 
-// turnOff ends the machine's run in the given way, and keeps its host from
-// starting it by itself.
-func (d *drain) turnOff(ctx context.Context, i int, off func(context.Context, *VM) error) error {
+// turnOff ends the machine's run in the given way, which has that result, and
+// keeps its host from starting it by itself. One that is elsewhere was moved.
+func (d *drain) turnOff(
+	ctx context.Context, i int, result string, off func(context.Context, *VM) error,
+) (string, error) {
 	s := d.steps[i]
 
-	return d.fleet.onMachine(ctx, s.UUID, d.last(), "evicting", func(ctx context.Context, vm *VM) error {
+	err := d.fleet.onMachine(ctx, s.UUID, d.last(), "evicting", func(ctx context.Context, vm *VM) error {
 		if vm.Host != d.Host {
+			result = ResultMoved
+
 			return nil
 		}
 
@@ -170,6 +174,8 @@ func (d *drain) turnOff(ctx context.Context, i int, off func(context.Context, *V
 
 		return off(ctx, vm)
 	})
+
+	return result, err
 }
 
 func (f *Fleet) shutDownForEviction(ctx context.Context, vm *VM) error {

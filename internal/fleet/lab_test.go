@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -155,19 +156,32 @@ func TestLab_stopSeesWhoWasMovedAway(t *testing.T) {
 			f := labFleet(t, l, t.Name(), nil)
 			d := light(t, l, "moves", nil)
 			d.Metadata.Host = "kvm1"
+			d.Metadata.TerminationGracePeriod = new(5 * time.Minute)
 			vm := create(t, f, l, d)
-			move := append([]string{"migrate", "--live", "--persistent", vm.Name, l.Host("kvm2").SocketURI()}, how...)
-			f.log = slog.New(&onLog{message: "shutting down guest", do: func() { l.Virsh(t, "kvm1", move...) }})
+			moving := func(from, to string) {
+				move := append([]string{"migrate", "--live", "--persistent", vm.Name, l.Host(to).SocketURI()}, how...)
+				f.log = slog.New(&onLog{message: "shutting down guest", do: func() { l.Virsh(t, from, move...) }})
+			}
+			runsOn := func(now *VM, err error, host string) {
+				t.Helper()
 
-			report, err := f.Delete(t.Context(), vm.UUID, lastOf(vm), 5*time.Minute)
-			if !errors.Is(err, ErrBusy) || !strings.Contains(err.Error(), `moved it to host "kvm2"`) {
-				t.Errorf("%+v, %v; want to be told that it was moved", report, err)
+				if !errors.Is(err, ErrBusy) || !strings.Contains(err.Error(), "moved it to host "+strconv.Quote(host)) ||
+					now == nil || now.Host != host || !now.Running() || len(now.StaleHosts) != 1-len(how) {
+					t.Fatalf("%+v, %v; want to be told that it was moved to host %s", now, err, host)
+				}
 			}
 
-			now, err := f.findNow(t.Context(), vm.UUID, lastOf(vm))
-			if err != nil || now.Host != "kvm2" || !now.Running() || len(now.StaleHosts) != 1-len(how) {
-				t.Fatalf("after it was moved: %+v, %v", now, err)
-			}
+			moving("kvm1", "kvm2")
+
+			d.Metadata.RunStrategy = "Halted"
+			now, err := f.Update(t.Context(), vm.UUID, lastOf(vm), d)
+			runsOn(now, err, "kvm2")
+
+			moving("kvm2", "kvm1")
+
+			_, err = f.Delete(t.Context(), vm.UUID, lastOf(vm), 5*time.Minute)
+			now, _ = f.findNow(t.Context(), vm.UUID, lastOf(vm))
+			runsOn(now, err, "kvm1")
 
 			if _, err := f.Delete(t.Context(), vm.UUID, lastOf(vm), 0); err != nil {
 				t.Error(err)

@@ -45,6 +45,16 @@ func (f *Fleet) Update(ctx context.Context, uuid string, last LastKnown, d Desir
 	reading, cancel := context.WithTimeout(context.WithoutCancel(ctx), finishTimeout)
 	defer cancel()
 
+	if err != nil {
+		// Somebody who moved it by hand may have been why.
+		if found, _ := f.findNow(reading, uuid, LastKnown{Host: vm.Host, HostUUID: vm.HostUUID}); found != nil &&
+			found.host != vm.host {
+			vm.host.forget()
+
+			return found, err
+		}
+	}
+
 	now, readErr := f.reread(reading, vm.host, uuid)
 	if readErr != nil {
 		vm.host.forget()

@@ -25,7 +25,7 @@ type Directory struct {
 }
 
 // directoryPrefix begins the names of the pools that are made for the time of a call. One that a killed run left behind
-// is used and removed by the next call for that directory.
+// is used and removed by the next call for that directory, as is one whose last user has lost its connection.
 const directoryPrefix = "virtfleet-directory-"
 
 // isForACall says that a pool is one of those. Another call's is there by chance: what it shows of one host isn't to be
@@ -206,8 +206,8 @@ type users struct {
 	of map[string]int
 }
 
-// useDirectory keeps other calls of this process from removing the pool that is made for a directory, until the last
-// of those that use it leaves.
+// useDirectory says that a call uses a directory until it leaves. The pool that is made for it is removed by the last
+// one; whoever comes just then makes another.
 func (c *conn) useDirectory(ctx context.Context, dir string) (leave func()) {
 	users := &c.host.directories
 	add := func(n int) (left int) {

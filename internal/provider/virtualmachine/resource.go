@@ -227,7 +227,7 @@ func (r *Resource) Delete(ctx context.Context, req resource.DeleteRequest, resp 
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	report, err := r.Data.Fleet.Delete(ctx, text(state.ID), state.lastKnown(), grace)
-	if err != nil && !isGone(err) {
+	if err != nil {
 		resp.Diagnostics.Append(state.failed("delete", err, began).Error())
 		return
 	}
