@@ -77,8 +77,8 @@ func TestAccConditions_postCopyLost(t *testing.T) {
 		return strings.Contains(m.virsh("domstate", "--reason", m.name), "post-copy failed")
 	})
 	m.await("its target to see that the process is gone", func() bool {
-		_, err := l.TryVirsh(t, "kvm2", "domstate", m.name)
-		return err != nil
+		out, err := l.TryVirsh(t, "kvm2", "domstate", m.name)
+		return err == nil && strings.Contains(out, "shut off")
 	})
 	s = m.look()
 	// libvirt keeps the job of the migration: the machine is still its source, and nobody its target.
