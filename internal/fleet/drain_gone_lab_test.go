@@ -78,7 +78,7 @@ func TestLab_drainTellsWhatIsGone(t *testing.T) {
 	}
 
 	err = f.Release(t.Context(), from.Name, "m", true)
-	if err == nil || !strings.Contains(err.Error(), "nowhere") || left() != 1 {
+	if !errors.Is(err, ErrNotFound) || !strings.Contains(err.Error(), "nowhere") || left() != 1 {
 		t.Errorf("of one that can't start %d steps are left: %v", left(), err)
 	}
 
