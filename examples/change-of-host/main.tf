@@ -1,4 +1,4 @@
-# A machine that moves when its host changes: "terraform apply -var host=kvm2" migrates it while it runs.
+# A VM that moves when its host changes: "terraform apply -var host=kvm2" migrates it while it runs.
 
 terraform {
   required_providers {
@@ -14,7 +14,7 @@ provider "virtfleet" {
 }
 
 variable "host" {
-  description = "The host that the machine is to be on."
+  description = "The host that the VM belongs on."
   type        = string
   default     = "kvm1"
 }
@@ -28,12 +28,13 @@ resource "virtfleet_virtual_machine" "web" {
   }
   interfaces = { lan = { bridge = "br0" } }
 
-  # What is in the way of the move fails the plan. A guest that writes faster than can be copied is helped along.
+  # A blocker of the move fails the plan. A guest that writes faster than its memory is copied is slowed down, or continues
+  # on the target before all of its memory is there.
   migration_options = { allow_auto_converge = true, allow_post_copy = true }
   timeouts          = { update = "30m" }
 }
 
 output "host" {
-  description = "Where the machine is, whoever moved it there."
+  description = "Where the VM is, also after a move by hand."
   value       = virtfleet_virtual_machine.web.current_host
 }

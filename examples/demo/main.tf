@@ -16,8 +16,22 @@ provider "virtfleet" {
   }
 }
 
-# As long as no host is named, the fleet places the machine, and finds it again wherever it is moved to. Once one is
-# named, the machine is there: it moves while it runs.
+# A directory that all hosts have mounted, so that VMs move without copying their disks.
+resource "virtfleet_storage_pool" "vms" {
+  name   = "vms"
+  type   = "dir"
+  target = { path = var.directory }
+  shared = true
+}
+
+resource "virtfleet_image" "base" {
+  name   = "base"
+  pool   = virtfleet_storage_pool.vms.name
+  source = var.image
+}
+
+# Without "host", the fleet places the VM, and finds it again wherever it is moved to. With "host", the VM belongs on that
+# host, and moves there while it runs.
 resource "virtfleet_virtual_machine" "demo" {
   name         = "demo"
   host         = var.host
@@ -26,22 +40,18 @@ resource "virtfleet_virtual_machine" "demo" {
   labels       = { app = "demo" }
 
   cpu    = { cores = 1 }
-  memory = { size = "128Mi" }
-  kernel = {
-    path    = var.kernel
-    initrd  = var.initrd
-    cmdline = var.cmdline
-  }
-
-  # A disk that all hosts share, and a network that spans them: what a machine needs to be moved while it runs.
+  memory = { size = "256Mi" }
   disks = {
-    data = {
-      network = { protocol = "nbd", name = var.disk.name, hosts = [var.disk.server] }
-      cache   = "none"
-    }
+    root = { pool = virtfleet_storage_pool.vms.name, image = virtfleet_image.base.id, size = "1Gi", cache = "none" }
   }
   interfaces = {
     lan = { bridge = var.bridge, model = "virtio" }
+  }
+
+  cloud_init = {
+    user_data = join("\n", ["#cloud-config", yamlencode({
+      users = [{ name = "ops", ssh_authorized_keys = [trimspace(file(var.ssh_public_key_file))] }]
+    })])
   }
 
   guest_agent              = { enabled = true }
@@ -49,7 +59,7 @@ resource "virtfleet_virtual_machine" "demo" {
   termination_grace_period = "30s"
 }
 
-# A host under maintenance is emptied, and takes no machines until this is destroyed, which brings back what was moved.
+# A host under maintenance is drained, and gets no VMs until this is destroyed, which brings back what was moved.
 resource "virtfleet_host_maintenance" "demo" {
   count = var.maintenance == null ? 0 : 1
 

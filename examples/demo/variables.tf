@@ -4,13 +4,13 @@ variable "hosts" {
 }
 
 variable "host" {
-  description = "Where the machine has to be; anywhere unless set."
+  description = "The host that the VM belongs on. Default: any."
   type        = string
   default     = null
 }
 
 variable "maintenance" {
-  description = "A host that is to be emptied; none unless set."
+  description = "A host to drain. Default: none."
   type        = string
   default     = null
 }
@@ -25,24 +25,19 @@ variable "known_hosts_file" {
   type        = string
 }
 
-variable "kernel" {
-  description = "The kernel to boot, at the same path on every host."
+variable "directory" {
+  description = "A directory that all hosts have mounted."
   type        = string
 }
 
-variable "initrd" {
-  description = "The initramfs to boot, at the same path on every host."
-  type        = string
+variable "image" {
+  description = "URL of an image that reads cloud-init's medium, and of the file with its checksum."
+  type        = object({ url = string, checksum = string })
 }
 
-variable "cmdline" {
-  description = "The kernel's command line."
+variable "ssh_public_key_file" {
+  description = "The key that may log in to the VM."
   type        = string
-}
-
-variable "disk" {
-  description = "A disk that every host reaches: the name of an NBD export, and where it is served (host:port)."
-  type        = object({ name = string, server = string })
 }
 
 variable "bridge" {

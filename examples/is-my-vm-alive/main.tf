@@ -1,13 +1,13 @@
-# Everything that is known of one virtual machine, on one screen, each fact with the layer that told it:
+# All that is known about one VM, on one screen. Each fact names the layer that reported it:
 #
 #   terraform apply -auto-approve -var name=web && terraform output -raw screen
 #
-# libvirt keeps no events. Those that are followed into a file from now on are shown as well:
+# libvirt keeps no events. To see those from now on as well, write them to a file:
 #
-#   terraform-provider-virtfleet events --config fleet.yaml --vm web > web.events &
+#   virtfleet events --config fleet.yaml --vm web > web.events &
 #   terraform apply -auto-approve -var name=web -var events=web.events && terraform output -raw screen
 #
-# It changes nothing, on no host and in no guest.
+# Reading changes nothing on a host or in a guest.
 
 terraform {
   required_providers {
@@ -24,13 +24,13 @@ provider "virtfleet" {
 }
 
 variable "name" {
-  description = "Name of the virtual machine."
+  description = "Name of the VM."
   type        = string
   default     = "web"
 }
 
 variable "events" {
-  description = "File that \"terraform-provider-virtfleet events\" writes."
+  description = "File that \"virtfleet events\" writes."
   type        = string
   default     = null
 }
@@ -39,11 +39,11 @@ data "virtfleet_conditions" "vm" {
   name = var.name
 }
 
-# While nobody knows where the machine is, there is nobody to ask for the rest.
+# If no host reports the VM, the rest is unknown.
 data "virtfleet_host" "of_vm" {
   count   = data.virtfleet_conditions.vm.host == null ? 0 : 1
   name    = data.virtfleet_conditions.vm.host
-  include = ["machines"]
+  include = ["virtual_machines"]
 }
 
 data "virtfleet_guest_info" "vm" {
@@ -75,7 +75,7 @@ locals {
     "${var.name}: ${local.vm.status} (${coalesce(local.vm.status_reason, "-")}), phase ${local.vm.phase}",
     local.host == null ? "on no host that answers" : join(", ", compact([
       "on ${local.host.hostname} (${local.vm.host})", "libvirt ${local.host.libvirt_version}",
-      "QEMU ${local.host.hypervisor_version}", "${length(local.host.machines)} machines",
+      "QEMU ${local.host.hypervisor_version}", "${length(local.host.virtual_machines)} VMs",
       try("cordoned by ${local.host.cordon.owner}", ""),
     ])),
   ]
@@ -122,10 +122,10 @@ locals {
       local.vm.migration_state.phase, local.vm.migration_state.end_time, "from", local.vm.migration_state.source_host,
       "to", local.vm.migration_state.target_host, local.vm.migration_state.failure_reason
       ])))] : ["From ${local.vm.migration_state.source_host} to ${coalesce(local.vm.migration_state.target_host, "?")}, ${
-      floor(local.vm.migration_state.statistics.remaining_bytes / local.mib)
+      floor(local.vm.migration_state.statistics.data_remaining_bytes / local.mib)
     } MiB to go"], []),
-    [format("%-25s %s", "If its host were emptied", try(
-      join(" ", compact([local.vm.eviction.strategy, "by", local.vm.eviction.origin, local.vm.eviction.policy])), "unknown",
+    [format("%-25s %s", "If its host is drained", try(
+      join(" ", compact([local.vm.eviction.strategy, "by", local.vm.eviction.origin, local.vm.eviction.eviction_policy_name])), "unknown",
     ))],
     [
       for b in coalesce(local.vm.blockers, []) : format("%-25s %s: %s", b.status == "False" ? "Blocked" : "Perhaps blocked",

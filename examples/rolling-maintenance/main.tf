@@ -1,11 +1,11 @@
-# A fleet gets new kernels, one host after another, and no machine stops. A host's turn is two applies: one empties it and
-# does the work, the other ends the maintenance, which brings its machines back.
+# Hosts get a new kernel, one after another, and no VM stops. A host's turn is two applies: the first drains the host and runs
+# the update, the second ends the maintenance, which brings its VMs back.
 #
 #   for host in kvm1 kvm2; do
 #     terraform apply -auto-approve -var "under_maintenance=[\"$host\"]" && terraform apply -auto-approve || break
 #   done
 #
-# What fails stops the roll where it is, with the host closed; the same loop from that host on takes it up again.
+# If a step fails, the loop stops and the host stays closed. To continue, run the loop again, beginning with that host.
 
 terraform {
   required_providers {
@@ -21,13 +21,13 @@ provider "virtfleet" {
 }
 
 variable "under_maintenance" {
-  description = "The hosts whose turn it is. The others have to have room for their machines."
+  description = "The hosts whose turn it is. The other hosts need room for their VMs."
   type        = set(string)
   default     = []
 }
 
 variable "update" {
-  description = "What is done on a host once it is empty, in a shell here; $HOST is its name. It ends when the host is back."
+  description = "Command that runs here when a host is drained. $HOST is the host's name. It ends when the host is back."
   type        = string
   default     = <<-SHELL
     ssh "root@$HOST" 'apt-get -y full-upgrade && shutdown -r +0'
@@ -54,6 +54,6 @@ resource "terraform_data" "update" {
     environment = { HOST = each.key }
   }
 
-  # Not before the host is empty, and over before its maintenance ends.
+  # It begins when the host is drained, and ends before the maintenance does.
   depends_on = [virtfleet_host_maintenance.turn]
 }

@@ -1,4 +1,4 @@
-# A whole set of machines moves in one apply: off one host, to whichever host fits best, a few at a time.
+# A set of VMs moves in one apply: away from one host, each to the host that fits best, a few at a time.
 
 terraform {
   required_providers {
@@ -16,20 +16,20 @@ provider "virtfleet" {
   migration_options = { allow_auto_converge = true }
 }
 
-variable "machines" {
-  description = "The set, by name, with the NBD export that holds each one's disk."
+variable "vms" {
+  description = "The VMs by name, with the NBD export that holds each one's disk."
   type        = map(string)
   default     = { web-1 = "web-1", web-2 = "web-2", web-3 = "web-3" }
 }
 
 variable "move" {
-  description = "Names this move. Another name moves every machine again, to the host that fits best then."
+  description = "Name of this move. A new name moves every VM again."
   type        = string
   default     = "kvm1-firmware-2024-03"
 }
 
 resource "virtfleet_virtual_machine" "web" {
-  for_each = var.machines
+  for_each = var.vms
 
   name       = each.key
   memory     = { size = "2Gi" }

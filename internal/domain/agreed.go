@@ -4,18 +4,31 @@ import "reflect"
 
 // Agreed returns what both definitions say, and where they differ what before says: the last that they agreed on, if
 // before is what this function returned for the reading before. That is what Merge's prior has to be for its answer to
-// stay the same as long as nothing changes. What an update has meanwhile asked of both, want, counts as agreed on.
-func Agreed(persistent, live, before, want Spec) Spec {
-	agreed, _ := agree(reflect.ValueOf(persistent), reflect.ValueOf(alignLive(live, persistent)),
-		overlay(reflect.ValueOf(want), reflect.ValueOf(before))).Interface().(Spec)
+// stay the same as long as nothing changes. What an update has meanwhile asked of both counts as agreed on: want, but
+// for what it has staged.
+func Agreed(persistent, live, before, want Spec, staged Staged) Spec {
+	agreed, _ := agree("", reflect.ValueOf(persistent), reflect.ValueOf(alignLive(live, persistent)),
+		staged.overlay("", reflect.ValueOf(want), reflect.ValueOf(before))).Interface().(Spec)
 	return agreed
 }
 
 // overlay returns before with what want declares in its place.
-func overlay(want, before reflect.Value) reflect.Value {
+func (s Staged) overlay(path string, want, before reflect.Value) reflect.Value {
+	_, staged := s[path]
 	switch {
-	case want.IsZero():
+	case staged, want.IsZero():
 		return before
+	case want.Type() == reflect.TypeFor[Facts](), want.Type() == reflect.TypeFor[Row]():
+		all := reflect.MakeMap(want.Type())
+		for _, key := range before.MapKeys() {
+			all.SetMapIndex(key, before.MapIndex(key))
+		}
+		for _, key := range want.MapKeys() { // They are declared one by one.
+			if _, staged := s[join(path, key.String())]; !staged && want.MapIndex(key).String() != Any {
+				all.SetMapIndex(key, want.MapIndex(key))
+			}
+		}
+		return all
 	case want.Kind() == reflect.Map:
 		all := reflect.MakeMap(want.Type())
 		for _, key := range want.MapKeys() {
@@ -23,13 +36,13 @@ func overlay(want, before reflect.Value) reflect.Value {
 			if known := before.MapIndex(key); known.IsValid() {
 				was = known
 			}
-			all.SetMapIndex(key, overlay(want.MapIndex(key), was))
+			all.SetMapIndex(key, s.overlay(join(path, key.String()), want.MapIndex(key), was))
 		}
 		return all
-	case want.Kind() == reflect.Struct && want.Type() != reflect.TypeFor[DiskSource]():
+	case !isLeaf(want.Type()):
 		all := reflect.New(want.Type()).Elem()
 		for i := range want.NumField() {
-			all.Field(i).Set(overlay(want.Field(i), before.Field(i)))
+			all.Field(i).Set(s.overlay(join(path, step(want.Type().Field(i))), want.Field(i), before.Field(i)))
 		}
 		return all
 	default:
@@ -37,9 +50,9 @@ func overlay(want, before reflect.Value) reflect.Value {
 	}
 }
 
-func agree(p, l, before reflect.Value) reflect.Value {
+func agree(path string, p, l, before reflect.Value) reflect.Value {
 	switch {
-	case same(p, l):
+	case same(path, p, l):
 		return p
 	case p.Kind() == reflect.Map && before.IsNil():
 		return before // Nothing is known of it.
@@ -49,7 +62,7 @@ func agree(p, l, before reflect.Value) reflect.Value {
 			was := before.MapIndex(key)
 			switch inL := l.MapIndex(key); {
 			case inL.IsValid() && was.IsValid():
-				agreed.SetMapIndex(key, agree(p.MapIndex(key), inL, was))
+				agreed.SetMapIndex(key, agree(join(path, key.String()), p.MapIndex(key), inL, was))
 			case inL.IsValid():
 				agreed.SetMapIndex(key, p.MapIndex(key))
 			}
@@ -61,10 +74,10 @@ func agree(p, l, before reflect.Value) reflect.Value {
 			}
 		}
 		return agreed
-	case p.Kind() == reflect.Struct && p.Type() != reflect.TypeFor[DiskSource]():
+	case !isLeaf(p.Type()):
 		agreed := reflect.New(p.Type()).Elem()
 		for i := range p.NumField() {
-			agreed.Field(i).Set(agree(p.Field(i), l.Field(i), before.Field(i)))
+			agreed.Field(i).Set(agree(join(path, step(p.Type().Field(i))), p.Field(i), l.Field(i), before.Field(i)))
 		}
 		return agreed
 	default:

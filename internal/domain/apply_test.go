@@ -86,7 +86,7 @@ func TestApply_identity(t *testing.T) {
 			gone: []string{`type arch="x86_64" machine="pc-q35-7.2" "hvm"`},
 			come: []string{`type arch="x86_64" machine="pc-q35-8.2" "hvm"`},
 		},
-		{name: "other machine", sample: "virt-install-q35", want: Spec{Machine: "pc"}, problem: "machine"},
+		{name: "other machine", sample: "virt-install-q35", want: Spec{Machine: "pc"}, problem: "machine_type"},
 		{name: "other architecture", sample: "virt-install-q35", want: Spec{Arch: "aarch64"}, problem: "arch"},
 		{name: "other UUID", sample: "virt-install-q35", want: Spec{UUID: "1"}, problem: "id"},
 	})

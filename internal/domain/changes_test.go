@@ -22,9 +22,10 @@ func full() Spec {
 		},
 		Firmware: Firmware{Type: new("efi"), SecureBoot: new(false)},
 		Kernel:   &Kernel{Path: "/k", Initrd: "/i", Cmdline: "c"},
+		Ignition: new("/ignition"),
 		Disks: map[string]Disk{
 			"root": {
-				Source: DiskSource{File: "/root"}, Device: "disk", Bus: "virtio", Format: "raw", Cache: "none", Serial: "s",
+				Source: DiskSource{File: "/root"}, Device: "disk", Bus: "virtio", Format: "raw", Cache: "none", Serial: new("s"),
 				ReadOnly: new(false), BootOrder: new(1), Target: "vda",
 			},
 			"cd":   {Source: DiskSource{File: "/iso"}, Device: "cdrom", Bus: "sata", Format: "raw", Target: "sda"},
@@ -37,6 +38,20 @@ func full() Spec {
 			"user": {User: true, Model: "virtio", MAC: "52:54:00:00:00:02"},
 		},
 		GuestAgent: new(true), SerialConsole: new(true), FreeSlots: new(2),
+		Inputs:   map[string]Row{"tablet": {"type": "tablet", "bus": "usb"}},
+		Serials:  map[string]Row{"log": {"type": "unix", "path": "/log", "log_file": "/l", "log_append": "yes"}},
+		Channels: map[string]Row{"spice": {"type": "unix", "path": "/s", "name": "org.example"}},
+		Filesystems: map[string]Row{"share": {
+			"target": "share", "source": "/srv", "driver": "9p", "access_mode": "mapped", "read_only": "yes",
+		}},
+		HostDevices: map[string]Row{"gpu": {"type": "pci", "address": "0000:65:00.0"}},
+		Facts: Facts{
+			"title": "A VM", "description": "What it is for", "events.on_crash": "restart", "events.on_reboot": "restart",
+			"events.on_poweroff": "destroy", "devices.tpm.model": "tpm-crb", "devices.tpm.backend": "emulator",
+			"devices.tpm.version": "2.0", "devices.rng.model": "virtio", "devices.rng.backend": "random",
+			"devices.rng.source": "/dev/urandom", "devices.rng.rate_bytes": "1024", "devices.rng.rate_period": "1000",
+			"devices.watchdog.model": "i6300esb", "devices.watchdog.action": "reset",
+		},
 	}
 }
 
@@ -67,9 +82,9 @@ var changeTable = []struct {
 	{"name", nil, func(s *Spec) { s.Name = "other" }, "name restart"},
 	{"type", nil, func(s *Spec) { s.Type = "qemu" }, "type restart"},
 	{"arch", nil, func(s *Spec) { s.Arch = "aarch64" }, "arch replace"},
-	{"machine", nil, func(s *Spec) { s.Machine = "pc" }, "machine replace"},
+	{"machine", nil, func(s *Spec) { s.Machine = "pc" }, "machine_type replace"},
 	{"machine alias", nil, func(s *Spec) { s.Machine = "q35" }, ""},
-	{"machine version", nil, func(s *Spec) { s.Machine = "pc-q35-8.0" }, "machine restart"},
+	{"machine version", nil, func(s *Spec) { s.Machine = "pc-q35-8.0" }, "machine_type restart"},
 
 	{"more sockets", nil, func(s *Spec) { s.CPU = CPU{Sockets: new(4)} }, "cpu.sockets live"},
 	{"more vcpus", nil, func(s *Spec) { s.CPU = CPU{VCPUs: new(6)} }, "cpu.vcpus live"},
@@ -128,6 +143,8 @@ var changeTable = []struct {
 	{"firmware", nil, func(s *Spec) { s.Firmware = Firmware{Type: new("bios")} }, "firmware.type restart"},
 	{"secure boot", nil, func(s *Spec) { s.Firmware.SecureBoot = new(true) }, "firmware.secure_boot restart"},
 	{"kernel", nil, func(s *Spec) { s.Kernel = &Kernel{Path: "/other"} }, "kernel restart"},
+	{"ignition", nil, func(s *Spec) { s.Ignition = new("/other") }, "ignition restart"},
+	{"no ignition", nil, func(s *Spec) { s.Ignition = new("") }, "ignition restart"},
 	{"no kernel", nil, func(s *Spec) { s.Kernel = &Kernel{} }, "kernel restart"},
 	{"agent", nil, func(s *Spec) { s.GuestAgent = new(false) }, "guest_agent restart"},
 	{"console", nil, func(s *Spec) { s.SerialConsole = new(false) }, "serial_console restart"},
@@ -179,11 +196,15 @@ var changeTable = []struct {
 	},
 	{"source not declared", nil, disk("root", func(d *Disk) { d.Source = DiskSource{} }), ""},
 	{"device", nil, disk("cold", func(d *Disk) { d.Device = "cdrom" }), "disks.cold.device restart"},
+	{
+		"a disk becomes an empty drive", nil, disk("cold", func(d *Disk) { d.Device, d.Source = "cdrom", DiskSource{} }),
+		"disks.cold.file restart, disks.cold.device restart",
+	},
 	{"bus", nil, disk("root", func(d *Disk) { d.Bus = "scsi" }), "disks.root.bus restart"},
 	{"format", nil, disk("root", func(d *Disk) { d.Format = "qcow2" }), "disks.root.format restart"},
 	{"cache", nil, disk("root", func(d *Disk) { d.Cache = "unsafe" }), "disks.root.cache restart"},
 	{"default cache", nil, disk("cold", func(d *Disk) { d.Cache = "default" }), ""},
-	{"serial", nil, disk("root", func(d *Disk) { d.Serial = "t" }), "disks.root.serial restart"},
+	{"serial", nil, disk("root", func(d *Disk) { d.Serial = new("t") }), "disks.root.serial restart"},
 	{"read-only", nil, disk("root", func(d *Disk) { d.ReadOnly = new(true) }), "disks.root.read_only restart"},
 	{"boot order", nil, disk("root", func(d *Disk) { d.BootOrder = new(7) }), "disks.root.boot_order restart"},
 
@@ -191,6 +212,22 @@ var changeTable = []struct {
 	{
 		"no slot for an interface", func(s *Spec) { s.FreeSlots = new(0) },
 		func(s *Spec) { s.Interfaces["new"] = Interface{Bridge: "b"} }, "interfaces.new restart",
+	},
+	{
+		"an interface for conventional PCI, on PCI Express", nil,
+		func(s *Spec) { s.Interfaces["new"] = Interface{Bridge: "b", Model: "e1000"} }, "interfaces.new restart",
+	},
+	{
+		"an interface for conventional PCI, which the machine has", func(s *Spec) { s.Machine = "pc-i440fx-7.2" },
+		func(s *Spec) {
+			s.Machine, s.Interfaces["new"] = "pc-i440fx-7.2", Interface{Bridge: "b", Model: "e1000"}
+		}, "interfaces.new live",
+	},
+	{
+		"the port of an interface for conventional PCI is none",
+		func(s *Spec) { s.FreeSlots = new(0); nic("lan", func(i *Interface) { i.Model = "e1000" })(s) },
+		func(s *Spec) { delete(s.Interfaces, "lan"); s.Interfaces["new"] = Interface{Bridge: "b"} },
+		"interfaces.lan live, interfaces.new restart",
 	},
 	{
 		"interface takes another's place in the boot order", nil,

@@ -9,6 +9,38 @@ import (
 // agentChannel is the name of the port that the QEMU guest agent listens on.
 const agentChannel = "org.qemu.guest_agent.0"
 
+// agentBlock is the channel of the guest agent.
+var agentBlock = block{
+	rules: agentRules,
+	read:  func(d *Definition, s *Spec) { s.GuestAgent = new(len(d.agentChannels()) > 0) },
+	apply: func(d *Definition, want Spec) error { d.applyGuestAgent(want.GuestAgent); return nil },
+	classify: func(c *classifier) {
+		if differs(c.have.GuestAgent, c.want.GuestAgent) {
+			c.add("guest_agent", "guest_agent", "")
+		}
+	},
+}
+
+var agentRules = map[string]rule{
+	"guest_agent": {effect: restart, why: "The channel of the guest agent is there from the start of the VM."},
+}
+
+// consoleBlock is the serial console.
+var consoleBlock = block{
+	rules: consoleRules,
+	read:  func(d *Definition, s *Spec) { s.SerialConsole = new(len(d.consoles()) > 0) },
+	apply: func(d *Definition, want Spec) error { d.applySerialConsole(want.SerialConsole); return nil },
+	classify: func(c *classifier) {
+		if differs(c.have.SerialConsole, c.want.SerialConsole) {
+			c.add("serial_console", "serial_console", "")
+		}
+	},
+}
+
+var consoleRules = map[string]rule{
+	"serial_console": {effect: restart, why: "The serial port is there from the start of the VM."},
+}
+
 // agentChannels returns the channels of the guest agent.
 func (d *Definition) agentChannels() []*etree.Element {
 	return slices.DeleteFunc(d.devices("channel"), func(e *etree.Element) bool {

@@ -7,6 +7,51 @@ import (
 	"github.com/beevik/etree"
 )
 
+// cpuBlock is the VM's virtual CPUs.
+var cpuBlock = block{
+	rules:    cpuRules,
+	read:     func(d *Definition, s *Spec) { s.CPU = d.readCPU() },
+	apply:    func(d *Definition, want Spec) error { return d.applyCPU(want.CPU) },
+	classify: classifyCPU,
+	validate: func(s Spec, c *checker) { s.CPU.validate(c) },
+	align: func(live *Spec, persistent Spec) {
+		if live.CPU.Expanded == nil {
+			return
+		}
+		alignFeatures(live, persistent)
+		if persistent.CPU.expandsTo(*live.CPU.Expanded, live.Arch) {
+			live.CPU.Mode, live.CPU.Model = persistent.CPU.Mode, persistent.CPU.Model
+		} else {
+			live.CPU.Mode, live.CPU.Model = live.CPU.Expanded.guess()
+		}
+		live.CPU.Expanded = nil
+	},
+	observe: func(merged *Spec, _ Spec) { merged.CPU.Expanded = nil },
+	step: func(p *stepper, c change) {
+		if to, err := arrange(p.have.CPU, p.want.CPU); err == nil {
+			p.step(Step{Kind: SetVcpus, Path: c.Path, VCPUs: to.online})
+		}
+	},
+}
+
+var cpuRules = map[string]rule{
+	"cpu.count more": {
+		effect: live, step: SetVcpus, why: "Virtual CPUs are plugged into the running VM.",
+	},
+	"cpu.count above the maximum": {
+		effect: restart,
+		why:    "The running VM has no sockets left; cpu.max_sockets can reserve some when it starts.",
+	},
+	"cpu.count fewer":     {effect: restart, why: "A guest can't be relied on to give up virtual CPUs while it runs."},
+	"cpu.count fixed":     {effect: restart, why: "This architecture can't take virtual CPUs while it runs."},
+	"cpu.count regrouped": {effect: restart, why: "The topology of the virtual CPUs is fixed when the VM starts."},
+	"cpu.cores":           {effect: restart, why: "The topology of the virtual CPUs is fixed when the VM starts."},
+	"cpu.threads":         {effect: restart, why: "The topology of the virtual CPUs is fixed when the VM starts."},
+	"cpu.max_sockets":     {effect: restart, why: "Sockets are reserved when the VM starts."},
+	"cpu.mode":            {effect: restart, why: "A guest keeps the CPU that it started with."},
+	"cpu.model":           {effect: restart, why: "A guest keeps the CPU that it started with."},
+}
+
 // readCPU reads <vcpu> and <cpu>.
 func (d *Definition) readCPU() CPU {
 	maxVCPUs, online := d.vcpus()
@@ -287,8 +332,8 @@ func (e ExpandedCPU) guess() (mode, model *string) {
 	return new("custom"), new(e.Model)
 }
 
-// cpu classifies counts, mode and model.
-func (c *classifier) cpu() {
+// classifyCPU classifies counts, mode and model.
+func classifyCPU(c *classifier) {
 	have, want := c.have.CPU, c.want.CPU
 	for _, count := range []struct {
 		path       string

@@ -19,6 +19,8 @@ type kind struct {
 	id func(*etree.Element) string
 	// fallback is the key of a device that nobody named, the index counting devices of its kind.
 	fallback func(e *etree.Element, index int) string
+	// skip says that an element isn't one of the kind; nil: all are.
+	skip func(*etree.Element) bool
 }
 
 var diskKind = kind{
@@ -46,6 +48,9 @@ type device struct {
 // gets a number.
 func (d *Definition) keyed(k kind, names map[string]string) []device {
 	elements := d.devices(k.tag)
+	if k.skip != nil {
+		elements = slices.DeleteFunc(elements, k.skip)
+	}
 	found := make([]device, len(elements))
 	taken := map[string]bool{}
 	sources := []func(i int) string{
@@ -177,9 +182,16 @@ func (d *Definition) applyKeys(k kind, wanted map[*etree.Element]string) error {
 	return d.setDeviceNames(names)
 }
 
-// owns tells a MAC from a target.
+// owns tells a MAC from a target. Other kinds have no ids.
 func (k kind) owns(id string) bool {
-	return strings.Contains(id, ":") == (k.tag == interfaceKind.tag)
+	switch k.tag {
+	case interfaceKind.tag:
+		return strings.Contains(id, ":")
+	case diskKind.tag:
+		return !strings.Contains(id, ":")
+	default:
+		return false
+	}
 }
 
 // bootOrder reads a device's place in the boot order.
@@ -222,14 +234,15 @@ func (d *Definition) applyBootOrder(want Spec) error {
 		}
 	}
 	names := d.Metadata().Devices
-	for _, have := range d.keyed(diskKind, names) {
-		if disk, ok := want.Disks[have.key]; ok {
-			note(diskKind, have.key, have.element, disk.BootOrder)
+	for _, b := range blocks {
+		if b.order == nil {
+			continue
 		}
-	}
-	for _, have := range d.keyed(interfaceKind, names) {
-		if nic, ok := want.Interfaces[have.key]; ok {
-			note(interfaceKind, have.key, have.element, nic.BootOrder)
+		orders := b.order(want)
+		for _, have := range d.keyed(*b.kind, names) {
+			if order, ok := orders[have.key]; ok {
+				note(*b.kind, have.key, have.element, order)
+			}
 		}
 	}
 	if len(declared) == 0 {

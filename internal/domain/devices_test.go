@@ -1,6 +1,7 @@
 package domain
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -14,6 +15,10 @@ func TestApply_disks(t *testing.T) {
 	// with declares all disks of a sample, as they are, and the changes.
 	with := func(name string, change func(map[string]Disk)) Spec {
 		disks := sample(t, name).readDisks()
+		for key, d := range disks { // What is declared of them is what they are, not how they are tuned.
+			d.Facts = nil
+			disks[key] = d
+		}
 		change(disks)
 		return Spec{Disks: disks}
 	}
@@ -90,7 +95,7 @@ func TestApply_disks(t *testing.T) {
 		{
 			name: "cache", sample: "uefi-secboot",
 			want: change("uefi-secboot", "vda", func(d *Disk) {
-				d.Cache, d.Format, d.Serial, d.ReadOnly, d.BootOrder = "writeback", "qcow2", "1", new(true), new(7)
+				d.Cache, d.Format, d.Serial, d.ReadOnly, d.BootOrder = "writeback", "qcow2", new("1"), new(true), new(7)
 			}),
 			gone: []string{
 				`driver cache="none" discard="unmap" io="native" iothread="1" name="qemu" queues="8" type="raw"`,
@@ -104,7 +109,7 @@ func TestApply_disks(t *testing.T) {
 		{
 			name: "new ones", sample: "i440fx-ide",
 			want: with("i440fx-ide", func(disks map[string]Disk) {
-				disks["a"] = Disk{Source: DiskSource{File: "/a.qcow2"}, Serial: "s"}
+				disks["a"] = Disk{Source: DiskSource{File: "/a.qcow2"}, Serial: new("s")}
 				disks["b"] = Disk{Source: DiskSource{Block: "/dev/b"}, Bus: "scsi"}
 				disks["c"] = Disk{Device: "cdrom"}
 			}),
@@ -139,6 +144,11 @@ func TestApply_disks(t *testing.T) {
 				"a": {Device: "floppy"}, "b": {Device: "floppy"}, "c": {Device: "floppy"},
 			}},
 			problem: "disks.c.bus",
+		},
+		{
+			name: "a CD-ROM is read-only, declared or not", sample: "virt-install-q35",
+			want:    Spec{Disks: map[string]Disk{"sda": {ReadOnly: new(false)}}},
+			problem: "disks.sda.read_only",
 		},
 		{
 			name: "a declared boot order replaces the older kind", sample: "virt-install-q35",
@@ -343,5 +353,61 @@ func TestNewMAC(t *testing.T) {
 	}
 	if mac == a.newMAC("lan") {
 		t.Error("taken, and given again")
+	}
+}
+
+// A network whose forward mode is a bridge or a device of the host shows as that in what runs, with its name beside.
+func TestInterface_runningOnANetworkOfTheHost(t *testing.T) {
+	t.Parallel()
+	const before, after = `<domain type="qemu"><name>v</name><uuid>6a9ae2dc-22f3-4d0c-a8d8-0a9b2f1dca10</uuid>` +
+		`<os><type machine="q35">hvm</type></os><devices>`, `</devices></domain>`
+	nic := func(kind, source string) string {
+		return `<interface type="` + kind + `"><mac address="52:54:00:00:00:01"/>` + source +
+			`<model type="virtio"/></interface>`
+	}
+	persistent := parse(t, before+nic("network", `<source network="lan" portgroup="p"/>`)+after)
+	for kind, source := range map[string]string{
+		"bridge":  `<source network="lan" portgroup="p" portid="7d" bridge="br0"/>`,
+		"direct":  `<source network="lan" portgroup="p" portid="7d" dev="eth0" mode="bridge"/>`,
+		"network": `<source network="lan" portgroup="p" portid="7d" bridge="virbr0"/>`,
+	} {
+		live := parse(t, strings.Replace(before, "<domain ", `<domain id="1" `, 1)+nic(kind, source)+after)
+		if pending := Pending(live.Spec(), persistent.Spec()); len(pending) > 0 {
+			t.Errorf("%s: a restart would change %v", kind, pending)
+		}
+		down := Spec{Interfaces: map[string]Interface{"net0": {Network: "lan", LinkUp: new(false)}}}
+		steps, err := LiveSteps(live, persistent, down)
+		if err != nil || len(steps) != 1 || !strings.Contains(steps[0].XML, `type="network"`) ||
+			!strings.Contains(steps[0].XML, `network="lan"`) {
+			t.Errorf("%s: %v, %v", kind, steps, err)
+		}
+	}
+}
+
+// The two interfaces of virtio's failover have one address.
+func TestInterface_sharedAddress(t *testing.T) {
+	t.Parallel()
+	const xml = `<domain type="qemu"%s><name>v</name><os><type machine="q35">hvm</type></os><devices>` +
+		`<interface type="network"><mac address="52:54:00:00:00:01"/><source network="lan"/><model type="virtio"/>` +
+		`<teaming type="persistent"/><alias name="ua-backup"/></interface>` +
+		`<interface type="hostdev" managed="yes"><mac address="52:54:00:00:00:01"/><source><address type="pci" domain="0" ` +
+		`bus="3" slot="0" function="1"/></source><teaming type="transient" persistent="ua-backup"/></interface>` +
+		`</devices></domain>`
+	persistent, live := parse(t, fmt.Sprintf(xml, "")), parse(t, fmt.Sprintf(xml, ` id="1"`))
+	p, l := persistent.Spec(), live.Spec()
+	for range 20 { // Maps have no order.
+		if pending := Pending(l, p); len(pending) > 0 {
+			t.Fatal(pending)
+		}
+		if merged := Merge(&p, &l, &p, nil); merged.Interfaces["net0"].Network != "lan" || len(merged.Interfaces) != 2 {
+			t.Fatal(merged.Interfaces)
+		}
+	}
+	before := output(t, persistent)
+	if err := persistent.Apply(p); err != nil || output(t, persistent) != before {
+		t.Errorf("its own spec changes it: %v", err)
+	}
+	for _, problem := range p.Validate() {
+		t.Error(problem)
 	}
 }

@@ -2,21 +2,71 @@ package domain
 
 import (
 	"cmp"
-	"errors"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/beevik/etree"
 )
 
-// readDisks reads all <disk> elements, whatever they are.
-func (d *Definition) readDisks() map[string]Disk {
-	disks := map[string]Disk{}
-	for _, have := range d.keyed(diskKind, d.Metadata().Devices) {
-		disks[have.key] = readDisk(have.element)
-	}
-	return disks
+// disks are the disks and drives.
+var disks = devices[Disk]{
+	kind: diskKind, rules: diskRules,
+	texts:      map[string]func(a, b string) bool{"disks.*.cache": sameCache, "disks.*.serial": sameTrimmed},
+	in:         func(s *Spec) *map[string]Disk { return &s.Disks },
+	attributes: diskRows, facts: func(d *Disk) *Facts { return &d.Facts },
+
+	readOne: readDisk, same: sameDisk,
+	// One target isn't enough: a staged change may have given it to another disk.
+	twin: func(a, b Disk) bool {
+		return a.Target != "" && a.Target == b.Target &&
+			(sameSource(a.Source, b.Source) || a.removable() && b.removable())
+	},
+	patch: (*Definition).patchDisk, create: (*Definition).newDisk, bootableFirst: true,
+	removed: removedDiskRow, added: newDiskRow, compare: compareDisks, validate: validateDisks,
+	normal: func(d Disk) Disk {
+		if d.Serial != nil {
+			d.Serial = new(strings.TrimSpace(*d.Serial))
+		}
+		return d
+	},
+	complete: func(d Disk) Disk {
+		d.BootOrder = cmp.Or(d.BootOrder, new(0))
+		d.Cache = cmp.Or(d.Cache, "default")
+		d.Serial = cmp.Or(d.Serial, new(""))
+		return d
+	},
+	order:  func(d Disk) *int { return d.BootOrder },
+	update: updateDisk, prepare: prepareDisk,
 }
+
+var diskRules = map[string]rule{
+	"disks.* added":   {effect: live, step: Attach, why: "The disk is plugged into the running VM."},
+	"disks.* removed": {effect: live, step: Detach, why: "The disk is unplugged from the running VM."},
+	"disks.* renamed": {effect: live, why: "The disk is there already; only its key changes."},
+	"disks.* medium":  {effect: live, step: Update, why: "The medium is changed in the running VM."},
+	"disks.* drive": {
+		effect: restart, why: "Drives can't be plugged into or out of a running VM; their media can.",
+	},
+	"disks.* cold bus": {
+		effect: restart, why: "The bus takes no disks from a running VM and gives it none; virtio, scsi and usb do.",
+	},
+	"disks.* no slot": {effect: restart, why: "The running VM has no free PCI slot for another disk."},
+	"disks.* boot order": {
+		effect: restart, why: "A running VM takes a new disk into its boot order only when nothing is in its way.",
+	},
+	"disks.*.source":     {effect: restart, why: "Exchanging the disk under a running guest would corrupt its data."},
+	"disks.*.device":     {effect: restart, why: "A device of another kind can't take the place of one in use."},
+	"disks.*.bus":        {effect: restart, why: "A running guest can't do without the disk while it changes places."},
+	"disks.*.format":     {effect: restart, why: "The disk is opened in its format when the VM starts."},
+	"disks.*.cache":      {effect: restart, why: "The disk is opened with its cache mode when the VM starts."},
+	"disks.*.serial":     {effect: restart, why: "The guest reads the serial number when it finds the disk."},
+	"disks.*.read_only":  {effect: restart, why: "The guest learns that a disk is read-only when it finds it."},
+	"disks.*.boot_order": {effect: restart, why: "The boot order is read when the VM starts."},
+}
+
+// readDisks reads all <disk> elements, whatever they are.
+func (d *Definition) readDisks() map[string]Disk { return readDevices(d, diskKind, readDisk) }
 
 func readDisk(e *etree.Element) Disk {
 	driver, target := child(e, "driver"), child(e, "target")
@@ -27,10 +77,17 @@ func readDisk(e *etree.Element) Disk {
 		Bus:       cmp.Or(attr(target, "bus"), busOf(attr(target, "dev"))),
 		Format:    attr(driver, "type"),
 		Cache:     attr(driver, "cache"),
-		Serial:    text(child(e, "serial")),
 		ReadOnly:  new(device == "cdrom" || child(e, "readonly") != nil),
 		BootOrder: bootOrder(e),
 		Target:    attr(target, "dev"),
+		Backing:   readBackingSources(e),
+		Facts:     diskRows.readFacts(e),
+	}
+	if serial := text(child(e, "serial")); serial != "" {
+		read.Serial = &serial
+	}
+	if child(e, "shareable") != nil && !*read.ReadOnly && read.Cache == "" {
+		read.Cache = "none" // What libvirt makes of it when the VM starts.
 	}
 	if read.removable() && read.Source.isZero() && read.Format == "" {
 		read.Format = "raw" // libvirt's default, which it leaves out of a running VM's empty drive.
@@ -38,9 +95,20 @@ func readDisk(e *etree.Element) Disk {
 	return read
 }
 
+// serialDiffers counts no serial number and "" as one.
+func serialDiffers(have, want *string) bool {
+	return want != nil && pick(have, nil, "") != *want
+}
+
 // removable says whether the disk is a drive whose medium can be taken out.
 func (d Disk) removable() bool {
 	return d.Device == "cdrom" || d.Device == "floppy"
+}
+
+// keepsSource says that want declares no source and leaves d's: a disk has one, while a drive without one is empty.
+func (d Disk) keepsSource(want Disk) bool {
+	d.Device = cmp.Or(want.Device, d.Device)
+	return want.Source.isZero() && !d.removable()
 }
 
 // sameDisk says whether a disk declared under another key is the one that is there.
@@ -54,50 +122,21 @@ func sameDisk(have, want Disk) bool {
 	return sameSource(have.Source, want.Source)
 }
 
-// applyDisks makes the disks the declared ones; nil leaves them alone.
-func (d *Definition) applyDisks(want map[string]Disk) error {
-	if want == nil {
-		return nil
-	}
-	have := d.keyed(diskKind, d.Metadata().Devices)
-	pairs := pair(d.readDisks(), want, sameDisk)
-	keys := inverse(pairs)
-	wanted := map[*etree.Element]string{}
-	var problems []error
-	gone := map[string]bool{}
-	for _, disk := range have {
-		key, stays := keys[disk.key]
-		if !stays {
-			gone[attr(child(disk.element, "target"), "dev")] = true
-			drop(disk.element)
-			continue
-		}
-		wanted[disk.element] = key
-	}
-	for _, disk := range have {
-		if key, stays := keys[disk.key]; stays {
-			problems = append(problems, d.patchDisk(disk.element, diskKind.path+"."+key, want[key], gone))
-		}
-	}
-	for _, key := range d.newDisks(want, pairs) {
-		e, err := d.newDisk(key, want[key], gone)
-		problems = append(problems, err)
-		if err == nil {
-			wanted[e] = key
-		}
-	}
-	return errors.Join(append(problems, d.applyKeys(diskKind, wanted))...)
-}
-
 // patchDisk changes what differs.
 func (d *Definition) patchDisk(e *etree.Element, path string, want Disk, gone map[string]bool) error {
 	have := readDisk(e)
+	if cmp.Or(want.Device, have.Device) == "cdrom" && !pick(want.ReadOnly, nil, true) {
+		return Problem{path + ".read_only", "A CD-ROM is read-only."}
+	}
 	switch source := want.Source; {
-	case sameSource(have.Source, source), source.isZero() && !have.removable():
+	case sameSource(have.Source, source), have.keepsSource(want):
 	case source.Other != "":
 		return Problem{path, "A source of the kind " + source.Other + " can be kept, but not declared."}
 	default:
 		applySource(e, source)
+		if want.Format == "" {
+			want.Format = formatOf(source) // The old image's says nothing of the new one.
+		}
 	}
 	if want.Device != "" && want.Device != have.Device {
 		setAttr(e, "device", want.Device)
@@ -126,8 +165,8 @@ func (d *Definition) patchDisk(e *etree.Element, path string, want Disk, gone ma
 			setAttr(driver, "io", "") // Native I/O needs a cache mode that bypasses the host's.
 		}
 	}
-	if want.Serial != "" {
-		setChild(e, "serial", want.Serial)
+	if serialDiffers(have.Serial, want.Serial) {
+		setChild(e, "serial", *want.Serial, "target", "backingStore", "source", "driver")
 	}
 	if differs(have.ReadOnly, want.ReadOnly) {
 		dropChildren(e, "readonly")
@@ -136,6 +175,9 @@ func (d *Definition) patchDisk(e *etree.Element, path string, want Disk, gone ma
 		}
 	}
 	setBootOrder(e, want.BootOrder)
+	if err := want.applyRows(e, path); err != nil {
+		return err
+	}
 	return newMisfit(have, readDisk(e), path)
 }
 
@@ -150,11 +192,6 @@ func newMisfit(before, after Disk, path string) error {
 		}
 	}
 	return nil
-}
-
-// sameCache compares by meaning.
-func sameCache(a, b string) bool {
-	return cmp.Or(a, "default") == cmp.Or(b, "default")
 }
 
 // virtioOnly are attributes of <driver> that libvirt accepts for virtio disks only.
@@ -196,46 +233,21 @@ func (d Disk) hotPluggable() bool {
 	return slices.Contains([]string{"virtio", "scsi", "usb"}, d.Bus)
 }
 
-// disks classifies disks that go, stay and come, in this order: a disk that goes leaves its slot to one that comes.
-func (c *classifier) disks() {
-	if c.want.Disks == nil {
-		return
+// removedDiskRow is the row for a disk that goes.
+func removedDiskRow(c *classifier, disk Disk) string {
+	switch {
+	case disk.removable():
+		return "disks.* drive"
+	case !disk.hotPluggable():
+		return "disks.* cold bus"
+	case placedOnPCI(disk.Bus):
+		c.freeSlot()
 	}
-	pairs := pair(c.have.Disks, c.want.Disks, sameDisk)
-	stay := inverse(pairs)
-	for _, key := range sortedKeys(c.have.Disks) {
-		if _, ok := stay[key]; ok {
-			continue
-		}
-		disk := c.have.Disks[key]
-		row := "disks.* removed"
-		switch {
-		case disk.removable():
-			row = "disks.* drive"
-		case !disk.hotPluggable():
-			row = "disks.* cold bus"
-		case placedOnPCI(disk.Bus):
-			c.freeSlot()
-		}
-		c.add("disks."+key, row, key)
-	}
-	for _, key := range sortedKeys(c.want.Disks) {
-		if old, ok := pairs[key]; ok {
-			if old != key {
-				c.add("disks."+key, "disks.* renamed", key)
-			}
-			c.disk(key, c.have.Disks[old], c.want.Disks[key])
-		}
-	}
-	for _, key := range sortedKeys(c.want.Disks) {
-		if _, ok := pairs[key]; !ok {
-			c.add("disks."+key, c.newDiskRow(c.want.Disks[key]), key)
-		}
-	}
+	return "disks.* removed"
 }
 
 // newDiskRow is the row for a disk that comes.
-func (c *classifier) newDiskRow(disk Disk) string {
+func newDiskRow(c *classifier, disk Disk) string {
 	disk.Bus = cmp.Or(disk.Bus, map[string]string{"": "virtio", "disk": "virtio", "lun": "scsi"}[disk.Device])
 	if disk.Bus == "scsi" && !slices.ContainsFunc(slices.Collect(maps.Values(c.have.Disks)), func(d Disk) bool {
 		return d.Bus == "scsi"
@@ -256,11 +268,11 @@ func (c *classifier) newDiskRow(disk Disk) string {
 	}
 }
 
-// disk classifies the differences of one disk.
-func (c *classifier) disk(key string, have, want Disk) {
+// compareDisks classifies the differences of one disk.
+func compareDisks(c *classifier, key string, have, want Disk) {
 	path := "disks." + key
 	medium := have.removable() && (want.Device == "" || want.Device == have.Device)
-	if !sameSource(have.Source, want.Source) && (medium || !want.Source.isZero()) {
+	if !sameSource(have.Source, want.Source) && !have.keepsSource(want) {
 		row := "disks.*.source"
 		if medium {
 			row = "disks.* medium"
@@ -285,12 +297,29 @@ func (c *classifier) disk(key string, have, want Disk) {
 		{"device", want.Device != "" && want.Device != have.Device},
 		{"bus", want.Bus != "" && want.Bus != have.Bus},
 		{"cache", want.Cache != "" && !sameCache(want.Cache, have.Cache)},
-		{"serial", want.Serial != "" && want.Serial != have.Serial},
+		{"serial", serialDiffers(have.Serial, want.Serial)},
 		{"read_only", differs(have.ReadOnly, want.ReadOnly)},
 		{"boot_order", bootOrderDiffers(have.BootOrder, want.BootOrder)},
 	} {
 		if plain.differ {
 			c.add(path+"."+plain.name, "disks.*."+plain.name, key)
 		}
+	}
+}
+
+// updateDisk changes the medium of a running VM's drive.
+func updateDisk(p *stepper, e *etree.Element, key string, want Disk) {
+	if !sameSource(readDisk(e).Source, want.Source) {
+		applySource(e, want.Source)
+	}
+	if after := find(p.persistent, diskKind, nil, key); after != nil {
+		setAttr(ensure(e, "driver"), "type", attr(child(after, "driver"), "type"))
+	}
+}
+
+// prepareDisk brings the controller of a SCSI disk: libvirt would add one of its own choice, the oldest.
+func prepareDisk(p *stepper, path string, e *etree.Element) {
+	if readDisk(e).Bus == "scsi" && len(p.live.controllers("scsi")) == 0 {
+		p.step(Step{Kind: Attach, Path: path, XML: render(scsiController())})
 	}
 }

@@ -2,21 +2,10 @@ package domain
 
 import (
 	"cmp"
-	"slices"
 	"strings"
 
 	"github.com/beevik/etree"
 )
-
-// newDisks returns the keys of disks that aren't there, in the order in which they get their names: bootable ones
-// first.
-func (d *Definition) newDisks(want map[string]Disk, pairs map[string]string) []string {
-	keys := slices.DeleteFunc(sortedKeys(want), func(key string) bool { _, ok := pairs[key]; return ok })
-	slices.SortStableFunc(keys, func(a, b string) int {
-		return cmp.Compare(pick(want[a].BootOrder, nil, 1<<30), pick(want[b].BootOrder, nil, 1<<30))
-	})
-	return keys
-}
 
 // newDisk adds a disk. Defaults are KubeVirt's where a host can be expected to take them: errors stop the guest instead
 // of reaching it, freed blocks are freed, and storage that is shared by its nature bypasses the host's cache, without
@@ -32,6 +21,9 @@ func (d *Definition) newDisk(key string, want Disk, gone map[string]bool) (*etre
 		return nil, Problem{path, "A new disk needs a source."}
 	}
 	bus := cmp.Or(want.Bus, d.defaultBus(device))
+	if key == MediumKey {
+		bus = d.mediumBus()
+	}
 	dev := want.Target
 	if dev == "" || busPrefix[bus] == "" || !strings.HasPrefix(dev, busPrefix[bus]) || d.targetTaken(dev) {
 		dev = d.freeTarget(bus, gone, nil)
@@ -57,12 +49,15 @@ func (d *Definition) newDisk(key string, want Disk, gone map[string]bool) (*etre
 		applySource(e, want.Source)
 	}
 	add(e, "target", "dev", dev, "bus", bus)
-	setChild(e, "serial", want.Serial)
+	setChild(e, "serial", pick(want.Serial, nil, ""))
 	if device == "cdrom" || pick(want.ReadOnly, nil, false) {
 		add(e, "readonly")
 	}
 	setBootOrder(e, want.BootOrder)
 	diskKind.setAlias(e, key)
+	if err := want.applyRows(e, path); err != nil {
+		return nil, err
+	}
 	if err := newMisfit(Disk{}, readDisk(e), path); err != nil {
 		return nil, err
 	}

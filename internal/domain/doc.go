@@ -4,11 +4,11 @@
 // Spec changes only what differs by meaning from what is declared. Everything else (addresses, unknown elements and
 // attributes, comments, other tools' metadata) stays as it was, because no model of libvirt's XML is complete.
 //
-// Every block (cpu.go, memory.go, os.go, disk.go, interface.go, character.go) has the same shape: read takes the facts
-// from the tree, apply patches the tree, and a method of classifier tells what a difference of two specs takes, by the
-// one table in changes.go. live.go turns what that table calls live into the calls that libvirt needs, so that a plan
-// and an apply can't disagree. new.go makes a skeleton and applies the Spec to it: there is no second way to write a
-// device.
+// A Spec consists of blocks, listed once in block.go: reading, applying, classifying and validating are loops over that
+// list. A block is one file (cpu.go, memory.go, os.go, ...): what it reads and writes, the rules that classify its
+// changes, and how a rule that is live is carried out, so that a plan and an apply can't disagree. Disks and interfaces
+// are values of one generic kind of devices with keys (devices.go). new.go makes a skeleton and applies the Spec to it:
+// there is no second way to write a device.
 //
 // A running VM has two definitions, and the live one says less about some things: the mode of the CPU is replaced by
 // its expansion, and firmware that libvirt chose looks like firmware that was declared. Spec reports such facts as not

@@ -1,8 +1,8 @@
 package domain
 
 import (
+	"cmp"
 	"crypto/sha256"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -10,13 +10,73 @@ import (
 	"github.com/beevik/etree"
 )
 
+// interfaces are the network interfaces.
+var interfaces = devices[Interface]{
+	kind: interfaceKind, rules: interfaceRules,
+	texts:      map[string]func(a, b string) bool{"interfaces.*.mac": strings.EqualFold},
+	in:         func(s *Spec) *map[string]Interface { return &s.Interfaces },
+	attributes: interfaceRows, facts: func(i *Interface) *Facts { return &i.Facts },
+
+	readOne: readInterface, same: sameInterface,
+	twin: func(a, b Interface) bool { return a.MAC != "" && a.MAC == b.MAC },
+	patch: func(_ *Definition, e *etree.Element, path string, want Interface, _ map[string]bool) error {
+		return patchInterface(e, path, want)
+	},
+	create: func(d *Definition, key string, want Interface, _ map[string]bool) (*etree.Element, error) {
+		return d.newInterface(key, want)
+	},
+	removed: func(c *classifier, nic Interface) string {
+		if !nic.conventional(c.have) {
+			c.freeSlot()
+		}
+		return "interfaces.* removed"
+	},
+	added: func(c *classifier, nic Interface) string {
+		switch {
+		case nic.conventional(c.have):
+			return "interfaces.* conventional"
+		case !c.takeSlot():
+			return "interfaces.* no slot"
+		case !c.bootOrderFits(nic.BootOrder):
+			return "interfaces.* boot order"
+		default:
+			return "interfaces.* added"
+		}
+	},
+	compare: compareInterfaces, validate: validateInterfaces,
+	normal:   func(i Interface) Interface { i.MAC = strings.ToLower(i.MAC); return i },
+	complete: func(i Interface) Interface { i.BootOrder = cmp.Or(i.BootOrder, new(0)); return i },
+	order:    func(i Interface) *int { return i.BootOrder },
+	update:   updateInterface,
+}
+
+var interfaceRules = map[string]rule{
+	"interfaces.* added":   {effect: live, step: Attach, why: "The interface is plugged into the running VM."},
+	"interfaces.* removed": {effect: live, step: Detach, why: "The interface is unplugged from the running VM."},
+	"interfaces.* renamed": {effect: live, why: "The interface is there already; only its key changes."},
+	"interfaces.* no slot": {effect: restart, why: "The running VM has no free PCI slot for another interface."},
+	"interfaces.* conventional": {
+		effect: restart,
+		why:    "This model needs a conventional PCI bus, which this machine type has for devices from its start only.",
+	},
+	"interfaces.* boot order": {
+		effect: restart, why: "A running VM takes a new interface into its boot order only when nothing is in its way.",
+	},
+	"interfaces.*.connection": {
+		effect: live, step: Update, why: "The interface of the running VM is connected to the other network.",
+	},
+	"interfaces.*.connection kind": {
+		effect: restart, why: "Only between networks and bridges can an interface move while the VM runs.",
+	},
+	"interfaces.*.link_up":    {effect: live, step: Update, why: "The link of the running VM is set."},
+	"interfaces.*.model":      {effect: restart, why: "A device of another kind can't take the place of one in use."},
+	"interfaces.*.mac":        {effect: restart, why: "A running guest keeps the address of its interface."},
+	"interfaces.*.boot_order": {effect: restart, why: "The boot order is read when the VM starts."},
+}
+
 // readInterfaces reads all <interface> elements, whatever they are.
 func (d *Definition) readInterfaces() map[string]Interface {
-	found := map[string]Interface{}
-	for _, have := range d.keyed(interfaceKind, d.Metadata().Devices) {
-		found[have.key] = readInterface(have.element)
-	}
-	return found
+	return readDevices(d, interfaceKind, readInterface)
 }
 
 func readInterface(e *etree.Element) Interface {
@@ -26,6 +86,7 @@ func readInterface(e *etree.Element) Interface {
 		LinkUp:    new(attr(child(e, "link"), "state") != "down"),
 		BootOrder: bootOrder(e),
 		Target:    attr(child(e, "target"), "dev"),
+		Facts:     interfaceRows.readFacts(e),
 	}
 	// libvirt makes these names up for a running domain, and drops them from a persistent definition.
 	for _, prefix := range []string{"vnet", "macvtap", "macvlan", "vif"} {
@@ -34,27 +95,43 @@ func readInterface(e *etree.Element) Interface {
 		}
 	}
 	source := child(e, "source")
-	switch kind := attr(e, "type"); kind {
-	case "network":
+	switch kind := attr(e, "type"); {
+	// What runs shows how the network connects it: as a bridge or a device of the host, with the network's name beside.
+	case attr(source, "network") != "":
 		read.Network = attr(source, "network")
-	case "bridge":
+	case kind == "network":
+	case kind == "bridge":
 		read.Bridge = attr(source, "bridge")
-	case "user":
+	case kind == "user":
 		read.User = true
+	case kind == "direct" && attr(source, "dev") != "":
+		read.Direct, read.DirectMode = attr(source, "dev"), cmp.Or(attr(source, "mode"), "vepa")
 	default:
 		read.Other = describe(kind, source)
 	}
 	return read
 }
 
+// conventionalModels are devices that libvirt puts on a conventional PCI bus, also where there is PCI Express.
+var conventionalModels = []string{
+	"e1000", "rtl8139", "virtio-transitional", "pcnet", "ne2k_pci", "i82551", "i82557b", "i82559er", "i82801",
+}
+
+// conventional says that a machine has PCI Express ports, and that the interface can't use one.
+func (i Interface) conventional(have Spec) bool {
+	return slices.Contains([]string{"q35", "virt"}, machineFamily(have.Machine)) &&
+		slices.Contains(conventionalModels, i.Model)
+}
+
 // connected says whether the interface's source is declared at all.
 func (i Interface) connected() bool {
-	return i.Network != "" || i.Bridge != "" || i.User || i.Other != ""
+	return i.Network != "" || i.Bridge != "" || i.User || i.Direct != "" || i.Other != ""
 }
 
 // sameConnection compares where two interfaces lead.
 func sameConnection(a, b Interface) bool {
-	return a.Network == b.Network && a.Bridge == b.Bridge && a.User == b.User && a.Other == b.Other
+	return a.Network == b.Network && a.Bridge == b.Bridge && a.User == b.User && a.Other == b.Other &&
+		a.Direct == b.Direct && a.DirectMode == b.DirectMode
 }
 
 // sameInterface says whether an interface declared under another key is the one that is there.
@@ -63,38 +140,6 @@ func sameInterface(have, want Interface) bool {
 		return strings.EqualFold(have.MAC, want.MAC)
 	}
 	return sameConnection(have, want) && (want.Model == "" || want.Model == have.Model)
-}
-
-// applyInterfaces makes the interfaces the declared ones; nil leaves them alone.
-func (d *Definition) applyInterfaces(want map[string]Interface) error {
-	if want == nil {
-		return nil
-	}
-	have := d.keyed(interfaceKind, d.Metadata().Devices)
-	pairs := pair(d.readInterfaces(), want, sameInterface)
-	keys := inverse(pairs)
-	wanted := map[*etree.Element]string{}
-	var problems []error
-	for _, nic := range have {
-		key, stays := keys[nic.key]
-		if !stays {
-			drop(nic.element)
-			continue
-		}
-		wanted[nic.element] = key
-		problems = append(problems, patchInterface(nic.element, interfaceKind.path+"."+key, want[key]))
-	}
-	for _, key := range sortedKeys(want) {
-		if _, ok := pairs[key]; ok {
-			continue
-		}
-		e, err := d.newInterface(key, want[key])
-		problems = append(problems, err)
-		if err == nil {
-			wanted[e] = key
-		}
-	}
-	return errors.Join(append(problems, d.applyKeys(interfaceKind, wanted))...)
 }
 
 // patchInterface changes what differs.
@@ -117,7 +162,7 @@ func patchInterface(e *etree.Element, path string, want Interface) error {
 	}
 	setLink(e, want.LinkUp)
 	setBootOrder(e, want.BootOrder)
-	return nil
+	return interfaceRows.apply(e, path, want.Facts)
 }
 
 // connect leads an interface elsewhere. A source of the same kind is patched, one of another kind replaced, and with it
@@ -129,9 +174,15 @@ func connect(e *etree.Element, want Interface) {
 		kind, key, value = "network", "network", want.Network
 	case want.Bridge != "":
 		kind, key, value = "bridge", "bridge", want.Bridge
+	case want.Direct != "":
+		kind, key, value = "direct", "dev", want.Direct
 	}
-	if attr(e, "type") != kind {
+	if old := attr(e, "type"); old != kind {
 		setAttr(e, "type", kind)
+		if old == "hostdev" {
+			setAttr(e, "managed", "")
+			dropChildren(e, "driver", "teaming")
+		}
 		// What only QEMU's own network has, and what only devices of the host have.
 		dropChildren(e, "source", "virtualport", "backend", "ip", "route", "portForward")
 		if target := child(e, "target"); attr(target, "managed") == "no" {
@@ -146,6 +197,7 @@ func connect(e *etree.Element, want Interface) {
 	}
 	source := ensure(e, "source", "mac")
 	setAttr(source, key, value)
+	setAttr(source, "mode", want.DirectMode)
 	// A port group is the old network's, the rest is libvirt's note of what a running domain uses.
 	stale := []string{"portgroup", "portid"}
 	if kind == "network" {
@@ -174,7 +226,7 @@ func (d *Definition) newInterface(key string, want Interface) (*etree.Element, e
 		return nil, Problem{path, "A connection of the kind " + want.Other + " can be kept, but not declared."}
 	}
 	if !want.connected() {
-		return nil, Problem{path, "A new interface needs a network, a bridge or user."}
+		return nil, Problem{path, "A new interface needs one of network, bridge, direct and user."}
 	}
 	if want.Model == "" {
 		want.Model = "virtio"
@@ -189,6 +241,9 @@ func (d *Definition) newInterface(key string, want Interface) (*etree.Element, e
 	add(e, "model", "type", want.Model)
 	setLink(e, want.LinkUp)
 	setBootOrder(e, want.BootOrder)
+	if err := interfaceRows.apply(e, path, want.Facts); err != nil {
+		return nil, err
+	}
 	interfaceKind.setAlias(e, key)
 	d.addDevice(e)
 	return e, nil
@@ -208,44 +263,8 @@ func (d *Definition) newMAC(key string) string {
 	}
 }
 
-// interfaces classifies interfaces that go, stay and come.
-func (c *classifier) interfaces() {
-	if c.want.Interfaces == nil {
-		return
-	}
-	pairs := pair(c.have.Interfaces, c.want.Interfaces, sameInterface)
-	stay := inverse(pairs)
-	for _, key := range sortedKeys(c.have.Interfaces) {
-		if _, ok := stay[key]; !ok {
-			c.freeSlot()
-			c.add("interfaces."+key, "interfaces.* removed", key)
-		}
-	}
-	for _, key := range sortedKeys(c.want.Interfaces) {
-		if old, ok := pairs[key]; ok {
-			if old != key {
-				c.add("interfaces."+key, "interfaces.* renamed", key)
-			}
-			c.nic(key, c.have.Interfaces[old], c.want.Interfaces[key])
-		}
-	}
-	for _, key := range sortedKeys(c.want.Interfaces) {
-		if _, ok := pairs[key]; ok {
-			continue
-		}
-		row := "interfaces.* added"
-		switch {
-		case !c.takeSlot():
-			row = "interfaces.* no slot"
-		case !c.bootOrderFits(c.want.Interfaces[key].BootOrder):
-			row = "interfaces.* boot order"
-		}
-		c.add("interfaces."+key, row, key)
-	}
-}
-
-// nic classifies the differences of one interface.
-func (c *classifier) nic(key string, have, want Interface) {
+// compareInterfaces classifies the differences of one interface.
+func compareInterfaces(c *classifier, key string, have, want Interface) {
 	path := "interfaces." + key
 	if want.connected() && !sameConnection(have, want) {
 		row := "interfaces.*.connection"
@@ -282,7 +301,23 @@ func (i Interface) attribute() string {
 		return "bridge"
 	case i.User:
 		return "user"
+	case i.Direct != "":
+		return "direct"
 	default:
 		return "other"
 	}
+}
+
+// updateInterface connects a running VM's interface elsewhere and sets its link.
+func updateInterface(_ *stepper, e *etree.Element, _ string, want Interface) {
+	if have := readInterface(e); want.movable() && have.movable() && !sameConnection(have, want) {
+		connect(e, want)
+	}
+	if source := child(e, "source"); attr(source, "network") != "" {
+		// Updated as what the network makes of it, it would be the network's no longer.
+		setAttr(e, "type", "network")
+		setAttr(source, "dev", "")
+		setAttr(source, "mode", "")
+	}
+	setLink(e, want.LinkUp)
 }

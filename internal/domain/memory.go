@@ -13,9 +13,42 @@ const (
 	mib = 1 << 20
 	// memorySlots is how many memory devices a VM with a maximum can take. KubeVirt's number, too.
 	memorySlots = "16"
-	// memoryBlock is what Linux and Windows guests on x86 take memory in.
-	memoryBlock = 128 * mib
+	// memoryStep is what Linux and Windows guests on x86 take memory in.
+	memoryStep = 128 * mib
 )
+
+// memoryBlock is the VM's memory.
+var memoryBlock = block{
+	rules:    memoryRules,
+	read:     func(d *Definition, s *Spec) { s.Memory = d.readMemory() },
+	apply:    func(d *Definition, want Spec) error { return d.applyMemory(want.Memory) },
+	classify: classifyMemory,
+	validate: func(s Spec, c *checker) { s.Memory.validate(c) },
+	complete: func(persistent *Spec, _ Spec) {
+		if persistent.Memory.MaxSize == nil {
+			persistent.Memory.MaxSize = new(uint64(0))
+		}
+	},
+	observe: func(merged *Spec, live Spec) {
+		merged.Memory.Installed, merged.Memory.Fixed = live.Memory.Installed, live.Memory.Fixed
+	},
+	step: func(p *stepper, c change) {
+		if c.step == Attach {
+			p.plugMemory(c)
+			return
+		}
+		p.step(Step{Kind: SetMemory, Path: c.Path, Bytes: *p.want.Memory.Size})
+	},
+}
+
+var memoryRules = map[string]rule{
+	"memory.size balloon":  {effect: live, step: SetMemory, why: "The balloon of the running VM is set."},
+	"memory.size plugged":  {effect: live, step: Attach, why: "Memory is plugged into the running VM."},
+	"memory.size unfit":    {effect: restart, why: "A running VM takes more memory in steps of 128Mi only."},
+	"memory.size fixed":    {effect: restart, why: "The VM has no balloon, by which a running VM gives and takes memory."},
+	"memory.size too much": {effect: restart, why: "The running VM can't grow that far; memory.max_size can reserve it."},
+	"memory.max_size":      {effect: restart, why: "Room for more memory is reserved when the VM starts."},
+}
 
 // readMemory reads <currentMemory>, <memory> and <maxMemory>.
 func (d *Definition) readMemory() Memory {
@@ -87,7 +120,7 @@ func (d *Definition) applyMemory(want Memory) error {
 	if err := d.applySize(want); err != nil {
 		return err
 	}
-	if have := d.readMemory(); want.MaxSize != nil && pick(have.MaxSize, nil, 0) != *want.MaxSize {
+	if have := d.readMemory(); want.MaxSize != nil && !SameMemory(pick(have.MaxSize, nil, 0), *want.MaxSize) {
 		return d.applyMaxMemory(have, *want.MaxSize)
 	}
 	return nil
@@ -95,7 +128,7 @@ func (d *Definition) applyMemory(want Memory) error {
 
 func (d *Definition) applySize(want Memory) error {
 	have := d.readMemory()
-	if !differs(have.Size, want.Size) {
+	if !memoryDiffers(have.Size, want.Size) {
 		return nil
 	}
 	to := *want.Size
@@ -196,13 +229,13 @@ func (d *Definition) applyBootMemory(total uint64) error {
 	return nil
 }
 
-// memory classifies the sizes.
-func (c *classifier) memory() {
+// classifyMemory classifies the sizes.
+func classifyMemory(c *classifier) {
 	have, want := c.have.Memory, c.want.Memory
-	if want.MaxSize != nil && *want.MaxSize != pick(have.MaxSize, nil, 0) {
+	if want.MaxSize != nil && !SameMemory(*want.MaxSize, pick(have.MaxSize, nil, 0)) {
 		c.add("memory.max_size", "memory.max_size", "")
 	}
-	if !differs(have.Size, want.Size) {
+	if !memoryDiffers(have.Size, want.Size) {
 		return
 	}
 	installed := pick(have.Installed, have.Size, 0)
@@ -213,10 +246,23 @@ func (c *classifier) memory() {
 	case *want.Size <= installed:
 	case *want.Size > pick(have.MaxSize, nil, 0):
 		row = "memory.size too much"
-	case more%memoryBlock != 0:
+	case more%memoryStep != 0:
 		row = "memory.size unfit"
 	default:
 		row = "memory.size plugged"
 	}
 	c.add("memory.size", row, "")
+}
+
+// plugMemory plugs in what is missing, and has the balloon give all there is then.
+func (p *stepper) plugMemory(c change) {
+	installed := pick(p.have.Memory.Installed, p.have.Memory.Size, 0)
+	device := element("memory", "model", "dimm")
+	target := add(device, "target")
+	add(target, "size", "unit", "KiB").SetText(formatKiB(*p.want.Memory.Size - installed))
+	add(target, "node").SetText("0")
+	p.step(Step{Kind: Attach, Path: c.Path, XML: render(device)})
+	if pick(p.have.Memory.Size, nil, installed) < installed {
+		p.step(Step{Kind: SetMemory, Path: c.Path, Bytes: *p.want.Memory.Size})
+	}
 }

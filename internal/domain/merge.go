@@ -2,53 +2,73 @@ package domain
 
 import (
 	"cmp"
+	"maps"
 	"reflect"
 	"strconv"
 )
 
 // Merge tells what a VM is like when its two definitions may differ. Where they do, the persistent one counts if a
-// staged change explains it, else the one that departs from prior, the state. Either may be nil. Devices of the live
-// definition are known by their target or MAC, and take the persistent one's keys.
-func Merge(persistent, live, prior *Spec, staged bool) Spec {
+// staged change explains it, else the one that departs from prior, the state; without prior the persistent one. Either
+// definition may be nil. Devices of the live definition are known by their target or MAC, and take the persistent one's
+// keys.
+func Merge(persistent, live, prior *Spec, staged Staged) Spec {
 	switch {
 	case persistent == nil && live == nil:
 		return Spec{}
 	case persistent == nil:
-		return *live
+		alone := *live
+		if alone.CPU.Expanded != nil {
+			alignFeatures(&alone, Spec{}) // What was asked for isn't known, and the list fits no other model.
+		}
+		return alone
 	case live == nil:
 		return *persistent
 	}
 	p, l := *persistent, alignLive(*live, *persistent)
 	p.Firmware.SecureBoot = cmp.Or(p.Firmware.SecureBoot, l.Firmware.SecureBoot) // libvirt has chosen meanwhile.
 	before := reflect.Value{}
-	if prior != nil && !staged {
-		before = reflect.ValueOf(*prior)
+	if prior != nil {
+		known := *prior
+		known.Facts = maps.Clone(known.Facts)
+		maps.DeleteFunc(known.Facts, func(_, value string) bool { return value == "" || value == None }) // Nothing was there.
+		before = reflect.ValueOf(known)
 	}
-	merged, _ := merge(reflect.ValueOf(p), reflect.ValueOf(l), before).Interface().(Spec)
-	merged.FreeSlots, merged.Memory.Installed, merged.CPU.Expanded = l.FreeSlots, l.Memory.Installed, nil
+	m := merger{staged: staged.holding(l)}
+	merged, _ := m.merge("", reflect.ValueOf(p), reflect.ValueOf(l), before).Interface().(Spec)
+	for _, b := range blocks {
+		if b.observe != nil {
+			b.observe(&merged, l)
+		}
+	}
 	return merged
 }
 
+// merger merges two definitions, given the paths at which a staged change explains what runs.
+type merger struct{ staged map[string]bool }
+
 // merge merges one value. Without prior the persistent one counts.
-func merge(p, l, prior reflect.Value) reflect.Value {
-	if same(p, l) {
+func (m merger) merge(path string, p, l, prior reflect.Value) reflect.Value {
+	if m.staged[path] {
+		prior = reflect.Value{}
+	}
+	if same(path, p, l) {
 		return p
 	}
 	switch {
 	case p.Kind() == reflect.Map:
-		return mergeMaps(p, l, prior)
-	case p.Kind() == reflect.Struct && p.Type() != reflect.TypeFor[DiskSource]():
-		p, l = joinConnections(p, l, prior)
+		return m.mergeMaps(path, p, l, prior)
+	case !isLeaf(p.Type()):
+		p, l = m.joinConnections(path, p, l, prior)
 		merged := reflect.New(p.Type()).Elem()
 		for i := range p.NumField() {
 			before := reflect.Value{}
 			if prior.IsValid() {
 				before = prior.Field(i)
 			}
-			merged.Field(i).Set(merge(p.Field(i), l.Field(i), before))
+			merged.Field(i).Set(m.merge(join(path, step(p.Type().Field(i))), p.Field(i), l.Field(i), before))
 		}
 		return merged
-	case !prior.IsValid() || !same(p, prior):
+	case !prior.IsValid() || !same(path, p, prior):
 		return p
 	default:
 		return l
@@ -57,12 +77,12 @@ func merge(p, l, prior reflect.Value) reflect.Value {
 
 // mergeMaps decides about each key by which definition has departed from prior: where prior has the key, the one
 // without it; where it doesn't, the one with it.
-func mergeMaps(p, l, prior reflect.Value) reflect.Value {
+func (m merger) mergeMaps(path string, p, l, prior reflect.Value) reflect.Value {
 	merged := reflect.MakeMap(p.Type())
 	known := prior.IsValid() && !prior.IsNil()
 	keys := map[string]bool{}
-	for _, m := range []reflect.Value{p, l} {
-		for _, key := range m.MapKeys() {
+	for _, side := range []reflect.Value{p, l} {
+		for _, key := range side.MapKeys() {
 			keys[key.String()] = true
 		}
 	}
@@ -72,9 +92,10 @@ func mergeMaps(p, l, prior reflect.Value) reflect.Value {
 		if known {
 			before = prior.MapIndex(key)
 		}
+		known := known && !m.staged[join(path, name)]
 		switch {
 		case inP.IsValid() && inL.IsValid():
-			merged.SetMapIndex(key, merge(inP, inL, before))
+			merged.SetMapIndex(key, m.merge(join(path, name), inP, inL, before))
 		case !known && inP.IsValid(), known && !before.IsValid() && inP.IsValid():
 			merged.SetMapIndex(key, inP)
 		case known && !before.IsValid():
@@ -86,78 +107,30 @@ func mergeMaps(p, l, prior reflect.Value) reflect.Value {
 
 // joinConnections lets the connections of two interfaces win or lose as a whole: one that is half a network's and
 // half a bridge's is neither.
-func joinConnections(p, l, prior reflect.Value) (reflect.Value, reflect.Value) {
+func (m merger) joinConnections(path string, p, l, prior reflect.Value) (reflect.Value, reflect.Value) {
 	persistent, ok := p.Interface().(Interface)
 	if !ok {
 		return p, l
 	}
 	other, _ := l.Interface().(Interface)
 	winner := persistent
-	if prior.IsValid() {
+	if prior.IsValid() && !m.staged[join(path, "connection")] {
 		if before, _ := prior.Interface().(Interface); sameConnection(persistent, before) {
 			winner = other
 		}
 	}
 	for _, side := range []*Interface{&persistent, &other} {
 		side.Network, side.Bridge, side.User, side.Other = winner.Network, winner.Bridge, winner.User, winner.Other
+		side.Direct, side.DirectMode = winner.Direct, winner.DirectMode
 	}
 	return reflect.ValueOf(persistent), reflect.ValueOf(other)
 }
 
-// same compares by meaning.
-func same(a, b reflect.Value) bool {
-	if source, ok := a.Interface().(DiskSource); ok {
-		other, _ := b.Interface().(DiskSource)
-		return sameSource(source, other)
-	}
-	return reflect.DeepEqual(a.Interface(), b.Interface())
-}
-
-// alignLive makes a running VM's spec comparable with the persistent one's: devices take its keys, and what the live
-// definition can't say is taken to be as it is there.
-func alignLive(live, persistent Spec) Spec {
-	live.Disks = rekey(live.Disks, diskKeys(live.Disks, persistent.Disks))
-	live.Interfaces = rekey(live.Interfaces, interfaceKeys(live.Interfaces, persistent.Interfaces))
-	live.Firmware.SecureBoot = cmp.Or(live.Firmware.SecureBoot, persistent.Firmware.SecureBoot)
-	if live.CPU.Expanded != nil {
-		if persistent.CPU.expandsTo(*live.CPU.Expanded, live.Arch) {
-			live.CPU.Mode, live.CPU.Model = persistent.CPU.Mode, persistent.CPU.Model
-		} else {
-			live.CPU.Mode, live.CPU.Model = live.CPU.Expanded.guess()
-		}
-		live.CPU.Expanded = nil
-	}
-	return live
-}
-
-// diskKeys returns the persistent definition's keys of the live disks that are known by others there. One target isn't
-// enough: a staged change may have given it to another disk.
-func diskKeys(live, persistent map[string]Disk) map[string]string {
-	return commonKeys(live, persistent, func(a, b Disk) bool {
-		return a.Target != "" && a.Target == b.Target &&
-			(sameSource(a.Source, b.Source) || a.removable() && b.removable())
-	})
-}
-
-// interfaceKeys does the same for interfaces, which their MAC identifies.
-func interfaceKeys(live, persistent map[string]Interface) map[string]string {
-	return commonKeys(live, persistent, func(a, b Interface) bool { return a.MAC != "" && a.MAC == b.MAC })
-}
-
-func commonKeys[V any](live, persistent map[string]V, one func(a, b V) bool) map[string]string {
-	keys := map[string]string{}
-	for key, device := range live {
-		for other, candidate := range persistent {
-			if one(device, candidate) {
-				keys[key] = other
-			}
-		}
-	}
-	return keys
-}
-
 // rekey gives the devices their other keys. One that has no other and whose own is taken gets a number.
 func rekey[V any](devices map[string]V, keys map[string]string) map[string]V {
+	if devices == nil {
+		return nil
+	}
 	out := make(map[string]V, len(devices))
 	for key, name := range rekeyed(devices, keys) {
 		out[name] = devices[key]

@@ -16,6 +16,47 @@ func changed(changes ...func(*Spec)) *Spec {
 	return &s
 }
 
+func stagedOf(staged bool, persistent, live *Spec) Staged {
+	if !staged {
+		return nil
+	}
+	all := Staged{}
+	have, want := facts(*live), facts(*persistent)
+	for _, side := range []map[string]string{have, want} {
+		for path := range side {
+			if have[path] != want[path] {
+				all[path] = fingerprint(have[path])
+			}
+		}
+	}
+	return all
+}
+
+// What somebody changes in the running VM is seen also while something else is staged, and so is another change of what
+// was staged.
+func TestMerge_driftBesideWhatIsStaged(t *testing.T) {
+	t.Parallel()
+	mode := func(s *Spec) { s.CPU.Mode, s.CPU.Model = new("maximum"), nil }
+	extra := func(s *Spec) { s.Interfaces["net1"] = Interface{User: true, MAC: "52:54:00:00:00:99"} }
+	down := nic("lan", func(i *Interface) { i.LinkUp = new(false) })
+	more := func(s *Spec) { s.Memory.MaxSize = new(uint64(8 << 30)) }
+	persistent, want := changed(mode, more), changed(mode, more)
+	staged := StagedBy(*changed(), *persistent, *want)
+	if _, ok := staged["cpu.model"]; len(staged) != 3 || !ok {
+		t.Fatalf("staged: %v", staged)
+	}
+	for name, drift := range map[string]func(*Spec){"interface": extra, "link": down} {
+		got := Merge(persistent, changed(drift), persistent, staged)
+		if diff := cmp.Diff(*changed(mode, more, drift), got); diff != "" {
+			t.Errorf("%s: -want +got:\n%s", name, diff)
+		}
+	}
+	shrunk := func(s *Spec) { s.Memory.MaxSize = new(uint64(2 << 30)) }
+	if got := Merge(persistent, changed(shrunk), persistent, staged); *got.Memory.MaxSize != 2<<30 {
+		t.Errorf("the running VM changed where something was staged: %d", *got.Memory.MaxSize)
+	}
+}
+
 func TestMerge(t *testing.T) {
 	t.Parallel()
 	memory := func(n uint64) func(*Spec) { return func(s *Spec) { s.Memory.Size = new(n << 20) } }
@@ -32,8 +73,9 @@ func TestMerge(t *testing.T) {
 	for _, test := range []struct {
 		name                    string
 		persistent, live, prior *Spec
-		staged                  bool
-		want                    *Spec
+		// staged says that an update has left what differs to the next start.
+		staged bool
+		want   *Spec
 	}{
 		{"both nil", nil, nil, changed(), false, &Spec{}},
 		{"off", changed(memory(2)), nil, changed(), false, changed(memory(2))},
@@ -70,9 +112,23 @@ func TestMerge(t *testing.T) {
 			changed(), false, changed(func(s *Spec) { s.Kernel = nil }),
 		},
 	} {
-		if diff := cmp.Diff(*test.want, Merge(test.persistent, test.live, test.prior, test.staged)); diff != "" {
+		staged := stagedOf(test.staged, test.persistent, test.live)
+		if diff := cmp.Diff(*test.want, Merge(test.persistent, test.live, test.prior, staged)); diff != "" {
 			t.Errorf("%s: -want +got:\n%s", test.name, diff)
 		}
+	}
+}
+
+// A transient VM doesn't tell which CPU was asked for, so that the features of its expanded CPU aren't a choice.
+func TestMerge_expandedCPUAlone(t *testing.T) {
+	t.Parallel()
+	live := changed(func(s *Spec) {
+		s.CPU = CPU{VCPUs: new(1), Expanded: &ExpandedCPU{Model: "qemu64"}}
+		s.Facts = Facts{cpuFeatures: "svm=disable", "memory.locked": "true"}
+	})
+	got := Merge(nil, live, nil, nil)
+	if diff := cmp.Diff(Facts{"memory.locked": "true"}, got.Facts); diff != "" {
+		t.Errorf("facts: -want +got:\n%s", diff)
 	}
 }
 
@@ -94,8 +150,9 @@ func TestMerge_departureIsSeen(t *testing.T) {
 		}
 		other.Machine = full().Machine
 		for name, merged := range map[string]Spec{
-			"both": Merge(&other, &other, &state, false), "live": Merge(&state, &other, &state, false),
-			"persistent": Merge(&other, &state, &state, false), "staged": Merge(&other, &state, &state, true),
+			"both": Merge(&other, &other, &state, nil), "live": Merge(&state, &other, &state, nil),
+			"persistent": Merge(&other, &state, &state, nil),
+			"staged":     Merge(&other, &state, &state, StagedBy(state, other, other)),
 		} {
 			for _, c := range classify(merged, other) {
 				if c.step != 0 || !c.Live { // Names of devices are the persistent definition's.

@@ -36,14 +36,16 @@ type Metadata struct {
 	HostLabels, Avoids map[string]string
 	// SharedDisks are the keys of disks that all hosts are declared to see as one.
 	SharedDisks []string
+	// OwnDisks are the disks, by key, that were made with the VM.
+	OwnDisks map[string]OwnDisk
 	// Eviction says that the VM is to leave a host. It is there while somebody is about to see to that.
 	Eviction *Eviction
 	// Devices names devices that came without our alias: a disk's target ("vda") or an interface's MAC to its key.
 	Devices map[string]string
 	// Creating marks a VM whose creation isn't finished.
 	Creating *Creating
-	// Staged is the hash of the persistent definition that a staged update left behind; "": none.
-	Staged string
+	// Staged is what an update has left to the next start.
+	Staged Staged
 	// FreshNVRAM says that the next start has to begin with new firmware variables: those that are there were written by
 	// another firmware.
 	FreshNVRAM bool
@@ -52,6 +54,11 @@ type Metadata struct {
 	// Copies are files that a move has made on other hosts. As long as the VM is here they are
 	// unfinished, and whoever finds them removes them.
 	Copies []Copy
+	// LeftVolumes are own disks that moves copied, where they were before. On any other host than the VM's they are
+	// left over, and whoever finds them removes them.
+	LeftVolumes []LeftVolume
+	// Generation counts our writes: of two definitions of a VM, the higher one was written later. 0: none was.
+	Generation uint64
 	// Newer is observed only: the element's version is one that we don't know, see ErrNewerMetadata.
 	Newer bool
 }
@@ -70,15 +77,6 @@ type Eviction struct {
 	Since       time.Time
 }
 
-// Copy is a file that a move makes.
-type Copy struct {
-	// Host is the name that whoever made it has for the host, HostUUID is what libvirt knows the host by.
-	Host, HostUUID, Path string
-	// FromUUID is what libvirt knows the host by that the VM was to leave. Once it isn't there any more, whatever moved
-	// it, the file may be what the VM is made of, or was.
-	FromUUID string
-}
-
 // metadataVersion is the version of our element that this program writes.
 const metadataVersion = 1
 
@@ -91,7 +89,7 @@ func (d *Definition) Metadata() Metadata {
 	read := Metadata{
 		RunStrategy: text(own(vm, "run-strategy")),
 		Host:        text(own(vm, "host")),
-		Staged:      text(own(vm, "staged")),
+		Staged:      readPairs(own(vm, "staged"), "change", "path", "was"),
 		FreshNVRAM:  own(vm, "fresh-nvram") != nil,
 		Labels:      readPairs(own(vm, "labels"), "label", "key", "value"),
 		Devices:     readPairs(own(vm, "devices"), "device", "id", "key"),
@@ -99,19 +97,14 @@ func (d *Definition) Metadata() Metadata {
 		HostLabels:  readPairs(own(vm, "host-labels"), "label", "key", "value"),
 		Avoids:      readPairs(own(vm, "anti-affinity"), "label", "key", "value"),
 		SharedDisks: readKeys(own(vm, "shared-disks"), "disk"),
+		OwnDisks:    readOwnDisks(vm),
+		Copies:      readCopies(vm),
+		LeftVolumes: readLeftVolumes(vm),
 
 		EvictionStrategy: text(own(vm, "eviction-strategy")),
 	}
-	if copies := own(vm, "copies"); copies != nil {
-		for _, e := range copies.ChildElements() {
-			if e.Tag == "file" && e.NamespaceURI() == MetadataNamespace {
-				read.Copies = append(read.Copies, Copy{
-					Host: attr(e, "host"), HostUUID: attr(e, "host-uuid"), Path: attr(e, "path"),
-					FromUUID: attr(e, "from-uuid"),
-				})
-			}
-		}
-	}
+	// One that can't be read is none: it decides nothing.
+	read.Generation, _ = strconv.ParseUint(text(own(vm, "generation")), 10, 64)
 	version, ok := number(attr(vm, "version"))
 	read.Newer = !ok || version > metadataVersion
 	if period, err := time.ParseDuration(text(own(vm, "termination-grace-period"))); err == nil {
@@ -187,6 +180,7 @@ func (m Metadata) write(vm *etree.Element) {
 			addOwn(shared, "disk").CreateAttr("key", key)
 		}
 	}
+	writeOwnDisks(vm, m.OwnDisks)
 	drop(own(vm, "eviction-requested"))
 	if m.Eviction != nil {
 		requested := addOwn(vm, "eviction-requested")
@@ -201,25 +195,20 @@ func (m Metadata) write(vm *etree.Element) {
 		setAttr(creating, "spec", m.Creating.SpecHash)
 		setAttr(creating, "since", m.Creating.Since.UTC().Format(time.RFC3339))
 	}
-	setOwn(vm, "staged", m.Staged)
+	writePairs(vm, "staged", "change", "path", "was", m.Staged)
+	generation := ""
+	if m.Generation > 0 {
+		generation = strconv.FormatUint(m.Generation, 10)
+	}
+	setOwn(vm, "generation", generation)
 	if !m.FreshNVRAM {
 		drop(own(vm, "fresh-nvram"))
 	} else if own(vm, "fresh-nvram") == nil {
 		addOwn(vm, "fresh-nvram")
 	}
 	writeMigrations(vm, m.Migrations)
-	drop(own(vm, "copies"))
-	if len(m.Copies) == 0 {
-		return
-	}
-	copies := addOwn(vm, "copies")
-	for _, c := range m.Copies {
-		file := addOwn(copies, "file")
-		file.CreateAttr("host", c.Host)
-		file.CreateAttr("host-uuid", c.HostUUID)
-		file.CreateAttr("path", c.Path)
-		file.CreateAttr("from-uuid", c.FromUUID)
-	}
+	writeCopies(vm, m.Copies)
+	writeLeftVolumes(vm, m.LeftVolumes)
 }
 
 // sameMetadata compares by meaning: an empty map is none, and times have the precision that is written.
@@ -245,8 +234,11 @@ func sameMetadata(a, b Metadata) bool {
 	return maps.Equal(a.HostLabels, b.HostLabels) && maps.Equal(a.Avoids, b.Avoids) &&
 		a.EvictionStrategy == b.EvictionStrategy && maps.Equal(a.Labels, b.Labels) &&
 		maps.Equal(a.Devices, b.Devices) && slices.Equal(a.SharedDisks, b.SharedDisks) && a.RunStrategy == b.RunStrategy &&
-		a.Host == b.Host && a.Staged == b.Staged && a.FreshNVRAM == b.FreshNVRAM &&
+		maps.Equal(a.OwnDisks, b.OwnDisks) && a.Host == b.Host && maps.Equal(a.Staged, b.Staged) &&
+		a.FreshNVRAM == b.FreshNVRAM &&
+		a.Generation == b.Generation &&
 		sameMigrations(a.Migrations, b.Migrations) && slices.Equal(a.Copies, b.Copies) &&
+		slices.Equal(a.LeftVolumes, b.LeftVolumes) &&
 		pick(a.TerminationGracePeriod, nil, -1) == pick(b.TerminationGracePeriod, nil, -1) &&
 		(a.DeletionProtection == nil) == (b.DeletionProtection == nil) &&
 		pick(a.DeletionProtection, nil, false) == pick(b.DeletionProtection, nil, false)

@@ -21,16 +21,24 @@ func allMetadata() Metadata {
 		HostLabels:             map[string]string{"zone": "a"},
 		Avoids:                 map[string]string{"app": "web"},
 		SharedDisks:            []string{"data", "root"},
+		OwnDisks: map[string]OwnDisk{
+			"root": {
+				Pool: "vms", Image: "vms/debian-0123", Clone: CloneFull, Bytes: 1 << 30, OnDestroy: OnDestroyKeep,
+				Volume: "web-root", Path: "/srv/vms/web & root", HostUUID: "0f", Making: true,
+			},
+			"logs": {Pool: "vms", Volume: "web-logs", Content: "c0"},
+		},
 		Eviction: &Eviction{
 			Host: "kvm1", Owner: "me@here", Since: time.Date(2024, 2, 29, 12, 0, 0, 0, time.UTC),
 		},
 		Creating: &Creating{
 			Owner: "me@here", SpecHash: "abc", Since: time.Date(2024, 2, 29, 12, 0, 0, 0, time.UTC),
 		},
-		Staged:     "def",
-		FreshNVRAM: true,
-		Migrations: []Migration{failedMigration(), {SourceHost: "kvm1", Start: migrationStart}},
-		Copies:     []Copy{{Host: "kvm2", HostUUID: "u", Path: "/a & b", FromUUID: "f"}, {Host: "kvm2", Path: "/c"}},
+		Staged:      Staged{"cpu.mode": "def"},
+		FreshNVRAM:  true,
+		Migrations:  []Migration{failedMigration(), {SourceHost: "kvm1", Start: migrationStart}},
+		Copies:      []Copy{{Host: "kvm2", HostUUID: "u", Path: "/a & b", FromUUID: "f"}, {Host: "kvm2", Path: "/c"}},
+		LeftVolumes: []LeftVolume{{Host: "kvm2", HostUUID: "u", Pool: "p", Volume: "v & w", Path: "/a & b"}},
 	}
 }
 

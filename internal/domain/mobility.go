@@ -43,6 +43,10 @@ type Mobility struct {
 	// long as the firmware is chosen by libvirt only what runs names it.
 	NVRAM, NVRAMOther string
 	NVRAMUnnamed      bool
+	// Ignition is the file with the configuration for Ignition, "" is none.
+	Ignition string
+	// Facts are what its groups of attributes say.
+	Facts Facts
 	// Files are files of the host that QEMU opens when it starts, besides disks: the kernel and its initrd.
 	Files []string
 }
@@ -69,8 +73,12 @@ type MobileDisk struct {
 	Encrypted bool
 	// Shared says that the disk is declared to be one that all hosts see.
 	Shared bool
+	// Own is the record of a disk that was made with the VM, nil of any other.
+	Own *OwnDisk
 	// Backing are the images that it is based on, the nearest first. Only what runs names them all.
 	Backing []BackingImage
+	// Transient says that what the guest writes is in a file of its own, which goes when it stops.
+	Transient bool
 	// Reservations says that the guest may take SCSI persistent reservations through a helper on the host.
 	Reservations bool
 }
@@ -87,8 +95,9 @@ type MobileInterface struct {
 	Key string
 	// Type is libvirt's: network, bridge, user, direct, hostdev, vdpa, vhostuser, ...
 	Type string
-	// Source is the network, bridge or device that it leads to.
-	Source string
+	// Source is the network, bridge or device that it leads to. Exclusive says that it has the device for itself.
+	Source    string
+	Exclusive bool
 	// Failover says that the guest does without this interface while it moves.
 	Failover bool
 }
@@ -109,6 +118,7 @@ func (d *Definition) Mobility() Mobility {
 	m := Mobility{
 		Type: spec.Type, Arch: spec.Arch, Machine: spec.Machine, Memory: pick(spec.Memory.Installed, nil, 0),
 		CPUMode:      attr(cpu, "mode"),
+		Facts:        spec.Facts,
 		Confidential: attr(child(root, "launchSecurity"), "type"),
 		Disks:        d.mobileDisks(),
 		Interfaces:   d.mobileInterfaces(),
@@ -127,6 +137,7 @@ func (d *Definition) Mobility() Mobility {
 		}
 	}
 	m.readVariables(child(root, "os"))
+	m.Ignition = pick(d.readIgnition(), nil, "")
 	for _, tag := range []string{"kernel", "initrd", "dtb"} {
 		if file := text(child(root, "os", tag)); file != "" {
 			m.Files = append(m.Files, file)
@@ -167,14 +178,15 @@ func (d *Definition) mobileDisks() []MobileDisk {
 		e := have.element
 		read := readDisk(e)
 		source := child(e, "source")
+		at := cmp.Or(read.Source.File, read.Source.Block)
 		disks = append(disks, MobileDisk{
 			Key: have.key, Target: read.Target, Device: read.Device, Format: read.Format,
 			Encrypted: child(e, "encryption") != nil || child(source, "encryption") != nil,
-			Path:      cmp.Or(read.Source.File, read.Source.Block), Block: read.Source.Block != "",
+			Path:      at, Block: read.Source.Block != "", Own: metadata.ownAt(at),
 			Network: read.Source.Network != nil, Empty: read.Source.isZero(), Other: read.Source.Other,
-			ReadOnly: *read.ReadOnly, Shareable: child(e, "shareable") != nil, Cache: read.Cache,
+			ReadOnly: *read.ReadOnly, Shareable: child(e, "shareable") != nil, Cache: attr(child(e, "driver"), "cache"),
 			Reservations: child(source, "reservations") != nil, Backing: readBacking(e),
-			Shared: slices.Contains(metadata.SharedDisks, have.key),
+			Shared: slices.Contains(metadata.SharedDisks, have.key), Transient: child(e, "transient") != nil,
 		})
 	}
 	return disks
@@ -198,8 +210,9 @@ func (d *Definition) mobileInterfaces() []MobileInterface {
 		source := child(e, "source")
 		interfaces = append(interfaces, MobileInterface{
 			Key: have.key, Type: attr(e, "type"),
-			Source:   cmp.Or(attr(source, "network"), attr(source, "bridge"), attr(source, "dev"), attr(source, "path")),
-			Failover: attr(child(e, "teaming"), "type") == "transient",
+			Source:    cmp.Or(attr(source, "network"), attr(source, "bridge"), attr(source, "dev"), attr(source, "path")),
+			Failover:  attr(child(e, "teaming"), "type") == "transient",
+			Exclusive: attr(e, "type") == "direct" && attr(source, "mode") == "passthrough",
 		})
 	}
 	return interfaces

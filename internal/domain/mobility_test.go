@@ -60,7 +60,11 @@ func TestMobility_readsWhatDecidesAboutMoving(t *testing.T) {
 		HostDevices: []string{"pci 0000:03:00.1", "usb 1234:beef"}, VFIO: true,
 		Filesystems:  []MobileFilesystem{{Driver: "virtiofs", Target: "share"}},
 		Confidential: "sev", HypervPassthrough: true, Reenlightenment: true, StableTSC: true,
-		TPM: "emulator", NVRAM: "/n", Files: []string{"/boot/k", "/boot/i"},
+		TPM: "emulator", Facts: Facts{
+			"devices.tpm.backend": "emulator", cpuFeatures: "invtsc=require\n", "platform.hyperv.mode": "passthrough",
+			"platform.hyperv.reenlightenment": "yes",
+		},
+		NVRAM: "/n", Files: []string{"/boot/k", "/boot/i"},
 	}
 	if diff := cmp.Diff(want, d.Mobility()); diff != "" {
 		t.Errorf("facts differ (-want +got):\n%s", diff)

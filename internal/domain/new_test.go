@@ -31,7 +31,7 @@ func newSpecs() map[string]Spec {
 				"net": {
 					Source: DiskSource{Network: &NetworkSource{Protocol: "nbd", Name: "x", Hosts: []string{"10.0.0.1:10809"}}},
 				},
-				"usb":    {Source: DiskSource{File: "/u.img"}, Bus: "usb", ReadOnly: new(true), Serial: "7"},
+				"usb":    {Source: DiskSource{File: "/u.img"}, Bus: "usb", ReadOnly: new(true), Serial: new("7")},
 				"scsi":   {Source: DiskSource{Block: "/dev/b"}, Bus: "scsi", Cache: "writeback"},
 				"lun":    {Source: DiskSource{Block: "/dev/l"}, Device: "lun"},
 				"cd":     {Source: DiskSource{File: "/cd.iso"}, Device: "cdrom"},

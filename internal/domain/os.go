@@ -1,5 +1,68 @@
 package domain
 
+import (
+	"cmp"
+	"strings"
+)
+
+// firmwareBlock is what boots the guest.
+var firmwareBlock = block{
+	rules: firmwareRules,
+	read:  func(d *Definition, s *Spec) { s.Firmware = d.readFirmware() },
+	apply: func(d *Definition, want Spec) error { return d.applyFirmware(want.Firmware) },
+	classify: func(c *classifier) {
+		if differs(c.have.Firmware.Type, c.want.Firmware.Type) {
+			c.add("firmware.type", "firmware.type", "")
+		}
+		if differs(c.have.Firmware.SecureBoot, c.want.Firmware.SecureBoot) {
+			c.add("firmware.secure_boot", "firmware.secure_boot", "")
+		}
+	},
+	validate: validateFirmware,
+	align: func(live *Spec, persistent Spec) {
+		live.Firmware.SecureBoot = cmp.Or(live.Firmware.SecureBoot, persistent.Firmware.SecureBoot)
+	},
+}
+
+var firmwareRules = map[string]rule{
+	"firmware.type": {
+		effect: restart, why: "The firmware is loaded when the VM starts, and begins with variables of its own.",
+	},
+	"firmware.secure_boot": {
+		effect: restart, why: "The firmware is loaded when the VM starts, and begins with variables of its own.",
+	},
+}
+
+// kernelBlock is the kernel of direct boot.
+var kernelBlock = block{
+	rules: kernelRules,
+	texts: map[string]func(a, b string) bool{"kernel.cmdline": sameTrimmed},
+	read:  func(d *Definition, s *Spec) { s.Kernel = d.readKernel() },
+	apply: func(d *Definition, want Spec) error { return d.applyKernel(want.Kernel) },
+	classify: func(c *classifier) {
+		if c.want.Kernel != nil && *c.want.Kernel != pick(c.have.Kernel, nil, Kernel{}) {
+			c.add("kernel", "kernel", "")
+		}
+	},
+	validate: validateKernel,
+	normal: func(s *Spec) {
+		if s.Kernel != nil {
+			k := *s.Kernel
+			k.Cmdline = strings.TrimSpace(k.Cmdline)
+			s.Kernel = &k
+		}
+	},
+	complete: func(persistent *Spec, _ Spec) {
+		if persistent.Kernel == nil {
+			persistent.Kernel = &Kernel{}
+		}
+	},
+}
+
+var kernelRules = map[string]rule{
+	"kernel": {effect: restart, why: "The kernel is loaded when the VM starts."},
+}
+
 // ACPI says whether the VM has a power button for its guest to react to.
 func (d *Definition) ACPI() bool { return child(d.root(), "features", "acpi") != nil }
 

@@ -83,7 +83,7 @@ func drawDisks(t *rapid.T, have map[string]Disk) map[string]Disk {
 				Bus:       rapid.SampledFrom([]string{"", "virtio", "scsi", "sata", "usb"}).Draw(t, "bus"),
 				Format:    rapid.SampledFrom([]string{"", "raw", "qcow2"}).Draw(t, "format"),
 				Cache:     rapid.SampledFrom([]string{"", "default", "none", "writeback"}).Draw(t, "cache"),
-				Serial:    rapid.SampledFrom([]string{"", "abc"}).Draw(t, "serial"),
+				Serial:    maybe(t, "serial", rapid.SampledFrom([]string{"", "abc", " x "})),
 				Device:    rapid.SampledFrom([]string{"", disk.Device}).Draw(t, "device"),
 				BootOrder: maybe(t, "boot order", rapid.IntRange(1, 9)),
 			}
@@ -144,7 +144,7 @@ func missing(path string, have, want reflect.Value) []string {
 	case reflect.Struct:
 		for i := range want.NumField() {
 			name := want.Type().Field(i).Name
-			if slices.Contains([]string{"FreeSlots", "Installed", "Fixed", "Target", "Expanded"}, name) {
+			if slices.Contains([]string{"FreeSlots", "Installed", "Fixed", "Target", "Expanded", "Backing"}, name) {
 				continue
 			}
 			found = append(found, missing(path+"."+name, have.Field(i), want.Field(i))...)
@@ -180,7 +180,7 @@ func missing(path string, have, want reflect.Value) []string {
 		if want.Kind() == reflect.Bool && strings.HasSuffix(path, ".User") && !want.Bool() {
 			return nil
 		}
-		a, b := fmt.Sprint(have), fmt.Sprint(want)
+		a, b := strings.TrimSpace(fmt.Sprint(have)), strings.TrimSpace(fmt.Sprint(want))
 		if strings.HasSuffix(path, ".Machine") && SameMachine(a, b) || strings.HasSuffix(path, ".Cache") && sameCache(a, b) {
 			return nil
 		}

@@ -36,6 +36,15 @@ func readSource(disk *etree.Element) DiskSource {
 	}
 }
 
+// readBackingSources reads the images under a disk, each of its elements in the one before.
+func readBackingSources(disk *etree.Element) []DiskSource {
+	var chain []DiskSource
+	for e := child(disk, "backingStore"); child(e, "source") != nil; e = child(e, "backingStore") {
+		chain = append(chain, readSource(e))
+	}
+	return chain
+}
+
 // describe tells what is known of a source that isn't modelled, the same for both definitions of a VM.
 func describe(kind string, source *etree.Element) string {
 	var facts []string

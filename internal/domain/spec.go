@@ -1,65 +1,78 @@
 package domain
 
-import (
-	"crypto/sha256"
-	"encoding/hex"
-	"encoding/json"
-)
-
 // Spec is what can be declared about a virtual machine, and what is read back from its definition. Declared: nil and ""
 // mean "not declared", and such facts are left alone; a map that isn't nil is complete. Read back: nil and "" mean
-// "not there", or, where it is said so, "the definition can't say".
+// "not there", or, where it is said so, "the definition can't say". The tag "path" is a field's step in the paths of
+// Change; "-" marks what is observed only.
 type Spec struct {
 	// Name is the domain's name.
-	Name string
+	Name string `path:"name"`
 	// UUID is the domain's UUID. It never changes.
-	UUID string
+	UUID string `path:"-"`
 	// Type is the domain type: kvm or qemu (libvirt knows more, and they are read back).
-	Type string
+	Type string `path:"type"`
 	// Arch is the guest's architecture, as libvirt names it (x86_64).
-	Arch string
+	Arch string `path:"arch"`
 	// Machine is the machine type. Declared as an alias (q35), it equals each of its versions, see SameMachine.
-	Machine string
+	Machine string `path:"machine_type"`
 
-	CPU      CPU
-	Memory   Memory
-	Firmware Firmware
+	CPU      CPU      `path:"cpu"`
+	Memory   Memory   `path:"memory"`
+	Firmware Firmware `path:"firmware"`
 	// Kernel is the kernel for direct boot; nil: not declared, or none there. Its zero value declares that there is none.
-	Kernel *Kernel
+	Kernel *Kernel `path:"kernel"`
+
+	// Ignition is the file on the host with the configuration that Ignition gets from the firmware; nil: not declared, or
+	// none there. "" declares that there is none.
+	Ignition *string `json:",omitempty" path:"ignition"`
 
 	// Disks by key; nil: not declared. Not nil: the VM has these and no others, CD-ROM and floppy drives included.
-	Disks map[string]Disk
+	Disks map[string]Disk `path:"disks"`
+	// Medium is declared only: what is in the drive with MediumKey, see withMedium. nil: not declared. Its zero value
+	// declares that the drive, if there is one, is empty.
+	Medium *DiskSource `json:",omitempty" path:"-"`
 	// Interfaces by key; nil: not declared. Not nil: the VM has these and no others.
-	Interfaces map[string]Interface
+	Interfaces map[string]Interface `path:"interfaces"`
 
 	// GuestAgent says whether there is a channel for the QEMU guest agent.
-	GuestAgent *bool
+	GuestAgent *bool `path:"guest_agent"`
 	// SerialConsole says whether there is a console that `virsh console` can open.
-	SerialConsole *bool
+	SerialConsole *bool `path:"serial_console"`
+
+	// Inputs and the others are the devices of Families by key; nil: not declared. Not nil: the VM has these and no
+	// others of that kind.
+	Inputs      map[string]Row `json:",omitempty" path:"devices.inputs"`
+	Serials     map[string]Row `json:",omitempty" path:"devices.serials"`
+	Channels    map[string]Row `json:",omitempty" path:"devices.channels"`
+	Filesystems map[string]Row `json:",omitempty" path:"devices.filesystems"`
+	HostDevices map[string]Row `json:",omitempty" path:"devices.host_devices"`
+
+	// Facts are what the groups of attributes say, see Groups.
+	Facts Facts `json:",omitempty" path:""`
 
 	// FreeSlots is observed only: PCI slots or PCI Express ports that are free for devices added to the running VM.
-	FreeSlots *int
+	FreeSlots *int `path:"-"`
 }
 
 // CPU describes a VM's virtual CPUs.
 type CPU struct {
 	// VCPUs is the number of virtual CPUs that are online.
-	VCPUs *int
+	VCPUs *int `path:"vcpus"`
 	// Sockets is the number of sockets online: VCPUs / (Cores * Threads). Read back as nil when that isn't whole.
-	Sockets *int
+	Sockets *int `path:"sockets"`
 	// Cores is the number of cores per socket, dies and clusters multiplied in.
-	Cores *int
+	Cores *int `path:"cores"`
 	// Threads is the number of threads per core.
-	Threads *int
+	Threads *int `path:"threads"`
 	// MaxSockets is the number of sockets of the topology: as many can be online without a restart.
-	MaxSockets *int
+	MaxSockets *int `path:"max_sockets"`
 	// Mode is one of CPUModes. Read back as nil when the definition has no mode, and where there is Expanded instead.
-	Mode *string
+	Mode *string `path:"mode"`
 	// Model is the CPU model of mode custom.
-	Model *string
+	Model *string `path:"model"`
 	// Expanded is observed only, in a running VM's definition: the CPU that libvirt has put in the place of mode and
 	// model. Only the persistent definition knows what was asked for.
-	Expanded *ExpandedCPU
+	Expanded *ExpandedCPU `path:"-"`
 }
 
 // ExpandedCPU is what mode host-model or custom became when the VM started.
@@ -71,21 +84,21 @@ type ExpandedCPU struct {
 // Memory describes a VM's memory, in bytes.
 type Memory struct {
 	// Size is the memory the guest has now: <currentMemory>, which equals <memory> unless the balloon took some.
-	Size *uint64
+	Size *uint64 `path:"size"`
 	// MaxSize is what memory can grow to without a restart: <maxMemory>.
-	MaxSize *uint64
+	MaxSize *uint64 `path:"max_size"`
 	// Installed is observed only: <memory>, what the balloon can give without plugging memory in.
-	Installed *uint64
+	Installed *uint64 `path:"-"`
 	// Fixed is observed only: there is no balloon, so that nothing changes the memory of a running VM.
-	Fixed bool
+	Fixed bool `path:"-"`
 }
 
 // Firmware describes what boots the guest.
 type Firmware struct {
 	// Type is one of FirmwareTypes.
-	Type *string
+	Type *string `path:"type"`
 	// SecureBoot needs type efi. Read back as nil when the choice was left to libvirt.
-	SecureBoot *bool
+	SecureBoot *bool `path:"secure_boot"`
 }
 
 // Kernel is a kernel that is booted directly. Paths are paths on the host.
@@ -95,23 +108,28 @@ type Kernel struct {
 
 // Disk is one disk, CD-ROM drive or floppy drive.
 type Disk struct {
-	Source DiskSource
+	Source DiskSource `path:"source"`
 	// Device is one of DiskDevices.
-	Device string
+	Device string `path:"device"`
 	// Bus is one of DiskBuses.
-	Bus string
+	Bus string `path:"bus"`
 	// Format is one of DiskFormats.
-	Format string
+	Format string `path:"format"`
 	// Cache is one of DiskCaches.
-	Cache string
-	// Serial is the serial number that the guest sees.
-	Serial   string
-	ReadOnly *bool
+	Cache string `path:"cache"`
+	// Serial is the serial number that the guest sees. Declared as "": there is none.
+	Serial   *string `path:"serial"`
+	ReadOnly *bool   `path:"read_only"`
 	// BootOrder counts from 1. It excludes libvirt's older <os><boot dev>, which is removed when an order is declared.
 	// Without any order libvirt boots the first disk; those of a new VM are in the order of their keys.
-	BootOrder *int
+	BootOrder *int `path:"boot_order"`
+	// Facts are what DiskRows say, by their names.
+	Facts Facts `json:",omitempty" path:""`
 	// Target is observed only: the name in the definition (vda), which need not be the guest's name for it.
-	Target string
+	Target string `path:"-"`
+	// Backing is observed only: the images that the source is based on, the nearest first. A definition that isn't live
+	// names few of them or none.
+	Backing []DiskSource `json:",omitempty" path:"-"`
 }
 
 // DiskSource is where a disk's data lives. At most one is set; none is a drive without a medium.
@@ -139,35 +157,28 @@ type NetworkSource struct {
 
 // Interface is one network interface.
 type Interface struct {
-	// Network is a libvirt network, Bridge a bridge of the host, User QEMU's own user mode network. At most one is set.
-	Network, Bridge string
-	User            bool
+	// Network is a libvirt network, Bridge a bridge of the host, User QEMU's own user mode network, Direct a device of the
+	// host that is shared as DirectMode says. At most one is set.
+	Network string `path:"connection"`
+	Bridge  string `path:"connection"`
+	User    bool   `path:"connection"`
+	Direct  string `json:",omitempty" path:"connection"`
+	// DirectMode is one of DirectModes.
+	DirectMode string `json:",omitempty" path:"connection"`
 	// Other is observed only, as DiskSource.Other.
-	Other string
+	Other string `path:"connection"`
 	// Model is one of InterfaceModels.
-	Model string
+	Model string `path:"model"`
 	// MAC is the address, lower case. Undeclared for a new interface it is derived from the VM's UUID and the key.
-	MAC string
+	MAC string `path:"mac"`
 	// LinkUp says whether the virtual cable is plugged in.
-	LinkUp *bool
+	LinkUp *bool `path:"link_up"`
 	// BootOrder as for disks.
-	BootOrder *int
+	BootOrder *int `path:"boot_order"`
+	// Facts are what InterfaceRows say, by their names.
+	Facts Facts `json:",omitempty" path:""`
 	// Target is observed only: the device on the host, when its name isn't one that libvirt made up.
-	Target string
-}
-
-// SpecHash returns a stable hash of what the spec declares. Identity and observed facts don't count.
-func SpecHash(s Spec) string {
-	s.CPU.Expanded = nil
-	s.UUID, s.FreeSlots, s.Memory.Installed, s.Memory.Fixed = "", nil, nil, false
-	s.Disks = mapValues(s.Disks, func(d Disk) Disk { d.Target = ""; return d })
-	s.Interfaces = mapValues(s.Interfaces, func(i Interface) Interface { i.Target = ""; return i })
-	data, err := json.Marshal(s)
-	if err != nil {
-		panic("hashing a spec: " + err.Error()) // Plain data can't fail to marshal.
-	}
-	sum := sha256.Sum256(data)
-	return hex.EncodeToString(sum[:])
+	Target string `path:"-"`
 }
 
 // mapValues returns a copy of m with f applied to each value; nil stays nil.

@@ -55,8 +55,15 @@ const (
 // keyPattern is what libvirt keeps of an alias: it drops others without a word.
 var keyPattern = regexp.MustCompile(`^[A-Za-z0-9_-]+$`)
 
+// filterVariable is a variable of a network filter.
+var filterVariable = regexp.MustCompile(`^[A-Za-z0-9_]+$`)
+
 // checker collects problems.
-type checker struct{ problems []Problem }
+type checker struct {
+	problems []Problem
+	// orders are the boot orders declared so far, and by whom.
+	orders map[int]string
+}
 
 func (c *checker) that(ok bool, path, message string) {
 	if !ok {
@@ -81,56 +88,25 @@ func (c *checker) readable(path, text string) {
 	c.that(Readable(text), path, fmt.Sprintf("%q has a character that can't be written in a definition.", text))
 }
 
-// Validate checks everything that needs no host to check.
-func (s Spec) Validate() []Problem {
-	c := &checker{}
-	if s.Name != "" {
-		c.that(strings.TrimSpace(s.Name) == s.Name && !strings.ContainsAny(s.Name, "/\n\r\t"), "name",
-			"A name can't contain slashes or line breaks, or begin or end with a space.")
-		c.that(s.Name != "." && s.Name != "..", "name", "libvirt makes file names of it.")
-		c.readable("name", s.Name)
-		c.that(len(s.Name) <= maxNameLength, "name", "A name can have at most "+strconv.Itoa(maxNameLength)+" bytes.")
-	}
-	c.oneOf(s.Type, "type", DomainTypes)
-	s.CPU.validate(c)
-	s.Memory.validate(c)
-	s.validateFirmware(c)
-	if s.Kernel != nil && *s.Kernel != (Kernel{}) {
-		c.that(s.Kernel.Path != "", "kernel.path", "An initrd or a command line needs a kernel.")
-	}
-	if s.Kernel != nil {
-		c.readable("kernel.path", s.Kernel.Path)
-		c.readable("kernel.initrd", s.Kernel.Initrd)
-		c.readable("kernel.cmdline", s.Kernel.Cmdline)
-	}
-	c.readable("machine", s.Machine)
-	c.readable("arch", s.Arch)
-	orders := map[int]string{}
-	for _, key := range sortedKeys(s.Disks) {
-		s.Disks[key].validate(c, key)
-		c.bootOrder(orders, "disks."+key, s.Disks[key].BootOrder)
-	}
-	macs := map[string]string{}
-	for _, key := range sortedKeys(s.Interfaces) {
-		nic := s.Interfaces[key]
-		nic.validate(c, key)
-		c.bootOrder(orders, "interfaces."+key, nic.BootOrder)
-		if mac := strings.ToLower(nic.MAC); mac != "" {
-			c.that(macs[mac] == "", "interfaces."+key+".mac", "The interface "+macs[mac]+" has the same address.")
-			macs[mac] = key
-		}
-	}
-	return c.problems
+// hostPath checks a path on the host.
+func (c *checker) hostPath(path, file string) {
+	c.that(file == "" || strings.HasPrefix(file, "/"), path, fmt.Sprintf("%q isn't an absolute path on the host.", file))
+	c.that(strings.TrimSpace(file) == file || !strings.HasPrefix(file, "/"), path, fmt.Sprintf(
+		"%q ends with white space.", file))
+	c.readable(path, file)
 }
 
-func (c *checker) bootOrder(orders map[int]string, path string, order *int) {
+func (c *checker) bootOrder(path string, order *int) {
 	if order == nil {
 		return
 	}
 	path += ".boot_order"
-	c.that(*order >= 1, path, "Boot orders count from 1.")
-	c.that(orders[*order] == "", path, "The same boot order is declared by "+orders[*order]+".")
-	orders[*order] = path
+	c.that(*order >= 0, path, "Boot orders count from 1; 0 is none.")
+	if *order == 0 {
+		return
+	}
+	c.that(c.orders[*order] == "", path, "The same boot order is declared by "+c.orders[*order]+".")
+	c.orders[*order] = path
 }
 
 func (c CPU) validate(check *checker) {
@@ -166,7 +142,9 @@ func (c CPU) validate(check *checker) {
 	custom := pick(c.Mode, nil, "custom") == "custom"
 	check.that(custom || c.Model == nil, "cpu.model", `A model can be declared with the mode "custom" only.`)
 	check.that(c.Mode == nil || !custom || c.Model != nil, "cpu.model", `The mode "custom" needs a model.`)
-	check.readable("cpu.model", pick(c.Model, nil, ""))
+	model := pick(c.Model, nil, "")
+	check.that(strings.TrimSpace(model) == model, "cpu.model", fmt.Sprintf("%q begins or ends with white space.", model))
+	check.readable("cpu.model", model)
 }
 
 func (m Memory) validate(c *checker) {
@@ -174,7 +152,7 @@ func (m Memory) validate(c *checker) {
 		path  string
 		bytes *uint64
 	}{{"memory.size", m.Size}, {"memory.max_size", m.MaxSize}} {
-		if amount.bytes == nil {
+		if amount.bytes == nil || amount.bytes == m.MaxSize && *m.MaxSize == 0 {
 			continue
 		}
 		n := *amount.bytes
@@ -182,12 +160,12 @@ func (m Memory) validate(c *checker) {
 		c.that(n%mib == 0, amount.path, fmt.Sprintf(
 			"Memory is given out in units of 1Mi, and QEMU rounds other sizes. The nearest are %dMi and %dMi.", n/mib, n/mib+1))
 	}
-	if m.Size != nil && m.MaxSize != nil {
+	if m.Size != nil && m.MaxSize != nil && *m.MaxSize > 0 {
 		c.that(*m.MaxSize >= *m.Size, "memory.max_size", "The maximum is less than the size.")
 	}
 }
 
-func (s Spec) validateFirmware(c *checker) {
+func validateFirmware(s Spec, c *checker) {
 	if s.Firmware.Type != nil {
 		c.oneOf(*s.Firmware.Type, "firmware.type", FirmwareTypes)
 	}
@@ -199,6 +177,22 @@ func (s Spec) validateFirmware(c *checker) {
 	pc := slices.Contains([]string{"", "x86_64", "i686"}, s.Arch)
 	c.that(!pc || s.Machine == "" || machineFamily(s.Machine) == "q35", path,
 		`Secure boot needs the machine type "q35".`)
+}
+
+func validateDisks(c *checker, all map[string]Disk) {
+	for _, key := range sortedKeys(all) {
+		all[key].validate(c, key)
+	}
+}
+
+func validateKernel(s Spec, c *checker) {
+	if s.Kernel == nil {
+		return
+	}
+	c.that(*s.Kernel == (Kernel{}) || s.Kernel.Path != "", "kernel.path", "An initrd or a command line needs a kernel.")
+	c.hostPath("kernel.path", s.Kernel.Path)
+	c.hostPath("kernel.initrd", s.Kernel.Initrd)
+	c.readable("kernel.cmdline", s.Kernel.Cmdline)
 }
 
 // validate checks one disk.
@@ -221,11 +215,10 @@ func (d Disk) validate(c *checker, key string) {
 		d.Source.Network.validate(c, path+".network")
 	}
 	for _, source := range []struct{ name, file string }{{"file", d.Source.File}, {"block", d.Source.Block}} {
-		c.that(source.file == "" || strings.HasPrefix(source.file, "/"), path+"."+source.name,
-			fmt.Sprintf("%q isn't an absolute path on the host.", source.file))
-		c.readable(path+"."+source.name, source.file)
+		c.hostPath(path+"."+source.name, source.file)
 	}
 	d.combination(c, path)
+	d.checkRows(c, path)
 }
 
 // combination checks what fits together, as far as it is declared or known.
@@ -241,8 +234,8 @@ func (d Disk) combination(c *checker, path string) {
 	c.that(d.Device != "cdrom" || pick(d.ReadOnly, nil, true), path+".read_only", "A CD-ROM is read-only.")
 	c.that(d.Device != "" && d.Device != "disk" || !pick(d.ReadOnly, nil, false) ||
 		!slices.Contains([]string{"sata", "ide"}, d.Bus), path+".read_only", "Disks on sata and ide can't be read-only.")
-	c.readable(path+".serial", d.Serial)
-	c.that(len(d.Serial) <= virtioSerialLength || d.Bus != "virtio" && d.Bus != "", path+".serial",
+	c.readable(path+".serial", pick(d.Serial, nil, ""))
+	c.that(len(pick(d.Serial, nil, "")) <= virtioSerialLength || d.Bus != "virtio" && d.Bus != "", path+".serial",
 		"On virtio the guest sees 20 characters only.")
 }
 
@@ -259,18 +252,37 @@ func (n NetworkSource) validate(c *checker, path string) {
 	}
 }
 
+func validateInterfaces(c *checker, all map[string]Interface) {
+	macs := map[string]string{}
+	for _, key := range sortedKeys(all) {
+		nic := all[key]
+		nic.validate(c, key)
+		if mac := strings.ToLower(nic.MAC); mac != "" {
+			// A device of the host stands in for another interface, as virtio's failover has it: such a VM came so.
+			shared := nic.Other != "" || all[macs[mac]].Other != ""
+			c.that(macs[mac] == "" || shared, "interfaces."+key+".mac", "The interface "+macs[mac]+" has the same address.")
+			macs[mac] = key
+		}
+	}
+}
+
 // validate checks one interface.
 func (i Interface) validate(c *checker, key string) {
 	path := "interfaces." + key
 	c.that(keyPattern.MatchString(key), path, `Keys consist of letters, digits, "-" and "_".`)
 	connections := 0
-	for _, set := range []bool{i.Network != "", i.Bridge != "", i.User, i.Other != ""} {
+	for _, set := range []bool{i.Network != "", i.Bridge != "", i.User, i.Direct != "", i.Other != ""} {
 		if set {
 			connections++
 		}
 	}
-	c.that(connections <= 1, path, "An interface has only one of network, bridge and user.")
-	c.that(connections > 0, path, "An interface needs one of network, bridge and user.")
+	c.that(connections <= 1, path, "An interface has only one of network, bridge, direct and user.")
+	c.that(connections > 0, path, "An interface needs one of network, bridge, direct and user.")
+	i.checkRows(c, path)
+	c.readable(path+".direct", i.Direct)
+	c.that(len(i.Direct) <= 15, path+".direct", "Names of Linux devices have at most 15 characters.")
+	c.oneOf(i.DirectMode, path+".direct", DirectModes)
+	c.that(i.Direct == "" || i.DirectMode != "", path+".direct", "It needs a mode.")
 	if i.Other == "" {
 		c.oneOf(i.Model, path+".model", InterfaceModels)
 	}

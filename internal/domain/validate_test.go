@@ -66,10 +66,10 @@ func TestValidate(t *testing.T) {
 		{"writable CD", disk("cd", func(d *Disk) { d.ReadOnly = new(false) }), "disks.cd.read_only", "read-only"},
 		{"read-only SATA", disk("cold", func(d *Disk) { d.ReadOnly = new(true) }), "disks.cold.read_only", "sata"},
 		{
-			"long serial", disk("root", func(d *Disk) { d.Serial = strings.Repeat("1", 21) }),
+			"long serial", disk("root", func(d *Disk) { d.Serial = new(strings.Repeat("1", 21)) }),
 			"disks.root.serial", "20 characters",
 		},
-		{"boot order 0", disk("root", func(d *Disk) { d.BootOrder = new(0) }), "disks.root.boot_order", "from 1"},
+		{"boot order -1", disk("root", func(d *Disk) { d.BootOrder = new(-1) }), "disks.root.boot_order", "from 1"},
 		{"same boot order", disk("cd", func(d *Disk) { d.BootOrder = new(2) }), "interfaces.lan.boot_order", "disks.cd"},
 
 		{"protocol", network("x", "n", "h:1"), "disks.root.network.protocol", "rbd"},

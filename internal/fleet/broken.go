@@ -6,42 +6,46 @@ import (
 	"fmt"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/lease"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
-
-// broken says that the machine's migration broke in post-copy: what there is of
-// its memory is in two parts, or one of them is gone.
-func (vm *VM) broken() bool { return vm.Active && vm.Reason == status.ReasonPostcopyFailed }
 
 // endsFirst says that an earlier migration is brought to its end before the
 // machine is moved to a host: one to that very host, one that broke in
 // post-copy, or one that stands still with all of the memory on both hosts,
 // until somebody tells the target to start the guest, or nobody does. Nil is
 // that there is none such.
-func (vm *VM) endsFirst(to *host) *Problem {
-	record := vm.interrupted()
+func endsFirst(vm *inventory.VM, to *inventory.Host) *inventory.Problem {
+	record := vm.OpenMigration()
 	if record == nil {
 		return nil
 	}
 
-	p := &Problem{Attribute: "host", Warning: true}
+	p := &inventory.Problem{Attribute: "host", Warning: true}
 
 	switch {
-	case vm.broken():
+	case vm.BrokeInPostCopy() && vm.StateFacts().PostCopy() == status.PostCopyLost:
+		p.Summary = "Broken migration can't be resumed: a part of the memory is lost"
+		p.Detail = fmt.Sprintf("A migration of virtual machine %q failed: %s", vm.Name, vm.StateFacts().PostCopyReport())
+		p.Remedy = vm.PostCopyRemedy()
+
+		return p
+	case vm.BrokeInPostCopy():
 		p.Summary = "Broken migration is resumed first"
 		p.Detail = fmt.Sprintf("A migration of virtual machine %q broke in post-copy (%s). It is resumed before the machine "+
-			"is moved to host %q", vm.Name, vm.facts().Parts(), to.name)
+			"is moved to host %q", vm.Name, vm.StateFacts().Parts(), to.Name)
 	case vm.Migrating && vm.State == libvirt.Paused && vm.Host == record.SourceHost:
 		p.Summary = "Unfinished migration is ended first"
 		p.Detail = fmt.Sprintf("A migration of virtual machine %q to host %q is not at its end (%s). That is waited for, or "+
 			"brought about if nobody is at it any more, before the machine is moved to host %q", vm.Name, record.TargetHost,
-			vm.facts().Parts(), to.name)
-	case vm.Migrating && record.TargetHost == to.name:
+			vm.StateFacts().Parts(), to.Name)
+	case vm.Migrating && record.TargetHost == to.Name:
 		p.Summary = "Virtual machine is on its way already"
 		p.Detail = fmt.Sprintf("A migration of virtual machine %q to host %q goes on (%s). It is waited for; once it has "+
-			"brought the machine there, nothing is moved", vm.Name, to.name, vm.facts().Parts())
+			"brought the machine there, nothing is moved", vm.Name, to.Name, vm.StateFacts().Parts())
 
 		return p
 	default:
@@ -58,11 +62,11 @@ func (vm *VM) endsFirst(to *host) *Problem {
 // is an error, and is kept or destroyed as the options say. The record is
 // completed, unless the machine stays as it is.
 func (f *Fleet) resumeBroken(
-	ctx context.Context, vm *VM, record domain.Migration, last LastKnown, own migration.Options,
-) (*VM, error) {
-	from, to := f.host(record.SourceHost), f.host(record.TargetHost)
-	if from == nil || from.cfg.Fenced || to == nil || to.cfg.Fenced {
-		return vm, vm.settled()
+	ctx context.Context, vm *inventory.VM, record domain.Migration, last inventory.LastKnown, own migration.Options,
+) (*inventory.VM, error) {
+	from, to := f.Host(record.SourceHost), f.Host(record.TargetHost)
+	if from == nil || from.Config.Fenced || to == nil || to.Config.Fenced {
+		return vm, vm.RequireIdle()
 	}
 
 	tuning, err := f.tuning(ctx, vm, own)
@@ -78,11 +82,11 @@ func (f *Fleet) resumeBroken(
 	state, failure := migration.Resume(ctx, migration.Request{
 		// It ran before it was handed over: a guest that stands still has nothing left to fetch in post-copy.
 		Machine: migration.Machine{UUID: vm.UUID, Name: vm.Name, State: libvirt.Running},
-		Source:  from.conn, Target: to.conn, Address: to.cfg.MigrationAddress, PeerURI: to.cfg.PeerURI,
-		SourceTunnel: from.cfg.Tunnel, TargetTunnel: to.cfg.Tunnel, Options: tuning.Options, Logger: f.log,
+		Source:  from.Conn, Target: to.Conn, Address: to.Config.MigrationAddress, PeerURI: to.Config.PeerURI,
+		SourceTunnel: from.Config.Tunnel, TargetTunnel: to.Config.Tunnel, Options: tuning.Options, Logger: f.log,
 	}, record.Transport)
 
-	after, cancel := context.WithTimeout(context.WithoutCancel(ctx), finishTimeout)
+	after, cancel := lease.CleanUp(ctx, inventory.FinishTimeout)
 	defer cancel()
 
 	if failure != nil {
@@ -91,15 +95,15 @@ func (f *Fleet) resumeBroken(
 		failure = notMoved(after, vm, from, to, failure)
 	}
 
-	from.forget()
-	to.forget()
+	from.Forget()
+	to.Forget()
 
-	now, err := f.findNow(after, vm.UUID, last)
+	now, err := f.FindNow(after, vm.UUID, last)
 	if err != nil {
 		return nil, errors.Join(failure, err)
 	}
 
-	if err := now.settled(); err != nil {
+	if err := now.RequireIdle(); err != nil {
 		if failure == nil {
 			failure = err
 		}
@@ -129,7 +133,7 @@ func failureReason(state migration.State, err error) string {
 // giveUp does with a machine whose post-copy is irrecoverable what the options
 // say, and returns why it failed.
 func (f *Fleet) giveUp(
-	ctx context.Context, uuid string, from, to *host, o migration.Options, failure error,
+	ctx context.Context, uuid string, from, to *inventory.Host, o migration.Options, failure error,
 ) error {
 	if !errors.Is(failure, migration.ErrIrrecoverable) || o.OnIrrecoverable != migration.IrrecoverableDestroy {
 		return failure
@@ -146,7 +150,7 @@ func (f *Fleet) giveUp(
 // definition of it: on the target, where the guest ran last and wrote to its
 // disks, and where its firmware and its TPM keep what they know now. Both hosts
 // must answer, and QEMU itself must say that nothing comes any more.
-func (f *Fleet) destroyParts(ctx context.Context, uuid string, from, to *host) error {
+func (f *Fleet) destroyParts(ctx context.Context, uuid string, from, to *inventory.Host) error {
 	source, err := part(ctx, from, uuid)
 	if err != nil {
 		return err
@@ -158,38 +162,38 @@ func (f *Fleet) destroyParts(ctx context.Context, uuid string, from, to *host) e
 	}
 
 	if source != nil && source.Active() && target != nil && target.Active() {
-		said, err := from.conn.MigrationStatus(ctx, uuid)
+		said, err := from.Conn.MigrationStatus(ctx, uuid)
 		if err != nil {
 			return err
 		}
 
 		if said != libvirt.MigrationPostCopyPaused && said != libvirt.MigrationFailed {
-			return fmt.Errorf("%w: QEMU on host %q says that the migration is %q", ErrBusy, from.name, said)
+			return fmt.Errorf("%w: QEMU on host %q says that the migration is %q", inventory.ErrBusy, from.Name, said)
 		}
 	}
 
-	f.log.WarnContext(ctx, "destroying what a broken migration left", "uuid", uuid, "source", from.name, "target", to.name)
+	f.log.WarnContext(ctx, "destroying what a broken migration left", "uuid", uuid, "source", from.Name, "target", to.Name)
 
 	if target == nil || !target.Persistent {
 		if source == nil || !source.Persistent {
-			return fmt.Errorf("%w: neither host has a definition of it that would outlive its process", ErrNotFound)
+			return fmt.Errorf("%w: neither host has a definition of it that would outlive its process", inventory.ErrNotFound)
 		}
 
-		if _, err := to.conn.DefineDomain(ctx, source.PersistentXML); err != nil {
+		if _, err := to.Conn.DefineDomain(ctx, source.PersistentXML); err != nil {
 			return err
 		}
 	}
 
 	for _, p := range []struct {
-		on *host
+		on *inventory.Host
 		d  *libvirt.Domain
 	}{{to, target}, {from, source}} {
 		if p.d == nil || !p.d.Active() {
 			continue
 		}
 
-		err := p.on.conn.DestroyDomain(ctx, uuid, false)
-		if err != nil && !isNotFound(err) && !errors.Is(err, libvirt.ErrOperationInvalid) {
+		err := p.on.Conn.DestroyDomain(ctx, uuid, false)
+		if err != nil && !inventory.IsNotFound(err) && !errors.Is(err, libvirt.ErrOperationInvalid) {
 			return err
 		}
 	}
@@ -202,16 +206,16 @@ func (f *Fleet) destroyParts(ctx context.Context, uuid string, from, to *host) e
 }
 
 // part is what a host has of a machine that is in two parts; nil is nothing.
-func part(ctx context.Context, on *host, uuid string) (*libvirt.Domain, error) {
-	d, err := on.conn.Domain(ctx, uuid)
+func part(ctx context.Context, on *inventory.Host, uuid string) (*libvirt.Domain, error) {
+	d, err := on.Conn.Domain(ctx, uuid)
 
 	switch {
-	case isNotFound(err):
+	case inventory.IsNotFound(err):
 		return nil, nil
 	case err != nil:
 		return nil, err
 	case d.Active() && d.Reason != status.ReasonPostcopyFailed:
-		return nil, fmt.Errorf("%w: on host %q it is %s (%s)", ErrBusy, on.name, d.State, d.Reason)
+		return nil, fmt.Errorf("%w: on host %q it is %s (%s)", inventory.ErrBusy, on.Name, d.State, d.Reason)
 	default:
 		return d, nil
 	}

@@ -8,8 +8,10 @@ import (
 	"time"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/turn"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
@@ -21,7 +23,7 @@ type torn struct {
 	l        *lab.Lab
 	f        *Fleet
 	from, to *lab.Host
-	vm       *VM
+	vm       *inventory.VM
 	order    MoveOrder
 }
 
@@ -39,7 +41,7 @@ func newTorn(t *testing.T, o migration.Options) *torn {
 	b.vm = create(t, alone, l, d)
 
 	// Before it begins: the switch may come before anybody sees that it has begun.
-	if err := b.f.host(b.from.Name).conn.SetMigrationBandwidth(t.Context(), b.vm.UUID, 1<<20, true); err != nil {
+	if err := b.f.Host(b.from.Name).Conn.SetMigrationBandwidth(t.Context(), b.vm.UUID, 1<<20, true); err != nil {
 		t.Fatal(err)
 	}
 
@@ -51,7 +53,7 @@ func newTorn(t *testing.T, o migration.Options) *torn {
 
 // end is how a migration ended.
 type end struct {
-	vm     *VM
+	vm     *inventory.VM
 	record domain.Migration
 	err    error
 }
@@ -73,7 +75,7 @@ func (b *torn) move(ctx context.Context) <-chan end {
 func (b *torn) tear() {
 	b.t.Helper()
 
-	awaitCopying(b.t, b.f.host(b.from.Name), b.vm.UUID)
+	awaitCopying(b.t, b.f.Host(b.from.Name), b.vm.UUID)
 
 	release := b.l.HoldPostCopy(b.t, b.from, b.to, b.vm.Name)
 
@@ -87,7 +89,7 @@ func (b *torn) tear() {
 
 // seen is what a host says of the machine.
 func (b *torn) seen(on *lab.Host) string {
-	d, err := b.f.host(on.Name).conn.Domain(b.t.Context(), b.vm.UUID)
+	d, err := b.f.Host(on.Name).Conn.Domain(b.t.Context(), b.vm.UUID)
 	if err != nil {
 		return ""
 	}
@@ -106,7 +108,7 @@ func (b *torn) await(what string, so func() bool) {
 	defer cancel()
 
 	for !so() {
-		if err := pause(ctx, 100*time.Millisecond); err != nil {
+		if err := turn.Pause(ctx, 100*time.Millisecond); err != nil {
 			b.t.Fatalf("waited for %s", what)
 		}
 	}
@@ -188,7 +190,8 @@ func TestLab_brokenMigrationIsResumedLater(t *testing.T) {
 		t.Errorf("when nobody resumes it, it is Irrecoverable: %s", got)
 	}
 
-	if _, err := b.f.Delete(t.Context(), b.vm.UUID, lastOf(b.vm), 0); !errors.Is(err, ErrBusy) || !b.inTwoParts() {
+	if _, err := b.f.Delete(t.Context(), b.vm.UUID, lastOf(b.vm), 0); !errors.Is(err, inventory.ErrBusy) ||
+		!b.inTwoParts() {
 		t.Errorf("deleting it: %v", err)
 	}
 
@@ -282,7 +285,80 @@ func TestLab_moverIsLostAtTheHandover(t *testing.T) {
 
 	onlyOn(t, f, vm.UUID, to.Name)
 
-	if d, err := f.host(to.Name).conn.Domain(t.Context(), vm.UUID); err != nil || d.State != libvirt.Running {
+	if d, err := f.Host(to.Name).Conn.Domain(t.Context(), vm.UUID); err != nil || d.State != libvirt.Running {
 		t.Errorf("%+v, %v", d, err)
+	}
+}
+
+// The source's QEMU dies while the rest of the memory is there: what runs on the
+// target stands still at the first page it lacks. libvirt calls it running. Every
+// reader gives one verdict on it: it failed, isn't ready, and what to do.
+func TestLab_sourceLostInPostCopy(t *testing.T) {
+	t.Parallel()
+
+	b := newTorn(t, migration.Options{RecoveryTimeout: new(5 * time.Second)})
+
+	over := b.move(t.Context())
+	awaitCopying(t, b.f.Host(b.from.Name), b.vm.UUID)
+
+	release := b.l.HoldPostCopy(t, b.from, b.to, b.vm.Name)
+	b.l.Run(t, b.from.Name, "sh", "-c", "kill -KILL $(cat /run/libvirt/qemu/"+b.vm.Name+".pid)")
+	release()
+
+	e := <-over
+	if !errors.Is(e.err, migration.ErrMemoryLost) || !errors.Is(e.err, migration.ErrIrrecoverable) || !e.record.Failed {
+		t.Errorf("%+v, %v", e.record, e.err)
+	}
+
+	for _, wrong := range []string{"it was not moved", "Destroy neither"} {
+		if strings.Contains(e.err.Error(), wrong) {
+			t.Errorf("the order says %q: %v", wrong, e.err)
+		}
+	}
+
+	b.await("libvirt to call the target's part failed", func() bool {
+		return b.seen(b.to) == "Running (PostcopyFailed)" && !strings.Contains(b.seen(b.from), "Postcopy")
+	})
+
+	last := inventory.LastKnown{Host: b.to.Name}
+
+	o, err := b.f.Observe(t.Context(), Question{UUID: b.vm.UUID})
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	want := map[string]status.Truth{
+		status.Ready: status.False, status.Irrecoverable: status.True, status.LiveMigratable: status.False,
+		status.AgentConnected: status.False,
+	}
+	for of, truth := range want {
+		if c := status.Of(o.Facts, of); c.Status != truth {
+			t.Errorf("%s is %s (%s): %s", of, c.Status, c.Reason, c.Message)
+		}
+	}
+
+	if s := status.PrintedStatus(o.Facts); s != status.StatusFailed || o.VM.Phase() != status.PhaseFailed ||
+		o.VM.Status() != s || (WaitFor{}).Ready(o.VM, nil) {
+		t.Errorf("status %s and %s, phase %s", s, o.VM.Status(), o.VM.Phase())
+	}
+
+	if m := o.Migration; m == nil || m.Phase != migration.PhaseFailed || !m.Failed || m.Mode != "PostCopy" ||
+		m.SourceHost != b.from.Name || m.TargetHost != b.to.Name || !strings.Contains(m.FailureReason, "lost") {
+		t.Errorf("the migration: %+v", m)
+	}
+
+	if _, kept, err := b.f.MigrationRecord(t.Context(), b.vm.UUID, last, b.order.ID); err != nil || kept == nil ||
+		!kept.Failed {
+		t.Errorf("its record: %+v, %v", kept, err)
+	}
+
+	refused, ok := errors.AsType[*inventory.Error](o.VM.RequireIdle())
+	if !ok || !strings.Contains(refused.Detail, "is lost") || !strings.Contains(refused.Remedy, "on_irrecoverable") {
+		t.Errorf("whoever wants to change it is told: %+v", refused)
+	}
+
+	problems, err := b.f.CheckMove(t.Context(), b.vm.UUID, last, b.from.Name, migration.Options{})
+	if err != nil || len(problems) != 1 || !strings.Contains(problems[0].Detail, "is lost") {
+		t.Errorf("the plan: %+v, %v", problems, err)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
 )
@@ -19,32 +20,32 @@ import (
 // its maintenance: Move refuses that, and what is planned besides may be the end of
 // it. o is what was said for this very move.
 func (f *Fleet) CheckMove(
-	ctx context.Context, uuid string, last LastKnown, target string, o migration.Options,
-) ([]Problem, error) {
+	ctx context.Context, uuid string, last inventory.LastKnown, target string, o migration.Options,
+) ([]inventory.Problem, error) {
 	return f.checkMove(ctx, uuid, last, target, o, true)
 }
 
 // checkMove is CheckMove for a machine that is pinned to the target, or for one
 // that is moved there for another reason.
 func (f *Fleet) checkMove(
-	ctx context.Context, uuid string, last LastKnown, target string, o migration.Options, pinned bool,
-) ([]Problem, error) {
-	to, err := f.targetHost(target)
+	ctx context.Context, uuid string, last inventory.LastKnown, target string, o migration.Options, pinned bool,
+) ([]inventory.Problem, error) {
+	to, err := f.UsableHost(target)
 	if err != nil {
-		return []Problem{moveProblem(err)}, nil
+		return []inventory.Problem{moveProblem(err)}, nil
 	}
 
 	vm, err := f.Find(ctx, uuid, last)
-	if err != nil || vm.host == to {
+	if err != nil || vm.On == to {
 		return nil, err
 	}
 
-	if first := vm.endsFirst(to); first != nil {
-		return []Problem{*first}, nil
+	if first := endsFirst(vm, to); first != nil {
+		return []inventory.Problem{*first}, nil
 	}
 
-	if err := vm.settled(); err != nil {
-		return []Problem{moveProblem(err)}, nil
+	if err := vm.RequireIdle(); err != nil {
+		return []inventory.Problem{moveProblem(err)}, nil
 	}
 
 	tuning, err := f.tuning(ctx, vm, o)
@@ -57,10 +58,10 @@ func (f *Fleet) checkMove(
 		return nil, err
 	}
 
-	var problems []Problem
+	var problems []inventory.Problem
 
 	closed := func(b migration.Blocker) bool {
-		return b.Reason == migration.HostCordoned || b.Reason == migration.HostNotAvailable && f.SwitchedOff(ctx, to.name)
+		return b.Reason == migration.HostCordoned || b.Reason == migration.HostNotAvailable && f.SwitchedOff(ctx, to.Name)
 	}
 	if i := slices.IndexFunc(blockers, closed); pinned && i >= 0 {
 		problems = append(problems, pinClosed(vm, to, blockers[i]))
@@ -69,50 +70,60 @@ func (f *Fleet) checkMove(
 
 	problems = append(problems, blockerProblems(vm, to, blockers)...)
 	if len(migration.Blocking(blockers)) == 0 {
-		problems = append(problems, copyProblems(ctx, vm, machine, to, tuning.Options)...)
+		problems = append(problems, copyProblems(ctx, vm, f.headedFor(ctx, vm, machine, to), to, tuning.Options)...)
 	}
 
 	return problems, nil
 }
 
 // pinClosed says that a machine is pinned to a host that takes none at present.
-func pinClosed(vm *VM, to *host, b migration.Blocker) Problem {
-	return Problem{
+func pinClosed(vm *inventory.VM, to *inventory.Host, b migration.Blocker) inventory.Problem {
+	return inventory.Problem{
 		Attribute: "host", Summary: "Virtual machine is pinned to a host under maintenance", Warning: true,
 		Detail: fmt.Sprintf("Virtual machine %q is on host %q, its configuration has host = %q, and %s. As long as that "+
-			"lasts the machine stays where it is, and apply stops before it moves it", vm.Name, vm.Host, to.name, b.Message),
+			"lasts the machine stays where it is, and apply stops before it moves it", vm.Name, vm.Host, to.Name, b.Message),
 		Remedy: "Destroy the virtfleet_host_maintenance, in this apply or before, and the machine is moved. Else change " +
 			"its host, or remove it from its configuration.",
 	}
 }
 
 // copyProblemsTo is copyProblems of a machine that wasn't looked at yet.
-func (f *Fleet) copyProblemsTo(ctx context.Context, vm *VM, target string, o migration.Options) []Problem {
-	if vm.Active && !o.CopiesStorage() {
-		return nil
-	}
-
-	machine, err := vm.inspect(ctx)
+func (f *Fleet) copyProblemsTo(
+	ctx context.Context, vm *inventory.VM, target string, o migration.Options,
+) []inventory.Problem {
+	machine, err := inspect(ctx, vm)
 	if err != nil {
 		return nil // Whoever moves it is told.
 	}
 
-	return copyProblems(ctx, vm, machine, f.host(target), o)
+	to := f.Host(target)
+
+	return copyProblems(ctx, vm, f.headedFor(ctx, vm, machine, to), to, o)
 }
 
 // copyProblems says what will be copied: disks of a machine that runs, files of
 // one that is off.
 func copyProblems(
-	ctx context.Context, vm *VM, machine migration.Machine, to *host, o migration.Options,
-) []Problem {
+	ctx context.Context, vm *inventory.VM, machine migration.Machine, to *inventory.Host, o migration.Options,
+) []inventory.Problem {
+	problems := bringProblems(vm, machine, to)
 	if !machine.Live() {
-		return carriedProblems(vm, migration.CarriedBy(ctx, machine, vm.host.conn, to.conn, o), to, o)
+		return append(problems, carriedProblems(vm, migration.CarriedBy(ctx, machine, vm.On.Conn, to.Conn, o), to, o)...)
 	}
 
-	copies := migration.Copies(ctx, machine, vm.host.conn, to.conn, o)
+	return append(problems, imageProblems(ctx, vm, machine, to, o)...)
+}
+
+// imageProblems says which disks of a machine that runs will be copied.
+func imageProblems(
+	ctx context.Context, vm *inventory.VM, machine migration.Machine, to *inventory.Host, o migration.Options,
+) []inventory.Problem {
+	copies := migration.Copies(ctx, machine, vm.On.Conn, to.Conn, o)
 	if len(copies) == 0 {
 		return nil
 	}
+
+	var own, others int
 
 	lines := make([]string, len(copies))
 	for i, c := range copies {
@@ -120,71 +131,91 @@ func copyProblems(
 		if base := o.Base(c.Disk); base.Path != "" {
 			lines[i] += ", what it has besides " + base.Path
 		}
+
+		if c.Disk.Own != nil {
+			own++
+		} else {
+			others++
+		}
 	}
 
 	chains := ", without backing files"
-	if o.CopyStorage == migration.CopyIncremental {
+	if o.CopyStorage == migration.CopyIncremental || others == 0 {
 		chains = " on the same backing files"
 	}
 
-	after := "they are kept"
-	if !*o.WithDefaults().KeepSourceDisks {
-		after = "they are removed as soon as the machine runs there"
-	}
-
-	return []Problem{{
+	return []inventory.Problem{{
 		Attribute: "host", Summary: "Disks of the virtual machine are copied: " + migration.MethodBlock, Warning: true,
 		Detail: fmt.Sprintf("Virtual machine %q takes these disks along from host %q to host %q, each into a new image of "+
-			"the same path%s:\n%s\nOn host %q %s", vm.Name, vm.Host, to.name, chains,
-			strings.Join(lines, "\n"), vm.Host, after),
+			"the same path%s:\n%s\n%s", vm.Name, vm.Host, to.Name, chains, strings.Join(lines, "\n"),
+			afterCopies(vm, own, others, !*o.WithDefaults().KeepSourceDisks)),
 	}}
 }
 
+// afterCopies says what becomes of disks at the source: of those that were made
+// with the VM, and of others.
+func afterCopies(vm *inventory.VM, own, others int, removed bool) string {
+	text := fmt.Sprintf("On host %q they are ", vm.Host)
+
+	switch {
+	case others == 0, removed:
+		return text + "removed as soon as the machine runs there"
+	case own == 0:
+		return text + "kept"
+	default:
+		return text + "kept, except for those that were made with it, which are removed as soon as the machine runs there"
+	}
+}
+
 // carriedProblems says which files a machine that is off takes along.
-func carriedProblems(vm *VM, carried []migration.Carried, to *host, o migration.Options) []Problem {
+func carriedProblems(
+	vm *inventory.VM, carried []migration.Carried, to *inventory.Host, o migration.Options,
+) []inventory.Problem {
 	if len(carried) == 0 {
 		return nil
 	}
 
-	var disks bool
+	var disks, own bool
 
 	lines := make([]string, len(carried))
 	for i, c := range carried {
 		lines[i] = fmt.Sprintf("  - %s: %s", c.What, c.Path)
 		if c.Disk {
 			lines[i] += ", " + bytesText(c.Bytes)
-			disks = true
+			disks, own = disks || !c.Own, own || c.Own
 		}
 	}
 
 	after := "On host " + strconv.Quote(vm.Host) + " those of its firmware and its TPM are removed with the definition"
 
 	switch {
+	case disks && own && *o.WithDefaults().KeepSourceDisks:
+		after += "; disks are kept, except for those that were made with it, which are removed as soon as it is there"
 	case disks && *o.WithDefaults().KeepSourceDisks:
 		after += "; disks are kept"
-	case disks:
+	case disks, own:
 		after += "; disks are removed as soon as the machine is there"
 	}
 
-	return []Problem{{
+	return []inventory.Problem{{
 		Attribute: "host", Summary: "Files of the virtual machine are copied: " + migration.MethodCold, Warning: true,
 		Detail: fmt.Sprintf("Virtual machine %q is off and takes these files along from host %q to host %q, each to the "+
-			"same path, as far as they are there:\n%s\n%s", vm.Name, vm.Host, to.name, strings.Join(lines, "\n"), after),
+			"same path, as far as they are there:\n%s\n%s", vm.Name, vm.Host, to.Name, strings.Join(lines, "\n"), after),
 	}}
 }
 
 // preflight finds everything that is in the way, room on the target included.
 // askQEMU also asks QEMU itself, which taints the machine.
 func (f *Fleet) preflight(
-	ctx context.Context, vm *VM, to *host, o migration.Options, askQEMU bool,
+	ctx context.Context, vm *inventory.VM, to *inventory.Host, o migration.Options, askQEMU bool,
 ) (migration.Machine, []migration.Blocker, error) {
-	machine, err := vm.inspect(ctx)
+	machine, err := inspect(ctx, vm)
 	if err != nil {
 		return machine, nil, err
 	}
 
 	if askQEMU {
-		machine = machine.AskQEMU(ctx, vm.host.conn)
+		machine = machine.AskQEMU(ctx, vm.On.Conn)
 	}
 
 	blockers, err := f.preflightTo(ctx, vm, machine, to, o)
@@ -194,24 +225,23 @@ func (f *Fleet) preflight(
 
 // preflightTo is preflight of a machine that was looked at already.
 func (f *Fleet) preflightTo(
-	ctx context.Context, vm *VM, machine migration.Machine, to *host, o migration.Options,
+	ctx context.Context, vm *inventory.VM, machine migration.Machine, to *inventory.Host, o migration.Options,
 ) ([]migration.Blocker, error) {
-	a, err := f.answerOf(ctx, to)
-	if err == nil {
-		machine.Unfinished = vm.copiesOn(a.info.UUID)
-	}
+	a, err := f.ReplyOf(ctx, to)
+	machine = f.headedFor(ctx, vm, machine, to)
 
-	blockers, checkErr := migration.Preflight(ctx, machine, vm.host.conn, to.conn, o)
+	blockers, checkErr := migration.Preflight(ctx, machine, vm.On.Conn, to.Conn, o)
 	if checkErr != nil {
 		return nil, checkErr
 	}
 
 	if machine.Live() {
-		blockers = append(blockers, o.TransportBlockers(vm.host.cfg.Tunnel != nil, to.cfg.Tunnel != nil)...)
-		blockers = append(blockers, o.PeerBlockers(to.name, to.cfg.PeerURI)...)
+		blockers = append(blockers, o.TransportBlockers(vm.On.Config.Tunnel != nil, to.Config.Tunnel != nil)...)
+		blockers = append(blockers, o.PeerBlockers(to.Name, to.Config.PeerURI)...)
+		blockers = append(blockers, postCopyBlocker(ctx, to, o)...)
 	}
 
-	if errors.Is(err, ErrUnreachable) {
+	if errors.Is(err, inventory.ErrUnreachable) {
 		return blockers, nil // Preflight has said so.
 	}
 
@@ -219,7 +249,7 @@ func (f *Fleet) preflightTo(
 		return nil, err
 	}
 
-	mark, err := a.cordonBlocker(ctx)
+	mark, err := cordonBlocker(ctx, a)
 	if err != nil {
 		return nil, err
 	}
@@ -228,9 +258,29 @@ func (f *Fleet) preflightTo(
 		blockers = append([]migration.Blocker{*mark}, blockers...)
 	}
 
-	bytes := machine.Facts.Memory
+	blockers = append(blockers, f.ownDiskBlockers(ctx, vm, to)...)
+
+	alone, err := f.claimBlockers(ctx, vm, to)
+	if err != nil {
+		return nil, err
+	}
+
+	blockers = append(blockers, alone...)
+
+	bytes := to.WithOverhead(machine.Facts.Memory, vm.Entry)
 	if !machine.Live() {
 		bytes = 0 // It needs it when it is started.
+	}
+
+	if f.expectsFiles(to, vm.Name) && len(migration.Blocking(blockers)) == 0 {
+		load := migration.LoadTo(ctx, machine, vm.On.Conn, to.Conn, o)
+
+		crowded, err := f.fileBlockers(ctx, to, vm.Name, load.Files)
+		if err != nil {
+			return nil, err
+		}
+
+		blockers = append(blockers, crowded...)
 	}
 
 	f.reservations.mu.Lock()
@@ -239,33 +289,10 @@ func (f *Fleet) preflightTo(
 	return append(blockers, f.roomBlockers(a, vm.Name, reservationFor(vm.Metadata, bytes))...), nil
 }
 
-// copiesOn are the files that unfinished moves of the machine left on a host.
-func (vm *VM) copiesOn(hostUUID string) []string {
-	var paths []string
-
-	for _, c := range vm.Metadata.Copies {
-		if c.HostUUID == hostUUID && c.FromUUID == vm.HostUUID {
-			paths = append(paths, c.Path)
-		}
-	}
-
-	return paths
-}
-
-// answerOf is what the snapshot says of one host.
-func (f *Fleet) answerOf(ctx context.Context, h *host) (answer, error) {
-	v, err := f.viewOf(ctx, h)
-	if err != nil {
-		return answer{}, err
-	}
-
-	return answer{host: h, view: v, info: v.info, err: v.err}, v.err
-}
-
 // moveProblem says why a move is out of the question.
-func moveProblem(err error) Problem {
-	p := Problem{Attribute: "host", Summary: "Virtual machine can't be moved", Detail: err.Error()}
-	if e, ok := errors.AsType[*Error](err); ok {
+func moveProblem(err error) inventory.Problem {
+	p := inventory.Problem{Attribute: "host", Summary: "Virtual machine can't be moved", Detail: err.Error()}
+	if e, ok := errors.AsType[*inventory.Error](err); ok {
 		p.Detail, p.Remedy = e.Detail, e.Remedy
 	}
 
@@ -274,9 +301,9 @@ func moveProblem(err error) Problem {
 
 // blockerProblems makes one problem of each blocker, and one warning of all
 // that nobody can tell.
-func blockerProblems(vm *VM, to *host, blockers []migration.Blocker) []Problem {
+func blockerProblems(vm *inventory.VM, to *inventory.Host, blockers []migration.Blocker) []inventory.Problem {
 	var (
-		problems []Problem
+		problems []inventory.Problem
 		doubts   []migration.Blocker
 	)
 
@@ -287,18 +314,18 @@ func blockerProblems(vm *VM, to *host, blockers []migration.Blocker) []Problem {
 			continue
 		}
 
-		problems = append(problems, Problem{
+		problems = append(problems, inventory.Problem{
 			Attribute: b.Attribute, Summary: "Virtual machine can't be moved: " + b.Reason,
 			Detail: fmt.Sprintf("Virtual machine %q can't be moved from host %q to host %q (%s): %s.", vm.Name, vm.Host,
-				to.name, b.Reason, b.Message),
+				to.Name, b.Reason, b.Message),
 			Remedy: b.Remedy,
 		})
 	}
 
 	if len(doubts) > 0 {
-		problems = append(problems, Problem{
+		problems = append(problems, inventory.Problem{
 			Attribute: "host", Summary: "Whether the virtual machine can be moved is not certain", Warning: true,
-			Detail: fmt.Sprintf("Virtual machine %q is to be moved from host %q to host %q", vm.Name, vm.Host, to.name) +
+			Detail: fmt.Sprintf("Virtual machine %q is to be moved from host %q to host %q", vm.Name, vm.Host, to.Name) +
 				doubtText(doubts),
 		})
 	}

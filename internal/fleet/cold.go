@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/lease"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
@@ -17,13 +19,13 @@ import (
 // removed. Until that is gone it is the one that counts, and what is on the
 // target is unfinished.
 func (m *move) cold(ctx context.Context, machine migration.Machine) error {
-	luggage, blockers, err := migration.Pack(ctx, machine, m.from.conn, m.to.conn, m.tuning.Options, m.fleet.log)
+	luggage, blockers, err := migration.Pack(ctx, machine, m.from.Conn, m.to.Conn, m.tuning.Options, m.fleet.log)
 	if err != nil {
 		return err
 	}
 
 	if blocking := migration.Blocking(blockers); len(blocking) > 0 {
-		return &Error{VM: m.vm.Name, Host: m.from.name, Err: &migration.BlockedError{Blockers: blocking}}
+		return &inventory.Error{VM: m.vm.Name, Host: m.from.Name, Err: &migration.BlockedError{Blockers: blocking}}
 	}
 
 	// Better told before anything is copied than when it is asked again.
@@ -38,7 +40,7 @@ func (m *move) cold(ctx context.Context, machine migration.Machine) error {
 		return err
 	}
 
-	m.fleet.log.InfoContext(ctx, "moving definition", "name", m.vm.Name, "source", m.from.name, "target", m.to.name,
+	m.fleet.log.InfoContext(ctx, "moving definition", "name", m.vm.Name, "source", m.from.Name, "target", m.to.Name,
 		"files", luggage.Paths())
 
 	m.stays = luggage.Stays()
@@ -81,7 +83,7 @@ func (m *move) coldSteps(ctx context.Context, machine migration.Machine, luggage
 		there, err = m.handOverBeside(ctx, machine)
 	}
 
-	after, cancel := context.WithTimeout(context.WithoutCancel(ctx), finishTimeout)
+	after, cancel := lease.CleanUp(ctx, inventory.FinishTimeout)
 	defer cancel()
 
 	if err != nil {
@@ -102,19 +104,22 @@ func (m *move) coldSteps(ctx context.Context, machine migration.Machine, luggage
 // stillOurs makes sure that nobody took the machine's lock over while this run
 // slept: whoever does so completes our record first.
 func (m *move) stillOurs(ctx context.Context) error {
-	d, err := m.from.conn.Domain(ctx, m.vm.UUID)
+	d, err := m.from.Conn.Domain(ctx, m.vm.UUID)
 	if err != nil {
 		return err
 	}
 
-	if p := newEntry(*d).parse(); p.persistent != nil {
-		record := p.persistent.Metadata().Migration(m.record.ID)
+	if p := inventory.NewEntry(*d).Parse(); p.Persistent != nil {
+		record := p.Persistent.Metadata().Migration(m.record.ID)
 		if record != nil && !record.Completed() && record.Start.Equal(m.record.Start) {
 			return nil
 		}
 	}
 
-	return &Error{VM: m.vm.Name, Host: m.from.name, Kind: ErrLocked, Detail: "another run has taken the machine over"}
+	return &inventory.Error{
+		VM: m.vm.Name, Host: m.from.Name, Kind: ErrLocked,
+		Detail: "another run has taken the machine over",
+	}
 }
 
 // presence is what is known of a definition on the target.
@@ -143,10 +148,10 @@ func (m *move) handOverBeside(ctx context.Context, machine migration.Machine) (p
 // same. It isn't broken off: what a host may still do later would decide where
 // the machine is.
 func (m *move) handOver(ctx context.Context) (presence, error) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), finishTimeout)
+	ctx, cancel := lease.CleanUp(ctx, inventory.FinishTimeout)
 	defer cancel()
 
-	definition := m.vm.entry.parse().persistent.Clone()
+	definition := m.vm.Entry.Parse().Persistent.Clone()
 
 	before, err := definition.XML()
 	if err != nil {
@@ -165,7 +170,7 @@ func (m *move) handOver(ctx context.Context) (presence, error) {
 		return notThere, err
 	}
 
-	if _, err := m.to.conn.DefineDomain(ctx, xml); err != nil {
+	if _, err := m.to.Conn.DefineDomain(ctx, xml); err != nil {
 		if refused(err) {
 			return notThere, err
 		}
@@ -173,13 +178,16 @@ func (m *move) handOver(ctx context.Context) (presence, error) {
 		return madeThere, err
 	}
 
-	d, err := m.from.conn.Domain(ctx, m.vm.UUID)
+	d, err := m.from.Conn.Domain(ctx, m.vm.UUID)
 	if err != nil {
 		return madeThere, err
 	}
 
 	if d.Active() {
-		return madeThere, &Error{VM: m.vm.Name, Host: m.from.name, Kind: ErrBusy, Detail: "it was started while it was moved"}
+		return madeThere, &inventory.Error{
+			VM: m.vm.Name, Host: m.from.Name, Kind: inventory.ErrBusy,
+			Detail: "it was started while it was moved",
+		}
 	}
 
 	err = m.fleet.undefine(ctx, m.from, m.vm.UUID, m.stays...)
@@ -188,40 +196,40 @@ func (m *move) handOver(ctx context.Context) (presence, error) {
 	}
 
 	// Whether it was removed decides, not whether the answer came through.
-	d, readErr := m.from.conn.Domain(ctx, m.vm.UUID)
+	d, readErr := m.from.Conn.Domain(ctx, m.vm.UUID)
 
 	switch {
-	case isNotFound(readErr):
+	case inventory.IsNotFound(readErr):
 		return madeThere, nil
 	case readErr != nil:
 		return unclearThere, errors.Join(err, readErr)
 	case err == nil && d.Active():
 		// Started in the last moment, it runs on without its definition.
-		_, err := m.from.conn.DefineDomain(ctx, before)
+		_, err := m.from.Conn.DefineDomain(ctx, before)
 
-		return unclearThere, errors.Join(&Error{
-			VM: m.vm.Name, Host: m.from.name, Kind: ErrBusy, Detail: "it was started while it was moved",
+		return unclearThere, errors.Join(&inventory.Error{
+			VM: m.vm.Name, Host: m.from.Name, Kind: inventory.ErrBusy, Detail: "it was started while it was moved",
 		}, err)
 	default:
-		return unclearThere, errors.Join(err, &Error{
-			VM: m.vm.Name, Host: m.from.name, Kind: ErrBusy, Detail: "its definition there was not removed",
+		return unclearThere, errors.Join(err, &inventory.Error{
+			VM: m.vm.Name, Host: m.from.Name, Kind: inventory.ErrBusy, Detail: "its definition there was not removed",
 		})
 	}
 }
 
 // refused says that libvirt has answered, and won't do it later.
 func refused(err error) bool {
-	return !errors.Is(err, ErrUnreachable) && !errors.Is(err, context.Canceled) &&
+	return !errors.Is(err, inventory.ErrUnreachable) && !errors.Is(err, context.Canceled) &&
 		!errors.Is(err, context.DeadlineExceeded)
 }
 
 // removeDisks removes what the source has of disks that arrived.
 func (m *move) removeDisks(ctx context.Context, paths []string) {
 	for _, path := range paths {
-		m.fleet.log.InfoContext(ctx, "removing a disk that was copied", "name", m.vm.Name, "host", m.from.name, "file", path)
+		m.fleet.log.InfoContext(ctx, "removing a disk that was copied", "name", m.vm.Name, "host", m.from.Name, "file", path)
 
-		if err := m.from.conn.RemoveFile(ctx, path); err != nil {
-			m.fleet.log.WarnContext(ctx, "a disk that was copied was not removed", "name", m.vm.Name, "host", m.from.name,
+		if err := m.from.Conn.RemoveFile(ctx, path); err != nil {
+			m.fleet.log.WarnContext(ctx, "a disk that was copied was not removed", "name", m.vm.Name, "host", m.from.Name,
 				"file", path, "error", err.Error())
 		}
 	}
@@ -239,7 +247,7 @@ func (m *move) undoCold(ctx context.Context, luggage *migration.Luggage, there p
 		return nil //nolint:nilerr // Whoever has the machine now decides. The move's own error says what happened.
 	}
 
-	d, err := m.from.conn.Domain(ctx, m.vm.UUID)
+	d, err := m.from.Conn.Domain(ctx, m.vm.UUID)
 	if err != nil {
 		return nil //nolint:nilerr // As long as the source may have the machine, it is there and nowhere else.
 	}
@@ -254,7 +262,7 @@ func (m *move) undoCold(ctx context.Context, luggage *migration.Luggage, there p
 		}
 	}
 
-	if err := migration.Discard(ctx, m.to.conn, luggage.Made()); err != nil {
+	if err := migration.Discard(ctx, m.to.Conn, luggage.Made()); err != nil {
 		return err
 	}
 
@@ -266,10 +274,10 @@ func (m *move) undoCold(ctx context.Context, luggage *migration.Luggage, there p
 // undefineUnstarted takes the definition back that this run has made on the
 // target a moment ago.
 func (m *move) undefineUnstarted(ctx context.Context) error {
-	d, err := m.to.conn.Domain(ctx, m.vm.UUID)
+	d, err := m.to.Conn.Domain(ctx, m.vm.UUID)
 
 	switch {
-	case isNotFound(err):
+	case inventory.IsNotFound(err):
 		return nil
 	case err != nil:
 		return err
@@ -284,20 +292,20 @@ func (m *move) undefineUnstarted(ctx context.Context) error {
 // other hosts, or on that one only: files and the definition that was made with
 // them. It takes them off the machine's metadata, and returns the machine as it
 // is then. What is on hosts that are not configured stays, and stays noted.
-func (f *Fleet) discardCopies(ctx context.Context, vm *VM, only *host) (*VM, error) {
+func (f *Fleet) discardCopies(ctx context.Context, vm *inventory.VM, only *inventory.Host) (*inventory.VM, error) {
 	var failures []error
 
 	gone := map[string]bool{vm.HostUUID: true} // Here they are what the machine is made of.
 	stale := slices.Clone(vm.StaleHosts)
 
-	for _, h := range f.hosts {
-		if h.cfg.Fenced || only != nil && h != only || len(vm.Metadata.Copies) == 0 {
+	for _, h := range f.Configured {
+		if h.Config.Fenced || only != nil && h != only || len(vm.Metadata.Copies) == 0 {
 			continue
 		}
 
-		info, err := h.conn.Info(ctx)
+		info, err := h.Conn.Info(ctx)
 		if err == nil {
-			paths := vm.copiesOn(info.UUID)
+			paths := vm.CopiesOn(info.UUID)
 			if len(paths) == 0 {
 				continue
 			}
@@ -312,7 +320,7 @@ func (f *Fleet) discardCopies(ctx context.Context, vm *VM, only *host) (*VM, err
 		}
 
 		gone[info.UUID] = true
-		stale = slices.DeleteFunc(stale, func(name string) bool { return name == h.name })
+		stale = slices.DeleteFunc(stale, func(name string) bool { return name == h.Name })
 	}
 
 	m := vm.Metadata
@@ -320,8 +328,8 @@ func (f *Fleet) discardCopies(ctx context.Context, vm *VM, only *host) (*VM, err
 
 	changed, err := f.writeMetadata(ctx, vm, m)
 	if err == nil && changed {
-		var now *VM
-		if now, err = f.refreshed(ctx, vm); err == nil {
+		var now *inventory.VM
+		if now, err = f.Refresh(ctx, vm); err == nil {
 			now.StaleHosts, vm = stale, now
 		}
 	}
@@ -332,26 +340,26 @@ func (f *Fleet) discardCopies(ctx context.Context, vm *VM, only *host) (*VM, err
 // discardOn removes what is on one host. Where there is a definition too, all
 // had been copied, and nobody can tell whether it was started since: libvirt
 // forgets that when its daemon is restarted.
-func (f *Fleet) discardOn(ctx context.Context, vm *VM, h *host, paths []string) error {
-	if _, err := h.conn.Domain(ctx, vm.UUID); err == nil {
+func (f *Fleet) discardOn(ctx context.Context, vm *inventory.VM, h *inventory.Host, paths []string) error {
+	if _, err := h.Conn.Domain(ctx, vm.UUID); err == nil {
 		return f.copiedTwice(vm, h)
-	} else if !isNotFound(err) {
+	} else if !inventory.IsNotFound(err) {
 		return err
 	}
 
-	f.log.InfoContext(ctx, "removing an unfinished copy", "name", vm.Name, "host", h.name, "files", paths)
+	f.log.InfoContext(ctx, "removing an unfinished copy", "name", vm.Name, "host", h.Name, "files", paths)
 
-	return migration.DiscardLeft(ctx, h.conn, vm.host.conn, paths)
+	return migration.DiscardLeft(ctx, h.Conn, vm.On.Conn, paths)
 }
 
 // copiedTwice says that only a person can tell which of two machines counts.
-func (f *Fleet) copiedTwice(vm *VM, h *host) error {
-	return &Error{
-		VM: vm.Name, Host: h.name, Kind: ErrAmbiguous,
+func (f *Fleet) copiedTwice(vm *inventory.VM, h *inventory.Host) error {
+	return &inventory.Error{
+		VM: vm.Name, Host: h.Name, Kind: inventory.ErrAmbiguous,
 		Detail: fmt.Sprintf("a move was interrupted when all was copied: host %q has its definition and its files as well, "+
-			"and may have started it since", h.name),
+			"and may have started it since", h.Name),
 		Remedy: fmt.Sprintf("Find out which of the two has what you want. Usually that is the one on host %q: then undefine "+
 			"the other with \"virsh undefine --nvram\" on host %q (--keep-nvram if the hosts share that file), and apply again.",
-			vm.Host, h.name),
+			vm.Host, h.Name),
 	}
 }

@@ -9,7 +9,9 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
@@ -61,7 +63,7 @@ func TestLab_coldMoveLeavesSharedFiles(t *testing.T) {
 	base, nvram := filepath.Join(dir, "base"), filepath.Join(dir, "VARS.fd")
 	l.Run(t, "kvm1", "sh", "-c", "mv "+root+" "+base+" && qemu-img create -q -f qcow2 -b "+base+" -F qcow2 "+root)
 
-	xml := strings.Replace(vm.entry.PersistentXML, "</os>", "<nvram>"+nvram+"</nvram></os>", 1)
+	xml := strings.Replace(vm.Entry.PersistentXML, "</os>", "<nvram>"+nvram+"</nvram></os>", 1)
 	l.Define(t, "kvm1", xml)
 
 	shared := migration.Options{SharedFilesystems: []string{dir}, KeepSourceDisks: new(false)}
@@ -87,7 +89,7 @@ func TestLab_coldMoveLeavesSharedFiles(t *testing.T) {
 	files := see(t, root, base, nvram)
 
 	// A run that was killed when the hosts did not share it yet took it for a copy of its own.
-	if vm, err = f.findNow(t.Context(), vm.UUID, lastOf(vm)); err != nil {
+	if vm, err = f.FindNow(t.Context(), vm.UUID, lastOf(vm)); err != nil {
 		t.Fatal(err)
 	}
 
@@ -105,13 +107,22 @@ func TestLab_coldMoveLeavesSharedFiles(t *testing.T) {
 		problems, err := f.CheckMove(t.Context(), vm.UUID, lastOf(vm), to, shared)
 		said := fmt.Sprint(problems)
 
-		if err != nil || slices.ContainsFunc(problems, func(p Problem) bool { return !p.Warning }) ||
+		if err != nil || slices.ContainsFunc(problems, func(p inventory.Problem) bool { return !p.Warning }) ||
 			!strings.Contains(said, local) || strings.Contains(said, dir+"/") {
 			t.Errorf("checking the move to %s: %+v, %v", to, problems, err)
 		}
 
 		// Another one was killed when the target had the definition, and nothing was to be copied.
 		from := vm.Host
+		record := migration.State{
+			SourceHost: from, TargetHost: to, Start: time.Now(), Phase: migration.PhasePreparingTarget,
+			Method: migration.MethodCold,
+		}.Record("", "somebody who was killed")
+
+		if _, err := f.writeMetadata(t.Context(), vm, vm.Metadata.WithMigration(record)); err != nil {
+			t.Fatal(err)
+		}
+
 		l.Define(t, to, l.Virsh(t, from, "dumpxml", "--inactive", vm.UUID))
 
 		now, state, err := f.Move(t.Context(), vm.UUID, lastOf(vm), to, shared)
@@ -178,13 +189,13 @@ func TestLab_coldMoveOfWhatIsNotShared(t *testing.T) {
 
 	top := filepath.Join(t.TempDir(), "top.qcow2")
 	l.Run(t, "kvm1", "qemu-img", "create", "-q", "-f", "qcow2", "-b", file, "-F", "qcow2", top)
-	l.Define(t, "kvm1", strings.ReplaceAll(vm.entry.PersistentXML, file, top))
+	l.Define(t, "kvm1", strings.ReplaceAll(vm.Entry.PersistentXML, file, top))
 	refused("is based on "+file+", and that is another file on host", migration.Options{SharedDisks: []string{"root"}})
 	see(t, top)
 
 	// What pools tell the plan says.
 	image := l.Image(t, "kvm1", lab.Name(t), "raw", 1<<20)
-	l.Define(t, "kvm1", strings.ReplaceAll(vm.entry.PersistentXML, file, image))
+	l.Define(t, "kvm1", strings.ReplaceAll(vm.Entry.PersistentXML, file, image))
 
 	planned := func(why string, certain bool) {
 		t.Helper()

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
@@ -39,7 +40,7 @@ func directory(t *testing.T, l *lab.Lab, hosts ...string) string {
 // resting is a machine on kvm1 that is off, with a disk of that many MiB of data on its host.
 func resting(
 	t *testing.T, f *Fleet, l *lab.Lab, dir string, mib int, change func(*Desired),
-) (vm *VM, file string) {
+) (vm *inventory.VM, file string) {
 	t.Helper()
 
 	d := guest(l, lab.Name(t), "noagent")
@@ -93,7 +94,7 @@ func TestLab_coldMoveTakesFilesAlong(t *testing.T) {
 	})
 	last := lastOf(vm)
 
-	if _, err := vm.host.conn.DefineDomain(t.Context(), strings.Replace(vm.entry.PersistentXML, "</devices>",
+	if _, err := vm.On.Conn.DefineDomain(t.Context(), strings.Replace(vm.Entry.PersistentXML, "</devices>",
 		`<tpm model="tpm-crb"><backend type="emulator" version="2.0"/></tpm></devices>`, 1)); err != nil {
 		t.Fatal(err)
 	}
@@ -222,7 +223,7 @@ func TestLab_coldMoveThatBreaks(t *testing.T) {
 				disturb()
 				close(disturbed)
 			})
-			f := labFleet(t, l, t.Name(), func(host string, hc *HostConfig) {
+			f := labFleet(t, l, t.Name(), func(host string, hc *inventory.HostConfig) {
 				if host == target.Name {
 					hc.URI = "qemu+unix:///system?socket=" + way
 				}
@@ -269,7 +270,7 @@ func TestLab_coldMoveThatBreaks(t *testing.T) {
 }
 
 // interrupted leaves behind what a run does that is killed while it copies. The source's definition counts.
-func interrupted(t *testing.T, f *Fleet, l *lab.Lab, vm *VM, target *lab.Host, file string) {
+func interrupted(t *testing.T, f *Fleet, l *lab.Lab, vm *inventory.VM, target *lab.Host, file string) {
 	t.Helper()
 
 	record := migration.State{
@@ -288,7 +289,7 @@ func interrupted(t *testing.T, f *Fleet, l *lab.Lab, vm *VM, target *lab.Host, f
 
 // updated changes the machine by a run that doesn't know the target, and so can't
 // remove what is there.
-func updated(t *testing.T, l *lab.Lab, vm *VM) {
+func updated(t *testing.T, l *lab.Lab, vm *inventory.VM) {
 	t.Helper()
 
 	_, err := ownFleet(t, "alice", l.Host(vm.Host)).Update(t.Context(), vm.UUID, lastOf(vm), Desired{
@@ -314,11 +315,11 @@ func TestLab_coldMoveThatLeavesTwo(t *testing.T) {
 	vm, file := resting(t, f, l, dir, 1, nil)
 	before := checksum(t, l, "kvm1", file)
 	interrupted(t, f, l, vm, target, file)
-	l.Define(t, target.Name, vm.entry.PersistentXML)
+	l.Define(t, target.Name, vm.Entry.PersistentXML)
 	there := checksum(t, l, target.Name, file)
 
 	_, _, err := f.Move(t.Context(), vm.UUID, lastOf(vm), target.Name, migration.Options{})
-	if !errors.Is(err, ErrAmbiguous) {
+	if !errors.Is(err, inventory.ErrAmbiguous) {
 		t.Errorf("the next attempt: %v", err)
 	}
 

@@ -2,43 +2,61 @@ package fleet
 
 import (
 	"context"
-	"fmt"
 	"time"
 
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/hostrecord"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/turn"
 )
 
 // Cordon keeps machines from coming to the host, for this and every other run,
 // until Uncordon. A host that carries the mark already is told the reason anew;
 // one that carries that of another id is ErrExists.
 func (f *Fleet) Cordon(ctx context.Context, name, id, why string) error {
-	h, err := f.targetHost(name)
+	return f.cordon(ctx, name, id, why, nil)
+}
+
+// cordon is Cordon, for a drain where there is one: the mark and the steps are written
+// at once, and the mark of a drain that was left unfinished is taken over.
+func (f *Fleet) cordon(ctx context.Context, name, id, why string, d *drain) error {
+	h, err := f.UsableHost(name)
 	if err != nil {
 		return err
 	}
 
-	// Whoever is placing a machine now has it there before the mark, and whoever
-	// comes next sees the mark.
+	// Whoever is placing or starting a machine now has it there before the mark, and
+	// whoever comes next sees the mark.
+	resume, err := f.endArrivals(ctx, h)
+	if err != nil {
+		return err
+	}
+	defer resume()
+
 	unlock, err := f.lockPlacing(ctx, h)
 	if err != nil {
 		return err
 	}
 	defer unlock()
 
-	defer h.forget()
+	defer h.Forget()
 
-	return f.changeRecord(ctx, h, func(r *HostRecord) error {
+	return f.changeRecord(ctx, h, func(r *hostrecord.Record) error {
 		switch {
-		case r.Cordon == nil:
-			r.Cordon = &Cordon{ID: id, Owner: f.owner, Since: time.Now().UTC().Truncate(time.Second), Why: why}
+		case r.Cordon == nil, r.Cordon.ID != id && d != nil && r.Abandoned():
+			r.Cordon = &hostrecord.Cordon{ID: id, Owner: f.owner, Since: time.Now().UTC().Truncate(time.Second), Why: why}
 		case r.Cordon.ID != id:
-			return &Error{
-				Host: name, Kind: ErrExists, Detail: r.Cordon.text(name),
+			return &inventory.Error{
+				Host: name, Kind: inventory.ErrExists, Detail: r.Cordon.Text(name),
 				Remedy: "Wait until that is over, or remove what cordons it.",
 			}
 		default:
 			r.Cordon.Why = why
+		}
+
+		if d != nil {
+			r.Evacuation = d.evacuation(false)
 		}
 
 		return nil
@@ -55,8 +73,8 @@ func (f *Fleet) awaitUncordoned(ctx context.Context, name string) {
 	defer cancel()
 
 	for {
-		record, _, err := readRecord(ctx, f.host(name))
-		if err != nil || record.Cordon == nil || pause(ctx, time.Second) != nil {
+		record, _, err := inventory.ReadRecord(ctx, f.Host(name))
+		if err != nil || record.Cordon == nil || turn.Pause(ctx, time.Second) != nil {
 			return // Whoever goes on is told what is in the way.
 		}
 	}
@@ -65,12 +83,12 @@ func (f *Fleet) awaitUncordoned(ctx context.Context, name string) {
 // Uncordon lets machines come to the host again. A mark of another id stays,
 // and none is what was wanted.
 func (f *Fleet) Uncordon(ctx context.Context, name, id string) error {
-	h, err := f.targetHost(name)
+	h, err := f.UsableHost(name)
 	if err != nil {
 		return err
 	}
 
-	return f.changeRecord(ctx, h, func(r *HostRecord) error {
+	return f.changeRecord(ctx, h, func(r *hostrecord.Record) error {
 		if r.Cordon != nil && r.Cordon.ID == id {
 			r.Cordon = nil
 		}
@@ -79,14 +97,9 @@ func (f *Fleet) Uncordon(ctx context.Context, name, id string) error {
 	})
 }
 
-// text says that the host is cordoned.
-func (c *Cordon) text(host string) string {
-	return fmt.Sprintf("host %q is cordoned by %s since %s: %s", host, c.Owner, c.Since.Format(time.RFC3339), c.Why)
-}
-
-// cordoned is the mark on a host that answered, nil where there is none.
-func (a answer) cordoned(ctx context.Context) (*Cordon, error) {
-	record, err := a.recordOf(ctx)
+// cordonOf is the mark on a host that answered, nil where there is none.
+func cordonOf(ctx context.Context, a inventory.Reply) (*hostrecord.Cordon, error) {
+	record, err := a.RecordOf(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -97,9 +110,9 @@ func (a answer) cordoned(ctx context.Context) (*Cordon, error) {
 // judgeCordon refuses a host that takes no machines, or of which nobody can say
 // whether it does.
 func (c *candidate) judgeCordon(ctx context.Context) {
-	switch mark, err := c.cordoned(ctx); {
+	switch mark, err := cordonOf(ctx, c.Reply); {
 	case err != nil:
-		c.refuse("host", "whether it is cordoned can't be read: %v", withoutHost(err))
+		c.refuse("host", "whether it is cordoned can't be read: %v", inventory.WithoutHost(err))
 	case mark != nil:
 		c.refuse("host", "it is cordoned by %s since %s: %s", mark.Owner, mark.Since.Format(time.RFC3339), mark.Why)
 	}
@@ -107,14 +120,14 @@ func (c *candidate) judgeCordon(ctx context.Context) {
 
 // cordonBlocker is what a cordoned target says to a machine that would come,
 // nil where it isn't cordoned.
-func (a answer) cordonBlocker(ctx context.Context) (*migration.Blocker, error) {
-	mark, err := a.cordoned(ctx)
+func cordonBlocker(ctx context.Context, a inventory.Reply) (*migration.Blocker, error) {
+	mark, err := cordonOf(ctx, a)
 	if err != nil || mark == nil {
 		return nil, err
 	}
 
 	return &migration.Blocker{
-		Reason: migration.HostCordoned, Status: status.False, Attribute: "host", Message: mark.text(a.host.name),
+		Reason: migration.HostCordoned, Status: status.False, Attribute: "host", Message: mark.Text(a.Host.Name),
 		Remedy: "Choose another host, or uncordon this one: destroy its virtfleet_host_maintenance.",
 	}, nil
 }

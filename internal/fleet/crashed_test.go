@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
@@ -30,7 +31,7 @@ func TestLab_panickedGuestIsReadAndStartedAgain(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 8*time.Minute)
 	defer cancel()
 
-	vm, err := f.findNow(ctx, id, LastKnown{})
+	vm, err := f.FindNow(ctx, id, inventory.LastKnown{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -41,7 +42,7 @@ func TestLab_panickedGuestIsReadAndStartedAgain(t *testing.T) {
 	// only stands still, so it is loaded before.
 	command := `{"execute":"guest-exec","arguments":{"path":"/bin/sh","arg":["-c",` +
 		`"sleep 1; until [ -e /sys/module/pvpanic_mmio/initstate ]; do sleep 1; done; echo c >/proc/sysrq-trigger"]}}`
-	if _, err := vm.host.conn.AgentCommand(ctx, id, command); err != nil {
+	if _, err := vm.On.Conn.AgentCommand(ctx, id, command); err != nil {
 		t.Fatal(err)
 	}
 
@@ -50,7 +51,7 @@ func TestLab_panickedGuestIsReadAndStartedAgain(t *testing.T) {
 		t.Fatalf("the guest has not crashed: %v", err)
 	}
 
-	if vm, err = f.findNow(ctx, id, LastKnown{}); err != nil {
+	if vm, err = f.FindNow(ctx, id, inventory.LastKnown{}); err != nil {
 		t.Fatal(err)
 	}
 
@@ -65,7 +66,7 @@ func TestLab_panickedGuestIsReadAndStartedAgain(t *testing.T) {
 
 	listed := false
 	for _, m := range all {
-		listed = listed || m.UUID == id && m.VM != nil && m.VM.Status() == "CrashLoopBackOff"
+		listed = listed || m.UUID == id && m.VM != nil && m.VM.Status() == "Failed"
 	}
 
 	if !listed {
@@ -76,7 +77,7 @@ func TestLab_panickedGuestIsReadAndStartedAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	if vm, err = f.findNow(ctx, id, LastKnown{}); err != nil || !vm.Running() {
+	if vm, err = f.FindNow(ctx, id, inventory.LastKnown{}); err != nil || !vm.Running() {
 		t.Errorf("after the start: %v, %v", vm.Status(), err)
 	}
 }

@@ -2,6 +2,8 @@ package fleet
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"maps"
@@ -11,6 +13,8 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/lease"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
 )
 
@@ -24,9 +28,14 @@ import (
 // The machine carries a mark, by which the next Create would know it again, and
 // is locked, which tells that one that this one is still at it. Both last until
 // FinishCreate, which must be called for every machine that is returned.
-func (f *Fleet) Create(ctx context.Context, d Desired) (*VM, error) {
+func (f *Fleet) Create(ctx context.Context, d Desired) (*inventory.VM, error) {
+	ctx = inventory.AsOneOperation(ctx)
+
 	if p := f.checkPin(d); p != nil {
-		return nil, &Error{VM: d.Spec.Name, Host: d.Metadata.Host, Kind: ErrNoHost, Detail: p.Detail, Remedy: p.Remedy}
+		return nil, &inventory.Error{
+			VM: d.Spec.Name, Host: d.Metadata.Host, Kind: ErrNoHost, Detail: p.Detail,
+			Remedy: p.Remedy,
+		}
 	}
 
 	unlock, err := f.mutexes.Lock(ctx, "name/"+d.Spec.Name)
@@ -44,28 +53,28 @@ func (f *Fleet) Create(ctx context.Context, d Desired) (*VM, error) {
 		return f.adopt(ctx, existing, d)
 	}
 
-	h, release, err := f.place(ctx, d)
+	// The room is held until the host has the definition, whose mark then counts instead.
+	h, defined, release, err := f.place(ctx, d)
 	if err != nil {
 		return nil, err
 	}
-	// Held until the host has the definition, whose mark then counts instead.
 	defer release()
 
-	return f.createOn(ctx, h, d, release)
+	return f.createOn(ctx, h, d, defined)
 }
 
-func (f *Fleet) createOn(ctx context.Context, h *host, d Desired, placed func()) (*VM, error) {
+func (f *Fleet) createOn(ctx context.Context, h *inventory.Host, d Desired, placed func()) (*inventory.VM, error) {
 	id := uuid.NewString()
 
-	return f.underLock(ctx, h, id, func(held context.Context) (*VM, error) {
+	return f.underLock(ctx, h, id, func(held context.Context) (*inventory.VM, error) {
 		if err := f.define(held, h, id, d); err != nil {
-			return f.undo(ctx, h, id, err)
+			return f.undo(held, h, id, true, err)
 		}
 
 		placed()
 
 		if err := f.soleBearer(held, id, d.Spec.Name); err != nil {
-			return f.undo(ctx, h, id, err)
+			return f.undo(held, h, id, true, err)
 		}
 
 		return f.bringUp(held, h, id, d)
@@ -75,48 +84,64 @@ func (f *Fleet) createOn(ctx context.Context, h *host, d Desired, placed func())
 // underLock locks the machine that is made. The lock stays until FinishCreate,
 // if there is a machine to finish.
 func (f *Fleet) underLock(
-	ctx context.Context, h *host, id string, create func(context.Context) (*VM, error),
-) (*VM, error) {
-	held, unlock, err := f.lockOn(ctx, h, id, "creating")
+	ctx context.Context, h *inventory.Host, id string, create func(context.Context) (*inventory.VM, error),
+) (*inventory.VM, error) {
+	held, l, err := f.leaseOn(ctx, h, id, "creating")
 	if err != nil {
 		return nil, err
 	}
 
 	vm, err := create(held)
 	if vm == nil {
-		unlock()
+		l.Release()
 
 		return nil, err
 	}
 
-	f.unfinished.keep(id, unlock)
+	f.unfinished.keep(id, l)
 
 	return vm, err
 }
 
 // define writes the new machine's definition, marked as being created.
-func (f *Fleet) define(ctx context.Context, h *host, id string, d Desired) error {
-	spec := d.Spec
+func (f *Fleet) define(ctx context.Context, h *inventory.Host, id string, d Desired) error {
+	hash := d.hash()
 
-	info, err := h.conn.Info(ctx)
+	info, err := h.Conn.Info(ctx)
 	if err != nil {
 		return err
 	}
 
-	spec.Type = answer{host: h, info: info}.typeFor(spec, f.defaultType)
-
-	if err := resolveVolumes(ctx, h, &spec, d.Volumes); err != nil {
+	own, err := f.settleOwnDisks(ctx, h, id, info.UUID, &d, nil, nil)
+	if err != nil {
 		return err
+	}
+
+	spec := d.Spec
+
+	spec.Type = inventory.Reply{Host: h, Info: info}.TypeFor(spec, f.defaultType)
+
+	if err := resolveVolumes(ctx, h, &spec, d.Volumes, domain.Spec{}); err != nil {
+		return err
+	}
+
+	if status.RestartsCrashed(d.strategy()) {
+		spec = spec.WithFact(domain.OnCrash, "restart")
 	}
 
 	definition, err := domain.New(spec, id)
 	if err != nil {
-		return &Error{VM: d.Spec.Name, Host: h.name, Kind: ErrInvalid, Err: err}
+		return &inventory.Error{VM: d.Spec.Name, Host: h.Name, Kind: inventory.ErrInvalid, Err: err}
+	}
+
+	if d.GraphicsPassword != nil {
+		definition.SetGraphicsPassword(*d.GraphicsPassword)
 	}
 
 	metadata := d.stamp()
-	metadata.RunStrategy = d.strategy()
-	metadata.Creating = &domain.Creating{Owner: f.owner, SpecHash: d.hash(), Since: time.Now().UTC()}
+	metadata.RunStrategy, metadata.Generation = d.strategy(), 1
+	metadata.Creating = &domain.Creating{Owner: f.owner, SpecHash: hash, Since: time.Now().UTC()}
+	metadata.OwnDisks = own
 
 	if err := definition.SetMetadata(metadata); err != nil {
 		return err
@@ -124,153 +149,83 @@ func (f *Fleet) define(ctx context.Context, h *host, id string, d Desired) error
 
 	xml, err := definition.XML()
 	if err != nil {
-		return &Error{VM: d.Spec.Name, Host: h.name, Kind: ErrInvalid, Err: err}
+		return &inventory.Error{VM: d.Spec.Name, Host: h.Name, Kind: inventory.ErrInvalid, Err: err}
 	}
 
-	f.log.InfoContext(ctx, "defining machine", "name", d.Spec.Name, "uuid", id, "host", h.name)
+	f.log.InfoContext(ctx, "defining machine", "name", d.Spec.Name, "uuid", id, "host", h.Name)
 
-	if _, err := h.conn.DefineDomain(ctx, xml); err != nil {
+	if _, err := h.Conn.DefineDomain(ctx, xml); err != nil {
 		return err
 	}
 
-	_, err = f.reread(ctx, h, id)
+	_, err = f.ReadVM(ctx, h, id)
 
 	return err
 }
 
 // hash identifies the wish, so that an interrupted Create is known again.
-func (d Desired) hash() string { return domain.SpecHash(d.Spec) }
-
-// resolveVolumes finds out whether a disk's volume is a file or a block device,
-// and its format where the disk declares none.
-func resolveVolumes(ctx context.Context, h *host, spec *domain.Spec, volumes map[string]string) error {
-	spec.Disks = maps.Clone(spec.Disks)
-
-	for key, path := range volumes {
-		v, err := h.conn.VolumeByPath(ctx, path)
-		if err != nil {
-			return fmt.Errorf("disk %q: %w", key, err)
-		}
-
-		disk := spec.Disks[key]
-		disk.Source = domain.DiskSource{File: path}
-
-		if v.Type == "block" {
-			disk.Source = domain.DiskSource{Block: path}
-		}
-
-		if disk.Format == "" {
-			disk.Format = v.Format
-		}
-
-		spec.Disks[key] = disk
-	}
-
-	return nil
-}
-
-// soleBearer makes sure that nobody else created a machine of that name on
-// another host in the meantime. Both may give way; a name is never taken twice.
-func (f *Fleet) soleBearer(ctx context.Context, id, name string) error {
-	answers, err := f.askAll(ctx, byName(name))
-	if err != nil {
-		return err
-	}
-
-	for _, a := range answers {
-		if a.vm != nil && a.vm.UUID != id {
-			return &Error{
-				VM: name, Host: a.host.name, Kind: ErrExists,
-				Detail: fmt.Sprintf("another run created a machine of that name on host %q at the same time", a.host.name),
-				Remedy: "Apply again when that run has ended.",
-			}
+func (d Desired) hash() string {
+	hash := domain.SpecHash(d.Spec)
+	for _, key := range slices.Sorted(maps.Keys(d.OwnDisks)) {
+		o := d.OwnDisks[key]
+		hash += fmt.Sprintf("\n%q %q %q %q %d %q", key, o.Pool, o.Image, o.Clone, o.Bytes, o.OnDestroy)
+		if o.Content != "" {
+			hash += " " + o.Content
 		}
 	}
 
-	return nil
-}
-
-// byNameNow returns the machine of that name, nil when no host that answers has
-// one. A host that doesn't answer is no reason not to create machines on the
-// others: the new machine gets an identity of its own.
-func (f *Fleet) byNameNow(ctx context.Context, name string) (*VM, error) {
-	answers, err := f.askAll(ctx, byName(name))
-	if err != nil {
-		return nil, err
+	if len(d.OwnDisks) == 0 {
+		return hash
 	}
 
-	if silent := silentHosts(answers); len(silent) > 0 {
-		f.log.WarnContext(ctx, "hosts that don't answer may have a machine of the same name",
-			"name", name, "hosts", silent)
-	}
+	sum := sha256.Sum256([]byte(hash))
 
-	i := slices.IndexFunc(answers, func(a answer) bool { return a.vm != nil })
-	if i < 0 {
-		return nil, nil //nolint:nilnil // absence is an answer, not an error
-	}
-
-	return newVM(answers[i])
-}
-
-// adoptable says whether a machine is what an interrupted Create of this very
-// wish left behind.
-func adoptable(vm *VM, d Desired) bool {
-	return vm.Metadata.Creating != nil && vm.Metadata.Creating.SpecHash == d.hash() &&
-		(d.Metadata.Host == "" || d.Metadata.Host == vm.Host)
-}
-
-func (f *Fleet) adopt(ctx context.Context, vm *VM, d Desired) (*VM, error) {
-	if !adoptable(vm, d) {
-		p := nameTaken(vm)
-
-		return nil, &Error{VM: d.Spec.Name, Host: vm.Host, Kind: ErrExists, Detail: p.Detail, Remedy: p.Remedy}
-	}
-
-	// Who made the mark may be at it still; then the lock is taken.
-	return f.underLock(ctx, vm.host, vm.UUID, func(held context.Context) (*VM, error) {
-		now, err := f.findNow(held, vm.UUID, LastKnown{})
-		if err != nil {
-			return nil, err
-		}
-
-		if !adoptable(now, d) {
-			p := nameTaken(now)
-
-			return nil, &Error{VM: d.Spec.Name, Host: now.Host, Kind: ErrExists, Detail: p.Detail, Remedy: p.Remedy}
-		}
-
-		f.log.InfoContext(ctx, "completing an interrupted creation", "name", now.Name, "uuid", now.UUID,
-			"host", now.Host, "owner", now.Metadata.Creating.Owner)
-
-		return f.bringUp(held, now.host, now.UUID, d)
-	})
+	return hex.EncodeToString(sum[:])
 }
 
 // bringUp starts the new machine if its run strategy says so, and takes it back
 // when it can't be started.
-func (f *Fleet) bringUp(ctx context.Context, h *host, id string, d Desired) (*VM, error) {
+func (f *Fleet) bringUp(ctx context.Context, h *inventory.Host, id string, d Desired) (*inventory.VM, error) {
+	unseen := true
+
+	if len(d.OwnDisks) > 0 {
+		var err error
+		if unseen, err = f.unseenDisks(ctx, h, id); err != nil {
+			return f.undo(ctx, h, id, false, err)
+		}
+	}
+
 	if on, managed := status.Autostart(d.strategy()); managed {
-		if err := h.conn.SetAutostart(ctx, id, on); err != nil && !errors.Is(err, ErrUnsupported) {
-			return f.undo(ctx, h, id, err)
+		if err := h.Conn.SetAutostart(ctx, id, on); err != nil && !errors.Is(err, inventory.ErrUnsupported) {
+			return f.undo(ctx, h, id, unseen, err)
+		}
+	}
+
+	if len(d.OwnDisks) > 0 {
+		if err := f.makeDisksOf(ctx, h, id, d.firstBoot()); err != nil {
+			return f.undo(ctx, h, id, unseen, err)
 		}
 	}
 
 	if status.StartsOnCreate(d.strategy()) {
 		if err := f.startNew(ctx, h, id); err != nil {
-			return f.undo(ctx, h, id, err)
+			// An order whose answer didn't come may have been carried out.
+			return f.undo(ctx, h, id, unseen && refused(err) && ctx.Err() == nil, err)
 		}
+
+		unseen = false
 	}
 
-	vm, err := f.reread(ctx, h, id)
+	vm, err := f.ReadVM(ctx, h, id)
 	if err != nil {
-		return f.undo(ctx, h, id, err) // Interrupted here, a machine that runs is kept as well.
+		return f.undo(ctx, h, id, unseen, err) // Interrupted here, a machine that runs is kept as well.
 	}
 
 	return vm, nil
 }
 
-func (f *Fleet) startNew(ctx context.Context, h *host, id string) error {
-	vm, err := f.findNow(ctx, id, LastKnown{})
+func (f *Fleet) startNew(ctx context.Context, h *inventory.Host, id string) error {
+	vm, err := f.FindNow(ctx, id, inventory.LastKnown{})
 	if err != nil {
 		return err
 	}
@@ -279,54 +234,77 @@ func (f *Fleet) startNew(ctx context.Context, h *host, id string) error {
 		return nil // an interrupted Create had come this far
 	}
 
-	f.log.InfoContext(ctx, "starting machine", "name", vm.Name, "uuid", id, "host", h.name)
-
-	// A machine of that name that was there before may have left its variables.
-	if firmware := vm.PersistentSpec.Firmware.Type; firmware != nil && *firmware == "efi" {
-		err = h.startFresh(ctx, vm)
-	} else {
-		err = h.conn.StartDomain(ctx, id)
-	}
-
-	if err == nil || errors.Is(err, ErrUnreachable) || ctx.Err() != nil {
+	// Another run may have cordoned the host since the machine was defined.
+	if err := f.unlessCordoned(ctx, vm); err != nil {
 		return err
 	}
 
-	e := &Error{
-		VM: vm.Name, Host: h.name, Err: err, Detail: "it does not start",
-		Remedy: fmt.Sprintf("Correct what is wrong and apply again. QEMU's own words are in its log on the host, "+
-			"%s unless that is configured otherwise.", qemuLogPath(vm.Name)),
+	f.log.InfoContext(ctx, "starting machine", "name", vm.Name, "uuid", id, "host", h.Name)
+
+	// A machine of that name that was there before may have left its variables.
+	err = f.startAlone(ctx, vm, func() error {
+		if firmware := vm.PersistentSpec.Firmware.Type; firmware != nil && *firmware == "efi" {
+			return startFresh(ctx, h, vm)
+		}
+
+		return h.Conn.StartDomain(ctx, id)
+	})
+
+	if err == nil || errors.Is(err, inventory.ErrUnreachable) || errors.Is(err, ErrShared) || ctx.Err() != nil {
+		return err
 	}
-	tellQEMUsWords(ctx, e, vm.Name, h)
+
+	e := &inventory.Error{
+		VM: vm.Name, Host: h.Name, Err: err, Detail: "it does not start",
+		Remedy: fmt.Sprintf("Correct what is wrong and apply again. QEMU's own words are in its log on the host, "+
+			"%s unless that is configured otherwise.", inventory.QEMULogPath(vm.Name)),
+	}
+	inventory.AttachQEMULog(ctx, e, vm.Name, h)
 
 	return e
 }
 
 // undo removes a machine that could not be created, so that nothing is left
 // behind, and returns why it could not. One that runs after all is kept and
-// returned: it is healthy, and nobody wants it shot.
-func (f *Fleet) undo(ctx context.Context, h *host, id string, cause error) (*VM, error) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupTimeout)
+// returned: it is healthy, and nobody wants it shot. One whose own disks a guest
+// may have seen is kept as well, for the next Create to complete: unseen says that
+// none has.
+func (f *Fleet) undo(
+	ctx context.Context, h *inventory.Host, id string, unseen bool, cause error,
+) (*inventory.VM, error) {
+	ctx, cancel := lease.CleanUp(ctx, cleanupTimeout)
 	defer cancel()
 
-	vm, err := f.reread(ctx, h, id)
+	vm, err := f.ReadVM(ctx, h, id)
 	if err == nil && vm.Active {
 		return vm, cause
 	}
 
-	if err == nil {
-		err = h.conn.UndefineDomain(ctx, id)
+	if err == nil && len(vm.Metadata.OwnDisks) > 0 {
+		if !unseen || vm.Ran() {
+			return nil, keptForDisks(vm, cause)
+		}
+
+		if err := f.undoDisks(ctx, vm); err != nil {
+			h.Forget()
+
+			return nil, errors.Join(cause, fmt.Errorf("removing what was made so far: %w", err))
+		}
 	}
 
-	if err != nil && !isNotFound(err) {
-		h.forget()
+	if err == nil {
+		err = h.Conn.UndefineDomain(ctx, id)
+	}
+
+	if err != nil && !inventory.IsNotFound(err) {
+		h.Forget()
 
 		return nil, errors.Join(cause, fmt.Errorf("removing what was made so far: %w", err))
 	}
 
-	h.remember(id, nil)
+	h.Remember(id, nil)
 
-	var e *Error
+	var e *inventory.Error
 	if errors.As(cause, &e) && e.Detail != "" {
 		e.Detail += "; nothing of it was left on the host"
 	}
@@ -337,11 +315,18 @@ func (f *Fleet) undo(ctx context.Context, h *host, id string, cause error) (*VM,
 // FinishCreate removes the mark and the lock of a machine that is being created.
 // It is the last thing that is done: until then an interruption is picked up by
 // the next Create.
-func (f *Fleet) FinishCreate(ctx context.Context, vm *VM) error {
+func (f *Fleet) FinishCreate(ctx context.Context, vm *inventory.VM) error {
 	defer f.unfinished.release(vm.UUID)
 
 	if vm.Metadata.Creating == nil {
 		return nil
+	}
+
+	if l := f.unfinished.of(vm.UUID); l != nil {
+		var cancel context.CancelFunc
+
+		ctx, cancel = l.With(ctx)
+		defer cancel()
 	}
 
 	metadata := vm.Metadata
@@ -351,7 +336,7 @@ func (f *Fleet) FinishCreate(ctx context.Context, vm *VM) error {
 		return err
 	}
 
-	_, err := f.reread(ctx, vm.host, vm.UUID)
+	_, err := f.ReadVM(ctx, vm.On, vm.UUID)
 
 	return err
 }

@@ -2,8 +2,10 @@ package fleet
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strconv"
@@ -11,23 +13,24 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
 // fitsMachineType checks the number of virtual CPUs against what the machine
 // type takes, of which libvirt would tell only when the machine is defined.
-func (a answer) fitsMachineType(s domain.Spec) []Problem {
-	arch := cmp.Or(s.Arch, a.info.Arch)
+func fitsMachineType(a inventory.Reply, s domain.Spec) []inventory.Problem {
+	arch := cmp.Or(s.Arch, a.Info.Arch)
 	machine := cmp.Or(s.Machine, domain.DefaultMachine(arch))
 
-	for _, g := range a.info.Guests {
+	for _, g := range a.Info.Guests {
 		limit := g.MaxCPUs[machine]
 		if g.Arch != arch || limit == 0 {
 			continue
 		}
 
 		if n := s.CPU.MaxVCPUs(); n > limit {
-			return []Problem{{
+			return []inventory.Problem{{
 				Attribute: s.CPU.CountAttribute(),
 				Detail:    fmt.Sprintf("%d vCPUs are wanted, machine type %q has at most %d", n, machine, limit),
 			}}
@@ -53,13 +56,13 @@ func knowsMachine(all []string, machine string) bool {
 
 // lacksMachine says that the host has no such machine type, and which version
 // of QEMU has it where its name tells.
-func (a answer) lacksMachine(machine, arch string) Problem {
-	p := Problem{
-		Attribute: "machine", Detail: fmt.Sprintf("it does not know machine type %q for %s", machine, arch),
+func lacksMachine(a inventory.Reply, machine, arch string) inventory.Problem {
+	p := inventory.Problem{
+		Attribute: "machine_type", Detail: fmt.Sprintf("it does not know machine type %q for %s", machine, arch),
 	}
 
 	named := versionedMachine.FindStringSubmatch(machine)
-	if a.info.Driver != "QEMU" || named == nil {
+	if a.Info.Driver != "QEMU" || named == nil {
 		return p
 	}
 
@@ -68,7 +71,7 @@ func (a answer) lacksMachine(machine, arch string) Problem {
 	need.Major, _ = strconv.Atoi(named[1]) // All digits.
 	need.Minor, _ = strconv.Atoi(named[2])
 
-	if has := a.info.HypervisorVersion; !has.AtLeast(need.Major, need.Minor, 0) {
+	if has := a.Info.HypervisorVersion; !has.AtLeast(need.Major, need.Minor, 0) {
 		p.Detail += fmt.Sprintf(": that needs QEMU %s, it has %s", need, has)
 	}
 
@@ -76,31 +79,81 @@ func (a answer) lacksMachine(machine, arch string) Problem {
 }
 
 // definable tries the wish on a copy of the machine's definition, or on a new
-// one where vm is nil: what that refuses, the apply would.
-func (d Desired) definable(vm *VM) []Problem {
+// one where vm is nil: what that refuses, the apply would. The document is what
+// a host would be asked to define; empty where nothing would change, or where
+// not all is known yet.
+func (d Desired) definable(vm *inventory.VM) (document string, problems []inventory.Problem) {
 	if d.Incomplete {
-		return nil
+		return "", nil
 	}
 
-	spec := d.Spec
+	var (
+		definition *domain.Definition
+		before     string
+		err        error
+	)
 
-	var err error
+	spec := d.withSources()
 
 	switch {
 	case vm == nil:
 		spec.Type = cmp.Or(spec.Type, "qemu")
-		_, err = domain.New(spec, uuid.NewString())
+		definition, err = domain.New(spec, uuid.NewString())
 	case vm.Persistent:
 		spec.Name = "" // it is given by another call
-		err = vm.entry.parse().persistent.Clone().Apply(spec)
+		definition = vm.Entry.Parse().Persistent.Clone()
+		before = definition.Canonical()
+		err = definition.Apply(spec)
+	default:
+		return "", nil
 	}
 
-	return impossible(err)
+	if err != nil || definition.Canonical() == before {
+		return "", impossible(err)
+	}
+
+	document, err = definition.XML()
+
+	return document, impossible(err)
+}
+
+// withSources is the spec with something in the place of the sources that only
+// the apply finds or makes.
+func (d Desired) withSources() domain.Spec {
+	spec := d.Spec
+	spec.Disks = maps.Clone(spec.Disks)
+
+	for key, disk := range spec.Disks {
+		_, volume := d.Volumes[key]
+		_, own := d.OwnDisks[key]
+
+		if (volume || own) && disk.Source == (domain.DiskSource{}) {
+			disk.Source.File = "/" + key
+			spec.Disks[key] = disk
+		}
+	}
+
+	return spec
+}
+
+// tryDefinition asks the host's libvirt whether it can run a definition, without
+// defining anything. An empty document, where nothing changes, asks nothing.
+func tryDefinition(ctx context.Context, h *inventory.Host, document string) ([]inventory.Problem, error) {
+	if document == "" {
+		return nil, nil
+	}
+
+	refusal, err := h.Conn.RefusalOf(ctx, document)
+	if err != nil || refusal == "" {
+		return nil, err
+	}
+
+	return []inventory.Problem{{Detail: "its libvirt refuses this definition: " + refusal}}, nil
 }
 
 // impossible finds what is wrong with which attribute in what the domain
 // package says of a wish.
-func impossible(err error) []Problem {
+func impossible(err error) []inventory.Problem {
 	var found domain.Problem
 
 	joined, many := err.(interface{ Unwrap() []error })
@@ -109,15 +162,15 @@ func impossible(err error) []Problem {
 	case err == nil:
 		return nil
 	case many:
-		var all []Problem
+		var all []inventory.Problem
 		for _, e := range joined.Unwrap() {
 			all = append(all, impossible(e)...)
 		}
 
 		return all
 	case errors.As(err, &found):
-		return []Problem{{Attribute: found.Path, Summary: "Invalid virtual machine", Detail: found.Message}}
+		return []inventory.Problem{{Attribute: found.Path, Summary: "Invalid virtual machine", Detail: found.Message}}
 	default:
-		return []Problem{{Summary: "Invalid virtual machine", Detail: err.Error()}}
+		return []inventory.Problem{{Summary: "Invalid virtual machine", Detail: err.Error()}}
 	}
 }

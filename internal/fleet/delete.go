@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
@@ -12,18 +13,22 @@ type DeleteReport struct {
 	// Host is where it was.
 	Host string
 	// Outcome says how it came to be off.
-	Outcome Outcome
+	Outcome inventory.Outcome
 	// SilentHosts did not answer; a leftover definition there was not removed.
 	SilentHosts []string
+	// KeptDisks are own disks that should have gone with it, and why they stay.
+	KeptDisks []string
 }
 
 // Delete shuts the machine down and removes its definition, and leftover
-// definitions elsewhere. Its disks stay. A machine that is proven to be gone
-// is no error.
-func (f *Fleet) Delete(ctx context.Context, uuid string, last LastKnown, grace time.Duration) (*DeleteReport, error) {
-	ctx, unlock, vm, err := f.lockWhereItIs(ctx, uuid, last, "deleting")
-	if isNotFound(err) {
-		return &DeleteReport{Outcome: OutcomeNotRunning}, nil
+// definitions elsewhere. Its own disks go with it, the others stay. A machine that
+// is proven to be gone is no error.
+func (f *Fleet) Delete(
+	ctx context.Context, uuid string, last inventory.LastKnown, grace time.Duration,
+) (*DeleteReport, error) {
+	ctx, unlock, vm, err := f.lockWhereItIs(inventory.AsOneOperation(ctx), uuid, last, "deleting", nil)
+	if inventory.IsNotFound(err) {
+		return &DeleteReport{Outcome: inventory.OutcomeNotRunning}, nil
 	}
 
 	if err != nil {
@@ -33,9 +38,18 @@ func (f *Fleet) Delete(ctx context.Context, uuid string, last LastKnown, grace t
 
 	report := &DeleteReport{Host: vm.Host, SilentHosts: vm.SilentHosts}
 
-	report.Outcome, err = f.stop(ctx, vm, grace)
+	// Before it is stopped: whoever can't be told what would be removed keeps a VM that runs.
+	if err := f.checkOwnDisks(ctx, vm, false); err != nil {
+		return report, err
+	}
+
+	report.Outcome, err = f.stopAs(ctx, vm, stopping{grace: grace, forceIOError: true})
+	if err == nil {
+		err = f.unlessSaved(ctx, vm)
+	}
+
 	if err != nil {
-		vm.host.forget()
+		vm.On.Forget()
 
 		return report, err
 	}
@@ -47,17 +61,52 @@ func (f *Fleet) Delete(ctx context.Context, uuid string, last LastKnown, grace t
 		}
 	}
 
-	if err := f.undefine(ctx, vm.host, uuid); err != nil {
+	// As long as it is defined, whoever is broken off here is told what is left.
+	if report.KeptDisks, err = f.releaseOwnDisks(ctx, vm, false); err != nil {
 		return report, err
 	}
 
-	return report, f.removeStale(ctx, vm)
+	if _, err := f.releaseLeft(ctx, vm, nil, false); err != nil {
+		report.KeptDisks = append(report.KeptDisks, err.Error())
+	}
+
+	if err := f.undefine(ctx, vm.On, uuid); err != nil {
+		return report, err
+	}
+
+	return report, f.removeDefinitions(ctx, vm)
 }
 
-func (f *Fleet) undefine(ctx context.Context, h *host, uuid string, keep ...libvirt.Kept) error {
-	err := h.conn.UndefineDomain(ctx, uuid, keep...)
-	if err == nil || isNotFound(err) {
-		h.remember(uuid, nil)
+// unlessSaved is an error if the machine's memory was saved while it was to be
+// deleted: whoever did that wants it back. What was saved before goes with the
+// machine.
+func (f *Fleet) unlessSaved(ctx context.Context, vm *inventory.VM) error {
+	if !vm.Active || vm.ManagedSave {
+		return nil
+	}
+
+	d, err := vm.On.Conn.Domain(ctx, vm.UUID)
+
+	switch {
+	case inventory.IsNotFound(err):
+		return nil
+	case err != nil:
+		return err
+	case d.ManagedSave:
+		return &inventory.Error{
+			VM: vm.Name, Host: vm.Host, Kind: inventory.ErrBusy,
+			Detail: "its memory was saved while it was to be deleted; it was not deleted",
+			Remedy: "Start it again, or plan and apply again to delete it with what was saved.",
+		}
+	default:
+		return nil
+	}
+}
+
+func (f *Fleet) undefine(ctx context.Context, h *inventory.Host, uuid string, keep ...libvirt.Kept) error {
+	err := h.Conn.UndefineDomain(ctx, uuid, keep...)
+	if err == nil || inventory.IsNotFound(err) {
+		h.Remember(uuid, nil)
 
 		return nil
 	}

@@ -2,6 +2,8 @@ package fleet
 
 import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/firstboot"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
 )
@@ -28,11 +30,30 @@ type Desired struct {
 	// is empty here is removed there.
 	Metadata domain.Metadata
 	// Volumes are the disks, by key, whose source is an existing volume of one
-	// of the host's storage pools, by path.
+	// of the host's storage pools, by path or as "<pool>/<name>".
 	Volumes map[string]string
+	// OwnDisks are the disks, by key, that are made with the machine. Their
+	// sources in Spec stand for them until they are.
+	OwnDisks map[string]domain.OwnDisk
+	// CloudInit is what the first-boot medium has, which is the own disk of key
+	// domain.MediumKey; nil: there is none.
+	CloudInit *firstboot.NoCloud
+	// Ignition is what the file of key domain.IgnitionKey has, which is made as own
+	// disks are; nil: there is none. It may hold secrets.
+	Ignition *firstboot.Ignition
+	// GraphicsPassword is the password that the screen is given; "" takes it away, nil
+	// leaves it alone.
+	GraphicsPassword *string
+	// Planned says that nothing is applied yet: storage pools and images that are
+	// not there may come with the same apply, before the machine.
+	Planned bool
 	// Files are paths that have to lead to something on the host, by the attribute
 	// that says so: "disks.root.file".
 	Files map[string]string
+	// Applied are the sources that the disks had when they were last applied, by
+	// key. A disk that somebody has switched to another image since isn't
+	// switched back: what the guest wrote is there.
+	Applied map[string]domain.DiskSource
 	// Placement restricts where a machine that is not pinned may go.
 	Placement Placement
 	// Replaces is the UUID of the machine whose place a new one takes: it will be
@@ -41,6 +62,9 @@ type Desired struct {
 	// Incomplete says that some of it isn't known yet, so that what seems to be
 	// missing may come.
 	Incomplete bool
+	// Transient leaves a VM without a definition that was taken over like that.
+	// Any other one that has become transient is defined again.
+	Transient bool
 	// Migration are the options for this machine with which a migration of it is
 	// resumed that broke in post-copy.
 	Migration migration.Options
@@ -63,11 +87,18 @@ type AntiAffinity struct {
 	Required bool
 }
 
-// stamp is the metadata that the wish leaves on the machine: what whoever moves
-// it later has to know of its placement comes along.
-func (d Desired) stamp() domain.Metadata {
-	m := d.Metadata
-	m.HostLabels = d.Placement.HostLabels
+// stamp is the metadata of a new machine.
+func (d Desired) stamp() domain.Metadata { return d.stampOn(domain.Metadata{}) }
+
+// stampOn is the metadata that the wish leaves on a machine which has some
+// already: what whoever moves it later has to know of its placement comes along,
+// and whatever else is recorded there stays.
+func (d Desired) stampOn(m domain.Metadata) domain.Metadata {
+	want := d.Metadata
+	m.Labels, m.SharedDisks = want.Labels, want.SharedDisks
+	m.RunStrategy, m.Host, m.EvictionStrategy = want.RunStrategy, want.Host, want.EvictionStrategy
+	m.TerminationGracePeriod, m.DeletionProtection = want.TerminationGracePeriod, want.DeletionProtection
+	m.HostLabels, m.Avoids = d.Placement.HostLabels, nil
 
 	if anti := d.Placement.AntiAffinity; anti != nil && anti.Required {
 		m.Avoids = anti.Labels
@@ -86,7 +117,7 @@ func (d Desired) strategy() string {
 }
 
 // powerAction is what the run strategy asks for, as the machine is now.
-func (d Desired) powerAction(vm *VM) status.Action {
+func (d Desired) powerAction(vm *inventory.VM) status.Action {
 	return status.Power(d.Metadata.RunStrategy, vm.Status(), vm.Phase(), vm.StatusReason())
 }
 
@@ -96,4 +127,13 @@ func (d Desired) memory() uint64 {
 	}
 
 	return *d.Spec.Memory.Size
+}
+
+// memoryOn is how much memory of the host a new VM takes, what QEMU needs included.
+func (d Desired) memoryOn(h *inventory.Host) uint64 {
+	if d.memory() == 0 || h.Config.OvercommitGuestOverhead {
+		return d.memory()
+	}
+
+	return d.memory() + domain.NewOverhead(d.Spec)
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
 	guestagent "github.com/virtfleet/terraform-provider-virtfleet/internal/guest"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
@@ -14,7 +15,7 @@ import (
 )
 
 // inGuest runs a shell command in the machine's guest to its end.
-func inGuest(t *testing.T, f *Fleet, vm *VM, command string) {
+func inGuest(t *testing.T, f *Fleet, vm *inventory.VM, command string) {
 	t.Helper()
 
 	report, err := f.GuestInfo(t.Context(), vm, guestagent.Options{
@@ -30,7 +31,8 @@ func inGuest(t *testing.T, f *Fleet, vm *VM, command string) {
 	}
 }
 
-// Each measurement is of its own time: what was measured before is forgotten.
+// Each measurement is of its own time: what was measured before is forgotten. So is the guest's clock, whatever became
+// of it.
 func TestLab_dirtyRateIsNeverStale(t *testing.T) {
 	t.Parallel()
 
@@ -72,6 +74,27 @@ done; : >rested) >/dev/null 2>&1 &`)
 
 	if quiet >= busy/2 {
 		t.Errorf("the guest wrote %d bytes per second, and %d when it had stopped", busy, quiet)
+	}
+
+	// A guest that stood still, or was kept in a file, has the time of day again when it goes on.
+	for _, still := range []string{"suspend", "managedsave"} {
+		inGuest(t, f, vm, "ln -sf /bin/busybox /sbin/hwclock; date -s 2001-01-01") // Its agent needs that tool.
+		l.Virsh(t, vm.Host, still, vm.Name)
+
+		now, err := f.FindNow(t.Context(), vm.UUID, lastOf(vm))
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		if still == "suspend" {
+			err = f.resume(t.Context(), now)
+		} else {
+			err = f.startFor(t.Context(), vm.UUID, lastOf(vm), true)
+		}
+
+		if off := clockIsOff(t, f, vm.UUID, vm.Host); err != nil || off > time.Hour {
+			t.Errorf("after %s the guest's clock is off by %v, %v", still, off, err)
+		}
 	}
 }
 

@@ -12,6 +12,10 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/eviction"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/hostrecord"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/lease"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/turn"
 )
 
@@ -24,19 +28,17 @@ type Drain struct {
 	Steps []eviction.Step
 	// MoveStopped moves machines that are off, too.
 	MoveStopped bool
-	// Again says that the host is under this maintenance already.
-	Again bool
 }
 
 // drain is one Drain in progress.
 type drain struct {
 	Drain
 	fleet *Fleet
-	host  *host
+	host  *inventory.Host
 
 	mu    sync.Mutex
 	in    eviction.Input
-	steps []EvacuationStep
+	steps []hostrecord.Step
 	since time.Time
 	// gone have left in an earlier attempt that was killed, and may carry its mark.
 	gone []string
@@ -49,6 +51,8 @@ type drain struct {
 	// turns are those of the steps, failed the targets that a step failed with.
 	turns  *turn.Slots
 	failed map[string][]string
+	// ends are the turns of steps that end a run on the host, and transfer nothing.
+	ends *turn.Slots
 	// looks are the turns of those who look whether the steps still hold, stop ends
 	// the drain when they don't.
 	looks *turn.Slots
@@ -67,8 +71,8 @@ type drain struct {
 //
 // Before anything is touched it is an error if a machine blocks the drain or if
 // the given steps no longer hold.
-func (f *Fleet) Drain(ctx context.Context, want Drain) ([]EvacuationStep, error) {
-	h, err := f.targetHost(want.Host)
+func (f *Fleet) Drain(ctx context.Context, want Drain) ([]hostrecord.Step, error) {
+	h, err := f.UsableHost(want.Host)
 	if err != nil {
 		return nil, err
 	}
@@ -79,11 +83,12 @@ func (f *Fleet) Drain(ctx context.Context, want Drain) ([]EvacuationStep, error)
 	}
 	defer unlock()
 
-	f.forgetAll()
+	f.ForgetAll()
 
 	d := &drain{
 		Drain: want, fleet: f, host: h, since: time.Now().UTC().Truncate(time.Second),
 		turns: turn.NewSlots(f.queue.Limits().OutboundPerHost), failed: make(map[string][]string),
+		ends:     turn.NewSlots(endsAtOnce),
 		unmarked: make(map[string]bool), underWay: make(map[string]bool), looks: turn.NewSlots(1),
 	}
 	if err := d.prepare(held); err != nil {
@@ -96,14 +101,14 @@ func (f *Fleet) Drain(ctx context.Context, want Drain) ([]EvacuationStep, error)
 	d.stop = stop
 	d.run(working)
 
-	after, cancel := context.WithTimeout(context.WithoutCancel(ctx), finishTimeout)
+	after, cancel := lease.CleanUp(held, inventory.FinishTimeout)
 	defer cancel()
 
 	d.ended = true
 	err = d.outcome(after, context.Cause(working))
 	if recordErr := d.record(after, err == nil); err == nil {
 		err = recordErr
-		f.tellElsewhere(after, d.Host, &Evacuation{Since: d.since, Done: true, Steps: d.steps})
+		f.tellElsewhere(after, d.Host, &hostrecord.Evacuation{Since: d.since, Done: true, Steps: d.steps})
 	}
 
 	return d.steps, err
@@ -112,14 +117,14 @@ func (f *Fleet) Drain(ctx context.Context, want Drain) ([]EvacuationStep, error)
 // prepare finds the steps, and refuses them where they can't work. Then it
 // cordons the host, records the steps there and marks the machines.
 func (d *drain) prepare(ctx context.Context) error {
-	record, _, err := readRecord(ctx, d.host)
+	record, _, err := inventory.ReadRecord(ctx, d.host)
 	if err != nil {
 		return err
 	}
 
-	if record.Cordon != nil && record.Evacuation != nil && record.Evacuation.Done && !d.Again {
-		return &Error{
-			Host: d.Host, Kind: ErrExists, Detail: record.Cordon.text(d.Host),
+	if record.Cordon != nil && record.Cordon.ID != d.ID && !record.Abandoned() {
+		return &inventory.Error{
+			Host: d.Host, Kind: inventory.ErrExists, Detail: record.Cordon.Text(d.Host),
 			Remedy: fmt.Sprintf("If it is this maintenance, import it: terraform import <address> %s", d.Host),
 		}
 	}
@@ -137,38 +142,42 @@ func (d *drain) prepare(ctx context.Context) error {
 
 	if d.Steps != nil {
 		if changes := changed(d.steps, nil, d.in); len(changes) > 0 {
-			return &Error{
-				Host: d.Host, Kind: ErrBusy, Detail: "nothing was touched, because " + (&changedError{changes}).Error(),
+			return &inventory.Error{
+				Host: d.Host, Kind: inventory.ErrBusy, Detail: "nothing was touched, because " + (&changedError{changes}).Error(),
 				Remedy: "Plan and apply again.",
 			}
 		}
 	}
 
 	if blocked := eviction.Blocked(steps); len(blocked) > 0 {
-		return &Error{Host: d.Host, Kind: ErrBlocked, Detail: BlockedText(d.Host, blocked), Remedy: BlockedRemedy}
+		return &inventory.Error{Host: d.Host, Kind: ErrBlocked, Detail: BlockedText(d.Host, blocked), Remedy: BlockedRemedy}
 	}
 
-	if err := d.fleet.Cordon(ctx, d.Host, d.ID, d.Why); err != nil {
-		return err
+	return d.fleet.cordon(ctx, d.Host, d.ID, d.Why, d)
+}
+
+// endsAtOnce bounds how many guests of a host are shut down or saved at the same time.
+const endsAtOnce = 10
+
+// slotsOf are the turns that a step waits for; nil: it needs none.
+func (d *drain) slotsOf(s hostrecord.Step) *turn.Slots {
+	switch s.Method {
+	case eviction.MethodExternal:
+		return nil
+	case eviction.MethodShutdown, eviction.MethodSave:
+		return d.ends
+	default:
+		return d.turns
 	}
-
-	err = d.record(ctx, false)
-	if err != nil && record.Cordon == nil {
-		after, cancel := context.WithTimeout(context.WithoutCancel(ctx), finishTimeout)
-		defer cancel()
-
-		// Nobody would know of this maintenance, so nobody would end it.
-		err = errors.Join(err, d.fleet.Uncordon(after, d.Host, d.ID))
-	}
-
-	return err
 }
 
 // gather finds what the drain depends on, once nobody else moves a machine of the
 // host any more: nobody can say of one that comes or leaves whether it is one.
 func (d *drain) gather(ctx context.Context) error {
 	for {
-		in, onItsWay, err := d.fleet.evacuationInputWithout(ctx, d.host, d.MoveStopped)
+		in, onItsWay, err := d.fleet.evacuationInputWithout(ctx, d.host, inquiry{
+			moveStopped: d.MoveStopped, askQEMU: true, atRest: true,
+		})
 		if err != nil {
 			return err
 		}
@@ -179,19 +188,45 @@ func (d *drain) gather(ctx context.Context) error {
 			return nil
 		}
 
-		answers, err := d.fleet.snapshot(ctx)
-		if err != nil || len(silentHosts(answers)) > 0 {
+		answers, err := d.fleet.Snapshot(ctx)
+		if err != nil || len(inventory.SilentHosts(answers)) > 0 {
 			return onItsWay // What it waits for may be on a host that is off, and take for ever.
 		}
 
 		d.fleet.log.InfoContext(ctx, "waiting for a machine that is being moved", "host", d.Host, "reason", onItsWay.Error())
 
-		if err := pause(ctx, externalPoll); err != nil {
+		if err := d.fleet.concludeAbandoned(ctx, onItsWay); err != nil {
+			return err
+		}
+
+		if err := turn.Pause(ctx, externalPoll); err != nil {
 			return onItsWay
 		}
 
-		d.fleet.forgetAll()
+		d.fleet.ForgetAll()
 	}
+}
+
+// concludeAbandoned brings the migration that an onItsWayError is about to its end,
+// if its run left it behind.
+func (f *Fleet) concludeAbandoned(ctx context.Context, onItsWay error) error {
+	e, ok := errors.AsType[*onItsWayError](onItsWay)
+	if !ok || !e.vm.LeftMoving() {
+		return nil
+	}
+
+	who, err := lease.LiveHolder(ctx, e.vm.On.Conn, e.vm.UUID)
+	if err != nil || who != "" {
+		return nil //nolint:nilerr // Whoever has it, or whatever it is, is seen by the next look.
+	}
+
+	_, err = f.concludeInterrupted(ctx, e.vm, inventory.LastKnown{Host: e.vm.Host, HostUUID: e.vm.HostUUID},
+		migration.Options{})
+	if inventory.IsNotFound(err) {
+		return nil
+	}
+
+	return err
 }
 
 // BlockedRemedy says what to do about machines that hold up a drain.
@@ -201,7 +236,7 @@ const BlockedRemedy = "Lift what is in their way, or choose a fallback for them 
 func BlockedText(host string, blocked []eviction.Step) string {
 	var b strings.Builder
 
-	fmt.Fprintf(&b, "host %q can't be emptied because of:", host)
+	fmt.Fprintf(&b, "host %q can't be drained because of:", host)
 
 	for _, s := range blocked {
 		fmt.Fprintf(&b, "\n  - %q (strategy %s of %s): %s", s.Name, s.Strategy, originText(s), strings.Join(s.Blockers, "; "))
@@ -232,24 +267,34 @@ func (d *drain) run(ctx context.Context) {
 
 	// Those that somebody else moves wait for nobody.
 	for i, s := range steps {
-		if !s.done() && s.Method == eviction.MethodExternal {
-			going.Go(func() { d.evict(ctx, i, nil) })
+		if !s.Done() && s.Method == eviction.MethodExternal {
+			going.Go(func() { d.evict(ctx, i, nil, func() {}) })
 		}
 	}
 
+	unbegun := make(chan struct{}, preflightsAtOnce)
+
 	for i, s := range steps {
-		if s.done() || s.Method == eviction.MethodExternal {
+		if s.Done() || s.Method == eviction.MethodExternal {
 			continue
 		}
 
-		leave, err := d.turns.Enter(ctx)
+		slots := d.slotsOf(s)
+
+		leave, err := slots.Enter(ctx)
 		if err != nil {
-			d.finish(ctx, i, "", nil)
+			// All at once: whoever interrupts a drain doesn't wait for one machine after another.
+			going.Go(func() {
+				unbegun <- struct{}{}
+				defer func() { <-unbegun }()
+
+				d.finish(ctx, i, "", nil)
+			})
 
 			continue
 		}
 
-		going.Go(func() { d.evict(ctx, i, leave) })
+		going.Go(func() { d.evict(ctx, i, slots, leave) })
 	}
 }
 
@@ -261,7 +306,7 @@ func (d *drain) markAll(ctx context.Context) {
 	marking.SetLimit(preflightsAtOnce)
 
 	for _, s := range d.steps {
-		if !s.done() && eviction.Marked(s.Method) {
+		if !s.Done() && eviction.Marked(s.Method) {
 			marking.Go(func() error {
 				if err := d.fleet.requestEviction(ctx, s.UUID, d.Host); err != nil {
 					d.fleet.log.WarnContext(ctx, "eviction not marked", "name", s.Name, "error", err.Error())
@@ -277,11 +322,11 @@ func (d *drain) markAll(ctx context.Context) {
 	}
 
 	for i, s := range d.steps {
-		if s.done() && s.Autostart {
+		if s.Done() && s.Autostart {
 			marking.Go(func() error {
 				// It is off, and had got this back when the earlier attempt was given up.
-				_, err := d.turnOff(ctx, i, "", func(context.Context, *VM) error { return nil })
-				if err != nil && !isNotFound(err) {
+				_, err := d.turnOff(ctx, i, "", func(context.Context, *inventory.VM) error { return nil })
+				if err != nil && !inventory.IsNotFound(err) {
 					d.fleet.log.WarnContext(ctx, "autostart not suspended", "name", s.Name, "error", err.Error())
 				}
 
@@ -292,7 +337,7 @@ func (d *drain) markAll(ctx context.Context) {
 
 	for _, uuid := range d.gone {
 		marking.Go(func() error {
-			if err := d.fleet.clearEviction(ctx, uuid, d.Host); err != nil && !isNotFound(err) {
+			if err := d.fleet.clearEviction(ctx, uuid, d.Host); err != nil && !inventory.IsNotFound(err) {
 				d.fleet.log.WarnContext(ctx, "mark of eviction not removed", "uuid", uuid, "error", err.Error())
 			}
 

@@ -12,8 +12,12 @@ import (
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/eviction"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/hostrecord"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/lease"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/policy"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/turn"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
 )
 
@@ -22,7 +26,7 @@ import (
 func howStarted(t *testing.T, f *Fleet, uuid string) string {
 	t.Helper()
 
-	vm, err := f.findNow(t.Context(), uuid, LastKnown{})
+	vm, err := f.FindNow(t.Context(), uuid, inventory.LastKnown{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -59,7 +63,7 @@ func TestLab_drainLooksWhileMachinesLeave(t *testing.T) {
 	names := func() string {
 		t.Helper()
 
-		in, onItsWay, err := f.evacuationInputWithout(t.Context(), f.host(from.Name), true)
+		in, onItsWay, err := f.evacuationInputWithout(t.Context(), f.Host(from.Name), inquiry{moveStopped: true})
 		if err != nil || onItsWay != nil {
 			t.Fatal(err, onItsWay)
 		}
@@ -134,7 +138,7 @@ func TestLab_drainMovesCold(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	now, err := f.findNow(t.Context(), vm.UUID, LastKnown{})
+	now, err := f.FindNow(t.Context(), vm.UUID, inventory.LastKnown{})
 	if err != nil || !now.Active || !now.Autostart || now.Metadata.Eviction != nil {
 		t.Errorf("after the move: %+v, %v", now, err)
 	}
@@ -143,18 +147,18 @@ func TestLab_drainMovesCold(t *testing.T) {
 		t.Errorf("it is %s, want that it was started again", got)
 	}
 
-	if err := f.Release(t.Context(), from.Name, "m", true); err != nil {
+	if _, err := f.Release(t.Context(), from.Name, "m", true); err != nil {
 		t.Fatal(err)
 	}
 
 	onlyOn(t, f, vm.UUID, from.Name)
 	onlyOn(t, f, off.UUID, from.Name)
 
-	if now, err := f.findNow(t.Context(), vm.UUID, LastKnown{}); err != nil || !now.Active || !now.Autostart {
+	if now, err := f.FindNow(t.Context(), vm.UUID, inventory.LastKnown{}); err != nil || !now.Active || !now.Autostart {
 		t.Errorf("brought back: %+v, %v", now, err)
 	}
 
-	if now, err := f.findNow(t.Context(), off.UUID, LastKnown{}); err != nil || now.Active || now.Autostart {
+	if now, err := f.FindNow(t.Context(), off.UUID, inventory.LastKnown{}); err != nil || now.Active || now.Autostart {
 		t.Errorf("it was off: %+v, %v", now, err)
 	}
 
@@ -187,12 +191,12 @@ func TestLab_drainMovesTransient(t *testing.T) {
 	l.Virsh(t, from.Name, "undefine", vm.UUID)
 	l.Virsh(t, from.Name, "create", file)
 
-	f.forgetAll()
+	f.ForgetAll()
 
 	is := func(host, how string) {
 		t.Helper()
 
-		now, err := f.findNow(t.Context(), vm.UUID, LastKnown{})
+		now, err := f.FindNow(t.Context(), vm.UUID, inventory.LastKnown{})
 		if err != nil || now.Persistent || now.Metadata.Eviction != nil || howStarted(t, f, vm.UUID) != host+" Running "+how {
 			t.Errorf("%+v, %v; want it on %s, transient and %s", now, err, host, how)
 		}
@@ -212,7 +216,7 @@ func TestLab_drainMovesTransient(t *testing.T) {
 
 	is(to.Name, "Migrated")
 
-	if err := f.Release(t.Context(), from.Name, "m", true); err != nil {
+	if _, err := f.Release(t.Context(), from.Name, "m", true); err != nil {
 		t.Fatal(err)
 	}
 
@@ -275,8 +279,9 @@ func TestLab_drainPolicyTimeout(t *testing.T) {
 		t.Errorf("%s, %v", got, err)
 	}
 
-	for _, late := range []*VM{waiting, endless, deaf} {
-		if vm, err := f.findNow(t.Context(), late.UUID, LastKnown{}); err != nil || vm.Host != from.Name || !vm.Running() ||
+	for _, late := range []*inventory.VM{waiting, endless, deaf} {
+		if vm, err := f.FindNow(t.Context(), late.UUID, inventory.LastKnown{}); err != nil || vm.Host != from.Name ||
+			!vm.Running() ||
 			vm.Migrating || vm.Metadata.Eviction != nil {
 			t.Errorf("%s: %+v, %v; want it where it was, without the mark", late.Name, vm, err)
 		}
@@ -286,11 +291,11 @@ func TestLab_drainPolicyTimeout(t *testing.T) {
 		t.Errorf("the other: %s", got)
 	}
 
-	if err := f.Release(t.Context(), from.Name, "m", false); err != nil {
+	if _, err := f.Release(t.Context(), from.Name, "m", false); err != nil {
 		t.Error(err)
 	}
 
-	if vm, err := f.findNow(t.Context(), deaf.UUID, LastKnown{}); err != nil || !vm.Running() || !vm.Autostart {
+	if vm, err := f.FindNow(t.Context(), deaf.UUID, inventory.LastKnown{}); err != nil || !vm.Running() || !vm.Autostart {
 		t.Errorf("who didn't shut down: %+v, %v; want its autostart back", vm, err)
 	}
 }
@@ -304,7 +309,7 @@ func TestLab_drainsThatFleeToEachOther(t *testing.T) {
 	l := lab.Open(t)
 	hosts := []*lab.Host{l.StartHost(t), l.StartHost(t)}
 	fleets := []*Fleet{ownFleet(t, "alice", hosts...), ownFleet(t, "bob", hosts...)}
-	made := make([]*VM, len(hosts))
+	made := make([]*inventory.VM, len(hosts))
 
 	for i, h := range hosts {
 		made[i] = create(t, ownFleet(t, "carol", h), l, light(t, l, h.Name, nil))
@@ -352,7 +357,7 @@ func TestLab_drainsThatFleeToEachOther(t *testing.T) {
 	}
 
 	for i, vm := range made {
-		now, err := fleets[0].findNow(t.Context(), vm.UUID, LastKnown{})
+		now, err := fleets[0].FindNow(t.Context(), vm.UUID, inventory.LastKnown{})
 		if err != nil || !now.Active || now.Migrating || now.Metadata.Eviction != nil {
 			t.Errorf("the machine of %s: %+v, %v", hosts[i].Name, now, err)
 
@@ -367,7 +372,7 @@ func TestLab_drainsThatFleeToEachOther(t *testing.T) {
 	}
 
 	for i, h := range hosts {
-		if err := fleets[i].Release(t.Context(), h.Name, h.Name, false); err != nil {
+		if _, err := fleets[i].Release(t.Context(), h.Name, h.Name, false); err != nil {
 			t.Error(err)
 		}
 	}
@@ -383,7 +388,7 @@ func awaitBegunOrOver(t *testing.T, f *Fleet, hosts []*lab.Host, ends []chan err
 
 	for i, h := range hosts {
 		for len(ends[i]) == 0 {
-			record, _, err := readRecord(ctx, f.host(h.Name))
+			record, _, err := inventory.ReadRecord(ctx, f.Host(h.Name))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -392,7 +397,7 @@ func awaitBegunOrOver(t *testing.T, f *Fleet, hosts []*lab.Host, ends []chan err
 				break
 			}
 
-			if err := pause(ctx, 100*time.Millisecond); err != nil {
+			if err := turn.Pause(ctx, 100*time.Millisecond); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -409,10 +414,10 @@ func TestLab_drainChoosesAnotherTarget(t *testing.T) {
 	vm := create(t, alone, l, light(t, l, "web", nil))
 
 	// Nobody sees from outside that this address leads the other host to itself.
-	f.host(bad.Name).cfg.MigrationAddress = "127.0.0.1"
-	f.host(bad.Name).cfg.MemoryLimit = 1 << 50 // The emptiest, so it is tried first.
+	f.Host(bad.Name).Config.MigrationAddress = "127.0.0.1"
+	f.Host(bad.Name).Config.MemoryLimit = 1 << 50 // The emptiest, so it is tried first.
 
-	plan, err := f.PlanEvacuation(t.Context(), from.Name, false, "")
+	plan, err := f.PlanEvacuation(t.Context(), from.Name, EvacuationQuery{})
 	if err != nil || plan.Steps[0].Target != bad.Name {
 		t.Fatalf("%+v, %v", plan.Steps, err)
 	}
@@ -421,13 +426,13 @@ func TestLab_drainChoosesAnotherTarget(t *testing.T) {
 	defer cancel()
 
 	steps, err := f.Drain(ctx, Drain{Host: from.Name, ID: "m", Why: "a test"})
-	if err != nil || steps[0].Result != ResultMoved || steps[0].Target != good.Name {
+	if err != nil || steps[0].Result != hostrecord.ResultMoved || steps[0].Target != good.Name {
 		t.Fatalf("%+v, %v", steps, err)
 	}
 
 	onlyOn(t, f, vm.UUID, good.Name)
 
-	now, err := f.findNow(t.Context(), vm.UUID, LastKnown{})
+	now, err := f.FindNow(t.Context(), vm.UUID, inventory.LastKnown{})
 	if err != nil || now.Metadata.Eviction != nil || howStarted(t, f, vm.UUID) != good.Name+" Running Migrated" {
 		t.Errorf("%+v, %v", now, err)
 	}
@@ -437,7 +442,7 @@ func TestLab_drainChoosesAnotherTarget(t *testing.T) {
 		t.Errorf("%+v; want the failed one, and the one that moved it", now.Metadata.Migrations)
 	}
 
-	if err := f.Release(t.Context(), from.Name, "m", true); err != nil {
+	if _, err := f.Release(t.Context(), from.Name, "m", true); err != nil {
 		t.Fatal(err)
 	}
 
@@ -457,7 +462,7 @@ func TestLab_pinnedMeanwhileStays(t *testing.T) {
 	vm := create(t, ownFleet(t, "alice", from), l, made)
 
 	for _, method := range []string{eviction.MethodLive, eviction.MethodCold} {
-		d := &drain{Drain: Drain{Host: from.Name}, fleet: f, host: f.host(from.Name), steps: []EvacuationStep{{
+		d := &drain{Drain: Drain{Host: from.Name}, fleet: f, host: f.Host(from.Name), steps: []hostrecord.Step{{
 			Step: eviction.Step{UUID: vm.UUID, Name: vm.Name, Method: method, Target: to.Name},
 		}}}
 
@@ -465,7 +470,7 @@ func TestLab_pinnedMeanwhileStays(t *testing.T) {
 			t.Errorf("%s: %v", method, err)
 		}
 
-		now, err := f.findNow(t.Context(), vm.UUID, LastKnown{})
+		now, err := f.FindNow(t.Context(), vm.UUID, inventory.LastKnown{})
 		if err != nil || len(now.Metadata.Migrations) > 0 {
 			t.Errorf("%s: %+v, %v", method, now, err)
 		}
@@ -486,8 +491,8 @@ func TestLab_unmarkedStays(t *testing.T) {
 	f := ownFleet(t, "alice", from, to)
 	vm := create(t, ownFleet(t, "alice", from), l, light(t, l, "external", nil))
 	d := &drain{
-		Drain: Drain{Host: from.Name}, fleet: f, host: f.host(from.Name), unmarked: make(map[string]bool),
-		steps: []EvacuationStep{{Step: eviction.Step{UUID: vm.UUID, Name: vm.Name, Method: eviction.MethodExternal}}},
+		Drain: Drain{Host: from.Name}, fleet: f, host: f.Host(from.Name), unmarked: make(map[string]bool),
+		steps: []hostrecord.Step{{Step: eviction.Step{UUID: vm.UUID, Name: vm.Name, Method: eviction.MethodExternal}}},
 	}
 	metadata := func(more ...string) {
 		t.Helper()
@@ -515,13 +520,13 @@ func TestLab_unmarkedStays(t *testing.T) {
 	}()
 
 	for awaited := false; !awaited; { // It is marked, and who marked it has let go of it.
-		now, err := f.findNow(t.Context(), vm.UUID, LastKnown{})
-		if err != nil || pause(t.Context(), 100*time.Millisecond) != nil {
+		now, err := f.FindNow(t.Context(), vm.UUID, inventory.LastKnown{})
+		if err != nil || turn.Pause(t.Context(), 100*time.Millisecond) != nil {
 			t.Fatal(err)
 		}
 
-		_, lock := f.host(from.Name).conn.Secret(t.Context(), lockPrefix+vm.UUID)
-		awaited = now.Metadata.Eviction != nil && isNotFound(lock)
+		_, lock := f.Host(from.Name).Conn.Secret(t.Context(), lease.UsagePrefix+vm.UUID)
+		awaited = now.Metadata.Eviction != nil && inventory.IsNotFound(lock)
 	}
 
 	cancel()

@@ -9,6 +9,7 @@ import (
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/eviction"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/policy"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
@@ -19,7 +20,7 @@ type luggage struct {
 	l        *lab.Lab
 	from, to *lab.Host
 	fleet    *Fleet
-	vm       *VM
+	vm       *inventory.VM
 	image    string
 	rule     eviction.Policy
 }
@@ -88,7 +89,7 @@ func (c *luggage) has(t *testing.T, h *lab.Host) bool {
 func (c *luggage) back(t *testing.T, pattern int) {
 	t.Helper()
 
-	if err := c.fleet.Release(t.Context(), c.from.Name, "m", true); err != nil {
+	if _, err := c.fleet.Release(t.Context(), c.from.Name, "m", true); err != nil {
 		t.Fatal(err)
 	}
 
@@ -113,7 +114,7 @@ func (c *luggage) refused(t *testing.T, why string) {
 		t.Fatal(err)
 	}
 
-	err = c.fleet.Release(t.Context(), c.from.Name, "m", true)
+	_, err = c.fleet.Release(t.Context(), c.from.Name, "m", true)
 	if !errors.Is(err, ErrBlocked) || !strings.Contains(fmt.Sprint(err), migration.DiskPathTaken) {
 		t.Errorf("%s: %v, want %s", why, err, migration.DiskPathTaken)
 	}
@@ -127,7 +128,7 @@ func (c *luggage) refused(t *testing.T, why string) {
 		t.Errorf("%s: it is %s, want it where it was", why, got)
 	}
 
-	c.fleet.host(c.from.Name).forget()
+	c.fleet.Host(c.from.Name).Forget()
 
 	if r, err := c.fleet.Record(t.Context(), c.from.Name); err != nil || r.Cordon != nil || !r.Under("m") {
 		t.Errorf("%s: recorded %+v, %v; want that it is still to be brought back", why, r, err)
@@ -190,7 +191,7 @@ func TestLab_restoreCopiesBack(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	if _, err := c.fleet.host(c.from.Name).conn.Secret(t.Context(), recordUsage); !isNotFound(err) {
+	if _, err := c.fleet.Host(c.from.Name).Conn.Secret(t.Context(), inventory.RecordUsage); !inventory.IsNotFound(err) {
 		t.Errorf("the record is left: %v", err)
 	}
 }

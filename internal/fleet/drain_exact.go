@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/eviction"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/hostrecord"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 )
 
 // changedError is why a drain with given steps stops itself: they no longer hold.
@@ -86,14 +88,26 @@ func touches(method string) bool {
 
 // look says what keeps the steps from being followed exactly as things are now,
 // of which s is the next.
-func (d *drain) look(ctx context.Context, s EvacuationStep) ([]string, error) {
+func (d *drain) look(ctx context.Context, s hostrecord.Step) ([]string, error) {
 	d.mu.Lock()
 	steps, underWay := slices.Clone(d.steps), maps.Clone(d.underWay)
 	d.mu.Unlock()
 
-	d.fleet.forgetAll()
+	// Only what this step depends on is asked anew: all others are looked at when it is their turn.
+	d.host.Forget()
 
-	in, _, err := d.fleet.evacuationInputWithout(ctx, d.host, d.MoveStopped)
+	if to := d.fleet.Host(s.Target); to != nil {
+		to.Forget()
+	}
+
+	goals := map[string]string{}
+	if s.Method == eviction.MethodLive {
+		goals[s.UUID] = s.Target
+	}
+
+	in, _, err := d.fleet.evacuationInputWithout(ctx, d.host, inquiry{
+		moveStopped: d.MoveStopped, askQEMU: true, known: d.known(s.UUID), goals: goals,
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -101,8 +115,8 @@ func (d *drain) look(ctx context.Context, s EvacuationStep) ([]string, error) {
 	changes := changed(steps, underWay, in)
 
 	if s.Target != "" && !onHost(in, s.UUID) {
-		switch vm, err := d.fleet.findNow(ctx, s.UUID, d.last()); {
-		case isNotFound(err):
+		switch vm, err := d.fleet.FindNow(ctx, s.UUID, d.last()); {
+		case inventory.IsNotFound(err):
 		case err != nil:
 			return nil, err
 		case vm.Host != d.Host && vm.Host != s.Target:
@@ -121,8 +135,8 @@ func onHost(in eviction.Input, uuid string) bool {
 // changed says what keeps the steps that are neither done nor under way from
 // being followed exactly. A machine that was shut down to be moved is under way
 // until it is, whoever has done that.
-func changed(steps []EvacuationStep, underWay map[string]bool, in eviction.Input) (changes []string) {
-	ours := make(map[string]EvacuationStep, len(steps))
+func changed(steps []hostrecord.Step, underWay map[string]bool, in eviction.Input) (changes []string) {
+	ours := make(map[string]hostrecord.Step, len(steps))
 	for _, s := range steps {
 		ours[s.UUID] = s
 	}
@@ -131,9 +145,9 @@ func changed(steps []EvacuationStep, underWay map[string]bool, in eviction.Input
 		s := ours[m.UUID]
 
 		switch {
-		case underWay[m.UUID] || s.Ran && !s.done():
+		case underWay[m.UUID] || s.Ran && !s.Done():
 			return true
-		case !s.done() || s.Method == eviction.MethodLeave:
+		case !s.Done() || s.Method == eviction.MethodLeave:
 			return false
 		case m.Active:
 			changes = append(changes, fmt.Sprintf("virtual machine %q was %s, and runs on host %q again", m.Name,

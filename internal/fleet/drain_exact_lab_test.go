@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/eviction"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/hostrecord"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/policy"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/turn"
@@ -30,7 +32,7 @@ func TestChanged_inTheMiddle(t *testing.T) {
 	in := eviction.Input{
 		Host: "kvm1", Hosts: []eviction.Host{{Name: "kvm2", Free: 2}}, Default: eviction.LiveMigrate,
 	}
-	step := func(name, method, result string) EvacuationStep {
+	step := func(name, method, result string) hostrecord.Step {
 		s := stepOf(name, method, result)
 		s.Strategy, s.Origin = eviction.LiveMigrate, eviction.OriginProvider
 
@@ -48,36 +50,45 @@ func TestChanged_inTheMiddle(t *testing.T) {
 	}
 
 	for name, tt := range map[string]struct {
-		step     EvacuationStep
+		step     hostrecord.Step
 		machine  eviction.Machine
 		underWay bool
 		want     string
 	}{
-		"it waits":                {step("a", live, ""), machine("a"), false, ""},
-		"it will be tried again":  {step("a", live, ResultFailed), machine("a"), false, ""},
-		"it is off":               {step("a", live, ""), off(machine("a")), false, `"a" was to be`},
-		"it is being moved cold":  {step("a", eviction.MethodCold, ""), off(machine("a")), true, ""},
-		"it is shut down":         {step("a", eviction.MethodShutdown, ResultShutDown), off(machine("a")), false, ""},
-		"its owner stopped it":    {step("a", eviction.MethodExternal, ResultMoved), off(machine("a")), false, ""},
-		"it came back":            {step("a", live, ResultMoved), machine("a"), false, `"a" was Moved, and runs`},
-		"somebody started it":     {step("a", eviction.MethodShutdown, ResultShutDown), machine("a"), false, `"a" was Shut`},
-		"it was off, and started": {step("a", eviction.MethodLeave, ResultLeft), machine("a"), false, `"a" was to be`},
-		"another one has come":    {step("a", live, ResultMoved), machine("b"), false, `"b" has come`},
+		"it waits":               {step("a", live, ""), machine("a"), false, ""},
+		"it will be tried again": {step("a", live, hostrecord.ResultFailed), machine("a"), false, ""},
+		"it is off":              {step("a", live, ""), off(machine("a")), false, `"a" was to be`},
+		"it is being moved cold": {step("a", eviction.MethodCold, ""), off(machine("a")), true, ""},
+		"it is shut down": {
+			step("a", eviction.MethodShutdown, hostrecord.ResultShutDown), off(machine("a")), false,
+			"",
+		},
+		"its owner stopped it": {step("a", eviction.MethodExternal, hostrecord.ResultMoved), off(machine("a")), false, ""},
+		"it came back":         {step("a", live, hostrecord.ResultMoved), machine("a"), false, `"a" was Moved, and runs`},
+		"somebody started it": {
+			step("a", eviction.MethodShutdown, hostrecord.ResultShutDown), machine("a"), false,
+			`"a" was Shut`,
+		},
+		"it was off, and started": {
+			step("a", eviction.MethodLeave, hostrecord.ResultLeft), machine("a"), false,
+			`"a" was to be`,
+		},
+		"another one has come": {step("a", live, hostrecord.ResultMoved), machine("b"), false, `"b" has come`},
 	} {
 		now := in
 		now.Machines = []eviction.Machine{tt.machine}
 
-		got := strings.Join(changed([]EvacuationStep{tt.step}, map[string]bool{"a": tt.underWay}, now), "\n")
+		got := strings.Join(changed([]hostrecord.Step{tt.step}, map[string]bool{"a": tt.underWay}, now), "\n")
 		if (got == "") != (tt.want == "") || !strings.Contains(got, tt.want) {
 			t.Errorf("%s: %q, want %q", name, got, tt.want)
 		}
 	}
 
-	half := step("a", eviction.MethodCold, ResultFailed)
+	half := step("a", eviction.MethodCold, hostrecord.ResultFailed)
 	half.Ran = true // An earlier attempt has shut it down to move it.
 	in.Machines = []eviction.Machine{off(machine("a"))}
 
-	if got := changed([]EvacuationStep{half}, nil, in); len(got) > 0 {
+	if got := changed([]hostrecord.Step{half}, nil, in); len(got) > 0 {
 		t.Errorf("half moved: %v", got)
 	}
 }
@@ -94,18 +105,15 @@ func TestLab_drainStopsWhereStepsNoLongerHold(t *testing.T) {
 	bob := ownFleet(t, "bob", from, to, away)
 
 	for _, fleet := range []*Fleet{f, bob} {
-		fleet.host(to.Name).cfg.MemoryLimit = 1 << 50 // The emptiest, so all go there.
+		fleet.Host(to.Name).Config.MemoryLimit = 1 << 50 // The emptiest, so all go there.
 	}
 
-	made := map[string]*VM{}
+	made := map[string]*inventory.VM{}
 
-	for _, name := range []string{"halting", "slow", "waiting"} {
+	for _, name := range []string{"quick", "slow", "waiting"} {
 		d := light(t, l, name, map[string]string{"kind": name})
 
-		switch name {
-		case "halting":
-			d.Metadata.TerminationGracePeriod = new(time.Hour)
-		case "slow":
+		if name != "waiting" {
 			d = drainer(t, l, name, d.Metadata.Labels)
 			d.Spec.Kernel.Cmdline += " dirty=16"
 		}
@@ -113,21 +121,15 @@ func TestLab_drainStopsWhereStepsNoLongerHold(t *testing.T) {
 		made[name] = create(t, alone, l, d)
 	}
 
+	booted(t, l, made["quick"])
 	booted(t, l, made["slow"])
 
 	late := strings.ReplaceAll(made["waiting"].Name, "waiting", "late")
-	rule := crawl(t, f, policy.Selector{Labels: map[string]string{"kind": "slow"}})
+	rule := crawl(t, f, policy.Selector{Names: []string{made["quick"].Name, made["slow"].Name}})
 	rule.Priority = 1
 
-	for _, p := range []eviction.Policy{rule, {
-		Identity: policy.Identity{
-			ID: "2", Name: "halting", Selector: policy.Selector{Labels: map[string]string{"kind": "halting"}},
-		},
-		Strategy: eviction.None, Priority: 1,
-	}} {
-		if _, err := f.EvictionPolicies().Put(t.Context(), p); err != nil {
-			t.Fatal(err)
-		}
+	if _, err := f.EvictionPolicies().Put(t.Context(), rule); err != nil {
+		t.Fatal(err)
 	}
 
 	ctx, cancel := context.WithTimeout(t.Context(), 15*time.Minute)
@@ -136,13 +138,9 @@ func TestLab_drainStopsWhereStepsNoLongerHold(t *testing.T) {
 	steps := planned(t, f, from.Name, false)
 	over := following(ctx, f, from.Name, steps)
 
-	// Two are under way, as many as may be at a time, and one waits.
-	awaitCopying(t, alone.host(from.Name), made["slow"].UUID)
-
-	for f.Calls()[from.Name]["virDomainShutdownFlags"] == 0 {
-		if err := pause(ctx, 50*time.Millisecond); err != nil {
-			t.Fatal(err)
-		}
+	// Two are moved, as many as may be at a time, and one waits.
+	for _, name := range []string{"quick", "slow"} {
+		awaitCopying(t, alone.Host(from.Name), made[name].UUID)
 	}
 
 	l.Define(t, from.Name, fmt.Sprintf(`<domain type="qemu"><name>%s</name><memory unit="MiB">32</memory>
@@ -154,17 +152,15 @@ func TestLab_drainStopsWhereStepsNoLongerHold(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	l.Virsh(t, from.Name, "destroy", made["halting"].UUID) // That is how its guest shuts down.
-
-	end := <-over
-	if got := resultsOf(end.steps); got != "halting=ShutDown slow=Failed waiting=" || !errors.Is(end.err, ErrNotMoved) {
+	end := hurry(t, l, from, made["quick"].UUID, over)
+	if got := resultsOf(end.steps); got != "quick=Moved slow=Failed waiting=" || !errors.Is(end.err, ErrNotMoved) {
 		t.Fatalf("%s, %v", got, end.err)
 	}
 
 	for _, want := range []string{
 		"the steps no longer hold", fmt.Sprintf("%q has come to host", late),
 		fmt.Sprintf("%q can't go to host %q any more: %s", made["waiting"].Name, to.Name, migration.HostCordoned),
-		fmt.Sprintf("done are %q ShutDown", made["halting"].Name),
+		fmt.Sprintf("done are %q Moved", made["quick"].Name),
 		fmt.Sprintf("%q (LiveMigration): it was not moved", made["slow"].Name),
 		fmt.Sprintf("%q (LiveMigration): it was not begun", made["waiting"].Name),
 	} {
@@ -174,7 +170,7 @@ func TestLab_drainStopsWhereStepsNoLongerHold(t *testing.T) {
 	}
 
 	for _, name := range []string{"slow", "waiting"} {
-		vm, err := alone.findNow(t.Context(), made[name].UUID, LastKnown{})
+		vm, err := alone.FindNow(t.Context(), made[name].UUID, inventory.LastKnown{})
 		if got := howStarted(t, f, made[name].UUID); err != nil || got != from.Name+" Running Booted" ||
 			vm.Metadata.Eviction != nil {
 			t.Errorf("%s is %s; %+v, %v", name, got, vm, err)
@@ -188,7 +184,7 @@ func TestLab_drainStopsWhereStepsNoLongerHold(t *testing.T) {
 	// What Terraform does next: it plans, deletes the unfinished one, and drains again.
 	fresh := planned(t, bob, from.Name, true)
 
-	if err := f.Release(t.Context(), from.Name, "m", true); err != nil {
+	if _, err := f.Release(t.Context(), from.Name, "m", true); err != nil {
 		t.Fatal(err)
 	}
 
@@ -198,38 +194,39 @@ func TestLab_drainStopsWhereStepsNoLongerHold(t *testing.T) {
 	}
 
 	end = <-following(ctx, f, from.Name, fresh)
-	if got := resultsOf(end.steps); end.err != nil || got != "halting=ShutDown late=Moved slow=Moved waiting=Moved" {
+	if got := resultsOf(end.steps); end.err != nil || got != "late=Moved quick=Moved slow=Moved waiting=Moved" {
 		t.Fatalf("again: %s, %v", got, end.err)
 	}
 
-	bob.forgetAll()
+	bob.ForgetAll()
 
 	if now := planned(t, bob, from.Name, true); !slices.EqualFunc(now, fresh, sameStep) {
 		t.Errorf("%+v was followed, and %+v is recorded", fresh, now)
 	}
 
-	if err := f.Release(t.Context(), from.Name, "m", true); err != nil {
+	if _, err := f.Release(t.Context(), from.Name, "m", true); err != nil {
 		t.Fatal(err)
 	}
 
-	for name, want := range map[string]string{"halting": "Booted", "slow": "Migrated", "waiting": "Migrated"} {
+	for name, want := range map[string]string{"quick": "Migrated", "slow": "Migrated", "waiting": "Migrated"} {
 		if got := howStarted(t, f, made[name].UUID); got != from.Name+" Running "+want {
 			t.Errorf("brought back, %s is %s", name, got)
 		}
 	}
 
 	// One that has left in another way is not moved on from there.
-	if _, _, err := bob.Move(t.Context(), made["waiting"].UUID, LastKnown{}, away.Name, migration.Options{}); err != nil {
+	if _, _, err := bob.Move(t.Context(), made["waiting"].UUID, inventory.LastKnown{}, away.Name,
+		migration.Options{}); err != nil {
 		t.Fatal(err)
 	}
 
 	d := &drain{
-		Drain: Drain{Host: from.Name, Steps: fresh}, fleet: f, host: f.host(from.Name), looks: turn.NewSlots(1),
+		Drain: Drain{Host: from.Name, Steps: fresh}, fleet: f, host: f.Host(from.Name), looks: turn.NewSlots(1),
 		stop: func(error) {},
 	}
 	for _, s := range fresh {
 		if s.UUID == made["waiting"].UUID {
-			d.steps = []EvacuationStep{{Step: s}}
+			d.steps = []hostrecord.Step{{Step: s}}
 		}
 	}
 
@@ -246,7 +243,7 @@ func TestLab_drainStopsWhereStepsNoLongerHold(t *testing.T) {
 func planned(t *testing.T, f *Fleet, host string, recorded bool) []eviction.Step {
 	t.Helper()
 
-	plan, err := f.PlanEvacuation(t.Context(), host, false, "")
+	plan, err := f.PlanEvacuation(t.Context(), host, EvacuationQuery{})
 	if err != nil || plan.Recorded != recorded {
 		t.Fatalf("%+v, %v", plan, err)
 	}

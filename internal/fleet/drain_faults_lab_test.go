@@ -6,8 +6,11 @@ import (
 	"time"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/eviction"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/hostrecord"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/policy"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/turn"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
 )
 
@@ -36,7 +39,7 @@ func crawl(t *testing.T, f *Fleet, s policy.Selector) eviction.Policy {
 
 // drained is how a drain ended.
 type drained struct {
-	steps []EvacuationStep
+	steps []hostrecord.Step
 	err   error
 }
 
@@ -77,18 +80,18 @@ func hurry[T any](t *testing.T, l *lab.Lab, from *lab.Host, uuid string, over <-
 }
 
 // awaitCopying waits until the machine's memory is on its way from the host.
-func awaitCopying(t *testing.T, h *host, uuid string) {
+func awaitCopying(t *testing.T, h *inventory.Host, uuid string) {
 	t.Helper()
 
 	ctx, cancel := context.WithTimeout(t.Context(), 15*time.Minute)
 	defer cancel()
 
 	for {
-		if job, err := h.conn.Job(ctx, uuid); err == nil && job != nil && job.Memory.Processed > 0 {
+		if job, err := h.Conn.Job(ctx, uuid); err == nil && job != nil && job.Memory.Processed > 0 {
 			return
 		}
 
-		if err := pause(ctx, 50*time.Millisecond); err != nil {
+		if err := turn.Pause(ctx, 50*time.Millisecond); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -102,7 +105,7 @@ func TestLab_drainTargetDies(t *testing.T) {
 	l := lab.Open(t)
 	from, dying, good := l.StartHost(t), l.StartHost(t), l.StartHost(t)
 	alone, f := ownFleet(t, "alice", from), ownFleet(t, "alice", from, dying, good)
-	f.host(dying.Name).cfg.MemoryLimit = 1 << 50 // The emptiest, so it is tried first.
+	f.Host(dying.Name).Config.MemoryLimit = 1 << 50 // The emptiest, so it is tried first.
 	d := drainer(t, l, "web", nil)
 	d.Spec.Kernel.Cmdline += " dirty=16"
 	vm := booted(t, l, create(t, alone, l, d))
@@ -114,12 +117,12 @@ func TestLab_drainTargetDies(t *testing.T) {
 
 	over := draining(ctx, f, from.Name)
 
-	awaitCopying(t, alone.host(from.Name), vm.UUID)
+	awaitCopying(t, alone.Host(from.Name), vm.UUID)
 
 	powerOn := l.PowerOff(t, dying)
 
 	e := hurry(t, l, from, vm.UUID, over)
-	if e.err != nil || e.steps[0].Result != ResultMoved || e.steps[0].Target != good.Name {
+	if e.err != nil || e.steps[0].Result != hostrecord.ResultMoved || e.steps[0].Target != good.Name {
 		t.Fatalf("%+v, %v", e.steps, e.err)
 	}
 
@@ -130,26 +133,26 @@ func TestLab_drainTargetDies(t *testing.T) {
 	// Once it is known that the host is gone, nobody waits for its restart any more. Whoever has drained may still be
 	// trying to give back a lock there.
 	bob := ownFleet(t, "bob", from, dying, good)
-	if _, err := bob.findNow(t.Context(), vm.UUID, LastKnown{}); err != nil {
+	if _, err := bob.FindNow(t.Context(), vm.UUID, inventory.LastKnown{}); err != nil {
 		t.Fatal(err)
 	}
 
 	opened := func() int { return bob.Calls()[dying.Name]["virConnectOpen"] }
 	before := opened()
 
-	if _, err := bob.findNow(t.Context(), vm.UUID, LastKnown{}); err != nil || opened() != before+1 {
+	if _, err := bob.FindNow(t.Context(), vm.UUID, inventory.LastKnown{}); err != nil || opened() != before+1 {
 		t.Errorf("the dead host was tried %d times for one question, %v", opened()-before, err)
 	}
 
 	powerOn()
 	onlyOn(t, f, vm.UUID, good.Name)
 
-	now, err := f.findNow(t.Context(), vm.UUID, LastKnown{})
+	now, err := f.FindNow(t.Context(), vm.UUID, inventory.LastKnown{})
 	if err != nil || now.Metadata.Eviction != nil || !now.Autostart || len(now.StaleHosts) > 0 {
 		t.Errorf("%+v, %v", now, err)
 	}
 
-	if err := f.Release(t.Context(), from.Name, "m", false); err != nil {
+	if _, err := f.Release(t.Context(), from.Name, "m", false); err != nil {
 		t.Error(err)
 	}
 }

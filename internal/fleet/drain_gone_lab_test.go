@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/eviction"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/hostrecord"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/turn"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
 )
@@ -30,21 +32,21 @@ func TestLab_drainTellsWhatIsGone(t *testing.T) {
 	off := create(t, alone, l, d)
 
 	// Another run removes it while the drain waits for its lock.
-	_, unlock, err := ownFleet(t, "bob", from).lockOn(t.Context(), f.host(from.Name), removed.UUID, "deleting")
+	_, unlock, err := ownFleet(t, "bob", from).lockOn(t.Context(), f.Host(from.Name), removed.UUID, "deleting")
 	if err != nil {
 		t.Fatal(err)
 	}
 
 	over := draining(t.Context(), f, from.Name)
 
-	awaitResult(t, f.host(from.Name), removed.UUID, "")
+	awaitResult(t, f.Host(from.Name), removed.UUID, "")
 	l.Virsh(t, from.Name, "destroy", removed.UUID)
 	l.Virsh(t, from.Name, "undefine", removed.UUID)
 	unlock()
 
 	done := <-over
-	if done.err != nil || !slices.ContainsFunc(done.steps, func(s EvacuationStep) bool {
-		return s.UUID == removed.UUID && s.Result == ResultMoved && s.Reason == errGone.Error()
+	if done.err != nil || !slices.ContainsFunc(done.steps, func(s hostrecord.Step) bool {
+		return s.UUID == removed.UUID && s.Result == hostrecord.ResultMoved && s.Reason == errGone.Error()
 	}) {
 		t.Errorf("with a machine that was removed: %+v, %v", done.steps, done.err)
 	}
@@ -52,10 +54,10 @@ func TestLab_drainTellsWhatIsGone(t *testing.T) {
 	// One that was shut down has lost its network since.
 	l.Virsh(t, from.Name, "attach-interface", off.UUID, "network", "nowhere", "--config")
 
-	if err := f.changeRecord(t.Context(), f.host(from.Name), func(r *HostRecord) error {
-		step := stepOf(off.Name, eviction.MethodShutdown, ResultShutDown)
+	if err := f.changeRecord(t.Context(), f.Host(from.Name), func(r *hostrecord.Record) error {
+		step := stepOf(off.Name, eviction.MethodShutdown, hostrecord.ResultShutDown)
 		step.UUID = off.UUID
-		r.Evacuation.Steps = []EvacuationStep{step}
+		r.Evacuation.Steps = []hostrecord.Step{step}
 
 		return nil
 	}); err != nil {
@@ -65,7 +67,7 @@ func TestLab_drainTellsWhatIsGone(t *testing.T) {
 	left := func() int {
 		t.Helper()
 
-		r, _, err := readRecord(t.Context(), f.host(from.Name))
+		r, _, err := inventory.ReadRecord(t.Context(), f.Host(from.Name))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -77,14 +79,14 @@ func TestLab_drainTellsWhatIsGone(t *testing.T) {
 		return len(r.Evacuation.Steps)
 	}
 
-	err = f.Release(t.Context(), from.Name, "m", true)
-	if !errors.Is(err, ErrNotFound) || !strings.Contains(err.Error(), "nowhere") || left() != 1 {
+	_, err = f.Release(t.Context(), from.Name, "m", true)
+	if !errors.Is(err, inventory.ErrNotFound) || !strings.Contains(err.Error(), "nowhere") || left() != 1 {
 		t.Errorf("of one that can't start %d steps are left: %v", left(), err)
 	}
 
 	l.Virsh(t, from.Name, "undefine", off.UUID)
 
-	if err := f.Release(t.Context(), from.Name, "m", true); err != nil || left() != 0 {
+	if _, err := f.Release(t.Context(), from.Name, "m", true); err != nil || left() != 0 {
 		t.Errorf("of one that is gone %d steps are left: %v", left(), err)
 	}
 
@@ -92,7 +94,7 @@ func TestLab_drainTellsWhatIsGone(t *testing.T) {
 
 	twin := create(t, alone, l, light(t, l, "twin", labels))
 
-	if _, err := f.host(to.Name).conn.DefineDomain(t.Context(), twin.entry.PersistentXML); err != nil {
+	if _, err := f.Host(to.Name).Conn.DefineDomain(t.Context(), twin.Entry.PersistentXML); err != nil {
 		t.Fatal(err)
 	}
 
@@ -104,13 +106,13 @@ func TestLab_drainTellsWhatIsGone(t *testing.T) {
 	again := errors.New("it is tried again")
 	cfg := ownConfig("alice", from, to)
 	cfg.Logger = slog.New(&onLog{message: "eviction failed, will be tried again", do: func() { cancel(again) }})
-	step := EvacuationStep{Step: eviction.Step{UUID: off.UUID, Method: eviction.MethodLive, Target: to.Name}}
+	step := hostrecord.Step{Step: eviction.Step{UUID: off.UUID, Method: eviction.MethodLive, Target: to.Name}}
 	exact := &drain{
-		Drain: Drain{Host: from.Name, Steps: plainSteps([]EvacuationStep{step})}, steps: []EvacuationStep{step},
+		Drain: Drain{Host: from.Name, Steps: plainSteps([]hostrecord.Step{step})}, steps: []hostrecord.Step{step},
 		fleet: openFleet(t, cfg), looks: turn.NewSlots(1), underWay: make(map[string]bool),
 	}
-	exact.host = exact.fleet.host(from.Name)
-	exact.evict(ctx, 0, nil)
+	exact.host = exact.fleet.Host(from.Name)
+	exact.evict(ctx, 0, nil, func() {})
 
 	if context.Cause(ctx) != nil || !strings.Contains(exact.steps[0].Reason, twin.Name) {
 		t.Errorf("beside one that runs twice: %+v", exact.steps[0])
@@ -126,22 +128,22 @@ func TestLab_drainTellsWhatIsGone(t *testing.T) {
 		}
 	}})
 	shutsDown := &drain{
-		Drain: Drain{Host: from.Name}, fleet: f, host: f.host(from.Name),
-		steps: []EvacuationStep{{Step: eviction.Step{UUID: moved.UUID, Method: eviction.MethodShutdown}}},
+		Drain: Drain{Host: from.Name}, fleet: f, host: f.Host(from.Name),
+		steps: []hostrecord.Step{{Step: eviction.Step{UUID: moved.UUID, Method: eviction.MethodShutdown}}},
 	}
 
-	if _, err := shutsDown.try(t.Context(), 0, eviction.Rule{}); !errors.Is(err, ErrBusy) {
+	if _, err := shutsDown.try(t.Context(), 0, eviction.Rule{}); !errors.Is(err, inventory.ErrBusy) {
 		t.Errorf("while it is moved: %v", err)
 	}
 
-	if result, err := shutsDown.try(t.Context(), 0, eviction.Rule{}); err != nil || result != ResultMoved {
+	if result, err := shutsDown.try(t.Context(), 0, eviction.Rule{}); err != nil || result != hostrecord.ResultMoved {
 		t.Errorf("once it is moved: %s, %v", result, err)
 	}
 
 	// What the hosts said is known for a minute: it says that both have it.
-	f.forgetAll()
+	f.ForgetAll()
 
-	if _, err := f.FindByLabels(t.Context(), labels); !errors.Is(err, ErrTwoCopies) {
+	if _, err := f.FindByLabels(t.Context(), labels); !errors.Is(err, inventory.ErrTwoCopies) {
 		t.Errorf("found, though it runs twice: %v", err)
 	}
 

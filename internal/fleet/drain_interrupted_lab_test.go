@@ -11,31 +11,34 @@ import (
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/eviction"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/hostrecord"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/policy"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/turn"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
 )
 
 // awaitResult waits until the host has recorded that of the machine.
-func awaitResult(t *testing.T, h *host, uuid, result string) {
+func awaitResult(t *testing.T, h *inventory.Host, uuid, result string) {
 	t.Helper()
 
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 
 	for {
-		r, _, err := readRecord(ctx, h)
+		r, _, err := inventory.ReadRecord(ctx, h)
 		if err != nil {
 			t.Fatal(err)
 		}
 
-		if r.Evacuation != nil && slices.ContainsFunc(r.Evacuation.Steps, func(s EvacuationStep) bool {
+		if r.Evacuation != nil && slices.ContainsFunc(r.Evacuation.Steps, func(s hostrecord.Step) bool {
 			return s.UUID == uuid && s.Result == result
 		}) {
 			return
 		}
 
-		if err := pause(ctx, 200*time.Millisecond); err != nil {
+		if err := turn.Pause(ctx, 200*time.Millisecond); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -47,12 +50,12 @@ func awaitResult(t *testing.T, h *host, uuid, result string) {
 func planWhileMoving(t *testing.T, f *Fleet, host, moving string) {
 	t.Helper()
 
-	if _, err := f.evacuationInput(t.Context(), f.host(host), false); !errors.Is(err, ErrBusy) ||
+	if _, err := f.evacuationInput(t.Context(), f.Host(host), inquiry{}); !errors.Is(err, inventory.ErrBusy) ||
 		!strings.Contains(err.Error(), moving) {
 		t.Errorf("while %s leaves: %v", moving, err)
 	}
 
-	in, onItsWay, err := f.evacuationInputWithout(t.Context(), f.host(host), false)
+	in, onItsWay, err := f.evacuationInputWithout(t.Context(), f.Host(host), inquiry{})
 	if err != nil || onItsWay == nil || slices.ContainsFunc(in.Machines, func(m eviction.Machine) bool {
 		return m.Name == moving
 	}) {
@@ -82,8 +85,8 @@ func TestLab_drainInterrupted(t *testing.T) {
 
 	// One has arrived, and the other one is on its way.
 	bob := ownFleet(t, "bob", from, to)
-	awaitCopying(t, bob.host(from.Name), stuck.UUID)
-	awaitResult(t, bob.host(from.Name), quick.UUID, ResultMoved)
+	awaitCopying(t, bob.Host(from.Name), stuck.UUID)
+	awaitResult(t, bob.Host(from.Name), quick.UUID, hostrecord.ResultMoved)
 	planWhileMoving(t, bob, from.Name, stuck.Name)
 	cancel()
 
@@ -99,12 +102,12 @@ func TestLab_drainInterrupted(t *testing.T) {
 		t.Errorf("results %s", got)
 	}
 
-	vm, err := f.findNow(t.Context(), stuck.UUID, LastKnown{})
+	vm, err := f.FindNow(t.Context(), stuck.UUID, inventory.LastKnown{})
 	if err != nil || vm.Host != from.Name || !vm.Running() || vm.Metadata.Eviction != nil {
 		t.Errorf("the slow one: %+v, %v", vm, err)
 	}
 
-	f.host(from.Name).forget()
+	f.Host(from.Name).Forget()
 
 	r, err := f.Record(t.Context(), from.Name)
 	if err != nil || r.Cordon == nil || r.Evacuation == nil || r.Evacuation.Done {
@@ -112,7 +115,7 @@ func TestLab_drainInterrupted(t *testing.T) {
 	}
 
 	// What Terraform does next: it deletes the unfinished one, which restores nothing, and drains again.
-	if err := f.Release(t.Context(), from.Name, "m", true); err != nil {
+	if _, err := f.Release(t.Context(), from.Name, "m", true); err != nil {
 		t.Fatal(err)
 	}
 
@@ -128,7 +131,7 @@ func TestLab_drainInterrupted(t *testing.T) {
 		t.Errorf("again: %s, %v", got, err)
 	}
 
-	if err := f.Release(t.Context(), from.Name, "m", true); err != nil {
+	if _, err := f.Release(t.Context(), from.Name, "m", true); err != nil {
 		t.Fatal(err)
 	}
 
@@ -148,7 +151,7 @@ func TestLab_drainCancelledByPolicy(t *testing.T) {
 	cfg := ownConfig("alice", from, to)
 	cfg.Migration, cfg.MigrationLimits.OutboundPerHost = crawling(), 3
 	f := openFleet(t, cfg)
-	made := map[string]*VM{}
+	made := map[string]*inventory.VM{}
 
 	for _, name := range []string{"aborted", "cold", "external", "finished", "waiting"} {
 		d := light(t, l, name, map[string]string{"kind": name})
@@ -187,18 +190,18 @@ func TestLab_drainCancelledByPolicy(t *testing.T) {
 
 	over := draining(ctx, f, from.Name)
 
-	awaitCopying(t, alone.host(from.Name), made["aborted"].UUID)
-	awaitCopying(t, alone.host(from.Name), made["finished"].UUID)
+	awaitCopying(t, alone.Host(from.Name), made["aborted"].UUID)
+	awaitCopying(t, alone.Host(from.Name), made["finished"].UUID)
 
 	for f.Calls()[from.Name]["virDomainShutdownFlags"] == 0 {
-		if err := pause(ctx, 50*time.Millisecond); err != nil {
+		if err := turn.Pause(ctx, 50*time.Millisecond); err != nil {
 			t.Fatal(err)
 		}
 	}
 
 	// Who waits for its turn says so, too.
 	for name, vm := range made {
-		now, err := alone.findNow(t.Context(), vm.UUID, LastKnown{})
+		now, err := alone.FindNow(t.Context(), vm.UUID, inventory.LastKnown{})
 		if err != nil || now.Metadata.Eviction == nil || now.Metadata.Eviction.Host != from.Name {
 			t.Errorf("%s doesn't carry the request: %+v, %v", name, now, err)
 		}
@@ -227,7 +230,7 @@ func TestLab_drainCancelledByPolicy(t *testing.T) {
 		}
 	}
 
-	f.host(from.Name).forget()
+	f.Host(from.Name).Forget()
 
 	r, err := f.Record(t.Context(), from.Name)
 	if err != nil || r.Cordon == nil || r.Evacuation == nil || r.Evacuation.Done || resultsOf(r.Evacuation.Steps) != want {
@@ -248,7 +251,7 @@ func TestLab_drainCancelledByPolicy(t *testing.T) {
 		"aborted": {migration.PhaseFailed, migration.AbortSucceeded}, "waiting": {}, "external": {},
 		"finished": {phase: migration.PhaseSucceeded}, "cold": {phase: migration.PhaseSucceeded},
 	} {
-		vm, err := f.findNow(t.Context(), made[name].UUID, LastKnown{})
+		vm, err := f.FindNow(t.Context(), made[name].UUID, inventory.LastKnown{})
 		if err != nil || vm.Metadata.Eviction != nil || !vm.Autostart {
 			t.Fatalf("%s: %+v, %v", name, vm, err)
 		}
@@ -263,7 +266,7 @@ func TestLab_drainCancelledByPolicy(t *testing.T) {
 		}
 	}
 
-	if err := f.Release(t.Context(), from.Name, "m", false); err != nil {
+	if _, err := f.Release(t.Context(), from.Name, "m", false); err != nil {
 		t.Error(err)
 	}
 }
@@ -277,7 +280,7 @@ func TestLab_givenUpIsForgotten(t *testing.T) {
 	l := lab.Open(t)
 	from, to, away := l.StartHost(t), l.StartHost(t), l.StartHost(t)
 	alone, f := ownFleet(t, "alice", from), ownFleet(t, "alice", from, to)
-	made := map[string]*VM{}
+	made := map[string]*inventory.VM{}
 	gone := []string{"restarted", "travelled", "untouched"}
 
 	for _, name := range gone {
@@ -294,10 +297,10 @@ func TestLab_givenUpIsForgotten(t *testing.T) {
 	defer cancel()
 
 	over := draining(ctx, f, from.Name)
-	awaitCopying(t, alone.host(from.Name), made["slow"].UUID)
+	awaitCopying(t, alone.Host(from.Name), made["slow"].UUID)
 
 	for _, name := range gone {
-		awaitResult(t, alone.host(from.Name), made[name].UUID, ResultMoved)
+		awaitResult(t, alone.Host(from.Name), made[name].UUID, hostrecord.ResultMoved)
 	}
 
 	cancel()
@@ -306,11 +309,11 @@ func TestLab_givenUpIsForgotten(t *testing.T) {
 		t.Errorf("cancelled: %v", end.err)
 	}
 
-	if err := f.Release(t.Context(), from.Name, "m", true); err != nil {
+	if _, err := f.Release(t.Context(), from.Name, "m", true); err != nil {
 		t.Fatal(err)
 	}
 
-	f.host(from.Name).forget()
+	f.Host(from.Name).Forget()
 
 	if r, err := f.Record(t.Context(), from.Name); err != nil || r.Cordon != nil {
 		t.Errorf("given up: %+v, %v", r, err)
@@ -320,7 +323,7 @@ func TestLab_givenUpIsForgotten(t *testing.T) {
 		"slow": from.Name + " Running Booted", "restarted": to.Name + " Running Migrated",
 		"travelled": to.Name + " Running Migrated", "untouched": to.Name + " Running Migrated",
 	} {
-		vm, err := f.findNow(t.Context(), made[name].UUID, LastKnown{})
+		vm, err := f.FindNow(t.Context(), made[name].UUID, inventory.LastKnown{})
 		if got := howStarted(t, f, made[name].UUID); err != nil || got != want || vm.Metadata.Eviction != nil {
 			t.Errorf("%s is %s, want %s; %+v, %v", name, got, want, vm, err)
 		}
@@ -331,7 +334,8 @@ func TestLab_givenUpIsForgotten(t *testing.T) {
 
 	bob := ownFleet(t, "bob", from, to, away)
 	for _, host := range []string{away.Name, to.Name} {
-		if _, _, err := bob.Move(t.Context(), made["travelled"].UUID, LastKnown{}, host, migration.Options{}); err != nil {
+		if _, _, err := bob.Move(t.Context(), made["travelled"].UUID, inventory.LastKnown{}, host,
+			migration.Options{}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -346,7 +350,7 @@ func TestLab_givenUpIsForgotten(t *testing.T) {
 		t.Errorf("the next one: %s, %v", got, err)
 	}
 
-	if err := bob.Release(t.Context(), from.Name, "m", true); err != nil {
+	if _, err := bob.Release(t.Context(), from.Name, "m", true); err != nil {
 		t.Fatal(err)
 	}
 

@@ -10,8 +10,11 @@ import (
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/eviction"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/hostrecord"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/policy"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/turn"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
 )
 
@@ -31,9 +34,9 @@ func sameStep(a, b eviction.Step) bool {
 
 // ownConfig is the configuration of ownFleet.
 func ownConfig(owner string, hosts ...*lab.Host) Config {
-	cfg := Config{Hosts: map[string]HostConfig{}, Owner: owner}
+	cfg := Config{Hosts: map[string]inventory.HostConfig{}, Owner: owner}
 	for _, h := range hosts {
-		cfg.Hosts[h.Name] = HostConfig{
+		cfg.Hosts[h.Name] = inventory.HostConfig{
 			URI: "qemu+unix:///system?socket=" + h.Path("/run/libvirt/libvirt-sock"), MigrationAddress: h.Address,
 		}
 	}
@@ -72,7 +75,7 @@ func drainer(t *testing.T, l *lab.Lab, name string, labels map[string]string) De
 	return d
 }
 
-func resultsOf(steps []EvacuationStep) string {
+func resultsOf(steps []hostrecord.Step) string {
 	var all []string
 	for _, s := range steps {
 		all = append(all, strings.SplitN(s.Name, "-", 2)[1]+"="+s.Result)
@@ -92,7 +95,7 @@ func TestLab_drainAndRestore(t *testing.T) {
 	from, to := l.StartHost(t), l.StartHost(t)
 	alone := ownFleet(t, "alice", from)
 	f := ownFleet(t, "alice", from, to)
-	made := map[string]*VM{}
+	made := map[string]*inventory.VM{}
 
 	for _, name := range []string{"live", "none", "saved", "elsewhere", "off"} {
 		d := drainer(t, l, name, map[string]string{"kind": name})
@@ -120,7 +123,7 @@ func TestLab_drainAndRestore(t *testing.T) {
 		}
 	}
 
-	plan, err := f.PlanEvacuation(t.Context(), from.Name, false, "")
+	plan, err := f.PlanEvacuation(t.Context(), from.Name, EvacuationQuery{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -143,8 +146,8 @@ func TestLab_drainAndRestore(t *testing.T) {
 
 	go func() { // Who is in charge of the external one sees the mark.
 		for {
-			vm, err := f.findNow(t.Context(), made["elsewhere"].UUID, LastKnown{})
-			if err != nil || pause(t.Context(), 100*time.Millisecond) != nil {
+			vm, err := f.FindNow(t.Context(), made["elsewhere"].UUID, inventory.LastKnown{})
+			if err != nil || turn.Pause(t.Context(), 100*time.Millisecond) != nil {
 				other <- err
 
 				return
@@ -175,7 +178,7 @@ func TestLab_drainAndRestore(t *testing.T) {
 	state := func(name, host string, active bool) {
 		t.Helper()
 
-		vm, err := f.findNow(t.Context(), made[name].UUID, LastKnown{})
+		vm, err := f.FindNow(t.Context(), made[name].UUID, inventory.LastKnown{})
 		if err != nil || vm.Host != host || vm.Active != active || vm.Metadata.Eviction != nil {
 			t.Errorf("%s: %+v, %v; want it on %s, active %v, without a mark", name, vm, err, host, active)
 		}
@@ -185,19 +188,19 @@ func TestLab_drainAndRestore(t *testing.T) {
 	state("none", from.Name, false)
 	state("saved", from.Name, false)
 
-	recorded, err := ownFleet(t, "bob", from, to).PlanEvacuation(t.Context(), from.Name, false, "")
+	recorded, err := ownFleet(t, "bob", from, to).PlanEvacuation(t.Context(), from.Name, EvacuationQuery{})
 	if err != nil || !recorded.Recorded || len(recorded.Steps) != len(plan.Steps) ||
 		!sameStep(recorded.Steps[1], plan.Steps[1]) {
 		t.Errorf("planned anew: %+v, %v; want the same steps", recorded, err)
 	}
 
-	_, err = f.Drain(t.Context(), Drain{Host: from.Name, ID: "m", Why: "another"})
-	if !errors.Is(err, ErrExists) {
+	_, err = f.Drain(t.Context(), Drain{Host: from.Name, ID: "another", Why: "another"})
+	if !errors.Is(err, inventory.ErrExists) {
 		t.Errorf("drained twice: %v", err)
 	}
 
 	// Switched off, the host is silent, and the others tell.
-	cfg := Config{Hosts: map[string]HostConfig{
+	cfg := Config{Hosts: map[string]inventory.HostConfig{
 		from.Name: {URI: "qemu+unix:///system?socket=/nowhere"},
 		to.Name:   {URI: "qemu+unix:///system?socket=" + to.Path("/run/libvirt/libvirt-sock")},
 	}, Owner: "carol"}
@@ -207,7 +210,7 @@ func TestLab_drainAndRestore(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	recorded, err = silent.PlanEvacuation(t.Context(), from.Name, false, "")
+	recorded, err = silent.PlanEvacuation(t.Context(), from.Name, EvacuationQuery{})
 	if err != nil || !recorded.Recorded || len(recorded.Steps) != len(plan.Steps) ||
 		!silent.SwitchedOff(t.Context(), from.Name) || silent.SwitchedOff(t.Context(), to.Name) {
 		t.Errorf("while the host is off: %+v, %v", recorded, err)
@@ -217,7 +220,7 @@ func TestLab_drainAndRestore(t *testing.T) {
 		t.Error(err)
 	}
 
-	if err := f.Release(t.Context(), from.Name, "m", true); err != nil {
+	if _, err := f.Release(t.Context(), from.Name, "m", true); err != nil {
 		t.Fatal(err)
 	}
 
@@ -232,7 +235,7 @@ func TestLab_drainAndRestore(t *testing.T) {
 		}
 	}
 
-	if vm, err := f.findNow(t.Context(), made["none"].UUID, LastKnown{}); err != nil || !vm.Autostart {
+	if vm, err := f.FindNow(t.Context(), made["none"].UUID, inventory.LastKnown{}); err != nil || !vm.Autostart {
 		t.Errorf("autostart is lost: %v", err)
 	}
 
@@ -242,7 +245,7 @@ func TestLab_drainAndRestore(t *testing.T) {
 		}
 	}
 
-	if _, err := f.host(from.Name).conn.Secret(t.Context(), recordUsage); !isNotFound(err) {
+	if _, err := f.Host(from.Name).Conn.Secret(t.Context(), inventory.RecordUsage); !inventory.IsNotFound(err) {
 		t.Errorf("the record is left: %v", err)
 	}
 }
@@ -268,7 +271,7 @@ func TestLab_drainRefused(t *testing.T) {
 	}
 
 	_, err = f.Drain(t.Context(), Drain{Host: from.Name, ID: "m", Why: "a test", Steps: []eviction.Step{}})
-	if !errors.Is(err, ErrBusy) || !strings.Contains(err.Error(), fmt.Sprintf("%q has come", vm.Name)) {
+	if !errors.Is(err, inventory.ErrBusy) || !strings.Contains(err.Error(), fmt.Sprintf("%q has come", vm.Name)) {
 		t.Errorf("changed: %v", err)
 	}
 

@@ -6,6 +6,9 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/hostrecord"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 )
 
 // outcome says whether the host is empty, as far as it was to be.
@@ -16,8 +19,8 @@ func (d *drain) outcome(ctx context.Context, cause error) error {
 
 	for _, s := range d.steps {
 		switch {
-		case s.done():
-			kept = append(kept, s.doneText())
+		case s.Done():
+			kept = append(kept, s.DoneText())
 		default:
 			failed = append(failed, fmt.Sprintf("\n  - %q (%s): %s", s.Name, s.Method, strings.TrimPrefix(s.Reason,
 				fmt.Sprintf("virtual machine %q: ", s.Name))))
@@ -46,7 +49,7 @@ func (d *drain) outcome(ctx context.Context, cause error) error {
 		what += "; done are " + strings.Join(kept, ", ")
 	}
 
-	return &Error{
+	return &inventory.Error{
 		Host: d.Host, Kind: ErrNotMoved, Detail: what + "; not done are:" + strings.Join(failed, ""),
 		Remedy: remedy,
 	}
@@ -56,26 +59,27 @@ func (d *drain) outcome(ctx context.Context, cause error) error {
 // not done, whatever was recorded. It returns the names of those that are no
 // part of the drain and have come nevertheless.
 func (d *drain) verify(ctx context.Context) (come []string, err error) {
-	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	ctx, cancel := context.WithTimeout(ctx, inventory.AskTimeout)
 	defer cancel()
 
-	d.host.forget()
+	d.host.Forget()
 
-	v, err := d.fleet.viewOf(ctx, d.host)
+	v, err := d.fleet.ViewOf(ctx, d.host)
 	if err == nil {
-		err = v.err
+		err = v.Err
 	}
 
 	if err != nil {
-		return nil, &Error{
-			Host: d.Host, Kind: ErrUnreachable, Err: err, Detail: fmt.Sprintf("whether host %q is empty can't be seen", d.Host),
+		return nil, &inventory.Error{
+			Host: d.Host, Kind: inventory.ErrUnreachable, Err: err,
+			Detail: fmt.Sprintf("whether host %q is empty can't be seen", d.Host),
 			Remedy: "Bring the host back, and apply again.",
 		}
 	}
 
 	running := make(map[string]string)
 
-	for uuid, e := range v.domains {
+	for uuid, e := range v.Domains {
 		if e.Active() {
 			running[uuid] = e.Name
 		}
@@ -89,16 +93,16 @@ func (d *drain) verify(ctx context.Context) (come []string, err error) {
 
 // contradict takes back what was recorded of machines that run on the host, by
 // UUID. It returns the names of those that are in no step.
-func contradict(steps []EvacuationStep, running map[string]string) (come []string) {
+func contradict(steps []hostrecord.Step, running map[string]string) (come []string) {
 	for uuid, name := range running {
-		i := slices.IndexFunc(steps, func(s EvacuationStep) bool { return s.UUID == uuid })
+		i := slices.IndexFunc(steps, func(s hostrecord.Step) bool { return s.UUID == uuid })
 
 		switch {
 		case i < 0:
 			come = append(come, name)
-		case steps[i].done():
+		case steps[i].Done():
 			steps[i].Reason = fmt.Sprintf("it was recorded as %s, and runs there all the same", steps[i].Result)
-			steps[i].Result = ResultFailed
+			steps[i].Result = hostrecord.ResultFailed
 		}
 	}
 

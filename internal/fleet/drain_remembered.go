@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/eviction"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/hostrecord"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
@@ -17,20 +19,20 @@ const givenUpMemory = 24 * time.Hour
 // up is no reason to forget it at once. But nothing is moved or started later by
 // what nobody thinks of any more: of a drain that was given up it is what that did
 // within the last day, with machines that nobody has touched since.
-func (f *Fleet) remembered(ctx context.Context, name string, e *Evacuation) *Evacuation {
+func (f *Fleet) remembered(ctx context.Context, name string, e *hostrecord.Evacuation) *hostrecord.Evacuation {
 	if e == nil || e.GivenUp.IsZero() {
 		return e
 	}
 
-	kept := &Evacuation{Since: e.Since, GivenUp: e.GivenUp}
+	kept := &hostrecord.Evacuation{Since: e.Since, GivenUp: e.GivenUp}
 
 	if time.Since(e.GivenUp) > givenUpMemory {
 		return kept
 	}
 
 	for _, s := range e.Steps {
-		vm, err := f.Find(ctx, s.UUID, LastKnown{Host: name})
-		if err == nil && vm.asLeft(name, s) || err != nil && !isNotFound(err) {
+		vm, err := f.Find(ctx, s.UUID, inventory.LastKnown{Host: name})
+		if err == nil && untouchedSince(vm, name, s) || err != nil && !inventory.IsNotFound(err) {
 			kept.Steps = append(kept.Steps, s) // Whoever restores it looks again at one that can't be seen now.
 		}
 	}
@@ -38,11 +40,11 @@ func (f *Fleet) remembered(ctx context.Context, name string, e *Evacuation) *Eva
 	return kept
 }
 
-// asLeft says that the machine is as that step of the host's drain has left it, as
+// untouchedSince says that the machine is as that step of the host's drain has left it, as
 // far as that can be seen: one that was moved while it was off was booted anyway.
-func (vm *VM) asLeft(host string, s EvacuationStep) bool {
+func untouchedSince(vm *inventory.VM, host string, s hostrecord.Step) bool {
 	switch {
-	case s.Result != ResultMoved && s.Result != ResultColdMoved:
+	case s.Result != hostrecord.ResultMoved && s.Result != hostrecord.ResultColdMoved:
 		return !vm.Active // It was shut down.
 	case s.Target == "" || vm.Host != s.Target:
 		return s.Target == "" && vm.Host != host

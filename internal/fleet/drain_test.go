@@ -7,21 +7,25 @@ import (
 	"time"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/eviction"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/hostrecord"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
 )
 
-func stepOf(name, method, result string) EvacuationStep {
-	return EvacuationStep{Step: eviction.Step{UUID: name, Name: name, Method: method}, Result: result}
+func stepOf(name, method, result string) hostrecord.Step {
+	return hostrecord.Step{Step: eviction.Step{UUID: name, Name: name, Method: method}, Result: result}
 }
 
 // What runs on the host is not gone, whatever was recorded.
 func TestContradict(t *testing.T) {
 	t.Parallel()
 
-	steps := []EvacuationStep{
-		stepOf("gone", eviction.MethodLive, ResultMoved), stepOf("back", eviction.MethodLive, ResultMoved),
-		stepOf("started", eviction.MethodShutdown, ResultShutDown), stepOf("resumed", eviction.MethodSave, ResultSaved),
-		stepOf("woken", eviction.MethodLeave, ResultLeft), stepOf("late", eviction.MethodLive, ResultFailed),
+	steps := []hostrecord.Step{
+		stepOf("gone", eviction.MethodLive, hostrecord.ResultMoved),
+		stepOf("back", eviction.MethodLive, hostrecord.ResultMoved),
+		stepOf("started", eviction.MethodShutdown, hostrecord.ResultShutDown),
+		stepOf("resumed", eviction.MethodSave, hostrecord.ResultSaved),
+		stepOf("woken", eviction.MethodLeave, hostrecord.ResultLeft),
+		stepOf("late", eviction.MethodLive, hostrecord.ResultFailed),
 		stepOf("open", eviction.MethodLive, ""),
 	}
 	steps[5].Reason = "it is slow"
@@ -38,9 +42,9 @@ func TestContradict(t *testing.T) {
 	}
 
 	for i, s := range steps {
-		switch want := []string{ResultMoved, "", "", "", "", ResultFailed, ""}[i]; {
+		switch want := []string{hostrecord.ResultMoved, "", "", "", "", hostrecord.ResultFailed, ""}[i]; {
 		case want == "" && s.Name != "open":
-			if s.Result != ResultFailed || !strings.Contains(s.Reason, "runs there all the same") {
+			if s.Result != hostrecord.ResultFailed || !strings.Contains(s.Reason, "runs there all the same") {
 				t.Errorf("%s: %s, %s", s.Name, s.Result, s.Reason)
 			}
 		case s.Result != want:
@@ -57,15 +61,16 @@ func TestContradict(t *testing.T) {
 func TestEvacuationStep_doneText(t *testing.T) {
 	t.Parallel()
 
-	off, moved := stepOf("a", eviction.MethodShutdown, ResultShutDown), stepOf("b", eviction.MethodLive, ResultMoved)
+	off, moved := stepOf("a", eviction.MethodShutdown, hostrecord.ResultShutDown),
+		stepOf("b", eviction.MethodLive, hostrecord.ResultMoved)
 	moved.Target = "kvm2"
 	gone := moved
 	gone.Reason = "it had gone already"
 
-	for want, step := range map[string]EvacuationStep{
+	for want, step := range map[string]hostrecord.Step{
 		`"a" ShutDown`: off, `"b" Moved to host "kvm2"`: moved, `"b" Moved (it had gone already)`: gone,
 	} {
-		if got := step.doneText(); got != want {
+		if got := step.DoneText(); got != want {
 			t.Errorf("%s, want %s", got, want)
 		}
 	}
@@ -81,34 +86,32 @@ func TestHostRecord_evicted(t *testing.T) {
 		want           bool
 	}{
 		{eviction.MethodShutdown, "", true},
-		{eviction.MethodShutdown, ResultShutDown, true},
-		{eviction.MethodShutdown, ResultFailed, false},
+		{eviction.MethodShutdown, hostrecord.ResultShutDown, true},
+		{eviction.MethodShutdown, hostrecord.ResultFailed, false},
 		{eviction.MethodSave, "", true},
-		{eviction.MethodSave, ResultSaved, true},
+		{eviction.MethodSave, hostrecord.ResultSaved, true},
 		{eviction.MethodCold, "", true},
-		{eviction.MethodCold, ResultColdMoved, false},
+		{eviction.MethodCold, hostrecord.ResultColdMoved, false},
 		{eviction.MethodLive, "", false},
-		{eviction.MethodLeave, ResultLeft, false},
+		{eviction.MethodLeave, hostrecord.ResultLeft, false},
 		{eviction.MethodExternal, "", false},
 	}
 
-	vm := &VM{UUID: "web", Host: "kvm1"}
-
 	for _, tt := range tests {
-		record := HostRecord{
-			Cordon: &Cordon{ID: "m", Owner: "alice", Why: "new memory"},
-			Evacuation: &Evacuation{Steps: []EvacuationStep{
+		record := hostrecord.Record{
+			Cordon: &hostrecord.Cordon{ID: "m", Owner: "alice", Why: "new memory"},
+			Evacuation: &hostrecord.Evacuation{Steps: []hostrecord.Step{
 				stepOf("other", eviction.MethodShutdown, ""), stepOf("web", tt.method, tt.result),
 			}},
 		}
 
-		why := record.evicted(vm)
+		why := record.Evicted("web", "kvm1")
 		if (why != "") != tt.want || tt.want && !strings.Contains(why, "new memory") {
 			t.Errorf("%s, result %q: %q", tt.method, tt.result, why)
 		}
 
 		record.Cordon = nil
-		if why := record.evicted(vm); why != "" {
+		if why := record.Evicted("web", "kvm1"); why != "" {
 			t.Errorf("%s, result %q, after the maintenance: %q", tt.method, tt.result, why)
 		}
 	}
@@ -152,14 +155,14 @@ func TestTargetFor(t *testing.T) {
 func TestRemembered(t *testing.T) {
 	t.Parallel()
 
-	steps := []EvacuationStep{{Step: eviction.Step{UUID: "a"}, Result: ResultMoved}}
-	old := &Evacuation{Steps: steps, GivenUp: time.Now().Add(-givenUpMemory - time.Minute)}
+	steps := []hostrecord.Step{{Step: eviction.Step{UUID: "a"}, Result: hostrecord.ResultMoved}}
+	old := &hostrecord.Evacuation{Steps: steps, GivenUp: time.Now().Add(-givenUpMemory - time.Minute)}
 
 	if e := new(Fleet).remembered(t.Context(), "kvm1", old); len(e.Steps) > 0 {
 		t.Errorf("given up long ago: %+v", e.Steps)
 	}
 
-	if e := new(Fleet).remembered(t.Context(), "kvm1", &Evacuation{Steps: steps}); len(e.Steps) != 1 {
+	if e := new(Fleet).remembered(t.Context(), "kvm1", &hostrecord.Evacuation{Steps: steps}); len(e.Steps) != 1 {
 		t.Errorf("not given up: %+v", e.Steps)
 	}
 }
@@ -169,7 +172,7 @@ func TestRemembered(t *testing.T) {
 func TestDrain_takeKeepsTheOrder(t *testing.T) {
 	t.Parallel()
 
-	before := &Evacuation{Steps: []EvacuationStep{stepOf("c", eviction.MethodLive, ResultMoved)}}
+	before := &hostrecord.Evacuation{Steps: []hostrecord.Step{stepOf("c", eviction.MethodLive, hostrecord.ResultMoved)}}
 
 	var given []eviction.Step
 	for _, uuid := range []string{"a", "c", "b"} {
@@ -193,5 +196,18 @@ func TestDrain_takeKeepsTheOrder(t *testing.T) {
 		if s := strings.Join(got, " "); s != tt.want {
 			t.Errorf("given %v: %s, want %s", tt.given != nil, s, tt.want)
 		}
+	}
+}
+
+func TestBrief(t *testing.T) {
+	t.Parallel()
+
+	if got := brief("short"); got != "short" {
+		t.Error(got)
+	}
+
+	got := brief(strings.Repeat("ä", reasonLimit))
+	if len(got) > reasonLimit+len("…") || !strings.HasSuffix(got, "ä…") {
+		t.Errorf("%d bytes, %q", len(got), got[len(got)-8:])
 	}
 }

@@ -10,19 +10,19 @@ import (
 	"unicode/utf8"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/eviction"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/hostrecord"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/lease"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/turn"
 )
 
 // evict carries out one step, again and again while it fails and there is time.
-// leave ends the turn that the caller took for it; nil: it needs none.
-func (d *drain) evict(ctx context.Context, i int, leave func()) {
+// slots are what it waits for before each try, and leave ends the turn that the
+// caller took for the first.
+func (d *drain) evict(ctx context.Context, i int, slots *turn.Slots, leave func()) {
 	rule := d.rule(d.steps[i])
-	limited, over, ours := ctx, func() {}, d.turns
-
-	if leave == nil {
-		leave, ours = func() {}, nil
-	}
+	limited, over := ctx, func() {}
 
 	if rule.OnCancel == eviction.Finish {
 		var stop func()
@@ -59,10 +59,10 @@ func (d *drain) evict(ctx context.Context, i int, leave func()) {
 
 			switch result, last = d.try(ctx, i, rule); {
 			case last == nil:
-			case d.fleet.isGone(ctx, d.steps[i].UUID, d.last(), last):
+			case d.fleet.IsGone(ctx, d.steps[i].UUID, d.last(), last):
 				last, final = errGone, true // It is under way until that is noted.
 			default:
-				final = hopeless(last)
+				final = hopeless(last) || d.stuck(ctx, i, last)
 				d.tried(i)
 			}
 
@@ -79,7 +79,7 @@ func (d *drain) evict(ctx context.Context, i int, leave func()) {
 			return true
 		},
 		Prepare: func(ctx context.Context) { d.aimAgain(ctx, i) },
-	}.Run(limited, ours, leave)
+	}.Run(limited, slots, leave)
 
 	switch {
 	case errors.Is(err, context.Canceled):
@@ -98,11 +98,12 @@ var errGone = errors.New("it had gone already")
 func hopeless(err error) bool {
 	_, changed := errors.AsType[*changedError](err)
 
-	return changed || errors.Is(err, ErrTwoCopies) || errors.Is(err, ErrAmbiguous) || errors.Is(err, errStays)
+	return changed || errors.Is(err, inventory.ErrTwoCopies) || errors.Is(err, inventory.ErrAmbiguous) ||
+		errors.Is(err, errStays)
 }
 
 // rule is what holds for the machine of a step.
-func (d *drain) rule(s EvacuationStep) eviction.Rule {
+func (d *drain) rule(s hostrecord.Step) eviction.Rule {
 	at := slices.IndexFunc(d.in.Machines, func(m eviction.Machine) bool { return m.UUID == s.UUID })
 	if at < 0 {
 		return eviction.Rule{Strategy: s.Strategy}
@@ -112,22 +113,84 @@ func (d *drain) rule(s EvacuationStep) eviction.Rule {
 }
 
 // last is where a machine of the drained host was last.
-func (d *drain) last() LastKnown { return LastKnown{Host: d.Host} }
+func (d *drain) last() inventory.LastKnown { return inventory.LastKnown{Host: d.Host} }
 
-// aimAgain looks for another target for a machine that wasn't moved, unless the
-// steps are to be followed exactly.
+// stuck says that a VM that could not be moved can't leave in any way that its rule
+// allows, whatever becomes of the other hosts: a person has to see to that first.
+// Where the steps are to be followed exactly, the drain as a whole stops for it.
+func (d *drain) stuck(ctx context.Context, i int, err error) bool {
+	if d.Steps != nil || !errors.Is(err, ErrBlocked) {
+		return false
+	}
+
+	in, err := d.lookAgain(ctx, d.steps[i].UUID)
+	if err != nil {
+		return false // The next attempt says why.
+	}
+
+	now := stepNow(in, d.steps[i].UUID)
+	at := slices.IndexFunc(in.Machines, func(m eviction.Machine) bool { return m.UUID == d.steps[i].UUID })
+
+	return now != nil && now.Method == eviction.MethodBlocked && eviction.Hopeless(in.Machines[at])
+}
+
+// lookAgain is what the drain depends on now, with what is in the way of one VM
+// looked at again. Others of the same drain may be on their way just now.
+func (d *drain) lookAgain(ctx context.Context, uuid string) (eviction.Input, error) {
+	d.fleet.ForgetAll()
+
+	in, _, err := d.fleet.evacuationInputWithout(ctx, d.host, inquiry{
+		moveStopped: d.MoveStopped, askQEMU: true, known: d.known(uuid),
+	})
+
+	return in, err
+}
+
+// known are the VMs that the drain has looked at, without the one that is to be
+// looked at again.
+func (d *drain) known(but string) map[string]eviction.Machine {
+	known := make(map[string]eviction.Machine, len(d.in.Machines))
+
+	for _, m := range d.in.Machines {
+		if m.UUID != but {
+			known[m.UUID] = m
+		}
+	}
+
+	return known
+}
+
+// stepNow is what would be done with the VM now, nil for nothing.
+func stepNow(in eviction.Input, uuid string) *eviction.Step {
+	steps := eviction.Compute(in)
+
+	at := slices.IndexFunc(steps, func(s eviction.Step) bool { return s.UUID == uuid })
+	if at < 0 {
+		return nil
+	}
+
+	return &steps[at]
+}
+
+// aimAgain looks for another target for a machine that wasn't moved, or for what its
+// rule falls back to if it can't be moved live any more, unless the steps are to be
+// followed exactly.
 func (d *drain) aimAgain(ctx context.Context, i int) {
 	s := d.steps[i]
 	if d.Steps != nil || s.Target == "" {
 		return
 	}
 
-	d.fleet.forgetAll()
-
-	// Others of the same drain may be on their way just now.
-	in, _, err := d.fleet.evacuationInputWithout(ctx, d.host, d.MoveStopped)
+	in, err := d.lookAgain(ctx, s.UUID)
 	if err != nil {
 		return // The next attempt says why.
+	}
+
+	if now := stepNow(in, s.UUID); s.Method == eviction.MethodLive && now != nil && now.Method != s.Method &&
+		touches(now.Method) {
+		d.fallBack(ctx, i, *now)
+
+		return
 	}
 
 	d.mu.Lock()
@@ -144,6 +207,25 @@ func (d *drain) aimAgain(ctx context.Context, i int) {
 	if target != "" {
 		d.steps[i].Target = target
 	}
+}
+
+// fallBack makes another step of one whose VM can't be moved live any more.
+func (d *drain) fallBack(ctx context.Context, i int, now eviction.Step) {
+	before := d.steps[i]
+	d.fleet.log.WarnContext(ctx, "virtual machine can't be moved live any more", "name", before.Name, "host", d.Host,
+		"method", now.Method)
+
+	if eviction.Marked(before.Method) && !eviction.Marked(now.Method) {
+		if err := d.fleet.clearEviction(ctx, before.UUID, d.Host); err != nil && !inventory.IsNotFound(err) {
+			d.fleet.log.WarnContext(ctx, "mark of eviction not removed", "name", before.Name, "error", err.Error())
+		}
+	}
+
+	d.mu.Lock()
+	defer d.mu.Unlock()
+
+	d.steps[i].Step = now
+	d.failed[now.UUID] = nil
 }
 
 // targetFor is where the machine of a step would go now if it went neither to
@@ -202,25 +284,25 @@ func (d *drain) finish(ctx context.Context, i int, result string, err error) {
 
 	switch {
 	case errors.Is(err, errGone):
-		s.Result, s.Reason = ResultMoved, errGone.Error()
+		s.Result, s.Reason = hostrecord.ResultMoved, errGone.Error()
 	case err != nil:
-		s.Result, s.Reason = ResultFailed, brief(err.Error())
+		s.Result, s.Reason = hostrecord.ResultFailed, brief(err.Error())
 	case result == "":
 		s.Reason = "it was not begun"
 	}
 	d.mu.Unlock()
 
-	after, cancel := context.WithTimeout(context.WithoutCancel(ctx), finishTimeout)
+	after, cancel := lease.CleanUp(ctx, inventory.FinishTimeout)
 	defer cancel()
 
 	if eviction.Marked(s.Method) {
-		if err := d.fleet.clearEviction(after, s.UUID, d.Host); err != nil && !isNotFound(err) {
+		if err := d.fleet.clearEviction(after, s.UUID, d.Host); err != nil && !inventory.IsNotFound(err) {
 			d.fleet.log.WarnContext(after, "mark of eviction not removed", "name", s.Name, "error", err.Error())
 		}
 	}
 
 	// After a cancel all is recorded at the end; what is finished then doesn't wait for the others.
-	if ctx.Err() == nil || s.done() {
+	if ctx.Err() == nil || s.Done() {
 		if err := d.record(after, false); err != nil {
 			d.fleet.log.WarnContext(after, "result of eviction not recorded", "name", s.Name, "error", err.Error())
 		}

@@ -3,193 +3,41 @@ package fleet
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
-	"time"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/eviction"
-	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/hostrecord"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 )
-
-// Results of a step of an evacuation. "" is that it is still to be done.
-const (
-	ResultMoved     = "Moved"
-	ResultColdMoved = "ColdMoved"
-	ResultShutDown  = "ShutDown"
-	ResultSaved     = "Saved"
-	ResultLeft      = "Left"
-	ResultFailed    = "Failed"
-)
-
-// Evacuation is what was, or is to be, taken away from a host.
-type Evacuation struct {
-	Since time.Time `json:"since"`
-	// Done says that the host was emptied.
-	Done bool `json:"done"`
-	// Ended says that the drain has ended before the host was empty: nobody is at it.
-	Ended bool `json:"ended,omitempty"`
-	// Steps are all of it, in their order.
-	Steps []EvacuationStep `json:"steps"`
-	// Abridged says that there was no room for the steps.
-	Abridged bool `json:"abridged,omitempty"`
-	// Releasing is the id of the maintenance that has ended, and still has to undo
-	// what the steps did. "": none.
-	Releasing string `json:"releasing,omitempty"`
-	// GivenUp is when the maintenance ended before the host was empty. Zero: it has
-	// not ended, or the host was.
-	GivenUp time.Time `json:"given_up,omitzero"`
-}
-
-// EvacuationStep is a step of the plan and what became of it.
-type EvacuationStep struct {
-	eviction.Step
-
-	// Result is one of the results.
-	Result string `json:"result,omitempty"`
-	// Reason says why the step failed.
-	Reason string `json:"reason,omitempty"`
-	// Autostart says that it was taken from the machine, so that its host doesn't
-	// start it meanwhile.
-	Autostart bool `json:"autostart,omitempty"`
-	// Ran says that the machine ran before it was shut down to be moved, so that it
-	// has to run afterwards.
-	Ran bool `json:"ran,omitempty"`
-	// Options are what the machine's policy said of moves. The way back goes by them
-	// too, where nothing else is said by then.
-	Options migration.Options `json:"options,omitzero"`
-	// Kept are images that stayed when the machine was moved with its disks.
-	Kept []KeptFile `json:"kept,omitempty"`
-}
-
-// done says that nothing is left to do.
-func (s EvacuationStep) done() bool { return s.Result != "" && s.Result != ResultFailed }
-
-// doneText says what was done with a machine, and where it went. One that had
-// gone before may be anywhere.
-func (s EvacuationStep) doneText() string {
-	switch {
-	case s.Reason != "":
-		return fmt.Sprintf("%q %s (%s)", s.Name, s.Result, s.Reason)
-	case s.Target != "":
-		return fmt.Sprintf("%q %s to host %q", s.Name, s.Result, s.Target)
-	default:
-		return fmt.Sprintf("%q %s", s.Name, s.Result)
-	}
-}
-
-// outline is what was planned, without what became of it: all that others have
-// to tell while the host is off.
-func (e *Evacuation) outline() *Evacuation {
-	o := &Evacuation{Since: e.Since, Done: e.Done, Abridged: e.Abridged}
-	for _, s := range e.Steps {
-		o.Steps = append(o.Steps, EvacuationStep{Step: s.Step})
-	}
-
-	return o
-}
-
-// tellElsewhere lets the other hosts know that this one was emptied, or with nil
-// that this is over. Those that don't answer don't know it, which matters only
-// while this one is silent.
-func (f *Fleet) tellElsewhere(ctx context.Context, name string, e *Evacuation) {
-	_, err := f.changeRecords(ctx, func(host string, r *HostRecord) {
-		delete(r.Elsewhere, name)
-
-		if e == nil || host == name {
-			return
-		}
-
-		if r.Elsewhere == nil {
-			r.Elsewhere = make(map[string]*Evacuation)
-		}
-
-		r.Elsewhere[name] = e.outline()
-	})
-	if err != nil {
-		f.log.WarnContext(ctx, "maintenance not recorded on other hosts", "host", name, "error", err.Error())
-	}
-}
-
-// toldElsewhere is what the other hosts know of the host's maintenance, nil when
-// it is under none.
-func (f *Fleet) toldElsewhere(ctx context.Context, name string) *Evacuation {
-	answers, err := f.snapshot(ctx)
-	if err != nil {
-		return nil
-	}
-
-	for _, a := range answers {
-		if a.fenced() || a.host.name == name {
-			continue
-		}
-
-		if record, err := a.recordIfAny(ctx); err == nil && record.Elsewhere[name] != nil {
-			return record.Elsewhere[name]
-		}
-	}
-
-	return nil
-}
-
-// SwitchedOff says that a host which doesn't answer was emptied for its
-// maintenance, which is the usual reason then.
-func (f *Fleet) SwitchedOff(ctx context.Context, name string) bool {
-	return f.toldElsewhere(ctx, name) != nil
-}
 
 // Evicted says why the machine, which is off, is to stay so: its host is under a
 // maintenance that shut it down or saved it. It is "" for any other machine.
-func (f *Fleet) Evicted(ctx context.Context, vm *VM) (string, error) {
+func (f *Fleet) Evicted(ctx context.Context, vm *inventory.VM) (string, error) {
 	if vm.Active {
 		return "", nil
 	}
 
-	a, err := f.answerOf(ctx, vm.host)
+	a, err := f.ReplyOf(ctx, vm.On)
 	if err != nil {
 		return "", err
 	}
 
-	record, err := a.recordOf(ctx)
+	record, err := a.RecordOf(ctx)
 	if err != nil {
 		return "", err
 	}
 
-	return record.evicted(vm), nil
+	return record.Evicted(vm.UUID, vm.Host), nil
 }
 
 // evictedNow is Evicted without the snapshot.
-func (f *Fleet) evictedNow(ctx context.Context, vm *VM) (string, error) {
-	record, _, err := readRecord(ctx, vm.host)
+func (f *Fleet) evictedNow(ctx context.Context, vm *inventory.VM) (string, error) {
+	record, _, err := inventory.ReadRecord(ctx, vm.On)
 	if err != nil {
 		return "", err
 	}
 
-	return record.evicted(vm), nil
-}
-
-func (r HostRecord) evicted(vm *VM) string {
-	if r.Cordon == nil || r.Evacuation == nil {
-		return ""
-	}
-
-	for _, s := range r.Evacuation.Steps {
-		if s.UUID == vm.UUID && s.off() {
-			return r.Cordon.text(vm.Host)
-		}
-	}
-
-	return ""
-}
-
-// off says that the drain has shut the machine down, or is about to: what became
-// of it is recorded a little later.
-func (s EvacuationStep) off() bool {
-	switch s.Method {
-	case eviction.MethodShutdown, eviction.MethodSave, eviction.MethodCold:
-		return s.Result == "" || s.Result == ResultShutDown || s.Result == ResultSaved
-	default:
-		return false
-	}
+	return record.Evicted(vm.UUID, vm.Host), nil
 }
 
 // EvacuationPlan is how a host will be, or is being, emptied.
@@ -199,16 +47,30 @@ type EvacuationPlan struct {
 	Recorded bool
 }
 
+// EvacuationQuery is what PlanEvacuation is asked.
+type EvacuationQuery struct {
+	// MoveStopped moves VMs that are off, too.
+	MoveStopped bool
+	// AskQEMU also asks QEMU itself what it refuses, which taints the VMs.
+	AskQEMU bool
+	// Maintenance says that it is asked for a maintenance that is to begin, or to go on,
+	// and ID is the one that it has: it is told only what is left to do.
+	Maintenance bool
+	ID          string
+}
+
 // PlanEvacuation says how the host would be emptied, as of the snapshot. For one
-// that is under maintenance it returns what was planned for that. Once a drain has
-// ended before the host was empty, it is what the next one would follow: what was
-// done, and the rest as things are now; but the maintenance itself, which gives its
-// id, is told only what is left to do. moveStopped moves machines that are off, too.
-func (f *Fleet) PlanEvacuation(ctx context.Context, name string, moveStopped bool, id string) (EvacuationPlan, error) {
+// that is under maintenance it returns what was planned for that, as long as that
+// holds. Where it doesn't, since the drain was killed, has ended before the host was
+// empty, or VMs have come, it is what the next one would follow: what was done, and
+// the rest as things are now.
+func (f *Fleet) PlanEvacuation(ctx context.Context, name string, q EvacuationQuery) (EvacuationPlan, error) {
 	record, err := f.Record(ctx, name)
-	if errors.Is(err, ErrUnreachable) && id == "" {
+	silent := errors.Is(err, inventory.ErrUnreachable) && !q.Maintenance
+
+	if silent {
 		if e := f.toldElsewhere(ctx, name); e != nil && !e.Abridged {
-			record, err = HostRecord{Cordon: &Cordon{}, Evacuation: e}, nil
+			record, err = hostrecord.Record{Cordon: &hostrecord.Cordon{}, Evacuation: e}, nil
 		}
 	}
 
@@ -217,24 +79,48 @@ func (f *Fleet) PlanEvacuation(ctx context.Context, name string, moveStopped boo
 	}
 
 	e := record.Evacuation
-	p := EvacuationPlan{Recorded: record.Cordon != nil && e != nil && (id == "" || record.Cordon.ID != id)}
+	p := EvacuationPlan{Recorded: record.Cordon != nil && e != nil}
 
-	if p.Recorded && !e.Ended {
+	if p.Recorded && q.Maintenance {
+		p.Recorded = e.Done && record.Cordon.ID != q.ID // That of somebody else.
+	}
+
+	if p.Recorded && (silent || e.Done && f.restsOn(ctx, name, e, q.MoveStopped)) {
 		p.Steps = plainSteps(e.Steps)
 
 		return p, nil
 	}
 
-	in, err := f.evacuationInput(ctx, f.host(name), moveStopped)
+	in, err := f.evacuationInput(ctx, f.Host(name), inquiry{moveStopped: q.MoveStopped, askQEMU: q.AskQEMU})
+	if errors.Is(err, inventory.ErrBusy) && p.Recorded && !e.Ended {
+		p.Steps = plainSteps(e.Steps) // A drain is at it.
+
+		return p, nil
+	}
+
 	if err != nil {
 		return EvacuationPlan{}, err
 	}
 
 	d := &drain{Drain: Drain{Host: name}, in: in}
-	d.take(eviction.Compute(in), f.remembered(ctx, name, e))
+	before := f.remembered(ctx, name, e)
 
-	if id != "" && !p.Recorded {
-		d.steps = slices.DeleteFunc(d.steps, EvacuationStep.done)
+	if p.Recorded && !e.Ended && !e.Done {
+		d.take(plainSteps(e.Steps), before)
+
+		if len(changed(d.steps, nil, in)) == 0 {
+			p.Steps = plainSteps(e.Steps)
+
+			return p, nil
+		}
+
+		d.steps = nil
+	}
+
+	d.take(eviction.Compute(in), before)
+
+	if q.Maintenance && !p.Recorded {
+		d.steps = slices.DeleteFunc(d.steps, hostrecord.Step.Done)
 	}
 
 	p.Steps = plainSteps(d.steps)
@@ -242,8 +128,19 @@ func (f *Fleet) PlanEvacuation(ctx context.Context, name string, moveStopped boo
 	return p, nil
 }
 
+// restsOn says that nothing is left to do on a host that was emptied, as of the snapshot.
+func (f *Fleet) restsOn(ctx context.Context, name string, e *hostrecord.Evacuation, moveStopped bool) bool {
+	running, err := f.RunningOn(ctx, name)
+	if err != nil || len(running) > 0 {
+		return false
+	}
+
+	return !moveStopped || !slices.ContainsFunc(e.Steps,
+		func(s hostrecord.Step) bool { return s.Result == hostrecord.ResultLeft })
+}
+
 // plainSteps are the steps without what became of them.
-func plainSteps(steps []EvacuationStep) []eviction.Step {
+func plainSteps(steps []hostrecord.Step) []eviction.Step {
 	plain := make([]eviction.Step, len(steps))
 	for i, s := range steps {
 		plain[i] = s.Step
@@ -255,19 +152,19 @@ func plainSteps(steps []EvacuationStep) []eviction.Step {
 // RunningOn are the names of the machines that run on the host, as of the
 // snapshot, sorted.
 func (f *Fleet) RunningOn(ctx context.Context, name string) ([]string, error) {
-	h, err := f.targetHost(name)
+	h, err := f.UsableHost(name)
 	if err != nil {
 		return nil, err
 	}
 
-	a, err := f.answerOf(ctx, h)
+	a, err := f.ReplyOf(ctx, h)
 	if err != nil {
 		return nil, err
 	}
 
 	var names []string
 
-	for _, e := range a.view.domains {
+	for _, e := range a.View.Domains {
 		if e.Active() {
 			names = append(names, e.Name)
 		}

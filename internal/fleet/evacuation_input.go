@@ -3,25 +3,39 @@ package fleet
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"slices"
 
 	"golang.org/x/sync/errgroup"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/eviction"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
-	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/policy"
-	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
 // preflightsAtOnce bounds how many machines are looked at at the same time.
 const preflightsAtOnce = 6
 
+// inquiry is what is to be found out about a host that is to be emptied.
+type inquiry struct {
+	// moveStopped moves VMs that are off, too.
+	moveStopped bool
+	// askQEMU also asks QEMU itself what it refuses, which taints the VMs.
+	askQEMU bool
+	// atRest looks at no VM at all while one comes or leaves.
+	atRest bool
+	// known are VMs that were looked at before and aren't looked at again, by UUID: what
+	// is in their ways is what it was.
+	known map[string]eviction.Machine
+	// goals are, by UUID, the hosts that VMs are to move to while they run: where nothing
+	// is in the way to that one, no other is asked.
+	goals map[string]string
+}
+
 // evacuationInput gathers everything that emptying the host depends on. While a
 // machine comes or leaves it is ErrBusy.
-func (f *Fleet) evacuationInput(ctx context.Context, h *host, moveStopped bool) (eviction.Input, error) {
-	in, onItsWay, err := f.evacuationInputWithout(ctx, h, moveStopped)
+func (f *Fleet) evacuationInput(ctx context.Context, h *inventory.Host, q inquiry) (eviction.Input, error) {
+	in, onItsWay, err := f.evacuationInputWithout(ctx, h, q)
 	if err == nil {
 		err = onItsWay
 	}
@@ -32,34 +46,34 @@ func (f *Fleet) evacuationInput(ctx context.Context, h *host, moveStopped bool) 
 // evacuationInputWithout is evacuationInput without the machines that come or
 // leave just now. onItsWay names one of them, nil: there is none.
 func (f *Fleet) evacuationInputWithout(
-	ctx context.Context, h *host, moveStopped bool,
+	ctx context.Context, h *inventory.Host, q inquiry,
 ) (in eviction.Input, onItsWay, err error) {
-	in = eviction.Input{Host: h.name, Default: f.defaultEviction, MoveStopped: moveStopped}
+	in = eviction.Input{Host: h.Name, Default: f.defaultEviction, MoveStopped: q.moveStopped}
 
-	answers, err := f.snapshot(ctx)
+	answers, err := f.Snapshot(ctx)
 	if err != nil {
 		return in, nil, err
 	}
 
 	var (
-		from   answer
-		others []answer
+		from   inventory.Reply
+		others []inventory.Reply
 	)
 
 	for _, a := range answers {
 		switch {
-		case a.host == h:
+		case a.Host == h:
 			from = a
-		case !a.fenced():
+		case !a.Fenced():
 			others = append(others, a)
 		}
 	}
 
-	if from.err != nil {
-		return in, nil, from.err
+	if from.Err != nil {
+		return in, nil, from.Err
 	}
 
-	records := recordingsOf(ctx, append([]answer{from}, others...))
+	records := recordingsOf(ctx, append([]inventory.Reply{from}, others...))
 
 	if in.Policies, err = f.EvictionPolicies().forMachinesOn(h, records); err != nil {
 		return in, nil, err
@@ -70,63 +84,65 @@ func (f *Fleet) evacuationInputWithout(
 	}
 
 	for _, a := range others {
-		if a.err == nil && !a.host.cfg.Unschedulable {
+		if a.Err == nil && !a.Host.Config.Unschedulable {
 			in.Hosts = append(in.Hosts, f.roomOn(a))
 		}
 	}
 
 	machines, onItsWay, err := f.machinesOn(ctx, from, answers)
-	if err != nil {
-		return in, nil, err
+	if err != nil || q.atRest && onItsWay != nil {
+		return in, onItsWay, err
 	}
 
-	evacuees, leaving, err := f.evacuees(ctx, machines, in, others)
+	evacuees, leaving, err := f.evacuees(ctx, machines, in, others, q)
 	in.Machines = evacuees
+
+	f.roomsOn(ctx, in)
 
 	return in, cmp.Or(onItsWay, leaving), err
 }
 
 // roomOn is what a host has room for.
-func (f *Fleet) roomOn(a answer) eviction.Host {
+func (f *Fleet) roomOn(a inventory.Reply) eviction.Host {
 	f.reservations.mu.Lock()
 	defer f.reservations.mu.Unlock()
 
-	return eviction.Host{Name: a.host.name, Free: f.free(a, ""), Machines: f.company(a, "")}
+	return eviction.Host{Name: a.Host.Name, Free: f.free(a, ""), Machines: f.company(a, "")}
 }
 
 // machinesOn are the machines that are on the host, sorted, but for those that
 // come or leave just now; onItsWay names one of these. A definition that one left
 // behind there is none.
 func (f *Fleet) machinesOn(
-	ctx context.Context, from answer, answers []answer,
-) (machines []*VM, onItsWay, err error) {
-	last := LastKnown{Host: from.host.name}
+	ctx context.Context, from inventory.Reply, answers []inventory.Reply,
+) (machines []*inventory.VM, onItsWay, err error) {
+	last := inventory.LastKnown{Host: from.Host.Name}
 
-	for uuid, e := range from.view.domains {
-		vm, err := locate(about(answers, uuid), uuid, last)
-		if e.Active() && skewed(vm, err) {
-			if vm, err = f.findNow(ctx, uuid, last); isNotFound(err) {
+	for uuid, e := range from.View.Domains {
+		vm, err := inventory.Locate(inventory.RepliesAbout(answers, uuid), uuid, last)
+		if e.Active() && inventory.Inconsistent(vm, err) {
+			if vm, err = f.FindNow(ctx, uuid, last); inventory.IsNotFound(err) {
 				continue // It was the last of it that was seen.
 			}
 		}
 
 		if err == nil {
-			err = vm.settled()
+			err = vm.RequireIdle()
 		}
 
 		switch {
 		case err != nil && !e.Active():
 			continue // It is nobody's business to say where it belongs.
-		case err != nil && vm != nil && vm.Migrating && !vm.broken():
-			onItsWay = err
+		case err != nil && vm != nil && vm.Migrating && !vm.BrokeInPostCopy():
+			onItsWay = &onItsWayError{error: err, vm: vm}
 		case err != nil:
 			return nil, nil, err
-		case vm.host == from.host:
+		case vm.On == from.Host:
 			machines = append(machines, vm)
 		}
 	}
 
-	slices.SortFunc(machines, func(a, b *VM) int {
+	slices.SortFunc(machines, func(a, b *inventory.VM) int {
 		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.UUID, b.UUID))
 	})
 
@@ -136,7 +152,7 @@ func (f *Fleet) machinesOn(
 // evacuees are the machines with all that is in their ways, but for those that
 // leave while they are looked at; onItsWay names one of these.
 func (f *Fleet) evacuees(
-	ctx context.Context, machines []*VM, in eviction.Input, others []answer,
+	ctx context.Context, machines []*inventory.VM, in eviction.Input, others []inventory.Reply, q inquiry,
 ) (evacuees []eviction.Machine, onItsWay, err error) {
 	looked := make([]*eviction.Machine, len(machines))
 	leaving := make([]error, len(machines))
@@ -146,7 +162,7 @@ func (f *Fleet) evacuees(
 
 	for i, vm := range machines {
 		calls.Go(func() error {
-			m, err := f.evacuee(ctx, vm, in, others)
+			m, err := f.evacuee(ctx, vm, in, others, q)
 			if err == nil {
 				looked[i] = &m
 
@@ -175,27 +191,44 @@ func (f *Fleet) evacuees(
 	return evacuees, onItsWay, err
 }
 
+// onItsWayError says that a machine comes or leaves just now.
+type onItsWayError struct {
+	error
+	vm *inventory.VM
+}
+
+// Unwrap gives the error that says so.
+func (e *onItsWayError) Unwrap() error { return e.error }
+
 // hasLeft says that a machine has left its host since that host spoke of it, or is
 // leaving it now, which is onItsWay.
-func (f *Fleet) hasLeft(ctx context.Context, vm *VM) (left bool, onItsWay error) {
-	now, err := f.findNow(ctx, vm.UUID, LastKnown{Host: vm.Host, HostUUID: vm.HostUUID})
+func (f *Fleet) hasLeft(ctx context.Context, vm *inventory.VM) (left bool, onItsWay error) {
+	now, err := f.FindNow(ctx, vm.UUID, inventory.LastKnown{Host: vm.Host, HostUUID: vm.HostUUID})
 
 	switch {
-	case isNotFound(err):
+	case inventory.IsNotFound(err):
 		return true, nil
-	case err == nil && now.Migrating && !now.broken():
-		return true, now.settled()
+	case err == nil && now.Migrating && !now.BrokeInPostCopy():
+		return true, &onItsWayError{error: now.RequireIdle(), vm: now}
 	default:
-		return err == nil && now.host != vm.host, nil
+		return err == nil && now.On != vm.On, nil
 	}
 }
 
 // evacuee is a machine that is to leave, with all that is in its ways.
 func (f *Fleet) evacuee(
-	ctx context.Context, vm *VM, in eviction.Input, others []answer,
+	ctx context.Context, vm *inventory.VM, in eviction.Input, others []inventory.Reply, q inquiry,
 ) (eviction.Machine, error) {
 	m := forPolicies(vm)
 	m.Live = map[string][]migration.Blocker{}
+
+	if before, known := q.known[vm.UUID]; known {
+		m.Live, m.LiveBytes, m.LiveRooms = before.Live, before.LiveBytes, before.LiveRooms
+		m.Cold, m.ColdBytes, m.ColdRooms = before.Cold, before.ColdBytes, before.ColdRooms
+
+		return m, nil
+	}
+
 	rule := eviction.Select(m, in.Host, in.Policies, in.Default)
 
 	if rule.Strategy == eviction.External || rule.Strategy == eviction.None && vm.Active || !vm.Active && !in.MoveStopped {
@@ -204,64 +237,44 @@ func (f *Fleet) evacuee(
 
 	options := migration.Tune(m.On(in.Host), rule.Options, in.MigrationPolicies, f.migration).Options
 
-	inspected, err := vm.inspect(ctx)
+	inspected, err := inspect(ctx, vm)
 	if err != nil {
 		return m, err
 	}
 
-	if m.Live, m.LiveBytes, err = f.ways(ctx, inspected, vm, others, options); err != nil {
+	if q.askQEMU {
+		inspected = inspected.AskQEMU(ctx, vm.On.Conn)
+	}
+
+	goal := slices.IndexFunc(others, func(a inventory.Reply) bool { return a.Host.Name == q.goals[vm.UUID] })
+	if goal >= 0 && vm.Active {
+		live, err := f.ways(ctx, inspected, vm, others[goal:goal+1], options)
+		if err == nil && len(migration.Blocking(live.blockers[q.goals[vm.UUID]])) == 0 {
+			m.Live, m.LiveBytes, m.LiveRooms = live.blockers, live.bytes, live.rooms
+
+			return m, nil
+		}
+	}
+
+	live, err := f.ways(ctx, inspected, vm, others, options)
+	if err != nil {
 		return m, err
 	}
 
-	if persistent := vm.entry.parse().persistent; vm.Active && rule.Fallback == eviction.ColdMigrate && persistent != nil {
+	m.Live, m.LiveBytes, m.LiveRooms = live.blockers, live.bytes, live.rooms
+
+	if persistent := vm.Entry.Parse().Persistent; vm.Active && rule.Fallback == eviction.ColdMigrate && persistent != nil {
 		inspected.State, inspected.Reason, inspected.Facts = libvirt.Shutoff, "Shutdown", persistent.Mobility()
-		m.Cold, m.ColdBytes, err = f.ways(ctx, inspected, vm, others, options)
-	}
+		inspected.Refusals, inspected.Unasked = nil, nil
+		shareOwn(ctx, vm, &inspected.Facts)
 
-	return m, err
-}
-
-// ways are what is in the way of the machine to each of the other hosts, where
-// room is left out, and how much is copied to those that it can go to.
-func (f *Fleet) ways(
-	ctx context.Context, machine migration.Machine, vm *VM, others []answer, o migration.Options,
-) (ways map[string][]migration.Blocker, bytes map[string]uint64, err error) {
-	ways = make(map[string][]migration.Blocker, len(others))
-	bytes = make(map[string]uint64, len(others))
-
-	for _, a := range others {
-		unavailable := ""
-
-		switch {
-		case a.err != nil:
-			unavailable = fmt.Sprintf("host %q does not answer: %v", a.host.name, withoutHost(a.err))
-		case a.host.cfg.Unschedulable:
-			unavailable = fmt.Sprintf("host %q is not schedulable", a.host.name)
-		case !policy.HasLabels(a.host.cfg.Labels, vm.Metadata.HostLabels):
-			unavailable = fmt.Sprintf("host %q has not all of the labels %s", a.host.name, labelText(vm.Metadata.HostLabels))
-		}
-
-		if unavailable != "" {
-			ways[a.host.name] = []migration.Blocker{{
-				Reason: migration.HostNotAvailable, Status: status.False, Attribute: "host", Message: unavailable,
-				Remedy: "Bring the host back, or add another one.",
-			}}
-
-			continue
-		}
-
-		blockers, err := f.preflightTo(ctx, vm, machine, a.host, o)
+		cold, err := f.ways(ctx, inspected, vm, others, options)
 		if err != nil {
-			return nil, nil, err
+			return m, err
 		}
 
-		blockers = slices.DeleteFunc(blockers, func(b migration.Blocker) bool { return ofRoom(b.Reason) })
-		ways[a.host.name] = blockers
-
-		if len(migration.Blocking(blockers)) == 0 {
-			bytes[a.host.name] = migration.BytesTo(ctx, machine, vm.host.conn, a.host.conn, o)
-		}
+		m.Cold, m.ColdBytes, m.ColdRooms = cold.blockers, cold.bytes, cold.rooms
 	}
 
-	return ways, bytes, nil
+	return m, nil
 }

@@ -8,6 +8,9 @@ import (
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/eviction"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/hostrecord"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/lease"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/turn"
 )
@@ -31,31 +34,31 @@ func (d *drain) try(ctx context.Context, i int, rule eviction.Rule) (result stri
 
 	switch s.Method {
 	case eviction.MethodLeave:
-		return ResultLeft, nil
+		return hostrecord.ResultLeft, nil
 	case eviction.MethodLive:
 		vm, how, err := d.fleet.moveInTurn(ctx, s.UUID, d.last(), wish{
 			target: s.Target, options: rule.Options, priority: turn.PriorityMaintenance,
 		})
 		d.noteKept(ctx, i, how, err)
 
-		return ResultMoved, d.arrived(vm, s, err)
+		return hostrecord.ResultMoved, d.arrived(vm, s, err)
 	case eviction.MethodCold:
 		if s.Ran, err = d.noteRunning(ctx, i); err != nil {
-			return ResultColdMoved, err
+			return hostrecord.ResultColdMoved, err
 		}
 
 		how, err := d.moveCold(ctx, s, rule.Options)
 		d.noteKept(ctx, i, how, err)
 
-		return ResultColdMoved, err
+		return hostrecord.ResultColdMoved, err
 	case eviction.MethodShutdown:
-		return d.turnOff(ctx, i, ResultShutDown, d.fleet.shutDownForEviction)
+		return d.turnOff(ctx, i, hostrecord.ResultShutDown, d.fleet.shutDownForEviction)
 	case eviction.MethodSave:
-		return d.turnOff(ctx, i, ResultSaved, func(ctx context.Context, vm *VM) error {
-			return vm.host.conn.SaveDomain(ctx, vm.UUID)
+		return d.turnOff(ctx, i, hostrecord.ResultSaved, func(ctx context.Context, vm *inventory.VM) error {
+			return vm.On.Conn.SaveDomain(ctx, vm.UUID)
 		})
 	case eviction.MethodExternal:
-		return ResultMoved, d.awaitGone(ctx, s)
+		return hostrecord.ResultMoved, d.awaitGone(ctx, s)
 	case eviction.MethodPinned:
 		return "", errPinned
 	default:
@@ -65,9 +68,9 @@ func (d *drain) try(ctx context.Context, i int, rule eviction.Rule) (result stri
 
 // arrived makes sure that a machine is where it was moved to: one that was found
 // elsewhere was moved by somebody else, which is as good.
-func (d *drain) arrived(vm *VM, s EvacuationStep, err error) error {
+func (d *drain) arrived(vm *inventory.VM, s hostrecord.Step, err error) error {
 	if err == nil && vm != nil && vm.Host == d.Host {
-		return &Error{VM: s.Name, Host: d.Host, Kind: ErrNotMoved, Detail: "it is still there"}
+		return &inventory.Error{VM: s.Name, Host: d.Host, Kind: ErrNotMoved, Detail: "it is still there"}
 	}
 
 	return err
@@ -75,23 +78,24 @@ func (d *drain) arrived(vm *VM, s EvacuationStep, err error) error {
 
 // requestEviction marks the machine as one that is to leave the host.
 func (f *Fleet) requestEviction(ctx context.Context, uuid, host string) error {
-	return f.onMachine(ctx, uuid, LastKnown{Host: host}, "marking", func(ctx context.Context, vm *VM) error {
-		m := vm.Metadata
-		m.Eviction = &domain.Eviction{Host: host, Owner: f.owner, Since: time.Now()}
+	return f.onMachine(ctx, uuid, inventory.LastKnown{Host: host}, "marking",
+		func(ctx context.Context, vm *inventory.VM) error {
+			m := vm.Metadata
+			m.Eviction = &domain.Eviction{Host: host, Owner: f.owner, Since: time.Now()}
 
-		if vm.Host != host {
-			return nil
-		}
+			if vm.Host != host {
+				return nil
+			}
 
-		_, err := f.writeMetadata(ctx, vm, m)
+			_, err := f.writeMetadata(ctx, vm, m)
 
-		return err
-	})
+			return err
+		})
 }
 
 // markAgain writes the request into a machine that could not be given it before.
 // Nothing is done to one that doesn't carry it, and nobody else would move it.
-func (d *drain) markAgain(ctx context.Context, s EvacuationStep) error {
+func (d *drain) markAgain(ctx context.Context, s hostrecord.Step) error {
 	d.mu.Lock()
 	unmarked := d.unmarked[s.UUID]
 	d.mu.Unlock()
@@ -100,7 +104,7 @@ func (d *drain) markAgain(ctx context.Context, s EvacuationStep) error {
 		return nil
 	}
 
-	if err := d.fleet.requestEviction(ctx, s.UUID, d.Host); err != nil && !isNotFound(err) {
+	if err := d.fleet.requestEviction(ctx, s.UUID, d.Host); err != nil && !inventory.IsNotFound(err) {
 		return err
 	}
 
@@ -115,8 +119,8 @@ func (d *drain) markAgain(ctx context.Context, s EvacuationStep) error {
 // leave another host keeps that one's. A migration that ended without its run is
 // recorded as it ended: nobody else may look after the machine.
 func (f *Fleet) clearEviction(ctx context.Context, uuid, host string) error {
-	return f.onMachine(ctx, uuid, LastKnown{}, "marking", func(ctx context.Context, vm *VM) error {
-		if record := vm.interrupted(); record != nil && !vm.Stranded {
+	return f.onMachine(ctx, uuid, inventory.LastKnown{}, "marking", func(ctx context.Context, vm *inventory.VM) error {
+		if record := vm.OpenMigration(); record != nil && !vm.Stranded {
 			now, err := f.closeRecord(ctx, vm, *record, nil)
 			if err != nil {
 				return err
@@ -140,13 +144,13 @@ func (f *Fleet) clearEviction(ctx context.Context, uuid, host string) error {
 // turnOff ends the machine's run in the given way, which has that result, and
 // keeps its host from starting it by itself. One that is elsewhere was moved.
 func (d *drain) turnOff(
-	ctx context.Context, i int, result string, off func(context.Context, *VM) error,
+	ctx context.Context, i int, result string, off func(context.Context, *inventory.VM) error,
 ) (string, error) {
 	s := d.steps[i]
 
-	err := d.fleet.onMachine(ctx, s.UUID, d.last(), "evicting", func(ctx context.Context, vm *VM) error {
+	err := d.fleet.onMachine(ctx, s.UUID, d.last(), "evicting", func(ctx context.Context, vm *inventory.VM) error {
 		if vm.Host != d.Host {
-			result = ResultMoved
+			result = hostrecord.ResultMoved
 
 			return nil
 		}
@@ -163,7 +167,7 @@ func (d *drain) turnOff(
 				return err
 			}
 
-			if err := vm.host.conn.SetAutostart(ctx, vm.UUID, false); err != nil {
+			if err := vm.On.Conn.SetAutostart(ctx, vm.UUID, false); err != nil {
 				return err
 			}
 		}
@@ -178,8 +182,8 @@ func (d *drain) turnOff(
 	return result, err
 }
 
-func (f *Fleet) shutDownForEviction(ctx context.Context, vm *VM) error {
-	_, err := f.stop(ctx, vm, gracePeriod(vm.Metadata))
+func (f *Fleet) shutDownForEviction(ctx context.Context, vm *inventory.VM) error {
+	_, err := f.stop(ctx, vm, inventory.GracePeriod(vm.Metadata))
 
 	return err
 }
@@ -187,8 +191,8 @@ func (f *Fleet) shutDownForEviction(ctx context.Context, vm *VM) error {
 // startFor starts the machine where it is, unless it runs. ranHere says that it
 // was seen to run, and was shut down by us, so that it can't run on a host that
 // is silent.
-func (f *Fleet) startFor(ctx context.Context, uuid string, last LastKnown, ranHere bool) error {
-	return f.onMachine(ctx, uuid, last, "starting", func(ctx context.Context, vm *VM) error {
+func (f *Fleet) startFor(ctx context.Context, uuid string, last inventory.LastKnown, ranHere bool) error {
+	return f.onMachine(ctx, uuid, last, "starting", func(ctx context.Context, vm *inventory.VM) error {
 		if vm.Active {
 			return nil
 		}
@@ -208,7 +212,7 @@ func (d *drain) noteRunning(ctx context.Context, i int) (bool, error) {
 		return true, nil
 	}
 
-	vm, err := d.fleet.findNow(ctx, d.steps[i].UUID, d.last())
+	vm, err := d.fleet.FindNow(ctx, d.steps[i].UUID, d.last())
 	if err != nil || !vm.Active {
 		return false, err
 	}
@@ -222,8 +226,8 @@ func (d *drain) noteRunning(ctx context.Context, i int) (bool, error) {
 
 // moveCold moves a machine while it is off. One that ran runs again afterwards,
 // on whichever host it is then. The move that it returns says how it went.
-func (d *drain) moveCold(ctx context.Context, s EvacuationStep, o migration.Options) (*move, error) {
-	vm, err := d.fleet.findNow(ctx, s.UUID, d.last())
+func (d *drain) moveCold(ctx context.Context, s hostrecord.Step, o migration.Options) (*move, error) {
+	vm, err := d.fleet.FindNow(ctx, s.UUID, d.last())
 	if err != nil {
 		return &move{}, err
 	}
@@ -236,7 +240,7 @@ func (d *drain) moveCold(ctx context.Context, s EvacuationStep, o migration.Opti
 			return &move{}, err // Nobody is shut down for a move that would be refused.
 		}
 
-		err := d.fleet.onMachine(ctx, s.UUID, d.last(), "evicting", func(ctx context.Context, vm *VM) error {
+		err := d.fleet.onMachine(ctx, s.UUID, d.last(), "evicting", func(ctx context.Context, vm *inventory.VM) error {
 			if vm.Metadata.Host == d.Host {
 				return errPinned // Nobody is shut down for that either.
 			}
@@ -255,10 +259,11 @@ func (d *drain) moveCold(ctx context.Context, s EvacuationStep, o migration.Opti
 	})
 
 	if vm != nil && starts {
-		after, cancel := context.WithTimeout(context.WithoutCancel(ctx), finishTimeout)
+		after, cancel := lease.CleanUp(ctx, inventory.FinishTimeout)
 		defer cancel()
 
-		err = errors.Join(err, d.fleet.startFor(after, s.UUID, LastKnown{Host: vm.Host, HostUUID: vm.HostUUID}, ranHere))
+		err = errors.Join(err, d.fleet.startFor(after, s.UUID, inventory.LastKnown{Host: vm.Host, HostUUID: vm.HostUUID},
+			ranHere))
 	}
 
 	return how, d.arrived(vm, s, err)
@@ -266,19 +271,19 @@ func (d *drain) moveCold(ctx context.Context, s EvacuationStep, o migration.Opti
 
 // awaitGone waits until somebody has moved the machine, shut it down or removed
 // it.
-func (d *drain) awaitGone(ctx context.Context, s EvacuationStep) error {
+func (d *drain) awaitGone(ctx context.Context, s hostrecord.Step) error {
 	for {
-		vm, err := d.fleet.findNow(ctx, s.UUID, d.last())
+		vm, err := d.fleet.FindNow(ctx, s.UUID, d.last())
 
 		switch {
-		case isNotFound(err):
+		case inventory.IsNotFound(err):
 			return nil
 		case err == nil && (vm.Host != d.Host || !vm.Active):
 			return nil
 		}
 
-		if pause(ctx, externalPoll) != nil {
-			return &Error{
+		if turn.Pause(ctx, externalPoll) != nil {
+			return &inventory.Error{
 				VM: s.Name, Host: d.Host, Kind: ErrNotReady, Err: context.Cause(ctx),
 				Detail: "its strategy is External, and nobody has moved it",
 			}

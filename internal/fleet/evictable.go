@@ -1,7 +1,11 @@
 package fleet
 
 import (
+	"slices"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/eviction"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
 )
 
@@ -21,19 +25,19 @@ func (f *Fleet) JudgeEvictable(all []HostSamples) {
 
 	for _, s := range all {
 		for i := range s.Machines {
-			s.Machines[i].Evictable = f.evictable(s.Machines[i].VM, records)
+			s.Machines[i].Evictable = f.evictable(s.Machines[i].VM, records, s.private)
 		}
 	}
 }
 
 // evictable says whether emptying its host would get past the running machine, as
 // far as its definition, its state and the policies tell: by its rule it is moved
-// live and can be, or something else is done with it. Other hosts aren't asked what
-// they reach. It is nil for a machine that is off, and when the policies can't be
-// read.
-func (f *Fleet) evictable(vm *VM, records []recording) *bool {
-	p := vm.entry.parse()
-	if !vm.Active || p.live == nil {
+// live and can be, or something else is done with it. private are the networks that
+// end at its host. Other hosts aren't asked what they reach. It is nil for a machine
+// that is off, and when the policies can't be read.
+func (f *Fleet) evictable(vm *inventory.VM, records []recording, private map[string]bool) *bool {
+	p := vm.Entry.Parse()
+	if !vm.Active || p.Live == nil {
 		return nil
 	}
 
@@ -42,19 +46,35 @@ func (f *Fleet) evictable(vm *VM, records []recording) *bool {
 		return nil
 	}
 
-	if eviction.Decide(*rule, false) != eviction.MethodBlocked {
-		return new(true)
+	passes := func(movable bool) bool {
+		switch method := eviction.Decide(*rule, movable); method {
+		case eviction.MethodBlocked:
+			return false
+		case eviction.MethodCold, eviction.MethodShutdown, eviction.MethodSave:
+			return vm.Persistent && (vm.Metadata.Host != vm.Host || !eviction.Marked(method))
+		default:
+			return vm.Metadata.Host != vm.Host || !eviction.Marked(method) // Its configuration pins it there.
+		}
 	}
 
-	policies, err := f.MigrationPolicies().forMachinesOn(vm.host, records)
+	if live, otherwise := passes(true), passes(false); live == otherwise {
+		return new(live)
+	}
+
+	policies, err := f.MigrationPolicies().forMachinesOn(vm.On, records)
 	if err != nil {
 		return nil
 	}
 
 	m := migration.Machine{
-		UUID: vm.UUID, Name: vm.Name, State: vm.State, Reason: vm.Reason, Facts: p.live.Mobility(),
+		UUID: vm.UUID, Name: vm.Name, State: vm.State, Reason: vm.Reason, Facts: p.Live.Mobility(),
 	}
 	options := migration.Tune(forPolicies(vm).On(vm.Host), rule.Options, policies, f.migration).Options
+	stays := !*options.WithDefaults().AllowNetworkChange &&
+		slices.ContainsFunc(m.Facts.Interfaces, func(i domain.MobileInterface) bool {
+			return i.Type == "network" && private[i.Source]
+		})
 
-	return new(len(migration.Blocking(migration.DomainBlockers(m))) == 0 && len(options.StayingImages(m.Facts)) == 0)
+	return new(passes(!stays && len(migration.Blocking(migration.DomainBlockers(m))) == 0 &&
+		len(options.StayingImages(m.Facts)) == 0))
 }

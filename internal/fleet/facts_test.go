@@ -4,6 +4,7 @@ import (
 	"context"
 	"testing"
 
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
 )
 
@@ -17,10 +18,10 @@ func TestVM_freshVariablesWaitForARestart(t *testing.T) {
 	metadata := vm.Metadata
 	metadata.FreshNVRAM = true
 
-	expect := func(what string, want status.Truth) *VM {
+	expect := func(what string, want status.Truth) *inventory.VM {
 		t.Helper()
 
-		vm, err := f.findNow(t.Context(), vm.UUID, LastKnown{})
+		vm, err := f.FindNow(t.Context(), vm.UUID, inventory.LastKnown{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -43,12 +44,12 @@ func TestVM_freshVariablesWaitForARestart(t *testing.T) {
 
 	expect("off", status.False)
 
-	if err := vm.host.conn.StartDomain(t.Context(), vm.UUID); err != nil {
+	if err := vm.On.Conn.StartDomain(t.Context(), vm.UUID); err != nil {
 		t.Fatal(err)
 	}
 
 	t.Cleanup(func() {
-		if err := vm.host.conn.DestroyDomain(context.WithoutCancel(t.Context()), vm.UUID, false); err != nil {
+		if err := vm.On.Conn.DestroyDomain(context.WithoutCancel(t.Context()), vm.UUID, false); err != nil {
 			t.Error(err)
 		}
 	})

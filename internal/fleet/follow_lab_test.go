@@ -5,6 +5,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/lease"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/turn"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
 )
 
@@ -16,20 +19,20 @@ func TestLab_lockFollowsTheMachine(t *testing.T) {
 
 	const order = "4711"
 
-	tests := map[string]func(context.Context, *Fleet, *VM) error{
-		"evicting": func(ctx context.Context, f *Fleet, vm *VM) error {
-			return f.onMachine(ctx, vm.UUID, lastOf(vm), "evicting", func(ctx context.Context, now *VM) error {
-				for _, h := range f.hosts {
-					_, err := h.conn.Secret(ctx, lockPrefix+vm.UUID)
-					if (err == nil) != (h.name == now.Host) || now.Host == vm.Host {
-						t.Errorf("it is on %s, and the lock on host %s: %v", now.Host, h.name, err)
+	tests := map[string]func(context.Context, *Fleet, *inventory.VM) error{
+		"evicting": func(ctx context.Context, f *Fleet, vm *inventory.VM) error {
+			return f.onMachine(ctx, vm.UUID, lastOf(vm), "evicting", func(ctx context.Context, now *inventory.VM) error {
+				for _, h := range f.Configured {
+					_, err := h.Conn.Secret(ctx, lease.UsagePrefix+vm.UUID)
+					if (err == nil) != (h.Name == now.Host) || now.Host == vm.Host {
+						t.Errorf("it is on %s, and the lock on host %s: %v", now.Host, h.Name, err)
 					}
 				}
 
 				return nil
 			})
 		},
-		"withdrawing": func(ctx context.Context, f *Fleet, vm *VM) error {
+		"withdrawing": func(ctx context.Context, f *Fleet, vm *inventory.VM) error {
 			record, err := f.WithdrawMigration(ctx, vm.UUID, lastOf(vm), order)
 			if record == nil {
 				t.Error("it had no record")
@@ -66,7 +69,7 @@ func TestLab_lockFollowsTheMachine(t *testing.T) {
 				}
 			}
 
-			from, to := alice.host(vm.Host), alice.host(map[string]string{"kvm1": "kvm2", "kvm2": "kvm1"}[vm.Host])
+			from, to := alice.Host(vm.Host), alice.Host(map[string]string{"kvm1": "kvm2", "kvm2": "kvm1"}[vm.Host])
 
 			_, unlock, err := alice.lockOn(t.Context(), from, vm.UUID, "a test")
 			if err != nil {
@@ -75,24 +78,24 @@ func TestLab_lockFollowsTheMachine(t *testing.T) {
 			defer unlock()
 
 			over := make(chan error, 1)
-			before := defined(bob, from.name)
+			before := defined(bob, from.Name)
 
 			go func() { over <- do(t.Context(), bob, vm) }()
 
 			waiting, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 			defer cancel()
 
-			for defined(bob, from.name) == before { // Until it knocks.
-				if err := pause(waiting, 20*time.Millisecond); err != nil {
+			for defined(bob, from.Name) == before { // Until it knocks.
+				if err := turn.Pause(waiting, 20*time.Millisecond); err != nil {
 					t.Fatal(err)
 				}
 			}
 
-			if err := from.conn.UndefineDomain(t.Context(), vm.UUID); err != nil {
+			if err := from.Conn.UndefineDomain(t.Context(), vm.UUID); err != nil {
 				t.Fatal(err)
 			}
 
-			if _, err := to.conn.DefineDomain(t.Context(), vm.entry.PersistentXML); err != nil {
+			if _, err := to.Conn.DefineDomain(t.Context(), vm.Entry.PersistentXML); err != nil {
 				t.Fatal(err)
 			}
 
@@ -102,14 +105,14 @@ func TestLab_lockFollowsTheMachine(t *testing.T) {
 				t.Fatal(err)
 			}
 
-			now, err := bob.findNow(t.Context(), vm.UUID, LastKnown{})
-			if err != nil || now.host.name != to.name || now.Metadata.Migration(order) != nil {
+			now, err := bob.FindNow(t.Context(), vm.UUID, inventory.LastKnown{})
+			if err != nil || now.On.Name != to.Name || now.Metadata.Migration(order) != nil {
 				t.Errorf("%+v, %v", now, err)
 			}
 
-			for _, h := range []*host{from, to} {
-				if _, err := h.conn.Secret(t.Context(), lockPrefix+vm.UUID); !isNotFound(err) {
-					t.Errorf("host %s: a lock is left: %v", h.name, err)
+			for _, h := range []*inventory.Host{from, to} {
+				if _, err := h.Conn.Secret(t.Context(), lease.UsagePrefix+vm.UUID); !inventory.IsNotFound(err) {
+					t.Errorf("host %s: a lock is left: %v", h.Name, err)
 				}
 			}
 		})
@@ -127,7 +130,7 @@ func TestLab_lockIsGivenBackLater(t *testing.T) {
 	l := lab.Open(t)
 	own := l.StartHost(t)
 	f := ownFleet(t, "alice", own)
-	h := f.host(own.Name)
+	h := f.Host(own.Name)
 
 	_, unlock, err := f.lockOn(t.Context(), h, "a-test", "a test")
 	if err != nil {
@@ -139,15 +142,15 @@ func TestLab_lockIsGivenBackLater(t *testing.T) {
 	unlock()
 	restart()
 
-	ctx, cancel := context.WithTimeout(t.Context(), finishTimeout)
+	ctx, cancel := context.WithTimeout(t.Context(), inventory.FinishTimeout)
 	defer cancel()
 
 	for {
-		if _, err := h.conn.Secret(ctx, lockPrefix+"a-test"); isNotFound(err) {
+		if _, err := h.Conn.Secret(ctx, lease.UsagePrefix+"a-test"); inventory.IsNotFound(err) {
 			return
 		}
 
-		if err := pause(ctx, 200*time.Millisecond); err != nil {
+		if err := turn.Pause(ctx, 200*time.Millisecond); err != nil {
 			t.Fatal("the lock is left")
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
@@ -44,26 +45,26 @@ var gates = []gate{
 
 // fitsVariables checks that the host can begin with new firmware variables
 // where those of the machine are of no use to the firmware that is wanted.
-func (a answer) fitsVariables(vm *VM, want domain.Firmware) []Problem {
-	have := vm.firmware()
-	if have.Type == nil || *have.Type != "efi" || !have.Outdates(want) || resetsNVRAM(a.info) {
+func fitsVariables(a inventory.Reply, vm *inventory.VM, want domain.Firmware) []inventory.Problem {
+	have := vm.Firmware()
+	if have.Type == nil || *have.Type != "efi" || !have.Outdates(want) || resetsNVRAM(a.Info) {
 		return nil
 	}
 
-	return []Problem{{
+	return []inventory.Problem{{
 		Attribute: "firmware.secure_boot",
 		Detail: fmt.Sprintf("the guest's firmware variables would have to be made anew, which needs libvirt 8.1.0, it has %s",
-			a.info.LibvirtVersion),
+			a.Info.LibvirtVersion),
 	}}
 }
 
 // fitsVersions checks that the host's libvirt and QEMU have what is used.
-func (a answer) fitsVersions(s domain.Spec) []Problem {
-	if a.info.Driver != "QEMU" {
+func fitsVersions(a inventory.Reply, s domain.Spec) []inventory.Problem {
+	if a.Info.Driver != "QEMU" {
 		return nil
 	}
 
-	var problems []Problem
+	var problems []inventory.Problem
 
 	for _, g := range gates {
 		if !g.used(s) {
@@ -74,11 +75,11 @@ func (a answer) fitsVersions(s domain.Spec) []Problem {
 			name      string
 			has, need libvirt.Version
 		}{
-			{"libvirt", a.info.LibvirtVersion, g.libvirt},
-			{"QEMU", a.info.HypervisorVersion, g.qemu},
+			{"libvirt", a.Info.LibvirtVersion, g.libvirt},
+			{"QEMU", a.Info.HypervisorVersion, g.qemu},
 		} {
 			if !part.has.AtLeast(part.need.Major, part.need.Minor, part.need.Micro) {
-				problems = append(problems, Problem{
+				problems = append(problems, inventory.Problem{
 					Attribute: g.attribute,
 					Detail:    fmt.Sprintf("%s needs %s %s, it has %s", g.feature, part.name, part.need, part.has),
 				})

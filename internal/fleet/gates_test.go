@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
@@ -15,8 +16,8 @@ func TestGates_nameTheVersionThatHasIt(t *testing.T) {
 	efi, secure := "efi", true
 	spec := domain.Spec{Firmware: domain.Firmware{Type: &efi, SecureBoot: &secure}}
 
-	host := func(libvirtMinor int) answer {
-		return answer{info: &libvirt.HostInfo{
+	host := func(libvirtMinor int) inventory.Reply {
+		return inventory.Reply{Info: &libvirt.HostInfo{
 			Driver: "QEMU",
 			LibvirtVersion: libvirt.Version{
 				Major: 7,
@@ -26,11 +27,11 @@ func TestGates_nameTheVersionThatHasIt(t *testing.T) {
 		}}
 	}
 
-	if problems := host(2).fitsVersions(spec); len(problems) != 0 {
+	if problems := fitsVersions(host(2), spec); len(problems) != 0 {
 		t.Errorf("libvirt 7.2 lacks %v", problems)
 	}
 
-	problems := host(0).fitsVersions(spec)
+	problems := fitsVersions(host(0), spec)
 	if len(problems) != 1 || problems[0].Attribute != "firmware.secure_boot" {
 		t.Fatalf("libvirt 7.0 lacks %v, want firmware.secure_boot", problems)
 	}
@@ -54,10 +55,13 @@ func TestGates_firmwareVariables(t *testing.T) {
 		minor    int
 		problems int
 	}{{efi, 0, 1}, {efi, 1, 0}, {bios, 0, 0}} {
-		vm := &VM{PersistentSpec: &domain.Spec{Firmware: domain.Firmware{Type: &tt.have}}}
-		a := answer{info: &libvirt.HostInfo{Driver: "QEMU", LibvirtVersion: libvirt.Version{Major: 8, Minor: tt.minor}}}
+		vm := &inventory.VM{PersistentSpec: &domain.Spec{Firmware: domain.Firmware{Type: &tt.have}}}
+		a := inventory.Reply{Info: &libvirt.HostInfo{
+			Driver:         "QEMU",
+			LibvirtVersion: libvirt.Version{Major: 8, Minor: tt.minor},
+		}}
 
-		if problems := a.fitsVariables(vm, want); len(problems) != tt.problems {
+		if problems := fitsVariables(a, vm, want); len(problems) != tt.problems {
 			t.Errorf("from %s with libvirt 8.%d: %v", tt.have, tt.minor, problems)
 		}
 	}
@@ -67,7 +71,10 @@ func TestGates_firmwareVariables(t *testing.T) {
 func TestGates_machineTypeOfALaterQEMU(t *testing.T) {
 	t.Parallel()
 
-	a := answer{info: &libvirt.HostInfo{Driver: "QEMU", HypervisorVersion: libvirt.Version{Major: 7, Minor: 2, Micro: 22}}}
+	a := inventory.Reply{Info: &libvirt.HostInfo{
+		Driver:            "QEMU",
+		HypervisorVersion: libvirt.Version{Major: 7, Minor: 2, Micro: 22},
+	}}
 
 	for machine, want := range map[string]string{
 		"pc-q35-9.0":  `it does not know machine type "pc-q35-9.0" for x86_64: that needs QEMU 9.0.0, it has 7.2.22`,
@@ -75,7 +82,7 @@ func TestGates_machineTypeOfALaterQEMU(t *testing.T) {
 		"pc-q35-1.0":  `it does not know machine type "pc-q35-1.0" for x86_64`, // QEMU has given it up.
 		"q36":         `it does not know machine type "q36" for x86_64`,
 	} {
-		if p := a.lacksMachine(machine, "x86_64"); p.Detail != want || p.Attribute != "machine" {
+		if p := lacksMachine(a, machine, "x86_64"); p.Detail != want || p.Attribute != "machine_type" {
 			t.Errorf("%s: %q, want %q", p.Attribute, p.Detail, want)
 		}
 	}

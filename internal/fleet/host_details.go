@@ -6,24 +6,25 @@ import (
 	"sync"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
 // The parts of a host that are read only when somebody asks for them.
 const (
-	PartNUMA        = "numa_cells"
-	PartCPU         = "cpu"
-	PartSysinfo     = "sysinfo"
-	PartNodeDevices = "node_devices"
-	PartMachines    = "machines"
+	PartNUMA            = "numa_cells"
+	PartCPU             = "cpu"
+	PartSysinfo         = "sysinfo"
+	PartNodeDevices     = "node_devices"
+	PartVirtualMachines = "virtual_machines"
 )
 
 // PartCordon is whether a host is cordoned, which is always read.
 const PartCordon = "cordon"
 
 // HostParts lists the parts, in the order of the documentation.
-var HostParts = []string{PartNUMA, PartCPU, PartSysinfo, PartNodeDevices, PartMachines}
+var HostParts = []string{PartNUMA, PartCPU, PartSysinfo, PartNodeDevices, PartVirtualMachines}
 
 // HostDetails are what is read of a host when somebody asks for it. Each is nil
 // when nobody did, or when the host can't tell.
@@ -59,12 +60,12 @@ const (
 )
 
 // fill reads the cordon, and what else is asked for, all at the same time.
-func (s *HostStatus) fill(ctx context.Context, a answer, q HostQuestion, defaultType string) {
+func (s *HostStatus) fill(ctx context.Context, a inventory.Reply, q HostQuestion, defaultType string) {
 	var (
 		asking sync.WaitGroup
 		mu     sync.Mutex
 		d      = &s.Details
-		conn   = a.host.conn
+		conn   = a.Host.Conn
 	)
 
 	s.Unavailable = map[string]string{}
@@ -78,14 +79,14 @@ func (s *HostStatus) fill(ctx context.Context, a answer, q HostQuestion, default
 				mu.Lock()
 				defer mu.Unlock()
 
-				s.Unavailable[name] = plainCause(err)
+				s.Unavailable[name] = inventory.PlainCause(err)
 			}
 		})
 	}
 	wanted := func(name string) bool { return slices.Contains(q.Parts, name) }
 
 	part(PartCordon, true, func() error {
-		record, err := a.recordOf(ctx)
+		record, err := a.RecordOf(ctx)
 		if err == nil {
 			s.Cordon = record.Cordon
 		}
@@ -98,7 +99,7 @@ func (s *HostStatus) fill(ctx context.Context, a answer, q HostQuestion, default
 		return err
 	})
 	part(PartCPU, wanted(PartCPU), func() (err error) {
-		d.DomainType = a.typeFor(domain.Spec{}, defaultType)
+		d.DomainType = a.TypeFor(domain.Spec{}, defaultType)
 		d.CPU, err = conn.GuestCPUs(ctx, s.Info.Arch, d.DomainType)
 
 		return err
@@ -118,13 +119,13 @@ func (s *HostStatus) fill(ctx context.Context, a answer, q HostQuestion, default
 
 // addMachines tells of each host which machines it knows, and how they are: that
 // takes what the other hosts say as well.
-func (f *Fleet) addMachines(ctx context.Context, hosts []HostStatus, answers []answer) {
-	all, _ := f.settled(ctx, answers)
+func (f *Fleet) addMachines(ctx context.Context, hosts []HostStatus, answers []inventory.Reply) {
+	all, _ := f.ListConsistent(ctx, answers)
 
 	for i := range hosts {
 		s := &hosts[i]
 
-		at := slices.IndexFunc(answers, func(a answer) bool { return a.host.name == s.Name })
+		at := slices.IndexFunc(answers, func(a inventory.Reply) bool { return a.Host.Name == s.Name })
 		if s.Info == nil || s.Err != nil {
 			continue
 		}
@@ -132,9 +133,9 @@ func (f *Fleet) addMachines(ctx context.Context, hosts []HostStatus, answers []a
 		s.Details.Machines = []HostedMachine{}
 
 		for _, l := range all {
-			if answers[at].view.domains[l.UUID] != nil && !l.hasLeft(s.Name) {
+			if answers[at].View.Domains[l.UUID] != nil && !hasLeft(l, s.Name) {
 				s.Details.Machines = append(s.Details.Machines, HostedMachine{
-					UUID: l.UUID, Name: l.Name, Role: l.roleOf(s.Name), Status: status.PrintedStatus(l.Facts()),
+					UUID: l.UUID, Name: l.Name, Role: roleOf(l, s.Name), Status: status.PrintedStatus(l.Facts()),
 				})
 			}
 		}
@@ -142,12 +143,12 @@ func (f *Fleet) addMachines(ctx context.Context, hosts []HostStatus, answers []a
 }
 
 // hasLeft says that the host had the machine when it was asked, and hasn't now.
-func (l Listed) hasLeft(host string) bool {
+func hasLeft(l inventory.Listed, host string) bool {
 	return l.VM != nil && l.VM.Host != host && l.VM.ActiveHosts[host] == "" && !slices.Contains(l.VM.StaleHosts, host)
 }
 
 // roleOf is what the host, which knows the machine, is to it.
-func (l Listed) roleOf(host string) string {
+func roleOf(l inventory.Listed, host string) string {
 	switch {
 	case l.VM == nil:
 		return ""

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/eviction"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/hostrecord"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/policy"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
@@ -40,7 +42,7 @@ func TestLab_cordonHoldsForEveryRun(t *testing.T) {
 		}
 	}()
 
-	if err := bob.Cordon(t.Context(), own, "another", "a test"); !errors.Is(err, ErrExists) ||
+	if err := bob.Cordon(t.Context(), own, "another", "a test"); !errors.Is(err, inventory.ErrExists) ||
 		!strings.Contains(err.Error(), `cordoned by alice since`) {
 		t.Errorf("cordoned twice: %v", err)
 	}
@@ -70,7 +72,7 @@ func TestLab_cordonHoldsForEveryRun(t *testing.T) {
 
 	d := guest(l, lab.Name(t)+"-2", "noagent")
 	d.Metadata.Host = own
-	bob.host(own).forget()
+	bob.Host(own).Forget()
 
 	problems, err = bob.CheckCreate(t.Context(), d)
 	if err != nil || len(problems) != 1 || !strings.Contains(problems[0].Detail, "it is cordoned by alice since") ||
@@ -83,7 +85,7 @@ func TestLab_cordonHoldsForEveryRun(t *testing.T) {
 	}
 
 	// Who is pinned nowhere goes elsewhere, although this host has the most room.
-	bob.host(own).cfg.MemoryLimit = 1 << 50
+	bob.Host(own).Config.MemoryLimit = 1 << 50
 	if placed := create(t, bob, l, light(t, l, "unpinned", nil)); placed.Host == own {
 		t.Errorf("placed on it: %+v", placed)
 	}
@@ -92,13 +94,13 @@ func TestLab_cordonHoldsForEveryRun(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	bob.host(own).forget()
+	bob.Host(own).Forget()
 
 	if placed := create(t, bob, l, light(t, l, "later", nil)); placed.Host != own {
 		t.Errorf("placed on host %q; want the one that has the most room and takes machines again", placed.Host)
 	}
 
-	if _, err := alice.host(own).conn.Secret(t.Context(), recordUsage); !errors.Is(err, ErrNotFound) {
+	if _, err := alice.Host(own).Conn.Secret(t.Context(), inventory.RecordUsage); !errors.Is(err, inventory.ErrNotFound) {
 		t.Errorf("an empty record is left: %v", err)
 	}
 
@@ -122,7 +124,7 @@ func TestLab_recordIsChangedByOneAtATime(t *testing.T) {
 
 	for i, f := range fleets {
 		go func() {
-			done <- f.changeRecord(t.Context(), f.host(own), func(r *HostRecord) error {
+			done <- f.changeRecord(t.Context(), f.Host(own), func(r *hostrecord.Record) error {
 				r.EvictionPolicies = append(r.EvictionPolicies, eviction.Policy{
 					Identity: policy.Identity{ID: prefix + string(rune('a'+i)), Name: prefix},
 					Strategy: eviction.LiveMigrate, Timeout: &timeout, Options: migration.Options{MaxDowntime: &timeout},
@@ -141,7 +143,7 @@ func TestLab_recordIsChangedByOneAtATime(t *testing.T) {
 
 	mine := func(p eviction.Policy) bool { return strings.HasPrefix(p.ID, prefix) }
 
-	fleets[0].host(own).forget()
+	fleets[0].Host(own).Forget()
 
 	r, err := fleets[0].Record(t.Context(), own)
 	if err != nil || !slices.ContainsFunc(r.EvictionPolicies, mine) {
@@ -158,7 +160,7 @@ func TestLab_recordIsChangedByOneAtATime(t *testing.T) {
 		t.Errorf("read back: %+v", p)
 	}
 
-	err = fleets[0].changeRecord(t.Context(), fleets[0].host(own), func(r *HostRecord) error {
+	err = fleets[0].changeRecord(t.Context(), fleets[0].Host(own), func(r *hostrecord.Record) error {
 		r.EvictionPolicies = slices.DeleteFunc(r.EvictionPolicies, mine)
 
 		return nil
@@ -175,20 +177,20 @@ func TestLab_newerRecordIsRefused(t *testing.T) {
 	l := lab.Open(t)
 	own := l.StartHost(t).Name
 	f := labFleet(t, l, "alice", nil)
-	h := f.host(own)
+	h := f.Host(own)
 
 	for value, want := range map[string]string{`{"version":99,"cordon":{}}`: "newer version", "{": "can't be read"} {
-		secret := libvirt.Secret{UsageID: recordUsage, Value: []byte(value)}
-		if err := h.conn.DefineSecret(t.Context(), secret); err != nil {
+		secret := libvirt.Secret{UsageID: inventory.RecordUsage, Value: []byte(value)}
+		if err := h.Conn.DefineSecret(t.Context(), secret); err != nil {
 			t.Fatal(err)
 		}
 
 		err := f.Cordon(t.Context(), own, "x", "a test")
-		if !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), want) || errRemedy(err) == "" {
+		if !errors.Is(err, inventory.ErrInvalid) || !strings.Contains(err.Error(), want) || errRemedy(err) == "" {
 			t.Errorf("%s: %v", value, err)
 		}
 
-		if err := h.conn.UndefineSecret(t.Context(), secret); err != nil {
+		if err := h.Conn.UndefineSecret(t.Context(), secret); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -10,45 +10,16 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/hostrecord"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 )
-
-// A reading that began before a write is not what is known after it, whichever
-// way the writer says that there was one.
-func TestHost_olderReadingIsNotPublished(t *testing.T) {
-	t.Parallel()
-
-	for name, write := range map[string]func(*host){
-		"forget": (*host).forget, "remember": func(h *host) { h.remember("a", nil) }, "record": (*host).forgetRecord,
-	} {
-		h, old := &host{}, &loading{done: make(chan struct{})}
-		h.loading = old
-		write(h)
-
-		next := &loading{done: make(chan struct{})}
-		if h.loading == nil {
-			h.loading = next
-		}
-
-		h.publish(old, &view{})
-
-		if h.view != nil || h.loading != next || old.view == nil {
-			t.Errorf("%s: %+v; want that only who waited for it gets the older reading", name, h)
-		}
-
-		h.publish(next, &view{})
-
-		if h.view != next.view || h.loading != nil {
-			t.Errorf("%s: the newer reading is not there", name)
-		}
-	}
-}
 
 // builtIn is a fleet of libvirt's built-in test host, and a machine there of
 // nobody else's.
-func builtIn(t *testing.T) (*Fleet, *VM) {
+func builtIn(t *testing.T) (*Fleet, *inventory.VM) {
 	t.Helper()
 
-	f, err := New(Config{Hosts: map[string]HostConfig{"local": {URI: "test:///default"}}, Owner: "alice"})
+	f, err := New(Config{Hosts: map[string]inventory.HostConfig{"local": {URI: "test:///default"}}, Owner: "alice"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -59,11 +30,11 @@ func builtIn(t *testing.T) (*Fleet, *VM) {
 		}
 	})
 
-	h, id := f.host("local"), uuid.NewString()
+	h, id := f.Host("local"), uuid.NewString()
 	xml := fmt.Sprintf("<domain type='test'><name>%s</name><uuid>%s</uuid><memory>1024</memory>"+
 		"<os><type>hvm</type></os></domain>", id, id)
 
-	if _, err := h.conn.DefineDomain(t.Context(), xml); err != nil {
+	if _, err := h.Conn.DefineDomain(t.Context(), xml); err != nil {
 		t.Fatal(err)
 	}
 
@@ -71,12 +42,12 @@ func builtIn(t *testing.T) (*Fleet, *VM) {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), time.Minute)
 		defer cancel()
 
-		if err := h.conn.UndefineDomain(ctx, id); err != nil {
+		if err := h.Conn.UndefineDomain(ctx, id); err != nil {
 			t.Error(err)
 		}
 	})
 
-	vm, err := f.findNow(t.Context(), id, LastKnown{})
+	vm, err := f.FindNow(t.Context(), id, inventory.LastKnown{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -91,7 +62,7 @@ func TestHost_writesAreSeen(t *testing.T) {
 	const writes = 40
 
 	f, vm := builtIn(t)
-	h := vm.host
+	h := vm.On
 	id := vm.UUID
 	reading, stop := context.WithCancel(t.Context())
 
@@ -100,7 +71,7 @@ func TestHost_writesAreSeen(t *testing.T) {
 	for range 4 {
 		readers.Go(func() {
 			for reading.Err() == nil {
-				_, _ = f.Find(reading, id, LastKnown{})
+				_, _ = f.Find(reading, id, inventory.LastKnown{})
 			}
 		})
 	}
@@ -116,12 +87,12 @@ func TestHost_writesAreSeen(t *testing.T) {
 		}
 
 		if i%2 == 0 {
-			h.forget()
-		} else if _, err := f.reread(t.Context(), h, vm.UUID); err != nil {
+			h.Forget()
+		} else if _, err := f.ReadVM(t.Context(), h, vm.UUID); err != nil {
 			t.Fatal(err)
 		}
 
-		now, err := f.Find(t.Context(), id, LastKnown{})
+		now, err := f.Find(t.Context(), id, inventory.LastKnown{})
 		if err != nil || now.Metadata.Labels["n"] != want {
 			t.Fatalf("after write %s: %+v, %v", want, now.Metadata.Labels, err)
 		}
@@ -137,17 +108,17 @@ func TestRelease_failedStepGetsItsAutostartBack(t *testing.T) {
 
 	for _, done := range []bool{true, false} {
 		f, vm := builtIn(t)
-		step := EvacuationStep{Result: ResultFailed, Autostart: true}
+		step := hostrecord.Step{Result: hostrecord.ResultFailed, Autostart: true}
 		step.UUID, step.Name, step.Method = vm.UUID, vm.Name, "Shutdown"
 
-		r := &release{fleet: f, host: vm.host, evacuation: Evacuation{Done: done, Steps: []EvacuationStep{step}}}
+		r := &release{fleet: f, host: vm.On, evacuation: hostrecord.Evacuation{Done: done, Steps: []hostrecord.Step{step}}}
 
 		left, err := r.run(t.Context(), true)
 		if err != nil || left != nil {
 			t.Errorf("%+v, %v", left, err)
 		}
 
-		now, err := f.findNow(t.Context(), vm.UUID, LastKnown{})
+		now, err := f.FindNow(t.Context(), vm.UUID, inventory.LastKnown{})
 		if err != nil || !now.Autostart || now.Active {
 			t.Errorf("done %v: autostart %v, active %v, %v", done, now.Autostart, now.Active, err)
 		}
@@ -159,10 +130,10 @@ func TestRelease_whatFailsStaysRecorded(t *testing.T) {
 	t.Parallel()
 
 	f, vm := builtIn(t)
-	step := EvacuationStep{Result: ResultFailed, Autostart: true}
+	step := hostrecord.Step{Result: hostrecord.ResultFailed, Autostart: true}
 	step.UUID, step.Name, step.Method = vm.UUID, vm.Name, "Shutdown"
 
-	r := &release{fleet: f, host: vm.host, evacuation: Evacuation{Steps: []EvacuationStep{step}}}
+	r := &release{fleet: f, host: vm.On, evacuation: hostrecord.Evacuation{Steps: []hostrecord.Step{step}}}
 
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/hostrecord"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/policy"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
@@ -27,7 +29,7 @@ type HostStatus struct {
 	// Networks are the names of libvirt's virtual networks there, sorted.
 	Networks []string
 	// Cordon is the mark that keeps machines away; nil: there is none.
-	Cordon *Cordon
+	Cordon *hostrecord.Cordon
 	// Details are what was asked for, as far as the host tells.
 	Details HostDetails
 	// Unavailable says of each part that the host can't tell why: of PartCordon,
@@ -51,13 +53,13 @@ type HostQuestion struct {
 // Hosts returns the status of the configured hosts, in the order of their names.
 // A host that does not answer says why in Err; it is no error here.
 func (f *Fleet) Hosts(ctx context.Context, q HostQuestion) ([]HostStatus, error) {
-	answers, err := f.snapshot(ctx)
+	answers, err := f.Snapshot(ctx)
 	if err != nil {
 		return nil, err
 	}
 
-	asked := slices.DeleteFunc(slices.Clone(answers), func(a answer) bool {
-		return q.Name != "" && a.host.name != q.Name || !policy.HasLabels(a.host.cfg.Labels, q.Labels)
+	asked := slices.DeleteFunc(slices.Clone(answers), func(a inventory.Reply) bool {
+		return q.Name != "" && a.Host.Name != q.Name || !policy.HasLabels(a.Host.Config.Labels, q.Labels)
 	})
 	all := make([]HostStatus, len(asked))
 
@@ -65,8 +67,8 @@ func (f *Fleet) Hosts(ctx context.Context, q HostQuestion) ([]HostStatus, error)
 
 	for i, a := range asked {
 		wg.Go(func() {
-			all[i] = a.status(ctx)
-			if all[i].Err == nil && a.info != nil {
+			all[i] = statusOf(ctx, a)
+			if all[i].Err == nil && a.Info != nil {
 				all[i].fill(ctx, a, q, f.defaultType)
 			}
 		})
@@ -74,36 +76,36 @@ func (f *Fleet) Hosts(ctx context.Context, q HostQuestion) ([]HostStatus, error)
 
 	wg.Wait()
 
-	if slices.Contains(q.Parts, PartMachines) {
+	if slices.Contains(q.Parts, PartVirtualMachines) {
 		f.addMachines(ctx, all, answers)
 	}
 
 	return all, ctx.Err()
 }
 
-// status is what the reading of a host tells, and its networks.
-func (a answer) status(ctx context.Context) HostStatus {
+// statusOf is what the reading of a host tells, and its networks.
+func statusOf(ctx context.Context, a inventory.Reply) HostStatus {
 	s := HostStatus{
-		Name: a.host.name, URI: a.host.cfg.URI, Labels: maps.Clone(a.host.cfg.Labels),
-		Schedulable: !a.host.cfg.Unschedulable, Fenced: a.host.cfg.Fenced, Err: a.err, Info: a.info,
+		Name: a.Host.Name, URI: a.Host.Config.URI, Labels: maps.Clone(a.Host.Config.Labels),
+		Schedulable: !a.Host.Config.Unschedulable, Fenced: a.Host.Config.Fenced, Err: a.Err, Info: a.Info,
 	}
-	if a.info == nil {
+	if a.Info == nil {
 		return s
 	}
 
-	s.MemoryLimit = a.memoryLimit()
-	s.CommittedMemory = a.committed("")
+	s.MemoryLimit = a.MemoryLimit()
+	s.CommittedMemory = a.Committed("")
 	s.FreeMemory = s.MemoryLimit - min(s.MemoryLimit, s.CommittedMemory)
-	s.Domains = len(a.view.domains)
+	s.Domains = len(a.View.Domains)
 
-	for _, e := range a.view.domains {
+	for _, e := range a.View.Domains {
 		if e.Active() {
 			s.ActiveDomains++
 		}
 	}
 
-	networks, err := a.host.conn.Networks(ctx)
-	if err != nil && !errors.Is(err, ErrUnsupported) {
+	networks, err := a.Host.Conn.Networks(ctx)
+	if err != nil && !errors.Is(err, inventory.ErrUnsupported) {
 		s.Err = err
 
 		return s
@@ -116,48 +118,4 @@ func (a answer) status(ctx context.Context) HostStatus {
 	slices.Sort(s.Networks)
 
 	return s
-}
-
-// memoryLimit is how many bytes may be committed to machines on the host.
-func (a answer) memoryLimit() uint64 {
-	if a.host.cfg.MemoryLimit > 0 {
-		return a.host.cfg.MemoryLimit
-	}
-
-	return a.info.MemoryBytes
-}
-
-// committed is how many bytes are promised to machines on the host: to those
-// that run, and to those that somebody is about to start. The one with the UUID
-// of one that leaves doesn't count.
-func (a answer) committed(leaving string) uint64 {
-	var sum uint64
-
-	for uuid, e := range a.view.domains {
-		if uuid != leaving {
-			sum += e.committedMemory()
-		}
-	}
-
-	return sum
-}
-
-// committedMemory is what the domain may use now. The most that a guest can get
-// without asking the host again counts, not what its balloon leaves it.
-func (e *entry) committedMemory() uint64 {
-	p := e.parse()
-	if p.definition() == nil {
-		return 0
-	}
-
-	spec := p.liveSpec
-	if spec == nil && p.definition().Metadata().Creating != nil {
-		spec = p.persistentSpec
-	}
-
-	if spec == nil || spec.Memory.Installed == nil {
-		return 0
-	}
-
-	return *spec.Memory.Installed
 }

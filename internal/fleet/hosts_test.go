@@ -3,6 +3,8 @@ package fleet
 import (
 	"maps"
 	"testing"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 )
 
 // TestHosts_askWhatIsAskedFor: what costs a host further questions is asked only of those hosts, and only for those
@@ -10,7 +12,7 @@ import (
 func TestHosts_askWhatIsAskedFor(t *testing.T) {
 	t.Parallel()
 
-	f, err := New(Config{Hosts: map[string]HostConfig{
+	f, err := New(Config{Hosts: map[string]inventory.HostConfig{
 		"local": {URI: "test:///default", Labels: map[string]string{"zone": "a"}},
 	}})
 	if err != nil {
@@ -26,13 +28,13 @@ func TestHosts_askWhatIsAskedFor(t *testing.T) {
 	asked := func(q HostQuestion) map[string]int {
 		t.Helper()
 
-		before := f.hosts[0].conn.Calls()
+		before := f.Configured[0].Conn.Calls()
 
 		if _, err := f.Hosts(t.Context(), q); err != nil {
 			t.Fatal(err)
 		}
 
-		calls := f.hosts[0].conn.Calls()
+		calls := f.Configured[0].Conn.Calls()
 		maps.DeleteFunc(calls, func(name string, n int) bool { return n == before[name] })
 
 		return calls
@@ -42,7 +44,7 @@ func TestHosts_askWhatIsAskedFor(t *testing.T) {
 		"virConnectListAllNodeDevices",
 	}
 
-	calls := asked(HostQuestion{Parts: []string{PartMachines}})
+	calls := asked(HostQuestion{Parts: []string{PartVirtualMachines}})
 	for _, name := range costly {
 		if calls[name] > 0 {
 			t.Errorf("%s was called, and nobody asked", name)

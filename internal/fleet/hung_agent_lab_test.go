@@ -63,7 +63,7 @@ func TestLab_hungAgentIsAskedOnce(t *testing.T) {
 		t.Helper()
 
 		for _, g := range groups {
-			if gap := r.Unavailable[g]; gap.Why != guestagent.TimedOut {
+			if gap := r.Unavailable[g]; gap.Reason != guestagent.TimedOut {
 				t.Errorf("group %s is unavailable for another reason: %s", g, gap)
 			}
 		}

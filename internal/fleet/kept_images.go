@@ -9,21 +9,14 @@ import (
 	"strings"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/eviction"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/hostrecord"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
-// KeptFile is an image that a move left on the host that the machine went away
-// from, as it was then: one that has changed since is not known any more.
-type KeptFile struct {
-	Path  string `json:"path"`
-	Bytes uint64 `json:"bytes"`
-	// Changed is when it was changed last, as its host's libvirt writes it.
-	Changed string `json:"changed"`
-}
-
-// is says that the file is still what was left.
-func (k KeptFile) is(v libvirt.Volume) bool {
+// unchanged says that the file is still what was left.
+func unchanged(k hostrecord.KeptFile, v libvirt.Volume) bool {
 	return k.Changed != "" && k.Changed == v.Changed && k.Bytes == v.PhysicalBytes
 }
 
@@ -45,17 +38,17 @@ func (d *drain) noteKept(ctx context.Context, i int, how *move, err error) {
 }
 
 // keptFiles are the files as they are now. What isn't there is left out.
-func keptFiles(ctx context.Context, h *host, paths []string) ([]KeptFile, error) {
-	var kept []KeptFile
+func keptFiles(ctx context.Context, h *inventory.Host, paths []string) ([]hostrecord.KeptFile, error) {
+	var kept []hostrecord.KeptFile
 
 	for _, p := range paths {
-		d, err := h.conn.Directory(ctx, path.Dir(p), path.Base(p))
+		d, err := h.Conn.Directory(ctx, path.Dir(p), path.Base(p))
 		if err != nil {
 			return kept, err
 		}
 
 		if v, ok := d.Files[path.Base(p)]; ok && v.Changed != "" {
-			kept = append(kept, KeptFile{Path: p, Bytes: v.PhysicalBytes, Changed: v.Changed})
+			kept = append(kept, hostrecord.KeptFile{Path: p, Bytes: v.PhysicalBytes, Changed: v.Changed})
 		}
 	}
 
@@ -66,47 +59,48 @@ func keptFiles(ctx context.Context, h *host, paths []string) ([]KeptFile, error)
 // as they are now are to replace: only if nothing else is in the way of moving it
 // back, and only what is proven to be what was left, see removeKept. Whatever
 // stays is in the way, and the move says so.
-func (r *release) makeWay(ctx context.Context, s EvacuationStep, o migration.Options) error {
+func (r *release) makeWay(ctx context.Context, s hostrecord.Step, o migration.Options) error {
 	if len(s.Kept) == 0 {
 		return nil
 	}
 
-	return r.fleet.onMachine(ctx, s.UUID, LastKnown{Host: s.Target}, "restoring", func(ctx context.Context, vm *VM) error {
-		if vm.Host != s.Target {
-			return nil
-		}
+	return r.fleet.onMachine(ctx, s.UUID, inventory.LastKnown{Host: s.Target}, "restoring",
+		func(ctx context.Context, vm *inventory.VM) error {
+			if vm.Host != s.Target {
+				return nil
+			}
 
-		tuning, err := r.fleet.tuning(ctx, vm, o)
-		if err != nil {
-			return err
-		}
-
-		if s.Method != eviction.MethodCold { // That one's way is another once it is off.
-			_, blockers, err := r.fleet.preflight(ctx, vm, r.host, tuning.Options, false)
+			tuning, err := r.fleet.tuning(ctx, vm, o)
 			if err != nil {
 				return err
 			}
 
-			if slices.ContainsFunc(migration.Blocking(blockers), func(b migration.Blocker) bool {
-				return b.Reason != migration.DiskPathTaken
-			}) {
-				return nil
-			}
-		}
+			if s.Method != eviction.MethodCold { // That one's way is another once it is off.
+				_, blockers, err := r.fleet.preflight(ctx, vm, r.host, tuning.Options, false)
+				if err != nil {
+					return err
+				}
 
-		return r.fleet.removeKept(ctx, r.host, s.Kept, vm.host)
-	})
+				if slices.ContainsFunc(migration.Blocking(blockers), func(b migration.Blocker) bool {
+					return b.Reason != migration.DiskPathTaken
+				}) {
+					return nil
+				}
+			}
+
+			return r.fleet.removeKept(ctx, r.host, s.Kept, vm.On)
+		})
 }
 
 // tidyUp removes from the host that the machine is back from what the evacuation
 // had made there. What else was copied, such as a disk that it got there, stays.
-func (r *release) tidyUp(ctx context.Context, s EvacuationStep, how *move, err error) error {
+func (r *release) tidyUp(ctx context.Context, s hostrecord.Step, how *move, err error) error {
 	if err != nil || !how.kept {
 		return err
 	}
 
 	ours := slices.DeleteFunc(slices.Clone(how.copied), func(p string) bool {
-		return !slices.ContainsFunc(s.Kept, func(k KeptFile) bool { return k.Path == p })
+		return !slices.ContainsFunc(s.Kept, func(k hostrecord.KeptFile) bool { return k.Path == p })
 	})
 
 	left, err := keptFiles(ctx, how.from, ours)
@@ -115,7 +109,7 @@ func (r *release) tidyUp(ctx context.Context, s EvacuationStep, how *move, err e
 	}
 
 	if err != nil { // The machine is back all the same.
-		r.fleet.log.WarnContext(ctx, "copies of disks were not removed", "name", s.Name, "host", how.from.name,
+		r.fleet.log.WarnContext(ctx, "copies of disks were not removed", "name", s.Name, "host", how.from.Name,
 			"error", err.Error())
 	}
 
@@ -126,9 +120,11 @@ func (r *release) tidyUp(ctx context.Context, s EvacuationStep, how *move, err e
 // is on the other one. One that isn't proven to be that stays: it was written to
 // or replaced, it is the very file that the other host has under this path, or
 // something on the host uses it.
-func (f *Fleet) removeKept(ctx context.Context, h *host, kept []KeptFile, other *host) error {
+func (f *Fleet) removeKept(
+	ctx context.Context, h *inventory.Host, kept []hostrecord.KeptFile, other *inventory.Host,
+) error {
 	for _, k := range kept {
-		here, err := h.conn.Directory(ctx, path.Dir(k.Path))
+		here, err := h.Conn.Directory(ctx, path.Dir(k.Path))
 		if err != nil {
 			return err
 		}
@@ -139,7 +135,7 @@ func (f *Fleet) removeKept(ctx context.Context, h *host, kept []KeptFile, other 
 		}
 
 		why := "it was changed"
-		if k.is(v) {
+		if unchanged(k, v) {
 			if why, err = f.inUse(ctx, h, k.Path, here); err != nil {
 				return err
 			}
@@ -152,19 +148,19 @@ func (f *Fleet) removeKept(ctx context.Context, h *host, kept []KeptFile, other 
 			}
 
 			if len(there) == 0 || there[0] == k {
-				why = fmt.Sprintf("host %q has no other one", other.name)
+				why = fmt.Sprintf("host %q has no other one", other.Name)
 			}
 		}
 
 		if why != "" {
-			f.log.WarnContext(ctx, "an image that a move left stays", "host", h.name, "file", k.Path, "reason", why)
+			f.log.WarnContext(ctx, "an image that a move left stays", "host", h.Name, "file", k.Path, "reason", why)
 
 			continue
 		}
 
-		f.log.InfoContext(ctx, "removing an image that a move left", "host", h.name, "file", k.Path)
+		f.log.InfoContext(ctx, "removing an image that a move left", "host", h.Name, "file", k.Path)
 
-		if err := h.conn.RemoveFile(ctx, k.Path); err != nil {
+		if err := h.Conn.RemoveFile(ctx, k.Path); err != nil {
 			return err
 		}
 	}
@@ -175,14 +171,16 @@ func (f *Fleet) removeKept(ctx context.Context, h *host, kept []KeptFile, other 
 // inUse says what uses a file of the host, "" for nothing: a machine that has its
 // path anywhere in a definition, or another image that is based on it, in the
 // same directory or among the machines' disks in pools.
-func (f *Fleet) inUse(ctx context.Context, h *host, file string, directory *libvirt.Directory) (string, error) {
+func (f *Fleet) inUse(
+	ctx context.Context, h *inventory.Host, file string, directory *libvirt.Directory,
+) (string, error) {
 	for name, v := range directory.Files {
 		if v.Backing != "" && path.Base(v.Backing) == path.Base(file) {
 			return fmt.Sprintf("%s is based on it", name), nil
 		}
 	}
 
-	domains, err := h.conn.Domains(ctx)
+	domains, err := h.Conn.Domains(ctx)
 	if err != nil {
 		return "", err
 	}
@@ -192,20 +190,20 @@ func (f *Fleet) inUse(ctx context.Context, h *host, file string, directory *libv
 			return fmt.Sprintf("virtual machine %q has it", d.Name), nil
 		}
 
-		p := newEntry(d).parse()
-		if p.definition() == nil {
+		p := inventory.NewEntry(d).Parse()
+		if p.Definition() == nil {
 			return fmt.Sprintf("what virtual machine %q has can't be read", d.Name), nil
 		}
 
-		for _, disk := range p.definition().Mobility().Disks {
+		for _, disk := range p.Definition().Mobility().Disks {
 			if disk.Path == "" {
 				continue
 			}
 
-			v, err := h.conn.VolumeByPath(ctx, disk.Path)
+			v, err := h.Conn.VolumeByPath(ctx, disk.Path)
 
 			switch {
-			case isNotFound(err):
+			case inventory.IsNotFound(err):
 			case err != nil:
 				return "", err
 			case v.Backing == file:

@@ -14,6 +14,8 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/lease"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/turn"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
@@ -21,15 +23,15 @@ import (
 
 // labFleet is a fleet of the lab's hosts, reached through their sockets: what
 // SSH adds is tested where SSH is.
-func labFleet(t *testing.T, l *lab.Lab, owner string, change func(name string, hc *HostConfig)) *Fleet {
+func labFleet(t *testing.T, l *lab.Lab, owner string, change func(name string, hc *inventory.HostConfig)) *Fleet {
 	t.Helper()
 
 	// The tests share hosts: what others move is not to hold this one up.
 	many := turn.Limits{PerFleet: 99, OutboundPerHost: 99, InboundPerHost: 99}
-	cfg := Config{Hosts: map[string]HostConfig{}, Owner: owner, MigrationLimits: many}
+	cfg := Config{Hosts: map[string]inventory.HostConfig{}, Owner: owner, MigrationLimits: many}
 
 	for _, h := range l.Hosts {
-		hc := HostConfig{URI: "qemu+unix:///system?socket=" + h.Path("/run/libvirt/libvirt-sock")}
+		hc := inventory.HostConfig{URI: "qemu+unix:///system?socket=" + h.Path("/run/libvirt/libvirt-sock")}
 		if change != nil {
 			change(h.Name, &hc)
 		}
@@ -66,7 +68,7 @@ func guest(l *lab.Lab, name, words string) Desired {
 	}
 }
 
-func create(t *testing.T, f *Fleet, l *lab.Lab, d Desired) *VM {
+func create(t *testing.T, f *Fleet, l *lab.Lab, d Desired) *inventory.VM {
 	t.Helper()
 	l.RemoveDomain(t, d.Spec.Name)
 
@@ -82,7 +84,7 @@ func create(t *testing.T, f *Fleet, l *lab.Lab, d Desired) *VM {
 	return vm
 }
 
-func waitAgent(t *testing.T, f *Fleet, vm *VM) *VM {
+func waitAgent(t *testing.T, f *Fleet, vm *inventory.VM) *inventory.VM {
 	t.Helper()
 
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
@@ -106,11 +108,11 @@ func TestLab_stopAsksTheGuestFirst(t *testing.T) {
 	tests := []struct {
 		name, words string
 		grace       time.Duration
-		want        Outcome
+		want        inventory.Outcome
 	}{
-		{"agent", "", 5 * time.Minute, OutcomeAgent},
-		{"acpi", "noagent", 5 * time.Minute, OutcomeACPI}, // It hears the button once it has booted.
-		{"deaf", "noagent noacpi", 8 * time.Second, OutcomeForced},
+		{"agent", "", 5 * time.Minute, inventory.OutcomeAgent},
+		{"acpi", "noagent", 5 * time.Minute, inventory.OutcomeACPI}, // It hears the button once it has booted.
+		{"deaf", "noagent noacpi", 8 * time.Second, inventory.OutcomeForced},
 	}
 
 	for _, tt := range tests {
@@ -121,11 +123,11 @@ func TestLab_stopAsksTheGuestFirst(t *testing.T) {
 			f := labFleet(t, l, t.Name(), nil)
 			vm := create(t, f, l, guest(l, lab.Name(t), tt.words))
 
-			if tt.want == OutcomeAgent {
+			if tt.want == inventory.OutcomeAgent {
 				waitAgent(t, f, vm)
 			}
 
-			report, err := f.Delete(t.Context(), vm.UUID, LastKnown{vm.Host, vm.HostUUID}, tt.grace)
+			report, err := f.Delete(t.Context(), vm.UUID, inventory.LastKnown{Host: vm.Host, HostUUID: vm.HostUUID}, tt.grace)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -162,10 +164,10 @@ func TestLab_stopSeesWhoWasMovedAway(t *testing.T) {
 				move := append([]string{"migrate", "--live", "--persistent", vm.Name, l.Host(to).SocketURI()}, how...)
 				f.log = slog.New(&onLog{message: "shutting down guest", do: func() { l.Virsh(t, from, move...) }})
 			}
-			runsOn := func(now *VM, err error, host string) {
+			runsOn := func(now *inventory.VM, err error, host string) {
 				t.Helper()
 
-				if !errors.Is(err, ErrBusy) || !strings.Contains(err.Error(), "moved it to host "+strconv.Quote(host)) ||
+				if !errors.Is(err, inventory.ErrBusy) || !strings.Contains(err.Error(), "moved it to host "+strconv.Quote(host)) ||
 					now == nil || now.Host != host || !now.Running() || len(now.StaleHosts) != 1-len(how) {
 					t.Fatalf("%+v, %v; want to be told that it was moved to host %s", now, err, host)
 				}
@@ -180,7 +182,7 @@ func TestLab_stopSeesWhoWasMovedAway(t *testing.T) {
 			moving("kvm2", "kvm1")
 
 			_, err = f.Delete(t.Context(), vm.UUID, lastOf(vm), 5*time.Minute)
-			now, _ = f.findNow(t.Context(), vm.UUID, lastOf(vm))
+			now, _ = f.FindNow(t.Context(), vm.UUID, lastOf(vm))
 			runsOn(now, err, "kvm1")
 
 			if _, err := f.Delete(t.Context(), vm.UUID, lastOf(vm), 0); err != nil {
@@ -225,7 +227,7 @@ func TestLab_lockKeepsOtherRunsOut(t *testing.T) {
 	first, second := labFleet(t, l, "alice", nil), labFleet(t, l, "bob", nil)
 	name := lab.Name(t)
 
-	_, release, err := first.lockOn(t.Context(), first.hosts[0], name, "updating")
+	_, release, err := first.lockOn(t.Context(), first.Configured[0], name, "updating")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -236,21 +238,21 @@ func TestLab_lockKeepsOtherRunsOut(t *testing.T) {
 	go func() { // It loses its patience when it has knocked, has seen who is there, and has knocked again.
 		defer cancel()
 
-		for defined(second, second.hosts[0].name) < 2 {
-			if pause(ctx, 50*time.Millisecond) != nil {
+		for defined(second, second.Configured[0].Name) < 2 {
+			if turn.Pause(ctx, 50*time.Millisecond) != nil {
 				return
 			}
 		}
 	}()
 
-	_, _, err = second.lockOn(ctx, second.hosts[0], name, "updating")
+	_, _, err = second.lockOn(ctx, second.Configured[0], name, "updating")
 	if !errors.Is(err, ErrLocked) || !strings.Contains(err.Error(), "alice is updating") {
 		t.Fatalf("the second run got %v, want to be told that alice is updating", err)
 	}
 
 	release()
 
-	_, release, err = second.lockOn(t.Context(), second.hosts[0], name, "updating")
+	_, release, err = second.lockOn(t.Context(), second.Configured[0], name, "updating")
 	if err != nil {
 		t.Fatalf("after the release: %v", err)
 	}
@@ -266,24 +268,24 @@ func TestLab_lockOfAKilledRunIsTakenOver(t *testing.T) {
 	name := lab.Name(t)
 
 	// What a run leaves that was killed: the secret, and nobody who renews it.
-	err := f.hosts[0].conn.DefineSecret(t.Context(), libvirt.Secret{
-		UsageType: libvirt.SecretUsageVTPM, UsageID: lockPrefix + name, Value: []byte(`{"owner":"ghost"}`),
+	err := f.Configured[0].Conn.DefineSecret(t.Context(), libvirt.Secret{
+		UsageType: libvirt.SecretUsageVTPM, UsageID: lease.UsagePrefix + name, Value: []byte(`{"owner":"ghost"}`),
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 
-	ctx, cancel := context.WithTimeout(t.Context(), 9*lockStale)
+	ctx, cancel := context.WithTimeout(t.Context(), 9*lease.TakeoverTime)
 	defer cancel()
 
-	_, release, err := f.lockOn(ctx, f.hosts[0], name, "updating")
+	_, release, err := f.lockOn(ctx, f.Configured[0], name, "updating")
 	if err != nil {
 		t.Fatalf("not taken over: %v", err)
 	}
 
 	release()
 
-	if _, err := f.hosts[0].conn.Secret(t.Context(), lockPrefix+name); !errors.Is(err, ErrNotFound) {
+	if _, err := f.Configured[0].Conn.Secret(t.Context(), lease.UsagePrefix+name); !errors.Is(err, inventory.ErrNotFound) {
 		t.Errorf("the lock is still there: %v", err)
 	}
 }
@@ -297,7 +299,7 @@ func TestLab_interruptedCreateIsAdopted(t *testing.T) {
 	d := guest(l, lab.Name(t), "")
 	l.RemoveDomain(t, d.Spec.Name)
 
-	h := f.host("kvm2")
+	h := f.Host("kvm2")
 	if err := f.define(t.Context(), h, uuid.NewString(), d); err != nil {
 		t.Fatal(err)
 	}
@@ -323,13 +325,13 @@ func TestLab_interruptedCreateIsAdopted(t *testing.T) {
 
 	// Complete, it is a machine that exists: the same wish is refused now.
 	_, err = f.Create(t.Context(), d)
-	if !errors.Is(err, ErrExists) || !strings.Contains(fmt.Sprint(errRemedy(err)), "terraform import") {
+	if !errors.Is(err, inventory.ErrExists) || !strings.Contains(fmt.Sprint(errRemedy(err)), "terraform import") {
 		t.Errorf("a second Create gave %v", err)
 	}
 }
 
 func errRemedy(err error) string {
-	if e, ok := errors.AsType[*Error](err); ok {
+	if e, ok := errors.AsType[*inventory.Error](err); ok {
 		return e.Remedy
 	}
 
@@ -355,9 +357,9 @@ func TestLab_twoRunningCopiesAreRefused(t *testing.T) {
 
 	l.Define(t, "kvm2", xml)
 
-	last := LastKnown{vm.Host, vm.HostUUID}
+	last := inventory.LastKnown{Host: vm.Host, HostUUID: vm.HostUUID}
 
-	now, err := f.findNow(t.Context(), vm.UUID, last)
+	now, err := f.FindNow(t.Context(), vm.UUID, last)
 	if err != nil || now.Host != "kvm1" || len(now.StaleHosts) != 1 {
 		t.Fatalf("with a leftover definition: %+v, %v", now, err)
 	}
@@ -365,11 +367,11 @@ func TestLab_twoRunningCopiesAreRefused(t *testing.T) {
 	l.Virsh(t, "kvm2", "start", vm.UUID)
 
 	for what, do := range map[string]func() error{
-		"find":   func() error { _, err := f.findNow(t.Context(), vm.UUID, last); return err },
+		"find":   func() error { _, err := f.FindNow(t.Context(), vm.UUID, last); return err },
 		"update": func() error { _, err := f.Update(t.Context(), vm.UUID, last, d); return err },
 		"delete": func() error { _, err := f.Delete(t.Context(), vm.UUID, last, 0); return err },
 	} {
-		if err := do(); !errors.Is(err, ErrTwoCopies) {
+		if err := do(); !errors.Is(err, inventory.ErrTwoCopies) {
 			t.Errorf("%s: %v, want ErrTwoCopies", what, err)
 		}
 	}
@@ -391,7 +393,7 @@ func TestLab_handedOverBetweenTwoAnswers(t *testing.T) {
 		}
 	}
 
-	last := LastKnown{vm.Host, vm.HostUUID}
+	last := inventory.LastKnown{Host: vm.Host, HostUUID: vm.HostUUID}
 
 	// What the source said is known for a minute: it says that it runs there.
 	if _, err := f.Find(t.Context(), vm.UUID, last); err != nil {
@@ -402,7 +404,7 @@ func TestLab_handedOverBetweenTwoAnswers(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	arrived := func() { f.host(target).forget() }
+	arrived := func() { f.Host(target).Forget() }
 
 	arrived()
 

@@ -5,7 +5,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/turn"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
@@ -20,7 +22,7 @@ func TestLab_abortComesTooLate(t *testing.T) {
 	options := migration.Options{
 		AllowPostCopy: new(true), CompletionTimeoutPerGiB: new(2 * time.Second), Bandwidth: new(uint64(2 << 20)),
 	}
-	from := f.host("kvm1").conn
+	from := f.Host("kvm1").Conn
 	// Before it begins: the switch may come before anybody sees that it has begun.
 	if err := from.SetMigrationBandwidth(t.Context(), vm.UUID, 1<<20, true); err != nil {
 		t.Fatal(err)
@@ -54,14 +56,14 @@ func TestLab_abortComesTooLate(t *testing.T) {
 			break
 		}
 
-		if err := pause(t.Context(), 50*time.Millisecond); err != nil {
+		if err := turn.Pause(t.Context(), 50*time.Millisecond); err != nil {
 			t.Fatal(err)
 		}
 	}
 
 	cancel()
 
-	if err := from.SetMigrationBandwidth(t.Context(), vm.UUID, 0, true); err != nil && !isNotFound(err) {
+	if err := from.SetMigrationBandwidth(t.Context(), vm.UUID, 0, true); err != nil && !inventory.IsNotFound(err) {
 		t.Error(err)
 	}
 

@@ -11,13 +11,15 @@ import (
 	"time"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/turn"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
 // secured is a machine that runs on kvm1 with firmware that keeps variables, which are in that file, and with a TPM.
-func secured(t *testing.T, f *Fleet, l *lab.Lab, words string) (vm *VM, nvram string) {
+func secured(t *testing.T, f *Fleet, l *lab.Lab, words string) (vm *inventory.VM, nvram string) {
 	t.Helper()
 
 	d := mover(t, l, words)
@@ -25,7 +27,7 @@ func secured(t *testing.T, f *Fleet, l *lab.Lab, words string) (vm *VM, nvram st
 	d.Spec.Firmware.Type = new("efi")
 	vm = create(t, f, l, d)
 
-	if _, err := vm.host.conn.DefineDomain(t.Context(), strings.Replace(vm.entry.PersistentXML, "</devices>",
+	if _, err := vm.On.Conn.DefineDomain(t.Context(), strings.Replace(vm.Entry.PersistentXML, "</devices>",
 		`<tpm model="tpm-crb"><backend type="emulator" version="2.0"/></tpm></devices>`, 1)); err != nil {
 		t.Fatal(err)
 	}
@@ -41,7 +43,7 @@ func movesCold(t *testing.T, f *Fleet, l *lab.Lab, uuid, from, to, nvram string)
 
 	before := checksum(t, l, from, nvram)
 
-	now, state, err := f.Move(t.Context(), uuid, LastKnown{Host: from}, to, migration.Options{})
+	now, state, err := f.Move(t.Context(), uuid, inventory.LastKnown{Host: from}, to, migration.Options{})
 	if err != nil || now.Host != to || state.Method != migration.MethodCold || len(now.Metadata.Copies) > 0 {
 		t.Errorf("moving it to %s when it is off: %+v, %+v, %v", to, now, state, err)
 
@@ -88,7 +90,7 @@ func TestLab_liveMoveLeavesNoVariables(t *testing.T) {
 		vm, nvram := secured(t, f, l, "noagent")
 		leaveRecord(t, f, vm, nvram)
 
-		if err := f.host("kvm1").conn.Migrate(t.Context(), vm.UUID, f.host("kvm2").conn, libvirt.Migration{}); err != nil {
+		if err := f.Host("kvm1").Conn.Migrate(t.Context(), vm.UUID, f.Host("kvm2").Conn, libvirt.Migration{}); err != nil {
 			t.Fatal(err)
 		}
 
@@ -118,10 +120,10 @@ func TestLab_liveMoveLeavesNoVariables(t *testing.T) {
 }
 
 // leaveRecord leaves behind what a run writes down that is killed once the migration has begun.
-func leaveRecord(t *testing.T, f *Fleet, vm *VM, files ...string) {
+func leaveRecord(t *testing.T, f *Fleet, vm *inventory.VM, files ...string) {
 	t.Helper()
 
-	info, err := f.host("kvm2").conn.Info(t.Context())
+	info, err := f.Host("kvm2").Conn.Info(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -174,24 +176,24 @@ func TestLab_liveMoveKeepsOthersVariables(t *testing.T) {
 func TestLab_moveSetsTheClock(t *testing.T) {
 	t.Parallel()
 
-	for name, move := range map[string]func(t *testing.T, f *Fleet, vm *VM){
-		"moved": func(t *testing.T, f *Fleet, vm *VM) {
+	for name, move := range map[string]func(t *testing.T, f *Fleet, vm *inventory.VM){
+		"moved": func(t *testing.T, f *Fleet, vm *inventory.VM) {
 			t.Helper()
 
 			if now, _, err := f.Move(t.Context(), vm.UUID, lastOf(vm), "kvm2", migration.Options{}); err != nil {
 				t.Fatalf("%+v, %v", now, err)
 			}
 		},
-		"killed": func(t *testing.T, f *Fleet, vm *VM) {
+		"killed": func(t *testing.T, f *Fleet, vm *inventory.VM) {
 			t.Helper()
 			leaveRecord(t, f, vm)
 
-			if err := f.host("kvm1").conn.Migrate(t.Context(), vm.UUID, f.host("kvm2").conn, libvirt.Migration{}); err != nil {
+			if err := f.Host("kvm1").Conn.Migrate(t.Context(), vm.UUID, f.Host("kvm2").Conn, libvirt.Migration{}); err != nil {
 				t.Fatal(err)
 			}
 
 			now, state, err := f.Move(t.Context(), vm.UUID, lastOf(vm), "kvm2", migration.Options{})
-			if err != nil || !state.Start.IsZero() || now.interrupted() != nil {
+			if err != nil || !state.Start.IsZero() || now.OpenMigration() != nil {
 				t.Fatalf("%+v, %+v, %v", now, state, err)
 			}
 		},
@@ -207,7 +209,7 @@ func TestLab_moveSetsTheClock(t *testing.T) {
 				`"arg":["-c","ln -s /bin/busybox /sbin/hwclock; date -s 2001-01-01"]}}`)
 
 			for clockIsOff(t, f, vm.UUID, "kvm1") < time.Hour {
-				if err := pause(t.Context(), 100*time.Millisecond); err != nil {
+				if err := turn.Pause(t.Context(), 100*time.Millisecond); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -226,7 +228,7 @@ func TestLab_moveSetsTheClock(t *testing.T) {
 func agentSays(t *testing.T, f *Fleet, uuid, host, command string) string {
 	t.Helper()
 
-	answer, err := f.host(host).conn.AgentCommand(t.Context(), uuid, command)
+	answer, err := f.Host(host).Conn.AgentCommand(t.Context(), uuid, command)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -272,7 +274,7 @@ func TestLab_leftoverSharesVariables(t *testing.T) {
 
 		l.Define(t, "kvm2", l.Virsh(t, "kvm1", "dumpxml", "--inactive", vm.UUID))
 
-		now, err := f.findNow(t.Context(), vm.UUID, lastOf(vm))
+		now, err := f.FindNow(t.Context(), vm.UUID, lastOf(vm))
 		if err != nil || !slices.Equal(now.StaleHosts, []string{"kvm2"}) {
 			t.Fatalf("%+v, %v", now, err)
 		}

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
@@ -14,13 +15,15 @@ import (
 // when it went to another one. What its firmware and its TPM keep goes with it,
 // unless that may be what the machine uses where it is now: where hosts share a
 // filesystem, both definitions name the same files.
-func (f *Fleet) undefineLeftover(ctx context.Context, on *host, d *libvirt.Domain, home *host) error {
+func (f *Fleet) undefineLeftover(
+	ctx context.Context, on *inventory.Host, d *libvirt.Domain, home *inventory.Host,
+) error {
 	shared := true
 
 	definition, err := domain.Parse(d.PersistentXML)
 	if err == nil {
 		m := migration.Machine{UUID: d.UUID, Name: d.Name, Facts: definition.Mobility()}
-		shared, err = migration.MayShare(ctx, m, on.conn, home.conn)
+		shared, err = migration.MayShare(ctx, m, on.Conn, home.Conn)
 	}
 
 	if !shared {
@@ -28,13 +31,13 @@ func (f *Fleet) undefineLeftover(ctx context.Context, on *host, d *libvirt.Domai
 	}
 
 	f.log.WarnContext(ctx, "what firmware and TPM keep is left: the machine may use the same files where it is",
-		"name", d.Name, "host", on.name, "its_host", home.name, "error", err)
+		"name", d.Name, "host", on.Name, "its_host", home.Name, "error", err)
 
 	return f.undefine(ctx, on, d.UUID, libvirt.KeepVariables, libvirt.KeepTPM)
 }
 
 // removeStaleOn is removeStale for what one of the hosts has.
-func (f *Fleet) removeStaleOn(ctx context.Context, host string, vm *VM) error {
+func (f *Fleet) removeStaleOn(ctx context.Context, host string, vm *inventory.VM) error {
 	there := *vm
 	there.StaleHosts = []string{host}
 
@@ -47,14 +50,36 @@ func (f *Fleet) removeStaleOn(ctx context.Context, host string, vm *VM) error {
 	return nil
 }
 
-// removeStale removes leftover definitions. They are looked at once more: what
-// runs is not a leftover.
-func (f *Fleet) removeStale(ctx context.Context, vm *VM) error {
-	for _, name := range vm.StaleHosts {
-		h := f.host(name)
+// removeStale removes leftover definitions of a VM that is defined where it is:
+// one that runs without a definition gets one before. They are looked at once
+// more: what runs is not a leftover.
+func (f *Fleet) removeStale(ctx context.Context, vm *inventory.VM) error {
+	if len(vm.StaleHosts) == 0 {
+		return nil
+	}
 
-		d, err := h.conn.Domain(ctx, vm.UUID)
-		if isNotFound(err) {
+	d, err := vm.On.Conn.Domain(ctx, vm.UUID)
+	if err != nil {
+		return err
+	}
+
+	if !d.Persistent {
+		if _, err := f.ensureDefined(ctx, vm); err != nil {
+			return err
+		}
+	}
+
+	return f.removeDefinitions(ctx, vm)
+}
+
+// removeDefinitions removes the VM's definitions on its stale hosts. Unless the
+// VM is deleted, removeStale is what is wanted.
+func (f *Fleet) removeDefinitions(ctx context.Context, vm *inventory.VM) error {
+	for _, name := range vm.StaleHosts {
+		h := f.Host(name)
+
+		d, err := h.Conn.Domain(ctx, vm.UUID)
+		if inventory.IsNotFound(err) {
 			continue
 		}
 
@@ -63,15 +88,15 @@ func (f *Fleet) removeStale(ctx context.Context, vm *VM) error {
 		}
 
 		if d.Active() {
-			return &Error{
-				VM: vm.Name, Host: name, Kind: ErrTwoCopies,
+			return &inventory.Error{
+				VM: vm.Name, Host: name, Kind: inventory.ErrTwoCopies,
 				Detail: fmt.Sprintf("the definition left behind on host %q runs now; it is not touched", name),
 			}
 		}
 
 		f.log.InfoContext(ctx, "removing leftover definition", "name", vm.Name, "uuid", vm.UUID, "host", name)
 
-		if err := f.undefineLeftover(ctx, h, d, vm.host); err != nil {
+		if err := f.undefineLeftover(ctx, h, d, vm.On); err != nil {
 			return err
 		}
 	}

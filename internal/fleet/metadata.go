@@ -4,37 +4,44 @@ import (
 	"context"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
-	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 )
 
 // writeMetadata replaces our own metadata in every definition of the machine,
-// if it says anything new. It reports whether it did.
-func (f *Fleet) writeMetadata(ctx context.Context, vm *VM, m domain.Metadata) (bool, error) {
-	definition := vm.entry.parse().definition().Clone()
-	before := definition.MetadataXML()
+// if it says anything new, and raises its generation then. It reports whether
+// it did.
+func (f *Fleet) writeMetadata(ctx context.Context, vm *inventory.VM, m domain.Metadata) (bool, error) {
+	m.Generation = vm.Entry.Generation()
 
-	if err := definition.SetMetadata(m); err != nil {
-		return false, &Error{VM: vm.Name, Host: vm.Host, Kind: ErrUnsupported, Err: err}
+	before, after, err := metadataXML(vm, m)
+	if err != nil || after == before {
+		return false, err
 	}
 
-	after := definition.MetadataXML()
-	if after == before {
-		return false, nil
-	}
-
-	return true, vm.host.conn.SetMetadata(ctx, vm.UUID, domain.MetadataKey, domain.MetadataNamespace, after, vm.affect())
+	return true, f.raise(ctx, vm, m)
 }
 
-// affect is every definition that the machine has.
-func (vm *VM) affect() libvirt.Affect {
-	var affect libvirt.Affect
-	if vm.Persistent {
-		affect |= libvirt.AffectConfig
+// raise is writeMetadata that writes the next generation even where nothing else
+// is new: the definition itself was changed.
+func (f *Fleet) raise(ctx context.Context, vm *inventory.VM, m domain.Metadata) error {
+	m.Generation = vm.Entry.Generation() + 1
+
+	_, after, err := metadataXML(vm, m)
+	if err != nil {
+		return err
 	}
 
-	if vm.Active {
-		affect |= libvirt.AffectLive
+	return vm.On.Conn.SetMetadata(ctx, vm.UUID, domain.MetadataKey, domain.MetadataNamespace, after, vm.Affect())
+}
+
+// metadataXML is our element as the machine has it, and as it would be.
+func metadataXML(vm *inventory.VM, m domain.Metadata) (before, after string, err error) {
+	definition := vm.Entry.Parse().Definition().Clone()
+	before = definition.MetadataXML()
+
+	if err := definition.SetMetadata(m); err != nil {
+		return "", "", &inventory.Error{VM: vm.Name, Host: vm.Host, Kind: inventory.ErrUnsupported, Err: err}
 	}
 
-	return affect
+	return before, definition.MetadataXML(), nil
 }

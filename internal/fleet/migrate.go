@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
 )
@@ -16,7 +17,7 @@ import (
 // is given, the machine is moved once.
 type MoveOrder struct {
 	UUID string
-	Last LastKnown
+	Last inventory.LastKnown
 	// ID is how the order is known again.
 	ID string
 	// Target is the host that the machine is to move to. Empty: the best one.
@@ -36,10 +37,10 @@ type MoveOrder struct {
 //
 // The record that comes with an error is that of a failed migration. It is kept
 // with the machine once something was done, so that the next reader knows.
-func (f *Fleet) Migrate(ctx context.Context, order MoveOrder) (*VM, domain.Migration, error) {
+func (f *Fleet) Migrate(ctx context.Context, order MoveOrder) (*inventory.VM, domain.Migration, error) {
 	began := time.Now()
 
-	vm, err := f.findNow(ctx, order.UUID, order.Last)
+	vm, err := f.FindNow(ctx, order.UUID, order.Last)
 	if err == nil {
 		vm, err = f.concludeFor(ctx, vm, order.Last, order)
 	}
@@ -62,19 +63,21 @@ func (f *Fleet) Migrate(ctx context.Context, order MoveOrder) (*VM, domain.Migra
 
 // carryOut moves the machine to the target, or to the best host: to the next
 // best where that turns out not to fit after all.
-func (f *Fleet) carryOut(ctx context.Context, order MoveOrder, vm *VM) (*VM, domain.Migration, error) {
+func (f *Fleet) carryOut(
+	ctx context.Context, order MoveOrder, vm *inventory.VM,
+) (*inventory.VM, domain.Migration, error) {
 	for tried := map[string]bool{}; ; {
 		to, err := f.targetOf(ctx, order, vm, tried)
 		if err != nil {
 			return vm, domain.Migration{}, err
 		}
 
-		if to == vm.host {
+		if to == vm.On {
 			return vm, f.thereAlready(order, vm), nil
 		}
 
 		m := &move{
-			fleet: f, vm: vm, from: vm.host, to: to, options: order.Options, priority: order.Priority, id: order.ID,
+			fleet: f, vm: vm, from: vm.On, to: to, options: order.Options, priority: order.Priority, id: order.ID,
 			unlessPinnedElsewhere: true,
 		}
 		now, err := m.locked(ctx, order.Last)
@@ -84,7 +87,7 @@ func (f *Fleet) carryOut(ctx context.Context, order MoveOrder, vm *VM) (*VM, dom
 			// Somebody else moved it there while its turn was awaited.
 			return now, f.thereAlready(order, now), nil
 		case order.Target == "" && errors.Is(err, ErrBlocked) && m.record.Start.IsZero():
-			tried[to.name] = true
+			tried[to.Name] = true
 		default:
 			return now, m.record, err
 		}
@@ -92,9 +95,11 @@ func (f *Fleet) carryOut(ctx context.Context, order MoveOrder, vm *VM) (*VM, dom
 }
 
 // targetOf is the host that the machine is to move to.
-func (f *Fleet) targetOf(ctx context.Context, order MoveOrder, vm *VM, tried map[string]bool) (*host, error) {
+func (f *Fleet) targetOf(
+	ctx context.Context, order MoveOrder, vm *inventory.VM, tried map[string]bool,
+) (*inventory.Host, error) {
 	if order.Target != "" {
-		return f.targetHost(order.Target)
+		return f.UsableHost(order.Target)
 	}
 
 	f.log.InfoContext(ctx, "migration", "phase", migration.PhaseScheduling, "name", vm.Name, "source", vm.Host)
@@ -114,18 +119,18 @@ func (f *Fleet) targetOf(ctx context.Context, order MoveOrder, vm *VM, tried map
 			f.log.InfoContext(ctx, "migration", "phase", migration.PhaseScheduled, "name", vm.Name, "source", vm.Host,
 				"target", c.Host)
 
-			return f.host(c.Host), nil
+			return f.Host(c.Host), nil
 		}
 	}
 
-	return nil, &Error{
+	return nil, &inventory.Error{
 		VM: vm.Name, Host: vm.Host, Kind: ErrNoHost, Err: ErrBlocked,
 		Detail: "no other host can take the machine:\n" + candidateText(candidates),
 	}
 }
 
 // thereAlready is the record of an order that asked for what is.
-func (f *Fleet) thereAlready(order MoveOrder, vm *VM) domain.Migration {
+func (f *Fleet) thereAlready(order MoveOrder, vm *inventory.VM) domain.Migration {
 	now := time.Now()
 
 	return migration.State{
@@ -134,7 +139,7 @@ func (f *Fleet) thereAlready(order MoveOrder, vm *VM) domain.Migration {
 }
 
 // failedOrder is the record of an order that failed before anything was done.
-func (f *Fleet) failedOrder(order MoveOrder, vm *VM, began time.Time, err error) domain.Migration {
+func (f *Fleet) failedOrder(order MoveOrder, vm *inventory.VM, began time.Time, err error) domain.Migration {
 	state := migration.State{
 		TargetHost: order.Target, Start: began, End: time.Now(), Phase: migration.PhaseFailed, Failed: true,
 		FailurePlane: migration.PlaneControl, FailureReason: err.Error(),
@@ -150,15 +155,22 @@ func (f *Fleet) failedOrder(order MoveOrder, vm *VM, began time.Time, err error)
 // id, from the snapshot; nil if it says nothing. A migration that goes on now
 // has the phase Running.
 func (f *Fleet) MigrationRecord(
-	ctx context.Context, uuid string, last LastKnown, id string,
-) (*VM, *domain.Migration, error) {
+	ctx context.Context, uuid string, last inventory.LastKnown, id string,
+) (*inventory.VM, *domain.Migration, error) {
 	vm, err := f.Find(ctx, uuid, last)
 	if err != nil {
 		return nil, nil, err
 	}
 
 	record := vm.Metadata.Migration(id)
-	if record != nil && !record.Completed() && vm.Migrating && !vm.broken() {
+	if record == nil || record.Completed() {
+		return vm, record, nil
+	}
+
+	switch {
+	case vm.BrokeInPostCopy():
+		record = vm.LastMigration() // The open one is the last.
+	case vm.Migrating:
 		record.Phase = migration.PhaseRunning
 	}
 
@@ -170,9 +182,9 @@ func (f *Fleet) MigrationRecord(
 // without its id, so that the same order may be given again. It returns the
 // record as it was, nil if there was none.
 func (f *Fleet) WithdrawMigration(
-	ctx context.Context, uuid string, last LastKnown, id string,
+	ctx context.Context, uuid string, last inventory.LastKnown, id string,
 ) (*domain.Migration, error) {
-	vm, err := f.findNow(ctx, uuid, last)
+	vm, err := f.FindNow(ctx, uuid, last)
 	if err != nil {
 		return nil, err
 	}
@@ -191,7 +203,7 @@ func (f *Fleet) WithdrawMigration(
 		}
 	}
 
-	held, unlock, vm, err := f.lockWhereItIs(ctx, uuid, last, "withdrawing a migration of")
+	held, unlock, vm, err := f.lockWhereItIs(ctx, uuid, last, "withdrawing a migration of", nil)
 	if err != nil {
 		return record, err
 	}
@@ -212,16 +224,16 @@ func (f *Fleet) WithdrawMigration(
 		return record, err
 	}
 
-	_, err = f.reread(held, vm.host, uuid)
+	_, err = f.ReadVM(held, vm.On, uuid)
 
 	return record, err
 }
 
 // pinBlocker says that a machine is not where its configuration wants it on the
 // target. It is a doubt in a plan, which may be about to change the pin.
-func pinBlocker(vm *VM, to *host, certainty status.Truth) []migration.Blocker {
+func pinBlocker(vm *inventory.VM, to *inventory.Host, certainty status.Truth) []migration.Blocker {
 	pin := vm.Metadata.Host
-	if pin == "" || pin == to.name {
+	if pin == "" || pin == to.Name {
 		return nil
 	}
 

@@ -9,14 +9,16 @@ import (
 	"time"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/turn"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab/expiry"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
 // unpinned is a running machine on kvm1 that may move, whose guest has booted.
-func unpinned(t *testing.T, f *Fleet, l *lab.Lab, words string) *VM {
+func unpinned(t *testing.T, f *Fleet, l *lab.Lab, words string) *inventory.VM {
 	t.Helper()
 
 	d := mover(t, l, strings.TrimSpace("noagent "+words))
@@ -34,14 +36,14 @@ func unpinned(t *testing.T, f *Fleet, l *lab.Lab, words string) *VM {
 // booted waits until the machine's guest looks at its disk, and returns the
 // machine. Before that there is next to nothing in its memory: it would be moved
 // before anything could be done about it, however slowly.
-func booted(t *testing.T, l *lab.Lab, vm *VM) *VM {
+func booted(t *testing.T, l *lab.Lab, vm *inventory.VM) *inventory.VM {
 	t.Helper()
 
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 
 	for strings.Contains(l.Virsh(t, vm.Host, "domblkstat", vm.UUID, "vda"), "rd_req 0\n") {
-		if err := pause(ctx, 100*time.Millisecond); err != nil {
+		if err := turn.Pause(ctx, 100*time.Millisecond); err != nil {
 			t.Fatalf("the guest of %s does not boot", vm.Name)
 		}
 	}
@@ -154,7 +156,7 @@ func TestLab_migrationInterruptedIsAdopted(t *testing.T) {
 			over := make(chan error, 1)
 			if tt.bandwidth > 0 {
 				go func() {
-					over <- f.host("kvm1").conn.Migrate(t.Context(), vm.UUID, f.host("kvm2").conn,
+					over <- f.Host("kvm1").Conn.Migrate(t.Context(), vm.UUID, f.Host("kvm2").Conn,
 						libvirt.Migration{Bandwidth: tt.bandwidth})
 				}()
 				awaitJob(t, f, vm.UUID, over)
@@ -216,7 +218,7 @@ func awaitJob(t *testing.T, f *Fleet, uuid string, over chan error) {
 	defer cancel()
 
 	for {
-		job, err := f.host("kvm1").conn.Job(ctx, uuid)
+		job, err := f.Host("kvm1").Conn.Job(ctx, uuid)
 		if err == nil && job != nil && job.Data.Total > 0 {
 			return
 		}
@@ -229,7 +231,7 @@ func awaitJob(t *testing.T, f *Fleet, uuid string, over chan error) {
 		default:
 		}
 
-		if err := pause(ctx, 50*time.Millisecond); err != nil {
+		if err := turn.Pause(ctx, 50*time.Millisecond); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -276,8 +278,8 @@ func TestLab_migrationChoosesItsTarget(t *testing.T) {
 	t.Parallel()
 
 	l := lab.Open(t)
-	f := labFleet(t, l, "alice", func(name string, hc *HostConfig) { hc.Unschedulable = name == "kvm3" })
-	small := labFleet(t, l, "bob", func(name string, hc *HostConfig) {
+	f := labFleet(t, l, "alice", func(name string, hc *inventory.HostConfig) { hc.Unschedulable = name == "kvm3" })
+	small := labFleet(t, l, "bob", func(name string, hc *inventory.HostConfig) {
 		hc.MemoryLimit = map[string]uint64{"kvm2": 1 << 20}[name]
 		hc.Fenced = name == "kvm3"
 	})
@@ -322,7 +324,7 @@ func TestLab_migrationChoosesItsTarget(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	f.host("kvm2").forget()
+	f.Host("kvm2").Forget()
 
 	order = MoveOrder{UUID: vm.UUID, Last: lastOf(now), ID: "4712", Target: "kvm1"}
 

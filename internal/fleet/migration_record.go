@@ -7,12 +7,15 @@ import (
 	"time"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
 )
 
 // closeRecord completes the record of a migration that is over, and does what whoever
 // ran it would have done.
-func (f *Fleet) closeRecord(ctx context.Context, vm *VM, record domain.Migration, aborted error) (*VM, error) {
+func (f *Fleet) closeRecord(
+	ctx context.Context, vm *inventory.VM, record domain.Migration, aborted error,
+) (*inventory.VM, error) {
 	record.End = time.Now().UTC().Truncate(time.Millisecond)
 
 	if record.Transport == migration.TransportAuto {
@@ -35,7 +38,7 @@ func (f *Fleet) closeRecord(ctx context.Context, vm *VM, record domain.Migration
 		}
 
 		if vm.Running() {
-			f.setClock(ctx, vm.host, vm)
+			f.setClock(ctx, vm.On, vm)
 		}
 
 		variables = f.variablesLeft(ctx, vm)
@@ -61,9 +64,10 @@ func (f *Fleet) closeRecord(ctx context.Context, vm *VM, record domain.Migration
 	vm.Metadata.Copies = slices.DeleteFunc(slices.Clone(vm.Metadata.Copies), func(c domain.Copy) bool {
 		return c.FromUUID != vm.HostUUID
 	})
+	vm.SettleMoved()
 
 	if record.Autostart && !vm.Autostart && (vm.Host == record.SourceHost || vm.Host == record.TargetHost) {
-		if err := vm.host.conn.SetAutostart(ctx, vm.UUID, true); err != nil {
+		if err := vm.On.Conn.SetAutostart(ctx, vm.UUID, true); err != nil {
 			return vm, err
 		}
 	}
@@ -74,22 +78,33 @@ func (f *Fleet) closeRecord(ctx context.Context, vm *VM, record domain.Migration
 		}
 	}
 
-	if from := f.host(record.SourceHost); from != nil && !from.cfg.Fenced {
-		migration.RemoveVariables(ctx, from.conn, vm.host.conn, variables, f.log)
+	if from := f.Host(record.SourceHost); from != nil && !from.Config.Fenced {
+		migration.RemoveVariables(ctx, from.Conn, vm.On.Conn, variables, f.log)
 	}
 
-	return f.keepRecord(ctx, vm, record), nil
+	vm = f.keepRecord(ctx, vm, record)
+
+	if vm.Migrating || vm.BrokeInPostCopy() {
+		return vm, nil
+	}
+
+	now, err := f.releaseLeft(ctx, vm, nil, false)
+	if err != nil { // It is noted, and told by the next plan.
+		f.log.WarnContext(ctx, "disks were left behind", "name", vm.Name, "error", err.Error())
+	}
+
+	return now, nil
 }
 
 // variablesLeft are the files of its firmware's variables that the machine's
 // host is known not to have had before the move that brought it there: where it
 // came from they are of no use any more.
-func (f *Fleet) variablesLeft(ctx context.Context, vm *VM) []string {
+func (f *Fleet) variablesLeft(ctx context.Context, vm *inventory.VM) []string {
 	if len(vm.Metadata.Copies) == 0 {
 		return nil
 	}
 
-	machine, err := vm.inspect(ctx)
+	machine, err := inspect(ctx, vm)
 	if err != nil {
 		f.log.WarnContext(ctx, "what its firmware keeps was not found out", "name", vm.Name, "error", err.Error())
 

@@ -2,12 +2,13 @@ package fleet
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"sync/atomic"
 	"time"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/lease"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/turn"
@@ -31,10 +32,10 @@ import (
 // is on the target already. A machine that another run moves elsewhere at that
 // time is left to it, and the error is ErrBusy.
 func (f *Fleet) Move(
-	ctx context.Context, uuid string, last LastKnown, target string, o migration.Options,
-) (*VM, migration.State, error) {
+	ctx context.Context, uuid string, last inventory.LastKnown, target string, o migration.Options,
+) (*inventory.VM, migration.State, error) {
 	vm, how, err := f.moveAfter(ctx, uuid, last, wish{target: target, options: o, priority: turn.PriorityUser},
-		func(ctx context.Context, vm *VM, last LastKnown) (*VM, error) {
+		func(ctx context.Context, vm *inventory.VM, last inventory.LastKnown) (*inventory.VM, error) {
 			vm, err := f.concludeFor(ctx, vm, last, MoveOrder{Target: target, Options: o})
 			if err == nil && vm.Host != target {
 				f.awaitUncordoned(ctx, target)
@@ -61,35 +62,41 @@ type wish struct {
 // and that moves the machine on from where another run brings it, but not from
 // where its configuration wants it by now. The move that it returns says how it
 // went.
-func (f *Fleet) moveInTurn(ctx context.Context, uuid string, last LastKnown, w wish) (*VM, *move, error) {
+func (f *Fleet) moveInTurn(
+	ctx context.Context, uuid string, last inventory.LastKnown, w wish,
+) (*inventory.VM, *move, error) {
 	w.unlessPinnedHere = true
 
-	return f.moveAfter(ctx, uuid, last, w, func(ctx context.Context, vm *VM, last LastKnown) (*VM, error) {
+	return f.moveAfter(ctx, uuid, last, w, func(ctx context.Context, vm *inventory.VM,
+		last inventory.LastKnown,
+	) (*inventory.VM, error) {
 		return f.concludeInterrupted(ctx, vm, last, w.options)
 	})
 }
 
 // moveAfter is moveInTurn after another move has been brought to its end by conclude.
 func (f *Fleet) moveAfter(
-	ctx context.Context, uuid string, last LastKnown, w wish,
-	conclude func(context.Context, *VM, LastKnown) (*VM, error),
-) (*VM, *move, error) {
-	to, err := f.targetHost(w.target)
+	ctx context.Context, uuid string, last inventory.LastKnown, w wish,
+	conclude func(context.Context, *inventory.VM, inventory.LastKnown) (*inventory.VM, error),
+) (*inventory.VM, *move, error) {
+	ctx = inventory.AsOneOperation(ctx)
+
+	to, err := f.UsableHost(w.target)
 	if err != nil {
 		return nil, &move{}, err
 	}
 
-	vm, err := f.findNow(ctx, uuid, last)
+	vm, err := f.FindNow(ctx, uuid, last)
 	if err == nil {
 		vm, err = conclude(ctx, vm, last)
 	}
 
-	if err != nil || vm.host == to {
+	if err != nil || vm.On == to {
 		return vm, &move{}, err
 	}
 
 	m := &move{
-		fleet: f, vm: vm, from: vm.host, to: to, options: w.options, priority: w.priority, starts: w.starts,
+		fleet: f, vm: vm, from: vm.On, to: to, options: w.options, priority: w.priority, starts: w.starts,
 		unlessPinnedHere: w.unlessPinnedHere,
 	}
 	now, err := m.locked(ctx, last)
@@ -97,31 +104,11 @@ func (f *Fleet) moveAfter(
 	return now, m, err
 }
 
-// targetHost is the host of that name, which must be one that can be asked.
-func (f *Fleet) targetHost(name string) (*host, error) {
-	to := f.host(name)
-
-	switch {
-	case to == nil:
-		return nil, &Error{
-			Host: name, Kind: ErrUnconfigured,
-			Detail: fmt.Sprintf("host %q is not in the provider's hosts; configured are %s", name, quoteList(f.HostNames())),
-			Remedy: "Use one of the configured names, or add the host to the provider's hosts.",
-		}
-	case to.cfg.Fenced:
-		return nil, &Error{
-			Host: name, Kind: ErrUnreachable, Detail: fmt.Sprintf("host %q is fenced", name), Remedy: "Choose another host.",
-		}
-	default:
-		return to, nil
-	}
-}
-
 // move is one machine on its way.
 type move struct {
 	fleet    *Fleet
-	vm       *VM // as it was at the source
-	from, to *host
+	vm       *inventory.VM // as it was at the source
+	from, to *inventory.Host
 	// options are those that were said for this move, tuning what is in force once it begins.
 	options  migration.Options
 	tuning   migration.Tuning
@@ -146,13 +133,13 @@ type move struct {
 
 // locked moves the machine once it is its turn, under its lock on both hosts,
 // and returns what Move does.
-func (m *move) locked(ctx context.Context, last LastKnown) (*VM, error) {
+func (m *move) locked(ctx context.Context, last inventory.LastKnown) (*inventory.VM, error) {
 	f, uuid := m.fleet, m.vm.UUID
 
-	f.log.InfoContext(ctx, "migration", "phase", migration.PhasePending, "name", m.vm.Name, "source", m.from.name,
-		"target", m.to.name)
+	f.log.InfoContext(ctx, "migration", "phase", migration.PhasePending, "name", m.vm.Name, "source", m.from.Name,
+		"target", m.to.Name)
 
-	leave, err := f.queue.Enter(ctx, uuid, m.from.name, m.to.name, m.priority)
+	leave, err := f.queue.Enter(ctx, uuid, m.from.Name, m.to.Name, m.priority)
 	if err != nil {
 		return m.vm, m.notStarted(err)
 	}
@@ -162,7 +149,7 @@ func (m *move) locked(ctx context.Context, last LastKnown) (*VM, error) {
 	// lock there, so both are needed: in one order for all, as another may be
 	// about to move it back.
 	first, second := m.from, m.to
-	if second.name < first.name {
+	if second.Name < first.Name {
 		first, second = second, first
 	}
 
@@ -179,36 +166,36 @@ func (m *move) locked(ctx context.Context, last LastKnown) (*VM, error) {
 	defer unlockSecond()
 
 	now, err := f.findSettled(held, uuid, last)
-	if err != nil || now.host != m.from {
-		m.from.forget()
-		m.to.forget()
+	if err != nil || now.On != m.from {
+		m.from.Forget()
+		m.to.Forget()
 	}
 
-	if err != nil || now.host == m.to {
+	if err != nil || now.On == m.to {
 		return now, err
 	}
 
 	m.vm = now
 
-	if now.host != m.from {
-		return now, &Error{
-			VM: now.Name, Host: now.Host, Kind: ErrBusy, Detail: "it was moved by somebody else meanwhile",
+	if now.On != m.from {
+		return now, &inventory.Error{
+			VM: now.Name, Host: now.Host, Kind: inventory.ErrBusy, Detail: "it was moved by somebody else meanwhile",
 			Remedy: "Plan and apply again.",
 		}
 	}
 
 	err = m.run(held)
 
-	return m.outcome(ctx, err)
+	return m.outcome(ctx, held, err)
 }
 
 func (m *move) run(ctx context.Context) error {
-	if m.unlessPinnedHere && m.vm.Metadata.Host == m.from.name {
+	if m.unlessPinnedHere && m.vm.Metadata.Host == m.from.Name {
 		return errPinned
 	}
 
-	m.to.forgetRecord()   // It may have been cordoned by now.
-	m.from.forgetRecord() // Its policies may be others.
+	m.to.ForgetRecord()   // It may have been cordoned by now.
+	m.from.ForgetRecord() // Its policies may be others.
 
 	if len(m.vm.Metadata.Copies) > 0 {
 		now, err := m.fleet.discardCopies(ctx, m.vm, m.to)
@@ -220,6 +207,10 @@ func (m *move) run(ctx context.Context) error {
 	}
 
 	var err error
+	if m.vm, err = m.fleet.releaseLeft(ctx, m.vm, m.to, false); err != nil {
+		return err
+	}
+
 	if m.tuning, err = m.fleet.tuning(ctx, m.vm, m.options); err != nil {
 		return err
 	}
@@ -234,14 +225,31 @@ func (m *move) run(ctx context.Context) error {
 	}
 
 	if blocking := migration.Blocking(blockers); len(blocking) > 0 {
-		return &Error{VM: m.vm.Name, Host: m.from.name, Err: &migration.BlockedError{Blockers: blocking}}
+		return &inventory.Error{VM: m.vm.Name, Host: m.from.Name, Err: &migration.BlockedError{Blockers: blocking}}
 	}
 
 	// A definition that was left behind there is in the way of the one that comes.
-	if slices.Contains(m.vm.StaleHosts, m.to.name) && m.vm.Active {
-		if err := m.fleet.removeStaleOn(ctx, m.to.name, m.vm); err != nil {
+	if slices.Contains(m.vm.StaleHosts, m.to.Name) && m.vm.Active {
+		if m.vm, err = m.fleet.ensureDefined(ctx, m.vm); err != nil {
 			return err
 		}
+
+		machine.Transient = false
+
+		if err := m.fleet.removeStaleOn(ctx, m.to.Name, m.vm); err != nil {
+			return err
+		}
+	}
+
+	// Until all is copied: by then the target's storage pools say what it takes.
+	release, err := m.reserveFiles(ctx, machine)
+	if err != nil {
+		return err
+	}
+	defer release()
+
+	if err := m.bringImages(ctx, machine); err != nil {
+		return err
 	}
 
 	if !machine.Live() {
@@ -253,7 +261,7 @@ func (m *move) run(ctx context.Context) error {
 
 // live moves a machine that runs.
 func (m *move) live(ctx context.Context, machine migration.Machine) error {
-	release, err := m.reserve(ctx, machine.Facts.Memory)
+	release, err := m.reserve(ctx, m.to.WithOverhead(machine.Facts.Memory, m.vm.Entry))
 	if err != nil {
 		return err
 	}
@@ -270,11 +278,11 @@ func (m *move) live(ctx context.Context, machine migration.Machine) error {
 	var released atomic.Bool
 
 	m.state, err = migration.Run(ctx, migration.Request{
-		Machine: machine, Source: m.from.conn, Target: m.to.conn, Address: m.to.cfg.MigrationAddress,
-		PeerURI:      m.to.cfg.PeerURI,
-		SourceTunnel: m.from.cfg.Tunnel, TargetTunnel: m.to.cfg.Tunnel, Options: m.tuning.Options, Logger: m.fleet.log,
+		Machine: machine, Source: m.from.Conn, Target: m.to.Conn, Address: m.to.Config.MigrationAddress,
+		PeerURI:      m.to.Config.PeerURI,
+		SourceTunnel: m.from.Config.Tunnel, TargetTunnel: m.to.Config.Tunnel, Options: m.tuning.Options, Logger: m.fleet.log,
 		Made: func(ctx context.Context, s migration.State, images []string) error {
-			m.copied = images
+			m.copied = m.vm.NotOwn(images)
 
 			return m.made(ctx, s, images)
 		},
@@ -286,7 +294,7 @@ func (m *move) live(ctx context.Context, machine migration.Machine) error {
 		},
 	})
 
-	after, cancel := context.WithTimeout(context.WithoutCancel(ctx), finishTimeout)
+	after, cancel := lease.CleanUp(ctx, inventory.FinishTimeout)
 	defer cancel()
 
 	if err != nil {
@@ -310,26 +318,54 @@ func (m *move) clearAutostart(ctx context.Context) error {
 		return nil
 	}
 
-	return m.from.conn.SetAutostart(ctx, m.vm.UUID, false)
+	return m.from.Conn.SetAutostart(ctx, m.vm.UUID, false)
 }
 
-// restoreAutostart sets on the host that has the machine now what it had before.
-func (m *move) restoreAutostart(ctx context.Context, on *host) {
-	if !m.vm.Autostart {
+// restoreAutostart sets on the host that has the machine now what it had before
+// the move, which the record knows: the machine was read again since.
+func (m *move) restoreAutostart(ctx context.Context, on *inventory.Host) {
+	if !m.record.Autostart {
 		return
 	}
 
-	if err := on.conn.SetAutostart(ctx, m.vm.UUID, true); err != nil {
-		m.fleet.log.WarnContext(ctx, "autostart not set", "name", m.vm.Name, "host", on.name, "error", err.Error())
+	if err := on.Conn.SetAutostart(ctx, m.vm.UUID, true); err != nil {
+		m.fleet.log.WarnContext(ctx, "autostart not set", "name", m.vm.Name, "host", on.Name, "error", err.Error())
 	}
 }
 
 // clockTimeout bounds the one order to a guest's agent after its arrival.
 const clockTimeout = 5 * time.Second
 
+// clockPoll is how often a guest that was saved is tried, whose agent has yet to
+// find its channel again.
+const clockPoll = 250 * time.Millisecond
+
+// setClockOfSaved is setClock for a guest that goes on from its saved memory.
+func (f *Fleet) setClockOfSaved(ctx context.Context, vm *inventory.VM) {
+	if spec := vm.PersistentSpec; spec == nil || spec.GuestAgent == nil || !*spec.GuestAgent {
+		return
+	}
+
+	ctx, cancel := context.WithTimeout(ctx, clockTimeout)
+	defer cancel()
+
+	for {
+		err := vm.On.Conn.SetGuestTime(ctx, vm.UUID)
+		if err == nil {
+			return
+		}
+
+		if turn.Pause(ctx, clockPoll) != nil {
+			f.log.DebugContext(ctx, "guest's clock not set", "name", vm.Name, "host", vm.Host, "error", err.Error())
+
+			return
+		}
+	}
+}
+
 // setClock makes up for the time in which the guest stood still, if it can. The
 // machine, which runs on that host now, may have been read before it moved.
-func (f *Fleet) setClock(ctx context.Context, on *host, vm *VM) {
+func (f *Fleet) setClock(ctx context.Context, on *inventory.Host, vm *inventory.VM) {
 	if !vm.AgentConnected {
 		return
 	}
@@ -337,7 +373,7 @@ func (f *Fleet) setClock(ctx context.Context, on *host, vm *VM) {
 	ctx, cancel := context.WithTimeout(ctx, clockTimeout)
 	defer cancel()
 
-	if err := on.conn.SetGuestTime(ctx, vm.UUID); err != nil {
-		f.log.DebugContext(ctx, "guest's clock not set", "name", vm.Name, "host", on.name, "error", err.Error())
+	if err := on.Conn.SetGuestTime(ctx, vm.UUID); err != nil {
+		f.log.DebugContext(ctx, "guest's clock not set", "name", vm.Name, "host", on.Name, "error", err.Error())
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
 )
@@ -34,8 +35,8 @@ func (c MoveCandidate) Fits() bool { return !c.Current && len(migration.Blocking
 // that are said for that very move; the tuning is what it would be moved with.
 // askQEMU also asks QEMU itself, which taints the machine.
 func (f *Fleet) MoveCandidates(
-	ctx context.Context, uuid string, last LastKnown, own migration.Options, askQEMU bool,
-) (*VM, []MoveCandidate, migration.Tuning, error) {
+	ctx context.Context, uuid string, last inventory.LastKnown, own migration.Options, askQEMU bool,
+) (*inventory.VM, []MoveCandidate, migration.Tuning, error) {
 	vm, err := f.Find(ctx, uuid, last)
 	if err != nil {
 		return nil, nil, migration.Tuning{}, err
@@ -53,22 +54,22 @@ func (f *Fleet) MoveCandidates(
 
 // moveCandidates judges every host by the options in force.
 func (f *Fleet) moveCandidates(
-	ctx context.Context, vm *VM, o migration.Options, askQEMU bool,
+	ctx context.Context, vm *inventory.VM, o migration.Options, askQEMU bool,
 ) ([]MoveCandidate, error) {
-	machine, err := vm.inspect(ctx)
+	machine, err := inspect(ctx, vm)
 	if err != nil {
 		return nil, err
 	}
 
 	if askQEMU {
-		machine = machine.AskQEMU(ctx, vm.host.conn)
+		machine = machine.AskQEMU(ctx, vm.On.Conn)
 	}
 
-	all := make([]MoveCandidate, len(f.hosts))
-	errs := make([]error, len(f.hosts))
+	all := make([]MoveCandidate, len(f.Configured))
+	errs := make([]error, len(f.Configured))
 
 	var wg sync.WaitGroup
-	for i, h := range f.hosts {
+	for i, h := range f.Configured {
 		wg.Go(func() { all[i], errs[i] = f.moveCandidate(ctx, vm, machine, h, o) })
 	}
 
@@ -107,20 +108,20 @@ func (c MoveCandidate) free() uint64 {
 
 // moveCandidate judges one host.
 func (f *Fleet) moveCandidate(
-	ctx context.Context, vm *VM, machine migration.Machine, h *host, o migration.Options,
+	ctx context.Context, vm *inventory.VM, machine migration.Machine, h *inventory.Host, o migration.Options,
 ) (MoveCandidate, error) {
-	c := MoveCandidate{Host: h.name, Current: h == vm.host}
+	c := MoveCandidate{Host: h.Name, Current: h == vm.On}
 
-	if h.cfg.Fenced {
+	if h.Config.Fenced {
 		c.Blockers = []migration.Blocker{{
 			Reason: migration.HostNotAvailable, Status: status.False, Attribute: "host",
-			Message: fmt.Sprintf("host %q is fenced", h.name), Remedy: "Choose another host.",
+			Message: fmt.Sprintf("host %q is fenced", h.Name), Remedy: "Choose another host.",
 		}}
 
 		return c, nil
 	}
 
-	if a, err := f.answerOf(ctx, h); err == nil {
+	if a, err := f.ReplyOf(ctx, h); err == nil {
 		f.reservations.mu.Lock()
 		c.FreeMemory = new(f.free(a, ""))
 		f.reservations.mu.Unlock()
@@ -131,22 +132,19 @@ func (f *Fleet) moveCandidate(
 	}
 
 	blockers, err := f.preflightTo(ctx, vm, machine, h, o)
-	if err != nil {
+	if err != nil && ctx.Err() != nil {
 		return c, err
 	}
 
-	c.Blockers = slices.Concat(blockers, pinBlocker(vm, h, status.False))
-
-	if h.cfg.Unschedulable {
-		c.Blockers = append(c.Blockers, migration.Blocker{
-			Reason: migration.HostNotSchedulable, Status: status.False, Attribute: "host",
-			Message: fmt.Sprintf("host %q takes only machines that name it (schedulable = false)", h.name),
-			Remedy:  "Name the host as the target, or make it schedulable.",
-		})
+	if err != nil {
+		blockers = []migration.Blocker{unansweredBlocker(h, err)} // It costs this host, and no other.
 	}
 
+	c.Blockers = slices.Concat(blockers, pinBlocker(vm, h, status.False), labelBlocker(vm, h, status.False),
+		unscheduledBlocker(h))
+
 	if c.Fits() {
-		c.Method = migration.MethodTo(ctx, machine, vm.host.conn, h.conn, o)
+		c.Method = migration.MethodTo(ctx, f.headedFor(ctx, vm, machine, h), vm.On.Conn, h.Conn, o)
 	}
 
 	return c, nil
@@ -155,7 +153,7 @@ func (f *Fleet) moveCandidate(
 // CheckMigration says what would keep the order from being carried out, as far
 // as it can be told without touching a host. Where the target is left open, a
 // warning says which it would be now.
-func (f *Fleet) CheckMigration(ctx context.Context, order MoveOrder) ([]Problem, error) {
+func (f *Fleet) CheckMigration(ctx context.Context, order MoveOrder) ([]inventory.Problem, error) {
 	vm, err := f.Find(ctx, order.UUID, order.Last)
 	if err != nil {
 		return nil, err
@@ -166,13 +164,13 @@ func (f *Fleet) CheckMigration(ctx context.Context, order MoveOrder) ([]Problem,
 
 		switch {
 		case done.Completed():
-		case vm.broken():
-			taken = "resumed, because it broke in post-copy: " + vm.facts().Parts()
+		case vm.BrokeInPostCopy():
+			taken = "resumed, because it broke in post-copy: " + vm.StateFacts().Parts()
 		case vm.Migrating:
 			taken = "waited for, and not run again"
 		}
 
-		return []Problem{{
+		return []inventory.Problem{{
 			Attribute: "virtual_machine_id", Summary: "Migration is known already", Warning: true,
 			Detail: fmt.Sprintf("Virtual machine %q has a record of this very migration, from host %q to host %q, begun at %s "+
 				"by %s. It is %s", vm.Name, done.SourceHost, done.TargetHost,
@@ -195,24 +193,24 @@ func (f *Fleet) CheckMigration(ctx context.Context, order MoveOrder) ([]Problem,
 	}
 
 	if best := candidates[0]; best.Fits() {
-		return append([]Problem{{
+		return append([]inventory.Problem{{
 			Attribute: "target_host", Summary: "Target is chosen when the migration is applied", Warning: true,
 			Detail: fmt.Sprintf("Virtual machine %q is on host %q. Now it would be moved to host %q", vm.Name, vm.Host,
 				best.Host) + doubtText(best.Blockers),
 		}}, f.copyProblemsTo(ctx, vm, best.Host, tuning.Options)...), nil
 	}
 
-	return []Problem{{
-		Attribute: "target_host", Summary: "No host can take the virtual machine",
+	return []inventory.Problem{{
+		Attribute: "target_host", Summary: "No host can take the VM",
 		Detail: fmt.Sprintf("Virtual machine %q on host %q can't be moved to any other host:\n%s", vm.Name, vm.Host,
 			candidateText(candidates)),
 	}}, nil
 }
 
 // checkTarget checks a move to the host that the order names.
-func (f *Fleet) checkTarget(ctx context.Context, vm *VM, order MoveOrder) ([]Problem, error) {
+func (f *Fleet) checkTarget(ctx context.Context, vm *inventory.VM, order MoveOrder) ([]inventory.Problem, error) {
 	if vm.Host == order.Target {
-		return []Problem{{
+		return []inventory.Problem{{
 			Attribute: "target_host", Summary: "Virtual machine is there already", Warning: true,
 			Detail: fmt.Sprintf("Virtual machine %q is on host %q. Unless that changes, nothing is moved", vm.Name, vm.Host),
 		}}, nil
@@ -223,11 +221,20 @@ func (f *Fleet) checkTarget(ctx context.Context, vm *VM, order MoveOrder) ([]Pro
 		return nil, err
 	}
 
-	if to := f.host(order.Target); to != nil {
+	if to := f.Host(order.Target); to != nil {
 		for _, b := range pinBlocker(vm, to, status.Unknown) {
-			problems = append(problems, Problem{
+			problems = append(problems, inventory.Problem{
 				Attribute: "target_host", Summary: "Virtual machine is pinned to another host: " + b.Reason, Warning: true,
-				Detail: fmt.Sprintf("Virtual machine %q can't be moved to host %q as long as %s", vm.Name, to.name, b.Message),
+				Detail: fmt.Sprintf("Virtual machine %q can't be moved to host %q as long as %s", vm.Name, to.Name, b.Message),
+				Remedy: b.Remedy,
+			})
+		}
+
+		for _, b := range labelBlocker(vm, to, status.Unknown) {
+			problems = append(problems, inventory.Problem{
+				Attribute: "target_host", Summary: "Target doesn't match the placement: " + b.Reason, Warning: true,
+				Detail: fmt.Sprintf("Virtual machine %q is moved to host %q because the order names it, although %s", vm.Name,
+					to.Name, b.Message),
 				Remedy: b.Remedy,
 			})
 		}

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/lease"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/turn"
 )
@@ -18,7 +20,7 @@ func (m *move) begin(ctx context.Context, method string) error {
 	turn.Begun(ctx)
 
 	state := migration.State{
-		SourceHost: m.from.name, TargetHost: m.to.name, Start: time.Now(), Method: method,
+		SourceHost: m.from.Name, TargetHost: m.to.Name, Start: time.Now(), Method: method,
 		Phase: migration.PhasePreparingTarget,
 	}
 	record := state.Record(m.id, m.fleet.owner)
@@ -35,7 +37,7 @@ func (m *move) begin(ctx context.Context, method string) error {
 		return err
 	}
 
-	now, err := m.fleet.refreshed(ctx, m.vm)
+	now, err := m.fleet.Refresh(ctx, m.vm)
 	if err != nil {
 		return err
 	}
@@ -48,7 +50,7 @@ func (m *move) begin(ctx context.Context, method string) error {
 // made writes down what was made on the target for the move, so that whoever
 // finds a move which was killed can clear it away.
 func (m *move) made(ctx context.Context, state migration.State, images []string) error {
-	info, err := m.to.conn.Info(ctx)
+	info, err := m.to.Conn.Info(ctx)
 	if err != nil {
 		return err
 	}
@@ -58,15 +60,18 @@ func (m *move) made(ctx context.Context, state migration.State, images []string)
 
 	for _, image := range images {
 		metadata.Copies = append(metadata.Copies, domain.Copy{
-			Host: m.to.name, HostUUID: info.UUID, Path: image, FromUUID: m.vm.HostUUID,
+			Host: m.to.Name, HostUUID: info.UUID, Path: image, FromUUID: m.vm.HostUUID,
 		})
 	}
+
+	// Once it is on the target, whoever finds it there knows what is left here.
+	metadata.LeftVolumes = m.vm.Leaving(images)
 
 	if _, err := m.fleet.writeMetadata(ctx, m.vm, metadata.WithMigration(record)); err != nil {
 		return err
 	}
 
-	now, err := m.fleet.refreshed(ctx, m.vm)
+	now, err := m.fleet.Refresh(ctx, m.vm)
 	if err != nil {
 		return err
 	}
@@ -78,7 +83,7 @@ func (m *move) made(ctx context.Context, state migration.State, images []string)
 
 // conclude writes into the record how it went. That it can't be written is no
 // reason to call the move a failure.
-func (m *move) conclude(ctx context.Context, now *VM, err error) *VM {
+func (m *move) conclude(ctx context.Context, now *inventory.VM, err error) *inventory.VM {
 	if m.record.Start.IsZero() {
 		return now
 	}
@@ -93,6 +98,7 @@ func (m *move) conclude(ctx context.Context, now *VM, err error) *VM {
 	}
 
 	now.Metadata.Copies = m.unfinished(now, err)
+	now.SettleMoved()
 
 	began := m.record
 	m.record = m.state.Record(m.id, m.fleet.owner)
@@ -105,25 +111,25 @@ func (m *move) conclude(ctx context.Context, now *VM, err error) *VM {
 // unfinished are the files that are known to be left of moves: what this one
 // made is the machine's own once it has arrived, and gone where a live
 // migration says so.
-func (m *move) unfinished(now *VM, err error) []domain.Copy {
+func (m *move) unfinished(now *inventory.VM, err error) []domain.Copy {
 	failed, live := errors.AsType[*migration.FailedError](err)
 
 	return slices.DeleteFunc(slices.Clone(now.Metadata.Copies), func(c domain.Copy) bool {
-		return c.FromUUID != now.HostUUID || live && c.Host == m.to.name && !slices.Contains(failed.Left, c.Path)
+		return c.FromUUID != now.HostUUID || live && c.Host == m.to.Name && !slices.Contains(failed.Left, c.Path)
 	})
 }
 
 // keepRecord writes the record of a migration that is over, and returns the
 // machine with it. Where it can't be written that is only logged.
-func (f *Fleet) keepRecord(ctx context.Context, vm *VM, record domain.Migration) *VM {
-	if vm.Migrating || vm.broken() {
+func (f *Fleet) keepRecord(ctx context.Context, vm *inventory.VM, record domain.Migration) *inventory.VM {
+	if vm.Migrating || vm.BrokeInPostCopy() {
 		return vm // libvirt would make us wait, and refuse.
 	}
 
 	_, err := f.writeMetadata(ctx, vm, vm.Metadata.WithMigration(record))
 	if err == nil {
-		var now *VM
-		if now, err = f.refreshed(ctx, vm); err == nil {
+		var now *inventory.VM
+		if now, err = f.Refresh(ctx, vm); err == nil {
 			return now
 		}
 	}
@@ -135,34 +141,47 @@ func (f *Fleet) keepRecord(ctx context.Context, vm *VM, record domain.Migration)
 }
 
 // outcome reads where the machine is now, and removes the definition that the
-// source may still have of a machine that is proven to run on the target.
-func (m *move) outcome(ctx context.Context, err error) (*VM, error) {
-	after, cancel := context.WithTimeout(context.WithoutCancel(ctx), finishTimeout)
+// source may still have of a machine that is proven to run on the target. It is
+// read, too, where held carries a lease that is lost; nothing is changed then.
+func (m *move) outcome(ctx, held context.Context, err error) (*inventory.VM, error) {
+	reading, read := lease.CleanUp(ctx, inventory.FinishTimeout)
+	defer read()
+
+	after, cancel := lease.CleanUp(held, inventory.FinishTimeout)
 	defer cancel()
 
-	m.from.forget()
-	m.to.forget()
+	m.from.Forget()
+	m.to.Forget()
 
-	last := LastKnown{Host: m.vm.Host, HostUUID: m.vm.HostUUID}
+	last := inventory.LastKnown{Host: m.vm.Host, HostUUID: m.vm.HostUUID}
 	if err == nil {
-		last = LastKnown{Host: m.to.name}
+		last = inventory.LastKnown{Host: m.to.Name}
 	}
 
-	now, readErr := m.fleet.findNow(after, m.vm.UUID, last)
+	now, readErr := m.fleet.FindNow(reading, m.vm.UUID, last)
 	if readErr != nil {
 		return nil, errors.Join(err, readErr)
 	}
 
-	if err != nil && !now.Migrating && !now.broken() {
-		m.restoreAutostart(after, now.host)
+	if err != nil && !now.Migrating && !now.BrokeInPostCopy() {
+		m.restoreAutostart(after, now.On)
 	}
 
 	now = m.conclude(after, now, err)
 
-	leftBehind := slices.Contains(now.StaleHosts, m.from.name)
-	if err == nil && leftBehind && now.host == m.to && now.Active && !now.Migrating {
-		if removeErr := m.fleet.removeStaleOn(after, m.from.name, now); removeErr != nil {
+	leftBehind := slices.Contains(now.StaleHosts, m.from.Name)
+	if err == nil && leftBehind && now.On == m.to && now.Active && !now.Migrating {
+		if removeErr := m.fleet.removeStaleOn(after, m.from.Name, now); removeErr != nil {
 			return now, removeErr
+		}
+	}
+
+	if err == nil && now.On == m.to && !now.Migrating && !now.BrokeInPostCopy() {
+		var leftErr error
+		if now, leftErr = m.fleet.releaseLeft(after, now, m.from, true); leftErr != nil {
+			// It is noted, told by the next plan, and removed by the next update.
+			m.fleet.log.WarnContext(after, "disks were left behind", "name", now.Name, "host", m.from.Name,
+				"error", leftErr.Error())
 		}
 	}
 
@@ -171,8 +190,8 @@ func (m *move) outcome(ctx context.Context, err error) (*VM, error) {
 
 // notStarted explains that a move was given up before its turn came.
 func (m *move) notStarted(err error) error {
-	return &Error{
-		VM: m.vm.Name, Host: m.from.name, Kind: ErrNotMoved, Err: err,
+	return &inventory.Error{
+		VM: m.vm.Name, Host: m.from.Name, Kind: ErrNotMoved, Err: err,
 		Detail: fmt.Sprintf("it was not moved: as many machines as may move at a time were on their way already (%s; %d of "+
 			"them moved by others)", m.fleet.queue.Limits(), m.fleet.queue.Others()),
 		Remedy: "Apply again to go on. More time in timeouts, or higher migration_limits in the provider, help as well.",

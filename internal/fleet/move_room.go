@@ -5,6 +5,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
 )
 
@@ -14,7 +15,7 @@ func (m *move) preflight(ctx context.Context) (migration.Machine, []migration.Bl
 	machine, blockers, err := m.fleet.preflight(ctx, m.vm, m.to, m.tuning.Options, true)
 
 	if err == nil && slices.ContainsFunc(blockers, func(b migration.Blocker) bool { return ofRoom(b.Reason) }) {
-		m.to.forget()
+		m.to.Forget()
 		blockers, err = m.fleet.preflightTo(ctx, m.vm, machine, m.to, m.tuning.Options)
 	}
 
@@ -34,7 +35,7 @@ func (m *move) reserve(ctx context.Context, bytes uint64) (release func(), err e
 
 	refused, err := m.take(ctx, reservationFor(m.vm.Metadata, bytes))
 	if err == nil && len(refused) > 0 {
-		err = &Error{VM: name, Host: m.from.name, Err: &migration.BlockedError{Blockers: refused}}
+		err = &inventory.Error{VM: name, Host: m.from.Name, Err: &migration.BlockedError{Blockers: refused}}
 	}
 
 	if err != nil {
@@ -44,7 +45,7 @@ func (m *move) reserve(ctx context.Context, bytes uint64) (release func(), err e
 	}
 
 	return sync.OnceFunc(func() {
-		m.to.forget()
+		m.to.Forget()
 		f.giveBack(m.to, name)
 		unlock()
 	}), nil
@@ -52,13 +53,13 @@ func (m *move) reserve(ctx context.Context, bytes uint64) (release func(), err e
 
 // roomFor says why the target wouldn't take the machine now, if it had to run
 // there.
-func (f *Fleet) roomFor(ctx context.Context, vm *VM, target string) error {
-	to, err := f.targetHost(target)
+func (f *Fleet) roomFor(ctx context.Context, vm *inventory.VM, target string) error {
+	to, err := f.UsableHost(target)
 	if err != nil {
 		return err
 	}
 
-	release, err := (&move{fleet: f, vm: vm, from: vm.host, to: to}).reserve(ctx, vm.entry.committedMemory())
+	release, err := (&move{fleet: f, vm: vm, from: vm.On, to: to}).reserve(ctx, to.CommittedMemory(vm.Entry))
 	if err != nil {
 		return err
 	}
@@ -71,12 +72,12 @@ func (f *Fleet) roomFor(ctx context.Context, vm *VM, target string) error {
 // take is Fleet.take for a target that may have been cordoned since the way was
 // checked.
 func (m *move) take(ctx context.Context, r reservation) ([]migration.Blocker, error) {
-	a, err := m.fleet.answerOf(ctx, m.to)
+	a, err := m.fleet.ReplyOf(ctx, m.to)
 	if err != nil {
 		return nil, err
 	}
 
-	mark, err := a.cordonBlocker(ctx)
+	mark, err := cordonBlocker(ctx, a)
 	if err != nil {
 		return nil, err
 	}
@@ -91,7 +92,7 @@ func (m *move) take(ctx context.Context, r reservation) ([]migration.Blocker, er
 // reserveForCold is reserve for a machine that is off.
 func (m *move) reserveForCold(ctx context.Context, machine migration.Machine) (release func(), err error) {
 	if m.starts {
-		return m.reserve(ctx, machine.Facts.Memory)
+		return m.reserve(ctx, m.to.WithOverhead(machine.Facts.Memory, m.vm.Entry))
 	}
 
 	return m.reserve(ctx, 0)

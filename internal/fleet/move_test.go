@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab/expiry"
@@ -36,17 +37,19 @@ func mover(t *testing.T, l *lab.Lab, words string) Desired {
 	return d
 }
 
-func lastOf(vm *VM) LastKnown { return LastKnown{vm.Host, vm.HostUUID} }
+func lastOf(vm *inventory.VM) inventory.LastKnown {
+	return inventory.LastKnown{Host: vm.Host, HostUUID: vm.HostUUID}
+}
 
 // onlyOn fails the test unless one host has the machine, and the others nothing
 // of it.
 func onlyOn(t *testing.T, f *Fleet, uuid, name string) {
 	t.Helper()
 
-	for _, h := range f.hosts {
-		_, err := h.conn.Domain(t.Context(), uuid)
-		if (err == nil) != (h.name == name) || err != nil && !isNotFound(err) {
-			t.Errorf("host %s: %v; want the machine on %s only", h.name, err, name)
+	for _, h := range f.Configured {
+		_, err := h.Conn.Domain(t.Context(), uuid)
+		if (err == nil) != (h.Name == name) || err != nil && !inventory.IsNotFound(err) {
+			t.Errorf("host %s: %v; want the machine on %s only", h.Name, err, name)
 		}
 	}
 }
@@ -103,7 +106,7 @@ func TestLab_moveIsRefusedWithAllReasons(t *testing.T) {
 	t.Parallel()
 
 	l := lab.Open(t)
-	f := labFleet(t, l, t.Name(), func(name string, hc *HostConfig) {
+	f := labFleet(t, l, t.Name(), func(name string, hc *inventory.HostConfig) {
 		if name == "kvm2" {
 			hc.MemoryLimit = 1 << 20
 		}
@@ -179,7 +182,7 @@ func TestLab_moveNeedsATargetThatAnswers(t *testing.T) {
 	t.Parallel()
 
 	l := lab.Open(t)
-	f := labFleet(t, l, t.Name(), func(name string, hc *HostConfig) {
+	f := labFleet(t, l, t.Name(), func(name string, hc *inventory.HostConfig) {
 		switch name {
 		case "kvm2":
 			hc.URI = "qemu+unix:///system?socket=/nowhere"
@@ -209,7 +212,7 @@ func TestLab_moveThatFailsChangesNothing(t *testing.T) {
 	t.Parallel()
 
 	l := lab.Open(t)
-	f := labFleet(t, l, t.Name(), func(name string, hc *HostConfig) {
+	f := labFleet(t, l, t.Name(), func(name string, hc *inventory.HostConfig) {
 		hc.ReadEnd = func(_ context.Context, path string, _ int) ([]byte, error) {
 			return os.ReadFile(l.Host(name).Path(path))
 		}
@@ -262,7 +265,7 @@ func TestLab_moveThatFailsChangesNothing(t *testing.T) {
 	awaitJob(t, f, vm.UUID, over)
 	l.Run(t, "kvm2", "sh", "-c", "kill -KILL $(cat /run/libvirt/qemu/"+vm.Name+".pid)")
 
-	var broken *Error
+	var broken *inventory.Error
 	if err := <-over; !errors.As(err, &broken) || !errors.Is(err, ErrNotMoved) {
 		t.Fatalf("a killed target: %v", err)
 	}
@@ -326,7 +329,8 @@ func TestLab_secondMoveIsRefused(t *testing.T) {
 	_, record, orderErr := bob.Migrate(t.Context(), MoveOrder{UUID: vm.UUID, Last: lastOf(vm), ID: "4711", Target: "kvm3"})
 
 	for _, err := range []error{moveErr, orderErr} {
-		if text := fmt.Sprint(err); !errors.Is(err, ErrBusy) || !strings.Contains(text, "alice is moving it since") ||
+		if text := fmt.Sprint(err); !errors.Is(err, inventory.ErrBusy) ||
+			!strings.Contains(text, "alice is moving it since") ||
 			!strings.Contains(text, `from host "kvm1" to host "kvm2"`) {
 			t.Errorf("the second is told %v", err)
 		}
@@ -336,7 +340,7 @@ func TestLab_secondMoveIsRefused(t *testing.T) {
 		t.Errorf("the second did %+v, %+v", state, record)
 	}
 
-	if err := alice.host("kvm1").conn.SetMigrationBandwidth(t.Context(), vm.UUID, 1<<40, false); err != nil {
+	if err := alice.Host("kvm1").Conn.SetMigrationBandwidth(t.Context(), vm.UUID, 1<<40, false); err != nil {
 		t.Error(err)
 	}
 

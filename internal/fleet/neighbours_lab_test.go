@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/eviction"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/hostrecord"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
 )
@@ -42,15 +44,15 @@ func TestLab_drainsKeepMachinesApart(t *testing.T) {
 	first, second := l.StartHost(t), l.StartHost(t)
 	all := []*lab.Host{from[0], from[1], first, second}
 	fleets := []*Fleet{ownFleet(t, "alice", all...), ownFleet(t, "bob", all...)}
-	made := make([]*VM, len(from))
+	made := make([]*inventory.VM, len(from))
 
 	for i, h := range from {
 		made[i] = create(t, ownFleet(t, "carol", h), l, loner(t, l, h.Name))
-		fleets[i].host(first.Name).cfg.MemoryLimit = 1 << 50 // The emptiest, so it is tried first.
+		fleets[i].Host(first.Name).Config.MemoryLimit = 1 << 50 // The emptiest, so it is tried first.
 	}
 
 	for i, f := range fleets {
-		plan, err := f.PlanEvacuation(t.Context(), from[i].Name, false, "")
+		plan, err := f.PlanEvacuation(t.Context(), from[i].Name, EvacuationQuery{})
 		if err != nil || len(plan.Steps) != 1 || plan.Steps[0].Target != first.Name {
 			t.Fatalf("%+v, %v; want it to go to host %s", plan.Steps, err, first.Name)
 		}
@@ -79,7 +81,7 @@ func TestLab_drainsKeepMachinesApart(t *testing.T) {
 	on := map[string]string{}
 
 	for _, vm := range made {
-		now, err := fleets[0].findNow(t.Context(), vm.UUID, LastKnown{})
+		now, err := fleets[0].FindNow(t.Context(), vm.UUID, inventory.LastKnown{})
 		if err != nil || !now.Running() || now.Metadata.Eviction != nil {
 			t.Fatalf("%s: %+v, %v", vm.Name, now, err)
 		}
@@ -92,7 +94,7 @@ func TestLab_drainsKeepMachinesApart(t *testing.T) {
 	}
 
 	for i, f := range fleets {
-		if err := f.Release(t.Context(), from[i].Name, from[i].Name, false); err != nil {
+		if _, err := f.Release(t.Context(), from[i].Name, from[i].Name, false); err != nil {
 			t.Error(err)
 		}
 	}
@@ -145,9 +147,9 @@ func TestLab_moveMindsWhoCameMeanwhile(t *testing.T) {
 
 	// Nobody is shut down in vain.
 	run := l.Virsh(t, two.Name, "domid", late.UUID)
-	cold := &drain{Drain: Drain{Host: two.Name}, fleet: bob, host: bob.host(two.Name)}
+	cold := &drain{Drain: Drain{Host: two.Name}, fleet: bob, host: bob.Host(two.Name)}
 
-	_, err = cold.moveCold(t.Context(), EvacuationStep{
+	_, err = cold.moveCold(t.Context(), hostrecord.Step{
 		Step: eviction.Step{UUID: late.UUID, Name: late.Name, Target: free.Name},
 	}, migration.Options{})
 	blocked(t, err, migration.AntiAffinity, quick.Name)
@@ -158,7 +160,7 @@ func TestLab_moveMindsWhoCameMeanwhile(t *testing.T) {
 
 	l.Virsh(t, two.Name, "destroy", late.UUID)
 
-	now, err := bob.findNow(t.Context(), late.UUID, lastOf(late))
+	now, err := bob.FindNow(t.Context(), late.UUID, lastOf(late))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -167,7 +169,7 @@ func TestLab_moveMindsWhoCameMeanwhile(t *testing.T) {
 	blocked(t, err, migration.AntiAffinity, quick.Name)
 
 	// As if it had come while files were copied.
-	m := &move{fleet: bob, vm: now, from: bob.host(two.Name), to: bob.host(free.Name)}
+	m := &move{fleet: bob, vm: now, from: bob.Host(two.Name), to: bob.Host(free.Name)}
 
 	there, err := m.handOverBeside(t.Context(), migration.Machine{})
 	if there != notThere {
@@ -176,7 +178,7 @@ func TestLab_moveMindsWhoCameMeanwhile(t *testing.T) {
 
 	blocked(t, err, migration.AntiAffinity, quick.Name)
 
-	bob.host(one.Name).cfg.MemoryLimit = 1 << 20
+	bob.Host(one.Name).Config.MemoryLimit = 1 << 20
 
 	_, _, err = bob.moveInTurn(t.Context(), late.UUID, lastOf(late), wish{target: one.Name, starts: true})
 	blocked(t, err, migration.InsufficientMemory, one.Name)

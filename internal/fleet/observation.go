@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
 	guestagent "github.com/virtfleet/terraform-provider-virtfleet/internal/guest"
@@ -23,16 +24,16 @@ func (o *observing) result() *Observation {
 		out.Unavailable = map[string]string{}
 	}
 
-	if d := o.vm.entry.parse().current(); d != nil {
+	if d := o.vm.Entry.Parse().Current(); d != nil {
 		out.BootMemory = d.BootMemory()
 	}
 
 	if o.log != nil {
 		out.QEMULog = o.log.End()
-		out.Facts.StartedSince = o.log.since(o.vm.Active)
+		out.Facts.StartedSince = o.log.Since(o.vm.Active)
 	}
 
-	if o.vm.broken() {
+	if o.vm.BrokeInPostCopy() {
 		out.Facts.Resumer = o.resumer
 	}
 
@@ -54,10 +55,10 @@ func (o *observing) result() *Observation {
 
 // migrating describes the migration that is under way, else the last one.
 func (o *observing) migrating(out *Observation) {
-	last := o.vm.lastMigration()
+	last := o.vm.LastMigration()
 
-	s, hosts := underway(o.vm, o.job)
-	if s == nil {
+	s, hosts := inventory.Underway(o.vm, o.job)
+	if s == nil || out.Facts.PostCopy() == status.PostCopyLost {
 		out.Migration = last
 
 		return
@@ -76,55 +77,12 @@ func (o *observing) migrating(out *Observation) {
 	out.Migration = &record
 }
 
-// underway describes the migration that a machine is in, nil for none, from
-// where it was seen and its running job, and says what each host is to it.
-func underway(vm *VM, job *libvirt.Job) (*migration.State, map[string]status.Role) {
-	leaving := job != nil && job.Type.Active() && job.Operation == libvirt.OperationMigrationOut
-	if !leaving && !vm.Migrating {
-		return nil, vm.ActiveHosts
-	}
-
-	hosts := vm.ActiveHosts
-	if leaving && hosts[vm.Host] == status.RoleActive {
-		// Its target is not a host of this fleet.
-		hosts = map[string]status.Role{vm.Host: status.RoleSource}
-	}
-
-	s := &migration.State{Phase: migration.PhaseRunning, Method: migration.MethodLive, Mode: migration.PreCopy}
-
-	for name, role := range hosts {
-		switch role {
-		case status.RoleSource:
-			s.SourceHost = name
-		case status.RoleTarget:
-			s.TargetHost = name
-		case status.RoleActive:
-		}
-	}
-
-	switch {
-	case vm.Reason == libvirt.ReasonPostcopy || vm.Reason == libvirt.ReasonPostcopyFailed:
-		s.Mode = migration.PostCopy
-	case vm.State == libvirt.Paused && vm.Reason == libvirt.ReasonMigration:
-		s.Mode = migration.Paused
-	}
-
-	if leaving {
-		s.Start, s.Statistics = since(job), *job
-		if job.Disk.Total > 0 {
-			s.Method = migration.MethodBlock
-		}
-	}
-
-	return s, hosts
-}
-
 // pausing says since when a job that needs the guest to stand still has it do so.
 func (o *observing) pausing(f *status.Facts) {
 	if o.job != nil && o.job.Type.Active() && o.vm.State == libvirt.Paused && o.vm.Reason == o.job.Operation {
 		switch o.job.Operation {
 		case libvirt.OperationSave, libvirt.OperationDump:
-			f.PausedSince = since(o.job)
+			f.PausedSince = inventory.Since(o.job)
 		}
 	}
 }
@@ -136,7 +94,7 @@ func (o *observing) agentFacts(f *status.Facts) {
 	switch {
 	case o.report.AgentConnected:
 		f.AgentConnected, f.AgentAnswers = true, status.Seen(true)
-	case gap.Why == guestagent.TimedOut:
+	case gap.Reason == guestagent.TimedOut:
 		f.AgentAnswers = status.Seen(false)
 		f.AgentAnswers.Why = gap.Detail
 	default:
@@ -191,6 +149,11 @@ func (o *observing) diskFacts(out *Observation) {
 func (o *observing) diskFact(d domain.Disk, failure libvirt.DiskError) status.Disk {
 	info := o.disks[d.Target]
 
+	// QEMU keeps the last error until the next one: a guest that runs again has got over it.
+	if o.vm.StateFacts().GuestRuns() {
+		failure = ""
+	}
+
 	switch {
 	case failure == libvirt.DiskErrorNoSpace:
 		return status.Disk{Ready: status.False, Why: "there is no space left for it on its host"}
@@ -201,21 +164,18 @@ func (o *observing) diskFact(d domain.Disk, failure libvirt.DiskError) status.Di
 			Ready: status.Unknown, Why: "only a running QEMU reaches its storage, and the machine is off",
 		}
 	case errors.Is(info.Err, libvirt.ErrUnsupported), errors.Is(info.Err, libvirt.ErrBusy):
-		return status.Disk{Ready: status.Unknown, Why: plainCause(info.Err)}
+		return status.Disk{Ready: status.Unknown, Why: inventory.PlainCause(info.Err)}
 	case info.Err != nil:
-		return status.Disk{Ready: status.False, Why: plainCause(info.Err)}
+		return status.Disk{Ready: status.False, Why: inventory.PlainCause(info.Err)}
 	default:
 		return o.images[d.Target]
 	}
 }
 
-// plainCause is what the host said, without what it was asked.
-func plainCause(err error) string { return withoutHost(err).Error() }
-
 func (o *observing) interfaceSources() status.Sources {
 	s := status.Sources{Leases: o.leases, ARP: o.arp}
 
-	if d := o.vm.entry.parse().current(); d != nil {
+	if d := o.vm.Entry.Parse().Current(); d != nil {
 		for _, a := range d.Attachments() {
 			s.Domain = append(s.Domain, status.DomainInterface{
 				Name: a.Key, MAC: a.MAC, Device: a.Device, LinkUp: a.LinkUp, Queues: a.Queues,

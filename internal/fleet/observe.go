@@ -7,6 +7,7 @@ import (
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/eviction"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
 	guestagent "github.com/virtfleet/terraform-provider-virtfleet/internal/guest"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
@@ -43,7 +44,7 @@ const (
 type Observation struct {
 	// VM is nil when the machine was not found because hosts are silent that may
 	// have it. Only Facts says something then.
-	VM    *VM
+	VM    *inventory.VM
 	Facts status.Facts
 	// Migration is the one that is under way, else the last one that is recorded,
 	// nil for none.
@@ -72,13 +73,13 @@ type Observation struct {
 // which nothing is known.
 func (f *Fleet) Observe(ctx context.Context, q Question) (*Observation, error) {
 	if q.Target != "" {
-		if _, err := f.targetHost(q.Target); errors.Is(err, ErrUnconfigured) {
+		if _, err := f.UsableHost(q.Target); errors.Is(err, inventory.ErrUnconfigured) {
 			return nil, err
 		}
 	}
 
 	vm, silent, err := f.lookFor(ctx, q)
-	if errors.Is(err, ErrUnreachable) && len(silent) > 0 {
+	if errors.Is(err, inventory.ErrUnreachable) && len(silent) > 0 {
 		return &Observation{Facts: status.Facts{SilentHosts: silent}}, nil
 	}
 
@@ -101,21 +102,21 @@ func (f *Fleet) Observe(ctx context.Context, q Question) (*Observation, error) {
 
 // lookFor asks every host for the machine, now, and also returns which did not
 // answer.
-func (f *Fleet) lookFor(ctx context.Context, q Question) (*VM, []string, error) {
+func (f *Fleet) lookFor(ctx context.Context, q Question) (*inventory.VM, []string, error) {
 	uuid := q.UUID
 
 	if uuid == "" {
-		answers, err := f.askAll(ctx, byName(q.Name))
+		answers, err := f.AskAll(ctx, inventory.ByName(q.Name))
 		if err != nil {
 			return nil, nil, err
 		}
 
-		if uuid, err = named(answers, q.Name); err != nil {
-			return nil, silentHosts(answers), err
+		if uuid, err = inventory.Named(answers, q.Name); err != nil {
+			return nil, inventory.SilentHosts(answers), err
 		}
 	}
 
-	vm, answers, err := f.findAmong(ctx, uuid, LastKnown{})
+	vm, answers, err := f.FindAmong(ctx, uuid, inventory.LastKnown{})
 
-	return vm, silentHosts(answers), err
+	return vm, inventory.SilentHosts(answers), err
 }

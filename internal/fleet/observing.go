@@ -6,9 +6,11 @@ import (
 	"fmt"
 	"slices"
 	"sync"
-	"time"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/eviction"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/hostrecord"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/lease"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
 	guestagent "github.com/virtfleet/terraform-provider-virtfleet/internal/guest"
@@ -19,7 +21,7 @@ import (
 // field; what it could not learn goes to lack.
 type observing struct {
 	fleet    *Fleet
-	vm       *VM
+	vm       *inventory.VM
 	question Question
 
 	report     *guestagent.Report
@@ -32,7 +34,7 @@ type observing struct {
 	images     map[string]status.Disk
 	rule       *eviction.Rule
 	resumer    status.Fact[string]
-	log        *QEMULog
+	log        *inventory.QEMULog
 
 	mu   sync.Mutex
 	lack map[string]string
@@ -52,7 +54,7 @@ func (o *observing) lacks(part, why string) {
 
 // failed notes an error.
 func (o *observing) failed(part string, err error) {
-	o.lacks(part, plainCause(err))
+	o.lacks(part, inventory.PlainCause(err))
 }
 
 // ask asks all layers at the same time.
@@ -95,7 +97,7 @@ func (o *observing) askAddresses(ctx context.Context, part string, source libvir
 		return nil
 	}
 
-	found, err := o.vm.host.conn.InterfaceAddresses(ctx, o.vm.UUID, source)
+	found, err := o.vm.On.Conn.InterfaceAddresses(ctx, o.vm.UUID, source)
 	if err != nil {
 		o.failed(part, err)
 
@@ -106,7 +108,7 @@ func (o *observing) askAddresses(ctx context.Context, part string, source libvir
 }
 
 func (o *observing) askLog(ctx context.Context) {
-	log, err := o.vm.host.qemuLog(ctx, o.vm.Name)
+	log, err := o.vm.On.ReadQEMULog(ctx, o.vm.Name)
 	if err != nil {
 		o.failed(PartQEMULog, err)
 
@@ -120,25 +122,25 @@ func (o *observing) askLog(ctx context.Context) {
 // post-copy: whoever is has the machine's lock where it is. One that was left
 // behind by a run that was killed is not told from one that is held.
 func (o *observing) askResumer(ctx context.Context) {
-	if !o.vm.broken() {
+	if !o.vm.BrokeInPostCopy() {
 		return
 	}
 
-	if o.vm.interrupted() == nil {
+	if o.vm.OpenMigration() == nil {
 		o.resumer = status.Seen("it was begun by somebody else")
 
 		return
 	}
 
-	held, err := o.vm.host.conn.Secret(ctx, lockPrefix+o.vm.UUID)
+	held, err := lease.Current(ctx, o.vm.On.Conn, o.vm.UUID)
 
 	switch {
-	case isNotFound(err):
-		o.resumer = status.Seen("")
 	case err != nil:
-		o.resumer = status.Unseen[string](plainCause(err))
+		o.resumer = status.Unseen[string](inventory.PlainCause(err))
+	case held == nil:
+		o.resumer = status.Seen("")
 	default:
-		o.resumer = status.Seen(holder(*held) + "; if that run was killed, the next apply resumes it")
+		o.resumer = status.Seen(lease.Holder(*held) + "; if that run was killed, the next apply resumes it")
 	}
 }
 
@@ -155,19 +157,23 @@ func (o *observing) askJob(ctx context.Context) {
 
 // Job reads the job that runs on a machine where it is known, nil for none: of a
 // migration at its source.
-func (f *Fleet) Job(ctx context.Context, vm *VM) (*libvirt.Job, error) {
-	h := f.host(vm.LeavesFrom())
-	if !vm.Active || vm.ActiveHosts[h.name] == status.RoleTarget {
+func (f *Fleet) Job(ctx context.Context, vm *inventory.VM) (*libvirt.Job, error) {
+	h := f.Host(vm.LeavesFrom())
+	if !vm.Active || vm.ActiveHosts[h.Name] == status.RoleTarget {
 		return nil, nil
 	}
 
-	return h.conn.Job(ctx, vm.UUID)
+	return h.Conn.Job(ctx, vm.UUID)
 }
 
 // askBlockers finds what is in the way of moving the machine. A machine that is
 // being moved is not asked: nothing is in its way.
 func (o *observing) askBlockers(ctx context.Context) {
 	switch {
+	case o.vm.BrokeInPostCopy():
+		o.lacks(PartBlockers, o.vm.StateFacts().PostCopyReport())
+
+		return
 	case o.vm.Migrating:
 		o.lacks(PartBlockers, "it is being moved now")
 
@@ -178,7 +184,7 @@ func (o *observing) askBlockers(ctx context.Context) {
 		return
 	}
 
-	machine, err := o.vm.inspect(ctx)
+	machine, err := inspect(ctx, o.vm)
 	if err != nil {
 		o.failed(PartBlockers, err)
 
@@ -199,7 +205,7 @@ func (o *observing) askBlockers(ctx context.Context) {
 	}
 
 	if o.question.RawCommands {
-		machine = machine.AskQEMU(ctx, o.vm.host.conn)
+		machine = machine.AskQEMU(ctx, o.vm.On.Conn)
 	}
 
 	targets := o.targets()
@@ -232,13 +238,13 @@ func (o *observing) askBlockers(ctx context.Context) {
 }
 
 // targets are the hosts that the machine might be moved to.
-func (o *observing) targets() []*host {
-	return slices.DeleteFunc(slices.Clone(o.fleet.hosts), func(h *host) bool {
+func (o *observing) targets() []*inventory.Host {
+	return slices.DeleteFunc(slices.Clone(o.fleet.Configured), func(h *inventory.Host) bool {
 		if o.question.Target != "" {
-			return h.name != o.question.Target || h.cfg.Fenced
+			return h.Name != o.question.Target || h.Config.Fenced
 		}
 
-		return h == o.vm.host || h.cfg.Fenced || h.cfg.Unschedulable
+		return h == o.vm.On || h.Config.Fenced || h.Config.Unschedulable
 	})
 }
 
@@ -280,12 +286,12 @@ func (o *observing) onTarget() bool { return o.vm.ActiveHosts[o.vm.Host] == stat
 
 // askRule reads what the hosts that answer have recorded of eviction policies.
 func (o *observing) askRule(ctx context.Context) {
-	hosts := slices.DeleteFunc(slices.Clone(o.fleet.hosts), func(h *host) bool {
-		return h.cfg.Fenced || slices.Contains(o.vm.SilentHosts, h.name)
+	hosts := slices.DeleteFunc(slices.Clone(o.fleet.Configured), func(h *inventory.Host) bool {
+		return h.Config.Fenced || slices.Contains(o.vm.SilentHosts, h.Name)
 	})
 
-	rule, err := o.fleet.rule(o.vm, recordings(hosts, func(h *host) (*HostRecord, error) {
-		record, _, err := readRecord(ctx, h)
+	rule, err := o.fleet.rule(o.vm, recordings(hosts, func(h *inventory.Host) (*hostrecord.Record, error) {
+		record, _, err := inventory.ReadRecord(ctx, h)
 
 		return record, err
 	}))
@@ -300,7 +306,7 @@ func (o *observing) askRule(ctx context.Context) {
 
 // GuestInfo asks the guest agent of a machine, unless what is known of the
 // machine says that there is nobody to ask.
-func (f *Fleet) GuestInfo(ctx context.Context, vm *VM, o guestagent.Options) (*guestagent.Report, error) {
+func (f *Fleet) GuestInfo(ctx context.Context, vm *inventory.VM, o guestagent.Options) (*guestagent.Report, error) {
 	facts := vm.Facts()
 
 	switch {
@@ -313,8 +319,5 @@ func (f *Fleet) GuestInfo(ctx context.Context, vm *VM, o guestagent.Options) (*g
 
 	o.ChannelClosed = !vm.AgentConnected
 
-	return guestagent.Info(ctx, vm.host.conn, vm.UUID, o)
+	return guestagent.Info(ctx, vm.On.Conn, vm.UUID, o)
 }
-
-// since is when a job began.
-func since(job *libvirt.Job) time.Time { return time.Now().Add(-job.Elapsed).Truncate(time.Second) }

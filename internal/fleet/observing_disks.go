@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
@@ -18,7 +19,7 @@ func (o *observing) askDiskErrors(ctx context.Context) {
 		return
 	}
 
-	found, err := o.vm.host.conn.DiskErrors(ctx, o.vm.UUID)
+	found, err := o.vm.On.Conn.DiskErrors(ctx, o.vm.UUID)
 	if err != nil {
 		o.failed(PartDiskError, err)
 
@@ -49,7 +50,7 @@ func (o *observing) askDisks(ctx context.Context) {
 		return
 	}
 
-	found, err := o.vm.host.conn.BlockInfos(ctx, o.vm.UUID, targets)
+	found, err := o.vm.On.Conn.BlockInfos(ctx, o.vm.UUID, targets)
 	if err != nil {
 		o.failed(PartDisks, err)
 
@@ -99,11 +100,11 @@ func (o *observing) image(ctx context.Context, d domain.Disk) status.Disk {
 	case file == "":
 		return hostSays(status.Unknown, "libvirt can't tell for a source of this kind")
 	case format == "raw":
-		return opened(o.vm.host.conn.PeekDisk(ctx, o.vm.UUID, d.Target), file)
+		return opened(o.vm.On.Conn.PeekDisk(ctx, o.vm.UUID, d.Target), file)
 	}
 
 	for range longestChain {
-		header, err := o.vm.host.conn.ImageHeader(ctx, file)
+		header, err := o.vm.On.Conn.ImageHeader(ctx, file)
 
 		switch {
 		case err != nil:
@@ -133,9 +134,9 @@ func opened(err error, file string) status.Disk {
 	case errors.Is(err, libvirt.ErrNotFound):
 		return hostSays(status.Unknown, "no active storage pool of the host knows "+file)
 	case errors.Is(err, libvirt.ErrInternal):
-		return hostSays(status.False, plainCause(err))
+		return hostSays(status.False, inventory.PlainCause(err))
 	default:
-		return hostSays(status.Unknown, plainCause(err))
+		return hostSays(status.Unknown, inventory.PlainCause(err))
 	}
 }
 

@@ -3,7 +3,6 @@ package fleet
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -11,61 +10,76 @@ import (
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/eviction"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/policy"
-	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
 // candidate is one host that was considered for a machine.
 type candidate struct {
-	answer
+	inventory.Reply
 
-	problems []Problem // why it can't take the machine; empty: it can
-	doubts   []Problem // what may not be right there, for warnings
-	free     uint64    // bytes that may still be committed
-	crowded  bool      // it has machines that this one would rather avoid
+	problems []inventory.Problem // why it can't take the machine; empty: it can
+	doubts   []inventory.Problem // what may not be right there, for warnings
+	free     uint64              // bytes that may still be committed
+	resting  uint64              // bytes that VMs which are off would need there
+	crowded  bool                // it has machines that this one would rather avoid
 }
 
 // place chooses a host for a new machine and reserves its memory there. The
-// reservation is held against other runs too, until release is called, which
-// must be after the host has the machine's definition.
-func (f *Fleet) place(ctx context.Context, d Desired) (_ *host, release func(), _ error) {
+// reservation is held against other runs too, until defined is called, which
+// must be after the host has the machine's definition. Until release, which does
+// that as well, no drain of this run begins to empty the host.
+func (f *Fleet) place(ctx context.Context, d Desired) (_ *inventory.Host, defined, release func(), _ error) {
 	for tried := map[string]bool{}; ; {
 		h, err := f.choose(ctx, d, tried)
 		if err != nil {
-			return nil, nil, err
+			return nil, nil, nil, err
 		}
 
-		unlock, err := f.lockPlacing(ctx, h)
+		arrived, err := f.beginArrival(ctx, h)
 		if err != nil {
-			return nil, nil, err
+			return nil, nil, nil, err
 		}
 
-		// With the lock in hand the host's answer can't be outrun by another
-		// run; if it no longer fits, look elsewhere.
-		fits, err := f.reserve(ctx, h, d)
+		defined, err := f.placeOn(ctx, h, d)
+		if defined != nil {
+			return h, defined, func() { defined(); arrived() }, nil
+		}
+
+		arrived()
+
 		if err != nil {
-			unlock()
-
-			return nil, nil, err
+			return nil, nil, nil, err
 		}
 
-		if !fits {
-			unlock()
-
-			tried[h.name] = true
-
-			continue
-		}
-
-		return h, sync.OnceFunc(func() {
-			f.giveBack(h, d.Spec.Name)
-			unlock()
-		}), nil
+		tried[h.Name] = true
 	}
 }
 
+// placeOn reserves room on the host; it returns nil if the VM does not fit there.
+func (f *Fleet) placeOn(ctx context.Context, h *inventory.Host, d Desired) (release func(), _ error) {
+	unlock, err := f.lockPlacing(ctx, h)
+	if err != nil {
+		return nil, err
+	}
+
+	// With the lock in hand the host's answer can't be outrun by another
+	// run; if it no longer fits, look elsewhere.
+	fits, err := f.reserve(ctx, h, d)
+	if err != nil || !fits {
+		unlock()
+
+		return nil, err
+	}
+
+	return sync.OnceFunc(func() {
+		f.giveBack(h, d.Spec.Name)
+		unlock()
+	}), nil
+}
+
 // choose returns the best host that was not tried yet.
-func (f *Fleet) choose(ctx context.Context, d Desired, tried map[string]bool) (*host, error) {
+func (f *Fleet) choose(ctx context.Context, d Desired, tried map[string]bool) (*inventory.Host, error) {
 	candidates, err := f.candidates(ctx, d)
 	if err != nil {
 		return nil, err
@@ -76,26 +90,26 @@ func (f *Fleet) choose(ctx context.Context, d Desired, tried map[string]bool) (*
 	}
 
 	for _, c := range candidates {
-		if len(c.problems) == 0 && !tried[c.host.name] {
-			return c.host, nil
+		if len(c.problems) == 0 && !tried[c.Host.Name] {
+			return c.Host, nil
 		}
 	}
 
 	return nil, noHost(d, candidates)
 }
 
-func (f *Fleet) reserve(ctx context.Context, h *host, d Desired) (bool, error) {
+func (f *Fleet) reserve(ctx context.Context, h *inventory.Host, d Desired) (bool, error) {
 	candidates, err := f.candidates(ctx, d)
 	if err != nil {
 		return false, err
 	}
 
-	c := candidates[slices.IndexFunc(candidates, func(c candidate) bool { return c.host == h })]
+	c := candidates[slices.IndexFunc(candidates, func(c candidate) bool { return c.Host == h })]
 	if len(c.problems) > 0 {
 		return false, nil
 	}
 
-	refused, err := f.take(ctx, h, d.Spec.Name, reservationFor(d.stamp(), d.memory()))
+	refused, err := f.take(ctx, h, d.Spec.Name, reservationFor(d.stamp(), d.memoryOn(h)))
 
 	return len(refused) == 0, err
 }
@@ -103,7 +117,7 @@ func (f *Fleet) reserve(ctx context.Context, h *host, d Desired) (bool, error) {
 // candidates judges every host for a new machine: those that fit first, the
 // ones with the most free memory before the others, then by name.
 func (f *Fleet) candidates(ctx context.Context, d Desired) ([]candidate, error) {
-	answers, err := f.snapshot(ctx)
+	answers, err := f.Snapshot(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -127,38 +141,44 @@ func sortCandidates(all []candidate) {
 			cmp.Compare(min(len(a.problems), 1), min(len(b.problems), 1)),
 			cmp.Compare(len(a.doubts), len(b.doubts)),
 			compareBool(a.crowded, b.crowded),
+			// What is off now is likely to run one day: what it would leave counts, even if that is less than nothing.
+			-cmp.Compare(int64(a.free)-int64(a.resting), int64(b.free)-int64(b.resting)), //nolint:gosec // below 8 EiB
 			-cmp.Compare(a.free, b.free),
 		)
 	})
 }
 
 // judge says whether one host can take the machine, and why not.
-func (f *Fleet) judge(ctx context.Context, a answer, d Desired) candidate {
-	c := candidate{answer: a}
+func (f *Fleet) judge(ctx context.Context, a inventory.Reply, d Desired) candidate {
+	c := candidate{Reply: a}
+	if a.Info != nil {
+		d.Spec.Facts = d.Spec.Facts.Complete(nil, cmp.Or(d.Spec.Arch, a.Info.Arch))
+	}
+
 	pinned := d.Metadata.Host != ""
 
 	switch {
-	case pinned && a.host.name != d.Metadata.Host:
+	case pinned && a.Host.Name != d.Metadata.Host:
 		c.refuse("host", "the machine is pinned to host %q", d.Metadata.Host)
 
 		return c
-	case a.fenced():
+	case a.Fenced():
 		c.refuse("host", "it is fenced")
 
 		return c
-	case a.err != nil:
-		c.refuse("host", "it does not answer: %v", withoutHost(a.err))
+	case a.Err != nil:
+		c.refuse("host", "it does not answer: %v", inventory.WithoutHost(a.Err))
 
 		return c
-	case !pinned && a.host.cfg.Unschedulable:
+	case !pinned && a.Host.Config.Unschedulable:
 		c.refuse("host", "it is not schedulable")
-	case !pinned && !policy.HasLabels(a.host.cfg.Labels, d.Placement.HostLabels):
+	case !pinned && !policy.HasLabels(a.Host.Config.Labels, d.Placement.HostLabels):
 		c.refuse("placement.host_labels", "it has not all of the labels %s", labelText(d.Placement.HostLabels))
 	}
 
 	c.judgeCordon(ctx)
-	c.problems = append(c.problems, a.fitsHypervisor(d.Spec, f.defaultType)...)
-	c.problems = append(c.problems, a.fitsVersions(d.Spec)...)
+	c.problems = append(c.problems, fitsHypervisor(a, d.Spec, f.defaultType)...)
+	c.problems = append(c.problems, fitsVersions(a, d.Spec)...)
 	c.judgeMemory(f, d)
 	c.judgeAffinity(f, d)
 	c.problems = append(c.problems, f.fitsSurroundings(ctx, a, d)...)
@@ -167,17 +187,19 @@ func (f *Fleet) judge(ctx context.Context, a answer, d Desired) candidate {
 }
 
 func (c *candidate) refuse(attribute, format string, args ...any) {
-	c.problems = append(c.problems, Problem{Attribute: attribute, Detail: fmt.Sprintf(format, args...)})
+	c.problems = append(c.problems, inventory.Problem{Attribute: attribute, Detail: fmt.Sprintf(format, args...)})
 }
 
 func (c *candidate) judgeMemory(f *Fleet, d Desired) {
 	f.reservations.mu.Lock()
-	c.free = f.free(c.answer, d.Replaces)
+	c.free = f.free(c.Reply, d.Replaces)
 	f.reservations.mu.Unlock()
 
-	if d.memory() > c.free {
-		c.refuse("memory.size", "%s of memory are wanted, %s of %s are free",
-			bytesText(d.memory()), bytesText(c.free), bytesText(c.memoryLimit()))
+	c.resting = c.RestingMemory(d.Replaces)
+
+	if wanted := d.memoryOn(c.Host); wanted > c.free {
+		c.refuse("memory.size", "%s of memory are wanted, what QEMU needs included, %s of %s are free",
+			bytesText(wanted), bytesText(c.free), bytesText(c.MemoryLimit()))
 	}
 }
 
@@ -189,7 +211,7 @@ func (c *candidate) judgeAffinity(f *Fleet, d Desired) {
 
 	if away := d.Placement.AntiAffinity; away != nil {
 		me.Avoids = away.Labels
-		other := f.conflict(c.answer, me, d.Replaces)
+		other := f.conflict(c.Reply, me, d.Replaces)
 		c.crowded = other != ""
 
 		if c.crowded && away.Required {
@@ -198,107 +220,70 @@ func (c *candidate) judgeAffinity(f *Fleet, d Desired) {
 	}
 
 	me.Labels, me.Avoids = d.Metadata.Labels, nil
-	if other := f.conflict(c.answer, me, d.Replaces); other != "" {
+	if other := f.conflict(c.Reply, me, d.Replaces); other != "" {
 		c.refuse("labels", "it has machine %q, which must not share a host with one that has the labels %s", other,
 			labelText(me.Labels))
 	}
 }
 
 // fitsHypervisor checks what the host's hypervisor can run.
-func (a answer) fitsHypervisor(s domain.Spec, defaultType string) []Problem {
-	if len(a.info.Guests) == 0 {
+func fitsHypervisor(a inventory.Reply, s domain.Spec, defaultType string) []inventory.Problem {
+	if len(a.Info.Guests) == 0 {
 		return nil
 	}
 
-	arch := cmp.Or(s.Arch, a.info.Arch)
-	wantType := a.typeFor(s, defaultType)
+	arch := cmp.Or(s.Arch, a.Info.Arch)
+	wantType := a.TypeFor(s, defaultType)
 
-	for _, g := range a.info.Guests {
+	for _, g := range a.Info.Guests {
 		if g.Arch != arch {
 			continue
 		}
 
-		var problems []Problem
+		var problems []inventory.Problem
 		if !slices.Contains(g.DomainTypes, wantType) {
-			problems = append(problems, Problem{
+			problems = append(problems, inventory.Problem{
 				Attribute: "type",
 				Detail: fmt.Sprintf("it can't run domains of type %q for %s, only %s", wantType, arch,
-					quoteList(g.DomainTypes)),
+					inventory.QuoteList(g.DomainTypes)),
 			})
 		}
 
 		if s.Machine != "" && !knowsMachine(g.Machines, s.Machine) {
-			problems = append(problems, a.lacksMachine(s.Machine, arch))
+			problems = append(problems, lacksMachine(a, s.Machine, arch))
 		}
 
-		problems = append(problems, a.fitsMachineType(s)...)
+		problems = append(problems, fitsMachineType(a, s)...)
 
-		if n := s.CPU.VCPUs; n != nil && wantType == "kvm" && *n > a.info.CPUs {
-			problems = append(problems, Problem{
-				Attribute: "cpu.vcpus", Detail: fmt.Sprintf("%d vCPUs are wanted, it has %d CPUs", *n, a.info.CPUs),
+		if n := s.CPU.VCPUs; n != nil && wantType == "kvm" && *n > a.Info.CPUs {
+			problems = append(problems, inventory.Problem{
+				Attribute: "cpu.vcpus", Detail: fmt.Sprintf("%d vCPUs are wanted, it has %d CPUs", *n, a.Info.CPUs),
 			})
 		}
 
 		return problems
 	}
 
-	return []Problem{{Attribute: "arch", Detail: fmt.Sprintf("it can't run guests of architecture %q", arch)}}
-}
-
-// typeFor is the domain type for a machine that declares none.
-func (a answer) typeFor(s domain.Spec, defaultType string) string {
-	if t := cmp.Or(s.Type, defaultType); t != "" {
-		return t
-	}
-
-	arch := cmp.Or(s.Arch, a.info.Arch)
-
-	for _, g := range a.info.Guests {
-		if g.Arch != arch {
-			continue
-		}
-
-		for _, t := range []string{"kvm", "qemu"} {
-			if slices.Contains(g.DomainTypes, t) {
-				return t
-			}
-		}
-
-		if len(g.DomainTypes) > 0 {
-			return g.DomainTypes[0]
-		}
-	}
-
-	return "qemu"
+	return []inventory.Problem{{Attribute: "arch", Detail: fmt.Sprintf("it can't run guests of architecture %q", arch)}}
 }
 
 // noHost explains why no host can take the machine.
 func noHost(d Desired, candidates []candidate) error {
 	var b strings.Builder
 
-	slices.SortFunc(candidates, func(x, y candidate) int { return byHostName(x.host, y.host) })
+	slices.SortFunc(candidates, func(x, y candidate) int { return inventory.ByHostName(x.Host, y.Host) })
 
 	for _, c := range candidates {
 		for _, p := range c.problems {
-			if d.Metadata.Host != "" && c.host.name != d.Metadata.Host {
+			if d.Metadata.Host != "" && c.Host.Name != d.Metadata.Host {
 				continue
 			}
 
-			fmt.Fprintf(&b, "\n  - host %q: %s", c.host.name, p.Detail)
+			fmt.Fprintf(&b, "\n  - host %q: %s", c.Host.Name, p.Detail)
 		}
 	}
 
-	return &Error{VM: d.Spec.Name, Kind: ErrNoHost, Detail: "no host can take the machine:" + b.String()}
-}
-
-// withoutHost is what an error says beside the host's name.
-func withoutHost(err error) error {
-	var call *libvirt.Error
-	if errors.As(err, &call) && call.Err != nil {
-		return call.Err
-	}
-
-	return err
+	return &inventory.Error{VM: d.Spec.Name, Kind: ErrNoHost, Detail: "no host can take the machine:" + b.String()}
 }
 
 func compareBool(a, b bool) int {

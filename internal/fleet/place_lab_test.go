@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
 )
 
@@ -60,7 +61,8 @@ func TestLab_placementAtOnce(t *testing.T) {
 	// What other tests run counts too, so it happens on hosts that they don't
 	// know.
 	one, two := l.StartHost(t).Name, l.StartHost(t).Name
-	limit := func(name string, hc *HostConfig) {
+	limit := func(name string, hc *inventory.HostConfig) {
+		hc.OvercommitGuestOverhead = true
 		hc.MemoryLimit, hc.Unschedulable = perHost*each, name != one && name != two
 	}
 	runs := []*Fleet{labFleet(t, l, "first run", limit), labFleet(t, l, "second run", limit)}

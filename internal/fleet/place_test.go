@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
@@ -37,12 +38,12 @@ func TestFitsHypervisor_judgesByTheTypeThatTheMachineGets(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 
-			a := answer{info: &libvirt.HostInfo{
+			a := inventory.Reply{Info: &libvirt.HostInfo{
 				Arch: "x86_64", CPUs: cpus,
 				Guests: []libvirt.Guest{{Arch: "i686"}, {Arch: "x86_64", DomainTypes: tt.offered}},
 			}}
 			spec := domain.Spec{Type: tt.declared, CPU: domain.CPU{VCPUs: &tt.vcpus}}
-			problems := a.fitsHypervisor(spec, tt.providerSays)
+			problems := fitsHypervisor(a, spec, tt.providerSays)
 
 			switch {
 			case tt.want == "" && len(problems) != 0:

@@ -8,6 +8,9 @@ import (
 	"sync"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/eviction"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/hostrecord"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/lease"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/policy"
 )
@@ -28,20 +31,21 @@ type Policies[P policy.Policy] struct {
 	fleet *Fleet
 	// noun is what errors call one, in is where a record has them.
 	noun string
-	in   func(*HostRecord) *[]P
+	in   func(*hostrecord.Record) *[]P
 }
 
 // EvictionPolicies say how machines leave a host that is emptied.
 func (f *Fleet) EvictionPolicies() Policies[eviction.Policy] {
 	return Policies[eviction.Policy]{
-		fleet: f, noun: "eviction policy", in: func(r *HostRecord) *[]eviction.Policy { return &r.EvictionPolicies },
+		fleet: f, noun: "eviction policy", in: func(r *hostrecord.Record) *[]eviction.Policy { return &r.EvictionPolicies },
 	}
 }
 
 // MigrationPolicies tune the migrations of machines.
 func (f *Fleet) MigrationPolicies() Policies[migration.Policy] {
 	return Policies[migration.Policy]{
-		fleet: f, noun: "migration policy", in: func(r *HostRecord) *[]migration.Policy { return &r.MigrationPolicies },
+		fleet: f, noun: "migration policy",
+		in: func(r *hostrecord.Record) *[]migration.Policy { return &r.MigrationPolicies },
 	}
 }
 
@@ -56,7 +60,7 @@ func (s Policies[P]) Copies(ctx context.Context, which func(P) bool) ([]PolicyCo
 	copies := make([]PolicyCopy[P], len(records))
 
 	for i, r := range records {
-		copies[i].Host, copies[i].Err = r.host.name, r.err
+		copies[i].Host, copies[i].Err = r.host.Name, r.err
 		if r.err != nil {
 			continue
 		}
@@ -89,15 +93,15 @@ func (s Policies[P]) Put(ctx context.Context, p P) (lacking []string, err error)
 		}
 
 		if c.Policy != nil {
-			return s.fleet.AskedHosts(), &Error{
-				Host: c.Host, Kind: ErrExists, Detail: fmt.Sprintf("%s %q exists already", s.noun, me.Name),
+			return s.fleet.AskedHosts(), &inventory.Error{
+				Host: c.Host, Kind: inventory.ErrExists, Detail: fmt.Sprintf("%s %q exists already", s.noun, me.Name),
 				Remedy: fmt.Sprintf("Choose another name; or, to manage that one, import it: "+
 					"terraform import <address> %s", (*c.Policy).Identified().ID),
 			}
 		}
 	}
 
-	lacking, err = s.fleet.changeRecords(ctx, func(_ string, r *HostRecord) {
+	lacking, err = s.fleet.changeRecords(ctx, func(_ string, r *hostrecord.Record) {
 		delete(r.Removed, me.ID)
 
 		all := s.in(r)
@@ -122,10 +126,10 @@ func (s Policies[P]) Put(ctx context.Context, p P) (lacking []string, err error)
 // lets the copies of all others that were ever given it count no more. It returns
 // the hosts that may have it still and were to be asked, with an error that says why.
 func (s Policies[P]) Remove(ctx context.Context, id string) (left []string, err error) {
-	remove := func(_ string, r *HostRecord) {
+	remove := func(_ string, r *hostrecord.Record) {
 		all := s.in(r)
 		*all = slices.DeleteFunc(*all, func(o P) bool { return o.Identified().ID == id })
-		noteRemoved(r, id, s.fleet.AskedHosts(), append(s.fleet.fencedHosts(), left...))
+		noteRemoved(r, id, s.fleet.AskedHosts(), append(s.fleet.FencedHosts(), left...))
 	}
 
 	failed, err := s.fleet.changeRecords(ctx, remove)
@@ -137,7 +141,8 @@ func (s Policies[P]) Remove(ctx context.Context, id string) (left []string, err 
 
 	// They may be given up before they answer again, so that nobody tries once more.
 	left = failed
-	answering := slices.DeleteFunc(s.fleet.present(), func(h *host) bool { return slices.Contains(left, h.name) })
+	answering := slices.DeleteFunc(s.fleet.Present(),
+		func(h *inventory.Host) bool { return slices.Contains(left, h.Name) })
 
 	_, noteErr := s.fleet.changeRecordsOn(ctx, answering, remove)
 
@@ -147,7 +152,7 @@ func (s Policies[P]) Remove(ctx context.Context, id string) (left []string, err 
 // forMachinesOn are the policies that hold for machines on the host, which has
 // the last word where the hosts don't agree. It is an error only when its own
 // record can't be read: the copies of another one are those of all others.
-func (s Policies[P]) forMachinesOn(h *host, all []recording) ([]P, error) {
+func (s Policies[P]) forMachinesOn(h *inventory.Host, all []recording) ([]P, error) {
 	var policies []P
 
 	at := slices.IndexFunc(all, func(r recording) bool { return r.host == h })
@@ -176,14 +181,14 @@ func (s Policies[P]) forMachinesOn(h *host, all []recording) ([]P, error) {
 
 // changeRecords changes the records of all hosts that are not fenced, at once.
 func (f *Fleet) changeRecords(
-	ctx context.Context, change func(host string, r *HostRecord),
+	ctx context.Context, change func(host string, r *hostrecord.Record),
 ) (failed []string, err error) {
-	return f.changeRecordsOn(ctx, f.present(), change)
+	return f.changeRecordsOn(ctx, f.Present(), change)
 }
 
 // changeRecordsOn changes the records of those hosts, at once.
 func (f *Fleet) changeRecordsOn(
-	ctx context.Context, hosts []*host, change func(host string, r *HostRecord),
+	ctx context.Context, hosts []*inventory.Host, change func(host string, r *hostrecord.Record),
 ) (failed []string, err error) {
 	errs := make([]error, len(hosts))
 
@@ -192,11 +197,11 @@ func (f *Fleet) changeRecordsOn(
 	for i, h := range hosts {
 		wg.Go(func() {
 			// A run that was killed may have left the lock of the record.
-			ctx, cancel := context.WithTimeout(ctx, askTimeout+lockStale)
+			ctx, cancel := context.WithTimeout(ctx, inventory.AskTimeout+lease.TakeoverTime)
 			defer cancel()
 
-			errs[i] = f.changeRecord(ctx, h, func(r *HostRecord) error {
-				change(h.name, r)
+			errs[i] = f.changeRecord(ctx, h, func(r *hostrecord.Record) error {
+				change(h.Name, r)
 
 				return nil
 			})
@@ -207,8 +212,8 @@ func (f *Fleet) changeRecordsOn(
 
 	for i, err := range errs {
 		if err != nil {
-			failed = append(failed, hosts[i].name)
-			errs[i] = fmt.Errorf("host %q: %w", hosts[i].name, withoutHost(err))
+			failed = append(failed, hosts[i].Name)
+			errs[i] = fmt.Errorf("host %q: %w", hosts[i].Name, inventory.WithoutHost(err))
 		}
 	}
 

@@ -6,21 +6,22 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/policy"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/hostrecord"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 )
 
 // What a host that was not asked keeps of a policy that was removed meanwhile
 // would hold again as soon as it is back. So the others note the removal, as
-// long as there are such hosts: HostRecord.Removed. A host may also have been
+// long as there are such hosts: hostrecord.Record.Removed. A host may also have been
 // taken out of the configuration, so that every record names all hosts that were
-// given policies: HostRecord.PolicyHosts. Whoever reads policies ignores those
+// given policies: hostrecord.Record.PolicyHosts. Whoever reads policies ignores those
 // that any host knows to be removed, and whoever writes some removes what came
 // back.
 
 // noteRemoved notes that the policy was removed, and from which hosts it could
 // not be: the absent ones, and any that were given policies and are not among
 // those that were asked.
-func noteRemoved(r *HostRecord, id string, asked, absent []string) {
+func noteRemoved(r *hostrecord.Record, id string, asked, absent []string) {
 	absent = union(absent, slices.DeleteFunc(union(r.Removed[id], r.PolicyHosts), func(name string) bool {
 		return slices.Contains(asked, name)
 	}))
@@ -39,8 +40,8 @@ func noteRemoved(r *HostRecord, id string, asked, absent []string) {
 }
 
 // notePolicyHosts notes hosts that were given policies, as long as there are any.
-func notePolicyHosts(r *HostRecord, names []string) {
-	if !r.hasPolicies() {
+func notePolicyHosts(r *hostrecord.Record, names []string) {
+	if !r.HasPolicies() {
 		r.PolicyHosts = nil
 
 		return
@@ -66,15 +67,13 @@ func policyHostsOf(all []recording) []string {
 
 		names = union(names, r.record.PolicyHosts)
 
-		if r.record.hasPolicies() {
-			names = union(names, []string{r.host.name})
+		if r.record.HasPolicies() {
+			names = union(names, []string{r.host.Name})
 		}
 	}
 
 	return names
 }
-
-func (r HostRecord) hasPolicies() bool { return len(r.EvictionPolicies)+len(r.MigrationPolicies) > 0 }
 
 // withoutRemoved are the records without the policies that any of them knows to
 // have been removed.
@@ -86,7 +85,7 @@ func withoutRemoved(all []recording) []recording {
 
 	for i, r := range all {
 		if r.err == nil {
-			record := r.record.withoutPolicies(removed)
+			record := r.record.WithoutPolicies(removed)
 			all[i].record = &record
 		}
 	}
@@ -112,25 +111,9 @@ func removedOf(all []recording) map[string][]string {
 	return removed
 }
 
-// withoutPolicies has none of those policies.
-func (r HostRecord) withoutPolicies(ids map[string][]string) HostRecord {
-	r.EvictionPolicies = lacking(r.EvictionPolicies, ids)
-	r.MigrationPolicies = lacking(r.MigrationPolicies, ids)
-
-	return r
-}
-
 // unaware says that a host which has policies doesn't know of all others that do.
 func (r recording) unaware(given []string) bool {
-	return r.err == nil && r.record.hasPolicies() && len(union(r.record.PolicyHosts, given)) > len(r.record.PolicyHosts)
-}
-
-func lacking[P policy.Policy](all []P, ids map[string][]string) []P {
-	return slices.DeleteFunc(slices.Clone(all), func(p P) bool {
-		_, removed := ids[p.Identified().ID]
-
-		return removed
-	})
+	return r.err == nil && r.record.HasPolicies() && len(union(r.record.PolicyHosts, given)) > len(r.record.PolicyHosts)
 }
 
 // finishRemovals removes what hosts that are back have of policies that were
@@ -138,13 +121,13 @@ func lacking[P policy.Policy](all []P, ids map[string][]string) []P {
 // more. It lets every host know which others have policies. What fails is left to
 // the next who writes policies.
 func (f *Fleet) finishRemovals(ctx context.Context) {
-	asked := f.present()
+	asked := f.Present()
 
-	all := readRecordings(asked, func(h *host) (*HostRecord, error) {
-		ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	all := readRecordings(asked, func(h *inventory.Host) (*hostrecord.Record, error) {
+		ctx, cancel := context.WithTimeout(ctx, inventory.AskTimeout)
 		defer cancel()
 
-		record, _, err := readRecord(ctx, h)
+		record, _, err := inventory.ReadRecord(ctx, h)
 
 		return record, err
 	})
@@ -154,8 +137,8 @@ func (f *Fleet) finishRemovals(ctx context.Context) {
 		return
 	}
 
-	failed, err := f.changeRecords(ctx, func(_ string, r *HostRecord) {
-		*r = r.withoutPolicies(removed)
+	failed, err := f.changeRecords(ctx, func(_ string, r *hostrecord.Record) {
+		*r = r.WithoutPolicies(removed)
 		notePolicyHosts(r, given)
 	})
 	if err != nil {
@@ -165,7 +148,8 @@ func (f *Fleet) finishRemovals(ctx context.Context) {
 	over := maps.Clone(removed)
 	maps.DeleteFunc(over, func(_ string, absent []string) bool {
 		return slices.ContainsFunc(absent, func(name string) bool {
-			return slices.Contains(failed, name) || !slices.ContainsFunc(asked, func(h *host) bool { return h.name == name })
+			return slices.Contains(failed, name) || !slices.ContainsFunc(asked,
+				func(h *inventory.Host) bool { return h.Name == name })
 		})
 	})
 
@@ -173,7 +157,7 @@ func (f *Fleet) finishRemovals(ctx context.Context) {
 		return
 	}
 
-	_, err = f.changeRecords(ctx, func(_ string, r *HostRecord) {
+	_, err = f.changeRecords(ctx, func(_ string, r *hostrecord.Record) {
 		for id := range over {
 			delete(r.Removed, id)
 		}

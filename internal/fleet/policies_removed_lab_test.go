@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/eviction"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/policy"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
@@ -42,7 +43,7 @@ func TestLab_removedPolicyStaysRemoved(t *testing.T) {
 	inForce := func(f *Fleet, host string) string {
 		t.Helper()
 
-		in, err := f.evacuationInput(t.Context(), f.host(host), false)
+		in, err := f.evacuationInput(t.Context(), f.Host(host), inquiry{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -62,8 +63,8 @@ func TestLab_removedPolicyStaysRemoved(t *testing.T) {
 	kept := func(host, id string) int {
 		t.Helper()
 
-		secret, err := all.host(host).conn.Secret(t.Context(), recordUsage)
-		if isNotFound(err) {
+		secret, err := all.Host(host).Conn.Secret(t.Context(), inventory.RecordUsage)
+		if inventory.IsNotFound(err) {
 			return 0
 		}
 
@@ -88,13 +89,13 @@ func TestLab_removedPolicyStaysRemoved(t *testing.T) {
 		_, evictionErr := f.EvictionPolicies().Remove(t.Context(), id)
 		_, migrationErr := f.MigrationPolicies().Remove(t.Context(), id)
 
-		for _, h := range all.hosts {
-			h.forget()
+		for _, h := range all.Configured {
+			h.Forget()
 		}
 
 		return errors.Join(evictionErr, migrationErr)
 	}
-	without := func(cfg HostConfig) Config {
+	without := func(cfg inventory.HostConfig) Config {
 		of := ownConfig("alice", here)
 		of.Hosts[away.Name] = cfg
 
@@ -128,11 +129,11 @@ func TestLab_removedPolicyStaysRemoved(t *testing.T) {
 			}
 		}
 	}
-	goes(without(HostConfig{Fenced: true}), named.ID, "n-1")
+	goes(without(inventory.HostConfig{Fenced: true}), named.ID, "n-1")
 	goes(ownConfig("alice", here), "n-1", "b-2") // Taken out of the configuration.
 
 	// One that doesn't answer is told, and given up afterwards, so that nobody tries again.
-	err := remove(without(HostConfig{URI: "qemu+unix:///system?socket=/nowhere"}), "b-2")
+	err := remove(without(inventory.HostConfig{URI: "qemu+unix:///system?socket=/nowhere"}), "b-2")
 	if err == nil || !strings.Contains(err.Error(), away.Name) {
 		t.Errorf("removing it from a host that is silent: %v", err)
 	}
@@ -146,9 +147,9 @@ func TestLab_removedPolicyStaysRemoved(t *testing.T) {
 		t.Error(err)
 	}
 
-	for _, h := range all.hosts {
-		if _, err := h.conn.Secret(t.Context(), recordUsage); !isNotFound(err) {
-			t.Errorf("a record is left on host %s: %v", h.name, err)
+	for _, h := range all.Configured {
+		if _, err := h.Conn.Secret(t.Context(), inventory.RecordUsage); !inventory.IsNotFound(err) {
+			t.Errorf("a record is left on host %s: %v", h.Name, err)
 		}
 	}
 }

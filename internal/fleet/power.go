@@ -6,64 +6,37 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
 const (
-	// DefaultGracePeriod is how long a guest may take to shut down when nobody
-	// said otherwise. It is the 180 s that KubeVirt's templates give a machine.
-	DefaultGracePeriod = 180 * time.Second
+
 	// shutdownResend is how often a guest is asked again: it may have been
 	// booting when it was asked first (KubeVirt: every 5 s).
 	shutdownResend = 5 * time.Second
 )
 
-// gracePeriod is how long a guest may take to shut down whose machine has that
-// metadata.
-func gracePeriod(m domain.Metadata) time.Duration {
-	if period := m.TerminationGracePeriod; period != nil {
-		return *period
-	}
-
-	return DefaultGracePeriod
-}
-
-// Outcome says how a machine came to be off.
-type Outcome string
-
-// Outcomes of stopping a machine.
-const (
-	OutcomeNotRunning Outcome = "not running"
-	OutcomeAgent      Outcome = "shut down by its guest agent"
-	OutcomeACPI       Outcome = "shut down by ACPI"
-	OutcomeForced     Outcome = "destroyed after the grace period"
-	OutcomeUnable     Outcome = "destroyed, since its guest could not be asked"
-)
-
-// Forced says that the guest had no chance to write what it held in memory.
-func (o Outcome) Forced() bool { return o == OutcomeForced || o == OutcomeUnable }
-
-// startable refuses to start a stopped machine as long as a host is silent:
+// verifyStartable refuses to start a stopped machine as long as a host is silent:
 // nobody can say that it does not run there.
-func (vm *VM) startable() error {
+func verifyStartable(vm *inventory.VM) error {
 	if len(vm.SilentHosts) == 0 {
 		return nil
 	}
 
-	return &Error{
-		VM: vm.Name, Host: vm.SilentHosts[0], Kind: ErrUnreachable,
+	return &inventory.Error{
+		VM: vm.Name, Host: vm.SilentHosts[0], Kind: inventory.ErrUnreachable,
 		Detail: fmt.Sprintf("it is not started, since it may be running on %s, which can't be asked",
-			quoteList(vm.SilentHosts)),
+			inventory.QuoteList(vm.SilentHosts)),
 		Remedy: "Bring the host back; or, if it is off for good, set its fenced = true.",
 	}
 }
 
 // start starts a stopped machine. The caller has asked the fleet for it and
 // holds its lock.
-func (f *Fleet) start(ctx context.Context, vm *VM) error {
-	if err := vm.startable(); err != nil {
+func (f *Fleet) start(ctx context.Context, vm *inventory.VM) error {
+	if err := verifyStartable(vm); err != nil {
 		return err
 	}
 
@@ -74,28 +47,35 @@ func (f *Fleet) start(ctx context.Context, vm *VM) error {
 		}
 	}
 
-	f.log.InfoContext(ctx, "starting machine", "name", vm.Name, "uuid", vm.UUID, "host", vm.Host)
+	err := f.startAlone(ctx, vm, func() error {
+		f.log.InfoContext(ctx, "starting machine", "name", vm.Name, "uuid", vm.UUID, "host", vm.Host)
 
-	if vm.Metadata.FreshNVRAM {
-		return vm.host.startFresh(ctx, vm)
+		if vm.Metadata.FreshNVRAM {
+			return startFresh(ctx, vm.On, vm)
+		}
+
+		return vm.On.Conn.StartDomain(ctx, vm.UUID)
+	})
+	if err == nil && vm.ManagedSave {
+		f.setClockOfSaved(ctx, vm)
 	}
 
-	return vm.host.conn.StartDomain(ctx, vm.UUID)
+	return err
 }
 
 // startFresh starts a machine with new firmware variables, where the host can.
-func (h *host) startFresh(ctx context.Context, vm *VM) error {
-	info, err := h.conn.Info(ctx)
+func startFresh(ctx context.Context, h *inventory.Host, vm *inventory.VM) error {
+	info, err := h.Conn.Info(ctx)
 	if err != nil {
 		return err
 	}
 
 	// A memory image comes back with the firmware that it was made under.
 	if vm.ManagedSave || !resetsNVRAM(info) {
-		return h.conn.StartDomain(ctx, vm.UUID)
+		return h.Conn.StartDomain(ctx, vm.UUID)
 	}
 
-	return h.conn.StartDomainFresh(ctx, vm.UUID)
+	return h.Conn.StartDomainFresh(ctx, vm.UUID)
 }
 
 // resetsNVRAM says whether the host can start machines with new variables.
@@ -107,12 +87,34 @@ func resetsNVRAM(info *libvirt.HostInfo) bool {
 // the power button pressed, again and again until the grace period is over;
 // then the machine is destroyed. It is an error if the machine is off here only
 // because it was moved away meanwhile.
-func (f *Fleet) stop(ctx context.Context, vm *VM, grace time.Duration) (Outcome, error) {
+func (f *Fleet) stop(ctx context.Context, vm *inventory.VM, grace time.Duration) (inventory.Outcome, error) {
+	return f.stopAs(ctx, vm, stopping{grace: grace})
+}
+
+// stopping is how a guest is stopped.
+type stopping struct {
+	// grace is how long the guest may take to shut down; 0 forces it off at once.
+	grace time.Duration
+	// forceIOError also forces off a guest that is paused by an I/O error for the whole
+	// grace period, for a VM that is deleted. Any other stop refuses.
+	forceIOError bool
+}
+
+func (f *Fleet) stopAs(ctx context.Context, vm *inventory.VM, how stopping) (inventory.Outcome, error) {
 	if !vm.Active {
-		return OutcomeNotRunning, nil
+		return inventory.OutcomeNotRunning, nil
 	}
 
-	outcome, err := f.end(ctx, vm, grace)
+	now, err := f.awaitSaved(ctx, vm)
+	if err != nil {
+		return "", err
+	}
+
+	if !now.Active {
+		return inventory.OutcomeNotRunning, f.unlessMovedAway(ctx, vm)
+	}
+
+	outcome, err := f.end(ctx, now, how)
 	if err == nil {
 		err = f.unlessMovedAway(ctx, vm)
 	}
@@ -121,11 +123,22 @@ func (f *Fleet) stop(ctx context.Context, vm *VM, grace time.Duration) (Outcome,
 }
 
 // end is stop without the question where the guest went.
-func (f *Fleet) end(ctx context.Context, vm *VM, grace time.Duration) (Outcome, error) {
+func (f *Fleet) end(ctx context.Context, vm *inventory.VM, how stopping) (inventory.Outcome, error) {
+	grace := how.grace
+
+	vm, err := f.awaitStorage(ctx, vm, how)
+	if err != nil {
+		return "", err
+	}
+
+	if !vm.Active {
+		return inventory.OutcomeNotRunning, nil
+	}
+
 	if reachable, err := f.rouse(ctx, vm); err != nil {
 		return "", err
 	} else if !reachable || grace == 0 {
-		return OutcomeUnable, f.destroy(ctx, vm)
+		return inventory.OutcomeUnable, f.destroy(ctx, vm)
 	}
 
 	f.log.InfoContext(ctx, "shutting down guest", "name", vm.Name, "host", vm.Host, "grace_period", grace)
@@ -139,7 +152,7 @@ func (f *Fleet) end(ctx context.Context, vm *VM, grace time.Duration) (Outcome, 
 	}
 
 	if ctx.Err() != nil {
-		return "", &Error{
+		return "", &inventory.Error{
 			VM: vm.Name, Host: vm.Host, Kind: ErrNotReady, Err: context.Cause(ctx),
 			Detail: "its guest was still shutting down when the wait for it ended; it was not forced",
 			Remedy: "Apply again to go on.",
@@ -150,45 +163,55 @@ func (f *Fleet) end(ctx context.Context, vm *VM, grace time.Duration) (Outcome, 
 		return "", err
 	}
 
+	// Much may have happened in that time.
+	now, err := f.awaitSaved(ctx, vm)
+	if err != nil || !now.Active {
+		return outcome, err
+	}
+
+	if err := unlessIOError(now, how); err != nil {
+		return "", err
+	}
+
 	f.log.WarnContext(ctx, "guest did not shut down within its grace period, destroying",
 		"name", vm.Name, "host", vm.Host, "grace_period", grace)
 
-	return OutcomeForced, f.destroy(ctx, vm)
+	return inventory.OutcomeForced, f.destroy(ctx, now)
 }
 
 // unlessMovedAway is an error if a machine that has just left its host runs
 // elsewhere, or may: people who move machines by hand don't heed our locks.
-func (f *Fleet) unlessMovedAway(ctx context.Context, vm *VM) error {
-	left, err := vm.host.conn.Domain(ctx, vm.UUID)
+func (f *Fleet) unlessMovedAway(ctx context.Context, vm *inventory.VM) error {
+	left, err := vm.On.Conn.Domain(ctx, vm.UUID)
 
 	switch {
-	case isNotFound(err):
+	case inventory.IsNotFound(err):
 	case err != nil || left.Reason != libvirt.ReasonMigrated:
 		return err
 	}
 
-	now, err := f.findNow(ctx, vm.UUID, LastKnown{Host: vm.Host, HostUUID: vm.HostUUID})
+	now, err := f.FindNow(ctx, vm.UUID, inventory.LastKnown{Host: vm.Host, HostUUID: vm.HostUUID})
 
 	switch {
-	case isNotFound(err) || err != nil && !vm.Persistent:
+	case inventory.IsNotFound(err) || err != nil && !vm.Persistent:
 		return nil // Somebody removed it, or it had no definition that would outlive its run.
 	case err != nil:
 		return err
 	case now.Active:
-		return &Error{
-			VM: vm.Name, Host: vm.Host, Kind: ErrBusy,
+		return &inventory.Error{
+			VM: vm.Name, Host: vm.Host, Kind: inventory.ErrBusy,
 			Detail: fmt.Sprintf("while its guest was to be shut down, somebody moved it to host %q, where it runs", now.Host),
 			Remedy: "Plan and apply again.",
 		}
 	default:
-		return now.startable()
+		return verifyStartable(now)
 	}
 }
 
 // rouse makes a guest that stands still able to hear that it should shut down.
 // It reports whether the guest can be asked at all: a guest paused by an I/O
 // error or a crash must not be continued.
-func (f *Fleet) rouse(ctx context.Context, vm *VM) (bool, error) {
+func (f *Fleet) rouse(ctx context.Context, vm *inventory.VM) (bool, error) {
 	switch vm.State {
 	case libvirt.Paused:
 		if status.Power(status.Always, vm.Status(), vm.Phase(), vm.StatusReason()) != status.Resume {
@@ -197,7 +220,7 @@ func (f *Fleet) rouse(ctx context.Context, vm *VM) (bool, error) {
 
 		return true, f.resume(ctx, vm)
 	case libvirt.PMSuspended:
-		return true, vm.host.conn.WakeupDomain(ctx, vm.UUID)
+		return true, vm.On.Conn.WakeupDomain(ctx, vm.UUID)
 	case libvirt.Crashed:
 		return false, nil
 	default:
@@ -206,26 +229,32 @@ func (f *Fleet) rouse(ctx context.Context, vm *VM) (bool, error) {
 }
 
 // resume lets a guest go on that stands still.
-func (f *Fleet) resume(ctx context.Context, vm *VM) error {
+func (f *Fleet) resume(ctx context.Context, vm *inventory.VM) error {
 	if vm.Stranded {
-		return f.revive(ctx, vm, *vm.interrupted())
+		return f.revive(ctx, vm, *vm.OpenMigration())
 	}
 
-	return vm.host.conn.ResumeDomain(ctx, vm.UUID)
+	if err := vm.On.Conn.ResumeDomain(ctx, vm.UUID); err != nil {
+		return err
+	}
+
+	f.setClock(ctx, vm.On, vm)
+
+	return nil
 }
 
 // shutDown asks the guest until it is off or ctx ends.
-func (f *Fleet) shutDown(ctx context.Context, vm *VM) (Outcome, error) {
-	outcome := OutcomeACPI
+func (f *Fleet) shutDown(ctx context.Context, vm *inventory.VM) (inventory.Outcome, error) {
+	outcome := inventory.OutcomeACPI
 
 	// The agent is asked in the background: a hung one would cost the time in
 	// which the power button could still do it.
 	agent := make(chan error, 1)
 
 	if vm.AgentConnected {
-		outcome = OutcomeAgent
+		outcome = inventory.OutcomeAgent
 
-		f.background.Go(func() { agent <- vm.host.conn.ShutdownDomain(ctx, vm.UUID, libvirt.ShutdownAgent) })
+		f.background.Go(func() { agent <- vm.On.Conn.ShutdownDomain(ctx, vm.UUID, libvirt.ShutdownAgent) })
 	} else if err := f.pressPowerButton(ctx, vm); err != nil {
 		return "", err
 	}
@@ -241,7 +270,7 @@ func (f *Fleet) shutDown(ctx context.Context, vm *VM) (Outcome, error) {
 		select {
 		case err := <-agent:
 			if err != nil {
-				outcome = OutcomeACPI
+				outcome = inventory.OutcomeACPI
 			}
 		default:
 		}
@@ -256,9 +285,9 @@ func (f *Fleet) shutDown(ctx context.Context, vm *VM) (Outcome, error) {
 
 // pressPowerButton sends the ACPI event. A guest that is gone or going is what
 // was wanted.
-func (f *Fleet) pressPowerButton(ctx context.Context, vm *VM) error {
-	err := vm.host.conn.ShutdownDomain(ctx, vm.UUID, libvirt.ShutdownACPI)
-	if errors.Is(err, libvirt.ErrOperationInvalid) || isNotFound(err) {
+func (f *Fleet) pressPowerButton(ctx context.Context, vm *inventory.VM) error {
+	err := vm.On.Conn.ShutdownDomain(ctx, vm.UUID, libvirt.ShutdownACPI)
+	if errors.Is(err, libvirt.ErrOperationInvalid) || inventory.IsNotFound(err) {
 		return nil
 	}
 
@@ -266,7 +295,7 @@ func (f *Fleet) pressPowerButton(ctx context.Context, vm *VM) error {
 }
 
 // waitOff waits until the machine is off, or until the time is come.
-func (f *Fleet) waitOff(ctx context.Context, vm *VM, until time.Time) (bool, error) {
+func (f *Fleet) waitOff(ctx context.Context, vm *inventory.VM, until time.Time) (bool, error) {
 	ctx, cancel := context.WithDeadlineCause(ctx, until, errTimeIsUp)
 	defer cancel()
 
@@ -280,19 +309,19 @@ func (f *Fleet) waitOff(ctx context.Context, vm *VM, until time.Time) (bool, err
 
 var errTimeIsUp = errors.New("time to ask again")
 
-func (f *Fleet) destroy(ctx context.Context, vm *VM) error {
-	err := vm.host.conn.DestroyDomain(ctx, vm.UUID, true)
-	if err == nil || isNotFound(err) || errors.Is(err, libvirt.ErrOperationInvalid) {
+func (f *Fleet) destroy(ctx context.Context, vm *inventory.VM) error {
+	err := vm.On.Conn.DestroyDomain(ctx, vm.UUID, true)
+	if err == nil || inventory.IsNotFound(err) || errors.Is(err, libvirt.ErrOperationInvalid) {
 		return nil
 	}
 
-	if !errors.Is(err, ErrBusy) && !errors.Is(err, libvirt.ErrInternal) {
+	if !errors.Is(err, inventory.ErrBusy) && !errors.Is(err, libvirt.ErrInternal) {
 		return err
 	}
 
 	// QEMU did not end when it was told to. It has to now.
-	err = vm.host.conn.DestroyDomain(ctx, vm.UUID, false)
-	if isNotFound(err) || errors.Is(err, libvirt.ErrOperationInvalid) {
+	err = vm.On.Conn.DestroyDomain(ctx, vm.UUID, false)
+	if inventory.IsNotFound(err) || errors.Is(err, libvirt.ErrOperationInvalid) {
 		return nil
 	}
 

@@ -4,13 +4,18 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/eviction"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/hostrecord"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/lease"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/turn"
 )
 
@@ -21,48 +26,58 @@ import (
 // remembered.
 //
 // What could not be undone is an error, and stays recorded as what this
-// maintenance still has to undo: the next Release goes on with it.
-func (f *Fleet) Release(ctx context.Context, name, id string, restore bool) error {
-	h, err := f.targetHost(name)
+// maintenance still has to undo: the next Release goes on with it. Of a host that
+// was given up nothing is undone; the others forget its maintenance.
+//
+// What restore asks for and is not done, since a VM is elsewhere or Halted by now,
+// is no error: unrestored says why, one sentence for each VM.
+func (f *Fleet) Release(ctx context.Context, name, id string, restore bool) (unrestored []string, _ error) {
+	if given := f.Host(name); given != nil && given.Config.Fenced {
+		f.tellReleased(ctx, name, nil) // Its own record was given up with it.
+
+		return nil, nil
+	}
+
+	h, err := f.UsableHost(name)
 	if err != nil {
-		return err
+		return nil, err
 	}
 
 	held, unlock, err := f.lockOn(ctx, h, "maintenance", "releasing")
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer unlock()
 
-	f.forgetAll()
+	f.ForgetAll()
 
 	evacuation, resumed, err := f.beginRelease(held, h, id)
 	if err != nil {
-		return err
+		return nil, err
 	}
 
-	f.tellElsewhere(held, name, nil)
+	f.tellReleased(held, name, evacuation)
 
 	if evacuation == nil {
-		return nil
+		return nil, nil
 	}
 
 	r := &release{fleet: f, host: h, evacuation: *evacuation, resumed: resumed}
 	left, failures := r.run(held, restore)
 
-	after, cancel := context.WithTimeout(context.WithoutCancel(ctx), finishTimeout)
+	after, cancel := lease.CleanUp(held, inventory.FinishTimeout)
 	defer cancel()
 
-	err = f.changeRecord(after, h, func(r *HostRecord) error {
+	err = f.changeRecord(after, h, func(r *hostrecord.Record) error {
 		r.Evacuation = left
 
 		return nil
 	})
 	if failures == nil {
-		return err
+		return r.unrestored, err
 	}
 
-	return &Error{
+	return r.unrestored, &inventory.Error{
 		Host: name, Err: errors.Join(failures, err),
 		Detail: fmt.Sprintf("host %q takes machines again, and not all that its maintenance did was undone", name),
 		Remedy: "Lift what is in the way, and destroy the maintenance again: it goes on with what is left.",
@@ -74,10 +89,11 @@ func (f *Fleet) Release(ctx context.Context, name, id string, restore bool) erro
 // is followed by one that knows. It returns what is to be undone, nil for nothing,
 // and whether an earlier run has begun with it.
 func (f *Fleet) beginRelease(
-	ctx context.Context, h *host, id string,
-) (evacuation *Evacuation, resumed bool, err error) {
-	err = f.changeRecord(ctx, h, func(r *HostRecord) error {
-		if r.Cordon != nil && r.Cordon.ID != id {
+	ctx context.Context, h *inventory.Host, id string,
+) (evacuation *hostrecord.Evacuation, resumed bool, err error) {
+	err = f.changeRecord(ctx, h, func(r *hostrecord.Record) error {
+		other := r.MaintenanceID()
+		if other != "" && other != id {
 			return nil // That of somebody else.
 		}
 
@@ -98,18 +114,30 @@ func (f *Fleet) beginRelease(
 // release is one Release in progress.
 type release struct {
 	fleet      *Fleet
-	host       *host
-	evacuation Evacuation
+	host       *inventory.Host
+	evacuation hostrecord.Evacuation
 	// resumed says that an earlier Release did not come to its end.
 	resumed bool
+
+	mu         sync.Mutex
+	unrestored []string
+}
+
+// tell notes that a VM is not restored, and why.
+func (r *release) tell(vm *inventory.VM, format string, args ...any) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+
+	r.unrestored = append(r.unrestored, fmt.Sprintf("virtual machine %q "+format, append([]any{vm.Name}, args...)...))
+	slices.Sort(r.unrestored)
 }
 
 // run undoes every step as far as it is to be, and returns what stays recorded.
-func (r *release) run(ctx context.Context, restore bool) (*Evacuation, error) {
+func (r *release) run(ctx context.Context, restore bool) (*hostrecord.Evacuation, error) {
 	var (
 		mu    sync.Mutex
 		errs  []error
-		left  []EvacuationStep
+		left  []hostrecord.Step
 		calls errgroup.Group
 	)
 
@@ -128,7 +156,7 @@ func (r *release) run(ctx context.Context, restore bool) (*Evacuation, error) {
 				errs = append(errs, fmt.Errorf("virtual machine %q was not restored: %w", s.Name, err))
 			}
 
-			kept := (s.done() && s.Result != ResultLeft || s.Ran) && !r.evacuation.Done
+			kept := (s.Done() && s.Result != hostrecord.ResultLeft || s.Ran) && !r.evacuation.Done
 			if kept || err != nil {
 				left = append(left, s)
 			}
@@ -143,7 +171,7 @@ func (r *release) run(ctx context.Context, restore bool) (*Evacuation, error) {
 		return nil, errors.Join(errs...)
 	}
 
-	rest := &Evacuation{Since: r.evacuation.Since, Done: r.evacuation.Done, Steps: left}
+	rest := &hostrecord.Evacuation{Since: r.evacuation.Since, Done: r.evacuation.Done, Steps: left}
 	if !rest.Done {
 		rest.GivenUp = time.Now().UTC().Truncate(time.Second)
 	}
@@ -156,9 +184,9 @@ func (r *release) run(ctx context.Context, restore bool) (*Evacuation, error) {
 }
 
 // undo takes the mark off the machine and, where that is wanted, brings it back.
-func (r *release) undo(ctx context.Context, s EvacuationStep, restore bool) error {
+func (r *release) undo(ctx context.Context, s hostrecord.Step, restore bool) error {
 	if eviction.Marked(s.Method) {
-		if err := r.fleet.clearEviction(ctx, s.UUID, r.host.name); err != nil && !isNotFound(err) {
+		if err := r.fleet.clearEviction(ctx, s.UUID, r.host.Name); err != nil && !inventory.IsNotFound(err) {
 			return err
 		}
 	}
@@ -166,11 +194,11 @@ func (r *release) undo(ctx context.Context, s EvacuationStep, restore bool) erro
 	var err error
 
 	switch s.Result {
-	case ResultMoved, ResultColdMoved:
+	case hostrecord.ResultMoved, hostrecord.ResultColdMoved:
 		if restore && s.Target != "" {
 			err = r.bringBack(ctx, s)
 		}
-	case ResultShutDown, ResultSaved:
+	case hostrecord.ResultShutDown, hostrecord.ResultSaved:
 		err = r.rise(ctx, s, restore)
 	default: // A step that failed may have got as far as this.
 		if s.Autostart {
@@ -178,7 +206,7 @@ func (r *release) undo(ctx context.Context, s EvacuationStep, restore bool) erro
 		}
 	}
 
-	if r.fleet.isGone(ctx, s.UUID, LastKnown{Host: r.host.name}, err) {
+	if r.fleet.IsGone(ctx, s.UUID, inventory.LastKnown{Host: r.host.Name}, err) {
 		return nil // There is nothing to restore any more.
 	}
 
@@ -187,13 +215,23 @@ func (r *release) undo(ctx context.Context, s EvacuationStep, restore bool) erro
 
 // bringBack moves the machine back, if it still is where it was moved to, with
 // the disks that it took along.
-func (r *release) bringBack(ctx context.Context, s EvacuationStep) error {
+func (r *release) bringBack(ctx context.Context, s hostrecord.Step) error {
 	// A host that is not configured any more may have it, until it is given up.
-	last := LastKnown{Host: s.Target}
+	last := inventory.LastKnown{Host: s.Target}
 
-	vm, err := r.fleet.findNow(ctx, s.UUID, last)
-	if err != nil || vm.Host != s.Target || vm.Metadata.Host == s.Target {
-		return err // It was moved on since, or its configuration wants it there by now.
+	vm, err := r.fleet.FindNow(ctx, s.UUID, last)
+	if err != nil || vm.On == r.host {
+		return err
+	}
+
+	if vm.Host != s.Target {
+		r.tell(vm, "was moved to host %q and is on host %q by now, where it stays", s.Target, vm.Host)
+
+		return nil
+	}
+
+	if vm.Metadata.Host == s.Target {
+		return nil // Its configuration wants it there by now.
 	}
 
 	options, err := r.options(ctx, vm, s)
@@ -205,9 +243,9 @@ func (r *release) bringBack(ctx context.Context, s EvacuationStep) error {
 		return err
 	}
 
-	back := &drain{Drain: Drain{Host: s.Target}, fleet: r.fleet, host: vm.host}
-	step := EvacuationStep{Step: s.Step, Ran: r.resumed && s.Ran}
-	step.Target = r.host.name
+	back := &drain{Drain: Drain{Host: s.Target}, fleet: r.fleet, host: vm.On}
+	step := hostrecord.Step{Step: s.Step, Ran: r.resumed && s.Ran}
+	step.Target = r.host.Name
 
 	if s.Method == eviction.MethodCold {
 		how, err := back.moveCold(ctx, step, options)
@@ -216,7 +254,7 @@ func (r *release) bringBack(ctx context.Context, s EvacuationStep) error {
 	}
 
 	now, how, err := r.fleet.moveInTurn(ctx, s.UUID, last, wish{
-		target: r.host.name, options: options, priority: turn.PriorityMaintenance,
+		target: r.host.Name, options: options, priority: turn.PriorityMaintenance,
 	})
 
 	return r.tidyUp(ctx, s, how, back.arrived(now, step, err))
@@ -224,7 +262,7 @@ func (r *release) bringBack(ctx context.Context, s EvacuationStep) error {
 
 // options are how the machine is moved back: as its policy says now, and else as
 // it said when the host was emptied.
-func (r *release) options(ctx context.Context, vm *VM, s EvacuationStep) (migration.Options, error) {
+func (r *release) options(ctx context.Context, vm *inventory.VM, s hostrecord.Step) (migration.Options, error) {
 	f := r.fleet
 
 	records, err := f.records(ctx)
@@ -237,21 +275,28 @@ func (r *release) options(ctx context.Context, vm *VM, s EvacuationStep) (migrat
 		return migration.Options{}, err
 	}
 
-	return eviction.Select(forPolicies(vm), r.host.name, policies, f.defaultEviction).Options.Over(s.Options), nil
+	return eviction.Select(forPolicies(vm), r.host.Name, policies, f.defaultEviction).Options.Over(s.Options), nil
 }
 
 // rise gives the machine its autostart back and starts it, if it still is where
-// it was shut down.
-func (r *release) rise(ctx context.Context, s EvacuationStep, restore bool) error {
-	last := LastKnown{Host: r.host.name}
+// it was shut down. One that is Halted by now stays off.
+func (r *release) rise(ctx context.Context, s hostrecord.Step, restore bool) error {
+	last := inventory.LastKnown{Host: r.host.Name}
 
-	return r.fleet.onMachine(ctx, s.UUID, last, "restoring", func(ctx context.Context, vm *VM) error {
-		if vm.host != r.host {
+	return r.fleet.onMachine(ctx, s.UUID, last, "restoring", func(ctx context.Context, vm *inventory.VM) error {
+		switch {
+		case vm.On != r.host:
+			if restore && !vm.Active {
+				r.tell(vm, "was shut down and is on host %q by now, where it stays off", vm.Host)
+			}
+
 			return nil
+		case vm.Metadata.RunStrategy == status.Halted:
+			return nil // It is to be off by now.
 		}
 
 		if s.Autostart {
-			if err := vm.host.conn.SetAutostart(ctx, vm.UUID, true); err != nil {
+			if err := vm.On.Conn.SetAutostart(ctx, vm.UUID, true); err != nil {
 				return err
 			}
 		}
@@ -259,6 +304,12 @@ func (r *release) rise(ctx context.Context, s EvacuationStep, restore bool) erro
 		if !restore || vm.Active {
 			return nil
 		}
+
+		release, err := r.fleet.admit(ctx, vm)
+		if err != nil {
+			return err
+		}
+		defer release()
 
 		return r.fleet.start(ctx, vm)
 	})

@@ -3,12 +3,15 @@ package fleet
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/eviction"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/turn"
 )
 
 // reservations are machines that a host was chosen for and that it does not
@@ -17,9 +20,15 @@ type reservations struct {
 	mu      sync.Mutex
 	byHost  map[string]map[string]reservation // host, then machine name
 	holding map[string]*placingLock
+	// files are those that are on their way to a host, and how much each will take there; by host, then by machine name.
+	files map[string]map[string]map[string]uint64
+	// filing is held, by host, while room for files is looked for.
+	filing turn.Mutexes
 }
 
 type reservation struct {
+	// uuid is the machine's, if it is on that host: what it has there doesn't count beside this.
+	uuid string
 	// bytes are what the machine may use of the host's memory.
 	bytes uint64
 	// labels are the machine's own, avoids those of machines that it must not share
@@ -35,10 +44,10 @@ func reservationFor(m domain.Metadata, bytes uint64) reservation {
 // take reserves room for a machine, unless something keeps the host from taking
 // it by now: that is what refused says.
 func (f *Fleet) take(
-	ctx context.Context, h *host, name string, r reservation,
+	ctx context.Context, h *inventory.Host, name string, r reservation,
 ) (refused []migration.Blocker, err error) {
 	for {
-		a, err := f.answerOf(ctx, h)
+		a, err := f.ReplyOf(ctx, h)
 		if err != nil {
 			return nil, err
 		}
@@ -56,11 +65,11 @@ func (f *Fleet) take(
 // takeOf takes room by what the host said. If that is not its last word, nothing
 // is taken: what was reserved then may have become a machine since, so that
 // neither counts it.
-func (f *Fleet) takeOf(a answer, name string, r reservation) (refused []migration.Blocker, current bool) {
+func (f *Fleet) takeOf(a inventory.Reply, name string, r reservation) (refused []migration.Blocker, current bool) {
 	f.reservations.mu.Lock()
 	defer f.reservations.mu.Unlock()
 
-	if !a.host.saidLast(a.view) {
+	if !a.Host.SaidLast(a.View) {
 		return nil, false
 	}
 
@@ -72,43 +81,43 @@ func (f *Fleet) takeOf(a answer, name string, r reservation) (refused []migratio
 		f.reservations.byHost = make(map[string]map[string]reservation)
 	}
 
-	if f.reservations.byHost[a.host.name] == nil {
-		f.reservations.byHost[a.host.name] = make(map[string]reservation)
+	if f.reservations.byHost[a.Host.Name] == nil {
+		f.reservations.byHost[a.Host.Name] = make(map[string]reservation)
 	}
 
-	f.reservations.byHost[a.host.name][name] = r
+	f.reservations.byHost[a.Host.Name][name] = r
 
 	return nil, true
 }
 
 // giveBack ends what take has reserved.
-func (f *Fleet) giveBack(h *host, name string) {
+func (f *Fleet) giveBack(h *inventory.Host, name string) {
 	f.reservations.mu.Lock()
 	defer f.reservations.mu.Unlock()
 
-	delete(f.reservations.byHost[h.name], name)
+	delete(f.reservations.byHost[h.Name], name)
 }
 
 // roomBlockers are what keeps the host from taking the machine of that name
 // beside those that it has and those that are on their way there. The
 // reservations' mutex must be held.
-func (f *Fleet) roomBlockers(a answer, name string, r reservation) []migration.Blocker {
+func (f *Fleet) roomBlockers(a inventory.Reply, name string, r reservation) []migration.Blocker {
 	var blockers []migration.Blocker
 
-	if free := f.free(a, ""); free < r.bytes {
+	if free := f.free(a, r.uuid); free < r.bytes {
 		blockers = append(blockers, migration.Blocker{
 			Reason: migration.InsufficientMemory, Status: status.False, Attribute: "memory.size",
-			Message: fmt.Sprintf("the machine has %s of memory, and of the %s that host %q may commit %s are free",
-				bytesText(r.bytes), bytesText(a.memoryLimit()), a.host.name, bytesText(free)),
+			Message: fmt.Sprintf("the machine needs %s of memory there, what QEMU needs included, and of the %s that host %q "+
+				"may commit %s are free", bytesText(r.bytes), bytesText(a.MemoryLimit()), a.Host.Name, bytesText(free)),
 			Remedy: "Stop or move other machines, or raise the host's memory_limit.",
 		})
 	}
 
 	me := eviction.Neighbour{Name: name, Labels: r.labels, Avoids: r.avoids}
-	if other := f.conflict(a, me, ""); other != "" {
+	if other := f.conflict(a, me, r.uuid); other != "" {
 		blockers = append(blockers, migration.Blocker{
 			Reason: migration.AntiAffinity, Status: status.False, Attribute: "placement.anti_affinity",
-			Message: fmt.Sprintf("host %q has machine %q, which it must not share a host with", a.host.name, other),
+			Message: fmt.Sprintf("host %q has machine %q, which it must not share a host with", a.Host.Name, other),
 			Remedy: "Choose another host, or move that machine away before; or require no distance any more, in an apply " +
 				"of its own.",
 		})
@@ -119,17 +128,17 @@ func (f *Fleet) roomBlockers(a answer, name string, r reservation) []migration.B
 
 // free is how many bytes may still be committed on the host when the machine
 // with the UUID has left. The reservations' mutex must be held.
-func (f *Fleet) free(a answer, leaving string) uint64 {
-	limit := a.memoryLimit()
+func (f *Fleet) free(a inventory.Reply, leaving string) uint64 {
+	limit := a.MemoryLimit()
 
-	return limit - min(limit, a.committed(leaving)+f.reserved(a))
+	return limit - min(limit, a.Committed(leaving)+f.reserved(a))
 }
 
 // reserved is how many bytes are promised on the host beside what the machines
 // have that it said it has: a machine is there for a moment before its
 // reservation ends. The reservations' mutex must be held.
-func (f *Fleet) reserved(a answer) uint64 {
-	byName := f.reservations.byHost[a.host.name]
+func (f *Fleet) reserved(a inventory.Reply) uint64 {
+	byName := f.reservations.byHost[a.Host.Name]
 	if len(byName) == 0 {
 		return 0
 	}
@@ -139,9 +148,9 @@ func (f *Fleet) reserved(a answer) uint64 {
 		sum += r.bytes
 	}
 
-	for _, e := range a.view.domains {
+	for _, e := range a.View.Domains {
 		if r, ok := byName[e.Name]; ok {
-			sum -= min(r.bytes, e.committedMemory())
+			sum -= min(r.bytes, a.Host.CommittedMemory(e))
 		}
 	}
 
@@ -155,30 +164,44 @@ func ofRoom(reason string) bool {
 
 // company are the machines on the host, and those on their way there, without
 // the one with the UUID, which leaves. The reservations' mutex must be held.
-func (f *Fleet) company(a answer, leaving string) []eviction.Neighbour {
+func (f *Fleet) company(a inventory.Reply, leaving string) []eviction.Neighbour {
 	var all []eviction.Neighbour
 
-	for _, e := range a.view.domains {
-		p := e.parse()
-		if p.err != nil || p.definition() == nil || e.UUID == leaving {
+	for _, e := range a.View.Domains {
+		p := e.Parse()
+		if p.Err != nil || p.Definition() == nil || e.UUID == leaving || f.leftBehind(a.Host, e) {
 			continue
 		}
 
-		m := p.definition().Metadata()
+		m := e.OwnMetadata()
 		all = append(all, eviction.Neighbour{Name: e.Name, Labels: m.Labels, Avoids: m.Avoids})
 	}
 
-	for name, r := range f.reservations.byHost[a.host.name] {
+	for name, r := range f.reservations.byHost[a.Host.Name] {
 		all = append(all, eviction.Neighbour{Name: name, Labels: r.labels, Avoids: r.avoids})
 	}
 
 	return all
 }
 
+// leftBehind says that a domain is only a definition that its VM left on the
+// host, as far as is known without a question.
+func (f *Fleet) leftBehind(on *inventory.Host, e *inventory.Entry) bool {
+	if e.Active() {
+		return false
+	}
+
+	if (inventory.Reply{Host: on, Domain: e}).MigratedAway() {
+		return true
+	}
+
+	return slices.ContainsFunc(f.Configured, func(h *inventory.Host) bool { return h != on && h.HasActive(e.UUID) })
+}
+
 // conflict is a machine on the host, or on its way there, that must not share it
 // with me, whichever of the two says so; "" is none. The machine with the UUID
 // leaves. The reservations' mutex must be held.
-func (f *Fleet) conflict(a answer, me eviction.Neighbour, leaving string) string {
+func (f *Fleet) conflict(a inventory.Reply, me eviction.Neighbour, leaving string) string {
 	found := ""
 
 	for _, other := range f.company(a, leaving) {
@@ -202,16 +225,16 @@ type placingLock struct {
 // lockPlacing keeps other runs from placing machines on the host. Who gets the
 // lock for this run makes the host be asked anew, since others may have placed
 // machines until now.
-func (f *Fleet) lockPlacing(ctx context.Context, h *host) (unlock func(), err error) {
+func (f *Fleet) lockPlacing(ctx context.Context, h *inventory.Host) (unlock func(), err error) {
 	f.reservations.mu.Lock()
 	if f.reservations.holding == nil {
 		f.reservations.holding = make(map[string]*placingLock)
 	}
 
-	p := f.reservations.holding[h.name]
+	p := f.reservations.holding[h.Name]
 	if p == nil {
 		p = &placingLock{}
-		f.reservations.holding[h.name] = p
+		f.reservations.holding[h.Name] = p
 	}
 	f.reservations.mu.Unlock()
 
@@ -226,7 +249,7 @@ func (f *Fleet) lockPlacing(ctx context.Context, h *host) (unlock func(), err er
 
 		p.release = release
 
-		h.forget()
+		h.Forget()
 	}
 
 	p.users++

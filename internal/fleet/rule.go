@@ -6,17 +6,19 @@ import (
 	"sync"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/eviction"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/hostrecord"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 )
 
 // recording is what one host's record says, or why it can't be read.
 type recording struct {
-	host   *host
-	record *HostRecord
+	host   *inventory.Host
+	record *hostrecord.Record
 	err    error
 }
 
 // readRecordings reads records of several hosts at once.
-func readRecordings(hosts []*host, read func(*host) (*HostRecord, error)) []recording {
+func readRecordings(hosts []*inventory.Host, read func(*inventory.Host) (*hostrecord.Record, error)) []recording {
 	all := make([]recording, len(hosts))
 
 	var reading sync.WaitGroup
@@ -34,45 +36,36 @@ func readRecordings(hosts []*host, read func(*host) (*HostRecord, error)) []reco
 
 // recordings are the records of several hosts, without policies that were removed
 // while their host was not there.
-func recordings(hosts []*host, read func(*host) (*HostRecord, error)) []recording {
+func recordings(hosts []*inventory.Host, read func(*inventory.Host) (*hostrecord.Record, error)) []recording {
 	return withoutRemoved(readRecordings(hosts, read))
 }
 
 // recordingsOf are the records of the hosts that gave the answers, as of the
 // snapshot.
-func recordingsOf(ctx context.Context, answers []answer) []recording {
-	hosts := make([]*host, len(answers))
-	of := make(map[*host]answer, len(answers))
+func recordingsOf(ctx context.Context, answers []inventory.Reply) []recording {
+	hosts := make([]*inventory.Host, len(answers))
+	of := make(map[*inventory.Host]inventory.Reply, len(answers))
 
 	for i, a := range answers {
-		hosts[i], of[a.host] = a.host, a
+		hosts[i], of[a.Host] = a.Host, a
 	}
 
-	return recordings(hosts, func(h *host) (*HostRecord, error) { return of[h].recordIfAny(ctx) })
+	return recordings(hosts, func(h *inventory.Host) (*hostrecord.Record, error) { return of[h].RecordIfAny(ctx) })
 }
 
 // records are those of all hosts that are not fenced, as of the snapshot.
 func (f *Fleet) records(ctx context.Context) ([]recording, error) {
-	answers, err := f.snapshot(ctx)
+	answers, err := f.Snapshot(ctx)
 	if err != nil {
 		return nil, err
 	}
 
-	return recordingsOf(ctx, slices.DeleteFunc(answers, answer.fenced)), nil
-}
-
-// recordIfAny is recordOf for a host that may not have answered.
-func (a answer) recordIfAny(ctx context.Context) (*HostRecord, error) {
-	if a.err != nil {
-		return nil, a.err
-	}
-
-	return a.recordOf(ctx)
+	return recordingsOf(ctx, slices.DeleteFunc(answers, inventory.Reply.Fenced)), nil
 }
 
 // rule is what holds for the machine if its host is to be emptied.
-func (f *Fleet) rule(vm *VM, all []recording) (*eviction.Rule, error) {
-	policies, err := f.EvictionPolicies().forMachinesOn(vm.host, all)
+func (f *Fleet) rule(vm *inventory.VM, all []recording) (*eviction.Rule, error) {
+	policies, err := f.EvictionPolicies().forMachinesOn(vm.On, all)
 	if err != nil {
 		return nil, err
 	}
@@ -83,10 +76,35 @@ func (f *Fleet) rule(vm *VM, all []recording) (*eviction.Rule, error) {
 }
 
 // forPolicies is the machine as policies see it.
-func forPolicies(vm *VM) eviction.Machine {
+func forPolicies(vm *inventory.VM) eviction.Machine {
 	return eviction.Machine{
 		UUID: vm.UUID, Name: vm.Name, Active: vm.Active, Persistent: vm.Persistent,
-		Memory: vm.entry.committedMemory(), Labels: vm.Metadata.Labels, Strategy: vm.Metadata.EvictionStrategy,
+		Memory: vm.On.CommittedMemory(vm.Entry), Labels: vm.Metadata.Labels, Strategy: vm.Metadata.EvictionStrategy,
 		Pin: vm.Metadata.Host, Avoids: vm.Metadata.Avoids,
 	}
+}
+
+// List returns every machine of the fleet from one bulk reading and the record
+// of each host, sorted by name, and the hosts that did not answer. What is wrong
+// with one machine does not keep the others from being listed.
+func (f *Fleet) List(ctx context.Context) (machines []inventory.Listed, silent []string, err error) {
+	answers, err := f.Snapshot(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+
+	machines, silent = f.ListConsistent(ctx, answers)
+	records := recordingsOf(ctx, slices.DeleteFunc(slices.Clone(answers), inventory.Reply.Fenced))
+
+	for i := range machines {
+		if m := &machines[i]; m.VM != nil {
+			m.Rule, m.RuleErr = f.rule(m.VM, records)
+		}
+	}
+
+	if ctx.Err() != nil {
+		return nil, nil, context.Cause(ctx)
+	}
+
+	return machines, silent, nil
 }

@@ -8,15 +8,15 @@ import (
 	"sync"
 	"time"
 
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/policy"
-	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/stats"
 )
 
 // Sample is what was counted of a machine on one host. VM says which machine it
 // is; its state is that of the statistics.
 type Sample struct {
-	VM    *VM
+	VM    *inventory.VM
 	Stats stats.Sample
 	// Evictable says whether emptying its host would get past the machine, as far
 	// as one reading of each host tells: where its rule leaves no way but to move it
@@ -29,14 +29,18 @@ type Sample struct {
 type HostSamples struct {
 	Machines []Sample
 
+	// view is the host as it was sampled, nil where it didn't answer.
+	view *inventory.View
 	// record is the host's; it says of no host where that didn't answer.
 	record recording
+	// private are the networks that end at the host.
+	private map[string]bool
 }
 
 // FindByLabels returns the machines that have all of the labels, in the order
 // of their names. Every host has to answer: a silent one may have more of them.
-func (f *Fleet) FindByLabels(ctx context.Context, labels map[string]string) ([]*VM, error) {
-	answers, err := f.snapshot(ctx)
+func (f *Fleet) FindByLabels(ctx context.Context, labels map[string]string) ([]*inventory.VM, error) {
+	answers, err := f.Snapshot(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -44,26 +48,26 @@ func (f *Fleet) FindByLabels(ctx context.Context, labels map[string]string) ([]*
 	uuids := map[string]bool{}
 
 	for _, a := range answers {
-		if a.err != nil {
-			return nil, unreachable(a, "", "machines with these labels may be there")
+		if a.Err != nil {
+			return nil, inventory.Unreachable(a, "", "machines with these labels may be there")
 		}
 
-		if a.view == nil {
+		if a.View == nil {
 			continue
 		}
 
-		for uuid, e := range a.view.domains {
-			if d := e.parse().definition(); d != nil && policy.HasLabels(d.Metadata().Labels, labels) {
+		for uuid, e := range a.View.Domains {
+			if d := e.Parse().Definition(); d != nil && policy.HasLabels(d.Metadata().Labels, labels) {
 				uuids[uuid] = true
 			}
 		}
 	}
 
-	found := make([]*VM, 0, len(uuids))
+	found := make([]*inventory.VM, 0, len(uuids))
 
 	for uuid := range uuids {
-		vm, err := f.Find(ctx, uuid, LastKnown{})
-		if isNotFound(err) {
+		vm, err := f.Find(ctx, uuid, inventory.LastKnown{})
+		if inventory.IsNotFound(err) {
 			continue // It was the last of it that was seen.
 		}
 
@@ -74,7 +78,7 @@ func (f *Fleet) FindByLabels(ctx context.Context, labels map[string]string) ([]*
 		found = append(found, vm)
 	}
 
-	slices.SortFunc(found, func(a, b *VM) int {
+	slices.SortFunc(found, func(a, b *inventory.VM) int {
 		return strings.Compare(a.Name+"\x00"+a.UUID, b.Name+"\x00"+b.UUID)
 	})
 
@@ -84,12 +88,12 @@ func (f *Fleet) FindByLabels(ctx context.Context, labels map[string]string) ([]*
 // Sample reads the statistics of machines that were found, by their UUIDs: every
 // host is asked once for all of its machines, and all at the same time. A
 // machine that left its host since it was found is missing.
-func (f *Fleet) Sample(ctx context.Context, vms []*VM) (map[string]*stats.Sample, error) {
-	byHost := map[*host][]string{}
-	known := map[string]*VM{}
+func (f *Fleet) Sample(ctx context.Context, vms []*inventory.VM) (map[string]*stats.Sample, error) {
+	byHost := map[*inventory.Host][]string{}
+	known := map[string]*inventory.VM{}
 
 	for _, vm := range vms {
-		byHost[vm.host] = append(byHost[vm.host], vm.UUID)
+		byHost[vm.On] = append(byHost[vm.On], vm.UUID)
 		known[vm.UUID] = vm
 	}
 
@@ -102,7 +106,7 @@ func (f *Fleet) Sample(ctx context.Context, vms []*VM) (map[string]*stats.Sample
 
 	for h, uuids := range byHost {
 		wg.Go(func() {
-			all, err := h.conn.Stats(ctx, stats.Groups, uuids...)
+			all, err := h.Conn.Stats(ctx, stats.Groups, uuids...)
 			at := time.Now()
 
 			mu.Lock()
@@ -114,7 +118,7 @@ func (f *Fleet) Sample(ctx context.Context, vms []*VM) (map[string]*stats.Sample
 
 			for _, d := range all {
 				s := stats.New(d, at)
-				s.SetKeys(known[d.UUID].entry.deviceKeys())
+				s.SetKeys(known[d.UUID].Entry.DeviceKeys())
 				samples[d.UUID] = &s
 			}
 		})
@@ -133,78 +137,50 @@ func (f *Fleet) Sample(ctx context.Context, vms []*VM) (map[string]*stats.Sample
 // two calls, and what the machines and policies are from the host's view, which is
 // read anew when it is older than a minute or lacks one of them.
 func (f *Fleet) HostSample(ctx context.Context, name string) (HostSamples, error) {
-	h, err := f.asked(name)
+	h, err := f.AskedHost(name)
 	if err != nil {
 		return HostSamples{}, err
 	}
 
-	all, err := h.conn.Stats(ctx, stats.Groups)
+	all, err := h.Conn.Stats(ctx, stats.Groups)
 	if err != nil {
 		return HostSamples{}, err
 	}
 
 	at := time.Now()
 
-	v, err := f.viewWith(ctx, h, all)
+	v, err := f.ViewWith(ctx, h, all)
 	if err != nil {
 		return HostSamples{}, err
 	}
 
 	samples := HostSamples{Machines: make([]Sample, 0, len(all)), record: recording{host: h}}
-	samples.record.record, samples.record.err = answer{host: h, view: v}.recordOf(ctx)
+	samples.record.record, samples.record.err = inventory.Reply{Host: h, View: v}.RecordOf(ctx)
+	samples.view = v.With(make(map[string]*inventory.Entry, len(all)))
+
+	samples.private = h.OwnNetworks(ctx)
 
 	for _, d := range all {
-		e := v.domains[d.UUID]
+		e := v.Domains[d.UUID]
 		if e == nil {
 			continue // It came or went in this very moment.
 		}
 
-		vm, err := newVM(answer{host: h, info: v.info, vm: e})
+		e = e.In(d.State, d.Reason)
+		samples.view.Domains[d.UUID] = e
+
+		vm, err := inventory.NewVM(inventory.Reply{Host: h, Info: v.Info, Domain: e})
 		if err != nil {
-			f.log.WarnContext(ctx, "machine left out of the statistics", "host", h.name, "error", err.Error())
+			f.log.WarnContext(ctx, "machine left out of the statistics", "host", h.Name, "error", err.Error())
 
 			continue
 		}
 
-		vm.State, vm.Reason, vm.Active = d.State, d.Reason, d.State.Active()
 		s := stats.New(d, at)
-		s.SetKeys(e.deviceKeys())
+		s.SetKeys(e.DeviceKeys())
 
 		samples.Machines = append(samples.Machines, Sample{VM: vm, Stats: s})
 	}
 
 	return samples, nil
-}
-
-// viewWith returns a view of the host that has the domains, as far as they are
-// still there.
-func (f *Fleet) viewWith(ctx context.Context, h *host, all []libvirt.DomainStats) (*view, error) {
-	v, err := f.viewOf(ctx, h)
-	if err != nil {
-		return nil, err
-	}
-
-	unknown := func(d libvirt.DomainStats) bool {
-		e := v.domains[d.UUID]
-
-		return e == nil || e.Name != d.Name || e.Active() != d.State.Active()
-	}
-	if v.err != nil || slices.ContainsFunc(all, unknown) {
-		h.forget()
-
-		if v, err = f.viewOf(ctx, h); err != nil {
-			return nil, err
-		}
-	}
-
-	return v, v.err
-}
-
-// deviceKeys names the devices of a domain as statistics have them.
-func (e *entry) deviceKeys() (disks map[string]string, interfaces []string) {
-	if d := e.parse().current(); d != nil {
-		return d.DeviceKeys()
-	}
-
-	return nil, nil
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
 )
 
@@ -18,7 +19,7 @@ func TestLab_sampleIsOnePassPerHost(t *testing.T) {
 	l := lab.Open(t)
 	f := labFleet(t, l, "stats", nil)
 
-	var vms []*VM
+	var vms []*inventory.VM
 
 	for i, host := range []string{"kvm1", "kvm1", "kvm2"} {
 		d := guest(l, lab.Name(t)+string(rune('a'+i)), "noagent")

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/turn"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
@@ -25,19 +26,19 @@ func (f *Fleet) trafficNow(ctx context.Context) map[string]turn.Route {
 	ctx, cancel := context.WithTimeout(ctx, trafficTimeout)
 	defer cancel()
 
-	seen := make([][]libvirt.DomainStats, len(f.hosts))
+	seen := make([][]libvirt.DomainStats, len(f.Configured))
 
 	var all sync.WaitGroup
 
-	for i, h := range f.hosts {
-		if h.cfg.Fenced {
+	for i, h := range f.Configured {
+		if h.Config.Fenced {
 			continue
 		}
 
 		all.Go(func() {
-			found, err := h.conn.Stats(ctx, libvirt.StatsState)
+			found, err := h.Conn.Stats(ctx, libvirt.StatsState)
 			if err != nil {
-				f.log.DebugContext(ctx, "what moves on a host is not known", "host", h.name, "error", err.Error())
+				f.log.DebugContext(ctx, "what moves on a host is not known", "host", h.Name, "error", err.Error())
 			}
 
 			seen[i] = found
@@ -49,8 +50,8 @@ func (f *Fleet) trafficNow(ctx context.Context) map[string]turn.Route {
 	moving := routes(f.HostNames(), seen)
 
 	for _, uuid := range slices.Collect(maps.Keys(moving)) {
-		job, err := f.host(moving[uuid].From).conn.Job(ctx, uuid)
-		if err == nil && (job == nil || !job.Type.Active()) || isNotFound(err) {
+		job, err := f.Host(moving[uuid].From).Conn.Job(ctx, uuid)
+		if err == nil && (job == nil || !job.Type.Active()) || inventory.IsNotFound(err) {
 			delete(moving, uuid)
 		}
 	}

@@ -4,7 +4,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/turn"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
 )
 
@@ -31,7 +33,7 @@ func TestLab_othersMovesCount(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	move := func(f *Fleet, vm *VM, o migration.Options) <-chan time.Time {
+	move := func(f *Fleet, vm *inventory.VM, o migration.Options) <-chan time.Time {
 		over := make(chan time.Time, 1)
 
 		go func() {
@@ -50,12 +52,12 @@ func TestLab_othersMovesCount(t *testing.T) {
 	slow := move(alice, vm, migration.Options{
 		Bandwidth: new(uint64(1 << 20)), CompletionTimeoutPerGiB: new(time.Hour), ProgressTimeout: new(time.Hour),
 	})
-	awaitCopying(t, alone.host(from.Name), vm.UUID)
+	awaitCopying(t, alone.Host(from.Name), vm.UUID)
 
 	waits := move(bob, second, migration.Options{})
 
 	for bob.queue.Others() == 0 && len(waits) == 0 {
-		if err := pause(t.Context(), 50*time.Millisecond); err != nil {
+		if err := turn.Pause(t.Context(), 50*time.Millisecond); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -69,7 +71,7 @@ func TestLab_othersMovesCount(t *testing.T) {
 	}
 
 	hurried := time.Now()
-	if err := alone.host(from.Name).conn.SetMigrationBandwidth(t.Context(), vm.UUID, 0, false); err != nil {
+	if err := alone.Host(from.Name).Conn.SetMigrationBandwidth(t.Context(), vm.UUID, 0, false); err != nil {
 		t.Fatal(err)
 	}
 

@@ -45,7 +45,7 @@ func TestLab_planCountsWhatIsCopied(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	plan, err := f.PlanEvacuation(t.Context(), from.Name, true, "")
+	plan, err := f.PlanEvacuation(t.Context(), from.Name, EvacuationQuery{MoveStopped: true})
 	if err != nil {
 		t.Fatal(err)
 	}

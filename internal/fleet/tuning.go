@@ -2,32 +2,56 @@ package fleet
 
 import (
 	"context"
+	"time"
 
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
 )
 
-// MoveTuning is how the machine would be moved now, as of the snapshot: own are
-// the options that were written for that very migration.
-func (f *Fleet) MoveTuning(
-	ctx context.Context, uuid string, last LastKnown, own migration.Options,
-) (migration.Tuning, error) {
-	vm, err := f.Find(ctx, uuid, last)
+// MoveBudget is the time after which a move by the order is taken to converge no
+// more, as of the snapshot: for the VM's memory and for all that is copied with it.
+// Where the target is left open, it is that of the host for which it is longest. 0
+// is no limit.
+func (f *Fleet) MoveBudget(ctx context.Context, order MoveOrder) (time.Duration, error) {
+	vm, err := f.Find(ctx, order.UUID, order.Last)
 	if err != nil {
-		return migration.Tuning{}, err
+		return 0, err
 	}
 
-	return f.tuning(ctx, vm, own)
+	tuning, err := f.tuning(ctx, vm, order.Options)
+	if err != nil {
+		return 0, err
+	}
+
+	machine, err := inspect(ctx, vm)
+	if err != nil {
+		return 0, err
+	}
+
+	most := machine.Facts.Memory
+
+	for _, h := range f.Configured {
+		if h == vm.On || h.Config.Fenced || order.Target != "" && h.Name != order.Target {
+			continue
+		}
+
+		load := migration.LoadTo(ctx, f.headedFor(ctx, vm, machine, h), vm.On.Conn, h.Conn, tuning.Options)
+		most = max(most, load.Most)
+	}
+
+	return tuning.Options.Budget(most), nil
 }
 
-// tuning is MoveTuning of a machine that was found. What the host that it is on
+// tuning is how the machine would be moved now: own are the options that were
+// written for that very migration. What the host that it is on
 // says of policies counts before what others say.
-func (f *Fleet) tuning(ctx context.Context, vm *VM, own migration.Options) (migration.Tuning, error) {
+func (f *Fleet) tuning(ctx context.Context, vm *inventory.VM, own migration.Options) (migration.Tuning, error) {
 	records, err := f.records(ctx)
 	if err != nil {
 		return migration.Tuning{}, err
 	}
 
-	policies, err := f.MigrationPolicies().forMachinesOn(vm.host, records)
+	policies, err := f.MigrationPolicies().forMachinesOn(vm.On, records)
 	if err != nil {
 		return migration.Tuning{}, err
 	}

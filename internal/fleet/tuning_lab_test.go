@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/hostrecord"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/policy"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
@@ -20,7 +22,12 @@ func TestLab_migrationPolicyHoldsForEveryRun(t *testing.T) {
 	alice, bob := ownFleet(t, "alice", from, to), ownFleet(t, "bob", from, to)
 	vm := create(t, ownFleet(t, "alice", from), l, drainer(t, l, "tuned", map[string]string{"tier": "prod"}))
 
-	tuning, err := alice.MoveTuning(t.Context(), vm.UUID, lastOf(vm), migration.Options{})
+	vm, err := alice.FindNow(t.Context(), vm.UUID, lastOf(vm))
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	tuning, err := alice.tuning(t.Context(), vm, migration.Options{})
 	if err != nil || tuning.Policy != "" || *tuning.Options.Bandwidth != 0 {
 		t.Fatalf("before: %+v, %v", tuning, err)
 	}
@@ -49,7 +56,7 @@ func TestLab_migrationPolicyHoldsForEveryRun(t *testing.T) {
 	moved(migration.Options{}, to.Name, `policy="prod"`, `"Bandwidth":67108864`, `"AllowAutoConverge":true`)
 
 	// The host that has the machine lost its copy.
-	if err := bob.changeRecord(t.Context(), bob.host(to.Name), func(r *HostRecord) error {
+	if err := bob.changeRecord(t.Context(), bob.Host(to.Name), func(r *hostrecord.Record) error {
 		r.MigrationPolicies = nil
 
 		return nil
@@ -72,7 +79,7 @@ func TestLab_migrationPolicyHoldsForEveryRun(t *testing.T) {
 	}
 
 	for _, h := range []*lab.Host{from, to} {
-		if out := l.Virsh(t, h.Name, "secret-list"); strings.Contains(out, recordUsage) {
+		if out := l.Virsh(t, h.Name, "secret-list"); strings.Contains(out, inventory.RecordUsage) {
 			t.Errorf("left on host %s: %s", h.Name, out)
 		}
 	}

@@ -6,34 +6,30 @@ import (
 	"maps"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/lease"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
 )
 
 // Update makes an existing machine what is wished: its definition, what runs,
 // its power, its marks; and it removes leftover definitions elsewhere. Each
 // step is taken only where something differs, so that an Update that was
-// interrupted is completed by the next. A migration that broke in post-copy is
-// resumed before, and one that is over without its run is recorded as it ended.
+// interrupted is completed by the next. A migration that its run left behind is
+// brought to its end before.
 //
 // The VM that comes with an error tells how far it came; it is nil when nobody
 // can say.
-func (f *Fleet) Update(ctx context.Context, uuid string, last LastKnown, d Desired) (*VM, error) {
-	held, unlock, vm, err := f.lockWhereItIs(ctx, uuid, last, "updating")
-	if err != nil && vm != nil && vm.broken() && vm.interrupted() != nil {
-		if vm, err = f.concludeInterrupted(ctx, vm, last, d.Migration); err != nil {
-			return vm, err
-		}
+func (f *Fleet) Update(ctx context.Context, uuid string, last inventory.LastKnown, d Desired) (*inventory.VM, error) {
+	ctx = inventory.AsOneOperation(ctx)
 
-		held, unlock, vm, err = f.lockWhereItIs(ctx, uuid, LastKnown{vm.Host, vm.HostUUID}, "updating")
-	}
-
+	held, unlock, vm, err := f.lockWhereItIs(ctx, uuid, last, "updating", &d.Migration)
 	if err != nil {
 		return vm, err
 	}
 	defer unlock()
 
 	// Nobody is at it any more, and what is left to do with one that stands still is done below.
-	if record := vm.interrupted(); record != nil && !vm.Stranded {
+	if record := vm.OpenMigration(); record != nil && !vm.Stranded {
 		if vm, err = f.closeRecord(held, vm, *record, nil); err != nil {
 			return vm, err
 		}
@@ -42,27 +38,27 @@ func (f *Fleet) Update(ctx context.Context, uuid string, last LastKnown, d Desir
 	u := &update{fleet: f, vm: vm, want: d}
 	err = u.run(held)
 
-	reading, cancel := context.WithTimeout(context.WithoutCancel(ctx), finishTimeout)
+	reading, cancel := lease.CleanUp(ctx, inventory.FinishTimeout)
 	defer cancel()
 
 	if err != nil {
 		// Somebody who moved it by hand may have been why.
-		if found, _ := f.findNow(reading, uuid, LastKnown{Host: vm.Host, HostUUID: vm.HostUUID}); found != nil &&
-			found.host != vm.host {
-			vm.host.forget()
+		if found, _ := f.FindNow(reading, uuid, inventory.LastKnown{Host: vm.Host, HostUUID: vm.HostUUID}); found != nil &&
+			found.On != vm.On {
+			vm.On.Forget()
 
 			return found, err
 		}
 	}
 
-	now, readErr := f.reread(reading, vm.host, uuid)
+	now, readErr := f.ReadVM(reading, vm.On, uuid)
 	if readErr != nil {
-		vm.host.forget()
+		vm.On.Forget()
 
 		return nil, errors.Join(err, readErr)
 	}
 
-	now.SilentHosts = vm.SilentHosts
+	now.SilentHosts, now.Peers = vm.SilentHosts, vm.Peers
 	now.Stopped = u.stopped
 	now.StaleHosts = u.vm.StaleHosts
 
@@ -72,16 +68,22 @@ func (f *Fleet) Update(ctx context.Context, uuid string, last LastKnown, d Desir
 // update is one Update in progress. vm is refreshed as the machine changes.
 type update struct {
 	fleet *Fleet
-	vm    *VM
+	vm    *inventory.VM
 	want  Desired
 	// restart are the changes that the running guest does not have yet.
 	restart []domain.Change
 	// fresh says that the machine was started, and not from a memory image.
 	fresh bool
 	// stopped says how the machine was shut down, if it was.
-	stopped Outcome
+	stopped inventory.Outcome
+	// defined says that the definition was changed.
+	defined bool
 	// evicted says that a maintenance of its host shut it down, and it stays so.
 	evicted bool
+	// hadPassword says that the screen asked for a password before.
+	hadPassword bool
+	// own are the own disks as they are to be recorded.
+	own map[string]domain.OwnDisk
 }
 
 func (u *update) run(ctx context.Context) error {
@@ -96,11 +98,28 @@ func (u *update) run(ctx context.Context) error {
 		u.evicted = why != ""
 	}
 
-	if err := resolveVolumes(ctx, u.vm.host, &u.want.Spec, u.want.Volumes); err != nil {
+	if !u.want.Transient {
+		now, err := u.fleet.ensureDefined(ctx, u.vm)
+		if err != nil {
+			return err
+		}
+
+		u.vm = now
+	}
+
+	if err := resolveVolumes(ctx, u.vm.On, &u.want.Spec, u.want.Volumes, *u.vm.DeclaredSpec()); err != nil {
+		return err
+	}
+
+	if err := u.checkSources(); err != nil {
 		return err
 	}
 
 	if err := u.checkRestart(); err != nil {
+		return err
+	}
+
+	if err := u.addOwnDisks(ctx); err != nil {
 		return err
 	}
 
@@ -115,13 +134,15 @@ func (u *update) run(ctx context.Context) error {
 		return err
 	}
 
-	if u.vm.Active && !u.goesDown() {
-		if err := u.changeLive(ctx); err != nil {
-			return err
-		}
+	if err := u.changeRunning(ctx); err != nil {
+		return err
 	}
 
 	if err := u.power(ctx); err != nil {
+		return err
+	}
+
+	if err := u.settleOwn(ctx); err != nil {
 		return err
 	}
 
@@ -139,14 +160,30 @@ func (u *update) run(ctx context.Context) error {
 
 	u.vm.StaleHosts = nil
 
-	return nil
+	var err error
+	u.vm, err = u.fleet.releaseLeft(ctx, u.vm, nil, false)
+
+	return err
+}
+
+// changeRunning changes the VM if it runs and isn't about to be stopped.
+func (u *update) changeRunning(ctx context.Context) error {
+	if !u.vm.Active || u.goesDown() {
+		return nil
+	}
+
+	if err := u.changeLive(ctx); err != nil {
+		return err
+	}
+
+	return u.changePassword(ctx)
 }
 
 // keepVolumes leaves the source of a disk as the definition has it when it is
 // the same volume: whether it still is in a pool is none of this update's
 // business.
 func (u *update) keepVolumes() {
-	have := u.vm.declaredSpec()
+	have := u.vm.DeclaredSpec()
 
 	u.want.Volumes = u.want.changed(u.vm).Volumes
 	u.want.Spec.Disks = maps.Clone(u.want.Spec.Disks)
@@ -160,9 +197,24 @@ func (u *update) keepVolumes() {
 	}
 }
 
+// checkSources refuses to switch a disk back to an image that the guest has
+// left behind, also when that happened after the plan.
+func (u *update) checkSources() error {
+	drifts := domain.SourceDrifts(*u.vm.DeclaredSpec(), u.vm.LiveSpec, u.want.Spec, u.want.Applied)
+	if len(drifts) == 0 {
+		return nil
+	}
+
+	detail, remedy := drifts[0].Explain(u.vm.Name)
+
+	return &inventory.Error{VM: u.vm.Name, Host: u.vm.Host, Kind: inventory.ErrBusy, Detail: detail, Remedy: remedy}
+}
+
 // checkRestart finds out what the running guest can't be given, and refuses it
 // where the policy does, before anything is touched.
 func (u *update) checkRestart() error {
+	u.notePassword()
+
 	if u.vm.LiveSpec == nil {
 		return nil
 	}
@@ -207,7 +259,7 @@ func (u *update) action() status.Action {
 }
 
 func (u *update) restartRefused(why string) error {
-	return &Error{
+	return &inventory.Error{
 		VM: u.vm.Name, Host: u.vm.Host, Kind: ErrRestartRequired,
 		Detail: "these changes need a restart, and " + why + ":\n" + domain.ListChanges(u.restart),
 		Remedy: `Set update_policy to "Restart" to have the machine restarted, or to "Stage" to leave the changes ` +
@@ -218,14 +270,18 @@ func (u *update) restartRefused(why string) error {
 // definePersistent patches the persistent definition. It is validated by
 // libvirt before the guest is touched.
 func (u *update) definePersistent(ctx context.Context) error {
-	current := u.vm.entry.parse().persistent
+	current := u.vm.Entry.Parse().Persistent
 	definition := current.Clone() // the parsed one belongs to everybody who reads the snapshot
 
 	spec := u.want.Spec
 	spec.Name = "" // under another name the definition would be another machine's; see power
 
 	if err := definition.Apply(spec); err != nil {
-		return &Error{VM: u.vm.Name, Host: u.vm.Host, Kind: ErrInvalid, Err: err}
+		return &inventory.Error{VM: u.vm.Name, Host: u.vm.Host, Kind: inventory.ErrInvalid, Err: err}
+	}
+
+	if u.want.GraphicsPassword != nil {
+		definition.SetGraphicsPassword(*u.want.GraphicsPassword)
 	}
 
 	if definition.Canonical() == current.Canonical() {
@@ -238,14 +294,16 @@ func (u *update) definePersistent(ctx context.Context) error {
 
 	xml, err := definition.XML()
 	if err != nil {
-		return &Error{VM: u.vm.Name, Host: u.vm.Host, Kind: ErrInvalid, Err: err}
+		return &inventory.Error{VM: u.vm.Name, Host: u.vm.Host, Kind: inventory.ErrInvalid, Err: err}
 	}
 
 	u.fleet.log.InfoContext(ctx, "changing definition", "name", u.vm.Name, "host", u.vm.Host)
 
-	if _, err := u.vm.host.conn.DefineDomain(ctx, xml); err != nil {
+	if _, err := u.vm.On.Conn.DefineDomain(ctx, xml); err != nil {
 		return err
 	}
+
+	u.defined = true
 
 	return u.refresh(ctx)
 }
@@ -253,7 +311,7 @@ func (u *update) definePersistent(ctx context.Context) error {
 // markVariables notes in the definition that its firmware is not the one that
 // the guest's variables are from.
 func (u *update) markVariables(definition *domain.Definition) error {
-	if !u.vm.firmware().Outdates(u.want.Spec.Firmware) {
+	if !u.vm.Firmware().Outdates(u.want.Spec.Firmware) {
 		return nil
 	}
 
@@ -262,21 +320,15 @@ func (u *update) markVariables(definition *domain.Definition) error {
 	metadata.FreshNVRAM = u.vm.LiveSpec == nil || u.vm.LiveSpec.Firmware.Outdates(u.want.Spec.Firmware)
 
 	if err := definition.SetMetadata(metadata); err != nil {
-		return &Error{VM: u.vm.Name, Host: u.vm.Host, Kind: ErrUnsupported, Err: err}
+		return &inventory.Error{VM: u.vm.Name, Host: u.vm.Host, Kind: inventory.ErrUnsupported, Err: err}
 	}
 
 	return nil
 }
 
-// firmware is what the definition says of it, and what libvirt chose where that
-// leaves the choice to it.
-func (vm *VM) firmware() domain.Firmware {
-	return domain.Merge(vm.PersistentSpec, vm.LiveSpec, nil, true).Firmware
-}
-
 // refresh reads the machine again.
 func (u *update) refresh(ctx context.Context) error {
-	now, err := u.fleet.refreshed(ctx, u.vm)
+	now, err := u.fleet.Refresh(ctx, u.vm)
 	if err != nil {
 		return err
 	}
@@ -289,21 +341,21 @@ func (u *update) refresh(ctx context.Context) error {
 // mark writes what only we know, and whether a staged change waits for the
 // next start.
 func (u *update) mark(ctx context.Context) error {
-	metadata := u.want.stamp()
-	metadata.Devices = u.vm.Metadata.Devices
-	metadata.FreshNVRAM = u.vm.Metadata.FreshNVRAM && !u.fresh
-	metadata.Migrations, metadata.Copies = u.vm.Metadata.Migrations, u.vm.Metadata.Copies
-	metadata.Eviction = u.vm.Metadata.Eviction
+	metadata := u.want.stampOn(u.vm.Metadata)
+	metadata.FreshNVRAM = metadata.FreshNVRAM && !u.fresh
 	metadata.Creating = nil
-	metadata.Staged = ""
+	metadata.Staged = nil
+	metadata.OwnDisks = u.own
 
 	if u.vm.LiveSpec != nil && u.vm.PersistentSpec != nil && u.want.UpdatePolicy == PolicyStage {
-		if len(domain.Pending(*u.vm.LiveSpec, *u.vm.PersistentSpec)) > 0 {
-			metadata.Staged = domain.SpecHash(*u.vm.PersistentSpec)
-		}
+		metadata.Staged = domain.StagedBy(*u.vm.LiveSpec, *u.vm.PersistentSpec, u.want.Spec)
 	}
 
 	wrote, err := u.fleet.writeMetadata(ctx, u.vm, metadata)
+	if err == nil && !wrote && u.defined {
+		wrote, err = true, u.fleet.raise(ctx, u.vm, metadata)
+	}
+
 	if err != nil || !wrote {
 		return err
 	}

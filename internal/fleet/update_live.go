@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
@@ -20,14 +22,14 @@ const balloonTimeout = 30 * time.Second
 
 // changeLive gives the running guest what it can be given.
 func (u *update) changeLive(ctx context.Context) error {
-	live := u.vm.entry.parse().live
+	live := u.vm.Entry.Parse().Live
 	if live == nil {
 		return nil
 	}
 
-	steps, err := domain.LiveSteps(live, u.vm.entry.parse().persistent, u.want.Spec)
+	steps, err := domain.LiveSteps(live, u.vm.Entry.Parse().Persistent, u.want.Spec)
 	if err != nil {
-		return &Error{VM: u.vm.Name, Host: u.vm.Host, Kind: ErrInvalid, Err: err}
+		return &inventory.Error{VM: u.vm.Name, Host: u.vm.Host, Kind: inventory.ErrInvalid, Err: err}
 	}
 
 	for _, s := range steps {
@@ -47,7 +49,7 @@ func (u *update) changeLive(ctx context.Context) error {
 }
 
 func (u *update) takeStep(ctx context.Context, s domain.Step) error {
-	conn, id := u.vm.host.conn, u.vm.UUID
+	conn, id := u.vm.On.Conn, u.vm.UUID
 
 	switch s.Kind {
 	case domain.SetVcpus:
@@ -67,13 +69,42 @@ func (u *update) takeStep(ctx context.Context, s domain.Step) error {
 		return conn.DetachDevice(ctx, id, s.XML, libvirt.AffectLive)
 	case domain.Update:
 		return conn.UpdateDevice(ctx, id, s.XML, libvirt.AffectLive)
+	case domain.SetTitle:
+		return conn.SetTitle(ctx, id, s.Value, libvirt.AffectLive)
+	case domain.SetDescription:
+		return conn.SetDescription(ctx, id, s.Value, libvirt.AffectLive)
+	case domain.SetLifecycle:
+		return conn.SetLifecycleAction(ctx, id, strings.TrimPrefix(s.Path, "events."), s.Value, libvirt.AffectLive)
 	default:
-		return fmt.Errorf("unknown step %v: %w", s.Kind, ErrUnsupported)
+		return u.tune(ctx, s)
+	}
+}
+
+// tune sets what the host gives the running guest.
+func (u *update) tune(ctx context.Context, s domain.Step) error {
+	conn, id := u.vm.On.Conn, u.vm.UUID
+	name := s.Path[strings.LastIndexByte(s.Path, '.')+1:]
+
+	switch s.Kind {
+	case domain.SetBlockIOTune:
+		return conn.SetBlockIOTune(ctx, id, s.Target, domain.ParseTexts(s.Value), libvirt.AffectLive)
+	case domain.SetScheduler:
+		return conn.SetScheduler(ctx, id, name, s.Value, libvirt.AffectLive)
+	case domain.PinVcpus:
+		return conn.PinVcpus(ctx, id, domain.ParseTexts(s.Value), libvirt.AffectLive)
+	case domain.PinEmulator:
+		return conn.PinEmulator(ctx, id, s.Value, libvirt.AffectLive)
+	case domain.SetMemoryLimit:
+		return conn.SetMemoryLimit(ctx, id, name, s.Value, libvirt.AffectLive)
+	case domain.SetStatsPeriod:
+		return conn.SetStatsPeriod(ctx, id, s.Value, libvirt.AffectLive)
+	default:
+		return fmt.Errorf("unknown step %v: %w", s.Kind, inventory.ErrUnsupported)
 	}
 }
 
 func (u *update) stepFailed(s domain.Step, err error) error {
-	e := &Error{
+	e := &inventory.Error{
 		VM: u.vm.Name, Host: u.vm.Host, Err: err, Detail: fmt.Sprintf("changing %s of the running machine", s.Path),
 	}
 	if s.Kind == domain.Detach && errors.Is(err, context.DeadlineExceeded) {
@@ -97,7 +128,7 @@ func (u *update) awaitBalloon(ctx context.Context, bytes uint64) error {
 			return true
 		}
 
-		spec := newEntry(*d).parse().liveSpec
+		spec := inventory.NewEntry(*d).Parse().LiveSpec
 		if spec != nil && spec.Memory.Size != nil {
 			size = *spec.Memory.Size
 		}
@@ -105,7 +136,7 @@ func (u *update) awaitBalloon(ctx context.Context, bytes uint64) error {
 		return size == bytes
 	})
 	if err != nil {
-		return &Error{
+		return &inventory.Error{
 			VM: u.vm.Name, Host: u.vm.Host, Kind: ErrNotReady, Err: err,
 			Detail: fmt.Sprintf("the guest was told to have %s of memory and has %s", bytesText(bytes), bytesText(size)),
 			Remedy: "See whether the guest has a virtio balloon driver; a restart gives it the memory in any case.",

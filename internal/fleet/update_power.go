@@ -3,6 +3,7 @@ package fleet
 import (
 	"context"
 
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
 )
 
@@ -12,8 +13,16 @@ func (u *update) power(ctx context.Context) error {
 	action := u.action()
 	starts := action == status.Start || u.restarts() && action != status.Stop
 
+	if starts {
+		release, err := u.fleet.admit(ctx, u.vm)
+		if err != nil {
+			return err
+		}
+		defer release()
+	}
+
 	if u.goesDown() {
-		outcome, err := u.fleet.stop(ctx, u.vm, gracePeriod(u.want.Metadata))
+		outcome, err := u.fleet.stop(ctx, u.vm, inventory.GracePeriod(u.want.Metadata))
 		if err != nil {
 			return err
 		}
@@ -52,7 +61,7 @@ func (u *update) rename(ctx context.Context) error {
 		return nil
 	}
 
-	if err := u.vm.host.conn.RenameDomain(ctx, u.vm.UUID, u.want.Spec.Name); err != nil {
+	if err := u.vm.On.Conn.RenameDomain(ctx, u.vm.UUID, u.want.Spec.Name); err != nil {
 		return err
 	}
 
@@ -67,7 +76,7 @@ func (u *update) wake(ctx context.Context) error {
 	case status.Resume:
 		err = u.fleet.resume(ctx, u.vm)
 	case status.Wakeup:
-		err = u.vm.host.conn.WakeupDomain(ctx, u.vm.UUID)
+		err = u.vm.On.Conn.WakeupDomain(ctx, u.vm.UUID)
 	default:
 		return nil
 	}
@@ -85,5 +94,5 @@ func (u *update) autostart(ctx context.Context) error {
 		return nil
 	}
 
-	return u.vm.host.conn.SetAutostart(ctx, u.vm.UUID, on)
+	return u.vm.On.Conn.SetAutostart(ctx, u.vm.UUID, on)
 }

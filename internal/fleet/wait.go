@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
@@ -17,15 +19,15 @@ type WaitFor status.Needs
 
 // Ready says whether the machine runs and has what is waited for. addresses
 // are those of its interfaces, by key.
-func (w WaitFor) Ready(vm *VM, addresses map[string][]string) bool {
-	facts := vm.facts()
+func (w WaitFor) Ready(vm *inventory.VM, addresses map[string][]string) bool {
+	facts := vm.StateFacts()
 	facts.Addresses = addresses
 
 	return status.ReadyWith(facts, status.Needs(w)).Status == status.True
 }
 
-func (w WaitFor) missing(vm *VM, addresses map[string][]string) []string {
-	facts := vm.facts()
+func (w WaitFor) missing(vm *inventory.VM, addresses map[string][]string) []string {
+	facts := vm.StateFacts()
 	facts.Addresses = addresses
 
 	var missing []string
@@ -43,13 +45,13 @@ const waitPoll = time.Second
 // Wait waits until the machine is ready or ctx ends, and returns it as it was
 // seen last, together with its addresses. The error says what was awaited, for
 // how long, and what was seen last.
-func (f *Fleet) Wait(ctx context.Context, vm *VM, w WaitFor) (*VM, map[string][]string, error) {
+func (f *Fleet) Wait(ctx context.Context, vm *inventory.VM, w WaitFor) (*inventory.VM, map[string][]string, error) {
 	began := time.Now()
 
 	watching, stop := context.WithCancel(ctx)
 	defer stop()
 
-	events, err := vm.host.conn.Subscribe(watching, vm.UUID)
+	events, err := vm.On.Conn.Subscribe(watching, vm.UUID)
 	if err != nil {
 		events = nil // then polling has to do
 	}
@@ -59,7 +61,7 @@ func (f *Fleet) Wait(ctx context.Context, vm *VM, w WaitFor) (*VM, map[string][]
 
 	for {
 		addresses, err := f.lookAgain(ctx, &vm)
-		if err != nil && !errors.Is(err, ErrUnreachable) && ctx.Err() == nil {
+		if err != nil && !errors.Is(err, inventory.ErrUnreachable) && ctx.Err() == nil {
 			return vm, nil, err
 		}
 
@@ -82,7 +84,7 @@ func (f *Fleet) Wait(ctx context.Context, vm *VM, w WaitFor) (*VM, map[string][]
 				waited = min(waited, deadline.Sub(began)) // the last look may have ended later
 			}
 
-			return vm, addresses, &Error{
+			return vm, addresses, &inventory.Error{
 				VM: vm.Name, Host: vm.Host, Kind: ErrNotReady, Err: context.Cause(ctx),
 				Detail: fmt.Sprintf("waited %s for it to be ready; last seen: %s",
 					waited.Round(time.Second), strings.Join(missing, ", ")),
@@ -94,18 +96,18 @@ func (f *Fleet) Wait(ctx context.Context, vm *VM, w WaitFor) (*VM, map[string][]
 
 // await reads the domain whenever something happens to it, and now and then,
 // until reached says yes. A domain that is gone is nil.
-func (f *Fleet) await(ctx context.Context, vm *VM, reached func(*libvirt.Domain) bool) (bool, error) {
+func (f *Fleet) await(ctx context.Context, vm *inventory.VM, reached func(*libvirt.Domain) bool) (bool, error) {
 	watching, stop := context.WithCancel(ctx)
 	defer stop()
 
-	events, err := vm.host.conn.Subscribe(watching, vm.UUID)
+	events, err := vm.On.Conn.Subscribe(watching, vm.UUID)
 	if err != nil {
 		events = nil // then polling has to do
 	}
 
 	for {
-		d, err := vm.host.conn.Domain(ctx, vm.UUID)
-		if isNotFound(err) {
+		d, err := vm.On.Conn.Domain(ctx, vm.UUID)
+		if inventory.IsNotFound(err) {
 			d, err = nil, nil
 		}
 
@@ -117,7 +119,7 @@ func (f *Fleet) await(ctx context.Context, vm *VM, reached func(*libvirt.Domain)
 			return true, nil
 		}
 
-		if err != nil && !errors.Is(err, ErrUnreachable) && !errors.Is(err, context.DeadlineExceeded) {
+		if err != nil && !errors.Is(err, inventory.ErrUnreachable) && !errors.Is(err, context.DeadlineExceeded) {
 			return false, err
 		}
 
@@ -144,8 +146,8 @@ func nextLook(ctx context.Context, events <-chan libvirt.Event) <-chan libvirt.E
 }
 
 // lookAgain reads the machine and its addresses again.
-func (f *Fleet) lookAgain(ctx context.Context, vm **VM) (map[string][]string, error) {
-	now, err := f.refreshed(ctx, *vm)
+func (f *Fleet) lookAgain(ctx context.Context, vm **inventory.VM) (map[string][]string, error) {
+	now, err := f.Refresh(ctx, *vm)
 	if err != nil {
 		return nil, err
 	}
@@ -162,7 +164,7 @@ const addressTimeout = 3 * time.Second
 // the guest agent where one is connected, and the guest runs that it is in, else
 // libvirt's DHCP leases. Nil means that nobody could say. It never waits for a
 // guest longer than addressTimeout.
-func (f *Fleet) IPAddresses(ctx context.Context, vm *VM) map[string][]string {
+func (f *Fleet) IPAddresses(ctx context.Context, vm *inventory.VM) map[string][]string {
 	if !vm.Active || vm.LiveSpec == nil || len(vm.LiveSpec.Interfaces) == 0 {
 		return nil
 	}
@@ -171,11 +173,11 @@ func (f *Fleet) IPAddresses(ctx context.Context, vm *VM) map[string][]string {
 	defer cancel()
 
 	source := libvirt.SourceLease
-	if vm.AgentConnected && vm.facts().GuestRuns() {
+	if vm.AgentConnected && vm.StateFacts().GuestRuns() {
 		source = libvirt.SourceAgent
 	}
 
-	found, err := vm.host.conn.InterfaceAddresses(ctx, vm.UUID, source)
+	found, err := vm.On.Conn.InterfaceAddresses(ctx, vm.UUID, source)
 	if err != nil {
 		f.log.DebugContext(ctx, "addresses not reported", "name", vm.Name, "host", vm.Host, "error", err.Error())
 
@@ -187,10 +189,11 @@ func (f *Fleet) IPAddresses(ctx context.Context, vm *VM) map[string][]string {
 
 // byInterface merges what one source said with the definition, as an observation
 // does with what all say.
-func byInterface(vm *VM, source libvirt.AddressSource, found []libvirt.Address) map[string][]string {
+func byInterface(vm *inventory.VM, source libvirt.AddressSource, found []libvirt.Address) map[string][]string {
 	var sources status.Sources
 
-	for key, i := range vm.LiveSpec.Interfaces {
+	running := domain.Aligned(vm.LiveSpec, vm.PersistentSpec)
+	for key, i := range running.Interfaces {
 		sources.Domain = append(sources.Domain, status.DomainInterface{Name: key, MAC: i.MAC})
 	}
 
@@ -202,7 +205,7 @@ func byInterface(vm *VM, source libvirt.AddressSource, found []libvirt.Address) 
 		}
 	}
 
-	addresses := make(map[string][]string, len(vm.LiveSpec.Interfaces))
+	addresses := make(map[string][]string, len(running.Interfaces))
 
 	for _, i := range status.Interfaces(sources) {
 		for _, ip := range i.Addresses {

@@ -39,7 +39,7 @@ func (r *Report) Lacks() (lacks []string, exact bool) {
 		return r.Agent.Lacks(), true
 	}
 	for g, command := range refusals {
-		if r.Unavailable[g].Why == Refused {
+		if r.Unavailable[g].Reason == Refused {
 			lacks = append(lacks, command)
 		}
 	}
@@ -101,7 +101,7 @@ func (a *asking) send(
 	if err != nil {
 		return fmt.Errorf("writing a command for the guest agent: %w", err)
 	}
-	return question(ctx, a, g,
+	return askOnce(ctx, a, g,
 		func(ctx context.Context) (string, error) { return a.conn.AgentCommand(ctx, a.uuid, string(request)) },
 		func(answer string) {
 			var reply struct {
@@ -115,7 +115,7 @@ func (a *asking) send(
 				err = parse(reply.Return)
 			}
 			if err != nil {
-				a.report.Unavailable[g] = Gap{NotReported, fmt.Sprintf("the answer to %s can't be read: %v", command, err)}
+				a.report.Unavailable[g] = Unavailable{NotReported, fmt.Sprintf("the answer to %s can't be read: %v", command, err)}
 			}
 		})
 }

@@ -1,4 +1,4 @@
-// Package guest asks the guest agent of one virtual machine about the guest, in bounded time.
+// Package guest asks the guest agent of one VM about the guest, in bounded time.
 //
 // An agent is a program of the guest: it may be missing, old, restricted or hung. So an answer that doesn't come is
 // never an error here. What isn't known stays nil, and the report says why.

@@ -36,7 +36,7 @@ func (a *asking) askGroups(ctx context.Context) error {
 	}
 	if together != 0 {
 		all := func(info *libvirt.GuestInfo) { a.report.Info = *info }
-		if err := question(ctx, a, "", ask(together), all); err != nil {
+		if err := askOnce(ctx, a, "", ask(together), all); err != nil {
 			return err
 		}
 		delete(a.report.Unavailable, "")
@@ -46,16 +46,16 @@ func (a *asking) askGroups(ctx context.Context) error {
 		if !grouped || !a.wants(g) || a.report.has(g) {
 			continue
 		}
-		one := func(info *libvirt.GuestInfo) { a.report.take(g, info) }
-		if err := question(ctx, a, g, ask(flag), one); err != nil {
+		one := func(info *libvirt.GuestInfo) { a.report.addGroup(g, info) }
+		if err := askOnce(ctx, a, g, ask(flag), one); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// take keeps one group, and notes when the agent left it out without saying why.
-func (r *Report) take(g Group, info *libvirt.GuestInfo) {
+// addGroup keeps one group, and notes when the agent left it out without saying why.
+func (r *Report) addGroup(g Group, info *libvirt.GuestInfo) {
 	switch g {
 	case GroupOS:
 		r.Info.OS = info.OS
@@ -76,7 +76,7 @@ func (r *Report) take(g Group, info *libvirt.GuestInfo) {
 	default:
 	}
 	if !r.has(g) {
-		r.Unavailable[g] = Gap{Why: NotReported}
+		r.Unavailable[g] = Unavailable{Reason: NotReported}
 	}
 }
 
@@ -113,7 +113,7 @@ func (r *Report) has(g Group) bool {
 }
 
 // giveUp gives the reason to those of the groups that have nothing yet.
-func (r *Report) giveUp(why Gap, all []Group) {
+func (r *Report) giveUp(why Unavailable, all []Group) {
 	for _, g := range all {
 		if _, said := r.Unavailable[g]; !said && !r.has(g) {
 			r.Unavailable[g] = why

@@ -41,7 +41,7 @@ func Groups() []Group {
 	}
 }
 
-// Conn is the host that runs the virtual machine.
+// Conn is the host that runs the VM.
 type Conn interface {
 	GuestInfo(ctx context.Context, uuid string, groups libvirt.GuestInfoGroups) (*libvirt.GuestInfo, error)
 	GuestVCPUs(ctx context.Context, uuid string) (*libvirt.GuestVCPUs, error)
@@ -57,7 +57,7 @@ type Options struct {
 	RawCommands bool
 	// Probe is a command to run in the guest, nil for none. It is a raw command, too.
 	Probe *Probe
-	// ChannelClosed says that nobody in the guest had opened the agent's channel when the machine was last read. Silence
+	// ChannelClosed says that no program in the guest had opened the agent's channel when the VM was last read. Silence
 	// means that then.
 	ChannelClosed bool
 	// Timeout bounds each question. The first that it is over for is the last that is asked. 0 is DefaultTimeout.
@@ -79,13 +79,13 @@ type Report struct {
 	// Probe is nil unless it was asked for and ran.
 	Probe *ProbeResult
 	// Unavailable says of each group that wasn't reported why.
-	Unavailable map[Group]Gap
+	Unavailable map[Group]Unavailable
 }
 
 // Silent is the report of an agent that there is no point in asking.
-func Silent(why Why, detail string) *Report {
-	r := &Report{Unavailable: make(map[Group]Gap)}
-	r.giveUp(Gap{why, detail}, Groups())
+func Silent(why Reason, detail string) *Report {
+	r := &Report{Unavailable: make(map[Group]Unavailable)}
+	r.giveUp(Unavailable{why, detail}, Groups())
 	return r
 }
 
@@ -98,8 +98,8 @@ func Info(ctx context.Context, conn Conn, uuid string, o Options) (*Report, erro
 	if o.Only == nil {
 		o.Only = Groups()
 	}
-	a := asking{conn: conn, uuid: uuid, options: o, report: &Report{Unavailable: make(map[Group]Gap)}}
-	err := a.everything(ctx)
+	a := asking{conn: conn, uuid: uuid, options: o, report: &Report{Unavailable: make(map[Group]Unavailable)}}
+	err := a.readAll(ctx)
 	switch {
 	case err == nil:
 		return a.report, nil
@@ -112,9 +112,9 @@ func Info(ctx context.Context, conn Conn, uuid string, o Options) (*Report, erro
 	if o.Probe != nil {
 		rest = append([]Group{GroupProbe}, rest...)
 	}
-	gap := gapOf(err)
-	if o.ChannelClosed && gap.Why == TimedOut {
-		gap.Why = NotConnected
+	gap := unavailableFrom(err)
+	if o.ChannelClosed && gap.Reason == TimedOut {
+		gap.Reason = NotConnected
 	}
 	a.report.giveUp(gap, rest)
 	return a.report, nil
@@ -128,9 +128,9 @@ type asking struct {
 	report  *Report
 }
 
-// everything asks one question after the other, as the agent answers only one at a time. An error ends it: the agent
+// readAll asks one question after the other, as the agent answers only one at a time. An error ends it: the agent
 // doesn't answer, or the domain is gone.
-func (a *asking) everything(ctx context.Context) error {
+func (a *asking) readAll(ctx context.Context) error {
 	if err := a.askGroups(ctx); err != nil {
 		return err
 	}
@@ -138,7 +138,7 @@ func (a *asking) everything(ctx context.Context) error {
 		return err
 	}
 	if !a.options.RawCommands {
-		gap := Gap{NotAsked, "raw commands taint the domain"}
+		gap := Unavailable{NotAsked, "raw commands taint the domain"}
 		a.report.giveUp(gap, []Group{GroupAgent, GroupFSFreeze, GroupCounters})
 	} else if err := a.askRaw(ctx); err != nil {
 		return err
@@ -149,9 +149,9 @@ func (a *asking) everything(ctx context.Context) error {
 	return a.probe(ctx)
 }
 
-// question runs one question in its time, and tells a refusal, which ends only this question, from silence, which ends
+// askOnce runs one question in its time, and tells a refusal, which ends only this question, from silence, which ends
 // all.
-func question[T any](
+func askOnce[T any](
 	ctx context.Context, a *asking, g Group, ask func(context.Context) (T, error), take func(T),
 ) error {
 	asking, cancel := context.WithTimeoutCause(ctx, a.options.Timeout,
@@ -165,7 +165,7 @@ func question[T any](
 		return nil
 	case refused(err):
 		a.report.AgentConnected = a.report.AgentConnected || errors.Is(err, libvirt.ErrAgentFailed)
-		a.report.Unavailable[g] = gapOf(err)
+		a.report.Unavailable[g] = unavailableFrom(err)
 		return nil
 	case ctx.Err() == nil && asking.Err() != nil:
 		return &timeoutError{cause: context.Cause(asking)}
@@ -178,7 +178,7 @@ func (a *asking) askVCPUs(ctx context.Context) error {
 	if !a.wants(GroupVCPUs) {
 		return nil
 	}
-	return question(ctx, a, GroupVCPUs,
+	return askOnce(ctx, a, GroupVCPUs,
 		func(ctx context.Context) (*libvirt.GuestVCPUs, error) { return a.conn.GuestVCPUs(ctx, a.uuid) },
 		func(cpus *libvirt.GuestVCPUs) { a.report.VCPUs = cpus })
 }

@@ -57,7 +57,7 @@ func everything() *libvirt.GuestInfo {
 	}
 }
 
-var notAsked = guest.Gap{Why: guest.NotAsked, Detail: "raw commands taint the domain"}
+var notAsked = guest.Unavailable{Reason: guest.NotAsked, Detail: "raw commands taint the domain"}
 
 func TestInfo_oneQuestionPerCallWithoutRawCommands(t *testing.T) {
 	t.Parallel()
@@ -70,7 +70,7 @@ func TestInfo_oneQuestionPerCallWithoutRawCommands(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := &guest.Report{
-		AgentConnected: true, Info: *everything(), VCPUs: c.vcpus, Unavailable: map[guest.Group]guest.Gap{
+		AgentConnected: true, Info: *everything(), VCPUs: c.vcpus, Unavailable: map[guest.Group]guest.Unavailable{
 			guest.GroupAgent: notAsked, guest.GroupFSFreeze: notAsked, guest.GroupCounters: notAsked,
 		},
 	}
@@ -120,8 +120,8 @@ func TestInfo_rawCommandsGiveVersionCommandsAndCounters(t *testing.T) {
 		AgentConnected: true, Info: *everything(), FSFreeze: &thawed,
 		Agent:    &guest.Agent{Version: "7.2.0", Commands: []string{"guest-info", "guest-ping"}},
 		Counters: map[string]guest.Counters{"eth0": {RXBytes: 7, TXErrors: 1}},
-		Unavailable: map[guest.Group]guest.Gap{
-			guest.GroupVCPUs: {Why: guest.Refused, Detail: "command guest-get-vcpus has been disabled"},
+		Unavailable: map[guest.Group]guest.Unavailable{
+			guest.GroupVCPUs: {Reason: guest.Refused, Detail: "command guest-get-vcpus has been disabled"},
 		},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -167,7 +167,7 @@ func TestInfo_probeTellsHowItEnded(t *testing.T) {
 	if got, err = guest.Info(t.Context(), c, "uuid", o); err != nil {
 		t.Fatal(err)
 	}
-	if got.Probe != nil || got.Unavailable[guest.GroupProbe].Why != guest.Refused {
+	if got.Probe != nil || got.Unavailable[guest.GroupProbe].Reason != guest.Refused {
 		t.Errorf("got %v, %v", got.Probe, got.Unavailable[guest.GroupProbe])
 	}
 }
@@ -187,7 +187,7 @@ func TestInfo_hungAgentCostsOneTimeout(t *testing.T) {
 		t.Errorf("asked %d questions, connected = %t", c.asked, got.AgentConnected)
 	}
 	for _, g := range guest.Groups() {
-		want := guest.Gap{Why: guest.TimedOut, Detail: "the guest agent didn't answer within 10ms"}
+		want := guest.Unavailable{Reason: guest.TimedOut, Detail: "the guest agent didn't answer within 10ms"}
 		if got.Unavailable[g] != want {
 			t.Errorf("%s: %q", g, got.Unavailable[g])
 		}
@@ -232,10 +232,10 @@ func TestInfo_restrictedAgentTellsTheRest(t *testing.T) {
 	if !got.AgentConnected || got.Info.OS == nil || got.Info.Hostname == nil {
 		t.Errorf("got %v", got)
 	}
-	for g, why := range map[guest.Group]guest.Why{
+	for g, why := range map[guest.Group]guest.Reason{
 		guest.GroupAgent: guest.NotAsked, guest.GroupTimezone: guest.Refused, guest.GroupInterfaces: guest.NotReported,
 	} {
-		if got.Unavailable[g].Why != why {
+		if got.Unavailable[g].Reason != why {
 			t.Errorf("%s: %v, want %s", g, got.Unavailable[g], why)
 		}
 	}
@@ -272,7 +272,7 @@ func TestInfo_strangeAnswerIsReported(t *testing.T) {
 			raw:  func(context.Context, string) (string, error) { return answer, nil },
 		}
 		got, err := guest.Info(t.Context(), c, "uuid", guest.Options{RawCommands: true})
-		if err != nil || got.Agent != nil || got.Unavailable[guest.GroupAgent].Why != guest.NotReported {
+		if err != nil || got.Agent != nil || got.Unavailable[guest.GroupAgent].Reason != guest.NotReported {
 			t.Errorf("%q: %v, %v", answer, got, err)
 		}
 	}

@@ -62,7 +62,7 @@ func (a *asking) probe(ctx context.Context) error {
 }
 
 // awaitProbe polls, as KubeVirt does, ten times in the probe's time, but every second at least, so that much patience
-// doesn't make anybody wait: the agent tells nobody by itself.
+// has no caller wait: the agent doesn't report it by itself.
 func (a *asking) awaitProbe(ctx, waiting context.Context, pid int, timeout time.Duration) error {
 	ticker := time.NewTicker(min(max(timeout/10, 100*time.Millisecond), time.Second))
 	defer ticker.Stop()

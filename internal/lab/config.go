@@ -27,8 +27,8 @@ const (
 	// Page table isolation empties the TLB whenever the kernel is entered: before version 9.0, QEMU without KVM misses
 	// writes to pages that the TLB still has for writable after they were copied, and a migrated guest lacks them.
 	// A timer that is slow because its host is busy is no broken one, which the kernel would take it for and not boot.
-	// Words may be added: noacpi, noagent, deny=<agent commands>, noshutdown, panic, dirty=<MiB>, counter, data,
-	// hostname=<name>, ipv6.
+	// Words may be added: noacpi, noagent, deny=<agent commands>, noshutdown, panic, dirty=<MiB>[@<MiB/s>], counter,
+	// data, beat, hostname=<name>, seed, ipv6.
 	GuestCmdline = "console=ttyS0 quiet cryptomgr.notests pti=on no_timer_check"
 
 	// LANBridge is the bridge on every host that connects guests to one network which spans the hosts.
@@ -60,6 +60,8 @@ type Lab struct {
 	Net int `json:"net"`
 	// Hosts are its libvirt hosts, in the order of their names.
 	Hosts []*Host `json:"hosts"`
+	// OnDisk says why the files of a temporary lab are on this machine's disk. Empty: they are in memory.
+	OnDisk string `json:"on_disk,omitempty"`
 
 	store *machine
 }
@@ -125,7 +127,8 @@ func (l *Lab) newHost(number int, unprivileged bool) *Host {
 	return h
 }
 
-// NewTemporary describes a lab in a directory of its own, with addresses that nothing here uses and nobody else gets.
+// NewTemporary describes a lab in a directory of its own, in memory if there is enough, with addresses that nothing
+// here uses and nobody else gets.
 func NewTemporary(ctx context.Context, hosts int) (*Lab, error) {
 	dir, err := os.MkdirTemp("", "virtfleet-lab-")
 	if err != nil {
@@ -138,7 +141,14 @@ func NewTemporary(ctx context.Context, hosts int) (*Lab, error) {
 	if err != nil {
 		return nil, errors.Join(err, os.Remove(dir))
 	}
-	return New(Config{Dir: dir, Net: net, Hosts: hosts})
+	l, err := New(Config{Dir: dir, Net: net, Hosts: hosts})
+	if err != nil {
+		return nil, err
+	}
+	if err := l.intoMemory(); err != nil {
+		return nil, errors.Join(err, l.Down(ctx))
+	}
+	return l, nil
 }
 
 // Load finds the lab at dir ("" as in Config). It returns ErrNotUp when there is none.

@@ -72,9 +72,11 @@ func (h *Host) Undefine(ctx context.Context, names ...string) error {
 
 // Migrate moves a running guest to another host, live, as an administrator does with virsh, and removes its definition
 // here. Virsh runs outside of the hosts and reaches both: the hosts' libvirts needn't reach each other.
-func (h *Host) Migrate(ctx context.Context, domain string, to *Host) error {
-	if err := run(ctx, "virsh", "--quiet", "--connect", h.SocketURI(), "migrate", "--live", "--persistent",
-		"--undefinesource", domain, to.SocketURI()); err != nil {
+func (h *Host) Migrate(ctx context.Context, domain string, to *Host, flags ...string) error {
+	args := append([]string{
+		"--quiet", "--connect", h.SocketURI(), "migrate", "--live", "--persistent", "--undefinesource",
+	}, flags...)
+	if err := run(ctx, "virsh", append(args, domain, to.SocketURI())...); err != nil {
 		return fmt.Errorf("moving %s from %s to %s: %w", domain, h.Name, to.Name, err)
 	}
 	return nil

@@ -14,7 +14,7 @@ import (
 // privatePaths are what a machine has for itself; everything else it shares with the machine that the lab runs on.
 var privatePaths = []string{
 	"/etc/hostname", "/etc/hosts", "/etc/libvirt", "/etc/shadow", "/etc/ssh",
-	"/run", "/var/cache/libvirt", "/var/lib/libvirt", "/var/lib/swtpm-localca", "/var/log",
+	"/run", "/srv", "/var/cache/libvirt", "/var/lib/libvirt", "/var/lib/swtpm-localca", "/var/log",
 }
 
 // skeletonDepth is how deep below a directory of the distribution its layout is taken over. What running hypervisors
@@ -30,7 +30,7 @@ func (m *machine) prepare() error {
 			return fmt.Errorf("preparing the files of %s: %w", m.name, err)
 		}
 	}
-	for _, path := range []string{"/etc/libvirt", "/etc/ssh", "/var/log"} {
+	for _, path := range []string{"/etc/libvirt", "/etc/ssh", "/srv", "/var/log"} {
 		if err := os.MkdirAll(m.path(path), 0o755); err != nil {
 			return fmt.Errorf("preparing the files of %s: %w", m.name, err)
 		}
@@ -114,6 +114,27 @@ func copyFile(from, to string) error {
 	}
 	if err := os.Rename(to+".new", to); err != nil {
 		return fmt.Errorf("copying %s: %w", from, err)
+	}
+	return nil
+}
+
+// linkFile gives a file one more name, which replaces what had it.
+func linkFile(from, to string) error {
+	if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
+		return fmt.Errorf("linking %s: %w", from, err)
+	}
+	if err := os.Remove(to + ".new"); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("linking %s: %w", from, err)
+	}
+	if err := os.Link(from, to+".new"); err != nil {
+		return fmt.Errorf("linking %s: %w", from, err)
+	}
+	// Renaming one name of a file to another does nothing: then the old one is removed.
+	if err := os.Rename(to+".new", to); err != nil {
+		return fmt.Errorf("linking %s: %w", from, err)
+	}
+	if err := os.Remove(to + ".new"); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("linking %s: %w", from, err)
 	}
 	return nil
 }

@@ -10,9 +10,11 @@ import (
 	"strings"
 )
 
+// On the read-only socket any user is let in, as polkit's rules do by default: there is no polkit here.
 const libvirtdSettings = `
 # Settings of the lab.
 host_uuid = "%s"
+auth_unix_ro = "none"
 log_filters = "1:qemu.qemu_migration"
 log_outputs = "1:file:` + libvirtdLog + `"
 `
@@ -61,14 +63,18 @@ func (h *Host) prepare(l *Lab) error {
 	return h.prepareLibvirt()
 }
 
-// installGuest gives the host the guest's kernel and initramfs, also where an older lab left others. Each host has
-// copies of its own: libvirt changes the owner of files that a guest uses.
+// installGuest gives the host the guest's kernel and initramfs, also where an older lab left others. libvirt changes
+// the owner of files that a guest uses: only hosts where that stays root share the file.
 func (h *Host) installGuest(l *Lab) error {
 	for from, to := range map[string]string{
 		l.guestFile("vmlinux"):    guestKernelPath,
 		l.guestFile("initrd.img"): guestInitrdPath,
 	} {
-		if err := copyFile(from, h.machine.path(to)); err != nil {
+		install := linkFile
+		if h.Unprivileged {
+			install = copyFile
+		}
+		if err := install(from, h.machine.path(to)); err != nil {
 			return err
 		}
 	}

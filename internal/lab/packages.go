@@ -6,26 +6,35 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
-// requirement is a Debian package and a file by which it is recognised. Looking for the file instead of asking dpkg
-// lets other distributions do.
+// requirement is a Debian package and a file that shows that it is installed. Other distributions put the same files
+// into packages of other names, so the file is what counts.
 type requirement struct{ pkg, file string }
 
-// requirements are what the lab, the build and the tests need beside Go and Terraform.
-var requirements = []requirement{
+// forBuild lists what "go build" needs in addition to Go: a C compiler and libvirt's headers.
+var forBuild = []requirement{
+	{"gcc", "/usr/bin/gcc"},
+	{"libc6-dev", "/usr/include/stdio.h"},
+	{"libvirt-dev", "/usr/include/libvirt/libvirt.h"},
+	{"pkg-config", "/usr/bin/pkg-config"},
+}
+
+// forLab lists what the lab's hosts and guests, the tests and the linters need in addition.
+var forLab = []requirement{
 	{"busybox-static", "/bin/busybox"},
 	{"dnsmasq-base", "/usr/sbin/dnsmasq"},
-	{"gcc", "/usr/bin/gcc"},
+	{"dropbear-bin", "/usr/sbin/dropbear"},
 	{"git", "/usr/bin/git"},
+	{"grub-common", "/usr/bin/grub-mkimage"},
+	{"grub-pc-bin", "/usr/lib/grub/i386-pc/boot.img"},
 	{"iproute2", "/sbin/ip"},
 	{"iptables", "/usr/sbin/iptables"},
-	{"libc6-dev", "/usr/include/stdio.h"},
 	{"libvirt-clients", "/usr/bin/virsh"},
 	{"libvirt-daemon-driver-qemu", "/usr/lib/x86_64-linux-gnu/libvirt/connection-driver/libvirt_driver_qemu.so"},
 	{"libvirt-daemon-system", "/etc/libvirt/libvirtd.conf"},
-	{"libvirt-dev", "/usr/include/libvirt/libvirt.h"},
 	{"libxml2-utils", "/usr/bin/xmllint"},
 	{"linux-image-cloud-amd64", "/boot/vmlinuz-*-cloud-amd64"},
 	{"lz4", "/usr/bin/lz4"},
@@ -35,7 +44,6 @@ var requirements = []requirement{
 	{"openssh-client", "/usr/bin/ssh-keygen"},
 	{"openssh-server", "/usr/sbin/sshd"},
 	{"ovmf", "/usr/share/OVMF/OVMF_CODE_4M.fd"},
-	{"pkg-config", "/usr/bin/pkg-config"},
 	{"procps", "/usr/bin/ps"},
 	{"prometheus", "/usr/bin/promtool"},
 	{"qemu-guest-agent", "/usr/sbin/qemu-ga"},
@@ -58,10 +66,24 @@ func (e *MissingError) Error() string {
 	return "packages are missing: " + list + "\ninstall them as root: apt-get install --no-install-recommends " + list
 }
 
-// MissingPackages returns the Debian packages that the lab and the build need and this machine lacks.
-func MissingPackages() []string {
+// Purpose says what packages are needed for.
+type Purpose int
+
+const (
+	// Everything is the lab, the tests and the build.
+	Everything Purpose = iota
+	// Build is building the provider, and nothing else.
+	Build
+)
+
+// MissingPackages returns the Debian packages that this machine lacks for a purpose.
+func MissingPackages(purpose Purpose) []string {
+	needed := forBuild
+	if purpose == Everything {
+		needed = slices.Concat(forBuild, forLab)
+	}
 	var missing []string
-	for _, r := range requirements {
+	for _, r := range needed {
 		if found, err := filepath.Glob(r.file); err != nil || len(found) == 0 {
 			missing = append(missing, r.pkg)
 		}
@@ -69,9 +91,10 @@ func MissingPackages() []string {
 	return missing
 }
 
-// InstallPackages installs what is missing, as root, with apt-get. Elsewhere it returns a MissingError.
-func InstallPackages(ctx context.Context) error {
-	missing := MissingPackages()
+// InstallPackages installs what is missing, as root, with apt-get. It returns a MissingError for other users and on
+// machines without apt-get.
+func InstallPackages(ctx context.Context, purpose Purpose) error {
+	missing := MissingPackages(purpose)
 	if len(missing) == 0 {
 		return nil
 	}
@@ -88,7 +111,7 @@ func InstallPackages(ctx context.Context) error {
 			return fmt.Errorf("apt-get %s: %w", strings.Join(args, " "), err)
 		}
 	}
-	if still := MissingPackages(); len(still) > 0 {
+	if still := MissingPackages(purpose); len(still) > 0 {
 		return fmt.Errorf("after the installation: %w", &MissingError{Packages: still})
 	}
 	return nil

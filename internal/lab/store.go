@@ -35,6 +35,9 @@ type Export struct {
 // exportDir is where an export's files are, seen from inside and outside alike.
 func (l *Lab) exportDir(name string) string { return filepath.Join(l.store.dir, "exports", name) }
 
+// ExportFile is the file behind an export, on the machine that the lab runs on: what a guest wrote and synced is in it.
+func (l *Lab) ExportFile(name string) string { return filepath.Join(l.exportDir(name), "disk") }
+
 // Address is the export's host and port in one.
 func (e *Export) Address() string { return e.Host + ":" + strconv.Itoa(e.Port) }
 

@@ -25,7 +25,7 @@ func (l *Lab) Up(ctx context.Context) error {
 	if os.Geteuid() != 0 {
 		return errors.New("the lab makes network namespaces and mounts: run this as root")
 	}
-	if missing := MissingPackages(); len(missing) > 0 {
+	if missing := MissingPackages(Everything); len(missing) > 0 {
 		return &MissingError{Packages: missing}
 	}
 	if err := os.MkdirAll(l.Dir, 0o755); err != nil {
@@ -94,6 +94,9 @@ func (l *Lab) Down(ctx context.Context) error {
 	}
 	errs = append(errs, l.deleteNetworks(ctx))
 	if err := errors.Join(errs...); err != nil {
+		return err
+	}
+	if err := l.outOfMemory(); err != nil {
 		return err
 	}
 	if err := os.RemoveAll(l.Dir); err != nil {

@@ -132,7 +132,7 @@ func (c *conn) statsOfAll(groups StatsGroups, flags golibvirt.ConnectGetAllDomai
 	return r, nil
 }
 
-// statsOf is virDomainListGetStats for the domains of records that were read before.
+// statsOf reads the statistics (virDomainListGetStats) of the domains of records that were read before.
 func (c *conn) statsOf(
 	domains []*C.record, groups StatsGroups, flags golibvirt.ConnectGetAllDomainStatsFlags,
 ) (statsRecords, error) {

@@ -14,8 +14,10 @@ import (
 	golibvirt "libvirt.org/go/libvirt"
 )
 
-// Deadlines of calls whose context has none.
+// The limits of calls.
 const (
+	// bulkTimeout is for a reading of everything that a host has.
+	bulkTimeout = time.Minute
 	// readTimeout is far above what a busy daemon takes and below what a person waits for.
 	readTimeout = 30 * time.Second
 	// slowTimeout lets a domain start on a busy host, or a lock that another call holds for up to 30 s be released.
@@ -28,39 +30,49 @@ const (
 // was in vain the host is taken to be down, and asked once per call until it answers again.
 const reconnectWindow = 20 * time.Second
 
-// spec describes a call.
-type spec struct {
+// callSpec describes a call.
+type callSpec struct {
 	operation string // for errors, such as "starting domain"
 	lane      lane
-	timeout   time.Duration // the deadline when the caller has none
-	strict    bool          // the deadline also when the caller's is later
+	timeout   time.Duration // its own limit, whatever deadline the caller has
+	patient   bool          // it may take as long as the caller has: timeout is for callers without a deadline
 	repeat    bool          // it changes nothing, so it may be repeated when the connection breaks under it
+	writes    bool          // it changes something, so a guard in its context is asked right before
 	late      error         // the kind of an expired deadline
 	agent     bool          // it is a question to the guest agent
 }
 
 // reading describes a call that only reads what the daemon knows.
-func reading(operation string) spec {
-	return spec{operation: operation, lane: quick, timeout: readTimeout, repeat: true, late: ErrUnreachable}
+func reading(operation string) callSpec {
+	return callSpec{operation: operation, lane: quick, timeout: readTimeout, repeat: true, late: ErrUnreachable}
+}
+
+// readingAll describes a call that reads everything of one kind that the daemon knows.
+func readingAll(operation string) callSpec {
+	s := reading(operation)
+	s.timeout = bulkTimeout
+	return s
 }
 
 // connecting describes the wait for a connection on behalf of some operation.
-func connecting(operation string) spec { return spec{operation: operation, late: ErrUnreachable} }
+func connecting(operation string) callSpec {
+	return callSpec{operation: operation, late: ErrUnreachable}
+}
 
 // defining describes a call that changes what the daemon knows and waits for nothing else.
-func defining(operation string) spec {
-	return spec{operation: operation, lane: quick, timeout: readTimeout, late: ErrUnreachable}
+func defining(operation string) callSpec {
+	return callSpec{operation: operation, lane: quick, timeout: readTimeout, late: ErrUnreachable, writes: true}
 }
 
 // changing describes a call that changes something and may take its time.
-func changing(operation string) spec {
-	return spec{operation: operation, lane: slow, timeout: slowTimeout, late: ErrBusy}
+func changing(operation string) callSpec {
+	return callSpec{operation: operation, lane: slow, timeout: slowTimeout, patient: true, late: ErrBusy, writes: true}
 }
 
 // asking describes a call that waits for a guest agent.
-func asking(operation string) spec {
-	return spec{
-		operation: operation, lane: agents, timeout: agentTimeout, late: ErrAgentUnavailable, agent: true, strict: true,
+func asking(operation string) callSpec {
+	return callSpec{
+		operation: operation, lane: agents, timeout: agentTimeout, late: ErrAgentUnavailable, agent: true,
 	}
 }
 
@@ -68,7 +80,7 @@ func asking(operation string) spec {
 // reconnects with back-off, it repeats a read whose connection broke, and its errors are *Error.
 //
 // f runs in a goroutine of its own and may outlive the caller, so it must share nothing with it but its result.
-func call[T any](ctx context.Context, h *Host, s spec, f func(*conn) (T, error)) (T, error) {
+func call[T any](ctx context.Context, h *Host, s callSpec, f func(*conn) (T, error)) (T, error) {
 	ctx, cancel := h.bound(ctx, s)
 	defer cancel()
 	repeat, silent := s.repeat, false
@@ -84,6 +96,12 @@ func call[T any](ctx context.Context, h *Host, s spec, f func(*conn) (T, error))
 				err = backoff.Permanent(err)
 			}
 			return none, err
+		}
+		// As late as can be: waiting for the connection may have taken long.
+		if err := s.allowed(ctx); err != nil {
+			c.end(true)
+			var none T
+			return none, backoff.Permanent(err)
 		}
 		value, lost, err := run(ctx, c, f)
 		if err == nil {
@@ -130,10 +148,11 @@ func retry[T any](ctx context.Context, attempt func() (T, error)) (T, error) {
 	return value, last
 }
 
-// bound gives a call its deadline and ends it when the host is closed.
-func (h *Host) bound(ctx context.Context, s spec) (context.Context, context.CancelFunc) {
+// bound gives a call its deadline and ends it when the host is closed. No question holds a long operation longer than
+// its own limit: the caller's deadline replaces that only for what may take as long as there is time.
+func (h *Host) bound(ctx context.Context, s callSpec) (context.Context, context.CancelFunc) {
 	timeout := s.timeout
-	if _, ok := ctx.Deadline(); ok && !s.strict {
+	if _, ok := ctx.Deadline(); ok && s.patient {
 		timeout = math.MaxInt64
 	}
 	ctx, cancel := context.WithTimeout(ctx, timeout)
@@ -184,12 +203,20 @@ func run[T any](
 		return o.value, o.lost, o.err
 	}
 	each((*conn).giveUp)
-	return value, false, fmt.Errorf("no answer for %v: %w", time.Since(start).Round(time.Millisecond), ctx.Err())
+	return value, false, fmt.Errorf("no answer for %v: %w", time.Since(start).Round(time.Millisecond), ended(ctx))
+}
+
+// ended says why ctx has ended: for what reason, too, where one was given.
+func ended(ctx context.Context) error {
+	if cause := context.Cause(ctx); !errors.Is(cause, ctx.Err()) {
+		return fmt.Errorf("%w: %w", ctx.Err(), cause)
+	}
+	return ctx.Err()
 }
 
 // onDomain runs f on a domain. Its error is ErrNotFound when the host has no such domain.
 func onDomain[T any](
-	ctx context.Context, h *Host, s spec, uuid string, f func(*conn, *golibvirt.Domain) (T, error),
+	ctx context.Context, h *Host, s callSpec, uuid string, f func(*conn, *golibvirt.Domain) (T, error),
 ) (T, error) {
 	return call(ctx, h, s, func(c *conn) (T, error) {
 		d, err := c.domain(uuid)
@@ -203,7 +230,7 @@ func onDomain[T any](
 
 // change runs one procedure on a domain that gives nothing back.
 func (h *Host) change(
-	ctx context.Context, s spec, uuid, procedure string, f func(*golibvirt.Domain) error,
+	ctx context.Context, s callSpec, uuid, procedure string, f func(*golibvirt.Domain) error,
 ) error {
 	_, err := onDomain(ctx, h, s, uuid, func(c *conn, d *golibvirt.Domain) (struct{}, error) {
 		c.count(procedure)

@@ -21,18 +21,22 @@ const (
 // A handle and the connection itself may only be freed when no call uses them, also none that its caller has given up.
 // So every call is bracketed by begin and end, and what is retired is freed by the last end.
 type conn struct {
-	host  *Host
-	c     *golibvirt.Connect
-	relay *relay // nil unless the stream is ours
-	lost  atomic.Bool
-	gone  chan struct{} // closed when the stream is seen to end
-	leave sync.Once
+	host   *Host
+	c      *golibvirt.Connect
+	bridge *socketBridge // nil unless the stream is ours
+	lost   atomic.Bool
+	gone   chan struct{} // closed when the stream is seen to end
+	leave  sync.Once
+	// abandoned is closed when no caller waits for the calls under way any more.
+	abandoned chan struct{}
 
 	mu      sync.Mutex
 	running int  // calls within libvirt
-	awaited int  // those of them that somebody waits for
+	awaited int  // those of them that a caller waits for
 	retired bool // takes no new calls
 	freed   bool
+	tokens  int                          // that its pipelined calls hold
+	dropped bool                         // its tokens, as it is abandoned
 	handles map[string]*golibvirt.Domain // by UUID
 	stale   []*golibvirt.Domain          // replaced, but perhaps still in use
 	// callbacks are the event callbacks; each holds a reference that keeps the connection from being closed.
@@ -82,14 +86,17 @@ func (c *conn) retire() {
 	c.settle()
 }
 
-// settle cuts the stream of a retired connection that nobody waits for, which makes libvirt return from its calls, and
-// frees it when there are none left. The caller holds the lock.
+// settle cuts the stream of a retired connection that no caller waits for, which makes libvirt return from its calls,
+// and frees it when there are none left. The caller holds the lock.
 func (c *conn) settle() {
 	if !c.retired || c.freed {
 		return
 	}
-	if c.awaited == 0 && c.running > 0 && c.relay != nil {
-		c.relay.stop()
+	if c.awaited == 0 && c.running > 0 {
+		c.abandon()
+		if c.bridge != nil {
+			c.bridge.stop()
+		}
 	}
 	if c.running == 0 {
 		c.freed = true
@@ -107,18 +114,18 @@ func (c *conn) free() {
 	}
 	// Closing says goodbye to the daemon and waits for its answer, which a stalled host never gives.
 	var cutter *time.Timer
-	if c.relay != nil {
-		cutter = time.AfterFunc(closeTimeout, c.relay.stop)
+	if c.bridge != nil {
+		cutter = time.AfterFunc(closeTimeout, c.bridge.stop)
 	}
 	for _, id := range c.callbacks {
 		_ = c.c.DomainEventDeregister(id)
 	}
 	_ = c.c.UnregisterCloseCallback()
 	_, _ = c.c.Close()
-	if c.relay != nil {
+	if c.bridge != nil {
 		cutter.Stop()
-		c.relay.stop()
-		c.relay.wait()
+		c.bridge.stop()
+		c.bridge.wait()
 	}
 }
 
@@ -191,23 +198,23 @@ func (c *conn) count(procedure string) { c.host.counter.add(procedure) }
 
 // connect opens a connection. It returns when ctx ends; what libvirt still delivers then is closed.
 func (h *Host) connect(ctx context.Context) (*conn, error) {
-	ctx, cancel := context.WithTimeout(ctx, h.cfg.ConnectTimeout)
-	defer cancel()
 	if err := startEventLoop(); err != nil {
 		return nil, err
 	}
 	uri := h.target.uri
-	var r *relay
-	if h.target.relayed {
+	var r *socketBridge
+	if h.target.bridged {
 		remote, err := h.dial(ctx)
 		if err != nil {
 			return nil, err
 		}
-		if r, err = newRelay(remote); err != nil {
+		if r, err = newSocketBridge(remote); err != nil {
 			return nil, err
 		}
 		uri = h.target.withSocket(r.path())
 	}
+	ctx, cancel := context.WithTimeout(ctx, h.cfg.ConnectTimeout)
+	defer cancel()
 	type opened struct {
 		c   *conn
 		err error
@@ -234,7 +241,7 @@ func (h *Host) connect(ctx context.Context) (*conn, error) {
 	}
 }
 
-// reserve opens a connection that nobody else uses, and on which begin has succeeded. Whoever asked for it retires it.
+// reserve opens a connection for one caller, on which begin has succeeded. Whoever asked for it retires it.
 func (h *Host) reserve(ctx context.Context) (*conn, error) {
 	c, err := h.connect(ctx)
 	if err != nil {
@@ -248,7 +255,7 @@ func (h *Host) reserve(ctx context.Context) (*conn, error) {
 }
 
 // open calls into libvirt and can't be cancelled but by cutting the relay.
-func (h *Host) open(uri string, r *relay) (*conn, error) {
+func (h *Host) open(uri string, r *socketBridge) (*conn, error) {
 	h.counter.add("virConnectOpen")
 	// Without an authentication callback libvirt never asks on the terminal.
 	lv, err := golibvirt.NewConnect(uri)
@@ -262,7 +269,10 @@ func (h *Host) open(uri string, r *relay) (*conn, error) {
 		}
 		return nil, err
 	}
-	c := &conn{host: h, c: lv, relay: r, gone: make(chan struct{}), handles: map[string]*golibvirt.Domain{}}
+	c := &conn{
+		host: h, c: lv, bridge: r, gone: make(chan struct{}), abandoned: make(chan struct{}),
+		handles: map[string]*golibvirt.Domain{},
+	}
 	switch {
 	case r != nil:
 		r.onEnd(c.markLost)

@@ -34,7 +34,7 @@ func (h *Host) UpdateDevice(ctx context.Context, uuid, xml string, affect Affect
 // the guest has let go of it. A guest that refuses or doesn't within the context, 20 seconds by default, is ErrBusy.
 // A device that is gone already is no error.
 func (h *Host) DetachDevice(ctx context.Context, uuid, xml string, affect Affect) error {
-	ctx, cancel := h.bound(ctx, spec{timeout: detachTimeout})
+	ctx, cancel := h.bound(ctx, callSpec{timeout: detachTimeout, patient: true})
 	defer cancel()
 	if affect&AffectLive != 0 {
 		if err := h.detachLive(ctx, uuid, xml); err != nil {
@@ -73,7 +73,7 @@ func (h *Host) detachLive(ctx context.Context, uuid, fragment string) error {
 		// Nothing to wait for; libvirt may still know a device that the fragment identifies in another way.
 		return h.detach(ctx, uuid, fragment, AffectLive)
 	}
-	// Listen first, or the answer may come before anybody listens.
+	// Listen first, or the answer may come before there is a listener.
 	listen, stop := context.WithCancel(ctx)
 	defer stop()
 	events, err := h.Subscribe(listen, uuid)

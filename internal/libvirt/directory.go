@@ -40,8 +40,8 @@ var errForACall = golibvirt.Error{
 const (
 	// poolAttempts is how often a step is tried whose pool vanishes: another run may have made it, and remove it.
 	poolAttempts = 5
-	// poolPatience is how long somebody else's job may keep a pool from being refreshed or removed, poolPoll how often
-	// that is tried.
+	// poolPatience is how long a job of another program may keep a pool from being refreshed or removed, poolPoll how
+	// often that is tried.
 	poolPatience = 10 * time.Second
 	poolPoll     = 100 * time.Millisecond
 )
@@ -183,7 +183,7 @@ func (c *conn) poolRefused(dir string, refusal error) error {
 	c.count("virStoragePoolLookupByTargetPath")
 	if pool, err := c.c.LookupStoragePoolByTargetPath(dir); err == nil {
 		_ = pool.Free()
-		return golibvirt.Error{Code: golibvirt.ERR_NO_STORAGE_POOL, Message: "somebody else has just made a pool of it"}
+		return golibvirt.Error{Code: golibvirt.ERR_NO_STORAGE_POOL, Message: "another program has just made a pool of it"}
 	}
 	c.count("virConnectListAllStoragePools")
 	pools, err := c.c.ListAllStoragePools(golibvirt.CONNECT_LIST_STORAGE_POOLS_INACTIVE)

@@ -58,7 +58,7 @@ func (d *Domain) InMigration() bool {
 //
 // It uses virConnectListAllDomains, virDomainGetState and virDomainGetXMLDesc.
 func (h *Host) Domains(ctx context.Context) ([]Domain, error) {
-	return call(ctx, h, reading("listing domains"), (*conn).domains)
+	return call(ctx, h, readingAll("listing domains"), (*conn).domains)
 }
 
 // Domain observes one domain. Its error is ErrNotFound when the host answered and has none with this UUID.
@@ -96,7 +96,7 @@ func (c *conn) domains() ([]Domain, error) {
 	if err != nil {
 		return nil, err
 	}
-	calls := newPipeline()
+	calls := c.newPipeline()
 	var failed atomic.Bool
 	read := func(s *sighting, f func(*sighting) error) {
 		if failed.Load() {
@@ -125,7 +125,7 @@ func (c *conn) domains() ([]Domain, error) {
 		}
 		if s.domain.Persistent {
 			read(s, func(s *sighting) (err error) {
-				s.domain.PersistentXML, err = c.xml(s.handle, persistentXML)
+				s.domain.PersistentXML, err = c.xml(s.handle, c.host.readXML())
 				return err
 			})
 		}
@@ -268,7 +268,7 @@ func (c *conn) observeOnce(d *golibvirt.Domain) (o *Domain, live string, err err
 		return err
 	})
 	calls.Go(func() (err error) {
-		persistent, err = c.xml(d, persistentXML)
+		persistent, err = c.xml(d, c.host.readXML())
 		return err
 	})
 	calls.Go(func() (err error) {
@@ -299,6 +299,18 @@ func (c *conn) observeOnce(d *golibvirt.Domain) (o *Domain, live string, err err
 // persistentXML asks for the definition of the next start, complete: without SECURE a definition that is edited and
 // given back would lose its passwords.
 const persistentXML = golibvirt.DOMAIN_XML_INACTIVE | golibvirt.DOMAIN_XML_SECURE
+
+// LeaveSecrets makes the host's definitions be read without their secrets from now on. They can't be edited and given
+// back then: that would lose the passwords. A connection that may only read is given none.
+func (h *Host) LeaveSecrets() { h.leaveSecrets.Store(true) }
+
+// readXML are the flags to read a persistent definition with: without its secrets after LeaveSecrets.
+func (h *Host) readXML() golibvirt.DomainXMLFlags {
+	if h.leaveSecrets.Load() {
+		return golibvirt.DOMAIN_XML_INACTIVE
+	}
+	return persistentXML
+}
 
 func (c *conn) xml(d *golibvirt.Domain, flags golibvirt.DomainXMLFlags) (string, error) {
 	c.count("virDomainGetXMLDesc")

@@ -12,6 +12,9 @@ import (
 var (
 	// ErrNotFound says that the host answered and has no such object.
 	ErrNotFound = errors.New("not found")
+	// ErrLacking says that the object is there, and has no such part: a device, metadata, a host name of its guest. It
+	// never means that the object is gone.
+	ErrLacking = errors.New("the object has no such part")
 	// ErrUnreachable says that the host or its daemon could not be reached, did not answer, or the connection broke.
 	// After a call that changes something the outcome is unknown. It never means that an object is gone.
 	ErrUnreachable = errors.New("host unreachable")
@@ -77,7 +80,7 @@ func codeOf(err error) golibvirt.ErrorNumber {
 }
 
 // wrap turns whatever a call returned into an *Error. lost says that the connection was broken afterwards.
-func (h *Host) wrap(s spec, err error, lost bool) error {
+func (h *Host) wrap(s callSpec, err error, lost bool) error {
 	if err == nil {
 		return nil
 	}
@@ -89,15 +92,16 @@ func (h *Host) wrap(s spec, err error, lost bool) error {
 	var lv golibvirt.Error
 	switch {
 	case errors.As(err, &lv):
-		e.Code, e.Err, e.Kind = int(lv.Code), &cause{message: lv.Message}, kindOf(lv.Code)
+		e.Code, e.Err, e.Kind = int(lv.Code), &cause{message: plain(lv.Message)}, kindOf(lv.Code)
 		switch {
 		case lost && breaksConnection[lv.Code]:
 			e.Kind = ErrUnreachable
 		case s.agent && lv.Code == golibvirt.ERR_ARGUMENT_UNSUPPORTED:
 			// The guest has no agent configured.
 			e.Kind = ErrAgentUnavailable
-		case s.agent && lv.Code == golibvirt.ERR_INTERNAL_ERROR:
-			// The agent's own refusals have no better number before libvirt 9.1.
+		case s.agent && (lv.Code == golibvirt.ERR_INTERNAL_ERROR || lv.Code == golibvirt.ERR_RPC):
+			// The agent's own refusals have no better number before libvirt 9.1, and ERR_RPC on a connection that is in
+			// order says that a guest reports more than libvirt's protocol carries.
 			e.Kind = ErrAgentFailed
 		}
 	case errors.Is(err, context.DeadlineExceeded):

@@ -18,6 +18,9 @@ func TestKindOf_neverTakesAFailureForAbsence(t *testing.T) {
 		golibvirt.ERR_NO_NWFILTER: true, golibvirt.ERR_NO_NWFILTER_BINDING: true, golibvirt.ERR_NO_NETWORK_PORT: true,
 		golibvirt.ERR_NO_SECRET: true, golibvirt.ERR_NO_DOMAIN_SNAPSHOT: true,
 		golibvirt.ERR_NO_DOMAIN_CHECKPOINT: true, golibvirt.ERR_NO_DOMAIN_BACKUP: true,
+	}
+	// What lacks a part isn't gone.
+	lacking := map[golibvirt.ErrorNumber]bool{
 		golibvirt.ERR_NO_DOMAIN_METADATA: true, golibvirt.ERR_NO_NETWORK_METADATA: true,
 		golibvirt.ERR_NO_HOSTNAME: true, golibvirt.ERR_DEVICE_MISSING: true,
 	}
@@ -26,7 +29,7 @@ func TestKindOf_neverTakesAFailureForAbsence(t *testing.T) {
 		if kind == nil {
 			t.Errorf("%d has no kind", code)
 		}
-		if errors.Is(kind, ErrNotFound) != absent[code] {
+		if errors.Is(kind, ErrNotFound) != absent[code] || errors.Is(kind, ErrLacking) != lacking[code] {
 			t.Errorf("%d is %v", code, kind)
 		}
 	}
@@ -37,7 +40,7 @@ func TestWrap_findsTheKind(t *testing.T) {
 	h := open(t, Config{URI: "test:///default"})
 	failure := func(code golibvirt.ErrorNumber) error { return golibvirt.Error{Code: code, Message: "it broke"} }
 	for name, test := range map[string]struct {
-		spec spec
+		spec callSpec
 		err  error
 		lost bool
 		kind error
@@ -47,7 +50,10 @@ func TestWrap_findsTheKind(t *testing.T) {
 		"internal":          {reading("x"), failure(golibvirt.ERR_INTERNAL_ERROR), false, ErrInternal},
 		"internal, lost":    {reading("x"), failure(golibvirt.ERR_INTERNAL_ERROR), true, ErrUnreachable},
 		"system, lost":      {defining("x"), failure(golibvirt.ERR_SYSTEM_ERROR), true, ErrUnreachable},
-		"rpc":               {reading("x"), failure(golibvirt.ERR_RPC), false, ErrUnreachable},
+		"rpc":               {reading("x"), failure(golibvirt.ERR_RPC), false, ErrInternal},
+		"rpc, lost":         {reading("x"), failure(golibvirt.ERR_RPC), true, ErrUnreachable},
+		"rpc, agent":        {asking("x"), failure(golibvirt.ERR_RPC), false, ErrAgentFailed},
+		"rpc, agent, lost":  {asking("x"), failure(golibvirt.ERR_RPC), true, ErrUnreachable},
 		"agent refuses":     {asking("x"), failure(golibvirt.ERR_INTERNAL_ERROR), false, ErrAgentFailed},
 		"agent, lost":       {asking("x"), failure(golibvirt.ERR_INTERNAL_ERROR), true, ErrUnreachable},
 		"no agent":          {asking("x"), failure(golibvirt.ERR_ARGUMENT_UNSUPPORTED), false, ErrAgentUnavailable},

@@ -12,7 +12,7 @@ func kindOf(code golibvirt.ErrorNumber) error {
 
 // kinds has no entry for numbers that mean nothing more than "it failed". Beware of the VIR_ERR_NO_* numbers that don't
 // say that an object is missing: some complain about an XML document without a name or target, some about libvirt
-// itself. Reading them as "not found" would drop a healthy machine from somebody's records.
+// itself. Reading them as "not found" would drop a healthy VM from its owner's records.
 var kinds = map[golibvirt.ErrorNumber]error{
 	golibvirt.ERR_NO_DOMAIN:            ErrNotFound,
 	golibvirt.ERR_NO_NETWORK:           ErrNotFound,
@@ -27,10 +27,11 @@ var kinds = map[golibvirt.ErrorNumber]error{
 	golibvirt.ERR_NO_DOMAIN_SNAPSHOT:   ErrNotFound,
 	golibvirt.ERR_NO_DOMAIN_CHECKPOINT: ErrNotFound,
 	golibvirt.ERR_NO_DOMAIN_BACKUP:     ErrNotFound,
-	golibvirt.ERR_NO_DOMAIN_METADATA:   ErrNotFound,
-	golibvirt.ERR_NO_NETWORK_METADATA:  ErrNotFound,
-	golibvirt.ERR_NO_HOSTNAME:          ErrNotFound,
-	golibvirt.ERR_DEVICE_MISSING:       ErrNotFound,
+
+	golibvirt.ERR_NO_DOMAIN_METADATA:  ErrLacking,
+	golibvirt.ERR_NO_NETWORK_METADATA: ErrLacking,
+	golibvirt.ERR_NO_HOSTNAME:         ErrLacking,
+	golibvirt.ERR_DEVICE_MISSING:      ErrLacking,
 
 	golibvirt.ERR_DOM_EXIST:          ErrExists,
 	golibvirt.ERR_NETWORK_EXIST:      ErrExists,
@@ -84,7 +85,6 @@ var kinds = map[golibvirt.ErrorNumber]error{
 	golibvirt.ERR_UNKNOWN_HOST:              ErrUnreachable,
 	golibvirt.ERR_NO_CONNECT:                ErrUnreachable,
 	golibvirt.ERR_INVALID_CONN:              ErrUnreachable,
-	golibvirt.ERR_RPC:                       ErrUnreachable,
 	golibvirt.ERR_GNUTLS_ERROR:              ErrUnreachable,
 	golibvirt.ERR_SSH:                       ErrUnreachable,
 	golibvirt.ERR_LIBSSH:                    ErrUnreachable,

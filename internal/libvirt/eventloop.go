@@ -1,6 +1,7 @@
 package libvirt
 
 import (
+	"log/slog"
 	"sync"
 	"time"
 
@@ -20,8 +21,9 @@ var startEventLoop = sync.OnceValue(func() error {
 // loop. Tests that look for leaked goroutines ignore this function by name.
 func runEventLoop() {
 	for {
-		if golibvirt.EventRunDefaultImpl() != nil {
+		if err := golibvirt.EventRunDefaultImpl(); err != nil {
 			// It fails only when poll does, for want of memory. Don't burn a processor until that passes.
+			slog.Warn("libvirt's event loop failed", "error", err.Error())
 			<-time.After(100 * time.Millisecond)
 		}
 	}

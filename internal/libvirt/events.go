@@ -68,7 +68,7 @@ func (k EventKind) String() string { return nameAt(eventKindNames[:], int(k)) }
 
 // What EventLost says in Detail.
 const (
-	// LostConnection: the connection broke. It is opened again for as long as somebody listens.
+	// LostConnection: the connection broke. It is opened again for as long as there are listeners.
 	LostConnection = "Disconnected"
 	// LostUntilNow: the connection is there again, and so are events.
 	LostUntilNow = "Reconnected"
@@ -208,7 +208,7 @@ func (e *events) emit(event Event) {
 	}
 }
 
-// serve connects, waits for the connection to break, and connects again while anybody listens.
+// serve connects, waits for the connection to break, and connects again while there are listeners.
 func (e *events) serve(first *start) {
 	ctx := e.host.ctx
 	c, err := e.connect(ctx)
@@ -258,13 +258,14 @@ func (e *events) adopt(c *conn) bool {
 }
 
 // errUnwanted ends the attempts to reconnect.
-var errUnwanted = errors.New("nobody listens")
+var errUnwanted = errors.New("no listener")
 
-// reconnect tries until it succeeds; it gives nil when nobody listens any more.
+// reconnect tries until it succeeds; it gives nil when there is no listener any more.
 func (e *events) reconnect(ctx context.Context) *conn {
 	delay := backoff.NewExponentialBackOff()
 	delay.InitialInterval = 100 * time.Millisecond
 	delay.MaxInterval = 5 * time.Second
+	var denied time.Duration
 	c, err := backoff.Retry(ctx, func() (*conn, error) {
 		e.mu.Lock()
 		wanted := len(e.subscriptions) > 0
@@ -272,7 +273,13 @@ func (e *events) reconnect(ctx context.Context) *conn {
 		if !wanted {
 			return nil, backoff.Permanent(errUnwanted)
 		}
-		return e.connect(ctx)
+		c, err := e.connect(ctx)
+		if isDenied(err) {
+			// Who is refused again and again may be locked out.
+			denied = min(max(2*denied, deniedDelay), maxDeniedDelay)
+			return nil, backoff.RetryAfter(int(denied.Seconds()))
+		}
+		return c, err
 	}, backoff.WithBackOff(delay), backoff.WithMaxElapsedTime(0))
 	if err != nil {
 		return nil
@@ -280,14 +287,24 @@ func (e *events) reconnect(ctx context.Context) *conn {
 	return c
 }
 
+// How long a host that refused us is left alone, at first and at most.
+const (
+	deniedDelay    = time.Minute
+	maxDeniedDelay = time.Hour
+)
+
+func isDenied(err error) bool {
+	return errors.Is(err, ErrDenied) || err != nil && errors.Is(kindOf(codeOf(err)), ErrDenied)
+}
+
 // connect opens a connection of its own and registers for all kinds of events on it.
 func (e *events) connect(ctx context.Context) (*conn, error) {
-	ctx, cancel := context.WithTimeout(ctx, e.host.cfg.ConnectTimeout)
-	defer cancel()
 	c, err := e.open(ctx)
 	if err != nil {
 		return nil, err
 	}
+	ctx, cancel := context.WithTimeout(ctx, e.host.cfg.ConnectTimeout)
+	defer cancel()
 	_, lost, err := run(ctx, c, func(c *conn) (struct{}, error) { return struct{}{}, c.registerEvents() })
 	if err != nil {
 		c.retire()

@@ -119,7 +119,7 @@ func TestCall_isRepeatedWhenTheConnectionBreaks(t *testing.T) {
 		resume()
 		must(t, <-result)
 	}
-	// A change is never repeated: nobody knows whether it was made.
+	// A change is never repeated: it is unknown whether it was made.
 	resume := way.stall()
 	result := make(chan error)
 	go func() { result <- h.SetAutostart(t.Context(), uuidOf(1), true) }()
@@ -197,7 +197,7 @@ func TestPool_keepsSlowCallsOutOfTheWay(t *testing.T) {
 	slowCalls.Wait()
 }
 
-// Agents that don't answer, however many, hold up nobody who asks anything else: they have connections of their own,
+// Agents that don't answer, however many, don't hold up other calls: they have connections of their own,
 // and few enough that the daemon has workers left.
 func TestPool_keepsAgentsToThemselves(t *testing.T) {
 	t.Parallel()
@@ -223,7 +223,7 @@ func TestPool_keepsAgentsToThemselves(t *testing.T) {
 	if len(waiting) != 2 {
 		t.Errorf("%d connections wait for agents", len(waiting))
 	}
-	for _, other := range []spec{
+	for _, other := range []callSpec{
 		reading("reading"), defining("defining"), monitoring("monitoring"), changing("changing"),
 	} {
 		c, err := call(t.Context(), h, other, func(c *conn) (*conn, error) { return c, nil })
@@ -341,7 +341,7 @@ func processorTime(b *testing.B) time.Duration {
 	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
 }
 
-// A host that falls silent is noticed also where libvirt makes the connection itself, and nobody asks anything.
+// A host that falls silent is noticed also where libvirt makes the connection itself, and nothing is asked.
 func TestKeepalive_noticesSilence(t *testing.T) {
 	t.Parallel()
 	l := lab.Open(t)

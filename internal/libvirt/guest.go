@@ -1,6 +1,7 @@
 package libvirt
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"math/bits"
@@ -50,8 +51,11 @@ func (h *Host) InterfaceAddresses(ctx context.Context, uuid string, source Addre
 		addresses := []Address{}
 		for _, i := range interfaces {
 			for _, a := range i.Addrs {
-				addresses = append(addresses,
-					Address{Device: i.Name, MAC: i.Hwaddr, IP: a.Addr, Prefix: int(a.Prefix)})
+				if isAddress(a.Addr) {
+					addresses = append(addresses, Address{
+						Device: plainLine(i.Name), MAC: plainLine(i.Hwaddr), IP: a.Addr, Prefix: int(a.Prefix),
+					})
+				}
 			}
 		}
 		return addresses, nil
@@ -62,7 +66,7 @@ func (h *Host) InterfaceAddresses(ctx context.Context, uuid string, source Addre
 // the domain as tainted, so nothing that a plan does may use it.
 func (h *Host) AgentCommand(ctx context.Context, uuid, command string) (string, error) {
 	s := asking("sending a command to the guest agent of domain " + uuid)
-	s.strict = false // Freezing filesystems takes as long as it takes.
+	s.patient = true // Freezing filesystems takes as long as it takes.
 	return onDomain(ctx, h, s, uuid, func(c *conn, d *golibvirt.Domain) (string, error) {
 		c.count("virDomainQemuAgentCommand")
 		return d.QemuAgentCommand(command, golibvirt.DOMAIN_QEMU_AGENT_COMMAND_DEFAULT, 0)
@@ -92,11 +96,57 @@ func (h *Host) GuestInfo(ctx context.Context, uuid string, groups GuestInfoGroup
 				return guestInfo(info, groups, false), nil
 			}
 		}
+		if errors.Is(err, golibvirt.ERR_RPC) && bits.OnesCount(uint(groups)) != 1 && !c.isLost() {
+			return c.eachGroup(d, groups, err)
+		}
 		if err != nil {
 			return nil, err
 		}
 		return guestInfo(info, groups, groups != 0), nil
 	})
+}
+
+// eachGroup asks for one group after the other, because a guest reports more than fits into one answer. It fails only
+// where none of them does either.
+func (c *conn) eachGroup(d *golibvirt.Domain, groups GuestInfoGroups, why error) (*GuestInfo, error) {
+	all := &GuestInfo{}
+	for group := GuestUsers; group <= GuestLoadInfo; group <<= 1 {
+		if groups != 0 && groups&group == 0 {
+			continue
+		}
+		c.count("virDomainGetGuestInfo")
+		info, err := d.GetGuestInfo(group.types(), 0)
+		if err != nil {
+			if c.isLost() {
+				return nil, err
+			}
+			continue
+		}
+		why = nil
+		all.add(guestInfo(info, group, true))
+	}
+	if why != nil {
+		return nil, why
+	}
+	return all, nil
+}
+
+// add takes over what another answer reports.
+func (g *GuestInfo) add(from *GuestInfo) {
+	g.OS, g.Hostname = cmp.Or(from.OS, g.OS), cmp.Or(from.Hostname, g.Hostname)
+	g.Timezone, g.Load = cmp.Or(from.Timezone, g.Timezone), cmp.Or(from.Load, g.Load)
+	if from.Users != nil {
+		g.Users = from.Users
+	}
+	if from.Filesystems != nil {
+		g.Filesystems = from.Filesystems
+	}
+	if from.Disks != nil {
+		g.Disks = from.Disks
+	}
+	if from.Interfaces != nil {
+		g.Interfaces = from.Interfaces
+	}
 }
 
 // cannotReport recognises the refusal of a group, by libvirt (unknown flag) or by the agent (unknown command).

@@ -1,6 +1,12 @@
 package libvirt
 
-import golibvirt "libvirt.org/go/libvirt"
+import (
+	"net/netip"
+	"reflect"
+	"slices"
+
+	golibvirt "libvirt.org/go/libvirt"
+)
 
 // GuestInfo is what the guest agent reported. A nil group was not reported, or not asked for; in a group, "" or nil is
 // a value that was not reported. When all groups were asked for at once, libvirt doesn't tell "no users are logged in"
@@ -105,6 +111,7 @@ func guestInfo(from *golibvirt.DomainGuestInfo, groups GuestInfoGroups, exact bo
 	if wants(GuestInterfaces) {
 		info.Interfaces = translate(from.Interfaces, exact, guestInterface)
 	}
+	plainLines(reflect.ValueOf(info))
 	return info
 }
 
@@ -147,12 +154,21 @@ func guestDisk(d golibvirt.DomainGuestInfoDisk) GuestDisk {
 }
 
 func guestInterface(i golibvirt.DomainGuestInfoInterface) GuestInterface {
+	addresses := slices.DeleteFunc(slices.Clone(i.Addrs), func(a golibvirt.DomainGuestInfoIPAddress) bool {
+		return !isAddress(a.Addr)
+	})
 	return GuestInterface{
 		Name: i.Name, MAC: i.Hwaddr,
-		Addresses: translate(i.Addrs, true, func(a golibvirt.DomainGuestInfoIPAddress) GuestAddress {
+		Addresses: translate(addresses, true, func(a golibvirt.DomainGuestInfoIPAddress) GuestAddress {
 			return GuestAddress{Type: a.Type, IP: a.Addr, Prefix: int(a.Prefix)}
 		}),
 	}
+}
+
+// isAddress says whether what a guest calls its address is one.
+func isAddress(s string) bool {
+	_, err := netip.ParseAddr(s)
+	return err == nil
 }
 
 // reported gives nil for a value that was not.

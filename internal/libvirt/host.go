@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -17,7 +18,8 @@ const (
 	// DefaultMaxConnections leaves two for questions to guest agents, and of the others half for reads and half for slow
 	// calls; libvirtd accepts 5000 clients by default.
 	DefaultMaxConnections = 10
-	// DefaultConnectTimeout covers dialing the host, a handshake of a handful of round trips, and authentication.
+	// DefaultConnectTimeout covers the daemon's greeting, a handful of round trips, and where there is no DialFunc also
+	// reaching it.
 	DefaultConnectTimeout = 15 * time.Second
 )
 
@@ -28,8 +30,9 @@ const (
 	leaveTimeout = 15 * time.Second
 )
 
-// DialFunc opens a stream to a unix socket on the host. An error that wraps ErrUnreachable or ErrDenied says that the
-// host itself could not be reached; after any other error the next socket that libvirt may listen on is tried.
+// DialFunc opens a stream to a unix socket on the host. An error that wraps ErrUnreachable, ErrDenied or ErrBusy says
+// that no socket of the host can be reached; after any other error the next socket that libvirt may listen on is tried.
+// It bounds itself: only it knows whether a user has to touch a key.
 type DialFunc func(ctx context.Context, path string) (net.Conn, error)
 
 // Config says how to reach one host.
@@ -43,7 +46,8 @@ type Config struct {
 	// MaxConnections bounds the libvirt connections in use at a time, one for events not counted; 0 means
 	// DefaultMaxConnections. There are at least three.
 	MaxConnections int
-	// ConnectTimeout bounds the opening of one connection; 0 means DefaultConnectTimeout.
+	// ConnectTimeout bounds the opening of one connection, on the stream that Dial has opened where there is one; 0 means
+	// DefaultConnectTimeout.
 	ConnectTimeout time.Duration
 	// Logger gets debug messages about connections; nil discards them.
 	Logger *slog.Logger
@@ -54,13 +58,17 @@ type Config struct {
 // and 2 minutes for the rest. Questions to a guest agent never take longer than that, but for AgentCommand. Their
 // errors are *Error.
 type Host struct {
+	// leaveSecrets says that definitions are read without secrets.
+	leaveSecrets atomic.Bool
+
 	cfg       Config
 	log       *slog.Logger
 	target    *target
 	pool      *pool
 	events    *events
 	counter   counter
-	connected atomic.Bool // some connection was opened, and the host was not silent for long since
+	pipelined chan struct{} // holds a token for each pipelined call that hasn't ended
+	connected atomic.Bool   // some connection was opened, and the host was not silent for long since
 
 	ctx        context.Context // ends with Close
 	cancel     context.CancelFunc
@@ -83,7 +91,7 @@ func Open(cfg Config) (*Host, error) {
 	if err != nil {
 		return nil, &Error{Host: cfg.Name, Operation: "reading the connection URI", Kind: ErrInvalid, Err: err}
 	}
-	if t.relayed && cfg.Dial == nil {
+	if t.bridged && cfg.Dial == nil {
 		err = fmt.Errorf("%w configuration: the URI asks for SSH and there is nothing to dial with", ErrInvalid)
 		return nil, &Error{Host: cfg.Name, Operation: "reading the connection URI", Kind: ErrInvalid, Err: err}
 	}
@@ -96,7 +104,7 @@ func Open(cfg Config) (*Host, error) {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
-	h := &Host{cfg: cfg, log: cfg.Logger, target: t}
+	h := &Host{cfg: cfg, log: cfg.Logger, target: t, pipelined: make(chan struct{}, pipelined)}
 	h.ctx, h.cancel = context.WithCancel(context.Background())
 	h.pool = newPool(h)
 	h.events = &events{host: h}
@@ -133,11 +141,15 @@ func (h *Host) dial(ctx context.Context) (net.Conn, error) {
 	h.socketMu.Lock()
 	known := h.socket
 	h.socketMu.Unlock()
-	if known != "" {
-		return h.cfg.Dial(ctx, known)
-	}
 	var failures []error
-	for _, path := range h.target.sockets {
+	// Where the daemon was found last comes first. It may be another one by now, at another path: libvirtd is replaced by
+	// virtqemud in a host's upgrade.
+	paths := h.target.sockets
+	if known != "" {
+		others := slices.DeleteFunc(slices.Clone(paths), func(path string) bool { return path == known })
+		paths = append([]string{known}, others...)
+	}
+	for _, path := range paths {
 		conn, err := h.cfg.Dial(ctx, path)
 		if err == nil {
 			h.socketMu.Lock()
@@ -145,7 +157,7 @@ func (h *Host) dial(ctx context.Context) (net.Conn, error) {
 			h.socketMu.Unlock()
 			return conn, nil
 		}
-		if ctx.Err() != nil || errors.Is(err, ErrUnreachable) || errors.Is(err, ErrDenied) {
+		if ctx.Err() != nil || errors.Is(err, ErrUnreachable) || errors.Is(err, ErrDenied) || errors.Is(err, ErrBusy) {
 			return nil, err
 		}
 		failures = append(failures, fmt.Errorf("%s: %w", path, err))
@@ -170,7 +182,7 @@ func (e *noDaemonError) Unwrap() []error { return e.failures }
 type tasks struct {
 	mu      sync.Mutex
 	running int
-	idle    chan struct{} // closed when running falls to zero; nil when nobody waits
+	idle    chan struct{} // closed when running falls to zero; nil when no caller waits
 }
 
 // Go runs f in a goroutine.

@@ -65,6 +65,11 @@ func (c *conn) head(volume *golibvirt.StorageVol, size uint64) (data []byte, err
 	if err := volume.Download(stream, 0, size, 0); err != nil {
 		return nil, err
 	}
+	return receive(stream, size)
+}
+
+// receive reads a stream to its end.
+func receive(stream *golibvirt.Stream, size uint64) (data []byte, err error) {
 	for buffer := make([]byte, size); ; {
 		n, err := stream.Recv(buffer)
 		switch {

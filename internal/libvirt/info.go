@@ -6,6 +6,7 @@ import (
 	"encoding/xml"
 	"fmt"
 	"slices"
+	"strings"
 
 	"golang.org/x/sync/errgroup"
 )
@@ -46,7 +47,9 @@ type HostInfo struct {
 	MemoryBytes       uint64
 	LibvirtVersion    Version // the daemon's
 	HypervisorVersion Version
-	Guests            []Guest
+	// QEMUUser is the number of the user that QEMU runs as, "" where libvirt doesn't tell.
+	QEMUUser string
+	Guests   []Guest
 	// Cells are the host's NUMA cells, in the order of their numbers. Every host has one, as far as it tells.
 	Cells []NUMACell
 }
@@ -155,6 +158,10 @@ func (i *HostInfo) readCapabilities(document string) error {
 		Model  string             `xml:"host>cpu>model"`
 		Vendor string             `xml:"host>cpu>vendor"`
 		Cells  []capabilitiesCell `xml:"host>topology>cells>cell"`
+		Models []struct {
+			Name   string   `xml:"model"`
+			Labels []string `xml:"baselabel"`
+		} `xml:"host>secmodel"`
 		Guests []struct {
 			Arch struct {
 				Name     string    `xml:"name,attr"`
@@ -171,6 +178,11 @@ func (i *HostInfo) readCapabilities(document string) error {
 	}
 	i.UUID, i.Arch, i.CPUModel = capabilities.UUID, capabilities.Arch, capabilities.Model
 	i.CPUVendor = capabilities.Vendor
+	for _, m := range capabilities.Models {
+		if m.Name == "dac" && len(m.Labels) > 0 { // "+64055:+64055", the same for all types.
+			i.QEMUUser, _, _ = strings.Cut(strings.TrimPrefix(m.Labels[0], "+"), ":")
+		}
+	}
 	for _, c := range capabilities.Cells {
 		i.Cells = append(i.Cells, c.cell())
 	}

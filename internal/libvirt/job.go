@@ -95,13 +95,13 @@ type Job struct {
 }
 
 // monitoring describes a call that asks the hypervisor process and changes nothing.
-func monitoring(operation string) spec {
-	return spec{operation: operation, lane: slow, timeout: readTimeout, repeat: true, late: ErrBusy}
+func monitoring(operation string) callSpec {
+	return callSpec{operation: operation, lane: slow, timeout: readTimeout, repeat: true, late: ErrBusy}
 }
 
 // steering describes a call that steers a job that is under way.
-func steering(operation string) spec {
-	return spec{operation: operation, lane: slow, timeout: readTimeout, late: ErrBusy}
+func steering(operation string) callSpec {
+	return callSpec{operation: operation, lane: slow, timeout: readTimeout, late: ErrBusy, writes: true}
 }
 
 // Job reads the statistics of the job that runs on a domain (virDomainGetJobStats); nil says that none does. Of a

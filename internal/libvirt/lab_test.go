@@ -60,7 +60,7 @@ func startGuest(t testing.TB, h *Host, l *lab.Lab, devices string) (uuid, name s
 	return bootGuest(t, h, l, "", devices)
 }
 
-// bootGuest is startGuest with words for the guest's command line.
+// bootGuest runs a guest with these words on its kernel command line until the test ends, and waits for its agent.
 func bootGuest(t testing.TB, h *Host, l *lab.Lab, words, devices string) (uuid, name string) {
 	t.Helper()
 	name = lab.Name(t)

@@ -173,6 +173,7 @@ func (h *Host) DestroyDomain(ctx context.Context, uuid string, graceful bool) er
 // answered has done what it was asked for.
 func (h *Host) ShutdownDomain(ctx context.Context, uuid string, how Shutdown) error {
 	s, flags := asking("asking the guest agent to shut down domain "+uuid), golibvirt.DOMAIN_SHUTDOWN_GUEST_AGENT
+	s.writes = true
 	if how == ShutdownACPI {
 		s, flags = changing("pressing the power button of domain "+uuid), golibvirt.DOMAIN_SHUTDOWN_ACPI_POWER_BTN
 	}
@@ -221,6 +222,50 @@ func (h *Host) SetMetadata(ctx context.Context, uuid, key, uri, xml string, affe
 		func(d *golibvirt.Domain) error {
 			return d.SetMetadata(golibvirt.DOMAIN_METADATA_ELEMENT, xml, key, uri, affect.impact())
 		})
+}
+
+// SetTitle sets the domain's title, one line; "" removes it.
+func (h *Host) SetTitle(ctx context.Context, uuid, title string, affect Affect) error {
+	return h.setText(ctx, uuid, golibvirt.DOMAIN_METADATA_TITLE, "title", title, affect)
+}
+
+// SetDescription sets the domain's description; "" removes it.
+func (h *Host) SetDescription(ctx context.Context, uuid, description string, affect Affect) error {
+	return h.setText(ctx, uuid, golibvirt.DOMAIN_METADATA_DESCRIPTION, "description", description, affect)
+}
+
+func (h *Host) setText(
+	ctx context.Context, uuid string, kind golibvirt.DomainMetadataType, what, text string, affect Affect,
+) error {
+	return h.change(ctx, changing("setting the "+what+" of domain "+uuid), uuid, "virDomainSetMetadata",
+		func(d *golibvirt.Domain) error { return d.SetMetadata(kind, text, "", "", affect.impact()) })
+}
+
+// guestEvents are what can happen to a guest, and guestActions what can be done about it, as a definition names them.
+var (
+	guestEvents = map[string]golibvirt.DomainLifecycle{
+		"on_poweroff": golibvirt.DOMAIN_LIFECYCLE_POWEROFF, "on_reboot": golibvirt.DOMAIN_LIFECYCLE_REBOOT,
+		"on_crash": golibvirt.DOMAIN_LIFECYCLE_CRASH,
+	}
+	guestActions = map[string]golibvirt.DomainLifecycleAction{
+		"destroy":          golibvirt.DOMAIN_LIFECYCLE_ACTION_DESTROY,
+		"restart":          golibvirt.DOMAIN_LIFECYCLE_ACTION_RESTART,
+		"rename-restart":   golibvirt.DOMAIN_LIFECYCLE_ACTION_RESTART_RENAME,
+		"preserve":         golibvirt.DOMAIN_LIFECYCLE_ACTION_PRESERVE,
+		"coredump-destroy": golibvirt.DOMAIN_LIFECYCLE_ACTION_COREDUMP_DESTROY,
+		"coredump-restart": golibvirt.DOMAIN_LIFECYCLE_ACTION_COREDUMP_RESTART,
+	}
+)
+
+// SetLifecycleAction sets what happens on an event ("on_crash"), both named as in a definition.
+func (h *Host) SetLifecycleAction(ctx context.Context, uuid, event, action string, affect Affect) error {
+	lifecycle, known := guestEvents[event]
+	do, doable := guestActions[action]
+	if !known || !doable {
+		return fmt.Errorf("%w: %s = %q", ErrUnsupported, event, action)
+	}
+	return h.change(ctx, changing("setting "+event+" of domain "+uuid), uuid, "virDomainSetLifecycleAction",
+		func(d *golibvirt.Domain) error { return d.SetLifecycleAction(lifecycle, do, uint32(affect.impact())) })
 }
 
 // SetVcpus sets the number of vCPUs, up to the domain's maximum.

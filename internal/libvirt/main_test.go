@@ -48,7 +48,7 @@ func open(t testing.TB, cfg Config) *Host {
 	return h
 }
 
-// testDriver gives a host of libvirt's own test driver that nobody else has, with the given domains.
+// testDriver gives a host of libvirt's own test driver of its own, with the given domains.
 func testDriver(t testing.TB, domains ...string) *Host {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "node.xml")
@@ -83,7 +83,7 @@ func must(t testing.TB, err error) {
 	}
 }
 
-// patience is how long a test waits before it fails: longer than a guest takes to boot on the slowest machine.
+// patience is how long a test waits before it fails: longer than a guest takes to boot on the slowest computer.
 const patience = 5 * time.Minute
 
 // eventually polls for something that a test can't be told of.

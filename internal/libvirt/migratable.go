@@ -10,7 +10,7 @@ import (
 	golibvirt "libvirt.org/go/libvirt"
 )
 
-// migratableXML asks for the document that a migration sends, complete: without SECURE a machine that is moved with it
+// migratableXML asks for the document that a migration sends, complete: without SECURE a VM that is moved with it
 // would lose its VNC password.
 const migratableXML = golibvirt.DOMAIN_XML_MIGRATABLE | golibvirt.DOMAIN_XML_SECURE
 

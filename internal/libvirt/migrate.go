@@ -137,10 +137,10 @@ func (m *Migration) check(ctx context.Context, hosts ...*Host) error {
 //
 // When ctx ends the migration is aborted at the source and waited for, half a minute at most: the error is ErrAborted
 // and the context's. One that can't be aborted any more is waited for as well, five minutes at most in post-copy, and
-// succeeds or fails as if nobody had asked. When the connection to the target breaks it is aborted too, the error is
-// ErrUnreachable and names the target.
+// succeeds or fails as if the abort hadn't been requested. When the connection to the target breaks it is aborted too,
+// and the error is ErrUnreachable and names the target.
 //
-// Nobody knows the outcome after any other ErrUnreachable, that is when the connection to the source broke or a host
+// The outcome is unknown after any other ErrUnreachable, that is when the connection to the source broke or a host
 // didn't finish in time, after ErrClosed, and after a failure that comes after the switch to post-copy: both hosts must
 // be asked where the domain is. One case is common: a source whose connection to URI is neither accepted nor refused,
 // because of a firewall, can't abort for as long as its kernel tries, two minutes by default. All that long whatever
@@ -149,10 +149,11 @@ func (m *Migration) check(ctx context.Context, hosts ...*Host) error {
 // ErrUnsafe says that libvirt thinks the disks in danger, ErrOperationInvalid that the domain doesn't run, is moved
 // already, or has snapshots or block jobs, ErrUnsupported that a host or the domain can't do it.
 //
-// It has a connection of its own to either host, beside those that Config.MaxConnections allows.
+// It has a connection of its own to either host, in addition to those that Config.MaxConnections allows.
 func (h *Host) Migrate(ctx context.Context, uuid string, target *Host, m Migration) error {
-	s := spec{
-		operation: "migrating domain " + uuid + " to host " + target.Name(), timeout: migrateTimeout, late: ErrUnreachable,
+	s := callSpec{
+		operation: "migrating domain " + uuid + " to host " + target.Name(), timeout: migrateTimeout, patient: true,
+		late: ErrUnreachable, writes: true,
 	}
 	ctx, cancel := h.bound(ctx, s)
 	defer cancel()
@@ -166,6 +167,11 @@ func (h *Host) Migrate(ctx context.Context, uuid string, target *Host, m Migrati
 	}
 	defer x.from.retire()
 	defer x.to.retire()
+	if err := s.allowed(ctx); err != nil {
+		x.from.end(true)
+		x.to.end(true)
+		return err
+	}
 
 	// The call is given up only when it doesn't end after being aborted.
 	patience, giveUp := context.WithCancel(context.WithoutCancel(ctx))
@@ -188,7 +194,7 @@ type move struct {
 }
 
 // connect opens both connections at once.
-func (x *move) connect(ctx context.Context, source, target *Host, s spec) error {
+func (x *move) connect(ctx context.Context, source, target *Host, s callSpec) error {
 	var fromErr, toErr error
 	var both sync.WaitGroup
 	both.Go(func() { x.from, fromErr = source.reserve(ctx) })
@@ -288,7 +294,7 @@ func isPostCopy(reason string) bool {
 }
 
 // explain makes an *Error of what the call returned, and adds why it was aborted.
-func (x *move) explain(ctx context.Context, s spec, err error, lost bool) error {
+func (x *move) explain(ctx context.Context, s callSpec, err error, lost bool) error {
 	if err == nil {
 		return nil
 	}
@@ -296,7 +302,7 @@ func (x *move) explain(ctx context.Context, s spec, err error, lost bool) error 
 	e := &Error{Host: source.Name(), Operation: s.operation, Kind: ErrUnreachable}
 	switch abandoned := errors.Is(err, context.Canceled); { // libvirt's errors never are
 	case abandoned:
-		e.Err = errors.New("it was aborted and the host is still at it, so nobody knows where the domain is going to be")
+		e.Err = errors.New("it was aborted and the host is still at it, so it is unknown where the domain will be")
 		if source.ctx.Err() != nil || target.ctx.Err() != nil {
 			e.Kind = ErrClosed
 		}

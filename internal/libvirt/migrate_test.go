@@ -51,9 +51,15 @@ const writing = "dirty=32"
 // to be copied, and would be gone before a test has done anything to its migration.
 func writingGuest(t testing.TB, l *lab.Lab, at side) (uuid string) {
 	t.Helper()
+	return guestThat(t, l, at, writing)
+}
+
+// guestThat starts a guest with these words on its kernel command line, and waits until it keeps writing to its memory.
+func guestThat(t testing.TB, l *lab.Lab, at side, writes string) (uuid string) {
+	t.Helper()
 	name := lab.Name(t)
 	l.RemoveDomain(t, name)
-	uuid, err := at.DefineDomain(t.Context(), guestXML(l, name, writing, sharedDisk(t, l)))
+	uuid, err := at.DefineDomain(t.Context(), guestXML(l, name, writes, sharedDisk(t, l)))
 	must(t, err)
 	must(t, at.StartDomain(t.Context(), uuid))
 	l.AwaitConsole(t, at.machine.Name, name, lab.GuestWrites)
@@ -164,8 +170,8 @@ func TestMigrate_isSteered(t *testing.T) {
 	t.Parallel()
 	l, a, b := sides(t)
 	ctx := t.Context()
-	uuid := writingGuest(t, l, a)
-	// It writes more to its memory than can be copied in a millisecond.
+	// It writes more to its memory than can be copied in a millisecond, and so fast that it is slowed down.
+	uuid := guestThat(t, l, a, writing+"@64")
 	must(t, a.SetMaxDowntime(ctx, uuid, time.Millisecond))
 	result := begin(ctx, uuid, a, b, Migration{Bandwidth: 16 << 20, AutoConverge: true})
 	first := awaitJob(t, a, uuid, "memory to be copied", copying)

@@ -58,7 +58,7 @@ func (c *conn) networks() ([]Network, error) {
 		isActive[uuid] = true
 	}
 	found := make([]*Network, len(all))
-	calls := newPipeline()
+	calls := c.newPipeline()
 	for i := range all {
 		calls.Go(func() error {
 			c.count("virNetworkGetXMLDesc")

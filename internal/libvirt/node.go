@@ -76,7 +76,7 @@ func (c capabilitiesCell) cell() NUMACell {
 	return cell
 }
 
-// NUMAFree is what of a NUMA cell's memory nobody uses now.
+// NUMAFree is what of a NUMA cell's memory is unused now.
 type NUMAFree struct {
 	MemoryBytes uint64
 	// Pages are the free pages by their size in bytes.
@@ -89,7 +89,7 @@ type NUMAFree struct {
 func (h *Host) NUMAFree(ctx context.Context, cells []NUMACell) ([]NUMAFree, error) {
 	return call(ctx, h, reading("reading the free memory of NUMA cells"), func(c *conn) ([]NUMAFree, error) {
 		free := make([]NUMAFree, len(cells))
-		calls := newPipeline()
+		calls := c.newPipeline()
 		for i, cell := range cells {
 			calls.Go(func() error {
 				c.count("virNodeGetCellsFreeMemory")

@@ -94,7 +94,7 @@ func (c *conn) nodeDevices(flags golibvirt.ConnectListAllNodeDeviceFlags) ([]Nod
 		}
 	}()
 	found := make([]*NodeDevice, len(all))
-	calls := newPipeline()
+	calls := c.newPipeline()
 	for i := range all {
 		calls.Go(func() error {
 			c.count("virNodeDeviceGetXMLDesc")

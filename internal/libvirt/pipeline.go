@@ -1,33 +1,95 @@
 package libvirt
 
-import "golang.org/x/sync/errgroup"
+import (
+	"errors"
 
-// pipelined is the number of calls that one bulk read has under way on its connection. The daemon works on five at a
-// time and takes the next from its socket's buffer without waiting for the network: at 50 ms, 256 take 0.2 s where 100
-// take 0.35 s for 200 domains.
+	"golang.org/x/sync/errgroup"
+)
+
+// pipelined is the number of calls that one bulk read has under way on its connection, and all bulk reads of one host
+// together. The daemon works on five at a time and takes the next from its socket's buffer without waiting for the
+// network: at 50 ms, 256 take 0.2 s where 100 take 0.35 s for 200 domains.
 const pipelined = 256
 
-// waiting holds a token for each pipelined call of all hosts. A call holds a thread while it waits, and the Go runtime
-// ends a program that needs more than 10,000: one that reads forty hosts at the same time, for example.
+// waiting holds a token for each pipelined call of all hosts that a caller waits for. A call holds a thread while it
+// waits, and the Go runtime ends a program that needs more than 10,000: one that reads forty hosts at the same time,
+// for example. Calls that hang where no stream can be cut, for which no caller waits any more, hold those of their host
+// alone.
 var waiting = make(chan struct{}, 8*pipelined)
 
-// pipeline runs the calls of one bulk read. Like an errgroup's, its Wait gives the first error.
-type pipeline struct{ calls errgroup.Group }
+// errAbandoned is the outcome of a call that no caller waits for.
+var errAbandoned = errors.New("no caller waits for the answer any more")
 
-func newPipeline() *pipeline {
-	p := &pipeline{}
+// pipeline runs the calls of one bulk read. Like an errgroup's, its Wait gives the first error.
+type pipeline struct {
+	conn  *conn
+	calls errgroup.Group
+}
+
+func (c *conn) newPipeline() *pipeline {
+	p := &pipeline{conn: c}
 	p.calls.SetLimit(pipelined)
 	return p
 }
 
-// Go waits until the call may start.
+// Go waits until the call may start. It never does once no caller waits for the calls on this connection.
 func (p *pipeline) Go(call func() error) {
 	p.calls.Go(func() error {
-		waiting <- struct{}{}
-		defer func() { <-waiting }()
+		if !p.conn.take() {
+			return errAbandoned
+		}
+		defer p.conn.give()
 		return call()
 	})
 }
 
 // Wait waits for all calls.
 func (p *pipeline) Wait() error { return p.calls.Wait() }
+
+// take takes the tokens of one call. It returns false when the connection is abandoned first.
+func (c *conn) take() bool {
+	select {
+	case c.host.pipelined <- struct{}{}:
+	case <-c.abandoned:
+		return false
+	}
+	select {
+	case waiting <- struct{}{}:
+	case <-c.abandoned:
+		<-c.host.pipelined
+		return false
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.dropped {
+		<-waiting
+		<-c.host.pipelined
+		return false
+	}
+	c.tokens++
+	return true
+}
+
+// give returns the tokens of a call that has ended.
+func (c *conn) give() {
+	<-c.host.pipelined
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.dropped {
+		c.tokens--
+		<-waiting
+	}
+}
+
+// abandon lets the calls of other hosts have the tokens of those for which no caller waits. The caller holds the lock.
+func (c *conn) abandon() {
+	if c.dropped {
+		return
+	}
+	c.dropped = true
+	for range c.tokens {
+		<-waiting
+	}
+	c.tokens = 0
+	close(c.abandoned)
+}

@@ -20,7 +20,7 @@ const SecretUsageVTPM SecretUsage = "vtpm"
 // Secret is a libvirt secret: a small value that is kept by the host under a unique usage id.
 type Secret struct {
 	// UUID is made up when a secret is defined without one. Where a secret is to be found it wins over UsageID, so that
-	// one which somebody else has defined anew under the same usage id is never hit.
+	// one which another program has defined anew under the same usage id is never hit.
 	UUID        string
 	UsageType   SecretUsage // "" means SecretUsageVTPM, the only one there is
 	UsageID     string
@@ -70,7 +70,7 @@ func (c *conn) defineSecret(document, usageID string, value []byte) (err error) 
 		if c.hasSecret(usageID) {
 			return fmt.Errorf("%w: a secret with this usage id", ErrExists)
 		}
-		// The one that was in the way is gone since, or it is something else, which it will be again.
+		// The one that caused the conflict is gone since, or it is something else, which it will be again.
 		c.count("virSecretDefineXML")
 		secret, err = c.c.SecretDefineXML(document, 0)
 		if errors.Is(err, golibvirt.ERR_INTERNAL_ERROR) && c.hasSecret(usageID) {
@@ -160,7 +160,7 @@ func (h *Host) UndefineSecret(ctx context.Context, s Secret) error {
 
 // onSecret runs f on a secret. Its error is ErrNotFound when the host has no such secret.
 func onSecret[T any](
-	ctx context.Context, h *Host, s spec, which Secret, f func(*conn, *golibvirt.Secret) (T, error),
+	ctx context.Context, h *Host, s callSpec, which Secret, f func(*conn, *golibvirt.Secret) (T, error),
 ) (T, error) {
 	return call(ctx, h, s, func(c *conn) (value T, err error) {
 		secret, err := c.lookupSecret(which)

@@ -34,6 +34,12 @@ const (
 	ReasonBooted = "Booted"
 	// ReasonStartingUp is that of a domain which waits for its beginning: for the memory that a migration brings, too.
 	ReasonStartingUp = "StartingUp"
+	// ReasonSave, ReasonDump and ReasonSnapshot are those of a guest that stands still while its memory is written to a
+	// file, ReasonIOError of one whose storage failed.
+	ReasonSave     = "Save"
+	ReasonDump     = "Dump"
+	ReasonSnapshot = "Snapshot"
+	ReasonIOError  = "IOError"
 	// ReasonMigration is that of a domain which stands still at a moment of its migration.
 	ReasonMigration = "Migration"
 	// ReasonMigrated is that of a domain which a migration brought, or took away.
@@ -65,13 +71,13 @@ var reasonNames = map[DomainState][]string{
 		golibvirt.DOMAIN_PAUSED_UNKNOWN:         unknownName,
 		golibvirt.DOMAIN_PAUSED_USER:            "User",
 		golibvirt.DOMAIN_PAUSED_MIGRATION:       ReasonMigration,
-		golibvirt.DOMAIN_PAUSED_SAVE:            "Save",
-		golibvirt.DOMAIN_PAUSED_DUMP:            "Dump",
-		golibvirt.DOMAIN_PAUSED_IOERROR:         "IOError",
+		golibvirt.DOMAIN_PAUSED_SAVE:            ReasonSave,
+		golibvirt.DOMAIN_PAUSED_DUMP:            ReasonDump,
+		golibvirt.DOMAIN_PAUSED_IOERROR:         ReasonIOError,
 		golibvirt.DOMAIN_PAUSED_WATCHDOG:        "Watchdog",
 		golibvirt.DOMAIN_PAUSED_FROM_SNAPSHOT:   "FromSnapshot",
 		golibvirt.DOMAIN_PAUSED_SHUTTING_DOWN:   "ShuttingDown",
-		golibvirt.DOMAIN_PAUSED_SNAPSHOT:        "Snapshot",
+		golibvirt.DOMAIN_PAUSED_SNAPSHOT:        ReasonSnapshot,
 		golibvirt.DOMAIN_PAUSED_CRASHED:         "Crashed",
 		golibvirt.DOMAIN_PAUSED_STARTING_UP:     ReasonStartingUp,
 		golibvirt.DOMAIN_PAUSED_POSTCOPY:        ReasonPostcopy,

@@ -12,8 +12,8 @@ import (
 type target struct {
 	// uri is what libvirt gets. For a relayed one the socket is still to be added, see withSocket.
 	uri string
-	// relayed says that the stream to the daemon is ours and passes through a private unix socket.
-	relayed bool
+	// bridged says that the stream to the daemon is ours and passes through a private unix socket.
+	bridged bool
 	// sockets are the paths on the host where the daemon may listen, in the order to try.
 	sockets []string
 	// inProcess says that libvirt's test driver runs within our own process. Its connections don't share what a
@@ -56,7 +56,7 @@ func parseTarget(uri string) (*target, error) {
 	if u.Path == "" || u.Path == "/" {
 		return nil, fmt.Errorf("%w URI %q: it has no path, such as /system", ErrInvalid, u.Redacted())
 	}
-	t := &target{relayed: true}
+	t := &target{bridged: true}
 	parameters, values, err := splitQuery(u.RawQuery)
 	if err != nil {
 		return nil, fmt.Errorf("%w URI %q: its parameters can't be parsed", ErrInvalid, u.Redacted())

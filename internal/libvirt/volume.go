@@ -21,7 +21,7 @@ type Volume struct {
 	PhysicalBytes   uint64 // from the beginning of a file to its end, holes included
 	Backing         string // the path of the image that it is based on, "" is none
 	// Changed is when anything about the file was changed last (ctime), as libvirt writes it: with nanoseconds, and not
-	// to be set by anybody. "" when the host doesn't say.
+	// to be set at all. "" when the host doesn't say.
 	Changed string
 	// Mode is octal ("0600"), Owner and Group are ids of the host; "" when libvirt doesn't say.
 	Mode, Owner, Group string

@@ -36,12 +36,13 @@ const inHole = -3
 // CopyFile has returned. When ctx ends so does the copying, and where a host doesn't answer the connection is given up.
 //
 // It uses virStorageVolDownload and virStorageVolUpload with sparse streams, which came with libvirt 3.4, and has a
-// connection of its own to either host beside those that Config.MaxConnections allows.
+// connection of its own to either host in addition to those that Config.MaxConnections allows.
 func (h *Host) CopyFile(
 	ctx context.Context, file string, target *Host, made func() error, progress func(bytes uint64),
 ) error {
-	s := spec{
-		operation: fmt.Sprintf("copying %s to host %s", file, target.Name()), timeout: migrateTimeout, late: ErrUnreachable,
+	s := callSpec{
+		operation: fmt.Sprintf("copying %s to host %s", file, target.Name()), timeout: migrateTimeout, patient: true,
+		late: ErrUnreachable, writes: true,
 	}
 	ctx, cancel := h.bound(ctx, s)
 	defer cancel()
@@ -52,36 +53,90 @@ func (h *Host) CopyFile(
 	}
 	defer x.from.retire()
 	defer x.to.retire()
+	if err := s.allowed(ctx); err != nil {
+		x.from.end(true)
+		x.to.end(true)
+		return err
+	}
 
 	// The copying ends by itself between two messages, so it is given up only where it doesn't.
 	patience, giveUp := context.WithCancel(context.WithoutCancel(ctx))
 	defer giveUp()
 	defer context.AfterFunc(ctx, func() { time.AfterFunc(closeTimeout, giveUp) })()
-	var reports sync.Mutex
-	ended := false
-	report := func(bytes uint64) {
-		reports.Lock()
-		defer reports.Unlock()
-		if !ended && progress != nil {
-			progress(bytes)
-		}
-	}
+	reports := &copyReports{made: made, progress: progress}
 	k := &fileCopy{
-		spec: s, from: x.from, to: x.to, dir: path.Dir(file), name: path.Base(file), made: made, report: report,
+		spec: s, from: x.from, to: x.to, dir: path.Dir(file), name: path.Base(file), made: reports.fileMade,
+		report: reports.copied,
 	}
-	_, _, err := run(patience, x.from, func(*conn) (struct{}, error) { return struct{}{}, k.run(ctx) }, x.to)
-	reports.Lock()
-	ended = true
-	reports.Unlock()
+	_, _, err := run(patience, x.from, func(*conn) (struct{}, error) {
+		err := k.run(ctx)
+		if errors.Is(err, errCopyAbandoned) {
+			target.removeAbandoned(ctx, file)
+		}
+		return struct{}{}, err
+	}, x.to)
+	reports.end()
 	if err != nil && ctx.Err() != nil && !errors.Is(err, ctx.Err()) {
 		err = fmt.Errorf("%w: %w", ctx.Err(), err)
 	}
 	return h.wrap(s, err, false)
 }
 
+// copyReports passes on what a copying tells its caller, for as long as the caller is there.
+type copyReports struct {
+	made     func() error
+	progress func(bytes uint64)
+
+	mu    sync.Mutex
+	ended bool
+}
+
+// errCopyAbandoned means that a file was made after no caller waited for it any more.
+var errCopyAbandoned = errors.New("the copying was given up before its file was made")
+
+// fileMade says that the file is there. Its error says that the caller doesn't want it, or never learns of it.
+func (r *copyReports) fileMade() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.ended {
+		return errCopyAbandoned
+	}
+	if r.made == nil {
+		return nil
+	}
+	return r.made()
+}
+
+// copied says how many bytes were.
+func (r *copyReports) copied(bytes uint64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.ended && r.progress != nil {
+		r.progress(bytes)
+	}
+}
+
+// end waits for a report that is under way and lets no other through.
+func (r *copyReports) end() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.ended = true
+}
+
+// removeAbandoned removes, in the background, an empty file that was made for a caller who has left.
+func (h *Host) removeAbandoned(ctx context.Context, file string) {
+	h.background.Go(func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), slowTimeout)
+		defer cancel()
+		if err := h.RemoveFile(ctx, file); err != nil {
+			h.log.Warn("an empty file was left behind", "host", h.cfg.Name, "file", file, "error", err.Error())
+		}
+	})
+}
+
 // fileCopy is one file on its way. Its errors know which of the two hosts they are about.
 type fileCopy struct {
-	spec      spec
+	spec      callSpec
 	from, to  *conn
 	dir, name string
 	made      func() error
@@ -100,10 +155,8 @@ func (k *fileCopy) run(ctx context.Context) error {
 	if err != nil {
 		return k.of(k.to, err)
 	}
-	if k.made != nil {
-		if err := k.made(); err != nil {
-			return err
-		}
+	if err := k.made(); err != nil {
+		return err
 	}
 	sum, copied, err := k.transfer(ctx, source.PhysicalBytes)
 	if err != nil {

@@ -193,7 +193,7 @@ func TestCopyFile_endsWithItsContextAndItsLink(t *testing.T) {
 	l, a, b := sides(t)
 	dir := ownDirectory(t, l, a, b)
 	file := dir + "/big"
-	l.Run(t, a.machine.Name, "dd", "if=/dev/zero", "of="+file, "bs=1M", "count=512", "status=none")
+	l.Run(t, a.machine.Name, "dd", "if=/dev/zero", "of="+file, "bs=1M", "count=128", "status=none")
 	for name, disturb := range map[string]func(cancel func()) (undo func()){
 		"cancelled":      func(cancel func()) func() { cancel(); return func() {} },
 		"source stalled": func(cancel func()) func() { undo := a.link.stall(); cancel(); return undo },

@@ -12,16 +12,16 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/ops/watch"
 )
 
-const usage = `Usage: terraform-provider-virtfleet <command> [options]
+const usage = `Usage: virtfleet <command> [options]
 
-Without a command this is a plugin, which Terraform starts.
+Without a command this is the plugin that Terraform starts, terraform-provider-virtfleet.
 
 Commands:
   events     print what happens to the virtual machines, while it happens
   exporter   serve metrics of all virtual machines to Prometheus
   watch      show migrations that run, and how the virtual machines' conditions change
 
-"terraform-provider-virtfleet <command> -help" lists the options of a command.
+"virtfleet <command> -help" lists the options of a command.
 `
 
 // Named says whether the program was called with a command.
@@ -42,5 +42,5 @@ func Run(ctx context.Context, args []string, version string, open config.Opener,
 		return nil
 	}
 	fmt.Fprint(messages, usage)
-	return fmt.Errorf("there is no command %q", args[0])
+	return fmt.Errorf("there is no command %q; \"virtfleet help\" lists them", args[0])
 }

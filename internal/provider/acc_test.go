@@ -72,8 +72,8 @@ func newKey(t *testing.T) string {
 func TestAccProvider_sshErrorsSayWhatToDo(t *testing.T) {
 	t.Parallel()
 	l := lab.Open(t)
-	wrongKey, nobody := newKey(t), filepath.Join(t.TempDir(), "known_hosts")
-	if err := os.WriteFile(nobody, nil, 0o600); err != nil {
+	wrongKey, noKeys := newKey(t), filepath.Join(t.TempDir(), "known_hosts")
+	if err := os.WriteFile(noKeys, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	resource.Test(t, resource.TestCase{
@@ -83,8 +83,8 @@ func TestAccProvider_sshErrorsSayWhatToDo(t *testing.T) {
 			ExpectError: shown(`Unable to read host`, `Host "kvm1" does not answer.`, `no credential was accepted`, wrongKey,
 				`Host: kvm1`, `Check the user in the host's URI and the keys`),
 		}, {
-			Config: oneHost(l, fmt.Sprintf("private_key_file = %q\n known_hosts_file = %q", l.PrivateKeyFile(), nobody)),
-			ExpectError: shown(`Unable to read host`, `no host key is known for`, nobody, `Host: kvm1`,
+			Config: oneHost(l, fmt.Sprintf("private_key_file = %q\n known_hosts_file = %q", l.PrivateKeyFile(), noKeys)),
+			ExpectError: shown(`Unable to read host`, `no host key is known for`, noKeys, `Host: kvm1`,
 				`host_key_checking = "accept_new"`),
 		}},
 	})

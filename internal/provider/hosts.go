@@ -32,16 +32,17 @@ const (
 // hosts turns the provider block into the fleet's hosts. Nothing is connected; files that must be there are looked for.
 func (m *model) hosts(logger *slog.Logger) (map[string]fleet.HostConfig, diag.Diagnostics) {
 	var diags diag.Diagnostics
+	base := ssh.Config{Logger: logger, Jumps: &ssh.Jumps{}}
 	if m.Hosts == nil {
 		uri, source := m.onlyURI()
-		cfg, d := m.host(hostModel{URI: types.StringValue(uri)}, source, path.Root("uri"), logger)
+		cfg, d := m.host(hostModel{URI: types.StringValue(uri)}, source, path.Root("uri"), base)
 		diags.Append(d...)
 		return map[string]fleet.HostConfig{defaultHost: cfg}, diags
 	}
 	hosts := make(map[string]fleet.HostConfig, len(m.Hosts))
 	for _, name := range value.Keys(m.Hosts) {
 		at := path.Root("hosts").AtMapKey(name)
-		cfg, d := m.host(m.Hosts[name], attrpath.Text(at), at, logger)
+		cfg, d := m.host(m.Hosts[name], attrpath.Text(at), at, base)
 		diags.Append(d...)
 		hosts[name] = cfg
 	}
@@ -63,7 +64,7 @@ func (m *model) onlyURI() (uri, source string) {
 
 // host turns one entry into a host of the fleet. The source is how messages call it.
 func (m *model) host(
-	h hostModel, source string, at path.Path, logger *slog.Logger,
+	h hostModel, source string, at path.Path, base ssh.Config,
 ) (fleet.HostConfig, diag.Diagnostics) {
 	var diags diag.Diagnostics
 	cfg := fleet.HostConfig{
@@ -72,12 +73,15 @@ func (m *model) host(
 		Unschedulable: !h.Schedulable.IsNull() && !h.Schedulable.ValueBool(),
 		Fenced:        h.Fenced.ValueBool(),
 
+		OvercommitGuestOverhead: h.OvercommitGuestOverhead.ValueBool(),
+
 		MigrationAddress: h.MigrationAddress.ValueString(),
 		PeerURI:          h.PeerURI.ValueString(),
 	}
 	if limit := h.MemoryLimit.Bytes(); limit != nil {
 		cfg.MemoryLimit = *limit
 	}
+	cfg.MemoryReserve = h.MemoryReserve.Bytes()
 	if cfg.URI == "" {
 		return cfg, nil
 	}
@@ -86,8 +90,11 @@ func (m *model) host(
 		diags.AddAttributeError(at, "Invalid libvirt URI", uriProblem(source, cfg.URI, err))
 		return cfg, diags
 	}
+	if why := uri.exposed(); why != "" && !cfg.Fenced {
+		diags.AddAttributeWarning(at, "Connection to a host isn't secure", fmt.Sprintf("%s: %s.", source, why))
+	}
 	if !uri.overSSH() {
-		return cfg, nil
+		return cfg, diags
 	}
 	if cfg.Fenced {
 		// A host that is given up isn't reached, so what reaching it takes may be gone as well.
@@ -96,13 +103,13 @@ func (m *model) host(
 		}
 		return cfg, nil
 	}
-	diags.Append(m.overSSH(&cfg, h, uri, source, at, logger)...)
+	diags.Append(m.overSSH(&cfg, h, uri, source, at, base)...)
 	return cfg, diags
 }
 
 // overSSH gives a host the client that reaches it.
 func (m *model) overSSH(
-	cfg *fleet.HostConfig, h hostModel, uri *connectionURI, source string, at path.Path, logger *slog.Logger,
+	cfg *fleet.HostConfig, h hostModel, uri *connectionURI, source string, at path.Path, base ssh.Config,
 ) diag.Diagnostics {
 	var diags diag.Diagnostics
 	fromURI, err := uri.ssh()
@@ -110,8 +117,7 @@ func (m *model) overSSH(
 		diags.AddAttributeError(at, "Invalid libvirt URI", uriProblem(source, cfg.URI, err))
 		return diags
 	}
-	settings := sshOver(h.SSH, sshWithURI(fromURI, sshOver(m.SSH, ssh.Config{})))
-	settings.Logger = logger
+	settings := sshOver(h.SSH, sshWithURI(fromURI, sshOver(m.SSH, base)))
 	client, err := ssh.NewClient(settings)
 	if err != nil {
 		diags.AddAttributeError(at, "Invalid SSH settings", fmt.Sprintf("%s: %v.", source, err))
@@ -120,11 +126,8 @@ func (m *model) overSSH(
 	if settings.HostKeyChecking == ssh.HostKeyInsecure {
 		diags.AddAttributeWarning(at, "Host keys are not checked", fmt.Sprintf(
 			"%s is reached with host_key_checking = %q: whoever answers at its address is taken for it and sees what is "+
-				"sent. Use %q or %q.", source, ssh.HostKeyInsecure, ssh.HostKeyStrict, ssh.HostKeyAcceptNew))
-	}
-	if settings.ConnectTimeout > 0 {
-		// Authentication and libvirt's own greeting come on top.
-		cfg.ConnectTimeout = settings.ConnectTimeout + libvirt.DefaultConnectTimeout
+				"sent, but for the password, which only a host with a known key is given. Use %q or %q.",
+			source, ssh.HostKeyInsecure, ssh.HostKeyStrict, ssh.HostKeyAcceptNew))
 	}
 	cfg.Dial, cfg.ReadEnd, cfg.Absent, cfg.Close = dialer(client), client.ReadEnd, client.Absent, client.Close
 	cfg.Tunnel = tunnels(settings)
@@ -132,8 +135,9 @@ func (m *model) overSSH(
 }
 
 // tunnels makes the connections that carry migrations. They are not those that libvirt is talked to through: memory
-// would be in the way of its answers.
+// would delay its answers.
 func tunnels(settings ssh.Config) func() (migration.Tunnel, error) {
+	settings.Jumps = nil // Nor do they go through the jump hosts' connections of the others.
 	return func() (migration.Tunnel, error) {
 		client, err := ssh.NewClient(settings)
 		if err != nil {
@@ -153,8 +157,10 @@ func dialer(client *ssh.Client) libvirt.DialFunc {
 			return conn, nil
 		case errors.Is(err, ssh.ErrSocket):
 			return nil, err
-		case errors.Is(err, ssh.ErrAuth):
+		case errors.Is(err, ssh.ErrAuth) || errors.Is(err, ssh.ErrForwarding):
 			return nil, &kindError{kind: libvirt.ErrDenied, err: err}
+		case errors.Is(err, ssh.ErrSessions):
+			return nil, &kindError{kind: libvirt.ErrBusy, err: err}
 		case ctx.Err() != nil && errors.Is(err, context.Canceled):
 			return nil, err
 		}

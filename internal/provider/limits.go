@@ -21,12 +21,12 @@ type limitsModel struct {
 func limitsAttribute() schema.Attribute {
 	return schema.SingleNestedAttribute{
 		Optional: true,
-		MarkdownDescription: "How many virtual machines may move at a time; the others wait for their turn. What other " +
-			"runs of Terraform, or people, move live between the hosts counts too, as far as it is seen on them: of two runs " +
-			"that begin in the same moment neither sees the other. One machine is never moved by two runs at once.",
+		MarkdownDescription: "How many VMs may move at a time; the others wait for their turn. Live migrations by other " +
+			"Terraform runs or by users count too, if the hosts show them; runs that start at the same moment don't see " +
+			"each other. Two runs never move the same VM at once.",
 		Attributes: map[string]schema.Attribute{
-			"per_fleet":         limit("In all.", turn.DefaultPerFleet),
-			"outbound_per_host": limit("Away from one host.", turn.DefaultOutboundPerHost),
+			"per_fleet":         limit("In the whole fleet.", turn.DefaultPerFleet),
+			"outbound_per_host": limit("From one host.", turn.DefaultOutboundPerHost),
 			"inbound_per_host":  limit("To one host.", turn.DefaultInboundPerHost),
 		},
 	}

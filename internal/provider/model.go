@@ -24,7 +24,11 @@ type hostModel struct {
 	URI         types.String   `tfsdk:"uri"`
 	Labels      types.Map      `tfsdk:"labels"`
 	MemoryLimit value.Quantity `tfsdk:"memory_limit"`
-	Schedulable types.Bool     `tfsdk:"schedulable"`
+
+	MemoryReserve           value.Quantity `tfsdk:"memory_reserve"`
+	OvercommitGuestOverhead types.Bool     `tfsdk:"overcommit_guest_overhead"`
+
+	Schedulable types.Bool `tfsdk:"schedulable"`
 
 	MigrationAddress types.String `tfsdk:"migration_address"`
 	PeerURI          types.String `tfsdk:"peer_uri"`

@@ -13,7 +13,11 @@ func TestOpen_readsABlockAsTerraformDoes(t *testing.T) {
 	var log bytes.Buffer
 	f, err := Open(t.Context(), []byte(`{"hosts": {
 		"a": {"uri": "test:///default", "labels": {"zone": "a"}, "memory_limit": "8Gi"},
-		"b": {"uri": "qemu+ssh://root@127.0.0.1:9/system"}
+		"b": {"uri": "qemu+ssh://root@127.0.0.1:9/system"},
+		"c": {"uri": "qemu+tcp://192.0.2.1/system"},
+		"d": {"uri": "qemu://kvm4.example.net/system?no_verify=1"},
+		"e": {"uri": "qemu+tcp://localhost/system"},
+		"f": {"uri": "qemu+tls://kvm6.example.net/system"}
 	}, "ssh": {"config_file": "none", "host_key_checking": "insecure", "agent": false}}`),
 		slog.New(slog.NewTextHandler(&log, nil)))
 	if err != nil {
@@ -24,11 +28,18 @@ func TestOpen_readsABlockAsTerraformDoes(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	if names := f.HostNames(); !slices.Equal(names, []string{"a", "b"}) {
+	if names := f.HostNames(); !slices.Equal(names, []string{"a", "b", "c", "d", "e", "f"}) {
 		t.Errorf("got hosts %v", names)
 	}
 	if !strings.Contains(log.String(), "Host keys are not checked") {
 		t.Errorf("the warning is lost: %s", log.String())
+	}
+	for source, want := range map[string]bool{
+		"hosts.c: qemu+tcp is not encrypted": true, "hosts.d: with no_verify": true, "hosts.e": false, "hosts.f": false,
+	} {
+		if strings.Contains(log.String(), source) != want {
+			t.Errorf("%q is told: %v, in %s", source, !want, log.String())
+		}
 	}
 }
 

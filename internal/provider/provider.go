@@ -21,14 +21,21 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/host"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/hostmaintenance"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/hosts"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/image"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/meta"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/migration"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/migrationcandidates"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/migrationpolicy"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/moving"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/network"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/networkdhcphost"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/networkfilter"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/secret"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/storagepool"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/tfdiag"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/virtualmachine"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/virtualmachines"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/volume"
 )
 
 const (
@@ -112,7 +119,7 @@ func (p *Provider) Configure(ctx context.Context, req provider.ConfigureRequest,
 	if resp.Diagnostics.HasError() {
 		return
 	}
-	f, err := fleet.New(fleet.Config{
+	f, err := fleet.New(fleet.Config{ //nolint:contextcheck // The fleet outlives the request that configures it.
 		Hosts: hosts, DefaultDomainType: data.DefaultDomainType, Owner: owner(), Logger: logger,
 		MigrationLimits:         m.MigrationLimits.toFleet(),
 		DefaultEvictionStrategy: m.DefaultEvictionStrategy.ValueString(), Migration: moving.Options(m.MigrationOptions),
@@ -145,7 +152,14 @@ func (p *Provider) Resources(context.Context) []func() resource.Resource {
 		migrationpolicy.NewResource,
 		evictionpolicy.NewResource,
 		hostmaintenance.NewResource,
+		image.NewResource,
+		secret.NewResource,
+		storagepool.NewResource,
+		network.NewResource,
+		networkdhcphost.NewResource,
+		networkfilter.NewResource,
 		virtualmachine.NewResource,
+		volume.NewResource,
 	}
 }
 

@@ -27,12 +27,12 @@ var hostNames = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?$`)
 // Schema is the provider block.
 func (p *Provider) Schema(_ context.Context, _ provider.SchemaRequest, resp *provider.SchemaResponse) {
 	resp.Schema = schema.Schema{
-		MarkdownDescription: "Virtual machines on libvirt hosts, as one fleet: they are found on whichever host they are, " +
-			"and nothing runs on the hosts but libvirt, reached over SSH.",
+		MarkdownDescription: "Manages VMs on libvirt hosts as one fleet: a VM is found on any host. Nothing runs on the " +
+			"hosts except libvirt, reached over SSH.",
 		Attributes: map[string]schema.Attribute{
 			"hosts": schema.MapNestedAttribute{
 				Optional: true,
-				MarkdownDescription: "The hosts of the fleet, by the name that `host` attributes and messages use. Not set: one " +
+				MarkdownDescription: "Hosts of the fleet, by the name that `host` attributes and messages use. Default: one " +
 					"host named `" + defaultHost + "` at `uri`.",
 				Validators: []validator.Map{
 					mapvalidator.SizeAtLeast(1),
@@ -44,45 +44,45 @@ func (p *Provider) Schema(_ context.Context, _ provider.SchemaRequest, resp *pro
 			},
 			"uri": schema.StringAttribute{
 				Optional: true,
-				MarkdownDescription: "libvirt URI of the only host, in place of `hosts`. With neither set: the environment " +
-					"variable `" + envURI + "`, else `" + envLibvirtURI + "`, else what libvirt itself picks. " + uriDescription,
+				MarkdownDescription: "libvirt URI of the only host, instead of `hosts`. Default: the environment variable `" +
+					envURI + "`, otherwise `" + envLibvirtURI + "`, otherwise libvirt's own default. " + uriDescription,
 				Validators: []validator.String{uriValidator{checkURI}},
 			},
-			"ssh": sshAttribute("How hosts with an SSH URI are reached. Their URI's own parameters (`keyfile`, `known_hosts`, " +
-				"`known_hosts_verify`, `no_verify`) win over this block, and `hosts.<name>.ssh` over both."),
+			"ssh": sshAttribute("How to reach hosts with an SSH URI. Parameters of a host's URI (`keyfile`, `known_hosts`, " +
+				"`known_hosts_verify`, `no_verify`) win over this block, and `hosts.<name>.ssh` wins over both."),
 			"default_domain_type": schema.StringAttribute{
 				Optional: true,
-				MarkdownDescription: "Type of the virtual machines that don't set `type`: one of " + value.OneOf(domainTypes) +
-					". Not set: `kvm` where the host offers it, else `qemu`.",
+				MarkdownDescription: "Domain type of VMs that don't set `type`. One of " + value.OneOf(domainTypes) + ". " +
+					"Default: `kvm` if the host offers it, otherwise `qemu`.",
 				Validators: []validator.String{stringvalidator.OneOf(domainTypes...)},
 			},
 			"default_eviction_strategy": schema.StringAttribute{
 				Optional: true,
-				MarkdownDescription: "What happens to virtual machines for which neither they themselves nor a " +
-					"`virtfleet_eviction_policy` say anything when their host is emptied: one of " + value.OneOf(eviction.Strategies) +
-					". Default: `LiveMigrateIfPossible`. Those that can't be moved while they run hold up the drain: none is shut " +
-					"down unless `None` says so.",
+				MarkdownDescription: "What happens to VMs when their host is drained, if neither the VM nor a " +
+					"`virtfleet_eviction_policy` sets a strategy. One of " + value.OneOf(eviction.Strategies) + ". With the " +
+					"default, VMs that can't migrate live block the drain; VMs are shut down only if you set `None`. Default: " +
+					"`LiveMigrateIfPossible`.",
 				Validators: []validator.String{stringvalidator.OneOf(eviction.Strategies...)},
 			},
 			"migration_limits": limitsAttribute(),
-			moving.Name: moving.OfProvider("Defaults for every migration. A `virtfleet_migration_policy` wins over them, " +
-				"the block of a virtual machine or of a migration over both, attribute by attribute."),
+			moving.Name: moving.OfProvider("Defaults for every migration. For each attribute, a " +
+				"`virtfleet_migration_policy` wins over them, and the block of a VM or of a migration wins over both."),
 			"on_unreachable": schema.StringAttribute{
 				Optional: true,
-				MarkdownDescription: "What happens with resources whose host doesn't answer: one of " +
-					value.OneOf(meta.OnUnreachableValues()) + ". `" + meta.OnUnreachableError + "`, the default, fails the plan. `" +
-					meta.OnUnreachableKeep + "` keeps the last known state with a warning, and fails only where that very " +
-					"resource is to change. Neither ever takes a resource for gone.",
+				MarkdownDescription: "What to do about resources whose host doesn't answer. One of " +
+					value.OneOf(meta.OnUnreachableValues()) + ". `" + meta.OnUnreachableError + "` fails the plan. `" +
+					meta.OnUnreachableKeep + "` keeps the last known state with a warning, and fails only if the resource is to " +
+					"change. Neither treats a resource as gone. Default: `" + meta.OnUnreachableError + "`.",
 				Validators: []validator.String{stringvalidator.OneOf(meta.OnUnreachableValues()...)},
 			},
 		},
 	}
 }
 
-const uriDescription = "Drivers are `qemu` and `test`, transports `ssh` (a client of the provider's own, without the " +
-	"ssh program), `unix`, `tls` and `tcp`: `qemu+ssh://root@host/system`, `qemu:///system`, `test:///default`. " +
-	"Over SSH, `/session` leads to the libvirt of the user who logs in, which is started if need be. libvirt's " +
-	"parameters `socket` and `mode` choose the daemon's socket; without them, `libvirt-sock` is tried before " +
+const uriDescription = "Drivers are `qemu` and `test`. Transports are `ssh` (the provider's own client, no ssh " +
+	"program is needed), `unix`, `tls` and `tcp`. Examples: `qemu+ssh://root@host/system`, `qemu:///system`, " +
+	"`test:///default`. Over SSH, `/session` is the libvirt of the user who logs in; it is started if necessary. " +
+	"libvirt's parameters `socket` and `mode` choose the daemon's socket. Without them, `libvirt-sock` is tried, then " +
 	"`virtqemud-sock`."
 
 func hostAttributes() map[string]schema.Attribute {
@@ -94,39 +94,50 @@ func hostAttributes() map[string]schema.Attribute {
 		},
 		"labels": schema.MapAttribute{
 			Optional: true, ElementType: types.StringType,
-			MarkdownDescription: "Labels of the host, matched by `placement.host_labels` of virtual machines.",
+			MarkdownDescription: "Labels of the host, matched by `placement.host_labels` of VMs.",
 		},
 		"memory_limit": schema.StringAttribute{
 			Optional: true, CustomType: value.QuantityType,
-			MarkdownDescription: "How much memory may be committed to virtual machines: " + value.QuantitySyntax +
-				". Not set: the host's memory.",
+			MarkdownDescription: "How much memory may be committed to VMs, including what QEMU needs for them: " +
+				value.QuantitySyntax + ". Default: the host's memory less `memory_reserve`.",
+		},
+		"memory_reserve": schema.StringAttribute{
+			Optional: true, CustomType: value.QuantityType,
+			MarkdownDescription: "How much memory is kept for the host itself: " + value.QuantitySyntax + ". It has no " +
+				"effect if `memory_limit` is set. Default: `512Mi`, as in OpenStack.",
+		},
+		"overcommit_guest_overhead": schema.BoolAttribute{
+			Optional: true,
+			MarkdownDescription: "Whether only the memory of guests counts, without what QEMU needs for each VM: 30 MiB, 8 " +
+				"MiB for each vCPU and 8 for I/O, 1/512 of the guest's memory for page tables, 32 MiB with a screen, 53 MiB " +
+				"with a TPM, 128 MiB on aarch64, 256 MiB with SEV, 1 GiB with devices of the host. These are KubeVirt's " +
+				"numbers. Default: `false`.",
 		},
 		"migration_address": schema.StringAttribute{
 			Optional: true,
-			MarkdownDescription: "Name or IP address at which the host takes migrations from the other hosts. Not set: what " +
-				"its libvirt picks (`migration_address` in `qemu.conf`, else its host name, which the others must resolve).",
+			MarkdownDescription: "Name or IP address at which the host receives migrations. Default: libvirt's choice " +
+				"(`migration_address` in `qemu.conf`, otherwise the host's name, which the other hosts must resolve).",
 			Validators: []validator.String{stringvalidator.LengthAtLeast(1)},
 		},
 		"peer_uri": schema.StringAttribute{
 			Optional: true,
-			MarkdownDescription: "libvirt URI under which libvirt on the other hosts reaches libvirt on this one, which " +
-				"migrations with `peer_to_peer` take. `qemu+tls://10.0.0.12/system` takes a libvirt that listens with TLS here, " +
-				"and certificates of one authority on all hosts; `qemu+ssh://root@10.0.0.12/system` SSH keys of root of the " +
-				"other hosts, and this host among those that they know; `qemu+tcp` is not encrypted, and for a network of the " +
-				"hosts' own. The provider itself doesn't use it. Not set: no such migrations to this host.",
+			MarkdownDescription: "libvirt URI at which the other hosts reach this one, for migrations with `peer_to_peer`. " +
+				"`qemu+tls://10.0.0.12/system` requires that libvirt listens with TLS, and certificates from one authority on " +
+				"all hosts. `qemu+ssh://root@10.0.0.12/system` requires an SSH key of root on the other hosts, which must know " +
+				"this host's key. `qemu+tcp` isn't encrypted: use it only on a network of the hosts. The provider itself " +
+				"doesn't use this URI. Not set: no such migrations to this host.",
 			Validators: []validator.String{uriValidator{checkPeerURI}},
 		},
 		"schedulable": schema.BoolAttribute{
-			Optional: true,
-			MarkdownDescription: "Whether virtual machines without a `host` may be placed here. Default `true`. What runs " +
-				"there stays.",
+			Optional:            true,
+			MarkdownDescription: "Whether VMs without `host` may be placed here. VMs that run here stay. Default: `true`.",
 		},
 		"fenced": schema.BoolAttribute{
 			Optional: true,
-			MarkdownDescription: "Gives the host up: it isn't asked any more and what it had is taken for gone. Set it only " +
-				"when the host is certainly off, or a virtual machine may run twice. Default `false`.",
+			MarkdownDescription: "Whether the host is off for certain. The provider no longer contacts it, and treats its " +
+				"VMs as gone. Set it only if the host is off, otherwise a VM may run twice. Default: `false`.",
 		},
-		"ssh": sshAttribute("How this host is reached: each attribute wins over the provider's `ssh` block. A private key " +
+		"ssh": sshAttribute("How to reach this host. Each attribute wins over the provider's `ssh` block. A private key " +
 			"replaces the block's key, passphrase and certificate together."),
 	}
 }

@@ -20,7 +20,7 @@ type frameworkServer interface {
 
 var _ frameworkServer = (*server)(nil)
 
-// server is what Terraform talks to: the framework, and before it the short cut for machines that nothing happened to.
+// server is what Terraform talks to: the framework, and before it the short cut for VMs that nothing happened to.
 type server struct {
 	frameworkServer
 	provider *Provider

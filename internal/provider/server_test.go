@@ -12,8 +12,8 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/virtualmachine"
 )
 
-// machine is a virtual machine on libvirt's test driver, which Terraform's state knows.
-type machine struct {
+// testVM is a VM on libvirt's test driver, which Terraform's state knows.
+type testVM struct {
 	cut, framework tfprotov6.ProviderServer
 	typ            tftypes.Type
 	config, state  map[string]tftypes.Value
@@ -26,15 +26,15 @@ const declared = `{
   "interfaces": {"lan": {"network": "default"}}, "wait_for": {"timeout": "1m"}, "termination_grace_period": "0s"
 }`
 
-func newMachine(t *testing.T) *machine {
+func newTestVM(t *testing.T) *testVM {
 	t.Helper()
 	m := newServers(t)
 	m.create(t)
 	return m
 }
 
-// newServers is a machine that isn't there yet.
-func newServers(t *testing.T) *machine {
+// newServers is a VM that isn't there yet.
+func newServers(t *testing.T) *testVM {
 	t.Helper()
 	s := serve(t)
 	local := block{"uri": "test:///default", "memory_limit": "16Gi"}
@@ -47,7 +47,7 @@ func newServers(t *testing.T) *machine {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m := &machine{cut: cut, framework: cut.frameworkServer}
+	m := &testVM{cut: cut, framework: cut.frameworkServer}
 	m.typ = schemas.ResourceSchemas[virtualmachine.TypeName].ValueType()
 	config, err := tfprotov6.RawState{JSON: []byte(declared)}.Unmarshal(m.typ)
 	if err != nil {
@@ -57,7 +57,7 @@ func newServers(t *testing.T) *machine {
 	return m
 }
 
-func (m *machine) create(t *testing.T) {
+func (m *testVM) create(t *testing.T) {
 	t.Helper()
 	null := m.wire(t, nil)
 	plan, err := m.framework.PlanResourceChange(t.Context(), &tfprotov6.PlanResourceChangeRequest{
@@ -78,7 +78,7 @@ func (m *machine) create(t *testing.T) {
 	m.state, m.private = opened(t, state), made.Private
 }
 
-func (m *machine) destroy(t *testing.T, made *tfprotov6.ApplyResourceChangeResponse) {
+func (m *testVM) destroy(t *testing.T, made *tfprotov6.ApplyResourceChangeResponse) {
 	t.Helper()
 	ctx := context.WithoutCancel(t.Context()) // A cleanup's context has ended.
 	gone, err := m.framework.ApplyResourceChange(ctx, &tfprotov6.ApplyResourceChangeRequest{
@@ -110,8 +110,8 @@ func opened(t *testing.T, v tftypes.Value) map[string]tftypes.Value {
 	return attributes
 }
 
-// wire encodes a machine; nil is null.
-func (m *machine) wire(t *testing.T, attributes map[string]tftypes.Value) *tfprotov6.DynamicValue {
+// wire encodes a VM; nil is null.
+func (m *testVM) wire(t *testing.T, attributes map[string]tftypes.Value) *tfprotov6.DynamicValue {
 	t.Helper()
 	var content any
 	if attributes != nil {
@@ -137,7 +137,7 @@ func str(s string) tftypes.Value { return tftypes.NewValue(tftypes.String, s) }
 // that it isn't taken where something is to be done.
 func TestServer_shortCutAnswersAsTheFramework(t *testing.T) {
 	t.Parallel()
-	m := newMachine(t)
+	m := newTestVM(t)
 	type values = map[string]tftypes.Value
 	hosts := tftypes.List{ElementType: tftypes.String}
 	memory := opened(t, m.state["memory"])
@@ -201,11 +201,11 @@ func TestServer_takesSavedStatesAsTheFrameworkDoes(t *testing.T) {
 	}
 }
 
-func sized(m *machine, memory map[string]tftypes.Value, size string) tftypes.Value {
+func sized(m *testVM, memory map[string]tftypes.Value, size string) tftypes.Value {
 	return tftypes.NewValue(m.state["memory"].Type(), with(memory, map[string]tftypes.Value{"size": str(size)}))
 }
 
-func (m *machine) compareReads(t *testing.T, state map[string]tftypes.Value, cut bool) {
+func (m *testVM) compareReads(t *testing.T, state map[string]tftypes.Value, cut bool) {
 	t.Helper()
 	req := &tfprotov6.ReadResourceRequest{
 		TypeName: virtualmachine.TypeName, CurrentState: m.wire(t, state), Private: m.private,
@@ -226,7 +226,7 @@ func (m *machine) compareReads(t *testing.T, state map[string]tftypes.Value, cut
 	}
 }
 
-func (m *machine) comparePlans(t *testing.T, state, proposed, config map[string]tftypes.Value, cut bool) {
+func (m *testVM) comparePlans(t *testing.T, state, proposed, config map[string]tftypes.Value, cut bool) {
 	t.Helper()
 	req := &tfprotov6.PlanResourceChangeRequest{
 		TypeName: virtualmachine.TypeName, PriorState: m.wire(t, state), ProposedNewState: m.wire(t, proposed),

@@ -47,8 +47,8 @@ func sshKeyAttributes() map[string]schema.Attribute {
 	return map[string]schema.Attribute{
 		"private_key_file": schema.StringAttribute{
 			Optional: true,
-			MarkdownDescription: "Private key file to log in with; `~` is the home directory. Not set: the identity files " +
-				"of `config_file`, else the default ones of OpenSSH.",
+			MarkdownDescription: "Private key file; `~` is the home directory. Default: the identity files of " +
+				"`config_file`, otherwise OpenSSH's default files.",
 			Validators: []validator.String{
 				stringvalidator.LengthAtLeast(1),
 				stringvalidator.ConflictsWith(path.MatchRelative().AtParent().AtName("private_key")),
@@ -56,7 +56,7 @@ func sshKeyAttributes() map[string]schema.Attribute {
 		},
 		"private_key": schema.StringAttribute{
 			Optional: true, Sensitive: true,
-			MarkdownDescription: "The private key itself, in PEM or OpenSSH format, in place of `private_key_file`.",
+			MarkdownDescription: "Private key in PEM or OpenSSH format, instead of `private_key_file`.",
 			Validators:          []validator.String{stringvalidator.LengthAtLeast(1)},
 		},
 		"passphrase": schema.StringAttribute{
@@ -70,12 +70,13 @@ func sshKeyAttributes() map[string]schema.Attribute {
 		},
 		"agent": schema.BoolAttribute{
 			Optional: true,
-			MarkdownDescription: "Whether keys of the SSH agent at `SSH_AUTH_SOCK` are tried. Not set: if there is an agent. " +
-				"With `true`, an agent that doesn't answer is an error.",
+			MarkdownDescription: "Whether to try keys of the SSH agent at `SSH_AUTH_SOCK`. With `true`, an agent that " +
+				"doesn't answer is an error. Default: yes, if there is an agent.",
 		},
 		"password": schema.StringAttribute{
 			Optional: true, Sensitive: true,
-			MarkdownDescription: "Password for the methods `password` and `keyboard-interactive`, tried after all keys.",
+			MarkdownDescription: "Password for the methods `password` and `keyboard-interactive`, tried after all keys, if " +
+				"`config_file` allows it. Jump hosts never get it.",
 		},
 	}
 }
@@ -84,34 +85,35 @@ func sshConnectionAttributes() map[string]schema.Attribute {
 	return map[string]schema.Attribute{
 		"known_hosts_file": schema.StringAttribute{
 			Optional: true,
-			MarkdownDescription: "File with the keys of known hosts. Not set: as in `config_file`, else `~/.ssh/known_hosts` " +
+			MarkdownDescription: "File with known host keys. Default: as in `config_file`, otherwise `~/.ssh/known_hosts` " +
 				"and `/etc/ssh/ssh_known_hosts`.",
 			Validators: []validator.String{stringvalidator.LengthAtLeast(1)},
 		},
 		"host_key_checking": schema.StringAttribute{
 			Optional: true,
-			MarkdownDescription: "What happens with host keys that aren't known: one of " + value.OneOf(hostKeyCheckings) +
-				". `" + ssh.HostKeyStrict + "` refuses them, `" + ssh.HostKeyAcceptNew + "` records the key of a host that " +
-				"is seen for the first time, `" + ssh.HostKeyInsecure + "` accepts whatever is presented, every time with " +
-				"a warning. Not set: as in `config_file`, else `" + ssh.HostKeyStrict + "`.",
+			MarkdownDescription: "What to do about unknown host keys. One of " + value.OneOf(hostKeyCheckings) + ". `" +
+				ssh.HostKeyStrict + "` refuses them. `" + ssh.HostKeyAcceptNew + "` records the key of a host that is seen for " +
+				"the first time. `" + ssh.HostKeyInsecure + "` accepts any key with a warning, and gives no password to a host " +
+				"whose key is unknown. Default: as in `config_file`, where `StrictHostKeyChecking no` means `" +
+				ssh.HostKeyAcceptNew + "`, otherwise `" + ssh.HostKeyStrict + "`.",
 			Validators: []validator.String{stringvalidator.OneOf(hostKeyCheckings...)},
 		},
 		"config_file": schema.StringAttribute{
 			Optional: true,
-			MarkdownDescription: "File in the format of `ssh_config`, read in place of `~/.ssh/config` and " +
-				"`/etc/ssh/ssh_config`. `none` reads no file at all.",
+			MarkdownDescription: "File in the format of `ssh_config`, read instead of `~/.ssh/config` and " +
+				"`/etc/ssh/ssh_config`. `none` reads no file.",
 			Validators: []validator.String{stringvalidator.LengthAtLeast(1)},
 		},
 		"jump_hosts": schema.ListAttribute{
 			Optional: true, ElementType: types.StringType,
-			MarkdownDescription: "Hosts to go through in this order, each `[user@]host[:port]`, in place of `ProxyJump` " +
-				"in `config_file`.",
+			MarkdownDescription: "Hosts to go through, in this order, each `[user@]host[:port]`. Default: `ProxyJump` in " +
+				"`config_file`.",
 			Validators: []validator.List{listvalidator.ValueStringsAre(stringvalidator.LengthAtLeast(1))},
 		},
 		"connect_timeout": schema.StringAttribute{
 			Optional: true, CustomType: value.DurationType,
-			MarkdownDescription: "How long connecting and logging in to each host on the way may take: " + value.DurationSyntax +
-				". Not set: as in `config_file`, else `10s`.",
+			MarkdownDescription: "How long connecting and logging in may take, for each host on the way: " +
+				value.DurationSyntax + ". Default: as in `config_file`, otherwise `10s`.",
 		},
 	}
 }

@@ -3,6 +3,7 @@ package provider
 import (
 	"errors"
 	"fmt"
+	"net"
 	"net/url"
 	"slices"
 	"strconv"
@@ -100,7 +101,7 @@ var refusedSSHParameters = map[string]string{
 	"sshconfig": "set config_file in the ssh block instead",
 }
 
-// knownSSHParameters are the parameters that keep libvirt's meaning. no_tty asks for what is always so: nobody is asked
+// knownSSHParameters are the parameters that keep libvirt's meaning. no_tty is accepted, since no user is asked
 // for anything. proxy chooses among libvirt's ways to the socket, of which the provider tries its own.
 var knownSSHParameters = []string{
 	"socket", "mode", "name", "keyfile", "known_hosts", "known_hosts_verify", "no_verify", "no_tty", "proxy",
@@ -141,6 +142,26 @@ func (c *connectionURI) ssh() (ssh.Config, error) {
 	var err error
 	cfg.HostKeyChecking, err = c.hostKeyChecking()
 	return cfg, err
+}
+
+// exposed says what keeps a connection from being secret, or from leading to the host that is meant; "" is that nothing
+// does.
+func (c *connectionURI) exposed() string {
+	host := c.url.Hostname()
+	address := net.ParseIP(host)
+	verify := c.parameters.Get("no_verify")
+	switch {
+	case host == "", host == "localhost", address != nil && address.IsLoopback():
+		return ""
+	case c.transport == "tcp":
+		return "qemu+tcp is not encrypted, and whoever is in between sees and changes all that is sent, secrets and the " +
+			"memory of guests included. Use qemu+ssh or qemu+tls"
+	case (c.transport == "tls" || c.transport == "") && verify != "" && verify != "0":
+		return "with no_verify the host's certificate isn't checked, and whoever answers at its address is taken for it. " +
+			"Remove no_verify, and give this computer the certificate of the authority that signed the host's (cacert.pem)"
+	default:
+		return ""
+	}
 }
 
 // hostKeyChecking translates libvirt's two parameters. With no_verify, libvirt accepts a new key but still refuses a

@@ -20,7 +20,7 @@ func silent(t *testing.T) (port int) {
 	raw, err := listener.(syscall.Conn).SyscallConn() //nolint:forcetypeassert // It is one.
 	noError(t, err)
 	noError(t, raw.Control(func(fd uintptr) { noError(t, syscall.Listen(int(fd), 0)) }))
-	// That somebody has to wait tells nothing on a busy machine. Of what listens the kernel says how many wait, and may.
+	// That a client has to wait tells nothing on a busy computer. Of what listens the kernel says how many wait, and may.
 	full := func() (is bool) {
 		noError(t, raw.Control(func(fd uintptr) {
 			info, err := unix.GetsockoptTCPInfo(int(fd), unix.IPPROTO_TCP, unix.TCP_INFO)

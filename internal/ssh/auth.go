@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"strings"
 	"sync/atomic"
 
 	xssh "golang.org/x/crypto/ssh"
@@ -26,14 +25,17 @@ var errNoAgent = errors.New("the agent must be used, and there is none that answ
 
 // authenticator offers credentials one at a time, so that it knows what became of each.
 type authenticator struct {
-	ctx     context.Context // The handshake's callback is given no other.
-	cfg     *Config
-	target  *target
-	isJump  bool
-	broken  *atomic.Bool // Whether the connection has broken.
-	started bool         // Whether the server has asked for authentication.
+	ctx    context.Context // The handshake's callback is given no other.
+	cfg    *Config
+	target *target
+	isJump bool
+	// verified says whether the host's key is known to be its own.
+	verified func() bool
+	broken   *atomic.Bool // Whether the connection has broken.
+	started  bool         // Whether the server has asked for authentication.
 
 	agent       io.Closer
+	stages      []func() ([]*credential, error) // What gathers further credentials once all others were tried.
 	credentials []*credential
 	current     *credential
 	partial     int // How many credentials were accepted without being enough.
@@ -41,8 +43,12 @@ type authenticator struct {
 	offered     []string
 }
 
-func newAuthenticator(ctx context.Context, cfg *Config, t *target, isJump bool, broken *atomic.Bool) *authenticator {
-	return &authenticator{ctx: ctx, cfg: cfg, target: t, isJump: isJump, broken: broken}
+func newAuthenticator(
+	ctx context.Context, cfg *Config, t *target, isJump bool, verified func() bool, broken *atomic.Bool,
+) *authenticator {
+	a := &authenticator{ctx: ctx, cfg: cfg, target: t, isJump: isJump, verified: verified, broken: broken}
+	a.stages = a.allStages()
+	return a
 }
 
 // close ends the connection to the agent.
@@ -57,23 +63,28 @@ func (a *authenticator) next(state *xssh.ClientAuthContext) (xssh.AuthMethod, er
 	if a.broken.Load() {
 		return nil, errConnectionLost // Otherwise the handshake would go on with the next credential.
 	}
-	if !a.started {
-		a.started = true
-		a.offered = state.AllowedMethods
-		if err := a.collect(); err != nil {
-			return nil, err
-		}
-	}
+	a.started = true
 	a.settle(len(state.PartialSuccessMethods) > a.partial)
 	a.partial = len(state.PartialSuccessMethods)
 	a.offered = state.AllowedMethods
-	for _, c := range a.credentials {
-		if !c.tried && slices.Contains(a.offered, c.method) {
-			c.tried, a.current = true, c
-			return c.auth(c), nil
+	for {
+		for _, c := range a.credentials {
+			if !c.tried && slices.Contains(a.offered, c.method) {
+				c.tried, a.current = true, c
+				return c.auth(c), nil
+			}
 		}
+		if len(a.stages) == 0 {
+			return nil, ErrAuth
+		}
+		gather := a.stages[0]
+		a.stages = a.stages[1:]
+		more, err := gather()
+		if err != nil {
+			return nil, err
+		}
+		a.credentials = append(a.credentials, more...)
 	}
-	return nil, ErrAuth
 }
 
 // settle records what became of the current credential.
@@ -115,25 +126,55 @@ func (a *authenticator) failure(err error) error {
 	return &AuthError{User: a.target.user, Attempts: a.attempts, Offered: a.offered, Err: err}
 }
 
-// collect gathers the credentials in the order in which they are tried: what the provider was told explicitly, then
-// as in ssh the keys of the agent, certificates and identity files, then the password.
-func (a *authenticator) collect() error {
-	keys := a.keys()
-	if a.agent == nil && a.target.agentRequired {
-		return errNoAgent
+// allStages lists what gathers the credentials, in the order in which they are tried: what the provider was told
+// explicitly, and then as in ssh. Each is asked for only when it is its turn: an agent that hangs doesn't matter where
+// a key before it is accepted.
+func (a *authenticator) allStages() []func() ([]*credential, error) {
+	var stages []func() ([]*credential, error)
+	methods := slices.Clone(a.target.methods)
+	if i := slices.Index(methods, methodInteractive); i >= 0 && a.password() == "" {
+		// Without a password nothing can be answered, but a server may ask nothing and call the user's telephone.
+		methods = append(slices.Delete(methods, i, i+1), methodInteractive)
 	}
-	for _, k := range keys {
-		a.credentials = append(a.credentials, &credential{method: "publickey", name: k.name, auth: k.auth})
+	for _, method := range methods {
+		switch method {
+		case methodKey:
+			keys := &keyStages{authenticator: a}
+			stages = append(stages, keys.explicit, keys.others)
+		default:
+			stages = append(stages, func() ([]*credential, error) { return a.secrets(method), nil })
+		}
 	}
-	if a.cfg.Password == "" || a.isJump {
+	return stages
+}
+
+// password is the password for this host, "" for none.
+func (a *authenticator) password() string {
+	if a.isJump {
+		return ""
+	}
+	return a.cfg.Password
+}
+
+// secrets gathers what would let a host that isn't the right one pretend to be the user.
+func (a *authenticator) secrets(method string) []*credential {
+	if a.password() == "" && !slices.Contains(a.offered, method) {
+		return nil // Nothing to speak of in an error.
+	}
+	c := &credential{method: method, auth: a.keyboardInteractive}
+	if method == methodPassword {
+		if a.password() == "" {
+			return nil
+		}
+		c.auth = func(*credential) xssh.AuthMethod { return xssh.Password(a.password()) }
+	}
+	if !a.verified() {
+		if a.password() != "" {
+			a.record(method, "", "not tried, because the host's key isn't verified: an attacker could read the password")
+		}
 		return nil
 	}
-	a.credentials = append(a.credentials,
-		&credential{method: "keyboard-interactive", auth: a.keyboardInteractive},
-		&credential{method: "password", auth: func(*credential) xssh.AuthMethod {
-			return xssh.Password(a.cfg.Password)
-		}})
-	return nil
+	return []*credential{c}
 }
 
 // keyboardInteractive answers the first round of hidden questions with the password.
@@ -143,6 +184,10 @@ func (a *authenticator) keyboardInteractive(c *credential) xssh.AuthMethod {
 	return xssh.KeyboardInteractive(func(_, _ string, questions []string, echos []bool) ([]string, error) {
 		if len(questions) == 0 {
 			return nil, nil
+		}
+		if a.password() == "" {
+			c.outcome = fmt.Sprintf("there is no password to answer %q with", shorten(questions[0]))
+			return nil, ErrAuth
 		}
 		if answered {
 			c.outcome = fmt.Sprintf("asked again after the password: %q", shorten(questions[0]))
@@ -154,13 +199,13 @@ func (a *authenticator) keyboardInteractive(c *credential) xssh.AuthMethod {
 		}
 		answered = true
 		c.outcome = "password refused"
-		return slices.Repeat([]string{a.cfg.Password}, len(questions)), nil
+		return slices.Repeat([]string{a.password()}, len(questions)), nil
 	})
 }
 
 // shorten makes a server's question fit to be shown.
 func shorten(s string) string {
-	s = strings.Join(strings.Fields(s), " ")
+	s = oneLine(s)
 	if len(s) > 80 {
 		s = s[:80]
 	}
@@ -170,14 +215,21 @@ func shorten(s string) string {
 // auth offers one key and watches whether the server asked for its signature.
 func (k key) auth(c *credential) xssh.AuthMethod {
 	c.outcome = "not accepted by the server"
-	return xssh.PublicKeys(&observedSigner{AlgorithmSigner: k.signer, credential: c})
+	if k.note != "" {
+		c.outcome += ": " + k.note
+	}
+	return xssh.PublicKeys(&observedSigner{AlgorithmSigner: k.signer, algorithms: k.algorithms, credential: c})
 }
 
-// observedSigner tells its credential what became of a signature.
+// observedSigner tells its credential what became of a signature, and signs with the algorithms that are allowed.
 type observedSigner struct {
 	xssh.AlgorithmSigner
+	algorithms []string
 	credential *credential
 }
+
+// Algorithms lists what the key may sign with.
+func (s *observedSigner) Algorithms() []string { return s.algorithms }
 
 // Sign signs as the key does.
 func (s *observedSigner) Sign(rand io.Reader, data []byte) (*xssh.Signature, error) {

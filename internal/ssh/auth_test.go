@@ -2,6 +2,8 @@ package ssh
 
 import (
 	"errors"
+	"io"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -64,9 +66,9 @@ func TestAuth_usesCertificates(t *testing.T) {
 	server := startSSHD(t, "", "TrustedUserCAKeys "+writeFile(t, authority.authorized()))
 	socket := echoSocket(t)
 
-	beside := server.config(t, key)
-	certify(t, authority, key, beside.PrivateKeyFile+"-cert.pub", nil)
-	checkEcho(t, newClient(t, beside), socket)
+	implied := server.config(t, key)
+	certify(t, authority, key, implied.PrivateKeyFile+"-cert.pub", nil)
+	checkEcho(t, newClient(t, implied), socket)
 
 	named := server.config(t, key)
 	named.CertificateFile = filepath.Join(t.TempDir(), "cert.pub")
@@ -268,7 +270,7 @@ func TestAuth_demandsTheAgentWhenTold(t *testing.T) {
 	cfg := server.config(t, key)
 	always := true
 	cfg.Agent = &always
-	cfg.ConfigFile = writeFile(t, "IdentityAgent "+filepath.Join(t.TempDir(), "nobody.sock")+"\n")
+	cfg.ConfigFile = writeFile(t, "IdentityAgent "+filepath.Join(t.TempDir(), "missing.sock")+"\n")
 	_, err := newClient(t, cfg).DialUnix(t.Context(), "/run/any")
 	if !errors.Is(err, ErrAuth) || !errors.Is(err, errNoAgent) {
 		t.Errorf("got %v, want %v", err, errNoAgent)
@@ -303,5 +305,55 @@ func TestNewClient_refusesWhatCannotWork(t *testing.T) {
 				t.Errorf("the error contains the key: %v", err)
 			}
 		})
+	}
+}
+
+// TestAuth_offersNamedCertificatesFirst: servers count attempts, and agents hold many keys.
+func TestAuth_offersNamedCertificatesFirst(t *testing.T) {
+	t.Parallel()
+	authority, key := newKey(t, "ed25519"), newKey(t, "ed25519")
+	server := startSSHD(t, "", "TrustedUserCAKeys "+writeFile(t, authority.authorized()), "MaxAuthTries 3")
+	held := []agent.AddedKey{{PrivateKey: key.private}}
+	for range 6 {
+		held = append([]agent.AddedKey{{PrivateKey: newKey(t, "ed25519").private}}, held...)
+	}
+	cfg := server.config(t, key)
+	cfg.PrivateKeyFile, cfg.Agent = "", nil
+	cert := filepath.Join(t.TempDir(), "cert.pub")
+	certify(t, authority, key, cert, nil)
+	cfg.ConfigFile = writeFile(t, "IdentityAgent "+startAgent(t, held...)+"\nCertificateFile "+cert+"\n")
+	checkEcho(t, newClient(t, cfg), echoSocket(t))
+}
+
+// TestAuth_asksNoAgentBeforeAnExplicitKey: one that hangs doesn't matter where it isn't needed.
+func TestAuth_asksNoAgentBeforeAnExplicitKey(t *testing.T) {
+	t.Parallel()
+	key := newKey(t, "ed25519")
+	server := startSSHD(t, key.authorized())
+	path := filepath.Join(t.TempDir(), "agent.sock")
+	asked := make(chan struct{}, 1)
+	serveSocket(t, path, func(conn net.Conn) {
+		asked <- struct{}{}
+		_, _ = io.Copy(io.Discard, conn)
+	})
+	cfg := server.config(t, key)
+	cfg.Agent, cfg.ConfigFile = nil, writeFile(t, "IdentityAgent "+path+"\n")
+	checkEcho(t, newClient(t, cfg), echoSocket(t))
+	select {
+	case <-asked:
+		t.Error("the agent was asked")
+	default:
+	}
+}
+
+func TestAuth_saysThatACertificateHasExpired(t *testing.T) {
+	t.Parallel()
+	authority, key := newKey(t, "ed25519"), newKey(t, "ed25519")
+	server := startSSHD(t, "", "TrustedUserCAKeys "+writeFile(t, authority.authorized()))
+	cfg := server.config(t, key)
+	certify(t, authority, key, cfg.PrivateKeyFile+"-cert.pub", func(c *xssh.Certificate) { c.ValidBefore = 1 })
+	_, err := newClient(t, cfg).DialUnix(t.Context(), "/run/any")
+	if !errors.Is(err, ErrAuth) || !strings.Contains(err.Error(), "the certificate expired at 1970-01-01") {
+		t.Errorf("got %v", err)
 	}
 }

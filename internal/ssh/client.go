@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -60,6 +61,9 @@ type Config struct {
 	// KeepaliveCountMax is after how many silent intervals the connection is given up; 0 leaves it to ssh_config, then 3.
 	KeepaliveCountMax int
 
+	// Jumps shares connections to jump hosts with other clients; nil shares them with none.
+	Jumps *Jumps
+
 	// HelperURI is the libvirt URI, as seen on the host ("qemu:///system"), that is handed to virt-ssh-helper when the
 	// server forbids forwarding to a socket of libvirt. Empty: only netcat is used then.
 	HelperURI string
@@ -83,14 +87,21 @@ type Client struct {
 	log      *slog.Logger
 	connects atomic.Int64
 
+	jump    *target // The host, of a jump host's client; nil for one that finds out at each connection.
+	via     *Client // The jump host that this jump host is behind, if any.
+	refused *refusal
+
 	mu      sync.Mutex
 	chain   *chain   // The connection in use, nil before the first.
 	pending *attempt // The connection being made, nil when none is.
 	closed  bool
 	running sync.WaitGroup // Attempts.
+
+	adding chan struct{} // Holds a token while a further connection is made.
+	others []*chain      // Further connections, for sessions that the first has no room for. Guarded by mu.
 }
 
-// attempt is one connection being made for everybody who waits for it.
+// attempt is one connection being made for all callers that wait for it.
 type attempt struct {
 	cancel  context.CancelFunc
 	waiters int // Guarded by Client.mu.
@@ -107,7 +118,12 @@ func NewClient(cfg Config) (*Client, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, err
 	}
-	return &Client{cfg: cfg, log: cfg.Logger.With("host", cfg.Host)}, nil
+	if cfg.Jumps == nil {
+		cfg.Jumps = &Jumps{}
+	}
+	return &Client{
+		cfg: cfg, log: cfg.Logger.With("host", cfg.Host), refused: &refusal{}, adding: make(chan struct{}, 1),
+	}, nil
 }
 
 // Connects says how many connections were made to the host so far, or tried to.
@@ -143,22 +159,79 @@ func (c *Client) DialSession(ctx context.Context) (net.Conn, error) {
 // through asks for something through the connection to the host, which must bear being asked for twice. op is what
 // errors call it.
 func through[T any](ctx context.Context, c *Client, op string, ask func(*link) (T, error)) (T, error) {
-	for retried := false; ; retried = true {
+	retried := false
+	for number := 0; ; {
 		var none T
-		ch, err := c.connection(ctx)
+		ch, err := c.numbered(ctx, number)
 		if err != nil {
 			return none, err
 		}
-		answer, err := ask(ch.host())
-		if err == nil {
+		answer, err := ask(ch.link)
+		switch {
+		case err == nil:
 			return answer, nil
-		}
-		// A connection that breaks under the request is one nobody had noticed to be lost: once more with a new one.
-		if ctx.Err() == nil && !retried && ch.lost() {
+		case ctx.Err() != nil:
+		case !retried && ch.lost():
+			// A connection that breaks under the request was lost without notice: once more with a new one.
+			retried = true
+			continue
+		case errors.Is(err, ErrSessions) && number < maxConnections-1:
+			number++
 			continue
 		}
-		return none, c.explain(ctx, ch.host().target, op, err)
+		return none, c.explain(ctx, ch.link.target, op, err)
 	}
+}
+
+// maxConnections is how many connections there are to one host at most. Further ones than the first are made where a
+// server runs no more programs on one, of which OpenSSH's default is ten (MaxSessions).
+const maxConnections = 8
+
+// numbered returns the shared connection, 0, or a further one, made if need be.
+func (c *Client) numbered(ctx context.Context, number int) (*chain, error) {
+	if number == 0 {
+		return c.connection(ctx)
+	}
+	select {
+	case c.adding <- struct{}{}:
+		defer func() { <-c.adding }()
+	case <-ctx.Done():
+		return nil, c.explain(ctx, nil, "connecting once more", context.Cause(ctx))
+	}
+	c.mu.Lock()
+	var lost []*chain
+	c.others = slices.DeleteFunc(c.others, func(ch *chain) bool {
+		if ch.lost() {
+			lost = append(lost, ch)
+			return true
+		}
+		return false
+	})
+	if number <= len(c.others) {
+		ch := c.others[number-1]
+		c.mu.Unlock()
+		return ch, nil
+	}
+	c.mu.Unlock()
+	for _, ch := range lost {
+		ch.close(ErrClosed)
+	}
+	c.connects.Add(1)
+	ch, err := c.connect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	c.mu.Lock()
+	closed := c.closed
+	if !closed {
+		c.others = append(c.others, ch)
+	}
+	c.mu.Unlock()
+	if closed {
+		ch.close(ErrClosed)
+		return nil, &Error{Host: c.cfg.Host, Op: "connecting", Kind: ErrClosed, Err: ErrClosed}
+	}
+	return ch, nil
 }
 
 // Close closes the connection with everything that goes through it, and waits until all of it has ended.
@@ -168,12 +241,15 @@ func (c *Client) Close() error {
 	if c.pending != nil {
 		c.pending.cancel()
 	}
-	chain := c.chain
-	c.chain = nil
+	chains := c.others
+	if c.chain != nil {
+		chains = append(chains, c.chain)
+	}
+	c.chain, c.others = nil, nil
 	c.mu.Unlock()
 	c.running.Wait()
-	if chain != nil {
-		chain.close(ErrClosed)
+	for _, ch := range chains {
+		ch.close(ErrClosed)
 	}
 	return nil
 }
@@ -191,6 +267,10 @@ func (c *Client) connection(ctx context.Context) (*chain, error) {
 	}
 	a := c.pending
 	if a == nil {
+		if err := c.refused.stands(); err != nil {
+			c.mu.Unlock()
+			return nil, c.explain(ctx, nil, "connecting", err)
+		}
 		a = c.start(context.WithoutCancel(ctx))
 	}
 	a.waiters++
@@ -227,6 +307,7 @@ func (c *Client) start(ctx context.Context) *attempt {
 			old.close(ErrClosed)
 		}
 		chain, err := c.connect(ctx)
+		c.refused.note(err)
 		if unwanted := c.finish(a, chain, err); unwanted != nil {
 			unwanted.close(ErrClosed)
 		}
@@ -234,7 +315,7 @@ func (c *Client) start(ctx context.Context) *attempt {
 	return a
 }
 
-// finish hands the result of an attempt to those who wait. It returns the connection if nobody wants it any more.
+// finish hands the result of an attempt to those who wait. It returns the connection if none of them wants it any more.
 func (c *Client) finish(a *attempt, made *chain, err error) (unwanted *chain) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -277,7 +358,7 @@ func (c *Client) explain(ctx context.Context, t *target, op string, err error) e
 
 // kindOf finds the kind of a failure; what has none is a host that didn't answer as it should.
 func kindOf(err error) error {
-	for _, kind := range []error{ErrConfig, ErrHostKey, ErrAuth, ErrSocket, ErrForwarding, ErrClosed} {
+	for _, kind := range []error{ErrConfig, ErrHostKey, ErrAuth, ErrSocket, ErrSessions, ErrForwarding, ErrClosed} {
 		if errors.Is(err, kind) {
 			return kind
 		}

@@ -61,7 +61,7 @@ func TestDialUnix_reconnectsAfterLoss(t *testing.T) {
 	}
 	_ = proxy.listener.Close()
 	if _, err := client.DialUnix(t.Context(), socket); !errors.Is(err, ErrUnreachable) {
-		t.Errorf("nobody listens any more: got %v, want %v", err, ErrUnreachable)
+		t.Errorf("nothing listens any more: got %v, want %v", err, ErrUnreachable)
 	}
 }
 
@@ -82,7 +82,7 @@ func TestDialUnix_givesUpOnAConnectionThatAnswersNothing(t *testing.T) {
 
 	proxy.freeze()
 	// Making the connection may take its time; only from here on is the host called silent at once.
-	client.chain.host().target.connectTimeout = 1
+	client.chain.link.target.connectTimeout = 1
 	ctx, expire := expiry.Context(t)
 	go func() {
 		proxy.awaitHeld()

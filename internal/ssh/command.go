@@ -8,6 +8,7 @@ import (
 	"io"
 	"strings"
 	"sync"
+	"unicode"
 
 	xssh "golang.org/x/crypto/ssh"
 )
@@ -46,9 +47,14 @@ var errNoExec = errors.New("the server refused to run it")
 // start runs a command on the host.
 func (l *link) start(ctx context.Context, line string) (*command, error) {
 	channel, requests, err := l.openChannel(ctx, "session", nil)
+	if isOpenError(err) && l.sessions.Load() > 0 {
+		return nil, &kindError{kind: ErrSessions, err: fmt.Errorf("the server runs no more programs on one connection "+
+			"(MaxSessions in its sshd_config), and %d run on this one: %w", l.sessions.Load(), err)}
+	}
 	if err != nil {
 		return nil, err
 	}
+	l.sessions.Add(1)
 	cmd := &command{channel: channel, ended: make(chan struct{}), status: -1}
 	var output sync.WaitGroup
 	output.Go(func() { _, _ = io.Copy(&cmd.stderr, channel.Stderr()) })
@@ -57,6 +63,7 @@ func (l *link) start(ctx context.Context, line string) (*command, error) {
 			cmd.request(r)
 		}
 		output.Wait()
+		l.sessions.Add(-1)
 		close(cmd.ended)
 	})
 	accepted := make(chan bool, 1)
@@ -205,5 +212,16 @@ func (t *tail) Write(p []byte) (int, error) {
 func (t *tail) String() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return strings.Join(strings.Fields(strings.ToValidUTF8(string(t.text), "?")), " ")
+	return oneLine(string(t.text))
+}
+
+// oneLine makes text that comes from a host fit for one line of an error: nothing in it steers a terminal.
+func oneLine(s string) string {
+	s = strings.Map(func(r rune) rune {
+		if unicode.IsPrint(r) {
+			return r
+		}
+		return ' '
+	}, strings.ToValidUTF8(s, "?"))
+	return strings.Join(strings.Fields(s), " ")
 }

@@ -1,6 +1,7 @@
 package ssh
 
 import (
+	"context"
 	"net"
 	"os"
 	"os/user"
@@ -34,6 +35,7 @@ type target struct {
 	port  int
 	user  string
 	jump  string // ProxyJump, or "".
+	proxy string // ProxyCommand with its tokens expanded, or "".
 
 	network           string
 	connectTimeout    time.Duration
@@ -48,7 +50,11 @@ type target struct {
 	agentSocket      string // "" for none.
 	agentRequired    bool   // Whether the user asked for the agent explicitly.
 
+	methods    []string // How to log in, in the order in which it is tried.
+	algorithms algorithms
+
 	checking         string
+	neverAsked       bool // Whether ssh_config says to check no host key, which isn't done.
 	hostKeyAlias     string
 	userKnownHosts   []string
 	globalKnownHosts []string
@@ -62,7 +68,7 @@ func (t *target) String() string { return t.user + "@" + t.address() }
 
 func (t *target) address() string { return net.JoinHostPort(t.host, strconv.Itoa(t.port)) }
 
-// validate checks what can be checked without reading files or talking to anybody.
+// validate checks what can be checked without reading files or talking to a host.
 func (c Config) validate() error {
 	switch {
 	case c.Host == "" || strings.HasPrefix(c.Host, "-") || strings.ContainsAny(c.Host, " \t\r\n@/"):
@@ -108,7 +114,7 @@ func (c Config) validate() error {
 
 // resolve says how to reach a host: from the configuration, ssh_config and defaults. A jump host takes its name, user
 // and port from its own entry, and credentials and host key settings from the configuration like the host itself.
-func (c Config) resolve(h hop, jumpHost bool) (*target, error) {
+func (c Config) resolve(ctx context.Context, h hop, jumpHost bool) (*target, error) {
 	home, err := homeDir()
 	if err != nil {
 		return nil, configError("finding the home directory: %w", err)
@@ -117,7 +123,7 @@ func (c Config) resolve(h hop, jumpHost bool) (*target, error) {
 	if u, err := user.Current(); err == nil {
 		localUser = u.Username
 	}
-	reader := &configReader{home: home, original: h.host, user: h.user, localUser: localUser}
+	reader := &configReader{ctx: ctx, home: home, original: h.host, user: h.user, port: h.port, localUser: localUser}
 	if err := reader.read(c.configFiles(home)); err != nil {
 		return nil, err
 	}
@@ -135,17 +141,23 @@ func (c Config) resolve(h hop, jumpHost bool) (*target, error) {
 			return nil, configError("HostName for %s: %w", h.host, err)
 		}
 	}
+	t.host = strings.ToLower(t.host)
 	switch o.first("addressfamily") {
 	case "inet":
 		t.network = "tcp4"
 	case "inet6":
 		t.network = "tcp6"
 	}
-	t.hostKeyAlias = o.first("hostkeyalias")
-	t.jump = o.first("proxyjump")
+	t.hostKeyAlias = strings.ToLower(o.first("hostkeyalias"))
+	if t.jump, err = t.expandJump(o.first("proxyjump")); err != nil {
+		return nil, configError("ProxyJump for %s: %w", h.host, err)
+	}
 	if command := o.first("proxycommand"); command != "" && command != noFile {
-		if jumpHost || len(c.JumpHosts) == 0 {
-			return nil, configError("ssh_config sets ProxyCommand for %s, which is not supported: use ProxyJump or"+
+		if t.proxy, err = t.expandTokens(command); err != nil {
+			return nil, configError("ProxyCommand for %s: %w", h.host, err)
+		}
+		if o.first("proxyusefdpass") == "yes" {
+			return nil, configError("ssh_config sets ProxyUseFdpass for %s, which is not supported: use ProxyJump or"+
 				" jump_hosts, or another config_file", h.host)
 		}
 	}
@@ -158,7 +170,33 @@ func (c Config) resolve(h hop, jumpHost bool) (*target, error) {
 	if err := c.resolveHostKeys(t, o); err != nil {
 		return nil, err
 	}
+	if err := t.resolveAlgorithms(o); err != nil {
+		return nil, err
+	}
+	t.methods = authMethods(o)
 	return t, nil
+}
+
+// The ways to log in that are implemented, as the protocol names them.
+const (
+	methodKey         = "publickey"
+	methodInteractive = "keyboard-interactive"
+	methodPassword    = "password"
+)
+
+// authMethods lists the ways to log in that ssh_config allows, in its order.
+func authMethods(o options) []string {
+	methods := []string{methodKey, methodInteractive, methodPassword}
+	if preferred := o.first("preferredauthentications"); preferred != "" {
+		methods = slices.DeleteFunc(strings.Split(preferred, ","), func(method string) bool {
+			return !slices.Contains(methods, method)
+		})
+	}
+	switches := map[string]string{
+		methodKey: "pubkeyauthentication", methodInteractive: "kbdinteractiveauthentication",
+		methodPassword: "passwordauthentication",
+	}
+	return slices.DeleteFunc(methods, func(method string) bool { return o.first(switches[method]) == "no" })
 }
 
 func (c Config) configFiles(home string) []configFile {
@@ -168,7 +206,7 @@ func (c Config) configFiles(home string) []configFile {
 		return nil
 	case "":
 		return []configFile{
-			{path: filepath.Join(userDir, "config"), includeDir: userDir},
+			{path: filepath.Join(userDir, "config"), includeDir: userDir, guarded: true},
 			{path: "/etc/ssh/ssh_config", includeDir: "/etc/ssh"},
 		}
 	}
@@ -250,8 +288,10 @@ func (c Config) resolveHostKeys(t *target, o options) (err error) {
 		case "accept-new":
 			t.checking = HostKeyAcceptNew
 		case "no", "off":
-			t.checking = HostKeyInsecure
-		default: // "ask" asks, and there is nobody to ask.
+			// It is meant to spare questions about new hosts. That a changed key is let pass, too, isn't done for whoever
+			// wrote this down for some host long ago: host_key_checking says so for those who mean it.
+			t.checking, t.neverAsked = HostKeyAcceptNew, true
+		default: // "ask" asks, and there is no user to ask.
 			t.checking = HostKeyStrict
 		}
 	}

@@ -4,11 +4,15 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	xssh "golang.org/x/crypto/ssh"
 )
 
 // settings is what the tests below look at of a target.
@@ -60,7 +64,8 @@ func TestResolve_readsSSHConfig(t *testing.T) {
 			want: func(s *settings) { s.User, s.Address = "first", "kvm1:2222" },
 		},
 		"patterns": {
-			text: "Host kvm? !kvm2\n User a\nHost !kvm1 *\n Port 1\nHost KVM*\n Port 2\n",
+			text: "Host kvm? !kvm2\n User a\nHost !kvm1 *\n Port 1\nHost KVM*\n Port 3\n" +
+				"Match originalhost KVM*\n Port 2\n",
 			want: func(s *settings) { s.User, s.Address = "a", "kvm1:2" },
 		},
 		"syntax": {
@@ -101,10 +106,10 @@ func TestResolve_readsSSHConfig(t *testing.T) {
 				s.KnownHosts, s.Alias, s.Checking = []string{"/a", home + "/b"}, "rack", HostKeyAcceptNew
 			},
 		},
-		"host keys unchecked": {
-			text: "StrictHostKeyChecking no\n", want: func(s *settings) { s.Checking = HostKeyInsecure },
+		"new host keys recorded": {
+			text: "StrictHostKeyChecking no\n", want: func(s *settings) { s.Checking = HostKeyAcceptNew },
 		},
-		"nobody to ask": {
+		"no user to ask": {
 			text: "StrictHostKeyChecking ask\n", want: func(*settings) {},
 		},
 		"times": {
@@ -127,6 +132,10 @@ func TestResolve_readsSSHConfig(t *testing.T) {
 			text: "Match host other exec \"rm -rf /\"\n User x\n", want: func(*settings) {},
 		},
 		"jump": {
+			text: "User root\nPort 23\nProxyJump %r@jump-%n,%h:%p\n",
+			want: func(s *settings) { s.Address, s.User, s.Jump = "kvm1:23", "root", "root@jump-kvm1,kvm1:23" },
+		},
+		"jump hosts": {
 			text: "ProxyJump a,b\nProxyCommand nc %h %p\n", want: func(s *settings) { s.Jump = "a,b" },
 		},
 		"explicit settings win": {
@@ -147,7 +156,7 @@ func TestResolve_readsSSHConfig(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			cfg := test.cfg
 			cfg.ConfigFile = writeFile(t, test.text)
-			got, err := cfg.resolve(hop{user: cfg.User, host: "kvm1", port: cfg.Port}, false)
+			got, err := cfg.resolve(t.Context(), hop{user: cfg.User, host: "kvm1", port: cfg.Port}, false)
 			noError(t, err)
 			want := plain(home, currentUser(t))
 			test.want(&want)
@@ -166,18 +175,22 @@ func TestResolve_refusesWhatItCannotHonour(t *testing.T) {
 		text string
 		want string // The part of the message that leads to the cause.
 	}{
-		"proxy command": {text: "Host kvm1\nProxyCommand nc %h %p\n", want: "ProxyCommand"},
+		"proxy command": {text: "Host kvm1\nProxyCommand nc %z %p\n", want: "ProxyCommand"},
+		"proxy's descriptor": {
+			text: "Host kvm1\nProxyCommand nc %h %p\nProxyUseFdpass yes\n", want: "ProxyUseFdpass",
+		},
 		"revoked keys":  {text: "RevokedHostKeys /etc/ssh/revoked\n", want: "RevokedHostKeys"},
-		"match exec":    {text: "\nMatch host kvm1 exec true\n", want: ":2: match exec is not supported"},
+		"match tagged":  {text: "\nMatch host kvm1 tagged x\n", want: ":2: match tagged is not supported"},
 		"match network": {text: "Match localnetwork 10.0.0.0/8\n", want: ":1: match localnetwork is not supported"},
 		"no value":      {text: "Host kvm1\n User\n", want: ":2: user without a value"},
 		"open quote":    {text: "User \"admin\n", want: ":1: quote without its end"},
 		"include loop":  {text: "Include " + loop + "\n", want: "files deep"},
 		"port":          {text: "Port ssh\n", want: "port \"ssh\""},
 		"time":          {text: "ConnectTimeout soon\n", want: "connecttimeout \"soon\""},
-		"token":         {text: "IdentityFile %C\n", want: "token %C"},
+		"token":         {text: "IdentityFile %T\n", want: "token %T"},
 		"variable":      {text: "IdentityFile ${VIRTFLEET_NOT_SET}/id\n", want: "VIRTFLEET_NOT_SET"},
 		"other's home":  {text: "IdentityFile ~bob/id\n", want: "another user's home"},
+		"jump token":    {text: "ProxyJump %d\n", want: "token %d is not supported"},
 		"jump syntax":   {text: "ProxyJump a:b:c@,d\n", want: "ProxyJump"},
 		"jump loop":     {text: "Host *\nProxyJump kvm2\n", want: "does ProxyJump loop"},
 	}
@@ -197,7 +210,7 @@ func TestResolve_survivesAnyInput(t *testing.T) {
 	t.Parallel()
 	lines := []string{"=", "Host", "Match", "Match !", "Match host", "\"", "\\", "Include", "a=", "Host !", "%"}
 	for _, line := range lines {
-		r := &configReader{original: "kvm1", options: options{}}
+		r := &configReader{ctx: t.Context(), original: "kvm1", options: options{}}
 		_ = r.read([]configFile{{path: writeFile(t, line), required: true}})
 	}
 }
@@ -271,7 +284,7 @@ func TestJump_goesThroughSeveralHosts(t *testing.T) {
 
 	t.Run("unreachable from the last jump host", func(t *testing.T) {
 		cfg := cfg
-		text := fmt.Sprintf("Host kvm1\n Port 1\n ProxyJump first\n%s", &entries) // Nobody listens there.
+		text := fmt.Sprintf("Host kvm1\n Port 1\n ProxyJump first\n%s", &entries) // Nothing listens there.
 		cfg.ConfigFile = writeFile(t, text)
 		_, err := newClient(t, cfg).DialUnix(t.Context(), socket)
 		if !errors.Is(err, ErrUnreachable) || !strings.Contains(fmt.Sprint(err), "through jump host") {
@@ -280,15 +293,63 @@ func TestJump_goesThroughSeveralHosts(t *testing.T) {
 	})
 }
 
+// TestJump_keepsThePasswordFromJumpHosts: the password is the host's own, however it is reached.
 func TestJump_keepsThePasswordFromJumpHosts(t *testing.T) {
 	t.Parallel()
-	target, err := Config{Password: "secret"}.resolve(hop{host: "bastion"}, true)
-	noError(t, err)
-	auth := &authenticator{ctx: t.Context(), cfg: &Config{Password: "secret"}, target: target, isJump: true}
-	target.identityFiles, target.agentSocket = nil, ""
-	noError(t, auth.collect())
-	if len(auth.credentials) != 0 {
-		t.Errorf("a jump host is offered %d credentials", len(auth.credentials))
+	const password = "for the host alone"
+	var mu sync.Mutex
+	var told []string
+	tell := func(name, what string) {
+		mu.Lock()
+		defer mu.Unlock()
+		told = append(told, name+": "+what)
+	}
+	// Each asks in both ways, and is content with a key only if it is the jump host.
+	server := func(name string, key testKey) *methodServer {
+		return startMethodServer(t, &xssh.ServerConfig{
+			PublicKeyCallback: func(_ xssh.ConnMetadata, offered xssh.PublicKey) (*xssh.Permissions, error) {
+				if sameKey(offered, key.signer.PublicKey()) {
+					return &xssh.Permissions{}, nil
+				}
+				return nil, errRefused
+			},
+			KeyboardInteractiveCallback: func(
+				_ xssh.ConnMetadata, ask xssh.KeyboardInteractiveChallenge,
+			) (*xssh.Permissions, error) {
+				answers, err := ask("", "", []string{"Password: "}, []bool{false})
+				if err == nil {
+					tell(name, answers[0])
+				}
+				return nil, errRefused
+			},
+			PasswordCallback: func(_ xssh.ConnMetadata, given []byte) (*xssh.Permissions, error) {
+				tell(name, string(given))
+				return &xssh.Permissions{}, nil
+			},
+		}, func(offered xssh.NewChannel) bool {
+			if offered.ChannelType() != "direct-tcpip" {
+				return false
+			}
+			forwardTCP(t, offered)
+			return true
+		})
+	}
+	key := newKey(t, "ed25519")
+	jump, host := server("jump", key), server("host", testKey{signer: newKey(t, "ed25519").signer})
+	cfg := host.config(t)
+	cfg.Password = password
+	cfg.KnownHostsFile = writeFile(t, fmt.Sprintf("[127.0.0.1]:%d %s[127.0.0.1]:%d %s",
+		jump.addr.Port(), jump.host.authorized(), host.addr.Port(), host.host.authorized()))
+	cfg.JumpHosts = []string{fmt.Sprintf("alice@127.0.0.1:%d", jump.addr.Port())}
+
+	_, err := newClient(t, cfg).DialUnix(t.Context(), "/run/any")
+	if !errors.Is(err, ErrAuth) || len(told) > 0 {
+		t.Errorf("without a key for the jump host: got %v, and told %q", err, told)
+	}
+	cfg.PrivateKeyFile = key.write(t, filepath.Join(t.TempDir(), "id"), "")
+	checkEcho(t, newClient(t, cfg), "/run/any")
+	if want := []string{"host: " + password, "host: " + password}; !slices.Equal(told, want) {
+		t.Errorf("told %q, want %q", told, want)
 	}
 }
 

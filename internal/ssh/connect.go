@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	xssh "golang.org/x/crypto/ssh"
@@ -73,8 +74,8 @@ func parseHop(s string) (hop, error) {
 }
 
 // route lists the hosts to go through, the host itself last.
-func (c *Client) route() ([]*target, error) {
-	host, err := c.cfg.resolve(hop{user: c.cfg.User, host: c.cfg.Host, port: c.cfg.Port}, false)
+func (c *Client) route(ctx context.Context) ([]*target, error) {
+	host, err := c.cfg.resolve(ctx, hop{user: c.cfg.User, host: c.cfg.Host, port: c.cfg.Port}, false)
 	if err != nil {
 		return nil, err
 	}
@@ -92,7 +93,7 @@ func (c *Client) route() ([]*target, error) {
 			if err != nil {
 				return nil, configError("ProxyJump for %s: %w", host.alias, err)
 			}
-			if first, err = c.cfg.resolve(h, true); err != nil {
+			if first, err = c.cfg.resolve(ctx, h, true); err != nil {
 				return nil, err
 			}
 			route = append(route, first)
@@ -113,31 +114,45 @@ func splitJumps(jump string) []string {
 	return strings.Split(jump, ",")
 }
 
-// connect makes the connection, hop by hop.
+// connect makes the connection, through jump hosts or directly.
 func (c *Client) connect(ctx context.Context) (*chain, error) {
-	route, err := c.route()
-	if err != nil {
-		return nil, &Error{Host: c.cfg.Host, Op: "reading the configuration", Kind: ErrConfig, Err: err}
-	}
-	ch := &chain{}
-	for _, t := range route {
-		var via *link
-		if len(ch.links) > 0 {
-			via = ch.host()
-		}
-		l, err := c.connectHop(ctx, t, via)
+	t, via, release := c.jump, c.via, func() {}
+	if t == nil {
+		route, err := c.route(ctx)
 		if err != nil {
-			ch.close(ErrClosed)
+			return nil, &Error{Host: c.cfg.Host, Op: "reading the configuration", Kind: ErrConfig, Err: err}
+		}
+		t = route[len(route)-1]
+		via, release = c.cfg.Jumps.acquire(c, route[:len(route)-1])
+	}
+	server := t.address()
+	if via != nil {
+		// A jump host has its own time.
+		if _, err := via.connection(ctx); err != nil {
+			release()
 			return nil, c.explain(ctx, t, "connecting", err)
 		}
-		ch.links = append(ch.links, l)
+		server += " through " + via.jump.String()
 	}
+	l, err := retryDropped(ctx, func() (*link, error) {
+		done, err := limitHandshakes(ctx, server)
+		if err != nil {
+			return nil, err
+		}
+		defer done()
+		return c.connectHop(ctx, t, via)
+	})
+	if err != nil {
+		release()
+		return nil, c.explain(ctx, t, "connecting", err)
+	}
+	ch := &chain{link: l, release: release}
 	ch.watch()
 	return ch, nil
 }
 
 // connectHop dials one host, through another one or directly, and logs in.
-func (c *Client) connectHop(ctx context.Context, t *target, via *link) (*link, error) {
+func (c *Client) connectHop(ctx context.Context, t *target, via *Client) (*link, error) {
 	keys, err := loadHostKeys(t, c.log)
 	if err != nil {
 		return nil, err
@@ -153,14 +168,19 @@ func (c *Client) connectHop(ctx context.Context, t *target, via *link) (*link, e
 	unblock := context.AfterFunc(ctx, func() { _ = raw.Close() })
 	defer unblock()
 
-	auth := newAuthenticator(ctx, &c.cfg, t, via != nil, &conn.broken)
+	auth := newAuthenticator(ctx, &c.cfg, t, c.jump != nil, keys.isVerified, &conn.broken)
 	defer auth.close()
 	var exchanged sync.Once
+	var keyShown atomic.Bool
 	config := &xssh.ClientConfig{
+		Config: xssh.Config{
+			Ciphers: t.algorithms.ciphers, MACs: t.algorithms.macs, KeyExchanges: t.algorithms.keyExchanges,
+		},
 		User:              t.user,
 		AuthCallback:      auth.next,
 		HostKeyAlgorithms: keys.algorithms(),
 		HostKeyCallback: func(_ string, _ net.Addr, key xssh.PublicKey) error {
+			keyShown.Store(true)
 			if err := keys.check(key); err != nil {
 				return err
 			}
@@ -170,8 +190,12 @@ func (c *Client) connectHop(ctx context.Context, t *target, via *link) (*link, e
 	}
 	sshConn, channels, requests, err := xssh.NewClientConn(conn, t.address(), config)
 	if err != nil {
+		dropped := t.proxy == "" && !keyShown.Load() && conn.broken.Load() && ctx.Err() == nil
 		_ = raw.Close()
-		return nil, deadline.explain("handshake", handshakeCause(err, keys, auth))
+		if err = handshakeCause(err, keys, auth); dropped {
+			err = fmt.Errorf("%w (%w)", errDropped, err)
+		}
+		return nil, deadline.explain("handshake", err)
 	}
 	if !unblock() {
 		_ = sshConn.Close()
@@ -180,13 +204,12 @@ func (c *Client) connectHop(ctx context.Context, t *target, via *link) (*link, e
 	return newLink(t, xssh.NewClient(sshConn, channels, requests), conn, c.cfg.HelperURI, c.log), nil
 }
 
-func dialHop(ctx context.Context, t *target, via *link) (net.Conn, error) {
+func dialHop(ctx context.Context, t *target, via *Client) (net.Conn, error) {
 	if via != nil {
-		conn, err := via.dialTCP(ctx, t.host, t.port)
-		if err != nil {
-			return nil, fmt.Errorf("through jump host %s: %w", via.target, err)
-		}
-		return conn, nil
+		return via.dialTCP(ctx, t.host, t.port)
+	}
+	if t.proxy != "" {
+		return dialProxy(ctx, t.proxy)
 	}
 	return (&net.Dialer{}).DialContext(ctx, t.network, t.address())
 }

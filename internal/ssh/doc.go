@@ -2,8 +2,8 @@
 //
 // A [Client] keeps one connection to one host, made when it is first needed, shared by everything that needs it and
 // made anew after it was lost. Authentication, host keys, ssh_config and jump hosts behave as OpenSSH's client does,
-// except that nobody is ever asked anything: where ssh would ask, this package refuses and says what to do.
+// except that no user is ever asked anything: where ssh would ask, this package refuses and says what to do.
 //
 // The package may import the standard library and golang.org/x/crypto. It knows nothing of libvirt's protocol, of
-// virtual machines or of Terraform: whoever needs a stream is handed a dial function.
+// VMs or of Terraform: whoever needs a stream is handed a dial function.
 package ssh

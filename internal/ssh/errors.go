@@ -17,11 +17,14 @@ var (
 	ErrHostKey = errors.New("host key refused")
 	// ErrAuth means that the host accepted none of the credentials.
 	ErrAuth = errors.New("authentication failed")
-	// ErrSocket means that the host was reached, but nothing answers at that socket's path: it isn't there, nobody
-	// listens, or the user may not open it. Another path may do.
+	// ErrSocket means that the host was reached, but nothing answers at that socket's path: it isn't there, no
+	// process listens, or the user may not open it. Another path may do.
 	ErrSocket = errors.New("socket not available")
 	// ErrForwarding means that the host was reached, but that it lets no stream through to any unix socket.
 	ErrForwarding = errors.New("no way to unix sockets on the host")
+	// ErrSessions means that the host was reached, but runs no further program for us, on as many connections as are made
+	// to one host.
+	ErrSessions = errors.New("no session left on the host")
 	// ErrClosed means that the client was closed.
 	ErrClosed = errors.New("SSH client closed")
 )
@@ -88,6 +91,8 @@ type HostKeyError struct {
 	KnownType, KnownFingerprint string
 	// Files are the known_hosts files that were searched.
 	Files []string
+	// NeverAsked says that ssh_config has StrictHostKeyChecking no for the host, which doesn't hold for changed keys here.
+	NeverAsked bool
 	// Err is the cause, if there is a further one.
 	Err error
 }
@@ -97,9 +102,13 @@ func (e *HostKeyError) Error() string {
 	presented := fmt.Sprintf("it presents %s %s", e.KeyType, e.Fingerprint)
 	switch e.Problem {
 	case HostKeyChanged:
-		return fmt.Sprintf("the host key of %s has changed: %s, but %s:%d has %s %s; somebody may be intercepting the"+
+		text := fmt.Sprintf("the host key of %s has changed: %s, but %s:%d has %s %s; an attacker may be intercepting the"+
 			" connection, or the host was installed anew: only if that is certain, remove that line",
 			e.Name, presented, e.File, e.Line, e.KnownType, e.KnownFingerprint)
+		if e.NeverAsked {
+			text += " (StrictHostKeyChecking no in ssh_config is taken as accept_new, which refuses changed keys)"
+		}
+		return text
 	case HostKeyRevoked:
 		return fmt.Sprintf("the host key of %s is revoked by %s:%d: %s", e.Name, e.File, e.Line, presented)
 	case HostKeyCertificate:
@@ -118,6 +127,14 @@ func (e *HostKeyError) Error() string {
 
 // Unwrap returns the cause, if there is a further one.
 func (e *HostKeyError) Unwrap() error { return e.Err }
+
+// orNil is the error, or nil where there is none.
+func (e *HostKeyError) orNil() error {
+	if e == nil {
+		return nil
+	}
+	return e
+}
 
 // AuthAttempt is one credential and what became of it.
 type AuthAttempt struct {

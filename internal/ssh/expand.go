@@ -1,6 +1,8 @@
 package ssh
 
 import (
+	"crypto/sha1"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"os"
@@ -50,6 +52,19 @@ func (t *target) expand(s string) (string, error) {
 	}
 }
 
+// expandJump expands the percent tokens that ProxyJump takes: %%, %h, %n, %p and %r.
+func (t *target) expandJump(s string) (string, error) {
+	for i := 0; i < len(s); i++ {
+		if s[i] != '%' {
+			continue
+		}
+		if i++; i < len(s) && !strings.ContainsRune("%hnpr", rune(s[i])) {
+			return "", fmt.Errorf("token %%%c is not supported", s[i])
+		}
+	}
+	return t.expandTokens(s)
+}
+
 // expandTokens expands the percent tokens of ssh_config.
 func (t *target) expandTokens(s string) (string, error) {
 	var b strings.Builder
@@ -65,6 +80,19 @@ func (t *target) expandTokens(s string) (string, error) {
 		switch s[i] {
 		case '%':
 			b.WriteByte('%')
+		case 'C':
+			host, _ := os.Hostname()
+			sum := sha1.Sum([]byte(host + t.host + strconv.Itoa(t.port) + t.user + t.jump)) //nolint:gosec // As ssh names files.
+			b.WriteString(hex.EncodeToString(sum[:]))
+		case 'L':
+			host, _ := os.Hostname()
+			host, _, _ = strings.Cut(host, ".")
+			b.WriteString(host)
+		case 'l':
+			host, _ := os.Hostname()
+			b.WriteString(host)
+		case 'j':
+			b.WriteString(t.jump)
 		case 'd':
 			b.WriteString(t.home)
 		case 'h':

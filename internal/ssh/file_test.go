@@ -60,12 +60,33 @@ func TestAbsent(t *testing.T) {
 	got, err = client.Absent(t.Context())
 	noError(t, err)
 	if len(got) != 0 {
-		t.Errorf("nobody asked for %q", got)
+		t.Errorf("%q wasn't asked for", got)
+	}
+	// More than fits into one command.
+	many := slices.Repeat([]string{file, "/none/" + strings.Repeat("x", 200)}, 1000)
+	got, err = client.Absent(t.Context(), many...)
+	noError(t, err)
+	if len(got) != 1000 {
+		t.Errorf("got %d of %d paths, want half of them", len(got), len(many))
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := client.Absent(ctx, file); !errors.Is(err, context.Canceled) {
 		t.Errorf("cancelled: got %v", err)
+	}
+}
+
+// TestFiles_refuseRelativePaths: a path that isn't absolute would be looked for in the wrong place.
+func TestFiles_refuseRelativePaths(t *testing.T) {
+	t.Parallel()
+	client := newClient(t, Config{Host: "kvm1", ConfigFile: "none"})
+	for _, path := range []string{"vmlinuz", " /boot/vmlinuz", "", "./a", "/two\nlines"} {
+		if _, err := client.Absent(t.Context(), "/boot", path); !errors.Is(err, ErrConfig) {
+			t.Errorf("looking for %q: got %v, want %v", path, err, ErrConfig)
+		}
+		if _, err := client.ReadEnd(t.Context(), path, 1); !errors.Is(err, ErrConfig) {
+			t.Errorf("reading %q: got %v, want %v", path, err, ErrConfig)
+		}
 	}
 }
 
@@ -75,16 +96,17 @@ func TestAbsentScript_asAnotherUser(t *testing.T) {
 	if os.Geteuid() != 0 {
 		lacks(t, "root, who can become another user")
 	}
-	dir, err := os.MkdirTemp("/tmp", "absent") //nolint:usetesting // Its parents are open to everybody.
+	dir, err := os.MkdirTemp("/tmp", "absent") //nolint:usetesting // Its parents are open to every user.
 	noError(t, err)
 	t.Cleanup(func() { noError(t, os.RemoveAll(dir)) })
 	noError(t, os.Chmod(dir, 0o700))
-	cmd := exec.CommandContext(t.Context(), "sh", "-c", absentScript, "sh", filepath.Join(dir, "a"), dir+"-none")
+	// A relative path, which must never come here, ends the script all the same.
+	cmd := exec.CommandContext(t.Context(), "sh", "-c", absentScript, "sh", filepath.Join(dir, "a"), dir+"-none", "none")
 	cmd.Dir = "/"
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
 	out, err := cmd.Output()
 	noError(t, err)
-	if got := strings.Fields(string(out)); !slices.Equal(got, []string{fileUnknown, fileAbsent}) {
+	if got := strings.Fields(string(out)); !slices.Equal(got, []string{fileUnknown, fileAbsent, fileUnknown}) {
 		t.Errorf("got %q", got)
 	}
 }

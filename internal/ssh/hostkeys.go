@@ -2,6 +2,8 @@ package ssh
 
 import (
 	"bytes"
+	"errors"
+	"fmt"
 	"log/slog"
 	"math"
 	"net"
@@ -27,6 +29,7 @@ type hostKeys struct {
 
 	mu       sync.Mutex // The handshake checks the key on a goroutine of its own.
 	accepted []byte     // The key that was accepted; a later key exchange must present the same.
+	verified bool       // Whether it is the host's own, as far as known_hosts can tell.
 	refused  error
 }
 
@@ -42,13 +45,23 @@ func loadHostKeys(t *target, log *slog.Logger) (*hostKeys, error) {
 			h.bare = strings.ToLower(t.host)
 		}
 	}
-	if t.checking == HostKeyInsecure {
-		return h, nil
+	if t.neverAsked {
+		log.Warn("ssh_config says StrictHostKeyChecking no: the keys of new hosts are recorded, changed ones are refused",
+			"address", t.address())
 	}
-	all, err := readKnownHosts(h.files, log)
-	if err != nil {
+	if err := h.read(); err != nil && t.checking != HostKeyInsecure {
 		return nil, err
 	}
+	return h, nil
+}
+
+// read reads the known_hosts files.
+func (h *hostKeys) read() error {
+	all, err := readKnownHosts(h.files, h.log)
+	if err != nil {
+		return err
+	}
+	h.known, h.fallback = nil, nil
 	for _, k := range all {
 		switch {
 		case k.matches(h.name):
@@ -57,7 +70,15 @@ func loadHostKeys(t *target, log *slog.Logger) (*hostKeys, error) {
 			h.fallback = append(h.fallback, k)
 		}
 	}
-	return h, nil
+	return nil
+}
+
+// isVerified says whether the key that was accepted is known to be the host's, or was just recorded as such. Only then
+// may the host be given anything that it could use elsewhere.
+func (h *hostKeys) isVerified() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.verified
 }
 
 // relevant are the keys that the host's key is compared with. As in ssh, what is known without a port counts for any
@@ -74,8 +95,7 @@ func (h *hostKeys) relevant() []knownKey {
 // several keys presents one that can be checked. The rest follows, so that a server without any of them is told from
 // one that doesn't answer.
 func (h *hostKeys) algorithms() []string {
-	supported := xssh.SupportedAlgorithms().HostKeys
-	slices.SortStableFunc(supported, func(a, b string) int { return preference(a) - preference(b) })
+	supported := h.target.algorithms.hostKeys
 	types := map[string]bool{}
 	certified := false
 	for _, k := range h.relevant() {
@@ -92,13 +112,16 @@ func (h *hostKeys) algorithms() []string {
 		case isCertificate && (certified || h.target.checking == HostKeyInsecure):
 			certificates = append(certificates, algorithm)
 		case isCertificate:
-		case types[keyTypeOf(algorithm)]:
+		case types[keyTypeOf(algorithm)] && !h.target.algorithms.hostKeysOrdered:
 			known = append(known, algorithm)
 		default:
 			others = append(others, algorithm)
 		}
 	}
-	return slices.Concat(certificates, known, others)
+	if all := slices.Concat(certificates, known, others); len(all) > 0 {
+		return all
+	}
+	return supported // Certificates alone, which no authority vouches for: the check says so.
 }
 
 // preference orders algorithms as ssh does, so that a new host is recorded with the key that ssh would record.
@@ -128,7 +151,13 @@ func (h *hostKeys) check(key xssh.PublicKey) error {
 	if h.accepted != nil && bytes.Equal(h.accepted, blob) {
 		return nil
 	}
-	if err := h.decide(key); err != nil {
+	err := h.decide(key)
+	if h.verified = err == nil; !h.verified && h.target.checking == HostKeyInsecure {
+		h.log.Warn("host key not verified: host_key_checking is insecure, an attacker could answer in the host's name",
+			"address", h.target.address(), "key", key.Type(), "fingerprint", xssh.FingerprintSHA256(key))
+		err = nil
+	}
+	if err != nil {
 		h.refused = err
 		return err
 	}
@@ -144,15 +173,44 @@ func (h *hostKeys) refusalCause() error {
 }
 
 func (h *hostKeys) decide(key xssh.PublicKey) error {
-	if h.target.checking == HostKeyInsecure {
-		h.log.Warn("host key not checked: host_key_checking is insecure, anybody could answer in the host's name",
-			"address", h.target.address(), "key", key.Type(), "fingerprint", xssh.FingerprintSHA256(key))
-		return nil
-	}
 	relevant := h.relevant()
 	if cert, ok := key.(*xssh.Certificate); ok {
 		return h.decideCertificate(cert, relevant)
 	}
+	err := h.decidePlain(key, relevant)
+	if err == nil || err.Problem != HostKeyUnknown {
+		return err.orNil()
+	}
+	if h.target.checking != HostKeyAcceptNew {
+		return err
+	}
+	return h.record(key)
+}
+
+// record makes a new host's key known. Another process may meet the host at the same time, and be shown another key:
+// what is known is looked at once more while no other process writes.
+func (h *hostKeys) record(key xssh.PublicKey) error {
+	var refusal *HostKeyError
+	err := recordHostKey(h.target, h.name, key, h.log, func() error {
+		if err := h.read(); err != nil {
+			return err
+		}
+		if refusal = h.decidePlain(key, h.relevant()); refusal != nil && refusal.Problem == HostKeyUnknown {
+			return nil
+		}
+		return errKnownMeanwhile
+	})
+	switch {
+	case errors.Is(err, errKnownMeanwhile):
+		return refusal.orNil()
+	case err != nil:
+		return h.refusal(HostKeyNotRecorded, key, nil, err)
+	}
+	return nil
+}
+
+// decidePlain decides about a key by what is known, whatever is done with unknown ones. It returns nil for a known key.
+func (h *hostKeys) decidePlain(key xssh.PublicKey, relevant []knownKey) *HostKeyError {
 	if k := find(relevant, markerRevoked, key); k != nil {
 		return h.refusal(HostKeyRevoked, key, k, nil)
 	}
@@ -170,13 +228,7 @@ func (h *hostKeys) decide(key xssh.PublicKey) error {
 	if contradiction != nil {
 		return h.refusal(HostKeyChanged, key, contradiction, nil)
 	}
-	if h.target.checking != HostKeyAcceptNew {
-		return h.refusal(HostKeyUnknown, key, nil, nil)
-	}
-	if err := recordHostKey(h.target, h.name, key, h.log); err != nil {
-		return h.refusal(HostKeyNotRecorded, key, nil, err)
-	}
-	return nil
+	return h.refusal(HostKeyUnknown, key, nil, nil)
 }
 
 func (h *hostKeys) decideCertificate(cert *xssh.Certificate, relevant []knownKey) error {
@@ -193,23 +245,38 @@ func (h *hostKeys) decideCertificate(cert *xssh.Certificate, relevant []knownKey
 			return h.refusal(HostKeyRevoked, key, k, nil)
 		}
 	}
-	if find(relevant, markerAuthority, cert.SignatureKey) == nil && find(relevant, "", cert.Key) != nil {
-		return nil // As in ssh, a certificate that nobody vouches for is as good as its key.
+	if find(relevant, "", cert.Key) != nil {
+		return nil // As in ssh, a certificate that doesn't hold is as good as its key.
 	}
-	principal := h.target.hostKeyAlias
-	if principal == "" {
-		principal = h.target.host
+	var err error
+	if allowed := h.target.algorithms.certificateAuthoritySignature; !slices.Contains(allowed, cert.Signature.Format) {
+		err = fmt.Errorf("its authority signed it with %s, which is not among CASignatureAlgorithms (%s)",
+			cert.Signature.Format, strings.Join(allowed, ", "))
+	} else {
+		err = checker.CheckHostKey(net.JoinHostPort(h.principal(cert), "22"), nil, cert)
 	}
-	if err := checker.CheckHostKey(net.JoinHostPort(principal, "22"), nil, cert); err != nil {
+	if err != nil {
 		return h.refusal(HostKeyCertificate, cert, nil, err)
 	}
 	return nil
 }
 
-func (h *hostKeys) refusal(problem HostKeyProblem, key xssh.PublicKey, known *knownKey, cause error) error {
+// principal is the name under which the host is looked for in a certificate: the certificate's own pattern that the
+// host's name matches, as the library compares names literally.
+func (h *hostKeys) principal(cert *xssh.Certificate) string {
+	name := strings.ToLower(firstOf(h.target.hostKeyAlias, h.target.host))
+	for _, pattern := range cert.ValidPrincipals {
+		if matchWildcard(pattern, name) {
+			return pattern
+		}
+	}
+	return name
+}
+
+func (h *hostKeys) refusal(problem HostKeyProblem, key xssh.PublicKey, known *knownKey, cause error) *HostKeyError {
 	e := &HostKeyError{
 		Problem: problem, Name: h.name, KeyType: key.Type(), Fingerprint: xssh.FingerprintSHA256(key),
-		Files: slices.DeleteFunc(slices.Clone(h.files), isMissing), Err: cause,
+		Files: slices.DeleteFunc(slices.Clone(h.files), isMissing), NeverAsked: h.target.neverAsked, Err: cause,
 	}
 	if known != nil {
 		e.File, e.Line = known.file, known.line

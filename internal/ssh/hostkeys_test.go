@@ -117,6 +117,7 @@ func TestHostKey_asksForTheKindThatIsKnown(t *testing.T) {
 		host: "kvm1", port: 22, checking: HostKeyStrict,
 		userKnownHosts: []string{writeFile(t, "kvm1 "+newKey(t, "rsa").authorized())},
 	}
+	noError(t, target.resolveAlgorithms(options{}))
 	keys, err := loadHostKeys(target, slog.New(slog.DiscardHandler))
 	noError(t, err)
 	algorithms := keys.algorithms()
@@ -163,6 +164,15 @@ func TestHostKey_checksCertificates(t *testing.T) {
 		"expired": {
 			change: func(c *xssh.Certificate) { c.ValidBefore = 1 },
 			known:  vouched, problem: HostKeyCertificate,
+		},
+		"expired, its key is known": {
+			change: func(c *xssh.Certificate) { c.ValidBefore = 1 },
+			known: func(s *sshd) string {
+				return vouched(s) + s.name() + " " + s.hostKeys["ed25519"].authorized()
+			},
+		},
+		"pattern": {
+			change: func(c *xssh.Certificate) { c.ValidPrincipals = []string{"kvm2", "127.0.*"} }, known: vouched,
 		},
 		"authority of others": {
 			known:   func(*sshd) string { return "@cert-authority elsewhere " + authority.authorized() },
@@ -291,5 +301,81 @@ func TestHostKey_goesByItsAlias(t *testing.T) {
 	cfg.KnownHostsFile = writeFile(t, "rack-7 "+server.hostKeys["ecdsa"].authorized())
 	if refused := dialHostKey(t, cfg); refused != nil {
 		t.Errorf("refused: %v", refused)
+	}
+}
+
+// TestHostKey_refusesWeaklySignedCertificates: whoever can make two documents of one SHA-1 sum could make one a
+// certificate.
+func TestHostKey_refusesWeaklySignedCertificates(t *testing.T) {
+	t.Parallel()
+	key, authority := newKey(t, "ed25519"), newKey(t, "rsa")
+	signer, ok := authority.signer.(xssh.AlgorithmSigner)
+	if !ok {
+		t.Fatal("an RSA key has one algorithm only")
+	}
+	path := filepath.Join(t.TempDir(), "host-cert.pub")
+	server := startSSHD(t, key.authorized(), "HostCertificate "+path)
+	for algorithm, config := range map[string]string{
+		xssh.KeyAlgoRSA: "", xssh.KeyAlgoRSASHA512: "", xssh.KeyAlgoRSASHA256: "CASignatureAlgorithms rsa-sha2-512\n",
+	} {
+		weak, err := xssh.NewSignerWithAlgorithms(signer, []string{algorithm})
+		noError(t, err)
+		certify(t, testKey{signer: weak}, server.hostKeys["ed25519"], path, func(c *xssh.Certificate) {
+			c.CertType, c.ValidPrincipals, c.Permissions = xssh.HostCert, []string{"127.0.0.1"}, xssh.Permissions{}
+		})
+		cfg := server.config(t, key)
+		cfg.KnownHostsFile = writeFile(t, "@cert-authority "+server.name()+" "+authority.authorized())
+		cfg.ConfigFile = writeFile(t, config)
+		refused := dialHostKey(t, cfg)
+		if accepted := refused == nil; accepted != (algorithm == xssh.KeyAlgoRSASHA512) {
+			t.Errorf("signed with %s, %q: got %v", algorithm, config, refused)
+		}
+		if refused != nil && refused.Problem != HostKeyCertificate {
+			t.Errorf("signed with %s: got %v, want problem %q", algorithm, refused, HostKeyCertificate)
+		}
+	}
+}
+
+func TestHostKey_comparesNamesWithoutCase(t *testing.T) {
+	t.Parallel()
+	cert := &xssh.Certificate{ValidPrincipals: []string{"kvm1.example.net"}}
+	h := &hostKeys{target: &target{host: "KVM1.Example.NET"}}
+	if got := h.principal(cert); got != "kvm1.example.net" {
+		t.Errorf("looks for %q in the certificate", got)
+	}
+}
+
+// TestHostKey_recordsOneOfSeveral: of hosts that meet several clients under one name with different keys, the first one
+// is recorded, and the others are refused.
+func TestHostKey_recordsOneOfSeveral(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "known_hosts")
+	to := &target{host: "kvm1", port: 22, checking: HostKeyAcceptNew, userKnownHosts: []string{file}}
+	noError(t, to.resolveAlgorithms(options{}))
+	const clients = 8
+	all := make([]*hostKeys, clients)
+	for i := range all { // All have read the file before the first writes.
+		var err error
+		all[i], err = loadHostKeys(to, slog.New(slog.DiscardHandler))
+		noError(t, err)
+	}
+	keys := []testKey{newKey(t, "ed25519"), newKey(t, "ed25519"), newKey(t, "ecdsa")}
+	var meeting sync.WaitGroup
+	errs := make([]error, clients)
+	for i, h := range all {
+		meeting.Go(func() { errs[i] = h.check(keys[i%len(keys)].signer.PublicKey()) })
+	}
+	meeting.Wait()
+	text, err := os.ReadFile(file)
+	noError(t, err)
+	if strings.Count(string(text), "\n") != 1 {
+		t.Errorf("known hosts: got %q, want one key", text)
+	}
+	for i, err := range errs {
+		recorded := strings.Contains(string(text), strings.TrimSpace(keys[i%len(keys)].authorized()))
+		var refused *HostKeyError
+		if recorded && err != nil || !recorded && (!errors.As(err, &refused) || refused.Problem != HostKeyChanged) {
+			t.Errorf("client %d, whose key is recorded: %t: got %v", i, recorded, err)
+		}
 	}
 }

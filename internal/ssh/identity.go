@@ -6,15 +6,19 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math"
 	"os"
+	"time"
 
 	xssh "golang.org/x/crypto/ssh"
 )
 
 // key is a key or certificate ready to be offered.
 type key struct {
-	name   string
-	signer xssh.AlgorithmSigner
+	name       string
+	signer     xssh.AlgorithmSigner
+	algorithms []string // What it may sign with.
+	note       string   // Why a server may refuse it.
 }
 
 // identity is a private key as far as it could be loaded.
@@ -26,67 +30,129 @@ type identity struct {
 	problem string               // Why there is no signer.
 }
 
-// keyring gathers keys in the order in which they are offered, each once.
-type keyring struct {
-	keys []key
-	seen map[string]bool
+// keyStages gathers the keys in the order in which they are offered, each once. ssh offers certificates that are named,
+// then named keys of the agent, its other keys, and last what is in files.
+type keyStages struct {
+	*authenticator
+	loaded       bool
+	identities   []identity
+	certificates []certificate
+	seen         map[string]bool
+	gathered     []*credential
 }
 
-func (r *keyring) add(name string, signer xssh.AlgorithmSigner) {
-	blob := string(signer.PublicKey().Marshal())
-	if !r.seen[blob] {
-		r.seen[blob] = true
-		r.keys = append(r.keys, key{name: name, signer: signer})
+// load reads the files, once.
+func (s *keyStages) load() {
+	if !s.loaded {
+		s.loaded, s.seen = true, map[string]bool{}
+		s.identities = s.loadIdentities()
+		s.certificates = s.loadCertificates(s.identities)
 	}
 }
 
-func (r *keyring) has(public xssh.PublicKey) bool {
-	return public != nil && r.seen[string(public.Marshal())]
+// take returns what was gathered since.
+func (s *keyStages) take() []*credential {
+	gathered := s.gathered
+	s.gathered = nil
+	return gathered
 }
 
-// keys returns every key to offer, and records those that can't be.
-func (a *authenticator) keys() []key {
-	identities := a.identities()
-	held := a.agentKeys()
-	certificates := a.certificates(identities)
-	ring := &keyring{seen: map[string]bool{}}
+// explicit gathers the key that the provider was told, with its certificates.
+func (s *keyStages) explicit() ([]*credential, error) {
+	s.load()
+	if !s.target.explicitKey || len(s.identities) == 0 || s.identities[0].signer == nil || s.target.agentRequired {
+		return nil, nil
+	}
+	s.addExplicit()
+	return s.take(), nil
+}
 
-	if a.target.explicitKey && len(identities) > 0 {
-		explicit := identities[0]
-		if explicit.signer != nil {
-			for _, c := range certificates {
-				if sameKey(c.certificate.Key, explicit.public) {
-					a.addCertificate(ring, c, explicit.signer)
-				}
-			}
-			ring.add(explicit.name, explicit.signer)
+func (s *keyStages) addExplicit() {
+	if !s.target.explicitKey || len(s.identities) == 0 || s.identities[0].signer == nil {
+		return
+	}
+	told := s.identities[0]
+	for _, c := range s.certificates {
+		if sameKey(c.certificate.Key, told.public) {
+			s.addCertificate(c, told.signer)
+		}
+	}
+	s.add(told.name, told.signer, "")
+}
+
+// others gathers all other keys, and records those that can't be offered.
+func (s *keyStages) others() ([]*credential, error) {
+	held := s.agentKeys()
+	if s.agent == nil && s.target.agentRequired {
+		return nil, errNoAgent
+	}
+	s.addExplicit()
+	for _, c := range s.certificates {
+		if !c.implied {
+			s.addHeldCertificate(c, held)
 		}
 	}
 	// Keys of the agent that the configuration names come first, so that a full agent doesn't use up the attempts that
 	// a server allows.
 	for _, named := range []bool{true, false} {
 		for _, k := range held {
-			if isNamed(identities, certificates, k.signer.PublicKey()) == named && (named || !a.target.identitiesOnly) {
-				ring.add(k.name, k.signer)
+			is := isNamed(s.identities, s.certificates, k.signer.PublicKey())
+			if is == named && (named || !s.target.identitiesOnly) {
+				s.add(k.name, k.signer, "")
 			}
 		}
 	}
-	for _, c := range certificates {
-		if signer := findSigner(identities, held, c.certificate.Key); signer != nil {
-			a.addCertificate(ring, c, signer)
-		} else {
-			a.record("publickey", c.name, "there is no private key for this certificate")
+	for _, c := range s.certificates {
+		if c.implied {
+			s.addHeldCertificate(c, held)
 		}
 	}
-	for _, id := range identities {
+	for _, id := range s.identities {
 		switch {
 		case id.signer != nil:
-			ring.add(id.name, id.signer)
-		case !ring.has(id.public):
-			a.record("publickey", id.name, id.problem)
+			s.add(id.name, id.signer, "")
+		case id.public == nil || !s.seen[string(id.public.Marshal())]:
+			s.record(methodKey, id.name, id.problem)
 		}
 	}
-	return ring.keys
+	return s.take(), nil
+}
+
+// add adds a key, unless it was or none of the algorithms that it can sign with is allowed.
+func (s *keyStages) add(name string, signer xssh.AlgorithmSigner, note string) {
+	blob := string(signer.PublicKey().Marshal())
+	if s.seen[blob] {
+		return
+	}
+	s.seen[blob] = true
+	algorithms := s.target.algorithms.signatures(signer.PublicKey())
+	if len(algorithms) == 0 {
+		s.record(methodKey, name, "PubkeyAcceptedAlgorithms of ssh_config doesn't allow a key of type "+
+			signer.PublicKey().Type())
+		return
+	}
+	k := key{name: name, signer: signer, algorithms: algorithms, note: note}
+	s.gathered = append(s.gathered, &credential{method: methodKey, name: name, auth: k.auth})
+}
+
+func (s *keyStages) addHeldCertificate(c certificate, held []key) {
+	signer := findSigner(s.identities, held, c.certificate.Key)
+	if signer == nil {
+		s.record(methodKey, c.name, "there is no private key for this certificate")
+		return
+	}
+	s.addCertificate(c, signer)
+}
+
+func (s *keyStages) addCertificate(c certificate, signer xssh.AlgorithmSigner) {
+	certified, err := xssh.NewCertSigner(c.certificate, signer)
+	if err != nil {
+		s.record(methodKey, c.name, err.Error())
+		return
+	}
+	if algorithmic, ok := certified.(xssh.AlgorithmSigner); ok {
+		s.add(c.name, algorithmic, c.outOfDate(time.Now()))
+	}
 }
 
 func sameKey(a, b xssh.PublicKey) bool {
@@ -122,8 +188,8 @@ func findSigner(identities []identity, held []key, public xssh.PublicKey) xssh.A
 	return nil
 }
 
-// identities loads the private keys, explicit ones first.
-func (a *authenticator) identities() []identity {
+// loadIdentities loads the private keys, explicit ones first.
+func (a *authenticator) loadIdentities() []identity {
 	var identities []identity
 	if a.cfg.PrivateKey != "" {
 		identities = append(identities, a.parse("private_key", "", []byte(a.cfg.PrivateKey)))
@@ -137,7 +203,13 @@ func (a *authenticator) identities() []identity {
 			id := identity{name: path, path: path, public: readPublicKey(path + ".pub"), problem: causeOf(err)}
 			identities = append(identities, id)
 		default:
-			identities = append(identities, a.parse(path, path, pem))
+			id := a.parse(path, path, pem)
+			if info, err := os.Stat(path); err == nil && id.signer != nil {
+				if problem := keyPermissionProblem(info); problem != "" {
+					id.signer, id.problem = nil, problem
+				}
+			}
+			identities = append(identities, id)
 		}
 	}
 	return identities
@@ -213,30 +285,49 @@ func parseKey(pem []byte, passphrase string) (xssh.Signer, error) {
 // certificate is a user certificate from a file.
 type certificate struct {
 	name        string
+	implied     bool // Whether it was found by its key's name, rather than being named.
 	certificate *xssh.Certificate
 }
 
-// certificates loads those that are named and those that lie beside the keys.
-func (a *authenticator) certificates(identities []identity) []certificate {
+// outOfDate says why a server will refuse the certificate by its times, if its clock is right; "" if it won't.
+func (c certificate) outOfDate(now time.Time) string {
+	const form = "2006-01-02 15:04:05 MST"
+	at := func(seconds uint64) time.Time {
+		return time.Unix(int64(min(seconds, math.MaxInt64)), 0) //nolint:gosec // Bounded.
+	}
+	switch {
+	case c.certificate.ValidBefore != xssh.CertTimeInfinity && !now.Before(at(c.certificate.ValidBefore)):
+		return "the certificate expired at " + at(c.certificate.ValidBefore).UTC().Format(form)
+	case now.Before(at(c.certificate.ValidAfter)):
+		return "the certificate isn't valid before " + at(c.certificate.ValidAfter).UTC().Format(form)
+	}
+	return ""
+}
+
+// loadCertificates loads those that are named or else, as ssh does, those whose names follow from the keys'.
+func (a *authenticator) loadCertificates(identities []identity) []certificate {
 	var certificates []certificate
-	load := func(path string, optional bool) {
+	load := func(path string, implied bool) {
 		text, err := os.ReadFile(path)
 		if err != nil {
-			if !optional {
-				a.record("publickey", path, causeOf(err))
+			if !implied {
+				a.record(methodKey, path, causeOf(err))
 			}
 			return
 		}
 		public, _, _, _, err := xssh.ParseAuthorizedKey(text)
 		cert, ok := public.(*xssh.Certificate)
 		if err != nil || !ok {
-			a.record("publickey", path, "not an OpenSSH certificate")
+			a.record(methodKey, path, "not an OpenSSH certificate")
 			return
 		}
-		certificates = append(certificates, certificate{name: path, certificate: cert})
+		certificates = append(certificates, certificate{name: path, implied: implied, certificate: cert})
 	}
 	for _, path := range a.target.certificateFiles {
 		load(path, false)
+	}
+	if len(a.target.certificateFiles) > 0 {
+		return certificates
 	}
 	for _, id := range identities {
 		if id.path != "" {
@@ -244,15 +335,4 @@ func (a *authenticator) certificates(identities []identity) []certificate {
 		}
 	}
 	return certificates
-}
-
-func (a *authenticator) addCertificate(ring *keyring, c certificate, signer xssh.AlgorithmSigner) {
-	certified, err := xssh.NewCertSigner(c.certificate, signer)
-	if err != nil {
-		a.record("publickey", c.name, err.Error())
-		return
-	}
-	if s, ok := certified.(xssh.AlgorithmSigner); ok {
-		ring.add(c.name, s)
-	}
 }

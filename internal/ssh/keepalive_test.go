@@ -14,7 +14,7 @@ import (
 	xssh "golang.org/x/crypto/ssh"
 )
 
-// TestKeepalive_findsADeadPeer runs in its own time, in which a peer that answers answers at once: how long the machine
+// TestKeepalive_findsADeadPeer runs in its own time, in which a peer answers at once or never: how long the computer
 // takes plays no part.
 func TestKeepalive_findsADeadPeer(t *testing.T) {
 	t.Parallel()
@@ -30,7 +30,7 @@ func TestKeepalive_findsADeadPeer(t *testing.T) {
 		}()
 		conn := &watchedConn{Conn: wireEnd{in: theirs, out: ours}}
 		sshConn, channels, requests, err := xssh.NewClientConn(conn, "kvm1", &xssh.ClientConfig{
-			User: "somebody", HostKeyCallback: xssh.FixedHostKey(key.signer.PublicKey()),
+			User: "alice", HostKeyCallback: xssh.FixedHostKey(key.signer.PublicKey()),
 		})
 		noError(t, err)
 		to := &target{keepaliveInterval: time.Second, keepaliveCountMax: 3, connectTimeout: time.Minute}
@@ -83,7 +83,7 @@ func (w *wire) freeze() {
 
 // wireEnd is one end of a connection over two wires.
 type wireEnd struct {
-	net.Conn // For addresses and deadlines, which nobody asks for.
+	net.Conn // For addresses and deadlines, which aren't asked for.
 	in, out  *wire
 }
 

@@ -6,6 +6,7 @@ import (
 	"crypto/sha1" // The format of hashed names in known_hosts; it hides names, it proves nothing.
 	"encoding/base64"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"log/slog"
@@ -13,9 +14,11 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"time"
 
 	xssh "golang.org/x/crypto/ssh"
 	"golang.org/x/crypto/ssh/knownhosts"
+	"golang.org/x/sys/unix"
 )
 
 // The markers of lines in known_hosts.
@@ -87,11 +90,17 @@ func matchHashed(pattern, name string) bool {
 	return hmac.Equal(mac.Sum(nil), want)
 }
 
-// recording keeps clients of this process from recording a key twice; appending is safe against other processes.
+// recording keeps clients of this process from recording at the same time; a lock on the file keeps other processes.
 var recording sync.Mutex
 
-// recordHostKey appends a key to the first of the user's known_hosts files.
-func recordHostKey(t *target, name string, key xssh.PublicKey, log *slog.Logger) (err error) {
+// errKnownMeanwhile means that a key needn't be recorded any more.
+var errKnownMeanwhile = errors.New("another process has recorded a key of this host")
+
+// recordHostKey appends a key to the first of the user's known_hosts files, unless there is an error when all files are
+// looked at once more, while no other process of ours writes.
+func recordHostKey(
+	t *target, name string, key xssh.PublicKey, log *slog.Logger, lookAgain func() error,
+) (err error) {
 	if len(t.userKnownHosts) == 0 {
 		return errors.New("no known_hosts file is configured")
 	}
@@ -106,14 +115,11 @@ func recordHostKey(t *target, name string, key xssh.PublicKey, log *slog.Logger)
 		return err
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
-	now, err := readKnownHosts([]string{file}, log)
-	if err != nil {
+	if err := lockFile(f); err != nil {
 		return err
 	}
-	for _, k := range now {
-		if k.marker == "" && k.matches(name) && sameKey(k.key, key) {
-			return nil // Somebody else was quicker.
-		}
+	if err := lookAgain(); err != nil {
+		return err
 	}
 	written := name
 	if t.hashKnownHosts {
@@ -131,6 +137,23 @@ func recordHostKey(t *target, name string, key xssh.PublicKey, log *slog.Logger)
 	log.Info("recorded the key of a new host", "name", name, "key", key.Type(),
 		"fingerprint", xssh.FingerprintSHA256(key), "file", file)
 	return nil
+}
+
+// lockTimeout bounds the wait for another process that records a key, which takes it milliseconds.
+const lockTimeout = 5 * time.Second
+
+// lockFile keeps other processes of ours from writing to a file until it is closed. A filesystem without locks is no
+// reason to fail.
+func lockFile(f *os.File) error {
+	again := time.NewTicker(10 * time.Millisecond)
+	defer again.Stop()
+	for begin := time.Now(); time.Since(begin) < lockTimeout; <-again.C {
+		err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+		if !errors.Is(err, unix.EWOULDBLOCK) {
+			return nil
+		}
+	}
+	return fmt.Errorf("another process has locked %s for %s", f.Name(), lockTimeout)
 }
 
 // endsMidLine says whether the last line of a file lacks its end.

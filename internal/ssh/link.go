@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -14,43 +13,33 @@ import (
 	xssh "golang.org/x/crypto/ssh"
 )
 
-// chain is the connection to a host: one link to each jump host on the way and one to the host itself, each going
-// through the one before it.
+// chain is the connection to a host, and what it has of the jump host that it goes through.
 type chain struct {
-	links   []*link
+	link    *link
+	release func() // Lets go of the jump host.
 	watcher sync.WaitGroup
 }
 
-// host is the link to the last host so far.
-func (c *chain) host() *link { return c.links[len(c.links)-1] }
-
 // lost says whether the connection is no longer usable.
 func (c *chain) lost() bool {
-	l := c.host()
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.ended
+	c.link.mu.Lock()
+	defer c.link.mu.Unlock()
+	return c.link.ended
 }
 
-// watch closes the links to the jump hosts when the one to the host is gone.
+// watch lets go of the jump host when the connection is gone.
 func (c *chain) watch() {
 	c.watcher.Go(func() {
-		<-c.host().done
-		for _, l := range slices.Backward(c.links) {
-			l.end(errConnectionLost)
-		}
+		<-c.link.done
+		c.release()
 	})
 }
 
-// close ends all links, the last first, and waits for everything that ran on them.
+// close ends the connection, and waits for everything that ran on it.
 func (c *chain) close(cause error) {
-	for _, l := range slices.Backward(c.links) {
-		l.end(cause)
-	}
-	for _, l := range c.links {
-		<-l.done
-		l.running.Wait()
-	}
+	c.link.end(cause)
+	<-c.link.done
+	c.link.running.Wait()
 	c.watcher.Wait()
 }
 
@@ -67,6 +56,7 @@ type link struct {
 	helperURI string
 	log       *slog.Logger
 	forwarded atomic.Int32 // What is known about forwarding to sockets: forwardingUnknown and so on.
+	sessions  atomic.Int32 // How many programs run on the host.
 	done      chan struct{}
 	running   sync.WaitGroup
 

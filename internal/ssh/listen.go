@@ -15,7 +15,7 @@ import (
 
 // ListenUnix makes the host listen on a unix socket at an absolute path and takes the connections that are made there,
 // until the listener is closed or the connection to the host is lost. The socket belongs to the user who logged in, and
-// nobody else may connect to it but root. One that was left there is removed first. OpenSSH leaves its sockets behind:
+// only root may connect to it, too. One that was left there is removed first. OpenSSH leaves its sockets behind:
 // call RemoveUnix after closing the listener.
 //
 // Errors are of kind ErrForwarding when the server refuses to listen there, be it on principle, be it because it can't;
@@ -80,8 +80,7 @@ func checkSocketPath(path string) error {
 
 // removeUnix has the host's shell remove a socket.
 func (l *link) removeUnix(ctx context.Context, path string) error {
-	q := quote(path)
-	cmd, err := l.start(ctx, "sh -c "+quote("if test -S "+q+"; then rm -f "+q+"; fi"))
+	cmd, err := l.start(ctx, bounded(`if test -S "$1"; then rm -f "$1"; fi`, commandLimit, path))
 	if err != nil {
 		return err
 	}

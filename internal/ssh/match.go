@@ -44,38 +44,75 @@ func (r *configReader) match(args []string, reachable bool) (bool, error) {
 }
 
 func (r *configReader) criterion(name, value string) (bool, error) {
-	var subject string
+	patterns := strings.Split(value, ",")
 	switch name {
 	case "host":
-		subject = r.original
-		if name := r.options.first("hostname"); name != "" {
-			subject = strings.ReplaceAll(name, "%h", r.original)
-		}
+		return matchPatterns(r.hostName(), patterns), nil
 	case "originalhost":
-		subject = r.original
+		return matchPatterns(r.original, patterns), nil
 	case "user":
-		subject = r.user
-		if subject == "" {
-			subject = r.options.first("user")
-		}
-		if subject == "" {
-			subject = r.localUser
-		}
+		return matchHost(r.userName(), patterns), nil
 	case "localuser":
-		subject = r.localUser
-	default:
-		return false, fmt.Errorf("match %s is not supported (all, final, host, originalhost, user and localuser are);"+
-			" use another file as config_file, or \"none\"", name)
+		return matchHost(r.localUser, patterns), nil
+	case "exec":
+		return r.exec(value)
 	}
-	return matchPatterns(subject, strings.Split(value, ",")), nil
+	return false, fmt.Errorf("match %s is not supported (all, final, exec, host, originalhost, user and localuser are);"+
+		" use another file as config_file, or \"none\"", name)
 }
 
-// matchPatterns says whether a name matches one of the patterns and none of the negated ones.
+// hostName is the host's name as far as it is known by now.
+func (r *configReader) hostName() string {
+	if name := r.options.first("hostname"); name != "" {
+		return strings.ReplaceAll(name, "%h", r.original)
+	}
+	return r.original
+}
+
+func (r *configReader) userName() string {
+	return firstOf(r.user, r.options.first("user"), r.localUser)
+}
+
+// exec says whether a command succeeds, which is run once.
+func (r *configReader) exec(command string) (bool, error) {
+	port, err := configInt(r.options, "port", defaultPort)
+	if err != nil {
+		return false, err
+	}
+	if r.port != 0 {
+		port = r.port
+	}
+	so := &target{
+		alias: r.original, host: r.hostName(), port: port, user: r.userName(), home: r.home, localUser: r.localUser,
+		hostKeyAlias: r.options.first("hostkeyalias"), jump: r.options.first("proxyjump"),
+	}
+	if command, err = so.expandTokens(command); err != nil {
+		return false, fmt.Errorf("match exec: %w", err)
+	}
+	succeeded, known := r.ran[command]
+	if !known {
+		if succeeded, err = shellSucceeds(r.ctx, command); err != nil {
+			return false, err
+		}
+		r.ran[command] = succeeded
+	}
+	return succeeded, nil
+}
+
+// matchPatterns says whether a name matches one of the patterns and none of the negated ones, whatever the case.
 func matchPatterns(name string, patterns []string) bool {
-	name = strings.ToLower(name)
+	lower := make([]string, len(patterns))
+	for i, pattern := range patterns {
+		lower[i] = strings.ToLower(pattern)
+	}
+	return matchHost(strings.ToLower(name), lower)
+}
+
+// matchHost says whether a host name, as it was typed, matches the patterns. Unlike in matchPatterns, case counts.
+func matchHost(name string, patterns []string) bool {
 	matched := false
 	for _, pattern := range patterns {
-		pattern, negated := strings.CutPrefix(strings.ToLower(pattern), "!")
+		pattern, negated := strings.CutPrefix(pattern, "!")
 		if !matchWildcard(pattern, name) {
 			continue
 		}

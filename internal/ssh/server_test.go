@@ -22,7 +22,7 @@ type methodServer struct {
 	host     testKey
 }
 
-// noAuthServer lets everybody in.
+// noAuthServer lets every user in.
 func noAuthServer() *xssh.ServerConfig { return &xssh.ServerConfig{NoClientAuth: true} }
 
 func startMethodServer(
@@ -58,11 +58,42 @@ func serveMethods(conn net.Conn, config *xssh.ServerConfig, reject []func(xssh.N
 	}
 }
 
+// forwardTCP connects a channel to where its client wants to go.
+func forwardTCP(t *testing.T, offered xssh.NewChannel) {
+	t.Helper()
+	var to struct {
+		Host   string
+		Port   uint32
+		Origin string
+		From   uint32
+	}
+	noError(t, xssh.Unmarshal(offered.ExtraData(), &to))
+	conn, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", net.JoinHostPort(to.Host, fmt.Sprint(to.Port)))
+	if err != nil {
+		_ = offered.Reject(xssh.ConnectionFailed, err.Error())
+		return
+	}
+	channel, requests, err := offered.Accept()
+	if err != nil {
+		_ = conn.Close()
+		return
+	}
+	go xssh.DiscardRequests(requests)
+	go func() {
+		_, _ = io.Copy(conn, channel)
+		_ = conn.Close()
+	}()
+	go func() {
+		_, _ = io.Copy(channel, conn)
+		_ = channel.Close()
+	}()
+}
+
 func (s *methodServer) config(t *testing.T) Config {
 	t.Helper()
 	known := fmt.Sprintf("[127.0.0.1]:%d ", s.addr.Port()) + s.host.authorized()
 	return Config{
-		Host: "127.0.0.1", Port: int(s.addr.Port()), User: "somebody", Agent: new(bool),
+		Host: "127.0.0.1", Port: int(s.addr.Port()), User: "alice", Agent: new(bool),
 		KnownHostsFile: writeFile(t, known),
 		ConfigFile:     writeFile(t, "IdentityFile none\n"), Logger: testLogger(t),
 		ConnectTimeout: patience,

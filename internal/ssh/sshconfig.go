@@ -1,6 +1,7 @@
 package ssh
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -25,8 +26,20 @@ func (o options) first(keyword string) string {
 	return ""
 }
 
+// aliases are former names of keywords.
+var aliases = map[string]string{
+	"challengeresponseauthentication": "kbdinteractiveauthentication",
+	"skeyauthentication":              "kbdinteractiveauthentication",
+	"tisauthentication":               "kbdinteractiveauthentication",
+	"dsaauthentication":               "pubkeyauthentication",
+	"pubkeyacceptedkeytypes":          "pubkeyacceptedalgorithms",
+}
+
 // set records a keyword the way ssh does: the first value wins, but files of identities add up.
 func (o options) set(keyword string, args []string) {
+	if alias := aliases[keyword]; alias != "" {
+		keyword = alias
+	}
 	switch keyword {
 	case "identityfile", "certificatefile":
 		if !slices.Contains(o[keyword], args[0]) {
@@ -49,12 +62,16 @@ func (o options) set(keyword string, args []string) {
 
 // configReader reads ssh_config files for one host.
 type configReader struct {
+	ctx       context.Context // Bounds the commands of Match exec.
 	home      string
 	original  string // The host as the user named it.
 	user      string // The user who was asked for explicitly, or "".
+	port      int    // The port that was asked for explicitly, or 0.
 	localUser string
 	options   options
-	final     bool // Whether this is the last pass, in which "Match final" holds.
+	guarded   bool            // Whether the permissions of files are checked.
+	ran       map[string]bool // What commands of Match exec said.
+	final     bool            // Whether this is the last pass, in which "Match final" holds.
 	sawFinal  bool
 }
 
@@ -63,13 +80,16 @@ type configFile struct {
 	path       string
 	includeDir string
 	required   bool
+	guarded    bool // Whether it, and what it includes, may be written by its user alone.
 }
 
 // read goes through the files, a second time if a block asks for being applied after all others.
 func (r *configReader) read(files []configFile) error {
 	r.options = options{}
+	r.ran = map[string]bool{}
 	for range 2 {
 		for _, f := range files {
+			r.guarded = f.guarded
 			err := r.file(f.path, f.includeDir, true, 0)
 			if errors.Is(err, fs.ErrNotExist) && !f.required {
 				continue
@@ -94,6 +114,11 @@ func (r *configReader) file(path, includeDir string, active bool, depth int) err
 	data, err := os.ReadFile(path)
 	if err != nil {
 		return &kindError{kind: ErrConfig, err: err}
+	}
+	if info, err := os.Stat(path); err == nil && r.guarded {
+		if err := checkConfigPermissions(path, info); err != nil {
+			return configError("%s: %w", path, err)
+		}
 	}
 	reachable := active
 	for i, line := range strings.Split(string(data), "\n") {
@@ -120,7 +145,7 @@ func (r *configReader) line(
 	}
 	switch keyword {
 	case "host":
-		return reachable && matchPatterns(r.original, args), nil
+		return reachable && matchHost(r.original, args), nil
 	case "match":
 		matched, err := r.match(args, reachable)
 		return reachable && matched, err
@@ -149,12 +174,18 @@ func (r *configReader) include(pattern, dir string, active bool, depth int) erro
 		return fmt.Errorf("include %s: %w", pattern, err)
 	}
 	for _, path := range paths {
+		if info, err := os.Stat(path); err == nil && info.IsDir() {
+			continue
+		}
 		if err := r.file(path, dir, active, depth+1); err != nil {
 			return err
 		}
 	}
 	return nil
 }
+
+// commandKeywords take the rest of their line as it is, for a shell.
+var commandKeywords = []string{"proxycommand", "localcommand", "remotecommand", "knownhostscommand"}
 
 // splitConfigLine splits a line into its keyword, in lower case, and its arguments, which may be quoted.
 func splitConfigLine(line string) (keyword string, args []string, err error) {
@@ -169,8 +200,11 @@ func splitConfigLine(line string) (keyword string, args []string, err error) {
 	keyword = strings.ToLower(line[:end])
 	rest := strings.TrimSpace(line[end:])
 	rest = strings.TrimSpace(strings.TrimPrefix(rest, "="))
-	if keyword == "proxycommand" {
-		return keyword, []string{rest}, nil // The rest of the line is a shell command.
+	if slices.Contains(commandKeywords, keyword) {
+		if rest == "" {
+			return keyword, nil, nil
+		}
+		return keyword, []string{rest}, nil
 	}
 	args, err = splitArguments(rest)
 	return keyword, args, err

@@ -33,7 +33,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // sshdPath is where Debian has the server.
 const sshdPath = "/usr/sbin/sshd"
 
-// patience is how long a test may wait for what happens, on a machine however busy.
+// patience is how long a test may wait for what happens, on a computer however busy.
 const patience = 5 * time.Minute
 
 // sshd is a real OpenSSH server. Each connection gets a process of its own, as inetd would start it.
@@ -108,7 +108,7 @@ func certify(t *testing.T, authority, key testKey, path string, change func(*xss
 	noError(t, os.WriteFile(path, xssh.MarshalAuthorizedKey(cert), 0o600))
 }
 
-// lacks ends a test that needs what this machine hasn't got. Where acceptance tests are asked for, all was to be there,
+// lacks ends a test that needs what this computer hasn't got. Where acceptance tests are wanted, all was to be there,
 // and a gap is a failure.
 func lacks(t *testing.T, what string, args ...any) {
 	t.Helper()
@@ -210,7 +210,7 @@ func (s *sshd) knownHosts(t *testing.T, kinds ...string) string {
 	return writeFile(t, b.String())
 }
 
-// config is a configuration that reaches the server with a key, and that nothing on the machine influences.
+// config is a configuration that reaches the server with a key, and that nothing on the computer influences.
 func (s *sshd) config(t *testing.T, key testKey) Config {
 	t.Helper()
 	return Config{

@@ -172,7 +172,7 @@ func (s *stream) Close() error {
 	_ = s.in.Close()
 	_ = s.out.Close()
 	if s.flushed {
-		// Closing may have to wait for the connection, but nobody should have to wait for closing.
+		// Closing may have to wait for the connection, but no caller should have to wait for closing.
 		s.link.run(func() { _ = s.channel.Close() })
 		return nil
 	}

@@ -80,7 +80,7 @@ func (l *link) runStream(ctx context.Context, script, socket string) (net.Conn, 
 	cmd, err := l.start(ctx, "sh -c "+quote(script))
 	if err != nil {
 		var open *xssh.OpenChannelError
-		if errors.As(err, &open) || errors.Is(err, errNoExec) {
+		if !errors.Is(err, ErrSessions) && (errors.As(err, &open) || errors.Is(err, errNoExec)) {
 			err = &kindError{kind: ErrForwarding, err: fmt.Errorf("running a program on the host instead: %w", err)}
 		}
 		return nil, err
@@ -129,7 +129,7 @@ func (l *link) script(socket string) string {
 	return s + netcatScript
 }
 
-// sessionScript is the same for the daemon of the user who logs in, which listens where libvirt has it listen.
+// sessionScript connects to the daemon of the user who logs in, at the socket that libvirt gives it.
 func (l *link) sessionScript() string {
 	const where = `for d in "${XDG_RUNTIME_DIR:-/run/user/$(id -u)}" "${XDG_CACHE_HOME:-$HOME/.cache}"; do ` +
 		`for n in libvirt-sock virtqemud-sock; do s=$d/libvirt/$n; test -S "$s" && break 2; done; done; `

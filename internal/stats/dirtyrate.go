@@ -13,7 +13,7 @@ import (
 // ErrMigrating says that a measurement would disturb a migration.
 var ErrMigrating = errors.New("not measured during a migration")
 
-// Conn is the host that runs the virtual machine.
+// Conn is the host that runs the VM.
 type Conn interface {
 	Stats(ctx context.Context, groups libvirt.StatsGroups, uuids ...string) ([]libvirt.DomainStats, error)
 	Job(ctx context.Context, uuid string) (*libvirt.Job, error)
@@ -30,13 +30,13 @@ const (
 )
 
 // DirtyRate measures for that long, rounded to seconds of which there are 1 to 60, how many bytes of its memory a
-// running machine writes to in a second. No mode sees what is written twice in that time; libvirt rounds to MiB. Its
+// running VM writes to in a second. No mode sees what is written twice in that time; libvirt rounds to MiB. Its
 // error is ErrMigrating during a migration, also one that began while it measured, and libvirt's own where a
-// measurement is under way already or the machine doesn't have the mode.
+// measurement is under way already or the VM doesn't have the mode.
 func DirtyRate(
 	ctx context.Context, conn Conn, uuid string, over time.Duration, mode libvirt.DirtyRateMode,
 ) (uint64, error) {
-	if err := settled(ctx, conn, uuid); err != nil {
+	if err := requireIdle(ctx, conn, uuid); err != nil {
 		return 0, err
 	}
 	seconds := int(math.Round(min(max(over.Seconds(), 1), 60)))
@@ -63,7 +63,7 @@ func DirtyRate(
 		}
 		status := all[0].Params.Uint("dirtyrate.calc_status")
 		if rate := all[0].Params.Uint("dirtyrate.megabytes_per_second"); rate != nil && status != nil && *status == measured {
-			if err := settled(ctx, conn, uuid); err != nil {
+			if err := requireIdle(ctx, conn, uuid); err != nil {
 				return 0, err
 			}
 			return *rate << 20, nil
@@ -75,8 +75,8 @@ func DirtyRate(
 	}
 }
 
-// settled returns ErrMigrating while the virtual machine is moved, saved or dumped.
-func settled(ctx context.Context, conn Conn, uuid string) error {
+// requireIdle returns ErrMigrating while the VM is moved, saved or dumped.
+func requireIdle(ctx context.Context, conn Conn, uuid string) error {
 	job, err := conn.Job(ctx, uuid)
 	if err != nil {
 		return err

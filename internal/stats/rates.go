@@ -33,7 +33,7 @@ type InterfaceRates struct {
 	TransmittedBytes, TransmittedPackets, TransmitErrors, TransmitDrops *float64
 }
 
-// Between gives the rates between two samples of one machine. It is nil when they aren't two of the same machine in
+// Between gives the rates between two samples of one VM. It is nil when they aren't two of the same VM in
 // their order.
 func Between(before, after *Sample) *Rates {
 	if before == nil || after == nil || before.UUID != after.UUID || !after.At.After(before.At) {
@@ -47,9 +47,9 @@ func Between(before, after *Sample) *Rates {
 		r.cpu(b, a)
 	}
 	if b, a := before.Memory, after.Memory; b != nil && a != nil {
-		r.SwapIn, r.SwapOut = r.rate(b.SwapIn, a.SwapIn), r.rate(b.SwapOut, a.SwapOut)
-		r.MajorFaults = r.rate(b.MajorFaults, a.MajorFaults)
-		r.MinorFaults = r.rate(b.MinorFaults, a.MinorFaults)
+		r.SwapIn, r.SwapOut = r.perSecond(b.SwapIn, a.SwapIn), r.perSecond(b.SwapOut, a.SwapOut)
+		r.MajorFaults = r.perSecond(b.MajorFaults, a.MajorFaults)
+		r.MinorFaults = r.perSecond(b.MinorFaults, a.MinorFaults)
 	}
 	for _, a := range after.Disks {
 		for _, b := range before.Disks {
@@ -98,9 +98,9 @@ func (r *Rates) cpu(b, a *CPU) {
 
 func (r *Rates) disk(b, a Disk) DiskRates {
 	return DiskRates{
-		ReadBytes: r.rate(b.ReadBytes, a.ReadBytes), WriteBytes: r.rate(b.WriteBytes, a.WriteBytes),
-		ReadRequests:  r.rate(b.ReadRequests, a.ReadRequests),
-		WriteRequests: r.rate(b.WriteRequests, a.WriteRequests), Flushes: r.rate(b.Flushes, a.Flushes),
+		ReadBytes: r.perSecond(b.ReadBytes, a.ReadBytes), WriteBytes: r.perSecond(b.WriteBytes, a.WriteBytes),
+		ReadRequests:  r.perSecond(b.ReadRequests, a.ReadRequests),
+		WriteRequests: r.perSecond(b.WriteRequests, a.WriteRequests), Flushes: r.perSecond(b.Flushes, a.Flushes),
 		ReadLatency:  latency(b.ReadTime, a.ReadTime, b.ReadRequests, a.ReadRequests),
 		WriteLatency: latency(b.WriteTime, a.WriteTime, b.WriteRequests, a.WriteRequests),
 		FlushLatency: latency(b.FlushTime, a.FlushTime, b.Flushes, a.Flushes),
@@ -109,28 +109,28 @@ func (r *Rates) disk(b, a Disk) DiskRates {
 
 func (r *Rates) nic(b, a Interface) InterfaceRates {
 	return InterfaceRates{
-		ReceivedBytes:      r.rate(b.ReceivedBytes, a.ReceivedBytes),
-		ReceivedPackets:    r.rate(b.ReceivedPackets, a.ReceivedPackets),
-		ReceiveErrors:      r.rate(b.ReceiveErrors, a.ReceiveErrors),
-		ReceiveDrops:       r.rate(b.ReceiveDrops, a.ReceiveDrops),
-		TransmittedBytes:   r.rate(b.TransmittedBytes, a.TransmittedBytes),
-		TransmittedPackets: r.rate(b.TransmittedPackets, a.TransmittedPackets),
-		TransmitErrors:     r.rate(b.TransmitErrors, a.TransmitErrors),
-		TransmitDrops:      r.rate(b.TransmitDrops, a.TransmitDrops),
+		ReceivedBytes:      r.perSecond(b.ReceivedBytes, a.ReceivedBytes),
+		ReceivedPackets:    r.perSecond(b.ReceivedPackets, a.ReceivedPackets),
+		ReceiveErrors:      r.perSecond(b.ReceiveErrors, a.ReceiveErrors),
+		ReceiveDrops:       r.perSecond(b.ReceiveDrops, a.ReceiveDrops),
+		TransmittedBytes:   r.perSecond(b.TransmittedBytes, a.TransmittedBytes),
+		TransmittedPackets: r.perSecond(b.TransmittedPackets, a.TransmittedPackets),
+		TransmitErrors:     r.perSecond(b.TransmitErrors, a.TransmitErrors),
+		TransmitDrops:      r.perSecond(b.TransmitDrops, a.TransmitDrops),
 	}
 }
 
-// grown is by how much a counter grew; nil when either value is missing or it began anew.
-func grown[T uint64 | time.Duration](before, after *T) *T {
+// increase is by how much a counter grew; nil when either value is missing or it began anew.
+func increase[T uint64 | time.Duration](before, after *T) *T {
 	if before == nil || after == nil || *after < *before {
 		return nil
 	}
 	return new(*after - *before)
 }
 
-// rate is by how much a counter grew in a second.
-func (r *Rates) rate(before, after *uint64) *float64 {
-	n := grown(before, after)
+// perSecond is by how much a counter grew in a second.
+func (r *Rates) perSecond(before, after *uint64) *float64 {
+	n := increase(before, after)
 	if n == nil {
 		return nil
 	}
@@ -139,7 +139,7 @@ func (r *Rates) rate(before, after *uint64) *float64 {
 
 // percent is which part of the time a counter of time grew by.
 func (r *Rates) percent(before, after *time.Duration) *float64 {
-	d := grown(before, after)
+	d := increase(before, after)
 	if d == nil {
 		return nil
 	}
@@ -148,7 +148,7 @@ func (r *Rates) percent(before, after *time.Duration) *float64 {
 
 // latency is the time of one request.
 func latency(timeBefore, timeAfter *time.Duration, before, after *uint64) *time.Duration {
-	spent, n := grown(timeBefore, timeAfter), grown(before, after)
+	spent, n := increase(timeBefore, timeAfter), increase(before, after)
 	if spent == nil || n == nil || *n == 0 {
 		return nil
 	}

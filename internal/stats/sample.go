@@ -13,9 +13,9 @@ import (
 const Groups = libvirt.StatsState | libvirt.StatsCPU | libvirt.StatsBalloon | libvirt.StatsVCPU |
 	libvirt.StatsInterface | libvirt.StatsBlock | libvirt.StatsPerf
 
-// Sample is what was counted of one virtual machine up to one moment. What wasn't reported is nil: everything but the
+// Sample is what was counted of one VM up to one moment. What wasn't reported is nil: everything but the
 // state while it doesn't run, and whatever its hypervisor, its balloon or its guest has no number for. Counters begin
-// at the start of the machine on its present host.
+// at the start of the VM on its present host.
 type Sample struct {
 	// At is when the host answered, by our own clock.
 	At         time.Time
@@ -32,7 +32,7 @@ type Sample struct {
 	Perf map[string]uint64
 }
 
-// CPU is the time that the processors of the host spent on the machine.
+// CPU is the time that the processors of the host spent on the VM.
 type CPU struct {
 	// Total is all of it; User and System are the hypervisor process's own shares.
 	Total, User, System *time.Duration
@@ -223,7 +223,7 @@ func newInterface(p libvirt.StatsParams, index int) (Interface, bool) {
 	return i, i.Device != ""
 }
 
-// count reads how many there are, within what a machine can have.
+// count reads how many there are, within what a VM can have.
 func count(p libvirt.StatsParams, name string) int {
 	n := p.Uint(name)
 	if n == nil {

@@ -87,6 +87,6 @@ func TestBetween(t *testing.T) {
 	}
 	off := Between(before, sample(12, libvirt.StatsParams{}))
 	if off.CPUPercent != nil || len(off.Disks) != 0 {
-		t.Errorf("got %v for a machine that stopped", off)
+		t.Errorf("got %v for a VM that stopped", off)
 	}
 }

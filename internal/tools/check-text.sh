@@ -4,9 +4,11 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 
 failed=0
-# refuse <pattern> <what to do instead>
+# refuse <pattern> <what to do instead> [<folder>]: in main.go and internal, or only in that folder.
 refuse() {
-	if grep -rnE --include='*.go' --exclude='*_test.go' "$1" main.go internal; then
+	local where=(main.go internal)
+	[ $# -lt 3 ] || where=("$3")
+	if grep -rnE --include='*.go' --exclude='*_test.go' "$1" "${where[@]}"; then
 		echo "$2" >&2
 		failed=1
 	fi
@@ -15,4 +17,27 @@ refuse 'strings\.(Contains|HasPrefix|HasSuffix|EqualFold)\([A-Za-z.]*[eE]rr\.Err
 	"Don't decide by what an error says: use errors.Is or errors.As."
 refuse '[eE]rr\.Error\(\) [!=]= ' "Don't decide by what an error says: use errors.Is or errors.As."
 refuse '"[^"]*%[+#]v' "Don't print whole structures, one may hold a secret: name the fields."
+
+# Words of users' texts: in strings, not in comments.
+refuse '^[^/]*"[^"/]*\b([Ss]ome|[Nn]o)body\b' \
+	"Say who: a user, another run, another tool; or say \"unknown\"." internal/provider
+refuse '^[^/]*"[^"]*(Omitted:|Default [^A-Za-z0-9+ ])' 'Write "Default: ..." or "Not set: ...".' internal/provider
+refuse '^[^/]*"[^"]*(if need be|declared anew|goes on on|holes stay)' \
+	"Write \"if necessary\", \"can't be used for new ...\", \"continues on\", \"sparse files stay sparse\"."
+
+# Words of comments and texts. Remove a package from "mixed" when its words are in order.
+readonly mixed='^internal/(fleet|domain|lab|tools|provider/virtualmachine)/'
+mapfile -t plain < <(find internal -name '*.go' | grep -vE "$mixed" | sort)
+# refuse_word <pattern> <what to write instead> [<files that are exempt>]
+refuse_word() {
+	if grep -nP "$1" "${plain[@]}" | grep -vE "${3:-^$}"; then
+		echo "$2" >&2
+		failed=1
+	fi
+}
+refuse_word '//[^"`]*(?<![-/_])\b[Mm]achines?\b(?!([-_ ]types?\b|[=,] ?"|"|_|s? an? |\s+"pc))' 'Write "VM", or "computer": a machine is a machine type.'
+# Tests quote texts of the fleet.
+refuse_word '["`][^"`<]*\b(a|the|this|that|each|every|new|its|all|no|of) machines?\b(?! type)' 'Write "VM": a machine is a machine type.' '_test\.go:'
+refuse_word '(?<!User )\b([Ss]ome|[Nn]o|[Aa]ny|[Ee]very)body\b' 'Say who: a user, another run, another tool, no host.'
+refuse_word '(//|")[^"]*\b(emptied|in the way|beside)\b' 'Write "drained", "blocks", "in addition to" or "together with".'
 exit $failed

@@ -1,30 +1,50 @@
 #!/usr/bin/env bash
-# Runs "terraform validate" on every example: usage validate-examples.sh <terraform> <provider's binary>.
+# Runs "terraform validate" on every example:
+# usage validate-examples.sh <terraform> <provider's binary>.
 set -euo pipefail
 terraform=$1 provider=$(realpath "$2")
-cd "$(dirname "${BASH_SOURCE[0]}")/../../examples"
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 ln -s "$provider" "$work/terraform-provider-virtfleet"
-# An override needs no init. An example without a required_providers block means hashicorp/virtfleet.
+# Only the real address is served: a configuration that doesn't say where the provider comes from fails, as it does for
+# the people who copy it.
 cat >"$work/terraformrc" <<RC
 provider_installation {
   dev_overrides {
     "virtfleet/virtfleet" = "$work"
-    "hashicorp/virtfleet" = "$work"
   }
 }
 RC
 export TF_CLI_CONFIG_FILE=$work/terraformrc TF_DATA_DIR=$work/data
 
 failed=0
-while read -r dir; do
-	if said=$("$terraform" -chdir="$dir" validate -no-color 2>&1); then
-		echo "examples/${dir#./}: valid"
+# validate <name> <directory>
+validate() {
+	if said=$("$terraform" -chdir="$2" validate -no-color 2>&1); then
+		echo "$1: valid"
 	else
-		echo "examples/${dir#./}: $said" >&2
+		echo "$1: $said" >&2
 		failed=1
 	fi
-done < <(find . -name '*.tf' -printf '%h\n' | sort -u)
+}
+
+cd "$root"
+while read -r dir; do
+	case $dir in
+	examples/resources/* | examples/data-sources/*)
+		# The pages of the registry show these beside a provider block: they are parts of a configuration.
+		part=$work/part/$dir
+		mkdir -p "$part"
+		cp -r "$dir"/. "$part"
+		printf 'terraform {\n  required_providers {\n    virtfleet = { source = "virtfleet/virtfleet" }\n  }\n}\n' \
+			>"$part/required_providers.tf"
+		validate "$dir" "$part"
+		;;
+	*)
+		validate "$dir" "$dir"
+		;;
+	esac
+done < <(find examples -name '*.tf' -printf '%h\n' | sort -u)
 exit $failed

@@ -24,7 +24,7 @@ output "in_the_way_of_moving_it" {
   value = [for b in coalesce(data.virtfleet_conditions.web.blockers, []) : "${b.reason}: ${b.message}" if b.status == "False"]
 }
 
-# The health of a machine as a check: a warning in every plan while something isn't as it should be.
+# The health of a VM as a check: every plan warns while a condition isn't as it should be.
 check "web" {
   assert {
     condition     = data.virtfleet_conditions.web.conditions["Ready"].status == "True"

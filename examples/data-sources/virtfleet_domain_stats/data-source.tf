@@ -1,4 +1,4 @@
-# Two samples, five seconds apart, of all virtual machines with these labels.
+# Two samples, five seconds apart, of all VMs with these labels.
 data "virtfleet_domain_stats" "prod" {
   selector = { labels = { tier = "prod" } }
   interval = "5s"

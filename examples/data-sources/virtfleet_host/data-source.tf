@@ -2,7 +2,7 @@ data "virtfleet_host" "kvm1" {
   name = "kvm1"
 
   # What costs further questions is read only when it is asked for.
-  include                  = ["numa_cells", "sysinfo", "node_devices", "machines"]
+  include                  = ["numa_cells", "sysinfo", "node_devices", "virtual_machines"]
   node_device_capabilities = ["pci"]
 }
 
@@ -24,8 +24,8 @@ output "serial_number" {
   value = try(data.virtfleet_host.kvm1.sysinfo.serial, null)
 }
 
-# SR-IOV functions that are set aside for virtual machines, with the IOMMU groups that they are in.
-output "functions_for_machines" {
+# SR-IOV functions that are reserved for VMs, with their IOMMU groups.
+output "functions_for_vms" {
   value = {
     for name, device in data.virtfleet_host.kvm1.node_devices : device.address => device.iommu_group
     if device.physical_function != null && device.driver == "vfio-pci"
@@ -33,5 +33,5 @@ output "functions_for_machines" {
 }
 
 output "runs_here" {
-  value = { for id, vm in data.virtfleet_host.kvm1.machines : vm.name => vm.status if vm.role == "active" }
+  value = { for id, vm in data.virtfleet_host.kvm1.virtual_machines : vm.name => vm.status if vm.role == "active" }
 }

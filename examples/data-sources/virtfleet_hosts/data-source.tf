@@ -15,7 +15,7 @@ output "cordoned_hosts" {
   }
 }
 
-# CPU models that every host which answers can give its guests: with one of them a machine can move to each.
+# CPU models that every host offers: a VM with one of them can move to each host.
 output "common_cpu_models" {
   value = try(setintersection([for host in data.virtfleet_hosts.zone_a.hosts : host.cpu.usable_models if host.cpu != null]...), [])
 }

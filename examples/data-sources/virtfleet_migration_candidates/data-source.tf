@@ -1,6 +1,6 @@
 data "virtfleet_migration_candidates" "web" {
-  virtual_machine_id = "4dea22b3-1d52-d8f3-2516-782e98ab3fa0"
-  migration_options  = { allow_network_change = true }
+  name              = "web"
+  migration_options = { allow_network_change = true }
 }
 
 output "where_to" {

@@ -14,7 +14,7 @@ output "standing_still" {
   }
 }
 
-# What would happen to each of them if the host were emptied now, and who says so.
+# What would happen to each of them if the host were drained now, and which rule decides it.
 output "evicted_by" {
   value = {
     for id, vm in data.virtfleet_virtual_machines.on_kvm1.virtual_machines : vm.name => "${vm.eviction.strategy} (${vm.eviction.origin})"

@@ -1,4 +1,4 @@
-# One host: the plan shows every machine's step, apply does exactly that, or stops before it touches anything.
+# The plan shows the step of each VM. The apply does exactly that, or stops before it changes anything.
 data "virtfleet_evacuation_plan" "kvm1" {
   host = "kvm1"
 }

@@ -8,7 +8,7 @@ resource "virtfleet_virtual_machine" "web" {
   interfaces = { lan = { bridge = "br0" } }
 }
 
-# Moves the machine once, and again for every new change number.
+# Moves the VM once, and again for each new change number.
 resource "virtfleet_migration" "web_out" {
   virtual_machine_id = virtfleet_virtual_machine.web.id
   target_host        = "kvm2"
@@ -27,7 +27,7 @@ resource "virtfleet_virtual_machine" "scratch" {
   disks  = { root = { file = "/srv/images/scratch.qcow2", format = "qcow2", cache = "none" } }
 }
 
-# Takes along the disk that only its host has.
+# Copies the disk, which only its host has.
 resource "virtfleet_migration" "scratch_out" {
   virtual_machine_id = virtfleet_virtual_machine.scratch.id
   target_host        = "kvm2"
@@ -38,6 +38,6 @@ resource "virtfleet_migration" "scratch_out" {
   }
 }
 
-output "downtime_ms" {
-  value = virtfleet_migration.web_out.migration_state.statistics.downtime_ms
+output "downtime_seconds" {
+  value = virtfleet_migration.web_out.migration_state.statistics.downtime_seconds
 }

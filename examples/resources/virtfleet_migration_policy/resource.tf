@@ -1,10 +1,10 @@
-# What every machine moves with that no other policy selects: the network is shared with everybody.
+# For every VM that no other policy selects: the network has other users.
 resource "virtfleet_migration_policy" "all" {
   name              = "all"
   migration_options = { bandwidth = "500Mi" }
 }
 
-# Production moves at full speed, and is slowed down rather than given up.
+# Production moves at full speed. Guests that write too fast are slowed down.
 resource "virtfleet_migration_policy" "prod" {
   name     = "prod"
   selector = { labels = { tier = "prod" } }

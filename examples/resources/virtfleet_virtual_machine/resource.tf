@@ -24,21 +24,34 @@ resource "virtfleet_virtual_machine" "web" {
   # Away from the other web servers, if there is room.
   placement = { anti_affinity = { labels = { app = "web" } } }
 
+  title       = "Web server of the shop"
+  description = "Made by the team shop. Ask them before you stop it."
+
+  # A TPM, random numbers at no more than 64 KiB a second, and a reset when the guest hangs.
+  devices = {
+    tpm      = { model = "tpm-crb", version = "2.0" }
+    rng      = { rate_bytes = 65536 }
+    watchdog = { action = "reset" }
+  }
+
+  # Keep a guest that has crashed for an analysis, instead of starting it again.
+  events = { on_crash = "preserve" }
+
   update_policy            = "Restart"
   termination_grace_period = "60s"
 }
 
-# Pinned to a host, staying off until somebody starts it.
+# Pinned to a host, off until a user starts it.
 resource "virtfleet_virtual_machine" "lab" {
   name         = "lab"
   host         = "kvm1"
   run_strategy = "Manual"
 
-  type     = "kvm"
-  machine  = "q35"
-  firmware = { type = "efi", secure_boot = false }
-  cpu      = { vcpus = 1 }
-  memory   = { size = "512Mi" }
+  type         = "kvm"
+  machine_type = "q35"
+  firmware     = { type = "efi", secure_boot = false }
+  cpu          = { vcpus = 1 }
+  memory       = { size = "512Mi" }
 
   kernel = {
     path    = "/srv/boot/vmlinuz"

@@ -47,6 +47,8 @@ type Machine struct {
 	Live, Cold map[string][]migration.Blocker
 	// LiveBytes and ColdBytes are how much is copied at least on these ways, where it is known that there is anything.
 	LiveBytes, ColdBytes map[string]uint64
+	// LiveRooms and ColdRooms are how much its disks take at least of each host's directories on these ways.
+	LiveRooms, ColdRooms map[string]Rooms
 }
 
 // On is what policies see of the machine while it is on that host.
@@ -59,8 +61,24 @@ type Host struct {
 	Name string
 	// Free is how many bytes may still be committed there.
 	Free uint64
+	// Rooms are what may still be written to its directories, where that is known.
+	Rooms Rooms
 	// Machines are those it has.
 	Machines []Neighbour
+}
+
+// Rooms are bytes by directory.
+type Rooms map[string]uint64
+
+// without are the rooms when something takes of them.
+func (r Rooms) without(taken Rooms) Rooms {
+	left := maps.Clone(r)
+	for dir, bytes := range taken {
+		if has, known := left[dir]; known {
+			left[dir] = has - min(has, bytes)
+		}
+	}
+	return left
 }
 
 // Neighbour is a machine on another host.
@@ -143,6 +161,8 @@ type decision struct {
 	targets []string
 	// bytes are how much is copied to each of them.
 	bytes map[string]uint64
+	// rooms are what its disks take on each of them.
+	rooms map[string]Rooms
 }
 
 func (p *planner) add(m Machine) {
@@ -152,11 +172,11 @@ func (p *planner) add(m Machine) {
 	}}
 	p.moves = append(p.moves, d)
 
-	d.ways, d.bytes = m.Live, m.LiveBytes
+	d.ways, d.bytes, d.rooms = m.Live, m.LiveBytes, m.LiveRooms
 	if m.Active {
 		d.step.Method = Decide(r, !hopeless(m.Live))
 		if d.step.Method == MethodCold && m.Cold != nil {
-			d.ways, d.bytes = m.Cold, m.ColdBytes
+			d.ways, d.bytes, d.rooms = m.Cold, m.ColdBytes, m.ColdRooms
 		}
 	} else {
 		d.step.Method, d.step.Memory = MethodLeave, 0
@@ -225,14 +245,20 @@ func (p *planner) settle() {
 }
 
 // passing are reasons that say nothing about the machine: they may be gone tomorrow.
-var passing = []string{migration.HostNotAvailable, migration.HostCordoned, migration.InsufficientMemory}
+var passing = []string{
+	migration.HostNotAvailable, migration.HostNotSchedulable, migration.HostLabelsMismatch, migration.HostCordoned,
+	migration.InsufficientMemory, migration.InsufficientStorage,
+}
+
+// Hopeless says that no host, whatever its state, could take the machine as it is.
+func Hopeless(m Machine) bool { return hopeless(m.Live) }
 
 // hopeless says that no host, whatever its state, could take the machine. As in KubeVirt a machine that only has
-// nowhere to go now isn't called unmigratable, and waits.
+// nowhere to go now isn't called unmigratable, and waits: so does one that is being backed up.
 func hopeless(ways map[string][]migration.Blocker) bool {
 	for _, blockers := range ways {
 		lasting := slices.ContainsFunc(migration.Blocking(blockers), func(b migration.Blocker) bool {
-			return !slices.Contains(passing, b.Reason)
+			return !b.Passing && !slices.Contains(passing, b.Reason)
 		})
 		if !lasting {
 			return false

@@ -131,6 +131,17 @@ func TestCompute(t *testing.T) {
 			}}, "a LiveMigration kvm2\nb Blocked  NoRoom: no host has room for it beside all others: " +
 				`host "kvm2" has 0Ki free of the 0Ki that it needs`,
 		},
+		"disks that fit one by one": {
+			Input{Hosts: []Host{{Name: "kvm2", Free: 100, Rooms: Rooms{"/vms": 3 << 20}}}, Machines: []Machine{
+				with(machine("a", 1, to("kvm2")), func(m *Machine) {
+					m.LiveRooms = map[string]Rooms{"kvm2": {"/vms": 2 << 20, "/elsewhere": 9 << 20}}
+				}),
+				with(machine("b", 1, to("kvm2")), func(m *Machine) {
+					m.LiveRooms = map[string]Rooms{"kvm2": {"/vms": 2 << 20}}
+				}),
+			}}, "a LiveMigration kvm2\nb Blocked  NoRoom: no host has room for it beside all others: " +
+				`host "kvm2" has 1Mi left in /vms of the 2Mi that its disks take`,
+		},
 		"avoiding each other": {
 			Input{Hosts: both, Machines: []Machine{
 				with(machine("a", 1, to("kvm2", "kvm3")), func(m *Machine) { m.Labels, m.Avoids = web, web }),
@@ -330,6 +341,33 @@ func TestCompute_namesTheMigrationPolicy(t *testing.T) {
 	for i, want := range []string{"of-a", "here", ""} {
 		if got := Compute(in)[i]; got.MigrationPolicy != want {
 			t.Errorf("%s is tuned by %q, want %q", got.brief(), got.MigrationPolicy, want)
+		}
+	}
+}
+
+// TestHopeless_waitsForWhatPasses: a machine that is backed up, or whose hosts take none now, isn't shut down for that.
+func TestHopeless_waitsForWhatPasses(t *testing.T) {
+	t.Parallel()
+	backup := no(migration.BlockJobsNotLiveMigratable, "kvm2", "kvm3")
+	for h := range backup {
+		backup[h][0].Passing = true
+	}
+	both := no(migration.BlockJobsNotLiveMigratable, "kvm2")
+	both["kvm2"][0].Passing = true
+	both["kvm2"] = append(both["kvm2"], no(migration.HostDeviceNotLiveMigratable, "kvm2")["kvm2"]...)
+	for name, test := range map[string]struct {
+		ways map[string][]migration.Blocker
+		want bool
+	}{
+		"backup":          {backup, false},
+		"other labels":    {no(migration.HostLabelsMismatch, "kvm2"), false},
+		"unschedulable":   {no(migration.HostNotSchedulable, "kvm2"), false},
+		"a host device":   {no(migration.HostDeviceNotLiveMigratable, "kvm2"), true},
+		"device, backup":  {both, true},
+		"crashed for now": {no(migration.StateNotMigratable, "kvm2"), true},
+	} {
+		if got := hopeless(test.ways); got != test.want {
+			t.Errorf("%s: %t", name, got)
 		}
 	}
 }

@@ -3,6 +3,7 @@ package eviction
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -13,9 +14,10 @@ import (
 // machines fit at all is done after a few steps for each.
 const searchLimit = 200_000
 
-// assign finds a host for every machine, so that all of them together stay within each host's memory and away from
-// whom they avoid: first as placement would, the emptiest host first, and where that ends in a corner by going back. It
-// returns an index into hosts for each machine, -1 for one that fits nowhere; as few as possible are left over.
+// assign finds a host for every machine, so that all of them together stay within each host's memory and storage and
+// away from whom they avoid: first as placement would, the emptiest host first, and where that ends in a corner by
+// going back. It returns an index into hosts for each machine, -1 for one that fits nowhere; as few as possible are
+// left over.
 func assign(going []*decision, hosts []Host) []int {
 	s := search{hosts: slices.Clone(hosts), going: slices.Clone(going), budget: searchLimit, fewest: len(going) + 1}
 	for i := range s.hosts {
@@ -63,6 +65,7 @@ func (s *search) try(i, left int) {
 		}
 		before := *host
 		host.Free -= d.step.Memory
+		host.Rooms = host.Rooms.without(d.rooms[host.Name])
 		host.Machines = append(host.Machines, d.neighbour())
 		s.chosen[i] = h
 		s.try(i+1, left)
@@ -94,6 +97,12 @@ func (d *decision) obstacle(h Host) string {
 		return fmt.Sprintf("host %q has %s free of the %s that it needs", h.Name, sizeText(h.Free),
 			sizeText(d.step.Memory))
 	}
+	for _, dir := range slices.Sorted(maps.Keys(d.rooms[h.Name])) {
+		if free, known := h.Rooms[dir]; known && free < d.rooms[h.Name][dir] {
+			return fmt.Sprintf("host %q has %s left in %s of the %s that its disks take", h.Name, sizeText(free), dir,
+				sizeText(d.rooms[h.Name][dir]))
+		}
+	}
 	me := d.neighbour()
 	for _, n := range h.Machines {
 		if me.Excludes(n) {
@@ -123,6 +132,7 @@ func (d *decision) crowded(going []*decision, hosts []Host) string {
 		for _, other := range going {
 			if other.step.Target == h.Name {
 				h.Free -= min(h.Free, other.step.Memory)
+				h.Rooms = h.Rooms.without(other.rooms[h.Name])
 				h.Machines = append(h.Machines, other.neighbour())
 			}
 		}

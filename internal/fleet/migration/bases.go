@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"path"
+	"strings"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
@@ -17,7 +18,7 @@ const comparedBytes = 1 << 20
 // based checks that what a disk's topmost image is based on is on the target, if only that image is copied. On another
 // base the guest would find its disk in ruins.
 func (t toTarget) based(ctx context.Context, f *finding, disk domain.MobileDisk) bool {
-	if t.options.CopyStorage != CopyIncremental {
+	if !t.options.incremental(disk) {
 		return true
 	}
 	for _, base := range disk.Backing {
@@ -30,11 +31,16 @@ func (t toTarget) based(ctx context.Context, f *finding, disk domain.MobileDisk)
 
 // base checks one image of the chain. What no storage pool covers is seen only when it is looked at closely.
 func (t toTarget) base(ctx context.Context, f *finding, disk domain.MobileDisk, file string) bool {
-	const whole = `migration_options.copy_storage = "full", which copies all of the disk.`
 	at := "disks." + disk.Key
+	put, whole := "Put the same file there", `Set migration_options.copy_storage = "full", which copies all of the disk.`
+	if disk.Own != nil {
+		put = fmt.Sprintf("See to it that host %q has a copy of image %q at that path: name the host in the hosts of the "+
+			"virtfleet_image", t.target.Name(), disk.Own.Image)
+		whole = put + "."
+	}
 	if file == "" {
 		f.block(DisksNotLiveMigratable, at, fmt.Sprintf("of disk %q only the topmost image is to be copied (%s), and what "+
-			"that is based on is no file", disk.Key, disk.Path), "Set "+whole)
+			"that is based on is no file", disk.Key, disk.Path), whole)
 		return false
 	}
 	what := fmt.Sprintf("of disk %q only the topmost image is to be copied (%s), which is based on %s", disk.Key,
@@ -42,17 +48,17 @@ func (t toTarget) base(ctx context.Context, f *finding, disk domain.MobileDisk, 
 	here, there, same, err := t.compare(ctx, file)
 	switch {
 	case err != nil && t.closely:
-		f.block(DisksNotLiveMigratable, at, fmt.Sprintf("%s, and that can't be compared: %v", what, err), "Set "+whole)
+		f.block(DisksNotLiveMigratable, at, fmt.Sprintf("%s, and that can't be compared: %v", what, err), whole)
 	case err != nil:
 		f.failed(DisksNotLiveMigratable, at, t.target, "the storage", err)
-	case same:
+	case same, !t.closely && t.brings(file):
 		return true
 	case here != nil && there != nil:
 		f.block(DisksNotLiveMigratable, at, fmt.Sprintf("%s, and host %q has another image there, %s", what, t.target.Name(),
-			difference(*here, *there)), "Put the same file there, or set "+whole)
+			difference(*here, *there)), orElse(put, disk, whole))
 	case t.closely, here != nil && t.covers(ctx, path.Dir(file)):
 		f.block(DisksNotLiveMigratable, at, fmt.Sprintf("%s, and host %q has no such file", what, t.target.Name()),
-			"Put the same file there, and refresh the storage pool of its directory. Or set "+whole)
+			orElse(put+", and refresh the storage pool of its directory", disk, whole))
 	default:
 		f.doubt(DisksNotLiveMigratable, at, fmt.Sprintf("%s, and whether host %q has the same file can't be seen, because "+
 			"not both hosts have a storage pool of its directory", what, t.target.Name()),
@@ -60,6 +66,20 @@ func (t toTarget) base(ctx context.Context, f *finding, disk domain.MobileDisk, 
 		return true
 	}
 	return false
+}
+
+// brings says that an image is brought to the target before it is needed there.
+func (t toTarget) brings(file string) bool {
+	_, brings := t.machine.Brings[file]
+	return brings
+}
+
+// orElse joins two remedies, of which an own disk has one.
+func orElse(remedy string, disk domain.MobileDisk, other string) string {
+	if disk.Own != nil {
+		return remedy + "."
+	}
+	return remedy + ". Or " + strings.ToLower(other[:1]) + other[1:]
 }
 
 // compare looks for a file on both hosts, and says whether it is one image.

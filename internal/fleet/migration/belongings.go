@@ -29,6 +29,8 @@ type belonging struct {
 	// disk is the disk's name within the definition, "" for anything else.
 	disk     string
 	readOnly bool
+	// mobile is the disk itself.
+	mobile domain.MobileDisk
 	// tree says that it is a directory with all that is in it.
 	tree bool
 }
@@ -69,7 +71,7 @@ func (m Machine) belongings() []belonging {
 func ofDisk(d domain.MobileDisk) belonging {
 	return belonging{
 		path: d.Path, what: fmt.Sprintf("disk %q", d.Key), attribute: "disks." + d.Key, reason: DisksNotLiveMigratable,
-		disk: d.Target, readOnly: d.ReadOnly,
+		disk: d.Target, readOnly: d.ReadOnly, mobile: d,
 	}
 }
 
@@ -153,7 +155,7 @@ func (t toTarget) belongings(ctx context.Context, f *finding) {
 		case err != nil:
 			f.failed(b.reason, b.attribute, t.target, "the storage", err)
 			return
-		case here != nil && !f.copyable(b, *here):
+		case here != nil && !t.copyable(ctx, f, b, *here):
 		case there != nil && here != nil && b.sameMedium(*here, *there):
 		case there != nil && !slices.Contains(t.machine.Unfinished, b.path):
 			f.taken(b, t.target)
@@ -203,9 +205,17 @@ func (t toTarget) room(ctx context.Context, f *finding, need needs) {
 		case err != nil:
 			f.failed(InsufficientStorage, "", t.target, "the storage", err)
 		default:
-			f.room(dir, need[dir].bytes, available, t.target)
+			f.room(dir, need[dir].bytes, t.beforeImages(dir, available), t.target)
 		}
 	}
+}
+
+// copyable says whether a file can be copied: by itself, or onto the image that its disk was made from.
+func (t toTarget) copyable(ctx context.Context, f *finding, b belonging, file libvirt.Volume) bool {
+	if own := b.mobile.Own; file.Backing != "" && own != nil && own.Based() {
+		return t.base(ctx, f, b.mobile, file.Backing)
+	}
+	return f.copyable(b, file)
 }
 
 // copyable says whether a file is one that can be copied by itself.

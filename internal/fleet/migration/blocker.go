@@ -43,6 +43,8 @@ const (
 	HostNotAvailable = "HostNotAvailable"
 	// HostNotSchedulable: nothing is placed on the target unless it is named.
 	HostNotSchedulable = "HostNotSchedulable"
+	// HostLabelsMismatch: the target lacks labels that the machine's placement asks for.
+	HostLabelsMismatch = "HostLabelsMismatch"
 	// HostPinned: the machine's configuration wants it on another host.
 	HostPinned = "HostPinned"
 	// HostCordoned: the target takes no machines, because somebody is about to work on it.
@@ -53,10 +55,14 @@ const (
 	CPUNotCompatible = "CPUNotCompatible"
 	// InsufficientMemory: the target has not enough uncommitted memory.
 	InsufficientMemory = "InsufficientMemory"
+	// NotAlone: another VM has the same name, or writes to the same disk.
+	NotAlone = "NotAlone"
 	// AntiAffinity: the target has a machine that this one must not share a host with.
 	AntiAffinity = "AntiAffinity"
 	// NetworkNotAvailable: the target lacks a network or bridge.
 	NetworkNotAvailable = "NetworkNotAvailable"
+	// VsockCIDTaken: a VM that runs on the target has the address of this one's vsock device.
+	VsockCIDTaken = "VsockCIDTaken"
 	// NameTaken: the target has another machine with the name, or a definition of this one.
 	NameTaken = "NameTaken"
 	// DiskPathTaken: the target has another file where a disk would be copied to.

@@ -13,8 +13,8 @@ type Carried struct {
 	What, Path string
 	// Bytes is what a disk takes at the source, 0 for anything else.
 	Bytes uint64
-	// Disk says that it is one.
-	Disk bool
+	// Disk says that it is one, Own that it was made with the VM.
+	Disk, Own bool
 }
 
 // CarriedBy returns what is copied when the machine, which is off, moves from the source to the target, as far as that
@@ -39,6 +39,7 @@ func CarriedBy(ctx context.Context, m Machine, source, target *libvirt.Host, o O
 		}
 		carried = append(carried, Carried{
 			What: b.what, Path: b.path, Bytes: sizes[b.disk].Allocation, Disk: b.disk != "",
+			Own: b.mobile.Own != nil,
 		})
 	}
 	return carried

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/lease"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
@@ -35,26 +36,10 @@ func (c Copy) Bytes() uint64 { return cmp.Or(c.Used, min(c.allocated, c.Capacity
 // in the way of that is for Preflight to say.
 func Copies(ctx context.Context, m Machine, source, target *libvirt.Host, o Options) []Copy {
 	var f finding
-	if !o.CopiesStorage() {
+	if !o.copiesOf(m.Facts) {
 		return nil
 	}
 	return toTarget{machine: m, source: source, target: target, options: o.WithDefaults()}.storage(ctx, &f)
-}
-
-// BytesTo is how much is copied at least when the machine moves from the source to the target, as far as that can be
-// told without touching a host: its memory, if it runs, and the disks and files that go along.
-func BytesTo(ctx context.Context, m Machine, source, target *libvirt.Host, o Options) uint64 {
-	var bytes uint64
-	if m.Live() {
-		bytes = m.Facts.Memory
-	}
-	for _, c := range Copies(ctx, m, source, target, o) {
-		bytes += c.Bytes()
-	}
-	for _, c := range CarriedBy(ctx, m, source, target, o) {
-		bytes += c.Bytes
-	}
-	return bytes
 }
 
 // MethodTo says how the machine would move from the source to the target: one of the methods.
@@ -62,7 +47,7 @@ func MethodTo(ctx context.Context, m Machine, source, target *libvirt.Host, o Op
 	switch {
 	case !m.Live():
 		return MethodCold
-	case len(Copies(ctx, m, source, target, o)) > 0:
+	case len(inImages(Copies(ctx, m, source, target, o))) > 0:
 		return MethodBlock
 	default:
 		return MethodLive
@@ -74,17 +59,56 @@ func isImage(disk domain.MobileDisk) bool {
 	return disk.Path != "" && !disk.Block && !disk.ReadOnly && !disk.Shareable && disk.Device == "disk"
 }
 
-// CopiesStorage says that disks which only the source has are copied.
-func (o Options) CopiesStorage() bool {
+// isMedium says that a disk is a file that was made with the VM and is only read: it goes along as it is.
+func isMedium(disk domain.MobileDisk) bool {
+	return disk.Own != nil && disk.Path != "" && !disk.Block && disk.ReadOnly
+}
+
+// inImages are the copies that the hypervisor makes while the guest writes to the disks.
+func inImages(copies []Copy) []Copy {
+	return slices.DeleteFunc(slices.Clone(copies), func(c Copy) bool { return isMedium(c.Disk) })
+}
+
+// copiesStorage says that the options have disks copied which only the source has. Those that were made with the VM are
+// copied without being told.
+func (o Options) copiesStorage() bool {
 	return o.CopyStorage == CopyFull || o.CopyStorage == CopyIncremental
 }
 
+// copiesOf says whether any of the VM's disks may be copied.
+func (o Options) copiesOf(facts domain.Mobility) bool {
+	return slices.ContainsFunc(facts.Disks, o.copies)
+}
+
 // copies says that the disk is copied unless both hosts reach it.
-func (o Options) copies(disk domain.MobileDisk) bool { return o.CopiesStorage() && isImage(disk) }
+func (o Options) copies(disk domain.MobileDisk) bool {
+	return isMedium(disk) || isImage(disk) && (disk.Own != nil || o.copiesStorage())
+}
+
+// incremental says that of the disk's backing chain only the topmost image is copied.
+func (o Options) incremental(disk domain.MobileDisk) bool {
+	if disk.Own != nil {
+		return disk.Own.Based()
+	}
+	return o.CopyStorage == CopyIncremental
+}
+
+// incrementally chooses between libvirt's two ways, of which a migration has one for all its disks: copying the topmost
+// images, or all that the guest sees. The latter is right on any base, and copies more.
+func (o Options) incrementally(copies []Copy) bool {
+	topmost := false
+	for _, c := range copies {
+		if !o.incremental(c.Disk) && len(c.Disk.Backing) > 0 {
+			return false
+		}
+		topmost = topmost || o.incremental(c.Disk)
+	}
+	return topmost
+}
 
 // Base is what the copy of a disk is based on, on the target as at the source; its path is "" where that is nothing.
 func (o Options) Base(disk domain.MobileDisk) domain.BackingImage {
-	if o.CopyStorage != CopyIncremental || len(disk.Backing) == 0 {
+	if !o.incremental(disk) || len(disk.Backing) == 0 {
 		return domain.BackingImage{}
 	}
 	return disk.Backing[0]
@@ -109,6 +133,8 @@ func (t toTarget) copiable(ctx context.Context, f *finding, disk domain.MobileDi
 	switch {
 	case there != nil && !slices.Contains(t.machine.Unfinished, disk.Path):
 		*f = append(*f, t.occupied(disk))
+	case isMedium(disk):
+		return true
 	case disk.Encrypted:
 		f.block(DisksNotLiveMigratable, at, fmt.Sprintf("disk %q is %s, which is encrypted by QEMU: its copy would not be",
 			disk.Key, describe(disk)), "Put it on storage that both hosts reach under this path, or encrypt it in the guest.")
@@ -123,12 +149,15 @@ func (t toTarget) copiable(ctx context.Context, f *finding, disk domain.MobileDi
 
 // occupied says that the target has another file where the disk would be copied to.
 func (t toTarget) occupied(disk domain.MobileDisk) Blocker {
+	same := `set migration_options.copy_storage = "none".`
+	if disk.Own != nil {
+		same = "set shared = true in the virtfleet_storage_pool."
+	}
 	return Blocker{
 		Reason: DiskPathTaken, Status: status.False, Attribute: "disks." + disk.Key,
 		Message: fmt.Sprintf("disk %q would be copied to %s, and host %q has a file of that path, which is never "+
 			"overwritten", disk.Key, disk.Path, t.target.Name()),
-		Remedy: "Remove or rename the file there if nobody needs it. If it is the same storage, set " +
-			`migration_options.copy_storage = "none".`,
+		Remedy: "Remove or rename the file there if nobody needs it. If it is the same storage, " + same,
 	}
 }
 
@@ -188,6 +217,8 @@ func (t toTarget) roomFor(ctx context.Context, f *finding, copies []Copy) []Copy
 		at := "disks." + byDirectory[d][0].Disk.Key
 		available, err := t.target.Room(ctx, d)
 		switch {
+		case errors.Is(err, libvirt.ErrNotFound) && !slices.ContainsFunc(byDirectory[d], notOwn):
+			// Whoever knows of own disks knows of their pools.
 		case errors.Is(err, libvirt.ErrNotFound):
 			f.doubt(InsufficientStorage, at, fmt.Sprintf("host %q has no storage pool of directory %s, so that whether there "+
 				"is such a directory, room in it and no file of the disk's name can't be seen", t.target.Name(), d),
@@ -195,11 +226,23 @@ func (t toTarget) roomFor(ctx context.Context, f *finding, copies []Copy) []Copy
 		case err != nil:
 			f.failed(InsufficientStorage, at, t.target, "the storage pool of "+d, err)
 		default:
-			t.roomIn(f, at, available, d, byDirectory[d])
+			t.roomIn(f, at, t.beforeImages(d, available), d, byDirectory[d])
 		}
 	}
 	return copies
 }
+
+// beforeImages is what is left of a directory's room once the images are there that are brought before.
+func (t toTarget) beforeImages(directory string, available uint64) uint64 {
+	for file, bytes := range t.machine.Brings {
+		if path.Dir(file) == directory {
+			available -= min(available, bytes)
+		}
+	}
+	return available
+}
+
+func notOwn(c Copy) bool { return c.Disk.Own == nil }
 
 // roomIn compares what the disks take with what is there.
 func (t toTarget) roomIn(f *finding, at string, available uint64, directory string, copies []Copy) {
@@ -221,7 +264,7 @@ const removalTimeout = 2 * time.Minute
 // makeImages makes the images on the target that the disks are copied into, which must not be there yet. What it made
 // is in r.images, whether it fails or not.
 func (r *run) makeImages(ctx context.Context) error {
-	if !r.Options.CopiesStorage() {
+	if !r.Options.copiesOf(r.Machine.Facts) {
 		return nil
 	}
 	to := r.closely()
@@ -232,20 +275,16 @@ func (r *run) makeImages(ctx context.Context) error {
 	}
 	least, most := sizes(copies)
 	for i, c := range copies {
-		base := r.Options.Base(c.Disk)
-		r.log.InfoContext(ctx, "making image", "disk", c.Disk.Key, "path", c.Disk.Path, "capacity", bytesText(c.Capacity),
-			"base", base.Path)
-		available, err := r.Target.CreateImage(ctx, libvirt.NewImage{
-			Path: c.Disk.Path, Format: c.Disk.Format, CapacityBytes: c.Capacity, Backing: base.Path,
-			BackingFormat: base.Format,
-		})
-		if errors.Is(err, libvirt.ErrExists) {
-			return &BlockedError{Blockers: []Blocker{to.occupied(c.Disk)}}
+		if isMedium(c.Disk) {
+			if err := r.carry(ctx, to, c.Disk); err != nil {
+				return err
+			}
+			continue
 		}
+		available, err := r.makeImage(ctx, to, c)
 		if err != nil {
 			return err
 		}
-		r.images = append(r.images, c.Disk.Path)
 		directory := path.Dir(c.Disk.Path)
 		to.roomIn(&f, "disks."+c.Disk.Key, available, directory, slices.DeleteFunc(slices.Clone(copies[:i+1]),
 			func(other Copy) bool { return path.Dir(other.Disk.Path) != directory }))
@@ -253,12 +292,43 @@ func (r *run) makeImages(ctx context.Context) error {
 	if blocking := Blocking(f); len(blocking) > 0 {
 		return &BlockedError{Blockers: blocking}
 	}
-	if len(copies) > 0 {
-		r.copies, r.state.Method = copies, MethodBlock
-		r.log.InfoContext(ctx, "disks are copied", "disks", strings.Join(targets(copies), ","), "used", bytesText(least),
+	if r.copies = inImages(copies); len(r.copies) > 0 {
+		r.state.Method = MethodBlock
+		r.log.InfoContext(ctx, "disks are copied", "disks", strings.Join(targets(r.copies), ","), "used", bytesText(least),
 			"capacity", bytesText(most))
 	}
 	return nil
+}
+
+// makeImage makes one of them, and says how much room is left where it is.
+func (r *run) makeImage(ctx context.Context, to toTarget, c Copy) (available uint64, err error) {
+	base := r.Options.Base(c.Disk)
+	r.log.InfoContext(ctx, "making image", "disk", c.Disk.Key, "path", c.Disk.Path, "capacity", bytesText(c.Capacity),
+		"base", base.Path)
+	available, err = r.Target.CreateImage(ctx, libvirt.NewImage{
+		Path: c.Disk.Path, Format: c.Disk.Format, CapacityBytes: c.Capacity, Backing: base.Path,
+		BackingFormat: base.Format,
+	})
+	if errors.Is(err, libvirt.ErrExists) {
+		return 0, &BlockedError{Blockers: []Blocker{to.occupied(c.Disk)}}
+	}
+	if err == nil {
+		r.images = append(r.images, c.Disk.Path)
+	}
+	return available, err
+}
+
+// carry copies a medium, which nobody writes to, before the guest sets out.
+func (r *run) carry(ctx context.Context, to toTarget, disk domain.MobileDisk) error {
+	r.log.InfoContext(ctx, "copying", "file", disk.Path, "disk", disk.Key)
+	err := r.Source.CopyFile(ctx, disk.Path, r.Target, func() error {
+		r.images = append(r.images, disk.Path)
+		return nil
+	}, nil)
+	if errors.Is(err, libvirt.ErrExists) {
+		return &BlockedError{Blockers: []Blocker{to.occupied(disk)}}
+	}
+	return err
 }
 
 // removeImages removes what was made on the target, variables of the firmware included, once the machine is known to
@@ -277,7 +347,7 @@ func (r *run) removeImages(ctx context.Context, where place, target sight) (left
 func RemoveImages(
 	ctx context.Context, on *libvirt.Host, images []string, failed func(image string, err error),
 ) (left []string) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), removalTimeout)
+	ctx, cancel := lease.CleanUp(ctx, removalTimeout)
 	defer cancel()
 	for _, image := range images {
 		if err := on.RemoveFile(ctx, image); err != nil {
@@ -290,21 +360,23 @@ func RemoveImages(
 
 // removeSources removes the firmware's variables from the source, and the images that were copied if that is wanted, if
 // the source has let go of the machine, which runs on the target. That one can't be removed is no reason to call the
-// migration a failure.
+// migration a failure. What was made with the VM is left to the caller, who knows what else uses it.
 func (r *run) removeSources(ctx context.Context, source sight) {
 	if source.err == nil && source.domain == nil {
 		RemoveVariables(ctx, r.Source, r.Target, r.variables, r.log)
 	}
-	if *r.Options.KeepSourceDisks || len(r.copies) == 0 {
+	var paths []string
+	for _, c := range r.copies {
+		if notOwn(c) {
+			paths = append(paths, c.Disk.Path)
+		}
+	}
+	if *r.Options.KeepSourceDisks || len(paths) == 0 {
 		return
 	}
 	if source.err != nil || source.domain != nil {
 		r.log.WarnContext(ctx, "the disks are kept at the source, which has not let go of the machine")
 		return
-	}
-	paths := make([]string, len(r.copies))
-	for i, c := range r.copies {
-		paths[i] = c.Disk.Path
 	}
 	RemoveImages(ctx, r.Source, paths, func(image string, err error) {
 		r.log.WarnContext(ctx, "disk not removed", "host", r.Source.Name(), "path", image, "error", err.Error())

@@ -2,7 +2,8 @@
 // runs the migration, watches it, aborts it when it can't work or when it is told to, and finds out where the machine
 // is afterwards.
 //
-// It imports domain (what a definition says), libvirt (one host), fleet/policy, and fleet/status for what a blocker is.
+// It imports domain (what a definition says), libvirt (one host), fleet/policy, fleet/status for what a blocker is, and
+// fleet/lease for what has to be done when its caller's order has ended.
 // It must not know the fleet: who may move, in which order, under which lock and with how much room on the target is
 // decided by its caller, and so must the caller do what surrounds a migration, such as autostart and leftover
 // definitions.

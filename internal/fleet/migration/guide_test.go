@@ -13,7 +13,7 @@ import (
 // Every reason code is explained where people look for it.
 func TestReasons_areInTheGuide(t *testing.T) {
 	t.Parallel()
-	guide, err := os.ReadFile("../../../templates/guides/moving-vms.md")
+	guide, err := os.ReadFile("../../../templates/guides/migration-reason-codes.md")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -306,7 +306,7 @@ func TestLab_pauseThatDoesNotHelpIsTakenBack(t *testing.T) {
 
 func TestLab_autoConvergeEndsWhatCannotConverge(t *testing.T) {
 	t.Parallel()
-	b := newBench(t, "dirty=16")
+	b := newBench(t, "dirty=16@max")
 	throttled := 0
 	state, err := b.run(t.Context(), t, Options{
 		AllowAutoConverge: new(true), Bandwidth: new(uint64(24 << 20)), CompletionTimeoutPerGiB: new(2 * time.Minute),

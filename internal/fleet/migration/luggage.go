@@ -38,10 +38,12 @@ type item struct {
 func Pack(
 	ctx context.Context, m Machine, source, target *libvirt.Host, o Options, log *slog.Logger,
 ) (*Luggage, []Blocker, error) {
-	p := &packing{luggage: &Luggage{source: source, target: target, log: log}, need: needs{}, room: map[string]uint64{}}
-	to := toTarget{machine: m, source: source, target: target, options: o, closely: true}
+	p := &packing{
+		luggage: &Luggage{source: source, target: target, log: log}, need: needs{}, room: map[string]uint64{},
+		to: toTarget{machine: m, source: source, target: target, options: o, closely: true},
+	}
 	carried, shared := o.belongings(m)
-	if err := p.leave(ctx, to, shared); err != nil || len(p.found) > 0 {
+	if err := p.leave(ctx, shared); err != nil || len(p.found) > 0 {
 		return nil, p.found, err
 	}
 	byDir := map[string][]belonging{}
@@ -67,18 +69,19 @@ func Pack(
 // packing is what Pack knows so far.
 type packing struct {
 	luggage *Luggage
+	to      toTarget
 	found   finding
 	need    needs
 	room    map[string]uint64
 }
 
 // leave makes sure that the target has what isn't packed.
-func (p *packing) leave(ctx context.Context, to toTarget, shared []belonging) (err error) {
-	if p.found, err = to.proveShared(ctx); err != nil || len(p.found) > 0 {
+func (p *packing) leave(ctx context.Context, shared []belonging) (err error) {
+	if p.found, err = p.to.proveShared(ctx); err != nil || len(p.found) > 0 {
 		return err
 	}
 	for _, b := range shared {
-		to.same(ctx, &p.found, b)
+		p.to.same(ctx, &p.found, b)
 		if b.reason == NVRAMNotMigratable && p.luggage.stays == nil {
 			p.luggage.stays = []libvirt.Kept{libvirt.KeepVariables}
 		}
@@ -130,7 +133,7 @@ func (p *packing) pack(ctx context.Context, b belonging, here, there map[string]
 	case !ok:
 	case b.tree:
 		return p.tree(ctx, b, b, file)
-	case p.found.copyable(b, file):
+	case p.to.copyable(ctx, &p.found, b, file):
 		p.add(b, b, file)
 	}
 	return nil
@@ -224,11 +227,11 @@ func (l *Luggage) Paths() []string {
 	return paths
 }
 
-// Disks are the disks that are copied, without media that are only read.
+// Disks are the disks that are copied, without media that are only read and without what was made with the VM.
 func (l *Luggage) Disks() []string {
 	var paths []string
 	for _, it := range l.items {
-		if it.disk != "" && !it.readOnly {
+		if it.disk != "" && !it.readOnly && it.mobile.Own == nil {
 			paths = append(paths, it.path)
 		}
 	}
@@ -351,7 +354,7 @@ func DiscardLeft(ctx context.Context, host, home *libvirt.Host, paths []string) 
 			apart = append(apart, p)
 			continue
 		}
-		one, err := isOne(ctx, host, home, p)
+		one, err := IsOne(ctx, host, home, p)
 		if err != nil {
 			return err
 		}
@@ -362,9 +365,9 @@ func DiscardLeft(ctx context.Context, host, home *libvirt.Host, paths []string) 
 	return Discard(ctx, host, apart)
 }
 
-// isOne says whether what two hosts have under a path is one file. That both say it was changed at the same time proves
+// IsOne says whether what two hosts have under a path is one file. That both say it was changed at the same time proves
 // it; another time proves nothing, as not every filesystem says the same everywhere, and it is tried.
-func isOne(ctx context.Context, on, other *libvirt.Host, file string) (bool, error) {
+func IsOne(ctx context.Context, on, other *libvirt.Host, file string) (bool, error) {
 	here, err := fileOn(ctx, on, file)
 	if err != nil || here == nil {
 		return false, err

@@ -34,6 +34,8 @@ type Machine struct {
 	// Unfinished are the files on the target that are known to be what an earlier attempt to move the machine left
 	// there: they are removed before another one.
 	Unfinished []string
+	// Brings are the files of images that are brought to the target before the machine moves, and what they take.
+	Brings map[string]uint64
 	// Refusals are QEMU's own words about what keeps it from being migrated, and Unasked is why they aren't known though
 	// QEMU was asked. Both are empty before AskQEMU.
 	Refusals []string
@@ -147,6 +149,12 @@ func (f *finding) block(reason, attribute, message, remedy string) {
 	*f = append(*f, Blocker{Reason: reason, Status: status.False, Attribute: attribute, Message: message, Remedy: remedy})
 }
 
+// pass is block for what ends by itself.
+func (f *finding) pass(reason, message, remedy string) {
+	f.block(reason, "", message, remedy)
+	(*f)[len(*f)-1].Passing = true
+}
+
 func (f *finding) doubt(reason, attribute, message, remedy string) {
 	*f = append(*f, Blocker{
 		Reason: reason, Status: status.Unknown, Attribute: attribute, Message: message, Remedy: remedy,
@@ -172,7 +180,7 @@ func DomainBlockers(m Machine) []Blocker {
 			"Delete the snapshots (virsh snapshot-delete).")
 	}
 	if len(m.BlockJobs) > 0 {
-		f.block(BlockJobsNotLiveMigratable, "", "copy jobs run on disks "+strings.Join(m.BlockJobs, ", "),
+		f.pass(BlockJobsNotLiveMigratable, "copy jobs run on disks "+strings.Join(m.BlockJobs, ", "),
 			"Wait for the jobs to end, or abort them with virsh blockjob --abort.")
 	}
 	f.state(m)
@@ -184,6 +192,18 @@ func (f *finding) devices(facts domain.Mobility) {
 	for _, device := range facts.HostDevices {
 		f.block(HostDeviceNotLiveMigratable, "", "it has a device of its host: "+device,
 			"Detach the device, or shut the machine down.")
+	}
+	for _, i := range facts.Interfaces {
+		if i.Exclusive {
+			f.block(InterfaceNotLiveMigratable, "interfaces."+i.Key, fmt.Sprintf("interface %q has the device %q of its host "+
+				"for itself (mode passthrough)", i.Key, i.Source), "Use another mode, or shut the VM down.")
+		}
+	}
+	for _, disk := range facts.Disks {
+		if disk.Transient {
+			f.block(DisksNotLiveMigratable, "disks."+disk.Key, fmt.Sprintf("disk %q is transient: what the guest writes is in "+
+				"a temporary file of its host", disk.Key), "Set transient = false, or shut the VM down.")
+		}
 	}
 }
 
@@ -207,6 +227,11 @@ func (f *finding) clock(facts domain.Mobility) {
 		f.block(NoTSCFrequencyNotLiveMigratable, "",
 			"Hyper-V reenlightenment is on and the definition neither fixes the TSC's frequency nor requires invtsc",
 			"Set the frequency of the tsc timer in the definition, or turn reenlightenment off.")
+	}
+	if facts.Facts["devices.video.accel3d"] == "yes" {
+		f.block(QEMUNotLiveMigratable, "devices.video.accel3d",
+			"its graphics card has 3D acceleration, which is in the host's own card",
+			"Switch it off, which requires a restart, or shut the VM down to move it.")
 	}
 	if facts.HypervPassthrough {
 		f.block(HypervPassthroughNotMigratable, "", "its Hyper-V features are whatever its host has",
@@ -252,12 +277,12 @@ func (f *finding) refused(m Machine) {
 func (f *finding) state(m Machine) {
 	switch {
 	case m.Job != "":
-		f.block(StateNotMigratable, "", "a job runs on it ("+m.Job+")",
+		f.pass(StateNotMigratable, "a job runs on it ("+m.Job+")",
 			"Wait for the job to end, or abort it with virsh domjobabort.")
 	case m.State == libvirt.PMSuspended:
 		f.block(StateNotMigratable, "", "its guest is suspended to memory", "Wake it up (virsh dompmwakeup).")
 	case m.State == libvirt.ShuttingDown:
-		f.block(StateNotMigratable, "", "it is shutting down", "Wait until it is off.")
+		f.pass(StateNotMigratable, "it is shutting down", "Wait until it is off.")
 	case m.State == libvirt.Crashed:
 		f.block(StateNotMigratable, "", "its guest has crashed", "Restart it.")
 	case m.State == libvirt.Paused && m.Reason != "User" && m.Reason != "FromSnapshot":

@@ -45,6 +45,15 @@ func TestDomainBlockers_ofARunningMachine(t *testing.T) {
 		"two of them":         {devices: pci + pci, want: []string{HostDeviceNotLiveMigratable, HostDeviceNotLiveMigratable}},
 		"mediated device":     {devices: `<hostdev type='mdev'/>`, want: []string{HostDeviceNotLiveMigratable}},
 		"passthrough network": {devices: `<interface type='hostdev'/>`, want: []string{HostDeviceNotLiveMigratable}},
+		"a network device for itself": {
+			devices: `<interface type='direct'><source dev='eth0' mode='passthrough'/></interface>`,
+			want:    []string{InterfaceNotLiveMigratable},
+		},
+		"a shared network device": {devices: `<interface type='direct'><source dev='eth0' mode='bridge'/></interface>`},
+		"transient disk": {
+			devices: `<disk type='file'><source file='/a'/><target dev='vda'/><transient/></disk>`,
+			want:    []string{DisksNotLiveMigratable},
+		},
 		"with a failover": {
 			devices: `<interface type='hostdev'><teaming type='transient' persistent='ua-net-a'/></interface>`,
 		},

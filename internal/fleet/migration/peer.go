@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/lease"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
@@ -71,7 +72,7 @@ func (r *run) order(ctx context.Context) error {
 // awaitPeers returns when the source doesn't migrate any more, or doesn't answer for too long. When ctx ends the
 // migration is aborted.
 func (r *run) awaitPeers(ctx context.Context) {
-	patience, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	patience, cancel := lease.Outlast(ctx)
 	defer cancel()
 	defer context.AfterFunc(ctx, func() { time.AfterFunc(truthTimeout, cancel) })()
 	ticker := time.NewTicker(pollInterval)

@@ -16,8 +16,22 @@ func (s State) Record(id, owner string) domain.Migration {
 		Phase: s.Phase, Mode: string(s.Mode), Method: s.Method, Transport: s.Transport,
 		Failed: s.Failed, FailureReason: s.FailureReason, FailurePlane: s.FailurePlane,
 		AbortRequested: s.AbortRequested, AbortStatus: s.AbortStatus, Recovered: s.Recovered,
-		Statistics: statistics(s.Statistics),
+		Statistics: s.lastNumbers(),
 	}
+}
+
+// lastNumbers are the statistics that are true of a migration that is over. libvirt's downtime is an estimate until it
+// has measured one: a guest that stayed at its source without being stopped had none, and of post-copy nothing measures
+// it.
+func (s State) lastNumbers() domain.MigrationStatistics {
+	numbers := statistics(s.Statistics)
+	if s.Phase == PhaseSucceeded {
+		numbers.Remaining, numbers.DiskRemaining = 0, 0
+	}
+	if s.Failed || s.Mode == PostCopy {
+		numbers.Downtime = 0
+	}
+	return numbers
 }
 
 func statistics(j libvirt.Job) domain.MigrationStatistics {

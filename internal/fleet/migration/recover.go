@@ -9,6 +9,7 @@ import (
 
 	"github.com/cenkalti/backoff/v5"
 
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/lease"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
@@ -37,7 +38,7 @@ func (r *run) abandoned(ctx context.Context) bool {
 	if r.state.Mode != PostCopy {
 		return false
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), askTimeout)
+	ctx, cancel := lease.CleanUp(ctx, askTimeout)
 	defer cancel()
 	switch {
 	case !look(ctx, r.Source, r.Machine.UUID).broken():
@@ -52,6 +53,9 @@ func (r *run) abandoned(ctx context.Context) bool {
 // at the source could not be fetched, or that the target is gone with the other part. Nothing was removed: what the two
 // hosts have is, together, the machine.
 var ErrIrrecoverable = errors.New("the migration broke in post-copy and could not be resumed")
+
+// ErrMemoryLost comes with an ErrIrrecoverable where one of the two parts of the guest's memory is gone for certain.
+var ErrMemoryLost = errors.New("a part of the guest's memory is lost")
 
 // ErrBroken says that the migration broke in post-copy and was not resumed before whoever tried was told to stop. It
 // may be resumed later.
@@ -101,15 +105,17 @@ func (r *run) recover(ctx context.Context, failure error) error {
 			deadline = time.Now().Add(*r.Options.RecoveryTimeout)
 		}
 		switch {
+		case lease.Lost(ctx) != nil:
+			return fmt.Errorf("%w: %w", lease.Lost(ctx), failure)
 		case where == arrived:
 			r.state.Recovered = resumed
 			return nil
 		case source.broken() && target.err == nil && !target.active():
-			return fmt.Errorf("%w, as its target is gone: %w", ErrIrrecoverable, failure)
+			return fmt.Errorf("%w, as its target is gone (%w): %w", ErrIrrecoverable, ErrMemoryLost, failure)
 		case where != split && (where != unknown || r.state.Mode != PostCopy):
 			return failure
 		case source.err == nil && !source.active():
-			return fmt.Errorf("%w, as its source is gone: %w", ErrIrrecoverable, failure)
+			return fmt.Errorf("%w, as its source is gone (%w): %w", ErrIrrecoverable, ErrMemoryLost, failure)
 		case (time.Now().After(deadline) || ctx.Err() != nil) &&
 			(attempt > 0 || !source.broken() || target.err != nil):
 			switch {
@@ -143,7 +149,7 @@ func (r *run) recover(ctx context.Context, failure error) error {
 
 // shrinks says that less remains to be copied than when it was asked before: what libvirt takes for broken goes on.
 func (r *run) shrinks(ctx context.Context, remaining *uint64) bool {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), askTimeout)
+	ctx, cancel := lease.CleanUp(ctx, askTimeout)
 	defer cancel()
 	job, err := r.Source.Job(ctx, r.Machine.UUID)
 	if err != nil || job == nil || !job.Type.Active() {
@@ -157,7 +163,7 @@ func (r *run) shrinks(ctx context.Context, remaining *uint64) bool {
 // resume tries once to go on. It is not aborted with ctx: there is nowhere to go back to.
 func (r *run) resume(ctx context.Context, attempt int, transport string) error {
 	r.log.WarnContext(ctx, "migration broke in post-copy, resuming it", "attempt", attempt, "transport", transport)
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), resumeTimeout)
+	ctx, cancel := lease.CleanUp(ctx, resumeTimeout)
 	defer cancel()
 	r.state.Mode, r.state.Transport, r.resuming = PostCopy, transport, true
 	err := r.attempt(ctx, transport)

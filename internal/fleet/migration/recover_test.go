@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
 // slowPostCopy is a bandwidth that leaves a test the time to break a post-copy.
@@ -116,5 +117,25 @@ func TestLab_brokenPostCopyIsKept(t *testing.T) {
 		`(Paused (PostcopyFailed))`, target.Name, own.Name)
 	if !errors.Is(err, ErrIrrecoverable) || !ok || !strings.Contains(failed.Where, want) || state.Recovered {
 		t.Errorf("state %+v: %v", state, err)
+	}
+}
+
+// What libvirt only estimated is no number of a migration that is over.
+func TestRecord_hasNoEstimates(t *testing.T) {
+	t.Parallel()
+	job := libvirt.Job{Downtime: 856 * time.Millisecond, Data: libvirt.Transfer{Total: 8, Processed: 4, Remaining: 4}}
+	for name, test := range map[string]struct {
+		state               State
+		downtime, remaining uint64
+	}{
+		"pre-copy":  {State{Phase: PhaseSucceeded, Mode: PreCopy}, 856, 0},
+		"post-copy": {State{Phase: PhaseSucceeded, Mode: PostCopy}, 0, 0},
+		"failed":    {State{Phase: PhaseFailed, Failed: true, Mode: PreCopy}, 0, 4},
+		"running":   {State{Phase: PhaseRunning, Mode: PreCopy}, 856, 4},
+	} {
+		test.state.Statistics = job
+		if s := test.state.Record("", "").Statistics; s.Downtime != test.downtime || s.Remaining != test.remaining {
+			t.Errorf("%s: downtime %d, remaining %d", name, s.Downtime, s.Remaining)
+		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/lease"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
@@ -245,7 +246,7 @@ func (r *run) parameters() libvirt.Migration {
 		m.PeerURI = r.PeerURI
 	}
 	if len(r.copies) > 0 && !r.resuming { // The disks are there before the guest is handed over.
-		m.NonSharedIncremental = r.Options.CopyStorage == CopyIncremental
+		m.NonSharedIncremental = r.Options.incrementally(r.copies)
 		m.NonSharedFull = !m.NonSharedIncremental
 		m.MigrateDisks, m.DisksURI = targets(r.copies), r.road.disksURI()
 	}
@@ -255,7 +256,7 @@ func (r *run) parameters() libvirt.Migration {
 // look reads the job, tells of it, and does what the monitor decides. It returns why the migration is to be aborted.
 // iteration says that QEMU has just begun to go through the memory once more.
 func (r *run) look(ctx context.Context, iteration bool) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), askTimeout)
+	ctx, cancel := lease.CleanUp(ctx, askTimeout)
 	defer cancel()
 	job, err := r.Source.Job(ctx, r.Machine.UUID)
 	if err != nil || job == nil || job.Operation != libvirt.OperationMigrationOut || !job.Type.Active() {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/lease"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
@@ -200,7 +201,7 @@ func (t toTarget) spans(ctx context.Context, dir string) (_ bool, err error) {
 		return false, err
 	}
 	defer func() {
-		removing, cancel := context.WithTimeout(context.WithoutCancel(ctx), askTimeout)
+		removing, cancel := lease.CleanUp(ctx, askTimeout)
 		defer cancel()
 		err = errors.Join(err, t.source.RemoveFile(removing, probe))
 	}()

@@ -125,8 +125,35 @@ func notShared(disk domain.MobileDisk) string {
 	}
 }
 
+// ignition checks that the target has the configuration for Ignition, which QEMU reads whenever it starts.
+func (t toTarget) ignition(ctx context.Context, f *finding) {
+	path := t.machine.Facts.Ignition
+	if path == "" {
+		return
+	}
+	here, err := volume(ctx, t.source, path)
+	if err != nil {
+		f.failed(HypervisorNotCompatible, "ignition", t.source, "the storage", err)
+		return
+	}
+	there, err := volume(ctx, t.target, path)
+	switch what := "its configuration for Ignition is " + path; {
+	case err != nil:
+		f.failed(HypervisorNotCompatible, "ignition", t.target, "the storage", err)
+	case there != nil:
+	case here != nil:
+		f.block(HypervisorNotCompatible, "ignition", fmt.Sprintf("%s, a file of host %q that isn't copied, and host %q has "+
+			"no such volume", what, t.source.Name(), t.target.Name()), "Have it in a storage pool that the hosts share "+
+			"(ignition.pool). Or remove ignition and restart the VM: its guest reads it at the first boot only.")
+	default:
+		f.doubt(HypervisorNotCompatible, "ignition", fmt.Sprintf("%s, which is in no storage pool, so that whether host %q "+
+			"has it can't be seen", what, t.target.Name()), "Put the file there.")
+	}
+}
+
 // files checks what QEMU opens besides disks when it starts, which is what the target's does for a migration.
 func (t toTarget) files(ctx context.Context, f *finding) {
+	t.ignition(ctx, f)
 	if !t.machine.Live() {
 		return
 	}

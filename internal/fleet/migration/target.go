@@ -68,7 +68,7 @@ type toTarget struct {
 // check asks the target about everything at once.
 func (t toTarget) check(ctx context.Context) []Blocker {
 	checks := []func(context.Context, *finding){
-		t.hypervisor, t.cpu, t.identity, t.interfaces, t.disks, t.files, t.belongings,
+		t.hypervisor, t.cpu, t.devices, t.identity, t.interfaces, t.disks, t.files, t.belongings, t.vsock,
 	}
 	found := make([]finding, len(checks))
 	var all sync.WaitGroup
@@ -112,8 +112,9 @@ func (t toTarget) hypervisor(_ context.Context, f *finding) {
 		return
 	}
 	if !slices.Contains(machines, facts.Machine) {
-		f.block(HypervisorNotCompatible, "machine", fmt.Sprintf("host %q has QEMU %s, which does not know machine type %q",
-			t.target.Name(), t.to.HypervisorVersion, facts.Machine),
+		f.block(HypervisorNotCompatible, "machine_type",
+			fmt.Sprintf("host %q has QEMU %s, which does not know machine type %q",
+				t.target.Name(), t.to.HypervisorVersion, facts.Machine),
 			"Update QEMU on the host, or give the machine an older machine type, which takes a restart.")
 	}
 }
@@ -149,6 +150,25 @@ func (t toTarget) cpu(ctx context.Context, f *finding) {
 	case compared.Match == libvirt.CPUIncompatible:
 		f.block(CPUNotCompatible, "cpu", fmt.Sprintf("host %q can't give the guest its CPU: %s", t.target.Name(),
 			compared.Detail), "Choose another host, or give the machine a CPU model that both have, which takes a restart.")
+	}
+}
+
+// devices checks that the target's hypervisor has what the VM has of devices that not every host can give a guest.
+func (t toTarget) devices(ctx context.Context, f *finding) {
+	facts := t.machine.Facts
+	demands := slices.DeleteFunc(facts.Facts.Demands(), func(d domain.Demand) bool { return d.Usual })
+	if len(demands) == 0 || t.to.Driver != "QEMU" {
+		return
+	}
+	has, err := t.target.GuestDevices(ctx, facts.Arch, facts.Type, facts.Machine)
+	if err != nil {
+		return // A host that can't run this type of machine at all, which hypervisor says, or doesn't answer.
+	}
+	for _, d := range demands {
+		if ok, known := has.Has(d.Device, d.Enum, d.Value); known && !ok {
+			f.block(HypervisorNotCompatible, d.Path, fmt.Sprintf("host %q %s", t.target.Name(), d.Missing()),
+				"Give the host what it lacks, or choose another one.")
+		}
 	}
 }
 
@@ -231,6 +251,9 @@ func (t toTarget) network(f *finding, i domain.MobileInterface, here, there map[
 			"Connect the interface to a bridge that spans the hosts, or set migration_options.allow_network_change = true.")
 	}
 }
+
+// EndsAtHost says that a network is its host's own: a guest's addresses there don't survive a move.
+func EndsAtHost(n libvirt.Network) bool { return private(n) }
 
 // private says that a network ends at its host.
 func private(n libvirt.Network) bool {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
 )
 
@@ -52,6 +53,9 @@ func TestLab_hostsTellWhatIsInTheWay(t *testing.T) {
 	blocks("nothing", nil)
 	blocks("a machine type of another QEMU", func(m *Machine) { m.Facts.Machine = "pc-q35-99.0" }, HypervisorNotCompatible)
 	blocks("a type that is not there", func(m *Machine) { m.Facts.Type = "xen" }, HypervisorNotCompatible)
+	blocks("a TPM that is not there", func(m *Machine) {
+		m.Facts.Facts = domain.Facts{"devices.tpm.model": "tpm-spapr", "devices.tpm.backend": "emulator"}
+	}, HypervisorNotCompatible)
 	blocks("a CPU that is not there", func(m *Machine) {
 		m.Facts.CPU = `<cpu mode='custom' match='exact'><model>qemu64</model><feature policy='require' name='avx512f'/></cpu>`
 	}, CPUNotCompatible)

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/lease"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
@@ -130,7 +131,7 @@ func (r *run) observe(ctx context.Context) (where place, source, target sight) {
 
 // truth observes within its own time, whatever has become of ctx.
 func (r *run) truth(ctx context.Context) (where place, source, target sight) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), truthTimeout)
+	ctx, cancel := lease.CleanUp(ctx, truthTimeout)
 	defer cancel()
 	return r.observe(ctx)
 }
@@ -146,7 +147,7 @@ func look(ctx context.Context, h *libvirt.Host, uuid string) sight {
 // conclude finds out where the machine is, tidies up, and says how it went. What the hosts have counts, not what the
 // migration returned: one that was given up may have succeeded all the same.
 func (r *run) conclude(ctx context.Context, failure error) (State, error) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), truthTimeout)
+	ctx, cancel := lease.CleanUp(ctx, truthTimeout)
 	defer cancel()
 	where, source, target := r.observe(ctx)
 	if where == undecided && !r.goesOn(ctx) {
@@ -175,7 +176,7 @@ func (r *run) conclude(ctx context.Context, failure error) (State, error) {
 	r.state.FailureReason = r.reason(failure)
 	err := &FailedError{
 		State: r.state, Where: r.tellWhere(where, source, target) + r.tellLeft(left), Left: left,
-		Err: errors.Join(r.verdict, failure),
+		Err: errors.Join(r.verdict, lease.Lost(ctx), failure),
 	}
 	r.log.ErrorContext(ctx, "migration failed", "error", err.Error())
 	return r.state, err

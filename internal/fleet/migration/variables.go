@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/lease"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
@@ -43,7 +44,7 @@ func (r *run) noteVariables(ctx context.Context) {
 // is not on, out of files that the target did not have before it. other is the host that the machine is on. A file
 // stays if both hosts have the same, or if any domain of the host uses it. It returns what is left there.
 func RemoveVariables(ctx context.Context, on, other *libvirt.Host, files []string, log *slog.Logger) (left []string) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), removalTimeout)
+	ctx, cancel := lease.CleanUp(ctx, removalTimeout)
 	defer cancel()
 	for _, file := range files {
 		removed, err := removeVariables(ctx, on, other, file)

@@ -7,13 +7,13 @@ import "strings"
 func agentConnected(f Facts) Condition {
 	c := Condition{Status: False, Layer: LayerLibvirt}
 	switch {
-	case !f.Active:
+	case !f.Active, f.State == Crashed, f.PostCopy() != PostCopyIntact:
 		c.Reason, c.Message = ReasonGuestNotRunning, f.briefly()
 	case !f.AgentChannel:
 		c.Reason, c.Message = "NoChannel", "the machine has no channel for a guest agent"
 	case !f.AgentConnected:
 		c.Reason, c.Layer = "ChannelClosed", LayerQEMU
-		c.Message = "no agent in the guest has opened the channel"
+		c.Message = "no agent in the guest has the channel open"
 	case f.AgentAnswers.Value == nil:
 		c.Status, c.Reason, c.Layer = True, "ChannelOpen", LayerQEMU
 		c.Message = "an agent has opened the channel; it was not asked anything"

@@ -61,6 +61,7 @@ const (
 	Provisioning             = "Provisioning"
 	StaleDefinition          = "StaleDefinition"
 	Irrecoverable            = "Irrecoverable"
+	TwoCopies                = "TwoCopies"
 )
 
 // Reasons that several conditions have.
@@ -107,6 +108,7 @@ var makers = []struct {
 	{Provisioning, provisioning},
 	{StaleDefinition, staleDefinition},
 	{Irrecoverable, irrecoverable},
+	{TwoCopies, twoCopies},
 }
 
 // Types are the types of all conditions, in the order in which Conditions returns them.
@@ -139,7 +141,7 @@ func Of(f Facts, name string) Condition {
 
 func build(f Facts, name string, maker func(Facts) Condition) Condition {
 	c := f.nowhere()
-	if f.Host != "" {
+	if f.Host != "" || name == TwoCopies && len(f.RunsOn) > 1 {
 		c = maker(f)
 	} else if name == Connected && len(f.SilentHosts) > 0 {
 		c.Status = False
@@ -151,6 +153,11 @@ func build(f Facts, name string, maker func(Facts) Condition) Condition {
 // nowhere is every condition of a machine of which nobody knows where it is: a host that may have it is silent, or more
 // than one has it.
 func (f Facts) nowhere() Condition {
+	if len(f.RunsOn) > 1 {
+		c := twoCopies(f)
+		c.Status = Unknown
+		return c
+	}
 	if len(f.SilentHosts) == 0 {
 		return Condition{
 			Status: Unknown, Reason: "Ambiguous", Message: "the hosts don't agree on where the machine is", Layer: LayerFleet,
@@ -167,7 +174,14 @@ func PrintedStatus(f Facts) string {
 	if f.Host == "" {
 		return StatusUnknown
 	}
-	return Printable(f.State, f.Reason, f.Migrating)
+	switch f.PostCopy() {
+	case PostCopyLost:
+		return StatusFailed
+	case PostCopyUndecided:
+		return StatusUnknown
+	default:
+		return Printable(f.State, f.Reason, f.Migrating)
+	}
 }
 
 // unobserved is a condition that depends on a fact which wasn't observed.

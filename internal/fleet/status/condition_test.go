@@ -314,3 +314,86 @@ func TestReadyWith_namesAllThatIsMissing(t *testing.T) {
 		t.Errorf("got %s: %s", got.Status, got.Message)
 	}
 }
+
+// TestPostCopy_isOneVerdict: whatever is said of a guest whose migration failed in post-copy follows from what the
+// hosts have of it. Nothing calls it ready, whoever has which part.
+func TestPostCopy_isOneVerdict(t *testing.T) {
+	t.Parallel()
+	const failed = "PostcopyFailed"
+	both := map[string]string{"kvm1": "Paused (PostcopyFailed)", "kvm2": "Running (PostcopyFailed)"}
+	one := map[string]string{"kvm2": "Running (PostcopyFailed)"}
+	tests := []struct {
+		name           string
+		facts          status.Facts
+		verdict        status.PostCopyVerdict
+		phase, printed string
+		irrecoverable  status.Truth
+		paused         bool
+	}{
+		{
+			"both parts",
+			status.Facts{HostStates: both, Migrating: true},
+			status.PostCopyInterrupted, "Running", "Migrating",
+			status.Unknown, false,
+		},
+		{"source gone", status.Facts{HostStates: one}, status.PostCopyLost, "Failed", "Failed", status.True, false},
+		{
+			"source gone, others silent",
+			status.Facts{HostStates: one, PostCopyPeer: "kvm1", SilentHosts: []string{"kvm3"}},
+			status.PostCopyLost, "Failed", "Failed", status.True, false,
+		},
+		{
+			"source silent",
+			status.Facts{HostStates: one, PostCopyPeer: "kvm1", SilentHosts: []string{"kvm1"}},
+			status.PostCopyUndecided, "Unknown", "Unknown", status.Unknown, false,
+		},
+		{
+			"moved by hand, a host silent",
+			status.Facts{HostStates: one, SilentHosts: []string{"kvm3"}},
+			status.PostCopyUndecided, "Unknown", "Unknown", status.Unknown, false,
+		},
+		{"target gone", status.Facts{
+			State: status.Paused, HostStates: map[string]string{"kvm1": "Paused (PostcopyFailed)"},
+			Migrating: true,
+		}, status.PostCopyLost, "Failed", "Failed", status.True, true},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			f := tt.facts
+			f.Host, f.Active, f.Reason, f.AgentChannel, f.AgentConnected = "kvm2", true, failed, true, true
+			if f.State == "" {
+				f.State = status.Running
+			}
+			if f.PostCopy() != tt.verdict || status.InstancePhase(f) != tt.phase || status.PrintedStatus(f) != tt.printed {
+				t.Errorf("%s: phase %s, status %s", f.PostCopy(), status.InstancePhase(f), status.PrintedStatus(f))
+			}
+			for of, want := range map[string]status.Truth{
+				status.Ready: status.False, status.AgentConnected: status.False, status.LiveMigratable: status.False,
+				status.StorageLiveMigratable: status.False, status.Irrecoverable: tt.irrecoverable,
+			} {
+				if c := status.Of(f, of); c.Status != want {
+					t.Errorf("%s is %s (%s: %s), want %s", of, c.Status, c.Reason, c.Message, want)
+				}
+			}
+			if f.GuestRuns() {
+				t.Error("its guest counts as running")
+			}
+			for _, strategy := range status.RunStrategies {
+				if a := status.Power(strategy, status.PrintedStatus(f), status.InstancePhase(f), failed); a != status.None {
+					t.Errorf("%s asks for %v", strategy, a)
+				}
+			}
+		})
+	}
+}
+
+// TestAgentConnected_ofAPanickedGuest: QEMU keeps the channel open when nothing is left that would answer.
+func TestAgentConnected_ofAPanickedGuest(t *testing.T) {
+	t.Parallel()
+	f := running()
+	f.State, f.Reason = status.Crashed, "Panicked"
+	if c := status.Of(f, status.AgentConnected); c.Status != status.False || c.Reason != "GuestNotRunning" {
+		t.Errorf("%+v", c)
+	}
+}

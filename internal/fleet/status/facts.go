@@ -23,6 +23,8 @@ type Facts struct {
 	Host string
 	// SilentHosts did not answer.
 	SilentHosts []string
+	// RunsOn are the hosts on which it runs at the same time, where that are several; Host is "" then.
+	RunsOn []string
 
 	// State and Reason are the domain's, by the names of this package.
 	State, Reason string
@@ -44,6 +46,9 @@ type Facts struct {
 	ActiveHosts map[string]Role
 	// HostStates say how each of these processes stands.
 	HostStates map[string]string
+	// PostCopyPeer is the host of the other part of a guest whose migration failed in post-copy; "" when no record of ours
+	// names it.
+	PostCopyPeer string
 	// Resumer says who is at a migration that broke in post-copy and may be resumed; "" is nobody any more.
 	Resumer Fact[string]
 	// StaleHosts have a leftover definition. StaleSince is when the migration ended that left it; zero when nobody knows.
@@ -110,6 +115,8 @@ type Blocker struct {
 	Attribute string
 	// Message says what is in the way, Remedy what would lift it.
 	Message, Remedy string
+	// Passing says that it ends by itself, such as a backup: whoever has to move the machine waits for that.
+	Passing bool
 }
 
 // String is the blocker in a line: its reason code, what is in the way, and what would lift it.

@@ -37,8 +37,11 @@ func (f Facts) stands() string {
 	return fmt.Sprintf("the domain is %s (%s) on host %q", f.State, Reason(f.State, f.Reason), f.Host)
 }
 
-// GuestRuns says that the guest executes, wherever it is on its way to.
-func (f Facts) GuestRuns() bool { return f.Active && (f.State == Running || f.State == Blocked) }
+// GuestRuns says that the guest executes, wherever it is on its way to. One whose post-copy failed doesn't: it stands
+// still as soon as it touches memory that isn't there.
+func (f Facts) GuestRuns() bool {
+	return f.Active && (f.State == Running || f.State == Blocked) && f.PostCopy() == PostCopyIntact
+}
 
 // Needs is what somebody waits for before a machine counts as ready, besides that its guest runs.
 type Needs struct {
@@ -79,6 +82,8 @@ func Missing(f Facts, n Needs) []Condition {
 	case f.Host == "":
 		return []Condition{f.nowhere()}
 	case f.GuestRuns():
+	case f.PostCopy() != PostCopyIntact && f.State == Running:
+		lacks(ReasonPostcopyFailed, f.briefly()+": "+f.postCopyText(), LayerFleet)
 	case f.State == Paused || f.State == PMSuspended:
 		lacks(paused(f).Reason, f.briefly(), LayerLibvirt)
 		missing[0].Since = f.PausedSince
@@ -145,37 +150,31 @@ func (f Facts) failedDisks() string {
 	return "; " + strings.Join(failed, "; ")
 }
 
-// irrecoverable tells whether the guest can still be saved. A post-copy that broke leaves its memory on two hosts: as
-// long as both have their part it can be resumed, without one of them it can't. Whoever ran the migration resumes it
-// until the deadline for that; once nobody is at it any more it is given up, until an apply tries again.
+// irrecoverable tells whether the guest can still be saved. A post-copy that failed leaves its memory on two hosts: as
+// long as both have their part it can be resumed, without one of them it can't. The run that began the migration
+// resumes it until its deadline; after that it is given up, until an apply tries again.
 func irrecoverable(f Facts) Condition {
-	if f.Reason != ReasonPostcopyFailed || f.State != Paused && f.State != Running {
-		return Condition{Status: False, Reason: "Recoverable", Layer: LayerFleet}
-	}
-	missing := RoleTarget
-	if f.State == Running { // Here it runs on, as far as it has its memory.
-		missing = RoleSource
-	}
 	c := Condition{Status: True, Reason: ReasonPostcopyFailed, Layer: LayerFleet}
-	switch both := len(f.HostStates) > 1; {
-	case both && f.Resumer.Value == nil:
-		c.Status, c.Reason = Unknown, "PostcopyInterrupted"
-		c.Message = "both hosts still have their part of the guest's memory, and whether somebody resumes it is not known: " +
-			f.Resumer.Why
-	case both && *f.Resumer.Value != "":
-		c.Status, c.Reason = False, "PostcopyInterrupted"
-		c.Message = "both hosts still have their part of the guest's memory, and it is not given up: " + *f.Resumer.Value
-	case both:
-		c.Message = "both hosts still have their part of the guest's memory, and nobody resumes it any more; the next " +
-			"apply tries once more"
-	case len(f.SilentHosts) > 0:
+	var resumed string
+	switch f.PostCopy() {
+	case PostCopyIntact:
+		return Condition{Status: False, Reason: "Recoverable", Layer: LayerFleet}
+	case PostCopyUndecided:
 		c.Status = Unknown
-		c.Message = fmt.Sprintf("whether the %s still has its part of the guest's memory isn't known, because these hosts "+
-			"don't answer: %s", missing, strings.Join(f.SilentHosts, ", "))
-	default:
-		c.Message = fmt.Sprintf("no host has the %s's part of the guest's memory any more", missing)
+	case PostCopyLost:
+	case PostCopyInterrupted:
+		switch {
+		case f.Resumer.Value == nil:
+			c.Status, c.Reason = Unknown, "PostcopyInterrupted"
+			resumed = ", and whether a run resumes it is not known: " + f.Resumer.Why
+		case *f.Resumer.Value != "":
+			c.Status, c.Reason = False, "PostcopyInterrupted"
+			resumed = ", and it is not given up: " + *f.Resumer.Value
+		default:
+			resumed = ", and nobody resumes it any more; the next apply tries once more"
+		}
 	}
-	c.Message = "post-copy broke, and " + c.Message + "; " + f.Parts()
+	c.Message = f.postCopyReport(resumed)
 	return c
 }
 
@@ -186,6 +185,25 @@ func (f Facts) Parts() string {
 		texts = append(texts, fmt.Sprintf("host %q has it as %s", host, f.HostStates[host]))
 	}
 	return strings.Join(texts, ", ")
+}
+
+// twoCopies tells whether the machine runs on two hosts at the same time, and no migration explains that.
+func twoCopies(f Facts) Condition {
+	switch {
+	case len(f.RunsOn) > 1:
+		return Condition{
+			Status: True, Reason: "RunsOnSeveralHosts", Layer: LayerFleet,
+			Message: "it runs on these hosts at the same time, and both copies may write to its disks: " +
+				strings.Join(f.RunsOn, ", ") + "; find out which copy is the right one, and destroy and undefine the other",
+		}
+	case len(f.SilentHosts) > 0:
+		return Condition{
+			Status: Unknown, Reason: ReasonHostUnreachable, Layer: LayerFleet,
+			Message: "these hosts don't answer: " + strings.Join(f.SilentHosts, ", "),
+		}
+	default:
+		return Condition{Status: False, Reason: "OneCopy", Layer: LayerFleet}
+	}
 }
 
 func staleDefinition(f Facts) Condition {

@@ -10,6 +10,10 @@ func liveMigratable(f Facts) Condition {
 	switch {
 	case !f.Active:
 		return Condition{Status: False, Reason: ReasonGuestNotRunning, Message: f.briefly(), Layer: LayerLibvirt}
+	case f.PostCopy() != PostCopyIntact:
+		return Condition{
+			Status: False, Reason: ReasonPostcopyFailed, Message: f.postCopyText(), Layer: LayerFleet,
+		}
 	case f.Migrating:
 		return Condition{
 			Status: True, Reason: ReasonMigrating, Message: "it is being moved now", Since: f.MigratingSince,
@@ -36,6 +40,11 @@ func storageLiveMigratable(f Facts) Condition {
 	switch {
 	case !f.Active:
 		return Condition{Status: False, Reason: ReasonGuestNotRunning, Message: f.briefly(), Layer: LayerLibvirt}
+	case f.PostCopy() != PostCopyIntact:
+		return Condition{
+			Status: False, Reason: ReasonNotMigratable, Layer: LayerFleet,
+			Message: ReasonPostcopyFailed + ": " + f.postCopyText(),
+		}
 	case f.Migrating:
 		return unobserved("it is being moved now", LayerLibvirt)
 	case f.StorageBlockers.Value == nil:
@@ -58,7 +67,7 @@ func migrationRequired(f Facts) Condition {
 	c := Condition{Status: False, Reason: "WhereItBelongs", Layer: LayerMetadata}
 	switch {
 	case f.PinnedTo == "":
-		c.Reason, c.Message = "NotPinned", "the configuration leaves the host to the fleet"
+		c.Reason, c.Message = "NotPinned", "no configuration pins it to a host"
 	case f.PinnedTo != f.Host:
 		c.Status, c.Reason = True, "PinnedToOtherHost"
 		c.Message = fmt.Sprintf("the configuration wants it on host %q, and it is on host %q", f.PinnedTo, f.Host)

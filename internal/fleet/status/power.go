@@ -38,12 +38,19 @@ const (
 // A machine that is paused for a reason of its own (an I/O error, a failed
 // migration, a watchdog) is reported and left alone: continuing it blindly
 // could damage its data.
+//
+// So is a machine whose migration failed in post-copy: it is resumed or ended as
+// its migration options say, which is not a matter of power.
 func Power(strategy, status, phase, reason string) Action {
+	if reason == ReasonPostcopyFailed {
+		return None
+	}
+
 	switch strategy {
 	case Always:
 		return alwaysOn(status, reason)
 	case RerunOnFailure:
-		if phase == PhaseFailed && status == StatusCrashed {
+		if phase == PhaseFailed && status == StatusFailed {
 			return Start
 		}
 	case Halted:
@@ -58,7 +65,7 @@ func Power(strategy, status, phase, reason string) Action {
 
 func alwaysOn(status, reason string) Action {
 	switch status {
-	case StatusStopped, StatusCrashed:
+	case StatusStopped, StatusFailed:
 		return Start
 	case StatusPaused:
 		switch reason {
@@ -106,6 +113,10 @@ func StartsOnCreate(strategy string) bool {
 		return false
 	}
 }
+
+// RestartsCrashed says whether a new machine with this run strategy is started
+// again at once when its guest crashes, without waiting for an apply.
+func RestartsCrashed(strategy string) bool { return strategy == Always || strategy == RerunOnFailure }
 
 // Autostart says whether the host should start the machine when it boots, and
 // whether the strategy has an opinion on it at all.

@@ -31,8 +31,10 @@ const (
 	StatusMigrating = "Migrating"
 	StatusStarting  = "Starting"
 	StatusStopping  = "Stopping"
-	StatusCrashed   = "CrashLoopBackOff"
-	StatusUnknown   = "Unknown"
+	// StatusFailed is a VM that crashed, couldn't be started, or lost a part of its memory in post-copy. KubeVirt prints
+	// CrashLoopBackOff, because it starts such a VM again and again.
+	StatusFailed  = "Failed"
+	StatusUnknown = "Unknown"
 )
 
 // InstancePhase is KubeVirt's mapping of a domain's state and reason to the phase
@@ -44,6 +46,8 @@ const (
 //   - Unknown when it is off for a reason nobody knows, as libvirt forgets it when
 //     the daemon restarts (it was not seen to fail), when it was migrated away, or
 //     when its host doesn't answer;
+//   - Running as long as a migration that failed in post-copy can be resumed, Failed
+//     when one of the two parts of its memory is gone;
 //   - Failed when it could not be started (KubeVirt's instance would be Scheduled
 //     still and be tried again), and when it has crashed in whatever way.
 func InstancePhase(f Facts) string {
@@ -51,14 +55,16 @@ func InstancePhase(f Facts) string {
 		return PhaseUnknown
 	}
 
-	switch f.State {
-	case Running, Blocked, PMSuspended, ShuttingDown:
-		return PhaseRunning
-	case Paused:
-		if f.Reason == ReasonPostcopyFailed {
-			return PhaseFailed
-		}
+	switch f.PostCopy() {
+	case PostCopyLost:
+		return PhaseFailed
+	case PostCopyUndecided:
+		return PhaseUnknown
+	case PostCopyIntact, PostCopyInterrupted:
+	}
 
+	switch f.State {
+	case Running, Blocked, Paused, PMSuspended, ShuttingDown:
 		return PhaseRunning
 	case Crashed:
 		return PhaseFailed
@@ -107,10 +113,10 @@ func Printable(state, reason string, migrating bool) string {
 	case ShuttingDown:
 		return StatusStopping
 	case Crashed:
-		return StatusCrashed
+		return StatusFailed
 	case Shutoff:
 		if shutoffPhase(reason) == PhaseFailed {
-			return StatusCrashed
+			return StatusFailed
 		}
 
 		return StatusStopped

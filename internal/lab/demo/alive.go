@@ -30,10 +30,10 @@ func (d *demo) settings() map[string]any {
 	}}
 }
 
-// eventsFile is where the machine's events are written.
+// eventsFile is where the VM's events are written.
 func (d *demo) eventsFile() string { return filepath.Join(d.work(), vmName+".events") }
 
-// following does something while the machine's events are followed by "events" of the provider's program.
+// following does something while the VM's events are followed by "events" of the provider's program.
 func (d *demo) following(ctx context.Context, do func() error) (err error) {
 	config := filepath.Join(d.work(), "fleet.yaml")
 	if err := writeJSON(config, d.settings()); err != nil { // which is YAML too
@@ -41,7 +41,7 @@ func (d *demo) following(ctx context.Context, do func() error) (err error) {
 	}
 	events, err := os.Create(d.eventsFile())
 	if err != nil {
-		return fmt.Errorf("following the machine's events: %w", err)
+		return fmt.Errorf("following the VM's events: %w", err)
 	}
 	var complaints bytes.Buffer
 	ctx, stop := context.WithCancel(ctx)
@@ -51,12 +51,12 @@ func (d *demo) following(ctx context.Context, do func() error) (err error) {
 	cmd.WaitDelay = interruptGrace
 	if err := cmd.Start(); err != nil {
 		stop()
-		return errors.Join(fmt.Errorf("following the machine's events: %w", err), events.Close())
+		return errors.Join(fmt.Errorf("following the VM's events: %w", err), events.Close())
 	}
 	defer func() {
 		stop()
 		if ended := cmd.Wait(); ended != nil && !errors.Is(ended, context.Canceled) {
-			err = errors.Join(err, fmt.Errorf("following the machine's events: %w\n%s", ended, complaints.String()))
+			err = errors.Join(err, fmt.Errorf("following the VM's events: %w\n%s", ended, complaints.String()))
 		}
 		err = errors.Join(err, events.Close())
 	}()
@@ -77,12 +77,12 @@ func (d *demo) awaitFollowing(ctx context.Context) error {
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
-			return fmt.Errorf("following the machine's events: %w\n%s", context.Cause(ctx), text)
+			return fmt.Errorf("following the VM's events: %w\n%s", context.Cause(ctx), text)
 		}
 	}
 }
 
-// alive shows what every layer says of the machine, on one screen.
+// alive shows what every layer says of the VM, on one screen.
 func (d *demo) alive(ctx context.Context) error {
 	dir := filepath.Join(d.work(), "alive")
 	if err := os.CopyFS(dir, os.DirFS(d.Screen)); err != nil {

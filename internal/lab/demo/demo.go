@@ -14,10 +14,9 @@ import (
 )
 
 const (
-	// vmName and vmAddress are what examples/demo calls the machine.
+	// vmName and vmAddress are what examples/demo calls the VM.
 	vmName    = "demo"
 	vmAddress = "virtfleet_virtual_machine.demo"
-	diskSize  = 64 << 20
 	hostCount = 2
 
 	// downTimeout bounds the cleaning up, which also happens after an interruption.
@@ -30,7 +29,7 @@ type Config struct {
 	Provider string
 	// Source is the directory of the configuration, examples/demo.
 	Source string
-	// Screen is the directory of the configuration that shows one machine on one screen, examples/is-my-vm-alive.
+	// Screen is the directory of the configuration that shows one VM on one screen, examples/is-my-vm-alive.
 	Screen string
 	// Keep leaves everything as it is when a step fails.
 	Keep bool
@@ -44,6 +43,11 @@ type demo struct {
 	lab       *lab.Lab
 	terraform *terraform
 	from, to  *lab.Host
+	// address is the VM's, and applied when it was made.
+	address string
+	applied time.Time
+	// unpublish ends the serving of the image.
+	unpublish func() error
 	// quiet is how long the hosts' logs were when the hosts were up: what daemons complain of at their start on a
 	// machine like this explains no failure.
 	quiet map[string]int64
@@ -63,18 +67,19 @@ type step struct {
 var steps = []step{
 	{"Starting two libvirt hosts on this machine", (*demo).startLab},
 	{"terraform init", (*demo).initialise},
-	{"terraform apply: the fleet places a machine, boots it, and waits for its guest agent", (*demo).apply},
+	{"terraform apply: an image goes to the hosts, and a VM with a disk from it boots on one of them", (*demo).apply},
+	{"Logging in to the VM over SSH", (*demo).login},
 	{"terraform plan: nothing to change", (*demo).planIsEmpty},
-	{"Moving the machine to the other host by hand, with virsh, while it runs", (*demo).move},
-	{"terraform plan: still nothing to change", (*demo).planIsEmpty},
+	{"Moving the VM to the other host by hand, with virsh, while it runs", (*demo).move},
+	{"terraform plan: the VM stays there; only its autostart is to be set again", (*demo).planAutostart},
 	{"terraform apply -refresh-only: the state follows", (*demo).refresh},
-	{"terraform apply with the other host in the configuration: the machine moves back, live", (*demo).moveBack},
+	{"terraform apply with the other host in the configuration: the VM moves back, live", (*demo).moveBack},
 	{"terraform plan: nothing to change", (*demo).planIsEmpty},
-	{"How far is the machine alive? What every layer says of it, on one screen", (*demo).alive},
-	{"terraform plan with that host under maintenance: how it will be emptied", (*demo).planDrain},
-	{"terraform apply: the host is empty, and the machine went on running", (*demo).drain},
+	{"Is the VM alive? What every layer says of it, on one screen", (*demo).alive},
+	{"terraform plan with that host under maintenance: how it will be drained", (*demo).planDrain},
+	{"terraform apply: the host is drained, and the VM went on running", (*demo).drain},
 	{"terraform plan: nothing to change", (*demo).planIsEmpty},
-	{"terraform destroy: the maintenance ends, the machine comes back and is shut down", (*demo).destroy},
+	{"terraform destroy: the maintenance ends, the VM comes back and is removed with its disk", (*demo).destroy},
 }
 
 // Run tells the story. Whatever happens, it removes all that it made, unless it was told to keep a failed run.
@@ -85,6 +90,9 @@ func Run(ctx context.Context, cfg Config) (err error) {
 		return err
 	}
 	err = d.tell(ctx)
+	if d.unpublish != nil {
+		err = errors.Join(err, d.unpublish())
+	}
 	if err != nil && cfg.Keep && ctx.Err() == nil {
 		d.say("\nAll is kept as it is. Look at it with\n  export %s=%s TF_CLI_CONFIG_FILE=%s\n", lab.DirEnv, d.lab.Dir,
 			d.lab.TerraformCLIConfig())
@@ -159,9 +167,14 @@ func (d *demo) initialise(ctx context.Context) error {
 	if err := d.lab.WriteTerraform(d.Provider); err != nil {
 		return err
 	}
-	export, err := d.lab.CreateExport(ctx, vmName, diskSize)
+	published, unpublish, err := d.publish(ctx)
 	if err != nil {
 		return err
+	}
+	d.unpublish = unpublish
+	// Every host sees this machine's files, as it would a directory that it has mounted from an NFS server.
+	if err := os.Mkdir(d.shared(), 0o755); err != nil {
+		return fmt.Errorf("making the directory that the hosts share: %w", err)
 	}
 	if err := os.CopyFS(d.work(), os.DirFS(d.Source)); err != nil {
 		return fmt.Errorf("copying the configuration: %w", err)
@@ -171,14 +184,13 @@ func (d *demo) initialise(ctx context.Context) error {
 		hosts[h.Name] = h.URI()
 	}
 	variables := map[string]any{
-		"hosts":            hosts,
-		"private_key_file": d.lab.PrivateKeyFile(),
-		"known_hosts_file": d.lab.KnownHostsFile(),
-		"kernel":           d.lab.KernelPath(),
-		"initrd":           d.lab.InitrdPath(),
-		"cmdline":          lab.GuestCmdline + " hostname=" + vmName,
-		"disk":             map[string]string{"name": export.Name, "server": export.Address()},
-		"bridge":           lab.LANBridge,
+		"hosts":               hosts,
+		"private_key_file":    d.lab.PrivateKeyFile(),
+		"known_hosts_file":    d.lab.KnownHostsFile(),
+		"ssh_public_key_file": d.lab.PrivateKeyFile() + ".pub",
+		"image":               map[string]string{"url": published + imageName, "checksum": published + "SHA512SUMS"},
+		"directory":           d.shared(),
+		"bridge":              lab.LANBridge,
 	}
 	if err := writeJSON(filepath.Join(d.work(), "terraform.tfvars.json"), variables); err != nil {
 		return err
@@ -193,12 +205,13 @@ func (d *demo) apply(ctx context.Context) error {
 	if err := d.terraform.run(ctx, "apply", "-auto-approve"); err != nil {
 		return err
 	}
+	d.applied = time.Now()
 	host, err := d.currentHost(ctx)
 	if err != nil {
 		return err
 	}
 	if d.from = d.lab.Host(host); d.from == nil {
-		return fmt.Errorf("the state says that the machine is on %q, which is no host of the lab", host)
+		return fmt.Errorf("the state says that the VM is on %q, which is no host of the lab", host)
 	}
 	for _, h := range d.lab.Hosts {
 		if h != d.from {
@@ -232,10 +245,13 @@ func (d *demo) destroy(ctx context.Context) error {
 			return fmt.Errorf("host %s still has %s", h.Name, strings.Join(left, ", "))
 		}
 	}
+	if files, err := os.ReadDir(d.shared()); err != nil || len(files) > 0 {
+		return fmt.Errorf("the storage pool's directory still has %v (%w)", files, err)
+	}
 	return nil
 }
 
-// currentHost is what Terraform's state says of where the machine is.
+// currentHost is what Terraform's state says of where the VM is.
 func (d *demo) currentHost(ctx context.Context) (string, error) {
 	values, err := d.terraform.resource(ctx, vmAddress)
 	if err != nil {
@@ -248,7 +264,7 @@ func (d *demo) currentHost(ctx context.Context) (string, error) {
 	return host, nil
 }
 
-// runsOn asks the hosts themselves whether the machine runs on that one, and is unknown to the others.
+// runsOn asks the hosts themselves whether the VM runs on that one, and is unknown to the others.
 func (d *demo) runsOn(ctx context.Context, want *lab.Host) error {
 	for _, h := range d.lab.Hosts {
 		list, err := h.Virsh(ctx, "list", "--all", "--name")
@@ -257,7 +273,7 @@ func (d *demo) runsOn(ctx context.Context, want *lab.Host) error {
 		}
 		there := strings.TrimSpace(list) == vmName
 		if there != (h == want) {
-			return fmt.Errorf("the machine should be on %s, but virsh on %s lists %q", want.Name, h.Name, list)
+			return fmt.Errorf("the VM should be on %s, but virsh on %s lists %q", want.Name, h.Name, list)
 		}
 	}
 	state, err := want.Virsh(ctx, "domstate", vmName)
@@ -265,10 +281,13 @@ func (d *demo) runsOn(ctx context.Context, want *lab.Host) error {
 		return err
 	}
 	if strings.TrimSpace(state) != "running" {
-		return fmt.Errorf("the machine on %s is %s", want.Name, strings.TrimSpace(state))
+		return fmt.Errorf("the VM on %s is %s", want.Name, strings.TrimSpace(state))
 	}
 	return nil
 }
+
+// shared is the directory of the storage pool, the same on every host.
+func (d *demo) shared() string { return filepath.Join(d.lab.Dir, "shared") }
 
 // work is where Terraform runs: it is removed with the lab.
 func (d *demo) work() string { return filepath.Join(d.lab.Dir, "demo") }

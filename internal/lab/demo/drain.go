@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// planDrain puts the machine's host under maintenance, and shows what the plan says of it.
+// planDrain puts the VM's host under maintenance, and shows what the plan says of it.
 func (d *demo) planDrain(ctx context.Context) error {
-	// As long as its configuration wants the machine on that host, no drain takes it away.
+	// As long as its configuration wants the VM on that host, no drain moves it away.
 	if err := d.set(map[string]string{}); err != nil {
 		return err
 	}
@@ -34,7 +34,7 @@ func (d *demo) planDrain(ctx context.Context) error {
 	return nil
 }
 
-// drain empties the machine's host.
+// drain lets the maintenance take the VM away.
 func (d *demo) drain(ctx context.Context) error {
 	err := d.goesOn(ctx, d.from, d.to, func() error { return d.terraform.run(ctx, "apply", "-auto-approve") })
 	if err != nil {
@@ -45,7 +45,7 @@ func (d *demo) drain(ctx context.Context) error {
 		return err
 	}
 	if names := strings.Fields(left); len(names) > 0 {
-		return fmt.Errorf("host %s is not empty: it has %s", d.from.Name, strings.Join(names, ", "))
+		return fmt.Errorf("host %s still has %s", d.from.Name, strings.Join(names, ", "))
 	}
 	d.say("    virsh list --all on %s: nothing\n", d.from.Name)
 	return nil

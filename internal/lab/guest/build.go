@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 )
@@ -38,13 +37,15 @@ var loadOrder = map[string][]string{
 	"then":  {"virtio_net", "virtio_blk", "virtio_balloon", "virtio_scsi", "sd_mod", "sr_mod"},
 	"acpi":  {"evdev", "button"},
 	"panic": {"pvpanic_mmio"},
+	"seed":  {"isofs"},
 	"dummy": {"dummy"}, // Left to tests: a network device that nobody outside the guest knows.
 }
 
 // applets are the commands of busybox that the guest uses.
 var applets = []string{
-	"acpid", "cat", "dd", "df", "echo", "free", "halt", "hostname", "insmod", "ip", "ls", "mkdir", "mount", "poweroff",
-	"ps", "reboot", "sh", "sleep", "sync", "udhcpc", "uname", "vi",
+	"acpid", "cat", "chmod", "chown", "dd", "df", "echo", "free", "halt", "hostname", "insmod", "ip", "ls", "mkdir",
+	"mount", "poweroff",
+	"ps", "reboot", "sh", "sleep", "sync", "udhcpc", "umount", "uname", "uptime", "vi",
 }
 
 // Build writes the kernel (vmlinux, for guests with a BIOS) and the initramfs (initrd.img) to dir, unless they are
@@ -80,6 +81,12 @@ func Build(dir string) error {
 	}
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return fmt.Errorf("writing the guest: %w", err)
+	}
+	// Hosts have these files under other names, and go on reading what they have.
+	for _, name := range []string{"vmlinux", "initrd.img"} {
+		if err := os.Remove(filepath.Join(dir, name)); err != nil && !errors.Is(err, os.ErrNotExist) {
+			return fmt.Errorf("writing the guest: %w", err)
+		}
 	}
 	// The initramfs isn't compressed: QEMU without KVM would spend a third of a second to unpack it, at every boot.
 	// The id comes last: it says that the others are complete.
@@ -123,23 +130,7 @@ func addPrograms(a *archive) error {
 	for _, applet := range applets {
 		a.link("bin/"+applet, "busybox")
 	}
-	const agent = "/usr/sbin/qemu-ga"
-	if err := addHostFile(a, "bin/qemu-ga", agent); err != nil {
-		return err
-	}
-	out, err := exec.Command("ldd", agent).Output() //nolint:noctx // it reads one file.
-	if err != nil {
-		return fmt.Errorf("finding the libraries of %s: %w", agent, err)
-	}
-	for _, word := range strings.Fields(string(out)) {
-		if !strings.HasPrefix(word, "/") {
-			continue
-		}
-		if err := addHostFile(a, word[1:], word); err != nil {
-			return err
-		}
-	}
-	return nil
+	return addProgram(a, "bin/qemu-ga", "/usr/sbin/qemu-ga")
 }
 
 // addModules adds the modules and, per group, the order in which to load them.
@@ -150,7 +141,7 @@ func addModules(a *archive, dir string) error {
 	}
 	// A module belongs to one group: the first to load comes first.
 	done := map[string]bool{}
-	for _, group := range []string{"first", "then", "acpi", "panic", "dummy"} {
+	for _, group := range []string{"first", "then", "acpi", "panic", "seed", "dummy"} {
 		var order []string
 		for _, name := range loadOrder[group] {
 			file, ok := dependencies.find(name)
@@ -182,7 +173,9 @@ func addFiles(a *archive) {
 	a.file("etc/udhcpc.script", 0o755, dhcpScript)
 	a.file("etc/os-release", 0o644, []byte(osRelease))
 	a.file("etc/passwd", 0o644, []byte("root:x:0:0:root:/root:/bin/sh\n"))
-	a.file("etc/group", 0o644, []byte("root:x:0:\n"))
+	a.file("etc/group", 0o644, []byte("root:x:0:\nusers:x:1000:\n"))
+	a.dir("etc/dropbear")
+	a.dir("home")
 	a.file("sbin/shutdown", 0o755, shutdownScript)
 	a.file("etc/acpi/PWRF/00000080", 0o755, shutdownScript)
 }

@@ -133,7 +133,7 @@ func stream(ctx context.Context, f *fleet.Fleet, hosts []string, o options, out 
 	}
 }
 
-// wanted says whether an event is about the machine, or about a host.
+// wanted says whether an event is about the VM, or about a host.
 func wanted(e fleet.Event, vm string) bool {
 	return vm == "" || e.UUID == "" || e.Name == vm || strings.EqualFold(e.UUID, vm)
 }

@@ -1,4 +1,4 @@
-// Package events prints what happens to the virtual machines of a fleet while it happens, a line for each event, in
+// Package events prints what happens to the VMs of a fleet while it happens, a line for each event, in
 // libvirt's words.
 //
 // A host that doesn't answer, or is lost, is tried again and told of. Whoever reads slowly misses events, and is told

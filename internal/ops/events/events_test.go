@@ -137,8 +137,7 @@ func TestWanted(t *testing.T) {
 	}
 }
 
-// TestWrite_toASlowReader proves that whoever reads slowly costs no memory and holds nobody up, and is told what is
-// missing.
+// TestWrite_toASlowReader proves that a slow reader costs no memory, delays no other, and is told what is missing.
 func TestWrite_toASlowReader(t *testing.T) {
 	t.Parallel()
 	q := newQueue()
@@ -151,7 +150,7 @@ func TestWrite_toASlowReader(t *testing.T) {
 	event := at("kvm1", "web", libvirt.Event{Kind: libvirt.EventReboot})
 	q.put(event)
 	begun := make([]byte, 1)
-	if _, err := io.ReadFull(reader, begun); err != nil { // From now on nobody reads: the line is stuck.
+	if _, err := io.ReadFull(reader, begun); err != nil { // From now on nothing is read: the line is stuck.
 		t.Fatal(err)
 	}
 	const missed = 2 * backlog
@@ -171,7 +170,7 @@ func TestWrite_toASlowReader(t *testing.T) {
 	}
 }
 
-// TestRun_aReaderWhoLeaves proves that the command ends when nobody can read it any more.
+// TestRun_aReaderWhoLeaves proves that the command ends when its reader is gone.
 func TestRun_aReaderWhoLeaves(t *testing.T) {
 	t.Parallel()
 	reader, writer := io.Pipe()

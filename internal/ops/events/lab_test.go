@@ -13,9 +13,9 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/ops/opstest"
 )
 
-// TestLab_tellsAMachinesLife does by hand what is done to machines, and reads it back: each kind of event, in libvirt's
+// TestLab_tellsTheLifeOfAVM does by hand what is done to VMs, and reads it back: each kind of event, in libvirt's
 // words, from the host where it happened.
-func TestLab_tellsAMachinesLife(t *testing.T) {
+func TestLab_tellsTheLifeOfAVM(t *testing.T) {
 	t.Parallel()
 	l := lab.Open(t)
 	from, to := l.Host("kvm1"), l.Host("kvm2")
@@ -30,7 +30,7 @@ func TestLab_tellsAMachinesLife(t *testing.T) {
 		t.Helper()
 		r.Out.Line(t, host.Name, name, what)
 	}
-	opstest.StartMachine(t, l, from, export, "")
+	opstest.StartVM(t, l, from, export, "")
 	told(from, "Defined (Added)")
 	told(from, "Started (Booted)")
 	told(from, "Agent Connected")
@@ -84,7 +84,7 @@ func TestLab_tellsAMachinesLife(t *testing.T) {
 	}
 }
 
-// TestLab_followsALostHost kills the daemon of a host, before anybody follows it and after.
+// TestLab_followsALostHost kills the daemon of a host, before it is followed and after.
 func TestLab_followsALostHost(t *testing.T) {
 	t.Parallel()
 	l := lab.Open(t)

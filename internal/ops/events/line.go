@@ -43,7 +43,7 @@ type record struct {
 func (p *printer) event(e fleet.Event) string {
 	name, kind := e.Name, e.Kind.String()
 	if e.Kind == libvirt.EventLost {
-		name, kind = terminal.Nobody, "Host"
+		name, kind = terminal.None, "Host"
 	}
 	if p.format == formatJSON {
 		return line(record{
@@ -60,7 +60,7 @@ func (p *printer) missed(at time.Time, n int) string {
 		return line(record{Time: at.UTC().Format(terminal.TimeFormat), Event: "Missed", Missed: n})
 	}
 	what := fmt.Sprintf("%d events are missing here: they came faster than they were read", n)
-	return p.lines.Line(at, terminal.Nobody, terminal.Nobody, what) + "\n"
+	return p.lines.Line(at, terminal.None, terminal.None, what) + "\n"
 }
 
 func line(r record) string {

@@ -32,6 +32,11 @@ const (
 	// scrapesAtOnce bounds the scrapes under way: two Prometheus servers and a person.
 	scrapesAtOnce = 3
 	headerTimeout = 10 * time.Second
+	// writeTimeout bounds sending an answer after the scrape: a reader that is slower than that reads no more. idleTimeout
+	// is longer than Prometheus's usual intervals, so that it keeps its connection.
+	writeTimeout = 30 * time.Second
+	idleTimeout  = 5 * time.Minute
+	maxHeader    = 16 << 10
 )
 
 // options are what the command line says.
@@ -90,7 +95,7 @@ func Run(ctx context.Context, args []string, version string, open config.Opener,
 		guests: newGuests(o.guests), background: background, transitions: newTransitions(log), down: map[string]bool{},
 	}
 	var following sync.WaitGroup
-	for _, host := range f.HostNames() {
+	for _, host := range f.AskedHosts() {
 		following.Go(func() {
 			// What a host doesn't tell the next scrape finds.
 			if err := f.Follow(background, host, s.transitions.happened); err != nil {
@@ -107,7 +112,11 @@ func Run(ctx context.Context, args []string, version string, open config.Opener,
 
 // serve listens until ctx ends.
 func serve(ctx context.Context, o options, handler http.Handler, log *slog.Logger) error {
-	server := &http.Server{Handler: handler, ReadHeaderTimeout: headerTimeout}
+	server := &http.Server{
+		Handler: handler, ReadHeaderTimeout: headerTimeout, ReadTimeout: headerTimeout,
+		WriteTimeout: o.timeout + writeTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeader,
+		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelWarn),
+	}
 	addresses, systemd := strings.Split(o.address, ","), false
 	served := make(chan error, 1)
 	go func() {
@@ -144,23 +153,33 @@ func newHandler(s *scraper, version string, timeout time.Duration) http.Handler 
 	)
 	places := make(chan struct{}, scrapesAtOnce)
 	mux := http.NewServeMux()
+	// What is wrong with one series costs that one.
+	sending := promhttp.HandlerOpts{
+		ErrorHandling: promhttp.ContinueOnError, ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelError),
+	}
 	mux.HandleFunc("GET /metrics", func(w http.ResponseWriter, r *http.Request) {
 		select {
 		case places <- struct{}{}:
-			defer func() { <-places }()
 		default:
 			http.Error(w, "too many scrapes at once", http.StatusServiceUnavailable)
 			return
 		}
-		ctx, cancel := context.WithTimeout(r.Context(), patience(r, timeout))
-		defer cancel()
-		promhttp.HandlerFor(prometheus.Gatherers{own, s.scrape(ctx)}, promhttp.HandlerOpts{}).ServeHTTP(w, r)
+		found := s.scrapeWithin(r, patience(r, timeout))
+		<-places // However long it takes to send the answer, the next scrape has its place.
+		promhttp.HandlerFor(prometheus.Gatherers{own, found}, sending).ServeHTTP(w, r)
 	})
 	mux.HandleFunc("GET /-/healthy", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "OK") })
 	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) {
-		fmt.Fprintln(w, "terraform-provider-virtfleet exporter: see /metrics")
+		fmt.Fprintln(w, "virtfleet exporter: see /metrics")
 	})
 	return mux
+}
+
+// scrapeWithin scrapes once, within that time.
+func (s *scraper) scrapeWithin(r *http.Request, limit time.Duration) *families {
+	ctx, cancel := context.WithTimeout(r.Context(), limit)
+	defer cancel()
+	return s.scrape(ctx)
 }
 
 // patience is how long a scrape may take: as long as we were told, and a little less than Prometheus waits.

@@ -14,7 +14,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/ops/opstest"
 )
 
-// resting is a machine that runs and does nothing: all that its firmware says is to halt. It costs its host the memory
+// resting is a VM that runs and does nothing: all that its firmware says is to halt. It costs its host the memory
 // of a process, and no time.
 func resting(t testing.TB, h *lab.Host, name string) string {
 	t.Helper()
@@ -22,7 +22,7 @@ func resting(t testing.TB, h *lab.Host, name string) string {
 	rom := make([]byte, 64<<10)
 	// Where a processor begins, 16 bytes before the end: cli; hlt; jmp back to the hlt.
 	copy(rom[len(rom)-16:], []byte{0xfa, 0xf4, 0xeb, 0xfd})
-	if err := os.WriteFile(h.Path(path), rom, 0o644); err != nil { //nolint:gosec // QEMU reads it as somebody else.
+	if err := os.WriteFile(h.Path(path), rom, 0o644); err != nil { //nolint:gosec // QEMU reads it as another user.
 		t.Fatal(err)
 	}
 	return fmt.Sprintf(`<domain type="qemu"><name>%s</name><memory unit="MiB">2</memory>`+
@@ -30,7 +30,7 @@ func resting(t testing.TB, h *lab.Host, name string) string {
 		`<devices><controller type="usb" model="none"/></devices></domain>`, name, path)
 }
 
-// startAll starts machines, a few at a time.
+// startAll starts VMs, a few at a time.
 func startAll(t testing.TB, l *lab.Lab, h *lab.Host, names []string) {
 	t.Helper()
 	var starts errgroup.Group
@@ -46,7 +46,7 @@ func startAll(t testing.TB, l *lab.Lab, h *lab.Host, names []string) {
 	}
 }
 
-// crowd defines machines on a host that is 50 ms away, and gives an exporter of it.
+// crowd defines VMs on a host that is 50 ms away, and gives an exporter of it.
 func crowd(t testing.TB, l *lab.Lab, h *lab.Host, n int) (names []string, r *running) {
 	t.Helper()
 	proxy := l.DelayProxy(t, h.Name, 50*time.Millisecond)
@@ -60,8 +60,8 @@ func crowd(t testing.TB, l *lab.Lab, h *lab.Host, n int) (names []string, r *run
 	return names, start(t, opstest.ConfigOf(l, proxy.KnownHostsFile, map[string]string{h.Name: proxy.URI()}))
 }
 
-// costOf scrapes until the last scrape found that many machines of which so many run, and nothing new about them: what
-// it cost then is what every further one costs: two calls, one after another. A new machine's definition is read once.
+// costOf scrapes until the last scrape found that many VMs of which so many run, and nothing new about them: what
+// it cost then is what every further one costs: two calls, one after another. A new VM's definition is read once.
 func costOf(
 	t testing.TB, r *running, h *lab.Host, n, running int,
 ) (cost map[string]float64, last scraped, took time.Duration) {
@@ -83,29 +83,29 @@ func costOf(
 	}
 	want := map[string]float64{"virConnectGetAllDomainStats": 1, "virDomainListGetStats": 1}
 	if diff := cmp.Diff(want, cost); diff != "" {
-		t.Errorf("with %d running machines: %s", running, diff)
+		t.Errorf("with %d running VMs: %s", running, diff)
 	}
 	if all := len(last.series("kubevirt_vm_info")); all != n {
-		t.Errorf("%d machines, want %d", all, n)
+		t.Errorf("%d VMs, want %d", all, n)
 	}
 	if found := len(last.series("kubevirt_vmi_cpu_usage_seconds_total")); found != running {
-		t.Errorf("%d machines run, want %d", found, running)
+		t.Errorf("%d VMs run, want %d", found, running)
 	}
 	return cost, last, took
 }
 
-// TestLab_callsDontGrowWithTheMachines proves that a scrape of a host 50 ms away takes two calls, one after another and
-// so two round trips, however many machines there are, and however many of them run.
-func TestLab_callsDontGrowWithTheMachines(t *testing.T) {
+// TestLab_callsDontGrowWithTheVMs proves that a scrape of a host 50 ms away takes two calls, one after another and
+// so two round trips, however many VMs there are, and however many of them run.
+func TestLab_callsDontGrowWithTheVMs(t *testing.T) {
 	t.Parallel()
 	l := lab.Open(t)
 	h := l.StartHost(t)
 	names, r := crowd(t, l, h, 200)
-	booted := opstest.Machine(t, l, h, "")
+	booted := opstest.VM(t, l, h, "")
 	for _, running := range []int{0, 12} {
 		startAll(t, l, h, names[:running])
 		_, last, took := costOf(t, r, h, 201, 1+running)
-		t.Logf("scrape of 201 machines of which %d run, round trip 50 ms: %v", 1+running, took.Round(time.Millisecond))
+		t.Logf("scrape of 201 VMs of which %d run, round trip 50 ms: %v", 1+running, took.Round(time.Millisecond))
 		last.one(t, "kubevirt_vmi_cpu_usage_seconds_total", `name="`+booted+`"`)
 		if n := len(last.series("kubevirt_vmi_vcpu_seconds_total")); n != 2+running {
 			t.Errorf("%d virtual CPUs, want %d", n, 2+running)
@@ -113,9 +113,9 @@ func TestLab_callsDontGrowWithTheMachines(t *testing.T) {
 	}
 }
 
-// BenchmarkScrape scrapes a host 50 ms away on which 200 machines run: they take 8 GB of memory. It reports the calls,
+// BenchmarkScrape scrapes a host 50 ms away on which 200 VMs run: they take 8 GB of memory. It reports the calls,
 // and how many round trips longer a scrape takes than virsh on the host itself takes for the same statistics, in turns
-// with it: libvirt asks each running machine's QEMU, one after another, whoever wants to know.
+// with it: libvirt asks each running VM's QEMU, one after another, whoever wants to know.
 func BenchmarkScrape(b *testing.B) {
 	const count, roundTrip = 200, 50 * time.Millisecond
 	l := lab.Open(b)

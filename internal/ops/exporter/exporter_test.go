@@ -21,8 +21,10 @@ import (
 	"sync"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
 	dto "github.com/prometheus/client_model/go"
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
@@ -33,7 +35,6 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/ops/opstest"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider"
-	"github.com/virtfleet/terraform-provider-virtfleet/internal/stats"
 )
 
 func TestMain(m *testing.M) { opstest.Main(m) }
@@ -254,7 +255,7 @@ func TestExporter_isBounded(t *testing.T) {
 	}
 }
 
-// TestHandler_boundsItsScrapes proves that who scrapes too often is sent away, and nobody else.
+// TestHandler_boundsItsScrapes proves that who scrapes too often is sent away, and no other client.
 func TestHandler_boundsItsScrapes(t *testing.T) {
 	t.Parallel()
 	f, err := fleet.New(fleet.Config{
@@ -274,6 +275,24 @@ func TestHandler_boundsItsScrapes(t *testing.T) {
 		transitions: newTransitions(log), down: map[string]bool{},
 	}
 	handler := newHandler(s, "test", time.Minute)
+
+	// Whoever reads its answer slowly, or not at all, keeps no scrape from its place.
+	stuck := make(chan struct{})
+	var slow sync.WaitGroup
+	for range scrapesAtOnce + 1 {
+		began := make(chan struct{})
+		slow.Go(func() {
+			w := &slowReader{ResponseRecorder: httptest.NewRecorder(), began: began, until: stuck}
+			handler.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/metrics", http.NoBody))
+			if w.Code != http.StatusOK {
+				t.Errorf("a slow reader got %d", w.Code)
+			}
+		})
+		<-began
+	}
+	defer slow.Wait()
+	defer close(stuck)
+
 	s.mu.Lock() // No scrape gets past what it has to say of a host.
 	answers := make(chan int)
 	for range scrapesAtOnce + 2 {
@@ -331,8 +350,8 @@ func TestFamilies_areLimited(t *testing.T) {
 	}
 }
 
-// TestMachines_areLimited proves that no machine, and no guest, makes as many labels and series as it likes.
-func TestMachines_areLimited(t *testing.T) {
+// TestVMs_areLimited proves that no VM, and no guest, makes as many labels and series as it likes.
+func TestVMs_areLimited(t *testing.T) {
 	t.Parallel()
 	vm, guest := &fleet.VM{}, &libvirt.GuestInfo{}
 	vm.Metadata.Labels = map[string]string{}
@@ -343,7 +362,7 @@ func TestMachines_areLimited(t *testing.T) {
 		})
 	}
 	s := &scraper{labels: newLabelChoice("*")}
-	if l := s.machineLabels(vm); len(l) != maxLabels+len(s.machineLabels(&fleet.VM{})) {
+	if l := s.vmLabels(vm); len(l) != maxLabels+len(s.vmLabels(&fleet.VM{})) {
 		t.Errorf("%d labels", len(l))
 	}
 	f := newFamilies(defaultSeries)
@@ -355,7 +374,7 @@ func TestMachines_areLimited(t *testing.T) {
 	}
 }
 
-func TestMachineLabels(t *testing.T) {
+func TestVMLabels(t *testing.T) {
 	t.Parallel()
 	vm := &fleet.VM{Name: "web", Host: "kvm1"}
 	vm.Metadata.Labels = map[string]string{"app.kubernetes.io/name": "a", "app_kubernetes_io_name": "b", "tier": "prod"}
@@ -367,7 +386,7 @@ func TestMachineLabels(t *testing.T) {
 		want["node"], want["namespace"], want["name"] = "kvm1", "default", "web"
 		got := map[string]string{}
 		s := &scraper{namespace: "default", labels: newLabelChoice(choice)}
-		for _, l := range s.machineLabels(vm) {
+		for _, l := range s.vmLabels(vm) {
 			got[l.GetName()] = l.GetValue()
 		}
 		if diff := cmp.Diff(want, got); diff != "" {
@@ -376,13 +395,13 @@ func TestMachineLabels(t *testing.T) {
 	}
 }
 
-// TestStatusGroup has every status that a machine can have: what is new without a group would be an error.
+// TestStatusGroup has every status that a VM can have: what is new without a group would be an error.
 func TestStatusGroup(t *testing.T) {
 	t.Parallel()
 	for printed, want := range map[string]string{
 		status.StatusStarting: "starting", status.StatusRunning: "running", status.StatusMigrating: "migrating",
 		status.StatusStopped: "non_running", status.StatusStopping: "non_running", status.StatusPaused: "non_running",
-		status.StatusCrashed: "error", status.StatusUnknown: "error",
+		status.StatusFailed: "error", status.StatusUnknown: "error",
 	} {
 		if got := statusGroup(strings.ToLower(printed)); got != want {
 			t.Errorf("%s is in group %s, want %s", printed, got, want)
@@ -390,50 +409,42 @@ func TestStatusGroup(t *testing.T) {
 	}
 }
 
-// TestHomes proves that a machine which migrates is counted once, at the end where its guest runs.
-func TestHomes(t *testing.T) {
+// slowReader takes nothing of its answer until the channel is closed.
+type slowReader struct {
+	*httptest.ResponseRecorder
+	once  sync.Once
+	began chan struct{}
+	until chan struct{}
+}
+
+func (s *slowReader) Write(b []byte) (int, error) {
+	s.once.Do(func() { close(s.began) })
+	<-s.until
+	return s.ResponseRecorder.Write(b)
+}
+
+// TestFamilies_oneOddSeriesCostsItself: a second series with the same labels, and what a guest says that is no text or
+// is endless, would otherwise make Prometheus refuse the answer for the whole fleet.
+func TestFamilies_oneOddSeriesCostsItself(t *testing.T) {
 	t.Parallel()
-	at := func(host, state, reason string) fleet.Sample {
-		states := map[string]libvirt.DomainState{
-			"Running": libvirt.Running, "Paused": libvirt.Paused, "Shutoff": libvirt.Shutoff,
-		}
-		s := states[state]
-		return fleet.Sample{
-			VM:    &fleet.VM{UUID: "u", Host: host, State: s, Reason: reason, Active: s.Active()},
-			Stats: stats.Sample{Busy: s == libvirt.Paused && reason == "Migration"},
+	f := newFamilies(defaultSeries)
+	for _, node := range []string{"kvm1", "kvm1", "kvm2"} {
+		f.add(vmInfo, new(1.0), labels{}.with("node", node, "name", "web"))
+	}
+	f.add(vmiInfo, new(1.0), labels{}.with("name", "web", "guest_os_name", "De\xffbi\xc3an", "guest_os_version_id",
+		strings.Repeat("\u00e4", 10_000)))
+	if n := len(f.all[vmInfo.name].Metric); n != 2 || f.duplicates != 1 {
+		t.Errorf("%d series, %d duplicates", n, f.duplicates)
+	}
+	for _, l := range f.all[vmiInfo.name].Metric[0].Label {
+		if v := l.GetValue(); len(v) > maxLabelValue || !utf8.ValidString(v) {
+			t.Errorf("%s has %d bytes: %q", l.GetName(), len(v), v)
 		}
 	}
-	for name, test := range map[string]struct {
-		copies    []fleet.Sample
-		home      string
-		migrating []string
-	}{
-		"quiet":        {[]fleet.Sample{at("a", "Running", "Booted"), at("b", "Shutoff", "")}, "a", nil},
-		"user's pause": {[]fleet.Sample{at("a", "Paused", "User")}, "a", nil},
-		"pre-copy":     {[]fleet.Sample{at("b", "Paused", "Migration"), at("a", "Running", "Booted")}, "a", []string{"a"}},
-		"paused, pre-copy": {
-			[]fleet.Sample{at("b", "Paused", "Migration"), at("a", "Paused", "User")}, "a", []string{"a"},
-		},
-		"post-copy": {
-			[]fleet.Sample{at("a", "Paused", "Postcopy"), at("b", "Running", "Postcopy")}, "b", []string{"a", "b"},
-		},
-		"stopped": {[]fleet.Sample{at("a", "Shutoff", "Destroyed")}, "a", nil},
-		"arrived": {[]fleet.Sample{at("b", "Running", "Migrated")}, "b", nil},
-	} {
-		var answers []answer
-		for _, m := range test.copies {
-			answers = append(answers, answer{host: m.VM.Host, machines: []fleet.Sample{m}})
-		}
-		homes, migrating := homes(answers)
-		var from []string
-		for _, m := range migrating {
-			from = append(from, m.VM.Host)
-		}
-		if len(homes) != 1 || homes[0].VM.Host != test.home || !slices.Equal(from, test.migrating) {
-			t.Errorf("%s: homes %v, migrating from %v", name, homes, from)
-		}
-		if homes[0].VM.Migrating != (test.migrating != nil) {
-			t.Errorf("%s: migrating %t", name, homes[0].VM.Migrating)
-		}
+	w := httptest.NewRecorder()
+	promhttp.HandlerFor(f, promhttp.HandlerOpts{}).ServeHTTP(w,
+		httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/metrics", http.NoBody))
+	if w.Code != http.StatusOK {
+		t.Errorf("got %d: %s", w.Code, w.Body)
 	}
 }

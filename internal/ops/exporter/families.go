@@ -1,9 +1,11 @@
 package exporter
 
 import (
+	"hash/maphash"
 	"maps"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	dto "github.com/prometheus/client_model/go"
 )
@@ -24,21 +26,59 @@ type labels []*dto.LabelPair
 func (l labels) with(pairs ...string) labels {
 	all := slices.Clone(l)
 	for i := 0; i+1 < len(pairs); i += 2 {
-		all = append(all, &dto.LabelPair{Name: &pairs[i], Value: &pairs[i+1]})
+		all = append(all, &dto.LabelPair{Name: &pairs[i], Value: new(bounded(pairs[i+1]))})
 	}
 	slices.SortFunc(all, func(a, b *dto.LabelPair) int { return strings.Compare(a.GetName(), b.GetName()) })
 	return all
 }
 
+// maxLabelValue bounds a label's value in bytes: guests, and whoever names things on hosts, may say anything.
+const maxLabelValue = 256
+
+// bounded is a label's value as Prometheus takes it: valid UTF-8, and not longer than maxLabelValue.
+func bounded(value string) string {
+	if len(value) <= maxLabelValue && utf8.ValidString(value) {
+		return value
+	}
+	value = strings.ToValidUTF8(value, "\uFFFD")
+	if len(value) <= maxLabelValue {
+		return value
+	}
+	end := maxLabelValue - len("\u2026")
+	for !utf8.RuneStart(value[end]) {
+		end--
+	}
+	return value[:end] + "\u2026"
+}
+
+// identity is the hash of a metric's name and labels, by which a second series that would be the same is found.
+func identity(m metric, l labels) uint64 {
+	var h maphash.Hash
+	h.SetSeed(seed)
+	for _, pair := range l {
+		for _, s := range [...]string{pair.GetName(), pair.GetValue()} {
+			_, _ = h.WriteString(s) // It never fails.
+			_ = h.WriteByte(0xff)   // No valid UTF-8 has it.
+		}
+	}
+	_, _ = h.WriteString(m.name)
+	return h.Sum64()
+}
+
+var seed = maphash.MakeSeed()
+
 // families is what one scrape gives. It takes no more series than its limit, so that neither a fleet nor a host that
-// went mad fills anybody's memory.
+// went mad fills Prometheus' memory.
 type families struct {
 	all            map[string]*dto.MetricFamily
 	limit, dropped int
+	// Prometheus refuses an answer that has a series twice, as a whole. So the second one is left out and counted.
+	seen       map[uint64]bool
+	duplicates int
 }
 
 func newFamilies(limit int) *families {
-	return &families{all: map[string]*dto.MetricFamily{}, limit: limit}
+	return &families{all: map[string]*dto.MetricFamily{}, seen: map[uint64]bool{}, limit: limit}
 }
 
 // add adds a series. Without a value there is none.
@@ -50,6 +90,12 @@ func (f *families) add(m metric, value *float64, l labels) {
 		f.dropped++
 		return
 	}
+	id := identity(m, l)
+	if f.seen[id] {
+		f.duplicates++
+		return
+	}
+	f.seen[id] = true
 	f.limit--
 	family := f.all[m.name]
 	if family == nil {

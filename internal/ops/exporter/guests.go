@@ -27,7 +27,7 @@ var (
 	fsUsed     = gauge("kubevirt_vmi_filesystem_used_bytes", "Used VM filesystem capacity in bytes.")
 )
 
-// guests asks guest agents in the background. A scrape says which machines there are and takes what is known: it never
+// guests asks guest agents in the background. A scrape says which VMs there are and takes what is known: it never
 // waits for a guest.
 type guests struct {
 	every time.Duration // 0: never
@@ -59,7 +59,7 @@ func (g *guests) of(uuid string) *libvirt.GuestInfo {
 	return nil
 }
 
-// refresh asks the agents whose time has come, until ctx ends, and forgets machines that are gone.
+// refresh asks the agents whose time has come, until ctx ends, and forgets VMs that are gone.
 func (g *guests) refresh(ctx context.Context, all []fleet.Sample) {
 	if g.every <= 0 {
 		return

@@ -6,6 +6,7 @@ import (
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
@@ -21,8 +22,8 @@ var (
 		"tell, else 0.")
 )
 
-// addInfo adds what a machine is. What its guest said may be nil.
-func (f *families) addInfo(m fleet.Sample, guest *libvirt.GuestInfo, l labels) {
+// addInfo adds what a VM is. What its guest said may be nil.
+func (f *families) addInfo(m fleet.Sample, facts status.Facts, guest *libvirt.GuestInfo, l labels) {
 	vm := m.VM
 	spec := vm.LiveSpec
 	if spec == nil {
@@ -32,10 +33,10 @@ func (f *families) addInfo(m fleet.Sample, guest *libvirt.GuestInfo, l labels) {
 		spec = &domain.Spec{}
 	}
 	kind := l.with("os", none, "workload", none, "flavor", none, "instance_type", none, "preference", none)
-	status := strings.ToLower(vm.Status())
-	f.add(vmInfo, new(1.0), kind.with("machine_type", orNone(spec.Machine), "status", status,
-		"status_group", statusGroup(status)))
-	phase := strings.ToLower(vm.Phase())
+	printed := strings.ToLower(status.PrintedStatus(facts))
+	f.add(vmInfo, new(1.0), kind.with("machine_type", orNone(spec.Machine), "status", printed,
+		"status_group", statusGroup(printed)))
+	phase := strings.ToLower(status.InstancePhase(facts))
 	if !vm.Active && phase != "failed" {
 		return
 	}
@@ -43,7 +44,7 @@ func (f *families) addInfo(m fleet.Sample, guest *libvirt.GuestInfo, l labels) {
 	if guest != nil && guest.OS != nil && vm.Active {
 		os = guest.OS
 	}
-	evictable, held := evictable(m)
+	evictable, held := evictable(m, facts)
 	f.add(vmiInfo, new(1.0), kind.with("phase", phase, "guest_os_kernel_release", orNone(os.KernelRelease),
 		"guest_os_machine", orNone(spec.Machine), "guest_os_arch", orNone(spec.Arch), "guest_os_name", orNone(os.Name),
 		"guest_os_version_id", orNone(os.VersionID), "evictable", evictable,
@@ -51,11 +52,13 @@ func (f *families) addInfo(m fleet.Sample, guest *libvirt.GuestInfo, l labels) {
 	f.add(nonEvictable, held, l)
 }
 
-// evictable says whether a drain gets past a machine, as a label and as a value of nonEvictable. One that is moved just
-// now shows that it can be.
-func evictable(m fleet.Sample) (label string, held *float64) {
+// evictable says whether a drain gets past a VM, as a label and as a value of nonEvictable. One that is moved just
+// now shows that it can be. One that runs twice, or of which post-copy left parts, is touched by no drain.
+func evictable(m fleet.Sample, facts status.Facts) (label string, held *float64) {
 	switch {
-	case m.VM.Active && m.VM.Migrating:
+	case len(facts.RunsOn) > 1, facts.PostCopy() != status.PostCopyIntact:
+		return "false", new(1.0)
+	case m.VM.Active && facts.Migrating:
 		return "true", new(0.0)
 	case m.Evictable == nil:
 		return none, nil
@@ -85,13 +88,13 @@ func statusGroup(status string) string {
 	}
 }
 
-// maxLabels bounds the labels of one machine that become labels of its series.
+// maxLabels bounds the labels of one VM that become labels of its series.
 const maxLabels = 32
 
 var unfit = regexp.MustCompile(`[^a-zA-Z0-9_]`)
 
-// machineLabels are the labels of every series of a machine.
-func (s *scraper) machineLabels(vm *fleet.VM) labels {
+// vmLabels are the labels of every series of a VM.
+func (s *scraper) vmLabels(vm *fleet.VM) labels {
 	l := labels{}.with("node", vm.Host, "namespace", s.namespace, "name", vm.Name)
 	var pairs []string
 	taken := map[string]bool{}

@@ -51,7 +51,7 @@ func TestLab_saysWhatVirshSays(t *testing.T) {
 	t.Parallel()
 	l := lab.Open(t)
 	h := l.StartHost(t)
-	name := opstest.Machine(t, l, h, "")
+	name := opstest.VM(t, l, h, "")
 	off := lab.Name(t) + "-off"
 	l.Define(t, h.Name, fmt.Sprintf(`<domain type="qemu"><name>%s</name><memory unit="MiB">64</memory>`+
 		`<os><type arch="x86_64" machine="q35">hvm</type></os></domain>`, off))
@@ -89,10 +89,10 @@ func TestLab_saysWhatVirshSays(t *testing.T) {
 			t.Errorf("%s is %v, %s was %v and is %v", metric, value, want.param, low, after[want.param])
 		}
 	}
-	all.one(t, "kubevirt_vmi_info", append(vm, `phase="running"`, `evictable="true"`, `guest_os_arch="x86_64"`)...)
+	all.one(t, "kubevirt_vmi_info", append(vm, `phase="running"`, `evictable="false"`, `guest_os_arch="x86_64"`)...)
 	all.one(t, "kubevirt_vm_info", append(vm, `status="running"`, `status_group="running"`)...)
 	all.one(t, "kubevirt_vm_info", `name="`+off+`"`, `status="stopped"`, `status_group="non_running"`)
-	if all.one(t, "kubevirt_vmi_non_evictable", vm...) != 0 || len(all.series("kubevirt_vmi_info")) != 1 {
+	if all.one(t, "kubevirt_vmi_non_evictable", vm...) != 1 || len(all.series("kubevirt_vmi_info")) != 1 {
 		t.Errorf("got %v", all.series("kubevirt_vmi_info"))
 	}
 
@@ -115,7 +115,7 @@ func TestLab_deadHostsCostTheirOwnSeries(t *testing.T) {
 	t.Parallel()
 	l := lab.Open(t)
 	alive, dying := l.StartHost(t), l.StartHost(t)
-	stays, lost := opstest.Machine(t, l, alive, ""), opstest.Machine(t, l, dying, "")
+	stays, lost := opstest.VM(t, l, alive, ""), opstest.VM(t, l, dying, "")
 	// Two thirds of it are the hosts': far more than one that is alive needs once it is connected to.
 	r := startOn(t, l, []string{"--timeout", "18s"}, alive, dying)
 	look := func(what string, up float64) {
@@ -129,11 +129,11 @@ func TestLab_deadHostsCostTheirOwnSeries(t *testing.T) {
 			t.Errorf("%s: got %v", what, all.series("virtfleet_host_up"))
 		}
 		if n := len(all.series("kubevirt_vmi_cpu_usage_seconds_total", `name="`+lost+`"`)); float64(n) != up {
-			t.Errorf("%s: %d series of the machine on %s, which is told to be %v: %s", what, n, dying.Name,
+			t.Errorf("%s: %d series of the VM on %s, which is told to be %v: %s", what, n, dying.Name,
 				all.series("kubevirt_vm_info", `name="`+lost+`"`), r.log)
 		}
 	}
-	// A daemon that has just begun takes in its machines one after another.
+	// A daemon that has just begun takes in its VMs one after another.
 	back := func() {
 		t.Helper()
 		began := time.Now()
@@ -164,13 +164,13 @@ func TestLab_deadHostsCostTheirOwnSeries(t *testing.T) {
 	}
 }
 
-// TestLab_migration proves that a machine which migrates is counted once all the way, and that its progress shows.
+// TestLab_migration proves that a VM which migrates is counted once all the way, and that its progress shows.
 func TestLab_migration(t *testing.T) {
 	t.Parallel()
 	l := lab.Open(t)
-	// Of their own: it asks all machines of its hosts again and again, and who else asks them then would have to wait.
+	// Of their own: it asks all VMs of its hosts again and again, and who else asks them then would have to wait.
 	from, to := l.StartHost(t), l.StartHost(t)
-	name := opstest.WritingMachine(t, l, from)
+	name := opstest.WritingVM(t, l, from)
 	l.Virsh(t, from.Name, "migrate-setspeed", name, "2")
 	r := startOn(t, l, nil, from, to)
 	r.scrape()
@@ -205,7 +205,7 @@ func TestLab_migration(t *testing.T) {
 		if id := all.series("kubevirt_vmi_migrations_in_running_phase"); len(id) != 1 || all[id[0]] < 1 {
 			t.Errorf("no migration runs: %v", id)
 		}
-		// Nobody wrote down when virsh began; its job tells, in whole seconds.
+		// It isn't recorded when virsh began; its job tells, in whole seconds.
 		start := all.one(t, "kubevirt_vmi_migration_start_time_seconds", vm, source)
 		if start < float64(began.Unix()) || start > float64(time.Now().Unix()) {
 			t.Errorf("it began at %v, seen as %v", began, start)
@@ -247,7 +247,7 @@ func TestLab_filesystems(t *testing.T) {
 	l.Run(t, h.Name, "mkfs.ext4", "-q", "-F", image, "16M")
 	l.Run(t, h.Name, "qemu-img", "convert", "-n", "-f", "raw", "-O", "raw", image,
 		"nbd://"+export.Address()+"/"+export.Name)
-	opstest.StartMachine(t, l, h, export, "")
+	opstest.StartVM(t, l, h, export, "")
 	vm := `name="` + name + `"`
 	r := startOn(t, l, []string{"--guest-interval", "1s"}, h)
 	until := func(what string, done func() bool) {

@@ -43,10 +43,10 @@ var (
 	migrationFailed    = gauge("kubevirt_vmi_migration_failed", "Indicates if the VMI migration failed.")
 )
 
-// addMigrations adds what is known of a machine's migrations: that which runs, of which job are the statistics, and
+// addMigrations adds what is known of a VM's migrations: that which runs, of which job are the statistics, and
 // those that its metadata has records of. job is nil when none runs.
 func (s *scraper) addMigrations(f *families, vm *fleet.VM, job *libvirt.Job) {
-	records := vm.Metadata.Migrations
+	records := vm.Migrations()
 	of := labels{}.with("namespace", s.namespace, "name", vm.Name, "node", vm.Host)
 	var last domain.Migration
 	if len(records) > 0 {
@@ -54,25 +54,27 @@ func (s *scraper) addMigrations(f *families, vm *fleet.VM, job *libvirt.Job) {
 	}
 	switch {
 	case job != nil && last.Completed(), job != nil && last.Start.IsZero():
-		// Somebody else moves it, or the record isn't read yet.
+		// Another tool moves it, or the record isn't read yet.
 		f.add(migrationStart, seconds1970(time.Now().Add(-job.Elapsed)), of.with("migration_name", ""))
 	case job != nil:
 		f.add(migrationStart, seconds1970(last.Start), of.with("migration_name", migrationName(last)))
-	case last.Completed():
+	case last.Completed() || last.Failed:
 		of = of.with("migration_name", migrationName(last))
 		f.add(migrationStart, seconds1970(last.Start), of)
 		result := "succeeded"
 		if last.Failed {
 			result = "failed"
 		}
-		f.add(migrationEnd, seconds1970(last.End), of.with("status", result))
+		if last.Completed() { // Else its end wasn't seen.
+			f.add(migrationEnd, seconds1970(last.End), of.with("status", result))
+		}
 	}
 
 	// An order that failed may have been given again, under the same name.
 	named := map[string]bool{}
 	for _, record := range slices.Backward(records) {
 		name := migrationName(record)
-		if !record.Completed() || named[name] {
+		if !record.Completed() && !record.Failed || named[name] {
 			continue
 		}
 		named[name] = true

@@ -32,22 +32,14 @@ func hastyRules(t testing.TB) (path string) {
 	return path
 }
 
-// TestLab_prometheusDuringADrain has a real Prometheus watch a host that is emptied: an alert fires for the machine
+// TestLab_prometheusDuringADrain has a real Prometheus watch a host that is drained: an alert fires for the VM
 // that can't leave and ends with it, the other is seen on its way and never counted twice, and what became of it shows;
 // then the empty host dies, which is an alert of its own.
 func TestLab_prometheusDuringADrain(t *testing.T) {
 	t.Parallel()
 	l := lab.Open(t)
 	from, to := l.StartHost(t), l.StartHost(t)
-	name, bound := opstest.WritingMachine(t, l, from), boundMachine(t, l, from)
-	r := startOn(t, l, nil, from, to)
-	p := startPrometheus(t, r.url, hastyRules(t))
-
-	p.until(fmt.Sprintf(`ALERTS{alertname="VMCannotBeEvicted",alertstate="firing",name=%q}`, bound), 1)
-	p.until(fmt.Sprintf(`ALERTS{alertname="VMCannotBeEvicted",name!=%q}`, bound), 0)
-	l.Virsh(t, from.Name, "destroy", bound)
-	p.until(`ALERTS{alertname="VMCannotBeEvicted"}`, 0)
-
+	name, bound := opstest.WritingVM(t, l, from), boundVM(t, l, from)
 	f := openFleet(t, from, to)
 	slowly := eviction.Policy{Identity: policy.Identity{ID: "1", Name: "slowly"}, Strategy: eviction.LiveMigrate}
 	slowly.Selector.Labels = map[string]string{"app.name": "web"}
@@ -58,6 +50,14 @@ func TestLab_prometheusDuringADrain(t *testing.T) {
 	if _, err := f.EvictionPolicies().Put(t.Context(), slowly); err != nil {
 		t.Fatal(err)
 	}
+	r := startOn(t, l, nil, from, to)
+	p := startPrometheus(t, r.url, hastyRules(t))
+
+	p.until(fmt.Sprintf(`ALERTS{alertname="VMCannotBeEvicted",alertstate="firing",name=%q}`, bound), 1)
+	p.until(fmt.Sprintf(`ALERTS{alertname="VMCannotBeEvicted",name!=%q}`, bound), 0)
+	l.Virsh(t, from.Name, "destroy", bound)
+	p.until(`ALERTS{alertname="VMCannotBeEvicted"}`, 0)
+
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Minute)
 	defer cancel()
 	drained := make(chan error, 1)

@@ -60,7 +60,7 @@ func TestRules_passPromtool(t *testing.T) {
 	}
 }
 
-// server is a Prometheus that scrapes an exporter every four seconds: as long as it may take, so that a busy machine's
+// server is a Prometheus that scrapes an exporter every four seconds: as long as it may take, so that a busy computer's
 // hosts aren't taken for silent ones.
 type server struct {
 	t   testing.TB
@@ -78,7 +78,7 @@ func startPrometheus(t testing.TB, target, rules string) *server {
 	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	// Nobody else is given a port of this address in the moment in which it is free.
+	// No other program is given a port of this address in the moment in which it is free.
 	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.9.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -173,7 +173,7 @@ func TestLab_prometheus(t *testing.T) {
 	t.Parallel()
 	l := lab.Open(t)
 	from, to := l.StartHost(t), l.StartHost(t)
-	name := opstest.WritingMachine(t, l, from)
+	name := opstest.WritingVM(t, l, from)
 	// The driver of the balloon tells every second what the guest makes of its memory.
 	l.Virsh(t, from.Name, "dommemstat", name, "--period", "1", "--live")
 	l.Virsh(t, from.Name, "migrate-setspeed", name, "1")

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
@@ -20,7 +21,9 @@ var (
 	took   = gauge("virtfleet_host_scrape_duration_seconds", "How long the host took to answer, or was waited for.")
 	calls  = counter("virtfleet_libvirt_calls_total", "Calls of libvirt's procedures since the exporter started.")
 
-	droppedSeries = gauge("virtfleet_exporter_dropped_series", "Series that this scrape left out because of its limit.")
+	droppedSeries   = gauge("virtfleet_exporter_dropped_series", "Series that this scrape left out because of its limit.")
+	duplicateSeries = gauge("virtfleet_exporter_duplicate_series", "Series that this scrape left out because it had one "+
+		"with the same labels already, such as of two virtual machines of one name.")
 )
 
 // migratingAtOnce bounds the questions about migrations that are under way at the same time.
@@ -37,14 +40,14 @@ type scraper struct {
 	// guests is what the agents say; background bounds asking them.
 	guests     *guests
 	background context.Context //nolint:containedctx // Guests are asked between scrapes.
-	// transitions is since when machines are as they are.
+	// transitions is since when VMs are as they are.
 	transitions *transitions
 
 	mu   sync.Mutex
 	down map[string]bool // hosts that did not answer last time
 }
 
-// labelChoice says which labels of machines become labels of series.
+// labelChoice says which labels of VMs become labels of series.
 type labelChoice struct {
 	all  bool
 	keys []string
@@ -74,10 +77,10 @@ func (c labelChoice) of(have map[string]string) []string {
 
 // answer is what one host said.
 type answer struct {
-	host     string
-	machines []fleet.Sample
-	took     time.Duration
-	err      error
+	host    string
+	samples fleet.HostSamples
+	took    time.Duration
+	err     error
 }
 
 // scrape asks all hosts until the deadline of ctx and makes metrics of what they said. Hosts have two thirds of the
@@ -97,30 +100,17 @@ func (s *scraper) scrape(ctx context.Context) *families {
 		f.add(took, new(a.took.Seconds()), node)
 		s.note(ctx, a)
 	}
-	homes, migrating := homes(answers)
+	f.addHosts(s.fleet.HostConditions(samplesOf(answers)))
+	machines := s.join(ctx, answers)
+	homes := make([]fleet.Sample, len(machines))
+	for i, m := range machines {
+		homes[i] = m.Home()
+	}
 	s.guests.refresh(s.background, homes) //nolint:contextcheck // It outlives the scrape.
-	jobs := s.jobs(ctx, migrating)
+	jobs := s.jobs(ctx, machines)
 	f.add(runningMigrations, new(float64(len(jobs))), nil)
-	leaving := map[string]*libvirt.Job{}
-	for vm, job := range jobs {
-		leaving[vm.UUID] = job
-	}
-	for _, m := range homes {
-		l := s.machineLabels(m.VM)
-		info := s.guests.of(m.VM.UUID)
-		f.addInfo(m, info, l)
-		group, since := s.transitions.saw(m.VM, statusGroup(strings.ToLower(m.VM.Status())), began)
-		f.addTransitions(group, since, l)
-		s.addMigrations(f, m.VM, leaving[m.VM.UUID])
-		f.addStats(&m.Stats, l)
-		if m.VM.Active {
-			f.addFilesystems(info, l)
-		}
-	}
-	for _, m := range migrating {
-		if job := jobs[m.VM]; job != nil {
-			addAll(f, migrationMetrics, job, labels{}.with("node", m.VM.Host, "namespace", s.namespace, "name", m.VM.Name))
-		}
+	for i, m := range machines {
+		s.addVM(f, m, homes[i], jobs[m.UUID], began)
 	}
 	s.transitions.forget(homes, silent, began)
 	for host, procedures := range s.fleet.Calls() {
@@ -128,18 +118,71 @@ func (s *scraper) scrape(ctx context.Context) *families {
 			f.add(calls, new(float64(n)), labels{}.with("node", host, "procedure", procedure))
 		}
 	}
-	f.limit++ // It has a place of its own.
+	f.limit += 2 // They have places of their own.
 	f.add(droppedSeries, new(float64(f.dropped)), nil)
+	f.add(duplicateSeries, new(float64(f.duplicates)), nil)
 	return f
 }
 
-func (s *scraper) askAll(ctx context.Context) []answer {
-	if deadline, ok := ctx.Deadline(); ok {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, time.Until(deadline)*2/3)
-		defer cancel()
+// join puts the answers together, in a part of the time that is left.
+func (s *scraper) join(ctx context.Context, answers []answer) []fleet.SampledVM {
+	ctx, cancel := within(ctx)
+	defer cancel()
+	return s.fleet.JoinSamples(ctx, samplesOf(answers))
+}
+
+func samplesOf(answers []answer) []fleet.HostSamples {
+	samples := make([]fleet.HostSamples, len(answers))
+	for i, a := range answers {
+		samples[i] = a.samples
 	}
-	names := s.fleet.HostNames()
+	return samples
+}
+
+// within is two thirds of the time that is left.
+func within(ctx context.Context) (context.Context, context.CancelFunc) {
+	deadline, ok := ctx.Deadline()
+	if !ok {
+		return ctx, func() {}
+	}
+	return context.WithTimeout(ctx, time.Until(deadline)*2/3)
+}
+
+// addVM adds all that is known of a VM. job is that of its migration, nil for none.
+func (s *scraper) addVM(
+	f *families, m fleet.SampledVM, home fleet.Sample, job *migrationJob, began time.Time,
+) {
+	l := s.vmLabels(home.VM)
+	facts := m.Facts()
+	f.addConditions(facts, l)
+	info := s.guests.of(m.UUID)
+	printed := strings.ToLower(status.PrintedStatus(facts))
+	f.addInfo(home, facts, info, l)
+	group, since := s.transitions.saw(home.VM, statusGroup(printed), began)
+	f.addTransitions(group, since, l)
+	s.addMigrations(f, home.VM, job.of())
+	f.addStats(&home.Stats, l)
+	if home.VM.Active {
+		f.addFilesystems(info, l)
+	}
+	if job != nil {
+		addAll(f, migrationMetrics, job.job, labels{}.with("node", job.from, "namespace", s.namespace, "name", m.Name))
+	}
+	if m.VM != nil {
+		return
+	}
+	// It runs more than once, or it is unknown which definition counts: what each host counts of it is told.
+	for _, c := range m.Samples {
+		if c.VM.Host != home.VM.Host && c.VM.Active {
+			f.addStats(&c.Stats, s.vmLabels(c.VM))
+		}
+	}
+}
+
+func (s *scraper) askAll(ctx context.Context) []answer {
+	ctx, cancel := within(ctx)
+	defer cancel()
+	names := s.fleet.AskedHosts()
 	answers := make([]answer, len(names))
 	samples := make([]fleet.HostSamples, len(names))
 	var wg sync.WaitGroup
@@ -148,11 +191,11 @@ func (s *scraper) askAll(ctx context.Context) []answer {
 			began := time.Now()
 			var err error
 			samples[i], err = s.fleet.HostSample(ctx, name)
-			answers[i] = answer{name, samples[i].Machines, time.Since(began), err}
+			answers[i] = answer{name, samples[i], time.Since(began), err}
 		})
 	}
 	wg.Wait()
-	s.fleet.JudgeEvictable(samples)
+	s.fleet.JudgeEvictable(samples) // It judges the VMs that the answers have.
 	return answers
 }
 
@@ -169,72 +212,37 @@ func (s *scraper) note(ctx context.Context, a answer) {
 	s.down[a.host] = a.err != nil
 }
 
-// homes gives each machine once: where it runs, else where it is defined. What is, or seems to be, the source of a
-// migration is given besides: a machine that two hosts have active, or that stands still for a migration.
-func homes(answers []answer) (homes, migrating []fleet.Sample) {
-	copies := map[string][]fleet.Sample{}
-	var order []string
-	for _, a := range answers {
-		for _, m := range a.machines {
-			if copies[m.VM.UUID] == nil {
-				order = append(order, m.VM.UUID)
-			}
-			copies[m.VM.UUID] = append(copies[m.VM.UUID], m)
-		}
-	}
-	for _, uuid := range order {
-		all := copies[uuid]
-		home := slices.MaxFunc(all, func(a, b fleet.Sample) int { return rank(a) - rank(b) })
-		active := 0
-		for _, m := range all {
-			if m.VM.Active {
-				active++
-			}
-		}
-		for _, m := range all {
-			if m.VM.Active && (active > 1 && !m.Stats.Busy || active == 1 && inMigration(m)) {
-				migrating = append(migrating, m)
-			}
-		}
-		home.VM.Migrating = active > 1 || inMigration(home)
-		homes = append(homes, home)
-	}
-	return homes, migrating
+// migrationJob is the job of a migration at its source.
+type migrationJob struct {
+	from string
+	job  *libvirt.Job
 }
 
-// rank orders the copies of a machine by how much they are the machine.
-func rank(m fleet.Sample) int {
-	switch {
-	case !m.VM.Active:
-		return 0
-	case m.Stats.Busy:
-		return 1
-	case inMigration(m):
-		return 2
-	default:
-		return 3
+// of is the job, nil for none.
+func (m *migrationJob) of() *libvirt.Job {
+	if m == nil {
+		return nil
 	}
+	return m.job
 }
 
-// inMigration says that the machine stands still because of a migration.
-func inMigration(m fleet.Sample) bool {
-	return m.VM.State == libvirt.Paused &&
-		slices.Contains([]string{libvirt.ReasonMigration, libvirt.ReasonPostcopy, libvirt.ReasonPostcopyFailed}, m.VM.Reason)
-}
-
-// jobs asks how far migrations are. Whoever doesn't answer has no job.
-func (s *scraper) jobs(ctx context.Context, migrating []fleet.Sample) map[*fleet.VM]*libvirt.Job {
-	found := map[*fleet.VM]*libvirt.Job{}
+// jobs asks how far migrations are, by the UUIDs of the VMs. Whoever doesn't answer has no job.
+func (s *scraper) jobs(ctx context.Context, machines []fleet.SampledVM) map[string]*migrationJob {
+	found := map[string]*migrationJob{}
 	var mu sync.Mutex
 	var questions errgroup.Group
 	questions.SetLimit(migratingAtOnce)
-	for _, m := range migrating {
+	for _, m := range machines {
+		source := m.Source()
+		if source == nil {
+			continue
+		}
 		questions.Go(func() error {
-			job, err := m.VM.Conn().Job(ctx, m.VM.UUID)
+			job, err := source.VM.Conn().Job(ctx, m.UUID)
 			if err == nil && job != nil && job.Type.Active() && job.Operation == libvirt.OperationMigrationOut {
 				mu.Lock()
 				defer mu.Unlock()
-				found[m.VM] = job
+				found[m.UUID] = &migrationJob{source.VM.Host, job}
 			}
 			return nil
 		})

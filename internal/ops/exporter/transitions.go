@@ -18,7 +18,7 @@ const (
 	groupError      = "error"
 )
 
-// entered are when machines came into each group of statuses.
+// entered are when VMs came into each group of statuses.
 var entered = map[string]metric{
 	groupStarting:   since(groupStarting, "starting"),
 	groupRunning:    since(groupRunning, "running"),
@@ -32,21 +32,21 @@ func since(group, words string) metric {
 		"Virtual Machine last transition timestamp to "+words+" status.")
 }
 
-// maxStandings bounds the machines that events alone told of, should nobody ever scrape.
+// maxStandings bounds the VMs that events alone told of, should there never be a scrape.
 const maxStandings = 100_000
 
-// transitions knows since when machines are as they are. Events say when something happened, also between two scrapes;
+// transitions knows since when VMs are as they are. Events say when something happened, also between two scrapes;
 // a scrape says what has become of it.
 type transitions struct {
 	log *slog.Logger
 
-	mu       sync.Mutex
-	machines map[string]*standing // by UUID
+	mu  sync.Mutex
+	vms map[string]*vmState // by UUID
 }
 
-// standing is how a machine stands.
-type standing struct {
-	// Group is "" until somebody said; since is zero as long as it was so before anybody looked.
+// vmState is how a VM stands.
+type vmState struct {
+	// Group is "" until it is known; since is zero as long as it was so before the first scrape.
 	group string
 	since time.Time
 	// Host had it at the last scrape, or has it since it arrived there; stirred is the last event's time.
@@ -57,7 +57,7 @@ type standing struct {
 }
 
 func newTransitions(log *slog.Logger) *transitions {
-	return &transitions{log: log, machines: map[string]*standing{}}
+	return &transitions{log: log, vms: map[string]*vmState{}}
 }
 
 // happened takes what a host tells. It never waits.
@@ -72,13 +72,13 @@ func (t *transitions) happened(e fleet.Event) {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	m := t.machines[e.UUID]
+	m := t.vms[e.UUID]
 	if m == nil {
-		if len(t.machines) >= maxStandings {
+		if len(t.vms) >= maxStandings {
 			return
 		}
-		m = &standing{}
-		t.machines[e.UUID] = m
+		m = &vmState{}
+		t.vms[e.UUID] = m
 	}
 	m.stirred, m.told = e.At, true
 	if e.Kind != libvirt.EventLifecycle {
@@ -88,13 +88,13 @@ func (t *transitions) happened(e fleet.Event) {
 	if arrived {
 		m.host, m.group, m.since = e.Host, groupRunning, e.At
 	}
-	// What happens to the other end of a migration isn't the machine's fate.
+	// What happens to the other end of a migration isn't the VM's fate.
 	if group := groupAfter(e.Event); group != "" && group != m.group && (m.host == "" || m.host == e.Host) {
 		m.group, m.since = group, e.At
 	}
 }
 
-// groupAfter is what a machine has come to by a lifecycle event, if the event alone tells.
+// groupAfter is what a VM has come to by a lifecycle event, if the event alone tells.
 func groupAfter(e libvirt.Event) string {
 	switch e.Reason {
 	case libvirt.ReasonMigrated, libvirt.ReasonPostcopy, libvirt.ReasonPostcopyFailed:
@@ -117,15 +117,15 @@ func groupAfter(e libvirt.Event) string {
 	}
 }
 
-// saw takes what a scrape that began then found, and gives the group of the machine and since when it is in it, by our
-// clock; zero is that nobody knows. Events that came since are newer than what was found.
+// saw takes what a scrape that began then found, and gives the group of the VM and since when it is in it, by our
+// clock; zero is unknown. Events that came since are newer than what was found.
 func (t *transitions) saw(vm *fleet.VM, found string, began time.Time) (group string, since time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	m := t.machines[vm.UUID]
+	m := t.vms[vm.UUID]
 	if m == nil {
-		m = &standing{}
-		t.machines[vm.UUID] = m
+		m = &vmState{}
+		t.vms[vm.UUID] = m
 	}
 	if m.group != "" && m.stirred.After(began) {
 		return m.group, m.since
@@ -143,7 +143,7 @@ func (t *transitions) saw(vm *fleet.VM, found string, began time.Time) (group st
 	return m.group, m.since
 }
 
-// forget forgets the machines that a scrape which began then didn't find, but for those of hosts that didn't answer.
+// forget forgets the VMs that a scrape which began then didn't find, but for those of hosts that didn't answer.
 func (t *transitions) forget(found []fleet.Sample, silent map[string]bool, began time.Time) {
 	here := make(map[string]bool, len(found))
 	for _, m := range found {
@@ -151,14 +151,14 @@ func (t *transitions) forget(found []fleet.Sample, silent map[string]bool, began
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	for uuid, m := range t.machines {
+	for uuid, m := range t.vms {
 		if !here[uuid] && !silent[m.host] && m.stirred.Before(began) {
-			delete(t.machines, uuid)
+			delete(t.vms, uuid)
 		}
 	}
 }
 
-// addTransitions adds when a machine came into its group of statuses. The others have 0, as KubeVirt's.
+// addTransitions adds when a VM came into its group of statuses. The others have 0, as KubeVirt's.
 func (f *families) addTransitions(group string, since time.Time, l labels) {
 	if since.IsZero() {
 		return

@@ -20,7 +20,7 @@ func TestTransitions(t *testing.T) {
 		// Each is a group that a scrape finds, with a host; or an event, as "host Detail Reason".
 		steps string
 		group string
-		// Since is which step it is since: 0 is that nobody knows, -1 the time of the scrape.
+		// Since is which step it is since: 0 is unknown, -1 the time of the scrape.
 		since int
 	}{
 		"nothing happened":       {"running@a; running@a", groupRunning, 0},
@@ -96,18 +96,18 @@ func TestTransitions_forgets(t *testing.T) {
 		Kind: libvirt.EventLifecycle, UUID: "new", Detail: "Started", Reason: "Booted",
 	}})
 	tr.forget([]fleet.Sample{{VM: &fleet.VM{UUID: "here"}}}, map[string]bool{"b": true}, began)
-	if len(tr.machines) != 3 || tr.machines["gone"] != nil {
-		t.Errorf("kept %v", tr.machines)
+	if len(tr.vms) != 3 || tr.vms["gone"] != nil {
+		t.Errorf("kept %v", tr.vms)
 	}
 }
 
-// TestLab_transitions suspends and resumes a machine between two scrapes, of which only events tell. In the end it
+// TestLab_transitions suspends and resumes a VM between two scrapes, of which only events tell. In the end it
 // crashes.
 func TestLab_transitions(t *testing.T) {
 	t.Parallel()
 	l := lab.Open(t)
 	h := l.StartHost(t)
-	name := opstest.Machine(t, l, h, "")
+	name := opstest.VM(t, l, h, "")
 	vm := `name="` + name + `"`
 	r := startOn(t, l, nil, h)
 	r.log.Line(t, "events of host", h.Name, libvirt.LostUntilNow)
@@ -128,7 +128,7 @@ func TestLab_transitions(t *testing.T) {
 			}
 			select {
 			case <-deadline:
-				t.Fatalf("nobody saw that it came to %s: %v", group, all.series(of(group)))
+				t.Fatalf("there was no event that it came to %s: %v", group, all.series(of(group)))
 			case <-tick.C:
 			}
 		}
@@ -137,7 +137,7 @@ func TestLab_transitions(t *testing.T) {
 
 	all, _ := r.scrape()
 	if got := all.series(of(groupRunning)); got != nil {
-		t.Errorf("nobody knows since when it runs, and there is %v", got)
+		t.Errorf("it is unknown since when it runs, and there is %v", got)
 	}
 	began := now()
 	l.Virsh(t, h.Name, "suspend", name)
@@ -161,5 +161,5 @@ func TestLab_transitions(t *testing.T) {
 	}
 	all, _ = r.scrape()
 	all.one(t, "kubevirt_vmi_info", vm, `phase="failed"`)
-	all.one(t, "kubevirt_vm_info", vm, `status="crashloopbackoff"`, `status_group="error"`)
+	all.one(t, "kubevirt_vm_info", vm, `status="failed"`, `status_group="error"`)
 }

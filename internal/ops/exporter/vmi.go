@@ -189,7 +189,7 @@ func addAll[S any](f *families, metrics []of[S], s S, l labels) {
 	}
 }
 
-// addStats adds what was counted of a machine.
+// addStats adds what was counted of a VM.
 func (f *families) addStats(s *stats.Sample, l labels) {
 	if s.Memory != nil {
 		addAll(f, memoryMetrics, s.Memory, l)

@@ -15,8 +15,8 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/stats"
 )
 
-// kubeVirts are KubeVirt's metrics of a machine's statistics, as its virt-handler has them: the name, its labels beside
-// those of the machine, the statistic of libvirt's that it is, and the unit of that.
+// kubeVirts are KubeVirt's metrics of a VM's statistics, as its virt-handler has them: the name, the labels that
+// aren't the VM's, the statistic of libvirt's that it is, and the unit of that.
 const kubeVirts = `
 gauge   memory_resident_bytes                   -                      balloon.rss              1024
 gauge   memory_available_bytes                  -                      balloon.available        1024

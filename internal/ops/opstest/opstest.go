@@ -25,7 +25,7 @@ func Main(m *testing.M) {
 		goleak.IgnoreAnyFunction("github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt.runEventLoop"))
 }
 
-// patience is how long a command may take to write what is awaited: a guest boots slowly on a slow machine.
+// patience is how long a command may take to write what is awaited: a guest boots slowly on a slow computer.
 const patience = 5 * time.Minute
 
 // Output is what a command writes while a test reads it.
@@ -153,17 +153,17 @@ func ConfigOf(l *lab.Lab, knownHosts string, uris map[string]string) string {
 	return b.String()
 }
 
-// Machine defines and starts a machine without an agent by hand.
-func Machine(t testing.TB, l *lab.Lab, h *lab.Host, words string) (name string) {
+// VM defines and starts a VM without an agent by hand.
+func VM(t testing.TB, l *lab.Lab, h *lab.Host, words string) (name string) {
 	t.Helper()
 	name = lab.Name(t)
 	l.RemoveDomain(t, name)
-	StartMachine(t, l, h, l.NBD(t, name, 16<<20), "noagent "+words)
+	StartVM(t, l, h, l.NBD(t, name, 16<<20), "noagent "+words)
 	return name
 }
 
-// StartMachine defines and starts one with the name of its disk.
-func StartMachine(t testing.TB, l *lab.Lab, h *lab.Host, export *lab.Export, words string) {
+// StartVM defines and starts one with the name of its disk.
+func StartVM(t testing.TB, l *lab.Lab, h *lab.Host, export *lab.Export, words string) {
 	t.Helper()
 	l.Define(t, h.Name, fmt.Sprintf(`<domain type="qemu">
   <name>%s</name><memory unit="MiB">128</memory><vcpu>2</vcpu>
@@ -186,11 +186,11 @@ func StartMachine(t testing.TB, l *lab.Lab, h *lab.Host, export *lab.Export, wor
 	l.Virsh(t, h.Name, "start", export.Name)
 }
 
-// WritingMachine is Machine, of which the guest keeps writing to its memory when this returns: one that still boots has
-// next to nothing to be copied, and its migration would be over before anybody has seen it.
-func WritingMachine(t testing.TB, l *lab.Lab, h *lab.Host) (name string) {
+// WritingVM is VM, of which the guest keeps writing to its memory when this returns: one that still boots has
+// next to nothing to be copied, and its migration would be over before a test has seen it.
+func WritingVM(t testing.TB, l *lab.Lab, h *lab.Host) (name string) {
 	t.Helper()
-	name = Machine(t, l, h, "dirty=32")
+	name = VM(t, l, h, "dirty=32")
 	l.AwaitConsole(t, h.Name, name, lab.GuestWrites)
 	return name
 }

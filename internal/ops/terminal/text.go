@@ -13,8 +13,8 @@ const (
 	TimeFormat = "2006-01-02T15:04:05.000Z07:00"
 	// ClockFormat is for people who watch.
 	ClockFormat = "15:04:05.000"
-	// Nobody stands in a column that has nothing to say.
-	Nobody = "-"
+	// None stands in a column that has no value.
+	None = "-"
 	// widestName is where the column of names stops to grow.
 	widestName = 32
 )
@@ -30,7 +30,7 @@ func Plain(s string) string {
 	}, s)
 }
 
-// Lines makes lines of what happens: when, on which host, to which machine, what. The columns grow with what was in
+// Lines makes lines of what happens: when, on which host, to which VM, what. The columns grow with what was in
 // them.
 type Lines struct {
 	timeFormat string

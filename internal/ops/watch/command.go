@@ -104,7 +104,7 @@ func draw(ctx context.Context, w *watcher, screen *terminal.Screen) error {
 		case <-ctx.Done():
 			return show(w, m, screen, lines, false)
 		case <-w.news:
-			if !pause(ctx, together) {
+			if !pause(ctx, batchDelay) {
 				continue
 			}
 		case <-tick.C:
@@ -119,7 +119,7 @@ func draw(ctx context.Context, w *watcher, screen *terminal.Screen) error {
 // show shows what has changed. Where nothing is drawn anew, progress is in lines of its own.
 func show(w *watcher, m *model, screen *terminal.Screen, lines *terminal.Lines, progress bool) error {
 	var stay []string
-	for _, c := range w.show(m) {
+	for _, c := range w.refresh(m) {
 		stay = append(stay, lines.Line(c.at, c.host, c.name, c.what))
 	}
 	if screen.Live() {
@@ -127,12 +127,12 @@ func show(w *watcher, m *model, screen *terminal.Screen, lines *terminal.Lines, 
 	}
 	if !m.introduced && m.complete() {
 		m.introduced = true
-		for _, line := range m.below(len(m.moves())) {
-			stay = append(stay, lines.Line(time.Now(), terminal.Nobody, terminal.Nobody, line))
+		for _, line := range m.footer(len(m.migrating())) {
+			stay = append(stay, lines.Line(time.Now(), terminal.None, terminal.None, line))
 		}
 	}
 	if progress {
-		for _, v := range m.moves() {
+		for _, v := range m.migrating() {
 			stay = append(stay, lines.Line(time.Now(), v.host, v.name, m.progress(v)))
 		}
 	}

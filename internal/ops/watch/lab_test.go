@@ -17,9 +17,9 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider"
 )
 
-// TestLab_tellsAMachinesLife does to a machine what is done to machines, and reads how its status and conditions
+// TestLab_tellsTheLifeOfAVM does to a VM what is done to VMs, and reads how its status and conditions
 // change, and how its migration goes.
-func TestLab_tellsAMachinesLife(t *testing.T) {
+func TestLab_tellsTheLifeOfAVM(t *testing.T) {
 	t.Parallel()
 	l := lab.Open(t)
 	from, to := l.Host("kvm1"), l.Host("kvm2")
@@ -32,7 +32,7 @@ func TestLab_tellsAMachinesLife(t *testing.T) {
 		t.Helper()
 		r.Out.Line(t, append([]string{host.Name, name}, what...)...)
 	}
-	opstest.StartMachine(t, l, from, export, "dirty=32")
+	opstest.StartVM(t, l, from, export, "dirty=32")
 	told(from, "new: ")
 	told(from, "AgentConnected=True (ChannelOpen)")
 	l.Virsh(t, from.Name, "suspend", name)
@@ -67,15 +67,15 @@ func TestLab_tellsAMachinesLife(t *testing.T) {
 	}
 }
 
-// TestLab_followsALostHost kills the daemon of a host, changes a machine meanwhile, and reads that it is told once the
+// TestLab_followsALostHost kills the daemon of a host, changes a VM meanwhile, and reads that it is told once the
 // host is back.
 func TestLab_followsALostHost(t *testing.T) {
 	t.Parallel()
 	l := lab.Open(t)
 	h := l.StartHost(t)
-	name := opstest.Machine(t, l, h, "")
+	name := opstest.VM(t, l, h, "")
 	r := opstest.Start(t, Run, opstest.Config(l, h), "--interval", "200ms")
-	r.Out.Line(t, "1 machine on 1 host: 1 Running")
+	r.Out.Line(t, "1 VM on 1 host: 1 Running")
 	restart := l.KillLibvirtd(t, h)
 	r.Out.Line(t, h.Name, " - ", "does not answer: ")
 	l.Run(t, h.Name, "bash", "-c", "kill -KILL $(cat /run/libvirt/qemu/"+name+".pid)")
@@ -97,8 +97,8 @@ func TestLab_asksInOnePass(t *testing.T) {
 			`<os><type arch="x86_64" machine="pc">hvm</type></os></domain>`, i))
 	}
 	l.Define(t, from.Name, xmls...)
-	opstest.Machine(t, l, from, "")
-	moves := opstest.WritingMachine(t, l, from)
+	opstest.VM(t, l, from, "")
+	moves := opstest.WritingVM(t, l, from)
 	f, err := config.Open(t.Context(), opstest.File(t, opstest.Config(l, from, to)), provider.Open,
 		slog.New(slog.DiscardHandler))
 	if err != nil {
@@ -114,12 +114,12 @@ func TestLab_asksInOnePass(t *testing.T) {
 	look := func() {
 		t.Helper()
 		for _, host := range w.hosts {
-			w.look(t.Context(), host)
-			if err := w.glances[host].Err; err != nil {
+			w.pollHost(t.Context(), host)
+			if err := w.polls[host].Err; err != nil {
 				t.Fatal(err)
 			}
 		}
-		w.show(m)
+		w.refresh(m)
 	}
 	cost := func(what string, ticks int, wantFrom, wantTo map[string]int) {
 		t.Helper()
@@ -142,8 +142,8 @@ func TestLab_asksInOnePass(t *testing.T) {
 		}
 	}
 	look() // Connects and reads the definitions.
-	if n := len(m.machines); n != 42 {
-		t.Fatalf("%d machines", n)
+	if n := len(m.vms); n != 42 {
+		t.Fatalf("%d VMs", n)
 	}
 	pass := func(n int) map[string]int { return map[string]int{"virConnectGetAllDomainStats": n} }
 	cost("at rest", 5, pass(5), pass(5))
@@ -155,7 +155,7 @@ func TestLab_asksInOnePass(t *testing.T) {
 	go func() { moved <- from.Migrate(ctx, moves, to) }()
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
-	for len(m.moves()) == 0 || m.moves()[0].migration.Statistics.Data.Total == 0 {
+	for len(m.migrating()) == 0 || m.migrating()[0].migration.Statistics.Data.Total == 0 {
 		select {
 		case <-tick.C:
 			look()

@@ -15,57 +15,57 @@ import (
 
 // model is what is known of the fleet, made of what its hosts said one after another.
 type model struct {
-	machines map[string]*machine // by UUID
-	hosts    map[string]*standing
+	vms   map[string]*vmState // by UUID
+	hosts map[string]*hostState
 	// introduced says that what the fleet is was said.
 	introduced bool
 }
 
 func newModel(hosts []string) *model {
-	m := &model{machines: map[string]*machine{}, hosts: map[string]*standing{}}
+	m := &model{vms: map[string]*vmState{}, hosts: map[string]*hostState{}}
 	for _, h := range hosts {
-		m.hosts[h] = &standing{}
+		m.hosts[h] = &hostState{}
 	}
 	return m
 }
 
-// standing is how a host stands.
-type standing struct {
-	// answered says that it has once, known that its machines were taken in then, silent that it doesn't now.
+// hostState is whether a host answers.
+type hostState struct {
+	// answered: it answered once. known: its VMs were read then. silent: it doesn't answer now.
 	answered, known, silent bool
-	// since is when it became so; zero when it was so before anybody asked.
+	// since is when it became so; zero when it was so before the first poll.
 	since time.Time
 }
 
-// machine is how a machine stood when it was seen last.
-type machine struct {
+// vmState is what was last known of a VM.
+type vmState struct {
 	name, host, hostUUID string
 	status, reason       string
-	// since is when it became so; zero when it was so before anybody looked.
+	// since is when it became so; zero when it was so before the first poll.
 	since      time.Time
 	conditions []status.Condition
 	migration  *migration.State // nil for none
-	// gone says that it isn't known where it is now.
+	// gone: it isn't known where it is now.
 	gone bool
 }
 
-// change is something that became different.
+// change is one line of what has changed.
 type change struct {
 	at               time.Time
 	host, name, what string
 }
 
-// unspoken are the conditions that are told otherwise: by the status, or by the host.
+// unspoken are the conditions that other lines report: those of the status and of the host.
 var unspoken = map[string]bool{status.Connected: true, status.Started: true}
 
-// glanced notes whether a host answered.
-func (m *model) glanced(g fleet.Glance) []change {
+// notePoll notes whether a host answered, and returns the line if that changed.
+func (m *model) notePoll(g fleet.Glance) []change {
 	h := m.hosts[g.Host]
 	h.answered = h.answered || g.Err == nil
 	tell := func(what string) []change {
-		what += after(h.since, g.At)
+		what += afterText(h.since, g.At)
 		h.silent, h.since = g.Err != nil, g.At
-		return []change{{g.At, g.Host, terminal.Nobody, what}}
+		return []change{{g.At, g.Host, terminal.None, what}}
 	}
 	switch {
 	case g.Err != nil && !h.silent:
@@ -76,19 +76,19 @@ func (m *model) glanced(g fleet.Glance) []change {
 	return nil
 }
 
-// update takes what all hosts together say of the machines now, and gives what has changed. jobs are those that are
-// known to run, by UUID.
+// update brings the VMs up to date with the merged answers of all hosts, and returns what has changed. jobs are those
+// that are known to run, by UUID.
 func (m *model) update(now time.Time, found []fleet.Listed, jobs map[string]*libvirt.Job) []change {
 	var changes []change
-	tell := func(old, next *machine, what string) {
-		changes = append(changes, change{now, next.host, next.name, what + after(old.since, now)})
+	tell := func(old, next *vmState, what string) {
+		changes = append(changes, change{now, next.host, next.name, what + afterText(old.since, now)})
 	}
 	seen := make(map[string]bool, len(found))
 	for _, l := range found {
 		seen[l.UUID] = true
-		old := m.machines[l.UUID]
+		old := m.vms[l.UUID]
 		if l.Skewed {
-			continue // It stands as it stood until it is known better.
+			continue // The last known state counts until the answers agree.
 		}
 		if errors.Is(l.Err, fleet.ErrUnreachable) {
 			if old != nil {
@@ -96,31 +96,31 @@ func (m *model) update(now time.Time, found []fleet.Listed, jobs map[string]*lib
 			}
 			continue
 		}
-		next := newMachine(l, jobs[l.UUID])
-		next.continues(old)
-		m.machines[l.UUID] = next
+		next := newVMState(l, jobs[l.UUID])
+		next.keepPassing(old)
+		m.vms[l.UUID] = next
 		switch {
-		case old == nil && m.tookIn(next.host):
+		case old == nil && m.isKnown(next.host):
 			next.since = now
-			changes = append(changes, change{now, next.host, next.name, "new: " + next.stands()})
+			changes = append(changes, change{now, next.host, next.name, "new: " + next.summary()})
 		case old == nil:
 		case old.differs(next):
 			if next.since = now; old.migrates() && next.migrates() {
 				next.since = old.since
 			}
-			tell(old, next, old.became(next))
+			tell(old, next, old.transition(next))
 		default:
 			next.since = old.since
 		}
 	}
-	for uuid, old := range m.machines {
+	for uuid, old := range m.vms {
 		switch {
 		case seen[uuid]:
 		case m.anySilent():
 			old.gone = true
 		default:
-			delete(m.machines, uuid)
-			tell(old, old, "undefined: no host has it any more, it was "+old.stands())
+			delete(m.vms, uuid)
+			tell(old, old, "undefined: no host has it any more, it was "+old.summary())
 		}
 	}
 	for _, h := range m.hosts {
@@ -129,10 +129,10 @@ func (m *model) update(now time.Time, found []fleet.Listed, jobs map[string]*lib
 	return changes
 }
 
-// tookIn says whether the machines of a host were known before: then another one is new.
-func (m *model) tookIn(host string) bool { return m.hosts[host] != nil && m.hosts[host].known }
+// isKnown says whether the VMs of a host were read before, so that one more is new.
+func (m *model) isKnown(host string) bool { return m.hosts[host] != nil && m.hosts[host].known }
 
-// complete says whether all hosts have answered, or are known not to.
+// complete says whether each host has answered or failed to.
 func (m *model) complete() bool {
 	for _, h := range m.hosts {
 		if !h.silent && !h.answered {
@@ -151,19 +151,19 @@ func (m *model) anySilent() bool {
 	return false
 }
 
-// last says where machines were seen.
-func (m *model) last() map[string]fleet.LastKnown {
-	last := make(map[string]fleet.LastKnown, len(m.machines))
-	for uuid, old := range m.machines {
+// lastKnown is where each VM was seen last, by UUID.
+func (m *model) lastKnown() map[string]fleet.LastKnown {
+	last := make(map[string]fleet.LastKnown, len(m.vms))
+	for uuid, old := range m.vms {
 		last[uuid] = fleet.LastKnown{Host: old.host, HostUUID: old.hostUUID}
 	}
 	return last
 }
 
-// sources are the hosts that machines are being moved from, by UUID.
+// sources are the hosts that VMs are migrating from, by the VMs' UUIDs.
 func (m *model) sources() map[string]string {
 	sources := map[string]string{}
-	for uuid, v := range m.machines {
+	for uuid, v := range m.vms {
 		if v.migrates() && v.migration.TargetHost != "" {
 			sources[uuid] = v.migration.SourceHost
 		}
@@ -171,23 +171,23 @@ func (m *model) sources() map[string]string {
 	return sources
 }
 
-func newMachine(l fleet.Listed, job *libvirt.Job) *machine {
+func newVMState(l fleet.Listed, job *libvirt.Job) *vmState {
 	if l.VM == nil {
-		return &machine{name: l.Name, host: terminal.Nobody, status: status.StatusUnknown, reason: l.Err.Error()}
+		return &vmState{name: l.Name, host: terminal.None, status: status.StatusUnknown, reason: l.Err.Error()}
 	}
 	facts, moving := l.Facts(), l.VM.Migration(job)
 	facts.Migrating = facts.Migrating || moving != nil
-	return &machine{
+	return &vmState{
 		name: l.Name, host: l.VM.Host, hostUUID: l.VM.HostUUID, status: status.PrintedStatus(facts),
 		reason: l.VM.StatusReason(), conditions: status.Conditions(facts), migration: moving,
 	}
 }
 
-// stands says how the machine stands.
-func (m *machine) stands() string {
+// summary is the VM's status with its reason or its migration.
+func (m *vmState) summary() string {
 	switch {
 	case m.migrates():
-		return m.status + " (" + m.way() + ")"
+		return m.status + " (" + m.direction() + ")"
 	case m.reason == "":
 		return m.status
 	default:
@@ -195,15 +195,15 @@ func (m *machine) stands() string {
 	}
 }
 
-func (m *machine) migrates() bool { return m.status == status.StatusMigrating && m.migration != nil }
+func (m *vmState) migrates() bool { return m.status == status.StatusMigrating && m.migration != nil }
 
-// way says between which hosts the machine is, and how it is moved.
-func (m *machine) way() string { return way(m.migration) + ", " + string(m.migration.Mode) }
+// direction is the source and target of the VM's migration and its mode.
+func (m *vmState) direction() string { return hostsOf(m.migration) + ", " + string(m.migration.Mode) }
 
 // elsewhere is a host that isn't one of the fleet's.
 const elsewhere = "(elsewhere)"
 
-func way(s *migration.State) string {
+func hostsOf(s *migration.State) string {
 	target := s.TargetHost
 	if target == "" {
 		target = elsewhere
@@ -211,9 +211,9 @@ func way(s *migration.State) string {
 	return s.SourceHost + " -> " + target
 }
 
-// continues keeps what is no change while a machine starts, stops or is moved: then conditions turn and turn back, and
-// once the guest runs on the target, how its memory came there isn't to be seen any more.
-func (m *machine) continues(old *machine) {
+// keepPassing keeps the old conditions while a VM starts, stops or migrates, when they change back and forth, and the
+// old mode of a migration once the guest runs on the target, where it isn't known.
+func (m *vmState) keepPassing(old *vmState) {
 	if old == nil {
 		return
 	}
@@ -232,14 +232,14 @@ func (m *machine) continues(old *machine) {
 	}
 }
 
-// differs says whether there is something to tell. A machine that migrates changes its host in between, unseen.
-func (m *machine) differs(next *machine) bool {
-	return m.stands() != next.stands() || m.host != next.host && !next.migrates() || len(m.turned(next)) > 0
+// differs says whether there is a change to report. The change of host of a migrating VM isn't one.
+func (m *vmState) differs(next *vmState) bool {
+	return m.summary() != next.summary() || m.host != next.host && !next.migrates() || len(m.changedConditions(next)) > 0
 }
 
-// became says what has changed: the status, and the conditions that turned.
-func (m *machine) became(next *machine) string {
-	from, to := m.stands(), next.stands()
+// transition describes what has changed: the status and conditions.
+func (m *vmState) transition(next *vmState) string {
+	from, to := m.summary(), next.summary()
 	switch {
 	case next.migrates():
 	case m.migrates() && next.host == m.migration.SourceHost:
@@ -253,11 +253,11 @@ func (m *machine) became(next *machine) string {
 	if from != to {
 		parts = append(parts, from+" -> "+to)
 	}
-	return strings.Join(append(parts, m.turned(next)...), "; ")
+	return strings.Join(append(parts, m.changedConditions(next)...), "; ")
 }
 
-// turned are the conditions whose status became the opposite. What isn't known is no change.
-func (m *machine) turned(next *machine) []string {
+// changedConditions are the conditions that changed between True and False. Unknown is no change.
+func (m *vmState) changedConditions(next *vmState) []string {
 	old := make(map[string]status.Truth, len(m.conditions))
 	for _, c := range m.conditions {
 		old[c.Type] = c.Status
@@ -273,10 +273,10 @@ func (m *machine) turned(next *machine) []string {
 	return all
 }
 
-// after says how long something lasted, if its begin is known.
-func after(since, now time.Time) string {
+// afterText says how long something lasted, "" if its start is unknown.
+func afterText(since, now time.Time) string {
 	if since.IsZero() {
 		return ""
 	}
-	return ", after " + lasted(now.Sub(since))
+	return ", after " + durationText(now.Sub(since))
 }

@@ -21,15 +21,15 @@ const (
 	widestBar    = 50
 )
 
-// moves are the machines that migrate, sorted by name.
-func (m *model) moves() []*machine {
-	var all []*machine
-	for _, v := range m.machines {
+// migrating are the VMs that migrate, sorted by name.
+func (m *model) migrating() []*vmState {
+	var all []*vmState
+	for _, v := range m.vms {
 		if v.migrates() {
 			all = append(all, v)
 		}
 	}
-	slices.SortFunc(all, func(a, b *machine) int {
+	slices.SortFunc(all, func(a, b *vmState) int {
 		return cmp.Or(cmp.Compare(a.name, b.name), cmp.Compare(a.host, b.host))
 	})
 	return all
@@ -38,8 +38,8 @@ func (m *model) moves() []*machine {
 // live is what is drawn anew on a terminal: two lines for each migration, as many as there is place for, and the fleet
 // in a line.
 func (m *model) live(width, height int) []string {
-	moves := m.moves()
-	below := m.below(len(moves))
+	moves := m.migrating()
+	below := m.footer(len(moves))
 	fit := max(0, (height-len(below)-1)/2)
 	widest := 0
 	for _, v := range moves {
@@ -49,7 +49,7 @@ func (m *model) live(width, height int) []string {
 	for _, v := range moves[:min(len(moves), fit)] {
 		s := v.migration
 		lines = append(lines,
-			fmt.Sprintf("%-*s  %s  %s", widest, terminal.Plain(v.name), way(s), m.pace(v)),
+			fmt.Sprintf("%-*s  %s  %s", widest, terminal.Plain(v.name), hostsOf(s), m.pace(v)),
 			"  "+bar(s, max(narrowestBar, min(widestBar, width-2-utf8.RuneCountInString(amounts(s))-2)))+"  "+amounts(s))
 	}
 	if more := len(moves) - fit; more > 0 {
@@ -59,22 +59,22 @@ func (m *model) live(width, height int) []string {
 }
 
 // progress is a migration in one line.
-func (m *model) progress(v *machine) string {
-	return way(v.migration) + "  " + m.pace(v) + "  " + amounts(v.migration)
+func (m *model) progress(v *vmState) string {
+	return hostsOf(v.migration) + "  " + m.pace(v) + "  " + amounts(v.migration)
 }
 
 // pace says how a migration goes: its mode, how long it has taken, and what the guest does meanwhile.
-func (m *model) pace(v *machine) string {
+func (m *model) pace(v *vmState) string {
 	s := v.migration
 	parts := []string{string(s.Mode)}
 	if s.Statistics.Elapsed > 0 {
-		parts = append(parts, lasted(s.Statistics.Elapsed))
+		parts = append(parts, durationText(s.Statistics.Elapsed))
 	}
 	if n := s.Statistics.Iteration; n > 0 {
 		parts = append(parts, fmt.Sprintf("iteration %d", n))
 	}
 	if rate := s.Statistics.DirtyRate * s.Statistics.PageSize; rate > 0 {
-		parts = append(parts, "dirty "+size(rate)+"/s")
+		parts = append(parts, "dirty "+sizeText(rate)+"/s")
 	}
 	if t := s.Statistics.AutoConvergeThrottle; t > 0 {
 		parts = append(parts, fmt.Sprintf("throttled %d%%", t))
@@ -101,9 +101,10 @@ func amounts(s *migration.State) string {
 	if d.Total == 0 {
 		return "being set up"
 	}
-	text := fmt.Sprintf("%2d%%  %s sent, %s of %s left", percent(s), size(d.Processed), size(d.Remaining), size(d.Total))
+	text := fmt.Sprintf("%2d%%  %s sent, %s of %s left",
+		percent(s), sizeText(d.Processed), sizeText(d.Remaining), sizeText(d.Total))
 	if rate := s.Statistics.MemoryRate + s.Statistics.DiskRate; rate > 0 {
-		text += ", " + size(rate) + "/s"
+		text += ", " + sizeText(rate) + "/s"
 	}
 	return text
 }
@@ -119,17 +120,17 @@ func bar(s *migration.State, width int) string {
 	return "[" + strings.Repeat("=", full) + head + strings.Repeat(" ", inner-full-len(head)) + "]"
 }
 
-// below is the fleet in a line, and the hosts that don't answer.
-func (m *model) below(moves int) []string {
+// footer is the fleet in a line, and the hosts that don't answer.
+func (m *model) footer(moves int) []string {
 	counts := map[string]int{}
-	for _, v := range m.machines {
+	for _, v := range m.vms {
 		counts[v.status]++
 	}
 	var parts []string
 	for _, s := range slices.Sorted(maps.Keys(counts)) {
 		parts = append(parts, fmt.Sprintf("%d %s", counts[s], s))
 	}
-	line := fmt.Sprintf("%s on %s", plural(len(m.machines), "machine"), plural(len(m.hosts), "host"))
+	line := fmt.Sprintf("%s on %s", plural(len(m.vms), "VM"), plural(len(m.hosts), "host"))
 	if len(parts) > 0 {
 		line += ": " + strings.Join(parts, ", ")
 	}
@@ -156,9 +157,9 @@ func plural(n int, what string) string {
 	return fmt.Sprintf("%d %ss", n, what)
 }
 
-// arrived says what a migration took that is over.
-func arrived(job *libvirt.Job) string {
-	text := "moved in " + lasted(job.Elapsed) + ": " + size(job.Data.Processed) + " sent"
+// completedText says what a migration took that is over.
+func completedText(job *libvirt.Job) string {
+	text := "moved in " + durationText(job.Elapsed) + ": " + sizeText(job.Data.Processed) + " sent"
 	if job.Iteration > 0 {
 		text += fmt.Sprintf(" in %s", plural(int(job.Iteration), "iteration")) //nolint:gosec // few
 	}
@@ -168,8 +169,8 @@ func arrived(job *libvirt.Job) string {
 	return text
 }
 
-// size says a number of bytes for people.
-func size(n uint64) string {
+// sizeText says a number of bytes for people.
+func sizeText(n uint64) string {
 	const unit = 1024
 	if n < unit {
 		return fmt.Sprintf("%d B", n)
@@ -182,8 +183,8 @@ func size(n uint64) string {
 	return fmt.Sprintf("%.1f %ciB", value, units[i])
 }
 
-// lasted says a time for people: the shorter, the more precisely.
-func lasted(d time.Duration) string {
+// durationText says a time for people: the shorter, the more precisely.
+func durationText(d time.Duration) string {
 	switch {
 	case d < 10*time.Second:
 		return d.Round(100 * time.Millisecond).String()

@@ -22,7 +22,7 @@ func TestMain(m *testing.M) { opstest.Main(m) }
 
 var noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.Local)
 
-// listed is a machine that runs on kvm1 and has an open agent channel, changed.
+// listed is a VM that runs on kvm1 and has an open agent channel, changed.
 func listed(name string, change func(*fleet.VM)) fleet.Listed {
 	vm := &fleet.VM{
 		UUID: "uuid-" + name, Name: name, Host: "kvm1", HostUUID: "1", State: libvirt.Running, Reason: "Booted", Active: true,
@@ -145,7 +145,7 @@ func TestModel_tellsChanges(t *testing.T) {
 				"kvm1 web Migrating (kvm1 -> kvm2, PreCopy) -> Running (Booted), it was not moved",
 			}},
 		},
-		"moved to where nobody watches": {
+		"moved to a host that isn't watched": {
 			{found: []fleet.Listed{listed("web", nil)}},
 			{found: []fleet.Listed{listed("web", nil)}, job: job(), want: []string{
 				"kvm1 web Running (Booted) -> Migrating (kvm1 -> (elsewhere), PreCopy)",
@@ -160,7 +160,7 @@ func TestModel_tellsChanges(t *testing.T) {
 				vm.StaleHosts, vm.Metadata.Host = []string{"kvm2"}, ""
 			})}},
 		},
-		"a silent host says nothing of its machines, and what happened meanwhile is told once it answers": {
+		"a silent host says nothing of its VMs, and what happened meanwhile is told once it answers": {
 			{found: []fleet.Listed{listed("web", nil)}},
 			{down: refused, found: []fleet.Listed{silent("web")}, want: []string{"kvm1 - does not answer: refused"}},
 			{down: refused},
@@ -192,8 +192,8 @@ func TestModel_tellsChanges(t *testing.T) {
 				if now.job != nil {
 					jobs["uuid-web"] = now.job
 				}
-				changes := append(m.glanced(fleet.Glance{Host: "kvm1", At: at, Err: now.down}),
-					m.glanced(fleet.Glance{Host: "kvm2", At: at})...)
+				changes := append(m.notePoll(fleet.Glance{Host: "kvm1", At: at, Err: now.down}),
+					m.notePoll(fleet.Glance{Host: "kvm2", At: at})...)
 				var got []string
 				for _, c := range append(changes, m.update(at, now.found, jobs)...) {
 					got = append(got, c.host+" "+c.name+" "+c.what)
@@ -210,11 +210,11 @@ func TestModel_tellsChanges(t *testing.T) {
 func TestSettle(t *testing.T) {
 	t.Parallel()
 	w := newWatcher(nil, []string{"kvm1", "kvm2"}, time.Second)
-	w.asked["kvm1"], w.asked["kvm2"] = noon, noon
+	w.polledAt["kvm1"], w.polledAt["kvm2"] = noon, noon
 	settle := func(want bool) {
 		t.Helper()
 		found := []fleet.Listed{{UUID: "uuid-web", Name: "web", Err: fleet.ErrTwoCopies, Skewed: true}, listed("mail", nil)}
-		w.settle(found)
+		w.resolveInconsistent(found)
 		if found[0].Skewed != want || found[1].Skewed {
 			t.Errorf("skewed: %v and %v, want %v and false", found[0].Skewed, found[1].Skewed, want)
 		}
@@ -227,19 +227,19 @@ func TestSettle(t *testing.T) {
 			t.Errorf("%s is not asked again", host)
 		}
 	}
-	w.asked["kvm1"] = time.Now().Add(time.Minute)
+	w.polledAt["kvm1"] = time.Now().Add(time.Minute)
 	settle(true)
-	w.asked["kvm2"] = time.Now().Add(time.Minute)
+	w.polledAt["kvm2"] = time.Now().Add(time.Minute)
 	settle(false)
-	w.settle([]fleet.Listed{listed("web", nil)})
-	w.asked["kvm1"] = noon
+	w.resolveInconsistent([]fleet.Listed{listed("web", nil)})
+	w.polledAt["kvm1"] = noon
 	settle(true)
 }
 
 func modelOf(found []fleet.Listed, jobs map[string]*libvirt.Job) *model {
 	m := newModel([]string{"kvm1", "kvm2"})
 	for _, h := range []string{"kvm1", "kvm2"} {
-		m.glanced(fleet.Glance{Host: h, At: noon})
+		m.notePoll(fleet.Glance{Host: h, At: noon})
 	}
 	m.update(noon, found, jobs)
 	return m
@@ -259,7 +259,7 @@ func TestLive(t *testing.T) {
 		"  [                                                ]  being set up",
 		"web       kvm1 -> kvm2  PreCopy  12s  iteration 3  dirty 2.0 MiB/s",
 		"  [=========>   ]  75%  200.0 MiB sent, 64.0 MiB of 256.0 MiB left, 100.0 MiB/s",
-		"4 machines on 2 hosts: 3 Migrating, 1 Running",
+		"4 VMs on 2 hosts: 3 Migrating, 1 Running",
 	}
 	if diff := cmp.Diff(want, m.live(79, 24)); diff != "" {
 		t.Error(diff)
@@ -275,8 +275,8 @@ func TestLive(t *testing.T) {
 		t.Errorf("got %q", lines)
 	}
 	quiet := modelOf([]fleet.Listed{listed("web", nil)}, nil)
-	quiet.glanced(fleet.Glance{Host: "kvm2", At: noon, Err: errors.New("refused")})
-	want = []string{"1 machine on 2 hosts: 1 Running; no migrations", "no answer from kvm2: shown as seen last"}
+	quiet.notePoll(fleet.Glance{Host: "kvm2", At: noon, Err: errors.New("refused")})
+	want = []string{"1 VM on 2 hosts: 1 Running; no migrations", "no answer from kvm2: shown as seen last"}
 	if diff := cmp.Diff(want, quiet.live(79, 24)); diff != "" {
 		t.Error(diff)
 	}
@@ -285,15 +285,15 @@ func TestLive(t *testing.T) {
 func TestProgress(t *testing.T) {
 	t.Parallel()
 	m := modelOf([]fleet.Listed{listed("web", migrating)}, map[string]*libvirt.Job{"uuid-web": job()})
-	m.glanced(fleet.Glance{Host: "kvm1", At: noon, Err: errors.New("refused")})
+	m.notePoll(fleet.Glance{Host: "kvm1", At: noon, Err: errors.New("refused")})
 	want := "kvm1 -> kvm2  PreCopy  12s  iteration 3  dirty 2.0 MiB/s  kvm1 does not answer  " +
 		"75%  200.0 MiB sent, 64.0 MiB of 256.0 MiB left, 100.0 MiB/s"
-	if got := m.progress(m.moves()[0]); got != want {
+	if got := m.progress(m.migrating()[0]); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
 	done := job()
 	done.Downtime, done.Iteration = 34*time.Millisecond, 1
-	if got, want := arrived(done), "moved in 12s: 200.0 MiB sent in 1 iteration, downtime 34 ms"; got != want {
+	if got, want := completedText(done), "moved in 12s: 200.0 MiB sent in 1 iteration, downtime 34 ms"; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
 }
@@ -305,7 +305,7 @@ func TestBar(t *testing.T) {
 		for _, width := range []int{1, 10, 50} {
 			s := modelOf([]fleet.Listed{listed("web", migrating)}, map[string]*libvirt.Job{"uuid-web": {
 				Type: libvirt.JobUnbounded, Operation: libvirt.OperationMigrationOut, Data: d,
-			}}).moves()[0].migration
+			}}).migrating()[0].migration
 			got := bar(s, width)
 			if len(got) != max(width, 3) || percent(s) > 99 {
 				t.Errorf("%v in %d: %s, %d%%", d, width, got, percent(s))
@@ -319,14 +319,14 @@ func TestText(t *testing.T) {
 	for n, want := range map[uint64]string{
 		0: "0 B", 1023: "1023 B", 1024: "1.0 KiB", 1000 << 10: "1.0 MiB", 1536 << 20: "1.5 GiB", 1 << 63: "8.0 EiB",
 	} {
-		if got := size(n); got != want {
+		if got := sizeText(n); got != want {
 			t.Errorf("%d: got %s, want %s", n, got, want)
 		}
 	}
 	for d, want := range map[time.Duration]string{
 		0: "0s", 1234 * time.Millisecond: "1.2s", 75 * time.Second: "1m15s", 90 * time.Minute: "1h30m",
 	} {
-		if got := lasted(d); got != want {
+		if got := durationText(d); got != want {
 			t.Errorf("%v: got %s, want %s", d, got, want)
 		}
 	}
@@ -335,7 +335,7 @@ func TestText(t *testing.T) {
 func TestRun_onTheTestDriver(t *testing.T) {
 	t.Parallel()
 	r := opstest.Start(t, Run, "uri: test:///default\n")
-	r.Out.Line(t, "1 machine on 1 host: 1 Running; no migrations")
+	r.Out.Line(t, "1 VM on 1 host: 1 Running; no migrations")
 	h, err := libvirt.Open(libvirt.Config{Name: "same", URI: "test:///default"})
 	if err != nil {
 		t.Fatal(err)

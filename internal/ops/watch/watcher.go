@@ -17,38 +17,38 @@ import (
 const (
 	// patience is how long a host may take to answer before it counts as silent.
 	patience = 10 * time.Second
-	// together is how long the first news waits for others: what several events tell is asked for once.
-	together = 50 * time.Millisecond
+	// batchDelay is how long the first news waits for others: what several events tell is asked for once.
+	batchDelay = 50 * time.Millisecond
 	// jobsAtOnce bounds the questions for jobs to a host at a time.
 	jobsAtOnce = 8
 )
 
-// watcher asks hosts, each by itself, and keeps what they said last.
+// watcher polls hosts, each by itself, and keeps their last answers.
 type watcher struct {
 	fleet    *fleet.Fleet
 	hosts    []string
 	interval time.Duration
-	// news says that there is something to show.
+	// news signals that there is something to show.
 	news signal
-	// ask says, by host, that it is to be asked now.
+	// ask signals, by host, that it is to be polled now.
 	ask map[string]signal
 
-	mu      sync.Mutex
-	glances map[string]fleet.Glance
-	// asked says when the hosts' answers were asked for, by host.
-	asked map[string]time.Time
-	// skewed says since when hosts' answers don't fit together, by the UUID of the machine that they don't of.
-	skewed map[string]time.Time
-	// stirred are machines whose definitions may have changed, by host.
-	stirred map[string]map[string]bool
-	// leaving are machines that begin to be copied again and again, as only those do that are moved, also to where nobody
-	// watches. departing are those of them and of others whose jobs are to be asked for, and jobs what was said.
+	mu    sync.Mutex
+	polls map[string]fleet.Glance
+	// polledAt is when each host was last polled.
+	polledAt map[string]time.Time
+	// inconsistent is since when the hosts' answers about a VM contradict each other, by its UUID.
+	inconsistent map[string]time.Time
+	// changed are the UUIDs of VMs whose definitions may have changed, by host.
+	changed map[string]map[string]bool
+	// leaving are VMs of which an event told that their memory is copied: they migrate, perhaps to a host that isn't
+	// watched. departing are all VMs whose jobs are to be asked for, and jobs the answers.
 	leaving   map[string]bool
 	departing map[string]*fleet.VM
 	jobs      map[string]*libvirt.Job
-	// arrivals are machines that have just been moved, by the host that has them now.
+	// arrivals are VMs that have just been migrated, by their new host.
 	arrivals map[string][]*fleet.VM
-	changes  []change // what was learnt between two pictures
+	changes  []change // since the last refresh
 }
 
 // signal wakes one goroutine, once for however many calls.
@@ -64,8 +64,8 @@ func (s signal) send() {
 func newWatcher(f *fleet.Fleet, hosts []string, interval time.Duration) *watcher {
 	w := &watcher{
 		fleet: f, hosts: hosts, interval: interval, news: make(signal, 1), ask: map[string]signal{},
-		glances: map[string]fleet.Glance{}, asked: map[string]time.Time{}, skewed: map[string]time.Time{},
-		stirred: map[string]map[string]bool{}, leaving: map[string]bool{}, departing: map[string]*fleet.VM{},
+		polls: map[string]fleet.Glance{}, polledAt: map[string]time.Time{}, inconsistent: map[string]time.Time{},
+		changed: map[string]map[string]bool{}, leaving: map[string]bool{}, departing: map[string]*fleet.VM{},
 		jobs: map[string]*libvirt.Job{}, arrivals: map[string][]*fleet.VM{},
 	}
 	for _, h := range hosts {
@@ -74,36 +74,36 @@ func newWatcher(f *fleet.Fleet, hosts []string, interval time.Duration) *watcher
 	return w
 }
 
-// run asks all hosts until ctx ends.
+// run polls all hosts until ctx ends.
 func (w *watcher) run(ctx context.Context) {
 	var work sync.WaitGroup
 	for _, host := range w.hosts {
 		work.Go(func() { w.watch(ctx, host) })
 		// A host whose driver has no events is asked at every tick all the same.
-		work.Go(func() { _ = w.fleet.Follow(ctx, host, w.happened) })
+		work.Go(func() { _ = w.fleet.Follow(ctx, host, w.onEvent) })
 	}
 	work.Wait()
 }
 
-// watch asks one host at every tick, and when something happened to it.
+// watch polls one host at every tick, and when it reports an event.
 func (w *watcher) watch(ctx context.Context, host string) {
 	tick := time.NewTicker(w.interval)
 	defer tick.Stop()
 	for {
-		w.look(ctx, host)
+		w.pollHost(ctx, host)
 		select {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
 		case <-w.ask[host]:
-			if !pause(ctx, together) {
+			if !pause(ctx, batchDelay) {
 				return
 			}
 		}
 	}
 }
 
-// pause waits, and says whether ctx goes on.
+// pause waits, and returns false if ctx ends meanwhile.
 func pause(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -115,12 +115,12 @@ func pause(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// look asks a host once: for its machines, and for the jobs of those that leave it.
-func (w *watcher) look(ctx context.Context, host string) {
+// pollHost asks a host once for its VMs, and for the jobs of those that leave it.
+func (w *watcher) pollHost(ctx context.Context, host string) {
 	asking, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	began := time.Now()
-	stirred, departing, arrivals := w.due(host)
+	stirred, departing, arrivals := w.takeQuestions(host)
 	if len(stirred) > 0 {
 		w.fleet.Reread(asking, host, stirred)
 	}
@@ -143,12 +143,12 @@ func (w *watcher) look(ctx context.Context, host string) {
 	var changes []change
 	for _, vm := range arrivals {
 		if job := vm.MovedBy(asking); job != nil {
-			changes = append(changes, change{time.Now(), host, vm.Name, arrived(job)})
+			changes = append(changes, change{time.Now(), host, vm.Name, completedText(job)})
 		}
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.glances[host], w.asked[host] = glance, began
+	w.polls[host], w.polledAt[host] = glance, began
 	w.changes = append(w.changes, changes...)
 	for i, vm := range departing {
 		if w.jobs[vm.UUID] = jobs[i]; jobs[i] == nil || jobs[i].Operation != libvirt.OperationMigrationOut {
@@ -158,12 +158,12 @@ func (w *watcher) look(ctx context.Context, host string) {
 	w.news.send()
 }
 
-// due takes what there is to ask of a host besides its machines.
-func (w *watcher) due(host string) (stirred []string, departing, arrivals []*fleet.VM) {
+// takeQuestions returns, once, what a host is to be asked in addition to its VMs.
+func (w *watcher) takeQuestions(host string) (stirred []string, departing, arrivals []*fleet.VM) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	stirred = slices.Collect(maps.Keys(w.stirred[host]))
-	delete(w.stirred, host)
+	stirred = slices.Collect(maps.Keys(w.changed[host]))
+	delete(w.changed, host)
 	for _, vm := range w.departing {
 		if vm.LeavesFrom() == host {
 			departing = append(departing, vm)
@@ -174,8 +174,8 @@ func (w *watcher) due(host string) (stirred []string, departing, arrivals []*fle
 	return stirred, departing, arrivals
 }
 
-// happened takes what a host tells. It never waits.
-func (w *watcher) happened(e fleet.Event) {
+// onEvent handles an event of a host. It never waits.
+func (w *watcher) onEvent(e fleet.Event) {
 	w.mu.Lock()
 	switch e.Kind {
 	case libvirt.EventMigrationIteration:
@@ -183,32 +183,32 @@ func (w *watcher) happened(e fleet.Event) {
 	case libvirt.EventLost:
 		// A question would be asked again for as long as there is patience.
 		if e.Detail == libvirt.LostConnection {
-			w.glances[e.Host] = fleet.Glance{Host: e.Host, At: e.At, Err: lost(e.Reason)}
+			w.polls[e.Host] = fleet.Glance{Host: e.Host, At: e.At, Err: connectionLost(e.Reason)}
 			w.news.send()
 		}
 	case libvirt.EventLifecycle, libvirt.EventAgent, libvirt.EventMetadata, libvirt.EventDeviceAdded,
 		libvirt.EventDeviceRemoved, libvirt.EventJobCompleted:
-		if w.stirred[e.Host] == nil {
-			w.stirred[e.Host] = map[string]bool{}
+		if w.changed[e.Host] == nil {
+			w.changed[e.Host] = map[string]bool{}
 		}
-		w.stirred[e.Host][e.UUID] = true
+		w.changed[e.Host][e.UUID] = true
 	default:
 	}
 	w.mu.Unlock()
 	w.ask[e.Host].send()
 }
 
-// lost says why a connection isn't there, if anybody knows.
-func lost(why string) error {
+// connectionLost is the error of a host whose connection is lost, with the reason if it is known.
+func connectionLost(why string) error {
 	if why == "" {
 		why = "the connection is lost"
 	}
 	return errors.New(why)
 }
 
-// show puts together what hosts said last, brings the model up to date, and gives what has changed. It also says who is
-// to be asked for jobs next.
-func (w *watcher) show(m *model) []change {
+// refresh merges the hosts' last answers, brings the model up to date with them, and returns what has changed. It also
+// notes which jobs are to be asked for next.
+func (w *watcher) refresh(m *model) []change {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	changes := w.changes
@@ -216,7 +216,7 @@ func (w *watcher) show(m *model) []change {
 	var glances []fleet.Glance
 	var now time.Time
 	for _, host := range w.hosts {
-		g, asked := w.glances[host]
+		g, asked := w.polls[host]
 		if !asked {
 			continue
 		}
@@ -224,11 +224,11 @@ func (w *watcher) show(m *model) []change {
 		if g.At.After(now) {
 			now = g.At
 		}
-		changes = append(changes, m.glanced(g)...)
+		changes = append(changes, m.notePoll(g)...)
 	}
 	before := m.sources()
-	found := w.fleet.Together(glances, m.last())
-	w.settle(found)
+	found := w.fleet.Together(glances, m.lastKnown())
+	w.resolveInconsistent(found)
 	changes = append(m.update(now, found, w.jobs), changes...)
 	slices.SortStableFunc(changes, func(a, b change) int { return a.at.Compare(b.at) })
 	departing := map[string]*fleet.VM{}
@@ -253,16 +253,15 @@ func (w *watcher) show(m *model) []change {
 	return changes
 }
 
-// settle lets only those machines stay skewed whose hosts are still to be asked again: two answers that were asked for
-// after the first doubt, and still don't fit, are the truth.
-func (w *watcher) settle(found []fleet.Listed) {
+// resolveInconsistent accepts the answers about a VM that still don't fit together after all hosts were asked again.
+func (w *watcher) resolveInconsistent(found []fleet.Listed) {
 	doubts := map[string]time.Time{}
 	for i := range found {
 		l := &found[i]
 		if !l.Skewed {
 			continue
 		}
-		since, known := w.skewed[l.UUID]
+		since, known := w.inconsistent[l.UUID]
 		if !known {
 			since = time.Now()
 			for _, ask := range w.ask {
@@ -270,9 +269,9 @@ func (w *watcher) settle(found []fleet.Listed) {
 			}
 		}
 		doubts[l.UUID], l.Skewed = since, false
-		for _, at := range w.asked {
+		for _, at := range w.polledAt {
 			l.Skewed = l.Skewed || !at.After(since)
 		}
 	}
-	w.skewed = doubts
+	w.inconsistent = doubts
 }

@@ -30,6 +30,10 @@ const checkTimeout = time.Minute
 // Main runs the tests of a package: with the Terraform on the PATH unless told otherwise, and with a check that nothing
 // was left running. Call it from TestMain.
 func Main(m *testing.M) {
+	// As the provider's main does: records of every request cost time, whether they are read or not.
+	if err := provider.QuietSDK(); err != nil {
+		log.Fatal(err)
+	}
 	if os.Getenv(serveEnv) != "" {
 		if err := serve(); err != nil {
 			log.Fatal(err)
@@ -101,7 +105,7 @@ func Factories(t testing.TB) map[string]func() (tfprotov6.ProviderServer, error)
 	}
 }
 
-// CheckDestroyed is a CheckDestroy: none of the named virtual machines is left on any host of the lab.
+// CheckDestroyed is a CheckDestroy: none of the named VMs is left on any host of the lab.
 func CheckDestroyed(l *lab.Lab, names ...string) resource.TestCheckFunc {
 	return func(*terraform.State) error {
 		ctx, cancel := context.WithTimeout(context.Background(), checkTimeout)

@@ -10,40 +10,34 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
 	"syscall"
 	"testing"
 	"time"
-
-	tfjson "github.com/hashicorp/terraform-json"
-	"github.com/hashicorp/terraform-plugin-go/tfprotov6/tf6server"
-
-	virtfleet "github.com/virtfleet/terraform-provider-virtfleet/internal/provider"
 )
 
 const (
 	// serveEnv makes a test binary be the provider: what Terraform starts is a process of its own that can be killed, and
 	// has the race detector if the tests have.
 	serveEnv = "VIRTFLEET_ACCTEST_SERVE"
-	// cliTimeout bounds one Terraform command. A machine that shuts down takes its grace period.
+	// cliTimeout bounds one Terraform command. A VM that shuts down takes its grace period.
 	cliTimeout = 9 * time.Minute
 	// providerAddress is where Terraform takes the provider to be from.
 	providerAddress = "virtfleet/virtfleet"
 )
 
-// serve is the provider's main.
-func serve() error {
-	p := virtfleet.New("test")
-	return errors.Join(tf6server.Serve(virtfleet.Address, p.Server), p.Close())
-}
-
-// CLI is Terraform as people run it: the provider is a process that Terraform starts, and a test sees what people see.
+// CLI is Terraform as people run it, and a test sees what people see. The provider of a command that was started with
+// Start is a process that Terraform starts, as people have it: it can be interrupted, frozen and killed. That of all
+// other commands, which are waited for, is served by the test's own process: a plan and an apply would start a process
+// two to four times, each with the race detector.
 type CLI struct {
 	// Dir is the directory with the configuration and the state.
-	Dir string
-	env []string
+	Dir    string
+	env    []string
+	traced bool
 }
 
 // NewCLI prepares a directory.
@@ -88,9 +82,10 @@ func reportRaces(t testing.TB, prefix string) {
 }
 
 // Trace has the commands from now on log all that Terraform and the provider have to say, to the file that it returns.
+// Their providers are processes: only those log to Terraform.
 func (c *CLI) Trace() (file string) {
 	file = filepath.Join(c.Dir, "trace.log")
-	c.env = append(c.env, "TF_LOG=TRACE", "TF_LOG_PATH="+file)
+	c.env, c.traced = append(c.env, "TF_LOG=TRACE", "TF_LOG_PATH="+file), true
 	return file
 }
 
@@ -136,45 +131,30 @@ func (c *CLI) Fail(t testing.TB, args ...string) string {
 // Try runs a command that may fail.
 func (c *CLI) Try(t testing.TB, args ...string) (string, error) {
 	t.Helper()
-	return c.Start(t, args...).Wait()
+	return c.finish(t, args...).Wait()
 }
 
-// Actions plans, and returns what the plan does, by address: "create", "update", "delete create", "no-op", ...
-func (c *CLI) Actions(t testing.TB, args ...string) map[string]string {
+// TryText runs a command that may fail, and returns what it printed as it is printed where there is no terminal.
+func (c *CLI) TryText(t testing.TB, args ...string) (string, error) {
 	t.Helper()
-	actions := map[string]string{}
-	for at, change := range c.Plan(t, args...) {
-		actions[at] = change.Actions
-	}
-	return actions
+	r := c.finish(t, args...)
+	_, err := r.Wait()
+	return r.Text(), err
 }
 
-// Change is what a plan does to a resource.
-type Change struct {
-	// Actions are "create", "update", "delete create", "no-op", ...
-	Actions string
-	// Before is the resource as it was read, After as it will be. What isn't known yet is missing.
-	Before, After map[string]any
-}
-
-// Plan plans, and returns what the plan does, by address. It is in the file "planned" then, which can be applied.
-func (c *CLI) Plan(t testing.TB, args ...string) map[string]Change {
+// finish runs a command, with a provider in the test's own process.
+func (c *CLI) finish(t testing.TB, args ...string) *Running {
 	t.Helper()
-	c.Run(t, append([]string{"plan", "-out=planned"}, args...)...)
-	var plan tfjson.Plan
-	c.show(t, &plan, "planned")
-	changes := map[string]Change{}
-	for _, r := range plan.ResourceChanges {
-		all := make([]string, len(r.Change.Actions))
-		for i, a := range r.Change.Actions {
-			all[i] = string(a)
-		}
-		change := Change{Actions: strings.Join(all, " ")}
-		change.Before, _ = r.Change.Before.(map[string]any)
-		change.After, _ = r.Change.After.(map[string]any)
-		changes[r.Address] = change
+	if c.traced {
+		r := c.Start(t, args...)
+		<-r.done
+		return r
 	}
-	return changes
+	variable, stop := reattach(t)
+	defer stop()
+	r := c.start(t, variable, args...)
+	<-r.done
+	return r
 }
 
 // Empty plans, and tells whether the plan does nothing. It returns what was printed.
@@ -221,17 +201,6 @@ func (c *CLI) State(t testing.TB, address string) (attributes map[string]any, ta
 	return nil, false
 }
 
-func (c *CLI) show(t testing.TB, v json.Unmarshaler, args ...string) {
-	t.Helper()
-	r := c.Start(t, append([]string{"show", "-json"}, args...)...)
-	if out, err := r.Wait(); err != nil {
-		t.Fatalf("terraform show: %v\n%s", err, out)
-	}
-	if err := v.UnmarshalJSON(r.stdout.Bytes()); err != nil {
-		t.Fatalf("terraform show: %v\n%s", err, r.stdout.String())
-	}
-}
-
 // Running is a Terraform command that runs.
 type Running struct {
 	cmd    *exec.Cmd
@@ -243,6 +212,12 @@ type Running struct {
 
 // Start starts a command. It is killed when the test ends, should it still run.
 func (c *CLI) Start(t testing.TB, args ...string) *Running {
+	t.Helper()
+	return c.start(t, "", args...)
+}
+
+// start starts a command, with one more variable in its environment unless that is "".
+func (c *CLI) start(t testing.TB, variable string, args ...string) *Running {
 	t.Helper()
 	options := []string{args[0], "-no-color"}
 	switch args[0] {
@@ -256,7 +231,10 @@ func (c *CLI) Start(t testing.TB, args ...string) *Running {
 	args = append(options, args[1:]...)
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), cliTimeout)
 	r := &Running{cmd: exec.CommandContext(ctx, os.Getenv(terraformPath), args...), done: make(chan struct{})}
-	r.cmd.Dir, r.cmd.Env = c.Dir, c.env
+	r.cmd.Dir, r.cmd.Env = c.Dir, slices.Clone(c.env)
+	if variable != "" {
+		r.cmd.Env = append(r.cmd.Env, variable)
+	}
 	r.cmd.Stdout, r.cmd.Stderr = io.MultiWriter(&r.stdout, &r.all), &r.all
 	// A group of its own, which a terminal would send Ctrl-C to.
 	r.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}

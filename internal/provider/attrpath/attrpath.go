@@ -2,6 +2,7 @@ package attrpath
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
@@ -26,16 +27,12 @@ func Text(p path.Path) string {
 	return strings.Join(steps, ".")
 }
 
-// Parse reads a path as Text writes it. Where its root is one of maps, the second step is a key of that map.
+// Parse reads a path as Text writes it. The step after one of maps is a key of that map.
 func Parse(text string, maps ...string) path.Path {
 	steps := strings.Split(text, ".")
 	at := path.Root(steps[0])
-	isMap := false
-	for _, m := range maps {
-		isMap = isMap || m == steps[0]
-	}
 	for i, step := range steps[1:] {
-		if i == 0 && isMap {
+		if slices.Contains(maps, strings.Join(steps[:i+1], ".")) {
 			at = at.AtMapKey(step)
 			continue
 		}

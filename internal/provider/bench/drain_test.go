@@ -11,16 +11,16 @@ import (
 )
 
 const (
-	// drained is how many machines leave their host.
+	// drained is how many VMs leave their host.
 	drained = 8
 	// drainBandwidth bounds each migration, in MiB/s, as a network does. What takes these two hosts' time otherwise is
-	// that they share one machine's processors, of which several migrations at a time get no more than one.
+	// that they share one computer's processors, of which several migrations at a time get no more than one.
 	drainBandwidth = 8
 	// drainRounds is how often at most that is done: it takes a minute and more.
 	drainRounds = 3
 )
 
-// draining has machines that are where their first host was, until it is emptied.
+// draining has VMs that are where their first host was, until it is drained.
 const draining = `terraform {
   required_providers {
     virtfleet = { source = "virtfleet/virtfleet" }
@@ -35,7 +35,7 @@ variable "addresses" {
   type = map(string)
 }
 
-variable "machines" {
+variable "vms" {
   type = number
 }
 
@@ -58,7 +58,7 @@ provider "virtfleet" {
 }
 
 resource "virtfleet_virtual_machine" "this" {
-  count = var.machines
+  count = var.vms
 
   name   = "%s-${count.index}"
   host   = var.host == "" ? null : var.host
@@ -76,12 +76,12 @@ resource "virtfleet_host_maintenance" "this" {
 }
 `
 
-// BenchmarkDrain empties a host of guests by a maintenance of it, and moves the same guests back one after another by
+// BenchmarkDrain drains a host of guests by a maintenance of it, and moves the same guests back one after another by
 // virsh.
 func BenchmarkDrain(b *testing.B) {
 	l := lab.Open(b)
 	w := newHosts(b, l, 2)
-	w.machines = drained
+	w.vms = drained
 	there, back := w.hosts[1], w.hosts[0]
 	w.variables = map[string]string{
 		"addresses": fmt.Sprintf("{%q=%q,%q=%q}", back.Name, back.Address, there.Name, there.Address),
@@ -95,7 +95,7 @@ func BenchmarkDrain(b *testing.B) {
 		w.variables["maintenance"] = maintenance
 		return w.run(b, w.direct(), []string{"apply", "-auto-approve"})
 	}
-	w.variables["host"] = "" // A machine that is pinned to a host doesn't leave it.
+	w.variables["host"] = "" // A VM that is pinned to a host doesn't leave it.
 	apply("")
 
 	var drains, oneByOne sample
@@ -113,7 +113,7 @@ func BenchmarkDrain(b *testing.B) {
 		oneByOne.add(took)
 	}
 	t := &table{
-		title: fmt.Sprintf("emptying a host of %d guests with 128 MiB at %d MiB/s each, 5 at a time, medians of %d rounds",
+		title: fmt.Sprintf("draining a host of %d guests with 128 MiB at %d MiB/s each, 5 at a time, medians of %d rounds",
 			drained, drainBandwidth, n),
 		columns: [2]string{"drain", "virsh, one by one"},
 	}

@@ -10,7 +10,7 @@ import (
 )
 
 var (
-	full = flag.Bool("full", false, "measure 1,000 machines on two hosts too")
+	full = flag.Bool("full", false, "measure 1,000 VMs on two hosts too")
 	// A median of five stands one disturbed run of each side, and of two.
 	rounds     = flag.Int("rounds", 5, "how often each plan is made")
 	profileDir = flag.String("profile", "", "a directory for CPU profiles of the provider")

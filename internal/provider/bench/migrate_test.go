@@ -14,7 +14,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
 )
 
-// moving has one machine that is moved by a change of host.
+// moving has one VM that is moved by a change of host.
 const moving = `terraform {
   required_providers {
     virtfleet = { source = "virtfleet/virtfleet" }
@@ -25,7 +25,7 @@ variable "hosts" {
   type = map(object({ uri = string, known_hosts = string }))
 }
 
-variable "machines" {
+variable "vms" {
   type = number
 }
 
@@ -94,7 +94,7 @@ func BenchmarkMigrate(b *testing.B) {
 	}
 }
 
-// mover is a workspace whose one machine is moved by the provider and by virsh.
+// mover is a workspace whose one VM is moved by the provider and by virsh.
 type mover struct {
 	*workspace
 	name string
@@ -110,7 +110,7 @@ func (there trip) and(back trip) trip {
 	}
 }
 
-// trips are those of one way to move a machine.
+// trips are those of one way to move a VM.
 type trips struct{ command, took, downtime sample }
 
 func (t *trips) add(a trip) {
@@ -119,7 +119,7 @@ func (t *trips) add(a trip) {
 	t.downtime.add(a.downtime)
 }
 
-// compare moves the machine there and back over one transport, both ways by the provider and by virsh. Before virsh it
+// compare moves the VM there and back over one transport, both ways by the provider and by virsh. Before virsh it
 // is left alone for as long as Terraform takes to plan: from a guest that has just arrived there is less to be copied.
 func (m *mover) compare(b *testing.B, t *table, transport string) {
 	b.Helper()
@@ -141,8 +141,8 @@ func (m *mover) compare(b *testing.B, t *table, transport string) {
 	t.ratio(transport+": the whole apply, plan included", &provider.command, &virsh.command, 0)
 }
 
-// apply moves the machine by a change of its host. How long the migration took, and how long its guest stood still, is
-// in the machine's own record.
+// apply moves the VM by a change of its host. How long the migration took, and how long its guest stood still, is
+// in the VM's own record.
 func (m *mover) apply(b *testing.B, to *lab.Host, transport string) trip {
 	b.Helper()
 	m.variables["host"] = to.Name
@@ -170,7 +170,7 @@ func (m *mover) apply(b *testing.B, to *lab.Host, transport string) trip {
 
 var virshDowntime = regexp.MustCompile(`Total downtime:\s+(\d+)`)
 
-// virsh moves the machine as an administrator does, once it was left alone for that long.
+// virsh moves the VM as an administrator does, once it was left alone for that long.
 func (m *mover) virsh(b *testing.B, from, to *lab.Host, transport string, alone time.Duration) trip {
 	b.Helper()
 	<-time.After(alone)
@@ -191,7 +191,7 @@ func (m *mover) virsh(b *testing.B, from, to *lab.Host, transport string, alone 
 	return trip{took, took, time.Duration(ms) * time.Millisecond}
 }
 
-// virshMigrate moves a machine as an administrator does, and returns how long that took.
+// virshMigrate moves a VM as an administrator does, and returns how long that took.
 func virshMigrate(b *testing.B, name string, from, to *lab.Host, flags ...string) time.Duration {
 	b.Helper()
 	ctx, cancel := context.WithTimeout(b.Context(), migrateTimeout)

@@ -17,7 +17,7 @@ const roundTrip = 50 * time.Millisecond
 // noRefresh is the plan that asks the hosts nothing.
 const noRefresh = "-refresh=false"
 
-// BenchmarkPlan plans machines of which nothing has changed.
+// BenchmarkPlan plans VMs of which nothing has changed.
 func BenchmarkPlan(b *testing.B) {
 	l := lab.Open(b)
 	t := &table{
@@ -35,10 +35,10 @@ func BenchmarkPlan(b *testing.B) {
 
 func planOneHost(b *testing.B, l *lab.Lab, t *table) {
 	b.Helper()
-	const machines = 200
-	w := newWorkspace(b, l, 1, machines)
+	const vms = 200
+	w := newWorkspace(b, l, 1, vms)
 	near, far := w.direct(), w.delayed(b, roundTrip)
-	w.plan(b, near) // What is read for the first time, from disks for example, is nobody's cost.
+	w.plan(b, near) // What is read for the first time, from disks for example, isn't counted.
 
 	var nearPlans, farPlans, nearOffline, farOffline, cpu, cpuOffline sample
 	for range *rounds {
@@ -46,21 +46,21 @@ func planOneHost(b *testing.B, l *lab.Lab, t *table) {
 		nearOffline.add(w.plan(b, near, noRefresh))
 		farPlans.add(w.plan(b, far))
 		farOffline.add(w.plan(b, far, noRefresh))
-		cpu.add(w.probe(b, roleTime, near).CPU / machines)
-		cpuOffline.add(w.probe(b, roleTime, near, noRefresh).CPU / machines)
+		cpu.add(w.probe(b, roleTime, near).CPU / vms)
+		cpuOffline.add(w.probe(b, roleTime, near, noRefresh).CPU / vms)
 	}
 	calls := w.probe(b, roleCount, near)
 
-	t.ratio("200 machines, one host", &nearPlans, &nearOffline, 1.5)
+	t.ratio("200 VMs, one host", &nearPlans, &nearOffline, 1.5)
 	t.difference("the same, round trip 50 ms", &farPlans, &farOffline, farPlans.beyond(&nearPlans), time.Second)
-	t.limit("provider's CPU time per machine", &cpu, &cpuOffline, 15*time.Millisecond)
-	t.count("calls to libvirt per machine", float64(calls.total())/machines)
+	t.limit("provider's CPU time per VM", &cpu, &cpuOffline, 15*time.Millisecond)
+	t.count("calls to libvirt per VM", float64(calls.total())/vms)
 }
 
 func planTwoHosts(b *testing.B, l *lab.Lab, t *table) {
 	b.Helper()
-	const machines = 1000
-	w := newWorkspace(b, l, 2, machines)
+	const vms = 1000
+	w := newWorkspace(b, l, 2, vms)
 	far := w.delayed(b, roundTrip)
 	w.plan(b, far)
 
@@ -69,7 +69,7 @@ func planTwoHosts(b *testing.B, l *lab.Lab, t *table) {
 		plans.add(w.plan(b, far))
 		offline.add(w.plan(b, far, noRefresh))
 	}
-	t.ratio("1,000 machines, two hosts, round trip 50 ms", &plans, &offline, 1.3)
+	t.ratio("1,000 VMs, two hosts, round trip 50 ms", &plans, &offline, 1.3)
 }
 
 // sample is the durations of one thing, one of each round.
@@ -79,7 +79,7 @@ func (s *sample) add(d time.Duration) { *s = append(*s, d) }
 
 func (s *sample) median() time.Duration { return median(*s) }
 
-// over is how many times as long as another thing it took. Rounds are compared with themselves: a machine that gets
+// over is how many times as long as another thing it took. Rounds are compared with themselves: a computer that gets
 // busier or slower meanwhile changes both sides of a round.
 func (s *sample) over(other *sample) float64 {
 	ratios := make([]float64, len(*s))

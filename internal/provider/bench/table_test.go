@@ -11,7 +11,7 @@ import (
 )
 
 // table is what a benchmark prints: for each thing what it took, what the other way took that it is compared with, and
-// the number that counts beside the one to reach.
+// the number that counts and the one to reach.
 type table struct {
 	title string
 	// columns name the two ways.
@@ -65,7 +65,7 @@ func (t *table) print(out io.Writer) error {
 	return w.Flush()
 }
 
-// load says how busy the machine is: the seconds of a busy one are not comparable.
+// load says how busy the computer is: the seconds of a busy one are not comparable.
 func load() string {
 	data, err := os.ReadFile("/proc/loadavg")
 	if err != nil {

@@ -24,9 +24,9 @@ const (
 	binaryName  = "terraform-provider-virtfleet"
 	version     = "0.0.1"
 
-	// commandTimeout bounds one Terraform command. Creating a thousand machines is the longest.
+	// commandTimeout bounds one Terraform command. Creating a thousand VMs is the longest.
 	commandTimeout = 20 * time.Minute
-	// creations is how many machines are created at a time, which is not what is measured.
+	// creations is how many VMs are created at a time, which is not what is measured.
 	creations = "20"
 )
 
@@ -38,7 +38,7 @@ provider_installation {
 }
 `
 
-// configuration has machines of ordinary size, each pinned to a host, in turn. They don't run: what a plan reads of
+// configuration has VMs of ordinary size, each pinned to a host, in turn. They don't run: what a plan reads of
 // them is the same, and a thousand guests don't fit here.
 const configuration = `terraform {
   required_providers {
@@ -50,7 +50,7 @@ variable "hosts" {
   type = map(object({ uri = string, known_hosts = string }))
 }
 
-variable "machines" {
+variable "vms" {
   type = number
 }
 
@@ -62,7 +62,7 @@ provider "virtfleet" {
 }
 
 resource "virtfleet_virtual_machine" "this" {
-  for_each = { for i in range(var.machines) : format("machine-%%04d", i) => keys(var.hosts)[i %% length(var.hosts)] }
+  for_each = { for i in range(var.vms) : format("vm-%%04d", i) => keys(var.hosts)[i %% length(var.hosts)] }
 
   name         = each.key
   host         = each.value
@@ -91,10 +91,10 @@ type hostRoute struct {
 	KnownHosts string `json:"known_hosts"`
 }
 
-// workspace is a directory with a configuration and the state of its machines, which are on hosts of its own.
+// workspace is a directory with a configuration and the state of its VMs, which are on hosts of its own.
 type workspace struct {
-	lab      *lab.Lab
-	machines int
+	lab *lab.Lab
+	vms int
 	// variables are further ones of the configuration, by name.
 	variables map[string]string
 	dir       string
@@ -103,11 +103,11 @@ type workspace struct {
 	provider  string
 }
 
-// newWorkspace boots hosts and creates machines on them. All of it ends with the benchmark.
-func newWorkspace(b *testing.B, l *lab.Lab, hosts, machines int) *workspace {
+// newWorkspace boots hosts and creates VMs on them. All of it ends with the benchmark.
+func newWorkspace(b *testing.B, l *lab.Lab, hosts, vms int) *workspace {
 	b.Helper()
 	w := newHosts(b, l, hosts)
-	w.machines = machines
+	w.vms = vms
 	w.create(b, fmt.Sprintf(configuration, l.PrivateKeyFile()))
 	return w
 }
@@ -121,7 +121,7 @@ func newHosts(b *testing.B, l *lab.Lab, hosts int) *workspace {
 	}
 	w := &workspace{lab: l, dir: b.TempDir(), home: b.TempDir(), provider: provider}
 	for range hosts {
-		// A machine has nothing but its definition, so the host's end is its end.
+		// A VM has nothing but its definition, so the host's end is its end.
 		w.hosts = append(w.hosts, l.StartHost(b))
 	}
 	w.install(b)
@@ -225,7 +225,7 @@ func (w *workspace) run(b *testing.B, way route, args []string, env ...string) t
 	cmd.Dir = w.dir
 	cmd.Env = slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "TF_") })
 	cmd.Env = append(cmd.Env, "CHECKPOINT_DISABLE=1", "TF_CLI_CONFIG_FILE="+w.cliConfig(false),
-		"TF_VAR_hosts="+string(hosts), fmt.Sprintf("TF_VAR_machines=%d", w.machines))
+		"TF_VAR_hosts="+string(hosts), fmt.Sprintf("TF_VAR_vms=%d", w.vms))
 	for name, v := range w.variables {
 		cmd.Env = append(cmd.Env, "TF_VAR_"+name+"="+v)
 	}

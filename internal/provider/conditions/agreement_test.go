@@ -12,12 +12,12 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/acctest"
 )
 
-// TestAccConditions_agreeWithTheResource: read by its own resource and by the data source, a machine is the same one,
+// TestAccConditions_agreeWithTheResource: read by its own resource and by the data source, a VM is the same one,
 // while it runs, while it is paused, and with a change that waits for its restart.
 func TestAccConditions_agreeWithTheResource(t *testing.T) {
 	t.Parallel()
 	l := lab.Open(t)
-	m := &machine{t: t, lab: l, tf: acctest.NewCLI(t), host: "kvm1", name: lab.Name(t)}
+	m := &testVM{t: t, lab: l, tf: acctest.NewCLI(t), host: "kvm1", name: lab.Name(t)}
 	l.RemoveDomain(t, m.name)
 	config := func(memory string) {
 		t.Helper()

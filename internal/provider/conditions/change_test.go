@@ -9,15 +9,15 @@ import (
 )
 
 // TestAccConditions_whatIsToChange: a creation that isn't finished, a host that isn't the one that the configuration
-// wants, and a definition that isn't what runs: each is told by who knows it, what can be given to the running machine
-// apart from what waits for a restart. Forced off, the machine has failed, and nothing is to change about it any more.
+// wants, and a definition that isn't what runs: each is told by who knows it, what can be given to the running VM
+// apart from what waits for a restart. Forced off, the VM has failed, and nothing is to change about it any more.
 func TestAccConditions_whatIsToChange(t *testing.T) {
 	t.Parallel()
 	l := lab.Open(t)
 	name := lab.Name(t)
 	id := marked(t, l, "kvm2", name, `<virtfleet:host>kvm1</virtfleet:host>
     <virtfleet:creating owner="alice@desk" spec="4711" since="2026-01-02T03:04:05Z"/>`)
-	m := &machine{t: t, lab: l, tf: acctest.NewCLI(t), host: "kvm2", id: id, name: name}
+	m := &testVM{t: t, lab: l, tf: acctest.NewCLI(t), host: "kvm2", id: id, name: name}
 	m.config(acctest.Config(l), "")
 	m.virsh("start", "--paused", name)
 

@@ -23,20 +23,18 @@ type Condition struct {
 func Attribute() schema.MapNestedAttribute {
 	return schema.MapNestedAttribute{
 		Computed: true,
-		MarkdownDescription: "The conditions by type: `" + strings.Join(status.Types(), "`, `") + "`. Each is always " +
-			"there; one that nobody could tell is `Unknown`.",
+		MarkdownDescription: "Conditions by type: `" + strings.Join(status.Types(), "`, `") + "`. Every condition is " +
+			"always present; what no layer reports is `Unknown`.",
 		NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
-			"type":   text("Type of the condition, which is also its key."),
-			"status": text("`True`, `False` or `Unknown`."),
-			"reason": text("Why, in one word for programs. Where KubeVirt has the condition, it has KubeVirt's reasons."),
-			"message": text("Why, for people. Where several things are the reason, such as all blockers, it names them " +
-				"all."),
-			"last_transition_time": text("When the status became what it is (RFC 3339); null when nobody knows. Reading " +
-				"writes nothing, so only what a job, a record of ours or QEMU's log knows has a time: a migration, a save or " +
-				"dump under way, a request to leave a host, a creation that isn't finished, what a migration left behind; when " +
-				"QEMU was started on its host, or ended there."),
-			"layer": text("Where it was read from: `connection` (does the host answer), `fleet` (what several hosts say), " +
-				"`metadata` (our record in the domain), `libvirt`, `qemu` or `guest-agent`."),
+			"type":    text("Type of the condition, which is also its key."),
+			"status":  text("`True`, `False` or `Unknown`."),
+			"reason":  text("Reason, in one word for programs. Conditions of KubeVirt have KubeVirt's reasons."),
+			"message": text("Reason in a sentence. If there are several, such as all blockers, it names all of them."),
+			"last_transition_time": text("When the status changed (RFC 3339). Null if unknown. It is known for a migration, " +
+				"save or dump in progress, a request to leave a host, an unfinished creation, the remains of a migration, and " +
+				"when QEMU was started or ended on its host."),
+			"layer": text("Layer that reported the condition: `connection` (does the host answer), `fleet` (what several " +
+				"hosts report), `metadata` (this provider's record in the domain), `libvirt`, `qemu` or `guest-agent`."),
 		}},
 	}
 }

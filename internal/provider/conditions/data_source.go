@@ -19,14 +19,14 @@ var (
 	_ datasource.DataSourceWithConfigure = (*DataSource)(nil)
 )
 
-// DataSource reads what every layer says of one virtual machine.
+// DataSource reads what every layer reports of one VM.
 type DataSource struct{ meta.DataSource }
 
 // NewDataSource returns the data source.
 func NewDataSource() datasource.DataSource { return &DataSource{meta.DataSource{TypeName: TypeName}} }
 
-// Read asks all layers at once. What one of them doesn't tell reduces what is known, down to a machine whose host is
-// silent.
+// Read asks all layers at once. What one of them doesn't report is unknown, up to a VM whose host doesn't
+// answer.
 func (d *DataSource) Read(ctx context.Context, req datasource.ReadRequest, resp *datasource.ReadResponse) {
 	var config model
 	if !d.Reads(ctx, "conditions", &config, req, resp) {
@@ -39,7 +39,7 @@ func (d *DataSource) Read(ctx context.Context, req datasource.ReadRequest, resp 
 	})
 	if err != nil {
 		resp.Diagnostics.Append(tfdiag.Failure{
-			Verb: "read", Noun: "conditions", VirtualMachine: config.ID.ValueString() + config.Name.ValueString(),
+			Verb: "read", Noun: "conditions", VirtualMachine: config.Text(),
 			Elapsed: time.Since(began), Err: err,
 		}.Error())
 		return

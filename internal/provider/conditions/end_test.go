@@ -8,9 +8,9 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
 )
 
-// TestAccConditions_endOfAMachine: a guest that shut down and one that was saved have come to a good end, one without a
-// definition will leave nothing behind, and libvirt knows since when a machine runs.
-func TestAccConditions_endOfAMachine(t *testing.T) {
+// TestAccConditions_endOfAVM: a guest that shut down and one that was saved have come to a good end, one without a
+// definition will leave nothing behind, and libvirt knows since when a VM runs.
+func TestAccConditions_endOfAVM(t *testing.T) {
 	t.Parallel()
 	l := lab.Open(t)
 	m := define(t, l, "kvm2", "noagent", "")
@@ -21,7 +21,7 @@ func TestAccConditions_endOfAMachine(t *testing.T) {
 	}
 	ends := func(reason string) {
 		t.Helper()
-		m.await("the machine to be off", func() bool { return strings.Contains(m.virsh("domstate", m.name), "shut off") })
+		m.await("the VM to be off", func() bool { return strings.Contains(m.virsh("domstate", m.name), "shut off") })
 		s := m.look()
 		s.is("phase", "Succeeded", "status", "Stopped", "status_reason", reason, "ready", "false")
 		s.condition("Started", "False", reason, "libvirt", "Shutoff")

@@ -17,7 +17,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/virtualmachines"
 )
 
-// marked makes a machine by hand that has these elements in our metadata.
+// marked makes a VM by hand that has these elements in our metadata.
 func marked(t *testing.T, l *lab.Lab, host, name, metadata string) (id string) {
 	t.Helper()
 	id = uuid.NewString()
@@ -29,7 +29,7 @@ func marked(t *testing.T, l *lab.Lab, host, name, metadata string) (id string) {
 }
 
 // TestAccConditions_eviction: both data sources tell the rule that a drain would follow, and where it comes from: the
-// machine itself, a policy or the fleet. A request that is on the machine tells the host to leave, by whom and when.
+// VM itself, a policy or the fleet. A request that is on the VM tells the host to leave, by whom and when.
 func TestAccConditions_eviction(t *testing.T) {
 	t.Parallel()
 	l := lab.Open(t)
@@ -68,15 +68,15 @@ data %[2]q "this" {
 	}
 	expect("policy", byPolicy, knownvalue.Null(), map[string]knownvalue.Check{
 		"strategy": knownvalue.StringExact("LiveMigrate"), "origin": knownvalue.StringExact("policy"),
-		"policy": knownvalue.StringExact(app), "fallback": knownvalue.StringExact("ColdMigrate"),
+		"eviction_policy_name": knownvalue.StringExact(app), "fallback": knownvalue.StringExact("ColdMigrate"),
 	})
 	expect("own", ofItsOwn, knownvalue.Null(), map[string]knownvalue.Check{
 		"strategy": knownvalue.StringExact("None"), "origin": knownvalue.StringExact("virtual_machine"),
-		"policy": knownvalue.StringExact(app), "fallback": knownvalue.Null(),
+		"eviction_policy_name": knownvalue.StringExact(app), "fallback": knownvalue.Null(),
 	})
 	expect("default", byDefault, knownvalue.StringExact("kvm1"), map[string]knownvalue.Check{
 		"strategy": knownvalue.StringExact("External"), "origin": knownvalue.StringExact("provider"),
-		"policy": knownvalue.Null(), "fallback": knownvalue.Null(),
+		"eviction_policy_name": knownvalue.Null(), "fallback": knownvalue.Null(),
 	})
 	requested := tfjsonpath.New("conditions").AtMapKey("EvictionRequested")
 	for attribute, want := range map[string]string{
@@ -97,7 +97,7 @@ data %[2]q "this" {
 }
 
 // TestAccConditions_leftover: a definition that a move of ours left behind is known since that move ended. One that was
-// left by somebody else has no time.
+// left by another tool has no time.
 func TestAccConditions_leftover(t *testing.T) {
 	t.Parallel()
 	l := lab.Open(t)
@@ -108,7 +108,7 @@ func TestAccConditions_leftover(t *testing.T) {
       phase="Succeeded"/></virtfleet:migrations>`, source))
 		l.Define(t, "kvm1", l.Virsh(t, "kvm2", "dumpxml", name))
 		l.Virsh(t, "kvm2", "start", "--paused", name)
-		m := &machine{t: t, lab: l, tf: acctest.NewCLI(t), host: "kvm2", id: id, name: name}
+		m := &testVM{t: t, lab: l, tf: acctest.NewCLI(t), host: "kvm2", id: id, name: name}
 		m.config(acctest.Config(l), "")
 		s := m.look()
 		s.is("host", "kvm2", "conditions/StaleDefinition/last_transition_time", since)

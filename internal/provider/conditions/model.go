@@ -13,6 +13,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/evacuation"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/guestinfo"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/moving"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/onevm"
 )
 
 // parts are the keys of unavailable.
@@ -23,8 +24,7 @@ var parts = []string{
 
 // model is the data source's state.
 type model struct {
-	ID          types.String `tfsdk:"virtual_machine_id"`
-	Name        types.String `tfsdk:"name"`
+	onevm.Selection
 	TargetHost  types.String `tfsdk:"target_host"`
 	RawCommands types.Bool   `tfsdk:"raw_commands"`
 
@@ -40,7 +40,7 @@ type model struct {
 	Evacuation   *string              `tfsdk:"evacuation_host"`
 	ActiveHosts  map[string]string    `tfsdk:"active_hosts"`
 	Interfaces   []networkInterface   `tfsdk:"interfaces"`
-	GuestOS      types.Object         `tfsdk:"guest_os"`
+	OS           types.Object         `tfsdk:"os"`
 	CPU          *cpuTopology         `tfsdk:"current_cpu_topology"`
 	Memory       *memory              `tfsdk:"memory"`
 	DiskErrors   map[string]string    `tfsdk:"disk_errors"`
@@ -48,7 +48,7 @@ type model struct {
 	Unavailable  map[string]string    `tfsdk:"unavailable"`
 }
 
-// fromObservation maps what was observed. Of a machine whose host doesn't answer only that is known.
+// fromObservation maps what was observed. Of a VM whose host doesn't answer only that is known.
 func (m model) fromObservation(ctx context.Context, o *fleet.Observation) (model, diag.Diagnostics) {
 	m.Phase = new(status.InstancePhase(o.Facts))
 	m.Status = new(status.PrintedStatus(o.Facts))
@@ -58,10 +58,10 @@ func (m model) fromObservation(ctx context.Context, o *fleet.Observation) (model
 	}
 	m.Migration = moving.FromRecordWithPhase(o.Migration)
 	if o.VM == nil {
-		m.GuestOS = types.ObjectNull(guestinfo.OSType)
+		m.OS = types.ObjectNull(guestinfo.OSType)
 		return m, nil
 	}
-	m.ID, m.Name = types.StringValue(o.VM.UUID), types.StringValue(o.VM.Name)
+	m.Selection = onevm.Of(o.VM)
 	m.Host, m.StatusReason = &o.VM.Host, orNull(o.VM.StatusReason())
 	if known := o.Facts.Blockers.Value; known != nil {
 		m.Blockers = moving.FromBlockers(*known)
@@ -81,7 +81,7 @@ func (m model) fromObservation(ctx context.Context, o *fleet.Observation) (model
 	}
 	m.QEMULog, m.Unavailable = o.QEMULog, o.Unavailable
 	var diags diag.Diagnostics
-	m.GuestOS, diags = guestinfo.FromOS(ctx, o.Guest.Info.OS)
+	m.OS, diags = guestinfo.FromOS(ctx, o.Guest.Info.OS)
 	return m, diags
 }
 
@@ -96,11 +96,11 @@ type cpuTopology struct {
 func cpuAttribute() schema.SingleNestedAttribute {
 	return schema.SingleNestedAttribute{
 		Computed: true,
-		MarkdownDescription: "The virtual CPUs that the machine has now, or would start with. What its configuration asks " +
-			"for may be ahead, see `HotVCPUChange` and `RestartRequired`.",
+		MarkdownDescription: "Virtual CPUs that the VM has now, or would start with. Its configuration may ask for " +
+			"others, see `HotVCPUChange` and `RestartRequired`.",
 		Attributes: map[string]schema.Attribute{
 			"vcpus":   number("Number of virtual CPUs online."),
-			"sockets": number("Number of sockets online; null where the virtual CPUs don't fill them."),
+			"sockets": number("Number of sockets online. Null if the virtual CPUs don't fill them."),
 			"cores":   number("Cores per socket."),
 			"threads": number("Threads per core."),
 		},
@@ -132,9 +132,9 @@ func memoryAttribute() schema.SingleNestedAttribute {
 		Computed:            true,
 		MarkdownDescription: "The guest's memory.",
 		Attributes: map[string]schema.Attribute{
-			"guest_at_boot_bytes":   number("What the machine started, or would start, with, without plugged memory."),
-			"guest_current_bytes":   number("What the guest has now, less what the balloon took; null while it is off."),
-			"guest_requested_bytes": number("What the definition asks for; null for a machine without one."),
+			"guest_at_boot_bytes":   number("Memory that the VM started with, or would start with, without plugged memory."),
+			"guest_current_bytes":   number("Memory that the guest has now, less what the balloon took. Null while it is off."),
+			"guest_requested_bytes": number("What the definition asks for. Null for a VM without one."),
 		},
 	}
 }

@@ -11,12 +11,12 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/acctest"
 )
 
-// TestAccConditions_sizes: what a machine started with, what it has and what its definition asks for differ, and each
+// TestAccConditions_sizes: what a VM started with, what it has and what its definition asks for differ, and each
 // is told as it is.
 func TestAccConditions_sizes(t *testing.T) {
 	t.Parallel()
 	l := lab.Open(t)
-	m := &machine{t: t, lab: l, tf: acctest.NewCLI(t), host: "kvm2", id: uuid.NewString(), name: lab.Name(t)}
+	m := &testVM{t: t, lab: l, tf: acctest.NewCLI(t), host: "kvm2", id: uuid.NewString(), name: lab.Name(t)}
 	l.Define(t, m.host, fmt.Sprintf(`<domain type="qemu"><name>%s</name><uuid>%s</uuid>
   <memory unit="MiB">192</memory><vcpu current="2">4</vcpu><cpu><topology sockets="2" cores="2" threads="1"/></cpu>
   <features><acpi/></features><os><type arch="x86_64" machine="q35">hvm</type>

@@ -11,8 +11,8 @@ import (
 )
 
 // TestAccConditions_diskIsGone: that the size of a disk can be told proves nothing. A QEMU goes on with a file that was
-// removed, and of a machine that is off libvirt doesn't look into the file: what isn't an image, and what an image is
-// based on, only a start would find. What nobody can tell is unknown.
+// removed, and of a VM that is off libvirt doesn't look into the file: what isn't an image, and what an image is
+// based on, only a start would find. What can't be known is unknown.
 func TestAccConditions_diskIsGone(t *testing.T) {
 	t.Parallel()
 	l := lab.Open(t)
@@ -21,15 +21,15 @@ func TestAccConditions_diskIsGone(t *testing.T) {
 		return `<disk type="file" device="disk"><driver name="qemu" type="` + format + `"/><source file="` + file +
 			`"/><target dev="` + target + `" bus="virtio"/></disk>`
 	}
-	ready := func(m *machine, layer string) {
+	ready := func(m *testVM, layer string) {
 		t.Helper()
 		m.look().condition("DataVolumesReady", "True", "AllDVsReady", layer, "^$")
 	}
-	notReady := func(m *machine, status, message string) {
+	notReady := func(m *testVM, status, message string) {
 		t.Helper()
 		m.look().condition("DataVolumesReady", status, "NotAllDVsReady", "libvirt", message)
 	}
-	startFails := func(m *machine) {
+	startFails := func(m *testVM) {
 		t.Helper()
 		if _, err := l.TryVirsh(t, "kvm1", "start", m.name); err == nil {
 			t.Error("it starts all the same")
@@ -42,7 +42,7 @@ func TestAccConditions_diskIsGone(t *testing.T) {
 	overlay := l.Image(t, "kvm1", name+".overlay", "qcow2", 8<<20)
 	l.Run(t, "kvm1", "qemu-img", "create", "-q", "-f", "qcow2", "-F", "qcow2", "-b", path.Base(base), overlay)
 	m := define(t, l, "kvm1", "", disk(image, "qcow2", "vda")+disk(raw, "raw", "vdb")+disk(overlay, "qcow2", "vdc"))
-	// No pool has the kernel, so nobody could tell whether other hosts have it.
+	// No pool has the kernel, so it is unknown whether other hosts have it.
 	kernel := regexp.MustCompile(`(?s)<kernel>.*</cmdline>`)
 	l.Define(t, "kvm1", kernel.ReplaceAllString(m.virsh("dumpxml", "--inactive", m.name), ""))
 	ready(m, "libvirt")
@@ -71,7 +71,7 @@ func TestAccConditions_diskIsGone(t *testing.T) {
 	notReady(m, "False", `^disk "vda": .*`+regexp.QuoteMeta(overlay)+" is not a qcow2 image")
 	startFails(m)
 
-	// Where no pool is, QEMU knows that it has the file open, and nobody that it is still there. Raw files libvirt opens
+	// Where no pool is, QEMU knows that it has the file open, but not whether it is still there. Raw files libvirt opens
 	// itself.
 	dir := "/var/lib/libvirt/" + name
 	l.Run(t, "kvm1", "mkdir", dir)

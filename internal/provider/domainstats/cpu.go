@@ -17,11 +17,11 @@ type cpu struct {
 }
 
 var cpuFields = fields[cpu]{
-	seconds("time_seconds", "Time that the host's processors spent on the virtual machine since it started there.",
+	seconds("time_seconds", "Time that the host's processors spent on the VM since it started there.",
 		func(c cpu) *time.Duration { return c.Total }),
-	seconds("user_seconds", "The part of it that the hypervisor's process spent outside the kernel, guest included.",
+	seconds("user_seconds", "Part of `time_seconds` that QEMU spent outside the kernel, including the guest.",
 		func(c cpu) *time.Duration { return c.User }),
-	seconds("system_seconds", "The part of it that was spent in the host's kernel.",
+	seconds("system_seconds", "Part of `time_seconds` that was spent in the host's kernel.",
 		func(c cpu) *time.Duration { return c.System }),
 	whole("vcpus_online", "Virtual CPUs that are online.", func(c cpu) *uint64 { return c.Online }),
 	whole("vcpus_maximum", "Virtual CPUs that could be online.", func(c cpu) *uint64 { return c.Maximum }),
@@ -29,7 +29,7 @@ var cpuFields = fields[cpu]{
 		func(c cpu) *float64 { return c.CPUPercent }),
 	decimal("user_percent", "`user_seconds` over `interval`.", func(c cpu) *float64 { return c.UserPercent }),
 	decimal("system_percent", "`system_seconds` over `interval`.", func(c cpu) *float64 { return c.SystemPercent }),
-	decimal("vcpus_percent", "How busy the virtual CPUs that are online were over `interval`: 100 is all of them.",
+	decimal("vcpus_percent", "How busy the online virtual CPUs were over `interval`. 100 is all of them.",
 		func(c cpu) *float64 { return c.GuestPercent }),
 }
 
@@ -48,7 +48,7 @@ var vcpuFields = fields[vcpu]{
 		func(v vcpu) *time.Duration { return v.Delay }),
 	decimal("usage_percent", "`time_seconds` over `interval`.", func(v vcpu) *float64 { return v.Percent }),
 	decimal("wait_percent", "`wait_seconds` over `interval`.", func(v vcpu) *float64 { return v.WaitPercent }),
-	decimal("delay_percent", "`delay_seconds` over `interval`: what the guest feels as a slow host.",
+	decimal("delay_percent", "`delay_seconds` over `interval`.",
 		func(v vcpu) *float64 { return v.DelayPercent }),
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/meta"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/onevm"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/tfdiag"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/value"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/stats"
@@ -22,22 +23,21 @@ import (
 // TypeName is the data source's full name.
 const TypeName = "virtfleet_domain_stats"
 
-// together is how many machines are asked questions of their own at a time. Each takes a connection.
-const together = 8
+// callsAtOnce is how many VMs are asked questions of their own at a time. Each takes a connection.
+const callsAtOnce = 8
 
 var (
-	_ datasource.DataSource                     = (*DataSource)(nil)
-	_ datasource.DataSourceWithConfigure        = (*DataSource)(nil)
-	_ datasource.DataSourceWithConfigValidators = (*DataSource)(nil)
+	_ datasource.DataSource              = (*DataSource)(nil)
+	_ datasource.DataSourceWithConfigure = (*DataSource)(nil)
 )
 
-// DataSource reads what libvirt counts of virtual machines.
+// DataSource reads what libvirt counts of VMs.
 type DataSource struct{ meta.DataSource }
 
 // NewDataSource returns the data source.
 func NewDataSource() datasource.DataSource { return &DataSource{meta.DataSource{TypeName: TypeName}} }
 
-// Read finds the virtual machines and samples them, twice with an interval.
+// Read finds the VMs and samples them, twice with an interval.
 func (d *DataSource) Read(ctx context.Context, req datasource.ReadRequest, resp *datasource.ReadResponse) {
 	var config model
 	if !d.Reads(ctx, "statistics", &config, req, resp) {
@@ -50,21 +50,24 @@ func (d *DataSource) Read(ctx context.Context, req datasource.ReadRequest, resp 
 	}
 	if err != nil {
 		resp.Diagnostics.Append(tfdiag.Failure{
-			Verb: "read", Noun: "statistics", VirtualMachine: config.VirtualMachineID.ValueString(),
+			Verb: "read", Noun: "statistics", VirtualMachine: config.Text(),
 			Elapsed: time.Since(began), Err: err,
 		}.Error())
 		return
 	}
 	d.askEach(ctx, all, config)
+	if config.IsSet() {
+		config.Selection = onevm.Of(all[0].vm)
+	}
 	objects := make(map[string]attr.Value, len(all))
 	for _, f := range all {
 		objects[f.vm.UUID] = f.object()
 	}
-	config.Stats = types.MapValueMust(machineType(), objects)
+	config.Stats = types.MapValueMust(vmType(), objects)
 	resp.Diagnostics.Append(resp.State.Set(ctx, config)...)
 }
 
-// find finds the machines that the configuration chooses.
+// find finds the VMs that the configuration chooses.
 func (d *DataSource) find(ctx context.Context, config model) ([]*facts, error) {
 	var found []*fleet.VM
 	if config.Selector != nil {
@@ -73,11 +76,14 @@ func (d *DataSource) find(ctx context.Context, config model) ([]*facts, error) {
 			return nil, err
 		}
 	}
-	ids := value.StringList(config.VirtualMachines)
-	if id := value.String(config.VirtualMachineID); id != nil {
-		ids = []string{*id}
+	if config.IsSet() {
+		vm, err := config.Find(ctx, d.Data.Fleet)
+		if err != nil {
+			return nil, err
+		}
+		found = append(found, vm)
 	}
-	for _, id := range ids {
+	for _, id := range value.StringList(config.VirtualMachines) {
 		vm, err := d.Data.Fleet.Find(ctx, id, fleet.LastKnown{})
 		if err != nil {
 			return nil, err
@@ -91,7 +97,7 @@ func (d *DataSource) find(ctx context.Context, config model) ([]*facts, error) {
 	return all, nil
 }
 
-// sample takes one sample of all machines, and with an interval another.
+// sample takes one sample of all VMs, and with an interval another.
 func (d *DataSource) sample(ctx context.Context, all []*facts, interval time.Duration) error {
 	vms := make([]*fleet.VM, len(all))
 	for i, f := range all {
@@ -136,10 +142,10 @@ func (f *facts) explain(rates bool) {
 	}
 }
 
-// askEach asks what takes a call for each machine. A failure is told under unavailable.
+// askEach asks what takes a call for each VM. A failure is told under unavailable.
 func (d *DataSource) askEach(ctx context.Context, all []*facts, config model) {
 	jobs, period := config.Jobs.ValueBool(), config.DirtyRatePeriod.Or(0)
-	places := semaphore.NewWeighted(together)
+	places := semaphore.NewWeighted(callsAtOnce)
 	var wg sync.WaitGroup
 	for _, f := range all {
 		if f.unavailable["statistics"] != "" && !jobs || !jobs && period == 0 {

@@ -28,7 +28,7 @@ func data(settings string) string {
 	return fmt.Sprintf("data %q \"this\" {\n  %s\n}\n", domainstats.TypeName, settings)
 }
 
-// know expects a value of a machine.
+// know expects a value of a VM.
 func know(id string, want knownvalue.Check, steps ...string) statecheck.StateCheck {
 	at := tfjsonpath.New("stats").AtMapKey(id)
 	for _, step := range steps {
@@ -37,7 +37,7 @@ func know(id string, want knownvalue.Check, steps ...string) statecheck.StateChe
 	return statecheck.ExpectKnownValue(address, at, want)
 }
 
-// define makes a machine by hand, with labels, a disk and an interface whose key is an alias, and perf events that need
+// define makes a VM by hand, with labels, a disk and an interface whose key is an alias, and perf events that need
 // nothing of the CPU.
 func define(t *testing.T, l *lab.Lab, host, label, words string) (id, name string) {
 	t.Helper()
@@ -166,74 +166,16 @@ func TestAccDomainStats_saysWhatVirshSays(t *testing.T) {
 				know(id, knownvalue.Null(), "cpu", "usage_percent"),
 				know(id, knownvalue.Null(), "elapsed_seconds"),
 				know(id, knownvalue.Null(), "dirty_rate_bytes_per_second"),
-				// Nobody asked the balloon's driver, so what it would know isn't known.
+				// The balloon's driver wasn't asked, so what it would know isn't known.
 				know(id, knownvalue.Null(), "memory", "swap_in_bytes_per_second"),
 			},
 		}},
 	})
 }
 
-// TestAccDomainStats_memory reads what only the guest knows of its memory, while it stands still.
-func TestAccDomainStats_memory(t *testing.T) {
-	t.Parallel()
-	l := lab.Open(t)
-	id, name := define(t, l, "kvm1", "memory", "")
-	l.Virsh(t, "kvm1", "start", name)
-	l.AwaitConsole(t, "kvm1", name, lab.GuestUp)
-	l.Virsh(t, "kvm1", "dommemstat", name, "--period", "1", "--live")
-	deadline, tick := time.After(5*time.Minute), time.NewTicker(100*time.Millisecond)
-	defer tick.Stop()
-	for domstats(t, l, "kvm1", name)["balloon.usable"] == "" {
-		select {
-		case <-tick.C:
-		case <-deadline:
-			t.Fatalf("the guest tells nothing: %v", domstats(t, l, "kvm1", name))
-		}
-	}
-	l.Virsh(t, "kvm1", "suspend", name)
-	resource.Test(t, resource.TestCase{
-		ProtoV6ProviderFactories: acctest.Factories(t),
-		Steps: []resource.TestStep{{
-			Config: acctest.Config(l) + data(fmt.Sprintf(`virtual_machine_id = %q`, id)),
-			Check: func(s *terraform.State) error {
-				now := domstats(t, l, "kvm1", name)
-				got := s.RootModule().Resources[address].Primary.Attributes
-				for attribute, want := range map[string]struct {
-					param string
-					unit  int64
-				}{
-					"current_bytes":         {"balloon.current", 1024},
-					"maximum_bytes":         {"balloon.maximum", 1024},
-					"resident_bytes":        {"balloon.rss", 1024},
-					"available_bytes":       {"balloon.available", 1024},
-					"unused_bytes":          {"balloon.unused", 1024},
-					"usable_bytes":          {"balloon.usable", 1024},
-					"disk_caches_bytes":     {"balloon.disk_caches", 1024},
-					"swap_in_bytes":         {"balloon.swap_in", 1024},
-					"swap_out_bytes":        {"balloon.swap_out", 1024},
-					"major_faults":          {"balloon.major_fault", 1},
-					"minor_faults":          {"balloon.minor_fault", 1},
-					"huge_page_allocations": {"balloon.hugetlb_pgalloc", 1},
-					"huge_page_failures":    {"balloon.hugetlb_pgfail", 1},
-				} {
-					n, err := strconv.ParseInt(now[want.param], 10, 64)
-					if value := got["stats."+id+".memory."+attribute]; err != nil || value != fmt.Sprint(n*want.unit) {
-						t.Errorf("%s is %q, %s is %q", attribute, value, want.param, now[want.param])
-					}
-				}
-				at, err := strconv.ParseInt(now["balloon.last-update"], 10, 64)
-				told := got["stats."+id+".memory.last_update"]
-				if err != nil || told != time.Unix(at, 0).UTC().Format(time.RFC3339) {
-					t.Errorf("last_update is %q, balloon.last-update %q", told, now["balloon.last-update"])
-				}
-				return nil
-			},
-		}},
-	})
-}
-
-// TestAccDomainStats_rates also proves that a machine that is off is no error, and is chosen by its labels, and that
-// the dirty rate is measured in the mode that was asked for, or not at all: not in one that would crash the machine.
+// TestAccDomainStats_rates reads what changes of one VM: its rates, its guest's memory, and its migration. It
+// proves that a VM that is off is no error, and is chosen by its labels, and that the dirty rate is measured in
+// the mode that was asked for, or not at all: not in one that would crash the VM.
 func TestAccDomainStats_rates(t *testing.T) {
 	t.Parallel()
 	l := lab.Open(t)
@@ -288,17 +230,73 @@ func TestAccDomainStats_rates(t *testing.T) {
 			},
 		}},
 	})
+	memory(t, l, busy, name)
+	migrating(t, l, busy, name)
 }
 
-// TestAccDomainStats_migrating proves that a migration is reported with its progress, and is not disturbed by a
+// memory reads what only a guest on kvm1 knows of its memory, while it stands still.
+func memory(t *testing.T, l *lab.Lab, id, name string) {
+	t.Helper()
+	l.AwaitConsole(t, "kvm1", name, lab.GuestUp)
+	l.Virsh(t, "kvm1", "dommemstat", name, "--period", "1", "--live")
+	deadline, tick := time.After(5*time.Minute), time.NewTicker(100*time.Millisecond)
+	defer tick.Stop()
+	for domstats(t, l, "kvm1", name)["balloon.usable"] == "" {
+		select {
+		case <-tick.C:
+		case <-deadline:
+			t.Fatalf("the guest tells nothing: %v", domstats(t, l, "kvm1", name))
+		}
+	}
+	l.Virsh(t, "kvm1", "suspend", name)
+	resource.Test(t, resource.TestCase{
+		ProtoV6ProviderFactories: acctest.Factories(t),
+		Steps: []resource.TestStep{{
+			Config: acctest.Config(l) + data(fmt.Sprintf(`virtual_machine_id = %q`, id)),
+			Check: func(s *terraform.State) error {
+				now := domstats(t, l, "kvm1", name)
+				got := s.RootModule().Resources[address].Primary.Attributes
+				for attribute, want := range map[string]struct {
+					param string
+					unit  int64
+				}{
+					"current_bytes":         {"balloon.current", 1024},
+					"maximum_bytes":         {"balloon.maximum", 1024},
+					"resident_bytes":        {"balloon.rss", 1024},
+					"available_bytes":       {"balloon.available", 1024},
+					"unused_bytes":          {"balloon.unused", 1024},
+					"usable_bytes":          {"balloon.usable", 1024},
+					"disk_caches_bytes":     {"balloon.disk_caches", 1024},
+					"swap_in_bytes":         {"balloon.swap_in", 1024},
+					"swap_out_bytes":        {"balloon.swap_out", 1024},
+					"major_faults":          {"balloon.major_fault", 1},
+					"minor_faults":          {"balloon.minor_fault", 1},
+					"huge_page_allocations": {"balloon.hugetlb_pgalloc", 1},
+					"huge_page_failures":    {"balloon.hugetlb_pgfail", 1},
+				} {
+					n, err := strconv.ParseInt(now[want.param], 10, 64)
+					if value := got["stats."+id+".memory."+attribute]; err != nil || value != fmt.Sprint(n*want.unit) {
+						t.Errorf("%s is %q, %s is %q", attribute, value, want.param, now[want.param])
+					}
+				}
+				at, err := strconv.ParseInt(now["balloon.last-update"], 10, 64)
+				told := got["stats."+id+".memory.last_update"]
+				if err != nil || told != time.Unix(at, 0).UTC().Format(time.RFC3339) {
+					t.Errorf("last_update is %q, balloon.last-update %q", told, now["balloon.last-update"])
+				}
+				return nil
+			},
+		}},
+	})
+	l.Virsh(t, "kvm1", "resume", name)
+}
+
+// migrating expects that a migration of a VM on kvm1 is reported with its progress, and is not disturbed by a
 // measurement.
-func TestAccDomainStats_migrating(t *testing.T) {
-	t.Parallel()
-	l := lab.Open(t)
-	id, name := define(t, l, "kvm1", "migrating", "dirty=32")
+func migrating(t *testing.T, l *lab.Lab, id, name string) {
+	t.Helper()
 	l.RemoveDomain(t, name) // It may arrive on the other host.
-	l.Virsh(t, "kvm1", "start", name)
-	// One that still boots has next to nothing to be copied, and would have arrived before anybody asks.
+	// One that still boots has next to nothing to be copied, and would have arrived before it is asked.
 	l.AwaitConsole(t, "kvm1", name, lab.GuestWrites)
 	l.Virsh(t, "kvm1", "migrate-setspeed", name, "1")
 	ended := make(chan error, 1)
@@ -330,19 +328,20 @@ func TestAccDomainStats_migrating(t *testing.T) {
 					param string
 					unit  float64
 				}{
-					"data_total_bytes": {"memory_total", 1}, "data_processed_bytes": {"memory_processed", 1},
-					"elapsed_seconds": {"time_elapsed", 1e-3}, "iteration": {"memory_iteration", 1},
+					"data_total_bytes": {"memory_total", 1}, "disk_total_bytes": {"disk_total", 1},
+					"data_processed_bytes": {"memory_processed", 1},
+					"elapsed_seconds":      {"time_elapsed", 1e-3}, "iterations": {"memory_iteration", 1},
 				} {
 					between(t, attribute, got["stats."+id+".job."+attribute], want.param, want.unit, before, after)
 				}
 				return nil
 			},
-			Config: acctest.Config(l) + data(fmt.Sprintf("virtual_machine_id = %q\n  jobs = true\n"+
-				"  dirty_rate_period = \"1s\"", id)),
+			Config: acctest.Config(l) + data(fmt.Sprintf("name = %q\n  jobs = true\n  dirty_rate_period = \"1s\"", name)),
 			ConfigStateChecks: []statecheck.StateCheck{
 				know(id, knownvalue.StringExact("kvm1"), "host"),
 				know(id, knownvalue.StringExact("MigrationOut"), "job", "operation"),
 				know(id, knownvalue.NotNull(), "job", "data_remaining_bytes"),
+				statecheck.ExpectKnownValue(address, tfjsonpath.New("virtual_machine_id"), knownvalue.StringExact(id)),
 				know(id, knownvalue.NotNull(), "cpu", "time_seconds"),
 				know(id, knownvalue.Null(), "dirty_rate_bytes_per_second"),
 				know(id, knownvalue.StringRegexp(regexp.MustCompile("during a migration")), "unavailable", "dirty_rate"),
@@ -362,7 +361,7 @@ func TestAccDomainStats_badInput(t *testing.T) {
 		ProtoV6ProviderFactories: acctest.Factories(t),
 		Steps: []resource.TestStep{{
 			Config:      acctest.Config(l) + data(``),
-			ExpectError: regexp.MustCompile(`(?s)virtual_machine_id.*virtual_machines.*selector`),
+			ExpectError: regexp.MustCompile(`(?s)virtual_machine_id.*name.*virtual_machines.*selector`),
 		}, {
 			Config:      acctest.Config(l) + data(`virtual_machines = ["web"]`),
 			ExpectError: regexp.MustCompile(`must be a UUID`),

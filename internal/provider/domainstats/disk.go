@@ -16,7 +16,7 @@ type disk struct {
 
 var diskFields = fields[disk]{
 	text("target", "Name in the definition, such as `vda`.", func(d disk) string { return d.Target }),
-	text("path", "File or device on the host; null for other sources.", func(d disk) string { return d.Path }),
+	text("path", "File or device on the host. Null for other sources.", func(d disk) string { return d.Path }),
 	whole("read_bytes", "Bytes read.", func(d disk) *uint64 { return d.ReadBytes }),
 	whole("write_bytes", "Bytes written.", func(d disk) *uint64 { return d.WriteBytes }),
 	whole("read_requests", "Read requests.", func(d disk) *uint64 { return d.ReadRequests }),
@@ -31,7 +31,7 @@ var diskFields = fields[disk]{
 	whole("allocation_bytes", "Highest offset that was written.", func(d disk) *uint64 { return d.Allocation }),
 	whole("capacity_bytes", "Size that the guest sees.", func(d disk) *uint64 { return d.Capacity }),
 	whole("physical_bytes", "Size of the file or device on the host.", func(d disk) *uint64 { return d.Physical }),
-	whole("threshold_bytes", "Offset at which libvirt reports that the disk is about to be full; null where none is set.",
+	whole("threshold_bytes", "Offset at which libvirt reports that the disk is about to be full. Null if none is set.",
 		func(d disk) *uint64 { return d.Threshold }),
 	decimal("read_bytes_per_second", "`read_bytes` over `interval`.", func(d disk) *float64 { return d.Rates.ReadBytes }),
 	decimal("write_bytes_per_second", "`write_bytes` over `interval`.",
@@ -42,7 +42,7 @@ var diskFields = fields[disk]{
 		func(d disk) *float64 { return d.Rates.WriteRequests }),
 	decimal("flush_requests_per_second", "`flush_requests` over `interval`.",
 		func(d disk) *float64 { return d.Rates.Flushes }),
-	seconds("read_latency_seconds", "What a read request took over `interval`, on average; null without any.",
+	seconds("read_latency_seconds", "What a read request took over `interval`, on average. Null without any.",
 		func(d disk) *time.Duration { return d.Rates.ReadLatency }),
 	seconds("write_latency_seconds", "What a write request took over `interval`.",
 		func(d disk) *time.Duration { return d.Rates.WriteLatency }),

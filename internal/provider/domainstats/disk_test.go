@@ -13,8 +13,8 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/acctest"
 )
 
-// TestAccDomainStats_sizesOfADisk: how far a disk is written, what it takes on the host, and where somebody wants to be
-// told that it is about to be full, are what virsh says. The machine stands still, so that nothing changes meanwhile.
+// TestAccDomainStats_sizesOfADisk: how far a disk is written, what it takes on the host, and where a user wants to be
+// told that it is about to be full, are what virsh says. The VM stands still, so that nothing changes meanwhile.
 func TestAccDomainStats_sizesOfADisk(t *testing.T) {
 	t.Parallel()
 	l := lab.Open(t)

@@ -1,6 +1,6 @@
 // Package domainstats is the data source virtfleet_domain_stats.
 //
 // It may import the fleet, stats and the provider's shared packages, and libvirt for the names of what a host counts.
-// It must not look for a machine itself. A field's attribute and where its value comes from stand in one place, see
+// It must not look for a VM itself. A field's attribute and where its value comes from stand in one place, see
 // field.go.
 package domainstats

@@ -10,23 +10,37 @@ import (
 )
 
 var jobFields = fields[libvirt.Job]{
-	text("operation", "What is being done: `MigrationOut`, `Backup`, `Save`, ...",
+	text("operation", "Operation, such as `MigrationOut`, `Backup` or `Save`.",
 		func(j libvirt.Job) string { return j.Operation }),
-	seconds("elapsed_seconds", "Time since it began.", func(j libvirt.Job) *time.Duration { return &j.Elapsed }),
-	seconds("downtime_seconds", "How long the guest would stand still if it ended now, by the hypervisor's estimate.",
+	seconds("elapsed_seconds", "Time since the job began.", func(j libvirt.Job) *time.Duration { return &j.Elapsed }),
+	seconds("setup_seconds", "Time before copying began.",
+		func(j libvirt.Job) *time.Duration { return &j.SetupTime }),
+	seconds("downtime_seconds", "Hypervisor's estimate of how long the guest would be paused if the migration ended now.",
 		func(j libvirt.Job) *time.Duration { return &j.Downtime }),
-	whole("data_total_bytes", "What has to be moved.", func(j libvirt.Job) *uint64 { return &j.Data.Total }),
-	whole("data_processed_bytes", "What was moved; memory that was written to meanwhile is moved again.",
+	whole("data_total_bytes", "Memory and disks to copy.", func(j libvirt.Job) *uint64 { return &j.Data.Total }),
+	whole("data_processed_bytes", "Bytes that were copied. Pages that the guest changed meanwhile count more than once.",
 		func(j libvirt.Job) *uint64 { return &j.Data.Processed }),
-	whole("data_remaining_bytes", "What is left.", func(j libvirt.Job) *uint64 { return &j.Data.Remaining }),
-	whole("memory_bytes_per_second", "How fast memory is moved.", func(j libvirt.Job) *uint64 { return &j.MemoryRate }),
-	whole("disk_bytes_per_second", "How fast disks are moved.", func(j libvirt.Job) *uint64 { return &j.DiskRate }),
-	whole("dirty_bytes_per_second", "How fast the guest writes to its memory; 0 before the second iteration.",
+	whole("data_remaining_bytes", "Bytes that are left to copy.",
+		func(j libvirt.Job) *uint64 { return &j.Data.Remaining }),
+	whole("disk_total_bytes", "Bytes of disks to copy.", func(j libvirt.Job) *uint64 { return &j.Disk.Total }),
+	whole("disk_processed_bytes", "Bytes of disks that were copied.",
+		func(j libvirt.Job) *uint64 { return &j.Disk.Processed }),
+	whole("disk_remaining_bytes", "Bytes of disks that are left to copy.",
+		func(j libvirt.Job) *uint64 { return &j.Disk.Remaining }),
+	whole("memory_bytes_per_second", "Rate at which memory is copied.",
+		func(j libvirt.Job) *uint64 { return &j.MemoryRate }),
+	whole("disk_bytes_per_second", "Rate at which disks are copied.", func(j libvirt.Job) *uint64 { return &j.DiskRate }),
+	whole("dirty_bytes_per_second", "Rate at which the guest writes to its memory. 0 before the second iteration.",
 		func(j libvirt.Job) *uint64 { return new(j.DirtyRate * j.PageSize) }),
-	whole("iteration", "Pass over the memory.", func(j libvirt.Job) *uint64 { return &j.Iteration }),
+	whole("iterations", "Number of passes over the guest's memory, including the current one.",
+		func(j libvirt.Job) *uint64 { return &j.Iteration }),
+	whole("auto_converge_throttle", "How much auto-converge slows the guest down, in percent.",
+		func(j libvirt.Job) *uint64 { return new(uint64(max(j.AutoConvergeThrottle, 0))) }),
+	whole("post_copy_requests", "Number of pages that the guest had to wait for after the switch to post-copy.",
+		func(j libvirt.Job) *uint64 { return &j.PostCopyRequests }),
 }
 
-// fromJob maps the job that runs; there may be none.
+// fromJob maps the job that runs; nil is null.
 func fromJob(j *libvirt.Job) attr.Value {
 	if j == nil {
 		return types.ObjectNull(jobFields.objectType().AttrTypes)

@@ -17,11 +17,11 @@ type memory struct {
 
 var memoryFields = fields[memory]{
 	whole("current_bytes", "Memory that the balloon leaves the guest.", func(m memory) *uint64 { return m.Current }),
-	whole("maximum_bytes", "Memory that the balloon can leave it.", func(m memory) *uint64 { return m.Maximum }),
-	whole("resident_bytes", "What the hypervisor's process occupies in the host's memory.",
+	whole("maximum_bytes", "Memory that the balloon can leave the guest.", func(m memory) *uint64 { return m.Maximum }),
+	whole("resident_bytes", "Memory of the host that QEMU occupies.",
 		func(m memory) *uint64 { return m.Resident }),
 	whole("available_bytes", "Memory that the guest's kernel manages.", func(m memory) *uint64 { return m.Available }),
-	whole("unused_bytes", "Memory that the guest uses for nothing at all.", func(m memory) *uint64 { return m.Unused }),
+	whole("unused_bytes", "Memory that the guest doesn't use.", func(m memory) *uint64 { return m.Unused }),
 	whole("usable_bytes", "Memory that the guest could give its programs without swapping.",
 		func(m memory) *uint64 { return m.Usable }),
 	whole("disk_caches_bytes", "Memory that the guest fills with cached files.",
@@ -32,9 +32,9 @@ var memoryFields = fields[memory]{
 	whole("minor_faults", "Other page faults.", func(m memory) *uint64 { return m.MinorFaults }),
 	whole("huge_page_allocations", "Huge pages that the guest allocated.",
 		func(m memory) *uint64 { return m.HugePageAllocations }),
-	whole("huge_page_failures", "Huge pages that it could not allocate.",
+	whole("huge_page_failures", "Huge pages that the guest could not allocate.",
 		func(m memory) *uint64 { return m.HugePageFailures }),
-	text("last_update", "When the guest told its own numbers (RFC 3339).", func(m memory) string {
+	text("last_update", "When the guest last reported its own numbers (RFC 3339).", func(m memory) string {
 		if m.LastUpdate == nil {
 			return ""
 		}

@@ -8,28 +8,29 @@ import (
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/onevm"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/value"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/stats"
 )
 
 // model is the data source's state.
 type model struct {
-	VirtualMachineID types.String   `tfsdk:"virtual_machine_id"`
-	VirtualMachines  types.List     `tfsdk:"virtual_machines"`
-	Selector         *selectorModel `tfsdk:"selector"`
-	Interval         value.Duration `tfsdk:"interval"`
-	DirtyRatePeriod  value.Duration `tfsdk:"dirty_rate_period"`
-	DirtyRateMode    types.String   `tfsdk:"dirty_rate_mode"`
-	Jobs             types.Bool     `tfsdk:"jobs"`
-	Stats            types.Map      `tfsdk:"stats"`
+	onevm.Selection
+	VirtualMachines types.List     `tfsdk:"virtual_machines"`
+	Selector        *selectorModel `tfsdk:"selector"`
+	Interval        value.Duration `tfsdk:"interval"`
+	DirtyRatePeriod value.Duration `tfsdk:"dirty_rate_period"`
+	DirtyRateMode   types.String   `tfsdk:"dirty_rate_mode"`
+	Jobs            types.Bool     `tfsdk:"jobs"`
+	Stats           types.Map      `tfsdk:"stats"`
 }
 
-// selectorModel chooses machines by what they are.
+// selectorModel chooses VMs by what they are.
 type selectorModel struct {
 	Labels types.Map `tfsdk:"labels"`
 }
 
-// facts is all that was found out about one machine.
+// facts is all that was found out about one VM.
 type facts struct {
 	vm *fleet.VM
 	// sample is the last one, first the one before it; either may be nil.
@@ -48,15 +49,15 @@ func (f *facts) rates() stats.Rates {
 }
 
 var factFields = fields[*facts]{
-	text("name", "Name of the virtual machine.", func(f *facts) string { return of(f.vm).Name }),
+	text("name", "Name of the VM.", func(f *facts) string { return of(f.vm).Name }),
 	text("host", "Host that was asked.", func(f *facts) string { return of(f.vm).Host }),
-	text("state", "State of the domain, as `Running`, `Paused`, `Shutoff`.", func(f *facts) string {
+	text("state", "State of the domain, such as `Running`, `Paused` or `Shutoff`.", func(f *facts) string {
 		if f.sample == nil {
 			return ""
 		}
 		return f.sample.State.String()
 	}),
-	text("state_reason", "Why it is in that state, in libvirt's words.",
+	text("state_reason", "libvirt's reason for the state.",
 		func(f *facts) string { return of(f.sample).Reason }),
 	text("time", "When the host was asked (RFC 3339).", func(f *facts) string {
 		if f.sample == nil {
@@ -70,8 +71,8 @@ var factFields = fields[*facts]{
 		}
 		return nil
 	}),
-	whole("dirty_rate_bytes_per_second", "How much of its memory the guest writes to in a second, in whole MiB; null "+
-		"without `dirty_rate_period`.", func(f *facts) *uint64 { return f.dirtyRate }),
+	whole("dirty_rate_bytes_per_second", "Rate at which the guest writes to its memory, in whole MiB. Null without "+
+		"`dirty_rate_period`.", func(f *facts) *uint64 { return f.dirtyRate }),
 }
 
 // of gives what is pointed at; nothing is its zero value.
@@ -83,8 +84,8 @@ func of[T any](p *T) T {
 	return *p
 }
 
-// machineType is the type of one machine's object.
-func machineType() types.ObjectType {
+// vmType is the type of one VM's object.
+func vmType() types.ObjectType {
 	all := map[string]attr.Type{
 		"cpu": cpuFields.objectType(), "vcpus": types.MapType{ElemType: vcpuFields.objectType()},
 		"memory": memoryFields.objectType(), "disks": types.MapType{ElemType: diskFields.objectType()},
@@ -97,7 +98,7 @@ func machineType() types.ObjectType {
 	return types.ObjectType{AttrTypes: all}
 }
 
-// object maps one machine.
+// object maps one VM.
 func (f *facts) object() attr.Value {
 	s, rates := f.sample, f.rates()
 	if s == nil {
@@ -119,5 +120,5 @@ func (f *facts) object() attr.Value {
 	for _, field := range factFields {
 		all[field.name] = field.get(f)
 	}
-	return types.ObjectValueMust(machineType().AttrTypes, all)
+	return types.ObjectValueMust(vmType().AttrTypes, all)
 }

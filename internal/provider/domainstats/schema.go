@@ -4,7 +4,6 @@ import (
 	"context"
 	"maps"
 
-	"github.com/hashicorp/terraform-plugin-framework-validators/datasourcevalidator"
 	"github.com/hashicorp/terraform-plugin-framework-validators/listvalidator"
 	"github.com/hashicorp/terraform-plugin-framework-validators/stringvalidator"
 	"github.com/hashicorp/terraform-plugin-framework/datasource"
@@ -14,91 +13,86 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/onevm"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/value"
 )
 
-// ConfigValidators say how machines are chosen.
-func (d *DataSource) ConfigValidators(context.Context) []datasource.ConfigValidator {
-	return []datasource.ConfigValidator{datasourcevalidator.ExactlyOneOf(
-		path.MatchRoot("virtual_machine_id"), path.MatchRoot("virtual_machines"), path.MatchRoot("selector"),
-	)}
-}
-
 // Schema describes the data source.
 func (d *DataSource) Schema(_ context.Context, _ datasource.SchemaRequest, resp *datasource.SchemaResponse) {
-	attributes := machineAttributes()
+	attributes := onevm.Attributes("virtual_machines", "selector")
+	maps.Copy(attributes, ownAttributes())
 	resp.Schema = schema.Schema{
-		MarkdownDescription: "What libvirt counts of virtual machines: processors, memory, disks, interfaces. Every host " +
-			"is asked once for all of its virtual machines, however many they are. Counters begin when a virtual machine " +
-			"starts on a host. What isn't reported is null, with the reason in `unavailable` where there is one to tell.",
-		Attributes: map[string]schema.Attribute{
-			"virtual_machine_id": schema.StringAttribute{
-				Optional:            true,
-				MarkdownDescription: "Id (UUID) of one virtual machine, which may be on any host of the fleet.",
-				Validators:          []validator.String{value.VirtualMachineID()},
-			},
-			"virtual_machines": schema.ListAttribute{
-				Optional: true, ElementType: types.StringType,
-				MarkdownDescription: "Ids of several virtual machines.",
-				Validators:          []validator.List{listvalidator.ValueStringsAre(value.VirtualMachineID())},
-			},
-			"selector": schema.SingleNestedAttribute{
-				Optional:            true,
-				MarkdownDescription: "All virtual machines that it selects, on hosts that must all answer.",
-				Attributes: map[string]schema.Attribute{
-					"labels": schema.MapAttribute{
-						Optional: true, ElementType: types.StringType,
-						MarkdownDescription: "Labels that a virtual machine must all have. Not set: every virtual machine.",
-					},
+		MarkdownDescription: "Reads libvirt's statistics of VMs: processors, memory, disks, interfaces. Each host is " +
+			"asked once for all its VMs. Counters begin when a VM starts on a host. What isn't reported is null, with the " +
+			"reason in `unavailable` if it is known.",
+		Attributes: attributes,
+	}
+}
+
+// ownAttributes are all but those that select one VM.
+func ownAttributes() map[string]schema.Attribute {
+	return map[string]schema.Attribute{
+		"virtual_machines": schema.ListAttribute{
+			Optional: true, ElementType: types.StringType,
+			MarkdownDescription: "UUIDs of several VMs.",
+			Validators:          []validator.List{listvalidator.ValueStringsAre(value.VirtualMachineID())},
+		},
+		"selector": schema.SingleNestedAttribute{
+			Optional:            true,
+			MarkdownDescription: "Selects VMs. All hosts of the fleet must answer.",
+			Attributes: map[string]schema.Attribute{
+				"labels": schema.MapAttribute{
+					Optional: true, ElementType: types.StringType,
+					MarkdownDescription: "Labels that a VM must have, all of them. Not set: every VM.",
 				},
 			},
-			"interval": schema.StringAttribute{
-				Optional: true, CustomType: value.DurationType,
-				MarkdownDescription: "Time between two samples, from which rates and percentages are made: " +
-					value.DurationSyntax + ". Not set: one sample, and all rates are null.",
+		},
+		"interval": schema.StringAttribute{
+			Optional: true, CustomType: value.DurationType,
+			MarkdownDescription: "Time between two samples, from which rates and percentages are made: " +
+				value.DurationSyntax + ". Not set: one sample, and all rates are null.",
+		},
+		"dirty_rate_period": schema.StringAttribute{
+			Optional: true, CustomType: value.DurationType,
+			MarkdownDescription: "How long to measure the rate at which guests write to their memory: `1s` to `60s`, in " +
+				"whole seconds. Not set: it isn't measured.",
+		},
+		"dirty_rate_mode": schema.StringAttribute{
+			Optional: true,
+			MarkdownDescription: "How the dirty rate is measured: `page-sampling` compares samples of pages, which the " +
+				"guest hardly notices; `dirty-bitmap` logs what is written to, exactly, and slows the guest down; " +
+				"`dirty-ring` reads KVM's dirty ring, which the definition must enable. The latter two need libvirt 8.1 " +
+				"and KVM. Default: `page-sampling`.",
+			Validators: []validator.String{
+				stringvalidator.OneOf(string(libvirt.DirtyRatePageSampling), string(libvirt.DirtyRateBitmap),
+					string(libvirt.DirtyRateRing)),
+				stringvalidator.AlsoRequires(path.MatchRoot("dirty_rate_period")),
 			},
-			"dirty_rate_period": schema.StringAttribute{
-				Optional: true, CustomType: value.DurationType,
-				MarkdownDescription: "How long to measure how fast guests write to their memory, `1s` to `60s`, in whole " +
-					"seconds. Not set: it isn't measured.",
-			},
-			"dirty_rate_mode": schema.StringAttribute{
-				Optional: true,
-				MarkdownDescription: "How the dirty rate is measured: `page-sampling` compares samples of pages, which the " +
-					"guest hardly notices; `dirty-bitmap` logs what is written to, exactly, and slows the guest down; " +
-					"`dirty-ring` reads KVM's dirty ring, which the definition must enable. The latter two need libvirt 8.1 " +
-					"and KVM. Default `page-sampling`.",
-				Validators: []validator.String{
-					stringvalidator.OneOf(string(libvirt.DirtyRatePageSampling), string(libvirt.DirtyRateBitmap),
-						string(libvirt.DirtyRateRing)),
-					stringvalidator.AlsoRequires(path.MatchRoot("dirty_rate_period")),
-				},
-			},
-			"jobs": schema.BoolAttribute{
-				Optional: true,
-				MarkdownDescription: "Whether to ask for the job that runs, such as a migration: one call more for each virtual " +
-					"machine. Default `false`.",
-			},
-			"stats": schema.MapNestedAttribute{
-				Computed:            true,
-				MarkdownDescription: "The statistics, by the ids of the virtual machines.",
-				NestedObject:        schema.NestedAttributeObject{Attributes: attributes},
-			},
+		},
+		"jobs": schema.BoolAttribute{
+			Optional: true,
+			MarkdownDescription: "Whether to read the job that runs, such as a migration. It takes one more call for each VM. " +
+				"Default: `false`.",
+		},
+		"stats": schema.MapNestedAttribute{
+			Computed:            true,
+			MarkdownDescription: "The statistics, by the ids of the VMs.",
+			NestedObject:        schema.NestedAttributeObject{Attributes: vmAttributes()},
 		},
 	}
 }
 
-// machineAttributes are the attributes of one machine.
-func machineAttributes() map[string]schema.Attribute {
+// vmAttributes are the attributes of one VM.
+func vmAttributes() map[string]schema.Attribute {
 	all := map[string]schema.Attribute{
 		"cpu":   cpuFields.single("The processors together."),
 		"vcpus": vcpuFields.byKey("The virtual CPUs that are online, by their numbers."),
 		"memory": memoryFields.single("Memory. What only the guest knows (`available_bytes` to `huge_page_failures`) comes " +
 			"from the driver of its balloon, and is null or old unless the definition has a statistics period."),
-		"disks": diskFields.byKey("The disks, by their keys in `disks` of the virtual machine."),
+		"disks": diskFields.byKey("The disks, by their keys in the VM's `disks`."),
 		"interfaces": nicFields.byKey("The network interfaces that have a device on the host, by their keys in " +
-			"`interfaces` of the virtual machine."),
-		"job": jobFields.single("The job that runs; null without `jobs`, or when none runs."),
+			"the VM's `interfaces`."),
+		"job": jobFields.single("The job that runs. Null without `jobs`, or when none runs."),
 		"perf": schema.MapAttribute{
 			Computed: true, ElementType: types.Int64Type,
 			MarkdownDescription: "Counters of the perf events that the definition enables.",

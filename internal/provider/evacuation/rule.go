@@ -6,12 +6,12 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/eviction"
 )
 
-// Rule is what holds for a machine if its host is to be emptied.
+// Rule is what holds for a VM when its host is drained.
 type Rule struct {
-	Strategy string  `tfsdk:"strategy"`
-	Origin   string  `tfsdk:"origin"`
-	Policy   *string `tfsdk:"policy"`
-	Fallback *string `tfsdk:"fallback"`
+	Strategy   string  `tfsdk:"strategy"`
+	Origin     string  `tfsdk:"origin"`
+	PolicyName *string `tfsdk:"eviction_policy_name"`
+	Fallback   *string `tfsdk:"fallback"`
 }
 
 // RuleAttribute is the attribute of a data source that has a Rule.
@@ -21,14 +21,15 @@ func RuleAttribute() datasource.SingleNestedAttribute {
 	}
 	return datasource.SingleNestedAttribute{
 		Computed: true,
-		MarkdownDescription: "What would happen to the machine if its host were emptied now, as the machine, the policies " +
-			"and the provider's default say together. Null when the host can't tell its policies.",
+		MarkdownDescription: "What a drain of the host would do with the VM, from the VM's own strategy, the policies " +
+			"and the provider's default. Null if the host doesn't report its policies.",
 		Attributes: map[string]datasource.Attribute{
-			"strategy": text("Its effective eviction strategy: `None`, `LiveMigrate`, `LiveMigrateIfPossible` or `External`."),
+			"strategy": text("Effective eviction strategy of the VM: `None`, `LiveMigrate`, `LiveMigrateIfPossible` or " +
+				"`External`."),
 			"origin":   text(descriptions["origin"]),
-			"policy":   text(descriptions["policy"] + " Its fallback counts also for a machine with a strategy of its own."),
-			"fallback": text("What happens to it if it can't be moved while it runs: `Block`, `ColdMigrate`, `Shutdown` or " +
-				"`Save`. Null: its strategy moves nothing."),
+			PolicyName: text(descriptions[PolicyName] + " Its fallback also applies to a VM with its own strategy."),
+			"fallback": text("What happens if the VM can't migrate live: `Block`, `ColdMigrate`, `Shutdown` or `Save`. " +
+				"Null: its strategy moves nothing."),
 		},
 	}
 }
@@ -40,7 +41,7 @@ func FromRule(r *eviction.Rule) *Rule {
 	}
 	rule := &Rule{Strategy: r.Strategy, Origin: r.Origin}
 	if r.Policy != "" {
-		rule.Policy = &r.Policy
+		rule.PolicyName = &r.Policy
 	}
 	if r.Strategy != eviction.None && r.Strategy != eviction.External {
 		rule.Fallback = &r.Fallback

@@ -15,38 +15,41 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/value"
 )
 
-// Step is one machine of an evacuation.
+// Step is one VM of an evacuation.
 type Step struct {
-	ID       types.String   `tfsdk:"id"`
-	Name     types.String   `tfsdk:"name"`
-	Strategy types.String   `tfsdk:"strategy"`
-	Origin   types.String   `tfsdk:"origin"`
-	Policy   types.String   `tfsdk:"policy"`
-	Tuned    types.String   `tfsdk:"migration_policy_name"`
-	Method   types.String   `tfsdk:"method"`
-	Target   types.String   `tfsdk:"target"`
-	Transfer value.Quantity `tfsdk:"transfer"`
-	Blockers types.List     `tfsdk:"blockers"`
+	ID                  types.String   `tfsdk:"id"`
+	Name                types.String   `tfsdk:"name"`
+	Strategy            types.String   `tfsdk:"strategy"`
+	Origin              types.String   `tfsdk:"origin"`
+	PolicyName          types.String   `tfsdk:"eviction_policy_name"`
+	MigrationPolicyName types.String   `tfsdk:"migration_policy_name"`
+	Method              types.String   `tfsdk:"method"`
+	Target              types.String   `tfsdk:"target"`
+	Transfer            value.Quantity `tfsdk:"transfer"`
+	Blockers            types.List     `tfsdk:"blockers"`
 }
 
+// PolicyName is the name of the attribute that says which eviction policy matches a VM.
+const PolicyName = "eviction_policy_name"
+
 var descriptions = map[string]string{
-	"id":       "UUID of the virtual machine.",
-	"name":     "Its name.",
-	"strategy": "Its eviction strategy.",
-	"origin": "Where the strategy comes from: `" + eviction.OriginMachine + "` (its own), `" + eviction.OriginPolicy +
-		"` or `" + eviction.OriginProvider + "`.",
-	"policy":          "The `virtfleet_eviction_policy` that matches it, by name. Null: none.",
-	moving.PolicyName: "The `virtfleet_migration_policy` that tunes its move, by name. Null: none, or it isn't moved.",
+	"id":       "UUID of the VM.",
+	"name":     "Name of the VM.",
+	"strategy": "Eviction strategy of the VM.",
+	"origin": "Where the strategy comes from: `" + eviction.OriginMachine + "` (the VM's own), `" +
+		eviction.OriginPolicy + "` or `" + eviction.OriginProvider + "`.",
+	PolicyName: "Name of the `virtfleet_eviction_policy` that matches the VM. Null: none.",
+	moving.PolicyName: "Name of the `virtfleet_migration_policy` that applies to the move. Null: none, or the VM " +
+		"isn't moved.",
 	"method": "What is done with it: `" + strings.Join([]string{
 		eviction.MethodLive, eviction.MethodCold, eviction.MethodShutdown, eviction.MethodSave, eviction.MethodLeave,
 		eviction.MethodExternal, eviction.MethodPinned, eviction.MethodBlocked,
-	}, "`, `") + "`. `Pinned` is one whose configuration wants it on this host, and `Blocked` one that nothing can be " +
-		"done with: both keep the host from being emptied.",
-	"target": "Host that it goes to. Null: it goes nowhere.",
-	"transfer": "How much is copied at least: its memory, if it runs, and the disks and files that go along, as far as " +
-		"their size is known. A guest that writes has some of it copied twice. " +
-		"Null: nothing.",
-	"blockers": "Why it is `Blocked` or `Pinned`.",
+	}, "`, `") + "`. `Pinned`: the VM's own `host` is this host. `Blocked`: nothing can be done with the VM. " +
+		"Both prevent the host from being drained.",
+	"target": "Host that the VM moves to. Null: none.",
+	"transfer": "Least amount to copy: memory of a running VM, and the disks and files whose size is known. Memory " +
+		"that the guest changes meanwhile is copied again. Null: nothing.",
+	"blockers": "Why the VM is `Blocked` or `Pinned`.",
 }
 
 // DataSource are the attributes of a step in a data source.
@@ -98,8 +101,8 @@ func FromFleet(steps []eviction.Step) []Step {
 	for i, s := range steps {
 		all[i] = Step{
 			ID: types.StringValue(s.UUID), Name: types.StringValue(s.Name), Strategy: types.StringValue(s.Strategy),
-			Origin: types.StringValue(s.Origin), Policy: value.NewStringOrNull(s.Policy),
-			Tuned: value.NewStringOrNull(s.MigrationPolicy), Method: types.StringValue(s.Method),
+			Origin: types.StringValue(s.Origin), PolicyName: value.NewStringOrNull(s.Policy),
+			MigrationPolicyName: value.NewStringOrNull(s.MigrationPolicy), Method: types.StringValue(s.Method),
 			Target: value.NewStringOrNull(s.Target), Transfer: value.NewQuantityNull(),
 			Blockers: value.NewStringList(s.Blockers),
 		}
@@ -121,8 +124,8 @@ func ToFleet(ctx context.Context, list types.List) ([]eviction.Step, diag.Diagno
 	for i, s := range steps {
 		all[i] = eviction.Step{
 			UUID: s.ID.ValueString(), Name: s.Name.ValueString(), Strategy: s.Strategy.ValueString(),
-			Origin: s.Origin.ValueString(), Policy: s.Policy.ValueString(), Method: s.Method.ValueString(),
-			MigrationPolicy: s.Tuned.ValueString(),
+			Origin: s.Origin.ValueString(), Policy: s.PolicyName.ValueString(), Method: s.Method.ValueString(),
+			MigrationPolicy: s.MigrationPolicyName.ValueString(),
 			Target:          s.Target.ValueString(), Blockers: value.StringList(s.Blockers),
 		}
 		if n := s.Transfer.Bytes(); n != nil {
@@ -135,7 +138,7 @@ func ToFleet(ctx context.Context, list types.List) ([]eviction.Step, diag.Diagno
 // Text lists steps for people, one in a line.
 func Text(steps []eviction.Step) string {
 	if len(steps) == 0 {
-		return "  (it has no virtual machines)"
+		return "  (it has no VMs)"
 	}
 	lines := make([]string, len(steps))
 	for i, s := range steps {
@@ -167,9 +170,9 @@ func does(s eviction.Step) string {
 	case eviction.MethodLeave:
 		return "is off and stays"
 	case eviction.MethodExternal:
-		return "waits for somebody to move it"
+		return "waits until another tool moves it"
 	case eviction.MethodPinned:
-		return "stays, and keeps the host from being emptied"
+		return "stays, and prevents the host from being drained"
 	default:
 		return "blocks"
 	}

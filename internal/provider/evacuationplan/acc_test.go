@@ -14,7 +14,7 @@ import (
 
 func TestMain(m *testing.M) { acctest.Main(m) }
 
-// plan is what the data source says, its steps by the names of the machines.
+// plan is what the data source says, its steps by the names of the VMs.
 type plan struct {
 	blocked, recorded any
 	steps             map[string]map[string]any
@@ -45,7 +45,7 @@ func (p plan) expect(t *testing.T, blocked, recorded bool, want map[string]strin
 	}
 	for name, step := range p.steps {
 		var got []string
-		for _, attribute := range []string{"strategy", "origin", "policy", "method", "target", "transfer"} {
+		for _, attribute := range []string{"strategy", "origin", "eviction_policy_name", "method", "target", "transfer"} {
 			if step[attribute] != nil {
 				got = append(got, fmt.Sprint(step[attribute]))
 			}
@@ -59,7 +59,7 @@ func (p plan) expect(t *testing.T, blocked, recorded bool, want map[string]strin
 	}
 }
 
-// TestAccEvacuationPlan: what is said of each machine before a maintenance, while one of them can't leave, and during
+// TestAccEvacuationPlan: what is said of each VM before a maintenance, while one of them can't leave, and during
 // the maintenance, when it is what was planned for that.
 func TestAccEvacuationPlan(t *testing.T) {
 	t.Parallel()

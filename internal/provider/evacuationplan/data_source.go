@@ -8,6 +8,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/datasource/schema"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/eviction"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/evacuation"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/meta"
@@ -22,7 +23,7 @@ var (
 	_ datasource.DataSourceWithConfigure = (*DataSource)(nil)
 )
 
-// DataSource says how a host would be emptied.
+// DataSource plans how a host would be drained.
 type DataSource struct{ meta.DataSource }
 
 // NewDataSource returns the data source.
@@ -32,6 +33,7 @@ func NewDataSource() datasource.DataSource { return &DataSource{meta.DataSource{
 type model struct {
 	Host        types.String      `tfsdk:"host"`
 	MoveStopped types.Bool        `tfsdk:"move_stopped"`
+	RawCommands types.Bool        `tfsdk:"raw_commands"`
 	Steps       []evacuation.Step `tfsdk:"steps"`
 	Blocked     types.Bool        `tfsdk:"blocked"`
 	Recorded    types.Bool        `tfsdk:"under_maintenance"`
@@ -40,11 +42,11 @@ type model struct {
 // Schema describes the data source.
 func (d *DataSource) Schema(_ context.Context, _ datasource.SchemaRequest, resp *datasource.SchemaResponse) {
 	resp.Schema = schema.Schema{
-		MarkdownDescription: "How a host would be emptied: what happens to each of its virtual machines, where it goes and " +
-			"what is in the way. Nothing is touched. Targets are chosen for all machines together, within every host's memory " +
-			"and `placement.anti_affinity`. For a host that is under maintenance these are the steps of that, so that " +
-			"`virtfleet_host_maintenance` can take them and doesn't change afterwards. Once a drain has failed or was stopped " +
-			"they are what the next one would do: what was done already, and the rest as things are now.",
+		MarkdownDescription: "Shows how a host would be drained: what happens to each VM, where it goes, and what blocks " +
+			"it. Nothing is changed. Targets are chosen for all VMs together, within the hosts' memory and " +
+			"`placement.anti_affinity`. While the host is under maintenance, these are the steps of that maintenance, so " +
+			"`virtfleet_host_maintenance` can use them without a difference in the next plan. After a drain that failed or " +
+			"was stopped, they are the finished steps, and new steps for the rest.",
 		Attributes: map[string]schema.Attribute{
 			"host": schema.StringAttribute{
 				Required:            true,
@@ -52,21 +54,27 @@ func (d *DataSource) Schema(_ context.Context, _ datasource.SchemaRequest, resp 
 			},
 			"move_stopped": schema.BoolAttribute{
 				Optional:            true,
-				MarkdownDescription: "Whether machines that are off are moved, too. Default: `false`, they stay.",
+				MarkdownDescription: "Whether VMs that are off are moved too. Default: `false`, they stay.",
+			},
+			"raw_commands": schema.BoolAttribute{
+				Optional: true,
+				MarkdownDescription: "Whether to ask QEMU itself what it refuses to migrate, as a drain does before it begins. " +
+					"libvirt marks the VMs as tainted by it. Default: `false`: what only QEMU refuses isn't shown, and stops a " +
+					"maintenance with these `steps`.",
 			},
 			"steps": schema.ListNestedAttribute{
 				Computed: true,
-				MarkdownDescription: "One step for each machine, in the order in which they leave: by the `priority` of their " +
+				MarkdownDescription: "One step for each VM, in the order in which they leave: by the `priority` of their " +
 					"policies, then by name.",
 				NestedObject: schema.NestedAttributeObject{Attributes: evacuation.DataSource()},
 			},
 			"blocked": schema.BoolAttribute{
 				Computed:            true,
-				MarkdownDescription: "Whether a machine keeps the host from being emptied. Its step says why.",
+				MarkdownDescription: "Whether a VM prevents the host from being drained. Its step says why.",
 			},
 			"under_maintenance": schema.BoolAttribute{
 				Computed:            true,
-				MarkdownDescription: "Whether the host is under maintenance, and the steps are those of that.",
+				MarkdownDescription: "Whether the host is under maintenance and these are the steps of that maintenance.",
 			},
 		},
 	}
@@ -84,7 +92,9 @@ func (d *DataSource) Read(ctx context.Context, req datasource.ReadRequest, resp 
 		return
 	}
 	began := time.Now()
-	plan, err := d.Data.Fleet.PlanEvacuation(ctx, m.Host.ValueString(), m.MoveStopped.ValueBool(), "")
+	plan, err := d.Data.Fleet.PlanEvacuation(ctx, m.Host.ValueString(), fleet.EvacuationQuery{
+		MoveStopped: m.MoveStopped.ValueBool(), AskQEMU: m.RawCommands.ValueBool(),
+	})
 	if err != nil {
 		resp.Diagnostics.Append(tfdiag.Failure{
 			Verb: "plan", Noun: "evacuation", Host: m.Host.ValueString(), Elapsed: time.Since(began), Err: err,

@@ -1,4 +1,4 @@
-// Package evictionpolicy is the resource virtfleet_eviction_policy: how the machines that a selector picks are evicted.
+// Package evictionpolicy is the resource virtfleet_eviction_policy: how the VMs that a selector picks are evicted.
 //
 // It may import the plugin framework, the fleet, the rules of fleet/eviction and the provider's shared packages.
 // fleetpolicy keeps the policies on the hosts; here is what one says.

@@ -33,28 +33,28 @@ func Attributes(own map[string]schema.Attribute) map[string]schema.Attribute {
 		PlanModifiers:       []planmodifier.String{stringplanmodifier.UseStateForUnknown()},
 	}
 	own["name"] = schema.StringAttribute{
-		MarkdownDescription: "Name of the policy in plans and messages, and for ties. No two of a kind may have the same. " +
-			"Omitted: its `id`.",
+		MarkdownDescription: "Name of the policy in plans and messages, and for ties. Two policies of one kind can't " +
+			"have the same name. Default: its `id`.",
 		Optional:   true,
 		Validators: []validator.String{stringvalidator.LengthAtLeast(1)},
 	}
 	own["selector"] = schema.SingleNestedAttribute{
-		MarkdownDescription: "The machines that it holds for: those that match all of it. Omitted: every machine.",
+		MarkdownDescription: "VMs that the policy applies to: those that match all of it. Not set: every VM.",
 		Optional:            true,
 		CustomType:          selectorType,
 		Attributes: map[string]schema.Attribute{
 			"labels": schema.MapAttribute{
-				MarkdownDescription: "Labels that a machine must have, all of them.",
+				MarkdownDescription: "Labels that a VM must have, all of them.",
 				ElementType:         types.StringType,
 				Optional:            true,
 				Validators:          []validator.Map{mapvalidator.SizeAtLeast(1)},
 			},
-			"names": names("Names of machines, of which it must have one."),
-			"hosts": names("Names of hosts, keys of the provider's `hosts`, of which it must be on one."),
+			"names": names("Names of VMs. The VM must have one of them."),
+			"hosts": names("Names of hosts, keys of the provider's `hosts`. The VM must be on one of them."),
 		},
 	}
 	own["stale_hosts"] = schema.ListAttribute{
-		MarkdownDescription: "Hosts whose copy of the policy is missing or another one. The next apply writes it there.",
+		MarkdownDescription: "Hosts whose copy of the policy is missing or different. The next apply writes it there.",
 		ElementType:         types.StringType,
 		Computed:            true,
 	}

@@ -95,11 +95,40 @@ func (r *managed[P]) policies() fleet.Policies[P] { return r.kind.In(r.Data.Flee
 func (r *managed[P]) ModifyPlan(
 	ctx context.Context, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse,
 ) {
-	if r.Data == nil || req.Plan.Raw.IsNull() || req.State.Raw.IsNull() ||
-		!r.Asks("update", r.kind.Noun, &resp.Diagnostics) {
+	if r.Data == nil || req.Plan.Raw.IsNull() {
+		return
+	}
+	if req.State.Raw.IsNull() {
+		resp.Diagnostics.Append(r.namesake(ctx, req)...)
+		return
+	}
+	if !r.Asks("update", r.kind.Noun, &resp.Diagnostics) {
 		return
 	}
 	resp.Diagnostics.Append(resp.Plan.SetAttribute(ctx, path.Root("stale_hosts"), value.NewStringList([]string{}))...)
+}
+
+// namesake warns of another policy of the same name, which apply refuses to duplicate. The plan may be about to remove
+// it: nothing tells a resource whether it replaces another one.
+func (r *managed[P]) namesake(ctx context.Context, req resource.ModifyPlanRequest) diag.Diagnostics {
+	var name types.String
+	diags := req.Plan.GetAttribute(ctx, path.Root("name"), &name)
+	if diags.HasError() || r.Data.Unknown || name.ValueString() == "" {
+		return nil // Whoever goes on says why.
+	}
+	copies, err := r.policies().Copies(ctx, func(p P) bool { return p.Identified().Name == name.ValueString() })
+	if err != nil {
+		return nil
+	}
+	found, _ := survey(copies)
+	if found == nil {
+		return nil
+	}
+	diags.AddAttributeWarning(path.Root("name"), "Another policy has this name", fmt.Sprintf(
+		"The hosts have a %s %q already, with id %s. Unless it is the one of a create that was interrupted, or this very "+
+			"plan removes it first, apply will refuse to create another.\n\nChoose another name, or import it: terraform "+
+			"import <address> %s", r.kind.Noun, name.ValueString(), (*found).Identified().ID, (*found).Identified().ID))
+	return diags
 }
 
 // Create writes the policy to every host. One that doesn't answer gets it by a later apply: by then it may have none

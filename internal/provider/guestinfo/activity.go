@@ -8,7 +8,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
-// user is somebody who is logged in.
+// user is a user who is logged in.
 type user struct {
 	Name      *string `tfsdk:"name"`
 	Domain    *string `tfsdk:"domain"`
@@ -31,7 +31,7 @@ type vcpus struct {
 func usersAttribute() schema.ListNestedAttribute {
 	return schema.ListNestedAttribute{
 		Computed:            true,
-		MarkdownDescription: "Users who are logged in; empty when nobody is.",
+		MarkdownDescription: "Users who are logged in. Empty if there are none.",
 		NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
 			"name":       text("Name of the user."),
 			"domain":     text("Domain of the account, on Windows."),
@@ -46,7 +46,7 @@ func loadAttribute() schema.SingleNestedAttribute {
 	}
 	return schema.SingleNestedAttribute{
 		Computed:            true,
-		MarkdownDescription: "Load of the guest, where the host's libvirt (11.2) and the agent (10.0) have it.",
+		MarkdownDescription: "Load of the guest. It requires libvirt 11.2 on the host and agent 10.0.",
 		Attributes: map[string]schema.Attribute{
 			"load_1m": average("a minute"), "load_5m": average("5 minutes"), "load_15m": average("15 minutes"),
 		},
@@ -58,8 +58,8 @@ func vcpusAttribute() schema.SingleNestedAttribute {
 		Computed:            true,
 		MarkdownDescription: "The virtual CPUs, as the guest sees them.",
 		Attributes: map[string]schema.Attribute{
-			"present": number("How many it sees."),
-			"online":  number("How many of them it uses."),
+			"present": number("Number that it sees."),
+			"online":  number("Number that it uses."),
 		},
 	}
 }

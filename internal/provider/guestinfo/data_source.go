@@ -10,6 +10,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/guest"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/meta"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/onevm"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/tfdiag"
 )
 
@@ -21,30 +22,29 @@ var (
 	_ datasource.DataSourceWithConfigure = (*DataSource)(nil)
 )
 
-// DataSource reads what a guest agent says.
+// DataSource reads what a guest agent reports.
 type DataSource struct{ meta.DataSource }
 
 // NewDataSource returns the data source.
 func NewDataSource() datasource.DataSource { return &DataSource{meta.DataSource{TypeName: TypeName}} }
 
-// Read finds the virtual machine and asks its guest agent. An agent that doesn't answer reduces what is known.
+// Read finds the VM and asks its guest agent. What the agent doesn't answer is unknown.
 func (d *DataSource) Read(ctx context.Context, req datasource.ReadRequest, resp *datasource.ReadResponse) {
 	var config model
 	if !d.Reads(ctx, "guest information", &config, req, resp) {
 		return
 	}
 	began := time.Now()
-	id := config.VirtualMachineID.ValueString()
 	fail := func(vm *fleet.VM, err error) {
 		f := tfdiag.Failure{
-			Verb: "read", Noun: "guest information", VirtualMachine: id, Elapsed: time.Since(began), Err: err,
+			Verb: "read", Noun: "guest information", VirtualMachine: config.Text(), Elapsed: time.Since(began), Err: err,
 		}
 		if vm != nil {
 			f.VirtualMachine, f.Host = vm.Name, vm.Host
 		}
 		resp.Diagnostics.Append(f.Error())
 	}
-	vm, err := d.Data.Fleet.Find(ctx, id, fleet.LastKnown{})
+	vm, err := config.Find(ctx, d.Data.Fleet)
 	if err != nil {
 		fail(nil, err)
 		return
@@ -62,12 +62,12 @@ func (d *DataSource) Read(ctx context.Context, req datasource.ReadRequest, resp 
 	}
 	state, diags := fromReport(ctx, report)
 	resp.Diagnostics.Append(diags...)
-	state.VirtualMachineID, state.RawCommands, state.Wait = config.VirtualMachineID, config.RawCommands, config.Wait
-	state.Probe = config.Probe
+	state.Selection, state.RawCommands = onevm.Of(vm), config.RawCommands
+	state.Wait, state.Probe = config.Wait, config.Probe
 	resp.Diagnostics.Append(resp.State.Set(ctx, state)...)
 }
 
-// wait gives the agent time to come up, if the user asked for that. That it didn't is for the report to say.
+// wait gives the agent time to come up, if the user asked for that. The report tells whether it did.
 func (d *DataSource) wait(ctx context.Context, vm *fleet.VM, atMost time.Duration) (*fleet.VM, error) {
 	if atMost == 0 || !vm.Active {
 		return vm, nil

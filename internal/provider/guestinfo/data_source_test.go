@@ -31,16 +31,19 @@ func unavailable(group, pattern string) statecheck.StateCheck {
 		knownvalue.StringRegexp(regexp.MustCompile(pattern)))
 }
 
-// data reads the guest of a virtual machine.
-func data(id, settings string) string {
-	return fmt.Sprintf("data %q \"this\" {\n  virtual_machine_id = %q\n  %s\n}\n", guestinfo.TypeName, id, settings)
+// data reads the guest of the VM with this id.
+func data(id, settings string) string { return dataOf("virtual_machine_id", id, settings) }
+
+// dataOf reads the guest of the VM that the attribute selects.
+func dataOf(attribute, value, settings string) string {
+	return fmt.Sprintf("data %q \"this\" {\n  %s = %q\n  %s\n}\n", guestinfo.TypeName, attribute, value, settings)
 }
 
-// define makes a virtual machine by hand, so that the provider has to find it, and returns its UUID and name.
-func define(t *testing.T, l *lab.Lab, host, words, devices string) (id, name string) {
+// define makes a VM on kvm2 by hand, so that the provider has to find it, and returns its UUID and name.
+func define(t *testing.T, l *lab.Lab, words, devices string) (id, name string) {
 	t.Helper()
 	id, name = uuid.NewString(), lab.Name(t)
-	l.Define(t, host, fmt.Sprintf(`<domain type="qemu">
+	l.Define(t, "kvm2", fmt.Sprintf(`<domain type="qemu">
   <name>%s</name><uuid>%s</uuid><memory unit="MiB">128</memory><vcpu>1</vcpu>
   <os><type arch="x86_64" machine="q35">hvm</type><kernel>%s</kernel><initrd>%s</initrd>
     <cmdline>console=ttyS0 quiet %s</cmdline></os>
@@ -50,16 +53,29 @@ func define(t *testing.T, l *lab.Lab, host, words, devices string) (id, name str
 	return id, name
 }
 
+// defineBare makes one on kvm1 by hand that runs its firmware alone: nothing boots, and no agent answers.
+func defineBare(t *testing.T, l *lab.Lab, devices string) (id, name string) {
+	t.Helper()
+	id, name = uuid.NewString(), lab.Name(t)
+	l.Define(t, "kvm1", fmt.Sprintf(`<domain type="qemu">
+  <name>%s</name><uuid>%s</uuid><memory unit="MiB">32</memory><vcpu>1</vcpu>
+  <os><type arch="x86_64" machine="q35">hvm</type></os><devices>%s</devices>
+</domain>`, name, id, devices))
+	return id, name
+}
+
 const (
 	channel = `<channel type="unix"><target type="virtio" name="org.qemu.guest_agent.0"/></channel>`
 	nic     = `<interface type="network"><mac address="52:54:00:aa:bb:01"/><source network="default"/>` +
 		`<model type="virtio"/></interface>`
 )
 
+// TestAccGuestInfo_agentTells: what an agent tells is known. One that is connected and doesn't answer costs one
+// question, and is no error.
 func TestAccGuestInfo_agentTells(t *testing.T) {
 	t.Parallel()
 	l := lab.Open(t)
-	id, name := define(t, l, "kvm2", "hostname=agent-tells", channel+nic)
+	id, name := define(t, l, "hostname=agent-tells", channel+nic)
 	l.Virsh(t, "kvm2", "start", name)
 	resource.Test(t, resource.TestCase{
 		ProtoV6ProviderFactories: acctest.Factories(t),
@@ -83,15 +99,27 @@ func TestAccGuestInfo_agentTells(t *testing.T) {
 				unavailable("agent", "taint"),
 			},
 		}, {
-			Config: acctest.Config(l) + data(id, "raw_commands = true"),
+			Config: acctest.Config(l) + dataOf("name", name, "raw_commands = true"),
 			PreConfig: func() {
 				if tainted(t, l, name) {
 					t.Error("the domain was tainted without being asked to")
 				}
 			},
 			ConfigStateChecks: []statecheck.StateCheck{
+				know("virtual_machine_id", knownvalue.StringExact(id)),
 				know("agent_version", knownvalue.StringRegexp(regexp.MustCompile(`^\d+\.\d+\.\d+`))),
 				know("agent_commands", knownvalue.NotNull()),
+			},
+		}, {
+			PreConfig: func() { l.HangAgent(t, "kvm2", name) },
+			Config:    acctest.Config(l) + data(id, ""),
+			ConfigStateChecks: []statecheck.StateCheck{
+				know("agent_connected", knownvalue.Bool(false)),
+				know("os", knownvalue.Null()),
+				know("users", knownvalue.Null()),
+				unavailable("os", "^timed out: (?i).*guest agent"),
+				unavailable("interfaces", "^timed out"),
+				unavailable("vcpus", "^timed out"),
 			},
 		}},
 	})
@@ -106,37 +134,10 @@ func tainted(t *testing.T, l *lab.Lab, name string) bool {
 	return strings.Contains(l.Run(t, "kvm2", "cat", "/var/log/libvirt/qemu/"+name+".log"), "tainted: custom-ga-command")
 }
 
-// TestAccGuestInfo_hungAgent proves that an agent which is connected and doesn't answer costs one question, and is no
-// error.
-func TestAccGuestInfo_hungAgent(t *testing.T) {
-	t.Parallel()
-	l := lab.Open(t)
-	id, name := define(t, l, "kvm2", "", channel)
-	l.Virsh(t, "kvm2", "start", name)
-	resource.Test(t, resource.TestCase{
-		ProtoV6ProviderFactories: acctest.Factories(t),
-		Steps: []resource.TestStep{{
-			Config:            acctest.Config(l) + data(id, `wait = "5m"`),
-			ConfigStateChecks: []statecheck.StateCheck{know("agent_connected", knownvalue.Bool(true))},
-		}, {
-			PreConfig: func() { l.HangAgent(t, "kvm2", name) },
-			Config:    acctest.Config(l) + data(id, ""),
-			ConfigStateChecks: []statecheck.StateCheck{
-				know("agent_connected", knownvalue.Bool(false)),
-				know("os", knownvalue.Null()),
-				know("users", knownvalue.Null()),
-				unavailable("os", "^timed out: (?i).*guest agent"),
-				unavailable("interfaces", "^timed out"),
-				unavailable("vcpus", "^timed out"),
-			},
-		}},
-	})
-}
-
 func TestAccGuestInfo_missingAgentIsNoError(t *testing.T) {
 	t.Parallel()
 	l := lab.Open(t)
-	id, name := define(t, l, "kvm1", "noagent", channel)
+	id, name := defineBare(t, l, channel)
 	off := []statecheck.StateCheck{
 		know("agent_connected", knownvalue.Bool(false)),
 		know("hostname", knownvalue.Null()),
@@ -159,11 +160,11 @@ func TestAccGuestInfo_missingAgentIsNoError(t *testing.T) {
 	})
 }
 
-// TestAccGuestInfo_noChannel proves that a machine without a channel isn't asked anything.
+// TestAccGuestInfo_noChannel proves that a VM without a channel isn't asked anything.
 func TestAccGuestInfo_noChannel(t *testing.T) {
 	t.Parallel()
 	l := lab.Open(t)
-	id, name := define(t, l, "kvm1", "noagent", "")
+	id, name := defineBare(t, l, "")
 	l.Virsh(t, "kvm1", "start", name)
 	resource.Test(t, resource.TestCase{
 		ProtoV6ProviderFactories: acctest.Factories(t),
@@ -182,7 +183,7 @@ func TestAccGuestInfo_noChannel(t *testing.T) {
 func TestAccGuestInfo_restrictedAgent(t *testing.T) {
 	t.Parallel()
 	l := lab.Open(t)
-	id, name := define(t, l, "kvm2",
+	id, name := define(t, l,
 		"hostname=restricted deny=guest-get-users,guest-get-timezone,guest-get-vcpus", channel)
 	l.Virsh(t, "kvm2", "start", name)
 	missing := knownvalue.ListExact([]knownvalue.Check{
@@ -205,7 +206,7 @@ func TestAccGuestInfo_restrictedAgent(t *testing.T) {
 	})
 }
 
-func TestAccGuestInfo_unknownMachine(t *testing.T) {
+func TestAccGuestInfo_unknownVM(t *testing.T) {
 	t.Parallel()
 	l := lab.Open(t)
 	resource.Test(t, resource.TestCase{

@@ -19,7 +19,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/acctest"
 )
 
-// loggedIn is what a guest keeps of somebody who is logged in: a record of utmp, which C programs know as struct utmpx,
+// loggedIn is what a guest keeps of a user who is logged in: a record of utmp, which C programs know as struct utmpx,
 // in base64.
 func loggedIn(user, line string, since time.Time) string {
 	const userProcess = 7
@@ -69,7 +69,7 @@ func TestAccGuestInfo_likeTheGuestSays(t *testing.T) {
 	l := lab.Open(t)
 	path := l.Image(t, "kvm2", lab.Name(t)+".raw", "raw", 16<<20)
 	l.Run(t, "kvm2", "mkfs.ext4", "-q", "-F", path)
-	id, name := define(t, l, "kvm2", "", channel+nic+`<disk type="file" device="disk"><driver name="qemu" type="raw"/>
+	id, name := define(t, l, "", channel+nic+`<disk type="file" device="disk"><driver name="qemu" type="raw"/>
   <source file="`+path+`"/><target dev="vdb" bus="virtio"/><serial>data-1</serial></disk>`)
 	l.Virsh(t, "kvm2", "start", name)
 	at := func(root string, path ...any) tfjsonpath.Path {
@@ -103,7 +103,7 @@ func TestAccGuestInfo_likeTheGuestSays(t *testing.T) {
   probe = { command = ["/bin/sh", "-c", "`+login+` && mount /dev/vda /mnt && echo mounted; echo no >&2; exit 3"]
     timeout = "5m" }`),
 			ConfigStateChecks: []statecheck.StateCheck{
-				// It was asked before somebody logged in.
+				// It was asked before a user logged in.
 				know("users", knownvalue.ListExact([]knownvalue.Check{})),
 				expect(knownvalue.Bool(true), "probe_result", "exited"),
 				expect(knownvalue.Int64Exact(3), "probe_result", "exit_status"),

@@ -39,7 +39,7 @@ func interfacesAttribute() schema.ListNestedAttribute {
 		MarkdownDescription: "Network interfaces of the guest, the loopback included, in the agent's order.",
 		NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
 			"name": text("Name in the guest, such as `eth0`."),
-			"mac": text("Hardware address, which tells which of the `interfaces` of the virtual machine it is; null where " +
+			"mac": text("MAC address, the same as in the VM's `interfaces`. Null if " +
 				"it has none."),
 			"addresses": schema.ListNestedAttribute{
 				Computed:            true,
@@ -52,7 +52,7 @@ func interfacesAttribute() schema.ListNestedAttribute {
 			},
 			"counters": schema.SingleNestedAttribute{
 				Computed:            true,
-				MarkdownDescription: "What it has carried, as the guest counts; null without `raw_commands`.",
+				MarkdownDescription: "Traffic, as the guest counts it. Null without `raw_commands`.",
 				Attributes: map[string]schema.Attribute{
 					"rx_bytes":   number("Bytes received."),
 					"rx_packets": number("Packets received."),

@@ -7,15 +7,16 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/guest"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/onevm"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/value"
 )
 
 // model is the data source's state.
 type model struct {
-	VirtualMachineID types.String   `tfsdk:"virtual_machine_id"`
-	RawCommands      types.Bool     `tfsdk:"raw_commands"`
-	Wait             value.Duration `tfsdk:"wait"`
-	Probe            *probe         `tfsdk:"probe"`
+	onevm.Selection
+	RawCommands types.Bool     `tfsdk:"raw_commands"`
+	Wait        value.Duration `tfsdk:"wait"`
+	Probe       *probe         `tfsdk:"probe"`
 
 	AgentConnected  types.Bool        `tfsdk:"agent_connected"`
 	AgentVersion    types.String      `tfsdk:"agent_version"`

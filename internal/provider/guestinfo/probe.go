@@ -32,7 +32,7 @@ func probeAttribute() schema.SingleNestedAttribute {
 	return schema.SingleNestedAttribute{
 		Optional: true,
 		MarkdownDescription: "A command to run in the guest through its agent, at every read: in every plan. It answers " +
-			"whether a service is healthy. It may change the guest, and libvirt marks the virtual machine as tainted by it.",
+			"whether a service is healthy. It may change the guest, and libvirt marks the VM as tainted by it.",
 		Attributes: map[string]schema.Attribute{
 			"command": schema.ListAttribute{
 				Required: true, ElementType: types.StringType,
@@ -41,7 +41,7 @@ func probeAttribute() schema.SingleNestedAttribute {
 			},
 			"timeout": schema.StringAttribute{
 				Optional: true, CustomType: value.DurationType,
-				MarkdownDescription: "How long it may run. The agent can't end it: it may run on in the guest. Default `10s`.",
+				MarkdownDescription: "How long it may run. The agent can't end it: it may run on in the guest. Default: `10s`.",
 			},
 		},
 	}
@@ -50,12 +50,12 @@ func probeAttribute() schema.SingleNestedAttribute {
 func probeResultAttribute() schema.SingleNestedAttribute {
 	return schema.SingleNestedAttribute{
 		Computed: true,
-		MarkdownDescription: "What became of the `probe`; null without one, and when the agent didn't run it, which " +
+		MarkdownDescription: "What became of the `probe`. Null without one, and when the agent didn't run it, which " +
 			"`unavailable` explains.",
 		Attributes: map[string]schema.Attribute{
 			"exited":       schema.BoolAttribute{Computed: true, MarkdownDescription: "Whether it ended in time."},
-			"exit_status":  number("What it exited with; null when it didn't exit by itself."),
-			"signal":       number("The signal that ended it; null when none did."),
+			"exit_status":  number("What it exited with. Null if it didn't exit by itself."),
+			"signal":       number("The signal that ended it. Null if none did."),
 			"output":       text("What it wrote to its standard output."),
 			"error_output": text("What it wrote to its standard error."),
 			"truncated": schema.BoolAttribute{

@@ -43,13 +43,13 @@ func filesystemsAttribute() schema.ListNestedAttribute {
 			"mount_point": text("Where it is mounted."),
 			"name":        text("Name of its device in the guest, such as `vda1`."),
 			"type":        text("Type, such as `ext4`."),
-			"total_bytes": number("Size in bytes, as the agent counts; null where it doesn't tell."),
-			"used_bytes":  number("What is used of it in bytes; null where the agent doesn't tell."),
+			"total_bytes": number("Size, as the agent reports it. Null if it doesn't report it."),
+			"used_bytes":  number("Used bytes. Null if the agent doesn't report it."),
 			"disks": schema.ListNestedAttribute{
 				Computed:            true,
 				MarkdownDescription: "The disks that it is on.",
 				NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
-					"target": text("Name in the virtual machine's definition, such as `vda`."),
+					"target": text("Name in the VM's definition, such as `vda`."),
 					"serial": text("Serial number."),
 					"device": text("Device in the guest, such as `/dev/vda`."),
 				}},
@@ -64,7 +64,7 @@ func disksAttribute() schema.ListNestedAttribute {
 		MarkdownDescription: "Disks and partitions, as the guest sees them.",
 		NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
 			"name":        text("Device in the guest, such as `/dev/vda`."),
-			"target":      text("Name in the virtual machine's definition, such as `vda`."),
+			"target":      text("Name in the VM's definition, such as `vda`."),
 			"guest_alias": text("Another name that the guest has for it, such as that of its device mapper."),
 			"bus":         text("The bus that the guest sees it on."),
 			"serial":      text("Serial number."),

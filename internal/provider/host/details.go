@@ -10,13 +10,13 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
-// details are what is read of a host when it is asked for.
+// details are what is read of a host only if `include` names it.
 type details struct {
-	NUMACells   []numaCell            `tfsdk:"numa_cells"`
-	CPU         *cpu                  `tfsdk:"cpu"`
-	Sysinfo     *sysinfo              `tfsdk:"sysinfo"`
-	NodeDevices map[string]nodeDevice `tfsdk:"node_devices"`
-	Machines    map[string]machine    `tfsdk:"machines"`
+	NUMACells       []numaCell                `tfsdk:"numa_cells"`
+	CPU             *cpu                      `tfsdk:"cpu"`
+	Sysinfo         *sysinfo                  `tfsdk:"sysinfo"`
+	NodeDevices     map[string]nodeDevice     `tfsdk:"node_devices"`
+	VirtualMachines map[string]virtualMachine `tfsdk:"virtual_machines"`
 }
 
 // asked is what a description of an included attribute ends with.
@@ -28,25 +28,25 @@ func detailAttributes() map[string]schema.Attribute {
 		fleet.PartCPU:         cpuAttribute(),
 		fleet.PartSysinfo:     sysinfoAttribute(),
 		fleet.PartNodeDevices: nodeDevicesAttribute(),
-		fleet.PartMachines: schema.MapNestedAttribute{
+		fleet.PartVirtualMachines: schema.MapNestedAttribute{
 			Computed:            true,
-			MarkdownDescription: "The virtual machines that the host knows, by id." + asked,
+			MarkdownDescription: "The VMs that the host knows, by id." + asked,
 			NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
-				"name": text("Name of the machine."),
-				"role": text("What the host is to it: `active`, or `source` or `target` while it moves; `defined` where it is " +
-					"off; `leftover` where it is elsewhere and a definition was left behind. Null when that isn't clear."),
-				"status": text("What the machine does, as KubeVirt prints it."),
+				"name": text("Name of the VM."),
+				"role": text("Role of the host: `active` if the VM runs there; `source` or `target` while it moves; `defined` " +
+					"if it is off; `leftover` if it is on another host and left a definition behind. Null if unknown."),
+				"status": text("Status of the VM, as KubeVirt prints it."),
 			}},
 		},
 	}
 }
 
-// fromDetails maps what was asked for; what wasn't is nil.
+// fromDetails maps what was included; the rest is nil.
 func fromDetails(s fleet.HostStatus) details {
 	d := s.Details
 	return details{
 		NUMACells: fromNUMA(s.Info.Cells, d.NUMA), CPU: fromCPU(d.CPU, d.DomainType), Sysinfo: fromSysinfo(d.Sysinfo),
-		NodeDevices: fromNodeDevices(d.NodeDevices), Machines: fromMachines(d.Machines),
+		NodeDevices: fromNodeDevices(d.NodeDevices), VirtualMachines: fromVirtualMachines(d.Machines),
 	}
 }
 
@@ -74,30 +74,30 @@ func numaAttribute() schema.ListNestedAttribute {
 		NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
 			"id":           number("Number of the cell."),
 			"memory_bytes": number("Memory of the cell."),
-			"free_memory_bytes": number("Memory of the cell that nobody uses now. What the host caches files in is not free; " +
-				"what may still be promised to machines is the host's `free_memory_bytes`."),
+			"free_memory_bytes": number("Memory of the cell that is unused now. The host's file cache counts as used. The " +
+				"memory that may still be committed to VMs is the host's `free_memory_bytes`."),
 			"cpus": schema.ListAttribute{
 				Computed: true, ElementType: types.Int64Type,
 				MarkdownDescription: "Numbers of its logical processors.",
 			},
 			"distances": schema.MapAttribute{
 				Computed: true, ElementType: types.Int64Type,
-				MarkdownDescription: "How far the memory of each cell is for these processors, by the cell's number; its own is " +
-					"10. Empty where the host doesn't say.",
+				MarkdownDescription: "Distance to the memory of each cell, by the cell's number; to its own it is 10. Empty if " +
+					"the host doesn't report it.",
 			},
 			"pages": schema.ListNestedAttribute{
 				Computed: true, MarkdownDescription: "Its memory by size of pages, the larger ones being huge pages.",
 				NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
 					"size_bytes": number("Size of a page."),
 					"total":      number("How many of them there are."),
-					"free":       number("How many of them are free now; null where the host doesn't say."),
+					"free":       number("How many of them are free now. Null if the host doesn't report it."),
 				}},
 			},
 		}},
 	}
 }
 
-// fromNUMA joins what cells there are with what of them is free, nil when nobody asked.
+// fromNUMA joins what cells there are with what of them is free, nil if they weren't included.
 func fromNUMA(cells []libvirt.NUMACell, free []libvirt.NUMAFree) []numaCell {
 	if len(free) != len(cells) || free == nil {
 		return nil
@@ -138,18 +138,18 @@ type cpu struct {
 func cpuAttribute() schema.SingleNestedAttribute {
 	return schema.SingleNestedAttribute{
 		Computed:            true,
-		MarkdownDescription: "What virtual machines can get as a CPU here." + asked,
+		MarkdownDescription: "What VMs can get as a CPU here." + asked,
 		Attributes: map[string]schema.Attribute{
-			"domain_type": text("The domain type that this is about: that of machines which declare none."),
-			"host_model":  text("The model that `cpu.mode = \"host-model\"` stands for; null where the host has no such mode."),
+			"domain_type": text("Domain type that this describes: that of VMs without `type`."),
+			"host_model":  text("CPU model of `cpu.mode = \"host-model\"`. Null if the host has no such mode."),
 			"vendor":      text("Vendor of that model."),
 			"features": schema.ListAttribute{
 				Computed: true, ElementType: types.StringType,
-				MarkdownDescription: "What `host-model` adds to that model.",
+				MarkdownDescription: "Features that `host-model` adds to that model.",
 			},
 			"usable_models": schema.ListAttribute{
 				Computed: true, ElementType: types.StringType,
-				MarkdownDescription: "Named models that machines can use here, in order. A machine with a model that is usable " +
+				MarkdownDescription: "Named models that VMs can use here, in order. A VM with a model that is usable " +
 					"on all hosts of a fleet can move to each of them.",
 			},
 		},
@@ -166,7 +166,7 @@ func fromCPU(c *libvirt.GuestCPUs, domainType string) *cpu {
 	}
 }
 
-// sysinfo is what the host's firmware says of it.
+// sysinfo is what the host's firmware reports about the host.
 type sysinfo struct {
 	Manufacturer *string `tfsdk:"manufacturer"`
 	Product      *string `tfsdk:"product"`
@@ -182,18 +182,18 @@ type sysinfo struct {
 func sysinfoAttribute() schema.SingleNestedAttribute {
 	return schema.SingleNestedAttribute{
 		Computed: true,
-		MarkdownDescription: "What the host's firmware says of the host (SMBIOS). Null where it says nothing, which " +
-			"`unavailable` tells." + asked,
+		MarkdownDescription: "What the host's firmware reports about the host (SMBIOS). Null if it reports nothing, see " +
+			"`unavailable`." + asked,
 		Attributes: map[string]schema.Attribute{
-			"manufacturer": text("Who made the host."),
-			"product":      text("Its product name."),
+			"manufacturer": text("Manufacturer of the host."),
+			"product":      text("Product name."),
 			"version":      text("Version of the product."),
-			"serial":       text("Its serial number."),
-			"uuid":         text("The UUID that its maker gave it."),
-			"family":       text("Family of the product."),
-			"bios_vendor":  text("Who made its firmware."),
-			"bios_version": text("Version of its firmware."),
-			"bios_date":    text("Date of its firmware."),
+			"serial":       text("Serial number."),
+			"uuid":         text("UUID that the manufacturer gave it."),
+			"family":       text("Product family."),
+			"bios_vendor":  text("Vendor of the firmware."),
+			"bios_version": text("Version of the firmware."),
+			"bios_date":    text("Date of the firmware."),
 		},
 	}
 }
@@ -209,20 +209,20 @@ func fromSysinfo(s *libvirt.Sysinfo) *sysinfo {
 	}
 }
 
-// machine is a virtual machine that a host knows.
-type machine struct {
+// virtualMachine is a VM that a host knows.
+type virtualMachine struct {
 	Name   string  `tfsdk:"name"`
 	Role   *string `tfsdk:"role"`
 	Status string  `tfsdk:"status"`
 }
 
-func fromMachines(list []fleet.HostedMachine) map[string]machine {
+func fromVirtualMachines(list []fleet.HostedMachine) map[string]virtualMachine {
 	if list == nil {
 		return nil
 	}
-	all := make(map[string]machine, len(list))
-	for _, m := range list {
-		all[m.UUID] = machine{Name: m.Name, Role: orNull(m.Role), Status: m.Status}
+	all := make(map[string]virtualMachine, len(list))
+	for _, vm := range list {
+		all[vm.UUID] = virtualMachine{Name: vm.Name, Role: orNull(vm.Role), Status: vm.Status}
 	}
 	return all
 }

@@ -19,10 +19,10 @@ import (
 )
 
 // everything includes all that there is.
-const everything = `include = ["numa_cells", "cpu", "sysinfo", "node_devices", "machines"]`
+const everything = `include = ["numa_cells", "cpu", "sysinfo", "node_devices", "virtual_machines"]`
 
-// TestHost_detailsOfTheTestDriver: what was asked for is there, what the driver can't tell is null with the reason, and
-// what nobody asked for is null without one.
+// TestHost_detailsOfTheTestDriver: what is included is there, what the driver can't tell is null with the reason, and
+// what isn't included is null without one.
 func TestHost_detailsOfTheTestDriver(t *testing.T) {
 	t.Parallel()
 	acctest.NeedsTerraform(t)
@@ -36,7 +36,7 @@ func TestHost_detailsOfTheTestDriver(t *testing.T) {
 			Config: config(""),
 			ConfigStateChecks: []statecheck.StateCheck{
 				know("numa_cells", knownvalue.Null()), know("cpu", knownvalue.Null()), know("sysinfo", knownvalue.Null()),
-				know("node_devices", knownvalue.Null()), know("machines", knownvalue.Null()),
+				know("node_devices", knownvalue.Null()), know("virtual_machines", knownvalue.Null()),
 				know("cordoned", knownvalue.Bool(false)), know("cordon", knownvalue.Null()),
 				know("unavailable", knownvalue.MapSizeExact(0)),
 			},
@@ -59,7 +59,7 @@ func TestHost_detailsOfTheTestDriver(t *testing.T) {
 						"iommu_group": knownvalue.Null(), "virtual_functions": knownvalue.Null(),
 					}),
 				})),
-				know("machines", knownvalue.MapPartial(map[string]knownvalue.Check{
+				know("virtual_machines", knownvalue.MapPartial(map[string]knownvalue.Check{
 					"6695eb01-f6a4-8304-79aa-97f2502e193f": object(map[string]knownvalue.Check{
 						"name": knownvalue.StringExact("test"), "role": knownvalue.StringExact("active"),
 						"status": knownvalue.StringExact("Running"),
@@ -96,9 +96,9 @@ func TestAccHost_details(t *testing.T) {
 	unavailable, _ := state["unavailable"].(map[string]any)
 	t.Logf("unavailable: %v", unavailable)
 
-	machines, _ := state["machines"].(map[string]any)
-	if got := fmt.Sprint(machines[id]); got != fmt.Sprintf("map[name:%s role:defined status:Stopped]", name) {
-		t.Errorf("the machine is %s", got)
+	vms, _ := state["virtual_machines"].(map[string]any)
+	if got := fmt.Sprint(vms[id]); got != fmt.Sprintf("map[name:%s role:defined status:Stopped]", name) {
+		t.Errorf("the VM is %s", got)
 	}
 	sameCells(t, state, l.Virsh(t, "kvm1", "capabilities"), l.Virsh(t, "kvm1", "freepages", "--all"))
 
@@ -167,7 +167,7 @@ func sameCells(t *testing.T, state map[string]any, capabilities, freePages strin
 	}
 }
 
-// sameDevices compares the node devices with virsh's list of them. Those of machines come and go.
+// sameDevices compares the node devices with virsh's list of them. Those of VMs come and go.
 func sameDevices(t *testing.T, l *lab.Lab, state map[string]any, before map[string][]string) {
 	t.Helper()
 	devices, _ := state["node_devices"].(map[string]any)

@@ -42,8 +42,8 @@ type Model struct {
 	MemoryLimitBytes  types.Int64  `tfsdk:"memory_limit_bytes"`
 	CommittedBytes    types.Int64  `tfsdk:"committed_memory_bytes"`
 	FreeBytes         types.Int64  `tfsdk:"free_memory_bytes"`
-	Machines          types.Int64  `tfsdk:"virtual_machines"`
-	ActiveMachines    types.Int64  `tfsdk:"active_virtual_machines"`
+	VMCount           types.Int64  `tfsdk:"virtual_machine_count"`
+	ActiveVMCount     types.Int64  `tfsdk:"active_virtual_machine_count"`
 
 	Cordoned    *bool             `tfsdk:"cordoned"`
 	Cordon      *cordon           `tfsdk:"cordon"`
@@ -51,7 +51,7 @@ type Model struct {
 	details
 }
 
-// cordon is the mark that keeps machines away.
+// cordon is the mark that keeps VMs away.
 type cordon struct {
 	Owner string  `tfsdk:"owner"`
 	Since *string `tfsdk:"since"`
@@ -60,14 +60,14 @@ type cordon struct {
 
 // guestModel is one element of guests.
 type guestModel struct {
-	DomainTypes types.List `tfsdk:"domain_types"`
-	Machines    types.List `tfsdk:"machines"`
+	DomainTypes  types.List `tfsdk:"domain_types"`
+	MachineTypes types.List `tfsdk:"machine_types"`
 }
 
 // guestType is the type of an element of guests.
 var guestType = types.ObjectType{AttrTypes: map[string]attr.Type{
-	"domain_types": types.ListType{ElemType: types.StringType},
-	"machines":     types.ListType{ElemType: types.StringType},
+	"domain_types":  types.ListType{ElemType: types.StringType},
+	"machine_types": types.ListType{ElemType: types.StringType},
 }}
 
 // FromStatus maps what the fleet knows of a host.
@@ -103,8 +103,8 @@ func FromStatus(ctx context.Context, s fleet.HostStatus) (Model, diag.Diagnostic
 	m.MemoryLimitBytes = bytes(s.MemoryLimit)
 	m.CommittedBytes = bytes(s.CommittedMemory)
 	m.FreeBytes = bytes(s.FreeMemory)
-	m.Machines = types.Int64Value(int64(s.Domains))
-	m.ActiveMachines = types.Int64Value(int64(s.ActiveDomains))
+	m.VMCount = types.Int64Value(int64(s.Domains))
+	m.ActiveVMCount = types.Int64Value(int64(s.ActiveDomains))
 	m.details = fromDetails(s)
 	m.Unavailable = s.Unavailable
 	if _, unknown := s.Unavailable[fleet.PartCordon]; s.Err == nil && !unknown {
@@ -129,8 +129,8 @@ func guests(ctx context.Context, all []libvirt.Guest) (types.Map, diag.Diagnosti
 	byArch := make(map[string]guestModel, len(all))
 	for _, g := range all {
 		byArch[g.Arch] = guestModel{
-			DomainTypes: value.NewStringList(append([]string{}, g.DomainTypes...)),
-			Machines:    value.NewStringList(append([]string{}, g.Machines...)),
+			DomainTypes:  value.NewStringList(append([]string{}, g.DomainTypes...)),
+			MachineTypes: value.NewStringList(append([]string{}, g.Machines...)),
 		}
 	}
 	return types.MapValueFrom(ctx, guestType, byArch)

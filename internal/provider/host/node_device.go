@@ -38,7 +38,7 @@ func nodeDevicesAttribute() schema.MapNestedAttribute {
 		NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
 			"capability":  text("What it is, such as `pci`, `usb_device`, `net`, `storage` or `mdev`."),
 			"parent":      text("Name of the device that it is a part of."),
-			"driver":      text("The host's driver that has it; `vfio-pci` where it is set aside for virtual machines."),
+			"driver":      text("The host's driver that has it; `vfio-pci` where it is set aside for VMs."),
 			"vendor_id":   text("Number of its vendor, such as `0x8086`."),
 			"vendor":      text("Name of its vendor."),
 			"product_id":  text("Number of the product."),
@@ -48,19 +48,19 @@ func nodeDevicesAttribute() schema.MapNestedAttribute {
 			"serial":      text("Serial number of a disk."),
 			"size_bytes":  number("Size of a disk."),
 			"numa_cell":   number("The NUMA cell that it is near to."),
-			"iommu_group": number("Its IOMMU group. Devices of one group can only be assigned to one machine, together."),
+			"iommu_group": number("Its IOMMU group. Devices of one group can only be assigned to one VM, together."),
 			"physical_function": text("PCI address of the device that this is an SR-IOV virtual function " +
 				"of."),
 			"virtual_functions": schema.ListAttribute{
 				Computed: true, ElementType: types.StringType,
-				MarkdownDescription: "PCI addresses of the SR-IOV virtual functions that it has; null where it can have none.",
+				MarkdownDescription: "PCI addresses of the SR-IOV virtual functions that it has. Null if it can have none.",
 			},
 			"max_virtual_functions": number("How many virtual functions it can have."),
 			"mdev_type":             text("Type of a mediated device."),
 			"mdev_uuid":             text("UUID of a mediated device."),
 			"mdev_types": schema.MapAttribute{
 				Computed: true, ElementType: types.Int64Type,
-				MarkdownDescription: "How many more mediated devices of each type it has room for; null where it can have none.",
+				MarkdownDescription: "How many more mediated devices of each type it has room for. Null if it can have none.",
 			},
 		}},
 	}

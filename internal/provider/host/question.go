@@ -17,7 +17,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/value"
 )
 
-// Question is what is asked of hosts besides what is always read.
+// Question is what is read of hosts in addition to what always is.
 type Question struct {
 	Include      types.List `tfsdk:"include"`
 	Capabilities types.List `tfsdk:"node_device_capabilities"`
@@ -28,27 +28,27 @@ func QuestionAttributes() map[string]schema.Attribute {
 	some := func(description string, of []string) schema.ListAttribute {
 		return schema.ListAttribute{
 			Optional: true, ElementType: types.StringType,
-			MarkdownDescription: description + " Of `" + strings.Join(of, "`, `") + "`.",
+			MarkdownDescription: description + " Allowed: `" + strings.Join(of, "`, `") + "`.",
 			Validators: []validator.List{
 				listvalidator.SizeAtLeast(1), listvalidator.ValueStringsAre(stringvalidator.OneOf(of...)),
 			},
 		}
 	}
 	return map[string]schema.Attribute{
-		"include": some("Attributes to read that cost further questions to the host, or much place in the state. Those that "+
-			"aren't named are null.", fleet.HostParts),
-		"node_device_capabilities": some("Only `node_devices` with one of these capabilities. Not set: with any.",
+		"include": some("Attributes to read that need further queries to the host, or much room in the state. Attributes "+
+			"that aren't listed are null.", fleet.HostParts),
+		"node_device_capabilities": some("Read only `node_devices` with one of these capabilities. Not set: all.",
 			libvirt.NodeDeviceCapabilities()),
 	}
 }
 
-// Validate refuses a question that can't mean what it says.
+// Validate refuses node_device_capabilities without node_devices.
 func (q Question) Validate() diag.Diagnostics {
 	var diags diag.Diagnostics
 	if !q.Capabilities.IsNull() && !q.Include.IsUnknown() && !slices.Contains(value.StringList(q.Include),
 		fleet.PartNodeDevices) {
 		diags.AddAttributeError(path.Root("node_device_capabilities"), "Node devices aren't read",
-			"Capabilities pick among node_devices, which are read only where they are included: "+
+			"node_device_capabilities filters node_devices, which are read only if include names them. Set "+
 				"include = [\"node_devices\"].")
 	}
 	return diags

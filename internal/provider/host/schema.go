@@ -14,7 +14,7 @@ func (d *DataSource) Schema(_ context.Context, _ datasource.SchemaRequest, resp 
 	attributes := Attributes()
 	attributes["name"] = schema.StringAttribute{
 		Required:            true,
-		MarkdownDescription: "Name of the host in the provider's `hosts`; `default` where the provider has only a `uri`.",
+		MarkdownDescription: "Name of the host in the provider's `hosts`. It is `default` if the provider has only a `uri`.",
 	}
 	maps.Copy(attributes, QuestionAttributes())
 	resp.Schema = schema.Schema{
@@ -30,7 +30,7 @@ func Attributes() map[string]schema.Attribute {
 	attributes := map[string]schema.Attribute{
 		"uri": schema.StringAttribute{
 			Computed:            true,
-			MarkdownDescription: "libvirt URI as configured; empty where libvirt itself picks one.",
+			MarkdownDescription: "libvirt URI as configured. Empty if libvirt picks one.",
 		},
 		"labels": schema.MapAttribute{
 			Computed: true, ElementType: types.StringType,
@@ -38,11 +38,11 @@ func Attributes() map[string]schema.Attribute {
 		},
 		"schedulable": schema.BoolAttribute{
 			Computed:            true,
-			MarkdownDescription: "Whether virtual machines may be placed here, as configured.",
+			MarkdownDescription: "Whether VMs may be placed here, as configured.",
 		},
 		"fenced": schema.BoolAttribute{
 			Computed:            true,
-			MarkdownDescription: "Whether the host is given up, as configured. A fenced host is not asked anything.",
+			MarkdownDescription: "Whether the host is fenced, as configured. A fenced host is not queried.",
 		},
 		"reachable": schema.BoolAttribute{
 			Computed:            true,
@@ -50,7 +50,7 @@ func Attributes() map[string]schema.Attribute {
 		},
 		"error": schema.StringAttribute{
 			Computed:            true,
-			MarkdownDescription: "Why the host didn't answer; null where it did, or where it wasn't asked.",
+			MarkdownDescription: "Why the host didn't answer. Null if it did, or if it wasn't asked.",
 		},
 	}
 	maps.Copy(attributes, identityAttributes())
@@ -63,21 +63,20 @@ func Attributes() map[string]schema.Attribute {
 func cordonAttributes() map[string]schema.Attribute {
 	return map[string]schema.Attribute{
 		"cordoned": schema.BoolAttribute{
-			Computed: true,
-			MarkdownDescription: "Whether the host takes no machines, as is recorded on the host itself; null when that isn't " +
-				"known.",
+			Computed:            true,
+			MarkdownDescription: "Whether the host accepts no VMs, as recorded on the host itself. Null if unknown.",
 		},
 		"cordon": schema.SingleNestedAttribute{
-			Computed: true, MarkdownDescription: "Who cordoned the host; null while nobody has.",
+			Computed: true, MarkdownDescription: "Cordon of the host. Null if the host isn't cordoned.",
 			Attributes: map[string]schema.Attribute{
 				"owner": text("Who cordoned it."),
-				"since": text("When (RFC 3339)."),
-				"why":   text("What for."),
+				"since": text("When it was cordoned (RFC 3339)."),
+				"why":   text("Reason."),
 			},
 		},
 		"unavailable": schema.MapAttribute{
 			Computed: true, ElementType: types.StringType,
-			MarkdownDescription: "Why the host can't tell something, by attribute; empty when it told everything.",
+			MarkdownDescription: "Why something isn't known, by attribute.",
 		},
 	}
 }
@@ -86,11 +85,11 @@ func identityAttributes() map[string]schema.Attribute {
 	return map[string]schema.Attribute{
 		"uuid": schema.StringAttribute{
 			Computed:            true,
-			MarkdownDescription: "The host's identity in libvirt, the same under whichever name and address.",
+			MarkdownDescription: "libvirt's UUID of the host. It doesn't depend on the host's name and address.",
 		},
 		"hostname": schema.StringAttribute{
 			Computed:            true,
-			MarkdownDescription: "Hostname as the host's libvirt says it.",
+			MarkdownDescription: "Hostname that the host's libvirt reports.",
 		},
 		"driver": schema.StringAttribute{
 			Computed:            true,
@@ -102,7 +101,7 @@ func identityAttributes() map[string]schema.Attribute {
 		},
 		"hypervisor_version": schema.StringAttribute{
 			Computed:            true,
-			MarkdownDescription: "Version of the host's hypervisor, which is QEMU's for the driver `QEMU`.",
+			MarkdownDescription: "Version of the host's hypervisor. For the driver `QEMU`, this is QEMU's version.",
 		},
 		"arch": schema.StringAttribute{
 			Computed:            true,
@@ -110,7 +109,7 @@ func identityAttributes() map[string]schema.Attribute {
 		},
 		"cpu_model": schema.StringAttribute{
 			Computed:            true,
-			MarkdownDescription: "Model of the host's processors, in libvirt's words.",
+			MarkdownDescription: "Model of the host's processors, as libvirt names it.",
 		},
 		"guests": schema.MapNestedAttribute{
 			Computed:            true,
@@ -121,7 +120,7 @@ func identityAttributes() map[string]schema.Attribute {
 						Computed: true, ElementType: types.StringType,
 						MarkdownDescription: "Domain types that the host offers: `kvm`, `qemu`.",
 					},
-					"machines": schema.ListAttribute{
+					"machine_types": schema.ListAttribute{
 						Computed: true, ElementType: types.StringType,
 						MarkdownDescription: "Machine types that the host offers, and their aliases.",
 					},
@@ -147,24 +146,24 @@ func capacityAttributes() map[string]schema.Attribute {
 		},
 		"memory_limit_bytes": schema.Int64Attribute{
 			Computed: true,
-			MarkdownDescription: "How much memory may be committed to virtual machines: `memory_limit` as configured, else " +
-				"the host's memory.",
+			MarkdownDescription: "Memory that may be committed to VMs: `memory_limit` if configured, otherwise the " +
+				"host's memory.",
 		},
 		"committed_memory_bytes": schema.Int64Attribute{
 			Computed:            true,
-			MarkdownDescription: "How much memory is committed to virtual machines that run.",
+			MarkdownDescription: "Memory that is committed to running VMs.",
 		},
 		"free_memory_bytes": schema.Int64Attribute{
 			Computed:            true,
-			MarkdownDescription: "How much memory may still be committed to virtual machines.",
+			MarkdownDescription: "Memory that may still be committed to VMs.",
 		},
-		"virtual_machines": schema.Int64Attribute{
+		"virtual_machine_count": schema.Int64Attribute{
 			Computed:            true,
-			MarkdownDescription: "Number of virtual machines that the host knows, whoever made them.",
+			MarkdownDescription: "Number of VMs on the host, managed by this provider or not.",
 		},
-		"active_virtual_machines": schema.Int64Attribute{
+		"active_virtual_machine_count": schema.Int64Attribute{
 			Computed:            true,
-			MarkdownDescription: "Number of those that are running or paused.",
+			MarkdownDescription: "Number of VMs that are running or paused.",
 		},
 	}
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/acctest"
 )
 
-// awaitCopying waits until an apply has the slow machine's memory on its way.
+// awaitCopying waits until an apply has the slow VM's memory on its way.
 func (p *pair) awaitCopying(t *testing.T, apply *acctest.Running) {
 	t.Helper()
 	deadline := time.After(patience)
@@ -23,7 +23,7 @@ func (p *pair) awaitCopying(t *testing.T, apply *acctest.Running) {
 	}
 }
 
-// hurry lets every migration of the slow machine come to its end, until apply has.
+// hurry lets every migration of the slow VM come to its end, until apply has.
 func (p *pair) hurry(t *testing.T, apply *acctest.Running) {
 	t.Helper()
 	for tick := time.NewTicker(500 * time.Millisecond); ; {
@@ -38,13 +38,13 @@ func (p *pair) hurry(t *testing.T, apply *acctest.Running) {
 }
 
 // TestAccHostMaintenance_connectionCut: the drained host's SSH server is gone for some seconds in the middle of it, and
-// with it every connection. The machine that was on its way isn't harmed, and the same apply goes on with it: that a
+// with it every connection. The VM that was on its way isn't harmed, and the same apply goes on with it: that a
 // host can't be seen for a while doesn't mean that given steps no longer hold.
 func TestAccHostMaintenance_connectionCut(t *testing.T) {
 	t.Parallel()
 	p := newPair(t)
-	p.machine(t, "slow", "dirty=16 data", "")
-	p.machine(t, "next", "", "")
+	p.defineVM(t, "slow", "dirty=16 data", "")
+	p.defineVM(t, "next", "", "")
 	crawl := p.policies(map[string]string{"slow": crawling})
 	p.tf.Config(t, p.block()+crawl)
 	p.tf.Run(t, "apply")
@@ -52,7 +52,7 @@ func TestAccHostMaintenance_connectionCut(t *testing.T) {
 	apply := p.tf.Start(t, "apply")
 	p.awaitCopying(t, apply)
 	if out := p.l.Virsh(t, p.from.Name, "dumpxml", p.prefix+"-slow"); !strings.Contains(out, "eviction-requested") {
-		t.Errorf("who looks at the machine can't see that it is to leave:\n%s", out)
+		t.Errorf("who looks at the VM can't see that it is to leave:\n%s", out)
 	}
 	start := p.l.StopSSH(t, p.from)
 	if p.where(t, "slow") != p.from.Name {

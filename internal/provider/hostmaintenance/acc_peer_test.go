@@ -12,7 +12,7 @@ import (
 )
 
 // TestAccHostMaintenance_peersGoOn: a drain is killed, and the migration that the hosts' libvirt manage goes on without
-// it. The next apply finds the machine where it arrived, and the host is empty.
+// it. The next apply finds the VM where it arrived, and the host is empty.
 func TestAccHostMaintenance_peersGoOn(t *testing.T) {
 	t.Parallel()
 	p := newPair(t)
@@ -23,7 +23,7 @@ func TestAccHostMaintenance_peersGoOn(t *testing.T) {
 		of.Settings += fmt.Sprintf("\npeer_uri = \"qemu+tcp://%s/system\"", h.Address)
 		block.Hosts = append(block.Hosts, of)
 	}
-	p.machine(t, "slow", "dirty=16 data", "")
+	p.defineVM(t, "slow", "dirty=16 data", "")
 	p.l.Virsh(t, p.from.Name, "autostart", p.prefix+"-slow")
 	const after = "depends_on = [virtfleet_eviction_policy.slow]"
 	crawl := block.String() + p.policies(map[string]string{"slow": crawling})
@@ -81,6 +81,6 @@ func TestAccHostMaintenance_peersGoOn(t *testing.T) {
 
 	p.tf.Run(t, "destroy")
 	p.expect(t, map[string]string{"slow": p.to.Name})
-	// The locks of the run that was killed stay until somebody wants them, and keep nobody out.
+	// The locks of the run that was killed stay until another run wants them, and keep none out.
 	p.noneLeft(t, "virtfleet:host-record", "slow")
 }

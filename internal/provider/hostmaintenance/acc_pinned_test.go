@@ -8,7 +8,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/acctest"
 )
 
-// managed is a machine of the configuration that costs nothing and needs no time to shut down.
+// managed is a VM of the configuration that costs nothing and needs no time to shut down.
 func (p *pair) managed(t *testing.T, name, more string) string {
 	t.Helper()
 	p.l.RemoveDomain(t, p.prefix+"-"+name)
@@ -21,7 +21,7 @@ func (p *pair) managed(t *testing.T, name, more string) string {
 `, name, p.prefix+"-"+name, more)
 }
 
-// TestAccHostMaintenance_pinnedElsewhere: a machine that is to come to a host under maintenance stays where it is as
+// TestAccHostMaintenance_pinnedElsewhere: a VM that is to come to a host under maintenance stays where it is as
 // long as that lasts, however often it is applied. The plan says why, and the apply that ends the maintenance moves it,
 // once.
 func TestAccHostMaintenance_pinnedElsewhere(t *testing.T) {
@@ -33,7 +33,7 @@ func TestAccHostMaintenance_pinnedElsewhere(t *testing.T) {
 	closed := p.maintenance(`reason = "CHG-1234: new memory"`)
 	p.tf.Config(t, p.block()+closed+on(p.to.Name))
 	p.tf.Run(t, "apply")
-	// moves is how often it was moved, or somebody began to, as is recorded with it.
+	// moves is how often it was moved, or was begun to be, as is recorded with it.
 	moves := func() int {
 		t.Helper()
 		return strings.Count(p.l.Virsh(t, p.where(t, "pinned"), "dumpxml", p.prefix+"-pinned"), "<virtfleet:migration ")

@@ -7,13 +7,13 @@ import (
 	"time"
 )
 
-// nothingLeft fails the test when a host keeps a record or a lock of ours, or a machine its mark.
+// nothingLeft fails the test when a host keeps a record or a lock of ours, or a VM its mark.
 func (p *pair) nothingLeft(t *testing.T, names ...string) {
 	t.Helper()
 	p.noneLeft(t, "virtfleet:", names...)
 }
 
-// noneLeft fails the test when a host keeps a secret whose name begins so, or a machine its mark.
+// noneLeft fails the test when a host keeps a secret whose name begins so, or a VM its mark.
 func (p *pair) noneLeft(t *testing.T, secret string, names ...string) {
 	t.Helper()
 	for _, h := range []string{p.from.Name, p.to.Name} {
@@ -24,7 +24,7 @@ func (p *pair) noneLeft(t *testing.T, secret string, names ...string) {
 	p.unmarked(t, names...)
 }
 
-// unmarked fails the test when a machine keeps its mark.
+// unmarked fails the test when a VM keeps its mark.
 func (p *pair) unmarked(t *testing.T, names ...string) {
 	t.Helper()
 	for _, name := range names {
@@ -35,7 +35,7 @@ func (p *pair) unmarked(t *testing.T, names ...string) {
 	}
 }
 
-// howRuns is where the machine runs, and how it came to run there.
+// howRuns is where the VM runs, and how it came to run there.
 func (p *pair) howRuns(t *testing.T, name string) string {
 	t.Helper()
 	host := p.where(t, name)
@@ -45,13 +45,13 @@ func (p *pair) howRuns(t *testing.T, name string) string {
 	return host + " " + strings.TrimSpace(p.l.Virsh(t, host, "domstate", "--reason", p.prefix+"-"+name))
 }
 
-// TestAccHostMaintenance_restoreGoesOn: while a host doesn't answer its machine isn't brought back, and another one
+// TestAccHostMaintenance_restoreGoesOn: while a host doesn't answer its VM isn't brought back, and another one
 // isn't started, which might run there. Destroying fails, and destroying again, with the host back, restores both.
 func TestAccHostMaintenance_restoreGoesOn(t *testing.T) {
 	t.Parallel()
 	p := newPair(t)
-	p.machine(t, "live", "", "")
-	p.machine(t, "none", "", "")
+	p.defineVM(t, "live", "", "")
+	p.defineVM(t, "none", "", "")
 	policies := p.policies(map[string]string{"none": `"None"`})
 	p.tf.Config(t, p.block()+policies)
 	p.tf.Run(t, "apply")
@@ -94,13 +94,13 @@ func TestAccHostMaintenance_restoreGoesOn(t *testing.T) {
 }
 
 // TestAccHostMaintenance_killedAndGivenUp: an apply that was killed leaves nothing in the state, and the host cordoned
-// with its machine marked, after another one had gone. Imported, the maintenance can be destroyed: neither cordon nor
+// with its VM marked, after another one had gone. Imported, the maintenance can be destroyed: neither cordon nor
 // mark is left, and what has gone stays where it is.
 func TestAccHostMaintenance_killedAndGivenUp(t *testing.T) {
 	t.Parallel()
 	p := newPair(t)
-	p.machine(t, "quick", "", "")
-	p.machine(t, "slow", "dirty=16", "")
+	p.defineVM(t, "quick", "", "")
+	p.defineVM(t, "slow", "dirty=16", "")
 	crawl := p.policies(map[string]string{"slow": crawling})
 	p.tf.Config(t, p.block()+crawl)
 	p.tf.Run(t, "apply")
@@ -133,7 +133,7 @@ func TestAccHostMaintenance_killedAndGivenUp(t *testing.T) {
 		t.Errorf("quick is %s, want %s", got, want)
 	}
 	// What was done stays recorded, for a maintenance that begins soon. The lock that the killed run had on the other host
-	// stays until somebody wants it, and keeps nobody out.
+	// stays until another run wants it, and keeps none out.
 	if out := p.record(t); strings.Contains(out, `"cordon":`) || !strings.Contains(out, `"given_up":`) {
 		t.Errorf("recorded is %s", out)
 	}
@@ -145,13 +145,13 @@ func TestAccHostMaintenance_killedAndGivenUp(t *testing.T) {
 func TestAccHostMaintenance_wantedAgain(t *testing.T) {
 	t.Parallel()
 	p := newPair(t)
-	p.machine(t, "away", "", "")
+	p.defineVM(t, "away", "", "")
 	p.tf.Config(t, p.block()+p.maintenance("restore = true"))
 	p.tf.Run(t, "apply")
 	start := p.l.StopSSH(t, p.to)
 	p.tf.Fail(t, "destroy")
 	start()
-	p.machine(t, "came", "", "")
+	p.defineVM(t, "came", "", "")
 	p.tf.Run(t, "apply")
 	p.expect(t, map[string]string{"away": p.to.Name, "came": p.to.Name})
 	if got := results(t, p.tf); got != "away=Moved came=Moved" {

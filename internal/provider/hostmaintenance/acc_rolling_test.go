@@ -13,7 +13,7 @@ import (
 func TestAccHostMaintenance_rolling(t *testing.T) {
 	t.Parallel()
 	p := newPair(t)
-	p.machine(t, "web", "", "")
+	p.defineVM(t, "web", "", "")
 	example, err := os.ReadFile("../../../examples/rolling-maintenance/main.tf")
 	if err != nil {
 		t.Fatal(err)
@@ -29,7 +29,7 @@ func TestAccHostMaintenance_rolling(t *testing.T) {
 		list := fmt.Sprintf("echo $HOST: $(virsh --quiet --connect '%s' list --name) >> work", uri)
 		p.tf.Run(t, "apply", "-var", fmt.Sprintf("under_maintenance=[%q]", host), "-var", "update="+list)
 		if p.where(t, "web") == host {
-			t.Errorf("the machine is on %s, whose turn it is", host)
+			t.Errorf("the VM is on %s, whose turn it is", host)
 		}
 		p.tf.Run(t, "apply")
 		if out, empty := p.tf.Empty(t); !empty {
@@ -43,7 +43,7 @@ func TestAccHostMaintenance_rolling(t *testing.T) {
 	}
 	state := p.l.Virsh(t, p.from.Name, "domstate", "--reason", p.prefix+"-web")
 	if !strings.Contains(state, "migrated") {
-		t.Errorf("the machine is %s; want it never stopped", state)
+		t.Errorf("the VM is %s; want it never stopped", state)
 	}
 	for _, h := range []string{p.from.Name, p.to.Name} {
 		if secrets := strings.TrimSpace(p.l.Virsh(t, h, "--quiet", "secret-list")); secrets != "" {

@@ -12,7 +12,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/acctest"
 )
 
-// scene is a host with machines of every kind, and two others with little room.
+// scene is a host with VMs of every kind, and two others with little room.
 type scene struct {
 	*pair
 	other *lab.Host
@@ -31,12 +31,12 @@ func newScene(t *testing.T) *scene {
 	return s
 }
 
-// limit is how many MiB may be committed to machines on the host.
+// limit is how many MiB may be committed to VMs on the host.
 func (s *scene) limit(h *lab.Host) int {
 	return map[string]int{s.from.Name: 4096, s.to.Name: 600, s.other.Name: 450}[h.Name]
 }
 
-// withinLimits fails the test when the machines that run on a host have more memory together than it may give away.
+// withinLimits fails the test when the VMs that run on a host have more memory together than it may give away.
 func (s *scene) withinLimits(t *testing.T) {
 	t.Helper()
 	for _, h := range []*lab.Host{s.to, s.other} {
@@ -50,12 +50,12 @@ func (s *scene) withinLimits(t *testing.T) {
 			sum += kib
 		}
 		if limit := s.limit(h); sum == 0 || sum > limit<<10 {
-			t.Errorf("host %s may give %d MiB to machines, and has %d KiB of them", h.Name, limit, sum)
+			t.Errorf("host %s may give %d MiB to VMs, and has %d KiB of them", h.Name, limit, sum)
 		}
 	}
 }
 
-// copiedPost fails the test unless the last move of the machine that writes to its memory ended in post-copy: what it
+// copiedPost fails the test unless the last move of the VM that writes to its memory ended in post-copy: what it
 // writes is more than could be copied in the time that it had.
 func (s *scene) copiedPost(t *testing.T) {
 	t.Helper()
@@ -66,12 +66,13 @@ func (s *scene) copiedPost(t *testing.T) {
 	}
 }
 
-// block is the provider's. As long as the two others take nothing, all machines begin on the first host.
+// block is the provider's. As long as the two others take nothing, all VMs begin on the first host.
 func (s *scene) block(begin bool) string {
 	b := acctest.Block{Lab: s.l}
 	for _, h := range []*lab.Host{s.from, s.to, s.other} {
 		one := s.host(h)
-		one.Settings += fmt.Sprintf("\n      memory_limit = \"%dMi\"\n      schedulable = %t", s.limit(h),
+		one.Settings += fmt.Sprintf("\n      memory_limit = \"%dMi\"\n      overcommit_guest_overhead = true\n      "+
+			"schedulable = %t", s.limit(h),
 			!begin || h == s.from)
 		b.Hosts = append(b.Hosts, one)
 	}
@@ -113,7 +114,7 @@ func nbdBlock(e *lab.Export) string {
 		"cache = \"none\" } }", e.Name, e.Address())
 }
 
-// is says what virsh says of a machine: "kvm2 running (migrated)".
+// is says what virsh says of a VM: "kvm2 running (migrated)".
 func (s *scene) is(t *testing.T, name string) string {
 	t.Helper()
 	var all []string
@@ -143,13 +144,13 @@ func (s *scene) moveWhenAsked(ctx context.Context, name string) error {
 	}
 }
 
-// unmanaged are the machines that nobody manages with Terraform.
+// unmanaged are the VMs that aren't managed with Terraform.
 func (s *scene) unmanaged(t *testing.T) {
 	t.Helper()
-	s.machine(t, "live", "", nbdDisk(s.liveDisk))
-	s.machine(t, "dirty", "dirty=16", "")
-	s.machine(t, "none", "", "")
-	s.machine(t, "saved", "", fmt.Sprintf(`<disk type="file"><driver name="qemu" type="qcow2"/><source file="%s"/>
+	s.defineVM(t, "live", "", nbdDisk(s.liveDisk))
+	s.defineVM(t, "dirty", "dirty=16@32", "") // Four times what its policy lets through.
+	s.defineVM(t, "none", "", "")
+	s.defineVM(t, "saved", "", fmt.Sprintf(`<disk type="file"><driver name="qemu" type="qcow2"/><source file="%s"/>
 		<target dev="vdb" bus="virtio"/></disk>`, s.image))
 	for _, name := range []string{"paused", "stopped", "plain"} {
 		s.l.RemoveDomain(t, s.prefix+"-"+name)
@@ -162,7 +163,7 @@ func (s *scene) unmanaged(t *testing.T) {
 	s.l.Virsh(t, s.from.Name, "suspend", s.prefix+"-paused")
 }
 
-// configured are the other machines, one of them with that setting, and the policies.
+// configured are the other VMs, one of them with that setting, and the policies.
 func (s *scene) configured(t *testing.T, pin string) string {
 	t.Helper()
 	const small = `memory = { size = "32Mi" }` + "\n  "
@@ -180,7 +181,7 @@ func (s *scene) configured(t *testing.T, pin string) string {
 		})
 }
 
-// planned checks what the plan says of each machine.
+// planned checks what the plan says of each VM.
 func (s *scene) planned(t *testing.T, plan string) {
 	t.Helper()
 	for name, want := range map[string]string{
@@ -203,7 +204,7 @@ func (s *scene) planned(t *testing.T, plan string) {
 	}
 }
 
-// TestAccHostMaintenance_everyKind: twelve machines, each of another kind, and as many ways to leave. What the plan
+// TestAccHostMaintenance_everyKind: twelve VMs, each of another kind, and as many ways to leave. What the plan
 // says is what happens; no guest is restarted that needn't be, no disk changes; the one that is pinned stays until it
 // isn't. The end of the maintenance brings all back that it has moved, the way that each went.
 func TestAccHostMaintenance_everyKind(t *testing.T) {
@@ -269,7 +270,7 @@ const (
 	paused, restored, off      = " paused (user)", " running (restored)", " shut off"
 )
 
-// left checks where everybody is, and what the state says of it.
+// left checks where every VM is, and what the state says of it.
 func (s *scene) left(t *testing.T, results, pinned string) {
 	t.Helper()
 	from, to, other := s.from.Name, s.to.Name, s.other.Name
@@ -299,7 +300,7 @@ func (s *scene) left(t *testing.T, results, pinned string) {
 	}
 }
 
-// back checks where everybody is after the maintenance: where it was, and running if it ran. The one that somebody else
+// back checks where every VM is after the maintenance: where it was, and running if it ran. The one that another tool
 // has moved is left to them.
 func (s *scene) back(t *testing.T) {
 	t.Helper()
@@ -314,7 +315,7 @@ func (s *scene) back(t *testing.T) {
 	}
 }
 
-// oneOf fails the test unless virsh says one of these of the machine.
+// oneOf fails the test unless virsh says one of these of the VM.
 func (s *scene) oneOf(t *testing.T, name string, is ...string) {
 	t.Helper()
 	if got := s.is(t, name); !slices.Contains(is, got) {

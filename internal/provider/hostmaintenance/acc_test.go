@@ -17,12 +17,12 @@ func TestMain(m *testing.M) { acctest.Main(m) }
 
 const address = hostmaintenance.TypeName + ".this"
 
-// pair are two hosts that nobody else uses: cordoning and emptying them is in nobody's way.
+// pair are two hosts that no other test uses: draining them disturbs none.
 type pair struct {
 	l        *lab.Lab
 	from, to *lab.Host
 	tf       *acctest.CLI
-	// prefix begins the names of the machines.
+	// prefix begins the names of the VMs.
 	prefix string
 }
 
@@ -42,16 +42,16 @@ func (p *pair) host(h *lab.Host) acctest.Host {
 	return acctest.Host{Of: h, Settings: fmt.Sprintf("migration_address = %q", h.Address)}
 }
 
-// machine is a machine on the first host whose disk both reach. One whose guest writes to its memory does so when this
+// defineVM is a VM on the first host whose disk both reach. One whose guest writes to its memory does so when this
 // returns: as long as it boots it has little there, and is moved before anything can be done about it.
-func (p *pair) machine(t *testing.T, name, words, more string) {
+func (p *pair) defineVM(t *testing.T, name, words, more string) {
 	t.Helper()
 	full := p.prefix + "-" + name
 	export := p.l.NBD(t, full, 16<<20)
 	p.l.RemoveDomain(t, full)
 	memory := 96
 	if strings.Contains(words, "data") {
-		memory = 128 // Programs that come and go beside the writing need room.
+		memory = 128 // Programs that come and go during the writing need room.
 	}
 	xml := fmt.Sprintf(`<domain type="qemu"><name>%s</name><memory unit="MiB">%d</memory><vcpu>1</vcpu>
 		<os><type arch="x86_64">hvm</type><kernel>%s</kernel><initrd>%s</initrd><cmdline>%s noagent %s</cmdline></os>
@@ -67,7 +67,7 @@ func (p *pair) machine(t *testing.T, name, words, more string) {
 	}
 }
 
-// where is the host that the machine is active on, "" for none.
+// where is the host that the VM is active on, "" for none.
 func (p *pair) where(t *testing.T, name string) string {
 	t.Helper()
 	for _, h := range []*lab.Host{p.from, p.to} {
@@ -103,7 +103,7 @@ func results(t *testing.T, tf *acctest.CLI) string {
 	return strings.Join(all, " ")
 }
 
-// reasonOf is why a machine was not moved, as the state says.
+// reasonOf is why a VM was not moved, as the state says.
 func reasonOf(state map[string]any, name string) string {
 	list, _ := state["results"].([]any)
 	for _, r := range list {
@@ -123,7 +123,7 @@ func (p *pair) maintenance(more string) string {
 	return fmt.Sprintf("resource \"virtfleet_host_maintenance\" \"this\" {\n  host = %q\n  %s\n}\n", p.from.Name, more)
 }
 
-// plan says how the first host would be emptied.
+// plan says how the first host would be drained.
 func (p *pair) plan() string {
 	return fmt.Sprintf("data \"virtfleet_evacuation_plan\" \"this\" {\n  host = %q\n}\n", p.from.Name)
 }
@@ -131,7 +131,7 @@ func (p *pair) plan() string {
 // exactly has a maintenance follow that plan.
 const exactly = "steps = data.virtfleet_evacuation_plan.this.steps\n  "
 
-// policies are by the names of machines.
+// policies are by the names of VMs.
 func (p *pair) policies(strategies map[string]string) string {
 	var b strings.Builder
 	for name, strategy := range strategies {
@@ -141,15 +141,15 @@ func (p *pair) policies(strategies map[string]string) string {
 	return b.String()
 }
 
-// TestAccHostMaintenance: the plan shows how the host will be emptied, apply does exactly that, the next plan is empty,
+// TestAccHostMaintenance: the plan shows how the host will be drained, apply does exactly that, the next plan is empty,
 // even with the host switched off, and destroying brings everything back.
 func TestAccHostMaintenance(t *testing.T) {
 	t.Parallel()
 	p := newPair(t)
-	p.machine(t, "live", "", "")
-	p.machine(t, "none", "", "")
+	p.defineVM(t, "live", "", "")
+	p.defineVM(t, "none", "", "")
 	for _, name := range []string{"fallback", "possible", "save"} {
-		p.machine(t, name, "", fmt.Sprintf(`<disk type="file"><driver name="qemu" type="qcow2"/><source file="%s"/>
+		p.defineVM(t, name, "", fmt.Sprintf(`<disk type="file"><driver name="qemu" type="qcow2"/><source file="%s"/>
 			<target dev="vdb" bus="virtio"/></disk>`, p.l.Image(t, p.from.Name, p.prefix+"-"+name+".qcow2", "qcow2", 1<<20)))
 	}
 	policies := p.policies(map[string]string{
@@ -164,7 +164,7 @@ func TestAccHostMaintenance(t *testing.T) {
 	p.tf.Config(t, p.block()+policies+p.maintenance("restore = true"))
 	out := p.tf.Run(t, "plan")
 	for _, want := range []string{
-		"Host will be emptied", "1. " + p.prefix + "-save: is saved to the host's disk (LiveMigrate, policy ",
+		"Host will be drained", "1. " + p.prefix + "-save: is saved to the host's disk (LiveMigrate, policy ",
 		"2. " + p.prefix + "-fallback: is shut down (LiveMigrate, policy ",
 		"3. " + p.prefix + "-live: moves to " + p.to.Name + " while it runs, 96Mi (LiveMigrateIfPossible, " +
 			"the provider's default)",
@@ -184,7 +184,7 @@ func TestAccHostMaintenance(t *testing.T) {
 	if got := results(t, p.tf); got != want {
 		t.Errorf("results %s, want %s", got, want)
 	}
-	for _, name := range []string{"fallback", "none", "possible"} { // Their guests did it, nobody killed them.
+	for _, name := range []string{"fallback", "none", "possible"} { // Their guests did it, they weren't killed.
 		out := p.l.Virsh(t, p.from.Name, "domstate", "--reason", p.prefix+"-"+name)
 		if got := strings.TrimSpace(out); got != "shut off (shutdown)" {
 			t.Errorf("%s is %s", name, got)
@@ -197,10 +197,10 @@ func TestAccHostMaintenance(t *testing.T) {
 		t.Errorf("the mark is left:\n%s", out)
 	}
 
-	// Somebody starts one of them.
+	// An administrator starts one of them.
 	p.l.Virsh(t, p.from.Name, "start", p.prefix+"-none")
 	if actions := p.tf.Actions(t); actions[address] != "update" {
-		t.Errorf("a machine came: %v, want an update", actions)
+		t.Errorf("a VM came: %v, want an update", actions)
 	}
 	p.tf.Run(t, "apply")
 	p.expect(t, map[string]string{"none": ""})
@@ -252,28 +252,28 @@ func (p *pair) record(t *testing.T) string {
 }
 
 // TestAccHostMaintenance_refused: what blocks a drain fails the plan with every reason; steps that no longer hold stop
-// the apply before anything is touched; a machine that its configuration pins is told of.
+// the apply before anything is touched; a VM that its configuration pins is told of.
 func TestAccHostMaintenance_refused(t *testing.T) {
 	t.Parallel()
 	p := newPair(t)
-	p.machine(t, "free", "", "")
+	p.defineVM(t, "free", "", "")
 	config := func(more string) { p.tf.Config(t, p.block()+more+p.maintenance(`timeouts = { create = "1m" }`)) }
 	p.tf.Config(t, p.block()+p.plan()+p.maintenance(exactly))
 	p.tf.Run(t, "plan", "-out=planned")
 
-	p.machine(t, "disk", "", fmt.Sprintf(`<disk type="file"><driver name="qemu" type="qcow2"/><source file="%s"/>
+	p.defineVM(t, "disk", "", fmt.Sprintf(`<disk type="file"><driver name="qemu" type="qcow2"/><source file="%s"/>
 		<target dev="vdb" bus="virtio"/></disk>`, p.l.Image(t, p.from.Name, p.prefix+".qcow2", "qcow2", 1<<20)))
 	// Each host has a network of its own of that name.
-	p.machine(t, "nat", "", `<interface type="network"><source network="default"/><model type="virtio"/></interface>`)
+	p.defineVM(t, "nat", "", `<interface type="network"><source network="default"/><model type="virtio"/></interface>`)
 	out := p.tf.Fail(t, "apply", "planned")
 	if !strings.Contains(out, "no longer hold") || !strings.Contains(out, p.prefix+`-disk" has come`) ||
 		!strings.Contains(out, p.prefix+`-nat" has come`) {
-		t.Errorf("with a new machine: %s", out)
+		t.Errorf("with a new VM: %s", out)
 	}
 	config("")
 	out = p.tf.Fail(t, "plan")
 	for _, want := range []string{
-		"Host can't be emptied", p.prefix + `-disk" (strategy LiveMigrateIfPossible of the provider): DisksNotLiveMigratable`,
+		"Host can't be drained", p.prefix + `-disk" (strategy LiveMigrateIfPossible of the provider): DisksNotLiveMigratable`,
 		p.prefix + `-nat" (strategy LiveMigrateIfPossible of the provider): InterfaceNotLiveMigratable`, "choose a fallback",
 	} {
 		if !strings.Contains(unwrapped(out), want) {
@@ -293,16 +293,16 @@ const crawling = `"LiveMigrate"
     bandwidth = "2Mi", max_downtime = "1ms", completion_timeout_per_gib = "1h", progress_timeout = "1h"
   }`
 
-// patience is how long a test waits for what should take seconds, on a machine that has other things to do.
+// patience is how long a test waits for what should take seconds, on a computer that has other things to do.
 const patience = 5 * time.Minute
 
-// TestAccHostMaintenance_interrupted: Ctrl-C, and a provider that is killed, leave every machine running and the host
+// TestAccHostMaintenance_interrupted: Ctrl-C, and a provider that is killed, leave every VM running and the host
 // cordoned; the next apply goes on.
 func TestAccHostMaintenance_interrupted(t *testing.T) {
 	t.Parallel()
 	p := newPair(t)
-	p.machine(t, "quick", "", "")
-	p.machine(t, "slow", "dirty=16 data", "")
+	p.defineVM(t, "quick", "", "")
+	p.defineVM(t, "slow", "dirty=16 data", "")
 	const after = "restore = true\n  depends_on = [virtfleet_eviction_policy.slow]"
 	crawl := p.policies(map[string]string{"slow": crawling, "late": `"LiveMigrate"`})
 	exact := p.plan() + p.maintenance(exactly+after)
@@ -370,18 +370,18 @@ func TestAccHostMaintenance_interrupted(t *testing.T) {
 }
 
 // planOfRest expects that the plan of a drain which was interrupted says what is left of it, and fails because of a
-// machine that has come since and can't leave, by the policy that was there before it.
+// VM that has come since and can't leave, by the policy that was there before it.
 func (p *pair) planOfRest(t *testing.T) {
 	t.Helper()
 	if out := p.tf.Run(t, "plan"); !strings.Contains(out, "1. "+p.prefix+"-slow: moves to "+p.to.Name) ||
 		strings.Contains(out, p.prefix+"-quick: ") {
 		t.Errorf("the plan doesn't say what is left:\n%s", out)
 	}
-	p.machine(t, "late", "", fmt.Sprintf(`<disk type="file"><driver name="qemu" type="qcow2"/><source file="%s"/>
+	p.defineVM(t, "late", "", fmt.Sprintf(`<disk type="file"><driver name="qemu" type="qcow2"/><source file="%s"/>
 		<target dev="vdb" bus="virtio"/></disk>`, p.l.Image(t, p.from.Name, p.prefix+".qcow2", "qcow2", 1<<20)))
 	out := unwrapped(p.tf.Fail(t, "plan"))
 	for _, want := range []string{
-		"Host can't be emptied", p.prefix + `-late" (strategy LiveMigrate of policy`, "DisksNotLiveMigratable",
+		"Host can't be drained", p.prefix + `-late" (strategy LiveMigrate of policy`, "DisksNotLiveMigratable",
 	} {
 		if !strings.Contains(out, want) {
 			t.Errorf("%q is missing in the plan: %s", want, out)
@@ -391,12 +391,12 @@ func (p *pair) planOfRest(t *testing.T) {
 	p.l.Virsh(t, p.from.Name, "undefine", p.prefix+"-late")
 }
 
-// TestAccHostMaintenance_finished: Ctrl-C while the last machine is on its way, which its policy says to finish.
+// TestAccHostMaintenance_finished: Ctrl-C while the last VM is on its way, which its policy says to finish.
 // Terraform waits for it, and the host is empty then: nothing is left to do.
 func TestAccHostMaintenance_finished(t *testing.T) {
 	t.Parallel()
 	p := newPair(t)
-	p.machine(t, "slow", "dirty=16", "")
+	p.defineVM(t, "slow", "dirty=16", "")
 	crawl := p.policies(map[string]string{"slow": crawling + "\n  on_cancel = \"finish\""})
 	p.tf.Config(t, p.block()+crawl)
 	p.tf.Run(t, "apply")
@@ -419,14 +419,14 @@ func TestAccHostMaintenance_finished(t *testing.T) {
 	p.nothingLeft(t, "slow")
 }
 
-// copying tells whether the slow machine's memory is on its way.
+// copying tells whether the slow VM's memory is on its way.
 func (p *pair) copying(t *testing.T) bool {
 	t.Helper()
 	out, err := p.l.TryVirsh(t, p.from.Name, "domjobinfo", p.prefix+"-slow")
 	return err == nil && strings.Contains(out, "Memory processed")
 }
 
-// awaitNoJob waits until the host has given up moving the slow machine, which it notices after whoever was killed.
+// awaitNoJob waits until the host has given up moving the slow VM, which it notices after whoever was killed.
 func (p *pair) awaitNoJob(t *testing.T) {
 	t.Helper()
 	deadline := time.After(patience)
@@ -439,10 +439,10 @@ func (p *pair) awaitNoJob(t *testing.T) {
 	}
 }
 
-// TestAccHostMaintenance_managedMachine: a machine whose own strategy has it shut down, and one that is saved, stay so
+// TestAccHostMaintenance_managedVM: a VM whose own strategy has it shut down, and one that is saved, stay so
 // as long as the maintenance lasts, whatever their run strategy, also while their host is off, and are started by the
 // next apply after it.
-func TestAccHostMaintenance_managedMachine(t *testing.T) {
+func TestAccHostMaintenance_managedVM(t *testing.T) {
 	t.Parallel()
 	p := newPair(t)
 	policies := p.policies(map[string]string{"saved": "\"LiveMigrate\"\n  fallback = \"Save\""})
@@ -506,7 +506,7 @@ func TestAccHostMaintenance_managedMachine(t *testing.T) {
 	p.tf.Run(t, "destroy")
 }
 
-// pluggedOut expects that plans go on working while the first host has no power: nobody there even refuses a
+// pluggedOut expects that plans go on working while the first host has no power: nothing there even refuses a
 // connection.
 func (p *pair) pluggedOut(t *testing.T, config string) {
 	t.Helper()

@@ -8,6 +8,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/hostrecord"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/value"
 )
 
@@ -31,7 +32,8 @@ const defaultReason = "maintenance"
 func (m *model) toFleet() fleet.Drain {
 	host := m.Host.ValueString()
 	return fleet.Drain{
-		Host: host, ID: host, Why: cmp.Or(m.Reason.ValueString(), defaultReason), MoveStopped: m.MoveStopped.ValueBool(),
+		Host: host, ID: m.ID.ValueString(), Why: cmp.Or(m.Reason.ValueString(), defaultReason),
+		MoveStopped: m.MoveStopped.ValueBool(),
 	}
 }
 
@@ -46,9 +48,9 @@ func (m *model) readReason(why string) {
 	}
 }
 
-// take records what became of each machine.
-func (m *model) take(steps []fleet.EvacuationStep, drained bool) {
-	m.ID, m.Drained = m.Host, types.BoolValue(drained)
+// take records what became of each VM.
+func (m *model) take(steps []hostrecord.Step, drained bool) {
+	m.Drained = types.BoolValue(drained)
 	results := make([]attr.Value, len(steps))
 	for i, s := range steps {
 		results[i] = types.ObjectValueMust(resultType.AttrTypes, map[string]attr.Value{
@@ -58,4 +60,9 @@ func (m *model) take(steps []fleet.EvacuationStep, drained bool) {
 		})
 	}
 	m.Results = types.ListValueMust(resultType, results)
+}
+
+// rests says that the plan leaves the host as it is: it is empty, and no more VMs are to leave than did before.
+func (m *model) rests(state *model) bool {
+	return state.Drained.ValueBool() && (!m.MoveStopped.ValueBool() || state.MoveStopped.ValueBool())
 }

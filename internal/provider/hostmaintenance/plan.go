@@ -3,6 +3,7 @@ package hostmaintenance
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/path"
@@ -15,7 +16,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/tfdiag"
 )
 
-// ModifyPlan plans that the host is empty, shows how that comes about, and fails where it can't.
+// ModifyPlan plans that the host is drained, shows how, and fails if it can't be.
 func (r *Resource) ModifyPlan(
 	ctx context.Context, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse,
 ) {
@@ -33,7 +34,8 @@ func (r *Resource) ModifyPlan(
 		return
 	}
 	plan.Drained, plan.Results = types.BoolValue(true), types.ListUnknown(resultType)
-	if again && state.Drained.ValueBool() {
+	rests := again && !plan.MoveStopped.IsUnknown() && plan.rests(&state)
+	if rests {
 		plan.Results = state.Results
 	}
 	resp.Diagnostics.Append(resp.Plan.Set(ctx, &plan)...)
@@ -41,34 +43,37 @@ func (r *Resource) ModifyPlan(
 	case r.Data.Unknown && again:
 		resp.Diagnostics.Append(r.Data.UnknownError("update", noun))
 	case r.Data.Unknown, plan.Host.IsUnknown(), plan.Steps.IsUnknown(), plan.MoveStopped.IsUnknown():
-	case again && state.Drained.ValueBool():
+	case rests:
 	default:
-		resp.Diagnostics.Append(r.explain(ctx, &plan, again)...)
+		resp.Diagnostics.Append(r.explain(ctx, &plan)...)
 	}
 }
 
 // explain says what apply will do, and what keeps it from doing so.
-func (r *Resource) explain(ctx context.Context, m *model, again bool) diag.Diagnostics {
+func (r *Resource) explain(ctx context.Context, m *model) diag.Diagnostics {
 	steps, diags := evacuation.ToFleet(ctx, m.Steps)
 	if diags.HasError() {
 		return diags
 	}
 	host := m.Host.ValueString()
 	at := path.Root("steps")
-	if steps == nil || again {
-		plan, err := r.Data.Fleet.PlanEvacuation(ctx, host, m.MoveStopped.ValueBool(), m.toFleet().ID)
+	diags.Append(r.explainMark(ctx, m)...)
+	if steps == nil {
+		plan, err := r.Data.Fleet.PlanEvacuation(ctx, host, fleet.EvacuationQuery{
+			MoveStopped: m.MoveStopped.ValueBool(), Maintenance: true, ID: m.ID.ValueString(),
+		})
 		if err != nil {
 			diags.Append(tfdiag.Failure{Verb: "plan", Noun: noun, Host: host, Err: err}.AttributeError(path.Root("host")))
 			return diags
 		}
 		steps, at = plan.Steps, path.Root("host")
-		diags.AddAttributeWarning(at, "Host will be emptied", fmt.Sprintf(
-			"As things are now, this happens to the virtual machines of host %q:\n%s\n\nApply does what is right then. To "+
-				"have exactly this done or nothing, take steps from data.virtfleet_evacuation_plan.", host, evacuation.Text(steps)))
+		diags.AddAttributeWarning(at, "Host will be drained", fmt.Sprintf(
+			"As of now, this happens to the virtual machines of host %q:\n%s\n\nThe apply decides again. To have exactly "+
+				"this done or nothing, set steps from data.virtfleet_evacuation_plan.", host, evacuation.Text(steps)))
 	}
 	if blocked := eviction.Blocked(steps); len(blocked) > 0 {
 		diags.Append(tfdiag.Problems([]fleet.Problem{{
-			Attribute: at.String(), Summary: "Host can't be emptied", Detail: fleet.BlockedText(host, blocked),
+			Attribute: at.String(), Summary: "Host can't be drained", Detail: fleet.BlockedText(host, blocked),
 			Remedy: fleet.BlockedRemedy,
 		}})...)
 	}
@@ -76,9 +81,24 @@ func (r *Resource) explain(ctx context.Context, m *model, again bool) diag.Diagn
 		if s.Method == eviction.MethodPinned {
 			diags.AddAttributeWarning(at, "Virtual machine is pinned to the host", fmt.Sprintf(
 				"Virtual machine %q has host = %q in its configuration, which would bring it back. It is not moved, and apply "+
-					"will fail because of it once all others have gone.\n\nChange its host, or remove it from its configuration, "+
-					"before.", s.Name, host))
+					"will fail because of it once all others have left.\n\nFirst change its host, or remove host from its "+
+					"configuration.", s.Name, host))
 		}
 	}
+	return diags
+}
+
+// explainMark warns of another maintenance of the host, during which apply refuses to begin this one. The plan may be
+// about to end it: a resource isn't told whether it replaces another one.
+func (r *Resource) explainMark(ctx context.Context, m *model) diag.Diagnostics {
+	var diags diag.Diagnostics
+	record, err := r.Data.Fleet.Record(ctx, m.Host.ValueString())
+	if err != nil || record.Cordon == nil || record.Cordon.ID == m.ID.ValueString() || record.Abandoned() {
+		return nil // What comes next reports the error.
+	}
+	diags.AddAttributeWarning(path.Root("host"), "Host is under another maintenance", fmt.Sprintf(
+		"Host %q is cordoned by %s since %s: %s.\n\nUnless this very plan ends that one first, apply will refuse to begin "+
+			"another. If it is the one of this configuration, import it: terraform import <address> %s", m.Host.ValueString(),
+		record.Cordon.Owner, record.Cordon.Since.Format(time.RFC3339), record.Cordon.Why, m.Host.ValueString()))
 	return diags
 }

@@ -4,14 +4,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
+	"strings"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/resource"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/hostrecord"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/evacuation"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/meta"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/tfdiag"
@@ -38,19 +40,25 @@ type Resource struct{ meta.Resource }
 // NewResource is the constructor that the provider registers.
 func NewResource() resource.Resource { return &Resource{meta.Resource{TypeName: TypeName}} }
 
-// Create cordons the host and empties it. What couldn't be done is an error, and what was done is in the state.
+// Create cordons the host and drains it. What failed is an error, and what was done is in the state.
 func (r *Resource) Create(ctx context.Context, req resource.CreateRequest, resp *resource.CreateResponse) {
 	var plan model
 	resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...)
-	timeout, diags := plan.Timeouts.Create(ctx, defaultTimeout)
-	resp.Diagnostics.Append(diags...)
 	want := plan.toFleet()
-	want.Steps, diags = evacuation.ToFleet(ctx, plan.Steps)
+	steps, diags := evacuation.ToFleet(ctx, plan.Steps)
 	resp.Diagnostics.Append(diags...)
 	if resp.Diagnostics.HasError() {
 		return
 	}
 	if !r.Asks("create", noun, &resp.Diagnostics) {
+		return
+	}
+	plan.ID = types.StringValue(uuid.NewString())
+	want.ID = plan.ID.ValueString()
+	want.Steps = steps
+	timeout, diags := plan.Timeouts.Create(ctx, defaultTimeout+r.copyTimeout(ctx, plan.Timeouts, "create", want))
+	resp.Diagnostics.Append(diags...)
+	if resp.Diagnostics.HasError() {
 		return
 	}
 	began := time.Now()
@@ -93,13 +101,16 @@ func (r *Resource) Read(ctx context.Context, req resource.ReadRequest, resp *res
 	case err != nil:
 		resp.Diagnostics.Append(state.failure("read", err, began).Error())
 		return
-	case !record.Under(state.toFleet().ID):
-		resp.State.RemoveResource(ctx) // Somebody has ended it.
+	case state.ID.IsNull():
+		state.ID = types.StringValue(record.MaintenanceID()) // It is imported.
+	}
+	if !record.Under(state.ID.ValueString()) {
+		resp.State.RemoveResource(ctx) // It was ended by another run.
 		return
 	}
 	e := record.Evacuation
 	if e == nil {
-		e = &fleet.Evacuation{}
+		e = &hostrecord.Evacuation{}
 	}
 	if record.Cordon != nil {
 		state.readReason(record.Cordon.Why)
@@ -108,12 +119,13 @@ func (r *Resource) Read(ctx context.Context, req resource.ReadRequest, resp *res
 	resp.Diagnostics.Append(resp.State.Set(ctx, &state)...)
 }
 
-// Update empties the host again where machines have come to it, and tells it the reason. The rest is only remembered.
+// Update drains the host again if VMs have come to it or more of them are to leave, and records the reason.
+// The rest is only remembered.
 func (r *Resource) Update(ctx context.Context, req resource.UpdateRequest, resp *resource.UpdateResponse) {
 	var plan, state model
 	resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...)
 	resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
-	timeout, diags := plan.Timeouts.Update(ctx, defaultTimeout)
+	timeout, diags := plan.Timeouts.Update(ctx, defaultTimeout+r.copyTimeout(ctx, plan.Timeouts, "update", plan.toFleet()))
 	resp.Diagnostics.Append(diags...)
 	if resp.Diagnostics.HasError() {
 		return
@@ -122,8 +134,12 @@ func (r *Resource) Update(ctx context.Context, req resource.UpdateRequest, resp 
 	working, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	want := plan.toFleet()
-	want.Again = true
-	if state.Drained.ValueBool() {
+	want.Steps, diags = evacuation.ToFleet(ctx, plan.Steps)
+	resp.Diagnostics.Append(diags...)
+	if resp.Diagnostics.HasError() {
+		return
+	}
+	if plan.rests(&state) {
 		if want.Why != state.toFleet().Why {
 			if err := r.Data.Fleet.Cordon(working, want.Host, want.ID, want.Why); err != nil {
 				resp.Diagnostics.Append(plan.failure("update", err, began).Error())
@@ -148,7 +164,7 @@ func (r *Resource) Update(ctx context.Context, req resource.UpdateRequest, resp 
 func (r *Resource) Delete(ctx context.Context, req resource.DeleteRequest, resp *resource.DeleteResponse) {
 	var state model
 	resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
-	timeout, diags := state.Timeouts.Delete(ctx, defaultTimeout)
+	timeout, diags := state.Timeouts.Delete(ctx, defaultTimeout+r.backTimeout(ctx, state.Host.ValueString()))
 	resp.Diagnostics.Append(diags...)
 	if resp.Diagnostics.HasError() {
 		return
@@ -158,12 +174,16 @@ func (r *Resource) Delete(ctx context.Context, req resource.DeleteRequest, resp 
 	}
 	began := time.Now()
 	host := state.Host.ValueString()
-	if slices.Contains(r.Data.Fleet.HostNames(), host) && !slices.Contains(r.Data.Fleet.AskedHosts(), host) {
-		return // The host was given up, and its record with it.
-	}
 	working, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	if err := r.Data.Fleet.Release(working, host, state.toFleet().ID, state.Restore.ValueBool()); err != nil {
+	unrestored, err := r.Data.Fleet.Release(working, host, state.toFleet().ID, state.Restore.ValueBool())
+	if len(unrestored) > 0 {
+		resp.Diagnostics.AddWarning("Not all virtual machines were brought back", fmt.Sprintf(
+			"The maintenance of host %q has ended. Of what it did this was not undone, since it has changed since:\n  - %s\n\n"+
+				"Where two maintenances end in one apply, either may end first. Move the virtual machines where you want them.",
+			host, strings.Join(unrestored, "\n  - ")))
+	}
+	if err != nil {
 		resp.Diagnostics.Append(state.failure("end", err, began).Error())
 	}
 }
@@ -172,7 +192,6 @@ func (r *Resource) Delete(ctx context.Context, req resource.DeleteRequest, resp 
 func (r *Resource) ImportState(
 	ctx context.Context, req resource.ImportStateRequest, resp *resource.ImportStateResponse,
 ) {
-	resp.Diagnostics.Append(resp.State.SetAttribute(ctx, path.Root("id"), types.StringValue(req.ID))...)
 	resp.Diagnostics.Append(resp.State.SetAttribute(ctx, path.Root("host"), types.StringValue(req.ID))...)
 }
 

@@ -25,16 +25,17 @@ var resultType = types.ObjectType{AttrTypes: map[string]attr.Type{
 // Schema describes the resource.
 func (r *Resource) Schema(ctx context.Context, _ resource.SchemaRequest, resp *resource.SchemaResponse) {
 	resp.Schema = schema.Schema{
-		MarkdownDescription: "Puts a host under maintenance: no virtual machine is placed on it or moved to it any more, " +
-			"by anybody who uses this provider, and those that run there leave, each as its `virtfleet_eviction_policy` " +
-			"says. When apply returns the host is empty. Destroying it lets machines come again. What was shut " +
-			"down or saved stays so meanwhile, whatever its `run_strategy`. An apply that is interrupted begins nothing new, " +
-			"aborts the moves that run, except for those with `on_cancel = \"finish\"` in their policy and for guests that " +
-			"their targets have already, and says what is where. One that is killed leaves nothing in the " +
-			"state: apply again, or import it by the host's name to destroy it.",
+		MarkdownDescription: "Puts a host under maintenance. The host accepts no VMs from any run of this provider, and " +
+			"the VMs that run there leave, each by its `virtfleet_eviction_policy`. When the apply succeeds, nothing runs " +
+			"on the host. Destroying the resource opens the host again. VMs that were shut down or saved stay off " +
+			"meanwhile, whatever their `run_strategy`. If the apply is interrupted, no further step begins, and moves in " +
+			"progress are aborted, except those with `on_cancel = \"finish\"` and guests that run on their targets already. " +
+			"The error says where each VM is. If the apply is killed, the state may not have the maintenance: apply again, " +
+			"or import it by the host's name to destroy it.",
 		Attributes: map[string]schema.Attribute{
 			"id": schema.StringAttribute{
-				MarkdownDescription: "Name of the host.", Computed: true,
+				MarkdownDescription: "Id of this maintenance, recorded on the host. Another maintenance of the same host " +
+					"neither ends it nor restores what it moved.", Computed: true,
 				PlanModifiers: []planmodifier.String{stringplanmodifier.UseStateForUnknown()},
 			},
 			"host": schema.StringAttribute{
@@ -43,46 +44,46 @@ func (r *Resource) Schema(ctx context.Context, _ resource.SchemaRequest, resp *r
 				Validators:    []validator.String{stringvalidator.LengthAtLeast(1)},
 			},
 			"steps": schema.ListNestedAttribute{
-				MarkdownDescription: "What is to be done, as `virtfleet_evacuation_plan` says it. It is followed exactly: where " +
-					"the world has changed so that it no longer holds, apply stops before it touches anything more, be that the " +
-					"first machine or a later one, ends what is under way as an interrupted apply does, and says what changed. The " +
-					"next plan has steps that hold for the rest. Omitted: the plan shows what would be done now as a warning, and " +
-					"apply does what is right then.",
+				MarkdownDescription: "Steps to carry out, from `virtfleet_evacuation_plan`. They are followed exactly: if one " +
+					"no longer holds, at the start or later, the apply stops as if it were interrupted and says what changed. The " +
+					"next plan has steps for the rest. Not set: the plan shows as a warning what would be done now, and the apply " +
+					"decides again.",
 				Optional:     true,
 				NestedObject: schema.NestedAttributeObject{Attributes: evacuation.Resource()},
 			},
 			"move_stopped": schema.BoolAttribute{
-				MarkdownDescription: "Whether machines that are off are moved, too. Default: `false`, they stay.",
+				MarkdownDescription: "Whether VMs that are off are moved too. Default: `false`, they stay.",
 				Optional:            true,
 			},
 			"restore": schema.BoolAttribute{
-				MarkdownDescription: "Whether destroying it brings back what was moved, and starts what was shut down or saved. " +
-					"Default: `false`. After a drain that failed nothing is brought back. Disks that were copied come back as " +
-					"they are by then, in place of the images that were kept here, as long as those are unchanged and unused. " +
-					"What could not be restored is an error, and destroying it again goes on with that.",
+				MarkdownDescription: "Whether destroying the resource brings back moved VMs and starts those that were shut " +
+					"down or saved. Nothing is brought back after a drain that failed. Copied disks come back with their current " +
+					"content, in place of the images that were kept here, if those are unchanged and unused. What can't be " +
+					"restored is an error; destroy again to continue. Default: `false`.",
 				Optional: true,
 			},
 			"reason": schema.StringAttribute{
-				MarkdownDescription: "Why, for those whom the host refuses. It may be changed meanwhile. Default: `maintenance`.",
-				Optional:            true,
-				Validators:          []validator.String{stringvalidator.LengthAtLeast(1)},
+				MarkdownDescription: "Reason, shown in errors when the host refuses a VM. It can be changed during the " +
+					"maintenance. Default: `maintenance`.",
+				Optional:   true,
+				Validators: []validator.String{stringvalidator.LengthAtLeast(1)},
 			},
 			"timeouts": timeoutsAttribute(ctx),
 			"drained": schema.BoolAttribute{
 				MarkdownDescription: "Whether nothing runs on the host.", Computed: true,
 			},
 			"results": schema.ListNestedAttribute{
-				MarkdownDescription: "What became of each virtual machine.",
+				MarkdownDescription: "What was done with each VM.",
 				Computed:            true,
 				NestedObject: schema.NestedAttributeObject{
 					CustomType: resultType,
 					Attributes: map[string]schema.Attribute{
-						"id":     result("UUID of the virtual machine."),
-						"name":   result("Its name."),
-						"method": result("What was to be done with it."),
-						"target": result("Host that it went to, or was to go to. Null: none."),
-						"result": result("What was done with it: `Moved`, `ColdMoved`, `ShutDown`, `Saved`, `Left` or `Failed`. Null: " +
-							"nothing yet."),
+						"id":     result("UUID of the VM."),
+						"name":   result("Name of the VM."),
+						"method": result("What was to be done with the VM."),
+						"target": result("Host that the VM was moved to, or was to be moved to. Null: none."),
+						"result": result("What was done with the VM: `Moved`, `ColdMoved`, `ShutDown`, `Saved`, `Left` or `Failed`. " +
+							"Null: nothing yet."),
 						"reason": result("Why it failed."),
 					},
 				},
@@ -98,8 +99,9 @@ func result(description string) schema.Attribute {
 func timeoutsAttribute(ctx context.Context) schema.Attribute {
 	return value.Timeouts(ctx, timeouts.Opts{
 		Create: true, Update: true, Delete: true,
-		CreateDescription: "For emptying the host. What fails is tried again as long as there is time. Default: `1h`.",
-		UpdateDescription: "For emptying it again, where machines have come. Default: `1h`.",
-		DeleteDescription: "For ending the maintenance, and for bringing back what was moved. Default: `1h`.",
+		CreateDescription: "For draining the host. What fails is tried again until then. Default: `1h`, in addition to 5 " +
+			"minutes for each GB of memory and disks to copy.",
+		UpdateDescription: "For draining the host again, if VMs have come. Default: as for `create`.",
+		DeleteDescription: "For ending the maintenance, including restoring VMs. Default: as for `create`.",
 	})
 }

@@ -27,7 +27,7 @@ type DataSource struct{ meta.DataSource }
 // NewDataSource returns the data source.
 func NewDataSource() datasource.DataSource { return &DataSource{meta.DataSource{TypeName: TypeName}} }
 
-// ValidateConfig refuses a question that can't mean what it says.
+// ValidateConfig refuses node_device_capabilities without node_devices.
 func (d *DataSource) ValidateConfig(
 	ctx context.Context, req datasource.ValidateConfigRequest, resp *datasource.ValidateConfigResponse,
 ) {

@@ -108,19 +108,19 @@ func TestAccHosts_silentOneIsListed(t *testing.T) {
 	})
 }
 
-// TestAccHosts_details: what is asked for of all hosts is read of each, and what isn't is null. Of a machine, each host
-// says what it is to it.
+// TestAccHosts_details: what is included is read of each host, and the rest is null. Each host
+// reports its role for a VM.
 func TestAccHosts_details(t *testing.T) {
 	t.Parallel()
 	l := lab.Open(t)
 	first, second := l.StartHost(t), l.StartHost(t)
-	machine := func(id, suffix string) string {
+	vm := func(id, suffix string) string {
 		return fmt.Sprintf(`<domain type="qemu"><name>%s-%s</name><uuid>%s</uuid><memory unit="MiB">32</memory>
   <os><type arch="x86_64" machine="q35">hvm</type></os></domain>`, lab.Name(t), suffix, id)
 	}
 	off, moved := uuid.NewString(), uuid.NewString()
-	l.Define(t, first.Name, machine(off, "off"), machine(moved, "moved"))
-	l.Define(t, second.Name, machine(moved, "moved"))
+	l.Define(t, first.Name, vm(off, "off"), vm(moved, "moved"))
+	l.Define(t, second.Name, vm(moved, "moved"))
 	l.Virsh(t, second.Name, "start", moved)
 	role := func(role, status string) knownvalue.Check {
 		return knownvalue.ObjectPartial(map[string]knownvalue.Check{
@@ -139,15 +139,15 @@ func TestAccHosts_details(t *testing.T) {
 		Steps: []resource.TestStep{{
 			Config: acctest.Block{Lab: l, Hosts: []acctest.Host{{Of: first}, {Of: second}}}.String() +
 				`data "virtfleet_hosts" "this" {
-  include                  = ["machines", "node_devices"]
+  include                  = ["virtual_machines", "node_devices"]
   node_device_capabilities = ["net"]
 }`,
 			ConfigStateChecks: []statecheck.StateCheck{
 				names(first.Name, second.Name),
-				know(of(first.Name, "machines"), knownvalue.MapExact(map[string]knownvalue.Check{
+				know(of(first.Name, "virtual_machines"), knownvalue.MapExact(map[string]knownvalue.Check{
 					off: role("defined", "Stopped"), moved: role("leftover", "Running"),
 				})),
-				know(of(second.Name, "machines"), knownvalue.MapExact(map[string]knownvalue.Check{
+				know(of(second.Name, "virtual_machines"), knownvalue.MapExact(map[string]knownvalue.Check{
 					moved: role("active", "Running"),
 				})),
 				know(of(first.Name, "node_devices"), cards(first)),
@@ -159,8 +159,8 @@ func TestAccHosts_details(t *testing.T) {
 	})
 }
 
-// TestAccHosts_oneHostTwice proves that two entries which lead to one host are refused with both names: every virtual
-// machine of it would be there twice.
+// TestAccHosts_oneHostTwice proves that two entries which lead to one host are refused with both names: every VM of
+// the host would be listed twice.
 func TestAccHosts_oneHostTwice(t *testing.T) {
 	t.Parallel()
 	l := lab.Open(t)

@@ -44,7 +44,7 @@ func (d *DataSource) Reads(
 	return !resp.Diagnostics.HasError()
 }
 
-// Resource is the same for resources.
+// Resource is what every resource has, and embeds: a name, and the provider that was configured.
 type Resource struct {
 	// TypeName is the full name.
 	TypeName string
@@ -70,4 +70,15 @@ func (r *Resource) Asks(verb, noun string, diags *diag.Diagnostics) bool {
 		diags.Append(r.Data.UnknownError(verb, noun))
 	}
 	return !r.Data.Unknown
+}
+
+// Plans says whether a plan of an existing or new object is to be completed. Not where it is destroyed, and not where
+// it is new and hosts can't be asked, for which resp may say why. Noun is what errors call it.
+func (r *Resource) Plans(noun string, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse) bool {
+	switch {
+	case r.Data == nil, req.Plan.Raw.IsNull(), r.Data.Unknown && req.State.Raw.IsNull():
+		return false
+	default:
+		return r.Asks("update", noun, &resp.Diagnostics)
+	}
 }

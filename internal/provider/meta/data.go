@@ -23,7 +23,7 @@ func OnUnreachableValues() []string { return []string{OnUnreachableError, OnUnre
 
 // Data is the configured provider.
 type Data struct {
-	// Fleet is where virtual machines live. It is nil when Unknown.
+	// Fleet is where VMs live. It is nil when Unknown.
 	Fleet *fleet.Fleet
 	// OnUnreachable is one of OnUnreachableValues.
 	OnUnreachable string
@@ -34,8 +34,10 @@ type Data struct {
 	Unknown bool
 	// UnknownAttributes are the paths of those values, in order.
 	UnknownAttributes []string
-	// Managed are the virtual machines that Terraform told of since the provider was configured.
+	// Managed are the VMs that Terraform told of since the provider was configured.
 	Managed Managed
+	// Pools are the storage pools that were planned.
+	Pools PlannedPools
 }
 
 // From takes the data that the framework hands to a resource or data source. Both results are empty while the provider

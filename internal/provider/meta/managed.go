@@ -2,45 +2,45 @@ package meta
 
 import "sync"
 
-// Managed is what one run of Terraform has told of the virtual machines in its state, by their ids.
+// Managed is what one run of Terraform has told of the VMs in its state, by their ids.
 //
-// Of a machine that is tainted Terraform plans nothing but a new one, without a word of the one that is destroyed
+// Of a VM that is tainted Terraform plans nothing but a new one, without a word of the one that is destroyed
 // before. All that tells of it is that its saved state came, and that its own plan didn't.
 type Managed struct {
-	mu       sync.Mutex
-	machines map[string]ManagedMachine
-	wanted   map[string]bool // Names of new machines.
+	mu     sync.Mutex
+	vms    map[string]ManagedVM
+	wanted map[string]bool // Names of new VMs.
 }
 
-// ManagedMachine is one of them.
-type ManagedMachine struct {
+// ManagedVM is one of them.
+type ManagedVM struct {
 	// Protected says that its saved state has deletion_protection.
 	Protected bool
 	// Planned says that a plan was made that keeps or changes it, so that it isn't tainted; Name is what it is called
 	// then.
 	Planned bool
 	Name    string
-	// Claimed says that a new machine was planned under its name, on the assumption that it is tainted.
+	// Claimed says that a new VM was planned under its name, on the assumption that it is tainted.
 	Claimed bool
 }
 
-// Saved notes that Terraform has the machine in its state.
+// Saved notes that Terraform has the VM in its state.
 func (m *Managed) Saved(id string, protected bool) {
-	m.change(id, func(machine *ManagedMachine) { machine.Protected = protected })
+	m.change(id, func(machine *ManagedVM) { machine.Protected = protected })
 }
 
-// Plans notes that Terraform plans to keep or change the machine under that name, and returns what is known of it.
-func (m *Managed) Plans(id, name string) ManagedMachine {
-	return m.change(id, func(machine *ManagedMachine) { machine.Planned, machine.Name = true, name })
+// Plans notes that Terraform plans to keep or change the VM under that name, and returns what is known of it.
+func (m *Managed) Plans(id, name string) ManagedVM {
+	return m.change(id, func(machine *ManagedVM) { machine.Planned, machine.Name = true, name })
 }
 
-// Claims notes that a new machine is planned under the name of this one, unless this one is known not to be tainted,
+// Claims notes that a new VM is planned under the name of this one, unless this one is known not to be tainted,
 // and returns what is known of it.
-func (m *Managed) Claims(id string) ManagedMachine {
-	return m.change(id, func(machine *ManagedMachine) { machine.Claimed = !machine.Planned })
+func (m *Managed) Claims(id string) ManagedVM {
+	return m.change(id, func(machine *ManagedVM) { machine.Claimed = !machine.Planned })
 }
 
-// Wants notes that a new machine of that name is planned, and tells whether it is the first.
+// Wants notes that a new VM of that name is planned, and tells whether it is the first.
 func (m *Managed) Wants(name string) (first bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -52,22 +52,22 @@ func (m *Managed) Wants(name string) (first bool) {
 	return first
 }
 
-func (m *Managed) change(id string, change func(*ManagedMachine)) ManagedMachine {
+func (m *Managed) change(id string, change func(*ManagedVM)) ManagedVM {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.machines == nil {
-		m.machines = make(map[string]ManagedMachine)
+	if m.vms == nil {
+		m.vms = make(map[string]ManagedVM)
 	}
-	machine := m.machines[id]
+	machine := m.vms[id]
 	change(&machine)
-	m.machines[id] = machine
+	m.vms[id] = machine
 	return machine
 }
 
-// Machine returns what was noted of a machine, and whether anything was.
-func (m *Managed) Machine(id string) (ManagedMachine, bool) {
+// VM returns what was noted of a VM, and whether anything was.
+func (m *Managed) VM(id string) (ManagedVM, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	machine, ok := m.machines[id]
+	machine, ok := m.vms[id]
 	return machine, ok
 }

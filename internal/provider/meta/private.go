@@ -12,12 +12,12 @@ type PrivateReader interface {
 	GetKey(ctx context.Context, key string) ([]byte, diag.Diagnostics)
 }
 
-// PrivateWriter is the same to those who write it.
+// PrivateWriter is the framework's private state to those who write it.
 type PrivateWriter interface {
 	SetKey(ctx context.Context, key string, value []byte) diag.Diagnostics
 }
 
-// Private is the same to those who do both.
+// Private is the framework's private state to those who read and write it.
 type Private interface {
 	PrivateReader
 	PrivateWriter

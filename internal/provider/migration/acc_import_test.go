@@ -8,7 +8,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
 )
 
-// TestAccMigration_import: a migration that Terraform forgot is taken over from the machine's record, and the plan is
+// TestAccMigration_import: a migration that Terraform forgot is taken over from the VM's record, and the plan is
 // empty. What isn't recorded comes from the configuration, and nothing is moved for it.
 func TestAccMigration_import(t *testing.T) {
 	t.Parallel()
@@ -27,6 +27,7 @@ func TestAccMigration_import(t *testing.T) {
 		return fmt.Sprintf("%v/%v", was["virtual_machine_id"], was["id"]), state
 	}
 
+	begin(t, tf, provider(l, "")+light(name, ""))
 	for i, order := range []string{`target_host = "kvm2"`, ""} {
 		apply(t, tf, config(order))
 		id, was := forgotten(config(order))
@@ -48,7 +49,7 @@ func TestAccMigration_import(t *testing.T) {
 	id, was := forgotten(ordered)
 	uuid, _, _ := strings.Cut(id, "/")
 	if out := tf.Fail(t, "import", address, uuid); !said(out, "no record of that migration", id[len(uuid)+1:]) {
-		t.Errorf("import by the machine alone: %s", out)
+		t.Errorf("import by the VM alone: %s", out)
 	}
 	tf.Run(t, "import", address, id)
 	before := l.Virsh(t, "kvm2", "metadata", name, "urn:virtfleet:1")
@@ -59,7 +60,7 @@ func TestAccMigration_import(t *testing.T) {
 	_, state, _ := recorded(t, tf)
 	expect(t, state, was)
 	if after := l.Virsh(t, "kvm2", "metadata", name, "urn:virtfleet:1"); after != before {
-		t.Errorf("the machine's records changed from %s to %s", before, after)
+		t.Errorf("the VM's records changed from %s to %s", before, after)
 	}
 	runsOn(t, l, name, "kvm2")
 

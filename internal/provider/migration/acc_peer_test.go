@@ -10,8 +10,8 @@ import (
 )
 
 // TestAccMigration_peers: a migration that the hosts' libvirt manage goes on when its run is killed. The next apply
-// knows it by its id and waits for it, rather than aborting it or beginning another. Where nobody waits for it the
-// machine arrives on a host that wouldn't start it when it boots, which its own plan shows and its apply mends.
+// knows it by its id and waits for it, rather than aborting it or beginning another. Where no run waits for it the
+// VM arrives on a host that wouldn't start it when it boots, which its own plan shows and its apply mends.
 func TestAccMigration_peers(t *testing.T) {
 	t.Parallel()
 	l := lab.Open(t)
@@ -22,10 +22,11 @@ func TestAccMigration_peers(t *testing.T) {
 	for _, h := range []*lab.Host{from, to} {
 		l.Listen(t, h, nil)
 		block.Hosts = append(block.Hosts, acctest.Host{Of: h, Settings: fmt.Sprintf(
-			"migration_address = %q\npeer_uri = \"qemu+tcp://%[1]s/system\"\nlabels = { name = %q }", h.Address, h.Name)})
+			"migration_address = %q\npeer_uri = \"qemu+tcp://%[1]s/system\"", h.Address)})
 	}
-	config := block.String() + strings.Replace(writing(l, name), "kvm1", from.Name, 1)
-	apply(t, tf, config)
+	block.Hosts[1].Settings += "\n" + schedulable
+	config := block.String() + writing(l, name)
+	begin(t, tf, config)
 
 	orphan := func(from, to *lab.Host) {
 		t.Helper()
@@ -64,7 +65,7 @@ func TestAccMigration_peers(t *testing.T) {
 
 	orphan(to, from)
 	l.Virsh(t, to.Name, "migrate-setspeed", name, "8192")
-	await(t, "the machine to arrive by itself", func() bool {
+	await(t, "the VM to arrive by itself", func() bool {
 		state, err := l.TryVirsh(t, from.Name, "domstate", name)
 		_, left := l.TryVirsh(t, to.Name, "domstate", name)
 		return err == nil && strings.TrimSpace(state) == "running" && left != nil

@@ -30,30 +30,40 @@ func provider(l *lab.Lab, settings string) string {
 	return providerOn(l, settings, l.Host("kvm1"), l.Host("kvm2"))
 }
 
-// providerOn is the provider block for other hosts.
+// providerOn is the provider block for other hosts. What begin applies is placed on the first of them.
 func providerOn(l *lab.Lab, settings string, hosts ...*lab.Host) string {
 	block := acctest.Block{Lab: l, Settings: settings}
-	for _, h := range hosts {
-		block.Hosts = append(block.Hosts, acctest.Host{Of: h, Settings: fmt.Sprintf(
-			"migration_address = %q\nlabels = { name = %q }", h.Address, h.Name)})
+	for i, h := range hosts {
+		own := fmt.Sprintf("migration_address = %q\n", h.Address)
+		if i > 0 {
+			own += schedulable
+		}
+		block.Hosts = append(block.Hosts, acctest.Host{Of: h, Settings: own})
 	}
 	return block.String()
 }
 
-// light is a machine that begins on kvm1 and costs nothing; more are further attributes.
+const schedulable = "schedulable = true"
+
+// begin applies a configuration of providerOn as long as nothing is placed but on the first host.
+func begin(t *testing.T, tf *acctest.CLI, config string) {
+	t.Helper()
+	apply(t, tf, strings.ReplaceAll(config, schedulable, "schedulable = false"))
+}
+
+// light is a VM that costs nothing; more are further attributes.
 func light(name, more string) string {
 	return fmt.Sprintf(`resource "virtfleet_virtual_machine" "this" {
   name      = %q
   type      = "qemu"
   memory    = { size = "64Mi" }
-  placement = { host_labels = { name = "kvm1" } }
   termination_grace_period = "0s"
   %s
 }
 `, name, more)
 }
 
-// writing is a machine on kvm1 whose guest writes to its memory all the time. It is there when the guest has booted:
+// writing is a VM whose guest writes to its memory all the time. It is there when the guest has booted:
 // before that there is so little in its memory that it is moved before anything can be done about it.
 func writing(l *lab.Lab, name string) string {
 	return strings.Replace(light(name, fmt.Sprintf(`kernel = { path = %q, initrd = %q, cmdline = "%s dirty=16" }
@@ -61,13 +71,13 @@ func writing(l *lab.Lab, name string) string {
   wait_for    = { guest_agent = true }`, l.KernelPath(), l.InitrdPath(), lab.GuestCmdline)), "64Mi", "128Mi", 1)
 }
 
-// migration is a migration of the machine.
+// migration is a migration of the VM.
 func migration(attributes string) string {
 	return fmt.Sprintf("resource \"virtfleet_migration\" \"this\" {\n  virtual_machine_id = %s.id\n  %s\n}\n", machine,
 		attributes)
 }
 
-// start prepares Terraform for a machine of that name.
+// start prepares Terraform for a VM of that name.
 func start(t *testing.T, l *lab.Lab, name string) *acctest.CLI {
 	t.Helper()
 	l.RemoveDomain(t, name)
@@ -85,13 +95,13 @@ func apply(t *testing.T, tf *acctest.CLI, config string) string {
 	return out
 }
 
-// runsOn fails the test unless the machine runs on that host, and the other has nothing of it.
+// runsOn fails the test unless the VM runs on that host, and the other has nothing of it.
 func runsOn(t *testing.T, l *lab.Lab, name, host string) {
 	t.Helper()
 	runsAmong(t, l, name, host, "kvm1", "kvm2")
 }
 
-// runsAmong fails the test unless the machine runs on that host, and the others have nothing of it.
+// runsAmong fails the test unless the VM runs on that host, and the others have nothing of it.
 func runsAmong(t *testing.T, l *lab.Lab, name, host string, hosts ...string) {
 	t.Helper()
 	for _, h := range hosts {
@@ -135,7 +145,7 @@ func said(out string, texts ...string) bool {
 	return regexp.MustCompile(strings.Join(texts, `.*`)).MatchString(out)
 }
 
-// TestAccMigration_moves: a migration moves the machine once, by name or to the best host, again when its triggers
+// TestAccMigration_moves: a migration moves the VM once, by name or to the best host, again when its triggers
 // change, and tells how it went for good.
 func TestAccMigration_moves(t *testing.T) {
 	t.Parallel()
@@ -144,7 +154,7 @@ func TestAccMigration_moves(t *testing.T) {
 	tf := start(t, l, name)
 	config := func(attributes string) string { return provider(l, "") + light(name, "") + migration(attributes) }
 
-	apply(t, tf, provider(l, "")+light(name, ""))
+	begin(t, tf, provider(l, "")+light(name, ""))
 	tf.Config(t, config(""))
 	if out := tf.Run(t, "plan"); !said(out, "Target is chosen", `on host "kvm1"`, `moved to host "kvm2"`) {
 		t.Errorf("plan: %s", out)
@@ -191,7 +201,7 @@ func TestAccMigration_moves(t *testing.T) {
 		t.Errorf("another migration has the same id %s", id)
 	}
 
-	// Without the migration the machine stays where it is, and the same migration again is a new one, whatever way it
+	// Without the migration the VM stays where it is, and the same migration again is a new one, whatever way it
 	// takes.
 	apply(t, tf, provider(l, "")+light(name, ""))
 	runsOn(t, l, name, "kvm1")
@@ -210,14 +220,14 @@ func TestAccMigration_moves(t *testing.T) {
 }
 
 // TestAccMigration_adopted: a migration of which Terraform knows nothing, because it was killed before it could write
-// the state, is found in the machine's metadata. It isn't carried out again, wherever the machine is by now.
+// the state, is found in the VM's metadata. It isn't carried out again, wherever the VM is by now.
 func TestAccMigration_adopted(t *testing.T) {
 	t.Parallel()
 	l := lab.Open(t)
 	name := lab.Name(t)
 	tf := start(t, l, name)
 	config := provider(l, "") + light(name, "") + migration(`target_host = "kvm2"`)
-	apply(t, tf, provider(l, "")+light(name, ""))
+	begin(t, tf, provider(l, "")+light(name, ""))
 	file := filepath.Join(tf.Dir, "terraform.tfstate")
 	killed, err := os.ReadFile(file)
 	if err != nil {
@@ -251,9 +261,9 @@ func TestAccMigration_adopted(t *testing.T) {
 	tf.Run(t, "destroy")
 }
 
-// TestAccMigration_outlivesItsMachine: of a machine that nobody manages and that is gone, the state still tells how
+// TestAccMigration_outlivesItsVM: of a VM that isn't managed and is gone, the state still tells how
 // its migration went.
-func TestAccMigration_outlivesItsMachine(t *testing.T) {
+func TestAccMigration_outlivesItsVM(t *testing.T) {
 	t.Parallel()
 	l := lab.Open(t)
 	name := lab.Name(t)
@@ -262,14 +272,14 @@ func TestAccMigration_outlivesItsMachine(t *testing.T) {
 		"<os><type arch='x86_64' machine='q35'>hvm</type></os></domain>")
 	l.Virsh(t, "kvm1", "start", name)
 	id := strings.TrimSpace(l.Virsh(t, "kvm1", "domuuid", name))
-	apply(t, tf, provider(l, "")+fmt.Sprintf(
+	begin(t, tf, provider(l, "")+fmt.Sprintf(
 		"resource \"virtfleet_migration\" \"this\" {\n  virtual_machine_id = %q\n  target_host = \"kvm2\"\n}\n", id))
 	runsOn(t, l, name, "kvm2")
 
 	l.Virsh(t, "kvm2", "destroy", name)
 	l.Virsh(t, "kvm2", "undefine", name)
 	if out, empty := tf.Empty(t); !empty {
-		t.Errorf("the machine is gone:\n%s", out)
+		t.Errorf("the VM is gone:\n%s", out)
 	}
 	attributes, state, _ := recorded(t, tf)
 	expect(t, attributes, map[string]any{"phase": "Succeeded"})
@@ -277,7 +287,7 @@ func TestAccMigration_outlivesItsMachine(t *testing.T) {
 	tf.Run(t, "destroy")
 }
 
-// TestAccMigration_refused: what is in the way fails the plan, all of it; a pin is a warning there, and stops the
+// TestAccMigration_refused: what blocks a migration fails the plan, all of it; a pin is a warning there, and stops the
 // apply.
 func TestAccMigration_refused(t *testing.T) {
 	t.Parallel()
@@ -287,7 +297,7 @@ func TestAccMigration_refused(t *testing.T) {
 	image := l.Image(t, "kvm1", name+".qcow2", "qcow2", 1<<20)
 	blocked := provider(l, "") + light(name, fmt.Sprintf("disks = { data = { volume = %q } }\n"+
 		"interfaces = { lan = { network = \"default\" } }", image))
-	apply(t, tf, blocked)
+	begin(t, tf, blocked)
 	for _, target := range []string{"", `target_host = "kvm2"`} {
 		tf.Config(t, blocked+migration(target))
 		out := tf.Fail(t, "plan")
@@ -341,7 +351,7 @@ func TestAccMigration_copiesDisks(t *testing.T) {
 		}
 	})
 	config := provider(l, "") + light(name, fmt.Sprintf("disks = { data = { volume = %q } }", image))
-	apply(t, tf, config)
+	begin(t, tf, config)
 	config += migration(`migration_options = { copy_storage = "full" }`)
 	tf.Config(t, config+fmt.Sprintf(`data "virtfleet_migration_candidates" "this" {
   virtual_machine_id = %s.id
@@ -388,7 +398,7 @@ func TestAccMigration_copiesTopmost(t *testing.T) {
 		}
 	})
 	config := provider(l, "") + light(name, fmt.Sprintf("disks = { data = { volume = %q } }", image))
-	apply(t, tf, config)
+	begin(t, tf, config)
 	config += migration(`migration_options = { copy_storage = "incremental", keep_source_disks = false }`)
 	tf.Config(t, config)
 	if out := tf.Fail(t, "plan"); !said(out, "DisksNotLiveMigratable", base) {
@@ -414,7 +424,7 @@ func TestAccMigration_copiesTopmost(t *testing.T) {
 	tf.Run(t, "destroy")
 }
 
-// TestAccMigration_fails: a migration that can't converge, is interrupted or killed leaves the machine where it was;
+// TestAccMigration_fails: a migration that can't converge, is interrupted or killed leaves the VM where it was;
 // the state tells why, and the next apply tries again.
 func TestAccMigration_fails(t *testing.T) {
 	t.Parallel()
@@ -422,7 +432,7 @@ func TestAccMigration_fails(t *testing.T) {
 	name := lab.Name(t)
 	tf := start(t, l, name)
 	slow := provider(l, `migration_options = { bandwidth = "2Mi" }`) + writing(l, name)
-	apply(t, tf, slow)
+	begin(t, tf, slow)
 
 	tf.Config(t, slow+migration(`migration_options = { completion_timeout_per_gib = "2s" }`))
 	if out := tf.Fail(t, "apply"); !said(out, "took too long", `is on host "kvm1" (Running)`, "allow_post_copy") {
@@ -437,7 +447,8 @@ func TestAccMigration_fails(t *testing.T) {
 	})
 	statistics, _ := state["statistics"].(map[string]any)
 	for _, name := range []string{
-		"elapsed_ms", "total_bytes", "processed_bytes", "remaining_bytes", "bytes_per_second", "iterations",
+		"elapsed_seconds", "data_total_bytes", "data_processed_bytes", "data_remaining_bytes", "memory_bytes_per_second",
+		"iterations",
 	} {
 		if n, _ := statistics[name].(float64); n <= 0 {
 			t.Errorf("%s is %v: %v", name, statistics[name], statistics)
@@ -472,7 +483,7 @@ func TestAccMigration_fails(t *testing.T) {
 			}
 		}
 		// The source notices on its own that its target is gone: until then it still has the job of this migration.
-		await(t, "the machine to be alone", func() bool {
+		await(t, "the VM to be alone", func() bool {
 			_, gone := l.TryVirsh(t, "kvm2", "domstate", name)
 			job, err := l.TryVirsh(t, "kvm1", "domjobinfo", name)
 			return gone != nil && err == nil && strings.Contains(job, "None")
@@ -487,7 +498,7 @@ func TestAccMigration_fails(t *testing.T) {
 	tf.Run(t, "destroy")
 }
 
-// awaitCopying waits until the machine's memory is on its way from the host.
+// awaitCopying waits until the VM's memory is on its way from the host.
 func awaitCopying(t *testing.T, l *lab.Lab, host, name string, apply *acctest.Running) {
 	t.Helper()
 	await(t, "the migration to begin", func() bool {
@@ -524,9 +535,9 @@ func TestAccMigration_rolling(t *testing.T) {
 	}
 	machines := providerOn(l, `migration_limits = { outbound_per_host = 5, inbound_per_host = 2 }
 		migration_options = { bandwidth = "16Mi" }`, from, to) + strings.NewReplacer(
-		`name      = ""`, fmt.Sprintf(`name = "%s-${count.index}"`, name), "kvm1", from.Name).
+		`name      = ""`, fmt.Sprintf(`name = "%s-${count.index}"`, name)).
 		Replace(light("", fmt.Sprintf("count = %d", count)))
-	apply(t, tf, machines)
+	begin(t, tf, machines)
 
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
@@ -559,15 +570,15 @@ func TestAccMigration_rolling(t *testing.T) {
 	tf.Run(t, "destroy")
 }
 
-// TestAccMigration_tls: what TLS lacks is told, and the machine stays as it is; with certificates it goes.
+// TestAccMigration_tls: what TLS lacks is told, and the VM stays as it is; with certificates it goes.
 func TestAccMigration_tls(t *testing.T) {
 	t.Parallel()
 	l := lab.Open(t)
 	name := lab.Name(t)
 	tf := start(t, l, name)
 	from, to := l.StartHost(t), l.StartHost(t)
-	machines := providerOn(l, "", from, to) + strings.Replace(light(name, ""), "kvm1", from.Name, 1)
-	apply(t, tf, machines)
+	machines := providerOn(l, "", from, to) + light(name, "")
+	begin(t, tf, machines)
 	config := machines + migration(`migration_options = { transport = "tls" }`)
 	tf.Config(t, config)
 	out := tf.Fail(t, "apply")

@@ -14,7 +14,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet"
 )
 
-// ImportState takes over a migration that the machine has a record of, by "<id of the machine>/<id of the migration>".
+// ImportState takes over a migration that the VM has a record of, by "<id of the VM>/<id of the migration>".
 // Read fills in how it went. What was ordered is not recorded, but the id follows from it: a configuration with that id
 // is this migration.
 func (r *Resource) ImportState(
@@ -42,7 +42,7 @@ func (r *Resource) ImportState(
 }
 
 // ordered is the host that the migration with that id was ordered to, null where it was none. It is null as well where
-// there were triggers, which nobody can guess.
+// there were triggers, which can't be guessed.
 func (m *model) ordered(id, went string) types.String {
 	named := *m
 	named.TargetHost = types.StringValue(went)
@@ -80,7 +80,7 @@ func known(records []domain.Migration) string {
 		}
 	}
 	if len(all) == 0 {
-		return "The machine has none: a change of host and a drain are no migration of their own."
+		return "The VM has none: changes of host and drains can't be imported."
 	}
-	return "The machine has " + strings.Join(all, ", ") + "."
+	return "The VM has " + strings.Join(all, ", ") + "."
 }

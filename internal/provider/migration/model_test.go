@@ -20,7 +20,7 @@ func of(machine, target string, triggers map[string]string) *model {
 	}
 }
 
-// The id follows from machine, target and triggers, from nothing else, and is known when they are.
+// The id follows from VM, target and triggers, from nothing else, and is known when they are.
 func TestModel_identity(t *testing.T) {
 	t.Parallel()
 	seen := map[string]int{}
@@ -47,7 +47,7 @@ func TestModel_identity(t *testing.T) {
 	}
 }
 
-// What nobody reported is null, and an older try doesn't hide a later one.
+// What wasn't reported is null, and an older try doesn't hide a later one.
 func TestModel_fromRecord(t *testing.T) {
 	t.Parallel()
 	began := time.Date(2024, 2, 29, 12, 0, 0, 250_000_000, time.UTC)
@@ -99,7 +99,7 @@ func TestModel_differs(t *testing.T) {
 	}
 }
 
-// What failed, and what nobody knows, isn't imported; the error says what could be.
+// What failed, and what is unknown, isn't imported; the error says what could be.
 func TestImportable(t *testing.T) {
 	t.Parallel()
 	vm := &fleet.VM{Name: "web", Host: "kvm1"}

@@ -89,7 +89,7 @@ func (r *Resource) check(ctx context.Context, m *model, resp *resource.ModifyPla
 	resp.Diagnostics.Append(tfdiag.Problems(problems)...)
 }
 
-// attributeOf is the attribute of this resource that stands for one of the machine's.
+// attributeOf is the attribute of this resource that stands for one of the VM's.
 func attributeOf(of string) string {
 	switch {
 	case of == "host" || of == "target_host":

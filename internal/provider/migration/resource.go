@@ -31,7 +31,7 @@ const (
 	deleteTimeout = 5 * time.Minute
 )
 
-// privateLast is the key of the private state's entry about where the machine was last.
+// privateLast is the key of the private state's entry about where the VM was last.
 const privateLast = "last"
 
 var (
@@ -40,23 +40,33 @@ var (
 	_ resource.ResourceWithModifyPlan  = (*Resource)(nil)
 )
 
-// Resource moves virtual machines.
+// Resource moves VMs.
 type Resource struct{ meta.Resource }
 
 // NewResource is the constructor that the provider registers.
 func NewResource() resource.Resource { return &Resource{meta.Resource{TypeName: TypeName}} }
 
-// Create moves the machine. A migration that failed is in the state as well, for the reader: what Terraform destroys
-// before it tries again is the record of it, and no machine.
+// copyTimeout is what the migration adds to the default timeout: the time after which it ends by itself, in one way or
+// the other, twice because a disruption doubles it. It counts memory and the disks that are copied.
+func (r *Resource) copyTimeout(ctx context.Context, plan model) time.Duration {
+	budget, err := r.Data.Fleet.MoveBudget(ctx, plan.order(fleet.LastKnown{}))
+	if err != nil {
+		return 0 // The migration will say what is wrong.
+	}
+	return 2 * budget
+}
+
+// Create moves the VM. A migration that failed is in the state as well, for the reader: what Terraform destroys
+// before it tries again is the record of it, and no VM.
 func (r *Resource) Create(ctx context.Context, req resource.CreateRequest, resp *resource.CreateResponse) {
 	var plan model
 	resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...)
-	timeout, diags := plan.Timeouts.Create(ctx, createTimeout)
-	resp.Diagnostics.Append(diags...)
-	if resp.Diagnostics.HasError() {
+	if resp.Diagnostics.HasError() || !r.Asks("run", noun, &resp.Diagnostics) {
 		return
 	}
-	if !r.Asks("run", noun, &resp.Diagnostics) {
+	timeout, diags := plan.Timeouts.Create(ctx, createTimeout+r.copyTimeout(ctx, plan))
+	resp.Diagnostics.Append(diags...)
+	if resp.Diagnostics.HasError() {
 		return
 	}
 
@@ -79,7 +89,7 @@ func (r *Resource) Create(ctx context.Context, req resource.CreateRequest, resp 
 	resp.Diagnostics.Append(remember(ctx, resp.Private, vm)...)
 }
 
-// Read looks at the record of a migration that didn't succeed; one that did stays as it is. So does one whose machine
+// Read looks at the record of a migration that didn't succeed; one that did stays as it is. So does one whose VM
 // is gone: what happened has happened.
 func (r *Resource) Read(ctx context.Context, req resource.ReadRequest, resp *resource.ReadResponse) {
 	var state model
@@ -112,7 +122,7 @@ func (r *Resource) Read(ctx context.Context, req resource.ReadRequest, resp *res
 		return
 	}
 	if record != nil && !state.isNewer(*record) &&
-		(record.Completed() || record.Phase == fleetmigration.PhaseRunning) {
+		(record.Completed() || record.Failed || record.Phase == fleetmigration.PhaseRunning) {
 		state.fromRecord(*record)
 		resp.Diagnostics.Append(resp.State.Set(ctx, &state)...)
 	}
@@ -126,7 +136,7 @@ func (r *Resource) Update(ctx context.Context, req resource.UpdateRequest, resp 
 	resp.Diagnostics.Append(resp.State.Set(ctx, &plan)...)
 }
 
-// Delete aborts a migration that still runs, and forgets it. The machine stays where it is.
+// Delete aborts a migration that still runs, and forgets it. The VM stays where it is.
 func (r *Resource) Delete(ctx context.Context, req resource.DeleteRequest, resp *resource.DeleteResponse) {
 	var state model
 	resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
@@ -151,7 +161,7 @@ func (r *Resource) Delete(ctx context.Context, req resource.DeleteRequest, resp 
 		resp.Diagnostics.Append(state.failure("delete", err).Error())
 	case record != nil && !record.Failed && state.Phase.ValueString() != fleetmigration.PhaseSucceeded:
 		resp.Diagnostics.AddWarning("Migration has succeeded", fmt.Sprintf(
-			"The migration of virtual machine %s was over before it could be aborted. The machine is on host %q.", id,
+			"The migration of virtual machine %s was over before it could be aborted. It is on host %q.", id,
 			record.TargetHost))
 	}
 }
@@ -165,7 +175,7 @@ func (m *model) failure(verb string, err error) tfdiag.Failure {
 	return f
 }
 
-// remember writes down where the machine was last, so that it isn't taken for gone while that host is silent.
+// remember writes down where the VM was last, so that it isn't taken for gone while that host is silent.
 func remember(ctx context.Context, to meta.PrivateWriter, vm *fleet.VM) diag.Diagnostics {
 	if vm == nil {
 		return nil
@@ -173,7 +183,7 @@ func remember(ctx context.Context, to meta.PrivateWriter, vm *fleet.VM) diag.Dia
 	return meta.WritePrivate(ctx, to, privateLast, fleet.LastKnown{Host: vm.Host, HostUUID: vm.HostUUID})
 }
 
-// lastKnown is what was remembered. Without it the fleet finds the machine as well.
+// lastKnown is what was remembered. Without it the fleet finds the VM as well.
 func lastKnown(ctx context.Context, from meta.PrivateReader) (fleet.LastKnown, diag.Diagnostics) {
 	var last fleet.LastKnown
 	found, diags := meta.ReadPrivate(ctx, from, privateLast, &last)

@@ -27,7 +27,7 @@ type DataSource struct{ meta.DataSource }
 // NewDataSource returns the data source.
 func NewDataSource() datasource.DataSource { return &DataSource{meta.DataSource{TypeName: TypeName}} }
 
-// Read finds the virtual machine and asks every host about it.
+// Read finds the VM and asks every host whether it could move there.
 func (d *DataSource) Read(ctx context.Context, req datasource.ReadRequest, resp *datasource.ReadResponse) {
 	var m model
 	if !d.Reads(ctx, "migration candidates", &m, req, resp) {
@@ -38,16 +38,25 @@ func (d *DataSource) Read(ctx context.Context, req datasource.ReadRequest, resp 
 		return
 	}
 	began := time.Now()
-	id := m.VirtualMachineID.ValueString()
-	vm, all, tuning, err := d.Data.Fleet.MoveCandidates(ctx, id, fleet.LastKnown{}, moving.Options(m.MigrationOptions),
-		m.RawCommands.ValueBool())
-	if err != nil {
-		f := tfdiag.Failure{
-			Verb: "read", Noun: "migration candidates", VirtualMachine: id, Elapsed: time.Since(began), Err: err,
-		}
-		resp.Diagnostics.Append(f.Error())
+	if err := d.read(ctx, &m); err != nil {
+		resp.Diagnostics.Append(tfdiag.Failure{
+			Verb: "read", Noun: "migration candidates", VirtualMachine: m.Text(), Elapsed: time.Since(began), Err: err,
+		}.Error())
 		return
 	}
-	m.fromFleet(vm, all, tuning)
 	resp.Diagnostics.Append(resp.State.Set(ctx, &m)...)
+}
+
+func (d *DataSource) read(ctx context.Context, m *model) error {
+	vm, err := m.Find(ctx, d.Data.Fleet)
+	if err != nil {
+		return err
+	}
+	vm, all, tuning, err := d.Data.Fleet.MoveCandidates(ctx, vm.UUID, fleet.LastKnown{},
+		moving.Options(m.MigrationOptions), m.RawCommands.ValueBool())
+	if err != nil {
+		return err
+	}
+	m.fromFleet(vm, all, tuning)
+	return nil
 }

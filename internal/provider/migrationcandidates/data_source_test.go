@@ -28,7 +28,7 @@ func of(host, attribute string) tfjsonpath.Path {
 	return tfjsonpath.New("hosts").AtMapKey(host).AtMapKey(attribute)
 }
 
-// blocked expects the first reason that keeps a machine off a host.
+// blocked expects the first reason why a host is no target.
 func blocked(host, reason, attribute string) []statecheck.StateCheck {
 	return []statecheck.StateCheck{
 		know(of(host, "fits"), knownvalue.Bool(false)),
@@ -52,7 +52,6 @@ resource "virtfleet_virtual_machine" "this" {
   name      = %q
   type      = "qemu"
   memory    = { size = "64Mi" }
-  placement = { host_labels = { first = "yes" } }
   interfaces = { lan = { network = "default" } }
   termination_grace_period = "0s"
 }
@@ -63,7 +62,7 @@ data "virtfleet_migration_candidates" "this" {
 }
 `, name, options)
 	}
-	first := acctest.Host{Of: l.Host("kvm1"), Settings: `labels = { first = "yes" }`}
+	first := acctest.Host{Of: l.Host("kvm1")}
 	all := []acctest.Host{
 		first,
 		{Of: l.Host("kvm2")},
@@ -75,6 +74,8 @@ data "virtfleet_migration_candidates" "this" {
 		ProtoV6ProviderFactories: acctest.Factories(t),
 		CheckDestroy:             acctest.CheckDestroyed(l, name),
 		Steps: []resource.TestStep{{
+			Config: config(acctest.Block{Hosts: []acctest.Host{first}}, ""),
+		}, {
 			Config: config(acctest.Block{Hosts: all}, ""),
 			ConfigStateChecks: append([]statecheck.StateCheck{
 				know(tfjsonpath.New("best"), knownvalue.Null()),
@@ -102,7 +103,7 @@ data "virtfleet_migration_candidates" "this" {
 	})
 }
 
-// TestAccMigrationCandidates_asksQEMU: what only QEMU knows is told to whoever wants the machine tainted for it.
+// TestAccMigrationCandidates_asksQEMU: what only QEMU knows is reported with raw_commands, which taints the VM.
 func TestAccMigrationCandidates_asksQEMU(t *testing.T) {
 	t.Parallel()
 	l := lab.Open(t)
@@ -114,15 +115,15 @@ func TestAccMigrationCandidates_asksQEMU(t *testing.T) {
 	config := func(raw bool) string {
 		return acctest.Config(l) + fmt.Sprintf(`
 data "virtfleet_migration_candidates" "this" {
-  virtual_machine_id = %[1]q
-  raw_commands       = %[2]t
+  name         = %[3]q
+  raw_commands = %[2]t
 }
 
 data "virtfleet_conditions" "this" {
   virtual_machine_id = %[1]q
   raw_commands       = %[2]t
 }
-`, strings.TrimSpace(l.Virsh(t, "kvm1", "domuuid", name)), raw)
+`, strings.TrimSpace(l.Virsh(t, "kvm1", "domuuid", name)), raw, name)
 	}
 	migratable := tfjsonpath.New("conditions").AtMapKey("LiveMigratable")
 	resource.Test(t, resource.TestCase{

@@ -6,12 +6,13 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/moving"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/onevm"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/value"
 )
 
 // model is the data source's state.
 type model struct {
-	VirtualMachineID types.String         `tfsdk:"virtual_machine_id"`
+	onevm.Selection
 	MigrationOptions types.Object         `tfsdk:"migration_options"`
 	RawCommands      types.Bool           `tfsdk:"raw_commands"`
 	PolicyName       types.String         `tfsdk:"migration_policy_name"`
@@ -33,6 +34,7 @@ type hostModel struct {
 // fromFleet takes over what the hosts were judged to be.
 func (m *model) fromFleet(vm *fleet.VM, all []fleet.MoveCandidate, tuning migration.Tuning) {
 	m.PolicyName, m.InForce = value.NewStringOrNull(tuning.Policy), moving.FromInForce(tuning.Options)
+	m.Selection = onevm.Of(vm)
 	m.CurrentHost = types.StringValue(vm.Host)
 	m.Best = types.StringNull()
 	m.Hosts = make(map[string]hostModel, len(all))

@@ -14,7 +14,7 @@ import (
 
 func TestMain(m *testing.M) { acctest.Main(m) }
 
-// pair are two hosts that nobody else uses: policies hold for a whole fleet.
+// pair are two hosts that no other test uses: policies hold for a whole fleet.
 type pair struct {
 	l        *lab.Lab
 	from, to *lab.Host
@@ -39,8 +39,8 @@ func (p *pair) block() string {
 	return block.String()
 }
 
-// machine is one that two policies select; more are further attributes.
-func (p *pair) machine(more string) string {
+// vm is one that two policies select; more are further attributes.
+func (p *pair) vm(more string) string {
 	return fmt.Sprintf(`resource "virtfleet_virtual_machine" "this" {
   name      = %q
   type      = "qemu"
@@ -69,7 +69,7 @@ func (p *pair) apply(t *testing.T, config string) string {
 	return out
 }
 
-// metadata is what the host says of the machine's migrations.
+// metadata is what the host says of the VM's migrations.
 func (p *pair) metadata(t *testing.T, host *lab.Host) string {
 	t.Helper()
 	return p.l.Virsh(t, host.Name, "metadata", p.name, "urn:virtfleet:1")
@@ -94,7 +94,7 @@ func expect(t *testing.T, got map[string]any, want map[string]any) {
 	}
 }
 
-// TestAccMigrationPolicy_applied: of the policies that select a machine the most specific one tunes its migrations,
+// TestAccMigrationPolicy_applied: of the policies that select a VM the most specific one tunes its migrations,
 // really; what is written in the migration wins; and both are told.
 func TestAccMigrationPolicy_applied(t *testing.T) {
 	t.Parallel()
@@ -102,7 +102,7 @@ func TestAccMigrationPolicy_applied(t *testing.T) {
 	p.l.RemoveDomain(t, p.name)
 	// Its guest writes faster than it can be copied at the policies' bandwidth. In half of that memory it could not even
 	// begin to: there is no room for what it writes to.
-	machine := strings.Replace(p.machine(fmt.Sprintf(`kernel = { path = %q, initrd = %q, cmdline = "%s dirty=16" }
+	machine := strings.Replace(p.vm(fmt.Sprintf(`kernel = { path = %q, initrd = %q, cmdline = "%s dirty=16" }
 		guest_agent = { enabled = true }
 		wait_for    = { guest_agent = true }
 		placement   = { host_labels = { name = %q } }`, p.l.KernelPath(), p.l.InitrdPath(), lab.GuestCmdline, p.from.Name)),
@@ -145,7 +145,7 @@ func TestAccMigrationPolicy_applied(t *testing.T) {
 		"migration_state.migration_configuration.allow_workload_disruption": true,
 	})
 	if text := p.metadata(t, p.from); !strings.Contains(text, `"StallDetector":true`) {
-		t.Errorf("the machine's record: %s", text)
+		t.Errorf("the VM's record: %s", text)
 	}
 
 	p.apply(t, machine+others+web+to(p.to, "migration_options = { stall_detector = false }"))
@@ -160,7 +160,7 @@ func TestAccMigrationPolicy_applied(t *testing.T) {
 		"migration_state.migration_configuration.stall_detector":             false,
 	})
 	if text := p.metadata(t, p.to); !strings.Contains(text, `policy="web"`) {
-		t.Errorf("the machine's record: %s", text)
+		t.Errorf("the VM's record: %s", text)
 	}
 
 	// What is written in the migration wins, attribute by attribute: without a limit it converges.
@@ -180,16 +180,16 @@ func TestAccMigrationPolicy_applied(t *testing.T) {
 		"phase": "Succeeded", "migration_state.mode": "Paused", "migration_state.migration_policy_name": "prod",
 		"migration_state.migration_configuration.bandwidth": "3Mi",
 	})
-	processed, _ := nested(state, "migration_state", "statistics", "processed_bytes").(float64)
-	elapsed, _ := nested(state, "migration_state", "statistics", "elapsed_ms").(float64)
-	if rate := processed / elapsed * 1000; processed < 16<<20 || rate > 1.5*(4<<20) {
-		t.Errorf("%.0f bytes were copied in %.0f ms, at %.0f/s; want at most 4 MiB/s", processed, elapsed, rate)
+	processed, _ := nested(state, "migration_state", "statistics", "data_processed_bytes").(float64)
+	elapsed, _ := nested(state, "migration_state", "statistics", "elapsed_seconds").(float64)
+	if rate := processed / elapsed; processed < 16<<20 || rate > 1.5*(4<<20) {
+		t.Errorf("%.0f bytes were copied in %.1f s, at %.0f/s; want at most 4 MiB/s", processed, elapsed, rate)
 	}
 
 	// A policy that is changed afterwards tells nothing else about a migration that was.
 	p.apply(t, machine+strings.ReplaceAll(others, "3Mi", "2Mi")+to(p.to, ""))
 	if text := p.metadata(t, p.to); !strings.Contains(text, `policy="prod"`) || strings.Contains(text, "2097152") {
-		t.Errorf("the machine's record: %s", text)
+		t.Errorf("the VM's record: %s", text)
 	}
 	p.tf.Run(t, "destroy")
 	for _, h := range []*lab.Host{p.from, p.to} {
@@ -199,7 +199,7 @@ func TestAccMigrationPolicy_applied(t *testing.T) {
 	}
 }
 
-// TestAccMigrationPolicy_everyMove: a policy tunes a change of host, where what the machine itself says wins; and the
+// TestAccMigrationPolicy_everyMove: a policy tunes a change of host, where what the VM itself says wins; and the
 // drain of a host, where what the eviction policy says wins. The plan of the drain names it.
 func TestAccMigrationPolicy_everyMove(t *testing.T) {
 	t.Parallel()
@@ -220,13 +220,13 @@ func TestAccMigrationPolicy_everyMove(t *testing.T) {
 		}
 	}
 
-	p.apply(t, policies+p.machine(depends+pin(p.from)))
-	p.apply(t, policies+p.machine(depends+pin(p.to)))
+	p.apply(t, policies+p.vm(depends+pin(p.from)))
+	p.apply(t, policies+p.vm(depends+pin(p.to)))
 	records(p.to, `"Bandwidth":536870912`)
-	p.apply(t, policies+p.machine(depends+pin(p.from)+`migration_options = { bandwidth = "256Mi" }`))
+	p.apply(t, policies+p.vm(depends+pin(p.from)+`migration_options = { bandwidth = "256Mi" }`))
 	records(p.from, `"Bandwidth":268435456`)
 
-	free := policies + p.machine(depends) + "resource \"virtfleet_eviction_policy\" \"all\" {\n  " +
+	free := policies + p.vm(depends) + "resource \"virtfleet_eviction_policy\" \"all\" {\n  " +
 		"strategy = \"LiveMigrate\"\n  migration_options = { bandwidth = \"128Mi\" }\n}\n"
 	p.apply(t, free)
 	maintenance := fmt.Sprintf("resource \"virtfleet_host_maintenance\" \"this\" {\n  host = %q\n  "+

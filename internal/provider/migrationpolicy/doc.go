@@ -1,4 +1,4 @@
-// Package migrationpolicy is the resource virtfleet_migration_policy: how the machines that a selector picks are moved.
+// Package migrationpolicy is the resource virtfleet_migration_policy: how the VMs that a selector picks are moved.
 //
 // It may import the plugin framework, the fleet, the options of fleet/migration and the provider's shared packages.
 // fleetpolicy keeps the policies on the hosts; here is what one says.

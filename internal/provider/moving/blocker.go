@@ -7,7 +7,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
 )
 
-// Blocker is something in the way of moving a machine, in Terraform's state.
+// Blocker is what prevents a move of a VM, or may prevent it, in Terraform's state.
 type Blocker struct {
 	Reason    string  `tfsdk:"reason"`
 	Status    string  `tfsdk:"status"`
@@ -16,23 +16,22 @@ type Blocker struct {
 	Remedy    *string `tfsdk:"remedy"`
 }
 
-// BlockersOfDataSource is the attribute with all that is in the way.
+// BlockersOfDataSource is the attribute that lists blockers.
 func BlockersOfDataSource(description string) datasource.Attribute {
 	return datasource.ListNestedAttribute{
 		Computed:            true,
 		MarkdownDescription: description,
 		NestedObject: datasource.NestedAttributeObject{Attributes: toDataSource(map[string]resource.Attribute{
-			"reason": text("KubeVirt's reason code, or one named alike, such as `DisksNotLiveMigratable`."),
-			"status": text("`False`: it keeps the machine from being moved. `Unknown`: it may, and only trying settles " +
-				"it."),
-			"attribute": text("Attribute of the machine that it is about, such as `disks.root`; null for none."),
-			"message":   text("What is in the way."),
-			"remedy":    text("What would lift it."),
+			"reason":    text("KubeVirt's reason code, or one named alike, such as `DisksNotLiveMigratable`."),
+			"status":    text("`False`: the VM can't be moved. `Unknown`: the move may fail, and only trying tells."),
+			"attribute": text("Attribute of the VM that causes it, such as `disks.root`. Null if none does."),
+			"message":   text("What the blocker is."),
+			"remedy":    text("What removes the blocker."),
 		})},
 	}
 }
 
-// FromBlockers maps what is in the way; nothing is an empty list.
+// FromBlockers maps blockers; nil becomes an empty list.
 func FromBlockers(blockers []status.Blocker) []Blocker {
 	all := make([]Blocker, len(blockers))
 	for i, b := range blockers {

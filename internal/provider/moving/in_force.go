@@ -16,7 +16,7 @@ const (
 )
 
 // PolicyDescription describes PolicyName.
-const PolicyDescription = "Name of the `virtfleet_migration_policy` that holds for the machine; null: none."
+const PolicyDescription = "Name of the `virtfleet_migration_policy` that applies to the VM. Null: none."
 
 // InForceOfResource is the block InForce in a resource, which only tells.
 func InForceOfResource(description string) resource.Attribute {

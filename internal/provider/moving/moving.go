@@ -20,94 +20,52 @@ import (
 // Name is what the block is called.
 const Name = "migration_options"
 
-// Attributes are those of the block.
+// Attributes are those of the block. The guide "Migration options" describes them at length.
 var Attributes = map[string]resource.Attribute{
-	"transport": resource.StringAttribute{
-		MarkdownDescription: "How memory gets from host to host: one of `" + strings.Join(migration.Transports, "`, `") +
-			"`. `direct` is a TCP connection between the hosts, which is not encrypted. `tls` is the same, " +
-			"encrypted by QEMU: both hosts need certificates where `migrate_tls_x509_cert_dir` in their `qemu.conf` says. " +
-			"`ssh_relay` passes through the " +
-			"machine that runs Terraform and its SSH connections to both hosts: it is encrypted, and works when the hosts " +
-			"can't reach each other. It takes SSH as root. `auto`, the default, is `direct` if the hosts reach each " +
-			"other, else `ssh_relay`.",
-		Optional:   true,
-		Validators: []validator.String{stringvalidator.OneOf(migration.Transports...)},
-	},
-	"completion_timeout_per_gib": duration("How long a migration may take for each GB of memory and of " +
-		"copied disks before something is done about it: it is disrupted where that is allowed, else aborted. " +
-		"Default: `150s`; `0s` is no limit."),
-	"progress_timeout": duration("How long what remains to be copied may not shrink before the migration is aborted. " +
-		"Default: `150s`; `0s` is no limit."),
-	"recovery_timeout": duration("How long a migration that broke in post-copy is tried to be resumed, over the relay " +
-		"if need be; once at least. Default: `5m`."),
-	"on_irrecoverable": resource.StringAttribute{
-		MarkdownDescription: "What becomes of a machine whose migration broke in post-copy and can't be resumed, not " +
-			"within `recovery_timeout` either: `keep`, the default, leaves what each host has of it, and the next apply tries " +
-			"again; `destroy` ends both parts and leaves its definition, off, on the target: what its guest had in memory is " +
-			"lost.",
-		Optional:   true,
-		Validators: []validator.String{stringvalidator.OneOf(migration.OnIrrecoverables...)},
-	},
-	"max_downtime": duration("How long the guest may stand still at the end. Not set: QEMU's own, 300 ms; with " +
-		"`stall_detector` 900 ms once the migration stalls."),
-	"allow_auto_converge": flag("Whether QEMU may slow down a guest that writes faster than can be copied. " +
-		"Default: `false`."),
-	"allow_post_copy": flag("Whether the guest may go on on the target before all of its memory is there, once the " +
-		"completion timeout is over or, with `stall_detector`, the migration stalls. On hosts whose QEMU doesn't run as " +
-		"root it takes the sysctl `vm.unprivileged_userfaultfd=1`. Default: `false`."),
-	"allow_workload_disruption": flag("Whether the completion timeout may be met, or with `stall_detector` a stall " +
-		"ended, at the cost of the guest's users: by post-copy where that is allowed, else by a pause. Default: the value " +
-		"of `allow_post_copy`."),
-	"allow_network_change": flag("Whether a machine may move that is in a network which is each host's own (NAT, " +
-		"routed, isolated), where its address and connections don't survive. Default: `false`."),
-	"copy_storage": resource.StringAttribute{
-		MarkdownDescription: "What becomes of disks that the target doesn't reach, of a machine that runs: one of `" +
-			strings.Join(migration.CopyModes, "`, `") + "`. `none`, the default: they are in the way. `full`: image files " +
-			"(raw, qcow2) that the machine writes to are copied while it runs, each into a new image of the same path, whose " +
-			"directory exists on the target. A backing chain becomes one image. `incremental`: of an image that is based on " +
-			"another, only what it has besides is copied, into a new one on the same backing files, which have to be on the " +
-			"target under the same path. A file that is there already is never overwritten. Other disks, such as CD-ROMs, " +
-			"are not copied.",
-		Optional:   true,
-		Validators: []validator.String{stringvalidator.OneOf(migration.CopyModes...)},
-	},
+	"transport":                  choice("How memory gets to the target", "auto", migration.Transports),
+	"completion_timeout_per_gib": duration("How long a migration may take for each GB. `0s`: no limit. Default: `150s`."),
+	"progress_timeout":           duration("How long a migration may make no progress. `0s`: no limit. Default: `150s`."),
+	"recovery_timeout":           duration("How long to try to resume what failed in post-copy. Default: `5m`."),
+	"on_irrecoverable": choice("What to do if it can't be resumed. `destroy` loses the guest's memory", "keep",
+		migration.OnIrrecoverables),
+	"max_downtime":        duration("How long the guest may be paused at the end. Default: QEMU's `300ms`."),
+	"allow_auto_converge": flag("QEMU may slow down a guest that writes too fast. Default: `false`."),
+	"allow_post_copy":     flag("The guest may continue on the target without all of its memory. Default: `false`."),
+	"allow_workload_disruption": flag("The guest may be disrupted after the completion timeout. Default: the value of " +
+		"`allow_post_copy`."),
+	"allow_network_change": flag("A VM may move whose network is private to each host. Default: `false`."),
+	"copy_storage": choice("How to copy the disks of a running VM that only its host has. Disks with `pool` always move",
+		"none", migration.CopyModes),
 	"shared_filesystems": resource.ListAttribute{
-		MarkdownDescription: "Directories that all hosts see as one although libvirt can't tell, such as `/srv/images` on " +
-			"a cluster filesystem or a FUSE mount; libvirt knows NFS, SMB and the like by itself, but of machines that run " +
-			"only. Disks in them are reached, neither copied nor removed; those of a machine that runs take " +
-			"`cache = \"none\"` or `\"directsync\"`. So is what the firmware of a machine that is off keeps there. That it is " +
-			"true is tried before a machine moves: a file that one host makes there has to appear on the other.",
-		ElementType: types.StringType,
-		Optional:    true,
+		MarkdownDescription: "Directories that all hosts share without libvirt's knowledge.",
+		ElementType:         types.StringType,
+		Optional:            true,
 	},
-	"keep_source_disks": flag("Whether the images that were copied stay on the host that the machine left. They are in " +
-		"the way when the machine moves back. `false` removes them once it is on the target. Default: `true`."),
+	"keep_source_disks": flag("Copied files stay on the source. Default: `true`."),
 	"bandwidth": resource.StringAttribute{
-		MarkdownDescription: "Limit in bytes per second: " + value.QuantitySyntax + ". Not set: none.",
+		MarkdownDescription: "Limit in bytes per second, such as `500Mi`. Default: no limit.",
 		CustomType:          value.QuantityType,
 		Optional:            true,
 	},
 	"parallel_connections": resource.Int64Attribute{
-		MarkdownDescription: "How many connections memory is copied through. Default: one, in QEMU's older format.",
+		MarkdownDescription: "Number of connections that memory is copied through. Default: one.",
 		Optional:            true,
 	},
-	"compression": resource.StringAttribute{
-		MarkdownDescription: "How memory is compressed on its way: one of `" + strings.Join(migration.Compressions, "`, `") +
-			"`. `none` is the default. `xbzrle` sends of a page that was sent before only what has changed, which helps " +
-			"guests that write the same pages again and again; it doesn't work with `parallel_connections`. `zlib` and `zstd` " +
-			"compress all, at the cost of CPU time on both hosts; they take `parallel_connections` and libvirt 9.4.",
-		Optional:   true,
-		Validators: []validator.String{stringvalidator.OneOf(migration.Compressions...)},
-	},
-	"peer_to_peer": flag("Whether the source's libvirt manages the migration of a machine that runs by itself, so " +
-		"that it goes on when Terraform is killed. It takes `peer_uri` of the target in the provider's `hosts`, and a " +
-		"`transport` from host to host: `auto` is `direct`. Default: `false`: the provider manages it, and the hosts' " +
-		"libvirt need not trust each other."),
-	"stall_detector": flag("Whether a guest that writes faster than can be copied is noticed before the completion " +
-		"timeout: when what remains shrinks by less than 4 % in 40 s. At a moment when little remains the guest is " +
-		"disrupted where that is allowed, stopped if the rest takes about `max_downtime`, or the migration is aborted. " +
-		"Default: `false`."),
+	"compression":    choice("How memory is compressed", "none", migration.Compressions),
+	"peer_to_peer":   flag("The source's libvirt manages the migration of a running VM. Default: `false`."),
+	"stall_detector": flag("Notices a stall before the completion timeout. Default: `false`."),
 }
+
+func choice(description, otherwise string, from []string) resource.Attribute {
+	return resource.StringAttribute{
+		MarkdownDescription: description + ". One of " + value.OneOf(from) + ". Default: `" + otherwise + "`.",
+		Optional:            true,
+		Validators:          []validator.String{stringvalidator.OneOf(from...)},
+	}
+}
+
+// guide leads from a page below a folder of the documentation to the one that describes the attributes.
+const guide = " The guide [Migration options](../guides/migration-options.md) describes each."
 
 // Type is the type of the block.
 var Type = types.ObjectType{AttrTypes: typesOf(Attributes)}
@@ -131,21 +89,21 @@ func flag(description string) resource.Attribute {
 // OfResource is the block in a resource.
 func OfResource(description string) resource.Attribute {
 	return resource.SingleNestedAttribute{
-		MarkdownDescription: description, Attributes: Attributes, CustomType: Type, Optional: true,
+		MarkdownDescription: description + guide, Attributes: Attributes, CustomType: Type, Optional: true,
 	}
 }
 
 // RequiredOfResource is the block in a resource that says nothing else.
 func RequiredOfResource(description string) resource.Attribute {
 	return resource.SingleNestedAttribute{
-		MarkdownDescription: description, Attributes: Attributes, CustomType: Type, Required: true,
+		MarkdownDescription: description + guide, Attributes: Attributes, CustomType: Type, Required: true,
 	}
 }
 
 // OfDataSource is the block in a data source.
 func OfDataSource(description string) datasource.Attribute {
 	return datasource.SingleNestedAttribute{
-		MarkdownDescription: description, Attributes: toDataSource(Attributes), CustomType: Type, Optional: true,
+		MarkdownDescription: description + guide, Attributes: toDataSource(Attributes), CustomType: Type, Optional: true,
 	}
 }
 
@@ -165,7 +123,8 @@ func OfProvider(description string) provider.Attribute {
 		all[name] = a
 	}
 	return provider.SingleNestedAttribute{
-		MarkdownDescription: description, Attributes: all, CustomType: Type, Optional: true,
+		MarkdownDescription: description + strings.Replace(guide, "../", "", 1), Attributes: all, CustomType: Type,
+		Optional: true,
 	}
 }
 

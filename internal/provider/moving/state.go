@@ -18,52 +18,52 @@ import (
 const State = "migration_state"
 
 var stateAttributes = map[string]resource.Attribute{
-	"source_host": text("Host that the machine was on."),
-	"target_host": text("Host that it was moved to."),
-	"start_time":  text("When it began, in RFC 3339."),
-	"end_time":    text("When it ended, or was found to have."),
-	"mode": text("How memory was moved: `PreCopy`, `PostCopy`, or `Paused` where the guest was stopped for it. Null " +
-		"for a machine that was off."),
-	"method": text("What was moved: `LiveMigration`; `BlockMigration`, its disks too; or `ColdMigration` of a " +
-		"machine that was off."),
-	"transport": text("How memory got from host to host, whatever was asked for: `direct`, `tls` or `ssh_relay`; " +
-		"where several were tried, the last one. Null for a machine that was off, and where it didn't come to that. Of a " +
-		"migration that isn't over, what was asked for."),
-	"completed":       fact("Whether it is over; see `failed` for how."),
-	"failed":          fact("Whether it ended without moving the machine."),
+	"source_host": text("Host that the VM moved from."),
+	"target_host": text("Host that the VM moved to."),
+	"start_time":  text("Start of the migration, in RFC 3339."),
+	"end_time":    text("End of the migration, or when the end was noticed, in RFC 3339."),
+	"mode": text("How memory was moved: `PreCopy`, `PostCopy`, or `Paused` if the guest was paused for it. Null for a " +
+		"VM that was off."),
+	"method": text("`LiveMigration`; `BlockMigration` if disks were copied too; `ColdMigration` for a VM that was off."),
+	"transport": text("Transport that was used: `direct`, `tls` or `ssh_relay`. If several were tried, the last one. " +
+		"While the migration runs, the requested one. Null for a VM that was off, and if nothing was copied."),
+	"completed":       fact("Whether the migration is over. `failed` says how it ended."),
+	"failed":          fact("Whether the migration ended without moving the VM."),
 	"failure_reason":  text("Why it failed."),
-	"failure_plane":   text("What it failed at: `control` is all that prepares it, `data` the copying itself."),
-	"abort_requested": fact("Whether it was to be aborted. Null while it isn't over."),
-	"abort_status": text("What became of that: `Succeeded`, or `Failed` where it came too late and the machine " +
-		"is on the target."),
-	"recovered": fact("Whether it broke on the way and was brought to its end all the same."),
-	PolicyName: text("Name of the `virtfleet_migration_policy` that held for the machine when it was moved. " +
-		"Null: none, or nothing was moved."),
-	InForce: InForceOfResource("The options that it was moved with, wherever they came from. Null: " +
-		"nothing was moved."),
+	"failure_plane":   text("What failed: `control` is the preparation, `data` the copying."),
+	"abort_requested": fact("Whether the migration was to be aborted. Null while it runs."),
+	"abort_status": text("Result of the abort: `Succeeded`, or `Failed` if it came too late and the VM is on the " +
+		"target."),
+	"recovered": fact("Whether the migration was interrupted and then resumed and completed."),
+	PolicyName: text("Name of the `virtfleet_migration_policy` that applied to the VM when it was moved. Null: none, " +
+		"or nothing was moved."),
+	InForce: InForceOfResource("Options that the VM was moved with, after all policies and defaults. Null: nothing " +
+		"was moved."),
 	"statistics": resource.SingleNestedAttribute{
 		Computed:            true,
-		MarkdownDescription: "Its last numbers. Null for a machine that was off.",
+		MarkdownDescription: "Last statistics of the migration. Null for a VM that was off.",
 		Attributes:          statisticsAttributes,
 	},
 }
 
+// statisticsAttributes have the names and units of domain_stats' job.
 var statisticsAttributes = map[string]resource.Attribute{
-	"elapsed_ms": number("How long it took, in milliseconds."),
-	"downtime_ms": number("How long the guest stood still, in milliseconds; of a migration that isn't over, how " +
-		"long it would."),
-	"setup_ms":               number("How long it took to begin with copying, in milliseconds."),
-	"total_bytes":            number("How much there was to copy, memory and disks."),
-	"processed_bytes":        number("How much was copied, what the guest wrote to meanwhile more than once."),
-	"remaining_bytes":        number("How much was left."),
-	"disk_total_bytes":       number("How much of the disks there was to copy."),
-	"disk_processed_bytes":   number("How much of the disks was copied."),
-	"disk_remaining_bytes":   number("How much of the disks was left."),
-	"bytes_per_second":       number("How fast memory was copied at last."),
-	"dirty_bytes_per_second": number("How fast the guest wrote to its memory at last."),
-	"iterations":             number("How many times its memory was gone through."),
-	"auto_converge_throttle": number("By how many percent auto-converge slowed the guest down."),
-	"post_copy_requests":     number("How many pages the guest had to wait for after the switch to post-copy."),
+	"elapsed_seconds": seconds("Duration."),
+	"downtime_seconds": seconds("How long the guest was paused. While the migration runs, the expected time. Null if it " +
+		"isn't measured: after post-copy and after a failure."),
+	"setup_seconds":    seconds("Time before copying began."),
+	"data_total_bytes": number("Memory and disks to copy."),
+	"data_processed_bytes": number("Bytes that were copied. Pages that the guest changed meanwhile count more than " +
+		"once."),
+	"data_remaining_bytes":    number("Bytes that were left to copy."),
+	"disk_total_bytes":        number("Bytes of disks to copy."),
+	"disk_processed_bytes":    number("Bytes of disks that were copied."),
+	"disk_remaining_bytes":    number("Bytes of disks that were left to copy."),
+	"memory_bytes_per_second": number("Last rate at which memory was copied."),
+	"dirty_bytes_per_second":  number("Last rate at which the guest wrote to its memory."),
+	"iterations":              number("Number of passes over the guest's memory."),
+	"auto_converge_throttle":  number("How much auto-converge slowed the guest down, in percent."),
+	"post_copy_requests":      number("Number of pages that the guest had to wait for after the switch to post-copy."),
 }
 
 // StateType is the type of the block in a resource, stateWithPhaseType that in a data source.
@@ -73,7 +73,7 @@ var (
 	statisticsType     = types.ObjectType{AttrTypes: typesOf(statisticsAttributes)}
 )
 
-// stateWithPhase is the block where no attribute beside it has the phase.
+// stateWithPhase is the block in a data source, which has no other attribute for the phase.
 var stateWithPhase = func() map[string]resource.Attribute {
 	all := maps.Clone(stateAttributes)
 	all["phase"] = text("Phase of the migration, as KubeVirt names it: `Running` while it goes on, `Succeeded` " +
@@ -81,7 +81,7 @@ var stateWithPhase = func() map[string]resource.Attribute {
 	return all
 }()
 
-// StateOfResource is the block in a resource, which has the phase beside it.
+// StateOfResource is the block in a resource, which has an attribute for the phase.
 func StateOfResource(description string) resource.Attribute {
 	return resource.SingleNestedAttribute{
 		MarkdownDescription: description, Attributes: stateAttributes, Computed: true,
@@ -95,12 +95,12 @@ func StateOfDataSource(description string) datasource.Attribute {
 	}
 }
 
-// FromRecord says what is recorded of a migration.
+// FromRecord is the block of a resource for what is recorded of a migration.
 func FromRecord(r domain.Migration) types.Object {
 	return types.ObjectValueMust(StateType.AttrTypes, recorded(r))
 }
 
-// FromRecordWithPhase says the same as the block of a data source, null where there is no record.
+// FromRecordWithPhase is the block of a data source for what is recorded of a migration, null without a record.
 func FromRecordWithPhase(r *domain.Migration) types.Object {
 	if r == nil {
 		return types.ObjectNull(stateWithPhaseType.AttrTypes)
@@ -112,7 +112,7 @@ func FromRecordWithPhase(r *domain.Migration) types.Object {
 
 func recorded(r domain.Migration) map[string]attr.Value {
 	aborted := types.BoolNull()
-	if r.Completed() { // Nobody writes it down before.
+	if r.Completed() { // It isn't recorded before.
 		aborted = types.BoolValue(r.AbortRequested)
 	}
 	return map[string]attr.Value{
@@ -123,7 +123,7 @@ func recorded(r domain.Migration) map[string]attr.Value {
 		"mode":            value.NewStringOrNull(r.Mode),
 		"method":          value.NewStringOrNull(r.Method),
 		"transport":       value.NewStringOrNull(r.Transport),
-		"completed":       types.BoolValue(r.Completed()),
+		"completed":       types.BoolValue(r.Completed() || r.Failed),
 		"failed":          types.BoolValue(r.Failed),
 		"failure_reason":  value.NewStringOrNull(r.FailureReason),
 		"failure_plane":   value.NewStringOrNull(r.FailurePlane),
@@ -136,7 +136,7 @@ func recorded(r domain.Migration) map[string]attr.Value {
 	}
 }
 
-// inForce are the options that it was begun with, null where nobody wrote them down.
+// inForce are the options that it was begun with, null where they weren't recorded.
 func inForce(r domain.Migration) types.Object {
 	o, err := migration.ParseOptions(r.Options)
 	if err != nil {
@@ -154,24 +154,32 @@ func fromStatistics(s domain.MigrationStatistics) types.Object {
 		remaining = types.Int64Value(int64(s.DiskRemaining)) //nolint:gosec // No disk is that large.
 	}
 	return types.ObjectValueMust(statisticsType.AttrTypes, map[string]attr.Value{
-		"elapsed_ms":             reported(s.Elapsed),
-		"downtime_ms":            reported(s.Downtime),
-		"setup_ms":               reported(s.Setup),
-		"total_bytes":            reported(s.Total),
-		"processed_bytes":        reported(s.Processed),
-		"remaining_bytes":        types.Int64Value(int64(s.Remaining)), //nolint:gosec // No memory is that large.
-		"disk_total_bytes":       reported(s.DiskTotal),
-		"disk_processed_bytes":   reported(s.DiskProcessed),
-		"disk_remaining_bytes":   remaining,
-		"bytes_per_second":       reported(s.Rate),
-		"dirty_bytes_per_second": reported(s.DirtyRate),
-		"iterations":             reported(s.Iterations),
-		"auto_converge_throttle": reported(s.Throttle),
-		"post_copy_requests":     reported(s.PostCopyRequests),
+		"elapsed_seconds":         fromMilliseconds(s.Elapsed),
+		"downtime_seconds":        fromMilliseconds(s.Downtime),
+		"setup_seconds":           fromMilliseconds(s.Setup),
+		"data_total_bytes":        reported(s.Total),
+		"data_processed_bytes":    reported(s.Processed),
+		"data_remaining_bytes":    types.Int64Value(int64(s.Remaining)), //nolint:gosec // No memory is that large.
+		"disk_total_bytes":        reported(s.DiskTotal),
+		"disk_processed_bytes":    reported(s.DiskProcessed),
+		"disk_remaining_bytes":    remaining,
+		"memory_bytes_per_second": reported(s.Rate),
+		"dirty_bytes_per_second":  reported(s.DirtyRate),
+		"iterations":              reported(s.Iterations),
+		"auto_converge_throttle":  reported(s.Throttle),
+		"post_copy_requests":      reported(s.PostCopyRequests),
 	})
 }
 
-// reported is a number where 0 means that nobody said.
+// fromMilliseconds is a time in seconds, null where 0 means that it isn't known.
+func fromMilliseconds(ms uint64) types.Float64 {
+	if ms == 0 {
+		return types.Float64Null()
+	}
+	return types.Float64Value(float64(ms) / 1000)
+}
+
+// reported is a number, null where 0 means that it isn't known.
 func reported(n uint64) types.Int64 {
 	if n == 0 {
 		return types.Int64Null()
@@ -192,6 +200,10 @@ func text(description string) resource.Attribute {
 
 func fact(description string) resource.Attribute {
 	return resource.BoolAttribute{Computed: true, MarkdownDescription: description}
+}
+
+func seconds(description string) resource.Attribute {
+	return resource.Float64Attribute{Computed: true, MarkdownDescription: description}
 }
 
 func number(description string) resource.Attribute {

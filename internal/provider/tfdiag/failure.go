@@ -24,7 +24,7 @@ type Failure struct {
 	Verb, Noun string
 	// Happened is a sentence about what happened. Empty: the error's own.
 	Happened string
-	// VirtualMachine is the name or id of the machine that it is about.
+	// VirtualMachine is the name or id of the VM that it is about.
 	VirtualMachine string
 	// Host is the name of the host that it happened on.
 	Host string
@@ -56,7 +56,7 @@ func (f Failure) Warning() diag.Diagnostic {
 }
 
 func (f Failure) summary() string {
-	return strings.TrimSpace("Unable to " + f.Verb + " " + f.Noun)
+	return printable(strings.TrimSpace("Unable to " + f.Verb + " " + f.Noun))
 }
 
 func (f Failure) detail() string {
@@ -68,7 +68,7 @@ func (f Failure) detail() string {
 			paragraphs = append(paragraphs, p)
 		}
 	}
-	return strings.Join(paragraphs, "\n\n")
+	return printable(strings.Join(paragraphs, "\n\n"))
 }
 
 // filled returns the failure completed from the error, with what happened and why.

@@ -16,6 +16,7 @@ func Problems(problems []fleet.Problem, maps ...string) diag.Diagnostics {
 		if p.Remedy != "" {
 			detail += "\n\n" + sentence(p.Remedy)
 		}
+		p.Summary, detail = printable(p.Summary), printable(detail)
 		if p.Warning {
 			diags.AddWarning(p.Summary, detail)
 			continue

@@ -80,13 +80,14 @@ func TestFailure_text(t *testing.T) {
 	}
 }
 
-// TestFailure_remedyOfEachKind compares the remedies of all kinds in one file, so that they are read beside each other.
+// TestFailure_remedyOfEachKind compares the remedies of all kinds in one file, so that they are read together.
 func TestFailure_remedyOfEachKind(t *testing.T) {
 	t.Parallel()
 	kinds := map[string]error{
 		"host key": ssh.ErrHostKey, "auth": ssh.ErrAuth, "denied": libvirt.ErrDenied,
 		"unconfigured": fleet.ErrUnconfigured, "two copies": fleet.ErrTwoCopies, "ambiguous": fleet.ErrAmbiguous,
-		"duplicate host": fleet.ErrDuplicateHost, "locked": fleet.ErrLocked, "restart": fleet.ErrRestartRequired,
+		"duplicate host": fleet.ErrDuplicateHost, "locked": fleet.ErrLocked,
+		"lease lost": fleet.ErrLeaseLost, "lease unconfirmed": fleet.ErrLeaseUnconfirmed, "restart": fleet.ErrRestartRequired,
 		"not ready": fleet.ErrNotReady, "no host": fleet.ErrNoHost, "agent": libvirt.ErrAgentUnavailable,
 		"unsupported": fleet.ErrUnsupported, "busy": fleet.ErrBusy, "unreachable": fleet.ErrUnreachable,
 		"deadline": context.DeadlineExceeded, "canceled": context.Canceled,
@@ -163,5 +164,23 @@ func TestProblems_pointAtTheAttribute(t *testing.T) {
 	}
 	if !got.Equal(want) {
 		t.Errorf("got %v, want %v", got, want)
+	}
+}
+
+// TestDiagnostics_steerNoTerminal: they quote guests, logs and programs on hosts.
+func TestDiagnostics_steerNoTerminal(t *testing.T) {
+	t.Parallel()
+	const evil = "x\x1b]0;y\x07\r\n\tz\u202e"
+	failure := tfdiag.Failure{Verb: "start", Noun: evil, Happened: evil, Err: call(libvirt.ErrBusy, evil), Remedy: evil}
+	diags := tfdiag.Problems([]fleet.Problem{
+		{Summary: evil, Detail: evil, Remedy: evil},
+		{Summary: evil, Detail: evil, Warning: true},
+		{Summary: evil, Detail: evil, Attribute: "name"},
+	})
+	for _, d := range append(diags, failure.Error(), failure.Warning(), failure.AttributeError(path.Root("name"))) {
+		text := d.Summary() + d.Detail()
+		if strings.ContainsAny(text, "\x1b\x07\r\u202e") || !strings.Contains(text, "\n\tz") {
+			t.Errorf("got %q", text)
+		}
 	}
 }

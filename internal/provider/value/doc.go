@@ -2,8 +2,8 @@
 // which optional framework values cross into Go.
 //
 // A null and an unknown value both become nil on the way to Go. The framework's own pointer helpers turn an unknown
-// string into a pointer to "", which would then be sent to a hypervisor as if somebody had written it.
+// string into a pointer to "", which would then be sent to a hypervisor as if a user had written it.
 //
-// It may import the plugin framework and the Kubernetes quantity parser. It must not know hosts, virtual machines or
+// It may import the plugin framework and the Kubernetes quantity parser. It must not know hosts, VMs or
 // any other package of the provider but attrpath.
 package value

@@ -61,7 +61,7 @@ type Duration struct{ basetypes.StringValue }
 // NewDuration returns a known Duration as a user writes it. It isn't checked.
 func NewDuration(s string) Duration { return Duration{StringValue: basetypes.NewStringValue(s)} }
 
-// NewDurationNull returns the Duration that nobody set.
+// NewDurationNull returns the Duration that isn't set.
 func NewDurationNull() Duration { return Duration{StringValue: basetypes.NewStringNull()} }
 
 // NewDurationPointer returns the Duration of d in Go's notation, with nil as null.

@@ -64,7 +64,7 @@ type Quantity struct{ basetypes.StringValue }
 // NewQuantity returns a known Quantity as a user writes it. It isn't checked.
 func NewQuantity(s string) Quantity { return Quantity{StringValue: basetypes.NewStringValue(s)} }
 
-// NewQuantityNull returns the Quantity that nobody set.
+// NewQuantityNull returns the Quantity that isn't set.
 func NewQuantityNull() Quantity { return Quantity{StringValue: basetypes.NewStringNull()} }
 
 // NewQuantityUnknown returns the Quantity that isn't known before apply.

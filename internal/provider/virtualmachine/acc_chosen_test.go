@@ -55,7 +55,7 @@ func TestAccVirtualMachine_savedPlan(t *testing.T) {
 	one, two := l.StartHost(t), l.StartHost(t)
 	name := lab.Name(t)
 	l.RemoveDomain(t, name)
-	const limit = `memory_limit = "100Mi"` // of which one machine takes 64
+	const limit = "memory_limit = \"100Mi\"\n overcommit_guest_overhead = true" // of which one machine takes 64
 	tf := acctest.NewCLI(t)
 	tf.Config(t, acctest.Block{
 		Lab: l, Hosts: []acctest.Host{{Of: one, Settings: limit}, {Of: two, Settings: limit}},

@@ -27,7 +27,7 @@ func TestAccDevices_live(t *testing.T) {
 	config := told(l, name).with(talking).with(hcl{
 		"host": quote(host), "cpu": `{ vcpus = 1, max_sockets = 2 }`, "memory": `{ size = "256Mi", max_size = "1Gi" }`,
 		"interfaces": `{ lan = { bridge = "br-lab" } }`, "serial_console": `{ enabled = true }`,
-		"wait_for": `{ guest_agent = true, ip_address = "lan", timeout = "5m" }`,
+		"wait_for": `{ guest_agent = true, ip_address = "lan", timeout = "5m" }`, "devices": `{ rng = { model = "none" } }`,
 	})
 	disks := func(cd string, more ...string) hcl {
 		return hcl{"disks": fmt.Sprintf("{\n root = { volume = %q, boot_order = 1 }\n cd = { device = \"cdrom\"%s }\n%s\n}",
@@ -70,8 +70,9 @@ func TestAccDevices_live(t *testing.T) {
 		"cpu": `{ vcpus = 2, max_sockets = 2 }`, "memory": `{ size = "384Mi", max_size = "1Gi" }`,
 		"interfaces": `{ lan = { bridge = "br-lab", link_up = false } }`,
 		"wait_for":   `{ guest_agent = true, timeout = "5m" }`,
-	}), first, raw, `ua-disk-data`, `protocol='nbd'`, `cache='none'`, `>2</vcpu>`, `<memory unit='KiB'>393216</memory>`,
-		`<link state='down'/>`)
+		"devices":    `{ rng = { backend = "builtin" } }`,
+	}), `<backend model='builtin'/>`, first, raw, `ua-disk-data`, `protocol='nbd'`, `cache='none'`, `>2</vcpu>`,
+		`<memory unit='KiB'>393216</memory>`, `<link state='down'/>`)
 	await(t, "the guest to have two more disks", func() bool { return strings.Count(partitions(), " vd") == 3 })
 	await(t, "the guest to have two processors", func() bool {
 		return guestFile(t, l, host, name, "/sys/devices/system/cpu/online") == "0-1\n"
@@ -80,7 +81,7 @@ func TestAccDevices_live(t *testing.T) {
 
 	// Another medium, another network, one more interface, less memory.
 	apply(disks(", file = "+quote(second)).with(hcl{
-		"memory":     `{ size = "320Mi", max_size = "1Gi" }`,
+		"memory": `{ size = "320Mi", max_size = "1Gi" }`, "devices": `{ rng = { model = "none" } }`,
 		"interfaces": `{ lan = { network = "default", link_up = true }, more = { user = true, mac = "52:54:00:77:00:01" } }`,
 	}), second, `<link state='up'/>`, `network='default'`, `ua-net-more`,
 		`<currentMemory unit='KiB'>327680</currentMemory>`)
@@ -88,6 +89,10 @@ func TestAccDevices_live(t *testing.T) {
 	await(t, "the guest to have two interfaces", func() bool {
 		return strings.Count(guestFile(t, l, host, name, "/proc/net/dev"), "eth") == 2
 	})
+	// It is gone only once the guest has given it back.
+	if err := lacks(t, l, host, name, "<rng")(nil); err != nil {
+		t.Error(err)
+	}
 	if now, _ := address(); now != mac {
 		t.Errorf("its interface had the address %s, and has %s", mac, now)
 	}
@@ -149,7 +154,7 @@ func TestAccDevices_cold(t *testing.T) {
 		"run_strategy": quote("Halted"), "disks": `{ tray = { device = "cdrom", bus = "sata" } }`,
 		"interfaces": `{ wan = { bridge = "br-lab", model = "virtio", boot_order = 1 } }`,
 		"cpu":        `{ sockets = 1, cores = 2 }`,
-		"memory":     `{ size = "96Mi" }`, "machine": "", "serial_console": `{ enabled = false }`,
+		"memory":     `{ size = "96Mi" }`, "machine_type": "", "serial_console": `{ enabled = false }`,
 	}, `<vcpu placement='static'>2</vcpu>`, `<boot order='1'/>`)
 	apply(hcl{"run_strategy": quote("Always")})
 	gone(t, l, tf, name)

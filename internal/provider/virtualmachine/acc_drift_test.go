@@ -49,36 +49,57 @@ func TestAccVirtualMachine_drift(t *testing.T) {
 	disk := device(t, fmt.Sprintf(`<disk type="file" device="disk"><driver name="qemu" type="raw"/><source file=%q/>`+
 		`<target dev="vdz" bus="virtio"/></disk>`, l.Image(t, "kvm1", name+".raw", "raw", 1<<20)))
 	all := []resource.TestStep{{Config: config, ConfigPlanChecks: changes(plancheck.ResourceActionCreate)}}
+	// What differs at one time is told apart by its attribute.
 	for _, drift := range []struct {
-		cause func()
-		seen  []string
+		causes []func()
+		seen   []string
 	}{
-		{shrunk("--live"), []string{"memory.size"}},
-		{virsh("setmem", name, "200M", "--config"), []string{"memory.size"}},
-		{shrunk("--live", "--config"), []string{"memory.size"}},
-		{virsh("setvcpus", name, "2", "--config"), []string{"cpu.vcpus"}},
-		{virsh("attach-device", name, nic, "--live"), []string{"interfaces"}},
-		{virsh("attach-device", name, nic, "--config"), []string{"interfaces"}},
-		{virsh("attach-device", name, disk, "--live", "--config"), []string{"disks"}},
-		{func() {
-			unplug(t, l, name, mac, "detach-interface", name, "network", "--mac", mac, "--live")
-			l.Virsh(t, "kvm1", "detach-disk", name, data, "--config")
-		}, []string{"interfaces.lan", "disks.data"}},
-		{func() {
-			unplug(t, l, name, data, "detach-disk", name, data, "--live")
-			l.Virsh(t, "kvm1", "detach-interface", name, "network", "--mac", mac, "--config")
-		}, []string{"interfaces.lan", "disks.data"}},
-		{virsh("domif-setlink", name, mac, "down"), []string{"interfaces.lan.link_up"}},
 		{
-			virsh("change-media", name, "sda", "/var/lib/libvirt/images/"+name+".raw", "--insert", "--live"),
-			[]string{"disks.cd.file"},
+			[]func(){
+				shrunk("--live"), virsh("attach-device", name, nic, "--config"),
+				virsh("change-media", name, "sda", "/var/lib/libvirt/images/"+name+".raw", "--insert", "--live"),
+			},
+			[]string{"memory.size", "interfaces", "disks.cd.file"},
 		},
-		{virsh("metadata", name, "urn:virtfleet:1", "--remove", "--live", "--config"), []string{"labels"}},
-		{virsh("destroy", name), []string{"status"}},
-		{virsh("suspend", name), []string{"status"}},
+		{
+			[]func(){
+				virsh("setmem", name, "200M", "--config"), virsh("setvcpus", name, "2", "--config"),
+				virsh("attach-device", name, nic, "--live"),
+				virsh("attach-device", name, disk, "--live", "--config"),
+			},
+			[]string{"memory.size", "cpu.vcpus", "interfaces", "disks"},
+		},
+		{
+			[]func(){
+				shrunk("--live", "--config"), virsh("domif-setlink", name, mac, "down"),
+				virsh("metadata", name, "urn:virtfleet:1", "--remove", "--live", "--config"),
+			},
+			[]string{"memory.size", "interfaces.lan.link_up", "labels"},
+		},
+		{
+			[]func(){
+				func() { unplug(t, l, name, mac, "detach-interface", name, "network", "--mac", mac, "--live") },
+				virsh("detach-disk", name, data, "--config"),
+			},
+			[]string{"interfaces.lan", "disks.data"},
+		},
+		{
+			[]func(){
+				func() { unplug(t, l, name, data, "detach-disk", name, data, "--live") },
+				virsh("detach-interface", name, "network", "--mac", mac, "--config"),
+			},
+			[]string{"interfaces.lan", "disks.data"},
+		},
+		{[]func(){virsh("destroy", name)}, []string{"status"}},
+		{[]func(){virsh("suspend", name)}, []string{"status"}},
 	} {
 		all = append(all, resource.TestStep{
-			PreConfig: drift.cause, Config: config,
+			PreConfig: func() {
+				for _, cause := range drift.causes {
+					cause()
+				}
+			},
+			Config:           config,
 			ConfigPlanChecks: changes(plancheck.ResourceActionUpdate, differs(drift.seen)),
 		})
 	}

@@ -22,7 +22,7 @@ func TestAccVirtualMachine_absentFile(t *testing.T) {
 		return light(l, name).with(hcl{"host": quote(host), "disks": `{ root = { file = ` + file + `, format = "raw" } }`})
 	}
 	refused := []string{
-		"Error: No host can take the machine", "because of disks.root.file", `host "` + host + `": it has no file "` + none,
+		"Error: No host can take the VM", "because of disks.root.file", `host "` + host + `": it has no file "` + none,
 		"take the path from an attribute of that resource that is known after apply",
 	}
 	tf.Config(t, acctest.Config(l)+machine(quote(none)).String())

@@ -31,8 +31,8 @@ func TestAccDevices_firmware(t *testing.T) {
 		tf.Config(t, acctest.Config(l)+
 			machine("efi", hcl{"firmware": `{ type = "efi" }`}.with(change))+
 			machine("secure", hcl{"firmware": `{ secure_boot = true }`})+
-			machine("pc", hcl{"machine": quote("pc")})+
-			machine("q35", hcl{"machine": quote("q35")}.with(change)))
+			machine("pc", hcl{"machine_type": quote("pc")})+
+			machine("q35", hcl{"machine_type": quote("q35")}.with(change)))
 	}
 	config(nil)
 	tf.Run(t, "apply")
@@ -72,8 +72,8 @@ func TestAccDevices_firmware(t *testing.T) {
 		sound(names["secure"]).with(hcl{
 			"host": quote("kvm2"), "firmware": `{ type = "efi", secure_boot = true }`,
 		}).named("secure")+
-		sound(names["pc"]).with(hcl{"host": quote("kvm2"), "machine": quote(versioned("pc"))}).named("pc")+
-		sound(names["q35"]).with(hcl{"host": quote("kvm2"), "machine": quote(versioned("q35"))}).named("q35"))
+		sound(names["pc"]).with(hcl{"host": quote("kvm2"), "machine_type": quote(versioned("pc"))}).named("pc")+
+		sound(names["q35"]).with(hcl{"host": quote("kvm2"), "machine_type": quote(versioned("q35"))}).named("q35"))
 	noChanges(t, tf)
 
 	// Other firmware begins with variables of its own: secure boot without its keys would be none.

@@ -46,11 +46,17 @@ var zoneA = hcl{"placement": `{ host_labels = { zone = "a" } }`}
 // where it was.
 func move(t *testing.T, l *lab.Lab, name string, options ...string) {
 	t.Helper()
+	migrate(t, l, name, append([]string{"--persistent"}, options...)...)
+}
+
+// migrate is move that makes no definition on kvm2 either, unless it is told to.
+func migrate(t *testing.T, l *lab.Lab, name string, options ...string) {
+	t.Helper()
 	const from, to = "kvm1", "kvm2"
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
 	args := append(
-		[]string{"--quiet", "--connect", l.Host(from).SocketURI(), "migrate", "--live", "--persistent"},
+		[]string{"--quiet", "--connect", l.Host(from).SocketURI(), "migrate", "--live"},
 		options...)
 	out, err := exec.CommandContext(ctx, "virsh", append(args, name, l.Host(to).SocketURI())...).CombinedOutput()
 	if err != nil {
@@ -110,10 +116,11 @@ func TestAccVirtualMachine_movedByHand(t *testing.T) {
 			know("current_host", exactly("kvm1")), know("current_host_uuid", exactly(l.Host("kvm1").HostUUID)),
 		},
 	}, resource.TestStep{
-		// Somebody moves it: no change, and the state follows.
-		PreConfig:        func() { move(t, l, name, "--undefinesource") },
-		Config:           zoned(l) + config.String(),
-		ConfigPlanChecks: changes(plancheck.ResourceActionNoop, plancheck.ExpectEmptyPlan()),
+		// Somebody moves it: the state follows, and all that is to be repaired is that the new host doesn't start it.
+		PreConfig: func() { move(t, l, name, "--undefinesource") },
+		Config:    zoned(l) + config.String(),
+		ConfigPlanChecks: changes(plancheck.ResourceActionUpdate, planned("autostart", knownvalue.Bool(true)),
+			planned("current_host", exactly("kvm2"))),
 		ConfigStateChecks: []statecheck.StateCheck{
 			id.AddStateValue(address, path("id")),
 			know("current_host", exactly("kvm2")), know("current_host_uuid", exactly(l.Host("kvm2").HostUUID)),
@@ -299,9 +306,11 @@ func TestAccVirtualMachine_pin(t *testing.T) {
 		ConfigStateChecks: []statecheck.StateCheck{know("host", knownvalue.Null())},
 		Check:             recorded("kvm1", ""),
 	}, resource.TestStep{
-		// Now it may be anywhere.
-		PreConfig:        func() { move(t, l, name, "--undefinesource") },
-		Config:           zoned(l) + config.String(),
-		ConfigPlanChecks: changes(plancheck.ResourceActionNoop),
+		// Now it may be anywhere. What a migration by hand lost is planned: the host's order to start it.
+		PreConfig: func() { move(t, l, name, "--undefinesource") },
+		Config:    zoned(l) + config.String(),
+		ConfigPlanChecks: changes(plancheck.ResourceActionUpdate, planned("autostart", knownvalue.Bool(true)),
+			planned("current_host", exactly("kvm2"))),
+		Check: on(t, l, name, "", "running"),
 	})
 }

@@ -231,7 +231,8 @@ func TestAccVirtualMachine_ctrlC(t *testing.T) {
 	noChanges(t, tf)
 	destroy := tf.Start(t, "destroy")
 	until(t, "the guest to be asked", destroy, func() bool { return locked(t, l, "kvm1", id) })
-	expect(t, interrupt(t, destroy), "Error: Unable to delete virtual machine", "Virtual machine: "+name, "again to go on")
+	expect(t, interrupt(t, destroy), "Error: Unable to delete virtual machine", "Virtual machine: "+name,
+		"again to continue")
 	if after, _ := tf.State(t, address); after["id"] != id {
 		t.Errorf("after the third Ctrl-C: %v", after)
 	}
@@ -263,7 +264,7 @@ func TestAccVirtualMachine_ctrlCAtTheStart(t *testing.T) {
 		return strings.Contains(string(live), "<domstatus state='running'")
 	})
 	expect(t, interrupt(t, apply), "Creation complete", "Warning: Unable to complete virtual machine",
-		"Run again to go on: what is done already is found.")
+		"Run again to continue: what is done already is found.")
 	id := uuidOf(t, l, "kvm1", name)
 	process := &started{l: l, host: "kvm1", name: name}
 	begun := func() {

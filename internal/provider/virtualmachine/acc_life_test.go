@@ -52,11 +52,11 @@ func TestAccVirtualMachine_replace(t *testing.T) {
 	l := lab.Open(t)
 	name := lab.Name(t)
 	provider := acctest.Block{Lab: l, Hosts: []acctest.Host{
-		{Of: l.StartHost(t), Settings: `memory_limit = "192Mi"`},
+		{Of: l.StartHost(t), Settings: "memory_limit = \"192Mi\"\n overcommit_guest_overhead = true"},
 	}}.String()
 	named := func(name, machine, protected string) string {
 		return provider + guest(l, name).with(hcl{
-			"machine": quote(machine), "deletion_protection": protected, "termination_grace_period": quote("0s"),
+			"machine_type": quote(machine), "deletion_protection": protected, "termination_grace_period": quote("0s"),
 		}).String()
 	}
 	config := func(machine, protected string) string { return named(name, machine, protected) }

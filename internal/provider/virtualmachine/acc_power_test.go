@@ -89,15 +89,15 @@ func TestAccPower_drift(t *testing.T) {
 	prefix := lab.Name(t) + "-"
 	all := powerCases{
 		"always_destroyed": {"Always", destroyed, "Stopped", "Destroyed", "update", "Running"},
-		"always_crashed":   {"Always", crashed, "CrashLoopBackOff", "Crashed", "update", "Running"},
+		"always_crashed":   {"Always", crashed, "Failed", "Crashed", "update", "Running"},
 		"always_suspended": {"Always", suspended, "Paused", "User", "update", "Running"},
 		"rerun_destroyed":  {"RerunOnFailure", destroyed, "Stopped", "Destroyed", "no-op", "Stopped"},
-		"rerun_crashed":    {"RerunOnFailure", crashed, "CrashLoopBackOff", "Crashed", "update", "Running"},
+		"rerun_crashed":    {"RerunOnFailure", crashed, "Failed", "Crashed", "update", "Running"},
 		"rerun_suspended":  {"RerunOnFailure", suspended, "Paused", "User", "no-op", "Paused"},
 		"manual_untouched": {"Manual", nothing, "Stopped", "Unknown", "no-op", "Stopped"},
 		"manual_started":   {"Manual", begun, "Running", "Booted", "no-op", "Running"},
 		"once_destroyed":   {"Once", destroyed, "Stopped", "Destroyed", "no-op", "Stopped"},
-		"once_crashed":     {"Once", crashed, "CrashLoopBackOff", "Crashed", "no-op", "CrashLoopBackOff"},
+		"once_crashed":     {"Once", crashed, "Failed", "Crashed", "no-op", "Failed"},
 		"halted_untouched": {"Halted", nothing, "Stopped", "Unknown", "no-op", "Stopped"},
 		"halted_started":   {"Halted", begun, "Running", "Booted", "update", "Stopped"},
 	}
@@ -114,7 +114,7 @@ func TestAccPower_drift(t *testing.T) {
 	for key, c := range all {
 		c.happens, c.action = nothing, "no-op"
 		switch c.seen = c.then; c.seen {
-		case "Stopped", "CrashLoopBackOff":
+		case "Stopped", "Failed":
 			c.seen, c.reason, c.then = "Stopped", "Unknown", "Stopped"
 		case "Running":
 			c.reason = ""

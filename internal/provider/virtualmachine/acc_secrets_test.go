@@ -64,7 +64,7 @@ func TestAccVirtualMachine_secretsStaySecret(t *testing.T) {
 	l := lab.Open(t)
 	name := lab.Name(t)
 	tf := acctest.NewCLI(t)
-	const passphrase, password = "hush hush my key", "vnc7h2kq"
+	const passphrase, password, login = "hush hush my key", "vnc7h2kq", "login-4wq9zt"
 	key := filepath.Join(tf.Dir, "key")
 	private, err := os.ReadFile(l.PrivateKeyFile())
 	if err != nil {
@@ -82,6 +82,10 @@ func TestAccVirtualMachine_secretsStaySecret(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := os.WriteFile(filepath.Join(tf.Dir, "passphrase"), []byte(passphrase), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	seed := []byte("#cloud-config\npassword: " + login + "\n")
+	if err := os.WriteFile(filepath.Join(tf.Dir, "seed"), seed, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	l.Define(t, "kvm1", fmt.Sprintf(`<domain type="qemu"><name>%s</name><memory unit="MiB">64</memory><os>
@@ -107,7 +111,10 @@ import {
 	}
 	log := tf.Trace()
 	told := map[string]string{}
-	for i, more := range []hcl{{"labels": `{ app = "web" }`}, {"memory": `{ size = "96Mi" }`}} {
+	for i, more := range []hcl{{"labels": `{ app = "web" }`}, {
+		"memory":     `{ size = "96Mi" }`,
+		"cloud_init": `{ user_data_wo = file("seed"), wo_version = "1", pool = "default" }`,
+	}} {
 		config(more)
 		told[fmt.Sprint("plan ", i)] = tf.Run(t, "plan", "-out=planned")
 		told[fmt.Sprint("saved plan ", i)] = plainText(saved(t, filepath.Join(tf.Dir, "planned")), 2)
@@ -117,6 +124,9 @@ import {
 	complete := l.Virsh(t, "kvm1", "dumpxml", "--security-info", name)
 	if err := contains(complete, "passwd='"+password+"'", "98304"); err != nil {
 		t.Error(err)
+	}
+	if files, _, err := seedIn(t, l, "kvm1", name); err != nil || files["user-data"] != string(seed) {
+		t.Errorf("the medium has %q: %v", files, err)
 	}
 	told["shown state"] = tf.Run(t, "show", "-json")
 	gone(t, l, tf, name)
@@ -131,7 +141,7 @@ import {
 		!strings.Contains(told["saved plan 1"], virtualmachine.TypeName) {
 		t.Fatal("the log lacks what the provider says, or the plan what is planned: nothing would be found in them")
 	}
-	secrets := append(strings.Split(strings.TrimSpace(string(locked)), "\n"), passphrase, password)
+	secrets := append(strings.Split(strings.TrimSpace(string(locked)), "\n"), passphrase, password, login)
 	for where, text := range told {
 		for _, secret := range secrets {
 			if !strings.HasPrefix(secret, "-----") && strings.Contains(text, secret) {

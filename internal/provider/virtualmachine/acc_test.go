@@ -79,7 +79,7 @@ func TestAccVirtualMachine_minimum(t *testing.T) {
 	story(t, l, []string{name}, resource.TestStep{
 		Config: acctest.Config(l) + least.String(),
 		ConfigPlanChecks: changes(plancheck.ResourceActionCreate,
-			plancheck.ExpectUnknownValue(address, path("machine")),
+			plancheck.ExpectUnknownValue(address, path("machine_type")),
 			plancheck.ExpectUnknownValue(address, path("current_host")),
 		),
 		ConfigStateChecks: []statecheck.StateCheck{
@@ -96,8 +96,8 @@ func TestAccVirtualMachine_minimum(t *testing.T) {
 		},
 	}, resource.TestStep{
 		ResourceName: address, ImportState: true, ImportStateVerify: true, ImportStateId: name,
-		// What a reading can't know, and what an import observes.
-		ImportStateVerifyIgnore: []string{"run_strategy", "timeouts", "status_reason"},
+		// What a reading can't know, what an import observes, and what is read where it was declared or imported.
+		ImportStateVerifyIgnore: readWhereDeclared("run_strategy", "timeouts", "status_reason"),
 	})
 }
 
@@ -108,7 +108,7 @@ func TestAccVirtualMachine_full(t *testing.T) {
 	image := l.Image(t, "kvm1", name+".qcow2", "qcow2", 64<<20)
 	export := l.NBD(t, name, 16<<20)
 	config := guest(l, name).with(hcl{
-		"host": quote("kvm1"), "machine": quote("q35"), "labels": `{ app = "web" }`, "run_strategy": quote("Always"),
+		"host": quote("kvm1"), "machine_type": quote("q35"), "labels": `{ app = "web" }`, "run_strategy": quote("Always"),
 		"cpu":    `{ cores = 1, sockets = 1, max_sockets = 2 }`,
 		"memory": `{ size = "256Mi", max_size = "512Mi" }`,
 		"disks": `{

@@ -224,17 +224,18 @@ func TestAccVirtualMachine_hostsEdited(t *testing.T) {
 		ConfigStateChecks: state("kvm2", newID.AddStateValue(address, path("id"))),
 		Check:             on(t, l, name, "running", "running"),
 	}, resource.TestStep{
-		// The host comes back with what it had. That is another machine now, whatever its name.
-		Config:            hosts(acctest.Host{Of: kvm1}, acctest.Host{Of: kvm2}),
-		ConfigPlanChecks:  changes(plancheck.ResourceActionNoop),
-		ConfigStateChecks: state("kvm2"),
+		// The host comes back with the VM that it had, which still runs: the plan names both.
+		Config: hosts(acctest.Host{Of: kvm1}, acctest.Host{Of: kvm2}),
+		ExpectError: spaced("two VMs have this name:", `on host "kvm2", and the one with UUID`,
+			`on host "kvm1", which is running`),
 	}, resource.TestStep{
-		// Somebody cleans up there.
+		// The old VM is removed there.
 		PreConfig: func() {
 			l.Virsh(t, "kvm1", "destroy", name)
 			l.Virsh(t, "kvm1", "undefine", name)
 		},
-		Config:           hosts(acctest.Host{Of: kvm1}, acctest.Host{Of: kvm2}),
-		ConfigPlanChecks: changes(plancheck.ResourceActionNoop),
+		Config:            hosts(acctest.Host{Of: kvm1}, acctest.Host{Of: kvm2}),
+		ConfigPlanChecks:  changes(plancheck.ResourceActionNoop),
+		ConfigStateChecks: state("kvm2"),
 	})
 }

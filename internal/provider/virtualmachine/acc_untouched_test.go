@@ -61,7 +61,7 @@ data "virtfleet_domain_stats" "this" {
 data "virtfleet_virtual_machines" "this" {}
 data "virtfleet_host" "this" {
   name    = %[1]q
-  include = ["numa_cells", "cpu", "sysinfo", "node_devices", "machines"]
+  include = ["numa_cells", "cpu", "sysinfo", "node_devices", "virtual_machines"]
 }
 data "virtfleet_hosts" "this" {}
 data "virtfleet_evacuation_plan" "this" { host = %[1]q }

@@ -24,7 +24,7 @@ func (o *observation) agree(
 	if !found {
 		agreed = before.spec(nil)
 	}
-	agreed = domain.Agreed(*o.vm.PersistentSpec, *o.vm.LiveSpec, agreed, want)
+	agreed = domain.Agreed(*o.vm.PersistentSpec, *o.vm.LiveSpec, agreed, want, o.vm.Metadata.Staged)
 	diags.Append(meta.WritePrivate(ctx, private, privateAgreed, agreed)...)
 	o.agreed = &agreed
 	return diags

@@ -83,8 +83,8 @@ func missed(now, plan, state *model) diag.Diagnostics {
 }
 
 // differences lists where seen isn't what was planned to become of prior, which is nil where there was nothing.
-func differences(at, name string, seen, planned, prior attr.Value) []string {
-	if planned.IsUnknown() || same(name, seen, planned) || prior != nil && planned.Equal(prior) {
+func differences(at, path string, seen, planned, prior attr.Value) []string {
+	if planned.IsUnknown() || same(path, seen, planned) || prior != nil && planned.Equal(prior) {
 		return nil
 	}
 	var wrong []string
@@ -98,7 +98,7 @@ func differences(at, name string, seen, planned, prior attr.Value) []string {
 		want, is, was := open(p), open(s), open(before)
 		for _, name := range value.Keys(want) {
 			if !want[name].IsNull() {
-				wrong = append(wrong, differences(at+"."+name, name, is[name], want[name], was[name])...)
+				wrong = append(wrong, differences(below(at, name), below(path, name), is[name], want[name], was[name])...)
 			}
 		}
 		return wrong
@@ -108,16 +108,16 @@ func differences(at, name string, seen, planned, prior attr.Value) []string {
 			break
 		}
 		before, _ := prior.(types.Map)
-		return mapDifferences(at, s.Elements(), p.Elements(), before.Elements())
+		return mapDifferences(at, path, s.Elements(), p.Elements(), before.Elements())
 	}
-	return []string{fmt.Sprintf("  - %s: planned %s, but it is %s", at, planned, seen)}
+	return []string{fmt.Sprintf("  - %s: planned %s, but it is %s", at, disclose(path, planned), disclose(path, seen))}
 }
 
-func mapDifferences(at string, seen, planned, prior map[string]attr.Value) []string {
+func mapDifferences(at, path string, seen, planned, prior map[string]attr.Value) []string {
 	var wrong []string
 	for _, key := range value.Keys(planned) {
 		if is, ok := seen[key]; ok {
-			wrong = append(wrong, differences(at+"."+key, "", is, planned[key], prior[key])...)
+			wrong = append(wrong, differences(below(at, key), path+".*", is, planned[key], prior[key])...)
 			continue
 		}
 		wrong = append(wrong, fmt.Sprintf("  - %s.%s: planned, but it isn't there", at, key))

@@ -8,17 +8,16 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/value"
 )
 
-var cpuAttributes = attributes{
-	"vcpus": optionalInt("Number of virtual CPUs. Together with a topology it has to be sockets × cores × threads; " +
-		"either may be left out."),
-	"sockets": optionalInt("Number of sockets that are in use."),
+var cpuAttributes = merged(blockLevels["cpu"], attributes{
+	"vcpus":   optionalInt("Number of virtual CPUs. If a topology is set too, it must be sockets × cores × threads."),
+	"sockets": optionalInt("Number of sockets in use."),
 	"cores":   optionalInt("Number of cores per socket."),
 	"threads": optionalInt("Number of threads per core."),
-	"max_sockets": optionalInt("Number of sockets up to which CPUs can be added while the machine runs. " +
-		"Default: as many as `sockets`."),
-	"mode":  optionalString("How the guest's CPU relates to the host's: " + value.OneOf(domain.CPUModes) + "."),
-	"model": optionalString("CPU model, for mode `custom`."),
-}
+	"max_sockets": optionalInt("Number of sockets up to which CPUs can be added while the VM runs. Default: the value " +
+		"of `sockets`."),
+	"mode":  optionalString("CPU mode. One of " + value.OneOf(domain.CPUModes) + "."),
+	"model": optionalString("CPU model, for the mode `custom`."),
+})
 
 var cpuType = objectType(cpuAttributes)
 
@@ -30,13 +29,14 @@ func cpuToDomain(o types.Object) domain.CPU {
 		Cores:      value.Int(a.int("cores")),
 		Threads:    value.Int(a.int("threads")),
 		MaxSockets: value.Int(a.int("max_sockets")),
-		Mode:       value.String(a.string("mode")),
-		Model:      value.String(a.string("model")),
+		Mode:       optionalText(a.string("mode")),
+		Model:      optionalText(a.string("model")),
 	}
 }
 
-func cpuFromDomain(c domain.CPU) types.Object {
-	return types.ObjectValueMust(cpuType.AttrTypes, map[string]attr.Value{
+func cpuFromDomain(s domain.Spec, prior *model) types.Object {
+	c := s.CPU
+	a := map[string]attr.Value{
 		"vcpus":       value.NewInt(c.VCPUs),
 		"sockets":     value.NewInt(c.Sockets),
 		"cores":       value.NewInt(c.Cores),
@@ -44,7 +44,9 @@ func cpuFromDomain(c domain.CPU) types.Object {
 		"max_sockets": value.NewInt(c.MaxSockets),
 		"mode":        stringOrNull(c.Mode),
 		"model":       stringOrNull(c.Model),
-	})
+	}
+	readRows(a, "cpu", rowReader{facts: s.Facts}, open(prior.CPU), prior.Name.IsNull())
+	return types.ObjectValueMust(cpuType.AttrTypes, a)
 }
 
 // settleCPU plans the counts that follow from the declared ones: virtual CPUs are sockets x cores x threads.
@@ -55,6 +57,14 @@ func settleCPU(config, planned, prior types.Object) types.Object {
 	c := counting{declared: open(config), planned: open(planned), prior: open(prior)}
 	if mode := c.declared.string("mode"); set(mode) && mode.ValueString() != "custom" && c.declared["model"].IsNull() {
 		c.planned["model"] = types.StringNull()
+	}
+	if model := c.declared.string("model"); c.declared["mode"].IsNull() {
+		switch {
+		case model.IsUnknown():
+			c.planned["mode"] = types.StringUnknown()
+		case model.ValueString() != "":
+			c.planned["mode"] = types.StringValue("custom") // No other mode has one.
+		}
 	}
 	if c.prior == nil {
 		// What a new machine has where nothing else is declared.

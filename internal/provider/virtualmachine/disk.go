@@ -34,49 +34,57 @@ var (
 
 // diskAttributes: where the data lives is part of what a disk is, so it is Optional alone; everything else that isn't
 // declared is left alone.
-var diskAttributes = attributes{
+var diskAttributes = merged(blockLevels["disks.*"], attributes{
 	"file": schema.StringAttribute{
-		MarkdownDescription: "Path of an image file on the host. On a host that is reached over SSH it is looked for when " +
-			"planning; one that isn't there is an error if the machine is to run.",
+		MarkdownDescription: "Path of an image file on the host. If the host is reached over SSH, the plan looks for the " +
+			"file; a missing file is an error if the VM should run.",
 		Optional: true,
 	},
 	"block": schema.StringAttribute{
-		MarkdownDescription: "Path of a block device on the host. It is looked for as `file` is.", Optional: true,
+		MarkdownDescription: "Path of a block device on the host. The plan looks for it as for `file`.", Optional: true,
 	},
 	"volume": schema.StringAttribute{
-		MarkdownDescription: "Path of an existing volume in one of the host's storage pools. It is checked when planning.",
-		Optional:            true,
+		MarkdownDescription: "Existing volume in a storage pool of the host: the `id` of a `virtfleet_volume` " +
+			"(`<pool>/<name>`), or a path. The plan checks it.",
+		Optional: true,
 	},
 	"network": schema.SingleNestedAttribute{
-		MarkdownDescription: "Storage that the hypervisor reaches over the network.",
+		MarkdownDescription: "Network storage, which QEMU reaches itself.",
 		Attributes:          networkDiskAttributes,
 		CustomType:          networkDiskType,
 		Optional:            true,
 	},
-	"other": optionalString("What a disk that wasn't made here is backed by, where nothing else describes it. It can be " +
-		"kept, but not declared anew."),
-	"device":     optionalString("What the guest sees: " + value.OneOf(domain.DiskDevices) + ". Default: `disk`."),
-	"bus":        optionalString("Bus that it is attached to: " + value.OneOf(domain.DiskBuses) + "."),
-	"format":     optionalString("Format of the data: " + value.OneOf(domain.DiskFormats) + "."),
+	"pool":       ownDiskAttributes["pool"],
+	"image":      ownDiskAttributes["image"],
+	"clone":      ownDiskAttributes["clone"],
+	"size":       ownDiskAttributes["size"],
+	"on_destroy": ownDiskAttributes["on_destroy"],
+	"path":       computedString("Path on the host of a disk with `pool`, or of a disk whose `volume` is an id."),
+	"other": optionalString("Set on import for disks that this provider can't describe. Keep the value; it can't be " +
+		"used for new disks."),
+	"device": optionalString("What the guest sees: " + value.OneOf(domain.DiskDevices) + ". Default: `disk`."),
+	"bus":    optionalString("Bus of the disk: " + value.OneOf(domain.DiskBuses) + "."),
+	"format": optionalString("Format of the data: " + value.OneOf(domain.DiskFormats) + ". Not set: for a new source, " +
+		"the storage pool's information, otherwise `qcow2` if the name ends in it, otherwise `raw`."),
 	"cache":      optionalString("Cache mode: " + value.OneOf(domain.DiskCaches) + "."),
-	"read_only":  optionalBool("Whether the guest can't write to it."),
-	"serial":     optionalString("Serial number that the guest sees."),
+	"read_only":  optionalBool("Whether the disk is read-only for the guest."),
+	"serial":     optionalString("Serial number that the guest sees. `\"\"` removes it."),
 	"boot_order": bootOrder(),
 	"shared": schema.BoolAttribute{
-		MarkdownDescription: "Whether all hosts see one and the same `file`, `block` or `volume` although libvirt can't " +
-			"tell, as on a cluster filesystem or a FUSE mount; of a machine that runs it knows NFS, SMB and the like itself. " +
-			"Such a disk is neither copied nor removed when the machine moves. To move while the machine runs it takes " +
-			"`cache = \"none\"` or `\"directsync\"` unless it is read-only; to move while it is off it has to be a file. That " +
-			"it is true of a file is tried before: another one that its host makes beside it has to appear on the target.",
+		MarkdownDescription: "Whether all hosts share this `file`, `block` or `volume` without libvirt's knowledge, as " +
+			"on a FUSE mount. libvirt recognizes NFS, SMB and the like itself, for running VMs only. Such a disk is neither " +
+			"copied nor removed when the VM moves. To move a running VM, it requires `cache = \"none\"` or `\"directsync\"` " +
+			"unless it is read-only. To move a VM that is off, it must be a file. The provider verifies a file before each " +
+			"move with a temporary file beside it.",
 		Optional: true,
 	},
-}
+})
 
 var diskType = objectType(diskAttributes)
 
 // bootOrder is the same attribute for disks and interfaces, which share one order.
 func bootOrder() schema.Int64Attribute {
-	return optionalInt("Place in the boot order, from 1. Disks and interfaces share one order.")
+	return optionalInt("Position in the boot order, from 1; `0` removes it. Disks and interfaces share one order.")
 }
 
 // disksToDomain maps declared disks. What the prior state knows of a disk stands in for a source that is known after
@@ -89,22 +97,32 @@ func disksToDomain(declared, prior types.Map) map[string]domain.Disk {
 	before := elements(prior)
 	out := make(map[string]domain.Disk, len(disks))
 	for key, o := range disks {
-		out[key] = diskToDomain(open(o), open(before[key]))
+		was := open(before[key])
+		switch {
+		case !o.IsUnknown():
+			out[key] = diskToDomain(open(o), was)
+		case was != nil:
+			out[key] = diskToDomain(was, nil)
+		default:
+			out[key] = domain.Disk{Source: domain.DiskSource{File: unknownSource}}
+		}
 	}
 	return out
 }
 
 func diskToDomain(a, prior object) domain.Disk {
-	return domain.Disk{
+	d := domain.Disk{
 		Source:    diskSource(a, prior),
 		Device:    text(a.string("device")),
 		Bus:       text(a.string("bus")),
 		Format:    text(a.string("format")),
 		Cache:     text(a.string("cache")),
-		Serial:    text(a.string("serial")),
+		Serial:    value.String(a.string("serial")),
 		ReadOnly:  value.Bool(a.bool("read_only")),
 		BootOrder: value.Int(a.int("boot_order")),
 	}
+	declareRows(&d.Facts, "disks.*", "disks.*.", a)
+	return d
 }
 
 func diskSource(a, prior object) domain.DiskSource {
@@ -117,20 +135,26 @@ func diskSource(a, prior object) domain.DiskSource {
 		}
 	}
 	switch {
-	case set(a.string("file")):
+	case text(a.string("file")) != "":
 		return domain.DiskSource{File: text(a.string("file"))}
-	case set(a.string("block")):
+	case text(a.string("block")) != "":
 		return domain.DiskSource{Block: text(a.string("block"))}
-	case set(a.string("volume")):
+	case text(a.string("pool")) != "", isVolumeID(text(a.string("volume"))):
+		return madeSource(a, prior)
+	case text(a.string("volume")) != "":
 		return volumeSource(text(a.string("volume")))
 	case set(a.object("network")):
-		n := open(a.object("network"))
-		return domain.DiskSource{Network: &domain.NetworkSource{
-			Protocol: text(n.string("protocol")), Name: text(n.string("name")), Hosts: value.StringList(n.list("hosts")),
-		}}
+		return networkSource(a.object("network"))
 	default:
 		return domain.DiskSource{Other: text(a.string("other"))}
 	}
+}
+
+func networkSource(o types.Object) domain.DiskSource {
+	n := open(o)
+	return domain.DiskSource{Network: &domain.NetworkSource{
+		Protocol: text(n.string("protocol")), Name: text(n.string("name")), Hosts: value.StringList(n.list("hosts")),
+	}}
 }
 
 // volumeSource tells by its path whether a volume is a file or a device, as far as it can be told without asking the
@@ -158,8 +182,8 @@ func sharedDisks(declared types.Map) []string {
 func diskVolumes(declared types.Map) map[string]string {
 	out := make(map[string]string)
 	for key, o := range elements(declared) {
-		if v := open(o).string("volume"); set(v) {
-			out[key] = v.ValueString()
+		if v := text(open(o).string("volume")); v != "" {
+			out[key] = v
 		}
 	}
 	return out
@@ -186,16 +210,26 @@ func (m *model) files() map[string]string {
 
 // disksFromDomain maps observed disks. The hypervisor knows a path only: a disk that was declared as a volume stays
 // one.
-func disksFromDomain(disks map[string]domain.Disk, shared []string, prior types.Map) types.Map {
+// everything says that the VM is being imported.
+func disksFromDomain(
+	disks map[string]domain.Disk, recorded domain.Metadata, prior types.Map, everything bool,
+) types.Map {
 	before := elements(prior)
 	out := make(map[string]types.Object, len(disks))
 	for key, d := range disks {
-		out[key] = diskFromDomain(d, slices.Contains(shared, key), open(before[key]))
+		if key == domain.MediumKey {
+			continue // cloud_init has it.
+		}
+		own, made := recorded.OwnDisks[key]
+		if !made || own.Making {
+			own = domain.OwnDisk{}
+		}
+		out[key] = diskFromDomain(d, slices.Contains(recorded.SharedDisks, key), own, open(before[key]), everything)
 	}
 	return mapOf(diskType, out)
 }
 
-func diskFromDomain(d domain.Disk, shared bool, prior object) types.Object {
+func diskFromDomain(d domain.Disk, shared bool, own domain.OwnDisk, prior object, everything bool) types.Object {
 	a := map[string]attr.Value{
 		"file":       value.NewStringOrNull(d.Source.File),
 		"block":      value.NewStringOrNull(d.Source.Block),
@@ -207,15 +241,21 @@ func diskFromDomain(d domain.Disk, shared bool, prior object) types.Object {
 		"format":     value.NewStringOrNull(d.Format),
 		"cache":      value.NewStringOrNull(d.Cache),
 		"read_only":  types.BoolPointerValue(d.ReadOnly),
-		"serial":     value.NewStringOrNull(d.Serial),
+		"serial":     stringOrNull(d.Serial),
 		"boot_order": value.NewInt(d.BootOrder),
 		"shared":     types.BoolNull(),
 	}
 	if shared {
 		a["shared"] = types.BoolValue(true)
 	}
-	if path := d.Source.File + d.Source.Block; path != "" && !prior.string("volume").IsNull() {
+	readRows(a, "disks.*", rowReader{facts: d.Facts, strip: "disks.*."}, prior, everything)
+	path := d.Source.File + d.Source.Block
+	ownDiskFromDomain(a, own, path)
+	if volume := text(prior.string("volume")); path != "" && volume != "" && own.Pool == "" {
 		a["file"], a["block"], a["volume"] = types.StringNull(), types.StringNull(), types.StringValue(path)
+		if isVolumeID(volume) && (prior["path"].IsUnknown() || text(prior.string("path")) == path) {
+			a["volume"], a["path"] = types.StringValue(volume), types.StringValue(path)
+		}
 	}
 	return types.ObjectValueMust(diskType.AttrTypes, a)
 }
@@ -233,4 +273,33 @@ func networkDiskFromDomain(n *domain.NetworkSource) types.Object {
 		"name":     types.StringValue(n.Name),
 		"hosts":    value.NewStringList(hosts),
 	})
+}
+
+// settleFormats plans no format that came with another source: what a new image is, is found out when it is applied.
+func settleFormats(config, planned, prior types.Map) types.Map {
+	declared, all, before := elements(config), elements(planned), elements(prior)
+	changed := false
+	for key, disk := range all {
+		a, was := open(disk), open(before[key])
+		if a == nil || was == nil || text(open(declared[key]).string("format")) != "" || open(declared[key]) == nil {
+			continue
+		}
+		known := true
+		for _, name := range diskSources {
+			known = known && isKnown(a[name])
+		}
+		if known && domain.SameImage(diskSource(a, nil), diskSource(was, nil)) {
+			continue
+		}
+		if v := a.string("format"); v.IsUnknown() || set(v) && v.ValueString() == "" {
+			continue
+		}
+		a["format"] = types.StringUnknown()
+		all[key] = types.ObjectValueMust(diskType.AttrTypes, a)
+		changed = true
+	}
+	if !changed {
+		return planned
+	}
+	return mapOf(diskType, all)
 }

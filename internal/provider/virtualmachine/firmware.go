@@ -9,17 +9,17 @@ import (
 )
 
 var firmwareAttributes = attributes{
-	"type": optionalString("What boots the guest: " + value.OneOf(domain.FirmwareTypes) + ". Another firmware begins " +
-		"with new variables when an apply starts the machine: boot entries that the guest made are gone then."),
-	"secure_boot": optionalBool("Whether only signed code is booted. Needs type `efi`. A change makes new variables, " +
-		"too."),
+	"type": optionalString("Firmware. One of " + value.OneOf(domain.FirmwareTypes) + ". If it changes, the next start " +
+		"by an apply uses new UEFI variables: boot entries that the guest made are lost."),
+	"secure_boot": optionalBool("Whether only signed code is booted. Requires the type `efi`. A change also creates " +
+		"new UEFI variables."),
 }
 
 var firmwareType = objectType(firmwareAttributes)
 
 func firmwareToDomain(o types.Object) domain.Firmware {
 	a := open(o)
-	return domain.Firmware{Type: value.String(a.string("type")), SecureBoot: value.Bool(a.bool("secure_boot"))}
+	return domain.Firmware{Type: optionalText(a.string("type")), SecureBoot: value.Bool(a.bool("secure_boot"))}
 }
 
 func firmwareFromDomain(f domain.Firmware) types.Object {

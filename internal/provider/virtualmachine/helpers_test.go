@@ -74,26 +74,55 @@ var minimal = in{"name": "web", "memory": in{"size": "1Gi"}}
 
 // full says something about everything.
 var full = in{
-	"name": "web", "type": "qemu", "machine": "q35", "arch": "x86_64",
-	"cpu":      in{"sockets": 1, "cores": 2, "threads": 1, "max_sockets": 4, "mode": "host-model"},
-	"memory":   in{"size": "1Gi", "max_size": "4Gi"},
-	"firmware": in{"type": "efi", "secure_boot": true},
-	"kernel":   in{"path": "/boot/vmlinuz", "initrd": "/boot/initrd", "cmdline": "quiet"},
+	"name": "web", "type": "qemu", "machine_type": "q35", "arch": "x86_64",
+	"cpu": in{
+		"sockets": 1, "cores": 2, "threads": 1, "max_sockets": 4, "mode": "host-model", "dies": 2, "shares": 2048,
+		"features": in{"aes": "require"}, "pin": in{"0": "0-1"},
+	},
+	"memory":    in{"size": "1Gi", "max_size": "4Gi", "hard_limit": "8Gi", "huge_pages": "2Mi", "locked": true},
+	"iothreads": 2,
+	"firmware":  in{"type": "efi", "secure_boot": true},
+	"kernel":    in{"path": "/boot/vmlinuz", "initrd": "/boot/initrd", "cmdline": "quiet"},
 	"disks": in{
-		"root": in{"volume": "/images/web.qcow2", "bus": "virtio", "format": "qcow2", "boot_order": 1},
+		"root": in{
+			"volume": "/images/web.qcow2", "bus": "virtio", "format": "qcow2", "boot_order": 1,
+			"iothread": 1, "io_tune": in{"total_iops_sec": 100},
+		},
 		"data": in{"network": in{"protocol": "nbd", "name": "d", "hosts": []string{"10.0.0.1:10809"}}, "cache": "none"},
 		"raw":  in{"block": "/dev/sdb", "serial": "S1"},
 		"iso":  in{"file": "/iso/debian.iso", "device": "cdrom", "bus": "sata", "read_only": true},
 	},
 	"interfaces": in{
-		"lan":  in{"network": "default", "model": "virtio", "mac": "52:54:00:00:00:01", "link_up": true},
-		"dmz":  in{"bridge": "br0", "boot_order": 2},
+		"lan": in{"network": "default", "model": "virtio", "mac": "52:54:00:00:00:01", "link_up": true},
+		"dmz": in{"bridge": "br0", "boot_order": 2, "vlan": in{"tags": []int{42}, "trunk": false}, "mtu": 9000},
+		"tap": in{
+			"direct": in{"device": "eth0", "mode": "bridge"},
+			"filter": in{"parameters": in{"IP": "10.0.0.1"}, "name": "clean-traffic"},
+		},
 		"user": in{"user": true},
 	},
 	"guest_agent": in{"enabled": true}, "serial_console": in{"enabled": false},
-	"host":      "kvm1",
-	"placement": in{"host_labels": in{"zone": "a"}, "anti_affinity": in{"labels": in{"app": "web"}, "required": true}},
-	"labels":    in{"app": "web"}, "run_strategy": "Always",
+	"title": "Web", "description": "Serves the web.", "events": in{"on_crash": "preserve"},
+	"platform": in{
+		"clock": in{"offset": "localtime", "hpet": false}, "hyperv": in{"relaxed": true, "spinlocks": 8191},
+		"features": in{"acpi": true},
+	},
+	"devices": in{
+		"tpm": in{"model": "tpm-crb"}, "rng": in{"rate_bytes": 1024}, "watchdog": in{"action": "pause"},
+		"inputs":   in{"tablet": in{"type": "tablet", "bus": "usb"}},
+		"channels": in{"spice": in{"type": "spicevmc", "name": "com.redhat.spice.0"}},
+	},
+	"cloud_init": in{
+		"pool": "vms", "user_data_wo": "#cloud-config\npassword: hunter2\n", "wo_version": "1", "instance_id": "i-1",
+		"meta_data": "a: b", "network_config": "version: 2",
+	},
+	"graphics_access": in{"password_wo": "geheim", "wo_version": "1"},
+	"ignition":        in{"pool": "vms", "config_wo": `{"ignition": {"version": "3.4.0"}}`, "wo_version": "1"},
+	"host":            "kvm1",
+	"placement": in{
+		"host_labels": in{"zone": "a"}, "anti_affinity": in{"labels": in{"app": "web"}, "required": true},
+	},
+	"labels": in{"app": "web"}, "run_strategy": "Always",
 	"wait_for":      in{"guest_agent": true, "ip_address": "lan", "timeout": "90s"},
 	"update_policy": "Restart", "termination_grace_period": "60s", "deletion_protection": false,
 	"eviction_strategy": "LiveMigrate", "migration_options": in{"bandwidth": "1Gi"},
@@ -114,6 +143,14 @@ func machine(t *testing.T, i in) *fleet.VM {
 		t.Fatal(err)
 	}
 	persistent, live := d.Spec(), d.Spec()
+	desired.Metadata.OwnDisks = desired.OwnDisks
+	for key, o := range desired.OwnDisks {
+		o.Volume, o.Path = key, persistent.Disks[key].Source.File
+		if key == domain.IgnitionKey {
+			o.Path = *persistent.Ignition
+		}
+		desired.OwnDisks[key] = o
+	}
 	return &fleet.VM{
 		UUID: id, Name: spec.Name, Host: "kvm1", HostUUID: "8d1f1d4e-0000-4000-8000-000000000001",
 		State: libvirt.Running, Reason: "Booted", Active: true, Persistent: true, Autostart: true,

@@ -51,18 +51,20 @@ func (r *Resource) checkMove(ctx context.Context, p planning) ([]fleet.Problem, 
 }
 
 // moveTimeout is what a move adds to the default timeout of an update: the time after which the migration ends by
-// itself, in one way or the other, twice because a disruption doubles it.
+// itself, in one way or the other, twice because a disruption doubles it. It counts the disks that are copied.
 func (r *Resource) moveTimeout(ctx context.Context, p planning) time.Duration {
 	size := open(p.state.Memory).quantity("size").Bytes()
 	if p.target() == "" || size == nil {
 		return 0
 	}
 	own := p.config.migrationOptions()
-	tuning, err := r.Data.Fleet.MoveTuning(ctx, text(p.state.ID), p.state.lastKnown(), own)
+	budget, err := r.Data.Fleet.MoveBudget(ctx, fleet.MoveOrder{
+		UUID: text(p.state.ID), Last: p.state.lastKnown(), Target: p.target(), Options: own,
+	})
 	if err != nil {
-		tuning.Options = own // The move will say what is wrong.
+		budget = own.Budget(*size) // The move will say what is wrong.
 	}
-	return 2 * tuning.Options.Budget(*size)
+	return 2 * budget
 }
 
 // move brings the machine to where it is pinned to, and returns where it was last known then. The machine is nil when

@@ -1,6 +1,7 @@
 package virtualmachine
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/hashicorp/terraform-plugin-framework/attr"
@@ -11,21 +12,43 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/value"
 )
 
+// interfaceSources are the attributes of an interface that say what it is connected to.
+var interfaceSources = []string{"network", "bridge", "user", "direct"}
+
+var (
+	directAttributes = attributes{
+		"device": schema.StringAttribute{MarkdownDescription: "Network device of the host.", Required: true},
+		"mode": schema.StringAttribute{
+			MarkdownDescription: "How the device is shared: " + value.OneOf(domain.DirectModes) + ". With `passthrough`, the " +
+				"VM has the device for itself and can't be moved while it runs.",
+			Required: true,
+		},
+	}
+	directType = objectType(directAttributes)
+)
+
 // interfaceAttributes: what an interface is connected to is Optional alone, as a disk's source is.
-var interfaceAttributes = attributes{
+var interfaceAttributes = merged(blockLevels["interfaces.*"], attributes{
 	"network": schema.StringAttribute{MarkdownDescription: "Name of a libvirt network on the host.", Optional: true},
 	"bridge":  schema.StringAttribute{MarkdownDescription: "Name of a bridge on the host.", Optional: true},
 	"user": schema.BoolAttribute{
-		MarkdownDescription: "Whether it is connected to QEMU's own user mode network.",
+		MarkdownDescription: "Whether the interface is connected to QEMU's user mode network.",
 		Optional:            true,
 	},
-	"other": optionalString("What an interface that wasn't made here is connected to, where nothing else describes it. " +
-		"It can be kept, but not declared anew."),
+	"direct": schema.SingleNestedAttribute{
+		MarkdownDescription: "Network device of the host that the interface is connected to directly (macvtap). VM and " +
+			"host can't reach each other over it.",
+		Attributes: directAttributes,
+		CustomType: directType,
+		Optional:   true,
+	},
+	"other": optionalString("Set on import for interfaces that this provider can't describe. Keep the value; it can't " +
+		"be used for new interfaces."),
 	"model":      optionalString("What the guest sees: " + value.OneOf(domain.InterfaceModels) + ". Default: `virtio`."),
-	"mac":        optionalString("Hardware address. Default: one derived from the machine's id and the interface's key."),
-	"link_up":    optionalBool("Whether the virtual cable is plugged in."),
+	"mac":        optionalString("MAC address. Default: derived from the VM's id and the interface's key."),
+	"link_up":    optionalBool("Whether the link is up."),
 	"boot_order": bootOrder(),
-}
+})
 
 var interfaceType = objectType(interfaceAttributes)
 
@@ -38,7 +61,15 @@ func interfacesToDomain(declared, prior types.Map) map[string]domain.Interface {
 	before := elements(prior)
 	out := make(map[string]domain.Interface, len(interfaces))
 	for key, o := range interfaces {
-		out[key] = interfaceToDomain(open(o), open(before[key]))
+		was := open(before[key])
+		switch {
+		case !o.IsUnknown():
+			out[key] = interfaceToDomain(open(o), was)
+		case was != nil:
+			out[key] = interfaceToDomain(was, nil)
+		default:
+			out[key] = domain.Interface{User: true} // No check knows anything against it.
+		}
 	}
 	return out
 }
@@ -50,8 +81,9 @@ func interfaceToDomain(a, prior object) domain.Interface {
 		LinkUp:    value.Bool(a.bool("link_up")),
 		BootOrder: value.Int(a.int("boot_order")),
 	}
+	declareRows(&i.Facts, "interfaces.*", "interfaces.*.", a)
 	from := a
-	if a.string("network").IsUnknown() || a.string("bridge").IsUnknown() || a.bool("user").IsUnknown() {
+	if slices.ContainsFunc(interfaceSources, func(name string) bool { return a[name] != nil && !isKnown(a[name]) }) {
 		if prior == nil {
 			// No check knows anything against it.
 			i.User = true
@@ -61,23 +93,34 @@ func interfaceToDomain(a, prior object) domain.Interface {
 	}
 	i.Network, i.Bridge = text(from.string("network")), text(from.string("bridge"))
 	i.User, i.Other = from.bool("user").ValueBool(), text(from.string("other"))
+	direct := open(from.object("direct"))
+	i.Direct, i.DirectMode = text(direct.string("device")), text(direct.string("mode"))
 	return i
 }
 
-func interfacesFromDomain(interfaces map[string]domain.Interface) types.Map {
+// interfacesFromDomain maps observed interfaces. everything says that the VM is being imported.
+func interfacesFromDomain(interfaces map[string]domain.Interface, prior types.Map, everything bool) types.Map {
+	before := elements(prior)
 	out := make(map[string]types.Object, len(interfaces))
 	for key, i := range interfaces {
-		out[key] = interfaceFromDomain(i)
+		out[key] = interfaceFromDomain(i, open(before[key]), everything)
 	}
 	return mapOf(interfaceType, out)
 }
 
-func interfaceFromDomain(i domain.Interface) types.Object {
+func interfaceFromDomain(i domain.Interface, prior object, everything bool) types.Object {
 	user := types.BoolNull()
 	if i.User {
 		user = types.BoolValue(true)
 	}
-	return types.ObjectValueMust(interfaceType.AttrTypes, map[string]attr.Value{
+	direct := types.ObjectNull(directType.AttrTypes)
+	if i.Direct != "" {
+		direct = types.ObjectValueMust(directType.AttrTypes, map[string]attr.Value{
+			"device": types.StringValue(i.Direct), "mode": types.StringValue(i.DirectMode),
+		})
+	}
+	a := map[string]attr.Value{
+		"direct":     direct,
 		"network":    value.NewStringOrNull(i.Network),
 		"bridge":     value.NewStringOrNull(i.Bridge),
 		"user":       user,
@@ -86,5 +129,7 @@ func interfaceFromDomain(i domain.Interface) types.Object {
 		"mac":        value.NewStringOrNull(i.MAC),
 		"link_up":    types.BoolPointerValue(i.LinkUp),
 		"boot_order": value.NewInt(i.BootOrder),
-	})
+	}
+	readRows(a, "interfaces.*", rowReader{facts: i.Facts, strip: "interfaces.*."}, prior, everything)
+	return types.ObjectValueMust(interfaceType.AttrTypes, a)
 }

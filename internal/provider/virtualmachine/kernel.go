@@ -9,7 +9,7 @@ import (
 )
 
 var kernelAttributes = attributes{
-	"path":    optionalString("Path of the kernel on the host. `\"\"` says that there is none."),
+	"path":    optionalString("Path of the kernel on the host. `\"\"` removes it."),
 	"initrd":  optionalString("Path of the initial ramdisk on the host."),
 	"cmdline": optionalString("The kernel's command line."),
 }
@@ -26,7 +26,7 @@ func kernelToDomain(declared, prior types.Object) *domain.Kernel {
 		return &domain.Kernel{}
 	}
 	either := func(name string) string {
-		if a.string(name).IsNull() {
+		if v := a.string(name); v.IsNull() || v.IsUnknown() {
 			return text(before.string(name))
 		}
 		return text(a.string(name))
@@ -51,6 +51,10 @@ func settleKernel(planned types.Object) types.Object {
 	if path := a.string("path"); !set(path) || path.ValueString() != "" {
 		return planned
 	}
-	a["initrd"], a["cmdline"] = types.StringNull(), types.StringNull()
+	for _, name := range []string{"initrd", "cmdline"} {
+		if text(a.string(name)) != "" || a.string(name).IsUnknown() {
+			a[name] = types.StringNull()
+		}
+	}
 	return types.ObjectValueMust(kernelType.AttrTypes, a)
 }

@@ -10,23 +10,23 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/value"
 )
 
-var memoryAttributes = attributes{
+var memoryAttributes = merged(blockLevels["memory"], attributes{
 	"size": schema.StringAttribute{
-		MarkdownDescription: "Memory of the guest, such as `2Gi`. Sizes compare by value: `2Gi` equals `2048Mi`. " +
-			"A new machine needs it.",
+		MarkdownDescription: "Memory of the guest, such as `2Gi`. Sizes are compared by value: `2Gi` equals `2048Mi`. " +
+			"Required for a new VM.",
 		CustomType: value.QuantityType,
 		Optional:   true,
 		Computed:   true,
 		Validators: []validator.String{value.WholeKiB()},
 	},
 	"max_size": schema.StringAttribute{
-		MarkdownDescription: "Size up to which memory can be added while the machine runs.",
+		MarkdownDescription: "Size up to which memory can be added while the VM runs. `\"0\"` removes it.",
 		CustomType:          value.QuantityType,
 		Optional:            true,
 		Computed:            true,
 		Validators:          []validator.String{value.WholeKiB()},
 	},
-}
+})
 
 var memoryType = objectType(memoryAttributes)
 
@@ -35,11 +35,13 @@ func memoryToDomain(o types.Object) domain.Memory {
 	return domain.Memory{Size: a.quantity("size").Bytes(), MaxSize: a.quantity("max_size").Bytes()}
 }
 
-func memoryFromDomain(m domain.Memory) types.Object {
-	return types.ObjectValueMust(memoryType.AttrTypes, map[string]attr.Value{
-		"size":     value.NewQuantityPointer(m.Size),
-		"max_size": value.NewQuantityPointer(m.MaxSize),
-	})
+func memoryFromDomain(s domain.Spec, prior *model) types.Object {
+	a := map[string]attr.Value{
+		"size":     value.NewQuantityPointer(s.Memory.Size),
+		"max_size": value.NewQuantityPointer(s.Memory.MaxSize),
+	}
+	readRows(a, "memory", rowReader{facts: s.Facts}, open(prior.Memory), prior.Name.IsNull())
+	return types.ObjectValueMust(memoryType.AttrTypes, a)
 }
 
 // settleMemory plans no maximum that isn't declared and would be below the size.

@@ -16,18 +16,32 @@ func (p planning) planMending(o *outcome) {
 		return
 	}
 	m := &o.planned
+	m.StatusReason = types.StringUnknown()
+	lost := text(p.state.Phase) == status.PhaseFailed
+	if lost {
+		// It is ended, if on_irrecoverable says so; that may come from a policy, which the plan doesn't know for certain.
+		m.Status, m.Phase = types.StringUnknown(), types.StringUnknown()
+		m.CurrentHost, m.CurrentHostUUID = types.StringUnknown(), types.StringUnknown()
+		o.diags.AddAttributeWarning(path.Root("status"), "Broken migration can't be resumed: a part of the memory is lost",
+			fmt.Sprintf(
+				"A migration of virtual machine %q failed in post-copy, and one of the two hosts has lost its part of the guest's "+
+					"memory: it can't be resumed, what the guest had in memory is lost, and its disks are as after a power "+
+					"failure.\n\n"+
+					"With on_irrecoverable = \"destroy\" in migration_options, here or in the policy that holds for it, the apply "+
+					"ends what is left and does what run_strategy says. Without it the apply fails, and leaves what is there.",
+				text(p.state.Name)))
+		return
+	}
 	m.Status, m.Phase = types.StringValue(status.StatusRunning), types.StringValue(status.PhaseRunning)
 	if status.Power(p.config.strategy(), status.StatusRunning, status.PhaseRunning, "") == status.Stop {
 		m.Status, m.Phase = types.StringValue(status.StatusStopped), types.StringUnknown()
 	}
-	m.StatusReason = types.StringUnknown()
 	detail := fmt.Sprintf("A migration of virtual machine %q broke in post-copy: the guest runs on the host that it was "+
 		"moved to, and a part of its memory is still on the host that it left. The apply resumes the migration.",
 		text(p.state.Name))
-	if text(p.state.Phase) == status.PhaseFailed {
+	if text(p.state.Phase) == status.PhaseUnknown {
 		m.CurrentHost, m.CurrentHostUUID = types.StringUnknown(), types.StringUnknown()
-		detail += "\n\nThe part on the host that it was moved to is gone, or isn't seen: unless that changes it can't be " +
-			"resumed."
+		detail += "\n\nThe other host doesn't answer: unless that changes it can't be resumed."
 	}
 	if o := p.config.migrationOptions(); o.OnIrrecoverable != "" {
 		detail += fmt.Sprintf("\n\nIf that can't be, what is left of the machine is dealt with as on_irrecoverable = %q "+

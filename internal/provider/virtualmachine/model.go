@@ -19,7 +19,7 @@ type model struct {
 	Name types.String `tfsdk:"name"`
 
 	Type          types.String `tfsdk:"type"`
-	Machine       types.String `tfsdk:"machine"`
+	Machine       types.String `tfsdk:"machine_type"`
 	Arch          types.String `tfsdk:"arch"`
 	CPU           types.Object `tfsdk:"cpu"`
 	Memory        types.Object `tfsdk:"memory"`
@@ -29,7 +29,16 @@ type model struct {
 	Interfaces    types.Map    `tfsdk:"interfaces"`
 	GuestAgent    types.Object `tfsdk:"guest_agent"`
 	SerialConsole types.Object `tfsdk:"serial_console"`
+	Devices       types.Object `tfsdk:"devices"`
+	Platform      types.Object `tfsdk:"platform"`
+	Events        types.Object `tfsdk:"events"`
+	IOThreads     types.Int64  `tfsdk:"iothreads"`
+	Title         types.String `tfsdk:"title"`
+	Description   types.String `tfsdk:"description"`
 
+	CloudInit              types.Object   `tfsdk:"cloud_init"`
+	Ignition               types.Object   `tfsdk:"ignition"`
+	GraphicsAccess         types.Object   `tfsdk:"graphics_access"`
 	Host                   types.String   `tfsdk:"host"`
 	Placement              types.Object   `tfsdk:"placement"`
 	Labels                 types.Map      `tfsdk:"labels"`
@@ -52,6 +61,9 @@ type model struct {
 	IPAddresses      types.Map    `tfsdk:"ip_addresses"`
 	RestartRequired  types.Bool   `tfsdk:"restart_required"`
 	StaleDefinitions types.List   `tfsdk:"stale_definitions"`
+	LeftVolumes      types.List   `tfsdk:"left_volumes"`
+	Persistent       types.Bool   `tfsdk:"persistent"`
+	Autostart        types.Bool   `tfsdk:"autostart"`
 }
 
 // lastKnown is where the state says that the machine was.
@@ -81,20 +93,11 @@ func (m *model) spec(prior *model) domain.Spec {
 	if prior == nil {
 		prior = &model{}
 	}
-	return domain.Spec{
-		Name:          text(m.Name),
-		Type:          text(m.Type),
-		Arch:          text(m.Arch),
-		Machine:       text(m.Machine),
-		CPU:           cpuToDomain(m.CPU),
-		Memory:        memoryToDomain(m.Memory),
-		Firmware:      firmwareToDomain(m.Firmware),
-		Kernel:        kernelToDomain(m.Kernel, prior.Kernel),
-		Disks:         disksToDomain(m.Disks, prior.Disks),
-		Interfaces:    interfacesToDomain(m.Interfaces, prior.Interfaces),
-		GuestAgent:    switchToDomain(m.GuestAgent),
-		SerialConsole: switchToDomain(m.SerialConsole),
+	var s domain.Spec
+	for _, b := range blocks {
+		b.toDomain(m, prior, &s)
 	}
+	return s
 }
 
 // migrationOptions are those of the machine itself.
@@ -106,7 +109,7 @@ func (m *model) migrationOptions() migration.Options {
 
 // toFleet is what the configuration asks the fleet for. What it doesn't declare is left alone.
 func (m *model) toFleet(prior *model) fleet.Desired {
-	return fleet.Desired{
+	d := fleet.Desired{
 		Spec: m.spec(prior),
 		Metadata: domain.Metadata{
 			Labels:                 value.StringMap(m.Labels),
@@ -118,10 +121,16 @@ func (m *model) toFleet(prior *model) fleet.Desired {
 			SharedDisks:            sharedDisks(m.Disks),
 		},
 		Volumes:      diskVolumes(m.Disks),
+		OwnDisks:     ownDisks(m.Disks),
 		Files:        m.files(),
 		Placement:    placementToFleet(m.Placement),
 		UpdatePolicy: m.policy(),
+
+		GraphicsPassword: m.graphicsPassword(prior),
 	}
+	m.cloudInitToFleet(&d)
+	m.ignitionToFleet(&d)
+	return d
 }
 
 // observation is what was seen of a machine in one reading.
@@ -154,7 +163,9 @@ func (m *model) fromFleet(seen observation, prior *model) {
 	m.Ready = types.BoolValue(waitToFleet(m.WaitFor).Ready(vm, seen.addresses))
 	m.IPAddresses = addressesFromFleet(seen.addresses)
 	m.RestartRequired = types.BoolValue(vm.RestartRequired())
-	m.StaleDefinitions = staleFromFleet(vm.StaleHosts)
+	m.StaleDefinitions, m.LeftVolumes = staleFromFleet(vm.StaleHosts), staleFromFleet(vm.LeftVolumes())
+	m.Persistent = types.BoolValue(vm.Persistent)
+	m.Autostart = types.BoolValue(vm.StartsWithHost())
 }
 
 // keepReady keeps a machine ready of which nobody could say whether it has its address: a guest that is too busy for
@@ -170,25 +181,15 @@ func (m *model) keepReady(seen observation, prior *model) {
 
 func (m *model) definitionFromFleet(seen observation, prior *model) {
 	vm := seen.vm
-	staged := vm.PersistentSpec != nil && vm.Metadata.Staged == domain.SpecHash(*vm.PersistentSpec)
 	before := prior.spec(nil)
 	if seen.agreed != nil {
 		before = *seen.agreed
 	}
-	spec := domain.Merge(vm.PersistentSpec, vm.LiveSpec, &before, staged)
+	spec := domain.Merge(vm.PersistentSpec, vm.LiveSpec, &before, vm.Metadata.Staged)
 
-	m.Name = types.StringValue(spec.Name)
-	m.Type = value.NewStringOrNull(spec.Type)
-	m.Machine = value.NewStringOrNull(spec.Machine)
-	m.Arch = value.NewStringOrNull(spec.Arch)
-	m.CPU = cpuFromDomain(spec.CPU)
-	m.Memory = memoryFromDomain(spec.Memory)
-	m.Firmware = firmwareFromDomain(spec.Firmware)
-	m.Kernel = kernelFromDomain(spec.Kernel)
-	m.Disks = disksFromDomain(spec.Disks, vm.Metadata.SharedDisks, prior.Disks)
-	m.Interfaces = interfacesFromDomain(spec.Interfaces)
-	m.GuestAgent = switchFromDomain(spec.GuestAgent)
-	m.SerialConsole = switchFromDomain(spec.SerialConsole)
+	for _, b := range blocks {
+		b.fromDomain(m, spec, seen, prior)
+	}
 	m.combine(definitionAttributes, m, prior, func(p pair) attr.Value { return keep(p.name, p.a, p.b) })
 }
 
@@ -202,14 +203,17 @@ func (m *model) metadataFromFleet(seen observation, prior *model) {
 	m.DeletionProtection = kept("deletion_protection",
 		types.BoolPointerValue(recorded.DeletionProtection), prior.DeletionProtection)
 
-	m.EvictionStrategy = value.NewStringOrNull(recorded.EvictionStrategy)
+	m.CloudInit = cloudInitFromFleet(seen.vm, prior.CloudInit)
+	m.Ignition = ignitionFromFleet(seen.vm, prior.Ignition)
+	m.EvictionStrategy = kept("eviction_strategy",
+		value.NewStringOrNull(recorded.EvictionStrategy), prior.EvictionStrategy)
 
 	if seen.imported {
 		m.RunStrategy = prior.RunStrategy
 		m.Host = prior.Host
 		return
 	}
-	m.Host = value.NewStringOrNull(recorded.Host)
+	m.Host = kept("host", value.NewStringOrNull(recorded.Host), prior.Host)
 	m.RunStrategy = value.NewStringOrNull(recorded.RunStrategy)
 	if prior.RunStrategy.IsNull() && recorded.RunStrategy == prior.strategy() {
 		m.RunStrategy = prior.RunStrategy

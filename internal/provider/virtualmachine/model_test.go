@@ -5,10 +5,12 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	"github.com/hashicorp/terraform-plugin-framework/attr"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/firstboot"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
@@ -30,21 +32,41 @@ func TestModel_toFleet(t *testing.T) {
 			Disks: map[string]domain.Disk{
 				"root": {
 					Source: domain.DiskSource{File: "/images/web.qcow2"}, Bus: "virtio", Format: "qcow2", BootOrder: ptr(1),
+					Facts: domain.Facts{"iothread": "1", "io_tune.total_iops_sec": "100"},
 				},
 				"data": {Source: domain.DiskSource{Network: &domain.NetworkSource{
 					Protocol: "nbd", Name: "d", Hosts: []string{"10.0.0.1:10809"},
 				}}, Cache: "none"},
-				"raw": {Source: domain.DiskSource{Block: "/dev/sdb"}, Serial: "S1"},
+				"raw": {Source: domain.DiskSource{Block: "/dev/sdb"}, Serial: ptr("S1")},
 				"iso": {
 					Source: domain.DiskSource{File: "/iso/debian.iso"}, Device: "cdrom", Bus: "sata", ReadOnly: ptr(true),
 				},
 			},
+			Medium:   &domain.DiskSource{File: unknownSource},
+			Ignition: ptr(knownSource),
 			Interfaces: map[string]domain.Interface{
-				"lan":  {Network: "default", Model: "virtio", MAC: "52:54:00:00:00:01", LinkUp: ptr(true)},
-				"dmz":  {Bridge: "br0", BootOrder: ptr(2)},
+				"lan": {Network: "default", Model: "virtio", MAC: "52:54:00:00:00:01", LinkUp: ptr(true)},
+				"dmz": {
+					Bridge: "br0", BootOrder: ptr(2),
+					Facts: domain.Facts{"vlan.tags": "42", "vlan.trunk": "no", "mtu": "9000"},
+				},
+				"tap": {
+					Direct: "eth0", DirectMode: "bridge",
+					Facts: domain.Facts{"filter.name": "clean-traffic", "filter.parameters": "IP=10.0.0.1\n"},
+				},
 				"user": {User: true},
 			},
 			GuestAgent: ptr(true), SerialConsole: ptr(false),
+			Inputs:   map[string]domain.Row{"tablet": {"type": "tablet", "bus": "usb"}},
+			Channels: map[string]domain.Row{"spice": {"type": "spicevmc", "name": "com.redhat.spice.0"}},
+			Facts: domain.Facts{
+				"title": "Web", "description": "Serves the web.", "events.on_crash": "preserve",
+				"iothreads": "2", "cpu.dies": "2", "cpu.shares": "2048", "cpu.features": "aes=require\n",
+				"cpu.pin": "0=0-1\n", "memory.hard_limit": "8589934592", "memory.huge_pages": "2Mi", "memory.locked": "yes",
+				"devices.tpm.model": "tpm-crb", "devices.rng.rate_bytes": "1024", "devices.watchdog.action": "pause",
+				"platform.clock.offset": "localtime", "platform.clock.hpet": "no", "platform.features.acpi": "yes",
+				"platform.hyperv.relaxed": "yes", "platform.hyperv.spinlocks": "8191",
+			},
 		},
 		Metadata: domain.Metadata{
 			Labels: map[string]string{"app": "web"}, RunStrategy: "Always", Host: "kvm1",
@@ -52,6 +74,15 @@ func TestModel_toFleet(t *testing.T) {
 			EvictionStrategy: "LiveMigrate",
 		},
 		Volumes: map[string]string{"root": "/images/web.qcow2"},
+		OwnDisks: map[string]domain.OwnDisk{
+			domain.MediumKey:   {Pool: "vms", Content: firstBootDigest(cloudInitAttributes, read(t, full).CloudInit)},
+			domain.IgnitionKey: {Pool: "vms", Content: firstBootDigest(ignitionAttributes, read(t, full).Ignition)},
+		},
+		Ignition: &firstboot.Ignition{Config: `{"ignition": {"version": "3.4.0"}}`},
+		CloudInit: &firstboot.NoCloud{
+			InstanceID: "i-1", Hostname: "web", UserData: "#cloud-config\npassword: hunter2\n", MetaData: "a: b",
+			NetworkConfig: "version: 2",
+		},
 		Files: map[string]string{
 			"disks.raw.block": "/dev/sdb", "disks.iso.file": "/iso/debian.iso", "kernel.path": "/boot/vmlinuz",
 			"kernel.initrd": "/boot/initrd",
@@ -60,7 +91,7 @@ func TestModel_toFleet(t *testing.T) {
 			HostLabels:   map[string]string{"zone": "a"},
 			AntiAffinity: &fleet.AntiAffinity{Labels: map[string]string{"app": "web"}, Required: true},
 		},
-		UpdatePolicy: "Restart",
+		UpdatePolicy: "Restart", GraphicsPassword: ptr("geheim"),
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("toFleet (-want +got):\n%s", diff)
@@ -101,6 +132,8 @@ func TestModel_roundTrip(t *testing.T) {
 			state.fromFleet(observation{vm: vm}, &model{})
 			got := state.spec(nil)
 			want := *vm.PersistentSpec
+			delete(want.Disks, domain.MediumKey) // It isn't among the disks.
+			want.Ignition = nil
 			// Observed only.
 			want.UUID, want.FreeSlots, want.Memory.Installed, want.Memory.Fixed = "", nil, nil, false
 			for key, d := range want.Disks {
@@ -111,7 +144,8 @@ func TestModel_roundTrip(t *testing.T) {
 				i.Target = ""
 				want.Interfaces[key] = i
 			}
-			if diff := cmp.Diff(want, got); diff != "" {
+			// A kind of devices that nobody declares and of which there are none isn't in the state.
+			if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" {
 				t.Errorf("spec (-want +got):\n%s", diff)
 			}
 		})
@@ -127,7 +161,7 @@ func TestModel_readKeepsTheNotation(t *testing.T) {
 	}))
 	var now model
 	now.fromFleet(observation{vm: machine(t, full.with(in{
-		"machine": "pc-q35-7.2", "interfaces": in{"lan": in{"network": "default", "mac": "52:54:00:aa:bb:cc"}},
+		"machine_type": "pc-q35-7.2", "interfaces": in{"lan": in{"network": "default", "mac": "52:54:00:aa:bb:cc"}},
 	}))}, state)
 	for _, p := range pairs(merged(definitionAttributes, policyAttributes), state, &now) {
 		if !p.a.Equal(p.b) {

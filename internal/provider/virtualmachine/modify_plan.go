@@ -9,6 +9,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/tfsdk"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/meta"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/tfdiag"
 )
@@ -37,6 +38,14 @@ func (r *Resource) ModifyPlan(
 	o := p.plan()
 	resp.Diagnostics.Append(o.diags...)
 	resp.RequiresReplace = o.replace
+	if err := r.alone(ctx, p, o); err != nil {
+		resp.Diagnostics.Append(p.config.failure("plan", err).Error())
+		// Terraform plans before it destroys, and doesn't tell that it is about to.
+		resp.Diagnostics.AddAttributeWarning(path.Root("name"), "Destroying one of the virtual machines",
+			"To destroy this virtual machine, or the other, use \"terraform destroy -refresh=false\" with -target: without "+
+				"-refresh=false Terraform plans before it destroys, and fails as this plan does.")
+		return
+	}
 	if !o.changed {
 		resp.Plan.Raw = req.State.Raw
 		return
@@ -67,7 +76,13 @@ func (r *Resource) planning(
 		live, d := readLive(ctx, private)
 		diags.Append(d...)
 		p.live = live
+		_, d = meta.ReadPrivate(ctx, private, privateSaved, &p.saved)
+		diags.Append(d...)
+		p.applied, d = readApplied(ctx, private)
+		diags.Append(d...)
 		_, d = meta.ReadPrivate(ctx, private, privateEvicted, &p.evicted)
+		diags.Append(d...)
+		_, d = meta.ReadPrivate(ctx, private, privateTransient, &p.transient)
 		diags.Append(d...)
 	}
 	return p, diags
@@ -141,6 +156,15 @@ func (r *Resource) check(
 		resp.Diagnostics.Append(p.config.failure("plan", err).Error())
 	}
 	resp.Diagnostics.Append(tfdiag.Problems(problems, keyed...)...)
+}
+
+// alone returns an error when another VM has the name or a disk of one that runs after the apply. Nothing need have
+// changed for that: a host that was given up may have come back.
+func (r *Resource) alone(ctx context.Context, p planning, o outcome) error {
+	if p.state == nil || r.Data.Unknown || len(o.replace) > 0 || text(o.planned.Status) == status.StatusStopped {
+		return nil
+	}
+	return r.Data.Fleet.Alone(ctx, text(p.state.ID), p.config.toFleet(p.state))
 }
 
 // nameTwice says that a configuration has two resources of one name.

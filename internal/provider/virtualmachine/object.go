@@ -62,6 +62,14 @@ func text(v types.String) string {
 	return v.ValueString()
 }
 
+// optionalText returns a known text, nil for one that is null, unknown or "".
+func optionalText(v types.String) *string {
+	if s := text(v); s != "" {
+		return &s
+	}
+	return nil
+}
+
 // elements returns the nested objects of a map by key, and nil when the map is null or unknown.
 func elements(m types.Map) map[string]types.Object {
 	if !set(m) {
@@ -93,6 +101,10 @@ var (
 	elementType    = func(m types.Map) attr.Type { return m.ElementType(context.Background()) }
 	// unknownOf returns what is known after apply.
 	unknownOf = func(t attr.Type) attr.Value { return valueOf(context.Background(), t, tftypes.UnknownValue) }
+	// unknownLike returns what is known after apply, of a value's type.
+	unknownLike = func(v attr.Value) attr.Value { return unknownOf(v.Type(context.Background())) }
+	// valueNull returns the null of a type.
+	valueNull = func(t attr.Type) attr.Value { return valueOf(context.Background(), t, nil) }
 	// isKnown tells whether nothing in a value is unknown: Terraform validates what depends on variables without them.
 	isKnown = func(v attr.Value) bool {
 		t, err := v.ToTerraformValue(context.Background())

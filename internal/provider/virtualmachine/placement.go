@@ -11,13 +11,13 @@ import (
 var (
 	antiAffinityAttributes = attributes{
 		"labels": schema.MapAttribute{
-			MarkdownDescription: "Machines with all of these labels are kept away from.",
+			MarkdownDescription: "Avoid hosts of VMs that have all of these labels.",
 			ElementType:         types.StringType,
 			Required:            true,
 		},
 		"required": schema.BoolAttribute{
-			MarkdownDescription: "Whether to fail rather than share a host: at creation, and in every move. Such machines are " +
-				"kept away from this one, too. Default: `false`.",
+			MarkdownDescription: "Whether to fail rather than share a host, at creation and at every move. Such VMs are " +
+				"also kept away from this one. Default: `false`.",
 			Optional: true,
 		},
 	}
@@ -26,12 +26,12 @@ var (
 
 var placementAttributes = attributes{
 	"host_labels": schema.MapAttribute{
-		MarkdownDescription: "Labels that a host must have.",
+		MarkdownDescription: "Labels that the host must have.",
 		ElementType:         types.StringType,
 		Optional:            true,
 	},
 	"anti_affinity": schema.SingleNestedAttribute{
-		MarkdownDescription: "Other machines whose hosts are avoided.",
+		MarkdownDescription: "VMs that shouldn't share a host with this one.",
 		Attributes:          antiAffinityAttributes,
 		CustomType:          antiAffinityType,
 		Optional:            true,

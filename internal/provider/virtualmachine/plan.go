@@ -22,8 +22,14 @@ type planning struct {
 	state *model
 	// live is the definition of the running machine as it was read last; nil when it doesn't run.
 	live *domain.Spec
+	// applied are the sources that the disks had when they were last applied, by key.
+	applied map[string]domain.DiskSource
+	// saved says that the VM, which is off, resumes from saved memory when it is started.
+	saved bool
 	// evicted says why the machine, which is off, stays so; "": it doesn't.
 	evicted string
+	// transient says that the VM was imported without a definition, and stays so.
+	transient bool
 	// hosts are the names of the provider's hosts.
 	hosts []string
 }
@@ -51,9 +57,12 @@ func (p planning) plan() outcome {
 	}
 
 	m := &o.planned
-	m.StaleDefinitions = staleFromFleet(nil)
+	m.StaleDefinitions, m.LeftVolumes = staleFromFleet(nil), staleFromFleet(nil)
+	p.planDefinition(m)
 
-	need := p.needs()
+	drifts := p.sourceDrifts()
+	o.diags.Append(p.sourcesKept(drifts)...)
+	need := p.needs().without(drifts)
 	if o.replace = need.replace(); len(o.replace) > 0 {
 		// Terraform plans the new machine by itself.
 		p.planNew(m)
@@ -81,30 +90,32 @@ func (p planning) planNew(m *model) {
 	m.combine(computedAttributes, m, m, func(p pair) attr.Value {
 		return unknownOf(computedAttributes[p.name].GetType())
 	})
-	if set(m.Host) {
+	if text(m.Host) != "" {
 		m.CurrentHost = m.Host
 	}
 }
 
 // settled plans every attribute as far as it follows from what is declared and what was there.
 func (p planning) settled() model {
-	c, s := p.config, p.state
+	c, s := *p.config, p.state
 	if s == nil {
 		s = &model{}
 	}
+	c.CloudInit = withoutWriteOnly(c.CloudInit, cloudInitAttributes)
+	c.Ignition = withoutWriteOnly(c.Ignition, ignitionAttributes)
+	c.GraphicsAccess = withoutWriteOnly(c.GraphicsAccess, graphicsAccessAttributes)
 	var m model
-	m.combine(vmSchema.Attributes, c, s, func(attribute pair) attr.Value {
+	m.combine(vmSchema.Attributes, &c, s, func(attribute pair) attr.Value {
 		if p.state == nil {
 			attribute.b = nil
 		}
 		return settle(attribute.name, vmSchema.Attributes[attribute.name], attribute.a, attribute.b)
 	})
-	m.CPU = settleCPU(c.CPU, m.CPU, s.CPU)
-	m.Memory = settleMemory(c.Memory, m.Memory)
-	m.Firmware = settleFirmware(c.Firmware, m.Firmware, s.Firmware)
-	m.Kernel = settleKernel(m.Kernel)
-	m.Disks = withoutOther(m.Disks, diskType, "file", "block", "volume", "network")
-	m.Interfaces = withoutOther(m.Interfaces, interfaceType, "network", "bridge", "user")
+	for _, b := range blocks {
+		if b.settle != nil {
+			b.settle(&m, &c, s)
+		}
+	}
 	return m
 }
 
@@ -114,10 +125,16 @@ func withoutOther(devices types.Map, t types.ObjectType, sources ...string) type
 	changed := false
 	for key, device := range all {
 		a := open(device)
-		if a == nil || a["other"].IsNull() || !slices.ContainsFunc(sources, func(s string) bool { return !a[s].IsNull() }) {
+		if a == nil || a["other"].IsNull() || set(a["other"]) && text(a.string("other")) == "" {
+			continue
+		}
+		if !slices.ContainsFunc(sources, func(s string) bool { return !a[s].IsNull() }) {
 			continue
 		}
 		a["other"] = types.StringNull()
+		if slices.ContainsFunc(sources, func(s string) bool { return a[s].IsUnknown() }) {
+			a["other"] = types.StringUnknown()
+		}
 		all[key] = types.ObjectValueMust(t.AttrTypes, a)
 		changed = true
 	}

@@ -1,6 +1,7 @@
 package virtualmachine
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -20,6 +21,11 @@ type planCase struct {
 	// live changes the definition that runs; off says that none does.
 	live func(*domain.Spec)
 	off  bool
+
+	// applied are the sources that the disks had when they were last applied.
+	applied map[string]domain.DiskSource
+	// saved says that the VM resumes from saved memory.
+	saved bool
 
 	// changes are the top-level attributes that are planned to change, in order.
 	changes string
@@ -41,6 +47,7 @@ func (c planCase) run(t *testing.T) {
 			c.live(p.live)
 		}
 	}
+	p.applied, p.saved = c.applied, c.saved
 	if c.seen != nil {
 		c.seen(state)
 	}
@@ -123,7 +130,7 @@ func TestPlan_nothingToChange(t *testing.T) {
 			}),
 		},
 		"a versioned machine type": {
-			before: minimal.with(in{"machine": "pc-q35-7.2"}), config: minimal.with(in{"machine": "q35"}),
+			before: minimal.with(in{"machine_type": "pc-q35-7.2"}), config: minimal.with(in{"machine_type": "q35"}),
 		},
 		"vcpus and the topology that gives them": {
 			before: minimal.with(in{"cpu": in{"cores": 2, "sockets": 2}}), config: minimal.with(in{"cpu": in{"vcpus": 4}}),
@@ -192,11 +199,23 @@ func TestPlan_changes(t *testing.T) {
 			before: minimal, config: minimal, changes: "stale_definitions",
 			seen: func(s *model) { s.StaleDefinitions = staleFromFleet([]string{"kvm2"}) },
 		},
+		"a definition that was lost comes back": {
+			before: minimal, config: minimal, changes: "persistent",
+			seen: func(s *model) { s.Persistent = types.BoolValue(false) },
+		},
+		"autostart that was switched off": {
+			before: minimal, config: minimal, changes: "autostart",
+			seen: func(s *model) { s.Autostart = types.BoolValue(false) },
+		},
+		"autostart is as it is where nobody manages it": {
+			before: minimal.with(in{"run_strategy": "Manual"}), config: minimal.with(in{"run_strategy": "Manual"}),
+			seen: func(s *model) { s.Autostart = types.BoolValue(false) },
+		},
 		"arch": {
 			before: minimal, config: minimal.with(in{"arch": "aarch64"}), replaces: "arch",
 		},
 		"machine of another family": {
-			before: minimal, config: minimal.with(in{"machine": "pc"}), replaces: "machine",
+			before: minimal, config: minimal.with(in{"machine_type": "pc"}), replaces: "machine_type",
 		},
 		"replacing a protected machine": {
 			before: minimal.with(in{"deletion_protection": true}), config: minimal.with(in{"arch": "aarch64"}),
@@ -244,7 +263,7 @@ func TestPlan_power(t *testing.T) {
 		},
 		"running, Halted": {
 			before: minimal, config: minimal.with(in{"run_strategy": "Halted"}),
-			changes: "run_strategy phase status status_reason ready ip_addresses",
+			changes: "run_strategy phase status status_reason ready ip_addresses autostart",
 		},
 		"paused by somebody, Always": {
 			before: minimal, config: minimal, seen: paused("User"), changes: "status status_reason ready ip_addresses",
@@ -383,7 +402,7 @@ func TestPlan_newMachine(t *testing.T) {
 	m := o.planned
 	wantValue(t, "current_host", m.CurrentHost, types.StringValue("kvm1"))
 	wantValue(t, "ready", m.Ready, types.BoolUnknown())
-	wantValue(t, "machine", m.Machine, types.StringUnknown())
+	wantValue(t, "machine_type", m.Machine, types.StringUnknown())
 	wantValue(t, "vcpus", m.CPU.Attributes()["vcpus"], types.Int64Value(2))
 	wantValue(t, "sockets", m.CPU.Attributes()["sockets"], types.Int64Value(1))
 	root := elements(m.Disks)["root"].Attributes()
@@ -422,7 +441,7 @@ func TestPlan_countsAreWhatTheDomainMakesOfThem(t *testing.T) {
 			if err := d.Apply(p.config.spec(state)); err != nil {
 				continue // Refused, so nothing is planned.
 			}
-			is, planned := open(cpuFromDomain(d.Spec().CPU)), open(p.settled().CPU)
+			is, planned := open(cpuFromDomain(d.Spec(), state)), open(p.settled().CPU)
 			for _, name := range cpuCounts {
 				if v := planned[name]; !v.IsUnknown() && !v.Equal(is[name]) {
 					t.Errorf("%v, then %v: %s is planned %s and becomes %s", before, after, name, v, is[name])
@@ -451,9 +470,13 @@ func TestPlan_brokenMigration(t *testing.T) {
 			status: types.StringValue("Running"), host: types.StringValue("kvm1"),
 			says: `on_irrecoverable = "destroy"`, saysNot: "can't be resumed",
 		},
-		"target gone": {
-			phase: "Failed", status: types.StringValue("Running"), host: types.StringUnknown(),
-			says: "is gone, or isn't seen", saysNot: "on_irrecoverable",
+		"one part is gone": {
+			phase: "Failed", status: types.StringUnknown(), host: types.StringUnknown(),
+			says: "it can't be resumed", saysNot: "The apply resumes",
+		},
+		"one host is silent": {
+			phase: "Unknown", status: types.StringValue("Running"), host: types.StringUnknown(),
+			says: "The other host doesn't answer", saysNot: "on_irrecoverable",
 		},
 		"pinned to another host": {
 			wish: in{"host": "kvm2"}, phase: "Running", status: types.StringValue("Running"), host: types.StringValue("kvm2"),
@@ -483,4 +506,97 @@ func TestPlan_brokenMigration(t *testing.T) {
 			wantValue(t, "current_host", o.planned.CurrentHost, tt.host)
 		})
 	}
+}
+
+// A snapshot or a copy moves the data to another image. Nothing that the configuration says takes the guest back to the
+// old one, and no restart is offered.
+func TestPlan_imageReplacedOutside(t *testing.T) {
+	t.Parallel()
+	disk := func(file, policy, strategy string) in {
+		return minimal.with(in{
+			"disks":         in{"root": in{"file": file, "format": "qcow2"}},
+			"update_policy": policy, "run_strategy": strategy,
+		})
+	}
+	const base, overlay = "/images/web.qcow2", "/images/web.snap1"
+	overlaid := func(s *domain.Spec) {
+		root := s.Disks["root"]
+		root.Backing = []domain.DiskSource{{File: base}}
+		s.Disks["root"] = root
+	}
+	applied := map[string]domain.DiskSource{"root": {File: base}}
+	cases := map[string]planCase{
+		"declared": {
+			before: disk(overlay, "Restart", "Always"), config: disk(overlay, "Restart", "Always"), applied: applied,
+		},
+		"another image is declared": {
+			before: disk(overlay, "Live", "Always"), config: disk("/images/new.qcow2", "Live", "Always"), applied: applied,
+			changes: "disks", says: []string{"Error: Change needs a restart"},
+		},
+	}
+	for _, policy := range []string{"Live", "Restart", "Stage"} {
+		cases["snapshot of a running VM, "+policy] = planCase{
+			before: disk(overlay, policy, "Always"), config: disk(base, policy, "Always"), live: overlaid, changes: "disks",
+			says: []string{
+				"Error: Disk uses another image by now", overlay, base, "overlay", "blockcommit", "@disks",
+				"destroy -refresh=false",
+			},
+		}
+		cases["halted, "+policy] = planCase{
+			before: disk(overlay, policy, "Halted"), config: disk(base, policy, "Halted"), applied: applied,
+			off: true, changes: "disks", says: []string{"Error: Disk uses another image by now", overlay, base},
+			seen: func(m *model) {
+				m.Status = types.StringValue(status.StatusStopped)
+				m.Ready, m.Autostart = types.BoolValue(false), types.BoolValue(false)
+			},
+		}
+	}
+	runAll(t, cases)
+	for name, c := range cases {
+		p := planning{config: read(t, c.config), state: read(t, c.before), applied: c.applied}
+		if len(p.sourceDrifts()) == 0 {
+			continue
+		}
+		for _, d := range p.plan().diags {
+			if strings.Contains(d.Summary()+d.Detail(), "restart") {
+				t.Errorf("%s: a restart is offered: %s", name, d.Detail())
+			}
+		}
+	}
+}
+
+// What the plan can't keep it doesn't promise.
+func TestPlan_refusedRatherThanStaged(t *testing.T) {
+	t.Parallel()
+	nics := func(n int) in {
+		all := in{}
+		for i := range n {
+			all[fmt.Sprintf("n%d", i)] = in{"user": true}
+		}
+		return minimal.with(in{"interfaces": all, "update_policy": "Live"})
+	}
+	halted := func(m *model) { m.Status, m.Ready = types.StringValue(status.StatusStopped), types.BoolValue(false) }
+	runAll(t, map[string]planCase{
+		"more interfaces than slots": {
+			before: nics(1), config: nics(20), changes: "interfaces ip_addresses",
+			says: []string{"Error: Change needs a restart", "interfaces.n"},
+		},
+		"less memory without a balloon": {
+			before: minimal, config: minimal.with(in{"memory": in{"size": "512Mi"}}), changes: "memory",
+			live: func(s *domain.Spec) { s.Memory.Fixed = true }, says: []string{"Error: Change needs a restart", "balloon"},
+		},
+		"a name is not staged": {
+			before: minimal.with(in{"update_policy": "Stage"}), config: minimal.with(in{"update_policy": "Stage", "name": "db"}),
+			changes: "name", says: []string{"Error: Name can't be staged", "@name"},
+		},
+		"saved memory resumes the old definition": {
+			before: minimal, config: minimal.with(in{"cpu": in{"vcpus": 2}}), off: true, saved: true, seen: halted,
+			changes: "cpu status status_reason ready ip_addresses restart_required",
+			says:    []string{"Error: Virtual machine resumes from saved memory", "cpu.", "managedsave-remove", "Stage"},
+		},
+		"saved memory, nothing changed": {
+			before: minimal, config: minimal, off: true, saved: true, seen: halted,
+			changes: "status status_reason ready ip_addresses restart_required",
+		},
+	})
 }

@@ -19,6 +19,12 @@ const (
 	privateAgreed = "agreed"
 	// privateEvicted says why a machine that is off stays so.
 	privateEvicted = "evicted"
+	// privateTransient says that the VM had no definition when it was imported, and has none since.
+	privateTransient = "transient"
+	// privateApplied are the sources that the disks had when they were last applied, by key.
+	privateApplied = "applied"
+	// privateSaved says that the VM resumes from saved memory when it is started.
+	privateSaved = "saved"
 	// privateReplaced is the id of the machine that is planned, and so, when Terraform goes on to plan another one in its
 	// place, of the one that is replaced.
 	privateReplaced = "replaced"
@@ -40,4 +46,26 @@ func readLive(ctx context.Context, from meta.PrivateReader) (*domain.Spec, diag.
 		return nil, diags
 	}
 	return &live, diags
+}
+
+// writeApplied records the sources that were applied. Where an apply didn't come that far, what was applied before
+// stands.
+func writeApplied(ctx context.Context, private meta.Private, now, plan *model) diag.Diagnostics {
+	before, diags := readApplied(ctx, private)
+	planned := plan.spec(now).Disks
+	applied := map[string]domain.DiskSource{}
+	for key, disk := range now.spec(nil).Disks {
+		if want, ok := planned[key]; ok && domain.SameImage(disk.Source, want.Source) {
+			applied[key] = disk.Source
+		} else if was, ok := before[key]; ok {
+			applied[key] = was
+		}
+	}
+	return append(diags, meta.WritePrivate(ctx, private, privateApplied, applied)...)
+}
+
+func readApplied(ctx context.Context, from meta.PrivateReader) (map[string]domain.DiskSource, diag.Diagnostics) {
+	var applied map[string]domain.DiskSource
+	_, diags := meta.ReadPrivate(ctx, from, privateApplied, &applied)
+	return applied, diags
 }

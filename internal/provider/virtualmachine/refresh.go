@@ -36,6 +36,14 @@ func refreshed(
 	now.fromFleet(seen, state)
 	now.keepReady(seen, state)
 	diags.Append(writeLive(ctx, private, seen.vm.LiveSpec)...)
+	if seen.vm.Persistent {
+		diags.Append(meta.WritePrivate(ctx, private, privateTransient, nil)...)
+	}
+	if seen.vm.ManagedSave {
+		diags.Append(meta.WritePrivate(ctx, private, privateSaved, true)...)
+	} else {
+		diags.Append(meta.WritePrivate(ctx, private, privateSaved, nil)...)
+	}
 	if seen.evicted == "" {
 		diags.Append(meta.WritePrivate(ctx, private, privateEvicted, nil)...)
 	} else {
@@ -75,9 +83,6 @@ func created(seen observation, plan *model) *model {
 func (r *Resource) saveUpdated(
 	ctx context.Context, seen observation, plan, state *model, want domain.Spec, resp *resource.UpdateResponse,
 ) {
-	if seen.vm.Metadata.Staged != "" {
-		want = domain.Spec{} // What was staged is in one of them only, and that is as it should be.
-	}
 	diags := seen.agree(ctx, resp.Private, state, want)
 	var now model
 	now.fromFleet(seen, plan)
@@ -89,6 +94,7 @@ func (r *Resource) saveUpdated(
 	}
 	resp.Diagnostics.Append(resp.State.Set(ctx, &now)...)
 	resp.Diagnostics.Append(writeLive(ctx, resp.Private, seen.vm.LiveSpec)...)
+	resp.Diagnostics.Append(writeApplied(ctx, resp.Private, &now, plan)...)
 	resp.Diagnostics.Append(meta.WritePrivate(ctx, resp.Private, privateImported, nil)...)
 	resp.Diagnostics.Append(meta.WritePrivate(ctx, resp.Private, privateReplaced, nil)...)
 }

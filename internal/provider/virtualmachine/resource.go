@@ -3,6 +3,8 @@ package virtualmachine
 import (
 	"context"
 	"errors"
+	"fmt"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -88,8 +90,10 @@ func (r *Resource) Create(ctx context.Context, req resource.CreateRequest, resp 
 	if err := r.finish(ctx, seen.vm); err != nil {
 		resp.Diagnostics.Append(plan.failed("complete", err, began).Warning())
 	}
-	resp.Diagnostics.Append(resp.State.Set(ctx, created(seen, &plan))...)
+	now := created(seen, &plan)
+	resp.Diagnostics.Append(resp.State.Set(ctx, now)...)
 	resp.Diagnostics.Append(writeLive(ctx, resp.Private, seen.vm.LiveSpec)...)
+	resp.Diagnostics.Append(writeApplied(ctx, resp.Private, now, &plan)...)
 	resp.Diagnostics.Append(meta.WritePrivate(ctx, resp.Private, privateReplaced, nil)...)
 }
 
@@ -142,6 +146,9 @@ func (r *Resource) Read(ctx context.Context, req resource.ReadRequest, resp *res
 	if state.Name.IsNull() {
 		state.RunStrategy = observedStrategy(seen.vm)
 		resp.Diagnostics.Append(meta.WritePrivate(ctx, resp.Private, privateImported, true)...)
+		if !seen.vm.Persistent {
+			resp.Diagnostics.Append(meta.WritePrivate(ctx, resp.Private, privateTransient, true)...)
+		}
 	}
 	now, diags := refreshed(ctx, seen, &state, resp.Private)
 	resp.Diagnostics.Append(diags...)
@@ -159,10 +166,14 @@ func (r *Resource) Update(ctx context.Context, req resource.UpdateRequest, resp 
 	resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
 	live, diags := readLive(ctx, req.Private)
 	resp.Diagnostics.Append(diags...)
+	applied, diags := readApplied(ctx, req.Private)
+	resp.Diagnostics.Append(diags...)
 	if !r.Asks("update", noun, &resp.Diagnostics) {
 		return
 	}
-	p := planning{config: &config, state: &state, live: live, hosts: r.hostNames()}
+	p := planning{config: &config, state: &state, live: live, applied: applied, hosts: r.hostNames()}
+	_, d := meta.ReadPrivate(ctx, req.Private, privateTransient, &p.transient)
+	resp.Diagnostics.Append(d...)
 	timeout, diags := plan.Timeouts.Update(ctx,
 		updateTimeout+plan.TerminationGracePeriod.Or(fleet.DefaultGracePeriod)+r.moveTimeout(ctx, p))
 	resp.Diagnostics.Append(diags...)
@@ -175,6 +186,8 @@ func (r *Resource) Update(ctx context.Context, req resource.UpdateRequest, resp 
 	defer cancel()
 	desired := config.toFleet(&state)
 	desired.UpdatePolicy, desired.Migration = p.plan().policy, config.migrationOptions()
+	desired.Transient = p.transient
+	desired.Applied = applied
 	last, vm, late, err := r.move(working, p)
 	resp.Diagnostics.Append(late...)
 	if err != nil {
@@ -230,6 +243,11 @@ func (r *Resource) Delete(ctx context.Context, req resource.DeleteRequest, resp 
 	if err != nil {
 		resp.Diagnostics.Append(state.failed("delete", err, began).Error())
 		return
+	}
+	if report != nil && len(report.KeptDisks) > 0 {
+		resp.Diagnostics.AddWarning("Disks of the virtual machine are kept", fmt.Sprintf(
+			"Virtual machine %q is gone from host %q. Something else uses disks of it, so they stay:\n  - %s",
+			text(state.Name), report.Host, strings.Join(report.KeptDisks, "\n  - ")))
 	}
 	if report != nil && report.Outcome.Forced() {
 		resp.Diagnostics.Append(forcedWarning(text(state.Name), report.Host, report.Outcome))

@@ -3,6 +3,7 @@ package virtualmachine
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/path"
@@ -15,8 +16,8 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/tfdiag"
 )
 
-// keyed are the attributes whose second step is a key that users chose.
-var keyed = []string{"disks", "interfaces"}
+// keyed are the attributes whose next step is a key that users chose.
+var keyed = append([]string{"disks", "interfaces"}, familyPaths()...)
 
 // needs are the changes that the running machine can't take.
 type needs struct {
@@ -30,6 +31,10 @@ type needs struct {
 // needs classifies what is declared, against what the state says and against what runs.
 func (p planning) needs() needs {
 	have, want := p.state.spec(nil), p.config.spec(p.state)
+	if p.live != nil { // What is only observed isn't in the state.
+		have.FreeSlots = p.live.FreeSlots
+		have.Memory.Installed, have.Memory.Fixed = p.live.Memory.Installed, p.live.Memory.Fixed
+	}
 	var n needs
 	for _, c := range domain.Changes(have, want) {
 		switch {
@@ -48,9 +53,21 @@ func (p planning) needs() needs {
 			n.restart = append(n.restart, c)
 		}
 	}
+	n.restart, n.fresh = append(n.restart, p.passwordChanges()...), append(n.fresh, p.passwordChanges()...)
 	n.fresh = slices.DeleteFunc(n.fresh, func(c domain.Change) bool {
 		return !slices.ContainsFunc(n.restart, func(r domain.Change) bool { return r.Path == c.Path })
 	})
+	return n
+}
+
+// without leaves out the disks whose sources are refused: a restart is no remedy for them.
+func (n needs) without(drifts []domain.SourceDrift) needs {
+	refused := func(c domain.Change) bool {
+		return slices.ContainsFunc(drifts, func(d domain.SourceDrift) bool {
+			return c.Path == "disks."+d.Key || strings.HasPrefix(c.Path, "disks."+d.Key+".")
+		})
+	}
+	n.restart, n.fresh = slices.DeleteFunc(n.restart, refused), slices.DeleteFunc(n.fresh, refused)
 	return n
 }
 
@@ -67,9 +84,20 @@ func (n needs) replace() path.Paths {
 func (p planning) planRestart(o *outcome, need needs, action status.Action) bool {
 	m := &o.planned
 	switch {
+	case action == status.Start && p.saved:
+		// It goes on with the definition that its memory was saved with.
+		m.RestartRequired = types.BoolUnknown()
+		o.diags.Append(p.savedRefused(o.policy)...)
+		return false
 	case action == status.Stop, action == status.Start:
 		// It starts with its new definition.
 		m.RestartRequired = types.BoolValue(false)
+		return false
+	case p.config.RunStrategy.IsUnknown() && (len(need.restart) > 0 || !p.definitionKnown()):
+		m.RestartRequired = types.BoolUnknown()
+		return false
+	case len(need.restart) == 0 && p.live != nil && o.policy != fleet.PolicyLive && !p.definitionKnown():
+		p.planUnknown(o)
 		return false
 	case len(need.restart) == 0:
 		if p.state.RestartRequired.ValueBool() && !equal(m, p.state) {
@@ -84,6 +112,9 @@ func (p planning) planRestart(o *outcome, need needs, action status.Action) bool
 		m.RestartRequired = types.BoolValue(false)
 		o.diags.Append(p.restartWarning(need.restart))
 		return true
+	case o.policy == fleet.PolicyStage && slices.ContainsFunc(need.fresh, isRename):
+		o.diags.Append(p.renameRefused()...)
+		return false
 	case o.policy == fleet.PolicyStage, len(need.fresh) == 0:
 		// What was staged before goes on waiting, whatever the policy is by now.
 		o.policy = fleet.PolicyStage
@@ -95,6 +126,28 @@ func (p planning) planRestart(o *outcome, need needs, action status.Action) bool
 	}
 }
 
+// definitionKnown tells whether everything that is declared of the definition is known.
+func (p planning) definitionKnown() bool {
+	unknown := func(p pair) bool { return !isKnown(p.a) }
+	return !slices.ContainsFunc(pairs(definitionAttributes, p.config, p.config), unknown) && isKnown(p.config.Ignition)
+}
+
+// planUnknown leaves open whether there will be anything to restart for.
+func (p planning) planUnknown(o *outcome) {
+	m := &o.planned
+	m.RestartRequired = types.BoolUnknown()
+	if o.policy != fleet.PolicyRestart && !p.config.UpdatePolicy.IsUnknown() {
+		return
+	}
+	m.StatusReason, m.IPAddresses = types.StringUnknown(), types.MapUnknown(addressesType.ElemType)
+	if text(p.state.Status) != status.StatusRunning {
+		m.Status, m.Phase = types.StringUnknown(), types.StringUnknown()
+	}
+}
+
+// destroyAnyway belongs to every refusal of a change: Terraform plans changes before it plans to destroy.
+const destroyAnyway = "To destroy it, use \"terraform destroy -refresh=false\", which plans no changes before."
+
 func (p planning) restartRefused(changes []domain.Change) diag.Diagnostics {
 	return tfdiag.Problems([]fleet.Problem{{
 		Attribute: changes[0].Path,
@@ -102,7 +155,37 @@ func (p planning) restartRefused(changes []domain.Change) diag.Diagnostics {
 		Detail: fmt.Sprintf("Virtual machine %q runs and can't take these changes while it does:\n%s",
 			text(p.state.Name), domain.ListChanges(changes)),
 		Remedy: "Set update_policy = \"Restart\" to have the guest restarted by the apply, or update_policy = \"Stage\" to " +
-			"leave the changes to its next start.",
+			"leave the changes to its next start. " + destroyAnyway,
+	}}, keyed...)
+}
+
+func isRename(c domain.Change) bool { return c.Path == "name" }
+
+// renameRefused says that a name can't be left to the next start: libvirt renames a VM that is off, and nothing else.
+func (p planning) renameRefused() diag.Diagnostics {
+	return tfdiag.Problems([]fleet.Problem{{
+		Attribute: "name", Summary: "Name can't be staged",
+		Detail: fmt.Sprintf("Virtual machine %q runs. libvirt renames a VM only while it is off, so the new name can't be "+
+			"left to its next start.", text(p.state.Name)),
+		Remedy: "Set update_policy = \"Restart\", or rename it while run_strategy is \"Halted\".",
+	}}, keyed...)
+}
+
+// savedRefused refuses changes to a VM whose memory is saved and that is to be started: it resumes as it was saved, and
+// each plan would have the same changes again.
+func (p planning) savedRefused(policy string) diag.Diagnostics {
+	changes := domain.Changes(p.state.spec(nil), p.config.spec(p.state))
+	if len(changes) == 0 || policy == fleet.PolicyStage {
+		return nil
+	}
+	return tfdiag.Problems([]fleet.Problem{{
+		Attribute: changes[0].Path, Summary: "Virtual machine resumes from saved memory",
+		Detail: fmt.Sprintf("The memory of virtual machine %q is saved on host %q. Started, it goes on with the definition "+
+			"that it was saved with, and without these changes:\n%s", text(p.state.Name), text(p.state.CurrentHost),
+			domain.ListChanges(changes)),
+		Remedy: "Start it first without the changes. Or set update_policy = \"Stage\" to leave the changes to the start " +
+			"after the next. Or give the saved memory up, as if its power failed: \"virsh managedsave-remove " +
+			text(p.state.Name) + "\". " + destroyAnyway,
 	}}, keyed...)
 }
 

@@ -30,148 +30,169 @@ func (r *Resource) Schema(_ context.Context, _ resource.SchemaRequest, resp *res
 }
 
 var vmSchema = schema.Schema{
-	MarkdownDescription: "A virtual machine on one of the fleet's hosts. It is known by its UUID and may be found on " +
-		"any configured host: a machine that was moved is found again.\n\n" +
-		"What the hypervisor knows (CPUs, memory, devices, ...) and isn't declared here is left alone. A declared map of " +
-		"disks or interfaces is complete.\n\n" +
-		"A machine that is tainted, or named by `-replace`, is destroyed before the new one is made, which gets its name " +
-		"and its disks. `create_before_destroy` can't work: no two machines can have one name.",
+	MarkdownDescription: "A VM of the fleet. It is identified by its UUID and found on any configured host, so a VM " +
+		"that was moved is found again.\n\nSettings of the definition (CPUs, memory, devices, ...) that you don't set " +
+		"are left alone. If you set `disks` or `interfaces`, list every device: anything not listed is detached.\n\nA VM " +
+		"that is tainted, or named by `-replace`, is destroyed before the new one is created. The new one gets its name " +
+		"and its disks without `pool`; disks with `pool` are created again. `create_before_destroy` doesn't work, " +
+		"because two VMs can't have one name.",
 	Attributes: merged(definitionAttributes, policyAttributes, computedAttributes),
 }
 
 // definitionAttributes are what the hypervisor knows.
-var definitionAttributes = merged(requiredAttributes, declaredAttributes, deviceAttributes)
+var definitionAttributes = merged(requiredAttributes, declaredAttributes, deviceAttributes, rowAttributes)
 
 var requiredAttributes = attributes{
 	"name": schema.StringAttribute{
-		MarkdownDescription: "Name of the machine, unique in the fleet.",
+		MarkdownDescription: "Name of the VM, unique in the fleet.",
 		Required:            true,
 	},
 }
 
 // declaredAttributes are optional: what the hypervisor knows besides devices is computed where it isn't declared.
 var declaredAttributes = attributes{
-	"type":     optionalString("Domain type: `kvm` or `qemu`. Default: the provider's `default_domain_type`."),
-	"machine":  optionalString("Machine type, such as `q35`, which equals each of its versions (`pc-q35-7.2`)."),
-	"arch":     optionalString("Architecture of the guest, such as `x86_64`. Changing it replaces the machine."),
-	"cpu":      nested("Virtual CPUs.", cpuAttributes, cpuType),
-	"memory":   nested("Memory.", memoryAttributes, memoryType),
-	"firmware": nested("Firmware.", firmwareAttributes, firmwareType),
-	"kernel":   nested("Kernel that is booted directly, without a boot loader.", kernelAttributes, kernelType),
+	"type":         optionalString("Domain type: `kvm` or `qemu`. Default: the provider's `default_domain_type`."),
+	"machine_type": optionalString("Machine type, such as `q35`. It equals each of its versions (`pc-q35-7.2`)."),
+	"arch":         optionalString("Architecture of the guest, such as `x86_64`. A change replaces the VM."),
+	"cpu":          nested("Virtual CPUs.", cpuAttributes, cpuType),
+	"memory":       nested("Memory.", memoryAttributes, memoryType),
+	"firmware":     nested("Firmware.", firmwareAttributes, firmwareType),
+	"kernel":       nested("Kernel to boot directly, without a boot loader.", kernelAttributes, kernelType),
 }
 
 var deviceAttributes = attributes{
 	"disks": schema.MapNestedAttribute{
-		MarkdownDescription: "Disks and drives by a name that is the device's identity. A declared map is complete.",
-		NestedObject:        schema.NestedAttributeObject{Attributes: diskAttributes, CustomType: diskType},
-		CustomType:          disksType,
-		Optional:            true,
-		Computed:            true,
+		MarkdownDescription: "Disks and drives by a key, which identifies the device. If you set the map, list every " +
+			"disk: anything not listed is detached.",
+		NestedObject: schema.NestedAttributeObject{Attributes: diskAttributes, CustomType: diskType},
+		CustomType:   disksType,
+		Optional:     true,
+		Computed:     true,
 	},
 	"interfaces": schema.MapNestedAttribute{
-		MarkdownDescription: "Network interfaces by a name that is the device's identity. A declared map is complete.",
-		NestedObject:        schema.NestedAttributeObject{Attributes: interfaceAttributes, CustomType: interfaceType},
-		CustomType:          interfacesType,
-		Optional:            true,
-		Computed:            true,
+		MarkdownDescription: "Network interfaces by a key, which identifies the device. If you set the map, list every " +
+			"interface: anything not listed is detached.",
+		NestedObject: schema.NestedAttributeObject{Attributes: interfaceAttributes, CustomType: interfaceType},
+		CustomType:   interfacesType,
+		Optional:     true,
+		Computed:     true,
 	},
 	"guest_agent":    nested("Channel for the QEMU guest agent.", switchAttributes, switchType),
-	"serial_console": nested("Serial console, as `virsh console` opens it.", switchAttributes, switchType),
+	"serial_console": nested("Serial console, for `virsh console`.", switchAttributes, switchType),
 }
 
 // policyAttributes are what only we know. Removing one from the configuration removes it.
 var policyAttributes = attributes{
+	cloudInitName: cloudInitAttribute(),
+	ignitionName:  ignitionAttribute(),
+
+	graphicsAccessName: graphicsAccessAttribute(),
 	"host": schema.StringAttribute{
-		MarkdownDescription: "Host that the machine is pinned to, a key of the provider's `hosts`. Changing it moves the " +
-			"machine, while it runs if it runs. Omitted: the fleet places it, and it may move; `virtfleet_migration` moves " +
-			"it.",
+		MarkdownDescription: "Host that the VM is pinned to, a key of the provider's `hosts`. A change moves the VM, " +
+			"live if it runs. Not set: the fleet places the VM, and it may move; use `virtfleet_migration` to move it.",
 		Optional: true,
 	},
 	"placement": schema.SingleNestedAttribute{
-		MarkdownDescription: "Where a machine that isn't pinned may be placed. It is used when the machine is created.",
+		MarkdownDescription: "Where a VM without `host` may be placed when it is created.",
 		Attributes:          placementAttributes,
 		CustomType:          placementType,
 		Optional:            true,
 	},
 	"labels": schema.MapAttribute{
-		MarkdownDescription: "Labels, kept in the definition's metadata.",
+		MarkdownDescription: "Labels of the VM, kept in its metadata.",
 		ElementType:         types.StringType,
 		Optional:            true,
 		Validators:          []validator.Map{mapvalidator.KeysAre(stringvalidator.LengthAtLeast(1))},
 	},
 	"run_strategy": schema.StringAttribute{
-		MarkdownDescription: "What the machine's power should be: " + value.OneOf(status.RunStrategies) +
-			". Default: `Always`. `Always`: one that was stopped or paused is started or resumed. `RerunOnFailure`: one that " +
-			"crashed is started. `Manual`: left alone. `Halted`: shut down. `Once`: started when it is created, then left " +
-			"alone. With `Always` its host starts it when it boots; where a migration that outlived its run took that away, " +
-			"it is read as `Manual`.", Optional: true,
+		MarkdownDescription: "Whether the VM should run. One of " + value.OneOf(status.RunStrategies) + ". `Always`: at " +
+			"each apply, a stopped VM is started and a VM paused by a user is resumed; the host starts the VM when it " +
+			"boots. `RerunOnFailure`: a VM that crashed is started. `Manual`: left alone. `Halted`: shut down. `Once`: " +
+			"started when it is created, then left alone. A running VM without autostart is read as `Manual`, for example " +
+			"after a migration whose run was killed. Default: `Always`.", Optional: true,
 		Validators: []validator.String{stringvalidator.OneOf(status.RunStrategies...)},
 	},
 	"wait_for": schema.SingleNestedAttribute{
-		MarkdownDescription: "What makes the machine ready, besides that it runs. Create and update wait for it. A new " +
-			"machine that doesn't get ready in time is kept with `ready = false`, and the next apply waits again.",
+		MarkdownDescription: "When the VM counts as ready, in addition to running. Create and update wait for it. A new " +
+			"VM that isn't ready in time is kept with `ready = false`, and the next apply waits again.",
 		Attributes: waitAttributes,
 		CustomType: waitType,
 		Optional:   true,
 	},
 	"update_policy": schema.StringAttribute{
-		MarkdownDescription: "What to do about a change that a running machine can't take: " +
-			value.OneOf(fleet.UpdatePolicies) + ". Default: `Live`. `Live` fails the plan, `Restart` restarts the guest, " +
-			"`Stage` leaves the change to the next start.",
+		MarkdownDescription: "What to do about a change that the running guest can't take. One of " +
+			value.OneOf(fleet.UpdatePolicies) + ". `Live` fails the plan, `Restart` restarts the guest, `Stage` leaves the " +
+			"change to the next start. Default: `Live`.",
 		Optional:   true,
 		Validators: []validator.String{stringvalidator.OneOf(fleet.UpdatePolicies...)},
 	},
 	"termination_grace_period": schema.StringAttribute{
-		MarkdownDescription: "How long the guest may take to shut down before it is forced to. Default: `180s`.",
+		MarkdownDescription: "How long the guest may take to shut down before it is forced off. Default: `180s`.",
 		CustomType:          value.DurationType,
 		Optional:            true,
 	},
 	"deletion_protection": schema.BoolAttribute{
-		MarkdownDescription: "Whether destroying and replacing the machine is refused. Default: `false`.",
+		MarkdownDescription: "Whether to refuse destroying and replacing the VM. Default: `false`.",
 		Optional:            true,
 	},
 	"eviction_strategy": schema.StringAttribute{
-		MarkdownDescription: "What happens to the machine when its host is emptied: " +
-			value.OneOf(eviction.Strategies) + ". It wins over every `virtfleet_eviction_policy`. Omitted: the policy " +
-			"that matches, else `LiveMigrateIfPossible` without ever shutting it down.",
+		MarkdownDescription: "What happens to the VM when its host is drained. One of " + value.OneOf(eviction.Strategies) +
+			". It wins over every `virtfleet_eviction_policy`. Not set: the policy that matches, otherwise the provider's " +
+			"`default_eviction_strategy`.",
 		Optional:   true,
 		Validators: []validator.String{stringvalidator.OneOf(eviction.Strategies...)},
 	},
-	moving.Name: moving.OfResource("How the machine is moved when `host` changes. What isn't set here is taken from the " +
-		"`virtfleet_migration_policy` that holds for the machine, then from the provider's block."),
+	moving.Name: moving.OfResource("How the VM is moved when `host` changes. What isn't set here is taken from the " +
+		"`virtfleet_migration_policy` that applies to the VM, then from the provider's block."),
 	"timeouts": timeoutsAttribute(),
 }
 
 // computedAttributes are what nobody declares.
 var computedAttributes = attributes{
-	"id":           computedString("UUID of the machine."),
-	"current_host": computedString("Host that the machine is on."),
-	"current_host_uuid": computedString("UUID by which libvirt knows that host, so that it is recognised when it was " +
-		"renamed or removed."),
+	"id":           computedString("UUID of the VM."),
+	"current_host": computedString("Host that the VM is on."),
+	"current_host_uuid": computedString("libvirt's UUID of that host, which identifies it after it was renamed or " +
+		"removed."),
 	"phase": computedString("Phase of the running instance, as KubeVirt names it."),
-	"status": computedString("Status of the machine, as KubeVirt prints it: `Running`, `Stopped`, `Paused`, " +
-		"`Migrating`, ..."),
-	"status_reason": computedString("Why the machine is in that status, in the hypervisor's words."),
+	"status": computedString("Status of the VM, as KubeVirt prints it: `Running`, `Stopped`, `Paused`, `Migrating`, " +
+		"..."),
+	"status_reason": computedString("libvirt's reason for the status."),
 	"ready": schema.BoolAttribute{
-		MarkdownDescription: "Whether it runs and has what `wait_for` asks for.",
+		MarkdownDescription: "Whether the VM runs and meets `wait_for`.",
 		Computed:            true,
 	},
 	"ip_addresses": schema.MapAttribute{
-		MarkdownDescription: "Addresses by interface, without link-local ones. Null when nobody could say. One source is " +
-			"asked, once: the guest agent where it is connected and the guest runs, else libvirt's DHCP leases. So they are " +
-			"null while an agent is connected and doesn't answer, where `virtfleet_conditions`, which asks all sources, may " +
-			"know them.",
+		MarkdownDescription: "Addresses by interface, without link-local ones. Null if unknown. Only one source is " +
+			"queried: the guest agent if it is connected and the guest runs, otherwise libvirt's DHCP leases. If the agent " +
+			"is connected but doesn't answer, they are null; `virtfleet_conditions` queries all sources.",
 		ElementType: addressesType.ElemType,
 		Computed:    true,
 	},
 	"restart_required": schema.BoolAttribute{
-		MarkdownDescription: "Whether the definition has changes that the running guest gets with its next start.",
+		MarkdownDescription: "Whether the definition has changes that the guest gets at its next start.",
 		Computed:            true,
 	},
 	"stale_definitions": schema.ListAttribute{
-		MarkdownDescription: "Other hosts that have a leftover definition of the machine. An apply removes them.",
+		MarkdownDescription: "Other hosts that have a stale definition of the VM. An apply removes these definitions.",
 		ElementType:         types.StringType,
 		Computed:            true,
+	},
+	"left_volumes": schema.ListAttribute{
+		MarkdownDescription: "Volumes of disks with `pool` that an interrupted move left on other hosts, as `<host>: " +
+			"<pool>/<volume>`. An apply removes them, unless something else uses them.",
+		ElementType: types.StringType,
+		Computed:    true,
+	},
+	"persistent": schema.BoolAttribute{
+		MarkdownDescription: "Whether the VM has a persistent definition. If a running VM lost it (`virsh undefine`, or " +
+			"`virsh migrate` without `--persistent`), an apply defines the VM again where it runs. A VM that was imported " +
+			"without one stays so.",
+		Computed: true,
+	},
+	"autostart": schema.BoolAttribute{
+		MarkdownDescription: "Whether the host starts the VM when it boots. An apply switches it on for the " +
+			"`run_strategy` `Always`, off for `Halted`, and otherwise leaves it alone.",
+		Computed: true,
 	},
 }
 
@@ -201,11 +222,11 @@ func computedString(description string) schema.StringAttribute {
 func timeoutsAttribute() schema.Attribute {
 	return value.Timeouts(context.Background(), timeouts.Opts{
 		Create: true, Read: true, Update: true, Delete: true,
-		CreateDescription: "For creating. Default: `10m`, beside `wait_for.timeout`.",
+		CreateDescription: "For creating. Default: `10m`, in addition to `wait_for.timeout`.",
 		ReadDescription:   "For reading. Default: `2m`.",
-		UpdateDescription: "For updating, moving included. Default: `10m`, beside `wait_for.timeout`, " +
-			"`termination_grace_period` and what `migration_options` give a migration.",
-		DeleteDescription: "For deleting. Default: `5m`, beside `termination_grace_period`.",
+		UpdateDescription: "For updating, including moves. Default: `10m`, in addition to `wait_for.timeout`, " +
+			"`termination_grace_period`, and what `migration_options` allow for a migration of that memory and those disks.",
+		DeleteDescription: "For deleting. Default: `5m`, in addition to `termination_grace_period`.",
 	})
 }
 

@@ -77,11 +77,14 @@ func TestSchema_isTheModel(t *testing.T) {
 func TestSchema_whatTheHypervisorKnowsIsLeftAlone(t *testing.T) {
 	t.Parallel()
 	// Where a device's data or cable leads is part of what the device is; a declared map of devices is complete. Who
-	// shares a disk is what only we know.
+	// shares a disk, and how one was made, is what only we know.
 	alone := map[string]bool{
 		"disks.*.shared": true,
-		"disks.*.file":   true, "disks.*.block": true, "disks.*.volume": true, "disks.*.network": true,
+		"disks.*.pool":   true, "disks.*.image": true, "disks.*.clone": true, "disks.*.size": true,
+		"disks.*.on_destroy": true,
+		"disks.*.file":       true, "disks.*.block": true, "disks.*.volume": true, "disks.*.network": true,
 		"interfaces.*.network": true, "interfaces.*.bridge": true, "interfaces.*.user": true,
+		"interfaces.*.direct": true,
 	}
 	walk("", definitionAttributes, func(at string, a schema.Attribute) {
 		if !a.IsComputed() && !a.IsRequired() && !alone[at] {

@@ -64,13 +64,17 @@ func PlansNothing(
 	if !ok {
 		return nil, false
 	}
-	p, diags := (&Resource{meta.Resource{Data: data}}).planning(ctx,
+	r := &Resource{meta.Resource{Data: data}}
+	p, diags := r.planning(ctx,
 		tfsdk.Config{Raw: config, Schema: vmSchema}, tfsdk.State{Raw: state, Schema: vmSchema}, private)
 	if len(diags) > 0 {
 		return nil, false
 	}
 	o := p.plan()
 	if o.changed || len(o.diags) > 0 || len(o.replace) > 0 {
+		return nil, false
+	}
+	if r.alone(ctx, p, o) != nil {
 		return nil, false
 	}
 	if diags := p.told(ctx, data, private); len(diags) > 0 {

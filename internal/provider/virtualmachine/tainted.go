@@ -38,7 +38,7 @@ func (r *Resource) replaces(ctx context.Context, m *model, private meta.PrivateR
 		if err != nil {
 			return "", diags // What is wrong is found by the check.
 		}
-		if _, managed := r.Data.Managed.Machine(vm.UUID); !managed {
+		if _, managed := r.Data.Managed.VM(vm.UUID); !managed {
 			return "", diags
 		}
 		switch machine := r.Data.Managed.Claims(vm.UUID); {
@@ -56,7 +56,7 @@ func (r *Resource) replaces(ctx context.Context, m *model, private meta.PrivateR
 				"name. If the plan calls it a deposed object, which a create_before_destroy left, \"terraform state rm\" and "+
 				"\"terraform import\" make it this resource's again.", vm.Name, vm.Host, vm.UUID))
 	}
-	if machine, _ := r.Data.Managed.Machine(id); machine.Protected {
+	if machine, _ := r.Data.Managed.VM(id); machine.Protected {
 		diags.AddAttributeError(path.Root("deletion_protection"), "Virtual machine is protected", fmt.Sprintf(
 			"Virtual machine %q would have to be destroyed for a new one, because it is tainted or to be replaced, but "+
 				"deletion_protection is set.\n\n"+

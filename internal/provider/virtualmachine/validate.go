@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/hashicorp/terraform-plugin-framework/attr"
@@ -42,29 +43,46 @@ var tolerated = regexp.MustCompile(`^(type|memory\.(size|max_size)|` +
 func (m *model) validate() diag.Diagnostics {
 	var diags diag.Diagnostics
 	for _, p := range m.spec(nil).Validate() {
-		if !tolerated.MatchString(p.Path) {
+		if !tolerated.MatchString(p.Path) && m.blockKnown(p.Path) {
 			diags.Append(attrpath.Error(m.at(p.Path), invalid, p.Message))
 		}
 	}
 	if set(m.Name) && m.Name.ValueString() == "" {
 		diags.AddAttributeError(path.Root("name"), invalid, "A virtual machine needs a name.")
 	}
-	for key, label := range m.Labels.Elements() {
-		if s, ok := label.(types.String); ok && (!domain.Readable(key) || !domain.Readable(text(s))) {
-			diags.Append(attrpath.Error(path.Root("labels").AtMapKey(key), invalid, fmt.Sprintf(
-				"The label %q = %q has a character that can't be written in a definition.", key, text(s))))
-		}
-	}
+	placement := open(m.Placement)
+	diags.Append(validateLabels(path.Root("labels"), m.Labels)...)
+	diags.Append(validateLabels(path.Root("placement").AtName("host_labels"), placement.stringMap("host_labels"))...)
+	diags.Append(validateLabels(path.Root("placement").AtName("anti_affinity").AtName("labels"),
+		open(placement.object("anti_affinity")).stringMap("labels"))...)
 	diags.Append(m.validateSources()...)
+	diags.Append(m.validateOwnDisks()...)
+	diags.Append(m.validateCloudInit()...)
+	diags.Append(m.validateIgnition()...)
+	diags.Append(m.validateGraphicsAccess()...)
 	diags.Append(m.validateWait()...)
 	diags.Append(moving.Validate(m.MigrationOptions, path.Root(moving.Name))...)
 	return diags
 }
 
+func validateLabels(at path.Path, labels types.Map) diag.Diagnostics {
+	var diags diag.Diagnostics
+	for key, label := range labels.Elements() {
+		if s, ok := label.(types.String); ok && (!domain.Readable(key) || !domain.Readable(text(s))) {
+			diags.Append(attrpath.Error(at.AtMapKey(key), invalid, fmt.Sprintf(
+				"The label %q = %q has a character that can't be written in a definition.", key, text(s))))
+		}
+	}
+	return diags
+}
+
 // validatePlanned checks the rest of what is planned to change.
 func (p planning) validatePlanned(planned *model) diag.Diagnostics {
-	var diags diag.Diagnostics
+	diags := p.refuseOwnDisks()
 	for _, problem := range p.config.spec(p.state).Validate() {
+		if !p.config.blockKnown(problem.Path) {
+			continue
+		}
 		if p.state != nil && tolerated.MatchString(problem.Path) {
 			is, was := planned.lookUp(problem.Path), p.state.lookUp(problem.Path)
 			if is != nil && was != nil && is.Equal(was) {
@@ -73,10 +91,28 @@ func (p planning) validatePlanned(planned *model) diag.Diagnostics {
 		}
 		diags.Append(attrpath.Error(p.config.at(problem.Path), invalid, problem.Message))
 	}
+	if agent := open(planned.GuestAgent).bool("enabled"); waitToFleet(p.config.WaitFor).GuestAgent &&
+		!planned.GuestAgent.IsUnknown() && !agent.IsUnknown() && !agent.ValueBool() || p.state == nil &&
+		waitToFleet(p.config.WaitFor).GuestAgent && p.config.GuestAgent.IsNull() {
+		diags.Append(noAgentToWaitFor())
+	}
 	if m := p.config.Memory; p.state == nil && (m.IsNull() || set(m) && open(m)["size"].IsNull()) {
 		diags.AddAttributeError(path.Root("memory"), invalid, "A new machine needs memory.size.")
 	}
 	return diags
+}
+
+// blockKnown tells whether everything about the block or device of a path is known: what seems to be missing in it may
+// come.
+func (m *model) blockKnown(dotted string) bool {
+	steps := strings.Split(dotted, ".")
+	if len(steps) > 1 && slices.Contains(keyed, steps[0]) {
+		steps = steps[:2]
+	} else {
+		steps = steps[:1]
+	}
+	v := m.lookUp(strings.Join(steps, "."))
+	return v == nil || isKnown(v)
 }
 
 // lookUp returns the value at a dotted path, nil when there is none.
@@ -108,12 +144,15 @@ func (m *model) at(dotted string) path.Path {
 		if !open(elements(m.Disks)[steps[1]]).string("volume").IsNull() {
 			steps[2] = "volume"
 		}
+		if !open(elements(m.Disks)[steps[1]]).string("pool").IsNull() {
+			steps[2] = "pool"
+		}
 	}
 	return attrpath.Parse(strings.Join(steps, "."), keyed...)
 }
 
 // diskSources are the attributes of a disk that say where its data lives.
-var diskSources = []string{"file", "block", "volume", "network"}
+var diskSources = []string{"file", "block", "volume", "network", "pool"}
 
 // validateSources refuses a disk that is declared to be in two places: of several, the domain package sees one.
 func (m *model) validateSources() diag.Diagnostics {
@@ -122,7 +161,7 @@ func (m *model) validateSources() diag.Diagnostics {
 	for _, key := range value.Keys(all) {
 		var given []string
 		a := open(all[key])
-		for _, name := range diskSources {
+		for _, name := range append(slices.Clone(diskSources), "other") {
 			if v := a[name]; v != nil && !v.IsNull() && !isNothing(v) {
 				given = append(given, name)
 			}
@@ -147,8 +186,13 @@ func (m *model) validateWait() diag.Diagnostics {
 		}
 	}
 	if agent := open(m.GuestAgent).bool("enabled"); wait.GuestAgent && set(agent) && !agent.ValueBool() {
-		diags.Append(attrpath.Error(path.Root("wait_for").AtName("guest_agent"), invalid,
-			"A guest agent can't be waited for while guest_agent.enabled is false."))
+		diags.Append(noAgentToWaitFor())
 	}
 	return diags
+}
+
+func noAgentToWaitFor() diag.Diagnostic {
+	return attrpath.Error(path.Root("wait_for").AtName("guest_agent"), invalid,
+		"A guest agent can't be waited for while guest_agent.enabled is false. Set guest_agent = { enabled = true }, or "+
+			"don't wait for it.")
 }

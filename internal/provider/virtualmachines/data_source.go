@@ -19,13 +19,13 @@ var (
 	_ datasource.DataSourceWithConfigure = (*DataSource)(nil)
 )
 
-// DataSource lists the fleet's virtual machines.
+// DataSource lists the fleet's VMs.
 type DataSource struct{ meta.DataSource }
 
 // NewDataSource returns the data source.
 func NewDataSource() datasource.DataSource { return &DataSource{meta.DataSource{TypeName: TypeName}} }
 
-// Read lists the machines from one bulk reading per host, which everything else in a plan shares.
+// Read lists the VMs from one bulk reading per host, which everything else in a plan shares.
 func (d *DataSource) Read(ctx context.Context, req datasource.ReadRequest, resp *datasource.ReadResponse) {
 	var config model
 	if !d.Reads(ctx, "virtual machines", &config, req, resp) {
@@ -40,7 +40,7 @@ func (d *DataSource) Read(ctx context.Context, req datasource.ReadRequest, resp 
 		return
 	}
 	state := config
-	state.IDs, state.Machines = []string{}, make(map[string]machine)
+	state.IDs, state.VirtualMachines = []string{}, make(map[string]virtualMachine)
 	state.SilentHosts = append([]string{}, silent...)
 	wanted := value.StringMap(config.Labels)
 	for _, listed := range all {
@@ -49,7 +49,7 @@ func (d *DataSource) Read(ctx context.Context, req datasource.ReadRequest, resp 
 			continue
 		}
 		state.IDs = append(state.IDs, listed.UUID)
-		state.Machines[listed.UUID] = fromListed(listed, facts)
+		state.VirtualMachines[listed.UUID] = fromListed(listed, facts)
 	}
 	resp.Diagnostics.Append(resp.State.Set(ctx, state)...)
 }

@@ -47,7 +47,7 @@ func TestVirtualMachines_ofTheTestDriver(t *testing.T) {
 				know(at("run_strategy"), knownvalue.Null()), know(at("error"), knownvalue.Null()),
 				know(at("vcpus"), knownvalue.Int64Exact(2)), know(at("memory_bytes"), knownvalue.Int64Exact(2<<30)),
 				know(at("conditions").AtMapKey("Ready"), knownvalue.StringExact("True")),
-				// Nobody was asked.
+				// No host was asked.
 				know(at("conditions").AtMapKey("LiveMigratable"), knownvalue.StringExact("Unknown")),
 				know(tfjsonpath.New("silent_hosts"), none)),
 			step(`phase = "Failed"`, know(ids, none)),
@@ -60,7 +60,7 @@ func TestVirtualMachines_ofTheTestDriver(t *testing.T) {
 	})
 }
 
-// TestAccVirtualMachines_ofAFleet: machines of all hosts are listed in one pass, with what stands still for which
+// TestAccVirtualMachines_ofAFleet: VMs of all hosts are listed in one pass, with what stands still for which
 // reason, and a silent host is told.
 func TestAccVirtualMachines_ofAFleet(t *testing.T) {
 	t.Parallel()

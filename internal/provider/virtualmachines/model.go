@@ -13,13 +13,13 @@ import (
 
 // model is the data source's state.
 type model struct {
-	Labels      types.Map          `tfsdk:"labels"`
-	Host        types.String       `tfsdk:"host"`
-	Phase       types.String       `tfsdk:"phase"`
-	Condition   *condition         `tfsdk:"condition"`
-	IDs         []string           `tfsdk:"ids"`
-	Machines    map[string]machine `tfsdk:"virtual_machines"`
-	SilentHosts []string           `tfsdk:"silent_hosts"`
+	Labels          types.Map                 `tfsdk:"labels"`
+	Host            types.String              `tfsdk:"host"`
+	Phase           types.String              `tfsdk:"phase"`
+	Condition       *condition                `tfsdk:"condition"`
+	IDs             []string                  `tfsdk:"ids"`
+	VirtualMachines map[string]virtualMachine `tfsdk:"virtual_machines"`
+	SilentHosts     []string                  `tfsdk:"silent_hosts"`
 }
 
 // condition is what is asked for.
@@ -29,8 +29,8 @@ type condition struct {
 	Reason types.String `tfsdk:"reason"`
 }
 
-// machine is one virtual machine.
-type machine struct {
+// virtualMachine is one VM.
+type virtualMachine struct {
 	Name         string            `tfsdk:"name"`
 	Host         *string           `tfsdk:"host"`
 	Labels       map[string]string `tfsdk:"labels"`
@@ -46,7 +46,7 @@ type machine struct {
 	Error        *string           `tfsdk:"error"`
 }
 
-// matches tells whether a machine is one of those that are asked for.
+// matches tells whether a VM is one of those that are asked for.
 func (m model) matches(listed fleet.Listed, facts status.Facts, labels map[string]string) bool {
 	if len(labels) > 0 && (listed.VM == nil || !policy.HasLabels(listed.VM.Metadata.Labels, labels)) {
 		return false
@@ -66,8 +66,8 @@ func (m model) matches(listed fleet.Listed, facts status.Facts, labels map[strin
 	return string(c.Status) == wanted && (m.Condition.Reason.IsNull() || m.Condition.Reason.ValueString() == c.Reason)
 }
 
-func fromListed(listed fleet.Listed, facts status.Facts) machine {
-	m := machine{
+func fromListed(listed fleet.Listed, facts status.Facts) virtualMachine {
+	m := virtualMachine{
 		Name: listed.Name, Phase: status.InstancePhase(facts), Status: status.PrintedStatus(facts),
 		Conditions: make(map[string]string),
 	}
@@ -92,7 +92,7 @@ func fromListed(listed fleet.Listed, facts status.Facts) machine {
 		m.VCPUs = new(int64(*spec.CPU.VCPUs))
 	}
 	if spec.Memory.Size != nil {
-		m.MemoryBytes = new(int64(*spec.Memory.Size)) //nolint:gosec // No machine has 8 EiB.
+		m.MemoryBytes = new(int64(*spec.Memory.Size)) //nolint:gosec // No VM has 8 EiB.
 	}
 	return m
 }

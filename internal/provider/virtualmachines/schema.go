@@ -17,59 +17,59 @@ import (
 // Schema describes the data source.
 func (d *DataSource) Schema(_ context.Context, _ datasource.SchemaRequest, resp *datasource.SchemaResponse) {
 	resp.Schema = schema.Schema{
-		MarkdownDescription: "The fleet's virtual machines, managed or not, filtered by labels, host, phase and condition. " +
-			"Each host is read once, in bulk, and that reading is shared with everything else in a plan: what takes a " +
-			"question to QEMU, to a guest or to another host is `Unknown` here, and `virtfleet_conditions` asks it of one " +
-			"machine. A host that doesn't answer is in `silent_hosts`, and its machines are missing.",
+		MarkdownDescription: "The fleet's VMs, managed or not, filtered by labels, host, phase and condition. " +
+			"Each host is read once, in bulk, and all of a plan shares that reading. What would need a query to QEMU, to a " +
+			"guest or to another host is `Unknown` here; `virtfleet_conditions` queries it for one VM. A host that doesn't " +
+			"answer is in `silent_hosts`, and its VMs are missing.",
 		Attributes: map[string]schema.Attribute{
 			"labels": schema.MapAttribute{
 				Optional: true, ElementType: types.StringType,
-				MarkdownDescription: "Only machines that have all of these labels.",
+				MarkdownDescription: "Only VMs that have all of these labels.",
 			},
 			"host": schema.StringAttribute{
-				Optional: true, MarkdownDescription: "Only machines that are on this host.",
+				Optional: true, MarkdownDescription: "Only VMs that are on this host.",
 			},
 			"phase": schema.StringAttribute{
-				Optional: true, MarkdownDescription: "Only machines in this phase: one of " + value.OneOf(status.Phases) + ".",
+				Optional: true, MarkdownDescription: "Only VMs in this phase: one of " + value.OneOf(status.Phases) + ".",
 				Validators: []validator.String{stringvalidator.OneOf(status.Phases...)},
 			},
 			"condition": schema.SingleNestedAttribute{
 				Optional:            true,
-				MarkdownDescription: "Only machines with this condition.",
+				MarkdownDescription: "Only VMs with this condition.",
 				Attributes: map[string]schema.Attribute{
 					"type": schema.StringAttribute{
 						Required: true, MarkdownDescription: "Type of the condition: one of " + value.OneOf(status.Types()) + ".",
 						Validators: []validator.String{stringvalidator.OneOf(status.Types()...)},
 					},
 					"status": schema.StringAttribute{
-						Optional: true, MarkdownDescription: "What it has to be: `True` (the default), `False` or `Unknown`.",
+						Optional: true, MarkdownDescription: "Status of the condition: `True`, `False` or `Unknown`. Default: `True`.",
 						Validators: []validator.String{
 							stringvalidator.OneOf(string(status.True), string(status.False), string(status.Unknown)),
 						},
 					},
 					"reason": schema.StringAttribute{
-						Optional: true, MarkdownDescription: "The reason that it has to have. Not set: any.",
+						Optional: true, MarkdownDescription: "Reason of the condition. Not set: any.",
 					},
 				},
 			},
 			"ids": schema.ListAttribute{
 				Computed: true, ElementType: types.StringType,
-				MarkdownDescription: "Ids (UUIDs) of the machines, in the order of their names.",
+				MarkdownDescription: "UUIDs of the VMs, in the order of their names.",
 			},
 			"virtual_machines": schema.MapNestedAttribute{
 				Computed:            true,
-				MarkdownDescription: "The machines by id.",
-				NestedObject:        schema.NestedAttributeObject{Attributes: machineAttributes()},
+				MarkdownDescription: "The VMs by id.",
+				NestedObject:        schema.NestedAttributeObject{Attributes: vmAttributes()},
 			},
 			"silent_hosts": schema.ListAttribute{
 				Computed: true, ElementType: types.StringType,
-				MarkdownDescription: "Hosts that didn't answer, whose machines are missing.",
+				MarkdownDescription: "Hosts that didn't answer, whose VMs are missing.",
 			},
 		},
 	}
 }
 
-func machineAttributes() map[string]schema.Attribute {
+func vmAttributes() map[string]schema.Attribute {
 	text := func(description string) schema.StringAttribute {
 		return schema.StringAttribute{Computed: true, MarkdownDescription: description}
 	}
@@ -77,24 +77,24 @@ func machineAttributes() map[string]schema.Attribute {
 		return schema.Int64Attribute{Computed: true, MarkdownDescription: description}
 	}
 	return map[string]schema.Attribute{
-		"name": text("Name of the machine. Names are unique on a host, not in a fleet."),
-		"host": text("The host that it is on; null when that isn't clear, see `error`."),
+		"name": text("Name of the VM. Names are unique on a host, not in a fleet."),
+		"host": text("Host that the VM is on. Null if that isn't certain, see `error`."),
 		"labels": schema.MapAttribute{
-			Computed: true, ElementType: types.StringType, MarkdownDescription: "Its labels.",
+			Computed: true, ElementType: types.StringType, MarkdownDescription: "Labels of the VM.",
 		},
-		"run_strategy":  text("Its recorded run strategy; null for a machine that nobody manages."),
-		"phase":         text("Its phase, as KubeVirt names it."),
-		"status":        text("What it does, as KubeVirt prints it."),
-		"status_reason": text("Why, in libvirt's words."),
+		"run_strategy":  text("Recorded run strategy. Null for a VM that this provider doesn't manage."),
+		"phase":         text("Phase of the VM, as KubeVirt names it."),
+		"status":        text("Status of the VM, as KubeVirt prints it."),
+		"status_reason": text("libvirt's reason for the status."),
 		"conditions": schema.MapAttribute{
 			Computed: true, ElementType: types.StringType,
 			MarkdownDescription: "Status of every condition, by type: `True`, `False` or `Unknown`.",
 		},
 		"eviction":        evacuation.RuleAttribute(),
-		"evacuation_host": text("The host that it was asked to leave; null while nobody asks."),
+		"evacuation_host": text("Host that the VM was asked to leave. Null if there is no such request."),
 		"vcpus":           number("Virtual CPUs that are online, or would be."),
-		"memory_bytes":    number("Memory that the guest has, or would have, in bytes."),
-		"error": text("Why nobody can tell more: it runs twice, is defined on several hosts, or its host " +
-			"can't tell its policies."),
+		"memory_bytes":    number("Memory that the guest has, or would have."),
+		"error": text("Why more isn't known: the VM runs twice, is defined on several hosts, or its host doesn't report " +
+			"its policies."),
 	}
 }

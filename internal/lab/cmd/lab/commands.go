@@ -161,10 +161,20 @@ func withHost(ctx context.Context, args []string, do func(*lab.Host, context.Con
 }
 
 func packages(ctx context.Context, args []string) error {
-	if len(args) == 1 && args[0] == "-install" {
-		return lab.InstallPackages(ctx)
+	flags := flag.NewFlagSet("packages", flag.ContinueOnError)
+	install := flags.Bool("install", false, "install what is missing")
+	build := flags.Bool("build", false, "only what building the provider needs")
+	if err := flags.Parse(args); err != nil {
+		return &exitError{code: 2}
 	}
-	if missing := lab.MissingPackages(); len(missing) > 0 {
+	purpose := lab.Everything
+	if *build {
+		purpose = lab.Build
+	}
+	if *install {
+		return lab.InstallPackages(ctx, purpose)
+	}
+	if missing := lab.MissingPackages(purpose); len(missing) > 0 {
 		return &lab.MissingError{Packages: missing}
 	}
 	return nil

@@ -34,7 +34,10 @@ var commands = []command{
 	{"power-on", "<host>", "boot it again", powerOn},
 	{"with", "<command...>", "start a lab of its own, run the command with it, remove the lab", with},
 	{"demo", "-provider <binary> [-keep]", "show what the provider does, on two hosts of its own", showDemo},
-	{"packages", "[-install]", "say which Debian packages are missing, or install them", packages},
+	{
+		"packages", "[-install] [-build]",
+		"say which Debian packages are missing, or install them; -build: those for building alone", packages,
+	},
 }
 
 func main() {

@@ -59,6 +59,9 @@ func with(ctx context.Context, args []string) (err error) {
 	if err := l.WriteTerraform(""); err != nil {
 		return err
 	}
+	if l.OnDisk != "" {
+		fmt.Fprintf(os.Stderr, "The lab's files are on the disk, which costs time: %s.\n", l.OnDisk)
+	}
 	fmt.Fprintf(os.Stderr, "The lab is up in %s after %.1f s.\n", l.Dir, time.Since(started).Seconds())
 	cmd := exec.CommandContext(ctx, args[0], args[1:]...)
 	cmd.Env = append(os.Environ(), lab.DirEnv+"="+l.Dir, lab.NetEnv+"="+strconv.Itoa(l.Net),

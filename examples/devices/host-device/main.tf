@@ -1,0 +1,30 @@
+# A graphics card and a USB device of the host, and an IOMMU for guests within the guest. Such a VM is moved while it is
+# off.
+
+terraform {
+  required_providers {
+    virtfleet = {
+      source = "virtfleet/virtfleet"
+    }
+  }
+}
+
+provider "virtfleet" {
+  hosts = {
+    kvm1 = { uri = "qemu+ssh://root@kvm1.example.net/system" }
+  }
+}
+
+resource "virtfleet_virtual_machine" "render" {
+  name   = "render"
+  host   = "kvm1"
+  memory = { size = "16Gi" }
+
+  devices = {
+    host_devices = {
+      gpu    = { type = "pci", address = "0000:65:00.0" }
+      dongle = { type = "usb", address = "1234:abcd" }
+    }
+    iommu = { model = "intel", caching_mode = true }
+  }
+}

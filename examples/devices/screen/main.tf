@@ -1,0 +1,41 @@
+# A desktop: a screen that is reached over the network with a password, a graphics card for two monitors, sound, and a
+# pointer that follows the client's. The password is in neither the state nor the plan; a new wo_version sets another one
+# while the VM runs.
+
+terraform {
+  required_providers {
+    virtfleet = {
+      source = "virtfleet/virtfleet"
+    }
+  }
+}
+
+provider "virtfleet" {
+  hosts = {
+    kvm1 = { uri = "qemu+ssh://root@kvm1.example.net/system" }
+  }
+}
+
+variable "password" {
+  description = "Password of the screen, at most 8 characters."
+  type        = string
+  sensitive   = true
+  ephemeral   = true
+}
+
+resource "virtfleet_virtual_machine" "desktop" {
+  name   = "desktop"
+  memory = { size = "4Gi" }
+
+  devices = {
+    graphics = { type = "vnc", listen = "address", address = "127.0.0.1", port = "auto" }
+    video    = { model = "virtio", heads = 2 }
+    sound    = { model = "ich9" }
+    inputs   = { tablet = { type = "tablet" } }
+  }
+
+  graphics_access = {
+    password_wo = var.password
+    wo_version  = "1"
+  }
+}

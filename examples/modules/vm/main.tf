@@ -1,0 +1,82 @@
+# Several VMs of one kind. Each has a root disk from an image, data disks, an address by DHCP or a static one, and a host of its
+# own.
+#
+#   module "web" {
+#     source          = "./modules/vm"
+#     app             = "web"
+#     pool            = "vms"
+#     image           = virtfleet_image.debian.id
+#     network         = "lan"
+#     ssh_public_keys = [file("~/.ssh/id_ed25519.pub")]
+#     vms = {
+#       web-1 = { address = "192.0.2.11/24", gateway = "192.0.2.1", dns = ["192.0.2.1"] }
+#       web-2 = { address = "192.0.2.12/24", gateway = "192.0.2.1", dns = ["192.0.2.1"], data = { logs = "50Gi" } }
+#       web-3 = { memory = "8Gi" }
+#     }
+#   }
+
+terraform {
+  required_version = ">= 1.11"
+  required_providers {
+    virtfleet = {
+      source = "virtfleet/virtfleet"
+    }
+  }
+}
+
+locals {
+  # Fixed, so that the guest's network configuration can tell its interface by it.
+  macs = {
+    for name in keys(var.vms) : name => join(":", concat(["52", "54", "00"], regexall("..", substr(md5(name), 0, 6))))
+  }
+
+  user_data = join("\n", ["#cloud-config", yamlencode({
+    users = [{
+      name                = var.user
+      sudo                = "ALL=(ALL) NOPASSWD:ALL"
+      shell               = "/bin/bash"
+      ssh_authorized_keys = var.ssh_public_keys
+    }]
+  })])
+
+  # Without one, cloud-init brings up the interface with DHCP.
+  network_config = {
+    for name, vm in var.vms : name => vm.address == null ? null : yamlencode({
+      version = 2
+      ethernets = {
+        lan = {
+          match       = { macaddress = local.macs[name] }
+          addresses   = [vm.address]
+          routes      = vm.gateway == null ? [] : [{ to = "0.0.0.0/0", via = vm.gateway }]
+          nameservers = { addresses = vm.dns }
+        }
+      }
+    })
+  }
+}
+
+resource "virtfleet_virtual_machine" "this" {
+  for_each = var.vms
+
+  name   = each.key
+  labels = { app = var.app }
+  cpu    = { vcpus = each.value.vcpus }
+  memory = { size = each.value.memory }
+
+  disks = merge(
+    { root = { pool = var.pool, image = var.image, size = each.value.root, boot_order = 1 } },
+    { for key, size in each.value.data : key => { pool = var.pool, size = size, on_destroy = var.keep_data ? "keep" : "delete" } },
+  )
+
+  cloud_init = {
+    user_data      = local.user_data
+    network_config = local.network_config[each.key]
+  }
+
+  interfaces = {
+    lan = { network = var.network, mac = local.macs[each.key] }
+  }
+
+  # With required = false, VMs share hosts if there are more VMs than hosts.
+  placement = { anti_affinity = { labels = { app = var.app }, required = var.hosts_apart } }
+}

@@ -1,0 +1,56 @@
+variable "vms" {
+  description = "The VMs by name, which is also the guest's hostname. A static address has its prefix length: 192.0.2.11/24."
+  type = map(object({
+    vcpus   = optional(number, 2)
+    memory  = optional(string, "2Gi")
+    root    = optional(string, "20Gi")
+    data    = optional(map(string), {})
+    address = optional(string)
+    gateway = optional(string)
+    dns     = optional(list(string), [])
+  }))
+}
+
+variable "app" {
+  description = "What the VMs are for: a label, by which they keep away from each other."
+  type        = string
+}
+
+variable "pool" {
+  description = "Name of the storage pool for their disks, on every host that may have one of them."
+  type        = string
+}
+
+variable "image" {
+  description = "The id of a virtfleet_image."
+  type        = string
+}
+
+variable "network" {
+  description = "Name of a libvirt network."
+  type        = string
+  default     = "default"
+}
+
+variable "user" {
+  description = "User that may log in and become root."
+  type        = string
+  default     = "ops"
+}
+
+variable "ssh_public_keys" {
+  description = "Public keys of whoever may log in."
+  type        = list(string)
+}
+
+variable "hosts_apart" {
+  description = "Whether two of the VMs may never share a host."
+  type        = bool
+  default     = true
+}
+
+variable "keep_data" {
+  description = "Whether data disks stay when their VM goes."
+  type        = bool
+  default     = true
+}

@@ -1,0 +1,1 @@
+terraform import virtfleet_network.lan lan

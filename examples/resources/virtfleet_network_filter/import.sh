@@ -1,0 +1,1 @@
+terraform import virtfleet_network_filter.web web

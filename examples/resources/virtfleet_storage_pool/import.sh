@@ -1,0 +1,1 @@
+terraform import virtfleet_storage_pool.vms vms

@@ -1,0 +1,86 @@
+# How disks, interfaces, virtual CPUs and memory are tuned. What isn't set is left to libvirt and QEMU; 0, "", {}, [] or
+# false removes what was set. Limits, pins, bandwidth and filters are changed while the VM runs.
+
+terraform {
+  required_providers {
+    virtfleet = {
+      source = "virtfleet/virtfleet"
+    }
+  }
+}
+
+provider "virtfleet" {
+  hosts = {
+    kvm1 = { uri = "qemu+ssh://root@kvm1.example.net/system" }
+    kvm2 = { uri = "qemu+ssh://root@kvm2.example.net/system" }
+  }
+}
+
+# Disks: an I/O thread for the database alone, and limits for the backup.
+resource "virtfleet_virtual_machine" "database" {
+  name      = "database"
+  memory    = { size = "16Gi", huge_pages = "2Mi", locked = true, hard_limit = "20Gi" }
+  iothreads = 2
+
+  # Four virtual CPUs on CPUs of their own, QEMU's own work on others.
+  cpu = {
+    sockets      = 1
+    cores        = 4
+    dies         = 2
+    mode         = "host-passthrough"
+    features     = { invtsc = "require" }
+    pin          = { 0 = "2", 1 = "3", 2 = "4", 3 = "5" }
+    emulator_pin = "0-1"
+    shares       = 2048
+  }
+
+  disks = {
+    root = { file = "/srv/vms/database.qcow2", boot_order = 1, discard = "unmap", detect_zeroes = "unmap" }
+    data = { block = "/dev/vg0/database", cache = "none", io = "native", iothread = 1, queues = 4 }
+    backup = {
+      file    = "/srv/backup/database.raw"
+      bus     = "scsi"
+      wwn     = "5000c50015ea71ad"
+      vendor  = "ACME"
+      product = "Backup"
+      io_tune = {
+        total_bytes_sec = 52428800
+        # 200 MiB per second for 30 seconds.
+        total_bytes_sec_max        = 209715200
+        total_bytes_sec_max_length = 30
+      }
+    }
+  }
+}
+
+# Interfaces: a guest that nobody trusts, and one with a VLAN trunk of Open vSwitch.
+resource "virtfleet_virtual_machine" "tenant" {
+  name   = "tenant"
+  memory = { size = "2Gi", balloon = { autodeflate = true, stats_period = 5 } }
+  cpu    = { vcpus = 2, quota = 50000 }
+
+  interfaces = {
+    lan = {
+      bridge    = "br0"
+      mtu       = 1450
+      queues    = 2
+      isolated  = true
+      filter    = { name = "clean-traffic", parameters = { IP = "192.0.2.10" } }
+      bandwidth = { inbound = { average = 12500, peak = 25000, burst = 1024 }, outbound = { average = 12500 } }
+    }
+  }
+}
+
+resource "virtfleet_virtual_machine" "router" {
+  name   = "router"
+  memory = { size = "1Gi" }
+
+  interfaces = {
+    trunk = {
+      bridge       = "ovsbr0"
+      vlan         = { tags = [42, 43], trunk = true, native_tag = 42 }
+      virtual_port = { type = "openvswitch" }
+    }
+    uplink = { direct = { device = "eth1", mode = "bridge" } }
+  }
+}

@@ -1,0 +1,179 @@
+package domain
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// validate checks what the group declares.
+func (g Group) validate(s Spec, c *checker) {
+	g.rows().validate(c, g.Path, s.Facts, func(path, value string) bool {
+		return g.Device != "" && path == g.model() && (value == None || value == Any)
+	})
+	if !g.says(s.Facts) {
+		return
+	}
+	if g.Device != "" && s.Facts[g.model()] == None {
+		for _, a := range g.Attributes[1:] {
+			c.that(s.Facts[g.At(a)] == "", g.At(a), "A device that isn't there (model none) has no "+a.Name+".")
+		}
+		return
+	}
+	if g.Check != nil {
+		attribute, problem := g.Check(func(attribute string) string { return s.Facts[join(g.Path, attribute)] })
+		c.that(problem == "", join(g.Path, attribute), problem)
+	}
+}
+
+// Complete returns what is declared of a VM that has some facts already, together with what its new devices get where
+// nothing is declared.
+func (f Facts) Complete(have Facts, arch string) Facts {
+	for _, g := range deviceGroups {
+		if g.says(f) && f[g.model()] != None && !g.Has(have) {
+			f = g.withDefaults(f, arch)
+		}
+	}
+	return f
+}
+
+// GroupAttribute is an attribute of a group by its path, false when there is none with that path.
+func GroupAttribute(path string) (Group, Attribute, bool) {
+	for _, g := range Groups {
+		for _, a := range g.Attributes {
+			if g.At(a) == path {
+				return g, a, true
+			}
+		}
+	}
+	return Group{}, Attribute{}, false
+}
+
+// Attributes are the attributes of groups and of devices that a spec declares to be there, by path.
+func (s Spec) Attributes() map[string]Attribute {
+	all := map[string]Attribute{}
+	note := func(r rows, prefix string, facts Facts) {
+		for _, a := range r {
+			if facts[a.Name] != "" {
+				all[join(prefix, a.Name)] = a
+			}
+		}
+	}
+	for path, value := range s.Facts {
+		if _, a, ok := GroupAttribute(path); ok && value != "" {
+			all[path] = a
+		}
+	}
+	for key, disk := range s.Disks {
+		note(diskRows, "disks."+key, disk.Facts)
+	}
+	for key, nic := range s.Interfaces {
+		note(interfaceRows, "interfaces."+key, nic.Facts)
+	}
+	return all
+}
+
+// Demands are the facts of devices that a host may lack, in order: what each is listed as in the domain capabilities of
+// hosts that have it.
+func (f Facts) Demands() []Demand {
+	var all []Demand
+	for _, g := range Groups {
+		for _, a := range g.Attributes {
+			value := f[g.At(a)]
+			device, enum, listed := strings.Cut(a.Capability, "/")
+			off := a.Kind == Switch && value == "no"
+			if listed && value != "" && value != None && value != Any && !off {
+				all = append(all, Demand{
+					Path: g.At(a), Value: cmp.Or(a.Listed, value), Device: device, Enum: enum, Needs: a.Needs[value],
+					Usual: value == a.Default && a.Needs[value] == "",
+				})
+			}
+		}
+	}
+	return all
+}
+
+// Demand is a value that a host has if it is in an enumeration of its domain capabilities.
+type Demand struct {
+	Path, Value, Device, Enum string
+	// Needs are the packages that have it, "" if it isn't a matter of packages. Usual says that every host has it.
+	Needs string
+	Usual bool
+}
+
+// Missing says in words that a host lacks it.
+func (d Demand) Missing() string {
+	text := fmt.Sprintf("has no %s %q", d.Path, d.Value)
+	if d.Needs != "" {
+		text += ": that needs " + d.Needs
+	}
+	return text
+}
+
+// WithFact returns the spec with a fact that it doesn't declare itself.
+func (s Spec) WithFact(path, value string) Spec {
+	if _, declared := s.Facts[path]; declared {
+		return s
+	}
+	facts := Facts{path: value}
+	maps.Copy(facts, s.Facts)
+	s.Facts = facts
+	return s
+}
+
+// groupOf is the path of the block or device that a path of a group belongs to, "" for other paths. Attributes without
+// a device of their own don't belong together.
+func groupOf(path string) string {
+	for _, g := range deviceGroups {
+		if path == g.Path || strings.HasPrefix(path, g.Path+".") {
+			return g.Path
+		}
+	}
+	if _, _, ok := GroupAttribute(path); ok {
+		return path
+	}
+	return ""
+}
+
+// validate checks what is declared below a prefix. free tells which values need no check.
+func (r rows) validate(c *checker, prefix string, facts Facts, free func(path, value string) bool) {
+	for _, a := range r {
+		path := join(prefix, a.Name)
+		value, ok := facts[path]
+		if ok {
+			a.validate(c, path, value, free)
+		}
+	}
+}
+
+func (a Attribute) validate(c *checker, path, value string, free func(path, value string) bool) {
+	c.readable(path, value)
+	for line := range strings.Lines(value) {
+		c.that(a.Kind != Texts || strings.Contains(line, "="), path, fmt.Sprintf("%q isn't a name and its value.", line))
+	}
+	c.that(value == "" || a.Check == nil || strings.TrimSpace(value) != "", path, "It is nothing but white space.")
+	if value == "" || free(path, value) || value == a.Unset || a.Values == nil && a.normal(value) == "" {
+		return
+	}
+	if a.Values == nil {
+		value = a.normal(value)
+	}
+	if all := slices.Concat(a.Values, a.Kept); len(all) > 0 && !slices.Contains(all, value) {
+		c.that(false, path, fmt.Sprintf("%q isn't one of %s.", value, strings.Join(a.Values, ", ")))
+		return
+	}
+	switch a.Kind {
+	case Count, Amount:
+		_, isNumber := number(value)
+		c.that(isNumber, path, fmt.Sprintf("%q isn't a number from 0.", value))
+	case Text, Numbers, Texts: // They have a check of their own.
+	case Switch, Flag:
+		c.that(value == "yes" || value == "no", path, fmt.Sprintf("%q isn't yes or no.", value))
+	}
+	if a.Check != nil {
+		wrong := a.Check(value)
+		c.that(wrong == "", path, wrong)
+	}
+}

@@ -1,0 +1,345 @@
+package domain
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// triedValues are those that the tests declare of an attribute.
+func triedValues(path string, a Attribute) []string {
+	special := map[string][]string{
+		cpuFeatures: {"monitor=disable\nvmx=require\n"}, "cpu.dies": {"1"}, "cpu.quota": {"5000"}, "cpu.period": {"50000"},
+		"devices.graphics.port": {Auto, "5905"}, "devices.graphics.websocket": {Auto, "5705"},
+		"devices.graphics.keymap": {"en-us"}, "devices.vsock.cid": {Auto, "17"}, "platform.hyperv.spinlocks": {"8191"},
+		"platform.hyperv.vendor_id": {"a & <b>"},
+		"cpu.pin":                   {"0=2-3\n"}, "cpu.emulator_pin": {"1,3"}, "memory.huge_pages": {"2Mi", hugeDefault},
+	}
+	if values, ok := special[path]; ok {
+		return values
+	}
+	if a.Values != nil {
+		return a.Values
+	}
+	return map[AttributeKind][]string{
+		Text: {"/a & <b>"}, Count: {"7"}, Switch: {"yes", "no"}, Flag: {"yes"}, Amount: {"1073741824"}, Numbers: {"42"},
+		Texts: {"0=1\n"},
+	}[a.Kind]
+}
+
+// valuesBeside are what attributes need to be declared, too.
+var valuesBeside = map[string]Facts{
+	"devices.rng.rate_period":  {"rate_bytes": "10"},
+	"devices.graphics.address": {"listen": "address"},
+	"devices.graphics.network": {"listen": "network"},
+	"devices.graphics.port":    {"listen": "address"},
+	"platform.clock.timezone":  {"offset": "timezone"},
+}
+
+// eachFact calls f with every value that every attribute of a group can be declared with, together with what that value
+// needs beside it.
+func eachFact(f func(g Group, a Attribute, declared Facts)) {
+	for _, g := range Groups {
+		for _, a := range g.Attributes {
+			values := triedValues(g.At(a), a)
+			for _, value := range values {
+				declared := Facts{g.At(a): value}
+				for name, value := range valuesBeside[g.At(a)] {
+					declared[join(g.Path, name)] = value
+				}
+				f(g, a, declared)
+			}
+		}
+	}
+}
+
+// TestGroups_areAppliedAndRead: every value of every attribute is written into every sample as what is read there,
+// once, and nothing else of it changes.
+func TestGroups_areAppliedAndRead(t *testing.T) {
+	t.Parallel()
+	for name, xml := range samples(t) {
+		sample := parse(t, xml)
+		was := sample.Spec()
+		eachFact(func(g Group, a Attribute, declared Facts) {
+			d, before := sample.Clone(), was
+			if err := d.Apply(Spec{Facts: declared}); err != nil {
+				t.Errorf("%s: %v: %v", name, declared, err)
+				return
+			}
+			after := d.Spec()
+			for path, value := range declared {
+				if after.Facts[path] != value {
+					t.Errorf("%s: %s is %q, not %q", name, path, after.Facts[path], value)
+				}
+			}
+			if changes := Changes(after, Spec{Facts: declared}); len(changes) > 0 {
+				t.Errorf("%s: still to be changed: %v", name, changes)
+			}
+			once := d.Canonical()
+			if err := d.Apply(Spec{Facts: declared}); err != nil || d.Canonical() != once {
+				t.Errorf("%s: %v applied again changes it: %v", name, declared, err)
+			}
+			for path := range after.Facts {
+				if strings.HasPrefix(a.Name, "balloon.") && path == "memory.balloon.model" {
+					continue // A balloon that is set up is there.
+				}
+				if _, ok := declared[path]; !strings.HasPrefix(path, g.Path) || g.Device == "" && !ok {
+					if before.Facts[path] != after.Facts[path] {
+						t.Errorf("%s: %v changes %s", name, declared, path)
+					}
+				}
+			}
+			after.Facts, after.FreeSlots, before.Facts, before.FreeSlots = nil, nil, nil, nil
+			after.Memory.Fixed, before.Memory.Fixed = false, false
+			if diff := cmp.Diff(before, after); diff != "" {
+				t.Errorf("%s: %v changes something else:\n%s", name, declared, diff)
+			}
+		})
+	}
+}
+
+// TestGroups_comeAndGo: what an attribute or a device has brought goes without a trace.
+func TestGroups_comeAndGo(t *testing.T) {
+	t.Parallel()
+	eachFact(func(g Group, a Attribute, declared Facts) {
+		if a.Name == "dies" || strings.HasPrefix(a.Name, "balloon.") {
+			return // A topology and a balloon stay.
+		}
+		d := parse(t, `<domain type="qemu"><name>n</name><devices><disk/></devices></domain>`)
+		before := d.Canonical()
+		gone := Facts{}
+		for path := range declared {
+			gone[path] = ""
+		}
+		if g.Device != "" {
+			gone = Facts{g.model(): None}
+		}
+		for _, facts := range []Facts{declared, gone} {
+			if err := d.Apply(Spec{Facts: facts}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if g.Explicit {
+			if e := g.element(d); e == nil || !g.absent(e) || g.Has(d.Spec().Facts) {
+				t.Errorf("%v is still there, or libvirt would add another one:\n%s", declared, output(t, d))
+			}
+			drop(g.element(d))
+		}
+		if diff := cmp.Diff(before, d.Canonical()); diff != "" {
+			t.Errorf("%v leaves something:\n%s", declared, diff)
+		}
+	})
+}
+
+// TestGroups_areClassified: every change is known to the plan, says why in a sentence, and is made by a call exactly if
+// it is called live.
+func TestGroups_areClassified(t *testing.T) {
+	t.Parallel()
+	pair := livePairs(t)["host-model"]
+	xml := strings.Replace(output(t, pair[0]), "</devices>", `<tpm model="tpm-tis"><backend type="external"/></tpm>`+
+		`<watchdog model="ib700" action="none"/></devices>`, 1)
+	with, without := parse(t, xml), parse(t, xml)
+	remove := Facts{}
+	for _, g := range deviceGroups {
+		remove[g.model()] = None
+	}
+	if err := without.Apply(Spec{Facts: remove}); err != nil {
+		t.Fatal(err)
+	}
+	check := func(live *Definition, declared Facts) {
+		t.Helper()
+		want := Spec{Facts: declared}
+		persistent := live.Clone()
+		if err := persistent.Apply(want); err != nil {
+			t.Error(err)
+			return
+		}
+		found := classify(live.Spec(), want)
+		if len(found) == 0 && persistent.Canonical() != live.Canonical() {
+			t.Errorf("a change to %v is not seen", declared)
+		}
+		steps, err := LiveSteps(live, persistent, want)
+		if err != nil {
+			t.Error(err)
+		}
+		calls := slices.DeleteFunc(slices.Clone(found), func(c change) bool { return !c.Live })
+		if len(calls) != len(steps) {
+			t.Errorf("%v: changes %v, steps %v", declared, found, steps)
+		}
+		for _, c := range found {
+			if !strings.HasSuffix(c.Why, ".") || c.Live != (c.step != 0) {
+				t.Errorf("%s: %q", c.Path, c.Why)
+			}
+		}
+	}
+	eachFact(func(_ Group, _ Attribute, declared Facts) {
+		check(with, declared)
+		check(without, declared)
+	})
+	check(with, remove)
+	for _, g := range Groups {
+		for _, a := range g.Attributes {
+			if a.Doc == "" || !strings.HasSuffix(a.Doc, ".") || g.Path != "" && g.Doc == "" {
+				t.Errorf("%s has no description", g.At(a))
+			}
+		}
+	}
+}
+
+func TestGroups_refuseWhatIsWrong(t *testing.T) {
+	t.Parallel()
+	for _, g := range Groups {
+		for _, a := range g.Attributes {
+			for _, wrong := range []string{"\x01", "wr\nong"} {
+				if a.Name == "description" && wrong != "\x01" {
+					continue
+				}
+				if len(Spec{Facts: Facts{g.At(a): wrong}}.Validate()) == 0 {
+					t.Errorf("%s = %q is let pass", g.At(a), wrong)
+				}
+			}
+			for _, kept := range a.Kept {
+				want := Spec{Facts: Facts{g.At(a): kept}}
+				if problems := want.Validate(); len(problems) > 0 {
+					t.Errorf("a VM from elsewhere may have it: %v", problems)
+				}
+				if err := sample(t, "strange").Apply(want); err == nil {
+					t.Errorf("%s = %q is declared anew", g.At(a), kept)
+				}
+			}
+		}
+	}
+	for _, wrong := range []Facts{
+		{"devices.tpm.model": "tpm-crb", "devices.tpm.version": "1.2"},
+		{"devices.tpm.model": None, "devices.tpm.version": "2.0"},
+		{"devices.rng.backend": "builtin", "devices.rng.source": "/dev/urandom"},
+		{"devices.rng.rate_period": "10"},
+		{"events.on_poweroff": "restart", "events.on_reboot": "destroy"},
+		{"devices.graphics.address": "127.0.0.1"},
+		{"devices.graphics.listen": "network"},
+		{"devices.graphics.listen": "socket", "devices.graphics.port": "5901"},
+		{"devices.graphics.listen": "address", "devices.graphics.port": "80"},
+		{"devices.graphics.listen": "address", "devices.graphics.port": "any"},
+		{"devices.graphics.type": "spice", "devices.graphics.websocket": Auto},
+		{"devices.video.model": "vga", "devices.video.ram": "1024"},
+		{"devices.video.model": "qxl", "devices.video.accel3d": "yes"},
+		{"devices.vsock.cid": "2"},
+		{"devices.vsock.cid": "4294967295"},
+		{"platform.clock.offset": "timezone"},
+		{"platform.clock.timezone": "Europe/Berlin"},
+		{"platform.hyperv.spinlocks": "100"},
+		{"platform.hyperv.vendor_id": "more than twelve"},
+	} {
+		if len(Spec{Facts: wrong}.Validate()) == 0 {
+			t.Errorf("%v is let pass", wrong)
+		}
+	}
+}
+
+// TestGroups_newDevicesAreComplete: what libvirt would choose for its age is chosen for it.
+func TestGroups_newDevicesAreComplete(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		arch           string
+		declared, want Facts
+	}{
+		{"x86_64", Facts{"devices.tpm.backend": "emulator"}, Facts{
+			"devices.tpm.model": "tpm-crb", "devices.tpm.backend": "emulator", "devices.tpm.version": "2.0",
+		}},
+		{"aarch64", Facts{"devices.tpm.version": "1.2"}, Facts{
+			"devices.tpm.model": "tpm-tis", "devices.tpm.backend": "emulator", "devices.tpm.version": "1.2",
+		}},
+		{"x86_64", Facts{"devices.rng.backend": "builtin"}, Facts{
+			"devices.rng.model": "virtio", "devices.rng.backend": "builtin",
+		}},
+		{"s390x", Facts{"devices.watchdog.action": "pause"}, Facts{
+			"devices.watchdog.model": "diag288", "devices.watchdog.action": "pause",
+		}},
+	} {
+		d := parse(t, `<domain type="qemu"><os><type arch="`+test.arch+`">hvm</type></os><devices/></domain>`)
+		if err := d.Apply(Spec{Facts: test.declared}); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(test.want, d.Spec().Facts); diff != "" {
+			t.Errorf("%v: -want +got:\n%s", test.declared, diff)
+		}
+	}
+}
+
+// TestGroups_anotherBackendForgetsItsSource: what belonged to the old one doesn't stay.
+func TestGroups_anotherBackendForgetsItsSource(t *testing.T) {
+	t.Parallel()
+	d := parse(t, `<domain><devices><rng model="virtio"><backend model="random">/dev/hwrng</backend><x/></rng></devices>
+  </domain>`)
+	if err := d.Apply(Spec{Facts: Facts{"devices.rng.backend": "builtin"}}); err != nil {
+		t.Fatal(err)
+	}
+	want := Facts{"devices.rng.model": "virtio", "devices.rng.backend": "builtin"}
+	if diff := cmp.Diff(want, d.Spec().Facts); diff != "" || child(d.devices("rng")[0], "x") == nil {
+		t.Errorf("-want +got:\n%s\n%s", diff, output(t, d))
+	}
+}
+
+// TestGroups_theWatchdogOfTheMachineIsNotMeant: libvirt 9.1 lists it in every q35.
+func TestGroups_theWatchdogOfTheMachineIsNotMeant(t *testing.T) {
+	t.Parallel()
+	d := parse(t, `<domain><devices><watchdog model="itco" action="reset"/></devices></domain>`)
+	before := d.Canonical()
+	if err := d.Apply(Spec{Facts: Facts{"devices.watchdog.model": None}}); err != nil || d.Canonical() != before {
+		t.Error(err, output(t, d))
+	}
+	if facts := d.Spec().Facts; len(facts) > 0 {
+		t.Error(facts)
+	}
+}
+
+// TestSpecHash_countsOnlyWhatIsDeclared: an attribute that a newer version has changes no hash of what doesn't use it.
+func TestSpecHash_countsOnlyWhatIsDeclared(t *testing.T) {
+	t.Parallel()
+	plain, described := Spec{Name: "vm"}, Spec{Name: "vm", Facts: Facts{"title": "t"}}
+	if SpecHash(plain) != SpecHash(Spec{Name: "vm", Facts: Facts{}}) || SpecHash(plain) == SpecHash(described) {
+		t.Error("the hash counts something else")
+	}
+	before := maps.Clone(described.Facts)
+	if again := described.WithFact("title", "other").WithFact(OnCrash, "restart"); again.Facts["title"] != "t" ||
+		again.Facts[OnCrash] != "restart" || !maps.Equal(before, described.Facts) {
+		t.Error(again.Facts, described.Facts)
+	}
+}
+
+// TestGroups_anyDevice: a device of which nothing is declared but that it is there is made as it usually is, and left
+// as it is where there is one.
+func TestGroups_anyDevice(t *testing.T) {
+	t.Parallel()
+	for _, g := range deviceGroups {
+		want := Spec{Facts: Facts{g.model(): Any}}
+		if problems := want.Validate(); len(problems) > 0 {
+			t.Error(problems)
+		}
+		d := parse(t, leastDefinition)
+		if changes := Changes(d.Spec(), want); len(changes) != 1 || changes[0].Path != g.Path {
+			t.Errorf("changes: %v", changes)
+		}
+		for range 2 {
+			if err := d.Apply(want); err != nil {
+				t.Fatal(err)
+			}
+		}
+		after := d.Spec()
+		if after.Facts[g.model()] == "" || after.Facts[g.model()] == Any || len(g.elements(d)) != 1 {
+			t.Error(output(t, d))
+		}
+		if changes := Changes(after, want); len(changes) > 0 {
+			t.Errorf("changes: %v", changes)
+		}
+		if agreed := Agreed(after, after, after, want, nil); agreed.Facts[g.model()] == Any {
+			t.Error("what is declared isn't what is there")
+		}
+		if got := want.Facts.Complete(nil, "x86_64")[g.model()]; got == Any || got == "" {
+			t.Errorf("%s isn't complete", g.Path)
+		}
+	}
+}

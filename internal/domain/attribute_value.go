@@ -1,0 +1,355 @@
+package domain
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/beevik/etree"
+)
+
+// What each kind of attribute is in a definition, and as text in Facts.
+
+// ParseTexts reads the value of an attribute of kind Texts.
+func ParseTexts(value string) map[string]string {
+	texts := map[string]string{}
+	for line := range strings.Lines(value) {
+		if name, text, ok := strings.Cut(strings.TrimSuffix(line, "\n"), "="); ok {
+			texts[name] = text
+		}
+	}
+	return texts
+}
+
+// FormatTexts is the inverse of ParseTexts.
+func FormatTexts(texts map[string]string) string {
+	var b strings.Builder
+	for _, name := range sortedKeys(texts) {
+		b.WriteString(name + "=" + texts[name] + "\n")
+	}
+	return b.String()
+}
+
+// ParseNumbers reads the value of an attribute of kind Numbers.
+func ParseNumbers(value string) []int64 {
+	var all []int64
+	for _, text := range strings.Split(value, ",") {
+		if n, err := strconv.ParseInt(text, 10, 64); err == nil {
+			all = append(all, n)
+		}
+	}
+	return all
+}
+
+// FormatNumbers is the inverse of ParseNumbers.
+func FormatNumbers(all []int64) string {
+	texts := make([]string, len(all))
+	for i, n := range all {
+		texts[i] = strconv.FormatInt(n, 10)
+	}
+	return strings.Join(texts, ",")
+}
+
+// normal writes what means the same in the same way; "" is nothing.
+func (a Attribute) normal(value string) string {
+	if a.Kind != Texts {
+		value = strings.TrimSpace(value)
+	}
+	if value == Any {
+		return value
+	}
+	if value != "" && a.Normal != nil {
+		value = a.Normal(value)
+	}
+	if a.Unset != "" && value == a.Unset || a.Zero && value == "0" || a.Kind == Flag && value == "no" {
+		return ""
+	}
+	return value
+}
+
+// same says whether two values mean the same.
+func (a Attribute) same(x, y string) bool {
+	x, y = a.normal(x), a.normal(y)
+	return x == y || a.Reset != "" && cmp.Or(x, a.Reset) == cmp.Or(y, a.Reset)
+}
+
+// switchWords are the words of a Switch in the definition.
+func (a Attribute) switchWords() (on, off string) { return cmp.Or(a.On, "yes"), cmp.Or(a.Off, "no") }
+
+// placed are the elements with the attributes of Place: "vlan/tag@id" are those of tag.
+func (a Attribute) placed(e *etree.Element) (parent []string, tag string, keys []string, found []*etree.Element) {
+	path, names, _ := strings.Cut(a.Place, "@")
+	parent = strings.Split(path, "/")
+	tag, parent = parent[len(parent)-1], parent[:len(parent)-1]
+	return parent, tag, strings.Split(names, "@"), children(child(e, parent...), tag)
+}
+
+// read reads the attribute below an element.
+func (a Attribute) read(e *etree.Element) string {
+	if a.Read != nil {
+		return a.normal(a.Read(e))
+	}
+	switch a.Kind {
+	case Flag:
+		if child(e, strings.Split(a.Place, "/")...) != nil {
+			return "yes"
+		}
+		return ""
+	case Amount:
+		bytes, ok := size(child(e, strings.Split(a.Place, "/")...))
+		if !ok {
+			return ""
+		}
+		return a.normal(strconv.FormatUint(bytes, 10))
+	case Numbers:
+		_, _, keys, found := a.placed(e)
+		var all []int64
+		for _, one := range found {
+			all = append(all, ParseNumbers(attr(one, keys[0]))...)
+		}
+		return FormatNumbers(all)
+	case Texts:
+		_, _, keys, found := a.placed(e)
+		texts := map[string]string{}
+		for _, one := range found {
+			texts[attr(one, keys[0])] = attr(one, keys[1])
+		}
+		return a.normal(FormatTexts(texts))
+	case Text, Count, Switch:
+	}
+	value := at(e, a.Place)
+	if on, off := a.switchWords(); a.Kind == Switch && value != "" {
+		value = map[string]string{on: "yes", off: "no"}[value]
+	}
+	return a.normal(value)
+}
+
+// put writes the attribute at a path below an element; "" removes what is there.
+func (a Attribute) put(e *etree.Element, path, value string) error {
+	if slices.Contains(a.Kept, value) {
+		return Problem{path, "The value " + value + " can be kept, but not declared."}
+	}
+	if a.Write != nil {
+		if err := a.Write(e, value); err != nil {
+			return Problem{path, err.Error()}
+		}
+		return nil
+	}
+	switch a.Kind {
+	case Flag:
+		a.putElement(e, value != "", nil)
+	case Amount:
+		a.putElement(e, value != "", func(e *etree.Element) {
+			if bytes, err := strconv.ParseUint(value, 10, 64); err == nil {
+				setSize(e, bytes)
+			}
+		})
+	case Numbers:
+		var all []map[string]string
+		for _, n := range ParseNumbers(value) {
+			all = append(all, map[string]string{"": strconv.FormatInt(n, 10)})
+		}
+		a.putAll(e, all)
+	case Texts:
+		var all []map[string]string
+		texts := ParseTexts(value)
+		for _, name := range sortedKeys(texts) {
+			all = append(all, map[string]string{"": name, "value": texts[name]})
+		}
+		a.putAll(e, all)
+	case Switch:
+		on, off := a.switchWords()
+		put(e, a.Place, map[string]string{"yes": on, "no": off}[value])
+	default:
+		put(e, a.Place, value)
+	}
+	return nil
+}
+
+// putElement makes the element of Place, or removes it.
+func (a Attribute) putElement(e *etree.Element, there bool, fill func(*etree.Element)) {
+	steps := strings.Split(a.Place, "/")
+	if !there {
+		parent := child(e, steps[:len(steps)-1]...)
+		dropChildren(parent, steps[len(steps)-1])
+		dropEmpty(parent, e)
+		return
+	}
+	for _, tag := range steps {
+		e = ensure(e, tag)
+	}
+	if fill != nil {
+		fill(e)
+	}
+}
+
+// putAll makes the elements of Place those of the list. One that is there already keeps what else it says.
+func (a Attribute) putAll(e *etree.Element, all []map[string]string) {
+	steps, tag, keys, found := a.placed(e)
+	old := map[string]*etree.Element{}
+	for _, one := range found {
+		old[attr(one, keys[0])] = one
+	}
+	parent := e
+	if len(all) > 0 {
+		for _, step := range steps {
+			parent = ensure(parent, step)
+		}
+	} else {
+		parent = child(e, steps...)
+	}
+	kept := map[*etree.Element]bool{}
+	for _, values := range all {
+		one := old[values[""]]
+		if one == nil {
+			one = element(tag, keys[0], values[""])
+			insert(parent, one, tag)
+		}
+		if len(keys) > 1 {
+			setAttr(one, keys[1], values["value"])
+		}
+		kept[one] = true
+	}
+	for _, one := range found {
+		if !kept[one] {
+			drop(one)
+		}
+	}
+	dropEmpty(parent, e)
+}
+
+// dropEmpty removes an element that has come to say nothing.
+func dropEmpty(e, root *etree.Element) {
+	if e != nil && e != root && len(e.Attr) == 0 && len(e.ChildElements()) == 0 && text(e) == "" {
+		drop(e)
+	}
+}
+
+// merged is both maps.
+func merged[V any](a, b map[string]V) map[string]V {
+	all := maps.Clone(a)
+	maps.Copy(all, b)
+	return all
+}
+
+// rows are attributes below one element. A prefix is the path of what has them.
+type rows []Attribute
+
+// read reads all rows of an element.
+func (r rows) read(e *etree.Element, prefix string, into Facts) {
+	if e == nil {
+		return
+	}
+	for _, a := range r {
+		if value := a.read(e); value != "" {
+			into[join(prefix, a.Name)] = value
+		}
+	}
+}
+
+// readFacts reads all rows of a device; nil when there is nothing.
+func (r rows) readFacts(e *etree.Element) Facts {
+	facts := Facts{}
+	r.read(e, "", facts)
+	if len(facts) == 0 {
+		return nil
+	}
+	return facts
+}
+
+// apply patches an element so that it says what is declared of a device.
+func (r rows) apply(e *etree.Element, path string, want Facts) error {
+	return r.patch(e, path, want, func(Attribute) bool { return true })
+}
+
+// patch patches those rows that which selects.
+func (r rows) patch(e *etree.Element, path string, want Facts, which func(Attribute) bool) error {
+	for _, a := range r {
+		if value, declared := want[a.Name]; declared && which(a) && a.read(e) != value {
+			if err := a.put(e, join(path, a.Name), value); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// normal writes what is declared in one way.
+func (r rows) normal(prefix string, facts Facts) Facts {
+	cloned := false
+	for _, a := range r {
+		path := join(prefix, a.Name)
+		value, ok := facts[path]
+		if !ok || a.normal(value) == value {
+			continue
+		}
+		if !cloned {
+			facts, cloned = maps.Clone(facts), true
+		}
+		facts[path] = a.normal(value)
+	}
+	return facts
+}
+
+// texts tell which values say the same though they are written differently.
+func (r rows) texts(prefix string) map[string]func(a, b string) bool {
+	all := map[string]func(a, b string) bool{}
+	for _, a := range r {
+		all[join(prefix, a.Name)] = a.same
+	}
+	return all
+}
+
+// classify classifies the differences below a prefix. key is that of the device, "" for none.
+func (r rows) classify(c *classifier, prefix, key string, have, want Facts) {
+	path := func(a Attribute) string { return join(prefix, a.Name) }
+	if key != "" {
+		path = func(a Attribute) string { return a.Name }
+	}
+	for _, a := range r {
+		value, ok := want[path(a)]
+		if !ok || value == Any || a.same(value, have[path(a)]) || a.Met != nil && a.Met(c.have, value) {
+			continue
+		}
+		c.addRow(join(prefix, a.Name), a, have[path(a)], value, key)
+	}
+}
+
+// align takes out of what runs what libvirt has put there by itself.
+func (r rows) align(prefix string, live, persistent Facts) Facts {
+	cloned := false
+	for _, a := range r {
+		path := join(prefix, a.Name)
+		said := persistent[path]
+		if said != "" && said != Auto || !a.Echo || live[path] == said {
+			continue
+		}
+		if !cloned {
+			live, cloned = maps.Clone(live), true
+		}
+		if delete(live, path); said != "" {
+			live[path] = said
+		}
+	}
+	return live
+}
+
+// complete declares that what only runs isn't there.
+func (r rows) complete(prefix string, persistent, live Facts) Facts {
+	cloned := false
+	for _, a := range r {
+		path := join(prefix, a.Name)
+		if _, said := persistent[path]; said || live[path] == "" {
+			continue
+		}
+		if !cloned {
+			if persistent, cloned = maps.Clone(persistent), true; persistent == nil {
+				persistent = Facts{}
+			}
+		}
+		persistent[path] = ""
+	}
+	return persistent
+}

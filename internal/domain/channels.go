@@ -1,0 +1,42 @@
+package domain
+
+import (
+	"slices"
+
+	"github.com/beevik/etree"
+)
+
+const channelWhy = "The channel is another one."
+
+// channelFamily are channels between guest and host. That of the guest agent isn't meant.
+var channelFamily = Family{
+	Path: "devices.channels", Tag: "channel", in: func(s *Spec) *map[string]Row { return &s.Channels },
+	Doc: "Channels between guest and host (virtio) by a key, besides that of the guest agent. If you set the map, list " +
+		"every channel.",
+	Added:   Transition{Live: true, Why: "The channel is plugged into the running VM."},
+	Removed: Transition{Live: true, Why: "The channel is unplugged from the running VM."},
+	Skip: func(e *etree.Element) bool {
+		target := child(e, "target")
+		return attr(target, "type") != "virtio" || attr(target, "name") == agentChannel
+	},
+	begin: func(e *etree.Element) { add(e, "target", "type", "virtio") },
+	Attributes: slices.Concat(
+		charSource(channelWhy, []string{"unix", "pty", "file", "spicevmc", "qemu-vdagent", "null"},
+			"File or socket on the host, of type `file` or `unix`. Not set: libvirt chooses a socket."),
+		[]Attribute{{
+			Name: "name", Place: "target@name", Why: channelWhy,
+			Doc: "Name of the port, by which the guest finds it (`/dev/virtio-ports/...`), such as `com.redhat.spice.0` for " +
+				"`spicevmc` and `qemu-vdagent`. Required.",
+		}},
+	),
+	Check: func(value func(string) string) (attribute, problem string) {
+		switch value("name") {
+		case "":
+			return "name", "It must be declared."
+		case agentChannel:
+			return "name", "The channel of the guest agent is guest_agent.enabled."
+		default:
+			return checkChar(value)
+		}
+	},
+}

@@ -1,0 +1,67 @@
+package domain
+
+import "github.com/beevik/etree"
+
+const clockWhy = "The clock is set up when the VM starts."
+
+// timer is an attribute of one of the clock's timers.
+func timer(name, place string, values []string, doc string) Attribute {
+	a := Attribute{Name: name, Place: "clock/timer[name=" + place, Values: values, Why: clockWhy, Doc: doc}
+	if values == nil {
+		a.Kind = Switch
+	}
+	return a
+}
+
+// tickPolicies are what becomes of ticks that the guest missed.
+var tickPolicies = []string{"delay", "catchup", "merge", "discard"}
+
+// clockGroup is the guest's clock.
+var clockGroup = Group{
+	Path: "platform.clock",
+	Doc:  "Clock of the guest and its timers. What isn't set is left alone.",
+	Attributes: []Attribute{
+		{
+			Name: "offset", Values: []string{"utc", "localtime", "timezone"}, Kept: []string{"variable", "absolute"},
+			Read: func(e *etree.Element) string { return at(e, "clock@offset") },
+			Write: func(e *etree.Element, value string) error {
+				put(e, "clock@offset", value)
+				for _, key := range []string{"adjustment", "basis", "start"} {
+					put(e, "clock@"+key, "")
+				}
+				return nil
+			},
+			Why: clockWhy,
+			Doc: "What the guest's hardware clock shows: `utc` (new VMs), `localtime` of the host, as Windows expects, or the " +
+				"time of `timezone`.",
+		},
+		{
+			Name: "timezone", Place: "clock@timezone", Follows: "offset", Why: clockWhy,
+			Doc: "Time zone with `offset = \"timezone\"`, such as `Europe/Berlin`.",
+		},
+		timer("rtc_tickpolicy", "rtc]@tickpolicy", []string{"delay", "catchup"},
+			"Missed ticks of the hardware clock: `catchup` (new VMs on x86) makes up for them."),
+		timer("rtc_track", "rtc]@track", []string{"guest", "wall"},
+			"What the hardware clock follows: the `guest`'s time, which stops while the guest is paused, or `wall` time."),
+		timer("pit_tickpolicy", "pit]@tickpolicy", tickPolicies,
+			"Missed ticks of the oldest timer. New VMs on x86: `delay`."),
+		timer("hpet", "hpet]@present", nil, "High precision event timer. New VMs on x86 have none."),
+		timer("kvmclock", "kvmclock]@present", nil, "KVM's clock, for Linux."),
+		timer("hypervclock", "hypervclock]@present", nil, "Hyper-V's clock, for Windows."),
+		timer("tsc", "tsc]@present", nil, "Time stamp counter."),
+		{
+			Name: "tsc_frequency", Place: "clock/timer[name=tsc]@frequency", Kind: Count, Why: clockWhy,
+			Doc: "Frequency of the time stamp counter in Hz, which the VM then has on every host that can give it.",
+		},
+	},
+	Check: func(value func(string) string) (attribute, problem string) {
+		switch offset := value("offset"); {
+		case offset == "timezone" && value("timezone") == "":
+			return "timezone", `The offset "timezone" needs one.`
+		case offset != "timezone" && value("timezone") != "":
+			return "timezone", `A time zone needs offset = "timezone".`
+		default:
+			return "", ""
+		}
+	},
+}

@@ -1,0 +1,216 @@
+package domain
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+
+	"github.com/beevik/etree"
+)
+
+// cpuFeatures is the path of the features.
+const cpuFeatures = "cpu.features"
+
+// FeaturePolicies are what can be said of a feature of the CPU.
+var FeaturePolicies = []string{"require", "disable", "optional", "force", "forbid"}
+
+// cpuGroup are the attributes of the virtual CPUs that are each one place in the definition.
+var cpuGroup = Group{
+	Path: "cpu", Block: true,
+	Doc: "Virtual CPUs.",
+	Attributes: []Attribute{
+		{
+			Name: "features", Place: "cpu/feature@name@policy", Kind: Texts, Met: featuresMet,
+			Why: "A guest keeps the CPU that it started with.",
+			Check: func(value string) string {
+				for name, policy := range ParseTexts(value) {
+					if name == "" || !slices.Contains(FeaturePolicies, policy) {
+						return fmt.Sprintf("%q of feature %q isn't one of require, disable, optional, force, forbid.", policy, name)
+					}
+				}
+				return ""
+			},
+			Doc: "Features by name, each with `require`, `disable`, `optional`, `force` or `forbid`, in addition to those of " +
+				"the mode or model. `{}` removes them.",
+		},
+		{
+			Name: "dies", Kind: Count, Since: "6.1.0",
+			Why:  "The topology of the virtual CPUs is fixed when the VM starts.",
+			Read: func(e *etree.Element) string { return attr(child(e, "cpu", "topology"), "dies") }, Write: writeDies,
+			Check: between(1, maxVCPUs),
+			Doc:   "Number of dies per socket, among which `cores` are divided.",
+		},
+		{
+			Name: "migratable", Place: "cpu@migratable", Kind: Switch, On: "on", Off: "off", Echo: true,
+			Why: "A guest keeps the CPU that it started with.",
+			Doc: "Whether the modes `host-passthrough` and `maximum` leave out features with which a VM can't be moved.",
+		},
+		{
+			Name: "shares", Place: "cputune/shares", Kind: Count, Zero: true, Live: SetScheduler, Check: between(1, 262144),
+			Cold: cantBeUndone, Why: "The weight is set in the running VM.",
+			Doc: "Weight compared with other VMs of the host; `0`: the host's default.",
+		},
+		{
+			Name: "period", Place: "cputune/period", Kind: Count, Zero: true, Live: SetScheduler,
+			Check: between(1000, 1000000), Reset: "100000", Why: "The period is set in the running VM.",
+			Doc: "Period of `quota` in microseconds; `0`: the default. Default: `100000`.",
+		},
+		{
+			Name: "quota", Place: "cputune/quota", Kind: Count, Zero: true, Live: SetScheduler, Reset: "-1",
+			Normal: unlimited, Check: func(value string) string {
+				if n, _ := strconv.Atoi(value); n >= 1000 {
+					return ""
+				}
+				return "It isn't a number from 1000."
+			},
+			Why: "The quota is set in the running VM.",
+			Doc: "Microseconds that each virtual CPU may run in a `period`; `0`: no limit.",
+		},
+		{
+			Name: "pin", Place: "cputune/vcpupin@vcpu@cpuset", Kind: Texts, Live: PinVcpus, Normal: normalPins,
+			Cold: func(have, want string) string {
+				now := ParseTexts(want)
+				for vcpu := range ParseTexts(have) {
+					if now[vcpu] == "" {
+						return "A virtual CPU of a running VM can be pinned to other CPUs, but not unpinned."
+					}
+				}
+				return ""
+			},
+			Why: "The virtual CPUs of the running VM are pinned.",
+			Check: func(value string) string {
+				for vcpu, set := range ParseTexts(value) {
+					if _, ok := number(vcpu); !ok {
+						return fmt.Sprintf("%q isn't the number of a virtual CPU.", vcpu)
+					}
+					if wrong := cpuSet(set); wrong != "" {
+						return wrong
+					}
+				}
+				return ""
+			},
+			Doc: "CPUs of the host that virtual CPUs run on, by the number of the virtual CPU: `{ 0 = \"2-3\" }`. Every host " +
+				"of the VM must have them. `{}` removes them.",
+		},
+		{
+			Name: "emulator_pin", Place: "cputune/emulatorpin@cpuset", Normal: normalSet, Live: PinEmulator, Check: cpuSet,
+			Cold: cantBeUndone, Why: "The emulator of the running VM is pinned.",
+			Doc: "CPUs of the host that QEMU's own threads run on, such as `0-1`. `\"\"` removes it.",
+		},
+	},
+}
+
+// iothreadsGroup is the number of I/O threads.
+var iothreadsGroup = Group{
+	Attributes: []Attribute{{
+		Name: "iothreads", Kind: Count, Zero: true, Check: between(1, 512),
+		Why:  "I/O threads are made when the VM starts.",
+		Read: func(e *etree.Element) string { return text(child(e, "iothreads")) },
+		Write: func(e *etree.Element, value string) error {
+			for _, one := range children(child(e, "iothreadids"), "iothread") {
+				if id, _ := number(attr(one, "id")); id > positive(value) || value == "" {
+					drop(one)
+				}
+			}
+			dropEmpty(child(e, "iothreadids"), e)
+			setChild(e, "iothreads", value, "vcpus", "vcpu", "currentMemory", "memory")
+			return nil
+		},
+		Doc: "Number of I/O threads, which `disks.<key>.iothread` can name; `0`: none.",
+	}},
+}
+
+func cantBeUndone(_, want string) string {
+	if want == "" {
+		return "A running VM can be given another value, but not none."
+	}
+	return ""
+}
+
+// unlimited counts libvirt's two ways to say so as nothing.
+func unlimited(value string) string {
+	if n, err := strconv.ParseInt(value, 10, 64); err == nil && (n < 0 || n >= 17592186044415) {
+		return ""
+	}
+	return value
+}
+
+// cpuSet checks a set of CPUs.
+func cpuSet(value string) string {
+	if set, ok := parseSet(value); ok && len(set) > 0 {
+		return ""
+	}
+	return fmt.Sprintf("%q isn't a set of CPUs such as \"0-3,6\".", value)
+}
+
+func normalSet(value string) string {
+	if set, ok := parseSet(value); ok && len(set) > 0 {
+		return formatSet(set)
+	}
+	return value
+}
+
+func normalPins(value string) string {
+	pins := ParseTexts(value)
+	for vcpu, set := range pins {
+		pins[vcpu] = normalSet(set)
+	}
+	return FormatTexts(pins)
+}
+
+// featuresMet says whether the CPU that libvirt has put in the place of what was asked for agrees with the features.
+func featuresMet(have Spec, want string) bool {
+	if have.CPU.Expanded == nil {
+		return false
+	}
+	runs := ParseTexts(have.Facts[cpuFeatures])
+	for name, policy := range ParseTexts(want) {
+		on := runs[name] == "require" || runs[name] == "force"
+		switch policy {
+		case "require", "force":
+			if !on && runs[name] != "" {
+				return false
+			}
+		case "disable", "forbid":
+			if on {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// alignFeatures gives a running VM the features that were asked for: libvirt has put its own list in their place.
+func alignFeatures(live *Spec, persistent Spec) {
+	facts := maps.Clone(live.Facts)
+	delete(facts, cpuFeatures)
+	if asked, ok := persistent.Facts[cpuFeatures]; ok {
+		facts[cpuFeatures] = asked
+	}
+	live.Facts = facts
+}
+
+// writeDies divides the cores of a socket among its dies.
+func writeDies(root *etree.Element, value string) error {
+	if value == "" {
+		return nil
+	}
+	cpu := ensure(root, "cpu", "features", "os")
+	topology := child(cpu, "topology")
+	if topology == nil {
+		topology = ensure(cpu, "topology", "vendor", "model")
+		setAttr(topology, "sockets", strconv.Itoa(positive(text(child(root, "vcpu")))))
+		setAttr(topology, "cores", "1")
+		setAttr(topology, "threads", "1")
+	}
+	cores, dies := coresPerSocket(topology), positive(value)
+	clusters := positive(attr(topology, "clusters"))
+	if cores%(dies*clusters) != 0 {
+		return errors.New("the " + strconv.Itoa(cores) + " cores of a socket can't be divided among them: declare cpu.cores")
+	}
+	setAttr(topology, "dies", value)
+	setAttr(topology, "cores", strconv.Itoa(cores/dies/clusters))
+	return nil
+}

@@ -1,0 +1,23 @@
+package domain
+
+import "strings"
+
+// descriptionGroup is what people say about the VM.
+var descriptionGroup = Group{
+	Attributes: []Attribute{
+		{
+			Name: "title", Place: "title", Live: SetTitle, Why: "The title is set, running or not.",
+			Check: func(value string) string {
+				if strings.ContainsAny(strings.TrimSpace(value), "\n\r") {
+					return "A title is one line."
+				}
+				return ""
+			},
+			Doc: "Short description of the VM in one line, which `virsh list --title` shows. `\"\"` is none.",
+		},
+		{
+			Name: "description", Place: "description", Live: SetDescription, Why: "The description is set, running or not.",
+			Doc: "Description of the VM for people, kept in its definition. `\"\"` is none.",
+		},
+	},
+}

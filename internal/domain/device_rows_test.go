@@ -1,0 +1,217 @@
+package domain
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// deviceRows are the attributes of devices, with the least device that can have them and where it has them.
+var deviceRows = []struct {
+	rows    []Attribute
+	xml     string
+	declare func(Facts) Spec
+	read    func(Spec) Facts
+}{
+	{
+		DiskRows, `<disk type="file" device="disk"><source file="/d"/><target dev="vda" bus="virtio"/></disk>`,
+		func(f Facts) Spec {
+			return Spec{Disks: map[string]Disk{"vda": {Source: DiskSource{File: "/d"}, Facts: f}}}
+		},
+		func(s Spec) Facts { return s.Disks["vda"].Facts },
+	},
+	{
+		InterfaceRows, `<interface type="network"><mac address="52:54:00:00:00:01"/><source network="n"/></interface>`,
+		func(f Facts) Spec { return Spec{Interfaces: map[string]Interface{"net0": {Network: "n", Facts: f}}} },
+		func(s Spec) Facts { return s.Interfaces["net0"].Facts },
+	},
+}
+
+// deviceValues are values that the tests declare of an attribute, and what else it needs.
+func deviceValues(a Attribute) (values []string, needs Facts) {
+	name := a.Name
+	switch {
+	case name == "wwn":
+		return []string{"5000c50015ea71ad"}, nil
+	case name == "rotation_rate":
+		return []string{"1", "7200"}, nil
+	case strings.HasSuffix(name, "block_size"):
+		return []string{"4096"}, nil
+	case name == "mtu":
+		return []string{"1400"}, nil
+	case strings.HasSuffix(name, "_id") && a.Kind == Text && name != "virtual_port.profile_id":
+		return []string{"09b11c53-8b5c-4eeb-8f00-d84eaa0aaa4e"}, nil
+	case strings.HasSuffix(name, "_max_length"):
+		return []string{"2"}, Facts{strings.TrimSuffix(name, "_length"): "9"}
+	case name == "io_tune.group_name":
+		return []string{"slow"}, Facts{"io_tune.read_iops_sec": "1"}
+	case strings.HasPrefix(name, "vlan.native_"):
+		values = map[string][]string{"vlan.native_tag": {"7"}, "vlan.native_mode": {"tagged", "untagged"}}[name]
+		return values, Facts{"vlan.tags": "7", "vlan.native_tag": "7"}
+	case name == "filter.parameters":
+		return []string{"IP=10.0.0.1\n"}, Facts{"filter.name": "f"}
+	case name == "vlan.trunk":
+		return []string{"yes"}, Facts{"vlan.tags": "7,8"}
+	case strings.HasPrefix(name, "bandwidth.") && !strings.HasSuffix(name, ".average"):
+		return []string{"9"}, Facts{name[:strings.LastIndexByte(name, '.')] + ".average": "5"}
+	case a.Kind == Text && a.Values == nil:
+		return []string{"a & <b>"}, nil
+	}
+	return triedValues(name, a), nil
+}
+
+func eachDeviceRow(f func(a Attribute, xml string, declared Facts, spec func(Facts) Spec, read func(Spec) Facts)) {
+	for _, kind := range deviceRows {
+		for _, a := range kind.rows {
+			values, needs := deviceValues(a)
+			for _, value := range values {
+				declared := maps.Clone(needs)
+				if declared == nil {
+					declared = Facts{}
+				}
+				declared[a.Name] = value
+				f(a, kind.xml, declared, kind.declare, kind.read)
+			}
+		}
+	}
+}
+
+// TestDeviceRows_comeAndGo: every value of every attribute is accepted, written, read back and planned no more; what
+// says that nothing is there removes it without a trace; not declared, it stays.
+func TestDeviceRows_comeAndGo(t *testing.T) {
+	t.Parallel()
+	count := 0
+	eachDeviceRow(func(a Attribute, xml string, declared Facts, spec func(Facts) Spec, read func(Spec) Facts) {
+		count++
+		d := parse(t, `<domain type="qemu"><name>n</name><devices>`+xml+`</devices></domain>`)
+		before := d.Canonical()
+		want := spec(declared)
+		if problems := want.Validate(); len(problems) > 0 {
+			t.Errorf("%v: %v", declared, problems)
+		}
+		if changes := Changes(d.Spec(), want); len(changes) != len(declared) || changes[0].Why == "" {
+			t.Errorf("%v: changes %v", declared, changes)
+		}
+		for range 2 {
+			if err := d.Apply(want); err != nil {
+				t.Fatalf("%v: %v", declared, err)
+			}
+		}
+		if got := read(d.Spec()); got[a.Name] != declared[a.Name] {
+			t.Errorf("%v is read as %v:\n%s", declared, got, output(t, d))
+		}
+		if changes := Changes(d.Spec(), want); len(changes) > 0 {
+			t.Errorf("%v: still to be changed: %v", declared, changes)
+		}
+		once := d.Canonical()
+		if err := d.Apply(spec(nil)); err != nil || d.Canonical() != once {
+			t.Errorf("%v isn't left alone: %v", declared, err)
+		}
+		gone := Facts{}
+		for name := range declared {
+			gone[name] = ""
+		}
+		if err := d.Apply(spec(gone)); err != nil {
+			t.Fatalf("%v: %v", declared, err)
+		}
+		if diff := cmp.Diff(before, d.Canonical()); diff != "" {
+			t.Errorf("%v leaves something:\n%s", declared, diff)
+		}
+	})
+	if count < 70 {
+		t.Errorf("only %d values were tried", count)
+	}
+}
+
+// TestDeviceRows_live: what is called live is one call, and what isn't has no call.
+func TestDeviceRows_live(t *testing.T) {
+	t.Parallel()
+	eachDeviceRow(func(a Attribute, xml string, declared Facts, spec func(Facts) Spec, _ func(Spec) Facts) {
+		d := parse(t, `<domain type="qemu" id="1"><name>n</name><devices>`+xml+`</devices></domain>`)
+		steps, err := LiveSteps(d, nil, spec(declared))
+		if err != nil {
+			t.Errorf("%v: %v", declared, err)
+		}
+		changes := Changes(d.Spec(), spec(declared))
+		live := slices.ContainsFunc(changes, func(c Change) bool { return c.Live })
+		if live != (len(steps) == 1) || len(steps) > 1 {
+			t.Errorf("%v: changes %v, steps %v", declared, changes, steps)
+		}
+		for _, s := range steps {
+			if s.Kind != a.Live && a.Live != 0 {
+				t.Errorf("%v: step %v", declared, s)
+			}
+		}
+	})
+}
+
+// TestDeviceRows_refuseWhatIsWrong: what libvirt would refuse, or what can't work, is refused before anything is asked.
+func TestDeviceRows_refuseWhatIsWrong(t *testing.T) {
+	t.Parallel()
+	disk := func(f Facts) Spec {
+		return Spec{Disks: map[string]Disk{"d": {Source: DiskSource{File: "/d"}, Facts: f}}}
+	}
+	nic := func(f Facts) Spec { return Spec{Interfaces: map[string]Interface{"n": {Bridge: "b", Facts: f}}} }
+	for name, spec := range map[string]Spec{
+		"interfaces.n.vlan.tags": nic(Facts{"vlan.tags": "4096"}), "disks.d.io": disk(Facts{"io": "fast"}),
+		"disks.d.wwn": disk(Facts{"wwn": "5"}), "disks.d.physical_block_size": disk(Facts{"physical_block_size": "1000"}),
+		"disks.d.vendor":        disk(Facts{"vendor": "more than eight"}),
+		"disks.d.rotation_rate": disk(Facts{"rotation_rate": "100"}),
+		"disks.d.io_tune.total_bytes_sec": disk(Facts{
+			"io_tune.total_bytes_sec": "5", "io_tune.read_bytes_sec": "5",
+		}),
+		"disks.d.io_tune.read_iops_sec_max": disk(Facts{
+			"io_tune.read_iops_sec": "5", "io_tune.read_iops_sec_max": "5",
+		}),
+		"disks.d.io_tune.read_iops_sec_max_length": disk(Facts{"io_tune.read_iops_sec_max_length": "5"}),
+		"disks.d.io_tune.group_name":               disk(Facts{"io_tune.group_name": "g"}),
+		"interfaces.n.mtu":                         nic(Facts{"mtu": "67"}),
+		"interfaces.n.port_group":                  nic(Facts{"port_group": "p"}),
+		"interfaces.n.filter.parameters":           nic(Facts{"filter.parameters": "IP=1\n"}),
+		"interfaces.n.bandwidth.inbound.peak":      nic(Facts{"bandwidth.inbound.peak": "5"}),
+		"interfaces.n.vlan.native_tag":             nic(Facts{"vlan.tags": "1", "vlan.native_tag": "2"}),
+		"interfaces.n.virtual_port.interface_id":   nic(Facts{"virtual_port.interface_id": "x"}),
+		"interfaces.n.direct":                      {Interfaces: map[string]Interface{"n": {Direct: "eth0"}}},
+		"cpu.pin":                                  {Facts: Facts{"cpu.pin": "a=1\n"}},
+		"cpu.emulator_pin":                         {Facts: Facts{"cpu.emulator_pin": "5-"}},
+		"cpu.quota":                                {Facts: Facts{"cpu.quota": "999"}},
+		"memory.huge_pages":                        {Facts: Facts{"memory.huge_pages": "2 MiB"}},
+	} {
+		if problems := spec.Validate(); !slices.ContainsFunc(problems, func(p Problem) bool { return p.Path == name }) {
+			t.Errorf("%s isn't refused: %v", name, problems)
+		}
+	}
+}
+
+// TestDeviceRows_echoes: what a network gives a running interface isn't its own, and no restart is needed for it.
+func TestDeviceRows_echoes(t *testing.T) {
+	t.Parallel()
+	device := `<mac address="52:54:00:00:00:01"/><source network="n"%s/>%s</interface></devices></domain>`
+	persistent := parse(t, `<domain><devices><interface type="network">`+strings.NewReplacer("%s", "").Replace(device))
+	live := parse(t, `<domain id="1"><devices><interface type="bridge">`+strings.Replace(strings.Replace(device, "%s",
+		` bridge="virbr0"`, 1), "%s", `<mtu size="1400"/><bandwidth><inbound average="5"/></bandwidth>`, 1))
+	if pending := Pending(live.Spec(), persistent.Spec()); len(pending) > 0 {
+		t.Error(pending)
+	}
+	want := persistent.Spec()
+	want.Interfaces["net0"] = Interface{Network: "n", MAC: "52:54:00:00:00:01", Facts: Facts{"mtu": "1500"}}
+	if err := persistent.Apply(want); err != nil {
+		t.Fatal(err)
+	}
+	if pending := Pending(live.Spec(), persistent.Spec()); len(pending) != 1 || pending[0].Path != "interfaces.net0.mtu" {
+		t.Error(pending)
+	}
+}
+
+// TestTuned: libvirt forgets the limits of a kind that aren't given anew.
+func TestTuned(t *testing.T) {
+	t.Parallel()
+	got := ParseTexts(tuned(Facts{"io_tune.read_bytes_sec": "5", "io_tune.group_name": "g"},
+		Facts{"io_tune.write_bytes_sec": "7", "io_tune.group_name": "", "io": "native"}))
+	if diff := cmp.Diff(map[string]string{"read_bytes_sec": "5", "write_bytes_sec": "7"}, got); diff != "" {
+		t.Error(diff)
+	}
+}

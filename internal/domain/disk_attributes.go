@@ -1,0 +1,251 @@
+package domain
+
+import (
+	"cmp"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/beevik/etree"
+)
+
+const (
+	whenOpened = "The disk is opened with it when the VM starts."
+	whenFound  = "The guest reads it when it finds the disk."
+)
+
+// DiskRows are the attributes of a disk that are each one place in its element.
+var DiskRows = slices.Concat([]Attribute{
+	{
+		Name: "io", Place: "driver@io", Values: []string{"native", "threads", "io_uring"}, Unset: "default",
+		Why: whenOpened,
+		Doc: "How QEMU reads and writes. `native` requires `cache` `none` or `directsync`; `io_uring` requires libvirt 6.3 " +
+			"and QEMU 5.0.",
+	},
+	{
+		Name: "discard", Place: "driver@discard", Values: []string{"unmap", "ignore"}, Unset: "default", Why: whenOpened,
+		Doc: "Whether blocks that the guest frees are freed on the host. New disks have `unmap`.",
+	},
+	{
+		Name: "detect_zeroes", Place: "driver@detect_zeroes", Values: []string{"off", "on", "unmap"}, Unset: "default",
+		Why: whenOpened,
+		Doc: "Whether zeroes that the guest writes are stored as holes. `unmap` frees their blocks and requires `discard`.",
+	},
+	{
+		Name: "error_policy", Place: "driver@error_policy", Values: []string{"stop", "report", "ignore", "enospace"},
+		Unset: "default", Why: whenOpened,
+		Doc: "What happens on an I/O error: `stop` pauses the VM, `report` tells the guest, `enospace` pauses only if " +
+			"there is no space left. New disks have `stop`.",
+	},
+	{
+		Name: "rerror_policy", Place: "driver@rerror_policy", Values: []string{"stop", "report", "ignore"},
+		Unset: "default", Why: whenOpened,
+		Doc: "What happens on an error while reading, if it differs from `error_policy`.",
+	},
+	{
+		Name: "shareable", Place: "shareable", Kind: Flag, Why: whenOpened,
+		Doc: "Whether several VMs may use the disk at the same time, such as for a cluster file system. It requires " +
+			"the format `raw`.",
+	},
+	{
+		Name: "transient", Place: "transient", Kind: Flag, Since: "6.9.0", Why: whenOpened,
+		Doc: "Whether what the guest writes is discarded when it stops. A VM with such a disk can't be moved while it runs.",
+	},
+	{
+		Name: "iothread", Place: "driver@iothread", Kind: Count, Zero: true, Why: whenOpened,
+		Doc: "Number of the I/O thread that serves the disk, up to `iothreads`; `0`: none. For the bus `virtio`.",
+	},
+	{
+		Name: "queues", Place: "driver@queues", Kind: Count, Zero: true, Why: whenFound,
+		Doc: "Number of queues of a disk on the bus `virtio`; `0` leaves it to QEMU.",
+	},
+	{
+		Name: "wwn", Place: "wwn", Normal: strings.ToLower, Why: whenFound,
+		Check: matches(`^[0-9a-f]{16}$`, "It isn't a number of 16 hexadecimal digits."),
+		Doc:   "World Wide Name, 16 hexadecimal digits. For the buses `scsi`, `sata` and `ide`.",
+	},
+	{
+		Name: "vendor", Place: "vendor", Check: matches(`^[ -~]{1,8}$`, "It isn't 1 to 8 printable characters."),
+		Why: whenFound, Doc: "Vendor that the guest sees, up to 8 characters. For the bus `scsi`.",
+	},
+	{
+		Name: "product", Place: "product", Check: matches(`^[ -~]{1,16}$`, "It isn't 1 to 16 printable characters."),
+		Why: whenFound, Doc: "Product that the guest sees, up to 16 characters. For the bus `scsi`.",
+	},
+	{
+		Name: "rotation_rate", Place: "target@rotation_rate", Kind: Count, Zero: true, Since: "7.3.0",
+		Check: func(value string) string {
+			if value == "1" || between(1025, 65534)(value) == "" {
+				return ""
+			}
+			return "It isn't 1 (a solid state disk) or a number from 1025 to 65534."
+		},
+		Why: whenFound,
+		Doc: "Rotations per minute that the guest sees; `1` is a solid state disk. For the buses `scsi`, `sata` and `ide`.",
+	},
+	{
+		Name: "logical_block_size", Place: "blockio@logical_block_size", Kind: Count, Zero: true, Check: blockSize,
+		Why: whenFound, Doc: "Logical block size in bytes that the guest sees; `0`: QEMU's default.",
+	},
+	{
+		Name: "physical_block_size", Place: "blockio@physical_block_size", Kind: Count, Zero: true, Check: blockSize,
+		Why: whenFound, Doc: "Physical block size in bytes that the guest sees; `0`: QEMU's default.",
+	},
+}, ioTuneRows())
+
+// diskRows are DiskRows by what this package does with them.
+var diskRows rows = DiskRows
+
+// matches is a check by a pattern.
+func matches(pattern, wrong string) func(string) string {
+	expression := regexp.MustCompile(pattern)
+	return func(value string) string {
+		if expression.MatchString(value) {
+			return ""
+		}
+		return wrong
+	}
+}
+
+func blockSize(value string) string {
+	if n, _ := number(value); n >= 512 && n <= 2<<20 && n&(n-1) == 0 {
+		return ""
+	}
+	return "It isn't a power of two from 512."
+}
+
+// ioTune is where the limits of a disk are.
+const ioTune = "io_tune"
+
+// ioTuneRows are the limits of a disk: bytes and operations, in total or of reads and writes, each with a burst and its
+// length.
+func ioTuneRows() []Attribute {
+	const live = "The limit is set in the running VM."
+	var all []Attribute
+	row := func(name, doc string) {
+		all = append(all, Attribute{
+			Name: join(ioTune, name), Place: "iotune/" + name, Kind: Count, Zero: true, Live: SetBlockIOTune, Why: live,
+			Doc: doc,
+		})
+	}
+	units := []struct{ name, words string }{{"bytes_sec", "Bytes"}, {"iops_sec", "I/O operations"}}
+	ways := []struct{ name, words string }{{"total", "in total"}, {"read", "of reads"}, {"write", "of writes"}}
+	for _, unit := range units {
+		for _, way := range ways {
+			name := way.name + "_" + unit.name
+			row(name, fmt.Sprintf("%s per second %s; `0`: no limit.", unit.words, way.words))
+			row(name+"_max", fmt.Sprintf("Burst of `%s`.", name))
+			row(name+"_max_length", fmt.Sprintf("Seconds for which the burst of `%s` may last. Default: `1`.", name))
+		}
+	}
+	row("size_iops_sec", "Size in bytes of an I/O operation for these limits; a larger one counts as several.")
+	all[len(all)-1].Doc += " `0`: every operation counts once."
+	return append(all, Attribute{
+		Name: join(ioTune, "group_name"), Live: SetBlockIOTune, Why: live,
+		Read: func(e *etree.Element) string {
+			if limits := child(e, "iotune"); len(children(limits)) > 1 {
+				return text(child(limits, "group_name"))
+			}
+			return "" // Without limits it means nothing.
+		},
+		Write: func(e *etree.Element, value string) error {
+			limits := ensure(e, "iotune")
+			setChild(limits, "group_name", value)
+			dropEmpty(limits, e)
+			return nil
+		},
+		Cold: func(_, want string) string {
+			if want == "" {
+				return "A running disk can't leave its group."
+			}
+			return ""
+		},
+		Doc: "Group of disks that share these limits, at least one of which must be set.",
+	})
+}
+
+// NestedDocs describe the objects that only hold rows, by path.
+var NestedDocs = map[string]string{
+	"disks.*.io_tune": "Limits of the disk's I/O. They are changed while the VM runs. A total can't be set together " +
+		"with its reads or writes.",
+}
+
+// checkRows checks what doesn't fit together in a disk.
+func (d Disk) checkRows(c *checker, path string) {
+	diskRows.validate(c, path, prefixed(path, d.Facts), func(string, string) bool { return false })
+	bypasses := d.Cache == "" || d.Cache == "none" || d.Cache == "directsync"
+	c.that(d.Facts["io"] != "native" || bypasses, path+".io",
+		`Native I/O requires the cache mode "none" or "directsync".`)
+	c.that(d.Facts["detect_zeroes"] != "unmap" || d.Facts["discard"] != "ignore", path+".detect_zeroes",
+		`It requires the value "unmap" of discard.`)
+	c.that(d.Facts["shareable"] != "yes" || d.Format == "" || d.Format == "raw", path+".shareable",
+		`A disk that several VMs use requires the format "raw".`)
+	for _, unit := range []string{"bytes_sec", "iops_sec", "bytes_sec_max", "iops_sec_max"} {
+		total, read, write := d.tune("total_"+unit), d.tune("read_"+unit), d.tune("write_"+unit)
+		c.that(total == "" || read == "" && write == "", join(path, ioTune+".total_"+unit),
+			"A total can't be set together with reads or writes.")
+	}
+	limited := false
+	for _, a := range ioTuneRows() {
+		limited = limited || a.Kind == Count && d.tune(strings.TrimPrefix(a.Name, ioTune+".")) != ""
+		limit, isLength := strings.CutSuffix(a.Name, "_length")
+		c.that(!isLength || d.Facts[a.Name] == "" || d.Facts[limit] != "", join(path, a.Name),
+			"A length requires "+strings.TrimPrefix(limit, ioTune+".")+".")
+		limit, isBurst := strings.CutSuffix(a.Name, "_max")
+		burst, _ := number(d.Facts[a.Name])
+		base, _ := number(d.Facts[limit])
+		c.that(!isBurst || burst == 0 || burst > base, join(path, a.Name), "A burst has to be more than the limit.")
+	}
+	c.that(limited || d.tune("group_name") == "", join(path, ioTune+".group_name"), "A group requires a limit.")
+}
+
+// applyRows patches a disk. Of limits that have gone their group goes, too, which libvirt refuses alone.
+func (d Disk) applyRows(e *etree.Element, path string) error {
+	if err := diskRows.apply(e, path, d.Facts); err != nil {
+		return err
+	}
+	limits := child(e, "iotune")
+	for name := range d.Facts {
+		if strings.HasPrefix(name, ioTune) && limits != nil && len(children(limits)) == len(children(limits, "group_name")) {
+			drop(limits)
+			return nil
+		}
+	}
+	return nil
+}
+
+func (d Disk) tune(name string) string {
+	if value := d.Facts[join(ioTune, name)]; value != "0" {
+		return value
+	}
+	return ""
+}
+
+// prefixed are the facts of a device with whole paths.
+func prefixed(path string, facts Facts) Facts {
+	all := make(Facts, len(facts))
+	for name, value := range facts {
+		all[join(path, name)] = value
+	}
+	return all
+}
+
+// tuned are all limits of a disk as they become: libvirt forgets those of a kind that aren't given anew.
+func tuned(have, want Facts) string {
+	limits := map[string]string{}
+	for _, a := range ioTuneRows() {
+		value, declared := want[a.Name]
+		if !declared {
+			value = have[a.Name]
+		}
+		name := strings.TrimPrefix(a.Name, ioTune+".")
+		if value != "" || have[a.Name] != "" {
+			limits[name] = cmp.Or(value, "0")
+		}
+	}
+	if limits["group_name"] == "0" {
+		delete(limits, "group_name")
+	}
+	return FormatTexts(limits)
+}

@@ -1,0 +1,59 @@
+package domain
+
+import (
+	"cmp"
+	"reflect"
+	"strings"
+)
+
+// SameText says whether two values of the text attribute with that path, * for keys, mean the same. "" is what isn't
+// there.
+func SameText(path, a, b string) bool {
+	if a == b {
+		return true
+	}
+	equivalent := sameTexts[path]
+	return equivalent != nil && equivalent(a, b)
+}
+
+func sameTrimmed(a, b string) bool { return strings.TrimSpace(a) == strings.TrimSpace(b) }
+
+// sameCache compares by meaning.
+func sameCache(a, b string) bool {
+	return cmp.Or(a, "default") == cmp.Or(b, "default")
+}
+
+// SameMemory compares amounts of memory: QEMU gives it out in whole MiB.
+func SameMemory(a, b uint64) bool { return (a+mib-1)/mib == (b+mib-1)/mib }
+
+func memoryDiffers(have, want *uint64) bool {
+	return want != nil && (have == nil || !SameMemory(*have, *want))
+}
+
+// SameSource says whether two sources of a disk mean the same.
+func SameSource(a, b DiskSource) bool { return sameSource(a, b) }
+
+// same says whether two values of the attribute with that path mean the same.
+func same(path string, a, b reflect.Value) bool {
+	switch x := a.Interface().(type) {
+	case DiskSource:
+		y, _ := b.Interface().(DiskSource)
+		return sameSource(x, y)
+	case *uint64:
+		y, _ := b.Interface().(*uint64)
+		return x == y || x != nil && y != nil && SameMemory(*x, *y)
+	case string:
+		return SameText(pattern(path), x, b.String())
+	default:
+		return reflect.DeepEqual(a.Interface(), b.Interface())
+	}
+}
+
+// pattern puts * in the place of a device's key.
+func pattern(path string) string {
+	kind, key, ok := deviceOf(path)
+	if !ok {
+		return path
+	}
+	return kind + ".*" + strings.TrimPrefix(path, kind+"."+key)
+}

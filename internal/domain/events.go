@@ -1,0 +1,45 @@
+package domain
+
+// The paths of lifecycle actions.
+const (
+	OnPoweroff = "events.on_poweroff"
+	OnReboot   = "events.on_reboot"
+	OnCrash    = "events.on_crash"
+)
+
+// eventsGroup is what the hypervisor does when the guest ends by itself.
+var eventsGroup = Group{
+	Path: "events",
+	Doc: "What libvirt does at once, without Terraform, when the guest shuts down, reboots or crashes. `run_strategy` " +
+		"decides at the next apply.",
+	Check: func(value func(string) string) (attribute, problem string) {
+		if value("on_poweroff") == "restart" && value("on_reboot") == "destroy" {
+			return "on_poweroff", "QEMU can't start a VM again that shuts down while it ends one that reboots."
+		}
+		return "", ""
+	},
+	Attributes: []Attribute{
+		{
+			Name: "on_poweroff", Place: "on_poweroff", Values: []string{"destroy", "restart"},
+			Kept: []string{"preserve", "rename-restart"}, Filled: true, Live: SetLifecycle,
+			Why: "The action is set in the running VM.",
+			Doc: "When the guest shuts down: `destroy` leaves the VM off, `restart` starts it again.",
+		},
+		{
+			Name: "on_reboot", Place: "on_reboot", Values: []string{"restart", "destroy"},
+			Kept: []string{"preserve", "rename-restart"}, Filled: true, Live: SetLifecycle,
+			Why: "The action is set in the running VM.",
+			Doc: "When the guest reboots: `restart` lets it reboot, `destroy` leaves the VM off.",
+		},
+		{
+			Name: "on_crash", Place: "on_crash",
+			Values: []string{"destroy", "restart", "preserve", "coredump-destroy", "coredump-restart"},
+			Kept:   []string{"rename-restart"}, Filled: true, Live: SetLifecycle,
+			Why: "The action is set in the running VM.",
+			Doc: "When the guest reports a crash, which requires a panic device: `restart` starts it again, `preserve` " +
+				"keeps it for an analysis, `coredump-restart` and `coredump-destroy` first write its memory to a file on the " +
+				"host. If QEMU itself crashes, `run_strategy` decides. Default of a new VM: `restart` with `run_strategy` " +
+				"`Always` or `RerunOnFailure`, otherwise `destroy`.",
+		},
+	},
+}

@@ -1,0 +1,210 @@
+package domain
+
+import (
+	"maps"
+	"strconv"
+	"strings"
+
+	"github.com/beevik/etree"
+)
+
+// Row is what the attributes of one device of a family say, by name. As in Facts, "" declares that nothing is there.
+type Row map[string]string
+
+// Family is a kind of devices of which a VM may have several, each with a key, described by rows. A declared map of
+// them is complete.
+type Family struct {
+	// Path is the attribute that holds them: "devices.inputs". Tag is their element.
+	Path, Tag string
+	// Attributes are in the order in which they are applied. The first one and those that are Fixed make a device what it
+	// is: one that differs in them is another device.
+	Attributes []Attribute
+	// Added and Removed say how a device comes and goes.
+	Added, Removed Transition
+	// Cold says that a device with these values can't come or go while the VM runs; nil: all can.
+	Cold func(Row) bool
+	// Skip says that an element of that tag isn't meant; nil: all are.
+	Skip func(*etree.Element) bool
+	// begin is what the element of a new device has besides its attributes, end tidies up after a change.
+	begin func(*etree.Element)
+	end   func(*Definition)
+	// Check says what doesn't fit together, as a problem of an attribute; nil: everything fits.
+	Check func(value func(attribute string) string) (attribute, problem string)
+	// fits checks the family with the rest of what is declared; nil: it fits.
+	fits func(Spec, *checker)
+	// Doc describes the family to users.
+	Doc string
+
+	in func(*Spec) *map[string]Row
+}
+
+// Families are all kinds of devices that rows describe.
+var Families = []Family{inputFamily, serialFamily, channelFamily, filesystemFamily, hostDeviceFamily}
+
+// Of returns the family's devices in a spec, nil where they aren't declared.
+func (f Family) Of(s Spec) map[string]Row { return *f.in(&s) }
+
+// Declare puts the family's devices into a spec.
+func (f Family) Declare(s *Spec, all map[string]Row) { *f.in(s) = all }
+
+// At is the path of an attribute, with * for the key.
+func (f Family) At(a Attribute) string { return f.Path + ".*." + a.Name }
+
+// kind is how its devices are known.
+func (f Family) kind() kind {
+	name := strings.TrimSuffix(strings.TrimPrefix(f.Path, "devices."), "s")
+	return kind{
+		path: f.Path, tag: f.Tag, prefix: "ua-" + strings.ReplaceAll(name, "_", "-") + "-", skip: f.Skip,
+		id:       func(*etree.Element) string { return "" },
+		fallback: func(_ *etree.Element, index int) string { return f.Tag + strconv.Itoa(index) },
+	}
+}
+
+func (f Family) block() block {
+	t := devices[Row]{
+		kind: f.kind(), rules: f.rules(), attributes: f.Attributes, in: f.in, readOne: f.read, same: f.same, twin: f.twin,
+		facts: func(row *Row) *Facts { return (*Facts)(row) }, texts: map[string]func(a, b string) bool{},
+		patch: f.patch, create: f.create, validate: f.validate,
+		removed:  func(_ *classifier, row Row) string { return f.transition(row, " removed") },
+		added:    func(_ *classifier, row Row) string { return f.transition(row, " added") },
+		compare:  func(*classifier, string, Row, Row) {},
+		normal:   func(row Row) Row { return row },
+		complete: func(row Row) Row { return row },
+		order:    func(Row) *int { return nil },
+	}
+	b := t.block()
+	b.family, b.order = &f, nil
+	each := b.validate
+	b.validate = func(s Spec, c *checker) {
+		if each(s, c); f.fits != nil {
+			f.fits(s, c)
+		}
+	}
+	if f.end == nil {
+		return b
+	}
+	patched := b.apply
+	b.apply = func(d *Definition, want Spec) error {
+		if *f.in(&want) == nil {
+			return nil // Not declared is left alone.
+		}
+		before := d.Canonical()
+		err := patched(d, want)
+		if d.Canonical() != before {
+			f.end(d)
+		}
+		return err
+	}
+	return b
+}
+
+func (f Family) rules() map[string]rule {
+	all := map[string]rule{
+		f.Path + ".* renamed": {effect: live, why: "The device is there already; only its key changes."},
+		f.Path + ".* cold":    {why: f.Attributes[0].Why},
+	}
+	for name, t := range map[string]Transition{" added": f.Added, " removed": f.Removed} {
+		r := rule{why: t.Why}
+		if t.Live {
+			r.effect, r.step = live, map[string]StepKind{" added": Attach, " removed": Detach}[name]
+		}
+		all[f.Path+".*"+name] = r
+	}
+	return all
+}
+
+func (f Family) read(e *etree.Element) Row {
+	row := Row{}
+	for _, a := range f.Attributes {
+		if value := a.read(e); value != "" {
+			row[a.Name] = value
+		}
+	}
+	return row
+}
+
+// same says whether what is declared under another key is the device that is there: as far as it is declared it is like
+// that one.
+func (f Family) same(have, want Row) bool {
+	for name, value := range want {
+		if have[name] != value {
+			return false
+		}
+	}
+	return len(want) > 0
+}
+
+// twin says whether a live and a persistent device are one.
+func (f Family) twin(live, persistent Row) bool {
+	first := f.Attributes[0].Name
+	return live[first] == persistent[first]
+}
+
+func (f Family) patch(_ *Definition, e *etree.Element, path string, want Row, _ map[string]bool) error {
+	have := f.read(e)
+	for _, a := range f.Attributes {
+		value, declared := want[a.Name]
+		switch {
+		case !declared || have[a.Name] == value:
+		default:
+			if err := a.put(e, join(path, a.Name), value); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (f Family) create(d *Definition, key string, want Row, _ map[string]bool) (*etree.Element, error) {
+	e := element(f.Tag)
+	if f.begin != nil {
+		f.begin(e)
+	}
+	all := maps.Clone(want)
+	for _, a := range f.Attributes {
+		if all[a.Name] == "" && a.Default != "" {
+			all[a.Name] = a.Default
+		}
+	}
+	if err := f.patch(d, e, join(f.Path, key), all, nil); err != nil {
+		return nil, err
+	}
+	f.kind().setAlias(e, key)
+	d.addDevice(e)
+	return e, nil
+}
+
+func (f Family) transition(row Row, how string) string {
+	if f.Cold != nil && f.Cold(row) {
+		return f.Path + ".* cold"
+	}
+	return f.Path + ".*" + how
+}
+
+func (f Family) validate(c *checker, all map[string]Row) {
+	for _, key := range sortedKeys(all) {
+		path, row := join(f.Path, key), all[key]
+		c.that(keyPattern.MatchString(key), path, `Keys consist of letters, digits, "-" and "_".`)
+		for _, a := range f.Attributes {
+			a.validate(c, join(path, a.Name), row[a.Name], func(string, string) bool { return false })
+		}
+		if f.Check != nil {
+			attribute, problem := f.Check(func(name string) string { return row[name] })
+			c.that(problem == "", join(path, attribute), problem)
+		}
+	}
+}
+
+// deviceOf takes the path of an attribute of a device with a key apart: the path of its kind, and its key.
+func deviceOf(path string) (kind, key string, ok bool) {
+	for _, b := range blocks {
+		if b.kind == nil {
+			continue
+		}
+		if rest, below := strings.CutPrefix(path, b.kind.path+"."); below {
+			key, _, _ = strings.Cut(rest, ".")
+			return b.kind.path, key, true
+		}
+	}
+	return "", "", false
+}

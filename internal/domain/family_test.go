@@ -1,0 +1,188 @@
+package domain
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// rowsOf are devices of a family as they can be declared, each with what is read of it.
+var rowsOf = map[string][]struct{ declared, read Row }{
+	"devices.inputs": {
+		{Row{"type": "tablet"}, Row{"type": "tablet", "bus": "usb"}},
+		{Row{"type": "keyboard", "bus": "virtio"}, Row{"type": "keyboard", "bus": "virtio"}},
+	},
+	"devices.serials": {
+		{
+			Row{"type": "pty", "log_file": "/l", "log_append": "yes"},
+			Row{"type": "pty", "log_file": "/l", "log_append": "yes"},
+		},
+		{Row{"type": "file", "path": "/f"}, Row{"type": "file", "path": "/f"}},
+		{Row{"type": "unix", "path": "/s"}, Row{"type": "unix", "path": "/s"}},
+	},
+	"devices.channels": {
+		{Row{"type": "unix", "name": "a"}, Row{"type": "unix", "name": "a"}},
+		{Row{"type": "spicevmc", "name": "com.redhat.spice.0"}, Row{"type": "spicevmc", "name": "com.redhat.spice.0"}},
+	},
+	"devices.filesystems": {
+		{Row{"target": "t", "source": "/s"}, Row{
+			"target": "t", "source": "/s", "driver": "virtiofs", "access_mode": "passthrough",
+		}},
+		{Row{"target": "t", "source": "/s", "driver": "9p", "access_mode": "mapped", "read_only": "yes"}, Row{
+			"target": "t", "source": "/s", "driver": "9p", "access_mode": "mapped", "read_only": "yes",
+		}},
+	},
+	"devices.host_devices": {
+		{Row{"type": "pci", "address": "0000:65:00.1"}, Row{"type": "pci", "address": "0000:65:00.1"}},
+		{Row{"type": "usb", "address": "1234:abcd"}, Row{"type": "usb", "address": "1234:abcd"}},
+		{Row{"type": "mdev", "address": "c2177883-f1bb-47f0-914d-32a22e3a8804"}, Row{
+			"type": "mdev", "address": "c2177883-f1bb-47f0-914d-32a22e3a8804",
+		}},
+	},
+}
+
+// TestFamilies_comeAndGo: in every sample devices come as they are declared, are read so, are left alone by what is
+// declared again, and go without a trace.
+func TestFamilies_comeAndGo(t *testing.T) {
+	t.Parallel()
+	for name, xml := range samples(t) {
+		for _, f := range Families {
+			for _, row := range rowsOf[f.Path] {
+				d := parse(t, xml)
+				before := d.Spec()
+				all := maps.Clone(f.Of(before))
+				all["new"] = row.declared
+				var want Spec
+				f.Declare(&want, all)
+				if problems := want.Validate(); len(problems) > 0 {
+					t.Errorf("%s: %v", name, problems)
+				}
+				for range 2 {
+					if err := d.Apply(want); err != nil {
+						t.Fatal(err)
+					}
+				}
+				now := d.Spec()
+				if diff := cmp.Diff(row.read, f.Of(now)["new"]); diff != "" {
+					t.Errorf("%s: %v is read as another one:\n%s", name, row.declared, diff)
+				}
+				if changes := Changes(now, want); len(changes) > 0 {
+					t.Errorf("%s: still to be changed: %v", name, changes)
+				}
+				f.Declare(&want, f.Of(before))
+				if err := d.Apply(want); err != nil {
+					t.Fatal(err)
+				}
+				if diff := cmp.Diff(f.Of(before), f.Of(d.Spec())); diff != "" {
+					t.Errorf("%s: it has left something:\n%s", name, diff)
+				}
+			}
+		}
+	}
+}
+
+// TestFamilies_areClassified: every change says why, and is made by a call exactly if it is called live.
+func TestFamilies_areClassified(t *testing.T) {
+	t.Parallel()
+	for _, f := range Families {
+		for _, row := range rowsOf[f.Path] {
+			live := parse(t, leastDefinition)
+			declared := func(all map[string]Row) Spec {
+				var s Spec
+				f.Declare(&s, all)
+				return s
+			}
+			steps := func(have *Definition, want Spec, path string, kind StepKind) {
+				t.Helper()
+				next := have.Clone()
+				if err := next.Apply(want); err != nil {
+					t.Fatal(err)
+				}
+				made, err := LiveSteps(have, next, want)
+				changes := Changes(have.Spec(), want)
+				if err != nil || len(changes) != 1 || changes[0].Path != path || !strings.HasSuffix(changes[0].Why, ".") {
+					t.Fatalf("%v %v", changes, err)
+				}
+				if isLive := len(made) == 1 && made[0].Kind == kind; isLive != changes[0].Live {
+					t.Errorf("%v: %v", changes, made)
+				}
+			}
+			with := declared(map[string]Row{"a": row.declared})
+			steps(live, with, f.Path+".a", Attach)
+			if err := live.Apply(with); err != nil {
+				t.Fatal(err)
+			}
+			steps(live, declared(map[string]Row{}), f.Path+".a", Detach)
+			for _, a := range f.Attributes {
+				other := maps.Clone(row.read)
+				if other[a.Name] == "x" || len(a.Values) > 0 && slices.Equal(a.Values, []string{other[a.Name]}) {
+					continue
+				}
+				other[a.Name] = "x"
+				if changes := Changes(live.Spec(), declared(map[string]Row{"a": other})); len(changes) != 1 || changes[0].Live {
+					t.Errorf("%s: %v", a.Name, changes)
+				}
+			}
+		}
+		for _, a := range f.Attributes {
+			if !strings.HasSuffix(a.Doc, ".") || !strings.HasSuffix(a.Why, ".") {
+				t.Errorf("%s isn't described", f.At(a))
+			}
+		}
+	}
+}
+
+func TestFamilies_refuseWhatIsWrong(t *testing.T) {
+	t.Parallel()
+	for _, wrong := range []Spec{
+		{Inputs: map[string]Row{"a": {"bus": "usb"}}},
+		{Inputs: map[string]Row{"a": {"type": "joystick"}}},
+		{Inputs: map[string]Row{"a b": {"type": "tablet"}}},
+		{Serials: map[string]Row{"a": {"type": "file"}}},
+		{Serials: map[string]Row{"a": {"type": "file", "path": "log"}}},
+		{Serials: map[string]Row{"a": {"type": "pty", "path": "/log"}}},
+		{Serials: map[string]Row{"a": {"type": "pty", "log_append": "yes"}}},
+		{Serials: map[string]Row{"a": {"type": "null"}}, SerialConsole: new(true)},
+		{Channels: map[string]Row{"a": {"type": "unix"}}},
+		{Channels: map[string]Row{"a": {"type": "unix", "name": agentChannel}}},
+		{Filesystems: map[string]Row{"a": {"target": "t"}}},
+		{Filesystems: map[string]Row{"a": {"target": "t", "source": "/s", "driver": "virtiofs", "access_mode": "mapped"}}},
+		{HostDevices: map[string]Row{"a": {"type": "pci", "address": "65:00.0"}}},
+		{HostDevices: map[string]Row{"a": {"type": "usb", "address": "0000:65:00.0"}}},
+		{HostDevices: map[string]Row{"a": {"type": "mdev"}}},
+	} {
+		if len(wrong.Validate()) == 0 {
+			t.Errorf("%v is let pass", facts(wrong))
+		}
+	}
+	kept := Spec{Inputs: map[string]Row{"a": {"type": "evdev"}}}
+	if problems := kept.Validate(); len(problems) > 0 {
+		t.Errorf("a VM from elsewhere may have it: %v", problems)
+	}
+	if err := parse(t, leastDefinition).Apply(kept); err == nil {
+		t.Error("it is declared anew")
+	}
+}
+
+// TestFamilies_whatRunsIsTheSame: what libvirt chooses when a VM starts is no difference between its two definitions.
+func TestFamilies_whatRunsIsTheSame(t *testing.T) {
+	t.Parallel()
+	persistent := parse(t, `<domain><devices><channel type="unix"><target type="virtio" name="a"/></channel>
+  <serial type="pty"><log file="/l" append="on"/></serial><graphics type="vnc" port="-1" autoport="yes" websocket="-1">
+  <listen type="address"/></graphics><vsock><cid auto="yes"/></vsock></devices></domain>`).Spec()
+	live := parse(t, `<domain id="1"><devices><channel type="unix">
+  <source mode="bind" path="/var/lib/libvirt/qemu/channel/target/domain-1-a/a"/><target type="virtio" name="a"/>
+  <alias name="channel0"/></channel><serial type="pty"><source path="/dev/pts/0"/><log file="/l" append="on"/></serial>
+  <graphics type="vnc" port="5900" autoport="yes" websocket="5700" listen="127.0.0.1"><listen type="address"
+  address="127.0.0.1"/></graphics><vsock><cid auto="yes" address="3"/></vsock></devices></domain>`).Spec()
+	if pending := Pending(live, persistent); len(pending) > 0 {
+		t.Error(pending)
+	}
+	if merged := Merge(&persistent, &live, nil, nil); merged.Facts["devices.graphics.websocket"] != Auto ||
+		merged.Facts["devices.graphics.address"] != "" {
+		t.Error(merged.Facts)
+	}
+}

@@ -1,0 +1,59 @@
+package domain
+
+import "github.com/beevik/etree"
+
+// filesystemWhy: libvirt 9.0 crashes when one is plugged in.
+const filesystemWhy = "The directory is shared from the start of the VM."
+
+// filesystemFamily are directories of the host that the guest sees.
+var filesystemFamily = Family{
+	Path: "devices.filesystems", Tag: "filesystem", in: func(s *Spec) *map[string]Row { return &s.Filesystems },
+	Doc: "Directories of the host that the guest can mount, by a key. Such a VM can't be moved while it runs, and every " +
+		"host of the VM must have the directory. If you set the map, list every one.",
+	Added: Transition{Why: filesystemWhy}, Removed: Transition{Why: filesystemWhy},
+	begin: func(e *etree.Element) { setAttr(e, "type", "mount") },
+	Attributes: []Attribute{
+		{
+			Name: "target", Place: "target@dir", Why: filesystemWhy, Filled: true,
+			Doc: "Name by which the guest mounts it (`mount -t virtiofs <target> /mnt`). Required.",
+		},
+		{
+			Name: "source", Place: "source@dir", Why: filesystemWhy, Check: absolute, Doc: "Directory on the host. Required.",
+		},
+		{
+			Name: "driver", Why: filesystemWhy, Values: []string{"virtiofs", "9p"},
+			Kept: []string{"handle", "loop", "nbd", "ploop", "mtp"}, Default: "virtiofs", Filled: true,
+			Read: func(e *etree.Element) string {
+				if kind := at(e, "driver@type"); kind != "path" && kind != "" {
+					return kind
+				}
+				return "9p"
+			},
+			Write: func(e *etree.Element, value string) error {
+				if value == "9p" {
+					value = "path"
+				}
+				if value == "virtiofs" {
+					setAttr(e, "accessmode", "passthrough")
+				}
+				put(e, "driver@type", value)
+				return nil
+			},
+			Doc: "`virtiofs` is fast, needs `virtiofsd` on the host and memory that is shared with it; `9p` is in QEMU itself.",
+		},
+		{
+			Name: "access_mode", Place: "@accessmode", Why: filesystemWhy, Values: []string{"passthrough", "mapped", "squash"},
+			Filled: true, Doc: "Who owns files on the host. `virtiofs` has `passthrough` only.",
+		},
+		{
+			Name: "read_only", Place: "readonly", Kind: Flag, Why: filesystemWhy,
+			Doc: "Whether the guest can only read it. Of `virtiofs` since libvirt 11.",
+		},
+	},
+	Check: func(value func(string) string) (attribute, problem string) {
+		if value("driver") == "virtiofs" && value("access_mode") != "" && value("access_mode") != "passthrough" {
+			return "access_mode", "virtiofs has passthrough only."
+		}
+		return needs("target", "source")(value)
+	},
+}

@@ -1,0 +1,182 @@
+package domain
+
+import (
+	"cmp"
+	"regexp"
+	"strconv"
+
+	"github.com/beevik/etree"
+)
+
+const graphicsWhy = "The screen's server is set up when the VM starts."
+
+// keymapPattern is what libvirt lets the name of a keyboard layout be.
+var keymapPattern = regexp.MustCompile(`^[a-zA-Z0-9_-]+$`)
+
+const (
+	// minVNCPort is the port of VNC's display 0.
+	minVNCPort = 5900
+	maxPort    = 65535
+)
+
+// graphicsGroup is the screen that people see. Others than VNC and SPICE aren't meant.
+var graphicsGroup = Group{
+	Path: "devices.graphics", Device: "graphics",
+	Doc: "Screen, by VNC or SPICE. New VMs have VNC on a socket of the host, which opens no port. Its password is set " +
+		"by `graphics_access`.",
+	Added:   Transition{Why: graphicsWhy},
+	Removed: Transition{Why: graphicsWhy},
+	Skip:    func(e *etree.Element) bool { return attr(e, "type") != "vnc" && attr(e, "type") != "spice" },
+	Attributes: []Attribute{
+		{
+			Name: "type", Place: "@type", Values: []string{"vnc", "spice"}, Default: "vnc", Filled: true,
+			Capability: "graphics/type", Why: graphicsWhy,
+			Needs: map[string]string{"spice": "a QEMU with SPICE (Debian: qemu-system-modules-spice)"},
+			Doc:   "Protocol.",
+		},
+		{
+			Name: "listen", Values: []string{"socket", "address", "network", "none"}, Default: "socket", Filled: true,
+			Why:  graphicsWhy,
+			Read: func(e *etree.Element) string { return at(e, "listen@type") },
+			Write: func(e *etree.Element, value string) error {
+				for _, key := range []string{"listen", "socket"} {
+					setAttr(e, key, "")
+					put(e, "listen@"+key, "")
+				}
+				put(e, "listen@type", value)
+				return nil
+			},
+			Doc: "Where it listens: on a `socket` of the host, an `address`, the host's address in a libvirt `network`, or " +
+				"nowhere (`none`).",
+		},
+		{
+			Name: "address", Follows: "listen", Echo: true, Why: graphicsWhy,
+			Read: func(e *etree.Element) string {
+				if at(e, "listen@type") != "address" {
+					return ""
+				}
+				return at(e, "listen@address")
+			},
+			Write: func(e *etree.Element, value string) error {
+				setAttr(e, "listen", "")
+				put(e, "listen@address", value)
+				return nil
+			},
+			Doc: "Address with `listen = \"address\"`, such as `127.0.0.1`, or `0.0.0.0` for all. Every host of the VM must " +
+				"have it. Not set: as the host's `qemu.conf` says, usually `127.0.0.1`.",
+		},
+		{
+			Name: "network", Place: "listen@network", Follows: "listen", Why: graphicsWhy,
+			Doc: "libvirt network with `listen = \"network\"`.",
+		},
+		{
+			Name: "port", Follows: "listen", Filled: true, Echo: true, Why: graphicsWhy,
+			Read: readPort, Write: writePort, Check: checkPort,
+			Doc: "Port, or `auto` for one that is free on the host when the VM starts.",
+		},
+		{
+			Name: "websocket", Place: "@websocket", Follows: "type", Echo: true, Why: graphicsWhy,
+			Read: func(e *etree.Element) string {
+				if port := attr(e, "websocket"); port != "-1" {
+					return port
+				}
+				return Auto
+			},
+			Write: func(e *etree.Element, value string) error {
+				if value == Auto {
+					value = "-1"
+				}
+				setAttr(e, "websocket", value)
+				return nil
+			},
+			Check: checkPort,
+			Doc:   "Port for VNC in web browsers, or `auto`.",
+		},
+		{
+			Name: "keymap", Place: "@keymap", Why: graphicsWhy,
+			Check: func(value string) string {
+				if !keymapPattern.MatchString(value) {
+					return "It isn't the name of a keyboard layout, such as en-us."
+				}
+				return ""
+			},
+			Doc: "Keyboard layout, such as `en-us` or `de`. Only for clients that don't send key codes.",
+		},
+		{
+			Name: "share_policy", Place: "@sharePolicy", Follows: "type", Why: graphicsWhy,
+			Values: []string{"allow-exclusive", "force-shared", "ignore"},
+			Doc:    "Whether several VNC clients can be connected at a time.",
+		},
+	},
+	Check: checkGraphics,
+}
+
+// readPort reads a port, "" of a server that has none.
+func readPort(e *etree.Element) string {
+	port := attr(e, "port")
+	switch listen := at(e, "listen@type"); {
+	case listen == "socket", listen == "none":
+		return ""
+	case attr(e, "autoport") == "yes", port == "-1":
+		return Auto
+	default:
+		return port
+	}
+}
+
+func writePort(e *etree.Element, value string) error {
+	automatic := ""
+	switch value {
+	case "":
+	case Auto:
+		value, automatic = "", "yes"
+	default:
+		automatic = "no"
+	}
+	setAttr(e, "port", value)
+	setAttr(e, "autoport", automatic)
+	return nil
+}
+
+func checkPort(value string) string {
+	if n, err := strconv.Atoi(value); value != Auto && (err != nil || n < 1 || n > maxPort) {
+		return strconv.Quote(value) + ` is neither a port nor "auto".`
+	}
+	return ""
+}
+
+func checkGraphics(value func(string) string) (attribute, problem string) {
+	listen := value("listen")
+	port, err := strconv.Atoi(value("port"))
+	switch {
+	case value("address") != "" && listen != "address":
+		return "address", `It needs listen = "address".`
+	case value("network") != "" && listen != "network", listen == "network" && value("network") == "":
+		return "network", `It goes with listen = "network".`
+	case value("port") != "" && listen != "address" && listen != "network":
+		return "port", `A port needs listen = "address" or "network".`
+	case value("type") == "spice" && cmp.Or(value("websocket"), value("share_policy")) != "":
+		return "type", "Only VNC has websocket and share_policy."
+	case err == nil && value("type") != "spice" && port < minVNCPort:
+		return "port", "Ports of VNC begin at 5900."
+	default:
+		return "", ""
+	}
+}
+
+// HasGraphicsPassword says whether the screen asks for a password. Only a definition that was read with its secrets
+// tells.
+func (d *Definition) HasGraphicsPassword() bool {
+	return attr(graphicsGroup.element(d), "passwd") != ""
+}
+
+// SetGraphicsPassword gives the screen a password, "" for none, and returns the device as a document, "" if there is no
+// screen. It is no part of a Spec, which is recorded and compared.
+func (d *Definition) SetGraphicsPassword(password string) string {
+	e := graphicsGroup.element(d)
+	if e == nil {
+		return ""
+	}
+	setAttr(e, "passwd", password)
+	return render(e)
+}

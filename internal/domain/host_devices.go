@@ -1,0 +1,85 @@
+package domain
+
+import (
+	"regexp"
+	"strings"
+
+	"github.com/beevik/etree"
+)
+
+const hostDeviceWhy = "The device is another one."
+
+// hostAddressPatterns are the addresses of the host's devices, by type.
+var hostAddressPatterns = map[string]*regexp.Regexp{
+	"pci":  regexp.MustCompile(`^([0-9a-f]{4}):([0-9a-f]{2}):([0-9a-f]{2})\.([0-7])$`),
+	"usb":  regexp.MustCompile(`^([0-9a-f]{4}):([0-9a-f]{4})$`),
+	"mdev": regexp.MustCompile(`^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$`),
+}
+
+// hostDeviceFamily are devices of the host that the VM has for itself.
+var hostDeviceFamily = Family{
+	Path: "devices.host_devices", Tag: "hostdev", in: func(s *Spec) *map[string]Row { return &s.HostDevices },
+	Doc: "Devices of the host by a key, which the VM then has for itself. Such a VM can't be moved while it runs. If " +
+		"you set the map, list every one.",
+	Added:   Transition{Live: true, Why: "The device is plugged into the running VM."},
+	Removed: Transition{Live: true, Why: "The device is unplugged from the running VM."},
+	Skip: func(e *etree.Element) bool {
+		return attr(e, "mode") == "capabilities" || child(e, "teaming") != nil
+	},
+	begin: func(e *etree.Element) { setAttr(e, "mode", "subsystem") },
+	Attributes: []Attribute{
+		{
+			Name: "type", Place: "@type", Values: []string{"pci", "usb", "mdev"}, Kept: []string{"scsi", "scsi_host"},
+			Filled: true, Why: hostDeviceWhy, Doc: "Kind of device. Required.",
+			Write: func(e *etree.Element, value string) error {
+				setAttr(e, "type", value)
+				managed, model := "", ""
+				if value == "pci" {
+					managed = "yes"
+				}
+				if value == "mdev" {
+					model = "vfio-pci"
+				}
+				setAttr(e, "managed", managed)
+				setAttr(e, "model", model)
+				return nil
+			},
+		},
+		{
+			Name: "address", Why: hostDeviceWhy, Filled: true,
+			Read:  func(e *etree.Element) string { return hostAddress(child(e, "source")) },
+			Write: writeHostAddress,
+			Doc: "Address of a `pci` device (`0000:65:00.0`), vendor and product of a `usb` device (`1234:abcd`), or the UUID " +
+				"of an `mdev` device. Required.",
+		},
+	},
+	Check: func(value func(string) string) (attribute, problem string) {
+		pattern := hostAddressPatterns[value("type")]
+		if pattern != nil && !pattern.MatchString(value("address")) && value("address") != unknownHostDevice {
+			return "address", `It isn't an address of a ` + value("type") + ` device, in small letters.`
+		}
+		return needs("type", "address")(value)
+	},
+}
+
+// unknownHostDevice is the address of a device that is identified in another way.
+const unknownHostDevice = "device"
+
+func writeHostAddress(e *etree.Element, value string) error {
+	dropChildren(e, "source")
+	source := add(e, "source")
+	kind := attr(e, "type")
+	found := hostAddressPatterns[kind].FindStringSubmatch(value)
+	switch {
+	case found == nil:
+	case kind == "pci":
+		add(source, "address", "domain", "0x"+found[1], "bus", "0x"+found[2], "slot", "0x"+found[3],
+			"function", "0x"+found[4])
+	case kind == "usb":
+		add(source, "vendor", "id", "0x"+found[1])
+		add(source, "product", "id", "0x"+found[2])
+	default:
+		add(source, "address", "uuid", strings.ToLower(value))
+	}
+	return nil
+}

@@ -1,0 +1,88 @@
+package domain
+
+import (
+	"strings"
+
+	"github.com/beevik/etree"
+)
+
+// enlightenment is one of the features of Hyper-V. QEMU has it where libvirt lists its name.
+func enlightenment(name, place, doc string) Attribute {
+	a := toggle(name, "hyperv/"+place, doc)
+	a.Capability, a.Listed = "hyperv/features", place
+	return a
+}
+
+// hypervGroup is what the guest sees of Hyper-V: Windows runs faster with it.
+var hypervGroup = Group{
+	Path: "platform.hyperv",
+	Doc:  "Hyper-V enlightenments, which make Windows run faster. What isn't set is left alone.",
+	Attributes: []Attribute{
+		{
+			Name: "mode", Place: "features/hyperv@mode", Values: []string{"custom", "passthrough"}, Why: featureWhy,
+			Doc: "`custom` has what is set here, `passthrough` all that the host has; such a VM can't be moved while it runs.",
+		},
+		toggle("relaxed", "hyperv/relaxed", "No watchdog for timers that come late."),
+		toggle("vapic", "hyperv/vapic", "Virtual APIC."),
+		stated("features/hyperv/spinlocks", "retries", Attribute{
+			Name: "spinlocks", Kind: Count, Why: featureWhy, Zero: true, Capability: "hyperv/features", Listed: "spinlocks",
+			Check: func(value string) string {
+				if n, ok := number(value); ok && n > 0 && n < minSpinlocks {
+					return "Hyper-V has at least 4095 retries; 8191 is usual, 0 is off."
+				}
+				return ""
+			},
+			Doc: "How often the guest tries to get a spinlock before it tells the host, usually `8191`. `0` is off.",
+		}),
+		enlightenment("vpindex", "vpindex", "Number of each virtual CPU."),
+		enlightenment("runtime", "runtime", "Time that each virtual CPU has run."),
+		enlightenment("synic", "synic", "Synthetic interrupt controller."),
+		enlightenment("stimer", "stimer", "Synthetic timers."),
+		toggle("stimer_direct", "hyperv/stimer/direct", "Synthetic timers with interrupts of their own."),
+		enlightenment("reset", "reset", "Reset by the hypervisor."),
+		stated("features/hyperv/vendor_id", "value", Attribute{
+			Name: "vendor_id", Why: featureWhy, Capability: "hyperv/features", Listed: "vendor_id",
+			Check: func(value string) string {
+				if len(value) > maxVendorID || strings.ContainsAny(value, ",\n\r\t") || strings.TrimSpace(value) != value {
+					return "It has at most 12 characters in one line, no comma, and no space around it."
+				}
+				return ""
+			},
+			Doc: "Name of the hypervisor that the guest sees, at most 12 characters. `\"\"` is none.",
+		}),
+		enlightenment("frequencies", "frequencies", "Frequencies of the clocks."),
+		enlightenment("reenlightenment", "reenlightenment", "Whether the guest is told when its clock's frequency changes."),
+		enlightenment("tlbflush", "tlbflush", "Flushing of other CPUs' address caches."),
+		enlightenment("ipi", "ipi", "Interrupts between processors."),
+		enlightenment("evmcs", "evmcs", "Faster nested virtualization, on Intel."),
+		enlightenment("avic", "avic", "Use of the host's hardware APIC. Needs libvirt 8.10."),
+	},
+}
+
+const (
+	// minSpinlocks is libvirt's least number of retries.
+	minSpinlocks = 4095
+	// maxVendorID is how long libvirt lets a vendor's name be.
+	maxVendorID = 12
+)
+
+// stated completes an attribute whose element has a state besides the attribute of that name: off without a value.
+func stated(element, name string, a Attribute) Attribute {
+	value, state := element+"@"+name, element+"@state"
+	a.Read = func(e *etree.Element) string {
+		if at(e, state) != "on" {
+			return ""
+		}
+		return at(e, value)
+	}
+	a.Write = func(e *etree.Element, wanted string) error {
+		on := ""
+		if wanted != "" {
+			on = "on"
+		}
+		put(e, value, wanted)
+		put(e, state, on)
+		return nil
+	}
+	return a
+}

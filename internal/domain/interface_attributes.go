@@ -1,0 +1,277 @@
+package domain
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/beevik/etree"
+)
+
+// DirectModes are the ways in which an interface shares a device of the host.
+var DirectModes = []string{"bridge", "vepa", "private", "passthrough"}
+
+const (
+	whenPlugged  = "The guest's network card is made with it when it is plugged in."
+	setInRunning = "It is set in the running VM."
+	connectedTo  = "The interface is connected to it when it is plugged in."
+)
+
+// InterfaceRows are the attributes of an interface that are each one place in its element.
+var InterfaceRows = slices.Concat([]Attribute{
+	{
+		Name: "mtu", Place: "mtu@size", Kind: Count, Zero: true, Echo: true, Since: "3.1.0", Why: whenPlugged,
+		Check: between(68, 65535),
+		Doc:   "Largest packet in bytes, for the guest and for the host's end; `0`: that of the network.",
+	},
+	{
+		Name: "queues", Place: "driver@queues", Kind: Count, Zero: true, Why: whenPlugged, Check: between(1, 256),
+		Doc: "Number of queues, usually that of the virtual CPUs; `0`: one. For the model `virtio`.",
+	},
+	{
+		Name: "vlan.tags", Place: "vlan/tag@id", Kind: Numbers, Live: Update, Echo: true, Why: setInRunning,
+		Check: vlanTags, Cold: vlanCold,
+		Write: func(e *etree.Element, value string) error {
+			if value == "" {
+				dropChildren(e, "vlan") // libvirt refuses one without a tag.
+				return nil
+			}
+			return Attribute{Place: "vlan/tag@id", Kind: Numbers}.put(e, "", value)
+		},
+		Doc: "VLAN tags, from 0 to 4095. Several require `trunk`. `[]` removes them.",
+	},
+	{
+		Name: "vlan.trunk", Place: "vlan@trunk", Kind: Switch, Unset: "no", Echo: true, Why: connectedTo,
+		Doc: "Whether the guest tags its packets itself, with any of `tags`.",
+	},
+	{
+		Name: "vlan.native_tag", Kind: Count, Echo: true, Why: connectedTo, Check: vlanTags,
+		Read: func(e *etree.Element) string { return attr(nativeTag(e), "id") },
+		Write: func(e *etree.Element, value string) error {
+			mode := attr(nativeTag(e), "nativeMode")
+			for _, tag := range children(child(e, "vlan"), "tag") {
+				setAttr(tag, "nativeMode", "")
+				if attr(tag, "id") == value {
+					setAttr(tag, "nativeMode", orElse(mode, "untagged"))
+				}
+			}
+			if value != "" && nativeTag(e) == nil {
+				return errors.New("the native tag isn't one of tags")
+			}
+			return nil
+		},
+		Doc: "Tag of `tags` that packets without a tag have. For Open vSwitch.",
+	},
+	{
+		Name: "vlan.native_mode", Values: []string{"tagged", "untagged"}, Echo: true, Why: connectedTo,
+		Read: func(e *etree.Element) string { return attr(nativeTag(e), "nativeMode") },
+		Write: func(e *etree.Element, value string) error {
+			if nativeTag(e) == nil && value != "" {
+				return errors.New("it requires native_tag")
+			}
+			if value != "" {
+				setAttr(nativeTag(e), "nativeMode", value)
+			}
+			return nil
+		},
+		Doc: "Whether packets of `native_tag` reach the guest tagged. Default: `untagged`.",
+	},
+	{
+		Name: "port_group", Place: "source@portgroup", Live: Update,
+		Why: "The interface of the running VM is connected to the other port group.",
+		Doc: "Port group of `network`; `\"\"`: the network's default.",
+	},
+	{
+		Name: "virtual_port.type", Echo: true, Unset: None, Why: connectedTo,
+		Read: func(e *etree.Element) string { return attr(child(e, "virtualport"), "type") },
+		Write: func(e *etree.Element, value string) error {
+			dropChildren(e, "virtualport") // The parameters are those of the old type.
+			if value != "" {
+				add(e, "virtualport", "type", value)
+			}
+			return nil
+		},
+		Values: []string{"openvswitch", "802.1Qbg", "802.1Qbh", "midonet"},
+		Doc:    "Kind of the virtual switch.",
+	},
+	{
+		Name: "virtual_port.interface_id", Place: "virtualport/parameters@interfaceid", Echo: true, Why: connectedTo,
+		Normal: strings.ToLower, Check: matches(uuidPattern, "It isn't a UUID."),
+		Doc: "UUID by which Open vSwitch or MidoNet know the interface. Default: chosen by libvirt.",
+	},
+	{
+		Name: "virtual_port.profile_id", Place: "virtualport/parameters@profileid", Echo: true, Why: connectedTo,
+		Doc: "Port profile of Open vSwitch or 802.1Qbh.",
+	},
+	{
+		Name: "virtual_port.manager_id", Place: "virtualport/parameters@managerid", Kind: Count, Echo: true,
+		Why: connectedTo, Doc: "VSI manager id of 802.1Qbg.",
+	},
+	{
+		Name: "virtual_port.type_id", Place: "virtualport/parameters@typeid", Kind: Count, Echo: true, Why: connectedTo,
+		Doc: "VSI type id of 802.1Qbg.",
+	},
+	{
+		Name: "virtual_port.type_id_version", Place: "virtualport/parameters@typeidversion", Kind: Count, Echo: true,
+		Why: connectedTo, Doc: "VSI type id version of 802.1Qbg.",
+	},
+	{
+		Name: "virtual_port.instance_id", Place: "virtualport/parameters@instanceid", Echo: true, Why: connectedTo,
+		Normal: strings.ToLower, Check: matches(uuidPattern, "It isn't a UUID."),
+		Doc: "VSI instance id of 802.1Qbg, a UUID.",
+	},
+	{
+		Name: "filter.name", Live: Update, Why: "The filter of the running VM is exchanged.",
+		Read: func(e *etree.Element) string { return attr(child(e, "filterref"), "filter") },
+		Write: func(e *etree.Element, value string) error {
+			if value == "" {
+				dropChildren(e, "filterref")
+				return nil
+			}
+			setAttr(ensure(e, "filterref"), "filter", value)
+			return nil
+		},
+		Doc: "Name of the network filter, which the host must have: of `virtfleet_network_filter`, or one of libvirt's, " +
+			"such as `clean-traffic`. `\"\"` removes it.",
+	},
+	{
+		Name: "filter.parameters", Place: "filterref/parameter@name@value", Kind: Texts, Live: Update,
+		Why: "The filter of the running VM gets the other parameters.",
+		Doc: "Variables of the filter, such as `IP`.",
+	},
+	{
+		Name: "isolated", Place: "port@isolated", Kind: Switch, Live: Update, Echo: true, Since: "6.1.0",
+		Why: "The port of the running VM is set.",
+		Doc: "Whether the VM is kept from the other isolated ports of its bridge.",
+	},
+}, bandwidthRows())
+
+var interfaceRows rows = InterfaceRows
+
+const uuidPattern = `^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$`
+
+func init() {
+	for path, doc := range map[string]string{
+		"interfaces.*.vlan": "VLAN of the interface, for Open vSwitch and SR-IOV, and for bridges with libvirt " +
+			"11.0.",
+		"interfaces.*.virtual_port":       "Port of a virtual switch. `type = \"none\"` removes it.",
+		"interfaces.*.filter":             "Network filter. It is changed while the VM runs.",
+		"interfaces.*.bandwidth":          "Limits of the interface's traffic. They are changed while the VM runs.",
+		"interfaces.*.bandwidth.inbound":  "Traffic to the guest.",
+		"interfaces.*.bandwidth.outbound": "Traffic from the guest.",
+	} {
+		NestedDocs[path] = doc
+	}
+}
+
+func orElse(value, otherwise string) string {
+	if value == "" {
+		return otherwise
+	}
+	return value
+}
+
+func between(least, most int) func(string) string {
+	return func(value string) string {
+		if n, ok := number(value); ok && n >= least && n <= most {
+			return ""
+		}
+		return fmt.Sprintf("It isn't a number from %d to %d.", least, most)
+	}
+}
+
+func vlanTags(value string) string {
+	for _, tag := range ParseNumbers(value) {
+		if tag < 0 || tag > 4095 {
+			return fmt.Sprintf("%d isn't a VLAN tag from 0 to 4095.", tag)
+		}
+	}
+	return ""
+}
+
+func vlanCold(have, want string) string {
+	if have == "" || want == "" {
+		return connectedTo
+	}
+	return ""
+}
+
+// nativeTag is the tag of packets without one.
+func nativeTag(e *etree.Element) *etree.Element {
+	for _, tag := range children(child(e, "vlan"), "tag") {
+		if attr(tag, "nativeMode") != "" {
+			return tag
+		}
+	}
+	return nil
+}
+
+func bandwidthRows() []Attribute {
+	var all []Attribute
+	for _, way := range []string{"inbound", "outbound"} {
+		for _, limit := range []struct{ name, doc string }{
+			{"average", "Average in KiB per second. Required for the others; `0` removes the limit."},
+			{"peak", "Peak in KiB per second; `0`: none."},
+			{"burst", "KiB that may be sent at the speed of `peak`; `0`: none."},
+		} {
+			row := Attribute{
+				Name: "bandwidth." + way + "." + limit.name, Place: "bandwidth/" + way + "@" + limit.name, Kind: Count,
+				Zero: true, Live: Update, Echo: true, Why: "The limit is set in the running VM.", Doc: limit.doc,
+			}
+			if limit.name == "average" {
+				row.Read, row.Write = readAverage(way), writeAverage(way)
+			}
+			all = append(all, row)
+		}
+	}
+	return all
+}
+
+func readAverage(way string) func(*etree.Element) string {
+	return func(e *etree.Element) string { return attr(child(e, "bandwidth", way), "average") }
+}
+
+// writeAverage removes the other limits with the average, which they need.
+func writeAverage(way string) func(*etree.Element, string) error {
+	return func(e *etree.Element, value string) error {
+		if value != "" {
+			setAttr(ensure(ensure(e, "bandwidth"), way), "average", value)
+			return nil
+		}
+		limits := child(e, "bandwidth")
+		dropChildren(limits, way)
+		dropEmpty(limits, e)
+		return nil
+	}
+}
+
+// checkRows checks what doesn't fit together in an interface.
+func (i Interface) checkRows(c *checker, path string) {
+	interfaceRows.validate(c, path, prefixed(path, i.Facts), func(string, string) bool { return false })
+	says := func(name string) bool { return i.Facts[name] != "" && i.Facts[name] != "0" }
+	c.that(!says("port_group") || i.Network != "" || i.Other != "", path+".port_group", "A port group requires network.")
+	tags := ParseNumbers(i.Facts["vlan.tags"])
+	if _, declared := i.Facts["vlan.tags"]; declared {
+		c.that(len(tags) < 2 || i.Facts["vlan.trunk"] != "no", path+".vlan.trunk", "Several tags require trunk.")
+		native := ParseNumbers(i.Facts["vlan.native_tag"])
+		c.that(len(native) == 0 || slices.Contains(tags, native[0]), path+".vlan.native_tag", "It isn't one of tags.")
+	}
+	for _, way := range []string{"inbound", "outbound"} {
+		at := "bandwidth." + way
+		for _, limit := range []string{".peak", ".burst"} {
+			c.that(!says(at+limit) || says(at+".average"), join(path, at+limit), "It requires average.")
+		}
+	}
+	c.that(len(ParseTexts(i.Facts["filter.parameters"])) == 0 || says("filter.name"), path+".filter.parameters",
+		"Parameters require the name of a filter.")
+	for name := range ParseTexts(i.Facts["filter.parameters"]) {
+		c.that(filterVariable.MatchString(name), path+".filter.parameters", fmt.Sprintf(
+			"%q isn't a variable of a filter: letters, digits and \"_\".", name))
+	}
+	if i.User {
+		for name := range i.Facts {
+			c.that(!says(name) || name == "queues", join(path, name), "QEMU's user mode network has no "+name+".")
+		}
+	}
+}

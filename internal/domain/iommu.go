@@ -1,0 +1,34 @@
+package domain
+
+// iommuWhy is why nothing of an IOMMU changes while the VM runs.
+const iommuWhy = "The IOMMU is there from the start of the VM."
+
+func iommuDriver(name, doc string) Attribute {
+	return Attribute{
+		Name: name, Place: "driver@" + name, Kind: Switch, On: "on", Off: "off", Follows: "model", Why: iommuWhy,
+		Doc: doc,
+	}
+}
+
+// iommuGroup is the IOMMU.
+var iommuGroup = Group{
+	Path: "devices.iommu", Device: "iommu",
+	Doc:     "IOMMU, for guests that give devices to guests of their own.",
+	Added:   Transition{Why: iommuWhy},
+	Removed: Transition{Why: iommuWhy},
+	Attributes: []Attribute{
+		{
+			Name: "model", Place: "@model", Values: []string{"intel", "virtio", "smmuv3", "amd"}, Default: "virtio",
+			Defaults: map[string]string{"x86_64": "intel", "aarch64": "smmuv3"}, Filled: true, Why: iommuWhy,
+			Doc: "`intel` and `amd` on machine type `q35`, `smmuv3` on ARM, `virtio` on both.",
+		},
+		iommuDriver("intremap", "Remapping of interrupts, which `intel` with more than 255 virtual CPUs needs."),
+		iommuDriver("caching_mode", "Caching mode of `intel`, which devices of the host in such a VM need."),
+		iommuDriver("iotlb", "Whether `intel` caches addresses in the host's devices."),
+		iommuDriver("eim", "Whether `intel` has interrupts for more than 255 virtual CPUs."),
+		{
+			Name: "aw_bits", Place: "driver@aw_bits", Kind: Count, Follows: "model", Why: iommuWhy,
+			Doc: "Width of the addresses of `intel`: 39 or 48.",
+		},
+	},
+}

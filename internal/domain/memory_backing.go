@@ -1,0 +1,194 @@
+package domain
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/beevik/etree"
+)
+
+const (
+	whenAllocated = "The memory is allocated when the VM starts."
+	balloonIsMade = "The balloon is made when the VM starts."
+	limitIsSet    = "The limit is set in the running VM."
+)
+
+// memoryGroup are the attributes of the memory that are each one place in the definition.
+var memoryGroup = Group{
+	Path: "memory", Block: true,
+	Doc: "Memory.",
+	Attributes: []Attribute{
+		{
+			Name: "huge_pages", Read: readHugePages, Write: writeHugePages, Normal: normalPages, Unset: None,
+			Check: func(value string) string {
+				if _, ok := pageSize(value); ok || value == hugeDefault {
+					return ""
+				}
+				return `It isn't the size of a page, such as "2Mi" or "1Gi", nor "default" or "none".`
+			},
+			Why: whenAllocated,
+			Doc: "Size of the huge pages that the memory consists of, such as `2Mi` or `1Gi`, or `default` for the host's " +
+				"default size. The host must have enough of them. `none` removes it.",
+		},
+		{
+			Name: "locked", Place: "memoryBacking/locked", Kind: Flag, Why: whenAllocated,
+			Doc: "Whether the host never swaps the memory out. It needs `hard_limit` where the host limits locked memory.",
+		},
+		{
+			Name: "nosharepages", Place: "memoryBacking/nosharepages", Kind: Flag, Why: whenAllocated,
+			Doc: "Whether the host never merges pages that are equal (KSM).",
+		},
+		{
+			Name: "source", Place: "memoryBacking/source@type", Values: []string{"anonymous", "file", "memfd"},
+			Unset: "default", Why: whenAllocated,
+			Doc: "What the memory is: `file` is a file below `memory_backing_dir` of the host's `qemu.conf`.",
+		},
+		{
+			Name: "shared", Place: "memoryBacking/access@mode", Kind: Switch, On: "shared", Off: "private", Why: whenAllocated,
+			Doc: "Whether other processes of the host can share the memory, as virtiofs and vhost-user require.",
+		},
+		{
+			Name: "allocation", Place: "memoryBacking/allocation@mode", Values: []string{"immediate", "ondemand"},
+			Unset: "default", Why: whenAllocated,
+			Doc: "When the host's memory is taken: `immediate` is when the VM starts.",
+		},
+		{
+			Name: "discard", Place: "memoryBacking/discard", Kind: Flag, Why: whenAllocated,
+			Doc: "Whether the content of `source` `file` is thrown away when the VM stops.",
+		},
+		memoryLimit("hard_limit", "Memory that the VM's process may have on the host at most, QEMU's own included. If it "+
+			"needs more, the host kills it."),
+		memoryLimit("soft_limit", "Memory to which the VM's process is pushed back if the host lacks memory."),
+		memoryLimit("swap_hard_limit", "Memory and swap space that the VM's process may have on the host at most."),
+		{
+			Name: "balloon.model", Place: "devices/memballoon@model", Why: balloonIsMade,
+			Values: []string{"virtio", "virtio-transitional", "virtio-non-transitional", None},
+			Doc:    "Model of the balloon. Without a balloon (`none`), the memory of a running VM can't be changed.",
+		},
+		balloonSwitch("autodeflate", "autodeflate", "Whether the balloon gives memory back rather than have a guest without "+
+			"memory kill processes.", ""),
+		balloonSwitch("free_page_reporting", "freePageReporting", "Whether the host gets memory back that the guest has "+
+			"freed.", "6.9.0"),
+		{
+			Name: "balloon.stats_period", Kind: Count, Zero: true, Live: SetStatsPeriod, Reset: "0",
+			Why:  "The period is set in the running VM.",
+			Read: func(e *etree.Element) string { return attr(child(e, "devices", "memballoon", "stats"), "period") },
+			Write: func(e *etree.Element, value string) error {
+				balloon := ensureBalloon(e)
+				if value == "" {
+					dropChildren(balloon, "stats")
+					return nil
+				}
+				setAttr(ensure(balloon, "stats"), "period", value)
+				return nil
+			},
+			Doc: "Seconds between two reports of the guest about its memory; `0`: none. New VMs have `10`.",
+		},
+	},
+}
+
+func init() {
+	NestedDocs["memory.balloon"] = "Balloon, by which a running VM gives memory and takes it."
+}
+
+// noLimit is what libvirt says where there is no limit, in bytes.
+const noLimit = 9007199254740988 * kib
+
+func memoryLimit(name, doc string) Attribute {
+	return Attribute{
+		Name: name, Place: "memtune/" + name, Kind: Amount, Zero: true, Live: SetMemoryLimit, Why: limitIsSet,
+		Reset: strconv.FormatUint(noLimit, 10), Doc: doc + " `\"0\"`: no limit.",
+		Normal: func(value string) string {
+			if n, err := strconv.ParseUint(value, 10, 64); err == nil && n >= noLimit {
+				return ""
+			}
+			return value
+		},
+	}
+}
+
+func balloonSwitch(name, key, doc, since string) Attribute {
+	return Attribute{
+		Name: "balloon." + name, Kind: Switch, Since: since, Why: balloonIsMade, Doc: doc,
+		Read: func(e *etree.Element) string {
+			return map[string]string{"on": "yes", "off": "no"}[attr(child(e, "devices", "memballoon"), key)]
+		},
+		Write: func(e *etree.Element, value string) error {
+			setAttr(ensureBalloon(e), key, map[string]string{"yes": "on", "no": "off"}[value])
+			return nil
+		},
+	}
+}
+
+// ensureBalloon returns the balloon; libvirt gives one to a VM without.
+func ensureBalloon(root *etree.Element) *etree.Element {
+	balloon := ensure(ensure(root, "devices"), "memballoon")
+	if attr(balloon, "model") == "" {
+		setAttr(balloon, "model", "virtio")
+	}
+	return balloon
+}
+
+// hugeDefault are huge pages of the host's default size.
+const hugeDefault = "default"
+
+// pageSize reads a size as it is declared: 2Mi, 1Gi, 2048Ki.
+func pageSize(value string) (uint64, bool) {
+	at := strings.IndexFunc(value, func(r rune) bool { return r < '0' || r > '9' })
+	if at <= 0 {
+		return 0, false
+	}
+	bytes, ok := parseSize(value[:at], strings.TrimSuffix(value[at:], "B")+"B")
+	return bytes, ok && bytes > 0 && strings.HasSuffix(value, "i")
+}
+
+func normalPages(value string) string {
+	bytes, ok := pageSize(value)
+	if !ok {
+		return value
+	}
+	for _, unit := range []struct {
+		size uint64
+		name string
+	}{{1 << 30, "Gi"}, {mib, "Mi"}} {
+		if bytes%unit.size == 0 {
+			return strconv.FormatUint(bytes/unit.size, 10) + unit.name
+		}
+	}
+	return strconv.FormatUint(bytes/kib, 10) + "Ki"
+}
+
+// readHugePages reads the size of the pages of all memory; pages of single NUMA nodes aren't modelled.
+func readHugePages(root *etree.Element) string {
+	huge := child(root, "memoryBacking", "hugepages")
+	if huge == nil {
+		return ""
+	}
+	pages := children(huge, "page")
+	switch {
+	case len(pages) == 0:
+		return hugeDefault
+	case len(pages) > 1 || attr(pages[0], "nodeset") != "":
+		return ""
+	}
+	bytes, ok := parseSize(attr(pages[0], "size"), attr(pages[0], "unit"))
+	if !ok {
+		return ""
+	}
+	return strconv.FormatUint(bytes/kib, 10) + "Ki"
+}
+
+func writeHugePages(root *etree.Element, value string) error {
+	if value == "" {
+		backing := child(root, "memoryBacking")
+		dropChildren(backing, "hugepages")
+		dropEmpty(backing, root)
+		return nil
+	}
+	huge := ensure(ensure(root, "memoryBacking", "memtune", "currentMemory", "memory"), "hugepages")
+	dropChildren(huge, "page")
+	if bytes, ok := pageSize(value); ok {
+		add(huge, "page", "size", formatKiB(bytes), "unit", "KiB")
+	}
+	return nil
+}

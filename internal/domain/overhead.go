@@ -1,0 +1,60 @@
+package domain
+
+import "strings"
+
+// What QEMU needs of its host's memory in addition to the guest's: the numbers of KubeVirt's GetMemoryOverhead, without
+// those for what a pod has besides QEMU.
+const (
+	overheadMebibyte = 1 << 20
+
+	overheadQEMU     = 30 * overheadMebibyte
+	overheadVCPU     = 8 * overheadMebibyte
+	overheadIOThread = 8 * overheadMebibyte
+	overheadVideo    = 32 * overheadMebibyte
+	// overheadFlash is for the firmware of aarch64, which is kept in two images of 64 MiB.
+	overheadFlash = 128 * overheadMebibyte
+	overheadTPM   = 53 * overheadMebibyte
+	overheadSEV   = 256 * overheadMebibyte
+	// overheadVFIO is for devices of the host, which need the guest's memory to be mapped for them.
+	overheadVFIO = 1024 * overheadMebibyte
+	// overheadPages is how many bytes of memory one byte of page tables is for.
+	overheadPages = 512
+)
+
+// Overhead is how many bytes QEMU needs on its host in addition to the guest's memory.
+func (d *Definition) Overhead() uint64 {
+	spec := Spec{Arch: attr(child(d.root(), "os", "type"), "arch"), CPU: d.readCPU(), Memory: d.readMemory()}
+	sum := overheadOf(spec, pick(spec.Memory.Installed, spec.Memory.Size, 0))
+	for _, video := range d.devices("video") {
+		if attr(child(video, "model"), "type") != "none" {
+			sum += overheadVideo
+			break
+		}
+	}
+	if len(d.devices("tpm")) > 0 {
+		sum += overheadTPM
+	}
+	if len(d.devices("hostdev")) > 0 {
+		sum += overheadVFIO
+	}
+	if strings.HasPrefix(attr(child(d.root(), "launchSecurity"), "type"), "sev") {
+		sum += overheadSEV
+	}
+	return sum
+}
+
+// NewOverhead is Overhead of what New makes of the spec, which has a screen.
+func NewOverhead(s Spec) uint64 {
+	if s.CPU.VCPUs == nil {
+		s.CPU.VCPUs = new(pick(s.CPU.Sockets, nil, 1) * pick(s.CPU.Cores, nil, 1) * pick(s.CPU.Threads, nil, 1))
+	}
+	return overheadOf(s, pick(s.Memory.Size, nil, 0)) + overheadVideo
+}
+
+func overheadOf(s Spec, memory uint64) uint64 {
+	sum := overheadQEMU + overheadIOThread + overheadVCPU*max(1, uint64(pick(s.CPU.VCPUs, nil, 1))) + memory/overheadPages
+	if s.Arch == "aarch64" {
+		sum += overheadFlash
+	}
+	return sum
+}

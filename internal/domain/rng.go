@@ -1,0 +1,57 @@
+package domain
+
+import "strings"
+
+// rngGroup is the source of random numbers. New VMs have one.
+var rngGroup = Group{
+	Path: "devices.rng", Device: "rng", PCI: true,
+	Doc:     "Random number generator. New VMs have one unless `model` is `none`.",
+	Added:   Transition{Live: true, Why: "The device is plugged into the running VM."},
+	Removed: Transition{Live: true, Why: "The device is unplugged from the running VM."},
+	Attributes: []Attribute{
+		{
+			Name: "model", Place: "@model", Values: []string{"virtio", "virtio-transitional", "virtio-non-transitional"},
+			Default: "virtio", Filled: true, Capability: "rng/model",
+			Why: "A device of another model can't take the place of one in use.",
+			Doc: "What the guest sees.",
+		},
+		{
+			Name: "backend", Place: "backend@model", Values: []string{"random", "builtin"}, Kept: []string{"egd"},
+			Default: "random", Filled: true, Capability: "rng/backendModel",
+			Why: "The device is connected when it is plugged in.",
+			Doc: "Source of the numbers: `random` reads `source`, `builtin` is QEMU's own (libvirt 6.1).",
+		},
+		{
+			Name: "source", Place: "backend", Follows: "backend", Default: "/dev/urandom", Filled: true,
+			Why: "The device is connected when it is plugged in.",
+			Check: func(value string) string {
+				if !strings.HasPrefix(value, "/") {
+					return "It isn't an absolute path on the host."
+				}
+				return ""
+			},
+			Doc: "File on the host that the backend `random` reads: `/dev/urandom`, `/dev/random` or `/dev/hwrng`. Every " +
+				"host of the VM must have it.",
+		},
+		{
+			Name: "rate_bytes", Place: "rate@bytes", Kind: Count,
+			Why: "The rate is set when the device is plugged in.",
+			Doc: "Bytes that the guest can read in a period. Not set: no limit.",
+		},
+		{
+			Name: "rate_period", Place: "rate@period", Kind: Count,
+			Why: "The rate is set when the device is plugged in.",
+			Doc: "Period of `rate_bytes` in milliseconds. Default: `1000`.",
+		},
+	},
+	Check: func(value func(string) string) (attribute, problem string) {
+		switch {
+		case value("backend") == "builtin" && value("source") != "":
+			return "source", `Only the backend "random" has a source.`
+		case value("rate_period") != "" && value("rate_bytes") == "":
+			return "rate_period", "A period needs rate_bytes."
+		default:
+			return "", ""
+		}
+	},
+}

@@ -1,0 +1,100 @@
+package domain
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/beevik/etree"
+)
+
+const serialWhy = "The serial ports are there from the start of the VM."
+
+// charSource are the attributes that say where a character device leads on the host.
+func charSource(why string, kinds []string, path string) []Attribute {
+	return []Attribute{
+		{
+			Name: "type", Place: "@type", Values: kinds, Filled: true, Why: why,
+			Kept: []string{"dev", "pipe", "stdio", "tcp", "udp", "vc", "spiceport", "dbus", "nmdm"},
+			Doc:  "Where it leads on the host. Required.",
+		},
+		{
+			Name: "path", Why: why, Check: absolute, Doc: path,
+			Read: func(e *etree.Element) string {
+				path := at(e, "source@path")
+				if attr(e, "type") == "pty" || strings.Contains(path, "/channel/target/") ||
+					strings.Contains(path, "/run/libvirt/qemu/channel/") {
+					return "" // libvirt has chosen it.
+				}
+				return path
+			},
+			Write: func(e *etree.Element, value string) error {
+				put(e, "source@path", value)
+				mode := ""
+				if value != "" && attr(e, "type") == "unix" {
+					mode = "bind"
+				}
+				if at(e, "source@mode") == "" || value == "" {
+					put(e, "source@mode", mode)
+				}
+				return nil
+			},
+		},
+		{
+			Name: "log_file", Place: "log@file", Why: why, Check: absolute,
+			Doc: "File on the host that everything that the guest writes is logged to, in addition.",
+		},
+		{
+			Name: "log_append", Place: "log@append", Kind: Switch, On: "on", Off: "off", Why: why,
+			Doc: "Whether the log goes on when the VM starts anew, instead of beginning anew.",
+		},
+	}
+}
+
+func absolute(value string) string {
+	if !strings.HasPrefix(value, "/") {
+		return "It isn't an absolute path on the host."
+	}
+	return ""
+}
+
+// serialFamily are serial ports.
+var serialFamily = Family{
+	Path: "devices.serials", Tag: "serial", in: func(s *Spec) *map[string]Row { return &s.Serials },
+	Doc: "Serial ports by a key, in the order of their keys, instead of `serial_console`. If you set the map, list " +
+		"every port.",
+	Added: Transition{Why: serialWhy}, Removed: Transition{Why: serialWhy},
+	Attributes: charSource(serialWhy, []string{"pty", "file", "unix", "null"},
+		"File or socket on the host, of type `file` or `unix`."),
+	// libvirt makes the console from the first port.
+	end: func(d *Definition) {
+		for _, e := range d.devices("console") {
+			if kind := attr(child(e, "target"), "type"); kind == "" || kind == "serial" {
+				drop(e)
+			}
+		}
+	},
+	Check: checkChar,
+	fits: func(s Spec, c *checker) {
+		interactive := slices.ContainsFunc(slices.Collect(maps.Values(s.Serials)), func(row Row) bool {
+			return row["type"] == "pty" || row["type"] == "unix"
+		})
+		c.that(len(s.Serials) == 0 || s.SerialConsole == nil || *s.SerialConsole == interactive, "serial_console",
+			"It contradicts devices.serials, which lists every serial port. Leave it out.")
+	},
+}
+
+func checkChar(value func(string) string) (attribute, problem string) {
+	switch kind := value("type"); {
+	case kind == "":
+		return "type", "It must be declared."
+	case kind == "file" && value("path") == "":
+		return "path", `The type "file" needs one.`
+	case value("path") != "" && (kind == "pty" || kind == "null" || kind == "spicevmc"):
+		return "path", "The type " + kind + " has none."
+	case value("log_append") != "" && value("log_file") == "":
+		return "log_append", "It goes with log_file."
+	default:
+		return "", ""
+	}
+}

@@ -1,0 +1,86 @@
+package domain
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// A snapshot, a copy or an edit by hand moves a disk's data to another image. The declared one is old by then.
+func TestSourceDrifts(t *testing.T) {
+	t.Parallel()
+	file := func(path string, backing ...string) Disk {
+		disk := Disk{Source: DiskSource{File: path}, Device: "disk"}
+		for _, path := range backing {
+			disk.Backing = append(disk.Backing, DiskSource{File: path})
+		}
+		return disk
+	}
+	type disks = map[string]Disk
+	cdrom := file("/b.iso")
+	cdrom.Device = "cdrom"
+	for name, tt := range map[string]struct {
+		have, live, want disks
+		applied          map[string]DiskSource
+		drifts           []SourceDrift
+	}{
+		"nothing changed": {
+			have: disks{"root": file("/a")}, want: disks{"root": file("/a")},
+			applied: map[string]DiskSource{"root": {File: "/a"}},
+		},
+		"declared otherwise": {
+			have: disks{"root": file("/a")}, want: disks{"root": file("/b")},
+			applied: map[string]DiskSource{"root": {File: "/a"}},
+		},
+		"an overlay, as what runs shows": {
+			have: disks{"root": file("/a.s1")}, live: disks{"root": file("/a.s1", "/a")}, want: disks{"root": file("/a")},
+			drifts: []SourceDrift{{"root", DiskSource{File: "/a"}, DiskSource{File: "/a.s1"}, true}},
+		},
+		"two overlays deep, under another key": {
+			have: disks{"vda": file("/a.s2")}, live: disks{"vda": file("/a.s2", "/a.s1", "/a")}, want: disks{"root": file("/a")},
+			drifts: []SourceDrift{{"root", DiskSource{File: "/a"}, DiskSource{File: "/a.s2"}, true}},
+		},
+		"an overlay of a VM that is off": {
+			have: disks{"root": file("/a.s1")}, want: disks{"root": file("/a")},
+			applied: map[string]DiskSource{"root": {File: "/a"}},
+			drifts:  []SourceDrift{{"root", DiskSource{File: "/a"}, DiskSource{File: "/a.s1"}, false}},
+		},
+		"renamed at the same time": {
+			have: disks{"root": file("/a.s1")}, want: disks{"system": file("/a")},
+			applied: map[string]DiskSource{"root": {File: "/a"}},
+			drifts:  []SourceDrift{{"system", DiskSource{File: "/a"}, DiskSource{File: "/a.s1"}, false}},
+		},
+		"declared as a volume, which is a device": {
+			have: disks{"root": {Source: DiskSource{Block: "/dev/a"}}}, want: disks{"root": file("/dev/a")},
+			applied: map[string]DiskSource{"root": {File: "/dev/a"}},
+		},
+		"the overlay is declared": {
+			have: disks{"root": file("/a.s1")}, live: disks{"root": file("/a.s1", "/a")}, want: disks{"root": file("/a.s1")},
+			applied: map[string]DiskSource{"root": {File: "/a"}},
+		},
+		"two disks are swapped": {
+			have: disks{"a": file("/a"), "b": file("/b")}, want: disks{"a": file("/b"), "b": file("/a")},
+			applied: map[string]DiskSource{"a": {File: "/a"}, "b": {File: "/b"}},
+		},
+		"detached by hand": {
+			have: disks{}, want: disks{"root": file("/a")}, applied: map[string]DiskSource{"root": {File: "/a"}},
+		},
+		"a medium that somebody changed": {
+			have: disks{"cd": cdrom}, want: disks{"cd": {Source: DiskSource{File: "/a.iso"}, Device: "cdrom"}},
+			applied: map[string]DiskSource{"cd": {File: "/a.iso"}},
+		},
+		"staged, and not running yet": {
+			have: disks{"root": file("/b")}, live: disks{"root": file("/a")}, want: disks{"root": file("/b")},
+			applied: map[string]DiskSource{"root": {File: "/b"}},
+		},
+	} {
+		var live *Spec
+		if tt.live != nil {
+			live = &Spec{Disks: tt.live}
+		}
+		got := SourceDrifts(Spec{Disks: tt.have}, live, Spec{Disks: tt.want}, tt.applied)
+		if diff := cmp.Diff(tt.drifts, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}

@@ -1,0 +1,46 @@
+package domain
+
+// tpmGroup is the TPM. It is emulated by swtpm, whose state libvirt copies along when the VM moves while it runs.
+var tpmGroup = Group{
+	Path: "devices.tpm", Device: "tpm",
+	Doc:     "TPM. Its state is kept on the host and moves with the VM.",
+	Added:   Transition{Why: "A TPM is there from the start of the VM."},
+	Removed: Transition{Why: "A TPM can't be taken from a running VM."},
+	Attributes: []Attribute{
+		{
+			Name: "model", Place: "@model", Values: []string{"tpm-crb", "tpm-tis", "tpm-spapr"},
+			Kept: []string{"tpm-spapr-proxy"}, Default: "tpm-tis",
+			Defaults: map[string]string{
+				"x86_64": "tpm-crb", "i686": "tpm-crb", "ppc64": "tpm-spapr", "ppc64le": "tpm-spapr",
+			},
+			Filled: true, Capability: "tpm/model",
+			Why: "A device of another model can't take the place of one in use.",
+			Doc: "TPM model. Windows 11 and most other systems work with `tpm-crb`.",
+		},
+		{
+			Name: "backend", Place: "backend@type", Values: []string{"emulator"}, Kept: []string{"passthrough", "external"},
+			Default: "emulator", Filled: true, Capability: "tpm/backendModel",
+			Needs: map[string]string{"emulator": "swtpm and swtpm-tools"},
+			Why:   "The TPM is connected when the VM starts.",
+			Doc:   "Backend of the TPM. `emulator` is swtpm, which the host must have.",
+		},
+		{
+			Name: "version", Place: "backend@version", Values: []string{"2.0", "1.2"}, Default: "2.0", Filled: true,
+			Follows: "backend", Capability: "tpm/backendVersion",
+			Why: "A TPM of another version has other state; it begins anew when the VM starts.",
+			Doc: "Version of the TPM.",
+		},
+		{
+			Name: "persistent_state", Place: "backend@persistent_state", Kind: Switch, Values: []string{"yes", "no"},
+			Follows: "backend", Since: "7.0.0",
+			Why: "It is decided when the TPM starts with the VM.",
+			Doc: "Whether the TPM's state is kept when a VM without a persistent definition stops.",
+		},
+	},
+	Check: func(value func(string) string) (attribute, problem string) {
+		if value("model") == "tpm-crb" && value("version") == "1.2" {
+			return "version", "The model tpm-crb is for version 2.0 only."
+		}
+		return "", ""
+	},
+}

@@ -1,0 +1,55 @@
+package domain
+
+import "strings"
+
+const videoWhy = "The graphics card is there from the start of the VM."
+
+// card is a number that says something of the graphics card.
+func card(name, key, doc string) Attribute {
+	return Attribute{
+		Name: name, Place: "model@" + key, Kind: Count, Follows: "model", Filled: true, Why: videoWhy, Doc: doc,
+	}
+}
+
+// videoGroup is the first graphics card. libvirt gives one to every VM with a screen.
+var videoGroup = Group{
+	Path: "devices.video", Device: "video", Explicit: true,
+	Doc:     "Graphics card. New VMs have one unless `model` is `none`. Further cards are left alone.",
+	Added:   Transition{Why: videoWhy},
+	Removed: Transition{Why: videoWhy},
+	Attributes: []Attribute{
+		{
+			Name: "model", Place: "model@type", Values: []string{"virtio", "vga", "qxl", "bochs", "cirrus", "ramfb"},
+			Kept: []string{"vmvga", "xen", "vbox", "parallels", "gop"}, Default: "virtio", Filled: true,
+			Capability: "video/modelType", Why: videoWhy,
+			Doc: "What the guest sees. `virtio` for Linux, `vga` or `bochs` for anything else, `qxl` with SPICE.",
+		},
+		card("vram", "vram", "Video memory in KiB."),
+		card("ram", "ram", "Second memory of `qxl` in KiB."),
+		card("vgamem", "vgamem", "Memory of `qxl` for the VGA mode in KiB."),
+		card("heads", "heads", "How many screens it can have."),
+		{
+			Name: "primary", Place: "model@primary", Kind: Switch, Filled: true, Why: videoWhy,
+			Doc: "Whether it is the card that the firmware uses.",
+		},
+		{
+			Name: "accel3d", Place: "model/acceleration@accel3d", Kind: Switch,
+			Follows: "model", Why: videoWhy,
+			Doc: "3D acceleration of `virtio`, which needs a graphics card of the host. Such a VM can't be moved while it runs.",
+		},
+	},
+	Check: func(value func(string) string) (attribute, problem string) {
+		model := value("model")
+		if model != "" && model != "qxl" {
+			for _, name := range []string{"ram", "vgamem"} {
+				if value(name) != "" {
+					return name, "Only qxl has it."
+				}
+			}
+		}
+		if value("accel3d") == "yes" && model != "" && !strings.HasPrefix(model, "virtio") {
+			return "accel3d", "Only virtio has it."
+		}
+		return "", ""
+	},
+}

@@ -1,0 +1,61 @@
+package domain
+
+import (
+	"strconv"
+
+	"github.com/beevik/etree"
+)
+
+const (
+	// minCID is the first that isn't reserved, maxCID the last that isn't for any.
+	minCID = 3
+	maxCID = 1<<32 - 2
+)
+
+// VsockCID is the address that a running VM's vsock device has, "" where it has none.
+func (d *Definition) VsockCID() string { return at(vsockGroup.element(d), "cid@address") }
+
+// vsockGroup is the socket device between guest and host.
+var vsockGroup = Group{
+	Path: "devices.vsock", Device: "vsock", PCI: true,
+	Doc:     "Sockets between guest and host (`AF_VSOCK`), without a network.",
+	Added:   Transition{Live: true, Why: "The device is plugged into the running VM."},
+	Removed: Transition{Live: true, Why: "The device is unplugged from the running VM."},
+	Attributes: []Attribute{
+		{
+			Name: "model", Place: "@model", Values: []string{"virtio", "virtio-transitional", "virtio-non-transitional"},
+			Default: "virtio", Filled: true,
+			Why: "A device of another model can't take the place of one in use.",
+			Doc: "What the guest sees.",
+		},
+		{
+			Name: "cid", Default: Auto, Filled: true, Why: "The address is set when the device is plugged in.",
+			Read: func(e *etree.Element) string {
+				if at(e, "cid@auto") == "yes" {
+					return Auto
+				}
+				return at(e, "cid@address")
+			},
+			Write: func(e *etree.Element, value string) error {
+				automatic := "no"
+				switch value {
+				case Auto:
+					value, automatic = "", "yes"
+				case "":
+					automatic = ""
+				}
+				put(e, "cid@auto", automatic)
+				put(e, "cid@address", value)
+				return nil
+			},
+			Check: func(value string) string {
+				if n, err := strconv.ParseUint(value, 10, 64); value != Auto && (err != nil || n < minCID || n > maxCID) {
+					return strconv.Quote(value) + ` is neither a number from 3 nor "auto".`
+				}
+				return ""
+			},
+			Doc: "The guest's address (context id), from 3, or `auto` for one that is free on the host when the VM starts. A " +
+				"VM with a fixed one only fits on hosts where no other running VM has it.",
+		},
+	},
+}

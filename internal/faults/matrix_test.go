@@ -1,0 +1,114 @@
+package faults
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// open is how many cells no test shows. The guide leaves them out. It only ever becomes less.
+const open = 59
+
+// Each fault is in the matrix once with each operation: with a test and something to say, with why it can't be, or
+// empty as long as no test shows it.
+func TestMatrix_isComplete(t *testing.T) {
+	t.Parallel()
+	if len(Matrix) != len(Operations) {
+		t.Errorf("%d operations have cells, want %d", len(Matrix), len(Operations))
+	}
+	unproved := 0
+	for _, operation := range Operations {
+		cells := Matrix[operation]
+		if len(cells) != len(Faults) {
+			t.Errorf("%s: %d cells, want %d", operation, len(cells), len(Faults))
+		}
+		for i, c := range cells {
+			if i < len(Faults) && c.Fault != Faults[i] {
+				t.Errorf("%s: cell %d is of %q, want %q", operation, i, c.Fault, Faults[i])
+			}
+			said := c.Sees != "" && c.NextPlan != "" && c.NextApply != "" && len(c.Tests) > 0
+			silent := c.Sees+c.NextPlan+c.NextApply == "" && len(c.Tests) == 0
+			if silent && c.Impossible == "" {
+				unproved++
+				continue
+			}
+			if (c.Impossible == "" && !said) || (c.Impossible != "" && !silent) {
+				t.Errorf("%s, %s: want content and a test, or why it can't be: %+v", operation, c.Fault, c)
+			}
+			for _, word := range []string{"unknown", "|", "\n"} {
+				if text := c.Sees + c.NextPlan + c.NextApply + c.Impossible; strings.Contains(text, word) {
+					t.Errorf("%s, %s: %q is no word for a cell: %s", operation, c.Fault, word, text)
+				}
+			}
+		}
+	}
+	if unproved != open {
+		t.Errorf("%d cells are not shown by a test, want %d", unproved, open)
+	}
+}
+
+// Whatever the matrix names as proof is a test of this repository.
+func TestMatrix_namesTestsThatExist(t *testing.T) {
+	t.Parallel()
+	for _, want := range numbers() {
+		function := find(t, want)
+		if function == nil {
+			t.Errorf("there is no test %s", want)
+			continue
+		}
+		if want.Sub != "" && !names(function, want.Sub) {
+			t.Errorf("%s: the test has no case of that name", want)
+		}
+	}
+}
+
+// find is the function of a test, nil if there is none.
+func find(t *testing.T, want Test) *ast.FuncDecl {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join("..", filepath.FromSlash(want.Package), "*_test.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range files {
+		parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.SkipObjectResolution)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, d := range parsed.Decls {
+			if f, ok := d.(*ast.FuncDecl); ok && f.Recv == nil && f.Name.Name == want.Name {
+				return f
+			}
+		}
+	}
+	return nil
+}
+
+// names says that the text is in a string of the function.
+func names(function *ast.FuncDecl, text string) bool {
+	found := false
+	ast.Inspect(function, func(n ast.Node) bool {
+		if literal, ok := n.(*ast.BasicLit); ok && literal.Kind == token.STRING {
+			found = found || strings.Trim(literal.Value, "`\"") == text
+		}
+		return !found
+	})
+	return found
+}
+
+// The guide is what the matrix says now.
+func TestPage_isUpToDate(t *testing.T) {
+	t.Parallel()
+	for _, file := range []string{"../../templates/guides/fault-matrix.md", "../../docs/guides/fault-matrix.md"} {
+		page, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if string(page) != Page() {
+			t.Errorf("%s is not what the matrix says: make generate", file)
+		}
+	}
+}

@@ -1,0 +1,142 @@
+package faults
+
+// What the guide says of several migrations.
+const (
+	staysAtSource = "error `Unable to move virtual machine`, `is on host \"...\" (Running)`; the guest continues " +
+		"on the source"
+	sameMove   = "the same move"
+	moves      = "moves the VM"
+	noChanges  = "no changes"
+	nothing    = "nothing"
+	staysOff   = "the move fails; the VM stays off on the source, with its disk"
+	movesAgain = "the same move; a drain that was moving it lists it again"
+	noQEMU     = "a VM that is off has no QEMU"
+)
+
+// Tests of migrations.
+var (
+	moveBreaks    = Test{Package: "provider/virtualmachine", Name: "TestAccVirtualMachine_moveBreaks"}
+	moveBroken    = Test{Package: "provider/virtualmachine", Name: "TestAccVirtualMachine_moveBroken"}
+	fullTarget    = Test{Package: "provider/virtualmachine", Name: "TestAccVirtualMachine_copyOntoAFullTarget"}
+	migrationDies = Test{Package: "provider/migration", Name: "TestAccMigration_fails", Sub: "killed"}
+	whatBreaks    = Test{Package: "fleet/migration", Name: "TestLab_whatBreaksBeforeTheHandoverLeavesTheMachineAlone"}
+	withoutAQEMU  = Test{Package: "fleet/migration", Name: "TestLab_postCopyDoesNotSurviveAQEMU"}
+	withoutDaemon = Test{Package: "fleet/migration", Name: "TestLab_postCopySurvivesALibvirtd"}
+	secondMove    = Test{Package: "fleet", Name: "TestLab_secondMoveIsRefused"}
+	moveOnce      = Test{Package: "fleet", Name: "TestLab_moveIsDoneOnce"}
+	lostMover     = Test{Package: "fleet", Name: "TestLab_moverIsLostAtTheHandover"}
+	moveCold      = Test{Package: "provider/virtualmachine", Name: "TestAccVirtualMachine_moveCold"}
+	coldBreaks    = Test{Package: "fleet", Name: "TestLab_coldMoveThatBreaks"}
+	coldRefused   = Test{Package: "fleet", Name: "TestLab_coldMoveIsRefused"}
+	resumedLater  = Test{Package: "fleet", Name: "TestLab_brokenMigrationIsResumedLater"}
+)
+
+func (t Test) at(sub string) Test {
+	t.Sub = sub
+	return t
+}
+
+var preCopy = []Cell{
+	{SSHAtSource, staysAtSource, sameMove, moves, []Test{moveBreaks.at("the source's SSH server is gone")}, ""},
+	{SSHAtTarget, staysAtSource, sameMove, moves, []Test{moveBreaks.at("the target's SSH server is gone")}, ""},
+	{LibvirtdKilled, staysAtSource, sameMove, moves, []Test{
+		whatBreaks.at("the source's libvirtd is killed"), whatBreaks.at("the target's libvirtd is killed"), moveBreaks,
+	}, ""},
+	{Fault: LibvirtdFrozen},
+	{
+		QEMUKilled, "the same error with `(Shutoff)`: the VM is off on the source",
+		"the same move, and the VM is started", "moves the VM and starts it",
+		[]Test{moveBreaks, whatBreaks},
+		"",
+	},
+	{Fault: QEMUFrozen},
+	{
+		ProviderKilled, "Terraform ends; libvirt aborts the migration, and the guest continues on the source",
+		sameMove, moves,
+		[]Test{migrationDies},
+		"",
+	},
+	{
+		ProviderFrozen, "the run does nothing. If all memory has been copied, the guest is paused until another run",
+		"the same move, with a warning that the interrupted migration is `ended first`",
+		"lets the guest continue on the source, then moves it. The frozen run changes nothing when it wakes up",
+		[]Test{lostMover},
+		"",
+	},
+	{LinkCut, staysAtSource, sameMove, moves, []Test{whatBreaks.at("the link is cut"), moveBreaks}, ""},
+	{
+		DiskFull, "with `copy_storage`: error `Unable to move virtual machine`; the guest continues on the source, " +
+			"and the target " +
+			"keeps no file", sameMove, moves, []Test{fullTarget}, "",
+	},
+	{Fault: AgentHung},
+	{
+		SecondRun, "the first run moves the VM. The second run waits, and finds it moved; with another target it fails: " +
+			"`... is moving it since ...`", noChanges, nothing, []Test{moveOnce, secondMove}, "",
+	},
+}
+
+var postCopy = []Cell{
+	{Fault: SSHAtSource},
+	{Fault: SSHAtTarget},
+	{
+		LibvirtdKilled, "the apply waits; the guest runs on the target, all of its memory arrives, and the migration " +
+			"succeeds",
+		"no move", nothing,
+		[]Test{withoutDaemon.at("source"), withoutDaemon.at("target")},
+		"",
+	},
+	{Fault: LibvirtdFrozen},
+	{
+		QEMUKilled, "error that names what each host has; the guest's memory is lost, and nothing is destroyed",
+		"with `on_irrecoverable = \"destroy\"`: `Broken migration can't be resumed`",
+		"with that setting: destroys what is left and fails; the apply after it starts the VM from its disks",
+		[]Test{withoutAQEMU, moveBroken},
+		"",
+	},
+	{Fault: QEMUFrozen},
+	{
+		ProviderKilled, "Terraform ends; the guest runs on the target. If the connection then breaks, it waits for memory",
+		"`Broken migration is resumed`", "resumes the migration; the guest continues with all of its memory",
+		[]Test{moveBroken},
+		"",
+	},
+	{Fault: ProviderFrozen},
+	{
+		LinkCut, "the apply tries to resume until `recovery_timeout`, then fails; neither part is destroyed",
+		"`Broken migration is resumed`", "resumes the migration",
+		[]Test{resumedLater, moveBroken},
+		"",
+	},
+	{Fault: DiskFull, Impossible: "all disks are copied before the switch to post-copy, and memory needs no disk"},
+	{Fault: AgentHung},
+	{Fault: SecondRun},
+}
+
+var coldMove = []Cell{
+	{Fault: SSHAtSource},
+	{Fault: SSHAtTarget},
+	{
+		LibvirtdKilled, staysOff, movesAgain, moves,
+		[]Test{coldBreaks.at("target's daemon killed")},
+		"",
+	},
+	{Fault: LibvirtdFrozen},
+	{Fault: QEMUKilled, Impossible: noQEMU},
+	{Fault: QEMUFrozen, Impossible: noQEMU},
+	{
+		ProviderKilled, "Terraform ends; the VM stays off on the source, and the target has an unfinished copy", sameMove,
+		"removes the unfinished copy, and moves the VM",
+		[]Test{moveCold, coldBreaks.at("killed")},
+		"",
+	},
+	{Fault: ProviderFrozen},
+	{Fault: LinkCut},
+	{
+		DiskFull, "before the copy: blocker `InsufficientStorage`. During the copy: `No space left on device`; the " +
+			"target keeps no file, " +
+			"and the VM stays off on the source", sameMove, moves, []Test{coldRefused}, "",
+	},
+	{Fault: AgentHung, Impossible: "a VM that is off has no agent"},
+	{Fault: SecondRun},
+}

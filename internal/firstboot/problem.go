@@ -1,0 +1,31 @@
+package firstboot
+
+import "fmt"
+
+// The names of the fields that a Problem is about, which are those of the attributes.
+const (
+	FieldUserData      = "user_data"
+	FieldMetaData      = "meta_data"
+	FieldVendorData    = "vendor_data"
+	FieldNetworkConfig = "network_config"
+	FieldInstanceID    = "instance_id"
+	FieldIgnition      = "config"
+)
+
+// Problem is what is wrong with one field. It never quotes the field's content, which may be secret.
+type Problem struct {
+	Field  string // one of the Field values; "" when it is about all of them together
+	Line   int    // the line, from 1; 0 when it is about the whole content
+	Reason string // what is wrong and what to do
+}
+
+// Error says "user_data, line 3: <reason>".
+func (p *Problem) Error() string {
+	switch {
+	case p.Field == "":
+		return p.Reason
+	case p.Line == 0:
+		return fmt.Sprintf("%s: %s", p.Field, p.Reason)
+	}
+	return fmt.Sprintf("%s, line %d: %s", p.Field, p.Line, p.Reason)
+}

@@ -1,0 +1,141 @@
+package fleet
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
+)
+
+// changed leaves of the wish only the disks and interfaces whose source is new:
+// a machine that runs on a network which was removed since is no reason to
+// refuse more memory.
+func (d Desired) changed(vm *inventory.VM) Desired {
+	have := vm.DeclaredSpec()
+
+	d.Spec.Facts = changedFacts(d.Spec, have)
+
+	d.Spec.Interfaces = maps.Clone(d.Spec.Interfaces)
+	for key, want := range d.Spec.Interfaces {
+		if is, ok := have.Interfaces[key]; ok && is.Network == want.Network && is.Bridge == want.Bridge {
+			delete(d.Spec.Interfaces, key)
+		}
+	}
+
+	d.Volumes = maps.Clone(d.Volumes)
+	for key, id := range d.Volumes {
+		is, ok := have.Disks[key]
+		path := id
+
+		if ref := volumeRef(id); ref != nil && ref.Pool != "" {
+			path = d.Spec.Disks[key].Source.File + d.Spec.Disks[key].Source.Block
+		}
+
+		if ok && (is.Source.File == path || is.Source.Block == path) {
+			delete(d.Volumes, key)
+		}
+	}
+
+	d.OwnDisks = maps.Clone(d.OwnDisks)
+	for key := range d.OwnDisks {
+		if _, made := vm.Metadata.OwnDisks[key]; made {
+			delete(d.OwnDisks, key)
+		}
+	}
+
+	d.Files = d.newFiles(vm)
+
+	return d
+}
+
+// fitsSurroundings checks that the networks, bridges and volumes are there.
+func (f *Fleet) fitsSurroundings(ctx context.Context, a inventory.Reply, d Desired) []inventory.Problem {
+	problems := append(fitsNetworks(ctx, a, d), fitsOwnDisks(ctx, a, d)...)
+	problems = append(problems, fitsDevices(ctx, a, d.Spec, f.defaultType)...)
+
+	for _, key := range slices.Sorted(maps.Keys(d.Volumes)) {
+		path := d.Volumes[key]
+
+		_, err := existingVolume(ctx, a.Host, path)
+		if err == nil {
+			continue
+		}
+
+		p := inventory.Problem{Attribute: "disks." + key + ".volume", Detail: fmt.Sprintf("reading volume %q: %v", path, err)}
+		if inventory.IsNotFound(err) {
+			p.Detail = fmt.Sprintf("it has no volume %q in an active storage pool", path)
+		}
+
+		problems = append(problems, p)
+	}
+
+	return problems
+}
+
+func fitsNetworks(ctx context.Context, a inventory.Reply, d Desired) []inventory.Problem {
+	var (
+		problems []inventory.Problem
+		networks []libvirt.Network
+		err      error
+		asked    bool
+	)
+
+	for _, key := range slices.Sorted(maps.Keys(d.Spec.Interfaces)) {
+		i := d.Spec.Interfaces[key]
+
+		if i.Network != "" {
+			if !asked {
+				networks, err = a.Host.Conn.Networks(ctx)
+				asked = true
+			}
+
+			if why := networkMissing(networks, err, i.Network); why != "" {
+				problems = append(problems, inventory.Problem{Attribute: "interfaces." + key + ".network", Detail: why})
+			}
+		}
+
+		if i.Bridge != "" {
+			exists, known, err := a.Host.Conn.BridgeExists(ctx, i.Bridge)
+			if err == nil && known && !exists {
+				problems = append(problems, inventory.Problem{
+					Attribute: "interfaces." + key + ".bridge", Detail: fmt.Sprintf("it has no bridge %q", i.Bridge),
+				})
+			}
+		}
+	}
+
+	return problems
+}
+
+func networkMissing(networks []libvirt.Network, err error, name string) string {
+	if err != nil {
+		return fmt.Sprintf("its networks can't be read: %v", err)
+	}
+
+	var names []string
+
+	for _, n := range networks {
+		if n.Name != name {
+			names = append(names, n.Name)
+
+			continue
+		}
+
+		if !n.Active {
+			return fmt.Sprintf("its network %q is not started", name)
+		}
+
+		return ""
+	}
+
+	if len(names) == 0 {
+		return fmt.Sprintf("it has no network %q, nor any other", name)
+	}
+
+	slices.Sort(names)
+
+	return fmt.Sprintf("it has no network %q, only %s", name, inventory.QuoteList(names))
+}

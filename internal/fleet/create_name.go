@@ -1,0 +1,92 @@
+package fleet
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
+)
+
+// soleBearer makes sure that nobody else created a machine of that name on
+// another host in the meantime. Both may give way; a name is never taken twice.
+func (f *Fleet) soleBearer(ctx context.Context, id, name string) error {
+	answers, err := f.AskAll(ctx, inventory.ByName(name))
+	if err != nil {
+		return err
+	}
+
+	for _, a := range answers {
+		if a.Domain != nil && a.Domain.UUID != id {
+			return &inventory.Error{
+				VM: name, Host: a.Host.Name, Kind: inventory.ErrExists,
+				Detail: fmt.Sprintf("another run created a machine of that name on host %q at the same time", a.Host.Name),
+				Remedy: "Apply again when that run has ended.",
+			}
+		}
+	}
+
+	return nil
+}
+
+// byNameNow returns the machine of that name, nil when no host that answers has
+// one. A host that doesn't answer is no reason not to create machines on the
+// others: the new machine gets an identity of its own.
+func (f *Fleet) byNameNow(ctx context.Context, name string) (*inventory.VM, error) {
+	answers, err := f.AskAll(ctx, inventory.ByName(name))
+	if err != nil {
+		return nil, err
+	}
+
+	if silent := inventory.SilentHosts(answers); len(silent) > 0 {
+		f.log.WarnContext(ctx, "hosts that don't answer may have a machine of the same name",
+			"name", name, "hosts", silent)
+	}
+
+	i := slices.IndexFunc(answers, func(a inventory.Reply) bool { return a.Domain != nil })
+	if i < 0 {
+		return nil, nil //nolint:nilnil // absence is an answer, not an error
+	}
+
+	return inventory.NewVM(answers[i])
+}
+
+// adoptable says whether a machine is what an interrupted Create of this very
+// wish left behind.
+func adoptable(vm *inventory.VM, d Desired) bool {
+	return vm.Metadata.Creating != nil && vm.Metadata.Creating.SpecHash == d.hash() &&
+		(d.Metadata.Host == "" || d.Metadata.Host == vm.Host)
+}
+
+func (f *Fleet) adopt(ctx context.Context, vm *inventory.VM, d Desired) (*inventory.VM, error) {
+	if !adoptable(vm, d) {
+		p := nameTaken(vm)
+
+		return nil, &inventory.Error{
+			VM: d.Spec.Name, Host: vm.Host, Kind: inventory.ErrExists, Detail: p.Detail,
+			Remedy: p.Remedy,
+		}
+	}
+
+	// Who made the mark may be at it still; then the lock is taken.
+	return f.underLock(ctx, vm.On, vm.UUID, func(held context.Context) (*inventory.VM, error) {
+		now, err := f.FindNow(held, vm.UUID, inventory.LastKnown{})
+		if err != nil {
+			return nil, err
+		}
+
+		if !adoptable(now, d) {
+			p := nameTaken(now)
+
+			return nil, &inventory.Error{
+				VM: d.Spec.Name, Host: now.Host, Kind: inventory.ErrExists, Detail: p.Detail,
+				Remedy: p.Remedy,
+			}
+		}
+
+		f.log.InfoContext(ctx, "completing an interrupted creation", "name", now.Name, "uuid", now.UUID,
+			"host", now.Host, "owner", now.Metadata.Creating.Owner)
+
+		return f.bringUp(held, now.On, now.UUID, d)
+	})
+}

@@ -1,0 +1,66 @@
+package fleet
+
+import (
+	"context"
+	"fmt"
+	"maps"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
+)
+
+// resolveVolumes finds out whether a disk's volume is a file or a block device,
+// and the format of what is new where the disk declares none. have is what the
+// machine has already.
+func resolveVolumes(
+	ctx context.Context, h *inventory.Host, spec *domain.Spec, volumes map[string]string, have domain.Spec,
+) error {
+	spec.Disks = maps.Clone(spec.Disks)
+
+	for key, id := range volumes {
+		v, err := existingVolume(ctx, h, id)
+		if err != nil {
+			return fmt.Errorf("disk %q: %w", key, err)
+		}
+
+		disk := spec.Disks[key]
+		disk.Source = domain.DiskSource{File: v.Path}
+
+		if v.Type == "block" {
+			disk.Source = domain.DiskSource{Block: v.Path}
+		}
+
+		if disk.Format == "" {
+			disk.Format = v.Format
+		}
+
+		spec.Disks[key] = disk
+	}
+
+	for key, disk := range spec.Disks {
+		// A file that is in a pool has been looked into by libvirt.
+		if disk.Format == "" && disk.Source.File != "" && have.Disks[key].Source.File != disk.Source.File {
+			if v, err := h.Conn.VolumeByPath(ctx, disk.Source.File); err == nil {
+				disk.Format = v.Format
+				spec.Disks[key] = disk
+			}
+		}
+	}
+
+	return nil
+}
+
+// existingVolume finds an existing volume by its path, or by "<pool>/<name>".
+func existingVolume(ctx context.Context, h *inventory.Host, id string) (*libvirt.Volume, error) {
+	if ref := volumeRef(id); ref != nil && ref.Pool != "" {
+		return h.Conn.PoolVolume(ctx, ref.Pool, ref.Name)
+	}
+
+	v, err := h.Conn.VolumeByPath(ctx, id)
+	if err == nil {
+		v.Path = id // There may be several ways to write it.
+	}
+
+	return v, err
+}

@@ -1,0 +1,147 @@
+package fleet
+
+import (
+	"context"
+	"time"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/hostrecord"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
+)
+
+// tellElsewhere lets the other hosts know that this one was emptied. Those that
+// don't answer don't know it, which matters only while this one is silent.
+func (f *Fleet) tellElsewhere(ctx context.Context, name string, e *hostrecord.Evacuation) {
+	over := f.openHosts(ctx)
+
+	_, err := f.changeRecords(ctx, func(host string, r *hostrecord.Record) {
+		r.ForgetElsewhere(name, over)
+
+		if host == name {
+			return
+		}
+
+		if r.Elsewhere == nil {
+			r.Elsewhere = make(map[string]*hostrecord.Evacuation)
+		}
+
+		r.Elsewhere[name] = e.Outline()
+	})
+	if err != nil {
+		f.log.WarnContext(ctx, "maintenance not recorded on other hosts", "host", name, "error", err.Error())
+	}
+}
+
+// tellReleased lets the other hosts know that the maintenance of this one is
+// over. Where one of them can't be told, the others note that what it has of
+// that maintenance doesn't count any more.
+func (f *Fleet) tellReleased(ctx context.Context, name string, e *hostrecord.Evacuation) {
+	over, since := f.openHosts(ctx), f.evacuatedSince(ctx, name)
+	if e != nil && e.Since.After(since) {
+		since = e.Since
+	}
+
+	change := func(untold bool) (failed []string, err error) {
+		return f.changeRecords(ctx, func(_ string, r *hostrecord.Record) {
+			r.ForgetElsewhere(name, over)
+
+			if untold && !since.IsZero() {
+				if r.Released == nil {
+					r.Released = make(map[string]time.Time)
+				}
+
+				r.Released[name] = since
+			}
+		})
+	}
+
+	fenced := f.FencedHosts()
+	untold := len(fenced) > 1 || len(fenced) == 1 && fenced[0] != name
+
+	failed, err := change(untold)
+	if len(failed) > 0 && !untold {
+		_, err = change(true)
+	}
+
+	if err != nil {
+		f.log.WarnContext(ctx, "the end of a maintenance is not recorded on other hosts", "host", name, "error", err.Error())
+	}
+}
+
+// openHosts are the hosts that answer and aren't cordoned.
+func (f *Fleet) openHosts(ctx context.Context) map[string]bool {
+	open := make(map[string]bool)
+
+	answers, err := f.Snapshot(ctx)
+	if err != nil {
+		return open
+	}
+
+	for _, a := range answers {
+		if a.Fenced() || a.Err != nil {
+			continue
+		}
+
+		if record, _, err := inventory.ReadRecord(ctx, a.Host); err == nil && record.Cordon == nil {
+			open[a.Host.Name] = true
+		}
+	}
+
+	return open
+}
+
+// evacuatedSince is when the last evacuation of the host began that others know
+// of; zero for none.
+func (f *Fleet) evacuatedSince(ctx context.Context, name string) time.Time {
+	if e := f.toldElsewhere(ctx, name); e != nil {
+		return e.Since
+	}
+
+	return time.Time{}
+}
+
+// toldElsewhere is what the other hosts know of the host's maintenance, nil when
+// it is under none. What one of them knows of a maintenance that is over by the
+// words of another doesn't count.
+func (f *Fleet) toldElsewhere(ctx context.Context, name string) *hostrecord.Evacuation {
+	answers, err := f.Snapshot(ctx)
+	if err != nil {
+		return nil
+	}
+
+	var (
+		known    *hostrecord.Evacuation
+		released time.Time
+	)
+
+	for _, a := range answers {
+		if a.Fenced() || a.Host.Name == name {
+			continue
+		}
+
+		record, err := a.RecordIfAny(ctx)
+		if err != nil {
+			continue
+		}
+
+		if e := record.Elsewhere[name]; e != nil && (known == nil || e.Since.After(known.Since)) {
+			known = e
+		}
+
+		if t := record.Released[name]; t.After(released) {
+			released = t
+		}
+	}
+
+	if known == nil || !known.Since.After(released) {
+		return nil
+	}
+
+	return known
+}
+
+// SwitchedOff says that a host which doesn't answer was emptied for its
+// maintenance, which is the usual reason then. One whose own record can be read
+// says for itself whether that is over.
+func (f *Fleet) SwitchedOff(ctx context.Context, name string) bool {
+	return f.toldElsewhere(ctx, name) != nil
+}

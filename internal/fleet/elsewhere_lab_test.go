@@ -1,0 +1,59 @@
+package fleet
+
+import (
+	"testing"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
+)
+
+// A host whose maintenance is over is no host that may be switched off, whatever a host says that couldn't be told.
+func TestLab_maintenanceIsOverEverywhere(t *testing.T) {
+	t.Parallel()
+
+	l := lab.Open(t)
+	a, b, c := l.StartHost(t), l.StartHost(t), l.StartHost(t)
+	f := ownFleet(t, "alice", a, b, c)
+
+	drain := func(host *lab.Host) {
+		t.Helper()
+
+		if _, err := f.Drain(t.Context(), Drain{Host: host.Name, ID: "m", Why: "a test"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	off := func(what string, f *Fleet, want bool) {
+		t.Helper()
+		f.ForgetAll()
+
+		if got := f.SwitchedOff(t.Context(), a.Name); got != want {
+			t.Errorf("%s: it counts as switched off: %t", what, got)
+		}
+	}
+
+	drain(a)
+	drain(b)
+	off("drained", f, true)
+
+	on := l.PowerOff(t, b)
+
+	if _, err := f.Release(t.Context(), a.Name, "m", false); err != nil {
+		t.Fatal(err)
+	}
+
+	on()
+	off("released while another was off", ownFleet(t, "alice", b, c), false)
+
+	// Drained again, it may be off again; given up, it isn't under maintenance.
+	drain(a)
+	off("drained again", f, true)
+
+	given := labFleet(t, &lab.Lab{Hosts: []*lab.Host{a, b, c}}, "alice", func(name string, hc *inventory.HostConfig) {
+		hc.Fenced = name == a.Name
+	})
+	if _, err := given.Release(t.Context(), a.Name, "m", false); err != nil {
+		t.Fatal(err)
+	}
+
+	off("released when it was given up", f, false)
+}

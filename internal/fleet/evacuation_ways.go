@@ -1,0 +1,135 @@
+package fleet
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/eviction"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
+)
+
+// ways are what is in the way of a machine to each of the other hosts, where room
+// is left out, and for those that it can go to how much is copied, and how much of
+// that disks take there.
+type ways struct {
+	blockers map[string][]migration.Blocker
+	bytes    map[string]uint64
+	rooms    map[string]eviction.Rooms
+}
+
+func (f *Fleet) ways(
+	ctx context.Context, machine migration.Machine, vm *inventory.VM, others []inventory.Reply, o migration.Options,
+) (w ways, err error) {
+	w = ways{map[string][]migration.Blocker{}, map[string]uint64{}, map[string]eviction.Rooms{}}
+
+	var (
+		mu     sync.Mutex
+		failed []error
+		asked  int
+		calls  errgroup.Group
+	)
+
+	calls.SetLimit(preflightsAtOnce)
+
+	for _, a := range others {
+		if excluded := exclusion(vm, a); len(excluded) > 0 {
+			mu.Lock()
+			w.blockers[a.Host.Name] = excluded
+			mu.Unlock()
+
+			continue
+		}
+
+		calls.Go(func() error {
+			blockers, load, err := f.wayTo(ctx, machine, vm, a.Host, o)
+			if err != nil && ctx.Err() != nil {
+				return err
+			}
+
+			mu.Lock()
+			defer mu.Unlock()
+
+			if err != nil {
+				// It costs this host, and no other.
+				w.blockers[a.Host.Name] = []migration.Blocker{unansweredBlocker(a.Host, err)}
+				failed = append(failed, err)
+
+				return nil
+			}
+
+			asked++
+
+			w.blockers[a.Host.Name] = blockers
+			if len(migration.Blocking(blockers)) == 0 {
+				w.bytes[a.Host.Name], w.rooms[a.Host.Name] = load.Bytes, byDirectory(load.Files)
+			}
+
+			return nil
+		})
+	}
+
+	if err := calls.Wait(); err != nil {
+		return w, err
+	}
+
+	if asked == 0 && len(failed) > 0 {
+		return w, errors.Join(failed...) // It may be the machine's own host that fails.
+	}
+
+	return w, nil
+}
+
+// roomsOn finds out what the directories of hosts have left that disks would come
+// to. Where that can't be read it isn't known: the move itself is told.
+func (f *Fleet) roomsOn(ctx context.Context, in eviction.Input) {
+	for i := range in.Hosts {
+		to := &in.Hosts[i]
+		to.Rooms = eviction.Rooms{}
+
+		for _, m := range in.Machines {
+			for _, rooms := range []eviction.Rooms{m.LiveRooms[to.Name], m.ColdRooms[to.Name]} {
+				for dir := range rooms {
+					if _, known := to.Rooms[dir]; known {
+						continue
+					}
+
+					left, readable, err := f.roomIn(ctx, f.Host(to.Name), dir, "")
+					if err == nil && readable {
+						to.Rooms[dir] = left
+					}
+				}
+			}
+		}
+	}
+}
+
+// exclusion is what keeps the machine off a host that therefore isn't asked.
+func exclusion(vm *inventory.VM, a inventory.Reply) []migration.Blocker {
+	if a.Err != nil {
+		return []migration.Blocker{unansweredBlocker(a.Host, a.Err)}
+	}
+
+	return slices.Concat(unscheduledBlocker(a.Host), labelBlocker(vm, a.Host, status.False))
+}
+
+// wayTo is what is in the way of the machine to one host, and what is copied.
+func (f *Fleet) wayTo(
+	ctx context.Context, machine migration.Machine, vm *inventory.VM, to *inventory.Host, o migration.Options,
+) (blockers []migration.Blocker, load migration.Load, err error) {
+	if blockers, err = f.preflightTo(ctx, vm, machine, to, o); err != nil {
+		return nil, load, err
+	}
+
+	blockers = slices.DeleteFunc(blockers, func(b migration.Blocker) bool { return ofRoom(b.Reason) })
+	if len(migration.Blocking(blockers)) == 0 {
+		load = migration.LoadTo(ctx, f.headedFor(ctx, vm, machine, to), vm.On.Conn, to.Conn, o)
+	}
+
+	return blockers, load, nil
+}

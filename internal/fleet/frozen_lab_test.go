@@ -1,0 +1,122 @@
+package fleet
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/turn"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
+)
+
+// The environment of a process that runs stopper.
+const (
+	stopperUUID = "VIRTFLEET_TEST_STOPPER_UUID"
+	stopperURI  = "VIRTFLEET_TEST_STOPPER_URI"
+	// stopperGrace is over when the process has stood still for as long as a takeover takes.
+	stopperGrace = 15 * time.Second
+)
+
+// stopper is a run of its own that shuts a VM down, and says how that went.
+func stopper(uri, uuid string) error {
+	f, err := New(Config{Hosts: map[string]inventory.HostConfig{"h": {URI: uri}}, Owner: "stopper"})
+	if err != nil {
+		return err
+	}
+
+	var outcome inventory.Outcome
+
+	err = f.onMachine(context.Background(), uuid, inventory.LastKnown{}, "stopping",
+		func(ctx context.Context, vm *inventory.VM) error {
+			var err error
+			outcome, err = f.stop(ctx, vm, stopperGrace)
+
+			return err
+		})
+	fmt.Printf("outcome %q, error %v\n", outcome, err)
+
+	return f.Close()
+}
+
+// A run that shuts a guest down stands still. Another one takes the VM over, wants it running, and finds it so. The
+// first one wakes up after the grace period: it doesn't destroy what isn't its own any more.
+func TestLab_frozenRunDestroysNothingOnWaking(t *testing.T) {
+	t.Parallel()
+
+	l := lab.Open(t)
+	on := l.StartHost(t)
+	f := ownFleet(t, "taker", on)
+	vm := create(t, f, l, guest(l, lab.Name(t), "noagent noacpi"))
+
+	var said strings.Builder
+
+	frozen := exec.CommandContext(t.Context(), os.Args[0])
+	frozen.Env = append(os.Environ(), stopperUUID+"="+vm.UUID,
+		stopperURI+"=qemu+unix:///system?socket="+on.Path("/run/libvirt/libvirt-sock"))
+	frozen.Stdout, frozen.Stderr = &said, &said
+
+	if err := frozen.Start(); err != nil {
+		t.Fatal(err)
+	}
+
+	h := f.Host(on.Name)
+
+	lockedBy(t, h, vm.UUID)
+
+	if err := frozen.Process.Signal(syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+
+	err := f.onMachine(t.Context(), vm.UUID, lastOf(vm), "keeping", func(_ context.Context, now *inventory.VM) error {
+		if now.Status() != status.StatusRunning {
+			t.Errorf("the run that took over finds it %s", now.Status())
+		}
+
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	if err := frozen.Process.Signal(syscall.SIGCONT); err != nil {
+		t.Fatal(err)
+	}
+
+	if err := frozen.Wait(); err != nil {
+		t.Fatalf("%v: %s", err, said.String())
+	}
+
+	if !strings.Contains(said.String(), "taken over by another run") {
+		t.Errorf("the run that woke up says: %s", said.String())
+	}
+
+	if d, err := h.Conn.Domain(t.Context(), vm.UUID); err != nil || d.State != libvirt.Running {
+		t.Errorf("after it woke up the VM is %+v, %v", d, err)
+	}
+}
+
+// lockedBy waits until some run has the VM's lock.
+func lockedBy(t *testing.T, h *inventory.Host, uuid string) {
+	t.Helper()
+
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	defer cancel()
+
+	for {
+		if _, err := h.Conn.Secret(ctx, "virtfleet:lock:"+uuid); err == nil {
+			return
+		}
+
+		if err := turn.Pause(ctx, 50*time.Millisecond); err != nil {
+			t.Fatal(err)
+		}
+	}
+}

@@ -1,0 +1,48 @@
+package fleet
+
+import (
+	"fmt"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/policy"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
+)
+
+// unansweredBlocker says that a host could not be asked whether it can take a
+// machine.
+func unansweredBlocker(h *inventory.Host, err error) migration.Blocker {
+	return migration.Blocker{
+		Reason: migration.HostNotAvailable, Status: status.False, Attribute: "host",
+		Message: fmt.Sprintf("host %q does not answer: %v", h.Name, inventory.WithoutHost(err)),
+		Remedy:  "Bring the host back, or choose another one.",
+	}
+}
+
+// unscheduledBlocker says that nothing is placed on the host unless it is named.
+func unscheduledBlocker(h *inventory.Host) []migration.Blocker {
+	if !h.Config.Unschedulable {
+		return nil
+	}
+
+	return []migration.Blocker{{
+		Reason: migration.HostNotSchedulable, Status: status.False, Attribute: "host",
+		Message: fmt.Sprintf("host %q takes only machines that name it (schedulable = false)", h.Name),
+		Remedy:  "Name the host as the target, or make it schedulable.",
+	}}
+}
+
+// labelBlocker says that the host lacks labels that the machine's placement asks
+// for. It is a doubt in a plan that names the host: the same apply may change them.
+func labelBlocker(vm *inventory.VM, h *inventory.Host, certainty status.Truth) []migration.Blocker {
+	if policy.HasLabels(h.Config.Labels, vm.Metadata.HostLabels) {
+		return nil
+	}
+
+	return []migration.Blocker{{
+		Reason: migration.HostLabelsMismatch, Status: certainty, Attribute: "host",
+		Message: fmt.Sprintf("host %q lacks labels that the machine's placement asks for (%s)", h.Name,
+			labelText(vm.Metadata.HostLabels)),
+		Remedy: "Choose another host, or change the host's labels or placement.host_labels.",
+	}}
+}

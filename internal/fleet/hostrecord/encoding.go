@@ -1,0 +1,151 @@
+package hostrecord
+
+import (
+	"bytes"
+	"compress/gzip"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+)
+
+const (
+	// Limit is how many bytes of a value libvirt takes (REMOTE_SECRET_VALUE_MAX).
+	Limit = 64 << 10
+	// expandedLimit bounds what a compressed record may grow to.
+	expandedLimit = 16 << 20
+)
+
+var (
+	// ErrTooLong means that a record needs more than libvirt takes.
+	ErrTooLong = errors.New("the record is too long")
+	// ErrNewer means that a record was written by a version of virtfleet that knows more.
+	ErrNewer = errors.New("a newer version of virtfleet wrote the record")
+)
+
+// document is the record as it is written.
+type document struct {
+	Version int `json:"version"`
+	Record
+}
+
+// Encode writes the record within limit bytes: as a document that people
+// can read with virsh; compressed, where that would be too long; and where even
+// that is, without what is missed least. omitted says what that was.
+func Encode(r Record, limit int) (value []byte, omitted string, err error) {
+	value, err = json.Marshal(document{Version: version, Record: r})
+	if err != nil || len(value) <= limit {
+		return value, "", err
+	}
+
+	var without []string
+
+	for _, next := range []struct {
+		what string
+		omit func(Record) Record
+	}{
+		{"", func(r Record) Record { return r }},
+		{"the steps of other hosts' evacuations", Record.withoutElsewhere},
+		{"why steps failed", Record.withoutReasons},
+	} {
+		r = next.omit(r)
+
+		if next.what != "" {
+			without = append(without, next.what)
+		}
+
+		if value, err = compressed(document{Version: version, Record: r}); err != nil {
+			return nil, "", err
+		}
+
+		if len(value) <= limit {
+			return value, strings.Join(without, ", "), nil
+		}
+	}
+
+	return nil, "", ErrTooLong
+}
+
+func compressed(document document) ([]byte, error) {
+	var b bytes.Buffer
+
+	w, err := gzip.NewWriterLevel(&b, gzip.BestCompression)
+	if err != nil {
+		return nil, err
+	}
+
+	if err := errors.Join(json.NewEncoder(w).Encode(document), w.Close()); err != nil {
+		return nil, err
+	}
+
+	return b.Bytes(), nil
+}
+
+// Decode reads what Encode has written.
+func Decode(value []byte) (Record, error) {
+	var (
+		document document
+		reader   io.Reader = bytes.NewReader(value)
+	)
+
+	if !bytes.HasPrefix(value, []byte("{")) {
+		expanding, err := gzip.NewReader(reader)
+		if err != nil {
+			return Record{}, err
+		}
+
+		reader = io.LimitReader(expanding, expandedLimit)
+	}
+
+	if err := json.NewDecoder(reader).Decode(&document); err != nil {
+		return Record{}, err
+	}
+
+	if document.Version > version {
+		return Record{}, ErrNewer
+	}
+
+	return document.Record, nil
+}
+
+// withoutElsewhere knows of other hosts only that they were emptied.
+func (r Record) withoutElsewhere() Record {
+	r.Elsewhere = maps.Clone(r.Elsewhere)
+	for name, e := range r.Elsewhere {
+		r.Elsewhere[name] = &Evacuation{Since: e.Since, Done: e.Done, Abridged: true}
+	}
+
+	return r
+}
+
+// withoutReasons leaves out why steps failed.
+func (r Record) withoutReasons() Record {
+	if r.Evacuation == nil {
+		return r
+	}
+
+	e := *r.Evacuation
+	e.Steps = slices.Clone(e.Steps)
+
+	for i := range e.Steps {
+		e.Steps[i].Reason = ""
+	}
+
+	r.Evacuation = &e
+
+	return r
+}
+
+// Size says what fills the record.
+func (r Record) Size() string {
+	steps := 0
+	if r.Evacuation != nil {
+		steps = len(r.Evacuation.Steps)
+	}
+
+	return fmt.Sprintf("%d steps of its evacuation, %d policies, and that %d other hosts were emptied", steps,
+		len(r.EvictionPolicies)+len(r.MigrationPolicies), len(r.Elsewhere))
+}

@@ -1,0 +1,13 @@
+package inventory
+
+import "github.com/virtfleet/terraform-provider-virtfleet/internal/hostset"
+
+// Connections are the libvirts of the configured hosts, for what lives on hosts and isn't a VM.
+func (inv *Inventory) Connections() hostset.Set {
+	hosts := make([]hostset.Host, len(inv.Configured))
+	for i, h := range inv.Configured {
+		hosts[i] = hostset.Host{Name: h.Name, Conn: h.Conn, Fenced: h.Config.Fenced}
+	}
+
+	return hostset.NewSet(hosts...)
+}

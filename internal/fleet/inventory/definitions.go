@@ -1,0 +1,159 @@
+package inventory
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/location"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
+)
+
+// forgotten is libvirt's reason of a domain that was never started on its host,
+// or not since the daemon was restarted.
+const forgotten = "Unknown"
+
+// definitionsOf is what decides which of several definitions is the VM.
+func definitionsOf(answers []Reply, last LastKnown) []location.Definition {
+	all := make([]location.Definition, len(answers))
+
+	for i, a := range answers {
+		d := location.Definition{Ran: a.Domain.Reason != forgotten, Last: a.isLast(last), LocalData: a.Domain.ManagedSave}
+		if a.Info != nil {
+			d.HostUUID = a.Info.UUID
+		}
+
+		if definition := a.Domain.Parse().Persistent; definition != nil && len(answers) > 1 {
+			m := definition.Metadata()
+			d.Generation, d.Document = m.Generation, definition.Canonical()
+			d.LocalData = d.LocalData || localData(definition)
+			d.Unfinished = append(unfinishedCopies(m, d.HostUUID), unfinishedMove(m, a.Host.Name, answers)...)
+		}
+
+		all[i] = d
+	}
+
+	return all
+}
+
+// unfinishedCopies are the hosts on which a move from that host left files.
+func unfinishedCopies(m domain.Metadata, from string) []string {
+	var hosts []string
+
+	for _, c := range m.Copies {
+		if c.FromUUID == from {
+			hosts = append(hosts, c.HostUUID)
+		}
+	}
+
+	return hosts
+}
+
+// unfinishedMove is the host that a move of the definition alone from that host
+// was to bring it to, and that nobody finished: it removes its own last.
+func unfinishedMove(m domain.Metadata, from string, answers []Reply) []string {
+	n := len(m.Migrations)
+	if n == 0 {
+		return nil
+	}
+
+	last := m.Migrations[n-1]
+	if last.Completed() || last.Method != migration.MethodCold || last.SourceHost != from {
+		return nil
+	}
+
+	for _, a := range answers {
+		if a.Host.Name == last.TargetHost && a.Info != nil {
+			return []string{a.Info.UUID}
+		}
+	}
+
+	return nil
+}
+
+// localData says that a VM has data on its host that may not be the same on
+// another one.
+func localData(definition *domain.Definition) bool {
+	m := definition.Mobility()
+
+	return m.NVRAM != "" || m.NVRAMOther != "" || m.NVRAMUnnamed || m.TPM == "emulator" ||
+		slices.ContainsFunc(m.Disks, func(d domain.MobileDisk) bool {
+			return !d.ReadOnly && !d.Empty && !d.Network && !d.Shared
+		})
+}
+
+// undecided says that nothing proves which of the definitions is the VM, and
+// what each of them says.
+func undecided(answers []Reply, uuid string) error {
+	return &Error{
+		VM: answers[0].Domain.Name, Kind: ErrAmbiguous,
+		Detail: fmt.Sprintf("it (UUID %s) is defined and off on hosts %s, and nothing proves which definition is the right "+
+			"one:%s", uuid, QuoteList(hostNamesOf(answers)), sides(answers)),
+		Remedy: keepOne(uuid),
+	}
+}
+
+// outdated refuses a VM that runs from another definition than the one that was
+// written last.
+func outdated(home Reply, defined []Reply, uuid string) error {
+	generation := home.Domain.Generation()
+
+	newer := location.Newer(generation, definitionsOf(append([]Reply{home}, defined...), LastKnown{})[1:])
+	if len(newer) == 0 {
+		return nil
+	}
+
+	both := []Reply{home}
+	for _, i := range newer {
+		both = append(both, defined[i])
+	}
+
+	return &Error{
+		VM: home.Domain.Name, Host: home.Host.Name, Kind: ErrAmbiguous,
+		Detail: fmt.Sprintf("it (UUID %s) runs on host %q, but was changed elsewhere after that definition was written:%s",
+			uuid, home.Host.Name, sides(both)),
+		Remedy: keepOne(uuid) + " If the running copy is the wrong one, shut it down before.",
+	}
+}
+
+// sides tells what each host says of the VM, as far as it helps to decide.
+func sides(answers []Reply) string {
+	var b strings.Builder
+
+	for _, a := range answers {
+		fmt.Fprintf(&b, "\n  - host %q: %s (%s)", a.Host.Name, a.Domain.State, a.Domain.Reason)
+
+		definition := a.Domain.Parse().Definition()
+		if definition == nil {
+			continue
+		}
+
+		m := definition.Metadata()
+		fmt.Fprintf(&b, ", generation %d", m.Generation)
+
+		if n := len(m.Migrations); n > 0 {
+			last := m.Migrations[n-1]
+			fmt.Fprintf(&b, ", last recorded migration from %q to %q, begun %s", last.SourceHost, last.TargetHost,
+				last.Start.UTC().Format("2006-01-02 15:04:05 MST"))
+		}
+
+		for _, d := range definition.Mobility().Disks {
+			if d.Path != "" && !d.ReadOnly {
+				fmt.Fprintf(&b, ", disk %q is %q", d.Key, d.Path)
+			}
+		}
+
+		if a.Domain.ManagedSave {
+			b.WriteString(", a memory image is saved")
+		}
+	}
+
+	return b.String()
+}
+
+// keepOne says how a person decides.
+func keepOne(uuid string) string {
+	return fmt.Sprintf("Find out where it ran last (compare the times of its disks and of QEMU's logs on these hosts). "+
+		"Then, on the wrong host, run \"virsh undefine --keep-nvram %s\", and plan again.", uuid)
+}

@@ -1,0 +1,127 @@
+package inventory
+
+import (
+	"slices"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
+)
+
+// notAsked is why a reading of the definitions knows nothing of what only a
+// question to the guest or the hypervisor tells.
+const notAsked = "nobody was asked; the data source virtfleet_conditions asks"
+
+// StateFacts are those that need no look at the definitions.
+func (vm *VM) StateFacts() status.Facts {
+	f := status.Facts{
+		Host: vm.Host, SilentHosts: vm.SilentHosts, StaleHosts: vm.StaleHosts,
+		State: vm.State.String(), Reason: vm.Reason, Active: vm.Active, Persistent: vm.Persistent,
+		Migrating: vm.Migrating, MigrationSource: vm.ActiveHosts[vm.Host] == status.RoleSource,
+		ActiveHosts: vm.ActiveHosts, HostStates: vm.HostStates, AgentConnected: vm.AgentConnected, PinnedTo: vm.Metadata.Host,
+		AskedFirst: vm.acpi && GracePeriod(vm.Metadata) > 0,
+	}
+	if vm.Stranded {
+		f.Reason = status.ReasonStranded
+	}
+
+	if vm.BrokeInPostCopy() {
+		f.PostCopyPeer = vm.postCopyPeer()
+		f.Migrating = f.Migrating && f.PostCopy() == status.PostCopyInterrupted
+	}
+
+	if move := vm.LastRecord(); move != nil {
+		f.LostInPostCopy = move.Failed && move.Mode == string(migration.PostCopy)
+		// It left the source, and what is there was left behind then.
+		if move.Completed() && !move.Failed && move.TargetHost == vm.Host &&
+			slices.Equal(vm.StaleHosts, []string{move.SourceHost}) {
+			f.StaleSince = move.End
+		}
+	}
+
+	if e := vm.Metadata.Eviction; e != nil {
+		f.EvictedFrom, f.EvictedBy, f.EvictedSince = e.Host, e.Owner, e.Since
+	}
+
+	return f
+}
+
+// Facts are what one reading of the host's definitions tells of the machine.
+// What takes a question to QEMU, to the guest or to another host is unknown;
+// Observe asks.
+func (vm *VM) Facts() status.Facts {
+	f := vm.StateFacts()
+	f.AgentAnswers = status.Fact[bool]{}
+	f.AgentLacks = status.Unseen[[]string](notAsked)
+	f.Blockers = status.Unseen[[]status.Blocker](notAsked)
+	f.StorageBlockers = f.Blockers
+	f.Disks = status.Unseen[[]status.Disk](notAsked)
+	f.Resumer = status.Unseen[string](notAsked)
+
+	if c := vm.Metadata.Creating; c != nil {
+		f.Creating, f.Creator = new(c.Since), c.Owner
+	}
+
+	if vm.LiveSpec == nil {
+		return f
+	}
+
+	f.AgentChannel = vm.LiveSpec.GuestAgent != nil && *vm.LiveSpec.GuestAgent
+
+	f.Pending = vm.pending()
+
+	if vm.PersistentSpec != nil {
+		compare(&f, *vm.LiveSpec, *vm.PersistentSpec)
+	}
+
+	return f
+}
+
+// pending is what the next start would change of the machine that runs.
+func (vm *VM) pending() []status.Pending {
+	if vm.LiveSpec == nil || vm.PersistentSpec == nil {
+		return nil
+	}
+
+	var pending []status.Pending
+
+	for _, change := range domain.Pending(*vm.LiveSpec, *vm.PersistentSpec) {
+		pending = append(pending, status.Pending{Path: change.Path, Why: change.Why})
+	}
+
+	if vm.Metadata.FreshNVRAM {
+		pending = append(pending, status.Pending{
+			Path: "firmware", Why: "the next start begins with new firmware variables",
+		})
+	}
+
+	return pending
+}
+
+// compare notes how much of what runs differs from what the next start gives.
+func compare(f *status.Facts, live, persistent domain.Spec) {
+	perSocket := number(live.CPU.Cores) * number(live.CPU.Threads)
+	f.VCPUs = status.Amount{
+		Now: number(live.CPU.VCPUs), Wanted: number(persistent.CPU.VCPUs), Max: number(live.CPU.MaxSockets) * perSocket,
+	}
+	f.Memory = status.Amount{
+		Now: amount(live.Memory.Size), Wanted: amount(persistent.Memory.Size),
+		Max: max(amount(live.Memory.MaxSize), amount(live.Memory.Installed)),
+	}
+}
+
+func number(n *int) uint64 {
+	if n == nil || *n < 0 {
+		return 0
+	}
+
+	return uint64(*n)
+}
+
+func amount(n *uint64) uint64 {
+	if n == nil {
+		return 0
+	}
+
+	return *n
+}

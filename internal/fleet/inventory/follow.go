@@ -1,0 +1,80 @@
+package inventory
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/cenkalti/backoff/v5"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
+)
+
+// Event is something that happened on a host, by our own clock.
+type Event struct {
+	At   time.Time
+	Host string
+	libvirt.Event
+}
+
+const (
+	followFirst = 500 * time.Millisecond
+	followMost  = 10 * time.Second
+)
+
+// Follow hands over what happens to the machines of a host, in order, until ctx
+// ends or the fleet is closed; then it returns nil. deliver must not wait for
+// anybody. A host that does not answer is tried again, at most 10 seconds apart,
+// as is one that is lost. Events of the kind libvirt.EventLost tell of both: that
+// the host does not answer, with the reason, that events flow (again), and that
+// some were missed because deliver took too long.
+func (inv *Inventory) Follow(ctx context.Context, name string, deliver func(Event)) error {
+	h, err := inv.AskedHost(name)
+	if err != nil {
+		return err
+	}
+
+	tell := func(e libvirt.Event) { deliver(Event{At: time.Now(), Host: name, Event: e}) }
+
+	events, err := h.subscribe(ctx, func(err error) {
+		tell(libvirt.Event{Kind: libvirt.EventLost, Detail: libvirt.LostConnection, Reason: err.Error()})
+	})
+	if ctx.Err() != nil || errors.Is(err, libvirt.ErrClosed) {
+		return nil //nolint:nilerr // It was asked to end.
+	}
+
+	if err != nil {
+		return err
+	}
+
+	tell(libvirt.Event{Kind: libvirt.EventLost, Detail: libvirt.LostUntilNow})
+
+	for e := range events {
+		tell(e)
+	}
+
+	return nil
+}
+
+// subscribe tries until the host's events flow. failed is told the first time
+// that they don't.
+func (h *Host) subscribe(ctx context.Context, failed func(error)) (<-chan libvirt.Event, error) {
+	delay := backoff.NewExponentialBackOff()
+	delay.InitialInterval, delay.MaxInterval = followFirst, followMost
+	told := false
+
+	return backoff.Retry(ctx, func() (<-chan libvirt.Event, error) {
+		events, err := h.Conn.Subscribe(ctx, "")
+		if errors.Is(err, libvirt.ErrUnsupported) || errors.Is(err, libvirt.ErrClosed) {
+			return nil, backoff.Permanent(err)
+		}
+
+		if err != nil && !told && ctx.Err() == nil {
+			told = true
+
+			failed(err)
+		}
+
+		return events, err
+	}, backoff.WithBackOff(delay), backoff.WithMaxElapsedTime(0))
+}

@@ -1,0 +1,154 @@
+package inventory
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/turn"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
+)
+
+// Inventory is a set of hosts and what they said. It connects to each when it is first needed. All methods may be
+// called from several goroutines.
+type Inventory struct {
+	Configured     []*Host // sorted by name
+	log            *slog.Logger
+	reading        turn.Mutexes // by host, while its files are looked for
+	background     sync.WaitGroup
+	stopBackground context.CancelFunc
+	lifetime       context.Context //nolint:containedctx // bounds the background goroutines, not a call
+}
+
+// New prepares an inventory of hosts, by the name that people give them. It checks the URIs and does no I/O.
+func New(hosts map[string]HostConfig, log *slog.Logger) (*Inventory, error) {
+	inv := &Inventory{log: log}
+	inv.lifetime, inv.stopBackground = context.WithCancel(context.Background())
+
+	var errs []error
+
+	for name, hc := range hosts {
+		conn, err := libvirt.Open(libvirt.Config{
+			Name: name, URI: hc.URI, Dial: hc.Dial, ConnectTimeout: hc.ConnectTimeout, Logger: log,
+		})
+		if err != nil {
+			errs = append(errs, fmt.Errorf("host %q: %w", name, err))
+
+			continue
+		}
+
+		inv.Configured = append(inv.Configured, &Host{Name: name, Config: hc, Conn: conn})
+	}
+
+	slices.SortFunc(inv.Configured, ByHostName)
+
+	if err := errors.Join(errs...); err != nil {
+		return nil, errors.Join(err, inv.Close())
+	}
+
+	return inv, nil
+}
+
+// Close ends every connection, those to all hosts at the same time: each says goodbye and waits for the answer. Calls
+// in
+// flight return an error.
+func (inv *Inventory) Close() error {
+	inv.stopBackground()
+	inv.background.Wait()
+
+	errs := make([]error, len(inv.Configured))
+
+	var wg sync.WaitGroup
+	for i, h := range inv.Configured {
+		wg.Go(func() { errs[i] = h.close() })
+	}
+
+	wg.Wait()
+
+	return errors.Join(errs...)
+}
+
+// Host is the configured host of that name; nil: there is none.
+func (inv *Inventory) Host(name string) *Host {
+	for _, h := range inv.Configured {
+		if h.Name == name {
+			return h
+		}
+	}
+
+	return nil
+}
+
+// HostNames returns the configured names, sorted.
+func (inv *Inventory) HostNames() []string {
+	names := make([]string, len(inv.Configured))
+	for i, h := range inv.Configured {
+		names[i] = h.Name
+	}
+
+	return names
+}
+
+// AskedHosts returns the names of the hosts that are not fenced, sorted.
+func (inv *Inventory) AskedHosts() []string {
+	var names []string
+
+	for _, h := range inv.Present() {
+		names = append(names, h.Name)
+	}
+
+	return names
+}
+
+// FencedHosts returns the names of the hosts that were given up, sorted.
+func (inv *Inventory) FencedHosts() []string {
+	return slices.DeleteFunc(inv.HostNames(), func(name string) bool { return !inv.Host(name).Config.Fenced })
+}
+
+// Present are the hosts that are not fenced.
+func (inv *Inventory) Present() []*Host {
+	return slices.DeleteFunc(slices.Clone(inv.Configured), func(h *Host) bool { return h.Config.Fenced })
+}
+
+// Calls returns how often each libvirt procedure was called, by host. Tests and
+// benchmarks assert round trips with it.
+func (inv *Inventory) Calls() map[string]map[string]int {
+	calls := make(map[string]map[string]int, len(inv.Configured))
+	for _, h := range inv.Configured {
+		calls[h.Name] = h.Conn.Calls()
+	}
+
+	return calls
+}
+
+func (h *Host) close() error {
+	err := h.Conn.Close()
+	if h.Config.Close != nil {
+		err = errors.Join(err, h.Config.Close())
+	}
+
+	return err
+}
+
+// UsableHost is the host of that name, which must be one that can be asked.
+func (inv *Inventory) UsableHost(name string) (*Host, error) {
+	to := inv.Host(name)
+
+	switch {
+	case to == nil:
+		return nil, &Error{
+			Host: name, Kind: ErrUnconfigured,
+			Detail: fmt.Sprintf("host %q is not in the provider's hosts; configured are %s", name, QuoteList(inv.HostNames())),
+			Remedy: "Use one of the configured names, or add the host to the provider's hosts.",
+		}
+	case to.Config.Fenced:
+		return nil, &Error{
+			Host: name, Kind: ErrUnreachable, Detail: fmt.Sprintf("host %q is fenced", name), Remedy: "Choose another host.",
+		}
+	default:
+		return to, nil
+	}
+}

@@ -1,0 +1,399 @@
+package inventory
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
+)
+
+// Find returns the machine, wherever in the fleet it is, from the snapshot.
+//
+// ErrNotFound means that every host that could have it answered, and none has.
+// As long as one did not answer it is ErrUnreachable; if the last host is not
+// configured any more, ErrUnconfigured; if it runs twice, ErrTwoCopies.
+func (inv *Inventory) Find(ctx context.Context, uuid string, last LastKnown) (*VM, error) {
+	answers, err := inv.Snapshot(ctx)
+	if err != nil {
+		return nil, err
+	}
+
+	vm, err := Locate(RepliesAbout(answers, uuid), uuid, last)
+	if Inconsistent(vm, err) {
+		return inv.FindNow(ctx, uuid, last)
+	}
+
+	return vm, err
+}
+
+// FindNow is Find without the snapshot: what every change begins with.
+func (inv *Inventory) FindNow(ctx context.Context, uuid string, last LastKnown) (*VM, error) {
+	vm, _, err := inv.FindAmong(ctx, uuid, last)
+
+	return vm, err
+}
+
+// FindAmong is FindNow that also returns what the hosts said.
+func (inv *Inventory) FindAmong(ctx context.Context, uuid string, last LastKnown) (*VM, []Reply, error) {
+	vm, answers, err := inv.askFor(ctx, uuid, last)
+	if Inconsistent(vm, err) {
+		return inv.askFor(ctx, uuid, last)
+	}
+
+	return vm, answers, err
+}
+
+// IsGone says that an error is that a machine was not found, and that no host has
+// it. Other things are not found as well: a network that the machine needs to
+// start, a file, or the machine on the host that it has just left.
+func (inv *Inventory) IsGone(ctx context.Context, uuid string, last LastKnown, err error) bool {
+	if !IsNotFound(err) {
+		return false
+	}
+
+	_, err = inv.FindNow(ctx, uuid, last)
+
+	return IsNotFound(err)
+}
+
+// Inconsistent says that the hosts' answers may not fit together. They don't answer at
+// one moment: a machine that is handed over in between seems to run twice, or
+// to be half of a migration whose other half is gone; and one that is off and is
+// moved from host to host may have been on neither when that one was asked. Asked
+// once more, they say which it is.
+func Inconsistent(vm *VM, err error) bool {
+	if err != nil {
+		return errors.Is(err, ErrTwoCopies) || errors.Is(err, ErrAmbiguous) || IsNotFound(err)
+	}
+
+	return vm.Stranded || !vm.Migrating && vm.Entry.InMigration() && vm.Reason != libvirt.ReasonStartingUp
+}
+
+func (inv *Inventory) askFor(ctx context.Context, uuid string, last LastKnown) (*VM, []Reply, error) {
+	answers, err := inv.AskAll(ctx, byUUID(uuid))
+	if err != nil {
+		return nil, nil, err
+	}
+
+	vm, err := Locate(answers, uuid, last)
+
+	return vm, answers, err
+}
+
+// FindByName returns the machine of that name. Names are unique on a host, not
+// in a fleet: two machines of one name are ErrAmbiguous.
+func (inv *Inventory) FindByName(ctx context.Context, name string) (*VM, error) {
+	answers, err := inv.Snapshot(ctx)
+	if err != nil {
+		return nil, err
+	}
+
+	for i, a := range answers {
+		if a.View == nil {
+			continue
+		}
+
+		for _, e := range a.View.Domains {
+			if e.Name == name {
+				answers[i].Domain = e
+			}
+		}
+	}
+
+	uuid, err := Named(answers, name)
+	if err != nil {
+		return nil, err
+	}
+
+	return inv.Find(ctx, uuid, LastKnown{})
+}
+
+// Named is the UUID of the one machine among the answers.
+func Named(answers []Reply, name string) (string, error) {
+	uuids := make(map[string][]string)
+
+	for _, a := range answers {
+		if a.Domain != nil {
+			uuids[a.Domain.UUID] = append(uuids[a.Domain.UUID], a.Host.Name)
+		}
+	}
+
+	switch len(uuids) {
+	case 0:
+		return "", absent(answers, name, LastKnown{})
+	case 1:
+		for uuid := range uuids {
+			return uuid, nil
+		}
+	}
+
+	found := make([]string, 0, len(uuids))
+	for uuid, hosts := range uuids {
+		found = append(found, fmt.Sprintf("%s on %s", uuid, strings.Join(hosts, " and ")))
+	}
+
+	slices.Sort(found)
+
+	return "", &Error{
+		VM: name, Kind: ErrAmbiguous,
+		Detail: "several machines have this name: " + strings.Join(found, "; "),
+		Remedy: "Name the machine by its UUID.",
+	}
+}
+
+// Locate decides where the machine is, from what the hosts said of it.
+func Locate(answers []Reply, uuid string, last LastKnown) (*VM, error) {
+	var active, defined []Reply
+
+	for _, a := range answers {
+		switch {
+		case a.Domain == nil:
+		case a.Domain.Active():
+			active = append(active, a)
+		default:
+			defined = append(defined, a)
+		}
+	}
+
+	home, migrating, err := pickActive(active, uuid, last)
+	if err != nil {
+		return nil, err
+	}
+
+	switch {
+	case home == nil:
+		home, err = pickDefined(defined, answers, uuid, last)
+	case home.Domain.InMigration() && len(active) == 1 && last.Host != "" && !home.isLast(last):
+		// Half a migration is seen; the other half may run on the silent host.
+		err = lastHostAnswered(answers, uuid, last)
+	}
+
+	if err == nil && home.Domain.Active() && !migrating {
+		err = outdated(*home, defined, uuid)
+	}
+
+	if err != nil {
+		return nil, err
+	}
+
+	vm, err := NewVM(*home)
+	if err != nil {
+		return nil, err
+	}
+
+	vm.SilentHosts, vm.Peers = SilentHosts(answers), peers(answers)
+
+	for _, a := range defined {
+		// One without a definition is what its host is about to forget.
+		if a.Host != home.Host && a.Domain.Persistent {
+			vm.StaleHosts = append(vm.StaleHosts, a.Host.Name)
+		}
+	}
+
+	vm.Stranded = migrating && vm.strandedAmong(answers)
+	vm.Migrating = migrating && !vm.Stranded
+	vm.ActiveHosts, vm.HostStates = roles(active, vm.Migrating), statesOf(active)
+
+	return vm, nil
+}
+
+// pickActive returns the host that the machine runs on, nil when none does. In
+// a migration two have it: the one that waits for its memory is the target.
+func pickActive(active []Reply, uuid string, last LastKnown) (home *Reply, migrating bool, err error) {
+	switch len(active) {
+	case 0:
+		return nil, false, nil
+	case 1:
+		return &active[0], active[0].leaving(last), nil
+	case 2:
+		switch first, second := active[0].Domain, active[1].Domain; {
+		case second.InMigration() && !first.InMigration():
+			return &active[0], true, nil
+		case first.InMigration() && !second.InMigration():
+			return &active[1], true, nil
+		case first.InMigration() && (first.Reason != libvirt.ReasonStartingUp || second.Reason != libvirt.ReasonStartingUp):
+			// It is handed over: the source has stopped, the target not yet begun.
+			// Only the source has a definition that outlives its process.
+			if second.Persistent && !first.Persistent || second.Persistent == first.Persistent && active[1].isLast(last) {
+				return &active[1], true, nil
+			}
+
+			return &active[0], true, nil
+		}
+	}
+
+	return nil, false, &Error{
+		VM: active[0].Domain.Name, Kind: ErrTwoCopies,
+		Detail: fmt.Sprintf("it (UUID %s) runs on hosts %s at the same time; neither copy is touched",
+			uuid, QuoteList(hostNamesOf(active))),
+		Remedy: "Find out which copy is the right one, and destroy and undefine the other with virsh on its host.",
+	}
+}
+
+// leaving says that the only copy that is seen is one half of a migration. One
+// that waits for its memory on a host that didn't have it before isn't: it is
+// no less than a machine that starts.
+func (a Reply) leaving(last LastKnown) bool {
+	switch a.Domain.Reason {
+	case libvirt.ReasonStartingUp:
+		return false
+	case libvirt.ReasonMigration:
+		return a.Domain.InMigration() && a.isLast(last)
+	default:
+		return a.Domain.InMigration()
+	}
+}
+
+// roles says what each host with a hypervisor process of the machine is to it.
+func roles(active []Reply, migrating bool) map[string]status.Role {
+	all := make(map[string]status.Role, len(active))
+
+	for _, a := range active {
+		switch {
+		case !migrating:
+			all[a.Host.Name] = status.RoleActive
+		case a.Domain.isTarget(active):
+			all[a.Host.Name] = status.RoleTarget
+		default:
+			all[a.Host.Name] = status.RoleSource
+		}
+	}
+
+	return all
+}
+
+// statesOf says how each process of a machine stands.
+func statesOf(active []Reply) map[string]string {
+	all := make(map[string]string, len(active))
+	for _, a := range active {
+		all[a.Host.Name] = fmt.Sprintf("%s (%s)", a.Domain.State, status.Reason(a.Domain.State.String(), a.Domain.Reason))
+	}
+
+	return all
+}
+
+// isTarget says whether a machine in migration is on its way to this host. The
+// target gets its persistent definition when all is over, so until then only
+// the source has one. Where that does not decide, it is seen in what runs.
+func (e *Entry) isTarget(active []Reply) bool {
+	for _, a := range active {
+		if a.Domain != e && a.Domain.Persistent != e.Persistent {
+			return a.Domain.Persistent
+		}
+	}
+
+	switch e.Reason {
+	case libvirt.ReasonStartingUp:
+		return true
+	case libvirt.ReasonPostcopy, libvirt.ReasonPostcopyFailed:
+		return e.State == libvirt.Running
+	case libvirt.ReasonMigration:
+		// Alone, a copy without a definition is one that is just arriving.
+		return len(active) == 1 && !e.Persistent
+	default:
+		return e.State == libvirt.Running && e.Reason == libvirt.ReasonMigrated && e.Persistent && len(active) > 1
+	}
+}
+
+// isLast says whether this is the host that had the machine last. The UUID is
+// the host; its name is only what the configuration calls it.
+func (a Reply) isLast(last LastKnown) bool {
+	if a.Info != nil && last.HostUUID != "" {
+		return a.Info.UUID == last.HostUUID
+	}
+
+	return last.Host != "" && a.Host.Name == last.Host
+}
+
+// absent explains why the machine was not found: it is proven to be nowhere, or
+// somebody could not be asked.
+func absent(answers []Reply, vm string, last LastKnown) error {
+	if last.Host != "" {
+		if err := lastHostAnswered(answers, vm, last); err != nil {
+			return err
+		}
+	}
+
+	for _, a := range answers {
+		if a.Err != nil {
+			return Unreachable(a, vm, "the machine was not found on the others, and may be there")
+		}
+	}
+
+	return &Error{VM: vm, Kind: ErrNotFound, Detail: "no host has it"}
+}
+
+// lastHostAnswered returns nil when the machine's last host was asked or given
+// up, else why what it has is not known.
+func lastHostAnswered(answers []Reply, vm string, last LastKnown) error {
+	for _, a := range answers {
+		if a.Info != nil && last.HostUUID != "" && a.Info.UUID == last.HostUUID {
+			return nil
+		}
+	}
+
+	for _, a := range answers {
+		if a.Host.Name != last.Host {
+			continue
+		}
+
+		switch {
+		case a.Fenced():
+			return nil
+		case a.Err != nil:
+			return Unreachable(a, vm, "it had the machine last")
+		case last.HostUUID == "" || a.Info.UUID == "":
+			return nil
+		default:
+			return &Error{
+				VM: vm, Host: last.Host, Kind: ErrUnconfigured,
+				Detail: fmt.Sprintf("the machine was last on host %q with UUID %s, but that name now leads to the host "+
+					"with UUID %s", last.Host, last.HostUUID, a.Info.UUID),
+				Remedy: fmt.Sprintf("Let hosts.%s lead to the old host again; or, if that host is gone for good, give the "+
+					"new one another name and keep hosts.%s with fenced = true.", last.Host, last.Host),
+			}
+		}
+	}
+
+	return &Error{
+		VM: vm, Host: last.Host, Kind: ErrUnconfigured,
+		Detail: fmt.Sprintf("the machine was last on host %q, which is not in the provider's hosts any more", last.Host),
+		Remedy: fmt.Sprintf("Add %q to hosts again; if the host is gone for good, add it with fenced = true.", last.Host),
+	}
+}
+
+// Unreachable is the error that the host of the reply could have the VM, and did not answer.
+func Unreachable(a Reply, vm, why string) error {
+	return &Error{
+		VM: vm, Host: a.Host.Name, Kind: ErrUnreachable, Err: a.Err,
+		Detail: fmt.Sprintf("host %q does not answer; %s", a.Host.Name, why),
+		Remedy: fmt.Sprintf("Bring host %q back; or, if it is off for good, set hosts.%s.fenced = true.",
+			a.Host.Name, a.Host.Name),
+	}
+}
+
+// SilentHosts are those that were asked and did not answer.
+func SilentHosts(answers []Reply) []string {
+	var names []string
+
+	for _, a := range answers {
+		if a.Err != nil {
+			names = append(names, a.Host.Name)
+		}
+	}
+
+	return names
+}
+
+func hostNamesOf(answers []Reply) []string {
+	names := make([]string, len(answers))
+	for i, a := range answers {
+		names[i] = a.Host.Name
+	}
+
+	return names
+}

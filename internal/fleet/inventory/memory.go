@@ -1,0 +1,85 @@
+package inventory
+
+// DefaultMemoryReserve is how many bytes a host keeps for itself: what OpenStack's
+// reserved_host_memory_mb is by default.
+const DefaultMemoryReserve = 512 << 20
+
+// MemoryLimit is how many bytes may be committed to machines on the host.
+func (a Reply) MemoryLimit() uint64 {
+	if a.Host.Config.MemoryLimit > 0 {
+		return a.Host.Config.MemoryLimit
+	}
+
+	reserve := uint64(DefaultMemoryReserve)
+	if own := a.Host.Config.MemoryReserve; own != nil {
+		reserve = *own
+	}
+
+	return a.Info.MemoryBytes - min(a.Info.MemoryBytes, reserve)
+}
+
+// Committed is how many bytes are promised to machines on the host: to those
+// that run, and to those that somebody is about to start. The one with the UUID
+// of one that leaves doesn't count.
+func (a Reply) Committed(leaving string) uint64 {
+	var sum uint64
+
+	for uuid, e := range a.View.Domains {
+		if uuid != leaving {
+			sum += a.Host.CommittedMemory(e)
+		}
+	}
+
+	return sum
+}
+
+// RestingMemory is how many bytes the VMs on the host would use that are off,
+// without the one that leaves.
+func (a Reply) RestingMemory(leaving string) uint64 {
+	var sum uint64
+
+	for uuid, e := range a.View.Domains {
+		if uuid == leaving || e.Active() || (Reply{Host: a.Host, Domain: e}).MigratedAway() || e.guestMemory() > 0 {
+			continue
+		}
+
+		if spec := e.Parse().persistentSpec; spec != nil && spec.Memory.Installed != nil {
+			sum += a.Host.WithOverhead(*spec.Memory.Installed, e)
+		}
+	}
+
+	return sum
+}
+
+// CommittedMemory is what the domain may use of the host's memory now.
+func (h *Host) CommittedMemory(e *Entry) uint64 { return h.WithOverhead(e.guestMemory(), e) }
+
+// WithOverhead is how much memory of the host a guest with that much takes, which is
+// defined as the entry says. One that takes none is off.
+func (h *Host) WithOverhead(bytes uint64, e *Entry) uint64 {
+	if bytes == 0 || h.Config.OvercommitGuestOverhead {
+		return bytes
+	}
+
+	return bytes + e.Overhead()
+}
+
+// guestMemory is what the guest may use now. The most that it can get without asking
+// the host again counts, not what its balloon leaves it.
+func (e *Entry) guestMemory() uint64 {
+	p := e.Parse()
+	if p.Definition() == nil {
+		return 0
+	}
+
+	spec := p.LiveSpec
+	if spec == nil && p.Definition().Metadata().Creating != nil {
+		spec = p.persistentSpec
+	}
+
+	if spec == nil || spec.Memory.Installed == nil {
+		return 0
+	}
+
+	return *spec.Memory.Installed
+}

@@ -1,0 +1,98 @@
+package inventory
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/hostrecord"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
+)
+
+// RecordUsage is the usage id of the secret that holds a host's record: the one place where libvirt keeps something
+// for us that belongs to no domain.
+const RecordUsage = "virtfleet:host-record"
+
+// recordCell is a view's record, which is read when it is first asked for.
+type recordCell struct {
+	mu     sync.Mutex
+	record *hostrecord.Record
+}
+
+// RecordOf is the record of a host that answered, as of the snapshot. Nobody may
+// change what it returns.
+func (a Reply) RecordOf(ctx context.Context) (*hostrecord.Record, error) {
+	a.View.record.mu.Lock()
+	defer a.View.record.mu.Unlock()
+
+	if a.View.record.record == nil {
+		record, _, err := ReadRecord(ctx, a.Host)
+		if err != nil {
+			return nil, err
+		}
+
+		a.View.record.record = record
+	}
+
+	return a.View.record.record, nil
+}
+
+// RecordIfAny is RecordOf for a host that may not have answered.
+func (a Reply) RecordIfAny(ctx context.Context) (*hostrecord.Record, error) {
+	if a.Err != nil {
+		return nil, a.Err
+	}
+
+	return a.RecordOf(ctx)
+}
+
+// ReadRecord reads a host's record, and the secret that it is in, which is nil
+// where there is none.
+func ReadRecord(ctx context.Context, h *Host) (*hostrecord.Record, *libvirt.Secret, error) {
+	secret, err := h.Conn.Secret(ctx, RecordUsage)
+
+	switch {
+	case IsNotFound(err), errors.Is(err, ErrUnsupported):
+		return &hostrecord.Record{}, nil, nil
+	case err != nil:
+		return nil, nil, err
+	case len(secret.Value) == 0: // Its writer was killed before it wrote.
+		return &hostrecord.Record{}, secret, nil
+	}
+
+	record, err := hostrecord.Decode(secret.Value)
+
+	switch {
+	case errors.Is(err, hostrecord.ErrNewer):
+		return nil, nil, recordError(h, "was written by a newer version of virtfleet", nil)
+	case err != nil:
+		return nil, nil, recordError(h, "can't be read", err)
+	}
+
+	return &record, secret, nil
+}
+
+func recordError(h *Host, what string, err error) error {
+	return &Error{
+		Host: h.Name, Kind: ErrInvalid, Err: err,
+		Detail: fmt.Sprintf("the record that virtfleet keeps on host %q (libvirt secret %s) %s", h.Name, RecordUsage, what),
+		Remedy: "Update virtfleet; or remove the record with virsh secret-undefine on the host, which uncordons it. " +
+			"Policies are written again by the next apply.",
+	}
+}
+
+// ForgetRecord makes the next reader ask for the record again.
+func (h *Host) ForgetRecord() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+
+	// Who waits for a loading may read the record as soon as it is there.
+	h.loading = nil
+
+	if h.view != nil {
+		next := *h.view
+		next.record = &recordCell{}
+		h.view = &next
+	}
+}

@@ -1,0 +1,240 @@
+package inventory
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
+)
+
+// Snapshot asks every host that is not fenced, in parallel, and returns what
+// they said, in the order of their names. A host that answered less than
+// viewAge ago is not asked again.
+func (inv *Inventory) Snapshot(ctx context.Context) ([]Reply, error) {
+	answers := make([]Reply, len(inv.Configured))
+
+	var wg sync.WaitGroup
+
+	for i, h := range inv.Configured {
+		answers[i].Host = h
+		if h.Config.Fenced {
+			continue
+		}
+
+		wg.Go(func() {
+			v, err := inv.ViewOf(ctx, h)
+			if err != nil {
+				v = NewView(nil, nil)
+				v.Err = err
+			}
+
+			answers[i].View, answers[i].Info, answers[i].Err = v, v.Info, v.Err
+		})
+	}
+
+	wg.Wait()
+
+	if err := ctx.Err(); err != nil {
+		return nil, context.Cause(ctx)
+	}
+
+	return answers, duplicateHosts(answers)
+}
+
+// ForgetAll makes the next snapshot ask every host again.
+func (inv *Inventory) ForgetAll() {
+	for _, h := range inv.Configured {
+		h.Forget()
+	}
+}
+
+// Reply is what one host said to a question about the fleet.
+type Reply struct {
+	Host   *Host
+	View   *View             // nil for a question about one machine, or a fenced host
+	Info   *libvirt.HostInfo // nil when the host did not answer
+	Domain *Entry            // the machine that was asked for, nil: not there
+	Err    error             // why the host did not answer
+}
+
+// Fenced says that the host was given up, and was not asked.
+func (a Reply) Fenced() bool { return a.Host.Config.Fenced }
+
+// RepliesAbout are the answers with what their views have of the machine.
+func RepliesAbout(answers []Reply, uuid string) []Reply {
+	of := slices.Clone(answers)
+	for i := range of {
+		if v := of[i].View; v != nil {
+			of[i].Domain = v.Domains[uuid]
+		}
+	}
+
+	return of
+}
+
+// Lookup reads one machine from one host.
+type Lookup func(context.Context, *libvirt.Host) (*libvirt.Domain, error)
+
+func byUUID(uuid string) Lookup {
+	return func(ctx context.Context, h *libvirt.Host) (*libvirt.Domain, error) { return h.Domain(ctx, uuid) }
+}
+
+// ByName reads the VM of that name.
+func ByName(name string) Lookup {
+	return func(ctx context.Context, h *libvirt.Host) (*libvirt.Domain, error) { return h.DomainByName(ctx, name) }
+}
+
+// AskAll asks every host that is not fenced for one machine, now.
+func (inv *Inventory) AskAll(ctx context.Context, look Lookup) ([]Reply, error) {
+	answers := make([]Reply, len(inv.Configured))
+
+	var wg sync.WaitGroup
+
+	for i, h := range inv.Configured {
+		answers[i].Host = h
+		if h.Config.Fenced {
+			continue
+		}
+
+		wg.Go(func() { answers[i].Info, answers[i].Domain, answers[i].Err = askHost(ctx, h, look) })
+	}
+
+	wg.Wait()
+
+	if err := ctx.Err(); err != nil {
+		return nil, context.Cause(ctx)
+	}
+
+	return answers, duplicateHosts(answers)
+}
+
+// AskTimeout bounds the question for one machine, connecting included.
+const AskTimeout = 30 * time.Second
+
+// FinishTimeout bounds what is to be done after an operation that has ended, one
+// question to the fleet included, which a silent host may make take its time.
+const FinishTimeout = 2 * AskTimeout
+
+func askHost(ctx context.Context, h *Host, look Lookup) (*libvirt.HostInfo, *Entry, error) {
+	if err := silentIn(ctx, h); err != nil {
+		return nil, nil, err
+	}
+
+	asking, cancel := context.WithTimeout(ctx, AskTimeout)
+	defer cancel()
+
+	info, err := h.Conn.Info(asking)
+	noteAnswer(ctx, h, err)
+
+	if err != nil {
+		return nil, nil, err
+	}
+
+	d, err := look(asking, h.Conn)
+	if IsNotFound(err) {
+		return info, nil, nil
+	}
+
+	if err != nil {
+		return nil, nil, err
+	}
+
+	return info, NewEntry(*d), nil
+}
+
+// duplicateHosts refuses a configuration in which two entries lead to one host:
+// each of its machines would be there twice.
+func duplicateHosts(answers []Reply) error {
+	seen := make(map[string]*Host, len(answers))
+
+	for _, a := range answers {
+		if a.Info == nil || a.Info.UUID == "" {
+			continue
+		}
+
+		if other, ok := seen[a.Info.UUID]; ok {
+			return &Error{
+				Kind:   ErrDuplicateHost,
+				Host:   other.Name,
+				Detail: fmt.Sprintf("hosts %q and %q are the same machine (host UUID %s)", other.Name, a.Host.Name, a.Info.UUID),
+				Remedy: "Remove one of the two entries, or give each host its own host_uuid in libvirtd.conf.",
+			}
+		}
+
+		seen[a.Info.UUID] = a.Host
+	}
+
+	return nil
+}
+
+// ReadVM asks the host for the machine again and remembers the answer.
+func (inv *Inventory) ReadVM(ctx context.Context, h *Host, id string) (*VM, error) {
+	info, err := h.Conn.Info(ctx)
+	if err != nil {
+		return nil, err
+	}
+
+	d, err := h.Conn.Domain(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+
+	h.Remember(id, d)
+
+	return NewVM(Reply{Host: h, Info: info, Domain: NewEntry(*d)})
+}
+
+// Refresh is ReadVM of a VM on its host, with what the other hosts said
+// of it before.
+func (inv *Inventory) Refresh(ctx context.Context, vm *VM) (*VM, error) {
+	now, err := inv.ReadVM(ctx, vm.On, vm.UUID)
+	if err != nil {
+		return nil, err
+	}
+
+	now.StaleHosts, now.SilentHosts, now.Peers = vm.StaleHosts, vm.SilentHosts, vm.Peers
+
+	return now, nil
+}
+
+// ReplyOf is what the snapshot says of one host.
+func (inv *Inventory) ReplyOf(ctx context.Context, h *Host) (Reply, error) {
+	v, err := inv.ViewOf(ctx, h)
+	if err != nil {
+		return Reply{}, err
+	}
+
+	return Reply{Host: h, View: v, Info: v.Info, Err: v.Err}, v.Err
+}
+
+// TypeFor is the domain type for a machine that declares none.
+func (a Reply) TypeFor(s domain.Spec, defaultType string) string {
+	if t := cmp.Or(s.Type, defaultType); t != "" {
+		return t
+	}
+
+	arch := cmp.Or(s.Arch, a.Info.Arch)
+
+	for _, g := range a.Info.Guests {
+		if g.Arch != arch {
+			continue
+		}
+
+		for _, t := range []string{"kvm", "qemu"} {
+			if slices.Contains(g.DomainTypes, t) {
+				return t
+			}
+		}
+
+		if len(g.DomainTypes) > 0 {
+			return g.DomainTypes[0]
+		}
+	}
+
+	return "qemu"
+}

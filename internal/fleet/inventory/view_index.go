@@ -1,0 +1,56 @@
+package inventory
+
+import (
+	"maps"
+	"slices"
+	"sync"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
+)
+
+// viewIndex finds domains of a view by name and by their sources' names. It is
+// made when it is first needed, and never changed.
+type viewIndex struct {
+	once             sync.Once
+	byName, bySource map[string][]*Entry
+}
+
+func (v *View) indexed() *viewIndex {
+	v.index.once.Do(func() {
+		v.index.byName, v.index.bySource = map[string][]*Entry{}, map[string][]*Entry{}
+
+		for _, uuid := range slices.Sorted(maps.Keys(v.Domains)) {
+			e := v.Domains[uuid]
+			v.index.byName[e.Name] = append(v.index.byName[e.Name], e)
+
+			for _, document := range []string{e.LiveXML, e.PersistentXML} {
+				for _, name := range domain.SourceNames(document) {
+					if all := v.index.bySource[name]; len(all) == 0 || all[len(all)-1] != e {
+						v.index.bySource[name] = append(all, e)
+					}
+				}
+			}
+		}
+	})
+
+	return v.index
+}
+
+// Named are the domains of that name.
+func (v *View) Named(name string) []*Entry { return v.indexed().byName[name] }
+
+// Having are the domains that name a disk, or what is below it.
+func (v *View) Having(disk domain.DiskUse) []*Entry {
+	i := v.indexed()
+	all := slices.Clone(i.bySource[disk.Source.Name()])
+
+	for _, b := range disk.Backing {
+		for _, e := range i.bySource[b.Name()] {
+			if !slices.Contains(all, e) {
+				all = append(all, e)
+			}
+		}
+	}
+
+	return all
+}

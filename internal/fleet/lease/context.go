@@ -1,0 +1,81 @@
+package lease
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
+)
+
+// leasesKey is where a context has the leases that it carries.
+type leasesKey struct{}
+
+func carried(ctx context.Context) []*Held {
+	held, _ := ctx.Value(leasesKey{}).([]*Held)
+
+	return held
+}
+
+// With returns a context that carries the lease beside those that ctx carries already. It ends when the lease is lost.
+// cancel frees what it takes.
+func (l *Held) With(ctx context.Context) (_ context.Context, cancel context.CancelFunc) {
+	all := append(slices.Clone(carried(ctx)), l)
+
+	return endingWith(libvirt.Guarded(context.WithValue(ctx, leasesKey{}, all), Confirm), l)
+}
+
+// endingWith returns a context that ends when one of the leases is lost, with that as its cause.
+func endingWith(ctx context.Context, held ...*Held) (context.Context, context.CancelFunc) {
+	ctx, end := context.WithCancelCause(ctx)
+	unfollow := make([]func() bool, len(held))
+
+	for i, l := range held {
+		unfollow[i] = context.AfterFunc(l.lost, func() { end(context.Cause(l.lost)) })
+	}
+
+	return ctx, func() {
+		for _, stop := range unfollow {
+			stop()
+		}
+
+		end(context.Canceled)
+	}
+}
+
+// CleanUp returns a context for what has to be done after an operation that has ended, for whatever reason: it goes on
+// when ctx is cancelled, for no longer than d, and ends when a lease that ctx carries is lost.
+func CleanUp(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
+	timed, free := context.WithTimeout(context.WithoutCancel(ctx), d)
+	after, end := endingWith(timed, carried(ctx)...)
+
+	return after, func() { end(); free() }
+}
+
+// Outlast is CleanUp for what bounds itself otherwise.
+func Outlast(ctx context.Context) (context.Context, context.CancelFunc) {
+	return endingWith(context.WithoutCancel(ctx), carried(ctx)...)
+}
+
+// Confirm makes sure that every lease which ctx carries is held right now: each was renewed less than Validity ago, or
+// is renewed. Its error is an *Error. It guards all calls that change something in such a context.
+func Confirm(ctx context.Context) error {
+	for _, l := range carried(ctx) {
+		if err := l.confirm(ctx); err != nil {
+			return err
+		}
+	}
+
+	return nil
+}
+
+// Lost returns why a lease that ctx carries is lost, nil as long as none is known to be.
+func Lost(ctx context.Context) error {
+	for _, l := range carried(ctx) {
+		if err := context.Cause(l.lost); err != nil { //nolint:contextcheck // lost is a signal, not the context of a call
+			return err
+		}
+	}
+
+	return nil
+}

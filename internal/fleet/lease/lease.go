@@ -1,0 +1,353 @@
+package lease
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/turn"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
+)
+
+const (
+	// beatInterval is how often a lease is renewed.
+	beatInterval = 3 * time.Second
+	// Validity is how long a lease may be used after the last renewal: three may fail.
+	Validity = 10 * time.Second
+	// pollInterval is how often one that another run has is looked at, unchangedPolls after how many answered looks at an
+	// unchanged one it is taken to be left behind.
+	pollInterval   = time.Second
+	unchangedPolls = 12
+	// settleTime is how long whoever took a lease over waits before using it. It exceeds Validity by what a call takes
+	// that its owner made in the last moment.
+	settleTime = Validity + 5*time.Second
+	// TakeoverTime is how long taking over a lease that was left behind takes, on a host that answers at once.
+	TakeoverTime = unchangedPolls*pollInterval + settleTime
+	// releaseTimeout bounds giving a lease back: a cancelled apply has to end within seconds.
+	releaseTimeout = 5 * time.Second
+	// lateRelease bounds giving one back in the background when its host did not answer.
+	lateRelease = time.Minute
+)
+
+// Store keeps leases: the secrets of one host. *libvirt.Host is one. Defining a secret whose usage id is taken fails
+// with libvirt.ErrExists, for all but one of those who try at once.
+type Store interface {
+	Name() string
+	DefineSecret(ctx context.Context, s libvirt.Secret) error
+	Secret(ctx context.Context, usageID string) (*libvirt.Secret, error)
+	SetSecretValue(ctx context.Context, s libvirt.Secret) error
+	UndefineSecret(ctx context.Context, s libvirt.Secret) error
+}
+
+// Keeper takes leases for one run. Its methods may be called from several goroutines.
+type Keeper struct {
+	owner      string
+	log        *slog.Logger
+	mutexes    turn.Mutexes
+	background sync.WaitGroup
+	lifetime   context.Context //nolint:containedctx // bounds renewals in the background, not a call
+}
+
+// NewKeeper returns a keeper for the run that is called owner. Its leases are renewed until lifetime ends.
+func NewKeeper(lifetime context.Context, owner string, log *slog.Logger) *Keeper {
+	return &Keeper{owner: owner, log: log, lifetime: lifetime}
+}
+
+// Wait returns when nothing goes on in the background any more. lifetime must have ended.
+func (k *Keeper) Wait() { k.background.Wait() }
+
+// Held is one lease of this run.
+type Held struct {
+	keeper *Keeper
+	store  Store
+	name   string
+	secret libvirt.Secret
+	// before are those that were left behind, the root first.
+	before []libvirt.Secret
+	// settled is when the owner of the one before has stopped for certain; zero: there is none.
+	settled time.Time
+
+	// lost ends with the reason when another run has the lease.
+	lost     context.Context //nolint:containedctx // a signal that many wait for, not a call's
+	lose     context.CancelCauseFunc
+	released atomic.Bool
+	// stop ends the renewals and gives the lease back.
+	stop func()
+	// shared says that the host can't keep leases, and that no other run reaches its libvirt either.
+	shared bool
+	// turn has a place for the one who renews.
+	turn chan struct{}
+
+	mu sync.Mutex
+	// renewed is when the last renewal that succeeded was begun.
+	renewed time.Time
+	record  record
+}
+
+// Take takes the lease called name on the host for the purpose ("updating"), and waits for other runs until ctx ends:
+// then the error is of kind ErrHeld and says who has it. What is changed under the lease takes the returned context,
+// which carries it. The lease is renewed until Release, also when ctx has ended.
+func (k *Keeper) Take(ctx context.Context, on Store, name, purpose string) (context.Context, *Held, error) {
+	unlock, err := k.mutexes.Lock(ctx, on.Name()+"/"+name)
+	if err != nil {
+		return nil, nil, err
+	}
+
+	l := &Held{
+		keeper: k, store: on, name: name, turn: make(chan struct{}, 1),
+		record: record{Owner: k.owner, Purpose: purpose, Since: time.Now().UTC()},
+	}
+	l.lost, l.lose = context.WithCancelCause(context.Background())
+
+	if err := l.acquire(libvirt.Guarded(ctx, nil)); err != nil {
+		unlock()
+
+		return nil, nil, err
+	}
+
+	held, end := l.With(ctx)
+	stop := l.renewInBackground()
+	l.stop = func() {
+		stop()
+		l.giveBack()
+		end()
+		unlock()
+	}
+
+	return held, l, nil
+}
+
+// Release gives the lease back, which ends the context that Take has returned. It may be called more than once.
+func (l *Held) Release() {
+	if l.released.Swap(true) {
+		return
+	}
+
+	l.stop()
+}
+
+// confirm makes sure that the lease is held right now, and not given back.
+func (l *Held) confirm(ctx context.Context) error {
+	if l.released.Load() {
+		return l.failed(ErrReleased, nil)
+	}
+
+	return l.valid(ctx)
+}
+
+// valid makes sure that the lease is this run's right now.
+func (l *Held) valid(ctx context.Context) error {
+	for {
+		if err := context.Cause(l.lost); err != nil { //nolint:contextcheck // lost is a signal, not the context of a call
+			return err
+		}
+
+		if l.shared || l.age() < Validity {
+			return nil
+		}
+
+		// The run stood still, or the host did not answer. As long as the lease is there nobody has taken it over.
+		err := l.renew(ctx)
+		if lost := context.Cause(l.lost); lost != nil { //nolint:contextcheck // lost is a signal, not the context of a call
+			return lost // Another renewal may have found it, which has ended ctx.
+		}
+
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// age is how long ago the last renewal was begun. A computer that was suspended shows that on one of the two clocks
+// only.
+func (l *Held) age() time.Duration {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+
+	now := time.Now()
+
+	return max(now.Sub(l.renewed), now.Round(0).Sub(l.renewed.Round(0)))
+}
+
+// renew renews the lease once, for no longer than Validity.
+func (l *Held) renew(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(libvirt.Guarded(ctx, nil), Validity)
+	defer cancel()
+
+	select {
+	case l.turn <- struct{}{}:
+		defer func() { <-l.turn }()
+	case <-ctx.Done():
+		return l.failed(ErrUnconfirmed, context.Cause(ctx))
+	}
+
+	l.mu.Lock()
+	l.record.Beat++
+	now := l.secret
+	now.Value = l.record.encode()
+	l.mu.Unlock()
+
+	began := time.Now()
+
+	// In this order: who took it over and has given it back since has removed the root before the successor.
+	err := l.intact(ctx)
+	if err == nil {
+		err = l.store.SetSecretValue(ctx, now)
+	}
+
+	var failure *Error
+
+	switch {
+	case err == nil:
+		l.mu.Lock()
+		l.renewed = began
+		l.mu.Unlock()
+
+		return nil
+	case errors.As(err, &failure):
+		l.lose(failure)
+	case errors.Is(err, libvirt.ErrNotFound):
+		l.lose(l.failed(ErrLost, nil))
+	default:
+		return l.failed(ErrUnconfirmed, err)
+	}
+
+	return context.Cause(l.lost) //nolint:contextcheck // lost is a signal, not the context of a call
+}
+
+// intact makes sure that nobody has succeeded this lease, and that its root is there. An *Error says that it is lost.
+func (l *Held) intact(ctx context.Context) error {
+	next, err := l.store.Secret(ctx, successor(l.secret))
+	if err == nil {
+		return &Error{Host: l.store.Name(), Name: l.name, Kind: ErrLost, Holder: Holder(*next)}
+	}
+
+	if !errors.Is(err, libvirt.ErrNotFound) {
+		return err
+	}
+
+	if len(l.before) == 0 {
+		return nil
+	}
+
+	root, err := l.store.Secret(ctx, UsagePrefix+l.name)
+	if err != nil {
+		return err
+	}
+
+	if root.UUID != l.before[0].UUID {
+		return &Error{Host: l.store.Name(), Name: l.name, Kind: ErrLost, Holder: Holder(*root)}
+	}
+
+	return nil
+}
+
+func (l *Held) failed(kind, err error) error {
+	return &Error{Host: l.store.Name(), Name: l.name, Kind: kind, Err: err}
+}
+
+// renewInBackground renews the lease until it is lost or stop is called, whatever becomes of the order: what is half
+// done when that is cancelled still has to be cleaned up.
+func (l *Held) renewInBackground() (stop func()) {
+	beating, cancel := context.WithCancel(l.keeper.lifetime)
+	stopped := make(chan struct{})
+
+	go func() {
+		defer close(stopped)
+		l.beat(beating)
+	}()
+
+	return func() {
+		cancel()
+		<-stopped
+	}
+}
+
+func (l *Held) beat(ctx context.Context) {
+	for !l.shared && pause(ctx, beatInterval) == nil {
+		err := l.renew(ctx)
+		if errors.Is(err, ErrLost) {
+			return
+		}
+
+		if err != nil && ctx.Err() == nil {
+			l.keeper.log.WarnContext(ctx, "lease not renewed", "host", l.store.Name(), "lease", l.name, "error", err.Error())
+		}
+	}
+}
+
+func (l *Held) giveBack() {
+	ctx, cancel := context.WithTimeout(context.Background(), releaseTimeout)
+	defer cancel()
+
+	if !l.drop(ctx) {
+		l.dropLater()
+	}
+}
+
+// drop removes the lease, as long as it is this run's. It reports false where the host can't be reached for it.
+func (l *Held) drop(ctx context.Context) bool {
+	err := l.remove(ctx)
+	if err == nil || errors.Is(err, ErrLost) {
+		return true
+	}
+
+	l.keeper.log.WarnContext(ctx, "lease not released", "host", l.store.Name(), "lease", l.name, "error", err.Error())
+
+	return !errors.Is(err, libvirt.ErrUnreachable) && !errors.Is(err, context.DeadlineExceeded)
+}
+
+// remove removes the root, with which the lease is free, and what followed it.
+func (l *Held) remove(ctx context.Context) error {
+	for _, s := range slices.Concat(l.before, []libvirt.Secret{l.secret}) {
+		if err := l.valid(ctx); l.shared || err != nil {
+			return err
+		}
+
+		if err := l.store.UndefineSecret(ctx, s); err != nil && !errors.Is(err, libvirt.ErrNotFound) {
+			return err
+		}
+	}
+
+	return nil
+}
+
+// dropLater gives the lease back as soon as its host can be reached again. Until then, or when this run ends before,
+// whoever wants it next takes it over.
+func (l *Held) dropLater() {
+	if l.keeper.lifetime.Err() != nil {
+		return
+	}
+
+	l.keeper.background.Go(func() {
+		ctx, cancel := context.WithTimeout(l.keeper.lifetime, lateRelease)
+		defer cancel()
+
+		if pause(ctx, time.Until(l.settled)) != nil {
+			return
+		}
+
+		for !l.drop(ctx) {
+			if pause(ctx, beatInterval) != nil {
+				return
+			}
+		}
+	})
+}
+
+// pause waits, and returns the reason when ctx ends first.
+func pause(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}

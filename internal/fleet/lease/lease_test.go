@@ -1,0 +1,331 @@
+package lease
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
+)
+
+// secrets are what libvirt's secrets are to a lease: at most one of a usage id, found by UUID or usage id.
+type secrets struct {
+	mu  sync.Mutex
+	all map[string]libvirt.Secret // by usage id
+}
+
+func (s *secrets) define(n libvirt.Secret) error {
+	if _, taken := s.all[n.UsageID]; taken {
+		return libvirt.ErrExists
+	}
+
+	s.all[n.UsageID] = n
+
+	return nil
+}
+
+func (s *secrets) set(n libvirt.Secret) error {
+	if s.all[n.UsageID].UUID != n.UUID {
+		return libvirt.ErrNotFound
+	}
+
+	s.all[n.UsageID] = n
+
+	return nil
+}
+
+func (s *secrets) undefine(n libvirt.Secret) error {
+	if s.all[n.UsageID].UUID != n.UUID {
+		return libvirt.ErrNotFound
+	}
+
+	delete(s.all, n.UsageID)
+
+	return nil
+}
+
+// fault is what befalls a run, or the daemon, for a while.
+type fault struct {
+	kind       string
+	from, till time.Duration
+}
+
+const (
+	killed      = "killed"
+	frozen      = "frozen"
+	partitioned = "partitioned"
+)
+
+// run is one process that reaches the secrets over a link of its own.
+type run struct {
+	*secrets
+	id     int
+	faults []fault
+	began  time.Time
+	over   chan struct{}
+
+	mu    sync.Mutex
+	chaos *rand.Rand
+}
+
+func (r *run) Name() string { return "h" }
+
+// now is the fault of that kind that lasts now.
+func (r *run) now(kind string) (fault, bool) {
+	at := time.Since(r.began)
+
+	for _, f := range r.faults {
+		if f.kind == kind && f.from <= at && (kind == killed || at < f.till) {
+			return f, true
+		}
+	}
+
+	return fault{}, false
+}
+
+// stand stands still for as long as the process does. It is false when it does so for ever.
+func (r *run) stand() bool {
+	for {
+		if _, dead := r.now(killed); dead {
+			<-r.over
+
+			return false
+		}
+
+		f, still := r.now(frozen)
+		if !still {
+			return true
+		}
+
+		select {
+		case <-time.After(f.till - time.Since(r.began)):
+		case <-r.over:
+			return false
+		}
+	}
+}
+
+func (r *run) random(n int) int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+
+	return r.chaos.IntN(n)
+}
+
+// do carries a call to the daemon, with all that can happen to it on its way.
+func (r *run) do(ctx context.Context, call func() error) error {
+	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
+	defer cancel()
+
+	travel := func() error {
+		if !r.stand() {
+			return libvirt.ErrUnreachable
+		}
+
+		if _, cut := r.now(partitioned); cut {
+			<-ctx.Done()
+			r.stand()
+
+			return libvirt.ErrUnreachable
+		}
+
+		select {
+		case <-time.After(time.Duration(r.random(300)) * time.Millisecond):
+			return nil
+		case <-ctx.Done():
+			return libvirt.ErrUnreachable
+		}
+	}
+
+	if err := travel(); err != nil {
+		return err
+	}
+
+	r.secrets.mu.Lock()
+	err := call()
+	r.secrets.mu.Unlock()
+
+	if lost := travel(); lost != nil {
+		return lost
+	}
+
+	r.stand()
+
+	return err
+}
+
+func (r *run) DefineSecret(ctx context.Context, s libvirt.Secret) error {
+	return r.do(ctx, func() error { return r.define(s) })
+}
+
+func (r *run) SetSecretValue(ctx context.Context, s libvirt.Secret) error {
+	return r.do(ctx, func() error { return r.set(s) })
+}
+
+func (r *run) UndefineSecret(ctx context.Context, s libvirt.Secret) error {
+	return r.do(ctx, func() error { return r.undefine(s) })
+}
+
+func (r *run) Secret(ctx context.Context, usageID string) (found *libvirt.Secret, err error) {
+	err = r.do(ctx, func() error {
+		s, ok := r.all[usageID]
+		if !ok {
+			return libvirt.ErrNotFound
+		}
+
+		found = &s
+
+		return nil
+	})
+
+	return found, err
+}
+
+// history is who acted, in turn.
+type history struct {
+	mu   sync.Mutex
+	last string
+	past map[string]bool
+	// both are those who acted after another one had.
+	both []string
+	acts int
+}
+
+func (h *history) act(who string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+
+	h.acts++
+
+	if h.last == who {
+		return
+	}
+
+	if h.past[who] {
+		h.both = append(h.both, fmt.Sprintf("%s acts at %s, after %s has", who, time.Now().Format(time.TimeOnly), h.last))
+	}
+
+	h.past[h.last] = true
+	h.last = who
+}
+
+// work takes the lease and uses it, again and again until all is over.
+func (r *run) work(ctx context.Context, h *history) {
+	lifetime, die := context.WithCancel(ctx)
+	k := NewKeeper(lifetime, fmt.Sprint("run ", r.id), slog.New(slog.DiscardHandler))
+
+	defer k.Wait()
+	defer die()
+
+	for turn := 0; ctx.Err() == nil && r.stand(); turn++ {
+		order, cancel := context.WithTimeout(ctx, time.Duration(5+r.random(90))*time.Second)
+
+		held, l, err := k.Take(order, r, "vm", "changing")
+		if err != nil {
+			cancel()
+
+			_ = pause(ctx, time.Second)
+
+			continue
+		}
+
+		after, stop := CleanUp(held, time.Minute) // What is cleaned up goes on when the order is cancelled.
+
+		for range 1 + r.random(40) {
+			if r.stand() && Confirm(after) == nil && ctx.Err() == nil {
+				h.act(fmt.Sprintf("run %d in turn %d", r.id, turn))
+			}
+
+			_ = pause(after, time.Duration(r.random(2000))*time.Millisecond)
+		}
+
+		stop()
+		l.Release()
+		cancel()
+
+		_ = pause(ctx, time.Duration(r.random(3000))*time.Millisecond)
+	}
+}
+
+// Whatever befalls the runs, no two of them change a VM at one time, and what a dead one left is taken over.
+func TestProperty_twoRunsNeverActAtOneTime(t *testing.T) {
+	t.Parallel()
+
+	const length = 6 * time.Minute
+
+	faults := rapid.SliceOfN(rapid.Custom(func(rt *rapid.T) fault {
+		from := rapid.IntRange(0, int(length/time.Second)).Draw(rt, "from")
+		f := fault{
+			kind: rapid.SampledFrom([]string{frozen, frozen, partitioned, partitioned, killed}).Draw(rt, "kind"),
+			from: time.Duration(from) * time.Second,
+		}
+		f.till = f.from + time.Duration(rapid.IntRange(500, 70_000).Draw(rt, "for"))*time.Millisecond
+
+		return f
+	}), 0, 5)
+
+	rapid.Check(t, func(rt *rapid.T) {
+		seed := rapid.Uint64().Draw(rt, "seed")
+		each := rapid.SliceOfN(faults, 2, 4).Draw(rt, "runs")
+
+		var (
+			h    history
+			last error
+		)
+
+		synctest.Test(t, func(t *testing.T) {
+			h = history{past: map[string]bool{}}
+			ctx, cancel := context.WithTimeout(t.Context(), length)
+			over, store, began := make(chan struct{}), &secrets{all: map[string]libvirt.Secret{}}, time.Now()
+
+			var all sync.WaitGroup
+
+			for id, faults := range each {
+				r := &run{
+					secrets: store, id: id, faults: faults, began: began, over: over,
+					chaos: rand.New(rand.NewPCG(seed, uint64(id))), //nolint:gosec // it needs no secrecy
+				}
+
+				all.Go(func() { r.work(ctx, &h) })
+			}
+
+			<-ctx.Done()
+			cancel()
+			// Who lives has ended by now, whatever it waited for.
+			time.Sleep(3 * time.Minute) //nolint:forbidigo // it is simulated time
+
+			ctx, cancel = context.WithTimeout(t.Context(), 2*TakeoverTime)
+			defer cancel()
+
+			r := &run{
+				secrets: store, id: -1, began: began, over: over,
+				chaos: rand.New(rand.NewPCG(seed, 99)), //nolint:gosec // it needs no secrecy
+			}
+
+			var l *Held
+
+			keeper := NewKeeper(t.Context(), "the last", slog.New(slog.DiscardHandler))
+			if _, l, last = keeper.Take(ctx, r, "vm", "ending"); last == nil {
+				l.Release()
+			}
+
+			close(over)
+			all.Wait()
+		})
+
+		if len(h.both) > 0 {
+			rt.Fatalf("two runs acted at one time: %v", h.both)
+		}
+
+		if last != nil {
+			rt.Fatalf("what was left behind is not taken over: %v", last)
+		}
+	})
+}

@@ -1,0 +1,33 @@
+package migration
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
+)
+
+// vsock checks that no VM that runs on the target has the address of this one's vsock device, if that is a fixed one: a
+// host has each address once.
+func (t toTarget) vsock(ctx context.Context, f *finding) {
+	const path = "devices.vsock.cid"
+	cid := t.machine.Facts.Facts[path]
+	if cid == "" || cid == domain.Auto {
+		return
+	}
+	others, err := t.target.Domains(ctx)
+	if err != nil {
+		f.failed(VsockCIDTaken, path, t.target, "the machines", err)
+		return
+	}
+	for _, other := range others {
+		if other.UUID == t.machine.UUID || other.LiveXML == "" {
+			continue
+		}
+		definition, err := domain.Parse(other.LiveXML)
+		if err == nil && definition.VsockCID() == cid {
+			f.block(VsockCIDTaken, path, fmt.Sprintf("host %q runs VM %q, whose vsock device has the address %s, too",
+				t.target.Name(), other.Name, cid), "Give one of them another address, or use \"auto\".")
+		}
+	}
+}

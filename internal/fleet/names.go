@@ -1,0 +1,42 @@
+package fleet
+
+import "github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
+
+// What importers name of the inventory, so that they need one package for most of what they do.
+type (
+	// VM is what the fleet knows of one VM.
+	VM = inventory.VM
+	// LastKnown is what the reader remembers of where the VM was.
+	LastKnown = inventory.LastKnown
+	// Listed is one VM of the fleet.
+	Listed = inventory.Listed
+	// HostConfig is one host.
+	HostConfig = inventory.HostConfig
+	// Error is an error about a VM.
+	Error = inventory.Error
+	// Problem is something that keeps a plan from working.
+	Problem = inventory.Problem
+	// Event is something that happened on a host.
+	Event = inventory.Event
+	// Glance is what one host said, in one pass, of how its VMs stand.
+	Glance = inventory.Glance
+	// Outcome says how a VM came to be off.
+	Outcome = inventory.Outcome
+)
+
+// Kinds of errors, told apart with errors.Is.
+var (
+	ErrNotFound      = inventory.ErrNotFound
+	ErrUnreachable   = inventory.ErrUnreachable
+	ErrExists        = inventory.ErrExists
+	ErrUnsupported   = inventory.ErrUnsupported
+	ErrInvalid       = inventory.ErrInvalid
+	ErrBusy          = inventory.ErrBusy
+	ErrUnconfigured  = inventory.ErrUnconfigured
+	ErrTwoCopies     = inventory.ErrTwoCopies
+	ErrAmbiguous     = inventory.ErrAmbiguous
+	ErrDuplicateHost = inventory.ErrDuplicateHost
+)
+
+// DefaultGracePeriod is how long a guest may take to shut down when nothing else is said.
+const DefaultGracePeriod = inventory.DefaultGracePeriod

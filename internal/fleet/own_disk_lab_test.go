@@ -1,0 +1,239 @@
+package fleet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
+)
+
+// diskPool defines and starts a storage pool at <dir>/<name> on a host.
+func diskPool(t *testing.T, l *lab.Lab, host, name, dir string) {
+	t.Helper()
+	l.Run(t, host, "mkdir", "-p", dir+"/"+name)
+	l.Virsh(t, host, "pool-define-as", name, "dir", "--target", dir+"/"+name)
+	l.Virsh(t, host, "pool-start", name)
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+		defer cancel()
+
+		undefine := fmt.Sprintf("virsh pool-destroy %[1]s; virsh pool-undefine %[1]s; true", name)
+		if _, err := l.Host(host).Run(ctx, "sh", "-c", undefine); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// dropPool undefines a storage pool.
+func dropPool(t *testing.T, l *lab.Lab, host, name string) {
+	t.Helper()
+	l.Virsh(t, host, "pool-destroy", name)
+	l.Virsh(t, host, "pool-undefine", name)
+}
+
+// owner is a wish for a machine on kvm1 with an own disk for each pool, whose key is the pool's place in the list.
+func owner(t *testing.T, l *lab.Lab, strategy string, pools ...string) Desired {
+	t.Helper()
+
+	d := guest(l, lab.Name(t), "noagent")
+	d.Metadata.Host, d.Metadata.RunStrategy = "kvm1", strategy
+	d.Spec.Disks, d.OwnDisks = map[string]domain.Disk{}, map[string]domain.OwnDisk{}
+
+	for i, pool := range pools {
+		key := fmt.Sprintf("disk%d", i)
+		d.Spec.Disks[key] = domain.Disk{Source: domain.DiskSource{File: "/to/be/made"}}
+		d.OwnDisks[key] = domain.OwnDisk{Pool: pool, Bytes: 1 << 20}
+	}
+
+	return d
+}
+
+// filesOn are the files below a directory of a host.
+func filesOn(t *testing.T, l *lab.Lab, host, dir string) []string {
+	t.Helper()
+
+	return strings.Fields(l.Run(t, host, "sh", "-c", "find "+dir+" -type f | sort"))
+}
+
+// A VM isn't destroyed while a pool of its disks is gone, and nothing of it is lost. What another definition has, or
+// another volume is based on, stays when it goes.
+func TestLab_ownDisksThatCanNotGo(t *testing.T) {
+	t.Parallel()
+
+	l := lab.Open(t)
+	f := labFleet(t, l, t.Name(), nil)
+	dir := directory(t, l, "kvm1")
+	one, two := lab.Name(t)+"-one", lab.Name(t)+"-two"
+	diskPool(t, l, "kvm1", one, dir)
+	diskPool(t, l, "kvm1", two, dir)
+
+	vm := create(t, f, l, owner(t, l, "Halted", one, two, two))
+
+	files := filesOn(t, l, "kvm1", dir)
+	if len(files) != 3 {
+		t.Fatalf("there are %q; want three", files)
+	}
+
+	dropPool(t, l, "kvm1", two)
+
+	_, err := f.Delete(t.Context(), vm.UUID, lastOf(vm), 0)
+	if !errors.Is(err, libvirt.ErrNoPool) || !strings.Contains(err.Error(), two) || errRemedy(err) == "" {
+		t.Errorf("deleting it without pool %s: %v", two, err)
+	}
+
+	if now := filesOn(t, l, "kvm1", dir); !slices.Equal(now, files) {
+		t.Errorf("there are %q; want %q", now, files)
+	}
+
+	onlyOn(t, f, vm.UUID, "kvm1")
+	diskPool(t, l, "kvm1", two, dir)
+
+	used, base := vm.Metadata.OwnDisks["disk1"], vm.Metadata.OwnDisks["disk2"]
+	name := lab.Name(t) + "-other"
+	l.RemoveDomain(t, name)
+	l.Define(t, "kvm1", fmt.Sprintf(`<domain type="qemu"><name>%[1]s</name><uuid>%[2]s</uuid><memory>1024</memory>
+		<os><type>hvm</type></os><devices><disk type="volume"><driver name="qemu" type="qcow2"/>
+		<source pool="%[3]s" volume="%[4]s"/><target dev="vda" bus="virtio"/></disk></devices></domain>`,
+		name, uuid.NewString(), used.Pool, used.Volume))
+	l.Run(t, "kvm1", "qemu-img", "create", "-q", "-f", "qcow2", "-b", base.Path, "-F", "qcow2", dir+"/"+one+"/overlay")
+	l.Virsh(t, "kvm1", "pool-refresh", one)
+
+	report, err := f.Delete(t.Context(), vm.UUID, lastOf(vm), 0)
+	said := fmt.Sprint(report.KeptDisks)
+	if err != nil || len(report.KeptDisks) != 2 || !strings.Contains(said, name) || !strings.Contains(said, "overlay") {
+		t.Errorf("deleting it: %+v, %v", report, err)
+	}
+
+	want := []string{dir + "/" + one + "/overlay", used.Path, base.Path}
+	slices.Sort(want)
+
+	if now := filesOn(t, l, "kvm1", dir); !slices.Equal(now, want) {
+		t.Errorf("there are %q; want %q", now, want)
+	}
+}
+
+// The record of a disk that came to another host with the definition says nothing of a volume there.
+func TestLab_ownDisksOfAnotherHost(t *testing.T) {
+	t.Parallel()
+
+	l := lab.Open(t)
+	f := labFleet(t, l, t.Name(), nil)
+	dir := directory(t, l, "kvm1", "kvm2")
+	pool := lab.Name(t)
+	diskPool(t, l, "kvm1", pool, dir)
+	diskPool(t, l, "kvm2", pool, dir)
+
+	vm := create(t, f, l, owner(t, l, "Halted", pool, pool))
+
+	// Moved by hand: one disk came along, instead of the other it has another file.
+	came, left := vm.Metadata.OwnDisks["disk0"], vm.Metadata.OwnDisks["disk1"]
+	mine := dir + "/mine"
+	xml := l.Virsh(t, "kvm1", "dumpxml", "--inactive", vm.UUID)
+	l.Virsh(t, "kvm1", "undefine", vm.UUID)
+	l.Define(t, "kvm2", strings.Replace(xml, "file='"+left.Path+"'", "file='"+mine+"'", 1))
+
+	for _, file := range []string{came.Path, left.Path, mine} {
+		l.Run(t, "kvm2", "qemu-img", "create", "-q", "-f", "qcow2", file, "1M")
+	}
+
+	report, err := f.Delete(t.Context(), vm.UUID, lastOf(vm), 0)
+	if err != nil || len(report.KeptDisks) != 1 || !strings.Contains(report.KeptDisks[0], left.Volume) {
+		t.Errorf("deleting it: %+v, %v", report, err)
+	}
+
+	want := []string{mine, left.Path}
+	slices.Sort(want)
+
+	if now := filesOn(t, l, "kvm2", dir); !slices.Equal(now, want) {
+		t.Errorf("kvm2 has %q; want %q", now, want)
+	}
+
+	if now := filesOn(t, l, "kvm1", dir); len(now) != 2 {
+		t.Errorf("kvm1 has %q; want both disks", now)
+	}
+}
+
+// A creation that fails leaves nothing, unless a guest may have written to the disks: then all is kept.
+func TestLab_ownDisksOfACreationThatFails(t *testing.T) {
+	t.Parallel()
+
+	l := lab.Open(t)
+	f := labFleet(t, l, t.Name(), nil)
+	dir := directory(t, l, "kvm1")
+	pool := lab.Name(t)
+	diskPool(t, l, "kvm1", pool, dir)
+
+	d := owner(t, l, "Always", pool, pool)
+	d.Spec.Kernel.Path = dir + "/kernel" // It isn't there, so it is defined and doesn't start.
+	l.RemoveDomain(t, d.Spec.Name)
+
+	if vm, err := f.Create(t.Context(), d); err == nil || vm != nil {
+		t.Fatalf("creating it without its kernel: %+v, %v", vm, err)
+	}
+
+	if left, err := f.FindByName(t.Context(), d.Spec.Name); !inventory.IsNotFound(err) {
+		t.Errorf("it is still there: %+v, %v", left, err)
+	}
+
+	nothingOn(t, l, "kvm1", dir+"/"+pool+"/*")
+
+	// Broken off when its guest had been started, and was shut down since.
+	d.Spec.Kernel.Path = l.KernelPath()
+	h, id := f.Host("kvm1"), uuid.NewString()
+
+	if err := f.define(t.Context(), h, id, d); err != nil {
+		t.Fatal(err)
+	}
+
+	if err := f.makeDisksOf(t.Context(), h, id, firstBoot{}); err != nil {
+		t.Fatal(err)
+	}
+
+	l.Virsh(t, "kvm1", "start", id)
+	l.Virsh(t, "kvm1", "destroy", id)
+
+	vm, err := f.FindNow(t.Context(), id, inventory.LastKnown{})
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	kept, gone := vm.Metadata.OwnDisks["disk0"].Path, vm.Metadata.OwnDisks["disk1"].Path
+	l.Run(t, "kvm1", "mv", gone, gone+".away")
+
+	if vm, err := f.Create(t.Context(), d); err == nil || vm != nil || !strings.Contains(err.Error(), "kept") {
+		t.Errorf("completing it without a disk: %+v, %v", vm, err)
+	}
+
+	onlyOn(t, f, id, "kvm1")
+
+	if now := filesOn(t, l, "kvm1", dir); !slices.Equal(now, []string{kept, gone + ".away"}) {
+		t.Errorf("there are %q; want %q", now, []string{kept, gone + ".away"})
+	}
+
+	l.Run(t, "kvm1", "mv", gone+".away", gone)
+
+	vm, err = f.Create(t.Context(), d)
+	if err != nil || vm.UUID != id || !vm.Active {
+		t.Fatalf("completing it: %+v, %v", vm, err)
+	}
+
+	if err := f.FinishCreate(t.Context(), vm); err != nil {
+		t.Fatal(err)
+	}
+
+	if report, err := f.Delete(t.Context(), id, lastOf(vm), 0); err != nil || len(report.KeptDisks) != 0 {
+		t.Errorf("deleting it: %+v, %v", report, err)
+	}
+
+	nothingOn(t, l, "kvm1", dir+"/"+pool+"/*")
+}

@@ -1,0 +1,502 @@
+package fleet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/firstboot"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/turn"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/storage"
+)
+
+// overlaid adds a disk that is an overlay on an image of the host's pool, which it makes: 8 MiB of content.
+func overlaid(t *testing.T, l *lab.Lab, host, pool, dir string, d *Desired) (image string) {
+	t.Helper()
+
+	image = dir + "/" + pool + "/base"
+	l.Run(t, host, "qemu-img", "create", "-q", "-f", "qcow2", image, "32M")
+	l.Run(t, host, "qemu-io", "-c", "write -q -P 3 0 8M", image)
+
+	// As images are: named by their content.
+	name := "base-" + l.Run(t, host, "sha256sum", image)[:12]
+	l.Run(t, host, "mv", image, dir+"/"+pool+"/"+name)
+	l.Virsh(t, host, "pool-refresh", pool)
+
+	d.Spec.Disks["root"] = domain.Disk{Source: domain.DiskSource{File: "/to/be/made"}, Format: "qcow2"}
+	d.OwnDisks["root"] = domain.OwnDisk{Pool: pool, Image: pool + "/" + name, Bytes: 64 << 20}
+
+	return dir + "/" + pool + "/" + name
+}
+
+// overlayOwner is a wish for a light VM with an overlay, a disk and a medium of its own.
+func overlayOwner(t *testing.T, l *lab.Lab, host, pool, dir string) (d Desired, image string) {
+	t.Helper()
+
+	d = light(t, l, lab.Name(t), nil)
+	d.Spec.Disks = map[string]domain.Disk{"data": {Source: domain.DiskSource{File: "/to/be/made"}, Format: "raw"}}
+	d.Spec.Medium = &domain.DiskSource{File: "/to/be/made"}
+	d.CloudInit = &firstboot.NoCloud{UserData: "#!/bin/sh"}
+	d.OwnDisks = map[string]domain.OwnDisk{
+		"data": {Pool: pool, Bytes: 1 << 20}, domain.MediumKey: {Pool: pool, Content: "one"},
+	}
+
+	return d, overlaid(t, l, host, pool, dir, &d)
+}
+
+// writes has the running VM write to a disk of its own, as its guest would.
+func writes(t *testing.T, l *lab.Lab, vm *inventory.VM, key, what string) {
+	t.Helper()
+
+	out := l.Virsh(t, vm.Host, "qemu-monitor-command", "--hmp", vm.UUID,
+		fmt.Sprintf(`qemu-io -d /machine/peripheral/ua-disk-%s/virtio-backend "write -q %s"`, key, what))
+	if strings.TrimSpace(out) != "" {
+		t.Fatalf("not written: %s", out)
+	}
+}
+
+// fill writes to the own disks of a running VM what carries looks for.
+func fill(t *testing.T, l *lab.Lab, vm *inventory.VM) {
+	t.Helper()
+
+	writes(t, l, vm, "root", "-P 7 1M 2M")
+	writes(t, l, vm, "data", "-P 9 4k 8k")
+	seed := vm.Metadata.OwnDisks[domain.MediumKey].Path
+	l.Run(t, vm.Host, "sh", "-c", "echo seed | dd conv=notrunc status=none of="+seed)
+}
+
+// carries wants that a VM's own disks have on its host what was written to them.
+func carries(t *testing.T, l *lab.Lab, vm *inventory.VM, image string) {
+	t.Helper()
+
+	root, data := vm.Metadata.OwnDisks["root"], vm.Metadata.OwnDisks["data"]
+	for _, read := range []struct{ format, what, file string }{
+		{"qcow2", "-P 7 1M 2M", root.Path},
+		{"qcow2", "-P 3 0 1M", root.Path},
+		{"qcow2", "-P 0 16M 48M", root.Path},
+		{"raw", "-P 9 4k 8k", data.Path},
+	} {
+		out := l.Run(t, vm.Host, "qemu-io", "-U", "-r", "-f", read.format, "-c", "read "+read.what, read.file)
+		if strings.Contains(out, "failed") {
+			t.Errorf("host %s, %s: %s", vm.Host, read.file, out)
+		}
+	}
+
+	if seed := l.Run(t, vm.Host, "head", "-c", "4", vm.Metadata.OwnDisks[domain.MediumKey].Path); seed != "seed" {
+		t.Errorf("host %s: its medium begins with %q", vm.Host, seed)
+	}
+
+	mode := strings.TrimSpace(l.Run(t, vm.Host, "stat", "-c", "%a", vm.Metadata.OwnDisks[domain.MediumKey].Path))
+	if mode != "600" {
+		t.Errorf("host %s: its medium has the mode %s", vm.Host, mode)
+	}
+
+	info := l.Run(t, vm.Host, "qemu-img", "info", "-U", root.Path)
+	if !strings.Contains(info, "backing file: "+image+"\n") {
+		t.Errorf("host %s: %s; want it based on %s", vm.Host, info, image)
+	}
+
+	if root.HostUUID != vm.HostUUID || data.HostUUID != vm.HostUUID || len(vm.Metadata.LeftVolumes) != 0 ||
+		len(vm.Metadata.Copies) != 0 {
+		t.Errorf("recorded on host %s: %+v", vm.Host, vm.Metadata)
+	}
+}
+
+// hasOnly wants that a host's pool has these files and no others.
+func hasOnly(t *testing.T, l *lab.Lab, host, dir string, want ...string) {
+	t.Helper()
+
+	slices.Sort(want)
+
+	if now := filesOn(t, l, host, dir); !slices.Equal(now, want) {
+		t.Errorf("host %s has %q; want %q", host, now, want)
+	}
+}
+
+// A VM's own disks move with it, while it runs and while it is off: of an overlay what it holds, onto the image, which
+// is brought along where the target lacks it. Nothing of them stays where they were, and what is in the way is told by
+// the plan.
+func TestLab_ownDisksMove(t *testing.T) {
+	t.Parallel()
+
+	l := lab.Open(t)
+	f := labFleet(t, l, t.Name(), nil)
+	dir := directory(t, l, "kvm1", "kvm2")
+	pool := lab.Name(t)
+	diskPool(t, l, "kvm1", pool, dir)
+
+	d, image := overlayOwner(t, l, "kvm1", pool, dir)
+	d.Metadata.Host = "kvm1"
+	vm := create(t, f, l, d)
+	root, data := vm.Metadata.OwnDisks["root"].Path, vm.Metadata.OwnDisks["data"].Path
+
+	seed := vm.Metadata.OwnDisks[domain.MediumKey].Path
+
+	fill(t, l, vm)
+
+	told := func(on *inventory.VM, target string, parts ...string) {
+		t.Helper()
+
+		problems, err := f.CheckMove(t.Context(), vm.UUID, lastOf(on), target, migration.Options{})
+		if err != nil || slices.ContainsFunc(problems, func(p inventory.Problem) bool { return !p.Warning }) {
+			t.Errorf("checking the move to host %s: %+v, %v", target, problems, err)
+		}
+
+		for _, part := range parts {
+			if !strings.Contains(fmt.Sprint(problems), part) {
+				t.Errorf("checking the move to host %s: %+v; want %q", target, problems, part)
+			}
+		}
+	}
+	refused := func(attribute, why string) {
+		t.Helper()
+
+		problems, err := f.CheckMove(t.Context(), vm.UUID, lastOf(vm), "kvm2", migration.Options{})
+		if err != nil || !slices.ContainsFunc(problems, func(p inventory.Problem) bool {
+			return !p.Warning && p.Attribute == attribute && strings.Contains(p.Detail, why)
+		}) {
+			t.Errorf("%+v, %v; want %s", problems, err, why)
+		}
+	}
+
+	refused("disks.data.pool", "no storage pool")
+	diskPool(t, l, "kvm2", pool, dir)
+	l.Virsh(t, "kvm2", "pool-destroy", pool)
+	refused("disks.root.pool", "is not active")
+	l.Virsh(t, "kvm2", "pool-start", pool)
+	told(vm, "kvm2", "Images are brought", "what it has besides "+image, `On host "kvm1" they are removed`)
+
+	// Broken off while disks are copied: nothing is lost, and nothing of the VM is left there.
+	ctx, cancel := context.WithCancel(t.Context())
+	over := make(chan error, 1)
+
+	go func() {
+		_, _, err := f.Move(ctx, vm.UUID, lastOf(vm), "kvm2", crawling())
+		over <- err
+	}()
+
+	awaitDisks(t, f.Host("kvm1"), vm.UUID)
+	cancel()
+
+	if err := <-over; !errors.Is(err, context.Canceled) {
+		t.Errorf("moving it: %v", err)
+	}
+
+	vm, err := f.FindNow(t.Context(), vm.UUID, lastOf(vm))
+	if err != nil || vm.Host != "kvm1" || !vm.Running() {
+		t.Fatalf("broken off: %+v, %v", vm, err)
+	}
+
+	carries(t, l, vm, image)
+	hasOnly(t, l, "kvm1", dir, image, root, data, seed)
+	hasOnly(t, l, "kvm2", dir, image)
+
+	// What can't be removed is noted, and removed by an update.
+	f.log = slog.New(&onLog{
+		Handler: slog.DiscardHandler, message: "removing a volume that a move left",
+		do: func() { l.Virsh(t, "kvm1", "pool-destroy", pool) },
+	})
+
+	now, state, err := f.Move(t.Context(), vm.UUID, lastOf(vm), "kvm2", migration.Options{})
+	if err != nil || now.Host != "kvm2" || !now.Active || state.Method != migration.MethodBlock {
+		t.Fatalf("%+v, %+v, %v", now, state, err)
+	}
+
+	if copied := state.Statistics.Disk; copied.Processed < 2<<20 || copied.Total > 6<<20 {
+		t.Errorf("copied were %+v; want what the overlay has, and not the image's 8 MiB", copied)
+	}
+
+	now, err = f.FindNow(t.Context(), vm.UUID, lastOf(now))
+	if err != nil || len(now.LeftVolumes()) != 1 || !strings.HasPrefix(now.LeftVolumes()[0], "kvm1: "+pool+"/") {
+		t.Errorf("left are %q, %v; want one of them", now.LeftVolumes(), err)
+	}
+
+	for key, o := range now.Metadata.OwnDisks { // As Terraform knows them.
+		disk := d.Spec.Disks[key]
+		disk.Source.File = o.Path
+		d.Spec.Disks[key] = disk
+	}
+
+	if now, err = f.Update(t.Context(), vm.UUID, lastOf(now), d); err != nil || len(now.LeftVolumes()) != 0 {
+		t.Errorf("updated: %+v, %v", now, err)
+	}
+
+	carries(t, l, now, image)
+	hasOnly(t, l, "kvm2", dir, image, root, data, seed)
+	hasOnly(t, l, "kvm1", dir, image)
+
+	// Back while it is off. What another VM has by now stays.
+	l.Virsh(t, "kvm2", "destroy", vm.UUID)
+	f.ForgetAll()
+	told(now, "kvm1", "disks are removed")
+
+	other := lab.Name(t) + "-other"
+	l.RemoveDomain(t, other)
+	l.Define(t, "kvm2", fmt.Sprintf(`<domain type="qemu"><name>%s</name><uuid>%s</uuid><memory>1024</memory>
+		<os><type>hvm</type></os><devices><disk type="file"><source file="%s"/><target dev="vda" bus="virtio"/></disk>
+		</devices></domain>`, other, uuid.NewString(), data))
+
+	now, state, err = f.Move(t.Context(), vm.UUID, lastOf(now), "kvm1", migration.Options{})
+	if err != nil || now.Host != "kvm1" || now.Active || state.Method != migration.MethodCold {
+		t.Fatalf("%+v, %+v, %v", now, state, err)
+	}
+
+	carries(t, l, now, image)
+	hasOnly(t, l, "kvm1", dir, image, root, data, seed)
+	hasOnly(t, l, "kvm2", dir, image, data)
+	l.Virsh(t, "kvm2", "undefine", other)
+
+	if report, err := f.Delete(t.Context(), vm.UUID, lastOf(now), 0); err != nil || len(report.KeptDisks) != 0 {
+		t.Errorf("deleting it: %+v, %v", report, err)
+	}
+
+	hasOnly(t, l, "kvm1", dir, image)
+	hasOnly(t, l, "kvm2", dir, image, data)
+}
+
+// On a storage pool that hosts share nothing is copied and nothing removed, whether the VM runs or is off.
+func TestLab_ownDisksOnASharedPool(t *testing.T) {
+	t.Parallel()
+
+	l := lab.Open(t)
+	f := labFleet(t, l, t.Name(), nil)
+	dir, pool := t.TempDir(), lab.Name(t) // What isn't libvirt's own is the same on all hosts of the lab.
+	hosts := f.Connections().Named("kvm1", "kvm2")
+
+	failed := f.storage().CreatePool(t.Context(), hosts, storage.Pool{Name: pool, Type: "dir", Path: &dir},
+		storage.PoolSettings{Shared: true})
+	if len(failed) > 0 {
+		t.Fatal(failed)
+	}
+
+	t.Cleanup(func() {
+		for name, err := range f.storage().RemovePool(context.WithoutCancel(t.Context()), hosts, pool, false) {
+			t.Errorf("host %s: %v", name, err)
+		}
+	})
+
+	d := light(t, l, lab.Name(t), nil)
+	d.Metadata.Host = "kvm1"
+	d.Spec.Disks = map[string]domain.Disk{"data": {
+		Source: domain.DiskSource{File: "/to/be/made"}, Format: "raw", Cache: "none",
+	}}
+	d.OwnDisks = map[string]domain.OwnDisk{"data": {Pool: pool, Bytes: 1 << 20}}
+	vm := create(t, f, l, d)
+	file := vm.Metadata.OwnDisks["data"].Path
+
+	for i, target := range []string{"kvm2", "kvm1"} {
+		now, state, err := f.Move(t.Context(), vm.UUID, lastOf(vm), target, migration.Options{})
+		if err != nil || now.Host != target || state.Method != []string{migration.MethodLive, migration.MethodCold}[i] ||
+			len(now.Metadata.LeftVolumes)+len(now.Metadata.Copies) > 0 {
+			t.Fatalf("%+v, %+v, %v", now, state, err)
+		}
+
+		hasOnly(t, l, target, dir, file)
+
+		vm = now
+		if now.Active {
+			l.Virsh(t, target, "destroy", vm.UUID)
+			f.ForgetAll()
+		}
+	}
+
+	if report, err := f.Delete(t.Context(), vm.UUID, lastOf(vm), 0); err != nil || len(report.KeptDisks) != 0 {
+		t.Errorf("deleting it: %+v, %v", report, err)
+	}
+
+	hasOnly(t, l, "kvm1", dir)
+}
+
+// A run is killed when its VM is on the target, before anything is tidied up. What is left is told, and an update
+// removes it.
+func TestLab_ownDisksOfAKilledRun(t *testing.T) {
+	t.Parallel()
+
+	l := lab.Open(t)
+	f := labFleet(t, l, t.Name(), nil)
+	dir := directory(t, l, "kvm1", "kvm2")
+	pool := lab.Name(t)
+	diskPool(t, l, "kvm1", pool, dir)
+	diskPool(t, l, "kvm2", pool, dir)
+
+	d := light(t, l, lab.Name(t), nil)
+	d.Metadata.Host = "kvm1"
+	d.Spec.Disks = map[string]domain.Disk{"data": {Source: domain.DiskSource{File: "/to/be/made"}, Format: "raw"}}
+	d.OwnDisks = map[string]domain.OwnDisk{"data": {Pool: pool, Bytes: 1 << 20}}
+	vm := create(t, f, l, d)
+	data := vm.Metadata.OwnDisks["data"]
+
+	// What a move writes down before it sets out.
+	m := &move{fleet: f, vm: vm, from: f.Host("kvm1"), to: f.Host("kvm2")}
+	if err := m.begin(t.Context(), migration.MethodLive); err != nil {
+		t.Fatal(err)
+	}
+
+	l.Run(t, "kvm2", "qemu-img", "create", "-q", "-f", "raw", data.Path, "1M")
+
+	if err := m.made(t.Context(), migration.State{Method: migration.MethodBlock}, []string{data.Path}); err != nil {
+		t.Fatal(err)
+	}
+
+	l.Virsh(t, "kvm1", "migrate", "--live", "--persistent", "--undefinesource", "--copy-storage-inc", "--migrate-disks",
+		"vda", vm.Name, l.Host("kvm2").SocketURI())
+	f.ForgetAll()
+
+	now, err := f.Find(t.Context(), vm.UUID, lastOf(vm))
+	if err != nil || now.Host != "kvm2" ||
+		!slices.Equal(now.LeftVolumes(), []string{"kvm1: " + pool + "/" + data.Volume}) {
+		t.Fatalf("left are %q: %+v, %v", now.LeftVolumes(), now, err)
+	}
+
+	hasOnly(t, l, "kvm1", dir, data.Path)
+
+	d.Spec.Disks["data"] = domain.Disk{Source: domain.DiskSource{File: data.Path}, Format: "raw"}
+	d.Metadata.Host = "kvm2"
+
+	now, err = f.Update(t.Context(), vm.UUID, lastOf(now), d)
+	if err != nil || len(now.Metadata.LeftVolumes) != 0 || now.Metadata.OwnDisks["data"].HostUUID != now.HostUUID {
+		t.Errorf("updated: %+v, %v", now, err)
+	}
+
+	hasOnly(t, l, "kvm1", dir)
+	hasOnly(t, l, "kvm2", dir, data.Path)
+}
+
+// A drain takes VMs away with their own disks, counts their bytes, leaves nothing on the host and brings all back. What
+// doesn't fit into the target's storage pool beside the others keeps it from beginning.
+func TestLab_ownDisksAreDrained(t *testing.T) {
+	t.Parallel()
+
+	l := lab.Open(t)
+	from, to := l.StartHost(t), l.StartHost(t)
+	alone, f := ownFleet(t, "alice", from), ownFleet(t, "alice", from, to)
+	dir := directory(t, l, from.Name, to.Name)
+	pool := lab.Name(t)
+	diskPool(t, l, from.Name, pool, dir)
+	l.Run(t, to.Name, "mkdir", dir+"/"+pool)
+	l.Run(t, to.Name, "mount", "-t", "tmpfs", "-o", "size=16m", "none", dir+"/"+pool)
+	t.Cleanup(func() {
+		if _, err := to.Run(context.WithoutCancel(t.Context()), "umount", dir+"/"+pool); err != nil {
+			t.Error(err)
+		}
+	})
+	diskPool(t, l, to.Name, pool, dir)
+
+	d, image := overlayOwner(t, l, from.Name, pool, dir)
+	vm := create(t, alone, l, d)
+	fill(t, l, vm)
+
+	off := light(t, l, "off", nil)
+	off.Metadata.RunStrategy = "Halted"
+	off.Spec.Disks = map[string]domain.Disk{"data": {Source: domain.DiskSource{File: "/to/be/made"}, Format: "raw"}}
+	off.OwnDisks = map[string]domain.OwnDisk{"data": {Pool: pool, Bytes: 6 << 20}}
+	resting := create(t, alone, l, off)
+	rests := resting.Metadata.OwnDisks["data"].Path
+	l.Run(t, from.Name, "dd", "if=/dev/urandom", "of="+rests, "bs=1M", "count=6", "conv=notrunc", "status=none")
+	l.Virsh(t, from.Name, "pool-refresh", pool)
+
+	plan, err := f.PlanEvacuation(t.Context(), from.Name, EvacuationQuery{MoveStopped: true})
+	if err != nil || len(plan.Steps) != 2 || !strings.Contains(fmt.Sprint(plan.Steps), "NoRoom") {
+		t.Errorf("planned without room for both: %+v, %v", plan, err)
+	}
+
+	crowded(t, l, f, vm, resting, to)
+	carries(t, l, vm, image)
+	hasOnly(t, l, to.Name, dir, image)
+
+	l.Run(t, to.Name, "mount", "-o", "remount,size=64m", dir+"/"+pool)
+	l.Virsh(t, to.Name, "pool-refresh", pool)
+	f.ForgetAll()
+
+	plan, err = f.PlanEvacuation(t.Context(), from.Name, EvacuationQuery{MoveStopped: true})
+	if err != nil || len(plan.Steps) != 2 {
+		t.Fatalf("planned: %+v, %v", plan, err)
+	}
+
+	for _, s := range plan.Steps {
+		if least := map[string]uint64{vm.UUID: 34 << 20, resting.UUID: 6 << 20}[s.UUID]; s.Transfer < least {
+			t.Errorf("%s: %d bytes are to be copied; want %d at least", s.Name, s.Transfer, least)
+		}
+	}
+
+	steps, err := f.Drain(t.Context(), Drain{Host: from.Name, ID: "m", Why: "a test", MoveStopped: true})
+	if err != nil {
+		t.Fatalf("%+v, %v", steps, err)
+	}
+
+	root, data := vm.Metadata.OwnDisks["root"].Path, vm.Metadata.OwnDisks["data"].Path
+	seed := vm.Metadata.OwnDisks[domain.MediumKey].Path
+	hasOnly(t, l, from.Name, dir, image)
+	hasOnly(t, l, to.Name, dir, image, root, data, seed, rests)
+
+	vm, err = f.FindNow(t.Context(), vm.UUID, inventory.LastKnown{})
+	if err != nil || vm.Host != to.Name || !vm.Running() {
+		t.Fatalf("%+v, %v", vm, err)
+	}
+
+	carries(t, l, vm, image)
+
+	if _, err := f.Release(t.Context(), from.Name, "m", true); err != nil {
+		t.Fatal(err)
+	}
+
+	hasOnly(t, l, from.Name, dir, image, root, data, seed, rests)
+	hasOnly(t, l, to.Name, dir, image)
+}
+
+// crowded wants that of two VMs, which don't both fit into the target's storage pool, the second isn't moved while the
+// first is on its way. That is cut off then: its QEMU on the target dies.
+func crowded(t *testing.T, l *lab.Lab, f *Fleet, first, second *inventory.VM, to *lab.Host) {
+	t.Helper()
+
+	over := make(chan error, 1)
+
+	go func() {
+		_, _, err := f.Move(t.Context(), first.UUID, lastOf(first), to.Name, crawling())
+		over <- err
+	}()
+
+	awaitDisks(t, f.Host(first.Host), first.UUID)
+
+	_, _, err := f.Move(t.Context(), second.UUID, lastOf(second), to.Name, migration.Options{})
+	if !errors.Is(err, ErrBlocked) || !strings.Contains(err.Error(), migration.InsufficientStorage) {
+		t.Errorf("moving the second one: %v", err)
+	}
+
+	l.Virsh(t, to.Name, "destroy", first.UUID)
+
+	if err := <-over; !errors.Is(err, ErrNotMoved) {
+		t.Errorf("moving the first one: %v", err)
+	}
+
+	onlyOn(t, f, first.UUID, first.Host)
+}
+
+// awaitDisks waits until the VM's disks are on their way from the host.
+func awaitDisks(t *testing.T, h *inventory.Host, uuid string) {
+	t.Helper()
+
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	defer cancel()
+
+	for {
+		if job, err := h.Conn.Job(ctx, uuid); err == nil && job != nil && job.Disk.Total > 0 {
+			return
+		}
+
+		if err := turn.Pause(ctx, 20*time.Millisecond); err != nil {
+			t.Fatal(err)
+		}
+	}
+}

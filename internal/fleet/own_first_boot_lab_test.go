@@ -1,0 +1,172 @@
+package fleet
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/uuid"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/firstboot"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
+)
+
+// seeded is a wish for a VM on kvm1, off, with a medium of that content.
+func seeded(t *testing.T, l *lab.Lab, pool, content string) Desired {
+	t.Helper()
+
+	d := owner(t, l, "Halted")
+	d.Spec.Medium = &domain.DiskSource{File: "/to/be/made"}
+	d.OwnDisks[domain.MediumKey] = domain.OwnDisk{Pool: pool, Content: content}
+	d.CloudInit = &firstboot.NoCloud{UserData: "#!/bin/sh\necho " + content}
+
+	return d
+}
+
+// mediumOf is the file in the VM's drive.
+func mediumOf(vm *inventory.VM) string { return vm.PersistentSpec.Disks[domain.MediumKey].Source.File }
+
+// Broken off anywhere in between, the next apply has the VM with the medium that it is to have, and one volume.
+func TestLab_mediumBrokenOff(t *testing.T) {
+	t.Parallel()
+
+	l := lab.Open(t)
+	f := labFleet(t, l, t.Name(), nil)
+	dir := directory(t, l, "kvm1")
+	pool := lab.Name(t)
+	diskPool(t, l, "kvm1", pool, dir)
+
+	d := seeded(t, l, pool, "one")
+	l.RemoveDomain(t, d.Spec.Name)
+
+	// Half of the medium is there, from a run that was killed while it sent it.
+	h, id := f.Host("kvm1"), uuid.NewString()
+	if err := f.define(t.Context(), h, id, d); err != nil {
+		t.Fatal(err)
+	}
+
+	vm, err := f.FindNow(t.Context(), id, inventory.LastKnown{})
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	file := vm.Metadata.OwnDisks[domain.MediumKey].Path
+	l.Run(t, "kvm1", "sh", "-c", "echo half > "+file)
+
+	vm = create(t, f, l, d)
+	if vm.UUID != id || mediumOf(vm) != file || vm.Metadata.OwnDisks[domain.MediumKey].Making {
+		t.Errorf("the VM is %s with medium %s", vm.UUID, mediumOf(vm))
+	}
+
+	has := func(content string) {
+		t.Helper()
+
+		files := filesOn(t, l, "kvm1", dir)
+		if len(files) != 1 || files[0] != mediumOf(vm) {
+			t.Fatalf("there are %q; want %s", files, mediumOf(vm))
+		}
+
+		if out := l.Run(t, "kvm1", "sh", "-c", "tr -d '\\0' <"+files[0]); !strings.Contains(out, "echo "+content) ||
+			!strings.Contains(out, id) {
+			t.Errorf("the medium has %q; want %q and the VM's id", out, content)
+		}
+
+		if mode := l.Run(t, "kvm1", "stat", "-c", "%a", files[0]); strings.TrimSpace(mode) != "600" {
+			t.Errorf("its mode is %s", mode)
+		}
+	}
+	has("one")
+
+	apply := func(d Desired) {
+		t.Helper()
+
+		if vm, err = f.Update(t.Context(), id, lastOf(vm), d); err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	// Another medium, broken off when it was made and the drive had the first one still.
+	d = seeded(t, l, pool, "two")
+
+	held, unlock, now, err := f.lockWhereItIs(t.Context(), id, lastOf(vm), "updating", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	broken := (&update{fleet: f, vm: now, want: d}).addOwnDisks(held)
+	unlock()
+
+	if broken != nil {
+		t.Fatal(broken)
+	}
+
+	if files := filesOn(t, l, "kvm1", dir); len(files) != 2 {
+		t.Errorf("there are %q; want two", files)
+	}
+
+	apply(d)
+	has("two")
+	apply(d)
+	has("two")
+
+	// Disks that aren't declared are left alone, and so is a medium that isn't.
+	d.Spec.Disks, d.Spec.Medium, d.CloudInit = nil, nil, nil
+	delete(d.OwnDisks, domain.MediumKey)
+	apply(d)
+	has("two")
+
+	d.Spec.Medium = &domain.DiskSource{}
+	apply(d)
+
+	if drive, there := vm.PersistentSpec.Disks[domain.MediumKey]; !there || drive.Source != (domain.DiskSource{}) {
+		t.Errorf("its drive is %+v", drive)
+	}
+
+	nothingOn(t, l, "kvm1", dir+"/"+pool+"/*")
+
+	if len(vm.Metadata.OwnDisks) > 0 {
+		t.Errorf("recorded are %q", slices.Collect(maps.Keys(vm.Metadata.OwnDisks)))
+	}
+}
+
+// A medium that another definition has stays when its VM goes, and a creation that fails leaves none.
+func TestLab_mediumOfOthers(t *testing.T) {
+	t.Parallel()
+
+	l := lab.Open(t)
+	f := labFleet(t, l, t.Name(), nil)
+	dir := directory(t, l, "kvm1")
+	pool := lab.Name(t)
+	diskPool(t, l, "kvm1", pool, dir)
+
+	d := seeded(t, l, pool, "one")
+	d.Metadata.RunStrategy, d.Spec.Kernel.Path = "Always", dir+"/kernel" // It isn't there, so it doesn't start.
+	l.RemoveDomain(t, d.Spec.Name)
+
+	if vm, err := f.Create(t.Context(), d); err == nil || vm != nil {
+		t.Fatalf("creating it without its kernel: %+v, %v", vm, err)
+	}
+
+	nothingOn(t, l, "kvm1", dir+"/"+pool+"/*")
+
+	vm := create(t, f, l, seeded(t, l, pool, "one"))
+	file, name := mediumOf(vm), lab.Name(t)+"-other"
+	l.RemoveDomain(t, name)
+	l.Define(t, "kvm1", fmt.Sprintf(`<domain type="qemu"><name>%s</name><memory>1024</memory><os><type>hvm</type></os>
+		<devices><disk type="file" device="cdrom"><source file="%s"/><target dev="sda" bus="sata"/></disk></devices>
+		</domain>`, name, file))
+
+	report, err := f.Delete(t.Context(), vm.UUID, lastOf(vm), 0)
+	if said := fmt.Sprint(report.KeptDisks); err != nil || !strings.Contains(said, "cloud-init medium") ||
+		!strings.Contains(said, name) {
+		t.Errorf("deleting it: %+v, %v", report, err)
+	}
+
+	if files := filesOn(t, l, "kvm1", dir); !slices.Equal(files, []string{file}) {
+		t.Errorf("there are %q; want %s", files, file)
+	}
+}

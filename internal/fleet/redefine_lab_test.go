@@ -1,0 +1,93 @@
+package fleet
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
+)
+
+// A VM that was moved without its definition, or undefined while it runs, is defined where it runs before anything that
+// it left behind is removed, with what was staged for its next start.
+func TestLab_updateDefinesWhatBecameTransient(t *testing.T) {
+	t.Parallel()
+
+	l := lab.Open(t)
+	f := labFleet(t, l, t.Name(), nil)
+	d := mover(t, l, "noagent")
+	d.Metadata.Host = "kvm1" // For a start: which host is picked depends on what the others have.
+	vm := create(t, f, l, d)
+	d.Metadata.Host = ""
+
+	stage := d
+	stage.UpdatePolicy = PolicyStage
+	stage.Spec.CPU.Model = new("Westmere")
+	stage.Spec.CPU.Mode = new("custom")
+
+	if _, err := f.Update(t.Context(), vm.UUID, lastOf(vm), stage); err != nil {
+		t.Fatal(err)
+	}
+
+	from, to := vm.On, f.Host("kvm2")
+
+	if err := from.Conn.Migrate(t.Context(), vm.UUID, to.Conn, libvirt.Migration{
+		Transient: true, KeepSource: true,
+	}); err != nil {
+		t.Fatal(err)
+	}
+
+	now, err := f.FindNow(t.Context(), vm.UUID, lastOf(vm))
+	if err != nil || now.On != to || now.Persistent || len(now.StaleHosts) != 1 {
+		t.Fatalf("%+v, %v; want it to run on %s without a definition", now, err, to.Name)
+	}
+
+	defined := func(what string) {
+		t.Helper()
+
+		if now, err = f.Update(t.Context(), vm.UUID, lastOf(now), stage); err != nil {
+			t.Fatalf("%s: %v", what, err)
+		}
+
+		if out := l.Virsh(t, to.Name, "dominfo", vm.UUID); !strings.Contains(out, "Persistent:     yes") ||
+			!strings.Contains(out, "State:          running") || !now.Persistent || !now.Autostart {
+			t.Fatalf("%s: %+v\n%s", what, now, out)
+		}
+
+		onlyOn(t, f, vm.UUID, to.Name)
+
+		if next := l.Virsh(t, to.Name, "dumpxml", "--inactive", vm.UUID); !strings.Contains(next, "Westmere") {
+			t.Errorf("%s: the next start gives\n%s", what, next)
+		}
+	}
+
+	defined("moved without its definition")
+	l.Virsh(t, to.Name, "undefine", vm.UUID)
+	defined("undefined while it runs")
+
+	// Pinned back to where its definition is, it keeps one on every step.
+	l.Virsh(t, to.Name, "undefine", vm.UUID)
+	l.Define(t, from.Name, l.Virsh(t, to.Name, "dumpxml", "--inactive", "--migratable", vm.UUID))
+
+	if now, _, err = f.Move(t.Context(), vm.UUID, lastOf(now), from.Name, migration.Options{}); err != nil {
+		t.Fatal(err)
+	}
+
+	if !now.Persistent || now.On != from {
+		t.Errorf("moved back: %+v", now)
+	}
+
+	// What was taken over without a definition stays so.
+	l.Virsh(t, from.Name, "undefine", vm.UUID)
+
+	stage.Transient = true
+	if now, err = f.Update(t.Context(), vm.UUID, lastOf(now), stage); err != nil && !errors.Is(err, ErrRestartRequired) {
+		t.Fatal(err)
+	}
+
+	if out := l.Virsh(t, from.Name, "dominfo", vm.UUID); !strings.Contains(out, "Persistent:     no") {
+		t.Errorf("transient by choice:\n%s", out)
+	}
+}

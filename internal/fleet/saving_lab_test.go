@@ -1,0 +1,113 @@
+package fleet
+
+import (
+	"errors"
+	"io"
+	"log/slog"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
+)
+
+// A guest whose memory is being saved isn't forced off for being deaf meanwhile: the save ends by itself.
+func TestLab_stopWaitsForASave(t *testing.T) {
+	t.Parallel()
+
+	l := lab.Open(t)
+	f := labFleet(t, l, t.Name(), nil)
+	d := light(t, l, "saved", nil)
+	d.Metadata.Host = "kvm1"
+	vm := create(t, f, l, d)
+	at := "/var/lib/libvirt/" + vm.Name + ".fifo"
+	fifo := l.Host("kvm1").Path(at)
+
+	if err := syscall.Mkfifo(fifo, 0o600); err != nil {
+		t.Fatal(err)
+	}
+
+	t.Cleanup(func() { _ = os.Remove(fifo) })
+
+	// What nobody reads stays in the pipe, and the save goes on for as long.
+	reader, err := os.OpenFile(fifo, os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	saved := exec.CommandContext(t.Context(), "virsh", "--connect", l.Host("kvm1").SocketURI(), "save", vm.UUID, at)
+
+	var said strings.Builder
+
+	saved.Stdout, saved.Stderr = &said, &said
+
+	if err := saved.Start(); err != nil {
+		t.Fatal(err)
+	}
+
+	if _, err := f.await(t.Context(), vm, saving); err != nil {
+		t.Fatal(err)
+	}
+
+	vm, err = f.FindNow(t.Context(), vm.UUID, lastOf(vm))
+	if err != nil || vm.Status() != status.StatusPaused {
+		t.Fatalf("%+v, %v", vm, err)
+	}
+
+	read := make(chan error, 1)
+	waiting := &onLog{message: "waiting for the guest's memory to be written", do: func() {
+		go func() {
+			_, err := io.Copy(io.Discard, reader)
+			read <- err
+		}()
+	}}
+	f.log = slog.New(waiting)
+
+	outcome, err := f.stop(t.Context(), vm, 0)
+	if err != nil || outcome != inventory.OutcomeNotRunning {
+		t.Errorf("stopped: %q, %v", outcome, err)
+	}
+
+	if err := saved.Wait(); err != nil {
+		t.Errorf("the save: %v: %s", err, said.String())
+	}
+
+	_ = reader.Close()
+
+	if err := <-read; err != nil && !errors.Is(err, os.ErrClosed) {
+		t.Errorf("reading what is saved: %v", err)
+	}
+
+	if now, err := vm.On.Conn.Domain(t.Context(), vm.UUID); err != nil || now.Reason != "Saved" {
+		t.Errorf("after the save: %+v, %v", now, err)
+	}
+}
+
+// A guest whose storage failed isn't forced off, unless it is to have no time to shut down.
+func TestUnlessIOError(t *testing.T) {
+	t.Parallel()
+
+	stuck := &inventory.VM{State: libvirt.Paused, Reason: libvirt.ReasonIOError}
+	if err := unlessIOError(stuck, stopping{grace: time.Second}); !errors.Is(err, ErrNotReady) {
+		t.Error(err)
+	}
+
+	if err := unlessIOError(stuck, stopping{}); err != nil {
+		t.Error(err)
+	}
+
+	if err := unlessIOError(stuck, stopping{grace: time.Second, forceIOError: true}); err != nil {
+		t.Error(err)
+	}
+
+	suspended := &inventory.VM{State: libvirt.Paused, Reason: "User"}
+	if err := unlessIOError(suspended, stopping{grace: time.Second}); err != nil {
+		t.Error(err)
+	}
+}

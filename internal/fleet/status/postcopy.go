@@ -1,0 +1,74 @@
+package status
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// PostCopyVerdict says what there is of a guest whose migration failed in post-copy.
+type PostCopyVerdict string
+
+// The verdicts.
+const (
+	// PostCopyIntact is every guest whose migration didn't fail in post-copy.
+	PostCopyIntact PostCopyVerdict = ""
+	// PostCopyInterrupted: source and target still have their part of the memory, so that the migration can be resumed.
+	PostCopyInterrupted PostCopyVerdict = "Interrupted"
+	// PostCopyLost: the host of the other part answered and has no process of the VM. What was in memory is lost.
+	PostCopyLost PostCopyVerdict = "Lost"
+	// PostCopyUndecided: the host that may have the other part doesn't answer.
+	PostCopyUndecided PostCopyVerdict = "Undecided"
+)
+
+// PostCopy is the one verdict on a guest whose migration failed in post-copy: phase, status, readiness, conditions,
+// metrics, plans and errors all follow from it.
+func (f Facts) PostCopy() PostCopyVerdict {
+	switch {
+	case f.Reason != ReasonPostcopyFailed || f.State != Paused && f.State != Running:
+		return PostCopyIntact
+	case len(f.HostStates) > 1:
+		return PostCopyInterrupted
+	case f.PostCopyPeer != "" && slices.Contains(f.SilentHosts, f.PostCopyPeer),
+		f.PostCopyPeer == "" && len(f.SilentHosts) > 0:
+		return PostCopyUndecided
+	default:
+		return PostCopyLost
+	}
+}
+
+// missingPart is the role of the host whose part of the memory isn't seen: where the guest runs it is the target, as
+// far as it has its memory.
+func (f Facts) missingPart() Role {
+	if f.State == Running {
+		return RoleSource
+	}
+	return RoleTarget
+}
+
+// PostCopyReport says what each host has of a guest whose migration failed in post-copy, and what is lost.
+func (f Facts) PostCopyReport() string { return f.postCopyReport("") }
+
+func (f Facts) postCopyReport(more string) string {
+	text := "post-copy failed, and " + f.postCopyText() + more + "; " + f.Parts()
+	if f.PostCopy() == PostCopyLost {
+		text += "; what the guest had in memory is lost, and its disks are as after a power failure"
+	}
+	return text
+}
+
+// postCopyText says where the parts of the guest's memory are.
+func (f Facts) postCopyText() string {
+	missing := f.missingPart()
+	switch f.PostCopy() {
+	case PostCopyInterrupted:
+		return "both hosts still have their part of the guest's memory"
+	case PostCopyUndecided:
+		return fmt.Sprintf("whether the %s still has its part of the guest's memory isn't known, because these hosts "+
+			"don't answer: %s", missing, strings.Join(f.SilentHosts, ", "))
+	case PostCopyLost:
+		return fmt.Sprintf("no host has the %s's part of the guest's memory any more", missing)
+	default:
+		return ""
+	}
+}

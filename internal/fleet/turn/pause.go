@@ -1,0 +1,19 @@
+package turn
+
+import (
+	"context"
+	"time"
+)
+
+// Pause waits, and returns the reason when ctx ends first.
+func Pause(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}

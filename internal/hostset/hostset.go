@@ -1,0 +1,150 @@
+package hostset
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
+)
+
+// askTimeout bounds what one host is asked by Ask, connecting included, where the caller's context has no deadline.
+const askTimeout = 30 * time.Second
+
+// cleanUpTimeout bounds the removing of what a failed or cancelled operation has made.
+const cleanUpTimeout = 30 * time.Second
+
+// CleanUp returns a context for removing what a failed or cancelled operation has made. It goes on when ctx is
+// cancelled, for 30 seconds at most.
+func CleanUp(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.WithoutCancel(ctx), cleanUpTimeout)
+}
+
+// Host is a configured host.
+type Host struct {
+	// Name is the one that the configuration gives it.
+	Name string
+	// Conn is the host's libvirt.
+	Conn *libvirt.Host
+	// Fenced says that the host was given up: it is never asked, and what was on it is taken to be gone.
+	Fenced bool
+}
+
+// Set is a number of hosts, in the order of their names.
+type Set []Host
+
+// NewSet sorts hosts by their names.
+func NewSet(hosts ...Host) Set {
+	slices.SortFunc(hosts, func(a, b Host) int { return strings.Compare(a.Name, b.Name) })
+	return hosts
+}
+
+// Present leaves out the hosts that are fenced.
+func (s Set) Present() Set { return s.where(func(h Host) bool { return !h.Fenced }) }
+
+// Named leaves out the hosts with other names. Names of no host are ignored.
+func (s Set) Named(names ...string) Set {
+	return s.where(func(h Host) bool { return slices.Contains(names, h.Name) })
+}
+
+// Without leaves out the hosts with these names.
+func (s Set) Without(names ...string) Set {
+	return s.where(func(h Host) bool { return !slices.Contains(names, h.Name) })
+}
+
+func (s Set) where(keep func(Host) bool) Set {
+	return slices.DeleteFunc(slices.Clone(s), func(h Host) bool { return !keep(h) })
+}
+
+// Host returns the host of that name, and whether the set has it.
+func (s Set) Host(name string) (Host, bool) {
+	for _, h := range s {
+		if h.Name == name {
+			return h, true
+		}
+	}
+	return Host{}, false
+}
+
+// Names returns the names of the hosts, sorted.
+func (s Set) Names() []string {
+	names := make([]string, len(s))
+	for i, h := range s {
+		names[i] = h.Name
+	}
+	return names
+}
+
+// Answer is what one host said.
+type Answer[T any] struct {
+	Host string
+	// Value is nil where the host has no such object, and where Err isn't nil.
+	Value *T
+	// Err says why the host can't tell. It is never libvirt.ErrNotFound.
+	Err error
+}
+
+// Ask puts a question to every host of the set that isn't fenced, all at the same time. The answers are in the order of
+// the hosts' names. An error of ask that is libvirt.ErrNotFound is an answer: the host has no such object.
+func Ask[T any](ctx context.Context, s Set, ask func(context.Context, *libvirt.Host) (*T, error)) []Answer[T] {
+	hosts := s.Present()
+	answers := make([]Answer[T], len(hosts))
+	if _, bounded := ctx.Deadline(); !bounded {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, askTimeout)
+		defer cancel()
+	}
+	var wg sync.WaitGroup
+	for i, h := range hosts {
+		wg.Go(func() {
+			value, err := ask(ctx, h.Conn)
+			if errors.Is(err, libvirt.ErrNotFound) {
+				value, err = nil, nil
+			}
+			if err != nil {
+				value = nil
+			}
+			answers[i] = Answer[T]{Host: h.Name, Value: value, Err: err}
+		})
+	}
+	wg.Wait()
+	return answers
+}
+
+// Found returns the answers of the hosts that have the object.
+func Found[T any](answers []Answer[T]) []Answer[T] {
+	return slices.DeleteFunc(slices.Clone(answers), func(a Answer[T]) bool { return a.Value == nil })
+}
+
+// Silent returns why hosts can't tell, by their names.
+func Silent[T any](answers []Answer[T]) map[string]error {
+	silent := map[string]error{}
+	for _, a := range answers {
+		if a.Err != nil {
+			silent[a.Host] = a.Err
+		}
+	}
+	return silent
+}
+
+// Each does something on every host of the set that isn't fenced, all at the same time, and returns what failed, by the
+// names of the hosts. It has no deadline of its own.
+func Each(ctx context.Context, s Set, do func(context.Context, Host) error) map[string]error {
+	hosts := s.Present()
+	errs := make([]error, len(hosts))
+	var wg sync.WaitGroup
+	for i, h := range hosts {
+		wg.Go(func() { errs[i] = do(ctx, h) })
+	}
+	wg.Wait()
+	failed := map[string]error{}
+	for i, err := range errs {
+		if err != nil {
+			failed[hosts[i].Name] = err
+		}
+	}
+	return failed
+}

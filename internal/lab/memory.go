@@ -1,0 +1,89 @@
+package lab
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+)
+
+const (
+	// Of the memory that this machine can spare a lab's files take a third at most: guests need the rest.
+	memoryShare = 3
+	// A file takes memory as it is written: these are limits, not what a lab takes.
+	mostMemory, leastMemory = 8 << 30, 3 << 30
+)
+
+// intoMemory makes the lab's directory, which is there and empty, a file system in memory, of limited size: what is
+// written to disks of guests is not worth being written to one of this machine. Where that can't be, the directory
+// stays as it is and OnDisk says why.
+func (l *Lab) intoMemory() error {
+	available, err := availableMemory()
+	if err != nil {
+		return err
+	}
+	size := min(available/memoryShare, mostMemory)
+	if size < leastMemory {
+		l.OnDisk = fmt.Sprintf("%d MiB of memory are available, its files may need %d MiB",
+			available>>20, leastMemory*memoryShare>>20)
+		return nil
+	}
+	if err := syscall.Mount("virtfleet-lab", l.Dir, "tmpfs", 0, fmt.Sprintf("size=%d,mode=0755", size)); err != nil {
+		l.OnDisk = fmt.Sprintf("no file system in memory can be mounted: %v", err)
+		return nil
+	}
+	probe := filepath.Join(l.Dir, "direct")
+	file, err := os.OpenFile(probe, os.O_CREATE|os.O_RDWR|syscall.O_DIRECT, 0o600)
+	if err == nil {
+		return errors.Join(file.Close(), os.Remove(probe))
+	}
+	// Disks with cache = "none" couldn't be used, which are those that migrate.
+	l.OnDisk = fmt.Sprintf("this kernel's file systems in memory have no direct I/O, which Linux 6.6 has: %v", err)
+	return l.outOfMemory()
+}
+
+// outOfMemory takes the file system in memory from the lab's directory, if there is one. Its files go first: other labs
+// that started meanwhile may have the file system among their mounts.
+func (l *Lab) outOfMemory() error {
+	if len(linesWith("/proc/self/mountinfo", " "+l.Dir+" ")) == 0 {
+		return nil
+	}
+	entries, err := os.ReadDir(l.Dir)
+	if err != nil {
+		return fmt.Errorf("removing the lab's files: %w", err)
+	}
+	for _, entry := range entries {
+		if err := os.RemoveAll(filepath.Join(l.Dir, entry.Name())); err != nil {
+			return fmt.Errorf("removing the lab's files: %w", err)
+		}
+	}
+	if err := syscall.Unmount(l.Dir, syscall.MNT_DETACH); err != nil {
+		return fmt.Errorf("unmounting %s: %w", l.Dir, err)
+	}
+	return nil
+}
+
+// availableMemory is how many bytes of memory programs can still have without others being swapped out.
+func availableMemory() (int64, error) {
+	file, err := os.Open("/proc/meminfo")
+	if err != nil {
+		return 0, fmt.Errorf("looking for free memory: %w", err)
+	}
+	defer func() { _ = file.Close() }()
+	for scanner := bufio.NewScanner(file); scanner.Scan(); {
+		fields := strings.Fields(scanner.Text())
+		if len(fields) < 2 || fields[0] != "MemAvailable:" {
+			continue
+		}
+		kib, err := strconv.ParseInt(fields[1], 10, 64)
+		if err != nil {
+			return 0, fmt.Errorf("looking for free memory: %w", err)
+		}
+		return kib << 10, nil
+	}
+	return 0, errors.New("/proc/meminfo doesn't say how much memory is available")
+}

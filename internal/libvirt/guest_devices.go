@@ -1,0 +1,69 @@
+package libvirt
+
+import (
+	"context"
+	"encoding/xml"
+	"fmt"
+	"slices"
+
+	golibvirt "libvirt.org/go/libvirt"
+)
+
+// GuestDevices is what a host's hypervisor can give its guests as devices: the values of each enumeration of libvirt's
+// domain capabilities, named by the device or feature and the enumeration ("tpm/backendModel"). A device that is known
+// and not supported has an entry of its own name ("tpm") without values.
+type GuestDevices map[string][]string
+
+// GuestDevices asks what devices the host has for guests of a kind (virConnectGetDomainCapabilities): virtType is "kvm"
+// or "qemu", an empty arch that of the host, and an empty machine the hypervisor's default.
+func (h *Host) GuestDevices(ctx context.Context, arch, virtType, machine string) (GuestDevices, error) {
+	return call(ctx, h, reading("reading the devices for guests"), func(c *conn) (GuestDevices, error) {
+		c.count("virConnectGetDomainCapabilities")
+		document, err := c.c.GetDomainCapabilities("", arch, machine, virtType,
+			golibvirt.ConnectGetDomainCapabilitiesFlags(0))
+		if err != nil {
+			return nil, err
+		}
+		return parseGuestDevices(document)
+	})
+}
+
+func parseGuestDevices(document string) (GuestDevices, error) {
+	type listed struct {
+		All []struct {
+			XMLName   xml.Name
+			Supported string `xml:"supported,attr"`
+			Enums     []struct {
+				Name   string   `xml:"name,attr"`
+				Values []string `xml:"value"`
+			} `xml:"enum"`
+		} `xml:",any"`
+	}
+	var capabilities struct {
+		Devices  listed `xml:"devices"`
+		Features listed `xml:"features"`
+	}
+	if err := xml.Unmarshal([]byte(document), &capabilities); err != nil {
+		return nil, fmt.Errorf("%w: the domain capabilities can't be read: %w", ErrInternal, err)
+	}
+	found := GuestDevices{}
+	for _, device := range slices.Concat(capabilities.Devices.All, capabilities.Features.All) {
+		if device.Supported != "yes" {
+			found[device.XMLName.Local] = nil
+			continue
+		}
+		for _, enum := range device.Enums {
+			found[device.XMLName.Local+"/"+enum.Name] = enum.Values
+		}
+	}
+	return found, nil
+}
+
+// Has says whether a value is among those of an enumeration; known is false where the host doesn't tell.
+func (g GuestDevices) Has(device, enum, value string) (has, known bool) {
+	if _, unsupported := g[device]; unsupported {
+		return false, true
+	}
+	values, known := g[device+"/"+enum]
+	return slices.Contains(values, value), known
+}

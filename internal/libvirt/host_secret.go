@@ -1,0 +1,133 @@
+package libvirt
+
+import (
+	"context"
+	"encoding/xml"
+	"errors"
+	"fmt"
+
+	golibvirt "libvirt.org/go/libvirt"
+)
+
+// SecretUsages are the usage types that a host secret may have.
+func SecretUsages() []string { return []string{"ceph", "iscsi", "volume", "tls", "vtpm"} }
+
+// HostSecret is what a host says of a secret that a person manages. Its value is never read.
+type HostSecret struct {
+	UUID string
+	// Usage is one of SecretUsages, UsageID what it is for: unique on the host among those of the same usage.
+	Usage, UsageID string
+	Description    string
+	// Private says that libvirt keeps the value to itself.
+	Private bool
+}
+
+// usageElement is where a usage's id is in libvirt's XML.
+func usageElement(usage string) string {
+	switch usage {
+	case "volume":
+		return "volume"
+	case "iscsi":
+		return "target"
+	default:
+		return "name"
+	}
+}
+
+// document is libvirt's XML of the secret.
+func (s HostSecret) document() string {
+	private := "no"
+	if s.Private {
+		private = "yes"
+	}
+	return fmt.Sprintf("<secret ephemeral='no' private='%s'><uuid>%s</uuid><description>%s</description>"+
+		"<usage type='%s'><%[5]s>%[6]s</%[5]s></usage></secret>", private, escaped(s.UUID), escaped(s.Description),
+		escaped(s.Usage), usageElement(s.Usage), escaped(s.UsageID))
+}
+
+// HostSecret reads the secret with that UUID (virSecretGetXMLDesc).
+func (h *Host) HostSecret(ctx context.Context, uuid string) (*HostSecret, error) {
+	return call(ctx, h, reading("reading secret "+uuid), func(c *conn) (*HostSecret, error) {
+		c.count("virSecretLookupByUUIDString")
+		return c.hostSecret(c.c.LookupSecretByUUIDString(uuid))
+	})
+}
+
+// HostSecretByUsage reads the secret with that usage and usage id.
+func (h *Host) HostSecretByUsage(ctx context.Context, usage, usageID string) (*HostSecret, error) {
+	types := map[string]golibvirt.SecretUsageType{
+		"ceph": golibvirt.SECRET_USAGE_TYPE_CEPH, "iscsi": golibvirt.SECRET_USAGE_TYPE_ISCSI,
+		"volume": golibvirt.SECRET_USAGE_TYPE_VOLUME, "tls": golibvirt.SECRET_USAGE_TYPE_TLS,
+		"vtpm": golibvirt.SECRET_USAGE_TYPE_VTPM,
+	}
+	return call(ctx, h, reading("reading the secret of "+usage+" "+usageID), func(c *conn) (*HostSecret, error) {
+		c.count("virSecretLookupByUsage")
+		return c.hostSecret(c.c.LookupSecretByUsage(types[usage], usageID))
+	})
+}
+
+func (c *conn) hostSecret(secret *golibvirt.Secret, err error) (*HostSecret, error) {
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, secret.Free()) }()
+	c.count("virSecretGetXMLDesc")
+	text, err := secret.GetXMLDesc(0)
+	if err != nil {
+		return nil, err
+	}
+	var document struct {
+		Private     string `xml:"private,attr"`
+		UUID        string `xml:"uuid"`
+		Description string `xml:"description"`
+		Usage       struct {
+			Type   string `xml:"type,attr"`
+			Name   string `xml:"name"`
+			Target string `xml:"target"`
+			Volume string `xml:"volume"`
+		} `xml:"usage"`
+	}
+	if err := xml.Unmarshal([]byte(text), &document); err != nil {
+		return nil, fmt.Errorf("%w: a secret's definition can't be read: %w", ErrInternal, err)
+	}
+	return &HostSecret{
+		UUID: document.UUID, Usage: document.Usage.Type, Description: document.Description,
+		UsageID: document.Usage.Name + document.Usage.Target + document.Usage.Volume, Private: document.Private == "yes",
+	}, nil
+}
+
+// PutHostSecret defines the secret, or changes the one with its UUID, and sets its value unless that is nil. A usage id
+// that another secret has is ErrExists (virSecretDefineXML, virSecretSetValue).
+func (h *Host) PutHostSecret(ctx context.Context, s HostSecret, value []byte) error {
+	if other, err := h.HostSecretByUsage(ctx, s.Usage, s.UsageID); err == nil && other.UUID != s.UUID {
+		return h.wrap(defining("defining secret "+s.UUID), fmt.Errorf("%w: secret %s is the one for %s %q", ErrExists,
+			other.UUID, s.Usage, s.UsageID), false)
+	} else if err != nil && !errors.Is(err, ErrNotFound) {
+		return err
+	}
+	own := append([]byte(nil), value...)
+	_, err := call(ctx, h, defining("defining secret "+s.UUID), func(c *conn) (_ struct{}, err error) {
+		c.count("virSecretDefineXML")
+		secret, err := c.c.SecretDefineXML(s.document(), 0)
+		if err != nil {
+			return struct{}{}, err
+		}
+		defer func() { err = errors.Join(err, secret.Free()) }()
+		if value != nil {
+			c.count("virSecretSetValue")
+			err = secret.SetValue(own, 0)
+		}
+		return struct{}{}, err
+	})
+	return err
+}
+
+// RemoveHostSecret removes the secret with that UUID and its value. One that isn't there is no error
+// (virSecretUndefine).
+func (h *Host) RemoveHostSecret(ctx context.Context, uuid string) error {
+	err := h.UndefineSecret(ctx, Secret{UUID: uuid})
+	if errors.Is(err, ErrNotFound) {
+		return nil
+	}
+	return err
+}

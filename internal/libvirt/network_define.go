@@ -1,0 +1,214 @@
+package libvirt
+
+import (
+	"context"
+	"encoding/xml"
+	"errors"
+	"fmt"
+
+	golibvirt "libvirt.org/go/libvirt"
+)
+
+// NetworkDefinition is a network with everything that its host says about it.
+type NetworkDefinition struct {
+	Name, UUID        string
+	Active, Autostart bool
+	Persistent        bool
+	PersistentXML     string // what the next start of the network gives; of a transient one what there is
+	LiveXML           string // what there is now; "" while the network is inactive
+}
+
+// Network reads a network by its name (virNetworkLookupByName, virNetworkGetXMLDesc, ...). Its error is ErrNotFound
+// when the host answered and has none of that name.
+func (h *Host) Network(ctx context.Context, name string) (*NetworkDefinition, error) {
+	return onNetwork(ctx, h, reading("reading network "+name), name,
+		func(c *conn, n *golibvirt.Network) (*NetworkDefinition, error) { return c.networkDefinition(name, n) })
+}
+
+func (c *conn) networkDefinition(name string, n *golibvirt.Network) (*NetworkDefinition, error) {
+	d := &NetworkDefinition{Name: name}
+	for _, read := range []struct {
+		procedure string
+		do        func() error
+	}{
+		{"virNetworkGetUUIDString", func() (err error) { d.UUID, err = n.GetUUIDString(); return err }},
+		{"virNetworkIsActive", func() (err error) { d.Active, err = n.IsActive(); return err }},
+		{"virNetworkIsPersistent", func() (err error) { d.Persistent, err = n.IsPersistent(); return err }},
+	} {
+		c.count(read.procedure)
+		if err := read.do(); err != nil {
+			return nil, err
+		}
+	}
+	c.count("virNetworkGetXMLDesc")
+	persistent, err := n.GetXMLDesc(golibvirt.NETWORK_XML_INACTIVE)
+	if errors.Is(err, golibvirt.ERR_INVALID_ARG) {
+		// Libvirt's test driver has one definition.
+		persistent, err = n.GetXMLDesc(0)
+	}
+	if err != nil {
+		return nil, err
+	}
+	d.PersistentXML = persistent
+	if d.Persistent {
+		c.count("virNetworkGetAutostart")
+		if d.Autostart, err = n.GetAutostart(); err != nil {
+			return nil, err
+		}
+	}
+	if d.Active {
+		c.count("virNetworkGetXMLDesc")
+		if d.LiveXML, err = n.GetXMLDesc(0); err != nil {
+			return nil, err
+		}
+	}
+	return d, nil
+}
+
+// DefineNetwork defines a network, or redefines the one with the same UUID and name; one that is active goes on as it
+// is until it is started anew. The document is validated against libvirt's schema (virNetworkDefineXMLFlags). A name
+// that another network has is ErrExists.
+func (h *Host) DefineNetwork(ctx context.Context, document string) error {
+	_, err := call(ctx, h, defining("defining network"), func(c *conn) (struct{}, error) {
+		c.count("virNetworkDefineXMLFlags")
+		n, err := c.c.NetworkDefineXMLFlags(document, golibvirt.NETWORK_DEFINE_VALIDATE)
+		if errors.Is(err, golibvirt.ERR_NO_SUPPORT) || errors.Is(err, golibvirt.ERR_INVALID_ARG) {
+			// Before libvirt 7.8 there was nothing to validate with.
+			c.count("virNetworkDefineXML")
+			n, err = c.c.NetworkDefineXML(document)
+		}
+		if err != nil {
+			return struct{}{}, c.networkNameTaken(document, err)
+		}
+		return struct{}{}, n.Free()
+	})
+	return err
+}
+
+// networkNameTaken finds out whether a refusal is because of a network of the same name: libvirt has no number for it.
+func (c *conn) networkNameTaken(document string, refusal error) error {
+	if !errors.Is(refusal, golibvirt.ERR_OPERATION_FAILED) {
+		return refusal
+	}
+	var network struct {
+		Name string `xml:"name"`
+		UUID string `xml:"uuid"`
+	}
+	if err := xml.Unmarshal([]byte(document), &network); err != nil {
+		return refusal
+	}
+	n, err := c.lookupNetwork(network.Name)
+	if err != nil {
+		return refusal
+	}
+	defer func() { _ = n.Free() }()
+	if uuid, err := n.GetUUIDString(); err == nil && uuid != network.UUID {
+		return fmt.Errorf("%w: network %s has the UUID %s", ErrExists, network.Name, uuid)
+	}
+	return refusal
+}
+
+// StartNetwork starts a network (virNetworkCreate). One that is active already is ErrOperationInvalid.
+func (h *Host) StartNetwork(ctx context.Context, name string) error {
+	return h.changeNetwork(ctx, changing("starting network "+name), name, "virNetworkCreate", (*golibvirt.Network).Create)
+}
+
+// StopNetwork stops a network: what is connected to it is cut off, a transient one is gone (virNetworkDestroy).
+func (h *Host) StopNetwork(ctx context.Context, name string) error {
+	return h.changeNetwork(ctx, changing("stopping network "+name), name, "virNetworkDestroy",
+		(*golibvirt.Network).Destroy)
+}
+
+// UndefineNetwork removes the definition of a network (virNetworkUndefine).
+func (h *Host) UndefineNetwork(ctx context.Context, name string) error {
+	return h.changeNetwork(ctx, defining("removing network "+name), name, "virNetworkUndefine",
+		(*golibvirt.Network).Undefine)
+}
+
+// SetNetworkAutostart says whether a network starts with its host (virNetworkSetAutostart).
+func (h *Host) SetNetworkAutostart(ctx context.Context, name string, autostart bool) error {
+	return h.changeNetwork(ctx, defining("setting autostart of network "+name), name, "virNetworkSetAutostart",
+		func(n *golibvirt.Network) error { return n.SetAutostart(autostart) })
+}
+
+// NetworkCommand says what an update does with its element.
+type NetworkCommand golibvirt.NetworkUpdateCommand
+
+// The commands.
+const (
+	NetworkAdd    = NetworkCommand(golibvirt.NETWORK_UPDATE_COMMAND_ADD_LAST)
+	NetworkModify = NetworkCommand(golibvirt.NETWORK_UPDATE_COMMAND_MODIFY)
+	NetworkDelete = NetworkCommand(golibvirt.NETWORK_UPDATE_COMMAND_DELETE)
+)
+
+// NetworkSection is a part of a network that can be changed while the network is active.
+type NetworkSection golibvirt.NetworkUpdateSection
+
+// The sections.
+const (
+	NetworkDHCPHost         = NetworkSection(golibvirt.NETWORK_SECTION_IP_DHCP_HOST)
+	NetworkDHCPRange        = NetworkSection(golibvirt.NETWORK_SECTION_IP_DHCP_RANGE)
+	NetworkForwardInterface = NetworkSection(golibvirt.NETWORK_SECTION_FORWARD_INTERFACE)
+	NetworkPortGroup        = NetworkSection(golibvirt.NETWORK_SECTION_PORTGROUP)
+	NetworkDNSHost          = NetworkSection(golibvirt.NETWORK_SECTION_DNS_HOST)
+	NetworkDNSTXT           = NetworkSection(golibvirt.NETWORK_SECTION_DNS_TXT)
+	NetworkDNSSRV           = NetworkSection(golibvirt.NETWORK_SECTION_DNS_SRV)
+)
+
+// NetworkUpdate changes one element of a network.
+type NetworkUpdate struct {
+	Command NetworkCommand
+	Section NetworkSection
+	// Parent is the position, from 0, of the <ip> that the element is in, for NetworkDHCPHost and NetworkDHCPRange; -1
+	// for the other sections.
+	Parent int
+	// XML is the element.
+	XML string
+}
+
+// UpdateNetwork changes one element of what is active, of the persistent definition, or of both: then both are changed,
+// or neither (virNetworkUpdate).
+func (h *Host) UpdateNetwork(ctx context.Context, name string, u NetworkUpdate, live, config bool) error {
+	var flags golibvirt.NetworkUpdateFlags
+	if live {
+		flags |= golibvirt.NETWORK_UPDATE_AFFECT_LIVE
+	}
+	if config {
+		flags |= golibvirt.NETWORK_UPDATE_AFFECT_CONFIG
+	}
+	return h.changeNetwork(ctx, changing("updating network "+name), name, "virNetworkUpdate",
+		func(n *golibvirt.Network) error {
+			return n.Update(golibvirt.NetworkUpdateCommand(u.Command), golibvirt.NetworkUpdateSection(u.Section), u.Parent,
+				u.XML, flags)
+		})
+}
+
+// changeNetwork runs one procedure on a network that gives nothing back.
+func (h *Host) changeNetwork(
+	ctx context.Context, s callSpec, name, procedure string, f func(*golibvirt.Network) error,
+) error {
+	_, err := onNetwork(ctx, h, s, name, func(c *conn, n *golibvirt.Network) (struct{}, error) {
+		c.count(procedure)
+		return struct{}{}, f(n)
+	})
+	return err
+}
+
+// onNetwork runs f on a network. Its error is ErrNotFound when the host has no network of that name.
+func onNetwork[T any](
+	ctx context.Context, h *Host, s callSpec, name string, f func(*conn, *golibvirt.Network) (T, error),
+) (T, error) {
+	return call(ctx, h, s, func(c *conn) (value T, err error) {
+		n, err := c.lookupNetwork(name)
+		if err != nil {
+			return value, err
+		}
+		defer func() { err = errors.Join(err, n.Free()) }()
+		return f(c, n)
+	})
+}
+
+func (c *conn) lookupNetwork(name string) (*golibvirt.Network, error) {
+	c.count("virNetworkLookupByName")
+	return c.c.LookupNetworkByName(name)
+}

@@ -1,0 +1,77 @@
+package libvirt
+
+import (
+	"context"
+	"errors"
+
+	golibvirt "libvirt.org/go/libvirt"
+)
+
+// NWFilter reads the definition of a network filter by its name (virNWFilterGetXMLDesc). Its error is ErrNotFound when
+// the host answered and has none of that name.
+func (h *Host) NWFilter(ctx context.Context, name string) (document string, err error) {
+	return onNWFilter(ctx, h, reading("reading network filter "+name), name,
+		func(c *conn, f *golibvirt.NWFilter) (string, error) {
+			c.count("virNWFilterGetXMLDesc")
+			return f.GetXMLDesc(0)
+		})
+}
+
+// DefineNWFilter defines a network filter, or redefines the one with the same UUID and name. The interfaces that use it
+// follow at once (virNWFilterDefineXML).
+func (h *Host) DefineNWFilter(ctx context.Context, document string) error {
+	_, err := call(ctx, h, changing("defining network filter"), func(c *conn) (struct{}, error) {
+		c.count("virNWFilterDefineXML")
+		f, err := c.c.NWFilterDefineXML(document)
+		if err != nil {
+			return struct{}{}, err
+		}
+		return struct{}{}, f.Free()
+	})
+	return err
+}
+
+// UndefineNWFilter removes a network filter. One that a running domain or another filter uses is refused
+// (virNWFilterUndefine).
+func (h *Host) UndefineNWFilter(ctx context.Context, name string) error {
+	_, err := onNWFilter(ctx, h, defining("removing network filter "+name), name,
+		func(c *conn, f *golibvirt.NWFilter) (struct{}, error) {
+			c.count("virNWFilterUndefine")
+			return struct{}{}, f.Undefine()
+		})
+	return err
+}
+
+// NWFilters reads the definitions of all network filters (virConnectListAllNWFilters). One that vanishes meanwhile is
+// left out.
+func (h *Host) NWFilters(ctx context.Context) (documents []string, err error) {
+	return call(ctx, h, reading("listing network filters"), func(c *conn) (documents []string, err error) {
+		c.count("virConnectListAllNWFilters")
+		filters, err := c.c.ListAllNWFilters(0)
+		for i := range filters {
+			c.count("virNWFilterGetXMLDesc")
+			document, readErr := filters[i].GetXMLDesc(0)
+			if !errors.Is(readErr, golibvirt.ERR_NO_NWFILTER) {
+				documents = append(documents, document)
+				err = errors.Join(err, readErr)
+			}
+			err = errors.Join(err, filters[i].Free())
+		}
+		return documents, err
+	})
+}
+
+// onNWFilter runs f on a network filter. Its error is ErrNotFound when the host has none of that name.
+func onNWFilter[T any](
+	ctx context.Context, h *Host, s callSpec, name string, f func(*conn, *golibvirt.NWFilter) (T, error),
+) (T, error) {
+	return call(ctx, h, s, func(c *conn) (value T, err error) {
+		c.count("virNWFilterLookupByName")
+		filter, err := c.c.LookupNWFilterByName(name)
+		if err != nil {
+			return value, err
+		}
+		defer func() { err = errors.Join(err, filter.Free()) }()
+		return f(c, filter)
+	})
+}

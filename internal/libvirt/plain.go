@@ -1,0 +1,41 @@
+package libvirt
+
+import (
+	"reflect"
+	"strings"
+	"unicode"
+)
+
+// plain makes text that a guest, QEMU or another host's daemon wrote fit to be shown: what would steer a terminal
+// becomes a space. Line breaks stay.
+func plain(s string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsPrint(r) || r == '\n' {
+			return r
+		}
+		return ' '
+	}, strings.ToValidUTF8(s, "?"))
+}
+
+// plainLine makes a value of one line, such as a name, safe to print.
+func plainLine(s string) string { return strings.ReplaceAll(plain(s), "\n", " ") }
+
+// plainLines applies plainLine to every text within a value, which a pointer leads to.
+func plainLines(v reflect.Value) {
+	switch v.Kind() { //nolint:exhaustive // The others hold no text.
+	case reflect.Pointer:
+		if !v.IsNil() {
+			plainLines(v.Elem())
+		}
+	case reflect.Struct:
+		for i := range v.NumField() {
+			plainLines(v.Field(i))
+		}
+	case reflect.Slice:
+		for i := range v.Len() {
+			plainLines(v.Index(i))
+		}
+	case reflect.String:
+		v.SetString(plainLine(v.String()))
+	}
+}

@@ -1,0 +1,172 @@
+package libvirt
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"sync"
+
+	"golang.org/x/sys/unix"
+)
+
+// socketBridge carries one libvirt connection between libvirt's client library, which can only open a socket by its
+// path, and a stream that we dialed. The path is a unix socket that has left the file system before any other process
+// can connect to it: libvirt reaches it through a descriptor in /proc/self/fd, which names it for our own process
+// alone. So nothing is left behind however the process ends.
+type socketBridge struct {
+	remote   net.Conn
+	listener *net.UnixListener
+	inode    int // an O_PATH descriptor of the socket
+	running  sync.WaitGroup
+
+	mu    sync.Mutex
+	local net.Conn
+	cut   bool
+	inUse bool // the listener
+	ended func()
+}
+
+// newSocketBridge starts to wait for libvirt's connection. It owns remote from then on, also when it fails.
+func newSocketBridge(remote net.Conn) (*socketBridge, error) {
+	listener, inode, err := listenUnlinked()
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("making a private socket: %w", err), remote.Close())
+	}
+	b := &socketBridge{remote: remote, listener: listener, inode: inode, inUse: true}
+	b.running.Go(b.run)
+	return b, nil
+}
+
+// path is what libvirt connects to, until connected is called.
+func (b *socketBridge) path() string { return "/proc/self/fd/" + strconv.Itoa(b.inode) }
+
+// connected closes what only a further connection would need.
+func (b *socketBridge) connected() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.closeListener()
+}
+
+// onEnd has f called when the stream ends, at once when it has ended already.
+func (b *socketBridge) onEnd(f func()) {
+	b.mu.Lock()
+	b.ended = f
+	cut := b.cut
+	b.mu.Unlock()
+	if cut {
+		f()
+	}
+}
+
+// wait returns when nothing of the bridge runs any more.
+func (b *socketBridge) wait() { b.running.Wait() }
+
+// stop cuts the stream and returns at once. libvirt's calls on it fail.
+func (b *socketBridge) stop() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.closeListener()
+	if b.cut {
+		return
+	}
+	b.cut = true
+	if b.local != nil {
+		_ = b.local.Close()
+	}
+	if b.ended != nil {
+		b.running.Go(b.ended)
+	}
+	// Closing a stream within a connection that has stalled may block, as a message has to be sent.
+	b.running.Go(func() { _ = b.remote.Close() })
+}
+
+func (b *socketBridge) closeListener() {
+	if !b.inUse {
+		return
+	}
+	b.inUse = false
+	_ = b.listener.Close()
+	_ = unix.Close(b.inode)
+}
+
+// run accepts our own process's connection and copies until either side ends. libvirt's protocol knows no half-closed
+// streams, so the end of one direction is the end of both.
+func (b *socketBridge) run() {
+	defer b.stop()
+	local, err := acceptOwn(b.listener)
+	if err != nil {
+		return
+	}
+	b.mu.Lock()
+	b.local = local
+	cut := b.cut
+	b.mu.Unlock()
+	if cut {
+		_ = local.Close()
+		return
+	}
+	var copies sync.WaitGroup
+	copies.Go(func() { defer b.stop(); _, _ = io.Copy(b.remote, local) })
+	copies.Go(func() { defer b.stop(); _, _ = io.Copy(local, b.remote) })
+	copies.Wait()
+}
+
+// acceptOwn takes the first connection that comes from our own process and turns others away.
+func acceptOwn(listener *net.UnixListener) (net.Conn, error) {
+	for {
+		conn, err := listener.AcceptUnix()
+		if err != nil {
+			return nil, err
+		}
+		if pid, err := peerPID(conn); err == nil && pid == os.Getpid() {
+			return conn, nil
+		}
+		_ = conn.Close()
+	}
+}
+
+func peerPID(conn *net.UnixConn) (int, error) {
+	raw, err := conn.SyscallConn()
+	if err != nil {
+		return 0, err
+	}
+	var credentials *unix.Ucred
+	var failure error
+	err = raw.Control(func(fd uintptr) {
+		credentials, failure = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED)
+	})
+	if err = errors.Join(err, failure); err != nil {
+		return 0, err
+	}
+	return int(credentials.Pid), nil
+}
+
+// listenUnlinked listens on a unix socket whose name is gone when it returns, and gives a descriptor of its inode. The
+// directory is reached through a descriptor too, because a socket's path may have only 107 bytes.
+func listenUnlinked() (listener *net.UnixListener, inode int, err error) {
+	dir, err := os.MkdirTemp("", "virtfleet-")
+	if err != nil {
+		return nil, 0, err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	fd, err := unix.Open(dir, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, 0, err
+	}
+	defer func() { _ = unix.Close(fd) }()
+	name := filepath.Join("/proc/self/fd", strconv.Itoa(fd), "socket")
+	listener, err = net.ListenUnix("unix", &net.UnixAddr{Name: name, Net: "unix"})
+	if err != nil {
+		return nil, 0, err
+	}
+	listener.SetUnlinkOnClose(false)
+	inode, err = unix.Open(name, unix.O_PATH|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, 0, errors.Join(err, listener.Close())
+	}
+	return listener, inode, nil
+}

@@ -1,0 +1,183 @@
+package libvirt
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+
+	golibvirt "libvirt.org/go/libvirt"
+)
+
+// Values here are texts as a definition has them.
+
+// SetBlockIOTune sets the limits of a disk, by target, named as in a definition (virDomainSetBlockIoTune).
+func (h *Host) SetBlockIOTune(
+	ctx context.Context, uuid, target string, limits map[string]string, affect Affect,
+) error {
+	params, err := ioTune(limits)
+	if err != nil {
+		return err
+	}
+	return h.change(ctx, changing("setting the I/O limits of disk "+target+" of domain "+uuid), uuid,
+		"virDomainSetBlockIoTune",
+		func(d *golibvirt.Domain) error { return d.SetBlockIoTune(target, params, affect.impact()) })
+}
+
+func ioTune(limits map[string]string) (*golibvirt.DomainBlockIoTuneParameters, error) {
+	var p golibvirt.DomainBlockIoTuneParameters
+	places := map[string]struct {
+		set *bool
+		to  *uint64
+	}{
+		"total_bytes_sec": {&p.TotalBytesSecSet, &p.TotalBytesSec},
+		"read_bytes_sec":  {&p.ReadBytesSecSet, &p.ReadBytesSec},
+		"write_bytes_sec": {&p.WriteBytesSecSet, &p.WriteBytesSec},
+		"total_iops_sec":  {&p.TotalIopsSecSet, &p.TotalIopsSec},
+		"read_iops_sec":   {&p.ReadIopsSecSet, &p.ReadIopsSec},
+		"write_iops_sec":  {&p.WriteIopsSecSet, &p.WriteIopsSec},
+		"size_iops_sec":   {&p.SizeIopsSecSet, &p.SizeIopsSec},
+
+		"total_bytes_sec_max": {&p.TotalBytesSecMaxSet, &p.TotalBytesSecMax},
+		"read_bytes_sec_max":  {&p.ReadBytesSecMaxSet, &p.ReadBytesSecMax},
+		"write_bytes_sec_max": {&p.WriteBytesSecMaxSet, &p.WriteBytesSecMax},
+		"total_iops_sec_max":  {&p.TotalIopsSecMaxSet, &p.TotalIopsSecMax},
+		"read_iops_sec_max":   {&p.ReadIopsSecMaxSet, &p.ReadIopsSecMax},
+		"write_iops_sec_max":  {&p.WriteIopsSecMaxSet, &p.WriteIopsSecMax},
+
+		"total_bytes_sec_max_length": {&p.TotalBytesSecMaxLengthSet, &p.TotalBytesSecMaxLength},
+		"read_bytes_sec_max_length":  {&p.ReadBytesSecMaxLengthSet, &p.ReadBytesSecMaxLength},
+		"write_bytes_sec_max_length": {&p.WriteBytesSecMaxLengthSet, &p.WriteBytesSecMaxLength},
+		"total_iops_sec_max_length":  {&p.TotalIopsSecMaxLengthSet, &p.TotalIopsSecMaxLength},
+		"read_iops_sec_max_length":   {&p.ReadIopsSecMaxLengthSet, &p.ReadIopsSecMaxLength},
+		"write_iops_sec_max_length":  {&p.WriteIopsSecMaxLengthSet, &p.WriteIopsSecMaxLength},
+	}
+	for name, limit := range limits {
+		if name == "group_name" {
+			p.GroupNameSet, p.GroupName = true, limit
+			continue
+		}
+		place, known := places[name]
+		n, err := strconv.ParseUint(limit, 10, 64)
+		if !known || err != nil {
+			return nil, fmt.Errorf("%w: limit %s = %q", ErrInvalid, name, limit)
+		}
+		*place.set, *place.to = true, n
+	}
+	return &p, nil
+}
+
+// SetScheduler sets shares, quota or period of the virtual CPUs (virDomainSetSchedulerParametersFlags). The quota -1 is
+// no limit.
+func (h *Host) SetScheduler(ctx context.Context, uuid, name, value string, affect Affect) error {
+	var p golibvirt.DomainSchedulerParameters
+	n, err := strconv.ParseInt(value, 10, 64)
+	switch {
+	case err != nil:
+		return fmt.Errorf("%w: %s = %q", ErrInvalid, name, value)
+	case name == "shares":
+		p.CpuSharesSet, p.CpuShares = true, uint64(max(n, 0))
+	case name == "period":
+		p.VcpuPeriodSet, p.VcpuPeriod = true, uint64(max(n, 0))
+	case name == "quota":
+		p.VcpuQuotaSet, p.VcpuQuota = true, n
+	default:
+		return fmt.Errorf("%w: scheduler parameter %s", ErrUnsupported, name)
+	}
+	return h.change(ctx, changing("setting "+name+" of the virtual CPUs of domain "+uuid), uuid,
+		"virDomainSetSchedulerParametersFlags",
+		func(d *golibvirt.Domain) error { return d.SetSchedulerParametersFlags(&p, affect.impact()) })
+}
+
+// PinVcpus lets virtual CPUs run only on the given CPUs of the host, each a set such as "0-3,6"
+// (virDomainPinVcpuFlags).
+func (h *Host) PinVcpus(ctx context.Context, uuid string, pins map[string]string, affect Affect) error {
+	for vcpu, set := range pins {
+		n, err := strconv.ParseUint(vcpu, 10, 16)
+		if err != nil {
+			return fmt.Errorf("%w: virtual CPU %q", ErrInvalid, vcpu)
+		}
+		cpus, err := cpuMap(set)
+		if err != nil {
+			return err
+		}
+		err = h.change(ctx, changing("pinning virtual CPU "+vcpu+" of domain "+uuid), uuid, "virDomainPinVcpuFlags",
+			func(d *golibvirt.Domain) error { return d.PinVcpuFlags(uint(n), cpus, affect.impact()) })
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// PinEmulator lets QEMU's own threads run on the given CPUs of the host only (virDomainPinEmulator).
+func (h *Host) PinEmulator(ctx context.Context, uuid, set string, affect Affect) error {
+	cpus, err := cpuMap(set)
+	if err != nil {
+		return err
+	}
+	return h.change(ctx, changing("pinning the emulator of domain "+uuid), uuid, "virDomainPinEmulator",
+		func(d *golibvirt.Domain) error { return d.PinEmulator(cpus, affect.impact()) })
+}
+
+// maxHostCPU is beyond what any host has.
+const maxHostCPU = 1 << 14
+
+// cpuMap reads a set of CPUs as libvirt formats it: "0-3,6".
+func cpuMap(set string) ([]bool, error) {
+	var cpus []bool
+	for part := range strings.SplitSeq(set, ",") {
+		low, high, isRange := strings.Cut(part, "-")
+		first, err := strconv.ParseUint(low, 10, 16)
+		last := first
+		if err == nil && isRange {
+			last, err = strconv.ParseUint(high, 10, 16)
+		}
+		if err != nil || last < first || last > maxHostCPU {
+			return nil, fmt.Errorf("%w: set of CPUs %q", ErrInvalid, set)
+		}
+		for uint64(len(cpus)) <= last {
+			cpus = append(cpus, false)
+		}
+		for n := first; n <= last; n++ {
+			cpus[n] = true
+		}
+	}
+	return cpus, nil
+}
+
+// SetMemoryLimit sets a limit of the domain's process in bytes: hard_limit, soft_limit or swap_hard_limit
+// (virDomainSetMemoryParameters). libvirt counts in KiB.
+func (h *Host) SetMemoryLimit(ctx context.Context, uuid, name, bytes string, affect Affect) error {
+	var p golibvirt.DomainMemoryParameters
+	n, err := strconv.ParseUint(bytes, 10, 64)
+	kib := (n + 1023) / 1024
+	switch {
+	case err != nil:
+		return fmt.Errorf("%w: %s = %q", ErrInvalid, name, bytes)
+	case name == "hard_limit":
+		p.HardLimitSet, p.HardLimit = true, kib
+	case name == "soft_limit":
+		p.SoftLimitSet, p.SoftLimit = true, kib
+	case name == "swap_hard_limit":
+		p.SwapHardLimitSet, p.SwapHardLimit = true, kib
+	default:
+		return fmt.Errorf("%w: memory parameter %s", ErrUnsupported, name)
+	}
+	return h.change(ctx, changing("setting "+name+" of domain "+uuid), uuid, "virDomainSetMemoryParameters",
+		func(d *golibvirt.Domain) error { return d.SetMemoryParameters(&p, affect.impact()) })
+}
+
+// SetStatsPeriod sets how many seconds lie between two reports of the guest about its memory; 0 is none
+// (virDomainSetMemoryStatsPeriod).
+func (h *Host) SetStatsPeriod(ctx context.Context, uuid, seconds string, affect Affect) error {
+	n, err := strconv.Atoi(seconds)
+	if err != nil {
+		return fmt.Errorf("%w: period %q", ErrInvalid, seconds)
+	}
+	return h.change(ctx, changing("setting the period of memory statistics of domain "+uuid), uuid,
+		"virDomainSetMemoryStatsPeriod",
+		func(d *golibvirt.Domain) error {
+			return d.SetMemoryStatsPeriod(n, golibvirt.DomainMemoryModFlags(affect.impact()))
+		})
+}

@@ -1,0 +1,90 @@
+package libvirt
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	golibvirt "libvirt.org/go/libvirt"
+)
+
+// DownloadVolume writes the whole content of a volume, holes as zeros, to a writer, whose error ends it. It has a
+// connection of its own in addition to those that Config.MaxConnections allows. When ctx ends so does the reading.
+//
+// It uses virStorageVolDownload with a sparse stream, which came with libvirt 3.4.
+func (h *Host) DownloadVolume(ctx context.Context, pool, name string, to io.Writer) error {
+	s := callSpec{operation: "downloading volume " + pool + "/" + name, timeout: migrateTimeout, late: ErrUnreachable}
+	ctx, cancel := h.bound(ctx, s)
+	defer cancel()
+	c, err := h.reserve(ctx)
+	if err != nil {
+		return h.wrap(connecting(s.operation), err, true)
+	}
+	defer c.retire()
+	// The reading ends by itself between two messages, so it is given up only where it doesn't.
+	patience, giveUp := context.WithCancel(context.WithoutCancel(ctx))
+	defer giveUp()
+	defer context.AfterFunc(ctx, func() { time.AfterFunc(closeTimeout, giveUp) })()
+	_, lost, err := run(patience, c, func(c *conn) (struct{}, error) {
+		return struct{}{}, c.download(ctx, pool, name, to)
+	})
+	if err != nil && ctx.Err() != nil && !errors.Is(err, ctx.Err()) {
+		err = fmt.Errorf("%w: %w", ctx.Err(), err)
+	}
+	return h.wrap(s, err, lost)
+}
+
+func (c *conn) download(ctx context.Context, pool, name string, to io.Writer) (err error) {
+	c.count("virStoragePoolLookupByName")
+	p, err := c.c.LookupStoragePoolByName(pool)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, p.Free()) }()
+	return c.withFile(p, name, func(volume *golibvirt.StorageVol) (err error) {
+		raw, err := c.c.NewStream(0)
+		if err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, raw.Free()) }()
+		c.count("virStorageVolDownload")
+		if err := download(volume, raw); err != nil {
+			return err
+		}
+		if err := receiveAll(ctx, raw, to); err != nil {
+			return errors.Join(err, raw.Abort())
+		}
+		return raw.Finish()
+	})
+}
+
+// receiveAll reads a sparse stream to its end.
+func receiveAll(ctx context.Context, from *golibvirt.Stream, to io.Writer) error {
+	buffer := make([]byte, chunk)
+	for ctx.Err() == nil {
+		n, err := from.RecvFlags(buffer, golibvirt.STREAM_RECV_STOP_AT_HOLE)
+		switch {
+		case errors.Is(err, io.EOF):
+			return nil
+		case err != nil:
+			return err
+		case n == inHole:
+			length, err := from.RecvHole(0)
+			if err != nil {
+				return err
+			}
+			if _, err := io.CopyN(to, zeros{}, length); err != nil {
+				return err
+			}
+		case n < 0:
+			return fmt.Errorf("%w: a stream has nothing to read, and doesn't wait", ErrInternal)
+		default:
+			if _, err := to.Write(buffer[:n]); err != nil {
+				return err
+			}
+		}
+	}
+	return ctx.Err()
+}

@@ -1,0 +1,118 @@
+package libvirt
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	golibvirt "libvirt.org/go/libvirt"
+)
+
+// UploadChunk is the unit that UploadVolume reads, sends and leaves out: what one message of a stream holds.
+const UploadChunk = chunk
+
+// Upload is content on its way into a volume.
+type Upload struct {
+	Pool, Name string
+	// Content is read from Offset on, Length bytes, and written to the same place of the volume.
+	Content        io.ReaderAt
+	Offset, Length uint64
+	// Omit is where a chunk begins that is left as a hole; nil is none. It is a multiple of UploadChunk.
+	Omit *uint64
+	// Progress is told how many bytes, holes included, were sent so far. It may be nil.
+	Progress func(bytes uint64)
+}
+
+// UploadVolume writes to a volume. Chunks of zeros are sent as holes, so that sparse stays sparse and what is sent is
+// in proportion to the data. It has a connection of its own in addition to those that Config.MaxConnections allows, and
+// returns nil when the daemon has written every byte. When ctx ends so does the sending; what was written stays.
+//
+// It uses virStorageVolUpload with a sparse stream, which came with libvirt 3.4.
+func (h *Host) UploadVolume(ctx context.Context, u Upload) error {
+	s := callSpec{operation: "uploading volume " + u.Pool + "/" + u.Name, timeout: migrateTimeout, late: ErrUnreachable}
+	ctx, cancel := h.bound(ctx, s)
+	defer cancel()
+	c, err := h.reserve(ctx)
+	if err != nil {
+		return h.wrap(connecting(s.operation), err, true)
+	}
+	defer c.retire()
+	// The sending ends by itself between two messages, so it is given up only where it doesn't.
+	patience, giveUp := context.WithCancel(context.WithoutCancel(ctx))
+	defer giveUp()
+	defer context.AfterFunc(ctx, func() { time.AfterFunc(closeTimeout, giveUp) })()
+	_, lost, err := run(patience, c, func(c *conn) (struct{}, error) { return struct{}{}, c.upload(ctx, u) })
+	if err != nil && ctx.Err() != nil && !errors.Is(err, ctx.Err()) {
+		err = fmt.Errorf("%w: %w", ctx.Err(), err)
+	}
+	return h.wrap(s, err, lost)
+}
+
+func (c *conn) upload(ctx context.Context, u Upload) (err error) {
+	c.count("virStoragePoolLookupByName")
+	pool, err := c.c.LookupStoragePoolByName(u.Pool)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, pool.Free()) }()
+	return c.withFile(pool, u.Name, func(volume *golibvirt.StorageVol) (err error) {
+		raw, err := c.c.NewStream(0)
+		if err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, raw.Free()) }()
+		c.count("virStorageVolUpload")
+		if err := volume.Upload(raw, u.Offset, 0, golibvirt.STORAGE_VOL_UPLOAD_SPARSE_STREAM); err != nil {
+			return err
+		}
+		if err := u.send(ctx, raw); err != nil {
+			return errors.Join(err, raw.Abort())
+		}
+		// What could not be written, on a full disk, may come to light only now.
+		return raw.Finish()
+	})
+}
+
+// send sends the content chunk by chunk; holes that follow each other are sent as one.
+func (u Upload) send(ctx context.Context, to *golibvirt.Stream) error {
+	buffer, nothing := make([]byte, UploadChunk), make([]byte, UploadChunk)
+	hole := int64(0)
+	endHole := func() (err error) {
+		if hole > 0 {
+			err = to.SendHole(hole, 0)
+		}
+		hole = 0
+		return err
+	}
+	for sent := uint64(0); sent < u.Length; {
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		data := buffer[:min(UploadChunk, u.Length-sent)]
+		if n, err := u.Content.ReadAt(data, int64(u.Offset+sent)); n < len(data) { //nolint:gosec // Files are smaller.
+			return fmt.Errorf("%w: the content ends after %d of %d bytes: %w", ErrInternal, sent, u.Length, err)
+		}
+		if bytes.Equal(data, nothing[:len(data)]) || u.Omit != nil && *u.Omit == u.Offset+sent {
+			hole += int64(len(data))
+		} else {
+			if err := endHole(); err != nil {
+				return err
+			}
+			for rest := data; len(rest) > 0; {
+				n, err := to.Send(rest)
+				if err != nil {
+					return err
+				}
+				rest = rest[n:]
+			}
+		}
+		sent += uint64(len(data))
+		if u.Progress != nil {
+			u.Progress(sent)
+		}
+	}
+	return endHole()
+}

@@ -1,0 +1,119 @@
+package network
+
+import (
+	"slices"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
+)
+
+// noParent is the position of a section that is in the network itself.
+const noParent = -1
+
+// Changes say how an active network becomes what is wanted: by updates that it takes on at once, and by its restart,
+// for the sake of the blocks that are named.
+func Changes(have, want Spec) (updates []libvirt.NetworkUpdate, restart []string) {
+	for _, name := range Differences(have, want) {
+		live, possible := liveUpdates(name, have, want)
+		if !possible {
+			restart = append(restart, name)
+			continue
+		}
+		updates = append(updates, live...)
+	}
+	return updates, restart
+}
+
+// liveUpdates change one block of an active network, if that is possible.
+func liveUpdates(name string, have, want Spec) (updates []libvirt.NetworkUpdate, possible bool) {
+	switch name {
+	case "forward":
+		return forwardUpdates(have.Forward.normal(), want.Forward.normal())
+	case "dns":
+		return dnsUpdates(have.DNS.normal(), want.DNS.normal())
+	case "ips":
+		return ipUpdates(have.IPs, want.IPs)
+	case "port_groups":
+		return updatesOf(libvirt.NetworkPortGroup, noParent, portGroups,
+			portGroups.compare(listOf(have.PortGroups), listOf(want.PortGroups)), true), true
+	}
+	return nil, false
+}
+
+// forwardUpdates add and remove devices that interfaces are spread over.
+func forwardUpdates(have, want Forward) ([]libvirt.NetworkUpdate, bool) {
+	pool := []string{ModeBridge, ModePrivate, ModeVEPA, ModePassthrough}
+	rest := have
+	rest.Devices = want.Devices
+	if !equal(rest, want) || !slices.Contains(pool, want.Mode) || len(have.Devices) == 0 || len(want.Devices) == 0 {
+		return nil, false
+	}
+	return updatesOf(libvirt.NetworkForwardInterface, noParent, forwardDevices,
+		forwardDevices.compare(have.Devices, want.Devices), false), true
+}
+
+func dnsUpdates(have, want *DNS) ([]libvirt.NetworkUpdate, bool) {
+	if !equal(have.Enabled, want.Enabled) || !equal(have.ForwardPlainNames, want.ForwardPlainNames) ||
+		!equal(have.Forwarders, want.Forwarders) {
+		return nil, false
+	}
+	return slices.Concat(
+		updatesOf(libvirt.NetworkDNSHost, noParent, dnsHosts, dnsHosts.compare(have.Hosts, want.Hosts), false),
+		updatesOf(libvirt.NetworkDNSSRV, noParent, srvRecords, srvRecords.compare(have.SRV, want.SRV), false),
+		updatesOf(libvirt.NetworkDNSTXT, noParent, txtRecords, txtRecords.compare(have.TXT, want.TXT), false),
+	), true
+}
+
+// ipUpdates change what is handed out. The addresses themselves can't be changed.
+func ipUpdates(have, want []IP) ([]libvirt.NetworkUpdate, bool) {
+	if len(have) != len(want) {
+		return nil, false
+	}
+	var updates []libvirt.NetworkUpdate
+	for parent, h := range have {
+		h = h.normal(true)
+		at := slices.IndexFunc(want, func(w IP) bool { return canonicalPrefix(w.Address) == h.Address })
+		if at < 0 {
+			return nil, false
+		}
+		hosts := want[at].DHCP == nil || want[at].managesHosts()
+		w := want[at].normal(true)
+		var haveDHCP, wantDHCP DHCP
+		if h.DHCP != nil {
+			haveDHCP = *h.DHCP
+		}
+		if w.DHCP != nil {
+			wantDHCP = *w.DHCP
+		}
+		if hosts {
+			updates = append(updates, updatesOf(libvirt.NetworkDHCPHost, parent, dhcpHosts,
+				dhcpHosts.compare(haveDHCP.Hosts, wantDHCP.Hosts), true)...)
+		}
+		updates = append(updates, updatesOf(libvirt.NetworkDHCPRange, parent, ranges,
+			ranges.compare(haveDHCP.Ranges, wantDHCP.Ranges), false)...)
+	}
+	return updates, true
+}
+
+// updatesOf are the updates for one kind of element: what goes makes way for what comes. Where an element can't be
+// modified, it is removed and added.
+func updatesOf[T any](
+	section libvirt.NetworkSection, parent int, l list[T], d difference[T], modifiable bool,
+) []libvirt.NetworkUpdate {
+	var updates []libvirt.NetworkUpdate
+	add := func(command libvirt.NetworkCommand, elements []T) {
+		for _, value := range elements {
+			updates = append(updates, libvirt.NetworkUpdate{
+				Command: command, Section: section, Parent: parent, XML: l.element(value),
+			})
+		}
+	}
+	add(libvirt.NetworkDelete, d.removed)
+	if modifiable {
+		add(libvirt.NetworkModify, d.changed)
+	} else {
+		add(libvirt.NetworkDelete, d.changed)
+		add(libvirt.NetworkAdd, d.changed)
+	}
+	add(libvirt.NetworkAdd, d.added)
+	return updates
+}

@@ -1,0 +1,197 @@
+package network
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/beevik/etree"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
+)
+
+// Filter is what a configuration says about a network filter.
+type Filter struct {
+	Chain      string       `json:"chain,omitzero"`    // "root", "ipv4", "arp", ...; "": libvirt's choice
+	Priority   *int         `json:"priority,omitzero"` // of the chain
+	References []string     `json:"references,omitzero"`
+	Rules      []FilterRule `json:"rules,omitzero"`
+	XML        string       `json:"xml,omitzero"` // the whole definition, instead of all that
+}
+
+// FilterRule is one rule.
+type FilterRule struct {
+	Action     string            `json:"action,omitzero"`
+	Direction  string            `json:"direction,omitzero"`
+	Priority   *int              `json:"priority,omitzero"`
+	StateMatch *bool             `json:"state_match,omitzero"`
+	Protocol   string            `json:"protocol,omitzero"` // "": every packet
+	Match      map[string]string `json:"match,omitzero"`    // libvirt's attributes of the protocol
+	Negate     bool              `json:"negate,omitzero"`   // the rule is for what doesn't match
+}
+
+// Document is the filter's definition under a name. Its error says what is wrong with the XML that was given.
+func (f Filter) Document(name string) (*etree.Document, error) {
+	document := etree.NewDocument()
+	if f.XML != "" {
+		if err := document.ReadFromString(f.XML); err != nil {
+			return nil, fmt.Errorf("%w: xml can't be read: %w", libvirt.ErrInvalid, err)
+		}
+		root := document.Root()
+		switch {
+		case root == nil || root.Tag != "filter":
+			return nil, fmt.Errorf("%w: the root of xml must be <filter>", libvirt.ErrInvalid)
+		case attr(root, "name") != "" && attr(root, "name") != name:
+			return nil, fmt.Errorf("%w: xml names the filter %q, the attribute name %q", libvirt.ErrInvalid, attr(root, "name"),
+				name)
+		}
+		set(root, "name", name)
+		return document, nil
+	}
+	root := document.CreateElement("filter")
+	set(root, "name", name)
+	set(root, "chain", f.Chain)
+	setOptional(root, "priority", f.Priority)
+	for _, reference := range f.References {
+		set(root.CreateElement("filterref"), "filter", reference)
+	}
+	for _, r := range f.Rules {
+		rule := root.CreateElement("rule")
+		set(rule, "action", r.Action)
+		set(rule, "direction", r.Direction)
+		setOptional(rule, "priority", r.Priority)
+		if r.StateMatch != nil && !*r.StateMatch {
+			set(rule, "statematch", "0")
+		}
+		if r.Protocol == "" {
+			continue
+		}
+		protocol := rule.CreateElement(r.Protocol)
+		if r.Negate {
+			set(protocol, "match", "no")
+		}
+		for _, key := range slices.Sorted(maps.Keys(r.Match)) {
+			set(protocol, key, r.Match[key])
+		}
+	}
+	return document, nil
+}
+
+func setOptional(e *etree.Element, key string, n *int) {
+	if n != nil {
+		e.CreateAttr(key, fmt.Sprint(*n))
+	}
+}
+
+// FilterState is a network filter as a host has it.
+type FilterState struct {
+	XML string // without the UUID
+	// Digest is the same for two definitions that libvirt prints alike, but for their UUID.
+	Digest string
+
+	uuid string
+}
+
+// ReadFilter reads a network filter of a host. Its error is libvirt.ErrNotFound when the host answered and has none of
+// that name.
+func ReadFilter(ctx context.Context, h *libvirt.Host, name string) (*FilterState, error) {
+	text, err := h.NWFilter(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	document := etree.NewDocument()
+	if err := document.ReadFromString(text); err != nil || document.Root() == nil {
+		return nil, fmt.Errorf("%w: the definition of network filter %q can't be read", libvirt.ErrInternal, name)
+	}
+	s := &FilterState{}
+	if uuid := child(document.Root(), "uuid"); uuid != nil {
+		s.uuid = uuid.Text()
+	}
+	drop(document.Root(), "uuid")
+	document.Indent(2)
+	if s.XML, err = document.WriteToString(); err != nil {
+		return nil, err
+	}
+	sum := sha256.Sum256([]byte(s.XML))
+	s.Digest = hex.EncodeToString(sum[:])
+	return s, nil
+}
+
+// PutFilter defines a network filter, in place of the one of that name if there is one, and says how the host has it
+// then. Interfaces that use it follow at once.
+func PutFilter(ctx context.Context, h *libvirt.Host, name string, want Filter) (*FilterState, error) {
+	document, err := want.Document(name)
+	if err != nil {
+		return nil, err
+	}
+	have, err := ReadFilter(ctx, h, name)
+	if err != nil && !errors.Is(err, libvirt.ErrNotFound) {
+		return nil, err
+	}
+	drop(document.Root(), "uuid")
+	if have != nil {
+		document.Root().CreateElement("uuid").SetText(have.uuid)
+	}
+	text, err := document.WriteToString()
+	if err != nil {
+		return nil, err
+	}
+	if err := h.DefineNWFilter(ctx, text); err != nil {
+		return nil, err
+	}
+	return ReadFilter(ctx, h, name)
+}
+
+// FilterUse names what uses a network filter on a host: VMs by their definitions, and other filters.
+func FilterUse(ctx context.Context, h *libvirt.Host, name string) ([]string, error) {
+	users, err := FilterUsers(ctx, h, name)
+	if err != nil {
+		return nil, err
+	}
+	var used []string
+	for _, u := range users {
+		used = append(used, "virtual machine "+u.Name)
+	}
+	filters, err := h.NWFilters(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, text := range filters {
+		if !strings.Contains(text, "<filterref") {
+			continue
+		}
+		document := etree.NewDocument()
+		if err := document.ReadFromString(text); err != nil {
+			return nil, errors.Join(libvirt.ErrInternal, err)
+		}
+		if slices.ContainsFunc(children(document.Root(), "filterref"), func(e *etree.Element) bool {
+			return attr(e, "filter") == name
+		}) {
+			used = append(used, "network filter "+attr(document.Root(), "name"))
+		}
+	}
+	return used, nil
+}
+
+// DeleteFilter removes a network filter. One that the host hasn't got is no error, one that is used is refused.
+func DeleteFilter(ctx context.Context, h *libvirt.Host, name string) error {
+	if _, err := ReadFilter(ctx, h, name); errors.Is(err, libvirt.ErrNotFound) {
+		return nil
+	}
+	used, err := FilterUse(ctx, h, name)
+	if err != nil {
+		return err
+	}
+	if len(used) > 0 {
+		return fmt.Errorf("%w: it is used by %s", libvirt.ErrOperationInvalid, strings.Join(used, ", "))
+	}
+	if err := h.UndefineNWFilter(ctx, name); !errors.Is(err, libvirt.ErrNotFound) {
+		return err
+	}
+	return nil
+}

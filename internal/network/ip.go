@@ -1,0 +1,178 @@
+package network
+
+import (
+	"net/netip"
+	"strconv"
+	"strings"
+
+	"github.com/beevik/etree"
+)
+
+var ranges = list[Range]{
+	tag: "range", key: func(r Range) string { return r.Start + " " + r.End },
+	read:  func(e *etree.Element) Range { return Range{Start: attr(e, "start"), End: attr(e, "end")} },
+	write: func(e *etree.Element, r Range) { set(e, "start", r.Start); set(e, "end", r.End) },
+}
+
+var dhcpHosts = list[DHCPHost]{
+	tag: "host", key: DHCPHost.key,
+	read: func(e *etree.Element) DHCPHost {
+		return DHCPHost{
+			MAC: strings.ToLower(attr(e, "mac")), DUID: attr(e, "id"), IP: canonicalIP(attr(e, "ip")), Name: attr(e, "name"),
+		}
+	},
+	write: func(e *etree.Element, h DHCPHost) {
+		set(e, "mac", h.MAC)
+		set(e, "id", h.DUID)
+		set(e, "name", h.Name)
+		set(e, "ip", h.IP)
+	},
+}
+
+// key is whom the reservation is for.
+func (h DHCPHost) key() string {
+	if h.MAC == "" && h.DUID == "" {
+		return h.Name
+	}
+	return strings.ToLower(h.MAC + h.DUID)
+}
+
+// normal is the reservation in one form for all that mean the same.
+func (h DHCPHost) normal() DHCPHost {
+	h.MAC, h.IP = strings.ToLower(h.MAC), canonicalIP(h.IP)
+	return h
+}
+
+var ips = list[IP]{
+	tag: "ip", key: func(ip IP) string { return canonicalPrefix(ip.Address) }, read: readIP, write: writeIP,
+}
+
+func readIP(e *etree.Element) IP {
+	ip := IP{Address: attr(e, "address") + "/" + prefixOf(e)}
+	dhcp := child(e, "dhcp")
+	if dhcp == nil {
+		return ip
+	}
+	found := DHCP{Ranges: ranges.all(dhcp), Hosts: dhcpHosts.all(dhcp)}
+	if len(found.Ranges)+len(found.Hosts) > 0 {
+		ip.DHCP = &found
+	}
+	return ip
+}
+
+// prefixOf is the prefix length of an <ip> or <route>, which may have a netmask instead, or what libvirt takes without
+// either.
+func prefixOf(e *etree.Element) string {
+	if prefix := attr(e, "prefix"); prefix != "" {
+		return prefix
+	}
+	address, err := netip.ParseAddr(attr(e, "address"))
+	mask, maskErr := netip.ParseAddr(attr(e, "netmask"))
+	switch {
+	case maskErr == nil:
+		ones := 0
+		for _, b := range mask.AsSlice() {
+			for ; b&0x80 != 0; b <<= 1 {
+				ones++
+			}
+		}
+		return strconv.Itoa(ones)
+	case err == nil && address.Is6():
+		return "64"
+	case err == nil && address.As4()[0] < 128:
+		return "8"
+	case err == nil && address.As4()[0] < 192:
+		return "16"
+	}
+	return "24"
+}
+
+func writeIP(e *etree.Element, ip IP) {
+	writePrefix(e, ip.Address)
+	if ip.DHCP == nil {
+		drop(e, "dhcp")
+		return
+	}
+	dhcp := ensure(e, "dhcp")
+	ranges.apply(dhcp, ip.DHCP.Ranges)
+	if ip.DHCP.Hosts != nil {
+		dhcpHosts.apply(dhcp, ip.DHCP.Hosts)
+	}
+}
+
+// writePrefix writes what is an address with its prefix length. Where the element means the same already it stays.
+func writePrefix(e *etree.Element, text string) {
+	address, prefix, _ := strings.Cut(text, "/")
+	if attr(e, "address") == address && prefixOf(e) == prefix {
+		return
+	}
+	family := ""
+	if parsed, err := netip.ParseAddr(address); err == nil && parsed.Is6() {
+		family = "ipv6"
+	}
+	set(e, "family", family)
+	set(e, "address", address)
+	set(e, "prefix", prefix)
+	e.RemoveAttr("netmask")
+}
+
+// normal is the address in one form for all that mean the same. Reservations that aren't managed are left out.
+func (ip IP) normal(hosts bool) IP {
+	n := IP{Address: canonicalPrefix(ip.Address)}
+	if ip.DHCP == nil {
+		return n
+	}
+	var dhcp DHCP
+	for _, r := range ip.DHCP.Ranges {
+		dhcp.Ranges = append(dhcp.Ranges, Range{Start: canonicalIP(r.Start), End: canonicalIP(r.End)})
+	}
+	dhcp.Ranges = inOrder(dhcp.Ranges, ranges.key)
+	if hosts {
+		for _, h := range ip.DHCP.Hosts {
+			dhcp.Hosts = append(dhcp.Hosts, h.normal())
+		}
+		dhcp.Hosts = inOrder(dhcp.Hosts, dhcpHosts.key)
+	}
+	if len(dhcp.Ranges)+len(dhcp.Hosts) > 0 {
+		n.DHCP = &dhcp
+	}
+	return n
+}
+
+// managesHosts says that the reservations are part of the block.
+func (ip IP) managesHosts() bool { return ip.DHCP != nil && ip.DHCP.Hosts != nil }
+
+var routes = list[Route]{
+	tag: "route", key: func(r Route) string { return r.Destination + " " + r.Gateway },
+	read: func(e *etree.Element) Route {
+		return Route{
+			Destination: attr(e, "address") + "/" + prefixOf(e), Gateway: attr(e, "gateway"), Metric: number(e, "metric"),
+		}
+	},
+	write: func(e *etree.Element, r Route) {
+		writePrefix(e, r.Destination)
+		set(e, "gateway", r.Gateway)
+		setNumber(e, "metric", r.Metric)
+	},
+}
+
+func (r Route) normal() Route {
+	r.Destination, r.Gateway = canonicalPrefix(r.Destination), canonicalIP(r.Gateway)
+	return r
+}
+
+// canonicalIP is the address in the one form that Go writes; what isn't an address stays.
+func canonicalIP(text string) string {
+	if address, err := netip.ParseAddr(text); err == nil {
+		return address.String()
+	}
+	return text
+}
+
+// canonicalPrefix returns an address with a prefix length in its canonical form.
+func canonicalPrefix(text string) string {
+	if prefix, err := netip.ParsePrefix(text); err == nil {
+		return prefix.String()
+	}
+	return text
+}

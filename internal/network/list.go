@@ -1,0 +1,83 @@
+package network
+
+import (
+	"reflect"
+	"slices"
+
+	"github.com/beevik/etree"
+)
+
+// list is a kind of element of which there may be several, told apart by a key.
+type list[T any] struct {
+	tag   string
+	key   func(T) string
+	read  func(*etree.Element) T
+	write func(*etree.Element, T) // changes what T says, and leaves the rest of the element alone
+	same  func(a, b T) bool       // nil: deeply equal
+}
+
+func (l list[T]) equal(a, b T) bool {
+	if l.same != nil {
+		return l.same(a, b)
+	}
+	return reflect.DeepEqual(a, b)
+}
+
+// all reads the elements of a parent, nil without any.
+func (l list[T]) all(parent *etree.Element) []T {
+	var found []T
+	for _, e := range children(parent, l.tag) {
+		found = append(found, l.read(e))
+	}
+	return found
+}
+
+// apply makes the elements of a parent those that are wanted. One that says the same already stays as it is, of one
+// with the same key only what differs is changed.
+func (l list[T]) apply(parent *etree.Element, want []T) {
+	have := children(parent, l.tag)
+	for _, w := range want {
+		at := slices.IndexFunc(have, func(e *etree.Element) bool { return l.key(l.read(e)) == l.key(w) })
+		if at < 0 {
+			l.write(parent.CreateElement(l.tag), w)
+			continue
+		}
+		if !l.equal(l.read(have[at]), w) {
+			l.write(have[at], w)
+		}
+		have = slices.Delete(have, at, at+1)
+	}
+	for _, e := range have {
+		parent.RemoveChild(e)
+	}
+}
+
+// element is a new element that says so.
+func (l list[T]) element(value T) string {
+	e := etree.NewElement(l.tag)
+	l.write(e, value)
+	return asText(e)
+}
+
+// difference is how one list becomes another.
+type difference[T any] struct{ removed, added, changed []T }
+
+func (d difference[T]) empty() bool { return len(d.removed)+len(d.added)+len(d.changed) == 0 }
+
+// compare says how have becomes want.
+func (l list[T]) compare(have, want []T) (d difference[T]) {
+	rest := slices.Clone(have)
+	for _, w := range want {
+		at := slices.IndexFunc(rest, func(h T) bool { return l.key(h) == l.key(w) })
+		switch {
+		case at < 0:
+			d.added = append(d.added, w)
+			continue
+		case !l.equal(rest[at], w):
+			d.changed = append(d.changed, w)
+		}
+		rest = slices.Delete(rest, at, at+1)
+	}
+	d.removed = rest
+	return d
+}

@@ -1,0 +1,213 @@
+package network
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/hostset"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
+)
+
+// State is a network as a host has it.
+type State struct {
+	UUID              string
+	Active, Autostart bool
+	// Transient says that the network has no persistent definition: it is gone once it is stopped.
+	Transient bool
+	// Spec is the persistent definition, Live what there is now; Live is nil while the network is inactive.
+	Spec Spec
+	Live *Spec
+
+	definition *Definition
+}
+
+// Wanted is what a network is to be on a host.
+type Wanted struct {
+	Spec
+	Active bool
+	// Autostart is nil where it is left as it is; a new network gets it.
+	Autostart *bool
+}
+
+// Read reads a network of a host. Its error is libvirt.ErrNotFound when the host answered and has none of that name.
+func Read(ctx context.Context, h *libvirt.Host, name string) (*State, error) {
+	found, err := h.Network(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	s := &State{
+		UUID: found.UUID, Active: found.Active, Autostart: found.Autostart, Transient: !found.Persistent,
+	}
+	if s.definition, err = Parse(found.PersistentXML); err != nil {
+		return nil, err
+	}
+	s.Spec = s.definition.Spec()
+	if found.LiveXML != "" {
+		live, err := Parse(found.LiveXML)
+		if err != nil {
+			return nil, err
+		}
+		spec := live.Spec()
+		s.Live = &spec
+	}
+	return s, nil
+}
+
+// Differences are the blocks that the host has otherwise than wanted, in the persistent definition or in what is
+// active.
+func (s *State) Differences(want Spec) []string {
+	names := Differences(s.Spec, want)
+	if s.Live != nil {
+		names = append(names, Differences(*s.Live, want)...)
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// Restart are the blocks for whose sake the active network must be restarted to be what is wanted; none while it is
+// inactive.
+func (s *State) Restart(want Spec) []string {
+	if s.Live == nil {
+		return nil
+	}
+	_, restart := Changes(*s.Live, want)
+	return restart
+}
+
+// Create defines a network, and starts it if it is to be active. What was defined is removed again when it can't be
+// started. Its error is libvirt.ErrExists when the host has a network of that name.
+func Create(ctx context.Context, h *libvirt.Host, name string, want Wanted) error {
+	if _, err := h.Network(ctx, name); err == nil {
+		return fmt.Errorf("%w: the host has a network %q", libvirt.ErrExists, name)
+	} else if !errors.Is(err, libvirt.ErrNotFound) {
+		return err
+	}
+	if err := h.DefineNetwork(ctx, New(name, want.Spec).String()); err != nil {
+		return err
+	}
+	if err := finish(ctx, h, name, State{}, want); err != nil {
+		cleaning, cancel := hostset.CleanUp(ctx)
+		defer cancel()
+		return errors.Join(err, h.UndefineNetwork(cleaning, name))
+	}
+	return nil
+}
+
+// Update makes a network of a host what is wanted, and creates it where the host hasn't got it. What can be changed
+// while the network is active is; for the rest the network is restarted, if restart allows it. Otherwise its error is
+// ErrRestartRequired, and nothing was changed.
+func Update(ctx context.Context, h *libvirt.Host, name string, want Wanted, restart bool) error {
+	have, err := Read(ctx, h, name)
+	if errors.Is(err, libvirt.ErrNotFound) {
+		return Create(ctx, h, name, want)
+	}
+	if err != nil {
+		return err
+	}
+	blocks := have.Restart(want.Spec)
+	if len(blocks) > 0 && !restart && want.Active {
+		return fmt.Errorf("%w: %v can't be changed while the network is active", ErrRestartRequired, blocks)
+	}
+	switch {
+	case have.Live == nil || !want.Active || len(blocks) > 0:
+		err = have.define(ctx, h, want.Spec)
+	default:
+		err = have.updateLive(ctx, h, name, want.Spec)
+	}
+	if err != nil {
+		return err
+	}
+	if len(blocks) > 0 && want.Active {
+		return have.restart(ctx, h, name, want)
+	}
+	return finish(ctx, h, name, *have, want)
+}
+
+// define changes the persistent definition, if it differs.
+func (s *State) define(ctx context.Context, h *libvirt.Host, want Spec) error {
+	if len(Differences(s.Spec, want)) == 0 && !s.Transient {
+		return nil
+	}
+	changed := &Definition{document: s.definition.document.Copy()}
+	changed.Apply(want)
+	return h.DefineNetwork(ctx, changed.String())
+}
+
+// updateLive changes an active network without a restart: both of its definitions at once where the same is to be
+// changed in both.
+func (s *State) updateLive(ctx context.Context, h *libvirt.Host, name string, want Spec) error {
+	live, _ := Changes(*s.Live, want)
+	config, rest := Changes(s.Spec, want)
+	together := len(rest) == 0 && !s.Transient && slices.Equal(live, config)
+	if !together {
+		if err := s.define(ctx, h, want); err != nil {
+			return err
+		}
+	}
+	for _, u := range live {
+		if err := h.UpdateNetwork(ctx, name, u, true, together); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// restartTimeout bounds the starting of a network that was stopped, with its old definition if it has to be.
+const restartTimeout = 2 * time.Minute
+
+// restart stops the network and starts it with what was defined. When that can't be started, the old definition is put
+// back.
+func (s *State) restart(ctx context.Context, h *libvirt.Host, name string, want Wanted) error {
+	if err := h.StopNetwork(ctx, name); err != nil {
+		return err
+	}
+	// From here on the network is down, so a cancel must not stop it from coming back.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), restartTimeout)
+	defer cancel()
+	err := finish(ctx, h, name, State{Autostart: s.Autostart}, want)
+	if err == nil {
+		return nil
+	}
+	back := h.DefineNetwork(ctx, s.definition.String())
+	if back == nil {
+		back = h.StartNetwork(ctx, name)
+	}
+	if back != nil {
+		return errors.Join(err, fmt.Errorf("the network is down, because its old definition can't be started: %w", back))
+	}
+	return fmt.Errorf("the network runs again with its old definition: %w", err)
+}
+
+// finish sets autostart and starts or stops the network.
+func finish(ctx context.Context, h *libvirt.Host, name string, have State, want Wanted) error {
+	if want.Autostart != nil && *want.Autostart != have.Autostart {
+		if err := h.SetNetworkAutostart(ctx, name, *want.Autostart); err != nil {
+			return err
+		}
+	}
+	switch {
+	case want.Active && !have.Active:
+		return h.StartNetwork(ctx, name)
+	case !want.Active && have.Active:
+		return h.StopNetwork(ctx, name)
+	}
+	return nil
+}
+
+// Delete stops a network and removes its definition. One that the host hasn't got is no error.
+func Delete(ctx context.Context, h *libvirt.Host, name string) error {
+	have, err := Read(ctx, h, name)
+	if err == nil && have.Active {
+		err = h.StopNetwork(ctx, name)
+	}
+	if err == nil && !have.Transient {
+		err = h.UndefineNetwork(ctx, name)
+	}
+	if errors.Is(err, libvirt.ErrNotFound) {
+		return nil
+	}
+	return err
+}

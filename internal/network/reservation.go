@@ -1,0 +1,151 @@
+package network
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
+)
+
+// Reservation is what a host says of one DHCP reservation of a network.
+type Reservation struct {
+	// Persistent and Live are the reservation in the persistent definition and in what is active; nil where it isn't
+	// there.
+	Persistent, Live *DHCPHost
+	// Active says that the network is active.
+	Active bool
+}
+
+// Complete says that the reservation is wherever it has to be, as it is wanted.
+func (r *Reservation) Complete(want DHCPHost) bool {
+	is := func(have *DHCPHost) bool { return have != nil && have.normal() == want.normal() }
+	return is(r.Persistent) && (!r.Active || is(r.Live))
+}
+
+// Any is the reservation as one of the definitions has it; nil where none has it.
+func (r *Reservation) Any() *DHCPHost {
+	if r.Persistent != nil {
+		return r.Persistent
+	}
+	return r.Live
+}
+
+// ReadReservation reads the reservation for the same MAC address or DUID. Its error is libvirt.ErrNotFound when the
+// host answered and has no such network; a network without the reservation gives one whose Any is nil.
+func ReadReservation(ctx context.Context, h *libvirt.Host, network string, of DHCPHost) (*Reservation, error) {
+	have, err := Read(ctx, h, network)
+	if err != nil {
+		return nil, err
+	}
+	r := &Reservation{Active: have.Active, Persistent: reservationIn(have.Spec, of)}
+	if have.Live != nil {
+		r.Live = reservationIn(*have.Live, of)
+	}
+	return r, nil
+}
+
+func reservationIn(spec Spec, of DHCPHost) *DHCPHost {
+	for _, ip := range spec.IPs {
+		if ip.DHCP == nil {
+			continue
+		}
+		for _, h := range ip.DHCP.Hosts {
+			if h.key() == of.normal().key() {
+				return &h
+			}
+		}
+	}
+	return nil
+}
+
+// PutReservation adds a reservation to a network, or changes the one that is there for the same MAC address or DUID, in
+// what is active and in the persistent definition. Its error is libvirt.ErrNotFound when the host has no such network.
+func PutReservation(ctx context.Context, h *libvirt.Host, network string, want DHCPHost) error {
+	return changeReservation(ctx, h, network, want, func(have *DHCPHost) (libvirt.NetworkCommand, bool) {
+		switch {
+		case have == nil:
+			return libvirt.NetworkAdd, true
+		case have.normal() != want.normal():
+			return libvirt.NetworkModify, true
+		}
+		return 0, false
+	})
+}
+
+// RemoveReservation removes a reservation from a network. One that isn't there is no error.
+func RemoveReservation(ctx context.Context, h *libvirt.Host, network string, of DHCPHost) error {
+	return changeReservation(ctx, h, network, of, func(have *DHCPHost) (libvirt.NetworkCommand, bool) {
+		return libvirt.NetworkDelete, have != nil
+	})
+}
+
+// changeReservation does what is needed in each definition, in both at once where that is the same. It tries again if
+// the network was started or stopped meanwhile, as by an apply that destroys the network, too.
+func changeReservation(
+	ctx context.Context, h *libvirt.Host, network string, element DHCPHost,
+	needed func(*DHCPHost) (libvirt.NetworkCommand, bool),
+) error {
+	err := changeReservationOnce(ctx, h, network, element, needed)
+	if errors.Is(err, libvirt.ErrOperationInvalid) {
+		err = changeReservationOnce(ctx, h, network, element, needed)
+	}
+	return err
+}
+
+func changeReservationOnce(
+	ctx context.Context, h *libvirt.Host, network string, element DHCPHost,
+	needed func(*DHCPHost) (libvirt.NetworkCommand, bool),
+) error {
+	have, err := Read(ctx, h, network)
+	if err != nil {
+		return err
+	}
+	update := func(spec Spec, live, config bool) error {
+		command, do := needed(reservationIn(spec, element))
+		if !do {
+			return nil
+		}
+		parent, err := parentOf(spec, network, element)
+		if err != nil {
+			return err
+		}
+		return h.UpdateNetwork(ctx, network, libvirt.NetworkUpdate{
+			Command: command, Section: libvirt.NetworkDHCPHost, Parent: parent, XML: dhcpHosts.element(element.normal()),
+		}, live, config)
+	}
+	switch {
+	case have.Live == nil:
+		return update(have.Spec, false, true)
+	case have.Transient:
+		return update(*have.Live, true, false)
+	case equal(reservationIn(have.Spec, element), reservationIn(*have.Live, element)):
+		return update(*have.Live, true, true)
+	}
+	if err := update(have.Spec, false, true); err != nil {
+		return err
+	}
+	return update(*have.Live, true, false)
+}
+
+// parentOf is the position of the <ip> that the reservation is in: where there is one for the same MAC address or DUID,
+// else where its address belongs.
+func parentOf(spec Spec, network string, of DHCPHost) (int, error) {
+	address, err := netip.ParseAddr(of.IP)
+	if err != nil {
+		return 0, fmt.Errorf("%w: %q isn't an address", libvirt.ErrInvalid, of.IP)
+	}
+	at := slices.IndexFunc(spec.IPs, func(ip IP) bool { return reservationIn(Spec{IPs: []IP{ip}}, of) != nil })
+	if at < 0 {
+		at = slices.IndexFunc(spec.IPs, func(ip IP) bool {
+			prefix, err := netip.ParsePrefix(ip.Address)
+			return err == nil && prefix.Contains(address)
+		})
+	}
+	if at < 0 {
+		return 0, fmt.Errorf("%w: network %q has no address range that %s is in", libvirt.ErrInvalid, network, of.IP)
+	}
+	return at, nil
+}

@@ -1,0 +1,66 @@
+package network
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+
+	"github.com/beevik/etree"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
+)
+
+// User is a VM of a host whose definition uses something.
+type User struct {
+	Name   string
+	Active bool
+}
+
+// Users are the VMs of a host whose persistent or live definition has an interface in a network, by their names.
+func Users(ctx context.Context, h *libvirt.Host, network string) ([]User, error) {
+	return usersOf(ctx, h, func(e *etree.Element) bool {
+		return attr(e, "type") == "network" && attr(child(e, "source"), "network") == network
+	})
+}
+
+// FilterUsers are those that have an interface with a network filter.
+func FilterUsers(ctx context.Context, h *libvirt.Host, filter string) ([]User, error) {
+	return usersOf(ctx, h, func(e *etree.Element) bool { return attr(child(e, "filterref"), "filter") == filter })
+}
+
+func usersOf(ctx context.Context, h *libvirt.Host, uses func(*etree.Element) bool) ([]User, error) {
+	domains, err := h.Domains(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var users []User
+	for _, d := range domains {
+		used, err := anyInterface([]string{d.PersistentXML, d.LiveXML}, uses)
+		if err != nil {
+			return nil, err
+		}
+		if used {
+			users = append(users, User{Name: d.Name, Active: d.LiveXML != ""})
+		}
+	}
+	slices.SortFunc(users, func(a, b User) int { return strings.Compare(a.Name, b.Name) })
+	return users, nil
+}
+
+func anyInterface(definitions []string, uses func(*etree.Element) bool) (bool, error) {
+	for _, xml := range definitions {
+		// Most definitions aren't worth being parsed.
+		if !strings.Contains(xml, "<interface") {
+			continue
+		}
+		document := etree.NewDocument()
+		if err := document.ReadFromString(xml); err != nil {
+			return false, errors.Join(libvirt.ErrInternal, err)
+		}
+		if slices.ContainsFunc(document.FindElements("/domain/devices/interface"), uses) {
+			return true, nil
+		}
+	}
+	return false, nil
+}

@@ -1,0 +1,175 @@
+package network
+
+import (
+	"fmt"
+	"net"
+	"net/netip"
+	"slices"
+)
+
+// Problem is what is wrong with one block.
+type Problem struct {
+	Block  string // as users write it
+	Reason string // a sentence: what is wrong and what is right
+}
+
+// Validate lists what is wrong with a Spec, as far as it can be said without a host.
+func (s Spec) Validate() []Problem {
+	return slices.Concat(s.validateForward(), s.validateIPs(), s.validateRoutes(), s.validateVLANs())
+}
+
+func problem(block, format string, a ...any) Problem {
+	return Problem{Block: block, Reason: fmt.Sprintf(format, a...)}
+}
+
+// bridged are the modes in which the network is one of the host's own: libvirt gives it no addresses.
+var bridged = []string{ModeBridge, ModePrivate, ModeVEPA, ModePassthrough, ModeHostdev}
+
+func (s Spec) validateForward() (problems []Problem) {
+	if s.Forward == nil {
+		return nil
+	}
+	f := s.Forward
+	add := func(format string, a ...any) { problems = append(problems, problem("forward", format, a...)) }
+	hasDevices := len(f.Devices) > 0
+	switch f.Mode {
+	case ModeBridge:
+		if !hasDevices && s.Bridge == nil {
+			add("With mode = %q set bridge to the host's bridge, or devices for macvtap.", f.Mode)
+		}
+	case ModePrivate, ModeVEPA, ModePassthrough:
+		if !hasDevices {
+			add("With mode = %q set devices to the host's network devices.", f.Mode)
+		}
+	case ModeHostdev:
+		if (f.PhysicalFunction == "") == (len(f.PCIAddresses) == 0) {
+			add("With mode = %q set either physical_function or pci_addresses.", f.Mode)
+		}
+	case ModeIsolated, ModeOpen:
+		if hasDevices {
+			add("With mode = %q the network has no devices of the host. Remove devices, or choose %q or %q.", f.Mode, ModeNAT,
+				ModeRoute)
+		}
+	}
+	if f.Mode != ModeHostdev && (f.PhysicalFunction != "" || len(f.PCIAddresses) > 0) {
+		add("physical_function and pci_addresses are for mode = %q.", ModeHostdev)
+	}
+	for _, address := range f.PCIAddresses {
+		if !pciAddress.MatchString(address) {
+			add("%q isn't a PCI address such as \"0000:03:10.1\".", address)
+		}
+	}
+	if f.NAT != nil && f.Mode != ModeNAT {
+		add("nat is for mode = %q.", ModeNAT)
+	}
+	if slices.Contains(bridged, f.Mode) && len(s.IPs) > 0 {
+		problems = append(problems, problem("ips", "With mode = %q the network is the host's own, to which libvirt gives no "+
+			"addresses. Remove ips.", f.Mode))
+	}
+	return problems
+}
+
+func (s Spec) validateIPs() (problems []Problem) {
+	add := func(format string, a ...any) { problems = append(problems, problem("ips", format, a...)) }
+	for _, ip := range s.IPs {
+		prefix, err := netip.ParsePrefix(ip.Address)
+		if err != nil {
+			add("%q isn't an address with its prefix length, such as \"192.168.10.1/24\".", ip.Address)
+			continue
+		}
+		if prefix.Addr() == prefix.Masked().Addr() && prefix.Bits() < prefix.Addr().BitLen()-1 {
+			add("%s is the network's own address. Set the host's address in it, such as %s/%d.", ip.Address,
+				prefix.Addr().Next(), prefix.Bits())
+		}
+		if ip.DHCP == nil {
+			continue
+		}
+		inside := func(text string) {
+			if address, err := netip.ParseAddr(text); err != nil || !prefix.Contains(address) {
+				add("%q isn't an address in %s.", text, prefix.Masked())
+			}
+		}
+		for _, r := range ip.DHCP.Ranges {
+			inside(r.Start)
+			inside(r.End)
+			start, startErr := netip.ParseAddr(r.Start)
+			end, endErr := netip.ParseAddr(r.End)
+			if startErr == nil && endErr == nil && end.Less(start) {
+				add("The range from %s to %s ends before it starts.", r.Start, r.End)
+			}
+		}
+		for _, h := range ip.DHCP.Hosts {
+			inside(h.IP)
+			if reason := h.Validate(); reason != "" {
+				add("%s", reason)
+			}
+		}
+	}
+	return problems
+}
+
+// Validate says what is wrong with a reservation; "" for nothing.
+func (h DHCPHost) Validate() string {
+	address, err := netip.ParseAddr(h.IP)
+	switch {
+	case err != nil:
+		return fmt.Sprintf("%q isn't an address.", h.IP)
+	case address.Is4() && h.MAC == "":
+		return fmt.Sprintf("The reservation of %s needs mac.", h.IP)
+	case address.Is6() && (h.MAC != "" || h.DUID == "" && h.Name == ""):
+		return fmt.Sprintf("The reservation of %s needs duid: with IPv6 libvirt doesn't go by MAC addresses.", h.IP)
+	}
+	if h.MAC == "" {
+		return ""
+	}
+	if mac, err := net.ParseMAC(h.MAC); err != nil || len(mac) != 6 {
+		return fmt.Sprintf("%q isn't a MAC address such as \"52:54:00:12:34:56\".", h.MAC)
+	}
+	return ""
+}
+
+func (s Spec) validateRoutes() (problems []Problem) {
+	for _, r := range s.Routes {
+		prefix, err := netip.ParsePrefix(r.Destination)
+		if err != nil || prefix.Masked() != prefix {
+			problems = append(problems, problem("routes", "%q isn't a network with its prefix length, such as \"10.9.0.0/16\".",
+				r.Destination))
+		}
+		if gateway, err := netip.ParseAddr(r.Gateway); err != nil || gateway.Is4() != prefix.Addr().Is4() {
+			problems = append(problems, problem("routes", "The gateway %q isn't an address of the same family as %s.", r.Gateway,
+				r.Destination))
+		}
+	}
+	return problems
+}
+
+func (s Spec) validateVLANs() (problems []Problem) {
+	check := func(block string, v *VLAN) {
+		if v == nil {
+			return
+		}
+		if len(v.Tags) == 0 {
+			problems = append(problems, problem(block, "A VLAN needs at least one tag."))
+		}
+		for _, tag := range v.Tags {
+			if tag < 0 || tag > 4095 {
+				problems = append(problems, problem(block, "The VLAN tag %d isn't between 0 and 4095.", tag))
+			}
+		}
+		if (v.NativeTag != 0) != (v.NativeMode != "") || v.NativeTag != 0 && !slices.Contains(v.Tags, v.NativeTag) {
+			problems = append(problems, problem(block, "Set native_tag, one of tags, together with native_mode."))
+		}
+	}
+	check("vlan", s.VLAN)
+	defaults := 0
+	for _, g := range listOf(s.PortGroups) {
+		check("port_groups", g.VLAN)
+		if g.Default {
+			defaults++
+		}
+	}
+	if defaults > 1 {
+		problems = append(problems, problem("port_groups", "Only one port group can be the default."))
+	}
+	return problems
+}

@@ -1,0 +1,142 @@
+package firststeps_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/acctest"
+)
+
+func TestMain(m *testing.M) { acctest.Main(m) }
+
+const (
+	initialise = "terraform init"
+	apply      = "terraform apply"
+	plan       = "terraform plan"
+	yes        = "yes\n"
+	login      = "ssh -J root@$(terraform output -raw host).example.net ops@$(terraform output -raw address)"
+)
+
+// TestAccFirstSteps is a new user's first hour: the README from the installation to a VM that moved, then what the
+// guides and the pages of the resources print.
+func TestAccFirstSteps(t *testing.T) {
+	t.Parallel()
+	u := newUser(t)
+	first := u.firstVM(t)
+	u.watched(t, first)
+	u.looked(t)
+	u.imported(t, first)
+	u.references(t)
+	u.drained(t)
+	u.gaveBack(t)
+
+	u.prints(t, first, "terraform destroy", yes)
+	for name, h := range u.hosts {
+		if left := u.lab.Virsh(t, h.Name, "list", "--all", "--name"); strings.TrimSpace(left) != "" {
+			t.Errorf("%s still has %s", name, left)
+		}
+		if files, err := os.ReadDir(h.Path("/srv/vms")); err != nil || len(files) != 0 {
+			t.Errorf("%s still has the files %v (%v)", name, files, err)
+		}
+	}
+	u.everyCommand(t)
+}
+
+// firstVM goes from an image to a login.
+func (u *user) firstVM(t *testing.T) (dir string) {
+	t.Helper()
+	dir = u.directory(t, "first", "first-vm")
+	u.write(t, "first/terraform.tfvars", "image = "+u.image+"\n", 0o644)
+	u.prints(t, dir, initialise, "")
+	u.prints(t, dir, apply, yes)
+	u.logsIn(t, dir)
+	if said := u.prints(t, dir, plan, ""); !strings.Contains(said, "No changes.") {
+		t.Errorf("after the apply:\n%s", said)
+	}
+	return dir
+}
+
+// logsIn logs in as the README says, and returns for how long the guest has been up.
+func (u *user) logsIn(t *testing.T, dir string) (uptime float64) {
+	t.Helper()
+	said := u.prints(t, dir, login, "echo \"guest $(id -un) $(hostname) $(cat /sys/block/vda/size)\"; cat /proc/uptime\n")
+	_, answer, found := strings.Cut(said, "guest ops web 41943040\n")
+	if _, err := fmt.Sscan(answer, &uptime); !found || err != nil {
+		t.Fatalf("the guest says %q: %v", said, err)
+	}
+	return uptime
+}
+
+// watched moves the VM while the operator's commands look on.
+func (u *user) watched(t *testing.T, dir string) {
+	t.Helper()
+	u.write(t, "first/fleet.yaml", "hosts:\n  kvm1: { uri: \"qemu+ssh://root@kvm1.example.net/system\" }\n"+
+		"  kvm2: { uri: \"qemu+ssh://root@kvm2.example.net/system\" }\n", 0o644)
+	host := func() string { return u.does(t, dir, "terraform output -raw host", "") }
+	if host() == "kvm2" {
+		u.does(t, dir, apply+" -auto-approve -var host=kvm1", "")
+	}
+	before := u.logsIn(t, dir)
+	var events string
+	watch := u.meanwhile(t, dir, "virtfleet watch --config fleet.yaml", "on 2 hosts", func() {
+		events = u.meanwhile(t, dir, "virtfleet events --config fleet.yaml --vm web", "following its events", func() {
+			u.prints(t, dir, apply+" -var host=kvm2", yes)
+		})
+	})
+	if !strings.Contains(watch, "kvm1 -> kvm2") || !strings.Contains(events, "Resumed (Migrated)") {
+		t.Errorf("the commands don't tell of the move:\n%s\n%s", watch, events)
+	}
+	if after := u.logsIn(t, dir); host() != "kvm2" || after <= before {
+		t.Errorf("the VM is on %s, up for %.1f s; it was up for %.1f s", host(), after, before)
+	}
+	if state := u.lab.Virsh(t, u.hosts["kvm2"].Name, "domstate", "web"); strings.TrimSpace(state) != "running" {
+		t.Errorf("virsh says that it is %s", state)
+	}
+	files, err := filepath.Glob(u.hosts["kvm1"].Path("/srv/vms/web-*"))
+	if err != nil || len(files) != 0 {
+		t.Errorf("the host that it left still has %q (%v)", files, err)
+	}
+	u.prints(t, dir, "TF_LOG_PROVIDER=DEBUG terraform apply", yes)
+}
+
+// looked shows the VM on one screen.
+func (u *user) looked(t *testing.T) {
+	t.Helper()
+	dir := u.directory(t, "alive", "is-my-vm-alive")
+	u.does(t, dir, initialise, "")
+	said := u.prints(t, dir, "terraform apply -auto-approve -var name=web && terraform output -raw screen", "")
+	if !strings.Contains(said, "web: Running (Migrated)") {
+		t.Errorf("the screen says:\n%s", said)
+	}
+}
+
+// imported lets go of the VM and imports it, by name and with generated configuration.
+func (u *user) imported(t *testing.T, dir string) {
+	t.Helper()
+	const vm = "virtfleet_virtual_machine.web"
+	u.does(t, dir, "terraform state rm "+vm, "")
+	u.prints(t, dir, "terraform import "+vm+" web", "")
+	if said := u.prints(t, dir, plan, ""); !strings.Contains(said, "0 to add, 1 to change, 0 to destroy") {
+		t.Errorf("after the import:\n%s", said)
+	}
+	u.does(t, dir, apply+" -auto-approve", "")
+
+	guide, err := os.ReadFile(filepath.Join(root, "templates/guides/import-a-fleet.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, block, _ := strings.Cut(string(guide), "```terraform\n")
+	block, _, _ = strings.Cut(block, "```")
+	all := u.directory(t, "all")
+	u.write(t, "all/main.tf", provided+block, 0o644)
+	u.does(t, all, initialise, "")
+	u.prints(t, all, apply, yes)
+	u.prints(t, all, "terraform output -raw import_blocks > imports.tf", "")
+	said := u.prints(t, all, "terraform plan -generate-config-out=generated.tf", "")
+	if !strings.Contains(said, "1 to import, 0 to add, 0 to change, 0 to destroy") {
+		t.Errorf("importing all says:\n%s", said)
+	}
+}

@@ -1,0 +1,169 @@
+package firststeps_test
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// elsewhere are the commands of the documentation that TestAccFirstSteps doesn't run, and why.
+var elsewhere = map[string]string{
+	"make demo":     "tells a story on hosts of its own, and checks it itself",
+	"make test":     "runs this test",
+	"make lab-up":   "starts hosts where a developer may have some; the tests' own are started in the same way",
+	"make lab-down": "as lab-up",
+
+	"apt-get install libvirt-daemon-system qemu-system-x86 qemu-utils ovmf swtpm-tools":           packages,
+	"useradd --system --create-home --shell /usr/sbin/nologin monitor":                            account,
+	"install -d -o monitor -g monitor -m 700 ~monitor/.ssh":                                       account,
+	"echo 'restrict,port-forwarding ssh-ed25519 AAAA... exporter' >~monitor/.ssh/authorized_keys": account,
+
+	"virtfleet exporter --config fleet.yaml": "has a fixed port, which others may have: internal/ops/exporter runs it",
+	"virtfleet events --config fleet.yaml --output json |\n  jq -r 'select(.event == \"IOError\" or .detail == " +
+		`"Crashed") | "\(.time) \(.host) \(.name): \(.event) \(.reason)"'`: "waits for a fault",
+	"virsh vol-delete --pool vms web-root-6fa8ec5b": chosen,
+	"terraform state rm libvirt_domain.web":         "belongs to another provider",
+
+	"terraform import virtfleet_image.debian vms/debian-12-0123456789ab": chosen,
+	"terraform import virtfleet_migration.web_out " +
+		"9d7c1f0e-5c3b-4a57-9d0f-6f3c6f8a2b11/3f2a9c0d8e7b6a5f4d3c2b1a09f8e7d6": chosen,
+	"terraform import virtfleet_secret.ceph 6f1f3a5e-6a3e-4b3b-9c53-2d8d4e2f7a10":         chosen,
+	"terraform import virtfleet_virtual_machine.web 4dea22b3-1d52-d8f3-2516-782e98ab3fa0": chosen,
+}
+
+// Reasons of several commands.
+const (
+	packages = "the lab's hosts have the packages of this machine, which \"lab packages\" installs"
+	account  = "the lab's hosts share this machine's accounts"
+	chosen   = "the id follows from an image or is chosen by libvirt; the resource's own test imports one"
+)
+
+// documented are the commands of the documentation, as they are printed, with the page of each.
+func documented(t *testing.T) map[string]string {
+	t.Helper()
+	commands := map[string]string{}
+	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
+		page, _ := filepath.Rel(root, path)
+		switch {
+		case err != nil:
+			return err
+		case entry.IsDir() && page != "." && !strings.HasPrefix(page, "docs"):
+			return filepath.SkipDir
+		case filepath.Ext(path) != ".md":
+			return nil
+		}
+		text, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		for _, command := range fenced(string(text)) {
+			commands[command] = page
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return commands
+}
+
+// fenced returns the commands in the blocks of a page that are marked as shell. A command may go on over several lines.
+func fenced(page string) []string {
+	var commands []string
+	fence, indent, open := false, "", false
+	for line := range strings.Lines(page) {
+		line = strings.TrimRight(line, "\n")
+		bare := strings.TrimLeft(line, " ")
+		switch {
+		case !fence && bare == "```shell":
+			fence, indent = true, line[:len(line)-len(bare)]
+		case fence && bare == "```":
+			fence, open = false, false
+		case !fence || bare == "" || strings.HasPrefix(bare, "#"):
+		case open:
+			commands[len(commands)-1] += "\n" + strings.TrimPrefix(line, indent)
+			open = continues(bare)
+		default:
+			commands = append(commands, strings.TrimPrefix(line, indent))
+			open = continues(bare)
+		}
+	}
+	return commands
+}
+
+func continues(line string) bool {
+	return strings.HasSuffix(line, "|") || strings.HasSuffix(line, "\\")
+}
+
+// TestDocumentation_commandsAreShell: a block of commands is marked in one way, so that none is overlooked.
+func TestDocumentation_commandsAreShell(t *testing.T) {
+	t.Parallel()
+	pages, err := filepath.Glob(filepath.Join(root, "templates/guides/*.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, page := range append(pages, filepath.Join(root, "README.md"), filepath.Join(root, "CONTRIBUTING.md")) {
+		text, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for line := range strings.Lines(string(text)) {
+			if mark := strings.TrimSpace(line); slices.Contains([]string{"```sh", "```bash", "```console"}, mark) {
+				t.Errorf("%s: write ```shell instead of %s", page, mark)
+			}
+		}
+	}
+}
+
+// TestDocumentation_reasonsAreNeeded: what isn't run is still documented.
+func TestDocumentation_reasonsAreNeeded(t *testing.T) {
+	t.Parallel()
+	commands := documented(t)
+	for command := range elsewhere {
+		if commands[command] == "" {
+			t.Errorf("no page has %q any more", command)
+		}
+	}
+}
+
+// everyCommand fails the test unless each documented command was run, or says why not.
+func (u *user) everyCommand(t *testing.T) {
+	t.Helper()
+	commands := documented(t)
+	for command, page := range commands {
+		if u.ran[command] == (elsewhere[command] != "") {
+			t.Errorf("%s: %q has to be run by TestAccFirstSteps, or to have a reason in elsewhere; not both", page, command)
+		}
+	}
+	for command := range u.ran {
+		if commands[command] == "" {
+			t.Errorf("%q is run as documented, and no page has it", command)
+		}
+	}
+}
+
+// TestReadme_showsTheExample: what the README quotes is in the example.
+func TestReadme_showsTheExample(t *testing.T) {
+	t.Parallel()
+	readme, err := os.ReadFile(filepath.Join(root, "README.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	example, err := os.ReadFile(filepath.Join(root, "examples/first-vm/main.tf"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, quoted, _ := strings.Cut(string(readme), "```hcl\n")
+	quoted, _, found := strings.Cut(quoted, "```")
+	if !found {
+		t.Fatal("the README quotes no example")
+	}
+	for line := range strings.Lines(quoted) {
+		if line = strings.TrimSpace(line); line != "# ..." && !strings.Contains(string(example), line) {
+			t.Errorf("the example has no line %q", line)
+		}
+	}
+}

@@ -1,0 +1,242 @@
+package firststeps_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha512"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/acctest"
+)
+
+// root is the repository, seen from this package.
+const root = "../../.."
+
+// commandTimeout bounds one command: an apply that boots a guest on a busy computer takes longest.
+const commandTimeout = 6 * time.Minute
+
+// user is a new user on a computer of their own: a home directory with an SSH key, and two hosts that accept it under
+// the names that the documentation has.
+type user struct {
+	home  string
+	env   []string
+	lab   *lab.Lab
+	hosts map[string]*lab.Host
+	// image is where the lab's guest is published, as a variable of the example.
+	image string
+	// ran are the commands that were run as they are printed.
+	ran map[string]bool
+}
+
+func newUser(t *testing.T) *user {
+	t.Helper()
+	l := lab.Open(t)
+	acctest.NeedsTerraform(t)
+	u := &user{home: t.TempDir(), lab: l, ran: map[string]bool{}}
+	u.hosts = map[string]*lab.Host{"kvm1": l.StartHost(t), "kvm2": l.StartHost(t)}
+	u.image = publish(t, l)
+	key, err := os.ReadFile(l.PrivateKeyFile())
+	if err != nil {
+		t.Fatal(err)
+	}
+	public, err := os.ReadFile(l.PrivateKeyFile() + ".pub")
+	if err != nil {
+		t.Fatal(err)
+	}
+	known, err := os.ReadFile(l.KnownHostsFile())
+	if err != nil {
+		t.Fatal(err)
+	}
+	config := "IdentityFile ~/.ssh/id_ed25519\n"
+	for name, h := range u.hosts {
+		config += fmt.Sprintf("Host %s.example.net\n  HostName %s\n  HostKeyAlias %s\n", name, h.Address, h.Address)
+	}
+	// Who logs in to a new guest is asked whether its key is right.
+	config += fmt.Sprintf("Host *\n  UserKnownHostsFile %[1]s/.ssh/known_hosts\n  IdentityFile %[1]s/.ssh/id_ed25519\n"+
+		"  StrictHostKeyChecking accept-new\n", u.home)
+	u.write(t, ".ssh/id_ed25519", string(key), 0o600)
+	u.write(t, ".ssh/id_ed25519.pub", string(public), 0o644)
+	u.write(t, ".ssh/known_hosts", string(known), 0o600)
+	u.write(t, ".ssh/config", config, 0o600)
+	// OpenSSH takes the home directory from the accounts of this computer.
+	u.write(t, ".local/bin/ssh", "#!/bin/sh\nexec /usr/bin/ssh -F "+u.home+"/.ssh/config \"$@\"\n", 0o755)
+	terraform := filepath.Join(u.home, ".local/bin/terraform")
+	if err := os.Symlink(os.Getenv("TF_ACC_TERRAFORM_PATH"), terraform); err != nil {
+		t.Fatal(err)
+	}
+	u.environment(t)
+	u.install(t)
+	return u
+}
+
+// environment is the user's own. Only what Go has built already is this computer's.
+func (u *user) environment(t *testing.T) {
+	t.Helper()
+	for _, v := range os.Environ() {
+		if !strings.HasPrefix(v, "TF_") && !strings.HasPrefix(v, "HOME=") && !strings.HasPrefix(v, "PATH=") &&
+			!strings.HasPrefix(v, "SSH_AUTH_SOCK=") && !strings.HasPrefix(v, "GOFLAGS=") && !strings.HasPrefix(v, "MAKE") {
+			u.env = append(u.env, v)
+		}
+	}
+	for _, name := range []string{"GOCACHE", "GOMODCACHE"} {
+		value, err := exec.CommandContext(t.Context(), "go", "env", name).Output()
+		if err != nil {
+			t.Fatal(err)
+		}
+		u.env = append(u.env, name+"="+strings.TrimSpace(string(value)))
+	}
+	bin := filepath.Join(u.home, ".local/bin")
+	u.env = append(u.env, "TF_CLI_ARGS=-no-color", "HOME="+u.home, "BINDIR="+bin, "PATH="+bin+":"+os.Getenv("PATH"),
+		"CHECKPOINT_DISABLE=1")
+}
+
+// install installs the provider as the README says.
+func (u *user) install(t *testing.T) {
+	t.Helper()
+	repository, err := filepath.Abs(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if said := u.prints(t, repository, "make install", ""); !strings.Contains(said, u.home+"/.local/bin/virtfleet") {
+		t.Errorf("it doesn't say where the commands are:\n%s", said)
+	}
+}
+
+// publish serves the guest's image with its checksum, as distributions do, and returns the variable of the example.
+func publish(t *testing.T, l *lab.Lab) string {
+	t.Helper()
+	file, err := l.GuestImage()
+	if err != nil {
+		t.Fatal(err)
+	}
+	image, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const name = "guest.qcow2"
+	modified := time.Now()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		content := image
+		if r.URL.Path == "/SHA512SUMS" {
+			content = fmt.Appendf(nil, "%x  %s\n", sha512.Sum512(image), name)
+		}
+		http.ServeContent(w, r, filepath.Base(r.URL.Path), modified, bytes.NewReader(content))
+	}))
+	t.Cleanup(server.Close)
+	return fmt.Sprintf(`{ url = "%[1]s/%[2]s", checksum = "%[1]s/SHA512SUMS" }`, server.URL, name)
+}
+
+// directory makes a directory with the files of an example, and with the lab's settings of the provider.
+func (u *user) directory(t *testing.T, name string, examples ...string) string {
+	t.Helper()
+	for _, example := range examples {
+		files, err := filepath.Glob(filepath.Join(root, "examples", example, "*.tf"))
+		if err != nil || len(files) == 0 {
+			t.Fatalf("%s: no example: %v", example, err)
+		}
+		for _, file := range files {
+			text, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			u.write(t, filepath.Join(name, strings.ReplaceAll(example, "/", "_")+"_"+filepath.Base(file)), string(text), 0o644)
+		}
+	}
+	// The lab's guests run without KVM.
+	u.write(t, filepath.Join(name, "lab_override.tf"),
+		"provider \"virtfleet\" {\n  default_domain_type = \"qemu\"\n}\n", 0o644)
+	return filepath.Join(u.home, name)
+}
+
+func (u *user) write(t *testing.T, name, content string, mode os.FileMode) {
+	t.Helper()
+	file := filepath.Join(u.home, name)
+	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(file, []byte(content), mode); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// prints runs a command that the documentation prints, with what the user types then, and returns what it says.
+func (u *user) prints(t *testing.T, dir, command, input string) string {
+	t.Helper()
+	u.ran[command] = true
+	return u.does(t, dir, command, input)
+}
+
+// does is prints for what isn't documented.
+func (u *user) does(t *testing.T, dir, command, input string) string {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), commandTimeout)
+	defer cancel()
+	began := time.Now()
+	cmd := u.command(ctx, dir, command)
+	cmd.Stdin = strings.NewReader(input)
+	said, err := cmd.CombinedOutput()
+	t.Logf("%s: %s", command, time.Since(began).Round(100*time.Millisecond))
+	if err != nil {
+		t.Fatalf("%s: %v\n%s", command, err, said)
+	}
+	return string(said)
+}
+
+func (u *user) command(ctx context.Context, dir, command string) *exec.Cmd {
+	cmd := exec.CommandContext(ctx, "bash", "-c", command)
+	cmd.Dir, cmd.Env = dir, u.env
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
+	return cmd
+}
+
+// meanwhile runs a command that the documentation prints and that goes on until Ctrl-C, while something is done. It
+// returns what the command said.
+func (u *user) meanwhile(t *testing.T, dir, command, begun string, do func()) string {
+	t.Helper()
+	u.ran[command] = true
+	ctx, cancel := context.WithTimeout(t.Context(), commandTimeout)
+	defer cancel()
+	file, err := os.CreateTemp(u.home, "said")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = file.Close() }()
+	cmd := u.command(ctx, dir, command)
+	cmd.Stdout, cmd.Stderr = file, file
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	said := func() string {
+		text, err := os.ReadFile(file.Name())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(text)
+	}
+	deadline, tick := time.After(time.Minute), time.NewTicker(50*time.Millisecond)
+	defer tick.Stop()
+	for !strings.Contains(said(), begun) {
+		select {
+		case <-tick.C:
+		case <-deadline:
+			t.Fatalf("%s doesn't say %q:\n%s", command, begun, said())
+		}
+	}
+	do()
+	if err := syscall.Kill(-cmd.Process.Pid, syscall.SIGINT); err != nil {
+		t.Fatal(err)
+	}
+	_ = cmd.Wait() // Ctrl-C is how it ends.
+	return said()
+}

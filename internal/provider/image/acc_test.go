@@ -1,0 +1,403 @@
+package image_test
+
+import (
+	"bytes"
+	"compress/gzip"
+	"crypto/sha256"
+	"crypto/sha512"
+	"encoding/hex"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/hashicorp/terraform-plugin-testing/helper/resource"
+	"github.com/hashicorp/terraform-plugin-testing/knownvalue"
+	"github.com/hashicorp/terraform-plugin-testing/plancheck"
+	"github.com/hashicorp/terraform-plugin-testing/statecheck"
+	"github.com/hashicorp/terraform-plugin-testing/terraform"
+	"github.com/hashicorp/terraform-plugin-testing/tfjsonpath"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/acctest"
+)
+
+func TestMain(m *testing.M) { acctest.Main(m) }
+
+const address = "virtfleet_image.this"
+
+// qcow2 makes an image with some content, and returns the file.
+func qcow2(t *testing.T, args ...string) string {
+	t.Helper()
+	dir := t.TempDir()
+	raw, file := filepath.Join(dir, "raw"), filepath.Join(dir, "disk.img") // The name says nothing.
+	if err := os.WriteFile(raw, bytes.Repeat([]byte(t.Name()), 50_000), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Truncate(raw, 32<<20); err != nil {
+		t.Fatal(err)
+	}
+	run(t, append([]string{"convert", "-f", "raw", "-O", "qcow2"}, append(args, raw, file)...)...)
+	return file
+}
+
+func run(t *testing.T, args ...string) {
+	t.Helper()
+	if out, err := exec.CommandContext(t.Context(), "qemu-img", args...).CombinedOutput(); err != nil {
+		t.Fatalf("qemu-img %v: %v\n%s", args, err, out)
+	}
+}
+
+func read(t *testing.T, file string) []byte {
+	t.Helper()
+	data, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
+}
+
+func compressed(t *testing.T, data []byte) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	w := gzip.NewWriter(&b)
+	if _, err := w.Write(data); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+// serve serves files, by their paths.
+func serve(t *testing.T, files map[string][]byte) string {
+	t.Helper()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		data, ok := files[r.URL.Path]
+		if !ok {
+			http.NotFound(w, r)
+			return
+		}
+		_, _ = w.Write(data)
+	}))
+	t.Cleanup(server.Close)
+	return server.URL
+}
+
+func sum256(data []byte) string {
+	sum := sha256.Sum256(data)
+	return hex.EncodeToString(sum[:])
+}
+
+// volumes are the names of what is in a host's pool.
+func volumes(t *testing.T, l *lab.Lab, host, pool string) []string {
+	t.Helper()
+	l.Virsh(t, host, "pool-refresh", pool)
+	var names []string
+	for _, line := range strings.Split(l.Virsh(t, host, "vol-list", pool), "\n") {
+		if fields := strings.Fields(line); len(fields) == 2 && strings.HasPrefix(fields[1], "/") {
+			names = append(names, fields[0])
+		}
+	}
+	return names
+}
+
+// pool is a pool of the test's own on the lab's first two hosts.
+func pool(name, more string) string {
+	return fmt.Sprintf(`
+resource "virtfleet_storage_pool" "this" {
+  name   = %[1]q
+  type   = "dir"
+  target = { path = "/var/lib/libvirt/%[1]s" }
+  %[2]s
+}
+`, name, more)
+}
+
+func image(source, more string) string {
+	return fmt.Sprintf(`
+resource "virtfleet_image" "this" {
+  name   = "base"
+  pool   = virtfleet_storage_pool.this.name
+  source = { %s }
+  %s
+}
+`, source, more)
+}
+
+func does(a plancheck.ResourceActionType) resource.ConfigPlanChecks {
+	return resource.ConfigPlanChecks{PreApply: []plancheck.PlanCheck{plancheck.ExpectResourceAction(address, a)}}
+}
+
+// clean removes the directories of a pool, and fails if the pool or something in it is left.
+func clean(t *testing.T, l *lab.Lab, name string, hosts ...string) resource.TestCheckFunc {
+	t.Helper()
+	return func(*terraform.State) error {
+		for _, host := range hosts {
+			if _, err := l.TryVirsh(t, host, "pool-info", name); err == nil {
+				return fmt.Errorf("host %s still has pool %s", host, name)
+			}
+			l.Run(t, host, "rmdir", "/var/lib/libvirt/"+name)
+		}
+		return nil
+	}
+}
+
+// TestAccImage: an image is checked, decompressed, on every host that has the pool, repaired where its copy is gone or
+// half, and other content is another copy.
+func TestAccImage(t *testing.T) {
+	t.Parallel()
+	l := lab.Open(t)
+	name := lab.Name(t)
+	first, second := read(t, qcow2(t)), read(t, qcow2(t, "-c"))
+	packed := compressed(t, first)
+	sum512 := sha512.Sum512(packed)
+	url := serve(t, map[string][]byte{
+		"/one.gz": packed, "/two": second,
+		"/SHA512SUMS": []byte(hex.EncodeToString(sum512[:]) + "  one.gz\n"),
+	})
+	volume := "base-" + sum256(first)[:12]
+	other := "base-" + sum256(second)[:12]
+	one := fmt.Sprintf("url = \"%[1]s/one.gz\", checksum = \"%[1]s/SHA512SUMS\"", url)
+	two := fmt.Sprintf("url = \"%s/two\", checksum = \"sha256:%s\"", url, sum256(second))
+	present := func(hosts ...string) statecheck.StateCheck {
+		want := map[string]knownvalue.Check{}
+		for _, h := range hosts {
+			want[h] = knownvalue.StringExact("present")
+		}
+		return statecheck.ExpectKnownValue(address, tfjsonpath.New("host_states"), knownvalue.MapExact(want))
+	}
+	// whole compares a copy with the content, bit by bit.
+	whole := func(name, volume string, content []byte, hosts ...string) resource.TestCheckFunc {
+		return func(*terraform.State) error {
+			for _, host := range hosts {
+				file := "/var/lib/libvirt/" + name + "/" + volume
+				if got := strings.Fields(l.Run(t, host, "sha256sum", file))[0]; got != sum256(content) {
+					return fmt.Errorf("the copy of host %s has %s", host, got)
+				}
+				if all := volumes(t, l, host, name); len(all) != 1 || all[0] != volume {
+					return fmt.Errorf("host %s has %v", host, all)
+				}
+				if xml := l.Virsh(t, host, "vol-dumpxml", "--pool", name, volume); !strings.Contains(xml, "type='qcow2'") {
+					return fmt.Errorf("host %s says %s", host, xml)
+				}
+			}
+			return nil
+		}
+	}
+	update := plancheck.ResourceActionUpdate
+	resource.Test(t, resource.TestCase{
+		ProtoV6ProviderFactories: acctest.Factories(t),
+		CheckDestroy:             clean(t, l, name, "kvm1", "kvm2"),
+		Steps: []resource.TestStep{
+			{
+				Config: acctest.Config(l) + pool(name, `hosts = ["kvm1"]`) + image(
+					fmt.Sprintf("url = \"%s/one.gz\", checksum = \"sha256:%s\"", url, sum256(first)), ""),
+				ExpectError: regexp.MustCompile(`checksum\s+differs`),
+			},
+			{
+				Config: acctest.Config(l) + pool(name, `hosts = ["kvm1"]`) + image(one, ""),
+				Check:  whole(name, volume, first, "kvm1"),
+				ConfigStateChecks: []statecheck.StateCheck{
+					present("kvm1"),
+					statecheck.ExpectKnownValue(address, tfjsonpath.New("id"), knownvalue.StringExact(name+"/"+volume)),
+					statecheck.ExpectKnownValue(address, tfjsonpath.New("format"), knownvalue.StringExact("qcow2")),
+					statecheck.ExpectKnownValue(address, tfjsonpath.New("virtual_size"), knownvalue.StringExact("32Mi")),
+				},
+			},
+			// Where the pool goes, the image goes in the same apply.
+			{
+				Config:           acctest.Config(l) + pool(name, "") + image(one, ""),
+				ConfigPlanChecks: does(update), Check: whole(name, volume, first, "kvm1", "kvm2"),
+				ConfigStateChecks: []statecheck.StateCheck{present("kvm1", "kvm2")},
+			},
+			// A pool that isn't active says nothing of what is in it.
+			{
+				PreConfig:        func() { l.Virsh(t, "kvm1", "pool-destroy", name) },
+				Config:           acctest.Config(l) + pool(name, "") + image(one, ""),
+				ConfigPlanChecks: does(plancheck.ResourceActionNoop), Check: whole(name, volume, first, "kvm1", "kvm2"),
+			},
+			// One copy is removed, the other is what a killed upload leaves: as long as it should be, without its header.
+			{
+				PreConfig: func() {
+					l.Virsh(t, "kvm1", "vol-delete", "--pool", name, volume)
+					l.Run(t, "kvm2", "dd", "if=/dev/zero", "of=/var/lib/libvirt/"+name+"/"+volume, "bs=64k", "count=4",
+						"conv=notrunc", "status=none")
+				},
+				Config:           acctest.Config(l) + pool(name, "") + image(one, ""),
+				ConfigPlanChecks: does(update), Check: whole(name, volume, first, "kvm1", "kvm2"),
+			},
+			{
+				ResourceName: address, ImportState: true, ImportStateId: name + "/" + volume, ImportStateVerify: true,
+				ImportStateVerifyIgnore: []string{"source", "sha256", "timeouts"},
+			},
+			// Other content is another copy. The old one stays for as long as a disk is based on it.
+			{
+				PreConfig: func() {
+					l.Virsh(t, "kvm2", "vol-create-as", name, "overlay", "64M", "--format", "qcow2", "--backing-vol", volume,
+						"--backing-vol-format", "qcow2")
+				},
+				Config:           acctest.Config(l) + pool(name, "") + image(two, ""),
+				ConfigPlanChecks: does(update),
+				ConfigStateChecks: []statecheck.StateCheck{
+					present("kvm1", "kvm2"),
+					statecheck.ExpectKnownValue(address, tfjsonpath.New("superseded"),
+						knownvalue.ListExact([]knownvalue.Check{knownvalue.StringExact(volume)})),
+				},
+				Check: func(*terraform.State) error {
+					if all := volumes(t, l, "kvm2", name); len(all) != 3 {
+						return fmt.Errorf("host kvm2 has %v", all)
+					}
+					return whole(name, other, second, "kvm1")(nil)
+				},
+			},
+			{
+				PreConfig:        func() { l.Virsh(t, "kvm2", "vol-delete", "--pool", name, "overlay") },
+				Config:           acctest.Config(l) + pool(name, "") + image(two, ""),
+				ConfigPlanChecks: does(update), Check: whole(name, other, second, "kvm1", "kvm2"),
+			},
+			// A host that is taken away loses its copy.
+			{
+				Config:           acctest.Config(l) + pool(name, "") + image(two, `hosts = ["kvm2"]`),
+				ConfigPlanChecks: does(update),
+				Check: func(*terraform.State) error {
+					if all := volumes(t, l, "kvm1", name); len(all) != 0 {
+						return fmt.Errorf("host kvm1 has %v", all)
+					}
+					return whole(name, other, second, "kvm2")(nil)
+				},
+			},
+		},
+	})
+}
+
+// TestAccImage_refused: what would have a host read other files, or doesn't fit, is no image.
+func TestAccImage_refused(t *testing.T) {
+	t.Parallel()
+	l := lab.Open(t)
+	name := lab.Name(t)
+	plain := qcow2(t)
+	based := filepath.Join(filepath.Dir(plain), "based")
+	run(t, "create", "-q", "-f", "qcow2", "-F", "qcow2", "-b", plain, based)
+	external := filepath.Join(filepath.Dir(plain), "external")
+	run(t, "create", "-q", "-f", "qcow2", "-o", "data_file="+external+".data", external, "1M")
+	vmdk := filepath.Join(filepath.Dir(plain), "vmdk")
+	run(t, "create", "-q", "-f", "vmdk", vmdk, "1M")
+	step := func(source, want string) resource.TestStep {
+		return resource.TestStep{
+			Config:      acctest.Config(l) + pool(name, `hosts = ["kvm1"]`) + image(source, ""),
+			ExpectError: regexp.MustCompile(want),
+		}
+	}
+	file := func(path string) string { return fmt.Sprintf("file = %q", path) }
+	at := "/var/lib/libvirt/" + name
+	full := step(file(plain), `bytes\s+left`)
+	full.PreConfig = func() { l.Run(t, "kvm1", "mount", "-t", "tmpfs", "-o", "size=256k", "tmpfs", at) }
+	resource.Test(t, resource.TestCase{
+		ProtoV6ProviderFactories: acctest.Factories(t),
+		CheckDestroy:             clean(t, l, name, "kvm1"),
+		Steps: []resource.TestStep{
+			step(file(plain)+`, checksum = "md5:1234"`, `Invalid\s+checksum`),
+			step(file(plain)+`, url = "https://example.net/x"`, `one\s+\(and\s+only\s+one\)`),
+			step(file(based), `is\s+based\s+on`),
+			step(file(external), `another\s+file`),
+			step(file(vmdk), `qemu-img\s+convert`),
+			step(file("/nonexistent"), `no\s+such\s+file`),
+			full,
+			{Config: acctest.Config(l) + pool(name, `hosts = ["kvm1"]`), Check: func(*terraform.State) error {
+				all := volumes(t, l, "kvm1", name)
+				l.Run(t, "kvm1", "umount", at)
+				if len(all) != 0 {
+					return fmt.Errorf("left on host kvm1: %v", all)
+				}
+				return nil
+			}},
+		},
+	})
+}
+
+// TestAccImage_brokenOff: an upload whose connection is cut, or whose provider is killed, leaves nothing that is taken
+// for the image, and the next apply goes on. A pool that is full says so and keeps nothing.
+func TestAccImage_brokenOff(t *testing.T) {
+	t.Parallel()
+	l := lab.Open(t)
+	name := lab.Name(t)
+	// What can't be compressed, so that it takes its time.
+	file := filepath.Join(t.TempDir(), "raw")
+	run(t, "create", "-q", "-f", "raw", file, "64M")
+	content := read(t, file)
+	for i := range content[:48<<20] {
+		content[i+8<<20] = byte(i*i>>7 | 1)
+	}
+	if err := os.WriteFile(file, content, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	at := "/var/lib/libvirt/" + name
+	volume := "base-" + sum256(content)[:12]
+	// Half of it has arrived.
+	halfway := func() bool {
+		files, _ := filepath.Glob(l.Host("kvm1").Path(at) + "/base-*")
+		for _, file := range files {
+			var is syscall.Stat_t
+			if syscall.Stat(file, &is) == nil && is.Blocks*512 > 16<<20 {
+				return true
+			}
+		}
+		return false
+	}
+	gate := l.Gate(t, "kvm1", halfway)
+	config := func(uri, more string) string {
+		return acctest.Block{
+			Lab: l, Hosts: []acctest.Host{{
+				Of: l.Host("kvm1"), URI: uri, Settings: fmt.Sprintf("ssh = { known_hosts_file = %q }", gate.KnownHostsFile),
+			}},
+		}.String() + pool(name, "") + image(fmt.Sprintf("file = %q", file), more)
+	}
+	c := acctest.NewCLI(t)
+	// The connection goes silent in the middle: what is there is half, and can't be removed.
+	c.Config(t, config(gate.URI(), `timeouts = { create = "20s" }`))
+	c.Run(t, "apply", "-target=virtfleet_storage_pool.this")
+	out := c.Fail(t, "apply")
+	if !strings.Contains(out, "Unable to create image") {
+		t.Errorf("unexpected: %s", out)
+	}
+	if all := volumes(t, l, "kvm1", name); len(all) != 1 || all[0] != volume {
+		t.Fatalf("host kvm1 has %v; the upload should have been broken off", all)
+	}
+	// A killed provider has no time to remove anything.
+	c.Config(t, config("", ""))
+	killed := c.Start(t, "apply")
+	l.Virsh(t, "kvm1", "vol-delete", "--pool", name, volume)
+	for !halfway() {
+		select {
+		case <-killed.Done():
+			t.Fatalf("the apply ended early: %s", killed.Output())
+		default:
+		}
+	}
+	if err := killed.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	<-killed.Done()
+	c.Run(t, "apply")
+	if got := strings.Fields(l.Run(t, "kvm1", "sha256sum", at+"/"+volume))[0]; got != sum256(content) {
+		t.Errorf("the copy has %s", got)
+	}
+	if kib := strings.Fields(l.Run(t, "kvm1", "du", "-k", at+"/"+volume))[0]; len(kib) > 5 || kib > "50000" {
+		t.Errorf("a sparse image takes %s KiB", kib)
+	}
+	if out, empty := c.Empty(t); !empty {
+		t.Errorf("the plan isn't empty: %s", out)
+	}
+	c.Run(t, "destroy")
+	if err := clean(t, l, name, "kvm1")(nil); err != nil {
+		t.Error(err)
+	}
+}

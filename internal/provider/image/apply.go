@@ -1,0 +1,140 @@
+package image
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/path"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/hostset"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/onhosts"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/value"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/storage"
+)
+
+// targets are the hosts that a new image is to be on: of every host those that have the pool.
+func (r *imageResource) targets(
+	ctx context.Context, m *model,
+) (targets hostset.Set, shared bool, diags diag.Diagnostics) {
+	targets, diags = onhosts.Targets(r.Data, m.Hosts)
+	if diags.HasError() {
+		return nil, false, diags
+	}
+	with := []string{}
+	for _, a := range r.Data.Storage().Pool(ctx, targets, m.Pool.ValueString()) {
+		switch {
+		case a.Err != nil && m.Hosts.IsNull():
+			f := m.failure("look for the storage pool of", a.Err)
+			f.Host, f.Happened = a.Host, "left out; the next plan shows it as an update if it has the pool"
+			diags.Append(f.Warning())
+		case a.Value != nil:
+			shared = shared || a.Value.Shared
+			with = append(with, a.Host)
+		}
+	}
+	if m.Hosts.IsNull() {
+		targets = targets.Named(with...)
+	}
+	if len(with) == 0 {
+		diags.Append(m.failure("create", fmt.Errorf("%w: no host has a storage pool %q", libvirt.ErrNotFound,
+			m.Pool.ValueString())).AttributeError(path.Root("pool")))
+	}
+	return targets, shared, diags
+}
+
+// put sends the image to hosts; to one of them where they share the pool.
+func (r *imageResource) put(
+	ctx context.Context, targets hostset.Set, shared bool, m *model, fetched *storage.Image,
+) map[string]error {
+	s := r.Data.Storage()
+	if !shared || len(targets) == 0 {
+		return s.Put(ctx, targets, m.ref(), fetched)
+	}
+	failed := s.Put(ctx, targets[:1], m.ref(), fetched)
+	if err := failed[targets[0].Name]; err != nil {
+		for _, h := range targets {
+			failed[h.Name] = err
+		}
+		return failed
+	}
+	s.RefreshElsewhere(ctx, targets, targets[0].Name, m.Pool.ValueString())
+	return failed
+}
+
+// lacking says that a host has no whole copy.
+func lacking(targets hostset.Set, states types.Map) bool {
+	have := value.StringMap(states)
+	for _, name := range targets.Names() {
+		if have[name] != onhosts.Present {
+			return true
+		}
+	}
+	return false
+}
+
+// bring fetches the image and sends it to hosts that lack it.
+func (r *imageResource) bring(
+	ctx context.Context, targets hostset.Set, plan *model, n *notes,
+) (failed map[string]error, diags diag.Diagnostics) {
+	shared := false
+	for _, a := range r.Data.Storage().Pool(ctx, targets, plan.Pool.ValueString()) {
+		shared = shared || a.Value != nil && a.Value.Shared
+	}
+	now := notesOf(plan.Source)
+	fetched, err := storage.Fetch(ctx, plan.Source.storage(), r.Data.Fleet.Logger())
+	if err != nil {
+		diags.Append(plan.failure("fetch", err).AttributeError(path.Root("source")))
+		return nil, diags
+	}
+	defer func() { _ = fetched.Close() }()
+	if !plan.SHA256.IsUnknown() && !plan.SHA256.IsNull() && plan.SHA256.ValueString() != fetched.SHA256 {
+		f := plan.failure("update", fmt.Errorf("%w: the source has other content than it had (SHA-256 %s, it was %s)",
+			storage.ErrChecksum, fetched.SHA256, plan.SHA256.ValueString()))
+		f.Remedy = "Set source.checksum, or change source, to have the new content as a new copy."
+		diags.Append(f.AttributeError(path.Root("source")))
+		return nil, diags
+	}
+	plan.take(fetched.Facts)
+	*n = now
+	n.Seal = fetched.Seal
+	return r.put(ctx, targets, shared, plan, fetched), diags
+}
+
+// removeOld removes copies of earlier content that no disk is based on, and returns the names of the others.
+func (r *imageResource) removeOld(
+	ctx context.Context, hosts hostset.Set, m *model, names []string, diags *diag.Diagnostics,
+) types.List {
+	kept := []string{}
+	for _, name := range names {
+		if name == m.Volume.ValueString() {
+			continue // It is wanted again.
+		}
+		failed := r.remove(ctx, hosts, storage.Ref{Pool: m.Pool.ValueString(), Name: name})
+		if len(failed) > 0 {
+			kept = append(kept, name)
+		}
+		for _, host := range value.Keys(failed) {
+			f := m.failure("remove the earlier copy of", failed[host])
+			f.Host, f.Happened = host, fmt.Sprintf("volume %q is kept", name)
+			f.Remedy = "It is removed by an apply once no disk is based on it."
+			diags.Append(f.Warning())
+		}
+	}
+	return value.NewStringList(kept)
+}
+
+// remove removes a copy from hosts. A host without the pool has none.
+func (r *imageResource) remove(ctx context.Context, hosts hostset.Set, ref storage.Ref) map[string]error {
+	s := r.Data.Storage()
+	return hostset.Each(ctx, hosts, func(ctx context.Context, h hostset.Host) error {
+		err := s.DeleteUnused(ctx, hostset.NewSet(h), h.Name, ref)
+		if errors.Is(err, libvirt.ErrNoPool) {
+			return nil
+		}
+		return err
+	})
+}

@@ -1,0 +1,287 @@
+package image
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"time"
+
+	"github.com/hashicorp/terraform-plugin-framework/path"
+	"github.com/hashicorp/terraform-plugin-framework/resource"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/hostset"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/meta"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/onhosts"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/value"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/storage"
+)
+
+// TypeName is the resource's full name.
+const TypeName = "virtfleet_image"
+
+const (
+	noun = "image"
+	// defaultTimeout is for fetching and sending.
+	defaultTimeout = time.Hour
+)
+
+var (
+	_ resource.ResourceWithConfigure   = (*imageResource)(nil)
+	_ resource.ResourceWithImportState = (*imageResource)(nil)
+	_ resource.ResourceWithModifyPlan  = (*imageResource)(nil)
+)
+
+type imageResource struct{ meta.Resource }
+
+// NewResource is the constructor that the provider registers.
+func NewResource() resource.Resource {
+	return &imageResource{Resource: meta.Resource{TypeName: TypeName}}
+}
+
+// ModifyPlan plans that every host has its copy, and that other content has other names.
+func (r *imageResource) ModifyPlan(
+	ctx context.Context, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse,
+) {
+	if !r.Plans(noun, req, resp) {
+		return
+	}
+	var hosts types.Set
+	resp.Diagnostics.Append(req.Plan.GetAttribute(ctx, path.Root(onhosts.HostsName), &hosts)...)
+	targets, diags := onhosts.Targets(r.Data, hosts)
+	resp.Diagnostics.Append(diags...)
+	if req.State.Raw.IsNull() || resp.Diagnostics.HasError() {
+		return
+	}
+	var state model
+	resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
+	var planned types.Object
+	resp.Diagnostics.Append(req.Plan.GetAttribute(ctx, path.Root("source"), &planned)...)
+	var before types.Object
+	resp.Diagnostics.Append(req.State.GetAttribute(ctx, path.Root("source"), &before)...)
+	if resp.Diagnostics.HasError() {
+		return
+	}
+	if hosts.IsNull() {
+		// Those that have the pool, as they were read, and those where it is planned.
+		names := value.Keys(value.StringMap(state.HostStates))
+		if pool, ok := r.Data.Pools.Hosts(state.Pool.ValueString()); ok {
+			names = pool
+		}
+		targets = targets.Named(names...)
+	}
+	set := func(name string, v any) {
+		resp.Diagnostics.Append(resp.Plan.SetAttribute(ctx, path.Root(name), v)...)
+	}
+	set(onhosts.StatesName, onhosts.PlanStates(targets, hosts, onhosts.Present))
+	var n notes
+	_, diags = meta.ReadPrivate(ctx, req.Private, notesKey, &n)
+	resp.Diagnostics.Append(diags...)
+	set("superseded", state.Superseded)
+	if !planned.Equal(before) || n.stale(state.Source) {
+		for _, name := range []string{"id", "volume", "sha256", "format"} {
+			set(name, types.StringUnknown())
+		}
+		set("virtual_size", value.NewQuantityUnknown())
+		set("superseded", types.ListUnknown(types.StringType))
+	} else if n.Removable {
+		set("superseded", types.ListUnknown(types.StringType))
+	}
+}
+
+// Create fetches the image and sends it to every host that has the pool.
+func (r *imageResource) Create(ctx context.Context, req resource.CreateRequest, resp *resource.CreateResponse) {
+	var plan model
+	resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...)
+	if resp.Diagnostics.HasError() || !r.Asks("create", noun, &resp.Diagnostics) {
+		return
+	}
+	timeout, diags := plan.Timeouts.Create(ctx, defaultTimeout)
+	resp.Diagnostics.Append(diags...)
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	targets, shared, diags := r.targets(ctx, &plan)
+	resp.Diagnostics.Append(diags...)
+	if resp.Diagnostics.HasError() {
+		return
+	}
+	n := notesOf(plan.Source)
+	fetched, err := storage.Fetch(ctx, plan.Source.storage(), r.Data.Fleet.Logger())
+	if err != nil {
+		resp.Diagnostics.Append(plan.failure("fetch", err).AttributeError(path.Root("source")))
+		return
+	}
+	defer func() { _ = fetched.Close() }()
+	plan.take(fetched.Facts)
+	failed := r.put(ctx, targets, shared, &plan, fetched)
+	if len(failed) == len(targets) {
+		resp.Diagnostics.Append(onhosts.Failures("create", plan.noun(), failed)...)
+		return
+	}
+	resp.Diagnostics.Append(onhosts.Warnings("create", plan.noun(), failed)...)
+	plan.Superseded = value.NewStringList([]string{})
+	plan.HostStates = onhosts.StatesAfter(targets, failed, types.MapNull(types.StringType), onhosts.Present)
+	n.Seal = fetched.Seal
+	resp.Diagnostics.Append(meta.WritePrivate(ctx, resp.Private, notesKey, n)...)
+	resp.Diagnostics.Append(resp.State.Set(ctx, &plan)...)
+}
+
+// Read looks for the copies of every host that has the pool.
+func (r *imageResource) Read(ctx context.Context, req resource.ReadRequest, resp *resource.ReadResponse) {
+	var state model
+	resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
+	if resp.Diagnostics.HasError() || !r.Asks("read", noun, &resp.Diagnostics) {
+		return
+	}
+	var n notes
+	_, diags := meta.ReadPrivate(ctx, req.Private, notesKey, &n)
+	resp.Diagnostics.Append(diags...)
+	s := r.Data.Storage()
+	hosts, _ := onhosts.Known(r.Data, state.Hosts, state.HostStates)
+	answers := s.Copies(ctx, hosts, state.ref(), n.Seal)
+	if state.Hosts.IsNull() {
+		answers = withPool(answers)
+	}
+	seen, diags := onhosts.Observe(onhosts.Question[storage.Copy]{
+		Data: r.Data, Noun: state.noun(), Hosts: state.Hosts, Last: state.HostStates, Answers: answers, State: wholeness,
+	})
+	resp.Diagnostics.Append(diags...)
+	imported := state.Source == nil
+	if len(answers) == 0 && !imported {
+		return // No host has the pool any more, which says nothing of what was in it.
+	}
+	if seen.Concludes(ctx, resp, noun, state.ID.ValueString(), imported) {
+		return
+	}
+	state.HostStates = value.NewStringMap(seen.States)
+	if imported {
+		found := seen.Found[0].Value
+		state.Format = types.StringValue(found.Format)
+		state.VirtualSize = value.NewQuantityFromBytes(found.CapacityBytes)
+		state.Superseded = value.NewStringList([]string{})
+	}
+	n.Removable = r.reviewSuperseded(ctx, s, hosts, &state)
+	resp.Diagnostics.Append(meta.WritePrivate(ctx, resp.Private, notesKey, n)...)
+	resp.Diagnostics.Append(resp.State.Set(ctx, &state)...)
+}
+
+func wholeness(c storage.Copy) string {
+	if c.Half {
+		return half
+	}
+	return onhosts.Present
+}
+
+// withPool leaves out hosts that have no such pool: a copy is on those that do.
+func withPool(answers []hostset.Answer[storage.Copy]) (with []hostset.Answer[storage.Copy]) {
+	for _, a := range answers {
+		if !errors.Is(a.Err, libvirt.ErrNoPool) {
+			with = append(with, a)
+		}
+	}
+	return with
+}
+
+// reviewSuperseded forgets earlier copies that are gone, and says whether one can be removed.
+func (r *imageResource) reviewSuperseded(
+	ctx context.Context, s *storage.Storage, hosts hostset.Set, state *model,
+) (removable bool) {
+	left := []string{}
+	for _, name := range value.StringList(state.Superseded) {
+		ref := storage.Ref{Pool: state.Pool.ValueString(), Name: name}
+		answers := s.Volume(ctx, hosts, ref)
+		found := hostset.Found(answers)
+		if len(found) == 0 && len(hostset.Silent(answers)) == 0 {
+			continue
+		}
+		left = append(left, name)
+		for _, a := range found {
+			h, _ := hosts.Host(a.Host)
+			if users, err := s.Users(ctx, hostset.NewSet(h), *a.Value); err == nil && len(users) == 0 {
+				removable = true
+			}
+		}
+	}
+	state.Superseded = value.NewStringList(left)
+	return removable
+}
+
+// Update brings the image to hosts that lack it, and other content to all of them.
+func (r *imageResource) Update(ctx context.Context, req resource.UpdateRequest, resp *resource.UpdateResponse) {
+	var plan, state model
+	resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...)
+	resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
+	timeout, diags := plan.Timeouts.Update(ctx, defaultTimeout)
+	resp.Diagnostics.Append(diags...)
+	if resp.Diagnostics.HasError() {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	targets := r.Data.Fleet.Connections().Named(value.Keys(value.StringMap(plan.HostStates))...)
+	var n notes
+	_, diags = meta.ReadPrivate(ctx, req.Private, notesKey, &n)
+	resp.Diagnostics.Append(diags...)
+	failed := map[string]error{}
+	if plan.SHA256.IsUnknown() || lacking(targets, state.HostStates) {
+		if failed, diags = r.bring(ctx, targets, &plan, &n); diags.HasError() {
+			resp.Diagnostics.Append(diags...)
+			return
+		}
+		resp.Diagnostics.Append(onhosts.Failures("update", plan.noun(), failed)...)
+	}
+	old := value.StringList(state.Superseded)
+	if len(failed) == 0 && state.Volume.ValueString() != plan.Volume.ValueString() {
+		old = append(old, state.Volume.ValueString())
+	}
+	known, _ := onhosts.Known(r.Data, state.Hosts, state.HostStates)
+	plan.Superseded = r.removeOld(ctx, known, &plan, old, &resp.Diagnostics)
+	leaving := onhosts.Leaving(r.Data, state.HostStates, targets)
+	left := r.remove(ctx, leaving, state.ref())
+	resp.Diagnostics.Append(onhosts.Failures("remove", plan.noun(), left)...)
+	plan.HostStates = onhosts.StatesAfter(targets, failed, state.HostStates, onhosts.Present)
+	plan.HostStates = onhosts.StillThere(plan.HostStates, left, state.HostStates)
+	if len(failed) > 0 {
+		// The old copies are still what there is.
+		state.HostStates, state.Superseded = plan.HostStates, plan.Superseded
+		resp.Diagnostics.Append(resp.State.Set(ctx, &state)...)
+		return
+	}
+	n.Removable = false
+	resp.Diagnostics.Append(meta.WritePrivate(ctx, resp.Private, notesKey, n)...)
+	resp.Diagnostics.Append(resp.State.Set(ctx, &plan)...)
+}
+
+// Delete removes the copies that no disk is based on; one that is keeps the resource from being destroyed.
+func (r *imageResource) Delete(ctx context.Context, req resource.DeleteRequest, resp *resource.DeleteResponse) {
+	var state model
+	resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
+	if resp.Diagnostics.HasError() || !r.Asks("delete", noun, &resp.Diagnostics) {
+		return
+	}
+	hosts, _ := onhosts.Known(r.Data, state.Hosts, state.HostStates)
+	for _, name := range append(value.StringList(state.Superseded), state.Volume.ValueString()) {
+		failed := r.remove(ctx, hosts, storage.Ref{Pool: state.Pool.ValueString(), Name: name})
+		resp.Diagnostics.Append(onhosts.Failures("delete", state.noun(), failed)...)
+	}
+}
+
+var copyName = regexp.MustCompile(`^([^/]+)/((.+)-[0-9a-f]{12})$`)
+
+// ImportState takes "<pool>/<volume>". Where the image is from has to be in the configuration; the next apply fetches
+// it once to see that it is the same.
+func (*imageResource) ImportState(
+	ctx context.Context, req resource.ImportStateRequest, resp *resource.ImportStateResponse,
+) {
+	parts := copyName.FindStringSubmatch(req.ID)
+	if parts == nil {
+		resp.Diagnostics.AddError("Unable to import image", fmt.Sprintf(
+			"%q is not <pool>/<name>-<first 12 digits of its SHA-256>.", req.ID))
+		return
+	}
+	for name, v := range map[string]string{"id": req.ID, "pool": parts[1], "volume": parts[2], "name": parts[3]} {
+		resp.Diagnostics.Append(resp.State.SetAttribute(ctx, path.Root(name), v)...)
+	}
+}

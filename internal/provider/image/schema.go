@@ -1,0 +1,150 @@
+package image
+
+import (
+	"context"
+	"regexp"
+
+	"github.com/hashicorp/terraform-plugin-framework-timeouts/resource/timeouts"
+	"github.com/hashicorp/terraform-plugin-framework-validators/stringvalidator"
+	"github.com/hashicorp/terraform-plugin-framework/path"
+	"github.com/hashicorp/terraform-plugin-framework/resource"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema/planmodifier"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema/stringplanmodifier"
+	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/onhosts"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/value"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/storage"
+)
+
+// half is what host_states say of a copy whose upload was broken off.
+const half = "half"
+
+// model is the resource as Terraform has it.
+type model struct {
+	ID          types.String   `tfsdk:"id"`
+	Name        types.String   `tfsdk:"name"`
+	Pool        types.String   `tfsdk:"pool"`
+	Source      *sourceModel   `tfsdk:"source"`
+	Hosts       types.Set      `tfsdk:"hosts"`
+	Volume      types.String   `tfsdk:"volume"`
+	SHA256      types.String   `tfsdk:"sha256"`
+	Format      types.String   `tfsdk:"format"`
+	VirtualSize value.Quantity `tfsdk:"virtual_size"`
+	Superseded  types.List     `tfsdk:"superseded"`
+	HostStates  types.Map      `tfsdk:"host_states"`
+	Timeouts    timeouts.Value `tfsdk:"timeouts"`
+}
+
+type sourceModel struct {
+	URL      types.String `tfsdk:"url"`
+	File     types.String `tfsdk:"file"`
+	Checksum types.String `tfsdk:"checksum"`
+}
+
+var nameSyntax = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]*$`)
+
+// Schema describes the resource.
+func (*imageResource) Schema(ctx context.Context, _ resource.SchemaRequest, resp *resource.SchemaResponse) {
+	resp.Schema = schema.Schema{
+		MarkdownDescription: "A disk image, known by its content. It is fetched once, to a temporary file where Terraform " +
+			"runs, checked and decompressed (gzip, xz, zstd, bzip2) while it streams, and sent to all hosts at the same time. " +
+			"Each host that has the pool gets a copy, a volume called `<name>-<first 12 digits of its SHA-256>`. What is all " +
+			"zeros is not sent. An upload that is broken off leaves nothing that could be taken for the image, and the next " +
+			"apply goes on. Other content makes another copy. The old one is removed as soon as no disk is based on it. " +
+			"Progress is in Terraform's log (`TF_LOG_PROVIDER=INFO`). Proxies are taken from the environment " +
+			"(`HTTPS_PROXY`, `NO_PROXY`).",
+		Attributes: map[string]schema.Attribute{
+			"id": computed("`<pool>/<volume>`, by which disks and volumes refer to the image. It changes with the content."),
+			"name": schema.StringAttribute{
+				MarkdownDescription: "What the copies' names begin with.",
+				Required:            true,
+				PlanModifiers:       []planmodifier.String{stringplanmodifier.RequiresReplace()},
+				Validators: []validator.String{stringvalidator.RegexMatches(nameSyntax,
+					"must be letters, digits, \".\", \"_\" and \"-\"")},
+			},
+			"pool": schema.StringAttribute{
+				MarkdownDescription: "Name of the storage pool of the copies.",
+				Required:            true,
+				PlanModifiers:       []planmodifier.String{stringplanmodifier.RequiresReplace()},
+			},
+			"source": schema.SingleNestedAttribute{
+				MarkdownDescription: "Where the image is from. It is looked at again when this changes, when a host lacks its " +
+					"copy, and, for a `file`, when the file's size or time has changed. Format and size are read from the image " +
+					"itself: qcow2, or raw. A qcow2 image that is based on another file, or has its data in one, is refused.",
+				Required: true,
+				Attributes: map[string]schema.Attribute{
+					"url": schema.StringAttribute{
+						MarkdownDescription: "`http` or `https`. Exactly one of `url` and `file`.",
+						Optional:            true,
+						Validators: []validator.String{
+							stringvalidator.ExactlyOneOf(path.MatchRelative().AtParent().AtName("url"),
+								path.MatchRelative().AtParent().AtName("file")),
+							stringvalidator.RegexMatches(regexp.MustCompile(`^https?://`), "must begin with http:// or https://"),
+						},
+					},
+					"file": schema.StringAttribute{MarkdownDescription: "A file where Terraform runs.", Optional: true},
+					"checksum": schema.StringAttribute{
+						MarkdownDescription: "Of what is fetched, before it is decompressed: `sha256:<hex>`, `sha512:<hex>`, or the " +
+							"URL of a file of sums such as `SHA256SUMS` that names the image. Not set: not checked.",
+						Optional:   true,
+						Validators: []validator.String{checksum{}},
+					},
+				},
+			},
+			"hosts": schema.SetAttribute{
+				MarkdownDescription: "Hosts that have a copy: keys of the provider's `hosts`. Not set: every host that has the " +
+					"pool.",
+				ElementType: types.StringType,
+				Optional:    true,
+			},
+			"volume":       computed("Name of the copies."),
+			"sha256":       computed("SHA-256 of the content, decompressed."),
+			"format":       computed("`qcow2` or `raw`, as the image itself says."),
+			"virtual_size": quantity("What a guest sees of it."),
+			"superseded": schema.ListAttribute{
+				MarkdownDescription: "Copies of earlier content that are kept because disks are based on them. An apply removes " +
+					"them once none is.",
+				ElementType: types.StringType,
+				Computed:    true,
+			},
+			onhosts.StatesName: onhosts.StatesAttribute("image", "`present`, `half` (its upload was broken off) or `missing`"),
+			"timeouts":         value.Timeouts(ctx, timeouts.Opts{Create: true, Update: true}),
+		},
+	}
+}
+
+func computed(description string) schema.Attribute {
+	return schema.StringAttribute{
+		MarkdownDescription: description, Computed: true,
+		PlanModifiers: []planmodifier.String{stringplanmodifier.UseStateForUnknown()},
+	}
+}
+
+func quantity(description string) schema.Attribute {
+	return schema.StringAttribute{
+		MarkdownDescription: description, Computed: true, CustomType: value.QuantityType,
+		PlanModifiers: []planmodifier.String{stringplanmodifier.UseStateForUnknown()},
+	}
+}
+
+// checksum refuses what is no checksum.
+type checksum struct{}
+
+// Description says what is accepted.
+func (checksum) Description(context.Context) string { return "must be sha256:, sha512: or a URL" }
+
+// MarkdownDescription says what is accepted.
+func (c checksum) MarkdownDescription(ctx context.Context) string { return c.Description(ctx) }
+
+// ValidateString refuses what is no checksum.
+func (checksum) ValidateString(_ context.Context, req validator.StringRequest, resp *validator.StringResponse) {
+	if req.ConfigValue.IsNull() || req.ConfigValue.IsUnknown() {
+		return
+	}
+	if err := storage.CheckChecksum(req.ConfigValue.ValueString()); err != nil {
+		resp.Diagnostics.AddAttributeError(req.Path, "Invalid checksum", err.Error()+".")
+	}
+}

@@ -1,0 +1,10 @@
+package meta
+
+import (
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/storage"
+)
+
+// Storage is the storage of the fleet's hosts. The provider must be configured and known.
+func (d *Data) Storage() *storage.Storage {
+	return &storage.Storage{Hosts: d.Fleet.Connections(), Lock: d.Fleet.LockOn, Log: d.Fleet.Logger()}
+}

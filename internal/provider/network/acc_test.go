@@ -1,0 +1,246 @@
+package network_test
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/hashicorp/terraform-plugin-testing/helper/resource"
+	"github.com/hashicorp/terraform-plugin-testing/plancheck"
+	"github.com/hashicorp/terraform-plugin-testing/terraform"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/acctest"
+)
+
+func TestMain(m *testing.M) { acctest.Main(m) }
+
+const address = "virtfleet_network.this"
+
+func TestNetwork_refused(t *testing.T) {
+	t.Parallel()
+	acctest.NeedsTerraform(t)
+	step := func(says, want string) resource.TestStep {
+		return resource.TestStep{
+			Config:      acctest.Local("") + "resource \"virtfleet_network\" \"this\" {\n name = \"refused\"\n" + says + "\n}",
+			ExpectError: regexp.MustCompile(want), PlanOnly: true,
+		}
+	}
+	resource.UnitTest(t, resource.TestCase{
+		ProtoV6ProviderFactories: acctest.Factories(t),
+		Steps: []resource.TestStep{
+			step(`forward = { mode = "tunnel" }`, "passthrough"),
+			step(`forward = { mode = "bridge" }`, "set bridge to the host's"),
+			step(`forward = { mode = "hostdev" }`, "physical_function or\\s+pci_addresses"),
+			step("forward = { mode = \"bridge\" }\nbridge = \"br0\"\nips = [{ address = \"10.0.0.1/24\" }]", "Remove\\s+ips"),
+			step(`ips = [{ address = "10.0.0.1" }]`, "prefix length"),
+			step(`ips = [{ address = "10.0.0.0/24" }]`, "10.0.0.1/24"),
+			step(`ips = [{ address = "10.0.0.1/24", dhcp = { ranges = [{ start = "10.0.1.2", end = "10.0.1.9" }] } }]`,
+				"isn't an address in 10.0.0.0/24"),
+			step(`ips = [{ address = "10.0.0.1/24", dhcp = { hosts = [{ ip = "10.0.0.2" }] } }]`, "needs\\s+mac"),
+			step(`vlan = { tags = [5000] }`, "between 0 and 4095"),
+			step(`hosts = ["nowhere"]`, "isn't|is not a key"),
+		},
+	})
+}
+
+// TestNetwork_kinds: networks that need hardware or a switch are defined with libvirt's own test driver, and planned
+// to be as they are.
+func TestNetwork_kinds(t *testing.T) {
+	t.Parallel()
+	acctest.NeedsTerraform(t)
+	// The test driver forgets everything when there is no connection to it any more.
+	h, err := libvirt.Open(libvirt.Config{Name: "local", URI: "test:///default"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = h.Close() })
+	if _, err := h.Networks(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	var steps []resource.TestStep
+	for _, says := range []string{
+		"forward = { mode = \"private\", devices = [\"eth0\", \"eth1\"] }\nbandwidth = { inbound = { average = 1000 } }",
+		"forward = { mode = \"private\", devices = [\"eth0\"] }",
+		`forward = { mode = "hostdev", physical_function = "eth0", managed = true }`,
+		`forward = { mode = "hostdev", pci_addresses = ["0000:03:10.1"] }`,
+		`forward = { mode = "bridge" }
+		 bridge  = "ovs0"
+		 virtual_port = { type = "openvswitch" }
+		 port_groups = {
+		   ops = { vlan = { tags = [42] } }
+		   all = { default = true, vlan = { tags = [42, 43], native_tag = 42, native_mode = "untagged" } }
+		 }`,
+		"forward = { mode = \"isolated\" }\nips = [{ address = \"fd00:77::1/64\" }]",
+	} {
+		steps = append(steps, resource.TestStep{
+			Config: acctest.Local("") + "resource \"virtfleet_network\" \"this\" {\n name = \"kinds\"\n active = false\n" +
+				says + "\n}",
+		})
+	}
+	resource.UnitTest(t, resource.TestCase{ProtoV6ProviderFactories: acctest.Factories(t), Steps: steps})
+}
+
+// scene is a network on two hosts.
+type scene struct {
+	l            *lab.Lab
+	name, bridge string
+	block        string
+}
+
+func newScene(t *testing.T) *scene {
+	t.Helper()
+	l := lab.Open(t)
+	name := lab.Name(t)
+	return &scene{l: l, name: name, bridge: "vn" + name[len(name)-6:], block: acctest.Config(l)}
+}
+
+func (s *scene) config(says, dns, reservations string) string {
+	return fmt.Sprintf(`%s
+resource "virtfleet_network" "this" {
+  name    = %q
+  bridge  = %q
+  forward = { mode = "nat" }
+  domain  = { name = "lab.test", local_only = true }
+  dns     = { hosts = [%s] }
+  ips = [{
+    address = "10.213.7.1/24"
+    dhcp    = { ranges = [{ start = "10.213.7.100", end = "10.213.7.199" }], hosts = [%s] }
+  }]
+  %s
+}`, s.block, s.name, s.bridge, dns, reservations, says)
+}
+
+// on looks at the network on both hosts.
+func (s *scene) on(t *testing.T, look func(host, live, inactive, info string) error) resource.TestCheckFunc {
+	t.Helper()
+	return func(*terraform.State) error {
+		for _, host := range []string{"kvm1", "kvm2"} {
+			live, inactive := s.l.Virsh(t, host, "net-dumpxml", s.name), s.l.Virsh(t, host, "net-dumpxml", "--inactive", s.name)
+			if err := look(host, live, inactive, s.l.Virsh(t, host, "net-info", s.name)); err != nil {
+				return fmt.Errorf("host %s: %w", host, err)
+			}
+		}
+		return nil
+	}
+}
+
+// says checks that live and persistent definitions on both hosts have something, or haven't.
+func (s *scene) says(t *testing.T, has, hasNot string) resource.TestCheckFunc {
+	t.Helper()
+	return s.on(t, func(_, live, inactive, info string) error {
+		for _, xml := range []string{live, inactive} {
+			if !strings.Contains(xml, has) || hasNot != "" && strings.Contains(xml, hasNot) {
+				return fmt.Errorf("want %s, not %s, in %s", has, hasNot, xml)
+			}
+		}
+		if strings.Count(strings.ReplaceAll(info, " ", ""), ":yes") != 3 { // active, persistent, autostart
+			return fmt.Errorf("it is %s", info)
+		}
+		return nil
+	})
+}
+
+// started is what tells one start of the network from the next: the number of its bridge.
+func (s *scene) started(t *testing.T, host string) string {
+	t.Helper()
+	return s.l.Run(t, host, "cat", "/sys/class/net/"+s.bridge+"/ifindex")
+}
+
+func does(a plancheck.ResourceActionType) resource.ConfigPlanChecks {
+	return resource.ConfigPlanChecks{PreApply: []plancheck.PlanCheck{plancheck.ExpectResourceAction(address, a)}}
+}
+
+// TestAccNetwork is the life of a network: made on two hosts, changed while it is active, repaired, restarted,
+// imported, kept while it is used, and destroyed.
+func TestAccNetwork(t *testing.T) {
+	t.Parallel()
+	s := newScene(t)
+	const gateway = `{ ip = "10.213.7.1", names = ["gw"] }`
+	const reservation = `{ mac = "52:54:00:07:00:01", ip = "10.213.7.50", name = "web" }`
+	const second = `{ mac = "52:54:00:07:00:02", ip = "10.213.7.51" }`
+	update := does(plancheck.ResourceActionUpdate)
+	guest := fmt.Sprintf(`<domain type='qemu'><name>%s</name><memory unit='MiB'>16</memory><os><type>hvm</type></os>
+		<devices>		<interface type='network'><source network='%s'/></interface></devices></domain>`, s.name, s.name)
+	var before string
+	noteStart := func() { before = s.started(t, "kvm1") }
+	sameStart := func(want bool) resource.TestCheckFunc {
+		return func(*terraform.State) error {
+			if now := s.started(t, "kvm1"); (now == before) != want {
+				return fmt.Errorf("the bridge was number %s and is %s now", before, now)
+			}
+			return nil
+		}
+	}
+	resource.Test(t, resource.TestCase{
+		ProtoV6ProviderFactories: acctest.Factories(t),
+		CheckDestroy: func(*terraform.State) error {
+			for _, host := range []string{"kvm1", "kvm2"} {
+				if all := s.l.Virsh(t, host, "net-list", "--all", "--name"); strings.Contains(all, s.name) {
+					return fmt.Errorf("it is still on host %s", host)
+				}
+			}
+			return nil
+		},
+		Steps: []resource.TestStep{
+			{
+				Config: s.config("", gateway, reservation), ConfigPlanChecks: does(plancheck.ResourceActionCreate),
+				Check: s.says(t, "ip='10.213.7.50'", ""),
+			},
+			{ // Reservations and records are added and removed while it is active.
+				PreConfig: func() { noteStart() },
+				Config:    s.config("", `{ ip = "10.213.7.9", names = ["db"] }`, reservation+","+second), ConfigPlanChecks: update,
+				Check: resource.ComposeTestCheckFunc(s.says(t, "ip='10.213.7.51'", "<hostname>gw<"), sameStart(true)),
+			},
+			{ // Stopped by hand on one host, a record added by hand to what is active on the other.
+				PreConfig: func() {
+					s.l.Virsh(t, "kvm1", "net-destroy", s.name)
+					s.l.Virsh(t, "kvm2", "net-update", s.name, "add", "dns-host", "--live",
+						"<host ip='10.213.7.66'><hostname>byhand</hostname></host>")
+				},
+				Config: s.config("", gateway, reservation), ConfigPlanChecks: update,
+				Check: s.says(t, "<hostname>gw<", "byhand"),
+			},
+			{ // A block that is declared is complete.
+				PreConfig: func() {
+					s.l.Virsh(t, "kvm1", "net-update", s.name, "add", "dns-txt", "--live", "--config",
+						"<txt name='kept' value='x'/>")
+				},
+				Config:             s.config("", gateway, reservation),
+				ExpectNonEmptyPlan: true, PlanOnly: true,
+			},
+			{
+				Config: s.config("routes = []", gateway, reservation), ConfigPlanChecks: update,
+				Check: s.says(t, "<hostname>gw<", "kept"),
+			},
+			{ // A restart that cuts off a VM is refused in the plan.
+				PreConfig: func() {
+					noteStart()
+					s.l.Define(t, "kvm1", guest)
+					s.l.Virsh(t, "kvm1", "start", "--paused", s.name)
+				},
+				Config: s.config("mtu = 1400", gateway, reservation), ExpectError: regexp.MustCompile("(?s)interrupted.*" +
+					regexp.QuoteMeta(s.name) + ".*mtu"), PlanOnly: true,
+			},
+			{
+				Config: s.config("mtu = 1400\nupdate_policy = \"Restart\"", gateway, reservation), ConfigPlanChecks: update,
+				Check: resource.ComposeTestCheckFunc(s.says(t, "<mtu size='1400'/>", ""), sameStart(false)),
+			},
+			{
+				ResourceName: address, ImportState: true, ImportStateId: s.name, ImportStateVerify: true,
+				ImportStateVerifyIgnore: []string{"update_policy"},
+			},
+			{ // Used by a definition, it isn't destroyed.
+				PreConfig: func() { s.l.Virsh(t, "kvm1", "destroy", s.name) },
+				Config:    s.config("mtu = 1400", gateway, reservation), Destroy: true,
+				ExpectError: regexp.MustCompile("definitions of these virtual"),
+			},
+			{
+				PreConfig: func() { s.l.Virsh(t, "kvm1", "undefine", s.name) },
+				Config:    s.config("mtu = 1400", gateway, reservation),
+			},
+		},
+	})
+}

@@ -1,0 +1,100 @@
+package network
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/resource"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/hostset"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/network"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/meta"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/onhosts"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/value"
+)
+
+// Read compares what the hosts have with what was applied.
+func (r *networkResource) Read(ctx context.Context, req resource.ReadRequest, resp *resource.ReadResponse) {
+	var state model
+	resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
+	if resp.Diagnostics.HasError() || !r.Asks("read", noun(state.Name), &resp.Diagnostics) {
+		return
+	}
+	var declared []string
+	_, diags := meta.ReadPrivate(ctx, req.Private, declaredKey, &declared)
+	resp.Diagnostics.Append(diags...)
+	known, _ := onhosts.Known(r.Data, state.Hosts, state.HostStates)
+	answers := hostset.Ask(ctx, known, func(ctx context.Context, h *libvirt.Host) (*network.State, error) {
+		return network.Read(ctx, h, state.Name.ValueString())
+	})
+	resp.Diagnostics.Append(state.takeSettings(ctx, hostset.Found(answers), declared)...)
+	spec, _, diags := state.spec(declared)
+	resp.Diagnostics.Append(diags...)
+	o, diags := onhosts.Observe(onhosts.Question[network.State]{
+		Data: r.Data, Noun: noun(state.Name), Hosts: state.Hosts, Last: state.HostStates, Answers: answers,
+		State: func(s network.State) string { return word(&s, spec, value.Bool(state.Autostart)) },
+	})
+	resp.Diagnostics.Append(diags...)
+	if o.Concludes(ctx, resp, "network", state.Name.ValueString(), false) {
+		return
+	}
+	state.HostStates = value.NewStringMap(o.States)
+	resp.Diagnostics.Append(resp.State.Set(ctx, state)...)
+}
+
+// takeSettings takes over what a host has: one that differs in nothing that is declared, if there is one, else the
+// first. What is declared shows as drift then where no host has it as it was applied.
+func (m *model) takeSettings(
+	ctx context.Context, found []hostset.Answer[network.State], declared []string,
+) (diags diag.Diagnostics) {
+	if len(found) == 0 {
+		return nil
+	}
+	spec, _, diags := m.spec(declared)
+	reference := found[0].Value
+	for _, a := range found {
+		if len(a.Value.Differences(spec)) == 0 {
+			reference = a.Value
+			break
+		}
+	}
+	have := reference.Spec
+	// What only the active network has otherwise is drift as well.
+	if reference.Live != nil && len(network.Differences(have, spec)) == 0 {
+		have = *reference.Live
+	}
+	diags.Append(m.fromSpec(ctx, have, slices.Sorted(maps.Keys(m.blocks())))...)
+	if m.Active.IsNull() {
+		m.Active = types.BoolValue(reference.Active)
+	}
+	if !slices.ContainsFunc(found, func(a hostset.Answer[network.State]) bool {
+		return a.Value.Autostart == m.Autostart.ValueBool() && !m.Autostart.IsNull()
+	}) {
+		m.Autostart = types.BoolValue(reference.Autostart)
+	}
+	return diags
+}
+
+// word says what a host has of the network, and what isn't as it was applied.
+func word(s *network.State, declared network.Spec, autostart *bool) string {
+	state := onhosts.Inactive
+	if s.Active {
+		state = onhosts.Active
+	}
+	differences := s.Differences(declared)
+	if autostart != nil && *autostart != s.Autostart {
+		differences = append(differences, "autostart")
+	}
+	if s.Transient {
+		differences = append(differences, "persistence")
+	}
+	if len(differences) > 0 {
+		state += ", differs in " + strings.Join(differences, ", ")
+	}
+	return state
+}

@@ -1,0 +1,348 @@
+package network
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/path"
+	"github.com/hashicorp/terraform-plugin-framework/resource"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/hostset"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/network"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/meta"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/onhosts"
+)
+
+// TypeName is the resource's full name.
+const TypeName = "virtfleet_network"
+
+// declaredKey is the private state's list of the blocks that the configuration declared at the last apply: what hosts
+// have otherwise in these is drift.
+const declaredKey = "declared"
+
+var (
+	_ resource.ResourceWithConfigure      = (*networkResource)(nil)
+	_ resource.ResourceWithImportState    = (*networkResource)(nil)
+	_ resource.ResourceWithModifyPlan     = (*networkResource)(nil)
+	_ resource.ResourceWithValidateConfig = (*networkResource)(nil)
+)
+
+type networkResource struct{ meta.Resource }
+
+// NewResource is the constructor that the provider registers.
+func NewResource() resource.Resource {
+	return &networkResource{meta.Resource{TypeName: TypeName}}
+}
+
+// Schema describes the resource.
+func (r *networkResource) Schema(_ context.Context, _ resource.SchemaRequest, resp *resource.SchemaResponse) {
+	resp.Schema = networkSchema
+}
+
+// ValidateConfig checks what needs no host to check.
+func (r *networkResource) ValidateConfig(
+	ctx context.Context, req resource.ValidateConfigRequest, resp *resource.ValidateConfigResponse,
+) {
+	var config model
+	resp.Diagnostics.Append(req.Config.Get(ctx, &config)...)
+	if resp.Diagnostics.HasError() {
+		return
+	}
+	spec, known, diags := config.spec(config.declared())
+	resp.Diagnostics.Append(diags...)
+	// What isn't known may be what a block lacks.
+	if known {
+		resp.Diagnostics.Append(problems(spec)...)
+	}
+}
+
+// problems are errors at the attributes that they are about.
+func problems(spec network.Spec) (diags diag.Diagnostics) {
+	for _, p := range spec.Validate() {
+		diags.AddAttributeError(path.Root(p.Block), "Invalid network", p.Reason)
+	}
+	return diags
+}
+
+// noun is what errors call the network.
+func noun(name types.String) string { return fmt.Sprintf("network %q", name.ValueString()) }
+
+// ModifyPlan plans the network healthy on every host, and says what a change cuts off.
+func (r *networkResource) ModifyPlan(
+	ctx context.Context, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse,
+) {
+	if r.Data == nil || req.Plan.Raw.IsNull() {
+		return
+	}
+	var config, plan, state model
+	resp.Diagnostics.Append(req.Config.Get(ctx, &config)...)
+	resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...)
+	if resp.Diagnostics.HasError() {
+		return
+	}
+	if req.State.Raw.IsNull() {
+		plan.ID = plan.Name
+		if plan.Autostart.IsUnknown() && config.Autostart.IsNull() {
+			plan.Autostart = types.BoolValue(true)
+		}
+		if !r.Data.Unknown {
+			_, diags := onhosts.Targets(r.Data, plan.Hosts)
+			resp.Diagnostics.Append(diags...)
+		}
+		resp.Diagnostics.Append(resp.Plan.Set(ctx, plan)...)
+		return
+	}
+	resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
+	if resp.Diagnostics.HasError() || !r.Asks("update", noun(plan.Name), &resp.Diagnostics) {
+		return
+	}
+	targets, diags := onhosts.Targets(r.Data, plan.Hosts)
+	resp.Diagnostics.Append(diags...)
+	if resp.Diagnostics.HasError() {
+		return
+	}
+	// What isn't declared stays as it is.
+	for name := range plan.blocks() {
+		if config.block(name).IsNull() {
+			plan.setBlock(name, state.block(name))
+		}
+	}
+	if config.Autostart.IsNull() {
+		plan.Autostart = state.Autostart
+	}
+	plan.HostStates = onhosts.PlanStates(targets, plan.Hosts, plan.healthy())
+	resp.Diagnostics.Append(resp.Plan.Set(ctx, plan)...)
+	if resp.Plan.Raw.Equal(req.State.Raw) {
+		return
+	}
+	spec, known, diags := plan.spec(config.declared())
+	resp.Diagnostics.Append(diags...)
+	if known && plan.Name.Equal(state.Name) {
+		resp.Diagnostics.Append(r.announce(ctx, targets, plan, spec)...)
+	}
+}
+
+// announce says which hosts' network is restarted or stopped, and which VMs are cut off by that.
+func (r *networkResource) announce(
+	ctx context.Context, targets hostset.Set, plan model, spec network.Spec,
+) (diags diag.Diagnostics) {
+	name := plan.Name.ValueString()
+	answers := hostset.Ask(ctx, targets, func(ctx context.Context, h *libvirt.Host) (*interruption, error) {
+		return interrupted(ctx, h, name, plan.wanted(spec))
+	})
+	for _, a := range hostset.Found(answers) {
+		detail := fmt.Sprintf("%s on host %s.", a.Value.reason, a.Host)
+		if len(a.Value.users) == 0 {
+			diags.AddWarning("Network is interrupted", detail+" No running virtual machine uses it there.")
+			continue
+		}
+		detail += fmt.Sprintf(" Running virtual machines that use it there: %s. They are cut off until they are restarted.",
+			strings.Join(a.Value.users, ", "))
+		if plan.UpdatePolicy.ValueString() == updateRestart {
+			diags.AddWarning("Network is interrupted", detail)
+			continue
+		}
+		diags.AddAttributeError(path.Root("update_policy"), "Network would be interrupted", detail+
+			"\n\nSet update_policy = \"Restart\" to do it nevertheless, or stop or move these virtual machines first.")
+	}
+	return diags
+}
+
+// interruption is a restart or stop of a host's network.
+type interruption struct {
+	reason string
+	users  []string // running VMs
+}
+
+// interrupted says whether the host's network must be stopped to become what is wanted. Its error is
+// libvirt.ErrNotFound when it needn't.
+func interrupted(ctx context.Context, h *libvirt.Host, name string, want network.Wanted) (*interruption, error) {
+	have, err := network.Read(ctx, h, name)
+	if err != nil {
+		return nil, err
+	}
+	i := &interruption{}
+	switch blocks := have.Restart(want.Spec); {
+	case have.Active && !want.Active:
+		i.reason = fmt.Sprintf("Network %q is stopped", name)
+	case want.Active && len(blocks) > 0:
+		i.reason = fmt.Sprintf("Network %q is restarted, because %s can't be changed while it is active", name,
+			strings.Join(blocks, ", "))
+	default:
+		return nil, libvirt.ErrNotFound
+	}
+	users, err := network.Users(ctx, h, name)
+	for _, u := range users {
+		if u.Active {
+			i.users = append(i.users, u.Name)
+		}
+	}
+	return i, err
+}
+
+// Create makes the network on every host. A host where that fails is left to a later apply, unless it fails everywhere.
+func (r *networkResource) Create(ctx context.Context, req resource.CreateRequest, resp *resource.CreateResponse) {
+	var config, plan model
+	resp.Diagnostics.Append(req.Config.Get(ctx, &config)...)
+	resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...)
+	if resp.Diagnostics.HasError() || !r.Asks("create", noun(plan.Name), &resp.Diagnostics) {
+		return
+	}
+	targets, diags := onhosts.Targets(r.Data, plan.Hosts)
+	resp.Diagnostics.Append(diags...)
+	declared := config.declared()
+	spec, _, diags := plan.spec(declared)
+	resp.Diagnostics.Append(diags...)
+	resp.Diagnostics.Append(problems(spec)...)
+	if resp.Diagnostics.HasError() {
+		return
+	}
+	c := r.change(plan.Name)
+	c.Healthy = plan.healthy()
+	c.Put = onhosts.Each(func(ctx context.Context, h *libvirt.Host) error {
+		return network.Create(ctx, h, plan.Name.ValueString(), plan.wanted(spec))
+	})
+	// Of what was made in vain nothing is in the state, and no VM can use it yet.
+	c.Remove = onhosts.Each(func(ctx context.Context, h *libvirt.Host) error {
+		return network.Delete(ctx, h, plan.Name.ValueString())
+	})
+	states, diags := c.Create(ctx, targets)
+	resp.Diagnostics.Append(diags...)
+	if resp.Diagnostics.HasError() {
+		return
+	}
+	plan.HostStates = states
+	resp.Diagnostics.Append(r.fill(ctx, targets, &plan)...)
+	resp.Diagnostics.Append(meta.WritePrivate(ctx, resp.Private, declaredKey, declared)...)
+	resp.Diagnostics.Append(resp.State.Set(ctx, plan)...)
+}
+
+// fill reads what isn't declared from the first host that has the network.
+func (r *networkResource) fill(ctx context.Context, targets hostset.Set, m *model) (diags diag.Diagnostics) {
+	var have network.Spec
+	found := hostset.Found(hostset.Ask(ctx, targets, func(ctx context.Context, h *libvirt.Host) (*network.State, error) {
+		return network.Read(ctx, h, m.Name.ValueString())
+	}))
+	if len(found) > 0 {
+		have = found[0].Value.Spec
+	}
+	var unknown []string
+	for name := range m.blocks() {
+		if m.block(name).IsUnknown() {
+			unknown = append(unknown, name)
+		}
+	}
+	return m.fromSpec(ctx, have, unknown)
+}
+
+// Update makes the network what is planned on every host, and removes it from hosts that are no longer listed.
+func (r *networkResource) Update(ctx context.Context, req resource.UpdateRequest, resp *resource.UpdateResponse) {
+	var config, plan, state model
+	resp.Diagnostics.Append(req.Config.Get(ctx, &config)...)
+	resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...)
+	resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
+	if resp.Diagnostics.HasError() || !r.Asks("update", noun(plan.Name), &resp.Diagnostics) {
+		return
+	}
+	targets, diags := onhosts.Targets(r.Data, plan.Hosts)
+	resp.Diagnostics.Append(diags...)
+	declared := config.declared()
+	spec, _, diags := plan.spec(declared)
+	resp.Diagnostics.Append(diags...)
+	resp.Diagnostics.Append(problems(spec)...)
+	if resp.Diagnostics.HasError() {
+		return
+	}
+	c := r.change(plan.Name)
+	c.Healthy = plan.healthy()
+	c.Put = onhosts.Each(func(ctx context.Context, h *libvirt.Host) error { return update(ctx, h, &plan, spec) })
+	states, complete, diags := c.Update(ctx, targets, state.HostStates)
+	resp.Diagnostics.Append(diags...)
+	plan.HostStates = states
+	if !complete {
+		// Where it failed the definition may be the old one, so the next plan compares with that.
+		for _, block := range declared {
+			plan.setBlock(block, state.block(block))
+		}
+		plan.Active, plan.Autostart = state.Active, state.Autostart
+	} else {
+		resp.Diagnostics.Append(meta.WritePrivate(ctx, resp.Private, declaredKey, declared)...)
+	}
+	resp.Diagnostics.Append(resp.State.Set(ctx, plan)...)
+}
+
+// update makes one host's network what is planned.
+func update(ctx context.Context, h *libvirt.Host, plan *model, spec network.Spec) error {
+	name, want := plan.Name.ValueString(), plan.wanted(spec)
+	if plan.UpdatePolicy.ValueString() == updateRestart {
+		return network.Update(ctx, h, name, want, true)
+	}
+	// The plan was made when no running VM used it, or when no restart was needed.
+	i, err := interrupted(ctx, h, name, want)
+	if err != nil && !errors.Is(err, libvirt.ErrNotFound) {
+		return err
+	}
+	if i != nil && len(i.users) > 0 {
+		return fmt.Errorf("%w: %s is used by %s now", network.ErrRestartRequired, noun(plan.Name),
+			strings.Join(i.users, ", "))
+	}
+	return network.Update(ctx, h, name, want, i != nil)
+}
+
+// change removes the network, except where a VM's definition uses it.
+func (r *networkResource) change(name types.String) onhosts.Change {
+	return onhosts.Change{
+		Data: r.Data, TypeName: TypeName, ImportID: name.ValueString(), Noun: noun(name),
+		Remove: onhosts.Each(func(ctx context.Context, h *libvirt.Host) error {
+			users, err := network.Users(ctx, h, name.ValueString())
+			if err != nil {
+				return err
+			}
+			if len(users) > 0 {
+				names := make([]string, len(users))
+				for i, u := range users {
+					names[i] = u.Name
+				}
+				return fmt.Errorf("%w: the definitions of these virtual machines use it: %s; remove their interfaces or "+
+					"move them first", libvirt.ErrOperationInvalid, strings.Join(names, ", "))
+			}
+			return network.Delete(ctx, h, name.ValueString())
+		}),
+	}
+}
+
+// Delete removes the network from every host.
+func (r *networkResource) Delete(ctx context.Context, req resource.DeleteRequest, resp *resource.DeleteResponse) {
+	var state model
+	resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
+	if resp.Diagnostics.HasError() || !r.Asks("delete", noun(state.Name), &resp.Diagnostics) {
+		return
+	}
+	resp.Diagnostics.Append(r.change(state.Name).Delete(ctx, state.Hosts, state.HostStates)...)
+}
+
+// ImportState takes the network's name. Read fills in the rest.
+func (r *networkResource) ImportState(
+	ctx context.Context, req resource.ImportStateRequest, resp *resource.ImportStateResponse,
+) {
+	if !r.Asks("import", fmt.Sprintf("network %q", req.ID), &resp.Diagnostics) {
+		return
+	}
+	all := r.Data.Fleet.Connections().Present()
+	answers := hostset.Ask(ctx, all, func(ctx context.Context, h *libvirt.Host) (*network.State, error) {
+		return network.Read(ctx, h, req.ID)
+	})
+	found, diags := onhosts.Imported(answers, "network", req.ID)
+	resp.Diagnostics.Append(diags...)
+	if diags.HasError() {
+		return
+	}
+	resp.Diagnostics.Append(resp.State.SetAttribute(ctx, path.Root("id"), req.ID)...)
+	resp.Diagnostics.Append(resp.State.SetAttribute(ctx, path.Root("name"), req.ID)...)
+	onhosts.ImportHosts(ctx, resp, found, all)
+}

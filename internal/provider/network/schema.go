@@ -1,0 +1,214 @@
+package network
+
+import (
+	"regexp"
+
+	"github.com/hashicorp/terraform-plugin-framework-validators/int64validator"
+	"github.com/hashicorp/terraform-plugin-framework-validators/stringvalidator"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema/booldefault"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema/planmodifier"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema/stringplanmodifier"
+	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/network"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/onhosts"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/value"
+)
+
+var networkSchema = schema.Schema{
+	MarkdownDescription: "One virtual network on every host that is listed. What isn't set is left as it is on the " +
+		"hosts; a block that is set is complete. Reservations, DNS records, DHCP ranges, port groups and the devices of a " +
+		"macvtap network are changed while the network is active. Other changes need a restart of the network, which cuts " +
+		"off the running VMs that use it: see `update_policy`. A network that a VM's definition " +
+		"uses isn't destroyed.",
+	Attributes: map[string]schema.Attribute{
+		"id": schema.StringAttribute{
+			MarkdownDescription: "Same as `name`.", Computed: true,
+			PlanModifiers: []planmodifier.String{stringplanmodifier.UseStateForUnknown()},
+		},
+		"name": schema.StringAttribute{
+			MarkdownDescription: "Name of the network on every host.", Required: true,
+			PlanModifiers: []planmodifier.String{stringplanmodifier.RequiresReplace()},
+			Validators: []validator.String{stringvalidator.RegexMatches(regexp.MustCompile(`^[^/\s]+$`),
+				"must be a name without spaces and slashes")},
+		},
+		onhosts.HostsName: onhosts.HostsAttribute("network"),
+		onhosts.StatesName: onhosts.StatesAttribute("network", "`active`, `inactive` or `missing`, and what differs there "+
+			"from the configuration"),
+		"active": schema.BoolAttribute{
+			MarkdownDescription: "Whether the network is started. A network that was stopped is started by the next apply. " +
+				"Default: `true`.",
+			Optional: true, Computed: true, Default: booldefault.StaticBool(true),
+		},
+		"autostart": schema.BoolAttribute{
+			MarkdownDescription: "Whether the network starts with its host. Default for a new network: `true`.",
+			Optional:            true, Computed: true,
+		},
+		"update_policy": schema.StringAttribute{
+			MarkdownDescription: "What happens to a change that needs a restart of the network: `Live` refuses it in the plan " +
+				"while running VMs use the network, `Restart` restarts it. The plan names the VMs " +
+				"that are cut off: they get their connection back when they are restarted. Default: `Live`.",
+			Optional:   true,
+			Validators: []validator.String{stringvalidator.OneOf(updateLive, updateRestart)},
+		},
+		"forward": forwardAttribute,
+		"bridge": schema.StringAttribute{
+			MarkdownDescription: "Bridge on the host. With the mode `bridge` it is one that exists, else one that libvirt " +
+				"makes; omitted: a free name on each host.",
+			Optional: true, Computed: true,
+			Validators: []validator.String{stringvalidator.LengthBetween(1, 15)},
+		},
+		"mtu": schema.Int64Attribute{
+			MarkdownDescription: "Largest packet in bytes.", Optional: true, Computed: true,
+			Validators: []validator.Int64{int64validator.Between(68, 65535)},
+		},
+		"domain": block("DNS domain of the network.", map[string]schema.Attribute{
+			"name":       required("Name of the domain."),
+			"local_only": flag("Whether names of the domain are never asked for elsewhere."),
+		}),
+		"dns":          dnsAttribute,
+		"ips":          ipsAttribute,
+		"routes":       routesAttribute,
+		"port_groups":  portGroupsAttribute,
+		"vlan":         block("VLAN of all interfaces: with Open vSwitch and hostdev networks.", vlanAttributes()),
+		"virtual_port": block("How all interfaces are attached to a switch.", virtualPortAttributes()),
+		"bandwidth":    block("Limits for the network as a whole.", bandwidthAttributes()),
+		"dnsmasq_options": schema.ListAttribute{
+			MarkdownDescription: "Lines for the configuration of dnsmasq, which libvirt passes on unchecked.",
+			ElementType:         types.StringType, Optional: true, Computed: true,
+		},
+	},
+}
+
+var forwardAttribute = block("How the network is connected to the host's networks.", map[string]schema.Attribute{
+	"mode": schema.StringAttribute{
+		MarkdownDescription: "One of " + value.OneOf(network.Modes) + ". `isolated` connects the VMs with " +
+			"each other and the host alone. `bridge` uses the host's `bridge`, or with `devices` macvtap in bridge mode; " +
+			"`private`, `vepa` and `passthrough` are the other modes of macvtap. `hostdev` hands out PCI devices.",
+		Required:   true,
+		Validators: []validator.String{stringvalidator.OneOf(network.Modes...)},
+	},
+	"devices":           texts("Network devices of the host: one for `nat` and `route`, a pool of them for macvtap."),
+	"physical_function": text("Network device of the host whose virtual functions are handed out, for `hostdev`."),
+	"pci_addresses":     texts("PCI addresses that are handed out, for `hostdev`, such as `0000:03:10.1`."),
+	"managed":           flag("Whether libvirt detaches PCI devices from the host's drivers and gives them back."),
+	"nat": schema.SingleNestedAttribute{
+		MarkdownDescription: "What addresses and ports are translated to, for `nat`.", Optional: true,
+		Attributes: map[string]schema.Attribute{
+			"start":      text("First address. Not set: the host's own address is used."),
+			"end":        text("Last address."),
+			"port_start": integer("First port. Default: `1024`.", 1, 65535),
+			"port_end":   integer("Last port. Default: `65535`.", 1, 65535),
+			"ipv6":       flag("Whether IPv6 is translated too."),
+		},
+	},
+})
+
+var dnsAttribute = block("DNS server of the network.", map[string]schema.Attribute{
+	"enabled":             flag("Whether there is one. Default: `true`."),
+	"forward_plain_names": flag("Whether names without a domain are asked for elsewhere. Default: `true`."),
+	"forwarders": objects("Servers that are asked instead of the host's.", map[string]schema.Attribute{
+		"address": text("Address of the server. Not set: names of the domain are not asked for elsewhere."),
+		"domain":  text("Domain that the server is for. Not set: all."),
+	}),
+	"hosts": objects("Addresses and their names.", map[string]schema.Attribute{
+		"ip": required("Address."),
+		"names": schema.ListAttribute{
+			MarkdownDescription: "Names.", ElementType: types.StringType, Required: true,
+		},
+	}),
+	"srv": objects("SRV records.", map[string]schema.Attribute{
+		"service": required("Service, such as `ldap`."), "protocol": required("Protocol, such as `tcp`."),
+		"domain": text("Domain."), "target": text("Name of the host that serves it."),
+		"port":     integer("Port.", 1, 65535),
+		"priority": integer("Priority.", 0, 65535), "weight": integer("Weight.", 0, 65535),
+	}),
+	"txt": objects("TXT records.", map[string]schema.Attribute{
+		"name": required("Name."), "value": required("Value."),
+	}),
+})
+
+var ipsAttribute = schema.ListNestedAttribute{
+	MarkdownDescription: "Addresses of the hosts on the network. Every host has the same.", Optional: true, Computed: true,
+	NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
+		"address": required("IPv4 or IPv6 address with its prefix length, such as `192.168.10.1/24`."),
+		"dhcp": schema.SingleNestedAttribute{
+			MarkdownDescription: "What is handed out.", Optional: true,
+			Attributes: map[string]schema.Attribute{
+				"ranges": objects("Ranges of addresses, both ends included.", map[string]schema.Attribute{
+					"start": required("First address."), "end": required("Last address."),
+				}),
+				"hosts": objects("Reservations, all of them. Not set: they are left as they are, for "+
+					"`virtfleet_network_dhcp_host` to manage.", map[string]schema.Attribute{
+					"mac":  text("MAC address, for IPv4."),
+					"duid": text("DHCP unique identifier, for IPv6."),
+					"ip":   required("Address."),
+					"name": text("Name."),
+				}),
+			},
+		},
+	}},
+}
+
+var routesAttribute = schema.ListNestedAttribute{
+	MarkdownDescription: "Static routes of the hosts into the network.", Optional: true, Computed: true,
+	NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
+		"destination": required("Network with its prefix length, such as `10.9.0.0/16`."),
+		"gateway":     required("Address on the network that leads there."),
+		"metric":      integer("Metric.", 1, 1<<31-1),
+	}},
+}
+
+var portGroupsAttribute = schema.MapNestedAttribute{
+	MarkdownDescription: "Sets of properties that interfaces choose by the name.", Optional: true, Computed: true,
+	NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
+		"default":      flag("Whether interfaces that choose none have this one."),
+		"vlan":         part("VLAN.", vlanAttributes()),
+		"virtual_port": part("How interfaces are attached to a switch.", virtualPortAttributes()),
+		"bandwidth":    part("Limits for each interface.", bandwidthAttributes()),
+	}},
+}
+
+func vlanAttributes() map[string]schema.Attribute {
+	return map[string]schema.Attribute{
+		"tags": schema.ListAttribute{
+			MarkdownDescription: "Tags, 0 to 4095. Several make a trunk.", ElementType: types.Int64Type, Required: true,
+		},
+		"trunk":      flag("Whether it is a trunk although it has one tag."),
+		"native_tag": integer("Tag of what is sent without one.", 1, 4095),
+		"native_mode": schema.StringAttribute{
+			MarkdownDescription: "Whether what has the native tag is sent `tagged` or `untagged`.", Optional: true,
+			Validators: []validator.String{stringvalidator.OneOf("tagged", "untagged")},
+		},
+	}
+}
+
+func virtualPortAttributes() map[string]schema.Attribute {
+	return map[string]schema.Attribute{
+		"type": schema.StringAttribute{
+			MarkdownDescription: "`openvswitch`, `802.1Qbg`, `802.1Qbh` or `midonet`.", Required: true,
+			Validators: []validator.String{stringvalidator.OneOf("openvswitch", "802.1Qbg", "802.1Qbh", "midonet")},
+		},
+		"parameters": schema.MapAttribute{
+			MarkdownDescription: "Parameters by libvirt's names, such as `profileid`.", ElementType: types.StringType,
+			Optional: true,
+		},
+	}
+}
+
+func bandwidthAttributes() map[string]schema.Attribute {
+	rate := func(description string, more map[string]schema.Attribute) schema.Attribute {
+		more["average"] = integer("Average in KiB per second.", 1, 1<<31-1)
+		more["peak"] = integer("Peak in KiB per second.", 1, 1<<31-1)
+		more["burst"] = integer("Amount in KiB that may be sent at peak speed.", 1, 1<<31-1)
+		return schema.SingleNestedAttribute{MarkdownDescription: description, Optional: true, Attributes: more}
+	}
+	return map[string]schema.Attribute{
+		"inbound": rate("Traffic to the VMs.", map[string]schema.Attribute{
+			"floor": integer("Guaranteed minimum in KiB per second.", 1, 1<<31-1),
+		}),
+		"outbound": rate("Traffic from the VMs.", map[string]schema.Attribute{}),
+	}
+}

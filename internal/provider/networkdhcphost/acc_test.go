@@ -1,0 +1,113 @@
+package networkdhcphost_test
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/hashicorp/terraform-plugin-testing/helper/resource"
+	"github.com/hashicorp/terraform-plugin-testing/plancheck"
+	"github.com/hashicorp/terraform-plugin-testing/terraform"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/acctest"
+)
+
+func TestMain(m *testing.M) { acctest.Main(m) }
+
+func TestNetworkDHCPHost_refused(t *testing.T) {
+	t.Parallel()
+	acctest.NeedsTerraform(t)
+	step := func(says, want string) resource.TestStep {
+		return resource.TestStep{
+			Config:      acctest.Local("") + "resource \"virtfleet_network_dhcp_host\" \"this\" {\n" + says + "\n}",
+			ExpectError: regexp.MustCompile(want),
+		}
+	}
+	resource.UnitTest(t, resource.TestCase{
+		ProtoV6ProviderFactories: acctest.Factories(t),
+		Steps: []resource.TestStep{
+			step("network = \"default\"\nip = \"192.168.122.9\"", "needs\\s+mac"),
+			step("network = \"default\"\nip = \"x\"\nmac = \"52:54:00:00:00:01\"", "isn't an\\s+address"),
+			step("network = \"default\"\nip = \"fd00::2\"\nmac = \"52:54:00:00:00:01\"", "needs\\s+duid"),
+			step("network = \"absent\"\nip = \"10.0.0.2\"\nmac = \"52:54:00:00:00:01\"", "absent"),
+			step("network = \"default\"\nip = \"10.0.0.2\"\nmac = \"52:54:00:00:00:01\"", "no address\\s+range"),
+		},
+	})
+}
+
+// TestAccNetworkDHCPHost is the life of a reservation on two hosts, together with one that was made by hand.
+func TestAccNetworkDHCPHost(t *testing.T) {
+	t.Parallel()
+	l := lab.Open(t)
+	name := lab.Name(t)
+	const address, mac = "virtfleet_network_dhcp_host.this", "52:54:00:07:01:01"
+	config := func(ip, hostname string) string {
+		return fmt.Sprintf(`%s
+resource "virtfleet_network" "this" {
+  name   = %q
+  bridge = %q
+  ips    = [{ address = "10.213.8.1/24", dhcp = { ranges = [{ start = "10.213.8.100", end = "10.213.8.199" }] } }]
+}
+resource "virtfleet_network_dhcp_host" "this" {
+  network = virtfleet_network.this.name
+  mac     = %q
+  ip      = %q
+  name    = %q
+}`, acctest.Config(l), name, "vn"+name[len(name)-6:], strings.ToUpper(mac), ip, hostname)
+	}
+	// everywhere checks live and persistent definition on both hosts.
+	everywhere := func(has, hasNot string) resource.TestCheckFunc {
+		return func(*terraform.State) error {
+			for _, host := range []string{"kvm1", "kvm2"} {
+				for _, flags := range [][]string{nil, {"--inactive"}} {
+					xml := l.Virsh(t, host, append([]string{"net-dumpxml", name}, flags...)...)
+					if !strings.Contains(xml, has) || hasNot != "" && strings.Contains(xml, hasNot) {
+						return fmt.Errorf("host %s: want %s, not %s, in %s", host, has, hasNot, xml)
+					}
+				}
+			}
+			return nil
+		}
+	}
+	update := resource.ConfigPlanChecks{PreApply: []plancheck.PlanCheck{
+		plancheck.ExpectResourceAction(address, plancheck.ResourceActionUpdate),
+		plancheck.ExpectResourceAction("virtfleet_network.this", plancheck.ResourceActionNoop),
+	}}
+	resource.Test(t, resource.TestCase{
+		ProtoV6ProviderFactories: acctest.Factories(t),
+		Steps: []resource.TestStep{
+			{Config: config("10.213.8.50", "web"), Check: everywhere("name='web' ip='10.213.8.50'", "")},
+			{
+				PreConfig: func() {
+					l.Virsh(t, "kvm2", "net-update", name, "add", "ip-dhcp-host", "--live", "--config",
+						"<host mac='52:54:00:07:01:99' ip='10.213.8.99'/>")
+				},
+				Config: config("10.213.8.51", "www"), ConfigPlanChecks: update,
+				Check: everywhere("name='www' ip='10.213.8.51'", "10.213.8.50"),
+			},
+			{ // Removed by hand from what is active on one host.
+				PreConfig: func() {
+					l.Virsh(t, "kvm1", "net-update", name, "delete", "ip-dhcp-host", "--live",
+						"<host mac='"+mac+"' name='www' ip='10.213.8.51'/>")
+				},
+				Config: config("10.213.8.51", "www"), ConfigPlanChecks: update,
+				Check: everywhere("name='www' ip='10.213.8.51'", ""),
+			},
+			{
+				ResourceName: address, ImportState: true, ImportStateId: name + "/" + mac, ImportStateVerify: true,
+				ImportStateVerifyIgnore: []string{"mac"}, // It is written in capitals.
+			},
+			{ // The network stays, and what was made by hand with it.
+				Config: strings.Split(config("", ""), "resource \"virtfleet_network_dhcp_host\"")[0],
+				Check: func(s *terraform.State) error {
+					if xml := l.Virsh(t, "kvm2", "net-dumpxml", name); !strings.Contains(xml, "10.213.8.99") {
+						return fmt.Errorf("the other reservation is lost: %s", xml)
+					}
+					return everywhere("<range", mac)(s)
+				},
+			},
+		},
+	})
+}

@@ -1,0 +1,317 @@
+package networkdhcphost
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/path"
+	"github.com/hashicorp/terraform-plugin-framework/resource"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/hostset"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/network"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/meta"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/onhosts"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/tfdiag"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/value"
+)
+
+// TypeName is the resource's full name.
+const TypeName = "virtfleet_network_dhcp_host"
+
+// differs is the word for a host that has another reservation for the same MAC address.
+const differs = "differs"
+
+var (
+	_ resource.ResourceWithConfigure      = (*hostResource)(nil)
+	_ resource.ResourceWithImportState    = (*hostResource)(nil)
+	_ resource.ResourceWithModifyPlan     = (*hostResource)(nil)
+	_ resource.ResourceWithValidateConfig = (*hostResource)(nil)
+)
+
+type hostResource struct{ meta.Resource }
+
+// NewResource is the constructor that the provider registers.
+func NewResource() resource.Resource { return &hostResource{meta.Resource{TypeName: TypeName}} }
+
+// model is the resource as Terraform has it.
+type model struct {
+	ID         types.String `tfsdk:"id"`
+	Network    types.String `tfsdk:"network"`
+	MAC        types.String `tfsdk:"mac"`
+	DUID       types.String `tfsdk:"duid"`
+	IP         types.String `tfsdk:"ip"`
+	Name       types.String `tfsdk:"name"`
+	HostStates types.Map    `tfsdk:"host_states"`
+}
+
+func (m *model) reservation() network.DHCPHost {
+	return network.DHCPHost{
+		MAC: m.MAC.ValueString(), DUID: m.DUID.ValueString(), IP: m.IP.ValueString(), Name: m.Name.ValueString(),
+	}
+}
+
+func (m *model) noun() string {
+	return fmt.Sprintf("DHCP reservation %q", m.key())
+}
+
+func (m *model) key() string {
+	return m.Network.ValueString() + "/" + strings.ToLower(m.MAC.ValueString()+m.DUID.ValueString())
+}
+
+// Schema describes the resource.
+func (r *hostResource) Schema(_ context.Context, _ resource.SchemaRequest, resp *resource.SchemaResponse) {
+	resp.Schema = hostSchema
+}
+
+// ValidateConfig checks what needs no host to check.
+func (r *hostResource) ValidateConfig(
+	ctx context.Context, req resource.ValidateConfigRequest, resp *resource.ValidateConfigResponse,
+) {
+	var config model
+	resp.Diagnostics.Append(req.Config.Get(ctx, &config)...)
+	if resp.Diagnostics.HasError() || config.MAC.IsUnknown() || config.DUID.IsUnknown() || config.IP.IsUnknown() ||
+		config.Name.IsUnknown() {
+		return
+	}
+	if reason := config.reservation().Validate(); reason != "" {
+		resp.Diagnostics.AddAttributeError(path.Root("ip"), "Invalid DHCP reservation", reason)
+	}
+}
+
+// ModifyPlan plans the reservation present wherever its network was last seen.
+func (r *hostResource) ModifyPlan(
+	ctx context.Context, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse,
+) {
+	if r.Data == nil || req.Plan.Raw.IsNull() || req.State.Raw.IsNull() {
+		return
+	}
+	var plan, state model
+	resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...)
+	resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
+	if resp.Diagnostics.HasError() || plan.key() != state.key() || plan.MAC.IsUnknown() || plan.Network.IsUnknown() {
+		return
+	}
+	states := map[string]string{}
+	for host := range value.StringMap(state.HostStates) {
+		states[host] = onhosts.Present
+	}
+	resp.Diagnostics.Append(resp.Plan.SetAttribute(ctx, path.Root(onhosts.StatesName), value.NewStringMap(states))...)
+}
+
+// ask asks every host for the reservation. A host without the network isn't among those that are found.
+func (r *hostResource) ask(ctx context.Context, m *model) []hostset.Answer[network.Reservation] {
+	return hostset.Ask(ctx, r.Data.Fleet.Connections(),
+		func(ctx context.Context, h *libvirt.Host) (*network.Reservation, error) {
+			return network.ReadReservation(ctx, h, m.Network.ValueString(), m.reservation())
+		})
+}
+
+// Create adds the reservation on every host that has the network.
+func (r *hostResource) Create(ctx context.Context, req resource.CreateRequest, resp *resource.CreateResponse) {
+	var plan model
+	resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...)
+	if resp.Diagnostics.HasError() || !r.Asks("create", plan.noun(), &resp.Diagnostics) {
+		return
+	}
+	answers := r.ask(ctx, &plan)
+	found := hostset.Found(answers)
+	if len(found) == 0 {
+		resp.Diagnostics.Append(r.noNetwork(&plan, answers)...)
+		return
+	}
+	for _, a := range found {
+		if have := a.Value.Any(); have != nil && !a.Value.Complete(plan.reservation()) {
+			err := fmt.Errorf("%w: network %s has a reservation of %s for it; to manage it, import it: terraform import "+
+				"<address> %s", libvirt.ErrExists, plan.Network.ValueString(), have.IP, plan.key())
+			resp.Diagnostics.Append(tfdiag.Failure{Verb: "create", Noun: plan.noun(), Host: a.Host, Err: err}.Error())
+			return
+		}
+	}
+	failed, targets := r.put(ctx, found, &plan)
+	if len(failed) == len(targets) {
+		resp.Diagnostics.Append(onhosts.Failures("create", plan.noun(), failed)...)
+		return
+	}
+	resp.Diagnostics.Append(onhosts.Warnings("create", plan.noun(), failed)...)
+	resp.Diagnostics.Append(onhosts.Warnings("create", plan.noun(), hostset.Silent(answers))...)
+	plan.ID = types.StringValue(plan.key())
+	plan.HostStates = onhosts.StatesAfter(targets, failed, types.MapNull(types.StringType), onhosts.Present)
+	resp.Diagnostics.Append(resp.State.Set(ctx, plan)...)
+}
+
+// noNetwork says that no host has the network, or why hosts can't tell.
+func (r *hostResource) noNetwork(m *model, answers []hostset.Answer[network.Reservation]) diag.Diagnostics {
+	if silent := hostset.Silent(answers); len(silent) > 0 {
+		return onhosts.Failures("create", m.noun(), silent)
+	}
+	return diag.Diagnostics{tfdiag.Failure{
+		Verb: "create", Noun: m.noun(), Err: onhosts.NotFound("network", m.Network.ValueString()),
+		Remedy: "Set network to the name attribute of the virtfleet_network, so that it is made first",
+	}.AttributeError(path.Root("network"))}
+}
+
+// put writes the reservation on the hosts that were found.
+func (r *hostResource) put(
+	ctx context.Context, found []hostset.Answer[network.Reservation], m *model,
+) (failed map[string]error, targets hostset.Set) {
+	var names []string
+	for _, a := range found {
+		names = append(names, a.Host)
+	}
+	targets = r.Data.Fleet.Connections().Named(names...)
+	return hostset.Each(ctx, targets, func(ctx context.Context, h hostset.Host) error {
+		return network.PutReservation(ctx, h.Conn, m.Network.ValueString(), m.reservation())
+	}), targets
+}
+
+// Read compares what the hosts have. The reservation is gone when every host answered and none has it.
+func (r *hostResource) Read(ctx context.Context, req resource.ReadRequest, resp *resource.ReadResponse) {
+	var state model
+	resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
+	if resp.Diagnostics.HasError() || !r.Asks("read", state.noun(), &resp.Diagnostics) {
+		return
+	}
+	last := value.StringMap(state.HostStates)
+	answers := r.ask(ctx, &state)
+	states := map[string]string{}
+	present, silent := false, false
+	for _, a := range answers {
+		word, was := last[a.Host]
+		switch {
+		case a.Err != nil:
+			silent = true
+			f := tfdiag.Failure{Verb: "read", Noun: state.noun(), Host: a.Host, Err: a.Err}
+			if was {
+				states[a.Host] = word
+			}
+			if was && r.Data.OnUnreachable != meta.OnUnreachableKeep {
+				resp.Diagnostics.Append(f.Error())
+			} else {
+				f.Happened = fmt.Sprintf("host %q can't tell, so what it has is taken to be as it was", a.Host)
+				resp.Diagnostics.Append(f.Warning())
+			}
+		case a.Value == nil: // It has no such network.
+		case a.Value.Any() == nil:
+			states[a.Host] = onhosts.Missing
+		default:
+			present = true
+			states[a.Host] = onhosts.Present
+		}
+	}
+	if resp.Diagnostics.HasError() {
+		return
+	}
+	if !present {
+		if !silent {
+			resp.State.RemoveResource(ctx)
+		}
+		return
+	}
+	state.take(answers, states)
+	state.HostStates = value.NewStringMap(states)
+	resp.Diagnostics.Append(resp.State.Set(ctx, state)...)
+}
+
+// take takes over what the hosts have, if none has what was applied, and marks those that differ.
+func (m *model) take(answers []hostset.Answer[network.Reservation], states map[string]string) {
+	as := func(want network.DHCPHost) func(hostset.Answer[network.Reservation]) bool {
+		return func(a hostset.Answer[network.Reservation]) bool { return a.Value != nil && a.Value.Complete(want) }
+	}
+	if !slices.ContainsFunc(answers, as(m.reservation())) {
+		at := slices.IndexFunc(answers, func(a hostset.Answer[network.Reservation]) bool {
+			return a.Value != nil && a.Value.Any() != nil
+		})
+		have := answers[at].Value.Any()
+		m.IP, m.Name = types.StringValue(have.IP), value.NewStringOrNull(have.Name)
+	}
+	for _, a := range answers {
+		if states[a.Host] == onhosts.Present && a.Value != nil && !a.Value.Complete(m.reservation()) {
+			states[a.Host] = differs
+		}
+	}
+}
+
+// Update writes the reservation on every host that has the network.
+func (r *hostResource) Update(ctx context.Context, req resource.UpdateRequest, resp *resource.UpdateResponse) {
+	var plan, state model
+	resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...)
+	resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
+	if resp.Diagnostics.HasError() || !r.Asks("update", plan.noun(), &resp.Diagnostics) {
+		return
+	}
+	// Those where the network was planned to have it: what has come since shows in the next plan.
+	names := slices.Collect(maps.Keys(value.StringMap(plan.HostStates)))
+	targets := r.Data.Fleet.Connections().Named(names...)
+	failed := hostset.Each(ctx, targets, func(ctx context.Context, h hostset.Host) error {
+		return network.PutReservation(ctx, h.Conn, plan.Network.ValueString(), plan.reservation())
+	})
+	resp.Diagnostics.Append(onhosts.Failures("update", plan.noun(), failed)...)
+	plan.HostStates = onhosts.StatesAfter(targets, failed, state.HostStates, onhosts.Present)
+	if len(failed) > 0 {
+		plan.IP, plan.Name = state.IP, state.Name
+	}
+	resp.Diagnostics.Append(resp.State.Set(ctx, plan)...)
+}
+
+// Delete removes the reservation from every host.
+func (r *hostResource) Delete(ctx context.Context, req resource.DeleteRequest, resp *resource.DeleteResponse) {
+	var state model
+	resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
+	if resp.Diagnostics.HasError() || !r.Asks("delete", state.noun(), &resp.Diagnostics) {
+		return
+	}
+	names := slices.Collect(maps.Keys(value.StringMap(state.HostStates)))
+	hosts := r.Data.Fleet.Connections().Named(names...)
+	failed := hostset.Each(ctx, hosts, func(ctx context.Context, h hostset.Host) error {
+		err := network.RemoveReservation(ctx, h.Conn, state.Network.ValueString(), state.reservation())
+		if errors.Is(err, libvirt.ErrNotFound) {
+			return nil // The network is gone, and the reservation with it.
+		}
+		return err
+	})
+	resp.Diagnostics.Append(onhosts.Failures("delete", state.noun(), failed)...)
+}
+
+// ImportState takes "<network>/<mac or duid>". Read fills in the rest.
+func (r *hostResource) ImportState(
+	ctx context.Context, req resource.ImportStateRequest, resp *resource.ImportStateResponse,
+) {
+	networkName, key, ok := strings.Cut(req.ID, "/")
+	if !ok || key == "" {
+		resp.Diagnostics.AddError("Invalid import ID", fmt.Sprintf(
+			"%q isn't a network and a MAC address or DUID, such as \"lan/52:54:00:12:34:56\".", req.ID))
+		return
+	}
+	m := model{Network: types.StringValue(networkName), MAC: types.StringValue(key)}
+	if !r.Asks("import", m.noun(), &resp.Diagnostics) {
+		return
+	}
+	answers := r.ask(ctx, &m)
+	for _, a := range hostset.Found(answers) {
+		have := a.Value.Any()
+		if have == nil {
+			continue
+		}
+		for name, v := range map[string]types.String{
+			"id": types.StringValue(m.key()), "network": m.Network, "mac": value.NewStringOrNull(have.MAC),
+			"duid": value.NewStringOrNull(have.DUID), "ip": types.StringValue(have.IP),
+			"name": value.NewStringOrNull(have.Name),
+		} {
+			resp.Diagnostics.Append(resp.State.SetAttribute(ctx, path.Root(name), v)...)
+		}
+		return
+	}
+	resp.Diagnostics.Append(onhosts.Failures("import", m.noun(), hostset.Silent(answers))...)
+	if !resp.Diagnostics.HasError() {
+		resp.Diagnostics.Append(tfdiag.Failure{
+			Verb: "import", Noun: m.noun(), Err: onhosts.NotFound("DHCP reservation", req.ID),
+		}.Error())
+	}
+}

@@ -1,0 +1,36 @@
+package networkdhcphost
+
+import (
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema/planmodifier"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema/stringplanmodifier"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/onhosts"
+)
+
+var replaced = []planmodifier.String{stringplanmodifier.RequiresReplace()}
+
+var hostSchema = schema.Schema{
+	MarkdownDescription: "One DHCP reservation, on every host that has its network. It is added, changed and removed " +
+		"while the network is active. The network's `virtfleet_network` must not set `ips[*].dhcp.hosts`, which lists all " +
+		"reservations.",
+	Attributes: map[string]schema.Attribute{
+		"id": schema.StringAttribute{
+			MarkdownDescription: "Network and MAC address or DUID: `lan/52:54:00:12:34:56`.", Computed: true,
+			PlanModifiers: []planmodifier.String{stringplanmodifier.UseStateForUnknown()},
+		},
+		"network": schema.StringAttribute{
+			MarkdownDescription: "Name of the network.", Required: true, PlanModifiers: replaced,
+		},
+		"mac": schema.StringAttribute{
+			MarkdownDescription: "MAC address, for an IPv4 address.", Optional: true, PlanModifiers: replaced,
+		},
+		"duid": schema.StringAttribute{
+			MarkdownDescription: "DHCP unique identifier, for an IPv6 address.", Optional: true, PlanModifiers: replaced,
+		},
+		"ip":   schema.StringAttribute{MarkdownDescription: "Address. It must be in the network.", Required: true},
+		"name": schema.StringAttribute{MarkdownDescription: "Host name, which the network's DNS knows too.", Optional: true},
+		onhosts.StatesName: onhosts.StatesAttribute("reservation", "`present` or `missing` for every host that has the "+
+			"network, `differs` where it is another one, or not in both definitions of the network"),
+	},
+}

@@ -1,0 +1,106 @@
+package networkfilter_test
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/hashicorp/terraform-plugin-testing/helper/resource"
+	"github.com/hashicorp/terraform-plugin-testing/plancheck"
+	"github.com/hashicorp/terraform-plugin-testing/terraform"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/acctest"
+)
+
+func TestMain(m *testing.M) { acctest.Main(m) }
+
+func TestNetworkFilter_refused(t *testing.T) {
+	t.Parallel()
+	acctest.NeedsTerraform(t)
+	step := func(says, want string) resource.TestStep {
+		return resource.TestStep{
+			Config:      acctest.Local("") + "resource \"virtfleet_network_filter\" \"this\" {\nname = \"f\"\n" + says + "\n}",
+			ExpectError: regexp.MustCompile(want), PlanOnly: true,
+		}
+	}
+	resource.UnitTest(t, resource.TestCase{
+		ProtoV6ProviderFactories: acctest.Factories(t),
+		Steps: []resource.TestStep{
+			step(`xml = "<filter"`, "xml can't be\\s+read"),
+			step(`xml = "<network/>"`, "must be <filter>"),
+			step(`xml = "<filter name='g'/>"`, "names the filter \"g\""),
+			step("xml = \"<filter/>\"\nchain = \"root\"", "xml"),
+			step(`rules = [{ action = "forbid", direction = "in" }]`, "reject"),
+			step(`rules = [{ action = "drop", direction = "in", protocol = "<tcp>" }]`, "such as \"tcp\""),
+		},
+	})
+}
+
+// TestAccNetworkFilter is the life of a filter on two hosts: made, changed, repaired, kept while it is used, imported.
+func TestAccNetworkFilter(t *testing.T) {
+	t.Parallel()
+	l := lab.Open(t)
+	name := lab.Name(t)
+	const address = "virtfleet_network_filter.this"
+	config := func(says string) string {
+		return fmt.Sprintf("%s\nresource \"virtfleet_network_filter\" \"this\" {\n  name = %q\n  %s\n}\n",
+			acctest.Config(l), name, says)
+	}
+	rules := func(port string) string {
+		return config(`rules = [
+			{ action = "accept", direction = "in", protocol = "tcp", match = { dstportstart = "` + port + `" } },
+			{ action = "drop", direction = "in", priority = 900, protocol = "all" },
+		]`)
+	}
+	everywhere := func(has, hasNot string) resource.TestCheckFunc {
+		return func(*terraform.State) error {
+			for _, host := range []string{"kvm1", "kvm2"} {
+				if xml := l.Virsh(t, host, "nwfilter-dumpxml", name); !strings.Contains(xml, has) ||
+					hasNot != "" && strings.Contains(xml, hasNot) {
+					return fmt.Errorf("host %s: want %s, not %s, in %s", host, has, hasNot, xml)
+				}
+			}
+			return nil
+		}
+	}
+	update := resource.ConfigPlanChecks{PreApply: []plancheck.PlanCheck{
+		plancheck.ExpectResourceAction(address, plancheck.ResourceActionUpdate),
+	}}
+	guest := fmt.Sprintf(`<domain type='qemu'><name>%s</name><memory unit='MiB'>16</memory><os><type>hvm</type></os>
+		<devices>		<interface type='bridge'><source bridge='%s'/><filterref filter='%s'/></interface></devices></domain>`,
+		name, lab.LANBridge, name)
+	resource.Test(t, resource.TestCase{
+		ProtoV6ProviderFactories: acctest.Factories(t),
+		CheckDestroy: func(*terraform.State) error {
+			for _, host := range []string{"kvm1", "kvm2"} {
+				if all := l.Virsh(t, host, "nwfilter-list"); strings.Contains(all, name) {
+					return fmt.Errorf("it is still on host %s", host)
+				}
+			}
+			return nil
+		},
+		Steps: []resource.TestStep{
+			{Config: rules("22"), Check: everywhere("dstportstart='22'", "")},
+			{Config: rules("80"), ConfigPlanChecks: update, Check: everywhere("dstportstart='80'", "dstportstart='22'")},
+			{ // Removed by hand on one host.
+				PreConfig: func() { l.Virsh(t, "kvm2", "nwfilter-undefine", name) },
+				Config:    rules("80"), ConfigPlanChecks: update, Check: everywhere("dstportstart='80'", ""),
+			},
+			{
+				Config:           config(`xml = "<filter chain='root'><rule action='drop' direction='out'><all/></rule></filter>"`),
+				ConfigPlanChecks: update, Check: everywhere("direction='out'", "dstportstart"),
+			},
+			{
+				ResourceName: address, ImportState: true, ImportStateId: name, ImportStateVerify: true,
+				ImportStateVerifyIgnore: []string{"xml"}, // It is written as libvirt writes it.
+			},
+			{ // Used by a definition, it isn't destroyed.
+				PreConfig: func() { l.Define(t, "kvm1", guest) },
+				Config:    rules("80"), Destroy: true, ExpectError: regexp.MustCompile("virtual machine\\s+" + name),
+			},
+			{PreConfig: func() { l.Virsh(t, "kvm1", "undefine", name) }, Config: rules("80")},
+		},
+	})
+}

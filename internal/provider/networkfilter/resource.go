@@ -1,0 +1,303 @@
+package networkfilter
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+
+	"github.com/hashicorp/terraform-plugin-framework/attr"
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/path"
+	"github.com/hashicorp/terraform-plugin-framework/resource"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/hostset"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/network"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/meta"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/onhosts"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/tfdiag"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/value"
+)
+
+// TypeName is the resource's full name.
+const TypeName = "virtfleet_network_filter"
+
+// digestsKey is the private state's map from host to the digest of what it printed after the last apply.
+const digestsKey = "digests"
+
+// differs is the word for a host whose filter was changed since.
+const differs = "differs"
+
+var (
+	_ resource.ResourceWithConfigure      = (*filterResource)(nil)
+	_ resource.ResourceWithImportState    = (*filterResource)(nil)
+	_ resource.ResourceWithModifyPlan     = (*filterResource)(nil)
+	_ resource.ResourceWithValidateConfig = (*filterResource)(nil)
+)
+
+type filterResource struct{ meta.Resource }
+
+// NewResource is the constructor that the provider registers.
+func NewResource() resource.Resource { return &filterResource{meta.Resource{TypeName: TypeName}} }
+
+// model is the resource as Terraform has it.
+type model struct {
+	ID         types.String `tfsdk:"id"`
+	Name       types.String `tfsdk:"name"`
+	Hosts      types.Set    `tfsdk:"hosts"`
+	HostStates types.Map    `tfsdk:"host_states"`
+	Chain      types.String `tfsdk:"chain"`
+	Priority   types.Int64  `tfsdk:"priority"`
+	References types.List   `tfsdk:"references"`
+	Rules      types.List   `tfsdk:"rules"`
+	XML        types.String `tfsdk:"xml"`
+}
+
+func (m *model) noun() string { return fmt.Sprintf("network filter %q", m.Name.ValueString()) }
+
+// filter is what the configuration says, and whether all of it is known.
+func (m *model) filter() (f network.Filter, known bool, diags diag.Diagnostics) {
+	plain := map[string]any{}
+	known = !m.Name.IsUnknown()
+	for name, v := range map[string]attr.Value{
+		"chain": m.Chain, "priority": m.Priority, "references": m.References, "rules": m.Rules, "xml": m.XML,
+	} {
+		p, all := value.Plain(v)
+		known = known && all
+		if p != nil {
+			plain[name] = p
+		}
+	}
+	if err := value.Decode(plain, &f); err != nil {
+		diags.AddError("Invalid network filter", err.Error())
+	}
+	return f, known, diags
+}
+
+// Schema describes the resource.
+func (r *filterResource) Schema(_ context.Context, _ resource.SchemaRequest, resp *resource.SchemaResponse) {
+	resp.Schema = filterSchema
+}
+
+// ValidateConfig checks what needs no host to check.
+func (r *filterResource) ValidateConfig(
+	ctx context.Context, req resource.ValidateConfigRequest, resp *resource.ValidateConfigResponse,
+) {
+	var config model
+	resp.Diagnostics.Append(req.Config.Get(ctx, &config)...)
+	if resp.Diagnostics.HasError() {
+		return
+	}
+	f, known, diags := config.filter()
+	resp.Diagnostics.Append(diags...)
+	if !known || resp.Diagnostics.HasError() {
+		return
+	}
+	if _, err := f.Document(config.Name.ValueString()); err != nil {
+		resp.Diagnostics.AddAttributeError(path.Root("xml"), "Invalid network filter", err.Error()+".")
+	}
+}
+
+// ModifyPlan plans the filter present on every host, and names what uses one that is to be destroyed.
+func (r *filterResource) ModifyPlan(
+	ctx context.Context, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse,
+) {
+	if r.Data == nil || r.Data.Unknown {
+		return
+	}
+	var plan, state model
+	if !req.State.Raw.IsNull() {
+		resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
+	}
+	if req.Plan.Raw.IsNull() {
+		resp.Diagnostics.Append(r.announce(ctx, &state)...)
+		return
+	}
+	resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...)
+	if resp.Diagnostics.HasError() {
+		return
+	}
+	targets, diags := onhosts.Targets(r.Data, plan.Hosts)
+	resp.Diagnostics.Append(diags...)
+	if req.State.Raw.IsNull() || resp.Diagnostics.HasError() {
+		return
+	}
+	states := onhosts.PlanStates(targets, plan.Hosts, onhosts.Present)
+	resp.Diagnostics.Append(resp.Plan.SetAttribute(ctx, path.Root(onhosts.StatesName), states)...)
+}
+
+// announce names what uses a filter that is to be destroyed.
+func (r *filterResource) announce(ctx context.Context, state *model) (diags diag.Diagnostics) {
+	known, _ := onhosts.Known(r.Data, state.Hosts, state.HostStates)
+	answers := hostset.Ask(ctx, known, func(ctx context.Context, h *libvirt.Host) (*[]string, error) {
+		used, err := network.FilterUse(ctx, h, state.Name.ValueString())
+		return &used, err
+	})
+	for _, a := range hostset.Found(answers) {
+		if len(*a.Value) > 0 {
+			diags.AddWarning("Network filter is in use", fmt.Sprintf("On host %s the %s is used by %s. It is destroyed only "+
+				"when nothing uses it any more.", a.Host, state.noun(), strings.Join(*a.Value, ", ")))
+		}
+	}
+	return diags
+}
+
+// change defines the filter as f, or removes it. What each host then prints of it goes into digests.
+func (r *filterResource) change(m *model, f network.Filter, digests map[string]string) onhosts.Change {
+	name := m.Name.ValueString()
+	var mu sync.Mutex
+	return onhosts.Change{
+		Data: r.Data, TypeName: TypeName, ImportID: name, Noun: m.noun(), Healthy: onhosts.Present,
+		Put: onhosts.Each(func(ctx context.Context, h *libvirt.Host) error {
+			have, err := network.PutFilter(ctx, h, name, f)
+			if err == nil {
+				mu.Lock()
+				digests[h.Name()] = have.Digest
+				mu.Unlock()
+			}
+			return err
+		}),
+		Remove: onhosts.Each(func(ctx context.Context, h *libvirt.Host) error { return network.DeleteFilter(ctx, h, name) }),
+	}
+}
+
+// Create defines the filter on every host. A host where that fails is left to a later apply, unless it fails
+// everywhere.
+func (r *filterResource) Create(ctx context.Context, req resource.CreateRequest, resp *resource.CreateResponse) {
+	var plan model
+	resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...)
+	if resp.Diagnostics.HasError() || !r.Asks("create", plan.noun(), &resp.Diagnostics) {
+		return
+	}
+	targets, diags := onhosts.Targets(r.Data, plan.Hosts)
+	resp.Diagnostics.Append(diags...)
+	f, _, diags := plan.filter()
+	resp.Diagnostics.Append(diags...)
+	if resp.Diagnostics.HasError() {
+		return
+	}
+	name := plan.Name.ValueString()
+	taken := hostset.Found(hostset.Ask(ctx, targets,
+		func(ctx context.Context, h *libvirt.Host) (*network.FilterState, error) {
+			return network.ReadFilter(ctx, h, name)
+		}))
+	if len(taken) > 0 {
+		err := fmt.Errorf("%w; to manage it, import it: terraform import <address> %s", libvirt.ErrExists, name)
+		resp.Diagnostics.Append(
+			tfdiag.Failure{Verb: "create", Noun: plan.noun(), Host: taken[0].Host, Err: err}.AttributeError(path.Root("name")))
+		return
+	}
+	digests := map[string]string{}
+	states, diags := r.change(&plan, f, digests).Create(ctx, targets)
+	resp.Diagnostics.Append(diags...)
+	if resp.Diagnostics.HasError() {
+		return
+	}
+	plan.ID, plan.HostStates = plan.Name, states
+	resp.Diagnostics.Append(meta.WritePrivate(ctx, resp.Private, digestsKey, digests)...)
+	resp.Diagnostics.Append(resp.State.Set(ctx, plan)...)
+}
+
+// Read compares what the hosts have with what they had after the last apply.
+func (r *filterResource) Read(ctx context.Context, req resource.ReadRequest, resp *resource.ReadResponse) {
+	var state model
+	resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
+	if resp.Diagnostics.HasError() || !r.Asks("read", state.noun(), &resp.Diagnostics) {
+		return
+	}
+	var digests map[string]string
+	_, diags := meta.ReadPrivate(ctx, req.Private, digestsKey, &digests)
+	resp.Diagnostics.Append(diags...)
+	known, _ := onhosts.Known(r.Data, state.Hosts, state.HostStates)
+	name := state.Name.ValueString()
+	answers := hostset.Ask(ctx, known, func(ctx context.Context, h *libvirt.Host) (*network.FilterState, error) {
+		return network.ReadFilter(ctx, h, name)
+	})
+	o, diags := onhosts.Observe(onhosts.Question[network.FilterState]{
+		Data: r.Data, Noun: state.noun(), Hosts: state.Hosts, Last: state.HostStates, Answers: answers,
+		State: func(network.FilterState) string { return onhosts.Present },
+	})
+	resp.Diagnostics.Append(diags...)
+	imported := state.HostStates.IsNull()
+	if o.Concludes(ctx, resp, "network filter", name, imported) {
+		return
+	}
+	if imported {
+		state.XML = types.StringValue(o.Found[0].Value.XML)
+	}
+	for _, a := range o.Found {
+		// What was never applied is compared with what was imported.
+		want, applied := digests[a.Host]
+		if !applied && imported {
+			want = o.Found[0].Value.Digest
+		}
+		if want != "" && want != a.Value.Digest {
+			o.States[a.Host] = differs
+		}
+	}
+	state.HostStates = value.NewStringMap(o.States)
+	resp.Diagnostics.Append(resp.State.Set(ctx, state)...)
+}
+
+// Update defines the filter on every host, and removes it from hosts that are no longer listed.
+func (r *filterResource) Update(ctx context.Context, req resource.UpdateRequest, resp *resource.UpdateResponse) {
+	var plan, state model
+	resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...)
+	resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
+	if resp.Diagnostics.HasError() || !r.Asks("update", plan.noun(), &resp.Diagnostics) {
+		return
+	}
+	targets, diags := onhosts.Targets(r.Data, plan.Hosts)
+	resp.Diagnostics.Append(diags...)
+	f, _, diags := plan.filter()
+	resp.Diagnostics.Append(diags...)
+	if resp.Diagnostics.HasError() {
+		return
+	}
+	digests := map[string]string{}
+	states, complete, diags := r.change(&plan, f, digests).Update(ctx, targets, state.HostStates)
+	resp.Diagnostics.Append(diags...)
+	plan.HostStates = states
+	if !complete {
+		// The next plan compares with what there was before.
+		plan.Chain, plan.Priority, plan.References = state.Chain, state.Priority, state.References
+		plan.Rules, plan.XML = state.Rules, state.XML
+	}
+	resp.Diagnostics.Append(meta.WritePrivate(ctx, resp.Private, digestsKey, digests)...)
+	resp.Diagnostics.Append(resp.State.Set(ctx, plan)...)
+}
+
+// Delete removes the filter from every host.
+func (r *filterResource) Delete(ctx context.Context, req resource.DeleteRequest, resp *resource.DeleteResponse) {
+	var state model
+	resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
+	if resp.Diagnostics.HasError() || !r.Asks("delete", state.noun(), &resp.Diagnostics) {
+		return
+	}
+	resp.Diagnostics.Append(
+		r.change(&state, network.Filter{}, nil).Delete(ctx, state.Hosts, state.HostStates)...)
+}
+
+// ImportState takes the filter's name. Read fills in the rest.
+func (r *filterResource) ImportState(
+	ctx context.Context, req resource.ImportStateRequest, resp *resource.ImportStateResponse,
+) {
+	m := model{Name: types.StringValue(req.ID)}
+	if !r.Asks("import", m.noun(), &resp.Diagnostics) {
+		return
+	}
+	all := r.Data.Fleet.Connections().Present()
+	answers := hostset.Ask(ctx, all, func(ctx context.Context, h *libvirt.Host) (*network.FilterState, error) {
+		return network.ReadFilter(ctx, h, req.ID)
+	})
+	found, diags := onhosts.Imported(answers, "network filter", req.ID)
+	resp.Diagnostics.Append(diags...)
+	if diags.HasError() {
+		return
+	}
+	resp.Diagnostics.Append(resp.State.SetAttribute(ctx, path.Root("id"), req.ID)...)
+	resp.Diagnostics.Append(resp.State.SetAttribute(ctx, path.Root("name"), req.ID)...)
+	onhosts.ImportHosts(ctx, resp, found, all)
+}

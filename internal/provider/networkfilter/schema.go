@@ -1,0 +1,90 @@
+package networkfilter
+
+import (
+	"regexp"
+
+	"github.com/hashicorp/terraform-plugin-framework-validators/int64validator"
+	"github.com/hashicorp/terraform-plugin-framework-validators/stringvalidator"
+	"github.com/hashicorp/terraform-plugin-framework/path"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema/planmodifier"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema/stringplanmodifier"
+	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/onhosts"
+)
+
+var priority = []validator.Int64{int64validator.Between(-1000, 1000)}
+
+var filterSchema = schema.Schema{
+	MarkdownDescription: "One network filter on every host that is listed, by its rules or as `xml`. Running virtual " +
+		"VMs follow a change at once. A filter that a VM's definition or another filter uses isn't " +
+		"destroyed.",
+	Attributes: map[string]schema.Attribute{
+		"id": schema.StringAttribute{
+			MarkdownDescription: "Same as `name`.", Computed: true,
+			PlanModifiers: []planmodifier.String{stringplanmodifier.UseStateForUnknown()},
+		},
+		"name": schema.StringAttribute{
+			MarkdownDescription: "Name of the filter on every host.", Required: true,
+			PlanModifiers: []planmodifier.String{stringplanmodifier.RequiresReplace()},
+			Validators:    []validator.String{stringvalidator.LengthAtLeast(1)},
+		},
+		onhosts.HostsName: onhosts.HostsAttribute("filter"),
+		onhosts.StatesName: onhosts.StatesAttribute("filter", "`present`, `missing`, or `differs` where it was changed "+
+			"since the last apply"),
+		"chain": schema.StringAttribute{
+			MarkdownDescription: "Chain that the rules are in, such as `root`, `ipv4` or `arp`. Default: `root`.",
+			Optional:            true,
+		},
+		"priority": schema.Int64Attribute{
+			MarkdownDescription: "Priority of the chain. Not set: libvirt's for the chain.",
+			Optional:            true, Validators: priority,
+		},
+		"references": schema.ListAttribute{
+			MarkdownDescription: "Other filters that are part of this one, such as `clean-traffic`.",
+			ElementType:         types.StringType, Optional: true,
+		},
+		"rules": schema.ListNestedAttribute{
+			MarkdownDescription: "Rules.", Optional: true,
+			NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
+				"action": schema.StringAttribute{
+					MarkdownDescription: "`accept`, `drop`, `reject`, `return` or `continue`.", Required: true,
+					Validators: []validator.String{stringvalidator.OneOf("accept", "drop", "reject", "return", "continue")},
+				},
+				"direction": schema.StringAttribute{
+					MarkdownDescription: "Of the packets, seen from the VM: `in`, `out` or `inout`.", Required: true,
+					Validators: []validator.String{stringvalidator.OneOf("in", "out", "inout")},
+				},
+				"priority": schema.Int64Attribute{
+					MarkdownDescription: "Rules with a lower one come first. Default: `500`.", Optional: true, Validators: priority,
+				},
+				"state_match": schema.BoolAttribute{
+					MarkdownDescription: "Whether answers to what the rule accepts are accepted too. Default: `true`.", Optional: true,
+				},
+				"protocol": schema.StringAttribute{
+					MarkdownDescription: "Protocol, such as `tcp`, `udp`, `icmp`, `ip`, `mac` or `all`. Not set: every packet.",
+					Optional:            true,
+					Validators: []validator.String{stringvalidator.RegexMatches(regexp.MustCompile(`^[a-z][a-z0-9-]*$`),
+						"must be a protocol of libvirt's network filters, such as \"tcp\"")},
+				},
+				"match": schema.MapAttribute{
+					MarkdownDescription: "What the protocol's fields must be, by libvirt's names, such as " +
+						"`{ dstportstart = \"22\" }`. Variables are written `$IP`.",
+					ElementType: types.StringType, Optional: true,
+				},
+				"negate": schema.BoolAttribute{
+					MarkdownDescription: "Whether the rule is for packets that don't match.", Optional: true,
+				},
+			}},
+		},
+		"xml": schema.StringAttribute{
+			MarkdownDescription: "Definition in libvirt's own format, instead of `chain`, `priority`, `references` and " +
+				"`rules`. Its name may be missing; a UUID is ignored.",
+			Optional: true,
+			Validators: []validator.String{stringvalidator.ConflictsWith(path.MatchRoot("chain"), path.MatchRoot("priority"),
+				path.MatchRoot("references"), path.MatchRoot("rules"))},
+		},
+	},
+}

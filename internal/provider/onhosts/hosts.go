@@ -1,0 +1,255 @@
+package onhosts
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/hashicorp/terraform-plugin-framework/attr"
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/path"
+	"github.com/hashicorp/terraform-plugin-framework/resource"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/hostset"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/meta"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/tfdiag"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/value"
+)
+
+// Names are the hosts that the attribute names, sorted; nil where it is null or unknown.
+func Names(hosts types.Set) []string {
+	var names []string
+	for _, e := range hosts.Elements() {
+		if s, ok := e.(types.String); ok && !s.IsUnknown() {
+			names = append(names, s.ValueString())
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// NewNames is the attribute for those hosts. Null for nil.
+func NewNames(names []string) types.Set {
+	if names == nil {
+		return types.SetNull(types.StringType)
+	}
+	elements := value.NewStringList(names).Elements()
+	return types.SetValueMust(types.StringType, elements)
+}
+
+// Targets are the hosts that a resource is to be on: those that hosts names, every configured one where it is null. A
+// name that isn't configured is an error; fenced hosts are left out.
+func Targets(data *meta.Data, hosts types.Set) (hostset.Set, diag.Diagnostics) {
+	all := data.Fleet.Connections()
+	if hosts.IsNull() || hosts.IsUnknown() {
+		return all.Present(), nil
+	}
+	var diags diag.Diagnostics
+	names := Names(hosts)
+	for _, name := range names {
+		if _, ok := all.Host(name); !ok {
+			diags.AddAttributeError(path.Root(HostsName), "Unknown host", fmt.Sprintf(
+				"%q is not a key of the provider's hosts, which are %s.", name, strings.Join(all.Names(), ", ")))
+		}
+	}
+	return all.Named(names...).Present(), diags
+}
+
+// PlanStates is the planned host_states: healthy on every target. It is unknown while hosts is.
+func PlanStates(targets hostset.Set, hosts types.Set, healthy string) types.Map {
+	if hosts.IsUnknown() || slices.ContainsFunc(hosts.Elements(), attr.Value.IsUnknown) {
+		return types.MapUnknown(types.StringType)
+	}
+	states := map[string]string{}
+	for _, name := range targets.Names() {
+		states[name] = healthy
+	}
+	return value.NewStringMap(states)
+}
+
+// Known are the configured hosts that may have the resource: its targets, and those where its state last saw it.
+// Others that the state names aren't configured any more.
+func Known(data *meta.Data, hosts types.Set, states types.Map) (known hostset.Set, unconfigured []string) {
+	all := data.Fleet.Connections()
+	last := slices.Collect(maps.Keys(value.StringMap(states)))
+	for _, name := range last {
+		if _, ok := all.Host(name); !ok {
+			unconfigured = append(unconfigured, name)
+		}
+	}
+	slices.Sort(unconfigured)
+	if hosts.IsNull() {
+		return all.Present(), unconfigured
+	}
+	return all.Named(append(last, Names(hosts)...)...).Present(), unconfigured
+}
+
+// Observation is what the hosts say of a resource.
+type Observation[T any] struct {
+	// States are host_states as they are now.
+	States map[string]string
+	// Found are the answers of the hosts that have it.
+	Found []hostset.Answer[T]
+	// Gone says that every host that it could be on answered, and none has it.
+	Gone bool
+	// Keep says that no host has it and not every one could tell: the state stays as it is.
+	Keep bool
+	// asked is how many hosts were asked.
+	asked int
+}
+
+// Concludes says that Read has nothing more to do: after an error, where the state stays as it is, and where the
+// resource is gone, which removes it from the state or, while it is imported, is an error. Noun and id are as in
+// Imported.
+func (o Observation[T]) Concludes(
+	ctx context.Context, resp *resource.ReadResponse, noun, id string, imported bool,
+) bool {
+	switch {
+	case resp.Diagnostics.HasError(), o.Keep:
+		return true
+	case o.Gone && imported:
+		resp.Diagnostics.Append(tfdiag.Failure{Verb: "import", Noun: noun, Err: NotFound(noun, id)}.Error())
+		return true
+	case o.Gone:
+		resp.State.RemoveResource(ctx)
+		return true
+	}
+	return false
+}
+
+// ImportedHosts is the attribute hosts of what is imported: the hosts that have it, null if all do.
+func (o Observation[T]) ImportedHosts() types.Set {
+	if len(o.Found) == o.asked {
+		return NewNames(nil)
+	}
+	return NewNames(hostNames(o.Found))
+}
+
+// Question is what Observe asks.
+type Question[T any] struct {
+	Data *meta.Data
+	// Noun names the resource in messages: `storage pool "vms"`.
+	Noun string
+	// Hosts and Last are the state's hosts and host_states.
+	Hosts types.Set
+	Last  types.Map
+	// Answers are what the hosts of Known said.
+	Answers []hostset.Answer[T]
+	// State is the word for what a host has.
+	State func(T) string
+}
+
+// Observe compares what hosts say with what was last known of them. An error in diags says that a host which had the
+// resource can't tell, and that on_unreachable doesn't allow for it.
+func Observe[T any](q Question[T]) (o Observation[T], diags diag.Diagnostics) {
+	last := value.StringMap(q.Last)
+	targets := Names(q.Hosts)
+	o = Observation[T]{States: map[string]string{}, Found: hostset.Found(q.Answers), asked: len(q.Answers)}
+	silent := false
+	for _, a := range q.Answers {
+		state, was := last[a.Host]
+		wanted := q.Hosts.IsNull() || slices.Contains(targets, a.Host)
+		switch {
+		case a.Err != nil:
+			silent = true
+			if was {
+				o.States[a.Host] = state
+			}
+			diags.Append(q.silence(a, was))
+		case a.Value != nil:
+			o.States[a.Host] = q.State(*a.Value)
+		case wanted || was:
+			o.States[a.Host] = Missing
+		}
+	}
+	if _, unconfigured := Known(q.Data, q.Hosts, q.Last); len(unconfigured) > 0 {
+		diags.AddWarning("Host is not configured any more", fmt.Sprintf("The %s was last seen on %s, which the provider's "+
+			"hosts don't name any more. What is there stays there, and is forgotten by the next apply.", q.Noun,
+			strings.Join(unconfigured, ", ")))
+	}
+	o.Gone = len(o.Found) == 0 && !silent
+	o.Keep = len(o.Found) == 0 && silent
+	return o, diags
+}
+
+// silence is what a host's silence comes to.
+func (q Question[T]) silence(a hostset.Answer[T], was bool) diag.Diagnostic {
+	f := tfdiag.Failure{Verb: "read", Noun: q.Noun, Host: a.Host, Err: a.Err}
+	// What a storage pool that isn't there would hold is told once the pool is repaired, which this plan may do.
+	pool := errors.Is(a.Err, libvirt.ErrPoolInactive) || errors.Is(a.Err, libvirt.ErrNoPool)
+	if was && !pool && q.Data.OnUnreachable != meta.OnUnreachableKeep {
+		return f.Error()
+	}
+	f.Happened = fmt.Sprintf("host %q can't tell, so what it has is taken to be as it was", a.Host)
+	return f.Warning()
+}
+
+// Failures are errors about hosts, one for each.
+func Failures(verb, noun string, failed map[string]error) (diags diag.Diagnostics) {
+	for _, name := range value.Keys(failed) {
+		diags.Append(tfdiag.Failure{Verb: verb, Noun: noun, Host: name, Err: failed[name]}.Error())
+	}
+	return diags
+}
+
+// Warnings are the same as warnings, for a create that worked on other hosts: the next plan shows the rest as an
+// update.
+func Warnings(verb, noun string, failed map[string]error) (diags diag.Diagnostics) {
+	for _, name := range value.Keys(failed) {
+		f := tfdiag.Failure{Verb: verb, Noun: noun, Host: name, Err: failed[name]}
+		f.Happened = "not done on this host; the next plan shows it as an update"
+		diags.Append(f.Warning())
+	}
+	return diags
+}
+
+// StatesAfter are host_states after a change: healthy where it worked, as before where it failed, Missing where nothing
+// is known.
+func StatesAfter(targets hostset.Set, failed map[string]error, last types.Map, healthy string) types.Map {
+	before := value.StringMap(last)
+	states := map[string]string{}
+	for _, name := range targets.Names() {
+		states[name] = healthy
+		if failed[name] != nil {
+			states[name] = Missing
+			if state, ok := before[name]; ok {
+				states[name] = state
+			}
+		}
+	}
+	return value.NewStringMap(states)
+}
+
+// NotFound is the error of an import that found nothing.
+func NotFound(noun, id string) error {
+	return fmt.Errorf("%w: no configured host has the %s %q", libvirt.ErrNotFound, noun, id)
+}
+
+// AnyIs says that one of the failures is of that kind.
+func AnyIs(failed map[string]error, kind error) bool {
+	for _, err := range failed {
+		if errors.Is(err, kind) {
+			return true
+		}
+	}
+	return false
+}
+
+// Leaving are the configured hosts that a resource was on and isn't to be on any more.
+func Leaving(data *meta.Data, last types.Map, targets hostset.Set) hostset.Set {
+	return data.Fleet.Connections().Named(value.Keys(value.StringMap(last))...).Without(targets.Names()...).Present()
+}
+
+// StillThere puts hosts back into host_states from which a resource could not be removed.
+func StillThere(states types.Map, left map[string]error, last types.Map) types.Map {
+	all, before := value.StringMap(states), value.StringMap(last)
+	for name := range left {
+		all[name] = before[name]
+	}
+	return value.NewStringMap(all)
+}

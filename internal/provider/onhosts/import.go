@@ -1,0 +1,51 @@
+package onhosts
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/path"
+	"github.com/hashicorp/terraform-plugin-framework/resource"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/hostset"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/tfdiag"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/value"
+)
+
+// Imported returns the answers of the hosts that have what is to be imported. If there are none, diags says so, and
+// which hosts can't tell. Noun is what errors call such a resource: "network".
+func Imported[T any](
+	answers []hostset.Answer[T], noun, id string,
+) (found []hostset.Answer[T], diags diag.Diagnostics) {
+	found = hostset.Found(answers)
+	if len(found) > 0 {
+		return found, nil
+	}
+	err := NotFound(noun, id)
+	silent := hostset.Silent(answers)
+	for _, host := range value.Keys(silent) {
+		err = errors.Join(err, silent[host])
+	}
+	diags.Append(tfdiag.Failure{Verb: "import", Noun: noun, Err: err}.Error())
+	return nil, diags
+}
+
+// ImportHosts sets the attribute hosts of what is imported: to the hosts that have it, unless all of them do. A host
+// that can't tell is left out, and its copy shows when it answers.
+func ImportHosts[T any](
+	ctx context.Context, resp *resource.ImportStateResponse, found []hostset.Answer[T], all hostset.Set,
+) {
+	if names := hostNames(found); !slices.Equal(names, all.Names()) {
+		resp.Diagnostics.Append(resp.State.SetAttribute(ctx, path.Root(HostsName), NewNames(names))...)
+	}
+}
+
+func hostNames[T any](answers []hostset.Answer[T]) []string {
+	names := make([]string, len(answers))
+	for i, a := range answers {
+		names[i] = a.Host
+	}
+	return names
+}

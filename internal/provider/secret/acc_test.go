@@ -1,0 +1,142 @@
+package secret_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/hashicorp/terraform-plugin-testing/helper/resource"
+	"github.com/hashicorp/terraform-plugin-testing/knownvalue"
+	"github.com/hashicorp/terraform-plugin-testing/plancheck"
+	"github.com/hashicorp/terraform-plugin-testing/statecheck"
+	"github.com/hashicorp/terraform-plugin-testing/terraform"
+	"github.com/hashicorp/terraform-plugin-testing/tfjsonpath"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/acctest"
+)
+
+func TestMain(m *testing.M) { acctest.Main(m) }
+
+const address = "virtfleet_secret.this"
+
+func config(l *lab.Lab, id, more string) string {
+	return acctest.Config(l) + fmt.Sprintf(`
+resource "virtfleet_secret" "this" {
+  usage    = "ceph"
+  usage_id = %q
+  %s
+}
+`, id, more)
+}
+
+// uuid is the secret of a host for that usage id, "" where there is none.
+func uuid(t *testing.T, l *lab.Lab, host, id string) string {
+	t.Helper()
+	for _, line := range strings.Split(l.Virsh(t, host, "secret-list"), "\n") {
+		if fields := strings.Fields(line); len(fields) == 3 && fields[2] == id {
+			return fields[0]
+		}
+	}
+	return ""
+}
+
+// TestAccSecret: one UUID on every host, a value that is written and never read, repair where it is missing.
+func TestAccSecret(t *testing.T) {
+	t.Parallel()
+	l := lab.Open(t)
+	id := lab.Name(t)
+	does := func(a plancheck.ResourceActionType) resource.ConfigPlanChecks {
+		return resource.ConfigPlanChecks{PreApply: []plancheck.PlanCheck{plancheck.ExpectResourceAction(address, a)}}
+	}
+	on := func(want string, hosts ...string) resource.TestCheckFunc {
+		return func(*terraform.State) error {
+			for _, host := range []string{"kvm1", "kvm2"} {
+				have := uuid(t, l, host, id)
+				if wanted := strings.Contains(strings.Join(hosts, " "), host); wanted != (have != "") {
+					return fmt.Errorf("host %s has secret %q", host, have)
+				}
+				if have == "" {
+					continue
+				}
+				if have != uuid(t, l, hosts[0], id) {
+					return fmt.Errorf("host %s has another UUID", host)
+				}
+				if value := l.Virsh(t, host, "secret-get-value", "--plain", have); value != want {
+					return fmt.Errorf("the value on host %s differs", host)
+				}
+			}
+			return nil
+		}
+	}
+	update := plancheck.ResourceActionUpdate
+	open := func(more string) string { return config(l, id, "private = false\n"+more) }
+	resource.Test(t, resource.TestCase{
+		ProtoV6ProviderFactories: acctest.Factories(t),
+		CheckDestroy:             on(""),
+		Steps: []resource.TestStep{
+			{Config: open(""), ExpectError: regexp.MustCompile(`value_wo`)},
+			{
+				Config: open("value_base64_wo = \"***\"\nhosts = [\"kvm1\"]"), ExpectError: regexp.MustCompile(`isn't Base64`),
+			},
+			{
+				Config: open("value_wo = \"hush\"\nhosts = [\"kvm1\"]"), Check: on("hush", "kvm1"),
+				ConfigStateChecks: []statecheck.StateCheck{
+					statecheck.ExpectKnownValue(address, tfjsonpath.New("value_wo"), knownvalue.Null()),
+				},
+			},
+			{Config: open("value_wo = \"hush\""), ConfigPlanChecks: does(update), Check: on("hush", "kvm1", "kvm2")},
+			{
+				Config:           open("value_base64_wo = \"bm93\"\nvalue_wo_version = \"2\""),
+				ConfigPlanChecks: does(update), Check: on("now", "kvm1", "kvm2"),
+			},
+			{
+				ResourceName: address, ImportState: true, ImportStateId: "ceph/" + id, ImportStateVerify: true,
+				ImportStateVerifyIgnore: []string{"value_wo_version"},
+			},
+			{
+				PreConfig:        func() { l.Virsh(t, "kvm2", "secret-undefine", uuid(t, l, "kvm2", id)) },
+				Config:           open("value_wo = \"now\"\nvalue_wo_version = \"2\""),
+				ConfigPlanChecks: does(update), Check: on("now", "kvm1", "kvm2"),
+			},
+			{
+				Config: open("value_wo = \"now\"\nvalue_wo_version = \"2\"") + strings.Replace(strings.TrimPrefix(
+					open("value_wo = \"other\""), acctest.Config(l)), `"this"`, `"other"`, 1),
+				ExpectError: regexp.MustCompile(`terraform\s+import`),
+			},
+			{
+				Config:           open("value_wo = \"now\"\nvalue_wo_version = \"2\"\nhosts = [\"kvm2\"]"),
+				ConfigPlanChecks: does(update), Check: on("now", "kvm2"),
+			},
+		},
+	})
+}
+
+// TestAccSecret_stays: the value is nowhere in the state nor in the log.
+func TestAccSecret_stays(t *testing.T) {
+	t.Parallel()
+	l := lab.Open(t)
+	c := acctest.NewCLI(t)
+	const value = "correct-horse-battery"
+	c.Config(t, config(l, lab.Name(t), fmt.Sprintf("value_wo = %q", value)))
+	trace := c.Trace()
+	c.Run(t, "apply")
+	for _, file := range []string{trace, filepath.Join(c.Dir, "terraform.tfstate")} {
+		said, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, line := range strings.Split(string(said), "\n") {
+			if strings.Contains(line, value) {
+				t.Errorf("%s has the value: %.300s", filepath.Base(file), line)
+			}
+		}
+	}
+	if out, empty := c.Empty(t); !empty {
+		t.Errorf("the plan isn't empty: %s", out)
+	}
+	c.Run(t, "destroy")
+}

@@ -1,0 +1,216 @@
+package secret
+
+import (
+	"context"
+	"encoding/base64"
+	"fmt"
+	"strings"
+
+	"github.com/google/uuid"
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/path"
+	"github.com/hashicorp/terraform-plugin-framework/resource"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/hostset"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/meta"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/onhosts"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/value"
+)
+
+// TypeName is the resource's full name.
+const TypeName = "virtfleet_secret"
+
+const noun = "secret"
+
+var (
+	_ resource.ResourceWithConfigure   = (*secretResource)(nil)
+	_ resource.ResourceWithImportState = (*secretResource)(nil)
+	_ resource.ResourceWithModifyPlan  = (*secretResource)(nil)
+)
+
+type secretResource struct{ meta.Resource }
+
+// NewResource is the constructor that the provider registers.
+func NewResource() resource.Resource {
+	return &secretResource{Resource: meta.Resource{TypeName: TypeName}}
+}
+
+// ModifyPlan plans that every host has the secret.
+func (r *secretResource) ModifyPlan(
+	ctx context.Context, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse,
+) {
+	if !r.Plans(noun, req, resp) {
+		return
+	}
+	var plan model
+	resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...)
+	targets, diags := onhosts.Targets(r.Data, plan.Hosts)
+	resp.Diagnostics.Append(diags...)
+	if req.State.Raw.IsNull() {
+		if plan.Private.IsUnknown() {
+			resp.Diagnostics.Append(resp.Plan.SetAttribute(ctx, path.Root("private"), true)...)
+		}
+		return
+	}
+	resp.Diagnostics.Append(resp.Plan.SetAttribute(ctx, path.Root(onhosts.StatesName),
+		onhosts.PlanStates(targets, plan.Hosts, onhosts.Present))...)
+}
+
+// written is the secret's value, which is in the configuration alone.
+func written(ctx context.Context, config interface {
+	Get(ctx context.Context, target any) diag.Diagnostics
+},
+) (data []byte, diags diag.Diagnostics) {
+	var m model
+	diags.Append(config.Get(ctx, &m)...)
+	if diags.HasError() || m.ValueBase64WO.IsNull() {
+		return []byte(m.ValueWO.ValueString()), diags
+	}
+	data, err := base64.StdEncoding.DecodeString(strings.TrimSpace(m.ValueBase64WO.ValueString()))
+	if err != nil {
+		// What is wrong with it would quote a part of it.
+		diags.AddAttributeError(path.Root("value_base64_wo"), "Invalid secret", "The value isn't Base64.")
+	}
+	return data, diags
+}
+
+func (m *model) secret() libvirt.HostSecret {
+	return libvirt.HostSecret{
+		UUID: m.ID.ValueString(), Usage: m.Usage.ValueString(), UsageID: m.UsageID.ValueString(),
+		Description: m.Description.ValueString(), Private: m.Private.ValueBool(),
+	}
+}
+
+// change writes the secret with that value, or removes it.
+func (r *secretResource) change(m *model, data []byte) onhosts.Change {
+	put := m.secret()
+	return onhosts.Change{
+		Data: r.Data, TypeName: TypeName, ImportID: put.Usage + "/" + put.UsageID, Noun: m.noun(), Healthy: onhosts.Present,
+		Put:    onhosts.Each(func(ctx context.Context, h *libvirt.Host) error { return h.PutHostSecret(ctx, put, data) }),
+		Remove: onhosts.Each(func(ctx context.Context, h *libvirt.Host) error { return h.RemoveHostSecret(ctx, put.UUID) }),
+	}
+}
+
+// Create defines the secret on every host. Where it works on some, the rest is the next plan's update.
+func (r *secretResource) Create(ctx context.Context, req resource.CreateRequest, resp *resource.CreateResponse) {
+	var plan model
+	resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...)
+	data, diags := written(ctx, req.Config)
+	resp.Diagnostics.Append(diags...)
+	if resp.Diagnostics.HasError() || !r.Asks("create", noun, &resp.Diagnostics) {
+		return
+	}
+	targets, diags := onhosts.Targets(r.Data, plan.Hosts)
+	resp.Diagnostics.Append(diags...)
+	if resp.Diagnostics.HasError() {
+		return
+	}
+	plan.ID = types.StringValue(uuid.NewString())
+	states, diags := r.change(&plan, data).Create(ctx, targets)
+	resp.Diagnostics.Append(diags...)
+	if resp.Diagnostics.HasError() {
+		return
+	}
+	plan.HostStates = states
+	resp.Diagnostics.Append(resp.State.Set(ctx, &plan)...)
+}
+
+// Read asks every host for the secret, and never for its value.
+func (r *secretResource) Read(ctx context.Context, req resource.ReadRequest, resp *resource.ReadResponse) {
+	var state model
+	resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
+	if resp.Diagnostics.HasError() || !r.Asks("read", noun, &resp.Diagnostics) {
+		return
+	}
+	hosts, _ := onhosts.Known(r.Data, state.Hosts, state.HostStates)
+	seen, diags := onhosts.Observe(onhosts.Question[libvirt.HostSecret]{
+		Data: r.Data, Noun: state.noun(), Hosts: state.Hosts, Last: state.HostStates,
+		Answers: hostset.Ask(ctx, hosts, func(ctx context.Context, h *libvirt.Host) (*libvirt.HostSecret, error) {
+			return h.HostSecret(ctx, state.ID.ValueString())
+		}),
+		State: func(libvirt.HostSecret) string { return onhosts.Present },
+	})
+	resp.Diagnostics.Append(diags...)
+	imported := state.Usage.IsNull()
+	if seen.Concludes(ctx, resp, noun, state.ID.ValueString(), imported) {
+		return
+	}
+	state.observe(seen, imported)
+	resp.Diagnostics.Append(resp.State.Set(ctx, &state)...)
+}
+
+func (m *model) observe(seen onhosts.Observation[libvirt.HostSecret], imported bool) {
+	m.HostStates = value.NewStringMap(seen.States)
+	for _, a := range seen.Found {
+		is := a.Value
+		if imported || !m.Description.IsNull() && is.Description != m.Description.ValueString() {
+			m.Description = value.NewStringOrNull(is.Description)
+		}
+		m.Usage, m.UsageID = types.StringValue(is.Usage), types.StringValue(is.UsageID)
+		m.Private = types.BoolValue(is.Private)
+	}
+	if imported {
+		m.Hosts = seen.ImportedHosts()
+	}
+}
+
+// Update writes definition and value to every host, and removes the secret from hosts that aren't listed any more.
+func (r *secretResource) Update(ctx context.Context, req resource.UpdateRequest, resp *resource.UpdateResponse) {
+	var plan, state model
+	resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...)
+	resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
+	data, diags := written(ctx, req.Config)
+	resp.Diagnostics.Append(diags...)
+	targets, diags := onhosts.Targets(r.Data, plan.Hosts)
+	resp.Diagnostics.Append(diags...)
+	if resp.Diagnostics.HasError() {
+		return
+	}
+	states, complete, diags := r.change(&plan, data).Update(ctx, targets, state.HostStates)
+	resp.Diagnostics.Append(diags...)
+	if !complete {
+		plan.ValueVersion = state.ValueVersion // Not written everywhere: the next apply does it again.
+	}
+	plan.HostStates = states
+	resp.Diagnostics.Append(resp.State.Set(ctx, &plan)...)
+}
+
+// Delete removes the secret from every host that has it.
+func (r *secretResource) Delete(ctx context.Context, req resource.DeleteRequest, resp *resource.DeleteResponse) {
+	var state model
+	resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
+	if resp.Diagnostics.HasError() || !r.Asks("delete", noun, &resp.Diagnostics) {
+		return
+	}
+	resp.Diagnostics.Append(r.change(&state, nil).Delete(ctx, state.Hosts, state.HostStates)...)
+}
+
+// ImportState takes a UUID, or "<usage>/<usage_id>".
+func (r *secretResource) ImportState(
+	ctx context.Context, req resource.ImportStateRequest, resp *resource.ImportStateResponse,
+) {
+	if !r.Asks("import", noun, &resp.Diagnostics) {
+		return
+	}
+	id := req.ID
+	if usage, usageID, ok := strings.Cut(req.ID, "/"); ok {
+		answers := hostset.Ask(ctx, r.Data.Fleet.Connections(),
+			func(ctx context.Context, h *libvirt.Host) (*libvirt.HostSecret, error) {
+				return h.HostSecretByUsage(ctx, usage, usageID)
+			})
+		found, diags := onhosts.Imported(answers, noun, req.ID)
+		resp.Diagnostics.Append(diags...)
+		if diags.HasError() {
+			return
+		}
+		id = found[0].Value.UUID
+	}
+	resp.Diagnostics.Append(resp.State.SetAttribute(ctx, path.Root("id"), id)...)
+}
+
+// noun is what errors call the secret.
+func (m *model) noun() string {
+	return fmt.Sprintf("%s \"%s/%s\"", noun, m.Usage.ValueString(), m.UsageID.ValueString())
+}

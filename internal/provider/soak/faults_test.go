@@ -1,0 +1,118 @@
+package soak
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/acctest"
+)
+
+// What goes wrong while an operator works. A fault is over when its move is.
+
+func faults() moveList {
+	return moveList{
+		{name: "libvirtd restarts", weight: 3, do: func(w *world) {
+			h := w.host("host")
+			w.say("%s: libvirtd is killed and started", h.Name)
+			w.during(func(ctx context.Context) error { return errors.Join(h.KillLibvirtd(ctx), h.StartLibvirtd(ctx)) })
+		}},
+		{name: "libvirtd dead", weight: 2, do: broken("libvirtd is killed", (*lab.Host).KillLibvirtd,
+			(*lab.Host).StartLibvirtd)},
+		{name: "libvirtd frozen", weight: 1, do: broken("libvirtd is frozen", signal("STOP"), signal("CONT"))},
+		{name: "SSH refused", weight: 2, do: broken("sshd is stopped", (*lab.Host).StopSSH, (*lab.Host).StartSSH)},
+		{name: "network cut", weight: 1, do: broken("its network is cut", (*lab.Host).Cut, (*lab.Host).Restore)},
+		on("Ctrl-C", 3, managed, interrupted("Ctrl-C", (*acctest.Running).Interrupt)),
+		on("provider killed", 4, managed, interrupted("the provider is killed", (*acctest.Running).KillProvider)),
+		on("Terraform killed", 2, managed, interrupted("Terraform is killed too", (*acctest.Running).Kill)),
+	}
+}
+
+func signal(name string) func(*lab.Host, context.Context) error {
+	return func(h *lab.Host, ctx context.Context) error {
+		_, err := h.Run(ctx, "bash", "-c", `[ ! -e /run/libvirtd.pid ] || kill -`+name+` "$(cat /run/libvirtd.pid)"`)
+		return err
+	}
+}
+
+// heal undoes every fault that a host may have.
+func heal(ctx context.Context, h *lab.Host) error {
+	return errors.Join(h.Restore(ctx), signal("CONT")(h, ctx), h.StartSSH(ctx), h.StartLibvirtd(ctx))
+}
+
+// during does something to a host.
+func (w *world) during(do func(context.Context) error) {
+	w.t.Helper()
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(w.t.Context()), handPatience)
+	defer cancel()
+	if err := do(ctx); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// broken plans or applies while a host is broken.
+func broken(what string, harm, mend func(*lab.Host, context.Context) error) func(*world) {
+	return func(w *world) {
+		h, state := w.host("host"), draw(w, "state", 0, 1)
+		w.say("%s: %s", h.Name, what)
+		w.during(func(ctx context.Context) error { return harm(h, ctx) })
+		w.fault = true
+		func() {
+			defer w.during(func(ctx context.Context) error { return mend(h, ctx) })
+			if rapid.Bool().Draw(w.r, "apply") {
+				w.apply(state)
+			} else {
+				w.plan(state)
+			}
+		}()
+		w.fault = false
+		w.say("%s: it is mended", h.Name)
+		w.left("plan", nil)
+	}
+}
+
+// interrupted ends an apply in its midst.
+func interrupted(what string, end func(*acctest.Running) error) func(*world, *vm) {
+	return func(w *world, v *vm) {
+		state := v.state
+		switch draw(w, "change", "move", "stop", "cpu") {
+		case "move":
+			w.change(v, "host", fmt.Sprintf("%q", w.host("host").Name))
+		case "stop":
+			w.change(v, "run_strategy", `"Halted"`)
+		default:
+			w.change(v, "update_policy", `"Restart"`)
+			w.change(v, "cpu", "{ sockets = 2, max_sockets = 2 }")
+		}
+		changes, text, ok := w.plan(state)
+		after := time.Duration(index(w, "after", 40)) * 100 * time.Millisecond
+		if !ok || !does(changes) {
+			return
+		}
+		w.permit(state, changes, text)
+		w.say("terraform apply # state %d: %s", state, summary(changes))
+		w.say("  # after %s: %s", after, what)
+		begun := time.Now()
+		r := w.cli[state].Start(w.t, "apply", "planned")
+		select {
+		case <-r.Done():
+		case <-time.After(after):
+			if err := end(r); err != nil {
+				w.say("  # %v", err)
+			} else if what != "Ctrl-C" {
+				w.killed = true
+			}
+		}
+		_, err := r.Wait()
+		w.judge("interrupted apply", "", time.Since(begun), 3*time.Minute)
+		if out := r.Text(); err != nil && !w.killed {
+			w.judge("interrupted apply", out, 0, time.Minute)
+		}
+		w.left("interrupted apply", nil)
+		w.adopt(state)
+	}
+}

@@ -1,0 +1,198 @@
+package storagepool_test
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/hashicorp/terraform-plugin-testing/helper/resource"
+	"github.com/hashicorp/terraform-plugin-testing/knownvalue"
+	"github.com/hashicorp/terraform-plugin-testing/plancheck"
+	"github.com/hashicorp/terraform-plugin-testing/statecheck"
+	"github.com/hashicorp/terraform-plugin-testing/terraform"
+	"github.com/hashicorp/terraform-plugin-testing/tfjsonpath"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/acctest"
+)
+
+func TestMain(m *testing.M) { acctest.Main(m) }
+
+func TestStoragePool_refused(t *testing.T) {
+	t.Parallel()
+	acctest.NeedsTerraform(t)
+	step := func(pool, want string) resource.TestStep {
+		return resource.TestStep{
+			Config:      acctest.Local("") + "resource \"virtfleet_storage_pool\" \"this\" {\n" + pool + "\n}",
+			ExpectError: regexp.MustCompile(want), PlanOnly: true,
+		}
+	}
+	resource.UnitTest(t, resource.TestCase{
+		ProtoV6ProviderFactories: acctest.Factories(t),
+		Steps: []resource.TestStep{
+			step("name = \"x\"\ntype = \"dir\"", `needs\s+target.path`),
+			step("name = \"x\"\ntype = \"tape\"", "iscsi-direct"),
+			step("name = \"x\"\ntype = \"dir\"\ntarget = { path = \"/x\" }\nhosts = [\"nowhere\"]", "Unknown host"),
+		},
+	})
+}
+
+// xml is a pool of a host as virsh shows it, "" where there is none.
+func xml(t *testing.T, l *lab.Lab, h *lab.Host, name string) string {
+	t.Helper()
+	out, err := l.TryVirsh(t, h.Name, "pool-dumpxml", "--inactive", name)
+	if err != nil {
+		return ""
+	}
+	return out
+}
+
+// has checks what hosts have of a pool: active, with something in its definition.
+func has(t *testing.T, l *lab.Lab, name, want string, hosts ...*lab.Host) resource.TestCheckFunc {
+	t.Helper()
+	return func(*terraform.State) error {
+		for _, h := range hosts {
+			if have := xml(t, l, h, name); !strings.Contains(have, want) {
+				return fmt.Errorf("host %s has %s; want %s", h.Name, have, want)
+			}
+			if info := l.Virsh(t, h.Name, "pool-info", name); !strings.Contains(info, "running") {
+				return fmt.Errorf("on host %s: %s", h.Name, info)
+			}
+		}
+		return nil
+	}
+}
+
+func states(want map[string]knownvalue.Check) []statecheck.StateCheck {
+	return []statecheck.StateCheck{statecheck.ExpectKnownValue("virtfleet_storage_pool.this",
+		tfjsonpath.New("host_states"), knownvalue.MapExact(want))}
+}
+
+// TestAccStoragePool: a pool is made on hosts, started where it was stopped, repaired where it departs, follows
+// hosts that come and go, and leaves its data behind.
+func TestAccStoragePool(t *testing.T) {
+	t.Parallel()
+	l := lab.Open(t)
+	first, second := l.Host("kvm1"), l.Host("kvm2")
+	name := lab.Name(t)
+	at := "/var/lib/libvirt/" + name
+	const address = "virtfleet_storage_pool.this"
+	pool := func(dir, more string) string {
+		return acctest.Config(l) + fmt.Sprintf(`
+resource "virtfleet_storage_pool" "this" {
+  name   = %q
+  type   = "dir"
+  target = { path = %q }
+  %s
+}
+`, name, dir, more)
+	}
+	does := func(a plancheck.ResourceActionType) resource.ConfigPlanChecks {
+		return resource.ConfigPlanChecks{PreApply: []plancheck.PlanCheck{plancheck.ExpectResourceAction(address, a)}}
+	}
+	active := knownvalue.StringExact("active")
+	both := map[string]knownvalue.Check{"kvm1": active, "kvm2": active}
+	update := plancheck.ResourceActionUpdate
+	resource.Test(t, resource.TestCase{
+		ProtoV6ProviderFactories: acctest.Factories(t),
+		CheckDestroy: func(*terraform.State) error {
+			for _, h := range []*lab.Host{first, second} {
+				if left := xml(t, l, h, name); left != "" {
+					return fmt.Errorf("host %s still has %s", h.Name, left)
+				}
+				l.Run(t, h.Name, "test", "-f", at+"-2/data")
+				l.Run(t, h.Name, "rm", "-r", at, at+"-2")
+			}
+			return nil
+		},
+		Steps: []resource.TestStep{
+			{
+				Config:            pool(at, `hosts = ["kvm1"]`),
+				ConfigStateChecks: states(map[string]knownvalue.Check{"kvm1": active}),
+				Check:             has(t, l, name, "<path>"+at+"</path>", first),
+			},
+			// Another one of that name isn't taken over.
+			{
+				Config: pool(at, "") + strings.Replace(strings.Replace(pool(at, ""), acctest.Config(l), "", 1),
+					`"this"`, `"other"`, 1),
+				ExpectError: regexp.MustCompile(`terraform\s+import`),
+			},
+			{Config: pool(at, ""), ConfigPlanChecks: does(update), ConfigStateChecks: states(both)},
+			{
+				ResourceName: address, ImportState: true, ImportStateId: name, ImportStateVerify: true,
+				ImportStateVerifyIgnore: []string{"target", "autostart"},
+			},
+			// A pool that is stopped is started; one that is undefined is made again.
+			{
+				PreConfig: func() {
+					l.Virsh(t, first.Name, "pool-destroy", name)
+					l.Virsh(t, second.Name, "pool-destroy", name)
+					l.Virsh(t, second.Name, "pool-undefine", name)
+				},
+				Config: pool(at, "autostart = false"), ConfigPlanChecks: does(update), ConfigStateChecks: states(both),
+				Check: has(t, l, name, "<path>"+at+"</path>", first, second),
+			},
+			{
+				Config: pool(at+"-2", "autostart = true"), ConfigPlanChecks: does(update),
+				Check: has(t, l, name, "<path>"+at+"-2</path>", first, second),
+			},
+			{
+				PreConfig: func() { l.Virsh(t, second.Name, "pool-autostart", "--disable", name) },
+				Config:    pool(at+"-2", "autostart = true"), ConfigPlanChecks: does(update),
+			},
+			// A host that is taken away loses the pool and keeps its data.
+			{
+				PreConfig: func() {
+					l.Run(t, first.Name, "touch", at+"-2/data")
+					l.Run(t, second.Name, "touch", at+"-2/data")
+				},
+				Config: pool(at+"-2", `hosts = ["kvm2"]`), ConfigPlanChecks: does(update),
+				ConfigStateChecks: states(map[string]knownvalue.Check{"kvm2": active}),
+				Check: func(*terraform.State) error {
+					if left := xml(t, l, first, name); left != "" {
+						return fmt.Errorf("host %s still has %s", first.Name, left)
+					}
+					return nil
+				},
+			},
+		},
+	})
+}
+
+// TestAccStoragePool_silent: a host that doesn't answer has what it had.
+func TestAccStoragePool_silent(t *testing.T) {
+	t.Parallel()
+	l := lab.Open(t)
+	own := l.StartHost(t)
+	name := lab.Name(t)
+	config := func(settings string) string {
+		return acctest.Block{Lab: l, Hosts: []acctest.Host{{Of: own}}, Settings: settings}.String() + fmt.Sprintf(`
+resource "virtfleet_storage_pool" "this" {
+  name   = %[1]q
+  type   = "dir"
+  target = { path = "/var/lib/libvirt/%[1]s" }
+}
+`, name)
+	}
+	var restart func()
+	resource.Test(t, resource.TestCase{
+		ProtoV6ProviderFactories: acctest.Factories(t),
+		CheckDestroy: func(*terraform.State) error {
+			if left := xml(t, l, own, name); left != "" {
+				return fmt.Errorf("still there: %s", left)
+			}
+			return nil
+		},
+		Steps: []resource.TestStep{
+			{Config: config("")},
+			{
+				PreConfig:   func() { restart = l.StopSSH(t, own) },
+				Config:      config(""),
+				ExpectError: regexp.MustCompile(`Unable to read storage pool`),
+			},
+			{Config: config(`on_unreachable = "keep"`), PlanOnly: true},
+			{PreConfig: func() { restart() }, Config: config(""), PlanOnly: true},
+		},
+	})
+}

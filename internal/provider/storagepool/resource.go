@@ -1,0 +1,235 @@
+package storagepool
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/path"
+	"github.com/hashicorp/terraform-plugin-framework/resource"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/hostset"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/meta"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/onhosts"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/storage"
+)
+
+// TypeName is the resource's full name.
+const TypeName = "virtfleet_storage_pool"
+
+const noun = "storage pool"
+
+var (
+	_ resource.ResourceWithConfigure      = (*poolResource)(nil)
+	_ resource.ResourceWithImportState    = (*poolResource)(nil)
+	_ resource.ResourceWithModifyPlan     = (*poolResource)(nil)
+	_ resource.ResourceWithValidateConfig = (*poolResource)(nil)
+)
+
+type poolResource struct{ meta.Resource }
+
+// NewResource is the constructor that the provider registers.
+func NewResource() resource.Resource {
+	return &poolResource{Resource: meta.Resource{TypeName: TypeName}}
+}
+
+// ValidateConfig checks what needs no host to check.
+func (*poolResource) ValidateConfig(
+	ctx context.Context, req resource.ValidateConfigRequest, resp *resource.ValidateConfigResponse,
+) {
+	var config model
+	resp.Diagnostics.Append(req.Config.Get(ctx, &config)...)
+	if resp.Diagnostics.HasError() || config.Target.IsUnknown() {
+		return
+	}
+	switch kind := config.Type.ValueString(); kind {
+	case "dir", "fs", "netfs":
+		if at, ok := config.Target.Attributes()["path"]; config.Target.IsNull() || ok && at.IsNull() {
+			resp.Diagnostics.AddAttributeError(path.Root("target"), "Invalid "+noun, fmt.Sprintf(
+				"A pool of type %q needs target.path, the directory of its volumes.", kind))
+		}
+	}
+}
+
+// ModifyPlan plans that the pool is active on every host, which repairs what was found otherwise.
+func (r *poolResource) ModifyPlan(
+	ctx context.Context, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse,
+) {
+	if !r.Plans(noun, req, resp) {
+		return
+	}
+	var plan model
+	resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...)
+	if resp.Diagnostics.HasError() {
+		return
+	}
+	targets, diags := onhosts.Targets(r.Data, plan.Hosts)
+	resp.Diagnostics.Append(diags...)
+	if !plan.Hosts.IsUnknown() {
+		r.Data.Pools.Plan(plan.Name.ValueString(), targets.Names())
+	}
+	if req.State.Raw.IsNull() {
+		return
+	}
+	resp.Diagnostics.Append(resp.Plan.SetAttribute(ctx, path.Root(onhosts.StatesName),
+		onhosts.PlanStates(targets, plan.Hosts, onhosts.Active))...)
+	var state model
+	resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
+	if !state.Target.Equal(plan.Target) || !state.Source.Equal(plan.Source) {
+		resp.Diagnostics.AddWarning("Storage pool will be stopped and started", fmt.Sprintf("The definition of %s %q "+
+			"changes in place. It is stopped for a moment, which running VMs don't notice, and what was in it is not moved.",
+			noun, plan.Name.ValueString()))
+	}
+}
+
+// Create makes the pool on every host. Where it works on some, the rest is the next plan's update.
+func (r *poolResource) Create(ctx context.Context, req resource.CreateRequest, resp *resource.CreateResponse) {
+	var plan model
+	resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...)
+	if resp.Diagnostics.HasError() || !r.Asks("create", noun, &resp.Diagnostics) {
+		return
+	}
+	targets, diags := onhosts.Targets(r.Data, plan.Hosts)
+	resp.Diagnostics.Append(diags...)
+	pool, diags := plan.pool(ctx)
+	resp.Diagnostics.Append(diags...)
+	if resp.Diagnostics.HasError() {
+		return
+	}
+	c := r.change(pool.Name)
+	c.Put = func(ctx context.Context, hosts hostset.Set) map[string]error {
+		return r.Data.Storage().CreatePool(ctx, hosts, pool, plan.settings(true))
+	}
+	states, diags := c.Create(ctx, targets)
+	resp.Diagnostics.Append(diags...)
+	if resp.Diagnostics.HasError() {
+		return
+	}
+	plan.ID, plan.HostStates = types.StringValue(pool.Name), states
+	resp.Diagnostics.Append(resp.State.Set(ctx, &plan)...)
+}
+
+// change removes the pool and keeps what is in it.
+func (r *poolResource) change(name string) onhosts.Change {
+	return onhosts.Change{
+		Data: r.Data, TypeName: TypeName, ImportID: name, Noun: nounOf(name), Healthy: onhosts.Active,
+		Remove: func(ctx context.Context, hosts hostset.Set) map[string]error {
+			return r.Data.Storage().RemovePool(ctx, hosts, name, false)
+		},
+	}
+}
+
+// Read compares the pool of every host with what is declared.
+func (r *poolResource) Read(ctx context.Context, req resource.ReadRequest, resp *resource.ReadResponse) {
+	var state model
+	resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
+	if resp.Diagnostics.HasError() || !r.Asks("read", noun, &resp.Diagnostics) {
+		return
+	}
+	hosts, _ := onhosts.Known(r.Data, state.Hosts, state.HostStates)
+	answers := r.Data.Storage().Pool(ctx, hosts, state.Name.ValueString())
+	seen, diags := onhosts.Observe(onhosts.Question[storage.HostPool]{
+		Data: r.Data, Noun: state.noun(), Hosts: state.Hosts, Last: state.HostStates, Answers: answers, State: powerOf,
+	})
+	resp.Diagnostics.Append(diags...)
+	if seen.Concludes(ctx, resp, noun, state.Name.ValueString(), state.imported()) {
+		return
+	}
+	resp.Diagnostics.Append(state.observe(ctx, seen)...)
+	resp.Diagnostics.Append(resp.State.Set(ctx, &state)...)
+}
+
+func powerOf(p storage.HostPool) string {
+	if p.Active {
+		return onhosts.Active
+	}
+	return onhosts.Inactive
+}
+
+// observe takes over what hosts have otherwise than it is declared: of several, what the first one has.
+func (m *model) observe(
+	ctx context.Context, seen onhosts.Observation[storage.HostPool],
+) (diags diag.Diagnostics) {
+	states, d := types.MapValueFrom(ctx, types.StringType, seen.States)
+	m.HostStates = states
+	diags.Append(d...)
+	if m.imported() {
+		first := *seen.Found[0].Value
+		m.Autostart = types.BoolValue(first.Autostart)
+		if first.Shared && !storage.SharedType(first.Type) {
+			m.Shared = types.BoolValue(true)
+		}
+		m.Hosts = seen.ImportedHosts()
+		diags.Append(m.take(ctx, first.Pool)...)
+		return diags
+	}
+	declared, d := m.pool(ctx)
+	diags.Append(d...)
+	for _, a := range seen.Found {
+		is := *a.Value
+		if !m.Autostart.IsNull() && m.Autostart.ValueBool() != is.Autostart {
+			m.Autostart = types.BoolValue(is.Autostart)
+		}
+		if m.Shared.ValueBool() && !is.Shared {
+			m.Shared = types.BoolValue(false)
+		}
+	}
+	for _, a := range seen.Found {
+		if !declared.IsIn(a.Value.Pool) {
+			diags.Append(m.take(ctx, declared.Merge(a.Value.Pool))...)
+			break
+		}
+	}
+	return diags
+}
+
+// Update makes the pool on every host what is declared, and removes it from hosts that aren't listed any more.
+func (r *poolResource) Update(ctx context.Context, req resource.UpdateRequest, resp *resource.UpdateResponse) {
+	var plan, state model
+	resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...)
+	resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
+	targets, diags := onhosts.Targets(r.Data, plan.Hosts)
+	resp.Diagnostics.Append(diags...)
+	pool, diags := plan.pool(ctx)
+	resp.Diagnostics.Append(diags...)
+	if resp.Diagnostics.HasError() {
+		return
+	}
+	c := r.change(pool.Name)
+	c.Put = func(ctx context.Context, hosts hostset.Set) map[string]error {
+		return r.Data.Storage().ApplyPool(ctx, hosts, pool, plan.settings(false))
+	}
+	states, _, diags := c.Update(ctx, targets, state.HostStates)
+	resp.Diagnostics.Append(diags...)
+	plan.HostStates = states
+	resp.Diagnostics.Append(resp.State.Set(ctx, &plan)...)
+}
+
+// Delete stops and undefines the pool on every host that has it.
+func (r *poolResource) Delete(ctx context.Context, req resource.DeleteRequest, resp *resource.DeleteResponse) {
+	var state model
+	resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
+	if resp.Diagnostics.HasError() || !r.Asks("delete", noun, &resp.Diagnostics) {
+		return
+	}
+	name := state.Name.ValueString()
+	c := r.change(name)
+	c.Remove = func(ctx context.Context, hosts hostset.Set) map[string]error {
+		return r.Data.Storage().RemovePool(ctx, hosts, name, state.OnDestroy.ValueString() == onDestroyDelete)
+	}
+	resp.Diagnostics.Append(c.Delete(ctx, state.Hosts, state.HostStates)...)
+}
+
+// ImportState takes the pool's name. Read fills in the rest.
+func (*poolResource) ImportState(
+	ctx context.Context, req resource.ImportStateRequest, resp *resource.ImportStateResponse,
+) {
+	resource.ImportStatePassthroughID(ctx, path.Root("name"), req, resp)
+	resp.Diagnostics.Append(resp.State.SetAttribute(ctx, path.Root("id"), req.ID)...)
+}
+
+// noun is what errors call the pool.
+func (m *model) noun() string { return nounOf(m.Name.ValueString()) }
+
+func nounOf(name string) string { return fmt.Sprintf("%s %q", noun, name) }

@@ -1,0 +1,279 @@
+package virtualmachine_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/terraform-plugin-testing/helper/resource"
+	"github.com/hashicorp/terraform-plugin-testing/knownvalue"
+	"github.com/hashicorp/terraform-plugin-testing/plancheck"
+	"github.com/hashicorp/terraform-plugin-testing/statecheck"
+	"github.com/hashicorp/terraform-plugin-testing/terraform"
+	"github.com/kdomanski/iso9660"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/acctest"
+)
+
+// seedIn reads the medium that is in a VM's drive, and who may read its file, "" where the drive is empty.
+func seedIn(t *testing.T, l *lab.Lab, host, name string) (files map[string]string, mode string, err error) {
+	t.Helper()
+	source := regexp.MustCompile(`(?s)<disk[^>]*device='cdrom'>.*?</disk>`).FindString(l.Virsh(t, host, "dumpxml", name))
+	if !strings.Contains(source, "ua-disk-cloud-init") || !strings.Contains(source, "<readonly/>") {
+		return nil, "", fmt.Errorf("the VM has no drive for the medium: %q", source)
+	}
+	found := regexp.MustCompile(`<source file='([^']+)'`).FindStringSubmatch(source)
+	if found == nil {
+		return nil, "", nil
+	}
+	file, err := os.Open(l.Host(host).Path(found[1]))
+	if err != nil {
+		return nil, "", err
+	}
+	defer func() { err = errors.Join(err, file.Close()) }()
+	image, err := iso9660.OpenImage(file)
+	if err != nil {
+		return nil, "", err
+	}
+	label, err := image.Label()
+	if err != nil || label != "cidata" {
+		return nil, "", fmt.Errorf("the medium has the label %q: %w", label, err)
+	}
+	root, err := image.RootDir()
+	if err != nil {
+		return nil, "", err
+	}
+	children, err := root.GetChildren()
+	files = map[string]string{}
+	for _, child := range children {
+		content, readErr := io.ReadAll(child.Reader())
+		files[child.Name()], err = string(content), errors.Join(err, readErr)
+	}
+	return files, strings.TrimSpace(l.Run(t, host, "stat", "-c", "%a %U", found[1])), err
+}
+
+// called waits until a guest has a name.
+func called(t *testing.T, l *lab.Lab, host, name, want string) error {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	for {
+		out, err := l.TryVirsh(t, host, "guestinfo", "--hostname", name)
+		if strings.Contains(out, ": "+want+"\n") || strings.HasSuffix(strings.TrimSpace(out), ": "+want) {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("the guest isn't called %q: %q, %w", want, out, err)
+		case <-time.After(time.Second):
+		}
+	}
+}
+
+// TestAccVirtualMachine_cloudInit: the medium is made with the VM, for QEMU alone to read; its guest boots from it; it
+// is replaced in the drive while the guest runs, put back where it was taken out, and goes.
+func TestAccVirtualMachine_cloudInit(t *testing.T) {
+	t.Parallel()
+	l := lab.Open(t)
+	name := lab.Name(t)
+	const secret = "correct-horse"
+	// The host whose QEMU isn't root's.
+	base := acctest.Block{Lab: l, Hosts: []acctest.Host{{Of: l.Host("kvm3")}}}.String() + fmt.Sprintf(`
+resource "virtfleet_storage_pool" "vms" {
+  name   = %[1]q
+  type   = "dir"
+  target = { path = "/var/lib/libvirt/%[1]s" }
+}
+`, name)
+	seed := func(version, more string) string {
+		return fmt.Sprintf("{ user_data_wo = %q, wo_version = %q, %s }", "#cloud-config\npassword: "+secret+version+"\n",
+			version, more)
+	}
+	config := func(cloudInit string) string {
+		return base + told(l, name, "seed").with(talking).with(hcl{
+			"host": quote("kvm3"), "termination_grace_period": quote("1m0s"),
+			"disks":      `{ root = { pool = virtfleet_storage_pool.vms.name, size = "16Mi" } }`,
+			"cloud_init": cloudInit,
+		}).String()
+	}
+	is := func(want map[string]string, pools ...string) resource.TestCheckFunc {
+		return func(*terraform.State) error {
+			files, mode, err := seedIn(t, l, "kvm3", name)
+			if err != nil {
+				return err
+			}
+			for file, part := range want {
+				if !strings.Contains(files[file], part) {
+					return fmt.Errorf("%s of the medium is %q; want %q", file, files[file], part)
+				}
+			}
+			if want != nil && mode != "600 libvirt-qemu" || want == nil && files != nil {
+				return fmt.Errorf("the medium's mode and owner are %q", mode)
+			}
+			if got := volumes(t, l, "kvm3", name); !slices.Equal(got, pools) {
+				return fmt.Errorf("the storage pool has %q; want %q", got, pools)
+			}
+			if got := ends(t, l, "kvm3", name); got != "" {
+				return fmt.Errorf("QEMU ended by %q", got)
+			}
+			return nil
+		}
+	}
+	silent := func(s *terraform.State) error {
+		if strings.Contains(s.String(), secret) || strings.Contains(l.Virsh(t, "kvm3", "dumpxml", name), secret) {
+			return errors.New("the state or the definition has the secret")
+		}
+		return nil
+	}
+	root, medium := name+"-root", name+"-cloud-init"
+	story(t, l, []string{name}, resource.TestStep{
+		Config: config(`{ user_data = "users: []" }`), ExpectError: regexp.MustCompile(`#cloud-config`),
+	}, resource.TestStep{
+		Config: config(`{ pool = "absent" }`), ExpectError: regexp.MustCompile(`no storage pool "absent"`),
+	}, resource.TestStep{
+		Config:           config(seed("1", "")),
+		ConfigPlanChecks: changes(plancheck.ResourceActionCreate, planned("cloud_init.user_data_wo", knownvalue.Null())),
+		ConfigStateChecks: []statecheck.StateCheck{
+			know("ready", knownvalue.Bool(true)), know("cloud_init.user_data_wo", knownvalue.Null()),
+			know("disks", knownvalue.MapSizeExact(1)),
+		},
+		Check: resource.ComposeTestCheckFunc(silent, is(map[string]string{
+			"user-data": secret + "1", "meta-data": "local-hostname: " + name,
+		}, medium, root), func(s *terraform.State) error {
+			id := s.RootModule().Resources[address].Primary.ID
+			if err := is(map[string]string{"meta-data": "instance-id: " + id}, medium, root)(s); err != nil {
+				return err
+			}
+			return called(t, l, "kvm3", name, name)
+		}),
+	}, resource.TestStep{
+		ResourceName: address, ImportState: true, ImportStateVerify: true, ImportStateId: name,
+		ImportStateVerifyIgnore: readWhereDeclared("run_strategy", "timeouts", "status_reason", "host", "cloud_init",
+			"wait_for"),
+	}, resource.TestStep{
+		// The guest boots again, in the same process, from what is in its drive now.
+		Config:           config(seed("2", `meta_data = "local-hostname: second", instance_id = "i-2"`)),
+		ConfigPlanChecks: changes(plancheck.ResourceActionUpdate),
+		Check: resource.ComposeTestCheckFunc(silent, is(map[string]string{
+			"user-data": secret + "2", "meta-data": "instance-id: i-2",
+		}, medium, root), func(*terraform.State) error {
+			l.Virsh(t, "kvm3", "reset", name)
+			return called(t, l, "kvm3", name, "second")
+		}),
+	}, resource.TestStep{
+		PreConfig: func() {
+			target := strings.Fields(l.Run(t, "kvm3", "sh", "-c", "virsh -q domblklist --details "+name+" | grep cdrom"))[2]
+			l.Virsh(t, "kvm3", "change-media", name, target, "--eject", "--live", "--config", "--force")
+		},
+		Config:           config(seed("2", `meta_data = "local-hostname: second", instance_id = "i-2"`)),
+		ConfigPlanChecks: changes(plancheck.ResourceActionUpdate),
+		Check:            is(map[string]string{"user-data": secret + "2"}, medium, root),
+	}, resource.TestStep{
+		Config:           config(""),
+		ConfigPlanChecks: changes(plancheck.ResourceActionUpdate),
+		Check:            is(nil, root),
+	}, resource.TestStep{
+		Config:           config(seed("3", `user_data = null, pool = "default"`)),
+		ConfigPlanChecks: changes(plancheck.ResourceActionUpdate),
+		Check:            is(map[string]string{"user-data": secret + "3"}, root),
+	}, resource.TestStep{
+		Config: base,
+		Check: func(*terraform.State) error {
+			left := l.Run(t, "kvm3", "sh", "-c", "ls /var/lib/libvirt/images /var/lib/libvirt/"+name)
+			if strings.Contains(left, name+"-") {
+				return fmt.Errorf("left are %s", left)
+			}
+			return nil
+		},
+	})
+}
+
+// TestAccVirtualMachine_ignition: QEMU gets the configuration from a volume that nobody else can read. A change needs a
+// restart, and what isn't used any more goes.
+func TestAccVirtualMachine_ignition(t *testing.T) {
+	t.Parallel()
+	l := lab.Open(t)
+	name := lab.Name(t)
+	base := acctest.Block{Lab: l, Hosts: []acctest.Host{{Of: l.Host("kvm3")}}}.String() + fmt.Sprintf(`
+resource "virtfleet_storage_pool" "vms" {
+  name   = %[1]q
+  type   = "dir"
+  target = { path = "/var/lib/libvirt/%[1]s" }
+}
+`, name)
+	configuration := func(version string) string { return fmt.Sprintf(`{"ignition": {"version": %q}}`, version) }
+	config := func(more hcl) string {
+		return base + light(l, name).with(hcl{
+			"host": quote("kvm3"), "termination_grace_period": quote("0s"),
+			"disks": `{ root = { pool = virtfleet_storage_pool.vms.name, size = "16Mi" } }`,
+		}).with(more).String()
+	}
+	ignition := func(version, wo string) string {
+		return fmt.Sprintf("{ config_wo = %q, wo_version = %q }", configuration(version), wo)
+	}
+	is := func(want string, pools ...string) resource.TestCheckFunc {
+		return func(*terraform.State) error {
+			entry := regexp.MustCompile(`name='opt/com.coreos/config' file='([^']+)'`)
+			for _, which := range []string{"--inactive", "--security-info"} {
+				found := entry.FindStringSubmatch(l.Virsh(t, "kvm3", "dumpxml", which, name))
+				if (found != nil) != (want != "") {
+					return fmt.Errorf("the definition (%s) has %q", which, found)
+				}
+				if found == nil {
+					continue
+				}
+				content, err := os.ReadFile(l.Host("kvm3").Path(found[1]))
+				if mode := l.Run(t, "kvm3", "stat", "-c", "%a", found[1]); err != nil || string(content) != want ||
+					strings.TrimSpace(mode) != "600" {
+					return fmt.Errorf("the file is %q of mode %s: %w", content, mode, err)
+				}
+			}
+			if got := volumes(t, l, "kvm3", name); !slices.Equal(got, pools) {
+				return fmt.Errorf("the storage pool has %q; want %q", got, pools)
+			}
+			return nil
+		}
+	}
+	root, file := name+"-root", name+"-ignition"
+	story(t, l, []string{name}, resource.TestStep{
+		Config: config(hcl{"ignition": `{ config = "variant: fcos" }`}), ExpectError: regexp.MustCompile(`butane`),
+	}, resource.TestStep{
+		Config:           config(hcl{"ignition": ignition("3.4.0", "1")}),
+		ConfigPlanChecks: changes(plancheck.ResourceActionCreate),
+		ConfigStateChecks: []statecheck.StateCheck{
+			know("ignition.config_wo", knownvalue.Null()), know("status", exactly("Running")),
+		},
+		Check: is(configuration("3.4.0"), file, root),
+	}, resource.TestStep{
+		Config:      config(hcl{"ignition": ignition("3.5.0", "2")}),
+		ExpectError: regexp.MustCompile(`Change needs a restart`),
+	}, resource.TestStep{
+		Config:           config(hcl{"ignition": ignition("3.5.0", "2"), "update_policy": quote("Restart")}),
+		ConfigPlanChecks: changes(plancheck.ResourceActionUpdate),
+		Check:            is(configuration("3.5.0"), file, root),
+	}, resource.TestStep{
+		Config:           config(hcl{"update_policy": quote("Restart")}),
+		ConfigPlanChecks: changes(plancheck.ResourceActionUpdate),
+		Check:            is("", root),
+	}, resource.TestStep{
+		Config:           config(hcl{"ignition": ignition("3.4.0", "3"), "update_policy": quote("Restart")}),
+		ConfigPlanChecks: changes(plancheck.ResourceActionUpdate),
+		Check:            is(configuration("3.4.0"), file, root),
+	}, resource.TestStep{
+		Config: base,
+		Check: func(*terraform.State) error {
+			if left := volumes(t, l, "kvm3", name); len(left) > 0 {
+				return fmt.Errorf("left are %q", left)
+			}
+			return nil
+		},
+	})
+}

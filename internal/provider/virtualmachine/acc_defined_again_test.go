@@ -1,0 +1,65 @@
+package virtualmachine_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/acctest"
+)
+
+// TestAccVirtualMachine_definedAgain: a running VM that has lost its definition is drift, and an apply defines it where
+// it runs before it removes what was left behind elsewhere. What libvirt is told by hand about the host's boot is
+// drift, too.
+func TestAccVirtualMachine_definedAgain(t *testing.T) {
+	t.Parallel()
+	l := lab.Open(t)
+	name := lab.Name(t)
+	l.RemoveDomain(t, name)
+	tf := acctest.NewCLI(t)
+	config := light(l, name).with(zoneA)
+	tf.Config(t, zoned(l)+config.String())
+	tf.Run(t, "apply")
+
+	// repaired expects the plan to change these attributes alone, and the apply to leave the VM defined on kvm2 only.
+	repaired := func(what string, attributes ...string) {
+		t.Helper()
+		change := tf.Plan(t)[address]
+		for _, a := range attributes {
+			if change.Actions != "update" || fmt.Sprint(change.Before[a]) == fmt.Sprint(change.After[a]) {
+				t.Errorf("%s: the plan does %q about %s: %v, then %v", what, change.Actions, a, change.Before[a], change.After[a])
+			}
+		}
+		tf.Run(t, "apply", "planned")
+		noChanges(t, tf)
+		if out := l.Virsh(t, "kvm2", "dominfo", name); contains(out, "Persistent:     yes", "Autostart:      enable",
+			"State:          running") != nil {
+			t.Errorf("%s: %s", what, out)
+		}
+		if err := on(t, l, name, "", "running")(nil); err != nil {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	migrate(t, l, name)
+	repaired("moved without its definition", "persistent", "autostart", "stale_definitions")
+	l.Virsh(t, "kvm2", "undefine", name)
+	repaired("undefined while it runs", "persistent")
+	l.Virsh(t, "kvm2", "autostart", "--disable", name)
+	repaired("autostart switched off", "autostart")
+
+	// What is off is not started at boot either.
+	tf.Config(t, zoned(l)+config.with(hcl{"run_strategy": `"Halted"`, "termination_grace_period": `"0s"`}).String())
+	l.Virsh(t, "kvm2", "undefine", name)
+	tf.Run(t, "apply")
+	noChanges(t, tf)
+	l.Virsh(t, "kvm2", "autostart", name)
+	if change := tf.Plan(t)[address]; change.Before["autostart"] != true || change.After["autostart"] != false {
+		t.Errorf("the plan makes %v of autostart %v", change.After["autostart"], change.Before["autostart"])
+	}
+	tf.Run(t, "apply", "planned")
+	if out := l.Virsh(t, "kvm2", "dominfo", name); !strings.Contains(out, "Autostart:      disable") {
+		t.Error(out)
+	}
+	gone(t, l, tf, name)
+}

@@ -1,0 +1,172 @@
+package virtualmachine_test
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/hashicorp/terraform-plugin-testing/helper/resource"
+	"github.com/hashicorp/terraform-plugin-testing/knownvalue"
+	"github.com/hashicorp/terraform-plugin-testing/plancheck"
+	"github.com/hashicorp/terraform-plugin-testing/statecheck"
+	"github.com/hashicorp/terraform-plugin-testing/terraform"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/acctest"
+)
+
+// imageFile is a qcow2 image of 32 MiB with some content.
+func imageFile(t *testing.T) string {
+	t.Helper()
+	raw, file := filepath.Join(t.TempDir(), "raw"), filepath.Join(t.TempDir(), "image.qcow2")
+	if err := os.WriteFile(raw, bytes.Repeat([]byte(t.Name()), 10_000), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Truncate(raw, 32<<20); err != nil {
+		t.Fatal(err)
+	}
+	out, err := exec.CommandContext(t.Context(), "qemu-img", "convert", "-O", "qcow2", raw, file).CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	return file
+}
+
+// unique is what makes the name of a volume one of its kind: the image's content, or the VM.
+var unique = regexp.MustCompile(`-([0-9a-f]{12}|[0-9a-f]{8}(-[0-9]+)?)$`)
+
+// volumes are the names of what is in a host's pool, without what is unique in them.
+func volumes(t *testing.T, l *lab.Lab, host, pool string) []string {
+	t.Helper()
+	l.Virsh(t, host, "pool-refresh", pool)
+	var names []string
+	for _, line := range strings.Split(l.Virsh(t, host, "vol-list", pool), "\n") {
+		if fields := strings.Fields(line); len(fields) == 2 && strings.HasPrefix(fields[1], "/") {
+			names = append(names, unique.ReplaceAllString(fields[0], ""))
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// TestAccVirtualMachine_ownDisks: disks are made with the VM, grow and change under it while it runs, and go with it.
+func TestAccVirtualMachine_ownDisks(t *testing.T) {
+	t.Parallel()
+	l := lab.Open(t)
+	name := lab.Name(t)
+	storage := fmt.Sprintf(`
+resource "virtfleet_storage_pool" "vms" {
+  name   = %[1]q
+  type   = "dir"
+  target = { path = "/var/lib/libvirt/%[1]s" }
+}
+resource "virtfleet_image" "base" {
+  name   = "base"
+  pool   = virtfleet_storage_pool.vms.name
+  source = { file = %[2]q }
+}
+`, name, imageFile(t))
+	root := func(size string) string {
+		return fmt.Sprintf(`root = {
+			pool = virtfleet_storage_pool.vms.name, image = virtfleet_image.base.id, size = %q
+		}`, size)
+	}
+	logs := `logs = { pool = virtfleet_storage_pool.vms.name, size = "16Mi", on_destroy = "keep" }`
+	extra := `extra = { pool = virtfleet_storage_pool.vms.name, size = "24Mi", format = "raw" }`
+	configOn := func(host string, disks ...string) string {
+		return acctest.Config(l) + storage + guest(l, name).with(hcl{
+			"host": quote(host), "termination_grace_period": quote("1m0s"), "disks": "{\n" + strings.Join(disks, "\n") + "\n}",
+		}).String()
+	}
+	config := func(disks ...string) string { return configOn("kvm1", disks...) }
+	hasOn := func(host string, want ...string) resource.TestCheckFunc {
+		return func(*terraform.State) error {
+			if got := volumes(t, l, host, name); !slices.Equal(got, want) {
+				return fmt.Errorf("host %s has the volumes %q; want %q", host, got, want)
+			}
+			return nil
+		}
+	}
+	has := func(want ...string) resource.TestCheckFunc { return hasOn("kvm1", want...) }
+	disk := func(key string) string { return name + "-" + key }
+	capacity := func(target string, mib int) resource.TestCheckFunc {
+		return func(*terraform.State) error {
+			out := l.Virsh(t, "kvm1", "domblkinfo", name, target)
+			return contains(out, fmt.Sprintf("%d\n", mib<<20))
+		}
+	}
+	write := func(*terraform.State) error {
+		out := l.Virsh(t, "kvm1", "qemu-monitor-command", "--hmp", name,
+			`qemu-io -d /machine/peripheral/ua-disk-root/virtio-backend "write -q -P 7 40M 1M"`)
+		if strings.TrimSpace(out) != "" {
+			return fmt.Errorf("not written: %s", out)
+		}
+		return nil
+	}
+	reads := func(s *terraform.State) error {
+		file := s.RootModule().Resources[address].Primary.Attributes["disks.root.path"]
+		out := l.Run(t, "kvm2", "qemu-io", "-U", "-r", "-f", "qcow2", "-c", "read -P 7 40M 1M", file)
+		if strings.Contains(out, "failed") {
+			return errors.New(out)
+		}
+		return contains(l.Run(t, "kvm2", "qemu-img", "info", "-U", file), "backing file: /var/lib/libvirt/"+name+"/base-")
+	}
+	story(t, l, []string{name}, resource.TestStep{
+		Config: config(root("16Mi")), ExpectError: regexp.MustCompile(`(?s)32Mi.*16Mi`),
+	}, resource.TestStep{
+		Config:           config(root("48Mi"), logs),
+		ConfigPlanChecks: changes(plancheck.ResourceActionCreate),
+		ConfigStateChecks: []statecheck.StateCheck{
+			know("status", exactly("Running")), know("disks.root.pool", exactly(name)), know("disks.root.size", exactly("48Mi")),
+			know("disks.root.file", knownvalue.Null()), know("disks.root.format", exactly("qcow2")),
+			know("disks.logs.on_destroy", exactly("keep")),
+		},
+		Check: resource.ComposeTestCheckFunc(has("base", disk("logs"), disk("root")), capacity("vdb", 48),
+			capacity("vda", 16), look(t, l, "kvm1", name, "ua-disk-root"), func(*terraform.State) error {
+				// Only what runs names what its disks are based on.
+				return contains(l.Virsh(t, "kvm1", "dumpxml", name), "/var/lib/libvirt/"+name+"/base-")
+			}),
+	}, resource.TestStep{
+		ResourceName: address, ImportState: true, ImportStateVerify: true, ImportStateId: name,
+		ImportStateVerifyIgnore: readWhereDeclared("run_strategy", "timeouts", "status_reason", "host"),
+	}, resource.TestStep{
+		Config: config(root("40Mi"), logs), ExpectError: regexp.MustCompile(`never shrink`),
+	}, resource.TestStep{
+		Config:      config(strings.Replace(root("48Mi"), "virtfleet_image.base.id", `"vms/other-012"`, 1), logs),
+		ExpectError: regexp.MustCompile(`made\s+anew`),
+	}, resource.TestStep{
+		// Grown, added and removed under the running guest; what is to be kept is.
+		Config:           config(root("64Mi"), extra),
+		ConfigPlanChecks: changes(plancheck.ResourceActionUpdate),
+		Check: resource.ComposeTestCheckFunc(has("base", disk("extra"), disk("logs"), disk("root")), capacity("vdb", 64),
+			look(t, l, "kvm1", name, "ua-disk-extra")),
+	}, resource.TestStep{
+		// One of the same key is another one.
+		Config:           config(root("64Mi"), logs),
+		ConfigPlanChecks: changes(plancheck.ResourceActionUpdate),
+		Check:            resource.ComposeTestCheckFunc(has("base", disk("logs"), disk("logs"), disk("root")), write),
+	}, resource.TestStep{
+		// Its disks move with it, those that are kept in the end too; what was kept before is nobody's.
+		Config:           configOn("kvm2", root("64Mi"), extra),
+		ConfigPlanChecks: changes(plancheck.ResourceActionUpdate),
+		ConfigStateChecks: []statecheck.StateCheck{
+			know("current_host", exactly("kvm2")), know("left_volumes", knownvalue.ListExact(nil)),
+		},
+		Check: resource.ComposeTestCheckFunc(hasOn("kvm2", "base", disk("extra"), disk("logs"), disk("root")),
+			has("base", disk("logs")), reads),
+	}, resource.TestStep{
+		Config: acctest.Config(l) + storage,
+		Check: func(*terraform.State) error {
+			defer l.Run(t, "kvm1", "sh", "-c", "rm /var/lib/libvirt/"+name+"/*-logs-*")
+			defer l.Run(t, "kvm2", "sh", "-c", "rm /var/lib/libvirt/"+name+"/*-logs-*")
+			return errors.Join(has("base", disk("logs"))(nil), hasOn("kvm2", "base", disk("logs"))(nil))
+		},
+	})
+}

@@ -1,0 +1,126 @@
+package virtualmachine
+
+import (
+	"maps"
+	"strings"
+
+	"github.com/hashicorp/terraform-plugin-framework/attr"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/value"
+)
+
+// Rows of blocks and devices that have code of their own besides: their schema and mapping follow from the domain
+// package as those of groups do. Paths have * for the keys of devices.
+
+// blockRows are the rows by the path of what has them.
+var blockRows = func() map[string][]domain.Attribute {
+	all := map[string][]domain.Attribute{"disks.*": domain.DiskRows, "interfaces.*": domain.InterfaceRows}
+	for _, g := range domain.Groups {
+		if g.Block {
+			all[g.Path] = g.Attributes
+		}
+	}
+	return all
+}()
+
+// blockLevels are their attributes in the schema.
+var blockLevels = func() map[string]attributes {
+	levels := map[string]attributes{}
+	for path, rows := range blockRows {
+		levels[path] = levelOf(path, rows)
+	}
+	return levels
+}()
+
+// blockParts are the objects among them, which are read as far as they are declared.
+var blockParts = func() map[string]bool {
+	parts := map[string]bool{}
+	for path, level := range blockLevels {
+		walkRows(path, level, func(path string, a schema.Attribute) {
+			_, isObject := a.(schema.SingleNestedAttribute)
+			parts[path] = isObject
+		})
+	}
+	return parts
+}()
+
+// levelOf is the schema of rows. Names with dots are nested.
+func levelOf(path string, rows []domain.Attribute) attributes {
+	level := attributes{}
+	inner := map[string][]domain.Attribute{}
+	for _, a := range rows {
+		first, rest, isNested := strings.Cut(a.Name, ".")
+		if !isNested {
+			level[a.Name] = rowAttribute(a)
+			continue
+		}
+		a.Name = rest
+		inner[first] = append(inner[first], a)
+	}
+	for name, rows := range inner {
+		part := levelOf(below(path, name), rows)
+		level[name] = nested(domain.NestedDocs[below(path, name)], part, objectType(part))
+	}
+	return level
+}
+
+// walkRows calls f for all attributes of a level.
+func walkRows(path string, level attributes, f func(path string, a schema.Attribute)) {
+	for name, a := range level {
+		f(below(path, name), a)
+		if o, ok := a.(schema.SingleNestedAttribute); ok {
+			walkRows(below(path, name), o.Attributes, f)
+		}
+	}
+}
+
+// declareRows notes what an object declares of its rows. strip is what their paths have in front of their facts'.
+func declareRows(into *domain.Facts, path, strip string, o object) {
+	for name := range blockLevels[path] {
+		collectFacts(into, below(path, name), strip, o[name])
+	}
+}
+
+// readRows puts what was read of the rows into the attributes of an object.
+func readRows(a map[string]attr.Value, path string, r rowReader, prior object, everything bool) {
+	for name, row := range blockLevels[path] {
+		a[name] = r.read(below(path, name), row, prior[name], everything)
+	}
+}
+
+// severalFact is the fact of a list of numbers or a map of texts.
+func severalFact(v attr.Value) string {
+	switch v := v.(type) {
+	case types.List:
+		var numbers []int64
+		for _, e := range v.Elements() {
+			if n, ok := e.(types.Int64); ok {
+				numbers = append(numbers, n.ValueInt64())
+			}
+		}
+		return domain.FormatNumbers(numbers)
+	case types.Map:
+		return domain.FormatTexts(value.StringMap(v))
+	default:
+		return ""
+	}
+}
+
+// severalValue is the inverse of severalFact.
+func severalValue(kind domain.AttributeKind, fact string) attr.Value {
+	if kind == domain.Numbers {
+		var all []attr.Value
+		for _, n := range domain.ParseNumbers(fact) {
+			all = append(all, types.Int64Value(n))
+		}
+		return types.ListValueMust(types.Int64Type, all)
+	}
+	all := map[string]attr.Value{}
+	for name, text := range maps.All(domain.ParseTexts(fact)) {
+		all[name] = types.StringValue(text)
+	}
+	return types.MapValueMust(types.StringType, all)
+}

@@ -1,0 +1,104 @@
+package virtualmachine
+
+import (
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/value"
+)
+
+// block is one part of the definition: how it is asked for, read back and planned. What the schema says of it is enough
+// to plan most of them.
+type block struct {
+	// toDomain declares what the model says. prior stands in for what a configuration can't say or doesn't know yet.
+	toDomain func(m, prior *model, s *domain.Spec)
+	// fromDomain puts what was read into the model.
+	fromDomain func(m *model, s domain.Spec, seen observation, prior *model)
+	// settle corrects what is planned where it follows from more than the attribute itself; nil: nothing does.
+	settle func(planned, config, prior *model)
+}
+
+// blocks is the list of what a definition consists of, as in the domain package.
+var blocks = []block{
+	identityBlock, cpuBlock, memoryBlock, firmwareBlock, kernelBlock, diskBlock, interfaceBlock, switchBlock, rowsBlock,
+}
+
+var identityBlock = block{
+	toDomain: func(m, _ *model, s *domain.Spec) {
+		s.Name, s.Type, s.Arch, s.Machine = text(m.Name), text(m.Type), text(m.Arch), text(m.Machine)
+	},
+	fromDomain: func(m *model, s domain.Spec, _ observation, _ *model) {
+		m.Name = types.StringValue(s.Name)
+		m.Type = value.NewStringOrNull(s.Type)
+		m.Machine = value.NewStringOrNull(s.Machine)
+		m.Arch = value.NewStringOrNull(s.Arch)
+	},
+}
+
+var cpuBlock = block{
+	toDomain: func(m, _ *model, s *domain.Spec) {
+		s.CPU = cpuToDomain(m.CPU)
+		declareRows(&s.Facts, "cpu", "", open(m.CPU))
+	},
+	fromDomain: func(m *model, s domain.Spec, _ observation, prior *model) { m.CPU = cpuFromDomain(s, prior) },
+	settle:     func(planned, config, prior *model) { planned.CPU = settleCPU(config.CPU, planned.CPU, prior.CPU) },
+}
+
+var memoryBlock = block{
+	toDomain: func(m, _ *model, s *domain.Spec) {
+		s.Memory = memoryToDomain(m.Memory)
+		declareRows(&s.Facts, "memory", "", open(m.Memory))
+	},
+	fromDomain: func(m *model, s domain.Spec, _ observation, prior *model) { m.Memory = memoryFromDomain(s, prior) },
+	settle:     func(planned, config, _ *model) { planned.Memory = settleMemory(config.Memory, planned.Memory) },
+}
+
+var firmwareBlock = block{
+	toDomain:   func(m, _ *model, s *domain.Spec) { s.Firmware = firmwareToDomain(m.Firmware) },
+	fromDomain: func(m *model, s domain.Spec, _ observation, _ *model) { m.Firmware = firmwareFromDomain(s.Firmware) },
+	settle: func(planned, config, prior *model) {
+		planned.Firmware = settleFirmware(config.Firmware, planned.Firmware, prior.Firmware)
+	},
+}
+
+var kernelBlock = block{
+	toDomain:   func(m, prior *model, s *domain.Spec) { s.Kernel = kernelToDomain(m.Kernel, prior.Kernel) },
+	fromDomain: func(m *model, s domain.Spec, _ observation, _ *model) { m.Kernel = kernelFromDomain(s.Kernel) },
+	settle:     func(planned, _, _ *model) { planned.Kernel = settleKernel(planned.Kernel) },
+}
+
+var diskBlock = block{
+	toDomain: func(m, prior *model, s *domain.Spec) {
+		s.Disks, s.Medium = disksToDomain(m.Disks, prior.Disks), m.medium(prior)
+		s.Ignition = m.ignitionFile(prior)
+	},
+	fromDomain: func(m *model, s domain.Spec, seen observation, prior *model) {
+		m.Disks = disksFromDomain(s.Disks, seen.vm.Metadata, prior.Disks, prior.Name.IsNull())
+	},
+	settle: func(planned, config, prior *model) {
+		planned.Disks = settlePaths(planned.Disks, prior.Disks)
+		planned.Disks = settleFormats(config.Disks, planned.Disks, prior.Disks)
+		planned.Disks = withoutOther(planned.Disks, diskType, "file", "block", "volume", "network", "pool")
+	},
+}
+
+var interfaceBlock = block{
+	toDomain: func(m, prior *model, s *domain.Spec) {
+		s.Interfaces = interfacesToDomain(m.Interfaces, prior.Interfaces)
+	},
+	fromDomain: func(m *model, s domain.Spec, _ observation, prior *model) {
+		m.Interfaces = interfacesFromDomain(s.Interfaces, prior.Interfaces, prior.Name.IsNull())
+	},
+	settle: func(planned, _, _ *model) {
+		planned.Interfaces = withoutOther(planned.Interfaces, interfaceType, interfaceSources...)
+	},
+}
+
+var switchBlock = block{
+	toDomain: func(m, _ *model, s *domain.Spec) {
+		s.GuestAgent, s.SerialConsole = switchToDomain(m.GuestAgent), switchToDomain(m.SerialConsole)
+	},
+	fromDomain: func(m *model, s domain.Spec, _ observation, _ *model) {
+		m.GuestAgent, m.SerialConsole = switchFromDomain(s.GuestAgent), switchFromDomain(s.SerialConsole)
+	},
+}

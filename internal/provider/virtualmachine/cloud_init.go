@@ -1,0 +1,297 @@
+package virtualmachine
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/path"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/firstboot"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/attrpath"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/value"
+)
+
+// cloudInitName is the attribute's name.
+const cloudInitName = "cloud_init"
+
+// writeOnlySuffix ends the name of an attribute whose value is in no state and no plan.
+const writeOnlySuffix = "_wo"
+
+// cloudInitAttributes are what only we know: a definition names a medium, not what is on it.
+var cloudInitAttributes = attributes{
+	"user_data": schema.StringAttribute{
+		MarkdownDescription: "User data: `#cloud-config`, a script, a MIME multi-part message, ... It is stored in the " +
+			"state; put passwords and keys into `user_data_wo`.",
+		Optional: true,
+	},
+	"user_data_wo": writeOnly("user_data"),
+	"vendor_data": schema.StringAttribute{
+		MarkdownDescription: "Like `user_data`, for defaults that user data overrides.", Optional: true,
+	},
+	"vendor_data_wo": writeOnly("vendor_data"),
+	"meta_data": schema.StringAttribute{
+		MarkdownDescription: "YAML mapping, such as `local-hostname: web`. Default of `local-hostname`: the VM's name, " +
+			"if it is a valid hostname.",
+		Optional: true,
+	},
+	"network_config": schema.StringAttribute{
+		MarkdownDescription: "YAML mapping with `version: 2` (as in netplan) or `version: 1`. Default: DHCP on the first " +
+			"interface.",
+		Optional: true,
+	},
+	"network_config_wo": writeOnly("network_config"),
+	"instance_id": schema.StringAttribute{
+		MarkdownDescription: "Id of the instance. cloud-init configures a guest once for each id; a new id makes it " +
+			"configure the guest again at the next boot. Default: the VM's `id`.",
+		Optional: true,
+	},
+	"wo_version": schema.StringAttribute{
+		MarkdownDescription: "Any text, such as `1`. Change it when an attribute that ends in `_wo` changes, because " +
+			"Terraform can't see that; the medium is then created again. Required with these attributes.",
+		Optional: true,
+	},
+	"pool": schema.StringAttribute{
+		MarkdownDescription: "Storage pool for the medium, of type `dir`, `fs` or `netfs`. Default: the pool of the disk " +
+			"that the VM boots from.",
+		Optional: true,
+	},
+}
+
+var cloudInitType = objectType(cloudInitAttributes)
+
+func writeOnly(name string) schema.StringAttribute {
+	return schema.StringAttribute{
+		MarkdownDescription: fmt.Sprintf("`%s` that is written to the host, and neither to the state nor to the plan.", name),
+		Optional:            true,
+		WriteOnly:           true,
+		Sensitive:           true,
+	}
+}
+
+func cloudInitAttribute() schema.SingleNestedAttribute {
+	return schema.SingleNestedAttribute{
+		MarkdownDescription: "First boot with cloud-init: a NoCloud medium (ISO image) in a CD-ROM drive that isn't one " +
+			"of `disks`. It is a volume that is created, moved and removed with the VM, and that only QEMU can read. A " +
+			"change replaces the medium while the VM runs. cloud-init reads it at the next boot: with the same " +
+			"`instance_id` it repeats only what it does at each boot, with a new one everything. If it is added to an " +
+			"existing VM, the drive requires a restart.",
+		Attributes: cloudInitAttributes,
+		CustomType: cloudInitType,
+		Optional:   true,
+	}
+}
+
+// medium is what is declared to be in the drive of the first-boot medium: another one, none any more, or nothing.
+func (m *model) medium(prior *model) *domain.DiskSource {
+	switch {
+	case m.CloudInit.IsUnknown(), set(m.CloudInit):
+		return &domain.DiskSource{File: unknownSource}
+	case set(prior.CloudInit):
+		return &domain.DiskSource{}
+	default:
+		return nil
+	}
+}
+
+// cloudInitToFleet asks for the medium.
+func (m *model) cloudInitToFleet(d *fleet.Desired) {
+	pool := m.firstBootPool(m.CloudInit)
+	if !set(m.CloudInit) || !set(pool) {
+		return // Not before everything is known.
+	}
+	seed := m.cloudInit()
+	d.CloudInit = &seed
+	makeFirstBoot(d, domain.MediumKey, pool, firstBootDigest(cloudInitAttributes, m.CloudInit))
+}
+
+// makeFirstBoot asks for a volume that is made as own disks are.
+func makeFirstBoot(d *fleet.Desired, key string, pool types.String, digest string) {
+	d.OwnDisks = maps.Clone(d.OwnDisks)
+	if d.OwnDisks == nil {
+		d.OwnDisks = map[string]domain.OwnDisk{}
+	}
+	d.OwnDisks[key] = domain.OwnDisk{Pool: pool.ValueString(), Content: digest}
+}
+
+// cloudInit is the content of the medium, as far as it is known.
+func (m *model) cloudInit() firstboot.NoCloud {
+	a := open(m.CloudInit)
+	either := func(name string) string { return text(a.string(name)) + text(a.string(name+writeOnlySuffix)) }
+	return firstboot.NoCloud{
+		InstanceID: text(a.string("instance_id")), Hostname: hostname(text(m.Name)),
+		UserData: either("user_data"), VendorData: either("vendor_data"), NetworkConfig: either("network_config"),
+		MetaData: text(a.string("meta_data")),
+	}
+}
+
+// hostLabel is a label of a hostname.
+const hostLabel = `[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?`
+
+var hostnamePattern = regexp.MustCompile(`^` + hostLabel + `(\.` + hostLabel + `)*$`)
+
+// hostname is the VM's name if a guest can have it, else "".
+func hostname(name string) string {
+	if len(name) > 253 || !hostnamePattern.MatchString(name) {
+		return ""
+	}
+	return name
+}
+
+// firstBootDigest tells media apart by what is declared of them. Nothing of what is write-only goes into it: it is kept
+// in the definition.
+func firstBootDigest(level attributes, o types.Object) string {
+	a := open(o)
+	var all strings.Builder
+	for _, name := range value.Keys(level) {
+		if name != "pool" && !level[name].IsWriteOnly() {
+			fmt.Fprintf(&all, "%s %q\n", name, text(a.string(name)))
+		}
+	}
+	sum := sha256.Sum256([]byte(all.String()))
+	return hex.EncodeToString(sum[:16])
+}
+
+// firstBootPool is the storage pool of what a block declares: its own, else that of the disk that the VM boots from. It
+// is null where neither is declared.
+func (m *model) firstBootPool(block types.Object) types.String {
+	a := open(block)
+	if pool := a.string("pool"); pool.IsUnknown() || text(pool) != "" {
+		return pool
+	}
+	if m.Disks.IsUnknown() {
+		return types.StringUnknown()
+	}
+	disks := elements(m.Disks)
+	order := func(key string) int64 {
+		if n := open(disks[key]).int("boot_order"); set(n) && n.ValueInt64() > 0 {
+			return n.ValueInt64()
+		}
+		return 1 << 30
+	}
+	keys := value.Keys(disks)
+	slices.SortStableFunc(keys, func(a, b string) int { return cmp.Compare(order(a), order(b)) })
+	for _, key := range keys {
+		disk := open(disks[key])
+		pool, volume := disk.string("pool"), disk.string("volume")
+		switch name, _, isID := strings.Cut(text(volume), "/"); {
+		case disks[key].IsUnknown(), pool.IsUnknown(), volume.IsUnknown():
+			return types.StringUnknown()
+		case text(pool) != "":
+			return pool
+		case isID && name != "":
+			return types.StringValue(name)
+		}
+	}
+	return types.StringNull()
+}
+
+// cloudInitFromFleet reads back whether the VM has the medium that the prior state has, by what is recorded of it and
+// by what is in the drive. Otherwise the state has none, and the next apply puts it in again.
+func cloudInitFromFleet(vm *fleet.VM, prior types.Object) types.Object {
+	record, made := vm.Metadata.OwnDisks[domain.MediumKey]
+	is := made && !record.Making && record.Content == firstBootDigest(cloudInitAttributes, prior)
+	for i, spec := range []*domain.Spec{vm.PersistentSpec, vm.LiveSpec} {
+		if spec == nil {
+			continue
+		}
+		drive, there := spec.Disks[domain.MediumKey]
+		staged := i == 1 && !there && vm.PersistentSpec != nil
+		is = is && (drive.Source.File == record.Path || staged)
+	}
+	if !is || prior.IsUnknown() {
+		return types.ObjectNull(cloudInitType.AttrTypes)
+	}
+	return prior
+}
+
+// withoutWriteOnly is what a plan and a state have of what is declared.
+func withoutWriteOnly(o types.Object, level attributes) types.Object {
+	a := open(o)
+	if a == nil {
+		return o
+	}
+	for name, attribute := range level {
+		if attribute.IsWriteOnly() {
+			a[name] = types.StringNull()
+		}
+	}
+	return types.ObjectValueMust(attributeTypes(o), a)
+}
+
+// validateCloudInit checks what a first-boot medium would have. What isn't known yet is checked when it is.
+func (m *model) validateCloudInit() diag.Diagnostics {
+	var diags diag.Diagnostics
+	at := path.Root(cloudInitName)
+	for _, key := range []string{domain.MediumKey, domain.IgnitionKey} {
+		if _, taken := elements(m.Disks)[key]; taken {
+			diags.Append(attrpath.Error(path.Root("disks").AtMapKey(key), invalid, fmt.Sprintf(
+				"The name %q belongs to what is made for the first boot. Choose another one.", key)))
+		}
+	}
+	if !set(m.CloudInit) {
+		return diags
+	}
+	a := open(m.CloudInit)
+	diags.Append(validateWriteOnly(at, cloudInitAttributes, a)...)
+	for _, problem := range m.cloudInit().Validate() {
+		where := at
+		if problem.Field != "" {
+			name := problem.Field
+			if v := a[name+writeOnlySuffix]; v != nil && !v.IsNull() {
+				name += writeOnlySuffix
+			}
+			where = at.AtName(name)
+		}
+		diags.Append(attrpath.Error(where, invalid, sentence(problem)))
+	}
+	return append(diags, m.validateFirstBootPool(at, m.CloudInit)...)
+}
+
+// validateFirstBootPool requires a storage pool.
+func (m *model) validateFirstBootPool(at path.Path, block types.Object) diag.Diagnostics {
+	if !m.firstBootPool(block).IsNull() {
+		return nil
+	}
+	return diag.Diagnostics{attrpath.Error(at.AtName("pool"), invalid, "No disk of the virtual machine is in a storage "+
+		"pool that could have it, too. Set pool to one.")}
+}
+
+// sentence is a problem without its field.
+func sentence(p firstboot.Problem) string {
+	if p.Line > 0 {
+		return fmt.Sprintf("Line %d: %s.", p.Line, p.Reason)
+	}
+	return strings.ToUpper(p.Reason[:1]) + p.Reason[1:] + "."
+}
+
+// validateWriteOnly checks that a value is declared in one way, and that a change of what is write-only can be seen.
+func validateWriteOnly(at path.Path, level attributes, a object) diag.Diagnostics {
+	var diags diag.Diagnostics
+	for _, name := range value.Keys(level) {
+		v := a[name]
+		if !level[name].IsWriteOnly() || v == nil || v.IsNull() {
+			continue
+		}
+		plain := strings.TrimSuffix(name, writeOnlySuffix)
+		if both := a[plain]; both != nil && !both.IsNull() {
+			diags.Append(attrpath.Error(at.AtName(name), invalid, fmt.Sprintf(
+				"Only one of %s and %s can be set.", plain, name)))
+		}
+		if version := a.string("wo_version"); !version.IsUnknown() && text(version) == "" {
+			diags.Append(attrpath.Error(at.AtName("wo_version"), invalid, fmt.Sprintf("It is required with %s: a new "+
+				"wo_version is what tells that the value changes.", name)))
+		}
+	}
+	return diags
+}

@@ -1,0 +1,138 @@
+package virtualmachine
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
+)
+
+// withSeed is a VM with a disk of its own and a medium.
+func withSeed(changes in) in {
+	return minimal.with(in{
+		"disks":      in{"root": in{"pool": "vms", "size": "1Gi"}},
+		"cloud_init": in{"user_data": "#cloud-config\n{}\n"}.with(changes),
+	})
+}
+
+// A medium is planned as it is declared, without what is write-only, and what is on the host is told from it by what is
+// recorded there.
+func TestCloudInit_planAndDrift(t *testing.T) {
+	t.Parallel()
+	config := withSeed(in{"user_data": nil, "user_data_wo": "#cloud-config\npassword: hunter2\n", "wo_version": "1"})
+	state := applied(t, config)
+	if said := state.CloudInit.String(); strings.Contains(said, "hunter2") || !strings.Contains(said, `"wo_version":"1"`) {
+		t.Errorf("the state has %s", said)
+	}
+	desired := read(t, config).toFleet(nil)
+	if d := desired.OwnDisks[domain.MediumKey]; d.Pool != "vms" || d.Content == "" {
+		t.Errorf("asked for is %+v", d)
+	}
+	said := fmt.Sprintf("%v %+v %#v", desired.CloudInit, desired.CloudInit, desired)
+	if strings.Contains(said, "hunter2") {
+		t.Error("a wish that is printed shows the content")
+	}
+	for name, test := range map[string]struct {
+		config  in
+		changed bool
+	}{
+		"the same":            {config, false},
+		"another secret":      {withSeed(in{"user_data": nil, "user_data_wo": "#!/x", "wo_version": "1"}), false},
+		"another version":     {withSeed(in{"user_data": nil, "user_data_wo": "#!/x", "wo_version": "2"}), true},
+		"another instance id": {withSeed(in{"user_data": nil, "wo_version": "1", "instance_id": "i-2"}), true},
+		"none":                {minimal.with(in{"disks": in{"root": in{"pool": "vms", "size": "1Gi"}}}), true},
+	} {
+		p := planning{config: read(t, test.config), state: state, live: machine(t, config).LiveSpec}
+		o := p.plan()
+		if o.changed != test.changed || o.diags.HasError() || len(o.replace) > 0 || o.planned.RestartRequired.ValueBool() {
+			t.Errorf("%s: changed: %v, %s", name, o.changed, texts(o.diags))
+		}
+	}
+	var now model
+	for name, change := range map[string]func(*domain.Spec, *domain.OwnDisk){
+		"ejected": func(s *domain.Spec, _ *domain.OwnDisk) { s.Disks[domain.MediumKey] = domain.Disk{Device: "cdrom"} },
+		"another": func(_ *domain.Spec, o *domain.OwnDisk) { o.Content = "other" },
+		"half":    func(_ *domain.Spec, o *domain.OwnDisk) { o.Making = true },
+	} {
+		vm := machine(t, config)
+		record := vm.Metadata.OwnDisks[domain.MediumKey]
+		change(vm.LiveSpec, &record)
+		vm.Metadata.OwnDisks[domain.MediumKey] = record
+		now.fromFleet(observation{vm: vm}, state)
+		if !now.CloudInit.IsNull() {
+			t.Errorf("%s: the state still has %s", name, now.CloudInit)
+		}
+	}
+	now.fromFleet(observation{vm: machine(t, config)}, state)
+	if !now.CloudInit.Equal(state.CloudInit) || len(now.Disks.Elements()) != 1 {
+		t.Errorf("as it was: %s, %s", now.CloudInit, now.Disks)
+	}
+}
+
+// A running VM without the drive is restarted for it, if that is allowed.
+func TestCloudInit_drive(t *testing.T) {
+	t.Parallel()
+	without := minimal.with(in{"disks": in{"root": in{"pool": "vms", "size": "1Gi"}}})
+	p := planning{config: read(t, withSeed(nil)), state: applied(t, without), live: machine(t, without).LiveSpec}
+	if o := p.plan(); !strings.Contains(texts(o.diags), "Change needs a restart") {
+		t.Errorf("got %s", texts(o.diags))
+	}
+}
+
+func TestCloudInit_pool(t *testing.T) {
+	t.Parallel()
+	for want, disks := range map[string]in{
+		`"a"`:       {"x": in{"pool": "b", "size": "1Gi"}, "y": in{"pool": "a", "size": "1Gi", "boot_order": 1}},
+		`"b"`:       {"a": in{"file": "/a"}, "x": in{"volume": "b/x"}, "y": in{"pool": "c", "size": "1Gi"}},
+		"<null>":    {"a": in{"volume": "/a"}},
+		"<unknown>": {"a": in{"pool": unknownMark, "size": "1Gi"}, "b": in{"pool": "b", "size": "1Gi"}},
+	} {
+		m := read(t, minimal.with(in{"disks": disks, "cloud_init": in{}}))
+		if got := m.firstBootPool(m.CloudInit).String(); got != want {
+			t.Errorf("the pool is %s; want %s", got, want)
+		}
+		if said := texts(m.validate()); strings.Contains(said, "Set pool to one") != (want == "<null>") {
+			t.Errorf("%s: %s", want, said)
+		}
+	}
+}
+
+func TestCloudInit_validate(t *testing.T) {
+	t.Parallel()
+	secret := in{"user_data": nil, "wo_version": "1"}
+	for name, test := range map[string]struct {
+		config in
+		want   string
+	}{
+		"fine":           {withSeed(nil), ""},
+		"unknown":        {withSeed(in{"user_data": unknownMark, "meta_data": unknownMark}), ""},
+		"no header":      {withSeed(in{"user_data": "users: []"}), "cloud_init.user_data: "},
+		"secret":         {withSeed(secret.with(in{"user_data_wo": "#cloud-config\nhunter2: ["})), "user_data_wo: Line 2"},
+		"network config": {withSeed(in{"network_config": "version: 3"}), "cloud_init.network_config: "},
+		"twice":          {withSeed(in{"user_data_wo": "#!/x", "wo_version": "1"}), "Only one of user_data and user_data_wo"},
+		"no version":     {withSeed(secret.with(in{"vendor_data_wo": "#!/x", "wo_version": nil})), "cloud_init.wo_version: "},
+		"instance id":    {withSeed(in{"instance_id": "a", "meta_data": "instance-id: b"}), "cloud_init.meta_data: "},
+		"too large":      {withSeed(in{"user_data": "#!" + strings.Repeat("x", 17<<20)}), "at most 16777216 are accepted"},
+		"a disk's name": {
+			withSeed(nil).with(in{"disks": in{domain.MediumKey: in{"pool": "vms", "size": "1Gi"}}}), "belongs to what is made",
+		},
+	} {
+		said := texts(read(t, test.config).validate())
+		if test.want == "" && said != "" || !strings.Contains(said, test.want) || strings.Contains(said, "hunter2") {
+			t.Errorf("%s: %q; want %q", name, said, test.want)
+		}
+	}
+}
+
+func TestHostname(t *testing.T) {
+	t.Parallel()
+	for name, want := range map[string]string{
+		"web-1": "web-1", "web.example.net": "web.example.net", "web_1": "", "-web": "", "web.": "", "a b": "",
+		strings.Repeat("a", 64): "",
+	} {
+		if got := hostname(name); got != want {
+			t.Errorf("%q gives %q; want %q", name, got, want)
+		}
+	}
+}

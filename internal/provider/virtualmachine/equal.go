@@ -1,0 +1,145 @@
+package virtualmachine
+
+import (
+	"maps"
+	"strings"
+
+	"github.com/hashicorp/terraform-plugin-framework/attr"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/value"
+)
+
+// Paths here are those of attributes, with * for the keys of maps, as the domain package has them: what texts mean the
+// same is its knowledge.
+
+// below is the path of an attribute of a nested object.
+func below(path, name string) string {
+	if path == "" {
+		return name
+	}
+	return path + "." + name
+}
+
+// leftAlone are the paths of the texts that say by "" what they say by null: that nobody declares them. Modules pass ""
+// for what they don't set. Where "" has a meaning of its own, it says that there is none.
+var leftAlone = func() map[string]bool {
+	found := map[string]bool{}
+	var collect func(path string, level attributes)
+	collect = func(path string, level attributes) {
+		for name, a := range level {
+			at := below(path, name)
+			switch a := a.(type) {
+			case schema.SingleNestedAttribute:
+				collect(at, a.Attributes)
+			case schema.MapNestedAttribute:
+				collect(at+".*", a.NestedObject.Attributes)
+			case schema.StringAttribute:
+				if a.IsComputed() && a.IsOptional() && !strings.HasPrefix(at, "kernel.") && at != "disks.*.serial" &&
+					!emptyIsNothing(at) {
+					found[at] = true
+				}
+			}
+		}
+	}
+	collect("", vmSchema.Attributes)
+	return found
+}()
+
+// undeclares tells whether somebody wrote "" for a text that is to be left alone.
+func undeclares(path string, v attr.Value) bool {
+	s, ok := v.(types.String)
+	return ok && set(s) && s.ValueString() == "" && leftAlone[path]
+}
+
+// same tells whether two values of one attribute are equal by meaning.
+func same(path string, a, b attr.Value) bool {
+	if a.Equal(b) {
+		return true
+	}
+	if a.IsUnknown() || b.IsUnknown() {
+		return false
+	}
+	switch a := a.(type) {
+	case value.Quantity:
+		b, ok := b.(value.Quantity)
+		return ok && set(a) && set(b) && sameQuantity(path, a, b)
+	case value.Duration:
+		b, ok := b.(value.Duration)
+		return ok && set(a) && set(b) && a.Same(b)
+	case types.String:
+		b, ok := b.(types.String)
+		return ok && domain.SameText(path, a.ValueString(), b.ValueString())
+	case types.Map:
+		b, ok := b.(types.Map)
+		return ok && set(a) && set(b) && elementType(a).Equal(types.StringType) && isKnown(a) && isKnown(b) &&
+			(maps.Equal(value.StringMap(a), value.StringMap(b)) || // A null element is none.
+				domain.SameText(path, severalFact(a), severalFact(b)))
+	case types.Object:
+		b, ok := b.(types.Object)
+		return ok && path == "disks.*.network" && set(a) && set(b) && isKnown(a) && isKnown(b) &&
+			domain.SameSource(networkSource(a), networkSource(b))
+	default:
+		return false
+	}
+}
+
+func sameQuantity(path string, a, b value.Quantity) bool {
+	if strings.HasPrefix(path, "memory.") && a.Bytes() != nil && b.Bytes() != nil {
+		return domain.SameMemory(*a.Bytes(), *b.Bytes())
+	}
+	return a.Same(b)
+}
+
+// isNothing tells whether a value that somebody wrote says no more than leaving it out: "", false, 0, an empty map.
+func isNothing(v attr.Value) bool {
+	switch v := v.(type) {
+	case types.String:
+		return v.ValueString() == ""
+	case value.Quantity:
+		return v.Bytes() != nil && *v.Bytes() == 0
+	case types.Int64:
+		return v.ValueInt64() == 0
+	case types.Bool:
+		return !v.ValueBool()
+	case types.List:
+		return len(v.Elements()) == 0
+	case types.Map:
+		return len(value.StringMap(v)) == 0 && (elementType(v).Equal(types.StringType) || len(v.Elements()) == 0)
+	case types.Object:
+		for _, a := range v.Attributes() {
+			if !a.IsNull() && !isNothing(a) {
+				return false
+			}
+		}
+		return true
+	default:
+		return false
+	}
+}
+
+// disclosed are the texts that an error may show: they come from a fixed vocabulary. Any other may be the value of a
+// variable that is sensitive.
+var disclosed = map[string]bool{
+	"machine_type": true, "arch": true, "type": true, "cpu.mode": true, "firmware.type": true, "disks.*.bus": true,
+	"disks.*.device": true, "disks.*.format": true, "disks.*.cache": true, "interfaces.*.model": true, "status": true,
+	"run_strategy": true, "eviction_strategy": true,
+}
+
+// disclose says a value to people, as far as that can't give away a secret.
+func disclose(path string, v attr.Value) string {
+	switch v.(type) {
+	case types.Int64, types.Bool, value.Quantity, value.Duration:
+		return v.String()
+	}
+	switch {
+	case v.IsNull():
+		return "not there"
+	case disclosed[path], rows[path].Values != nil:
+		return v.String()
+	default:
+		return "another value"
+	}
+}

@@ -1,0 +1,111 @@
+package virtualmachine
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/hashicorp/terraform-plugin-framework/attr"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
+)
+
+// Families of devices with keys, which rows in the domain package describe. As groups they are read only where they are
+// declared or imported; a declared map is read as a whole, so that a device that came by hand is seen.
+
+// families are all of them by their path.
+var families = func() map[string]domain.Family {
+	all := map[string]domain.Family{}
+	for _, f := range domain.Families {
+		all[f.Path] = f
+	}
+	return all
+}()
+
+// familyPaths are the paths of the maps whose next step is a key.
+func familyPaths() []string {
+	paths := make([]string, len(domain.Families))
+	for i, f := range domain.Families {
+		paths[i] = f.Path
+	}
+	return paths
+}
+
+// familyAttribute is the schema of a family.
+func familyAttribute(f domain.Family) schema.MapNestedAttribute {
+	level := attributes{}
+	for _, a := range f.Attributes {
+		level[a.Name] = rowAttribute(a)
+	}
+	t := objectType(level)
+	return schema.MapNestedAttribute{
+		MarkdownDescription: f.Doc,
+		NestedObject:        schema.NestedAttributeObject{Attributes: level, CustomType: t},
+		CustomType:          types.MapType{ElemType: t},
+		Optional:            true,
+		Computed:            true,
+	}
+}
+
+// collectFamilies notes which devices are declared, as far as they are known.
+func collectFamilies(m *model, s *domain.Spec) {
+	for path, f := range families {
+		container, name, _ := strings.Cut(path, ".")
+		held, _ := m.get(container).(types.Object)
+		devices, _ := open(held)[name].(types.Map)
+		if !set(devices) || slices.ContainsFunc(slices.Collect(maps.Values(devices.Elements())), func(v attr.Value) bool {
+			return v.IsUnknown() // What it may be isn't known: nothing is declared.
+		}) {
+			continue
+		}
+		all := map[string]domain.Row{}
+		for key, o := range elements(devices) {
+			facts := domain.Facts{}
+			for name, v := range o.Attributes() {
+				collectFacts(&facts, f.Path+".*."+name, f.Path+".*.", v)
+			}
+			all[key] = domain.Row(facts)
+		}
+		f.Declare(s, all)
+	}
+}
+
+// familyFromDomain returns the devices of a family that was declared or imported.
+func familyFromDomain(f domain.Family, s domain.Spec, prior types.Map, everything bool) attr.Value {
+	found := f.Of(s)
+	if len(found) == 0 && (everything || prior.IsNull() || len(prior.Elements()) > 0) {
+		return rowNulls[f.Path]
+	}
+	was := elements(prior)
+	elementTypes := familyTypes[f.Path].AttrTypes
+	devices := map[string]attr.Value{}
+	for key, row := range found {
+		before, known := was[key]
+		values := map[string]attr.Value{}
+		for _, a := range f.Attributes {
+			declared := open(before)[a.Name]
+			if whole := everything || !known || a.Filled; !whole && (declared == nil || declared.IsNull()) {
+				values[a.Name] = valueNull(elementTypes[a.Name])
+				continue
+			}
+			values[a.Name] = rowValue(f.At(a), row[a.Name])
+		}
+		devices[key] = types.ObjectValueMust(elementTypes, values)
+	}
+	return types.MapValueMust(familyTypes[f.Path], devices)
+}
+
+// familyTypes are the types of the devices of families, by path.
+var familyTypes = func() map[string]types.ObjectType {
+	all := map[string]types.ObjectType{}
+	for _, f := range domain.Families {
+		level := attributes{}
+		for _, a := range f.Attributes {
+			level[a.Name] = rowAttribute(a)
+		}
+		all[f.Path] = objectType(level)
+	}
+	return all
+}()

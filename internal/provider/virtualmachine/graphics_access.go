@@ -1,0 +1,96 @@
+package virtualmachine
+
+import (
+	"fmt"
+
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/path"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/attrpath"
+)
+
+// graphicsAccessName is the attribute's name. It stands apart from devices.graphics, because Terraform has no
+// write-only attributes in what is computed.
+const graphicsAccessName = "graphics_access"
+
+// maxVNCPassword is how many characters of a password VNC looks at.
+const maxVNCPassword = 8
+
+var graphicsAccessAttributes = attributes{
+	"password_wo": writeOnly("password"),
+	"wo_version": schema.StringAttribute{
+		MarkdownDescription: "Any text, such as `1`. Change it when `password_wo` changes, because Terraform can't see that.",
+		Optional:            true,
+	},
+}
+
+var graphicsAccessType = objectType(graphicsAccessAttributes)
+
+func graphicsAccessAttribute() schema.SingleNestedAttribute {
+	return schema.SingleNestedAttribute{
+		MarkdownDescription: "Password of the screen (`devices.graphics`); VNC has at most 8 characters. A new password is " +
+			"set while the VM runs; the first one and its removal require a restart.",
+		Attributes: graphicsAccessAttributes,
+		CustomType: graphicsAccessType,
+		Optional:   true,
+	}
+}
+
+// graphicsPassword is the password that is to be set: another one, none any more ("") or, where the version is that of
+// prior, nothing (nil).
+func (m *model) graphicsPassword(prior *model) *string {
+	is, was := open(m.GraphicsAccess), object(nil)
+	if prior != nil {
+		was = open(prior.GraphicsAccess)
+	}
+	switch {
+	case m.GraphicsAccess.IsUnknown(), is == nil && was == nil:
+		return nil
+	case is == nil:
+		return new("")
+	case was != nil && is.string("wo_version").Equal(was.string("wo_version")), is.string("password_wo").IsUnknown():
+		return nil
+	default:
+		return new(text(is.string("password_wo")))
+	}
+}
+
+// passwordChanges are the changes of the password that a running VM can't take.
+func (p planning) passwordChanges() []domain.Change {
+	if p.live == nil || p.config.policy() == fleet.PolicyStage || p.config.GraphicsAccess.IsUnknown() ||
+		set(p.config.GraphicsAccess) == set(p.state.GraphicsAccess) {
+		return nil
+	}
+	return []domain.Change{{Path: graphicsAccessName, Why: fleet.PasswordWhy}}
+}
+
+// validateGraphicsAccess checks a password as far as it is known, and doesn't show it.
+func (m *model) validateGraphicsAccess() diag.Diagnostics {
+	if !set(m.GraphicsAccess) {
+		return nil
+	}
+	at, a := path.Root(graphicsAccessName), open(m.GraphicsAccess)
+	diags := validateWriteOnly(at, graphicsAccessAttributes, a)
+	password := a.string("password_wo")
+	devices, _ := m.get("devices").(types.Object)
+	screen := open(open(devices).object("graphics"))
+	switch spice := text(screen.string("type")) == "spice"; {
+	case password.IsUnknown():
+	case text(password) == "":
+		diags.Append(attrpath.Error(at.AtName("password_wo"), invalid, "It is required, and not empty."))
+	case !domain.Readable(text(password)):
+		diags.Append(attrpath.Error(at.AtName("password_wo"), invalid,
+			"It has a character that can't be written in a definition."))
+	case !spice && !screen.string("type").IsUnknown() && len(text(password)) > maxVNCPassword:
+		diags.Append(attrpath.Error(at.AtName("password_wo"), invalid, fmt.Sprintf(
+			"VNC looks at no more than %d characters of a password.", maxVNCPassword)))
+	}
+	if text(screen.string("type")) == domain.None {
+		diags.Append(attrpath.Error(at, invalid, "There is no screen: devices.graphics.type is \"none\"."))
+	}
+	return diags
+}

@@ -1,0 +1,219 @@
+package virtualmachine
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/hashicorp/terraform-plugin-framework-validators/stringvalidator"
+	"github.com/hashicorp/terraform-plugin-framework/attr"
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/path"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
+	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/attrpath"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/value"
+)
+
+// ownDiskAttributes are those of a disk that is made with its VM.
+var ownDiskAttributes = attributes{
+	"pool": schema.StringAttribute{
+		MarkdownDescription: "Storage pool for the disk, of type `dir`, `fs` or `netfs`. The disk is a volume that is " +
+			"created, moved and removed with the VM. If you remove the disk from `disks`, its data is deleted, unless " +
+			"`on_destroy` is `keep`.",
+		Optional: true,
+	},
+	"image": schema.StringAttribute{
+		MarkdownDescription: "`id` of the `virtfleet_image` that the disk starts with. Not set: an empty disk. It can't " +
+			"be changed in place.",
+		Optional: true,
+	},
+	"clone": schema.StringAttribute{
+		MarkdownDescription: "How the disk is created from its image. One of " + value.OneOf(domain.CloneModes) + ". " +
+			"`overlay` holds what the guest writes and reads the rest from the image; `full` is a copy. Default: `overlay`.",
+		Optional:   true,
+		Validators: []validator.String{stringvalidator.OneOf(domain.CloneModes...)},
+	},
+	"size": schema.StringAttribute{
+		MarkdownDescription: "Size of a disk with `pool`. It grows while the VM runs, and never shrinks. Not set: the " +
+			"image's size.",
+		CustomType: value.QuantityType,
+		Optional:   true,
+	},
+	"on_destroy": schema.StringAttribute{
+		MarkdownDescription: "What happens to a disk with `pool` when the VM is destroyed, or the disk is removed from " +
+			"`disks`. One of " + value.OneOf(domain.OnDestroyModes) + ". Default: `delete`.",
+		Optional:   true,
+		Validators: []validator.String{stringvalidator.OneOf(domain.OnDestroyModes...)},
+	},
+}
+
+// isVolumeID tells the id of a volume from a path.
+func isVolumeID(volume string) bool {
+	return strings.Contains(volume, "/") && !strings.HasPrefix(volume, "/")
+}
+
+// madeSource is where a disk is of which the configuration says the pool: what was seen of it last, else not known yet.
+func madeSource(a, prior object) domain.DiskSource {
+	if at := text(a.string("path")); at != "" {
+		return volumeSource(at)
+	}
+	if at := text(prior.string("path")); at != "" && text(prior.string("volume")) == text(a.string("volume")) &&
+		(text(prior.string("pool")) == "") == (text(a.string("pool")) == "") {
+		return volumeSource(at)
+	}
+	return domain.DiskSource{File: unknownSource}
+}
+
+// ownDisks are the disks that are to be made with the VM.
+func ownDisks(declared types.Map) map[string]domain.OwnDisk {
+	var own map[string]domain.OwnDisk
+	for key, o := range elements(declared) {
+		a := open(o)
+		if text(a.string("pool")) == "" {
+			continue
+		}
+		if own == nil {
+			own = map[string]domain.OwnDisk{}
+		}
+		disk := domain.OwnDisk{
+			Pool: text(a.string("pool")), Image: text(a.string("image")), Clone: text(a.string("clone")),
+			OnDestroy: text(a.string("on_destroy")),
+		}
+		if size := a.quantity("size"); set(size) && size.Bytes() != nil {
+			disk.Bytes = *size.Bytes()
+		}
+		own[key] = disk
+	}
+	return own
+}
+
+// ownDiskFromDomain says of an observed disk that it was made with its VM.
+func ownDiskFromDomain(a map[string]attr.Value, own domain.OwnDisk, at string) {
+	a["pool"], a["image"] = value.NewStringOrNull(own.Pool), value.NewStringOrNull(own.Image)
+	a["clone"], a["on_destroy"] = value.NewStringOrNull(own.Clone), value.NewStringOrNull(own.OnDestroy)
+	a["size"], a["path"] = value.NewQuantityNull(), types.StringNull()
+	if own.Pool == "" {
+		return
+	}
+	a["file"], a["block"], a["path"] = types.StringNull(), types.StringNull(), value.NewStringOrNull(at)
+	if own.Bytes > 0 {
+		a["size"] = value.NewQuantityFromBytes(own.Bytes)
+	}
+}
+
+// settlePaths plans where disks are: those of volumes as they were, or known after apply where they are new; others
+// don't say it.
+func settlePaths(planned, prior types.Map) types.Map {
+	all, before := elements(planned), elements(prior)
+	changed := false
+	for key, disk := range all {
+		a, was := open(disk), open(before[key])
+		if a == nil {
+			continue
+		}
+		var at attr.Value
+		switch pool, volume := a.string("pool"), a.string("volume"); {
+		case pool.IsUnknown(), volume.IsUnknown():
+			at = types.StringUnknown()
+		case text(pool) == "" && !isVolumeID(text(volume)):
+			at = types.StringNull()
+		case set(was["path"]) && same("", pool, was.string("pool")) && same("", volume, was.string("volume")):
+			at = was["path"]
+		default:
+			at = types.StringUnknown()
+		}
+		if !at.Equal(a["path"]) {
+			a["path"] = at
+			all[key] = types.ObjectValueMust(diskType.AttrTypes, a)
+			changed = true
+		}
+	}
+	if !changed {
+		return planned
+	}
+	return mapOf(diskType, all)
+}
+
+// validateOwnDisks checks what belongs to disks with a pool only.
+func (m *model) validateOwnDisks() diag.Diagnostics {
+	var diags diag.Diagnostics
+	all := elements(m.Disks)
+	for _, key := range value.Keys(all) {
+		a := open(all[key])
+		if a == nil {
+			continue
+		}
+		refuse := func(name, why string) {
+			diags.Append(attrpath.Error(path.Root("disks").AtMapKey(key).AtName(name), invalid, why))
+		}
+		given := func(name string) bool { return a[name].IsUnknown() || !a[name].IsNull() && !isNothing(a[name]) }
+		if !given("pool") {
+			for _, name := range []string{"image", "clone", "size", "on_destroy"} {
+				if given(name) {
+					refuse(name, fmt.Sprintf("Only a disk with pool has %s: one that is made with the virtual machine.", name))
+				}
+			}
+			continue
+		}
+		if !given("image") && !given("size") {
+			refuse("size", "A disk with neither image nor size would have no room.")
+		}
+		if image := text(a.string("image")); image != "" && !isVolumeID(image) {
+			refuse("image", fmt.Sprintf("%q isn't the id of a virtfleet_image, <pool>/<volume>.", image))
+		}
+		if !given("image") && given("clone") {
+			refuse("clone", "Without an image there is nothing to clone.")
+		}
+		if device := text(a.string("device")); device != "" && device != "disk" && device != "lun" {
+			refuse("device", "Only disks are made with the virtual machine.")
+		}
+		format := text(a.string("format"))
+		if format != "" && format != "qcow2" && (format != "raw" || ownDisks(m.Disks)[key].Based()) {
+			refuse("format", fmt.Sprintf("It can't be %s: a disk that is made with the virtual machine is qcow2, or raw if it "+
+				"isn't an overlay.", format))
+		}
+	}
+	return diags
+}
+
+// refuseOwnDisks refuses what can't become of a disk that was made.
+func (p planning) refuseOwnDisks() diag.Diagnostics {
+	if p.state == nil {
+		return nil
+	}
+	var diags diag.Diagnostics
+	all, before := elements(p.config.Disks), elements(p.state.Disks)
+	for _, key := range value.Keys(all) {
+		a, was := open(all[key]), open(before[key])
+		if was == nil || text(a.string("pool")) == "" {
+			continue
+		}
+		at := path.Root("disks").AtMapKey(key)
+		if text(was.string("pool")) == "" {
+			diags.Append(attrpath.Error(at.AtName("pool"), invalid, fmt.Sprintf("Disk %q is there already, as something else. "+
+				"A disk with pool is made anew, without its data.\n\nDeclare it under another key.", key)))
+			continue
+		}
+		for _, name := range []string{"pool", "image", "clone", "format"} {
+			v := a.string(name)
+			if v.IsUnknown() || name == "format" && v.IsNull() || text(v) == text(was.string(name)) ||
+				name == "clone" && (text(v) == domain.CloneFull) == (text(was.string(name)) == domain.CloneFull) {
+				continue
+			}
+			diags.Append(attrpath.Error(at.AtName(name), "Disk would be made anew", fmt.Sprintf(
+				"Disk %q was made with %s = %q, and is to have %q: it would be made anew, without its data.\n\nTo keep it, "+
+					"leave %[2]s as it was, or have it ignored: lifecycle { ignore_changes = [disks[%[1]q].%[2]s] }. To have the "+
+					"virtual machine made anew with all its disks, run \"terraform taint\" for it and apply.",
+				key, name, text(was.string(name)), text(v))))
+		}
+		size, had := a.quantity("size"), was.quantity("size")
+		if set(size) && set(had) && size.Bytes() != nil && had.Bytes() != nil && *size.Bytes() < *had.Bytes() {
+			diags.Append(attrpath.Error(at.AtName("size"), "Disks never shrink", fmt.Sprintf("Disk %q has %s, and size is %s: "+
+				"what lies beyond would be lost.\n\nSet size to %[2]q or more.", key, had.ValueString(), size.ValueString())))
+		}
+	}
+	return diags
+}

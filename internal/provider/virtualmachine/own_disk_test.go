@@ -1,0 +1,100 @@
+package virtualmachine
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
+)
+
+// ownState is the state of a machine with a disk that was made with it.
+func ownState(t *testing.T, disk in) *model {
+	t.Helper()
+	config := minimal.with(in{"disks": in{"root": disk}})
+	planned := planning{config: read(t, config)}.plan().planned
+	vm := machine(t, config)
+	own := ownDisks(read(t, config).Disks)["root"]
+	own.Volume, own.Path = "web-root", "/srv/vms/web-root"
+	vm.Metadata.OwnDisks = map[string]domain.OwnDisk{"root": own}
+	for _, spec := range []*domain.Spec{vm.PersistentSpec, vm.LiveSpec} {
+		d := spec.Disks["root"]
+		d.Source = domain.DiskSource{File: own.Path}
+		spec.Disks["root"] = d
+	}
+	return created(observation{vm: vm}, &planned)
+}
+
+func TestOwnDisk_isPlannedAsDeclared(t *testing.T) {
+	t.Parallel()
+	disk := in{"pool": "vms", "image": "vms/debian-012345678901", "size": "20Gi"}
+	state := ownState(t, disk)
+	at := open(elements(state.Disks)["root"])
+	if at.string("pool").ValueString() != "vms" || at.string("path").ValueString() != "/srv/vms/web-root" ||
+		!at.string("file").IsNull() {
+		t.Errorf("the state has %v", at)
+	}
+	for name, test := range map[string]struct {
+		change in
+		want   string
+		alters bool
+	}{
+		"nothing":          {in{}, "", false},
+		"another notation": {in{"size": "20480Mi"}, "", false},
+		"grown":            {in{"size": "30Gi"}, "", true},
+		"shrunk":           {in{"size": "10Gi"}, "20Gi", true},
+		"another image":    {in{"image": "vms/debian-999999999999"}, "made anew", true},
+		"another pool":     {in{"pool": "fast"}, "made anew", true},
+		"a copy":           {in{"clone": "full"}, "made anew", true},
+		"an overlay":       {in{"clone": "overlay"}, "", true},
+		"kept":             {in{"on_destroy": "keep"}, "", true},
+	} {
+		config := read(t, minimal.with(in{"disks": in{"root": disk.with(test.change)}}))
+		p := planning{config: config, state: state, hosts: []string{"kvm1"}}
+		o := p.plan()
+		if o.changed != test.alters || len(o.replace) > 0 {
+			t.Errorf("%s: changed %t, replaced %v", name, o.changed, o.replace)
+		}
+		diags := p.validatePlanned(&o.planned)
+		if test.want == "" && diags.HasError() || test.want != "" && !diags.HasError() {
+			t.Errorf("%s: %v", name, diags)
+		}
+		for _, d := range diags {
+			if !strings.Contains(d.Summary()+d.Detail(), test.want) {
+				t.Errorf("%s: %s; want %q", name, d.Detail(), test.want)
+			}
+		}
+		if got := config.spec(state).Disks["root"].Source.File; test.want == "" && got != "/srv/vms/web-root" {
+			t.Errorf("%s: the disk would be switched to %q", name, got)
+		}
+	}
+}
+
+func TestOwnDisk_validate(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		disk in
+		want string
+	}{
+		"empty":              {in{"pool": "vms", "size": "1Gi"}, ""},
+		"of an image":        {in{"pool": "vms", "image": "vms/a"}, ""},
+		"image to come":      {in{"pool": "vms", "image": unknownMark}, ""},
+		"no size":            {in{"pool": "vms"}, "no room"},
+		"no pool":            {in{"file": "/a", "size": "1Gi"}, "Only a disk with pool"},
+		"two places":         {in{"file": "/a", "pool": "vms", "size": "1Gi"}, "Only one of"},
+		"image by a path":    {in{"pool": "vms", "image": "/a"}, "virtfleet_image"},
+		"clone of nothing":   {in{"pool": "vms", "size": "1Gi", "clone": "full"}, "nothing to clone"},
+		"a drive":            {in{"pool": "vms", "size": "1Gi", "device": "cdrom"}, "Only disks"},
+		"a raw overlay":      {in{"pool": "vms", "image": "vms/a", "format": "raw"}, "can't be raw"},
+		"a raw copy":         {in{"pool": "vms", "image": "vms/a", "clone": "full", "format": "raw"}, ""},
+		"the id of a volume": {in{"volume": "vms/data"}, ""},
+	} {
+		diags := read(t, minimal.with(in{"disks": in{"root": test.disk}})).validate()
+		var said string
+		for _, d := range diags {
+			said += d.Detail() + "\n"
+		}
+		if test.want == "" && said != "" || !strings.Contains(said, test.want) {
+			t.Errorf("%s: %q; want %q", name, said, test.want)
+		}
+	}
+}

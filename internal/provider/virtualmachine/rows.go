@@ -1,0 +1,392 @@
+package virtualmachine
+
+import (
+	"maps"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/hashicorp/terraform-plugin-framework/attr"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
+	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/value"
+)
+
+// Groups of attributes that are plain data in the domain package: the schema, the mapping and the plan all follow from
+// it. They are read only where somebody declared or imported them, so that what nobody asked for is in no plan.
+
+// containers are the attributes that only hold groups: "devices".
+var containers = map[string]string{
+	"devices":  "Devices of which a VM has one. One that isn't set is left alone; `model = \"none\"` removes it.",
+	"platform": "Clock, Hyper-V enlightenments and other features of the virtual hardware. What isn't set is left alone.",
+}
+
+// rowAttributes are the attributes of the schema that the groups give, by their first step.
+var rowAttributes = func() attributes {
+	all := attributes{}
+	held := map[string]attributes{}
+	for _, g := range domain.Groups {
+		if g.Block {
+			continue
+		}
+		level := levelOf(g.Path, g.Attributes)
+		if g.Device != "" {
+			model := g.Attributes[0]
+			model.Unset = domain.None
+			level[model.Name] = rowAttribute(model)
+		}
+		switch container, name, nestedTwice := strings.Cut(g.Path, "."); {
+		case g.Path == "":
+			maps.Copy(all, level)
+		case nestedTwice:
+			if held[container] == nil {
+				held[container] = attributes{}
+			}
+			held[container][name] = nested(g.Doc, level, objectType(level))
+		default:
+			all[g.Path] = nested(g.Doc, level, objectType(level))
+		}
+	}
+	for _, f := range domain.Families {
+		container, name, _ := strings.Cut(f.Path, ".")
+		held[container][name] = familyAttribute(f)
+	}
+	for name, level := range held {
+		all[name] = nested(containers[name], level, objectType(level))
+	}
+	return all
+}()
+
+// rowAttribute is the schema of one attribute.
+func rowAttribute(a domain.Attribute) schema.Attribute {
+	doc := a.Doc
+	if a.Kind == domain.Text && len(a.Values) > 0 {
+		values := slices.Clone(a.Values)
+		if a.Unset != "" {
+			values = append(values, a.Unset)
+		}
+		doc += " One of " + value.OneOf(values) + "."
+	}
+	if a.Default != "" && a.Defaults == nil {
+		doc += " Default of a new device: `" + a.Default + "`."
+	}
+	if a.Since != "" {
+		doc += " Needs libvirt " + a.Since + "."
+	}
+	switch a.Kind {
+	case domain.Count:
+		return optionalInt(doc)
+	case domain.Switch, domain.Flag:
+		return optionalBool(doc)
+	case domain.Amount:
+		return schema.StringAttribute{
+			MarkdownDescription: doc, CustomType: value.QuantityType, Optional: true, Computed: true,
+			Validators: []validator.String{value.WholeKiB()},
+		}
+	case domain.Numbers:
+		return schema.ListAttribute{MarkdownDescription: doc, ElementType: types.Int64Type, Optional: true, Computed: true}
+	case domain.Texts:
+		return schema.MapAttribute{MarkdownDescription: doc, ElementType: types.StringType, Optional: true, Computed: true}
+	default:
+		return optionalString(doc)
+	}
+}
+
+// quiet are the attributes that stay null where nobody declares them, instead of becoming known after apply.
+var quiet = func() map[string]bool {
+	paths := map[string]bool{}
+	for name := range containers {
+		paths[name] = true
+	}
+	for path, level := range blockLevels {
+		walkRows(path, level, func(path string, _ schema.Attribute) { paths[path] = true })
+	}
+	for _, g := range domain.Groups {
+		if g.Block {
+			continue
+		}
+		paths[g.Path] = g.Path != ""
+		for _, a := range g.Attributes {
+			if g.Path == "" || !a.Filled {
+				paths[g.At(a)] = true
+			}
+		}
+	}
+	for _, f := range domain.Families {
+		paths[f.Path] = true
+		for _, a := range f.Attributes {
+			paths[f.At(a)] = !a.Filled
+		}
+	}
+	return paths
+}()
+
+// rows are the attributes of all groups by their path.
+var rows = func() map[string]domain.Attribute {
+	all := map[string]domain.Attribute{}
+	for _, g := range domain.Groups {
+		for _, a := range g.Attributes {
+			all[g.At(a)] = a
+		}
+	}
+	for _, f := range domain.Families {
+		for _, a := range f.Attributes {
+			all[f.At(a)] = a
+		}
+	}
+	for path, rows := range blockRows {
+		for _, a := range rows {
+			all[below(path, a.Name)] = a
+		}
+	}
+	return all
+}()
+
+// deviceModels are the names of the attributes that say whether a device is there, by its path.
+var deviceModels = func() map[string]string {
+	all := map[string]string{}
+	for _, g := range domain.Groups {
+		if g.Device != "" {
+			all[g.Path] = g.Attributes[0].Name
+		}
+	}
+	return all
+}()
+
+// emptyIsNothing tells whether "" declares that nothing is there. Of what has a choice of values, or one that libvirt
+// fills in, it says no more than null.
+func emptyIsNothing(path string) bool {
+	a, ok := rows[path]
+	return ok && a.Kind == domain.Text && a.Values == nil && !a.Filled
+}
+
+var rowsBlock = block{
+	toDomain: func(m, _ *model, s *domain.Spec) {
+		for name := range rowAttributes {
+			collectFacts(&s.Facts, name, "", m.get(name))
+		}
+		collectFamilies(m, s)
+	},
+	fromDomain: func(m *model, s domain.Spec, _ observation, prior *model) {
+		everything := prior.Name.IsNull() // It is being imported.
+		for name, a := range rowAttributes {
+			m.set(name, rowReader{facts: s.Facts, spec: s}.read(name, a, prior.get(name), everything))
+		}
+	},
+	settle: func(planned, config, prior *model) {
+		for _, g := range domain.Groups {
+			container, name, nestedTwice := strings.Cut(g.Path, ".")
+			held, _ := planned.get(container).(types.Object)
+			if g.Device == "" || !nestedTwice || !set(held) {
+				continue
+			}
+			declared, _ := config.get(container).(types.Object)
+			before, _ := prior.get(container).(types.Object)
+			inner := open(held)
+			inner[name] = settleGroup(g, open(declared).object(name), inner.object(name), open(before).object(name))
+			planned.set(container, types.ObjectValueMust(attributeTypes(held), inner))
+		}
+	},
+}
+
+// collectFacts notes what a value declares. strip is what the path of an attribute has in front of its fact's.
+func collectFacts(into *domain.Facts, path, strip string, v attr.Value) {
+	if !set(v) {
+		return
+	}
+	var fact string
+	switch v := v.(type) {
+	case types.Object:
+		undeclared := true
+		for name, v := range v.Attributes() {
+			collectFacts(into, below(path, name), strip, v)
+			undeclared = undeclared && v.IsNull()
+		}
+		model, isDevice := deviceModels[path]
+		if !undeclared || !isDevice {
+			return
+		}
+		path, fact = below(path, model), domain.Any
+	case types.Int64:
+		fact = strconv.FormatInt(v.ValueInt64(), 10)
+	case types.Bool:
+		fact = "no"
+		if v.ValueBool() {
+			fact = "yes"
+		}
+	case types.String:
+		if fact = v.ValueString(); fact == "" && !emptyIsNothing(path) {
+			return
+		}
+	case value.Quantity:
+		if v.Bytes() == nil {
+			return
+		}
+		fact = strconv.FormatUint(*v.Bytes(), 10)
+	case types.List, types.Map:
+		if _, isFamily := families[path]; isFamily || !isKnown(v) {
+			return
+		}
+		fact = severalFact(v)
+	}
+	if *into == nil {
+		*into = domain.Facts{}
+	}
+	(*into)[strings.TrimPrefix(path, strip)] = fact
+}
+
+// rowReader reads facts. strip is what the path of an attribute has in front of its fact's.
+type rowReader struct {
+	facts domain.Facts
+	// spec has the families.
+	spec  domain.Spec
+	strip string
+}
+
+// read returns what is read of an attribute that was declared or imported, and null of any other.
+func (r rowReader) read(path string, a schema.Attribute, prior attr.Value, everything bool) attr.Value {
+	if !everything && (prior == nil || prior.IsNull()) {
+		return rowNulls[path]
+	}
+	if f, isFamily := families[path]; isFamily {
+		before, _ := prior.(types.Map)
+		return familyFromDomain(f, r.spec, before, everything || before.IsUnknown())
+	}
+	level, isObject := a.(schema.SingleNestedAttribute)
+	if !isObject {
+		return rowValue(path, r.facts[strings.TrimPrefix(path, r.strip)])
+	}
+	before, _ := prior.(types.Object)
+	was := open(before)
+	everything = everything || before.IsUnknown()
+	_, container := containers[path]
+	container = container || blockParts[path]
+	_, isDevice := deviceModels[path]
+	there := container && !before.IsNull() && !everything // A container stays as somebody wrote it, empty or not.
+	values := map[string]attr.Value{}
+	for name, a := range level.Attributes {
+		// A device that is there is read as a whole, and so is what libvirt fills in.
+		whole := everything || isDevice || !container && rows[below(path, name)].Filled
+		values[name] = r.read(below(path, name), a, was[name], whole)
+		there = there || !values[name].IsNull()
+	}
+	if model := deviceModels[path]; isDevice && !there && text(was.string(model)) == domain.None {
+		values[model], there = types.StringValue(domain.None), true
+	}
+	if !there {
+		return rowNulls[path]
+	}
+	return types.ObjectValueMust(rowTypes[path], values)
+}
+
+// rowTypes are the types of the attributes of objects, by path.
+var rowTypes = func() map[string]map[string]attr.Type {
+	all := map[string]map[string]attr.Type{}
+	for path, null := range rowNulls {
+		if o, ok := null.(types.Object); ok {
+			all[path] = attributeTypes(o)
+		}
+	}
+	return all
+}()
+
+// rowNulls are the nulls of the attributes of groups, by path.
+var rowNulls = func() map[string]attr.Value {
+	nulls := map[string]attr.Value{}
+	var collect func(path string, level attributes)
+	collect = func(path string, level attributes) {
+		for name, a := range level {
+			nulls[below(path, name)] = valueNull(a.GetType())
+			if o, ok := a.(schema.SingleNestedAttribute); ok {
+				collect(below(path, name), o.Attributes)
+			}
+		}
+	}
+	collect("", rowAttributes)
+	for path, level := range blockLevels {
+		collect(path, level)
+	}
+	return nulls
+}()
+
+// rowValue is a fact as a value of the schema.
+func rowValue(path, fact string) attr.Value {
+	if fact == "" {
+		return valueNull(rowAttribute(rows[path]).GetType())
+	}
+	switch rows[path].Kind {
+	case domain.Count:
+		n, err := strconv.ParseInt(fact, 10, 64)
+		if err != nil {
+			return rowNulls[path] // Nobody but libvirt writes it.
+		}
+		return types.Int64Value(n)
+	case domain.Switch, domain.Flag:
+		return types.BoolValue(fact == "yes")
+	case domain.Amount:
+		bytes, err := strconv.ParseUint(fact, 10, 64)
+		if err != nil {
+			return rowNulls[path]
+		}
+		return value.NewQuantityFromBytes(bytes)
+	case domain.Numbers, domain.Texts:
+		return severalValue(rows[path].Kind, fact)
+	default:
+		return types.StringValue(fact)
+	}
+}
+
+// settleGroup plans the attributes of a device that nobody declares: a device that isn't there has none, one that comes
+// has what libvirt fills in, and what follows from an attribute that changes is new.
+func settleGroup(g domain.Group, config, planned, prior types.Object) types.Object {
+	if !set(config) || !set(planned) {
+		return planned
+	}
+	declared, all, was := open(config), open(planned), open(prior)
+	model := g.Attributes[0].Name
+	gone := text(all.string(model)) == domain.None
+	comes := was == nil || text(was.string(model)) == domain.None
+	for _, a := range g.Attributes {
+		if !declared[a.Name].IsNull() {
+			continue
+		}
+		follows := a.Follows != "" && was != nil && !all[a.Follows].Equal(was[a.Follows])
+		switch {
+		case gone:
+			all[a.Name] = nullLike(all[a.Name])
+		case (comes || follows) && a.Filled:
+			all[a.Name] = unknownLike(all[a.Name])
+		case comes || follows:
+			all[a.Name] = nullLike(all[a.Name])
+		}
+	}
+	return types.ObjectValueMust(attributeTypes(planned), all)
+}
+
+// fields are the places of the attributes in the model, by name.
+var fields = func() map[string]int {
+	places := map[string]int{}
+	for i, name := range attributeNames {
+		places[name] = i
+	}
+	return places
+}()
+
+// get returns an attribute of the model by its name.
+func (m *model) get(name string) attr.Value {
+	place, ok := fields[name]
+	if !ok {
+		return nil
+	}
+	v, _ := reflect.TypeAssert[attr.Value](reflect.ValueOf(m).Elem().Field(place))
+	return v
+}
+
+// set gives the model an attribute by its name.
+func (m *model) set(name string, v attr.Value) {
+	reflect.ValueOf(m).Elem().Field(fields[name]).Set(reflect.ValueOf(v))
+}

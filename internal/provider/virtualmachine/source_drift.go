@@ -1,0 +1,26 @@
+package virtualmachine
+
+import (
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/tfdiag"
+)
+
+// sourceDrifts are the disks whose data is elsewhere by now than the configuration says.
+func (p planning) sourceDrifts() []domain.SourceDrift {
+	return domain.SourceDrifts(p.state.spec(nil), p.live, p.config.spec(p.state), p.applied)
+}
+
+// sourcesKept refuses to switch a disk back to an image that its guest has left behind, whatever the update policy: the
+// guest would lose what it wrote since, and the image would change under its overlay.
+func (p planning) sourcesKept(drifts []domain.SourceDrift) diag.Diagnostics {
+	problems := make([]fleet.Problem, len(drifts))
+	for i, drift := range drifts {
+		problems[i] = fleet.Problem{Attribute: "disks." + drift.Key, Summary: "Disk uses another image by now"}
+		problems[i].Detail, problems[i].Remedy = drift.Explain(text(p.state.Name))
+		problems[i].Remedy += " " + destroyAnyway
+	}
+	return tfdiag.Problems(problems, keyed...)
+}

@@ -1,0 +1,291 @@
+package volume_test
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/hashicorp/terraform-plugin-testing/helper/resource"
+	"github.com/hashicorp/terraform-plugin-testing/knownvalue"
+	"github.com/hashicorp/terraform-plugin-testing/plancheck"
+	"github.com/hashicorp/terraform-plugin-testing/statecheck"
+	"github.com/hashicorp/terraform-plugin-testing/terraform"
+	"github.com/hashicorp/terraform-plugin-testing/tfjsonpath"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/acctest"
+)
+
+func TestMain(m *testing.M) { acctest.Main(m) }
+
+const address = "virtfleet_volume.this"
+
+func TestVolume_refused(t *testing.T) {
+	t.Parallel()
+	acctest.NeedsTerraform(t)
+	step := func(volume, want string) resource.TestStep {
+		return resource.TestStep{
+			Config: acctest.Local("") + "resource \"virtfleet_volume\" \"this\" {\nname = \"x\"\npool = \"default-pool\"\n" +
+				volume + "\n}",
+			ExpectError: regexp.MustCompile(want), PlanOnly: true,
+		}
+	}
+	resource.UnitTest(t, resource.TestCase{
+		ProtoV6ProviderFactories: acctest.Factories(t),
+		Steps: []resource.TestStep{
+			step("", `(?s)[Aa]t least one`),
+			step(`size = "1 GB"`, "not a valid quantity"),
+			step("size = \"1Gi\"\nclone = \"full\"", `(?s)image`),
+			step("image = \"no-id\"", "<pool>/<name>"),
+			step("size = \"1Gi\"\nhost = \"nowhere\"", "Unknown host"),
+		},
+	})
+}
+
+// xml is a volume of a host as virsh shows it, "" where there is none.
+func xml(t *testing.T, l *lab.Lab, host, pool, name string) string {
+	t.Helper()
+	out, err := l.TryVirsh(t, host, "vol-dumpxml", "--pool", pool, name)
+	if err != nil {
+		return ""
+	}
+	return out
+}
+
+func pool(name string) string {
+	return fmt.Sprintf(`
+resource "virtfleet_storage_pool" "this" {
+  name   = %[1]q
+  type   = "dir"
+  target = { path = "/var/lib/libvirt/%[1]s" }
+}
+`, name)
+}
+
+func volume(says string) string {
+	return fmt.Sprintf(`
+resource "virtfleet_volume" "this" {
+  name = "data"
+  pool = virtfleet_storage_pool.this.name
+  %s
+}
+`, says)
+}
+
+func does(a plancheck.ResourceActionType) resource.ConfigPlanChecks {
+	return resource.ConfigPlanChecks{PreApply: []plancheck.PlanCheck{plancheck.ExpectResourceAction(address, a)}}
+}
+
+// TestAccVolume: a volume is made where it is asked for, grows and never shrinks, is found on another host, is kept
+// while something uses it, and isn't taken for gone while its pool is down.
+func TestAccVolume(t *testing.T) {
+	t.Parallel()
+	l := lab.Open(t)
+	name := lab.Name(t)
+	at := "/var/lib/libvirt/" + name
+	config := func(says string) string { return acctest.Config(l) + pool(name) + volume(says) }
+	vm := fmt.Sprintf("<domain type='qemu'><name>%s</name><memory unit='MiB'>16</memory><os><type>hvm</type></os>"+
+		"<devices><disk type='file'><driver type='qcow2'/><source file='%s/data'/><target dev='vda' bus='virtio'/></disk>"+
+		"</devices></domain>", name, at)
+	has := func(host, want string) resource.TestCheckFunc {
+		return func(*terraform.State) error {
+			if have := xml(t, l, host, name, "data"); !strings.Contains(have, want) {
+				return fmt.Errorf("host %s has %s; want %s", host, have, want)
+			}
+			return nil
+		}
+	}
+	on := func(host string) []statecheck.StateCheck {
+		return []statecheck.StateCheck{
+			statecheck.ExpectKnownValue(address, tfjsonpath.New("current_host"), knownvalue.StringExact(host)),
+		}
+	}
+	size := func(n int) string { return fmt.Sprintf("<capacity unit='bytes'>%d</capacity>", n<<20) }
+	update, noop := plancheck.ResourceActionUpdate, plancheck.ResourceActionNoop
+	resource.Test(t, resource.TestCase{
+		ProtoV6ProviderFactories: acctest.Factories(t),
+		CheckDestroy: func(*terraform.State) error {
+			for _, host := range []string{"kvm1", "kvm2"} {
+				if _, err := l.TryVirsh(t, host, "pool-info", name); err == nil {
+					return fmt.Errorf("host %s still has the pool", host)
+				}
+				l.Run(t, host, "rmdir", at) // Which a volume that is left would keep from being removed.
+			}
+			return nil
+		},
+		Steps: []resource.TestStep{
+			{Config: config(`size = "64Mi"`), ExpectError: regexp.MustCompile(`(?s)kvm1, kvm2.*Set\s+host`)},
+			{
+				Config: config("size = \"64Mi\"\nhost = \"kvm1\""), ConfigStateChecks: on("kvm1"),
+				Check: resource.ComposeTestCheckFunc(has("kvm1", size(64)), has("kvm1", "type='qcow2'")),
+			},
+			{Config: config("size = \"65536Ki\"\nhost = \"kvm1\""), ConfigPlanChecks: does(noop)},
+			{Config: config("size = \"32Mi\"\nhost = \"kvm1\""), ExpectError: regexp.MustCompile(`never shrink`)},
+			{Config: config("size = \"64Mi\"\nhost = \"kvm2\""), ExpectError: regexp.MustCompile(`move with their VMs`)},
+			{
+				Config: config("size = \"96Mi\"\nhost = \"kvm1\""), ConfigPlanChecks: does(update),
+				Check: has("kvm1", size(96)),
+			},
+			// Imported by its id and by its path.
+			{
+				ResourceName: address, ImportState: true, ImportStateId: name + "/data", ImportStateVerify: true,
+				ImportStateVerifyIgnore: []string{"host"},
+			},
+			{
+				ResourceName: address, ImportState: true, ImportStateId: at + "/data", ImportStateVerify: true,
+				ImportStateVerifyIgnore: []string{"host"},
+			},
+			// A pool that is down holds what it held.
+			{
+				PreConfig: func() { l.Virsh(t, "kvm1", "pool-destroy", name) },
+				Config:    config("size = \"96Mi\"\nhost = \"kvm1\""), ConfigPlanChecks: does(noop), Check: has("kvm1", size(96)),
+			},
+			// Found where it has been moved to.
+			{
+				PreConfig: func() {
+					l.Virsh(t, "kvm1", "vol-delete", "--pool", name, "data")
+					l.Virsh(t, "kvm2", "vol-create-as", name, "data", "96M", "--format", "qcow2")
+				},
+				Config: config("size = \"96Mi\"\nhost = \"kvm1\""), ConfigPlanChecks: does(noop), ConfigStateChecks: on("kvm2"),
+			},
+			// Kept while a definition uses it.
+			{
+				PreConfig: func() { l.Define(t, "kvm2", vm) },
+				Config:    acctest.Config(l) + pool(name), ExpectError: regexp.MustCompile(`(?s)` + name + `.*uses\s+it`),
+			},
+			{
+				PreConfig: func() { l.Virsh(t, "kvm2", "undefine", name) },
+				Config:    config("size = \"96Mi\"\nhost = \"kvm1\""), ConfigPlanChecks: does(noop),
+			},
+			// Removed by hand, it is made again.
+			{
+				PreConfig: func() { l.Virsh(t, "kvm2", "vol-delete", "--pool", name, "data") },
+				Config:    config("size = \"96Mi\"\nhost = \"kvm1\""), ConfigPlanChecks: does(plancheck.ResourceActionCreate),
+				ConfigStateChecks: on("kvm1"),
+			},
+		},
+	})
+}
+
+// TestAccVolume_madeFrom: an overlay of an image, a copy of its own, a copy of another volume, an encrypted one, and
+// what doesn't fit.
+func TestAccVolume_madeFrom(t *testing.T) {
+	t.Parallel()
+	l := lab.Open(t)
+	name := lab.Name(t)
+	base := acctest.Block{Lab: l, Hosts: []acctest.Host{{Of: l.Host("kvm1")}}}.String() + pool(name)
+	made := func(key, says string) string {
+		return fmt.Sprintf("resource \"virtfleet_volume\" %[1]q {\n  name = %[1]q\n"+
+			"  pool = virtfleet_storage_pool.this.name\n  %[2]s\n}\n", key, says)
+	}
+	image := fmt.Sprintf("image = \"%s/base\"", name)
+	all := made("overlay", image) + made("larger", image+"\nsize = \"40Mi\"") +
+		made("full", image+"\nclone = \"full\"\nsize = \"48Mi\"") +
+		made("thick", "size = \"8Mi\"\nformat = \"raw\"\npreallocation = \"full\"\npermissions = { mode = \"0600\" }") +
+		made("copy", "copy_of = virtfleet_volume.thick.id") + fmt.Sprintf(`
+resource "virtfleet_secret" "luks" {
+  usage            = "volume"
+  usage_id         = %q
+  value_wo         = "correct horse"
+  value_wo_version = "1"
+}
+`, name) + made("luks", "size = \"16Mi\"\nformat = \"raw\"\nencryption = { secret = virtfleet_secret.luks.id }")
+	has := func(volume string, wants ...string) resource.TestCheckFunc {
+		return func(*terraform.State) error {
+			have := xml(t, l, "kvm1", name, volume)
+			for _, want := range wants {
+				if !strings.Contains(have, want) {
+					return fmt.Errorf("%s is %s; want %s", volume, have, want)
+				}
+			}
+			return nil
+		}
+	}
+	size := func(n int) string { return fmt.Sprintf("<capacity unit='bytes'>%d</capacity>", n<<20) }
+	resource.Test(t, resource.TestCase{
+		ProtoV6ProviderFactories: acctest.Factories(t),
+		CheckDestroy: func(*terraform.State) error {
+			at := "/var/lib/libvirt/" + name
+			l.Run(t, "kvm1", "rm", at+"/base")
+			l.Run(t, "kvm1", "rmdir", at)
+			if secrets := l.Virsh(t, "kvm1", "secret-list"); strings.Contains(secrets, name) {
+				return fmt.Errorf("left: %s", secrets)
+			}
+			return nil
+		},
+		Steps: []resource.TestStep{
+			{Config: base},
+			{
+				PreConfig: func() { l.Virsh(t, "kvm1", "vol-create-as", name, "base", "32M", "--format", "qcow2") },
+				Config:    base + all,
+				Check: resource.ComposeTestCheckFunc(
+					has("overlay", size(32), "/base</path>"), has("larger", size(40), "/base</path>"), has("full", size(48)),
+					has("thick", size(8), "<allocation unit='bytes'>8388608<", "<mode>0600</mode>"), has("copy", size(8)),
+					has("luks", size(16), "luks"),
+				),
+			},
+			{Config: base + all + made("small", image+"\nsize = \"16Mi\""), ExpectError: regexp.MustCompile(`Volume too small`)},
+			{
+				Config:      base + all + made("huge", "size = \"900Ti\"\npreallocation = \"full\""),
+				ExpectError: regexp.MustCompile(`bytes\s+left`),
+			},
+			// What is based on a volume keeps it from being removed.
+			{
+				Config: base + all + made("upper", "image = virtfleet_volume.full.id"),
+				Check:  has("upper", size(48), "/full</path>"),
+			},
+			{
+				PreConfig: func() {
+					l.Virsh(t, "kvm1", "vol-create-as", name, "stray", "64M", "--format", "qcow2", "--backing-vol", "full",
+						"--backing-vol-format", "qcow2")
+				},
+				Config: base, ExpectError: regexp.MustCompile(`based\s+on\s+it`),
+			},
+			{
+				PreConfig: func() { l.Virsh(t, "kvm1", "vol-delete", "--pool", name, "stray") },
+				Config:    base,
+			},
+		},
+	})
+}
+
+// TestAccVolume_growsOnline: a guest that runs has the larger disk at once.
+func TestAccVolume_growsOnline(t *testing.T) {
+	t.Parallel()
+	l := lab.Open(t)
+	name := lab.Name(t)
+	config := func(size string) string {
+		return acctest.Config(l) + pool(name) + volume(fmt.Sprintf("size = %q\nhost = \"kvm1\"", size))
+	}
+	vm := fmt.Sprintf("<domain type='qemu'><name>%[1]s</name><memory unit='MiB'>16</memory><os><type>hvm</type></os>"+
+		"<devices><disk type='file'><driver name='qemu' type='qcow2'/><source file='/var/lib/libvirt/%[1]s/data'/>"+
+		"<target dev='vdb' bus='virtio'/></disk></devices></domain>", name)
+	resource.Test(t, resource.TestCase{
+		ProtoV6ProviderFactories: acctest.Factories(t),
+		CheckDestroy: func(*terraform.State) error {
+			for _, host := range []string{"kvm1", "kvm2"} {
+				l.Run(t, host, "rmdir", "/var/lib/libvirt/"+name)
+			}
+			return nil
+		},
+		Steps: []resource.TestStep{
+			{Config: config("16Mi")},
+			{
+				PreConfig: func() {
+					l.Define(t, "kvm1", vm)
+					l.Virsh(t, "kvm1", "start", name)
+				},
+				Config: config("24Mi"), ConfigPlanChecks: does(plancheck.ResourceActionUpdate),
+				Check: func(*terraform.State) error {
+					if info := l.Virsh(t, "kvm1", "domblkinfo", name, "vdb"); !strings.Contains(info, fmt.Sprint(24<<20)) {
+						return fmt.Errorf("the guest's disk: %s", info)
+					}
+					l.Virsh(t, "kvm1", "destroy", name)
+					l.Virsh(t, "kvm1", "undefine", name)
+					return nil
+				},
+			},
+		},
+	})
+}

@@ -1,0 +1,92 @@
+package volume
+
+import (
+	"fmt"
+	"path/filepath"
+	"strings"
+
+	"github.com/hashicorp/terraform-plugin-framework/attr"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/tfdiag"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/value"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/storage"
+)
+
+// disk is the volume as it is to be made.
+func (m *model) disk() storage.Disk {
+	d := storage.Disk{
+		Pool: m.Pool.ValueString(), Name: m.Name.ValueString(), Preallocation: m.Preallocation.ValueString(),
+		Clone: refOf(m.CopyOf),
+	}
+	if !m.Format.IsUnknown() {
+		d.Format = m.Format.ValueString()
+	}
+	if bytes := m.Size.Bytes(); bytes != nil {
+		d.Bytes = *bytes
+	}
+	if image := refOf(m.Image); image != nil && m.Clone.ValueString() == cloneFull {
+		d.Clone = image
+	} else if image != nil {
+		d.Overlay = image
+	}
+	if p := m.Permissions; p != nil {
+		d.Mode, d.Owner, d.Group = p.Mode.ValueString(), p.Owner.ValueString(), p.Group.ValueString()
+	}
+	if e := m.Encryption; e != nil {
+		d.Secret = e.Secret.ValueString()
+	}
+	return d
+}
+
+// take takes over what a host has.
+func (m *model) take(host string, v libvirt.Volume, imported bool) {
+	m.ID, m.CurrentHost, m.Path = types.StringValue(m.id()), types.StringValue(host), types.StringValue(v.Path)
+	if size := value.NewQuantityFromBytes(v.CapacityBytes); !size.Same(m.Size) {
+		m.Size = size
+	}
+	if m.Format.IsNull() || m.Format.IsUnknown() || v.Format != "" && m.Encryption == nil {
+		m.Format = types.StringValue(v.Format)
+	}
+	if image := refOf(m.Image); image != nil && m.Clone.ValueString() != cloneFull || imported {
+		m.Image = m.basedOn(v)
+	}
+}
+
+// basedOn is the image that a volume is based on: the declared one where its name fits.
+func (m *model) basedOn(v libvirt.Volume) types.String {
+	if v.Backing == "" {
+		return types.StringNull()
+	}
+	name := filepath.Base(v.Backing)
+	if image := refOf(m.Image); image != nil && image.Name == name {
+		return m.Image
+	}
+	return types.StringValue(m.Pool.ValueString() + "/" + name)
+}
+
+// refOf reads "<pool>/<name>"; nil: it is none.
+func refOf(id attr.Value) *storage.Ref {
+	s, ok := id.(types.String)
+	if !ok || s.IsNull() || s.IsUnknown() {
+		return nil
+	}
+	pool, name, ok := strings.Cut(s.ValueString(), "/")
+	if !ok || pool == "" || name == "" {
+		return nil
+	}
+	return &storage.Ref{Pool: pool, Name: name}
+}
+
+func (m *model) ref() storage.Ref {
+	return storage.Ref{Pool: m.Pool.ValueString(), Name: m.Name.ValueString()}
+}
+
+func (m *model) id() string { return m.Pool.ValueString() + "/" + m.Name.ValueString() }
+
+func (m *model) noun() string { return fmt.Sprintf("%s %q", noun, m.id()) }
+
+func (m *model) failure(verb, host string, err error) tfdiag.Failure {
+	return tfdiag.Failure{Verb: verb, Noun: m.noun(), Host: host, Err: err}
+}

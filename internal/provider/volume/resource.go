@@ -1,0 +1,331 @@
+package volume
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/path"
+	"github.com/hashicorp/terraform-plugin-framework/resource"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/hostset"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/meta"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/onhosts"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/tfdiag"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/value"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/storage"
+)
+
+// TypeName is the resource's full name.
+const TypeName = "virtfleet_volume"
+
+const noun = "volume"
+
+var (
+	_ resource.ResourceWithConfigure   = (*volumeResource)(nil)
+	_ resource.ResourceWithImportState = (*volumeResource)(nil)
+	_ resource.ResourceWithModifyPlan  = (*volumeResource)(nil)
+)
+
+type volumeResource struct{ meta.Resource }
+
+// NewResource is the constructor that the provider registers.
+func NewResource() resource.Resource {
+	return &volumeResource{Resource: meta.Resource{TypeName: TypeName}}
+}
+
+// ModifyPlan refuses what would lose data: a smaller size, and a move that nothing would carry out.
+func (r *volumeResource) ModifyPlan(
+	ctx context.Context, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse,
+) {
+	if !r.Plans(noun, req, resp) {
+		return
+	}
+	var host types.String
+	resp.Diagnostics.Append(req.Plan.GetAttribute(ctx, path.Root("host"), &host)...)
+	if _, ok := r.Data.Fleet.Connections().Host(host.ValueString()); !ok && !host.IsNull() && !host.IsUnknown() {
+		resp.Diagnostics.AddAttributeError(path.Root("host"), "Unknown host", fmt.Sprintf(
+			"%q is not a key of the provider's hosts.", host.ValueString()))
+		return
+	}
+	if req.State.Raw.IsNull() {
+		r.checkNew(ctx, req, resp, host)
+		return
+	}
+	var state model
+	var size value.Quantity
+	resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
+	resp.Diagnostics.Append(req.Plan.GetAttribute(ctx, path.Root("size"), &size)...)
+	if resp.Diagnostics.HasError() || len(resp.RequiresReplace) > 0 {
+		return
+	}
+	if size.Same(state.Size) {
+		resp.Diagnostics.Append(resp.Plan.SetAttribute(ctx, path.Root("size"), state.Size)...)
+		if !size.Equal(state.Size) {
+			size = state.Size
+		}
+	}
+	if want, have := size.Bytes(), state.Size.Bytes(); want != nil && have != nil && *want < *have {
+		resp.Diagnostics.AddAttributeError(path.Root("size"), "Volumes never shrink", fmt.Sprintf(
+			"%s has %s, and size is %s: what lies beyond would be lost. Set size to %[2]q or more.", state.noun(),
+			state.Size.ValueString(), size.ValueString()))
+	}
+	if !host.IsNull() && !host.Equal(state.Host) && !host.IsUnknown() && !state.Host.IsNull() &&
+		!host.Equal(state.CurrentHost) {
+		resp.Diagnostics.AddAttributeError(path.Root("host"), "Volumes move with their VMs", fmt.Sprintf(
+			"%s is on host %q. Move the VM that uses it with its storage, or make another volume on %q.", state.noun(),
+			state.CurrentHost.ValueString(), host.ValueString()))
+	}
+}
+
+// checkNew refuses a size that is less than what the volume is made from has, where that is known already.
+func (r *volumeResource) checkNew(
+	ctx context.Context, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse, host types.String,
+) {
+	var size value.Quantity
+	resp.Diagnostics.Append(req.Plan.GetAttribute(ctx, path.Root("size"), &size)...)
+	for _, name := range []string{"image", "copy_of"} {
+		var id types.String
+		resp.Diagnostics.Append(req.Plan.GetAttribute(ctx, path.Root(name), &id)...)
+		ref := refOf(id)
+		if ref == nil || size.Bytes() == nil {
+			continue
+		}
+		hosts := r.Data.Fleet.Connections()
+		if !host.IsNull() && !host.IsUnknown() {
+			hosts = hosts.Named(host.ValueString())
+		}
+		for _, a := range hostset.Found(r.Data.Storage().Volume(ctx, hosts, *ref)) {
+			if a.Value.CapacityBytes > *size.Bytes() {
+				resp.Diagnostics.AddAttributeError(path.Root("size"), "Volume too small", fmt.Sprintf(
+					"size is %s, and %s = %q has %s on host %q.", size.ValueString(), name, id.ValueString(),
+					value.FormatBytes(a.Value.CapacityBytes), a.Host))
+				return
+			}
+		}
+	}
+}
+
+// Create makes the volume.
+func (r *volumeResource) Create(ctx context.Context, req resource.CreateRequest, resp *resource.CreateResponse) {
+	var plan model
+	resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...)
+	if resp.Diagnostics.HasError() || !r.Asks("create", noun, &resp.Diagnostics) {
+		return
+	}
+	s := r.Data.Storage()
+	host, sharing, d := r.place(ctx, s, &plan)
+	if d != nil {
+		resp.Diagnostics.Append(d)
+		return
+	}
+	if err := s.EnsureActive(ctx, host, plan.Pool.ValueString()); err != nil {
+		resp.Diagnostics.Append(plan.failure("create", host, err).Error())
+		return
+	}
+	made, err := s.CreateVolume(ctx, host, plan.disk())
+	if err != nil {
+		f := plan.failure("create", host, err)
+		if errors.Is(err, libvirt.ErrExists) {
+			f.Remedy = fmt.Sprintf("To manage it here: terraform import %s.<name> %s", TypeName, plan.id())
+		}
+		resp.Diagnostics.Append(f.Error())
+		return
+	}
+	s.RefreshElsewhere(ctx, sharing, host, plan.Pool.ValueString())
+	plan.take(host, *made, false)
+	resp.Diagnostics.Append(resp.State.Set(ctx, &plan)...)
+}
+
+// place is the host to make the volume on, and those that see it then.
+func (r *volumeResource) place(
+	ctx context.Context, s *storage.Storage, plan *model,
+) (host string, sharing hostset.Set, d diag.Diagnostic) {
+	answers := s.Pool(ctx, s.Hosts, plan.Pool.ValueString())
+	var with []string
+	shared := false
+	for _, a := range hostset.Found(answers) {
+		with = append(with, a.Host)
+		shared = shared || a.Value.Shared
+	}
+	if shared {
+		sharing = s.Hosts.Named(with...)
+	}
+	switch {
+	case !plan.Host.IsNull():
+		return plan.Host.ValueString(), sharing, nil
+	case len(with) == 1 || len(with) > 0 && shared:
+		return with[0], sharing, nil
+	case len(with) == 0:
+		err := fmt.Errorf("%w: no host has a storage pool %q", libvirt.ErrNotFound, plan.Pool.ValueString())
+		for _, silence := range hostset.Silent(answers) {
+			err = errors.Join(err, silence)
+		}
+		return "", nil, plan.failure("create", "", err).AttributeError(path.Root("pool"))
+	default:
+		return "", nil, diag.NewAttributeErrorDiagnostic(path.Root("host"), "Unable to create "+plan.noun(), fmt.Sprintf(
+			"Storage pool %q is on hosts %s, which don't share it. Set host to the one that is to have the volume.",
+			plan.Pool.ValueString(), strings.Join(with, ", ")))
+	}
+}
+
+// Read finds the volume, first where it was last.
+func (r *volumeResource) Read(ctx context.Context, req resource.ReadRequest, resp *resource.ReadResponse) {
+	var state model
+	resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
+	if resp.Diagnostics.HasError() || !r.Asks("read", noun, &resp.Diagnostics) {
+		return
+	}
+	s := r.Data.Storage()
+	imported := state.Path.IsNull()
+	found, diags := r.find(ctx, s, &state)
+	resp.Diagnostics.Append(diags...)
+	switch {
+	case resp.Diagnostics.HasError():
+	case found != nil:
+		state.take(found.Host, *found.Value, imported)
+		resp.Diagnostics.Append(resp.State.Set(ctx, &state)...)
+	case len(diags) > 0:
+		// It can't be told, so it is taken to be as it was.
+	case imported:
+		resp.Diagnostics.Append(tfdiag.Failure{
+			Verb: "import", Noun: noun, Err: onhosts.NotFound(noun, state.id()),
+		}.Error())
+	default:
+		resp.State.RemoveResource(ctx)
+	}
+}
+
+// find looks for the volume where it was last, then everywhere. A warning in diags says that it can't be told, an error
+// that on_unreachable doesn't allow for it.
+func (r *volumeResource) find(
+	ctx context.Context, s *storage.Storage, state *model,
+) (found *hostset.Answer[libvirt.Volume], diags diag.Diagnostics) {
+	last, ref := state.CurrentHost.ValueString(), state.ref()
+	if _, ok := s.Hosts.Host(last); last != "" && !ok {
+		f := state.failure("read", last, errors.New("its last host isn't configured"))
+		f.Remedy = "Put the host back into the provider's hosts under its former name. Only if it is gone for good, keep " +
+			"the entry and set fenced = true, which gives up what is there."
+		return nil, diag.Diagnostics{f.Error()}
+	}
+	answers := s.Volume(ctx, s.Hosts.Named(last), ref)
+	if all := hostset.Found(answers); len(all) > 0 {
+		return &all[0], nil
+	}
+	answers = append(answers, s.Volume(ctx, s.Hosts.Without(last), ref)...)
+	all := hostset.Found(answers)
+	switch len(all) {
+	case 1:
+		return &all[0], nil
+	case 0:
+	default:
+		shared := hostset.Found(s.Pool(ctx, s.Hosts.Named(all[0].Host), ref.Pool))
+		if len(shared) > 0 && shared[0].Value.Shared {
+			return &all[0], nil
+		}
+		diags.Append(state.failure("read", "", fmt.Errorf("%w: hosts %q and %q both have a volume of this name",
+			libvirt.ErrInvalid, all[0].Host, all[1].Host)).Error())
+		return nil, diags
+	}
+	for host, err := range hostset.Silent(answers) {
+		f := state.failure("read", host, err)
+		pool := errors.Is(err, libvirt.ErrPoolInactive) || errors.Is(err, libvirt.ErrNoPool)
+		switch {
+		case pool && host != last:
+			// A host where it never was.
+		case !pool && r.Data.OnUnreachable != meta.OnUnreachableKeep:
+			diags.Append(f.Error())
+		default:
+			f.Happened = "it can't be told whether the volume is there, so it is taken to be as it was"
+			diags.Append(f.Warning())
+		}
+	}
+	return nil, diags
+}
+
+// Update grows the volume. Nothing else of it changes in place.
+func (r *volumeResource) Update(ctx context.Context, req resource.UpdateRequest, resp *resource.UpdateResponse) {
+	var plan, state model
+	resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...)
+	resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
+	if resp.Diagnostics.HasError() {
+		return
+	}
+	s := r.Data.Storage()
+	host := state.CurrentHost.ValueString()
+	if bytes := plan.Size.Bytes(); bytes != nil && !plan.Size.Same(state.Size) {
+		thick := plan.Preallocation.ValueString() == storage.PreallocationFull
+		if err := s.Grow(ctx, r.users(ctx, s, &state), host, state.ref(), *bytes, thick); err != nil {
+			resp.Diagnostics.Append(plan.failure("grow", host, err).AttributeError(path.Root("size")))
+			return
+		}
+	}
+	resp.Diagnostics.Append(resp.State.Set(ctx, &plan)...)
+}
+
+// users are the hosts whose definitions may use the volume: all that share its pool, else the one that has it.
+func (r *volumeResource) users(ctx context.Context, s *storage.Storage, state *model) hostset.Set {
+	own := s.Hosts.Named(state.CurrentHost.ValueString())
+	for _, a := range hostset.Found(s.Pool(ctx, own, state.Pool.ValueString())) {
+		if a.Value.Shared {
+			return s.Hosts
+		}
+	}
+	return own
+}
+
+// Delete removes the volume, unless something uses it.
+func (r *volumeResource) Delete(ctx context.Context, req resource.DeleteRequest, resp *resource.DeleteResponse) {
+	var state model
+	resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
+	if resp.Diagnostics.HasError() || !r.Asks("delete", noun, &resp.Diagnostics) {
+		return
+	}
+	s := r.Data.Storage()
+	host, hosts := state.CurrentHost.ValueString(), r.users(ctx, s, &state)
+	if err := s.DeleteUnused(ctx, hosts, host, state.ref()); err != nil {
+		f := state.failure("delete", host, err)
+		if errors.Is(err, storage.ErrInUse) {
+			f.Remedy = "Remove it there first. Nothing was removed."
+		}
+		resp.Diagnostics.Append(f.Error())
+		return
+	}
+	if len(hosts) > 1 {
+		s.RefreshElsewhere(ctx, hosts, host, state.Pool.ValueString())
+	}
+}
+
+// ImportState takes "<pool>/<name>" or a path, on whatever host that is.
+func (r *volumeResource) ImportState(
+	ctx context.Context, req resource.ImportStateRequest, resp *resource.ImportStateResponse,
+) {
+	if !r.Asks("import", noun, &resp.Diagnostics) {
+		return
+	}
+	pool, name, _ := strings.Cut(req.ID, "/")
+	if filepath.IsAbs(req.ID) {
+		answers := hostset.Ask(ctx, r.Data.Fleet.Connections(),
+			func(ctx context.Context, h *libvirt.Host) (*libvirt.Volume, error) {
+				return h.VolumeByPath(ctx, req.ID)
+			})
+		found, diags := onhosts.Imported(answers, noun, req.ID)
+		resp.Diagnostics.Append(diags...)
+		if diags.HasError() {
+			return
+		}
+		pool, name = found[0].Value.Pool, found[0].Value.Name
+	}
+	if pool == "" || name == "" {
+		resp.Diagnostics.AddError("Unable to import volume", fmt.Sprintf("%q is neither <pool>/<name> nor a path.", req.ID))
+		return
+	}
+	for attribute, v := range map[string]string{"id": pool + "/" + name, "pool": pool, "name": name} {
+		resp.Diagnostics.Append(resp.State.SetAttribute(ctx, path.Root(attribute), v)...)
+	}
+}

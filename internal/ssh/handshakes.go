@@ -1,0 +1,60 @@
+package ssh
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"sync"
+	"time"
+)
+
+const (
+	// handshakesAtOnce is how many connections to one server may be logging in at the same time. OpenSSH drops some at
+	// random from ten on (MaxStartups), counting those of all users.
+	handshakesAtOnce = 4
+	// droppedRetries is how often a server is tried again that drops the connection without a word, and droppedDelay how
+	// long after the first time; each further time it is twice as long.
+	droppedRetries = 6
+	droppedDelay   = 200 * time.Millisecond
+)
+
+// errDropped means that a server closed the connection before it presented its key.
+var errDropped = errors.New("the server closed the connection without a word, as sshd does above its MaxStartups")
+
+// handshakes holds a token for each connection to a server that is being made, by the server's address.
+var handshakes sync.Map
+
+// limitHandshakes waits until one more connection to a server may be made.
+func limitHandshakes(ctx context.Context, server string) (release func(), err error) {
+	value, _ := handshakes.LoadOrStore(server, make(chan struct{}, handshakesAtOnce))
+	tokens, ok := value.(chan struct{})
+	if !ok {
+		return nil, errors.New("handshakes holds something else than tokens")
+	}
+	select {
+	case tokens <- struct{}{}:
+		return func() { <-tokens }, nil
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+}
+
+// retryDropped repeats what a server drops without a word, with pauses of random length, so that clients that were
+// dropped together don't come back together.
+func retryDropped[T any](ctx context.Context, connect func() (T, error)) (T, error) {
+	delay := droppedDelay
+	for try := 0; ; try++ {
+		made, err := connect()
+		if !errors.Is(err, errDropped) || try == droppedRetries {
+			return made, err
+		}
+		pause := time.NewTimer(delay/2 + rand.N(delay)) //nolint:gosec // Nothing to be guessed.
+		select {
+		case <-pause.C:
+		case <-ctx.Done():
+			pause.Stop()
+			return made, err
+		}
+		delay *= 2
+	}
+}

@@ -1,0 +1,53 @@
+package ssh
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+)
+
+// refusalDelays are how long a host that refused the credentials, or whose key was refused, is left alone after the
+// first time, the second and so on. Whoever watches hosts tries for ever, and servers lock out who is refused often.
+var refusalDelays = []time.Duration{5 * time.Minute, 15 * time.Minute, time.Hour}
+
+// refusal remembers that a host refused us, or we the host.
+type refusal struct {
+	mu    sync.Mutex
+	err   error
+	count int
+	since time.Time
+}
+
+// stands returns why a host isn't tried now; nil where it may be.
+func (r *refusal) stands() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.err == nil {
+		return nil
+	}
+	if r.count > len(refusalDelays) {
+		if errors.Is(r.err, ErrAuth) {
+			return fmt.Errorf("%w (refused %d times: not tried any more by this process)", r.err, r.count)
+		}
+		r.count = len(refusalDelays) // A host's key is looked at without giving it anything.
+	}
+	delay := refusalDelays[r.count-1]
+	if rest := delay - time.Since(r.since); rest > 0 {
+		return fmt.Errorf("%w (not tried again for another %s)", r.err, rest.Round(time.Second))
+	}
+	return nil
+}
+
+// note takes note of the outcome of an attempt.
+func (r *refusal) note(err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	switch {
+	case err == nil:
+		r.err, r.count = nil, 0
+	case errors.Is(err, ErrAuth) || errors.Is(err, ErrHostKey):
+		r.err, r.since = err, time.Now()
+		r.count++
+	}
+}

@@ -1,0 +1,63 @@
+package storage
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"regexp"
+	"strings"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
+)
+
+var namedByContent = regexp.MustCompile(`-[0-9a-f]{12}$`)
+
+// NamedByContent says that a volume has the name of an image's copy: what is in it can be checked.
+func (r Ref) NamedByContent() bool { return namedByContent.MatchString(r.Name) }
+
+// Bring makes a copy of an image on a host from the one that another host has, unless it has a whole one. It is read to
+// the operator's side first, where it is checked against its name, and sent as Put does: a copy that is broken off is
+// never taken for the image.
+func (s *Storage) Bring(ctx context.Context, from, to string, ref Ref) (err error) {
+	h, err := s.host(from)
+	if err != nil {
+		return err
+	}
+	image, err := s.read(ctx, h, ref)
+	if err != nil {
+		return fmt.Errorf("reading image %s/%s on host %q: %w", ref.Pool, ref.Name, from, err)
+	}
+	defer func() { err = errors.Join(err, image.Close()) }()
+	if !strings.HasSuffix(ref.Name, "-"+image.SHA256[:12]) {
+		return fmt.Errorf("%w: the copy of image %s/%s on host %q has SHA-256 %s", ErrChecksum, ref.Pool, ref.Name, from,
+			image.SHA256)
+	}
+	return s.Put(ctx, s.Hosts.Named(to), ref, image)[to]
+}
+
+// read keeps the content of a host's copy in a temporary file.
+func (s *Storage) read(ctx context.Context, h *libvirt.Host, ref Ref) (_ *Image, err error) {
+	v, err := h.PoolVolume(ctx, ref.Pool, ref.Name)
+	if err != nil {
+		return nil, err
+	}
+	file, err := os.CreateTemp("", "virtfleet-image-")
+	if err != nil {
+		return nil, err
+	}
+	image := &Image{file: file}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, image.Close())
+		}
+	}()
+	content, sent := io.Pipe()
+	go func() { sent.CloseWithError(h.DownloadVolume(ctx, ref.Pool, ref.Name, sent)) }()
+	p := newProgress(s.Log, "reading an image", "host", h.Name(), v.PhysicalBytes)
+	if err := image.write(ctx, io.TeeReader(content, p)); err != nil {
+		return nil, errors.Join(err, content.CloseWithError(err))
+	}
+	return image, image.inspect()
+}

@@ -1,0 +1,284 @@
+package storage
+
+import (
+	"bufio"
+	"bytes"
+	"compress/bzip2"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"os"
+	"path"
+	"strconv"
+
+	"github.com/klauspost/compress/gzip"
+	"github.com/klauspost/compress/zstd"
+	"github.com/ulikunitz/xz"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
+)
+
+// ErrChecksum says that what was fetched is not what was announced.
+var ErrChecksum = errors.New("the checksum differs")
+
+// Source is where an image is from.
+type Source struct {
+	// URL is http or https; File a path on the operator's side. Exactly one is set.
+	URL, File string
+	// Checksum is of what is fetched, before it is decompressed: "sha256:<hex>", "sha512:<hex>", or the URL of a file of
+	// sums such as SHA256SUMS, which names the image. "" is not checked.
+	Checksum string
+}
+
+// name is what a file of sums calls the image.
+func (s Source) name() string {
+	if s.File != "" {
+		return path.Base(s.File)
+	}
+	if u, err := url.Parse(s.URL); err == nil {
+		return path.Base(u.Path)
+	}
+	return path.Base(s.URL)
+}
+
+// Image is the content of an image on the operator's side.
+type Image struct {
+	file *os.File
+	// Facts are what is known of the content.
+	Facts
+}
+
+// Facts are what the content of an image says of itself.
+type Facts struct {
+	// SHA256 is of the content, decompressed.
+	SHA256 string
+	// Bytes is the content's length, DataBytes what of it isn't zeros, in units of libvirt.UploadChunk.
+	Bytes, DataBytes uint64
+	// Format is "qcow2" or "raw", CapacityBytes what a guest sees.
+	Format        string
+	CapacityBytes uint64
+	// Seal is the chunk that a copy gets last; nil where all content is zeros.
+	Seal *Seal
+}
+
+// Seal is the first chunk of the content that isn't all zeros.
+type Seal struct {
+	Offset uint64 `json:"offset"`
+	Bytes  uint64 `json:"bytes"`
+	SHA256 string `json:"sha256"`
+}
+
+// Volume is the name of an image's copies.
+func (f Facts) Volume(name string) string { return name + "-" + f.SHA256[:12] }
+
+// Close removes what was fetched.
+func (i *Image) Close() error {
+	return errors.Join(i.file.Close(), os.Remove(i.file.Name()))
+}
+
+// Fetch reads an image once, decompresses it by what its first bytes say, checks it, and keeps it in a temporary file,
+// holes as holes. Proxies are taken from the environment.
+func Fetch(ctx context.Context, s Source, log *slog.Logger) (_ *Image, err error) {
+	sum, want, err := s.checksum(ctx)
+	if err != nil {
+		return nil, err
+	}
+	body, size, err := s.open(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, body.Close()) }()
+	p := newProgress(log, "fetching an image", "source", s.name(), size)
+	fetched := io.TeeReader(io.TeeReader(body, p), sum)
+	content, err := decompressed(fetched)
+	if err != nil {
+		return nil, err
+	}
+	file, err := os.CreateTemp("", "virtfleet-image-")
+	if err != nil {
+		return nil, err
+	}
+	image := &Image{file: file}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, image.Close())
+		}
+	}()
+	if err := image.write(ctx, content); err != nil {
+		return nil, fmt.Errorf("reading %s: %w", s.name(), err)
+	}
+	// What follows the compressed content belongs to what was announced, too.
+	if _, err := io.Copy(io.Discard, fetched); err != nil {
+		return nil, fmt.Errorf("reading %s: %w", s.name(), err)
+	}
+	if have := hex.EncodeToString(sum.Sum(nil)); want != "" && have != want {
+		return nil, fmt.Errorf("%w: %s has %s, expected is %s", ErrChecksum, s.name(), have, want)
+	}
+	return image, image.inspect()
+}
+
+// open opens the source. Size is 0 where it isn't told.
+func (s Source) open(ctx context.Context) (body io.ReadCloser, size uint64, err error) {
+	if s.File != "" {
+		f, err := os.Open(s.File)
+		if err != nil {
+			return nil, 0, err
+		}
+		info, err := f.Stat()
+		if err != nil {
+			return nil, 0, errors.Join(err, f.Close())
+		}
+		return f, uint64(max(info.Size(), 0)), nil
+	}
+	resp, err := get(ctx, s.URL)
+	if err != nil {
+		return nil, 0, err
+	}
+	return resp.Body, uint64(max(resp.ContentLength, 0)), nil
+}
+
+// client doesn't ask for compression of its own: what is announced is the file as it is.
+var client = func() *http.Client {
+	t, ok := http.DefaultTransport.(*http.Transport)
+	if !ok {
+		return http.DefaultClient
+	}
+	t = t.Clone()
+	t.DisableCompression, t.DisableKeepAlives = true, true
+	return &http.Client{Transport: t}
+}()
+
+func get(ctx context.Context, from string) (*http.Response, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, from, nil)
+	if err != nil {
+		return nil, err
+	}
+	resp, err := client.Do(req)
+	if err != nil {
+		return nil, err
+	}
+	if resp.StatusCode != http.StatusOK {
+		return nil, errors.Join(fmt.Errorf("%s answers %s", redacted(from), resp.Status), resp.Body.Close())
+	}
+	return resp, nil
+}
+
+// redacted leaves out a password.
+func redacted(from string) string {
+	if u, err := url.Parse(from); err == nil {
+		return u.Redacted()
+	}
+	return "the server"
+}
+
+// decompressed reads a stream by what its first bytes say it is.
+func decompressed(r io.Reader) (io.Reader, error) {
+	buffered := bufio.NewReaderSize(r, 1<<20)
+	magic, err := buffered.Peek(6)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return nil, err
+	}
+	switch {
+	case bytes.HasPrefix(magic, []byte{0x1f, 0x8b}):
+		return gzip.NewReader(buffered)
+	case bytes.HasPrefix(magic, []byte{0xfd, '7', 'z', 'X', 'Z', 0}):
+		return xz.NewReader(buffered)
+	case bytes.HasPrefix(magic, []byte{0x28, 0xb5, 0x2f, 0xfd}):
+		return zstd.NewReader(buffered, zstd.WithDecoderConcurrency(1))
+	case bytes.HasPrefix(magic, []byte("BZh")):
+		return bzip2.NewReader(buffered), nil
+	default:
+		return buffered, nil
+	}
+}
+
+// write copies the content into the file and notes what it is made of.
+func (i *Image) write(ctx context.Context, content io.Reader) error {
+	sum := sha256.New()
+	buffer, zeros := make([]byte, libvirt.UploadChunk), make([]byte, libvirt.UploadChunk)
+	for {
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		n, err := fill(content, buffer)
+		data := buffer[:n]
+		sum.Write(data)
+		if !bytes.Equal(data, zeros[:n]) {
+			if i.Seal == nil {
+				digest := sha256.Sum256(data)
+				i.Seal = &Seal{Offset: i.Bytes, Bytes: uint64(n), SHA256: hex.EncodeToString(digest[:])}
+			}
+			if _, err := i.file.WriteAt(data, int64(i.Bytes)); err != nil { //nolint:gosec // Files are smaller.
+				return err
+			}
+			i.DataBytes += uint64(n)
+		}
+		i.Bytes += uint64(n)
+		if errors.Is(err, io.EOF) {
+			i.SHA256 = hex.EncodeToString(sum.Sum(nil))
+			return i.file.Truncate(int64(i.Bytes)) //nolint:gosec // Files are smaller.
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// fill reads until the buffer is full. Unlike io.ReadFull it tells the end of a stream, io.EOF, from one that was cut,
+// io.ErrUnexpectedEOF.
+func fill(r io.Reader, buffer []byte) (n int, err error) {
+	for n < len(buffer) && err == nil {
+		var m int
+		m, err = r.Read(buffer[n:])
+		n += m
+	}
+	return n, err
+}
+
+// inspect reads format and size from the content's own header, and refuses what would have a host read other files.
+func (i *Image) inspect() error {
+	data := make([]byte, min(i.Bytes, 64<<10))
+	if _, err := i.file.ReadAt(data, 0); err != nil {
+		return err
+	}
+	i.Format, i.CapacityBytes = "raw", i.Bytes
+	for magic, format := range map[string]string{
+		"KDMV": "vmdk", "# Disk DescriptorFile": "vmdk", "vhdxfile": "vhdx", "conectix": "vpc", "<<< ": "vdi",
+		"QED\x00": "qed",
+	} {
+		if bytes.HasPrefix(data, []byte(magic)) {
+			return fmt.Errorf("%w: the image is of format %s; convert it to qcow2 or raw with qemu-img convert",
+				libvirt.ErrUnsupported, format)
+		}
+	}
+	header, err := libvirt.InspectImage(data)
+	switch {
+	case err != nil:
+		return err
+	case header.QCOW2 && header.Backing != "":
+		return fmt.Errorf("%w: the image is based on %s, which a host would read; flatten it with qemu-img convert",
+			libvirt.ErrInvalid, strconv.Quote(header.Backing))
+	case header.QCOW2:
+		i.Format, i.CapacityBytes = "qcow2", header.CapacityBytes
+	}
+	if i.Bytes == 0 {
+		return fmt.Errorf("%w: the image is empty", libvirt.ErrInvalid)
+	}
+	return nil
+}
+
+// newHash is for sums of which only the length is known.
+func newHash(hexSum string) (func() hash.Hash, bool) {
+	h, ok := hashes[len(hexSum)]
+	if _, err := hex.DecodeString(hexSum); err != nil {
+		return nil, false
+	}
+	return h, ok
+}

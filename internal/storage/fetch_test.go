@@ -1,0 +1,138 @@
+package storage_test
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strconv"
+	"testing"
+
+	"github.com/klauspost/compress/gzip"
+	"github.com/klauspost/compress/zstd"
+	"github.com/ulikunitz/xz"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/storage"
+)
+
+func fetch(t *testing.T, s storage.Source) (*storage.Image, error) {
+	t.Helper()
+	image, err := storage.Fetch(t.Context(), s, slog.New(slog.DiscardHandler))
+	if err == nil {
+		t.Cleanup(func() { _ = image.Close() })
+	}
+	return image, err
+}
+
+func put(t *testing.T, data []byte) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "image.iso") // The name says nothing.
+	if err := os.WriteFile(file, data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
+// content is a hole, data that begins in the midst of a chunk, and another hole.
+func content() []byte {
+	data := make([]byte, 3*libvirt.UploadChunk+100)
+	copy(data[libvirt.UploadChunk+5000:], bytes.Repeat([]byte("content"), 1000))
+	return data
+}
+
+// TestFetch_decompresses: by what is in the file, whatever its name; the seal is the first chunk that isn't zeros.
+func TestFetch_decompresses(t *testing.T) {
+	t.Parallel()
+	data := content()
+	sum := sha256.Sum256(data)
+	pack := func(open func(io.Writer) (io.WriteCloser, error)) []byte {
+		var b bytes.Buffer
+		w, err := open(&b)
+		if err == nil {
+			_, err = w.Write(data)
+		}
+		if err = errors.Join(err, w.Close()); err != nil {
+			t.Fatal(err)
+		}
+		return b.Bytes()
+	}
+	for name, file := range map[string][]byte{
+		"plain": data,
+		"gzip":  pack(func(w io.Writer) (io.WriteCloser, error) { return gzip.NewWriter(w), nil }),
+		"zstd":  pack(func(w io.Writer) (io.WriteCloser, error) { return zstd.NewWriter(w) }),
+		"xz":    pack(func(w io.Writer) (io.WriteCloser, error) { return xz.NewWriter(w) }),
+	} {
+		packed := sha256.Sum256(file)
+		image, err := fetch(t, storage.Source{
+			File: put(t, file), Checksum: "sha256:" + hex.EncodeToString(packed[:]),
+		})
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		if image.SHA256 != hex.EncodeToString(sum[:]) || image.Bytes != uint64(len(data)) || image.Format != "raw" ||
+			image.DataBytes != libvirt.UploadChunk || image.Seal == nil || image.Seal.Offset != libvirt.UploadChunk {
+			t.Errorf("%s: %+v", name, image.Facts)
+		}
+		if name != "plain" {
+			if _, err := fetch(t, storage.Source{File: put(t, file[:len(file)-9])}); err == nil {
+				t.Errorf("%s: what was cut is taken for whole", name)
+			}
+		}
+	}
+}
+
+// TestFetch_checks: a sum that differs, a connection that ends early and a server that has no such file are errors, and
+// a file of sums is read in each of its forms.
+func TestFetch_checks(t *testing.T) {
+	t.Parallel()
+	data := content()
+	sum := sha256.Sum256(data)
+	digits := hex.EncodeToString(sum[:])
+	sums := map[string]string{
+		"/coreutils": digits + "  image.raw\n", "/binary": "\n" + digits + " *image.raw\n",
+		"/bsd": "# made\nSHA256 (image.raw) = " + digits + "\n", "/none": digits + "  image.raw.asc\n",
+	}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch text, ok := sums[r.URL.Path]; {
+		case ok:
+			_, _ = io.WriteString(w, text)
+		case r.URL.Path == "/image.raw":
+			_, _ = w.Write(data)
+		case r.URL.Path == "/cut":
+			w.Header().Set("Content-Length", strconv.Itoa(len(data)+1))
+			_, _ = w.Write(data)
+		default:
+			http.NotFound(w, r)
+		}
+	}))
+	t.Cleanup(server.Close)
+	for path := range sums {
+		_, err := fetch(t, storage.Source{URL: server.URL + "/image.raw", Checksum: server.URL + path})
+		if (err != nil) != (path == "/none") {
+			t.Errorf("%s: %v", path, err)
+		}
+	}
+	if _, err := fetch(t, storage.Source{URL: server.URL + "/cut"}); !errors.Is(err, io.ErrUnexpectedEOF) {
+		t.Errorf("a connection that ends early: %v", err)
+	}
+	if _, err := fetch(t, storage.Source{URL: server.URL + "/absent"}); err == nil {
+		t.Error("what isn't there was fetched")
+	}
+	wrong := storage.Source{URL: server.URL + "/image.raw", Checksum: "sha256:" + hex.EncodeToString(make([]byte, 32))}
+	if _, err := fetch(t, wrong); !errors.Is(err, storage.ErrChecksum) {
+		t.Errorf("a sum that differs: %v", err)
+	}
+	for _, bad := range []string{"md5:abc", "sha256:abc", "sha512:" + digits, digits} {
+		if storage.CheckChecksum(bad) == nil {
+			t.Errorf("%s is taken for a checksum", bad)
+		}
+	}
+}

@@ -1,0 +1,171 @@
+package storage
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/hostset"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
+)
+
+// Copy is an image's volume on a host.
+type Copy struct {
+	libvirt.Volume
+
+	// Half says that its upload was broken off.
+	Half bool
+}
+
+// Copies looks for the copies of an image. A nil seal takes every copy for whole.
+func (s *Storage) Copies(
+	ctx context.Context, hosts hostset.Set, ref Ref, seal *Seal,
+) []hostset.Answer[Copy] {
+	return hostset.Ask(ctx, hosts, func(ctx context.Context, h *libvirt.Host) (*Copy, error) {
+		return copyOn(ctx, h, ref, seal)
+	})
+}
+
+func copyOn(ctx context.Context, h *libvirt.Host, ref Ref, seal *Seal) (*Copy, error) {
+	v, err := h.PoolVolume(ctx, ref.Pool, ref.Name)
+	if err != nil || seal == nil {
+		return &Copy{Volume: *orZero(v)}, err
+	}
+	data, err := h.VolumeBytes(ctx, ref.Pool, ref.Name, seal.Offset, seal.Bytes)
+	if errors.Is(err, libvirt.ErrUnreachable) || errors.Is(err, libvirt.ErrOperationInvalid) {
+		return nil, err
+	}
+	return &Copy{Volume: *v, Half: !seal.isIn(data, err)}, nil
+}
+
+// isIn says that a copy has the seal. A file that can't be read is no copy that VMs could use.
+func (s *Seal) isIn(data []byte, err error) bool {
+	sum := sha256.Sum256(data)
+	return err == nil && hex.EncodeToString(sum[:]) == s.SHA256
+}
+
+func orZero(v *libvirt.Volume) *libvirt.Volume {
+	if v == nil {
+		return &libvirt.Volume{}
+	}
+	return v
+}
+
+// Put brings the image to hosts that have no whole copy of it, all at the same time. What fails leaves nothing on its
+// host, where that can be reached.
+func (s *Storage) Put(
+	ctx context.Context, hosts hostset.Set, ref Ref, image *Image,
+) (failed map[string]error) {
+	return hostset.Each(ctx, hosts, func(ctx context.Context, h hostset.Host) error {
+		return s.locked(ctx, h.Name, ref.Pool, ref.Name, "uploading an image", func(ctx context.Context) error {
+			return s.put(ctx, h.Conn, ref, image)
+		})
+	})
+}
+
+func (s *Storage) put(ctx context.Context, h *libvirt.Host, ref Ref, image *Image) error {
+	if err := refresh(ctx, h, ref.Pool); err != nil {
+		return err
+	}
+	is, err := copyOn(ctx, h, ref, image.Seal)
+	switch {
+	case err == nil && !is.Half:
+		return nil
+	case err == nil:
+		if err := h.DeleteVolume(ctx, ref.Pool, ref.Name); err != nil {
+			return err
+		}
+	case !errors.Is(err, libvirt.ErrNotFound):
+		return err
+	}
+	if err := s.makeCopy(ctx, h, ref, image); err != nil {
+		return err
+	}
+	err = s.send(ctx, h, ref, image)
+	if err == nil {
+		return nil
+	}
+	cleaning, cancel := hostset.CleanUp(ctx)
+	defer cancel()
+	return errors.Join(err, h.DeleteVolume(cleaning, ref.Pool, ref.Name))
+}
+
+// makeCopy makes the volume that the content is written to: bytes as they are, whatever they mean.
+func (s *Storage) makeCopy(ctx context.Context, h *libvirt.Host, ref Ref, image *Image) error {
+	pool, err := h.StoragePool(ctx, ref.Pool)
+	if err != nil {
+		return err
+	}
+	is, err := ReadPool(pool.XML)
+	if err != nil {
+		return err
+	}
+	files := false
+	for _, t := range filePools {
+		files = files || t == is.Type
+	}
+	if !files && image.Format != "raw" {
+		return fmt.Errorf("%w: storage pool %q is of type %s, whose volumes are raw, and the image is %s; "+
+			"convert it with qemu-img convert -O raw", libvirt.ErrUnsupported, ref.Pool, is.Type, image.Format)
+	}
+	if pool.AvailableBytes < image.DataBytes {
+		return fmt.Errorf("%w: storage pool %q has %d bytes left, and the image has %d", libvirt.ErrBusy, ref.Pool,
+			pool.AvailableBytes, image.DataBytes)
+	}
+	d := Disk{Pool: ref.Pool, Name: ref.Name, Format: "raw", Bytes: image.Bytes, Mode: "0644"}
+	document, err := d.document(nil)
+	if err != nil {
+		return err
+	}
+	return h.CreateVolume(ctx, libvirt.NewVolume{Pool: ref.Pool, Name: ref.Name, Document: document})
+}
+
+// send writes everything, then the seal, and sees that it arrived.
+func (s *Storage) send(ctx context.Context, h *libvirt.Host, ref Ref, image *Image) error {
+	p := newProgress(s.Log, "uploading an image", "host", h.Name(), image.Bytes)
+	u := libvirt.Upload{
+		Pool: ref.Pool, Name: ref.Name, Content: image.file, Length: image.Bytes, Progress: p.reach,
+	}
+	if image.Seal != nil {
+		u.Omit = &image.Seal.Offset
+	}
+	if err := h.UploadVolume(ctx, u); err != nil {
+		return err
+	}
+	if image.Seal != nil {
+		u.Omit, u.Offset, u.Length, u.Progress = nil, image.Seal.Offset, image.Seal.Bytes, nil
+		if err := h.UploadVolume(ctx, u); err != nil {
+			return err
+		}
+	}
+	if err := s.settle(ctx, h, ref.Pool); err != nil {
+		return err
+	}
+	is, err := copyOn(ctx, h, ref, image.Seal)
+	switch {
+	case err != nil:
+		return err
+	case is.Half:
+		return fmt.Errorf("%w: what was read back is not what was sent", libvirt.ErrInternal)
+	case is.Format != "" && is.Format != image.Format || is.CapacityBytes < image.CapacityBytes:
+		return fmt.Errorf("%w: libvirt takes the copy to be %s of %d bytes, the image is %s of %d", libvirt.ErrInternal,
+			is.Format, is.CapacityBytes, image.Format, image.CapacityBytes)
+	}
+	return nil
+}
+
+// settle has the pool look at a copy: its format is the one of the content only then. It waits for others that make
+// volumes in the pool.
+func (s *Storage) settle(ctx context.Context, h *libvirt.Host, pool string) error {
+	ctx, cancel := context.WithTimeout(ctx, settleTimeout)
+	defer cancel()
+	for {
+		err := h.RefreshStoragePool(ctx, pool)
+		if !errors.Is(err, libvirt.ErrInternal) || ctx.Err() != nil {
+			return err
+		}
+		s.Log.Debug("a storage pool is busy", "host", h.Name(), "storage_pool", pool)
+	}
+}

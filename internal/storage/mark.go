@@ -1,0 +1,46 @@
+package storage
+
+import (
+	"context"
+	"errors"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
+)
+
+// What libvirt has no place for is kept on the host as a secret without a meaning, by its usage id.
+const (
+	// sharedMark and the name of a pool: every host sees the same volumes in it.
+	sharedMark = "virtfleet:shared-pool:"
+	// creatingPool and the name of a pool: a run is making it, or was broken off while it did.
+	creatingPool = "virtfleet:creating-pool:"
+)
+
+func hasMark(ctx context.Context, h *libvirt.Host, usageID string) (bool, error) {
+	_, err := h.HostSecretByUsage(ctx, "vtpm", usageID)
+	switch {
+	case err == nil:
+		return true, nil
+	case errors.Is(err, libvirt.ErrNotFound), errors.Is(err, libvirt.ErrUnsupported):
+		return false, nil
+	default:
+		return false, err
+	}
+}
+
+func setMark(ctx context.Context, h *libvirt.Host, usageID string, on bool) error {
+	is, err := hasMark(ctx, h, usageID)
+	if err != nil || is == on {
+		return err
+	}
+	which := libvirt.Secret{UsageID: usageID, Description: "virtfleet: a mark", Value: []byte("{}")}
+	if on {
+		if err = h.DefineSecret(ctx, which); errors.Is(err, libvirt.ErrExists) {
+			return nil
+		}
+		return err
+	}
+	if err = h.UndefineSecret(ctx, which); errors.Is(err, libvirt.ErrNotFound) {
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,306 @@
+package storage
+
+import (
+	"fmt"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/beevik/etree"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
+)
+
+// PoolTypes are the types that a storage pool may have.
+func PoolTypes() []string {
+	return []string{
+		"dir", "fs", "netfs", "logical", "disk", "iscsi", "iscsi-direct", "rbd", "gluster", "zfs", "scsi", "mpath",
+	}
+}
+
+// Pool is what is declared of a storage pool, or what a host says of one. A nil field is not declared, or not there.
+type Pool struct {
+	Name, Type string
+
+	Path                      *string // target.path
+	Mode, Owner, Group, Label *string // target.permissions
+
+	SourceName, SourceDir, SourceFormat *string
+	Initiator, ProtocolVersion          *string
+	Devices                             []string
+	SourceHosts                         []SourceHost
+	Adapter                             *Adapter
+	Auth                                *Auth
+}
+
+// SourceHost is a server that a pool is on.
+type SourceHost struct {
+	Name string
+	Port *int64
+}
+
+// Adapter is the SCSI adapter of a pool of type scsi.
+type Adapter struct{ Type, Name, Parent, WWNN, WWPN *string }
+
+// Auth is how a host proves to the server who it is.
+type Auth struct {
+	Type, Username string
+	// Secret is the UUID of a secret of the host.
+	Secret string
+}
+
+// texts are the fields of a pool that are one text each, by their place in libvirt's XML.
+func texts(p *Pool) []textField {
+	return []textField{
+		{&p.Path, "target/path", "", samePath},
+		{&p.Mode, "target/permissions/mode", "", sameOctal},
+		{&p.Owner, "target/permissions/owner", "", sameText},
+		{&p.Group, "target/permissions/group", "", sameText},
+		{&p.Label, "target/permissions/label", "", sameText},
+		{&p.SourceName, "source/name", "", sameText},
+		{&p.SourceDir, "source/dir", "path", samePath},
+		{&p.SourceFormat, "source/format", "type", sameText},
+		{&p.Initiator, "source/initiator/iqn", "name", sameText},
+		{&p.ProtocolVersion, "source/protocol", "ver", sameText},
+	}
+}
+
+type textField struct {
+	value    **string
+	at, attr string // attr is "" where the value is the element's text
+	same     func(a, b string) bool
+}
+
+func sameText(a, b string) bool { return a == b }
+
+func samePath(a, b string) bool { return path.Clean(a) == path.Clean(b) }
+
+func sameOctal(a, b string) bool {
+	x, errX := strconv.ParseUint(a, 8, 32)
+	y, errY := strconv.ParseUint(b, 8, 32)
+	return errX == nil && errY == nil && x == y || a == b
+}
+
+// ReadPool reads libvirt's XML.
+func ReadPool(document string) (*Pool, error) {
+	root, err := poolElement(document)
+	if err != nil {
+		return nil, err
+	}
+	p := &Pool{Name: textOf(root, "name"), Type: root.SelectAttrValue("type", "")}
+	for _, f := range texts(p) {
+		e := root.FindElement(f.at)
+		switch {
+		case e == nil:
+		case f.attr == "" && e.Text() != "":
+			text := e.Text()
+			*f.value = &text
+		case f.attr != "":
+			*f.value = attribute(e, f.attr)
+		}
+	}
+	for _, e := range root.FindElements("source/device") {
+		p.Devices = append(p.Devices, e.SelectAttrValue("path", ""))
+	}
+	for _, e := range root.FindElements("source/host") {
+		h := SourceHost{Name: e.SelectAttrValue("name", "")}
+		if port, err := strconv.ParseInt(e.SelectAttrValue("port", ""), 10, 64); err == nil && port != 0 {
+			h.Port = &port
+		}
+		p.SourceHosts = append(p.SourceHosts, h)
+	}
+	if e := root.FindElement("source/adapter"); e != nil {
+		p.Adapter = &Adapter{
+			Type: attribute(e, "type"), Name: attribute(e, "name"), Parent: attribute(e, "parent"),
+			WWNN: attribute(e, "wwnn"), WWPN: attribute(e, "wwpn"),
+		}
+	}
+	if e := root.FindElement("source/auth"); e != nil {
+		p.Auth = &Auth{Type: e.SelectAttrValue("type", ""), Username: e.SelectAttrValue("username", "")}
+		if secret := e.SelectElement("secret"); secret != nil {
+			p.Auth.Secret = secret.SelectAttrValue("uuid", "")
+		}
+	}
+	return p, nil
+}
+
+func poolElement(document string) (*etree.Element, error) {
+	doc := etree.NewDocument()
+	if err := doc.ReadFromString(document); err != nil || doc.Root() == nil || doc.Root().Tag != "pool" {
+		return nil, fmt.Errorf("%w: a storage pool's definition can't be read", libvirt.ErrInternal)
+	}
+	return doc.Root(), nil
+}
+
+func textOf(root *etree.Element, at string) string {
+	if e := root.FindElement(at); e != nil {
+		return e.Text()
+	}
+	return ""
+}
+
+func attribute(e *etree.Element, name string) *string {
+	if a := e.SelectAttr(name); a != nil {
+		return &a.Value
+	}
+	return nil
+}
+
+// Merge returns what is declared with every field that a host has otherwise as the host has it. Fields that aren't
+// declared stay so; what means the same stays as it is declared.
+func (p Pool) Merge(actual Pool) Pool {
+	merged := p
+	have := texts(&actual)
+	for i, f := range texts(&merged) {
+		if *f.value == nil {
+			continue
+		}
+		if is := *have[i].value; is == nil || !f.same(**f.value, *is) {
+			*f.value = is
+		}
+	}
+	if p.Devices != nil && !slices.Equal(p.Devices, actual.Devices) {
+		merged.Devices = actual.Devices
+	}
+	if p.SourceHosts != nil && !slices.EqualFunc(p.SourceHosts, actual.SourceHosts, sameHost) {
+		merged.SourceHosts = actual.SourceHosts
+	}
+	if p.Adapter != nil && !p.Adapter.isIn(actual.Adapter) {
+		merged.Adapter = actual.Adapter
+	}
+	if p.Auth != nil && (actual.Auth == nil || *p.Auth != *actual.Auth) {
+		merged.Auth = actual.Auth
+	}
+	return merged
+}
+
+// sameHost takes a port that isn't declared as any.
+func sameHost(declared, is SourceHost) bool {
+	return declared.Name == is.Name && (declared.Port == nil || is.Port != nil && *declared.Port == *is.Port)
+}
+
+func (a *Adapter) isIn(is *Adapter) bool {
+	if is == nil {
+		return false
+	}
+	have := is.fields()
+	for i, f := range a.fields() {
+		if f.value != nil && (have[i].value == nil || *have[i].value != *f.value) {
+			return false
+		}
+	}
+	return true
+}
+
+func (a *Adapter) fields() []struct {
+	name  string
+	value *string
+} {
+	return []struct {
+		name  string
+		value *string
+	}{{"type", a.Type}, {"name", a.Name}, {"parent", a.Parent}, {"wwnn", a.WWNN}, {"wwpn", a.WWPN}}
+}
+
+// IsIn says that the host's pool is as declared.
+func (p Pool) IsIn(actual Pool) bool {
+	return p.Name == actual.Name && p.Type == actual.Type && p.Merge(actual).equal(p)
+}
+
+func (p Pool) equal(other Pool) bool {
+	theirs := texts(&other)
+	for i, f := range texts(&p) {
+		a, b := *f.value, *theirs[i].value
+		if (a == nil) != (b == nil) || a != nil && *a != *b {
+			return false
+		}
+	}
+	return slices.Equal(p.Devices, other.Devices) && slices.EqualFunc(p.SourceHosts, other.SourceHosts, sameHost) &&
+		p.Adapter == other.Adapter && (p.Auth == other.Auth || p.Auth != nil && other.Auth != nil && *p.Auth == *other.Auth)
+}
+
+// Document is libvirt's XML of a new pool.
+func (p Pool) Document() (string, error) {
+	root := etree.NewElement("pool")
+	root.CreateAttr("type", p.Type)
+	root.CreateElement("name").SetText(p.Name)
+	return p.patch(root)
+}
+
+// Patch sets what is declared in a host's XML, and leaves all the rest as it is.
+func (p Pool) Patch(document string) (string, error) {
+	root, err := poolElement(document)
+	if err != nil {
+		return "", err
+	}
+	return p.patch(root)
+}
+
+func (p Pool) patch(root *etree.Element) (string, error) {
+	for _, f := range texts(&p) {
+		switch e, v := f.at, *f.value; {
+		case v == nil:
+		case f.attr == "":
+			ensure(root, e).SetText(*v)
+		default:
+			ensure(root, e).CreateAttr(f.attr, *v)
+		}
+	}
+	if p.Devices != nil {
+		source := ensure(root, "source")
+		removeAll(source, "device")
+		for _, d := range p.Devices {
+			source.CreateElement("device").CreateAttr("path", d)
+		}
+	}
+	if p.SourceHosts != nil {
+		source := ensure(root, "source")
+		removeAll(source, "host")
+		for _, h := range p.SourceHosts {
+			e := source.CreateElement("host")
+			e.CreateAttr("name", h.Name)
+			if h.Port != nil {
+				e.CreateAttr("port", strconv.FormatInt(*h.Port, 10))
+			}
+		}
+	}
+	if p.Adapter != nil {
+		e := ensure(root, "source/adapter")
+		for _, f := range p.Adapter.fields() {
+			if f.value != nil {
+				e.CreateAttr(f.name, *f.value)
+			}
+		}
+	}
+	if p.Auth != nil {
+		source := ensure(root, "source")
+		removeAll(source, "auth")
+		e := source.CreateElement("auth")
+		e.CreateAttr("type", p.Auth.Type)
+		e.CreateAttr("username", p.Auth.Username)
+		e.CreateElement("secret").CreateAttr("uuid", p.Auth.Secret)
+	}
+	doc := etree.NewDocument()
+	doc.SetRoot(root.Copy())
+	return doc.WriteToString()
+}
+
+// ensure returns the element at a path below root, and makes what is missing of it.
+func ensure(root *etree.Element, at string) *etree.Element {
+	e := root
+	for _, tag := range strings.Split(at, "/") {
+		next := e.SelectElement(tag)
+		if next == nil {
+			next = e.CreateElement(tag)
+		}
+		e = next
+	}
+	return e
+}
+
+func removeAll(e *etree.Element, tag string) {
+	for _, child := range e.SelectElements(tag) {
+		e.RemoveChild(child)
+	}
+}

@@ -1,0 +1,210 @@
+package storage
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/hostset"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
+)
+
+// PoolSettings are what a pool on a host has besides its definition.
+type PoolSettings struct {
+	// Build makes what the pool stands on where it is defined anew.
+	Build bool
+	// Autostart is nil where nothing is declared.
+	Autostart *bool
+	// Shared records that all hosts see the same volumes, for types that don't imply it.
+	Shared bool
+}
+
+// HostPool is a pool of a host.
+type HostPool struct {
+	Pool
+
+	Active, Autostart bool
+	// Shared says that all hosts see the same volumes, by the type or by the record of PoolSettings.Shared.
+	Shared bool
+	// Creating says that a run which made the pool was broken off.
+	Creating bool
+}
+
+// Pool reads a pool of every host of the set.
+func (s *Storage) Pool(ctx context.Context, hosts hostset.Set, name string) []hostset.Answer[HostPool] {
+	return hostset.Ask(ctx, hosts, func(ctx context.Context, h *libvirt.Host) (*HostPool, error) {
+		is, err := h.StoragePool(ctx, name)
+		if err != nil {
+			return nil, err
+		}
+		p, err := ReadPool(is.XML)
+		if err != nil {
+			return nil, err
+		}
+		found := &HostPool{Pool: *p, Active: is.Active, Autostart: is.Autostart, Shared: SharedType(p.Type)}
+		if !found.Shared {
+			if found.Shared, err = hasMark(ctx, h, sharedMark+name); err != nil {
+				return nil, err
+			}
+		}
+		found.Creating, err = hasMark(ctx, h, creatingPool+name)
+		return found, err
+	})
+}
+
+// CreatePool makes a pool on hosts. One that is there is libvirt.ErrExists, unless it was left by a run that was broken
+// off while it made it. What fails on a host leaves nothing there.
+func (s *Storage) CreatePool(
+	ctx context.Context, hosts hostset.Set, p Pool, settings PoolSettings,
+) (failed map[string]error) {
+	failed = hostset.Each(ctx, hosts, func(ctx context.Context, h hostset.Host) error {
+		existing, err := h.Conn.StoragePool(ctx, p.Name)
+		if err != nil && !errors.Is(err, libvirt.ErrNotFound) {
+			return err
+		}
+		if existing != nil {
+			left, err := hasMark(ctx, h.Conn, creatingPool+p.Name)
+			if err != nil {
+				return err
+			}
+			if !left {
+				return fmt.Errorf("host %s: %w: a storage pool of this name", h.Name, libvirt.ErrExists)
+			}
+		}
+		if err := setMark(ctx, h.Conn, creatingPool+p.Name, true); err != nil {
+			return err
+		}
+		return applyPool(ctx, h.Conn, p, settings)
+	})
+	// A run that is broken off on one host finds all that it has made by these.
+	for name, err := range hostset.Each(ctx, hosts, func(ctx context.Context, h hostset.Host) error {
+		if errors.Is(failed[h.Name], libvirt.ErrUnreachable) {
+			return nil
+		}
+		return setMark(ctx, h.Conn, creatingPool+p.Name, false)
+	}) {
+		s.Log.Debug("a mark was not removed", "host", name, "storage_pool", p.Name, "error", err)
+	}
+	return failed
+}
+
+// ApplyPool makes the pool on hosts as it is declared: where it is missing it is made, where it isn't active started,
+// where it departs changed. An active pool whose definition changes is stopped and started: VMs that run on its volumes
+// don't notice.
+func (s *Storage) ApplyPool(
+	ctx context.Context, hosts hostset.Set, p Pool, settings PoolSettings,
+) (failed map[string]error) {
+	return hostset.Each(ctx, hosts, func(ctx context.Context, h hostset.Host) error {
+		return applyPool(ctx, h.Conn, p, settings)
+	})
+}
+
+func applyPool(ctx context.Context, h *libvirt.Host, p Pool, settings PoolSettings) error {
+	is, err := h.StoragePool(ctx, p.Name)
+	made := errors.Is(err, libvirt.ErrNotFound)
+	if err != nil && !made {
+		return err
+	}
+	if made {
+		err = definePool(ctx, h, p, settings.Build)
+	} else {
+		err = changePool(ctx, h, p, is)
+	}
+	if err == nil {
+		err = h.StartStoragePool(ctx, p.Name)
+	}
+	if err != nil {
+		if made {
+			cleaning, cancel := hostset.CleanUp(ctx)
+			defer cancel()
+			if undefineErr := h.UndefineStoragePool(cleaning, p.Name); !errors.Is(undefineErr, libvirt.ErrNotFound) {
+				err = errors.Join(err, undefineErr)
+			}
+		}
+		return err
+	}
+	if settings.Autostart != nil && (made || is.Autostart != *settings.Autostart) {
+		if err := h.SetStoragePoolAutostart(ctx, p.Name, *settings.Autostart); err != nil {
+			return err
+		}
+	}
+	if err := setMark(ctx, h, sharedMark+p.Name, settings.Shared && !SharedType(p.Type)); err != nil {
+		return err
+	}
+	return refresh(ctx, h, p.Name)
+}
+
+// refresh has a pool look at what is in it, unless it makes a volume just now: then it refuses to, and knows what it
+// knew. Whether the pool is there and active is told by what comes next.
+func refresh(ctx context.Context, h *libvirt.Host, pool string) error {
+	err := h.RefreshStoragePool(ctx, pool)
+	for _, forgiven := range []error{libvirt.ErrInternal, libvirt.ErrOperationInvalid, libvirt.ErrNotFound} {
+		if errors.Is(err, forgiven) {
+			return nil
+		}
+	}
+	return err
+}
+
+func definePool(ctx context.Context, h *libvirt.Host, p Pool, build bool) error {
+	document, err := p.Document()
+	if err != nil {
+		return err
+	}
+	if err := h.DefineStoragePool(ctx, p.Name, document); err != nil || !build {
+		return err
+	}
+	return buildPool(ctx, h, p)
+}
+
+// buildPool never overwrites: libvirt takes the word for it of the types that format something.
+func buildPool(ctx context.Context, h *libvirt.Host, p Pool) error {
+	return h.BuildStoragePool(ctx, p.Name, p.Type == "fs" || p.Type == "disk" || p.Type == "logical")
+}
+
+// changePool changes the definition where it departs from what is declared, and stops the pool for it.
+func changePool(ctx context.Context, h *libvirt.Host, p Pool, is *libvirt.StoragePool) error {
+	actual, err := ReadPool(is.XML)
+	if err != nil || p.IsIn(*actual) && is.Persistent {
+		return err
+	}
+	document, err := p.Patch(is.XML)
+	if err != nil {
+		return err
+	}
+	if err := h.DefineStoragePool(ctx, p.Name, document); err != nil {
+		return err
+	}
+	if is.Active {
+		if err := h.StopStoragePool(ctx, p.Name); err != nil {
+			return err
+		}
+	}
+	if p.Type == "dir" || p.Type == "netfs" {
+		return buildPool(ctx, h, p) // A directory that is there is no error.
+	}
+	return nil
+}
+
+// RemovePool stops and undefines the pool on hosts. What is in it stays, unless withData: then what it stands on is
+// removed as well, which a directory that isn't empty refuses.
+func (s *Storage) RemovePool(
+	ctx context.Context, hosts hostset.Set, name string, withData bool,
+) (failed map[string]error) {
+	return hostset.Each(ctx, hosts, func(ctx context.Context, h hostset.Host) error {
+		err := h.Conn.StopStoragePool(ctx, name)
+		if err == nil && withData {
+			if err = h.Conn.DeleteStoragePool(ctx, name); err != nil {
+				// It was not removed, so it is to be what it was.
+				return errors.Join(err, h.Conn.StartStoragePool(context.WithoutCancel(ctx), name))
+			}
+		}
+		if err == nil {
+			err = h.Conn.UndefineStoragePool(ctx, name)
+		}
+		if err != nil && !errors.Is(err, libvirt.ErrNotFound) {
+			return err
+		}
+		return errors.Join(setMark(ctx, h.Conn, sharedMark+name, false), setMark(ctx, h.Conn, creatingPool+name, false))
+	})
+}

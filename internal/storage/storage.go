@@ -1,0 +1,102 @@
+package storage
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"slices"
+	"time"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/hostset"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
+)
+
+// settleTimeout bounds the wait for others that make volumes in a pool.
+const settleTimeout = 5 * time.Minute
+
+// LockFunc takes a lock on a host that no other run can have at the same time. The returned context ends when the lock
+// is lost; release must be called.
+type LockFunc func(
+	ctx context.Context, host, name, purpose string,
+) (held context.Context, release func(), err error)
+
+// Storage is the storage of a set of hosts.
+type Storage struct {
+	Hosts hostset.Set
+	Lock  LockFunc
+	// Log receives progress.
+	Log *slog.Logger
+}
+
+// sharedTypes are types of pools whose volumes all hosts see.
+var sharedTypes = []string{"netfs", "rbd", "gluster", "iscsi", "iscsi-direct", "mpath"}
+
+// SharedType says that pools of this type show the same volumes on every host.
+func SharedType(poolType string) bool { return slices.Contains(sharedTypes, poolType) }
+
+// host is the host of that name.
+func (s *Storage) host(name string) (*libvirt.Host, error) {
+	h, ok := s.Hosts.Host(name)
+	switch {
+	case !ok:
+		return nil, fmt.Errorf("%w: host %q is not configured", libvirt.ErrInvalid, name)
+	case h.Fenced:
+		return nil, fmt.Errorf("%w: host %q is fenced", libvirt.ErrInvalid, name)
+	}
+	return h.Conn, nil
+}
+
+// locked runs f under the lock of a volume on a host.
+func (s *Storage) locked(
+	ctx context.Context, host, pool, volume, purpose string, f func(context.Context) error,
+) error {
+	held, release, err := s.Lock(ctx, host, "volume:"+pool+"/"+volume, purpose)
+	if err != nil {
+		return err
+	}
+	defer release()
+	return f(held)
+}
+
+// EnsureActive starts a pool that isn't active.
+func (s *Storage) EnsureActive(ctx context.Context, host, pool string) error {
+	h, err := s.host(host)
+	if err != nil {
+		return err
+	}
+	p, err := h.StoragePool(ctx, pool)
+	if err != nil || p.Active {
+		return err
+	}
+	return h.StartStoragePool(ctx, pool)
+}
+
+// Room is what a pool has left.
+type Room struct {
+	// AvailableBytes can still be written, CapacityBytes is the whole.
+	AvailableBytes, CapacityBytes uint64
+	// PromisedBytes is what its volumes may still grow by when guests write all that they are allowed to: thin volumes
+	// together may be larger than the pool.
+	PromisedBytes uint64
+}
+
+// Room measures a pool that is active.
+func (s *Storage) Room(ctx context.Context, host, pool string) (*Room, error) {
+	h, err := s.host(host)
+	if err != nil {
+		return nil, err
+	}
+	p, err := h.StoragePool(ctx, pool)
+	if err != nil {
+		return nil, err
+	}
+	volumes, err := h.PoolVolumes(ctx, pool)
+	if err != nil {
+		return nil, err
+	}
+	room := &Room{AvailableBytes: p.AvailableBytes, CapacityBytes: p.CapacityBytes}
+	for _, v := range volumes {
+		room.PromisedBytes += v.CapacityBytes - min(v.CapacityBytes, v.AllocationBytes)
+	}
+	return room, nil
+}

@@ -1,0 +1,134 @@
+package storage
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/beevik/etree"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/hostset"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
+)
+
+// ErrInUse says that something uses a volume that was to be removed or changed.
+var ErrInUse = fmt.Errorf("%w: the volume is in use", libvirt.ErrBusy)
+
+// User is what uses a volume: a VM's definition, or another volume that is based on it.
+type User struct {
+	Host string
+	// VM and UUID are a VM's, Volume is a volume's "pool/name".
+	VM, UUID, Volume string
+	// Active says that the VM runs.
+	Active bool
+	// Target is the disk whose content the volume is ("vda"); "" where the VM has it for something else, such as what a
+	// disk is based on.
+	Target string
+}
+
+// String says who it is, for messages.
+func (u User) String() string {
+	if u.Volume != "" {
+		return fmt.Sprintf("volume %q on host %q is based on it", u.Volume, u.Host)
+	}
+	return fmt.Sprintf("VM %q on host %q uses it", u.VM, u.Host)
+}
+
+// Users looks for what uses a volume in the definitions and active pools of hosts: all hosts for a pool that they
+// share, else the one that has the volume. An overlay outside every pool is not seen unless its VM runs. An error says
+// that one of the hosts can't tell.
+func (s *Storage) Users(ctx context.Context, hosts hostset.Set, v libvirt.Volume) ([]User, error) {
+	answers := hostset.Ask(ctx, hosts, func(ctx context.Context, h *libvirt.Host) (*[]User, error) {
+		users, err := usersOn(ctx, h, v)
+		return &users, err
+	})
+	var users []User
+	var errs []error
+	for _, a := range answers {
+		if a.Err != nil {
+			errs = append(errs, a.Err)
+			continue
+		}
+		users = append(users, *a.Value...)
+	}
+	return users, errors.Join(errs...)
+}
+
+func usersOn(ctx context.Context, h *libvirt.Host, v libvirt.Volume) (users []User, err error) {
+	domains, err := h.Domains(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, d := range domains {
+		for _, document := range []string{d.LiveXML, d.PersistentXML} {
+			target, used := usedBy(document, v)
+			if used {
+				users = append(users, User{
+					Host: h.Name(), VM: d.Name, UUID: d.UUID, Active: d.Active() && document == d.LiveXML, Target: target,
+				})
+				break
+			}
+		}
+	}
+	pools, err := h.StoragePools(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, p := range pools {
+		if !p.Active {
+			continue
+		}
+		volumes, err := h.PoolVolumes(ctx, p.Name)
+		if errors.Is(err, libvirt.ErrPoolInactive) || errors.Is(err, libvirt.ErrNoPool) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		for _, other := range volumes {
+			if v.Path != "" && other.Backing == v.Path {
+				users = append(users, User{Host: h.Name(), Volume: p.Name + "/" + other.Name})
+			}
+		}
+	}
+	return users, nil
+}
+
+// usedBy says whether a definition names the volume anywhere, and as which disk.
+func usedBy(document string, v libvirt.Volume) (target string, used bool) {
+	if !strings.Contains(document, v.Path) && !strings.Contains(document, v.Name) {
+		return "", false // Most definitions: they needn't be read.
+	}
+	doc := etree.NewDocument()
+	if doc.ReadFromString(document) != nil || doc.Root() == nil {
+		return "", true // It names it, and it can't be told as what.
+	}
+	for _, e := range doc.Root().FindElements(".//*") {
+		if !names(e, v) {
+			continue
+		}
+		used = true
+		parent := e.Parent()
+		if e.Tag == "source" && parent != nil && parent.Tag == "disk" {
+			if t := parent.SelectElement("target"); t != nil {
+				return t.SelectAttrValue("dev", ""), true
+			}
+		}
+	}
+	return "", used
+}
+
+func names(e *etree.Element, v libvirt.Volume) bool {
+	if v.Path != "" {
+		if e.Text() == v.Path {
+			return true
+		}
+		for _, name := range []string{"file", "dev", "dir", "name"} {
+			if e.SelectAttrValue(name, "") == v.Path {
+				return true
+			}
+		}
+	}
+	return e.SelectAttrValue("pool", "") == v.Pool && e.SelectAttrValue("volume", "") == v.Name && v.Name != ""
+}

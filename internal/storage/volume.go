@@ -1,0 +1,294 @@
+package storage
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+
+	"github.com/beevik/etree"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/hostset"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
+)
+
+// Preallocations of a volume.
+const (
+	// PreallocationOff takes room as it is written to: thin.
+	PreallocationOff = "off"
+	// PreallocationMetadata writes the tables of a qcow2 image at once.
+	PreallocationMetadata = "metadata"
+	// PreallocationFull takes all room at once: thick.
+	PreallocationFull = "full"
+)
+
+// Preallocations are all of them.
+func Preallocations() []string {
+	return []string{PreallocationOff, PreallocationMetadata, PreallocationFull}
+}
+
+// Disk is a volume that is to be made.
+type Disk struct {
+	Pool, Name string
+	// Format is "raw", "qcow2" or another one that libvirt makes; "" is qcow2 for an overlay and in pools of files, and
+	// raw in others.
+	Format string
+	// Bytes is what a guest sees. 0 is as much as what it is made from.
+	Bytes uint64
+	// Overlay is the volume that it is based on, Clone the one that it begins as a copy of: at most one of them.
+	Overlay, Clone *Ref
+	// Preallocation is one of Preallocations; "" is off.
+	Preallocation string
+	// Mode, Owner and Group are of the file; "" is left to libvirt.
+	Mode, Owner, Group string
+	// Content is what a raw volume begins with; nil is nothing.
+	Content []byte
+	// Secret is the UUID of the host's secret with the passphrase of a LUKS volume; "" is not encrypted.
+	Secret string
+}
+
+// Ref names a volume.
+type Ref struct{ Pool, Name string }
+
+// filePools are types of pools whose volumes are files, which may be of any format.
+var filePools = []string{"dir", "fs", "netfs", "gluster"}
+
+// CreateVolume makes a volume on a host whose pool is active, and returns it. One that is there is libvirt.ErrExists
+// and is left alone. What fails leaves nothing.
+func (s *Storage) CreateVolume(ctx context.Context, host string, d Disk) (made *libvirt.Volume, err error) {
+	h, err := s.host(host)
+	if err != nil {
+		return nil, err
+	}
+	err = s.locked(ctx, host, d.Pool, d.Name, "making a volume", func(ctx context.Context) error {
+		made, err = s.createVolume(ctx, h, d)
+		return err
+	})
+	return made, err
+}
+
+func (s *Storage) createVolume(ctx context.Context, h *libvirt.Host, d Disk) (*libvirt.Volume, error) {
+	pool, err := h.StoragePool(ctx, d.Pool)
+	if err != nil {
+		return nil, err
+	}
+	is, err := ReadPool(pool.XML)
+	if err != nil {
+		return nil, err
+	}
+	if d.Format == "" {
+		d.Format = "raw"
+		if d.Secret == "" && (d.Overlay != nil || slices.Contains(filePools, is.Type)) {
+			d.Format = "qcow2"
+		}
+	}
+	v := libvirt.NewVolume{
+		Pool: d.Pool, Name: d.Name, PreallocateMetadata: d.Preallocation == PreallocationMetadata,
+	}
+	var source *libvirt.Volume
+	if ref := d.source(); ref != nil {
+		if source, err = h.PoolVolume(ctx, ref.Pool, ref.Name); err != nil {
+			return nil, fmt.Errorf("volume %s/%s, which it is made from: %w", ref.Pool, ref.Name, err)
+		}
+		if d.Bytes == 0 {
+			d.Bytes = source.CapacityBytes
+		}
+		if d.Bytes < source.CapacityBytes {
+			return nil, fmt.Errorf("%w: %d bytes are fewer than the %d of volume %s/%s, which it is made from",
+				libvirt.ErrInvalid, d.Bytes, source.CapacityBytes, ref.Pool, ref.Name)
+		}
+		if d.Clone != nil {
+			v.FromPool, v.From = ref.Pool, ref.Name
+		}
+	}
+	if need := d.need(source); pool.Active && need > pool.AvailableBytes {
+		return nil, fmt.Errorf("%w: storage pool %q has %d bytes left, and the volume takes %d at once",
+			libvirt.ErrBusy, d.Pool, pool.AvailableBytes, need)
+	}
+	if v.Document, err = d.document(source); err != nil {
+		return nil, err
+	}
+	if err := h.CreateVolume(ctx, v); err != nil {
+		return nil, err
+	}
+	made, err := s.finishVolume(ctx, h, d)
+	if err != nil {
+		cleaning, cancel := hostset.CleanUp(ctx)
+		defer cancel()
+		return nil, errors.Join(err, h.DeleteVolume(cleaning, d.Pool, d.Name))
+	}
+	return made, nil
+}
+
+// finishVolume writes what the volume begins with, and gives a clone the size that it was asked for: libvirt makes it
+// as large as its source.
+func (s *Storage) finishVolume(ctx context.Context, h *libvirt.Host, d Disk) (*libvirt.Volume, error) {
+	if d.Content != nil {
+		if err := h.UploadVolume(ctx, libvirt.Upload{
+			Pool: d.Pool, Name: d.Name, Content: bytes.NewReader(d.Content), Length: uint64(len(d.Content)),
+		}); err != nil {
+			return nil, err
+		}
+	}
+	made, err := h.PoolVolume(ctx, d.Pool, d.Name)
+	if err != nil || made.CapacityBytes >= d.Bytes {
+		return made, err
+	}
+	if err := h.ResizeVolume(ctx, d.Pool, d.Name, d.Bytes, d.Preallocation == PreallocationFull); err != nil {
+		return nil, err
+	}
+	return h.PoolVolume(ctx, d.Pool, d.Name)
+}
+
+func (d *Disk) source() *Ref {
+	if d.Overlay != nil {
+		return d.Overlay
+	}
+	return d.Clone
+}
+
+// need is the room that the volume takes when it is made.
+func (d *Disk) need(source *libvirt.Volume) uint64 {
+	switch {
+	case d.Preallocation == PreallocationFull:
+		return d.Bytes
+	case d.Clone != nil:
+		return source.AllocationBytes
+	default:
+		return 0
+	}
+}
+
+// document is libvirt's XML of the volume.
+func (d *Disk) document(source *libvirt.Volume) (string, error) {
+	root := etree.NewElement("volume")
+	root.CreateElement("name").SetText(d.Name)
+	root.CreateElement("capacity").SetText(strconv.FormatUint(d.Bytes, 10))
+	allocation := uint64(0)
+	if d.Preallocation == PreallocationFull {
+		allocation = d.Bytes
+	}
+	root.CreateElement("allocation").SetText(strconv.FormatUint(allocation, 10))
+	target := root.CreateElement("target")
+	target.CreateElement("format").CreateAttr("type", d.Format)
+	if d.Format == "qcow2" {
+		target.CreateElement("compat").SetText("1.1") // Older libvirt would make one for QEMU before 1.1.
+	}
+	permissions := etree.NewElement("permissions")
+	for _, p := range []struct{ tag, value string }{{"mode", d.Mode}, {"owner", d.Owner}, {"group", d.Group}} {
+		if p.value != "" {
+			permissions.CreateElement(p.tag).SetText(p.value)
+		}
+	}
+	if len(permissions.ChildElements()) > 0 {
+		target.AddChild(permissions)
+	}
+	if d.Secret != "" {
+		encryption := target.CreateElement("encryption")
+		encryption.CreateAttr("format", "luks")
+		secret := encryption.CreateElement("secret")
+		secret.CreateAttr("type", "passphrase")
+		secret.CreateAttr("uuid", d.Secret)
+	}
+	if d.Overlay != nil {
+		backing := root.CreateElement("backingStore")
+		backing.CreateElement("path").SetText(source.Path)
+		backing.CreateElement("format").CreateAttr("type", source.Format)
+	}
+	doc := etree.NewDocument()
+	doc.SetRoot(root)
+	return doc.WriteToString()
+}
+
+// Grow makes a volume larger: through the VM that runs on it, so that its guest sees it at once, else by itself. It
+// never shrinks one. Hosts are where users are looked for, see Users.
+func (s *Storage) Grow(
+	ctx context.Context, hosts hostset.Set, host string, ref Ref, bytes uint64, thick bool,
+) error {
+	h, err := s.host(host)
+	if err != nil {
+		return err
+	}
+	return s.locked(ctx, host, ref.Pool, ref.Name, "growing a volume", func(ctx context.Context) error {
+		v, err := h.PoolVolume(ctx, ref.Pool, ref.Name)
+		if err != nil {
+			return err
+		}
+		if bytes == v.CapacityBytes {
+			return nil
+		}
+		if bytes < v.CapacityBytes {
+			return fmt.Errorf("%w: volume %s/%s has %d bytes and never shrinks, asked for are %d", libvirt.ErrInvalid,
+				ref.Pool, ref.Name, v.CapacityBytes, bytes)
+		}
+		users, err := s.Users(ctx, hosts, *v)
+		if err != nil {
+			return err
+		}
+		for _, u := range users {
+			switch {
+			case u.Volume != "" || u.Active && u.Target == "":
+				return fmt.Errorf("%w: %s, so it can't grow", ErrInUse, u)
+			case u.Active:
+				runs, err := s.host(u.Host)
+				if err != nil {
+					return err
+				}
+				if err := runs.BlockResize(ctx, u.UUID, u.Target, bytes); err != nil {
+					return err
+				}
+				return refresh(ctx, h, ref.Pool)
+			}
+		}
+		return h.ResizeVolume(ctx, ref.Pool, ref.Name, bytes, thick)
+	})
+}
+
+// DeleteUnused removes a volume that no definition and no other volume uses; else the error is ErrInUse. Hosts are
+// where users are looked for, see Users; one of them that can't tell keeps the volume from being removed. A volume
+// that isn't there is no error.
+func (s *Storage) DeleteUnused(ctx context.Context, hosts hostset.Set, host string, ref Ref) error {
+	h, err := s.host(host)
+	if err != nil {
+		return err
+	}
+	return s.locked(ctx, host, ref.Pool, ref.Name, "removing a volume", func(ctx context.Context) error {
+		if err := refresh(ctx, h, ref.Pool); err != nil {
+			return err
+		}
+		v, err := h.PoolVolume(ctx, ref.Pool, ref.Name)
+		if errors.Is(err, libvirt.ErrNotFound) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		users, err := s.Users(ctx, hosts, *v)
+		if err != nil {
+			return fmt.Errorf("it can't be told whether it is in use: %w", err)
+		}
+		if len(users) > 0 {
+			return fmt.Errorf("%w: %s", ErrInUse, users[0])
+		}
+		return h.DeleteVolume(ctx, ref.Pool, ref.Name)
+	})
+}
+
+// Volume looks for a volume on hosts. An answer that is libvirt.ErrPoolInactive or libvirt.ErrNoPool doesn't say that
+// it is gone.
+func (s *Storage) Volume(ctx context.Context, hosts hostset.Set, ref Ref) []hostset.Answer[libvirt.Volume] {
+	return hostset.Ask(ctx, hosts, func(ctx context.Context, h *libvirt.Host) (*libvirt.Volume, error) {
+		return h.PoolVolume(ctx, ref.Pool, ref.Name)
+	})
+}
+
+// RefreshElsewhere has hosts that share a pool see what was made or removed on one of them.
+func (s *Storage) RefreshElsewhere(ctx context.Context, hosts hostset.Set, host, pool string) {
+	for name, err := range hostset.Each(ctx, hosts.Without(host), func(ctx context.Context, h hostset.Host) error {
+		return h.Conn.RefreshStoragePool(ctx, pool)
+	}) {
+		s.Log.Debug("a storage pool was not refreshed", "host", name, "storage_pool", pool, "error", err)
+	}
+}

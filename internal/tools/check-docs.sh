@@ -1,0 +1,57 @@
+#!/usr/bin/env bash
+# The rules for pages that no generator knows: links lead somewhere, and a guide is short enough to be read.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/../.."
+
+# A guide answers one question. What is longer is two guides.
+readonly most=8192
+
+failed=0
+complain() {
+	echo "$1" >&2
+	failed=1
+}
+
+for guide in templates/guides/*.md; do
+	# The fault matrix is generated: a table in which you look one row up.
+	[ "$guide" != templates/guides/fault-matrix.md ] || continue
+	size=$(wc -c <"$guide")
+	[ "$size" -le $most ] || complain "$guide: $size bytes, at most $most: split it by task."
+done
+
+for source in templates/pictures/*.dot; do
+	picture=docs/pictures/$(basename "$source" .dot).svg
+	grep -qsF "source: $(sha256sum <"$source" | cut -d ' ' -f 1)" "$picture" ||
+		complain "$picture is not what $source says now: make pictures."
+done
+
+# The paths through the code that CONTRIBUTING.md draws: a file, functions of it, what they do.
+while read -r file functions; do
+	for name in ${functions//,/ }; do
+		grep -qsE "^func (\([^)]*\) )?$name[[(]" "$file" || complain "CONTRIBUTING.md: $file has no function $name."
+	done
+done < <(sed -nE 's/^ +(internal\/[^ ]+\.go) +([A-Za-z]+(, [A-Za-z]+)*)( .*|$)/\1 \2/p' CONTRIBUTING.md)
+
+# anchors <page> lists the anchors of its headings, as GitHub and the registry make them.
+anchors() {
+	sed -n 's/^##* //p' "$1" | tr '[:upper:]' '[:lower:]' | sed -E 's/[^a-z0-9 _-]//g; s/ /-/g'
+	grep -oE '<a id="[^"]+"' "$1" | sed -E 's/.*"(.*)"/\1/' || true
+}
+
+while read -r page; do
+	while read -r link; do
+		case $link in
+		http://* | https://* | mailto:*) continue ;;
+		esac
+		path=${link%%#*} anchor=
+		[[ $link != *#* ]] || anchor=${link#*#}
+		file=$page
+		[ -z "$path" ] || file=$(dirname "$page")/$path
+		if [ ! -e "$file" ]; then
+			complain "$page: $link leads nowhere."
+		elif [ -n "$anchor" ] && [ -f "$file" ] && ! anchors "$file" | grep -qxF "$anchor"; then
+			complain "$page: $link: $file has no such heading."
+		fi
+	done < <(sed '/^```/,/^```/d' "$page" | grep -oE '\]\([^) ]+\)' | sed -E 's/^\]\((.*)\)$/\1/')
+done < <(find README.md CONTRIBUTING.md CHANGELOG.md docs -name '*.md' | sort)
+exit $failed
