@@ -1,6 +1,10 @@
 package domain
 
-import "github.com/beevik/etree"
+import (
+	"strconv"
+
+	"github.com/beevik/etree"
+)
 
 // Copy is a file that a move makes.
 type Copy struct {
@@ -9,6 +13,10 @@ type Copy struct {
 	// FromUUID is what libvirt knows the host by that the VM was to leave. Once it isn't there any more, whatever moved
 	// it, the file may be what the VM is made of, or was.
 	FromUUID string
+	// Making says that the move was about to make the file: it may not be there, or be another's by now. The move's own
+	// has nothing in it, and is Bytes long, which was chosen at random; for a directory that is 0.
+	Making bool
+	Bytes  uint64
 }
 
 // LeftVolume is the volume of an own disk on a host that the VM leaves, whose content a move copies. As long as the VM
@@ -27,6 +35,14 @@ func readCopies(vm *etree.Element) []Copy {
 			Host: attr(e, "host"), HostUUID: attr(e, "host-uuid"), Path: attr(e, "path"), FromUUID: attr(e, "from-uuid"),
 		})
 	}
+	for _, e := range listed(vm, "copies", "making") {
+		// Without a length it is a directory's, which is proven another way.
+		length, _ := strconv.ParseUint(attr(e, "bytes"), 10, 64)
+		copies = append(copies, Copy{
+			Host: attr(e, "host"), HostUUID: attr(e, "host-uuid"), Path: attr(e, "path"), FromUUID: attr(e, "from-uuid"),
+			Making: true, Bytes: length,
+		})
+	}
 	return copies
 }
 
@@ -37,11 +53,19 @@ func writeCopies(vm *etree.Element, copies []Copy) {
 	}
 	list := addOwn(vm, "copies")
 	for _, c := range copies {
-		file := addOwn(list, "file")
+		// Earlier versions, which would remove whatever file it is, know no element of that name.
+		tag := "file"
+		if c.Making {
+			tag = "making"
+		}
+		file := addOwn(list, tag)
 		file.CreateAttr("host", c.Host)
 		file.CreateAttr("host-uuid", c.HostUUID)
 		file.CreateAttr("path", c.Path)
 		file.CreateAttr("from-uuid", c.FromUUID)
+		if c.Bytes > 0 {
+			file.CreateAttr("bytes", strconv.FormatUint(c.Bytes, 10))
+		}
 	}
 }
 

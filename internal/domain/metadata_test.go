@@ -34,10 +34,14 @@ func allMetadata() Metadata {
 		Creating: &Creating{
 			Owner: "me@here", SpecHash: "abc", Since: time.Date(2024, 2, 29, 12, 0, 0, 0, time.UTC),
 		},
-		Staged:      Staged{"cpu.mode": "def"},
-		FreshNVRAM:  true,
-		Migrations:  []Migration{failedMigration(), {SourceHost: "kvm1", Start: migrationStart}},
-		Copies:      []Copy{{Host: "kvm2", HostUUID: "u", Path: "/a & b", FromUUID: "f"}, {Host: "kvm2", Path: "/c"}},
+		Staged:     Staged{"cpu.mode": "def"},
+		FreshNVRAM: true,
+		Migrations: []Migration{failedMigration(), {SourceHost: "kvm1", Start: migrationStart}},
+		Copies: []Copy{
+			{Host: "kvm2", HostUUID: "u", Path: "/a & b", FromUUID: "f"}, {Host: "kvm2", Path: "/c"},
+			{Host: "kvm2", HostUUID: "u", Path: "/d", FromUUID: "f", Making: true, Bytes: 4711},
+			{Host: "kvm2", Path: "/e", Making: true},
+		},
 		LeftVolumes: []LeftVolume{{Host: "kvm2", HostUUID: "u", Pool: "p", Volume: "v & w", Path: "/a & b"}},
 	}
 }

@@ -36,7 +36,7 @@ func (m *move) cold(ctx context.Context, machine migration.Machine) error {
 
 	release()
 
-	if err := m.begin(ctx, migration.MethodCold); err != nil {
+	if err := m.begin(ctx, migration.MethodCold, luggage.Intended()...); err != nil {
 		return err
 	}
 
@@ -305,12 +305,12 @@ func (f *Fleet) discardCopies(ctx context.Context, vm *inventory.VM, only *inven
 
 		info, err := h.Conn.Info(ctx)
 		if err == nil {
-			paths := vm.CopiesOn(info.UUID)
-			if len(paths) == 0 {
+			copies := vm.CopiesOn(info.UUID)
+			if len(copies) == 0 {
 				continue
 			}
 
-			err = f.discardOn(ctx, vm, h, paths)
+			err = f.discardOn(ctx, vm, h, copies)
 		}
 
 		if err != nil {
@@ -337,10 +337,28 @@ func (f *Fleet) discardCopies(ctx context.Context, vm *inventory.VM, only *inven
 	return vm, errors.Join(append(failures, err)...)
 }
 
-// discardOn removes what is on one host. Where there is a definition too, all
-// had been copied, and nobody can tell whether it was started since: libvirt
-// forgets that when its daemon is restarted.
-func (f *Fleet) discardOn(ctx context.Context, vm *inventory.VM, h *inventory.Host, paths []string) error {
+// discardOn removes what is on one host. Where there is a definition beside what
+// was made, all had been copied, and nobody can tell whether it was started since:
+// libvirt forgets that when its daemon is restarted.
+func (f *Fleet) discardOn(ctx context.Context, vm *inventory.VM, h *inventory.Host, copies []domain.Copy) error {
+	var (
+		making []domain.Copy
+		paths  []string
+	)
+
+	for _, c := range copies {
+		if c.Making {
+			making = append(making, c)
+		} else {
+			paths = append(paths, c.Path)
+		}
+	}
+
+	// Before the directories that they are in.
+	if err := migration.DiscardMaking(ctx, h.Conn, vm.On.Conn, making); err != nil || len(paths) == 0 {
+		return err
+	}
+
 	if _, err := h.Conn.Domain(ctx, vm.UUID); err == nil {
 		return f.copiedTwice(vm, h)
 	} else if !inventory.IsNotFound(err) {

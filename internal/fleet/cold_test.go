@@ -287,6 +287,87 @@ func interrupted(t *testing.T, f *Fleet, l *lab.Lab, vm *inventory.VM, target *l
 	l.Run(t, target.Name, "sh", "-c", "echo half of it >"+file)
 }
 
+// A run that is killed after it made a file on the target, and before it noted that, has recorded what it was about to
+// make: the next run knows the file by its length, and removes it. Another file under that path stays, whatever was
+// recorded.
+func TestLab_coldMoveKilledBeforeItNotedAFile(t *testing.T) {
+	t.Parallel()
+
+	l := lab.Open(t)
+	log := &onLog{message: "copying"}
+	f := labFleet(t, l, t.Name(), nil)
+	f.log = slog.New(log)
+	dir := directory(t, l, "kvm1", "kvm2")
+	vm, file := resting(t, f, l, dir, 8, nil)
+	before := checksum(t, l, "kvm1", file)
+
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+
+	var begun domain.Metadata
+
+	log.do = func() {
+		defer cancel()
+
+		definition, err := domain.Parse(l.Virsh(t, "kvm1", "dumpxml", "--inactive", vm.UUID))
+		if err != nil {
+			t.Error(err)
+
+			return
+		}
+
+		begun = definition.Metadata()
+	}
+
+	if _, _, err := f.Move(ctx, vm.UUID, lastOf(vm), "kvm2", migration.Options{}); err == nil {
+		t.Fatal("the move was not broken off")
+	}
+
+	if len(begun.Copies) != 1 || !begun.Copies[0].Making || begun.Copies[0].Bytes == 0 || begun.Copies[0].Path != file {
+		t.Fatalf("before the file was made these were recorded: %+v", begun.Copies)
+	}
+
+	kill := func(leave string) {
+		t.Helper()
+
+		now, err := f.FindNow(t.Context(), vm.UUID, lastOf(vm))
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		if _, err := f.writeMetadata(t.Context(), now, begun); err != nil {
+			t.Fatal(err)
+		}
+
+		l.Run(t, "kvm2", "sh", "-c", leave)
+	}
+
+	kill("echo mine >" + file)
+
+	_, _, err := f.Move(t.Context(), vm.UUID, lastOf(vm), "kvm2", migration.Options{})
+	if !errors.Is(err, ErrBlocked) || !strings.Contains(fmt.Sprint(err), migration.DiskPathTaken) {
+		t.Errorf("where another has made a file: %v", err)
+	}
+
+	if out := l.Run(t, "kvm2", "cat", file); out != "mine\n" {
+		t.Errorf("the file that was there is %q", out)
+	}
+
+	l.Run(t, "kvm2", "rm", file)
+	kill(fmt.Sprintf("truncate -s %d %s", begun.Copies[0].Bytes, file))
+
+	now, _, err := f.Move(t.Context(), vm.UUID, lastOf(vm), "kvm2", migration.Options{})
+	if err != nil || now.Host != "kvm2" || len(now.Metadata.Copies) > 0 {
+		t.Fatalf("the next run: %+v, %v", now, err)
+	}
+
+	onlyOn(t, f, vm.UUID, "kvm2")
+
+	if after := checksum(t, l, "kvm2", file); after != before {
+		t.Errorf("the disk is %s, was %s", after, before)
+	}
+}
+
 // updated changes the machine by a run that doesn't know the target, and so can't
 // remove what is there.
 func updated(t *testing.T, l *lab.Lab, vm *inventory.VM) {

@@ -15,8 +15,9 @@ import (
 )
 
 // begin writes the record of the move, the last thing before anything happens:
-// a migration in progress keeps libvirt from writing to the definition.
-func (m *move) begin(ctx context.Context, method string) error {
+// a migration in progress keeps libvirt from writing to the definition. With it
+// goes what is about to be made on the target.
+func (m *move) begin(ctx context.Context, method string, making ...domain.Copy) error {
 	turn.Begun(ctx)
 
 	state := migration.State{
@@ -33,7 +34,23 @@ func (m *move) begin(ctx context.Context, method string) error {
 	m.fleet.log.InfoContext(ctx, "migration options", "name", m.vm.Name, "policy", record.Policy,
 		"options", record.Options)
 
-	if _, err := m.fleet.writeMetadata(ctx, m.vm, m.vm.Metadata.WithMigration(record)); err != nil {
+	metadata := m.vm.Metadata
+
+	if len(making) > 0 {
+		info, err := m.to.Conn.Info(ctx)
+		if err != nil {
+			return err
+		}
+
+		metadata.Copies = slices.Clone(metadata.Copies)
+
+		for _, c := range making {
+			c.Host, c.HostUUID, c.FromUUID = m.to.Name, info.UUID, m.vm.HostUUID
+			metadata.Copies = append(metadata.Copies, c)
+		}
+	}
+
+	if _, err := m.fleet.writeMetadata(ctx, m.vm, metadata.WithMigration(record)); err != nil {
 		return err
 	}
 
@@ -57,6 +74,9 @@ func (m *move) made(ctx context.Context, state migration.State, images []string)
 
 	record, metadata := m.record, m.vm.Metadata
 	record.Method = state.Method
+	metadata.Copies = slices.DeleteFunc(slices.Clone(metadata.Copies), func(c domain.Copy) bool {
+		return c.Making && c.HostUUID == info.UUID && slices.Contains(images, c.Path)
+	})
 
 	for _, image := range images {
 		metadata.Copies = append(metadata.Copies, domain.Copy{

@@ -106,7 +106,7 @@ func (f *Fleet) headedFor(
 
 		for _, l := range vm.Metadata.LeftVolumes {
 			if l.HostUUID == a.Info.UUID && l.HostUUID != vm.HostUUID {
-				machine.Unfinished = append(machine.Unfinished, l.Path)
+				machine.Unfinished = append(machine.Unfinished, domain.Copy{Path: l.Path})
 			}
 		}
 

@@ -26,8 +26,9 @@ const inHole = -3
 
 // CopyFile copies a file to the same path on another host, through this process: bytes, holes, permissions and owner's
 // ids. Its directory must exist there. A file that is there already is ErrExists and is left alone. made is called once
-// the file is there, empty and certainly ours, before anything is copied into it: from then on the caller has to remove
-// it (RemoveFile) where CopyFile fails, as it does with the error of made.
+// the file is there, with nothing in it and certainly ours, before anything is copied into it: from then on the caller
+// has to remove it (RemoveFile) where CopyFile fails, as it does with the error of made. Until then it is empty bytes
+// long, at most as long as the source's: whoever chose that number knows the file again.
 //
 // It returns nil when the target's daemon has written every byte and finds the file as long as the source's. A file of
 // up to 16 MiB is also read back and compared by checksum.
@@ -38,7 +39,7 @@ const inHole = -3
 // It uses virStorageVolDownload and virStorageVolUpload with sparse streams, which came with libvirt 3.4, and has a
 // connection of its own to either host in addition to those that Config.MaxConnections allows.
 func (h *Host) CopyFile(
-	ctx context.Context, file string, target *Host, made func() error, progress func(bytes uint64),
+	ctx context.Context, file string, target *Host, empty uint64, made func() error, progress func(bytes uint64),
 ) error {
 	s := callSpec{
 		operation: fmt.Sprintf("copying %s to host %s", file, target.Name()), timeout: migrateTimeout, patient: true,
@@ -65,8 +66,8 @@ func (h *Host) CopyFile(
 	defer context.AfterFunc(ctx, func() { time.AfterFunc(closeTimeout, giveUp) })()
 	reports := &copyReports{made: made, progress: progress}
 	k := &fileCopy{
-		spec: s, from: x.from, to: x.to, dir: path.Dir(file), name: path.Base(file), made: reports.fileMade,
-		report: reports.copied,
+		spec: s, from: x.from, to: x.to, dir: path.Dir(file), name: path.Base(file), empty: empty,
+		made: reports.fileMade, report: reports.copied,
 	}
 	_, _, err := run(patience, x.from, func(*conn) (struct{}, error) {
 		err := k.run(ctx)
@@ -139,6 +140,7 @@ type fileCopy struct {
 	spec      callSpec
 	from, to  *conn
 	dir, name string
+	empty     uint64
 	made      func() error
 	report    func(bytes uint64)
 }
@@ -150,8 +152,10 @@ func (k *fileCopy) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	source.Format = "raw" // The bytes as they are, whatever they mean.
-	err = k.to.inDirectory(ctx, k.dir, func(pool *golibvirt.StoragePool) error { return k.to.create(pool, *source) })
+	made := *source
+	made.Format = "raw" // The bytes as they are, whatever they mean.
+	made.PhysicalBytes = min(k.empty, source.PhysicalBytes)
+	err = k.to.inDirectory(ctx, k.dir, func(pool *golibvirt.StoragePool) error { return k.to.create(pool, made) })
 	if err != nil {
 		return k.of(k.to, err)
 	}

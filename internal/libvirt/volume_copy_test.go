@@ -49,7 +49,12 @@ func TestCopyFile_copiesBytesHolesAndPermissions(t *testing.T) {
 		"dd if=/dev/urandom of=new bs=1M count=2 seek=40 status=none && truncate -s 64M new && chmod 640 new && "+
 		"chown 12:34 new && mv new "+quoted+" && head -c 540672 /dev/urandom >small && : >empty")
 	var seen uint64
-	must(t, a.CopyFile(t.Context(), file, b.Host, nil, func(bytes uint64) { seen = bytes }))
+	must(t, a.CopyFile(t.Context(), file, b.Host, 4711, func() error {
+		if size := l.Run(t, b.machine.Name, "sh", "-c", "stat -c '%s %b' "+quoted); size != "4711 0\n" {
+			t.Errorf("before anything is copied its length and what it takes are %s", size)
+		}
+		return nil
+	}, func(bytes uint64) { seen = bytes }))
 	if before, after := sum(t, l, a, quoted), sum(t, l, b, quoted); before != after || seen != 64<<20 {
 		t.Errorf("copied %d bytes:\n%sinstead of\n%s", seen, after, before)
 	}
@@ -57,7 +62,7 @@ func TestCopyFile_copiesBytesHolesAndPermissions(t *testing.T) {
 		t.Errorf("the copy takes %s KiB", used)
 	}
 	for _, name := range []string{"/small", "/empty"} {
-		must(t, a.CopyFile(t.Context(), dir+name, b.Host, nil, nil))
+		must(t, a.CopyFile(t.Context(), dir+name, b.Host, 0, nil, nil))
 		if before, after := sum(t, l, a, dir+name), sum(t, l, b, dir+name); before != after {
 			t.Errorf("%s: %s instead of %s", name, after, before)
 		}
@@ -65,11 +70,11 @@ func TestCopyFile_copiesBytesHolesAndPermissions(t *testing.T) {
 
 	l.Run(t, a.machine.Name, "sh", "-c", "echo other >"+dir+"/small")
 	before := sum(t, l, b, dir+"/small")
-	want(t, a.CopyFile(t.Context(), dir+"/small", b.Host, nil, nil), ErrExists)
+	want(t, a.CopyFile(t.Context(), dir+"/small", b.Host, 0, nil, nil), ErrExists)
 	if after := sum(t, l, b, dir+"/small"); before != after {
 		t.Errorf("a file that was there is %s now", after)
 	}
-	want(t, a.CopyFile(t.Context(), dir+"/none", b.Host, nil, nil), ErrNotFound)
+	want(t, a.CopyFile(t.Context(), dir+"/none", b.Host, 0, nil, nil), ErrNotFound)
 }
 
 // A directory that no pool covers is read, made and removed in, and a pool's own directory through that pool.
@@ -176,7 +181,7 @@ func TestCopyFile_toAFullDisk(t *testing.T) {
 	dir := ownDirectory(t, l, a, b)
 	l.Run(t, b.machine.Name, "mount", "-t", "tmpfs", "-o", "size=4m", "none", dir)
 	l.Run(t, a.machine.Name, "dd", "if=/dev/urandom", "of="+dir+"/big", "bs=1M", "count=24", "status=none")
-	err := a.CopyFile(t.Context(), dir+"/big", b.Host, nil, nil)
+	err := a.CopyFile(t.Context(), dir+"/big", b.Host, 0, nil, nil)
 	if err == nil || !strings.Contains(err.Error(), "host "+b.Name()) {
 		t.Errorf("to a full disk: %v", err)
 	}
@@ -205,7 +210,7 @@ func TestCopyFile_endsWithItsContextAndItsLink(t *testing.T) {
 		undo := func() {}
 		disturbed := false
 		var at time.Time
-		err := a.CopyFile(ctx, file, b.Host, nil, func(bytes uint64) {
+		err := a.CopyFile(ctx, file, b.Host, 0, nil, func(bytes uint64) {
 			if bytes > 1<<20 && !disturbed {
 				disturbed, at = true, time.Now()
 				undo = disturb(cancel)

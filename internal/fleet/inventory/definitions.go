@@ -42,7 +42,7 @@ func unfinishedCopies(m domain.Metadata, from string) []string {
 	var hosts []string
 
 	for _, c := range m.Copies {
-		if c.FromUUID == from {
+		if c.FromUUID == from && !c.Making { // A definition is made last.
 			hosts = append(hosts, c.HostUUID)
 		}
 	}

@@ -111,16 +111,16 @@ func (vm *VM) LeftVolumes() []string {
 }
 
 // CopiesOn are the files that unfinished moves of the machine left on a host.
-func (vm *VM) CopiesOn(hostUUID string) []string {
-	var paths []string
+func (vm *VM) CopiesOn(hostUUID string) []domain.Copy {
+	var copies []domain.Copy
 
 	for _, c := range vm.Metadata.Copies {
 		if c.HostUUID == hostUUID && c.FromUUID == vm.HostUUID {
-			paths = append(paths, c.Path)
+			copies = append(copies, c)
 		}
 	}
 
-	return paths
+	return copies
 }
 
 // peers are the names of the hosts that answered, by their libvirt UUIDs.

@@ -157,7 +157,7 @@ func (t toTarget) belongings(ctx context.Context, f *finding) {
 			return
 		case here != nil && !t.copyable(ctx, f, b, *here):
 		case there != nil && here != nil && b.sameMedium(*here, *there):
-		case there != nil && !slices.Contains(t.machine.Unfinished, b.path):
+		case there != nil && !t.machine.unfinished(b.path, *there):
 			f.taken(b, t.target)
 		case here != nil:
 			need.add(b, weight(*here))
@@ -188,7 +188,7 @@ func (t toTarget) tree(ctx context.Context, f *finding, b belonging) {
 	switch {
 	case err != nil:
 		f.failed(b.reason, b.attribute, t.target, "the storage", err)
-	case there != nil && !slices.Contains(t.machine.Unfinished, b.path):
+	case there != nil && !t.machine.unfinished(b.path, *there):
 		f.taken(b, t.target)
 	case there == nil:
 		f.unseen(b, t.target)

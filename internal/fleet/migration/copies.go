@@ -131,7 +131,7 @@ func (o Options) StayingImages(facts domain.Mobility) []string {
 func (t toTarget) copiable(ctx context.Context, f *finding, disk domain.MobileDisk, there *libvirt.Volume) bool {
 	at := "disks." + disk.Key
 	switch {
-	case there != nil && !slices.Contains(t.machine.Unfinished, disk.Path):
+	case there != nil && !t.machine.unfinished(disk.Path, *there):
 		*f = append(*f, t.occupied(disk))
 	case isMedium(disk):
 		return true
@@ -321,7 +321,7 @@ func (r *run) makeImage(ctx context.Context, to toTarget, c Copy) (available uin
 // carry copies a medium, which nobody writes to, before the guest sets out.
 func (r *run) carry(ctx context.Context, to toTarget, disk domain.MobileDisk) error {
 	r.log.InfoContext(ctx, "copying", "file", disk.Path, "disk", disk.Key)
-	err := r.Source.CopyFile(ctx, disk.Path, r.Target, func() error {
+	err := r.Source.CopyFile(ctx, disk.Path, r.Target, 0, func() error {
 		r.images = append(r.images, disk.Path)
 		return nil
 	}, nil)

@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
@@ -40,20 +41,31 @@ func TestOptions_copiesImages(t *testing.T) {
 
 func TestCopiable_refusesWhatACopyWouldNotBe(t *testing.T) {
 	t.Parallel()
-	m := Machine{Unfinished: []string{"/left"}, Facts: facts(t, "",
+	left := []domain.Copy{
+		{Path: "/left"}, {Path: "/e", Making: true, Bytes: 4711}, {Path: "/f", Making: true, Bytes: 4711},
+		{Path: "/g", Making: true, Bytes: 4711},
+	}
+	m := Machine{Unfinished: left, Facts: facts(t, "",
 		`<disk type='file'><driver type='qcow2'/><source file='/a'><encryption format='luks'/></source>`+
 			`<target dev='vda'/></disk>`+
 			`<disk type='file'><driver type='vmdk'/><source file='/b'/><target dev='vdb'/></disk>`+
 			`<disk type='file'><driver type='raw'/><source file='/c'/><target dev='vdc'/></disk>`+
 			`<disk type='file'><driver type='raw'/><source file='/d'/><target dev='vdd'/></disk>`+
-			`<disk type='file'><driver type='raw'/><source file='/left'/><target dev='vde'/></disk>`)}
+			`<disk type='file'><driver type='raw'/><source file='/left'/><target dev='vde'/></disk>`+
+			`<disk type='file'><driver type='raw'/><source file='/e'/><target dev='vdf'/></disk>`+
+			`<disk type='file'><driver type='raw'/><source file='/f'/><target dev='vdg'/></disk>`+
+			`<disk type='file'><driver type='raw'/><source file='/g'/><target dev='vdh'/></disk>`)}
 	target, err := libvirt.Open(libvirt.Config{Name: "kvm2", URI: "test:///default"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = target.Close() })
 	to := toTarget{machine: m, target: target}
-	there := map[string]*libvirt.Volume{"/d": {}, "/left": {}}
+	there := map[string]*libvirt.Volume{
+		"/d": {}, "/left": {}, "/e": {Type: "file", PhysicalBytes: 4711},
+		"/f": {Type: "file", PhysicalBytes: 4711, AllocationBytes: 4096}, // Something is in it.
+		"/g": {Type: "file", PhysicalBytes: 4712},
+	}
 	var f finding
 	var fine []string
 	for _, disk := range m.Facts.Disks {
@@ -61,10 +73,13 @@ func TestCopiable_refusesWhatACopyWouldNotBe(t *testing.T) {
 			fine = append(fine, disk.Target)
 		}
 	}
-	if diff := cmp.Diff([]string{"vdc", "vde"}, fine); diff != "" {
+	if diff := cmp.Diff([]string{"vdc", "vde", "vdf"}, fine); diff != "" {
 		t.Errorf("copied disks differ (-want +got):\n%s", diff)
 	}
-	want := []string{DisksNotLiveMigratable + " False", DisksNotLiveMigratable + " False", DiskPathTaken + " False"}
+	want := []string{
+		DisksNotLiveMigratable + " False", DisksNotLiveMigratable + " False", DiskPathTaken + " False",
+		DiskPathTaken + " False", DiskPathTaken + " False",
+	}
 	if diff := cmp.Diff(want, reasons(f)); diff != "" {
 		t.Errorf("blockers differ (-want +got):\n%s", diff)
 	}

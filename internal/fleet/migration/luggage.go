@@ -5,11 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math/rand/v2"
 	"path"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
@@ -30,6 +32,8 @@ type Luggage struct {
 type item struct {
 	belonging
 	volume libvirt.Volume
+	// empty is how long the file is on the target before anything is copied into it, by which it is known again.
+	empty uint64
 }
 
 // Pack finds out what is to be copied: it looks at both hosts, anew and wherever the files are, tries whether what is
@@ -174,14 +178,18 @@ func (p *packing) missing(ctx context.Context, dir string, b belonging) error {
 	if err != nil {
 		return err
 	}
-	p.luggage.above = append(p.luggage.above, item{belonging{path: dir}, above.Files[path.Base(dir)]})
+	p.luggage.above = append(p.luggage.above, item{belonging: belonging{path: dir}, volume: above.Files[path.Base(dir)]})
 	return nil
 }
 
 // add packs a file. on stands for the directory whose room it takes.
 func (p *packing) add(b, on belonging, file libvirt.Volume) {
 	p.need.add(on, weight(file))
-	p.luggage.items = append(p.luggage.items, item{b, file})
+	it := item{belonging: b, volume: file}
+	if file.Type != "dir" && file.PhysicalBytes > 0 {
+		it.empty = 1 + rand.Uint64N(file.PhysicalBytes) //nolint:gosec // It is to be rare, not secret.
+	}
+	p.luggage.items = append(p.luggage.items, it)
 }
 
 // tree packs a directory with all that is in it. What begins with a dot is the business of the processes there.
@@ -225,6 +233,16 @@ func (l *Luggage) Paths() []string {
 		paths[i] = it.path
 	}
 	return paths
+}
+
+// Intended are the same as they are before anything is copied into them: recorded before Copy, they are known again
+// whenever it is broken off.
+func (l *Luggage) Intended() []domain.Copy {
+	intended := make([]domain.Copy, len(l.items))
+	for i, it := range l.items {
+		intended[i] = domain.Copy{Path: it.path, Making: true, Bytes: it.empty}
+	}
+	return intended
 }
 
 // Disks are the disks that are copied, without media that are only read and without what was made with the VM.
@@ -283,7 +301,7 @@ func (l *Luggage) Copy(ctx context.Context, job *libvirt.Job, note func(path str
 			l.made = append(l.made, it.path)
 			return note(it.path)
 		}
-		err := l.source.CopyFile(ctx, it.path, l.target, made, func(bytes uint64) {
+		err := l.source.CopyFile(ctx, it.path, l.target, it.empty, made, func(bytes uint64) {
 			job.Data.Processed = before + bytes
 			job.Data.Remaining = job.Data.Total - min(job.Data.Total, job.Data.Processed)
 			job.Disk, job.Elapsed = job.Data, time.Since(began)
@@ -363,6 +381,40 @@ func DiscardLeft(ctx context.Context, host, home *libvirt.Host, paths []string) 
 		}
 	}
 	return Discard(ctx, host, apart)
+}
+
+// DiscardMaking is DiscardLeft for what a move was about to make: a file that isn't proven to be what it made is
+// another's, and stays.
+func DiscardMaking(ctx context.Context, host, home *libvirt.Host, making []domain.Copy) error {
+	var own []string
+	for _, c := range making {
+		file, err := fileOn(ctx, host, c.Path)
+		if err != nil {
+			return err
+		}
+		if file == nil || !madeEmpty(c, *file) {
+			continue
+		}
+		if file.Type == "dir" {
+			d, err := host.Directory(ctx, c.Path)
+			if err != nil {
+				return err
+			}
+			if len(d.Files) > 0 {
+				continue
+			}
+		}
+		own = append(own, c.Path)
+	}
+	return DiscardLeft(ctx, host, home, own)
+}
+
+// madeEmpty says that a file is what a move made and copied nothing into. A directory has to be empty as well.
+func madeEmpty(c domain.Copy, file libvirt.Volume) bool {
+	if file.Type == "dir" {
+		return c.Bytes == 0
+	}
+	return c.Bytes > 0 && file.PhysicalBytes == c.Bytes && file.AllocationBytes == 0
 }
 
 // IsOne says whether what two hosts have under a path is one file. That both say it was changed at the same time proves

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"slices"
 	"strings"
 
 	"golang.org/x/sync/errgroup"
@@ -33,7 +34,7 @@ type Machine struct {
 	Session bool
 	// Unfinished are the files on the target that are known to be what an earlier attempt to move the machine left
 	// there: they are removed before another one.
-	Unfinished []string
+	Unfinished []domain.Copy
 	// Brings are the files of images that are brought to the target before the machine moves, and what they take.
 	Brings map[string]uint64
 	// Refusals are QEMU's own words about what keeps it from being migrated, and Unasked is why they aren't known though
@@ -46,6 +47,13 @@ type Machine struct {
 
 // Live says that the guest is moved while it runs.
 func (m Machine) Live() bool { return m.State.Active() }
+
+// unfinished says whether a file of the target is what an earlier attempt left.
+func (m Machine) unfinished(path string, there libvirt.Volume) bool {
+	return slices.ContainsFunc(m.Unfinished, func(c domain.Copy) bool {
+		return c.Path == path && (!c.Making || madeEmpty(c, there))
+	})
+}
 
 // Inspect reads everything about a machine that decides whether it can be moved.
 func Inspect(ctx context.Context, source *libvirt.Host, uuid string) (Machine, error) {
