@@ -239,7 +239,8 @@ func BlockedText(host string, blocked []eviction.Step) string {
 	fmt.Fprintf(&b, "host %q can't be drained because of:", host)
 
 	for _, s := range blocked {
-		fmt.Fprintf(&b, "\n  - %q (strategy %s of %s): %s", s.Name, s.Strategy, originText(s), strings.Join(s.Blockers, "; "))
+		fmt.Fprintf(&b, "\n  - %q (strategy %s of %s): %s", s.Name, s.Strategy, originText(s),
+			strings.Join(s.Blockers, ";\n    "))
 	}
 
 	return b.String()

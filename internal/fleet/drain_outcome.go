@@ -22,8 +22,7 @@ func (d *drain) outcome(ctx context.Context, cause error) error {
 		case s.Done():
 			kept = append(kept, s.DoneText())
 		default:
-			failed = append(failed, fmt.Sprintf("\n  - %q (%s): %s", s.Name, s.Method, strings.TrimPrefix(s.Reason,
-				fmt.Sprintf("virtual machine %q: ", s.Name))))
+			failed = append(failed, notDone(s))
 		}
 	}
 
@@ -53,6 +52,14 @@ func (d *drain) outcome(ctx context.Context, cause error) error {
 		Host: d.Host, Kind: ErrNotMoved, Detail: what + "; not done are:" + strings.Join(failed, ""),
 		Remedy: remedy,
 	}
+}
+
+// notDone is the line of a step that is not done. A list in its reason is one
+// below that line.
+func notDone(s hostrecord.Step) string {
+	reason := strings.TrimPrefix(s.Reason, fmt.Sprintf("virtual machine %q: ", s.Name))
+
+	return fmt.Sprintf("\n  - %q (%s): %s", s.Name, s.Method, strings.ReplaceAll(reason, "\n  - ", "\n    - "))
 }
 
 // verify looks at what is on the host now: a step whose machine runs there is

@@ -8,7 +8,9 @@ import (
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/eviction"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/hostrecord"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
 )
 
 func stepOf(name, method, result string) hostrecord.Step {
@@ -54,6 +56,34 @@ func TestContradict(t *testing.T) {
 
 	if steps[5].Reason != "it is slow" {
 		t.Errorf("another reason: %s", steps[5].Reason)
+	}
+}
+
+// What isn't done is told with the blocker, its remedy and no empty part.
+func TestNotDone_saysWhatBlocksAndWhatToDo(t *testing.T) {
+	t.Parallel()
+
+	err := &inventory.Error{VM: "web", Host: "kvm1", Err: &migration.BlockedError{Blockers: []migration.Blocker{
+		{Reason: "Reason", Message: "it is so", Remedy: "Change it."},
+	}}}
+	step := stepOf("web", eviction.MethodLive, hostrecord.ResultFailed)
+	step.Reason = err.Error()
+
+	want := "\n  - \"web\" (LiveMigration): the machine can't be moved:\n    - Reason: it is so. Change it."
+	if got := notDone(step); got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+
+	in := eviction.Input{Host: "kvm1", Default: eviction.LiveMigrate, Machines: []eviction.Machine{{
+		UUID: "u", Name: "web", Active: true, Persistent: true, Live: map[string][]migration.Blocker{
+			"kvm2": {{Reason: "Reason", Status: status.False, Message: "it is so", Remedy: "Change it."}},
+		},
+	}}}
+
+	want = "host \"kvm1\" can't be drained because of:\n  - \"web\" (strategy LiveMigrate of the provider): Reason: it is so. " +
+		"Change it"
+	if got := BlockedText("kvm1", eviction.Blocked(eviction.Compute(in))); got != want {
+		t.Errorf("%q, want %q", got, want)
 	}
 }
 

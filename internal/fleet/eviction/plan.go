@@ -267,12 +267,16 @@ func hopeless(ways map[string][]migration.Blocker) bool {
 	return len(ways) > 0
 }
 
-// reasons are what is in the way, each said once however many hosts say it.
+// reasons are what is in the way and what to do about it, each said once however many hosts say it.
 func reasons(ways map[string][]migration.Blocker) []string {
 	var all []string
 	for _, host := range slices.Sorted(maps.Keys(ways)) {
 		for _, b := range migration.Blocking(ways[host]) {
-			if text := b.Reason + ": " + strings.TrimSuffix(b.Message, "."); !slices.Contains(all, text) {
+			text := b.Reason + ": " + strings.TrimSuffix(b.Message, ".")
+			if b.Remedy != "" {
+				text += ". " + strings.TrimSuffix(b.Remedy, ".")
+			}
+			if !slices.Contains(all, text) {
 				all = append(all, text)
 			}
 		}

@@ -46,23 +46,23 @@ type Error struct {
 
 // Error implements error.
 func (e *Error) Error() string {
-	var b strings.Builder
+	var parts []string
 	if e.VM != "" {
-		fmt.Fprintf(&b, "virtual machine %q: ", e.VM)
+		parts = append(parts, fmt.Sprintf("virtual machine %q", e.VM))
 	}
 
 	switch {
 	case e.Detail != "":
-		b.WriteString(e.Detail)
+		parts = append(parts, e.Detail)
 	case e.Kind != nil:
-		b.WriteString(e.Kind.Error())
+		parts = append(parts, e.Kind.Error())
 	}
 
 	if e.Err != nil {
-		fmt.Fprintf(&b, ": %v", e.Err)
+		parts = append(parts, e.Err.Error())
 	}
 
-	return b.String()
+	return strings.Join(parts, ": ")
 }
 
 // Unwrap lets errors.Is and errors.As see the kind and the cause.
