@@ -24,6 +24,7 @@ var _ frameworkServer = (*server)(nil)
 type server struct {
 	frameworkServer
 	provider *Provider
+	short    virtualmachine.ShortCut
 }
 
 // Server returns what Terraform talks to.
@@ -36,13 +37,23 @@ func (p *Provider) Server() tfprotov6.ProviderServer {
 	return &server{frameworkServer: all, provider: p}
 }
 
+// ValidateResourceConfig answers at once where there is nothing to say.
+func (s *server) ValidateResourceConfig(
+	ctx context.Context, req *tfprotov6.ValidateResourceConfigRequest,
+) (*tfprotov6.ValidateResourceConfigResponse, error) {
+	if req.TypeName == virtualmachine.TypeName && s.short.Valid(ctx, req) {
+		return &tfprotov6.ValidateResourceConfigResponse{}, nil
+	}
+	return s.frameworkServer.ValidateResourceConfig(ctx, req)
+}
+
 // UpgradeResourceState answers with the state that it was given where this version wrote it.
 func (s *server) UpgradeResourceState(
 	ctx context.Context, req *tfprotov6.UpgradeResourceStateRequest,
 ) (*tfprotov6.UpgradeResourceStateResponse, error) {
 	if req.TypeName == virtualmachine.TypeName {
 		virtualmachine.NoteSaved(s.provider.data(), req)
-		if state := virtualmachine.Saved(req); state != nil {
+		if state := s.short.Saved(req); state != nil {
 			return &tfprotov6.UpgradeResourceStateResponse{UpgradedState: state}, nil
 		}
 	}
@@ -55,7 +66,7 @@ func (s *server) ReadResource(
 ) (*tfprotov6.ReadResourceResponse, error) {
 	if req.TypeName == virtualmachine.TypeName {
 		var unchanged bool
-		if ctx, unchanged = virtualmachine.ReadsNothing(ctx, s.provider.data(), req); unchanged {
+		if ctx, unchanged = s.short.ReadsNothing(ctx, s.provider.data(), req); unchanged {
 			return &tfprotov6.ReadResourceResponse{
 				NewState: req.CurrentState, Private: req.Private, NewIdentity: req.CurrentIdentity,
 			}, nil
@@ -69,7 +80,7 @@ func (s *server) PlanResourceChange(
 	ctx context.Context, req *tfprotov6.PlanResourceChangeRequest,
 ) (*tfprotov6.PlanResourceChangeResponse, error) {
 	if req.TypeName == virtualmachine.TypeName {
-		if private, unchanged := virtualmachine.PlansNothing(ctx, s.provider.data(), req); unchanged {
+		if private, unchanged := s.short.PlansNothing(ctx, s.provider.data(), req); unchanged {
 			return &tfprotov6.PlanResourceChangeResponse{
 				PlannedState: req.PriorState, PlannedPrivate: private, PlannedIdentity: req.PriorIdentity,
 			}, nil

@@ -6,7 +6,6 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/resource"
-	"github.com/hashicorp/terraform-plugin-framework/tfsdk"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
@@ -26,7 +25,13 @@ func (r *Resource) ModifyPlan(
 		return
 	}
 
-	p, diags := r.planning(ctx, req.Config, req.State, req.Private)
+	config, state := &model{}, (*model)(nil)
+	resp.Diagnostics.Append(req.Config.Get(ctx, config)...)
+	if !req.State.Raw.IsNull() {
+		state = &model{}
+		resp.Diagnostics.Append(req.State.Get(ctx, state)...)
+	}
+	p, diags := r.planning(ctx, config, state, req.Private)
 	resp.Diagnostics.Append(diags...)
 	if resp.Diagnostics.HasError() {
 		return
@@ -66,13 +71,11 @@ func (r *Resource) ModifyPlan(
 
 // planning gathers what a plan follows from.
 func (r *Resource) planning(
-	ctx context.Context, config tfsdk.Config, state tfsdk.State, private meta.PrivateReader,
+	ctx context.Context, config, state *model, private meta.PrivateReader,
 ) (planning, diag.Diagnostics) {
-	p := planning{config: &model{}, hosts: r.hostNames()}
-	diags := config.Get(ctx, p.config)
-	if !state.Raw.IsNull() {
-		p.state = &model{}
-		diags.Append(state.Get(ctx, p.state)...)
+	p := planning{config: config, state: state, hosts: r.hostNames()}
+	var diags diag.Diagnostics
+	if state != nil {
 		live, d := readLive(ctx, private)
 		diags.Append(d...)
 		p.live = live

@@ -6,9 +6,9 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
-	"github.com/hashicorp/terraform-plugin-framework/tfsdk"
 	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
 	"github.com/hashicorp/terraform-plugin-go/tftypes"
 
@@ -22,12 +22,27 @@ import (
 //
 // It holds as long as the schema has no defaults and no plan modifiers of its own.
 
-// wireType is what values of the resource are on their way from and to Terraform.
-var wireType = vmSchema.Type().TerraformType(context.Background())
+// ShortCut answers Terraform where nothing is to be said, read or changed. It leaves the rest to the framework.
+type ShortCut struct{ decoded decoded }
+
+// Valid tells whether there is nothing to say about a configuration. When it isn't sure it says no, and the framework
+// validates.
+func (s *ShortCut) Valid(ctx context.Context, req *tfprotov6.ValidateResourceConfigRequest) bool {
+	config, err := decodeWire(ctx, req.Config)
+	if err != nil {
+		return false
+	}
+	writeOnly := req.ClientCapabilities != nil && req.ClientCapabilities.WriteOnlyAttributesAllowed
+	if !config.fits(ctx, writeOnly) || len(config.validate()) > 0 {
+		return false
+	}
+	s.decoded.put(req.Config, config)
+	return true
+}
 
 // Saved returns a state that Terraform saved as it goes over the wire, or nil where only the framework can tell: it was
 // saved by another version of the schema, for example.
-func Saved(req *tfprotov6.UpgradeResourceStateRequest) *tfprotov6.DynamicValue {
+func (*ShortCut) Saved(req *tfprotov6.UpgradeResourceStateRequest) *tfprotov6.DynamicValue {
 	if req.Version != vmSchema.Version || req.RawState == nil {
 		return nil
 	}
@@ -46,7 +61,7 @@ func Saved(req *tfprotov6.UpgradeResourceStateRequest) *tfprotov6.DynamicValue {
 
 // PlansNothing tells whether a plan leaves the machine as it is, and which private state is planned then. When it isn't
 // sure it says no, and the framework plans.
-func PlansNothing(
+func (s *ShortCut) PlansNothing(
 	ctx context.Context, data *meta.Data, req *tfprotov6.PlanResourceChangeRequest,
 ) ([]byte, bool) {
 	if data == nil || req.ProviderMeta != nil || !sameBytes(req.PriorState, req.ProposedNewState) {
@@ -56,17 +71,16 @@ func PlansNothing(
 	if !ok {
 		return nil, false
 	}
-	config, ok := unwire(req.Config)
-	if !ok {
+	config, err := s.decoded.take(ctx, req.Config)
+	if err != nil {
 		return nil, false
 	}
-	state, ok := unwire(req.PriorState)
-	if !ok {
+	state, err := s.decoded.take(ctx, req.PriorState)
+	if err != nil {
 		return nil, false
 	}
 	r := &Resource{meta.Resource{Data: data}}
-	p, diags := r.planning(ctx,
-		tfsdk.Config{Raw: config, Schema: vmSchema}, tfsdk.State{Raw: state, Schema: vmSchema}, private)
+	p, diags := r.planning(ctx, config, state, private)
 	if len(diags) > 0 {
 		return nil, false
 	}
@@ -86,7 +100,7 @@ func PlansNothing(
 
 // ReadsNothing tells whether reading finds the machine as the state has it. When it isn't sure it says no, and the
 // framework reads, with the context that is returned: a machine that was asked for its addresses isn't asked again.
-func ReadsNothing(
+func (s *ShortCut) ReadsNothing(
 	ctx context.Context, data *meta.Data, req *tfprotov6.ReadResourceRequest,
 ) (context.Context, bool) {
 	if data == nil || data.Unknown || req.ProviderMeta != nil {
@@ -96,26 +110,28 @@ func ReadsNothing(
 	if !ok {
 		return ctx, false
 	}
-	raw, ok := unwire(req.CurrentState)
-	if !ok {
+	state, err := decodeWire(ctx, req.CurrentState)
+	if err != nil {
 		return ctx, false
 	}
-	var state model
-	diags := tfsdk.State{Raw: raw, Schema: vmSchema}.Get(ctx, &state)
-	timeout, d := state.Timeouts.Read(ctx, readTimeout)
-	if diags.Append(d...); len(diags) > 0 || state.Name.IsNull() {
+	timeout, diags := state.Timeouts.Read(ctx, readTimeout)
+	if len(diags) > 0 || state.Name.IsNull() {
 		return ctx, false
 	}
 	bounded, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	seen, err := (&Resource{meta.Resource{Data: data}}).look(bounded, &state)
+	seen, err := (&Resource{meta.Resource{Data: data}}).look(bounded, state)
 	if err != nil {
 		return ctx, false
 	}
 	ctx = context.WithValue(ctx, observed{}, seen)
 	before := maps.Clone(private)
-	now, diags := refreshed(bounded, seen, &state, private)
-	return ctx, len(diags) == 0 && equal(now, &state) && maps.EqualFunc(private, before, slices.Equal)
+	now, diags := refreshed(bounded, seen, state, private)
+	if len(diags) > 0 || !equal(now, state) || !maps.EqualFunc(private, before, slices.Equal) {
+		return ctx, false
+	}
+	s.decoded.put(req.CurrentState, state)
+	return ctx, true
 }
 
 // observed is the key of what the short cut saw of the machine.
@@ -125,13 +141,38 @@ func sameBytes(a, b *tfprotov6.DynamicValue) bool {
 	return a != nil && b != nil && len(a.MsgPack) > 0 && string(a.MsgPack) == string(b.MsgPack)
 }
 
-// unwire decodes a value of the resource that isn't null.
-func unwire(d *tfprotov6.DynamicValue) (tftypes.Value, bool) {
-	if d == nil {
-		return tftypes.Value{}, false
+// decoded keeps values that were decoded until Terraform sends them once more: what it has validated or read it plans
+// next. The zero value is empty.
+type decoded struct {
+	mu     sync.Mutex
+	models map[string]*model
+}
+
+// mostDecoded is more than Terraform works on at the same time. What it never asks for again must not fill the memory.
+const mostDecoded = 64
+
+func (c *decoded) put(d *tfprotov6.DynamicValue, m *model) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.models == nil || len(c.models) >= mostDecoded {
+		c.models = map[string]*model{}
 	}
-	v, err := d.Unmarshal(wireType)
-	return v, err == nil && !v.IsNull()
+	c.models[string(d.MsgPack)] = m
+}
+
+// take returns what was put, or decodes it.
+func (c *decoded) take(ctx context.Context, d *tfprotov6.DynamicValue) (*model, error) {
+	if d == nil {
+		return nil, errNull
+	}
+	c.mu.Lock()
+	m := c.models[string(d.MsgPack)]
+	delete(c.models, string(d.MsgPack))
+	c.mu.Unlock()
+	if m != nil {
+		return m, nil
+	}
+	return decodeWire(ctx, d)
 }
 
 // privateValues is the private state as the framework writes it down: JSON documents by key.

@@ -1,10 +1,18 @@
 package virtualmachine
 
 import (
+	"fmt"
+	"maps"
 	"reflect"
+	"slices"
 	"testing"
 
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
+	"github.com/hashicorp/terraform-plugin-framework/tfsdk"
+	"github.com/hashicorp/terraform-plugin-go/tftypes"
+	"pgregory.net/rapid"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/value"
 )
 
 // TestShortcut_schemaLeavesPlanningToModifyPlan: what the short cut doesn't know of would be left out of plans.
@@ -15,6 +23,101 @@ func TestShortcut_schemaLeavesPlanningToModifyPlan(t *testing.T) {
 			if f := reflect.ValueOf(a).FieldByName(field); f.IsValid() && !f.IsZero() {
 				t.Errorf("%s has %s: ModifyPlan has to do it", at, field)
 			}
+		}
+	})
+}
+
+// TestShortcut_validatorsLookAtTheirValueAlone: the short cut passes them nothing else, and doesn't call them for null
+// and unknown. So only those that are known here may check a schema.
+func TestShortcut_validatorsLookAtTheirValueAlone(t *testing.T) {
+	t.Parallel()
+	known := []string{
+		"stringvalidator.oneOfValidator", "stringvalidator.lengthAtLeastValidator", "mapvalidator.keysAreValidator",
+		"value.positiveDuration", "value.wholeKiB",
+	}
+	walk("", vmSchema.Attributes, func(at string, a schema.Attribute) {
+		if a.GetDeprecationMessage() != "" {
+			t.Errorf("%s is deprecated: every plan that sets it goes the long way", at)
+		}
+		validators := reflect.ValueOf(a).FieldByName("Validators")
+		for i := range validators.Len() {
+			if is := fmt.Sprintf("%T", validators.Index(i).Interface()); !slices.Contains(known, is) {
+				t.Errorf("%s has a validator %s: can the short cut call it?", at, is)
+			}
+		}
+		called := false
+		switch a := a.(type) {
+		case schema.StringAttribute, schema.MapAttribute:
+			called = true
+		case schema.MapNestedAttribute:
+			called = len(a.NestedObject.Validators) == 0 && validators.Len() == 0
+		case schema.SingleNestedAttribute, schema.BoolAttribute, schema.Int64Attribute, schema.ListAttribute:
+			called = validators.Len() == 0
+		}
+		if !called {
+			t.Errorf("%s is a %T: the short cut doesn't call its validators", at, a)
+		}
+	})
+}
+
+// TestDecode_asTheFramework: what is decoded equals what the framework decodes.
+func TestDecode_asTheFramework(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		raw := drawValue(wireType, 0).Draw(t, "value")
+		want := model{}
+		diags := tfsdk.State{Raw: raw, Schema: vmSchema}.Get(t.Context(), &want)
+		got, err := decode(t.Context(), raw)
+		if diags.HasError() || err != nil {
+			if len(diags) == 0 {
+				t.Fatalf("the framework decodes what decode doesn't: %v", err)
+			}
+			return
+		}
+		if !equal(got, &want) {
+			t.Fatalf("decoded %v, want %v", got, want)
+		}
+	})
+}
+
+// drawValue draws a value of a type: null, unknown, or made of others.
+func drawValue(typ tftypes.Type, depth int) *rapid.Generator[tftypes.Value] {
+	return rapid.Custom(func(t *rapid.T) tftypes.Value {
+		if depth > 0 {
+			switch rapid.IntRange(0, 5).Draw(t, "what") {
+			case 0, 1:
+				return tftypes.NewValue(typ, nil)
+			case 2:
+				return tftypes.NewValue(typ, tftypes.UnknownValue)
+			}
+		}
+		below := func(of tftypes.Type, name string) tftypes.Value { return drawValue(of, depth+1).Draw(t, name) }
+		several := func(of tftypes.Type) map[string]tftypes.Value {
+			all := map[string]tftypes.Value{}
+			for _, key := range rapid.SliceOfN(rapid.StringMatching("[a-z]{1,3}"), 0, 2).Draw(t, "keys") {
+				all[key] = below(of, key)
+			}
+			return all
+		}
+		switch typ := typ.(type) {
+		case tftypes.Object:
+			all := map[string]tftypes.Value{}
+			for _, name := range value.Keys(typ.AttributeTypes) {
+				all[name] = below(typ.AttributeTypes[name], name)
+			}
+			return tftypes.NewValue(typ, all)
+		case tftypes.Map:
+			return tftypes.NewValue(typ, several(typ.ElementType))
+		case tftypes.List:
+			return tftypes.NewValue(typ, slices.Collect(maps.Values(several(typ.ElementType))))
+		}
+		switch {
+		case typ.Is(tftypes.Bool):
+			return tftypes.NewValue(typ, rapid.Bool().Draw(t, "bool"))
+		case typ.Is(tftypes.Number):
+			return tftypes.NewValue(typ, rapid.Int64().Draw(t, "number"))
+		default:
+			return tftypes.NewValue(typ, rapid.SampledFrom([]string{"", "a", "2Gi", "90s"}).Draw(t, "text"))
 		}
 	})
 }
