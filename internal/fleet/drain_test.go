@@ -113,18 +113,20 @@ func TestHostRecord_evicted(t *testing.T) {
 
 	tests := []struct {
 		method, result string
-		want           bool
+		want           bool // for a machine that is off
+		leaving        bool // for one that runs
 	}{
-		{eviction.MethodShutdown, "", true},
-		{eviction.MethodShutdown, hostrecord.ResultShutDown, true},
-		{eviction.MethodShutdown, hostrecord.ResultFailed, false},
-		{eviction.MethodSave, "", true},
-		{eviction.MethodSave, hostrecord.ResultSaved, true},
-		{eviction.MethodCold, "", true},
-		{eviction.MethodCold, hostrecord.ResultColdMoved, false},
-		{eviction.MethodLive, "", false},
-		{eviction.MethodLeave, hostrecord.ResultLeft, false},
-		{eviction.MethodExternal, "", false},
+		{eviction.MethodShutdown, "", true, true},
+		{eviction.MethodShutdown, hostrecord.ResultShutDown, true, false},
+		{eviction.MethodShutdown, hostrecord.ResultFailed, false, false},
+		{eviction.MethodSave, "", true, true},
+		{eviction.MethodSave, hostrecord.ResultSaved, true, false},
+		{eviction.MethodCold, "", true, true},
+		{eviction.MethodCold, hostrecord.ResultColdMoved, false, false},
+		{eviction.MethodLive, "", false, true},
+		{eviction.MethodLive, hostrecord.ResultMoved, false, false},
+		{eviction.MethodLeave, hostrecord.ResultLeft, false, false},
+		{eviction.MethodExternal, "", false, false},
 	}
 
 	for _, tt := range tests {
@@ -140,8 +142,13 @@ func TestHostRecord_evicted(t *testing.T) {
 			t.Errorf("%s, result %q: %q", tt.method, tt.result, why)
 		}
 
+		why = record.Evicting("web", "kvm1")
+		if (why != "") != tt.leaving || tt.leaving && !strings.Contains(why, "new memory") {
+			t.Errorf("while it runs: %s, result %q: %q", tt.method, tt.result, why)
+		}
+
 		record.Cordon = nil
-		if why := record.Evicted("web", "kvm1"); why != "" {
+		if why := record.Evicted("web", "kvm1") + record.Evicting("web", "kvm1"); why != "" {
 			t.Errorf("%s, result %q, after the maintenance: %q", tt.method, tt.result, why)
 		}
 	}

@@ -3,11 +3,14 @@ package fleet
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
+	"time"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/eviction"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/hostrecord"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
 )
 
 // Evicted says why the machine, which is off, is to stay so: its host is under a
@@ -28,6 +31,35 @@ func (f *Fleet) Evicted(ctx context.Context, vm *inventory.VM) (string, error) {
 	}
 
 	return record.Evicted(vm.UUID, vm.Host), nil
+}
+
+// Evicting says why what the machine's host does when it boots is not as its run
+// strategy wants it: a drain is about to take the machine away, and has switched
+// that off for it. It is "" for any other machine that runs.
+func (f *Fleet) Evicting(ctx context.Context, vm *inventory.VM) (string, error) {
+	if !vm.Active {
+		return "", nil
+	}
+
+	if e := vm.Metadata.Eviction; e != nil && e.Host == vm.Host {
+		return fmt.Sprintf("%s drains host %q since %s", e.Owner, e.Host, e.Since.Format(time.RFC3339)), nil
+	}
+
+	if on, managed := status.Autostart(vm.Metadata.RunStrategy); !managed || on == vm.Autostart {
+		return "", nil // There is nothing to explain, and its host need not be asked.
+	}
+
+	a, err := f.ReplyOf(ctx, vm.On)
+	if err != nil {
+		return "", err
+	}
+
+	record, err := a.RecordOf(ctx)
+	if err != nil {
+		return "", err
+	}
+
+	return record.Evicting(vm.UUID, vm.Host), nil
 }
 
 // evictedNow is Evicted without the snapshot.

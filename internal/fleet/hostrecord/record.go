@@ -104,6 +104,22 @@ func (r Record) Evicted(uuid, host string) string {
 	return ""
 }
 
+// Evicting says why the VM, which runs, is about to be gone; "" is that it isn't,
+// as far as is known.
+func (r Record) Evicting(uuid, host string) string {
+	if !r.Abandoned() {
+		return ""
+	}
+
+	for _, s := range r.Evacuation.Steps {
+		if s.UUID == uuid && s.Result == "" && (s.Method == eviction.MethodLive || s.off()) {
+			return r.Cordon.Text(host)
+		}
+	}
+
+	return ""
+}
+
 // ForgetElsewhere drops what the record has of the maintenance of one host, and
 // of those that are known to be under none.
 func (r Record) ForgetElsewhere(name string, over map[string]bool) {

@@ -140,6 +140,8 @@ type observation struct {
 	addresses map[string][]string
 	// evicted says why the machine, which is off, stays so; "": it doesn't.
 	evicted string
+	// evicting says why the machine, which runs, is about to be taken away; "": it isn't.
+	evicting string
 	// imported says that no apply has recorded yet what only we know: then the prior state stands.
 	imported bool
 	// agreed is what both definitions said when they last agreed; nil: what the prior state says. See agree.

@@ -85,6 +85,8 @@ func (r *Resource) planning(
 		diags.Append(d...)
 		_, d = meta.ReadPrivate(ctx, private, privateEvicted, &p.evicted)
 		diags.Append(d...)
+		_, d = meta.ReadPrivate(ctx, private, privateEvicting, &p.evicting)
+		diags.Append(d...)
 		_, d = meta.ReadPrivate(ctx, private, privateTransient, &p.transient)
 		diags.Append(d...)
 	}

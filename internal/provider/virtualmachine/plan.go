@@ -28,6 +28,8 @@ type planning struct {
 	saved bool
 	// evicted says why the machine, which is off, stays so; "": it doesn't.
 	evicted string
+	// evicting says why the machine, which runs, is about to be taken away; "": it isn't.
+	evicting string
 	// transient says that the VM was imported without a definition, and stays so.
 	transient bool
 	// hosts are the names of the provider's hosts.
@@ -188,6 +190,8 @@ func (p planning) plannedReady(m *model) types.Bool {
 	switch {
 	case m.Status.IsUnknown(), m.WaitFor.IsUnknown():
 		return types.BoolUnknown()
+	case text(m.Status) == status.StatusRunning && p.evicting != "" && m.Status.Equal(p.state.Status):
+		return p.state.Ready // Whether it goes on here is not for this apply to say.
 	case text(m.Status) == status.StatusRunning:
 		return types.BoolValue(true)
 	case m.Status.Equal(p.state.Status):
@@ -199,6 +203,13 @@ func (p planning) plannedReady(m *model) types.Bool {
 
 // warnAboutEviction says why a machine that should run is left as it is.
 func (p planning) warnAboutEviction(o *outcome) {
+	on, managed := status.Autostart(p.config.strategy())
+	suspended := managed && !p.state.Autostart.IsNull() && p.state.Autostart.ValueBool() != on
+	if p.evicting != "" && suspended {
+		o.diags.AddAttributeWarning(path.Root("status"), "Virtual machine is being evicted", fmt.Sprintf(
+			"A drain takes virtual machine %q away from host %q: %s. Until that is over its autostart is left as the drain "+
+				"has set it.\n\nPlan again when the drain has ended.", text(p.state.Name), text(p.state.CurrentHost), p.evicting))
+	}
 	if p.evicted == "" || p.wanted() != status.Start {
 		return
 	}

@@ -26,6 +26,8 @@ type planCase struct {
 	applied map[string]domain.DiskSource
 	// saved says that the VM resumes from saved memory.
 	saved bool
+	// evicting says that a drain is about to take the VM away.
+	evicting string
 
 	// changes are the top-level attributes that are planned to change, in order.
 	changes string
@@ -47,7 +49,7 @@ func (c planCase) run(t *testing.T) {
 			c.live(p.live)
 		}
 	}
-	p.applied, p.saved = c.applied, c.saved
+	p.applied, p.saved, p.evicting = c.applied, c.saved, c.evicting
 	if c.seen != nil {
 		c.seen(state)
 	}
@@ -207,6 +209,12 @@ func TestPlan_changes(t *testing.T) {
 			before: minimal, config: minimal, changes: "autostart",
 			seen: func(s *model) { s.Autostart = types.BoolValue(false) },
 		},
+		"autostart that a drain has switched off": {
+			before: minimal, config: minimal, evicting: "alice drains it",
+			seen: func(s *model) { s.Autostart, s.Ready = types.BoolValue(false), types.BoolValue(false) },
+			says: []string{"Warning: Virtual machine is being evicted", "alice drains it", "autostart", "@status"},
+		},
+		"a drain that has changed nothing yet": {before: minimal, config: minimal, evicting: "alice drains it"},
 		"autostart is as it is where nobody manages it": {
 			before: minimal.with(in{"run_strategy": "Manual"}), config: minimal.with(in{"run_strategy": "Manual"}),
 			seen: func(s *model) { s.Autostart = types.BoolValue(false) },

@@ -19,6 +19,8 @@ const (
 	privateAgreed = "agreed"
 	// privateEvicted says why a machine that is off stays so.
 	privateEvicted = "evicted"
+	// privateEvicting says why a machine that runs is about to be taken away.
+	privateEvicting = "evicting"
 	// privateTransient says that the VM had no definition when it was imported, and has none since.
 	privateTransient = "transient"
 	// privateApplied are the sources that the disks had when they were last applied, by key.

@@ -23,7 +23,13 @@ func (r *Resource) look(ctx context.Context, state *model) (observation, error) 
 	if err != nil {
 		return observation{}, err
 	}
-	return observation{vm: vm, addresses: r.Data.Fleet.IPAddresses(ctx, vm), evicted: evicted}, nil
+	evicting, err := r.Data.Fleet.Evicting(ctx, vm)
+	if err != nil {
+		return observation{}, err
+	}
+	return observation{
+		vm: vm, addresses: r.Data.Fleet.IPAddresses(ctx, vm), evicted: evicted, evicting: evicting,
+	}, nil
 }
 
 // refreshed returns the state of a machine as it was seen, and records what runs.
@@ -44,10 +50,12 @@ func refreshed(
 	} else {
 		diags.Append(meta.WritePrivate(ctx, private, privateSaved, nil)...)
 	}
-	if seen.evicted == "" {
-		diags.Append(meta.WritePrivate(ctx, private, privateEvicted, nil)...)
-	} else {
-		diags.Append(meta.WritePrivate(ctx, private, privateEvicted, seen.evicted)...)
+	for key, why := range map[string]string{privateEvicted: seen.evicted, privateEvicting: seen.evicting} {
+		if why == "" {
+			diags.Append(meta.WritePrivate(ctx, private, key, nil)...)
+		} else {
+			diags.Append(meta.WritePrivate(ctx, private, key, why)...)
+		}
 	}
 	return now, diags
 }

@@ -15,15 +15,15 @@ func (p planning) planDefinition(m *model) {
 	m.Autostart = p.plannedAutostart(m)
 }
 
-// plannedAutostart is what the run strategy asks for. A VM without a definition can't have it, and one that is off for
-// a maintenance gets it back when that is over.
+// plannedAutostart is what the run strategy asks for. A VM without a definition can't have it. One that is off for a
+// maintenance gets it back when that is over, and one that a drain moves when it has arrived.
 func (p planning) plannedAutostart(m *model) types.Bool {
 	if p.config.RunStrategy.IsUnknown() {
 		return types.BoolUnknown()
 	}
 	on, managed := status.Autostart(p.config.strategy())
 	switch {
-	case p.state.Autostart.IsNull(), !managed, p.evicted != "", !m.Persistent.ValueBool():
+	case p.state.Autostart.IsNull(), !managed, p.evicted != "", p.evicting != "", !m.Persistent.ValueBool():
 		return p.state.Autostart
 	default:
 		return types.BoolValue(on)
