@@ -40,6 +40,9 @@ func (d *drain) outcome(ctx context.Context, cause error) error {
 	if change, stopped := errors.AsType[*changedError](cause); stopped {
 		what = change.Error() + "\nnothing more was begun; " + what
 		remedy = "Plan and apply again: what is left is planned as things are now."
+	} else if errors.Is(cause, context.DeadlineExceeded) {
+		what = overText(cause) + "; " + what
+		remedy = "Apply again to go on with what is left, with more time in timeouts."
 	} else if cause != nil {
 		what = "it was interrupted; " + what
 	}
@@ -52,6 +55,15 @@ func (d *drain) outcome(ctx context.Context, cause error) error {
 		Host: d.Host, Kind: ErrNotMoved, Detail: what + "; not done are:" + strings.Join(failed, ""),
 		Remedy: remedy,
 	}
+}
+
+// overText says that there was no more time: whoever limited it says whose that was.
+func overText(cause error) string {
+	if cause == context.DeadlineExceeded { //nolint:errorlint // what wraps it has more to say
+		return "its time was over"
+	}
+
+	return cause.Error()
 }
 
 // notDone is the line of a step that is not done. A list in its reason is one

@@ -62,11 +62,11 @@ func (r *Resource) Create(ctx context.Context, req resource.CreateRequest, resp 
 		return
 	}
 	began := time.Now()
-	working, cancel := context.WithTimeout(ctx, timeout)
+	working, cancel := tfdiag.Limited(ctx, "timeouts.create", timeout)
 	defer cancel()
 	results, err := r.Data.Fleet.Drain(working, want)
 	if err != nil {
-		resp.Diagnostics.Append(plan.failure("begin", err, began).Error())
+		resp.Diagnostics.Append(plan.failure("begin", err, began).Within(working).Error())
 	}
 	if results == nil && err != nil {
 		return // Nothing was touched.
@@ -131,7 +131,7 @@ func (r *Resource) Update(ctx context.Context, req resource.UpdateRequest, resp 
 		return
 	}
 	began := time.Now()
-	working, cancel := context.WithTimeout(ctx, timeout)
+	working, cancel := tfdiag.Limited(ctx, "timeouts.update", timeout)
 	defer cancel()
 	want := plan.toFleet()
 	want.Steps, diags = evacuation.ToFleet(ctx, plan.Steps)
@@ -142,7 +142,7 @@ func (r *Resource) Update(ctx context.Context, req resource.UpdateRequest, resp 
 	if plan.rests(&state) {
 		if want.Why != state.toFleet().Why {
 			if err := r.Data.Fleet.Cordon(working, want.Host, want.ID, want.Why); err != nil {
-				resp.Diagnostics.Append(plan.failure("update", err, began).Error())
+				resp.Diagnostics.Append(plan.failure("update", err, began).Within(working).Error())
 				return
 			}
 		}
@@ -151,7 +151,7 @@ func (r *Resource) Update(ctx context.Context, req resource.UpdateRequest, resp 
 	}
 	results, err := r.Data.Fleet.Drain(working, want)
 	if err != nil {
-		resp.Diagnostics.Append(plan.failure("begin", err, began).Error())
+		resp.Diagnostics.Append(plan.failure("begin", err, began).Within(working).Error())
 	}
 	if results == nil && err != nil {
 		return
@@ -174,7 +174,7 @@ func (r *Resource) Delete(ctx context.Context, req resource.DeleteRequest, resp 
 	}
 	began := time.Now()
 	host := state.Host.ValueString()
-	working, cancel := context.WithTimeout(ctx, timeout)
+	working, cancel := tfdiag.Limited(ctx, "timeouts.delete", timeout)
 	defer cancel()
 	unrestored, err := r.Data.Fleet.Release(working, host, state.toFleet().ID, state.Restore.ValueBool())
 	if len(unrestored) > 0 {
@@ -184,7 +184,7 @@ func (r *Resource) Delete(ctx context.Context, req resource.DeleteRequest, resp 
 			host, strings.Join(unrestored, "\n  - ")))
 	}
 	if err != nil {
-		resp.Diagnostics.Append(state.failure("end", err, began).Error())
+		resp.Diagnostics.Append(state.failure("end", err, began).Within(working).Error())
 	}
 }
 

@@ -71,11 +71,11 @@ func (r *Resource) Create(ctx context.Context, req resource.CreateRequest, resp 
 	}
 
 	began := time.Now()
-	ctx, cancel := context.WithTimeout(ctx, timeout)
+	ctx, cancel := tfdiag.Limited(ctx, "timeouts.create", timeout)
 	defer cancel()
 	vm, record, err := r.Data.Fleet.Migrate(ctx, plan.order(fleet.LastKnown{}))
 	if err != nil {
-		failure := plan.failure("complete", err)
+		failure := plan.failure("complete", err).Within(ctx)
 		failure.Elapsed = time.Since(began)
 		resp.Diagnostics.Append(failure.Error())
 	}
@@ -151,14 +151,14 @@ func (r *Resource) Delete(ctx context.Context, req resource.DeleteRequest, resp 
 		return
 	}
 
-	ctx, cancel := context.WithTimeout(ctx, timeout)
+	ctx, cancel := tfdiag.Limited(ctx, "timeouts.delete", timeout)
 	defer cancel()
 	id := state.VirtualMachineID.ValueString()
 	record, err := r.Data.Fleet.WithdrawMigration(ctx, id, last, state.ID.ValueString())
 	switch {
 	case errors.Is(err, fleet.ErrNotFound):
 	case err != nil:
-		resp.Diagnostics.Append(state.failure("delete", err).Error())
+		resp.Diagnostics.Append(state.failure("delete", err).Within(ctx).Error())
 	case record != nil && !record.Failed && state.Phase.ValueString() != fleetmigration.PhaseSucceeded:
 		resp.Diagnostics.AddWarning("Migration has succeeded", fmt.Sprintf(
 			"The migration of virtual machine %s was over before it could be aborted. It is on host %q.", id,

@@ -34,6 +34,8 @@ type Failure struct {
 	Elapsed time.Duration
 	// Err is the error.
 	Err error
+	// Limit is why the operation's context ended, if it did: a LimitError is told.
+	Limit error
 	// Remedy is a sentence about what to do. Empty: the error's own, else the one of its kind.
 	Remedy string
 
@@ -53,6 +55,12 @@ func (f Failure) AttributeError(at path.Path) diag.Diagnostic {
 // Warning returns the diagnostic of something that succeeded, but not wholly.
 func (f Failure) Warning() diag.Diagnostic {
 	return diag.NewWarningDiagnostic(f.summary(), f.detail())
+}
+
+// Within returns the failure of something that was done in that context: it says so if that has reached its limit.
+func (f Failure) Within(ctx context.Context) Failure {
+	f.Limit = context.Cause(ctx)
+	return f
 }
 
 func (f Failure) summary() string {
@@ -108,7 +116,24 @@ func (f Failure) filled() (complete Failure, happened, cause string) {
 	if sentence(cause) == sentence(happened) {
 		cause = ""
 	}
+	happened, cause = f.limited(happened, cause)
 	return f, happened, cause
+}
+
+// limited adds which limit was reached, where that is why.
+func (f Failure) limited(happened, cause string) (string, string) {
+	limit, reached := errors.AsType[*LimitError](f.Limit)
+	told := reached && strings.Contains(happened+cause, limit.Error())
+	if !reached || !told && !errors.Is(f.Err, context.DeadlineExceeded) {
+		return happened, cause
+	}
+	if cause = strings.TrimSuffix(cause, ": "+context.DeadlineExceeded.Error()); cause == plain(context.DeadlineExceeded) {
+		cause = ""
+	}
+	if !told {
+		happened = joinSentences(limit.Error(), happened)
+	}
+	return happened, joinSentences(cause, limit.overrun(f.Elapsed))
 }
 
 // plain is what an error says, in a user's words where it is only that a context ended.

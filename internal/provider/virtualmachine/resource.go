@@ -69,15 +69,15 @@ func (r *Resource) Create(ctx context.Context, req resource.CreateRequest, resp 
 	}
 
 	began := time.Now()
-	working, cancel := context.WithTimeout(ctx, timeout)
+	working, cancel := tfdiag.Limited(ctx, "timeouts.create", timeout)
 	defer cancel()
 	vm, err := r.Data.Fleet.Create(working, config.toFleet(nil))
 	if vm == nil {
-		resp.Diagnostics.Append(plan.failed("create", err, began).Error())
+		resp.Diagnostics.Append(plan.failed("create", err, began).Within(working).Error())
 		return
 	}
 	if err != nil {
-		resp.Diagnostics.Append(plan.failed("complete", err, began).Warning())
+		resp.Diagnostics.Append(plan.failed("complete", err, began).Within(working).Warning())
 	}
 
 	seen := observation{vm: vm}
@@ -182,7 +182,7 @@ func (r *Resource) Update(ctx context.Context, req resource.UpdateRequest, resp 
 	}
 
 	began := time.Now()
-	working, cancel := context.WithTimeout(ctx, timeout)
+	working, cancel := tfdiag.Limited(ctx, "timeouts.update", timeout)
 	defer cancel()
 	desired := config.toFleet(&state)
 	desired.UpdatePolicy, desired.Migration = p.plan().policy, config.migrationOptions()
@@ -191,11 +191,11 @@ func (r *Resource) Update(ctx context.Context, req resource.UpdateRequest, resp 
 	last, vm, late, err := r.move(working, p)
 	resp.Diagnostics.Append(late...)
 	if err != nil {
-		resp.Diagnostics.Append(plan.failed("move", err, began).Error())
+		resp.Diagnostics.Append(plan.failed("move", err, began).Within(working).Error())
 	} else {
 		moved := vm
 		if vm, err = r.Data.Fleet.Update(working, text(state.ID), last, desired); err != nil {
-			resp.Diagnostics.Append(plan.failed("update", err, began).Error())
+			resp.Diagnostics.Append(plan.failed("update", err, began).Within(working).Error())
 		}
 		if vm == nil {
 			vm = moved
@@ -237,11 +237,11 @@ func (r *Resource) Delete(ctx context.Context, req resource.DeleteRequest, resp 
 	}
 
 	began := time.Now()
-	ctx, cancel := context.WithTimeout(ctx, timeout)
+	ctx, cancel := tfdiag.Limited(ctx, "timeouts.delete", timeout)
 	defer cancel()
 	report, err := r.Data.Fleet.Delete(ctx, text(state.ID), state.lastKnown(), grace)
 	if err != nil {
-		resp.Diagnostics.Append(state.failed("delete", err, began).Error())
+		resp.Diagnostics.Append(state.failed("delete", err, began).Within(ctx).Error())
 		return
 	}
 	if report != nil && len(report.KeptDisks) > 0 {
