@@ -160,23 +160,35 @@ func (h *Host) dial(ctx context.Context) (net.Conn, error) {
 		if ctx.Err() != nil || errors.Is(err, ErrUnreachable) || errors.Is(err, ErrDenied) || errors.Is(err, ErrBusy) {
 			return nil, err
 		}
-		failures = append(failures, fmt.Errorf("%s: %w", path, err))
+		failures = append(failures, err)
 	}
-	return nil, &noDaemonError{failures: failures}
+	return nil, &noDaemonError{paths: paths, failures: failures}
 }
 
-// noDaemonError says, in one line, what each socket said.
-type noDaemonError struct{ failures []error }
+// noDaemonError says, in one line, what the sockets said, each cause once.
+type noDaemonError struct {
+	paths []string
+	// failures has one for each of the paths.
+	failures []error
+}
 
 func (e *noDaemonError) Error() string {
-	texts := make([]string, 0, len(e.failures))
-	for _, failure := range e.failures {
-		texts = append(texts, failure.Error())
+	var causes []string
+	at := map[string][]string{}
+	for i, failure := range e.failures {
+		cause := strings.ReplaceAll(failure.Error(), e.paths[i], "the socket")
+		if at[cause] == nil {
+			causes = append(causes, cause)
+		}
+		at[cause] = append(at[cause], e.paths[i])
 	}
-	return "no libvirt daemon answered: " + strings.Join(texts, "; ")
+	for i, cause := range causes {
+		causes[i] = strings.Join(at[cause], ", ") + ": " + cause
+	}
+	return "no libvirt daemon answers at " + strings.Join(causes, "; at ")
 }
 
-func (e *noDaemonError) Unwrap() []error { return e.failures }
+func (e *noDaemonError) Unwrap() []error { return append([]error{ErrNoDaemon}, e.failures...) }
 
 // tasks keeps count of goroutines that outlive the call that started them.
 type tasks struct {

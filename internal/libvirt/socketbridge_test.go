@@ -178,6 +178,26 @@ func TestConnect_triesTheSocketsInOrder(t *testing.T) {
 	}
 }
 
+// What all sockets say is said once.
+func TestConnect_saysEachCauseOnce(t *testing.T) {
+	t.Parallel()
+	h := open(t, Config{URI: "qemu+ssh://kvm1/system", Dial: func(_ context.Context, path string) (net.Conn, error) {
+		if path == "/run/libvirt/virtqemud-sock" {
+			return nil, errors.New("opening " + path + ": permission denied")
+		}
+		return nil, errors.New("opening " + path + ": connection refused")
+	}})
+	_, err := h.Info(t.Context())
+	want(t, err, ErrUnreachable)
+	want(t, err, ErrNoDaemon)
+	const text = "no libvirt daemon answers at /run/libvirt/libvirt-sock, /var/run/libvirt/libvirt-sock, " +
+		"/var/run/libvirt/virtqemud-sock: opening the socket: connection refused; at /run/libvirt/virtqemud-sock: " +
+		"opening the socket: permission denied"
+	if !strings.HasSuffix(err.Error(), text) {
+		t.Errorf("%v\nwant %s", err, text)
+	}
+}
+
 func TestTarget_keepsWhatIsLibvirts(t *testing.T) {
 	t.Parallel()
 	for uri, expected := range map[string]string{

@@ -88,6 +88,7 @@ func TestFailure_remedyOfEachKind(t *testing.T) {
 		"unconfigured": fleet.ErrUnconfigured, "two copies": fleet.ErrTwoCopies, "ambiguous": fleet.ErrAmbiguous,
 		"duplicate host": fleet.ErrDuplicateHost, "locked": fleet.ErrLocked,
 		"lease lost": fleet.ErrLeaseLost, "lease unconfirmed": fleet.ErrLeaseUnconfirmed, "restart": fleet.ErrRestartRequired,
+		"no daemon": libvirt.ErrNoDaemon,
 		"not ready": fleet.ErrNotReady, "no host": fleet.ErrNoHost, "agent": libvirt.ErrAgentUnavailable,
 		"unsupported": fleet.ErrUnsupported, "busy": fleet.ErrBusy, "unreachable": fleet.ErrUnreachable,
 		"deadline": context.DeadlineExceeded, "canceled": context.Canceled,
