@@ -91,6 +91,8 @@ type HostKeyError struct {
 	KnownType, KnownFingerprint string
 	// Files are the known_hosts files that were searched.
 	Files []string
+	// Missing are the user's known_hosts files where none of them exists.
+	Missing []string
 	// NeverAsked says that ssh_config has StrictHostKeyChecking no for the host, which doesn't hold for changed keys here.
 	NeverAsked bool
 	// Err is the cause, if there is a further one.
@@ -117,12 +119,24 @@ func (e *HostKeyError) Error() string {
 		return fmt.Sprintf("the new host key of %s can't be recorded: %v", e.Name, e.Err)
 	case HostKeyUnknown:
 	}
-	files := "no known_hosts file is configured"
+	var files []string
+	switch missing := strings.Join(e.Missing, ", "); len(e.Missing) {
+	case 0:
+	case 1:
+		files = append(files, fmt.Sprintf("the configured known_hosts file %s does not exist: correct its path or make it",
+			missing))
+	default:
+		files = append(files, fmt.Sprintf("the configured known_hosts files %s do not exist: correct their paths or make one",
+			missing))
+	}
 	if len(e.Files) > 0 {
-		files = "searched " + strings.Join(e.Files, ", ")
+		files = append(files, "searched "+strings.Join(e.Files, ", "))
+	}
+	if len(files) == 0 {
+		files = append(files, "no known_hosts file is configured")
 	}
 	return fmt.Sprintf("no host key is known for %s (%s): %s; compare that fingerprint with the host's own, then add"+
-		" the key with ssh-keyscan, or let accept_new record it", e.Name, files, presented)
+		" the key with ssh-keyscan, or let accept_new record it", e.Name, strings.Join(files, "; "), presented)
 }
 
 // Unwrap returns the cause, if there is a further one.

@@ -278,6 +278,9 @@ func (h *hostKeys) refusal(problem HostKeyProblem, key xssh.PublicKey, known *kn
 		Problem: problem, Name: h.name, KeyType: key.Type(), Fingerprint: xssh.FingerprintSHA256(key),
 		Files: slices.DeleteFunc(slices.Clone(h.files), isMissing), NeverAsked: h.target.neverAsked, Err: cause,
 	}
+	if own := h.target.userKnownHosts; !slices.ContainsFunc(own, func(file string) bool { return !isMissing(file) }) {
+		e.Missing = own
+	}
 	if known != nil {
 		e.File, e.Line = known.file, known.line
 		e.KnownType, e.KnownFingerprint = known.key.Type(), xssh.FingerprintSHA256(known.key)

@@ -204,6 +204,23 @@ func TestHostKey_checksCertificates(t *testing.T) {
 	}
 }
 
+// TestHostKey_saysThatTheFileIsMissing: a known_hosts file that doesn't exist was configured nevertheless, and is named.
+func TestHostKey_saysThatTheFileIsMissing(t *testing.T) {
+	t.Parallel()
+	key := newKey(t, "ed25519")
+	server := startSSHD(t, key.authorized())
+	cfg := server.config(t, key)
+	cfg.KnownHostsFile = filepath.Join(t.TempDir(), "missing")
+	refused := dialHostKey(t, cfg)
+	if refused == nil || refused.Problem != HostKeyUnknown {
+		t.Fatalf("got %v", refused)
+	}
+	want := "the configured known_hosts file " + cfg.KnownHostsFile + " does not exist: correct its path or make it"
+	if got := refused.Error(); !strings.Contains(got, want) || strings.Contains(got, "is configured") {
+		t.Errorf("%q is not in: %s", want, got)
+	}
+}
+
 func TestHostKey_recordsNewHosts(t *testing.T) {
 	t.Parallel()
 	key := newKey(t, "ed25519")
