@@ -2,6 +2,8 @@ package virtualmachine
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/hashicorp/terraform-plugin-framework-validators/stringvalidator"
@@ -216,4 +218,27 @@ func (p planning) refuseOwnDisks() diag.Diagnostics {
 		}
 	}
 	return diags
+}
+
+// warnLost says which disks of a VM were lost with its host, which was given up: the VM that is created in its place has
+// others.
+func (m *model) warnLost(fenced []string) diag.Diagnostics {
+	host := text(m.CurrentHost)
+	own := ownDisks(m.Disks)
+	if len(own) == 0 || !slices.Contains(fenced, host) {
+		return nil
+	}
+	var lines strings.Builder
+	for _, key := range slices.Sorted(maps.Keys(own)) {
+		anew := "empty"
+		if own[key].Image != "" {
+			anew = "as image " + own[key].Image + " is"
+		}
+		fmt.Fprintf(&lines, "\n  - %s (storage pool %s): %s", key, own[key].Pool, anew)
+	}
+	return diag.Diagnostics{diag.NewAttributeWarningDiagnostic(path.Root("disks"), "Disks are lost with their host",
+		fmt.Sprintf("Host %q, which had virtual machine %q last, is fenced: the VM is gone with it. If it is created again, "+
+			"these disks, which are made with it, are new:%s\n\nWhat was on them is on host %[1]q alone, unless its storage "+
+			"pool is shared. Restore it from a backup. If the host may come back, remove fenced before anything is applied.",
+			host, text(m.Name), lines.String()))}
 }

@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
 )
 
@@ -65,6 +67,29 @@ func TestOwnDisk_isPlannedAsDeclared(t *testing.T) {
 		}
 		if got := config.spec(state).Disks["root"].Source.File; test.want == "" && got != "/srv/vms/web-root" {
 			t.Errorf("%s: the disk would be switched to %q", name, got)
+		}
+	}
+}
+
+// With a host that was given up go the disks that were made with the VM: that the next VM has new ones is said.
+func TestOwnDisk_lostWithItsHost(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		disk   in
+		fenced []string
+		says   string
+	}{
+		"empty":           {in{"pool": "vms", "size": "1Gi"}, []string{"kvm1"}, "root (storage pool vms): empty"},
+		"from an image":   {in{"pool": "vms", "image": "vms/debian-0"}, []string{"kvm1"}, "as image vms/debian-0 is"},
+		"on another host": {in{"pool": "vms", "size": "1Gi"}, []string{"kvm2"}, ""},
+		"not its own":     {in{"file": "/srv/root.qcow2"}, []string{"kvm1"}, ""},
+	} {
+		m := read(t, minimal.with(in{"disks": in{"root": test.disk}}))
+		m.CurrentHost = types.StringValue("kvm1")
+		got := texts(m.warnLost(test.fenced))
+		if (got == "") != (test.says == "") || !strings.Contains(got, test.says) ||
+			got != "" && (!strings.Contains(got, text(m.Name)) || !strings.HasPrefix(got, "Warning: ")) {
+			t.Errorf("%s: %q, want %q", name, got, test.says)
 		}
 	}
 }

@@ -125,6 +125,7 @@ func (r *Resource) Read(ctx context.Context, req resource.ReadRequest, resp *res
 	seen, err := r.look(ctx, &state)
 	switch {
 	case isGone(err):
+		resp.Diagnostics.Append(state.warnLost(r.Data.Fleet.FencedHosts())...)
 		resp.State.RemoveResource(ctx)
 		return
 	case errors.Is(err, fleet.ErrUnreachable) && !state.Name.IsNull() &&
