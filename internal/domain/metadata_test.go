@@ -38,7 +38,8 @@ func allMetadata() Metadata {
 		FreshNVRAM: true,
 		Migrations: []Migration{failedMigration(), {SourceHost: "kvm1", Start: migrationStart}},
 		Copies: []Copy{
-			{Host: "kvm2", HostUUID: "u", Path: "/a & b", FromUUID: "f"}, {Host: "kvm2", Path: "/c"},
+			{Host: "kvm2", HostUUID: "u", Path: "/a & b", FromUUID: "f"},
+			{Host: "kvm2", Path: "/c"},
 			{Host: "kvm2", HostUUID: "u", Path: "/d", FromUUID: "f", Making: true, Bytes: 4711},
 			{Host: "kvm2", Path: "/e", Making: true},
 		},

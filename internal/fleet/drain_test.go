@@ -80,8 +80,8 @@ func TestNotDone_saysWhatBlocksAndWhatToDo(t *testing.T) {
 		},
 	}}}
 
-	want = "host \"kvm1\" can't be drained because of:\n  - \"web\" (strategy LiveMigrate of the provider): Reason: it is so. " +
-		"Change it"
+	want = "host \"kvm1\" can't be drained because of:\n  - \"web\" (strategy LiveMigrate of the provider): " +
+		"Reason: it is so. Change it"
 	if got := BlockedText("kvm1", eviction.Blocked(eviction.Compute(in))); got != want {
 		t.Errorf("%q, want %q", got, want)
 	}

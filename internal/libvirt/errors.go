@@ -18,7 +18,8 @@ var (
 	// ErrUnreachable says that the host or its daemon could not be reached, did not answer, or the connection broke.
 	// After a call that changes something the outcome is unknown. It never means that an object is gone.
 	ErrUnreachable = errors.New("host unreachable")
-	// ErrNoDaemon says that the host was reached, and that no daemon of libvirt's answers there. It is ErrUnreachable, too.
+	// ErrNoDaemon says that the host was reached, and that no daemon of libvirt's answers there. It is ErrUnreachable,
+	// too.
 	ErrNoDaemon = errors.New("no libvirt daemon answers")
 	// ErrExists says that an object with this name or identity is there already.
 	ErrExists = errors.New("already exists")

@@ -204,7 +204,8 @@ func TestHostKey_checksCertificates(t *testing.T) {
 	}
 }
 
-// TestHostKey_saysThatTheFileIsMissing: a known_hosts file that doesn't exist was configured nevertheless, and is named.
+// TestHostKey_saysThatTheFileIsMissing: a known_hosts file that doesn't exist was configured nevertheless, and is
+// named.
 func TestHostKey_saysThatTheFileIsMissing(t *testing.T) {
 	t.Parallel()
 	key := newKey(t, "ed25519")

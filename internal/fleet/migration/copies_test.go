@@ -42,7 +42,9 @@ func TestOptions_copiesImages(t *testing.T) {
 func TestCopiable_refusesWhatACopyWouldNotBe(t *testing.T) {
 	t.Parallel()
 	left := []domain.Copy{
-		{Path: "/left"}, {Path: "/e", Making: true, Bytes: 4711}, {Path: "/f", Making: true, Bytes: 4711},
+		{Path: "/left"},
+		{Path: "/e", Making: true, Bytes: 4711},
+		{Path: "/f", Making: true, Bytes: 4711},
 		{Path: "/g", Making: true, Bytes: 4711},
 	}
 	m := Machine{Unfinished: left, Facts: facts(t, "",

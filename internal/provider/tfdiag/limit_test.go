@@ -11,8 +11,8 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/tfdiag"
 )
 
-// TestFailure_saysWhichLimitWasReached proves that an operation which ran out of time names the attribute that limits it,
-// once, keeps what was seen last, and says what took longer than that.
+// TestFailure_saysWhichLimitWasReached proves that an operation which ran out of time names the attribute that limits
+// it, once, keeps what was seen last, and says what took longer than that.
 func TestFailure_saysWhichLimitWasReached(t *testing.T) {
 	t.Parallel()
 	const limit = "The limit of timeouts.create, which is 1ms, was reached."

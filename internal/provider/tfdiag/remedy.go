@@ -54,8 +54,8 @@ var remedies = []kindRemedy{
 	{libvirt.ErrUnsupported, "The host's libvirt or QEMU can't do this: use another host or newer versions."},
 	{libvirt.ErrBusy, "Another operation is under way on it: run again when that has ended."},
 	{libvirt.ErrNoDaemon, "See on the host whether libvirt's daemon runs: \"systemctl status libvirtd virtqemud\", and " +
-		"\"journalctl -u libvirtd -u virtqemud\" for why it ended. The user needs access to its socket. Nothing was removed " +
-		"from the state. on_unreachable = \"keep\" lets plans continue while a host is under maintenance."},
+		"\"journalctl -u libvirtd -u virtqemud\" for why it ended. The user needs access to its socket. Nothing was " +
+		"removed from the state. on_unreachable = \"keep\" lets plans continue while a host is under maintenance."},
 	{fleet.ErrUnreachable, "Check that the host is up and that its address, the network and sshd are right (without " +
 		"SSH: that libvirtd listens there). Nothing was removed from the state. on_unreachable = \"keep\" lets plans " +
 		"continue while a host is under maintenance; fenced = true on the host gives it up for good."},

@@ -220,8 +220,8 @@ func (p planning) refuseOwnDisks() diag.Diagnostics {
 	return diags
 }
 
-// warnLost says which disks of a VM were lost with its host, which was given up: the VM that is created in its place has
-// others.
+// warnLost says which disks of a VM were lost with its host, which was given up: the VM that is created in its place
+// has others.
 func (m *model) warnLost(fenced []string) diag.Diagnostics {
 	host := text(m.CurrentHost)
 	own := ownDisks(m.Disks)
