@@ -55,7 +55,7 @@ func (d *drain) outcome(ctx context.Context, cause error) error {
 	}
 }
 
-// verify looks at what is on the host now: a step whose machine runs there is
+// verify looks at what is on the host now: a step whose VM runs there is
 // not done, whatever was recorded. It returns the names of those that are no
 // part of the drain and have come nevertheless.
 func (d *drain) verify(ctx context.Context) (come []string, err error) {
@@ -91,7 +91,7 @@ func (d *drain) verify(ctx context.Context) (come []string, err error) {
 	return contradict(d.steps, running), nil
 }
 
-// contradict takes back what was recorded of machines that run on the host, by
+// contradict takes back what was recorded of VMs that run on the host, by
 // UUID. It returns the names of those that are in no step.
 func contradict(steps []hostrecord.Step, running map[string]string) (come []string) {
 	for uuid, name := range running {

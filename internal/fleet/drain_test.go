@@ -57,7 +57,7 @@ func TestContradict(t *testing.T) {
 	}
 }
 
-// Where a machine is gets told only as far as it is known.
+// Where a VM is gets told only as far as it is known.
 func TestEvacuationStep_doneText(t *testing.T) {
 	t.Parallel()
 
@@ -76,7 +76,7 @@ func TestEvacuationStep_doneText(t *testing.T) {
 	}
 }
 
-// A machine that a drain is about to shut down, or has, stays off while the host
+// A VM that a drain is about to shut down, or has, stays off while the host
 // is cordoned, even before that is recorded.
 func TestHostRecord_evicted(t *testing.T) {
 	t.Parallel()

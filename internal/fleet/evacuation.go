@@ -10,8 +10,8 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 )
 
-// Evicted says why the machine, which is off, is to stay so: its host is under a
-// maintenance that shut it down or saved it. It is "" for any other machine.
+// Evicted says why the VM, which is off, is to stay so: its host is under a
+// maintenance that shut it down or saved it. It is "" for any other VM.
 func (f *Fleet) Evicted(ctx context.Context, vm *inventory.VM) (string, error) {
 	if vm.Active {
 		return "", nil
@@ -149,7 +149,7 @@ func plainSteps(steps []hostrecord.Step) []eviction.Step {
 	return plain
 }
 
-// RunningOn are the names of the machines that run on the host, as of the
+// RunningOn are the names of the VMs that run on the host, as of the
 // snapshot, sorted.
 func (f *Fleet) RunningOn(ctx context.Context, name string) ([]string, error) {
 	h, err := f.UsableHost(name)
