@@ -115,7 +115,7 @@ func (d *Definition) controllers(kind string) []*etree.Element {
 	return slices.DeleteFunc(d.devices("controller"), func(e *etree.Element) bool { return attr(e, "type") != kind })
 }
 
-// defaultBus is the bus of a new disk: virtio, and for drives the one that the machine's firmware boots from.
+// defaultBus is the bus of a new disk: virtio, and for drives the one that the VM's firmware boots from.
 func (d *Definition) defaultBus(device string) string {
 	osType := child(d.root(), "os", "type")
 	arch := attr(osType, "arch")
@@ -136,7 +136,7 @@ func (d *Definition) defaultBus(device string) string {
 	}
 }
 
-// freeSlots counts the PCI Express ports, or on older machines the PCI slots, without a device. nil without PCI.
+// freeSlots counts the PCI Express ports, or for older machine types the PCI slots, without a device. nil without PCI.
 func (d *Definition) freeSlots() *int {
 	const ports, slots = 1, 31 // A port takes one device; slot 0 of a conventional bus is the bridge's.
 	room := map[int]int{}

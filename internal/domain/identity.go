@@ -33,7 +33,7 @@ func (d *Definition) readIdentity(s *Spec) {
 	s.FreeSlots = d.freeSlots()
 }
 
-// applyIdentity sets name, type and machine. What a VM can't become in place is refused.
+// applyIdentity sets name, domain type and machine type. What a VM can't become in place is refused.
 func (d *Definition) applyIdentity(want Spec) error {
 	var have Spec
 	d.readIdentity(&have)

@@ -117,7 +117,7 @@ var conventionalModels = []string{
 	"e1000", "rtl8139", "virtio-transitional", "pcnet", "ne2k_pci", "i82551", "i82557b", "i82559er", "i82801",
 }
 
-// conventional says that a machine has PCI Express ports, and that the interface can't use one.
+// conventional says that a VM has PCI Express ports, and that the interface can't use one.
 func (i Interface) conventional(have Spec) bool {
 	return slices.Contains([]string{"q35", "virt"}, machineFamily(have.Machine)) &&
 		slices.Contains(conventionalModels, i.Model)

@@ -8,7 +8,7 @@ import (
 	"github.com/beevik/etree"
 )
 
-// Mobility is what a definition says that decides whether and how a machine can move to another host. Unlike a Spec it
+// Mobility is what a definition says that decides whether and how a VM can move to another host. Unlike a Spec it
 // also covers devices that can't be declared.
 type Mobility struct {
 	// Machine is the machine type, in a running VM's definition with its version (pc-q35-7.2).

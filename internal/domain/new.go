@@ -56,7 +56,7 @@ func New(s Spec, uuid string) (*Definition, error) {
 }
 
 // DefaultMachine is the machine type of a new VM that declares none: what KubeVirt takes. libvirt's own default for
-// x86_64 is the machine of 1996.
+// x86_64 is the machine type of 1996.
 func DefaultMachine(arch string) string {
 	switch arch {
 	case "x86_64", "i686":
@@ -145,7 +145,7 @@ func addBaseDevices(devices *etree.Element, s Spec, pc bool) {
 	add(rng, "backend", "model", "random").SetText("/dev/urandom")
 }
 
-// addSparePorts gives a machine with PCI Express ports for its own devices and some to plug others into, which can't be
+// addSparePorts gives a VM with PCI Express ports for its own devices and some to plug others into, which can't be
 // added later.
 func (d *Definition) addSparePorts(machine string) {
 	if family := machineFamily(machine); family != "q35" && family != "virt" {

@@ -118,7 +118,7 @@ func (d *Definition) applyFirmware(want Firmware) error {
 	d.forgetFirmware()
 	osElement := ensure(d.root(), "os")
 	setAttr(osElement, "firmware", "efi")
-	ensure(ensure(d.root(), "features", "os"), "acpi") // UEFI has no other way to describe the machine.
+	ensure(ensure(d.root(), "features", "os"), "acpi") // UEFI has no other way to describe the VM.
 	if want.SecureBoot == nil {
 		return nil
 	}

@@ -46,7 +46,7 @@ const (
 	maxNameLength = 200
 	// maxVCPUs is KubeVirt's limit, too; machine types of QEMU 7.2 take 288 to 1024.
 	maxVCPUs = 512
-	// minMemory is what QEMU's machines of our days start with at all.
+	// minMemory is what QEMU's VMs of our days start with at all.
 	minMemory = mib
 	// virtioSerialLength is the length of VIRTIO_BLK_ID_BYTES; QEMU cuts longer ones off.
 	virtioSerialLength = 20

@@ -25,7 +25,7 @@ type missingImage struct {
 }
 
 // imagesToBring are the images that can be brought to the target before the
-// machine moves there. One that can't be is a blocker of the disk on it.
+// VM moves there. One that can't be is a blocker of the disk on it.
 func imagesToBring(ctx context.Context, vm *inventory.VM, facts domain.Mobility, to *inventory.Host) []missingImage {
 	var missing []missingImage
 
@@ -93,7 +93,7 @@ func (m *move) bringImages(ctx context.Context, machine migration.Machine) error
 	return nil
 }
 
-// bringImage brings one, once however many machines need it.
+// bringImage brings one, once however many VMs need it.
 func (m *move) bringImage(ctx context.Context, image missingImage) error {
 	f := m.fleet
 

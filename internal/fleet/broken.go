@@ -14,7 +14,7 @@ import (
 )
 
 // endsFirst says that an earlier migration is brought to its end before the
-// machine is moved to a host: one to that very host, one that broke in
+// VM is moved to a host: one to that very host, one that broke in
 // post-copy, or one that stands still with all of the memory on both hosts,
 // until somebody tells the target to start the guest, or nobody does. Nil is
 // that there is none such.
@@ -35,17 +35,17 @@ func endsFirst(vm *inventory.VM, to *inventory.Host) *inventory.Problem {
 		return p
 	case vm.BrokeInPostCopy():
 		p.Summary = "Broken migration is resumed first"
-		p.Detail = fmt.Sprintf("A migration of virtual machine %q broke in post-copy (%s). It is resumed before the machine "+
+		p.Detail = fmt.Sprintf("A migration of virtual machine %q broke in post-copy (%s). It is resumed before the VM "+
 			"is moved to host %q", vm.Name, vm.StateFacts().Parts(), to.Name)
 	case vm.Migrating && vm.State == libvirt.Paused && vm.Host == record.SourceHost:
 		p.Summary = "Unfinished migration is ended first"
 		p.Detail = fmt.Sprintf("A migration of virtual machine %q to host %q is not at its end (%s). That is waited for, or "+
-			"brought about if nobody is at it any more, before the machine is moved to host %q", vm.Name, record.TargetHost,
+			"brought about if nobody is at it any more, before the VM is moved to host %q", vm.Name, record.TargetHost,
 			vm.StateFacts().Parts(), to.Name)
 	case vm.Migrating && record.TargetHost == to.Name:
 		p.Summary = "Virtual machine is on its way already"
 		p.Detail = fmt.Sprintf("A migration of virtual machine %q to host %q goes on (%s). It is waited for; once it has "+
-			"brought the machine there, nothing is moved", vm.Name, to.Name, vm.StateFacts().Parts())
+			"brought the VM there, nothing is moved", vm.Name, to.Name, vm.StateFacts().Parts())
 
 		return p
 	default:
@@ -58,9 +58,9 @@ func endsFirst(vm *inventory.VM, to *inventory.Host) *inventory.Problem {
 }
 
 // resumeBroken goes on with a migration that broke in post-copy, as the run
-// would have that left it behind: under the machine's lock. What can't be resumed
+// would have that left it behind: under the VM's lock. What can't be resumed
 // is an error, and is kept or destroyed as the options say. The record is
-// completed, unless the machine stays as it is.
+// completed, unless the VM stays as it is.
 func (f *Fleet) resumeBroken(
 	ctx context.Context, vm *inventory.VM, record domain.Migration, last inventory.LastKnown, own migration.Options,
 ) (*inventory.VM, error) {
@@ -130,7 +130,7 @@ func failureReason(state migration.State, err error) string {
 	return state.FailureReason
 }
 
-// giveUp does with a machine whose post-copy is irrecoverable what the options
+// giveUp does with a VM whose post-copy is irrecoverable what the options
 // say, and returns why it failed.
 func (f *Fleet) giveUp(
 	ctx context.Context, uuid string, from, to *inventory.Host, o migration.Options, failure error,
@@ -146,7 +146,7 @@ func (f *Fleet) giveUp(
 	return fmt.Errorf("%w; %w", failure, ErrDestroyed)
 }
 
-// destroyParts ends what a broken post-copy left of a machine, and leaves one
+// destroyParts ends what a broken post-copy left of a VM, and leaves one
 // definition of it: on the target, where the guest ran last and wrote to its
 // disks, and where its firmware and its TPM keep what they know now. Both hosts
 // must answer, and QEMU itself must say that nothing comes any more.
@@ -205,7 +205,7 @@ func (f *Fleet) destroyParts(ctx context.Context, uuid string, from, to *invento
 	return f.undefineLeftover(ctx, from, source, to)
 }
 
-// part is what a host has of a machine that is in two parts; nil is nothing.
+// part is what a host has of a VM that is in two parts; nil is nothing.
 func part(ctx context.Context, on *inventory.Host, uuid string) (*libvirt.Domain, error) {
 	d, err := on.Conn.Domain(ctx, uuid)
 

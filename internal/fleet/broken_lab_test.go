@@ -16,7 +16,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
-// torn is a machine that one run moves in post-copy between two hosts of its
+// torn is a VM that one run moves in post-copy between two hosts of its
 // own, while the connection between them breaks for good.
 type torn struct {
 	t        *testing.T
@@ -58,7 +58,7 @@ type end struct {
 	err    error
 }
 
-// move moves the machine.
+// move moves the VM.
 func (b *torn) move(ctx context.Context) <-chan end {
 	over := make(chan end, 1)
 
@@ -87,7 +87,7 @@ func (b *torn) tear() {
 	release()
 }
 
-// seen is what a host says of the machine.
+// seen is what a host says of the VM.
 func (b *torn) seen(on *lab.Host) string {
 	d, err := b.f.Host(on.Name).Conn.Domain(b.t.Context(), b.vm.UUID)
 	if err != nil {
@@ -243,7 +243,7 @@ func TestLab_irrecoverableMigration(t *testing.T) {
 	}
 }
 
-// Whoever moves the machine stops for good when all of its memory has come, and
+// Whoever moves the VM stops for good when all of its memory has come, and
 // before its guest is started on the target. Nobody's libvirt tidies up. The next
 // one lets it go on at the source, and moves it then.
 func TestLab_moverIsLostAtTheHandover(t *testing.T) {
@@ -280,7 +280,7 @@ func TestLab_moverIsLostAtTheHandover(t *testing.T) {
 	}
 
 	if err := wake(); err == nil {
-		t.Error("whoever woke up believes that it moved the machine")
+		t.Error("whoever woke up believes that it moved the VM")
 	}
 
 	onlyOn(t, f, vm.UUID, to.Name)

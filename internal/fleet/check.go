@@ -9,7 +9,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
 )
 
-// CheckCreate says what would keep the machine from being created, as far as it
+// CheckCreate says what would keep the VM from being created, as far as it
 // can be told without touching a host. An error means that nobody could tell.
 func (f *Fleet) CheckCreate(ctx context.Context, d Desired) ([]inventory.Problem, error) {
 	d.Planned = true
@@ -69,7 +69,7 @@ func (f *Fleet) CheckCreate(ctx context.Context, d Desired) ([]inventory.Problem
 	}
 
 	return explain(d, candidates, inventory.Problem{
-		Summary: "No host can take the VM", Detail: fmt.Sprintf("Machine %q can't be placed", d.Spec.Name),
+		Summary: "No host can take the VM", Detail: fmt.Sprintf("VM %q can't be placed", d.Spec.Name),
 	}), nil
 }
 
@@ -111,7 +111,7 @@ func (f *Fleet) unchecked(ctx context.Context, name string) ([]inventory.Problem
 
 	return []inventory.Problem{{
 		Attribute: "name", Warning: true, Summary: "Name not checked on every host",
-		Detail: fmt.Sprintf("Nobody can tell whether there is another machine named %q on %s: no answer comes from there.",
+		Detail: fmt.Sprintf("Nobody can tell whether there is another VM named %q on %s: no answer comes from there.",
 			name, inventory.QuoteList(silent)),
 		Remedy: "If there is one, neither can move to the other's host. A host that is off for good is left out with " +
 			"fenced = true.",
@@ -174,7 +174,7 @@ func (f *Fleet) CheckUpdate(
 		warnings = append(warnings, refused...)
 	}
 
-	// What is new has to be where the machine is going to be.
+	// What is new has to be where the VM is going to be.
 	a := inventory.Reply{Host: vm.On}
 	if pinned := f.Host(d.Metadata.Host); pinned != nil && !pinned.Config.Fenced {
 		a.Host = pinned
@@ -208,6 +208,6 @@ func (f *Fleet) CheckUpdate(
 	candidates := []candidate{{Reply: a, problems: problems}}
 
 	return append(warnings, explain(d, candidates, inventory.Problem{
-		Summary: "Host can't take the change", Detail: fmt.Sprintf("Machine %q can't be changed", vm.Name),
+		Summary: "Host can't take the change", Detail: fmt.Sprintf("VM %q can't be changed", vm.Name),
 	})...), nil
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 )
 
-// allSilent is an error when no host that could take the machine answers: then
-// nothing is wrong with the machine.
+// allSilent is an error when no host that could take the VM answers: then
+// nothing is wrong with the VM.
 func allSilent(d Desired, candidates []candidate) error {
 	var silent []candidate
 
@@ -51,9 +51,9 @@ func allSilent(d Desired, candidates []candidate) error {
 func nameTaken(vm *inventory.VM) inventory.Problem {
 	return inventory.Problem{
 		Attribute: "name", Summary: "Name already taken",
-		Detail: fmt.Sprintf("A machine named %q exists already on host %q, with UUID %s.", vm.Name, vm.Host, vm.UUID),
-		Remedy: fmt.Sprintf("To manage that machine, import it: terraform import <address> %s\n"+
-			"Otherwise choose another name. If the new machine is to replace that one, leave create_before_destroy out of "+
+		Detail: fmt.Sprintf("A VM named %q exists already on host %q, with UUID %s.", vm.Name, vm.Host, vm.UUID),
+		Remedy: fmt.Sprintf("To manage that VM, import it: terraform import <address> %s\n"+
+			"Otherwise choose another name. If the new VM is to replace that one, leave create_before_destroy out of "+
 			"its lifecycle.", vm.UUID),
 	}
 }
@@ -104,7 +104,7 @@ func remedyFor(attribute string) string {
 	case attribute == "":
 		return "Change what it names, or use a host with another version of libvirt or QEMU."
 	case attribute == "memory.size":
-		return "Use a smaller memory.size, stop or move other machines, or raise the host's memory_limit."
+		return "Use a smaller memory.size, stop or move other VMs, or raise the host's memory_limit."
 	case attribute == "host":
 		return "Bring the host back, uncordon it, or choose another one."
 	case attribute == "machine_type" || attribute == "arch":
@@ -114,7 +114,7 @@ func remedyFor(attribute string) string {
 	case attribute == "placement.host_labels":
 		return "Give a host these labels in the provider's hosts, or ask for others."
 	case attribute == "placement.anti_affinity":
-		return "Add a host, move one of the machines, or set required = false to avoid them only where possible."
+		return "Add a host, move one of the VMs, or set required = false to avoid them only where possible."
 	case attribute == "type":
 		return `Use a type that the host offers; type = "qemu" runs anywhere, slowly.`
 	case strings.HasPrefix(attribute, "interfaces."):

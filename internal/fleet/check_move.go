@@ -13,7 +13,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
 )
 
-// CheckMove says what would keep the machine from being moved to the target that
+// CheckMove says what would keep the VM from being moved to the target that
 // its configuration pins it to, as far as it can be told without touching a host:
 // every blocker with its reason code and what would lift it. What nobody can tell
 // beforehand is a warning. So is it that the target is cordoned, or switched off for
@@ -25,7 +25,7 @@ func (f *Fleet) CheckMove(
 	return f.checkMove(ctx, uuid, last, target, o, true)
 }
 
-// checkMove is CheckMove for a machine that is pinned to the target, or for one
+// checkMove is CheckMove for a VM that is pinned to the target, or for one
 // that is moved there for another reason.
 func (f *Fleet) checkMove(
 	ctx context.Context, uuid string, last inventory.LastKnown, target string, o migration.Options, pinned bool,
@@ -76,18 +76,18 @@ func (f *Fleet) checkMove(
 	return problems, nil
 }
 
-// pinClosed says that a machine is pinned to a host that takes none at present.
+// pinClosed says that a VM is pinned to a host that takes none at present.
 func pinClosed(vm *inventory.VM, to *inventory.Host, b migration.Blocker) inventory.Problem {
 	return inventory.Problem{
 		Attribute: "host", Summary: "Virtual machine is pinned to a host under maintenance", Warning: true,
 		Detail: fmt.Sprintf("Virtual machine %q is on host %q, its configuration has host = %q, and %s. As long as that "+
-			"lasts the machine stays where it is, and apply stops before it moves it", vm.Name, vm.Host, to.Name, b.Message),
-		Remedy: "Destroy the virtfleet_host_maintenance, in this apply or before, and the machine is moved. Else change " +
+			"lasts the VM stays where it is, and apply stops before it moves it", vm.Name, vm.Host, to.Name, b.Message),
+		Remedy: "Destroy the virtfleet_host_maintenance, in this apply or before, and the VM is moved. Else change " +
 			"its host, or remove it from its configuration.",
 	}
 }
 
-// copyProblemsTo is copyProblems of a machine that wasn't looked at yet.
+// copyProblemsTo is copyProblems of a VM that wasn't looked at yet.
 func (f *Fleet) copyProblemsTo(
 	ctx context.Context, vm *inventory.VM, target string, o migration.Options,
 ) []inventory.Problem {
@@ -101,7 +101,7 @@ func (f *Fleet) copyProblemsTo(
 	return copyProblems(ctx, vm, f.headedFor(ctx, vm, machine, to), to, o)
 }
 
-// copyProblems says what will be copied: disks of a machine that runs, files of
+// copyProblems says what will be copied: disks of a VM that runs, files of
 // one that is off.
 func copyProblems(
 	ctx context.Context, vm *inventory.VM, machine migration.Machine, to *inventory.Host, o migration.Options,
@@ -114,7 +114,7 @@ func copyProblems(
 	return append(problems, imageProblems(ctx, vm, machine, to, o)...)
 }
 
-// imageProblems says which disks of a machine that runs will be copied.
+// imageProblems says which disks of a VM that runs will be copied.
 func imageProblems(
 	ctx context.Context, vm *inventory.VM, machine migration.Machine, to *inventory.Host, o migration.Options,
 ) []inventory.Problem {
@@ -159,15 +159,15 @@ func afterCopies(vm *inventory.VM, own, others int, removed bool) string {
 
 	switch {
 	case others == 0, removed:
-		return text + "removed as soon as the machine runs there"
+		return text + "removed as soon as the VM runs there"
 	case own == 0:
 		return text + "kept"
 	default:
-		return text + "kept, except for those that were made with it, which are removed as soon as the machine runs there"
+		return text + "kept, except for those that were made with it, which are removed as soon as the VM runs there"
 	}
 }
 
-// carriedProblems says which files a machine that is off takes along.
+// carriedProblems says which files a VM that is off takes along.
 func carriedProblems(
 	vm *inventory.VM, carried []migration.Carried, to *inventory.Host, o migration.Options,
 ) []inventory.Problem {
@@ -194,7 +194,7 @@ func carriedProblems(
 	case disks && *o.WithDefaults().KeepSourceDisks:
 		after += "; disks are kept"
 	case disks, own:
-		after += "; disks are removed as soon as the machine is there"
+		after += "; disks are removed as soon as the VM is there"
 	}
 
 	return []inventory.Problem{{
@@ -205,7 +205,7 @@ func carriedProblems(
 }
 
 // preflight finds everything that is in the way, room on the target included.
-// askQEMU also asks QEMU itself, which taints the machine.
+// askQEMU also asks QEMU itself, which taints the VM.
 func (f *Fleet) preflight(
 	ctx context.Context, vm *inventory.VM, to *inventory.Host, o migration.Options, askQEMU bool,
 ) (migration.Machine, []migration.Blocker, error) {
@@ -223,7 +223,7 @@ func (f *Fleet) preflight(
 	return machine, blockers, err
 }
 
-// preflightTo is preflight of a machine that was looked at already.
+// preflightTo is preflight of a VM that was looked at already.
 func (f *Fleet) preflightTo(
 	ctx context.Context, vm *inventory.VM, machine migration.Machine, to *inventory.Host, o migration.Options,
 ) ([]migration.Blocker, error) {
@@ -345,6 +345,6 @@ func doubtText(blockers []migration.Blocker) string {
 		lines[i] = "  - " + b.String()
 	}
 
-	return ". These can't be told beforehand; if one is in the way, the machine stays where it is:\n" +
+	return ". These can't be told beforehand; if one is in the way, the VM stays where it is:\n" +
 		strings.Join(lines, "\n")
 }

@@ -11,7 +11,7 @@ import (
 )
 
 // changed leaves of the wish only the disks and interfaces whose source is new:
-// a machine that runs on a network which was removed since is no reason to
+// a VM that runs on a network which was removed since is no reason to
 // refuse more memory.
 func (d Desired) changed(vm *inventory.VM) Desired {
 	have := vm.DeclaredSpec()

@@ -14,7 +14,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
-// cold moves a machine that is off: the files that it has on its host are
+// cold moves a VM that is off: the files that it has on its host are
 // copied, then its definition is made on the target, and last the source's is
 // removed. Until that is gone it is the one that counts, and what is on the
 // target is unfinished.
@@ -101,7 +101,7 @@ func (m *move) coldSteps(ctx context.Context, machine migration.Machine, luggage
 	return nil
 }
 
-// stillOurs makes sure that nobody took the machine's lock over while this run
+// stillOurs makes sure that nobody took the VM's lock over while this run
 // slept: whoever does so completes our record first.
 func (m *move) stillOurs(ctx context.Context) error {
 	d, err := m.from.Conn.Domain(ctx, m.vm.UUID)
@@ -118,7 +118,7 @@ func (m *move) stillOurs(ctx context.Context) error {
 
 	return &inventory.Error{
 		VM: m.vm.Name, Host: m.from.Name, Kind: ErrLocked,
-		Detail: "another run has taken the machine over",
+		Detail: "another run has taken the VM over",
 	}
 }
 
@@ -131,7 +131,7 @@ const (
 	unclearThere          // whether it counts, as the source may lose its own any moment
 )
 
-// handOverBeside hands the machine over if the target still takes it, beside all
+// handOverBeside hands the VM over if the target still takes it, beside all
 // that came there while files were copied.
 func (m *move) handOverBeside(ctx context.Context, machine migration.Machine) (presence, error) {
 	release, err := m.reserveForCold(ctx, machine)
@@ -146,7 +146,7 @@ func (m *move) handOverBeside(ctx context.Context, machine migration.Machine) (p
 // handOver makes the definition on the target and removes the source's, with
 // the firmware's variables and the TPM's state there, unless the target has the
 // same. It isn't broken off: what a host may still do later would decide where
-// the machine is.
+// the VM is.
 func (m *move) handOver(ctx context.Context) (presence, error) {
 	ctx, cancel := lease.CleanUp(ctx, inventory.FinishTimeout)
 	defer cancel()
@@ -159,7 +159,7 @@ func (m *move) handOver(ctx context.Context) (presence, error) {
 	}
 
 	arrived := m.vm.Metadata
-	arrived.Copies = nil // On the target they are no copies but what the machine is made of.
+	arrived.Copies = nil // On the target they are no copies but what the VM is made of.
 
 	if err := definition.SetMetadata(arrived); err != nil {
 		return notThere, err
@@ -244,12 +244,12 @@ func (m *move) undoCold(ctx context.Context, luggage *migration.Luggage, there p
 	}
 
 	if err := m.stillOurs(ctx); err != nil {
-		return nil //nolint:nilerr // Whoever has the machine now decides. The move's own error says what happened.
+		return nil //nolint:nilerr // Whoever has the VM now decides. The move's own error says what happened.
 	}
 
 	d, err := m.from.Conn.Domain(ctx, m.vm.UUID)
 	if err != nil {
-		return nil //nolint:nilerr // As long as the source may have the machine, it is there and nowhere else.
+		return nil //nolint:nilerr // As long as the source may have the VM, it is there and nowhere else.
 	}
 
 	if !d.Active() {
@@ -290,12 +290,12 @@ func (m *move) undefineUnstarted(ctx context.Context) error {
 
 // discardCopies removes what moves that did not come to their end left on
 // other hosts, or on that one only: files and the definition that was made with
-// them. It takes them off the machine's metadata, and returns the machine as it
+// them. It takes them off the VM's metadata, and returns the VM as it
 // is then. What is on hosts that are not configured stays, and stays noted.
 func (f *Fleet) discardCopies(ctx context.Context, vm *inventory.VM, only *inventory.Host) (*inventory.VM, error) {
 	var failures []error
 
-	gone := map[string]bool{vm.HostUUID: true} // Here they are what the machine is made of.
+	gone := map[string]bool{vm.HostUUID: true} // Here they are what the VM is made of.
 	stale := slices.Clone(vm.StaleHosts)
 
 	for _, h := range f.Configured {
@@ -370,7 +370,7 @@ func (f *Fleet) discardOn(ctx context.Context, vm *inventory.VM, h *inventory.Ho
 	return migration.DiscardLeft(ctx, h.Conn, vm.On.Conn, paths)
 }
 
-// copiedTwice says that only a person can tell which of two machines counts.
+// copiedTwice says that only a person can tell which of two VMs counts.
 func (f *Fleet) copiedTwice(vm *inventory.VM, h *inventory.Host) error {
 	return &inventory.Error{
 		VM: vm.Name, Host: h.Name, Kind: inventory.ErrAmbiguous,

@@ -49,7 +49,7 @@ func (p precious) untouched(t *testing.T) {
 	}
 }
 
-// A machine that is off leaves what hosts share where it is, whether declared of a disk or of a directory, and takes
+// A VM that is off leaves what hosts share where it is, whether declared of a disk or of a directory, and takes
 // the rest along. Neither a move that fails nor what is left of one that was killed costs it a file: there is one only.
 func TestLab_coldMoveLeavesSharedFiles(t *testing.T) {
 	t.Parallel()

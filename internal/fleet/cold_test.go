@@ -37,7 +37,7 @@ func directory(t *testing.T, l *lab.Lab, hosts ...string) string {
 	return dir
 }
 
-// resting is a machine on kvm1 that is off, with a disk of that many MiB of data on its host.
+// resting is a VM on kvm1 that is off, with a disk of that many MiB of data on its host.
 func resting(
 	t *testing.T, f *Fleet, l *lab.Lab, dir string, mib int, change func(*Desired),
 ) (vm *inventory.VM, file string) {
@@ -78,7 +78,7 @@ func nothingOn(t *testing.T, l *lab.Lab, host string, files ...string) {
 	}
 }
 
-// A machine that is off takes along its disks, the variables of its firmware
+// A VM that is off takes along its disks, the variables of its firmware
 // and the state of its TPM, byte by byte, and starts from them on the target.
 func TestLab_coldMoveTakesFilesAlong(t *testing.T) {
 	t.Parallel()
@@ -199,7 +199,7 @@ func (h *onLog) Handle(_ context.Context, r slog.Record) error {
 	return nil
 }
 
-// A move that breaks while it copies leaves the machine as it was. What could not be removed from the target then is
+// A move that breaks while it copies leaves the VM as it was. What could not be removed from the target then is
 // removed by the next attempt, which succeeds.
 func TestLab_coldMoveThatBreaks(t *testing.T) {
 	t.Parallel()
@@ -368,7 +368,7 @@ func TestLab_coldMoveKilledBeforeItNotedAFile(t *testing.T) {
 	}
 }
 
-// updated changes the machine by a run that doesn't know the target, and so can't
+// updated changes the VM by a run that doesn't know the target, and so can't
 // remove what is there.
 func updated(t *testing.T, l *lab.Lab, vm *inventory.VM) {
 	t.Helper()
@@ -384,7 +384,7 @@ func updated(t *testing.T, l *lab.Lab, vm *inventory.VM) {
 	}
 }
 
-// A run that is killed when all is copied and defined leaves two machines. Nobody but a person can say which counts:
+// A run that is killed when all is copied and defined leaves two VMs. Nobody but a person can say which counts:
 // neither loses a file.
 func TestLab_coldMoveThatLeavesTwo(t *testing.T) {
 	t.Parallel()
@@ -494,7 +494,7 @@ func TestLab_coldMoveIsRefused(t *testing.T) {
 	refused("an overlay", "chains of images", file+".base")
 }
 
-// A machine that is started while it is copied stays where it is.
+// A VM that is started while it is copied stays where it is.
 func TestLab_coldMoveOfAMachineThatStarts(t *testing.T) {
 	t.Parallel()
 

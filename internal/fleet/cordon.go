@@ -11,7 +11,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/turn"
 )
 
-// Cordon keeps machines from coming to the host, for this and every other run,
+// Cordon keeps VMs from coming to the host, for this and every other run,
 // until Uncordon. A host that carries the mark already is told the reason anew;
 // one that carries that of another id is ErrExists.
 func (f *Fleet) Cordon(ctx context.Context, name, id, why string) error {
@@ -26,7 +26,7 @@ func (f *Fleet) cordon(ctx context.Context, name, id, why string, d *drain) erro
 		return err
 	}
 
-	// Whoever is placing or starting a machine now has it there before the mark, and
+	// Whoever is placing or starting a VM now has it there before the mark, and
 	// whoever comes next sees the mark.
 	resume, err := f.endArrivals(ctx, h)
 	if err != nil {
@@ -67,7 +67,7 @@ func (f *Fleet) cordon(ctx context.Context, name, id, why string, d *drain) erro
 // apply as whatever waits for that.
 const uncordonGrace = 30 * time.Second
 
-// awaitUncordoned waits until the host takes machines again, for a while.
+// awaitUncordoned waits until the host takes VMs again, for a while.
 func (f *Fleet) awaitUncordoned(ctx context.Context, name string) {
 	ctx, cancel := context.WithTimeout(ctx, uncordonGrace)
 	defer cancel()
@@ -80,7 +80,7 @@ func (f *Fleet) awaitUncordoned(ctx context.Context, name string) {
 	}
 }
 
-// Uncordon lets machines come to the host again. A mark of another id stays,
+// Uncordon lets VMs come to the host again. A mark of another id stays,
 // and none is what was wanted.
 func (f *Fleet) Uncordon(ctx context.Context, name, id string) error {
 	h, err := f.UsableHost(name)
@@ -107,7 +107,7 @@ func cordonOf(ctx context.Context, a inventory.Reply) (*hostrecord.Cordon, error
 	return record.Cordon, nil
 }
 
-// judgeCordon refuses a host that takes no machines, or of which nobody can say
+// judgeCordon refuses a host that takes no VMs, or of which nobody can say
 // whether it does.
 func (c *candidate) judgeCordon(ctx context.Context) {
 	switch mark, err := cordonOf(ctx, c.Reply); {
@@ -118,7 +118,7 @@ func (c *candidate) judgeCordon(ctx context.Context) {
 	}
 }
 
-// cordonBlocker is what a cordoned target says to a machine that would come,
+// cordonBlocker is what a cordoned target says to a VM that would come,
 // nil where it isn't cordoned.
 func cordonBlocker(ctx context.Context, a inventory.Reply) (*migration.Blocker, error) {
 	mark, err := cordonOf(ctx, a)

@@ -70,7 +70,7 @@ func TestLab_panickedGuestIsReadAndStartedAgain(t *testing.T) {
 	}
 
 	if !listed {
-		t.Errorf("the machine is not among the %d that were listed", len(all))
+		t.Errorf("the VM is not among the %d that were listed", len(all))
 	}
 
 	if err := f.start(ctx, vm); err != nil {

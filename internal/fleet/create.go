@@ -18,16 +18,16 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
 )
 
-// Create makes a machine: it chooses the host, defines the machine there and,
-// if its run strategy says so, starts it. A machine that an interrupted Create
+// Create makes a VM: it chooses the host, defines the VM there and,
+// if its run strategy says so, starts it. A VM that an interrupted Create
 // of the same wish left behind is completed instead.
 //
 // A nil VM means that nothing was left behind. A VM together with an error is
 // there and healthy, and the error says what is not as it was wished.
 //
-// The machine carries a mark, by which the next Create would know it again, and
+// The VM carries a mark, by which the next Create would know it again, and
 // is locked, which tells that one that this one is still at it. Both last until
-// FinishCreate, which must be called for every machine that is returned.
+// FinishCreate, which must be called for every VM that is returned.
 func (f *Fleet) Create(ctx context.Context, d Desired) (*inventory.VM, error) {
 	ctx = inventory.AsOneOperation(ctx)
 
@@ -81,8 +81,8 @@ func (f *Fleet) createOn(ctx context.Context, h *inventory.Host, d Desired, plac
 	})
 }
 
-// underLock locks the machine that is made. The lock stays until FinishCreate,
-// if there is a machine to finish.
+// underLock locks the VM that is made. The lock stays until FinishCreate,
+// if there is a VM to finish.
 func (f *Fleet) underLock(
 	ctx context.Context, h *inventory.Host, id string, create func(context.Context) (*inventory.VM, error),
 ) (*inventory.VM, error) {
@@ -103,7 +103,7 @@ func (f *Fleet) underLock(
 	return vm, err
 }
 
-// define writes the new machine's definition, marked as being created.
+// define writes the new VM's definition, marked as being created.
 func (f *Fleet) define(ctx context.Context, h *inventory.Host, id string, d Desired) error {
 	hash := d.hash()
 
@@ -152,7 +152,7 @@ func (f *Fleet) define(ctx context.Context, h *inventory.Host, id string, d Desi
 		return &inventory.Error{VM: d.Spec.Name, Host: h.Name, Kind: inventory.ErrInvalid, Err: err}
 	}
 
-	f.log.InfoContext(ctx, "defining machine", "name", d.Spec.Name, "uuid", id, "host", h.Name)
+	f.log.InfoContext(ctx, "defining VM", "name", d.Spec.Name, "uuid", id, "host", h.Name)
 
 	if _, err := h.Conn.DefineDomain(ctx, xml); err != nil {
 		return err
@@ -183,7 +183,7 @@ func (d Desired) hash() string {
 	return hex.EncodeToString(sum[:])
 }
 
-// bringUp starts the new machine if its run strategy says so, and takes it back
+// bringUp starts the new VM if its run strategy says so, and takes it back
 // when it can't be started.
 func (f *Fleet) bringUp(ctx context.Context, h *inventory.Host, id string, d Desired) (*inventory.VM, error) {
 	unseen := true
@@ -218,7 +218,7 @@ func (f *Fleet) bringUp(ctx context.Context, h *inventory.Host, id string, d Des
 
 	vm, err := f.ReadVM(ctx, h, id)
 	if err != nil {
-		return f.undo(ctx, h, id, unseen, err) // Interrupted here, a machine that runs is kept as well.
+		return f.undo(ctx, h, id, unseen, err) // Interrupted here, a VM that runs is kept as well.
 	}
 
 	return vm, nil
@@ -234,14 +234,14 @@ func (f *Fleet) startNew(ctx context.Context, h *inventory.Host, id string) erro
 		return nil // an interrupted Create had come this far
 	}
 
-	// Another run may have cordoned the host since the machine was defined.
+	// Another run may have cordoned the host since the VM was defined.
 	if err := f.unlessCordoned(ctx, vm); err != nil {
 		return err
 	}
 
-	f.log.InfoContext(ctx, "starting machine", "name", vm.Name, "uuid", id, "host", h.Name)
+	f.log.InfoContext(ctx, "starting VM", "name", vm.Name, "uuid", id, "host", h.Name)
 
-	// A machine of that name that was there before may have left its variables.
+	// A VM of that name that was there before may have left its variables.
 	err = f.startAlone(ctx, vm, func() error {
 		if firmware := vm.PersistentSpec.Firmware.Type; firmware != nil && *firmware == "efi" {
 			return startFresh(ctx, h, vm)
@@ -264,7 +264,7 @@ func (f *Fleet) startNew(ctx context.Context, h *inventory.Host, id string) erro
 	return e
 }
 
-// undo removes a machine that could not be created, so that nothing is left
+// undo removes a VM that could not be created, so that nothing is left
 // behind, and returns why it could not. One that runs after all is kept and
 // returned: it is healthy, and nobody wants it shot. One whose own disks a guest
 // may have seen is kept as well, for the next Create to complete: unseen says that
@@ -312,7 +312,7 @@ func (f *Fleet) undo(
 	return nil, cause
 }
 
-// FinishCreate removes the mark and the lock of a machine that is being created.
+// FinishCreate removes the mark and the lock of a VM that is being created.
 // It is the last thing that is done: until then an interruption is picked up by
 // the next Create.
 func (f *Fleet) FinishCreate(ctx context.Context, vm *inventory.VM) error {

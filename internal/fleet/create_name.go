@@ -8,7 +8,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 )
 
-// soleBearer makes sure that nobody else created a machine of that name on
+// soleBearer makes sure that nobody else created a VM of that name on
 // another host in the meantime. Both may give way; a name is never taken twice.
 func (f *Fleet) soleBearer(ctx context.Context, id, name string) error {
 	answers, err := f.AskAll(ctx, inventory.ByName(name))
@@ -20,7 +20,7 @@ func (f *Fleet) soleBearer(ctx context.Context, id, name string) error {
 		if a.Domain != nil && a.Domain.UUID != id {
 			return &inventory.Error{
 				VM: name, Host: a.Host.Name, Kind: inventory.ErrExists,
-				Detail: fmt.Sprintf("another run created a machine of that name on host %q at the same time", a.Host.Name),
+				Detail: fmt.Sprintf("another run created a VM of that name on host %q at the same time", a.Host.Name),
 				Remedy: "Apply again when that run has ended.",
 			}
 		}
@@ -29,9 +29,9 @@ func (f *Fleet) soleBearer(ctx context.Context, id, name string) error {
 	return nil
 }
 
-// byNameNow returns the machine of that name, nil when no host that answers has
-// one. A host that doesn't answer is no reason not to create machines on the
-// others: the new machine gets an identity of its own.
+// byNameNow returns the VM of that name, nil when no host that answers has
+// one. A host that doesn't answer is no reason not to create VMs on the
+// others: the new VM gets an identity of its own.
 func (f *Fleet) byNameNow(ctx context.Context, name string) (*inventory.VM, error) {
 	answers, err := f.AskAll(ctx, inventory.ByName(name))
 	if err != nil {
@@ -39,7 +39,7 @@ func (f *Fleet) byNameNow(ctx context.Context, name string) (*inventory.VM, erro
 	}
 
 	if silent := inventory.SilentHosts(answers); len(silent) > 0 {
-		f.log.WarnContext(ctx, "hosts that don't answer may have a machine of the same name",
+		f.log.WarnContext(ctx, "hosts that don't answer may have a VM of the same name",
 			"name", name, "hosts", silent)
 	}
 
@@ -51,7 +51,7 @@ func (f *Fleet) byNameNow(ctx context.Context, name string) (*inventory.VM, erro
 	return inventory.NewVM(answers[i])
 }
 
-// adoptable says whether a machine is what an interrupted Create of this very
+// adoptable says whether a VM is what an interrupted Create of this very
 // wish left behind.
 func adoptable(vm *inventory.VM, d Desired) bool {
 	return vm.Metadata.Creating != nil && vm.Metadata.Creating.SpecHash == d.hash() &&

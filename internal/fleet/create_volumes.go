@@ -12,7 +12,7 @@ import (
 
 // resolveVolumes finds out whether a disk's volume is a file or a block device,
 // and the format of what is new where the disk declares none. have is what the
-// machine has already.
+// VM has already.
 func resolveVolumes(
 	ctx context.Context, h *inventory.Host, spec *domain.Spec, volumes map[string]string, have domain.Spec,
 ) error {

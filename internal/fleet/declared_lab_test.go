@@ -12,7 +12,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
 )
 
-// declared is what one host has for the machines of TestLab_whatPassesThePlanIsDefined.
+// declared is what one host has for the VMs of TestLab_whatPassesThePlanIsDefined.
 type declared struct {
 	name, host string
 	files      []string
@@ -30,7 +30,7 @@ func maybe[V any](t *rapid.T, label string, values ...V) V {
 	return rapid.SampledFrom(values).Draw(t, label)
 }
 
-// draw draws what a configuration may declare of one machine, sensible or not.
+// draw draws what a configuration may declare of one VM, sensible or not.
 func (d declared) draw(t *rapid.T) Desired {
 	size := rapid.Uint64Range(16, 96).Draw(t, "MiB") << 20
 	spec := domain.Spec{

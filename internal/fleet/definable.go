@@ -17,8 +17,8 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
-// fitsMachineType checks the number of virtual CPUs against what the machine
-// type takes, of which libvirt would tell only when the machine is defined.
+// fitsMachineType checks the number of virtual CPUs against what the
+// machine type takes, of which libvirt would tell only when the VM is defined.
 func fitsMachineType(a inventory.Reply, s domain.Spec) []inventory.Problem {
 	arch := cmp.Or(s.Arch, a.Info.Arch)
 	machine := cmp.Or(s.Machine, domain.DefaultMachine(arch))
@@ -78,7 +78,7 @@ func lacksMachine(a inventory.Reply, machine, arch string) inventory.Problem {
 	return p
 }
 
-// definable tries the wish on a copy of the machine's definition, or on a new
+// definable tries the wish on a copy of the VM's definition, or on a new
 // one where vm is nil: what that refuses, the apply would. The document is what
 // a host would be asked to define; empty where nothing would change, or where
 // not all is known yet.

@@ -8,7 +8,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
-// DeleteReport says how a machine was removed.
+// DeleteReport says how a VM was removed.
 type DeleteReport struct {
 	// Host is where it was.
 	Host string
@@ -20,8 +20,8 @@ type DeleteReport struct {
 	KeptDisks []string
 }
 
-// Delete shuts the machine down and removes its definition, and leftover
-// definitions elsewhere. Its own disks go with it, the others stay. A machine that
+// Delete shuts the VM down and removes its definition, and leftover
+// definitions elsewhere. Its own disks go with it, the others stay. A VM that
 // is proven to be gone is no error.
 func (f *Fleet) Delete(
 	ctx context.Context, uuid string, last inventory.LastKnown, grace time.Duration,
@@ -54,7 +54,7 @@ func (f *Fleet) Delete(
 		return report, err
 	}
 
-	// With the machine goes what is known of unfinished copies.
+	// With the VM goes what is known of unfinished copies.
 	if len(vm.Metadata.Copies) > 0 {
 		if _, err := f.discardCopies(ctx, vm, nil); err != nil {
 			f.log.WarnContext(ctx, "an unfinished copy was not removed", "name", vm.Name, "error", err.Error())
@@ -77,9 +77,9 @@ func (f *Fleet) Delete(
 	return report, f.removeDefinitions(ctx, vm)
 }
 
-// unlessSaved is an error if the machine's memory was saved while it was to be
+// unlessSaved is an error if the VM's memory was saved while it was to be
 // deleted: whoever did that wants it back. What was saved before goes with the
-// machine.
+// VM.
 func (f *Fleet) unlessSaved(ctx context.Context, vm *inventory.VM) error {
 	if !vm.Active || vm.ManagedSave {
 		return nil

@@ -21,7 +21,7 @@ const (
 // UpdatePolicies lists every update policy, in the order of the documentation.
 var UpdatePolicies = []string{PolicyLive, PolicyRestart, PolicyStage}
 
-// Desired is what a configuration wants of one machine.
+// Desired is what a configuration wants of one VM.
 type Desired struct {
 	// Spec is what its definition should say. What it leaves out stays as it is.
 	Spec domain.Spec
@@ -32,7 +32,7 @@ type Desired struct {
 	// Volumes are the disks, by key, whose source is an existing volume of one
 	// of the host's storage pools, by path or as "<pool>/<name>".
 	Volumes map[string]string
-	// OwnDisks are the disks, by key, that are made with the machine. Their
+	// OwnDisks are the disks, by key, that are made with the VM. Their
 	// sources in Spec stand for them until they are.
 	OwnDisks map[string]domain.OwnDisk
 	// CloudInit is what the first-boot medium has, which is the own disk of key
@@ -45,7 +45,7 @@ type Desired struct {
 	// leaves it alone.
 	GraphicsPassword *string
 	// Planned says that nothing is applied yet: storage pools and images that are
-	// not there may come with the same apply, before the machine.
+	// not there may come with the same apply, before the VM.
 	Planned bool
 	// Files are paths that have to lead to something on the host, by the attribute
 	// that says so: "disks.root.file".
@@ -54,9 +54,9 @@ type Desired struct {
 	// key. A disk that somebody has switched to another image since isn't
 	// switched back: what the guest wrote is there.
 	Applied map[string]domain.DiskSource
-	// Placement restricts where a machine that is not pinned may go.
+	// Placement restricts where a VM that is not pinned may go.
 	Placement Placement
-	// Replaces is the UUID of the machine whose place a new one takes: it will be
+	// Replaces is the UUID of the VM whose place a new one takes: it will be
 	// gone by then, so its name and memory are free. Empty: of none.
 	Replaces string
 	// Incomplete says that some of it isn't known yet, so that what seems to be
@@ -65,32 +65,32 @@ type Desired struct {
 	// Transient leaves a VM without a definition that was taken over like that.
 	// Any other one that has become transient is defined again.
 	Transient bool
-	// Migration are the options for this machine with which a migration of it is
+	// Migration are the options for this VM with which a migration of it is
 	// resumed that broke in post-copy.
 	Migration migration.Options
 	// UpdatePolicy is one of UpdatePolicies. Empty is PolicyLive.
 	UpdatePolicy string
 }
 
-// Placement restricts the hosts for a machine.
+// Placement restricts the hosts for a VM.
 type Placement struct {
 	// HostLabels must all be on the host.
 	HostLabels map[string]string
-	// AntiAffinity keeps the machine away from others. Nil: it minds nobody.
+	// AntiAffinity keeps the VM away from others. Nil: it minds nobody.
 	AntiAffinity *AntiAffinity
 }
 
-// AntiAffinity keeps a machine off the hosts that have a machine with all of
+// AntiAffinity keeps a VM off the hosts that have a VM with all of
 // these labels; if not Required, only as long as another host fits.
 type AntiAffinity struct {
 	Labels   map[string]string
 	Required bool
 }
 
-// stamp is the metadata of a new machine.
+// stamp is the metadata of a new VM.
 func (d Desired) stamp() domain.Metadata { return d.stampOn(domain.Metadata{}) }
 
-// stampOn is the metadata that the wish leaves on a machine which has some
+// stampOn is the metadata that the wish leaves on a VM which has some
 // already: what whoever moves it later has to know of its placement comes along,
 // and whatever else is recorded there stays.
 func (d Desired) stampOn(m domain.Metadata) domain.Metadata {
@@ -107,7 +107,7 @@ func (d Desired) stampOn(m domain.Metadata) domain.Metadata {
 	return m
 }
 
-// strategy is the run strategy, Always when none is declared for a new machine.
+// strategy is the run strategy, Always when none is declared for a new VM.
 func (d Desired) strategy() string {
 	if d.Metadata.RunStrategy == "" {
 		return status.Always
@@ -116,7 +116,7 @@ func (d Desired) strategy() string {
 	return d.Metadata.RunStrategy
 }
 
-// powerAction is what the run strategy asks for, as the machine is now.
+// powerAction is what the run strategy asks for, as the VM is now.
 func (d Desired) powerAction(vm *inventory.VM) status.Action {
 	return status.Power(d.Metadata.RunStrategy, vm.Status(), vm.Phase(), vm.StatusReason())
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/stats"
 )
 
-// inGuest runs a shell command in the machine's guest to its end.
+// inGuest runs a shell command in the VM's guest to its end.
 func inGuest(t *testing.T, f *Fleet, vm *inventory.VM, command string) {
 	t.Helper()
 
@@ -98,7 +98,7 @@ done; : >rested) >/dev/null 2>&1 &`)
 	}
 }
 
-// movedMeanwhile is a host that begins to move the machine as soon as the
+// movedMeanwhile is a host that begins to move the VM as soon as the
 // measurement has begun.
 type movedMeanwhile struct {
 	stats.Conn
@@ -114,7 +114,7 @@ func (m movedMeanwhile) StartDirtyRate(
 	return err
 }
 
-// What is measured while the machine begins to move is of its migration as much
+// What is measured while the VM begins to move is of its migration as much
 // as of its guest: it is not told.
 func TestLab_dirtyRateOfAMachineThatIsMovedMeanwhile(t *testing.T) {
 	t.Parallel()

@@ -26,7 +26,7 @@ type Drain struct {
 	Host, ID, Why string
 	// Steps are to be followed exactly. Nil: they are computed.
 	Steps []eviction.Step
-	// MoveStopped moves machines that are off, too.
+	// MoveStopped moves VMs that are off, too.
 	MoveStopped bool
 }
 
@@ -59,17 +59,17 @@ type drain struct {
 	stop  context.CancelCauseFunc
 }
 
-// Drain cordons the host and takes all machines away from it that their rules
+// Drain cordons the host and takes all VMs away from it that their rules
 // let go, several at once. It returns every step and what became of it. What
 // failed is tried again until ctx ends; then it is an error, the host stays
 // cordoned, and what was done stays done and recorded there.
 //
 // When ctx is cancelled nothing new begins. What has begun is broken off, as far
-// as it can be, unless its machine's policy says to finish it: that is waited for
+// as it can be, unless its VM's policy says to finish it: that is waited for
 // until the deadline of ctx, if it has one. The drain does the same to itself when
-// it finds, before it touches another machine, that the given steps no longer hold.
+// it finds, before it touches another VM, that the given steps no longer hold.
 //
-// Before anything is touched it is an error if a machine blocks the drain or if
+// Before anything is touched it is an error if a VM blocks the drain or if
 // the given steps no longer hold.
 func (f *Fleet) Drain(ctx context.Context, want Drain) ([]hostrecord.Step, error) {
 	h, err := f.UsableHost(want.Host)
@@ -115,7 +115,7 @@ func (f *Fleet) Drain(ctx context.Context, want Drain) ([]hostrecord.Step, error
 }
 
 // prepare finds the steps, and refuses them where they can't work. Then it
-// cordons the host, records the steps there and marks the machines.
+// cordons the host, records the steps there and marks the VMs.
 func (d *drain) prepare(ctx context.Context) error {
 	record, _, err := inventory.ReadRecord(ctx, d.host)
 	if err != nil {
@@ -171,7 +171,7 @@ func (d *drain) slotsOf(s hostrecord.Step) *turn.Slots {
 	}
 }
 
-// gather finds what the drain depends on, once nobody else moves a machine of the
+// gather finds what the drain depends on, once nobody else moves a VM of the
 // host any more: nobody can say of one that comes or leaves whether it is one.
 func (d *drain) gather(ctx context.Context) error {
 	for {
@@ -193,7 +193,7 @@ func (d *drain) gather(ctx context.Context) error {
 			return onItsWay // What it waits for may be on a host that is off, and take for ever.
 		}
 
-		d.fleet.log.InfoContext(ctx, "waiting for a machine that is being moved", "host", d.Host, "reason", onItsWay.Error())
+		d.fleet.log.InfoContext(ctx, "waiting for a VM that is being moved", "host", d.Host, "reason", onItsWay.Error())
 
 		if err := d.fleet.concludeAbandoned(ctx, onItsWay); err != nil {
 			return err
@@ -229,10 +229,10 @@ func (f *Fleet) concludeAbandoned(ctx context.Context, onItsWay error) error {
 	return err
 }
 
-// BlockedRemedy says what to do about machines that hold up a drain.
+// BlockedRemedy says what to do about VMs that hold up a drain.
 const BlockedRemedy = "Lift what is in their way, or choose a fallback for them in a virtfleet_eviction_policy."
 
-// BlockedText names every machine that holds up a drain, with its reasons.
+// BlockedText names every VM that holds up a drain, with its reasons.
 func BlockedText(host string, blocked []eviction.Step) string {
 	var b strings.Builder
 
@@ -257,7 +257,7 @@ func originText(s eviction.Step) string {
 	}
 }
 
-// run marks the machines, and carries the steps out in their order.
+// run marks the VMs, and carries the steps out in their order.
 func (d *drain) run(ctx context.Context) {
 	d.markAll(ctx)
 
@@ -284,7 +284,7 @@ func (d *drain) run(ctx context.Context) {
 
 		leave, err := slots.Enter(ctx)
 		if err != nil {
-			// All at once: whoever interrupts a drain doesn't wait for one machine after another.
+			// All at once: whoever interrupts a drain doesn't wait for one VM after another.
 			going.Go(func() {
 				unbegun <- struct{}{}
 				defer func() { <-unbegun }()
@@ -299,7 +299,7 @@ func (d *drain) run(ctx context.Context) {
 	}
 }
 
-// markAll writes the request into every machine that is to go on elsewhere, so
+// markAll writes the request into every VM that is to go on elsewhere, so
 // that all who look see it from the beginning.
 func (d *drain) markAll(ctx context.Context) {
 	var marking errgroup.Group

@@ -10,7 +10,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
 )
 
-// Machines that fit on the other hosts only if the first doesn't go where there
+// VMs that fit on the other hosts only if the first doesn't go where there
 // is most room all find theirs: none is over-committed while they move, and all
 // come back.
 func TestLab_drainFitsOnlyCleverly(t *testing.T) {
@@ -81,7 +81,7 @@ func TestLab_drainFitsOnlyCleverly(t *testing.T) {
 	withinLimits(t, f, made, 2)
 }
 
-// withinLimits fails the test unless each machine was moved so often, and the last
+// withinLimits fails the test unless each VM was moved so often, and the last
 // time no more of them at once than one host may send, or take.
 func withinLimits(t *testing.T, f *Fleet, made map[string]*inventory.VM, moves int) {
 	t.Helper()
@@ -107,7 +107,7 @@ func withinLimits(t *testing.T, f *Fleet, made map[string]*inventory.VM, moves i
 		}
 
 		if limit := f.queue.Limits().OutboundPerHost; limit != f.queue.Limits().InboundPerHost || beside > limit {
-			t.Errorf("%d machines moved at once, and %d may: %+v", beside, limit, last)
+			t.Errorf("%d VMs moved at once, and %d may: %+v", beside, limit, last)
 		}
 	}
 }

@@ -21,7 +21,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
 )
 
-// howStarted is what libvirt says of why a machine runs: "booted" there, or
+// howStarted is what libvirt says of why a VM runs: "booted" there, or
 // "migrated" to there.
 func howStarted(t *testing.T, f *Fleet, uuid string) string {
 	t.Helper()
@@ -34,7 +34,7 @@ func howStarted(t *testing.T, f *Fleet, uuid string) string {
 	return vm.Host + " " + vm.State.String() + " " + vm.Reason
 }
 
-// light is a wish for a machine that costs nothing: its firmware finds nothing
+// light is a wish for a VM that costs nothing: its firmware finds nothing
 // to boot, and nobody is asked to shut down.
 func light(t *testing.T, l *lab.Lab, name string, labels map[string]string) Desired {
 	t.Helper()
@@ -46,7 +46,7 @@ func light(t *testing.T, l *lab.Lab, name string, labels map[string]string) Desi
 	return d
 }
 
-// Machines leave while others are looked at. Who has left is none of those to be taken away, and keeps nobody from
+// VMs leave while others are looked at. Who has left is none of those to be taken away, and keeps nobody from
 // looking at the others.
 func TestLab_drainLooksWhileMachinesLeave(t *testing.T) {
 	t.Parallel()
@@ -171,7 +171,7 @@ func TestLab_drainMovesCold(t *testing.T) {
 	}
 }
 
-// A machine that was only ever started, and never defined, leaves while it runs
+// A VM that was only ever started, and never defined, leaves while it runs
 // and is nowhere given a definition, neither there nor when it is brought back.
 func TestLab_drainMovesTransient(t *testing.T) {
 	t.Parallel()
@@ -223,7 +223,7 @@ func TestLab_drainMovesTransient(t *testing.T) {
 	is(from.Name, "Migrated")
 }
 
-// A policy's timeout ends the eviction of its machine, not the drain: the others
+// A policy's timeout ends the eviction of its VM, not the drain: the others
 // go, and the outcome says why that one stayed.
 func TestLab_drainPolicyTimeout(t *testing.T) {
 	t.Parallel()
@@ -301,7 +301,7 @@ func TestLab_drainPolicyTimeout(t *testing.T) {
 }
 
 // Two hosts that are emptied at once, each of which would flee to the other: no
-// machine is moved onto a host that is being emptied, none is moved in circles
+// VM is moved onto a host that is being emptied, none is moved in circles
 // or lost, and whoever can't go anywhere is told.
 func TestLab_drainsThatFleeToEachOther(t *testing.T) {
 	t.Parallel()
@@ -359,7 +359,7 @@ func TestLab_drainsThatFleeToEachOther(t *testing.T) {
 	for i, vm := range made {
 		now, err := fleets[0].FindNow(t.Context(), vm.UUID, inventory.LastKnown{})
 		if err != nil || !now.Active || now.Migrating || now.Metadata.Eviction != nil {
-			t.Errorf("the machine of %s: %+v, %v", hosts[i].Name, now, err)
+			t.Errorf("the VM of %s: %+v, %v", hosts[i].Name, now, err)
 
 			continue
 		}
@@ -449,7 +449,7 @@ func TestLab_drainChoosesAnotherTarget(t *testing.T) {
 	onlyOn(t, f, vm.UUID, from.Name)
 }
 
-// A machine that its configuration pins to the host after the drain was prepared
+// A VM that its configuration pins to the host after the drain was prepared
 // is neither moved nor shut down to be moved.
 func TestLab_pinnedMeanwhileStays(t *testing.T) {
 	t.Parallel()
@@ -481,7 +481,7 @@ func TestLab_pinnedMeanwhileStays(t *testing.T) {
 	}
 }
 
-// A machine that can't be given the request is not evicted without it: whoever is
+// A VM that can't be given the request is not evicted without it: whoever is
 // in charge of an external one would never know.
 func TestLab_unmarkedStays(t *testing.T) {
 	t.Parallel()

@@ -15,7 +15,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
 )
 
-// luggage is a machine on the first of two hosts that takes its disk along.
+// luggage is a VM on the first of two hosts that takes its disk along.
 type luggage struct {
 	l        *lab.Lab
 	from, to *lab.Host
@@ -47,7 +47,7 @@ func newLuggage(t *testing.T) *luggage {
 	return c
 }
 
-// write has the running machine write to its disk.
+// write has the running VM write to its disk.
 func (c *luggage) write(t *testing.T, on *lab.Host, pattern int) {
 	t.Helper()
 
@@ -58,7 +58,7 @@ func (c *luggage) write(t *testing.T, on *lab.Host, pattern int) {
 	}
 }
 
-// drain takes the machine away, and writes to its disk there.
+// drain takes the VM away, and writes to its disk there.
 func (c *luggage) drain(t *testing.T, pattern int) {
 	t.Helper()
 
@@ -85,7 +85,7 @@ func (c *luggage) has(t *testing.T, h *lab.Host) bool {
 	return err == nil
 }
 
-// back ends the maintenance, which brings the machine back with what it wrote.
+// back ends the maintenance, which brings the VM back with what it wrote.
 func (c *luggage) back(t *testing.T, pattern int) {
 	t.Helper()
 
@@ -135,7 +135,7 @@ func (c *luggage) refused(t *testing.T, why string) {
 	}
 }
 
-// A machine whose disk was copied comes back with the disk as it is by then, by
+// A VM whose disk was copied comes back with the disk as it is by then, by
 // the options of its policy, and can be taken away again. The image that was kept
 // makes room for it only as long as it is what was left, and nothing uses it.
 func TestLab_restoreCopiesBack(t *testing.T) {

@@ -75,7 +75,7 @@ func (d *drain) tried(i int) {
 	delete(d.underWay, d.steps[i].UUID)
 }
 
-// touches says that a drain does something to a machine that is evicted by the
+// touches says that a drain does something to a VM that is evicted by the
 // method.
 func touches(method string) bool {
 	switch method {
@@ -133,7 +133,7 @@ func onHost(in eviction.Input, uuid string) bool {
 }
 
 // changed says what keeps the steps that are neither done nor under way from
-// being followed exactly. A machine that was shut down to be moved is under way
+// being followed exactly. A VM that was shut down to be moved is under way
 // until it is, whoever has done that.
 func changed(steps []hostrecord.Step, underWay map[string]bool, in eviction.Input) (changes []string) {
 	ours := make(map[string]hostrecord.Step, len(steps))

@@ -23,7 +23,7 @@ func crawling() migration.Options {
 	}
 }
 
-// crawl makes machines move so.
+// crawl makes VMs move so.
 func crawl(t *testing.T, f *Fleet, s policy.Selector) eviction.Policy {
 	t.Helper()
 
@@ -60,7 +60,7 @@ func following(ctx context.Context, f *Fleet, host string, given []eviction.Step
 	return over
 }
 
-// hurry lets every migration of the machine from the host come to its end, until
+// hurry lets every migration of the VM from the host come to its end, until
 // over says that there will be no other.
 func hurry[T any](t *testing.T, l *lab.Lab, from *lab.Host, uuid string, over <-chan T) T {
 	t.Helper()
@@ -79,7 +79,7 @@ func hurry[T any](t *testing.T, l *lab.Lab, from *lab.Host, uuid string, over <-
 	}
 }
 
-// awaitCopying waits until the machine's memory is on its way from the host.
+// awaitCopying waits until the VM's memory is on its way from the host.
 func awaitCopying(t *testing.T, h *inventory.Host, uuid string) {
 	t.Helper()
 
@@ -97,7 +97,7 @@ func awaitCopying(t *testing.T, h *inventory.Host, uuid string) {
 	}
 }
 
-// A target that dies while a machine is on its way there costs that machine
+// A target that dies while a VM is on its way there costs that VM
 // nothing: it runs where it was, and goes to another host.
 func TestLab_drainTargetDies(t *testing.T) {
 	t.Parallel()

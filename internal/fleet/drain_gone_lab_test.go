@@ -16,7 +16,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
 )
 
-// Only a machine that no host has is gone: a drain has nothing left to do for it,
+// Only a VM that no host has is gone: a drain has nothing left to do for it,
 // and whoever ends the maintenance nothing to restore. One that lacks something else
 // that isn't found stays to be restored. One that runs twice ends the steps of others
 // at once: a person has to see to it.
@@ -48,7 +48,7 @@ func TestLab_drainTellsWhatIsGone(t *testing.T) {
 	if done.err != nil || !slices.ContainsFunc(done.steps, func(s hostrecord.Step) bool {
 		return s.UUID == removed.UUID && s.Result == hostrecord.ResultMoved && s.Reason == errGone.Error()
 	}) {
-		t.Errorf("with a machine that was removed: %+v, %v", done.steps, done.err)
+		t.Errorf("with a VM that was removed: %+v, %v", done.steps, done.err)
 	}
 
 	// One that was shut down has lost its network since.

@@ -19,7 +19,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
 )
 
-// awaitResult waits until the host has recorded that of the machine.
+// awaitResult waits until the host has recorded that of the VM.
 func awaitResult(t *testing.T, h *inventory.Host, uuid, result string) {
 	t.Helper()
 
@@ -44,7 +44,7 @@ func awaitResult(t *testing.T, h *inventory.Host, uuid, result string) {
 	}
 }
 
-// planWhileMoving makes plans for the host that a machine is leaving just now: one
+// planWhileMoving makes plans for the host that a VM is leaving just now: one
 // that wants to know all of it says so, one that looks for another target for
 // somebody else leaves it out.
 func planWhileMoving(t *testing.T, f *Fleet, host, moving string) {
@@ -63,7 +63,7 @@ func planWhileMoving(t *testing.T, f *Fleet, host, moving string) {
 	}
 }
 
-// A drain that is interrupted leaves the host cordoned, every machine running
+// A drain that is interrupted leaves the host cordoned, every VM running
 // and unmarked, and goes on with the next attempt.
 func TestLab_drainInterrupted(t *testing.T) {
 	t.Parallel()
@@ -272,7 +272,7 @@ func TestLab_drainCancelledByPolicy(t *testing.T) {
 }
 
 // A drain that is given up leaves nothing behind: no mark, no cordon, and no
-// machine that is moved later although somebody else has begun to care for it. What
+// VM that is moved later although somebody else has begun to care for it. What
 // nobody has touched is what the next attempt goes on with.
 func TestLab_givenUpIsForgotten(t *testing.T) {
 	t.Parallel()

@@ -26,7 +26,7 @@ func ownFleet(t *testing.T, owner string, hosts ...*lab.Host) *Fleet {
 	return openFleet(t, ownConfig(owner, hosts...))
 }
 
-// sameStep says that both do the same with the same machine, for the same reason.
+// sameStep says that both do the same with the same VM, for the same reason.
 func sameStep(a, b eviction.Step) bool {
 	return a.UUID == b.UUID && a.Strategy == b.Strategy && a.Origin == b.Origin && a.Policy == b.Policy &&
 		a.Method == b.Method && a.Target == b.Target
@@ -86,7 +86,7 @@ func resultsOf(steps []hostrecord.Step) string {
 	return strings.Join(all, " ")
 }
 
-// A host is emptied by the rule that each machine deserves, says so, and is as
+// A host is emptied by the rule that each VM deserves, says so, and is as
 // it was when the maintenance is over.
 func TestLab_drainAndRestore(t *testing.T) {
 	t.Parallel()

@@ -74,7 +74,7 @@ func notDone(s hostrecord.Step) string {
 	return fmt.Sprintf("\n  - %q (%s): %s", s.Name, s.Method, strings.ReplaceAll(reason, "\n  - ", "\n    - "))
 }
 
-// verify looks at what is on the host now: a step whose machine runs there is
+// verify looks at what is on the host now: a step whose VM runs there is
 // not done, whatever was recorded. It returns the names of those that are no
 // part of the drain and have come nevertheless.
 func (d *drain) verify(ctx context.Context) (come []string, err error) {
@@ -110,7 +110,7 @@ func (d *drain) verify(ctx context.Context) (come []string, err error) {
 	return contradict(d.steps, running), nil
 }
 
-// contradict takes back what was recorded of machines that run on the host, by
+// contradict takes back what was recorded of VMs that run on the host, by
 // UUID. It returns the names of those that are in no step.
 func contradict(steps []hostrecord.Step, running map[string]string) (come []string) {
 	for uuid, name := range running {

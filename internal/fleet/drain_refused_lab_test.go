@@ -15,7 +15,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
 )
 
-// small starts a machine that nobody manages and that costs nothing, with these devices, and returns its UUID.
+// small starts a VM that nobody manages and that costs nothing, with these devices, and returns its UUID.
 func small(t *testing.T, l *lab.Lab, on *lab.Host, name, devices string) string {
 	t.Helper()
 	l.RemoveDomain(t, name)

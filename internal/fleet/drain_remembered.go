@@ -18,7 +18,7 @@ const givenUpMemory = 24 * time.Hour
 // with it. Terraform deletes an unfinished drain to begin it anew, so being given
 // up is no reason to forget it at once. But nothing is moved or started later by
 // what nobody thinks of any more: of a drain that was given up it is what that did
-// within the last day, with machines that nobody has touched since.
+// within the last day, with VMs that nobody has touched since.
 func (f *Fleet) remembered(ctx context.Context, name string, e *hostrecord.Evacuation) *hostrecord.Evacuation {
 	if e == nil || e.GivenUp.IsZero() {
 		return e
@@ -40,7 +40,7 @@ func (f *Fleet) remembered(ctx context.Context, name string, e *hostrecord.Evacu
 	return kept
 }
 
-// untouchedSince says that the machine is as that step of the host's drain has left it, as
+// untouchedSince says that the VM is as that step of the host's drain has left it, as
 // far as that can be seen: one that was moved while it was off was booted anyway.
 func untouchedSince(vm *inventory.VM, host string, s hostrecord.Step) bool {
 	switch {

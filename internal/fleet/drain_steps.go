@@ -81,7 +81,7 @@ func (d *drain) resume(now eviction.Step, before *hostrecord.Step) hostrecord.St
 	return step
 }
 
-// idle says that the machine is off.
+// idle says that the VM is off.
 func (d *drain) idle(uuid string) bool {
 	return slices.ContainsFunc(d.in.Machines, func(m eviction.Machine) bool { return m.UUID == uuid && !m.Active })
 }

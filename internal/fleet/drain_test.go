@@ -69,7 +69,7 @@ func TestNotDone_saysWhatBlocksAndWhatToDo(t *testing.T) {
 	step := stepOf("web", eviction.MethodLive, hostrecord.ResultFailed)
 	step.Reason = err.Error()
 
-	want := "\n  - \"web\" (LiveMigration): the machine can't be moved:\n    - Reason: it is so. Change it."
+	want := "\n  - \"web\" (LiveMigration): the VM can't be moved:\n    - Reason: it is so. Change it."
 	if got := notDone(step); got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
@@ -87,7 +87,7 @@ func TestNotDone_saysWhatBlocksAndWhatToDo(t *testing.T) {
 	}
 }
 
-// Where a machine is gets told only as far as it is known.
+// Where a VM is gets told only as far as it is known.
 func TestEvacuationStep_doneText(t *testing.T) {
 	t.Parallel()
 
@@ -106,14 +106,14 @@ func TestEvacuationStep_doneText(t *testing.T) {
 	}
 }
 
-// A machine that a drain is about to shut down, or has, stays off while the host
+// A VM that a drain is about to shut down, or has, stays off while the host
 // is cordoned, even before that is recorded.
 func TestHostRecord_evicted(t *testing.T) {
 	t.Parallel()
 
 	tests := []struct {
 		method, result string
-		want           bool // for a machine that is off
+		want           bool // for a VM that is off
 		leaving        bool // for one that runs
 	}{
 		{eviction.MethodShutdown, "", true, true},

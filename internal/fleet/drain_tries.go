@@ -91,7 +91,7 @@ func (d *drain) evict(ctx context.Context, i int, slots *turn.Slots, leave func(
 	d.finish(ctx, i, result, err)
 }
 
-// errGone ends the step of a machine that no host has any more.
+// errGone ends the step of a VM that no host has any more.
 var errGone = errors.New("it had gone already")
 
 // hopeless says that trying again won't help.
@@ -102,7 +102,7 @@ func hopeless(err error) bool {
 		errors.Is(err, errStays)
 }
 
-// rule is what holds for the machine of a step.
+// rule is what holds for the VM of a step.
 func (d *drain) rule(s hostrecord.Step) eviction.Rule {
 	at := slices.IndexFunc(d.in.Machines, func(m eviction.Machine) bool { return m.UUID == s.UUID })
 	if at < 0 {
@@ -112,7 +112,7 @@ func (d *drain) rule(s hostrecord.Step) eviction.Rule {
 	return eviction.Select(d.in.Machines[at], d.Host, d.in.Policies, d.in.Default)
 }
 
-// last is where a machine of the drained host was last.
+// last is where a VM of the drained host was last.
 func (d *drain) last() inventory.LastKnown { return inventory.LastKnown{Host: d.Host} }
 
 // stuck says that a VM that could not be moved can't leave in any way that its rule
@@ -172,7 +172,7 @@ func stepNow(in eviction.Input, uuid string) *eviction.Step {
 	return &steps[at]
 }
 
-// aimAgain looks for another target for a machine that wasn't moved, or for what its
+// aimAgain looks for another target for a VM that wasn't moved, or for what its
 // rule falls back to if it can't be moved live any more, unless the steps are to be
 // followed exactly.
 func (d *drain) aimAgain(ctx context.Context, i int) {
@@ -228,7 +228,7 @@ func (d *drain) fallBack(ctx context.Context, i int, now eviction.Step) {
 	d.failed[now.UUID] = nil
 }
 
-// targetFor is where the machine of a step would go now if it went neither to
+// targetFor is where the VM of a step would go now if it went neither to
 // those nor another way, "" for nowhere.
 func targetFor(in eviction.Input, s eviction.Step, but []string) string {
 	in.Machines = slices.Clone(in.Machines)
@@ -258,7 +258,7 @@ func without(ways map[string][]migration.Blocker, hosts []string) map[string][]m
 }
 
 // reasonLimit is how many bytes of why a step failed are kept: a host may have
-// hundreds of machines, and its record has its limits.
+// hundreds of VMs, and its record has its limits.
 const reasonLimit = 600
 
 // brief is the beginning of a text that is too long.
@@ -275,7 +275,7 @@ func brief(text string) string {
 	return text[:end] + "…"
 }
 
-// finish records what became of a step, and takes the mark off the machine.
+// finish records what became of a step, and takes the mark off the VM.
 func (d *drain) finish(ctx context.Context, i int, result string, err error) {
 	d.mu.Lock()
 	s := &d.steps[i]

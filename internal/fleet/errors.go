@@ -9,9 +9,9 @@ import (
 
 // Kinds of errors of what is done to VMs. Those of reading are the inventory's.
 var (
-	// ErrNoHost means that no host can take the machine.
-	ErrNoHost = errors.New("no host can take the machine")
-	// ErrLocked means that another run is changing the machine.
+	// ErrNoHost means that no host can take the VM.
+	ErrNoHost = errors.New("no host can take the VM")
+	// ErrLocked means that another run is changing the VM.
 	ErrLocked = errors.New("another run holds the lock")
 	// ErrLeaseLost means that another run has taken over what this one was
 	// changing, and ErrLeaseUnconfirmed that nobody can tell whether one has.
@@ -23,13 +23,13 @@ var (
 	// ErrRestartRequired means that a change needs a restart that the update
 	// policy does not allow.
 	ErrRestartRequired = errors.New("a restart is required")
-	// ErrBlocked means that something is in the way of moving the machine, and
+	// ErrBlocked means that something is in the way of moving the VM, and
 	// nothing was tried.
 	ErrBlocked = migration.ErrBlocked
-	// ErrNotMoved means that the machine was to be moved and was not, or that
+	// ErrNotMoved means that the VM was to be moved and was not, or that
 	// nobody can tell whether it was.
-	ErrNotMoved = errors.New("the machine was not moved")
-	// ErrDestroyed means that what a broken migration left of a machine was
+	ErrNotMoved = errors.New("the VM was not moved")
+	// ErrDestroyed means that what a broken migration left of a VM was
 	// ended, because on_irrecoverable says so.
 	ErrDestroyed = errors.New("what was left of it was destroyed, as on_irrecoverable says")
 )

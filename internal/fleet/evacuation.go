@@ -13,8 +13,8 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
 )
 
-// Evicted says why the machine, which is off, is to stay so: its host is under a
-// maintenance that shut it down or saved it. It is "" for any other machine.
+// Evicted says why the VM, which is off, is to stay so: its host is under a
+// maintenance that shut it down or saved it. It is "" for any other VM.
 func (f *Fleet) Evicted(ctx context.Context, vm *inventory.VM) (string, error) {
 	if vm.Active {
 		return "", nil
@@ -33,9 +33,9 @@ func (f *Fleet) Evicted(ctx context.Context, vm *inventory.VM) (string, error) {
 	return record.Evicted(vm.UUID, vm.Host), nil
 }
 
-// Evicting says why what the machine's host does when it boots is not as its run
-// strategy wants it: a drain is about to take the machine away, and has switched
-// that off for it. It is "" for any other machine that runs.
+// Evicting says why what the VM's host does when it boots is not as its run
+// strategy wants it: a drain is about to take the VM away, and has switched
+// that off for it. It is "" for any other VM that runs.
 func (f *Fleet) Evicting(ctx context.Context, vm *inventory.VM) (string, error) {
 	if !vm.Active {
 		return "", nil
@@ -181,7 +181,7 @@ func plainSteps(steps []hostrecord.Step) []eviction.Step {
 	return plain
 }
 
-// RunningOn are the names of the machines that run on the host, as of the
+// RunningOn are the names of the VMs that run on the host, as of the
 // snapshot, sorted.
 func (f *Fleet) RunningOn(ctx context.Context, name string) ([]string, error) {
 	h, err := f.UsableHost(name)

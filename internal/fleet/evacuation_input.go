@@ -13,7 +13,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
-// preflightsAtOnce bounds how many machines are looked at at the same time.
+// preflightsAtOnce bounds how many VMs are looked at at the same time.
 const preflightsAtOnce = 6
 
 // inquiry is what is to be found out about a host that is to be emptied.
@@ -33,7 +33,7 @@ type inquiry struct {
 }
 
 // evacuationInput gathers everything that emptying the host depends on. While a
-// machine comes or leaves it is ErrBusy.
+// VM comes or leaves it is ErrBusy.
 func (f *Fleet) evacuationInput(ctx context.Context, h *inventory.Host, q inquiry) (eviction.Input, error) {
 	in, onItsWay, err := f.evacuationInputWithout(ctx, h, q)
 	if err == nil {
@@ -43,7 +43,7 @@ func (f *Fleet) evacuationInput(ctx context.Context, h *inventory.Host, q inquir
 	return in, err
 }
 
-// evacuationInputWithout is evacuationInput without the machines that come or
+// evacuationInputWithout is evacuationInput without the VMs that come or
 // leave just now. onItsWay names one of them, nil: there is none.
 func (f *Fleet) evacuationInputWithout(
 	ctx context.Context, h *inventory.Host, q inquiry,
@@ -110,7 +110,7 @@ func (f *Fleet) roomOn(a inventory.Reply) eviction.Host {
 	return eviction.Host{Name: a.Host.Name, Free: f.free(a, ""), Machines: f.company(a, "")}
 }
 
-// machinesOn are the machines that are on the host, sorted, but for those that
+// machinesOn are the VMs that are on the host, sorted, but for those that
 // come or leave just now; onItsWay names one of these. A definition that one left
 // behind there is none.
 func (f *Fleet) machinesOn(
@@ -149,7 +149,7 @@ func (f *Fleet) machinesOn(
 	return machines, onItsWay, nil
 }
 
-// evacuees are the machines with all that is in their ways, but for those that
+// evacuees are the VMs with all that is in their ways, but for those that
 // leave while they are looked at; onItsWay names one of these.
 func (f *Fleet) evacuees(
 	ctx context.Context, machines []*inventory.VM, in eviction.Input, others []inventory.Reply, q inquiry,
@@ -191,7 +191,7 @@ func (f *Fleet) evacuees(
 	return evacuees, onItsWay, err
 }
 
-// onItsWayError says that a machine comes or leaves just now.
+// onItsWayError says that a VM comes or leaves just now.
 type onItsWayError struct {
 	error
 	vm *inventory.VM
@@ -200,7 +200,7 @@ type onItsWayError struct {
 // Unwrap gives the error that says so.
 func (e *onItsWayError) Unwrap() error { return e.error }
 
-// hasLeft says that a machine has left its host since that host spoke of it, or is
+// hasLeft says that a VM has left its host since that host spoke of it, or is
 // leaving it now, which is onItsWay.
 func (f *Fleet) hasLeft(ctx context.Context, vm *inventory.VM) (left bool, onItsWay error) {
 	now, err := f.FindNow(ctx, vm.UUID, inventory.LastKnown{Host: vm.Host, HostUUID: vm.HostUUID})
@@ -215,7 +215,7 @@ func (f *Fleet) hasLeft(ctx context.Context, vm *inventory.VM) (left bool, onIts
 	}
 }
 
-// evacuee is a machine that is to leave, with all that is in its ways.
+// evacuee is a VM that is to leave, with all that is in its ways.
 func (f *Fleet) evacuee(
 	ctx context.Context, vm *inventory.VM, in eviction.Input, others []inventory.Reply, q inquiry,
 ) (eviction.Machine, error) {

@@ -14,7 +14,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
 )
 
-// ways are what is in the way of a machine to each of the other hosts, where room
+// ways are what is in the way of a VM to each of the other hosts, where room
 // is left out, and for those that it can go to how much is copied, and how much of
 // that disks take there.
 type ways struct {
@@ -79,7 +79,7 @@ func (f *Fleet) ways(
 	}
 
 	if asked == 0 && len(failed) > 0 {
-		return w, errors.Join(failed...) // It may be the machine's own host that fails.
+		return w, errors.Join(failed...) // It may be the VM's own host that fails.
 	}
 
 	return w, nil
@@ -109,7 +109,7 @@ func (f *Fleet) roomsOn(ctx context.Context, in eviction.Input) {
 	}
 }
 
-// exclusion is what keeps the machine off a host that therefore isn't asked.
+// exclusion is what keeps the VM off a host that therefore isn't asked.
 func exclusion(vm *inventory.VM, a inventory.Reply) []migration.Blocker {
 	if a.Err != nil {
 		return []migration.Blocker{unansweredBlocker(a.Host, a.Err)}
@@ -118,7 +118,7 @@ func exclusion(vm *inventory.VM, a inventory.Reply) []migration.Blocker {
 	return slices.Concat(unscheduledBlocker(a.Host), labelBlocker(vm, a.Host, status.False))
 }
 
-// wayTo is what is in the way of the machine to one host, and what is copied.
+// wayTo is what is in the way of the VM to one host, and what is copied.
 func (f *Fleet) wayTo(
 	ctx context.Context, machine migration.Machine, vm *inventory.VM, to *inventory.Host, o migration.Options,
 ) (blockers []migration.Blocker, load migration.Load, err error) {

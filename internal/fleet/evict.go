@@ -15,11 +15,11 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/turn"
 )
 
-// externalPoll is how often it is looked whether somebody has moved a machine.
+// externalPoll is how often it is looked whether somebody has moved a VM.
 const externalPoll = 2 * time.Second
 
-// errStays means that the machine stays where it is on purpose.
-var errStays = errors.New("the machine stays")
+// errStays means that the VM stays where it is on purpose.
+var errStays = errors.New("the VM stays")
 
 // errPinned is errStays for one that would be brought back.
 var errPinned = fmt.Errorf("%w: its configuration pins it to this host; change its host, or remove it there", errStays)
@@ -66,7 +66,7 @@ func (d *drain) try(ctx context.Context, i int, rule eviction.Rule) (result stri
 	}
 }
 
-// arrived makes sure that a machine is where it was moved to: one that was found
+// arrived makes sure that a VM is where it was moved to: one that was found
 // elsewhere was moved by somebody else, which is as good.
 func (d *drain) arrived(vm *inventory.VM, s hostrecord.Step, err error) error {
 	if err == nil && vm != nil && vm.Host == d.Host {
@@ -76,7 +76,7 @@ func (d *drain) arrived(vm *inventory.VM, s hostrecord.Step, err error) error {
 	return err
 }
 
-// requestEviction marks the machine as one that is to leave the host.
+// requestEviction marks the VM as one that is to leave the host.
 func (f *Fleet) requestEviction(ctx context.Context, uuid, host string) error {
 	return f.onMachine(ctx, uuid, inventory.LastKnown{Host: host}, "marking",
 		func(ctx context.Context, vm *inventory.VM) error {
@@ -93,7 +93,7 @@ func (f *Fleet) requestEviction(ctx context.Context, uuid, host string) error {
 		})
 }
 
-// markAgain writes the request into a machine that could not be given it before.
+// markAgain writes the request into a VM that could not be given it before.
 // Nothing is done to one that doesn't carry it, and nobody else would move it.
 func (d *drain) markAgain(ctx context.Context, s hostrecord.Step) error {
 	d.mu.Lock()
@@ -115,9 +115,9 @@ func (d *drain) markAgain(ctx context.Context, s hostrecord.Step) error {
 	return nil
 }
 
-// clearEviction takes the mark off, wherever the machine is now. One that is to
+// clearEviction takes the mark off, wherever the VM is now. One that is to
 // leave another host keeps that one's. A migration that ended without its run is
-// recorded as it ended: nobody else may look after the machine.
+// recorded as it ended: nobody else may look after the VM.
 func (f *Fleet) clearEviction(ctx context.Context, uuid, host string) error {
 	return f.onMachine(ctx, uuid, inventory.LastKnown{}, "marking", func(ctx context.Context, vm *inventory.VM) error {
 		if record := vm.OpenMigration(); record != nil && !vm.Stranded {
@@ -141,7 +141,7 @@ func (f *Fleet) clearEviction(ctx context.Context, uuid, host string) error {
 	})
 }
 
-// turnOff ends the machine's run in the given way, which has that result, and
+// turnOff ends the VM's run in the given way, which has that result, and
 // keeps its host from starting it by itself. One that is elsewhere was moved.
 func (d *drain) turnOff(
 	ctx context.Context, i int, result string, off func(context.Context, *inventory.VM) error,
@@ -188,7 +188,7 @@ func (f *Fleet) shutDownForEviction(ctx context.Context, vm *inventory.VM) error
 	return err
 }
 
-// startFor starts the machine where it is, unless it runs. ranHere says that it
+// startFor starts the VM where it is, unless it runs. ranHere says that it
 // was seen to run, and was shut down by us, so that it can't run on a host that
 // is silent.
 func (f *Fleet) startFor(ctx context.Context, uuid string, last inventory.LastKnown, ranHere bool) error {
@@ -205,7 +205,7 @@ func (f *Fleet) startFor(ctx context.Context, uuid string, last inventory.LastKn
 	})
 }
 
-// noteRunning records that the machine runs before it is shut down to be moved,
+// noteRunning records that the VM runs before it is shut down to be moved,
 // for whoever goes on if this run can't.
 func (d *drain) noteRunning(ctx context.Context, i int) (bool, error) {
 	if d.steps[i].Ran {
@@ -224,7 +224,7 @@ func (d *drain) noteRunning(ctx context.Context, i int) (bool, error) {
 	return true, d.record(ctx, false)
 }
 
-// moveCold moves a machine while it is off. One that ran runs again afterwards,
+// moveCold moves a VM while it is off. One that ran runs again afterwards,
 // on whichever host it is then. The move that it returns says how it went.
 func (d *drain) moveCold(ctx context.Context, s hostrecord.Step, o migration.Options) (*move, error) {
 	vm, err := d.fleet.FindNow(ctx, s.UUID, d.last())
@@ -269,7 +269,7 @@ func (d *drain) moveCold(ctx context.Context, s hostrecord.Step, o migration.Opt
 	return how, d.arrived(vm, s, err)
 }
 
-// awaitGone waits until somebody has moved the machine, shut it down or removed
+// awaitGone waits until somebody has moved the VM, shut it down or removed
 // it.
 func (d *drain) awaitGone(ctx context.Context, s hostrecord.Step) error {
 	for {

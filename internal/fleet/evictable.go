@@ -9,7 +9,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
 )
 
-// JudgeEvictable says of every machine that was sampled whether emptying its host
+// JudgeEvictable says of every VM that was sampled whether emptying its host
 // would get past it, by the policies that hold for the fleet as far as its hosts
 // answered. Nobody is asked for that.
 func (f *Fleet) JudgeEvictable(all []HostSamples) {
@@ -30,10 +30,10 @@ func (f *Fleet) JudgeEvictable(all []HostSamples) {
 	}
 }
 
-// evictable says whether emptying its host would get past the running machine, as
+// evictable says whether emptying its host would get past the running VM, as
 // far as its definition, its state and the policies tell: by its rule it is moved
 // live and can be, or something else is done with it. private are the networks that
-// end at its host. Other hosts aren't asked what they reach. It is nil for a machine
+// end at its host. Other hosts aren't asked what they reach. It is nil for a VM
 // that is off, and when the policies can't be read.
 func (f *Fleet) evictable(vm *inventory.VM, records []recording, private map[string]bool) *bool {
 	p := vm.Entry.Parse()

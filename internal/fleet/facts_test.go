@@ -8,9 +8,9 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
 )
 
-// What waits for a restart is told alike by the machine itself and by its
+// What waits for a restart is told alike by the VM itself and by its
 // conditions. New firmware variables wait for one, though both definitions of
-// the machine are the same.
+// the VM are the same.
 func TestVM_freshVariablesWaitForARestart(t *testing.T) {
 	t.Parallel()
 
@@ -28,7 +28,7 @@ func TestVM_freshVariablesWaitForARestart(t *testing.T) {
 
 		c := status.Of(vm.Facts(), status.RestartRequired)
 		if c.Status != want || vm.RestartRequired() != (want == status.True) {
-			t.Errorf("%s: the condition is %+v, the machine says %t", what, c, vm.RestartRequired())
+			t.Errorf("%s: the condition is %+v, the VM says %t", what, c, vm.RestartRequired())
 		}
 
 		if says := "firmware: the next start begins with new firmware variables"; want == status.True && c.Message != says {

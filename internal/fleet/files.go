@@ -11,7 +11,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
 )
 
-// fitsFiles says which files that the machine needs are not on the host, and
+// fitsFiles says which files that the VM needs are not on the host, and
 // which may not be: problems where it can't run without them, else doubts.
 func (f *Fleet) fitsFiles(
 	ctx context.Context, h *inventory.Host, d Desired, runs bool,
@@ -29,10 +29,10 @@ func (f *Fleet) fitsFiles(
 
 		switch found[file] {
 		case inventory.FileAbsent:
-			doubt.Detail = fmt.Sprintf("Machine %q has %s = %q, and host %q has no such file. It is not started now; it "+
+			doubt.Detail = fmt.Sprintf("VM %q has %s = %q, and host %q has no such file. It is not started now; it "+
 				"could not be.", d.Spec.Name, attribute, file, h.Name)
 		case inventory.FileDoubtful:
-			doubt.Detail = fmt.Sprintf("Machine %q has %s = %q, and the storage pool of that directory on host %q has no "+
+			doubt.Detail = fmt.Sprintf("VM %q has %s = %q, and the storage pool of that directory on host %q has no "+
 				"such volume, as it was when it was refreshed last.", d.Spec.Name, attribute, file, h.Name)
 		default:
 			continue
@@ -52,7 +52,7 @@ func (f *Fleet) fitsFiles(
 const remedyOfFiles = "Correct the path, or put the file there first. If another resource of this configuration " +
 	"makes it, take the path from an attribute of that resource that is known after apply: that isn't looked for."
 
-// judgeFiles looks for the machine's files on the hosts that fit otherwise.
+// judgeFiles looks for the VM's files on the hosts that fit otherwise.
 func (f *Fleet) judgeFiles(ctx context.Context, all []candidate, d Desired) {
 	if len(d.Files) == 0 {
 		return
@@ -72,7 +72,7 @@ func (f *Fleet) judgeFiles(ctx context.Context, all []candidate, d Desired) {
 	sortCandidates(all)
 }
 
-// runsOn says whether the machine will run after the change.
+// runsOn says whether the VM will run after the change.
 func (d Desired) runsOn(vm *inventory.VM) bool {
 	switch d.powerAction(vm) {
 	case status.Start:
@@ -84,7 +84,7 @@ func (d Desired) runsOn(vm *inventory.VM) bool {
 	}
 }
 
-// newFiles leaves out the files that the machine has already.
+// newFiles leaves out the files that the VM has already.
 func (d Desired) newFiles(vm *inventory.VM) map[string]string {
 	have := vm.DeclaredSpec()
 

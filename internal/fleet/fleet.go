@@ -17,10 +17,10 @@ import (
 type Config struct {
 	// Hosts by the name that people give them.
 	Hosts map[string]inventory.HostConfig
-	// DefaultDomainType is the domain type of machines that declare none:
+	// DefaultDomainType is the domain type of VMs that declare none:
 	// "kvm", "qemu", or empty for kvm where a host offers it, else qemu.
 	DefaultDomainType string
-	// DefaultEvictionStrategy is for machines that nobody chose a strategy for.
+	// DefaultEvictionStrategy is for VMs that nobody chose a strategy for.
 	// Empty: live migration if possible, and never without.
 	DefaultEvictionStrategy string
 	// Migration are the options of migrations for which nothing else is said.
@@ -28,7 +28,7 @@ type Config struct {
 	// Owner says who makes marks and locks, for others to read:
 	// "alice@workstation (pid 4711)".
 	Owner string
-	// MigrationLimits says how many machines may move at a time.
+	// MigrationLimits says how many VMs may move at a time.
 	MigrationLimits turn.Limits
 	// Logger receives progress. Nil discards it.
 	Logger *slog.Logger
@@ -39,7 +39,7 @@ type Fleet struct {
 	*inventory.Inventory
 
 	defaultType string
-	// defaultEviction is for machines without a strategy, migration for what no migration and no policy says.
+	// defaultEviction is for VMs without a strategy, migration for what no migration and no policy says.
 	defaultEviction string
 	migration       migration.Options
 	owner           string

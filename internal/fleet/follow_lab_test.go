@@ -11,9 +11,9 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
 )
 
-// Who waits for a machine's lock while the machine changes hosts takes the lock
+// Who waits for a VM's lock while the VM changes hosts takes the lock
 // where it is then, and does there what was to be done: the lock on the old host
-// keeps nobody from the machine any more.
+// keeps nobody from the VM any more.
 func TestLab_lockFollowsTheMachine(t *testing.T) {
 	t.Parallel()
 

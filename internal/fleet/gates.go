@@ -44,7 +44,7 @@ var gates = []gate{
 }
 
 // fitsVariables checks that the host can begin with new firmware variables
-// where those of the machine are of no use to the firmware that is wanted.
+// where those of the VM are of no use to the firmware that is wanted.
 func fitsVariables(a inventory.Reply, vm *inventory.VM, want domain.Firmware) []inventory.Problem {
 	have := vm.Firmware()
 	if have.Type == nil || *have.Type != "efi" || !have.Outdates(want) || resetsNVRAM(a.Info) {

@@ -10,7 +10,7 @@ import (
 )
 
 // unansweredBlocker says that a host could not be asked whether it can take a
-// machine.
+// VM.
 func unansweredBlocker(h *inventory.Host, err error) migration.Blocker {
 	return migration.Blocker{
 		Reason: migration.HostNotAvailable, Status: status.False, Attribute: "host",
@@ -27,12 +27,12 @@ func unscheduledBlocker(h *inventory.Host) []migration.Blocker {
 
 	return []migration.Blocker{{
 		Reason: migration.HostNotSchedulable, Status: status.False, Attribute: "host",
-		Message: fmt.Sprintf("host %q takes only machines that name it (schedulable = false)", h.Name),
+		Message: fmt.Sprintf("host %q takes only VMs that name it (schedulable = false)", h.Name),
 		Remedy:  "Name the host as the target, or make it schedulable.",
 	}}
 }
 
-// labelBlocker says that the host lacks labels that the machine's placement asks
+// labelBlocker says that the host lacks labels that the VM's placement asks
 // for. It is a doubt in a plan that names the host: the same apply may change them.
 func labelBlocker(vm *inventory.VM, h *inventory.Host, certainty status.Truth) []migration.Blocker {
 	if policy.HasLabels(h.Config.Labels, vm.Metadata.HostLabels) {
@@ -41,7 +41,7 @@ func labelBlocker(vm *inventory.VM, h *inventory.Host, certainty status.Truth) [
 
 	return []migration.Blocker{{
 		Reason: migration.HostLabelsMismatch, Status: certainty, Attribute: "host",
-		Message: fmt.Sprintf("host %q lacks labels that the machine's placement asks for (%s)", h.Name,
+		Message: fmt.Sprintf("host %q lacks labels that the VM's placement asks for (%s)", h.Name,
 			labelText(vm.Metadata.HostLabels)),
 		Remedy: "Choose another host, or change the host's labels or placement.host_labels.",
 	}}

@@ -40,21 +40,21 @@ type HostDetails struct {
 	Machines []HostedMachine
 }
 
-// HostedMachine is a machine that a host knows.
+// HostedMachine is a VM that a host knows.
 type HostedMachine struct {
 	UUID, Name string
-	// Role is what the host is to the machine: a status.Role, RoleDefined or
+	// Role is what the host is to the VM: a status.Role, RoleDefined or
 	// RoleLeftover; "" where that isn't clear.
 	Role string
-	// Status is the machine's, wherever it is.
+	// Status is the VM's, wherever it is.
 	Status string
 }
 
-// What else a host may be to a machine.
+// What else a host may be to a VM.
 const (
-	// RoleDefined is the host of a machine that is off.
+	// RoleDefined is the host of a VM that is off.
 	RoleDefined = "defined"
-	// RoleLeftover is a host whose definition is a leftover: the machine is
+	// RoleLeftover is a host whose definition is a leftover: the VM is
 	// elsewhere.
 	RoleLeftover = "leftover"
 )
@@ -117,7 +117,7 @@ func (s *HostStatus) fill(ctx context.Context, a inventory.Reply, q HostQuestion
 	asking.Wait()
 }
 
-// addMachines tells of each host which machines it knows, and how they are: that
+// addMachines tells of each host which VMs it knows, and how they are: that
 // takes what the other hosts say as well.
 func (f *Fleet) addMachines(ctx context.Context, hosts []HostStatus, answers []inventory.Reply) {
 	all, _ := f.ListConsistent(ctx, answers)
@@ -142,12 +142,12 @@ func (f *Fleet) addMachines(ctx context.Context, hosts []HostStatus, answers []i
 	}
 }
 
-// hasLeft says that the host had the machine when it was asked, and hasn't now.
+// hasLeft says that the host had the VM when it was asked, and hasn't now.
 func hasLeft(l inventory.Listed, host string) bool {
 	return l.VM != nil && l.VM.Host != host && l.VM.ActiveHosts[host] == "" && !slices.Contains(l.VM.StaleHosts, host)
 }
 
-// roleOf is what the host, which knows the machine, is to it.
+// roleOf is what the host, which knows the VM, is to it.
 func roleOf(l inventory.Listed, host string) string {
 	switch {
 	case l.VM == nil:

@@ -16,7 +16,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
-// Once cordoned, a host takes no machines: neither new ones nor moved ones, and
+// Once cordoned, a host takes no VMs: neither new ones nor moved ones, and
 // neither from the run that cordoned it nor from another.
 func TestLab_cordonHoldsForEveryRun(t *testing.T) {
 	t.Parallel()
@@ -97,7 +97,7 @@ func TestLab_cordonHoldsForEveryRun(t *testing.T) {
 	bob.Host(own).Forget()
 
 	if placed := create(t, bob, l, light(t, l, "later", nil)); placed.Host != own {
-		t.Errorf("placed on host %q; want the one that has the most room and takes machines again", placed.Host)
+		t.Errorf("placed on host %q; want the one that has the most room and takes VMs again", placed.Host)
 	}
 
 	if _, err := alice.Host(own).Conn.Secret(t.Context(), inventory.RecordUsage); !errors.Is(err, inventory.ErrNotFound) {

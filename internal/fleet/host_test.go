@@ -14,7 +14,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 )
 
-// builtIn is a fleet of libvirt's built-in test host, and a machine there of
+// builtIn is a fleet of libvirt's built-in test host, and a VM there of
 // nobody else's.
 func builtIn(t *testing.T) (*Fleet, *inventory.VM) {
 	t.Helper()
@@ -101,7 +101,7 @@ func TestHost_writesAreSeen(t *testing.T) {
 	}
 }
 
-// A machine that lost its autostart to a step that then failed gets it back
+// A VM that lost its autostart to a step that then failed gets it back
 // when the maintenance ends, and nothing else is done to it.
 func TestRelease_failedStepGetsItsAutostartBack(t *testing.T) {
 	t.Parallel()

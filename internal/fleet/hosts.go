@@ -21,14 +21,14 @@ type HostStatus struct {
 	Err error
 	// Info is nil for a host that did not answer.
 	Info *libvirt.HostInfo
-	// MemoryLimit is how many bytes may be committed to machines,
+	// MemoryLimit is how many bytes may be committed to VMs,
 	// CommittedMemory how many are. FreeMemory is the difference.
 	MemoryLimit, CommittedMemory, FreeMemory uint64
 	Schedulable, Fenced                      bool
 	Domains, ActiveDomains                   int
 	// Networks are the names of libvirt's virtual networks there, sorted.
 	Networks []string
-	// Cordon is the mark that keeps machines away; nil: there is none.
+	// Cordon is the mark that keeps VMs away; nil: there is none.
 	Cordon *hostrecord.Cordon
 	// Details are what was asked for, as far as the host tells.
 	Details HostDetails

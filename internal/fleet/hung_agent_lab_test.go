@@ -72,7 +72,7 @@ func TestLab_hungAgentIsAskedOnce(t *testing.T) {
 		t.Helper()
 
 		if o.Guest.Info.OS == nil || o.DiskErrors == nil || o.Rule == nil {
-			t.Errorf("not everything of the healthy machine is known: %v", o.Unavailable)
+			t.Errorf("not everything of the healthy VM is known: %v", o.Unavailable)
 		}
 
 		return fmt.Sprint(o.Unavailable)

@@ -26,11 +26,11 @@ const (
 // completes its record, so that nothing is done twice. Who is at it still is
 // waited for. A migration that goes on without its run is watched to its end,
 // and aborted when ctx ends; one that broke in post-copy is resumed, with what
-// was said for this machine, if anything was.
+// was said for this VM, if anything was.
 func (f *Fleet) concludeInterrupted(
 	ctx context.Context, vm *inventory.VM, last inventory.LastKnown, own migration.Options,
 ) (*inventory.VM, error) {
-	// The machine may change hosts while its lock is waited for.
+	// The VM may change hosts while its lock is waited for.
 	for range len(f.Configured) + 1 {
 		if vm.OpenMigration() == nil {
 			return vm, nil
@@ -50,8 +50,8 @@ func (f *Fleet) concludeInterrupted(
 	}
 }
 
-// concludeFor is concludeInterrupted for an order to move the machine. What was
-// planned for a machine is not done to one that another run, which is alive,
+// concludeFor is concludeInterrupted for an order to move the VM. What was
+// planned for a VM is not done to one that another run, which is alive,
 // moves elsewhere: the order is refused. One that is for the same host, or is
 // the same order, waits.
 func (f *Fleet) concludeFor(
@@ -91,7 +91,7 @@ func (f *Fleet) concludeFor(
 	return f.concludeInterrupted(ctx, now, last, order.Options)
 }
 
-// concludeOn does it for a machine on that host. It isn't done when the machine
+// concludeOn does it for a VM on that host. It isn't done when the VM
 // is on another one by now.
 func (f *Fleet) concludeOn(
 	ctx context.Context, on *inventory.Host, uuid string, last inventory.LastKnown, own migration.Options,
@@ -225,7 +225,7 @@ func (f *Fleet) abandoned(
 		}
 
 		if err != nil || !d.Active() {
-			continue // Whether it matters is found out when the machine is looked for.
+			continue // Whether it matters is found out when the VM is looked for.
 		}
 
 		waiting = waiting || d.InMigration()
@@ -237,7 +237,7 @@ func (f *Fleet) abandoned(
 	return running, waiting, broken
 }
 
-// inspect finds out about the machine what counts for moving it. One that is
+// inspect finds out about the VM what counts for moving it. One that is
 // stranded is let go on before anything else is done to it.
 func inspect(ctx context.Context, vm *inventory.VM) (migration.Machine, error) {
 	m, err := migration.Inspect(ctx, vm.On.Conn, vm.UUID)

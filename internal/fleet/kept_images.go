@@ -55,7 +55,7 @@ func keptFiles(ctx context.Context, h *inventory.Host, paths []string) ([]hostre
 	return kept, nil
 }
 
-// makeWay removes the images that the machine left on the host, which its disks
+// makeWay removes the images that the VM left on the host, which its disks
 // as they are now are to replace: only if nothing else is in the way of moving it
 // back, and only what is proven to be what was left, see removeKept. Whatever
 // stays is in the way, and the move says so.
@@ -92,7 +92,7 @@ func (r *release) makeWay(ctx context.Context, s hostrecord.Step, o migration.Op
 		})
 }
 
-// tidyUp removes from the host that the machine is back from what the evacuation
+// tidyUp removes from the host that the VM is back from what the evacuation
 // had made there. What else was copied, such as a disk that it got there, stays.
 func (r *release) tidyUp(ctx context.Context, s hostrecord.Step, how *move, err error) error {
 	if err != nil || !how.kept {
@@ -108,7 +108,7 @@ func (r *release) tidyUp(ctx context.Context, s hostrecord.Step, how *move, err 
 		err = r.fleet.removeKept(ctx, how.from, left, r.host)
 	}
 
-	if err != nil { // The machine is back all the same.
+	if err != nil { // The VM is back all the same.
 		r.fleet.log.WarnContext(ctx, "copies of disks were not removed", "name", s.Name, "host", how.from.Name,
 			"error", err.Error())
 	}
@@ -116,7 +116,7 @@ func (r *release) tidyUp(ctx context.Context, s hostrecord.Step, how *move, err 
 	return nil
 }
 
-// removeKept removes images from a host that a move left there, while the machine
+// removeKept removes images from a host that a move left there, while the VM
 // is on the other one. One that isn't proven to be that stays: it was written to
 // or replaced, it is the very file that the other host has under this path, or
 // something on the host uses it.
@@ -168,9 +168,9 @@ func (f *Fleet) removeKept(
 	return nil
 }
 
-// inUse says what uses a file of the host, "" for nothing: a machine that has its
+// inUse says what uses a file of the host, "" for nothing: a VM that has its
 // path anywhere in a definition, or another image that is based on it, in the
-// same directory or among the machines' disks in pools.
+// same directory or among the VMs' disks in pools.
 func (f *Fleet) inUse(
 	ctx context.Context, h *inventory.Host, file string, directory *libvirt.Directory,
 ) (string, error) {

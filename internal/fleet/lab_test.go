@@ -53,7 +53,7 @@ func labFleet(t *testing.T, l *lab.Lab, owner string, change func(name string, h
 	return f
 }
 
-// guest is a wish for a machine that boots the lab's guest.
+// guest is a wish for a VM that boots the lab's guest.
 func guest(l *lab.Lab, name, words string) Desired {
 	size, vcpus, agent, console := uint64(192<<20), 1, true, true
 
@@ -194,7 +194,7 @@ func TestLab_stopSeesWhoWasMovedAway(t *testing.T) {
 	}
 }
 
-// A machine that can't be started leaves nothing behind, and says why.
+// A VM that can't be started leaves nothing behind, and says why.
 func TestLab_createUndoesWhatCannotStart(t *testing.T) {
 	t.Parallel()
 
@@ -209,7 +209,7 @@ func TestLab_createUndoesWhatCannotStart(t *testing.T) {
 
 	vm, err := f.Create(t.Context(), d)
 	if vm != nil || err == nil || !strings.Contains(err.Error(), "/nowhere/disk.qcow2") {
-		t.Fatalf("Create = %v, %v; want no machine and an error that names the file", vm, err)
+		t.Fatalf("Create = %v, %v; want no VM and an error that names the file", vm, err)
 	}
 
 	for _, h := range l.Hosts {
@@ -323,7 +323,7 @@ func TestLab_interruptedCreateIsAdopted(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	// Complete, it is a machine that exists: the same wish is refused now.
+	// Complete, it is a VM that exists: the same wish is refused now.
 	_, err = f.Create(t.Context(), d)
 	if !errors.Is(err, inventory.ErrExists) || !strings.Contains(fmt.Sprint(errRemedy(err)), "terraform import") {
 		t.Errorf("a second Create gave %v", err)
@@ -338,7 +338,7 @@ func errRemedy(err error) string {
 	return ""
 }
 
-// Law 3: a definition left behind never starts beside the machine that runs.
+// Law 3: a definition left behind never starts beside the VM that runs.
 func TestLab_twoRunningCopiesAreRefused(t *testing.T) {
 	t.Parallel()
 
@@ -377,7 +377,7 @@ func TestLab_twoRunningCopiesAreRefused(t *testing.T) {
 	}
 }
 
-// Hosts don't answer at one moment. What they say of a machine that was handed over in between is no second copy.
+// Hosts don't answer at one moment. What they say of a VM that was handed over in between is no second copy.
 func TestLab_handedOverBetweenTwoAnswers(t *testing.T) {
 	t.Parallel()
 

@@ -18,7 +18,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
-// secured is a machine that runs on kvm1 with firmware that keeps variables, which are in that file, and with a TPM.
+// secured is a VM that runs on kvm1 with firmware that keeps variables, which are in that file, and with a TPM.
 func secured(t *testing.T, f *Fleet, l *lab.Lab, words string) (vm *inventory.VM, nvram string) {
 	t.Helper()
 
@@ -37,7 +37,7 @@ func secured(t *testing.T, f *Fleet, l *lab.Lab, words string) (vm *inventory.VM
 	return vm, "/var/lib/libvirt/qemu/nvram/" + vm.Name + "_VARS.fd"
 }
 
-// movesCold moves a machine that was just switched off, and fails the test unless it arrives with its variables.
+// movesCold moves a VM that was just switched off, and fails the test unless it arrives with its variables.
 func movesCold(t *testing.T, f *Fleet, l *lab.Lab, uuid, from, to, nvram string) {
 	t.Helper()
 
@@ -60,7 +60,7 @@ func movesCold(t *testing.T, f *Fleet, l *lab.Lab, uuid, from, to, nvram string)
 	l.Virsh(t, to, "start", uuid)
 }
 
-// A machine that moved while it runs leaves nothing of its firmware and its TPM at its source: it can come back when
+// A VM that moved while it runs leaves nothing of its firmware and its TPM at its source: it can come back when
 // it is off. So it is when whoever moved it was killed, and when it never arrived.
 func TestLab_liveMoveLeavesNoVariables(t *testing.T) {
 	t.Parallel()
@@ -144,7 +144,7 @@ func leaveRecord(t *testing.T, f *Fleet, vm *inventory.VM, files ...string) {
 	}
 }
 
-// What the target had before the move stays where it is, and what another machine uses is never removed.
+// What the target had before the move stays where it is, and what another VM uses is never removed.
 func TestLab_liveMoveKeepsOthersVariables(t *testing.T) {
 	t.Parallel()
 
@@ -160,7 +160,7 @@ func TestLab_liveMoveKeepsOthersVariables(t *testing.T) {
 		t.Fatalf("%+v, %v", now, err)
 	}
 
-	checksum(t, l, "kvm1", nvram) // It is there: another machine of that host uses it.
+	checksum(t, l, "kvm1", nvram) // It is there: another VM of that host uses it.
 	onlyOn(t, f, vm.UUID, "kvm2")
 
 	// On the way back it is at both hosts before, and nobody knows whose it is.
@@ -248,7 +248,7 @@ func clockIsOff(t *testing.T, f *Fleet, uuid, host string) time.Duration {
 }
 
 // With a leftover definition goes what its firmware keeps, but never the file that
-// the machine uses where it is: hosts that share a filesystem have the same one.
+// the VM uses where it is: hosts that share a filesystem have the same one.
 func TestLab_leftoverSharesVariables(t *testing.T) {
 	t.Parallel()
 

@@ -11,9 +11,9 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
-// undefineLeftover removes a definition that the machine left behind on a host
+// undefineLeftover removes a definition that the VM left behind on a host
 // when it went to another one. What its firmware and its TPM keep goes with it,
-// unless that may be what the machine uses where it is now: where hosts share a
+// unless that may be what the VM uses where it is now: where hosts share a
 // filesystem, both definitions name the same files.
 func (f *Fleet) undefineLeftover(
 	ctx context.Context, on *inventory.Host, d *libvirt.Domain, home *inventory.Host,
@@ -30,7 +30,7 @@ func (f *Fleet) undefineLeftover(
 		return f.undefine(ctx, on, d.UUID)
 	}
 
-	f.log.WarnContext(ctx, "what firmware and TPM keep is left: the machine may use the same files where it is",
+	f.log.WarnContext(ctx, "what firmware and TPM keep is left: the VM may use the same files where it is",
 		"name", d.Name, "host", on.Name, "its_host", home.Name, "error", err)
 
 	return f.undefine(ctx, on, d.UUID, libvirt.KeepVariables, libvirt.KeepTPM)

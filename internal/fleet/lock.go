@@ -43,7 +43,7 @@ func (f *Fleet) leaseOn(
 	return held, l, err
 }
 
-// unfinished are the leases of machines that are being created, by UUID.
+// unfinished are the leases of VMs that are being created, by UUID.
 type unfinished struct {
 	mu     sync.Mutex
 	leases map[string]*lease.Held
@@ -60,7 +60,7 @@ func (u *unfinished) keep(id string, l *lease.Held) {
 	u.leases[id] = l
 }
 
-// of is the lease of a machine, nil when it isn't being created.
+// of is the lease of a VM, nil when it isn't being created.
 func (u *unfinished) of(id string) *lease.Held {
 	u.mu.Lock()
 	defer u.mu.Unlock()

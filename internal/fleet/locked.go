@@ -11,16 +11,16 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
-// startTimeout is how long a machine may take from being defined as running to
+// startTimeout is how long a VM may take from being defined as running to
 // running. QEMU needs a second; one that gets its memory from an image more.
 const startTimeout = time.Minute
 
-// lockWhereItIs finds the machine and takes its lock on the host that has it. One
+// lockWhereItIs finds the VM and takes its lock on the host that has it. One
 // that has moved while the lock was awaited is followed: what holds there holds
 // nothing here. A migration that its run left behind is brought to its end first,
 // as a move would do it. One that broke in post-copy takes as long as its options
 // allow: it is resumed only for a caller that has the VM's own, and refused for
-// the others (nil). A machine that comes with an error is not locked.
+// the others (nil). A VM that comes with an error is not locked.
 func (f *Fleet) lockWhereItIs(
 	ctx context.Context, uuid string, last inventory.LastKnown, purpose string, own *migration.Options,
 ) (context.Context, func(), *inventory.VM, error) {
@@ -79,7 +79,7 @@ func (f *Fleet) findSettled(ctx context.Context, uuid string, last inventory.Las
 		}); err != nil {
 			return vm, &inventory.Error{
 				VM: vm.Name, Host: vm.Host, Kind: inventory.ErrBusy, Err: err, Detail: "it doesn't come to an end with starting",
-				Remedy: "Look at the machine's log on the host, and apply again.",
+				Remedy: "Look at the VM's log on the host, and apply again.",
 			}
 		}
 
@@ -93,7 +93,7 @@ func (f *Fleet) findSettled(ctx context.Context, uuid string, last inventory.Las
 	return vm, vm.RequireIdle()
 }
 
-// onMachine finds the machine, and does something to it under its lock.
+// onMachine finds the VM, and does something to it under its lock.
 func (f *Fleet) onMachine(
 	ctx context.Context, uuid string, last inventory.LastKnown, purpose string,
 	do func(context.Context, *inventory.VM) error,

@@ -7,7 +7,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 )
 
-// writeMetadata replaces our own metadata in every definition of the machine,
+// writeMetadata replaces our own metadata in every definition of the VM,
 // if it says anything new, and raises its generation then. It reports whether
 // it did.
 func (f *Fleet) writeMetadata(ctx context.Context, vm *inventory.VM, m domain.Metadata) (bool, error) {
@@ -34,7 +34,7 @@ func (f *Fleet) raise(ctx context.Context, vm *inventory.VM, m domain.Metadata) 
 	return vm.On.Conn.SetMetadata(ctx, vm.UUID, domain.MetadataKey, domain.MetadataNamespace, after, vm.Affect())
 }
 
-// metadataXML is our element as the machine has it, and as it would be.
+// metadataXML is our element as the VM has it, and as it would be.
 func metadataXML(vm *inventory.VM, m domain.Metadata) (before, after string, err error) {
 	definition := vm.Entry.Parse().Definition().Clone()
 	before = definition.MetadataXML()

@@ -13,30 +13,30 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
 )
 
-// MoveOrder is one order to move a machine, known by its id: however often it
-// is given, the machine is moved once.
+// MoveOrder is one order to move a VM, known by its id: however often it
+// is given, the VM is moved once.
 type MoveOrder struct {
 	UUID string
 	Last inventory.LastKnown
 	// ID is how the order is known again.
 	ID string
-	// Target is the host that the machine is to move to. Empty: the best one.
+	// Target is the host that the VM is to move to. Empty: the best one.
 	Target string
 	// Options are what is said for this very move. The rest comes from the policy
-	// that holds for the machine, and the fleet's own.
+	// that holds for the VM, and the fleet's own.
 	Options  migration.Options
 	Priority int
 }
 
-// Migrate moves a machine, as Move does, and returns the machine and the record
+// Migrate moves a VM, as Move does, and returns the VM and the record
 // of how it went. An order that was carried out already is not carried out
 // again: its record is returned. One whose run was killed is brought to its end
-// if it goes on by itself, or broke in post-copy; if it left the machine where it
-// was it is carried out. One for a machine that another run moves elsewhere at that time is
+// if it goes on by itself, or broke in post-copy; if it left the VM where it
+// was it is carried out. One for a VM that another run moves elsewhere at that time is
 // refused with ErrBusy.
 //
 // The record that comes with an error is that of a failed migration. It is kept
-// with the machine once something was done, so that the next reader knows.
+// with the VM once something was done, so that the next reader knows.
 func (f *Fleet) Migrate(ctx context.Context, order MoveOrder) (*inventory.VM, domain.Migration, error) {
 	began := time.Now()
 
@@ -61,7 +61,7 @@ func (f *Fleet) Migrate(ctx context.Context, order MoveOrder) (*inventory.VM, do
 	return vm, record, err
 }
 
-// carryOut moves the machine to the target, or to the best host: to the next
+// carryOut moves the VM to the target, or to the best host: to the next
 // best where that turns out not to fit after all.
 func (f *Fleet) carryOut(
 	ctx context.Context, order MoveOrder, vm *inventory.VM,
@@ -94,7 +94,7 @@ func (f *Fleet) carryOut(
 	}
 }
 
-// targetOf is the host that the machine is to move to.
+// targetOf is the host that the VM is to move to.
 func (f *Fleet) targetOf(
 	ctx context.Context, order MoveOrder, vm *inventory.VM, tried map[string]bool,
 ) (*inventory.Host, error) {
@@ -125,7 +125,7 @@ func (f *Fleet) targetOf(
 
 	return nil, &inventory.Error{
 		VM: vm.Name, Host: vm.Host, Kind: ErrNoHost, Err: ErrBlocked,
-		Detail: "no other host can take the machine:\n" + candidateText(candidates),
+		Detail: "no other host can take the VM:\n" + candidateText(candidates),
 	}
 }
 
@@ -151,7 +151,7 @@ func (f *Fleet) failedOrder(order MoveOrder, vm *inventory.VM, began time.Time, 
 	return state.Record(order.ID, f.owner)
 }
 
-// MigrationRecord is what the machine's metadata says of the order with that
+// MigrationRecord is what the VM's metadata says of the order with that
 // id, from the snapshot; nil if it says nothing. A migration that goes on now
 // has the phase Running.
 func (f *Fleet) MigrationRecord(
@@ -229,7 +229,7 @@ func (f *Fleet) WithdrawMigration(
 	return record, err
 }
 
-// pinBlocker says that a machine is not where its configuration wants it on the
+// pinBlocker says that a VM is not where its configuration wants it on the
 // target. It is a doubt in a plan, which may be about to change the pin.
 func pinBlocker(vm *inventory.VM, to *inventory.Host, certainty status.Truth) []migration.Blocker {
 	pin := vm.Metadata.Host
@@ -240,11 +240,11 @@ func pinBlocker(vm *inventory.VM, to *inventory.Host, certainty status.Truth) []
 	return []migration.Blocker{{
 		Reason: migration.HostPinned, Status: certainty, Attribute: "host",
 		Message: fmt.Sprintf("its configuration pins it to host %q, which would bring it back", pin),
-		Remedy:  "Change or remove host in the machine's resource.",
+		Remedy:  "Change or remove host in the VM's resource.",
 	}}
 }
 
-// candidateText lists what keeps each host from taking the machine.
+// candidateText lists what keeps each host from taking the VM.
 func candidateText(candidates []MoveCandidate) string {
 	var lines []string
 

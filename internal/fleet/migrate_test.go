@@ -17,7 +17,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
-// unpinned is a running machine on kvm1 that may move, whose guest has booted.
+// unpinned is a running VM on kvm1 that may move, whose guest has booted.
 func unpinned(t *testing.T, f *Fleet, l *lab.Lab, words string) *inventory.VM {
 	t.Helper()
 
@@ -33,8 +33,8 @@ func unpinned(t *testing.T, f *Fleet, l *lab.Lab, words string) *inventory.VM {
 	return booted(t, l, vm)
 }
 
-// booted waits until the machine's guest looks at its disk, and returns the
-// machine. Before that there is next to nothing in its memory: it would be moved
+// booted waits until the VM's guest looks at its disk, and returns the
+// VM. Before that there is next to nothing in its memory: it would be moved
 // before anything could be done about it, however slowly.
 func booted(t *testing.T, l *lab.Lab, vm *inventory.VM) *inventory.VM {
 	t.Helper()
@@ -51,7 +51,7 @@ func booted(t *testing.T, l *lab.Lab, vm *inventory.VM) *inventory.VM {
 	return vm
 }
 
-// recorded fails the test unless a host's own words about the machine have all
+// recorded fails the test unless a host's own words about the VM have all
 // the parts.
 func recorded(t *testing.T, l *lab.Lab, host, uuid string, parts ...string) {
 	t.Helper()
@@ -66,7 +66,7 @@ func recorded(t *testing.T, l *lab.Lab, host, uuid string, parts ...string) {
 	}
 }
 
-// An order is carried out once, whatever happens to the machine afterwards; and
+// An order is carried out once, whatever happens to the VM afterwards; and
 // again when it was withdrawn.
 func TestLab_migrationIsCarriedOutOnce(t *testing.T) {
 	t.Parallel()
@@ -210,7 +210,7 @@ func TestLab_migrationInterruptedIsAdopted(t *testing.T) {
 	}
 }
 
-// awaitJob waits until the machine is on its way from kvm1.
+// awaitJob waits until the VM is on its way from kvm1.
 func awaitJob(t *testing.T, f *Fleet, uuid string, over chan error) {
 	t.Helper()
 
@@ -272,7 +272,7 @@ func TestLab_migrationIsWithdrawnWhileItRuns(t *testing.T) {
 	}
 }
 
-// The best host is chosen, each one's reasons are told, and a machine stays
+// The best host is chosen, each one's reasons are told, and a VM stays
 // where its configuration pins it.
 func TestLab_migrationChoosesItsTarget(t *testing.T) {
 	t.Parallel()

@@ -44,7 +44,7 @@ func (f *Fleet) closeRecord(
 		variables = f.variablesLeft(ctx, vm)
 	case vm.Host == record.SourceHost:
 		record.Phase, record.Failed, record.FailurePlane = migration.PhaseFailed, true, migration.PlaneControl
-		record.FailureReason = fmt.Sprintf("the run that moved it (%s) was interrupted, and the machine stayed on host %q",
+		record.FailureReason = fmt.Sprintf("the run that moved it (%s) was interrupted, and the VM stayed on host %q",
 			record.Owner, vm.Host)
 
 		// What can't be removed now is removed before the next attempt.
@@ -60,7 +60,7 @@ func (f *Fleet) closeRecord(
 			record.Owner, vm.Host)
 	}
 
-	// What was made for the machine as it was elsewhere is what it is made of now, or nobody knows.
+	// What was made for the VM as it was elsewhere is what it is made of now, or nobody knows.
 	vm.Metadata.Copies = slices.DeleteFunc(slices.Clone(vm.Metadata.Copies), func(c domain.Copy) bool {
 		return c.FromUUID != vm.HostUUID
 	})
@@ -96,7 +96,7 @@ func (f *Fleet) closeRecord(
 	return now, nil
 }
 
-// variablesLeft are the files of its firmware's variables that the machine's
+// variablesLeft are the files of its firmware's variables that the VM's
 // host is known not to have had before the move that brought it there: where it
 // came from they are of no use any more.
 func (f *Fleet) variablesLeft(ctx context.Context, vm *inventory.VM) []string {

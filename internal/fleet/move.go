@@ -15,21 +15,21 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
-// Move brings the machine to the target host: while it runs, if it runs. It
-// returns the machine as it is then, wherever that is, and how it went; the VM
-// is nil when nobody can say. A machine that is on the target already is left
+// Move brings the VM to the target host: while it runs, if it runs. It
+// returns the VM as it is then, wherever that is, and how it went; the VM
+// is nil when nobody can say. A VM that is on the target already is left
 // alone, and the state is the zero value.
 //
-// How it went is kept in the machine's metadata as well. o is what was said for
-// this very move; the rest comes from the policy that holds for the machine, and
+// How it went is kept in the VM's metadata as well. o is what was said for
+// this very move; the rest comes from the policy that holds for the VM, and
 // the fleet's own.
 //
 // A target that is cordoned is waited for, though not for long: Terraform may end
-// its maintenance in the same apply. As long as that lasts the machine stays, and the
+// its maintenance in the same apply. As long as that lasts the VM stays, and the
 // error is ErrBlocked.
 //
 // When ctx ends a migration is aborted, which takes seconds, unless the guest
-// is on the target already. A machine that another run moves elsewhere at that
+// is on the target already. A VM that another run moves elsewhere at that
 // time is left to it, and the error is ErrBusy.
 func (f *Fleet) Move(
 	ctx context.Context, uuid string, last inventory.LastKnown, target string, o migration.Options,
@@ -47,19 +47,19 @@ func (f *Fleet) Move(
 	return vm, how.state, err
 }
 
-// wish is where and how a machine is to be moved.
+// wish is where and how a VM is to be moved.
 type wish struct {
 	target   string
 	options  migration.Options
 	priority int
-	// starts says that a machine which is off is started as soon as it is there.
+	// starts says that a VM which is off is started as soon as it is there.
 	starts bool
-	// unlessPinnedHere says that a machine which its configuration pins to where it is stays.
+	// unlessPinnedHere says that a VM which its configuration pins to where it is stays.
 	unlessPinnedHere bool
 }
 
 // moveInTurn is Move for one that has another priority among those that wait,
-// and that moves the machine on from where another run brings it, but not from
+// and that moves the VM on from where another run brings it, but not from
 // where its configuration wants it by now. The move that it returns says how it
 // went.
 func (f *Fleet) moveInTurn(
@@ -104,7 +104,7 @@ func (f *Fleet) moveAfter(
 	return now, m, err
 }
 
-// move is one machine on its way.
+// move is one VM on its way.
 type move struct {
 	fleet    *Fleet
 	vm       *inventory.VM // as it was at the source
@@ -113,25 +113,25 @@ type move struct {
 	options  migration.Options
 	tuning   migration.Tuning
 	priority int
-	// starts says that the machine, which is off, is started once it is there.
+	// starts says that the VM, which is off, is started once it is there.
 	starts bool
-	// unlessPinnedHere says that a machine which its configuration pins to the source stays.
+	// unlessPinnedHere says that a VM which its configuration pins to the source stays.
 	unlessPinnedHere bool
 	// id is how whoever ordered the move knows its record again, "" if nobody will.
 	id string
-	// unlessPinnedElsewhere says that a machine which its configuration pins to another host than the target stays.
+	// unlessPinnedElsewhere says that a VM which its configuration pins to another host than the target stays.
 	unlessPinnedElsewhere bool
 	state                 migration.State
 	// copied are the files of the disks that were copied, kept says that the source keeps its own of them.
 	copied []string
 	kept   bool
-	// stays is what neither host loses with its definition of the machine, which is off.
+	// stays is what neither host loses with its definition of the VM, which is off.
 	stays []libvirt.Kept
 	// record is what is kept of the move. Its start is zero until something is done.
 	record domain.Migration
 }
 
-// locked moves the machine once it is its turn, under its lock on both hosts,
+// locked moves the VM once it is its turn, under its lock on both hosts,
 // and returns what Move does.
 func (m *move) locked(ctx context.Context, last inventory.LastKnown) (*inventory.VM, error) {
 	f, uuid := m.fleet, m.vm.UUID
@@ -145,7 +145,7 @@ func (m *move) locked(ctx context.Context, last inventory.LastKnown) (*inventory
 	}
 	defer leave()
 
-	// Whoever finds the machine on the target as soon as it is there takes the
+	// Whoever finds the VM on the target as soon as it is there takes the
 	// lock there, so both are needed: in one order for all, as another may be
 	// about to move it back.
 	first, second := m.from, m.to
@@ -259,7 +259,7 @@ func (m *move) run(ctx context.Context) error {
 	return m.live(ctx, machine)
 }
 
-// live moves a machine that runs.
+// live moves a VM that runs.
 func (m *move) live(ctx context.Context, machine migration.Machine) error {
 	release, err := m.reserve(ctx, m.to.WithOverhead(machine.Facts.Memory, m.vm.Entry))
 	if err != nil {
@@ -287,7 +287,7 @@ func (m *move) live(ctx context.Context, machine migration.Machine) error {
 			return m.made(ctx, s, images)
 		},
 		Progress: func(s migration.State) {
-			// From now on the target has the machine, and counts it by itself.
+			// From now on the target has the VM, and counts it by itself.
 			if s.Phase == migration.PhaseRunning && released.CompareAndSwap(false, true) {
 				m.fleet.background.Go(release)
 			}
@@ -311,7 +311,7 @@ func (m *move) live(ctx context.Context, machine migration.Machine) error {
 	return nil
 }
 
-// clearAutostart keeps the source from starting the machine by itself once it
+// clearAutostart keeps the source from starting the VM by itself once it
 // has left.
 func (m *move) clearAutostart(ctx context.Context) error {
 	if !m.vm.Autostart {
@@ -321,8 +321,8 @@ func (m *move) clearAutostart(ctx context.Context) error {
 	return m.from.Conn.SetAutostart(ctx, m.vm.UUID, false)
 }
 
-// restoreAutostart sets on the host that has the machine now what it had before
-// the move, which the record knows: the machine was read again since.
+// restoreAutostart sets on the host that has the VM now what it had before
+// the move, which the record knows: the VM was read again since.
 func (m *move) restoreAutostart(ctx context.Context, on *inventory.Host) {
 	if !m.record.Autostart {
 		return
@@ -364,7 +364,7 @@ func (f *Fleet) setClockOfSaved(ctx context.Context, vm *inventory.VM) {
 }
 
 // setClock makes up for the time in which the guest stood still, if it can. The
-// machine, which runs on that host now, may have been read before it moved.
+// VM, which runs on that host now, may have been read before it moved.
 func (f *Fleet) setClock(ctx context.Context, on *inventory.Host, vm *inventory.VM) {
 	if !vm.AgentConnected {
 		return

@@ -12,14 +12,14 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
 )
 
-// MoveCandidate is one host that a machine might move to.
+// MoveCandidate is one host that a VM might move to.
 type MoveCandidate struct {
 	Host string
-	// Current says that the machine is there.
+	// Current says that the VM is there.
 	Current bool
 	// Blockers are everything that is in the way, or may be.
 	Blockers []migration.Blocker
-	// Method is how the machine would move there, one of the migration package's
+	// Method is how the VM would move there, one of the migration package's
 	// methods; "" where it wouldn't.
 	Method string
 	// FreeMemory is how many bytes may still be committed there, nil when the
@@ -30,10 +30,10 @@ type MoveCandidate struct {
 // Fits says that nothing is known to be in the way.
 func (c MoveCandidate) Fits() bool { return !c.Current && len(migration.Blocking(c.Blockers)) == 0 }
 
-// MoveCandidates judges every host as the target of a move of the machine: the
+// MoveCandidates judges every host as the target of a move of the VM: the
 // one that would be chosen first, those that don't fit last. own are the options
 // that are said for that very move; the tuning is what it would be moved with.
-// askQEMU also asks QEMU itself, which taints the machine.
+// askQEMU also asks QEMU itself, which taints the VM.
 func (f *Fleet) MoveCandidates(
 	ctx context.Context, uuid string, last inventory.LastKnown, own migration.Options, askQEMU bool,
 ) (*inventory.VM, []MoveCandidate, migration.Tuning, error) {
@@ -93,7 +93,7 @@ func (f *Fleet) moveCandidates(
 	return all, nil
 }
 
-// takesMore says that another machine could set out for the host at once.
+// takesMore says that another VM could set out for the host at once.
 func (f *Fleet) takesMore(c MoveCandidate) bool {
 	return f.queue.Heading(c.Host) < f.queue.Limits().InboundPerHost
 }

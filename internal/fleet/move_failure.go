@@ -9,12 +9,12 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
 )
 
-// failure explains a migration that did not move the machine.
+// failure explains a migration that did not move the VM.
 func (m *move) failure(ctx context.Context, err error) error {
 	return notMoved(ctx, m.vm, m.from, m.to, err)
 }
 
-// notMoved explains a migration between two hosts that did not move the machine.
+// notMoved explains a migration between two hosts that did not move the VM.
 func notMoved(ctx context.Context, vm *inventory.VM, from, to *inventory.Host, err error) error {
 	e := &inventory.Error{VM: vm.Name, Host: from.Name, Kind: ErrNotMoved, Err: err, Detail: "it was not moved"}
 
@@ -32,12 +32,12 @@ func notMoved(ctx context.Context, vm *inventory.VM, from, to *inventory.Host, e
 	case errors.Is(err, migration.ErrMemoryLost):
 		e.Detail = "its guest was handed over in part, and can't go on: a part of its memory is lost"
 		e.Remedy = fmt.Sprintf("Its disks are as after a power failure. Set on_irrecoverable = \"destroy\" in "+
-			"migration_options and apply again: what is left on host %q or %q is ended, and the machine is started from its "+
+			"migration_options and apply again: what is left on host %q or %q is ended, and the VM is started from its "+
 			"disks as its run_strategy says.", from.Name, to.Name)
 		inventory.AttachQEMULog(ctx, e, vm.Name, from, to)
 	case errors.Is(err, migration.ErrIrrecoverable):
 		e.Detail = "its guest was handed over in part: each host has a part of its memory"
-		e.Remedy = fmt.Sprintf("Destroy neither copy as long as both are there: together they are the machine. Find out "+
+		e.Remedy = fmt.Sprintf("Destroy neither copy as long as both are there: together they are the VM. Find out "+
 			"what broke the connection and apply again, which resumes it. Without the part on host %q or that on host %q it is "+
 			"lost: on_irrecoverable = \"destroy\" in migration_options ends what is left, so that it can be started again.",
 			from.Name, to.Name)

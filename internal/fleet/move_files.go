@@ -45,7 +45,7 @@ func (m *move) reserveFiles(ctx context.Context, machine migration.Machine) (rel
 	return sync.OnceFunc(func() { f.reservations.expect(m.to.Name, name, nil) }), nil
 }
 
-// expect notes the files that are on their way to a host with a machine; nil ends
+// expect notes the files that are on their way to a host with a VM; nil ends
 // that.
 func (r *reservations) expect(host, name string, files map[string]uint64) {
 	r.mu.Lock()
@@ -68,7 +68,7 @@ func (r *reservations) expect(host, name string, files map[string]uint64) {
 	r.files[host][name] = files
 }
 
-// expectsFiles says that other machines are on their way to the host with files.
+// expectsFiles says that other VMs are on their way to the host with files.
 func (f *Fleet) expectsFiles(h *inventory.Host, name string) bool {
 	f.reservations.mu.Lock()
 	defer f.reservations.mu.Unlock()
@@ -82,7 +82,7 @@ func (f *Fleet) expectsFiles(h *inventory.Host, name string) bool {
 }
 
 // fileBlockers are the directories of the host without room for files beside those
-// that are on their way there with other machines than the one of that name.
+// that are on their way there with other VMs than the one of that name.
 func (f *Fleet) fileBlockers(
 	ctx context.Context, h *inventory.Host, name string, files map[string]uint64,
 ) ([]migration.Blocker, error) {
@@ -109,7 +109,7 @@ func (f *Fleet) fileBlockers(
 }
 
 // roomIn is what a directory of the host has left beside the files that are on
-// their way there with other machines than the one of that name. It isn't known of
+// their way there with other VMs than the one of that name. It isn't known of
 // one without a storage pool.
 func (f *Fleet) roomIn(ctx context.Context, h *inventory.Host, dir, name string) (left uint64, known bool, err error) {
 	left, err = h.Conn.Room(ctx, dir)

@@ -129,7 +129,7 @@ func (m *move) conclude(ctx context.Context, now *inventory.VM, err error) *inve
 }
 
 // unfinished are the files that are known to be left of moves: what this one
-// made is the machine's own once it has arrived, and gone where a live
+// made is the VM's own once it has arrived, and gone where a live
 // migration says so.
 func (m *move) unfinished(now *inventory.VM, err error) []domain.Copy {
 	failed, live := errors.AsType[*migration.FailedError](err)
@@ -140,7 +140,7 @@ func (m *move) unfinished(now *inventory.VM, err error) []domain.Copy {
 }
 
 // keepRecord writes the record of a migration that is over, and returns the
-// machine with it. Where it can't be written that is only logged.
+// VM with it. Where it can't be written that is only logged.
 func (f *Fleet) keepRecord(ctx context.Context, vm *inventory.VM, record domain.Migration) *inventory.VM {
 	if vm.Migrating || vm.BrokeInPostCopy() {
 		return vm // libvirt would make us wait, and refuse.
@@ -160,8 +160,8 @@ func (f *Fleet) keepRecord(ctx context.Context, vm *inventory.VM, record domain.
 	return vm
 }
 
-// outcome reads where the machine is now, and removes the definition that the
-// source may still have of a machine that is proven to run on the target. It is
+// outcome reads where the VM is now, and removes the definition that the
+// source may still have of a VM that is proven to run on the target. It is
 // read, too, where held carries a lease that is lost; nothing is changed then.
 func (m *move) outcome(ctx, held context.Context, err error) (*inventory.VM, error) {
 	reading, read := lease.CleanUp(ctx, inventory.FinishTimeout)
@@ -212,7 +212,7 @@ func (m *move) outcome(ctx, held context.Context, err error) (*inventory.VM, err
 func (m *move) notStarted(err error) error {
 	return &inventory.Error{
 		VM: m.vm.Name, Host: m.from.Name, Kind: ErrNotMoved, Err: err,
-		Detail: fmt.Sprintf("it was not moved: as many machines as may move at a time were on their way already (%s; %d of "+
+		Detail: fmt.Sprintf("it was not moved: as many VMs as may move at a time were on their way already (%s; %d of "+
 			"them moved by others)", m.fleet.queue.Limits(), m.fleet.queue.Others()),
 		Remedy: "Apply again to go on. More time in timeouts, or higher migration_limits in the provider, help as well.",
 	}

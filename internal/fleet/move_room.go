@@ -22,8 +22,8 @@ func (m *move) preflight(ctx context.Context) (migration.Machine, []migration.Bl
 	return machine, blockers, err
 }
 
-// reserve makes the target keep room for the machine until release is called,
-// unless something keeps it from taking the machine by now: a cordon, or those
+// reserve makes the target keep room for the VM until release is called,
+// unless something keeps it from taking the VM by now: a cordon, or those
 // that are there or on their way. Other runs are kept out meanwhile.
 func (m *move) reserve(ctx context.Context, bytes uint64) (release func(), err error) {
 	f, name := m.fleet, m.vm.Name
@@ -51,7 +51,7 @@ func (m *move) reserve(ctx context.Context, bytes uint64) (release func(), err e
 	}), nil
 }
 
-// roomFor says why the target wouldn't take the machine now, if it had to run
+// roomFor says why the target wouldn't take the VM now, if it had to run
 // there.
 func (f *Fleet) roomFor(ctx context.Context, vm *inventory.VM, target string) error {
 	to, err := f.UsableHost(target)
@@ -89,7 +89,7 @@ func (m *move) take(ctx context.Context, r reservation) ([]migration.Blocker, er
 	return m.fleet.take(ctx, m.to, m.vm.Name, r)
 }
 
-// reserveForCold is reserve for a machine that is off.
+// reserveForCold is reserve for a VM that is off.
 func (m *move) reserveForCold(ctx context.Context, machine migration.Machine) (release func(), err error) {
 	if m.starts {
 		return m.reserve(ctx, m.to.WithOverhead(machine.Facts.Memory, m.vm.Entry))

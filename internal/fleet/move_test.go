@@ -18,7 +18,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
-// mover is a wish for a machine on kvm1 whose disk both hosts reach.
+// mover is a wish for a VM on kvm1 whose disk both hosts reach.
 func mover(t *testing.T, l *lab.Lab, words string) Desired {
 	t.Helper()
 
@@ -41,7 +41,7 @@ func lastOf(vm *inventory.VM) inventory.LastKnown {
 	return inventory.LastKnown{Host: vm.Host, HostUUID: vm.HostUUID}
 }
 
-// onlyOn fails the test unless one host has the machine, and the others nothing
+// onlyOn fails the test unless one host has the VM, and the others nothing
 // of it.
 func onlyOn(t *testing.T, f *Fleet, uuid, name string) {
 	t.Helper()
@@ -49,7 +49,7 @@ func onlyOn(t *testing.T, f *Fleet, uuid, name string) {
 	for _, h := range f.Configured {
 		_, err := h.Conn.Domain(t.Context(), uuid)
 		if (err == nil) != (h.Name == name) || err != nil && !inventory.IsNotFound(err) {
-			t.Errorf("host %s: %v; want the machine on %s only", h.Name, err, name)
+			t.Errorf("host %s: %v; want the VM on %s only", h.Name, err, name)
 		}
 	}
 }
@@ -168,7 +168,7 @@ func TestLab_moveIsRefusedWithAllReasons(t *testing.T) {
 
 	now, state, err := f.Move(t.Context(), vm.UUID, lastOf(vm), "kvm2", migration.Options{})
 	if !errors.Is(err, ErrBlocked) || now == nil || now.Host != "kvm1" || !state.Start.IsZero() || !now.Autostart {
-		t.Errorf("Move: %+v, %+v, %v; want ErrBlocked and the machine at kvm1", now, state, err)
+		t.Errorf("Move: %+v, %+v, %v; want ErrBlocked and the VM at kvm1", now, state, err)
 	}
 
 	for _, reason := range want {
@@ -206,7 +206,7 @@ func TestLab_moveNeedsATargetThatAnswers(t *testing.T) {
 	}
 }
 
-// What makes a migration fail leaves the machine as it was, and nothing on the
+// What makes a migration fail leaves the VM as it was, and nothing on the
 // target.
 func TestLab_moveThatFailsChangesNothing(t *testing.T) {
 	t.Parallel()
@@ -277,7 +277,7 @@ func TestLab_moveThatFailsChangesNothing(t *testing.T) {
 	onlyOn(t, f, vm.UUID, "kvm1")
 }
 
-// Two runs that move one machine: one moves it, the other finds it moved.
+// Two runs that move one VM: one moves it, the other finds it moved.
 func TestLab_moveIsDoneOnce(t *testing.T) {
 	t.Parallel()
 
@@ -309,7 +309,7 @@ func TestLab_moveIsDoneOnce(t *testing.T) {
 	onlyOn(t, fleets[0], vm.UUID, "kvm2")
 }
 
-// Two runs that move one machine to different hosts: the second is told who
+// Two runs that move one VM to different hosts: the second is told who
 // moves it and where to, and it stays there.
 func TestLab_secondMoveIsRefused(t *testing.T) {
 	t.Parallel()

@@ -14,7 +14,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
 )
 
-// loner is a wish for a light machine that shares a host with none of its kind.
+// loner is a wish for a light VM that shares a host with none of its kind.
 func loner(t *testing.T, l *lab.Lab, name string) Desired {
 	t.Helper()
 
@@ -34,7 +34,7 @@ func blocked(t *testing.T, err error, reason, name string) {
 	}
 }
 
-// Two runs that empty two hosts at once have planned machines that avoid each
+// Two runs that empty two hosts at once have planned VMs that avoid each
 // other onto the same one, when neither knew of the other: they don't meet there.
 func TestLab_drainsKeepMachinesApart(t *testing.T) {
 	t.Parallel()
@@ -90,7 +90,7 @@ func TestLab_drainsKeepMachinesApart(t *testing.T) {
 	}
 
 	if on[first.Name] == "" || on[second.Name] == "" {
-		t.Errorf("the machines are on %v; want one on each of the other hosts", on)
+		t.Errorf("the VMs are on %v; want one on each of the other hosts", on)
 	}
 
 	for i, f := range fleets {
@@ -101,7 +101,7 @@ func TestLab_drainsKeepMachinesApart(t *testing.T) {
 }
 
 // Who is on a host decides at the move itself, whatever the run that moves has
-// read there before: of a machine that runs, of one that is off, and of one that
+// read there before: of a VM that runs, of one that is off, and of one that
 // is started afterwards.
 func TestLab_moveMindsWhoCameMeanwhile(t *testing.T) {
 	t.Parallel()
@@ -130,7 +130,7 @@ func TestLab_moveMindsWhoCameMeanwhile(t *testing.T) {
 
 	blocked(t, err, migration.AntiAffinity, quick.Name)
 
-	// By now its plans know it too, for a machine that others avoid as well.
+	// By now its plans know it too, for a VM that others avoid as well.
 	problems, err := bob.CheckMove(t.Context(), late.UUID, lastOf(late), free.Name, migration.Options{})
 	if err != nil || len(problems) != 1 || !strings.HasSuffix(problems[0].Summary, migration.AntiAffinity) ||
 		problems[0].Remedy == "" {

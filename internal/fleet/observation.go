@@ -161,7 +161,7 @@ func (o *observing) diskFact(d domain.Disk, failure libvirt.DiskError) status.Di
 		return status.Disk{Ready: status.False, Why: "reading or writing it failed"}
 	case !o.opens(d):
 		return status.Disk{
-			Ready: status.Unknown, Why: "only a running QEMU reaches its storage, and the machine is off",
+			Ready: status.Unknown, Why: "only a running QEMU reaches its storage, and the VM is off",
 		}
 	case errors.Is(info.Err, libvirt.ErrUnsupported), errors.Is(info.Err, libvirt.ErrBusy):
 		return status.Disk{Ready: status.Unknown, Why: inventory.PlainCause(info.Err)}

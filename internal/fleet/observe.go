@@ -14,16 +14,16 @@ import (
 )
 
 // observeTimeout bounds all questions of one observation together, once the
-// machine was found. A guest agent that hangs takes half of it.
+// VM was found. A guest agent that hangs takes half of it.
 const observeTimeout = 15 * time.Second
 
 // Question says what is to be observed.
 type Question struct {
-	// UUID or Name says which machine; one of them is "".
+	// UUID or Name says which VM; one of them is "".
 	UUID, Name string
 	// RawCommands also asks the guest agent and QEMU what taints the domain.
 	RawCommands bool
-	// Target is the host that the machine might be moved to; "" is any other.
+	// Target is the host that the VM might be moved to; "" is any other.
 	Target string
 }
 
@@ -40,9 +40,9 @@ const (
 	PartQEMULog   = "qemu-log"
 )
 
-// Observation is everything that all layers tell of one machine now.
+// Observation is everything that all layers tell of one VM now.
 type Observation struct {
-	// VM is nil when the machine was not found because hosts are silent that may
+	// VM is nil when the VM was not found because hosts are silent that may
 	// have it. Only Facts says something then.
 	VM    *inventory.VM
 	Facts status.Facts
@@ -55,21 +55,21 @@ type Observation struct {
 	// DiskErrors are the errors that stopped the guest, by disk; nil when nobody
 	// could tell.
 	DiskErrors map[string]libvirt.DiskError
-	// Rule is what holds for the machine if its host is to be emptied; nil when
+	// Rule is what holds for the VM if its host is to be emptied; nil when
 	// nobody could tell.
 	Rule *eviction.Rule
-	// QEMULog is the end of QEMU's log on the machine's host; nil when it can't
+	// QEMULog is the end of QEMU's log on the VM's host; nil when it can't
 	// be read.
 	QEMULog []string
-	// BootMemory is what the machine started, or will start, with, in bytes.
+	// BootMemory is what the VM started, or will start, with, in bytes.
 	BootMemory uint64
 	// Unavailable says of each part that nobody could tell why.
 	Unavailable map[string]string
 }
 
-// Observe finds the machine, now and not in the snapshot, and asks every layer
+// Observe finds the VM, now and not in the snapshot, and asks every layer
 // about it in parallel. What a layer does not tell reduces what is known. A
-// machine that was not found while hosts are silent is no error, but one of
+// VM that was not found while hosts are silent is no error, but one of
 // which nothing is known.
 func (f *Fleet) Observe(ctx context.Context, q Question) (*Observation, error) {
 	if q.Target != "" {
@@ -100,7 +100,7 @@ func (f *Fleet) Observe(ctx context.Context, q Question) (*Observation, error) {
 	return o.result(), nil
 }
 
-// lookFor asks every host for the machine, now, and also returns which did not
+// lookFor asks every host for the VM, now, and also returns which did not
 // answer.
 func (f *Fleet) lookFor(ctx context.Context, q Question) (*inventory.VM, []string, error) {
 	uuid := q.UUID

@@ -119,7 +119,7 @@ func (o *observing) askLog(ctx context.Context) {
 }
 
 // askResumer finds out whether somebody is at a migration that broke in
-// post-copy: whoever is has the machine's lock where it is. One that was left
+// post-copy: whoever is has the VM's lock where it is. One that was left
 // behind by a run that was killed is not told from one that is held.
 func (o *observing) askResumer(ctx context.Context) {
 	if !o.vm.BrokeInPostCopy() {
@@ -155,7 +155,7 @@ func (o *observing) askJob(ctx context.Context) {
 	o.job = job
 }
 
-// Job reads the job that runs on a machine where it is known, nil for none: of a
+// Job reads the job that runs on a VM where it is known, nil for none: of a
 // migration at its source.
 func (f *Fleet) Job(ctx context.Context, vm *inventory.VM) (*libvirt.Job, error) {
 	h := f.Host(vm.LeavesFrom())
@@ -166,7 +166,7 @@ func (f *Fleet) Job(ctx context.Context, vm *inventory.VM) (*libvirt.Job, error)
 	return h.Conn.Job(ctx, vm.UUID)
 }
 
-// askBlockers finds what is in the way of moving the machine. A machine that is
+// askBlockers finds what is in the way of moving the VM. A VM that is
 // being moved is not asked: nothing is in its way.
 func (o *observing) askBlockers(ctx context.Context) {
 	switch {
@@ -232,12 +232,12 @@ func (o *observing) askBlockers(ctx context.Context) {
 	if len(targets) == 0 {
 		o.blockers = append(migration.DomainBlockers(machine), migration.Blocker{
 			Reason: migration.HostNotAvailable, Status: status.False, Attribute: "host",
-			Message: "the fleet has no other host that takes the machine", Remedy: "Add another host to the provider's hosts.",
+			Message: "the fleet has no other host that takes the VM", Remedy: "Add another host to the provider's hosts.",
 		})
 	}
 }
 
-// targets are the hosts that the machine might be moved to.
+// targets are the hosts that the VM might be moved to.
 func (o *observing) targets() []*inventory.Host {
 	return slices.DeleteFunc(slices.Clone(o.fleet.Configured), func(h *inventory.Host) bool {
 		if o.question.Target != "" {
@@ -280,7 +280,7 @@ func leastBlocked(found [][]migration.Blocker) []migration.Blocker {
 	})
 }
 
-// onTarget says that the machine is only arriving at the host: QEMU there does
+// onTarget says that the VM is only arriving at the host: QEMU there does
 // not answer yet, and libvirt would wait for it.
 func (o *observing) onTarget() bool { return o.vm.ActiveHosts[o.vm.Host] == status.RoleTarget }
 
@@ -304,8 +304,8 @@ func (o *observing) askRule(ctx context.Context) {
 	o.rule = rule
 }
 
-// GuestInfo asks the guest agent of a machine, unless what is known of the
-// machine says that there is nobody to ask.
+// GuestInfo asks the guest agent of a VM, unless what is known of the
+// VM says that there is nobody to ask.
 func (f *Fleet) GuestInfo(ctx context.Context, vm *inventory.VM, o guestagent.Options) (*guestagent.Report, error) {
 	facts := vm.Facts()
 

@@ -31,7 +31,7 @@ func (o *observing) askDiskErrors(ctx context.Context) {
 
 func (o *observing) askDisks(ctx context.Context) {
 	if o.onTarget() {
-		o.lacks(PartDisks, "the machine is just arriving at its host")
+		o.lacks(PartDisks, "the VM is just arriving at its host")
 
 		return
 	}
@@ -61,7 +61,7 @@ func (o *observing) askDisks(ctx context.Context) {
 }
 
 // askImages has the host open every file and block device anew: a QEMU that runs
-// goes on with a file that was removed, and of a machine that is off libvirt
+// goes on with a file that was removed, and of a VM that is off libvirt
 // doesn't look into the file.
 func (o *observing) askImages(ctx context.Context) map[string]status.Disk {
 	var mu sync.Mutex

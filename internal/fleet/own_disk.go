@@ -28,7 +28,7 @@ func (f *Fleet) storage() *storage.Storage {
 // settleOwnDisks says which volumes the own disks of a wish are, and writes them
 // into its specification. have are the disks that were made before. Those that
 // are new are marked as being made: the volumes come after the record, so that
-// nothing is left without one. defined are the disks that the machine
+// nothing is left without one. defined are the disks that the VM
 // has by now.
 func (f *Fleet) settleOwnDisks(
 	ctx context.Context, h *inventory.Host, id, hostUUID string, d *Desired, have map[string]domain.OwnDisk,

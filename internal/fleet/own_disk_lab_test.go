@@ -41,7 +41,7 @@ func dropPool(t *testing.T, l *lab.Lab, host, name string) {
 	l.Virsh(t, host, "pool-undefine", name)
 }
 
-// owner is a wish for a machine on kvm1 with an own disk for each pool, whose key is the pool's place in the list.
+// owner is a wish for a VM on kvm1 with an own disk for each pool, whose key is the pool's place in the list.
 func owner(t *testing.T, l *lab.Lab, strategy string, pools ...string) Desired {
 	t.Helper()
 

@@ -41,7 +41,7 @@ func shareOwn(ctx context.Context, vm *inventory.VM, facts *domain.Mobility) {
 	}
 }
 
-// ownDiskBlockers are what is in the way of moving a machine with disks of its
+// ownDiskBlockers are what is in the way of moving a VM with disks of its
 // own. They go to the same path, where the same pool has to be: else they could be
 // neither grown nor removed there.
 func (f *Fleet) ownDiskBlockers(ctx context.Context, vm *inventory.VM, to *inventory.Host) []migration.Blocker {
@@ -96,7 +96,7 @@ func ownDiskPoolMisfit(ctx context.Context, to *inventory.Host, o domain.OwnDisk
 	return ""
 }
 
-// headedFor is the machine with what is known of the target: what earlier moves
+// headedFor is the VM with what is known of the target: what earlier moves
 // left there, and which images are brought there before.
 func (f *Fleet) headedFor(
 	ctx context.Context, vm *inventory.VM, machine migration.Machine, to *inventory.Host,
@@ -120,7 +120,7 @@ func (f *Fleet) headedFor(
 }
 
 // releaseLeft removes volumes of own disks that moves left on other hosts, or on
-// that one only, and takes them off the machine's metadata. It returns the machine
+// that one only, and takes them off the VM's metadata. It returns the VM
 // as it is then. What is on hosts that don't answer or are not configured stays,
 // and stays noted; what something else uses by now is that one's. certain says that
 // the caller has copied them just now; else it is tried whether the hosts share the

@@ -14,7 +14,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/storage"
 )
 
-// releasable are the keys of the disks that go with the machine.
+// releasable are the keys of the disks that go with the VM.
 func releasable(vm *inventory.VM, all bool) []string {
 	var keys []string
 
@@ -28,7 +28,7 @@ func releasable(vm *inventory.VM, all bool) []string {
 }
 
 // checkOwnDisks makes sure that what is in the storage pools of the disks that go
-// with a machine can be told, before anything is removed. It starts those pools.
+// with a VM can be told, before anything is removed. It starts those pools.
 func (f *Fleet) checkOwnDisks(ctx context.Context, vm *inventory.VM, all bool) error {
 	for _, key := range releasable(vm, all) {
 		o := vm.Metadata.OwnDisks[key]
@@ -114,7 +114,7 @@ func (f *Fleet) releaseOwnDisks(ctx context.Context, vm *inventory.VM, all bool)
 	return stay, nil
 }
 
-// unseenDisks says that no guest has seen the own disks of a new machine: none of
+// unseenDisks says that no guest has seen the own disks of a new VM: none of
 // them is more than begun.
 func (f *Fleet) unseenDisks(ctx context.Context, h *inventory.Host, id string) (bool, error) {
 	vm, err := f.ReadVM(ctx, h, id)
@@ -131,7 +131,7 @@ func (f *Fleet) unseenDisks(ctx context.Context, h *inventory.Host, id string) (
 	return !vm.Active, nil
 }
 
-// undoDisks removes the disks of a new machine that no guest has seen. They are
+// undoDisks removes the disks of a new VM that no guest has seen. They are
 // marked as being made again first: broken off, the next Create makes them anew.
 func (f *Fleet) undoDisks(ctx context.Context, vm *inventory.VM) error {
 	metadata := vm.Metadata
@@ -152,7 +152,7 @@ func (f *Fleet) undoDisks(ctx context.Context, vm *inventory.VM) error {
 	return err
 }
 
-// keptForDisks says that a machine which could not be completed is kept.
+// keptForDisks says that a VM which could not be completed is kept.
 func keptForDisks(vm *inventory.VM, cause error) error {
 	const kept = "its definition and its disks are kept, because its guest may have written to them; it is completed " +
 		"when it is applied again"

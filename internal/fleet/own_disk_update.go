@@ -56,7 +56,7 @@ func (u *update) addOwnDisks(ctx context.Context) error {
 	return u.record(ctx, metadata)
 }
 
-// arriveOwnDisks records that the disks which came along with the machine are on
+// arriveOwnDisks records that the disks which came along with the VM are on
 // this host now: those that its definition has.
 func (u *update) arriveOwnDisks(ctx context.Context) error {
 	metadata := u.vm.Metadata
@@ -74,7 +74,7 @@ func (u *update) arriveOwnDisks(ctx context.Context) error {
 	return u.record(ctx, metadata)
 }
 
-// record writes metadata and reads the machine again.
+// record writes metadata and reads the VM again.
 func (u *update) record(ctx context.Context, metadata domain.Metadata) error {
 	wrote, err := u.fleet.writeMetadata(ctx, u.vm, metadata)
 	if err != nil || !wrote {

@@ -14,20 +14,20 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/policy"
 )
 
-// candidate is one host that was considered for a machine.
+// candidate is one host that was considered for a VM.
 type candidate struct {
 	inventory.Reply
 
-	problems []inventory.Problem // why it can't take the machine; empty: it can
+	problems []inventory.Problem // why it can't take the VM; empty: it can
 	doubts   []inventory.Problem // what may not be right there, for warnings
 	free     uint64              // bytes that may still be committed
 	resting  uint64              // bytes that VMs which are off would need there
-	crowded  bool                // it has machines that this one would rather avoid
+	crowded  bool                // it has VMs that this one would rather avoid
 }
 
-// place chooses a host for a new machine and reserves its memory there. The
+// place chooses a host for a new VM and reserves its memory there. The
 // reservation is held against other runs too, until defined is called, which
-// must be after the host has the machine's definition. Until release, which does
+// must be after the host has the VM's definition. Until release, which does
 // that as well, no drain of this run begins to empty the host.
 func (f *Fleet) place(ctx context.Context, d Desired) (_ *inventory.Host, defined, release func(), _ error) {
 	for tried := map[string]bool{}; ; {
@@ -85,7 +85,7 @@ func (f *Fleet) choose(ctx context.Context, d Desired, tried map[string]bool) (*
 		return nil, err
 	}
 
-	if d.Metadata.Host == "" { // Where there is no choice, the start of the machine tells of everything.
+	if d.Metadata.Host == "" { // Where there is no choice, the start of the VM tells of everything.
 		f.judgeFiles(ctx, candidates, d)
 	}
 
@@ -114,7 +114,7 @@ func (f *Fleet) reserve(ctx context.Context, h *inventory.Host, d Desired) (bool
 	return len(refused) == 0, err
 }
 
-// candidates judges every host for a new machine: those that fit first, the
+// candidates judges every host for a new VM: those that fit first, the
 // ones with the most free memory before the others, then by name.
 func (f *Fleet) candidates(ctx context.Context, d Desired) ([]candidate, error) {
 	answers, err := f.Snapshot(ctx)
@@ -148,7 +148,7 @@ func sortCandidates(all []candidate) {
 	})
 }
 
-// judge says whether one host can take the machine, and why not.
+// judge says whether one host can take the VM, and why not.
 func (f *Fleet) judge(ctx context.Context, a inventory.Reply, d Desired) candidate {
 	c := candidate{Reply: a}
 	if a.Info != nil {
@@ -159,7 +159,7 @@ func (f *Fleet) judge(ctx context.Context, a inventory.Reply, d Desired) candida
 
 	switch {
 	case pinned && a.Host.Name != d.Metadata.Host:
-		c.refuse("host", "the machine is pinned to host %q", d.Metadata.Host)
+		c.refuse("host", "the VM is pinned to host %q", d.Metadata.Host)
 
 		return c
 	case a.Fenced():
@@ -215,13 +215,13 @@ func (c *candidate) judgeAffinity(f *Fleet, d Desired) {
 		c.crowded = other != ""
 
 		if c.crowded && away.Required {
-			c.refuse("placement.anti_affinity", "it has machine %q with the labels %s", other, labelText(away.Labels))
+			c.refuse("placement.anti_affinity", "it has VM %q with the labels %s", other, labelText(away.Labels))
 		}
 	}
 
 	me.Labels, me.Avoids = d.Metadata.Labels, nil
 	if other := f.conflict(c.Reply, me, d.Replaces); other != "" {
-		c.refuse("labels", "it has machine %q, which must not share a host with one that has the labels %s", other,
+		c.refuse("labels", "it has VM %q, which must not share a host with one that has the labels %s", other,
 			labelText(me.Labels))
 	}
 }
@@ -267,7 +267,7 @@ func fitsHypervisor(a inventory.Reply, s domain.Spec, defaultType string) []inve
 	return []inventory.Problem{{Attribute: "arch", Detail: fmt.Sprintf("it can't run guests of architecture %q", arch)}}
 }
 
-// noHost explains why no host can take the machine.
+// noHost explains why no host can take the VM.
 func noHost(d Desired, candidates []candidate) error {
 	var b strings.Builder
 
@@ -283,7 +283,7 @@ func noHost(d Desired, candidates []candidate) error {
 		}
 	}
 
-	return &inventory.Error{VM: d.Spec.Name, Kind: ErrNoHost, Detail: "no host can take the machine:" + b.String()}
+	return &inventory.Error{VM: d.Spec.Name, Kind: ErrNoHost, Detail: "no host can take the VM:" + b.String()}
 }
 
 func compareBool(a, b bool) int {

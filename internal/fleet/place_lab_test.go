@@ -13,7 +13,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
 )
 
-// atOnce creates machines at the same time, by turns in one run and another, and
+// atOnce creates VMs at the same time, by turns in one run and another, and
 // counts on which hosts they are. What found no host is under "".
 func atOnce(t *testing.T, l *lab.Lab, runs []*Fleet, wishes ...Desired) map[string]int {
 	t.Helper()
@@ -49,7 +49,7 @@ func atOnce(t *testing.T, l *lab.Lab, runs []*Fleet, wishes ...Desired) map[stri
 	return made
 }
 
-// Machines that are made at once, in two runs, fill the hosts to the last byte
+// VMs that are made at once, in two runs, fill the hosts to the last byte
 // that they may commit, and none over-commits one or gets where it must not be.
 func TestLab_placementAtOnce(t *testing.T) {
 	t.Parallel()

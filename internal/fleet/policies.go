@@ -34,14 +34,14 @@ type Policies[P policy.Policy] struct {
 	in   func(*hostrecord.Record) *[]P
 }
 
-// EvictionPolicies say how machines leave a host that is emptied.
+// EvictionPolicies say how VMs leave a host that is emptied.
 func (f *Fleet) EvictionPolicies() Policies[eviction.Policy] {
 	return Policies[eviction.Policy]{
 		fleet: f, noun: "eviction policy", in: func(r *hostrecord.Record) *[]eviction.Policy { return &r.EvictionPolicies },
 	}
 }
 
-// MigrationPolicies tune the migrations of machines.
+// MigrationPolicies tune the migrations of VMs.
 func (f *Fleet) MigrationPolicies() Policies[migration.Policy] {
 	return Policies[migration.Policy]{
 		fleet: f, noun: "migration policy",
@@ -149,7 +149,7 @@ func (s Policies[P]) Remove(ctx context.Context, id string) (left []string, err 
 	return left, errors.Join(err, noteErr)
 }
 
-// forMachinesOn are the policies that hold for machines on the host, which has
+// forMachinesOn are the policies that hold for VMs on the host, which has
 // the last word where the hosts don't agree. It is an error only when its own
 // record can't be read: the copies of another one are those of all others.
 func (s Policies[P]) forMachinesOn(h *inventory.Host, all []recording) ([]P, error) {

@@ -39,7 +39,7 @@ func TestLab_removedPolicyStaysRemoved(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	// inForce are the ids of the policies that hold for machines on the host.
+	// inForce are the ids of the policies that hold for VMs on the host.
 	inForce := func(f *Fleet, host string) string {
 		t.Helper()
 

@@ -18,7 +18,7 @@ const (
 	shutdownResend = 5 * time.Second
 )
 
-// verifyStartable refuses to start a stopped machine as long as a host is silent:
+// verifyStartable refuses to start a stopped VM as long as a host is silent:
 // nobody can say that it does not run there.
 func verifyStartable(vm *inventory.VM) error {
 	if len(vm.SilentHosts) == 0 {
@@ -33,7 +33,7 @@ func verifyStartable(vm *inventory.VM) error {
 	}
 }
 
-// start starts a stopped machine. The caller has asked the fleet for it and
+// start starts a stopped VM. The caller has asked the fleet for it and
 // holds its lock.
 func (f *Fleet) start(ctx context.Context, vm *inventory.VM) error {
 	if err := verifyStartable(vm); err != nil {
@@ -48,7 +48,7 @@ func (f *Fleet) start(ctx context.Context, vm *inventory.VM) error {
 	}
 
 	err := f.startAlone(ctx, vm, func() error {
-		f.log.InfoContext(ctx, "starting machine", "name", vm.Name, "uuid", vm.UUID, "host", vm.Host)
+		f.log.InfoContext(ctx, "starting VM", "name", vm.Name, "uuid", vm.UUID, "host", vm.Host)
 
 		if vm.Metadata.FreshNVRAM {
 			return startFresh(ctx, vm.On, vm)
@@ -63,7 +63,7 @@ func (f *Fleet) start(ctx context.Context, vm *inventory.VM) error {
 	return err
 }
 
-// startFresh starts a machine with new firmware variables, where the host can.
+// startFresh starts a VM with new firmware variables, where the host can.
 func startFresh(ctx context.Context, h *inventory.Host, vm *inventory.VM) error {
 	info, err := h.Conn.Info(ctx)
 	if err != nil {
@@ -78,14 +78,14 @@ func startFresh(ctx context.Context, h *inventory.Host, vm *inventory.VM) error 
 	return h.Conn.StartDomainFresh(ctx, vm.UUID)
 }
 
-// resetsNVRAM says whether the host can start machines with new variables.
+// resetsNVRAM says whether the host can start VMs with new variables.
 func resetsNVRAM(info *libvirt.HostInfo) bool {
 	return info.Driver == "QEMU" && info.LibvirtVersion.AtLeast(8, 1, 0)
 }
 
 // stop shuts the guest down and returns how it went: the agent is asked, then
 // the power button pressed, again and again until the grace period is over;
-// then the machine is destroyed. It is an error if the machine is off here only
+// then the VM is destroyed. It is an error if the VM is off here only
 // because it was moved away meanwhile.
 func (f *Fleet) stop(ctx context.Context, vm *inventory.VM, grace time.Duration) (inventory.Outcome, error) {
 	return f.stopAs(ctx, vm, stopping{grace: grace})
@@ -179,8 +179,8 @@ func (f *Fleet) end(ctx context.Context, vm *inventory.VM, how stopping) (invent
 	return inventory.OutcomeForced, f.destroy(ctx, now)
 }
 
-// unlessMovedAway is an error if a machine that has just left its host runs
-// elsewhere, or may: people who move machines by hand don't heed our locks.
+// unlessMovedAway is an error if a VM that has just left its host runs
+// elsewhere, or may: people who move VMs by hand don't heed our locks.
 func (f *Fleet) unlessMovedAway(ctx context.Context, vm *inventory.VM) error {
 	left, err := vm.On.Conn.Domain(ctx, vm.UUID)
 
@@ -294,7 +294,7 @@ func (f *Fleet) pressPowerButton(ctx context.Context, vm *inventory.VM) error {
 	return err
 }
 
-// waitOff waits until the machine is off, or until the time is come.
+// waitOff waits until the VM is off, or until the time is come.
 func (f *Fleet) waitOff(ctx context.Context, vm *inventory.VM, until time.Time) (bool, error) {
 	ctx, cancel := context.WithDeadlineCause(ctx, until, errTimeIsUp)
 	defer cancel()

@@ -30,7 +30,7 @@ func saving(d *libvirt.Domain) bool {
 }
 
 // awaitSaved waits until the guest's memory isn't being written to a file any more,
-// and returns the machine as it is then. One that has left its host meanwhile is
+// and returns the VM as it is then. One that has left its host meanwhile is
 // returned as one that is off.
 func (f *Fleet) awaitSaved(ctx context.Context, vm *inventory.VM) (*inventory.VM, error) {
 	waiting, cancel := context.WithTimeout(ctx, savingLimit)

@@ -19,7 +19,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/turn"
 )
 
-// Release ends the maintenance with that id: machines may come to the host
+// Release ends the maintenance with that id: VMs may come to the host
 // again, and every mark that it set is removed. After a drain that was finished
 // restore brings back what was moved, and starts what was shut down or saved.
 // What an unfinished drain did stays as it is, and recorded for the next one: see
@@ -79,12 +79,12 @@ func (f *Fleet) Release(ctx context.Context, name, id string, restore bool) (unr
 
 	return r.unrestored, &inventory.Error{
 		Host: name, Err: errors.Join(failures, err),
-		Detail: fmt.Sprintf("host %q takes machines again, and not all that its maintenance did was undone", name),
+		Detail: fmt.Sprintf("host %q takes VMs again, and not all that its maintenance did was undone", name),
 		Remedy: "Lift what is in the way, and destroy the maintenance again: it goes on with what is left.",
 	}
 }
 
-// beginRelease lets machines come again, which bringing them back needs, and in
+// beginRelease lets VMs come again, which bringing them back needs, and in
 // the same moment notes that the rest is still to be undone: a run that ends here
 // is followed by one that knows. It returns what is to be undone, nil for nothing,
 // and whether an earlier run has begun with it.
@@ -183,7 +183,7 @@ func (r *release) run(ctx context.Context, restore bool) (*hostrecord.Evacuation
 	return rest, errors.Join(errs...)
 }
 
-// undo takes the mark off the machine and, where that is wanted, brings it back.
+// undo takes the mark off the VM and, where that is wanted, brings it back.
 func (r *release) undo(ctx context.Context, s hostrecord.Step, restore bool) error {
 	if eviction.Marked(s.Method) {
 		if err := r.fleet.clearEviction(ctx, s.UUID, r.host.Name); err != nil && !inventory.IsNotFound(err) {
@@ -213,7 +213,7 @@ func (r *release) undo(ctx context.Context, s hostrecord.Step, restore bool) err
 	return err
 }
 
-// bringBack moves the machine back, if it still is where it was moved to, with
+// bringBack moves the VM back, if it still is where it was moved to, with
 // the disks that it took along.
 func (r *release) bringBack(ctx context.Context, s hostrecord.Step) error {
 	// A host that is not configured any more may have it, until it is given up.
@@ -260,7 +260,7 @@ func (r *release) bringBack(ctx context.Context, s hostrecord.Step) error {
 	return r.tidyUp(ctx, s, how, back.arrived(now, step, err))
 }
 
-// options are how the machine is moved back: as its policy says now, and else as
+// options are how the VM is moved back: as its policy says now, and else as
 // it said when the host was emptied.
 func (r *release) options(ctx context.Context, vm *inventory.VM, s hostrecord.Step) (migration.Options, error) {
 	f := r.fleet
@@ -278,7 +278,7 @@ func (r *release) options(ctx context.Context, vm *inventory.VM, s hostrecord.St
 	return eviction.Select(forPolicies(vm), r.host.Name, policies, f.defaultEviction).Options.Over(s.Options), nil
 }
 
-// rise gives the machine its autostart back and starts it, if it still is where
+// rise gives the VM its autostart back and starts it, if it still is where
 // it was shut down. One that is Halted by now stays off.
 func (r *release) rise(ctx context.Context, s hostrecord.Step, restore bool) error {
 	last := inventory.LastKnown{Host: r.host.Name}

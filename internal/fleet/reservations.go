@@ -14,34 +14,34 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/turn"
 )
 
-// reservations are machines that a host was chosen for and that it does not
+// reservations are VMs that a host was chosen for and that it does not
 // have yet, so that those who choose meanwhile count them.
 type reservations struct {
 	mu      sync.Mutex
-	byHost  map[string]map[string]reservation // host, then machine name
+	byHost  map[string]map[string]reservation // host, then VM name
 	holding map[string]*placingLock
-	// files are those that are on their way to a host, and how much each will take there; by host, then by machine name.
+	// files are those that are on their way to a host, and how much each will take there; by host, then by VM name.
 	files map[string]map[string]map[string]uint64
 	// filing is held, by host, while room for files is looked for.
 	filing turn.Mutexes
 }
 
 type reservation struct {
-	// uuid is the machine's, if it is on that host: what it has there doesn't count beside this.
+	// uuid is the VM's, if it is on that host: what it has there doesn't count beside this.
 	uuid string
-	// bytes are what the machine may use of the host's memory.
+	// bytes are what the VM may use of the host's memory.
 	bytes uint64
-	// labels are the machine's own, avoids those of machines that it must not share
+	// labels are the VM's own, avoids those of VMs that it must not share
 	// the host with.
 	labels, avoids map[string]string
 }
 
-// reservationFor is what a host keeps for a machine with that metadata.
+// reservationFor is what a host keeps for a VM with that metadata.
 func reservationFor(m domain.Metadata, bytes uint64) reservation {
 	return reservation{bytes: bytes, labels: m.Labels, avoids: m.Avoids}
 }
 
-// take reserves room for a machine, unless something keeps the host from taking
+// take reserves room for a VM, unless something keeps the host from taking
 // it by now: that is what refused says.
 func (f *Fleet) take(
 	ctx context.Context, h *inventory.Host, name string, r reservation,
@@ -63,7 +63,7 @@ func (f *Fleet) take(
 }
 
 // takeOf takes room by what the host said. If that is not its last word, nothing
-// is taken: what was reserved then may have become a machine since, so that
+// is taken: what was reserved then may have become a VM since, so that
 // neither counts it.
 func (f *Fleet) takeOf(a inventory.Reply, name string, r reservation) (refused []migration.Blocker, current bool) {
 	f.reservations.mu.Lock()
@@ -98,7 +98,7 @@ func (f *Fleet) giveBack(h *inventory.Host, name string) {
 	delete(f.reservations.byHost[h.Name], name)
 }
 
-// roomBlockers are what keeps the host from taking the machine of that name
+// roomBlockers are what keeps the host from taking the VM of that name
 // beside those that it has and those that are on their way there. The
 // reservations' mutex must be held.
 func (f *Fleet) roomBlockers(a inventory.Reply, name string, r reservation) []migration.Blocker {
@@ -107,9 +107,9 @@ func (f *Fleet) roomBlockers(a inventory.Reply, name string, r reservation) []mi
 	if free := f.free(a, r.uuid); free < r.bytes {
 		blockers = append(blockers, migration.Blocker{
 			Reason: migration.InsufficientMemory, Status: status.False, Attribute: "memory.size",
-			Message: fmt.Sprintf("the machine needs %s of memory there, what QEMU needs included, and of the %s that host %q "+
+			Message: fmt.Sprintf("the VM needs %s of memory there, what QEMU needs included, and of the %s that host %q "+
 				"may commit %s are free", bytesText(r.bytes), bytesText(a.MemoryLimit()), a.Host.Name, bytesText(free)),
-			Remedy: "Stop or move other machines, or raise the host's memory_limit.",
+			Remedy: "Stop or move other VMs, or raise the host's memory_limit.",
 		})
 	}
 
@@ -117,8 +117,8 @@ func (f *Fleet) roomBlockers(a inventory.Reply, name string, r reservation) []mi
 	if other := f.conflict(a, me, r.uuid); other != "" {
 		blockers = append(blockers, migration.Blocker{
 			Reason: migration.AntiAffinity, Status: status.False, Attribute: "placement.anti_affinity",
-			Message: fmt.Sprintf("host %q has machine %q, which it must not share a host with", a.Host.Name, other),
-			Remedy: "Choose another host, or move that machine away before; or require no distance any more, in an apply " +
+			Message: fmt.Sprintf("host %q has VM %q, which it must not share a host with", a.Host.Name, other),
+			Remedy: "Choose another host, or move that VM away before; or require no distance any more, in an apply " +
 				"of its own.",
 		})
 	}
@@ -126,7 +126,7 @@ func (f *Fleet) roomBlockers(a inventory.Reply, name string, r reservation) []mi
 	return blockers
 }
 
-// free is how many bytes may still be committed on the host when the machine
+// free is how many bytes may still be committed on the host when the VM
 // with the UUID has left. The reservations' mutex must be held.
 func (f *Fleet) free(a inventory.Reply, leaving string) uint64 {
 	limit := a.MemoryLimit()
@@ -134,8 +134,8 @@ func (f *Fleet) free(a inventory.Reply, leaving string) uint64 {
 	return limit - min(limit, a.Committed(leaving)+f.reserved(a))
 }
 
-// reserved is how many bytes are promised on the host beside what the machines
-// have that it said it has: a machine is there for a moment before its
+// reserved is how many bytes are promised on the host beside what the VMs
+// have that it said it has: a VM is there for a moment before its
 // reservation ends. The reservations' mutex must be held.
 func (f *Fleet) reserved(a inventory.Reply) uint64 {
 	byName := f.reservations.byHost[a.Host.Name]
@@ -162,7 +162,7 @@ func ofRoom(reason string) bool {
 	return reason == migration.InsufficientMemory || reason == migration.AntiAffinity
 }
 
-// company are the machines on the host, and those on their way there, without
+// company are the VMs on the host, and those on their way there, without
 // the one with the UUID, which leaves. The reservations' mutex must be held.
 func (f *Fleet) company(a inventory.Reply, leaving string) []eviction.Neighbour {
 	var all []eviction.Neighbour
@@ -198,8 +198,8 @@ func (f *Fleet) leftBehind(on *inventory.Host, e *inventory.Entry) bool {
 	return slices.ContainsFunc(f.Configured, func(h *inventory.Host) bool { return h != on && h.HasActive(e.UUID) })
 }
 
-// conflict is a machine on the host, or on its way there, that must not share it
-// with me, whichever of the two says so; "" is none. The machine with the UUID
+// conflict is a VM on the host, or on its way there, that must not share it
+// with me, whichever of the two says so; "" is none. The VM with the UUID
 // leaves. The reservations' mutex must be held.
 func (f *Fleet) conflict(a inventory.Reply, me eviction.Neighbour, leaving string) string {
 	found := ""
@@ -213,7 +213,7 @@ func (f *Fleet) conflict(a inventory.Reply, me eviction.Neighbour, leaving strin
 	return found
 }
 
-// placingLock is the lock on one host's room for new machines. Everybody in
+// placingLock is the lock on one host's room for new VMs. Everybody in
 // this run shares it: our own reservations keep us from getting into each
 // other's way, the lock keeps other runs out.
 type placingLock struct {
@@ -222,9 +222,9 @@ type placingLock struct {
 	release func()
 }
 
-// lockPlacing keeps other runs from placing machines on the host. Who gets the
+// lockPlacing keeps other runs from placing VMs on the host. Who gets the
 // lock for this run makes the host be asked anew, since others may have placed
-// machines until now.
+// VMs until now.
 func (f *Fleet) lockPlacing(ctx context.Context, h *inventory.Host) (unlock func(), err error) {
 	f.reservations.mu.Lock()
 	if f.reservations.holding == nil {
@@ -242,7 +242,7 @@ func (f *Fleet) lockPlacing(ctx context.Context, h *inventory.Host) (unlock func
 	defer p.mu.Unlock()
 
 	if p.users == 0 {
-		_, release, err := f.lockOn(ctx, h, "placement", "placing machines on")
+		_, release, err := f.lockOn(ctx, h, "placement", "placing VMs on")
 		if err != nil {
 			return nil, err
 		}

@@ -63,7 +63,7 @@ func (f *Fleet) records(ctx context.Context) ([]recording, error) {
 	return recordingsOf(ctx, slices.DeleteFunc(answers, inventory.Reply.Fenced)), nil
 }
 
-// rule is what holds for the machine if its host is to be emptied.
+// rule is what holds for the VM if its host is to be emptied.
 func (f *Fleet) rule(vm *inventory.VM, all []recording) (*eviction.Rule, error) {
 	policies, err := f.EvictionPolicies().forMachinesOn(vm.On, all)
 	if err != nil {
@@ -75,7 +75,7 @@ func (f *Fleet) rule(vm *inventory.VM, all []recording) (*eviction.Rule, error) 
 	return &rule, nil
 }
 
-// forPolicies is the machine as policies see it.
+// forPolicies is the VM as policies see it.
 func forPolicies(vm *inventory.VM) eviction.Machine {
 	return eviction.Machine{
 		UUID: vm.UUID, Name: vm.Name, Active: vm.Active, Persistent: vm.Persistent,
@@ -84,9 +84,9 @@ func forPolicies(vm *inventory.VM) eviction.Machine {
 	}
 }
 
-// List returns every machine of the fleet from one bulk reading and the record
+// List returns every VM of the fleet from one bulk reading and the record
 // of each host, sorted by name, and the hosts that did not answer. What is wrong
-// with one machine does not keep the others from being listed.
+// with one VM does not keep the others from being listed.
 func (f *Fleet) List(ctx context.Context) (machines []inventory.Listed, silent []string, err error) {
 	answers, err := f.Snapshot(ctx)
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
-// A machine that migrates is counted once, at the end where its guest runs; one that
+// A VM that migrates is counted once, at the end where its guest runs; one that
 // runs twice without a migration is called that, and each copy is counted.
 func TestJoinSamples(t *testing.T) {
 	t.Parallel()
@@ -118,7 +118,7 @@ func TestJoinSamples(t *testing.T) {
 
 			joined := f.JoinSamples(t.Context(), []HostSamples{by["a"], by["b"]})
 			if len(joined) != 1 {
-				t.Fatalf("%d machines", len(joined))
+				t.Fatalf("%d VMs", len(joined))
 			}
 
 			m := joined[0]

@@ -13,19 +13,19 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/stats"
 )
 
-// Sample is what was counted of a machine on one host. VM says which machine it
+// Sample is what was counted of a VM on one host. VM says which VM it
 // is; its state is that of the statistics.
 type Sample struct {
 	VM    *inventory.VM
 	Stats stats.Sample
-	// Evictable says whether emptying its host would get past the machine, as far
+	// Evictable says whether emptying its host would get past the VM, as far
 	// as one reading of each host tells: where its rule leaves no way but to move it
 	// live, nothing in it is in the way and no disk of it is a file that stays. Nil:
 	// it is off, the host's policies can't be read, or JudgeEvictable was not asked.
 	Evictable *bool
 }
 
-// HostSamples are those of all machines of one host.
+// HostSamples are those of all VMs of one host.
 type HostSamples struct {
 	Machines []Sample
 
@@ -37,7 +37,7 @@ type HostSamples struct {
 	private map[string]bool
 }
 
-// FindByLabels returns the machines that have all of the labels, in the order
+// FindByLabels returns the VMs that have all of the labels, in the order
 // of their names. Every host has to answer: a silent one may have more of them.
 func (f *Fleet) FindByLabels(ctx context.Context, labels map[string]string) ([]*inventory.VM, error) {
 	answers, err := f.Snapshot(ctx)
@@ -49,7 +49,7 @@ func (f *Fleet) FindByLabels(ctx context.Context, labels map[string]string) ([]*
 
 	for _, a := range answers {
 		if a.Err != nil {
-			return nil, inventory.Unreachable(a, "", "machines with these labels may be there")
+			return nil, inventory.Unreachable(a, "", "VMs with these labels may be there")
 		}
 
 		if a.View == nil {
@@ -85,9 +85,9 @@ func (f *Fleet) FindByLabels(ctx context.Context, labels map[string]string) ([]*
 	return found, nil
 }
 
-// Sample reads the statistics of machines that were found, by their UUIDs: every
-// host is asked once for all of its machines, and all at the same time. A
-// machine that left its host since it was found is missing.
+// Sample reads the statistics of VMs that were found, by their UUIDs: every
+// host is asked once for all of its VMs, and all at the same time. A
+// VM that left its host since it was found is missing.
 func (f *Fleet) Sample(ctx context.Context, vms []*inventory.VM) (map[string]*stats.Sample, error) {
 	byHost := map[*inventory.Host][]string{}
 	known := map[string]*inventory.VM{}
@@ -133,8 +133,8 @@ func (f *Fleet) Sample(ctx context.Context, vms []*inventory.VM) (map[string]*st
 	return samples, nil
 }
 
-// HostSample reads the statistics of all machines of one host: its statistics in
-// two calls, and what the machines and policies are from the host's view, which is
+// HostSample reads the statistics of all VMs of one host: its statistics in
+// two calls, and what the VMs and policies are from the host's view, which is
 // read anew when it is older than a minute or lacks one of them.
 func (f *Fleet) HostSample(ctx context.Context, name string) (HostSamples, error) {
 	h, err := f.AskedHost(name)
@@ -171,7 +171,7 @@ func (f *Fleet) HostSample(ctx context.Context, name string) (HostSamples, error
 
 		vm, err := inventory.NewVM(inventory.Reply{Host: h, Info: v.Info, Domain: e})
 		if err != nil {
-			f.log.WarnContext(ctx, "machine left out of the statistics", "host", h.Name, "error", err.Error())
+			f.log.WarnContext(ctx, "VM left out of the statistics", "host", h.Name, "error", err.Error())
 
 			continue
 		}

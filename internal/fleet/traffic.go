@@ -17,11 +17,11 @@ import (
 // only slow has time enough.
 const trafficTimeout = 15 * time.Second
 
-// trafficNow reads which machines are on their way between hosts of the fleet,
+// trafficNow reads which VMs are on their way between hosts of the fleet,
 // by UUID, whoever moves them: those that two hosts have a process of, and that
 // their source has a job for. What a run left behind that was killed has none,
 // unless QEMU goes on by itself. It is one call per host, which waits for no
-// machine, and one for each machine that is on its way.
+// VM, and one for each VM that is on its way.
 func (f *Fleet) trafficNow(ctx context.Context) map[string]turn.Route {
 	ctx, cancel := context.WithTimeout(ctx, trafficTimeout)
 	defer cancel()
@@ -59,7 +59,7 @@ func (f *Fleet) trafficNow(ctx context.Context) map[string]turn.Route {
 	return moving
 }
 
-// routes finds the machines that two hosts have a process of, one of which waits
+// routes finds the VMs that two hosts have a process of, one of which waits
 // for the other's memory. A migration that broke in post-copy is on no way any
 // more, until somebody resumes it.
 func routes(hosts []string, seen [][]libvirt.DomainStats) map[string]turn.Route {

@@ -42,7 +42,7 @@ func (f *Fleet) MoveBudget(ctx context.Context, order MoveOrder) (time.Duration,
 	return tuning.Options.Budget(most), nil
 }
 
-// tuning is how the machine would be moved now: own are the options that were
+// tuning is how the VM would be moved now: own are the options that were
 // written for that very migration. What the host that it is on
 // says of policies counts before what others say.
 func (f *Fleet) tuning(ctx context.Context, vm *inventory.VM, own migration.Options) (migration.Tuning, error) {

@@ -12,7 +12,7 @@ import (
 )
 
 // A policy holds for every run from the moment that it is written, and what
-// another host says of it counts where the machine's own says nothing. A record
+// another host says of it counts where the VM's own says nothing. A record
 // keeps what a move began with.
 func TestLab_migrationPolicyHoldsForEveryRun(t *testing.T) {
 	t.Parallel()
@@ -55,7 +55,7 @@ func TestLab_migrationPolicyHoldsForEveryRun(t *testing.T) {
 	// Alice has read the host's record before.
 	moved(migration.Options{}, to.Name, `policy="prod"`, `"Bandwidth":67108864`, `"AllowAutoConverge":true`)
 
-	// The host that has the machine lost its copy.
+	// The host that has the VM lost its copy.
 	if err := bob.changeRecord(t.Context(), bob.Host(to.Name), func(r *hostrecord.Record) error {
 		r.MigrationPolicies = nil
 

@@ -11,7 +11,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
 )
 
-// Update makes an existing machine what is wished: its definition, what runs,
+// Update makes an existing VM what is wished: its definition, what runs,
 // its power, its marks; and it removes leftover definitions elsewhere. Each
 // step is taken only where something differs, so that an Update that was
 // interrupted is completed by the next. A migration that its run left behind is
@@ -65,16 +65,16 @@ func (f *Fleet) Update(ctx context.Context, uuid string, last inventory.LastKnow
 	return now, err
 }
 
-// update is one Update in progress. vm is refreshed as the machine changes.
+// update is one Update in progress. vm is refreshed as the VM changes.
 type update struct {
 	fleet *Fleet
 	vm    *inventory.VM
 	want  Desired
 	// restart are the changes that the running guest does not have yet.
 	restart []domain.Change
-	// fresh says that the machine was started, and not from a memory image.
+	// fresh says that the VM was started, and not from a memory image.
 	fresh bool
-	// stopped says how the machine was shut down, if it was.
+	// stopped says how the VM was shut down, if it was.
 	stopped inventory.Outcome
 	// defined says that the definition was changed.
 	defined bool
@@ -231,7 +231,7 @@ func (u *update) checkRestart() error {
 
 	switch {
 	case !u.vm.Persistent:
-		return u.restartRefused("the machine is transient: it has no definition that a restart could use")
+		return u.restartRefused("the VM is transient: it has no definition that a restart could use")
 	case u.want.UpdatePolicy != PolicyStage && !u.goesDown():
 		return u.restartRefused(`update_policy is "Live"`)
 	default:
@@ -239,7 +239,7 @@ func (u *update) checkRestart() error {
 	}
 }
 
-// goesDown says that the machine is shut down in this update: because its run
+// goesDown says that the VM is shut down in this update: because its run
 // strategy wants it off, or for changes that need a restart.
 func (u *update) goesDown() bool {
 	return u.action() == status.Stop || u.restarts()
@@ -262,7 +262,7 @@ func (u *update) restartRefused(why string) error {
 	return &inventory.Error{
 		VM: u.vm.Name, Host: u.vm.Host, Kind: ErrRestartRequired,
 		Detail: "these changes need a restart, and " + why + ":\n" + domain.ListChanges(u.restart),
-		Remedy: `Set update_policy to "Restart" to have the machine restarted, or to "Stage" to leave the changes ` +
+		Remedy: `Set update_policy to "Restart" to have the VM restarted, or to "Stage" to leave the changes ` +
 			`to its next start.`,
 	}
 }
@@ -274,7 +274,7 @@ func (u *update) definePersistent(ctx context.Context) error {
 	definition := current.Clone() // the parsed one belongs to everybody who reads the snapshot
 
 	spec := u.want.Spec
-	spec.Name = "" // under another name the definition would be another machine's; see power
+	spec.Name = "" // under another name the definition would be another VM's; see power
 
 	if err := definition.Apply(spec); err != nil {
 		return &inventory.Error{VM: u.vm.Name, Host: u.vm.Host, Kind: inventory.ErrInvalid, Err: err}
@@ -326,7 +326,7 @@ func (u *update) markVariables(definition *domain.Definition) error {
 	return nil
 }
 
-// refresh reads the machine again.
+// refresh reads the VM again.
 func (u *update) refresh(ctx context.Context) error {
 	now, err := u.fleet.Refresh(ctx, u.vm)
 	if err != nil {

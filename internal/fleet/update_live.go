@@ -33,7 +33,7 @@ func (u *update) changeLive(ctx context.Context) error {
 	}
 
 	for _, s := range steps {
-		u.fleet.log.InfoContext(ctx, "changing running machine", "name", u.vm.Name, "host", u.vm.Host,
+		u.fleet.log.InfoContext(ctx, "changing running VM", "name", u.vm.Name, "host", u.vm.Host,
 			"attribute", s.Path, "step", s.Kind.String())
 
 		if err := u.takeStep(ctx, s); err != nil {
@@ -105,11 +105,11 @@ func (u *update) tune(ctx context.Context, s domain.Step) error {
 
 func (u *update) stepFailed(s domain.Step, err error) error {
 	e := &inventory.Error{
-		VM: u.vm.Name, Host: u.vm.Host, Err: err, Detail: fmt.Sprintf("changing %s of the running machine", s.Path),
+		VM: u.vm.Name, Host: u.vm.Host, Err: err, Detail: fmt.Sprintf("changing %s of the running VM", s.Path),
 	}
 	if s.Kind == domain.Detach && errors.Is(err, context.DeadlineExceeded) {
 		e.Remedy = "Only a guest whose operating system runs gives a device back. Apply again when it does, or stop the " +
-			"machine: the device is gone from what it starts with."
+			"VM: the device is gone from what it starts with."
 	}
 
 	return e

@@ -7,7 +7,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
 )
 
-// power brings the machine's power to what the run strategy asks for, and
+// power brings the VM's power to what the run strategy asks for, and
 // restarts it for what it could not be given while it ran.
 func (u *update) power(ctx context.Context) error {
 	action := u.action()
@@ -28,7 +28,7 @@ func (u *update) power(ctx context.Context) error {
 		}
 
 		u.stopped = outcome
-		u.fleet.log.InfoContext(ctx, "machine stopped", "name", u.vm.Name, "host", u.vm.Host, "outcome", string(outcome))
+		u.fleet.log.InfoContext(ctx, "VM stopped", "name", u.vm.Name, "host", u.vm.Host, "outcome", string(outcome))
 
 		if err := u.refresh(ctx); err != nil {
 			return err
@@ -55,7 +55,7 @@ func (u *update) power(ctx context.Context) error {
 	return u.refresh(ctx)
 }
 
-// rename gives the machine its new name, which libvirt does only while it is off.
+// rename gives the VM its new name, which libvirt does only while it is off.
 func (u *update) rename(ctx context.Context) error {
 	if u.vm.Active || u.want.Spec.Name == "" || u.want.Spec.Name == u.vm.Name {
 		return nil
@@ -68,7 +68,7 @@ func (u *update) rename(ctx context.Context) error {
 	return u.refresh(ctx)
 }
 
-// wake continues a machine that the run strategy wants running.
+// wake continues a VM that the run strategy wants running.
 func (u *update) wake(ctx context.Context) error {
 	var err error
 

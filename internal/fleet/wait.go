@@ -14,10 +14,10 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
-// WaitFor is what makes a machine ready, besides that it runs.
+// WaitFor is what makes a VM ready, besides that it runs.
 type WaitFor status.Needs
 
-// Ready says whether the machine runs and has what is waited for. addresses
+// Ready says whether the VM runs and has what is waited for. addresses
 // are those of its interfaces, by key.
 func (w WaitFor) Ready(vm *inventory.VM, addresses map[string][]string) bool {
 	facts := vm.StateFacts()
@@ -38,11 +38,11 @@ func (w WaitFor) missing(vm *inventory.VM, addresses map[string][]string) []stri
 	return missing
 }
 
-// waitPoll is how often a machine that is waited for is looked at when no event
+// waitPoll is how often a VM that is waited for is looked at when no event
 // says to. Leases and addresses raise none, and not every host sends events.
 const waitPoll = time.Second
 
-// Wait waits until the machine is ready or ctx ends, and returns it as it was
+// Wait waits until the VM is ready or ctx ends, and returns it as it was
 // seen last, together with its addresses. The error says what was awaited, for
 // how long, and what was seen last.
 func (f *Fleet) Wait(ctx context.Context, vm *inventory.VM, w WaitFor) (*inventory.VM, map[string][]string, error) {
@@ -56,7 +56,7 @@ func (f *Fleet) Wait(ctx context.Context, vm *inventory.VM, w WaitFor) (*invento
 		events = nil // then polling has to do
 	}
 
-	f.log.InfoContext(ctx, "waiting for machine", "name", vm.Name, "host", vm.Host,
+	f.log.InfoContext(ctx, "waiting for VM", "name", vm.Name, "host", vm.Host,
 		"guest_agent", w.GuestAgent, "ip_address", w.IPAddress)
 
 	for {
@@ -67,7 +67,7 @@ func (f *Fleet) Wait(ctx context.Context, vm *inventory.VM, w WaitFor) (*invento
 
 		missing := w.missing(vm, addresses)
 		if err == nil && len(missing) == 0 {
-			f.log.InfoContext(ctx, "machine ready", "name", vm.Name, "host", vm.Host, "elapsed", time.Since(began))
+			f.log.InfoContext(ctx, "VM ready", "name", vm.Name, "host", vm.Host, "elapsed", time.Since(began))
 
 			return vm, addresses, nil
 		}
@@ -127,7 +127,7 @@ func (f *Fleet) await(ctx context.Context, vm *inventory.VM, reached func(*libvi
 	}
 }
 
-// nextLook waits until something happens to a machine, for waitPoll at most. It
+// nextLook waits until something happens to a VM, for waitPoll at most. It
 // returns the events that are still to come: nil is none.
 func nextLook(ctx context.Context, events <-chan libvirt.Event) <-chan libvirt.Event {
 	timer := time.NewTimer(waitPoll)
@@ -145,7 +145,7 @@ func nextLook(ctx context.Context, events <-chan libvirt.Event) <-chan libvirt.E
 	return events
 }
 
-// lookAgain reads the machine and its addresses again.
+// lookAgain reads the VM and its addresses again.
 func (f *Fleet) lookAgain(ctx context.Context, vm **inventory.VM) (map[string][]string, error) {
 	now, err := f.Refresh(ctx, *vm)
 	if err != nil {
@@ -160,7 +160,7 @@ func (f *Fleet) lookAgain(ctx context.Context, vm **inventory.VM) (map[string][]
 // addressTimeout bounds the one question that a refresh asks a guest.
 const addressTimeout = 3 * time.Second
 
-// IPAddresses returns the addresses of the machine's interfaces by key, asking
+// IPAddresses returns the addresses of the VM's interfaces by key, asking
 // the guest agent where one is connected, and the guest runs that it is in, else
 // libvirt's DHCP leases. Nil means that nobody could say. It never waits for a
 // guest longer than addressTimeout.

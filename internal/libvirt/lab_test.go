@@ -111,7 +111,7 @@ func TestHost_isReachedThroughADialFunc(t *testing.T) {
 		}
 	}
 	if !machines["x86_64 q35"] || !machines["x86_64 pc"] {
-		t.Errorf("got machines %v", machines)
+		t.Errorf("got VMs %v", machines)
 	}
 	free, err := h.FreeMemory(t.Context())
 	if err != nil || free == 0 || free > info.MemoryBytes {

@@ -25,19 +25,23 @@ refuse '^[^/]*"[^"]*(Omitted:|Default [^A-Za-z0-9+ ])' 'Write "Default: ..." or 
 refuse '^[^/]*"[^"]*(if need be|declared anew|goes on on|holes stay)' \
 	"Write \"if necessary\", \"can't be used for new ...\", \"continues on\", \"sparse files stay sparse\"."
 
-# Words of comments and texts. Remove a package from "mixed" when its words are in order.
-readonly mixed='^internal/(fleet|domain|lab|tools|provider/virtualmachine)/'
-mapfile -t plain < <(find internal -name '*.go' | grep -vE "$mixed" | sort)
-# refuse_word <pattern> <what to write instead> [<files that are exempt>]
+# Words of comments and texts. In the lab and the tools a machine may be a computer.
+# refuse_word <pattern> <what to write instead> [<lines that are exempt>], in the files of "plain".
 refuse_word() {
 	if grep -nP "$1" "${plain[@]}" | grep -vE "${3:-^$}"; then
 		echo "$2" >&2
 		failed=1
 	fi
 }
-refuse_word '//[^"`]*(?<![-/_])\b[Mm]achines?\b(?!([-_ ]types?\b|[=,] ?"|"|_|s? an? |\s+"pc))' 'Write "VM", or "computer": a machine is a machine type.'
+mapfile -t plain < <(find internal -name '*.go' | grep -vE '^internal/(lab|tools)/' | sort)
+refuse_word '//[^"`]*(?<![-/_])(?<![Vv]irtual )\b[Mm]achines?\b(?!([-_ ]types?\b|[=,] ?"|"|_|s? an? |\s+"pc))' \
+	'Write "VM", or "computer": a machine is a machine type.' '// Machines? (are|is) |// machine is the observed'
 # Tests quote texts of the fleet.
-refuse_word '["`][^"`<]*\b(a|the|this|that|each|every|new|its|all|no|of) machines?\b(?! type)' 'Write "VM": a machine is a machine type.' '_test\.go:'
+refuse_word '["`][^"`<]*\b(a|the|this|that|each|every|new|its|all|no|of) machines?\b(?! type)' \
+	'Write "VM": a machine is a machine type.' '_test\.go:'
+
+# Remove a package from these when its words are in order.
+mapfile -t plain < <(find internal -name '*.go' | grep -vE '^internal/(fleet|domain|lab|tools|provider/virtualmachine)/' | sort)
 refuse_word '(?<!User )\b([Ss]ome|[Nn]o|[Aa]ny|[Ee]very)body\b' 'Say who: a user, another run, another tool, no host.'
 refuse_word '(//|")[^"]*\b(emptied|in the way|beside)\b' 'Write "drained", "blocks", "in addition to" or "together with".'
 exit $failed

@@ -1,6 +1,6 @@
 package eviction
 
-// Methods say what is done with a machine.
+// Methods say what is done with a VM.
 const (
 	// MethodLive moves it while it runs.
 	MethodLive = "LiveMigration"
@@ -20,8 +20,8 @@ const (
 	MethodBlocked = "Blocked"
 )
 
-// Decide says what a rule means for a machine that runs: the answers of KubeVirt's eviction webhook, with the fallback
-// where that says no more than that the machine can't be moved.
+// Decide says what a rule means for a VM that runs: the answers of KubeVirt's eviction webhook, with the fallback
+// where that says no more than that the VM can't be moved.
 func Decide(r Rule, migratable bool) (method string) {
 	switch {
 	case r.Strategy == None:
@@ -43,7 +43,7 @@ func Decide(r Rule, migratable bool) (method string) {
 	}
 }
 
-// Marked says whether a machine that is evicted by the method gets the mark of a request. As in KubeVirt these are the
+// Marked says whether a VM that is evicted by the method gets the mark of a request. As in KubeVirt these are the
 // ones that are to go on elsewhere.
 func Marked(method string) bool {
 	switch method {

@@ -46,7 +46,7 @@ func Changed(steps []Step, in Input) []string {
 	return changes
 }
 
-// differs says what else would be done with the machine now.
+// differs says what else would be done with the VM now.
 func (d *decision) differs(want Step) string {
 	now := d.step
 	off := !d.machine.Active

@@ -17,18 +17,18 @@ type Input struct {
 	Host string
 	// Machines are all that it has.
 	Machines []Machine
-	// Hosts are the others that may take machines at all.
+	// Hosts are the others that may take VMs at all.
 	Hosts []Host
 	// Policies are those of the fleet, Default the provider's strategy.
 	Policies []Policy
 	Default  string
-	// MigrationPolicies tune how machines are moved.
+	// MigrationPolicies tune how VMs are moved.
 	MigrationPolicies []migration.Policy
-	// MoveStopped says that machines which are off are moved too.
+	// MoveStopped says that VMs which are off are moved too.
 	MoveStopped bool
 }
 
-// Machine is one machine of the host.
+// Machine is one VM of the host.
 type Machine struct {
 	UUID, Name string
 	// Active says that it runs or stands still, Persistent that it has a definition that outlives its run.
@@ -40,7 +40,7 @@ type Machine struct {
 	Strategy string
 	// Pin is the host that its configuration wants it on, "" for none.
 	Pin string
-	// Avoids are labels of machines that it must not share a host with; nil: it minds nobody.
+	// Avoids are labels of VMs that it must not share a host with; nil: it minds nobody.
 	Avoids map[string]string
 	// Live is, for each other host, what is in the way of moving it as it is now: while it runs, or while it is off.
 	// Room and avoidance are left to this package. Cold is the same for when it will be off; nil: as Live.
@@ -51,12 +51,12 @@ type Machine struct {
 	LiveRooms, ColdRooms map[string]Rooms
 }
 
-// On is what policies see of the machine while it is on that host.
+// On is what policies see of the VM while it is on that host.
 func (m Machine) On(host string) policy.Machine {
 	return policy.Machine{Name: m.Name, Host: host, Labels: m.Labels}
 }
 
-// Host is one that may take machines.
+// Host is one that may take VMs.
 type Host struct {
 	Name string
 	// Free is how many bytes may still be committed there.
@@ -81,17 +81,17 @@ func (r Rooms) without(taken Rooms) Rooms {
 	return left
 }
 
-// Neighbour is a machine on another host.
+// Neighbour is a VM on another host.
 type Neighbour struct {
 	Name           string
 	Labels, Avoids map[string]string
 }
 
-// Step is what a plan does with one machine.
+// Step is what a plan does with one VM.
 type Step struct {
 	UUID string `json:"id"`
 	Name string `json:"name"`
-	// Strategy, Origin and Policy are those of the machine's rule.
+	// Strategy, Origin and Policy are those of the VM's rule.
 	Strategy string `json:"strategy"`
 	Origin   string `json:"origin"`
 	Policy   string `json:"policy,omitempty"`
@@ -109,11 +109,11 @@ type Step struct {
 	Memory uint64 `json:"-"`
 }
 
-// Reasons that machines are blocked for, beside those of migrations.
+// Reasons that VMs are blocked for, beside those of migrations.
 const (
 	// ReasonNoRoom: it could be moved, but no host has room for it beside all others.
 	ReasonNoRoom = "NoRoom"
-	// ReasonNoTarget: there is no other host, or none that may take machines.
+	// ReasonNoTarget: there is no other host, or none that may take VMs.
 	ReasonNoTarget = "NoTarget"
 	// ReasonPinned: its configuration wants it on this very host.
 	ReasonPinned = "Pinned"
@@ -121,7 +121,7 @@ const (
 	ReasonTransient = "Transient"
 )
 
-// Compute makes the plan: its steps in the order in which machines leave. What can't be done is a step as well, with
+// Compute makes the plan: its steps in the order in which VMs leave. What can't be done is a step as well, with
 // MethodBlocked and the reasons.
 func Compute(in Input) []Step {
 	p := planner{Input: in}
@@ -150,7 +150,7 @@ type planner struct {
 	moves []*decision
 }
 
-// decision is what was decided about one machine.
+// decision is what was decided about one VM.
 type decision struct {
 	machine Machine
 	rule    Rule
@@ -197,7 +197,7 @@ func (p *planner) add(m Machine) {
 	}
 }
 
-// aim finds the hosts that can take the machine.
+// aim finds the hosts that can take the VM.
 func (p *planner) aim(d *decision) {
 	for _, h := range p.Hosts {
 		if blockers, asked := d.ways[h.Name]; asked && len(migration.Blocking(blockers)) == 0 {
@@ -207,7 +207,7 @@ func (p *planner) aim(d *decision) {
 	switch {
 	case len(d.targets) > 0:
 	case len(d.ways) == 0:
-		d.block(ReasonNoTarget, "no other host may take machines")
+		d.block(ReasonNoTarget, "no other host may take VMs")
 	default:
 		d.step.Method, d.step.Blockers = MethodBlocked, reasons(d.ways)
 	}
@@ -218,7 +218,7 @@ func (d *decision) block(reason, message string) {
 	d.step.Blockers = append(d.step.Blockers, reason+": "+message)
 }
 
-// settle gives every machine that moves its target, so that all of them fit.
+// settle gives every VM that moves its target, so that all of them fit.
 func (p *planner) settle() {
 	var going []*decision
 	for _, d := range p.moves {
@@ -244,16 +244,16 @@ func (p *planner) settle() {
 	}
 }
 
-// passing are reasons that say nothing about the machine: they may be gone tomorrow.
+// passing are reasons that say nothing about the VM: they may be gone tomorrow.
 var passing = []string{
 	migration.HostNotAvailable, migration.HostNotSchedulable, migration.HostLabelsMismatch, migration.HostCordoned,
 	migration.InsufficientMemory, migration.InsufficientStorage,
 }
 
-// Hopeless says that no host, whatever its state, could take the machine as it is.
+// Hopeless says that no host, whatever its state, could take the VM as it is.
 func Hopeless(m Machine) bool { return hopeless(m.Live) }
 
-// hopeless says that no host, whatever its state, could take the machine. As in KubeVirt a machine that only has
+// hopeless says that no host, whatever its state, could take the VM. As in KubeVirt a VM that only has
 // nowhere to go now isn't called unmigratable, and waits: so does one that is being backed up.
 func hopeless(ways map[string][]migration.Blocker) bool {
 	for _, blockers := range ways {

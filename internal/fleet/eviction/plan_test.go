@@ -113,7 +113,7 @@ func TestCompute(t *testing.T) {
 		},
 		"doubts don't block": {Input{Hosts: both, Machines: []Machine{machine("a", 1, doubtful)}}, "a LiveMigration kvm2"},
 		"alone": {
-			Input{Machines: []Machine{machine("a", 1, nil)}}, "a Blocked  NoTarget: no other host may take machines",
+			Input{Machines: []Machine{machine("a", 1, nil)}}, "a Blocked  NoTarget: no other host may take VMs",
 		},
 		"external": {
 			Input{Hosts: both, Default: External, Machines: []Machine{machine("a", 1, no("Bad", "kvm2"))}}, "a External",
@@ -190,7 +190,7 @@ func fleet(t *rapid.T) Input {
 }
 
 // Whatever the fleet looks like: no host is overfilled, nobody meets whom it avoids, nobody goes where it can't, a plan
-// says something about every machine, holds in the world that it was made for unless something blocks, and is the same
+// says something about every VM, holds in the world that it was made for unless something blocks, and is the same
 // when made again.
 func TestCompute_keepsItsPromises(t *testing.T) {
 	t.Parallel()
@@ -198,7 +198,7 @@ func TestCompute_keepsItsPromises(t *testing.T) {
 		in := fleet(t)
 		steps := Compute(in)
 		if len(steps) != len(in.Machines) || briefs(steps) != briefs(Compute(in)) {
-			t.Fatalf("%d steps for %d machines, or not the same again", len(steps), len(in.Machines))
+			t.Fatalf("%d steps for %d VMs, or not the same again", len(steps), len(in.Machines))
 		}
 		going := map[string][]Machine{}
 		for _, s := range steps {
@@ -234,7 +234,7 @@ func TestCompute_keepsItsPromises(t *testing.T) {
 	})
 }
 
-// The search is exact: a machine is left over only where every choice for all leaves as many.
+// The search is exact: a VM is left over only where every choice for all leaves as many.
 func TestAssign_leavesAsFewAsPossible(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -345,7 +345,7 @@ func TestCompute_namesTheMigrationPolicy(t *testing.T) {
 	}
 }
 
-// TestHopeless_waitsForWhatPasses: a machine that is backed up, or whose hosts take none now, isn't shut down for that.
+// TestHopeless_waitsForWhatPasses: a VM that is backed up, or whose hosts take none now, isn't shut down for that.
 func TestHopeless_waitsForWhatPasses(t *testing.T) {
 	t.Parallel()
 	backup := no(migration.BlockJobsNotLiveMigratable, "kvm2", "kvm3")

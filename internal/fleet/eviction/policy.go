@@ -12,22 +12,22 @@ import (
 const (
 	// None: the guest is shut down.
 	None = "None"
-	// LiveMigrate: the machine is moved while it runs. One that can't be holds up the drain.
+	// LiveMigrate: the VM is moved while it runs. One that can't be holds up the drain.
 	LiveMigrate = "LiveMigrate"
-	// LiveMigrateIfPossible: the machine is moved while it runs. One that can't be is shut down.
+	// LiveMigrateIfPossible: the VM is moved while it runs. One that can't be is shut down.
 	LiveMigrateIfPossible = "LiveMigrateIfPossible"
-	// External: the machine is marked, and somebody else moves it.
+	// External: the VM is marked, and somebody else moves it.
 	External = "External"
 )
 
 // Strategies lists every eviction strategy, in the order of the documentation.
 var Strategies = []string{None, LiveMigrate, LiveMigrateIfPossible, External}
 
-// Fallbacks say what happens to a machine that is to be moved live and can't be.
+// Fallbacks say what happens to a VM that is to be moved live and can't be.
 const (
 	// Block holds up the drain.
 	Block = "Block"
-	// ColdMigrate shuts the guest down, moves the machine and starts it there.
+	// ColdMigrate shuts the guest down, moves the VM and starts it there.
 	ColdMigrate = "ColdMigrate"
 	// Shutdown shuts the guest down and leaves it there.
 	Shutdown = "Shutdown"
@@ -40,7 +40,7 @@ var Fallbacks = []string{Block, ColdMigrate, Shutdown, Save}
 
 // What becomes of an eviction that has begun when the drain is cancelled.
 const (
-	// Abort breaks it off: a machine that was being moved stays where it is.
+	// Abort breaks it off: a VM that was being moved stays where it is.
 	Abort = "abort"
 	// Finish lets it come to its end, in the time that it has in any case.
 	Finish = "finish"
@@ -49,7 +49,7 @@ const (
 // OnCancels lists them, the default first.
 var OnCancels = []string{Abort, Finish}
 
-// Policy says how the machines that it selects are evicted.
+// Policy says how the VMs that it selects are evicted.
 type Policy struct {
 	policy.Identity
 
@@ -62,7 +62,7 @@ type Policy struct {
 	Options migration.Options `json:"migration_options"`
 	// Priority is the order: the highest go first.
 	Priority int `json:"priority,omitempty"`
-	// Timeout is how long the eviction of one machine may take; nil: as long as the drain.
+	// Timeout is how long the eviction of one VM may take; nil: as long as the drain.
 	Timeout *time.Duration `json:"timeout,omitempty"`
 }
 
@@ -73,11 +73,11 @@ const (
 	OriginProvider = "provider"
 )
 
-// Rule is what holds for one machine.
+// Rule is what holds for one VM.
 type Rule struct {
 	Strategy, Fallback string
 	// Origin says where the strategy comes from, Policy which policy matched, "" for none. A policy says the rest even
-	// for a machine whose strategy is its own.
+	// for a VM whose strategy is its own.
 	Origin, Policy string
 	OnCancel       string
 	Options        migration.Options
@@ -85,7 +85,7 @@ type Rule struct {
 	Timeout        *time.Duration
 }
 
-// Select finds the rule for a machine on that host. Its own strategy wins; then the policy that holds for it; then
+// Select finds the rule for a VM on that host. Its own strategy wins; then the policy that holds for it; then
 // byDefault, which is the provider's strategy.
 func Select(m Machine, host string, policies []Policy, byDefault string) Rule {
 	rule := Rule{Strategy: cmp.Or(byDefault, LiveMigrateIfPossible), Fallback: Block, Origin: OriginProvider}
@@ -107,7 +107,7 @@ func Select(m Machine, host string, policies []Policy, byDefault string) Rule {
 	return rule
 }
 
-// usual is what KubeVirt does with a machine that can't be moved live. Only those for whom nobody chose a strategy are
+// usual is what KubeVirt does with a VM that can't be moved live. Only those for whom nobody chose a strategy are
 // never shut down without being told to.
 func usual(strategy string) string {
 	if strategy == LiveMigrateIfPossible {

@@ -11,12 +11,12 @@ import (
 )
 
 // searchLimit bounds the search for targets. Where it is reached the best found so far is taken; a fleet in which
-// machines fit at all is done after a few steps for each.
+// VMs fit at all is done after a few steps for each.
 const searchLimit = 200_000
 
-// assign finds a host for every machine, so that all of them together stay within each host's memory and storage and
+// assign finds a host for every VM, so that all of them together stay within each host's memory and storage and
 // away from whom they avoid: first as placement would, the emptiest host first, and where that ends in a corner by
-// going back. It returns an index into hosts for each machine, -1 for one that fits nowhere; as few as possible are
+// going back. It returns an index into hosts for each VM, -1 for one that fits nowhere; as few as possible are
 // left over.
 func assign(going []*decision, hosts []Host) []int {
 	s := search{hosts: slices.Clone(hosts), going: slices.Clone(going), budget: searchLimit, fewest: len(going) + 1}
@@ -47,7 +47,7 @@ type search struct {
 	fewest       int
 }
 
-// try places the machine at i and all behind it. left is how many before it found no host.
+// try places the VM at i and all behind it. left is how many before it found no host.
 func (s *search) try(i, left int) {
 	s.budget--
 	if left >= s.fewest || s.budget < 0 && s.best != nil {
@@ -91,7 +91,7 @@ func (d *decision) neighbour() Neighbour {
 	return Neighbour{Name: d.machine.Name, Labels: d.machine.Labels, Avoids: d.machine.Avoids}
 }
 
-// obstacle says why the host can't take the machine as it is now filled, "" if it can.
+// obstacle says why the host can't take the VM as it is now filled, "" if it can.
 func (d *decision) obstacle(h Host) string {
 	if h.Free < d.step.Memory {
 		return fmt.Sprintf("host %q has %s free of the %s that it needs", h.Name, sizeText(h.Free),
@@ -112,7 +112,7 @@ func (d *decision) obstacle(h Host) string {
 	return ""
 }
 
-// Excludes says that the two are different machines which must not share a host, whichever of them says so.
+// Excludes says that the two are different VMs which must not share a host, whichever of them says so.
 func (n Neighbour) Excludes(other Neighbour) bool {
 	return n.Name != other.Name && (n.avoids(other) || other.avoids(n))
 }
@@ -121,7 +121,7 @@ func (n Neighbour) avoids(other Neighbour) bool {
 	return len(n.Avoids) > 0 && policy.HasLabels(other.Labels, n.Avoids)
 }
 
-// crowded says what keeps the machine off each host, once the others have gone where they go.
+// crowded says what keeps the VM off each host, once the others have gone where they go.
 func (d *decision) crowded(going []*decision, hosts []Host) string {
 	var all []string
 	for _, h := range hosts {

@@ -18,7 +18,7 @@ import (
 // longReason is about as long as a drain lets the reason of a step be.
 const longReason = 600
 
-// evacuationOf is one of so many machines, every third of which failed.
+// evacuationOf is one of so many VMs, every third of which failed.
 func evacuationOf(machines int) *Evacuation {
 	e := &Evacuation{Since: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), Done: true}
 
@@ -38,7 +38,7 @@ func evacuationOf(machines int) *Evacuation {
 	return e
 }
 
-// A host of several hundred machines, beside others of that size, has a record
+// A host of several hundred VMs, beside others of that size, has a record
 // that libvirt keeps and that says everything.
 func TestEncode_hundredsOfMachines(t *testing.T) {
 	t.Parallel()

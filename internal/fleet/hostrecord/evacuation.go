@@ -69,23 +69,23 @@ type Step struct {
 	Result string `json:"result,omitempty"`
 	// Reason says why the step failed.
 	Reason string `json:"reason,omitempty"`
-	// Autostart says that it was taken from the machine, so that its host doesn't
+	// Autostart says that it was taken from the VM, so that its host doesn't
 	// start it meanwhile.
 	Autostart bool `json:"autostart,omitempty"`
-	// Ran says that the machine ran before it was shut down to be moved, so that it
+	// Ran says that the VM ran before it was shut down to be moved, so that it
 	// has to run afterwards.
 	Ran bool `json:"ran,omitempty"`
-	// Options are what the machine's policy said of moves. The way back goes by them
+	// Options are what the VM's policy said of moves. The way back goes by them
 	// too, where nothing else is said by then.
 	Options migration.Options `json:"options,omitzero"`
-	// Kept are images that stayed when the machine was moved with its disks.
+	// Kept are images that stayed when the VM was moved with its disks.
 	Kept []KeptFile `json:"kept,omitempty"`
 }
 
 // Done says that nothing is left to do.
 func (s Step) Done() bool { return s.Result != "" && s.Result != ResultFailed }
 
-// off says that the drain has shut the machine down, or is about to: what became
+// off says that the drain has shut the VM down, or is about to: what became
 // of it is recorded a little later.
 func (s Step) off() bool {
 	switch s.Method {
@@ -96,7 +96,7 @@ func (s Step) off() bool {
 	}
 }
 
-// DoneText says what was done with a machine, and where it went. One that had
+// DoneText says what was done with a VM, and where it went. One that had
 // gone before may be anywhere.
 func (s Step) DoneText() string {
 	switch {
@@ -109,7 +109,7 @@ func (s Step) DoneText() string {
 	}
 }
 
-// KeptFile is an image that a move left on the host that the machine went away
+// KeptFile is an image that a move left on the host that the VM went away
 // from, as it was then: one that has changed since is not known any more.
 type KeptFile struct {
 	Path  string `json:"path"`

@@ -16,9 +16,9 @@ const version = 1
 // Record is what only we know about a host. It is kept there, so that all
 // who run this program see the same.
 type Record struct {
-	// Cordon keeps machines from coming to the host. Nil: they may come.
+	// Cordon keeps VMs from coming to the host. Nil: they may come.
 	Cordon *Cordon `json:"cordon,omitempty"`
-	// EvictionPolicies say how machines are evicted, MigrationPolicies how they are
+	// EvictionPolicies say how VMs are evicted, MigrationPolicies how they are
 	// moved. Every host has all of them.
 	EvictionPolicies  []eviction.Policy  `json:"eviction_policies,omitempty"`
 	MigrationPolicies []migration.Policy `json:"migration_policies,omitempty"`
@@ -131,7 +131,7 @@ func (r Record) ForgetElsewhere(name string, over map[string]bool) {
 	}
 }
 
-// Cordon is the mark of a host that takes no machines, whoever places or moves
+// Cordon is the mark of a host that takes no VMs, whoever places or moves
 // them.
 type Cordon struct {
 	// ID tells whose mark it is; only who knows it removes it. Owner is the

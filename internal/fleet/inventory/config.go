@@ -29,7 +29,7 @@ type HostConfig struct {
 	Close func() error
 	// Labels are matched by placement.
 	Labels map[string]string
-	// MemoryLimit is how many bytes of memory may be committed to machines.
+	// MemoryLimit is how many bytes of memory may be committed to VMs.
 	// 0 is the host's own memory without MemoryReserve.
 	MemoryLimit uint64
 	// MemoryReserve is how many bytes are kept for the host itself where there is no
@@ -46,7 +46,7 @@ type HostConfig struct {
 	PeerURI string
 	// Unschedulable keeps placement from choosing the host.
 	Unschedulable bool
-	// Fenced gives the host up: it is never asked, and its machines are taken
+	// Fenced gives the host up: it is never asked, and its VMs are taken
 	// to be gone. Whoever sets it vouches that the host is really off.
 	Fenced bool
 }

@@ -18,21 +18,21 @@ var (
 	ErrInvalid     = libvirt.ErrInvalid
 	ErrBusy        = libvirt.ErrBusy
 
-	// ErrUnconfigured means that the host that held the machine last is not
+	// ErrUnconfigured means that the host that held the VM last is not
 	// among the configured ones any more, so that nobody can tell whether it
-	// still has the machine.
-	ErrUnconfigured = errors.New("the machine's last host is not configured")
-	// ErrTwoCopies means that a machine runs on more than one host.
-	ErrTwoCopies = errors.New("the machine runs on more than one host")
-	// ErrAmbiguous means that a machine is defined on several hosts, runs on
+	// still has the VM.
+	ErrUnconfigured = errors.New("the VM's last host is not configured")
+	// ErrTwoCopies means that a VM runs on more than one host.
+	ErrTwoCopies = errors.New("the VM runs on more than one host")
+	// ErrAmbiguous means that a VM is defined on several hosts, runs on
 	// none, and nothing says which definition is the one.
-	ErrAmbiguous = errors.New("the machine is defined on more than one host")
+	ErrAmbiguous = errors.New("the VM is defined on more than one host")
 	// ErrDuplicateHost means that two entries of the configuration lead to one
 	// host.
 	ErrDuplicateHost = errors.New("two configured hosts are one")
 )
 
-// Error is an error about a machine: which one, where, what was being done, and
+// Error is an error about a VM: which one, where, what was being done, and
 // what the reader can do about it.
 type Error struct {
 	VM     string // name or UUID

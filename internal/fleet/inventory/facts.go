@@ -46,7 +46,7 @@ func (vm *VM) StateFacts() status.Facts {
 	return f
 }
 
-// Facts are what one reading of the host's definitions tells of the machine.
+// Facts are what one reading of the host's definitions tells of the VM.
 // What takes a question to QEMU, to the guest or to another host is unknown;
 // Observe asks.
 func (vm *VM) Facts() status.Facts {
@@ -77,7 +77,7 @@ func (vm *VM) Facts() status.Facts {
 	return f
 }
 
-// pending is what the next start would change of the machine that runs.
+// pending is what the next start would change of the VM that runs.
 func (vm *VM) pending() []status.Pending {
 	if vm.LiveSpec == nil || vm.PersistentSpec == nil {
 		return nil

@@ -8,11 +8,11 @@ import (
 	"time"
 )
 
-// filesTimeout bounds the looking for a machine's files on one host. Storage
+// filesTimeout bounds the looking for a VM's files on one host. Storage
 // that hangs is not a reason to keep a plan.
 const filesTimeout = 10 * time.Second
 
-// FileFinding is what a host said of a file that a machine needs.
+// FileFinding is what a host said of a file that a VM needs.
 type FileFinding int
 
 // What a host may say of a file.
@@ -23,7 +23,7 @@ const (
 )
 
 // seenFiles are the paths that were found on a host. They are not looked for
-// again: what vanishes after that is told when the machine is started.
+// again: what vanishes after that is told when the VM is started.
 type seenFiles struct {
 	mu    sync.Mutex
 	paths map[string]bool

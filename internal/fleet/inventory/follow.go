@@ -22,7 +22,7 @@ const (
 	followMost  = 10 * time.Second
 )
 
-// Follow hands over what happens to the machines of a host, in order, until ctx
+// Follow hands over what happens to the VMs of a host, in order, until ctx
 // ends or the fleet is closed; then it returns nil. deliver must not wait for
 // anybody. A host that does not answer is tried again, at most 10 seconds apart,
 // as is one that is lost. Events of the kind libvirt.EventLost tell of both: that

@@ -13,7 +13,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
-// Glance is what one host said, in one pass, of how its machines stand.
+// Glance is what one host said, in one pass, of how its VMs stand.
 type Glance struct {
 	Host string
 	// At is when it answered, or didn't, by our own clock.
@@ -34,8 +34,8 @@ func (inv *Inventory) AskedHost(name string) (*Host, error) {
 	return h, nil
 }
 
-// Glance asks one host how its machines stand: one call that waits for none of
-// them, and what the machines are from the host's view, which is read anew when
+// Glance asks one host how its VMs stand: one call that waits for none of
+// them, and what the VMs are from the host's view, which is read anew when
 // it is older than a minute or lacks one of them.
 func (inv *Inventory) Glance(ctx context.Context, name string) Glance {
 	v, err := inv.glance(ctx, name)
@@ -84,8 +84,8 @@ func (e *Entry) In(state libvirt.DomainState, reason string) *Entry {
 }
 
 // Together puts together what hosts said, at about the same time, of every
-// machine, sorted by name. A host whose glance is missing counts as silent. last
-// says where machines were seen before, by their UUIDs.
+// VM, sorted by name. A host whose glance is missing counts as silent. last
+// says where VMs were seen before, by their UUIDs.
 func (inv *Inventory) Together(glances []Glance, last map[string]LastKnown) []Listed {
 	by := make(map[string]Glance, len(glances))
 	for _, g := range glances {
@@ -114,10 +114,10 @@ func (inv *Inventory) Together(glances []Glance, last map[string]LastKnown) []Li
 	return machines
 }
 
-// rereadAtOnce is how many machines of a host are read again one by one.
+// rereadAtOnce is how many VMs of a host are read again one by one.
 const rereadAtOnce = 8
 
-// Reread reads the definitions of machines of a host again, because something
+// Reread reads the definitions of VMs of a host again, because something
 // happened to them, so that the next Glance knows them as they are now.
 func (inv *Inventory) Reread(ctx context.Context, name string, uuids []string) {
 	h, err := inv.AskedHost(name)
@@ -151,7 +151,7 @@ func (inv *Inventory) Reread(ctx context.Context, name string, uuids []string) {
 	}
 }
 
-// Migration describes the migration that the machine is in, nil for none. job is
+// Migration describes the migration that the VM is in, nil for none. job is
 // its running job; without it the statistics are missing.
 func (vm *VM) Migration(job *libvirt.Job) *migration.State {
 	s, _ := Underway(vm, job)
@@ -159,7 +159,7 @@ func (vm *VM) Migration(job *libvirt.Job) *migration.State {
 	return s
 }
 
-// LeavesFrom is the host that knows the machine's job: the source of its
+// LeavesFrom is the host that knows the VM's job: the source of its
 // migration, else the one that has it.
 func (vm *VM) LeavesFrom() string {
 	for name, role := range vm.ActiveHosts {
@@ -171,7 +171,7 @@ func (vm *VM) LeavesFrom() string {
 	return vm.Host
 }
 
-// MovedBy is the last job that ended on a machine's host, which for one that has
+// MovedBy is the last job that ended on a VM's host, which for one that has
 // just arrived is the migration that brought it; nil when nobody knows.
 func (vm *VM) MovedBy(ctx context.Context) *libvirt.Job {
 	job, err := vm.On.Conn.CompletedJob(ctx, vm.UUID)

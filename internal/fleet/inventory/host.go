@@ -14,8 +14,8 @@ import (
 
 const (
 	// viewAge is how long what a host said in bulk is good for. A plan of a
-	// thousand machines takes seconds; a minute covers it and its checks.
-	// Whatever changes a machine never relies on it.
+	// thousand VMs takes seconds; a minute covers it and its checks.
+	// Whatever changes a VM never relies on it.
 	viewAge = time.Minute
 	// viewTimeout bounds one bulk reading of one host, connecting included.
 	viewTimeout = time.Minute
@@ -68,7 +68,7 @@ type loading struct {
 }
 
 // Entry is one domain of a view. Parsing its XML waits until somebody asks: a
-// plan for five machines should not pay for the other thousand.
+// plan for five VMs should not pay for the other thousand.
 type Entry struct {
 	libvirt.Domain
 
@@ -139,7 +139,7 @@ func parseXML(xml string) (*domain.Definition, *domain.Spec, error) {
 	return definition, &spec, nil
 }
 
-// Definition is the one that describes the machine: the persistent, or the live
+// Definition is the one that describes the VM: the persistent, or the live
 // one of a transient domain. It is nil when neither could be read.
 func (p ParsedDomain) Definition() *domain.Definition {
 	if p.Persistent != nil {
@@ -150,7 +150,7 @@ func (p ParsedDomain) Definition() *domain.Definition {
 }
 
 // Current is the definition that describes what there is now: the live one of a
-// machine that runs, else the persistent one.
+// VM that runs, else the persistent one.
 func (p ParsedDomain) Current() *domain.Definition {
 	if p.Live != nil {
 		return p.Live

@@ -12,18 +12,18 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
 )
 
-// Listed is one machine of the fleet.
+// Listed is one VM of the fleet.
 type Listed struct {
 	UUID, Name string
-	// VM is nil when Err says why nobody can tell where the machine is: it runs
+	// VM is nil when Err says why nobody can tell where the VM is: it runs
 	// twice, is defined on several hosts, or can't be understood.
 	VM  *VM
 	Err error
-	// Rule is what holds for the machine if its host is to be emptied. It is nil
+	// Rule is what holds for the VM if its host is to be emptied. It is nil
 	// when VM is, or when RuleErr says why the host can't tell.
 	Rule    *eviction.Rule
 	RuleErr error
-	// Skewed says that the hosts' answers may not fit together, because the machine
+	// Skewed says that the hosts' answers may not fit together, because the VM
 	// was handed over in between. Asked again, they will. Only Together leaves it
 	// at that.
 	Skewed bool
@@ -33,7 +33,7 @@ type Listed struct {
 	activeOn []string
 }
 
-// Facts are what the bulk reading tells of the machine.
+// Facts are what the bulk reading tells of the VM.
 func (l Listed) Facts() status.Facts {
 	if l.VM != nil {
 		return l.VM.Facts()
@@ -57,10 +57,10 @@ func (inv *Inventory) LeaveSecrets() {
 	}
 }
 
-// SettleAtOnce is how many machines hosts are asked for once more at a time.
+// SettleAtOnce is how many VMs hosts are asked for once more at a time.
 const SettleAtOnce = 8
 
-// ListConsistent is listed, with the machines for which the answers didn't fit together
+// ListConsistent is listed, with the VMs for which the answers didn't fit together
 // asked for once more.
 func (inv *Inventory) ListConsistent(ctx context.Context, answers []Reply) (machines []Listed, silent []string) {
 	machines, silent = listed(answers, nil)
@@ -83,14 +83,14 @@ func (inv *Inventory) ListConsistent(ctx context.Context, answers []Reply) (mach
 		})
 	}
 
-	_ = questions.Wait() // None of them fails: each machine has its own error.
+	_ = questions.Wait() // None of them fails: each VM has its own error.
 	machines = slices.DeleteFunc(machines, func(m Listed) bool { return IsNotFound(m.Err) })
 
 	return machines, silent
 }
 
-// listed puts together what the hosts' views say of every machine, sorted by
-// name and without their rules. last says where machines were seen before.
+// listed puts together what the hosts' views say of every VM, sorted by
+// name and without their rules. last says where VMs were seen before.
 func listed(answers []Reply, last map[string]LastKnown) (machines []Listed, silent []string) {
 	silent = SilentHosts(answers)
 	names := make(map[string]string)

@@ -11,7 +11,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
-// Find returns the machine, wherever in the fleet it is, from the snapshot.
+// Find returns the VM, wherever in the fleet it is, from the snapshot.
 //
 // ErrNotFound means that every host that could have it answered, and none has.
 // As long as one did not answer it is ErrUnreachable; if the last host is not
@@ -47,9 +47,9 @@ func (inv *Inventory) FindAmong(ctx context.Context, uuid string, last LastKnown
 	return vm, answers, err
 }
 
-// IsGone says that an error is that a machine was not found, and that no host has
-// it. Other things are not found as well: a network that the machine needs to
-// start, a file, or the machine on the host that it has just left.
+// IsGone says that an error is that a VM was not found, and that no host has
+// it. Other things are not found as well: a network that the VM needs to
+// start, a file, or the VM on the host that it has just left.
 func (inv *Inventory) IsGone(ctx context.Context, uuid string, last LastKnown, err error) bool {
 	if !IsNotFound(err) {
 		return false
@@ -61,7 +61,7 @@ func (inv *Inventory) IsGone(ctx context.Context, uuid string, last LastKnown, e
 }
 
 // Inconsistent says that the hosts' answers may not fit together. They don't answer at
-// one moment: a machine that is handed over in between seems to run twice, or
+// one moment: a VM that is handed over in between seems to run twice, or
 // to be half of a migration whose other half is gone; and one that is off and is
 // moved from host to host may have been on neither when that one was asked. Asked
 // once more, they say which it is.
@@ -84,8 +84,8 @@ func (inv *Inventory) askFor(ctx context.Context, uuid string, last LastKnown) (
 	return vm, answers, err
 }
 
-// FindByName returns the machine of that name. Names are unique on a host, not
-// in a fleet: two machines of one name are ErrAmbiguous.
+// FindByName returns the VM of that name. Names are unique on a host, not
+// in a fleet: two VMs of one name are ErrAmbiguous.
 func (inv *Inventory) FindByName(ctx context.Context, name string) (*VM, error) {
 	answers, err := inv.Snapshot(ctx)
 	if err != nil {
@@ -112,7 +112,7 @@ func (inv *Inventory) FindByName(ctx context.Context, name string) (*VM, error) 
 	return inv.Find(ctx, uuid, LastKnown{})
 }
 
-// Named is the UUID of the one machine among the answers.
+// Named is the UUID of the one VM among the answers.
 func Named(answers []Reply, name string) (string, error) {
 	uuids := make(map[string][]string)
 
@@ -140,12 +140,12 @@ func Named(answers []Reply, name string) (string, error) {
 
 	return "", &Error{
 		VM: name, Kind: ErrAmbiguous,
-		Detail: "several machines have this name: " + strings.Join(found, "; "),
-		Remedy: "Name the machine by its UUID.",
+		Detail: "several VMs have this name: " + strings.Join(found, "; "),
+		Remedy: "Name the VM by its UUID.",
 	}
 }
 
-// Locate decides where the machine is, from what the hosts said of it.
+// Locate decides where the VM is, from what the hosts said of it.
 func Locate(answers []Reply, uuid string, last LastKnown) (*VM, error) {
 	var active, defined []Reply
 
@@ -201,7 +201,7 @@ func Locate(answers []Reply, uuid string, last LastKnown) (*VM, error) {
 	return vm, nil
 }
 
-// pickActive returns the host that the machine runs on, nil when none does. In
+// pickActive returns the host that the VM runs on, nil when none does. In
 // a migration two have it: the one that waits for its memory is the target.
 func pickActive(active []Reply, uuid string, last LastKnown) (home *Reply, migrating bool, err error) {
 	switch len(active) {
@@ -236,7 +236,7 @@ func pickActive(active []Reply, uuid string, last LastKnown) (home *Reply, migra
 
 // leaving says that the only copy that is seen is one half of a migration. One
 // that waits for its memory on a host that didn't have it before isn't: it is
-// no less than a machine that starts.
+// no less than a VM that starts.
 func (a Reply) leaving(last LastKnown) bool {
 	switch a.Domain.Reason {
 	case libvirt.ReasonStartingUp:
@@ -248,7 +248,7 @@ func (a Reply) leaving(last LastKnown) bool {
 	}
 }
 
-// roles says what each host with a hypervisor process of the machine is to it.
+// roles says what each host with a hypervisor process of the VM is to it.
 func roles(active []Reply, migrating bool) map[string]status.Role {
 	all := make(map[string]status.Role, len(active))
 
@@ -266,7 +266,7 @@ func roles(active []Reply, migrating bool) map[string]status.Role {
 	return all
 }
 
-// statesOf says how each process of a machine stands.
+// statesOf says how each process of a VM stands.
 func statesOf(active []Reply) map[string]string {
 	all := make(map[string]string, len(active))
 	for _, a := range active {
@@ -276,7 +276,7 @@ func statesOf(active []Reply) map[string]string {
 	return all
 }
 
-// isTarget says whether a machine in migration is on its way to this host. The
+// isTarget says whether a VM in migration is on its way to this host. The
 // target gets its persistent definition when all is over, so until then only
 // the source has one. Where that does not decide, it is seen in what runs.
 func (e *Entry) isTarget(active []Reply) bool {
@@ -299,7 +299,7 @@ func (e *Entry) isTarget(active []Reply) bool {
 	}
 }
 
-// isLast says whether this is the host that had the machine last. The UUID is
+// isLast says whether this is the host that had the VM last. The UUID is
 // the host; its name is only what the configuration calls it.
 func (a Reply) isLast(last LastKnown) bool {
 	if a.Info != nil && last.HostUUID != "" {
@@ -309,7 +309,7 @@ func (a Reply) isLast(last LastKnown) bool {
 	return last.Host != "" && a.Host.Name == last.Host
 }
 
-// absent explains why the machine was not found: it is proven to be nowhere, or
+// absent explains why the VM was not found: it is proven to be nowhere, or
 // somebody could not be asked.
 func absent(answers []Reply, vm string, last LastKnown) error {
 	if last.Host != "" {
@@ -320,14 +320,14 @@ func absent(answers []Reply, vm string, last LastKnown) error {
 
 	for _, a := range answers {
 		if a.Err != nil {
-			return Unreachable(a, vm, "the machine was not found on the others, and may be there")
+			return Unreachable(a, vm, "the VM was not found on the others, and may be there")
 		}
 	}
 
 	return &Error{VM: vm, Kind: ErrNotFound, Detail: "no host has it"}
 }
 
-// lastHostAnswered returns nil when the machine's last host was asked or given
+// lastHostAnswered returns nil when the VM's last host was asked or given
 // up, else why what it has is not known.
 func lastHostAnswered(answers []Reply, vm string, last LastKnown) error {
 	for _, a := range answers {
@@ -345,13 +345,13 @@ func lastHostAnswered(answers []Reply, vm string, last LastKnown) error {
 		case a.Fenced():
 			return nil
 		case a.Err != nil:
-			return Unreachable(a, vm, "it had the machine last")
+			return Unreachable(a, vm, "it had the VM last")
 		case last.HostUUID == "" || a.Info.UUID == "":
 			return nil
 		default:
 			return &Error{
 				VM: vm, Host: last.Host, Kind: ErrUnconfigured,
-				Detail: fmt.Sprintf("the machine was last on host %q with UUID %s, but that name now leads to the host "+
+				Detail: fmt.Sprintf("the VM was last on host %q with UUID %s, but that name now leads to the host "+
 					"with UUID %s", last.Host, last.HostUUID, a.Info.UUID),
 				Remedy: fmt.Sprintf("Let hosts.%s lead to the old host again; or, if that host is gone for good, give the "+
 					"new one another name and keep hosts.%s with fenced = true.", last.Host, last.Host),
@@ -361,7 +361,7 @@ func lastHostAnswered(answers []Reply, vm string, last LastKnown) error {
 
 	return &Error{
 		VM: vm, Host: last.Host, Kind: ErrUnconfigured,
-		Detail: fmt.Sprintf("the machine was last on host %q, which is not in the provider's hosts any more", last.Host),
+		Detail: fmt.Sprintf("the VM was last on host %q, which is not in the provider's hosts any more", last.Host),
 		Remedy: fmt.Sprintf("Add %q to hosts again; if the host is gone for good, add it with fenced = true.", last.Host),
 	}
 }

@@ -8,9 +8,9 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
-// pickDefined returns the host whose definition of the stopped machine counts,
+// pickDefined returns the host whose definition of the stopped VM counts,
 // if that is proven. A definition that a migration left behind never counts, and
-// one elsewhere says nothing about a machine whose last host can't be asked.
+// one elsewhere says nothing about a VM whose last host can't be asked.
 func pickDefined(defined, answers []Reply, uuid string, last LastKnown) (*Reply, error) {
 	if len(defined) == 0 {
 		return nil, absent(answers, uuid, last)
@@ -46,25 +46,25 @@ func (a Reply) MigratedAway() bool {
 }
 
 // onlyLeftover explains why a definition that a migration left behind is not
-// the machine, though no other was found.
+// the VM, though no other was found.
 func onlyLeftover(left Reply, answers []Reply) error {
 	for _, a := range answers {
 		if a.Err != nil {
 			return Unreachable(a, left.Domain.Name,
-				fmt.Sprintf("the machine was migrated away from host %q, and may be there", left.Host.Name))
+				fmt.Sprintf("the VM was migrated away from host %q, and may be there", left.Host.Name))
 		}
 	}
 
 	return &Error{
 		VM: left.Domain.Name, Host: left.Host.Name, Kind: ErrUnconfigured,
 		Detail: fmt.Sprintf("it was migrated away from host %q, which has a leftover definition only, "+
-			"and no configured host has the machine", left.Host.Name),
-		Remedy: fmt.Sprintf("Add the host that it was moved to to the provider's hosts. If the machine is gone for good, "+
+			"and no configured host has the VM", left.Host.Name),
+		Remedy: fmt.Sprintf("Add the host that it was moved to to the provider's hosts. If the VM is gone for good, "+
 			"undefine what is left of it with virsh on host %q, or start it there.", left.Host.Name),
 	}
 }
 
-// wasFenced says that the machine's last host was given up.
+// wasFenced says that the VM's last host was given up.
 func wasFenced(answers []Reply, last LastKnown) bool {
 	return slices.ContainsFunc(answers, func(a Reply) bool { return a.Fenced() && a.Host.Name == last.Host })
 }

@@ -17,7 +17,7 @@ import (
 const vmUUID = "6a5d3b62-6f0e-4b6e-9d59-0a6d3c1f7a11"
 
 // said builds what one host answered. An empty state: the host has no such
-// machine.
+// VM.
 func said(name string, state libvirt.DomainState, reason string) Reply {
 	a := Reply{
 		Host: &Host{Name: name},
@@ -256,7 +256,7 @@ func TestLocate_findsTheOneCopyThatCounts(t *testing.T) {
 	}
 }
 
-// A machine is stranded where its own record, its source and its target agree that nobody moves it any more.
+// A VM is stranded where its own record, its source and its target agree that nobody moves it any more.
 func TestLocate_tellsStrandedFromMigrating(t *testing.T) {
 	t.Parallel()
 

@@ -4,7 +4,7 @@ package inventory
 // reserved_host_memory_mb is by default.
 const DefaultMemoryReserve = 512 << 20
 
-// MemoryLimit is how many bytes may be committed to machines on the host.
+// MemoryLimit is how many bytes may be committed to VMs on the host.
 func (a Reply) MemoryLimit() uint64 {
 	if a.Host.Config.MemoryLimit > 0 {
 		return a.Host.Config.MemoryLimit
@@ -18,7 +18,7 @@ func (a Reply) MemoryLimit() uint64 {
 	return a.Info.MemoryBytes - min(a.Info.MemoryBytes, reserve)
 }
 
-// Committed is how many bytes are promised to machines on the host: to those
+// Committed is how many bytes are promised to VMs on the host: to those
 // that run, and to those that somebody is about to start. The one with the UUID
 // of one that leaves doesn't count.
 func (a Reply) Committed(leaving string) uint64 {

@@ -32,11 +32,11 @@ func (vm *VM) OpenMigration() *domain.Migration {
 	return nil
 }
 
-// BrokeInPostCopy says that the machine's migration broke in post-copy: what there is of
+// BrokeInPostCopy says that the VM's migration broke in post-copy: what there is of
 // its memory is in two parts, or one of them is gone.
 func (vm *VM) BrokeInPostCopy() bool { return vm.Active && vm.Reason == status.ReasonPostcopyFailed }
 
-// postCopyPeer is the host of the other part of the machine's memory, as the record
+// postCopyPeer is the host of the other part of the VM's memory, as the record
 // of its open migration says; "" when there is none.
 func (vm *VM) postCopyPeer() string {
 	record := vm.OpenMigration()
@@ -51,7 +51,7 @@ func (vm *VM) postCopyPeer() string {
 	}
 }
 
-// LastMigration is how the machine's last migration went, nil if none is known. Of
+// LastMigration is how the VM's last migration went, nil if none is known. Of
 // one whose end could not be written down, because a part of the guest's memory is
 // gone while libvirt takes the migration to go on, it says that it failed.
 func (vm *VM) LastMigration() *domain.Migration {
@@ -77,7 +77,7 @@ func (vm *VM) LastMigration() *domain.Migration {
 	return &lost
 }
 
-// Migrations are the records of the machine's migrations, oldest first, the last one
+// Migrations are the records of the VM's migrations, oldest first, the last one
 // as LastMigration tells it.
 func (vm *VM) Migrations() []domain.Migration {
 	all := vm.Metadata.Migrations
@@ -94,13 +94,13 @@ func (vm *VM) Migrations() []domain.Migration {
 	return append(slices.Clone(all), *last)
 }
 
-// PostCopyRemedy says what is to be done about a machine whose migration failed in
+// PostCopyRemedy says what is to be done about a VM whose migration failed in
 // post-copy.
 func (vm *VM) PostCopyRemedy() string {
 	switch f := vm.StateFacts(); f.PostCopy() {
 	case status.PostCopyLost:
 		return fmt.Sprintf("What is left on host %q can't go on. Set on_irrecoverable = \"destroy\" in migration_options "+
-			"and apply: it is ended, and the machine is started again from its disks as its run_strategy says. By hand: virsh "+
+			"and apply: it is ended, and the VM is started again from its disks as its run_strategy says. By hand: virsh "+
 			"destroy on host %[1]q.", vm.Host)
 	case status.PostCopyUndecided:
 		return fmt.Sprintf("Bring these hosts back, then apply: %s. As long as they don't answer, don't destroy what is on "+
@@ -112,7 +112,7 @@ func (vm *VM) PostCopyRemedy() string {
 	}
 }
 
-// StartsWithHost says whether its host starts the machine when it boots. The
+// StartsWithHost says whether its host starts the VM when it boots. The
 // run of a migration takes that from the source and gives it to the target: as
 // long as the migration isn't over, what was before still holds.
 func (vm *VM) StartsWithHost() bool {
@@ -126,7 +126,7 @@ func (vm *VM) StartsWithHost() bool {
 }
 
 // LostAutostart says that a migration ended without its run, which would have
-// told the machine's host to start it when it boots.
+// told the VM's host to start it when it boots.
 func (vm *VM) LostAutostart() bool {
 	record := vm.OpenMigration()
 
@@ -147,8 +147,8 @@ func (vm *VM) strandedAmong(answers []Reply) bool {
 	})
 }
 
-// RequireIdle refuses a machine that is on its way: nobody can say which of its
-// two copies will be the machine. So it does one that is in two parts.
+// RequireIdle refuses a VM that is on its way: nobody can say which of its
+// two copies will be the VM. So it does one that is in two parts.
 func (vm *VM) RequireIdle() error {
 	switch {
 	case vm.BrokeInPostCopy():
@@ -165,7 +165,7 @@ func (vm *VM) RequireIdle() error {
 	}
 }
 
-// LeftMoving says that the machine is on its way, or broke on it, by a migration
+// LeftMoving says that the VM is on its way, or broke on it, by a migration
 // of ours whose end nobody wrote down.
 func (vm *VM) LeftMoving() bool {
 	return vm.OpenMigration() != nil && (vm.Migrating || vm.BrokeInPostCopy())
@@ -182,7 +182,7 @@ func (vm *VM) NotDefined() error {
 	}
 }
 
-// Underway describes the migration that a machine is in, nil for none, from
+// Underway describes the migration that a VM is in, nil for none, from
 // where it was seen and its running job, and says what each host is to it.
 func Underway(vm *VM, job *libvirt.Job) (*migration.State, map[string]status.Role) {
 	leaving := job != nil && job.Type.Active() && job.Operation == libvirt.OperationMigrationOut

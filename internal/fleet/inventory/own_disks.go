@@ -9,14 +9,14 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
-// OwnsHere says that the volume of a record is the machine's on the host where it
+// OwnsHere says that the volume of a record is the VM's on the host where it
 // is. A record comes along to other hosts, where a volume of that name may be
 // another's.
 func (vm *VM) OwnsHere(o domain.OwnDisk) bool {
 	return o.HostUUID != "" && o.HostUUID == vm.HostUUID || vm.HasFile(o.Path)
 }
 
-// HasFile says that a disk of the machine is the file, or what its guest gets at
+// HasFile says that a disk of the VM is the file, or what its guest gets at
 // the first boot, now or at its next start.
 func (vm *VM) HasFile(file string) bool {
 	for _, spec := range []*domain.Spec{vm.PersistentSpec, vm.LiveSpec} {
@@ -110,7 +110,7 @@ func (vm *VM) LeftVolumes() []string {
 	return left
 }
 
-// CopiesOn are the files that unfinished moves of the machine left on a host.
+// CopiesOn are the files that unfinished moves of the VM left on a host.
 func (vm *VM) CopiesOn(hostUUID string) []domain.Copy {
 	var copies []domain.Copy
 

@@ -29,7 +29,7 @@ const (
 // QEMULogPath is where the host has the log of the VM of that name.
 func QEMULogPath(name string) string { return path.Join(qemuLogs, name+".log") }
 
-// QEMULog is the end of what a host's log of a machine holds: QEMU's own words,
+// QEMULog is the end of what a host's log of a VM holds: QEMU's own words,
 // and libvirt's about its life.
 type QEMULog struct {
 	// Lines are what was written since QEMU was started last, as far as the end
@@ -43,7 +43,7 @@ type QEMULog struct {
 // errNoFiles means that a host is reached in a way that brings no files along.
 var errNoFiles = errors.New("only what is reached over SSH lets its files be read")
 
-// ReadQEMULog reads the end of the machine's log on the host.
+// ReadQEMULog reads the end of the VM's log on the host.
 func (h *Host) ReadQEMULog(ctx context.Context, name string) (QEMULog, error) {
 	if h.Config.ReadEnd == nil {
 		return QEMULog{}, errNoFiles
@@ -103,7 +103,7 @@ func (l QEMULog) End() []string { return lastLines(l.Lines) }
 
 func lastLines(lines []string) []string { return lines[max(0, len(lines)-qemuLogLines):] }
 
-// Since is when a machine that is active, or isn't, became so; zero where the
+// Since is when a VM that is active, or isn't, became so; zero where the
 // log doesn't tell.
 func (l QEMULog) Since(active bool) time.Time {
 	switch {
@@ -137,7 +137,7 @@ func (l QEMULog) Failure() []string {
 }
 
 // AttachQEMULog adds to a failure what QEMU wrote to its log on the hosts
-// since the machine was started there, or since it began to leave. libvirt
+// since the VM was started there, or since it began to leave. libvirt
 // tells only of a start, and not always. A log that can't be read has nothing
 // to add: the failure is what matters.
 func AttachQEMULog(ctx context.Context, e *Error, name string, hosts ...*Host) {

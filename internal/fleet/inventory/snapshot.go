@@ -56,16 +56,16 @@ func (inv *Inventory) ForgetAll() {
 // Reply is what one host said to a question about the fleet.
 type Reply struct {
 	Host   *Host
-	View   *View             // nil for a question about one machine, or a fenced host
+	View   *View             // nil for a question about one VM, or a fenced host
 	Info   *libvirt.HostInfo // nil when the host did not answer
-	Domain *Entry            // the machine that was asked for, nil: not there
+	Domain *Entry            // the VM that was asked for, nil: not there
 	Err    error             // why the host did not answer
 }
 
 // Fenced says that the host was given up, and was not asked.
 func (a Reply) Fenced() bool { return a.Host.Config.Fenced }
 
-// RepliesAbout are the answers with what their views have of the machine.
+// RepliesAbout are the answers with what their views have of the VM.
 func RepliesAbout(answers []Reply, uuid string) []Reply {
 	of := slices.Clone(answers)
 	for i := range of {
@@ -77,7 +77,7 @@ func RepliesAbout(answers []Reply, uuid string) []Reply {
 	return of
 }
 
-// Lookup reads one machine from one host.
+// Lookup reads one VM from one host.
 type Lookup func(context.Context, *libvirt.Host) (*libvirt.Domain, error)
 
 func byUUID(uuid string) Lookup {
@@ -89,7 +89,7 @@ func ByName(name string) Lookup {
 	return func(ctx context.Context, h *libvirt.Host) (*libvirt.Domain, error) { return h.DomainByName(ctx, name) }
 }
 
-// AskAll asks every host that is not fenced for one machine, now.
+// AskAll asks every host that is not fenced for one VM, now.
 func (inv *Inventory) AskAll(ctx context.Context, look Lookup) ([]Reply, error) {
 	answers := make([]Reply, len(inv.Configured))
 
@@ -113,7 +113,7 @@ func (inv *Inventory) AskAll(ctx context.Context, look Lookup) ([]Reply, error) 
 	return answers, duplicateHosts(answers)
 }
 
-// AskTimeout bounds the question for one machine, connecting included.
+// AskTimeout bounds the question for one VM, connecting included.
 const AskTimeout = 30 * time.Second
 
 // FinishTimeout bounds what is to be done after an operation that has ended, one
@@ -148,7 +148,7 @@ func askHost(ctx context.Context, h *Host, look Lookup) (*libvirt.HostInfo, *Ent
 }
 
 // duplicateHosts refuses a configuration in which two entries lead to one host:
-// each of its machines would be there twice.
+// each of its VMs would be there twice.
 func duplicateHosts(answers []Reply) error {
 	seen := make(map[string]*Host, len(answers))
 
@@ -161,7 +161,7 @@ func duplicateHosts(answers []Reply) error {
 			return &Error{
 				Kind:   ErrDuplicateHost,
 				Host:   other.Name,
-				Detail: fmt.Sprintf("hosts %q and %q are the same machine (host UUID %s)", other.Name, a.Host.Name, a.Info.UUID),
+				Detail: fmt.Sprintf("hosts %q and %q are the same host (UUID %s)", other.Name, a.Host.Name, a.Info.UUID),
 				Remedy: "Remove one of the two entries, or give each host its own host_uuid in libvirtd.conf.",
 			}
 		}
@@ -172,7 +172,7 @@ func duplicateHosts(answers []Reply) error {
 	return nil
 }
 
-// ReadVM asks the host for the machine again and remembers the answer.
+// ReadVM asks the host for the VM again and remembers the answer.
 func (inv *Inventory) ReadVM(ctx context.Context, h *Host, id string) (*VM, error) {
 	info, err := h.Conn.Info(ctx)
 	if err != nil {
@@ -212,7 +212,7 @@ func (inv *Inventory) ReplyOf(ctx context.Context, h *Host) (Reply, error) {
 	return Reply{Host: h, View: v, Info: v.Info, Err: v.Err}, v.Err
 }
 
-// TypeFor is the domain type for a machine that declares none.
+// TypeFor is the domain type for a VM that declares none.
 func (a Reply) TypeFor(s domain.Spec, defaultType string) string {
 	if t := cmp.Or(s.Type, defaultType); t != "" {
 		return t

@@ -7,10 +7,10 @@ import (
 )
 
 // DefaultGracePeriod is how long a guest may take to shut down when nobody
-// said otherwise. It is the 180 s that KubeVirt's templates give a machine.
+// said otherwise. It is the 180 s that KubeVirt's templates give a VM.
 const DefaultGracePeriod = 180 * time.Second
 
-// GracePeriod is how long a guest may take to shut down whose machine has that
+// GracePeriod is how long a guest may take to shut down whose VM has that
 // metadata.
 func GracePeriod(m domain.Metadata) time.Duration {
 	if period := m.TerminationGracePeriod; period != nil {
@@ -20,10 +20,10 @@ func GracePeriod(m domain.Metadata) time.Duration {
 	return DefaultGracePeriod
 }
 
-// Outcome says how a machine came to be off.
+// Outcome says how a VM came to be off.
 type Outcome string
 
-// Outcomes of stopping a machine.
+// Outcomes of stopping a VM.
 const (
 	OutcomeNotRunning Outcome = "not running"
 	OutcomeAgent      Outcome = "shut down by its guest agent"

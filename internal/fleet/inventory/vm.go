@@ -9,7 +9,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
-// VM is what the fleet knows of one machine.
+// VM is what the fleet knows of one VM.
 type VM struct {
 	UUID, Name string
 	// Host is where it runs, or where its definition is when it does not, and
@@ -28,7 +28,7 @@ type VM struct {
 	ActiveHosts map[string]status.Role
 	// HostStates say how each of these processes stands, in libvirt's words.
 	HostStates map[string]string
-	// ManagedSave says that the memory of the stopped machine is kept on the
+	// ManagedSave says that the memory of the stopped VM is kept on the
 	// host and comes back with the next start.
 	ManagedSave bool
 	// PersistentSpec is what the next start would give, LiveSpec what runs.
@@ -37,9 +37,9 @@ type VM struct {
 	Metadata                 domain.Metadata
 	// AgentConnected says that the guest agent's channel is open.
 	AgentConnected bool
-	// StaleHosts have a leftover definition of the machine.
+	// StaleHosts have a leftover definition of the VM.
 	StaleHosts []string
-	// Stopped says how the operation that returned this shut the machine down.
+	// Stopped says how the operation that returned this shut the VM down.
 	// It is empty when it did not.
 	Stopped Outcome
 	// SilentHosts did not answer; what they have is not known.
@@ -58,16 +58,16 @@ type VM struct {
 func (vm *VM) CurrentSpec() *domain.Spec { return cmp.Or(vm.LiveSpec, vm.PersistentSpec) }
 
 // DeclaredSpec is what a configuration changes: what the next start would give,
-// else, of a transient machine, what runs.
+// else, of a transient VM, what runs.
 func (vm *VM) DeclaredSpec() *domain.Spec { return cmp.Or(vm.PersistentSpec, vm.LiveSpec) }
 
 // Phase is the instance's phase, as KubeVirt would name it.
 func (vm *VM) Phase() string { return status.InstancePhase(vm.StateFacts()) }
 
-// Status is the machine's status, as KubeVirt would print it.
+// Status is the VM's status, as KubeVirt would print it.
 func (vm *VM) Status() string { return status.PrintedStatus(vm.StateFacts()) }
 
-// StatusReason says why the machine is in its state, in libvirt's words.
+// StatusReason says why the VM is in its state, in libvirt's words.
 func (vm *VM) StatusReason() string {
 	if vm.Stranded {
 		return status.ReasonStranded
@@ -76,7 +76,7 @@ func (vm *VM) StatusReason() string {
 	return status.Reason(vm.State.String(), vm.Reason)
 }
 
-// RestartRequired says that the next start would give another machine than the
+// RestartRequired says that the next start would give another VM than the
 // one that runs. It is what the condition of that name says.
 func (vm *VM) RestartRequired() bool {
 	return len(vm.pending()) > 0
@@ -88,8 +88,8 @@ func (vm *VM) Running() bool { return vm.Status() == status.StatusRunning }
 // Paused says that the guest exists and stands still.
 func (vm *VM) Paused() bool { return vm.Status() == status.StatusPaused }
 
-// LastKnown is what the reader remembers of where the machine was. Both are
-// empty for a machine that was never seen before.
+// LastKnown is what the reader remembers of where the VM was. Both are
+// empty for a VM that was never seen before.
 type LastKnown struct{ Host, HostUUID string }
 
 // NewVM is the VM that a host told of.
@@ -127,10 +127,10 @@ func NewVM(a Reply) (*VM, error) {
 // IsNotFound says that something is not there: a VM, or what it needs.
 func IsNotFound(err error) bool { return errors.Is(err, ErrNotFound) }
 
-// Conn is the host that has the machine, for questions about its guest.
+// Conn is the host that has the VM, for questions about its guest.
 func (vm *VM) Conn() *libvirt.Host { return vm.On.Conn }
 
-// Affect is every definition that the machine has.
+// Affect is every definition that the VM has.
 func (vm *VM) Affect() libvirt.Affect {
 	var affect libvirt.Affect
 	if vm.Persistent {

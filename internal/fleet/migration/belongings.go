@@ -12,15 +12,15 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
-// variables is where libvirt's system daemon keeps the files of variables that it names itself, after the machine and
+// variables is where libvirt's system daemon keeps the files of variables that it names itself, after the VM and
 // their format.
 const variables = "/var/lib/libvirt/qemu/nvram"
 
 // tpmStates is where libvirt's system daemon keeps the state of emulated TPMs, each in a directory named by the
-// machine's UUID.
+// VM's UUID.
 const tpmStates = "/var/lib/libvirt/swtpm"
 
-// belonging is what a machine that is off has on its host beside its definition, and needs wherever it starts.
+// belonging is what a VM that is off has on its host beside its definition, and needs wherever it starts.
 type belonging struct {
 	path string
 	// what names it in a sentence, attribute is the path of the attribute that it is about, and reason the code of what
@@ -35,10 +35,10 @@ type belonging struct {
 	tree bool
 }
 
-// unstarted says that its not being there means no more than that the machine has never been started.
+// unstarted says that its not being there means no more than that the VM has never been started.
 func (b belonging) unstarted() bool { return b.disk == "" }
 
-// belongings are the files that a machine that is off has on its host, each once.
+// belongings are the files that a VM that is off has on its host, each once.
 func (m Machine) belongings() []belonging {
 	var all []belonging
 	for _, d := range m.Facts.Disks {
@@ -75,7 +75,7 @@ func ofDisk(d domain.MobileDisk) belonging {
 	}
 }
 
-// belongings are those of a machine that are carried to the target, and those that are declared to be there as well and
+// belongings are those of a VM that are carried to the target, and those that are declared to be there as well and
 // left alone. The state of a TPM is never taken for shared: before libvirt 8.9 it goes with the definition.
 func (o Options) belongings(m Machine) (carried, shared []belonging) {
 	for _, b := range m.belongings() {
@@ -91,14 +91,14 @@ func (o Options) belongings(m Machine) (carried, shared []belonging) {
 	return carried, shared
 }
 
-// stopped finds what a machine that is off has on its host and can't be carried along.
+// stopped finds what a VM that is off has on its host and can't be carried along.
 func (f *finding) stopped(m Machine) {
 	facts := m.Facts
 	if m.ManagedSave {
 		f.block(ManagedSaveNotMigratable, "", "its memory was saved on its host, and would stay there",
 			"Start it and move it while it runs, or drop the memory with virsh managedsave-remove.")
 	}
-	const remedy = "Start the machine and move it while it runs."
+	const remedy = "Start the VM and move it while it runs."
 	if facts.NVRAMOther != "" && facts.NVRAMOther != "network" {
 		f.block(NVRAMNotMigratable, "firmware", "its firmware's variables are in storage of type "+facts.NVRAMOther+
 			" of its host", remedy)
@@ -120,11 +120,11 @@ func (f *finding) stopped(m Machine) {
 			continue
 		}
 		f.block(DisksNotLiveMigratable, "disks."+disk.Key, fmt.Sprintf("disk %q is %s of its host, and only files are copied",
-			disk.Key, describe(disk)), "Start the machine and move it while it runs, or use network storage.")
+			disk.Key, describe(disk)), "Start the VM and move it while it runs, or use network storage.")
 	}
 }
 
-// belongings checks, without touching a host, whether what a machine that is off has on its host can be copied: what
+// belongings checks, without touching a host, whether what a VM that is off has on its host can be copied: what
 // storage pools don't cover is seen only when it is tried, before anything is changed.
 func (t toTarget) belongings(ctx context.Context, f *finding) {
 	if t.machine.Live() {
@@ -220,11 +220,11 @@ func (t toTarget) copyable(ctx context.Context, f *finding, b belonging, file li
 
 // copyable says whether a file is one that can be copied by itself.
 func (f *finding) copyable(b belonging, file libvirt.Volume) bool {
-	const remedy = "Start the machine and move it while it runs, or use network storage."
+	const remedy = "Start the VM and move it while it runs, or use network storage."
 	switch {
 	case file.Backing != "":
 		f.block(b.reason, b.attribute, fmt.Sprintf("%s is %s, an image on top of %s, and chains of images are not copied",
-			b.what, b.path, file.Backing), "Make one image of it with qemu-img convert. Or start the machine and move it "+
+			b.what, b.path, file.Backing), "Make one image of it with qemu-img convert. Or start the VM and move it "+
 			"while it runs.")
 	case file.Type != "" && file.Type != "file":
 		f.block(b.reason, b.attribute, fmt.Sprintf("%s is %s, which is no file but of type %s", b.what, b.path, file.Type),
@@ -247,7 +247,7 @@ func (f *finding) taken(b belonging, target *libvirt.Host) {
 	}
 	shared := "say so (" + b.declaration() + ")."
 	if b.tree {
-		shared = "start the machine and move it while it runs."
+		shared = "start the VM and move it while it runs."
 	}
 	f.block(reason, b.attribute, fmt.Sprintf("%s would be copied to %s on host %q, where there is such a file already, "+
 		"and none is ever overwritten", b.what, b.path, target.Name()),

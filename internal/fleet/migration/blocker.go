@@ -8,7 +8,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
 )
 
-// Reason codes. Those of a machine's own definition are KubeVirt's, in its order, the misspelt one included; the others
+// Reason codes. Those of a VM's own definition are KubeVirt's, in its order, the misspelt one included; the others
 // are named alike.
 const (
 	InterfaceNotLiveMigratable       = "InterfaceNotLiveMigratable"
@@ -23,16 +23,16 @@ const (
 	PersistentReservationNotMigrat   = "PersistentReservationNotLiveMigratable"
 	DisksNotLiveMigratable           = "DisksNotLiveMigratable"
 
-	// SnapshotsNotMigratable: libvirt refuses to move a machine that has snapshots, even one that is off.
+	// SnapshotsNotMigratable: libvirt refuses to move a VM that has snapshots, even one that is off.
 	SnapshotsNotMigratable = "SnapshotsNotMigratable"
 	// BlockJobsNotLiveMigratable: a disk is being copied, committed or backed up.
 	BlockJobsNotLiveMigratable = "BlockJobsNotLiveMigratable"
-	// StateNotMigratable: what the machine is doing now can't be moved.
+	// StateNotMigratable: what the VM is doing now can't be moved.
 	StateNotMigratable = "StateNotMigratable"
-	// ManagedSaveNotMigratable: the memory of the stopped machine is kept on its host. Moved and moved back, the machine
+	// ManagedSaveNotMigratable: the memory of the stopped VM is kept on its host. Moved and moved back, the VM
 	// would resume stale memory over newer disks.
 	ManagedSaveNotMigratable = "ManagedSaveNotMigratable"
-	// NVRAMNotMigratable, TPMNotMigratable: what the firmware or the TPM of a stopped machine keeps can't be copied.
+	// NVRAMNotMigratable, TPMNotMigratable: what the firmware or the TPM of a stopped VM keeps can't be copied.
 	NVRAMNotMigratable = "NVRAMNotMigratable"
 	TPMNotMigratable   = "TPMNotMigratable"
 
@@ -43,13 +43,13 @@ const (
 	HostNotAvailable = "HostNotAvailable"
 	// HostNotSchedulable: nothing is placed on the target unless it is named.
 	HostNotSchedulable = "HostNotSchedulable"
-	// HostLabelsMismatch: the target lacks labels that the machine's placement asks for.
+	// HostLabelsMismatch: the target lacks labels that the VM's placement asks for.
 	HostLabelsMismatch = "HostLabelsMismatch"
-	// HostPinned: the machine's configuration wants it on another host.
+	// HostPinned: the VM's configuration wants it on another host.
 	HostPinned = "HostPinned"
-	// HostCordoned: the target takes no machines, because somebody is about to work on it.
+	// HostCordoned: the target takes no VMs, because somebody is about to work on it.
 	HostCordoned = "HostCordoned"
-	// HypervisorNotCompatible: the target can't run this type of machine, or its versions lack something.
+	// HypervisorNotCompatible: the target can't run this machine type, or its versions lack something.
 	HypervisorNotCompatible = "HypervisorNotCompatible"
 	// CPUNotCompatible: the target's CPU or hypervisor lacks what the guest was started with.
 	CPUNotCompatible = "CPUNotCompatible"
@@ -57,13 +57,13 @@ const (
 	InsufficientMemory = "InsufficientMemory"
 	// NotAlone: another VM has the same name, or writes to the same disk.
 	NotAlone = "NotAlone"
-	// AntiAffinity: the target has a machine that this one must not share a host with.
+	// AntiAffinity: the target has a VM that this one must not share a host with.
 	AntiAffinity = "AntiAffinity"
 	// NetworkNotAvailable: the target lacks a network or bridge.
 	NetworkNotAvailable = "NetworkNotAvailable"
 	// VsockCIDTaken: a VM that runs on the target has the address of this one's vsock device.
 	VsockCIDTaken = "VsockCIDTaken"
-	// NameTaken: the target has another machine with the name, or a definition of this one.
+	// NameTaken: the target has another VM with the name, or a definition of this one.
 	NameTaken = "NameTaken"
 	// DiskPathTaken: the target has another file where a disk would be copied to.
 	DiskPathTaken = "DiskPathTaken"
@@ -90,7 +90,7 @@ func StorageBlockers(blockers []Blocker) []Blocker {
 }
 
 // ErrBlocked means that a migration was not tried, because something is in its way.
-var ErrBlocked = errors.New("the machine can't be moved")
+var ErrBlocked = errors.New("the VM can't be moved")
 
 // BlockedError lists everything that is in the way.
 type BlockedError struct{ Blockers []Blocker }

@@ -8,14 +8,14 @@ import (
 
 // Load is what a move copies, as far as that can be told without touching a host.
 type Load struct {
-	// Bytes is how much is copied at least, memory included if the machine runs. Most is how much it is if all of the
+	// Bytes is how much is copied at least, memory included if the VM runs. Most is how much it is if all of the
 	// disks has to be copied that a guest can see: what the monitor's budget is for.
 	Bytes, Most uint64
 	// Files are those of disks that are made on the target, and how much each takes there at least.
 	Files map[string]uint64
 }
 
-// LoadTo is what is copied when the machine moves from the source to the target: its memory, if it runs, and the disks
+// LoadTo is what is copied when the VM moves from the source to the target: its memory, if it runs, and the disks
 // and files that go along.
 func LoadTo(ctx context.Context, m Machine, source, target *libvirt.Host, o Options) Load {
 	l := Load{Files: map[string]uint64{}}

@@ -7,7 +7,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
-// Carried is a file, or a directory with all that is in it, that a machine which is off takes along to the same path.
+// Carried is a file, or a directory with all that is in it, that a VM which is off takes along to the same path.
 type Carried struct {
 	// What names it in a sentence.
 	What, Path string
@@ -17,7 +17,7 @@ type Carried struct {
 	Disk, Own bool
 }
 
-// CarriedBy returns what is copied when the machine, which is off, moves from the source to the target, as far as that
+// CarriedBy returns what is copied when the VM, which is off, moves from the source to the target, as far as that
 // can be told without touching a host; nothing of one that runs. What is in the way of that is for Preflight to say.
 func CarriedBy(ctx context.Context, m Machine, source, target *libvirt.Host, o Options) []Carried {
 	if m.Live() {

@@ -16,7 +16,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
-// Copy is a disk whose content goes to the target along with the machine, into a new image under the same path. A
+// Copy is a disk whose content goes to the target along with the VM, into a new image under the same path. A
 // backing chain becomes one image, unless only the topmost one is copied; what an image has besides the guest's data,
 // such as internal snapshots, stays.
 type Copy struct {
@@ -32,7 +32,7 @@ type Copy struct {
 // the guest has used of it.
 func (c Copy) Bytes() uint64 { return cmp.Or(c.Used, min(c.allocated, c.Capacity)) }
 
-// Copies returns the disks that are copied when the machine, which runs, moves from the source to the target. What is
+// Copies returns the disks that are copied when the VM, which runs, moves from the source to the target. What is
 // in the way of that is for Preflight to say.
 func Copies(ctx context.Context, m Machine, source, target *libvirt.Host, o Options) []Copy {
 	var f finding
@@ -42,7 +42,7 @@ func Copies(ctx context.Context, m Machine, source, target *libvirt.Host, o Opti
 	return toTarget{machine: m, source: source, target: target, options: o.WithDefaults()}.storage(ctx, &f)
 }
 
-// MethodTo says how the machine would move from the source to the target: one of the methods.
+// MethodTo says how the VM would move from the source to the target: one of the methods.
 func MethodTo(ctx context.Context, m Machine, source, target *libvirt.Host, o Options) string {
 	switch {
 	case !m.Live():
@@ -54,7 +54,7 @@ func MethodTo(ctx context.Context, m Machine, source, target *libvirt.Host, o Op
 	}
 }
 
-// isImage says that a disk is of the kind that is copied: a file that one machine writes to.
+// isImage says that a disk is of the kind that is copied: a file that one VM writes to.
 func isImage(disk domain.MobileDisk) bool {
 	return disk.Path != "" && !disk.Block && !disk.ReadOnly && !disk.Shareable && disk.Device == "disk"
 }
@@ -114,9 +114,9 @@ func (o Options) Base(disk domain.MobileDisk) domain.BackingImage {
 	return disk.Backing[0]
 }
 
-// StayingImages are the keys of disks that are images in files of the machine's host and aren't copied by a migration
+// StayingImages are the keys of disks that are images in files of the VM's host and aren't copied by a migration
 // with these options. Unless the file is on storage that hosts share, which no host alone can tell and nobody declared,
-// the machine can't do without them elsewhere.
+// the VM can't do without them elsewhere.
 func (o Options) StayingImages(facts domain.Mobility) []string {
 	var staying []string
 	for _, disk := range facts.Disks {
@@ -331,7 +331,7 @@ func (r *run) carry(ctx context.Context, to toTarget, disk domain.MobileDisk) er
 	return err
 }
 
-// removeImages removes what was made on the target, variables of the firmware included, once the machine is known to
+// removeImages removes what was made on the target, variables of the firmware included, once the VM is known to
 // have stayed where it was and the target to have nothing of it. It returns what is left.
 func (r *run) removeImages(ctx context.Context, where place, target sight) (left []string) {
 	if where != stayed || target.err != nil || target.domain != nil {
@@ -359,7 +359,7 @@ func RemoveImages(
 }
 
 // removeSources removes the firmware's variables from the source, and the images that were copied if that is wanted, if
-// the source has let go of the machine, which runs on the target. That one can't be removed is no reason to call the
+// the source has let go of the VM, which runs on the target. That one can't be removed is no reason to call the
 // migration a failure. What was made with the VM is left to the caller, who knows what else uses it.
 func (r *run) removeSources(ctx context.Context, source sight) {
 	if source.err == nil && source.domain == nil {
@@ -375,7 +375,7 @@ func (r *run) removeSources(ctx context.Context, source sight) {
 		return
 	}
 	if source.err != nil || source.domain != nil {
-		r.log.WarnContext(ctx, "the disks are kept at the source, which has not let go of the machine")
+		r.log.WarnContext(ctx, "the disks are kept at the source, which has not let go of the VM")
 		return
 	}
 	RemoveImages(ctx, r.Source, paths, func(image string, err error) {

@@ -163,7 +163,7 @@ func noPools(t *testing.T, l *lab.Lab, dir string, hosts ...*lab.Host) {
 	}
 }
 
-// A machine goes there and back with its disks, through a pool and through a directory that is none, directly and
+// A VM goes there and back with its disks, through a pool and through a directory that is none, directly and
 // through the relay, and its guest reads what it wrote.
 func TestLab_disksAreCopied(t *testing.T) {
 	t.Parallel()

@@ -10,7 +10,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
-// Which disks are taken along: images that one machine writes to, if that is wanted at all.
+// Which disks are taken along: images that one VM writes to, if that is wanted at all.
 func TestOptions_copiesImages(t *testing.T) {
 	t.Parallel()
 	m := Machine{Facts: facts(t, "", `<disk type='file'><source file='/a'/><target dev='vda'/></disk>`+

@@ -1,5 +1,5 @@
-// Package migration moves one machine from one host to another: it says what is in the way before anything is tried,
-// runs the migration, watches it, aborts it when it can't work or when it is told to, and finds out where the machine
+// Package migration moves one VM from one host to another: it says what is in the way before anything is tried,
+// runs the migration, watches it, aborts it when it can't work or when it is told to, and finds out where the VM
 // is afterwards.
 //
 // It imports domain (what a definition says), libvirt (one host), fleet/policy, fleet/status for what a blocker is, and

@@ -9,7 +9,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
-// A daemon that dies in post-copy takes nobody's memory along: the QEMUs carry on, and the machine arrives.
+// A daemon that dies in post-copy takes nobody's memory along: the QEMUs carry on, and the VM arrives.
 func TestLab_postCopySurvivesALibvirtd(t *testing.T) {
 	t.Parallel()
 	for _, side := range []string{"source", "target"} {
@@ -30,7 +30,7 @@ func TestLab_postCopySurvivesALibvirtd(t *testing.T) {
 	}
 }
 
-// handedOver expects the machine on the target with its data, and no process of it at the source. There libvirt leaves
+// handedOver expects the VM on the target with its data, and no process of it at the source. There libvirt leaves
 // a definition when QEMU carried on without it, which the fleet removes.
 func (b *bench) handedOver(t *testing.T) {
 	t.Helper()

@@ -25,13 +25,13 @@ func (b *bench) during(t *testing.T, o Options, harm func()) (State, error) {
 	})
 }
 
-// killQEMU kills the machine's process on a host.
+// killQEMU kills the VM's process on a host.
 func (b *bench) killQEMU(t *testing.T, h *lab.Host) {
 	t.Helper()
 	b.lab.Run(t, h.Name, "sh", "-c", fmt.Sprintf("kill -KILL $(cat /run/libvirt/qemu/%s.pid)", b.machine.Name))
 }
 
-// Whatever breaks while memory is copied, the machine goes on at its source and nothing is left on the target. Only if
+// Whatever breaks while memory is copied, the VM goes on at its source and nothing is left on the target. Only if
 // its own process dies it is off, and nothing runs on the target either.
 func TestLab_whatBreaksBeforeTheHandoverLeavesTheMachineAlone(t *testing.T) {
 	t.Parallel()

@@ -161,7 +161,7 @@ func (b *bench) run(ctx context.Context, t *testing.T, o Options, progress func(
 	return state, err
 }
 
-// runsOnlyOn fails the test unless the machine runs on one host with its data, and the other has nothing of it.
+// runsOnlyOn fails the test unless the VM runs on one host with its data, and the other has nothing of it.
 func (b *bench) runsOnlyOn(t *testing.T, here, there *libvirt.Host) {
 	t.Helper()
 	d, err := here.Domain(t.Context(), b.machine.UUID)

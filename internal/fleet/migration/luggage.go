@@ -15,12 +15,12 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
-// Luggage is what a machine that is off takes along: the files that are copied to the target.
+// Luggage is what a VM that is off takes along: the files that are copied to the target.
 type Luggage struct {
 	source, target *libvirt.Host
 	log            *slog.Logger
 	items          []item
-	// above are directories that have to be there first, and are not the machine's.
+	// above are directories that have to be there first, and are not the VM's.
 	above []item
 	// made are the paths of what was made on the target so far.
 	made []string
@@ -130,7 +130,7 @@ func (p *packing) pack(ctx context.Context, b belonging, here, there map[string]
 	switch {
 	case !ok && !b.unstarted():
 		p.found.block(b.reason, b.attribute, fmt.Sprintf("%s is %s, and host %q has no such file", b.what, b.path,
-			p.luggage.source.Name()), "Put the file back, or take the disk out of the machine.")
+			p.luggage.source.Name()), "Put the file back, or take the disk out of the VM.")
 	case exists && b.sameMedium(file, other):
 	case exists:
 		p.found.taken(b, p.luggage.target)
@@ -167,7 +167,7 @@ func list(ctx context.Context, h *libvirt.Host, dir string, names ...string) (*l
 }
 
 // missing deals with a directory that the target lacks. That of all TPMs libvirt makes when the first one is started,
-// and so do we; it isn't one machine's, and stays.
+// and so do we; it isn't one VM's, and stays.
 func (p *packing) missing(ctx context.Context, dir string, b belonging) error {
 	if !b.tree {
 		p.found.block(b.reason, b.attribute, fmt.Sprintf("%s would be copied to directory %s, which host %q does not have",
@@ -256,7 +256,7 @@ func (l *Luggage) Disks() []string {
 	return paths
 }
 
-// Stays is what has to stay on either host when the machine's definition there goes.
+// Stays is what has to stay on either host when the VM's definition there goes.
 func (l *Luggage) Stays() []libvirt.Kept { return l.stays }
 
 // progressInterval is how often the log tells how far a copy is.
@@ -319,7 +319,7 @@ func (l *Luggage) Copy(ctx context.Context, job *libvirt.Job, note func(path str
 	return nil
 }
 
-// Unchanged checks that the files at the source are still those that were packed: a machine that was started meanwhile
+// Unchanged checks that the files at the source are still those that were packed: a VM that was started meanwhile
 // has written to them. The target must still have all of them.
 func (l *Luggage) Unchanged(ctx context.Context) error {
 	for _, it := range l.items {
@@ -363,8 +363,8 @@ func Discard(ctx context.Context, host *libvirt.Host, paths []string) error {
 	return errors.Join(failures...)
 }
 
-// DiscardLeft is Discard for what a move made a while ago, and home the host that the machine is on. Both may share by
-// now what they did not share then, declared or not: what is the machine's own file stays.
+// DiscardLeft is Discard for what a move made a while ago, and home the host that the VM is on. Both may share by
+// now what they did not share then, declared or not: what is the VM's own file stays.
 func DiscardLeft(ctx context.Context, host, home *libvirt.Host, paths []string) error {
 	var apart []string
 	for _, p := range paths {

@@ -15,7 +15,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
-// Machine is the machine that is to move, as it is at its source.
+// Machine is the VM that is to move, as it is at its source.
 type Machine struct {
 	UUID, Name string
 	State      libvirt.DomainState
@@ -23,7 +23,7 @@ type Machine struct {
 	Reason string
 	// Transient says that it has no definition, and is to have none on the target.
 	Transient bool
-	// ManagedSave says that the stopped machine's memory is kept on its host.
+	// ManagedSave says that the stopped VM's memory is kept on its host.
 	ManagedSave bool
 	// Snapshots is how many it has, BlockJobs are the disks that are being copied.
 	Snapshots int
@@ -32,16 +32,16 @@ type Machine struct {
 	Job string
 	// Session says that it belongs to a user's daemon, which keeps files elsewhere than the system's.
 	Session bool
-	// Unfinished are the files on the target that are known to be what an earlier attempt to move the machine left
+	// Unfinished are the files on the target that are known to be what an earlier attempt to move the VM left
 	// there: they are removed before another one.
 	Unfinished []domain.Copy
-	// Brings are the files of images that are brought to the target before the machine moves, and what they take.
+	// Brings are the files of images that are brought to the target before the VM moves, and what they take.
 	Brings map[string]uint64
 	// Refusals are QEMU's own words about what keeps it from being migrated, and Unasked is why they aren't known though
 	// QEMU was asked. Both are empty before AskQEMU.
 	Refusals []string
 	Unasked  error
-	// Facts are what the definition says: the one that would be sent of a machine that runs, else the persistent one.
+	// Facts are what the definition says: the one that would be sent of a VM that runs, else the persistent one.
 	Facts domain.Mobility
 }
 
@@ -55,7 +55,7 @@ func (m Machine) unfinished(path string, there libvirt.Volume) bool {
 	})
 }
 
-// Inspect reads everything about a machine that decides whether it can be moved.
+// Inspect reads everything about a VM that decides whether it can be moved.
 func Inspect(ctx context.Context, source *libvirt.Host, uuid string) (Machine, error) {
 	d, err := source.Domain(ctx, uuid)
 	if err != nil {
@@ -130,7 +130,7 @@ func readBacking(disks []domain.MobileDisk, live string) error {
 	return nil
 }
 
-// AskQEMU returns the machine with what QEMU says keeps it from being migrated. Asking marks the domain as tainted
+// AskQEMU returns the VM with what QEMU says keeps it from being migrated. Asking marks the domain as tainted
 // until it leaves its host, so it is for a migration that is about to start and for whoever asks for it, not for a
 // plan. That it can't be asked is a doubt, and no error: libvirt asks it too before it changes anything.
 func (m Machine) AskQEMU(ctx context.Context, source *libvirt.Host) Machine {
@@ -169,7 +169,7 @@ func (f *finding) doubt(reason, attribute, message, remedy string) {
 	})
 }
 
-// DomainBlockers returns what in the machine itself is in the way of moving it, all of it, in KubeVirt's order and then
+// DomainBlockers returns what in the VM itself is in the way of moving it, all of it, in KubeVirt's order and then
 // what libvirt refuses besides. What depends on the target as well, such as whether it reaches a disk, is not here.
 func DomainBlockers(m Machine) []Blocker {
 	var f finding
@@ -199,7 +199,7 @@ func DomainBlockers(m Machine) []Blocker {
 func (f *finding) devices(facts domain.Mobility) {
 	for _, device := range facts.HostDevices {
 		f.block(HostDeviceNotLiveMigratable, "", "it has a device of its host: "+device,
-			"Detach the device, or shut the machine down.")
+			"Detach the device, or shut the VM down.")
 	}
 	for _, i := range facts.Interfaces {
 		if i.Exclusive {
@@ -217,7 +217,7 @@ func (f *finding) devices(facts domain.Mobility) {
 
 // confidential finds memory that nobody but the guest can read.
 func (f *finding) confidential(facts domain.Mobility) {
-	const remedy = "Shut the machine down to move it, or do without memory protection."
+	const remedy = "Shut the VM down to move it, or do without memory protection."
 	message := "its memory is protected (" + facts.Confidential + "), so it can't be copied"
 	switch {
 	case strings.HasPrefix(facts.Confidential, "sev"):
@@ -252,7 +252,7 @@ func (f *finding) shared(facts domain.Mobility) {
 	for _, fs := range facts.Filesystems {
 		message := fmt.Sprintf("it shares a directory with its host as %q (%s)", fs.Target, fs.Driver)
 		if fs.Driver == "virtiofs" {
-			f.block(VirtIOFSNotLiveMigratable, "", message, "Detach the filesystem, or shut the machine down.")
+			f.block(VirtIOFSNotLiveMigratable, "", message, "Detach the filesystem, or shut the VM down.")
 		} else {
 			f.doubt(VirtIOFSNotLiveMigratable, "", message+", which blocks a migration while the guest has it mounted",
 				"Unmount it in the guest, or detach it.")
@@ -262,7 +262,7 @@ func (f *finding) shared(facts domain.Mobility) {
 		if disk.Reservations {
 			f.block(PersistentReservationNotMigrat, "disks."+disk.Key,
 				fmt.Sprintf("disk %q uses SCSI persistent reservations, which stay with its host", disk.Key),
-				"Detach the disk, or shut the machine down.")
+				"Detach the disk, or shut the VM down.")
 		}
 	}
 }
@@ -271,7 +271,7 @@ func (f *finding) shared(facts domain.Mobility) {
 func (f *finding) refused(m Machine) {
 	for _, why := range m.Refusals {
 		f.block(QEMUNotLiveMigratable, "", "QEMU refuses to migrate it: "+strings.TrimSuffix(why, "."),
-			"Detach the device that QEMU names or do without the feature, which may take a restart; or shut the machine "+
+			"Detach the device that QEMU names or do without the feature, which may take a restart; or shut the VM "+
 				"down.")
 	}
 	if m.Unasked != nil {
@@ -281,7 +281,7 @@ func (f *finding) refused(m Machine) {
 	}
 }
 
-// state finds what a machine does that can't be moved.
+// state finds what a VM does that can't be moved.
 func (f *finding) state(m Machine) {
 	switch {
 	case m.Job != "":

@@ -154,7 +154,7 @@ func TestDomainBlockers_ofWhatItDoes(t *testing.T) {
 	}
 }
 
-// A machine that is off takes its files along. What is no file of its host's stays, and so does the machine.
+// A VM that is off takes its files along. What is no file of its host's stays, and so does the VM.
 func TestDomainBlockers_ofAStoppedMachine(t *testing.T) {
 	t.Parallel()
 	m := Machine{UUID: "u", State: libvirt.Shutoff, Facts: facts(t, "",

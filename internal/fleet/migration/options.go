@@ -45,11 +45,11 @@ const (
 // them: QEMU's developers found it to fail too often, and removed it.
 var Compressions = []string{CompressionNone, CompressionXBZRLE, CompressionZlib, CompressionZstd}
 
-// What becomes of a machine that a broken post-copy left in two parts.
+// What becomes of a VM that a broken post-copy left in two parts.
 const (
 	// IrrecoverableKeep leaves both parts as they are: the next run tries again. It is the default.
 	IrrecoverableKeep = "keep"
-	// IrrecoverableDestroy ends both parts. What the guest had in memory is lost, and the machine is off.
+	// IrrecoverableDestroy ends both parts. What the guest had in memory is lost, and the VM is off.
 	IrrecoverableDestroy = "destroy"
 )
 
@@ -80,24 +80,24 @@ type Options struct {
 	// AllowWorkloadDisruption allows what the guest's users notice, once the completion timeout is over: post-copy where
 	// that is allowed, else a pause until all is copied.
 	AllowWorkloadDisruption *bool
-	// AllowNetworkChange allows moving a machine with an interface in a network that is each host's own (NAT, routed,
+	// AllowNetworkChange allows moving a VM with an interface in a network that is each host's own (NAT, routed,
 	// isolated): its address and its connections there don't survive.
 	AllowNetworkChange *bool
 	// RecoveryTimeout is how long a migration that broke in post-copy is tried to be resumed; it is tried once at least.
 	RecoveryTimeout *time.Duration
-	// OnIrrecoverable is one of OnIrrecoverables: what becomes of a machine whose migration broke in post-copy and can't
+	// OnIrrecoverable is one of OnIrrecoverables: what becomes of a VM whose migration broke in post-copy and can't
 	// be resumed, or couldn't in RecoveryTimeout. "" is IrrecoverableKeep.
 	OnIrrecoverable string
 	// Bandwidth is the limit in bytes per second. 0 is no limit.
 	Bandwidth *uint64
-	// CopyStorage is one of CopyModes; "" is CopyNone. It counts for machines that run.
+	// CopyStorage is one of CopyModes; "" is CopyNone. It counts for VMs that run.
 	CopyStorage string
 	// SharedFilesystems are directories of which all hosts see one, as libvirt's own setting of that name, for what
 	// libvirt can't know to be shared. Their files are neither copied nor taken for each host's own.
 	SharedFilesystems []string
-	// SharedDisks are keys of disks of which the same holds, besides those that the machine's own record names.
+	// SharedDisks are keys of disks of which the same holds, besides those that the VM's own record names.
 	SharedDisks []string
-	// KeepSourceDisks says whether the images that were copied stay at the source once the machine is on the target.
+	// KeepSourceDisks says whether the images that were copied stay at the source once the VM is on the target.
 	KeepSourceDisks *bool
 	// ParallelConnections is how many connections memory is copied through. 0 is one, without QEMU's multifd.
 	ParallelConnections *int
@@ -279,7 +279,7 @@ func (o Options) Blockers(source, target *libvirt.HostInfo) []Blocker {
 	}
 	if *o.AllowPostCopy && *o.ParallelConnections > 0 {
 		if old := tooOld(parallelPostCopy, hypervisorVersion); old != "" {
-			block("parallel_connections", "post-copy together with parallel connections loses the machine before QEMU "+old,
+			block("parallel_connections", "post-copy together with parallel connections loses the VM before QEMU "+old,
 				"Set parallel_connections = 0 or allow_post_copy = false.")
 		}
 	}

@@ -59,7 +59,7 @@ func (r *run) peersMeet() error {
 	}
 }
 
-// order has libvirt move the machine, and returns when that has ended. What the source's libvirt manages goes on when
+// order has libvirt move the VM, and returns when that has ended. What the source's libvirt manages goes on when
 // the connection over which it was ordered is lost: it is awaited then.
 func (r *run) order(ctx context.Context) error {
 	err := r.Source.Migrate(ctx, r.Machine.UUID, r.Target, r.parameters())

@@ -6,7 +6,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/policy"
 )
 
-// Policy tunes the migrations of the machines that it selects: KubeVirt's MigrationPolicy, for all options.
+// Policy tunes the migrations of the VMs that it selects: KubeVirt's MigrationPolicy, for all options.
 type Policy struct {
 	policy.Identity
 
@@ -14,15 +14,15 @@ type Policy struct {
 	Options Options `json:"migration_options"`
 }
 
-// Tuning is how a machine is moved: the options in force, and the policy that some of them may come from.
+// Tuning is how a VM is moved: the options in force, and the policy that some of them may come from.
 type Tuning struct {
 	// Options are all set, except for what is left to QEMU.
 	Options Options
-	// Policy is the name of the policy that holds for the machine, "" for none.
+	// Policy is the name of the policy that holds for the VM, "" for none.
 	Policy string
 }
 
-// Tune returns the options in force for a machine: its own, those that were written for this very migration, win over
+// Tune returns the options in force for a VM: its own, those that were written for this very migration, win over
 // the policy that holds for it, that over the provider's, and those over the defaults.
 func Tune(m policy.Machine, own Options, policies []Policy, provider Options) Tuning {
 	var t Tuning

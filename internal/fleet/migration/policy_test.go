@@ -50,7 +50,7 @@ func TestTune(t *testing.T) {
 				ProgressTimeout: new(time.Second), Transport: TransportDirect, MaxDowntime: new(time.Second),
 			})},
 		},
-		"a machine without labels": {
+		"a VM without labels": {
 			policy.Machine{Name: "x"}, Options{MaxDowntime: new(time.Minute)}, Tuning{Policy: "all", Options: over(Options{
 				Bandwidth: new(uint64(1)), AllowAutoConverge: new(true), Transport: TransportDirect,
 				AllowWorkloadDisruption: new(false), MaxDowntime: new(time.Minute),

@@ -7,7 +7,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
-// Record is the state as it is kept with the machine: under the id by which whoever ordered the migration knows it
+// Record is the state as it is kept with the VM: under the id by which whoever ordered the migration knows it
 // again, and the name of who ran it.
 func (s State) Record(id, owner string) domain.Migration {
 	return domain.Migration{

@@ -51,7 +51,7 @@ func (r *run) abandoned(ctx context.Context) bool {
 
 // ErrIrrecoverable says that the guest was handed over to the target, and that the part of its memory which was still
 // at the source could not be fetched, or that the target is gone with the other part. Nothing was removed: what the two
-// hosts have is, together, the machine.
+// hosts have is, together, the VM.
 var ErrIrrecoverable = errors.New("the migration broke in post-copy and could not be resumed")
 
 // ErrMemoryLost comes with an ErrIrrecoverable where one of the two parts of the guest's memory is gone for certain.
@@ -65,7 +65,7 @@ var ErrBroken = errors.New("the migration broke in post-copy and is not resumed 
 var errLeft = errors.New("the run that moved it ended while it was broken")
 
 // Resume goes on with a migration that broke in post-copy and that no run is at any more, as Run does with its own. Of
-// the machine it takes the identity, and the state that the guest was in before. transport is the one that was used, or
+// the VM it takes the identity, and the state that the guest was in before. transport is the one that was used, or
 // was to be used: "" or TransportAuto tries what there is.
 func Resume(ctx context.Context, request Request, transport string) (State, error) {
 	// It was in post-copy, whatever is allowed now.
@@ -83,13 +83,13 @@ func Resume(ctx context.Context, request Request, transport string) (State, erro
 	return r.conclude(ctx, err)
 }
 
-// recover goes on with a migration that broke after the switch to post-copy, until the machine has arrived, or it
-// can't, or the time is over: as long as memory still comes it is not. It returns nil when the machine has arrived, and
+// recover goes on with a migration that broke after the switch to post-copy, until the VM has arrived, or it
+// can't, or the time is over: as long as memory still comes it is not. It returns nil when the VM has arrived, and
 // otherwise the failure that it was given, an ErrIrrecoverable, or an ErrBroken where ctx ended before the time was
 // over.
 //
 // What the target says counts. A migration whose libvirt has lost its client is told to have failed while QEMU carries
-// on by itself and succeeds: resuming it is refused then (ErrOperationInvalid), and a later look finds the machine
+// on by itself and succeeds: resuming it is refused then (ErrOperationInvalid), and a later look finds the VM
 // arrived. It is refused as well until both QEMUs have noticed that the connection is broken, which takes one that
 // hears nothing any more as long as its kernel tries to get through, a quarter of an hour by default.
 func (r *run) recover(ctx context.Context, failure error) error {

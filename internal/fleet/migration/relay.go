@@ -36,7 +36,7 @@ const (
 	// way), is writable for its SELinux domain, and is empty after a reboot.
 	socketDir = "/run/libvirt/qemu/dbus"
 	// socketPrefix is what AppArmor's profile of a guest lets its QEMU make anywhere below /run/libvirt, with the
-	// machine's name behind it.
+	// VM's name behind it.
 	socketPrefix = "vf.tunnelmigrate.dest."
 	// diskSocketPrefix is the same for the disks.
 	diskSocketPrefix = "vfd.tunnelmigrate.dest."
@@ -65,7 +65,7 @@ type relay struct {
 	failure error // the first
 }
 
-// socketPath is where both QEMUs meet the relay of a machine. Two machines of one name can't be on a host.
+// socketPath is where both QEMUs meet the relay of a VM. Two VMs of one name can't be on a host.
 func socketPath(prefix string, m Machine) string {
 	p := path.Join(socketDir, prefix+m.Name)
 	if len(p) > maxSocketPath {

@@ -22,7 +22,7 @@ const (
 
 // Request is one live migration. Preflight is the caller's business.
 type Request struct {
-	// Machine is the machine as Inspect found it.
+	// Machine is the VM as Inspect found it.
 	Machine        Machine
 	Source, Target *libvirt.Host
 	// Address is where the target's QEMU takes migrations, a name or an IP; "" leaves it to the target's libvirt.
@@ -34,7 +34,7 @@ type Request struct {
 
 	Options Options
 	Logger  *slog.Logger
-	// Made is told which files are the migration's own on the target, before it begins, while the machine's definition can
+	// Made is told which files are the migration's own on the target, before it begins, while the VM's definition can
 	// still be changed: images that were made for the disks that are copied, and variables of the firmware that libvirt
 	// will make. An error ends the migration. It may be nil.
 	Made func(ctx context.Context, s State, files []string) error
@@ -55,9 +55,9 @@ var (
 	ErrLate = errors.New("the migration took too long")
 )
 
-// Run moves a running machine and returns when that has ended: with nil when the machine runs on the target, whatever
+// Run moves a running VM and returns when that has ended: with nil when the VM runs on the target, whatever
 // else was said, otherwise with a *FailedError. When ctx ends the migration is aborted, which takes seconds; one that
-// can't be aborted any more, because the guest is on the target already, is waited for. Of a machine that stayed at its
+// can't be aborted any more, because the guest is on the target already, is waited for. Of a VM that stayed at its
 // source Run leaves no copy on the target, and no image that it made there.
 func Run(ctx context.Context, request Request) (State, error) {
 	r := newRun(request)

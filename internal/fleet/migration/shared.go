@@ -54,7 +54,7 @@ func (f *finding) cached(disk domain.MobileDisk) {
 }
 
 // uncertain says that the target may not reach a disk. libvirt refuses by itself to leave a file that is written to to
-// a target that may not have it, but of a machine with disks that are declared to be shared it isn't asked.
+// a target that may not have it, but of a VM with disks that are declared to be shared it isn't asked.
 func (t toTarget) uncertain(f *finding, disk domain.MobileDisk, message, remedy string) {
 	say := f.doubt
 	if !disk.ReadOnly && !disk.Block && len(t.options.declared(t.machine.Facts)) > 0 {
@@ -69,7 +69,7 @@ const (
 	appearInterval = 250 * time.Millisecond
 )
 
-// proveShared tries whether the filesystems that are declared to be shared are: of two files under one path the machine
+// proveShared tries whether the filesystems that are declared to be shared are: of two files under one path the VM
 // would have another one on the target.
 func (t toTarget) proveShared(ctx context.Context) (finding, error) {
 	var f finding
@@ -115,7 +115,7 @@ func (b belonging) declared() string {
 	return fmt.Sprintf("the hosts are declared to share %s (%s), ", b.what, b.path)
 }
 
-// written are the files that the machine writes to and libvirt wouldn't take for shared if nobody had declared them.
+// written are the files that the VM writes to and libvirt wouldn't take for shared if nobody had declared them.
 func (o Options) written(m Machine) []belonging {
 	var all []belonging
 	for _, disk := range o.declared(m.Facts) {
@@ -184,7 +184,7 @@ func (r *run) leavesNothing() error {
 			f.cached(disk)
 		default:
 			f.block(DisksNotLiveMigratable, "disks."+disk.Key, fmt.Sprintf("disk %q is %s, which is neither copied nor "+
-				"declared to be shared, as others of the machine are", disk.Key, describe(disk)),
+				"declared to be shared, as others of the VM are", disk.Key, describe(disk)),
 				"Set disks."+disk.Key+".shared = true if the hosts share it, or have it copied.")
 		}
 	}

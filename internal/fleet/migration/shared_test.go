@@ -10,7 +10,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
-// libvirt isn't asked whether a machine with disks that are declared to be shared is safe, so what it would refuse is
+// libvirt isn't asked whether a VM with disks that are declared to be shared is safe, so what it would refuse is
 // refused here.
 func TestDeclared_leavesNothingInDoubt(t *testing.T) {
 	t.Parallel()
@@ -73,7 +73,7 @@ func TestDeclared_leavesNothingInDoubt(t *testing.T) {
 	}
 }
 
-// What a machine that is off has on storage that is declared to be shared isn't carried, and what of that it writes to
+// What a VM that is off has on storage that is declared to be shared isn't carried, and what of that it writes to
 // is tried; the rest is carried as ever.
 func TestOptions_belongings(t *testing.T) {
 	t.Parallel()

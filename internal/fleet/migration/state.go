@@ -28,7 +28,7 @@ const (
 	MethodLive = "LiveMigration"
 	// MethodBlock moves memory and the disks' content.
 	MethodBlock = "BlockMigration"
-	// MethodCold moves the definition of a machine that is off.
+	// MethodCold moves the definition of a VM that is off.
 	MethodCold = "ColdMigration"
 )
 
@@ -44,7 +44,7 @@ const (
 const (
 	AbortAborting  = "Aborting"
 	AbortSucceeded = "Succeeded"
-	// AbortFailed: it came too late, the machine is on the target.
+	// AbortFailed: it came too late, the VM is on the target.
 	AbortFailed = "Failed"
 )
 
@@ -53,12 +53,12 @@ type State struct {
 	SourceHost, TargetHost string
 	// Start and End are zero while it has not begun or ended.
 	Start, End time.Time
-	// Phase is one of the phases, Method one of the methods. Mode is "" for a machine that is off.
+	// Phase is one of the phases, Method one of the methods. Mode is "" for a VM that is off.
 	Phase, Method string
 	Mode          Mode
-	// Transport is the one that is used, or was used last; "" before there is one and for a machine that is off.
+	// Transport is the one that is used, or was used last; "" before there is one and for a VM that is off.
 	Transport string
-	// Completed says that it has ended, Failed that it did so without moving the machine.
+	// Completed says that it has ended, Failed that it did so without moving the VM.
 	Completed, Failed bool
 	// FailureReason is a sentence, FailurePlane one of the planes.
 	FailureReason, FailurePlane string
@@ -70,19 +70,19 @@ type State struct {
 	Statistics libvirt.Job
 }
 
-// FailedError is a migration that did not move the machine, or of which nobody knows whether it did.
+// FailedError is a migration that did not move the VM, or of which nobody knows whether it did.
 type FailedError struct {
 	State State
-	// Where says where the machine is now, as a sentence.
+	// Where says where the VM is now, as a sentence.
 	Where string
 	// Left are the files that were made on the target and could not be removed from there, or must not be as long as
-	// nobody knows where the machine is.
+	// nobody knows where the VM is.
 	Left []string
 	// Err is what the hosts said.
 	Err error
 }
 
-// Error tells what happened, where the machine is and how far it came.
+// Error tells what happened, where the VM is and how far it came.
 func (e *FailedError) Error() string {
 	text := fmt.Sprintf("migration from host %q to host %q failed (%s plane): %s; %s", e.State.SourceHost,
 		e.State.TargetHost, e.State.FailurePlane, e.State.FailureReason, e.Where)

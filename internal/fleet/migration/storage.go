@@ -18,7 +18,7 @@ func (t toTarget) disks(ctx context.Context, f *finding) { t.storage(ctx, f) }
 // before anything is changed, so what is left in doubt here does no harm.
 func (t toTarget) storage(ctx context.Context, f *finding) []Copy {
 	if !t.machine.Live() {
-		return nil // For those of a machine that is off see belongings.
+		return nil // For those of a VM that is off see belongings.
 	}
 	var copies []Copy
 	unasked := len(t.options.declared(t.machine.Facts)) > 0 // See leavesNothing.

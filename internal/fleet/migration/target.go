@@ -12,9 +12,9 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
-// Preflight returns everything that is in the way of moving the machine to the target, or may be: in KubeVirt's order,
+// Preflight returns everything that is in the way of moving the VM to the target, or may be: in KubeVirt's order,
 // and behind it what depends on the target. It changes nothing on either host. Whether the target has room for the
-// machine is for the fleet to say, which knows what it promised to others.
+// VM is for the fleet to say, which knows what it promised to others.
 func Preflight(ctx context.Context, m Machine, source, target *libvirt.Host, o Options) ([]Blocker, error) {
 	from, err := source.Info(ctx)
 	if err != nil {
@@ -54,7 +54,7 @@ func rank(b Blocker) int {
 	return len(order)
 }
 
-// toTarget is one machine on its way to one host.
+// toTarget is one VM on its way to one host.
 type toTarget struct {
 	machine        Machine
 	source, target *libvirt.Host
@@ -94,7 +94,7 @@ func (f *finding) failed(reason, attribute string, host *libvirt.Host, what stri
 		"See why the host refuses the question.")
 }
 
-// hypervisor checks that the target knows the kind of machine, in its very version.
+// hypervisor checks that the target knows the machine type, in its very version.
 func (t toTarget) hypervisor(_ context.Context, f *finding) {
 	facts := t.machine.Facts
 	if len(t.to.Guests) == 0 {
@@ -115,11 +115,11 @@ func (t toTarget) hypervisor(_ context.Context, f *finding) {
 		f.block(HypervisorNotCompatible, "machine_type",
 			fmt.Sprintf("host %q has QEMU %s, which does not know machine type %q",
 				t.target.Name(), t.to.HypervisorVersion, facts.Machine),
-			"Update QEMU on the host, or give the machine an older machine type, which takes a restart.")
+			"Update QEMU on the host, or give the VM an older machine type, which takes a restart.")
 	}
 }
 
-// cpu checks that the guest finds on the target the CPU that it was started with. A machine that is off gets the CPU
+// cpu checks that the guest finds on the target the CPU that it was started with. A VM that is off gets the CPU
 // that its next start gives it.
 func (t toTarget) cpu(ctx context.Context, f *finding) {
 	facts := t.machine.Facts
@@ -144,12 +144,12 @@ func (t toTarget) cpu(ctx context.Context, f *finding) {
 	switch {
 	case errors.Is(err, libvirt.ErrUnsupported):
 		f.doubt(CPUNotCompatible, "cpu", fmt.Sprintf("host %q can't compare CPUs: %v", t.target.Name(), err),
-			"The host's QEMU will refuse the machine if it lacks something.")
+			"The host's QEMU will refuse the VM if it lacks something.")
 	case err != nil:
 		f.failed(CPUNotCompatible, "cpu", t.target, "the CPU", err)
 	case compared.Match == libvirt.CPUIncompatible:
 		f.block(CPUNotCompatible, "cpu", fmt.Sprintf("host %q can't give the guest its CPU: %s", t.target.Name(),
-			compared.Detail), "Choose another host, or give the machine a CPU model that both have, which takes a restart.")
+			compared.Detail), "Choose another host, or give the VM a CPU model that both have, which takes a restart.")
 	}
 }
 
@@ -162,7 +162,7 @@ func (t toTarget) devices(ctx context.Context, f *finding) {
 	}
 	has, err := t.target.GuestDevices(ctx, facts.Arch, facts.Type, facts.Machine)
 	if err != nil {
-		return // A host that can't run this type of machine at all, which hypervisor says, or doesn't answer.
+		return // A host that can't run this machine type at all, which hypervisor says, or doesn't answer.
 	}
 	for _, d := range demands {
 		if ok, known := has.Has(d.Device, d.Enum, d.Value); known && !ok {
@@ -172,16 +172,16 @@ func (t toTarget) devices(ctx context.Context, f *finding) {
 	}
 }
 
-// identity checks that no other machine has the name on the target.
+// identity checks that no other VM has the name on the target.
 func (t toTarget) identity(ctx context.Context, f *finding) {
 	other, err := t.target.DomainByName(ctx, t.machine.Name)
 	switch {
 	case errors.Is(err, libvirt.ErrNotFound):
 	case err != nil:
-		f.failed(NameTaken, "name", t.target, "the machines", err)
+		f.failed(NameTaken, "name", t.target, "the VMs", err)
 	case other.UUID != t.machine.UUID:
-		f.block(NameTaken, "name", fmt.Sprintf("host %q has another machine named %q, with UUID %s", t.target.Name(),
-			t.machine.Name, other.UUID), "Rename or remove the other machine.")
+		f.block(NameTaken, "name", fmt.Sprintf("host %q has another VM named %q, with UUID %s", t.target.Name(),
+			t.machine.Name, other.UUID), "Rename or remove the other VM.")
 	}
 }
 

@@ -12,8 +12,8 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
 )
 
-// What no definition tells is asked of the hosts: whether a machine has snapshots and its disks are being copied, and
-// whether the target has the CPU and the type of machine that the guest was started with.
+// What no definition tells is asked of the hosts: whether a VM has snapshots and its disks are being copied, and
+// whether the target has the CPU and the machine type that the guest was started with.
 func TestLab_hostsTellWhatIsInTheWay(t *testing.T) {
 	t.Parallel()
 	l := lab.Open(t)

@@ -215,7 +215,7 @@ func (r *run) attempt(ctx context.Context, transport string) error {
 }
 
 // take opens a road. The one before it is closed: nothing goes on there any more. The last is closed by Run, when it is
-// known where the machine is, because what passes there may outlive the call that started it. That holds for every
+// known where the VM is, because what passes there may outlive the call that started it. That holds for every
 // relay that is open when a migration is resumed, too: what libvirt takes for broken may go on in QEMU.
 func (r *run) take(ctx context.Context, transport string) error {
 	if r.resuming && r.road.open() {

@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	// truthTimeout bounds finding out where the machine is after its migration has ended.
+	// truthTimeout bounds finding out where the VM is after its migration has ended.
 	truthTimeout = time.Minute
 	// settleTime is how long hosts may take to tidy up by themselves, silentTime how long one may not answer at all
 	// before that is given up, as its daemon may be about to be back.
@@ -22,7 +22,7 @@ const (
 	settlePoll = 250 * time.Millisecond
 )
 
-// place says where the machine is.
+// place says where the VM is.
 type place int
 
 const (
@@ -42,7 +42,7 @@ const (
 	unknown
 )
 
-// sight is what one host says of the machine: a domain, nil that it has none, or an error that it can't be asked.
+// sight is what one host says of the VM: a domain, nil that it has none, or an error that it can't be asked.
 type sight struct {
 	domain *libvirt.Domain
 	err    error
@@ -78,7 +78,7 @@ func inPostCopy(s sight) bool {
 	return s.domain.Reason == libvirt.ReasonPostcopy || s.domain.Reason == libvirt.ReasonPostcopyFailed
 }
 
-// judge says where the machine is from what both hosts say.
+// judge says where the VM is from what both hosts say.
 func judge(source, target sight) place {
 	switch {
 	case source.runs() && target.runs():
@@ -102,7 +102,7 @@ func judge(source, target sight) place {
 	}
 }
 
-// observe asks both hosts until they agree about where the machine is, or time is over.
+// observe asks both hosts until they agree about where the VM is, or time is over.
 func (r *run) observe(ctx context.Context) (where place, source, target sight) {
 	began := time.Now()
 	ticker := time.NewTicker(settlePoll)
@@ -144,7 +144,7 @@ func look(ctx context.Context, h *libvirt.Host, uuid string) sight {
 	return sight{domain: d, err: err}
 }
 
-// conclude finds out where the machine is, tidies up, and says how it went. What the hosts have counts, not what the
+// conclude finds out where the VM is, tidies up, and says how it went. What the hosts have counts, not what the
 // migration returned: one that was given up may have succeeded all the same.
 func (r *run) conclude(ctx context.Context, failure error) (State, error) {
 	ctx, cancel := lease.CleanUp(ctx, truthTimeout)
@@ -189,7 +189,7 @@ func (r *run) succeeded(ctx context.Context, failure error) State {
 		r.state.AbortStatus = AbortFailed
 	}
 	if failure != nil {
-		r.log.WarnContext(ctx, "the machine arrived although its migration reported a failure", "error", failure.Error())
+		r.log.WarnContext(ctx, "the VM arrived although its migration reported a failure", "error", failure.Error())
 	}
 	if job, err := r.Target.CompletedJob(ctx, r.Machine.UUID); err == nil && job != nil {
 		r.state.Statistics = *job
@@ -208,7 +208,7 @@ func (r *run) succeeded(ctx context.Context, failure error) State {
 }
 
 // tidy does what the hosts did not do by themselves: it removes what waits on the target for memory that won't come,
-// while the machine runs at the source, for nothing ever ran in it; or it lets the machine go on at the source.
+// while the VM runs at the source, for nothing ever ran in it; or it lets the VM go on at the source.
 func (r *run) tidy(ctx context.Context, source, target sight) (place, sight, sight) {
 	switch {
 	case source.runs() && target.waits():
@@ -249,16 +249,16 @@ func (r *run) reason(failure error) string {
 	case failure != nil:
 		return failure.Error()
 	default:
-		return "libvirt reported success, but the machine does not run on the target"
+		return "libvirt reported success, but the VM does not run on the target"
 	}
 }
 
-// tellWhere says where the machine is now.
+// tellWhere says where the VM is now.
 func (r *run) tellWhere(where place, source, target sight) string {
 	from, to := r.state.SourceHost, r.state.TargetHost
 	switch where {
 	case stayed:
-		text := fmt.Sprintf("the machine is on host %q (%s)", from, source.domain.State)
+		text := fmt.Sprintf("the VM is on host %q (%s)", from, source.domain.State)
 		if target.err != nil {
 			text += fmt.Sprintf(", and host %q can't be asked what it has", to)
 		}
@@ -267,18 +267,18 @@ func (r *run) tellWhere(where place, source, target sight) string {
 		return "it runs on both hosts: find out which copy is the right one and destroy the other"
 	case split:
 		if source.err == nil && !source.active() {
-			return fmt.Sprintf("the machine is on host %q (%s) and lacks memory that is gone from host %q (%s); nothing was "+
+			return fmt.Sprintf("the VM is on host %q (%s) and lacks memory that is gone from host %q (%s); nothing was "+
 				"removed", to, target, from, source)
 		}
-		return fmt.Sprintf("the machine is on host %q (%s) and lacks memory that is on host %q (%s); nothing was removed", to,
+		return fmt.Sprintf("the VM is on host %q (%s) and lacks memory that is on host %q (%s); nothing was removed", to,
 			target, from, source)
 	case gone:
-		return "neither host has the machine any more"
+		return "neither host has the VM any more"
 	case undecided:
-		return fmt.Sprintf("the machine stands still for the migration: host %q has it as %s, host %q as %s; nothing was "+
+		return fmt.Sprintf("the VM stands still for the migration: host %q has it as %s, host %q as %s; nothing was "+
 			"removed", from, source, to, target)
 	default:
-		return fmt.Sprintf("where the machine is can't be told now: host %q has it as %s, host %q as %s", from, source, to,
+		return fmt.Sprintf("where the VM is can't be told now: host %q has it as %s, host %q as %s", from, source, to,
 			target)
 	}
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
-// Variables are the files of its host in which the machine's firmware may keep its variables.
+// Variables are the files of its host in which the VM's firmware may keep its variables.
 func (m Machine) Variables() []string {
 	var paths []string
 	for _, b := range m.belongings() {
@@ -40,8 +40,8 @@ func (r *run) noteVariables(ctx context.Context) {
 	}
 }
 
-// RemoveVariables removes what a migration that is over left of the firmware's variables on the host that the machine
-// is not on, out of files that the target did not have before it. other is the host that the machine is on. A file
+// RemoveVariables removes what a migration that is over left of the firmware's variables on the host that the VM
+// is not on, out of files that the target did not have before it. other is the host that the VM is on. A file
 // stays if both hosts have the same, or if any domain of the host uses it. It returns what is left there.
 func RemoveVariables(ctx context.Context, on, other *libvirt.Host, files []string, log *slog.Logger) (left []string) {
 	ctx, cancel := lease.CleanUp(ctx, removalTimeout)
@@ -74,7 +74,7 @@ func removeVariables(ctx context.Context, on, other *libvirt.Host, file string) 
 	return true, on.RemoveFile(ctx, file)
 }
 
-// MayShare says whether what the firmware and the TPM of a machine keep on a host that it left may be the very same
+// MayShare says whether what the firmware and the TPM of a VM keep on a host that it left may be the very same
 // files that it uses on the other host, where it is now. They aren't if the other host has none of them, or others:
 // that were changed at another time than those here, which nobody changed meanwhile.
 func MayShare(ctx context.Context, m Machine, on, other *libvirt.Host) (bool, error) {

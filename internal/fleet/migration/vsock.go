@@ -17,7 +17,7 @@ func (t toTarget) vsock(ctx context.Context, f *finding) {
 	}
 	others, err := t.target.Domains(ctx)
 	if err != nil {
-		f.failed(VsockCIDTaken, path, t.target, "the machines", err)
+		f.failed(VsockCIDTaken, path, t.target, "the VMs", err)
 		return
 	}
 	for _, other := range others {

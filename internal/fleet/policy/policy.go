@@ -13,7 +13,7 @@ type Identity struct {
 	// ID tells it from all others, Name is what people call it.
 	ID   string `json:"id"`
 	Name string `json:"name"`
-	// Selector picks the machines. The zero value picks all.
+	// Selector picks the VMs. The zero value picks all.
 	Selector Selector `json:"selector"`
 }
 
@@ -23,20 +23,20 @@ func (i Identity) Identified() Identity { return i }
 // Policy is anything with an identity.
 type Policy interface{ Identified() Identity }
 
-// Selector picks machines: by all of the labels, and one of the names, and one of the hosts. What is empty picks all.
+// Selector picks VMs: by all of the labels, and one of the names, and one of the hosts. What is empty picks all.
 type Selector struct {
 	Labels map[string]string `json:"labels,omitempty"`
 	Names  []string          `json:"names,omitempty"`
 	Hosts  []string          `json:"hosts,omitempty"`
 }
 
-// Machine is what a selector sees of a machine: Host is the one that it is on.
+// Machine is what a selector sees of a VM: Host is the one that it is on.
 type Machine struct {
 	Name, Host string
 	Labels     map[string]string
 }
 
-// Matches says whether the selector picks the machine.
+// Matches says whether the selector picks the VM.
 func (s Selector) Matches(m Machine) bool {
 	return HasLabels(m.Labels, s.Labels) &&
 		(len(s.Names) == 0 || slices.Contains(s.Names, m.Name)) &&
@@ -53,9 +53,9 @@ func HasLabels(have, want map[string]string) bool {
 	return true
 }
 
-// Winner is the policy that holds for the machine: of those that select it the one with the most labels, of those one
-// that names machines before one that names hosts before one that names neither, then the smallest name. It is nil when
-// none selects the machine.
+// Winner is the policy that holds for the VM: of those that select it the one with the most labels, of those one
+// that names VMs before one that names hosts before one that names neither, then the smallest name. It is nil when
+// none selects the VM.
 func Winner[P Policy](policies []P, m Machine) *P {
 	var winner *P
 	for i, p := range policies {

@@ -55,7 +55,7 @@ func TestWinner(t *testing.T) {
 		}
 	}
 	if got := policy.Winner(policies[1:8], policy.Machine{Name: "x", Host: "kvm2"}); got != nil {
-		t.Errorf("a machine that none selects has %+v", got)
+		t.Errorf("a VM that none selects has %+v", got)
 	}
 	every := policy.Selector{}
 	tie := []ruling{named("2", "b", every), named("1", "c", every), named("3", "a", every)}

@@ -10,7 +10,7 @@ func agentConnected(f Facts) Condition {
 	case !f.Active, f.State == Crashed, f.PostCopy() != PostCopyIntact:
 		c.Reason, c.Message = ReasonGuestNotRunning, f.briefly()
 	case !f.AgentChannel:
-		c.Reason, c.Message = "NoChannel", "the machine has no channel for a guest agent"
+		c.Reason, c.Message = "NoChannel", "the VM has no channel for a guest agent"
 	case !f.AgentConnected:
 		c.Reason, c.Layer = "ChannelClosed", LayerQEMU
 		c.Message = "no agent in the guest has the channel open"

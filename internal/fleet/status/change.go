@@ -35,11 +35,11 @@ func hotChange(f Facts, a Amount, what string) Condition {
 	case a.Now == a.Wanted || a.Wanted == 0 || a.Now == 0:
 	case a.Wanted > a.Max:
 		c.Reason = RestartRequired
-		c.Message = fmt.Sprintf("the definition asks for %d %s, and the running machine takes %d at most", a.Wanted, what,
+		c.Message = fmt.Sprintf("the definition asks for %d %s, and the running VM takes %d at most", a.Wanted, what,
 			a.Max)
 	default:
 		c.Status, c.Reason = True, "ChangePending"
-		c.Message = fmt.Sprintf("the running machine has %d %s, and its definition asks for %d", a.Now, what, a.Wanted)
+		c.Message = fmt.Sprintf("the running VM has %d %s, and its definition asks for %d", a.Now, what, a.Wanted)
 	}
 	return c
 }

@@ -120,7 +120,7 @@ func Types() []string {
 	return names
 }
 
-// Conditions are all conditions of a machine. Of one whose host doesn't answer only Connected is known.
+// Conditions are all conditions of a VM. Of one whose host doesn't answer only Connected is known.
 func Conditions(f Facts) []Condition {
 	all := make([]Condition, len(makers))
 	for i, m := range makers {
@@ -129,7 +129,7 @@ func Conditions(f Facts) []Condition {
 	return all
 }
 
-// Of is one condition of a machine, whose type must be one of Types.
+// Of is one condition of a VM, whose type must be one of Types.
 func Of(f Facts, name string) Condition {
 	for _, m := range makers {
 		if m.name == name {
@@ -150,7 +150,7 @@ func build(f Facts, name string, maker func(Facts) Condition) Condition {
 	return c
 }
 
-// nowhere is every condition of a machine of which nobody knows where it is: a host that may have it is silent, or more
+// nowhere is every condition of a VM of which nobody knows where it is: a host that may have it is silent, or more
 // than one has it.
 func (f Facts) nowhere() Condition {
 	if len(f.RunsOn) > 1 {
@@ -160,16 +160,16 @@ func (f Facts) nowhere() Condition {
 	}
 	if len(f.SilentHosts) == 0 {
 		return Condition{
-			Status: Unknown, Reason: "Ambiguous", Message: "the hosts don't agree on where the machine is", Layer: LayerFleet,
+			Status: Unknown, Reason: "Ambiguous", Message: "the hosts don't agree on where the VM is", Layer: LayerFleet,
 		}
 	}
 	return Condition{
 		Status: Unknown, Reason: ReasonHostUnreachable, Layer: LayerConnection,
-		Message: "these hosts don't answer, and one of them may have the machine: " + strings.Join(f.SilentHosts, ", "),
+		Message: "these hosts don't answer, and one of them may have the VM: " + strings.Join(f.SilentHosts, ", "),
 	}
 }
 
-// PrintedStatus is what KubeVirt would print for the machine.
+// PrintedStatus is what KubeVirt would print for the VM.
 func PrintedStatus(f Facts) string {
 	if f.Host == "" {
 		return StatusUnknown

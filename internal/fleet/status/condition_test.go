@@ -10,7 +10,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
 )
 
-// running is a healthy machine with an agent that answers.
+// running is a healthy VM with an agent that answers.
 func running() status.Facts {
 	return status.Facts{
 		Host: "kvm1", State: status.Running, Reason: "Booted", Active: true, Persistent: true,
@@ -46,7 +46,7 @@ func TestConditions_ofAHealthyMachine(t *testing.T) {
 	}
 }
 
-// A host that doesn't answer says nothing about its machines, and nobody else may make it up.
+// A host that doesn't answer says nothing about its VMs, and nobody else may make it up.
 func TestConditions_ofASilentHostAreUnknown(t *testing.T) {
 	t.Parallel()
 	f := status.Facts{SilentHosts: []string{"kvm2"}}
@@ -64,7 +64,7 @@ func TestConditions_ofASilentHostAreUnknown(t *testing.T) {
 	}
 }
 
-// parts makes it a machine that a broken post-copy left on two hosts.
+// parts makes it a VM that a broken post-copy left on two hosts.
 func parts(f *status.Facts) {
 	f.State, f.Reason, f.Migrating = status.Running, "PostcopyFailed", true
 	f.HostStates = map[string]string{"kvm1": "Running (PostcopyFailed)", "kvm2": "Paused (PostcopyFailed)"}

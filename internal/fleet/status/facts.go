@@ -19,7 +19,7 @@ func Unseen[T any](why string) Fact[T] { return Fact[T]{Why: why} }
 
 // Facts are what was observed of one virtual machine. Everything below SilentHosts means nothing while Host is "".
 type Facts struct {
-	// Host is where the machine is; "" when that isn't known, because a host that may have it doesn't answer.
+	// Host is where the VM is; "" when that isn't known, because a host that may have it doesn't answer.
 	Host string
 	// SilentHosts did not answer.
 	SilentHosts []string
@@ -34,7 +34,7 @@ type Facts struct {
 	AskedFirst bool
 	// LostInPostCopy says that its last migration failed while its memory was on both hosts.
 	LostInPostCopy bool
-	// Migrating says that the machine is on its way between two hosts, MigrationSource that Host is the one it leaves.
+	// Migrating says that the VM is on its way between two hosts, MigrationSource that Host is the one it leaves.
 	Migrating, MigrationSource bool
 	// StartedSince is when Active became what it is; zero when nobody knows.
 	StartedSince time.Time
@@ -42,7 +42,7 @@ type Facts struct {
 	MigratingSince time.Time
 	// PausedSince is when the guest was stopped for what State and Reason say; zero when nobody knows.
 	PausedSince time.Time
-	// ActiveHosts are the hosts that have a hypervisor process of the machine, with its Role.
+	// ActiveHosts are the hosts that have a hypervisor process of the VM, with its Role.
 	ActiveHosts map[string]Role
 	// HostStates say how each of these processes stands.
 	HostStates map[string]string
@@ -55,42 +55,42 @@ type Facts struct {
 	StaleHosts []string
 	StaleSince time.Time
 
-	// AgentChannel says that the machine has a channel for a guest agent, AgentConnected that somebody in the guest has
+	// AgentChannel says that the VM has a channel for a guest agent, AgentConnected that somebody in the guest has
 	// opened it.
 	AgentChannel, AgentConnected bool
 	// AgentAnswers says whether the agent answered a question.
 	AgentAnswers Fact[bool]
 	// AgentLacks are the commands that the agent doesn't run, of those that are needed.
 	AgentLacks Fact[[]string]
-	// Addresses are those of the machine's interfaces, by the interface's key.
+	// Addresses are those of the VM's interfaces, by the interface's key.
 	Addresses map[string][]string
 
-	// Blockers is what is in the way of moving the machine, StorageBlockers of moving it together with its storage.
+	// Blockers is what is in the way of moving the VM, StorageBlockers of moving it together with its storage.
 	Blockers, StorageBlockers Fact[[]Blocker]
 	// Pending is what the next start would change.
 	Pending []Pending
-	// VCPUs and Memory (in bytes) compare what the running machine has with what its definition asks for.
+	// VCPUs and Memory (in bytes) compare what the running VM has with what its definition asks for.
 	VCPUs, Memory Amount
-	// Disks are the machine's disks that have a source.
+	// Disks are the VM's disks that have a source.
 	Disks Fact[[]Disk]
 
 	// Creating is when a creation began that isn't finished, and Creator who began it; nil is none.
 	Creating *time.Time
 	Creator  string
-	// PinnedTo is the host that the configuration wants the machine on; "" is any.
+	// PinnedTo is the host that the configuration wants the VM on; "" is any.
 	PinnedTo string
-	// EvictedFrom is the host that a request wants the machine away from; "" is none. EvictedBy says who asked.
+	// EvictedFrom is the host that a request wants the VM away from; "" is none. EvictedBy says who asked.
 	EvictedFrom, EvictedBy string
 	// EvictedSince is when that was asked; zero when nobody knows.
 	EvictedSince time.Time
 }
 
-// Role says what a host is to a machine that has a hypervisor process there.
+// Role says what a host is to a VM that has a hypervisor process there.
 type Role string
 
 // The roles.
 const (
-	// RoleActive is the only host of a machine that isn't moved.
+	// RoleActive is the only host of a VM that isn't moved.
 	RoleActive Role = "active"
 	// RoleSource and RoleTarget are the hosts of a migration.
 	RoleSource Role = "source"
@@ -100,7 +100,7 @@ const (
 // Pending is a change that waits for a restart.
 type Pending struct{ Path, Why string }
 
-// Amount is how much of something a running machine has, how much its definition asks for, and how much it can be given
+// Amount is how much of something a running VM has, how much its definition asks for, and how much it can be given
 // without a restart.
 type Amount struct{ Now, Wanted, Max uint64 }
 
@@ -115,7 +115,7 @@ type Blocker struct {
 	Attribute string
 	// Message says what is in the way, Remedy what would lift it.
 	Message, Remedy string
-	// Passing says that it ends by itself, such as a backup: whoever has to move the machine waits for that.
+	// Passing says that it ends by itself, such as a backup: whoever has to move the VM waits for that.
 	Passing bool
 }
 

@@ -40,7 +40,7 @@ type Lease struct {
 	Address netip.Addr
 }
 
-// Sources are what each source knows of a machine's interfaces. A nil one couldn't be asked.
+// Sources are what each source knows of a VM's interfaces. A nil one couldn't be asked.
 type Sources struct {
 	Domain []DomainInterface
 	Agent  []GuestInterface

@@ -10,7 +10,7 @@ import (
 
 func connected(f Facts) Condition {
 	return Condition{
-		Status: True, Reason: "HostAnswers", Message: fmt.Sprintf("host %q answers and has the machine", f.Host),
+		Status: True, Reason: "HostAnswers", Message: fmt.Sprintf("host %q answers and has the VM", f.Host),
 		Layer: LayerConnection,
 	}
 }
@@ -32,7 +32,7 @@ func started(f Facts) Condition {
 	}
 }
 
-// stands says how the machine stands, in libvirt's words.
+// stands says how the VM stands, in libvirt's words.
 func (f Facts) stands() string {
 	return fmt.Sprintf("the domain is %s (%s) on host %q", f.State, Reason(f.State, f.Reason), f.Host)
 }
@@ -43,7 +43,7 @@ func (f Facts) GuestRuns() bool {
 	return f.Active && (f.State == Running || f.State == Blocked) && f.PostCopy() == PostCopyIntact
 }
 
-// Needs is what somebody waits for before a machine counts as ready, besides that its guest runs.
+// Needs is what somebody waits for before a VM counts as ready, besides that its guest runs.
 type Needs struct {
 	// GuestAgent asks for a connected guest agent.
 	GuestAgent bool
@@ -72,7 +72,7 @@ func ReadyWith(f Facts, n Needs) Condition {
 	return c
 }
 
-// Missing is what keeps a machine from being ready, the most fundamental first; nothing for one that is.
+// Missing is what keeps a VM from being ready, the most fundamental first; nothing for one that is.
 func Missing(f Facts, n Needs) []Condition {
 	var missing []Condition
 	lacks := func(reason, message string, layer Layer) {
@@ -99,7 +99,7 @@ func Missing(f Facts, n Needs) []Condition {
 	return missing
 }
 
-// briefly says how the machine stands, in few words.
+// briefly says how the VM stands, in few words.
 func (f Facts) briefly() string {
 	return fmt.Sprintf("it is %s (%s)", PrintedStatus(f), Reason(f.State, f.Reason))
 }
@@ -178,7 +178,7 @@ func irrecoverable(f Facts) Condition {
 	return c
 }
 
-// Parts says what each host has of a machine that a broken migration left in parts.
+// Parts says what each host has of a VM that a broken migration left in parts.
 func (f Facts) Parts() string {
 	texts := make([]string, 0, len(f.HostStates))
 	for _, host := range slices.Sorted(maps.Keys(f.HostStates)) {
@@ -187,7 +187,7 @@ func (f Facts) Parts() string {
 	return strings.Join(texts, ", ")
 }
 
-// twoCopies tells whether the machine runs on two hosts at the same time, and no migration explains that.
+// twoCopies tells whether the VM runs on two hosts at the same time, and no migration explains that.
 func twoCopies(f Facts) Condition {
 	switch {
 	case len(f.RunsOn) > 1:

@@ -62,7 +62,7 @@ func storageLiveMigratable(f Facts) Condition {
 	return c
 }
 
-// migrationRequired says that the machine runs on another host than its configuration pins it to.
+// migrationRequired says that the VM runs on another host than its configuration pins it to.
 func migrationRequired(f Facts) Condition {
 	c := Condition{Status: False, Reason: "WhereItBelongs", Layer: LayerMetadata}
 	switch {

@@ -18,28 +18,28 @@ type Action int
 
 // Power actions.
 const (
-	// None leaves the machine as it is.
+	// None leaves the VM as it is.
 	None Action = iota
-	// Start boots a stopped or crashed machine.
+	// Start boots a stopped or crashed VM.
 	Start
-	// Resume continues a paused machine.
+	// Resume continues a paused VM.
 	Resume
-	// Wakeup brings a machine back that its guest suspended.
+	// Wakeup brings a VM back that its guest suspended.
 	Wakeup
 	// Stop shuts the guest down.
 	Stop
 )
 
-// Power says what a run strategy asks for, given what the machine was last seen
+// Power says what a run strategy asks for, given what the VM was last seen
 // doing: its printed status, phase and the reason of its domain state. These
 // three are in Terraform's state, so that the plan and the apply that follows
 // it reach the same answer.
 //
-// A machine that is paused for a reason of its own (an I/O error, a failed
+// A VM that is paused for a reason of its own (an I/O error, a failed
 // migration, a watchdog) is reported and left alone: continuing it blindly
 // could damage its data.
 //
-// So is a machine whose migration failed in post-copy: it is resumed or ended as
+// So is a VM whose migration failed in post-copy: it is resumed or ended as
 // its migration options say, which is not a matter of power.
 func Power(strategy, status, phase, reason string) Action {
 	if reason == ReasonPostcopyFailed {
@@ -79,16 +79,16 @@ func alwaysOn(status, reason string) Action {
 	return None
 }
 
-// ReasonSuspended is the status reason of a machine whose guest went to sleep
+// ReasonSuspended is the status reason of a VM whose guest went to sleep
 // (libvirt's VIR_DOMAIN_PMSUSPENDED, whose own reason is always unknown).
 const ReasonSuspended = "PMSuspended"
 
-// ReasonStranded is the status reason of a machine whose guest stands still at
+// ReasonStranded is the status reason of a VM whose guest stands still at
 // the source of a migration that is over, because whoever ran it was lost when
 // the guest was to be handed over. Nothing has it but the source.
 const ReasonStranded = "MigrationInterrupted"
 
-// ReasonPostcopyFailed is the status reason of a machine whose migration broke
+// ReasonPostcopyFailed is the status reason of a VM whose migration broke
 // in post-copy: on the target it runs, as far as it has its memory; at the
 // source it is paused.
 const ReasonPostcopyFailed = "PostcopyFailed"
@@ -103,7 +103,7 @@ func Reason(state, reason string) string {
 	return reason
 }
 
-// StartsOnCreate says whether a new machine with this run strategy is started
+// StartsOnCreate says whether a new VM with this run strategy is started
 // once it is defined.
 func StartsOnCreate(strategy string) bool {
 	switch strategy {
@@ -114,11 +114,11 @@ func StartsOnCreate(strategy string) bool {
 	}
 }
 
-// RestartsCrashed says whether a new machine with this run strategy is started
+// RestartsCrashed says whether a new VM with this run strategy is started
 // again at once when its guest crashes, without waiting for an apply.
 func RestartsCrashed(strategy string) bool { return strategy == Always || strategy == RerunOnFailure }
 
-// Autostart says whether the host should start the machine when it boots, and
+// Autostart says whether the host should start the VM when it boots, and
 // whether the strategy has an opinion on it at all.
 func Autostart(strategy string) (autostart, managed bool) {
 	switch strategy {
@@ -131,8 +131,8 @@ func Autostart(strategy string) (autostart, managed bool) {
 	}
 }
 
-// Observed is the run strategy that describes an existing machine without
-// changing it: the one to assume when a machine is imported and nobody
+// Observed is the run strategy that describes an existing VM without
+// changing it: the one to assume when a VM is imported and nobody
 // recorded its strategy.
 func Observed(active, paused, autostart bool) string {
 	switch {

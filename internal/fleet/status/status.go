@@ -42,7 +42,7 @@ const (
 // first has failed, as there.
 //
 // Where KubeVirt keeps the phase that an instance had before, nothing is kept
-// here: what somebody reads follows from what is on the host. So a machine is
+// here: what somebody reads follows from what is on the host. So a VM is
 //   - Unknown when it is off for a reason nobody knows, as libvirt forgets it when
 //     the daemon restarts (it was not seen to fail), when it was migrated away, or
 //     when its host doesn't answer;
@@ -92,7 +92,7 @@ func shutoffPhase(reason string) string {
 }
 
 // Printable is the status that KubeVirt prints for a virtual machine. A running
-// migration outranks the domain's own state, as it does there. A machine that was
+// migration outranks the domain's own state, as it does there. A VM that was
 // forced off is Stopped, whatever its phase: it did not crash by itself.
 func Printable(state, reason string, migrating bool) string {
 	if migrating {
@@ -104,7 +104,7 @@ func Printable(state, reason string, migrating bool) string {
 		return StatusRunning
 	case Paused, PMSuspended:
 		// With reason Migration it gets its memory: from a saved image, or from a
-		// machine that nobody sees any more. Otherwise it is migrating.
+		// VM that nobody sees any more. Otherwise it is migrating.
 		if reason == "StartingUp" || reason == "Migration" {
 			return StatusStarting
 		}
@@ -125,7 +125,7 @@ func Printable(state, reason string, migrating bool) string {
 	}
 }
 
-// Passing says that a machine with this status will have another one in a
+// Passing says that a VM with this status will have another one in a
 // moment, whatever anybody does.
 func Passing(status string) bool {
 	switch status {

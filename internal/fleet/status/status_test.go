@@ -131,7 +131,7 @@ func TestPower_asksForWhatTheStrategyWants(t *testing.T) {
 }
 
 // An import must not change what it finds: the observed strategy asks for
-// nothing, whatever the machine is doing.
+// nothing, whatever the VM is doing.
 func TestObserved_asksForNothing(t *testing.T) {
 	t.Parallel()
 

@@ -13,7 +13,7 @@ const (
 	PriorityMaintenance = 20
 )
 
-// Limits says how many machines may be on their way at a time. What other runs,
+// Limits says how many VMs may be on their way at a time. What other runs,
 // or people, move live counts as far as it is seen on the hosts: of two runs that
 // begin in the same moment neither sees the other.
 type Limits struct {
@@ -43,10 +43,10 @@ func (l Limits) withDefaults() Limits {
 	}
 }
 
-// Route is the way of a machine.
+// Route is the way of a VM.
 type Route struct{ From, To string }
 
-// traffic is how many machines are on their way: in all, away from each host,
+// traffic is how many VMs are on their way: in all, away from each host,
 // and to each.
 type traffic struct {
 	total             int

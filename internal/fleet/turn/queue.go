@@ -11,7 +11,7 @@ import (
 // lookInterval is how often those who wait look at what others move.
 const lookInterval = 3 * time.Second
 
-// Queue lets machines leave as their priority and the limits say. One that has
+// Queue lets VMs leave as their priority and the limits say. One that has
 // to wait for its hosts holds up nobody who goes between others.
 type Queue struct {
 	limits Limits
@@ -24,7 +24,7 @@ type Queue struct {
 	mu sync.Mutex
 	// ours is what moves from here, others what else was seen to.
 	ours, others traffic
-	// uuids are the machines of ours, with how many moves each has.
+	// uuids are the VMs of ours, with how many moves each has.
 	uuids map[string]int
 	// waiting are in the order in which they are let go.
 	waiting []*waitingMove
@@ -49,7 +49,7 @@ func NewQueue(l Limits, look func(context.Context) map[string]Route) *Queue {
 // Limits returns those that it keeps.
 func (q *Queue) Limits() Limits { return q.limits }
 
-// Enter waits until a machine may move between the hosts. leave, which may be
+// Enter waits until a VM may move between the hosts. leave, which may be
 // called more than once, makes room for the next.
 func (q *Queue) Enter(ctx context.Context, uuid, from, to string, priority int) (leave func(), err error) {
 	w := &waitingMove{uuid: uuid, from: from, to: to, priority: priority, admitted: make(chan struct{})}
@@ -173,7 +173,7 @@ func (q *Queue) leave(w *waitingMove) {
 	q.admit()
 }
 
-// Others says how many machines others were seen to move.
+// Others says how many VMs others were seen to move.
 func (q *Queue) Others() int {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -181,7 +181,7 @@ func (q *Queue) Others() int {
 	return q.others.total
 }
 
-// Heading is how many machines are on their way to the host, or wait for that.
+// Heading is how many VMs are on their way to the host, or wait for that.
 func (q *Queue) Heading(to string) int {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -179,7 +179,7 @@ func TestModel_tellsChanges(t *testing.T) {
 		"two copies": {
 			{found: []fleet.Listed{listed("web", nil)}},
 			{found: []fleet.Listed{{UUID: "uuid-web", Name: "web", Err: fleet.ErrTwoCopies}}, want: []string{
-				"- web Running (Booted) on kvm1 -> Unknown (the machine runs on more than one host) on -",
+				"- web Running (Booted) on kvm1 -> Unknown (the VM runs on more than one host) on -",
 			}},
 		},
 	} {

@@ -407,7 +407,7 @@ func TestAccMigration_copiesTopmost(t *testing.T) {
 	l.Image(t, "kvm2", name+"-base.raw", "raw", 8<<20)
 	if out := tf.Run(t, "plan"); !said(out, "Disks of the virtual machine are copied: BlockMigration",
 		"each into a new image of the same path on the same backing files:", "data: "+image,
-		"what it has besides "+base, `On host "kvm1" they are removed as soon as the machine runs there`) {
+		"what it has besides "+base, `On host "kvm1" they are removed as soon as the VM runs there`) {
 		t.Errorf("plan: %s", out)
 	}
 	apply(t, tf, config)
@@ -582,7 +582,7 @@ func TestAccMigration_tls(t *testing.T) {
 	config := machines + migration(`migration_options = { transport = "tls" }`)
 	tf.Config(t, config)
 	out := tf.Fail(t, "apply")
-	if !said(out, "the machine is on host "+strconv.Quote(from.Name), "server-cert.pem", "ssh_relay") {
+	if !said(out, "the VM is on host "+strconv.Quote(from.Name), "server-cert.pem", "ssh_relay") {
 		t.Errorf("without certificates: %s", out)
 	}
 	runsAmong(t, l, name, from.Name, from.Name, to.Name)

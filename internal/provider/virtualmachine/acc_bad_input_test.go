@@ -20,7 +20,7 @@ type mistake struct {
 // mistakes are cases by name, which is the name of the resource, too.
 type mistakes map[string]mistake
 
-// sound is a machine that could be made, were it not for the mistake.
+// sound is a VM that could be made, were it not for the mistake.
 func sound(name string) hcl {
 	return hcl{
 		"name": quote(name), "type": quote("qemu"), "memory": `{ size = "64Mi" }`, "termination_grace_period": quote("0s"),

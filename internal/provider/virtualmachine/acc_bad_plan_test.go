@@ -144,7 +144,7 @@ func traces(t *testing.T, l *lab.Lab, h *lab.Host) string {
 		l.Run(t, h.Name, "find", "/var/lib/libvirt/qemu", "/etc/libvirt/qemu", "/run/libvirt/qemu", "-type", "f")
 }
 
-// TestAccBadInput_apply: what shows only when the machine is made leaves nothing of it behind.
+// TestAccBadInput_apply: what shows only when the VM is made leaves nothing of it behind.
 func TestAccBadInput_apply(t *testing.T) {
 	t.Parallel()
 	l := lab.Open(t)
@@ -183,7 +183,7 @@ func TestAccBadInput_apply(t *testing.T) {
 // be both new or one of them there.
 func TestBadInput_nameTwice(t *testing.T) {
 	t.Parallel()
-	const name = "test" // The machine that libvirt's built-in driver comes with.
+	const name = "test" // The VM that libvirt's built-in driver comes with.
 	twin := hcl{"name": quote(name), "memory": `{ size = "64Mi" }`}
 	cli := acctest.NewCLI(t)
 	refused := func(name string) {

@@ -9,7 +9,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/acctest"
 )
 
-// torn is a machine that is moved between two hosts of its own, slowly and in post-copy.
+// torn is a VM that is moved between two hosts of its own, slowly and in post-copy.
 type torn struct {
 	t        *testing.T
 	l        *lab.Lab
@@ -17,7 +17,7 @@ type torn struct {
 	from, to *lab.Host
 	name     string
 	boots    *boots
-	// disk is the machine's.
+	// disk is the VM's.
 	disk hcl
 }
 
@@ -41,7 +41,7 @@ func (b *torn) sameBoot(on *lab.Host) {
 	}
 }
 
-// config pins the machine to a host.
+// config pins the VM to a host.
 func (b *torn) config(on *lab.Host, options string) {
 	b.t.Helper()
 	settings := fmt.Sprintf(`migration_options = { allow_post_copy = true, bandwidth = "2Mi", `+
@@ -52,7 +52,7 @@ func (b *torn) config(on *lab.Host, options string) {
 	}).String())
 }
 
-// state is what a host says of the machine, with the reason.
+// state is what a host says of the VM, with the reason.
 func (b *torn) state(on *lab.Host) string {
 	b.t.Helper()
 	out, err := b.l.TryVirsh(b.t, on.Name, "domstate", "--reason", b.name)
@@ -67,7 +67,7 @@ func (b *torn) await(on *lab.Host, state string) {
 	await(b.t, state+" on "+on.Name, func() bool { return b.state(on) == state })
 }
 
-// tear kills the apply that moves the machine once its guest runs on the target, and breaks the connection over which
+// tear kills the apply that moves the VM once its guest runs on the target, and breaks the connection over which
 // the rest of its memory comes.
 func (b *torn) tear() {
 	b.t.Helper()

@@ -15,7 +15,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/acctest"
 )
 
-// TestAccVirtualMachine_defaultDomainType: a new machine that declares no type gets the provider's, and keeps it.
+// TestAccVirtualMachine_defaultDomainType: a new VM that declares no type gets the provider's, and keeps it.
 func TestAccVirtualMachine_defaultDomainType(t *testing.T) {
 	t.Parallel()
 	l := lab.Open(t)
@@ -47,7 +47,7 @@ func TestAccVirtualMachine_defaultDomainType(t *testing.T) {
 	}, second)
 }
 
-// TestAccVirtualMachine_savedPlan: where a machine goes is decided when it is made. A plan that was saved before the
+// TestAccVirtualMachine_savedPlan: where a VM goes is decided when it is made. A plan that was saved before the
 // host that it would have gone to filled up still holds.
 func TestAccVirtualMachine_savedPlan(t *testing.T) {
 	t.Parallel()
@@ -55,7 +55,7 @@ func TestAccVirtualMachine_savedPlan(t *testing.T) {
 	one, two := l.StartHost(t), l.StartHost(t)
 	name := lab.Name(t)
 	l.RemoveDomain(t, name)
-	const limit = "memory_limit = \"100Mi\"\n overcommit_guest_overhead = true" // of which one machine takes 64
+	const limit = "memory_limit = \"100Mi\"\n overcommit_guest_overhead = true" // of which one VM takes 64
 	tf := acctest.NewCLI(t)
 	tf.Config(t, acctest.Block{
 		Lab: l, Hosts: []acctest.Host{{Of: one, Settings: limit}, {Of: two, Settings: limit}},

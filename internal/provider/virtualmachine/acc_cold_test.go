@@ -37,8 +37,8 @@ func atEnd(t *testing.T, l *lab.Lab, host, command string, args ...string) {
 	})
 }
 
-// TestAccVirtualMachine_moveCold: a change of host moves a machine that is off with its disk and its firmware's
-// variables. A file in the way fails the plan. A provider that is killed in the middle leaves the machine where it was,
+// TestAccVirtualMachine_moveCold: a change of host moves a VM that is off with its disk and its firmware's
+// variables. A file in the way fails the plan. A provider that is killed in the middle leaves the VM where it was,
 // and the next apply moves it; there it starts.
 func TestAccVirtualMachine_moveCold(t *testing.T) {
 	t.Parallel()

@@ -117,7 +117,7 @@ func TestAccVirtualMachine_moveWithDisks(t *testing.T) {
 }
 
 // TestAccVirtualMachine_copyOntoAFullTarget: a target whose disk is full before all is copied has nothing of it; the
-// machine goes on where it was with what it wrote, the next plan is the move, and the next apply does it.
+// VM goes on where it was with what it wrote, the next plan is the move, and the next apply does it.
 func TestAccVirtualMachine_copyOntoAFullTarget(t *testing.T) {
 	t.Parallel()
 	l := lab.Open(t)
@@ -176,7 +176,7 @@ func TestAccVirtualMachine_copyOntoAFullTarget(t *testing.T) {
 	})
 }
 
-// TestAccVirtualMachine_copyKilled: of a run that was killed while it copied disks, the machine goes on where it was;
+// TestAccVirtualMachine_copyKilled: of a run that was killed while it copied disks, the VM goes on where it was;
 // what was made on the target is known to be unfinished, in the way of nothing, and the next apply begins anew.
 func TestAccVirtualMachine_copyKilled(t *testing.T) {
 	t.Parallel()
@@ -234,6 +234,6 @@ func TestAccVirtualMachine_copyKilled(t *testing.T) {
 		t.Errorf("left to do: %v", left)
 	}
 	if strings.Contains(l.Virsh(t, "kvm2", "metadata", name, "urn:virtfleet:1"), image) {
-		t.Error("the machine's own disk is still called unfinished")
+		t.Error("the VM's own disk is still called unfinished")
 	}
 }

@@ -112,7 +112,7 @@ func TestAccDevices_live(t *testing.T) {
 	gone(t, l, tf, name)
 }
 
-// TestAccDevices_cold: every kind of disk and interface, defined while the machine is off, is the same when it runs.
+// TestAccDevices_cold: every kind of disk and interface, defined while the VM is off, is the same when it runs.
 func TestAccDevices_cold(t *testing.T) {
 	t.Parallel()
 	l := lab.Open(t)

@@ -10,7 +10,7 @@ import (
 )
 
 // TestAccVirtualMachine_moveBreaks: whatever breaks while memory is copied fails the apply, which says where the
-// machine is. The guest goes on there with what it wrote to its disk, the other host has nothing of it, the state is
+// VM is. The guest goes on there with what it wrote to its disk, the other host has nothing of it, the state is
 // true, and the next plan is the move again.
 func TestAccVirtualMachine_moveBreaks(t *testing.T) {
 	t.Parallel()
@@ -74,7 +74,7 @@ func TestAccVirtualMachine_moveBreaks(t *testing.T) {
 		left()
 	}
 
-	// Without its own process the machine is off. What is left to do is to start it, too.
+	// Without its own process the VM is off. What is left to do is to start it, too.
 	breaks("the source's process is killed", func() { kill(b.from) }, "Shutoff")
 	config(b.to, "")
 	left("status")

@@ -8,7 +8,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/acctest"
 )
 
-// TestAccVirtualMachine_absentFile: a file that isn't there is told by the plan, of a change too; a machine that stays
+// TestAccVirtualMachine_absentFile: a file that isn't there is told by the plan, of a change too; a VM that stays
 // off may wait for it. What another resource makes isn't missed.
 func TestAccVirtualMachine_absentFile(t *testing.T) {
 	t.Parallel()
@@ -53,7 +53,7 @@ func TestAccVirtualMachine_absentFile(t *testing.T) {
 	tf.Run(t, "apply")
 	noChanges(t, tf)
 
-	// What a running machine has isn't looked for: it holds it open.
+	// What a running VM has isn't looked for: it holds it open.
 	l.Run(t, host, "rm", none)
 	tf.Config(t, acctest.Config(l)+more.with(hcl{"labels": `{ app = "web" }`}).String())
 	tf.Run(t, "apply")
@@ -61,7 +61,7 @@ func TestAccVirtualMachine_absentFile(t *testing.T) {
 	gone(t, l, tf, name)
 }
 
-// TestAccVirtualMachine_fileChoosesHost: a machine goes where its disk is, and one that is off would rather.
+// TestAccVirtualMachine_fileChoosesHost: a VM goes where its disk is, and one that is off would rather.
 func TestAccVirtualMachine_fileChoosesHost(t *testing.T) {
 	t.Parallel()
 	l := lab.Open(t)

@@ -13,7 +13,7 @@ import (
 )
 
 // TestAccDevices_firmware: firmware and machine types as they are asked for, in any notation; nothing of a firmware's
-// variables is left when the machine has gone.
+// variables is left when the VM has gone.
 func TestAccDevices_firmware(t *testing.T) {
 	t.Parallel()
 	l := lab.Open(t)
@@ -53,7 +53,7 @@ func TestAccDevices_firmware(t *testing.T) {
 	}
 	secure, _ := tf.State(t, virtualmachine.TypeName+".secure")
 	if got := fmt.Sprint(secure["firmware"]); got != "map[secure_boot:true type:efi]" {
-		t.Errorf("firmware of the machine with secure boot: %s", got)
+		t.Errorf("firmware of the VM with secure boot: %s", got)
 	}
 	if nvram := l.Run(t, "kvm2", "ls", "/var/lib/libvirt/qemu/nvram"); strings.Count(nvram, prefix) != 2 {
 		t.Errorf("variables of firmware: %s", nvram)
@@ -84,7 +84,7 @@ func TestAccDevices_firmware(t *testing.T) {
 	tf.Run(t, "apply")
 	for _, key := range []string{"efi", "q35"} {
 		if !enrolled(t, l, "kvm2", names[key]) {
-			t.Errorf("machine %s got secure boot without the keys", key)
+			t.Errorf("VM %s got secure boot without the keys", key)
 		}
 	}
 	noChanges(t, tf)
@@ -95,7 +95,7 @@ func TestAccDevices_firmware(t *testing.T) {
 	}
 }
 
-// enrolled tells whether a machine's firmware has keys to check signatures with.
+// enrolled tells whether a VM's firmware has keys to check signatures with.
 func enrolled(t *testing.T, l *lab.Lab, host, name string) bool {
 	t.Helper()
 	data, err := os.ReadFile(l.Host(host).Path("/var/lib/libvirt/qemu/nvram/" + name + "_VARS.fd"))
@@ -106,7 +106,7 @@ func enrolled(t *testing.T, l *lab.Lab, host, name string) bool {
 }
 
 // TestAccFirmware_staged: new variables wait for the next start, whoever's apply does it, and it doesn't go unnoticed
-// that somebody else started the machine with the old ones.
+// that somebody else started the VM with the old ones.
 func TestAccFirmware_staged(t *testing.T) {
 	t.Parallel()
 	l := lab.Open(t)

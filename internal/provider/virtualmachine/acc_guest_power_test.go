@@ -12,11 +12,11 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/acctest"
 )
 
-// talking is what a machine needs to be waited for until its guest's agent answers. A guest that hasn't booted has so
+// talking is what a VM needs to be waited for until its guest's agent answers. A guest that hasn't booted has so
 // little in its memory that it is moved before anything can be done about it.
 var talking = hcl{"guest_agent": `{ enabled = true }`, "wait_for": `{ guest_agent = true, timeout = "5m" }`}
 
-// ends are the reasons for which the machine's QEMU processes have ended so far, as their log has them.
+// ends are the reasons for which the VM's QEMU processes have ended so far, as their log has them.
 func ends(t *testing.T, l *lab.Lab, host, name string) string {
 	t.Helper()
 	return strings.Join(strings.Fields(l.Run(t, host, "sed", "-n", "s/.*shutting down, reason=//p",
@@ -153,7 +153,7 @@ func TestAccPower_restart(t *testing.T) {
 	}
 }
 
-// TestAccPower_staged: what was staged is there after the next start, whoever starts the machine, and nothing is left
+// TestAccPower_staged: what was staged is there after the next start, whoever starts the VM, and nothing is left
 // to do.
 func TestAccPower_staged(t *testing.T) {
 	t.Parallel()

@@ -21,7 +21,7 @@ import (
 )
 
 // zoned is a provider block whose first host is in zone a and whose second is in zone b, so that a test can say where a
-// machine begins without pinning it.
+// VM begins without pinning it.
 func zoned(l *lab.Lab) string {
 	return acctest.Block{Lab: l, Hosts: []acctest.Host{
 		{Of: l.Host("kvm1"), Settings: `labels = { zone = "a" }`},
@@ -29,13 +29,13 @@ func zoned(l *lab.Lab) string {
 	}}.String()
 }
 
-// told is a machine whose guest was told words on its kernel's command line.
+// told is a VM whose guest was told words on its kernel's command line.
 func told(l *lab.Lab, name string, words ...string) hcl {
 	return guest(l, name).with(hcl{"kernel": fmt.Sprintf("{ path = %q, initrd = %q, cmdline = %q }", l.KernelPath(),
 		l.InitrdPath(), strings.Join(append([]string{lab.GuestCmdline}, words...), " "))})
 }
 
-// light is a machine without anything to boot, which costs nothing and is killed when it has to go.
+// light is a VM without anything to boot, which costs nothing and is killed when it has to go.
 func light(l *lab.Lab, name string) hcl {
 	return guest(l, name).with(hcl{"kernel": "", "memory": `{ size = "64Mi" }`, "termination_grace_period": quote("0s")})
 }
@@ -64,13 +64,13 @@ func migrate(t *testing.T, l *lab.Lab, name string, options ...string) {
 	}
 }
 
-// copyTo defines a machine of one host on another one as well.
+// copyTo defines a VM of one host on another one as well.
 func copyTo(t *testing.T, l *lab.Lab, name, from, to string) {
 	t.Helper()
 	l.Define(t, to, l.Virsh(t, from, "dumpxml", "--inactive", "--security-info", name))
 }
 
-// on expects the machine's state on each of the lab's first two hosts, "" where it isn't defined.
+// on expects the VM's state on each of the lab's first two hosts, "" where it isn't defined.
 func on(t *testing.T, l *lab.Lab, name, kvm1, kvm2 string) resource.TestCheckFunc {
 	t.Helper()
 	return func(*terraform.State) error {
@@ -99,7 +99,7 @@ func spaced(texts ...string) *regexp.Regexp {
 	return regexp.MustCompile(`(?s)` + strings.Join(texts, `.*`))
 }
 
-// TestAccVirtualMachine_movedByHand: a machine that somebody moved with virsh is the same machine. Nothing is planned
+// TestAccVirtualMachine_movedByHand: a VM that somebody moved with virsh is the same VM. Nothing is planned
 // for that, and what is done to it later is done where it is.
 func TestAccVirtualMachine_movedByHand(t *testing.T) {
 	t.Parallel()
@@ -170,7 +170,7 @@ func TestAccVirtualMachine_leftoverDefinition(t *testing.T) {
 			process.same(t),
 		),
 	}, resource.TestStep{
-		// Applying removes it. The machine didn't notice.
+		// Applying removes it. The VM didn't notice.
 		Config: config, ConfigPlanChecks: changes(plancheck.ResourceActionUpdate, repair),
 		ConfigStateChecks: []statecheck.StateCheck{know("stale_definitions", knownvalue.ListExact(nil))},
 		Check:             resource.ComposeTestCheckFunc(on(t, l, name, "", "running"), process.same(t)),
@@ -182,7 +182,7 @@ func TestAccVirtualMachine_leftoverDefinition(t *testing.T) {
 	})
 }
 
-// TestAccVirtualMachine_leftoverIsNotStarted: a machine that was moved and then stopped, unseen by Terraform, is
+// TestAccVirtualMachine_leftoverIsNotStarted: a VM that was moved and then stopped, unseen by Terraform, is
 // started where it ran last, and not from the definition that it left behind.
 func TestAccVirtualMachine_leftoverIsNotStarted(t *testing.T) {
 	t.Parallel()
@@ -200,7 +200,7 @@ func TestAccVirtualMachine_leftoverIsNotStarted(t *testing.T) {
 		ConfigStateChecks: []statecheck.StateCheck{know("status", exactly("Running"))},
 		Check:             on(t, l, name, "", "running"),
 	}, resource.TestStep{
-		// A copy that somebody made elsewhere of the stopped machine isn't the machine either.
+		// A copy that somebody made elsewhere of the stopped VM isn't the VM either.
 		PreConfig: func() {
 			l.Virsh(t, "kvm2", "destroy", name)
 			copyTo(t, l, name, "kvm2", "kvm1")
@@ -210,7 +210,7 @@ func TestAccVirtualMachine_leftoverIsNotStarted(t *testing.T) {
 	})
 }
 
-// TestAccVirtualMachine_runsTwice: nobody but a person can tell which of two running copies is the machine, so neither
+// TestAccVirtualMachine_runsTwice: nobody but a person can tell which of two running copies is the VM, so neither
 // is touched.
 func TestAccVirtualMachine_runsTwice(t *testing.T) {
 	t.Parallel()
@@ -253,7 +253,7 @@ func TestAccVirtualMachine_runsTwice(t *testing.T) {
 	})
 }
 
-// TestAccVirtualMachine_pin: a pinned machine that is elsewhere is moved to where it is pinned to; a removed pin is
+// TestAccVirtualMachine_pin: a pinned VM that is elsewhere is moved to where it is pinned to; a removed pin is
 // gone from the host too.
 func TestAccVirtualMachine_pin(t *testing.T) {
 	t.Parallel()

@@ -16,12 +16,12 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/virtualmachine"
 )
 
-// bare is the least that libvirt takes for a machine.
+// bare is the least that libvirt takes for a VM.
 const bare = `<domain type="qemu"><name>%s</name><memory unit="MiB">64</memory><os>
   <type arch="x86_64">hvm</type></os></domain>`
 
 // TestAccVirtualMachine_nameTaken: a name that exists already isn't taken over and isn't made twice. The error says how
-// to manage the machine that has it.
+// to manage the VM that has it.
 func TestAccVirtualMachine_nameTaken(t *testing.T) {
 	t.Parallel()
 	l := lab.Open(t)
@@ -32,7 +32,7 @@ func TestAccVirtualMachine_nameTaken(t *testing.T) {
 	existing := acctest.Config(l) + hcl{"name": quote(name), "run_strategy": quote("Halted")}.String()
 	story(t, l, []string{name}, resource.TestStep{
 		Config: config,
-		ExpectError: spaced("Name already taken", "A machine named", name, `exists already on host "kvm2", with UUID`, id,
+		ExpectError: spaced("Name already taken", "A VM named", name, `exists already on host "kvm2", with UUID`, id,
 			"terraform import", id),
 	}, resource.TestStep{
 		// As it says: by UUID.
@@ -47,11 +47,11 @@ func TestAccVirtualMachine_nameTaken(t *testing.T) {
 		Config: existing, ResourceName: address, ImportState: true, ImportStateId: name + "-absent",
 		ExpectError: spaced("Unable to import virtual machine", "No host has it", name+"-absent"),
 	}, resource.TestStep{
-		// Another machine of that name, on the other host: the name says nothing any more.
+		// Another VM of that name, on the other host: the name says nothing any more.
 		PreConfig: func() { l.Define(t, "kvm1", fmt.Sprintf(bare, name)) },
 		Config:    existing, ResourceName: address, ImportState: true, ImportStateId: name,
-		ExpectError: spaced("Unable to import virtual machine", "Several machines have this name:", "on kvm", ";", "on kvm",
-			"Name the machine by its UUID."),
+		ExpectError: spaced("Unable to import virtual machine", "Several VMs have this name:", "on kvm", ";", "on kvm",
+			"Name the VM by its UUID."),
 	}, resource.TestStep{
 		// The one in the state is known by its UUID, so it minds nobody.
 		Config: existing, ConfigPlanChecks: changes(plancheck.ResourceActionNoop),
@@ -168,7 +168,7 @@ var handmade = map[string]struct {
 	}},
 }
 
-// TestAccVirtualMachine_importAnything: whatever machine there is, importing it with the configuration that Terraform
+// TestAccVirtualMachine_importAnything: whatever VM there is, importing it with the configuration that Terraform
 // writes for it changes nothing, now or later.
 func TestAccVirtualMachine_importAnything(t *testing.T) {
 	t.Parallel()

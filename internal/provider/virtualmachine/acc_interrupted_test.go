@@ -12,7 +12,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/acctest"
 )
 
-// soon is how long an interrupted command may take to end on a busy machine. What it would wait for otherwise takes
+// soon is how long an interrupted command may take to end on a busy VM. What it would wait for otherwise takes
 // minutes.
 const soon = 90 * time.Second
 
@@ -43,7 +43,7 @@ func exists(l *lab.Lab, host, file string) bool {
 	return err == nil
 }
 
-// locked tells whether somebody holds a machine's lock.
+// locked tells whether somebody holds a VM's lock.
 func locked(t *testing.T, l *lab.Lab, host, id string) bool {
 	t.Helper()
 	return strings.Contains(l.Virsh(t, host, "secret-list"), "virtfleet:lock:"+id)
@@ -54,8 +54,8 @@ func uuidOf(t *testing.T, l *lab.Lab, host, name string) string {
 	return strings.TrimSpace(l.Virsh(t, host, "domuuid", name))
 }
 
-// TestAccVirtualMachine_killedInCreate: wherever the provider is killed while it makes a machine, the next apply ends
-// with the one machine that was begun.
+// TestAccVirtualMachine_killedInCreate: wherever the provider is killed while it makes a VM, the next apply ends
+// with the one VM that was begun.
 func TestAccVirtualMachine_killedInCreate(t *testing.T) {
 	t.Parallel()
 	const definition, process = "/etc/libvirt/qemu/%s.xml", "/run/libvirt/qemu/%s.pid"
@@ -64,7 +64,7 @@ func TestAccVirtualMachine_killedInCreate(t *testing.T) {
 		file string
 		// kill kills the provider, or Terraform with it.
 		kill func(*acctest.Running) error
-		// state is what the machine may be then.
+		// state is what the VM may be then.
 		state string
 	}{
 		"defined": {definition, (*acctest.Running).KillProvider, "shut off"},
@@ -96,7 +96,7 @@ func TestAccVirtualMachine_killedInCreate(t *testing.T) {
 				t.Fatalf("the apply went on:\n%s", out)
 			}
 			if found := strings.TrimSpace(l.Virsh(t, "kvm1", "domstate", name)); !strings.Contains(m.state, found) {
-				t.Fatalf("the machine is %s, it should be %s", found, m.state)
+				t.Fatalf("the VM is %s, it should be %s", found, m.state)
 			}
 			if state, _ := tf.State(t, address); state != nil {
 				t.Fatalf("Terraform knows of a machine: %v", state["id"])
@@ -108,7 +108,7 @@ func TestAccVirtualMachine_killedInCreate(t *testing.T) {
 			tf.Run(t, "apply")
 			state, tainted := tf.State(t, address)
 			if state["id"] != begun || tainted || state["status"] != "Running" {
-				t.Errorf("machine %v, tainted %v, %v; begun was %s", state["id"], tainted, state["status"], begun)
+				t.Errorf("VM %v, tainted %v, %v; begun was %s", state["id"], tainted, state["status"], begun)
 			}
 			if err := on(t, l, name, "running", "")(nil); err != nil {
 				t.Error(err)
@@ -122,7 +122,7 @@ func TestAccVirtualMachine_killedInCreate(t *testing.T) {
 	}
 }
 
-// TestAccVirtualMachine_killedWhileWaiting: killed when the machine is there and is waited for, and killed again when
+// TestAccVirtualMachine_killedWhileWaiting: killed when the VM is there and is waited for, and killed again when
 // it is shut down: each time the next run goes on from there.
 func TestAccVirtualMachine_killedWhileWaiting(t *testing.T) {
 	t.Parallel()
@@ -137,7 +137,7 @@ func TestAccVirtualMachine_killedWhileWaiting(t *testing.T) {
 
 	tf.Config(t, acctest.Config(l)+machine.String())
 	apply := tf.Start(t, "apply")
-	until(t, "the machine to run", apply, func() bool { return exists(l, "kvm2", "/run/libvirt/qemu/"+name+".pid") })
+	until(t, "the VM to run", apply, func() bool { return exists(l, "kvm2", "/run/libvirt/qemu/"+name+".pid") })
 	begun := uuidOf(t, l, "kvm2", name)
 	if err := apply.KillProvider(); err != nil {
 		t.Fatal(err)
@@ -148,7 +148,7 @@ func TestAccVirtualMachine_killedWhileWaiting(t *testing.T) {
 	tf.Config(t, acctest.Config(l)+machine.with(hcl{"wait_for": ""}).String())
 	tf.Run(t, "apply")
 	if state, _ := tf.State(t, address); state["id"] != begun {
-		t.Errorf("machine %v was made, %s was begun", state["id"], begun)
+		t.Errorf("VM %v was made, %s was begun", state["id"], begun)
 	}
 	noChanges(t, tf)
 
@@ -195,10 +195,10 @@ func TestAccVirtualMachine_ctrlC(t *testing.T) {
 		"host": quote("kvm1"), "guest_agent": `{ enabled = true }`, "termination_grace_period": quote("3m"),
 		"wait_for": `{ guest_agent = true, timeout = "5m" }`,
 	})
-	// While a new machine is waited for.
+	// While a new VM is waited for.
 	tf.Config(t, acctest.Config(l)+machine.String())
 	apply := tf.Start(t, "apply")
-	until(t, "the machine to run", apply, func() bool { return on(t, l, name, "running", "")(nil) == nil })
+	until(t, "the VM to run", apply, func() bool { return on(t, l, name, "running", "")(nil) == nil })
 	id := uuidOf(t, l, "kvm1", name)
 	process := &started{l: l, host: "kvm1", name: name}
 	if err := process.same(t)(nil); err != nil {
@@ -246,7 +246,7 @@ func TestAccVirtualMachine_ctrlC(t *testing.T) {
 	gone(t, l, tf, name)
 }
 
-// TestAccVirtualMachine_ctrlCAtTheStart: Ctrl-C comes when the machine has started, and before its host can say so. The
+// TestAccVirtualMachine_ctrlCAtTheStart: Ctrl-C comes when the VM has started, and before its host can say so. The
 // state has it, and the next apply leaves it as it is.
 func TestAccVirtualMachine_ctrlCAtTheStart(t *testing.T) {
 	t.Parallel()
@@ -259,7 +259,7 @@ func TestAccVirtualMachine_ctrlCAtTheStart(t *testing.T) {
 	far.Settings = strings.Replace(far.Settings, "{", `{ connect_timeout = "2m",`, 1)
 	tf.Config(t, acctest.Block{Lab: l, Hosts: []acctest.Host{far}}.String()+machine)
 	apply := tf.Start(t, "apply")
-	until(t, "the machine to run", apply, func() bool {
+	until(t, "the VM to run", apply, func() bool {
 		live, _ := os.ReadFile(l.Host("kvm1").Path("/run/libvirt/qemu/" + name + ".xml"))
 		return strings.Contains(string(live), "<domstatus state='running'")
 	})
@@ -271,7 +271,7 @@ func TestAccVirtualMachine_ctrlCAtTheStart(t *testing.T) {
 		t.Helper()
 		state, tainted := tf.State(t, address)
 		if state["id"] != id || tainted || state["status"] != "Running" {
-			t.Errorf("machine %v, tainted %v, %v; begun was %s", state["id"], tainted, state["status"], id)
+			t.Errorf("VM %v, tainted %v, %v; begun was %s", state["id"], tainted, state["status"], id)
 		}
 		if err := process.same(t)(nil); err != nil {
 			t.Error(err)
@@ -286,7 +286,7 @@ func TestAccVirtualMachine_ctrlCAtTheStart(t *testing.T) {
 	gone(t, l, tf, name)
 }
 
-// TestAccVirtualMachine_notReady: a machine that doesn't get ready is kept as it is, and every apply waits again, until
+// TestAccVirtualMachine_notReady: a VM that doesn't get ready is kept as it is, and every apply waits again, until
 // it is.
 func TestAccVirtualMachine_notReady(t *testing.T) {
 	t.Parallel()
@@ -307,12 +307,12 @@ func TestAccVirtualMachine_notReady(t *testing.T) {
 			id = state["id"]
 		}
 		if state["id"] != id || tainted || state["ready"] != ready || state["status"] != "Running" {
-			t.Errorf("machine %v, tainted %v, ready %v, %v; want %v, kept, ready %v, running",
+			t.Errorf("VM %v, tainted %v, ready %v, %v; want %v, kept, ready %v, running",
 				state["id"], tainted, state["ready"], state["status"], id, ready)
 		}
 	}
 
-	// Create succeeds with a warning: an error would taint, and the next apply destroy, a machine that runs.
+	// Create succeeds with a warning: an error would taint, and the next apply destroy, a VM that runs.
 	tf.Config(t, acctest.Config(l)+deaf.String())
 	expect(t, tf.Run(t, "apply"), "Warning: Unable to wait for virtual machine",
 		"Waited 2s for it to be ready; last seen: its guest agent is not connected.", "Virtual machine: "+name, "Host: kvm1",
@@ -344,7 +344,7 @@ func TestAccVirtualMachine_notReady(t *testing.T) {
 	gone(t, l, tf, name)
 }
 
-// TestAccVirtualMachine_locked: two runs never change one machine at a time. The second waits, or says who is at it.
+// TestAccVirtualMachine_locked: two runs never change one VM at a time. The second waits, or says who is at it.
 func TestAccVirtualMachine_locked(t *testing.T) {
 	t.Parallel()
 	l := lab.Open(t)
@@ -403,7 +403,7 @@ func TestAccVirtualMachine_locked(t *testing.T) {
 	gone(t, l, alice, name)
 }
 
-// TestAccVirtualMachine_createdTwiceAtOnce: two runs that make the same machine at the same time make it once. The one
+// TestAccVirtualMachine_createdTwiceAtOnce: two runs that make the same VM at the same time make it once. The one
 // that comes too late doesn't take it for an interrupted one of its own.
 func TestAccVirtualMachine_createdTwiceAtOnce(t *testing.T) {
 	t.Parallel()
@@ -417,12 +417,12 @@ func TestAccVirtualMachine_createdTwiceAtOnce(t *testing.T) {
 	alice.Config(t, config)
 	bob.Config(t, config)
 	first := alice.Start(t, "apply")
-	until(t, "the machine to run", first, func() bool { return exists(l, "kvm2", "/run/libvirt/qemu/"+name+".pid") })
+	until(t, "the VM to run", first, func() bool { return exists(l, "kvm2", "/run/libvirt/qemu/"+name+".pid") })
 	id := uuidOf(t, l, "kvm2", name)
 	expect(
 		t,
 		bob.Fail(t, "apply"),
-		"A machine named",
+		"A VM named",
 		name,
 		`exists already on host "kvm2", with UUID `+id,
 		"terraform import",

@@ -9,7 +9,7 @@ import (
 )
 
 // TestAccVirtualMachine_moveTooLate: Ctrl-C in post-copy can't abort the migration any more. A warning says where the
-// machine is, and so does the state.
+// VM is, and so does the state.
 func TestAccVirtualMachine_moveTooLate(t *testing.T) {
 	t.Parallel()
 	l := lab.Open(t)

@@ -14,7 +14,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/acctest"
 )
 
-// TestAccVirtualMachine_waitForInVain: a machine that doesn't get ready in time is kept, the next apply waits again and
+// TestAccVirtualMachine_waitForInVain: a VM that doesn't get ready in time is kept, the next apply waits again and
 // may fail, and nothing is ever destroyed for it.
 func TestAccVirtualMachine_waitForInVain(t *testing.T) {
 	t.Parallel()
@@ -45,8 +45,8 @@ func TestAccVirtualMachine_waitForInVain(t *testing.T) {
 	})
 }
 
-// TestAccVirtualMachine_replace: what can't be changed makes another machine, of the same name or of another, in the
-// room that the first one leaves; unless the machine is protected, which destroying respects too.
+// TestAccVirtualMachine_replace: what can't be changed makes another VM, of the same name or of another, in the
+// room that the first one leaves; unless the VM is protected, which destroying respects too.
 func TestAccVirtualMachine_replace(t *testing.T) {
 	t.Parallel()
 	l := lab.Open(t)
@@ -82,7 +82,7 @@ func TestAccVirtualMachine_replace(t *testing.T) {
 	})
 }
 
-// TestAccVirtualMachine_rename: a machine gets another name without becoming another machine, while it is off.
+// TestAccVirtualMachine_rename: a VM gets another name without becoming another VM, while it is off.
 func TestAccVirtualMachine_rename(t *testing.T) {
 	t.Parallel()
 	l := lab.Open(t)

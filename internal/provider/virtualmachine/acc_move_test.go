@@ -18,7 +18,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/acctest"
 )
 
-// movable is a machine whose disk and network both hosts reach.
+// movable is a VM whose disk and network both hosts reach.
 func movable(t *testing.T, l *lab.Lab, name string) hcl {
 	t.Helper()
 	return guest(l, name).with(reached(t, l, name)).with(hcl{
@@ -365,7 +365,7 @@ func TestAccVirtualMachine_stranded(t *testing.T) {
 	noChanges(t, tf)
 }
 
-// awaitCopying waits until the machine's memory is on its way from the host.
+// awaitCopying waits until the VM's memory is on its way from the host.
 func awaitCopying(t *testing.T, l *lab.Lab, host, name string, apply *acctest.Running) {
 	t.Helper()
 	await(t, "the migration to begin", func() bool {
@@ -379,11 +379,11 @@ func awaitCopying(t *testing.T, l *lab.Lab, host, name string, apply *acctest.Ru
 	})
 }
 
-// awaitAlone waits until the machine runs on the first host and nothing of it is on the second.
+// awaitAlone waits until the VM runs on the first host and nothing of it is on the second.
 func awaitAlone(t *testing.T, l *lab.Lab, name string) {
 	t.Helper()
 	var err error
-	await(t, "the machine to be where it was", func() bool {
+	await(t, "the VM to be where it was", func() bool {
 		err = on(t, l, name, "running", "")(nil)
 		return err == nil
 	})

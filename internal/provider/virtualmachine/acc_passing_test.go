@@ -10,7 +10,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/acctest"
 )
 
-// slow makes the machine's QEMU wait, as long as a file is there, before it does anything. Removing the file lets it go
+// slow makes the VM's QEMU wait, as long as a file is there, before it does anything. Removing the file lets it go
 // on; that happens at the end in any case.
 func slow(t *testing.T, l *lab.Lab, host, name string) (goOn func()) {
 	t.Helper()
@@ -35,7 +35,7 @@ func slow(t *testing.T, l *lab.Lab, host, name string) (goOn func()) {
 	}
 }
 
-// TestAccPower_starting: a machine that somebody starts is Starting, not paused. No plan minds it, and an update waits
+// TestAccPower_starting: a VM that somebody starts is Starting, not paused. No plan minds it, and an update waits
 // until it runs.
 func TestAccPower_starting(t *testing.T) {
 	t.Parallel()

@@ -9,7 +9,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/acctest"
 )
 
-// peers is a machine that is moved between two hosts of its own by their libvirt, slowly.
+// peers is a VM that is moved between two hosts of its own by their libvirt, slowly.
 type peers struct {
 	torn
 	// listening says that the provider knows where the hosts' libvirt reach each other.
@@ -32,7 +32,7 @@ func newPeers(t *testing.T) *peers {
 	return b
 }
 
-// config pins the machine to a host.
+// config pins the VM to a host.
 func (b *peers) config(on *lab.Host, options string) {
 	b.t.Helper()
 	block := acctest.Block{
@@ -50,7 +50,7 @@ func (b *peers) config(on *lab.Host, options string) {
 	}).String())
 }
 
-// orphan kills the apply that moves the machine once its memory is on its way, which it stays.
+// orphan kills the apply that moves the VM once its memory is on its way, which it stays.
 func (b *peers) orphan() {
 	b.t.Helper()
 	apply := b.tf.Start(b.t, "apply")

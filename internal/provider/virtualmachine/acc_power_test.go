@@ -11,7 +11,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/virtualmachine"
 )
 
-// powerCase is a machine to which something happens, and what its run strategy makes of that.
+// powerCase is a VM to which something happens, and what its run strategy makes of that.
 type powerCase struct {
 	strategy string
 	happens  func(t *testing.T, l *lab.Lab, host, name string)
@@ -20,7 +20,7 @@ type powerCase struct {
 	seen, reason, action, then string
 }
 
-// What may happen to a machine, by hand or by accident.
+// What may happen to a VM, by hand or by accident.
 var (
 	nothing   = func(*testing.T, *lab.Lab, string, string) {}
 	destroyed = byVirsh("destroy")
@@ -45,7 +45,7 @@ func awaitState(t *testing.T, l *lab.Lab, host, name, want string) {
 done; virsh -c qemu:///system domstate --reason "$1"; exit 1`, "await", name, want)
 }
 
-// powerCases are machines by name, the name of their resource.
+// powerCases are VMs by name, the name of their resource.
 type powerCases map[string]powerCase
 
 func (all powerCases) keys() []string { return slices.Sorted(maps.Keys(all)) }
@@ -58,7 +58,7 @@ func (all powerCases) config(l *lab.Lab, prefix string) string {
 	return b.String()
 }
 
-// play lets everything happen, and plans and applies once for all machines.
+// play lets everything happen, and plans and applies once for all VMs.
 func (all powerCases) play(t *testing.T, l *lab.Lab, tf *acctest.CLI, host, prefix string) {
 	t.Helper()
 	for _, key := range all.keys() {
@@ -80,8 +80,8 @@ func (all powerCases) play(t *testing.T, l *lab.Lab, tf *acctest.CLI, host, pref
 	noChanges(t, tf)
 }
 
-// TestAccPower_drift: what somebody did to a machine's power, and which run strategy minds. Then the host's libvirtd is
-// restarted, after which nobody knows any more why a machine is off.
+// TestAccPower_drift: what somebody did to a VM's power, and which run strategy minds. Then the host's libvirtd is
+// restarted, after which nobody knows any more why a VM is off.
 func TestAccPower_drift(t *testing.T) {
 	t.Parallel()
 	l := lab.Open(t)

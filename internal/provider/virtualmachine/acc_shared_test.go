@@ -10,7 +10,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/acctest"
 )
 
-// TestAccVirtualMachine_sharedDisk: a disk that the hosts share without libvirt's knowing keeps its machine where it is
+// TestAccVirtualMachine_sharedDisk: a disk that the hosts share without libvirt's knowing keeps its VM where it is
 // until that is said, which counts from the very apply that moves it.
 func TestAccVirtualMachine_sharedDisk(t *testing.T) {
 	t.Parallel()

@@ -8,7 +8,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/acctest"
 )
 
-// TestAccVirtualMachine_tainted: a machine that is tainted, or that somebody wants replaced, gives its name, its room
+// TestAccVirtualMachine_tainted: a VM that is tainted, or that somebody wants replaced, gives its name, its room
 // and its disks to the one that takes its place, unless it is protected. To Terraform's plan that one is as new as any.
 func TestAccVirtualMachine_tainted(t *testing.T) {
 	t.Parallel()
@@ -33,7 +33,7 @@ func TestAccVirtualMachine_tainted(t *testing.T) {
 		}
 		for _, id := range strings.Fields(l.Virsh(t, host, "list", "--all", "--uuid")) {
 			if seen[id] {
-				t.Errorf("the machine that was replaced, %s, is still there", id)
+				t.Errorf("the VM that was replaced, %s, is still there", id)
 			}
 		}
 		seen[state["id"]] = true
@@ -70,7 +70,7 @@ func TestAccVirtualMachine_tainted(t *testing.T) {
 	gone(t, l, tf, name)
 }
 
-// off makes a machine on that host that is off. sameMachine fails the test unless it is there still.
+// off makes a VM on that host that is off. sameMachine fails the test unless it is there still.
 func off(t *testing.T, host string) (l *lab.Lab, tf *acctest.CLI, name string, machine hcl, sameMachine func()) {
 	t.Helper()
 	l, tf, name = lab.Open(t), acctest.NewCLI(t), lab.Name(t)
@@ -104,7 +104,7 @@ func TestAccVirtualMachine_taintedAndRefused(t *testing.T) {
 	tf.Config(t, acctest.Config(l)+halted.String())
 	tf.Run(t, "apply")
 
-	// Another resource's machine, and a stranger, keep the name.
+	// Another resource's VM, and a stranger, keep the name.
 	other := acctest.NewCLI(t)
 	other.Config(t, acctest.Config(l)+halted.String())
 	expect(t, other.Fail(t, "plan"), "Error: Name already taken", "import")

@@ -8,7 +8,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/acctest"
 )
 
-// reachedBy makes a machine on a host that only the URI leads to, changes it and removes it. virsh sees what it sees.
+// reachedBy makes a VM on a host that only the URI leads to, changes it and removes it. virsh sees what it sees.
 func reachedBy(t *testing.T, l *lab.Lab, own *lab.Host, uri string, virsh func(t testing.TB, args ...string) string) {
 	t.Helper()
 	tf := acctest.NewCLI(t)
@@ -18,7 +18,7 @@ func reachedBy(t *testing.T, l *lab.Lab, own *lab.Host, uri string, virsh func(t
 	tf.Run(t, "apply")
 	noChanges(t, tf)
 	if state := strings.TrimSpace(virsh(t, "domstate", name)); state != "running" {
-		t.Errorf("the machine is %q", state)
+		t.Errorf("the VM is %q", state)
 	}
 	tf.Config(t, provider+light(l, name).with(hcl{"labels": `{ app = "web" }`}).String())
 	tf.Run(t, "apply")
@@ -28,11 +28,11 @@ func reachedBy(t *testing.T, l *lab.Lab, own *lab.Host, uri string, virsh func(t
 	}
 	tf.Run(t, "destroy")
 	if all := virsh(t, "list", "--all", "--name"); strings.Contains(all, name) {
-		t.Errorf("the machine is still there: %s", all)
+		t.Errorf("the VM is still there: %s", all)
 	}
 }
 
-// answersAt plans a machine on a host that only the URI leads to.
+// answersAt plans a VM on a host that only the URI leads to.
 func answersAt(t *testing.T, l *lab.Lab, own *lab.Host, uri string) {
 	t.Helper()
 	tf := acctest.NewCLI(t)

@@ -45,7 +45,7 @@ func noChanges(t *testing.T, tf *acctest.CLI) {
 	}
 }
 
-// gone destroys everything and fails the test if a host still has one of the machines.
+// gone destroys everything and fails the test if a host still has one of the VMs.
 func gone(t *testing.T, l *lab.Lab, tf *acctest.CLI, names ...string) {
 	t.Helper()
 	tf.Run(t, "destroy")
@@ -83,7 +83,7 @@ func TestAccVirtualMachine_hostStopsAnswering(t *testing.T) {
 	// The host is gone: a plan that can't know says so, and the state stays.
 	proxy.Cut()
 	expect(t, tf.Fail(t, "plan"), "Error: Unable to read virtual machine",
-		`Host "kvm2" does not answer; it had the machine last.`, "Virtual machine: "+name, "Host: kvm2",
+		`Host "kvm2" does not answer; it had the VM last.`, "Virtual machine: "+name, "Host: kvm2",
 		"hosts.kvm2.fenced = true")
 	tf.Fail(t, "apply")
 	tf.Fail(t, "destroy")
@@ -97,16 +97,16 @@ func TestAccVirtualMachine_hostStopsAnswering(t *testing.T) {
 		`Host "kvm2" does not answer`, "Its last known state is kept", `on_unreachable is "keep"`)
 	tf.Config(t, config(`on_unreachable = "keep"`, there.String(), here.with(labelled).named("other"),
 		light(l, third).with(halted).named("third")))
-	unchecked := fmt.Sprintf("another machine named %q on \"kvm2\"", third)
+	unchecked := fmt.Sprintf("another VM named %q on \"kvm2\"", third)
 	expect(t, tf.Run(t, "plan"), "Warning: Name not checked on every host", unchecked)
 	out := tf.Run(t, "apply")
 	expect(t, out, "Warning: Unable to refresh virtual machine", "1 added, 1 changed, 0 destroyed")
 	expect(t, out, "Warning: Name not checked on every host", unchecked)
 	if got, _ := tf.State(t, virtualmachine.TypeName+".third"); got["current_host"] != "kvm1" {
-		t.Errorf("the new machine is on %v", got["current_host"])
+		t.Errorf("the new VM is on %v", got["current_host"])
 	}
 
-	// Only what would change that very machine fails, before anything else is done.
+	// Only what would change that very VM fails, before anything else is done.
 	tf.Config(t, config(`on_unreachable = "keep"`, there.with(labelled).String(), here.named("other")))
 	expect(t, tf.Fail(t, "plan"), "Error: Unable to plan virtual machine", `Host "kvm2" does not answer`, "Host: kvm2")
 	tf.Config(t, config(`on_unreachable = "keep"`, here.named("other")))
@@ -125,7 +125,7 @@ func TestAccVirtualMachine_hostStopsAnswering(t *testing.T) {
 	gone(t, l, tf, name, other, third)
 }
 
-// TestAccVirtualMachine_silentHostMayRunIt: a stopped machine isn't started as long as a host is silent that may run
+// TestAccVirtualMachine_silentHostMayRunIt: a stopped VM isn't started as long as a host is silent that may run
 // it.
 func TestAccVirtualMachine_silentHostMayRunIt(t *testing.T) {
 	t.Parallel()
@@ -162,7 +162,7 @@ func TestAccVirtualMachine_silentHostMayRunIt(t *testing.T) {
 	gone(t, l, tf, name)
 }
 
-// TestAccVirtualMachine_hostsEdited: the provider's hosts are edited while a machine is on one of them. Nobody can tell
+// TestAccVirtualMachine_hostsEdited: the provider's hosts are edited while a VM is on one of them. Nobody can tell
 // what a host has that isn't configured any more, until the user gives it up.
 func TestAccVirtualMachine_hostsEdited(t *testing.T) {
 	t.Parallel()
@@ -185,13 +185,13 @@ func TestAccVirtualMachine_hostsEdited(t *testing.T) {
 	}, resource.TestStep{
 		// Removed.
 		Config: hosts(reserve),
-		ExpectError: spaced("Unable to read virtual machine", `The machine was last on host "kvm1", which is not in the `+
+		ExpectError: spaced("Unable to read virtual machine", `The VM was last on host "kvm1", which is not in the `+
 			"provider's hosts any more.", `Add "kvm1" to hosts again; if the host is gone for good, add it with fenced = true.`),
 	}, resource.TestStep{
-		// Leads to another machine.
+		// Leads to another VM.
 		Config: hosts(acctest.Host{Name: "kvm1", Of: kvm3}, reserve),
 		ExpectError: spaced(
-			`The machine was last on host "kvm1" with UUID`,
+			`The VM was last on host "kvm1" with UUID`,
 			kvm1.HostUUID,
 			"that name now leads to",
 			kvm3.HostUUID,
@@ -201,13 +201,13 @@ func TestAccVirtualMachine_hostsEdited(t *testing.T) {
 	}, resource.TestStep{
 		// Renamed, and not answering under its new name.
 		Config:      hosts(acctest.Host{Name: "new", URI: "qemu+ssh://root@127.0.0.1:1/system"}, reserve),
-		ExpectError: spaced(`The machine was last on host "kvm1", which is not in the provider's hosts any more.`),
+		ExpectError: spaced(`The VM was last on host "kvm1", which is not in the provider's hosts any more.`),
 	}, resource.TestStep{
 		// Twice.
 		Config:      hosts(acctest.Host{Of: kvm1}, acctest.Host{Name: "again", Of: kvm1}, reserve),
-		ExpectError: spaced(`Hosts "again" and "kvm1" are the same machine`, kvm1.HostUUID, "Remove one of the two entries"),
+		ExpectError: spaced(`Hosts "again" and "kvm1" are the same VM`, kvm1.HostUUID, "Remove one of the two entries"),
 	}, resource.TestStep{
-		// Renamed, and found there: it is known by its UUID, and so is the machine.
+		// Renamed, and found there: it is known by its UUID, and so is the VM.
 		Config:            hosts(acctest.Host{Name: "new", Of: kvm1}, reserve),
 		ConfigPlanChecks:  changes(plancheck.ResourceActionNoop),
 		ConfigStateChecks: state("new", id.AddStateValue(address, path("id"))),
@@ -218,7 +218,7 @@ func TestAccVirtualMachine_hostsEdited(t *testing.T) {
 		ConfigStateChecks: state("kvm1", id.AddStateValue(address, path("id"))),
 		Check:             on(t, l, name, "running", ""),
 	}, resource.TestStep{
-		// Given up: the machine is made anew elsewhere.
+		// Given up: the VM is made anew elsewhere.
 		Config:            hosts(acctest.Host{Of: kvm1, Settings: "fenced = true"}, acctest.Host{Of: kvm2}),
 		ConfigPlanChecks:  changes(plancheck.ResourceActionCreate),
 		ConfigStateChecks: state("kvm2", newID.AddStateValue(address, path("id"))),

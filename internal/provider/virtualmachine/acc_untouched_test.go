@@ -45,7 +45,7 @@ func written(t *testing.T, h *lab.Host) map[string]time.Time {
 	return times
 }
 
-// everyDataSource looks at a host and two of its machines in all ways that need no raw commands.
+// everyDataSource looks at a host and two of its VMs in all ways that need no raw commands.
 func everyDataSource(host, one, other string) string {
 	machines := ""
 	for _, name := range []string{"virtfleet_conditions", "virtfleet_guest_info", "virtfleet_migration_candidates"} {
@@ -68,7 +68,7 @@ data "virtfleet_evacuation_plan" "this" { host = %[1]q }
 `, host)
 }
 
-// TestAccVirtualMachine_planWritesNothing: whatever is wrong with a machine, plan, refresh and data sources only look.
+// TestAccVirtualMachine_planWritesNothing: whatever is wrong with a VM, plan, refresh and data sources only look.
 // The host is the test's own, so that nobody else writes there.
 func TestAccVirtualMachine_planWritesNothing(t *testing.T) {
 	t.Parallel()
@@ -86,7 +86,7 @@ func TestAccVirtualMachine_planWritesNothing(t *testing.T) {
 	tf.Config(t, provider+fine.named("fine")+off.named("off")+waits.named("waits"))
 	tf.Run(t, "apply")
 
-	// What an apply would repair: a machine that is off, one that lost its marks, one that isn't ready; one whose creation
+	// What an apply would repair: a VM that is off, one that lost its marks, one that isn't ready; one whose creation
 	// was interrupted; one to be made, one to be removed, one to be imported.
 	l.Virsh(t, h.Name, "destroy", name+"-off")
 	l.Virsh(t, h.Name, "metadata", name+"-off", "urn:virtfleet:1", "--remove", "--config")
@@ -160,10 +160,10 @@ func TestAccVirtualMachine_unknownProvider(t *testing.T) {
 		"depends on values that are not known before apply: hosts.kvm1.uri", "-target")
 	tf.Fail(t, "apply")
 	if after := l.Virsh(t, "kvm1", "dumpxml", name); after != before {
-		t.Errorf("the machine was changed:\n%s\nwas\n%s", after, before)
+		t.Errorf("the VM was changed:\n%s\nwas\n%s", after, before)
 	}
 	if state, _ := tf.State(t, address); state == nil {
-		t.Error("the state lost the machine")
+		t.Error("the state lost the VM")
 	}
 
 	// As the error says.

@@ -9,7 +9,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/attr"
 )
 
-// What names the machine's attributes one by one forgets a new one without a word. These tests take the names from the
+// What names the VM's attributes one by one forgets a new one without a word. These tests take the names from the
 // model's own fields, and the values from full, which has to say something about each.
 
 // attributesOf are the attributes of a model by name.
@@ -37,7 +37,7 @@ func exchanged(m, other *model, name string) *model {
 	return &out
 }
 
-// observedFull is the state of the machine that full gives.
+// observedFull is the state of the VM that full gives.
 func observedFull(t *testing.T, prior *model) *model {
 	t.Helper()
 	var now model

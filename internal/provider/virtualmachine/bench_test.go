@@ -12,7 +12,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/virtualmachine"
 )
 
-// typical is a machine as people declare it.
+// typical is a VM as people declare it.
 const typical = `{
   "name": "bench", "arch": "i686", "labels": {"app": "web", "tier": "prod"}, "run_strategy": "Always",
   "cpu": {"cores": 2, "sockets": 1, "threads": 1}, "memory": {"size": "64Mi"}, "termination_grace_period": "0s",
@@ -25,7 +25,7 @@ const typical = `{
   "wait_for": {"timeout": "5m"}
 }`
 
-// rpc is the provider as Terraform calls it, for one machine.
+// rpc is the provider as Terraform calls it, for one VM.
 type rpc struct {
 	b        testing.TB
 	provider *provider.Provider
@@ -93,7 +93,7 @@ func (r *rpc) plan(prior, proposed *tfprotov6.DynamicValue, private []byte) *tfp
 	return resp
 }
 
-// create makes the machine, and returns its state and its private state.
+// create makes the VM, and returns its state and its private state.
 func (r *rpc) create() (state *tfprotov6.DynamicValue, private []byte) {
 	r.b.Helper()
 	null := r.wire(tftypes.NewValue(r.schema, nil))
@@ -116,7 +116,7 @@ func (r *rpc) refresh(state *tfprotov6.DynamicValue, private []byte) (seen, plan
 	return read.NewState, r.plan(read.NewState, read.NewState, read.Private).PlannedState
 }
 
-// attributes are those of a machine.
+// attributes are those of a VM.
 func (r *rpc) attributes(wire *tfprotov6.DynamicValue) map[string]tftypes.Value {
 	r.b.Helper()
 	v, err := wire.Unmarshal(r.schema)
@@ -130,7 +130,7 @@ func (r *rpc) attributes(wire *tfprotov6.DynamicValue) map[string]tftypes.Value 
 	return all
 }
 
-// BenchmarkPlan is what the provider does for one machine of which nothing has changed.
+// BenchmarkPlan is what the provider does for one VM of which nothing has changed.
 func BenchmarkPlan(b *testing.B) {
 	r := newRPC(b, local, typical)
 	made, private := r.create()

@@ -11,8 +11,8 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
 )
 
-// TestVirtualMachine_planAsksOnce: all machines of a plan are read by what the first makes the provider ask, be they
-// two or a thousand. Nothing but its addresses, which no bulk call tells, is asked for one machine that runs.
+// TestVirtualMachine_planAsksOnce: all VMs of a plan are read by what the first makes the provider ask, be they
+// two or a thousand. Nothing but its addresses, which no bulk call tells, is asked for one VM that runs.
 func TestVirtualMachine_planAsksOnce(t *testing.T) {
 	t.Parallel()
 	keepBuiltIn(t)
@@ -43,11 +43,11 @@ func TestVirtualMachine_planAsksOnce(t *testing.T) {
 		}
 		first["local"]["virDomainInterfaceAddresses"] = i + 1
 		if diff := cmp.Diff(first, calls); diff != "" {
-			t.Errorf("reading machine %d, and planning for it, took calls of its own (-before +after):\n%s", i, diff)
+			t.Errorf("reading VM %d, and planning for it, took calls of its own (-before +after):\n%s", i, diff)
 		}
 	}
 	if first["local"]["virConnectListAllDomains"] == 0 {
-		t.Errorf("the machines were not read in bulk: %v", first)
+		t.Errorf("the VMs were not read in bulk: %v", first)
 	}
 }
 

@@ -59,7 +59,7 @@ func equal(a, b *model) bool {
 	return !slices.ContainsFunc(pairs(vmSchema.Attributes, a, b), func(p pair) bool { return !p.a.Equal(p.b) })
 }
 
-// missed says which values that were planned to change the machine doesn't have after an update that met no error. What
+// missed says which values that were planned to change the VM doesn't have after an update that met no error. What
 // nobody declared and isn't there is no matter.
 func missed(now, plan, state *model) diag.Diagnostics {
 	var wrong []string

@@ -21,7 +21,7 @@ import (
 
 func TestMain(m *testing.M) { acctest.Main(m) }
 
-// address is the machine that most tests are about.
+// address is the VM that most tests are about.
 const address = virtualmachine.TypeName + ".this"
 
 // hcl is the body of a resource: attribute names with their values as HCL.
@@ -54,7 +54,7 @@ func (h hcl) named(name string) string {
 
 func quote(s string) string { return fmt.Sprintf("%q", s) }
 
-// guest is a machine on the lab that boots a real guest in seconds.
+// guest is a VM on the lab that boots a real guest in seconds.
 func guest(l *lab.Lab, name string) hcl {
 	return hcl{
 		"name":   quote(name),
@@ -66,12 +66,12 @@ func guest(l *lab.Lab, name string) hcl {
 	}
 }
 
-// know expects one attribute of the machine in the state.
+// know expects one attribute of the VM in the state.
 func know(attribute string, want knownvalue.Check) statecheck.StateCheck {
 	return statecheck.ExpectKnownValue(address, path(attribute), want)
 }
 
-// planned expects one attribute of the machine in the plan.
+// planned expects one attribute of the VM in the plan.
 func planned(attribute string, want knownvalue.Check) plancheck.PlanCheck {
 	return plancheck.ExpectKnownValue(address, path(attribute), want)
 }
@@ -87,7 +87,7 @@ func path(dotted string) tfjsonpath.Path {
 
 func exactly(s string) knownvalue.Check { return knownvalue.StringExact(s) }
 
-// changes expects that the plan does that to the machine, and that nothing is left to do after it.
+// changes expects that the plan does that to the VM, and that nothing is left to do after it.
 func changes(action plancheck.ResourceActionType, more ...plancheck.PlanCheck) resource.ConfigPlanChecks {
 	return resource.ConfigPlanChecks{
 		PreApply:             append(more, plancheck.ExpectResourceAction(address, action)),
@@ -95,7 +95,7 @@ func changes(action plancheck.ResourceActionType, more ...plancheck.PlanCheck) r
 	}
 }
 
-// story runs the steps against the lab's first two hosts, and looks that nothing is left of the machines.
+// story runs the steps against the lab's first two hosts, and looks that nothing is left of the VMs.
 func story(t *testing.T, l *lab.Lab, names []string, steps ...resource.TestStep) {
 	t.Helper()
 	for _, name := range names {

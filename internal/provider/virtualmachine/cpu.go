@@ -67,7 +67,7 @@ func settleCPU(config, planned, prior types.Object) types.Object {
 		}
 	}
 	if c.prior == nil {
-		// What a new machine has where nothing else is declared.
+		// What a new VM has where nothing else is declared.
 		c.prior = object{}
 		for _, name := range cpuCounts {
 			c.prior[name] = types.Int64Value(1)

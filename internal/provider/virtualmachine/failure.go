@@ -11,10 +11,10 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/tfdiag"
 )
 
-// isGone tells whether every host that could have the machine answered, and none has it.
+// isGone tells whether every host that could have the VM answered, and none has it.
 func isGone(err error) bool { return errors.Is(err, fleet.ErrNotFound) }
 
-// failure is an error about the machine on its way to the user.
+// failure is an error about the VM on its way to the user.
 func (m *model) failure(verb string, err error) tfdiag.Failure {
 	name := text(m.Name)
 	if name == "" {

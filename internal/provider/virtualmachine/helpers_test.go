@@ -69,7 +69,7 @@ func read(t *testing.T, i in) *model {
 	return &m
 }
 
-// minimal is the least that a machine needs.
+// minimal is the least that a VM needs.
 var minimal = in{"name": "web", "memory": in{"size": "1Gi"}}
 
 // full says something about everything.
@@ -129,7 +129,7 @@ var full = in{
 	"timeouts": in{"create": "5m"},
 }
 
-// machine is the observed machine that a configuration gives when it is applied.
+// machine is the observed VM that a configuration gives when it is applied.
 func machine(t *testing.T, i in) *fleet.VM {
 	t.Helper()
 	desired := read(t, i).toFleet(nil)

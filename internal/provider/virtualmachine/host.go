@@ -12,7 +12,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/moving"
 )
 
-// target is the host that the machine is to be moved to, "" when it stays. A host that the provider doesn't know is
+// target is the host that the VM is to be moved to, "" when it stays. A host that the provider doesn't know is
 // another matter, which the fleet explains.
 func (p planning) target() string {
 	if p.state == nil {
@@ -25,7 +25,7 @@ func (p planning) target() string {
 	return host
 }
 
-// planMove plans that the machine is where it is pinned to, whoever moved it from there.
+// planMove plans that the VM is where it is pinned to, whoever moved it from there.
 func (p planning) planMove(m *model) {
 	switch {
 	case p.config.Host.IsUnknown():
@@ -67,7 +67,7 @@ func (r *Resource) moveTimeout(ctx context.Context, p planning) time.Duration {
 	return 2 * budget
 }
 
-// move brings the machine to where it is pinned to, and returns where it was last known then. The machine is nil when
+// move brings the VM to where it is pinned to, and returns where it was last known then. The VM is nil when
 // there was nothing to do, or nobody can say. What it says besides is about a move that could not be aborted any more.
 func (r *Resource) move(
 	ctx context.Context, p planning,

@@ -9,7 +9,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
 )
 
-// planMending plans that a machine whose migration broke in post-copy runs after the apply, which resumes the
+// planMending plans that a VM whose migration broke in post-copy runs after the apply, which resumes the
 // migration. What it takes to tell whether that can work no plan knows.
 func (p planning) planMending(o *outcome) {
 	if text(p.state.StatusReason) != status.ReasonPostcopyFailed {
@@ -44,7 +44,7 @@ func (p planning) planMending(o *outcome) {
 		detail += "\n\nThe other host doesn't answer: unless that changes it can't be resumed."
 	}
 	if o := p.config.migrationOptions(); o.OnIrrecoverable != "" {
-		detail += fmt.Sprintf("\n\nIf that can't be, what is left of the machine is dealt with as on_irrecoverable = %q "+
+		detail += fmt.Sprintf("\n\nIf that can't be, what is left of the VM is dealt with as on_irrecoverable = %q "+
 			"says.", o.OnIrrecoverable)
 	}
 	o.diags.AddAttributeWarning(path.Root("status"), "Broken migration is resumed", detail)

@@ -66,7 +66,7 @@ type model struct {
 	Autostart        types.Bool   `tfsdk:"autostart"`
 }
 
-// lastKnown is where the state says that the machine was.
+// lastKnown is where the state says that the VM was.
 func (m *model) lastKnown() fleet.LastKnown {
 	return fleet.LastKnown{Host: text(m.CurrentHost), HostUUID: text(m.CurrentHostUUID)}
 }
@@ -87,7 +87,7 @@ func (m *model) policy() string {
 	return fleet.PolicyLive
 }
 
-// spec is what the model declares of the machine's definition. Where prior isn't nil, it stands in for what a
+// spec is what the model declares of the VM's definition. Where prior isn't nil, it stands in for what a
 // configuration can't say or doesn't know yet.
 func (m *model) spec(prior *model) domain.Spec {
 	if prior == nil {
@@ -100,7 +100,7 @@ func (m *model) spec(prior *model) domain.Spec {
 	return s
 }
 
-// migrationOptions are those of the machine itself.
+// migrationOptions are those of the VM itself.
 func (m *model) migrationOptions() migration.Options {
 	o := moving.Options(m.MigrationOptions)
 	o.SharedDisks = sharedDisks(m.Disks)
@@ -133,14 +133,14 @@ func (m *model) toFleet(prior *model) fleet.Desired {
 	return d
 }
 
-// observation is what was seen of a machine in one reading.
+// observation is what was seen of a VM in one reading.
 type observation struct {
 	vm *fleet.VM
 	// addresses by interface; nil when nobody could say.
 	addresses map[string][]string
-	// evicted says why the machine, which is off, stays so; "": it doesn't.
+	// evicted says why the VM, which is off, stays so; "": it doesn't.
 	evicted string
-	// evicting says why the machine, which runs, is about to be taken away; "": it isn't.
+	// evicting says why the VM, which runs, is about to be taken away; "": it isn't.
 	evicting string
 	// imported says that no apply has recorded yet what only we know: then the prior state stands.
 	imported bool
@@ -148,7 +148,7 @@ type observation struct {
 	agreed *domain.Spec
 }
 
-// fromFleet returns the state of a machine that was observed. prior is the state or plan so far, whose notation is
+// fromFleet returns the state of a VM that was observed. prior is the state or plan so far, whose notation is
 // kept where it means the same.
 func (m *model) fromFleet(seen observation, prior *model) {
 	vm := seen.vm
@@ -170,7 +170,7 @@ func (m *model) fromFleet(seen observation, prior *model) {
 	m.Autostart = types.BoolValue(vm.StartsWithHost())
 }
 
-// keepReady keeps a machine ready of which nobody could say whether it has its address: a guest that is too busy for
+// keepReady keeps a VM ready of which nobody could say whether it has its address: a guest that is too busy for
 // the one question that a refresh asks hasn't lost it.
 func (m *model) keepReady(seen observation, prior *model) {
 	wait := waitToFleet(m.WaitFor)
@@ -195,7 +195,7 @@ func (m *model) definitionFromFleet(seen observation, prior *model) {
 	m.combine(definitionAttributes, m, prior, func(p pair) attr.Value { return keep(p.name, p.a, p.b) })
 }
 
-// metadataFromFleet reads back what only we know. An imported machine has nothing recorded that belongs to this
+// metadataFromFleet reads back what only we know. An imported VM has nothing recorded that belongs to this
 // configuration: its host stays unpinned, and its run strategy is the one that describes what was observed.
 func (m *model) metadataFromFleet(seen observation, prior *model) {
 	recorded := seen.vm.Metadata
@@ -225,7 +225,7 @@ func (m *model) metadataFromFleet(seen observation, prior *model) {
 	}
 }
 
-// observedStrategy is the run strategy of a machine that is imported: the recorded one, else one that leaves it as it
+// observedStrategy is the run strategy of a VM that is imported: the recorded one, else one that leaves it as it
 // is.
 func observedStrategy(vm *fleet.VM) types.String {
 	if recorded := vm.Metadata.RunStrategy; recorded != "" {

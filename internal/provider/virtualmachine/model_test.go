@@ -121,7 +121,7 @@ func TestModel_toFleetLeavesOutWhatIsNotKnown(t *testing.T) {
 	}
 }
 
-// TestModel_roundTrip: what is read back from a machine declares that very machine.
+// TestModel_roundTrip: what is read back from a VM declares that very VM.
 func TestModel_roundTrip(t *testing.T) {
 	t.Parallel()
 	for name, config := range map[string]in{"minimal": minimal, "full": full} {
@@ -191,7 +191,7 @@ func TestModel_readSeesDrift(t *testing.T) {
 	}
 }
 
-// TestModel_importTakesNoPin: an imported machine isn't pinned to where it happens to be, and its run strategy is the
+// TestModel_importTakesNoPin: an imported VM isn't pinned to where it happens to be, and its run strategy is the
 // one that leaves it as it is.
 func TestModel_importTakesNoPin(t *testing.T) {
 	t.Parallel()

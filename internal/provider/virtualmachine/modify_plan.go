@@ -93,7 +93,7 @@ func (r *Resource) planning(
 	return p, diags
 }
 
-// told notes which machine is planned, by which a new one in its place is known to replace it. Terraform doesn't say
+// told notes which VM is planned, by which a new one in its place is known to replace it. Terraform doesn't say
 // beforehand whether it will ask for that one: with -replace it does, whatever was planned.
 func (p planning) told(ctx context.Context, data *meta.Data, private meta.PrivateWriter) diag.Diagnostics {
 	if p.state == nil {
@@ -175,11 +175,11 @@ func (r *Resource) alone(ctx context.Context, p planning, o outcome) error {
 // nameTwice says that a configuration has two resources of one name.
 func nameTwice(name string) diag.Diagnostic {
 	return diag.NewAttributeErrorDiagnostic(path.Root("name"), "Name of two virtual machines",
-		"Two resources of this configuration have the name \""+name+"\". No two machines can have one name.\n\n"+
+		"Two resources of this configuration have the name \""+name+"\". No two VMs can have one name.\n\n"+
 			"Choose another name for one of them, or remove it.")
 }
 
-// planDestroy refuses to destroy a protected machine, and one whose host doesn't answer.
+// planDestroy refuses to destroy a protected VM, and one whose host doesn't answer.
 func (r *Resource) planDestroy(
 	ctx context.Context, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse,
 ) {
@@ -202,7 +202,7 @@ func (r *Resource) planDestroy(
 	}
 }
 
-// protectedError says why the machine isn't destroyed.
+// protectedError says why the VM isn't destroyed.
 func protectedError(m *model) diag.Diagnostic {
 	return diag.NewAttributeErrorDiagnostic(path.Root("deletion_protection"), "Virtual machine is protected",
 		"Virtual machine \""+text(m.Name)+"\" has deletion_protection set, so it is not destroyed.\n\n"+

@@ -9,7 +9,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
 )
 
-// ownState is the state of a machine with a disk that was made with it.
+// ownState is the state of a VM with a disk that was made with it.
 func ownState(t *testing.T, disk in) *model {
 	t.Helper()
 	config := minimal.with(in{"disks": in{"root": disk}})

@@ -18,17 +18,17 @@ import (
 type planning struct {
 	// config is what the user wrote. Values in it may be unknown.
 	config *model
-	// state is what was read last; nil for a new machine.
+	// state is what was read last; nil for a new VM.
 	state *model
-	// live is the definition of the running machine as it was read last; nil when it doesn't run.
+	// live is the definition of the running VM as it was read last; nil when it doesn't run.
 	live *domain.Spec
 	// applied are the sources that the disks had when they were last applied, by key.
 	applied map[string]domain.DiskSource
 	// saved says that the VM, which is off, resumes from saved memory when it is started.
 	saved bool
-	// evicted says why the machine, which is off, stays so; "": it doesn't.
+	// evicted says why the VM, which is off, stays so; "": it doesn't.
 	evicted string
-	// evicting says why the machine, which runs, is about to be taken away; "": it isn't.
+	// evicting says why the VM, which runs, is about to be taken away; "": it isn't.
 	evicting string
 	// transient says that the VM was imported without a definition, and stays so.
 	transient bool
@@ -43,7 +43,7 @@ type outcome struct {
 	changed bool
 	// policy is the update policy that the fleet is to follow.
 	policy string
-	// replace are the attributes that can only change with a new machine.
+	// replace are the attributes that can only change with a new VM.
 	replace path.Paths
 	diags   diag.Diagnostics
 }
@@ -66,7 +66,7 @@ func (p planning) plan() outcome {
 	o.diags.Append(p.sourcesKept(drifts)...)
 	need := p.needs().without(drifts)
 	if o.replace = need.replace(); len(o.replace) > 0 {
-		// Terraform plans the new machine by itself.
+		// Terraform plans the new VM by itself.
 		p.planNew(m)
 		o.changed = true
 		o.diags.Append(p.replaceProtected(o.replace)...)
@@ -87,7 +87,7 @@ func (p planning) plan() outcome {
 	return o
 }
 
-// planNew plans what is known of a new machine besides what was declared.
+// planNew plans what is known of a new VM besides what was declared.
 func (p planning) planNew(m *model) {
 	m.combine(computedAttributes, m, m, func(p pair) attr.Value {
 		return unknownOf(computedAttributes[p.name].GetType())
@@ -146,7 +146,7 @@ func withoutOther(devices types.Map, t types.ObjectType, sources ...string) type
 	return mapOf(t, all)
 }
 
-// planPower plans what the machine will be doing after the apply, and whether it is restarted for its changes.
+// planPower plans what the VM will be doing after the apply, and whether it is restarted for its changes.
 func (p planning) planPower(o *outcome, need needs) {
 	m, s := &o.planned, p.state
 
@@ -184,7 +184,7 @@ func (p planning) wanted() status.Action {
 	return status.Power(p.config.strategy(), text(p.state.Status), text(p.state.Phase), text(p.state.StatusReason))
 }
 
-// plannedReady: a machine that runs after the apply was waited for, or the apply fails. So one that isn't ready yet is
+// plannedReady: a VM that runs after the apply was waited for, or the apply fails. So one that isn't ready yet is
 // planned to become so, which makes the next apply wait again.
 func (p planning) plannedReady(m *model) types.Bool {
 	switch {
@@ -201,7 +201,7 @@ func (p planning) plannedReady(m *model) types.Bool {
 	}
 }
 
-// warnAboutEviction says why a machine that should run is left as it is.
+// warnAboutEviction says why a VM that should run is left as it is.
 func (p planning) warnAboutEviction(o *outcome) {
 	on, managed := status.Autostart(p.config.strategy())
 	suspended := managed && !p.state.Autostart.IsNull() && p.state.Autostart.ValueBool() != on

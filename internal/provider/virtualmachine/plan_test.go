@@ -12,7 +12,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
 )
 
-// planCase is one plan of an existing machine.
+// planCase is one plan of an existing VM.
 type planCase struct {
 	// before was applied, config is planned.
 	before, config in
@@ -31,7 +31,7 @@ type planCase struct {
 
 	// changes are the top-level attributes that are planned to change, in order.
 	changes string
-	// replaces is the attribute that needs a new machine.
+	// replaces is the attribute that needs a new VM.
 	replaces string
 	// says are parts of the diagnostics; none means that there are no diagnostics.
 	says []string
@@ -222,10 +222,10 @@ func TestPlan_changes(t *testing.T) {
 		"arch": {
 			before: minimal, config: minimal.with(in{"arch": "aarch64"}), replaces: "arch",
 		},
-		"machine of another family": {
+		"VM of another family": {
 			before: minimal, config: minimal.with(in{"machine_type": "pc"}), replaces: "machine_type",
 		},
-		"replacing a protected machine": {
+		"replacing a protected VM": {
 			before: minimal.with(in{"deletion_protection": true}), config: minimal.with(in{"arch": "aarch64"}),
 			replaces: "arch", says: []string{"Error: Virtual machine is protected", "deletion_protection = false", "@arch"},
 		},

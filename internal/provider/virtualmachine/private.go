@@ -11,15 +11,15 @@ import (
 
 // Keys of the resource's private state: what a plan has to know that isn't a user's business.
 const (
-	// privateLive is the definition of the running machine, by which changes are told live or not.
+	// privateLive is the definition of the running VM, by which changes are told live or not.
 	privateLive = "live"
-	// privateImported says that the machine was imported and nothing of ours was written to it since.
+	// privateImported says that the VM was imported and nothing of ours was written to it since.
 	privateImported = "imported"
-	// privateAgreed is what both definitions of the running machine said when they last agreed, as long as they don't.
+	// privateAgreed is what both definitions of the running VM said when they last agreed, as long as they don't.
 	privateAgreed = "agreed"
-	// privateEvicted says why a machine that is off stays so.
+	// privateEvicted says why a VM that is off stays so.
 	privateEvicted = "evicted"
-	// privateEvicting says why a machine that runs is about to be taken away.
+	// privateEvicting says why a VM that runs is about to be taken away.
 	privateEvicting = "evicting"
 	// privateTransient says that the VM had no definition when it was imported, and has none since.
 	privateTransient = "transient"
@@ -27,7 +27,7 @@ const (
 	privateApplied = "applied"
 	// privateSaved says that the VM resumes from saved memory when it is started.
 	privateSaved = "saved"
-	// privateReplaced is the id of the machine that is planned, and so, when Terraform goes on to plan another one in its
+	// privateReplaced is the id of the VM that is planned, and so, when Terraform goes on to plan another one in its
 	// place, of the one that is replaced.
 	privateReplaced = "replaced"
 )

@@ -10,7 +10,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/meta"
 )
 
-// look finds the machine and asks for its addresses, once: what the short cut saw already isn't asked for again.
+// look finds the VM and asks for its addresses, once: what the short cut saw already isn't asked for again.
 func (r *Resource) look(ctx context.Context, state *model) (observation, error) {
 	if seen, ok := ctx.Value(observed{}).(observation); ok {
 		return seen, nil
@@ -32,7 +32,7 @@ func (r *Resource) look(ctx context.Context, state *model) (observation, error) 
 	}, nil
 }
 
-// refreshed returns the state of a machine as it was seen, and records what runs.
+// refreshed returns the state of a VM as it was seen, and records what runs.
 func refreshed(
 	ctx context.Context, seen observation, state *model, private meta.Private,
 ) (*model, diag.Diagnostics) {
@@ -60,7 +60,7 @@ func refreshed(
 	return now, diags
 }
 
-// wait waits until the machine is ready, where it runs and there is anything to wait for, and returns what was seen
+// wait waits until the VM is ready, where it runs and there is anything to wait for, and returns what was seen
 // last.
 func (r *Resource) wait(ctx context.Context, seen observation, m *model) (observation, error) {
 	if !waits(m.WaitFor) && seen.vm.Running() {
@@ -76,9 +76,9 @@ func (r *Resource) wait(ctx context.Context, seen observation, m *model) (observ
 	return seen, err
 }
 
-// created returns the state of a new machine: what was planned, and what was seen where nothing was. What differs from
+// created returns the state of a new VM: what was planned, and what was seen where nothing was. What differs from
 // the plan is seen by the next reading, as a change to repair: here Terraform would take it for a failure, and destroy
-// the machine.
+// the VM.
 func created(seen observation, plan *model) *model {
 	var now model
 	now.fromFleet(seen, plan)

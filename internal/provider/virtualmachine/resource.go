@@ -53,7 +53,7 @@ type Resource struct{ meta.Resource }
 // NewResource is the constructor that the provider registers.
 func NewResource() resource.Resource { return &Resource{meta.Resource{TypeName: TypeName}} }
 
-// Create makes the machine. Once it is there nothing is an error any more, because Terraform would destroy it: what
+// Create makes the VM. Once it is there nothing is an error any more, because Terraform would destroy it: what
 // isn't as it should be becomes a warning, ready = false, and the next plan.
 func (r *Resource) Create(ctx context.Context, req resource.CreateRequest, resp *resource.CreateResponse) {
 	var plan, config model
@@ -106,7 +106,7 @@ func (r *Resource) finish(ctx context.Context, vm *fleet.VM) error {
 	return r.Data.Fleet.FinishCreate(finishing, vm)
 }
 
-// Read has three ends: the machine was found, it is proven to be gone, or nobody can tell.
+// Read has three ends: the VM was found, it is proven to be gone, or nobody can tell.
 func (r *Resource) Read(ctx context.Context, req resource.ReadRequest, resp *resource.ReadResponse) {
 	var state model
 	resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
@@ -158,7 +158,7 @@ func (r *Resource) Read(ctx context.Context, req resource.ReadRequest, resp *res
 	}
 }
 
-// Update changes the machine in place, then waits for what makes it ready. It may fail: the machine stays, and the
+// Update changes the VM in place, then waits for what makes it ready. It may fail: the VM stays, and the
 // state says how far it came.
 func (r *Resource) Update(ctx context.Context, req resource.UpdateRequest, resp *resource.UpdateResponse) {
 	var plan, config, state model
@@ -219,7 +219,7 @@ func (r *Resource) Update(ctx context.Context, req resource.UpdateRequest, resp 
 	r.saveUpdated(ctx, seen, &plan, &state, desired.Spec, resp)
 }
 
-// Delete removes the machine. One that is gone already is what was wanted.
+// Delete removes the VM. One that is gone already is what was wanted.
 func (r *Resource) Delete(ctx context.Context, req resource.DeleteRequest, resp *resource.DeleteResponse) {
 	var state model
 	resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
@@ -255,7 +255,7 @@ func (r *Resource) Delete(ctx context.Context, req resource.DeleteRequest, resp 
 	}
 }
 
-// ImportState finds the machine by its UUID or its name, wherever in the fleet it is. Read fills in the rest.
+// ImportState finds the VM by its UUID or its name, wherever in the fleet it is. Read fills in the rest.
 func (r *Resource) ImportState(
 	ctx context.Context, req resource.ImportStateRequest, resp *resource.ImportStateResponse,
 ) {
@@ -273,7 +273,7 @@ func (r *Resource) ImportState(
 	resp.Diagnostics.Append(resp.State.SetAttribute(ctx, path.Root("id"), types.StringValue(vm.UUID))...)
 }
 
-// named finds a machine by its UUID or its name, which may look like a UUID.
+// named finds a VM by its UUID or its name, which may look like a UUID.
 func (r *Resource) named(ctx context.Context, name string) (*fleet.VM, error) {
 	if id, err := uuid.Parse(name); err == nil {
 		if vm, err := r.Data.Fleet.Find(ctx, id.String(), fleet.LastKnown{}); !isGone(err) {

@@ -19,12 +19,12 @@ import (
 // keyed are the attributes whose next step is a key that users chose.
 var keyed = append([]string{"disks", "interfaces"}, familyPaths()...)
 
-// needs are the changes that the running machine can't take.
+// needs are the changes that the running VM can't take.
 type needs struct {
 	// restart are all of them, fresh those that the state doesn't have yet: the others were staged by an earlier apply,
 	// or by somebody else.
 	restart, fresh []domain.Change
-	// rebuilt are those that need a new machine.
+	// rebuilt are those that need a new VM.
 	rebuilt []domain.Change
 }
 
@@ -195,7 +195,7 @@ func (p planning) restartWarning(changes []domain.Change) diag.Diagnostic {
 			text(p.state.Name), domain.ListChanges(changes)))
 }
 
-// replaceProtected refuses to replace a protected machine.
+// replaceProtected refuses to replace a protected VM.
 func (p planning) replaceProtected(paths path.Paths) diag.Diagnostics {
 	if !p.state.DeletionProtection.ValueBool() {
 		return nil

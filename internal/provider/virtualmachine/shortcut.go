@@ -15,7 +15,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/meta"
 )
 
-// The short cut: most machines of most plans are as they were. To say so, the framework walks over every value a dozen
+// The short cut: most VMs of most plans are as they were. To say so, the framework walks over every value a dozen
 // times, and each step along an attribute's path copies the schema of its level; that is two thirds of what a plan
 // costs, and it grows with the schema. So what Terraform sends is first looked at without the framework, by the same
 // functions that Read and ModifyPlan call. Only where they find nothing to do, the answer is what Terraform sent.
@@ -59,7 +59,7 @@ func (*ShortCut) Saved(req *tfprotov6.UpgradeResourceStateRequest) *tfprotov6.Dy
 	return &d
 }
 
-// PlansNothing tells whether a plan leaves the machine as it is, and which private state is planned then. When it isn't
+// PlansNothing tells whether a plan leaves the VM as it is, and which private state is planned then. When it isn't
 // sure it says no, and the framework plans.
 func (s *ShortCut) PlansNothing(
 	ctx context.Context, data *meta.Data, req *tfprotov6.PlanResourceChangeRequest,
@@ -98,8 +98,8 @@ func (s *ShortCut) PlansNothing(
 	return planned, err == nil
 }
 
-// ReadsNothing tells whether reading finds the machine as the state has it. When it isn't sure it says no, and the
-// framework reads, with the context that is returned: a machine that was asked for its addresses isn't asked again.
+// ReadsNothing tells whether reading finds the VM as the state has it. When it isn't sure it says no, and the
+// framework reads, with the context that is returned: a VM that was asked for its addresses isn't asked again.
 func (s *ShortCut) ReadsNothing(
 	ctx context.Context, data *meta.Data, req *tfprotov6.ReadResourceRequest,
 ) (context.Context, bool) {
@@ -134,7 +134,7 @@ func (s *ShortCut) ReadsNothing(
 	return ctx, true
 }
 
-// observed is the key of what the short cut saw of the machine.
+// observed is the key of what the short cut saw of the VM.
 type observed struct{}
 
 func sameBytes(a, b *tfprotov6.DynamicValue) bool {

@@ -12,7 +12,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/meta"
 )
 
-// NoteSaved notes the machine of a state that Terraform saved. Terraform sends every one before it plans, also those
+// NoteSaved notes the VM of a state that Terraform saved. Terraform sends every one before it plans, also those
 // that it doesn't have read.
 func NoteSaved(data *meta.Data, req *tfprotov6.UpgradeResourceStateRequest) {
 	if data == nil || req.RawState == nil {
@@ -27,7 +27,7 @@ func NoteSaved(data *meta.Data, req *tfprotov6.UpgradeResourceStateRequest) {
 	}
 }
 
-// replaces is the id of the machine that is destroyed before the new one is made, "" if none is known: one that
+// replaces is the id of the VM that is destroyed before the new one is made, "" if none is known: one that
 // Terraform has planned itself to replace, or one that has the new one's name and is tainted, with a warning. What is
 // left of a create_before_destroy that failed can't be told from a tainted one.
 func (r *Resource) replaces(ctx context.Context, m *model, private meta.PrivateReader) (string, diag.Diagnostics) {
@@ -52,7 +52,7 @@ func (r *Resource) replaces(ctx context.Context, m *model, private meta.PrivateR
 		diags.AddAttributeWarning(path.Root("name"), "Name of a managed virtual machine", fmt.Sprintf(
 			"Virtual machine %q on host %q has this name, and Terraform manages it already (id %s). If it is tainted, it "+
 				"is destroyed before the new one is created, as the plan says, and the name is free by then.\n\n"+
-				"Otherwise the apply will fail: no two machines can have one name. If another resource has it, choose another "+
+				"Otherwise the apply will fail: no two VMs can have one name. If another resource has it, choose another "+
 				"name. If the plan calls it a deposed object, which a create_before_destroy left, \"terraform state rm\" and "+
 				"\"terraform import\" make it this resource's again.", vm.Name, vm.Host, vm.UUID))
 	}

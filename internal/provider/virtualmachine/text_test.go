@@ -48,7 +48,7 @@ func TestText_whatIsAcceptedConverges(t *testing.T) {
 	}
 }
 
-// typicalOf is a machine that says text at a path, as the schema has it.
+// typicalOf is a VM that says text at a path, as the schema has it.
 func typicalOf(steps []string, text string) in {
 	i := minimal.with(in{
 		"disks":      in{"root": in{"file": "/images/root.qcow2"}},

@@ -27,7 +27,7 @@ func TestPlan_unknownThenKnown(t *testing.T) {
 			live := machine(t, before).LiveSpec
 			for _, p := range pairs(merged(definitionAttributes, policyAttributes), config, config) {
 				if p.name == "machine_type" || p.name == "arch" || p.name == "update_policy" || p.a.IsNull() {
-					continue // Another machine type is another machine.
+					continue // Another machine type is another VM.
 				}
 				for at, unknown := range unknowns(p.name, p.a) {
 					first := *config

@@ -34,8 +34,8 @@ func (r *Resource) ValidateConfig(
 	resp.Diagnostics.Append(config.validate()...)
 }
 
-// tolerated are attributes that machines from elsewhere may have values of that we wouldn't make. What they are is
-// checked when planning, where it differs from what is there: the configuration of an imported machine is valid.
+// tolerated are attributes that VMs from elsewhere may have values of that we wouldn't make. What they are is
+// checked when planning, where it differs from what is there: the configuration of an imported VM is valid.
 var tolerated = regexp.MustCompile(`^(type|memory\.(size|max_size)|` +
 	`disks\.[^.]+\.(bus|device|format|serial|read_only)|interfaces\.[^.]+\.model)$`)
 
@@ -97,7 +97,7 @@ func (p planning) validatePlanned(planned *model) diag.Diagnostics {
 		diags.Append(noAgentToWaitFor())
 	}
 	if m := p.config.Memory; p.state == nil && (m.IsNull() || set(m) && open(m)["size"].IsNull()) {
-		diags.AddAttributeError(path.Root("memory"), invalid, "A new machine needs memory.size.")
+		diags.AddAttributeError(path.Root("memory"), invalid, "A new VM needs memory.size.")
 	}
 	return diags
 }
