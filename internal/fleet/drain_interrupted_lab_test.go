@@ -205,6 +205,10 @@ func TestLab_drainCancelledByPolicy(t *testing.T) {
 		if err != nil || now.Metadata.Eviction == nil || now.Metadata.Eviction.Host != from.Name {
 			t.Errorf("%s doesn't carry the request: %+v, %v", name, now, err)
 		}
+
+		if why, err := alone.Evicting(t.Context(), now); err != nil || now.Active && why == "" {
+			t.Errorf("%s is not said to be on its way: %q, %v", name, why, err)
+		}
 	}
 
 	cancel()
