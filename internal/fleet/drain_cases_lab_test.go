@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"slices"
 	"strings"
@@ -221,6 +222,58 @@ func TestLab_drainMovesTransient(t *testing.T) {
 	}
 
 	is(from.Name, "Migrated")
+}
+
+// A drain that runs out of time says whose time that was, and of each VM that
+// stayed what was waited for and what was seen last.
+func TestLab_drainOutOfTime(t *testing.T) {
+	t.Parallel()
+
+	l := lab.Open(t)
+	from, to := l.StartHost(t), l.StartHost(t)
+	alone := ownFleet(t, "alice", from)
+	cfg := ownConfig("alice", from, to)
+	cfg.Migration = crawling()
+	f := openFleet(t, cfg)
+	wish := drainer(t, l, "endless", nil)
+	wish.Spec.Kernel.Cmdline += " dirty=16"
+	endless := booted(t, l, create(t, alone, l, wish))
+
+	wish = light(t, l, "external", nil)
+	wish.Metadata.EvictionStrategy = eviction.External
+	external := create(t, alone, l, wish)
+
+	limit := fmt.Errorf("%w: the user gave no more", context.DeadlineExceeded)
+
+	ctx, cancel := context.WithTimeoutCause(t.Context(), 20*time.Second, limit)
+	defer cancel()
+
+	deadline, _ := ctx.Deadline()
+	steps, err := f.Drain(ctx, Drain{Host: from.Name, ID: "m", Why: "a test"})
+	t.Logf("it ended %s after its deadline", time.Since(deadline).Round(time.Millisecond))
+
+	if !errors.Is(err, ErrNotMoved) || resultsOf(steps) != "endless=Failed external=Failed" {
+		t.Fatalf("%s, %v", resultsOf(steps), err)
+	}
+
+	for _, want := range []string{
+		"the user gave no more; host \"" + from.Name + "\" is cordoned and not empty",
+		fmt.Sprintf("%q (LiveMigration): it was not moved", endless.Name), "its timeout is over", "last seen after",
+		fmt.Sprintf("%q (External): its strategy is External, and nobody has moved it", external.Name),
+	} {
+		if !strings.Contains(err.Error(), want) {
+			t.Errorf("%q is missing in: %v", want, err)
+		}
+	}
+
+	if strings.Contains(err.Error(), "interrupted") {
+		t.Errorf("nobody interrupted it: %v", err)
+	}
+
+	if vm, err := f.FindNow(t.Context(), endless.UUID, inventory.LastKnown{}); err != nil || vm.Host != from.Name ||
+		!vm.Running() || vm.Migrating || vm.Metadata.Eviction != nil {
+		t.Errorf("%+v, %v; want it where it was, without the mark", vm, err)
+	}
 }
 
 // A policy's timeout ends the eviction of its VM, not the drain: the others
