@@ -205,7 +205,7 @@ func TestAccVirtualMachine_hostsEdited(t *testing.T) {
 	}, resource.TestStep{
 		// Twice.
 		Config:      hosts(acctest.Host{Of: kvm1}, acctest.Host{Name: "again", Of: kvm1}, reserve),
-		ExpectError: spaced(`Hosts "again" and "kvm1" are the same VM`, kvm1.HostUUID, "Remove one of the two entries"),
+		ExpectError: spaced(`Hosts "again" and "kvm1" are the same host`, kvm1.HostUUID, "Remove one of the two entries"),
 	}, resource.TestStep{
 		// Renamed, and found there: it is known by its UUID, and so is the VM.
 		Config:            hosts(acctest.Host{Name: "new", Of: kvm1}, reserve),
