@@ -10,7 +10,6 @@ import (
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
-	"github.com/hashicorp/terraform-plugin-go/tftypes"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/meta"
 )
@@ -46,17 +45,11 @@ func (*ShortCut) Saved(req *tfprotov6.UpgradeResourceStateRequest) *tfprotov6.Dy
 	if req.Version != vmSchema.Version || req.RawState == nil {
 		return nil
 	}
-	v, err := req.RawState.UnmarshalWithOpts(wireType, tfprotov6.UnmarshalOpts{
-		ValueFromJSONOpts: tftypes.ValueFromJSONOpts{IgnoreUndefinedAttributes: true},
-	})
+	state, err := encodeSaved(req.RawState.JSON)
 	if err != nil {
 		return nil
 	}
-	d, err := tfprotov6.NewDynamicValue(wireType, v)
-	if err != nil {
-		return nil
-	}
-	return &d
+	return &tfprotov6.DynamicValue{MsgPack: state}
 }
 
 // PlansNothing tells whether a plan leaves the VM as it is, and which private state is planned then. When it isn't

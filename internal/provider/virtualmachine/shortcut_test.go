@@ -1,6 +1,7 @@
 package virtualmachine
 
 import (
+	"encoding/json"
 	"fmt"
 	"maps"
 	"reflect"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
 	"github.com/hashicorp/terraform-plugin-framework/tfsdk"
+	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
 	"github.com/hashicorp/terraform-plugin-go/tftypes"
 	"pgregory.net/rapid"
 
@@ -76,6 +78,84 @@ func TestDecode_asTheFramework(t *testing.T) {
 		}
 		if !equal(got, &want) {
 			t.Fatalf("decoded %v, want %v", got, want)
+		}
+	})
+}
+
+// TestSaved_asTheFramework: a state that Terraform saved goes over the wire as plugin-go would write it.
+func TestSaved_asTheFramework(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		saved := drawSaved(wireType).Draw(t, "state")
+		data, err := json.Marshal(saved)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want, err := tfprotov6.RawState{JSON: data}.UnmarshalWithOpts(wireType, tfprotov6.UnmarshalOpts{
+			ValueFromJSONOpts: tftypes.ValueFromJSONOpts{IgnoreUndefinedAttributes: true},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		wire, err := encodeSaved(data)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := tfprotov6.DynamicValue{MsgPack: wire}.Unmarshal(wireType)
+		if err != nil || !got.Equal(want) {
+			t.Fatalf("%s is %v over the wire (%v), want %v", data, got, err, want)
+		}
+	})
+	for _, saved := range []string{
+		`{"name": 1}`, `{"name": {}}`, `{"name": ["a"]}`, `{"labels": "a"}`, `{"labels": ["a"]}`, `{"cpu": true}`,
+		`{"iothreads": "1"}`, `{"iothreads": 1.5}`, `{"autostart": "true"}`, `[]`, `{`,
+	} {
+		if _, err := encodeSaved([]byte(saved)); err == nil {
+			t.Errorf("%s isn't a state of a VM, and is taken for one", saved)
+		}
+	}
+}
+
+// drawSaved draws a value of a type as Terraform saves it. It may lack attributes, and have some that the type lacks.
+func drawSaved(typ tftypes.Type) *rapid.Generator[any] {
+	return rapid.Custom(func(t *rapid.T) any {
+		below := func(of tftypes.Type, name string) any {
+			if rapid.IntRange(0, 3).Draw(t, "is null") == 0 {
+				return nil
+			}
+			return drawSaved(of).Draw(t, name)
+		}
+		all := map[string]any{}
+		several := func(of tftypes.Type) {
+			for _, key := range rapid.SliceOfN(rapid.StringMatching("[a-z]{1,3}"), 0, 2).Draw(t, "keys") {
+				all[key] = below(of, key)
+			}
+		}
+		switch typ := typ.(type) {
+		case tftypes.Object:
+			for _, name := range value.Keys(typ.AttributeTypes) {
+				if rapid.IntRange(0, 4).Draw(t, "is missing") > 0 {
+					all[name] = below(typ.AttributeTypes[name], name)
+				}
+			}
+			if rapid.Bool().Draw(t, "of another version") {
+				all["was_removed"] = []string{"a"}
+			}
+			return all
+		case tftypes.Map:
+			several(typ.ElementType)
+			return all
+		case tftypes.List:
+			several(typ.ElementType)
+			return append([]any{}, slices.Collect(maps.Values(all))...)
+		}
+		switch {
+		case typ.Is(tftypes.Bool):
+			return rapid.Bool().Draw(t, "bool")
+		case typ.Is(tftypes.Number):
+			return rapid.Int64().Draw(t, "number")
+		default:
+			return rapid.String().Draw(t, "text")
 		}
 	})
 }
