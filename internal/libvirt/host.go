@@ -175,8 +175,14 @@ type noDaemonError struct {
 func (e *noDaemonError) Error() string {
 	var causes []string
 	at := map[string][]string{}
+	// virt-ssh-helper names a socket that it chose itself.
+	var names []string
+	for _, path := range slices.SortedFunc(slices.Values(e.paths), func(a, b string) int { return len(b) - len(a) }) {
+		names = append(names, path, "the socket")
+	}
+	anySocket := strings.NewReplacer(names...)
 	for i, failure := range e.failures {
-		cause := strings.ReplaceAll(failure.Error(), e.paths[i], "the socket")
+		cause := anySocket.Replace(failure.Error())
 		if at[cause] == nil {
 			causes = append(causes, cause)
 		}

@@ -185,6 +185,9 @@ func TestConnect_saysEachCauseOnce(t *testing.T) {
 		if path == "/run/libvirt/virtqemud-sock" {
 			return nil, errors.New("opening " + path + ": permission denied")
 		}
+		if path == "/run/libvirt/libvirt-sock" {
+			path = "/var/run/libvirt/libvirt-sock" // As virt-ssh-helper does, which chooses itself.
+		}
 		return nil, errors.New("opening " + path + ": connection refused")
 	}})
 	_, err := h.Info(t.Context())

@@ -148,5 +148,5 @@ func TestAccTransport_sockets(t *testing.T) {
 	defer move(t, "/run/libvirt/hidden")()
 	tf := acctest.NewCLI(t)
 	tf.Config(t, acctest.Block{Lab: l, Hosts: []acctest.Host{{Of: own}}}.String()+light(l, lab.Name(t)).String())
-	expect(t, tf.Fail(t, "plan"), own.Name, "No libvirt daemon answered", "libvirt-sock", "virtqemud-sock")
+	expect(t, tf.Fail(t, "plan"), own.Name, "No libvirt daemon answers", "libvirt-sock", "virtqemud-sock")
 }
