@@ -353,8 +353,8 @@ func TestLab_drainPolicyTimeout(t *testing.T) {
 	}
 }
 
-// Two hosts that are emptied at once, each of which would flee to the other: no
-// VM is moved onto a host that is being emptied, none is moved in circles
+// Two hosts that are drained at once, each of which would flee to the other: no
+// VM is moved onto a host that is being drained, none is moved in circles
 // or lost, and whoever can't go anywhere is told.
 func TestLab_drainsThatFleeToEachOther(t *testing.T) {
 	t.Parallel()

@@ -86,7 +86,7 @@ func resultsOf(steps []hostrecord.Step) string {
 	return strings.Join(all, " ")
 }
 
-// A host is emptied by the rule that each VM deserves, says so, and is as
+// A host is drained by the rule that each VM deserves, says so, and is as
 // it was when the maintenance is over.
 func TestLab_drainAndRestore(t *testing.T) {
 	t.Parallel()

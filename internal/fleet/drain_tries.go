@@ -134,7 +134,7 @@ func (d *drain) stuck(ctx context.Context, i int, err error) bool {
 	return now != nil && now.Method == eviction.MethodBlocked && eviction.Hopeless(in.Machines[at])
 }
 
-// lookAgain is what the drain depends on now, with what is in the way of one VM
+// lookAgain is what the drain depends on now, with what blocks one VM
 // looked at again. Others of the same drain may be on their way just now.
 func (d *drain) lookAgain(ctx context.Context, uuid string) (eviction.Input, error) {
 	d.fleet.ForgetAll()

@@ -8,7 +8,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 )
 
-// tellElsewhere lets the other hosts know that this one was emptied. Those that
+// tellElsewhere lets the other hosts know that this one was drained. Those that
 // don't answer don't know it, which matters only while this one is silent.
 func (f *Fleet) tellElsewhere(ctx context.Context, name string, e *hostrecord.Evacuation) {
 	over := f.openHosts(ctx)
@@ -139,7 +139,7 @@ func (f *Fleet) toldElsewhere(ctx context.Context, name string) *hostrecord.Evac
 	return known
 }
 
-// SwitchedOff says that a host which doesn't answer was emptied for its
+// SwitchedOff says that a host which doesn't answer was drained for its
 // maintenance, which is the usual reason then. One whose own record can be read
 // says for itself whether that is over.
 func (f *Fleet) SwitchedOff(ctx context.Context, name string) bool {

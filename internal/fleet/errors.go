@@ -23,7 +23,7 @@ var (
 	// ErrRestartRequired means that a change needs a restart that the update
 	// policy does not allow.
 	ErrRestartRequired = errors.New("a restart is required")
-	// ErrBlocked means that something is in the way of moving the VM, and
+	// ErrBlocked means that something blocks moving the VM, and
 	// nothing was tried.
 	ErrBlocked = migration.ErrBlocked
 	// ErrNotMoved means that the VM was to be moved and was not, or that

@@ -72,7 +72,7 @@ func (f *Fleet) evictedNow(ctx context.Context, vm *inventory.VM) (string, error
 	return record.Evicted(vm.UUID, vm.Host), nil
 }
 
-// EvacuationPlan is how a host will be, or is being, emptied.
+// EvacuationPlan is how a host will be, or is being, drained.
 type EvacuationPlan struct {
 	Steps []eviction.Step
 	// Recorded says that the host is under maintenance, and these are its steps.
@@ -91,7 +91,7 @@ type EvacuationQuery struct {
 	ID          string
 }
 
-// PlanEvacuation says how the host would be emptied, as of the snapshot. For one
+// PlanEvacuation says how the host would be drained, as of the snapshot. For one
 // that is under maintenance it returns what was planned for that, as long as that
 // holds. Where it doesn't, since the drain was killed, has ended before the host was
 // empty, or VMs have come, it is what the next one would follow: what was done, and
@@ -160,7 +160,7 @@ func (f *Fleet) PlanEvacuation(ctx context.Context, name string, q EvacuationQue
 	return p, nil
 }
 
-// restsOn says that nothing is left to do on a host that was emptied, as of the snapshot.
+// restsOn says that nothing is left to do on a host that was drained, as of the snapshot.
 func (f *Fleet) restsOn(ctx context.Context, name string, e *hostrecord.Evacuation, moveStopped bool) bool {
 	running, err := f.RunningOn(ctx, name)
 	if err != nil || len(running) > 0 {

@@ -16,7 +16,7 @@ import (
 // preflightsAtOnce bounds how many VMs are looked at at the same time.
 const preflightsAtOnce = 6
 
-// inquiry is what is to be found out about a host that is to be emptied.
+// inquiry is what is to be found out about a host that is to be drained.
 type inquiry struct {
 	// moveStopped moves VMs that are off, too.
 	moveStopped bool

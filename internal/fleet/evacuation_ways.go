@@ -14,7 +14,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
 )
 
-// ways are what is in the way of a VM to each of the other hosts, where room
+// ways are what blocks a move of the VM to each of the other hosts, where room
 // is left out, and for those that it can go to how much is copied, and how much of
 // that disks take there.
 type ways struct {
@@ -118,7 +118,7 @@ func exclusion(vm *inventory.VM, a inventory.Reply) []migration.Blocker {
 	return slices.Concat(unscheduledBlocker(a.Host), labelBlocker(vm, a.Host, status.False))
 }
 
-// wayTo is what is in the way of the VM to one host, and what is copied.
+// wayTo is what blocks a move of the VM to one host, and what is copied.
 func (f *Fleet) wayTo(
 	ctx context.Context, machine migration.Machine, vm *inventory.VM, to *inventory.Host, o migration.Options,
 ) (blockers []migration.Blocker, load migration.Load, err error) {

@@ -56,7 +56,7 @@ func keptFiles(ctx context.Context, h *inventory.Host, paths []string) ([]hostre
 }
 
 // makeWay removes the images that the VM left on the host, which its disks
-// as they are now are to replace: only if nothing else is in the way of moving it
+// as they are now are to replace: only if nothing else blocks moving it
 // back, and only what is proven to be what was left, see removeKept. Whatever
 // stays is in the way, and the move says so.
 func (r *release) makeWay(ctx context.Context, s hostrecord.Step, o migration.Options) error {

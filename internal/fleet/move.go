@@ -228,7 +228,7 @@ func (m *move) run(ctx context.Context) error {
 		return &inventory.Error{VM: m.vm.Name, Host: m.from.Name, Err: &migration.BlockedError{Blockers: blocking}}
 	}
 
-	// A definition that was left behind there is in the way of the one that comes.
+	// A definition that was left behind there blocks the one that comes.
 	if slices.Contains(m.vm.StaleHosts, m.to.Name) && m.vm.Active {
 		if m.vm, err = m.fleet.ensureDefined(ctx, m.vm); err != nil {
 			return err

@@ -9,7 +9,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
 )
 
-// preflight finds everything that is in the way of the move. It asks anew where
+// preflight finds everything that blocks the move. It asks anew where
 // the target seems to be full: who was in the way may have left since it was read.
 func (m *move) preflight(ctx context.Context) (migration.Machine, []migration.Blocker, error) {
 	machine, blockers, err := m.fleet.preflight(ctx, m.vm, m.to, m.tuning.Options, true)

@@ -55,7 +55,7 @@ type Observation struct {
 	// DiskErrors are the errors that stopped the guest, by disk; nil when nobody
 	// could tell.
 	DiskErrors map[string]libvirt.DiskError
-	// Rule is what holds for the VM if its host is to be emptied; nil when
+	// Rule is what holds for the VM if its host is to be drained; nil when
 	// nobody could tell.
 	Rule *eviction.Rule
 	// QEMULog is the end of QEMU's log on the VM's host; nil when it can't

@@ -166,7 +166,7 @@ func (f *Fleet) Job(ctx context.Context, vm *inventory.VM) (*libvirt.Job, error)
 	return h.Conn.Job(ctx, vm.UUID)
 }
 
-// askBlockers finds what is in the way of moving the VM. A VM that is
+// askBlockers finds what blocks moving the VM. A VM that is
 // being moved is not asked: nothing is in its way.
 func (o *observing) askBlockers(ctx context.Context) {
 	switch {
@@ -248,7 +248,7 @@ func (o *observing) targets() []*inventory.Host {
 	})
 }
 
-// leastBlocked is what is in the way of moving to the host that fits best. When
+// leastBlocked is what blocks moving to the host that fits best. When
 // every host has something that blocks for certain, it is all of that, of all.
 func leastBlocked(found [][]migration.Blocker) []migration.Blocker {
 	blocked := make([]migration.Blocker, 0)

@@ -41,7 +41,7 @@ func shareOwn(ctx context.Context, vm *inventory.VM, facts *domain.Mobility) {
 	}
 }
 
-// ownDiskBlockers are what is in the way of moving a VM with disks of its
+// ownDiskBlockers are what blocks moving a VM with disks of its
 // own. They go to the same path, where the same pool has to be: else they could be
 // neither grown nor removed there.
 func (f *Fleet) ownDiskBlockers(ctx context.Context, vm *inventory.VM, to *inventory.Host) []migration.Blocker {

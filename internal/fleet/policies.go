@@ -34,7 +34,7 @@ type Policies[P policy.Policy] struct {
 	in   func(*hostrecord.Record) *[]P
 }
 
-// EvictionPolicies say how VMs leave a host that is emptied.
+// EvictionPolicies say how VMs leave a host that is drained.
 func (f *Fleet) EvictionPolicies() Policies[eviction.Policy] {
 	return Policies[eviction.Policy]{
 		fleet: f, noun: "eviction policy", in: func(r *hostrecord.Record) *[]eviction.Policy { return &r.EvictionPolicies },

@@ -261,7 +261,7 @@ func (r *release) bringBack(ctx context.Context, s hostrecord.Step) error {
 }
 
 // options are how the VM is moved back: as its policy says now, and else as
-// it said when the host was emptied.
+// it said when the host was drained.
 func (r *release) options(ctx context.Context, vm *inventory.VM, s hostrecord.Step) (migration.Options, error) {
 	f := r.fleet
 

@@ -63,7 +63,7 @@ func (f *Fleet) records(ctx context.Context) ([]recording, error) {
 	return recordingsOf(ctx, slices.DeleteFunc(answers, inventory.Reply.Fenced)), nil
 }
 
-// rule is what holds for the VM if its host is to be emptied.
+// rule is what holds for the VM if its host is to be drained.
 func (f *Fleet) rule(vm *inventory.VM, all []recording) (*eviction.Rule, error) {
 	policies, err := f.EvictionPolicies().forMachinesOn(vm.On, all)
 	if err != nil {

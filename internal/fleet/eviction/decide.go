@@ -16,7 +16,7 @@ const (
 	MethodExternal = "External"
 	// MethodPinned leaves it, though it should go: its configuration wants it on this host and would bring it back.
 	MethodPinned = "Pinned"
-	// MethodBlocked: nothing can be done, and the host can't be emptied.
+	// MethodBlocked: nothing can be done, and the host can't be drained.
 	MethodBlocked = "Blocked"
 )
 

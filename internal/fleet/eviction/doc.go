@@ -1,4 +1,4 @@
-// Package eviction decides how a host is emptied: which policy a VM deserves, what that means for it, where it
+// Package eviction decides how a host is drained: which policy a VM deserves, what that means for it, where it
 // goes so that all of them fit, and in which order. Its decisions are KubeVirt's.
 //
 // Everything here is a function of its input. It imports fleet/policy, and the names and options of

@@ -13,7 +13,7 @@ import (
 
 // Input is everything that a plan follows from.
 type Input struct {
-	// Host is the one to be emptied.
+	// Host is the one to be drained.
 	Host string
 	// Machines are all that it has.
 	Machines []Machine
@@ -42,7 +42,7 @@ type Machine struct {
 	Pin string
 	// Avoids are labels of VMs that it must not share a host with; nil: it minds nobody.
 	Avoids map[string]string
-	// Live is, for each other host, what is in the way of moving it as it is now: while it runs, or while it is off.
+	// Live is, for each other host, what blocks moving it as it is now: while it runs, or while it is off.
 	// Room and avoidance are left to this package. Cold is the same for when it will be off; nil: as Live.
 	Live, Cold map[string][]migration.Blocker
 	// LiveBytes and ColdBytes are how much is copied at least on these ways, where it is known that there is anything.
@@ -140,7 +140,7 @@ func Compute(in Input) []Step {
 	return steps
 }
 
-// Blocked returns the steps that keep the host from being emptied.
+// Blocked returns the steps that keep the host from being drained.
 func Blocked(steps []Step) []Step {
 	return slices.DeleteFunc(slices.Clone(steps), func(s Step) bool { return s.Method != MethodBlocked })
 }

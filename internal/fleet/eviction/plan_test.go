@@ -163,7 +163,7 @@ func TestCompute(t *testing.T) {
 	}
 }
 
-// fleet draws a host to be emptied and a few others.
+// fleet draws a host to be drained and a few others.
 func fleet(t *rapid.T) Input {
 	in := Input{Host: "kvm1", Default: rapid.SampledFrom(Strategies).Draw(t, "default")}
 	label := rapid.SampledFrom([]map[string]string{nil, {"app": "a"}, {"app": "b"}})

@@ -111,7 +111,7 @@ func Decode(value []byte) (Record, error) {
 	return document.Record, nil
 }
 
-// withoutElsewhere knows of other hosts only that they were emptied.
+// withoutElsewhere knows of other hosts only that they were drained.
 func (r Record) withoutElsewhere() Record {
 	r.Elsewhere = maps.Clone(r.Elsewhere)
 	for name, e := range r.Elsewhere {

@@ -21,7 +21,7 @@ const (
 // Evacuation is what was, or is to be, taken away from a host.
 type Evacuation struct {
 	Since time.Time `json:"since"`
-	// Done says that the host was emptied.
+	// Done says that the host was drained.
 	Done bool `json:"done"`
 	// Ended says that the drain has ended before the host was empty: nobody is at it.
 	Ended bool `json:"ended,omitempty"`

@@ -19,7 +19,7 @@ type Listed struct {
 	// twice, is defined on several hosts, or can't be understood.
 	VM  *VM
 	Err error
-	// Rule is what holds for the VM if its host is to be emptied. It is nil
+	// Rule is what holds for the VM if its host is to be drained. It is nil
 	// when VM is, or when RuleErr says why the host can't tell.
 	Rule    *eviction.Rule
 	RuleErr error

@@ -18,7 +18,7 @@ type Carried struct {
 }
 
 // CarriedBy returns what is copied when the VM, which is off, moves from the source to the target, as far as that
-// can be told without touching a host; nothing of one that runs. What is in the way of that is for Preflight to say.
+// can be told without touching a host; nothing of one that runs. What blocks that is for Preflight to say.
 func CarriedBy(ctx context.Context, m Machine, source, target *libvirt.Host, o Options) []Carried {
 	if m.Live() {
 		return nil

@@ -127,7 +127,7 @@ func (o Options) StayingImages(facts domain.Mobility) []string {
 	return staying
 }
 
-// copiable finds what is in the way of copying a disk.
+// copiable finds what blocks copying a disk.
 func (t toTarget) copiable(ctx context.Context, f *finding, disk domain.MobileDisk, there *libvirt.Volume) bool {
 	at := "disks." + disk.Key
 	switch {

@@ -169,7 +169,7 @@ func (f *finding) doubt(reason, attribute, message, remedy string) {
 	})
 }
 
-// DomainBlockers returns what in the VM itself is in the way of moving it, all of it, in KubeVirt's order and then
+// DomainBlockers returns what in the VM itself blocks moving it, all of it, in KubeVirt's order and then
 // what libvirt refuses besides. What depends on the target as well, such as whether it reaches a disk, is not here.
 func DomainBlockers(m Machine) []Blocker {
 	var f finding

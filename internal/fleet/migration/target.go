@@ -12,7 +12,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
-// Preflight returns everything that is in the way of moving the VM to the target, or may be: in KubeVirt's order,
+// Preflight returns everything that blocks moving the VM to the target, or may: in KubeVirt's order,
 // and behind it what depends on the target. It changes nothing on either host. Whether the target has room for the
 // VM is for the fleet to say, which knows what it promised to others.
 func Preflight(ctx context.Context, m Machine, source, target *libvirt.Host, o Options) ([]Blocker, error) {

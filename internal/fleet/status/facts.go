@@ -65,7 +65,7 @@ type Facts struct {
 	// Addresses are those of the VM's interfaces, by the interface's key.
 	Addresses map[string][]string
 
-	// Blockers is what is in the way of moving the VM, StorageBlockers of moving it together with its storage.
+	// Blockers is what blocks moving the VM, StorageBlockers what blocks moving it together with its storage.
 	Blockers, StorageBlockers Fact[[]Blocker]
 	// Pending is what the next start would change.
 	Pending []Pending
@@ -104,7 +104,7 @@ type Pending struct{ Path, Why string }
 // without a restart.
 type Amount struct{ Now, Wanted, Max uint64 }
 
-// Blocker is something that is in the way of a migration, or may be.
+// Blocker is something that blocks a migration, or may.
 type Blocker struct {
 	// Reason is KubeVirt's code, or one named alike.
 	Reason string

@@ -170,7 +170,7 @@ func reachable(l *lab.Lab, settings string, hosts ...*lab.Host) string {
 	return block.String()
 }
 
-// TestAccVirtualMachine_moveRefused: what is in the way of a move fails the plan, all of it, with what would lift it.
+// TestAccVirtualMachine_moveRefused: what blocks a move fails the plan, all of it, with what would lift it.
 func TestAccVirtualMachine_moveRefused(t *testing.T) {
 	t.Parallel()
 	l := lab.Open(t)

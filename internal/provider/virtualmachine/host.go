@@ -41,7 +41,7 @@ func (p planning) planMove(m *model) {
 	m.IPAddresses = types.MapUnknown(addressesType.ElemType)
 }
 
-// checkMove says what is in the way of the planned move.
+// checkMove says what blocks the planned move.
 func (r *Resource) checkMove(ctx context.Context, p planning) ([]fleet.Problem, error) {
 	if p.target() == "" {
 		return nil, nil
