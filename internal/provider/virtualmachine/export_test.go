@@ -1,0 +1,4 @@
+package virtualmachine
+
+// DrawValue draws a value of an attribute: null, unknown, or made of others.
+var DrawValue = drawValue
