@@ -1,6 +1,7 @@
 package virtualmachine_test
 
 import (
+	"maps"
 	"testing"
 
 	"github.com/hashicorp/terraform-plugin-framework/providerserver"
@@ -12,8 +13,8 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/virtualmachine"
 )
 
-// TestShortCut_validIsValidForTheFramework: a configuration that the short cut finds valid is one that the framework has
-// nothing to say about. A plain one is found valid, or every plan goes the long way.
+// TestShortCut_validIsValidForTheFramework: the framework has nothing to say about a configuration that the short cut
+// finds valid. A plain one is found valid, or every plan goes the long way.
 func TestShortCut_validIsValidForTheFramework(t *testing.T) {
 	t.Parallel()
 	r := newRPC(t, local, typical)
@@ -29,10 +30,7 @@ func TestShortCut_validIsValidForTheFramework(t *testing.T) {
 		t.Fatal("a plain configuration isn't found valid")
 	}
 	rapid.Check(t, func(t *rapid.T) {
-		config := map[string]tftypes.Value{}
-		for name, v := range attributes {
-			config[name] = v
-		}
+		config := maps.Clone(attributes)
 		for _, name := range rapid.SliceOfN(rapid.SampledFrom(value.Keys(config)), 1, 3).Draw(t, "names") {
 			config[name] = virtualmachine.DrawValue(config[name].Type(), 1).Draw(t, name)
 		}
