@@ -12,7 +12,7 @@ var identityBlock = block{
 	texts: map[string]func(a, b string) bool{"machine_type": SameMachine},
 	read:  (*Definition).readIdentity, apply: (*Definition).applyIdentity, classify: classifyIdentity,
 	validate: validateIdentity,
-	complete: func(persistent *Spec, _ Spec) { persistent.Name = "" }, // A running VM can't be renamed, by anybody.
+	complete: func(persistent *Spec, _ Spec) { persistent.Name = "" }, // libvirt can't rename a running VM.
 	observe:  func(merged *Spec, live Spec) { merged.FreeSlots = live.FreeSlots },
 }
 

@@ -11,7 +11,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
@@ -235,16 +234,6 @@ func (l *Luggage) Paths() []string {
 	return paths
 }
 
-// Intended are the same as they are before anything is copied into them: recorded before Copy, they are known again
-// whenever it is broken off.
-func (l *Luggage) Intended() []domain.Copy {
-	intended := make([]domain.Copy, len(l.items))
-	for i, it := range l.items {
-		intended[i] = domain.Copy{Path: it.path, Making: true, Bytes: it.empty}
-	}
-	return intended
-}
-
 // Disks are the disks that are copied, without media that are only read and without what was made with the VM.
 func (l *Luggage) Disks() []string {
 	var paths []string
@@ -381,40 +370,6 @@ func DiscardLeft(ctx context.Context, host, home *libvirt.Host, paths []string) 
 		}
 	}
 	return Discard(ctx, host, apart)
-}
-
-// DiscardMaking is DiscardLeft for what a move was about to make: a file that isn't proven to be what it made is
-// another's, and stays.
-func DiscardMaking(ctx context.Context, host, home *libvirt.Host, making []domain.Copy) error {
-	var own []string
-	for _, c := range making {
-		file, err := fileOn(ctx, host, c.Path)
-		if err != nil {
-			return err
-		}
-		if file == nil || !madeEmpty(c, *file) {
-			continue
-		}
-		if file.Type == "dir" {
-			d, err := host.Directory(ctx, c.Path)
-			if err != nil {
-				return err
-			}
-			if len(d.Files) > 0 {
-				continue
-			}
-		}
-		own = append(own, c.Path)
-	}
-	return DiscardLeft(ctx, host, home, own)
-}
-
-// madeEmpty says that a file is what a move made and copied nothing into. A directory has to be empty as well.
-func madeEmpty(c domain.Copy, file libvirt.Volume) bool {
-	if file.Type == "dir" {
-		return c.Bytes == 0
-	}
-	return c.Bytes > 0 && file.PhysicalBytes == c.Bytes && file.AllocationBytes == 0
 }
 
 // IsOne says whether what two hosts have under a path is one file. That both say it was changed at the same time proves

@@ -42,7 +42,7 @@ func fitsAttribute(ctx context.Context, a schema.Attribute, v attr.Value, writeO
 			return false
 		}
 	}
-	if !agreed(ctx, a, v) {
+	if !passesValidators(ctx, a, v) {
 		return false
 	}
 	switch a := a.(type) {
@@ -76,8 +76,8 @@ func fitsObject(ctx context.Context, level attributes, v attr.Value, writeOnlyAl
 	return true
 }
 
-// agreed tells whether an attribute's validators have nothing against a value that is known.
-func agreed(ctx context.Context, a schema.Attribute, v attr.Value) bool {
+// passesValidators tells whether the validators of an attribute accept a known value.
+func passesValidators(ctx context.Context, a schema.Attribute, v attr.Value) bool {
 	switch a := a.(type) {
 	case schema.StringAttribute:
 		if len(a.Validators) == 0 {
