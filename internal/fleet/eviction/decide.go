@@ -12,7 +12,7 @@ const (
 	MethodSave = "Save"
 	// MethodLeave leaves it where it is, since it is off.
 	MethodLeave = "Leave"
-	// MethodExternal waits until somebody has moved it.
+	// MethodExternal waits until another tool has moved it.
 	MethodExternal = "External"
 	// MethodPinned leaves it, though it should go: its configuration wants it on this host and would bring it back.
 	MethodPinned = "Pinned"

@@ -40,7 +40,7 @@ type Machine struct {
 	Strategy string
 	// Pin is the host that its configuration wants it on, "" for none.
 	Pin string
-	// Avoids are labels of VMs that it must not share a host with; nil: it minds nobody.
+	// Avoids are labels of VMs that it must not share a host with; nil: it avoids none.
 	Avoids map[string]string
 	// Live is, for each other host, what blocks moving it as it is now: while it runs, or while it is off.
 	// Room and avoidance are left to this package. Cold is the same for when it will be off; nil: as Live.
@@ -109,9 +109,9 @@ type Step struct {
 	Memory uint64 `json:"-"`
 }
 
-// Reasons that VMs are blocked for, beside those of migrations.
+// Reasons that VMs are blocked for, in addition to those of migrations.
 const (
-	// ReasonNoRoom: it could be moved, but no host has room for it beside all others.
+	// ReasonNoRoom: it could be moved, but no host has room for it in addition to all others.
 	ReasonNoRoom = "NoRoom"
 	// ReasonNoTarget: there is no other host, or none that may take VMs.
 	ReasonNoTarget = "NoTarget"
@@ -155,7 +155,7 @@ type decision struct {
 	machine Machine
 	rule    Rule
 	step    Step
-	// ways are what is in the way to each host as it will be moved.
+	// ways are what blocks the way to each host, as it will be moved.
 	ways map[string][]migration.Blocker
 	// targets are the hosts that can take it, as far as room is no matter.
 	targets []string
@@ -240,7 +240,7 @@ func (p *planner) settle() {
 		d.step.Transfer = d.bytes[d.step.Target]
 	}
 	for _, d := range left {
-		d.block(ReasonNoRoom, "no host has room for it beside all others: "+d.crowded(going, p.Hosts))
+		d.block(ReasonNoRoom, "no host has room for it in addition to all others: "+d.crowded(going, p.Hosts))
 	}
 }
 
@@ -267,7 +267,7 @@ func hopeless(ways map[string][]migration.Blocker) bool {
 	return len(ways) > 0
 }
 
-// reasons are what is in the way and what to do about it, each said once however many hosts say it.
+// reasons are what blocks the VM and what to do about it, each said once however many hosts say it.
 func reasons(ways map[string][]migration.Blocker) []string {
 	var all []string
 	for _, host := range slices.Sorted(maps.Keys(ways)) {

@@ -128,7 +128,7 @@ func TestCompute(t *testing.T) {
 		"one too many": {
 			Input{Hosts: []Host{{Name: "kvm2", Free: 100}}, Machines: []Machine{
 				machine("a", 90, to("kvm2")), machine("b", 60, to("kvm2")),
-			}}, "a LiveMigration kvm2\nb Blocked  NoRoom: no host has room for it beside all others: " +
+			}}, "a LiveMigration kvm2\nb Blocked  NoRoom: no host has room for it in addition to all others: " +
 				`host "kvm2" has 0Ki free of the 0Ki that it needs`,
 		},
 		"disks that fit one by one": {
@@ -139,7 +139,7 @@ func TestCompute(t *testing.T) {
 				with(machine("b", 1, to("kvm2")), func(m *Machine) {
 					m.LiveRooms = map[string]Rooms{"kvm2": {"/vms": 2 << 20}}
 				}),
-			}}, "a LiveMigration kvm2\nb Blocked  NoRoom: no host has room for it beside all others: " +
+			}}, "a LiveMigration kvm2\nb Blocked  NoRoom: no host has room for it in addition to all others: " +
 				`host "kvm2" has 1Mi left in /vms of the 2Mi that its disks take`,
 		},
 		"avoiding each other": {
@@ -153,7 +153,7 @@ func TestCompute(t *testing.T) {
 				Hosts:    []Host{{Name: "kvm2", Free: 9, Machines: []Neighbour{{Name: "x", Avoids: web}}}},
 				Machines: []Machine{with(machine("a", 1, to("kvm2")), func(m *Machine) { m.Labels = web })},
 			},
-			`a Blocked  NoRoom: no host has room for it beside all others: host "kvm2" has "x", which it must not ` +
+			`a Blocked  NoRoom: no host has room for it in addition to all others: host "kvm2" has "x", which it must not ` +
 				`share a host with`,
 		},
 	} {
@@ -189,8 +189,8 @@ func fleet(t *rapid.T) Input {
 	return in
 }
 
-// Whatever the fleet looks like: no host is overfilled, nobody meets whom it avoids, nobody goes where it can't, a plan
-// says something about every VM, holds in the world that it was made for unless something blocks, and is the same
+// Whatever the fleet looks like: no host is overfilled, no VM meets one that it avoids, none goes where it can't, a
+// plan says something about every VM, holds in the world that it was made for unless something blocks, and is the same
 // when made again.
 func TestCompute_keepsItsPromises(t *testing.T) {
 	t.Parallel()

@@ -16,7 +16,7 @@ const (
 	LiveMigrate = "LiveMigrate"
 	// LiveMigrateIfPossible: the VM is moved while it runs. One that can't be is shut down.
 	LiveMigrateIfPossible = "LiveMigrateIfPossible"
-	// External: the VM is marked, and somebody else moves it.
+	// External: the VM is marked, and another tool moves it.
 	External = "External"
 )
 
@@ -107,7 +107,7 @@ func Select(m Machine, host string, policies []Policy, byDefault string) Rule {
 	return rule
 }
 
-// usual is what KubeVirt does with a VM that can't be moved live. Only those for whom nobody chose a strategy are
+// usual is what KubeVirt does with a VM that can't be moved live. Only those without a chosen strategy are
 // never shut down without being told to.
 func usual(strategy string) string {
 	if strategy == LiveMigrateIfPossible {

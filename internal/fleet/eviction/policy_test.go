@@ -36,7 +36,7 @@ func TestSelect(t *testing.T) {
 		byDefault string
 		want      Rule
 	}{
-		"nobody chose":   {want: Rule{Strategy: LiveMigrateIfPossible, Fallback: Block, Origin: OriginProvider}},
+		"not chosen":     {want: Rule{Strategy: LiveMigrateIfPossible, Fallback: Block, Origin: OriginProvider}},
 		"the provider's": {byDefault: None, want: Rule{Strategy: None, Fallback: Block, Origin: OriginProvider}},
 		"its own": {
 			machine: Machine{Strategy: LiveMigrate}, want: Rule{Strategy: LiveMigrate, Fallback: Block, Origin: OriginMachine},
@@ -106,7 +106,7 @@ func TestPolicy_kept(t *testing.T) {
 	}
 }
 
-// The table of KubeVirt's pod-eviction webhook, and beside it what the fallbacks add.
+// The table of KubeVirt's pod-eviction webhook, and what the fallbacks add.
 func TestDecide(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {

@@ -146,6 +146,6 @@ func (r Record) Size() string {
 		steps = len(r.Evacuation.Steps)
 	}
 
-	return fmt.Sprintf("%d steps of its evacuation, %d policies, and that %d other hosts were emptied", steps,
+	return fmt.Sprintf("%d steps of its evacuation, %d policies, and that %d other hosts were drained", steps,
 		len(r.EvictionPolicies)+len(r.MigrationPolicies), len(r.Elsewhere))
 }

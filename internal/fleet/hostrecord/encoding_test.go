@@ -38,7 +38,7 @@ func evacuationOf(machines int) *Evacuation {
 	return e
 }
 
-// A host of several hundred VMs, beside others of that size, has a record
+// A host of several hundred VMs, together with others of that size, has a record
 // that libvirt keeps and that says everything.
 func TestEncode_hundredsOfMachines(t *testing.T) {
 	t.Parallel()

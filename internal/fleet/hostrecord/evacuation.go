@@ -23,7 +23,7 @@ type Evacuation struct {
 	Since time.Time `json:"since"`
 	// Done says that the host was drained.
 	Done bool `json:"done"`
-	// Ended says that the drain has ended before the host was empty: nobody is at it.
+	// Ended says that the drain has ended before the host was empty: no run works on it.
 	Ended bool `json:"ended,omitempty"`
 	// Steps are all of it, in their order.
 	Steps []Step `json:"steps"`

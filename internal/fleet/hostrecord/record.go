@@ -45,7 +45,7 @@ func (r Record) Under(id string) bool {
 	return id != "" && r.MaintenanceID() == id
 }
 
-// Abandoned says that a drain has not come to its end. As long as nobody is at it,
+// Abandoned says that a drain has not come to its end. As long as no run works on it,
 // which its lock tells, whoever comes next goes on with it.
 func (r Record) Abandoned() bool {
 	return r.Cordon != nil && r.Evacuation != nil && !r.Evacuation.Done

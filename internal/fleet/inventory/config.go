@@ -35,7 +35,7 @@ type HostConfig struct {
 	// MemoryReserve is how many bytes are kept for the host itself where there is no
 	// MemoryLimit. Nil is DefaultMemoryReserve.
 	MemoryReserve *uint64
-	// OvercommitGuestOverhead says that what QEMU needs beside the guest's memory
+	// OvercommitGuestOverhead says that what QEMU needs in addition to the guest's memory
 	// doesn't count.
 	OvercommitGuestOverhead bool
 	// MigrationAddress is where the host's QEMU takes migrations from the other

@@ -51,7 +51,7 @@ func unfinishedCopies(m domain.Metadata, from string) []string {
 }
 
 // unfinishedMove is the host that a move of the definition alone from that host
-// was to bring it to, and that nobody finished: it removes its own last.
+// was to bring it to, and that did not finish: it removes its own last.
 func unfinishedMove(m domain.Metadata, from string, answers []Reply) []string {
 	n := len(m.Migrations)
 	if n == 0 {

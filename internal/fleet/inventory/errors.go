@@ -19,7 +19,7 @@ var (
 	ErrBusy        = libvirt.ErrBusy
 
 	// ErrUnconfigured means that the host that held the VM last is not
-	// among the configured ones any more, so that nobody can tell whether it
+	// among the configured ones any more, so that it is unknown whether it
 	// still has the VM.
 	ErrUnconfigured = errors.New("the VM's last host is not configured")
 	// ErrTwoCopies means that a VM runs on more than one host.
@@ -88,7 +88,7 @@ type Problem struct {
 	Summary   string
 	Detail    string
 	Remedy    string
-	// Warning says that it need not keep the plan from working: nobody can tell
+	// Warning says that it need not keep the plan from working: it is unknown
 	// beforehand.
 	Warning bool
 }
@@ -103,7 +103,7 @@ func QuoteList(names []string) string {
 	return strings.Join(quoted, ", ")
 }
 
-// WithoutHost is what an error says beside the host's name.
+// WithoutHost is what an error says in addition to the host's name.
 func WithoutHost(err error) error {
 	var call *libvirt.Error
 	if errors.As(err, &call) && call.Err != nil {

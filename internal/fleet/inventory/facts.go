@@ -10,7 +10,7 @@ import (
 
 // notAsked is why a reading of the definitions knows nothing of what only a
 // question to the guest or the hypervisor tells.
-const notAsked = "nobody was asked; the data source virtfleet_conditions asks"
+const notAsked = "not queried; the data source virtfleet_conditions queries it"
 
 // StateFacts are those that need no look at the definitions.
 func (vm *VM) StateFacts() status.Facts {

@@ -17,7 +17,7 @@ type FileFinding int
 
 // What a host may say of a file.
 const (
-	fileUndecided FileFinding = iota // there, or nobody can tell
+	fileUndecided FileFinding = iota // there, or unknown
 	FileDoubtful                     // the storage pool that it would be in doesn't know it
 	FileAbsent
 )
@@ -49,8 +49,8 @@ func (s *seenFiles) add(paths ...string) {
 	}
 }
 
-// FindFiles looks for files on the host, all at once. A file that nobody can
-// tell of is undecided: what keeps somebody from looking need not be in QEMU's
+// FindFiles looks for files on the host, all at once. A file that no host can
+// tell of is undecided: what keeps us from looking need not be in QEMU's
 // way.
 func (inv *Inventory) FindFiles(ctx context.Context, h *Host, wanted []string) map[string]FileFinding {
 	paths := h.files.without(wanted)
@@ -80,7 +80,7 @@ func (inv *Inventory) FindFiles(ctx context.Context, h *Host, wanted []string) m
 
 	absent, err := h.Config.Absent(ctx, paths...)
 	if err != nil {
-		inv.log.DebugContext(ctx, "nobody can tell which files there are", "host", h.Name, "error", err)
+		inv.log.DebugContext(ctx, "it is unknown which files there are", "host", h.Name, "error", err)
 
 		return nil
 	}

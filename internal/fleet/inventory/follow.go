@@ -24,7 +24,7 @@ const (
 
 // Follow hands over what happens to the VMs of a host, in order, until ctx
 // ends or the fleet is closed; then it returns nil. deliver must not wait for
-// anybody. A host that does not answer is tried again, at most 10 seconds apart,
+// a reader. A host that does not answer is tried again, at most 10 seconds apart,
 // as is one that is lost. Events of the kind libvirt.EventLost tell of both: that
 // the host does not answer, with the reason, that events flow (again), and that
 // some were missed because deliver took too long.

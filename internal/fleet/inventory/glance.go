@@ -172,7 +172,7 @@ func (vm *VM) LeavesFrom() string {
 }
 
 // MovedBy is the last job that ended on a VM's host, which for one that has
-// just arrived is the migration that brought it; nil when nobody knows.
+// just arrived is the migration that brought it; nil when it is unknown.
 func (vm *VM) MovedBy(ctx context.Context) *libvirt.Job {
 	job, err := vm.On.Conn.CompletedJob(ctx, vm.UUID)
 	if err != nil || job == nil || job.Operation != libvirt.OperationMigrationIn {

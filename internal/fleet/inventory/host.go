@@ -67,7 +67,7 @@ type loading struct {
 	view *View
 }
 
-// Entry is one domain of a view. Parsing its XML waits until somebody asks: a
+// Entry is one domain of a view. Parsing its XML waits until it is needed: a
 // plan for five VMs should not pay for the other thousand.
 type Entry struct {
 	libvirt.Domain
@@ -106,7 +106,7 @@ func (e *Entry) Parse() ParsedDomain {
 	return e.parsed
 }
 
-// OwnMetadata is the metadata of the definition, which must be there. Nobody may change it.
+// OwnMetadata is the metadata of the definition, which must be there. It is shared: don't change it.
 func (e *Entry) OwnMetadata() domain.Metadata {
 	e.metadataOnce.Do(func() { e.metadata = e.Parse().Definition().Metadata() })
 
@@ -159,7 +159,7 @@ func (p ParsedDomain) Current() *domain.Definition {
 	return p.Persistent
 }
 
-// ViewOf returns the host's view, loading it when there is none. Everybody who
+// ViewOf returns the host's view, loading it when there is none. Every caller that
 // asks meanwhile waits for the same loading, which is bound to the fleet's life
 // and not to the caller who happened to be first.
 func (inv *Inventory) ViewOf(ctx context.Context, h *Host) (*View, error) {
@@ -261,7 +261,7 @@ func (h *Host) SaidLast(v *View) bool {
 }
 
 // Remember puts what was just read of one domain into the view, so that our own
-// writes don't cost everybody a new bulk reading. A nil domain is gone.
+// writes don't cost every reader a new bulk reading. A nil domain is gone.
 func (h *Host) Remember(uuid string, d *libvirt.Domain) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

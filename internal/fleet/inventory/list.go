@@ -15,7 +15,7 @@ import (
 // Listed is one VM of the fleet.
 type Listed struct {
 	UUID, Name string
-	// VM is nil when Err says why nobody can tell where the VM is: it runs
+	// VM is nil when Err says why it is unknown where the VM is: it runs
 	// twice, is defined on several hosts, or can't be understood.
 	VM  *VM
 	Err error

@@ -310,7 +310,7 @@ func (a Reply) isLast(last LastKnown) bool {
 }
 
 // absent explains why the VM was not found: it is proven to be nowhere, or
-// somebody could not be asked.
+// a host did not answer.
 func absent(answers []Reply, vm string, last LastKnown) error {
 	if last.Host != "" {
 		if err := lastHostAnswered(answers, vm, last); err != nil {

@@ -85,7 +85,7 @@ func TestLocate_findsTheOneCopyThatCounts(t *testing.T) {
 		err     error
 	}{
 		{name: "where it was", answers: []Reply{runs("kvm1"), hasNot("kvm2")}, last: kvm1, host: "kvm1"},
-		{name: "moved by somebody", answers: []Reply{hasNot("kvm1"), runs("kvm2")}, last: kvm1, host: "kvm2"},
+		{name: "moved by hand", answers: []Reply{hasNot("kvm1"), runs("kvm2")}, last: kvm1, host: "kvm2"},
 		{name: "moved, last host silent", answers: []Reply{silent("kvm1"), runs("kvm2")}, last: kvm1, host: "kvm2"},
 		{
 			name:    "moved, definition left behind",
@@ -95,7 +95,7 @@ func TestLocate_findsTheOneCopyThatCounts(t *testing.T) {
 			name:    "stopped where it was, definition left behind",
 			answers: []Reply{isOff("kvm1"), isOff("kvm2")}, last: kvm1, host: "kvm1", stale: []string{"kvm2"},
 		},
-		{name: "stopped twice, nobody knows", answers: []Reply{isOff("kvm1"), isOff("kvm2")}, err: ErrAmbiguous},
+		{name: "stopped twice, undecided", answers: []Reply{isOff("kvm1"), isOff("kvm2")}, err: ErrAmbiguous},
 		{
 			name:    "stopped twice, one says it left",
 			answers: []Reply{left("kvm1"), isOff("kvm2")}, host: "kvm2", stale: []string{"kvm1"},
@@ -256,7 +256,7 @@ func TestLocate_findsTheOneCopyThatCounts(t *testing.T) {
 	}
 }
 
-// A VM is stranded where its own record, its source and its target agree that nobody moves it any more.
+// A VM is stranded where its own record, its source and its target agree that it is not being moved any more.
 func TestLocate_tellsStrandedFromMigrating(t *testing.T) {
 	t.Parallel()
 
@@ -286,14 +286,14 @@ func TestLocate_tellsStrandedFromMigrating(t *testing.T) {
 		answers []Reply
 		want    bool
 	}{
-		"its target has nothing":        {[]Reply{handedOver(begun), hasNot("kvm2"), hasNot("kvm3")}, true},
-		"a third host is silent":        {[]Reply{handedOver(begun), hasNot("kvm2"), silent("kvm3")}, true},
-		"its target is silent":          {[]Reply{handedOver(begun), silent("kvm2"), hasNot("kvm3")}, false},
-		"its target is given up":        {[]Reply{handedOver(begun), fenced("kvm2"), hasNot("kvm3")}, false},
-		"its target has a definition":   {[]Reply{handedOver(begun), isOff("kvm2"), hasNot("kvm3")}, false},
-		"its target waits for memory":   {[]Reply{handedOver(begun), arrives("kvm2", libvirt.Paused, "Migration")}, false},
-		"somebody else moves it":        {[]Reply{handedOver(over), hasNot("kvm2"), hasNot("kvm3")}, false},
-		"nobody wrote down who does it": {[]Reply{said("kvm1", libvirt.Paused, "Migration"), hasNot("kvm2")}, false},
+		"its target has nothing":      {[]Reply{handedOver(begun), hasNot("kvm2"), hasNot("kvm3")}, true},
+		"a third host is silent":      {[]Reply{handedOver(begun), hasNot("kvm2"), silent("kvm3")}, true},
+		"its target is silent":        {[]Reply{handedOver(begun), silent("kvm2"), hasNot("kvm3")}, false},
+		"its target is given up":      {[]Reply{handedOver(begun), fenced("kvm2"), hasNot("kvm3")}, false},
+		"its target has a definition": {[]Reply{handedOver(begun), isOff("kvm2"), hasNot("kvm3")}, false},
+		"its target waits for memory": {[]Reply{handedOver(begun), arrives("kvm2", libvirt.Paused, "Migration")}, false},
+		"another tool moves it":       {[]Reply{handedOver(over), hasNot("kvm2"), hasNot("kvm3")}, false},
+		"no record says who does it":  {[]Reply{said("kvm1", libvirt.Paused, "Migration"), hasNot("kvm2")}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

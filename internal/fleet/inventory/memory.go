@@ -19,7 +19,7 @@ func (a Reply) MemoryLimit() uint64 {
 }
 
 // Committed is how many bytes are promised to VMs on the host: to those
-// that run, and to those that somebody is about to start. The one with the UUID
+// that run, and to those that are about to be started. The one with the UUID
 // of one that leaves doesn't count.
 func (a Reply) Committed(leaving string) uint64 {
 	var sum uint64

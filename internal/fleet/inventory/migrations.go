@@ -22,7 +22,7 @@ func (vm *VM) LastRecord() *domain.Migration {
 	return nil
 }
 
-// OpenMigration returns the record of a migration whose end nobody wrote down:
+// OpenMigration returns the record of a migration whose end is not recorded:
 // whoever ran it was killed, or is at it still.
 func (vm *VM) OpenMigration() *domain.Migration {
 	if last := vm.LastRecord(); last != nil && !last.Completed() {
@@ -107,7 +107,7 @@ func (vm *VM) PostCopyRemedy() string {
 			"host %q.", strings.Join(f.SilentHosts, ", "), vm.Host)
 	default:
 		return "Apply its resource, or that of the migration: it is resumed, or ended if it can't be and " +
-			"on_irrecoverable in migration_options says so. What somebody else began has to be resumed there " +
+			"on_irrecoverable in migration_options says so. What another tool began has to be resumed there " +
 			"(virsh migrate --postcopy-resume). Destroy neither part until then."
 	}
 }
@@ -134,7 +134,7 @@ func (vm *VM) LostAutostart() bool {
 }
 
 // strandedAmong says that the guest stands still at the source of a migration
-// that nobody completed, and that its target, which answered, has nothing of it.
+// that is not completed, and that its target, which answered, has nothing of it.
 func (vm *VM) strandedAmong(answers []Reply) bool {
 	record := vm.OpenMigration()
 	if record == nil || record.SourceHost != vm.Host || !vm.Persistent ||
@@ -147,7 +147,7 @@ func (vm *VM) strandedAmong(answers []Reply) bool {
 	})
 }
 
-// RequireIdle refuses a VM that is on its way: nobody can say which of its
+// RequireIdle refuses a VM that is on its way: it is unknown which of its
 // two copies will be the VM. So it does one that is in two parts.
 func (vm *VM) RequireIdle() error {
 	switch {
@@ -166,7 +166,7 @@ func (vm *VM) RequireIdle() error {
 }
 
 // LeftMoving says that the VM is on its way, or broke on it, by a migration
-// of ours whose end nobody wrote down.
+// of ours whose end is not recorded.
 func (vm *VM) LeftMoving() bool {
 	return vm.OpenMigration() != nil && (vm.Migrating || vm.BrokeInPostCopy())
 }

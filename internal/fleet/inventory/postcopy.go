@@ -40,7 +40,7 @@ func (h *Host) RefusesPostCopy(ctx context.Context) bool {
 
 	setting, err := h.Config.ReadEnd(ctx, UserFaults, 16)
 	if err != nil {
-		return false // Older kernels don't have it, and let everybody.
+		return false // Older kernels don't have it, and let every user.
 	}
 
 	h.postCopy.at, h.postCopy.refused = time.Now(), strings.TrimSpace(string(setting)) == "0"

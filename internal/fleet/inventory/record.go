@@ -20,7 +20,7 @@ type recordCell struct {
 	record *hostrecord.Record
 }
 
-// RecordOf is the record of a host that answered, as of the snapshot. Nobody may
+// RecordOf is the record of a host that answered, as of the snapshot. No caller may
 // change what it returns.
 func (a Reply) RecordOf(ctx context.Context) (*hostrecord.Record, error) {
 	a.View.record.mu.Lock()

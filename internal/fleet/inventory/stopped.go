@@ -6,7 +6,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
 )
 
-// DefaultGracePeriod is how long a guest may take to shut down when nobody
+// DefaultGracePeriod is how long a guest may take to shut down when nothing
 // said otherwise. It is the 180 s that KubeVirt's templates give a VM.
 const DefaultGracePeriod = 180 * time.Second
 

@@ -17,8 +17,8 @@ func carried(ctx context.Context) []*Held {
 	return held
 }
 
-// With returns a context that carries the lease beside those that ctx carries already. It ends when the lease is lost.
-// cancel frees what it takes.
+// With returns a context that carries the lease in addition to those that ctx carries already. It ends when the lease
+// is lost. cancel frees what it takes.
 func (l *Held) With(ctx context.Context) (_ context.Context, cancel context.CancelFunc) {
 	all := append(slices.Clone(carried(ctx)), l)
 

@@ -150,7 +150,7 @@ func (l *Held) valid(ctx context.Context) error {
 			return nil
 		}
 
-		// The run stood still, or the host did not answer. As long as the lease is there nobody has taken it over.
+		// The run stood still, or the host did not answer. As long as the lease is there, no other run has taken it over.
 		err := l.renew(ctx)
 		if lost := context.Cause(l.lost); lost != nil { //nolint:contextcheck // lost is a signal, not the context of a call
 			return lost // Another renewal may have found it, which has ended ctx.
@@ -219,7 +219,8 @@ func (l *Held) renew(ctx context.Context) error {
 	return context.Cause(l.lost) //nolint:contextcheck // lost is a signal, not the context of a call
 }
 
-// intact makes sure that nobody has succeeded this lease, and that its root is there. An *Error says that it is lost.
+// intact makes sure that no other run has succeeded this lease, and that its root is there. An *Error says that it is
+// lost.
 func (l *Held) intact(ctx context.Context) error {
 	next, err := l.store.Secret(ctx, successor(l.secret))
 	if err == nil {

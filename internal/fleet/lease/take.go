@@ -15,7 +15,7 @@ import (
 // successor is the usage id of the secret that says of another one that it was left behind.
 func successor(s libvirt.Secret) string { return UsagePrefix + "after:" + s.UUID }
 
-// chain reads the lease from its root to the secret that counts, which is the last. Empty: nobody has it.
+// chain reads the lease from its root to the secret that counts, which is the last. Empty: it is free.
 func chain(ctx context.Context, on Store, name string) ([]libvirt.Secret, error) {
 	var all []libvirt.Secret
 
@@ -195,13 +195,13 @@ func (l *Held) removeOrphan(ctx context.Context) error {
 	}
 
 	if err := l.store.UndefineSecret(ctx, l.secret); err != nil && !errors.Is(err, libvirt.ErrNotFound) {
-		return fmt.Errorf("removing a lease that nobody has: %w", err)
+		return fmt.Errorf("removing a lease that is not held: %w", err)
 	}
 
 	return nil
 }
 
-// Current returns who has the lease, nil if nobody has it. One that was left behind isn't told from one that is held.
+// Current returns who has the lease, nil if it is free. One that was left behind isn't told from one that is held.
 func Current(ctx context.Context, on Store, name string) (*libvirt.Secret, error) {
 	all, err := chain(ctx, on, name)
 	if err != nil || len(all) == 0 {
@@ -211,7 +211,7 @@ func Current(ctx context.Context, on Store, name string) (*libvirt.Secret, error
 	return &all[len(all)-1], nil
 }
 
-// LiveHolder says who has the lease and is alive, which is seen when it is renewed; "" is nobody.
+// LiveHolder says who has the lease and is alive, which is seen when it is renewed; "": no run.
 func LiveHolder(ctx context.Context, on Store, name string) (string, error) {
 	var w watch
 

@@ -99,7 +99,7 @@ func newest(definitions []Definition) []int {
 }
 
 // contradicted says that an older one is known to have run, and none of the
-// newest is: somebody may have made it the VM again.
+// newest is: a person may have made it the VM again.
 func contradicted(definitions []Definition, newest []int) bool {
 	for i, d := range definitions {
 		if d.Ran && !slices.Contains(newest, i) &&

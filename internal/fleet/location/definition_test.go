@@ -27,7 +27,7 @@ func TestChoose_neverGuesses(t *testing.T) {
 		},
 		"written later, both ran":          {[]d{{Generation: 4, Ran: true}, {Generation: 5, Ran: true}}, 1},
 		"the same, nothing of their own":   {[]d{{Generation: 4}, {Generation: 4, Last: true}}, 1},
-		"the same, nobody saw either":      {[]d{{Generation: 4}, {Generation: 4}}, no},
+		"the same, neither was seen":       {[]d{{Generation: 4}, {Generation: 4}}, no},
 		"the same, with disks":             {[]d{{Last: true, LocalData: true}, {LocalData: true}}, no},
 		"the same, one with a memory":      {[]d{{Last: true}, {LocalData: true}}, no},
 		"the same, the other one ran":      {[]d{{Last: true}, {Ran: true}}, no},

@@ -20,7 +20,7 @@ const variables = "/var/lib/libvirt/qemu/nvram"
 // VM's UUID.
 const tpmStates = "/var/lib/libvirt/swtpm"
 
-// belonging is what a VM that is off has on its host beside its definition, and needs wherever it starts.
+// belonging is what a VM that is off has on its host in addition to its definition, and needs wherever it starts.
 type belonging struct {
 	path string
 	// what names it in a sentence, attribute is the path of the attribute that it is about, and reason the code of what

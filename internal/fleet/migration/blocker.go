@@ -47,7 +47,7 @@ const (
 	HostLabelsMismatch = "HostLabelsMismatch"
 	// HostPinned: the VM's configuration wants it on another host.
 	HostPinned = "HostPinned"
-	// HostCordoned: the target takes no VMs, because somebody is about to work on it.
+	// HostCordoned: the target takes no VMs, because it is under maintenance.
 	HostCordoned = "HostCordoned"
 	// HypervisorNotCompatible: the target can't run this machine type, or its versions lack something.
 	HypervisorNotCompatible = "HypervisorNotCompatible"
@@ -73,7 +73,7 @@ const (
 	OptionsNotSupported = "OptionsNotSupported"
 )
 
-// Blocker is something that is, or may be, in the way of a migration. Its reason is one of the codes.
+// Blocker is something that blocks, or may block, a migration. Its reason is one of the codes.
 type Blocker = status.Blocker
 
 // Blocking returns the blockers that are certain.
@@ -92,7 +92,7 @@ func StorageBlockers(blockers []Blocker) []Blocker {
 // ErrBlocked means that a migration was not tried, because something is in its way.
 var ErrBlocked = errors.New("the VM can't be moved")
 
-// BlockedError lists everything that is in the way.
+// BlockedError lists everything that blocks the migration.
 type BlockedError struct{ Blockers []Blocker }
 
 // Error lists the blockers, one per line.

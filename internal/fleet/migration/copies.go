@@ -33,7 +33,7 @@ type Copy struct {
 func (c Copy) Bytes() uint64 { return cmp.Or(c.Used, min(c.allocated, c.Capacity)) }
 
 // Copies returns the disks that are copied when the VM, which runs, moves from the source to the target. What is
-// in the way of that is for Preflight to say.
+// blocks that is for Preflight to say.
 func Copies(ctx context.Context, m Machine, source, target *libvirt.Host, o Options) []Copy {
 	var f finding
 	if !o.copiesOf(m.Facts) {
@@ -115,8 +115,8 @@ func (o Options) Base(disk domain.MobileDisk) domain.BackingImage {
 }
 
 // StayingImages are the keys of disks that are images in files of the VM's host and aren't copied by a migration
-// with these options. Unless the file is on storage that hosts share, which no host alone can tell and nobody declared,
-// the VM can't do without them elsewhere.
+// with these options. Unless the file is on storage that hosts share, which no host alone can tell and no configuration
+// declares, the VM can't do without them elsewhere.
 func (o Options) StayingImages(facts domain.Mobility) []string {
 	var staying []string
 	for _, disk := range facts.Disks {
@@ -157,7 +157,7 @@ func (t toTarget) occupied(disk domain.MobileDisk) Blocker {
 		Reason: DiskPathTaken, Status: status.False, Attribute: "disks." + disk.Key,
 		Message: fmt.Sprintf("disk %q would be copied to %s, and host %q has a file of that path, which is never "+
 			"overwritten", disk.Key, disk.Path, t.target.Name()),
-		Remedy: "Remove or rename the file there if nobody needs it. If it is the same storage, " + same,
+		Remedy: "Remove or rename the file there if it is not needed. If it is the same storage, " + same,
 	}
 }
 
@@ -318,7 +318,7 @@ func (r *run) makeImage(ctx context.Context, to toTarget, c Copy) (available uin
 	return available, err
 }
 
-// carry copies a medium, which nobody writes to, before the guest sets out.
+// carry copies a medium, which is only read, before the guest sets out.
 func (r *run) carry(ctx context.Context, to toTarget, disk domain.MobileDisk) error {
 	r.log.InfoContext(ctx, "copying", "file", disk.Path, "disk", disk.Key)
 	err := r.Source.CopyFile(ctx, disk.Path, r.Target, 0, func() error {

@@ -352,7 +352,7 @@ func TestLab_topmostImageIsCopied(t *testing.T) {
 	noPools(t, l, dir, here, there)
 }
 
-// isBased says that what is in the way is that a disk is based on a file.
+// isBased says that the blocker is a disk that is based on a file.
 func isBased(blockers []Blocker, base string) bool {
 	return len(blockers) == 1 && blockers[0].Reason == DisksNotLiveMigratable && blockers[0].Attribute == "disks.d0" &&
 		strings.Contains(blockers[0].Message, base)

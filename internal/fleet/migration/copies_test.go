@@ -102,7 +102,7 @@ func TestShared_takesProof(t *testing.T) {
 		"of another size":          {at("netfs", "1.5", 1), at("netfs", "1.5", 2), false},
 		"directories":              {at("dir", "1.5", 1), at("dir", "1.6", 1), false},
 		"changed at the same time": {at("dir", "1.5", 1), at("dir", "1.5", 1), true},
-		"nobody says when":         {at("dir", "", 1), at("dir", "", 1), false},
+		"times unknown":            {at("dir", "", 1), at("dir", "", 1), false},
 	} {
 		if got := shared(tt.here, tt.there); got != tt.want {
 			t.Errorf("%s: %v, want %v", name, got, tt.want)

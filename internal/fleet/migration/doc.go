@@ -1,4 +1,4 @@
-// Package migration moves one VM from one host to another: it says what is in the way before anything is tried,
+// Package migration moves one VM from one host to another: it says what blocks the move before anything is tried,
 // runs the migration, watches it, aborts it when it can't work or when it is told to, and finds out where the VM
 // is afterwards.
 //

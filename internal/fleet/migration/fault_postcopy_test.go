@@ -9,7 +9,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
-// A daemon that dies in post-copy takes nobody's memory along: the QEMUs carry on, and the VM arrives.
+// A daemon that dies in post-copy takes no guest's memory along: the QEMUs carry on, and the VM arrives.
 func TestLab_postCopySurvivesALibvirtd(t *testing.T) {
 	t.Parallel()
 	for _, side := range []string{"source", "target"} {
@@ -44,7 +44,7 @@ func (b *bench) handedOver(t *testing.T) {
 	b.intact(t, b.target)
 }
 
-// After the handover either process has a part of the guest that nobody else has. Without one of them the guest is
+// After the handover either process has a part of the guest that exists nowhere else. Without one of them the guest is
 // lost: that is told, with what both hosts have, and the other part is left as it is.
 func TestLab_postCopyDoesNotSurviveAQEMU(t *testing.T) {
 	t.Parallel()

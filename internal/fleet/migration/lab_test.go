@@ -363,7 +363,7 @@ func TestLab_stallIsAbortedEarly(t *testing.T) {
 }
 
 // Once QEMU may stop the guest for as long as that takes, all of its memory comes. It comes at full speed then: the
-// guest may go on before anybody has seen it stand still.
+// guest may go on before the test has seen it stand still.
 func TestLab_stallIsEndedByAStop(t *testing.T) {
 	t.Parallel()
 	b, o := stallingBench(t)

@@ -36,7 +36,7 @@ type item struct {
 }
 
 // Pack finds out what is to be copied: it looks at both hosts, anew and wherever the files are, tries whether what is
-// declared to be shared is, and changes nothing else. The blockers are what is in the way; with any that is certain
+// declared to be shared is, and changes nothing else. The blockers are what prevents it; with any that is certain
 // nothing must be copied.
 func Pack(
 	ctx context.Context, m Machine, source, target *libvirt.Host, o Options, log *slog.Logger,

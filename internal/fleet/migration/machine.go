@@ -215,7 +215,7 @@ func (f *finding) devices(facts domain.Mobility) {
 	}
 }
 
-// confidential finds memory that nobody but the guest can read.
+// confidential finds memory that only the guest can read.
 func (f *finding) confidential(facts domain.Mobility) {
 	const remedy = "Shut the VM down to move it, or do without memory protection."
 	message := "its memory is protected (" + facts.Confidential + "), so it can't be copied"

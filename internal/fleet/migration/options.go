@@ -21,7 +21,7 @@ const (
 
 // What becomes of disks that only the source reaches.
 const (
-	// CopyNone copies none: they are in the way. It is the default.
+	// CopyNone copies none: they block the move. It is the default.
 	CopyNone = "none"
 	// CopyFull copies them whole, each into one new image.
 	CopyFull = "full"

@@ -41,7 +41,7 @@ func TestOptions_innerLevelWins(t *testing.T) {
 			Options{AllowWorkloadDisruption: &no},
 			Options{AllowPostCopy: &yes, AllowWorkloadDisruption: &yes},
 		},
-		"unless it is set beside it": {
+		"unless it is set too": {
 			Options{AllowPostCopy: &yes, AllowWorkloadDisruption: &no},
 			Options{},
 			Options{AllowPostCopy: &yes, AllowWorkloadDisruption: &no},

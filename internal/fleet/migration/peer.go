@@ -11,7 +11,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
-// ErrNoPeer says that nobody knows where the source's libvirt reaches the target's.
+// ErrNoPeer says that it is unknown where the source's libvirt reaches the target's.
 var ErrNoPeer = errors.New("peer_to_peer takes the URI under which the other hosts' libvirt reaches the target's")
 
 // ErrApart says that a migration that the source's libvirt was to manage failed before anything was copied, for which
@@ -28,7 +28,7 @@ func (o Options) relayedPeers() bool {
 }
 
 // PeerBlockers says what keeps the source's libvirt from managing a migration to the target of that name, which it
-// reaches under that URI, "" being that nobody said so.
+// reaches under that URI, "": not configured.
 func (o Options) PeerBlockers(target, uri string) []Blocker {
 	if !*o.WithDefaults().PeerToPeer {
 		return nil

@@ -24,11 +24,11 @@ func TestPeerBlockers(t *testing.T) {
 		uri     string
 		blocked bool
 	}{
-		"managed from here":  {Options{}, "", false},
-		"turned off":         {Options{PeerToPeer: new(false), Transport: TransportSSHRelay}, "", false},
-		"nobody knows where": {peers, "", true},
-		"known":              {peers, "qemu+tls://kvm2/system", false},
-		"relayed":            {relayed, "qemu+tls://kvm2/system", true},
+		"managed from here": {Options{}, "", false},
+		"turned off":        {Options{PeerToPeer: new(false), Transport: TransportSSHRelay}, "", false},
+		"not configured":    {peers, "", true},
+		"known":             {peers, "qemu+tls://kvm2/system", false},
+		"relayed":           {relayed, "qemu+tls://kvm2/system", true},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -139,7 +139,7 @@ func TestLab_peersAreAborted(t *testing.T) {
 	}
 	b.runsOnlyOn(t, b.source, b.target)
 
-	// A libvirt that nobody reaches is told before anything is copied.
+	// A libvirt that is not reachable is told before anything is copied.
 	b.peers = "qemu+tcp://%s:1/system"
 	state, err = b.run(t.Context(), t, o, nil)
 	if !errors.Is(err, ErrApart) || state.FailurePlane != PlaneControl {
@@ -224,7 +224,7 @@ func TestLab_peersGoOnWithoutTheConnection(t *testing.T) {
 	}
 }
 
-// What broke in post-copy is resumed in the way in which it was begun.
+// What broke in post-copy is resumed as it was begun.
 func TestLab_peersResumePostCopy(t *testing.T) {
 	t.Parallel()
 	b := peersBench(t, "dirty=32 data")

@@ -106,7 +106,7 @@ func (zeros) Read(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// pipe does the same with the tools that everybody has.
+// pipe does the same with common tools.
 func pipe(ctx context.Context, l *lab.Lab, source, target *lab.Host) error {
 	ssh := func(h *lab.Host, command string) string {
 		return fmt.Sprintf("ssh -F none -o IdentitiesOnly=yes -i '%s' -o UserKnownHostsFile='%s' root@%s '%s'",

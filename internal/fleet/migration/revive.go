@@ -15,7 +15,7 @@ import (
 //
 // It does nothing while the source has a job, unless the target answers, and for a copy there of which it isn't certain
 // that this guest came with its memory: a copy that ever ran there has left its definition, unless it is transient.
-// Nobody else may be at the migration: what waits on the target is ended before the guest goes on at the source.
+// No other run may work on the migration: what waits on the target is ended before the guest goes on at the source.
 func Revive(ctx context.Context, source, target *libvirt.Host, uuid string) (bool, error) {
 	here := look(ctx, source, uuid)
 	if !here.stopped() || !here.domain.Persistent {

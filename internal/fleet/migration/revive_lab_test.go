@@ -79,7 +79,7 @@ func TestLab_sourceIsToldThatItsGuestArrived(t *testing.T) {
 	}
 }
 
-// unread says that nobody has read yet what a process sent over one of its unix sockets.
+// unread says that it is not yet read what a process sent over one of its unix sockets.
 func unread(t *testing.T, pid int) bool {
 	t.Helper()
 	out, err := exec.CommandContext(t.Context(), "ss", "--unix", "--processes", "--no-header").Output()
@@ -97,7 +97,7 @@ func unread(t *testing.T, pid int) bool {
 }
 
 // Whoever migrates stops for good between the hosts: its connection to the source is lost, that to the target stays.
-// All memory has come, nobody says that the guest is to be started, and no libvirt tidies up. It goes on at the source,
+// All memory has come, nothing says that the guest is to be started, and no libvirt tidies up. It goes on at the source,
 // and the one who wakes up afterwards changes nothing.
 func TestLab_targetIsNeverToldToStart(t *testing.T) {
 	t.Parallel()

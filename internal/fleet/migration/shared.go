@@ -29,7 +29,8 @@ func (o Options) sharesFile(file string) bool {
 	return slices.ContainsFunc(o.SharedFilesystems, func(dir string) bool { return strings.HasPrefix(file, dir+"/") })
 }
 
-// declared are the disks that libvirt would refuse to leave to the target if nobody had declared them to be shared.
+// declared are the disks that libvirt would refuse to leave to the target if the configuration did not declare them as
+// shared.
 func (o Options) declared(facts domain.Mobility) []domain.MobileDisk {
 	return slices.DeleteFunc(slices.Clone(facts.Disks), func(disk domain.MobileDisk) bool {
 		return disk.ReadOnly || disk.Block || !o.shares(disk)
@@ -95,7 +96,7 @@ func (t toTarget) proveShared(ctx context.Context) (finding, error) {
 	return f, nil
 }
 
-// notShared says that a file which is declared to be shared isn't, or that nobody can tell.
+// notShared says that a file which is declared to be shared isn't, or that it is unknown.
 func (f *finding) notShared(b belonging, why string) {
 	f.block(b.reason, b.attribute, b.declared()+why, "Mount it on both hosts, or say no more that they share it ("+
 		b.declaration()+").")
@@ -115,7 +116,7 @@ func (b belonging) declared() string {
 	return fmt.Sprintf("the hosts are declared to share %s (%s), ", b.what, b.path)
 }
 
-// written are the files that the VM writes to and libvirt wouldn't take for shared if nobody had declared them.
+// written are the files that the VM writes to and libvirt wouldn't take for shared without a declaration.
 func (o Options) written(m Machine) []belonging {
 	var all []belonging
 	for _, disk := range o.declared(m.Facts) {

@@ -21,24 +21,24 @@ func TestDeclared_leavesNothingInDoubt(t *testing.T) {
 	}{
 		"alone":           {shared, nil},
 		"through a cache": {`<disk type='file'><source file='/srv/a'/><target dev='vda'/></disk>`, []string{"False"}},
-		"beside another file": {
+		"next to another file": {
 			shared + `<disk type='file'><source file='/b'/><target dev='vdb'/></disk>`, []string{"False"},
 		},
-		"beside a volume": {
+		"next to a volume": {
 			shared + `<disk type='volume'><source pool='p' volume='v'/><target dev='vdb'/></disk>`, []string{"False"},
 		},
-		"beside a medium": {
+		"next to a medium": {
 			shared + `<disk type='file' device='cdrom'><source file='/b'/><target dev='sda'/><readonly/></disk>`,
 			[]string{"Unknown"},
 		},
-		"beside a block device": {
+		"next to a block device": {
 			shared + `<disk type='block'><driver cache='none'/><source dev='/dev/b'/><target dev='vdb'/></disk>`,
 			[]string{"Unknown"},
 		},
-		"beside a block device through a cache": {
+		"next to a block device through a cache": {
 			shared + `<disk type='block'><source dev='/dev/b'/><target dev='vdb'/></disk>`, []string{"False", "Unknown"},
 		},
-		"beside network storage": {
+		"next to network storage": {
 			shared + `<disk type='network'><driver cache='none'/><source protocol='nbd' name='d'><host name='h'/></source>` +
 				`<target dev='vdb'/></disk>`, nil,
 		},

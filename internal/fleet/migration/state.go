@@ -70,13 +70,13 @@ type State struct {
 	Statistics libvirt.Job
 }
 
-// FailedError is a migration that did not move the VM, or of which nobody knows whether it did.
+// FailedError is a migration that did not move the VM, or of which it is unknown whether it did.
 type FailedError struct {
 	State State
 	// Where says where the VM is now, as a sentence.
 	Where string
 	// Left are the files that were made on the target and could not be removed from there, or must not be as long as
-	// nobody knows where the VM is.
+	// it is unknown where the VM is.
 	Left []string
 	// Err is what the hosts said.
 	Err error

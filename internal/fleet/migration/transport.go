@@ -48,8 +48,8 @@ func (o Options) TransportBlockers(source, target bool) []Blocker {
 
 const (
 	// probedPort is the last one of those on which QEMU takes migrations, unless its host's qemu.conf says otherwise.
-	// libvirt hands them out from the first on, so nobody listens here: a QEMU that waits for a migration, or for one that
-	// broke in post-copy to go on, takes every connection for it.
+	// libvirt hands them out from the first on, so nothing else listens here: a QEMU that waits for a migration, or for
+	// one that broke in post-copy to go on, takes every connection for it.
 	probedPort = 49215
 	// probePatience is how long a host may leave another one without an answer. Networks of hosts take milliseconds.
 	probePatience = 3 * time.Second

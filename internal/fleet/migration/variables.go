@@ -76,7 +76,7 @@ func removeVariables(ctx context.Context, on, other *libvirt.Host, file string) 
 
 // MayShare says whether what the firmware and the TPM of a VM keep on a host that it left may be the very same
 // files that it uses on the other host, where it is now. They aren't if the other host has none of them, or others:
-// that were changed at another time than those here, which nobody changed meanwhile.
+// that were changed at another time than those here, which were not changed meanwhile.
 func MayShare(ctx context.Context, m Machine, on, other *libvirt.Host) (bool, error) {
 	for _, b := range m.belongings() {
 		if b.disk != "" {

@@ -39,7 +39,7 @@ func TestLasting(t *testing.T) {
 		"another one has begun": {beginsAgain, context.Canceled, ends, 2 * time.Minute, context.Canceled},
 		"it takes too long":     {begins, context.Canceled, nothing, time.Hour, context.DeadlineExceeded},
 		"the lock is lost":      {begins, errLost, nothing, time.Minute, errLost},
-		"nobody cancels":        {begins, nil, ends, time.Hour, context.DeadlineExceeded},
+		"not cancelled":         {begins, nil, ends, time.Hour, context.DeadlineExceeded},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -68,7 +68,7 @@ func TestLasting(t *testing.T) {
 					t.Errorf("it ended after %v with %v; want %v, %v", lasted, context.Cause(own), tt.lasts, tt.why)
 				}
 
-				free() // Were anybody left who waits for something, synctest would tell.
+				free() // Were a goroutine left that waits, synctest would tell.
 			})
 		})
 	}

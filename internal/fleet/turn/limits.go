@@ -7,7 +7,7 @@ import (
 
 // Priorities of moves, as KubeVirt has them: the higher goes first.
 const (
-	// PriorityUser is a move that somebody asked for by name.
+	// PriorityUser is a move that a user asked for by name.
 	PriorityUser = 50
 	// PriorityMaintenance is a move that makes room on a host.
 	PriorityMaintenance = 20

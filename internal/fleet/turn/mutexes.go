@@ -12,7 +12,7 @@ type Mutexes struct {
 	held map[string]chan struct{}
 }
 
-// Lock waits until nobody else has the key. unlock, to be called once, gives it
+// Lock waits until no other caller has the key. unlock, to be called once, gives it
 // back.
 func (m *Mutexes) Lock(ctx context.Context, key string) (unlock func(), err error) {
 	for {

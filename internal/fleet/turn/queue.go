@@ -12,7 +12,7 @@ import (
 const lookInterval = 3 * time.Second
 
 // Queue lets VMs leave as their priority and the limits say. One that has
-// to wait for its hosts holds up nobody who goes between others.
+// to wait for its hosts doesn't hold up one who goes between others.
 type Queue struct {
 	limits Limits
 	look   func(context.Context) map[string]Route
@@ -38,7 +38,7 @@ type waitingMove struct {
 }
 
 // NewQueue makes a queue that keeps the limits. look reads what is on its way,
-// whoever moves it, by UUID. Nil: nobody else moves anything.
+// whoever moves it, by UUID. Nil: no other run moves anything.
 func NewQueue(l Limits, look func(context.Context) map[string]Route) *Queue {
 	return &Queue{
 		limits: l.withDefaults(), look: look, looking: make(chan struct{}, 1), ours: newTraffic(), others: newTraffic(),
@@ -108,7 +108,7 @@ func (q *Queue) await(ctx context.Context, w *waitingMove) bool {
 	}
 }
 
-// lookAround counts what others move, unless somebody just did. Whoever comes
+// lookAround counts what others move, unless another caller just did. Whoever comes
 // while that is found out waits for it.
 func (q *Queue) lookAround(ctx context.Context) {
 	if q.look == nil {

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// Whatever comes in whatever order, no limit is exceeded, and everybody gets
+// Whatever comes in whatever order, no limit is exceeded, and every waiter gets
 // through.
 func TestQueue_keepsItsLimits(t *testing.T) {
 	t.Parallel()
@@ -75,7 +75,7 @@ func TestQueue_keepsItsLimits(t *testing.T) {
 }
 
 // The urgent go first, then who came first; who waits for a host that is busy
-// holds up nobody else; who gives up waits no longer.
+// does not hold up the others; who gives up waits no longer.
 func TestQueue_order(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

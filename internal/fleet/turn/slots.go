@@ -17,7 +17,7 @@ const (
 
 // Slots lets so many tries be made at a time, in the order in which they are
 // asked for. Whoever waits to try again has none, so that what fails again and
-// again keeps nobody else from having theirs. Nil: nobody waits.
+// again doesn't keep others from having theirs. Nil: none waits.
 type Slots struct{ free *semaphore.Weighted }
 
 // NewSlots lets that many go at once.

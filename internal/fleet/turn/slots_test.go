@@ -12,7 +12,7 @@ import (
 
 var errStubborn = errors.New("not now")
 
-// Two that fail again and again keep nobody else waiting, and each try has a
+// Two that fail again and again don't keep others waiting, and each try has a
 // turn.
 func TestRetry_pausesHoldNoTurn(t *testing.T) {
 	t.Parallel()
@@ -96,7 +96,7 @@ func TestRetry_pausesHoldNoTurn(t *testing.T) {
 	})
 }
 
-// What there is no point in is tried once, and nobody waits longer for a turn
+// What there is no point in is tried once, and no other waits longer for a turn
 // than there is time.
 func TestRetry_givesUp(t *testing.T) {
 	t.Parallel()
@@ -124,7 +124,7 @@ func TestRetry_givesUp(t *testing.T) {
 		defer cancel()
 
 		if _, err := ours.Enter(ctx); !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("a turn that nobody gave back: %v", err)
+			t.Errorf("a turn that was not given back: %v", err)
 		}
 	})
 }
