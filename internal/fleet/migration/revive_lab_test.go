@@ -97,8 +97,8 @@ func unread(t *testing.T, pid int) bool {
 }
 
 // Whoever migrates stops for good between the hosts: its connection to the source is lost, that to the target stays.
-// All memory has come, nothing says that the guest is to be started, and no libvirt tidies up. It goes on at the source,
-// and the one who wakes up afterwards changes nothing.
+// All memory has come, nothing says that the guest is to be started, and no libvirt tidies up. It goes on at the
+// source, and the one who wakes up afterwards changes nothing.
 func TestLab_targetIsNeverToldToStart(t *testing.T) {
 	t.Parallel()
 	l := lab.Open(t)
