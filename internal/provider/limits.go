@@ -21,7 +21,7 @@ type limitsModel struct {
 func limitsAttribute() schema.Attribute {
 	return schema.SingleNestedAttribute{
 		Optional: true,
-		MarkdownDescription: "How many VMs may move at a time; the others wait for their turn. Live migrations by other " +
+		MarkdownDescription: "How many VMs may move at a time; the others wait. Live migrations by other " +
 			"Terraform runs or by users count too, if the hosts show them; runs that start at the same moment don't see " +
 			"each other. Two runs never move the same VM at once.",
 		Attributes: map[string]schema.Attribute{

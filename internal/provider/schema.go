@@ -59,14 +59,15 @@ func (p *Provider) Schema(_ context.Context, _ provider.SchemaRequest, resp *pro
 			"default_eviction_strategy": schema.StringAttribute{
 				Optional: true,
 				MarkdownDescription: "What happens to VMs when their host is drained, if neither the VM nor a " +
-					"`virtfleet_eviction_policy` sets a strategy. One of " + value.OneOf(eviction.Strategies) + ". With the " +
-					"default, VMs that can't migrate live block the drain; VMs are shut down only if you set `None`. Default: " +
-					"`LiveMigrateIfPossible`.",
+					"`virtfleet_eviction_policy` sets a strategy. One of " + value.OneOf(eviction.Strategies) + ". A VM " +
+					"that can't migrate live then blocks the drain, also with `LiveMigrateIfPossible`. VMs are shut down " +
+					"only with `None`. Default: `LiveMigrateIfPossible`.",
 				Validators: []validator.String{stringvalidator.OneOf(eviction.Strategies...)},
 			},
 			"migration_limits": limitsAttribute(),
 			moving.Name: moving.OfProvider("Defaults for every migration. For each attribute, a " +
-				"`virtfleet_migration_policy` wins over them, and the block of a VM or of a migration wins over both."),
+				"`virtfleet_migration_policy` takes precedence over them, and the block of a VM or of a migration takes " +
+				"precedence over both."),
 			"on_unreachable": schema.StringAttribute{
 				Optional: true,
 				MarkdownDescription: "What to do about resources whose host doesn't answer. One of " +
@@ -99,7 +100,7 @@ func hostAttributes() map[string]schema.Attribute {
 		"memory_limit": schema.StringAttribute{
 			Optional: true, CustomType: value.QuantityType,
 			MarkdownDescription: "How much memory may be committed to VMs, including what QEMU needs for them: " +
-				value.QuantitySyntax + ". Default: the host's memory less `memory_reserve`.",
+				value.QuantitySyntax + ". Default: the host's memory minus `memory_reserve`.",
 		},
 		"memory_reserve": schema.StringAttribute{
 			Optional: true, CustomType: value.QuantityType,

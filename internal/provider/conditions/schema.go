@@ -40,9 +40,9 @@ func ownAttributes() map[string]schema.Attribute {
 		},
 		"raw_commands": schema.BoolAttribute{
 			Optional: true,
-			MarkdownDescription: "Whether to send the agent a command of its own protocol, without which " +
-				"`AgentVersionNotSupported` may be `Unknown`, and to ask QEMU itself what prevents a migration " +
-				"(`QEMUNotLiveMigratable`). libvirt marks the VM as tainted by it. Default: `false`.",
+			MarkdownDescription: "Whether to send two more queries: a command of the agent's own protocol, without " +
+				"which `AgentVersionNotSupported` may be `Unknown`, and the question to QEMU what prevents a migration " +
+				"(`QEMUNotLiveMigratable`). libvirt then marks the VM as tainted. Default: `false`.",
 		},
 		"host":  text("Host that the VM is on. Null if unknown."),
 		"phase": text("Phase of the VM, as KubeVirt names it: `Running`, `Succeeded`, `Failed` or `Unknown`."),
@@ -85,7 +85,7 @@ func ownAttributes() map[string]schema.Attribute {
 		},
 		"unavailable": schema.MapAttribute{
 			Computed: true, ElementType: types.StringType,
-			MarkdownDescription: "Why something isn't known, by who was asked: `" + strings.Join(parts, "`, `") + "`.",
+			MarkdownDescription: "Why something is unknown, by source: `" + strings.Join(parts, "`, `") + "`.",
 		},
 	}
 }

@@ -22,9 +22,9 @@ func (d *DataSource) Schema(_ context.Context, _ datasource.SchemaRequest, resp 
 	attributes := onevm.Attributes("virtual_machines", "selector")
 	maps.Copy(attributes, ownAttributes())
 	resp.Schema = schema.Schema{
-		MarkdownDescription: "Reads libvirt's statistics of VMs: processors, memory, disks, interfaces. Each host is " +
-			"asked once for all its VMs. Counters begin when a VM starts on a host. What isn't reported is null, with the " +
-			"reason in `unavailable` if it is known.",
+		MarkdownDescription: "Reads libvirt's statistics of VMs: processors, memory, disks, interfaces. The provider " +
+			"asks each host once for all its VMs. Counters begin when a VM starts on a host. Values that aren't " +
+			"reported are null, with the reason in `unavailable` if it is known.",
 		Attributes: attributes,
 	}
 }
@@ -49,7 +49,7 @@ func ownAttributes() map[string]schema.Attribute {
 		},
 		"interval": schema.StringAttribute{
 			Optional: true, CustomType: value.DurationType,
-			MarkdownDescription: "Time between two samples, from which rates and percentages are made: " +
+			MarkdownDescription: "Time between two samples, from which rates and percentages are calculated: " +
 				value.DurationSyntax + ". Not set: one sample, and all rates are null.",
 		},
 		"dirty_rate_period": schema.StringAttribute{
@@ -71,8 +71,8 @@ func ownAttributes() map[string]schema.Attribute {
 		},
 		"jobs": schema.BoolAttribute{
 			Optional: true,
-			MarkdownDescription: "Whether to read the job that runs, such as a migration. It takes one more call for each VM. " +
-				"Default: `false`.",
+			MarkdownDescription: "Whether to read the job in progress, such as a migration. This needs one more call " +
+				"for each VM. Default: `false`.",
 		},
 		"stats": schema.MapNestedAttribute{
 			Computed:            true,

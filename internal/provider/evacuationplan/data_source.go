@@ -58,9 +58,9 @@ func (d *DataSource) Schema(_ context.Context, _ datasource.SchemaRequest, resp 
 			},
 			"raw_commands": schema.BoolAttribute{
 				Optional: true,
-				MarkdownDescription: "Whether to ask QEMU itself what it refuses to migrate, as a drain does before it begins. " +
-					"libvirt marks the VMs as tainted by it. Default: `false`: what only QEMU refuses isn't shown, and stops a " +
-					"maintenance with these `steps`.",
+				MarkdownDescription: "Whether to ask QEMU what it refuses to migrate, as a drain does before it begins. " +
+					"libvirt then marks the VMs as tainted. With `false`, a refusal by QEMU isn't shown, and stops a " +
+					"maintenance with these `steps`. Default: `false`.",
 			},
 			"steps": schema.ListNestedAttribute{
 				Computed: true,

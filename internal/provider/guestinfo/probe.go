@@ -31,8 +31,8 @@ type probeResult struct {
 func probeAttribute() schema.SingleNestedAttribute {
 	return schema.SingleNestedAttribute{
 		Optional: true,
-		MarkdownDescription: "A command to run in the guest through its agent, at every read: in every plan. It answers " +
-			"whether a service is healthy. It may change the guest, and libvirt marks the VM as tainted by it.",
+		MarkdownDescription: "Command to run in the guest through its agent, at every read, that is, in every plan. " +
+			"Use it to check a service. The command may change the guest, and libvirt then marks the VM as tainted.",
 		Attributes: map[string]schema.Attribute{
 			"command": schema.ListAttribute{
 				Required: true, ElementType: types.StringType,
@@ -41,7 +41,8 @@ func probeAttribute() schema.SingleNestedAttribute {
 			},
 			"timeout": schema.StringAttribute{
 				Optional: true, CustomType: value.DurationType,
-				MarkdownDescription: "How long it may run. The agent can't end it: it may run on in the guest. Default: `10s`.",
+				MarkdownDescription: "How long the command may run. After that, `exited` is false; the agent can't end " +
+					"the command. Default: `10s`.",
 			},
 		},
 	}
@@ -50,16 +51,17 @@ func probeAttribute() schema.SingleNestedAttribute {
 func probeResultAttribute() schema.SingleNestedAttribute {
 	return schema.SingleNestedAttribute{
 		Computed: true,
-		MarkdownDescription: "What became of the `probe`. Null without one, and when the agent didn't run it, which " +
-			"`unavailable` explains.",
+		MarkdownDescription: "Result of the `probe`. Null without a probe, or if the agent didn't run it: see " +
+			"`unavailable`.",
 		Attributes: map[string]schema.Attribute{
-			"exited":       schema.BoolAttribute{Computed: true, MarkdownDescription: "Whether it ended in time."},
-			"exit_status":  number("What it exited with. Null if it didn't exit by itself."),
-			"signal":       number("The signal that ended it. Null if none did."),
-			"output":       text("What it wrote to its standard output."),
-			"error_output": text("What it wrote to its standard error."),
+			"exited": schema.BoolAttribute{Computed: true, MarkdownDescription: "Whether the command ended in " +
+				"time."},
+			"exit_status":  number("Exit status of the command. Null if it didn't exit by itself."),
+			"signal":       number("Signal that ended the command. Null if none did."),
+			"output":       text("Standard output of the command."),
+			"error_output": text("Standard error of the command."),
 			"truncated": schema.BoolAttribute{
-				Computed: true, MarkdownDescription: "Whether it wrote more than the agent keeps.",
+				Computed: true, MarkdownDescription: "Whether the command wrote more than the agent keeps.",
 			},
 		},
 	}

@@ -19,9 +19,9 @@ func (d *DataSource) Schema(_ context.Context, _ datasource.SchemaRequest, resp 
 	attributes := onevm.Attributes()
 	maps.Copy(attributes, ownAttributes())
 	resp.Schema = schema.Schema{
-		MarkdownDescription: "Reads what the QEMU guest agent in a VM reports about the guest. The agent is a program " +
-			"of the guest: it may be missing, old or hung. What it doesn't report is null, with the reason in " +
-			"`unavailable`. That is never an error. Without `wait`, the agent is asked once and has a few seconds to answer.",
+		MarkdownDescription: "Reads what the QEMU guest agent in a VM reports about the guest. The agent runs in the " +
+			"guest, so it may be missing, old or hung. That is never an error: values that it doesn't report are null, " +
+			"with the reason in `unavailable`. Without `wait`, the agent is asked once and has a few seconds to answer.",
 		Attributes: attributes,
 	}
 }
@@ -31,15 +31,15 @@ func ownAttributes() map[string]schema.Attribute {
 	return map[string]schema.Attribute{
 		"raw_commands": schema.BoolAttribute{
 			Optional: true,
-			MarkdownDescription: "Whether to send the agent commands of its own protocol, which `agent_version`, " +
-				"`agent_commands`, `fsfreeze_status` and the interfaces' `counters` need. libvirt marks the VM " +
-				"as tainted by it. Default: `false`.",
+			MarkdownDescription: "Whether to send the agent commands of its own protocol. `agent_version`, " +
+				"`agent_commands`, `fsfreeze_status` and the interfaces' `counters` require them. libvirt then marks the " +
+				"VM as tainted. Default: `false`.",
 		},
 		"probe": probeAttribute(),
 		"wait": schema.StringAttribute{
 			Optional: true, CustomType: value.DurationType,
-			MarkdownDescription: "How long to wait for the agent of a running VM to connect: " +
-				value.DurationSyntax + ". Not set: no wait.",
+			MarkdownDescription: "How long to wait for the agent of a running VM to connect: " + value.DurationSyntax + ". " +
+				"Default: no wait.",
 		},
 		"agent_connected": schema.BoolAttribute{
 			Computed:            true,
@@ -51,16 +51,16 @@ func ownAttributes() map[string]schema.Attribute {
 		},
 		"agent_commands": schema.ListAttribute{
 			Computed: true, ElementType: types.StringType,
-			MarkdownDescription: "Commands that the agent runs, in order. Null without `raw_commands`.",
+			MarkdownDescription: "Commands that the agent supports, in alphabetical order. Null without `raw_commands`.",
 		},
 		"agent_supported": schema.BoolAttribute{
 			Computed: true,
-			MarkdownDescription: "Whether the agent runs every command that is needed to know a guest. Null if unknown: " +
-				"without `raw_commands`, only a command that was refused is known.",
+			MarkdownDescription: "Whether the agent supports every command that this data source needs. Null if " +
+				"unknown: without `raw_commands`, only refused commands are known.",
 		},
 		"missing_commands": schema.ListAttribute{
 			Computed: true, ElementType: types.StringType,
-			MarkdownDescription: "Commands that are needed and that the agent doesn't run. Null like `agent_supported`.",
+			MarkdownDescription: "Commands that this data source needs and the agent doesn't support. Null if unknown.",
 		},
 		"hostname":        text("Hostname of the guest."),
 		"os":              OSAttribute(),

@@ -35,9 +35,9 @@ func QuestionAttributes() map[string]schema.Attribute {
 		}
 	}
 	return map[string]schema.Attribute{
-		"include": some("Attributes to read that need further queries to the host, or much room in the state. Attributes "+
-			"that aren't listed are null.", fleet.HostParts),
-		"node_device_capabilities": some("Read only `node_devices` with one of these capabilities. Not set: all.",
+		"include": some("Attributes to read that require further queries to the host, or are large. Attributes that "+
+			"aren't listed are null.", fleet.HostParts),
+		"node_device_capabilities": some("Only read `node_devices` with one of these capabilities. Default: all.",
 			libvirt.NodeDeviceCapabilities()),
 	}
 }

@@ -69,7 +69,7 @@ func cordonAttributes() map[string]schema.Attribute {
 		"cordon": schema.SingleNestedAttribute{
 			Computed: true, MarkdownDescription: "Cordon of the host. Null if the host isn't cordoned.",
 			Attributes: map[string]schema.Attribute{
-				"owner": text("Who cordoned it."),
+				"owner": text("Run that cordoned the host."),
 				"since": text("When it was cordoned (RFC 3339)."),
 				"why":   text("Reason."),
 			},
@@ -129,7 +129,7 @@ func identityAttributes() map[string]schema.Attribute {
 		},
 		"networks": schema.ListAttribute{
 			Computed: true, ElementType: types.StringType,
-			MarkdownDescription: "Names of libvirt's virtual networks on the host, in order.",
+			MarkdownDescription: "Names of libvirt's virtual networks on the host, in alphabetical order.",
 		},
 	}
 }
@@ -138,7 +138,7 @@ func capacityAttributes() map[string]schema.Attribute {
 	return map[string]schema.Attribute{
 		"cpus": schema.Int64Attribute{
 			Computed:            true,
-			MarkdownDescription: "Number of the host's processors that are online.",
+			MarkdownDescription: "Number of the host's online processors.",
 		},
 		"memory_bytes": schema.Int64Attribute{
 			Computed:            true,
@@ -147,7 +147,7 @@ func capacityAttributes() map[string]schema.Attribute {
 		"memory_limit_bytes": schema.Int64Attribute{
 			Computed: true,
 			MarkdownDescription: "Memory that may be committed to VMs: `memory_limit` if configured, otherwise the " +
-				"host's memory.",
+				"host's memory minus `memory_reserve`.",
 		},
 		"committed_memory_bytes": schema.Int64Attribute{
 			Computed:            true,

@@ -49,35 +49,36 @@ var nameSyntax = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]*$`)
 // Schema describes the resource.
 func (*imageResource) Schema(ctx context.Context, _ resource.SchemaRequest, resp *resource.SchemaResponse) {
 	resp.Schema = schema.Schema{
-		MarkdownDescription: "A disk image, known by its content. It is fetched once, to a temporary file where Terraform " +
-			"runs, checked and decompressed (gzip, xz, zstd, bzip2) while it streams, and sent to all hosts at the same time. " +
-			"Each host that has the pool gets a copy, a volume called `<name>-<first 12 digits of its SHA-256>`. What is all " +
-			"zeros is not sent. An upload that is broken off leaves nothing that could be taken for the image, and the next " +
-			"apply goes on. Other content makes another copy. The old one is removed as soon as no disk is based on it. " +
-			"Progress is in Terraform's log (`TF_LOG_PROVIDER=INFO`). Proxies are taken from the environment " +
-			"(`HTTPS_PROXY`, `NO_PROXY`).",
+		MarkdownDescription: "Puts a disk image on hosts, from which disks and volumes are created. The image is " +
+			"downloaded once, to a temporary file where Terraform runs. It is checked, decompressed (gzip, xz, zstd, " +
+			"bzip2), and sent to all hosts at the same time; ranges of zeros are not sent. Each host that has the pool " +
+			"gets a copy: a volume named `<name>-<first 12 digits of its SHA-256>`. An interrupted upload is never used " +
+			"as the image, and the next apply continues. If the content changes, each host gets a new copy, and the old " +
+			"one is removed once no disk is based on it. Progress is in Terraform's log (`TF_LOG_PROVIDER=INFO`). " +
+			"Proxies are read from the environment (`HTTPS_PROXY`, `NO_PROXY`).",
 		Attributes: map[string]schema.Attribute{
-			"id": computed("`<pool>/<volume>`, by which disks and volumes refer to the image. It changes with the content."),
+			"id": computed("`<pool>/<volume>`. Disks and volumes refer to the image by it. It changes with the content."),
 			"name": schema.StringAttribute{
-				MarkdownDescription: "What the copies' names begin with.",
+				MarkdownDescription: "First part of the copies' names.",
 				Required:            true,
 				PlanModifiers:       []planmodifier.String{stringplanmodifier.RequiresReplace()},
 				Validators: []validator.String{stringvalidator.RegexMatches(nameSyntax,
 					"must be letters, digits, \".\", \"_\" and \"-\"")},
 			},
 			"pool": schema.StringAttribute{
-				MarkdownDescription: "Name of the storage pool of the copies.",
+				MarkdownDescription: "Name of the storage pool that the copies are in.",
 				Required:            true,
 				PlanModifiers:       []planmodifier.String{stringplanmodifier.RequiresReplace()},
 			},
 			"source": schema.SingleNestedAttribute{
-				MarkdownDescription: "Where the image is from. It is looked at again when this changes, when a host lacks its " +
-					"copy, and, for a `file`, when the file's size or time has changed. Format and size are read from the image " +
-					"itself: qcow2, or raw. A qcow2 image that is based on another file, or has its data in one, is refused.",
+				MarkdownDescription: "Source of the image. The provider reads it again when this attribute changes, when " +
+					"a host lacks its copy, and when the size or time of a `file` has changed. Format (qcow2 or raw) and " +
+					"size are read from the image itself. A qcow2 image with a backing file or an external data file is " +
+					"refused.",
 				Required: true,
 				Attributes: map[string]schema.Attribute{
 					"url": schema.StringAttribute{
-						MarkdownDescription: "`http` or `https`. Exactly one of `url` and `file`.",
+						MarkdownDescription: "URL, `http` or `https`. Set exactly one of `url`, `file`.",
 						Optional:            true,
 						Validators: []validator.String{
 							stringvalidator.ExactlyOneOf(path.MatchRelative().AtParent().AtName("url"),
@@ -85,33 +86,35 @@ func (*imageResource) Schema(ctx context.Context, _ resource.SchemaRequest, resp
 							stringvalidator.RegexMatches(regexp.MustCompile(`^https?://`), "must begin with http:// or https://"),
 						},
 					},
-					"file": schema.StringAttribute{MarkdownDescription: "A file where Terraform runs.", Optional: true},
+					"file": schema.StringAttribute{MarkdownDescription: "Path of a file where Terraform runs.", Optional: true},
 					"checksum": schema.StringAttribute{
-						MarkdownDescription: "Of what is fetched, before it is decompressed: `sha256:<hex>`, `sha512:<hex>`, or the " +
-							"URL of a file of sums such as `SHA256SUMS` that names the image. Not set: not checked.",
+						MarkdownDescription: "Checksum of the source, before it is decompressed: `sha256:<hex>`, " +
+							"`sha512:<hex>`, or the URL of a checksum file, such as `SHA256SUMS`, that lists the image. Not " +
+							"set: not checked.",
 						Optional:   true,
 						Validators: []validator.String{checksum{}},
 					},
 				},
 			},
 			"hosts": schema.SetAttribute{
-				MarkdownDescription: "Hosts that have a copy: keys of the provider's `hosts`. Not set: every host that has the " +
-					"pool.",
+				MarkdownDescription: "Hosts that get a copy: keys of the provider's `hosts`. Default: every host that has " +
+					"the pool.",
 				ElementType: types.StringType,
 				Optional:    true,
 			},
 			"volume":       computed("Name of the copies."),
-			"sha256":       computed("SHA-256 of the content, decompressed."),
-			"format":       computed("`qcow2` or `raw`, as the image itself says."),
-			"virtual_size": quantity("What a guest sees of it."),
+			"sha256":       computed("SHA-256 of the decompressed content."),
+			"format":       computed("Format: `qcow2` or `raw`, read from the image itself."),
+			"virtual_size": quantity("Size of the disk that a guest sees."),
 			"superseded": schema.ListAttribute{
-				MarkdownDescription: "Copies of earlier content that are kept because disks are based on them. An apply removes " +
-					"them once none is.",
+				MarkdownDescription: "Copies of earlier content that disks are still based on. An apply removes each once " +
+					"no disk is.",
 				ElementType: types.StringType,
 				Computed:    true,
 			},
-			onhosts.StatesName: onhosts.StatesAttribute("image", "`present`, `half` (its upload was broken off) or `missing`"),
-			"timeouts":         value.Timeouts(ctx, timeouts.Opts{Create: true, Update: true}),
+			onhosts.StatesName: onhosts.StatesAttribute("image", "`present`, `half` (its upload was interrupted) or "+
+				"`missing`"),
+			"timeouts": value.Timeouts(ctx, timeouts.Opts{Create: true, Update: true}),
 		},
 	}
 }

@@ -51,8 +51,9 @@ func (r *Resource) Schema(ctx context.Context, _ resource.SchemaRequest, resp *r
 				"next migration."),
 			"timeouts": value.Timeouts(ctx, timeouts.Opts{
 				Create: true, Read: true, Delete: true,
-				CreateDescription: "For the migration, including the wait for its turn. It is aborted after that. Default: " +
-					"`1h`, in addition to what `migration_options` allow for that memory and those disks.",
+				CreateDescription: "For the migration, including the wait under `migration_limits`. After that, the " +
+					"migration is aborted. Default: `1h`, in addition to what `migration_options` allow for the VM's memory " +
+					"and disks.",
 				ReadDescription:   "For reading. Default: `2m`.",
 				DeleteDescription: "For aborting a migration that still runs. Default: `5m`.",
 			}),

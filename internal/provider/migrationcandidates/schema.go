@@ -34,8 +34,8 @@ func ownAttributes() map[string]schema.Attribute {
 		moving.InForce: moving.InForceOfDataSource("Options for moving the VM, after all policies and defaults."),
 		"raw_commands": schema.BoolAttribute{
 			Optional: true,
-			MarkdownDescription: "Whether to ask QEMU itself, too, what prevents migrating the VM (`QEMUNotLiveMigratable`), " +
-				"as every migration does before it begins. libvirt marks the VM as tainted by it, until it leaves its host. " +
+			MarkdownDescription: "Whether to also ask QEMU what prevents migrating the VM (`QEMUNotLiveMigratable`), as " +
+				"every migration does before it begins. libvirt then marks the VM as tainted until it leaves its host. " +
 				"Default: `false`.",
 		},
 		"current_host": schema.StringAttribute{

@@ -9,13 +9,13 @@ import (
 
 var policySchema = schema.Schema{
 	MarkdownDescription: "Sets how VMs are moved by a change of `host`, a `virtfleet_migration` or a drain, like " +
-		"KubeVirt's MigrationPolicy. A policy is kept by libvirt on every host of the fleet, so it applies to every VM " +
-		"that it selects, even if Terraform doesn't manage the VM. A migration in progress keeps the options that it " +
-		"started with.\n\nOne policy applies to a VM: the one with the most matching labels, then one that selects by " +
-		"name, then one that selects by host, then the first name in alphabetical order. For each attribute, its options " +
-		"win over those of the provider's block. The options of the VM, of a `virtfleet_migration`, or in a drain of the " +
-		"`virtfleet_eviction_policy`, win over the policy. `allow_post_copy` without `allow_workload_disruption` sets " +
-		"both.",
+		"KubeVirt's MigrationPolicy. The policy is stored in libvirt on every host of the fleet, so it applies to " +
+		"every VM that it selects, even if Terraform doesn't manage the VM. A migration in progress keeps the options " +
+		"that it started with.\n\nOne policy applies to a VM: the one with the most matching labels, then one that " +
+		"selects by name, then one that selects by host, then the first name in alphabetical order. For each " +
+		"attribute, the options of the VM, of a `virtfleet_migration`, or in a drain of the " +
+		"`virtfleet_eviction_policy` take precedence over the policy, and the policy over the provider's block. " +
+		"`allow_post_copy` without `allow_workload_disruption` sets both.",
 	Attributes: fleetpolicy.Attributes(map[string]schema.Attribute{
 		moving.Name: moving.RequiredOfResource("How the VMs are moved; at least one attribute. What isn't set here is " +
 			"taken from the provider's block."),

@@ -22,18 +22,21 @@ const Name = "migration_options"
 
 // Attributes are those of the block. The guide "Migration options" describes them at length.
 var Attributes = map[string]resource.Attribute{
-	"transport":                  choice("How memory gets to the target", "auto", migration.Transports),
+	"transport":                  choice("How memory is sent to the target", "auto", migration.Transports),
 	"completion_timeout_per_gib": duration("How long a migration may take for each GB. `0s`: no limit. Default: `150s`."),
 	"progress_timeout":           duration("How long a migration may make no progress. `0s`: no limit. Default: `150s`."),
-	"recovery_timeout":           duration("How long to try to resume what failed in post-copy. Default: `5m`."),
-	"on_irrecoverable": choice("What to do if it can't be resumed. `destroy` loses the guest's memory", "keep",
+	"recovery_timeout": duration("How long to try to resume a migration that failed in post-copy. " +
+		"Default: `5m`."),
+	"on_irrecoverable": choice("What to do if a migration that failed in post-copy can't be resumed. `destroy` "+
+		"loses the guest's memory", "keep",
 		migration.OnIrrecoverables),
-	"max_downtime":        duration("How long the guest may be paused at the end. Default: QEMU's `300ms`."),
-	"allow_auto_converge": flag("QEMU may slow down a guest that writes too fast. Default: `false`."),
-	"allow_post_copy":     flag("The guest may continue on the target without all of its memory. Default: `false`."),
+	"max_downtime": duration("How long the guest may be paused at the end. Default: QEMU's `300ms`."),
+	"allow_auto_converge": flag("QEMU may slow down a guest that writes faster than its memory is copied. Default: " +
+		"`false`."),
+	"allow_post_copy": flag("The guest may continue on the target without all of its memory. Default: `false`."),
 	"allow_workload_disruption": flag("The guest may be disrupted after the completion timeout. Default: the value of " +
 		"`allow_post_copy`."),
-	"allow_network_change": flag("A VM may move whose network is private to each host. Default: `false`."),
+	"allow_network_change": flag("A VM in a network that is private to each host may move. Default: `false`."),
 	"copy_storage": choice("How to copy the disks of a running VM that only its host has. Disks with `pool` always move",
 		"none", migration.CopyModes),
 	"shared_filesystems": resource.ListAttribute{
@@ -48,12 +51,12 @@ var Attributes = map[string]resource.Attribute{
 		Optional:            true,
 	},
 	"parallel_connections": resource.Int64Attribute{
-		MarkdownDescription: "Number of connections that memory is copied through. Default: one.",
+		MarkdownDescription: "Number of connections that memory is copied through. Not set: one, in QEMU's older format.",
 		Optional:            true,
 	},
 	"compression":    choice("How memory is compressed", "none", migration.Compressions),
 	"peer_to_peer":   flag("The source's libvirt manages the migration of a running VM. Default: `false`."),
-	"stall_detector": flag("Notices a stall before the completion timeout. Default: `false`."),
+	"stall_detector": flag("Detects a stall before the completion timeout. Default: `false`."),
 }
 
 func choice(description, otherwise string, from []string) resource.Attribute {

@@ -76,8 +76,8 @@ var (
 // stateWithPhase is the block in a data source, which has no other attribute for the phase.
 var stateWithPhase = func() map[string]resource.Attribute {
 	all := maps.Clone(stateAttributes)
-	all["phase"] = text("Phase of the migration, as KubeVirt names it: `Running` while it goes on, `Succeeded` " +
-		"or `Failed` when it is over, an earlier one where the run that began it was killed.")
+	all["phase"] = text("Phase of the migration, as KubeVirt names it: `Running` while it is in progress, " +
+		"`Succeeded` or `Failed` once it is over, or an earlier phase if the run that began it was killed.")
 	return all
 }()
 

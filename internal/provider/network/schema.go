@@ -18,11 +18,11 @@ import (
 )
 
 var networkSchema = schema.Schema{
-	MarkdownDescription: "One virtual network on every host that is listed. What isn't set is left as it is on the " +
-		"hosts; a block that is set is complete. Reservations, DNS records, DHCP ranges, port groups and the devices of a " +
-		"macvtap network are changed while the network is active. Other changes need a restart of the network, which cuts " +
-		"off the running VMs that use it: see `update_policy`. A network that a VM's definition " +
-		"uses isn't destroyed.",
+	MarkdownDescription: "Manages a libvirt network on every host in `hosts`. Attributes that you don't set stay as " +
+		"they are on the hosts; a block that you set must be complete. Reservations, DNS records, DHCP ranges, port " +
+		"groups and the devices of a macvtap network change while the network is active. Other changes require a " +
+		"restart of the network, which disconnects the running VMs that use it: see `update_policy`. A network that a " +
+		"VM's definition uses isn't destroyed.",
 	Attributes: map[string]schema.Attribute{
 		"id": schema.StringAttribute{
 			MarkdownDescription: "Same as `name`.", Computed: true,
@@ -35,10 +35,10 @@ var networkSchema = schema.Schema{
 				"must be a name without spaces and slashes")},
 		},
 		onhosts.HostsName: onhosts.HostsAttribute("network"),
-		onhosts.StatesName: onhosts.StatesAttribute("network", "`active`, `inactive` or `missing`, and what differs there "+
-			"from the configuration"),
+		onhosts.StatesName: onhosts.StatesAttribute("network", "`active`, `inactive` or `missing`, and which "+
+			"attributes differ from the configuration"),
 		"active": schema.BoolAttribute{
-			MarkdownDescription: "Whether the network is started. A network that was stopped is started by the next apply. " +
+			MarkdownDescription: "Whether the network is active. The next apply starts a network that was stopped. " +
 				"Default: `true`.",
 			Optional: true, Computed: true, Default: booldefault.StaticBool(true),
 		},
@@ -47,16 +47,16 @@ var networkSchema = schema.Schema{
 			Optional:            true, Computed: true,
 		},
 		"update_policy": schema.StringAttribute{
-			MarkdownDescription: "What happens to a change that needs a restart of the network: `Live` refuses it in the plan " +
-				"while running VMs use the network, `Restart` restarts it. The plan names the VMs " +
-				"that are cut off: they get their connection back when they are restarted. Default: `Live`.",
+			MarkdownDescription: "What happens to a change that requires a restart of the network. `Live`: the plan " +
+				"fails if running VMs use the network. `Restart`: the network is restarted. The plan names the VMs that a " +
+				"restart disconnects until they are restarted. Default: `Live`.",
 			Optional:   true,
 			Validators: []validator.String{stringvalidator.OneOf(updateLive, updateRestart)},
 		},
 		"forward": forwardAttribute,
 		"bridge": schema.StringAttribute{
-			MarkdownDescription: "Bridge on the host. With the mode `bridge` it is one that exists, else one that libvirt " +
-				"makes; omitted: a free name on each host.",
+			MarkdownDescription: "Bridge on the host. With the mode `bridge`, it must exist; otherwise libvirt creates " +
+				"it. Default for the other modes: a free name on each host.",
 			Optional: true, Computed: true,
 			Validators: []validator.String{stringvalidator.LengthBetween(1, 15)},
 		},
@@ -66,17 +66,17 @@ var networkSchema = schema.Schema{
 		},
 		"domain": block("DNS domain of the network.", map[string]schema.Attribute{
 			"name":       required("Name of the domain."),
-			"local_only": flag("Whether names of the domain are never asked for elsewhere."),
+			"local_only": flag("Whether names of the domain are never forwarded to other DNS servers."),
 		}),
 		"dns":          dnsAttribute,
 		"ips":          ipsAttribute,
 		"routes":       routesAttribute,
 		"port_groups":  portGroupsAttribute,
-		"vlan":         block("VLAN of all interfaces: with Open vSwitch and hostdev networks.", vlanAttributes()),
+		"vlan":         block("VLAN of all interfaces, for Open vSwitch and hostdev networks.", vlanAttributes()),
 		"virtual_port": block("How all interfaces are attached to a switch.", virtualPortAttributes()),
 		"bandwidth":    block("Limits for the network as a whole.", bandwidthAttributes()),
 		"dnsmasq_options": schema.ListAttribute{
-			MarkdownDescription: "Lines for the configuration of dnsmasq, which libvirt passes on unchecked.",
+			MarkdownDescription: "Lines for the configuration of dnsmasq. libvirt doesn't check them.",
 			ElementType:         types.StringType, Optional: true, Computed: true,
 		},
 	},
@@ -90,14 +90,15 @@ var forwardAttribute = block("How the network is connected to the host's network
 		Required:   true,
 		Validators: []validator.String{stringvalidator.OneOf(network.Modes...)},
 	},
-	"devices":           texts("Network devices of the host: one for `nat` and `route`, a pool of them for macvtap."),
+	"devices":           texts("Network devices of the host: one for `nat` and `route`, several for macvtap."),
 	"physical_function": text("Network device of the host whose virtual functions are handed out, for `hostdev`."),
 	"pci_addresses":     texts("PCI addresses that are handed out, for `hostdev`, such as `0000:03:10.1`."),
-	"managed":           flag("Whether libvirt detaches PCI devices from the host's drivers and gives them back."),
+	"managed": flag("Whether libvirt detaches the PCI devices from the host's drivers, and reattaches " +
+		"them after use."),
 	"nat": schema.SingleNestedAttribute{
-		MarkdownDescription: "What addresses and ports are translated to, for `nat`.", Optional: true,
+		MarkdownDescription: "Addresses and ports to translate to, for `nat`.", Optional: true,
 		Attributes: map[string]schema.Attribute{
-			"start":      text("First address. Not set: the host's own address is used."),
+			"start":      text("First address. Default: the host's own address."),
 			"end":        text("Last address."),
 			"port_start": integer("First port. Default: `1024`.", 1, 65535),
 			"port_end":   integer("Last port. Default: `65535`.", 1, 65535),
@@ -107,13 +108,13 @@ var forwardAttribute = block("How the network is connected to the host's network
 })
 
 var dnsAttribute = block("DNS server of the network.", map[string]schema.Attribute{
-	"enabled":             flag("Whether there is one. Default: `true`."),
-	"forward_plain_names": flag("Whether names without a domain are asked for elsewhere. Default: `true`."),
-	"forwarders": objects("Servers that are asked instead of the host's.", map[string]schema.Attribute{
-		"address": text("Address of the server. Not set: names of the domain are not asked for elsewhere."),
-		"domain":  text("Domain that the server is for. Not set: all."),
+	"enabled":             flag("Whether the network has a DNS server. Default: `true`."),
+	"forward_plain_names": flag("Whether names without a domain are forwarded to other DNS servers. Default: `true`."),
+	"forwarders": objects("DNS servers to forward to, instead of the host's.", map[string]schema.Attribute{
+		"address": text("Address of the server. Not set: names of the domain aren't forwarded."),
+		"domain":  text("Domain that the server is for. Default: all domains."),
 	}),
-	"hosts": objects("Addresses and their names.", map[string]schema.Attribute{
+	"hosts": objects("Addresses with their names.", map[string]schema.Attribute{
 		"ip": required("Address."),
 		"names": schema.ListAttribute{
 			MarkdownDescription: "Names.", ElementType: types.StringType, Required: true,
@@ -121,7 +122,7 @@ var dnsAttribute = block("DNS server of the network.", map[string]schema.Attribu
 	}),
 	"srv": objects("SRV records.", map[string]schema.Attribute{
 		"service": required("Service, such as `ldap`."), "protocol": required("Protocol, such as `tcp`."),
-		"domain": text("Domain."), "target": text("Name of the host that serves it."),
+		"domain": text("Domain."), "target": text("Name of the host that provides the service."),
 		"port":     integer("Port.", 1, 65535),
 		"priority": integer("Priority.", 0, 65535), "weight": integer("Weight.", 0, 65535),
 	}),
@@ -131,16 +132,16 @@ var dnsAttribute = block("DNS server of the network.", map[string]schema.Attribu
 })
 
 var ipsAttribute = schema.ListNestedAttribute{
-	MarkdownDescription: "Addresses of the hosts on the network. Every host has the same.", Optional: true, Computed: true,
+	MarkdownDescription: "Addresses of the hosts on the network, the same on every host.", Optional: true, Computed: true,
 	NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
 		"address": required("IPv4 or IPv6 address with its prefix length, such as `192.168.10.1/24`."),
 		"dhcp": schema.SingleNestedAttribute{
-			MarkdownDescription: "What is handed out.", Optional: true,
+			MarkdownDescription: "DHCP server of the network.", Optional: true,
 			Attributes: map[string]schema.Attribute{
-				"ranges": objects("Ranges of addresses, both ends included.", map[string]schema.Attribute{
+				"ranges": objects("Ranges of addresses to hand out, both ends included.", map[string]schema.Attribute{
 					"start": required("First address."), "end": required("Last address."),
 				}),
-				"hosts": objects("Reservations, all of them. Not set: they are left as they are, for "+
+				"hosts": objects("All reservations. Not set: reservations stay as they are, for "+
 					"`virtfleet_network_dhcp_host` to manage.", map[string]schema.Attribute{
 					"mac":  text("MAC address, for IPv4."),
 					"duid": text("DHCP unique identifier, for IPv6."),
@@ -156,15 +157,15 @@ var routesAttribute = schema.ListNestedAttribute{
 	MarkdownDescription: "Static routes of the hosts into the network.", Optional: true, Computed: true,
 	NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
 		"destination": required("Network with its prefix length, such as `10.9.0.0/16`."),
-		"gateway":     required("Address on the network that leads there."),
+		"gateway":     required("Address of the gateway on the network."),
 		"metric":      integer("Metric.", 1, 1<<31-1),
 	}},
 }
 
 var portGroupsAttribute = schema.MapNestedAttribute{
-	MarkdownDescription: "Sets of properties that interfaces choose by the name.", Optional: true, Computed: true,
+	MarkdownDescription: "Sets of properties that interfaces choose by name.", Optional: true, Computed: true,
 	NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
-		"default":      flag("Whether interfaces that choose none have this one."),
+		"default":      flag("Whether this port group is for interfaces that choose none."),
 		"vlan":         part("VLAN.", vlanAttributes()),
 		"virtual_port": part("How interfaces are attached to a switch.", virtualPortAttributes()),
 		"bandwidth":    part("Limits for each interface.", bandwidthAttributes()),
@@ -174,12 +175,12 @@ var portGroupsAttribute = schema.MapNestedAttribute{
 func vlanAttributes() map[string]schema.Attribute {
 	return map[string]schema.Attribute{
 		"tags": schema.ListAttribute{
-			MarkdownDescription: "Tags, 0 to 4095. Several make a trunk.", ElementType: types.Int64Type, Required: true,
+			MarkdownDescription: "VLAN tags, 0 to 4095. Several make a trunk.", ElementType: types.Int64Type, Required: true,
 		},
-		"trunk":      flag("Whether it is a trunk although it has one tag."),
-		"native_tag": integer("Tag of what is sent without one.", 1, 4095),
+		"trunk":      flag("Whether a VLAN with one tag is a trunk."),
+		"native_tag": integer("Tag of untagged traffic.", 1, 4095),
 		"native_mode": schema.StringAttribute{
-			MarkdownDescription: "Whether what has the native tag is sent `tagged` or `untagged`.", Optional: true,
+			MarkdownDescription: "Whether traffic with the native tag is sent `tagged` or `untagged`.", Optional: true,
 			Validators: []validator.String{stringvalidator.OneOf("tagged", "untagged")},
 		},
 	}
@@ -188,7 +189,7 @@ func vlanAttributes() map[string]schema.Attribute {
 func virtualPortAttributes() map[string]schema.Attribute {
 	return map[string]schema.Attribute{
 		"type": schema.StringAttribute{
-			MarkdownDescription: "`openvswitch`, `802.1Qbg`, `802.1Qbh` or `midonet`.", Required: true,
+			MarkdownDescription: "Type: `openvswitch`, `802.1Qbg`, `802.1Qbh` or `midonet`.", Required: true,
 			Validators: []validator.String{stringvalidator.OneOf("openvswitch", "802.1Qbg", "802.1Qbh", "midonet")},
 		},
 		"parameters": schema.MapAttribute{

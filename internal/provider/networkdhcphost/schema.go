@@ -11,9 +11,9 @@ import (
 var replaced = []planmodifier.String{stringplanmodifier.RequiresReplace()}
 
 var hostSchema = schema.Schema{
-	MarkdownDescription: "One DHCP reservation, on every host that has its network. It is added, changed and removed " +
-		"while the network is active. The network's `virtfleet_network` must not set `ips[*].dhcp.hosts`, which lists all " +
-		"reservations.",
+	MarkdownDescription: "Manages one DHCP reservation on every host that has its network. It is added, changed and " +
+		"removed while the network is active. The network's `virtfleet_network` must not set `ips[*].dhcp.hosts`, " +
+		"which lists all reservations.",
 	Attributes: map[string]schema.Attribute{
 		"id": schema.StringAttribute{
 			MarkdownDescription: "Network and MAC address or DUID: `lan/52:54:00:12:34:56`.", Computed: true,
@@ -28,8 +28,10 @@ var hostSchema = schema.Schema{
 		"duid": schema.StringAttribute{
 			MarkdownDescription: "DHCP unique identifier, for an IPv6 address.", Optional: true, PlanModifiers: replaced,
 		},
-		"ip":   schema.StringAttribute{MarkdownDescription: "Address. It must be in the network.", Required: true},
-		"name": schema.StringAttribute{MarkdownDescription: "Host name, which the network's DNS knows too.", Optional: true},
+		"ip": schema.StringAttribute{MarkdownDescription: "Address. It must be in the network.", Required: true},
+		"name": schema.StringAttribute{
+			MarkdownDescription: "Host name, which the network's DNS server also answers.", Optional: true,
+		},
 		onhosts.StatesName: onhosts.StatesAttribute("reservation", "`present` or `missing` for every host that has the "+
 			"network, `differs` where it is another one, or not in both definitions of the network"),
 	},

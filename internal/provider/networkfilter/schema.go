@@ -18,9 +18,8 @@ import (
 var priority = []validator.Int64{int64validator.Between(-1000, 1000)}
 
 var filterSchema = schema.Schema{
-	MarkdownDescription: "One network filter on every host that is listed, by its rules or as `xml`. Running virtual " +
-		"VMs follow a change at once. A filter that a VM's definition or another filter uses isn't " +
-		"destroyed.",
+	MarkdownDescription: "Manages a libvirt network filter, by its rules or as `xml`, on every host in `hosts`. " +
+		"Running VMs follow a change at once. A filter that a VM's definition or another filter uses isn't destroyed.",
 	Attributes: map[string]schema.Attribute{
 		"id": schema.StringAttribute{
 			MarkdownDescription: "Same as `name`.", Computed: true,
@@ -39,7 +38,7 @@ var filterSchema = schema.Schema{
 			Optional:            true,
 		},
 		"priority": schema.Int64Attribute{
-			MarkdownDescription: "Priority of the chain. Not set: libvirt's for the chain.",
+			MarkdownDescription: "Priority of the chain. Default: libvirt's for the chain.",
 			Optional:            true, Validators: priority,
 		},
 		"references": schema.ListAttribute{
@@ -50,22 +49,24 @@ var filterSchema = schema.Schema{
 			MarkdownDescription: "Rules.", Optional: true,
 			NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
 				"action": schema.StringAttribute{
-					MarkdownDescription: "`accept`, `drop`, `reject`, `return` or `continue`.", Required: true,
+					MarkdownDescription: "Action: `accept`, `drop`, `reject`, `return` or `continue`.", Required: true,
 					Validators: []validator.String{stringvalidator.OneOf("accept", "drop", "reject", "return", "continue")},
 				},
 				"direction": schema.StringAttribute{
-					MarkdownDescription: "Of the packets, seen from the VM: `in`, `out` or `inout`.", Required: true,
+					MarkdownDescription: "Direction of the packets, seen from the VM: `in`, `out` or `inout`.", Required: true,
 					Validators: []validator.String{stringvalidator.OneOf("in", "out", "inout")},
 				},
 				"priority": schema.Int64Attribute{
-					MarkdownDescription: "Rules with a lower one come first. Default: `500`.", Optional: true, Validators: priority,
+					MarkdownDescription: "Priority of the rule. Rules with lower numbers are checked first. Default: `500`.",
+					Optional:            true, Validators: priority,
 				},
 				"state_match": schema.BoolAttribute{
-					MarkdownDescription: "Whether answers to what the rule accepts are accepted too. Default: `true`.", Optional: true,
+					MarkdownDescription: "Whether replies to accepted packets are accepted too. Default: `true`.", Optional: true,
 				},
 				"protocol": schema.StringAttribute{
-					MarkdownDescription: "Protocol, such as `tcp`, `udp`, `icmp`, `ip`, `mac` or `all`. Not set: every packet.",
-					Optional:            true,
+					MarkdownDescription: "Protocol, such as `tcp`, `udp`, `icmp`, `ip`, `mac` or `all`. Default: every " +
+						"packet.",
+					Optional: true,
 					Validators: []validator.String{stringvalidator.RegexMatches(regexp.MustCompile(`^[a-z][a-z0-9-]*$`),
 						"must be a protocol of libvirt's network filters, such as \"tcp\"")},
 				},

@@ -28,9 +28,8 @@ const (
 // HostsAttribute is the attribute hosts. Noun is what the resource is called: "pool".
 func HostsAttribute(noun string) schema.Attribute {
 	return schema.SetAttribute{
-		MarkdownDescription: "Hosts that the " + noun + " is on: keys of the provider's `hosts`. Not set: every configured " +
-			"host, those that are added later included. Where a host is added, the " + noun + " is made there; where one is " +
-			"taken away, it is removed there.",
+		MarkdownDescription: "Hosts that the " + noun + " is on: keys of the provider's `hosts`. A host that you add " +
+			"gets the " + noun + ", and a host that you remove loses it. Default: every configured host.",
 		ElementType: types.StringType,
 		Optional:    true,
 		Validators:  []validator.Set{setvalidator.SizeAtLeast(1)},
@@ -40,8 +39,8 @@ func HostsAttribute(noun string) schema.Attribute {
 // StatesAttribute is the attribute host_states. Words say what its values mean.
 func StatesAttribute(noun, words string) schema.Attribute {
 	return schema.MapAttribute{
-		MarkdownDescription: "What each host has of the " + noun + ", by its name: " + words + ". What isn't as it should " +
-			"be is planned as an update.",
+		MarkdownDescription: "State of the " + noun + " on each host, by the host's name: " + words + ". The next " +
+			"apply repairs what differs.",
 		ElementType: types.StringType,
 		Computed:    true,
 	}

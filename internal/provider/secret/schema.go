@@ -38,10 +38,10 @@ func (*secretResource) Schema(_ context.Context, _ resource.SchemaRequest, resp 
 		stringvalidator.ExactlyOneOf(path.MatchRoot("value_wo"), path.MatchRoot("value_base64_wo")),
 	}
 	resp.Schema = schema.Schema{
-		MarkdownDescription: "A secret that hosts keep for storage with credentials, encrypted volumes or TLS: libvirt's " +
-			"own secret, with one UUID on every host that is listed. Its value is write-only (Terraform 1.11 or later) and " +
-			"never read back: a change of it on a host isn't seen. A host that is added gets the value from the " +
-			"configuration.",
+		MarkdownDescription: "Manages a libvirt secret, for storage with credentials, encrypted volumes or TLS. The " +
+			"secret has the same UUID on every host in `hosts`. Its value is write-only (Terraform 1.11 or later) and " +
+			"never read back, so a change of the value on a host isn't noticed. A host that you add gets the value from " +
+			"the configuration.",
 		Attributes: map[string]schema.Attribute{
 			"id": schema.StringAttribute{
 				MarkdownDescription: "UUID of the secret, the same on every host.",
@@ -49,37 +49,39 @@ func (*secretResource) Schema(_ context.Context, _ resource.SchemaRequest, resp 
 				PlanModifiers:       []planmodifier.String{stringplanmodifier.UseStateForUnknown()},
 			},
 			"usage": schema.StringAttribute{
-				MarkdownDescription: "What it is for: one of " + value.OneOf(libvirt.SecretUsages()) + ". `volume` is the " +
-					"passphrase of an encrypted volume.",
+				MarkdownDescription: "Usage of the secret. One of " + value.OneOf(libvirt.SecretUsages()) + ". `volume` " +
+					"is the passphrase of an encrypted volume.",
 				Required:      true,
 				PlanModifiers: []planmodifier.String{stringplanmodifier.RequiresReplace()},
 				Validators:    []validator.String{stringvalidator.OneOf(libvirt.SecretUsages()...)},
 			},
 			"usage_id": schema.StringAttribute{
-				MarkdownDescription: "What it is for in particular, unique on a host among those of the same usage: a name " +
-					"(`ceph`, `tls`, `vtpm`), a target (`iscsi`), a volume's path or any other text (`volume`).",
+				MarkdownDescription: "Id that libvirt knows the secret by, unique on a host among secrets of the same " +
+					"usage: a name (`ceph`, `tls`, `vtpm`), a target (`iscsi`), or any text, such as a volume's path " +
+					"(`volume`).",
 				Required:      true,
 				PlanModifiers: []planmodifier.String{stringplanmodifier.RequiresReplace()},
 				Validators:    []validator.String{stringvalidator.LengthAtLeast(1)},
 			},
-			"description": schema.StringAttribute{MarkdownDescription: "For people.", Optional: true},
+			"description": schema.StringAttribute{MarkdownDescription: "Description for people.", Optional: true},
 			"private": schema.BoolAttribute{
-				MarkdownDescription: "Whether libvirt keeps the value to itself. Default: `true` for a new secret.",
-				Optional:            true,
-				Computed:            true,
-				PlanModifiers:       []planmodifier.Bool{boolplanmodifier.UseStateForUnknown(), boolplanmodifier.RequiresReplace()},
+				MarkdownDescription: "Whether libvirt refuses to return the value to clients. Default for a new secret: " +
+					"`true`.",
+				Optional:      true,
+				Computed:      true,
+				PlanModifiers: []planmodifier.Bool{boolplanmodifier.UseStateForUnknown(), boolplanmodifier.RequiresReplace()},
 			},
 			"value_wo": schema.StringAttribute{
-				MarkdownDescription: "The value as text. Exactly one of `value_wo` and `value_base64_wo`.",
+				MarkdownDescription: "Value as text. Set exactly one of `value_wo`, `value_base64_wo`.",
 				Optional:            true, WriteOnly: true, Sensitive: true,
 				Validators: values,
 			},
 			"value_base64_wo": schema.StringAttribute{
-				MarkdownDescription: "The value in Base64, as a key of Ceph is printed (`ceph auth get-key`).",
+				MarkdownDescription: "Value in Base64, such as a Ceph key (`ceph auth get-key`).",
 				Optional:            true, WriteOnly: true, Sensitive: true,
 			},
 			"value_wo_version": schema.StringAttribute{
-				MarkdownDescription: "Any text; a new one has the value written to all hosts again.",
+				MarkdownDescription: "Any text. If it changes, the value is written to all hosts again.",
 				Optional:            true,
 			},
 			"hosts":            onhosts.HostsAttribute("secret"),

@@ -26,20 +26,20 @@ const (
 // Schema describes the resource.
 func (*poolResource) Schema(_ context.Context, _ resource.SchemaRequest, resp *resource.SchemaResponse) {
 	resp.Schema = schema.Schema{
-		MarkdownDescription: "A libvirt storage pool, the same on every host that is listed. What isn't set here is left " +
-			"as the host has it. A pool that isn't active is started by the next apply, and nothing is concluded from what is " +
-			"not seen in it meanwhile. A changed `target` or `source` is changed in place: the pool is stopped for a moment, " +
-			"which running VMs don't notice; what was in it is not moved. Destroying the resource keeps the data unless " +
-			"`on_destroy` says otherwise.",
+		MarkdownDescription: "Manages a libvirt storage pool with the same definition on every host in `hosts`. " +
+			"Attributes that you don't set stay as each host has them. The next apply starts a pool that isn't active; " +
+			"until then, its volumes count as unknown, not as missing. A change of `target` or `source` stops the pool " +
+			"for a moment, which running VMs don't notice; existing volumes aren't moved. Destroying the resource keeps " +
+			"the data unless `on_destroy` is `delete`.",
 		Attributes: map[string]schema.Attribute{
 			"id": schema.StringAttribute{
-				MarkdownDescription: "The pool's name.",
+				MarkdownDescription: "Same as `name`.",
 				Computed:            true,
 				PlanModifiers:       []planmodifier.String{stringplanmodifier.UseStateForUnknown()},
 			},
 			"name": replaced("Name of the pool, unique on each host."),
 			"type": schema.StringAttribute{
-				MarkdownDescription: "What the pool is made of: one of " + value.OneOf(storage.PoolTypes()) + ".",
+				MarkdownDescription: "Type of the pool. One of " + value.OneOf(storage.PoolTypes()) + ".",
 				Required:            true,
 				PlanModifiers:       []planmodifier.String{stringplanmodifier.RequiresReplace()},
 				Validators:          []validator.String{stringvalidator.OneOf(storage.PoolTypes()...)},
@@ -48,25 +48,24 @@ func (*poolResource) Schema(_ context.Context, _ resource.SchemaRequest, resp *r
 			"source": source(),
 			"hosts":  onhosts.HostsAttribute("pool"),
 			"shared": schema.BoolAttribute{
-				MarkdownDescription: "Every host sees the same volumes in it, as in a directory that is mounted everywhere. " +
-					"Always so for `netfs`, `rbd`, `gluster`, `iscsi`, `iscsi-direct` and `mpath`, whatever is set here. " +
-					"Default: `false`.",
+				MarkdownDescription: "Whether all hosts see the same volumes in the pool, as in a directory that is " +
+					"mounted on all of them. Pools of type `netfs`, `rbd`, `gluster`, `iscsi`, `iscsi-direct` and `mpath` " +
+					"are always shared. Default: `false`.",
 				Optional: true,
 			},
 			"autostart": schema.BoolAttribute{
-				MarkdownDescription: "Whether the host starts the pool when libvirt starts. Not set: on for a new pool, else as " +
-					"the host has it.",
-				Optional: true,
+				MarkdownDescription: "Whether libvirt starts the pool when libvirt starts. Default for a new pool: `true`.",
+				Optional:            true,
 			},
 			"build": schema.BoolAttribute{
-				MarkdownDescription: "Make what the pool stands on when it is made: a directory, a mount point, a filesystem, a " +
-					"partition table, a volume group. Something that is there already is never overwritten. Default: `true` for " +
-					"`dir` and `netfs`, otherwise `false`.",
+				MarkdownDescription: "Whether to create the storage of a new pool: its directory, mount point, " +
+					"filesystem, partition table or volume group. Existing storage is never overwritten. Default: `true` " +
+					"for `dir` and `netfs`, otherwise `false`.",
 				Optional: true,
 			},
 			"on_destroy": schema.StringAttribute{
-				MarkdownDescription: "What becomes of the data when the resource is destroyed: `keep` leaves it where it is; " +
-					"`delete` removes what the pool stands on, which a directory that isn't empty refuses. Default: `keep`.",
+				MarkdownDescription: "What happens to the data when the resource is destroyed: `keep` leaves it in place; " +
+					"`delete` removes the storage of the pool, and fails for a directory that isn't empty. Default: `keep`.",
 				Optional:   true,
 				Validators: []validator.String{stringvalidator.OneOf(onDestroyKeep, onDestroyDelete)},
 			},
@@ -92,17 +91,17 @@ func text(description string) schema.Attribute {
 
 func target() schema.Attribute {
 	return schema.SingleNestedAttribute{
-		MarkdownDescription: "Where the volumes are on the host.",
+		MarkdownDescription: "Location of the volumes on the host.",
 		Optional:            true,
 		Attributes: map[string]schema.Attribute{
-			"path": text("Directory of the volumes or of their device nodes. `dir`, `fs` and `netfs` need one."),
+			"path": text("Directory of the volumes or of their device nodes. Required for `dir`, `fs` and `netfs`."),
 			"permissions": schema.SingleNestedAttribute{
-				MarkdownDescription: "Of the directory, where it is made.",
+				MarkdownDescription: "Permissions of the directory, if it is created.",
 				Optional:            true,
 				Attributes: map[string]schema.Attribute{
-					"mode":  text("Octal: `0711`."),
-					"owner": text("Id of the user."),
-					"group": text("Id of the group."),
+					"mode":  text("Mode in octal, such as `0711`."),
+					"owner": text("Numeric id of the owner."),
+					"group": text("Numeric id of the group."),
 					"label": text("SELinux label."),
 				},
 			},
@@ -112,7 +111,7 @@ func target() schema.Attribute {
 
 func source() schema.Attribute {
 	return schema.SingleNestedAttribute{
-		MarkdownDescription: "Where the storage comes from.",
+		MarkdownDescription: "Source of the storage.",
 		Optional:            true,
 		Attributes: map[string]schema.Attribute{
 			"name":   text("Volume group, RBD pool, Gluster volume or ZFS pool."),
@@ -130,29 +129,30 @@ func source() schema.Attribute {
 				Validators:          []validator.List{listvalidator.SizeAtLeast(1)},
 				NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
 					"name": schema.StringAttribute{MarkdownDescription: "Name or address.", Required: true},
-					"port": schema.Int64Attribute{MarkdownDescription: "Not set: the protocol's own.", Optional: true},
+					"port": schema.Int64Attribute{MarkdownDescription: "Port. Default: the protocol's own.", Optional: true},
 				}},
 			},
-			"initiator":        text("IQN that an iSCSI server knows the host by."),
-			"protocol_version": text("Version of NFS."),
+			"initiator":        text("IQN by which an iSCSI server identifies the host."),
+			"protocol_version": text("NFS version."),
 			"adapter": schema.SingleNestedAttribute{
 				MarkdownDescription: "SCSI adapter of a pool of type `scsi`.",
 				Optional:            true,
 				Attributes: map[string]schema.Attribute{
-					"type": text("`scsi_host` or `fc_host`."), "name": text("Such as `scsi_host3`."),
-					"parent": text("Adapter that a virtual one is made of."), "wwnn": text("World wide node name."),
+					"type":   text("Type of the adapter: `scsi_host` or `fc_host`."),
+					"name":   text("Name of the adapter, such as `scsi_host3`."),
+					"parent": text("Parent of a virtual adapter."), "wwnn": text("World wide node name."),
 					"wwpn": text("World wide port name."),
 				},
 			},
 			"auth": schema.SingleNestedAttribute{
-				MarkdownDescription: "How the host proves to the server who it is.",
+				MarkdownDescription: "How the host authenticates to the server.",
 				Optional:            true,
 				Attributes: map[string]schema.Attribute{
 					"type": schema.StringAttribute{
-						MarkdownDescription: "`ceph` or `chap`.", Required: true,
+						MarkdownDescription: "Type of authentication: `ceph` or `chap`.", Required: true,
 						Validators: []validator.String{stringvalidator.OneOf("ceph", "chap")},
 					},
-					"username": schema.StringAttribute{MarkdownDescription: "Who it is.", Required: true},
+					"username": schema.StringAttribute{MarkdownDescription: "User name.", Required: true},
 					"secret": schema.StringAttribute{
 						MarkdownDescription: "Id of a `virtfleet_secret` that is on the same hosts.", Required: true,
 					},

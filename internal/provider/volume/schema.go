@@ -54,77 +54,79 @@ type encryptionModel struct {
 // Schema describes the resource.
 func (*volumeResource) Schema(_ context.Context, _ resource.SchemaRequest, resp *resource.SchemaResponse) {
 	resp.Schema = schema.Schema{
-		MarkdownDescription: "A volume that outlives VMs. It is found again by pool and name, on whatever host it is after " +
-			"a VM has moved with it. It grows in place, also under a running VM, and never shrinks: a smaller `size` is " +
-			"refused in the plan. It is never removed while a definition of a VM uses it or another volume is based on it. A " +
-			"host that doesn't answer, or a pool that isn't active, is no reason to take it for gone.",
+		MarkdownDescription: "Manages a storage volume that outlives VMs. The provider finds the volume by pool and " +
+			"name on any host, also after a VM has moved with it. The volume grows in place, also while a VM runs. It " +
+			"never shrinks: a smaller `size` fails the plan. It isn't removed while a VM's definition uses it or " +
+			"another volume is based on it. A volume whose host doesn't answer, or whose pool isn't active, stays in " +
+			"the state.",
 		Attributes: map[string]schema.Attribute{
-			"id":   computed("`<pool>/<name>`, by which disks refer to the volume."),
+			"id":   computed("`<pool>/<name>`. Disks refer to the volume by it."),
 			"name": replaced("Name of the volume, unique in its pool."),
 			"pool": replaced("Name of the storage pool."),
 			"host": schema.StringAttribute{
-				MarkdownDescription: "Host whose pool it is made in: a key of the provider's `hosts`. Needed where the pool is " +
-					"on several hosts that don't share it, and not allowed to change: volumes move with their VMs.",
+				MarkdownDescription: "Host that the volume is created on: a key of the provider's `hosts`. Required if " +
+					"several hosts have the pool and don't share it. It can't be changed: a volume moves with its VM.",
 				Optional: true,
 			},
 			"size": schema.StringAttribute{
-				MarkdownDescription: "What a guest sees: " + value.QuantitySyntax + ". Not set: as much as the image or volume " +
-					"that it is made from. Never less than that has.",
+				MarkdownDescription: "Size that a guest sees: " + value.QuantitySyntax + ". It can't be smaller than the " +
+					"image or volume that it is created from. Default: the size of that image or volume.",
 				Optional: true, Computed: true, CustomType: value.QuantityType,
 				PlanModifiers: []planmodifier.String{stringplanmodifier.UseStateForUnknown()},
 				Validators: []validator.String{stringvalidator.AtLeastOneOf(path.MatchRoot("size"), path.MatchRoot("image"),
 					path.MatchRoot("copy_of"))},
 			},
 			"format": schema.StringAttribute{
-				MarkdownDescription: "`qcow2`, `raw`, or another one that libvirt makes in the pool. Not set: `qcow2` where " +
-					"volumes are files, otherwise `raw`.",
+				MarkdownDescription: "Format: `qcow2`, `raw`, or another one that libvirt supports in the pool. Default: " +
+					"`qcow2` in pools of files, otherwise `raw`.",
 				Optional: true, Computed: true,
 				PlanModifiers: []planmodifier.String{
 					stringplanmodifier.UseStateForUnknown(), stringplanmodifier.RequiresReplaceIfConfigured(),
 				},
 			},
-			"image": origin("Id of a `virtfleet_image` that it begins as.", path.MatchRoot("copy_of")),
+			"image": origin("Id of the `virtfleet_image` that the volume is created from.", path.MatchRoot("copy_of")),
 			"clone": schema.StringAttribute{
-				MarkdownDescription: "How it is made from the image: `overlay` is based on the image's copy of that host, and " +
-					"holds what is changed; `full` is a copy of its own. Default: `overlay`.",
+				MarkdownDescription: "How the volume is created from the image. `overlay`: it is based on the host's copy " +
+					"of the image and holds only the changes. `full`: it is an independent copy. Default: `overlay`.",
 				Optional:      true,
 				PlanModifiers: []planmodifier.String{stringplanmodifier.RequiresReplace()},
 				Validators: []validator.String{
 					stringvalidator.OneOf(cloneOverlay, cloneFull), stringvalidator.AlsoRequires(path.MatchRoot("image")),
 				},
 			},
-			"copy_of": origin("Id of a `virtfleet_volume` on the same host that it begins as a copy of. No VM may be writing "+
-				"to that meanwhile.", path.MatchRoot("image")),
+			"copy_of": origin("Id of the `virtfleet_volume`, on the same host, that the volume is copied from. No VM "+
+				"may write to that volume during the copy.", path.MatchRoot("image")),
 			"preallocation": schema.StringAttribute{
-				MarkdownDescription: "Which room it takes when it is made: one of " + value.OneOf(storage.Preallocations()) +
-					". Default: `off`.",
+				MarkdownDescription: "Space to allocate at creation. One of " + value.OneOf(storage.Preallocations()) + ". " +
+					"Default: `off`.",
 				Optional:      true,
 				PlanModifiers: []planmodifier.String{stringplanmodifier.RequiresReplace()},
 				Validators:    []validator.String{stringvalidator.OneOf(storage.Preallocations()...)},
 			},
 			"permissions": schema.SingleNestedAttribute{
-				MarkdownDescription: "Of the file, when it is made; libvirt gives it to QEMU while a VM runs.",
-				Optional:            true,
-				PlanModifiers:       []planmodifier.Object{objectplanmodifier.RequiresReplace()},
+				MarkdownDescription: "Permissions of the file at creation. While a VM runs, libvirt gives the file to " +
+					"QEMU.",
+				Optional:      true,
+				PlanModifiers: []planmodifier.Object{objectplanmodifier.RequiresReplace()},
 				Attributes: map[string]schema.Attribute{
-					"mode":  schema.StringAttribute{MarkdownDescription: "Octal: `0600`.", Optional: true},
-					"owner": schema.StringAttribute{MarkdownDescription: "Id of the user.", Optional: true},
-					"group": schema.StringAttribute{MarkdownDescription: "Id of the group.", Optional: true},
+					"mode":  schema.StringAttribute{MarkdownDescription: "Mode in octal, such as `0600`.", Optional: true},
+					"owner": schema.StringAttribute{MarkdownDescription: "Numeric id of the owner.", Optional: true},
+					"group": schema.StringAttribute{MarkdownDescription: "Numeric id of the group.", Optional: true},
 				},
 			},
 			"encryption": schema.SingleNestedAttribute{
-				MarkdownDescription: "LUKS.",
+				MarkdownDescription: "LUKS encryption.",
 				Optional:            true,
 				PlanModifiers:       []planmodifier.Object{objectplanmodifier.RequiresReplace()},
 				Attributes: map[string]schema.Attribute{
 					"secret": schema.StringAttribute{
-						MarkdownDescription: "Id of a `virtfleet_secret` of usage `volume` that is on the same host.", Required: true,
+						MarkdownDescription: "Id of a `virtfleet_secret` with the usage `volume` on the same host.", Required: true,
 					},
 				},
 			},
-			"path": computed("Where it is on its host."),
-			"current_host": computed("Host that has it; of a pool that hosts share, the one that it was made or found through " +
-				"last."),
+			"path": computed("Path on its host."),
+			"current_host": computed("Host that has the volume. If hosts share the pool: the host through which the " +
+				"volume was created or last found."),
 		},
 	}
 }
