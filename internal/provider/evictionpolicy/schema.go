@@ -27,8 +27,8 @@ var policySchema = schema.Schema{
 			Validators: []validator.String{stringvalidator.OneOf(eviction.Strategies...)},
 		},
 		"fallback": schema.StringAttribute{
-			MarkdownDescription: "What happens to a VM that can't migrate live. One of " + value.OneOf(eviction.Fallbacks) + ". " +
-				"`Block`: it blocks the drain. `ColdMigrate`: it is shut down, moved, and started on another host. " +
+			MarkdownDescription: "What happens to a VM that can't migrate live. One of " + value.OneOf(eviction.Fallbacks) +
+				". `Block`: it blocks the drain. `ColdMigrate`: it is shut down, moved, and started on another host. " +
 				"`Shutdown`: it is shut down. `Save`: its memory is saved on the host. A VM that only lacks room " +
 				"elsewhere always blocks the drain. Default: `Block` for `LiveMigrate`, `Shutdown` for " +
 				"`LiveMigrateIfPossible`.",
