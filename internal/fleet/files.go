@@ -34,6 +34,11 @@ func (f *Fleet) fitsFiles(
 		case inventory.FileDoubtful:
 			doubt.Detail = fmt.Sprintf("VM %q has %s = %q, and the storage pool of that directory on host %q has no "+
 				"such volume, as it was when it was refreshed last.", d.Spec.Name, attribute, file, h.Name)
+		case inventory.FileUnknown:
+			doubt.Summary = "File not checked on the host"
+			doubt.Detail = fmt.Sprintf("VM %q has %s = %q, and host %q didn't say in time whether it has that file.",
+				d.Spec.Name, attribute, file, h.Name)
+			doubt.Remedy = "Plan again when the host answers faster; otherwise, the apply says whether the file is missing."
 		default:
 			continue
 		}

@@ -8,9 +8,13 @@ import (
 	"time"
 )
 
-// filesTimeout bounds the looking for a VM's files on one host. Storage
-// that hangs is not a reason to keep a plan.
-const filesTimeout = 10 * time.Second
+// filesTimeout bounds one look for a VM's files on one host. Storage that
+// hangs must not hold up a plan.
+const filesTimeout = 20 * time.Second
+
+// filesPause is how long a host that didn't answer isn't asked again: the VMs
+// of a plan don't wait for it one after the other.
+const filesPause = time.Minute
 
 // FileFinding is what a host said of a file that a VM needs.
 type FileFinding int
@@ -20,13 +24,29 @@ const (
 	fileUndecided FileFinding = iota // there, or unknown
 	FileDoubtful                     // the storage pool that it would be in doesn't know it
 	FileAbsent
+	FileUnknown // the host didn't answer in time
 )
 
 // seenFiles are the paths that were found on a host. They are not looked for
 // again: what vanishes after that is told when the VM is started.
 type seenFiles struct {
-	mu    sync.Mutex
-	paths map[string]bool
+	mu       sync.Mutex
+	paths    map[string]bool
+	timedOut time.Time // when the host last didn't answer in time
+}
+
+func (s *seenFiles) pausing() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+
+	return !s.timedOut.IsZero() && time.Since(s.timedOut) < filesPause
+}
+
+func (s *seenFiles) pause() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+
+	s.timedOut = time.Now()
 }
 
 func (s *seenFiles) without(paths []string) []string {
@@ -50,20 +70,20 @@ func (s *seenFiles) add(paths ...string) {
 }
 
 // FindFiles looks for files on the host, all at once. A file that no host can
-// tell of is undecided: what keeps us from looking need not be in QEMU's
-// way.
+// tell of is undecided: what keeps us from looking need not keep QEMU from
+// opening it.
 func (inv *Inventory) FindFiles(ctx context.Context, h *Host, wanted []string) map[string]FileFinding {
 	paths := h.files.without(wanted)
 	if len(paths) == 0 {
 		return nil
 	}
 
-	ctx, cancel := context.WithTimeout(ctx, filesTimeout)
-	defer cancel()
-
 	found := make(map[string]FileFinding, len(paths))
 
 	if h.Config.Absent == nil {
+		ctx, cancel := context.WithTimeout(ctx, filesTimeout)
+		defer cancel()
+
 		for _, p := range paths {
 			found[p] = h.findVolume(ctx, p)
 		}
@@ -78,11 +98,25 @@ func (inv *Inventory) FindFiles(ctx context.Context, h *Host, wanted []string) m
 	}
 	defer unlock()
 
+	if h.files.pausing() {
+		return unknown(paths)
+	}
+
+	// The time that others took before us doesn't count.
+	ctx, cancel := context.WithTimeout(ctx, filesTimeout)
+	defer cancel()
+
 	absent, err := h.Config.Absent(ctx, paths...)
 	if err != nil {
 		inv.log.DebugContext(ctx, "it is unknown which files there are", "host", h.Name, "error", err)
 
-		return nil
+		if ctx.Err() == nil {
+			return nil
+		}
+
+		h.files.pause()
+
+		return unknown(paths)
 	}
 
 	for _, p := range paths {
@@ -91,6 +125,15 @@ func (inv *Inventory) FindFiles(ctx context.Context, h *Host, wanted []string) m
 		} else {
 			h.files.add(p)
 		}
+	}
+
+	return found
+}
+
+func unknown(paths []string) map[string]FileFinding {
+	found := make(map[string]FileFinding, len(paths))
+	for _, p := range paths {
+		found[p] = FileUnknown
 	}
 
 	return found
