@@ -52,6 +52,41 @@ func (o OwnDisk) Kept() bool { return o.OnDestroy == OnDestroyKeep }
 // Based says that the disk is an overlay, which is nothing without its image.
 func (o OwnDisk) Based() bool { return o.Image != "" && o.Clone != CloneFull }
 
+// RenamedOwnDisks says which of the disks that a VM has is which of those that are declared, under another key: declared
+// key by the key that the VM has. A disk is renamed if it was declared in the same way, and no other one could be meant.
+func RenamedOwnDisks(have, declared map[string]OwnDisk) map[string]string {
+	alike := func(a, b OwnDisk) bool {
+		return a.Pool == b.Pool && a.Image == b.Image && a.Based() == b.Based() && a.Bytes == b.Bytes
+	}
+	from := map[string]string{}
+	for key, o := range declared {
+		if _, there := have[key]; there {
+			continue
+		}
+		gone := keysOf(have, func(k string, was OwnDisk) bool { return alike(was, o) && !hasKey(declared, k) })
+		added := keysOf(declared, func(k string, other OwnDisk) bool { return alike(other, o) && !hasKey(have, k) })
+		if len(gone) == 1 && len(added) == 1 {
+			from[key] = gone[0]
+		}
+	}
+	return from
+}
+
+func hasKey[V any](m map[string]V, key string) bool {
+	_, there := m[key]
+	return there
+}
+
+func keysOf[V any](m map[string]V, is func(string, V) bool) []string {
+	var keys []string
+	for key, v := range m {
+		if is(key, v) {
+			keys = append(keys, key)
+		}
+	}
+	return keys
+}
+
 // ownAt is the own disk whose volume is that file, nil if it is none's. What the VM has under which key doesn't matter.
 func (m Metadata) ownAt(file string) *OwnDisk {
 	for _, o := range m.OwnDisks {

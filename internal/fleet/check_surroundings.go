@@ -39,9 +39,11 @@ func (d Desired) changed(vm *inventory.VM) Desired {
 		}
 	}
 
+	made := renamedOwnDisks(vm.Metadata.OwnDisks, d.OwnDisks)
 	d.OwnDisks = maps.Clone(d.OwnDisks)
+
 	for key := range d.OwnDisks {
-		if _, made := vm.Metadata.OwnDisks[key]; made {
+		if _, there := made[key]; there {
 			delete(d.OwnDisks, key)
 		}
 	}

@@ -34,7 +34,8 @@ func (f *Fleet) settleOwnDisks(
 	ctx context.Context, h *inventory.Host, id, hostUUID string, d *Desired, have map[string]domain.OwnDisk,
 	defined map[string]domain.Disk,
 ) (map[string]domain.OwnDisk, error) {
-	records := maps.Clone(have)
+	records := renamedOwnDisks(have, d.OwnDisks)
+	have = maps.Clone(records)
 	d.Spec.Disks = maps.Clone(d.Spec.Disks)
 
 	for _, key := range slices.Sorted(maps.Keys(d.OwnDisks)) {
@@ -90,6 +91,21 @@ func (f *Fleet) settleOwnDisks(
 	}
 
 	return records, nil
+}
+
+// renamedOwnDisks are the disks that were made, under the keys that they are
+// declared with now.
+func renamedOwnDisks(have, declared map[string]domain.OwnDisk) map[string]domain.OwnDisk {
+	records := maps.Clone(have)
+	made := maps.Clone(have)
+	maps.DeleteFunc(made, func(key string, o domain.OwnDisk) bool { return o.Making || isFirstBoot(key) })
+
+	for to, from := range domain.RenamedOwnDisks(made, declared) {
+		records[to] = have[from]
+		delete(records, from)
+	}
+
+	return records
 }
 
 // madeFrom gives a disk the source that is made for it.

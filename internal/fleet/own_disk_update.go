@@ -34,9 +34,15 @@ func (u *update) addOwnDisks(ctx context.Context) error {
 
 	metadata := u.vm.Metadata
 	metadata.OwnDisks = maps.Clone(records)
+	making := slices.ContainsFunc(slices.Collect(maps.Values(records)), func(o domain.OwnDisk) bool { return o.Making })
+	renamed := !slices.Equal(slices.Sorted(maps.Keys(u.own)), slices.Sorted(maps.Keys(records)))
 	u.own = records
 
-	if !slices.ContainsFunc(slices.Collect(maps.Values(records)), func(o domain.OwnDisk) bool { return o.Making }) {
+	if renamed && !making {
+		return u.record(ctx, metadata)
+	}
+
+	if !making {
 		return nil
 	}
 

@@ -91,3 +91,28 @@ func TestLab_updateDefinesWhatBecameTransient(t *testing.T) {
 		t.Errorf("transient by choice:\n%s", out)
 	}
 }
+
+// A guest boots with all memory that is installed, and gives back later what is beyond the VM's size. An update that
+// starts it waits for that: nobody changed the memory.
+func TestLab_startAwaitsTheBalloon(t *testing.T) {
+	t.Parallel()
+
+	l := lab.Open(t)
+	f := labFleet(t, l, t.Name(), nil)
+	d := guest(l, lab.Name(t), "noagent")
+	d.Metadata.Host = "kvm1"
+	vm := create(t, f, l, d)
+
+	l.Virsh(t, "kvm1", "setmaxmem", vm.UUID, "256M", "--config")
+	l.Virsh(t, "kvm1", "destroy", vm.UUID)
+
+	now, err := f.Update(t.Context(), vm.UUID, lastOf(vm), d)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	size, defined := *now.LiveSpec.Memory.Size, *now.PersistentSpec.Memory.Size
+	if installed := *now.PersistentSpec.Memory.Installed; size != defined || installed != 256<<20 {
+		t.Errorf("the guest has %d bytes, its definition says %d of %d", size, defined, installed)
+	}
+}

@@ -145,3 +145,24 @@ func (u *update) awaitBalloon(ctx context.Context, bytes uint64) error {
 
 	return nil
 }
+
+// awaitBootBalloon waits, after a start, until the guest has given back what
+// the VM has installed beyond its size: a guest boots with all of it, which
+// looks like a change that somebody made. A guest without the driver keeps it.
+func (u *update) awaitBootBalloon(ctx context.Context) error {
+	if u.vm.PersistentSpec == nil || u.vm.LiveSpec == nil {
+		return nil
+	}
+
+	defined, is := u.vm.PersistentSpec.Memory, u.vm.LiveSpec.Memory
+	if defined.Size == nil || is.Size == nil || is.Fixed || *is.Size <= *defined.Size {
+		return nil
+	}
+
+	if err := u.awaitBalloon(ctx, *defined.Size); err != nil {
+		u.fleet.log.WarnContext(ctx, "the guest keeps memory beyond the VM's size", "name", u.vm.Name, "host", u.vm.Host,
+			"error", err)
+	}
+
+	return u.refresh(ctx)
+}

@@ -52,7 +52,11 @@ func (u *update) power(ctx context.Context) error {
 
 	u.fresh = !u.vm.ManagedSave
 
-	return u.refresh(ctx)
+	if err := u.refresh(ctx); err != nil {
+		return err
+	}
+
+	return u.awaitBootBalloon(ctx)
 }
 
 // rename gives the VM its new name, which libvirt does only while it is off.

@@ -60,7 +60,7 @@ func (w *world) checkPlace(v *vm, before, now *sight, after string) {
 	if len(now.processes) > 1 {
 		w.fail("%s runs on %v", v.name, now.processes)
 	}
-	if before == nil {
+	if before == nil || len(before.processes) == 0 && len(before.defined) == 0 {
 		return
 	}
 	if now.active() == "" && len(now.defined) == 0 && !v.may.vanish {
@@ -115,14 +115,14 @@ func (w *world) checkGuest(v *vm, s *sight) {
 	if s.live[host] == nil {
 		w.fail("libvirt on %s has no status of %s, which runs there", host, v.name)
 	}
-	first, err := w.read(host, s.live[host])
+	first, err := w.read(v, host, s.live[host])
 	w.progress(v, first, err, host)
 	if s.states[host] == "paused" {
 		return
 	}
 	begun := time.Now()
 	for {
-		b, err := w.read(host, s.live[host])
+		b, err := w.read(v, host, s.live[host])
 		w.progress(v, b, err, host)
 		// A guest that is new, or starts anew, writes for the first time in a boot that wasn't there before.
 		if b.number > first.number && b.boot != "" {
@@ -151,7 +151,7 @@ func (w *world) checkStopped(v *vm, s *sight) {
 	if at == "" || !slices.Contains(s.definedOn(), v.home) && len(s.defined) > 1 {
 		return
 	}
-	b, err := w.read(at, s.defined[at])
+	b, err := w.read(v, at, s.defined[at])
 	w.progress(v, b, err, at)
 }
 

@@ -22,6 +22,7 @@ func placeByHand() moveList {
 			w.redefine(v, to.Name, "as it is", as)
 		}),
 		on("undefine leftover", 2, leaves, func(w *world, v *vm) {
+			v.may.undefine = len(w.sights[v.uuid].defined) == 1
 			w.virsh(draw(w, "host", w.leftovers(v)...), "undefine", v.uuid, "--managed-save", "--snapshots-metadata")
 		}),
 		{name: "pool-refresh", weight: 1, do: func(w *world) { w.virsh(w.host("host").Name, "pool-refresh", "default") }},

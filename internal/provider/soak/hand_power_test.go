@@ -63,11 +63,15 @@ func definitionByHand() moveList {
 func stands(w *world, v *vm) bool    { return running(w, v) && v.paused }
 func guestsRun(w *world, v *vm) bool { return v.guest && running(w, v) && !v.paused }
 
-// stopped notes that a VM is stopped by hand. What isn't defined is gone then.
+// stopped notes that a VM is stopped by hand. What isn't defined is gone then: another host may have a definition still,
+// with the disk as it was when the VM left.
 func (w *world) stopped(v *vm) {
 	v.may.stop, v.may.restart = true, true
-	if s := w.sights[v.uuid]; len(s.defined) == 0 {
+	s := w.sights[v.uuid]
+	if len(s.defined) == 0 {
 		v.may.vanish, v.may.undefine = true, true
+	} else if !persistent(w, v) && v.export == "" {
+		v.number = 0
 	}
 }
 

@@ -144,14 +144,18 @@ func sources(domain *etree.Element) []source {
 	return all
 }
 
-// root is the disk that a guest writes its numbers to.
-func root(domain *etree.Element) (source, bool) {
+// root is the disk that a guest writes its numbers to: its export, else the first one.
+func root(v *vm, domain *etree.Element) (source, bool) {
+	var first source
 	for _, s := range sources(domain) {
-		if s.target == "vda" {
+		if s.export != "" && s.export == v.export {
 			return s, true
 		}
+		if s.target == "vda" {
+			first = s
+		}
 	}
-	return source{}, false
+	return first, first.target != ""
 }
 
 const (
@@ -168,8 +172,8 @@ type beat struct {
 }
 
 // read reads what a guest wrote, from outside, and checks that all of its last numbers are there.
-func (w *world) read(host string, domain *etree.Element) (beat, error) {
-	s, ok := root(domain)
+func (w *world) read(v *vm, host string, domain *etree.Element) (beat, error) {
+	s, ok := root(v, domain)
 	if !ok {
 		return beat{}, errors.New("it has no disk vda")
 	}

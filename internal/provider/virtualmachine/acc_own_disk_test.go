@@ -148,6 +148,16 @@ resource "virtfleet_image" "base" {
 		Check: resource.ComposeTestCheckFunc(has("base", disk("extra"), disk("logs"), disk("root")), capacity("vdb", 64),
 			look(t, l, "kvm1", name, "ua-disk-extra")),
 	}, resource.TestStep{
+		// Called something else, it is the same disk still.
+		Config:           config(root("64Mi"), strings.Replace(extra, "extra", "more", 1)),
+		ConfigPlanChecks: changes(plancheck.ResourceActionUpdate),
+		ConfigStateChecks: []statecheck.StateCheck{know("disks.more.path",
+			knownvalue.StringRegexp(regexp.MustCompile("/"+disk("extra")+"-")))},
+		Check: resource.ComposeTestCheckFunc(has("base", disk("extra"), disk("logs"), disk("root")),
+			func(*terraform.State) error {
+				return contains(l.Virsh(t, "kvm1", "domblklist", name), "/"+disk("extra"))
+			}),
+	}, resource.TestStep{
 		// One of the same key is another one.
 		Config:           config(root("64Mi"), logs),
 		ConfigPlanChecks: changes(plancheck.ResourceActionUpdate),

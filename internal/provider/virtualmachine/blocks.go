@@ -69,15 +69,16 @@ var kernelBlock = block{
 
 var diskBlock = block{
 	toDomain: func(m, prior *model, s *domain.Spec) {
-		s.Disks, s.Medium = disksToDomain(m.Disks, prior.Disks), m.medium(prior)
+		s.Disks, s.Medium = disksToDomain(m.Disks, withRenamed(m.Disks, prior.Disks)), m.medium(prior)
 		s.Ignition = m.ignitionFile(prior)
 	},
 	fromDomain: func(m *model, s domain.Spec, seen observation, prior *model) {
 		m.Disks = disksFromDomain(s.Disks, seen.vm.Metadata, prior.Disks, prior.Name.IsNull())
 	},
 	settle: func(planned, config, prior *model) {
-		planned.Disks = settlePaths(planned.Disks, prior.Disks)
-		planned.Disks = settleFormats(config.Disks, planned.Disks, prior.Disks)
+		before := withRenamed(config.Disks, prior.Disks)
+		planned.Disks = settlePaths(planned.Disks, before)
+		planned.Disks = settleFormats(config.Disks, planned.Disks, before)
 		planned.Disks = withoutOther(planned.Disks, diskType, "file", "block", "volume", "network", "pool")
 	},
 }

@@ -106,6 +106,59 @@ func ownDiskFromDomain(a map[string]attr.Value, own domain.OwnDisk, at string) {
 	}
 }
 
+// withRenamed are the disks as they were, and under their new keys those own disks that are only called something else.
+// A disk that isn't found again by its key would be made anew, and its data deleted.
+func withRenamed(declared, prior types.Map) types.Map {
+	all, before := elements(declared), elements(prior)
+	renames := false
+	for key, disk := range all {
+		if _, there := before[key]; !there {
+			renames = renames || isKnown(disk)
+		}
+	}
+	if !renames || len(before) == 0 {
+		return prior
+	}
+	own := ownDisks(declared)
+	maps.DeleteFunc(own, func(key string, _ domain.OwnDisk) bool { return !isKnown(all[key]) })
+	for to, from := range domain.RenamedOwnDisks(ownDisks(prior), own) {
+		if _, stays := all[from]; !stays {
+			before[to] = before[from]
+		}
+	}
+	return mapOf(diskType, before)
+}
+
+// warnRemoved says which disks are deleted, with what is on them, because they are declared no longer.
+func (p planning) warnRemoved() diag.Diagnostics {
+	if p.state == nil || p.config.Disks.IsUnknown() {
+		return nil
+	}
+	all, before := elements(p.config.Disks), elements(withRenamed(p.config.Disks, p.state.Disks))
+	stays := map[string]bool{} // by path
+	for key, disk := range all {
+		a := open(disk)
+		if stays[text(a.string("file"))] = true; text(a.string("pool")) != "" || a.string("pool").IsUnknown() {
+			stays[text(open(before[key]).string("path"))] = true
+		}
+	}
+	var lines strings.Builder
+	for _, key := range value.Keys(elements(p.state.Disks)) {
+		a := open(before[key])
+		if text(a.string("pool")) == "" || text(a.string("on_destroy")) == domain.OnDestroyKeep ||
+			stays[text(a.string("path"))] {
+			continue
+		}
+		fmt.Fprintf(&lines, "\n  - disks.%s: %s", key, text(a.string("path")))
+	}
+	if lines.Len() == 0 {
+		return nil
+	}
+	return diag.Diagnostics{diag.NewAttributeWarningDiagnostic(path.Root("disks"), "Disks are deleted with their data",
+		fmt.Sprintf("Virtual machine %q no longer declares these disks, which were created with it, and the apply deletes "+
+			"them:%s\n\nTo keep their data, apply on_destroy = \"keep\" for them first.", text(p.state.Name), lines.String()))}
+}
+
 // settlePaths plans where disks are: those of volumes as they were, or known after apply where they are new; others
 // don't say it.
 func settlePaths(planned, prior types.Map) types.Map {
@@ -187,7 +240,7 @@ func (p planning) refuseOwnDisks() diag.Diagnostics {
 		return nil
 	}
 	var diags diag.Diagnostics
-	all, before := elements(p.config.Disks), elements(p.state.Disks)
+	all, before := elements(p.config.Disks), elements(withRenamed(p.config.Disks, p.state.Disks))
 	for _, key := range value.Keys(all) {
 		a, was := open(all[key]), open(before[key])
 		if was == nil || text(a.string("pool")) == "" {

@@ -71,6 +71,42 @@ func TestOwnDisk_isPlannedAsDeclared(t *testing.T) {
 	}
 }
 
+// A disk that is only called something else keeps its data; one that is declared no longer loses them, and the plan
+// says so.
+func TestOwnDisk_renamedOrRemoved(t *testing.T) {
+	t.Parallel()
+	disk := in{"pool": "vms", "size": "20Gi"}
+	state := ownState(t, disk)
+	for name, test := range map[string]struct {
+		disks in
+		// at is where the disk called sys is, warns whether data go.
+		at    string
+		warns bool
+	}{
+		"renamed":              {in{"sys": disk}, "/srv/vms/web-root", false},
+		"renamed, two alike":   {in{"sys": disk, "data": disk}, "", true},
+		"renamed and grown":    {in{"sys": disk.with(in{"size": "30Gi"})}, "", true},
+		"another pool":         {in{"sys": disk.with(in{"pool": "fast"})}, "", true},
+		"one more":             {in{"root": disk, "sys": disk}, "", false},
+		"removed":              {in{}, "", true},
+		"handed over":          {in{"sys": in{"file": "/srv/vms/web-root"}}, "", false},
+		"handed over in place": {in{"root": in{"file": "/srv/vms/web-root"}}, "", false},
+		"another file":         {in{"root": in{"file": "/srv/vms/other"}}, "", true},
+	} {
+		p := planning{config: read(t, minimal.with(in{"disks": test.disks})), state: state, hosts: []string{"kvm1"}}
+		o := p.plan()
+		if got := text(open(elements(o.planned.Disks)["sys"]).string("path")); got != test.at {
+			t.Errorf("%s: it is planned at %q, want %q", name, got, test.at)
+		}
+		if warned := strings.Contains(texts(o.diags), "deleted with their data"); warned != test.warns {
+			t.Errorf("%s: warned %t, want %t: %s", name, warned, test.warns, texts(o.diags))
+		}
+		if test.at != "" && p.config.spec(state).Disks["sys"].Source.File != test.at {
+			t.Errorf("%s: it gets another file", name)
+		}
+	}
+}
+
 // With a host that was given up go the disks that were made with the VM: that the next VM has new ones is said.
 func TestOwnDisk_lostWithItsHost(t *testing.T) {
 	t.Parallel()

@@ -72,6 +72,7 @@ func (p planning) plan() outcome {
 		o.diags.Append(p.replaceProtected(o.replace)...)
 		return o
 	}
+	o.diags.Append(p.warnRemoved()...)
 	p.planPower(&o, need)
 	p.planMove(m)
 	o.changed = !equal(m, p.state)
