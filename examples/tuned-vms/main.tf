@@ -18,9 +18,9 @@ provider "virtfleet" {
 
 # Disks: an I/O thread for the database alone, and limits for the backup.
 resource "virtfleet_virtual_machine" "database" {
-  name      = "database"
-  memory    = { size = "16Gi", huge_pages = "2Mi", locked = true, hard_limit = "20Gi" }
-  iothreads = 2
+  name     = "database"
+  memory   = { size = "16Gi", huge_pages = "2Mi", locked = true, hard_limit = "20Gi" }
+  platform = { iothreads = 2 }
 
   # Four virtual CPUs on CPUs of their own, QEMU's own work on others.
   cpu = {

@@ -217,7 +217,7 @@ func TestGroups_refuseWhatIsWrong(t *testing.T) {
 		{"devices.tpm.model": None, "devices.tpm.version": "2.0"},
 		{"devices.rng.backend": "builtin", "devices.rng.source": "/dev/urandom"},
 		{"devices.rng.rate_period": "10"},
-		{"events.on_poweroff": "restart", "events.on_reboot": "destroy"},
+		{"platform.events.on_poweroff": "restart", "platform.events.on_reboot": "destroy"},
 		{"devices.graphics.address": "127.0.0.1"},
 		{"devices.graphics.listen": "network"},
 		{"devices.graphics.listen": "socket", "devices.graphics.port": "5901"},

@@ -46,8 +46,8 @@ func full() Spec {
 		}},
 		HostDevices: map[string]Row{"gpu": {"type": "pci", "address": "0000:65:00.0"}},
 		Facts: Facts{
-			"title": "A VM", "description": "What it is for", "events.on_crash": "restart", "events.on_reboot": "restart",
-			"events.on_poweroff": "destroy", "devices.tpm.model": "tpm-crb", "devices.tpm.backend": "emulator",
+			"title": "A VM", "description": "What it is for", "platform.events.on_crash": "restart", "platform.events.on_reboot": "restart",
+			"platform.events.on_poweroff": "destroy", "devices.tpm.model": "tpm-crb", "devices.tpm.backend": "emulator",
 			"devices.tpm.version": "2.0", "devices.rng.model": "virtio", "devices.rng.backend": "random",
 			"devices.rng.source": "/dev/urandom", "devices.rng.rate_bytes": "1024", "devices.rng.rate_period": "1000",
 			"devices.watchdog.model": "i6300esb", "devices.watchdog.action": "reset",

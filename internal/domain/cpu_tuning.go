@@ -104,6 +104,7 @@ var cpuGroup = Group{
 
 // iothreadsGroup is the number of I/O threads.
 var iothreadsGroup = Group{
+	Path: "platform",
 	Attributes: []Attribute{{
 		Name: "iothreads", Kind: Count, Zero: true, Check: between(1, 512),
 		Why:  "I/O threads are made when the VM starts.",

@@ -54,7 +54,7 @@ var DiskRows = slices.Concat([]Attribute{
 	},
 	{
 		Name: "iothread", Place: "driver@iothread", Kind: Count, Zero: true, Why: whenOpened,
-		Doc: "Number of the I/O thread that serves the disk, up to `iothreads`; `0`: none. For the bus `virtio`.",
+		Doc: "Number of the I/O thread that serves the disk, up to `platform.iothreads`; `0`: none. For the bus `virtio`.",
 	},
 	{
 		Name: "queues", Place: "driver@queues", Kind: Count, Zero: true, Why: whenFound,

@@ -2,14 +2,14 @@ package domain
 
 // The paths of lifecycle actions.
 const (
-	OnPoweroff = "events.on_poweroff"
-	OnReboot   = "events.on_reboot"
-	OnCrash    = "events.on_crash"
+	OnPoweroff = "platform.events.on_poweroff"
+	OnReboot   = "platform.events.on_reboot"
+	OnCrash    = "platform.events.on_crash"
 )
 
 // eventsGroup is what the hypervisor does when the guest ends by itself.
 var eventsGroup = Group{
-	Path: "events",
+	Path: "platform.events",
 	Doc: "What libvirt does at once, without Terraform, when the guest shuts down, reboots or crashes. `run_strategy` " +
 		"decides at the next apply.",
 	Check: func(value func(string) string) (attribute, problem string) {

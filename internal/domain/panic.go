@@ -3,7 +3,7 @@ package domain
 // panicGroup is the device by which a guest tells that its kernel has crashed.
 var panicGroup = Group{
 	Path: "devices.panic", Device: "panic",
-	Doc: "Panic device: the guest tells of a crash of its kernel, and `events.on_crash` is done. Linux has the driver " +
+	Doc: "Panic device: the guest tells of a crash of its kernel, and `platform.events.on_crash` is done. Linux has the driver " +
 		"(`pvpanic`).",
 	Added:   Transition{Why: "A panic device is there from the start of the VM."},
 	Removed: Transition{Why: "A panic device can't be taken from a running VM."},

@@ -74,7 +74,7 @@ func (u *update) takeStep(ctx context.Context, s domain.Step) error {
 	case domain.SetDescription:
 		return conn.SetDescription(ctx, id, s.Value, libvirt.AffectLive)
 	case domain.SetLifecycle:
-		return conn.SetLifecycleAction(ctx, id, strings.TrimPrefix(s.Path, "events."), s.Value, libvirt.AffectLive)
+		return conn.SetLifecycleAction(ctx, id, strings.TrimPrefix(s.Path, "platform.events."), s.Value, libvirt.AffectLive)
 	default:
 		return u.tune(ctx, s)
 	}

@@ -24,5 +24,5 @@ resource "virtfleet_virtual_machine" "server" {
     watchdog = { action = "reset" }
   }
 
-  events = { on_crash = "coredump-restart" }
+  platform = { events = { on_crash = "coredump-restart" } }
 }

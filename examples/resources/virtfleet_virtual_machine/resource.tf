@@ -35,7 +35,7 @@ resource "virtfleet_virtual_machine" "web" {
   }
 
   # Keep a guest that has crashed for an analysis, instead of starting it again.
-  events = { on_crash = "preserve" }
+  platform = { events = { on_crash = "preserve" } }
 
   update_policy            = "Restart"
   termination_grace_period = "60s"

@@ -86,6 +86,12 @@ func (w *world) again(state int) {
 	if !ok {
 		w.fail("after an apply that succeeded the plan fails:\n%s", text)
 	}
+	for at, c := range changes {
+		// It goes on with the devices that it was saved with: which, only its next start or the saved image tells.
+		if c.Before["status_reason"] == "Restored" && c.Before["restart_required"] == true {
+			delete(changes, at)
+		}
+	}
 	if does(changes) {
 		w.fail("after an apply that succeeded the plan isn't empty:\n%s", text)
 	}

@@ -148,7 +148,7 @@ func heed(w *world) {
 		default:
 			w.say("all wishes are given up that are about hosts and devices")
 			w.forAll(func(v *vm) {
-				for _, a := range []string{"host", "devices", "events", "cpu", "migration_options", "run_strategy"} {
+				for _, a := range []string{"host", "devices", "platform", "cpu", "migration_options", "run_strategy"} {
 					delete(v.attributes, a)
 				}
 				v.attributes["memory"], v.nics = `{ size = "160Mi" }`, nil

@@ -15,7 +15,7 @@ import (
 
 // readWhereDeclared are attributes that an import reads and a creation, which didn't declare them, doesn't, and others.
 func readWhereDeclared(others ...string) []string {
-	all := append([]string{"devices", "events", "platform", "cpu.dies", "memory.balloon"}, others...)
+	all := append([]string{"devices", "platform", "cpu.dies", "memory.balloon"}, others...)
 	for _, disk := range []string{"root", "base", "logs", "data", "iso"} {
 		all = append(all, "disks."+disk+".discard", "disks."+disk+".error_policy", "disks."+disk+".io")
 	}
@@ -102,7 +102,7 @@ func TestAccAttributes_disks(t *testing.T) {
   }`, root, tune, data, more)}
 	}
 	s.apply(disks(`{ total_iops_sec = 1000, total_iops_sec_max = 2000, total_iops_sec_max_length = 3 }`, "").with(hcl{
-		"iothreads": "2",
+		"platform": "{ iothreads = 2 }",
 	}), plancheck.ResourceActionCreate, []string{
 		"<iothreads>2<", "io='threads'", "discard='unmap'", "detect_zeroes='unmap'", "rerror_policy='report'",
 		"iothread='2'", "queues='2'", "logical_block_size='512'", "physical_block_size='4096'", "<wwn>5000c50015ea71ad<",
@@ -117,7 +117,7 @@ func TestAccAttributes_disks(t *testing.T) {
 	s.refuse(disks(`{}`, `, io = "native"`), "Change needs a restart", "disks.data.io: The disk is opened with it")
 	s.refuse(disks(`{ total_iops_sec = 5, read_iops_sec = 5 }`, ""), "disks.root.io_tune.total_iops_sec",
 		"A total can't be set together")
-	s.refuse(disks(`{}`, `, io = "io_uring"`).with(hcl{"iothreads": "700"}), "iothreads",
+	s.refuse(disks(`{}`, `, io = "io_uring"`).with(hcl{"platform": "{ iothreads = 700 }"}), "platform.iothreads",
 		"It isn't a number from 1 to 512")
 	s.drift([]string{"<read_bytes_sec>1048576<"}, "blkdeviotune", s.name, "vda", "--read-bytes-sec", "99999999", "--live",
 		"--config")

@@ -128,7 +128,7 @@ func TestBadInput_validate(t *testing.T) {
 		"watchdog":    {hcl{"devices": `{ watchdog = { action = "bark" } }`}, []string{`"bark" isn't one of reset`}},
 		"title_lines": {hcl{"title": `"a\nb"`}, []string{`A title is one line`}},
 		"events": {
-			hcl{"events": `{ on_poweroff = "restart", on_reboot = "destroy" }`}, []string{`QEMU can't start`},
+			hcl{"platform": `{ events = { on_poweroff = "restart", on_reboot = "destroy" } }`}, []string{`QEMU can't start`},
 		},
 		"disk_cache": {
 			hcl{"disks": `{ root = { file = "/a", cache = "fast" } }`},

@@ -38,8 +38,8 @@ func TestAccFamilies_life(t *testing.T) {
 	process := &started{l: l, host: host, name: name}
 	config := told(l, name, "panic").with(talking).with(hcl{
 		"host": quote(host), "memory": `{ size = "256Mi" }`, "termination_grace_period": quote("5s"),
-		"events": `{ on_crash = "destroy" }`,
 		"platform": `{
+    events   = { on_crash = "destroy" }
     clock    = { offset = "localtime", hpet = false, rtc_tickpolicy = "delay" }
     hyperv   = { relaxed = true, spinlocks = 8191, vendor_id = "KVM Hv" }
     features = { acpi = true, vmport = false }

@@ -53,14 +53,14 @@ func TestAccSingletons_life(t *testing.T) {
 	story(t, l, []string{name},
 		// What nobody declares is in no plan and in no state.
 		step(nil, plancheck.ResourceActionCreate, both(process.same(t), look(t, l, "kvm1", name, "<on_crash>restart<")),
-			know("devices", knownvalue.Null()), know("events", knownvalue.Null()), know("title", knownvalue.Null())),
+			know("devices", knownvalue.Null()), know("platform", knownvalue.Null()), know("title", knownvalue.Null())),
 		// Title, description and lifecycle actions are changed while it runs.
 		step(hcl{
 			"title": quote("A title"), "description": `"Two\nlines <&>"`,
-			"events": `{ on_crash = "preserve", on_reboot = "destroy" }`,
+			"platform": `{ events = { on_crash = "preserve", on_reboot = "destroy" } }`,
 		}, plancheck.ResourceActionUpdate, both(process.same(t), look(t, l, "kvm1", name, "<title>A title</title>",
 			"Two\nlines &lt;&amp;&gt;", "<on_crash>preserve<", "<on_reboot>destroy<")),
-			know("events.on_poweroff", exactly("destroy"))),
+			know("platform.events.on_poweroff", exactly("destroy"))),
 		// A source of random numbers is there and taken as it is; how fast it is needs a restart.
 		step(hcl{"devices": `{ rng = {} }`}, plancheck.ResourceActionUpdate,
 			both(process.same(t), look(t, l, "kvm1", name, "/dev/urandom")),
@@ -104,7 +104,7 @@ func TestAccSingletons_life(t *testing.T) {
 			return s
 		}(),
 		// What isn't declared any more is left alone.
-		step(hcl{"devices": `{ tpm = {} }`, "events": `null`, "title": `null`}, plancheck.ResourceActionNoop,
+		step(hcl{"devices": `{ tpm = {} }`, "platform": `null`, "title": `null`}, plancheck.ResourceActionNoop,
 			look(t, l, "kvm2", name, "<watchdog model='i6300esb'", "<title>A title</title>")),
 		// What is declared not to be there goes.
 		step(hcl{
@@ -132,7 +132,7 @@ func TestAccSingletons_imported(t *testing.T) {
 	config := hcl{"name": quote(name), "run_strategy": quote("Halted")}
 	imported := config.with(hcl{
 		"title":  quote("By hand"),
-		"events": `{ on_poweroff = "restart", on_reboot = "restart", on_crash = "coredump-destroy" }`,
+		"platform": `{ events = { on_poweroff = "restart", on_reboot = "restart", on_crash = "coredump-destroy" } }`,
 		"devices": `{
     tpm      = { model = "tpm-tis", backend = "emulator", version = "1.2" }
     watchdog = { model = "ib700", action = "dump" }

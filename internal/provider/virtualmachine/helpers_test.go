@@ -80,7 +80,6 @@ var full = in{
 		"features": in{"aes": "require"}, "pin": in{"0": "0-1"},
 	},
 	"memory":    in{"size": "1Gi", "max_size": "4Gi", "hard_limit": "8Gi", "huge_pages": "2Mi", "locked": true},
-	"iothreads": 2,
 	"firmware":  in{"type": "efi", "secure_boot": true},
 	"kernel":    in{"path": "/boot/vmlinuz", "initrd": "/boot/initrd", "cmdline": "quiet"},
 	"disks": in{
@@ -102,8 +101,9 @@ var full = in{
 		"user": in{"user": true},
 	},
 	"guest_agent": in{"enabled": true}, "serial_console": in{"enabled": false},
-	"title": "Web", "description": "Serves the web.", "events": in{"on_crash": "preserve"},
+	"title": "Web", "description": "Serves the web.",
 	"platform": in{
+		"iothreads": 2, "events": in{"on_crash": "preserve"},
 		"clock": in{"offset": "localtime", "hpet": false}, "hyperv": in{"relaxed": true, "spinlocks": 8191},
 		"features": in{"acpi": true},
 	},

@@ -31,8 +31,6 @@ type model struct {
 	SerialConsole types.Object `tfsdk:"serial_console"`
 	Devices       types.Object `tfsdk:"devices"`
 	Platform      types.Object `tfsdk:"platform"`
-	Events        types.Object `tfsdk:"events"`
-	IOThreads     types.Int64  `tfsdk:"iothreads"`
 	Title         types.String `tfsdk:"title"`
 	Description   types.String `tfsdk:"description"`
 

@@ -60,8 +60,8 @@ func TestModel_toFleet(t *testing.T) {
 			Inputs:   map[string]domain.Row{"tablet": {"type": "tablet", "bus": "usb"}},
 			Channels: map[string]domain.Row{"spice": {"type": "spicevmc", "name": "com.redhat.spice.0"}},
 			Facts: domain.Facts{
-				"title": "Web", "description": "Serves the web.", "events.on_crash": "preserve",
-				"iothreads": "2", "cpu.dies": "2", "cpu.shares": "2048", "cpu.features": "aes=require\n",
+				"title": "Web", "description": "Serves the web.", "platform.events.on_crash": "preserve",
+				"platform.iothreads": "2", "cpu.dies": "2", "cpu.shares": "2048", "cpu.features": "aes=require\n",
 				"cpu.pin": "0=0-1\n", "memory.hard_limit": "8589934592", "memory.huge_pages": "2Mi", "memory.locked": "yes",
 				"devices.tpm.model": "tpm-crb", "devices.rng.rate_bytes": "1024", "devices.watchdog.action": "pause",
 				"platform.clock.offset": "localtime", "platform.clock.hpet": "no", "platform.features.acpi": "yes",

@@ -42,11 +42,14 @@ var rowAttributes = func() attributes {
 		switch container, name, nestedTwice := strings.Cut(g.Path, "."); {
 		case g.Path == "":
 			maps.Copy(all, level)
-		case nestedTwice:
+		case containers[container] != "":
 			if held[container] == nil {
 				held[container] = attributes{}
 			}
-			held[container][name] = nested(g.Doc, level, objectType(level))
+			if nestedTwice {
+				level = attributes{name: nested(g.Doc, level, objectType(level))}
+			}
+			maps.Copy(held[container], level)
 		default:
 			all[g.Path] = nested(g.Doc, level, objectType(level))
 		}

@@ -108,7 +108,7 @@ func TestSaved_asTheFramework(t *testing.T) {
 	})
 	for _, saved := range []string{
 		`{"name": 1}`, `{"name": {}}`, `{"name": ["a"]}`, `{"labels": "a"}`, `{"labels": ["a"]}`, `{"cpu": true}`,
-		`{"iothreads": "1"}`, `{"iothreads": 1.5}`, `{"autostart": "true"}`, `[]`, `{`,
+		`{"platform": {"iothreads": "1"}}`, `{"platform": {"iothreads": 1.5}}`, `{"autostart": "true"}`, `[]`, `{`,
 	} {
 		if _, err := encodeSaved([]byte(saved)); err == nil {
 			t.Errorf("%s isn't a state of a VM, and is taken for one", saved)
