@@ -48,7 +48,7 @@ type block struct {
 // blocks is the one list of what a Spec consists of, in the order in which it is applied and its changes are told.
 var blocks = append([]block{
 	identityBlock, cpuBlock, memoryBlock, firmwareBlock, kernelBlock, ignitionBlock, disks.block(), interfaces.block(),
-	agentBlock, consoleBlock,
+	agentBlock, consoleBlock, extraBlock,
 }, append(familyBlocks(Families), groupBlocks(Groups)...)...)
 
 func familyBlocks(families []Family) []block {

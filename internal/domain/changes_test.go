@@ -44,10 +44,12 @@ func full() Spec {
 		Filesystems: map[string]Row{"share": {
 			"target": "share", "source": "/srv", "driver": "9p", "access_mode": "mapped", "read_only": "yes",
 		}},
-		HostDevices: map[string]Row{"gpu": {"type": "pci", "address": "0000:65:00.0"}},
+		HostDevices:  map[string]Row{"gpu": {"type": "pci", "address": "0000:65:00.0"}},
+		ExtraDevices: map[string]string{"shared": `<shmem name="a"><size unit="M">4</size></shmem>`},
 		Facts: Facts{
-			"title": "A VM", "description": "What it is for", "platform.events.on_crash": "restart", "platform.events.on_reboot": "restart",
-			"platform.events.on_poweroff": "destroy", "devices.tpm.model": "tpm-crb", "devices.tpm.backend": "emulator",
+			"title": "A VM", "description": "What it is for", "platform.events.on_crash": "restart",
+			"platform.events.on_reboot": "restart", "platform.events.on_poweroff": "destroy",
+			"devices.tpm.model": "tpm-crb", "devices.tpm.backend": "emulator",
 			"devices.tpm.version": "2.0", "devices.rng.model": "virtio", "devices.rng.backend": "random",
 			"devices.rng.source": "/dev/urandom", "devices.rng.rate_bytes": "1024", "devices.rng.rate_period": "1000",
 			"devices.watchdog.model": "i6300esb", "devices.watchdog.action": "reset",
@@ -79,6 +81,19 @@ var changeTable = []struct {
 	// result is path and live, restart or replace, separated by spaces; several by commas.
 	result string
 }{
+	{
+		"extra devices", nil, func(s *Spec) { s.ExtraDevices = map[string]string{"hub": "<hub type='usb'/>"} },
+		"extra_device_xml.shared restart, extra_device_xml.hub restart",
+	},
+	{
+		"extra device", nil, func(s *Spec) { s.ExtraDevices = map[string]string{"shared": "<shmem name='b'/>"} },
+		"extra_device_xml.shared restart",
+	},
+	{
+		"extra device in other notation", nil, func(s *Spec) {
+			s.ExtraDevices = map[string]string{"shared": "<shmem name='a'>\n  <!-- 4 MB -->\n  <size unit='M'>4</size>\n</shmem>\n"}
+		}, "",
+	},
 	{"name", nil, func(s *Spec) { s.Name = "other" }, "name restart"},
 	{"type", nil, func(s *Spec) { s.Type = "qemu" }, "type restart"},
 	{"arch", nil, func(s *Spec) { s.Arch = "aarch64" }, "arch replace"},

@@ -38,6 +38,9 @@ type Metadata struct {
 	SharedDisks []string
 	// OwnDisks are the disks, by key, that were made with the VM.
 	OwnDisks map[string]OwnDisk
+	// ExtraDevices are the devices that are declared as XML, by key, as NormalDeviceXML writes them: libvirt adds to what
+	// the definition has of them.
+	ExtraDevices map[string]string
 	// Eviction says that the VM is to leave a host. It is there while somebody is about to see to that.
 	Eviction *Eviction
 	// Devices names devices that came without our alias: a disk's target ("vda") or an interface's MAC to its key.
@@ -87,19 +90,20 @@ func (d *Definition) Metadata() Metadata {
 		return Metadata{}
 	}
 	read := Metadata{
-		RunStrategy: text(own(vm, "run-strategy")),
-		Host:        text(own(vm, "host")),
-		Staged:      readPairs(own(vm, "staged"), "change", "path", "was"),
-		FreshNVRAM:  own(vm, "fresh-nvram") != nil,
-		Labels:      readPairs(own(vm, "labels"), "label", "key", "value"),
-		Devices:     readPairs(own(vm, "devices"), "device", "id", "key"),
-		Migrations:  readMigrations(vm),
-		HostLabels:  readPairs(own(vm, "host-labels"), "label", "key", "value"),
-		Avoids:      readPairs(own(vm, "anti-affinity"), "label", "key", "value"),
-		SharedDisks: readKeys(own(vm, "shared-disks"), "disk"),
-		OwnDisks:    readOwnDisks(vm),
-		Copies:      readCopies(vm),
-		LeftVolumes: readLeftVolumes(vm),
+		RunStrategy:  text(own(vm, "run-strategy")),
+		Host:         text(own(vm, "host")),
+		Staged:       readPairs(own(vm, "staged"), "change", "path", "was"),
+		FreshNVRAM:   own(vm, "fresh-nvram") != nil,
+		Labels:       readPairs(own(vm, "labels"), "label", "key", "value"),
+		Devices:      readPairs(own(vm, "devices"), "device", "id", "key"),
+		Migrations:   readMigrations(vm),
+		HostLabels:   readPairs(own(vm, "host-labels"), "label", "key", "value"),
+		Avoids:       readPairs(own(vm, "anti-affinity"), "label", "key", "value"),
+		SharedDisks:  readKeys(own(vm, "shared-disks"), "disk"),
+		OwnDisks:     readOwnDisks(vm),
+		ExtraDevices: readPairs(own(vm, "extra-devices"), "device", "key", "xml"),
+		Copies:       readCopies(vm),
+		LeftVolumes:  readLeftVolumes(vm),
 
 		EvictionStrategy: text(own(vm, "eviction-strategy")),
 	}
@@ -172,6 +176,7 @@ func (m Metadata) write(vm *etree.Element) {
 	writePairs(vm, "devices", "device", "id", "key", m.Devices)
 	writePairs(vm, "host-labels", "label", "key", "value", m.HostLabels)
 	writePairs(vm, "anti-affinity", "label", "key", "value", m.Avoids)
+	writePairs(vm, "extra-devices", "device", "key", "xml", m.ExtraDevices)
 	setOwn(vm, "eviction-strategy", m.EvictionStrategy)
 	drop(own(vm, "shared-disks"))
 	if len(m.SharedDisks) > 0 {
@@ -233,7 +238,7 @@ func sameMetadata(a, b Metadata) bool {
 	}
 	return maps.Equal(a.HostLabels, b.HostLabels) && maps.Equal(a.Avoids, b.Avoids) &&
 		a.EvictionStrategy == b.EvictionStrategy && maps.Equal(a.Labels, b.Labels) &&
-		maps.Equal(a.Devices, b.Devices) && slices.Equal(a.SharedDisks, b.SharedDisks) && a.RunStrategy == b.RunStrategy &&
+		maps.Equal(a.Devices, b.Devices) && maps.Equal(a.ExtraDevices, b.ExtraDevices) && slices.Equal(a.SharedDisks, b.SharedDisks) && a.RunStrategy == b.RunStrategy &&
 		maps.Equal(a.OwnDisks, b.OwnDisks) && a.Host == b.Host && maps.Equal(a.Staged, b.Staged) &&
 		a.FreshNVRAM == b.FreshNVRAM &&
 		a.Generation == b.Generation &&

@@ -47,6 +47,10 @@ type Spec struct {
 	Filesystems map[string]Row `json:",omitempty" path:"devices.filesystems"`
 	HostDevices map[string]Row `json:",omitempty" path:"devices.host_devices"`
 
+	// ExtraDevices are elements of <devices> that no attribute describes, as XML by key; nil: not declared. Not nil: the VM
+	// has these and no others with our alias.
+	ExtraDevices map[string]string `json:",omitempty" path:"extra_device_xml"`
+
 	// Facts are what the groups of attributes say, see Groups.
 	Facts Facts `json:",omitempty" path:""`
 

@@ -96,6 +96,7 @@ func (d Desired) stamp() domain.Metadata { return d.stampOn(domain.Metadata{}) }
 func (d Desired) stampOn(m domain.Metadata) domain.Metadata {
 	want := d.Metadata
 	m.Labels, m.SharedDisks = want.Labels, want.SharedDisks
+	m.ExtraDevices = want.ExtraDevices
 	m.RunStrategy, m.Host, m.EvictionStrategy = want.RunStrategy, want.Host, want.EvictionStrategy
 	m.TerminationGracePeriod, m.DeletionProtection = want.TerminationGracePeriod, want.DeletionProtection
 	m.HostLabels, m.Avoids = d.Placement.HostLabels, nil

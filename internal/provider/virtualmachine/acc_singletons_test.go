@@ -131,7 +131,7 @@ func TestAccSingletons_imported(t *testing.T) {
 	before := l.Virsh(t, "kvm1", "dumpxml", "--inactive", name)
 	config := hcl{"name": quote(name), "run_strategy": quote("Halted")}
 	imported := config.with(hcl{
-		"title":  quote("By hand"),
+		"title":    quote("By hand"),
 		"platform": `{ events = { on_poweroff = "restart", on_reboot = "restart", on_crash = "coredump-destroy" } }`,
 		"devices": `{
     tpm      = { model = "tpm-tis", backend = "emulator", version = "1.2" }

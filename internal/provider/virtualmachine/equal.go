@@ -75,7 +75,7 @@ func same(path string, a, b attr.Value) bool {
 	case types.Map:
 		b, ok := b.(types.Map)
 		return ok && set(a) && set(b) && elementType(a).Equal(types.StringType) && isKnown(a) && isKnown(b) &&
-			(maps.Equal(value.StringMap(a), value.StringMap(b)) || // A null element is none.
+			(sameTexts(path, value.StringMap(a), value.StringMap(b)) || // A null element is none.
 				domain.SameText(path, severalFact(a), severalFact(b)))
 	case types.Object:
 		b, ok := b.(types.Object)
@@ -84,6 +84,11 @@ func same(path string, a, b attr.Value) bool {
 	default:
 		return false
 	}
+}
+
+// sameTexts tells whether two maps of texts have the same keys, and texts that mean the same.
+func sameTexts(path string, a, b map[string]string) bool {
+	return maps.EqualFunc(a, b, func(a, b string) bool { return domain.SameText(path+".*", a, b) })
 }
 
 func sameQuantity(path string, a, b value.Quantity) bool {

@@ -79,9 +79,9 @@ var full = in{
 		"sockets": 1, "cores": 2, "threads": 1, "max_sockets": 4, "mode": "host-model", "dies": 2, "shares": 2048,
 		"features": in{"aes": "require"}, "pin": in{"0": "0-1"},
 	},
-	"memory":    in{"size": "1Gi", "max_size": "4Gi", "hard_limit": "8Gi", "huge_pages": "2Mi", "locked": true},
-	"firmware":  in{"type": "efi", "secure_boot": true},
-	"kernel":    in{"path": "/boot/vmlinuz", "initrd": "/boot/initrd", "cmdline": "quiet"},
+	"memory":   in{"size": "1Gi", "max_size": "4Gi", "hard_limit": "8Gi", "huge_pages": "2Mi", "locked": true},
+	"firmware": in{"type": "efi", "secure_boot": true},
+	"kernel":   in{"path": "/boot/vmlinuz", "initrd": "/boot/initrd", "cmdline": "quiet"},
 	"disks": in{
 		"root": in{
 			"volume": "/images/web.qcow2", "bus": "virtio", "format": "qcow2", "boot_order": 1,
@@ -107,6 +107,7 @@ var full = in{
 		"clock": in{"offset": "localtime", "hpet": false}, "hyperv": in{"relaxed": true, "spinlocks": 8191},
 		"features": in{"acpi": true},
 	},
+	"extra_device_xml": in{"shared": `<shmem name="a"><size unit="M">4</size></shmem>`},
 	"devices": in{
 		"tpm": in{"model": "tpm-crb"}, "rng": in{"rate_bytes": 1024}, "watchdog": in{"action": "pause"},
 		"inputs":   in{"tablet": in{"type": "tablet", "bus": "usb"}},

@@ -31,6 +31,7 @@ type model struct {
 	SerialConsole types.Object `tfsdk:"serial_console"`
 	Devices       types.Object `tfsdk:"devices"`
 	Platform      types.Object `tfsdk:"platform"`
+	ExtraDevices  types.Map    `tfsdk:"extra_device_xml"`
 	Title         types.String `tfsdk:"title"`
 	Description   types.String `tfsdk:"description"`
 
@@ -117,6 +118,7 @@ func (m *model) toFleet(prior *model) fleet.Desired {
 			DeletionProtection:     value.Bool(m.DeletionProtection),
 			EvictionStrategy:       text(m.EvictionStrategy),
 			SharedDisks:            sharedDisks(m.Disks),
+			ExtraDevices:           m.extraDevices(nil),
 		},
 		Volumes:      diskVolumes(m.Disks),
 		OwnDisks:     ownDisks(m.Disks),

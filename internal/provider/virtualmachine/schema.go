@@ -11,6 +11,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/eviction"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
@@ -86,7 +87,8 @@ var policyAttributes = attributes{
 	cloudInitName: cloudInitAttribute(),
 	ignitionName:  ignitionAttribute(),
 
-	graphicsAccessName: graphicsAccessAttribute(),
+	graphicsAccessName:  graphicsAccessAttribute(),
+	domain.ExtraDevices: extraDevicesAttribute(),
 	"host": schema.StringAttribute{
 		MarkdownDescription: "Host that the VM is pinned to, a key of the provider's `hosts`. A change moves the VM, " +
 			"live if it runs. Not set: the fleet places the VM, and it may move; use `virtfleet_migration` to move it.",

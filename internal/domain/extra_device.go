@@ -1,0 +1,252 @@
+package domain
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/beevik/etree"
+)
+
+// ExtraDevices is the attribute for devices that no other attribute describes. Each is an element of <devices> that
+// people write as XML, and is known by an alias with its key.
+const ExtraDevices = "extra_device_xml"
+
+var extraKind = kind{path: ExtraDevices, prefix: "ua-extra-"}
+
+// withoutAlias are the elements that libvirt keeps no alias of, so that one that was added couldn't be found again.
+var withoutAlias = []string{"audio", "emulator", "lease", "redirfilter"}
+
+var extraBlock = block{
+	kind: &extraKind,
+	rules: map[string]rule{
+		ExtraDevices + ".* added":   {effect: restart, why: "The device is added when the VM starts."},
+		ExtraDevices + ".* removed": {effect: restart, why: "The device is removed when the VM starts the next time."},
+		ExtraDevices + ".*":         {effect: restart, why: "The device is replaced when the VM starts."},
+	},
+	read:     func(d *Definition, s *Spec) { s.ExtraDevices = d.readExtraDevices() },
+	apply:    func(d *Definition, want Spec) error { return d.applyExtraDevices(want.ExtraDevices) },
+	classify: classifyExtraDevices,
+	validate: func(s Spec, c *checker) {
+		for _, key := range sortedKeys(s.ExtraDevices) {
+			path, problem := join(ExtraDevices, key), extraProblem(s.ExtraDevices[key])
+			c.that(keyPattern.MatchString(key), path, `Keys consist of letters, digits, "-" and "_".`)
+			c.that(problem == "", path, problem)
+		}
+	},
+	normal: func(s *Spec) {
+		if s.ExtraDevices == nil {
+			return
+		}
+		s.ExtraDevices = maps.Clone(s.ExtraDevices)
+		for key, xml := range s.ExtraDevices {
+			s.ExtraDevices[key] = NormalDeviceXML(xml)
+		}
+	},
+	texts: map[string]func(a, b string) bool{
+		ExtraDevices + ".*": func(a, b string) bool { return NormalDeviceXML(a) == NormalDeviceXML(b) },
+	},
+}
+
+// NormalDeviceXML writes an element in one way: without comments and layout, its attributes in order. What is no
+// element stays as it is.
+func NormalDeviceXML(xml string) string {
+	e, err := parseDevice(xml)
+	if err != nil {
+		return xml
+	}
+	return normalElement(e)
+}
+
+func normalElement(e *etree.Element) string {
+	e = e.Copy()
+	tidy(e)
+	return render(e)
+}
+
+// tidy removes what means nothing in a definition.
+func tidy(e *etree.Element) {
+	e.SortAttrs()
+	e.Child = slices.DeleteFunc(e.Child, func(token etree.Token) bool {
+		switch token := token.(type) {
+		case *etree.Element:
+			return false
+		case *etree.CharData:
+			token.Data = strings.TrimSpace(token.Data)
+			return token.Data == ""
+		default:
+			return true
+		}
+	})
+	e.ReindexChildren()
+	for _, c := range e.ChildElements() {
+		tidy(c)
+	}
+}
+
+// parseDevice reads exactly one element.
+func parseDevice(xml string) (*etree.Element, error) {
+	doc := newDocument()
+	if err := doc.ReadFromString(xml); err != nil {
+		return nil, err
+	}
+	roots := doc.ChildElements()
+	if len(roots) != 1 {
+		return nil, fmt.Errorf("there are %d elements", len(roots))
+	}
+	for _, token := range doc.Child {
+		if data, ok := token.(*etree.CharData); ok && !isLayout(data) {
+			return nil, errors.New("there is text outside of the element")
+		}
+	}
+	return roots[0], nil
+}
+
+// extraProblem says what is wrong with a device that is declared as XML, "" if nothing is.
+func extraProblem(xml string) string {
+	e, err := parseDevice(xml)
+	switch {
+	case err != nil:
+		return fmt.Sprintf("It isn't the XML of one element below <devices>: %v.", err)
+	case child(e, "alias") != nil:
+		return "It has an <alias>, which is derived from the key. Leave it out."
+	case slices.Contains(withoutAlias, e.Tag):
+		return fmt.Sprintf("<%s> can't be declared here: libvirt keeps no alias of it, by which it would be found again.",
+			e.Tag)
+	}
+	if path := describedBy(e); path != "" {
+		return fmt.Sprintf("<%s> has attributes of its own. Declare it with %s.", e.Tag, path)
+	}
+	return ""
+}
+
+// describedBy is the attribute that describes such an element, "" if none does.
+func describedBy(e *etree.Element) string {
+	switch e.Tag {
+	case "disk":
+		return "disks"
+	case "interface":
+		return "interfaces"
+	case "memory", "memballoon":
+		return "memory"
+	case "console":
+		return "serial_console"
+	}
+	for _, f := range Families {
+		if f.Tag == e.Tag && (f.Skip == nil || !f.Skip(e)) {
+			return f.Path
+		}
+	}
+	for _, g := range deviceGroups {
+		if g.Device == e.Tag && (g.Skip == nil || !g.Skip(e)) {
+			return g.Path
+		}
+	}
+	return ""
+}
+
+// extraElements are the devices with our alias, by key.
+func (d *Definition) extraElements() map[string]*etree.Element {
+	found := map[string]*etree.Element{}
+	for _, list := range children(d.root(), "devices") {
+		for _, e := range list.ChildElements() {
+			if key := extraKind.alias(e); key != "" {
+				found[key] = e
+			}
+		}
+	}
+	return found
+}
+
+// readExtraDevices says of each device what was declared of it, as long as it has all that. Otherwise it says what the
+// device is.
+func (d *Definition) readExtraDevices() map[string]string {
+	elements := d.extraElements()
+	found := make(map[string]string, len(elements))
+	if len(elements) == 0 {
+		return found
+	}
+	declared := d.Metadata().ExtraDevices
+	for key, e := range elements {
+		if want, err := parseDevice(declared[key]); err == nil && hasAll(e, want) {
+			found[key] = normalElement(want)
+			continue
+		}
+		is := e.Copy()
+		dropChildren(is, "alias", "address")
+		found[key] = normalElement(is)
+	}
+	return found
+}
+
+// hasAll says whether an element says all that another one does. libvirt adds what it chose.
+func hasAll(e, want *etree.Element) bool {
+	if e.Tag != want.Tag || strings.TrimSpace(want.Text()) != "" && text(e) != text(want) {
+		return false
+	}
+	for _, a := range want.Attr {
+		if e.SelectAttr(a.FullKey()) == nil || e.SelectAttrValue(a.FullKey(), "") != a.Value {
+			return false
+		}
+	}
+	left := e.ChildElements()
+	for _, c := range want.ChildElements() {
+		at := slices.IndexFunc(left, func(have *etree.Element) bool { return hasAll(have, c) })
+		if at < 0 {
+			return false
+		}
+		left = slices.Delete(left, at, at+1)
+	}
+	return true
+}
+
+// applyExtraDevices removes, replaces and adds devices. Those that nobody declared here stay as they are.
+func (d *Definition) applyExtraDevices(want map[string]string) error {
+	if want == nil {
+		return nil
+	}
+	have, elements := d.readExtraDevices(), d.extraElements()
+	for key, e := range elements {
+		if NormalDeviceXML(want[key]) != have[key] {
+			drop(e)
+		}
+	}
+	var problems []error
+	for _, key := range sortedKeys(want) {
+		if _, there := have[key]; there && NormalDeviceXML(want[key]) == have[key] {
+			continue
+		}
+		e, err := parseDevice(want[key])
+		if err != nil {
+			problems = append(problems, Problem{join(ExtraDevices, key), extraProblem(want[key])})
+			continue
+		}
+		e = e.Copy()
+		tidy(e)
+		extraKind.setAlias(e, key)
+		d.addDevice(e)
+	}
+	return errors.Join(problems...)
+}
+
+func classifyExtraDevices(c *classifier) {
+	if c.want.ExtraDevices == nil {
+		return
+	}
+	for _, key := range sortedKeys(c.have.ExtraDevices) {
+		want, stays := c.want.ExtraDevices[key]
+		switch path := join(ExtraDevices, key); {
+		case !stays:
+			c.add(path, ExtraDevices+".* removed", key)
+		case want != NormalDeviceXML(c.have.ExtraDevices[key]):
+			c.add(path, ExtraDevices+".*", key)
+		}
+	}
+	for _, key := range sortedKeys(c.want.ExtraDevices) {
+		if _, there := c.have.ExtraDevices[key]; !there {
+			c.add(join(ExtraDevices, key), ExtraDevices+".* added", key)
+		}
+	}
+}

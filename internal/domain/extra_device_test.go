@@ -1,0 +1,79 @@
+package domain
+
+import (
+	"maps"
+	"strings"
+	"testing"
+)
+
+const withShmem = `<domain><name>web</name><metadata><virtfleet:vm xmlns:virtfleet="urn:virtfleet:1" version="1">
+<virtfleet:extra-devices><virtfleet:device key="a" xml="&lt;shmem name=&quot;a&quot;&gt;&lt;size unit=&quot;M&quot;&gt;4&lt;/size&gt;&lt;/shmem&gt;"/>
+</virtfleet:extra-devices></virtfleet:vm></metadata><devices>
+<shmem name="a" role="peer"><model type="ivshmem-plain"/><size unit="M">4</size><alias name="ua-extra-a"/>
+  <address type="pci" slot="0x07"/></shmem>
+<shmem name="foreign"/>
+</devices></domain>`
+
+// What libvirt added doesn't count, what is missing does, and what others put there is left alone.
+func TestExtraDevices_areReadByWhatWasDeclared(t *testing.T) {
+	t.Parallel()
+	const declared = `<shmem name="a"><size unit="M">4</size></shmem>`
+	for name, test := range map[string]struct{ from, to, want string }{
+		"as declared":     {"", "", declared},
+		"another size":    {`<size unit="M">4</size>`, `<size unit="M">8</size>`, `<size unit="M">8</size>`},
+		"without a child": {`<size unit="M">4</size>`, ``, `<model type="ivshmem-plain"/></shmem>`},
+		"another name":    {`name="a" role`, `name="b" role`, `name="b"`},
+		"no record":       {`key="a" xml`, `key="b" xml`, `role="peer"`},
+	} {
+		d := parse(t, strings.Replace(withShmem, test.from, test.to, 1))
+		got := d.Spec().ExtraDevices
+		if len(got) != 1 || !strings.Contains(got["a"], test.want) || (got["a"] == declared) != (test.want == declared) ||
+			strings.Contains(got["a"], "alias") || strings.Contains(got["a"], "address") {
+			t.Errorf("%s: %q", name, got)
+		}
+		before := d.Canonical()
+		if err := d.Apply(Spec{ExtraDevices: got}); err != nil || d.Canonical() != before {
+			t.Errorf("%s: what was read changes the definition: %v", name, err)
+		}
+		if err := d.Apply(Spec{ExtraDevices: map[string]string{"a": declared, "new": "<hub type='usb'/>"}}); err != nil {
+			t.Error(err)
+		}
+		if err := d.SetMetadata(Metadata{ExtraDevices: map[string]string{"a": declared, "new": NormalDeviceXML("<hub type='usb'/>")}}); err != nil {
+			t.Error(err)
+		}
+		want := map[string]string{"a": declared, "new": `<hub type="usb"/>`}
+		if got := d.Spec().ExtraDevices; !maps.Equal(got, want) {
+			t.Errorf("%s: %q, want %q", name, got, want)
+		}
+		if err := d.Apply(Spec{ExtraDevices: map[string]string{}}); err != nil || len(d.Spec().ExtraDevices) > 0 ||
+			!strings.Contains(d.Canonical(), "foreign") {
+			t.Errorf("%s: %v, left is\n%s", name, err, d.Canonical())
+		}
+	}
+}
+
+func TestExtraDevices_refused(t *testing.T) {
+	t.Parallel()
+	for xml, want := range map[string]string{
+		"":                                   "one element",
+		"shmem":                              "one element",
+		"<shmem>":                            "one element",
+		"<hub type='usb'/><hub type='usb'/>": "are 2 elements",
+		"<hub type='usb'><alias name='ua-disk-root'/></hub>": "derived from the key",
+		"<emulator>/bin/sh</emulator>":                       "no alias",
+		"<disk type='file'/>":                                "Declare it with disks",
+		"<interface type='user'/>":                           "interfaces",
+		"<watchdog model='i6300esb'/>":                       "devices.watchdog",
+		"<tpm model='tpm-crb'/>":                             "devices.tpm",
+		"<input type='tablet' bus='usb'/>":                   "devices.inputs",
+		"<memballoon model='none'/>":                         "memory",
+	} {
+		problems := Spec{ExtraDevices: map[string]string{"a": xml}}.Validate()
+		if len(problems) != 1 || problems[0].Path != "extra_device_xml.a" || !strings.Contains(problems[0].Message, want) {
+			t.Errorf("%s: %v, want %q", xml, problems, want)
+		}
+	}
+	if problems := (Spec{ExtraDevices: map[string]string{"a b": "<hub type='usb'/>"}}).Validate(); len(problems) != 1 {
+		t.Errorf("a key with a space: %v", problems)
+	}
+}

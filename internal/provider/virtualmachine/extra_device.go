@@ -1,0 +1,54 @@
+package virtualmachine
+
+import (
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/value"
+)
+
+// unknownDevice stands for XML that isn't known yet: it differs from what is there.
+const unknownDevice = "<unknown/>"
+
+func extraDevicesAttribute() schema.Attribute {
+	return schema.MapAttribute{
+		MarkdownDescription: "Devices that no other attribute describes, by a key: each is one element below `<devices>` of " +
+			"[libvirt's domain XML](https://libvirt.org/formatdomain.html#devices), without `<alias>`. The device must have " +
+			"all that the XML says; what libvirt adds is left alone. A change requires a restart.",
+		ElementType: types.StringType,
+		Optional:    true,
+	}
+}
+
+var extraDeviceBlock = block{
+	toDomain: func(m, prior *model, s *domain.Spec) { s.ExtraDevices = m.extraDevices(prior) },
+	fromDomain: func(m *model, s domain.Spec, _ observation, prior *model) {
+		all := types.MapNull(types.StringType)
+		if len(s.ExtraDevices) > 0 {
+			all = value.NewStringMap(s.ExtraDevices)
+		}
+		m.ExtraDevices = kept(domain.ExtraDevices, all, prior.ExtraDevices)
+	},
+}
+
+// extraDevices are the devices that are declared as XML. What isn't known yet is as it was in prior, if there is one.
+func (m *model) extraDevices(prior *model) map[string]string {
+	if m.ExtraDevices.IsUnknown() {
+		if prior == nil {
+			return nil
+		}
+		return prior.extraDevices(nil)
+	}
+	// Those with our alias that aren't declared are to go.
+	all := map[string]string{}
+	for key, v := range m.ExtraDevices.Elements() {
+		switch xml, _ := v.(types.String); {
+		case xml.IsUnknown():
+			all[key] = unknownDevice
+		case !xml.IsNull():
+			all[key] = domain.NormalDeviceXML(xml.ValueString())
+		}
+	}
+	return all
+}
