@@ -78,7 +78,7 @@ func copiesOfImage(
 }
 
 // bringImages brings them.
-func (m *move) bringImages(ctx context.Context, machine migration.Machine) error {
+func (m *move) bringImages(ctx context.Context, machine migration.VM) error {
 	for _, image := range imagesToBring(ctx, m.vm, machine.Facts, m.to) {
 		if err := m.bringImage(ctx, image); err != nil {
 			return &inventory.Error{
@@ -120,7 +120,7 @@ func (m *move) bringImage(ctx context.Context, image missingImage) error {
 }
 
 // bringProblems says which images are brought to the target first.
-func bringProblems(vm *inventory.VM, machine migration.Machine, to *inventory.Host) []inventory.Problem {
+func bringProblems(vm *inventory.VM, machine migration.VM, to *inventory.Host) []inventory.Problem {
 	if len(machine.Brings) == 0 {
 		return nil
 	}

@@ -79,10 +79,10 @@ func (f *Fleet) resumeBroken(
 		tuning.Options.PeerToPeer = began.PeerToPeer
 	}
 
-	state, failure := migration.Resume(ctx, migration.Request{
+	state, failure := migration.ResumePostCopy(ctx, migration.Request{
 		// It ran before it was handed over: a guest that stands still has nothing left to fetch in post-copy.
-		Machine: migration.Machine{UUID: vm.UUID, Name: vm.Name, State: libvirt.Running},
-		Source:  from.Conn, Target: to.Conn, Address: to.Config.MigrationAddress, PeerURI: to.Config.PeerURI,
+		VM:     migration.VM{UUID: vm.UUID, Name: vm.Name, State: libvirt.Running},
+		Source: from.Conn, Target: to.Conn, Address: to.Config.MigrationAddress, PeerURI: to.Config.PeerURI,
 		SourceTunnel: from.Config.Tunnel, TargetTunnel: to.Config.Tunnel, Options: tuning.Options, Logger: f.log,
 	}, record.Transport)
 

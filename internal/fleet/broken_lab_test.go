@@ -178,7 +178,7 @@ func TestLab_brokenMigrationIsResumedLater(t *testing.T) {
 
 	cancel()
 
-	if e := <-over; !errors.Is(e.err, migration.ErrBroken) || errors.Is(e.err, migration.ErrIrrecoverable) {
+	if e := <-over; !errors.Is(e.err, migration.ErrPostCopyBroken) || errors.Is(e.err, migration.ErrIrrecoverable) {
 		t.Errorf("%+v, %v", e.record, e.err)
 	}
 

@@ -104,11 +104,11 @@ func (f *Fleet) copyProblemsTo(
 // copyProblems says what will be copied: disks of a VM that runs, files of
 // one that is off.
 func copyProblems(
-	ctx context.Context, vm *inventory.VM, machine migration.Machine, to *inventory.Host, o migration.Options,
+	ctx context.Context, vm *inventory.VM, machine migration.VM, to *inventory.Host, o migration.Options,
 ) []inventory.Problem {
 	problems := bringProblems(vm, machine, to)
 	if !machine.Live() {
-		return append(problems, carriedProblems(vm, migration.CarriedBy(ctx, machine, vm.On.Conn, to.Conn, o), to, o)...)
+		return append(problems, carriedProblems(vm, migration.CopiedFiles(ctx, machine, vm.On.Conn, to.Conn, o), to, o)...)
 	}
 
 	return append(problems, imageProblems(ctx, vm, machine, to, o)...)
@@ -116,7 +116,7 @@ func copyProblems(
 
 // imageProblems says which disks of a VM that runs will be copied.
 func imageProblems(
-	ctx context.Context, vm *inventory.VM, machine migration.Machine, to *inventory.Host, o migration.Options,
+	ctx context.Context, vm *inventory.VM, machine migration.VM, to *inventory.Host, o migration.Options,
 ) []inventory.Problem {
 	copies := migration.Copies(ctx, machine, vm.On.Conn, to.Conn, o)
 	if len(copies) == 0 {
@@ -169,7 +169,7 @@ func afterCopies(vm *inventory.VM, own, others int, removed bool) string {
 
 // carriedProblems says which files a VM that is off takes along.
 func carriedProblems(
-	vm *inventory.VM, carried []migration.Carried, to *inventory.Host, o migration.Options,
+	vm *inventory.VM, carried []migration.CopiedFile, to *inventory.Host, o migration.Options,
 ) []inventory.Problem {
 	if len(carried) == 0 {
 		return nil
@@ -208,7 +208,7 @@ func carriedProblems(
 // askQEMU also asks QEMU itself, which taints the VM.
 func (f *Fleet) preflight(
 	ctx context.Context, vm *inventory.VM, to *inventory.Host, o migration.Options, askQEMU bool,
-) (migration.Machine, []migration.Blocker, error) {
+) (migration.VM, []migration.Blocker, error) {
 	machine, err := inspect(ctx, vm)
 	if err != nil {
 		return machine, nil, err
@@ -225,7 +225,7 @@ func (f *Fleet) preflight(
 
 // preflightTo is preflight of a VM that was looked at already.
 func (f *Fleet) preflightTo(
-	ctx context.Context, vm *inventory.VM, machine migration.Machine, to *inventory.Host, o migration.Options,
+	ctx context.Context, vm *inventory.VM, machine migration.VM, to *inventory.Host, o migration.Options,
 ) ([]migration.Blocker, error) {
 	a, err := f.ReplyOf(ctx, to)
 	machine = f.headedFor(ctx, vm, machine, to)
@@ -273,7 +273,7 @@ func (f *Fleet) preflightTo(
 	}
 
 	if f.expectsFiles(to, vm.Name) && len(migration.Blocking(blockers)) == 0 {
-		load := migration.LoadTo(ctx, machine, vm.On.Conn, to.Conn, o)
+		load := migration.EstimateTransfer(ctx, machine, vm.On.Conn, to.Conn, o)
 
 		crowded, err := f.fileBlockers(ctx, to, vm.Name, load.Files)
 		if err != nil {

@@ -18,8 +18,9 @@ import (
 // copied, then its definition is made on the target, and last the source's is
 // removed. Until that is gone it is the one that counts, and what is on the
 // target is unfinished.
-func (m *move) cold(ctx context.Context, machine migration.Machine) error {
-	luggage, blockers, err := migration.Pack(ctx, machine, m.from.Conn, m.to.Conn, m.tuning.Options, m.fleet.log)
+func (m *move) cold(ctx context.Context, machine migration.VM) error {
+	luggage, blockers, err := migration.PlanOfflineCopy(ctx, machine, m.from.Conn, m.to.Conn, m.tuning.Options,
+		m.fleet.log)
 	if err != nil {
 		return err
 	}
@@ -36,14 +37,14 @@ func (m *move) cold(ctx context.Context, machine migration.Machine) error {
 
 	release()
 
-	if err := m.begin(ctx, migration.MethodCold, luggage.Intended()...); err != nil {
+	if err := m.begin(ctx, migration.MethodCold, luggage.IntendedCopies()...); err != nil {
 		return err
 	}
 
 	m.fleet.log.InfoContext(ctx, "moving definition", "name", m.vm.Name, "source", m.from.Name, "target", m.to.Name,
 		"files", luggage.Paths())
 
-	m.stays = luggage.Stays()
+	m.stays = luggage.Kept()
 	err = m.coldSteps(ctx, machine, luggage)
 
 	m.state.End, m.state.Completed, m.state.Phase = time.Now(), true, migration.PhaseSucceeded
@@ -56,7 +57,7 @@ func (m *move) cold(ctx context.Context, machine migration.Machine) error {
 	return nil
 }
 
-func (m *move) coldSteps(ctx context.Context, machine migration.Machine, luggage *migration.Luggage) error {
+func (m *move) coldSteps(ctx context.Context, machine migration.VM, luggage *migration.OfflineCopy) error {
 	if err := m.clearAutostart(ctx); err != nil {
 		m.state.FailurePlane = migration.PlaneControl
 
@@ -69,7 +70,7 @@ func (m *move) coldSteps(ctx context.Context, machine migration.Machine, luggage
 	})
 
 	if err == nil {
-		err = luggage.Unchanged(ctx)
+		err = luggage.VerifyUnchanged(ctx)
 	}
 
 	if err == nil {
@@ -133,7 +134,7 @@ const (
 
 // handOverBeside hands the VM over if the target still takes it, beside all
 // that came there while files were copied.
-func (m *move) handOverBeside(ctx context.Context, machine migration.Machine) (presence, error) {
+func (m *move) handOverBeside(ctx context.Context, machine migration.VM) (presence, error) {
 	release, err := m.reserveForCold(ctx, machine)
 	if err != nil {
 		return notThere, err
@@ -238,7 +239,7 @@ func (m *move) removeDisks(ctx context.Context, paths []string) {
 // undoCold leaves nothing of a move that failed on the target, as far as it is
 // certain that this run made it and that the source is what counts. What can't
 // be removed now stays noted, and is removed before the next attempt.
-func (m *move) undoCold(ctx context.Context, luggage *migration.Luggage, there presence) error {
+func (m *move) undoCold(ctx context.Context, luggage *migration.OfflineCopy, there presence) error {
 	if there == unclearThere {
 		return nil
 	}
@@ -262,7 +263,7 @@ func (m *move) undoCold(ctx context.Context, luggage *migration.Luggage, there p
 		}
 	}
 
-	if err := migration.Discard(ctx, m.to.Conn, luggage.Made()); err != nil {
+	if err := migration.DiscardCopies(ctx, m.to.Conn, luggage.Made()); err != nil {
 		return err
 	}
 
@@ -355,7 +356,7 @@ func (f *Fleet) discardOn(ctx context.Context, vm *inventory.VM, h *inventory.Ho
 	}
 
 	// Before the directories that they are in.
-	if err := migration.DiscardMaking(ctx, h.Conn, vm.On.Conn, making); err != nil || len(paths) == 0 {
+	if err := migration.DiscardUnfinishedCopies(ctx, h.Conn, vm.On.Conn, making); err != nil || len(paths) == 0 {
 		return err
 	}
 
@@ -367,7 +368,7 @@ func (f *Fleet) discardOn(ctx context.Context, vm *inventory.VM, h *inventory.Ho
 
 	f.log.InfoContext(ctx, "removing an unfinished copy", "name", vm.Name, "host", h.Name, "files", paths)
 
-	return migration.DiscardLeft(ctx, h.Conn, vm.On.Conn, paths)
+	return migration.DiscardLeftCopies(ctx, h.Conn, vm.On.Conn, paths)
 }
 
 // copiedTwice says that only a person can tell which of two VMs counts.

@@ -235,7 +235,7 @@ func (f *Fleet) evacuee(
 		return m, nil // Nobody needs to know where it could go.
 	}
 
-	options := migration.Tune(m.On(in.Host), rule.Options, in.MigrationPolicies, f.migration).Options
+	options := migration.ResolveOptions(m.On(in.Host), rule.Options, in.MigrationPolicies, f.migration).Options
 
 	inspected, err := inspect(ctx, vm)
 	if err != nil {
@@ -265,7 +265,7 @@ func (f *Fleet) evacuee(
 
 	if persistent := vm.Entry.Parse().Persistent; vm.Active && rule.Fallback == eviction.ColdMigrate && persistent != nil {
 		inspected.State, inspected.Reason, inspected.Facts = libvirt.Shutoff, "Shutdown", persistent.Mobility()
-		inspected.Refusals, inspected.Unasked = nil, nil
+		inspected.QEMURefusals, inspected.QEMURefusalsError = nil, nil
 		shareOwn(ctx, vm, &inspected.Facts)
 
 		cold, err := f.ways(ctx, inspected, vm, others, options)

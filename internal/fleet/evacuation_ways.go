@@ -24,7 +24,7 @@ type ways struct {
 }
 
 func (f *Fleet) ways(
-	ctx context.Context, machine migration.Machine, vm *inventory.VM, others []inventory.Reply, o migration.Options,
+	ctx context.Context, machine migration.VM, vm *inventory.VM, others []inventory.Reply, o migration.Options,
 ) (w ways, err error) {
 	w = ways{map[string][]migration.Blocker{}, map[string]uint64{}, map[string]eviction.Rooms{}}
 
@@ -120,15 +120,15 @@ func exclusion(vm *inventory.VM, a inventory.Reply) []migration.Blocker {
 
 // wayTo is what blocks a move of the VM to one host, and what is copied.
 func (f *Fleet) wayTo(
-	ctx context.Context, machine migration.Machine, vm *inventory.VM, to *inventory.Host, o migration.Options,
-) (blockers []migration.Blocker, load migration.Load, err error) {
+	ctx context.Context, machine migration.VM, vm *inventory.VM, to *inventory.Host, o migration.Options,
+) (blockers []migration.Blocker, load migration.TransferSize, err error) {
 	if blockers, err = f.preflightTo(ctx, vm, machine, to, o); err != nil {
 		return nil, load, err
 	}
 
 	blockers = slices.DeleteFunc(blockers, func(b migration.Blocker) bool { return ofRoom(b.Reason) })
 	if len(migration.Blocking(blockers)) == 0 {
-		load = migration.LoadTo(ctx, f.headedFor(ctx, vm, machine, to), vm.On.Conn, to.Conn, o)
+		load = migration.EstimateTransfer(ctx, f.headedFor(ctx, vm, machine, to), vm.On.Conn, to.Conn, o)
 	}
 
 	return blockers, load, nil

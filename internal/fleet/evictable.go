@@ -66,10 +66,10 @@ func (f *Fleet) evictable(vm *inventory.VM, records []recording, private map[str
 		return nil
 	}
 
-	m := migration.Machine{
+	m := migration.VM{
 		UUID: vm.UUID, Name: vm.Name, State: vm.State, Reason: vm.Reason, Facts: p.Live.Mobility(),
 	}
-	options := migration.Tune(forPolicies(vm).On(vm.Host), rule.Options, policies, f.migration).Options
+	options := migration.ResolveOptions(forPolicies(vm).On(vm.Host), rule.Options, policies, f.migration).Options
 	stays := !*options.WithDefaults().AllowNetworkChange &&
 		slices.ContainsFunc(m.Facts.Interfaces, func(i domain.MobileInterface) bool {
 			return i.Type == "network" && private[i.Source]

@@ -239,7 +239,7 @@ func (f *Fleet) abandoned(
 
 // inspect finds out about the VM what counts for moving it. One that is
 // stranded is let go on before anything else is done to it.
-func inspect(ctx context.Context, vm *inventory.VM) (migration.Machine, error) {
+func inspect(ctx context.Context, vm *inventory.VM) (migration.VM, error) {
 	m, err := migration.Inspect(ctx, vm.On.Conn, vm.UUID)
 	if vm.Stranded {
 		m.State, m.Reason = libvirt.Running, ""
@@ -258,7 +258,7 @@ func (f *Fleet) revive(ctx context.Context, vm *inventory.VM, record domain.Migr
 		return nil // What they have can't be known.
 	}
 
-	revived, err := migration.Revive(ctx, from.Conn, to.Conn, vm.UUID)
+	revived, err := migration.FinishSwitchover(ctx, from.Conn, to.Conn, vm.UUID)
 	if revived && err == nil {
 		f.log.WarnContext(ctx, "the source still waited for the end of a migration that is over", "uuid", vm.UUID,
 			"id", record.ID, "host", from.Name)

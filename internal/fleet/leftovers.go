@@ -22,8 +22,8 @@ func (f *Fleet) undefineLeftover(
 
 	definition, err := domain.Parse(d.PersistentXML)
 	if err == nil {
-		m := migration.Machine{UUID: d.UUID, Name: d.Name, Facts: definition.Mobility()}
-		shared, err = migration.MayShare(ctx, m, on.Conn, home.Conn)
+		m := migration.VM{UUID: d.UUID, Name: d.Name, Facts: definition.Mobility()}
+		shared, err = migration.MayShareState(ctx, m, on.Conn, home.Conn)
 	}
 
 	if !shared {
@@ -33,7 +33,7 @@ func (f *Fleet) undefineLeftover(
 	f.log.WarnContext(ctx, "what firmware and TPM keep is left: the VM may use the same files where it is",
 		"name", d.Name, "host", on.Name, "its_host", home.Name, "error", err)
 
-	return f.undefine(ctx, on, d.UUID, libvirt.KeepVariables, libvirt.KeepTPM)
+	return f.undefine(ctx, on, d.UUID, libvirt.KeepNVRAM, libvirt.KeepTPM)
 }
 
 // removeStaleOn is removeStale for what one of the hosts has.

@@ -79,7 +79,7 @@ func (f *Fleet) closeRecord(
 	}
 
 	if from := f.Host(record.SourceHost); from != nil && !from.Config.Fenced {
-		migration.RemoveVariables(ctx, from.Conn, vm.On.Conn, variables, f.log)
+		migration.RemoveNVRAM(ctx, from.Conn, vm.On.Conn, variables, f.log)
 	}
 
 	vm = f.keepRecord(ctx, vm, record)
@@ -111,7 +111,7 @@ func (f *Fleet) variablesLeft(ctx context.Context, vm *inventory.VM) []string {
 		return nil
 	}
 
-	return slices.DeleteFunc(machine.Variables(), func(file string) bool {
+	return slices.DeleteFunc(machine.NVRAMFiles(), func(file string) bool {
 		return !slices.ContainsFunc(vm.Metadata.Copies, func(c domain.Copy) bool {
 			return c.Path == file && c.HostUUID == vm.HostUUID && c.FromUUID != vm.HostUUID
 		})

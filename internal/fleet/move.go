@@ -111,7 +111,7 @@ type move struct {
 	from, to *inventory.Host
 	// options are those that were said for this move, tuning what is in force once it begins.
 	options  migration.Options
-	tuning   migration.Tuning
+	tuning   migration.EffectiveOptions
 	priority int
 	// starts says that the VM, which is off, is started once it is there.
 	starts bool
@@ -260,7 +260,7 @@ func (m *move) run(ctx context.Context) error {
 }
 
 // live moves a VM that runs.
-func (m *move) live(ctx context.Context, machine migration.Machine) error {
+func (m *move) live(ctx context.Context, machine migration.VM) error {
 	release, err := m.reserve(ctx, m.to.WithOverhead(machine.Facts.Memory, m.vm.Entry))
 	if err != nil {
 		return err
@@ -278,7 +278,7 @@ func (m *move) live(ctx context.Context, machine migration.Machine) error {
 	var released atomic.Bool
 
 	m.state, err = migration.Run(ctx, migration.Request{
-		Machine: machine, Source: m.from.Conn, Target: m.to.Conn, Address: m.to.Config.MigrationAddress,
+		VM: machine, Source: m.from.Conn, Target: m.to.Conn, Address: m.to.Config.MigrationAddress,
 		PeerURI:      m.to.Config.PeerURI,
 		SourceTunnel: m.from.Config.Tunnel, TargetTunnel: m.to.Config.Tunnel, Options: m.tuning.Options, Logger: m.fleet.log,
 		Made: func(ctx context.Context, s migration.State, images []string) error {

@@ -36,10 +36,10 @@ func (c MoveCandidate) Fits() bool { return !c.Current && len(migration.Blocking
 // askQEMU also asks QEMU itself, which taints the VM.
 func (f *Fleet) MoveCandidates(
 	ctx context.Context, uuid string, last inventory.LastKnown, own migration.Options, askQEMU bool,
-) (*inventory.VM, []MoveCandidate, migration.Tuning, error) {
+) (*inventory.VM, []MoveCandidate, migration.EffectiveOptions, error) {
 	vm, err := f.Find(ctx, uuid, last)
 	if err != nil {
-		return nil, nil, migration.Tuning{}, err
+		return nil, nil, migration.EffectiveOptions{}, err
 	}
 
 	tuning, err := f.tuning(ctx, vm, own)
@@ -108,7 +108,7 @@ func (c MoveCandidate) free() uint64 {
 
 // moveCandidate judges one host.
 func (f *Fleet) moveCandidate(
-	ctx context.Context, vm *inventory.VM, machine migration.Machine, h *inventory.Host, o migration.Options,
+	ctx context.Context, vm *inventory.VM, machine migration.VM, h *inventory.Host, o migration.Options,
 ) (MoveCandidate, error) {
 	c := MoveCandidate{Host: h.Name, Current: h == vm.On}
 

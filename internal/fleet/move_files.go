@@ -15,12 +15,12 @@ import (
 
 // reserveFiles makes the target keep room for the disks that are copied there,
 // until release is called, unless those that are on their way there need it.
-func (m *move) reserveFiles(ctx context.Context, machine migration.Machine) (release func(), err error) {
+func (m *move) reserveFiles(ctx context.Context, machine migration.VM) (release func(), err error) {
 	f, name := m.fleet, m.vm.Name
 
 	machine = f.headedFor(ctx, m.vm, machine, m.to)
 
-	load := migration.LoadTo(ctx, machine, m.from.Conn, m.to.Conn, m.tuning.Options)
+	load := migration.EstimateTransfer(ctx, machine, m.from.Conn, m.to.Conn, m.tuning.Options)
 	if len(load.Files) == 0 {
 		return func() {}, nil
 	}

@@ -11,7 +11,7 @@ import (
 
 // preflight finds everything that blocks the move. It asks anew where
 // the target seems to be full: who was in the way may have left since it was read.
-func (m *move) preflight(ctx context.Context) (migration.Machine, []migration.Blocker, error) {
+func (m *move) preflight(ctx context.Context) (migration.VM, []migration.Blocker, error) {
 	machine, blockers, err := m.fleet.preflight(ctx, m.vm, m.to, m.tuning.Options, true)
 
 	if err == nil && slices.ContainsFunc(blockers, func(b migration.Blocker) bool { return ofRoom(b.Reason) }) {
@@ -90,7 +90,7 @@ func (m *move) take(ctx context.Context, r reservation) ([]migration.Blocker, er
 }
 
 // reserveForCold is reserve for a VM that is off.
-func (m *move) reserveForCold(ctx context.Context, machine migration.Machine) (release func(), err error) {
+func (m *move) reserveForCold(ctx context.Context, machine migration.VM) (release func(), err error) {
 	if m.starts {
 		return m.reserve(ctx, m.to.WithOverhead(machine.Facts.Memory, m.vm.Entry))
 	}

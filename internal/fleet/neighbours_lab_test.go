@@ -171,7 +171,7 @@ func TestLab_moveMindsWhoCameMeanwhile(t *testing.T) {
 	// As if it had come while files were copied.
 	m := &move{fleet: bob, vm: now, from: bob.Host(two.Name), to: bob.Host(free.Name)}
 
-	there, err := m.handOverBeside(t.Context(), migration.Machine{})
+	there, err := m.handOverBeside(t.Context(), migration.VM{})
 	if there != notThere {
 		t.Errorf("handed over: %v", there)
 	}

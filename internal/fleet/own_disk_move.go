@@ -99,8 +99,8 @@ func ownDiskPoolMisfit(ctx context.Context, to *inventory.Host, o domain.OwnDisk
 // headedFor is the VM with what is known of the target: what earlier moves
 // left there, and which images are brought there before.
 func (f *Fleet) headedFor(
-	ctx context.Context, vm *inventory.VM, machine migration.Machine, to *inventory.Host,
-) migration.Machine {
+	ctx context.Context, vm *inventory.VM, machine migration.VM, to *inventory.Host,
+) migration.VM {
 	if a, err := f.ReplyOf(ctx, to); err == nil {
 		machine.Unfinished = vm.CopiesOn(a.Info.UUID)
 
@@ -185,7 +185,7 @@ func (f *Fleet) releaseLeftVolume(
 	}
 
 	if !certain {
-		one, err := migration.IsOne(ctx, h.Conn, vm.On.Conn, left.Path)
+		one, err := migration.IsSameFile(ctx, h.Conn, vm.On.Conn, left.Path)
 		if err != nil {
 			return err
 		}

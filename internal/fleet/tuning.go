@@ -35,7 +35,7 @@ func (f *Fleet) MoveBudget(ctx context.Context, order MoveOrder) (time.Duration,
 			continue
 		}
 
-		load := migration.LoadTo(ctx, f.headedFor(ctx, vm, machine, h), vm.On.Conn, h.Conn, tuning.Options)
+		load := migration.EstimateTransfer(ctx, f.headedFor(ctx, vm, machine, h), vm.On.Conn, h.Conn, tuning.Options)
 		most = max(most, load.Most)
 	}
 
@@ -45,16 +45,18 @@ func (f *Fleet) MoveBudget(ctx context.Context, order MoveOrder) (time.Duration,
 // tuning is how the VM would be moved now: own are the options that were
 // written for that very migration. What the host that it is on
 // says of policies counts before what others say.
-func (f *Fleet) tuning(ctx context.Context, vm *inventory.VM, own migration.Options) (migration.Tuning, error) {
+func (f *Fleet) tuning(
+	ctx context.Context, vm *inventory.VM, own migration.Options,
+) (migration.EffectiveOptions, error) {
 	records, err := f.records(ctx)
 	if err != nil {
-		return migration.Tuning{}, err
+		return migration.EffectiveOptions{}, err
 	}
 
 	policies, err := f.MigrationPolicies().forMachinesOn(vm.On, records)
 	if err != nil {
-		return migration.Tuning{}, err
+		return migration.EffectiveOptions{}, err
 	}
 
-	return migration.Tune(forPolicies(vm).On(vm.Host), own, policies, f.migration), nil
+	return migration.ResolveOptions(forPolicies(vm).On(vm.Host), own, policies, f.migration), nil
 }

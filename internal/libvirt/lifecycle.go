@@ -83,8 +83,8 @@ func (c *conn) nameTaken(document string, refusal error) error {
 type Kept int
 
 const (
-	// KeepVariables leaves the firmware's variables. It takes libvirt 2.3.
-	KeepVariables Kept = iota
+	// KeepNVRAM leaves the firmware's variables. It takes libvirt 2.3.
+	KeepNVRAM Kept = iota
 	// KeepTPM leaves the state of the TPM. Before libvirt 8.9 it goes all the same.
 	KeepTPM
 )
@@ -108,7 +108,7 @@ func (h *Host) UndefineDomain(ctx context.Context, uuid string, keep ...Kept) er
 // can be named since libvirt 8.9 and is removed without asking before; checkpoints came with 5.6.
 func undefineFlags(keep []Kept) []golibvirt.DomainUndefineFlagsValues {
 	variables, tpm := golibvirt.DOMAIN_UNDEFINE_NVRAM, golibvirt.DOMAIN_UNDEFINE_TPM
-	if slices.Contains(keep, KeepVariables) {
+	if slices.Contains(keep, KeepNVRAM) {
 		variables = golibvirt.DOMAIN_UNDEFINE_KEEP_NVRAM
 	}
 	if slices.Contains(keep, KeepTPM) {

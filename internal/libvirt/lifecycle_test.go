@@ -17,8 +17,8 @@ func TestUndefineFlags_keep(t *testing.T) {
 		variables golibvirt.DomainUndefineFlagsValues // which all have
 	}{
 		"nothing":   {nil, variables | tpm, keepVariables | keepTPM, 0},
-		"variables": {[]Kept{KeepVariables}, keepVariables | tpm, variables | keepTPM, keepVariables},
-		"both":      {[]Kept{KeepVariables, KeepTPM}, keepVariables | keepTPM, variables | tpm, keepVariables},
+		"variables": {[]Kept{KeepNVRAM}, keepVariables | tpm, variables | keepTPM, keepVariables},
+		"both":      {[]Kept{KeepNVRAM, KeepTPM}, keepVariables | keepTPM, variables | tpm, keepVariables},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

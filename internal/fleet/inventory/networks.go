@@ -36,7 +36,7 @@ func (h *Host) OwnNetworks(ctx context.Context) map[string]bool {
 
 	h.networks.at, h.networks.own = time.Now(), map[string]bool{}
 	for _, n := range list {
-		if migration.EndsAtHost(n) {
+		if migration.IsHostLocal(n) {
 			h.networks.own[n.Name] = true
 		}
 	}

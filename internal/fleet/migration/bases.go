@@ -15,22 +15,22 @@ import (
 // has of its own, such as the names of its partitions and filesystem, which another one of the same size has not.
 const comparedBytes = 1 << 20
 
-// based checks that what a disk's topmost image is based on is on the target, if only that image is copied. On another
-// base the guest would find its disk in ruins.
-func (t toTarget) based(ctx context.Context, f *finding, disk domain.MobileDisk) bool {
-	if !t.options.incremental(disk) {
+// checkBackingChain checks that what a disk's topmost image is based on is on the target, if only that image is copied.
+// On another base the guest would find its disk in ruins.
+func (t preflight) checkBackingChain(ctx context.Context, f *blockerList, disk domain.MobileDisk) bool {
+	if !t.options.copiesIncrementally(disk) {
 		return true
 	}
 	for _, base := range disk.Backing {
-		if !t.base(ctx, f, disk, base.Path) {
+		if !t.checkBackingImage(ctx, f, disk, base.Path) {
 			return false
 		}
 	}
 	return true
 }
 
-// base checks one image of the chain. What no storage pool covers is seen only when it is looked at closely.
-func (t toTarget) base(ctx context.Context, f *finding, disk domain.MobileDisk, file string) bool {
+// checkBackingImage checks one image of the chain. What no storage pool covers is seen only when files are probed.
+func (t preflight) checkBackingImage(ctx context.Context, f *blockerList, disk domain.MobileDisk, file string) bool {
 	at := "disks." + disk.Key
 	put, whole := "Put the same file there", `Set migration_options.copy_storage = "full", which copies all of the disk.`
 	if disk.Own != nil {
@@ -45,32 +45,33 @@ func (t toTarget) base(ctx context.Context, f *finding, disk domain.MobileDisk, 
 	}
 	what := fmt.Sprintf("of disk %q only the topmost image is to be copied (%s), which is based on %s", disk.Key,
 		disk.Path, file)
-	here, there, same, err := t.compare(ctx, file)
+	here, there, same, err := t.compareFile(ctx, file)
 	switch {
-	case err != nil && t.closely:
+	case err != nil && t.probeFiles:
 		f.block(DisksNotLiveMigratable, at, fmt.Sprintf("%s, and that can't be compared: %v", what, err), whole)
 	case err != nil:
-		f.failed(DisksNotLiveMigratable, at, t.target, "the storage", err)
-	case same, !t.closely && t.brings(file):
+		f.unanswered(DisksNotLiveMigratable, at, t.target, "the storage", err)
+	case same, !t.probeFiles && t.willBeBrought(file):
 		return true
 	case here != nil && there != nil:
 		f.block(DisksNotLiveMigratable, at, fmt.Sprintf("%s, and host %q has another image there, %s", what, t.target.Name(),
-			difference(*here, *there)), orElse(put, disk, whole))
-	case t.closely, here != nil && t.covers(ctx, path.Dir(file)):
+			describeDifference(*here, *there)), orElse(put, disk, whole))
+	case t.probeFiles, here != nil && t.hasPoolOf(ctx, path.Dir(file)):
 		f.block(DisksNotLiveMigratable, at, fmt.Sprintf("%s, and host %q has no such file", what, t.target.Name()),
 			orElse(put+", and refresh the storage pool of its directory", disk, whole))
 	default:
-		f.doubt(DisksNotLiveMigratable, at, fmt.Sprintf("%s, and whether host %q has the same file can't be seen, because "+
-			"not both hosts have a storage pool of its directory", what, t.target.Name()),
+		f.mayBlock(DisksNotLiveMigratable, at,
+			fmt.Sprintf("%s, and whether host %q has the same file can't be seen, because "+
+				"not both hosts have a storage pool of its directory", what, t.target.Name()),
 			"It is seen before anything is copied.")
 		return true
 	}
 	return false
 }
 
-// brings says that an image is brought to the target before it is needed there.
-func (t toTarget) brings(file string) bool {
-	_, brings := t.machine.Brings[file]
+// willBeBrought says that an image is brought to the target before it is needed there.
+func (t preflight) willBeBrought(file string) bool {
+	_, brings := t.vm.Brings[file]
 	return brings
 }
 
@@ -82,24 +83,24 @@ func orElse(remedy string, disk domain.MobileDisk, other string) string {
 	return remedy + ". Or " + strings.ToLower(other[:1]) + other[1:]
 }
 
-// compare looks for a file on both hosts, and says whether it is one image.
-func (t toTarget) compare(ctx context.Context, file string) (here, there *libvirt.Volume, same bool, err error) {
-	find := volume
-	if t.closely {
+// compareFile looks for a file on both hosts, and says whether it is one image.
+func (t preflight) compareFile(ctx context.Context, file string) (here, there *libvirt.Volume, same bool, err error) {
+	find := findVolume
+	if t.probeFiles {
 		find = fileOn
 	}
 	if here, err = find(ctx, t.source, file); err == nil {
 		there, err = find(ctx, t.target, file)
 	}
 	same = here != nil && there != nil && dimensionsOf(*here) == dimensionsOf(*there)
-	if err == nil && same && t.closely {
+	if err == nil && same && t.probeFiles {
 		same, err = t.beginsAlike(ctx, file)
 	}
 	return here, there, same, err
 }
 
 // beginsAlike compares the beginnings of a file on both hosts.
-func (t toTarget) beginsAlike(ctx context.Context, file string) (bool, error) {
+func (t preflight) beginsAlike(ctx context.Context, file string) (bool, error) {
 	here, err := t.source.Beginning(ctx, file, comparedBytes)
 	if err != nil {
 		return false, err
@@ -122,16 +123,16 @@ func (d dimensions) String() string {
 	return fmt.Sprintf("%s of %d bytes in a file of %d", d.format, d.capacity, d.physical)
 }
 
-// difference says how what is there differs from what is here.
-func difference(here, there libvirt.Volume) string {
+// describeDifference says how what is there differs from what is here.
+func describeDifference(here, there libvirt.Volume) string {
 	if dimensionsOf(here) == dimensionsOf(there) {
 		return "of the same size"
 	}
 	return fmt.Sprintf("%s rather than %s", dimensionsOf(there), dimensionsOf(here))
 }
 
-// covers says that the target has a storage pool of a directory.
-func (t toTarget) covers(ctx context.Context, directory string) bool {
+// hasPoolOf says that the target has a storage pool of a directory.
+func (t preflight) hasPoolOf(ctx context.Context, directory string) bool {
 	_, err := t.target.Room(ctx, directory)
 	return err == nil
 }

@@ -34,20 +34,20 @@ func (c Copy) Bytes() uint64 { return cmp.Or(c.Used, min(c.allocated, c.Capacity
 
 // Copies returns the disks that are copied when the VM, which runs, moves from the source to the target. What is
 // blocks that is for Preflight to say.
-func Copies(ctx context.Context, m Machine, source, target *libvirt.Host, o Options) []Copy {
-	var f finding
-	if !o.copiesOf(m.Facts) {
+func Copies(ctx context.Context, vm VM, source, target *libvirt.Host, o Options) []Copy {
+	var f blockerList
+	if !o.copiesAnyDisk(vm.Facts) {
 		return nil
 	}
-	return toTarget{machine: m, source: source, target: target, options: o.WithDefaults()}.storage(ctx, &f)
+	return preflight{vm: vm, source: source, target: target, options: o.WithDefaults()}.plannedCopies(ctx, &f)
 }
 
 // MethodTo says how the VM would move from the source to the target: one of the methods.
-func MethodTo(ctx context.Context, m Machine, source, target *libvirt.Host, o Options) string {
+func MethodTo(ctx context.Context, vm VM, source, target *libvirt.Host, o Options) string {
 	switch {
-	case !m.Live():
+	case !vm.Live():
 		return MethodCold
-	case len(inImages(Copies(ctx, m, source, target, o))) > 0:
+	case len(imageCopies(Copies(ctx, vm, source, target, o))) > 0:
 		return MethodBlock
 	default:
 		return MethodLive
@@ -64,8 +64,8 @@ func isMedium(disk domain.MobileDisk) bool {
 	return disk.Own != nil && disk.Path != "" && !disk.Block && disk.ReadOnly
 }
 
-// inImages are the copies that the hypervisor makes while the guest writes to the disks.
-func inImages(copies []Copy) []Copy {
+// imageCopies are the copies that the hypervisor makes while the guest writes to the disks.
+func imageCopies(copies []Copy) []Copy {
 	return slices.DeleteFunc(slices.Clone(copies), func(c Copy) bool { return isMedium(c.Disk) })
 }
 
@@ -75,40 +75,40 @@ func (o Options) copiesStorage() bool {
 	return o.CopyStorage == CopyFull || o.CopyStorage == CopyIncremental
 }
 
-// copiesOf says whether any of the VM's disks may be copied.
-func (o Options) copiesOf(facts domain.Mobility) bool {
-	return slices.ContainsFunc(facts.Disks, o.copies)
+// copiesAnyDisk says whether any of the VM's disks may be copied.
+func (o Options) copiesAnyDisk(facts domain.Mobility) bool {
+	return slices.ContainsFunc(facts.Disks, o.copiesDisk)
 }
 
-// copies says that the disk is copied unless both hosts reach it.
-func (o Options) copies(disk domain.MobileDisk) bool {
+// copiesDisk says that the disk is copied unless both hosts reach it.
+func (o Options) copiesDisk(disk domain.MobileDisk) bool {
 	return isMedium(disk) || isImage(disk) && (disk.Own != nil || o.copiesStorage())
 }
 
-// incremental says that of the disk's backing chain only the topmost image is copied.
-func (o Options) incremental(disk domain.MobileDisk) bool {
+// copiesIncrementally says that of the disk's backing chain only the topmost image is copied.
+func (o Options) copiesIncrementally(disk domain.MobileDisk) bool {
 	if disk.Own != nil {
 		return disk.Own.Based()
 	}
 	return o.CopyStorage == CopyIncremental
 }
 
-// incrementally chooses between libvirt's two ways, of which a migration has one for all its disks: copying the topmost
-// images, or all that the guest sees. The latter is right on any base, and copies more.
-func (o Options) incrementally(copies []Copy) bool {
+// chooseIncremental chooses between libvirt's two ways, of which a migration has one for all its disks: copying the
+// topmost images, or all that the guest sees. The latter is right on any base, and copies more.
+func (o Options) chooseIncremental(copies []Copy) bool {
 	topmost := false
 	for _, c := range copies {
-		if !o.incremental(c.Disk) && len(c.Disk.Backing) > 0 {
+		if !o.copiesIncrementally(c.Disk) && len(c.Disk.Backing) > 0 {
 			return false
 		}
-		topmost = topmost || o.incremental(c.Disk)
+		topmost = topmost || o.copiesIncrementally(c.Disk)
 	}
 	return topmost
 }
 
 // Base is what the copy of a disk is based on, on the target as at the source; its path is "" where that is nothing.
 func (o Options) Base(disk domain.MobileDisk) domain.BackingImage {
-	if !o.incremental(disk) || len(disk.Backing) == 0 {
+	if !o.copiesIncrementally(disk) || len(disk.Backing) == 0 {
 		return domain.BackingImage{}
 	}
 	return disk.Backing[0]
@@ -120,35 +120,38 @@ func (o Options) Base(disk domain.MobileDisk) domain.BackingImage {
 func (o Options) StayingImages(facts domain.Mobility) []string {
 	var staying []string
 	for _, disk := range facts.Disks {
-		if isImage(disk) && !o.copies(disk) && !o.shares(disk) {
+		if isImage(disk) && !o.copiesDisk(disk) && !o.declaresShared(disk) {
 			staying = append(staying, disk.Key)
 		}
 	}
 	return staying
 }
 
-// copiable finds what blocks copying a disk.
-func (t toTarget) copiable(ctx context.Context, f *finding, disk domain.MobileDisk, there *libvirt.Volume) bool {
+// checkImageCopy finds what blocks copying a disk.
+func (t preflight) checkImageCopy(
+	ctx context.Context, f *blockerList, disk domain.MobileDisk, there *libvirt.Volume,
+) bool {
 	at := "disks." + disk.Key
 	switch {
-	case there != nil && !t.machine.unfinished(disk.Path, *there):
-		*f = append(*f, t.occupied(disk))
+	case there != nil && !t.vm.leftByEarlierAttempt(disk.Path, *there):
+		*f = append(*f, t.pathOccupied(disk))
 	case isMedium(disk):
 		return true
 	case disk.Encrypted:
 		f.block(DisksNotLiveMigratable, at, fmt.Sprintf("disk %q is %s, which is encrypted by QEMU: its copy would not be",
-			disk.Key, describe(disk)), "Put it on storage that both hosts reach under this path, or encrypt it in the guest.")
+			disk.Key, describeStorage(disk)),
+			"Put it on storage that both hosts reach under this path, or encrypt it in the guest.")
 	case !slices.Contains([]string{"raw", "qcow2"}, disk.Format):
 		f.block(DisksNotLiveMigratable, at, fmt.Sprintf("disk %q is %s of format %q, and only raw and qcow2 are copied",
-			disk.Key, describe(disk), disk.Format), "Put it on storage that both hosts reach under this path.")
+			disk.Key, describeStorage(disk), disk.Format), "Put it on storage that both hosts reach under this path.")
 	default:
-		return t.based(ctx, f, disk)
+		return t.checkBackingChain(ctx, f, disk)
 	}
 	return false
 }
 
-// occupied says that the target has another file where the disk would be copied to.
-func (t toTarget) occupied(disk domain.MobileDisk) Blocker {
+// pathOccupied says that the target has another file where the disk would be copied to.
+func (t preflight) pathOccupied(disk domain.MobileDisk) Blocker {
 	same := `set migration_options.copy_storage = "none".`
 	if disk.Own != nil {
 		same = "set shared = true in the virtfleet_storage_pool."
@@ -161,14 +164,14 @@ func (t toTarget) occupied(disk domain.MobileDisk) Blocker {
 	}
 }
 
-// measure finds out how large the disks are.
-func (t toTarget) measure(ctx context.Context, f *finding, copies []Copy) []Copy {
+// measureDisks finds out how large the disks are.
+func (t preflight) measureDisks(ctx context.Context, f *blockerList, copies []Copy) []Copy {
 	if len(copies) == 0 {
 		return nil
 	}
-	infos, err := t.source.BlockInfos(ctx, t.machine.UUID, targets(copies))
+	infos, err := t.source.BlockInfos(ctx, t.vm.UUID, diskTargets(copies))
 	if err != nil {
-		f.failed(DisksNotLiveMigratable, "disks", t.source, "the size of the disks", err)
+		f.unanswered(DisksNotLiveMigratable, "disks", t.source, "the size of the disks", err)
 		return copies
 	}
 	for i := range copies {
@@ -184,8 +187,8 @@ func (t toTarget) measure(ctx context.Context, f *finding, copies []Copy) []Copy
 	return copies
 }
 
-// targets are the disks' names for libvirt.
-func targets(copies []Copy) []string {
+// diskTargets are the disks' names for libvirt.
+func diskTargets(copies []Copy) []string {
 	names := make([]string, len(copies))
 	for i, c := range copies {
 		names[i] = c.Disk.Target
@@ -193,8 +196,8 @@ func targets(copies []Copy) []string {
 	return names
 }
 
-// sizes is how much room the disks take at least, and at most.
-func sizes(copies []Copy) (least, most uint64) {
+// copySizes is how much room the disks take at least, and at most.
+func copySizes(copies []Copy) (least, most uint64) {
 	for _, c := range copies {
 		least += c.Used
 		most += c.Capacity
@@ -202,8 +205,8 @@ func sizes(copies []Copy) (least, most uint64) {
 	return least, most
 }
 
-// roomFor checks that the target has room for the disks.
-func (t toTarget) roomFor(ctx context.Context, f *finding, copies []Copy) []Copy {
+// checkCopiesRoom checks that the target has room for the disks.
+func (t preflight) checkCopiesRoom(ctx context.Context, f *blockerList, copies []Copy) []Copy {
 	byDirectory := map[string][]Copy{}
 	var directories []string
 	for _, c := range copies {
@@ -220,21 +223,22 @@ func (t toTarget) roomFor(ctx context.Context, f *finding, copies []Copy) []Copy
 		case errors.Is(err, libvirt.ErrNotFound) && !slices.ContainsFunc(byDirectory[d], notOwn):
 			// Whoever knows of own disks knows of their pools.
 		case errors.Is(err, libvirt.ErrNotFound):
-			f.doubt(InsufficientStorage, at, fmt.Sprintf("host %q has no storage pool of directory %s, so that whether there "+
-				"is such a directory, room in it and no file of the disk's name can't be seen", t.target.Name(), d),
+			f.mayBlock(InsufficientStorage, at,
+				fmt.Sprintf("host %q has no storage pool of directory %s, so that whether there "+
+					"is such a directory, room in it and no file of the disk's name can't be seen", t.target.Name(), d),
 				"Define a storage pool for it. Without one it is seen before anything is copied.")
 		case err != nil:
-			f.failed(InsufficientStorage, at, t.target, "the storage pool of "+d, err)
+			f.unanswered(InsufficientStorage, at, t.target, "the storage pool of "+d, err)
 		default:
-			t.roomIn(f, at, t.beforeImages(d, available), d, byDirectory[d])
+			t.checkRoomIn(f, at, t.roomAfterImages(d, available), d, byDirectory[d])
 		}
 	}
 	return copies
 }
 
-// beforeImages is what is left of a directory's room once the images are there that are brought before.
-func (t toTarget) beforeImages(directory string, available uint64) uint64 {
-	for file, bytes := range t.machine.Brings {
+// roomAfterImages is what is left of a directory's room once the images are there that are brought before.
+func (t preflight) roomAfterImages(directory string, available uint64) uint64 {
+	for file, bytes := range t.vm.Brings {
 		if path.Dir(file) == directory {
 			available -= min(available, bytes)
 		}
@@ -244,16 +248,16 @@ func (t toTarget) beforeImages(directory string, available uint64) uint64 {
 
 func notOwn(c Copy) bool { return c.Disk.Own == nil }
 
-// roomIn compares what the disks take with what is there.
-func (t toTarget) roomIn(f *finding, at string, available uint64, directory string, copies []Copy) {
-	least, most := sizes(copies)
+// checkRoomIn compares what the disks take with what is there.
+func (t preflight) checkRoomIn(f *blockerList, at string, available uint64, directory string, copies []Copy) {
+	least, most := copySizes(copies)
 	const remedy = "Make room there."
 	switch {
 	case available < least:
 		f.block(InsufficientStorage, at, fmt.Sprintf("the disks take %s at least, and %s of host %q has room for %s",
 			bytesText(least), directory, t.target.Name(), bytesText(available)), remedy)
 	case available < most:
-		f.doubt(InsufficientStorage, at, fmt.Sprintf("the disks may take up to %s, and %s of host %q has room for %s",
+		f.mayBlock(InsufficientStorage, at, fmt.Sprintf("the disks may take up to %s, and %s of host %q has room for %s",
 			bytesText(most), directory, t.target.Name(), bytesText(available)), remedy)
 	}
 }
@@ -264,19 +268,19 @@ const removalTimeout = 2 * time.Minute
 // makeImages makes the images on the target that the disks are copied into, which must not be there yet. What it made
 // is in r.images, whether it fails or not.
 func (r *run) makeImages(ctx context.Context) error {
-	if !r.Options.copiesOf(r.Machine.Facts) {
+	if !r.Options.copiesAnyDisk(r.VM.Facts) {
 		return nil
 	}
-	to := r.closely()
-	var f finding
-	copies := to.storage(ctx, &f)
+	to := r.probingPreflight()
+	var f blockerList
+	copies := to.plannedCopies(ctx, &f)
 	if blocking := Blocking(f); len(blocking) > 0 {
 		return &BlockedError{Blockers: blocking}
 	}
-	least, most := sizes(copies)
+	least, most := copySizes(copies)
 	for i, c := range copies {
 		if isMedium(c.Disk) {
-			if err := r.carry(ctx, to, c.Disk); err != nil {
+			if err := r.copyMedium(ctx, to, c.Disk); err != nil {
 				return err
 			}
 			continue
@@ -286,22 +290,23 @@ func (r *run) makeImages(ctx context.Context) error {
 			return err
 		}
 		directory := path.Dir(c.Disk.Path)
-		to.roomIn(&f, "disks."+c.Disk.Key, available, directory, slices.DeleteFunc(slices.Clone(copies[:i+1]),
+		to.checkRoomIn(&f, "disks."+c.Disk.Key, available, directory, slices.DeleteFunc(slices.Clone(copies[:i+1]),
 			func(other Copy) bool { return path.Dir(other.Disk.Path) != directory }))
 	}
 	if blocking := Blocking(f); len(blocking) > 0 {
 		return &BlockedError{Blockers: blocking}
 	}
-	if r.copies = inImages(copies); len(r.copies) > 0 {
+	if r.copies = imageCopies(copies); len(r.copies) > 0 {
 		r.state.Method = MethodBlock
-		r.log.InfoContext(ctx, "disks are copied", "disks", strings.Join(targets(r.copies), ","), "used", bytesText(least),
+		r.log.InfoContext(ctx, "disks are copied", "disks", strings.Join(diskTargets(r.copies), ","), "used",
+			bytesText(least),
 			"capacity", bytesText(most))
 	}
 	return nil
 }
 
 // makeImage makes one of them, and says how much room is left where it is.
-func (r *run) makeImage(ctx context.Context, to toTarget, c Copy) (available uint64, err error) {
+func (r *run) makeImage(ctx context.Context, to preflight, c Copy) (available uint64, err error) {
 	base := r.Options.Base(c.Disk)
 	r.log.InfoContext(ctx, "making image", "disk", c.Disk.Key, "path", c.Disk.Path, "capacity", bytesText(c.Capacity),
 		"base", base.Path)
@@ -310,7 +315,7 @@ func (r *run) makeImage(ctx context.Context, to toTarget, c Copy) (available uin
 		BackingFormat: base.Format,
 	})
 	if errors.Is(err, libvirt.ErrExists) {
-		return 0, &BlockedError{Blockers: []Blocker{to.occupied(c.Disk)}}
+		return 0, &BlockedError{Blockers: []Blocker{to.pathOccupied(c.Disk)}}
 	}
 	if err == nil {
 		r.images = append(r.images, c.Disk.Path)
@@ -318,29 +323,29 @@ func (r *run) makeImage(ctx context.Context, to toTarget, c Copy) (available uin
 	return available, err
 }
 
-// carry copies a medium, which is only read, before the guest sets out.
-func (r *run) carry(ctx context.Context, to toTarget, disk domain.MobileDisk) error {
+// copyMedium copies a medium, which is only read, before the guest sets out.
+func (r *run) copyMedium(ctx context.Context, to preflight, disk domain.MobileDisk) error {
 	r.log.InfoContext(ctx, "copying", "file", disk.Path, "disk", disk.Key)
 	err := r.Source.CopyFile(ctx, disk.Path, r.Target, 0, func() error {
 		r.images = append(r.images, disk.Path)
 		return nil
 	}, nil)
 	if errors.Is(err, libvirt.ErrExists) {
-		return &BlockedError{Blockers: []Blocker{to.occupied(disk)}}
+		return &BlockedError{Blockers: []Blocker{to.pathOccupied(disk)}}
 	}
 	return err
 }
 
 // removeImages removes what was made on the target, variables of the firmware included, once the VM is known to
 // have stayed where it was and the target to have nothing of it. It returns what is left.
-func (r *run) removeImages(ctx context.Context, where place, target sight) (left []string) {
+func (r *run) removeImages(ctx context.Context, where location, target hostView) (left []string) {
 	if where != stayed || target.err != nil || target.domain != nil {
-		return slices.Concat(r.images, r.variables)
+		return slices.Concat(r.images, r.nvramFiles)
 	}
 	left = RemoveImages(ctx, r.Target, r.images, func(image string, err error) {
 		r.log.WarnContext(ctx, "image not removed", "host", r.Target.Name(), "path", image, "error", err.Error())
 	})
-	return append(left, RemoveVariables(ctx, r.Target, r.Source, r.variables, r.log)...)
+	return append(left, RemoveNVRAM(ctx, r.Target, r.Source, r.nvramFiles, r.log)...)
 }
 
 // RemoveImages removes images from a host and returns those that are left. Why is told; one that isn't there is not.
@@ -361,9 +366,9 @@ func RemoveImages(
 // removeSources removes the firmware's variables from the source, and the images that were copied if that is wanted, if
 // the source has let go of the VM, which runs on the target. That one can't be removed is no reason to call the
 // migration a failure. What was made with the VM is left to the caller, who knows what else uses it.
-func (r *run) removeSources(ctx context.Context, source sight) {
+func (r *run) removeSources(ctx context.Context, source hostView) {
 	if source.err == nil && source.domain == nil {
-		RemoveVariables(ctx, r.Source, r.Target, r.variables, r.log)
+		RemoveNVRAM(ctx, r.Source, r.Target, r.nvramFiles, r.log)
 	}
 	var paths []string
 	for _, c := range r.copies {

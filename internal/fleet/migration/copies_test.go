@@ -13,7 +13,7 @@ import (
 // Which disks are taken along: images that one VM writes to, if that is wanted at all.
 func TestOptions_copiesImages(t *testing.T) {
 	t.Parallel()
-	m := Machine{Facts: facts(t, "", `<disk type='file'><source file='/a'/><target dev='vda'/></disk>`+
+	m := VM{Facts: facts(t, "", `<disk type='file'><source file='/a'/><target dev='vda'/></disk>`+
 		`<disk type='file'><source file='/b'/><target dev='vdb'/><readonly/></disk>`+
 		`<disk type='file'><source file='/c'/><target dev='vdc'/><shareable/></disk>`+
 		`<disk type='file' device='cdrom'><source file='/d'/><target dev='sda'/></disk>`+
@@ -24,7 +24,7 @@ func TestOptions_copiesImages(t *testing.T) {
 	for mode, want := range map[string][]string{"": nil, CopyNone: nil, CopyFull: {"vda"}, CopyIncremental: {"vda"}} {
 		var got []string
 		for _, disk := range m.Facts.Disks {
-			if (Options{CopyStorage: mode}).copies(disk) {
+			if (Options{CopyStorage: mode}).copiesDisk(disk) {
 				got = append(got, disk.Target)
 			}
 		}
@@ -47,7 +47,7 @@ func TestCopiable_refusesWhatACopyWouldNotBe(t *testing.T) {
 		{Path: "/f", Making: true, Bytes: 4711},
 		{Path: "/g", Making: true, Bytes: 4711},
 	}
-	m := Machine{Unfinished: left, Facts: facts(t, "",
+	m := VM{Unfinished: left, Facts: facts(t, "",
 		`<disk type='file'><driver type='qcow2'/><source file='/a'><encryption format='luks'/></source>`+
 			`<target dev='vda'/></disk>`+
 			`<disk type='file'><driver type='vmdk'/><source file='/b'/><target dev='vdb'/></disk>`+
@@ -62,16 +62,16 @@ func TestCopiable_refusesWhatACopyWouldNotBe(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = target.Close() })
-	to := toTarget{machine: m, target: target}
+	to := preflight{vm: m, target: target}
 	there := map[string]*libvirt.Volume{
 		"/d": {}, "/left": {}, "/e": {Type: "file", PhysicalBytes: 4711},
 		"/f": {Type: "file", PhysicalBytes: 4711, AllocationBytes: 4096}, // Something is in it.
 		"/g": {Type: "file", PhysicalBytes: 4712},
 	}
-	var f finding
+	var f blockerList
 	var fine []string
 	for _, disk := range m.Facts.Disks {
-		if to.copiable(t.Context(), &f, disk, there[disk.Path]) {
+		if to.checkImageCopy(t.Context(), &f, disk, there[disk.Path]) {
 			fine = append(fine, disk.Target)
 		}
 	}
@@ -104,7 +104,7 @@ func TestShared_takesProof(t *testing.T) {
 		"changed at the same time": {at("dir", "1.5", 1), at("dir", "1.5", 1), true},
 		"times unknown":            {at("dir", "", 1), at("dir", "", 1), false},
 	} {
-		if got := shared(tt.here, tt.there); got != tt.want {
+		if got := isShared(tt.here, tt.there); got != tt.want {
 			t.Errorf("%s: %v, want %v", name, got, tt.want)
 		}
 	}
@@ -121,8 +121,8 @@ func TestRoomIn_blocksWhatCannotFit(t *testing.T) {
 	for available, want := range map[uint64][]string{
 		4: {InsufficientStorage + " False"}, 5: {InsufficientStorage + " Unknown"}, 20: nil,
 	} {
-		var f finding
-		toTarget{target: target}.roomIn(&f, "disks.a", available, "/srv", copies)
+		var f blockerList
+		preflight{target: target}.checkRoomIn(&f, "disks.a", available, "/srv", copies)
 		if diff := cmp.Diff(want, reasons(f)); diff != "" {
 			t.Errorf("with %d bytes (-want +got):\n%s", available, diff)
 		}

@@ -23,7 +23,7 @@ const slow = 2 << 20
 type bench struct {
 	lab            *lab.Lab
 	source, target *libvirt.Host
-	machine        Machine
+	machine        VM
 	// tunnels make a relay possible; nil leaves it out.
 	tunnels func(t *testing.T, h *lab.Host) func() (Tunnel, error)
 	// peers is where the target's libvirt is reached at its address, a format; "" leaves it out.
@@ -145,7 +145,7 @@ func eventually(t *testing.T, what string, condition func() bool) {
 func (b *bench) run(ctx context.Context, t *testing.T, o Options, progress func(State)) (State, error) {
 	t.Helper()
 	request := Request{
-		Machine: b.machine, Source: b.source, Target: b.target, Address: b.lab.Host(b.target.Name()).Address,
+		VM: b.machine, Source: b.source, Target: b.target, Address: b.lab.Host(b.target.Name()).Address,
 		Options: o, Progress: progress, Logger: slog.New(slog.NewTextHandler(t.Output(), nil)),
 		stallWindow: b.stallWindow,
 	}

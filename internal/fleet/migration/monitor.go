@@ -19,14 +19,14 @@ const (
 type action int
 
 const (
-	// nothing lets it go on.
-	nothing action = iota
+	// noAction lets it go on.
+	noAction action = iota
 	// startPostCopy lets the guest go on on the target.
 	startPostCopy
 	// raiseDowntime lets QEMU stop the guest for as long as the rest takes.
 	raiseDowntime
-	// pause stops the guest.
-	pause
+	// pauseGuest stops the guest.
+	pauseGuest
 	// hardStop lets QEMU stop the guest for however long the rest takes, softStop for the maximum downtime.
 	hardStop
 	softStop
@@ -84,16 +84,16 @@ func newMonitor(o Options, bytes uint64, vfio bool) *monitor {
 // decide is KubeVirt's order of decisions: the first that fits is taken. It assumes that what it decides is done.
 func (m *monitor) decide(s sample) action {
 	if m.detector != nil {
-		return m.detect(s)
+		return m.decideWithDetector(s)
 	}
-	stuck := m.stuck(s)
+	stuck := m.isStuck(s)
 	late := m.budget > 0 && s.elapsed > m.budget
-	if s.disks && *m.options.AllowWorkloadDisruption && m.postCopy() {
+	if s.disks && *m.options.AllowWorkloadDisruption && m.switchesToPostCopy() {
 		late = false // QEMU takes no switch before memory is on its way. It comes then.
 	}
 	switch {
 	case m.mode == PostCopy:
-		return nothing // There is no way back.
+		return noAction // There is no way back.
 	case late && *m.options.AllowWorkloadDisruption && m.mode != Paused && m.refusals < maxRefusals:
 		return m.disrupt()
 	case stuck:
@@ -101,13 +101,13 @@ func (m *monitor) decide(s sample) action {
 	case late:
 		return abortLate
 	default:
-		return nothing
+		return noAction
 	}
 }
 
 // disrupt does what makes the migration end at the cost of the guest's users.
 func (m *monitor) disrupt() action {
-	if m.postCopy() {
+	if m.switchesToPostCopy() {
 		m.mode = PostCopy
 		return startPostCopy
 	}
@@ -116,17 +116,17 @@ func (m *monitor) disrupt() action {
 	if m.vfio {
 		return raiseDowntime
 	}
-	return pause
+	return pauseGuest
 }
 
-// postCopy says that a disruption is a switch to post-copy.
-func (m *monitor) postCopy() bool { return *m.options.AllowPostCopy && !m.vfio }
+// switchesToPostCopy says that a disruption is a switch to post-copy.
+func (m *monitor) switchesToPostCopy() bool { return *m.options.AllowPostCopy && !m.vfio }
 
-// downtime is what raiseDowntime sets: the rest of the doubled budget at most.
-func (m *monitor) downtime() time.Duration { return min(m.budget, MaxDowntimeLimit) }
+// raisedDowntime is what raiseDowntime sets: the rest of the doubled budget at most.
+func (m *monitor) raisedDowntime() time.Duration { return min(m.budget, MaxDowntimeLimit) }
 
-// refused takes a decision back that the host did not carry out, so that the next sample decides again.
-func (m *monitor) refused() {
+// takeBack takes a decision back that the host did not carry out, so that the next sample decides again.
+func (m *monitor) takeBack() {
 	m.refusals++
 	switch {
 	case m.detector != nil:
@@ -137,8 +137,8 @@ func (m *monitor) refused() {
 	m.mode = PreCopy
 }
 
-// stuck follows what remains. The watermark follows every sample, so any single decrease starts the time again.
-func (m *monitor) stuck(s sample) bool {
+// isStuck follows what remains. The watermark follows every sample, so any single decrease starts the time again.
+func (m *monitor) isStuck(s sample) bool {
 	if m.watermark == 0 || s.remaining < m.watermark {
 		m.progressed = s.elapsed
 	}

@@ -27,65 +27,65 @@ func TestMonitor_decidesInKubeVirtsOrder(t *testing.T) {
 		mode    Mode
 	}{
 		"it converges": {
-			moments: []moment{{1, 900, nothing}, {6, 500, nothing}, {9, 10, nothing}}, mode: PreCopy,
+			moments: []moment{{1, 900, noAction}, {6, 500, noAction}, {9, 10, noAction}}, mode: PreCopy,
 		},
 		"too late": {
-			moments: []moment{{1, 900, nothing}, {6, 800, nothing}, {10, 700, nothing}, {11, 600, abortLate}}, mode: PreCopy,
+			moments: []moment{{1, 900, noAction}, {6, 800, noAction}, {10, 700, noAction}, {11, 600, abortLate}}, mode: PreCopy,
 		},
 		"stuck": {
-			moments: []moment{{1, 900, nothing}, {6, 900, nothing}, {7, 900, abortStuck}}, mode: PreCopy,
+			moments: []moment{{1, 900, noAction}, {6, 900, noAction}, {7, 900, abortStuck}}, mode: PreCopy,
 		},
 		"stuck comes before late": {
-			moments: []moment{{1, 900, nothing}, {12, 900, abortStuck}}, mode: PreCopy,
+			moments: []moment{{1, 900, noAction}, {12, 900, abortStuck}}, mode: PreCopy,
 		},
 		"any single decrease starts the progress timeout again": {
-			moments: []moment{{1, 900, nothing}, {5, 2000, nothing}, {6, 1999, nothing}, {10, 5000, nothing}}, mode: PreCopy,
+			moments: []moment{{1, 900, noAction}, {5, 2000, noAction}, {6, 1999, noAction}, {10, 5000, noAction}}, mode: PreCopy,
 		},
 		"post-copy when late, and never aborted then": {
 			options: Options{AllowPostCopy: yes},
-			moments: []moment{{1, 900, nothing}, {9, 800, nothing}, {11, 800, startPostCopy}, {999, 800, nothing}},
+			moments: []moment{{1, 900, noAction}, {9, 800, noAction}, {11, 800, startPostCopy}, {999, 800, noAction}},
 			mode:    PostCopy,
 		},
 		"disruption comes before stuck": {
 			options: Options{AllowPostCopy: yes},
-			moments: []moment{{1, 900, nothing}, {11, 900, startPostCopy}}, mode: PostCopy,
+			moments: []moment{{1, 900, noAction}, {11, 900, startPostCopy}}, mode: PostCopy,
 		},
 		"post-copy without disruption is never started": {
 			options: Options{AllowPostCopy: yes, AllowWorkloadDisruption: no},
-			moments: []moment{{1, 900, nothing}, {6, 800, nothing}, {11, 700, abortLate}}, mode: PreCopy,
+			moments: []moment{{1, 900, noAction}, {6, 800, noAction}, {11, 700, abortLate}}, mode: PreCopy,
 		},
 		"paused when late, and aborted at twice the budget": {
 			options: Options{AllowWorkloadDisruption: yes},
 			moments: []moment{
-				{1, 900, nothing},
-				{6, 800, nothing},
-				{11, 700, pause},
-				{16, 600, nothing},
-				{20, 500, nothing},
+				{1, 900, noAction},
+				{6, 800, noAction},
+				{11, 700, pauseGuest},
+				{16, 600, noAction},
+				{20, 500, noAction},
 				{21, 400, abortLate},
 			},
 			mode: Paused,
 		},
 		"paused and stuck": {
 			options: Options{AllowWorkloadDisruption: yes},
-			moments: []moment{{1, 900, nothing}, {11, 700, pause}, {17, 700, abortStuck}}, mode: Paused,
+			moments: []moment{{1, 900, noAction}, {11, 700, pauseGuest}, {17, 700, abortStuck}}, mode: Paused,
 		},
 		"hardware that post-copy can't move gets a long downtime": {
 			options: Options{AllowPostCopy: yes}, vfio: true,
-			moments: []moment{{1, 900, nothing}, {11, 700, raiseDowntime}, {15, 600, nothing}}, mode: Paused,
+			moments: []moment{{1, 900, noAction}, {11, 700, raiseDowntime}, {15, 600, noAction}}, mode: Paused,
 		},
 		"no completion timeout": {
 			options: Options{CompletionTimeoutPerGiB: new(time.Duration(0)), AllowPostCopy: yes},
-			moments: []moment{{1, 900, nothing}, {500, 800, nothing}, {504, 800, nothing}, {506, 800, abortStuck}},
+			moments: []moment{{1, 900, noAction}, {500, 800, noAction}, {504, 800, noAction}, {506, 800, abortStuck}},
 			mode:    PreCopy,
 		},
 		"no progress timeout": {
 			options: Options{ProgressTimeout: new(time.Duration(0))},
-			moments: []moment{{1, 900, nothing}, {9, 900, nothing}, {11, 900, abortLate}}, mode: PreCopy,
+			moments: []moment{{1, 900, noAction}, {9, 900, noAction}, {11, 900, abortLate}}, mode: PreCopy,
 		},
 		"each started gigabyte has its time": {
 			bytes:   gigabyte + 1,
-			moments: []moment{{1, 900, nothing}, {11, 800, nothing}, {16, 700, nothing}, {21, 600, abortLate}}, mode: PreCopy,
+			moments: []moment{{1, 900, noAction}, {11, 800, noAction}, {16, 700, noAction}, {21, 600, abortLate}}, mode: PreCopy,
 		},
 	}
 	for name, tt := range tests {
@@ -123,7 +123,7 @@ func TestMonitor_postCopyWaitsForTheDisks(t *testing.T) {
 	} {
 		got = append(got, m.decide(s))
 	}
-	if diff := cmp.Diff([]action{nothing, nothing, nothing, startPostCopy}, got); diff != "" {
+	if diff := cmp.Diff([]action{noAction, noAction, noAction, startPostCopy}, got); diff != "" {
 		t.Errorf("actions differ (-want +got):\n%s", diff)
 	}
 
@@ -143,7 +143,7 @@ func TestMonitor_disruptionThatHostsRefuseEndsInAnAbort(t *testing.T) {
 	for i := range maxRefusals + 1 {
 		a := m.decide(sample{elapsed: 2 * time.Second, remaining: uint64(100 - i)})
 		if got = append(got, a); a == startPostCopy {
-			m.refused()
+			m.takeBack()
 		}
 	}
 	want := []action{startPostCopy, startPostCopy, startPostCopy, startPostCopy, startPostCopy, abortLate}
@@ -158,8 +158,9 @@ func TestMonitor_downtimeOfTheLastResort(t *testing.T) {
 		10 * time.Second: 20 * time.Second, time.Hour: MaxDowntimeLimit,
 	} {
 		m := newMonitor(Options{CompletionTimeoutPerGiB: &perGiB, AllowWorkloadDisruption: new(true)}, gigabyte, true)
-		if a := m.decide(sample{elapsed: perGiB + time.Second, remaining: 1}); a != raiseDowntime || m.downtime() != want {
-			t.Errorf("after %v: action %d, downtime %v; want %v", perGiB, a, m.downtime(), want)
+		a := m.decide(sample{elapsed: perGiB + time.Second, remaining: 1})
+		if a != raiseDowntime || m.raisedDowntime() != want {
+			t.Errorf("after %v: action %d, downtime %v; want %v", perGiB, a, m.raisedDowntime(), want)
 		}
 	}
 }

@@ -217,17 +217,17 @@ func (o Options) Validate() []domain.Problem {
 	}
 	if c := o.Compression; c != "" && !slices.Contains(Compressions, c) {
 		refuse("compression", "It must be one of %q.", Compressions)
-	} else if n := o.ParallelConnections; n != nil && o.mismatched(*n) {
-		refuse("compression", "%s.", o.mismatch())
+	} else if n := o.ParallelConnections; n != nil && o.compressionMismatch(*n) {
+		refuse("compression", "%s.", o.compressionMismatchText())
 	}
-	if o.relayedPeers() {
-		refuse("peer_to_peer", "%s.", errRelayedPeers)
+	if o.relaysPeerToPeer() {
+		refuse("peer_to_peer", "%s.", errRelayedPeerToPeer)
 	}
 	return problems
 }
 
-// mismatched says that the compression can't work with that number of parallel connections.
-func (o Options) mismatched(connections int) bool {
+// compressionMismatch says that the compression can't work with that number of parallel connections.
+func (o Options) compressionMismatch(connections int) bool {
 	switch o.Compression {
 	case CompressionXBZRLE:
 		return connections > 0
@@ -237,8 +237,8 @@ func (o Options) mismatched(connections int) bool {
 	return false
 }
 
-// mismatch explains that.
-func (o Options) mismatch() string {
+// compressionMismatchText explains that.
+func (o Options) compressionMismatchText() string {
 	if o.Compression == CompressionXBZRLE {
 		return `"xbzrle" works without parallel connections only`
 	}
@@ -284,8 +284,8 @@ func (o Options) Blockers(source, target *libvirt.HostInfo) []Blocker {
 		}
 	}
 	switch {
-	case o.mismatched(*o.ParallelConnections): // One may come from a policy, the other from here.
-		block("compression", fmt.Sprintf("compression %s, and parallel_connections is %d", o.mismatch(),
+	case o.compressionMismatch(*o.ParallelConnections): // One may come from a policy, the other from here.
+		block("compression", fmt.Sprintf("compression %s, and parallel_connections is %d", o.compressionMismatchText(),
 			*o.ParallelConnections), `Change parallel_connections, or set compression = "none".`)
 	case o.Compression == CompressionZlib, o.Compression == CompressionZstd:
 		if old := tooOld(parallelCompression, libvirtVersion); old != "" {

@@ -11,19 +11,19 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
-// ErrNoPeer says that it is unknown where the source's libvirt reaches the target's.
-var ErrNoPeer = errors.New("peer_to_peer takes the URI under which the other hosts' libvirt reaches the target's")
+// ErrNoPeerURI says that it is unknown where the source's libvirt reaches the target's.
+var ErrNoPeerURI = errors.New("peer_to_peer takes the URI under which the other hosts' libvirt reaches the target's")
 
-// ErrApart says that a migration that the source's libvirt was to manage failed before anything was copied, for which
-// the first reason is that it doesn't reach the target's.
-var ErrApart = errors.New("no migration from libvirt to libvirt came about")
+// ErrPeerToPeerFailed says that a migration that the source's libvirt was to manage failed before anything was copied,
+// for which the first reason is that it doesn't reach the target's.
+var ErrPeerToPeerFailed = errors.New("no migration from libvirt to libvirt came about")
 
-// errRelayedPeers says that two options contradict each other.
-var errRelayedPeers = fmt.Errorf("peer_to_peer needs a way from host to host, and transport %q is for those "+
+// errRelayedPeerToPeer says that two options contradict each other.
+var errRelayedPeerToPeer = fmt.Errorf("peer_to_peer needs a way from host to host, and transport %q is for those "+
 	"without", TransportSSHRelay)
 
-// relayedPeers says that the migration is to pass through this process, and to go on without it.
-func (o Options) relayedPeers() bool {
+// relaysPeerToPeer says that the migration is to pass through this process, and to go on without it.
+func (o Options) relaysPeerToPeer() bool {
 	return o.PeerToPeer != nil && *o.PeerToPeer && o.Transport == TransportSSHRelay
 }
 
@@ -35,10 +35,10 @@ func (o Options) PeerBlockers(target, uri string) []Blocker {
 	}
 	b := Blocker{Reason: OptionsNotSupported, Status: status.False, Attribute: "migration_options.peer_to_peer"}
 	switch {
-	case o.relayedPeers(): // One may come from a policy, the other from here.
-		b.Message, b.Remedy = errRelayedPeers.Error(), "Choose another transport, or set peer_to_peer = false."
+	case o.relaysPeerToPeer(): // One may come from a policy, the other from here.
+		b.Message, b.Remedy = errRelayedPeerToPeer.Error(), "Choose another transport, or set peer_to_peer = false."
 	case uri == "":
-		b.Message = fmt.Sprintf("%v, and host %q has none", ErrNoPeer, target)
+		b.Message = fmt.Sprintf("%v, and host %q has none", ErrNoPeerURI, target)
 		b.Remedy = fmt.Sprintf("Set hosts.%s.peer_uri in the provider, such as \"qemu+tls://%[1]s.example.net/system\", or "+
 			"set peer_to_peer = false.", target)
 	default:
@@ -47,39 +47,39 @@ func (o Options) PeerBlockers(target, uri string) []Blocker {
 	return []Blocker{b}
 }
 
-// peersMeet says why the source's libvirt can't manage the migration.
-func (r *run) peersMeet() error {
+// checkPeers says why the source's libvirt can't manage the migration.
+func (r *run) checkPeers() error {
 	switch {
-	case r.Options.relayedPeers():
-		return errRelayedPeers
+	case r.Options.relaysPeerToPeer():
+		return errRelayedPeerToPeer
 	case r.PeerURI == "":
-		return ErrNoPeer
+		return ErrNoPeerURI
 	default:
 		return nil
 	}
 }
 
-// order has libvirt move the VM, and returns when that has ended. What the source's libvirt manages goes on when
+// callMigrate has libvirt move the VM, and returns when that has ended. What the source's libvirt manages goes on when
 // the connection over which it was ordered is lost: it is awaited then.
-func (r *run) order(ctx context.Context) error {
-	err := r.Source.Migrate(ctx, r.Machine.UUID, r.Target, r.parameters())
+func (r *run) callMigrate(ctx context.Context) error {
+	err := r.Source.Migrate(ctx, r.VM.UUID, r.Target, r.migrateParameters())
 	if *r.Options.PeerToPeer && errors.Is(err, libvirt.ErrUnreachable) {
-		r.awaitPeers(ctx)
+		r.awaitPeerToPeer(ctx)
 	}
 	return err
 }
 
-// awaitPeers returns when the source doesn't migrate any more, or doesn't answer for too long. When ctx ends the
+// awaitPeerToPeer returns when the source doesn't migrate any more, or doesn't answer for too long. When ctx ends the
 // migration is aborted.
-func (r *run) awaitPeers(ctx context.Context) {
+func (r *run) awaitPeerToPeer(ctx context.Context) {
 	patience, cancel := lease.Outlast(ctx)
 	defer cancel()
-	defer context.AfterFunc(ctx, func() { time.AfterFunc(truthTimeout, cancel) })()
+	defer context.AfterFunc(ctx, func() { time.AfterFunc(outcomeTimeout, cancel) })()
 	ticker := time.NewTicker(pollInterval)
 	defer ticker.Stop()
 	answered := time.Now()
 	for {
-		going, err := r.migrating(patience)
+		going, err := r.sourceMigrating(patience)
 		switch {
 		case err == nil && !going, time.Since(answered) > silentTime:
 			return
@@ -87,7 +87,7 @@ func (r *run) awaitPeers(ctx context.Context) {
 			answered = time.Now()
 		}
 		if ctx.Err() != nil {
-			err = r.Source.AbortJob(patience, r.Machine.UUID)
+			err = r.Source.AbortJob(patience, r.VM.UUID)
 			r.log.DebugContext(patience, "aborting what the source migrates by itself", "error", err)
 		}
 		select {
@@ -98,20 +98,20 @@ func (r *run) awaitPeers(ctx context.Context) {
 	}
 }
 
-// goesOn says that the source's libvirt still manages the migration.
-func (r *run) goesOn(ctx context.Context) bool {
+// peerStillMigrating says that the source's libvirt still manages the migration.
+func (r *run) peerStillMigrating(ctx context.Context) bool {
 	if !*r.Options.PeerToPeer {
 		return false
 	}
-	going, err := r.migrating(ctx)
+	going, err := r.sourceMigrating(ctx)
 	return going || err != nil
 }
 
-// migrating says that the source is at a migration that didn't break.
-func (r *run) migrating(ctx context.Context) (bool, error) {
+// sourceMigrating says that the source is at a migration that didn't break.
+func (r *run) sourceMigrating(ctx context.Context) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
-	job, err := r.Source.Job(ctx, r.Machine.UUID)
+	job, err := r.Source.Job(ctx, r.VM.UUID)
 	switch {
 	case errors.Is(err, libvirt.ErrNotFound):
 		return false, nil
@@ -120,6 +120,6 @@ func (r *run) migrating(ctx context.Context) (bool, error) {
 	case job == nil || !job.Type.Active() || job.Operation != libvirt.OperationMigrationOut:
 		return false, nil
 	}
-	here := look(ctx, r.Source, r.Machine.UUID)
-	return !here.broken(), here.err
+	here := readDomain(ctx, r.Source, r.VM.UUID)
+	return !here.failedPostCopy(), here.err
 }

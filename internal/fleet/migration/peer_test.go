@@ -142,7 +142,7 @@ func TestLab_peersAreAborted(t *testing.T) {
 	// A libvirt that is not reachable is told before anything is copied.
 	b.peers = "qemu+tcp://%s:1/system"
 	state, err = b.run(t.Context(), t, o, nil)
-	if !errors.Is(err, ErrApart) || state.FailurePlane != PlaneControl {
+	if !errors.Is(err, ErrPeerToPeerFailed) || state.FailurePlane != PlaneControl {
 		t.Errorf("not reached: state %+v: %v", state, err)
 	}
 	b.runsOnlyOn(t, b.source, b.target)

@@ -14,18 +14,18 @@ type Policy struct {
 	Options Options `json:"migration_options"`
 }
 
-// Tuning is how a VM is moved: the options in force, and the policy that some of them may come from.
-type Tuning struct {
+// EffectiveOptions is how a VM is moved: the options in force, and the policy that some of them may come from.
+type EffectiveOptions struct {
 	// Options are all set, except for what is left to QEMU.
 	Options Options
 	// Policy is the name of the policy that holds for the VM, "" for none.
 	Policy string
 }
 
-// Tune returns the options in force for a VM: its own, those that were written for this very migration, win over
-// the policy that holds for it, that over the provider's, and those over the defaults.
-func Tune(m policy.Machine, own Options, policies []Policy, provider Options) Tuning {
-	var t Tuning
+// ResolveOptions returns the options in force for a VM: its own, those that were written for this very migration, win
+// over the policy that holds for it, that over the provider's, and those over the defaults.
+func ResolveOptions(m policy.Machine, own Options, policies []Policy, provider Options) EffectiveOptions {
+	var t EffectiveOptions
 	if p := policy.Winner(policies, m); p != nil {
 		own, t.Policy = own.Over(p.Options), p.Name
 	}

@@ -34,10 +34,10 @@ func TestTune(t *testing.T) {
 	for name, tt := range map[string]struct {
 		machine policy.Machine
 		own     Options
-		want    Tuning
+		want    EffectiveOptions
 	}{
 		"the most specific wins, and is all there is of policies": {
-			prod, Options{}, Tuning{Policy: "prod", Options: over(Options{
+			prod, Options{}, EffectiveOptions{Policy: "prod", Options: over(Options{
 				Bandwidth: new(uint64(2)), ProgressTimeout: new(time.Second), Transport: TransportDirect,
 				AllowPostCopy: new(true), AllowWorkloadDisruption: new(true), MaxDowntime: new(time.Second),
 				StallDetector: new(true),
@@ -46,23 +46,24 @@ func TestTune(t *testing.T) {
 		"what was written for the migration wins": {
 			prod,
 			Options{Bandwidth: new(uint64(0)), AllowPostCopy: new(false), StallDetector: new(false)},
-			Tuning{Policy: "prod", Options: over(Options{
+			EffectiveOptions{Policy: "prod", Options: over(Options{
 				ProgressTimeout: new(time.Second), Transport: TransportDirect, MaxDowntime: new(time.Second),
 			})},
 		},
 		"a VM without labels": {
-			policy.Machine{Name: "x"}, Options{MaxDowntime: new(time.Minute)}, Tuning{Policy: "all", Options: over(Options{
-				Bandwidth: new(uint64(1)), AllowAutoConverge: new(true), Transport: TransportDirect,
-				AllowWorkloadDisruption: new(false), MaxDowntime: new(time.Minute),
-			})},
+			policy.Machine{Name: "x"}, Options{MaxDowntime: new(time.Minute)}, EffectiveOptions{Policy: "all",
+				Options: over(Options{
+					Bandwidth: new(uint64(1)), AllowAutoConverge: new(true), Transport: TransportDirect,
+					AllowWorkloadDisruption: new(false), MaxDowntime: new(time.Minute),
+				})},
 		},
 	} {
-		if diff := cmp.Diff(tt.want, Tune(tt.machine, tt.own, policies, provider)); diff != "" {
+		if diff := cmp.Diff(tt.want, ResolveOptions(tt.machine, tt.own, policies, provider)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}
-	none := Tune(prod, Options{}, nil, provider)
-	if diff := cmp.Diff(Tuning{Options: provider.WithDefaults()}, none); diff != "" {
+	none := ResolveOptions(prod, Options{}, nil, provider)
+	if diff := cmp.Diff(EffectiveOptions{Options: provider.WithDefaults()}, none); diff != "" {
 		t.Errorf("without a policy (-want +got):\n%s", diff)
 	}
 }

@@ -24,7 +24,7 @@ func (s State) Record(id, owner string) domain.Migration {
 // has measured one: a guest that stayed at its source without being stopped had none, and of post-copy nothing measures
 // it.
 func (s State) lastNumbers() domain.MigrationStatistics {
-	numbers := statistics(s.Statistics)
+	numbers := recordStatistics(s.Statistics)
 	if s.Phase == PhaseSucceeded {
 		numbers.Remaining, numbers.DiskRemaining = 0, 0
 	}
@@ -34,7 +34,7 @@ func (s State) lastNumbers() domain.MigrationStatistics {
 	return numbers
 }
 
-func statistics(j libvirt.Job) domain.MigrationStatistics {
+func recordStatistics(j libvirt.Job) domain.MigrationStatistics {
 	return domain.MigrationStatistics{
 		Elapsed: milliseconds(j.Elapsed), Downtime: milliseconds(j.Downtime), Setup: milliseconds(j.SetupTime),
 		DiskTotal: j.Disk.Total, DiskProcessed: j.Disk.Processed, DiskRemaining: j.Disk.Remaining,

@@ -49,9 +49,9 @@ const (
 	clearTimeout = 20 * time.Second
 )
 
-// relay carries a migration between hosts that need not reach each other: the source's SSH server listens on a unix
+// relay forwards a migration between hosts that need not reach each other: the source's SSH server listens on a unix
 // socket there, and every connection that QEMU or libvirt makes to it is joined with one to the socket of the same path
-// on the target, where QEMU listens. What is carried is as encrypted as SSH is, and passes through this process.
+// on the target, where QEMU listens. What is forwarded is as encrypted as SSH is, and passes through this process.
 type relay struct {
 	log            *slog.Logger
 	source, target Tunnel
@@ -66,10 +66,10 @@ type relay struct {
 }
 
 // socketPath is where both QEMUs meet the relay of a VM. Two VMs of one name can't be on a host.
-func socketPath(prefix string, m Machine) string {
-	p := path.Join(socketDir, prefix+m.Name)
+func socketPath(prefix string, vm VM) string {
+	p := path.Join(socketDir, prefix+vm.Name)
 	if len(p) > maxSocketPath {
-		return path.Join(socketDir, prefix+m.UUID)
+		return path.Join(socketDir, prefix+vm.UUID)
 	}
 	return p
 }
@@ -99,16 +99,16 @@ func (r *relay) close(ctx context.Context) {
 	defer cancel()
 	errs := []error{err, nil, nil}
 	var both sync.WaitGroup
-	both.Go(func() { errs[1] = r.clear(ctx, r.source) })
-	both.Go(func() { errs[2] = r.clear(ctx, r.target) })
+	both.Go(func() { errs[1] = r.removeSocket(ctx, r.source) })
+	both.Go(func() { errs[2] = r.removeSocket(ctx, r.target) })
 	both.Wait()
 	if err := errors.Join(errs...); err != nil {
 		r.log.WarnContext(ctx, "the relay was not cleared away completely", "socket", r.path, "error", err.Error())
 	}
 }
 
-// clear removes the socket from a host, and tries again while ctx lasts.
-func (r *relay) clear(ctx context.Context, host Tunnel) (err error) {
+// removeSocket removes the socket from a host, and tries again while ctx lasts.
+func (r *relay) removeSocket(ctx context.Context, host Tunnel) (err error) {
 	_, _ = backoff.Retry(ctx, func() (struct{}, error) {
 		err = host.RemoveUnix(ctx, r.path)
 		return struct{}{}, err
@@ -143,35 +143,36 @@ func (r *relay) serve() {
 			}
 			return
 		}
-		far, err := r.dial()
+		far, err := r.dialTarget()
 		if err != nil {
 			r.fail(fmt.Errorf("the target's end of the relay: %w", err))
 			_ = near.Close()
 			continue
 		}
-		r.running.Go(func() { r.carry(near, far) })
+		r.running.Go(func() { r.splice(near, far) })
 	}
 }
 
-func (r *relay) dial() (net.Conn, error) {
+func (r *relay) dialTarget() (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(r.ctx, dialTimeout)
 	defer cancel()
 	return r.target.DialUnix(ctx, r.path)
 }
 
-// carry joins two connections.
-func (r *relay) carry(near, far net.Conn) {
+// splice joins two connections.
+func (r *relay) splice(near, far net.Conn) {
 	defer func() { _, _ = near.Close(), far.Close() }()
 	stop := context.AfterFunc(r.ctx, func() { _, _ = near.Close(), far.Close() })
 	defer stop()
 	var copies sync.WaitGroup
-	copies.Go(func() { r.pour(far, near, "the target's") })
-	copies.Go(func() { r.pour(near, far, "the source's") })
+	copies.Go(func() { r.copyOneWay(far, near, "the target's") })
+	copies.Go(func() { r.copyOneWay(near, far, "the source's") })
 	copies.Wait()
 }
 
-// pour copies one direction. Its orderly end is passed on, and the other direction goes on; anything else ends both.
-func (r *relay) pour(to, from net.Conn, end string) {
+// copyOneWay copies one direction. Its orderly end is passed on, and the other direction goes on; anything else ends
+// both.
+func (r *relay) copyOneWay(to, from net.Conn, end string) {
 	_, err := io.Copy(to, from)
 	if half, ok := to.(interface{ CloseWrite() error }); ok && err == nil {
 		_ = half.CloseWrite()

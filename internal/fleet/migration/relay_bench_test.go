@@ -40,7 +40,7 @@ func BenchmarkRelay(b *testing.B) {
 		tunnels = append(tunnels, tunnel)
 	}
 	name := lab.Name(b)
-	socket := socketPath(socketPrefix, Machine{Name: name[len(name)-6:]})
+	socket := socketPath(socketPrefix, VM{Name: name[len(name)-6:]})
 	r, err := openRelay(ctx, tunnels[0], tunnels[1], socket, slog.New(slog.DiscardHandler))
 	if err != nil {
 		b.Fatal(err)

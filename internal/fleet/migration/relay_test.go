@@ -164,7 +164,7 @@ func TestLab_relayTakesSSH(t *testing.T) {
 
 func TestSocketPath_fitsIntoASocketsAddress(t *testing.T) {
 	t.Parallel()
-	m := Machine{Name: "web", UUID: "5f1c2b6e-0c7b-4a5d-9b1e-000000000001"}
+	m := VM{Name: "web", UUID: "5f1c2b6e-0c7b-4a5d-9b1e-000000000001"}
 	if got, want := socketPath(socketPrefix, m), filepath.Join(socketDir, "vf.tunnelmigrate.dest.web"); got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}

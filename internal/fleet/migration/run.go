@@ -22,8 +22,8 @@ const (
 
 // Request is one live migration. Preflight is the caller's business.
 type Request struct {
-	// Machine is the VM as Inspect found it.
-	Machine        Machine
+	// VM is the VM as Inspect found it.
+	VM             VM
 	Source, Target *libvirt.Host
 	// Address is where the target's QEMU takes migrations, a name or an IP; "" leaves it to the target's libvirt.
 	Address string
@@ -64,25 +64,25 @@ func Run(ctx context.Context, request Request) (State, error) {
 	err := r.openTunnels()
 	defer r.closeTunnels(ctx)
 	if err == nil {
-		err = r.prepare(ctx)
+		err = r.prepareTarget(ctx)
 	}
 	if err == nil {
-		err = r.travel(ctx)
+		err = r.tryTransports(ctx)
 	}
 	if ctx.Err() != nil && !r.state.AbortRequested {
 		// It ended in the same moment, or before there was a migration that would have noticed.
 		r.requestAbort(ctx, "cancelled")
 	}
 	if err != nil && *r.Options.AllowPostCopy {
-		err = r.recover(ctx, err)
+		err = r.resumePostCopy(ctx, err)
 	}
-	defer func() { r.road.close(ctx) }()
+	defer func() { r.route.close(ctx) }()
 	return r.conclude(ctx, err)
 }
 
-// prepare makes what the target lacks, and says how much there is to do.
-func (r *run) prepare(ctx context.Context) error {
-	unshared, err := r.closely().proveShared(ctx)
+// prepareTarget makes what the target lacks, and says how much there is to do.
+func (r *run) prepareTarget(ctx context.Context) error {
+	unshared, err := r.probingPreflight().verifyShared(ctx)
 	if err != nil {
 		return err
 	}
@@ -92,17 +92,17 @@ func (r *run) prepare(ctx context.Context) error {
 	if err := r.makeImages(ctx); err != nil {
 		return err
 	}
-	if err := r.leavesNothing(); err != nil {
+	if err := r.verifyNoDiskLeft(); err != nil {
 		return err
 	}
-	r.noteVariables(ctx)
-	if made := slices.Concat(r.images, r.variables); r.Made != nil && len(made) > 0 {
+	r.noteNVRAM(ctx)
+	if made := slices.Concat(r.images, r.nvramFiles); r.Made != nil && len(made) > 0 {
 		if err := r.Made(ctx, r.state, made); err != nil {
 			return err
 		}
 	}
-	facts := r.Machine.Facts
-	_, disks := sizes(r.copies)
+	facts := r.VM.Facts
+	_, disks := copySizes(r.copies)
 	r.monitor = newMonitor(r.Options, facts.Memory+disks, facts.VFIO)
 	if d := r.monitor.detector; d != nil && r.stallWindow > 0 {
 		d.window = r.stallWindow
@@ -123,20 +123,20 @@ type run struct {
 	verdict error
 	// paused says that the guest was told to stand still, whatever became of that.
 	paused bool
-	// brokenAt is when the source was first seen to have failed in post-copy, while the migration did not end.
-	brokenAt time.Time
+	// postCopyFailedAt is when the source was first seen to have failed in post-copy, while the migration did not end.
+	postCopyFailedAt time.Time
 	// resuming says that it goes on after it broke in post-copy.
 	resuming bool
 	// copies are the disks that are copied, images what was made on the target.
 	copies []Copy
 	images []string
-	// variables are the files of the firmware's variables that the target did not have before.
-	variables []string
-	// disk is how far copying them was when it was last told.
-	disk libvirt.Transfer
-	// source and target are nil where there is no way for a relay, road is what is used now.
-	source, target Tunnel
-	road           road
+	// nvramFiles are the files of the firmware's variables that the target did not have before.
+	nvramFiles []string
+	// diskProgress is how far copying them was when it was last told.
+	diskProgress libvirt.Transfer
+	// sourceTunnel and targetTunnel are nil where there is no way for a relay; route is what is used now.
+	sourceTunnel, targetTunnel Tunnel
+	route                      route
 }
 
 func newRun(request Request) *run {
@@ -146,7 +146,7 @@ func newRun(request Request) *run {
 	request.Options = request.Options.WithDefaults()
 	return &run{
 		Request: request,
-		log: request.Logger.With("name", request.Machine.Name, "uuid", request.Machine.UUID,
+		log: request.Logger.With("name", request.VM.Name, "uuid", request.VM.UUID,
 			"source", request.Source.Name(), "target", request.Target.Name()),
 		state: State{
 			SourceHost: request.Source.Name(), TargetHost: request.Target.Name(), Start: time.Now(),
@@ -155,26 +155,26 @@ func newRun(request Request) *run {
 	}
 }
 
-// closely looks at the files themselves.
-func (r *run) closely() toTarget {
-	return toTarget{machine: r.Machine, source: r.Source, target: r.Target, options: r.Options, closely: true}
+// probingPreflight is a preflight that looks at the files themselves.
+func (r *run) probingPreflight() preflight {
+	return preflight{vm: r.VM, source: r.Source, target: r.Target, options: r.Options, probeFiles: true}
 }
 
 // migrate runs the migration and watches it until it has ended.
 func (r *run) migrate(ctx context.Context) error {
 	listen, stop := context.WithCancel(ctx)
 	defer stop()
-	iterations := r.iterations(listen)
+	iterations := r.subscribeIterations(listen)
 	if d := r.monitor.firstDowntime(); d != nil && !r.resuming {
-		if err := r.Source.SetMaxDowntime(ctx, r.Machine.UUID, *d); err != nil {
+		if err := r.Source.SetMaxDowntime(ctx, r.VM.UUID, *d); err != nil {
 			return err
 		}
 	}
-	r.brokenAt = time.Time{}
+	r.postCopyFailedAt = time.Time{}
 	moving, abort := context.WithCancelCause(ctx)
 	defer abort(nil)
 	ended := make(chan error, 1)
-	go func() { ended <- r.order(moving) }()
+	go func() { ended <- r.callMigrate(moving) }()
 
 	ticker := time.NewTicker(pollInterval)
 	defer ticker.Stop()
@@ -196,11 +196,11 @@ func (r *run) migrate(ctx context.Context) error {
 				continue
 			}
 		case <-ticker.C:
-			if r.abandoned(ctx) {
-				abort(errAbandoned)
+			if r.postCopyStuck(ctx) {
+				abort(errPostCopyStuck)
 			}
 		}
-		if why := r.look(ctx, iteration); why != nil && r.verdict == nil && !r.state.AbortRequested {
+		if why := r.sampleJob(ctx, iteration); why != nil && r.verdict == nil && !r.state.AbortRequested {
 			r.verdict = why
 			r.requestAbort(ctx, why.Error())
 			abort(why)
@@ -208,12 +208,12 @@ func (r *run) migrate(ctx context.Context) error {
 	}
 }
 
-// iterations subscribes to what drives the stall detector. Where that can't be had there is none.
-func (r *run) iterations(ctx context.Context) <-chan libvirt.Event {
+// subscribeIterations subscribes to what drives the stall detector. Where that can't be had there is none.
+func (r *run) subscribeIterations(ctx context.Context) <-chan libvirt.Event {
 	if r.monitor.detector == nil || r.resuming {
 		return nil
 	}
-	events, err := r.Source.Subscribe(ctx, r.Machine.UUID)
+	events, err := r.Source.Subscribe(ctx, r.VM.UUID)
 	if err != nil {
 		r.monitor.detector = nil
 		r.log.WarnContext(ctx, "no stall detector without the source's events", "error", err.Error())
@@ -226,16 +226,16 @@ func (r *run) iterations(ctx context.Context) <-chan libvirt.Event {
 func (r *run) requestAbort(ctx context.Context, why string) {
 	r.state.AbortRequested, r.state.AbortStatus = true, AbortAborting
 	r.log.WarnContext(ctx, "aborting migration", "reason", why, "mode", string(r.state.Mode))
-	r.tell()
+	r.reportProgress()
 }
 
-func (r *run) parameters() libvirt.Migration {
+func (r *run) migrateParameters() libvirt.Migration {
 	o := r.Options
 	m := libvirt.Migration{
-		Unsafe: len(r.Options.declared(r.Machine.Facts)) > 0, // See leavesNothing.
-		URI:    r.uri(), TLS: r.road.transport == TransportTLS,
-		Paused:       r.Machine.State == libvirt.Paused,
-		Transient:    r.Machine.Transient,
+		Unsafe: len(r.Options.declaredSharedDisks(r.VM.Facts)) > 0, // See verifyNoDiskLeft.
+		URI:    r.migrationURI(), TLS: r.route.transport == TransportTLS,
+		Paused:       r.VM.State == libvirt.Paused,
+		Transient:    r.VM.Transient,
 		AutoConverge: *o.AllowAutoConverge, PostCopy: *o.AllowPostCopy, PostCopyResume: r.resuming,
 		Bandwidth: *o.Bandwidth, ParallelConnections: *o.ParallelConnections,
 	}
@@ -246,31 +246,31 @@ func (r *run) parameters() libvirt.Migration {
 		m.PeerURI = r.PeerURI
 	}
 	if len(r.copies) > 0 && !r.resuming { // The disks are there before the guest is handed over.
-		m.NonSharedIncremental = r.Options.incrementally(r.copies)
+		m.NonSharedIncremental = r.Options.chooseIncremental(r.copies)
 		m.NonSharedFull = !m.NonSharedIncremental
-		m.MigrateDisks, m.DisksURI = targets(r.copies), r.road.disksURI()
+		m.MigrateDisks, m.DisksURI = diskTargets(r.copies), r.route.disksURI()
 	}
 	return m
 }
 
-// look reads the job, tells of it, and does what the monitor decides. It returns why the migration is to be aborted.
-// iteration says that QEMU has just begun to go through the memory once more.
-func (r *run) look(ctx context.Context, iteration bool) error {
+// sampleJob reads the job, reports it, and does what the monitor decides. It returns why the migration is to be
+// aborted. iteration says that QEMU has just begun to go through the memory once more.
+func (r *run) sampleJob(ctx context.Context, iteration bool) error {
 	ctx, cancel := lease.CleanUp(ctx, askTimeout)
 	defer cancel()
-	job, err := r.Source.Job(ctx, r.Machine.UUID)
+	job, err := r.Source.Job(ctx, r.VM.UUID)
 	if err != nil || job == nil || job.Operation != libvirt.OperationMigrationOut || !job.Type.Active() {
 		return nil // It has not begun, or has just ended.
 	}
 	r.state.Statistics = *job
 	if job.Disk.Total > 0 {
-		r.disk = job.Disk
+		r.diskProgress = job.Disk
 	}
 	copying := job.Data.Total > 0
-	if r.state.Phase == PhasePreparingTarget && (copying || look(ctx, r.Target, r.Machine.UUID).waits()) {
+	if r.state.Phase == PhasePreparingTarget && (copying || readDomain(ctx, r.Target, r.VM.UUID).waitsForMigration()) {
 		r.state.Phase = PhaseTargetReady
 		r.log.InfoContext(ctx, "migration", "phase", PhaseTargetReady)
-		r.tell()
+		r.reportProgress()
 	}
 	if !copying {
 		return nil
@@ -279,12 +279,12 @@ func (r *run) look(ctx context.Context, iteration bool) error {
 		r.began = time.Now()
 		r.state.Phase = PhaseRunning
 	}
-	defer r.tell()
+	defer r.reportProgress()
 	r.logProgress(ctx, job)
 	if r.state.AbortRequested {
 		return nil
 	}
-	stopped := r.monitor.stopping() && look(ctx, r.Source, r.Machine.UUID).stopped()
+	stopped := r.monitor.awaitsStop() && readDomain(ctx, r.Source, r.VM.UUID).stoppedForHandover()
 	a := r.monitor.decide(sample{
 		elapsed: time.Since(r.began), remaining: job.Data.Remaining, disks: job.Disk.Total > 0 && job.Memory.Total == 0,
 		rate: job.MemoryRate, iteration: iteration, stopped: stopped,
@@ -292,10 +292,10 @@ func (r *run) look(ctx context.Context, iteration bool) error {
 	if stopped {
 		r.state.Mode = r.monitor.mode
 	}
-	return r.act(ctx, a)
+	return r.applyAction(ctx, a)
 }
 
-func (r *run) tell() {
+func (r *run) reportProgress() {
 	if r.Progress != nil {
 		r.Progress(r.state)
 	}
@@ -316,38 +316,38 @@ func (r *run) logProgress(ctx context.Context, job *libvirt.Job) {
 		"throttle", job.AutoConvergeThrottle)
 }
 
-// act does what the monitor decided.
-func (r *run) act(ctx context.Context, a action) error {
-	uuid := r.Machine.UUID
+// applyAction does what the monitor decided.
+func (r *run) applyAction(ctx context.Context, a action) error {
+	uuid := r.VM.UUID
 	var err error
 	switch a {
-	case nothing:
+	case noAction:
 		return nil
 	case abortStuck:
 		return fmt.Errorf("%w for %v", ErrStuck, *r.Options.ProgressTimeout)
 	case abortStalled:
-		return fmt.Errorf("%w (%s)", ErrStalled, r.monitor.stall())
+		return fmt.Errorf("%w (%s)", ErrStalled, r.monitor.describeStall())
 	case abortLate:
-		return fmt.Errorf("%w: it is not completed after %v", ErrLate, r.monitor.limit().Round(time.Millisecond))
+		return fmt.Errorf("%w: it is not completed after %v", ErrLate, r.monitor.timeLimit().Round(time.Millisecond))
 	case startPostCopy:
 		err = r.Source.StartPostCopy(ctx, uuid)
-	case pause:
+	case pauseGuest:
 		r.paused = true
 		err = r.Source.SuspendDomain(ctx, uuid)
 	case raiseDowntime:
-		err = r.Source.SetMaxDowntime(ctx, uuid, r.monitor.downtime())
+		err = r.Source.SetMaxDowntime(ctx, uuid, r.monitor.raisedDowntime())
 	case hardStop:
 		err = r.Source.SetMaxDowntime(ctx, uuid, MaxDowntimeLimit)
 	case softStop:
 		err = r.Source.SetMaxDowntime(ctx, uuid, r.monitor.maxDowntime())
 	}
 	if err != nil {
-		r.monitor.refused()
+		r.monitor.takeBack()
 		r.log.WarnContext(ctx, "migration could not be hurried up", "error", err.Error())
 		return nil
 	}
 	r.state.Mode = r.monitor.mode
 	r.log.InfoContext(ctx, "migration takes too long, hurrying it up", "mode", string(r.state.Mode),
-		"stalled", r.monitor.stalled(), "elapsed", time.Since(r.began).Round(time.Millisecond))
+		"stalled", r.monitor.hasStalled(), "elapsed", time.Since(r.began).Round(time.Millisecond))
 	return nil
 }

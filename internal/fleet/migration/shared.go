@@ -16,49 +16,49 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
-// shares says that a disk was declared to be shared, itself or with the filesystem that its file is on.
-func (o Options) shares(disk domain.MobileDisk) bool {
+// declaresShared says that a disk was declared to be shared, itself or with the filesystem that its file is on.
+func (o Options) declaresShared(disk domain.MobileDisk) bool {
 	if disk.Path == "" || disk.Shared || slices.Contains(o.SharedDisks, disk.Key) {
 		return disk.Path != ""
 	}
-	return !disk.Block && o.sharesFile(disk.Path)
+	return !disk.Block && o.declaresFileShared(disk.Path)
 }
 
-// sharesFile says that the filesystem which a file is on was declared to be shared.
-func (o Options) sharesFile(file string) bool {
+// declaresFileShared says that the filesystem which a file is on was declared to be shared.
+func (o Options) declaresFileShared(file string) bool {
 	return slices.ContainsFunc(o.SharedFilesystems, func(dir string) bool { return strings.HasPrefix(file, dir+"/") })
 }
 
-// declared are the disks that libvirt would refuse to leave to the target if the configuration did not declare them as
-// shared.
-func (o Options) declared(facts domain.Mobility) []domain.MobileDisk {
+// declaredSharedDisks are the disks that libvirt would refuse to leave to the target if the configuration did not
+// declare them as shared.
+func (o Options) declaredSharedDisks(facts domain.Mobility) []domain.MobileDisk {
 	return slices.DeleteFunc(slices.Clone(facts.Disks), func(disk domain.MobileDisk) bool {
-		return disk.ReadOnly || disk.Block || !o.shares(disk)
+		return disk.ReadOnly || disk.Block || !o.declaresShared(disk)
 	})
 }
 
-// declared checks a disk that is declared to be shared, as far as pools tell.
-func (t toTarget) declared(f *finding, disk domain.MobileDisk, here, there *libvirt.Volume) {
-	if !t.differs(f, disk, here, there) {
-		f.cached(disk)
+// checkDeclaredShared checks a disk that is declared to be shared, as far as pools tell.
+func (t preflight) checkDeclaredShared(f *blockerList, disk domain.MobileDisk, here, there *libvirt.Volume) {
+	if !t.blockIfDifferent(f, disk, here, there) {
+		f.checkCache(disk)
 	}
 }
 
-// cached says that a disk is written to through its host's cache.
-func (f *finding) cached(disk domain.MobileDisk) {
+// checkCache says that a disk is written to through its host's cache.
+func (f *blockerList) checkCache(disk domain.MobileDisk) {
 	if disk.ReadOnly || disk.Cache == "none" || disk.Cache == "directsync" {
 		return
 	}
 	f.block(DisksNotLiveMigratable, "disks."+disk.Key, fmt.Sprintf("disk %q is %s, is not copied, and goes through its "+
-		"host's cache, which the target doesn't see", disk.Key, describe(disk)),
+		"host's cache, which the target doesn't see", disk.Key, describeStorage(disk)),
 		`Set disks.`+disk.Key+`.cache = "none", which takes a restart.`)
 }
 
-// uncertain says that the target may not reach a disk. libvirt refuses by itself to leave a file that is written to to
-// a target that may not have it, but of a VM with disks that are declared to be shared it isn't asked.
-func (t toTarget) uncertain(f *finding, disk domain.MobileDisk, message, remedy string) {
-	say := f.doubt
-	if !disk.ReadOnly && !disk.Block && len(t.options.declared(t.machine.Facts)) > 0 {
+// mayNotReach says that the target may not reach a disk. libvirt refuses by itself to leave a file that is written to
+// to a target that may not have it, but of a VM with disks that are declared to be shared it isn't asked.
+func (t preflight) mayNotReach(f *blockerList, disk domain.MobileDisk, message, remedy string) {
+	say := f.mayBlock
+	if !disk.ReadOnly && !disk.Block && len(t.options.declaredSharedDisks(t.vm.Facts)) > 0 {
 		say = f.block
 	}
 	say(DisksNotLiveMigratable, "disks."+disk.Key, message, remedy)
@@ -70,18 +70,18 @@ const (
 	appearInterval = 250 * time.Millisecond
 )
 
-// proveShared tries whether the filesystems that are declared to be shared are: of two files under one path the VM
+// verifyShared tries whether the filesystems that are declared to be shared are: of two files under one path the VM
 // would have another one on the target.
-func (t toTarget) proveShared(ctx context.Context) (finding, error) {
-	var f finding
+func (t preflight) verifyShared(ctx context.Context) (blockerList, error) {
+	var f blockerList
 	tried := map[string]bool{}
-	for _, b := range t.options.written(t.machine) {
+	for _, b := range t.options.declaredSharedFiles(t.vm) {
 		dir := path.Dir(b.path)
 		if tried[dir] {
 			continue
 		}
 		tried[dir] = true
-		shared, err := t.spans(ctx, dir)
+		shared, err := t.probeShared(ctx, dir)
 		if ctx.Err() != nil {
 			return nil, cmp.Or(err, context.Cause(ctx))
 		}
@@ -96,14 +96,14 @@ func (t toTarget) proveShared(ctx context.Context) (finding, error) {
 	return f, nil
 }
 
-// notShared says that a file which is declared to be shared isn't, or that it is unknown.
-func (f *finding) notShared(b belonging, why string) {
-	f.block(b.reason, b.attribute, b.declared()+why, "Mount it on both hosts, or say no more that they share it ("+
-		b.declaration()+").")
+// storageRemedy says that a file which is declared to be shared isn't, or that it is unknown.
+func (f *blockerList) notShared(b localFile, why string) {
+	f.block(b.reason, b.attribute, b.declaredText()+why, "Mount it on both hosts, or say no more that they share it ("+
+		b.declarationPath()+").")
 }
 
-// declaration is where a file may be declared to be shared.
-func (b belonging) declaration() string {
+// declarationPath is where a file may be declared to be shared.
+func (b localFile) declarationPath() string {
 	const filesystems = "migration_options.shared_filesystems"
 	if b.disk == "" {
 		return filesystems
@@ -111,81 +111,82 @@ func (b belonging) declaration() string {
 	return b.attribute + ".shared, " + filesystems
 }
 
-// declared begins a sentence about a file that is declared to be shared.
-func (b belonging) declared() string {
+// declaredText begins a sentence about a file that is declared to be shared.
+func (b localFile) declaredText() string {
 	return fmt.Sprintf("the hosts are declared to share %s (%s), ", b.what, b.path)
 }
 
-// written are the files that the VM writes to and libvirt wouldn't take for shared without a declaration.
-func (o Options) written(m Machine) []belonging {
-	var all []belonging
-	for _, disk := range o.declared(m.Facts) {
-		all = append(all, ofDisk(disk))
+// declaredSharedFiles are the files that the VM writes to and libvirt wouldn't take for shared without a declaration.
+func (o Options) declaredSharedFiles(vm VM) []localFile {
+	var all []localFile
+	for _, disk := range o.declaredSharedDisks(vm.Facts) {
+		all = append(all, diskFile(disk))
 	}
-	if m.Live() {
+	if vm.Live() {
 		return all // Its firmware's variables libvirt brings to the target.
 	}
-	_, shared := o.belongings(m)
-	return append(all, slices.DeleteFunc(shared, func(b belonging) bool { return b.disk != "" })...)
+	_, shared := o.splitLocalFiles(vm)
+	return append(all, slices.DeleteFunc(shared, func(b localFile) bool { return b.disk != "" })...)
 }
 
-// same checks that the target has a file which is declared to be shared, and what it is based on: as far as pools tell,
-// unless it is looked at closely.
-func (t toTarget) same(ctx context.Context, f *finding, b belonging) {
-	if b.unstarted() {
+// checkSharedChain checks that the target has a file which is declared to be shared, and what it is based on: as far as
+// pools tell, unless files are probed.
+func (t preflight) checkSharedChain(ctx context.Context, f *blockerList, b localFile) {
+	if b.mayBeAbsent() {
 		return
 	}
 	var chain []string
 	for next := b.path; next != "" && !slices.Contains(chain, next); {
 		chain = append(chain, next)
-		next = t.sameImage(ctx, f, b, next)
+		next = t.checkSharedImage(ctx, f, b, next)
 	}
 }
 
-// sameImage checks one image of the chain, and returns what it is based on; "" ends it.
-func (t toTarget) sameImage(ctx context.Context, f *finding, b belonging, file string) (backing string) {
+// checkSharedImage checks one image of the chain, and returns what it is based on; "" ends it.
+func (t preflight) checkSharedImage(ctx context.Context, f *blockerList, b localFile, file string) (backing string) {
 	which := "which"
 	if file != b.path {
 		which += " is based on " + file + ", and that"
 	}
-	here, there, same, err := t.compare(ctx, file)
+	here, there, same, err := t.compareFile(ctx, file)
 	switch {
-	case err != nil && t.closely:
+	case err != nil && t.probeFiles:
 		f.notShared(b, fmt.Sprintf("%s can't be compared: %v", which, err))
 	case err != nil:
-		f.failed(b.reason, b.attribute, t.target, "the storage", err)
+		f.unanswered(b.reason, b.attribute, t.target, "the storage", err)
 	case same:
 		return here.Backing
 	case here != nil && there != nil:
-		f.notShared(b, fmt.Sprintf("%s is another file on host %q, %s", which, t.target.Name(), difference(*here, *there)))
-	case t.closely && here == nil:
+		f.notShared(b,
+			fmt.Sprintf("%s is another file on host %q, %s", which, t.target.Name(), describeDifference(*here, *there)))
+	case t.probeFiles && here == nil:
 		f.notShared(b, fmt.Sprintf("%s host %q does not have", which, t.source.Name()))
-	case t.closely:
+	case t.probeFiles:
 		f.notShared(b, fmt.Sprintf("%s host %q does not have", which, t.target.Name()))
-	case here != nil && t.covers(ctx, path.Dir(file)):
-		f.doubt(b.reason, b.attribute, fmt.Sprintf("%s%s the storage pools of host %q don't show", b.declared(), which,
+	case here != nil && t.hasPoolOf(ctx, path.Dir(file)):
+		f.mayBlock(b.reason, b.attribute, fmt.Sprintf("%s%s the storage pools of host %q don't show", b.declaredText(), which,
 			t.target.Name()), "Refresh the pool there. It is tried before anything is changed.")
 	}
 	return ""
 }
 
-// leavesNothing refuses what libvirt isn't asked about: to leave a disk that is written to behind, or what its host's
-// cache has of it, whatever preflight could see.
-func (r *run) leavesNothing() error {
-	facts := r.Machine.Facts
-	if len(r.Options.declared(facts)) == 0 {
+// verifyNoDiskLeft refuses what libvirt isn't asked about: to leave a disk that is written to behind, or what its
+// host's cache has of it, whatever preflight could see.
+func (r *run) verifyNoDiskLeft() error {
+	facts := r.VM.Facts
+	if len(r.Options.declaredSharedDisks(facts)) == 0 {
 		return nil
 	}
-	var f finding
-	copied := targets(r.copies)
+	var f blockerList
+	copied := diskTargets(r.copies)
 	for _, disk := range facts.Disks {
 		switch {
 		case disk.Empty, disk.ReadOnly, slices.Contains(copied, disk.Target):
-		case disk.Network, disk.Block, r.Options.shares(disk):
-			f.cached(disk)
+		case disk.Network, disk.Block, r.Options.declaresShared(disk):
+			f.checkCache(disk)
 		default:
 			f.block(DisksNotLiveMigratable, "disks."+disk.Key, fmt.Sprintf("disk %q is %s, which is neither copied nor "+
-				"declared to be shared, as others of the VM are", disk.Key, describe(disk)),
+				"declared to be shared, as others of the VM are", disk.Key, describeStorage(disk)),
 				"Set disks."+disk.Key+".shared = true if the hosts share it, or have it copied.")
 		}
 	}
@@ -195,8 +196,9 @@ func (r *run) leavesNothing() error {
 	return nil
 }
 
-// spans says whether a file that the source makes in a directory appears on the target. The file is removed again.
-func (t toTarget) spans(ctx context.Context, dir string) (_ bool, err error) {
+// probeShared says whether a file that the source makes in a directory appears on the target. The file is removed
+// again.
+func (t preflight) probeShared(ctx context.Context, dir string) (_ bool, err error) {
 	probe := path.Join(dir, "virtfleet-"+rand.Text())
 	if _, err := t.source.CreateImage(ctx, libvirt.NewImage{Path: probe, Format: "raw"}); err != nil {
 		return false, err

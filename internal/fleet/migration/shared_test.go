@@ -53,10 +53,10 @@ func TestDeclared_leavesNothingInDoubt(t *testing.T) {
 				t.Fatal(err)
 			}
 			t.Cleanup(func() { _ = host.Close() })
-			m := Machine{State: libvirt.Running, Facts: facts(t, "", tt.disks)}
+			m := VM{State: libvirt.Running, Facts: facts(t, "", tt.disks)}
 			o := Options{SharedFilesystems: []string{"/srv"}, CopyStorage: CopyNone}
-			var f finding
-			toTarget{machine: m, source: host, target: host, options: o}.storage(t.Context(), &f)
+			var f blockerList
+			preflight{vm: m, source: host, target: host, options: o}.plannedCopies(t.Context(), &f)
 			var got []string
 			for _, b := range f {
 				got = append(got, string(b.Status))
@@ -65,7 +65,7 @@ func TestDeclared_leavesNothingInDoubt(t *testing.T) {
 				t.Errorf("-want +got:\n%s\n%+v", diff, f)
 			}
 			// At the end it is all or nothing.
-			left := (&run{Request: Request{Machine: m, Options: o}}).leavesNothing()
+			left := (&run{Request: Request{VM: m, Options: o}}).verifyNoDiskLeft()
 			if _, blocked := errors.AsType[*BlockedError](left); blocked != slices.Contains(tt.want, "False") {
 				t.Errorf("leaves nothing: %v", left)
 			}
@@ -73,17 +73,17 @@ func TestDeclared_leavesNothingInDoubt(t *testing.T) {
 	}
 }
 
-// What a VM that is off has on storage that is declared to be shared isn't carried, and what of that it writes to
-// is tried; the rest is carried as ever.
+// What a VM that is off has on storage that is declared to be shared isn't copied, and what of that it writes to
+// is tried; the rest is copied as ever.
 func TestOptions_belongings(t *testing.T) {
 	t.Parallel()
-	m := Machine{UUID: "u", State: libvirt.Shutoff, Facts: facts(t, "", `<tpm><backend type='emulator'/></tpm>`+
+	m := VM{UUID: "u", State: libvirt.Shutoff, Facts: facts(t, "", `<tpm><backend type='emulator'/></tpm>`+
 		`<disk type='file'><source file='/srv/a'/><target dev='vda'/></disk>`+
 		`<disk type='file'><source file='/srv2/b'/><target dev='vdb'/></disk>`+
 		`<disk type='file'><source file='/c'/><target dev='vdc'/></disk>`+
 		`<disk type='file' device='cdrom'><source file='/srv/iso'/><target dev='sda'/><readonly/></disk>`)}
 	m.Facts.NVRAM = "/srv/vars"
-	const tpm = tpmStates + "/u"
+	const tpm = tpmStateDir + "/u"
 	for name, tt := range map[string]struct {
 		options                  Options
 		carried, shared, written []string
@@ -102,27 +102,27 @@ func TestOptions_belongings(t *testing.T) {
 			[]string{"/srv/a", "/srv/vars"},
 		},
 		"the TPM's directory": { // Not every libvirt leaves its state there.
-			Options{SharedFilesystems: []string{tpmStates}},
+			Options{SharedFilesystems: []string{tpmStateDir}},
 			[]string{"/srv/a", "/srv2/b", "/c", "/srv/iso", "/srv/vars", tpm},
 			nil, nil,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			paths := func(all []belonging) (paths []string) {
+			paths := func(all []localFile) (paths []string) {
 				for _, b := range all {
 					paths = append(paths, b.path)
 				}
 				return paths
 			}
-			carried, shared := tt.options.belongings(m)
+			carried, shared := tt.options.splitLocalFiles(m)
 			if diff := cmp.Diff(tt.carried, paths(carried)); diff != "" {
 				t.Errorf("carried (-want +got):\n%s", diff)
 			}
 			if diff := cmp.Diff(tt.shared, paths(shared)); diff != "" {
 				t.Errorf("shared (-want +got):\n%s", diff)
 			}
-			if diff := cmp.Diff(tt.written, paths(tt.options.written(m))); diff != "" {
+			if diff := cmp.Diff(tt.written, paths(tt.options.declaredSharedFiles(m))); diff != "" {
 				t.Errorf("written (-want +got):\n%s", diff)
 			}
 		})

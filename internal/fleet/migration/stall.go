@@ -67,8 +67,8 @@ func newStallDetector() *stallDetector {
 	return &stallDetector{window: stallProgressTimeout, settled: math.MaxUint64}
 }
 
-// measure notes how fast memory is copied.
-func (d *stallDetector) measure(rate uint64) {
+// smoothRate notes how fast memory is copied.
+func (d *stallDetector) smoothRate(rate uint64) {
 	if d.rate == 0 {
 		d.rate = float64(rate)
 		return
@@ -76,14 +76,14 @@ func (d *stallDetector) measure(rate uint64) {
 	d.rate = stallRateWeight*float64(rate) + (1-stallRateWeight)*d.rate
 }
 
-// iterate notes an iteration that begins, and says whether the migration has stalled, now or before.
-func (d *stallDetector) iterate(i iteration) bool {
+// addIteration notes an iteration that begins, and says whether the migration has stalled, now or before.
+func (d *stallDetector) addIteration(i iteration) bool {
 	d.remaining = i.remaining
 	switch {
 	case d.rate == 0:
 		return false
 	case d.stalled:
-		d.relax(i)
+		d.relaxBest(i)
 		return true
 	}
 	for len(d.minima) > 0 && i.began-d.minima[0].began >= d.window {
@@ -101,8 +101,8 @@ func (d *stallDetector) iterate(i iteration) bool {
 	return true
 }
 
-// relax is content with a little more when the best did not come again in time.
-func (d *stallDetector) relax(i iteration) {
+// relaxBest is content with a little more when the best did not come again in time.
+func (d *stallDetector) relaxBest(i iteration) {
 	at, _ := slices.BinarySearch(d.later, i.remaining)
 	d.later = slices.Insert(d.later, at, i.remaining)
 	if i.began < d.relaxAt {
@@ -118,18 +118,18 @@ func (d *stallDetector) nearBest() bool {
 	return float64(d.remaining) <= float64(d.best)*(1+stallMargin)
 }
 
-// standstill is how long copying what remained at the last iteration takes while the guest stands still.
-func (d *stallDetector) standstill() time.Duration {
+// expectedDowntime is how long copying what remained at the last iteration takes while the guest stands still.
+func (d *stallDetector) expectedDowntime() time.Duration {
 	const longest = math.MaxInt64 / completionTimeoutFactor // There is something to be added to it.
 	return time.Duration(min(float64(d.remaining)/d.rate*float64(time.Second), longest))
 }
 
-// detect is decide with the stall detector, in KubeVirt's order. The progress timeout is kept for a connection that is
-// dead: there are no iterations then.
-func (m *monitor) detect(s sample) action {
-	d, stuck := m.detector, m.stuck(s)
+// decideWithDetector is decide with the stall detector, in KubeVirt's order. The progress timeout is kept for a
+// connection that is dead: there are no iterations then.
+func (m *monitor) decideWithDetector(s sample) action {
+	d, stuck := m.detector, m.isStuck(s)
 	if m.mode == PostCopy {
-		return nothing // There is no way back.
+		return noAction // There is no way back.
 	}
 	if d.remaining == 0 {
 		d.remaining = s.remaining // The first iteration may begin before there is anything to be told of.
@@ -138,23 +138,23 @@ func (m *monitor) detect(s sample) action {
 	case s.stopped:
 		m.mode = Paused
 	case !s.iteration:
-		d.measure(s.rate)
-	case d.deadline == 0 && d.iterate(iteration{s.elapsed, s.remaining}):
-		if a := m.unstall(s); a != nothing {
+		d.smoothRate(s.rate)
+	case d.deadline == 0 && d.addIteration(iteration{s.elapsed, s.remaining}):
+		if a := m.decideStalled(s); a != noAction {
 			return a
 		}
 	}
-	late := m.overdue(s)
-	if s.disks && m.postCopy() {
+	late := m.isOverdue(s)
+	if s.disks && m.switchesToPostCopy() {
 		late = false // QEMU takes no switch before memory is on its way. It comes then.
 	}
-	hurry := late && d.deadline == 0 && d.rate > 0 && m.refusals < maxRefusals && m.reachable(s)
+	hurry := late && d.deadline == 0 && d.rate > 0 && m.refusals < maxRefusals && m.canFinish(s)
 	switch {
-	case hurry && m.postCopy(): // KubeVirt asks for no leave to disrupt here.
+	case hurry && m.switchesToPostCopy(): // KubeVirt asks for no leave to disrupt here.
 		m.mode = PostCopy
 		return startPostCopy
 	case hurry && *m.options.AllowWorkloadDisruption:
-		return m.stop(s, hardStop)
+		return m.stopGuest(s, hardStop)
 	case stuck:
 		return abortStuck
 	case late && d.stalled && d.deadline > 0 && m.mode != Paused:
@@ -162,56 +162,56 @@ func (m *monitor) detect(s sample) action {
 	case late:
 		return abortLate
 	default:
-		return nothing
+		return noAction
 	}
 }
 
-// unstall decides about a migration that has stalled, as an iteration begins.
-func (m *monitor) unstall(s sample) action {
+// decideStalled decides about a migration that has stalled, as an iteration begins.
+func (m *monitor) decideStalled(s sample) action {
 	d := m.detector
 	disrupt := *m.options.AllowWorkloadDisruption
 	switch {
 	case !d.nearBest():
-		return nothing // A better moment may come.
-	case !m.reachable(s):
-		return nothing // It is as if the network were gone: not the guest's fault.
+		return noAction // A better moment may come.
+	case !m.canFinish(s):
+		return noAction // It is as if the network were gone: not the guest's fault.
 	case m.refusals >= maxRefusals:
 		return abortStalled
-	case disrupt && m.postCopy():
+	case disrupt && m.switchesToPostCopy():
 		m.mode = PostCopy
 		return startPostCopy
 	case disrupt:
-		return m.stop(s, hardStop)
-	case float64(d.standstill()) <= float64(m.maxDowntime())*precopyPossibleFactor:
-		return m.stop(s, softStop)
+		return m.stopGuest(s, hardStop)
+	case float64(d.expectedDowntime()) <= float64(m.maxDowntime())*precopyPossibleFactor:
+		return m.stopGuest(s, softStop)
 	default:
 		return abortStalled
 	}
 }
 
-// stop gives QEMU the time to stop the guest in.
-func (m *monitor) stop(s sample, how action) action {
+// stopGuest gives QEMU the time to stop the guest in.
+func (m *monitor) stopGuest(s sample, how action) action {
 	m.detector.deadline = s.elapsed + switchoverTimeout
 	return how
 }
 
-// reachable says that what remained at the last iteration can be copied in what there is of the completion timeout.
+// canFinish says that what remained at the last iteration can be copied in what there is of the completion timeout.
 // Without one it always can, where KubeVirt takes none for one of zero and never ends a stall.
-func (m *monitor) reachable(s sample) bool {
-	return m.budget == 0 || s.elapsed+m.detector.standstill() <= m.budget*completionTimeoutFactor
+func (m *monitor) canFinish(s sample) bool {
+	return m.budget == 0 || s.elapsed+m.detector.expectedDowntime() <= m.budget*completionTimeoutFactor
 }
 
-// overdue says that the time is over: to converge, to be stopped, or, once the guest stands still, the one that it was
-// stopped for.
-func (m *monitor) overdue(s sample) bool {
-	limit := m.limit()
+// isOverdue says that the time is over: to converge, to be stopped, or, once the guest stands still, the one that it
+// was stopped for.
+func (m *monitor) isOverdue(s sample) bool {
+	limit := m.timeLimit()
 	return limit > 0 && s.elapsed > limit
 }
 
-// limit is the time after which the migration is aborted, or hurried up where that is allowed; 0 is none. A guest that
-// was stopped has the time that was reckoned with. KubeVirt gives it half of that if it was stopped because of a stall,
-// so that it may have stood still for nothing.
-func (m *monitor) limit() time.Duration {
+// timeLimit is the time after which the migration is aborted, or hurried up where that is allowed; 0 is none. A guest
+// that was stopped has the time that was reckoned with. KubeVirt gives it half of that if it was stopped because of a
+// stall, so that it may have stood still for nothing.
+func (m *monitor) timeLimit() time.Duration {
 	switch {
 	case m.detector == nil || m.detector.deadline == 0:
 		return m.budget
@@ -239,19 +239,19 @@ func (m *monitor) firstDowntime() *time.Duration {
 	return new(min(m.maxDowntime(), qemuDowntime))
 }
 
-// stalled says that the stall detector found the migration to stall.
-func (m *monitor) stalled() bool { return m.detector != nil && m.detector.stalled }
+// hasStalled says that the stall detector found the migration to stall.
+func (m *monitor) hasStalled() bool { return m.detector != nil && m.detector.stalled }
 
-// stopping says that the detector has QEMU stop the guest, which it may not have done yet.
-func (m *monitor) stopping() bool { return m.detector != nil && m.detector.deadline > 0 }
+// awaitsStop says that the detector has QEMU stop the guest, which it may not have done yet.
+func (m *monitor) awaitsStop() bool { return m.detector != nil && m.detector.deadline > 0 }
 
-// stall tells what became of a migration that stalled.
-func (m *monitor) stall() string {
+// describeStall tells what became of a migration that stalled.
+func (m *monitor) describeStall() string {
 	d := m.detector
 	told := fmt.Sprintf("in %v what remained shrank by less than %v %%; ", d.window, stallMargin*100)
-	if m.stopping() {
+	if m.awaitsStop() {
 		return told + fmt.Sprintf("QEMU did not stop the guest for the rest within %v", switchoverTimeout)
 	}
 	return told + fmt.Sprintf("copying the rest would stop the guest for %v, where %v is allowed",
-		d.standstill().Round(time.Millisecond), m.maxDowntime())
+		d.expectedDowntime().Round(time.Millisecond), m.maxDowntime())
 }

@@ -19,7 +19,7 @@ type tick struct {
 // stalling are four iterations that leave 100 MB, one every ten seconds, and what follows.
 func stalling(then ...tick) []tick {
 	return append([]tick{
-		begins(10, 100, nothing), begins(20, 100, nothing), begins(30, 100, nothing), begins(40, 100, nothing),
+		begins(10, 100, noAction), begins(20, 100, noAction), begins(30, 100, noAction), begins(40, 100, noAction),
 	}, then...)
 }
 
@@ -49,31 +49,31 @@ func TestStallDetector_decidesInKubeVirtsOrder(t *testing.T) {
 		"it converges": {
 			options: postCopy,
 			ticks: []tick{
-				begins(10, 100, nothing), begins(30, 90, nothing), begins(50, 80, nothing), begins(90, 70, nothing),
+				begins(10, 100, noAction), begins(30, 90, noAction), begins(50, 80, noAction), begins(90, 70, noAction),
 			},
 		},
 		"what is not older than the timeout tells nothing": {
-			options: postCopy, ticks: []tick{begins(10, 100, nothing), begins(49, 100, nothing)},
+			options: postCopy, ticks: []tick{begins(10, 100, noAction), begins(49, 100, noAction)},
 		},
 		"less by the margin is progress": {
-			options: postCopy, ticks: []tick{begins(10, 100, nothing), begins(50, 95.9, nothing)},
+			options: postCopy, ticks: []tick{begins(10, 100, noAction), begins(50, 95.9, noAction)},
 		},
 		"less by no more than the margin is none": {
-			options: postCopy, ticks: []tick{begins(10, 100, nothing), begins(50, 96, startPostCopy)}, mode: PostCopy,
+			options: postCopy, ticks: []tick{begins(10, 100, noAction), begins(50, 96, startPostCopy)}, mode: PostCopy,
 		},
 		"it is compared with the least": {
 			options: postCopy,
 			ticks: []tick{
-				begins(10, 100, nothing), begins(20, 50, nothing), begins(30, 70, nothing), begins(60, 49, startPostCopy),
+				begins(10, 100, noAction), begins(20, 50, noAction), begins(30, 70, noAction), begins(60, 49, startPostCopy),
 			},
 			mode: PostCopy,
 		},
 		"between iterations nothing is compared": {
 			options: postCopy,
-			ticks:   []tick{begins(10, 100, nothing), poll(49, 100, nothing), poll(60, 99, nothing), poll(70, 98, nothing)},
+			ticks:   []tick{begins(10, 100, noAction), poll(49, 100, noAction), poll(60, 99, noAction), poll(70, 98, noAction)},
 		},
 		"without a rate nothing is known": {
-			options: postCopy, unmeasured: true, ticks: stalling(begins(50, 100, nothing), begins(90, 100, nothing)),
+			options: postCopy, unmeasured: true, ticks: stalling(begins(50, 100, noAction), begins(90, 100, noAction)),
 		},
 		"at once where it is a minimum": {
 			options: postCopy, ticks: stalling(begins(50, 100, startPostCopy)), mode: PostCopy,
@@ -81,22 +81,22 @@ func TestStallDetector_decidesInKubeVirtsOrder(t *testing.T) {
 		"later where less was to be copied before": {
 			options: postCopy,
 			ticks: []tick{
-				begins(10, 100, nothing), begins(20, 80, nothing), begins(55, 99, nothing), begins(60, 99, nothing),
-				begins(70, 83.3, nothing), begins(75, 83.2, startPostCopy),
+				begins(10, 100, noAction), begins(20, 80, noAction), begins(55, 99, noAction), begins(60, 99, noAction),
+				begins(70, 83.3, noAction), begins(75, 83.2, startPostCopy),
 			},
 			mode: PostCopy,
 		},
 		"with patience that halves": {
 			options: postCopy,
 			ticks: []tick{
-				begins(10, 100, nothing), begins(20, 80, nothing), // the best
-				begins(60, 130, nothing), // stalled: until 100 it is waited for 80
-				begins(70, 100, nothing), begins(80, 110, nothing), begins(90, 120, nothing),
-				begins(100, 130, nothing), // until 120 for 100
-				begins(119, 130, nothing),
-				begins(120, 125, nothing),       // until 130 for 110
-				begins(129, 120, nothing),       // which is more than 4 % above
-				begins(130, 125, nothing),       // until 135 for 120, which came at 90
+				begins(10, 100, noAction), begins(20, 80, noAction), // the best
+				begins(60, 130, noAction), // stalled: until 100 it is waited for 80
+				begins(70, 100, noAction), begins(80, 110, noAction), begins(90, 120, noAction),
+				begins(100, 130, noAction), // until 120 for 100
+				begins(119, 130, noAction),
+				begins(120, 125, noAction),      // until 130 for 110
+				begins(129, 120, noAction),      // which is more than 4 % above
+				begins(130, 125, noAction),      // until 135 for 120, which came at 90
 				begins(131, 124, startPostCopy), // within 4 % of it
 			},
 			mode: PostCopy,
@@ -104,7 +104,7 @@ func TestStallDetector_decidesInKubeVirtsOrder(t *testing.T) {
 		"until there is nothing better": {
 			options: postCopy,
 			ticks: []tick{
-				begins(10, 100, nothing), begins(20, 80, nothing), begins(60, 130, nothing), begins(99, 130, nothing),
+				begins(10, 100, noAction), begins(20, 80, noAction), begins(60, 130, noAction), begins(99, 130, noAction),
 				begins(100, 130, startPostCopy),
 			},
 			mode: PostCopy,
@@ -131,27 +131,27 @@ func TestStallDetector_decidesInKubeVirtsOrder(t *testing.T) {
 		},
 		"a stop is 900 ms at most where nothing is said": {
 			ticks: []tick{
-				begins(10, 13, nothing), begins(50, 13, softStop),
+				begins(10, 13, noAction), begins(50, 13, softStop),
 			},
 		},
 		"a stop that isn't due": {
-			ticks: []tick{begins(10, 14, nothing), begins(50, 14, abortStalled)},
+			ticks: []tick{begins(10, 14, noAction), begins(50, 14, abortStalled)},
 		},
 		"what can't be copied in time is left alone": {
 			options: postCopy, rate: 10_000_000 / 26, // 260 s
 			ticks: []tick{
-				begins(10, 100, nothing), begins(39, 100, nothing), begins(50, 100, nothing), begins(140, 99.5, nothing),
+				begins(10, 100, noAction), begins(39, 100, noAction), begins(50, 100, noAction), begins(140, 99.5, noAction),
 				poll(151, 99, abortLate),
 			},
 		},
 		"a stop that doesn't come": {
 			options: disruption,
-			ticks: stalling(begins(50, 100, hardStop), begins(60, 90, nothing), begins(109, 80, nothing),
-				poll(110, 70, nothing), poll(110.1, 60, abortStalled)),
+			ticks: stalling(begins(50, 100, hardStop), begins(60, 90, noAction), begins(109, 80, noAction),
+				poll(110, 70, noAction), poll(110.1, 60, abortStalled)),
 		},
 		"a stop that comes has twice the completion timeout": {
 			options: disruption,
-			ticks: stalling(begins(50, 100, hardStop), poll(60, 90, nothing),
+			ticks: stalling(begins(50, 100, hardStop), poll(60, 90, noAction),
 				tick{second: 61, remaining: 80, poll: true, stopped: true},
 				tick{second: 200, remaining: 70, poll: true, stopped: true},
 				tick{second: 300, remaining: 60, poll: true, stopped: true},
@@ -160,48 +160,48 @@ func TestStallDetector_decidesInKubeVirtsOrder(t *testing.T) {
 		},
 		"post-copy is never aborted": {
 			options: postCopy,
-			ticks: stalling(begins(50, 100, startPostCopy), begins(60, 100, nothing), poll(9999, 100, nothing),
-				begins(99999, 100, nothing)),
+			ticks: stalling(begins(50, 100, startPostCopy), begins(60, 100, noAction), poll(9999, 100, noAction),
+				begins(99999, 100, noAction)),
 			mode: PostCopy,
 		},
 		"late, before there is a stall": {
 			options: postCopy,
-			ticks:   []tick{begins(10, 500, nothing), poll(150, 100, nothing), poll(151, 90, startPostCopy)}, mode: PostCopy,
+			ticks:   []tick{begins(10, 500, noAction), poll(150, 100, noAction), poll(151, 90, startPostCopy)}, mode: PostCopy,
 		},
 		"late, post-copy needs no leave to disrupt": {
 			options: Options{AllowPostCopy: yes, AllowWorkloadDisruption: no},
-			ticks:   []tick{begins(10, 500, nothing), poll(151, 90, startPostCopy)}, mode: PostCopy,
+			ticks:   []tick{begins(10, 500, noAction), poll(151, 90, startPostCopy)}, mode: PostCopy,
 		},
 		"late, the guest is stopped": {
 			options: disruption,
 			ticks: []tick{
-				begins(10, 500, nothing), poll(151, 90, hardStop), poll(211, 80, nothing), poll(211.1, 70, abortLate),
+				begins(10, 500, noAction), poll(151, 90, hardStop), poll(211, 80, noAction), poll(211.1, 70, abortLate),
 			},
 		},
 		"late, and stopped": {
 			options: disruption,
 			ticks: []tick{
-				begins(10, 500, nothing), poll(151, 90, hardStop),
+				begins(10, 500, noAction), poll(151, 90, hardStop),
 				{second: 299, remaining: 60, poll: true, stopped: true},
 				{second: 301, remaining: 50, poll: true, stopped: true, want: abortLate},
 			},
 			mode: Paused,
 		},
 		"late, and nothing is allowed": {
-			ticks: []tick{begins(10, 500, nothing), poll(150, 100, nothing), poll(151, 90, abortLate)},
+			ticks: []tick{begins(10, 500, noAction), poll(150, 100, noAction), poll(151, 90, abortLate)},
 		},
 		"late, before anything was copied": {
 			options: postCopy, unmeasured: true, ticks: []tick{poll(151, 90, abortLate)},
 		},
 		"late, and the rest does not come in time": {
-			options: postCopy, ticks: []tick{begins(10, 1500, nothing), poll(151, 1000, abortLate)},
+			options: postCopy, ticks: []tick{begins(10, 1500, noAction), poll(151, 1000, abortLate)},
 		},
 		"no completion timeout": {
 			options: Options{CompletionTimeoutPerGiB: new(time.Duration(0)), AllowPostCopy: yes},
 			ticks:   stalling(begins(50, 100, startPostCopy)), mode: PostCopy,
 		},
 		"a dead connection has no iterations": {
-			ticks: []tick{begins(10, 100, nothing), poll(20, 90, nothing), poll(140, 90, nothing), poll(141, 90, abortStuck)},
+			ticks: []tick{begins(10, 100, noAction), poll(20, 90, noAction), poll(140, 90, noAction), poll(141, 90, abortStuck)},
 		},
 	}
 	for name, tt := range tests {
@@ -242,12 +242,12 @@ func TestStallDetector_smoothsTheRate(t *testing.T) {
 	}{
 		{100, 9 * time.Second}, {350, 4500 * time.Millisecond}, {50, 6428571428}, {0, 10714285714},
 	} {
-		if d.measure(look.rate); d.standstill() != look.standstill {
-			t.Errorf("after %d bytes in a second: %v, want %v", look.rate, d.standstill(), look.standstill)
+		if d.smoothRate(look.rate); d.expectedDowntime() != look.standstill {
+			t.Errorf("after %d bytes in a second: %v, want %v", look.rate, d.expectedDowntime(), look.standstill)
 		}
 	}
-	if d.rate = 1e-30; d.standstill() <= 0 {
-		t.Errorf("next to nothing is copied: %v", d.standstill())
+	if d.rate = 1e-30; d.expectedDowntime() <= 0 {
+		t.Errorf("next to nothing is copied: %v", d.expectedDowntime())
 	}
 }
 
@@ -281,8 +281,8 @@ func TestStallDetector_whatHostsRefuseEndsInAnAbort(t *testing.T) {
 			if got != want || got == tt.tried && m.mode == Paused {
 				t.Errorf("%s, after %d refusals: action %d in mode %s, want %d", name, i, got, m.mode, want)
 			}
-			if m.refused(); m.mode != PreCopy || m.stopping() {
-				t.Errorf("%s, refused: mode %s, stopping %t", name, m.mode, m.stopping())
+			if m.takeBack(); m.mode != PreCopy || m.awaitsStop() {
+				t.Errorf("%s, refused: mode %s, stopping %t", name, m.mode, m.awaitsStop())
 			}
 		}
 	}
@@ -296,9 +296,9 @@ func TestStallDetector_postCopyWaitsForTheDisks(t *testing.T) {
 		sample
 		want action
 	}{
-		{sample{elapsed: time.Second, remaining: 90, disks: true}, nothing},
-		{sample{elapsed: 149 * time.Second, remaining: 60, disks: true}, nothing},
-		{sample{elapsed: 200 * time.Second, remaining: 10, disks: true}, nothing},
+		{sample{elapsed: time.Second, remaining: 90, disks: true}, noAction},
+		{sample{elapsed: 149 * time.Second, remaining: 60, disks: true}, noAction},
+		{sample{elapsed: 200 * time.Second, remaining: 10, disks: true}, noAction},
 		{sample{elapsed: 201 * time.Second, remaining: 70, rate: 1000}, startPostCopy},
 	} {
 		if got := m.decide(look.sample); got != look.want {
@@ -342,7 +342,7 @@ func TestStallDetector_isOffWithoutEvents(t *testing.T) {
 	}
 	r := newRun(Request{Source: host, Target: host, Options: Options{StallDetector: new(true)}})
 	r.monitor = newMonitor(r.Options, gigabyte, false)
-	if events := r.iterations(t.Context()); events != nil || r.monitor.detector != nil {
+	if events := r.subscribeIterations(t.Context()); events != nil || r.monitor.detector != nil {
 		t.Errorf("events %v, detector %v", events, r.monitor.detector)
 	}
 }

@@ -10,38 +10,38 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
-// disks checks that the target reaches the same data, or that what it doesn't reach can be copied.
-func (t toTarget) disks(ctx context.Context, f *finding) { t.storage(ctx, f) }
+// checkDisks checks that the target reaches the same data, or that what it doesn't reach can be copied.
+func (t preflight) checkDisks(ctx context.Context, f *blockerList) { t.plannedCopies(ctx, f) }
 
-// storage returns the disks that are copied. Storage that QEMU reaches by itself is the same from everywhere; of a file
-// or device only the storage pools of both hosts tell something. A migration that libvirt finds unsafe it refuses
-// before anything is changed, so what is left in doubt here does no harm.
-func (t toTarget) storage(ctx context.Context, f *finding) []Copy {
-	if !t.machine.Live() {
-		return nil // For those of a VM that is off see belongings.
+// plannedCopies returns the disks that are copied. Storage that QEMU reaches by itself is the same from everywhere; of
+// a file or device only the storage pools of both hosts tell something. A migration that libvirt finds unsafe it
+// refuses before anything is changed, so what is left in doubt here does no harm.
+func (t preflight) plannedCopies(ctx context.Context, f *blockerList) []Copy {
+	if !t.vm.Live() {
+		return nil // For those of a VM that is off see checkLocalFiles.
 	}
 	var copies []Copy
-	unasked := len(t.options.declared(t.machine.Facts)) > 0 // See leavesNothing.
-	for _, disk := range t.machine.Facts.Disks {
+	unasked := len(t.options.declaredSharedDisks(t.vm.Facts)) > 0 // See verifyNoDiskLeft.
+	for _, disk := range t.vm.Facts.Disks {
 		if unasked && (disk.Network || disk.Block) {
-			f.cached(disk)
+			f.checkCache(disk)
 		}
 		if disk.Network || disk.Empty {
 			continue
 		}
 		if disk.Path == "" {
-			t.uncertain(f, disk, fmt.Sprintf("disk %q is %s, and whether the target reaches it can't be asked", disk.Key,
-				describe(disk)), "See to it that it does.")
+			t.mayNotReach(f, disk, fmt.Sprintf("disk %q is %s, and whether the target reaches it can't be asked", disk.Key,
+				describeStorage(disk)), "See to it that it does.")
 			continue
 		}
-		here, there, ok := t.volumes(ctx, f, disk)
+		here, there, ok := t.volumesOnBoth(ctx, f, disk)
 		switch {
 		case !ok:
-		case t.options.shares(disk):
-			t.declared(f, disk, here, there)
-		case !t.options.copies(disk) || shared(here, there):
-			t.reached(f, disk, here, there)
-		case t.copiable(ctx, f, disk, there):
+		case t.options.declaresShared(disk):
+			t.checkDeclaredShared(f, disk, here, there)
+		case !t.options.copiesDisk(disk) || isShared(here, there):
+			t.checkReachable(f, disk, here, there)
+		case t.checkImageCopy(ctx, f, disk, there):
 			c := Copy{Disk: disk}
 			if here != nil {
 				c.Used = here.AllocationBytes
@@ -49,28 +49,28 @@ func (t toTarget) storage(ctx context.Context, f *finding) []Copy {
 			copies = append(copies, c)
 		}
 	}
-	return t.roomFor(ctx, f, t.measure(ctx, f, copies))
+	return t.checkCopiesRoom(ctx, f, t.measureDisks(ctx, f, copies))
 }
 
-// volumes looks for the disk on both hosts.
-func (t toTarget) volumes(
-	ctx context.Context, f *finding, disk domain.MobileDisk,
+// volumesOnBoth looks for the disk on both hosts.
+func (t preflight) volumesOnBoth(
+	ctx context.Context, f *blockerList, disk domain.MobileDisk,
 ) (here, there *libvirt.Volume, ok bool) {
-	here, err := volume(ctx, t.source, disk.Path)
+	here, err := findVolume(ctx, t.source, disk.Path)
 	if err != nil {
-		f.failed(DisksNotLiveMigratable, "disks."+disk.Key, t.source, "the storage", err)
+		f.unanswered(DisksNotLiveMigratable, "disks."+disk.Key, t.source, "the storage", err)
 		return nil, nil, false
 	}
-	if there, err = volume(ctx, t.target, disk.Path); err != nil {
-		f.failed(DisksNotLiveMigratable, "disks."+disk.Key, t.target, "the storage", err)
+	if there, err = findVolume(ctx, t.target, disk.Path); err != nil {
+		f.unanswered(DisksNotLiveMigratable, "disks."+disk.Key, t.target, "the storage", err)
 		return nil, nil, false
 	}
 	return here, there, true
 }
 
-// shared says that what both hosts have under one path is the same: their pools are of a kind that spans hosts, or the
-// file was changed at the same nanosecond.
-func shared(here, there *libvirt.Volume) bool {
+// isShared says that what both hosts have under one path is the same: their pools are of a kind that spans hosts, or
+// the file was changed at the same nanosecond.
+func isShared(here, there *libvirt.Volume) bool {
 	if here == nil || there == nil || here.CapacityBytes != there.CapacityBytes {
 		return false
 	}
@@ -78,42 +78,42 @@ func shared(here, there *libvirt.Volume) bool {
 	return spans || here.Changed != "" && here.Changed == there.Changed
 }
 
-// reached checks that the target reaches a disk that isn't copied.
-func (t toTarget) reached(f *finding, disk domain.MobileDisk, here, there *libvirt.Volume) {
-	what := fmt.Sprintf("disk %q is %s", disk.Key, describe(disk))
+// checkReachable checks that the target reaches a disk that isn't copied.
+func (t preflight) checkReachable(f *blockerList, disk domain.MobileDisk, here, there *libvirt.Volume) {
+	what := fmt.Sprintf("disk %q is %s", disk.Key, describeStorage(disk))
 	switch {
-	case t.differs(f, disk, here, there):
+	case t.blockIfDifferent(f, disk, here, there):
 	case there == nil:
-		t.uncertain(f, disk, fmt.Sprintf("%s, which is in no storage pool, so that whether host %q has it can't be seen",
+		t.mayNotReach(f, disk, fmt.Sprintf("%s, which is in no storage pool, so that whether host %q has it can't be seen",
 			what, t.target.Name()), "Define a storage pool for it on both hosts.")
 	case !disk.ReadOnly:
-		t.uncertain(f, disk, fmt.Sprintf("%s; host %q has a volume of that path too, and whether it is the same storage "+
+		t.mayNotReach(f, disk, fmt.Sprintf("%s; host %q has a volume of that path too, and whether it is the same storage "+
 			"can't be seen", what, t.target.Name()), "If it is on a shared filesystem that libvirt knows as one it will move. "+
 			"If it is on another one, say so: disks."+disk.Key+".shared = true, or migration_options.shared_filesystems. If it "+
 			"is not shared, libvirt will refuse the migration.")
 	}
 }
 
-// differs finds out from pools that what the hosts have under a disk's path is not the same.
-func (t toTarget) differs(f *finding, disk domain.MobileDisk, here, there *libvirt.Volume) bool {
+// blockIfDifferent finds out from pools that what the hosts have under a disk's path is not the same.
+func (t preflight) blockIfDifferent(f *blockerList, disk domain.MobileDisk, here, there *libvirt.Volume) bool {
 	at := "disks." + disk.Key
-	what := fmt.Sprintf("disk %q is %s", disk.Key, describe(disk))
+	what := fmt.Sprintf("disk %q is %s", disk.Key, describeStorage(disk))
 	switch {
 	case here == nil:
 		return false
 	case there == nil:
 		f.block(DisksNotLiveMigratable, at, fmt.Sprintf("%s in pool %q of host %q, and host %q has no such volume", what,
-			here.Pool, t.source.Name(), t.target.Name()), notShared(disk))
+			here.Pool, t.source.Name(), t.target.Name()), storageRemedy(disk))
 	case here.CapacityBytes != there.CapacityBytes:
 		f.block(DisksNotLiveMigratable, at, fmt.Sprintf("%s of %d bytes, and on host %q that path is another volume, of %d "+
-			"bytes", what, here.CapacityBytes, t.target.Name(), there.CapacityBytes), notShared(disk))
+			"bytes", what, here.CapacityBytes, t.target.Name(), there.CapacityBytes), storageRemedy(disk))
 	default:
 		return false
 	}
 	return true
 }
 
-func notShared(disk domain.MobileDisk) string {
+func storageRemedy(disk domain.MobileDisk) string {
 	switch {
 	case disk.ReadOnly:
 		return "Copy it to the target, or take the medium out of its drive."
@@ -125,53 +125,55 @@ func notShared(disk domain.MobileDisk) string {
 	}
 }
 
-// ignition checks that the target has the configuration for Ignition, which QEMU reads whenever it starts.
-func (t toTarget) ignition(ctx context.Context, f *finding) {
-	path := t.machine.Facts.Ignition
+// checkIgnition checks that the target has the configuration for Ignition, which QEMU reads whenever it starts.
+func (t preflight) checkIgnition(ctx context.Context, f *blockerList) {
+	path := t.vm.Facts.Ignition
 	if path == "" {
 		return
 	}
-	here, err := volume(ctx, t.source, path)
+	here, err := findVolume(ctx, t.source, path)
 	if err != nil {
-		f.failed(HypervisorNotCompatible, "ignition", t.source, "the storage", err)
+		f.unanswered(HypervisorNotCompatible, "ignition", t.source, "the storage", err)
 		return
 	}
-	there, err := volume(ctx, t.target, path)
+	there, err := findVolume(ctx, t.target, path)
 	switch what := "its configuration for Ignition is " + path; {
 	case err != nil:
-		f.failed(HypervisorNotCompatible, "ignition", t.target, "the storage", err)
+		f.unanswered(HypervisorNotCompatible, "ignition", t.target, "the storage", err)
 	case there != nil:
 	case here != nil:
 		f.block(HypervisorNotCompatible, "ignition", fmt.Sprintf("%s, a file of host %q that isn't copied, and host %q has "+
 			"no such volume", what, t.source.Name(), t.target.Name()), "Have it in a storage pool that the hosts share "+
 			"(ignition.pool). Or remove ignition and restart the VM: its guest reads it at the first boot only.")
 	default:
-		f.doubt(HypervisorNotCompatible, "ignition", fmt.Sprintf("%s, which is in no storage pool, so that whether host %q "+
-			"has it can't be seen", what, t.target.Name()), "Put the file there.")
+		f.mayBlock(HypervisorNotCompatible, "ignition",
+			fmt.Sprintf("%s, which is in no storage pool, so that whether host %q "+
+				"has it can't be seen", what, t.target.Name()), "Put the file there.")
 	}
 }
 
-// files checks what QEMU opens besides disks when it starts, which is what the target's does for a migration.
-func (t toTarget) files(ctx context.Context, f *finding) {
-	t.ignition(ctx, f)
-	if !t.machine.Live() {
+// checkBootFiles checks what QEMU opens besides disks when it starts, which is what the target's does for a migration.
+func (t preflight) checkBootFiles(ctx context.Context, f *blockerList) {
+	t.checkIgnition(ctx, f)
+	if !t.vm.Live() {
 		return
 	}
-	for _, path := range t.machine.Facts.Files {
-		there, err := volume(ctx, t.target, path)
+	for _, path := range t.vm.Facts.Files {
+		there, err := findVolume(ctx, t.target, path)
 		switch {
 		case err != nil:
-			f.failed(HypervisorNotCompatible, "kernel", t.target, "the storage", err)
+			f.unanswered(HypervisorNotCompatible, "kernel", t.target, "the storage", err)
 			return
 		case there == nil:
-			f.doubt(HypervisorNotCompatible, "kernel", fmt.Sprintf("it boots from %s, which is in no storage pool of host %q, "+
-				"so that whether the file is there can't be seen", path, t.target.Name()), "Put the file there.")
+			f.mayBlock(HypervisorNotCompatible, "kernel",
+				fmt.Sprintf("it boots from %s, which is in no storage pool of host %q, "+
+					"so that whether the file is there can't be seen", path, t.target.Name()), "Put the file there.")
 		}
 	}
 }
 
-// volume looks for a volume of a host; nil is none.
-func volume(ctx context.Context, h *libvirt.Host, path string) (*libvirt.Volume, error) {
+// findVolume looks for a volume of a host; nil is none.
+func findVolume(ctx context.Context, h *libvirt.Host, path string) (*libvirt.Volume, error) {
 	v, err := h.VolumeByPath(ctx, path)
 	if errors.Is(err, libvirt.ErrNotFound) {
 		return nil, nil

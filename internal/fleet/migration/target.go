@@ -15,7 +15,7 @@ import (
 // Preflight returns everything that blocks moving the VM to the target, or may: in KubeVirt's order,
 // and behind it what depends on the target. It changes nothing on either host. Whether the target has room for the
 // VM is for the fleet to say, which knows what it promised to others.
-func Preflight(ctx context.Context, m Machine, source, target *libvirt.Host, o Options) ([]Blocker, error) {
+func Preflight(ctx context.Context, vm VM, source, target *libvirt.Host, o Options) ([]Blocker, error) {
 	from, err := source.Info(ctx)
 	if err != nil {
 		return nil, err
@@ -25,52 +25,53 @@ func Preflight(ctx context.Context, m Machine, source, target *libvirt.Host, o O
 		if ctx.Err() != nil {
 			return nil, err
 		}
-		var f finding
-		f.unavailable(target, err)
+		var f blockerList
+		f.hostUnavailable(target, err)
 		return f, nil
 	}
-	t := toTarget{machine: m, source: source, target: target, from: from, to: to, options: o.WithDefaults()}
-	blockers := append(DomainBlockers(m), o.Blockers(from, to)...)
-	blockers = append(blockers, t.check(ctx)...)
+	t := preflight{vm: vm, source: source, target: target, from: from, to: to, options: o.WithDefaults()}
+	blockers := append(DomainBlockers(vm), o.Blockers(from, to)...)
+	blockers = append(blockers, t.checkAll(ctx)...)
 	if err := ctx.Err(); err != nil {
 		return nil, context.Cause(ctx)
 	}
-	slices.SortStableFunc(blockers, func(a, b Blocker) int { return cmp.Compare(rank(a), rank(b)) })
+	slices.SortStableFunc(blockers, func(a, b Blocker) int { return cmp.Compare(blockerRank(a), blockerRank(b)) })
 	return blockers, nil
 }
 
-// order is how blockers are listed.
-var order = []string{
+// blockerOrder is how blockers are listed.
+var blockerOrder = []string{
 	HostNotAvailable, HostCordoned, InterfaceNotLiveMigratable, CPUModeNotLiveMigratable, HostDeviceNotLiveMigratable,
 	SEVNotLiveMigratable, TDXNotLiveMigratable, SecureExecutionNotLiveMigratable, NoTSCFrequencyNotLiveMigratable,
 	HypervPassthroughNotMigratable, VirtIOFSNotLiveMigratable, PersistentReservationNotMigrat, DisksNotLiveMigratable,
 }
 
-// rank is where a blocker stands among others.
-func rank(b Blocker) int {
-	if i := slices.Index(order, b.Reason); i >= 0 {
+// blockerRank is where a blocker stands among others.
+func blockerRank(b Blocker) int {
+	if i := slices.Index(blockerOrder, b.Reason); i >= 0 {
 		return i
 	}
-	return len(order)
+	return len(blockerOrder)
 }
 
-// toTarget is one VM on its way to one host.
-type toTarget struct {
-	machine        Machine
+// preflight is one VM on its way to one host.
+type preflight struct {
+	vm             VM
 	source, target *libvirt.Host
 	from, to       *libvirt.HostInfo
 	options        Options
-	// closely says that files are to be looked at themselves, which a plan leaves: where no storage pool covers their
+	// probeFiles says that files are to be looked at themselves, which a plan leaves: where no storage pool covers their
 	// directory that takes making one.
-	closely bool
+	probeFiles bool
 }
 
-// check asks the target about everything at once.
-func (t toTarget) check(ctx context.Context) []Blocker {
-	checks := []func(context.Context, *finding){
-		t.hypervisor, t.cpu, t.devices, t.identity, t.interfaces, t.disks, t.files, t.belongings, t.vsock,
+// checkAll asks the target about everything at once.
+func (t preflight) checkAll(ctx context.Context) []Blocker {
+	checks := []func(context.Context, *blockerList){
+		t.checkHypervisor, t.checkCPU, t.checkGuestDevices, t.checkName, t.checkInterfaces, t.checkDisks, t.checkBootFiles,
+		t.checkLocalFiles, t.checkVsock,
 	}
-	found := make([]finding, len(checks))
+	found := make([]blockerList, len(checks))
 	var all sync.WaitGroup
 	for i, check := range checks {
 		all.Go(func() { check(ctx, &found[i]) })
@@ -79,24 +80,24 @@ func (t toTarget) check(ctx context.Context) []Blocker {
 	return slices.Concat(found...)
 }
 
-func (f *finding) unavailable(host *libvirt.Host, err error) {
+func (f *blockerList) hostUnavailable(host *libvirt.Host, err error) {
 	f.block(HostNotAvailable, "host", fmt.Sprintf("host %q does not answer: %v", host.Name(), err),
 		"Bring the host back, or choose another one.")
 }
 
-// failed says that a question to a host wasn't answered.
-func (f *finding) failed(reason, attribute string, host *libvirt.Host, what string, err error) {
+// unanswered says that a question to a host wasn't answered.
+func (f *blockerList) unanswered(reason, attribute string, host *libvirt.Host, what string, err error) {
 	if errors.Is(err, libvirt.ErrUnreachable) {
-		f.unavailable(host, err)
+		f.hostUnavailable(host, err)
 		return
 	}
-	f.doubt(reason, attribute, fmt.Sprintf("%s of host %q can't be read: %v", what, host.Name(), err),
+	f.mayBlock(reason, attribute, fmt.Sprintf("%s of host %q can't be read: %v", what, host.Name(), err),
 		"See why the host refuses the question.")
 }
 
-// hypervisor checks that the target knows the machine type, in its very version.
-func (t toTarget) hypervisor(_ context.Context, f *finding) {
-	facts := t.machine.Facts
+// checkHypervisor checks that the target knows the machine type, in its very version.
+func (t preflight) checkHypervisor(_ context.Context, f *blockerList) {
+	facts := t.vm.Facts
 	if len(t.to.Guests) == 0 {
 		return
 	}
@@ -119,12 +120,12 @@ func (t toTarget) hypervisor(_ context.Context, f *finding) {
 	}
 }
 
-// cpu checks that the guest finds on the target the CPU that it was started with. A VM that is off gets the CPU
+// checkCPU checks that the guest finds on the target the CPU that it was started with. A VM that is off gets the CPU
 // that its next start gives it.
-func (t toTarget) cpu(ctx context.Context, f *finding) {
-	facts := t.machine.Facts
+func (t preflight) checkCPU(ctx context.Context, f *blockerList) {
+	facts := t.vm.Facts
 	switch {
-	case !t.machine.Live() || facts.CPU == "":
+	case !t.vm.Live() || facts.CPU == "":
 		return
 	case facts.CPUMode == "host-passthrough" || facts.CPUMode == "maximum":
 		if facts.Type != "kvm" {
@@ -136,26 +137,28 @@ func (t toTarget) cpu(ctx context.Context, f *finding) {
 				"another (%s)", facts.CPUMode, t.from.CPUModel, t.target.Name(), t.to.CPUModel), remedy)
 			return
 		}
-		f.doubt(CPUModeNotLiveMigratable, "cpu.mode", fmt.Sprintf("its CPU is its host's own (%s); the hosts' CPUs have one "+
-			"name (%s), and may still differ", facts.CPUMode, t.to.CPUModel), remedy)
+		f.mayBlock(CPUModeNotLiveMigratable, "cpu.mode",
+			fmt.Sprintf("its CPU is its host's own (%s); the hosts' CPUs have one "+
+				"name (%s), and may still differ", facts.CPUMode, t.to.CPUModel), remedy)
 		return
 	}
 	compared, err := t.target.CompareCPU(ctx, facts.CPU, facts.Type, facts.Arch, facts.Machine)
 	switch {
 	case errors.Is(err, libvirt.ErrUnsupported):
-		f.doubt(CPUNotCompatible, "cpu", fmt.Sprintf("host %q can't compare CPUs: %v", t.target.Name(), err),
+		f.mayBlock(CPUNotCompatible, "cpu", fmt.Sprintf("host %q can't compare CPUs: %v", t.target.Name(), err),
 			"The host's QEMU will refuse the VM if it lacks something.")
 	case err != nil:
-		f.failed(CPUNotCompatible, "cpu", t.target, "the CPU", err)
+		f.unanswered(CPUNotCompatible, "cpu", t.target, "the CPU", err)
 	case compared.Match == libvirt.CPUIncompatible:
 		f.block(CPUNotCompatible, "cpu", fmt.Sprintf("host %q can't give the guest its CPU: %s", t.target.Name(),
 			compared.Detail), "Choose another host, or give the VM a CPU model that both have, which takes a restart.")
 	}
 }
 
-// devices checks that the target's hypervisor has what the VM has of devices that not every host can give a guest.
-func (t toTarget) devices(ctx context.Context, f *finding) {
-	facts := t.machine.Facts
+// checkGuestDevices checks that the target's hypervisor has what the VM has of devices that not every host can give a
+// guest.
+func (t preflight) checkGuestDevices(ctx context.Context, f *blockerList) {
+	facts := t.vm.Facts
 	demands := slices.DeleteFunc(facts.Facts.Demands(), func(d domain.Demand) bool { return d.Usual })
 	if len(demands) == 0 || t.to.Driver != "QEMU" {
 		return
@@ -172,58 +175,60 @@ func (t toTarget) devices(ctx context.Context, f *finding) {
 	}
 }
 
-// identity checks that no other VM has the name on the target.
-func (t toTarget) identity(ctx context.Context, f *finding) {
-	other, err := t.target.DomainByName(ctx, t.machine.Name)
+// checkName checks that no other VM has the name on the target.
+func (t preflight) checkName(ctx context.Context, f *blockerList) {
+	other, err := t.target.DomainByName(ctx, t.vm.Name)
 	switch {
 	case errors.Is(err, libvirt.ErrNotFound):
 	case err != nil:
-		f.failed(NameTaken, "name", t.target, "the VMs", err)
-	case other.UUID != t.machine.UUID:
+		f.unanswered(NameTaken, "name", t.target, "the VMs", err)
+	case other.UUID != t.vm.UUID:
 		f.block(NameTaken, "name", fmt.Sprintf("host %q has another VM named %q, with UUID %s", t.target.Name(),
-			t.machine.Name, other.UUID), "Rename or remove the other VM.")
+			t.vm.Name, other.UUID), "Rename or remove the other VM.")
 	}
 }
 
-// interfaces checks that the target has the networks, and that they are the same there.
-func (t toTarget) interfaces(ctx context.Context, f *finding) {
+// checkInterfaces checks that the target has the networks, and that they are the same there.
+func (t preflight) checkInterfaces(ctx context.Context, f *blockerList) {
 	var here, there map[string]libvirt.Network
-	for _, i := range t.machine.Facts.Interfaces {
+	for _, i := range t.vm.Facts.Interfaces {
 		at := "interfaces." + i.Key
 		switch i.Type {
 		case "network":
 			if there == nil {
 				var err error
-				if here, err = networks(ctx, t.source); err == nil {
-					there, err = networks(ctx, t.target)
+				if here, err = networksByName(ctx, t.source); err == nil {
+					there, err = networksByName(ctx, t.target)
 				}
 				if err != nil {
-					f.failed(NetworkNotAvailable, at, t.target, "the networks", err)
+					f.unanswered(NetworkNotAvailable, at, t.target, "the networks", err)
 					return
 				}
 			}
-			t.network(f, i, here, there)
+			t.checkNetwork(f, i, here, there)
 		case "bridge", "direct":
 			exists, known, err := t.target.BridgeExists(ctx, i.Source)
 			switch {
 			case err != nil:
-				f.failed(NetworkNotAvailable, at, t.target, "the network devices", err)
+				f.unanswered(NetworkNotAvailable, at, t.target, "the network devices", err)
 			case !known:
-				f.doubt(NetworkNotAvailable, at, fmt.Sprintf("whether host %q has %s %q is not known, because its libvirt lists "+
-					"no network devices", t.target.Name(), noun(i.Type), i.Source), "Look for it on the host (ip link).")
+				f.mayBlock(NetworkNotAvailable, at,
+					fmt.Sprintf("whether host %q has %s %q is not known, because its libvirt lists "+
+						"no network devices", t.target.Name(), deviceNoun(i.Type), i.Source), "Look for it on the host (ip link).")
 			case !exists:
-				f.block(NetworkNotAvailable, at, fmt.Sprintf("host %q has no %s %q", t.target.Name(), noun(i.Type), i.Source),
+				f.block(NetworkNotAvailable, at, fmt.Sprintf("host %q has no %s %q", t.target.Name(), deviceNoun(i.Type), i.Source),
 					"Create it on the host, or connect the interface to one that both hosts have.")
 			}
 		case "ethernet", "vhostuser", "internal", "null", "vds":
-			f.doubt(InterfaceNotLiveMigratable, at, fmt.Sprintf("interface %q is of type %s, and what it leads to on host %q "+
-				"can't be asked", i.Key, i.Type, t.target.Name()), "Prepare the same on the host.")
+			f.mayBlock(InterfaceNotLiveMigratable, at,
+				fmt.Sprintf("interface %q is of type %s, and what it leads to on host %q "+
+					"can't be asked", i.Key, i.Type, t.target.Name()), "Prepare the same on the host.")
 		}
 	}
 }
 
-// networks are a host's networks by name.
-func networks(ctx context.Context, h *libvirt.Host) (map[string]libvirt.Network, error) {
+// networksByName are a host's networks by name.
+func networksByName(ctx context.Context, h *libvirt.Host) (map[string]libvirt.Network, error) {
 	list, err := h.Networks(ctx)
 	if err != nil {
 		return nil, err
@@ -235,8 +240,8 @@ func networks(ctx context.Context, h *libvirt.Host) (map[string]libvirt.Network,
 	return all, nil
 }
 
-// network checks one of libvirt's networks.
-func (t toTarget) network(f *finding, i domain.MobileInterface, here, there map[string]libvirt.Network) {
+// checkNetwork checks one of libvirt's networks.
+func (t preflight) checkNetwork(f *blockerList, i domain.MobileInterface, here, there map[string]libvirt.Network) {
 	n, ok := there[i.Source]
 	switch {
 	case !ok:
@@ -245,18 +250,15 @@ func (t toTarget) network(f *finding, i domain.MobileInterface, here, there map[
 	case !n.Active:
 		f.block(NetworkNotAvailable, "interfaces."+i.Key, fmt.Sprintf("network %q of host %q is not started", i.Source,
 			t.target.Name()), "Start it: virsh net-start "+i.Source+".")
-	case t.machine.Live() && !*t.options.AllowNetworkChange && (private(n) || private(here[i.Source])):
+	case t.vm.Live() && !*t.options.AllowNetworkChange && (IsHostLocal(n) || IsHostLocal(here[i.Source])):
 		f.block(InterfaceNotLiveMigratable, "interfaces."+i.Key, fmt.Sprintf("network %q (%s) is each host's own: the "+
-			"guest's address and connections there would not survive", i.Source, mode(n)),
+			"guest's address and connections there would not survive", i.Source, forwardMode(n)),
 			"Connect the interface to a bridge that spans the hosts, or set migration_options.allow_network_change = true.")
 	}
 }
 
-// EndsAtHost says that a network is its host's own: a guest's addresses there don't survive a move.
-func EndsAtHost(n libvirt.Network) bool { return private(n) }
-
-// private says that a network ends at its host.
-func private(n libvirt.Network) bool {
+// IsHostLocal says that a network is its host's own: a guest's addresses there don't survive a move.
+func IsHostLocal(n libvirt.Network) bool {
 	switch n.ForwardMode {
 	case "", "nat", "route", "open":
 		return true
@@ -265,14 +267,14 @@ func private(n libvirt.Network) bool {
 	}
 }
 
-func mode(n libvirt.Network) string {
+func forwardMode(n libvirt.Network) string {
 	if n.ForwardMode == "" {
 		return "isolated"
 	}
 	return n.ForwardMode
 }
 
-func noun(kind string) string {
+func deviceNoun(kind string) string {
 	if kind == "bridge" {
 		return kind
 	}

@@ -30,7 +30,7 @@ func TestLab_hostsTellWhatIsInTheWay(t *testing.T) {
     <target dev='vda' bus='virtio'/></disk></devices></domain>`, name, base))
 	l.Virsh(t, here.Name, "start", name)
 	uuid := strings.TrimSpace(l.Virsh(t, here.Name, "domuuid", name))
-	blocks := func(what string, change func(*Machine), want ...string) {
+	blocks := func(what string, change func(*VM), want ...string) {
 		t.Helper()
 		m, err := Inspect(t.Context(), source, uuid)
 		if err != nil {
@@ -51,12 +51,12 @@ func TestLab_hostsTellWhatIsInTheWay(t *testing.T) {
 		}
 	}
 	blocks("nothing", nil)
-	blocks("a machine type of another QEMU", func(m *Machine) { m.Facts.Machine = "pc-q35-99.0" }, HypervisorNotCompatible)
-	blocks("a type that is not there", func(m *Machine) { m.Facts.Type = "xen" }, HypervisorNotCompatible)
-	blocks("a TPM that is not there", func(m *Machine) {
+	blocks("a machine type of another QEMU", func(m *VM) { m.Facts.Machine = "pc-q35-99.0" }, HypervisorNotCompatible)
+	blocks("a type that is not there", func(m *VM) { m.Facts.Type = "xen" }, HypervisorNotCompatible)
+	blocks("a TPM that is not there", func(m *VM) {
 		m.Facts.Facts = domain.Facts{"devices.tpm.model": "tpm-spapr", "devices.tpm.backend": "emulator"}
 	}, HypervisorNotCompatible)
-	blocks("a CPU that is not there", func(m *Machine) {
+	blocks("a CPU that is not there", func(m *VM) {
 		m.Facts.CPU = `<cpu mode='custom' match='exact'><model>qemu64</model><feature policy='require' name='avx512f'/></cpu>`
 	}, CPUNotCompatible)
 

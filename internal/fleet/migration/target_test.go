@@ -32,11 +32,11 @@ func TestToTarget_cpuOfTheHostItself(t *testing.T) {
 		"off":           {libvirt.Shutoff, "kvm", "EPYC", nil},
 	} {
 		for _, mode := range []string{"host-passthrough", "maximum"} {
-			m := Machine{State: tt.state, Facts: domain.Mobility{Type: tt.kind, CPU: "<cpu/>", CPUMode: mode}}
-			var found finding
-			toTarget{
-				machine: m, target: target, from: &libvirt.HostInfo{CPUModel: "Skylake"}, to: &libvirt.HostInfo{CPUModel: tt.to},
-			}.cpu(t.Context(), &found)
+			m := VM{State: tt.state, Facts: domain.Mobility{Type: tt.kind, CPU: "<cpu/>", CPUMode: mode}}
+			var found blockerList
+			preflight{
+				vm: m, target: target, from: &libvirt.HostInfo{CPUModel: "Skylake"}, to: &libvirt.HostInfo{CPUModel: tt.to},
+			}.checkCPU(t.Context(), &found)
 			if got := reasons(found); !slices.Equal(got, tt.want) {
 				t.Errorf("%s, %s: %q, want %q", name, mode, got, tt.want)
 			}

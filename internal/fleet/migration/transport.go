@@ -55,15 +55,15 @@ const (
 	probePatience = 3 * time.Second
 )
 
-// road is one way of getting memory and disks to the target.
-type road struct {
+// route is one way of getting memory and disks to the target.
+type route struct {
 	transport string
 	// relay is what carries memory, disks what carries the disks that are copied. They are nil for a transport between the
 	// hosts, unless it is tried after the relay.
 	relay, disks *relay
 }
 
-func (r road) close(ctx context.Context) {
+func (r route) close(ctx context.Context) {
 	for _, relay := range []*relay{r.relay, r.disks} {
 		if relay != nil {
 			relay.close(ctx)
@@ -71,19 +71,19 @@ func (r road) close(ctx context.Context) {
 	}
 }
 
-// open says that memory may be passing through the relay.
-func (r road) open() bool { return r.relay != nil && r.relay.err() == nil }
+// relayOpen says that memory may be passing through the relay.
+func (r route) relayOpen() bool { return r.relay != nil && r.relay.err() == nil }
 
 // disksURI is where the target's QEMU takes disks; "" leaves it to libvirt.
-func (r road) disksURI() string {
+func (r route) disksURI() string {
 	if r.disks == nil {
 		return ""
 	}
 	return r.disks.uri()
 }
 
-// err adds what the road knows to the failure of a migration on it.
-func (r road) err(failure error) error {
+// withRelayError adds why the relay failed to the failure of a migration through it.
+func (r route) withRelayError(failure error) error {
 	for _, relay := range []*relay{r.relay, r.disks} {
 		if failure == nil || relay == nil || r.transport != TransportSSHRelay {
 			continue
@@ -98,7 +98,7 @@ func (r road) err(failure error) error {
 // openTunnels opens what the relay needs and what tells whether there is another way. It does no I/O.
 func (r *run) openTunnels() error {
 	if *r.Options.PeerToPeer {
-		return r.peersMeet()
+		return r.checkPeers()
 	}
 	if r.SourceTunnel == nil || r.TargetTunnel == nil {
 		if r.Options.Transport == TransportSSHRelay {
@@ -107,15 +107,15 @@ func (r *run) openTunnels() error {
 		return nil
 	}
 	var err error
-	if r.source, err = r.SourceTunnel(); err != nil {
+	if r.sourceTunnel, err = r.SourceTunnel(); err != nil {
 		return err
 	}
-	r.target, err = r.TargetTunnel()
+	r.targetTunnel, err = r.TargetTunnel()
 	return err
 }
 
 func (r *run) closeTunnels(ctx context.Context) {
-	for _, tunnel := range []Tunnel{r.source, r.target} {
+	for _, tunnel := range []Tunnel{r.sourceTunnel, r.targetTunnel} {
 		if tunnel == nil {
 			continue
 		}
@@ -125,14 +125,14 @@ func (r *run) closeTunnels(ctx context.Context) {
 	}
 }
 
-// transports are those to try, in this order.
-func (r *run) transports(ctx context.Context) []string {
+// transportOrder are those to try, in this order.
+func (r *run) transportOrder(ctx context.Context) []string {
 	switch {
 	case r.Options.Transport != TransportAuto:
 		return []string{r.Options.Transport}
-	case r.source == nil || r.target == nil:
+	case r.sourceTunnel == nil || r.targetTunnel == nil:
 		return []string{TransportDirect}
-	case r.silent(ctx):
+	case r.targetSilent(ctx):
 		r.log.InfoContext(ctx, "the source gets no answer from the target: the migration goes through the relay")
 		return []string{TransportSSHRelay}
 	default:
@@ -140,9 +140,9 @@ func (r *run) transports(ctx context.Context) []string {
 	}
 }
 
-// silent says that what the source sends to the target gets lost. A migration would wait for its connection then, for
-// as long as the source's kernel tries, and could not even be aborted; a refusal on the other hand is told at once.
-func (r *run) silent(ctx context.Context) bool {
+// targetSilent says that what the source sends to the target gets lost. A migration would wait for its connection then,
+// for as long as the source's kernel tries, and could not even be aborted; a refusal on the other hand is told at once.
+func (r *run) targetSilent(ctx context.Context) bool {
 	address := r.Address
 	if address == "" {
 		info, err := r.Target.Info(ctx)
@@ -151,7 +151,7 @@ func (r *run) silent(ctx context.Context) bool {
 		}
 		address = info.Hostname
 	}
-	answers, err := r.source.Answers(ctx, address, probedPort, probePatience)
+	answers, err := r.sourceTunnel.Answers(ctx, address, probedPort, probePatience)
 	if err != nil {
 		r.log.DebugContext(ctx, "the source can't be asked for its way to the target", "error", err.Error())
 		return false
@@ -159,18 +159,18 @@ func (r *run) silent(ctx context.Context) bool {
 	return !answers
 }
 
-// travel migrates over the first transport that gets through.
-func (r *run) travel(ctx context.Context) error {
-	transports := r.transports(ctx)
+// tryTransports migrates over the first transport that gets through.
+func (r *run) tryTransports(ctx context.Context) error {
+	transports := r.transportOrder(ctx)
 	var failures []error
 	for i, transport := range transports {
 		r.state.Transport = transport
-		err := r.attempt(ctx, transport)
+		err := r.migrateOver(ctx, transport)
 		if err == nil {
 			return nil
 		}
 		failures = append(failures, err)
-		if i+1 == len(transports) || !r.neverLeft(ctx, err) {
+		if i+1 == len(transports) || !r.safeToRetry(ctx, err) {
 			break
 		}
 		r.log.WarnContext(ctx, "migration did not get through, trying another transport", "transport", transport,
@@ -182,22 +182,22 @@ func (r *run) travel(ctx context.Context) error {
 	return errors.Join(failures...)
 }
 
-// neverLeft says that a migration failed before anything was copied, for a reason that another transport may not have,
-// and that nothing of it is left.
-func (r *run) neverLeft(ctx context.Context, err error) bool {
+// safeToRetry says that a migration failed before anything was copied, for a reason that another transport may not
+// have, and that nothing of it is left.
+func (r *run) safeToRetry(ctx context.Context, err error) bool {
 	if !errors.Is(err, libvirt.ErrInternal) || !r.began.IsZero() || r.state.AbortRequested || ctx.Err() != nil {
 		return false
 	}
-	where, _, target := r.observe(ctx)
+	where, _, target := r.pollLocation(ctx)
 	return where == stayed && target.err == nil && !target.active()
 }
 
-// attempt migrates over one transport.
-func (r *run) attempt(ctx context.Context, transport string) error {
-	if err := r.take(ctx, transport); err != nil {
+// migrateOver migrates over one transport.
+func (r *run) migrateOver(ctx context.Context, transport string) error {
+	if err := r.openRoute(ctx, transport); err != nil {
 		return err
 	}
-	err := r.road.err(r.migrate(ctx))
+	err := r.route.withRelayError(r.migrate(ctx))
 	if !r.began.IsZero() || r.state.AbortRequested {
 		return err
 	}
@@ -209,46 +209,46 @@ func (r *run) attempt(ctx context.Context, transport string) error {
 	apart := errors.Is(err, libvirt.ErrInternal) || errors.Is(err, libvirt.ErrUnreachable) ||
 		errors.Is(err, libvirt.ErrDenied)
 	if *r.Options.PeerToPeer && apart {
-		err = fmt.Errorf("%w (%s): %w", ErrApart, r.PeerURI, err)
+		err = fmt.Errorf("%w (%s): %w", ErrPeerToPeerFailed, r.PeerURI, err)
 	}
 	return err
 }
 
-// take opens a road. The one before it is closed: nothing goes on there any more. The last is closed by Run, when it is
-// known where the VM is, because what passes there may outlive the call that started it. That holds for every
+// openRoute opens a route. The one before it is closed: nothing goes on there any more. The last is closed by Run, when
+// it is known where the VM is, because what passes there may outlive the call that started it. That holds for every
 // relay that is open when a migration is resumed, too: what libvirt takes for broken may go on in QEMU.
-func (r *run) take(ctx context.Context, transport string) error {
-	if r.resuming && r.road.open() {
-		r.road.transport = transport
+func (r *run) openRoute(ctx context.Context, transport string) error {
+	if r.resuming && r.route.relayOpen() {
+		r.route.transport = transport
 		return nil
 	}
-	r.road.close(ctx)
-	r.road = road{transport: transport}
+	r.route.close(ctx)
+	r.route = route{transport: transport}
 	if transport != TransportSSHRelay {
 		return nil
 	}
 	var err error
-	r.road.relay, err = openRelay(ctx, r.source, r.target, socketPath(socketPrefix, r.Machine), r.log)
+	r.route.relay, err = openRelay(ctx, r.sourceTunnel, r.targetTunnel, socketPath(socketPrefix, r.VM), r.log)
 	if err == nil && len(r.copies) > 0 && !r.resuming {
-		r.road.disks, err = openRelay(ctx, r.source, r.target, socketPath(diskSocketPrefix, r.Machine), r.log)
+		r.route.disks, err = openRelay(ctx, r.sourceTunnel, r.targetTunnel, socketPath(diskSocketPrefix, r.VM), r.log)
 	}
 	return err
 }
 
-// uri is where the target's QEMU listens.
-func (r *run) uri() string {
+// migrationURI is where the target's QEMU listens.
+func (r *run) migrationURI() string {
 	switch {
-	case r.road.transport == TransportSSHRelay:
-		return r.road.relay.uri()
+	case r.route.transport == TransportSSHRelay:
+		return r.route.relay.uri()
 	case r.Address != "":
-		return "tcp://" + bracketed(r.Address)
+		return "tcp://" + bracketIPv6(r.Address)
 	default:
 		return ""
 	}
 }
 
-// bracketed writes an IPv6 address as it stands in a URI.
-func bracketed(address string) string {
+// bracketIPv6 writes an IPv6 address as it stands in a URI.
+func bracketIPv6(address string) string {
 	if ip := net.ParseIP(address); ip != nil && strings.Contains(address, ":") {
 		return "[" + address + "]"
 	}

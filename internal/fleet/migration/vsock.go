@@ -7,21 +7,21 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
 )
 
-// vsock checks that no VM that runs on the target has the address of this one's vsock device, if that is a fixed one: a
-// host has each address once.
-func (t toTarget) vsock(ctx context.Context, f *finding) {
+// checkVsock checks that no VM that runs on the target has the address of this one's vsock device, if that is a fixed
+// one: a host has each address once.
+func (t preflight) checkVsock(ctx context.Context, f *blockerList) {
 	const path = "devices.vsock.cid"
-	cid := t.machine.Facts.Facts[path]
+	cid := t.vm.Facts.Facts[path]
 	if cid == "" || cid == domain.Auto {
 		return
 	}
 	others, err := t.target.Domains(ctx)
 	if err != nil {
-		f.failed(VsockCIDTaken, path, t.target, "the VMs", err)
+		f.unanswered(VsockCIDTaken, path, t.target, "the VMs", err)
 		return
 	}
 	for _, other := range others {
-		if other.UUID == t.machine.UUID || other.LiveXML == "" {
+		if other.UUID == t.vm.UUID || other.LiveXML == "" {
 			continue
 		}
 		definition, err := domain.Parse(other.LiveXML)

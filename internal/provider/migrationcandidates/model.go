@@ -32,7 +32,7 @@ type hostModel struct {
 }
 
 // fromFleet takes over what the hosts were judged to be.
-func (m *model) fromFleet(vm *fleet.VM, all []fleet.MoveCandidate, tuning migration.Tuning) {
+func (m *model) fromFleet(vm *fleet.VM, all []fleet.MoveCandidate, tuning migration.EffectiveOptions) {
 	m.PolicyName, m.InForce = value.NewStringOrNull(tuning.Policy), moving.FromInForce(tuning.Options)
 	m.Selection = onevm.Of(vm)
 	m.CurrentHost = types.StringValue(vm.Host)

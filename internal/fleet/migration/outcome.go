@@ -13,8 +13,8 @@ import (
 )
 
 const (
-	// truthTimeout bounds finding out where the VM is after its migration has ended.
-	truthTimeout = time.Minute
+	// outcomeTimeout bounds finding out where the VM is after its migration has ended.
+	outcomeTimeout = time.Minute
 	// settleTime is how long hosts may take to tidy up by themselves, silentTime how long one may not answer at all
 	// before that is given up, as its daemon may be about to be back.
 	settleTime = 10 * time.Second
@@ -22,76 +22,79 @@ const (
 	settlePoll = 250 * time.Millisecond
 )
 
-// place says where the VM is.
-type place int
+// location says where the VM is after its migration.
+type location int
 
 const (
 	// undecided: the hosts are still tidying up.
-	undecided place = iota
+	undecided location = iota
 	// arrived: it runs on the target, and not at the source.
 	arrived
 	// stayed: it is at the source, and the target has nothing that runs.
 	stayed
-	// split: it was handed over and the target still lacks what the source has, because post-copy goes on or broke.
-	split
-	// twice: it runs on both.
-	twice
+	// inPostCopy: it was handed over and the target still lacks what the source has, because post-copy goes on or broke.
+	inPostCopy
+	// onBothHosts: it runs on both.
+	onBothHosts
 	// gone: neither host has it any more.
 	gone
 	// unknown: who could tell does not answer.
 	unknown
 )
 
-// sight is what one host says of the VM: a domain, nil that it has none, or an error that it can't be asked.
-type sight struct {
+// hostView is what one host says of the VM: a domain, nil that it has none, or an error that it can't be asked.
+type hostView struct {
 	domain *libvirt.Domain
 	err    error
 }
 
-func (s sight) active() bool { return s.domain != nil && s.domain.Active() }
+func (s hostView) active() bool { return s.domain != nil && s.domain.Active() }
 
-// runs says that the guest is here: it runs, or stands still for a reason that isn't the migration.
-func (s sight) runs() bool { return s.active() && !s.waits() }
+// runsGuest says that the guest is here: it runs, or stands still for a reason that isn't the migration.
+func (s hostView) runsGuest() bool { return s.active() && !s.waitsForMigration() }
 
-// waits says that the guest stands still for the migration: at the source to be handed over, on the target for memory.
-func (s sight) waits() bool { return s.domain != nil && s.domain.InMigration() }
+// waitsForMigration says that the guest stands still for the migration: at the source to be handed over, on the target
+// for memory.
+func (s hostView) waitsForMigration() bool { return s.domain != nil && s.domain.InMigration() }
 
-// stopped says that the guest stands still here to be handed over.
-func (s sight) stopped() bool {
+// stoppedForHandover says that the guest stands still here to be handed over.
+func (s hostView) stoppedForHandover() bool {
 	return s.active() && s.domain.State == libvirt.Paused && s.domain.Reason == libvirt.ReasonMigration
 }
 
-// partial says that the guest runs here and still lacks memory.
-func (s sight) partial() bool {
-	return s.active() && s.domain.State == libvirt.Running && inPostCopy(s)
+// lacksMemory says that the guest runs here and still lacks memory.
+func (s hostView) lacksMemory() bool {
+	return s.active() && s.domain.State == libvirt.Running && hasPostCopyReason(s)
 }
 
-// broken says that the guest has left from here, and that the rest of its memory has not.
-func (s sight) broken() bool {
+// failedPostCopy says that the guest has left from here, and that the rest of its memory has not.
+func (s hostView) failedPostCopy() bool {
 	return s.active() && s.domain.State == libvirt.Paused && s.domain.Reason == libvirt.ReasonPostcopyFailed
 }
 
-// fading says that what is here is neither a process nor a definition: its host is about to forget it.
-func (s sight) fading() bool { return s.domain != nil && !s.domain.Active() && !s.domain.Persistent }
+// beingForgotten says that what is here is neither a process nor a definition: its host is about to forget it.
+func (s hostView) beingForgotten() bool {
+	return s.domain != nil && !s.domain.Active() && !s.domain.Persistent
+}
 
-func inPostCopy(s sight) bool {
+func hasPostCopyReason(s hostView) bool {
 	return s.domain.Reason == libvirt.ReasonPostcopy || s.domain.Reason == libvirt.ReasonPostcopyFailed
 }
 
-// judge says where the VM is from what both hosts say.
-func judge(source, target sight) place {
+// classify says where the VM is from what both hosts say.
+func classify(source, target hostView) location {
 	switch {
-	case source.runs() && target.runs():
-		return twice
-	case target.partial(), target.runs() && source.active():
-		return split
-	case target.runs():
+	case source.runsGuest() && target.runsGuest():
+		return onBothHosts
+	case target.lacksMemory(), target.runsGuest() && source.active():
+		return inPostCopy
+	case target.runsGuest():
 		return arrived
-	case source.err != nil, target.err != nil && !source.runs():
+	case source.err != nil, target.err != nil && !source.runsGuest():
 		return unknown
 	case target.active():
 		return undecided // Nothing has run there; its host removes it when it notices that the migration is over.
-	case source.runs():
+	case source.runsGuest():
 		return stayed
 	case source.active():
 		return undecided // Its host lets it go on when it notices.
@@ -102,24 +105,25 @@ func judge(source, target sight) place {
 	}
 }
 
-// observe asks both hosts until they agree about where the VM is, or time is over.
-func (r *run) observe(ctx context.Context) (where place, source, target sight) {
+// pollLocation asks both hosts until they agree about where the VM is, or time is over.
+func (r *run) pollLocation(ctx context.Context) (where location, source, target hostView) {
 	began := time.Now()
 	ticker := time.NewTicker(settlePoll)
 	defer ticker.Stop()
 	for {
 		var both sync.WaitGroup
-		both.Go(func() { source = look(ctx, r.Source, r.Machine.UUID) })
-		both.Go(func() { target = look(ctx, r.Target, r.Machine.UUID) })
+		both.Go(func() { source = readDomain(ctx, r.Source, r.VM.UUID) })
+		both.Go(func() { target = readDomain(ctx, r.Target, r.VM.UUID) })
 		both.Wait()
-		where = judge(source, target)
-		settled := where == arrived || where == stayed && target.err == nil || where == twice ||
-			where == split && source.broken()
+		where = classify(source, target)
+		settled := where == arrived || where == stayed && target.err == nil || where == onBothHosts ||
+			where == inPostCopy && source.failedPostCopy()
 		patience := settleTime
 		if where == unknown && !r.state.AbortRequested { // Whoever aborts wants to know soon.
 			patience = silentTime
 		}
-		if settled && !source.fading() && !target.fading() || time.Since(began) > patience || ctx.Err() != nil {
+		settled = settled && !source.beingForgotten() && !target.beingForgotten()
+		if settled || time.Since(began) > patience || ctx.Err() != nil {
 			return where, source, target
 		}
 		select {
@@ -129,38 +133,38 @@ func (r *run) observe(ctx context.Context) (where place, source, target sight) {
 	}
 }
 
-// truth observes within its own time, whatever has become of ctx.
-func (r *run) truth(ctx context.Context) (where place, source, target sight) {
-	ctx, cancel := lease.CleanUp(ctx, truthTimeout)
+// locate is where the VM is, asked for within a time of its own, whatever has become of ctx.
+func (r *run) locate(ctx context.Context) (where location, source, target hostView) {
+	ctx, cancel := lease.CleanUp(ctx, outcomeTimeout)
 	defer cancel()
-	return r.observe(ctx)
+	return r.pollLocation(ctx)
 }
 
-func look(ctx context.Context, h *libvirt.Host, uuid string) sight {
+func readDomain(ctx context.Context, h *libvirt.Host, uuid string) hostView {
 	d, err := h.Domain(ctx, uuid)
 	if errors.Is(err, libvirt.ErrNotFound) {
-		return sight{}
+		return hostView{}
 	}
-	return sight{domain: d, err: err}
+	return hostView{domain: d, err: err}
 }
 
 // conclude finds out where the VM is, tidies up, and says how it went. What the hosts have counts, not what the
 // migration returned: one that was given up may have succeeded all the same.
 func (r *run) conclude(ctx context.Context, failure error) (State, error) {
-	ctx, cancel := lease.CleanUp(ctx, truthTimeout)
+	ctx, cancel := lease.CleanUp(ctx, outcomeTimeout)
 	defer cancel()
-	where, source, target := r.observe(ctx)
-	if where == undecided && !r.goesOn(ctx) {
-		where, source, target = r.tidy(ctx, source, target)
+	where, source, target := r.pollLocation(ctx)
+	if where == undecided && !r.peerStillMigrating(ctx) {
+		where, source, target = r.cleanUpHosts(ctx, source, target)
 	}
 	r.state.Completed, r.state.End = true, time.Now()
-	defer r.tell()
+	defer r.reportProgress()
 	if where == arrived {
-		state := r.succeeded(ctx, failure)
+		state := r.recordSuccess(ctx, failure)
 		r.removeSources(ctx, source)
 		return state, nil
 	}
-	r.wake(ctx, where, source, target)
+	r.resumePaused(ctx, where, source, target)
 	left := r.removeImages(ctx, where, target)
 	r.state.Failed, r.state.Phase = true, PhaseFailed
 	if r.state.AbortRequested {
@@ -173,17 +177,17 @@ func (r *run) conclude(ctx context.Context, failure error) (State, error) {
 	if r.began.IsZero() {
 		r.state.FailurePlane = PlaneControl
 	}
-	r.state.FailureReason = r.reason(failure)
+	r.state.FailureReason = r.failureReason(failure)
 	err := &FailedError{
-		State: r.state, Where: r.tellWhere(where, source, target) + r.tellLeft(left), Left: left,
+		State: r.state, Where: r.describeLocation(where, source, target) + r.describeLeft(left), Left: left,
 		Err: errors.Join(r.verdict, lease.Lost(ctx), failure),
 	}
 	r.log.ErrorContext(ctx, "migration failed", "error", err.Error())
 	return r.state, err
 }
 
-// succeeded notes how it went.
-func (r *run) succeeded(ctx context.Context, failure error) State {
+// recordSuccess notes how it went.
+func (r *run) recordSuccess(ctx context.Context, failure error) State {
 	r.state.Phase = PhaseSucceeded
 	if r.state.AbortRequested {
 		r.state.AbortStatus = AbortFailed
@@ -191,15 +195,15 @@ func (r *run) succeeded(ctx context.Context, failure error) State {
 	if failure != nil {
 		r.log.WarnContext(ctx, "the VM arrived although its migration reported a failure", "error", failure.Error())
 	}
-	if job, err := r.Target.CompletedJob(ctx, r.Machine.UUID); err == nil && job != nil {
+	if job, err := r.Target.CompletedJob(ctx, r.VM.UUID); err == nil && job != nil {
 		r.state.Statistics = *job
 	}
-	if _, most := sizes(r.copies); r.disk.Total == 0 && most > 0 {
-		r.disk = libvirt.Transfer{Total: most, Processed: most} // They were copied between two looks.
+	if _, most := copySizes(r.copies); r.diskProgress.Total == 0 && most > 0 {
+		r.diskProgress = libvirt.Transfer{Total: most, Processed: most} // They were copied between two looks.
 	}
-	if s := &r.state.Statistics; s.Disk.Total == 0 && r.disk.Total > 0 {
+	if s := &r.state.Statistics; s.Disk.Total == 0 && r.diskProgress.Total > 0 {
 		// The target only knows of the memory. What was left when it was last told is there by now.
-		s.Disk = libvirt.Transfer{Total: r.disk.Total, Processed: r.disk.Processed + r.disk.Remaining}
+		s.Disk = libvirt.Transfer{Total: r.diskProgress.Total, Processed: r.diskProgress.Processed + r.diskProgress.Remaining}
 	}
 	r.log.InfoContext(ctx, "migration succeeded", "method", r.state.Method, "mode", string(r.state.Mode),
 		"elapsed", r.state.End.Sub(r.state.Start).Round(time.Millisecond), "downtime", r.state.Statistics.Downtime,
@@ -207,38 +211,39 @@ func (r *run) succeeded(ctx context.Context, failure error) State {
 	return r.state
 }
 
-// tidy does what the hosts did not do by themselves: it removes what waits on the target for memory that won't come,
-// while the VM runs at the source, for nothing ever ran in it; or it lets the VM go on at the source.
-func (r *run) tidy(ctx context.Context, source, target sight) (place, sight, sight) {
+// cleanUpHosts does what the hosts did not do by themselves: it removes what waits on the target for memory that won't
+// come, while the VM runs at the source, for nothing ever ran in it; or it lets the VM go on at the source.
+func (r *run) cleanUpHosts(ctx context.Context, source, target hostView) (location, hostView, hostView) {
 	switch {
-	case source.runs() && target.waits():
+	case source.runsGuest() && target.waitsForMigration():
 		r.log.WarnContext(ctx, "removing what waits on the target for the migration that is over")
-		if err := r.Target.DestroyDomain(ctx, r.Machine.UUID, true); err != nil && !errors.Is(err, libvirt.ErrNotFound) {
+		if err := r.Target.DestroyDomain(ctx, r.VM.UUID, true); err != nil && !errors.Is(err, libvirt.ErrNotFound) {
 			r.log.WarnContext(ctx, "not removed", "error", err.Error())
 		}
-	case source.stopped() && target.domain == nil && target.err == nil:
+	case source.stoppedForHandover() && target.domain == nil && target.err == nil:
 		r.log.WarnContext(ctx, "the guest stands still at the source for the migration that is over, letting it go on")
-		if _, err := Revive(ctx, r.Source, r.Target, r.Machine.UUID); err != nil {
+		if _, err := FinishSwitchover(ctx, r.Source, r.Target, r.VM.UUID); err != nil {
 			r.log.ErrorContext(ctx, "the guest does not go on", "error", err.Error())
 		}
 	default:
-		return judge(source, target), source, target
+		return classify(source, target), source, target
 	}
-	return r.observe(ctx)
+	return r.pollLocation(ctx)
 }
 
-// wake lets the guest go on that the monitor stopped for the sake of the migration, unless it may run on the target.
-func (r *run) wake(ctx context.Context, where place, source, target sight) {
+// resumePaused lets the guest go on that the monitor stopped for the sake of the migration, unless it may run on the
+// target.
+func (r *run) resumePaused(ctx context.Context, where location, source, target hostView) {
 	paused := source.active() && source.domain.State == libvirt.Paused
-	if !r.paused || !paused || where != stayed || target.err != nil || r.Machine.State == libvirt.Paused {
+	if !r.paused || !paused || where != stayed || target.err != nil || r.VM.State == libvirt.Paused {
 		return
 	}
-	if err := r.Source.ResumeDomain(ctx, r.Machine.UUID); err != nil {
+	if err := r.Source.ResumeDomain(ctx, r.VM.UUID); err != nil {
 		r.log.ErrorContext(ctx, "the guest was paused for the migration and does not resume", "error", err.Error())
 	}
 }
 
-func (r *run) reason(failure error) string {
+func (r *run) failureReason(failure error) string {
 	switch {
 	case r.verdict != nil:
 		return r.verdict.Error() + " and was aborted"
@@ -253,8 +258,8 @@ func (r *run) reason(failure error) string {
 	}
 }
 
-// tellWhere says where the VM is now.
-func (r *run) tellWhere(where place, source, target sight) string {
+// describeLocation says where the VM is now.
+func (r *run) describeLocation(where location, source, target hostView) string {
 	from, to := r.state.SourceHost, r.state.TargetHost
 	switch where {
 	case stayed:
@@ -263,9 +268,9 @@ func (r *run) tellWhere(where place, source, target sight) string {
 			text += fmt.Sprintf(", and host %q can't be asked what it has", to)
 		}
 		return text
-	case twice:
+	case onBothHosts:
 		return "it runs on both hosts: find out which copy is the right one and destroy the other"
-	case split:
+	case inPostCopy:
 		if source.err == nil && !source.active() {
 			return fmt.Sprintf("the VM is on host %q (%s) and lacks memory that is gone from host %q (%s); nothing was "+
 				"removed", to, target, from, source)
@@ -283,8 +288,8 @@ func (r *run) tellWhere(where place, source, target sight) string {
 	}
 }
 
-// tellLeft says what is left on the target of what was made there.
-func (r *run) tellLeft(images []string) string {
+// describeLeft says what is left on the target of what was made there.
+func (r *run) describeLeft(images []string) string {
 	if len(images) == 0 {
 		return ""
 	}
@@ -292,7 +297,7 @@ func (r *run) tellLeft(images []string) string {
 }
 
 // String says what the host said.
-func (s sight) String() string {
+func (s hostView) String() string {
 	switch {
 	case s.err != nil:
 		return "unknown (" + s.err.Error() + ")"

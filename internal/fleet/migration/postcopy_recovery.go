@@ -26,27 +26,28 @@ const (
 	recoverIntervalLimit = 15 * time.Second
 )
 
-// abandonAfter is how long the source may have failed in post-copy while its migration doesn't end.
-const abandonAfter = 30 * time.Second
+// postCopyStuckAfter is how long the source may have failed in post-copy while its migration doesn't end.
+const postCopyStuckAfter = 30 * time.Second
 
-// errAbandoned ends a migration that libvirt doesn't end.
-var errAbandoned = errors.New("the migration broke in post-copy, and libvirt did not notice on both hosts")
+// errPostCopyStuck ends a migration that libvirt doesn't end.
+var errPostCopyStuck = errors.New("the migration broke in post-copy, and libvirt did not notice on both hosts")
 
-// abandoned says that the migration broke in post-copy without coming to an end: the target's libvirt waits for QEMU to
-// say that the guest was started, which QEMU can't any more when the connection breaks in the first moments (QEMU 7.2).
-func (r *run) abandoned(ctx context.Context) bool {
+// postCopyStuck says that the migration broke in post-copy without coming to an end: the target's libvirt waits for
+// QEMU to say that the guest was started, which QEMU can't any more when the connection breaks in the first moments
+// (QEMU 7.2).
+func (r *run) postCopyStuck(ctx context.Context) bool {
 	if r.state.Mode != PostCopy {
 		return false
 	}
 	ctx, cancel := lease.CleanUp(ctx, askTimeout)
 	defer cancel()
 	switch {
-	case !look(ctx, r.Source, r.Machine.UUID).broken():
-		r.brokenAt = time.Time{}
-	case r.brokenAt.IsZero():
-		r.brokenAt = time.Now()
+	case !readDomain(ctx, r.Source, r.VM.UUID).failedPostCopy():
+		r.postCopyFailedAt = time.Time{}
+	case r.postCopyFailedAt.IsZero():
+		r.postCopyFailedAt = time.Now()
 	}
-	return !r.brokenAt.IsZero() && time.Since(r.brokenAt) > abandonAfter
+	return !r.postCopyFailedAt.IsZero() && time.Since(r.postCopyFailedAt) > postCopyStuckAfter
 }
 
 // ErrIrrecoverable says that the guest was handed over to the target, and that the part of its memory which was still
@@ -57,17 +58,17 @@ var ErrIrrecoverable = errors.New("the migration broke in post-copy and could no
 // ErrMemoryLost comes with an ErrIrrecoverable where one of the two parts of the guest's memory is gone for certain.
 var ErrMemoryLost = errors.New("a part of the guest's memory is lost")
 
-// ErrBroken says that the migration broke in post-copy and was not resumed before whoever tried was told to stop. It
-// may be resumed later.
-var ErrBroken = errors.New("the migration broke in post-copy and is not resumed yet")
+// ErrPostCopyBroken says that the migration broke in post-copy and was not resumed before whoever tried was told to
+// stop. It may be resumed later.
+var ErrPostCopyBroken = errors.New("the migration broke in post-copy and is not resumed yet")
 
-// errLeft is the failure of a migration that its run left behind.
-var errLeft = errors.New("the run that moved it ended while it was broken")
+// errRunLost is the failure of a migration that its run left behind.
+var errRunLost = errors.New("the run that moved it ended while it was broken")
 
-// Resume goes on with a migration that broke in post-copy and that no run is at any more, as Run does with its own. Of
-// the VM it takes the identity, and the state that the guest was in before. transport is the one that was used, or
-// was to be used: "" or TransportAuto tries what there is.
-func Resume(ctx context.Context, request Request, transport string) (State, error) {
+// ResumePostCopy goes on with a migration that broke in post-copy and that no run is at any more, as Run does with its
+// own. Of the VM it takes the identity, and the state that the guest was in before. transport is the one that was used,
+// or was to be used: "" or TransportAuto tries what there is.
+func ResumePostCopy(ctx context.Context, request Request, transport string) (State, error) {
 	// It was in post-copy, whatever is allowed now.
 	request.Options.AllowPostCopy, request.Options.Transport = new(true), cmp.Or(transport, TransportAuto)
 	r := newRun(request)
@@ -76,32 +77,32 @@ func Resume(ctx context.Context, request Request, transport string) (State, erro
 	err := r.openTunnels()
 	defer r.closeTunnels(ctx)
 	if err == nil {
-		r.state.Transport = r.transports(ctx)[0]
-		err = r.recover(ctx, errLeft)
+		r.state.Transport = r.transportOrder(ctx)[0]
+		err = r.resumePostCopy(ctx, errRunLost)
 	}
-	defer func() { r.road.close(ctx) }()
+	defer func() { r.route.close(ctx) }()
 	return r.conclude(ctx, err)
 }
 
-// recover goes on with a migration that broke after the switch to post-copy, until the VM has arrived, or it
+// resumePostCopy goes on with a migration that broke after the switch to post-copy, until the VM has arrived, or it
 // can't, or the time is over: as long as memory still comes it is not. It returns nil when the VM has arrived, and
-// otherwise the failure that it was given, an ErrIrrecoverable, or an ErrBroken where ctx ended before the time was
-// over.
+// otherwise the failure that it was given, an ErrIrrecoverable, or an ErrPostCopyBroken where ctx ended before the time
+// was over.
 //
 // What the target says counts. A migration whose libvirt has lost its client is told to have failed while QEMU carries
 // on by itself and succeeds: resuming it is refused then (ErrOperationInvalid), and a later look finds the VM
 // arrived. It is refused as well until both QEMUs have noticed that the connection is broken, which takes one that
 // hears nothing any more as long as its kernel tries to get through, a quarter of an hour by default.
-func (r *run) recover(ctx context.Context, failure error) error {
+func (r *run) resumePostCopy(ctx context.Context, failure error) error {
 	deadline := time.Now().Add(*r.Options.RecoveryTimeout)
-	transports := r.resumable()
+	transports := r.resumeTransports()
 	pause := backoff.NewExponentialBackOff()
 	pause.InitialInterval, pause.MaxInterval, pause.RandomizationFactor = recoverInterval, recoverIntervalLimit, 0
 	settled, resumed := false, false
 	var remaining uint64
 	for attempt := 0; ; {
-		where, source, target := r.truth(ctx)
-		if source.broken() && r.shrinks(ctx, &remaining) {
+		where, source, target := r.locate(ctx)
+		if source.failedPostCopy() && r.stillCopying(ctx, &remaining) {
 			deadline = time.Now().Add(*r.Options.RecoveryTimeout)
 		}
 		switch {
@@ -110,27 +111,27 @@ func (r *run) recover(ctx context.Context, failure error) error {
 		case where == arrived:
 			r.state.Recovered = resumed
 			return nil
-		case source.broken() && target.err == nil && !target.active():
+		case source.failedPostCopy() && target.err == nil && !target.active():
 			return fmt.Errorf("%w, as its target is gone (%w): %w", ErrIrrecoverable, ErrMemoryLost, failure)
-		case where != split && (where != unknown || r.state.Mode != PostCopy):
+		case where != inPostCopy && (where != unknown || r.state.Mode != PostCopy):
 			return failure
 		case source.err == nil && !source.active():
 			return fmt.Errorf("%w, as its source is gone (%w): %w", ErrIrrecoverable, ErrMemoryLost, failure)
 		case (time.Now().After(deadline) || ctx.Err() != nil) &&
-			(attempt > 0 || !source.broken() || target.err != nil):
+			(attempt > 0 || !source.failedPostCopy() || target.err != nil):
 			switch {
-			case source.broken() && time.Now().After(deadline):
+			case source.failedPostCopy() && time.Now().After(deadline):
 				failure = fmt.Errorf("%w: %w", ErrIrrecoverable, failure)
-			case source.broken():
-				failure = fmt.Errorf("%w: %w", ErrBroken, failure)
+			case source.failedPostCopy():
+				failure = fmt.Errorf("%w: %w", ErrPostCopyBroken, failure)
 			}
 			return failure
-		case source.broken() && target.err == nil && !settled:
+		case source.failedPostCopy() && target.err == nil && !settled:
 			settled = true
-		case source.broken() && target.err == nil:
+		case source.failedPostCopy() && target.err == nil:
 			attempt++
 			carrier := r.state.Transport
-			err := r.resume(ctx, attempt, transports[0])
+			err := r.tryResume(ctx, attempt, transports[0])
 			if err == nil {
 				resumed = true
 				continue
@@ -147,11 +148,12 @@ func (r *run) recover(ctx context.Context, failure error) error {
 	}
 }
 
-// shrinks says that less remains to be copied than when it was asked before: what libvirt takes for broken goes on.
-func (r *run) shrinks(ctx context.Context, remaining *uint64) bool {
+// stillCopying says that less remains to be copied than when it was asked before: what libvirt takes for broken goes
+// on.
+func (r *run) stillCopying(ctx context.Context, remaining *uint64) bool {
 	ctx, cancel := lease.CleanUp(ctx, askTimeout)
 	defer cancel()
-	job, err := r.Source.Job(ctx, r.Machine.UUID)
+	job, err := r.Source.Job(ctx, r.VM.UUID)
 	if err != nil || job == nil || !job.Type.Active() {
 		return false
 	}
@@ -160,25 +162,25 @@ func (r *run) shrinks(ctx context.Context, remaining *uint64) bool {
 	return before > 0 && *remaining < before
 }
 
-// resume tries once to go on. It is not aborted with ctx: there is nowhere to go back to.
-func (r *run) resume(ctx context.Context, attempt int, transport string) error {
+// tryResume tries once to go on. It is not aborted with ctx: there is nowhere to go back to.
+func (r *run) tryResume(ctx context.Context, attempt int, transport string) error {
 	r.log.WarnContext(ctx, "migration broke in post-copy, resuming it", "attempt", attempt, "transport", transport)
 	ctx, cancel := lease.CleanUp(ctx, resumeTimeout)
 	defer cancel()
 	r.state.Mode, r.state.Transport, r.resuming = PostCopy, transport, true
-	err := r.attempt(ctx, transport)
+	err := r.migrateOver(ctx, transport)
 	if err != nil {
 		r.log.WarnContext(ctx, "migration not resumed", "attempt", attempt, "transport", transport, "error", err.Error())
 	}
 	return err
 }
 
-// resumable are the transports that a broken migration may go on over, that of before first. What was encrypted stays
-// so, and QEMU resumes with the encryption that it began with.
-func (r *run) resumable() []string {
+// resumeTransports are the transports that a broken migration may go on over, that of before first. What was encrypted
+// stays so, and QEMU resumes with the encryption that it began with.
+func (r *run) resumeTransports() []string {
 	used := r.state.Transport
 	switch {
-	case used == TransportDirect && r.source != nil && r.target != nil:
+	case used == TransportDirect && r.sourceTunnel != nil && r.targetTunnel != nil:
 		return []string{used, TransportSSHRelay}
 	case used == TransportSSHRelay && r.Options.Transport == TransportAuto:
 		return []string{used, TransportDirect}

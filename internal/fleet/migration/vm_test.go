@@ -30,7 +30,7 @@ func reasons(blockers []Blocker) []string {
 	return all
 }
 
-func TestDomainBlockers_ofARunningMachine(t *testing.T) {
+func TestDomainBlockers_ofARunningVM(t *testing.T) {
 	t.Parallel()
 	const pci = `<hostdev mode='subsystem' type='pci'><source><address domain='0x0000' bus='0x03' slot='0x00' ` +
 		`function='0x1'/></source></hostdev>`
@@ -109,7 +109,7 @@ func TestDomainBlockers_ofARunningMachine(t *testing.T) {
 				}
 				want = append(want, reason)
 			}
-			blockers := DomainBlockers(Machine{State: libvirt.Running, Facts: facts(t, tt.elements, tt.devices)})
+			blockers := DomainBlockers(VM{State: libvirt.Running, Facts: facts(t, tt.elements, tt.devices)})
 			if diff := cmp.Diff(want, reasons(blockers)); diff != "" {
 				t.Errorf("blockers differ (-want +got):\n%s", diff)
 			}
@@ -125,20 +125,20 @@ func TestDomainBlockers_ofARunningMachine(t *testing.T) {
 func TestDomainBlockers_ofWhatItDoes(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
-		machine Machine
+		machine VM
 		want    string
 	}{
-		"running":         {Machine{State: libvirt.Running}, ""},
-		"paused by a man": {Machine{State: libvirt.Paused, Reason: "User"}, ""},
-		"I/O error":       {Machine{State: libvirt.Paused, Reason: "IOError"}, StateNotMigratable},
-		"asleep":          {Machine{State: libvirt.PMSuspended}, StateNotMigratable},
-		"shutting down":   {Machine{State: libvirt.ShuttingDown}, StateNotMigratable},
-		"being backed up": {Machine{State: libvirt.Running, Job: "Backup"}, StateNotMigratable},
-		"snapshots":       {Machine{State: libvirt.Running, Snapshots: 2}, SnapshotsNotMigratable},
-		"block job":       {Machine{State: libvirt.Running, BlockJobs: []string{"vda"}}, BlockJobsNotLiveMigratable},
-		"off":             {Machine{State: libvirt.Shutoff}, ""},
-		"off, snapshots":  {Machine{State: libvirt.Shutoff, Snapshots: 1}, SnapshotsNotMigratable},
-		"off, saved":      {Machine{State: libvirt.Shutoff, ManagedSave: true}, ManagedSaveNotMigratable},
+		"running":         {VM{State: libvirt.Running}, ""},
+		"paused by a man": {VM{State: libvirt.Paused, Reason: "User"}, ""},
+		"I/O error":       {VM{State: libvirt.Paused, Reason: "IOError"}, StateNotMigratable},
+		"asleep":          {VM{State: libvirt.PMSuspended}, StateNotMigratable},
+		"shutting down":   {VM{State: libvirt.ShuttingDown}, StateNotMigratable},
+		"being backed up": {VM{State: libvirt.Running, Job: "Backup"}, StateNotMigratable},
+		"snapshots":       {VM{State: libvirt.Running, Snapshots: 2}, SnapshotsNotMigratable},
+		"block job":       {VM{State: libvirt.Running, BlockJobs: []string{"vda"}}, BlockJobsNotLiveMigratable},
+		"off":             {VM{State: libvirt.Shutoff}, ""},
+		"off, snapshots":  {VM{State: libvirt.Shutoff, Snapshots: 1}, SnapshotsNotMigratable},
+		"off, saved":      {VM{State: libvirt.Shutoff, ManagedSave: true}, ManagedSaveNotMigratable},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -155,9 +155,9 @@ func TestDomainBlockers_ofWhatItDoes(t *testing.T) {
 }
 
 // A VM that is off takes its files along. What is no file of its host's stays, and so does the VM.
-func TestDomainBlockers_ofAStoppedMachine(t *testing.T) {
+func TestDomainBlockers_ofAStoppedVM(t *testing.T) {
 	t.Parallel()
-	m := Machine{UUID: "u", State: libvirt.Shutoff, Facts: facts(t, "",
+	m := VM{UUID: "u", State: libvirt.Shutoff, Facts: facts(t, "",
 		`<hostdev type='pci'/><tpm><backend type='emulator'/></tpm>`+
 			`<disk type='network'><source protocol='nbd'/><target dev='vda'/></disk>`+
 			`<disk type='file' device='cdrom'><target dev='sda'/></disk>`+
@@ -168,19 +168,19 @@ func TestDomainBlockers_ofAStoppedMachine(t *testing.T) {
 		t.Errorf("blockers: %+v", got)
 	}
 	var paths []string
-	for _, b := range m.belongings() {
+	for _, b := range m.localFiles() {
 		paths = append(paths, b.path)
 	}
 	if diff := cmp.Diff([]string{"/a", "/n", "/var/lib/libvirt/swtpm/u"}, paths); diff != "" {
 		t.Errorf("what it takes along differs (-want +got):\n%s", diff)
 	}
 
-	m = Machine{State: libvirt.Shutoff, ManagedSave: true, Facts: facts(t, "",
+	m = VM{State: libvirt.Shutoff, ManagedSave: true, Facts: facts(t, "",
 		`<tpm><backend type='emulator'><encryption secret='s'/></backend></tpm>`+
 			`<disk type='block'><source dev='/dev/sdb'/><target dev='vda'/></disk>`+
 			`<disk type='volume'><source pool='p' volume='v'/><target dev='vdb'/></disk>`)}
 	m.Facts.NVRAMOther = "block"
-	session := Machine{Session: true, State: libvirt.Shutoff, Facts: facts(t, "", `<tpm><backend type='emulator'/></tpm>`)}
+	session := VM{Session: true, State: libvirt.Shutoff, Facts: facts(t, "", `<tpm><backend type='emulator'/></tpm>`)}
 	session.Facts.NVRAMUnnamed = true
 	if got := reasons(DomainBlockers(session)); len(got) != 2 {
 		t.Errorf("of a user's daemon: %v", got)
@@ -201,14 +201,14 @@ func TestDomainBlockers_ofAStoppedMachine(t *testing.T) {
 // What QEMU says comes along with what the definition says, in its own words; what it can't say is a doubt.
 func TestDomainBlockers_ofQEMU(t *testing.T) {
 	t.Parallel()
-	m := Machine{State: libvirt.Running, Refusals: []string{"device 'a' can't.", "nor can 'b'"}}
+	m := VM{State: libvirt.Running, QEMURefusals: []string{"device 'a' can't.", "nor can 'b'"}}
 	blockers := DomainBlockers(m)
 	want := []string{QEMUNotLiveMigratable + " False", QEMUNotLiveMigratable + " False"}
 	diff := cmp.Diff(want, reasons(blockers))
 	if diff != "" || !strings.HasSuffix(blockers[0].Message, ": device 'a' can't") {
 		t.Errorf("%+v %s", blockers, diff)
 	}
-	m = Machine{State: libvirt.Running, Unasked: libvirt.ErrBusy}
+	m = VM{State: libvirt.Running, QEMURefusalsError: libvirt.ErrBusy}
 	if got := reasons(DomainBlockers(m)); !slices.Equal(got, []string{QEMUNotLiveMigratable + " Unknown"}) {
 		t.Errorf("%q", got)
 	}

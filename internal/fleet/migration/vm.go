@@ -15,8 +15,8 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
-// Machine is the VM that is to move, as it is at its source.
-type Machine struct {
+// VM is the VM that is to move, as it is at its source.
+type VM struct {
 	UUID, Name string
 	State      libvirt.DomainState
 	// Reason is the domain state's own, as libvirt names it.
@@ -37,39 +37,39 @@ type Machine struct {
 	Unfinished []domain.Copy
 	// Brings are the files of images that are brought to the target before the VM moves, and what they take.
 	Brings map[string]uint64
-	// Refusals are QEMU's own words about what keeps it from being migrated, and Unasked is why they aren't known though
-	// QEMU was asked. Both are empty before AskQEMU.
-	Refusals []string
-	Unasked  error
+	// QEMURefusals are QEMU's own words about what keeps it from being migrated, and Unasked is why they aren't known
+	// though QEMU was asked. Both are empty before AskQEMU.
+	QEMURefusals      []string
+	QEMURefusalsError error
 	// Facts are what the definition says: the one that would be sent of a VM that runs, else the persistent one.
 	Facts domain.Mobility
 }
 
 // Live says that the guest is moved while it runs.
-func (m Machine) Live() bool { return m.State.Active() }
+func (vm VM) Live() bool { return vm.State.Active() }
 
-// unfinished says whether a file of the target is what an earlier attempt left.
-func (m Machine) unfinished(path string, there libvirt.Volume) bool {
-	return slices.ContainsFunc(m.Unfinished, func(c domain.Copy) bool {
+// leftByEarlierAttempt says whether a file of the target is what an earlier attempt left.
+func (vm VM) leftByEarlierAttempt(path string, there libvirt.Volume) bool {
+	return slices.ContainsFunc(vm.Unfinished, func(c domain.Copy) bool {
 		return c.Path == path && (!c.Making || madeEmpty(c, there))
 	})
 }
 
 // Inspect reads everything about a VM that decides whether it can be moved.
-func Inspect(ctx context.Context, source *libvirt.Host, uuid string) (Machine, error) {
+func Inspect(ctx context.Context, source *libvirt.Host, uuid string) (VM, error) {
 	d, err := source.Domain(ctx, uuid)
 	if err != nil {
-		return Machine{}, err
+		return VM{}, err
 	}
-	m := Machine{
+	vm := VM{
 		UUID: uuid, Name: d.Name, State: d.State, Reason: d.Reason, Transient: !d.Persistent, ManagedSave: d.ManagedSave,
 	}
-	live := m.Live()
+	live := vm.Live()
 	var xml string
 	var calls errgroup.Group
 	calls.Go(func() error {
 		snapshots, err := source.Snapshots(ctx, uuid)
-		m.Snapshots = len(snapshots)
+		vm.Snapshots = len(snapshots)
 		return unlessUnsupported(err)
 	})
 	if live {
@@ -78,13 +78,13 @@ func Inspect(ctx context.Context, source *libvirt.Host, uuid string) (Machine, e
 			return err
 		})
 		calls.Go(func() (err error) {
-			m.BlockJobs, err = source.BlockJobs(ctx, uuid)
+			vm.BlockJobs, err = source.BlockJobs(ctx, uuid)
 			return unlessUnsupported(err)
 		})
 		calls.Go(func() error {
 			job, err := source.Job(ctx, uuid)
 			if job != nil && job.Type.Active() {
-				m.Job = job.Operation
+				vm.Job = job.Operation
 			}
 			return unlessUnsupported(err)
 		})
@@ -95,19 +95,19 @@ func Inspect(ctx context.Context, source *libvirt.Host, uuid string) (Machine, e
 		info, err := source.Info(ctx)
 		if err == nil {
 			at, parseErr := url.Parse(info.URI)
-			m.Session = parseErr == nil && at.Path == "/session"
+			vm.Session = parseErr == nil && at.Path == "/session"
 		}
 		return err
 	})
 	if err := calls.Wait(); err != nil {
-		return Machine{}, err
+		return VM{}, err
 	}
 	definition, err := domain.Parse(xml)
 	if err != nil {
-		return Machine{}, err
+		return VM{}, err
 	}
-	m.Facts = definition.Mobility()
-	return m, readBacking(m.Facts.Disks, d.LiveXML)
+	vm.Facts = definition.Mobility()
+	return vm, readBacking(vm.Facts.Disks, d.LiveXML)
 }
 
 // readBacking reads what disks are based on from what runs: libvirt leaves out of what is sent to the target what it
@@ -133,13 +133,13 @@ func readBacking(disks []domain.MobileDisk, live string) error {
 // AskQEMU returns the VM with what QEMU says keeps it from being migrated. Asking marks the domain as tainted
 // until it leaves its host, so it is for a migration that is about to start and for whoever asks for it, not for a
 // plan. That it can't be asked is a doubt, and no error: libvirt asks it too before it changes anything.
-func (m Machine) AskQEMU(ctx context.Context, source *libvirt.Host) Machine {
-	if !m.Live() {
-		return m
+func (vm VM) AskQEMU(ctx context.Context, source *libvirt.Host) VM {
+	if !vm.Live() {
+		return vm
 	}
-	m.Refusals, m.Unasked = source.MigrationBlockers(ctx, m.UUID)
-	m.Unasked = unlessUnsupported(m.Unasked)
-	return m
+	vm.QEMURefusals, vm.QEMURefusalsError = source.MigrationBlockers(ctx, vm.UUID)
+	vm.QEMURefusalsError = unlessUnsupported(vm.QEMURefusalsError)
+	return vm
 }
 
 // unlessUnsupported takes what a host's libvirt doesn't have for something that isn't used there.
@@ -150,20 +150,20 @@ func unlessUnsupported(err error) error {
 	return err
 }
 
-// finding collects blockers.
-type finding []Blocker
+// blockerList collects blockers.
+type blockerList []Blocker
 
-func (f *finding) block(reason, attribute, message, remedy string) {
+func (f *blockerList) block(reason, attribute, message, remedy string) {
 	*f = append(*f, Blocker{Reason: reason, Status: status.False, Attribute: attribute, Message: message, Remedy: remedy})
 }
 
-// pass is block for what ends by itself.
-func (f *finding) pass(reason, message, remedy string) {
+// blockForNow is block for what ends by itself.
+func (f *blockerList) blockForNow(reason, message, remedy string) {
 	f.block(reason, "", message, remedy)
 	(*f)[len(*f)-1].Passing = true
 }
 
-func (f *finding) doubt(reason, attribute, message, remedy string) {
+func (f *blockerList) mayBlock(reason, attribute, message, remedy string) {
 	*f = append(*f, Blocker{
 		Reason: reason, Status: status.Unknown, Attribute: attribute, Message: message, Remedy: remedy,
 	})
@@ -171,32 +171,32 @@ func (f *finding) doubt(reason, attribute, message, remedy string) {
 
 // DomainBlockers returns what in the VM itself blocks moving it, all of it, in KubeVirt's order and then
 // what libvirt refuses besides. What depends on the target as well, such as whether it reaches a disk, is not here.
-func DomainBlockers(m Machine) []Blocker {
-	var f finding
-	facts := m.Facts
-	if m.Live() {
-		f.devices(facts)
-		f.confidential(facts)
-		f.clock(facts)
-		f.shared(facts)
-		f.refused(m)
+func DomainBlockers(vm VM) []Blocker {
+	var f blockerList
+	facts := vm.Facts
+	if vm.Live() {
+		f.checkHostDevices(facts)
+		f.checkConfidentialMemory(facts)
+		f.checkHostFeatures(facts)
+		f.checkHostHelpers(facts)
+		f.checkQEMURefusals(vm)
 	} else {
-		f.stopped(m)
+		f.checkOffline(vm)
 	}
-	if m.Snapshots > 0 {
-		f.block(SnapshotsNotMigratable, "", fmt.Sprintf("it has %d snapshots, which libvirt can't move", m.Snapshots),
+	if vm.Snapshots > 0 {
+		f.block(SnapshotsNotMigratable, "", fmt.Sprintf("it has %d snapshots, which libvirt can't move", vm.Snapshots),
 			"Delete the snapshots (virsh snapshot-delete).")
 	}
-	if len(m.BlockJobs) > 0 {
-		f.pass(BlockJobsNotLiveMigratable, "copy jobs run on disks "+strings.Join(m.BlockJobs, ", "),
+	if len(vm.BlockJobs) > 0 {
+		f.blockForNow(BlockJobsNotLiveMigratable, "copy jobs run on disks "+strings.Join(vm.BlockJobs, ", "),
 			"Wait for the jobs to end, or abort them with virsh blockjob --abort.")
 	}
-	f.state(m)
+	f.checkState(vm)
 	return f
 }
 
-// devices finds the host's hardware, which stays where it is.
-func (f *finding) devices(facts domain.Mobility) {
+// checkHostDevices finds the host's hardware, which stays where it is.
+func (f *blockerList) checkHostDevices(facts domain.Mobility) {
 	for _, device := range facts.HostDevices {
 		f.block(HostDeviceNotLiveMigratable, "", "it has a device of its host: "+device,
 			"Detach the device, or shut the VM down.")
@@ -215,8 +215,8 @@ func (f *finding) devices(facts domain.Mobility) {
 	}
 }
 
-// confidential finds memory that only the guest can read.
-func (f *finding) confidential(facts domain.Mobility) {
+// checkConfidentialMemory finds memory that only the guest can read.
+func (f *blockerList) checkConfidentialMemory(facts domain.Mobility) {
 	const remedy = "Shut the VM down to move it, or do without memory protection."
 	message := "its memory is protected (" + facts.Confidential + "), so it can't be copied"
 	switch {
@@ -229,8 +229,8 @@ func (f *finding) confidential(facts domain.Mobility) {
 	}
 }
 
-// clock finds what the guest was promised and another host can't keep.
-func (f *finding) clock(facts domain.Mobility) {
+// checkHostFeatures finds what the guest was promised and another host can't keep.
+func (f *blockerList) checkHostFeatures(facts domain.Mobility) {
 	if facts.Reenlightenment && !facts.StableTSC {
 		f.block(NoTSCFrequencyNotLiveMigratable, "",
 			"Hyper-V reenlightenment is on and the definition neither fixes the TSC's frequency nor requires invtsc",
@@ -247,14 +247,14 @@ func (f *finding) clock(facts domain.Mobility) {
 	}
 }
 
-// shared finds what helpers on the host do for the guest.
-func (f *finding) shared(facts domain.Mobility) {
+// checkHostHelpers finds what helpers on the host do for the guest.
+func (f *blockerList) checkHostHelpers(facts domain.Mobility) {
 	for _, fs := range facts.Filesystems {
 		message := fmt.Sprintf("it shares a directory with its host as %q (%s)", fs.Target, fs.Driver)
 		if fs.Driver == "virtiofs" {
 			f.block(VirtIOFSNotLiveMigratable, "", message, "Detach the filesystem, or shut the VM down.")
 		} else {
-			f.doubt(VirtIOFSNotLiveMigratable, "", message+", which blocks a migration while the guest has it mounted",
+			f.mayBlock(VirtIOFSNotLiveMigratable, "", message+", which blocks a migration while the guest has it mounted",
 				"Unmount it in the guest, or detach it.")
 		}
 	}
@@ -267,39 +267,39 @@ func (f *finding) shared(facts domain.Mobility) {
 	}
 }
 
-// refused tells what QEMU said itself. Some of it was found in the definition too, in other words.
-func (f *finding) refused(m Machine) {
-	for _, why := range m.Refusals {
+// checkQEMURefusals tells what QEMU said itself. Some of it was found in the definition too, in other words.
+func (f *blockerList) checkQEMURefusals(vm VM) {
+	for _, why := range vm.QEMURefusals {
 		f.block(QEMUNotLiveMigratable, "", "QEMU refuses to migrate it: "+strings.TrimSuffix(why, "."),
 			"Detach the device that QEMU names or do without the feature, which may take a restart; or shut the VM "+
 				"down.")
 	}
-	if m.Unasked != nil {
-		f.doubt(QEMUNotLiveMigratable, "",
-			fmt.Sprintf("QEMU can't be asked what keeps it from being migrated: %v", m.Unasked),
+	if vm.QEMURefusalsError != nil {
+		f.mayBlock(QEMUNotLiveMigratable, "",
+			fmt.Sprintf("QEMU can't be asked what keeps it from being migrated: %v", vm.QEMURefusalsError),
 			"See why the host refuses the question.")
 	}
 }
 
-// state finds what a VM does that can't be moved.
-func (f *finding) state(m Machine) {
+// checkState finds what a VM does that can't be moved.
+func (f *blockerList) checkState(vm VM) {
 	switch {
-	case m.Job != "":
-		f.pass(StateNotMigratable, "a job runs on it ("+m.Job+")",
+	case vm.Job != "":
+		f.blockForNow(StateNotMigratable, "a job runs on it ("+vm.Job+")",
 			"Wait for the job to end, or abort it with virsh domjobabort.")
-	case m.State == libvirt.PMSuspended:
+	case vm.State == libvirt.PMSuspended:
 		f.block(StateNotMigratable, "", "its guest is suspended to memory", "Wake it up (virsh dompmwakeup).")
-	case m.State == libvirt.ShuttingDown:
-		f.pass(StateNotMigratable, "it is shutting down", "Wait until it is off.")
-	case m.State == libvirt.Crashed:
+	case vm.State == libvirt.ShuttingDown:
+		f.blockForNow(StateNotMigratable, "it is shutting down", "Wait until it is off.")
+	case vm.State == libvirt.Crashed:
 		f.block(StateNotMigratable, "", "its guest has crashed", "Restart it.")
-	case m.State == libvirt.Paused && m.Reason != "User" && m.Reason != "FromSnapshot":
-		f.block(StateNotMigratable, "", "it is paused ("+m.Reason+")", "Find out why it was paused, and resume it.")
+	case vm.State == libvirt.Paused && vm.Reason != "User" && vm.Reason != "FromSnapshot":
+		f.block(StateNotMigratable, "", "it is paused ("+vm.Reason+")", "Find out why it was paused, and resume it.")
 	}
 }
 
-// describe says what kind of storage a disk has.
-func describe(disk domain.MobileDisk) string {
+// describeStorage says what kind of storage a disk has.
+func describeStorage(disk domain.MobileDisk) string {
 	switch {
 	case disk.Other != "":
 		return "storage of type " + strings.SplitN(disk.Other, ":", 2)[0]

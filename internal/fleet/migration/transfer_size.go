@@ -6,8 +6,8 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
-// Load is what a move copies, as far as that can be told without touching a host.
-type Load struct {
+// TransferSize is what a move copies, as far as that can be told without touching a host.
+type TransferSize struct {
 	// Bytes is how much is copied at least, memory included if the VM runs. Most is how much it is if all of the
 	// disks has to be copied that a guest can see: what the monitor's budget is for.
 	Bytes, Most uint64
@@ -15,26 +15,26 @@ type Load struct {
 	Files map[string]uint64
 }
 
-// LoadTo is what is copied when the VM moves from the source to the target: its memory, if it runs, and the disks
-// and files that go along.
-func LoadTo(ctx context.Context, m Machine, source, target *libvirt.Host, o Options) Load {
-	l := Load{Files: map[string]uint64{}}
-	if m.Live() {
-		l.Bytes, l.Most = m.Facts.Memory, m.Facts.Memory
+// EstimateTransfer is what is copied when the VM moves from the source to the target: its memory, if it runs, and the
+// disks and files that go along.
+func EstimateTransfer(ctx context.Context, vm VM, source, target *libvirt.Host, o Options) TransferSize {
+	l := TransferSize{Files: map[string]uint64{}}
+	if vm.Live() {
+		l.Bytes, l.Most = vm.Facts.Memory, vm.Facts.Memory
 	}
-	for _, c := range Copies(ctx, m, source, target, o) {
+	for _, c := range Copies(ctx, vm, source, target, o) {
 		l.Bytes += c.Bytes()
 		l.Most += c.Capacity
 		l.Files[c.Disk.Path] = c.Bytes()
 	}
-	for _, c := range CarriedBy(ctx, m, source, target, o) {
+	for _, c := range CopiedFiles(ctx, vm, source, target, o) {
 		l.Bytes += c.Bytes
 		l.Most += c.Bytes
 		if c.Disk {
 			l.Files[c.Path] = c.Bytes
 		}
 	}
-	for file, bytes := range m.Brings {
+	for file, bytes := range vm.Brings {
 		l.Bytes += bytes
 		l.Most += bytes
 		l.Files[file] = bytes

@@ -60,7 +60,7 @@ func TestLab_sourceIsToldThatItsGuestArrived(t *testing.T) {
 	}
 
 	eventually(t, "the source to be told", func() bool {
-		revived, err := Revive(t.Context(), b.source, b.target, b.machine.UUID)
+		revived, err := FinishSwitchover(t.Context(), b.source, b.target, b.machine.UUID)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -74,7 +74,7 @@ func TestLab_sourceIsToldThatItsGuestArrived(t *testing.T) {
 	}
 	n := b.counter(target.Name)
 	eventually(t, "the guest to go on counting", func() bool { return b.counter(target.Name) > n })
-	if again, err := Revive(t.Context(), b.source, b.target, b.machine.UUID); again || err != nil {
+	if again, err := FinishSwitchover(t.Context(), b.source, b.target, b.machine.UUID); again || err != nil {
 		t.Errorf("again: %t, %v", again, err)
 	}
 }
@@ -114,7 +114,7 @@ func TestLab_targetIsNeverToldToStart(t *testing.T) {
 	wake := l.LoseMover(t, b.machine.Name, source, target)
 	before := b.counter(source.Name)
 
-	if revived, err := Revive(t.Context(), b.source, b.target, b.machine.UUID); !revived || err != nil {
+	if revived, err := FinishSwitchover(t.Context(), b.source, b.target, b.machine.UUID); !revived || err != nil {
 		t.Fatalf("%t, %v", revived, err)
 	}
 	alone := func(when string) {

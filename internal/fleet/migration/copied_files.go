@@ -7,8 +7,8 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
-// Carried is a file, or a directory with all that is in it, that a VM which is off takes along to the same path.
-type Carried struct {
+// CopiedFile is a file or a directory with all that is in it that a move of a VM which is off copies to the same path.
+type CopiedFile struct {
 	// What names it in a sentence.
 	What, Path string
 	// Bytes is what a disk takes at the source, 0 for anything else.
@@ -17,30 +17,30 @@ type Carried struct {
 	Disk, Own bool
 }
 
-// CarriedBy returns what is copied when the VM, which is off, moves from the source to the target, as far as that
+// CopiedFiles returns what is copied when the VM, which is off, moves from the source to the target, as far as that
 // can be told without touching a host; nothing of one that runs. What blocks that is for Preflight to say.
-func CarriedBy(ctx context.Context, m Machine, source, target *libvirt.Host, o Options) []Carried {
-	if m.Live() {
+func CopiedFiles(ctx context.Context, vm VM, source, target *libvirt.Host, o Options) []CopiedFile {
+	if vm.Live() {
 		return nil
 	}
-	t := toTarget{machine: m, source: source, target: target}
-	all, _ := o.belongings(m)
+	t := preflight{vm: vm, source: source, target: target}
+	all, _ := o.splitLocalFiles(vm)
 	sizes, err := t.diskSizes(ctx, all)
 	if err != nil {
 		sizes = nil // Preflight has said so.
 	}
-	var carried []Carried
+	var copied []CopiedFile
 	for _, b := range all {
-		here, _ := volume(ctx, source, b.path)
-		there, _ := volume(ctx, target, b.path)
-		guessed := b.reason == NVRAMNotMigratable && m.Facts.NVRAMUnnamed && path.Ext(b.path) != ".fd"
+		here, _ := findVolume(ctx, source, b.path)
+		there, _ := findVolume(ctx, target, b.path)
+		guessed := b.reason == NVRAMNotMigratable && vm.Facts.NVRAMUnnamed && path.Ext(b.path) != ".fd"
 		if guessed && here == nil || here != nil && there != nil && b.sameMedium(*here, *there) {
 			continue
 		}
-		carried = append(carried, Carried{
+		copied = append(copied, CopiedFile{
 			What: b.what, Path: b.path, Bytes: sizes[b.disk].Allocation, Disk: b.disk != "",
 			Own: b.mobile.Own != nil,
 		})
 	}
-	return carried
+	return copied
 }

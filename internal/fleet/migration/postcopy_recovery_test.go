@@ -63,8 +63,8 @@ func (b *bench) lookForAWay(t *testing.T) {
 		t.Error(err)
 		return
 	}
-	r := &run{Request: Request{Source: b.source, Target: b.target, Address: target.Address}, source: tunnel}
-	if r.silent(t.Context()) {
+	r := &run{Request: Request{Source: b.source, Target: b.target, Address: target.Address}, sourceTunnel: tunnel}
+	if r.targetSilent(t.Context()) {
 		t.Error("the target doesn't answer")
 	}
 	if err := tunnel.Close(); err != nil {
@@ -88,7 +88,9 @@ func TestLab_brokenPostCopyIsRecovered(t *testing.T) {
 					wall(t, l, own, "REJECT")
 				}
 				b.cutLink(t)
-				eventually(t, "the source to notice", func() bool { return look(t.Context(), b.source, b.machine.UUID).broken() })
+				eventually(t, "the source to notice", func() bool {
+					return readDomain(t.Context(), b.source, b.machine.UUID).failedPostCopy()
+				})
 				b.lookForAWay(t)
 			})
 			transport := map[bool]string{false: TransportDirect, true: TransportSSHRelay}[walled]

@@ -7,9 +7,10 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
-// Intended lists the files that Copy will make on the target, each with the length that it has while nothing is copied
-// into it. Written to the VM's metadata before Copy begins, the list tells a later run which files are the move's own.
-func (l *Luggage) Intended() []domain.Copy {
+// IntendedCopies lists the files that Copy will make on the target, each with the length that it has while nothing is
+// copied into it. Written to the VM's metadata before Copy begins, the list tells a later run which files are the
+// move's own.
+func (l *OfflineCopy) IntendedCopies() []domain.Copy {
 	intended := make([]domain.Copy, len(l.items))
 	for i, it := range l.items {
 		intended[i] = domain.Copy{Path: it.path, Making: true, Bytes: it.empty}
@@ -17,9 +18,9 @@ func (l *Luggage) Intended() []domain.Copy {
 	return intended
 }
 
-// DiscardMaking removes from a host the files that a killed move had made and not copied anything into. home is the
-// host of the VM. A file of another length, or with data, belongs to something else and stays.
-func DiscardMaking(ctx context.Context, host, home *libvirt.Host, making []domain.Copy) error {
+// DiscardUnfinishedCopies removes from a host the files that a killed move had made and not copied anything into. home
+// is the host of the VM. A file of another length, or with data, belongs to something else and stays.
+func DiscardUnfinishedCopies(ctx context.Context, host, home *libvirt.Host, making []domain.Copy) error {
 	var own []string
 	for _, c := range making {
 		file, err := fileOn(ctx, host, c.Path)
@@ -40,7 +41,7 @@ func DiscardMaking(ctx context.Context, host, home *libvirt.Host, making []domai
 		}
 		own = append(own, c.Path)
 	}
-	return DiscardLeft(ctx, host, home, own)
+	return DiscardLeftCopies(ctx, host, home, own)
 }
 
 // madeEmpty says whether a file has the length that the move recorded for it, and no data. Of a directory it says only

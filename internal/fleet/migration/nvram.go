@@ -13,10 +13,10 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
-// Variables are the files of its host in which the VM's firmware may keep its variables.
-func (m Machine) Variables() []string {
+// NVRAMFiles are the files of its host in which the VM's firmware may keep its variables.
+func (vm VM) NVRAMFiles() []string {
 	var paths []string
-	for _, b := range m.belongings() {
+	for _, b := range vm.localFiles() {
 		if b.reason == NVRAMNotMigratable {
 			paths = append(paths, b.path)
 		}
@@ -24,30 +24,30 @@ func (m Machine) Variables() []string {
 	return paths
 }
 
-// noteVariables notes which files of the firmware's variables the target does not have before the migration. libvirt
+// noteNVRAM notes which files of the firmware's variables the target does not have before the migration. libvirt
 // makes them there, and removes neither those of a migration that fails nor, once it has succeeded, the source's.
-func (r *run) noteVariables(ctx context.Context) {
-	if r.Machine.Session {
+func (r *run) noteNVRAM(ctx context.Context) {
+	if r.VM.Session {
 		return
 	}
-	for _, file := range r.Machine.Variables() {
+	for _, file := range r.VM.NVRAMFiles() {
 		if there, err := fileOn(ctx, r.Target, file); err != nil {
 			r.log.WarnContext(ctx, "whether the target has such variables of a firmware was not found out", "file", file,
 				"error", err.Error())
 		} else if there == nil {
-			r.variables = append(r.variables, file)
+			r.nvramFiles = append(r.nvramFiles, file)
 		}
 	}
 }
 
-// RemoveVariables removes what a migration that is over left of the firmware's variables on the host that the VM
+// RemoveNVRAM removes what a migration that is over left of the firmware's variables on the host that the VM
 // is not on, out of files that the target did not have before it. other is the host that the VM is on. A file
 // stays if both hosts have the same, or if any domain of the host uses it. It returns what is left there.
-func RemoveVariables(ctx context.Context, on, other *libvirt.Host, files []string, log *slog.Logger) (left []string) {
+func RemoveNVRAM(ctx context.Context, on, other *libvirt.Host, files []string, log *slog.Logger) (left []string) {
 	ctx, cancel := lease.CleanUp(ctx, removalTimeout)
 	defer cancel()
 	for _, file := range files {
-		removed, err := removeVariables(ctx, on, other, file)
+		removed, err := removeNVRAMFile(ctx, on, other, file)
 		switch {
 		case err != nil:
 			log.WarnContext(ctx, "firmware's variables not removed", "host", on.Name(), "path", file, "error", err.Error())
@@ -59,13 +59,13 @@ func RemoveVariables(ctx context.Context, on, other *libvirt.Host, files []strin
 	return left
 }
 
-func removeVariables(ctx context.Context, on, other *libvirt.Host, file string) (bool, error) {
+func removeNVRAMFile(ctx context.Context, on, other *libvirt.Host, file string) (bool, error) {
 	here, err := fileOn(ctx, on, file)
 	if err != nil || here == nil {
 		return false, err
 	}
 	there, err := fileOn(ctx, other, file)
-	if err != nil || there == nil || shared(here, there) {
+	if err != nil || there == nil || isShared(here, there) {
 		return false, err
 	}
 	if used, err := usedOn(ctx, on, file); err != nil || used {
@@ -74,11 +74,11 @@ func removeVariables(ctx context.Context, on, other *libvirt.Host, file string) 
 	return true, on.RemoveFile(ctx, file)
 }
 
-// MayShare says whether what the firmware and the TPM of a VM keep on a host that it left may be the very same
+// MayShareState says whether what the firmware and the TPM of a VM keep on a host that it left may be the very same
 // files that it uses on the other host, where it is now. They aren't if the other host has none of them, or others:
 // that were changed at another time than those here, which were not changed meanwhile.
-func MayShare(ctx context.Context, m Machine, on, other *libvirt.Host) (bool, error) {
-	for _, b := range m.belongings() {
+func MayShareState(ctx context.Context, vm VM, on, other *libvirt.Host) (bool, error) {
+	for _, b := range vm.localFiles() {
 		if b.disk != "" {
 			continue
 		}
@@ -107,7 +107,7 @@ func MayShare(ctx context.Context, m Machine, on, other *libvirt.Host) (bool, er
 
 // fileOn is what a host has under a path, nil for nothing.
 func fileOn(ctx context.Context, h *libvirt.Host, at string) (*libvirt.Volume, error) {
-	d, _, err := list(ctx, h, path.Dir(at), path.Base(at))
+	d, _, err := listDirectory(ctx, h, path.Dir(at), path.Base(at))
 	if err != nil {
 		return nil, err
 	}
@@ -133,8 +133,8 @@ func usedOn(ctx context.Context, h *libvirt.Host, file string) (bool, error) {
 			if err != nil {
 				return false, errors.Join(errors.New("domain "+d.Name+" can't be read"), err)
 			}
-			m := Machine{UUID: d.UUID, Name: d.Name, Facts: definition.Mobility()}
-			needs := slices.ContainsFunc(m.belongings(), func(b belonging) bool { return b.path == file })
+			vm := VM{UUID: d.UUID, Name: d.Name, Facts: definition.Mobility()}
+			needs := slices.ContainsFunc(vm.localFiles(), func(b localFile) bool { return b.path == file })
 			if needs || strings.Contains(xml, file) {
 				return true, nil
 			}

@@ -9,15 +9,15 @@ import (
 
 func TestJudge_saysWhereTheMachineIs(t *testing.T) {
 	t.Parallel()
-	is := func(state libvirt.DomainState, reason string) sight {
-		return sight{domain: &libvirt.Domain{State: state, Reason: reason}}
+	is := func(state libvirt.DomainState, reason string) hostView {
+		return hostView{domain: &libvirt.Domain{State: state, Reason: reason}}
 	}
 	running, paused, off := is(libvirt.Running, "Booted"), is(libvirt.Paused, "User"), is(libvirt.Shutoff, "Migrated")
 	waiting, broken := is(libvirt.Paused, "Migration"), is(libvirt.Paused, "PostcopyFailed")
-	absent, silent := sight{}, sight{err: errors.New("no answer")}
+	absent, silent := hostView{}, hostView{err: errors.New("no answer")}
 	tests := map[string]struct {
-		source, target sight
-		want           place
+		source, target hostView
+		want           location
 	}{
 		"arrived":                            {absent, running, arrived},
 		"arrived, definition left behind":    {off, running, arrived},
@@ -31,9 +31,9 @@ func TestJudge_saysWhereTheMachineIs(t *testing.T) {
 		"target not removed yet":             {running, waiting, undecided},
 		"handed over right now":              {waiting, waiting, undecided},
 		"source not yet let go on":           {waiting, absent, undecided},
-		"post-copy broken":                   {broken, running, split},
-		"post-copy broken, on both":          {broken, is(libvirt.Running, "PostcopyFailed"), split},
-		"two copies":                         {running, running, twice},
+		"post-copy broken":                   {broken, running, inPostCopy},
+		"post-copy broken, on both":          {broken, is(libvirt.Running, "PostcopyFailed"), inPostCopy},
+		"two copies":                         {running, running, onBothHosts},
 		"nowhere":                            {absent, absent, gone},
 		"target waits, source silent":        {silent, waiting, unknown},
 		"source waits, target silent":        {waiting, silent, unknown},
@@ -45,7 +45,7 @@ func TestJudge_saysWhereTheMachineIs(t *testing.T) {
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if got := judge(tt.source, tt.target); got != tt.want {
+			if got := classify(tt.source, tt.target); got != tt.want {
 				t.Errorf("got %d, want %d", got, tt.want)
 			}
 		})

@@ -1,0 +1,303 @@
+package migration
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"path"
+	"slices"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
+)
+
+// nvramDir is where libvirt's system daemon keeps the files of variables that it names itself, after the VM and
+// their format.
+const nvramDir = "/var/lib/libvirt/qemu/nvram"
+
+// tpmStateDir is where libvirt's system daemon keeps the state of emulated TPMs, each in a directory named by the
+// VM's UUID.
+const tpmStateDir = "/var/lib/libvirt/swtpm"
+
+// localFile is a file or directory that a VM that is off has on its host in addition to its definition, and needs
+// wherever it starts.
+type localFile struct {
+	path string
+	// what names it in a sentence, attribute is the path of the attribute that it is about, and reason the code of
+	// what blocks it.
+	what, attribute, reason string
+	// disk is the disk's name within the definition, "" for anything else.
+	disk     string
+	readOnly bool
+	// mobile is the disk itself.
+	mobile domain.MobileDisk
+	// isDirectory says that it is a directory, which is copied with all that is in it.
+	isDirectory bool
+}
+
+// mayBeAbsent says that the file is missing on a VM that has never been started.
+func (b localFile) mayBeAbsent() bool { return b.disk == "" }
+
+// localFiles are the files that a VM that is off has on its host, each once.
+func (vm VM) localFiles() []localFile {
+	var all []localFile
+	for _, d := range vm.Facts.Disks {
+		known := slices.ContainsFunc(all, func(b localFile) bool { return b.path == d.Path })
+		if d.Path == "" || d.Block || d.Shareable || known {
+			continue
+		}
+		all = append(all, diskFile(d))
+	}
+	files := []string{vm.Facts.NVRAM}
+	if vm.Facts.NVRAMUnnamed {
+		files = []string{path.Join(nvramDir, vm.Name+"_VARS.fd"), path.Join(nvramDir, vm.Name+"_VARS.qcow2")}
+	}
+	for _, file := range files {
+		if file == "" {
+			continue
+		}
+		all = append(all, localFile{
+			path: file, what: "its firmware's variables", attribute: "firmware", reason: NVRAMNotMigratable,
+		})
+	}
+	if vm.Facts.TPM == "emulator" && vm.Facts.TPMSpecial == "" {
+		all = append(all, localFile{
+			path: path.Join(tpmStateDir, vm.UUID), what: "the state of its TPM", reason: TPMNotMigratable, isDirectory: true,
+		})
+	}
+	return all
+}
+
+func diskFile(d domain.MobileDisk) localFile {
+	return localFile{
+		path: d.Path, what: fmt.Sprintf("disk %q", d.Key), attribute: "disks." + d.Key, reason: DisksNotLiveMigratable,
+		disk: d.Target, readOnly: d.ReadOnly, mobile: d,
+	}
+}
+
+// splitLocalFiles returns the VM's files that are copied to the target, and those that are declared to be there as well
+// and left alone. The state of a TPM is never taken for shared: before libvirt 8.9 it goes with the definition.
+func (o Options) splitLocalFiles(vm VM) (copied, shared []localFile) {
+	for _, b := range vm.localFiles() {
+		disk := slices.ContainsFunc(vm.Facts.Disks, func(d domain.MobileDisk) bool {
+			return d.Path == b.path && o.declaresShared(d)
+		})
+		declared := disk || !b.isDirectory && o.declaresFileShared(b.path)
+		if declared {
+			shared = append(shared, b)
+		} else {
+			copied = append(copied, b)
+		}
+	}
+	return copied, shared
+}
+
+// checkOffline finds what a VM that is off has on its host and can't be copied.
+func (f *blockerList) checkOffline(vm VM) {
+	facts := vm.Facts
+	if vm.ManagedSave {
+		f.block(ManagedSaveNotMigratable, "", "its memory was saved on its host, and would stay there",
+			"Start it and move it while it runs, or drop the memory with virsh managedsave-remove.")
+	}
+	const remedy = "Start the VM and move it while it runs."
+	if facts.NVRAMOther != "" && facts.NVRAMOther != "network" {
+		f.block(NVRAMNotMigratable, "firmware", "its firmware's variables are in storage of type "+facts.NVRAMOther+
+			" of its host", remedy)
+	}
+	if vm.Session && facts.NVRAMUnnamed {
+		f.block(NVRAMNotMigratable, "firmware", "where its user's libvirt keeps its firmware's variables is not known",
+			remedy)
+	}
+	switch {
+	case vm.Session && facts.TPM == "emulator":
+		f.block(TPMNotMigratable, "", "where its user's libvirt keeps the state of its TPM is not known", remedy)
+	case facts.TPM == "external":
+		f.block(TPMNotMigratable, "", "the state of its TPM is kept by a program of its host", remedy)
+	case facts.TPMSpecial != "":
+		f.block(TPMNotMigratable, "", "the state of its TPM is not kept as usual: "+facts.TPMSpecial, remedy)
+	}
+	for _, disk := range facts.Disks {
+		if disk.Network || disk.Empty || disk.Shareable || disk.Path != "" && !disk.Block {
+			continue
+		}
+		f.block(DisksNotLiveMigratable, "disks."+disk.Key, fmt.Sprintf("disk %q is %s of its host, and only files are copied",
+			disk.Key, describeStorage(disk)), "Start the VM and move it while it runs, or use network storage.")
+	}
+}
+
+// checkLocalFiles checks, without touching a host, whether what a VM that is off has on its host can be copied: what
+// storage pools don't cover is seen only when it is tried, before anything is changed.
+func (t preflight) checkLocalFiles(ctx context.Context, f *blockerList) {
+	if t.vm.Live() {
+		return
+	}
+	all, shared := t.options.splitLocalFiles(t.vm)
+	for _, b := range shared {
+		t.checkSharedChain(ctx, f, b)
+	}
+	sizes, err := t.diskSizes(ctx, all)
+	if err != nil {
+		f.unanswered(DisksNotLiveMigratable, "disks", t.source, "the disks", err)
+		return
+	}
+	need := roomNeeds{}
+	for _, b := range all {
+		if b.isDirectory {
+			t.checkTPMState(ctx, f, b)
+			continue
+		}
+		here, err := findVolume(ctx, t.source, b.path)
+		if err != nil {
+			f.unanswered(b.reason, b.attribute, t.source, "the storage", err)
+			return
+		}
+		there, err := findVolume(ctx, t.target, b.path)
+		switch {
+		case err != nil:
+			f.unanswered(b.reason, b.attribute, t.target, "the storage", err)
+			return
+		case here != nil && !t.checkOfflineFile(ctx, f, b, *here):
+		case there != nil && here != nil && b.sameMedium(*here, *there):
+		case there != nil && !t.vm.leftByEarlierAttempt(b.path, *there):
+			f.pathTaken(b, t.target)
+		case here != nil:
+			need.add(b, copySize(*here))
+		default:
+			need.add(b, sizes[b.disk].Allocation)
+		}
+	}
+	t.checkLocalFilesRoom(ctx, f, need)
+}
+
+// diskSizes asks the source for the sizes of disks, in a pool or not.
+func (t preflight) diskSizes(ctx context.Context, all []localFile) (map[string]libvirt.BlockInfo, error) {
+	var targets []string
+	for _, b := range all {
+		if b.disk != "" {
+			targets = append(targets, b.disk)
+		}
+	}
+	if len(targets) == 0 {
+		return nil, nil
+	}
+	return t.source.BlockInfos(ctx, t.vm.UUID, targets)
+}
+
+// checkTPMState checks the state of a TPM, whose directory is rarely in a pool.
+func (t preflight) checkTPMState(ctx context.Context, f *blockerList, b localFile) {
+	there, err := findVolume(ctx, t.target, b.path)
+	switch {
+	case err != nil:
+		f.unanswered(b.reason, b.attribute, t.target, "the storage", err)
+	case there != nil && !t.vm.leftByEarlierAttempt(b.path, *there):
+		f.pathTaken(b, t.target)
+	case there == nil:
+		f.pathUnverified(b, t.target)
+	}
+}
+
+// checkLocalFilesRoom checks that what is to be copied fits.
+func (t preflight) checkLocalFilesRoom(ctx context.Context, f *blockerList, need roomNeeds) {
+	for _, dir := range need.dirs() {
+		available, err := t.target.Room(ctx, dir)
+		switch {
+		case errors.Is(err, libvirt.ErrNotFound):
+			f.pathUnverified(need[dir].first, t.target)
+		case err != nil:
+			f.unanswered(InsufficientStorage, "", t.target, "the storage", err)
+		default:
+			f.checkRoom(dir, need[dir].bytes, t.roomAfterImages(dir, available), t.target)
+		}
+	}
+}
+
+// checkOfflineFile says whether a file can be copied: by itself, or onto the image that its disk was made from.
+func (t preflight) checkOfflineFile(ctx context.Context, f *blockerList, b localFile, file libvirt.Volume) bool {
+	if own := b.mobile.Own; file.Backing != "" && own != nil && own.Based() {
+		return t.checkBackingImage(ctx, f, b.mobile, file.Backing)
+	}
+	return f.checkPlainFile(b, file)
+}
+
+// checkPlainFile says whether a file is one that can be copied by itself.
+func (f *blockerList) checkPlainFile(b localFile, file libvirt.Volume) bool {
+	const remedy = "Start the VM and move it while it runs, or use network storage."
+	switch {
+	case file.Backing != "":
+		f.block(b.reason, b.attribute, fmt.Sprintf("%s is %s, an image on top of %s, and chains of images are not copied",
+			b.what, b.path, file.Backing), "Make one image of it with qemu-img convert. Or start the VM and move it "+
+			"while it runs.")
+	case file.Type != "" && file.Type != "file":
+		f.block(b.reason, b.attribute, fmt.Sprintf("%s is %s, which is no file but of type %s", b.what, b.path, file.Type),
+			remedy)
+	default:
+		return true
+	}
+	return false
+}
+
+// sameMedium says that the target has a medium which is never written: it is used as it is.
+func (b localFile) sameMedium(here, there libvirt.Volume) bool {
+	return b.readOnly && here.CapacityBytes == there.CapacityBytes
+}
+
+func (f *blockerList) pathTaken(b localFile, target *libvirt.Host) {
+	reason := b.reason
+	if b.disk != "" {
+		reason = DiskPathTaken
+	}
+	shared := "say so (" + b.declarationPath() + ")."
+	if b.isDirectory {
+		shared = "start the VM and move it while it runs."
+	}
+	f.block(reason, b.attribute, fmt.Sprintf("%s would be copied to %s on host %q, where there is such a file already, "+
+		"and none is ever overwritten", b.what, b.path, target.Name()),
+		"If it is of no use any more, such as a copy left from an earlier move, remove it there. If it is the same file "+
+			"on a shared filesystem, "+shared)
+}
+
+func (f *blockerList) pathUnverified(b localFile, target *libvirt.Host) {
+	f.mayBlock(b.reason, b.attribute,
+		fmt.Sprintf("%s would be copied to %s, in a directory that no storage pool of host %q "+
+			"covers, so that what is there can't be seen", b.what, b.path, target.Name()), "It will be seen before anything is "+
+			"changed.")
+}
+
+func (f *blockerList) checkRoom(dir string, need, available uint64, target *libvirt.Host) {
+	if need <= available {
+		return
+	}
+	f.block(InsufficientStorage, "disks", fmt.Sprintf("%s would be copied to %s on host %q, where %s are available",
+		bytesText(need), dir, target.Name(), bytesText(available)), "Make room there, or choose another host.")
+}
+
+// roomNeeds are what is to be written, by directory.
+type roomNeeds map[string]roomNeed
+
+type roomNeed struct {
+	bytes uint64
+	first localFile
+}
+
+func (n roomNeeds) add(b localFile, bytes uint64) {
+	dir := path.Dir(b.path)
+	in, ok := n[dir]
+	if !ok {
+		in.first = b
+	}
+	in.bytes += bytes
+	n[dir] = in
+}
+
+func (n roomNeeds) dirs() []string {
+	var dirs []string
+	for dir := range n {
+		dirs = append(dirs, dir)
+	}
+	slices.SortFunc(dirs, cmp.Compare[string])
+	return dirs
+}
+
+// copySize is how many bytes a copy of a file takes: sparse files stay sparse.
+func copySize(file libvirt.Volume) uint64 { return min(file.AllocationBytes, file.PhysicalBytes) }
