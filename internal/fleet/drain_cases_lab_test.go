@@ -257,7 +257,7 @@ func TestLab_drainOutOfTime(t *testing.T) {
 	}
 
 	for _, want := range []string{
-		"the user gave no more; host \"" + from.Name + "\" is cordoned and not empty",
+		"the user gave no more; host \"" + from.Name + "\" is cordoned and not drained",
 		fmt.Sprintf("%q (LiveMigration): it was not moved", endless.Name), "its timeout is over", "last seen after",
 		fmt.Sprintf("%q (External): its strategy is External, and nobody has moved it", external.Name),
 	} {

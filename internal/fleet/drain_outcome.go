@@ -34,7 +34,7 @@ func (d *drain) outcome(ctx context.Context, cause error) error {
 		return err
 	}
 
-	what := fmt.Sprintf("host %q is cordoned and not empty", d.Host)
+	what := fmt.Sprintf("host %q is cordoned and not drained", d.Host)
 	remedy := "Apply again to go on with what is left."
 
 	if change, stopped := errors.AsType[*changedError](cause); stopped {
