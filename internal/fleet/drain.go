@@ -77,7 +77,7 @@ func (f *Fleet) Drain(ctx context.Context, want Drain) ([]hostrecord.Step, error
 		return nil, err
 	}
 
-	held, unlock, err := f.lockOn(ctx, h, "maintenance", "emptying")
+	held, unlock, err := f.lockOn(ctx, h, "maintenance", "draining")
 	if err != nil {
 		return nil, err
 	}
