@@ -17,6 +17,7 @@ const (
 	apply      = "terraform apply"
 	plan       = "terraform plan"
 	yes        = "yes\n"
+	onHost     = `terraform show -json | jq -r '.. | objects | select(.values?.current_host? == "kvm1") | .address'`
 	login      = "ssh -J root@$(terraform output -raw host).example.net ops@$(terraform output -raw address)"
 )
 
@@ -55,6 +56,11 @@ func (u *user) firstVM(t *testing.T) (dir string) {
 	u.logsIn(t, dir)
 	if said := u.prints(t, dir, plan, ""); !strings.Contains(said, "No changes.") {
 		t.Errorf("after the apply:\n%s", said)
+	}
+	onFirst := u.prints(t, dir, onHost, "")
+	if host := u.does(t, dir, "terraform output -raw host", ""); (host == "kvm1") !=
+		strings.Contains(onFirst, "virtfleet_virtual_machine.web\n") {
+		t.Errorf("the VM is on %s, and what was on kvm1 is listed as %q", host, onFirst)
 	}
 	return dir
 }

@@ -27,6 +27,9 @@ var elsewhere = map[string]string{
 	"virsh vol-delete --pool vms web-root-6fa8ec5b": chosen,
 	"terraform state rm libvirt_domain.web":         "belongs to another provider",
 
+	"ipmitool -I lanplus -H kvm1-ipmi.example.net -U admin -a chassis power off":    board,
+	"ipmitool -I lanplus -H kvm1-ipmi.example.net -U admin -a chassis power status": board,
+
 	"terraform import virtfleet_image.debian vms/debian-12-0123456789ab": chosen,
 	"terraform import virtfleet_migration.web_out " +
 		"9d7c1f0e-5c3b-4a57-9d0f-6f3c6f8a2b11/3f2a9c0d8e7b6a5f4d3c2b1a09f8e7d6": chosen,
@@ -38,6 +41,7 @@ var elsewhere = map[string]string{
 const (
 	packages = "the lab's hosts have the packages of this machine, which \"lab packages\" installs"
 	account  = "the lab's hosts share this machine's accounts"
+	board    = "the lab's hosts have no management board"
 	chosen   = "the id follows from an image or is chosen by libvirt; the resource's own test imports one"
 )
 
