@@ -155,7 +155,7 @@ func (f *Fleet) end(ctx context.Context, vm *inventory.VM, how stopping) (invent
 		return "", &inventory.Error{
 			VM: vm.Name, Host: vm.Host, Kind: ErrNotReady, Err: context.Cause(ctx),
 			Detail: "its guest was still shutting down when the wait for it ended; it was not forced",
-			Remedy: "Apply again to go on.",
+			Remedy: "Apply again to continue.",
 		}
 	}
 
