@@ -17,6 +17,10 @@ for guide in templates/guides/*.md; do
 	[ "$size" -le $most ] || complain "$guide: $size bytes, at most $most: split it by task."
 done
 
+for alert in $(sed -nE 's/^ *- alert: //p' examples/monitoring/rules.yaml); do
+	grep -qF "| \`$alert\` |" templates/guides/alerts.md || complain "templates/guides/alerts.md has no row for $alert."
+done
+
 for source in templates/pictures/*.dot; do
 	picture=docs/pictures/$(basename "$source" .dot).svg
 	grep -qsF "source: $(sha256sum <"$source" | cut -d ' ' -f 1)" "$picture" ||
