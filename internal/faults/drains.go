@@ -4,7 +4,7 @@ package faults
 const (
 	drainWaits = "the apply keeps trying until `timeouts.create`. If the fault lasts longer: error `Unable to " +
 		"begin maintenance`, " +
-		"`is cordoned and not empty`, with what was done"
+		"`is cordoned and not drained`, with what was done"
 	drainAgain = "replaces the maintenance, and lists what is left; nothing is moved back"
 	drainsRest = "drains the rest"
 	endFails   = "error `Unable to end maintenance`; the maintenance stays in the state"

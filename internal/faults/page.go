@@ -1,23 +1,41 @@
 package faults
 
 import (
-	_ "embed" // For the beginning of the guide.
+	"embed"
 	"fmt"
 	"slices"
 	"strings"
 )
 
-// header begins the guide.
+// begin has the beginning of each page.
 //
-//go:embed header.md
-var header string
+//go:embed begin
+var begin embed.FS
 
-// Page is the guide, as Markdown. check-docs.sh lets it be longer than others.
-func Page() string {
+// Page is a guide about some operations.
+type Page struct {
+	// File is its name, and that of its beginning.
+	File       string
+	Operations []Operation
+}
+
+// Pages are the guides. Together they have every operation once.
+var Pages = []Page{
+	{"fault-matrix.md", []Operation{Create, Update, Stop, Drain, Restore}},
+	{"fault-matrix-migrations.md", []Operation{PreCopy, PostCopy, ColdMove}},
+}
+
+// Markdown is the page's text.
+func (p Page) Markdown() (string, error) {
+	header, err := begin.ReadFile("begin/" + p.File)
+	if err != nil {
+		return "", err
+	}
 	var b strings.Builder
+	b.Write(header)
 	b.WriteString("<!-- Generated from internal/faults by make generate. -->\n\n")
-	tests := numbers()
-	for _, operation := range Operations {
+	tests := p.tests()
+	for _, operation := range p.Operations {
 		fmt.Fprintf(&b, "## %s\n\n| fault | you see | next plan | next apply | tests |\n| --- | --- | --- | --- | --- |\n",
 			operation)
 		for _, row := range rows(Matrix[operation]) {
@@ -29,7 +47,7 @@ func Page() string {
 	for i, test := range tests {
 		fmt.Fprintf(&b, "%d. `%s`\n", i+1, test)
 	}
-	return header + b.String()
+	return b.String(), nil
 }
 
 // String is how a developer finds the test.
@@ -41,10 +59,10 @@ func (t Test) String() string {
 	return text
 }
 
-// numbers are all tests in the order in which the guide names them.
-func numbers() []Test {
+// tests are all tests in the order in which the page names them.
+func (p Page) tests() []Test {
 	var all []Test
-	for _, operation := range Operations {
+	for _, operation := range p.Operations {
 		for _, c := range Matrix[operation] {
 			for _, t := range c.Tests {
 				if !slices.Contains(all, t) {

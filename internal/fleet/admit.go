@@ -164,7 +164,7 @@ func (f *Fleet) admissionProblems(ctx context.Context, vm *inventory.VM) ([]inve
 	problems := make([]inventory.Problem, 0, len(blockers))
 	for _, b := range blockers {
 		problems = append(problems, inventory.Problem{
-			Attribute: b.Attribute, Summary: "Virtual machine can't be started at present", Warning: true,
+			Attribute: b.Attribute, Summary: "Virtual machine can't be started now", Warning: true,
 			Detail: b.Message, Remedy: b.Remedy,
 		})
 	}

@@ -208,7 +208,9 @@ func notAlone(answers []inventory.Reply, d Desired, own, host string) []inventor
 
 	c := claim{uuid: own, name: d.Spec.Name, host: host, disks: d.newUses(nil)}
 	if err := rivals(answers, c); err != nil {
-		return []inventory.Problem{{Attribute: "disks", Summary: "Disk of another virtual machine", Detail: err.Error()}}
+		return []inventory.Problem{{
+			Attribute: "disks", Summary: "Disk belongs to another virtual machine", Detail: err.Error(),
+		}}
 	}
 
 	return nil

@@ -131,7 +131,7 @@ func bringProblems(vm *inventory.VM, machine migration.VM, to *inventory.Host) [
 	}
 
 	return []inventory.Problem{{
-		Attribute: "host", Summary: "Images are brought to the target first", Warning: true,
+		Attribute: "host", Summary: "Images will be copied to the target first", Warning: true,
 		Detail: fmt.Sprintf("Host %q has no copy of images that disks of virtual machine %q are based on. They are copied "+
 			"there from host %q before it moves:\n%s", to.Name, vm.Name, vm.Host, strings.Join(lines, "\n")),
 		Remedy: "To have them there at all times, name the host in the hosts of the virtfleet_image.",

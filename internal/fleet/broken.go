@@ -35,24 +35,24 @@ func endsFirst(vm *inventory.VM, to *inventory.Host) *inventory.Problem {
 		return p
 	case vm.BrokeInPostCopy():
 		p.Summary = "Broken migration is resumed first"
-		p.Detail = fmt.Sprintf("A migration of virtual machine %q broke in post-copy (%s). It is resumed before the VM "+
-			"is moved to host %q", vm.Name, vm.StateFacts().Parts(), to.Name)
+		p.Detail = fmt.Sprintf("A migration of virtual machine %q broke in post-copy (%s). The apply resumes it before it "+
+			"moves the VM to host %q", vm.Name, vm.StateFacts().Parts(), to.Name)
 	case vm.Migrating && vm.State == libvirt.Paused && vm.Host == record.SourceHost:
 		p.Summary = "Unfinished migration is ended first"
-		p.Detail = fmt.Sprintf("A migration of virtual machine %q to host %q is not at its end (%s). That is waited for, or "+
-			"brought about if nobody is at it any more, before the VM is moved to host %q", vm.Name, record.TargetHost,
+		p.Detail = fmt.Sprintf("A migration of virtual machine %q to host %q has not ended (%s). The apply waits for it, or "+
+			"ends it if no run manages it any more, before it moves the VM to host %q", vm.Name, record.TargetHost,
 			vm.StateFacts().Parts(), to.Name)
 	case vm.Migrating && record.TargetHost == to.Name:
-		p.Summary = "Virtual machine is on its way already"
-		p.Detail = fmt.Sprintf("A migration of virtual machine %q to host %q goes on (%s). It is waited for; once it has "+
-			"brought the VM there, nothing is moved", vm.Name, to.Name, vm.StateFacts().Parts())
+		p.Summary = "Virtual machine is being moved already"
+		p.Detail = fmt.Sprintf("A migration of virtual machine %q to host %q is in progress (%s). The apply waits for it, "+
+			"and moves nothing if the VM is there afterwards", vm.Name, to.Name, vm.StateFacts().Parts())
 
 		return p
 	default:
 		return nil
 	}
 
-	p.Detail += ", and what may be in the way of that can't be told until then"
+	p.Detail += ". Which blockers that move has is unknown until then"
 
 	return p
 }

@@ -111,7 +111,7 @@ func (f *Fleet) unchecked(ctx context.Context, name string) ([]inventory.Problem
 
 	return []inventory.Problem{{
 		Attribute: "name", Warning: true, Summary: "Name not checked on every host",
-		Detail: fmt.Sprintf("Nobody can tell whether there is another VM named %q on %s: no answer comes from there.",
+		Detail: fmt.Sprintf("%[2]s didn't answer. Whether a VM named %[1]q exists there is unknown.",
 			name, inventory.QuoteList(silent)),
 		Remedy: "If there is one, neither can move to the other's host. A host that is off for good is left out with " +
 			"fenced = true.",

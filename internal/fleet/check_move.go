@@ -129,7 +129,7 @@ func imageProblems(
 	for i, c := range copies {
 		lines[i] = fmt.Sprintf("  - %s: %s, %s", c.Disk.Key, c.Disk.Path, bytesText(c.Capacity))
 		if base := o.Base(c.Disk); base.Path != "" {
-			lines[i] += ", what it has besides " + base.Path
+			lines[i] += ", its own data on top of " + base.Path
 		}
 
 		if c.Disk.Own != nil {
@@ -146,8 +146,8 @@ func imageProblems(
 
 	return []inventory.Problem{{
 		Attribute: "host", Summary: "Disks of the virtual machine are copied: " + migration.MethodBlock, Warning: true,
-		Detail: fmt.Sprintf("Virtual machine %q takes these disks along from host %q to host %q, each into a new image of "+
-			"the same path%s:\n%s\n%s", vm.Name, vm.Host, to.Name, chains, strings.Join(lines, "\n"),
+		Detail: fmt.Sprintf("These disks of virtual machine %q are copied from host %q to host %q, each into a new image "+
+			"at the same path%s:\n%s\n%s", vm.Name, vm.Host, to.Name, chains, strings.Join(lines, "\n"),
 			afterCopies(vm, own, others, !*o.WithDefaults().KeepSourceDisks)),
 	}}
 }
@@ -199,8 +199,8 @@ func carriedProblems(
 
 	return []inventory.Problem{{
 		Attribute: "host", Summary: "Files of the virtual machine are copied: " + migration.MethodCold, Warning: true,
-		Detail: fmt.Sprintf("Virtual machine %q is off and takes these files along from host %q to host %q, each to the "+
-			"same path, as far as they are there:\n%s\n%s", vm.Name, vm.Host, to.Name, strings.Join(lines, "\n"), after),
+		Detail: fmt.Sprintf("Virtual machine %q is off. These of its files are copied from host %q to host %q, each to the "+
+			"same path, if they exist:\n%s\n%s", vm.Name, vm.Host, to.Name, strings.Join(lines, "\n"), after),
 	}}
 }
 
@@ -324,7 +324,7 @@ func blockerProblems(vm *inventory.VM, to *inventory.Host, blockers []migration.
 
 	if len(doubts) > 0 {
 		problems = append(problems, inventory.Problem{
-			Attribute: "host", Summary: "Whether the virtual machine can be moved is not certain", Warning: true,
+			Attribute: "host", Summary: "Unable to determine whether the virtual machine can be moved", Warning: true,
 			Detail: fmt.Sprintf("Virtual machine %q is to be moved from host %q to host %q", vm.Name, vm.Host, to.Name) +
 				doubtText(doubts),
 		})
@@ -345,6 +345,6 @@ func doubtText(blockers []migration.Blocker) string {
 		lines[i] = "  - " + b.String()
 	}
 
-	return ". These can't be told beforehand; if one is in the way, the VM stays where it is:\n" +
+	return ". These checks have no result yet. If one of them blocks the move, the VM stays where it is:\n" +
 		strings.Join(lines, "\n")
 }

@@ -77,7 +77,7 @@ func (f *Fleet) Drain(ctx context.Context, want Drain) ([]hostrecord.Step, error
 		return nil, err
 	}
 
-	held, unlock, err := f.lockOn(ctx, h, "maintenance", "emptying")
+	held, unlock, err := f.lockOn(ctx, h, "maintenance", "draining")
 	if err != nil {
 		return nil, err
 	}
@@ -230,7 +230,7 @@ func (f *Fleet) concludeAbandoned(ctx context.Context, onItsWay error) error {
 }
 
 // BlockedRemedy says what to do about VMs that hold up a drain.
-const BlockedRemedy = "Lift what is in their way, or choose a fallback for them in a virtfleet_eviction_policy."
+const BlockedRemedy = "Remove the blockers, or set a fallback for these VMs in a virtfleet_eviction_policy."
 
 // BlockedText names every VM that holds up a drain, with its reasons.
 func BlockedText(host string, blocked []eviction.Step) string {

@@ -257,9 +257,9 @@ func TestLab_drainOutOfTime(t *testing.T) {
 	}
 
 	for _, want := range []string{
-		"the user gave no more; host \"" + from.Name + "\" is cordoned and not empty",
+		"the user gave no more; host \"" + from.Name + "\" is cordoned and not drained",
 		fmt.Sprintf("%q (LiveMigration): it was not moved", endless.Name), "its timeout is over", "last seen after",
-		fmt.Sprintf("%q (External): its strategy is External, and nobody has moved it", external.Name),
+		fmt.Sprintf("%q (External): its strategy is External, and it was not moved away", external.Name),
 	} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("%q is missing in: %v", want, err)
@@ -318,7 +318,7 @@ func TestLab_drainPolicyTimeout(t *testing.T) {
 	}
 
 	for _, want := range []string{
-		`"` + waiting.Name + `" (External)`, "nobody has moved it", `policy "waiting" gives it`,
+		`"` + waiting.Name + `" (External)`, "it was not moved away", `policy "waiting" gives it`,
 		`"` + endless.Name + `" (LiveMigration)`, `policy "endless" gives it`,
 		`"` + deaf.Name + `" (Shutdown)`, `policy "deaf" gives it`,
 	} {

@@ -120,7 +120,7 @@ func (d *drain) look(ctx context.Context, s hostrecord.Step) ([]string, error) {
 		case err != nil:
 			return nil, err
 		case vm.Host != d.Host && vm.Host != s.Target:
-			changes = append(changes, fmt.Sprintf("virtual machine %q was to go to host %q, and somebody has moved it to "+
+			changes = append(changes, fmt.Sprintf("virtual machine %q was to go to host %q, but was moved to "+
 				"host %q", s.Name, s.Target, vm.Host))
 		}
 	}

@@ -231,7 +231,7 @@ func TestLab_drainStopsWhereStepsNoLongerHold(t *testing.T) {
 	}
 
 	err := d.begin(t.Context(), 0)
-	want := fmt.Sprintf("virtual machine %q was to go to host %q, and somebody has moved it to host %q",
+	want := fmt.Sprintf("virtual machine %q was to go to host %q, but was moved to host %q",
 		made["waiting"].Name, to.Name, away.Name)
 
 	if stopped, ok := errors.AsType[*changedError](err); !ok || !slices.Contains(stopped.changes, want) {

@@ -94,7 +94,7 @@ func TestLab_drainInterrupted(t *testing.T) {
 	steps, err := interrupted.steps, interrupted.err
 
 	if !errors.Is(err, ErrNotMoved) || !strings.Contains(err.Error(), "interrupted") ||
-		!strings.Contains(err.Error(), "is cordoned and not empty") {
+		!strings.Contains(err.Error(), "is cordoned and not drained") {
 		t.Errorf("interrupted: %v", err)
 	}
 
@@ -222,12 +222,12 @@ func TestLab_drainCancelledByPolicy(t *testing.T) {
 	}
 
 	for _, want := range []string{
-		"it was interrupted; host \"" + from.Name + "\" is cordoned and not empty",
+		"it was interrupted; host \"" + from.Name + "\" is cordoned and not drained",
 		fmt.Sprintf("%q Moved to host %q", made["finished"].Name, to.Name),
 		fmt.Sprintf("%q ColdMoved to host %q", made["cold"].Name, to.Name),
 		fmt.Sprintf("%q (LiveMigration): it was not moved", made["aborted"].Name),
 		fmt.Sprintf("%q (LiveMigration): it was not begun", made["waiting"].Name),
-		fmt.Sprintf("%q (External): its strategy is External, and nobody has moved it", made["external"].Name),
+		fmt.Sprintf("%q (External): its strategy is External, and it was not moved away", made["external"].Name),
 	} {
 		if !strings.Contains(end.err.Error(), want) {
 			t.Errorf("%q is missing in: %v", want, end.err)

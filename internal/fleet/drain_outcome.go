@@ -34,15 +34,15 @@ func (d *drain) outcome(ctx context.Context, cause error) error {
 		return err
 	}
 
-	what := fmt.Sprintf("host %q is cordoned and not empty", d.Host)
-	remedy := "Apply again to go on with what is left."
+	what := fmt.Sprintf("host %q is cordoned and not drained", d.Host)
+	remedy := "Apply again to continue."
 
 	if change, stopped := errors.AsType[*changedError](cause); stopped {
 		what = change.Error() + "\nnothing more was begun; " + what
 		remedy = "Plan and apply again: what is left is planned as things are now."
 	} else if errors.Is(cause, context.DeadlineExceeded) {
 		what = overText(cause) + "; " + what
-		remedy = "Apply again to go on with what is left, with more time in timeouts."
+		remedy = "Apply again to continue, with longer timeouts."
 	} else if cause != nil {
 		what = "it was interrupted; " + what
 	}

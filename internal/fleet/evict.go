@@ -285,7 +285,7 @@ func (d *drain) awaitGone(ctx context.Context, s hostrecord.Step) error {
 		if turn.Pause(ctx, externalPoll) != nil {
 			return &inventory.Error{
 				VM: s.Name, Host: d.Host, Kind: ErrNotReady, Err: context.Cause(ctx),
-				Detail: "its strategy is External, and nobody has moved it",
+				Detail: "its strategy is External, and it was not moved away",
 			}
 		}
 	}

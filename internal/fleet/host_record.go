@@ -40,7 +40,7 @@ func (f *Fleet) changeRecord(ctx context.Context, h *inventory.Host, change func
 			Host: h.Name, Kind: inventory.ErrInvalid, Err: err,
 			Detail: fmt.Sprintf("what is to be recorded on host %q (%s) is longer than the %d KiB that libvirt keeps", h.Name,
 				record.Size(), hostrecord.Limit>>10),
-			Remedy: "Have fewer or shorter policies, or move some of the host's VMs away before it is emptied.",
+			Remedy: "Have fewer or shorter policies, or move some of the host's VMs away before it is drained.",
 		}
 	case err != nil:
 		return fmt.Errorf("encoding the record of host %q: %w", h.Name, err)

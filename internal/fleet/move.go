@@ -179,7 +179,7 @@ func (m *move) locked(ctx context.Context, last inventory.LastKnown) (*inventory
 
 	if now.On != m.from {
 		return now, &inventory.Error{
-			VM: now.Name, Host: now.Host, Kind: inventory.ErrBusy, Detail: "it was moved by somebody else meanwhile",
+			VM: now.Name, Host: now.Host, Kind: inventory.ErrBusy, Detail: "another run or a user has moved it meanwhile",
 			Remedy: "Plan and apply again.",
 		}
 	}

@@ -171,8 +171,8 @@ func (f *Fleet) CheckMigration(ctx context.Context, order MoveOrder) ([]inventor
 		}
 
 		return []inventory.Problem{{
-			Attribute: "virtual_machine_id", Summary: "Migration is known already", Warning: true,
-			Detail: fmt.Sprintf("Virtual machine %q has a record of this very migration, from host %q to host %q, begun at %s "+
+			Attribute: "virtual_machine_id", Summary: "Migration was started before", Warning: true,
+			Detail: fmt.Sprintf("Virtual machine %q has a record of this migration, from host %q to host %q, started at %s "+
 				"by %s. It is %s", vm.Name, done.SourceHost, done.TargetHost,
 				done.Start.Format("2006-01-02 15:04:05 MST"), done.Owner, taken),
 		}}, nil
@@ -195,7 +195,7 @@ func (f *Fleet) CheckMigration(ctx context.Context, order MoveOrder) ([]inventor
 	if best := candidates[0]; best.Fits() {
 		return append([]inventory.Problem{{
 			Attribute: "target_host", Summary: "Target is chosen when the migration is applied", Warning: true,
-			Detail: fmt.Sprintf("Virtual machine %q is on host %q. Now it would be moved to host %q", vm.Name, vm.Host,
+			Detail: fmt.Sprintf("Virtual machine %q is on host %q. If applied now, it is moved to host %q", vm.Name, vm.Host,
 				best.Host) + doubtText(best.Blockers),
 		}}, f.copyProblemsTo(ctx, vm, best.Host, tuning.Options)...), nil
 	}
@@ -211,7 +211,7 @@ func (f *Fleet) CheckMigration(ctx context.Context, order MoveOrder) ([]inventor
 func (f *Fleet) checkTarget(ctx context.Context, vm *inventory.VM, order MoveOrder) ([]inventory.Problem, error) {
 	if vm.Host == order.Target {
 		return []inventory.Problem{{
-			Attribute: "target_host", Summary: "Virtual machine is there already", Warning: true,
+			Attribute: "target_host", Summary: "Virtual machine is on the target already", Warning: true,
 			Detail: fmt.Sprintf("Virtual machine %q is on host %q. Unless that changes, nothing is moved", vm.Name, vm.Host),
 		}}, nil
 	}

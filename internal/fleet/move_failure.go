@@ -56,7 +56,7 @@ func notMoved(ctx context.Context, vm *inventory.VM, from, to *inventory.Host, e
 			"that of host %q must be for the name or address at which the other reaches it. Or choose transport ssh_relay, "+
 			"which needs none.", to.Name)
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
-		e.Remedy = "Apply again to go on; timeouts says how long it may take."
+		e.Remedy = "Apply again to continue; timeouts sets how long it may take."
 	default:
 		e.Remedy = fmt.Sprintf("See the logs of libvirt and QEMU on hosts %q and %q (%s).", from.Name, to.Name,
 			inventory.QEMULogPath(vm.Name))

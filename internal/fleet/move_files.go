@@ -98,8 +98,8 @@ func (f *Fleet) fileBlockers(
 		if known && left < needs[dir] {
 			blockers = append(blockers, migration.Blocker{
 				Reason: migration.InsufficientStorage, Status: status.False, Attribute: "disks",
-				Message: fmt.Sprintf("the disks take %s at least of %s on host %q, where %s are left beside what is on its way "+
-					"there", bytesText(needs[dir]), dir, h.Name, bytesText(left)),
+				Message: fmt.Sprintf("the disks need at least %s in %s on host %q, where %s are free, not counting disks that "+
+					"are being copied there", bytesText(needs[dir]), dir, h.Name, bytesText(left)),
 				Remedy: "Make room there, or choose another host.",
 			})
 		}

@@ -127,7 +127,7 @@ func (o *observing) askResumer(ctx context.Context) {
 	}
 
 	if o.vm.OpenMigration() == nil {
-		o.resumer = status.Seen("it was begun by somebody else")
+		o.resumer = status.Seen("another tool began it")
 
 		return
 	}

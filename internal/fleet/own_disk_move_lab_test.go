@@ -175,7 +175,7 @@ func TestLab_ownDisksMove(t *testing.T) {
 	l.Virsh(t, "kvm2", "pool-destroy", pool)
 	refused("disks.root.pool", "is not active")
 	l.Virsh(t, "kvm2", "pool-start", pool)
-	told(vm, "kvm2", "Images are brought", "what it has besides "+image, `On host "kvm1" they are removed`)
+	told(vm, "kvm2", "Images will be copied", "its own data on top of "+image, `On host "kvm1" they are removed`)
 
 	// Broken off while disks are copied: nothing is lost, and nothing of the VM is left there.
 	ctx, cancel := context.WithCancel(t.Context())

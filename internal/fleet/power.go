@@ -155,7 +155,7 @@ func (f *Fleet) end(ctx context.Context, vm *inventory.VM, how stopping) (invent
 		return "", &inventory.Error{
 			VM: vm.Name, Host: vm.Host, Kind: ErrNotReady, Err: context.Cause(ctx),
 			Detail: "its guest was still shutting down when the wait for it ended; it was not forced",
-			Remedy: "Apply again to go on.",
+			Remedy: "Apply again to continue.",
 		}
 	}
 
@@ -200,7 +200,8 @@ func (f *Fleet) unlessMovedAway(ctx context.Context, vm *inventory.VM) error {
 	case now.Active:
 		return &inventory.Error{
 			VM: vm.Name, Host: vm.Host, Kind: inventory.ErrBusy,
-			Detail: fmt.Sprintf("while its guest was to be shut down, somebody moved it to host %q, where it runs", now.Host),
+			Detail: fmt.Sprintf("while the provider shut its guest down, another run or a user moved it to host %q, where it "+
+				"runs", now.Host),
 			Remedy: "Plan and apply again.",
 		}
 	default:

@@ -79,8 +79,8 @@ func (f *Fleet) Release(ctx context.Context, name, id string, restore bool) (unr
 
 	return r.unrestored, &inventory.Error{
 		Host: name, Err: errors.Join(failures, err),
-		Detail: fmt.Sprintf("host %q takes VMs again, and not all that its maintenance did was undone", name),
-		Remedy: "Lift what is in the way, and destroy the maintenance again: it goes on with what is left.",
+		Detail: fmt.Sprintf("host %q accepts VMs again, but not everything that its maintenance did was undone", name),
+		Remedy: "Remove the cause, and destroy the maintenance again: that undoes the rest.",
 	}
 }
 

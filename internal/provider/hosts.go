@@ -125,8 +125,8 @@ func (m *model) overSSH(
 	}
 	if settings.HostKeyChecking == ssh.HostKeyInsecure {
 		diags.AddAttributeWarning(at, "Host keys are not checked", fmt.Sprintf(
-			"%s is reached with host_key_checking = %q: whoever answers at its address is taken for it and sees what is "+
-				"sent, but for the password, which only a host with a known key is given. Use %q or %q.",
+			"%s is reached with host_key_checking = %q: any computer that answers at its address is accepted and sees what "+
+				"is sent. Only the password is kept back, because it requires a known key. Use %q or %q.",
 			source, ssh.HostKeyInsecure, ssh.HostKeyStrict, ssh.HostKeyAcceptNew))
 	}
 	cfg.Dial, cfg.ReadEnd, cfg.Absent, cfg.Close = dialer(client), client.ReadEnd, client.Absent, client.Close

@@ -13,10 +13,12 @@ complain() {
 }
 
 for guide in templates/guides/*.md; do
-	# The fault matrix is generated: a table in which you look one row up.
-	[ "$guide" != templates/guides/fault-matrix.md ] || continue
 	size=$(wc -c <"$guide")
 	[ "$size" -le $most ] || complain "$guide: $size bytes, at most $most: split it by task."
+done
+
+for alert in $(sed -nE 's/^ *- alert: //p' examples/monitoring/rules.yaml); do
+	grep -qF "| \`$alert\` |" templates/guides/alerts.md || complain "templates/guides/alerts.md has no row for $alert."
 done
 
 for source in templates/pictures/*.dot; do

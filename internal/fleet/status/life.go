@@ -171,7 +171,7 @@ func irrecoverable(f Facts) Condition {
 			c.Status, c.Reason = False, "PostcopyInterrupted"
 			resumed = ", and it is not given up: " + *f.Resumer.Value
 		default:
-			resumed = ", and nobody resumes it any more; the next apply tries once more"
+			resumed = ", and no run resumes it any more; the next apply tries once more"
 		}
 	}
 	c.Message = f.postCopyReport(resumed)

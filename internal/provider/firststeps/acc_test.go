@@ -17,6 +17,7 @@ const (
 	apply      = "terraform apply"
 	plan       = "terraform plan"
 	yes        = "yes\n"
+	vmsOfHost  = `terraform show -json | jq -r '.. | objects | select(.values?.current_host? == "kvm1") | .address'`
 	login      = "ssh -J root@$(terraform output -raw host).example.net ops@$(terraform output -raw address)"
 )
 
@@ -56,6 +57,11 @@ func (u *user) firstVM(t *testing.T) (dir string) {
 	if said := u.prints(t, dir, plan, ""); !strings.Contains(said, "No changes.") {
 		t.Errorf("after the apply:\n%s", said)
 	}
+	onFirst := u.prints(t, dir, vmsOfHost, "")
+	if host := u.does(t, dir, "terraform output -raw host", ""); (host == "kvm1") !=
+		strings.Contains(onFirst, "virtfleet_virtual_machine.web\n") {
+		t.Errorf("the VM is on %s, and what was on kvm1 is listed as %q", host, onFirst)
+	}
 	return dir
 }
 
@@ -92,8 +98,12 @@ func (u *user) watched(t *testing.T, dir string) {
 	if after := u.logsIn(t, dir); host() != "kvm2" || after <= before {
 		t.Errorf("the VM is on %s, up for %.1f s; it was up for %.1f s", host(), after, before)
 	}
-	if state := u.lab.Virsh(t, u.hosts["kvm2"].Name, "domstate", "web"); strings.TrimSpace(state) != "running" {
-		t.Errorf("virsh says that it is %s", state)
+	for command, want := range map[string]string{
+		"virsh domstate --reason web": "running (migrated)", "virsh domjobinfo web": "None",
+	} {
+		if said := u.onHost(t, "kvm2", command); !strings.Contains(said, want) {
+			t.Errorf("%s says %q, want %q", command, said, want)
+		}
 	}
 	files, err := filepath.Glob(u.hosts["kvm1"].Path("/srv/vms/web-*"))
 	if err != nil || len(files) != 0 {

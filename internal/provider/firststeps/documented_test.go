@@ -21,11 +21,21 @@ var elsewhere = map[string]string{
 	"install -d -o monitor -g monitor -m 700 ~monitor/.ssh":                                       account,
 	"echo 'restrict,port-forwarding ssh-ed25519 AAAA... exporter' >~monitor/.ssh/authorized_keys": account,
 
-	"virtfleet exporter --config fleet.yaml": "has a fixed port, which others may have: internal/ops/exporter runs it",
+	"useradd --system --shell /usr/sbin/nologin virtfleet":                                                         service,
+	"install -d -o virtfleet -g virtfleet -m 750 /etc/virtfleet":                                                   service,
+	"install -o virtfleet -g virtfleet -m 640 examples/monitoring/fleet.yaml /etc/virtfleet/fleet.yaml":            service,
+	"install -m 644 examples/monitoring/virtfleet-exporter.service /etc/systemd/system/virtfleet-exporter.service": service,
+	"systemctl enable --now virtfleet-exporter":                                                                    service,
+
+	"curl -s http://localhost:9850/metrics | grep '^virtfleet_host_up'": port,
+	"virtfleet exporter --config fleet.yaml":                            port,
 	"virtfleet events --config fleet.yaml --output json |\n  jq -r 'select(.event == \"IOError\" or .detail == " +
 		`"Crashed") | "\(.time) \(.host) \(.name): \(.event) \(.reason)"'`: "waits for a fault",
 	"virsh vol-delete --pool vms web-root-6fa8ec5b": chosen,
 	"terraform state rm libvirt_domain.web":         "belongs to another provider",
+
+	"ipmitool -I lanplus -H kvm1-ipmi.example.net -U admin -a chassis power off":    board,
+	"ipmitool -I lanplus -H kvm1-ipmi.example.net -U admin -a chassis power status": board,
 
 	"terraform import virtfleet_image.debian vms/debian-12-0123456789ab": chosen,
 	"terraform import virtfleet_migration.web_out " +
@@ -38,6 +48,9 @@ var elsewhere = map[string]string{
 const (
 	packages = "the lab's hosts have the packages of this machine, which \"lab packages\" installs"
 	account  = "the lab's hosts share this machine's accounts"
+	service  = "installs a service on this computer, which may have one"
+	port     = "has a fixed port, which others may have: internal/ops/exporter runs it"
+	board    = "the lab's hosts have no management board"
 	chosen   = "the id follows from an image or is chosen by libvirt; the resource's own test imports one"
 )
 

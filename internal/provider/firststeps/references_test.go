@@ -104,8 +104,9 @@ func (u *user) gaveBack(t *testing.T) {
 	u.lab.Define(t, host.Name, "<domain type='qemu'><name>web</name><memory unit='MiB'>32</memory>"+
 		"<os><type>hvm</type></os></domain>")
 	u.lab.Virsh(t, host.Name, "start", "web")
-	for _, command := range []string{"virsh destroy web", "virsh undefine --nvram web", "virsh vol-list vms"} {
-		u.ran[command] = true
-		u.lab.Run(t, host.Name, "sh", "-c", command)
+	for _, command := range []string{
+		"virsh list --all", "virsh destroy web", "virsh undefine --nvram web", "virsh vol-list vms",
+	} {
+		u.onHost(t, "kvm1", command)
 	}
 }

@@ -176,6 +176,13 @@ func (u *user) prints(t *testing.T, dir, command, input string) string {
 	return u.does(t, dir, command, input)
 }
 
+// onHost runs a command that the documentation prints on a host, and returns what it says.
+func (u *user) onHost(t *testing.T, host, command string) string {
+	t.Helper()
+	u.ran[command] = true
+	return u.lab.Run(t, u.hosts[host].Name, "sh", "-c", command)
+}
+
 // does is prints for what isn't documented.
 func (u *user) does(t *testing.T, dir, command, input string) string {
 	t.Helper()

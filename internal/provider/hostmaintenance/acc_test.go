@@ -336,7 +336,7 @@ func TestAccHostMaintenance_interrupted(t *testing.T) {
 			t.Errorf("ended after %v with %v:\n%s", time.Since(began), err, out)
 		}
 		for _, want := range []string{
-			"Unable to begin maintenance", "It was interrupted; host", "is cordoned and not empty", p.prefix + `-quick" Moved`,
+			"Unable to begin maintenance", "It was interrupted; host", "is cordoned and not drained", p.prefix + `-quick" Moved`,
 			p.prefix + `-slow" (LiveMigration): `,
 		} {
 			if end.tells && !strings.Contains(unwrapped(out), want) {

@@ -68,8 +68,9 @@ func (r *Resource) explain(ctx context.Context, m *model) diag.Diagnostics {
 		}
 		steps, at = plan.Steps, path.Root("host")
 		diags.AddAttributeWarning(at, "Host will be drained", fmt.Sprintf(
-			"As of now, this happens to the virtual machines of host %q:\n%s\n\nThe apply decides again. To have exactly "+
-				"this done or nothing, set steps from data.virtfleet_evacuation_plan.", host, evacuation.Text(steps)))
+			"If applied now, the virtual machines of host %q are drained as follows:\n%s\n\nThe apply decides "+
+				"again. To drain exactly as planned or stop, set steps to data.virtfleet_evacuation_plan.<name>.steps.", host,
+			evacuation.Text(steps)))
 	}
 	if blocked := eviction.Blocked(steps); len(blocked) > 0 {
 		diags.Append(tfdiag.Problems([]fleet.Problem{{
@@ -80,9 +81,9 @@ func (r *Resource) explain(ctx context.Context, m *model) diag.Diagnostics {
 	for _, s := range steps {
 		if s.Method == eviction.MethodPinned {
 			diags.AddAttributeWarning(at, "Virtual machine is pinned to the host", fmt.Sprintf(
-				"Virtual machine %q has host = %q in its configuration, which would bring it back. It is not moved, and apply "+
-					"will fail because of it once all others have left.\n\nFirst change its host, or remove host from its "+
-					"configuration.", s.Name, host))
+				"Virtual machine %q has host = %q in its configuration, which would move it back. It stays on the host, and "+
+					"the apply fails after all other virtual machines have left.\n\nChange its host first, or remove host "+
+					"from its configuration.", s.Name, host))
 		}
 	}
 	return diags

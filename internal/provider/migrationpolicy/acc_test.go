@@ -259,7 +259,7 @@ func TestMigrationPolicy_refused(t *testing.T) {
 		ProtoV6ProviderFactories: acctest.Factories(t),
 		Steps: []resource.TestStep{
 			step(`name = "x"`, "migration_options"),
-			step("migration_options = {}", "says nothing"),
+			step("migration_options = {}", "sets no option"),
 			step(`migration_options = { transport = "carrier-pigeon" }`, "ssh_relay"),
 			step(`migration_options = { max_downtime = "0s" }`, "between 1ms"),
 			step(`migration_options = { bandwidth = "much" }`, "bandwidth"),

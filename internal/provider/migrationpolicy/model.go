@@ -30,7 +30,7 @@ func (m *model) Validate() diag.Diagnostics {
 		}
 	}
 	if !m.MigrationOptions.IsUnknown() {
-		diags.AddAttributeError(at, "Invalid "+noun, "It says nothing that a migration could be tuned with. Set at least "+
+		diags.AddAttributeError(at, "Invalid "+noun, "It sets no option. Set at least "+
 			"one attribute of "+moving.Name+".")
 	}
 	return diags

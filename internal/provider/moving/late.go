@@ -14,10 +14,10 @@ func TooLate(status string, failed bool, mode migration.Mode, name, host string)
 	if status != migration.AbortFailed || failed {
 		return nil
 	}
-	why := "it was being handed over already"
+	why := "the guest was being handed over to the target"
 	if mode == migration.PostCopy {
-		why = "its guest ran there already (post-copy), and the rest of its memory was waited for"
+		why = "the guest ran on the target already (post-copy), so the provider waited for the rest of its memory"
 	}
 	return diag.Diagnostics{diag.NewWarningDiagnostic("Migration was too far on to be aborted", fmt.Sprintf(
-		"The order to abort the migration of virtual machine %q came too late: %s. It is on host %q now.", name, why, host))}
+		"The migration of virtual machine %q could no longer be aborted: %s. The VM is now on host %q.", name, why, host))}
 }

@@ -168,8 +168,8 @@ func Observe[T any](q Question[T]) (o Observation[T], diags diag.Diagnostics) {
 		}
 	}
 	if _, unconfigured := Known(q.Data, q.Hosts, q.Last); len(unconfigured) > 0 {
-		diags.AddWarning("Host is not configured any more", fmt.Sprintf("The %s was last seen on %s, which the provider's "+
-			"hosts don't name any more. What is there stays there, and is forgotten by the next apply.", q.Noun,
+		diags.AddWarning("Host is not configured any more", fmt.Sprintf("The %s was last seen on %s, which is no longer "+
+			"in the provider's hosts. The next apply removes it from the state, and leaves it on that host.", q.Noun,
 			strings.Join(unconfigured, ", ")))
 	}
 	o.Gone = len(o.Found) == 0 && !silent

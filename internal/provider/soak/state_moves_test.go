@@ -136,7 +136,7 @@ func heed(w *world) {
 			})
 		case "Virtual machine is protected", "Unable to delete virtual machine":
 			w.forAll(func(v *vm) { w.change(v, "deletion_protection", "") })
-		case "Disk uses another image by now":
+		case "Disk was switched to another image":
 			w.forAll(func(v *vm) {
 				if overlaid(w, v) && w.hand(v, "blockcommit", "vda", "--active", "--pivot", "--wait") {
 					v.overlays = 0

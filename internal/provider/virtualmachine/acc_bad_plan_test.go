@@ -189,7 +189,7 @@ func TestBadInput_nameTwice(t *testing.T) {
 	refused := func(name string) {
 		t.Helper()
 		said := cli.Fail(t, "plan")
-		expect(t, said, "Error: Name of two virtual machines", `have the name "`+name+`"`, "Choose another name")
+		expect(t, said, "Error: Duplicate virtual machine name", `have the name "`+name+`"`, "Choose another name")
 		if n := strings.Count(said, "Error: "); n != 1 {
 			t.Errorf("got %d errors, want one:\n%s", n, said)
 		}

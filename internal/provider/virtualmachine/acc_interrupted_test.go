@@ -264,7 +264,7 @@ func TestAccVirtualMachine_ctrlCAtTheStart(t *testing.T) {
 		return strings.Contains(string(live), "<domstatus state='running'")
 	})
 	expect(t, interrupt(t, apply), "Creation complete", "Warning: Unable to complete virtual machine",
-		"Run again to continue: what is done already is found.")
+		"Apply again to continue: finished work is recognized.")
 	id := uuidOf(t, l, "kvm1", name)
 	process := &started{l: l, host: "kvm1", name: name}
 	begun := func() {

@@ -123,7 +123,7 @@ func TestAccVirtualMachine_movePeers(t *testing.T) {
 	// An apply comes while it goes on.
 	b.config(b.to, "")
 	b.orphan()
-	if out := b.tf.Run(t, "plan"); !spaced("Virtual machine is on its way already", b.to.Name).MatchString(out) {
+	if out := b.tf.Run(t, "plan"); !spaced("Virtual machine is being moved already", b.to.Name).MatchString(out) {
 		t.Errorf("plan: %s", out)
 	}
 	apply := b.tf.Start(t, "apply")

@@ -41,7 +41,7 @@ func TestAccVirtualMachine_snapshot(t *testing.T) {
 	} {
 		declare(base, change)
 		out := tf.Fail(t, "plan")
-		expect(t, out, "Error: Disk uses another image by now", overlay, base, "blockcommit", "destroy -refresh=false")
+		expect(t, out, "Error: Disk was switched to another image", overlay, base, "blockcommit", "destroy -refresh=false")
 		if strings.Contains(out, "needs a restart") {
 			t.Errorf("%v: a restart is offered: %s", change, out)
 		}
@@ -58,7 +58,7 @@ func TestAccVirtualMachine_snapshot(t *testing.T) {
 	l.Run(t, "kvm1", "rm", overlay)
 	snapshot()
 	l.Virsh(t, "kvm1", "destroy", name)
-	expect(t, tf.Fail(t, "plan"), "Error: Disk uses another image by now", overlay, base)
+	expect(t, tf.Fail(t, "plan"), "Error: Disk was switched to another image", overlay, base)
 	if xml := l.Virsh(t, "kvm1", "dumpxml", "--inactive", name); !strings.Contains(xml, overlay) {
 		t.Errorf("the overlay is gone from the definition: %s", xml)
 	}

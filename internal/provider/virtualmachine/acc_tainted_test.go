@@ -44,7 +44,7 @@ func TestAccVirtualMachine_tainted(t *testing.T) {
 	}
 	another()
 
-	warning := "Warning: Name of a managed virtual machine"
+	warning := "Warning: Name belongs to a managed virtual machine"
 	tf.Run(t, "taint", address)
 	for _, args := range [][]string{{"plan"}, {"plan", "-refresh=false"}} {
 		expect(t, tf.Run(t, args...), "is tainted, so must be replaced", "1 to add, 0 to change, 1 to destroy", warning,
@@ -110,7 +110,7 @@ func TestAccVirtualMachine_taintedAndRefused(t *testing.T) {
 	expect(t, other.Fail(t, "plan"), "Error: Name already taken", "import")
 	twin := hcl{"name": quote(name), "run_strategy": quote("Halted"), "memory": `{ size = "64Mi" }`}
 	tf.Config(t, acctest.Config(l)+halted.String()+twin.named("twin"))
-	expect(t, tf.Fail(t, "apply"), "Error: Name of two virtual machines")
+	expect(t, tf.Fail(t, "apply"), "Error: Duplicate virtual machine name")
 	sameMachine()
 	tf.Config(t, acctest.Config(l)+halted.String())
 	noChanges(t, tf)
@@ -131,7 +131,8 @@ func TestAccVirtualMachine_taintedAndKeptTooLong(t *testing.T) {
 	sameMachine()
 
 	tf.Config(t, acctest.Config(l)+halted.String())
-	expect(t, tf.Run(t, "plan"), "Warning: Name of a managed virtual machine", "deposed object", "terraform import")
+	expect(t, tf.Run(t, "plan"), "Warning: Name belongs to a managed virtual machine", "deposed object",
+		"terraform import")
 	tf.Run(t, "state", "rm", address)
 	tf.Run(t, "import", address, name)
 	tf.Run(t, "apply")

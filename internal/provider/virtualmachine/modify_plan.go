@@ -174,7 +174,7 @@ func (r *Resource) alone(ctx context.Context, p planning, o outcome) error {
 
 // nameTwice says that a configuration has two resources of one name.
 func nameTwice(name string) diag.Diagnostic {
-	return diag.NewAttributeErrorDiagnostic(path.Root("name"), "Name of two virtual machines",
+	return diag.NewAttributeErrorDiagnostic(path.Root("name"), "Duplicate virtual machine name",
 		"Two resources of this configuration have the name \""+name+"\". No two VMs can have one name.\n\n"+
 			"Choose another name for one of them, or remove it.")
 }
@@ -205,6 +205,6 @@ func (r *Resource) planDestroy(
 // protectedError says why the VM isn't destroyed.
 func protectedError(m *model) diag.Diagnostic {
 	return diag.NewAttributeErrorDiagnostic(path.Root("deletion_protection"), "Virtual machine is protected",
-		"Virtual machine \""+text(m.Name)+"\" has deletion_protection set, so it is not destroyed.\n\n"+
+		"Virtual machine \""+text(m.Name)+"\" has deletion_protection set, so it can't be destroyed.\n\n"+
 			"To destroy it, apply deletion_protection = false first.")
 }

@@ -249,7 +249,7 @@ func (p planning) refuseOwnDisks() diag.Diagnostics {
 		at := path.Root("disks").AtMapKey(key)
 		if text(was.string("pool")) == "" {
 			diags.Append(attrpath.Error(at.AtName("pool"), invalid, fmt.Sprintf("Disk %q is there already, as something else. "+
-				"A disk with pool is made anew, without its data.\n\nDeclare it under another key.", key)))
+				"A disk with pool is created new, without its data.\n\nDeclare it under another key.", key)))
 			continue
 		}
 		for _, name := range []string{"pool", "image", "clone", "format"} {
@@ -258,16 +258,17 @@ func (p planning) refuseOwnDisks() diag.Diagnostics {
 				name == "clone" && (text(v) == domain.CloneFull) == (text(was.string(name)) == domain.CloneFull) {
 				continue
 			}
-			diags.Append(attrpath.Error(at.AtName(name), "Disk would be made anew", fmt.Sprintf(
-				"Disk %q was made with %s = %q, and is to have %q: it would be made anew, without its data.\n\nTo keep it, "+
-					"leave %[2]s as it was, or have it ignored: lifecycle { ignore_changes = [disks[%[1]q].%[2]s] }. To have the "+
-					"virtual machine made anew with all its disks, run \"terraform taint\" for it and apply.",
+			diags.Append(attrpath.Error(at.AtName(name), "Disk would be created again", fmt.Sprintf(
+				"Disk %q was created with %s = %q, and now has %q: it would be created again, without its data.\n\nTo keep it, "+
+					"set %[2]s as it was, or set lifecycle { ignore_changes = [disks[%[1]q].%[2]s] }. To create the virtual "+
+					"machine again with all its disks, run \"terraform taint\" for it and apply.",
 				key, name, text(was.string(name)), text(v))))
 		}
 		size, had := a.quantity("size"), was.quantity("size")
 		if set(size) && set(had) && size.Bytes() != nil && had.Bytes() != nil && *size.Bytes() < *had.Bytes() {
 			diags.Append(attrpath.Error(at.AtName("size"), "Disks never shrink", fmt.Sprintf("Disk %q has %s, and size is %s: "+
-				"what lies beyond would be lost.\n\nSet size to %[2]q or more.", key, had.ValueString(), size.ValueString())))
+				"the data beyond that size would be lost.\n\nSet size to %[2]q or more.", key, had.ValueString(),
+				size.ValueString())))
 		}
 	}
 	return diags

@@ -44,9 +44,9 @@ func TestOwnDisk_isPlannedAsDeclared(t *testing.T) {
 		"another notation": {in{"size": "20480Mi"}, "", false},
 		"grown":            {in{"size": "30Gi"}, "", true},
 		"shrunk":           {in{"size": "10Gi"}, "20Gi", true},
-		"another image":    {in{"image": "vms/debian-999999999999"}, "made anew", true},
-		"another pool":     {in{"pool": "fast"}, "made anew", true},
-		"a copy":           {in{"clone": "full"}, "made anew", true},
+		"another image":    {in{"image": "vms/debian-999999999999"}, "created again", true},
+		"another pool":     {in{"pool": "fast"}, "created again", true},
+		"a copy":           {in{"clone": "full"}, "created again", true},
 		"an overlay":       {in{"clone": "overlay"}, "", true},
 		"kept":             {in{"on_destroy": "keep"}, "", true},
 	} {

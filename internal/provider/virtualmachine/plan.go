@@ -215,7 +215,7 @@ func (p planning) warnAboutEviction(o *outcome) {
 		return
 	}
 	o.diags.AddAttributeWarning(path.Root("status"), "Virtual machine is off for a maintenance", fmt.Sprintf(
-		"Virtual machine %q should run, but it was shut down or saved because its host is being emptied: %s.\n\n"+
+		"Virtual machine %q should run, but it was shut down or saved because its host is being drained: %s.\n\n"+
 			"It is started once that maintenance is over.", text(p.state.Name), p.evicted))
 }
 

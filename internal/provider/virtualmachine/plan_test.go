@@ -546,13 +546,13 @@ func TestPlan_imageReplacedOutside(t *testing.T) {
 		cases["snapshot of a running VM, "+policy] = planCase{
 			before: disk(overlay, policy, "Always"), config: disk(base, policy, "Always"), live: overlaid, changes: "disks",
 			says: []string{
-				"Error: Disk uses another image by now", overlay, base, "overlay", "blockcommit", "@disks",
+				"Error: Disk was switched to another image", overlay, base, "overlay", "blockcommit", "@disks",
 				"destroy -refresh=false",
 			},
 		}
 		cases["halted, "+policy] = planCase{
 			before: disk(overlay, policy, "Halted"), config: disk(base, policy, "Halted"), applied: applied,
-			off: true, changes: "disks", says: []string{"Error: Disk uses another image by now", overlay, base},
+			off: true, changes: "disks", says: []string{"Error: Disk was switched to another image", overlay, base},
 			seen: func(m *model) {
 				m.Status = types.StringValue(status.StatusStopped)
 				m.Ready, m.Autostart = types.BoolValue(false), types.BoolValue(false)

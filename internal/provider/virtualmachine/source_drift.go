@@ -18,7 +18,7 @@ func (p planning) sourceDrifts() []domain.SourceDrift {
 func (p planning) sourcesKept(drifts []domain.SourceDrift) diag.Diagnostics {
 	problems := make([]fleet.Problem, len(drifts))
 	for i, drift := range drifts {
-		problems[i] = fleet.Problem{Attribute: "disks." + drift.Key, Summary: "Disk uses another image by now"}
+		problems[i] = fleet.Problem{Attribute: "disks." + drift.Key, Summary: "Disk was switched to another image"}
 		problems[i].Detail, problems[i].Remedy = drift.Explain(text(p.state.Name))
 		problems[i].Remedy += " " + destroyAnyway
 	}

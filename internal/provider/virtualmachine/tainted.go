@@ -49,7 +49,7 @@ func (r *Resource) replaces(ctx context.Context, m *model, private meta.PrivateR
 			return "", diags // It gives the name up, but nobody knows when: the check says who has it.
 		}
 		id = vm.UUID
-		diags.AddAttributeWarning(path.Root("name"), "Name of a managed virtual machine", fmt.Sprintf(
+		diags.AddAttributeWarning(path.Root("name"), "Name belongs to a managed virtual machine", fmt.Sprintf(
 			"Virtual machine %q on host %q has this name, and Terraform manages it already (id %s). If it is tainted, it "+
 				"is destroyed before the new one is created, as the plan says, and the name is free by then.\n\n"+
 				"Otherwise the apply will fail: no two VMs can have one name. If another resource has it, choose another "+

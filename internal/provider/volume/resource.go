@@ -72,13 +72,13 @@ func (r *volumeResource) ModifyPlan(
 	}
 	if want, have := size.Bytes(), state.Size.Bytes(); want != nil && have != nil && *want < *have {
 		resp.Diagnostics.AddAttributeError(path.Root("size"), "Volumes never shrink", fmt.Sprintf(
-			"%s has %s, and size is %s: what lies beyond would be lost. Set size to %[2]q or more.", state.noun(),
+			"%s has %s, and size is %s: the data beyond that size would be lost. Set size to %[2]q or more.", state.noun(),
 			state.Size.ValueString(), size.ValueString()))
 	}
 	if !host.IsNull() && !host.Equal(state.Host) && !host.IsUnknown() && !state.Host.IsNull() &&
 		!host.Equal(state.CurrentHost) {
 		resp.Diagnostics.AddAttributeError(path.Root("host"), "Volumes move with their VMs", fmt.Sprintf(
-			"%s is on host %q. Move the VM that uses it with its storage, or make another volume on %q.", state.noun(),
+			"%s is on host %q. Move the VM that uses it with its disks, or create another volume on %q.", state.noun(),
 			state.CurrentHost.ValueString(), host.ValueString()))
 	}
 }
