@@ -148,6 +148,10 @@ func (f *Fleet) CheckUpdate(
 		return nil, err
 	}
 
+	if problems := checkHanded(ctx, vm, d); len(problems) > 0 {
+		return problems, nil
+	}
+
 	var warnings []inventory.Problem
 
 	if d.Spec.Name != vm.Name {

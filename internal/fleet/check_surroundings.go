@@ -43,7 +43,8 @@ func (d Desired) changed(vm *inventory.VM) Desired {
 	d.OwnDisks = maps.Clone(d.OwnDisks)
 
 	for key := range d.OwnDisks {
-		if _, there := made[key]; there {
+		_, there := made[key]
+		if _, handed := d.Handed[key]; there || handed {
 			delete(d.OwnDisks, key)
 		}
 	}

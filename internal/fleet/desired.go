@@ -35,6 +35,10 @@ type Desired struct {
 	// OwnDisks are the disks, by key, that are made with the VM. Their
 	// sources in Spec stand for them until they are.
 	OwnDisks map[string]domain.OwnDisk
+	// Handed are the disks, by key, that the VM has already and that are described
+	// in another form from now on, as a volume or as a disk of its own, and the
+	// files that they are. They stay as they are.
+	Handed map[string]string
 	// CloudInit is what the first-boot medium has, which is the own disk of key
 	// domain.MediumKey; nil: there is none.
 	CloudInit *firstboot.NoCloud

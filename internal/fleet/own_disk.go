@@ -67,6 +67,15 @@ func (f *Fleet) settleOwnDisks(
 			}
 
 			continue
+		} else if at, handed := d.Handed[key]; handed {
+			is, err := adopted(ctx, h, hostUUID, at, want)
+			if err != nil {
+				return nil, err
+			}
+
+			records = withRecord(records, key, is)
+
+			continue
 		}
 
 		if is := have[key]; is.Making && is.Pool == want.Pool && is.HostUUID == hostUUID {
@@ -83,14 +92,20 @@ func (f *Fleet) settleOwnDisks(
 			d.Spec.Disks[key] = madeFrom(d.Spec.Disks[key], want)
 		}
 
-		if records == nil {
-			records = map[string]domain.OwnDisk{}
-		}
-
-		records[key] = want
+		records = withRecord(records, key, want)
 	}
 
 	return records, nil
+}
+
+func withRecord(records map[string]domain.OwnDisk, key string, o domain.OwnDisk) map[string]domain.OwnDisk {
+	if records == nil {
+		records = map[string]domain.OwnDisk{}
+	}
+
+	records[key] = o
+
+	return records
 }
 
 // renamedOwnDisks are the disks that were made, under the keys that they are

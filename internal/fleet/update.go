@@ -87,6 +87,10 @@ type update struct {
 }
 
 func (u *update) run(ctx context.Context) error {
+	if err := u.checkHanded(ctx); err != nil {
+		return err
+	}
+
 	u.keepVolumes()
 
 	if u.action() == status.Start {

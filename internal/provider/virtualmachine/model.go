@@ -128,6 +128,9 @@ func (m *model) toFleet(prior *model) fleet.Desired {
 
 		GraphicsPassword: m.graphicsPassword(prior),
 	}
+	if prior != nil {
+		d.Handed = handedOver(m.Disks, withRenamed(m.Disks, prior.Disks))
+	}
 	m.cloudInitToFleet(&d)
 	m.ignitionToFleet(&d)
 	return d

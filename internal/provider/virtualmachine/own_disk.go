@@ -24,7 +24,7 @@ var ownDiskAttributes = attributes{
 	"pool": schema.StringAttribute{
 		MarkdownDescription: "Storage pool for the disk, of type `dir`, `fs` or `netfs`. The disk is a volume that is " +
 			"created, moved and removed with the VM. If you remove the disk from `disks`, its data is deleted, unless " +
-			"`on_destroy` is `keep`.",
+			"`on_destroy` is `keep`. A `file` or `volume` that the pool contains can change to this form: it stays as it is.",
 		Optional: true,
 	},
 	"image": schema.StringAttribute{
@@ -65,6 +65,9 @@ func madeSource(a, prior object) domain.DiskSource {
 	if at := text(prior.string("path")); at != "" && text(prior.string("volume")) == text(a.string("volume")) &&
 		(text(prior.string("pool")) == "") == (text(a.string("pool")) == "") {
 		return volumeSource(at)
+	}
+	if at := handed(a, prior); at != "" {
+		return domain.DiskSource{File: at}
 	}
 	return domain.DiskSource{File: unknownSource}
 }
@@ -137,9 +140,10 @@ func (p planning) warnRemoved() diag.Diagnostics {
 	all, before := elements(p.config.Disks), elements(withRenamed(p.config.Disks, p.state.Disks))
 	stays := map[string]bool{} // by path
 	for key, disk := range all {
-		a := open(disk)
-		if stays[text(a.string("file"))] = true; text(a.string("pool")) != "" || a.string("pool").IsUnknown() {
-			stays[text(open(before[key]).string("path"))] = true
+		a, was := open(disk), open(before[key])
+		stays[fileOf(a)], stays[handed(a, was)] = true, true
+		if text(a.string("pool")) != "" || a.string("pool").IsUnknown() {
+			stays[text(was.string("path"))] = true
 		}
 	}
 	var lines strings.Builder
@@ -177,6 +181,8 @@ func settlePaths(planned, prior types.Map) types.Map {
 			at = types.StringNull()
 		case set(was["path"]) && same("", pool, was.string("pool")) && same("", volume, was.string("volume")):
 			at = was["path"]
+		case handed(a, was) != "":
+			at = types.StringValue(handed(a, was))
 		default:
 			at = types.StringUnknown()
 		}
@@ -248,8 +254,10 @@ func (p planning) refuseOwnDisks() diag.Diagnostics {
 		}
 		at := path.Root("disks").AtMapKey(key)
 		if text(was.string("pool")) == "" {
-			diags.Append(attrpath.Error(at.AtName("pool"), invalid, fmt.Sprintf("Disk %q is there already, as something else. "+
-				"A disk with pool is created new, without its data.\n\nDeclare it under another key.", key)))
+			if handed(a, was) == "" {
+				diags.Append(attrpath.Error(at.AtName("pool"), invalid, fmt.Sprintf("Disk %q exists and isn't a file. A disk with "+
+					"pool would be created again, without its data.\n\nDeclare the new disk under another key.", key)))
+			}
 			continue
 		}
 		for _, name := range []string{"pool", "image", "clone", "format"} {

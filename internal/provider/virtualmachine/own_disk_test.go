@@ -91,6 +91,9 @@ func TestOwnDisk_renamedOrRemoved(t *testing.T) {
 		"removed":              {in{}, "", true},
 		"handed over":          {in{"sys": in{"file": "/srv/vms/web-root"}}, "", false},
 		"handed over in place": {in{"root": in{"file": "/srv/vms/web-root"}}, "", false},
+		"handed to its id":     {in{"root": in{"volume": "vms/web-root"}}, "", false},
+		"handed to its path":   {in{"root": in{"volume": "/srv/vms/web-root"}}, "", false},
+		"another volume":       {in{"root": in{"volume": "vms/other"}}, "", true},
 		"another file":         {in{"root": in{"file": "/srv/vms/other"}}, "", true},
 	} {
 		p := planning{config: read(t, minimal.with(in{"disks": test.disks})), state: state, hosts: []string{"kvm1"}}
