@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/records"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
 )
 
@@ -26,7 +27,7 @@ func TestLab_lostMoverHoldsUpNobody(t *testing.T) {
 		left := migration.State{
 			SourceHost: from.Name, TargetHost: to.Name, Start: time.Now(), Phase: migration.PhasePreparingTarget,
 		}.Record("", "somebody who is lost")
-		if _, err := f.writeMetadata(t.Context(), vm, vm.Metadata.WithMigration(left)); err != nil {
+		if _, err := records.WriteMetadata(t.Context(), vm, vm.Metadata.WithMigration(left)); err != nil {
 			t.Fatal(err)
 		}
 

@@ -69,7 +69,7 @@ func (f *Fleet) resumeBroken(
 		return vm, vm.RequireIdle()
 	}
 
-	tuning, err := f.tuning(ctx, vm, own)
+	tuning, err := f.Tuning(ctx, vm, own)
 	if err != nil {
 		return vm, err
 	}

@@ -48,7 +48,7 @@ func (f *Fleet) checkMove(
 		return []inventory.Problem{moveProblem(err)}, nil
 	}
 
-	tuning, err := f.tuning(ctx, vm, o)
+	tuning, err := f.Tuning(ctx, vm, o)
 	if err != nil {
 		return nil, err
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/lease"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/records"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
@@ -118,7 +119,7 @@ func (m *move) stillOurs(ctx context.Context) error {
 	}
 
 	return &inventory.Error{
-		VM: m.vm.Name, Host: m.from.Name, Kind: ErrLocked,
+		VM: m.vm.Name, Host: m.from.Name, Kind: records.ErrLocked,
 		Detail: "another run has taken the VM over",
 	}
 }
@@ -327,7 +328,7 @@ func (f *Fleet) discardCopies(ctx context.Context, vm *inventory.VM, only *inven
 	m := vm.Metadata
 	m.Copies = slices.DeleteFunc(slices.Clone(m.Copies), func(c domain.Copy) bool { return gone[c.HostUUID] })
 
-	changed, err := f.writeMetadata(ctx, vm, m)
+	changed, err := records.WriteMetadata(ctx, vm, m)
 	if err == nil && changed {
 		var now *inventory.VM
 		if now, err = f.Refresh(ctx, vm); err == nil {

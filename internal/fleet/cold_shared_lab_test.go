@@ -3,7 +3,6 @@ package fleet
 import (
 	"errors"
 	"fmt"
-	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
@@ -13,6 +12,7 @@ import (
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/records"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
@@ -57,7 +57,7 @@ func TestLab_coldMoveLeavesSharedFiles(t *testing.T) {
 	l := lab.Open(t)
 	log := &onLog{message: "moving definition"}
 	f := labFleet(t, l, t.Name(), nil)
-	f.log = slog.New(log)
+	listen(f, log)
 	dir := t.TempDir() // What isn't libvirt's own is the same on all hosts of the lab.
 	vm, root := resting(t, f, l, dir, 1, func(d *Desired) { d.Spec.Firmware.Type = new("efi") })
 	base, nvram := filepath.Join(dir, "base"), filepath.Join(dir, "VARS.fd")
@@ -119,7 +119,7 @@ func TestLab_coldMoveLeavesSharedFiles(t *testing.T) {
 			Method: migration.MethodCold,
 		}.Record("", "somebody who was killed")
 
-		if _, err := f.writeMetadata(t.Context(), vm, vm.Metadata.WithMigration(record)); err != nil {
+		if _, err := records.WriteMetadata(t.Context(), vm, vm.Metadata.WithMigration(record)); err != nil {
 			t.Fatal(err)
 		}
 

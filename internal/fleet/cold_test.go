@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"strings"
 	"testing"
 	"time"
@@ -12,6 +11,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/records"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
@@ -180,25 +180,6 @@ func TestLab_coldMoveTakesFilesAlong(t *testing.T) {
 	l.Virsh(t, "kvm1", "destroy", vm.UUID)
 }
 
-// onLog does something when something is logged for the first time.
-type onLog struct {
-	slog.Handler
-	message string
-	do      func()
-}
-
-func (h *onLog) Enabled(context.Context, slog.Level) bool { return true }
-
-func (h *onLog) Handle(_ context.Context, r slog.Record) error {
-	if r.Message == h.message && h.do != nil {
-		do := h.do
-		h.do = nil
-		do()
-	}
-
-	return nil
-}
-
 // A move that breaks while it copies leaves the VM as it was. What could not be removed from the target then is
 // removed by the next attempt, which succeeds.
 func TestLab_coldMoveThatBreaks(t *testing.T) {
@@ -233,7 +214,7 @@ func TestLab_coldMoveThatBreaks(t *testing.T) {
 			before := checksum(t, l, "kvm1", file)
 
 			if name == "killed" {
-				interrupted(t, f, l, vm, target, file)
+				interrupted(t, l, vm, target, file)
 				updated(t, l, vm)
 			} else {
 				now, state, err := f.Move(ctx, vm.UUID, lastOf(vm), target.Name, migration.Options{})
@@ -270,7 +251,7 @@ func TestLab_coldMoveThatBreaks(t *testing.T) {
 }
 
 // interrupted leaves behind what a run does that is killed while it copies. The source's definition counts.
-func interrupted(t *testing.T, f *Fleet, l *lab.Lab, vm *inventory.VM, target *lab.Host, file string) {
+func interrupted(t *testing.T, l *lab.Lab, vm *inventory.VM, target *lab.Host, file string) {
 	t.Helper()
 
 	record := migration.State{
@@ -280,7 +261,7 @@ func interrupted(t *testing.T, f *Fleet, l *lab.Lab, vm *inventory.VM, target *l
 	m := vm.Metadata.WithMigration(record)
 	m.Copies = []domain.Copy{{Host: "another name", HostUUID: target.HostUUID, Path: file, FromUUID: vm.HostUUID}}
 
-	if _, err := f.writeMetadata(t.Context(), vm, m); err != nil {
+	if _, err := records.WriteMetadata(t.Context(), vm, m); err != nil {
 		t.Fatal(err)
 	}
 
@@ -296,7 +277,7 @@ func TestLab_coldMoveKilledBeforeItNotedAFile(t *testing.T) {
 	l := lab.Open(t)
 	log := &onLog{message: "copying"}
 	f := labFleet(t, l, t.Name(), nil)
-	f.log = slog.New(log)
+	listen(f, log)
 	dir := directory(t, l, "kvm1", "kvm2")
 	vm, file := resting(t, f, l, dir, 8, nil)
 	before := checksum(t, l, "kvm1", file)
@@ -335,7 +316,7 @@ func TestLab_coldMoveKilledBeforeItNotedAFile(t *testing.T) {
 			t.Fatal(err)
 		}
 
-		if _, err := f.writeMetadata(t.Context(), now, begun); err != nil {
+		if _, err := records.WriteMetadata(t.Context(), now, begun); err != nil {
 			t.Fatal(err)
 		}
 
@@ -395,7 +376,7 @@ func TestLab_coldMoveThatLeavesTwo(t *testing.T) {
 	dir := directory(t, l, "kvm1", target.Name)
 	vm, file := resting(t, f, l, dir, 1, nil)
 	before := checksum(t, l, "kvm1", file)
-	interrupted(t, f, l, vm, target, file)
+	interrupted(t, l, vm, target, file)
 	l.Define(t, target.Name, vm.Entry.PersistentXML)
 	there := checksum(t, l, target.Name, file)
 
@@ -433,7 +414,7 @@ func TestLab_coldMoveIsRefused(t *testing.T) {
 	l := lab.Open(t)
 	log := &onLog{message: "copying"}
 	f := labFleet(t, l, t.Name(), nil)
-	f.log = slog.New(log)
+	listen(f, log)
 	dir := directory(t, l, "kvm1", "kvm2")
 	vm, file := resting(t, f, l, dir, 24, nil)
 	l.Run(t, "kvm2", "rmdir", dir)
@@ -501,7 +482,7 @@ func TestLab_coldMoveOfAMachineThatStarts(t *testing.T) {
 	l := lab.Open(t)
 	log := &onLog{message: "copying"}
 	f := labFleet(t, l, t.Name(), nil)
-	f.log = slog.New(log)
+	listen(f, log)
 	dir := directory(t, l, "kvm1", "kvm2")
 	vm, file := resting(t, f, l, dir, 32, nil)
 

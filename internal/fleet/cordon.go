@@ -42,7 +42,7 @@ func (f *Fleet) cordon(ctx context.Context, name, id, why string, d *drain) erro
 
 	defer h.Forget()
 
-	return f.changeRecord(ctx, h, func(r *hostrecord.Record) error {
+	return f.ChangeRecord(ctx, h, func(r *hostrecord.Record) error {
 		switch {
 		case r.Cordon == nil, r.Cordon.ID != id && d != nil && r.Abandoned():
 			r.Cordon = &hostrecord.Cordon{ID: id, Owner: f.owner, Since: time.Now().UTC().Truncate(time.Second), Why: why}
@@ -88,7 +88,7 @@ func (f *Fleet) Uncordon(ctx context.Context, name, id string) error {
 		return err
 	}
 
-	return f.changeRecord(ctx, h, func(r *hostrecord.Record) error {
+	return f.ChangeRecord(ctx, h, func(r *hostrecord.Record) error {
 		if r.Cordon != nil && r.Cordon.ID == id {
 			r.Cordon = nil
 		}

@@ -15,6 +15,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/lease"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/records"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
 )
 
@@ -86,7 +87,7 @@ func (f *Fleet) createOn(ctx context.Context, h *inventory.Host, d Desired, plac
 func (f *Fleet) underLock(
 	ctx context.Context, h *inventory.Host, id string, create func(context.Context) (*inventory.VM, error),
 ) (*inventory.VM, error) {
-	held, l, err := f.leaseOn(ctx, h, id, "creating")
+	held, l, err := f.Lease(ctx, h, id, "creating")
 	if err != nil {
 		return nil, err
 	}
@@ -272,7 +273,7 @@ func (f *Fleet) startNew(ctx context.Context, h *inventory.Host, id string) erro
 func (f *Fleet) undo(
 	ctx context.Context, h *inventory.Host, id string, unseen bool, cause error,
 ) (*inventory.VM, error) {
-	ctx, cancel := lease.CleanUp(ctx, cleanupTimeout)
+	ctx, cancel := lease.CleanUp(ctx, records.CleanupTimeout)
 	defer cancel()
 
 	vm, err := f.ReadVM(ctx, h, id)
@@ -332,7 +333,7 @@ func (f *Fleet) FinishCreate(ctx context.Context, vm *inventory.VM) error {
 	metadata := vm.Metadata
 	metadata.Creating = nil
 
-	if _, err := f.writeMetadata(ctx, vm, metadata); err != nil {
+	if _, err := records.WriteMetadata(ctx, vm, metadata); err != nil {
 		return err
 	}
 

@@ -77,7 +77,7 @@ func (f *Fleet) Drain(ctx context.Context, want Drain) ([]hostrecord.Step, error
 		return nil, err
 	}
 
-	held, unlock, err := f.lockOn(ctx, h, "maintenance", "draining")
+	held, unlock, err := f.Lock(ctx, h, "maintenance", "draining")
 	if err != nil {
 		return nil, err
 	}
@@ -108,7 +108,7 @@ func (f *Fleet) Drain(ctx context.Context, want Drain) ([]hostrecord.Step, error
 	err = d.outcome(after, context.Cause(working))
 	if recordErr := d.record(after, err == nil); err == nil {
 		err = recordErr
-		f.tellElsewhere(after, d.Host, &hostrecord.Evacuation{Since: d.since, Done: true, Steps: d.steps})
+		f.TellElsewhere(after, d.Host, &hostrecord.Evacuation{Since: d.since, Done: true, Steps: d.steps})
 	}
 
 	return d.steps, err

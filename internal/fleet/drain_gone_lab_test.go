@@ -3,7 +3,6 @@ package fleet
 import (
 	"context"
 	"errors"
-	"log/slog"
 	"slices"
 	"strings"
 	"testing"
@@ -32,7 +31,7 @@ func TestLab_drainTellsWhatIsGone(t *testing.T) {
 	off := create(t, alone, l, d)
 
 	// Another run removes it while the drain waits for its lock.
-	_, unlock, err := ownFleet(t, "bob", from).lockOn(t.Context(), f.Host(from.Name), removed.UUID, "deleting")
+	_, unlock, err := ownFleet(t, "bob", from).Lock(t.Context(), f.Host(from.Name), removed.UUID, "deleting")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -54,7 +53,7 @@ func TestLab_drainTellsWhatIsGone(t *testing.T) {
 	// One that was shut down has lost its network since.
 	l.Virsh(t, from.Name, "attach-interface", off.UUID, "network", "nowhere", "--config")
 
-	if err := f.changeRecord(t.Context(), f.Host(from.Name), func(r *hostrecord.Record) error {
+	if err := f.ChangeRecord(t.Context(), f.Host(from.Name), func(r *hostrecord.Record) error {
 		step := stepOf(off.Name, eviction.MethodShutdown, hostrecord.ResultShutDown)
 		step.UUID = off.UUID
 		r.Evacuation.Steps = []hostrecord.Step{step}
@@ -104,12 +103,13 @@ func TestLab_drainTellsWhatIsGone(t *testing.T) {
 	defer cancel(nil)
 
 	again := errors.New("it is tried again")
-	cfg := ownConfig("alice", from, to)
-	cfg.Logger = slog.New(&onLog{message: "eviction failed, will be tried again", do: func() { cancel(again) }})
+	asking := ownFleet(t, "alice", from, to)
+	listen(asking, &onLog{message: "eviction failed, will be tried again", do: func() { cancel(again) }})
+
 	step := hostrecord.Step{Step: eviction.Step{UUID: off.UUID, Method: eviction.MethodLive, Target: to.Name}}
 	exact := &drain{
 		Drain: Drain{Host: from.Name, Steps: plainSteps([]hostrecord.Step{step})}, steps: []hostrecord.Step{step},
-		fleet: openFleet(t, cfg), looks: turn.NewSlots(1), underWay: make(map[string]bool),
+		fleet: asking, looks: turn.NewSlots(1), underWay: make(map[string]bool),
 	}
 	exact.host = exact.fleet.Host(from.Name)
 	exact.evict(ctx, 0, nil, func() {})
@@ -122,7 +122,7 @@ func TestLab_drainTellsWhatIsGone(t *testing.T) {
 	d = light(t, l, "moved", nil)
 	d.Metadata.TerminationGracePeriod = new(5 * time.Minute)
 	moved := create(t, alone, l, d)
-	f.log = slog.New(&onLog{message: "shutting down guest", do: func() {
+	listen(f, &onLog{message: "shutting down guest", do: func() {
 		if err := from.Migrate(t.Context(), moved.Name, to); err != nil {
 			t.Error(err)
 		}

@@ -44,24 +44,6 @@ func ownConfig(owner string, hosts ...*lab.Host) Config {
 	return cfg
 }
 
-// openFleet is a fleet that is closed when the test is over.
-func openFleet(t *testing.T, cfg Config) *Fleet {
-	t.Helper()
-
-	f, err := New(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-
-	t.Cleanup(func() {
-		if err := f.Close(); err != nil {
-			t.Errorf("closing the fleet: %v", err)
-		}
-	})
-
-	return f
-}
-
 func drainer(t *testing.T, l *lab.Lab, name string, labels map[string]string) Desired {
 	t.Helper()
 

@@ -116,7 +116,7 @@ func TestLab_drainAsksQEMU(t *testing.T) {
 		"--set", `<vm version="1"><termination-grace-period>0s</termination-grace-period></vm>`)
 
 	// A drain by steps that don't hold was killed: what is planned next is what can be done, and goes on with its mark.
-	err = f.changeRecord(t.Context(), f.Host(from.Name), func(r *hostrecord.Record) error {
+	err = f.ChangeRecord(t.Context(), f.Host(from.Name), func(r *hostrecord.Record) error {
 		r.Cordon = &hostrecord.Cordon{ID: "killed", Owner: "bob", Why: "a test"}
 		r.Evacuation = &hostrecord.Evacuation{Steps: []hostrecord.Step{{Step: unasked[0]}}}
 		r.Evacuation.Steps[0].Strategy = eviction.External

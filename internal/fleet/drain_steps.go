@@ -90,7 +90,7 @@ func (d *drain) idle(uuid string) bool {
 func (d *drain) record(ctx context.Context, done bool) error {
 	e := d.evacuation(done)
 
-	return d.fleet.changeRecord(ctx, d.host, func(r *hostrecord.Record) error {
+	return d.fleet.ChangeRecord(ctx, d.host, func(r *hostrecord.Record) error {
 		r.Evacuation = e
 
 		return nil

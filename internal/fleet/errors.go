@@ -11,8 +11,6 @@ import (
 var (
 	// ErrNoHost means that no host can take the VM.
 	ErrNoHost = errors.New("no host can take the VM")
-	// ErrLocked means that another run is changing the VM.
-	ErrLocked = errors.New("another run holds the lock")
 	// ErrLeaseLost means that another run has taken over what this one was
 	// changing, and ErrLeaseUnconfirmed that nobody can tell whether one has.
 	// Nothing more was changed.

@@ -101,7 +101,7 @@ func (f *Fleet) PlanEvacuation(ctx context.Context, name string, q EvacuationQue
 	silent := errors.Is(err, inventory.ErrUnreachable) && !q.Maintenance
 
 	if silent {
-		if e := f.toldElsewhere(ctx, name); e != nil && !e.Abridged {
+		if e := f.ToldElsewhere(ctx, name); e != nil && !e.Abridged {
 			record, err = hostrecord.Record{Cordon: &hostrecord.Cordon{}, Evacuation: e}, nil
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/eviction"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/records"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
@@ -73,13 +74,13 @@ func (f *Fleet) evacuationInputWithout(
 		return in, nil, from.Err
 	}
 
-	records := recordingsOf(ctx, append([]inventory.Reply{from}, others...))
+	records := records.RecordingsOf(ctx, append([]inventory.Reply{from}, others...))
 
-	if in.Policies, err = f.EvictionPolicies().forMachinesOn(h, records); err != nil {
+	if in.Policies, err = f.EvictionPolicies().ForMachinesOn(h, records); err != nil {
 		return in, nil, err
 	}
 
-	if in.MigrationPolicies, err = f.MigrationPolicies().forMachinesOn(h, records); err != nil {
+	if in.MigrationPolicies, err = f.MigrationPolicies().ForMachinesOn(h, records); err != nil {
 		return in, nil, err
 	}
 
@@ -219,7 +220,7 @@ func (f *Fleet) hasLeft(ctx context.Context, vm *inventory.VM) (left bool, onIts
 func (f *Fleet) evacuee(
 	ctx context.Context, vm *inventory.VM, in eviction.Input, others []inventory.Reply, q inquiry,
 ) (eviction.Machine, error) {
-	m := forPolicies(vm)
+	m := records.ForPolicies(vm)
 	m.Live = map[string][]migration.Blocker{}
 
 	if before, known := q.known[vm.UUID]; known {

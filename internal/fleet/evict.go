@@ -12,6 +12,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/lease"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/records"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/turn"
 )
 
@@ -87,7 +88,7 @@ func (f *Fleet) requestEviction(ctx context.Context, uuid, host string) error {
 				return nil
 			}
 
-			_, err := f.writeMetadata(ctx, vm, m)
+			_, err := records.WriteMetadata(ctx, vm, m)
 
 			return err
 		})
@@ -135,7 +136,7 @@ func (f *Fleet) clearEviction(ctx context.Context, uuid, host string) error {
 		}
 
 		m.Eviction = nil
-		_, err := f.writeMetadata(ctx, vm, m)
+		_, err := records.WriteMetadata(ctx, vm, m)
 
 		return err
 	})

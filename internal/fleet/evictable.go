@@ -7,25 +7,26 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/eviction"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/records"
 )
 
 // JudgeEvictable says of every VM that was sampled whether emptying its host
 // would get past it, by the policies that hold for the fleet as far as its hosts
 // answered. Nobody is asked for that.
 func (f *Fleet) JudgeEvictable(all []HostSamples) {
-	records := make([]recording, 0, len(all))
+	known := make([]records.Recording, 0, len(all))
 
 	for _, s := range all {
-		if s.record.host != nil {
-			records = append(records, s.record)
+		if s.record.Host != nil {
+			known = append(known, s.record)
 		}
 	}
 
-	records = withoutRemoved(records)
+	known = records.WithoutRemoved(known)
 
 	for _, s := range all {
 		for i := range s.Machines {
-			s.Machines[i].Evictable = f.evictable(s.Machines[i].VM, records, s.private)
+			s.Machines[i].Evictable = f.evictable(s.Machines[i].VM, known, s.private)
 		}
 	}
 }
@@ -35,13 +36,13 @@ func (f *Fleet) JudgeEvictable(all []HostSamples) {
 // live and can be, or something else is done with it. private are the networks that
 // end at its host. Other hosts aren't asked what they reach. It is nil for a VM
 // that is off, and when the policies can't be read.
-func (f *Fleet) evictable(vm *inventory.VM, records []recording, private map[string]bool) *bool {
+func (f *Fleet) evictable(vm *inventory.VM, known []records.Recording, private map[string]bool) *bool {
 	p := vm.Entry.Parse()
 	if !vm.Active || p.Live == nil {
 		return nil
 	}
 
-	rule, err := f.rule(vm, records)
+	rule, err := f.Rule(vm, known)
 	if err != nil {
 		return nil
 	}
@@ -61,7 +62,7 @@ func (f *Fleet) evictable(vm *inventory.VM, records []recording, private map[str
 		return new(live)
 	}
 
-	policies, err := f.MigrationPolicies().forMachinesOn(vm.On, records)
+	policies, err := f.MigrationPolicies().ForMachinesOn(vm.On, known)
 	if err != nil {
 		return nil
 	}
@@ -69,7 +70,7 @@ func (f *Fleet) evictable(vm *inventory.VM, records []recording, private map[str
 	m := migration.VM{
 		UUID: vm.UUID, Name: vm.Name, State: vm.State, Reason: vm.Reason, Facts: p.Live.Mobility(),
 	}
-	options := migration.ResolveOptions(forPolicies(vm).On(vm.Host), rule.Options, policies, f.migration).Options
+	options := migration.ResolveOptions(records.ForPolicies(vm).On(vm.Host), rule.Options, policies, f.migration).Options
 	stays := !*options.WithDefaults().AllowNetworkChange &&
 		slices.ContainsFunc(m.Facts.Interfaces, func(i domain.MobileInterface) bool {
 			return i.Type == "network" && private[i.Source]

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/records"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
 )
 
@@ -38,7 +39,7 @@ func TestVM_freshVariablesWaitForARestart(t *testing.T) {
 		return vm
 	}
 
-	if _, err := f.writeMetadata(t.Context(), vm, metadata); err != nil {
+	if _, err := records.WriteMetadata(t.Context(), vm, metadata); err != nil {
 		t.Fatal(err)
 	}
 
@@ -56,7 +57,7 @@ func TestVM_freshVariablesWaitForARestart(t *testing.T) {
 
 	marked := expect("running", status.True)
 
-	if _, err := f.writeMetadata(t.Context(), marked, vm.Metadata); err != nil {
+	if _, err := records.WriteMetadata(t.Context(), marked, vm.Metadata); err != nil {
 		t.Fatal(err)
 	}
 

@@ -1,15 +1,14 @@
 package fleet
 
 import (
-	"context"
 	"log/slog"
 	"sync"
 
 	"golang.org/x/sync/semaphore"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
-	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/lease"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/records"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/turn"
 )
 
@@ -37,6 +36,7 @@ type Config struct {
 // Fleet is a set of hosts and all that is done to VMs on them. All methods may be called from several goroutines.
 type Fleet struct {
 	*inventory.Inventory
+	*records.Store
 
 	defaultType string
 	// defaultEviction is for VMs without a strategy, migration for what no migration and no policy says.
@@ -50,12 +50,9 @@ type Fleet struct {
 	// bringing is held, by host and file, while an image is brought there.
 	bringing   turn.Mutexes
 	unfinished unfinished
-	leases     *lease.Keeper
 	queue      *turn.Queue
 	closeOnce  sync.Once
 	background sync.WaitGroup
-	// endRenewals ends the renewal of leases that were not given back.
-	endRenewals context.CancelFunc
 }
 
 // New prepares a fleet. It checks the URIs and does no I/O.
@@ -71,16 +68,15 @@ func New(cfg Config) (*Fleet, error) {
 	}
 
 	f := &Fleet{
-		Inventory: inv, defaultType: cfg.DefaultDomainType, owner: cfg.Owner, log: log,
+		Inventory: inv,
+		Store: records.NewStore(inv, records.Config{
+			Owner: cfg.Owner, Log: log, DefaultEvictionStrategy: cfg.DefaultEvictionStrategy, Migration: cfg.Migration,
+		}),
+		defaultType: cfg.DefaultDomainType, owner: cfg.Owner, log: log,
 		defaultEviction: cfg.DefaultEvictionStrategy, migration: cfg.Migration,
 		arrivals: newArrivals(inv.Configured),
 	}
 	f.queue = turn.NewQueue(cfg.MigrationLimits, f.trafficNow)
-
-	var renewals context.Context
-
-	renewals, f.endRenewals = context.WithCancel(context.Background())
-	f.leases = lease.NewKeeper(renewals, f.owner, log)
 
 	return f, nil
 }
@@ -91,9 +87,9 @@ func (f *Fleet) Close() error {
 
 	f.closeOnce.Do(func() {
 		f.unfinished.releaseAll()
-		f.endRenewals()
+		f.EndRenewals()
 		f.background.Wait()
-		f.leases.Wait()
+		f.AwaitRenewals()
 
 		err = f.Inventory.Close()
 	})

@@ -7,6 +7,7 @@ import (
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/lease"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/records"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/turn"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
 )
@@ -57,7 +58,7 @@ func TestLab_lockFollowsTheMachine(t *testing.T) {
 				pinned := vm.Metadata
 				pinned.Host = ""
 
-				if _, err := alice.writeMetadata(t.Context(), vm, pinned); err != nil {
+				if _, err := records.WriteMetadata(t.Context(), vm, pinned); err != nil {
 					t.Fatal(err)
 				}
 
@@ -71,7 +72,7 @@ func TestLab_lockFollowsTheMachine(t *testing.T) {
 
 			from, to := alice.Host(vm.Host), alice.Host(map[string]string{"kvm1": "kvm2", "kvm2": "kvm1"}[vm.Host])
 
-			_, unlock, err := alice.lockOn(t.Context(), from, vm.UUID, "a test")
+			_, unlock, err := alice.Lock(t.Context(), from, vm.UUID, "a test")
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -132,7 +133,7 @@ func TestLab_lockIsGivenBackLater(t *testing.T) {
 	f := ownFleet(t, "alice", own)
 	h := f.Host(own.Name)
 
-	_, unlock, err := f.lockOn(t.Context(), h, "a-test", "a test")
+	_, unlock, err := f.Lock(t.Context(), h, "a-test", "a test")
 	if err != nil {
 		t.Fatal(err)
 	}

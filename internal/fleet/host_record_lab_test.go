@@ -124,7 +124,7 @@ func TestLab_recordIsChangedByOneAtATime(t *testing.T) {
 
 	for i, f := range fleets {
 		go func() {
-			done <- f.changeRecord(t.Context(), f.Host(own), func(r *hostrecord.Record) error {
+			done <- f.ChangeRecord(t.Context(), f.Host(own), func(r *hostrecord.Record) error {
 				r.EvictionPolicies = append(r.EvictionPolicies, eviction.Policy{
 					Identity: policy.Identity{ID: prefix + string(rune('a'+i)), Name: prefix},
 					Strategy: eviction.LiveMigrate, Timeout: &timeout, Options: migration.Options{MaxDowntime: &timeout},
@@ -160,7 +160,7 @@ func TestLab_recordIsChangedByOneAtATime(t *testing.T) {
 		t.Errorf("read back: %+v", p)
 	}
 
-	err = fleets[0].changeRecord(t.Context(), fleets[0].Host(own), func(r *hostrecord.Record) error {
+	err = fleets[0].ChangeRecord(t.Context(), fleets[0].Host(own), func(r *hostrecord.Record) error {
 		r.EvictionPolicies = slices.DeleteFunc(r.EvictionPolicies, mine)
 
 		return nil

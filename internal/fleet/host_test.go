@@ -12,6 +12,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/hostrecord"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/records"
 )
 
 // builtIn is a fleet of libvirt's built-in test host, and a VM there of
@@ -82,7 +83,8 @@ func TestHost_writesAreSeen(t *testing.T) {
 	for i := range writes {
 		want := fmt.Sprint(i)
 
-		if _, err := f.writeMetadata(t.Context(), vm, domain.Metadata{Labels: map[string]string{"n": want}}); err != nil {
+		said := domain.Metadata{Labels: map[string]string{"n": want}}
+		if _, err := records.WriteMetadata(t.Context(), vm, said); err != nil {
 			t.Fatal(err)
 		}
 

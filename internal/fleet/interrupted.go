@@ -96,7 +96,7 @@ func (f *Fleet) concludeFor(
 func (f *Fleet) concludeOn(
 	ctx context.Context, on *inventory.Host, uuid string, last inventory.LastKnown, own migration.Options,
 ) (*inventory.VM, bool, error) {
-	held, unlock, err := f.lockOn(ctx, on, uuid, "concluding a migration of")
+	held, unlock, err := f.Lock(ctx, on, uuid, "concluding a migration of")
 	if err != nil {
 		return nil, false, err
 	}

@@ -70,7 +70,7 @@ func (r *release) makeWay(ctx context.Context, s hostrecord.Step, o migration.Op
 				return nil
 			}
 
-			tuning, err := r.fleet.tuning(ctx, vm, o)
+			tuning, err := r.fleet.Tuning(ctx, vm, o)
 			if err != nil {
 				return err
 			}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"os"
 	"strconv"
 	"strings"
@@ -16,6 +15,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/lease"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/records"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/turn"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
@@ -39,18 +39,7 @@ func labFleet(t *testing.T, l *lab.Lab, owner string, change func(name string, h
 		cfg.Hosts[h.Name] = hc
 	}
 
-	f, err := New(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-
-	t.Cleanup(func() {
-		if err := f.Close(); err != nil {
-			t.Errorf("closing the fleet: %v", err)
-		}
-	})
-
-	return f
+	return openFleet(t, cfg)
 }
 
 // guest is a wish for a VM that boots the lab's guest.
@@ -162,7 +151,7 @@ func TestLab_stopSeesWhoWasMovedAway(t *testing.T) {
 			vm := create(t, f, l, d)
 			moving := func(from, to string) {
 				move := append([]string{"migrate", "--live", "--persistent", vm.Name, l.Host(to).SocketURI()}, how...)
-				f.log = slog.New(&onLog{message: "shutting down guest", do: func() { l.Virsh(t, from, move...) }})
+				listen(f, &onLog{message: "shutting down guest", do: func() { l.Virsh(t, from, move...) }})
 			}
 			runsOn := func(now *inventory.VM, err error, host string) {
 				t.Helper()
@@ -227,7 +216,7 @@ func TestLab_lockKeepsOtherRunsOut(t *testing.T) {
 	first, second := labFleet(t, l, "alice", nil), labFleet(t, l, "bob", nil)
 	name := lab.Name(t)
 
-	_, release, err := first.lockOn(t.Context(), first.Configured[0], name, "updating")
+	_, release, err := first.Lock(t.Context(), first.Configured[0], name, "updating")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -245,14 +234,14 @@ func TestLab_lockKeepsOtherRunsOut(t *testing.T) {
 		}
 	}()
 
-	_, _, err = second.lockOn(ctx, second.Configured[0], name, "updating")
-	if !errors.Is(err, ErrLocked) || !strings.Contains(err.Error(), "alice is updating") {
+	_, _, err = second.Lock(ctx, second.Configured[0], name, "updating")
+	if !errors.Is(err, records.ErrLocked) || !strings.Contains(err.Error(), "alice is updating") {
 		t.Fatalf("the second run got %v, want to be told that alice is updating", err)
 	}
 
 	release()
 
-	_, release, err = second.lockOn(t.Context(), second.Configured[0], name, "updating")
+	_, release, err = second.Lock(t.Context(), second.Configured[0], name, "updating")
 	if err != nil {
 		t.Fatalf("after the release: %v", err)
 	}
@@ -278,7 +267,7 @@ func TestLab_lockOfAKilledRunIsTakenOver(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 9*lease.TakeoverTime)
 	defer cancel()
 
-	_, release, err := f.lockOn(ctx, f.Configured[0], name, "updating")
+	_, release, err := f.Lock(ctx, f.Configured[0], name, "updating")
 	if err != nil {
 		t.Fatalf("not taken over: %v", err)
 	}

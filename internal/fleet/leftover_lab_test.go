@@ -13,6 +13,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/records"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/turn"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
@@ -139,7 +140,7 @@ func leaveRecord(t *testing.T, f *Fleet, vm *inventory.VM, files ...string) {
 		})
 	}
 
-	if _, err := f.writeMetadata(t.Context(), vm, m); err != nil {
+	if _, err := records.WriteMetadata(t.Context(), vm, m); err != nil {
 		t.Fatal(err)
 	}
 }

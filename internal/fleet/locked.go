@@ -7,6 +7,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/lease"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/records"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
@@ -30,7 +31,7 @@ func (f *Fleet) lockWhereItIs(
 	}
 
 	for concluded := false; ; {
-		held, unlock, err := f.lockOn(ctx, vm.On, uuid, purpose)
+		held, unlock, err := f.Lock(ctx, vm.On, uuid, purpose)
 		if err != nil {
 			return nil, nil, nil, err
 		}
@@ -108,7 +109,7 @@ func (f *Fleet) onMachine(
 
 	err = do(held, vm)
 
-	after, cancel := lease.CleanUp(ctx, cleanupTimeout)
+	after, cancel := lease.CleanUp(ctx, records.CleanupTimeout)
 	defer cancel()
 
 	if _, readErr := f.ReadVM(after, vm.On, uuid); readErr != nil {

@@ -10,6 +10,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/records"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
 )
 
@@ -104,7 +105,7 @@ func (f *Fleet) targetOf(
 
 	f.log.InfoContext(ctx, "migration", "phase", migration.PhaseScheduling, "name", vm.Name, "source", vm.Host)
 
-	tuning, err := f.tuning(ctx, vm, order.Options)
+	tuning, err := f.Tuning(ctx, vm, order.Options)
 	if err != nil {
 		return nil, err
 	}
@@ -220,7 +221,7 @@ func (f *Fleet) WithdrawMigration(
 		metadata.Migrations = append(metadata.Migrations, m)
 	}
 
-	if _, err := f.writeMetadata(held, vm, metadata); err != nil {
+	if _, err := records.WriteMetadata(held, vm, metadata); err != nil {
 		return record, err
 	}
 

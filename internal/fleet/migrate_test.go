@@ -3,7 +3,6 @@ package fleet
 import (
 	"context"
 	"errors"
-	"log/slog"
 	"strings"
 	"testing"
 	"time"
@@ -11,6 +10,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/records"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/turn"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab/expiry"
@@ -146,7 +146,7 @@ func TestLab_migrationInterruptedIsAdopted(t *testing.T) {
 			}.Record("4711", "bob")
 			began.Autostart, began.Transport = true, migration.TransportAuto
 
-			if _, err := f.writeMetadata(t.Context(), vm, vm.Metadata.WithMigration(began)); err != nil {
+			if _, err := records.WriteMetadata(t.Context(), vm, vm.Metadata.WithMigration(began)); err != nil {
 				t.Fatal(err)
 			}
 
@@ -174,7 +174,7 @@ func TestLab_migrationInterruptedIsAdopted(t *testing.T) {
 
 			ctx, expire := expiry.Context(t)
 			if tt.impatient {
-				f.log = slog.New(&onLog{message: "a migration was interrupted", do: expire})
+				listen(f, &onLog{message: "a migration was interrupted", do: expire})
 			}
 
 			order := MoveOrder{UUID: vm.UUID, Last: lastOf(vm), ID: "4711", Target: "kvm2"}
@@ -320,7 +320,7 @@ func TestLab_migrationChoosesItsTarget(t *testing.T) {
 	pinned := now.Metadata
 	pinned.Host = "kvm2"
 
-	if _, err := f.writeMetadata(t.Context(), now, pinned); err != nil {
+	if _, err := records.WriteMetadata(t.Context(), now, pinned); err != nil {
 		t.Fatal(err)
 	}
 

@@ -153,13 +153,13 @@ func (m *move) locked(ctx context.Context, last inventory.LastKnown) (*inventory
 		first, second = second, first
 	}
 
-	held, unlockFirst, err := f.lockOn(ctx, first, uuid, "moving")
+	held, unlockFirst, err := f.Lock(ctx, first, uuid, "moving")
 	if err != nil {
 		return m.vm, err
 	}
 	defer unlockFirst()
 
-	held, unlockSecond, err := f.lockOn(held, second, uuid, "moving")
+	held, unlockSecond, err := f.Lock(held, second, uuid, "moving")
 	if err != nil {
 		return m.vm, err
 	}
@@ -211,7 +211,7 @@ func (m *move) run(ctx context.Context) error {
 		return err
 	}
 
-	if m.tuning, err = m.fleet.tuning(ctx, m.vm, m.options); err != nil {
+	if m.tuning, err = m.fleet.Tuning(ctx, m.vm, m.options); err != nil {
 		return err
 	}
 

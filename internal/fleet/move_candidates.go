@@ -42,7 +42,7 @@ func (f *Fleet) MoveCandidates(
 		return nil, nil, migration.EffectiveOptions{}, err
 	}
 
-	tuning, err := f.tuning(ctx, vm, own)
+	tuning, err := f.Tuning(ctx, vm, own)
 	if err != nil {
 		return vm, nil, tuning, err
 	}
@@ -182,7 +182,7 @@ func (f *Fleet) CheckMigration(ctx context.Context, order MoveOrder) ([]inventor
 		return f.checkTarget(ctx, vm, order)
 	}
 
-	tuning, err := f.tuning(ctx, vm, order.Options)
+	tuning, err := f.Tuning(ctx, vm, order.Options)
 	if err != nil {
 		return nil, err
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/lease"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/records"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/turn"
 )
 
@@ -50,7 +51,7 @@ func (m *move) begin(ctx context.Context, method string, making ...domain.Copy) 
 		}
 	}
 
-	if _, err := m.fleet.writeMetadata(ctx, m.vm, metadata.WithMigration(record)); err != nil {
+	if _, err := records.WriteMetadata(ctx, m.vm, metadata.WithMigration(record)); err != nil {
 		return err
 	}
 
@@ -87,7 +88,7 @@ func (m *move) made(ctx context.Context, state migration.State, images []string)
 	// Once it is on the target, whoever finds it there knows what is left here.
 	metadata.LeftVolumes = m.vm.Leaving(images)
 
-	if _, err := m.fleet.writeMetadata(ctx, m.vm, metadata.WithMigration(record)); err != nil {
+	if _, err := records.WriteMetadata(ctx, m.vm, metadata.WithMigration(record)); err != nil {
 		return err
 	}
 
@@ -146,7 +147,7 @@ func (f *Fleet) keepRecord(ctx context.Context, vm *inventory.VM, record domain.
 		return vm // libvirt would make us wait, and refuse.
 	}
 
-	_, err := f.writeMetadata(ctx, vm, vm.Metadata.WithMigration(record))
+	_, err := records.WriteMetadata(ctx, vm, vm.Metadata.WithMigration(record))
 	if err == nil {
 		var now *inventory.VM
 		if now, err = f.Refresh(ctx, vm); err == nil {

@@ -1,8 +1,11 @@
 package fleet
 
-import "github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
+import (
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/records"
+)
 
-// What importers name of the inventory, so that they need one package for most of what they do.
+// What importers name of the rooms, so that they need one package for most of what they do.
 type (
 	// VM is what the fleet knows of one VM.
 	VM = inventory.VM
@@ -36,6 +39,7 @@ var (
 	ErrTwoCopies     = inventory.ErrTwoCopies
 	ErrAmbiguous     = inventory.ErrAmbiguous
 	ErrDuplicateHost = inventory.ErrDuplicateHost
+	ErrLocked        = records.ErrLocked
 )
 
 // DefaultGracePeriod is how long a guest may take to shut down when nothing else is said.

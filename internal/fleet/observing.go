@@ -12,6 +12,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/lease"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/records"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
 	guestagent "github.com/virtfleet/terraform-provider-virtfleet/internal/guest"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
@@ -197,7 +198,7 @@ func (o *observing) askBlockers(ctx context.Context) {
 		return
 	}
 
-	tuning, err := o.fleet.tuning(ctx, o.vm, migration.Options{})
+	tuning, err := o.fleet.Tuning(ctx, o.vm, migration.Options{})
 	if err != nil {
 		o.failed(PartBlockers, err)
 
@@ -290,7 +291,7 @@ func (o *observing) askRule(ctx context.Context) {
 		return h.Config.Fenced || slices.Contains(o.vm.SilentHosts, h.Name)
 	})
 
-	rule, err := o.fleet.rule(o.vm, recordings(hosts, func(h *inventory.Host) (*hostrecord.Record, error) {
+	rule, err := o.fleet.Rule(o.vm, records.Recordings(hosts, func(h *inventory.Host) (*hostrecord.Record, error) {
 		record, _, err := inventory.ReadRecord(ctx, h)
 
 		return record, err

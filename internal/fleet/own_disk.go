@@ -13,6 +13,7 @@ import (
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/records"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/storage"
 )
@@ -321,7 +322,7 @@ func (f *Fleet) makeDisksOf(ctx context.Context, h *inventory.Host, id string, w
 		return err
 	}
 
-	if _, err := f.writeMetadata(ctx, vm, metadata); err != nil {
+	if _, err := records.WriteMetadata(ctx, vm, metadata); err != nil {
 		return err
 	}
 

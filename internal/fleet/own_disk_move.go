@@ -10,6 +10,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/records"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/hostset"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
@@ -161,7 +162,7 @@ func (f *Fleet) releaseLeft(
 	m := vm.Metadata
 	m.LeftVolumes = slices.DeleteFunc(slices.Clone(m.LeftVolumes), func(l domain.LeftVolume) bool { return released[l] })
 
-	changed, err := f.writeMetadata(ctx, vm, m)
+	changed, err := records.WriteMetadata(ctx, vm, m)
 	if err == nil && changed {
 		var now *inventory.VM
 		if now, err = f.Refresh(ctx, vm); err == nil {

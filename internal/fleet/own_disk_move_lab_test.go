@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"slices"
 	"strings"
 	"testing"
@@ -203,9 +202,9 @@ func TestLab_ownDisksMove(t *testing.T) {
 	hasOnly(t, l, "kvm2", dir, image)
 
 	// What can't be removed is noted, and removed by an update.
-	f.log = slog.New(&onLog{
-		Handler: slog.DiscardHandler, message: "removing a volume that a move left",
-		do: func() { l.Virsh(t, "kvm1", "pool-destroy", pool) },
+	listen(f, &onLog{
+		message: "removing a volume that a move left",
+		do:      func() { l.Virsh(t, "kvm1", "pool-destroy", pool) },
 	})
 
 	now, state, err := f.Move(t.Context(), vm.UUID, lastOf(vm), "kvm2", migration.Options{})

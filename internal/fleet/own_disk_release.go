@@ -9,6 +9,7 @@ import (
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/records"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/hostset"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/storage"
@@ -142,7 +143,7 @@ func (f *Fleet) undoDisks(ctx context.Context, vm *inventory.VM) error {
 		metadata.OwnDisks[key] = o
 	}
 
-	if _, err := f.writeMetadata(ctx, vm, metadata); err != nil {
+	if _, err := records.WriteMetadata(ctx, vm, metadata); err != nil {
 		return err
 	}
 

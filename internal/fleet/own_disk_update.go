@@ -9,6 +9,7 @@ import (
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/records"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/hostset"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/storage"
 )
@@ -82,7 +83,7 @@ func (u *update) arriveOwnDisks(ctx context.Context) error {
 
 // record writes metadata and reads the VM again.
 func (u *update) record(ctx context.Context, metadata domain.Metadata) error {
-	wrote, err := u.fleet.writeMetadata(ctx, u.vm, metadata)
+	wrote, err := records.WriteMetadata(ctx, u.vm, metadata)
 	if err != nil || !wrote {
 		return err
 	}

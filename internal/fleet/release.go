@@ -15,6 +15,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/lease"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/records"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/turn"
 )
@@ -33,7 +34,7 @@ import (
 // is no error: unrestored says why, one sentence for each VM.
 func (f *Fleet) Release(ctx context.Context, name, id string, restore bool) (unrestored []string, _ error) {
 	if given := f.Host(name); given != nil && given.Config.Fenced {
-		f.tellReleased(ctx, name, nil) // Its own record was given up with it.
+		f.TellReleased(ctx, name, nil) // Its own record was given up with it.
 
 		return nil, nil
 	}
@@ -43,7 +44,7 @@ func (f *Fleet) Release(ctx context.Context, name, id string, restore bool) (unr
 		return nil, err
 	}
 
-	held, unlock, err := f.lockOn(ctx, h, "maintenance", "releasing")
+	held, unlock, err := f.Lock(ctx, h, "maintenance", "releasing")
 	if err != nil {
 		return nil, err
 	}
@@ -56,7 +57,7 @@ func (f *Fleet) Release(ctx context.Context, name, id string, restore bool) (unr
 		return nil, err
 	}
 
-	f.tellReleased(held, name, evacuation)
+	f.TellReleased(held, name, evacuation)
 
 	if evacuation == nil {
 		return nil, nil
@@ -68,7 +69,7 @@ func (f *Fleet) Release(ctx context.Context, name, id string, restore bool) (unr
 	after, cancel := lease.CleanUp(held, inventory.FinishTimeout)
 	defer cancel()
 
-	err = f.changeRecord(after, h, func(r *hostrecord.Record) error {
+	err = f.ChangeRecord(after, h, func(r *hostrecord.Record) error {
 		r.Evacuation = left
 
 		return nil
@@ -91,7 +92,7 @@ func (f *Fleet) Release(ctx context.Context, name, id string, restore bool) (unr
 func (f *Fleet) beginRelease(
 	ctx context.Context, h *inventory.Host, id string,
 ) (evacuation *hostrecord.Evacuation, resumed bool, err error) {
-	err = f.changeRecord(ctx, h, func(r *hostrecord.Record) error {
+	err = f.ChangeRecord(ctx, h, func(r *hostrecord.Record) error {
 		other := r.MaintenanceID()
 		if other != "" && other != id {
 			return nil // That of somebody else.
@@ -265,17 +266,17 @@ func (r *release) bringBack(ctx context.Context, s hostrecord.Step) error {
 func (r *release) options(ctx context.Context, vm *inventory.VM, s hostrecord.Step) (migration.Options, error) {
 	f := r.fleet
 
-	records, err := f.records(ctx)
+	known, err := f.Records(ctx)
 	if err != nil {
 		return migration.Options{}, err
 	}
 
-	policies, err := f.EvictionPolicies().forMachinesOn(r.host, records)
+	policies, err := f.EvictionPolicies().ForMachinesOn(r.host, known)
 	if err != nil {
 		return migration.Options{}, err
 	}
 
-	return eviction.Select(forPolicies(vm), r.host.Name, policies, f.defaultEviction).Options.Over(s.Options), nil
+	return eviction.Select(records.ForPolicies(vm), r.host.Name, policies, f.defaultEviction).Options.Over(s.Options), nil
 }
 
 // rise gives the VM its autostart back and starts it, if it still is where

@@ -242,7 +242,7 @@ func (f *Fleet) lockPlacing(ctx context.Context, h *inventory.Host) (unlock func
 	defer p.mu.Unlock()
 
 	if p.users == 0 {
-		_, release, err := f.lockOn(ctx, h, "placement", "placing VMs on")
+		_, release, err := f.Lock(ctx, h, "placement", "placing VMs on")
 		if err != nil {
 			return nil, err
 		}

@@ -75,7 +75,7 @@ func (f *Fleet) HostConditions(sampled []HostSamples) []HostCondition {
 
 	for _, s := range sampled {
 		if s.view != nil {
-			by[s.record.host] = s
+			by[s.record.Host] = s
 		}
 	}
 
@@ -87,7 +87,7 @@ func (f *Fleet) HostConditions(sampled []HostSamples) []HostCondition {
 		if s, ok := by[h]; ok {
 			a := inventory.Reply{Host: h, View: s.view, Info: s.view.Info}
 			c.Memory, c.MemoryLimit, c.CommittedMemory = a.Info.MemoryBytes, a.MemoryLimit(), a.Committed("")
-			c.Record = s.record.record
+			c.Record = s.record.Record
 		}
 
 		all[i] = c
@@ -109,7 +109,7 @@ func (f *Fleet) JoinSamples(ctx context.Context, all []HostSamples) []SampledVM 
 			continue
 		}
 
-		name := h.record.host.Name
+		name := h.record.Host.Name
 		glances = append(glances, inventory.Glance{Host: name, View: h.view})
 
 		for _, m := range h.Machines {

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/records"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
@@ -88,7 +89,7 @@ func TestJoinSamples(t *testing.T) {
 			by := map[string]HostSamples{}
 			for _, h := range f.Configured {
 				v := inventory.NewView(&libvirt.HostInfo{UUID: h.Name}, map[string]*inventory.Entry{})
-				by[h.Name] = HostSamples{view: v, record: recording{host: h}}
+				by[h.Name] = HostSamples{view: v, record: records.Recording{Host: h}}
 			}
 
 			for _, c := range test.copies {
@@ -107,7 +108,7 @@ func TestJoinSamples(t *testing.T) {
 				s := by[c.host]
 				s.view.Domains[uuid] = inventory.NewEntry(d)
 
-				vm, err := inventory.NewVM(inventory.Reply{Host: s.record.host, Info: s.view.Info, Domain: s.view.Domains[uuid]})
+				vm, err := inventory.NewVM(inventory.Reply{Host: s.record.Host, Info: s.view.Info, Domain: s.view.Domains[uuid]})
 				if err != nil {
 					t.Fatal(err)
 				}

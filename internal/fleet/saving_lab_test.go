@@ -3,7 +3,6 @@ package fleet
 import (
 	"errors"
 	"io"
-	"log/slog"
 	"os"
 	"os/exec"
 	"strings"
@@ -67,7 +66,7 @@ func TestLab_stopWaitsForASave(t *testing.T) {
 			read <- err
 		}()
 	}}
-	f.log = slog.New(waiting)
+	listen(f, waiting)
 
 	outcome, err := f.stop(t.Context(), vm, 0)
 	if err != nil || outcome != inventory.OutcomeNotRunning {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/policy"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/records"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/stats"
 )
 
@@ -32,7 +33,7 @@ type HostSamples struct {
 	// view is the host as it was sampled, nil where it didn't answer.
 	view *inventory.View
 	// record is the host's; it says of no host where that didn't answer.
-	record recording
+	record records.Recording
 	// private are the networks that end at the host.
 	private map[string]bool
 }
@@ -154,8 +155,8 @@ func (f *Fleet) HostSample(ctx context.Context, name string) (HostSamples, error
 		return HostSamples{}, err
 	}
 
-	samples := HostSamples{Machines: make([]Sample, 0, len(all)), record: recording{host: h}}
-	samples.record.record, samples.record.err = inventory.Reply{Host: h, View: v}.RecordOf(ctx)
+	samples := HostSamples{Machines: make([]Sample, 0, len(all)), record: records.Recording{Host: h}}
+	samples.record.Record, samples.record.Err = inventory.Reply{Host: h, View: v}.RecordOf(ctx)
 	samples.view = v.With(make(map[string]*inventory.Entry, len(all)))
 
 	samples.private = h.OwnNetworks(ctx)

@@ -6,6 +6,7 @@ import (
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/records"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/turn"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
 )
@@ -29,7 +30,7 @@ func TestLab_othersMovesCount(t *testing.T) {
 	left := migration.State{
 		SourceHost: from.Name, TargetHost: to.Name, Start: time.Now(), Phase: migration.PhasePreparingTarget,
 	}.Record("", "somebody who was killed")
-	if _, err := alone.writeMetadata(t.Context(), third, third.Metadata.WithMigration(left)); err != nil {
+	if _, err := records.WriteMetadata(t.Context(), third, third.Metadata.WithMigration(left)); err != nil {
 		t.Fatal(err)
 	}
 

@@ -27,7 +27,7 @@ func TestLab_migrationPolicyHoldsForEveryRun(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	tuning, err := alice.tuning(t.Context(), vm, migration.Options{})
+	tuning, err := alice.Tuning(t.Context(), vm, migration.Options{})
 	if err != nil || tuning.Policy != "" || *tuning.Options.Bandwidth != 0 {
 		t.Fatalf("before: %+v, %v", tuning, err)
 	}
@@ -56,7 +56,7 @@ func TestLab_migrationPolicyHoldsForEveryRun(t *testing.T) {
 	moved(migration.Options{}, to.Name, `policy="prod"`, `"Bandwidth":67108864`, `"AllowAutoConverge":true`)
 
 	// The host that has the VM lost its copy.
-	if err := bob.changeRecord(t.Context(), bob.Host(to.Name), func(r *hostrecord.Record) error {
+	if err := bob.ChangeRecord(t.Context(), bob.Host(to.Name), func(r *hostrecord.Record) error {
 		r.MigrationPolicies = nil
 
 		return nil

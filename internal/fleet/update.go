@@ -8,6 +8,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/lease"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/records"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
 )
 
@@ -355,9 +356,9 @@ func (u *update) mark(ctx context.Context) error {
 		metadata.Staged = domain.StagedBy(*u.vm.LiveSpec, *u.vm.PersistentSpec, u.want.Spec)
 	}
 
-	wrote, err := u.fleet.writeMetadata(ctx, u.vm, metadata)
+	wrote, err := records.WriteMetadata(ctx, u.vm, metadata)
 	if err == nil && !wrote && u.defined {
-		wrote, err = true, u.fleet.raise(ctx, u.vm, metadata)
+		wrote, err = true, records.Raise(ctx, u.vm, metadata)
 	}
 
 	if err != nil || !wrote {

@@ -3,13 +3,13 @@ package fleetpolicy
 import (
 	"slices"
 
-	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/policy"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/records"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/value"
 )
 
 // survey returns a policy that some host has, and a host that can't tell.
-func survey[P policy.Policy](copies []fleet.PolicyCopy[P]) (found *P, silent *fleet.PolicyCopy[P]) {
+func survey[P policy.Policy](copies []records.PolicyCopy[P]) (found *P, silent *records.PolicyCopy[P]) {
 	for i, c := range copies {
 		switch {
 		case c.Err != nil:
@@ -23,7 +23,7 @@ func survey[P policy.Policy](copies []fleet.PolicyCopy[P]) (found *P, silent *fl
 
 // take makes the state what the hosts say: as before if any of them says so, else what the first one has. Those that
 // say otherwise are stale. A silent host is as it was.
-func take[P policy.Policy](m Model[P], copies []fleet.PolicyCopy[P], found P) {
+func take[P policy.Policy](m Model[P], copies []records.PolicyCopy[P], found P) {
 	if m.Known() {
 		before := m.ToFleet(found.Identified().ID)
 		for _, c := range copies {

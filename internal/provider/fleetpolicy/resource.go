@@ -15,6 +15,7 @@ import (
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/policy"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/records"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/meta"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/tfdiag"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/value"
@@ -40,7 +41,7 @@ type Kind[P policy.Policy] struct {
 	// NewModel returns an empty model, a pointer to a struct.
 	NewModel func() Model[P]
 	// In is where the fleet has the policies.
-	In func(*fleet.Fleet) fleet.Policies[P]
+	In func(*fleet.Fleet) records.Policies[P]
 }
 
 // New returns the resource that manages the policies of a kind.
@@ -89,7 +90,7 @@ func (r *managed[P]) model(ctx context.Context, from interface {
 }
 
 // policies are those of the fleet.
-func (r *managed[P]) policies() fleet.Policies[P] { return r.kind.In(r.Data.Fleet) }
+func (r *managed[P]) policies() records.Policies[P] { return r.kind.In(r.Data.Fleet) }
 
 // ModifyPlan plans that every host has the policy afterwards, which repairs what was found to be missing.
 func (r *managed[P]) ModifyPlan(

@@ -1,4 +1,4 @@
-package fleet
+package records
 
 import (
 	"context"
@@ -13,11 +13,11 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
-// changeRecord reads a host's record, lets change change it and writes it back.
+// ChangeRecord reads a host's record, lets change change it and writes it back.
 // A lock keeps others from doing so meanwhile. A record that says nothing is
 // removed.
-func (f *Fleet) changeRecord(ctx context.Context, h *inventory.Host, change func(*hostrecord.Record) error) error {
-	ctx, unlock, err := f.lockOn(ctx, h, "host-record", "changing the record of")
+func (s *Store) ChangeRecord(ctx context.Context, h *inventory.Host, change func(*hostrecord.Record) error) error {
+	ctx, unlock, err := s.Lock(ctx, h, "host-record", "changing the record of")
 	if err != nil {
 		return err
 	}
@@ -45,7 +45,7 @@ func (f *Fleet) changeRecord(ctx context.Context, h *inventory.Host, change func
 	case err != nil:
 		return fmt.Errorf("encoding the record of host %q: %w", h.Name, err)
 	case omitted != "":
-		f.log.WarnContext(ctx, "record of the host is abridged, as libvirt takes no longer one", "host", h.Name,
+		s.log.WarnContext(ctx, "record of the host is abridged, as libvirt takes no longer one", "host", h.Name,
 			"omitted", omitted)
 	}
 
@@ -73,13 +73,13 @@ func (f *Fleet) changeRecord(ctx context.Context, h *inventory.Host, change func
 }
 
 // Record is what is recorded on the host, as of the snapshot.
-func (f *Fleet) Record(ctx context.Context, name string) (hostrecord.Record, error) {
-	h, err := f.UsableHost(name)
+func (s *Store) Record(ctx context.Context, name string) (hostrecord.Record, error) {
+	h, err := s.hosts.UsableHost(name)
 	if err != nil {
 		return hostrecord.Record{}, err
 	}
 
-	a, err := f.ReplyOf(ctx, h)
+	a, err := s.hosts.ReplyOf(ctx, h)
 	if err != nil {
 		return hostrecord.Record{}, err
 	}

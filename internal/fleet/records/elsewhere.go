@@ -1,4 +1,4 @@
-package fleet
+package records
 
 import (
 	"context"
@@ -8,12 +8,12 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 )
 
-// tellElsewhere lets the other hosts know that this one was drained. Those that
+// TellElsewhere lets the other hosts know that this one was drained. Those that
 // don't answer don't know it, which matters only while this one is silent.
-func (f *Fleet) tellElsewhere(ctx context.Context, name string, e *hostrecord.Evacuation) {
-	over := f.openHosts(ctx)
+func (s *Store) TellElsewhere(ctx context.Context, name string, e *hostrecord.Evacuation) {
+	over := s.openHosts(ctx)
 
-	_, err := f.changeRecords(ctx, func(host string, r *hostrecord.Record) {
+	_, err := s.changeRecords(ctx, func(host string, r *hostrecord.Record) {
 		r.ForgetElsewhere(name, over)
 
 		if host == name {
@@ -27,21 +27,21 @@ func (f *Fleet) tellElsewhere(ctx context.Context, name string, e *hostrecord.Ev
 		r.Elsewhere[name] = e.Outline()
 	})
 	if err != nil {
-		f.log.WarnContext(ctx, "maintenance not recorded on other hosts", "host", name, "error", err.Error())
+		s.log.WarnContext(ctx, "maintenance not recorded on other hosts", "host", name, "error", err.Error())
 	}
 }
 
-// tellReleased lets the other hosts know that the maintenance of this one is
+// TellReleased lets the other hosts know that the maintenance of this one is
 // over. Where one of them can't be told, the others note that what it has of
 // that maintenance doesn't count any more.
-func (f *Fleet) tellReleased(ctx context.Context, name string, e *hostrecord.Evacuation) {
-	over, since := f.openHosts(ctx), f.evacuatedSince(ctx, name)
+func (s *Store) TellReleased(ctx context.Context, name string, e *hostrecord.Evacuation) {
+	over, since := s.openHosts(ctx), s.evacuatedSince(ctx, name)
 	if e != nil && e.Since.After(since) {
 		since = e.Since
 	}
 
 	change := func(untold bool) (failed []string, err error) {
-		return f.changeRecords(ctx, func(_ string, r *hostrecord.Record) {
+		return s.changeRecords(ctx, func(_ string, r *hostrecord.Record) {
 			r.ForgetElsewhere(name, over)
 
 			if untold && !since.IsZero() {
@@ -54,7 +54,7 @@ func (f *Fleet) tellReleased(ctx context.Context, name string, e *hostrecord.Eva
 		})
 	}
 
-	fenced := f.FencedHosts()
+	fenced := s.hosts.FencedHosts()
 	untold := len(fenced) > 1 || len(fenced) == 1 && fenced[0] != name
 
 	failed, err := change(untold)
@@ -63,15 +63,15 @@ func (f *Fleet) tellReleased(ctx context.Context, name string, e *hostrecord.Eva
 	}
 
 	if err != nil {
-		f.log.WarnContext(ctx, "the end of a maintenance is not recorded on other hosts", "host", name, "error", err.Error())
+		s.log.WarnContext(ctx, "the end of a maintenance is not recorded on other hosts", "host", name, "error", err.Error())
 	}
 }
 
 // openHosts are the hosts that answer and aren't cordoned.
-func (f *Fleet) openHosts(ctx context.Context) map[string]bool {
+func (s *Store) openHosts(ctx context.Context) map[string]bool {
 	open := make(map[string]bool)
 
-	answers, err := f.Snapshot(ctx)
+	answers, err := s.hosts.Snapshot(ctx)
 	if err != nil {
 		return open
 	}
@@ -91,19 +91,19 @@ func (f *Fleet) openHosts(ctx context.Context) map[string]bool {
 
 // evacuatedSince is when the last evacuation of the host began that others know
 // of; zero for none.
-func (f *Fleet) evacuatedSince(ctx context.Context, name string) time.Time {
-	if e := f.toldElsewhere(ctx, name); e != nil {
+func (s *Store) evacuatedSince(ctx context.Context, name string) time.Time {
+	if e := s.ToldElsewhere(ctx, name); e != nil {
 		return e.Since
 	}
 
 	return time.Time{}
 }
 
-// toldElsewhere is what the other hosts know of the host's maintenance, nil when
+// ToldElsewhere is what the other hosts know of the host's maintenance, nil when
 // it is under none. What one of them knows of a maintenance that is over by the
 // words of another doesn't count.
-func (f *Fleet) toldElsewhere(ctx context.Context, name string) *hostrecord.Evacuation {
-	answers, err := f.Snapshot(ctx)
+func (s *Store) ToldElsewhere(ctx context.Context, name string) *hostrecord.Evacuation {
+	answers, err := s.hosts.Snapshot(ctx)
 	if err != nil {
 		return nil
 	}
@@ -142,6 +142,6 @@ func (f *Fleet) toldElsewhere(ctx context.Context, name string) *hostrecord.Evac
 // SwitchedOff says that a host which doesn't answer was drained for its
 // maintenance, which is the usual reason then. One whose own record can be read
 // says for itself whether that is over.
-func (f *Fleet) SwitchedOff(ctx context.Context, name string) bool {
-	return f.toldElsewhere(ctx, name) != nil
+func (s *Store) SwitchedOff(ctx context.Context, name string) bool {
+	return s.ToldElsewhere(ctx, name) != nil
 }

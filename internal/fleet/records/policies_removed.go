@@ -1,4 +1,4 @@
-package fleet
+package records
 
 import (
 	"context"
@@ -57,36 +57,36 @@ func union(a, b []string) []string {
 
 // policyHostsOf are all hosts that any record says to have been given policies,
 // or whose own has some.
-func policyHostsOf(all []recording) []string {
+func policyHostsOf(all []Recording) []string {
 	var names []string
 
 	for _, r := range all {
-		if r.err != nil {
+		if r.Err != nil {
 			continue
 		}
 
-		names = union(names, r.record.PolicyHosts)
+		names = union(names, r.Record.PolicyHosts)
 
-		if r.record.HasPolicies() {
-			names = union(names, []string{r.host.Name})
+		if r.Record.HasPolicies() {
+			names = union(names, []string{r.Host.Name})
 		}
 	}
 
 	return names
 }
 
-// withoutRemoved are the records without the policies that any of them knows to
+// WithoutRemoved are the records without the policies that any of them knows to
 // have been removed.
-func withoutRemoved(all []recording) []recording {
+func WithoutRemoved(all []Recording) []Recording {
 	removed := removedOf(all)
 	if len(removed) == 0 {
 		return all
 	}
 
 	for i, r := range all {
-		if r.err == nil {
-			record := r.record.WithoutPolicies(removed)
-			all[i].record = &record
+		if r.Err == nil {
+			record := r.Record.WithoutPolicies(removed)
+			all[i].Record = &record
 		}
 	}
 
@@ -95,15 +95,15 @@ func withoutRemoved(all []recording) []recording {
 
 // removedOf are all policies that any record says to have been removed, with the
 // hosts that could not be asked.
-func removedOf(all []recording) map[string][]string {
+func removedOf(all []Recording) map[string][]string {
 	removed := make(map[string][]string)
 
 	for _, r := range all {
-		if r.err != nil {
+		if r.Err != nil {
 			continue
 		}
 
-		for id, absent := range r.record.Removed {
+		for id, absent := range r.Record.Removed {
 			removed[id] = append(removed[id], absent...)
 		}
 	}
@@ -112,16 +112,16 @@ func removedOf(all []recording) map[string][]string {
 }
 
 // unaware says that a host which has policies doesn't know of all others that do.
-func (r recording) unaware(given []string) bool {
-	return r.err == nil && r.record.HasPolicies() && len(union(r.record.PolicyHosts, given)) > len(r.record.PolicyHosts)
+func (r Recording) unaware(given []string) bool {
+	return r.Err == nil && r.Record.HasPolicies() && len(union(r.Record.PolicyHosts, given)) > len(r.Record.PolicyHosts)
 }
 
 // finishRemovals removes what hosts that are back have of policies that were
 // removed meanwhile, and the notes about policies that no host can have any
 // more. It lets every host know which others have policies. What fails is left to
 // the next who writes policies.
-func (f *Fleet) finishRemovals(ctx context.Context) {
-	asked := f.Present()
+func (s *Store) finishRemovals(ctx context.Context) {
+	asked := s.hosts.Present()
 
 	all := readRecordings(asked, func(h *inventory.Host) (*hostrecord.Record, error) {
 		ctx, cancel := context.WithTimeout(ctx, inventory.AskTimeout)
@@ -133,16 +133,16 @@ func (f *Fleet) finishRemovals(ctx context.Context) {
 	})
 
 	removed, given := removedOf(all), policyHostsOf(all)
-	if len(removed) == 0 && !slices.ContainsFunc(all, func(r recording) bool { return r.unaware(given) }) {
+	if len(removed) == 0 && !slices.ContainsFunc(all, func(r Recording) bool { return r.unaware(given) }) {
 		return
 	}
 
-	failed, err := f.changeRecords(ctx, func(_ string, r *hostrecord.Record) {
+	failed, err := s.changeRecords(ctx, func(_ string, r *hostrecord.Record) {
 		*r = r.WithoutPolicies(removed)
 		notePolicyHosts(r, given)
 	})
 	if err != nil {
-		f.log.WarnContext(ctx, "removed policies may be left", "hosts", strings.Join(failed, ", "), "error", err.Error())
+		s.log.WarnContext(ctx, "removed policies may be left", "hosts", strings.Join(failed, ", "), "error", err.Error())
 	}
 
 	over := maps.Clone(removed)
@@ -157,12 +157,12 @@ func (f *Fleet) finishRemovals(ctx context.Context) {
 		return
 	}
 
-	_, err = f.changeRecords(ctx, func(_ string, r *hostrecord.Record) {
+	_, err = s.changeRecords(ctx, func(_ string, r *hostrecord.Record) {
 		for id := range over {
 			delete(r.Removed, id)
 		}
 	})
 	if err != nil {
-		f.log.WarnContext(ctx, "notes of removed policies are left", "error", err.Error())
+		s.log.WarnContext(ctx, "notes of removed policies are left", "error", err.Error())
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"time"
 
-	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
 )
 
@@ -18,7 +17,7 @@ func (f *Fleet) MoveBudget(ctx context.Context, order MoveOrder) (time.Duration,
 		return 0, err
 	}
 
-	tuning, err := f.tuning(ctx, vm, order.Options)
+	tuning, err := f.Tuning(ctx, vm, order.Options)
 	if err != nil {
 		return 0, err
 	}
@@ -40,23 +39,4 @@ func (f *Fleet) MoveBudget(ctx context.Context, order MoveOrder) (time.Duration,
 	}
 
 	return tuning.Options.Budget(most), nil
-}
-
-// tuning is how the VM would be moved now: own are the options that were
-// written for that very migration. What the host that it is on
-// says of policies counts before what others say.
-func (f *Fleet) tuning(
-	ctx context.Context, vm *inventory.VM, own migration.Options,
-) (migration.EffectiveOptions, error) {
-	records, err := f.records(ctx)
-	if err != nil {
-		return migration.EffectiveOptions{}, err
-	}
-
-	policies, err := f.MigrationPolicies().forMachinesOn(vm.On, records)
-	if err != nil {
-		return migration.EffectiveOptions{}, err
-	}
-
-	return migration.ResolveOptions(forPolicies(vm).On(vm.Host), own, policies, f.migration), nil
 }

@@ -1,4 +1,4 @@
-package fleet
+package records
 
 import (
 	"context"
@@ -28,23 +28,23 @@ type PolicyCopy[P policy.Policy] struct {
 // them in its record, so that they hold whoever reads them, and are gone only
 // when none has them.
 type Policies[P policy.Policy] struct {
-	fleet *Fleet
+	store *Store
 	// noun is what errors call one, in is where a record has them.
 	noun string
 	in   func(*hostrecord.Record) *[]P
 }
 
 // EvictionPolicies say how VMs leave a host that is drained.
-func (f *Fleet) EvictionPolicies() Policies[eviction.Policy] {
+func (s *Store) EvictionPolicies() Policies[eviction.Policy] {
 	return Policies[eviction.Policy]{
-		fleet: f, noun: "eviction policy", in: func(r *hostrecord.Record) *[]eviction.Policy { return &r.EvictionPolicies },
+		store: s, noun: "eviction policy", in: func(r *hostrecord.Record) *[]eviction.Policy { return &r.EvictionPolicies },
 	}
 }
 
 // MigrationPolicies tune the migrations of VMs.
-func (f *Fleet) MigrationPolicies() Policies[migration.Policy] {
+func (s *Store) MigrationPolicies() Policies[migration.Policy] {
 	return Policies[migration.Policy]{
-		fleet: f, noun: "migration policy",
+		store: s, noun: "migration policy",
 		in: func(r *hostrecord.Record) *[]migration.Policy { return &r.MigrationPolicies },
 	}
 }
@@ -52,7 +52,7 @@ func (f *Fleet) MigrationPolicies() Policies[migration.Policy] {
 // Copies asks every host that is not fenced, as of the snapshot, for its copy of
 // the policy that which picks. Silent hosts say so in their Err.
 func (s Policies[P]) Copies(ctx context.Context, which func(P) bool) ([]PolicyCopy[P], error) {
-	records, err := s.fleet.records(ctx)
+	records, err := s.store.Records(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -60,12 +60,12 @@ func (s Policies[P]) Copies(ctx context.Context, which func(P) bool) ([]PolicyCo
 	copies := make([]PolicyCopy[P], len(records))
 
 	for i, r := range records {
-		copies[i].Host, copies[i].Err = r.host.Name, r.err
-		if r.err != nil {
+		copies[i].Host, copies[i].Err = r.Host.Name, r.Err
+		if r.Err != nil {
 			continue
 		}
 
-		all := *s.in(r.record)
+		all := *s.in(r.Record)
 		if at := slices.IndexFunc(all, which); at >= 0 {
 			copies[i].Policy = &all[at]
 		}
@@ -82,7 +82,7 @@ func (s Policies[P]) Put(ctx context.Context, p P) (lacking []string, err error)
 
 	copies, err := s.Copies(ctx, func(o P) bool { return o.Identified().Name == me.Name && o.Identified().ID != me.ID })
 	if err != nil {
-		return s.fleet.AskedHosts(), err
+		return s.store.hosts.AskedHosts(), err
 	}
 
 	var answering []string
@@ -93,7 +93,7 @@ func (s Policies[P]) Put(ctx context.Context, p P) (lacking []string, err error)
 		}
 
 		if c.Policy != nil {
-			return s.fleet.AskedHosts(), &inventory.Error{
+			return s.store.hosts.AskedHosts(), &inventory.Error{
 				Host: c.Host, Kind: inventory.ErrExists, Detail: fmt.Sprintf("%s %q exists already", s.noun, me.Name),
 				Remedy: fmt.Sprintf("Choose another name; or, to manage that one, import it: "+
 					"terraform import <address> %s", (*c.Policy).Identified().ID),
@@ -101,7 +101,7 @@ func (s Policies[P]) Put(ctx context.Context, p P) (lacking []string, err error)
 		}
 	}
 
-	lacking, err = s.fleet.changeRecords(ctx, func(_ string, r *hostrecord.Record) {
+	lacking, err = s.store.changeRecords(ctx, func(_ string, r *hostrecord.Record) {
 		delete(r.Removed, me.ID)
 
 		all := s.in(r)
@@ -116,7 +116,7 @@ func (s Policies[P]) Put(ctx context.Context, p P) (lacking []string, err error)
 		notePolicyHosts(r, answering)
 	})
 	if err == nil {
-		s.fleet.finishRemovals(ctx)
+		s.store.finishRemovals(ctx)
 	}
 
 	return lacking, err
@@ -129,47 +129,47 @@ func (s Policies[P]) Remove(ctx context.Context, id string) (left []string, err 
 	remove := func(_ string, r *hostrecord.Record) {
 		all := s.in(r)
 		*all = slices.DeleteFunc(*all, func(o P) bool { return o.Identified().ID == id })
-		noteRemoved(r, id, s.fleet.AskedHosts(), append(s.fleet.FencedHosts(), left...))
+		noteRemoved(r, id, s.store.hosts.AskedHosts(), append(s.store.hosts.FencedHosts(), left...))
 	}
 
-	failed, err := s.fleet.changeRecords(ctx, remove)
+	failed, err := s.store.changeRecords(ctx, remove)
 	if err == nil {
-		s.fleet.finishRemovals(ctx)
+		s.store.finishRemovals(ctx)
 
 		return nil, nil
 	}
 
 	// They may be given up before they answer again, so that nobody tries once more.
 	left = failed
-	answering := slices.DeleteFunc(s.fleet.Present(),
+	answering := slices.DeleteFunc(s.store.hosts.Present(),
 		func(h *inventory.Host) bool { return slices.Contains(left, h.Name) })
 
-	_, noteErr := s.fleet.changeRecordsOn(ctx, answering, remove)
+	_, noteErr := s.store.changeRecordsOn(ctx, answering, remove)
 
 	return left, errors.Join(err, noteErr)
 }
 
-// forMachinesOn are the policies that hold for VMs on the host, which has
+// ForMachinesOn are the policies that hold for VMs on the host, which has
 // the last word where the hosts don't agree. It is an error only when its own
 // record can't be read: the copies of another one are those of all others.
-func (s Policies[P]) forMachinesOn(h *inventory.Host, all []recording) ([]P, error) {
+func (s Policies[P]) ForMachinesOn(h *inventory.Host, all []Recording) ([]P, error) {
 	var policies []P
 
-	at := slices.IndexFunc(all, func(r recording) bool { return r.host == h })
+	at := slices.IndexFunc(all, func(r Recording) bool { return r.Host == h })
 	if at >= 0 {
-		if all[at].err != nil {
-			return nil, all[at].err
+		if all[at].Err != nil {
+			return nil, all[at].Err
 		}
 
-		policies = slices.Clone(*s.in(all[at].record))
+		policies = slices.Clone(*s.in(all[at].Record))
 	}
 
 	for i, r := range all {
-		if i == at || r.err != nil {
+		if i == at || r.Err != nil {
 			continue
 		}
 
-		for _, p := range *s.in(r.record) {
+		for _, p := range *s.in(r.Record) {
 			if !slices.ContainsFunc(policies, func(o P) bool { return o.Identified().ID == p.Identified().ID }) {
 				policies = append(policies, p)
 			}
@@ -180,14 +180,14 @@ func (s Policies[P]) forMachinesOn(h *inventory.Host, all []recording) ([]P, err
 }
 
 // changeRecords changes the records of all hosts that are not fenced, at once.
-func (f *Fleet) changeRecords(
+func (s *Store) changeRecords(
 	ctx context.Context, change func(host string, r *hostrecord.Record),
 ) (failed []string, err error) {
-	return f.changeRecordsOn(ctx, f.Present(), change)
+	return s.changeRecordsOn(ctx, s.hosts.Present(), change)
 }
 
 // changeRecordsOn changes the records of those hosts, at once.
-func (f *Fleet) changeRecordsOn(
+func (s *Store) changeRecordsOn(
 	ctx context.Context, hosts []*inventory.Host, change func(host string, r *hostrecord.Record),
 ) (failed []string, err error) {
 	errs := make([]error, len(hosts))
@@ -200,7 +200,7 @@ func (f *Fleet) changeRecordsOn(
 			ctx, cancel := context.WithTimeout(ctx, inventory.AskTimeout+lease.TakeoverTime)
 			defer cancel()
 
-			errs[i] = f.changeRecord(ctx, h, func(r *hostrecord.Record) error {
+			errs[i] = s.ChangeRecord(ctx, h, func(r *hostrecord.Record) error {
 				change(h.Name, r)
 
 				return nil

@@ -1,4 +1,4 @@
-package fleet
+package records
 
 import (
 	"context"
@@ -7,10 +7,10 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 )
 
-// writeMetadata replaces our own metadata in every definition of the VM,
+// WriteMetadata replaces our own metadata in every definition of the VM,
 // if it says anything new, and raises its generation then. It reports whether
 // it did.
-func (f *Fleet) writeMetadata(ctx context.Context, vm *inventory.VM, m domain.Metadata) (bool, error) {
+func WriteMetadata(ctx context.Context, vm *inventory.VM, m domain.Metadata) (bool, error) {
 	m.Generation = vm.Entry.Generation()
 
 	before, after, err := metadataXML(vm, m)
@@ -18,12 +18,12 @@ func (f *Fleet) writeMetadata(ctx context.Context, vm *inventory.VM, m domain.Me
 		return false, err
 	}
 
-	return true, f.raise(ctx, vm, m)
+	return true, Raise(ctx, vm, m)
 }
 
-// raise is writeMetadata that writes the next generation even where nothing else
+// Raise is WriteMetadata that writes the next generation even where nothing else
 // is new: the definition itself was changed.
-func (f *Fleet) raise(ctx context.Context, vm *inventory.VM, m domain.Metadata) error {
+func Raise(ctx context.Context, vm *inventory.VM, m domain.Metadata) error {
 	m.Generation = vm.Entry.Generation() + 1
 
 	_, after, err := metadataXML(vm, m)

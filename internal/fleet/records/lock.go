@@ -1,0 +1,65 @@
+package records
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/lease"
+)
+
+// ErrLocked means that another run is changing the VM.
+var ErrLocked = errors.New("another run holds the lock")
+
+// Lock takes the lease called name on the host, waiting for other runs until
+// ctx ends. Those are told "<owner> is <purpose> it". What is changed under it
+// takes the returned context, which carries the lease and ends with ctx, or when
+// the lease is lost; release must be called.
+func (s *Store) Lock(ctx context.Context, h *inventory.Host, name, purpose string) (context.Context, func(), error) {
+	held, l, err := s.Lease(ctx, h, name, purpose)
+	if err != nil {
+		return nil, nil, err
+	}
+
+	return held, l.Release, nil
+}
+
+// Lease is Lock for a lease that another context is to carry later.
+func (s *Store) Lease(
+	ctx context.Context, h *inventory.Host, name, purpose string,
+) (context.Context, *lease.Held, error) {
+	held, l, err := s.leases.Take(ctx, h.Conn, name, purpose)
+
+	if taken, ok := errors.AsType[*lease.Error](err); ok && errors.Is(err, lease.ErrHeld) {
+		err = &inventory.Error{
+			Host: h.Name, Kind: ErrLocked, Err: taken.Err, Detail: taken.Holder,
+			Remedy: "Wait for that run to end. A lock whose run was killed is taken over after " +
+				lease.TakeoverTime.String() + ".",
+		}
+	}
+
+	return held, l, err
+}
+
+// CleanupTimeout bounds what is done after the caller gave up: a cancelled
+// apply has to end within seconds.
+const CleanupTimeout = 5 * time.Second
+
+// LockOn takes the lock called name on a host, waiting for other runs until ctx
+// ends; purpose tells those who wait what is being done. The returned context
+// ends with ctx, and when the lock is lost; release must be called.
+func (s *Store) LockOn(
+	ctx context.Context, host, name, purpose string,
+) (held context.Context, release func(), err error) {
+	h := s.hosts.Host(host)
+	if h == nil {
+		return nil, nil, &inventory.Error{
+			Host: host, Kind: inventory.ErrInvalid,
+			Detail: fmt.Sprintf("host %q is not configured", host),
+		}
+	}
+
+	return s.Lock(ctx, h, name, purpose)
+}

@@ -1,0 +1,110 @@
+package records
+
+import (
+	"context"
+	"slices"
+	"sync"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/eviction"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/hostrecord"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
+)
+
+// Recording is what one host's record says, or why it can't be read.
+type Recording struct {
+	Host   *inventory.Host
+	Record *hostrecord.Record
+	Err    error
+}
+
+// readRecordings reads records of several hosts at once.
+func readRecordings(hosts []*inventory.Host, read func(*inventory.Host) (*hostrecord.Record, error)) []Recording {
+	all := make([]Recording, len(hosts))
+
+	var reading sync.WaitGroup
+
+	for i, h := range hosts {
+		all[i].Host = h
+
+		reading.Go(func() { all[i].Record, all[i].Err = read(h) })
+	}
+
+	reading.Wait()
+
+	return all
+}
+
+// Recordings are the records of several hosts, without policies that were removed
+// while their host was not there.
+func Recordings(hosts []*inventory.Host, read func(*inventory.Host) (*hostrecord.Record, error)) []Recording {
+	return WithoutRemoved(readRecordings(hosts, read))
+}
+
+// RecordingsOf are the records of the hosts that gave the answers, as of the
+// snapshot.
+func RecordingsOf(ctx context.Context, answers []inventory.Reply) []Recording {
+	hosts := make([]*inventory.Host, len(answers))
+	of := make(map[*inventory.Host]inventory.Reply, len(answers))
+
+	for i, a := range answers {
+		hosts[i], of[a.Host] = a.Host, a
+	}
+
+	return Recordings(hosts, func(h *inventory.Host) (*hostrecord.Record, error) { return of[h].RecordIfAny(ctx) })
+}
+
+// Records are those of all hosts that are not fenced, as of the snapshot.
+func (s *Store) Records(ctx context.Context) ([]Recording, error) {
+	answers, err := s.hosts.Snapshot(ctx)
+	if err != nil {
+		return nil, err
+	}
+
+	return RecordingsOf(ctx, slices.DeleteFunc(answers, inventory.Reply.Fenced)), nil
+}
+
+// Rule is what holds for the VM if its host is to be drained.
+func (s *Store) Rule(vm *inventory.VM, all []Recording) (*eviction.Rule, error) {
+	policies, err := s.EvictionPolicies().ForMachinesOn(vm.On, all)
+	if err != nil {
+		return nil, err
+	}
+
+	rule := eviction.Select(ForPolicies(vm), vm.Host, policies, s.defaultEviction)
+
+	return &rule, nil
+}
+
+// ForPolicies is the VM as policies see it.
+func ForPolicies(vm *inventory.VM) eviction.Machine {
+	return eviction.Machine{
+		UUID: vm.UUID, Name: vm.Name, Active: vm.Active, Persistent: vm.Persistent,
+		Memory: vm.On.CommittedMemory(vm.Entry), Labels: vm.Metadata.Labels, Strategy: vm.Metadata.EvictionStrategy,
+		Pin: vm.Metadata.Host, Avoids: vm.Metadata.Avoids,
+	}
+}
+
+// List returns every VM of the fleet from one bulk reading and the record
+// of each host, sorted by name, and the hosts that did not answer. What is wrong
+// with one VM does not keep the others from being listed.
+func (s *Store) List(ctx context.Context) (machines []inventory.Listed, silent []string, err error) {
+	answers, err := s.hosts.Snapshot(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+
+	machines, silent = s.hosts.ListConsistent(ctx, answers)
+	records := RecordingsOf(ctx, slices.DeleteFunc(slices.Clone(answers), inventory.Reply.Fenced))
+
+	for i := range machines {
+		if m := &machines[i]; m.VM != nil {
+			m.Rule, m.RuleErr = s.Rule(m.VM, records)
+		}
+	}
+
+	if ctx.Err() != nil {
+		return nil, nil, context.Cause(ctx)
+	}
+
+	return machines, silent, nil
+}
