@@ -36,16 +36,16 @@ func endsFirst(vm *inventory.VM, to *inventory.Host) *inventory.Problem {
 	case vm.BrokeInPostCopy():
 		p.Summary = "Broken migration is resumed first"
 		p.Detail = fmt.Sprintf("A migration of virtual machine %q broke in post-copy (%s). It is resumed before the VM "+
-			"is moved to host %q", vm.Name, vm.StateFacts().Parts(), to.Name)
+			"is moved to host %q", vm.Name, vm.StateFacts().HostStatesText(), to.Name)
 	case vm.Migrating && vm.State == libvirt.Paused && vm.Host == record.SourceHost:
 		p.Summary = "Unfinished migration is ended first"
 		p.Detail = fmt.Sprintf("A migration of virtual machine %q to host %q is not at its end (%s). That is waited for, or "+
 			"brought about if nobody is at it any more, before the VM is moved to host %q", vm.Name, record.TargetHost,
-			vm.StateFacts().Parts(), to.Name)
+			vm.StateFacts().HostStatesText(), to.Name)
 	case vm.Migrating && record.TargetHost == to.Name:
 		p.Summary = "Virtual machine is on its way already"
 		p.Detail = fmt.Sprintf("A migration of virtual machine %q to host %q goes on (%s). It is waited for; once it has "+
-			"brought the VM there, nothing is moved", vm.Name, to.Name, vm.StateFacts().Parts())
+			"brought the VM there, nothing is moved", vm.Name, to.Name, vm.StateFacts().HostStatesText())
 
 		return p
 	default:
