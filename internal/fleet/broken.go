@@ -36,16 +36,16 @@ func endsFirst(vm *inventory.VM, to *inventory.Host) *inventory.Problem {
 	case vm.BrokeInPostCopy():
 		p.Summary = "Broken migration is resumed first"
 		p.Detail = fmt.Sprintf("A migration of virtual machine %q broke in post-copy (%s). The apply resumes it before it "+
-			"moves the VM to host %q", vm.Name, vm.StateFacts().Parts(), to.Name)
+			"moves the VM to host %q", vm.Name, vm.StateFacts().HostStatesText(), to.Name)
 	case vm.Migrating && vm.State == libvirt.Paused && vm.Host == record.SourceHost:
 		p.Summary = "Unfinished migration is ended first"
 		p.Detail = fmt.Sprintf("A migration of virtual machine %q to host %q has not ended (%s). The apply waits for it, or "+
 			"ends it if no run manages it any more, before it moves the VM to host %q", vm.Name, record.TargetHost,
-			vm.StateFacts().Parts(), to.Name)
+			vm.StateFacts().HostStatesText(), to.Name)
 	case vm.Migrating && record.TargetHost == to.Name:
 		p.Summary = "Virtual machine is being moved already"
 		p.Detail = fmt.Sprintf("A migration of virtual machine %q to host %q is in progress (%s). The apply waits for it, "+
-			"and moves nothing if the VM is there afterwards", vm.Name, to.Name, vm.StateFacts().Parts())
+			"and moves nothing if the VM is there afterwards", vm.Name, to.Name, vm.StateFacts().HostStatesText())
 
 		return p
 	default:

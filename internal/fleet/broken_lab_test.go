@@ -8,11 +8,11 @@ import (
 	"time"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/admission"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/records"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
-	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/turn"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
@@ -109,7 +109,7 @@ func (b *torn) await(what string, so func() bool) {
 	defer cancel()
 
 	for !so() {
-		if err := turn.Pause(ctx, 100*time.Millisecond); err != nil {
+		if err := admission.Pause(ctx, 100*time.Millisecond); err != nil {
 			b.t.Fatalf("waited for %s", what)
 		}
 	}
@@ -117,7 +117,7 @@ func (b *torn) await(what string, so func() bool) {
 
 // irrecoverable is the condition, as whoever asks now sees it. It names what both
 // hosts have.
-func (b *torn) irrecoverable() status.Truth {
+func (b *torn) irrecoverable() status.ConditionStatus {
 	b.t.Helper()
 
 	o, err := b.f.Observe(b.t.Context(), Question{UUID: b.vm.UUID})
@@ -125,7 +125,7 @@ func (b *torn) irrecoverable() status.Truth {
 		b.t.Fatal(err)
 	}
 
-	c := status.Of(o.Facts, status.Irrecoverable)
+	c := status.ConditionOf(o.Facts, status.Irrecoverable)
 	for _, part := range []string{
 		`"` + b.from.Name + `" has it as Paused (PostcopyFailed)`, `"` + b.to.Name + `" has it as Running (PostcopyFailed)`,
 	} {
@@ -328,17 +328,17 @@ func TestLab_sourceLostInPostCopy(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	want := map[string]status.Truth{
+	want := map[string]status.ConditionStatus{
 		status.Ready: status.False, status.Irrecoverable: status.True, status.LiveMigratable: status.False,
 		status.AgentConnected: status.False,
 	}
 	for of, truth := range want {
-		if c := status.Of(o.Facts, of); c.Status != truth {
+		if c := status.ConditionOf(o.Facts, of); c.Status != truth {
 			t.Errorf("%s is %s (%s): %s", of, c.Status, c.Reason, c.Message)
 		}
 	}
 
-	if s := status.PrintedStatus(o.Facts); s != status.StatusFailed || o.VM.Phase() != status.PhaseFailed ||
+	if s := status.PrintableStatus(o.Facts); s != status.StatusFailed || o.VM.Phase() != status.PhaseFailed ||
 		o.VM.Status() != s || (WaitFor{}).Ready(o.VM, nil) {
 		t.Errorf("status %s and %s, phase %s", s, o.VM.Status(), o.VM.Phase())
 	}

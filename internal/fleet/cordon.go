@@ -4,11 +4,11 @@ import (
 	"context"
 	"time"
 
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/admission"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/hostrecord"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
-	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/turn"
 )
 
 // Cordon keeps VMs from coming to the host, for this and every other run,
@@ -74,7 +74,7 @@ func (f *Fleet) awaitUncordoned(ctx context.Context, name string) {
 
 	for {
 		record, _, err := inventory.ReadRecord(ctx, f.Host(name))
-		if err != nil || record.Cordon == nil || turn.Pause(ctx, time.Second) != nil {
+		if err != nil || record.Cordon == nil || admission.Pause(ctx, time.Second) != nil {
 			return // Whoever goes on is told what is in the way.
 		}
 	}

@@ -123,7 +123,7 @@ func (d Desired) strategy() string {
 
 // powerAction is what the run strategy asks for, as the VM is now.
 func (d Desired) powerAction(vm *inventory.VM) status.Action {
-	return status.Power(d.Metadata.RunStrategy, vm.Status(), vm.Phase(), vm.StatusReason())
+	return status.PowerAction(d.Metadata.RunStrategy, vm.Status(), vm.Phase(), vm.StatusReason())
 }
 
 func (d Desired) memory() uint64 {

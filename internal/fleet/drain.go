@@ -11,12 +11,12 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/admission"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/eviction"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/hostrecord"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/lease"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
-	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/turn"
 )
 
 // Drain is the wish that a host be empty.
@@ -49,13 +49,13 @@ type drain struct {
 	underWay map[string]bool
 	ended    bool
 	// turns are those of the steps, failed the targets that a step failed with.
-	turns  *turn.Slots
+	turns  *admission.Slots
 	failed map[string][]string
 	// ends are the turns of steps that end a run on the host, and transfer nothing.
-	ends *turn.Slots
+	ends *admission.Slots
 	// looks are the turns of those who look whether the steps still hold, stop ends
 	// the drain when they don't.
-	looks *turn.Slots
+	looks *admission.Slots
 	stop  context.CancelCauseFunc
 }
 
@@ -87,9 +87,9 @@ func (f *Fleet) Drain(ctx context.Context, want Drain) ([]hostrecord.Step, error
 
 	d := &drain{
 		Drain: want, fleet: f, host: h, since: time.Now().UTC().Truncate(time.Second),
-		turns: turn.NewSlots(f.queue.Limits().OutboundPerHost), failed: make(map[string][]string),
-		ends:     turn.NewSlots(endsAtOnce),
-		unmarked: make(map[string]bool), underWay: make(map[string]bool), looks: turn.NewSlots(1),
+		turns: admission.NewSlots(f.queue.Limits().OutboundPerHost), failed: make(map[string][]string),
+		ends:     admission.NewSlots(endsAtOnce),
+		unmarked: make(map[string]bool), underWay: make(map[string]bool), looks: admission.NewSlots(1),
 	}
 	if err := d.prepare(held); err != nil {
 		return nil, err
@@ -160,7 +160,7 @@ func (d *drain) prepare(ctx context.Context) error {
 const endsAtOnce = 10
 
 // slotsOf are the turns that a step waits for; nil: it needs none.
-func (d *drain) slotsOf(s hostrecord.Step) *turn.Slots {
+func (d *drain) slotsOf(s hostrecord.Step) *admission.Slots {
 	switch s.Method {
 	case eviction.MethodExternal:
 		return nil
@@ -199,7 +199,7 @@ func (d *drain) gather(ctx context.Context) error {
 			return err
 		}
 
-		if err := turn.Pause(ctx, externalPoll); err != nil {
+		if err := admission.Pause(ctx, externalPoll); err != nil {
 			return onItsWay
 		}
 

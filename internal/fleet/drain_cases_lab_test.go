@@ -12,13 +12,13 @@ import (
 	"time"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/admission"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/eviction"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/hostrecord"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/lease"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/policy"
-	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/turn"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
 )
 
@@ -450,7 +450,7 @@ func awaitBegunOrOver(t *testing.T, f *Fleet, hosts []*lab.Host, ends []chan err
 				break
 			}
 
-			if err := turn.Pause(ctx, 100*time.Millisecond); err != nil {
+			if err := admission.Pause(ctx, 100*time.Millisecond); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -574,7 +574,7 @@ func TestLab_unmarkedStays(t *testing.T) {
 
 	for awaited := false; !awaited; { // It is marked, and who marked it has let go of it.
 		now, err := f.FindNow(t.Context(), vm.UUID, inventory.LastKnown{})
-		if err != nil || turn.Pause(t.Context(), 100*time.Millisecond) != nil {
+		if err != nil || admission.Pause(t.Context(), 100*time.Millisecond) != nil {
 			t.Fatal(err)
 		}
 

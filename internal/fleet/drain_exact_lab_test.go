@@ -9,12 +9,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/admission"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/eviction"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/hostrecord"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/policy"
-	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/turn"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
 )
 
@@ -221,7 +221,7 @@ func TestLab_drainStopsWhereStepsNoLongerHold(t *testing.T) {
 	}
 
 	d := &drain{
-		Drain: Drain{Host: from.Name, Steps: fresh}, fleet: f, host: f.Host(from.Name), looks: turn.NewSlots(1),
+		Drain: Drain{Host: from.Name, Steps: fresh}, fleet: f, host: f.Host(from.Name), looks: admission.NewSlots(1),
 		stop: func(error) {},
 	}
 	for _, s := range fresh {

@@ -5,12 +5,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/admission"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/eviction"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/hostrecord"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/policy"
-	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/turn"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
 )
 
@@ -91,7 +91,7 @@ func awaitCopying(t *testing.T, h *inventory.Host, uuid string) {
 			return
 		}
 
-		if err := turn.Pause(ctx, 50*time.Millisecond); err != nil {
+		if err := admission.Pause(ctx, 50*time.Millisecond); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -8,10 +8,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/admission"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/eviction"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/hostrecord"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
-	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/turn"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
 )
 
@@ -109,7 +109,7 @@ func TestLab_drainTellsWhatIsGone(t *testing.T) {
 	step := hostrecord.Step{Step: eviction.Step{UUID: off.UUID, Method: eviction.MethodLive, Target: to.Name}}
 	exact := &drain{
 		Drain: Drain{Host: from.Name, Steps: plainSteps([]hostrecord.Step{step})}, steps: []hostrecord.Step{step},
-		fleet: asking, looks: turn.NewSlots(1), underWay: make(map[string]bool),
+		fleet: asking, looks: admission.NewSlots(1), underWay: make(map[string]bool),
 	}
 	exact.host = exact.fleet.Host(from.Name)
 	exact.evict(ctx, 0, nil, func() {})

@@ -10,12 +10,12 @@ import (
 	"time"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/admission"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/eviction"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/hostrecord"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/policy"
-	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/turn"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
 )
 
@@ -38,7 +38,7 @@ func awaitResult(t *testing.T, h *inventory.Host, uuid, result string) {
 			return
 		}
 
-		if err := turn.Pause(ctx, 200*time.Millisecond); err != nil {
+		if err := admission.Pause(ctx, 200*time.Millisecond); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -194,7 +194,7 @@ func TestLab_drainCancelledByPolicy(t *testing.T) {
 	awaitCopying(t, alone.Host(from.Name), made["finished"].UUID)
 
 	for f.Calls()[from.Name]["virDomainShutdownFlags"] == 0 {
-		if err := turn.Pause(ctx, 50*time.Millisecond); err != nil {
+		if err := admission.Pause(ctx, 50*time.Millisecond); err != nil {
 			t.Fatal(err)
 		}
 	}

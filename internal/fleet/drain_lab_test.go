@@ -9,12 +9,12 @@ import (
 	"time"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/admission"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/eviction"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/hostrecord"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/policy"
-	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/turn"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
 )
 
@@ -129,7 +129,7 @@ func TestLab_drainAndRestore(t *testing.T) {
 	go func() { // Who is in charge of the external one sees the mark.
 		for {
 			vm, err := f.FindNow(t.Context(), made["elsewhere"].UUID, inventory.LastKnown{})
-			if err != nil || turn.Pause(t.Context(), 100*time.Millisecond) != nil {
+			if err != nil || admission.Pause(t.Context(), 100*time.Millisecond) != nil {
 				other <- err
 
 				return

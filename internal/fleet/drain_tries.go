@@ -9,25 +9,25 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/admission"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/eviction"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/hostrecord"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/lease"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
-	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/turn"
 )
 
 // evict carries out one step, again and again while it fails and there is time.
 // slots are what it waits for before each try, and leave ends the turn that the
 // caller took for the first.
-func (d *drain) evict(ctx context.Context, i int, slots *turn.Slots, leave func()) {
+func (d *drain) evict(ctx context.Context, i int, slots *admission.Slots, leave func()) {
 	rule := d.rule(d.steps[i])
 	limited, over := ctx, func() {}
 
 	if rule.OnCancel == eviction.Finish {
 		var stop func()
 
-		limited, over, stop = turn.Lasting(ctx)
+		limited, over, stop = admission.WithGrace(ctx)
 		defer stop()
 	}
 
@@ -47,7 +47,7 @@ func (d *drain) evict(ctx context.Context, i int, slots *turn.Slots, leave func(
 		final  bool  // another one won't help
 	)
 
-	err := turn.Retry{
+	err := admission.Retry{
 		Try: func(ctx context.Context) error {
 			defer over()
 

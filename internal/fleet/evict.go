@@ -7,13 +7,13 @@ import (
 	"time"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/admission"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/eviction"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/hostrecord"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/lease"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/records"
-	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/turn"
 )
 
 // externalPoll is how often it is looked whether somebody has moved a VM.
@@ -38,7 +38,7 @@ func (d *drain) try(ctx context.Context, i int, rule eviction.Rule) (result stri
 		return hostrecord.ResultLeft, nil
 	case eviction.MethodLive:
 		vm, how, err := d.fleet.moveInTurn(ctx, s.UUID, d.last(), wish{
-			target: s.Target, options: rule.Options, priority: turn.PriorityMaintenance,
+			target: s.Target, options: rule.Options, priority: admission.PriorityMaintenance,
 		})
 		d.noteKept(ctx, i, how, err)
 
@@ -156,7 +156,7 @@ func (d *drain) turnOff(
 			return nil
 		}
 
-		turn.Begun(ctx)
+		admission.MarkStarted(ctx)
 
 		if vm.Autostart && vm.Persistent {
 			d.mu.Lock()
@@ -246,7 +246,7 @@ func (d *drain) moveCold(ctx context.Context, s hostrecord.Step, o migration.Opt
 				return errPinned // Nobody is shut down for that either.
 			}
 
-			turn.Begun(ctx)
+			admission.MarkStarted(ctx)
 
 			return d.fleet.shutDownForEviction(ctx, vm)
 		})
@@ -256,7 +256,7 @@ func (d *drain) moveCold(ctx context.Context, s hostrecord.Step, o migration.Opt
 	}
 
 	vm, how, err := d.fleet.moveInTurn(ctx, s.UUID, d.last(), wish{
-		target: s.Target, options: o, priority: turn.PriorityMaintenance, starts: starts,
+		target: s.Target, options: o, priority: admission.PriorityMaintenance, starts: starts,
 	})
 
 	if vm != nil && starts {
@@ -283,7 +283,7 @@ func (d *drain) awaitGone(ctx context.Context, s hostrecord.Step) error {
 			return nil
 		}
 
-		if turn.Pause(ctx, externalPoll) != nil {
+		if admission.Pause(ctx, externalPoll) != nil {
 			return &inventory.Error{
 				VM: s.Name, Host: d.Host, Kind: ErrNotReady, Err: context.Cause(ctx),
 				Detail: "its strategy is External, and it was not moved away",

@@ -19,7 +19,7 @@ func TestVM_freshVariablesWaitForARestart(t *testing.T) {
 	metadata := vm.Metadata
 	metadata.FreshNVRAM = true
 
-	expect := func(what string, want status.Truth) *inventory.VM {
+	expect := func(what string, want status.ConditionStatus) *inventory.VM {
 		t.Helper()
 
 		vm, err := f.FindNow(t.Context(), vm.UUID, inventory.LastKnown{})
@@ -27,7 +27,7 @@ func TestVM_freshVariablesWaitForARestart(t *testing.T) {
 			t.Fatal(err)
 		}
 
-		c := status.Of(vm.Facts(), status.RestartRequired)
+		c := status.ConditionOf(vm.Facts(), status.RestartRequired)
 		if c.Status != want || vm.RestartRequired() != (want == status.True) {
 			t.Errorf("%s: the condition is %+v, the VM says %t", what, c, vm.RestartRequired())
 		}

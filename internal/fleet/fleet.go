@@ -6,10 +6,10 @@ import (
 
 	"golang.org/x/sync/semaphore"
 
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/admission"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/records"
-	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/turn"
 )
 
 // Config is what a fleet is made of.
@@ -28,7 +28,7 @@ type Config struct {
 	// "alice@workstation (pid 4711)".
 	Owner string
 	// MigrationLimits says how many VMs may move at a time.
-	MigrationLimits turn.Limits
+	MigrationLimits admission.Limits
 	// Logger receives progress. Nil discards it.
 	Logger *slog.Logger
 }
@@ -44,13 +44,13 @@ type Fleet struct {
 	migration       migration.Options
 	owner           string
 	log             *slog.Logger
-	mutexes         turn.Mutexes
+	mutexes         admission.Mutexes
 	reservations    reservations
 	arrivals        map[*inventory.Host]*semaphore.Weighted // see beginArrival
 	// bringing is held, by host and file, while an image is brought there.
-	bringing   turn.Mutexes
+	bringing   admission.Mutexes
 	unfinished unfinished
-	queue      *turn.Queue
+	queue      *admission.Queue
 	closeOnce  sync.Once
 	background sync.WaitGroup
 }
@@ -76,7 +76,7 @@ func New(cfg Config) (*Fleet, error) {
 		defaultEviction: cfg.DefaultEvictionStrategy, migration: cfg.Migration,
 		arrivals: newArrivals(inv.Configured),
 	}
-	f.queue = turn.NewQueue(cfg.MigrationLimits, f.trafficNow)
+	f.queue = admission.NewQueue(cfg.MigrationLimits, f.trafficNow)
 
 	return f, nil
 }

@@ -5,10 +5,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/admission"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/lease"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/records"
-	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/turn"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
 )
 
@@ -87,7 +87,7 @@ func TestLab_lockFollowsTheMachine(t *testing.T) {
 			defer cancel()
 
 			for defined(bob, from.Name) == before { // Until it knocks.
-				if err := turn.Pause(waiting, 20*time.Millisecond); err != nil {
+				if err := admission.Pause(waiting, 20*time.Millisecond); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -151,7 +151,7 @@ func TestLab_lockIsGivenBackLater(t *testing.T) {
 			return
 		}
 
-		if err := turn.Pause(ctx, 200*time.Millisecond); err != nil {
+		if err := admission.Pause(ctx, 200*time.Millisecond); err != nil {
 			t.Fatal("the lock is left")
 		}
 	}

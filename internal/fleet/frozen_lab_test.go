@@ -10,9 +10,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/admission"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
-	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/turn"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
@@ -115,7 +115,7 @@ func lockedBy(t *testing.T, h *inventory.Host, uuid string) {
 			return
 		}
 
-		if err := turn.Pause(ctx, 50*time.Millisecond); err != nil {
+		if err := admission.Pause(ctx, 50*time.Millisecond); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -34,7 +34,7 @@ func unscheduledBlocker(h *inventory.Host) []migration.Blocker {
 
 // labelBlocker says that the host lacks labels that the VM's placement asks
 // for. It is a doubt in a plan that names the host: the same apply may change them.
-func labelBlocker(vm *inventory.VM, h *inventory.Host, certainty status.Truth) []migration.Blocker {
+func labelBlocker(vm *inventory.VM, h *inventory.Host, certainty status.ConditionStatus) []migration.Blocker {
 	if policy.HasLabels(h.Config.Labels, vm.Metadata.HostLabels) {
 		return nil
 	}

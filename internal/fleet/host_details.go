@@ -135,7 +135,7 @@ func (f *Fleet) addMachines(ctx context.Context, hosts []HostStatus, answers []i
 		for _, l := range all {
 			if answers[at].View.Domains[l.UUID] != nil && !hasLeft(l, s.Name) {
 				s.Details.Machines = append(s.Details.Machines, HostedMachine{
-					UUID: l.UUID, Name: l.Name, Role: roleOf(l, s.Name), Status: status.PrintedStatus(l.Facts()),
+					UUID: l.UUID, Name: l.Name, Role: roleOf(l, s.Name), Status: status.PrintableStatus(l.Facts()),
 				})
 			}
 		}

@@ -7,11 +7,11 @@ import (
 	"time"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/admission"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/lease"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
-	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/turn"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
@@ -181,7 +181,7 @@ func (f *Fleet) awaitAbandoned(ctx context.Context, uuid string, record domain.M
 			return aborted
 		}
 
-		if err := turn.Pause(ctx, abandonedPoll); err == nil {
+		if err := admission.Pause(ctx, abandonedPoll); err == nil {
 			continue
 		}
 

@@ -13,10 +13,10 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/admission"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/lease"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/records"
-	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/turn"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
@@ -27,7 +27,7 @@ func labFleet(t *testing.T, l *lab.Lab, owner string, change func(name string, h
 	t.Helper()
 
 	// The tests share hosts: what others move is not to hold this one up.
-	many := turn.Limits{PerFleet: 99, OutboundPerHost: 99, InboundPerHost: 99}
+	many := admission.Limits{PerFleet: 99, OutboundPerHost: 99, InboundPerHost: 99}
 	cfg := Config{Hosts: map[string]inventory.HostConfig{}, Owner: owner, MigrationLimits: many}
 
 	for _, h := range l.Hosts {
@@ -228,7 +228,7 @@ func TestLab_lockKeepsOtherRunsOut(t *testing.T) {
 		defer cancel()
 
 		for defined(second, second.Configured[0].Name) < 2 {
-			if turn.Pause(ctx, 50*time.Millisecond) != nil {
+			if admission.Pause(ctx, 50*time.Millisecond) != nil {
 				return
 			}
 		}

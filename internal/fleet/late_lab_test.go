@@ -5,9 +5,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/admission"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
-	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/turn"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
@@ -56,7 +56,7 @@ func TestLab_abortComesTooLate(t *testing.T) {
 			break
 		}
 
-		if err := turn.Pause(t.Context(), 50*time.Millisecond); err != nil {
+		if err := admission.Pause(t.Context(), 50*time.Millisecond); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -11,10 +11,10 @@ import (
 	"time"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/admission"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/records"
-	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/turn"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
@@ -210,7 +210,7 @@ func TestLab_moveSetsTheClock(t *testing.T) {
 				`"arg":["-c","ln -s /bin/busybox /sbin/hwclock; date -s 2001-01-01"]}}`)
 
 			for clockIsOff(t, f, vm.UUID, "kvm1") < time.Hour {
-				if err := turn.Pause(t.Context(), 100*time.Millisecond); err != nil {
+				if err := admission.Pause(t.Context(), 100*time.Millisecond); err != nil {
 					t.Fatal(err)
 				}
 			}

@@ -76,7 +76,7 @@ func (f *Fleet) findSettled(ctx context.Context, uuid string, last inventory.Las
 		defer cancel()
 
 		if _, err := f.await(waiting, vm, func(d *libvirt.Domain) bool {
-			return d == nil || status.Printable(d.State.String(), d.Reason, false) != status.StatusStarting
+			return d == nil || status.PrintableStatusOf(d.State.String(), d.Reason, false) != status.StatusStarting
 		}); err != nil {
 			return vm, &inventory.Error{
 				VM: vm.Name, Host: vm.Host, Kind: inventory.ErrBusy, Err: err, Detail: "it doesn't come to an end with starting",

@@ -232,7 +232,7 @@ func (f *Fleet) WithdrawMigration(
 
 // pinBlocker says that a VM is not where its configuration wants it on the
 // target. It is a doubt in a plan, which may be about to change the pin.
-func pinBlocker(vm *inventory.VM, to *inventory.Host, certainty status.Truth) []migration.Blocker {
+func pinBlocker(vm *inventory.VM, to *inventory.Host, certainty status.ConditionStatus) []migration.Blocker {
 	pin := vm.Metadata.Host
 	if pin == "" || pin == to.Name {
 		return nil

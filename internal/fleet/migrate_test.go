@@ -8,10 +8,10 @@ import (
 	"time"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/admission"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/records"
-	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/turn"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab/expiry"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
@@ -43,7 +43,7 @@ func booted(t *testing.T, l *lab.Lab, vm *inventory.VM) *inventory.VM {
 	defer cancel()
 
 	for strings.Contains(l.Virsh(t, vm.Host, "domblkstat", vm.UUID, "vda"), "rd_req 0\n") {
-		if err := turn.Pause(ctx, 100*time.Millisecond); err != nil {
+		if err := admission.Pause(ctx, 100*time.Millisecond); err != nil {
 			t.Fatalf("the guest of %s does not boot", vm.Name)
 		}
 	}
@@ -231,7 +231,7 @@ func awaitJob(t *testing.T, f *Fleet, uuid string, over chan error) {
 		default:
 		}
 
-		if err := turn.Pause(ctx, 50*time.Millisecond); err != nil {
+		if err := admission.Pause(ctx, 50*time.Millisecond); err != nil {
 			t.Fatal(err)
 		}
 	}

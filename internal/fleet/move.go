@@ -7,11 +7,11 @@ import (
 	"time"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/admission"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/lease"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
-	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/turn"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
@@ -34,7 +34,7 @@ import (
 func (f *Fleet) Move(
 	ctx context.Context, uuid string, last inventory.LastKnown, target string, o migration.Options,
 ) (*inventory.VM, migration.State, error) {
-	vm, how, err := f.moveAfter(ctx, uuid, last, wish{target: target, options: o, priority: turn.PriorityUser},
+	vm, how, err := f.moveAfter(ctx, uuid, last, wish{target: target, options: o, priority: admission.PriorityUser},
 		func(ctx context.Context, vm *inventory.VM, last inventory.LastKnown) (*inventory.VM, error) {
 			vm, err := f.concludeFor(ctx, vm, last, MoveOrder{Target: target, Options: o})
 			if err == nil && vm.Host != target {
@@ -355,7 +355,7 @@ func (f *Fleet) setClockOfSaved(ctx context.Context, vm *inventory.VM) {
 			return
 		}
 
-		if turn.Pause(ctx, clockPoll) != nil {
+		if admission.Pause(ctx, clockPoll) != nil {
 			f.log.DebugContext(ctx, "guest's clock not set", "name", vm.Name, "host", vm.Host, "error", err.Error())
 
 			return

@@ -95,7 +95,7 @@ func (f *Fleet) moveCandidates(
 
 // takesMore says that another VM could set out for the host at once.
 func (f *Fleet) takesMore(c MoveCandidate) bool {
-	return f.queue.Heading(c.Host) < f.queue.Limits().InboundPerHost
+	return f.queue.Inbound(c.Host) < f.queue.Limits().InboundPerHost
 }
 
 func (c MoveCandidate) free() uint64 {
@@ -165,7 +165,7 @@ func (f *Fleet) CheckMigration(ctx context.Context, order MoveOrder) ([]inventor
 		switch {
 		case done.Completed():
 		case vm.BrokeInPostCopy():
-			taken = "resumed, because it broke in post-copy: " + vm.StateFacts().Parts()
+			taken = "resumed, because it broke in post-copy: " + vm.StateFacts().HostStatesText()
 		case vm.Migrating:
 			taken = "waited for, and not run again"
 		}

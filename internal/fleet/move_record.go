@@ -8,18 +8,18 @@ import (
 	"time"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/admission"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/lease"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/records"
-	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/turn"
 )
 
 // begin writes the record of the move, the last thing before anything happens:
 // a migration in progress keeps libvirt from writing to the definition. With it
 // goes what is about to be made on the target.
 func (m *move) begin(ctx context.Context, method string, making ...domain.Copy) error {
-	turn.Begun(ctx)
+	admission.MarkStarted(ctx)
 
 	state := migration.State{
 		SourceHost: m.from.Name, TargetHost: m.to.Name, Start: time.Now(), Method: method,

@@ -140,7 +140,7 @@ func opened(err error, file string) status.Disk {
 	}
 }
 
-func hostSays(ready status.Truth, why string) status.Disk {
+func hostSays(ready status.ConditionStatus, why string) status.Disk {
 	return status.Disk{Ready: ready, Why: why, Layer: status.LayerLibvirt}
 }
 

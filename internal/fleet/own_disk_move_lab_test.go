@@ -13,9 +13,9 @@ import (
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/firstboot"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/admission"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
-	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/turn"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/storage"
 )
@@ -494,7 +494,7 @@ func awaitDisks(t *testing.T, h *inventory.Host, uuid string) {
 			return
 		}
 
-		if err := turn.Pause(ctx, 20*time.Millisecond); err != nil {
+		if err := admission.Pause(ctx, 20*time.Millisecond); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -215,7 +215,7 @@ func (f *Fleet) unlessMovedAway(ctx context.Context, vm *inventory.VM) error {
 func (f *Fleet) rouse(ctx context.Context, vm *inventory.VM) (bool, error) {
 	switch vm.State {
 	case libvirt.Paused:
-		if status.Power(status.Always, vm.Status(), vm.Phase(), vm.StatusReason()) != status.Resume {
+		if status.PowerAction(status.Always, vm.Status(), vm.Phase(), vm.StatusReason()) != status.Resume {
 			return false, nil
 		}
 

@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/admission"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/eviction"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/hostrecord"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
@@ -17,7 +18,6 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/records"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
-	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/turn"
 )
 
 // Release ends the maintenance with that id: VMs may come to the host
@@ -255,7 +255,7 @@ func (r *release) bringBack(ctx context.Context, s hostrecord.Step) error {
 	}
 
 	now, how, err := r.fleet.moveInTurn(ctx, s.UUID, last, wish{
-		target: r.host.Name, options: options, priority: turn.PriorityMaintenance,
+		target: r.host.Name, options: options, priority: admission.PriorityMaintenance,
 	})
 
 	return r.tidyUp(ctx, s, how, back.arrived(now, step, err))

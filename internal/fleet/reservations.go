@@ -7,11 +7,11 @@ import (
 	"sync"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/admission"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/eviction"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
-	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/turn"
 )
 
 // reservations are VMs that a host was chosen for and that it does not
@@ -23,7 +23,7 @@ type reservations struct {
 	// files are those that are on their way to a host, and how much each will take there; by host, then by VM name.
 	files map[string]map[string]map[string]uint64
 	// filing is held, by host, while room for files is looked for.
-	filing turn.Mutexes
+	filing admission.Mutexes
 }
 
 type reservation struct {

@@ -134,11 +134,11 @@ func TestJoinSamples(t *testing.T) {
 				t.Errorf("at home on %s, being moved from %q", m.Home().VM.Host, from)
 			}
 
-			if printed := status.PrintedStatus(facts); printed != test.printed {
+			if printed := status.PrintableStatus(facts); printed != test.printed {
 				t.Errorf("it is %s", printed)
 			}
 
-			if c := status.Of(facts, status.TwoCopies); string(c.Status) != test.twice {
+			if c := status.ConditionOf(facts, status.TwoCopies); string(c.Status) != test.twice {
 				t.Errorf("%+v", c)
 			}
 		})

@@ -7,8 +7,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/admission"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
-	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/turn"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
@@ -22,7 +22,7 @@ const trafficTimeout = 15 * time.Second
 // their source has a job for. What a run left behind that was killed has none,
 // unless QEMU goes on by itself. It is one call per host, which waits for no
 // VM, and one for each VM that is on its way.
-func (f *Fleet) trafficNow(ctx context.Context) map[string]turn.Route {
+func (f *Fleet) trafficNow(ctx context.Context) map[string]admission.Route {
 	ctx, cancel := context.WithTimeout(ctx, trafficTimeout)
 	defer cancel()
 
@@ -62,14 +62,14 @@ func (f *Fleet) trafficNow(ctx context.Context) map[string]turn.Route {
 // routes finds the VMs that two hosts have a process of, one of which waits
 // for the other's memory. A migration that broke in post-copy is on no way any
 // more, until somebody resumes it.
-func routes(hosts []string, seen [][]libvirt.DomainStats) map[string]turn.Route {
+func routes(hosts []string, seen [][]libvirt.DomainStats) map[string]admission.Route {
 	type copyOf struct {
 		host string
 		libvirt.DomainStats
 	}
 
 	first := make(map[string]copyOf)
-	all := make(map[string]turn.Route)
+	all := make(map[string]admission.Route)
 
 	for i, found := range seen {
 		for _, d := range found {
@@ -83,9 +83,9 @@ func routes(hosts []string, seen [][]libvirt.DomainStats) map[string]turn.Route 
 			switch {
 			case !twice:
 			case handedOver(d), one.Busy && !d.Busy:
-				all[d.UUID] = turn.Route{From: hosts[i], To: one.host}
+				all[d.UUID] = admission.Route{From: hosts[i], To: one.host}
 			case handedOver(one.DomainStats), d.Busy:
-				all[d.UUID] = turn.Route{From: one.host, To: hosts[i]}
+				all[d.UUID] = admission.Route{From: one.host, To: hosts[i]}
 			}
 		}
 	}

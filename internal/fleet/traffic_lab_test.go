@@ -4,10 +4,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/admission"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/records"
-	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/turn"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
 )
 
@@ -58,7 +58,7 @@ func TestLab_othersMovesCount(t *testing.T) {
 	waits := move(bob, second, migration.Options{})
 
 	for bob.queue.Others() == 0 && len(waits) == 0 {
-		if err := turn.Pause(t.Context(), 50*time.Millisecond); err != nil {
+		if err := admission.Pause(t.Context(), 50*time.Millisecond); err != nil {
 			t.Fatal(err)
 		}
 	}

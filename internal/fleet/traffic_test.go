@@ -4,7 +4,7 @@ import (
 	"maps"
 	"testing"
 
-	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/turn"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/admission"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
@@ -30,7 +30,7 @@ func TestRoutes(t *testing.T) {
 		is("broken", libvirt.Running, "PostcopyFailed"), is("both", libvirt.Running, "Booted"),
 	}})
 
-	want := map[string]turn.Route{
+	want := map[string]admission.Route{
 		"leaves": {From: "a", To: "c"}, "arrives": {From: "c", To: "a"}, "late": {From: "a", To: "c"},
 	}
 	if !maps.Equal(got, want) {

@@ -15,7 +15,7 @@ import (
 )
 
 // WaitFor is what makes a VM ready, besides that it runs.
-type WaitFor status.Needs
+type WaitFor status.ReadyCriteria
 
 // Ready says whether the VM runs and has what is waited for. addresses
 // are those of its interfaces, by key.
@@ -23,7 +23,7 @@ func (w WaitFor) Ready(vm *inventory.VM, addresses map[string][]string) bool {
 	facts := vm.StateFacts()
 	facts.Addresses = addresses
 
-	return status.ReadyWith(facts, status.Needs(w)).Status == status.True
+	return status.ReadyWith(facts, status.ReadyCriteria(w)).Status == status.True
 }
 
 func (w WaitFor) missing(vm *inventory.VM, addresses map[string][]string) []string {
@@ -31,7 +31,7 @@ func (w WaitFor) missing(vm *inventory.VM, addresses map[string][]string) []stri
 	facts.Addresses = addresses
 
 	var missing []string
-	for _, c := range status.Missing(facts, status.Needs(w)) {
+	for _, c := range status.Missing(facts, status.ReadyCriteria(w)) {
 		missing = append(missing, c.Message)
 	}
 

@@ -8,7 +8,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
-	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/turn"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/admission"
 )
 
 // limitsModel is the block migration_limits.
@@ -25,9 +25,9 @@ func limitsAttribute() schema.Attribute {
 			"Terraform runs or by users count too, if the hosts show them; runs that start at the same moment don't see " +
 			"each other. Two runs never move the same VM at once.",
 		Attributes: map[string]schema.Attribute{
-			"per_fleet":         limit("In the whole fleet.", turn.DefaultPerFleet),
-			"outbound_per_host": limit("From one host.", turn.DefaultOutboundPerHost),
-			"inbound_per_host":  limit("To one host.", turn.DefaultInboundPerHost),
+			"per_fleet":         limit("In the whole fleet.", admission.DefaultPerFleet),
+			"outbound_per_host": limit("From one host.", admission.DefaultOutboundPerHost),
+			"inbound_per_host":  limit("To one host.", admission.DefaultInboundPerHost),
 		},
 	}
 }
@@ -41,11 +41,11 @@ func limit(description string, byDefault int) schema.Attribute {
 }
 
 // toFleet returns the limits; what isn't set is 0, the default.
-func (l *limitsModel) toFleet() turn.Limits {
+func (l *limitsModel) toFleet() admission.Limits {
 	if l == nil {
-		return turn.Limits{}
+		return admission.Limits{}
 	}
-	return turn.Limits{
+	return admission.Limits{
 		PerFleet: int(l.PerFleet.ValueInt64()), OutboundPerHost: int(l.OutboundPerHost.ValueInt64()),
 		InboundPerHost: int(l.InboundPerHost.ValueInt64()),
 	}

@@ -258,7 +258,7 @@ func Hopeless(m Machine) bool { return hopeless(m.Live) }
 func hopeless(ways map[string][]migration.Blocker) bool {
 	for _, blockers := range ways {
 		lasting := slices.ContainsFunc(migration.Blocking(blockers), func(b migration.Blocker) bool {
-			return !b.Passing && !slices.Contains(passing, b.Reason)
+			return !b.Temporary && !slices.Contains(passing, b.Reason)
 		})
 		if !lasting {
 			return false

@@ -350,10 +350,10 @@ func TestHopeless_waitsForWhatPasses(t *testing.T) {
 	t.Parallel()
 	backup := no(migration.BlockJobsNotLiveMigratable, "kvm2", "kvm3")
 	for h := range backup {
-		backup[h][0].Passing = true
+		backup[h][0].Temporary = true
 	}
 	both := no(migration.BlockJobsNotLiveMigratable, "kvm2")
-	both["kvm2"][0].Passing = true
+	both["kvm2"][0].Temporary = true
 	both["kvm2"] = append(both["kvm2"], no(migration.HostDeviceNotLiveMigratable, "kvm2")["kvm2"]...)
 	for name, test := range map[string]struct {
 		ways map[string][]migration.Blocker

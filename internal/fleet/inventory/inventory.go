@@ -8,7 +8,7 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/turn"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/admission"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
@@ -17,7 +17,7 @@ import (
 type Inventory struct {
 	Configured     []*Host // sorted by name
 	log            *slog.Logger
-	reading        turn.Mutexes // by host, while its files are looked for
+	reading        admission.Mutexes // by host, while its files are looked for
 	background     sync.WaitGroup
 	stopBackground context.CancelFunc
 	lifetime       context.Context //nolint:containedctx // bounds the background goroutines, not a call

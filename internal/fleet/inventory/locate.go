@@ -270,7 +270,8 @@ func roles(active []Reply, migrating bool) map[string]status.Role {
 func statesOf(active []Reply) map[string]string {
 	all := make(map[string]string, len(active))
 	for _, a := range active {
-		all[a.Host.Name] = fmt.Sprintf("%s (%s)", a.Domain.State, status.Reason(a.Domain.State.String(), a.Domain.Reason))
+		all[a.Host.Name] = fmt.Sprintf("%s (%s)", a.Domain.State,
+			status.StatusReason(a.Domain.State.String(), a.Domain.Reason))
 	}
 
 	return all

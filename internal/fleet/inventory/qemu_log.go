@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/turn"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/admission"
 )
 
 const (
@@ -142,7 +142,7 @@ func (l QEMULog) Failure() []string {
 // to add: the failure is what matters.
 func AttachQEMULog(ctx context.Context, e *Error, name string, hosts ...*Host) {
 	ctx = context.WithoutCancel(ctx)
-	_ = turn.Pause(ctx, qemuLogDelay)
+	_ = admission.Pause(ctx, qemuLogDelay)
 
 	var paragraphs []string
 

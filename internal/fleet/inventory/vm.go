@@ -65,7 +65,7 @@ func (vm *VM) DeclaredSpec() *domain.Spec { return cmp.Or(vm.PersistentSpec, vm.
 func (vm *VM) Phase() string { return status.InstancePhase(vm.StateFacts()) }
 
 // Status is the VM's status, as KubeVirt would print it.
-func (vm *VM) Status() string { return status.PrintedStatus(vm.StateFacts()) }
+func (vm *VM) Status() string { return status.PrintableStatus(vm.StateFacts()) }
 
 // StatusReason says why the VM is in its state, in libvirt's words.
 func (vm *VM) StatusReason() string {
@@ -73,7 +73,7 @@ func (vm *VM) StatusReason() string {
 		return status.ReasonStranded
 	}
 
-	return status.Reason(vm.State.String(), vm.Reason)
+	return status.StatusReason(vm.State.String(), vm.Reason)
 }
 
 // RestartRequired says that the next start would give another VM than the

@@ -9,7 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/turn"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/admission"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
@@ -47,7 +47,7 @@ type Store interface {
 type Keeper struct {
 	owner      string
 	log        *slog.Logger
-	mutexes    turn.Mutexes
+	mutexes    admission.Mutexes
 	background sync.WaitGroup
 	lifetime   context.Context //nolint:containedctx // bounds renewals in the background, not a call
 }

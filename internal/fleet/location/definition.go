@@ -30,12 +30,12 @@ func Choose(definitions []Definition) (int, bool) {
 		return 0, true
 	}
 
-	if i, ok := unfinished(definitions); ok {
+	if i, ok := sourceOfUnfinishedMove(definitions); ok {
 		return i, true
 	}
 
-	newest := newest(definitions)
-	if contradicted(definitions, newest) {
+	newest := newestGeneration(definitions)
+	if olderOneRan(definitions, newest) {
 		return 0, false
 	}
 
@@ -60,9 +60,9 @@ func Newer(generation uint64, definitions []Definition) []int {
 	return newer
 }
 
-// unfinished finds the source of a move that has made all others and was not
+// sourceOfUnfinishedMove finds the source of a move that has made all others and was not
 // completed: until its own definition is gone, it counts.
-func unfinished(definitions []Definition) (int, bool) {
+func sourceOfUnfinishedMove(definitions []Definition) (int, bool) {
 	for i, d := range definitions {
 		counts := true
 
@@ -79,8 +79,8 @@ func unfinished(definitions []Definition) (int, bool) {
 	return 0, false
 }
 
-// newest are those of the highest generation.
-func newest(definitions []Definition) []int {
+// newestGeneration are those of the highest generation.
+func newestGeneration(definitions []Definition) []int {
 	var (
 		all     []int
 		highest uint64
@@ -98,9 +98,9 @@ func newest(definitions []Definition) []int {
 	return all
 }
 
-// contradicted says that an older one is known to have run, and none of the
+// olderOneRan says that an older one is known to have run, and none of the
 // newest is: a person may have made it the VM again.
-func contradicted(definitions []Definition, newest []int) bool {
+func olderOneRan(definitions []Definition, newest []int) bool {
 	for i, d := range definitions {
 		if d.Ran && !slices.Contains(newest, i) &&
 			!slices.ContainsFunc(newest, func(n int) bool { return definitions[n].Ran }) {

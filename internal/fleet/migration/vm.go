@@ -160,7 +160,7 @@ func (f *blockerList) block(reason, attribute, message, remedy string) {
 // blockForNow is block for what ends by itself.
 func (f *blockerList) blockForNow(reason, message, remedy string) {
 	f.block(reason, "", message, remedy)
-	(*f)[len(*f)-1].Passing = true
+	(*f)[len(*f)-1].Temporary = true
 }
 
 func (f *blockerList) mayBlock(reason, attribute, message, remedy string) {

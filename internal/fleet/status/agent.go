@@ -8,7 +8,7 @@ func agentConnected(f Facts) Condition {
 	c := Condition{Status: False, Layer: LayerLibvirt}
 	switch {
 	case !f.Active, f.State == Crashed, f.PostCopy() != PostCopyIntact:
-		c.Reason, c.Message = ReasonGuestNotRunning, f.briefly()
+		c.Reason, c.Message = ReasonGuestNotRunning, f.shortStateText()
 	case !f.AgentChannel:
 		c.Reason, c.Message = "NoChannel", "the VM has no channel for a guest agent"
 	case !f.AgentConnected:

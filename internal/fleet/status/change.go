@@ -31,7 +31,7 @@ func hotChange(f Facts, a Amount, what string) Condition {
 	c := Condition{Status: False, Reason: "NoChange", Layer: LayerLibvirt}
 	switch {
 	case !f.Active:
-		c.Reason, c.Message = ReasonGuestNotRunning, f.briefly()
+		c.Reason, c.Message = ReasonGuestNotRunning, f.shortStateText()
 	case a.Now == a.Wanted || a.Wanted == 0 || a.Now == 0:
 	case a.Wanted > a.Max:
 		c.Reason = RestartRequired

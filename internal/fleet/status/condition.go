@@ -5,17 +5,17 @@ import (
 	"time"
 )
 
-// Truth is the status of a condition.
-type Truth string
+// ConditionStatus is the status of a condition.
+type ConditionStatus string
 
-// The values of Truth.
+// The values of ConditionStatus.
 const (
-	True    Truth = "True"
-	False   Truth = "False"
-	Unknown Truth = "Unknown"
+	True    ConditionStatus = "True"
+	False   ConditionStatus = "False"
+	Unknown ConditionStatus = "Unknown"
 )
 
-func truth(b bool) Truth {
+func conditionStatus(b bool) ConditionStatus {
 	if b {
 		return True
 	}
@@ -76,7 +76,7 @@ const (
 // Condition is one fact about a virtual machine, in the form that Kubernetes made common.
 type Condition struct {
 	Type   string
-	Status Truth
+	Status ConditionStatus
 	// Reason is a word for programs, Message a sentence for people; either may be "".
 	Reason, Message string
 	// Since is when the status became what it is; zero when nobody knows.
@@ -85,15 +85,15 @@ type Condition struct {
 	Layer Layer
 }
 
-// makers make every condition, in the order in which they are shown: from the outside in.
-var makers = []struct {
+// builders make every condition, in the order in which they are shown: from the outside in.
+var builders = []struct {
 	name string
 	make func(Facts) Condition
 }{
 	{Connected, connected},
 	{Defined, defined},
 	{Started, started},
-	{Ready, func(f Facts) Condition { return ReadyWith(f, Needs{}) }},
+	{Ready, func(f Facts) Condition { return ReadyWith(f, ReadyCriteria{}) }},
 	{PausedCondition, paused},
 	{AgentConnected, agentConnected},
 	{AgentVersionNotSupported, agentVersionNotSupported},
@@ -113,8 +113,8 @@ var makers = []struct {
 
 // Types are the types of all conditions, in the order in which Conditions returns them.
 func Types() []string {
-	names := make([]string, len(makers))
-	for i, m := range makers {
+	names := make([]string, len(builders))
+	for i, m := range builders {
 		names[i] = m.name
 	}
 	return names
@@ -122,25 +122,25 @@ func Types() []string {
 
 // Conditions are all conditions of a VM. Of one whose host doesn't answer only Connected is known.
 func Conditions(f Facts) []Condition {
-	all := make([]Condition, len(makers))
-	for i, m := range makers {
-		all[i] = build(f, m.name, m.make)
+	all := make([]Condition, len(builders))
+	for i, m := range builders {
+		all[i] = buildCondition(f, m.name, m.make)
 	}
 	return all
 }
 
-// Of is one condition of a VM, whose type must be one of Types.
-func Of(f Facts, name string) Condition {
-	for _, m := range makers {
+// ConditionOf is one condition of a VM, whose type must be one of Types.
+func ConditionOf(f Facts, name string) Condition {
+	for _, m := range builders {
 		if m.name == name {
-			return build(f, m.name, m.make)
+			return buildCondition(f, m.name, m.make)
 		}
 	}
 	return Condition{Type: name, Status: Unknown, Reason: ReasonNotObserved}
 }
 
-func build(f Facts, name string, maker func(Facts) Condition) Condition {
-	c := f.nowhere()
+func buildCondition(f Facts, name string, maker func(Facts) Condition) Condition {
+	c := f.unlocatedCondition()
 	if f.Host != "" || name == TwoCopies && len(f.RunsOn) > 1 {
 		c = maker(f)
 	} else if name == Connected && len(f.SilentHosts) > 0 {
@@ -150,9 +150,9 @@ func build(f Facts, name string, maker func(Facts) Condition) Condition {
 	return c
 }
 
-// nowhere is every condition of a VM of which nobody knows where it is: a host that may have it is silent, or more
-// than one has it.
-func (f Facts) nowhere() Condition {
+// unlocatedCondition is every condition of a VM of which nobody knows where it is: a host that may have it is silent,
+// or more than one has it.
+func (f Facts) unlocatedCondition() Condition {
 	if len(f.RunsOn) > 1 {
 		c := twoCopies(f)
 		c.Status = Unknown
@@ -169,8 +169,8 @@ func (f Facts) nowhere() Condition {
 	}
 }
 
-// PrintedStatus is what KubeVirt would print for the VM.
-func PrintedStatus(f Facts) string {
+// PrintableStatus is what KubeVirt would print for the VM.
+func PrintableStatus(f Facts) string {
 	if f.Host == "" {
 		return StatusUnknown
 	}
@@ -180,7 +180,7 @@ func PrintedStatus(f Facts) string {
 	case PostCopyUndecided:
 		return StatusUnknown
 	default:
-		return Printable(f.State, f.Reason, f.Migrating)
+		return PrintableStatusOf(f.State, f.Reason, f.Migrating)
 	}
 }
 

@@ -59,7 +59,7 @@ func TestConditions_ofASilentHostAreUnknown(t *testing.T) {
 			t.Errorf("%s is %s (%s, %s), want %s", c.Type, c.Status, c.Reason, c.Message, want)
 		}
 	}
-	if phase, printed := status.InstancePhase(f), status.PrintedStatus(f); phase != "Unknown" || printed != "Unknown" {
+	if phase, printed := status.InstancePhase(f), status.PrintableStatus(f); phase != "Unknown" || printed != "Unknown" {
 		t.Errorf("phase %s, status %s", phase, printed)
 	}
 }
@@ -76,14 +76,14 @@ func TestConditions_sayWhy(t *testing.T) {
 	off := func(f *status.Facts) {
 		f.State, f.Reason, f.Active, f.AgentConnected = status.Shutoff, "Shutdown", false, false
 	}
-	blocked := func(reason string, s status.Truth) status.Blocker {
+	blocked := func(reason string, s status.ConditionStatus) status.Blocker {
 		return status.Blocker{Reason: reason, Status: s, Message: "about " + reason}
 	}
 	tests := []struct {
 		name    string
 		change  func(*status.Facts)
 		of      string
-		status  status.Truth
+		status  status.ConditionStatus
 		reason  string
 		message string // part of it
 		layer   status.Layer
@@ -289,7 +289,7 @@ func TestConditions_sayWhy(t *testing.T) {
 			t.Parallel()
 			f := running()
 			tt.change(&f)
-			got := status.Of(f, tt.of)
+			got := status.ConditionOf(f, tt.of)
 			want := status.Condition{
 				Type: tt.of, Status: tt.status, Reason: tt.reason, Message: got.Message, Since: tt.since, Layer: tt.layer,
 			}
@@ -304,13 +304,13 @@ func TestReadyWith_namesAllThatIsMissing(t *testing.T) {
 	t.Parallel()
 	f := running()
 	f.AgentConnected = false
-	got := status.ReadyWith(f, status.Needs{GuestAgent: true, IPAddress: "lan"})
+	got := status.ReadyWith(f, status.ReadyCriteria{GuestAgent: true, IPAddress: "lan"})
 	if got.Status != status.False || got.Reason != "AgentNotConnected" ||
 		got.Message != `its guest agent is not connected, interface "lan" has no address` {
 		t.Errorf("got %s, %s: %s", got.Status, got.Reason, got.Message)
 	}
 	f.AgentConnected, f.Addresses = true, map[string][]string{"lan": {"10.0.0.1"}}
-	if got = status.ReadyWith(f, status.Needs{GuestAgent: true, IPAddress: "lan"}); got.Status != status.True {
+	if got = status.ReadyWith(f, status.ReadyCriteria{GuestAgent: true, IPAddress: "lan"}); got.Status != status.True {
 		t.Errorf("got %s: %s", got.Status, got.Message)
 	}
 }
@@ -327,7 +327,7 @@ func TestPostCopy_isOneVerdict(t *testing.T) {
 		facts          status.Facts
 		verdict        status.PostCopyVerdict
 		phase, printed string
-		irrecoverable  status.Truth
+		irrecoverable  status.ConditionStatus
 		paused         bool
 	}{
 		{
@@ -365,14 +365,14 @@ func TestPostCopy_isOneVerdict(t *testing.T) {
 			if f.State == "" {
 				f.State = status.Running
 			}
-			if f.PostCopy() != tt.verdict || status.InstancePhase(f) != tt.phase || status.PrintedStatus(f) != tt.printed {
-				t.Errorf("%s: phase %s, status %s", f.PostCopy(), status.InstancePhase(f), status.PrintedStatus(f))
+			if f.PostCopy() != tt.verdict || status.InstancePhase(f) != tt.phase || status.PrintableStatus(f) != tt.printed {
+				t.Errorf("%s: phase %s, status %s", f.PostCopy(), status.InstancePhase(f), status.PrintableStatus(f))
 			}
-			for of, want := range map[string]status.Truth{
+			for of, want := range map[string]status.ConditionStatus{
 				status.Ready: status.False, status.AgentConnected: status.False, status.LiveMigratable: status.False,
 				status.StorageLiveMigratable: status.False, status.Irrecoverable: tt.irrecoverable,
 			} {
-				if c := status.Of(f, of); c.Status != want {
+				if c := status.ConditionOf(f, of); c.Status != want {
 					t.Errorf("%s is %s (%s: %s), want %s", of, c.Status, c.Reason, c.Message, want)
 				}
 			}
@@ -380,7 +380,7 @@ func TestPostCopy_isOneVerdict(t *testing.T) {
 				t.Error("its guest counts as running")
 			}
 			for _, strategy := range status.RunStrategies {
-				if a := status.Power(strategy, status.PrintedStatus(f), status.InstancePhase(f), failed); a != status.None {
+				if a := status.PowerAction(strategy, status.PrintableStatus(f), status.InstancePhase(f), failed); a != status.None {
 					t.Errorf("%s asks for %v", strategy, a)
 				}
 			}
@@ -393,7 +393,7 @@ func TestAgentConnected_ofAPanickedGuest(t *testing.T) {
 	t.Parallel()
 	f := running()
 	f.State, f.Reason = status.Crashed, "Panicked"
-	if c := status.Of(f, status.AgentConnected); c.Status != status.False || c.Reason != "GuestNotRunning" {
+	if c := status.ConditionOf(f, status.AgentConnected); c.Status != status.False || c.Reason != "GuestNotRunning" {
 		t.Errorf("%+v", c)
 	}
 }

@@ -110,13 +110,13 @@ type Blocker struct {
 	Reason string
 	// Status is what the condition LiveMigratable would be because of it: False for what blocks, Unknown for what no
 	// question settles beforehand. libvirt or QEMU will, before anything is changed.
-	Status Truth
+	Status ConditionStatus
 	// Attribute is the path of the attribute that it is about; "" is none.
 	Attribute string
 	// Message says what is in the way, Remedy what would lift it.
 	Message, Remedy string
-	// Passing says that it ends by itself, such as a backup: whoever has to move the VM waits for that.
-	Passing bool
+	// Temporary says that it ends by itself, such as a backup: whoever has to move the VM waits for that.
+	Temporary bool
 }
 
 // String is the blocker in a line: its reason code, what is in the way, and what would lift it.
@@ -127,7 +127,7 @@ type Disk struct {
 	// Key is the disk's key.
 	Key string
 	// Ready says whether the source is there and opens.
-	Ready Truth
+	Ready ConditionStatus
 	// Why says why not, or why that isn't known.
 	Why string
 	// Layer is where that was read from; "" is who has the disk open.

@@ -68,15 +68,15 @@ func Interfaces(s Sources) []Interface {
 	leases, arp := byMAC(s.Leases), byMAC(s.ARP)
 	agent := map[string]GuestInterface{}
 	for _, g := range s.Agent {
-		if same, reported := agent[normal(g.MAC)]; reported { // A bridge or a bond of the guest's has the MAC of its link.
+		if same, reported := agent[normalMAC(g.MAC)]; reported { // A bridge or a bond of the guest's has the MAC of its link.
 			g.Name, g.Addresses = same.Name, slices.Concat(same.Addresses, g.Addresses)
 		}
-		agent[normal(g.MAC)] = g
+		agent[normalMAC(g.MAC)] = g
 	}
 	var merged []Interface
 	known := map[string]bool{}
 	for _, d := range s.Domain {
-		mac := normal(d.MAC)
+		mac := normalMAC(d.MAC)
 		known[mac] = true
 		i := Interface{Name: d.Name, Device: d.Device, MAC: mac, LinkUp: new(d.LinkUp), Queues: new(max(d.Queues, 1))}
 		sources := []string{SourceDomain}
@@ -91,7 +91,7 @@ func Interfaces(s Sources) []Interface {
 		if len(arp[mac]) > 0 {
 			sources = append(sources, SourceARP)
 		}
-		i.finish(sources)
+		i.mergeAddresses(sources)
 		merged = append(merged, i)
 	}
 	return append(merged, guestOnly(s.Agent, known)...)
@@ -101,24 +101,24 @@ func Interfaces(s Sources) []Interface {
 func guestOnly(reported []GuestInterface, known map[string]bool) []Interface {
 	var only []Interface
 	for _, g := range reported {
-		if known[normal(g.MAC)] || g.loopback() || len(only) == maxGuestOnly {
+		if known[normalMAC(g.MAC)] || g.isLoopback() || len(only) == maxGuestOnly {
 			continue
 		}
-		i := Interface{GuestName: g.Name, MAC: normal(g.MAC), Addresses: slices.Clone(g.Addresses)}
-		i.finish([]string{SourceGuestAgent})
+		i := Interface{GuestName: g.Name, MAC: normalMAC(g.MAC), Addresses: slices.Clone(g.Addresses)}
+		i.mergeAddresses([]string{SourceGuestAgent})
 		only = append(only, i)
 	}
 	return only
 }
 
-// loopback recognises the interface with which a guest talks to itself.
-func (g GuestInterface) loopback() bool {
+// isLoopback recognises the interface with which a guest talks to itself.
+func (g GuestInterface) isLoopback() bool {
 	return g.Name == "lo" || len(g.Addresses) > 0 && !slices.ContainsFunc(g.Addresses, func(a netip.Addr) bool {
 		return !a.IsLoopback()
 	})
 }
 
-func (i *Interface) finish(sources []string) {
+func (i *Interface) mergeAddresses(sources []string) {
 	i.InfoSource = strings.Join(sources, ", ")
 	slices.SortStableFunc(i.Addresses, func(a, b netip.Addr) int { return cmp.Compare(addressRank(a), addressRank(b)) })
 	seen := map[netip.Addr]bool{}
@@ -143,9 +143,9 @@ func addressRank(a netip.Addr) int {
 func byMAC(leases []Lease) map[string][]netip.Addr {
 	all := map[string][]netip.Addr{}
 	for _, l := range leases {
-		all[normal(l.MAC)] = append(all[normal(l.MAC)], l.Address)
+		all[normalMAC(l.MAC)] = append(all[normalMAC(l.MAC)], l.Address)
 	}
 	return all
 }
 
-func normal(mac string) string { return strings.ToLower(mac) }
+func normalMAC(mac string) string { return strings.ToLower(mac) }

@@ -9,7 +9,7 @@ import (
 func liveMigratable(f Facts) Condition {
 	switch {
 	case !f.Active:
-		return Condition{Status: False, Reason: ReasonGuestNotRunning, Message: f.briefly(), Layer: LayerLibvirt}
+		return Condition{Status: False, Reason: ReasonGuestNotRunning, Message: f.shortStateText(), Layer: LayerLibvirt}
 	case f.PostCopy() != PostCopyIntact:
 		return Condition{
 			Status: False, Reason: ReasonPostcopyFailed, Message: f.postCopyText(), Layer: LayerFleet,
@@ -39,7 +39,7 @@ func liveMigratable(f Facts) Condition {
 func storageLiveMigratable(f Facts) Condition {
 	switch {
 	case !f.Active:
-		return Condition{Status: False, Reason: ReasonGuestNotRunning, Message: f.briefly(), Layer: LayerLibvirt}
+		return Condition{Status: False, Reason: ReasonGuestNotRunning, Message: f.shortStateText(), Layer: LayerLibvirt}
 	case f.PostCopy() != PostCopyIntact:
 		return Condition{
 			Status: False, Reason: ReasonNotMigratable, Layer: LayerFleet,

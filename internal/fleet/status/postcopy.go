@@ -50,7 +50,7 @@ func (f Facts) missingPart() Role {
 func (f Facts) PostCopyReport() string { return f.postCopyReport("") }
 
 func (f Facts) postCopyReport(more string) string {
-	text := "post-copy failed, and " + f.postCopyText() + more + "; " + f.Parts()
+	text := "post-copy failed, and " + f.postCopyText() + more + "; " + f.HostStatesText()
 	if f.PostCopy() == PostCopyLost {
 		text += "; what the guest had in memory is lost, and its disks are as after a power failure"
 	}

@@ -30,7 +30,7 @@ const (
 	Stop
 )
 
-// Power says what a run strategy asks for, given what the VM was last seen
+// PowerAction says what a run strategy asks for, given what the VM was last seen
 // doing: its printed status, phase and the reason of its domain state. These
 // three are in Terraform's state, so that the plan and the apply that follows
 // it reach the same answer.
@@ -41,7 +41,7 @@ const (
 //
 // So is a VM whose migration failed in post-copy: it is resumed or ended as
 // its migration options say, which is not a matter of power.
-func Power(strategy, status, phase, reason string) Action {
+func PowerAction(strategy, status, phase, reason string) Action {
 	if reason == ReasonPostcopyFailed {
 		return None
 	}
@@ -93,9 +93,9 @@ const ReasonStranded = "MigrationInterrupted"
 // source it is paused.
 const ReasonPostcopyFailed = "PostcopyFailed"
 
-// Reason is the status reason shown to people: the domain state's own, except
+// StatusReason is the status reason shown to people: the domain state's own, except
 // where libvirt has none that says anything.
-func Reason(state, reason string) string {
+func StatusReason(state, reason string) string {
 	if state == PMSuspended {
 		return ReasonSuspended
 	}
@@ -131,10 +131,10 @@ func Autostart(strategy string) (autostart, managed bool) {
 	}
 }
 
-// Observed is the run strategy that describes an existing VM without
+// ObservedRunStrategy is the run strategy that describes an existing VM without
 // changing it: the one to assume when a VM is imported and nobody
 // recorded its strategy.
-func Observed(active, paused, autostart bool) string {
+func ObservedRunStrategy(active, paused, autostart bool) string {
 	switch {
 	case active && !paused && autostart:
 		return Always

@@ -91,10 +91,10 @@ func shutoffPhase(reason string) string {
 	}
 }
 
-// Printable is the status that KubeVirt prints for a virtual machine. A running
+// PrintableStatusOf is the status that KubeVirt prints for a virtual machine. A running
 // migration outranks the domain's own state, as it does there. A VM that was
 // forced off is Stopped, whatever its phase: it did not crash by itself.
-func Printable(state, reason string, migrating bool) string {
+func PrintableStatusOf(state, reason string, migrating bool) string {
 	if migrating {
 		return StatusMigrating
 	}
@@ -125,9 +125,9 @@ func Printable(state, reason string, migrating bool) string {
 	}
 }
 
-// Passing says that a VM with this status will have another one in a
+// IsTransitional says that a VM with this status will have another one in a
 // moment, whatever anybody does.
-func Passing(status string) bool {
+func IsTransitional(status string) bool {
 	switch status {
 	case StatusMigrating, StatusStarting, StatusStopping:
 		return true

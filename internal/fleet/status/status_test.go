@@ -47,11 +47,11 @@ func TestPhaseAndPrintable_followKubeVirt(t *testing.T) {
 				t.Errorf("InstancePhase = %q, want %q", got, tt.phase)
 			}
 
-			if got := status.Printable(tt.state, tt.reason, false); got != tt.printed {
+			if got := status.PrintableStatusOf(tt.state, tt.reason, false); got != tt.printed {
 				t.Errorf("Printable = %q, want %q", got, tt.printed)
 			}
 
-			if got := status.Printable(tt.state, tt.reason, true); got != status.StatusMigrating {
+			if got := status.PrintableStatusOf(tt.state, tt.reason, true); got != status.StatusMigrating {
 				t.Errorf("Printable while migrating = %q, want Migrating", got)
 			}
 		})
@@ -70,13 +70,13 @@ func TestInstancePhase_ofWhatWasForcedOff(t *testing.T) {
 	} {
 		for _, f := range all {
 			f.Host, f.State, f.Reason = "kvm1", status.Shutoff, "Destroyed"
-			phase, printed := status.InstancePhase(f), status.PrintedStatus(f)
+			phase, printed := status.InstancePhase(f), status.PrintableStatus(f)
 
 			if phase != want || printed != status.StatusStopped {
 				t.Errorf("%+v: phase %s, status %s", f, phase, printed)
 			}
 
-			if action := status.Power(status.RerunOnFailure, printed, phase, f.Reason); action != status.None {
+			if action := status.PowerAction(status.RerunOnFailure, printed, phase, f.Reason); action != status.None {
 				t.Errorf("%+v: RerunOnFailure asks for %v", f, action)
 			}
 		}
@@ -121,8 +121,8 @@ func TestPower_asksForWhatTheStrategyWants(t *testing.T) {
 		t.Run(tt.strategy+"/"+tt.name, func(t *testing.T) {
 			t.Parallel()
 
-			got := status.Power(tt.strategy, status.Printable(tt.state, tt.reason, false),
-				phaseOf(tt.state, tt.reason), status.Reason(tt.state, tt.reason))
+			got := status.PowerAction(tt.strategy, status.PrintableStatusOf(tt.state, tt.reason, false),
+				phaseOf(tt.state, tt.reason), status.StatusReason(tt.state, tt.reason))
 			if got != tt.want {
 				t.Errorf("Power = %v, want %v", got, tt.want)
 			}
@@ -138,10 +138,10 @@ func TestObserved_asksForNothing(t *testing.T) {
 	for _, state := range []string{status.Running, status.Paused, status.Shutoff, status.Crashed, status.PMSuspended} {
 		for _, autostart := range []bool{true, false} {
 			active := state != status.Shutoff && state != status.Crashed
-			printed := status.Printable(state, "User", false)
-			strategy := status.Observed(active, printed == status.StatusPaused, autostart)
+			printed := status.PrintableStatusOf(state, "User", false)
+			strategy := status.ObservedRunStrategy(active, printed == status.StatusPaused, autostart)
 
-			action := status.Power(strategy, printed, phaseOf(state, "User"), status.Reason(state, "User"))
+			action := status.PowerAction(strategy, printed, phaseOf(state, "User"), status.StatusReason(state, "User"))
 			if action != status.None {
 				t.Errorf("%s, autostart %v: strategy %s asks for %v", state, autostart, strategy, action)
 			}

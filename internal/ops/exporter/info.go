@@ -33,7 +33,7 @@ func (f *families) addInfo(m fleet.Sample, facts status.Facts, guest *libvirt.Gu
 		spec = &domain.Spec{}
 	}
 	kind := l.with("os", none, "workload", none, "flavor", none, "instance_type", none, "preference", none)
-	printed := strings.ToLower(status.PrintedStatus(facts))
+	printed := strings.ToLower(status.PrintableStatus(facts))
 	f.add(vmInfo, new(1.0), kind.with("machine_type", orNone(spec.Machine), "status", printed,
 		"status_group", statusGroup(printed)))
 	phase := strings.ToLower(status.InstancePhase(facts))

@@ -156,7 +156,7 @@ func (s *scraper) addVM(
 	facts := m.Facts()
 	f.addConditions(facts, l)
 	info := s.guests.of(m.UUID)
-	printed := strings.ToLower(status.PrintedStatus(facts))
+	printed := strings.ToLower(status.PrintableStatus(facts))
 	f.addInfo(home, facts, info, l)
 	group, since := s.transitions.saw(home.VM, statusGroup(printed), began)
 	f.addTransitions(group, since, l)

@@ -178,7 +178,7 @@ func newVMState(l fleet.Listed, job *libvirt.Job) *vmState {
 	facts, moving := l.Facts(), l.VM.Migration(job)
 	facts.Migrating = facts.Migrating || moving != nil
 	return &vmState{
-		name: l.Name, host: l.VM.Host, hostUUID: l.VM.HostUUID, status: status.PrintedStatus(facts),
+		name: l.Name, host: l.VM.Host, hostUUID: l.VM.HostUUID, status: status.PrintableStatus(facts),
 		reason: l.VM.StatusReason(), conditions: status.Conditions(facts), migration: moving,
 	}
 }
@@ -217,7 +217,7 @@ func (m *vmState) keepPassing(old *vmState) {
 	if old == nil {
 		return
 	}
-	if status.Passing(m.status) {
+	if status.IsTransitional(m.status) {
 		m.conditions = old.conditions
 	}
 	if !old.migrates() || !m.migrates() {
@@ -258,7 +258,7 @@ func (m *vmState) transition(next *vmState) string {
 
 // changedConditions are the conditions that changed between True and False. Unknown is no change.
 func (m *vmState) changedConditions(next *vmState) []string {
-	old := make(map[string]status.Truth, len(m.conditions))
+	old := make(map[string]status.ConditionStatus, len(m.conditions))
 	for _, c := range m.conditions {
 		old[c.Type] = c.Status
 	}

@@ -51,7 +51,7 @@ type model struct {
 // fromObservation maps what was observed. Of a VM whose host doesn't answer only that is known.
 func (m model) fromObservation(ctx context.Context, o *fleet.Observation) (model, diag.Diagnostics) {
 	m.Phase = new(status.InstancePhase(o.Facts))
-	m.Status = new(status.PrintedStatus(o.Facts))
+	m.Status = new(status.PrintableStatus(o.Facts))
 	m.Conditions = FromFacts(o.Facts)
 	if ready := m.Conditions[status.Ready].Status; ready != string(status.Unknown) {
 		m.Ready = new(ready == string(status.True))

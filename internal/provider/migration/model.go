@@ -11,7 +11,7 @@ import (
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet"
-	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/turn"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/admission"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/moving"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/value"
 )
@@ -55,7 +55,7 @@ func (m *model) order(last fleet.LastKnown) fleet.MoveOrder {
 	return fleet.MoveOrder{
 		UUID: m.VirtualMachineID.ValueString(), Last: last, ID: m.identity().ValueString(),
 		Target: m.TargetHost.ValueString(), Options: moving.Options(m.MigrationOptions),
-		Priority: turn.PriorityUser,
+		Priority: admission.PriorityUser,
 	}
 }
 

@@ -234,7 +234,7 @@ func observedStrategy(vm *fleet.VM) types.String {
 	if recorded := vm.Metadata.RunStrategy; recorded != "" {
 		return types.StringValue(recorded)
 	}
-	return types.StringValue(status.Observed(vm.Active, vm.Paused(), vm.Autostart))
+	return types.StringValue(status.ObservedRunStrategy(vm.Active, vm.Paused(), vm.Autostart))
 }
 
 // kept is keep for a known type.

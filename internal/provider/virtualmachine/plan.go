@@ -80,7 +80,7 @@ func (p planning) plan() outcome {
 		o.planned = *p.state
 		return o
 	}
-	if m.Status.Equal(p.state.Status) && status.Passing(text(m.Status)) {
+	if m.Status.Equal(p.state.Status) && status.IsTransitional(text(m.Status)) {
 		// It was seen in the middle of something. Only what changes it anyway can say that.
 		m.Phase, m.Status, m.StatusReason = types.StringUnknown(), types.StringUnknown(), types.StringUnknown()
 		m.Ready, m.IPAddresses = types.BoolUnknown(), types.MapUnknown(addressesType.ElemType)
@@ -182,7 +182,7 @@ func (p planning) action() status.Action {
 
 // wanted is what the run strategy asks for, evicted or not.
 func (p planning) wanted() status.Action {
-	return status.Power(p.config.strategy(), text(p.state.Status), text(p.state.Phase), text(p.state.StatusReason))
+	return status.PowerAction(p.config.strategy(), text(p.state.Status), text(p.state.Phase), text(p.state.StatusReason))
 }
 
 // plannedReady: a VM that runs after the apply was waited for, or the apply fails. So one that isn't ready yet is

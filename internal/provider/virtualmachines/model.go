@@ -62,13 +62,13 @@ func (m model) matches(listed fleet.Listed, facts status.Facts, labels map[strin
 	if !m.Condition.Status.IsNull() {
 		wanted = m.Condition.Status.ValueString()
 	}
-	c := status.Of(facts, m.Condition.Type.ValueString())
+	c := status.ConditionOf(facts, m.Condition.Type.ValueString())
 	return string(c.Status) == wanted && (m.Condition.Reason.IsNull() || m.Condition.Reason.ValueString() == c.Reason)
 }
 
 func fromListed(listed fleet.Listed, facts status.Facts) virtualMachine {
 	m := virtualMachine{
-		Name: listed.Name, Phase: status.InstancePhase(facts), Status: status.PrintedStatus(facts),
+		Name: listed.Name, Phase: status.InstancePhase(facts), Status: status.PrintableStatus(facts),
 		Conditions: make(map[string]string),
 	}
 	for _, c := range status.Conditions(facts) {

@@ -1,4 +1,4 @@
-package turn
+package admission
 
 import (
 	"context"
@@ -52,8 +52,8 @@ func TestLasting(t *testing.T) {
 				ctx, cancel := context.WithCancelCause(limited)
 				defer cancel(nil)
 
-				own, over, free := Lasting(ctx)
-				begin := func() { Begun(own) }
+				own, over, free := WithGrace(ctx)
+				begin := func() { MarkStarted(own) }
 
 				time.AfterFunc(2*time.Minute, func() { tt.then(begin, over) })
 				tt.first(begin, over)
@@ -79,11 +79,11 @@ func TestLasting_withoutLimit(t *testing.T) {
 	t.Parallel()
 
 	ctx, cancel := context.WithCancel(t.Context())
-	own, _, free := Lasting(ctx)
+	own, _, free := WithGrace(ctx)
 
 	defer free()
 
-	Begun(own)
+	MarkStarted(own)
 	cancel()
 
 	if !errors.Is(own.Err(), context.Canceled) {

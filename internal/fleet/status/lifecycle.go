@@ -27,14 +27,14 @@ func defined(f Facts) Condition {
 
 func started(f Facts) Condition {
 	return Condition{
-		Status: truth(f.Active), Reason: Reason(f.State, f.Reason), Message: f.stands(), Since: f.StartedSince,
-		Layer: LayerLibvirt,
+		Status: conditionStatus(f.Active), Reason: StatusReason(f.State, f.Reason), Message: f.stateText(),
+		Since: f.StartedSince, Layer: LayerLibvirt,
 	}
 }
 
-// stands says how the VM stands, in libvirt's words.
-func (f Facts) stands() string {
-	return fmt.Sprintf("the domain is %s (%s) on host %q", f.State, Reason(f.State, f.Reason), f.Host)
+// stateText says how the VM stands, in libvirt's words.
+func (f Facts) stateText() string {
+	return fmt.Sprintf("the domain is %s (%s) on host %q", f.State, StatusReason(f.State, f.Reason), f.Host)
 }
 
 // GuestRuns says that the guest executes, wherever it is on its way to. One whose post-copy failed doesn't: it stands
@@ -43,8 +43,8 @@ func (f Facts) GuestRuns() bool {
 	return f.Active && (f.State == Running || f.State == Blocked) && f.PostCopy() == PostCopyIntact
 }
 
-// Needs is what somebody waits for before a VM counts as ready, besides that its guest runs.
-type Needs struct {
+// ReadyCriteria is what somebody waits for before a VM counts as ready, besides that its guest runs.
+type ReadyCriteria struct {
 	// GuestAgent asks for a connected guest agent.
 	GuestAgent bool
 	// IPAddress is the key of an interface that must have an address.
@@ -53,7 +53,7 @@ type Needs struct {
 
 // ReadyWith is the condition Ready: the guest runs, and nothing is missing that is needed. The message names all that
 // is missing, the reason the first.
-func ReadyWith(f Facts, n Needs) Condition {
+func ReadyWith(f Facts, n ReadyCriteria) Condition {
 	missing := Missing(f, n)
 	if len(missing) == 0 {
 		return Condition{Type: Ready, Status: True, Reason: "GuestRunning", Layer: LayerLibvirt}
@@ -73,22 +73,22 @@ func ReadyWith(f Facts, n Needs) Condition {
 }
 
 // Missing is what keeps a VM from being ready, the most fundamental first; nothing for one that is.
-func Missing(f Facts, n Needs) []Condition {
+func Missing(f Facts, n ReadyCriteria) []Condition {
 	var missing []Condition
 	lacks := func(reason, message string, layer Layer) {
 		missing = append(missing, Condition{Status: False, Reason: reason, Message: message, Layer: layer})
 	}
 	switch {
 	case f.Host == "":
-		return []Condition{f.nowhere()}
+		return []Condition{f.unlocatedCondition()}
 	case f.GuestRuns():
 	case f.PostCopy() != PostCopyIntact && f.State == Running:
-		lacks(ReasonPostcopyFailed, f.briefly()+": "+f.postCopyText(), LayerFleet)
+		lacks(ReasonPostcopyFailed, f.shortStateText()+": "+f.postCopyText(), LayerFleet)
 	case f.State == Paused || f.State == PMSuspended:
-		lacks(paused(f).Reason, f.briefly(), LayerLibvirt)
+		lacks(paused(f).Reason, f.shortStateText(), LayerLibvirt)
 		missing[0].Since = f.PausedSince
 	default:
-		lacks(ReasonGuestNotRunning, f.briefly(), LayerLibvirt)
+		lacks(ReasonGuestNotRunning, f.shortStateText(), LayerLibvirt)
 	}
 	if n.GuestAgent && !f.AgentConnected {
 		lacks("AgentNotConnected", "its guest agent is not connected", LayerQEMU)
@@ -99,9 +99,9 @@ func Missing(f Facts, n Needs) []Condition {
 	return missing
 }
 
-// briefly says how the VM stands, in few words.
-func (f Facts) briefly() string {
-	return fmt.Sprintf("it is %s (%s)", PrintedStatus(f), Reason(f.State, f.Reason))
+// shortStateText says how the VM stands, in few words.
+func (f Facts) shortStateText() string {
+	return fmt.Sprintf("it is %s (%s)", PrintableStatus(f), StatusReason(f.State, f.Reason))
 }
 
 // Reasons of the condition Paused. Those that aren't KubeVirt's are PausedBy and libvirt's reason.
@@ -115,7 +115,7 @@ const (
 // paused tells why a guest stands still. Unlike KubeVirt, which has no condition for the others, it has a reason for
 // each that libvirt has.
 func paused(f Facts) Condition {
-	c := Condition{Status: True, Message: f.stands(), Since: f.PausedSince, Layer: LayerLibvirt}
+	c := Condition{Status: True, Message: f.stateText(), Since: f.PausedSince, Layer: LayerLibvirt}
 	switch {
 	case f.State == PMSuspended:
 		c.Reason = SuspendedByGuest
@@ -178,8 +178,8 @@ func irrecoverable(f Facts) Condition {
 	return c
 }
 
-// Parts says what each host has of a VM that a broken migration left in parts.
-func (f Facts) Parts() string {
+// HostStatesText says what each host has of a VM that a broken migration left in parts.
+func (f Facts) HostStatesText() string {
 	texts := make([]string, 0, len(f.HostStates))
 	for _, host := range slices.Sorted(maps.Keys(f.HostStates)) {
 		texts = append(texts, fmt.Sprintf("host %q has it as %s", host, f.HostStates[host]))

@@ -1,4 +1,4 @@
-package turn
+package admission
 
 import (
 	"context"
@@ -8,18 +8,18 @@ import (
 	"time"
 )
 
-// lookInterval is how often those who wait look at what others move.
-const lookInterval = 3 * time.Second
+// othersInterval is how often those who wait look at what others move.
+const othersInterval = 3 * time.Second
 
 // Queue lets VMs leave as their priority and the limits say. One that has
 // to wait for its hosts doesn't hold up one who goes between others.
 type Queue struct {
-	limits Limits
-	look   func(context.Context) map[string]Route
+	limits     Limits
+	findOthers func(context.Context) map[string]Route
 
-	// looking holds a token for whoever looks. It guards looked.
-	looking chan struct{}
-	looked  time.Time
+	// counting holds a token for the caller that counts. It guards counted.
+	counting chan struct{}
+	counted  time.Time
 
 	mu sync.Mutex
 	// ours is what moves from here, others what else was seen to.
@@ -37,11 +37,12 @@ type waitingMove struct {
 	admitted chan struct{}
 }
 
-// NewQueue makes a queue that keeps the limits. look reads what is on its way,
+// NewQueue makes a queue that keeps the limits. findOthers reads what is on its way,
 // whoever moves it, by UUID. Nil: no other run moves anything.
-func NewQueue(l Limits, look func(context.Context) map[string]Route) *Queue {
+func NewQueue(l Limits, findOthers func(context.Context) map[string]Route) *Queue {
 	return &Queue{
-		limits: l.withDefaults(), look: look, looking: make(chan struct{}, 1), ours: newTraffic(), others: newTraffic(),
+		limits: l.withDefaults(), findOthers: findOthers, counting: make(chan struct{}, 1),
+		ours: newTraffic(), others: newTraffic(),
 		uuids: make(map[string]int),
 	}
 }
@@ -54,7 +55,7 @@ func (q *Queue) Limits() Limits { return q.limits }
 func (q *Queue) Enter(ctx context.Context, uuid, from, to string, priority int) (leave func(), err error) {
 	w := &waitingMove{uuid: uuid, from: from, to: to, priority: priority, admitted: make(chan struct{})}
 
-	q.lookAround(ctx)
+	q.countOthers(ctx)
 	q.mu.Lock()
 	// Behind all that are as urgent.
 	at := slices.IndexFunc(q.waiting, func(other *waitingMove) bool { return other.priority < priority })
@@ -63,10 +64,10 @@ func (q *Queue) Enter(ctx context.Context, uuid, from, to string, priority int) 
 	}
 
 	q.waiting = slices.Insert(q.waiting, at, w)
-	q.admit()
+	q.admitWaiting()
 	q.mu.Unlock()
 
-	if q.await(ctx, w) {
+	if q.awaitAdmission(ctx, w) {
 		return sync.OnceFunc(func() { q.leave(w) }), nil
 	}
 
@@ -84,13 +85,13 @@ func (q *Queue) Enter(ctx context.Context, uuid, from, to string, priority int) 
 	return nil, context.Cause(ctx)
 }
 
-// await waits until the move is admitted, and looks now and then whether others
+// awaitAdmission waits until the move is admitted, and looks now and then whether others
 // are through. It is false when ctx ends.
-func (q *Queue) await(ctx context.Context, w *waitingMove) bool {
+func (q *Queue) awaitAdmission(ctx context.Context, w *waitingMove) bool {
 	for {
 		var again <-chan time.Time
-		if q.look != nil {
-			again = time.After(lookInterval)
+		if q.findOthers != nil {
+			again = time.After(othersInterval)
 		}
 
 		select {
@@ -101,28 +102,28 @@ func (q *Queue) await(ctx context.Context, w *waitingMove) bool {
 		case <-again:
 		}
 
-		q.lookAround(ctx)
+		q.countOthers(ctx)
 		q.mu.Lock()
-		q.admit()
+		q.admitWaiting()
 		q.mu.Unlock()
 	}
 }
 
-// lookAround counts what others move, unless another caller just did. Whoever comes
+// countOthers counts what others move, unless another caller just did. Whoever comes
 // while that is found out waits for it.
-func (q *Queue) lookAround(ctx context.Context) {
-	if q.look == nil {
+func (q *Queue) countOthers(ctx context.Context) {
+	if q.findOthers == nil {
 		return
 	}
 
 	select {
-	case q.looking <- struct{}{}:
+	case q.counting <- struct{}{}:
 	case <-ctx.Done():
 		return
 	}
-	defer func() { <-q.looking }()
+	defer func() { <-q.counting }()
 
-	if !q.looked.IsZero() && time.Since(q.looked) < lookInterval/2 {
+	if !q.counted.IsZero() && time.Since(q.counted) < othersInterval/2 {
 		return
 	}
 
@@ -130,8 +131,8 @@ func (q *Queue) lookAround(ctx context.Context) {
 	before := maps.Clone(q.uuids)
 	q.mu.Unlock()
 
-	all := q.look(ctx)
-	q.looked = time.Now()
+	all := q.findOthers(ctx)
+	q.counted = time.Now()
 
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -145,8 +146,8 @@ func (q *Queue) lookAround(ctx context.Context) {
 	}
 }
 
-// admit lets go whoever may. The mutex must be held.
-func (q *Queue) admit() {
+// admitWaiting lets go whoever may. The mutex must be held.
+func (q *Queue) admitWaiting() {
 	q.waiting = slices.DeleteFunc(q.waiting, func(w *waitingMove) bool {
 		if !q.limits.allows(w.from, w.to, q.ours, q.others) {
 			return false
@@ -170,7 +171,7 @@ func (q *Queue) leave(w *waitingMove) {
 		delete(q.uuids, w.uuid)
 	}
 
-	q.admit()
+	q.admitWaiting()
 }
 
 // Others says how many VMs others were seen to move.
@@ -181,8 +182,8 @@ func (q *Queue) Others() int {
 	return q.others.total
 }
 
-// Heading is how many VMs are on their way to the host, or wait for that.
-func (q *Queue) Heading(to string) int {
+// Inbound is how many VMs are on their way to the host, or wait for that.
+func (q *Queue) Inbound(to string) int {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 

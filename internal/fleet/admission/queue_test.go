@@ -1,4 +1,4 @@
-package turn
+package admission
 
 import (
 	"context"
@@ -68,7 +68,7 @@ func TestQueue_keepsItsLimits(t *testing.T) {
 			}
 		}
 
-		if q.ours.total != 0 || len(q.waiting) > 0 || q.Heading("b0") != 0 {
+		if q.ours.total != 0 || len(q.waiting) > 0 || q.Inbound("b0") != 0 {
 			t.Errorf("left over: %d moving, %d waiting", q.ours.total, len(q.waiting))
 		}
 	})
@@ -126,7 +126,7 @@ func TestQueue_order(t *testing.T) {
 			synctest.Wait()
 		}
 
-		if n := q.Heading("b"); n != 5 {
+		if n := q.Inbound("b"); n != 5 {
 			t.Errorf("%d are heading for b, want 5", n)
 		}
 
