@@ -69,6 +69,7 @@ type toTarget struct {
 func (t toTarget) check(ctx context.Context) []Blocker {
 	checks := []func(context.Context, *finding){
 		t.hypervisor, t.cpu, t.devices, t.identity, t.interfaces, t.disks, t.files, t.belongings, t.vsock,
+		t.parts,
 	}
 	found := make([]finding, len(checks))
 	var all sync.WaitGroup
