@@ -53,6 +53,31 @@ resource "virtfleet_virtual_machine" "database" {
   }
 }
 
+# Two NUMA cells that the guest sees, each with the CPUs and the memory of one node of the host.
+resource "virtfleet_virtual_machine" "analytics" {
+  name = "analytics"
+
+  cpu = {
+    sockets = 2
+    cores   = 4
+    mode    = "host-passthrough"
+    pin     = { for vcpu in range(8) : vcpu => vcpu < 4 ? "0-15" : "16-31" }
+    numa = {
+      0 = { cpus = "0-3", memory = "32Gi" }
+      1 = { cpus = "4-7", memory = "32Gi" }
+    }
+  }
+
+  memory = {
+    size = "64Gi"
+    numatune = {
+      mode    = "strict"
+      nodeset = "0-1"
+      cells   = { 0 = { mode = "strict", nodeset = "0" }, 1 = { mode = "strict", nodeset = "1" } }
+    }
+  }
+}
+
 # Interfaces: a guest that nobody trusts, and one with a VLAN trunk of Open vSwitch.
 resource "virtfleet_virtual_machine" "tenant" {
   name   = "tenant"

@@ -41,6 +41,8 @@ const (
 	// Texts are texts by name, each of an element: see ParseTexts. Place is the element and its two attributes:
 	// "cputune/vcpupin@vcpu@cpuset".
 	Texts
+	// Table are rows by key, each of an element: see ParseTable. Place is the element and its key: "cpu/numa/cell@id".
+	Table
 )
 
 // Attribute is a fact that is one place in the definition and has one effect, as plain data: the definition's reading
@@ -52,6 +54,8 @@ type Attribute struct {
 	// "backend" for a text.
 	Place string
 	Kind  AttributeKind
+	// Columns are what each row of a Table says, below its element. A row is complete: what isn't declared isn't there.
+	Columns []Attribute
 	// Values are those that can be declared; nil: any. Kept are those that VMs from elsewhere may have, too.
 	Values, Kept []string
 	// On and Off are the words of a Switch; "": yes and no.

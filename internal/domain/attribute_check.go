@@ -151,7 +151,8 @@ func (r rows) validate(c *checker, prefix string, facts Facts, free func(path, v
 func (a Attribute) validate(c *checker, path, value string, free func(path, value string) bool) {
 	c.readable(path, value)
 	for line := range strings.Lines(value) {
-		c.that(a.Kind != Texts || strings.Contains(line, "="), path, fmt.Sprintf("%q isn't a name and its value.", line))
+		c.that(a.Kind != Texts && a.Kind != Table || strings.Contains(line, "="), path,
+			fmt.Sprintf("%q isn't a name and its value.", line))
 	}
 	c.that(value == "" || a.Check == nil || strings.TrimSpace(value) != "", path, "It is nothing but white space.")
 	if value == "" || free(path, value) || value == a.Unset || a.Values == nil && a.normal(value) == "" {
@@ -168,6 +169,8 @@ func (a Attribute) validate(c *checker, path, value string, free func(path, valu
 	case Count, Amount:
 		_, isNumber := number(value)
 		c.that(isNumber, path, fmt.Sprintf("%q isn't a number from 0.", value))
+	case Table:
+		a.validateTable(c, path, value)
 	case Text, Numbers, Texts: // They have a check of their own.
 	case Switch, Flag:
 		c.that(value == "yes" || value == "no", path, fmt.Sprintf("%q isn't yes or no.", value))

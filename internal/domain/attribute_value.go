@@ -54,7 +54,10 @@ func FormatNumbers(all []int64) string {
 
 // normal writes what means the same in the same way; "" is nothing.
 func (a Attribute) normal(value string) string {
-	if a.Kind != Texts {
+	switch {
+	case a.Kind == Table:
+		return a.normalTable(value)
+	case a.Kind != Texts:
 		value = strings.TrimSpace(value)
 	}
 	if value == Any {
@@ -117,6 +120,8 @@ func (a Attribute) read(e *etree.Element) string {
 			texts[attr(one, keys[0])] = attr(one, keys[1])
 		}
 		return a.normal(FormatTexts(texts))
+	case Table:
+		return a.normal(a.readTable(e))
 	case Text, Count, Switch:
 	}
 	value := at(e, a.Place)
@@ -147,18 +152,20 @@ func (a Attribute) put(e *etree.Element, path, value string) error {
 			}
 		})
 	case Numbers:
-		var all []map[string]string
+		var all []string
 		for _, n := range ParseNumbers(value) {
-			all = append(all, map[string]string{"": strconv.FormatInt(n, 10)})
+			all = append(all, strconv.FormatInt(n, 10))
 		}
-		a.putAll(e, all)
+		return a.putAll(e, all, func(*etree.Element, string) error { return nil })
 	case Texts:
-		var all []map[string]string
 		texts := ParseTexts(value)
-		for _, name := range sortedKeys(texts) {
-			all = append(all, map[string]string{"": name, "value": texts[name]})
-		}
-		a.putAll(e, all)
+		_, _, keys, _ := a.placed(e)
+		return a.putAll(e, sortedKeys(texts), func(one *etree.Element, name string) error {
+			setAttr(one, keys[1], texts[name])
+			return nil
+		})
+	case Table:
+		return a.putTable(e, path, ParseTable(value))
 	case Switch:
 		on, off := a.switchWords()
 		put(e, a.Place, map[string]string{"yes": on, "no": off}[value])
@@ -185,8 +192,9 @@ func (a Attribute) putElement(e *etree.Element, there bool, fill func(*etree.Ele
 	}
 }
 
-// putAll makes the elements of Place those of the list. One that is there already keeps what else it says.
-func (a Attribute) putAll(e *etree.Element, all []map[string]string) {
+// putAll makes the elements of Place those with the keys, and fills each. One that is there already keeps what else it
+// says.
+func (a Attribute) putAll(e *etree.Element, all []string, fill func(one *etree.Element, key string) error) error {
 	steps, tag, keys, found := a.placed(e)
 	old := map[string]*etree.Element{}
 	for _, one := range found {
@@ -201,14 +209,14 @@ func (a Attribute) putAll(e *etree.Element, all []map[string]string) {
 		parent = child(e, steps...)
 	}
 	kept := map[*etree.Element]bool{}
-	for _, values := range all {
-		one := old[values[""]]
+	for _, key := range all {
+		one := old[key]
 		if one == nil {
-			one = element(tag, keys[0], values[""])
+			one = element(tag, keys[0], key)
 			insert(parent, one, tag)
 		}
-		if len(keys) > 1 {
-			setAttr(one, keys[1], values["value"])
+		if err := fill(one, key); err != nil {
+			return err
 		}
 		kept[one] = true
 	}
@@ -218,12 +226,15 @@ func (a Attribute) putAll(e *etree.Element, all []map[string]string) {
 		}
 	}
 	dropEmpty(parent, e)
+	return nil
 }
 
-// dropEmpty removes an element that has come to say nothing.
+// dropEmpty removes an element that has come to say nothing, and those around it that say nothing without it.
 func dropEmpty(e, root *etree.Element) {
-	if e != nil && e != root && len(e.Attr) == 0 && len(e.ChildElements()) == 0 && text(e) == "" {
+	for e != nil && e != root && len(e.Attr) == 0 && len(e.ChildElements()) == 0 && text(e) == "" {
+		around := e.Parent()
 		drop(e)
+		e = around
 	}
 }
 
@@ -298,6 +309,9 @@ func (r rows) texts(prefix string) map[string]func(a, b string) bool {
 	all := map[string]func(a, b string) bool{}
 	for _, a := range r {
 		all[join(prefix, a.Name)] = a.same
+		for _, column := range a.Columns {
+			all[join(prefix, a.At(column))] = column.same
+		}
 	}
 	return all
 }

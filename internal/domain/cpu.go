@@ -11,9 +11,9 @@ import (
 var cpuBlock = block{
 	rules:    cpuRules,
 	read:     func(d *Definition, s *Spec) { s.CPU = d.readCPU() },
-	apply:    func(d *Definition, want Spec) error { return d.applyCPU(want.CPU) },
+	apply:    func(d *Definition, want Spec) error { return d.applyCPU(want) },
 	classify: classifyCPU,
-	validate: func(s Spec, c *checker) { s.CPU.validate(c) },
+	validate: func(s Spec, c *checker) { s.CPU.validate(c); validateNUMA(s, c) },
 	align: func(live *Spec, persistent Spec) {
 		if live.CPU.Expanded == nil {
 			return
@@ -205,7 +205,8 @@ func pick[V any](first, second *V, otherwise V) V {
 }
 
 // applyCPU patches <vcpu> and <cpu>, and what else counts virtual CPUs.
-func (d *Definition) applyCPU(want CPU) error {
+func (d *Definition) applyCPU(declared Spec) error {
+	want := declared.CPU
 	if err := d.applyCPUModel(want); err != nil {
 		return err
 	}
@@ -231,6 +232,9 @@ func (d *Definition) applyCPU(want CPU) error {
 	d.applyTopology(to)
 	if to.max < maxVCPUs {
 		d.forgetVCPUs(to.max)
+	}
+	if _, cells := declared.Facts[cpuNUMA]; cells {
+		return nil // They are declared with the virtual CPUs that they have.
 	}
 	return d.applyCells(to.max)
 }

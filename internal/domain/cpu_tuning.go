@@ -47,6 +47,7 @@ var cpuGroup = Group{
 			Why: "A guest keeps the CPU that it started with.",
 			Doc: "Whether the modes `host-passthrough` and `maximum` leave out features with which a VM can't be moved.",
 		},
+		numaCells,
 		{
 			Name: "shares", Place: "cputune/shares", Kind: Count, Zero: true, Live: SetScheduler, Check: between(1, 262144),
 			Cold: cantBeUndone, Why: "The weight is set in the running VM.",

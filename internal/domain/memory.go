@@ -21,7 +21,7 @@ const (
 var memoryBlock = block{
 	rules:    memoryRules,
 	read:     func(d *Definition, s *Spec) { s.Memory = d.readMemory() },
-	apply:    func(d *Definition, want Spec) error { return d.applyMemory(want.Memory) },
+	apply:    func(d *Definition, want Spec) error { return d.applyMemory(want) },
 	classify: classifyMemory,
 	validate: func(s Spec, c *checker) { s.Memory.validate(c) },
 	complete: func(persistent *Spec, _ Spec) {
@@ -116,8 +116,10 @@ func formatKiB(bytes uint64) string {
 
 // applyMemory patches the sizes. <memory> and <currentMemory> move together, unless the balloon's headroom covers what
 // is wanted. Plugged memory devices stay: what changes is the memory that the guest boots with.
-func (d *Definition) applyMemory(want Memory) error {
-	if err := d.applySize(want); err != nil {
+func (d *Definition) applyMemory(declared Spec) error {
+	want := declared.Memory
+	_, cells := declared.Facts[cpuNUMA]
+	if err := d.applySize(want, cells); err != nil {
 		return err
 	}
 	if have := d.readMemory(); want.MaxSize != nil && !SameMemory(pick(have.MaxSize, nil, 0), *want.MaxSize) {
@@ -126,7 +128,8 @@ func (d *Definition) applyMemory(want Memory) error {
 	return nil
 }
 
-func (d *Definition) applySize(want Memory) error {
+// applySize patches the size. cells says that the NUMA cells are declared, with the memory that they have.
+func (d *Definition) applySize(want Memory, cells bool) error {
 	have := d.readMemory()
 	if !memoryDiffers(have.Size, want.Size) {
 		return nil
@@ -145,8 +148,10 @@ func (d *Definition) applySize(want Memory) error {
 		setSize(current, to)
 		return nil
 	}
-	if err := d.applyBootMemory(to); err != nil {
-		return err
+	if !cells {
+		if err := d.applyBootMemory(to); err != nil {
+			return err
+		}
 	}
 	setSize(ensure(d.root(), "memory", "maxMemory", "uuid", "name"), to)
 	setSize(current, to)

@@ -1,6 +1,7 @@
 package domain
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 
@@ -16,8 +17,8 @@ const (
 // memoryGroup are the attributes of the memory that are each one place in the definition.
 var memoryGroup = Group{
 	Path: "memory", Block: true,
-	Doc: "Memory.",
-	Attributes: []Attribute{
+	Doc: "Memory.", Check: checkNumatune,
+	Attributes: slices.Concat([]Attribute{
 		{
 			Name: "huge_pages", Read: readHugePages, Write: writeHugePages, Normal: normalPages, Unset: None,
 			Check: func(value string) string {
@@ -84,7 +85,7 @@ var memoryGroup = Group{
 			},
 			Doc: "Seconds between two reports of the guest about its memory; `0`: none. New VMs have `10`.",
 		},
-	},
+	}, numatune),
 }
 
 func init() {

@@ -58,6 +58,7 @@ func (d Desired) changed(vm *inventory.VM) Desired {
 func (f *Fleet) fitsSurroundings(ctx context.Context, a inventory.Reply, d Desired) []inventory.Problem {
 	problems := append(fitsNetworks(ctx, a, d), fitsOwnDisks(ctx, a, d)...)
 	problems = append(problems, fitsDevices(ctx, a, d.Spec, f.defaultType)...)
+	problems = append(problems, fitsParts(a, d)...)
 
 	for _, key := range slices.Sorted(maps.Keys(d.Volumes)) {
 		path := d.Volumes[key]

@@ -9,6 +9,8 @@ import (
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
@@ -44,6 +46,22 @@ func fitsDevices(ctx context.Context, a inventory.Reply, s domain.Spec, defaultT
 		if has, known := devices.Has(d.Device, d.Enum, d.Value); known && !has {
 			problems = append(problems, inventory.Problem{Attribute: d.Path, Detail: "it " + d.Missing()})
 		}
+	}
+
+	return problems
+}
+
+// fitsParts checks that the host has the CPUs, NUMA nodes and huge pages that the
+// VM is bound to.
+func fitsParts(a inventory.Reply, d Desired) []inventory.Problem {
+	memory := d.memory()
+	if d.strategy() == status.Halted {
+		memory = 0 // The pages can come before it starts.
+	}
+
+	var problems []inventory.Problem
+	for _, p := range d.Spec.Facts.Lacking(migration.HostParts(a.Info), memory) {
+		problems = append(problems, inventory.Problem{Attribute: p.Path, Detail: "it " + p.Message})
 	}
 
 	return problems

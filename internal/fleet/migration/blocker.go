@@ -53,6 +53,8 @@ const (
 	HypervisorNotCompatible = "HypervisorNotCompatible"
 	// CPUNotCompatible: the target's CPU or hypervisor lacks what the guest was started with.
 	CPUNotCompatible = "CPUNotCompatible"
+	// HostResourcesNotAvailable: the target lacks CPUs, NUMA nodes or huge pages that the VM is bound to.
+	HostResourcesNotAvailable = "HostResourcesNotAvailable"
 	// InsufficientMemory: the target has not enough uncommitted memory.
 	InsufficientMemory = "InsufficientMemory"
 	// NotAlone: another VM has the same name, or writes to the same disk.

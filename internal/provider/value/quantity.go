@@ -24,13 +24,21 @@ const QuantitySyntax = "a whole number of bytes greater than zero, written as a 
 // step along every attribute path.
 var QuantityType = quantityType{}
 
+// QuantityOrZeroType is the type of a Quantity that may be "0", which removes what was set.
+var QuantityOrZeroType = quantityType{zero: true}
+
 var (
 	_ basetypes.StringTypable                    = quantityType{}
 	_ basetypes.StringValuableWithSemanticEquals = Quantity{}
 	_ xattr.ValidateableAttribute                = Quantity{}
 )
 
-type quantityType struct{ basetypes.StringType }
+type quantityType struct {
+	basetypes.StringType
+
+	// zero says that "0" is a value.
+	zero bool
+}
 
 // Equal tells whether the other type is a Quantity's too.
 func (t quantityType) Equal(o attr.Type) bool {
@@ -48,18 +56,23 @@ func (t quantityType) ValueType(context.Context) attr.Value { return Quantity{} 
 func (t quantityType) ValueFromString(
 	_ context.Context, in basetypes.StringValue,
 ) (basetypes.StringValuable, diag.Diagnostics) {
-	return Quantity{StringValue: in}, nil
+	return Quantity{StringValue: in, zero: t.zero}, nil
 }
 
 // ValueFromTerraform wraps a value that came over the wire.
 func (t quantityType) ValueFromTerraform(ctx context.Context, in tftypes.Value) (attr.Value, error) {
 	s, err := stringFromTerraform(ctx, t.StringType, in)
-	return Quantity{StringValue: s}, err
+	return Quantity{StringValue: s, zero: t.zero}, err
 }
 
 // Quantity is an amount of bytes in the syntax of Kubernetes' resource.Quantity. Two quantities are equal by meaning
 // when they amount to the same bytes: 2Gi equals 2048Mi.
-type Quantity struct{ basetypes.StringValue }
+type Quantity struct {
+	basetypes.StringValue
+
+	// zero says that "0" is a value.
+	zero bool
+}
 
 // NewQuantity returns a known Quantity as a user writes it. It isn't checked.
 func NewQuantity(s string) Quantity { return Quantity{StringValue: basetypes.NewStringValue(s)} }
@@ -115,7 +128,11 @@ func (q Quantity) ValidateAttribute(
 	if q.IsNull() || q.IsUnknown() {
 		return
 	}
-	if _, err := ParseBytes(q.ValueString()); err != nil {
+	parse := ParseBytes
+	if q.zero {
+		parse = parseBytes
+	}
+	if _, err := parse(q.ValueString()); err != nil {
 		resp.Diagnostics.Append(attrpath.Error(req.Path, "Invalid quantity", err.Error()+"."))
 	}
 }
@@ -125,7 +142,7 @@ func (q Quantity) Bytes() *uint64 {
 	if q.IsNull() || q.IsUnknown() {
 		return nil
 	}
-	n, err := ParseBytes(q.ValueString())
+	n, err := parseBytes(q.ValueString())
 	if err != nil {
 		return nil
 	}
@@ -134,14 +151,25 @@ func (q Quantity) Bytes() *uint64 {
 
 // ParseBytes reads a quantity as a user writes it. The error quotes the value and says what is accepted.
 func ParseBytes(s string) (uint64, error) {
-	refuse := func(why string) (uint64, error) {
-		return 0, fmt.Errorf("%q is not a valid quantity: %s; accepted is %s", s, why, QuantitySyntax)
+	n, err := parseBytes(s)
+	if err == nil && n == 0 {
+		return 0, notQuantity(s, "it isn't greater than zero")
 	}
+	return n, err
+}
+
+func notQuantity(s, why string) error {
+	return fmt.Errorf("%q is not a valid quantity: %s; accepted is %s", s, why, QuantitySyntax)
+}
+
+// parseBytes is ParseBytes with zero as an amount.
+func parseBytes(s string) (uint64, error) {
+	refuse := func(why string) (uint64, error) { return 0, notQuantity(s, why) }
 	q, err := resource.ParseQuantity(s)
 	switch {
 	case err != nil:
 		return refuse("it can't be read as a number with a suffix")
-	case q.Sign() <= 0:
+	case q.Sign() < 0:
 		return refuse("it isn't greater than zero")
 	case q.CmpInt64(math.MaxInt64) >= 0:
 		return refuse("it is too large")

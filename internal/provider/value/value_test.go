@@ -11,6 +11,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
 	"github.com/hashicorp/terraform-plugin-framework/types"
+	"github.com/hashicorp/terraform-plugin-framework/types/basetypes"
 	"github.com/hashicorp/terraform-plugin-go/tftypes"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/value"
@@ -44,6 +45,20 @@ func TestParseBytes_refusesWithTheValueAndTheReason(t *testing.T) {
 			if !strings.Contains(err.Error(), part) {
 				t.Errorf("ParseBytes(%q): %q doesn't say %q", in, err, part)
 			}
+		}
+	}
+}
+
+// TestQuantityOrZero: "0" removes what was set where that can be removed, and is refused elsewhere.
+func TestQuantityOrZero(t *testing.T) {
+	t.Parallel()
+	for kind, accepted := range map[basetypes.StringTypable]bool{value.QuantityType: false, value.QuantityOrZeroType: true} {
+		v, _ := kind.ValueFromString(t.Context(), basetypes.NewStringValue("0"))
+		q, ok := v.(value.Quantity)
+		var resp xattr.ValidateAttributeResponse
+		q.ValidateAttribute(t.Context(), xattr.ValidateAttributeRequest{}, &resp)
+		if !ok || resp.Diagnostics.HasError() == accepted || q.Bytes() == nil || *q.Bytes() != 0 {
+			t.Errorf("%v: %v %v", accepted, q, resp.Diagnostics)
 		}
 	}
 }

@@ -60,16 +60,21 @@ func collectFamilies(m *model, s *domain.Spec) {
 		}) {
 			continue
 		}
-		all := map[string]domain.Row{}
-		for key, o := range elements(devices) {
-			facts := domain.Facts{}
-			for name, v := range o.Attributes() {
-				collectFacts(&facts, f.Path+".*."+name, f.Path+".*.", v)
-			}
-			all[key] = domain.Row(facts)
-		}
-		f.Declare(s, all)
+		f.Declare(s, declaredRows(path, devices))
 	}
+}
+
+// declaredRows are what a map of objects declares, by key.
+func declaredRows(path string, devices types.Map) map[string]domain.Row {
+	all := map[string]domain.Row{}
+	for key, o := range elements(devices) {
+		facts := domain.Facts{}
+		for name, v := range o.Attributes() {
+			collectFacts(&facts, path+".*."+name, path+".*.", v)
+		}
+		all[key] = domain.Row(facts)
+	}
+	return all
 }
 
 // familyFromDomain returns the devices of a family that was declared or imported.

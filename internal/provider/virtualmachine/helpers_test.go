@@ -78,8 +78,12 @@ var full = in{
 	"cpu": in{
 		"sockets": 1, "cores": 2, "threads": 1, "max_sockets": 4, "mode": "host-model", "dies": 2, "shares": 2048,
 		"features": in{"aes": "require"}, "pin": in{"0": "0-1"},
+		"numa": in{"0": in{"cpus": "0-7", "memory": "1Gi", "memory_access": "shared"}},
 	},
-	"memory":   in{"size": "1Gi", "max_size": "4Gi", "hard_limit": "8Gi", "huge_pages": "2Mi", "locked": true},
+	"memory": in{
+		"size": "1Gi", "max_size": "4Gi", "hard_limit": "8Gi", "huge_pages": "2Mi", "locked": true,
+		"numatune": in{"mode": "strict", "nodeset": "0", "cells": in{"0": in{"mode": "strict", "nodeset": "0"}}},
+	},
 	"firmware": in{"type": "efi", "secure_boot": true},
 	"kernel":   in{"path": "/boot/vmlinuz", "initrd": "/boot/initrd", "cmdline": "quiet"},
 	"disks": in{

@@ -21,7 +21,7 @@ var memoryAttributes = merged(blockLevels["memory"], attributes{
 	},
 	"max_size": schema.StringAttribute{
 		MarkdownDescription: "Size up to which memory can be added while the VM runs. `\"0\"` removes it.",
-		CustomType:          value.QuantityType,
+		CustomType:          value.QuantityOrZeroType,
 		Optional:            true,
 		Computed:            true,
 		Validators:          []validator.String{value.WholeKiB()},

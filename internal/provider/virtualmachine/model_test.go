@@ -62,7 +62,10 @@ func TestModel_toFleet(t *testing.T) {
 			Facts: domain.Facts{
 				"title": "Web", "description": "Serves the web.", "platform.events.on_crash": "preserve",
 				"platform.iothreads": "2", "cpu.dies": "2", "cpu.shares": "2048", "cpu.features": "aes=require\n",
-				"cpu.pin": "0=0-1\n", "memory.hard_limit": "8589934592", "memory.huge_pages": "2Mi", "memory.locked": "yes",
+				"cpu.numa":             "0.cpus=0-7\n0.memory=1073741824\n0.memory_access=shared\n",
+				"memory.numatune.mode": "strict", "memory.numatune.nodeset": "0",
+				"memory.numatune.cells": "0.mode=strict\n0.nodeset=0\n",
+				"cpu.pin":               "0=0-1\n", "memory.hard_limit": "8589934592", "memory.huge_pages": "2Mi", "memory.locked": "yes",
 				"devices.tpm.model": "tpm-crb", "devices.rng.rate_bytes": "1024", "devices.watchdog.action": "pause",
 				"platform.clock.offset": "localtime", "platform.clock.hpet": "no", "platform.features.acpi": "yes",
 				"platform.hyperv.relaxed": "yes", "platform.hyperv.spinlocks": "8191",
@@ -174,7 +177,7 @@ func TestModel_readSeesDrift(t *testing.T) {
 	t.Parallel()
 	state := applied(t, full)
 	drifted := machine(t, full.with(in{
-		"memory": in{"size": "2Gi", "max_size": "4Gi"}, "labels": in{"app": "db"}, "host": "kvm2",
+		"memory": in{"size": "512Mi", "max_size": "4Gi"}, "labels": in{"app": "db"}, "host": "kvm2",
 		"run_strategy": "Halted",
 	}))
 	var now model

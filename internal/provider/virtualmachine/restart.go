@@ -17,7 +17,7 @@ import (
 )
 
 // keyed are the attributes whose next step is a key that users chose.
-var keyed = append([]string{"disks", "interfaces", domain.ExtraDevices}, familyPaths()...)
+var keyed = slices.Concat([]string{"disks", "interfaces", domain.ExtraDevices}, familyPaths(), tablePaths())
 
 // needs are the changes that the running VM can't take.
 type needs struct {

@@ -86,12 +86,18 @@ func rowAttribute(a domain.Attribute) schema.Attribute {
 	case domain.Switch, domain.Flag:
 		return optionalBool(doc)
 	case domain.Amount:
+		kind := value.QuantityType
+		if a.Zero {
+			kind = value.QuantityOrZeroType
+		}
 		return schema.StringAttribute{
-			MarkdownDescription: doc, CustomType: value.QuantityType, Optional: true, Computed: true,
+			MarkdownDescription: doc, CustomType: kind, Optional: true, Computed: true,
 			Validators: []validator.String{value.WholeKiB()},
 		}
 	case domain.Numbers:
 		return schema.ListAttribute{MarkdownDescription: doc, ElementType: types.Int64Type, Optional: true, Computed: true}
+	case domain.Table:
+		return tableAttribute(a, doc)
 	case domain.Texts:
 		return schema.MapAttribute{MarkdownDescription: doc, ElementType: types.StringType, Optional: true, Computed: true}
 	default:
@@ -134,6 +140,9 @@ var rows = func() map[string]domain.Attribute {
 	for _, g := range domain.Groups {
 		for _, a := range g.Attributes {
 			all[g.At(a)] = a
+			for _, column := range a.Columns {
+				all[below(g.Path, a.At(column))] = column
+			}
 		}
 	}
 	for _, f := range domain.Families {
@@ -234,7 +243,11 @@ func collectFacts(into *domain.Facts, path, strip string, v attr.Value) {
 		if _, isFamily := families[path]; isFamily || !isKnown(v) {
 			return
 		}
-		fact = severalFact(v)
+		if table, ok := v.(types.Map); ok && rows[path].Kind == domain.Table {
+			fact = domain.FormatTable(declaredRows(path, table))
+		} else {
+			fact = severalFact(v)
+		}
 	}
 	if *into == nil {
 		*into = domain.Facts{}
@@ -319,7 +332,7 @@ var rowNulls = func() map[string]attr.Value {
 // rowValue is a fact as a value of the schema.
 func rowValue(path, fact string) attr.Value {
 	if fact == "" {
-		return valueNull(rowAttribute(rows[path]).GetType())
+		return rowNull(path)
 	}
 	switch rows[path].Kind {
 	case domain.Count:
@@ -336,11 +349,21 @@ func rowValue(path, fact string) attr.Value {
 			return rowNulls[path]
 		}
 		return value.NewQuantityFromBytes(bytes)
+	case domain.Table:
+		return tableValue(path, fact)
 	case domain.Numbers, domain.Texts:
 		return severalValue(rows[path].Kind, fact)
 	default:
 		return types.StringValue(fact)
 	}
+}
+
+// rowNull is the null of an attribute's type.
+func rowNull(path string) attr.Value {
+	if null, ok := rowNulls[path]; ok {
+		return null
+	}
+	return valueNull(rowAttribute(rows[path]).GetType()) // That of a device with a key.
 }
 
 // settleGroup plans the attributes of a device that nobody declares: a device that isn't there has none, one that comes

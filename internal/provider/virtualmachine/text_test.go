@@ -80,6 +80,11 @@ func typicalOf(steps []string, text string) in {
 		return i.with(in{"kernel": in{"path": "/k", "initrd": "", "cmdline": ""}.with(in{steps[1]: text})})
 	case steps[0] == "cpu" && steps[1] == "model":
 		return i.with(in{"cpu": in{"mode": "custom", "model": text}})
+	case steps[0] == "cpu" && steps[1] == "numa":
+		return i.with(in{"cpu": in{"numa": in{"0": in{"memory": "1Gi"}.with(in{steps[3]: text})}}})
+	case len(steps) == 5: // memory.numatune.cells
+		cell := in{"mode": "strict", "nodeset": "0"}.with(in{steps[4]: text})
+		return i.with(in{steps[0]: in{steps[1]: in{steps[2]: in{"0": cell}}}})
 	case steps[0] == "devices" && len(steps) == 4:
 		device := map[string]in{
 			"inputs": {"type": "tablet"}, "serials": {"type": "file", "path": "/f"}, "channels": {"type": "unix", "name": "n"},

@@ -1,0 +1,39 @@
+package domain
+
+import (
+	"strings"
+	"testing"
+)
+
+// TestFacts_Lacking: what a VM is bound to is compared with what a host says that it has; what it doesn't say is not.
+func TestFacts_Lacking(t *testing.T) {
+	t.Parallel()
+	host := HostParts{CPUs: []int{0, 1, 2, 3}, Nodes: []int{0}, Pages: map[uint64]uint64{4096: 1 << 20, 2 * mib: 8}}
+	for _, test := range []struct {
+		facts  Facts
+		memory uint64
+		lacks  string
+	}{
+		{facts: Facts{"cpu.pin": "0=0-1\n1=2-3\n", "cpu.emulator_pin": "0"}},
+		{facts: Facts{"cpu.pin": "0=0-1\n1=2,5-6\n"}, lacks: "cpu.pin: has no CPU 5-6, only 0-3"},
+		{facts: Facts{"cpu.emulator_pin": "7"}, lacks: "cpu.emulator_pin: has no CPU 7, only 0-3"},
+		{facts: Facts{"memory.numatune.nodeset": "0-1"}, lacks: "memory.numatune.nodeset: has no NUMA node 1, only 0"},
+		{facts: Facts{"memory.numatune.cells": "0.mode=strict\n0.nodeset=2\n"}, lacks: "memory.numatune.cells: has no NUMA node 2"},
+		{facts: Facts{"memory.huge_pages": "1Gi"}, lacks: "memory.huge_pages: has no pages of 1Gi"},
+		{facts: Facts{"memory.huge_pages": "2Mi"}},
+		{facts: Facts{"memory.huge_pages": "2Mi"}, memory: 16 * mib},
+		{facts: Facts{"memory.huge_pages": "2Mi"}, memory: 18 * mib, lacks: "has 8 pages of 2Mi, 16 MiB, and the VM needs 18 MiB"},
+		{facts: Facts{"memory.huge_pages": hugeDefault}, memory: mib},
+	} {
+		var said []string
+		for _, p := range test.facts.Lacking(host, test.memory) {
+			said = append(said, p.Path+": "+p.Message)
+		}
+		if text := strings.Join(said, "\n"); (text == "") != (test.lacks == "") || !strings.Contains(text, test.lacks) {
+			t.Errorf("%v: %q", test.facts, text)
+		}
+		if unknown := test.facts.Lacking(HostParts{}, test.memory); len(unknown) > 0 {
+			t.Errorf("%v: %v", test.facts, unknown)
+		}
+	}
+}

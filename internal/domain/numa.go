@@ -1,0 +1,191 @@
+package domain
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+
+	"github.com/beevik/etree"
+)
+
+const (
+	// cpuNUMA is the path of the guest's NUMA cells.
+	cpuNUMA  = "cpu.numa"
+	numaWhy  = "The guest finds its NUMA cells when it starts."
+	nodesWhy = "The memory is bound to NUMA nodes of the host when the VM starts."
+)
+
+// numaCells are the NUMA cells that the guest sees.
+var numaCells = Attribute{
+	Name: "numa", Place: "cpu/numa/cell@id", Kind: Table, Why: numaWhy, Met: cellsMet,
+	Doc: "NUMA cells that the guest sees, by their number from 0. Together they have at least `memory.size`. If " +
+		"you set the map, list every cell with all that it has. `{}` removes them.",
+	Columns: []Attribute{
+		{
+			Name: "cpus", Place: "@cpus", Normal: normalSet, Check: cpuSet,
+			Doc: "Virtual CPUs of the cell, such as `0-3`. Without it the cell has memory only.",
+		},
+		{
+			Name: "memory", Kind: Amount,
+			Read: func(e *etree.Element) string {
+				bytes, ok := parseSize(attr(e, "memory"), attr(e, "unit"))
+				if !ok {
+					return ""
+				}
+				return strconv.FormatUint(bytes, 10)
+			},
+			Write: func(e *etree.Element, value string) error {
+				bytes, err := strconv.ParseUint(value, 10, 64)
+				if err != nil {
+					return err
+				}
+				setAttr(e, "memory", formatKiB(bytes))
+				setAttr(e, "unit", "KiB")
+				return nil
+			},
+			Doc: "Memory of the cell, such as `2Gi`. Required.",
+		},
+		{
+			Name: "memory_access", Place: "@memAccess", Values: []string{"shared", "private"},
+			Doc: "Whether other processes of the host can share the memory of the cell. Without it as `memory.shared` says.",
+		},
+		{
+			Name: "discard", Place: "@discard", Kind: Switch,
+			Doc: "Whether the content of the cell's memory is thrown away when the VM stops. Without it as `memory.discard` says.",
+		},
+	},
+}
+
+// numatune are the attributes by which memory is bound to NUMA nodes of the host.
+var numatune = []Attribute{
+	{
+		Name: "numatune.mode", Values: numaModes, Unset: None, Why: nodesWhy,
+		Read: func(e *etree.Element) string { return at(e, "numatune/memory@mode") },
+		Write: func(e *etree.Element, value string) error {
+			if value == "" { // The rest of the element means nothing without it.
+				tune := child(e, "numatune")
+				dropChildren(tune, "memory")
+				dropEmpty(tune, e)
+			}
+			put(e, "numatune/memory@mode", value)
+			return nil
+		},
+		Doc: "How the memory is bound to nodes: `strict` fails without memory there, `preferred` takes it elsewhere then, " +
+			"`interleave` spreads it, `restrictive` leaves it to the kernel within the nodes. `none` removes the binding.",
+	},
+	{
+		Name: "numatune.nodeset", Place: "numatune/memory@nodeset", Normal: normalSet, Check: cpuSet, Why: nodesWhy,
+		Doc: "NUMA nodes of the host, such as `0-1`. Every host of the VM must have them.",
+	},
+	{
+		Name: "numatune.placement", Place: "numatune/memory@placement", Values: []string{"auto"}, Unset: "static",
+		Why: nodesWhy, Doc: "`auto` has numad on the host choose the nodes.",
+	},
+	{
+		Name: "numatune.cells", Place: "numatune/memnode@cellid", Kind: Table, Why: nodesWhy,
+		Doc: "Nodes for the memory of single cells of `cpu.numa`, by their number. If you set the map, list every one. `{}` " +
+			"removes them.",
+		Columns: []Attribute{
+			{
+				Name: "mode", Place: "@mode", Values: numaModes,
+				Doc: "As `mode` of all memory. Required.",
+			},
+			{
+				Name: "nodeset", Place: "@nodeset", Normal: normalSet, Check: cpuSet,
+				Doc: "NUMA nodes of the host for the cell. Required.",
+			},
+		},
+	},
+}
+
+var numaModes = []string{"strict", "preferred", "interleave", "restrictive"}
+
+func init() {
+	NestedDocs["memory.numatune"] = "NUMA nodes of the host that the memory comes from."
+}
+
+// cellsMet says that the cells of a running VM differ from those that are declared by no more than memory that was
+// plugged in: the definition that it starts with next has it in its cells.
+func cellsMet(have Spec, want string) bool {
+	is, next := ParseTable(have.Facts[cpuNUMA]), ParseTable(want)
+	sum := uint64(0)
+	for key, cell := range next {
+		bytes, _ := strconv.ParseUint(cell["memory"], 10, 64)
+		sum += bytes
+		if is[key] == nil || cell["cpus"] != is[key]["cpus"] || cell["memory_access"] != is[key]["memory_access"] ||
+			cell["discard"] != is[key]["discard"] {
+			return false
+		}
+	}
+	return len(next) > 0 && len(is) == len(next) && sum == pick(have.Memory.Installed, nil, 0)
+}
+
+// validateNUMA checks the cells with the CPUs and the memory that are declared.
+func validateNUMA(s Spec, c *checker) {
+	cells := ParseTable(s.Facts[cpuNUMA])
+	if value, ok := s.Facts[cpuNUMA]; ok && value == "" {
+		c.that(pick(s.Memory.MaxSize, nil, 0) == 0, cpuNUMA, "A VM with memory.max_size has at least one cell.")
+	}
+	sum, taken := uint64(0), map[int]string{}
+	for _, key := range sortedKeys(cells) {
+		path, cell := join(cpuNUMA, key), cells[key]
+		n, _ := number(key)
+		c.that(n < len(cells), cpuNUMA, fmt.Sprintf("The cells aren't numbered from 0: there are %d, and one is %s.",
+			len(cells), key))
+		bytes, _ := strconv.ParseUint(cell["memory"], 10, 64)
+		c.that(bytes > 0, join(path, "memory"), "A cell needs memory.")
+		sum += bytes
+		cpus, _ := parseSet(cell["cpus"])
+		for _, cpu := range cpus {
+			c.that(taken[cpu] == "", join(path, "cpus"), fmt.Sprintf("Virtual CPU %d is in cell %s, too.", cpu, taken[cpu]))
+			taken[cpu] = key
+		}
+		if most := s.CPU.MaxVCPUs(); s.CPU.VCPUs != nil || s.CPU.Sockets != nil {
+			c.that(len(cpus) == 0 || slices.Max(cpus) < most, join(path, "cpus"),
+				fmt.Sprintf("The VM has virtual CPUs 0 to %d.", most-1))
+		}
+	}
+	if size := pick(s.Memory.Size, nil, 0); len(cells) > 0 && pick(s.Memory.MaxSize, nil, 0) == 0 {
+		c.that(sum >= size, cpuNUMA, tooSmall(sum, size))
+	}
+	for key, cell := range ParseTable(s.Facts["memory.numatune.cells"]) {
+		path := join("memory.numatune.cells", key)
+		c.that(cell["mode"] != "", path+".mode", "It must be declared.")
+		c.that(cell["nodeset"] != "", path+".nodeset", "It must be declared.")
+		c.that(len(cells) == 0 || cells[key] != nil, path, "cpu.numa has no such cell.")
+	}
+}
+
+func tooSmall(sum, size uint64) string {
+	return fmt.Sprintf("The cells have %d MiB together, and memory.size is %d MiB.", sum/mib, size/mib)
+}
+
+// checkCells checks that declared cells have the memory that is declared, together with what is plugged in: libvirt
+// takes what they have for all there is.
+func (d *Definition) checkCells(want Spec) error {
+	cells := ParseTable(want.Facts[cpuNUMA])
+	sum := d.pluggedMemory()
+	for _, cell := range cells {
+		bytes, _ := strconv.ParseUint(cell["memory"], 10, 64)
+		sum += bytes
+	}
+	if size := pick(want.Memory.Size, nil, 0); len(cells) > 0 && sum < size {
+		return Problem{cpuNUMA, tooSmall(sum, size)}
+	}
+	return nil
+}
+
+// checkNumatune checks what is declared of the binding of all memory.
+func checkNumatune(value func(attribute string) string) (attribute, problem string) {
+	mode, nodes, auto := value("numatune.mode"), value("numatune.nodeset"), value("numatune.placement") == "auto"
+	switch {
+	case nodes != "" && auto:
+		return "numatune.nodeset", "With placement auto the host chooses the nodes."
+	case mode != "" && mode != None && nodes == "" && !auto:
+		return "numatune.nodeset", "The mode needs nodes."
+	case nodes != "" && (mode == "" || mode == None):
+		return "numatune.mode", "The nodes need a mode."
+	default:
+		return "", ""
+	}
+}

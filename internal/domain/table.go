@@ -1,0 +1,83 @@
+package domain
+
+import (
+	"cmp"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/beevik/etree"
+)
+
+// ParseTable reads the value of an attribute of kind Table: its rows by key.
+func ParseTable(value string) map[string]Row {
+	all := map[string]Row{}
+	for path, text := range ParseTexts(value) {
+		key, column, _ := strings.Cut(path, ".")
+		if all[key] == nil {
+			all[key] = Row{}
+		}
+		all[key][column] = text
+	}
+	return all
+}
+
+// FormatTable is the inverse of ParseTable.
+func FormatTable(rows map[string]Row) string {
+	texts := map[string]string{}
+	for key, row := range rows {
+		for column, text := range row {
+			texts[key+"."+column] = text
+		}
+	}
+	return FormatTexts(texts)
+}
+
+// At is the path of a column below what has the table, with * for the key.
+func (a Attribute) At(column Attribute) string { return a.Name + ".*." + column.Name }
+
+func (a Attribute) normalTable(value string) string {
+	all := ParseTable(value)
+	for _, row := range all {
+		for _, column := range a.Columns {
+			if row[column.Name] = column.normal(row[column.Name]); row[column.Name] == "" {
+				delete(row, column.Name)
+			}
+		}
+	}
+	return FormatTable(all)
+}
+
+func (a Attribute) readTable(e *etree.Element) string {
+	_, _, keys, found := a.placed(e)
+	all := map[string]Row{}
+	for i, one := range found {
+		row := Row{}
+		rows(a.Columns).read(one, "", Facts(row))
+		all[cmp.Or(attr(one, keys[0]), strconv.Itoa(i))] = row
+	}
+	return FormatTable(all)
+}
+
+func (a Attribute) putTable(e *etree.Element, path string, all map[string]Row) error {
+	return a.putAll(e, sortedKeys(all), func(one *etree.Element, key string) error {
+		whole := Facts{}
+		for _, column := range a.Columns {
+			whole[column.Name] = all[key][column.Name]
+		}
+		return rows(a.Columns).apply(one, join(path, key), whole)
+	})
+}
+
+// validateTable checks the rows of a table, whose keys are numbers.
+func (a Attribute) validateTable(c *checker, path, value string) {
+	all := ParseTable(value)
+	for _, key := range sortedKeys(all) {
+		_, isNumber := number(key)
+		c.that(isNumber, path, fmt.Sprintf("The key %q isn't a number.", key))
+		for _, column := range a.Columns {
+			column.validate(c, join(join(path, key), column.Name), all[key][column.Name],
+				func(string, string) bool { return false })
+		}
+	}
+}

@@ -1,0 +1,34 @@
+package migration
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
+)
+
+// HostParts are the parts of a host that a VM can be bound to.
+func HostParts(info *libvirt.HostInfo) domain.HostParts {
+	parts := domain.HostParts{Pages: map[uint64]uint64{}}
+	for _, cell := range info.Cells {
+		parts.Nodes = append(parts.Nodes, cell.ID)
+		parts.CPUs = append(parts.CPUs, cell.CPUs...)
+		for _, pool := range cell.Pages {
+			parts.Pages[pool.SizeBytes] += pool.Pages
+		}
+	}
+	return parts
+}
+
+// checkHostParts checks that the target has what the VM is bound to.
+func (t preflight) checkHostParts(_ context.Context, f *blockerList) {
+	memory := uint64(0)
+	if t.vm.Live() {
+		memory = t.vm.Facts.Memory
+	}
+	for _, p := range t.vm.Facts.Facts.Lacking(HostParts(t.to), memory) {
+		f.block(HostResourcesNotAvailable, p.Path, fmt.Sprintf("host %q %s", t.target.Name(), p.Message),
+			"Choose another host, or bind the VM to what all of its hosts have.")
+	}
+}

@@ -1,0 +1,112 @@
+package virtualmachine_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/hashicorp/terraform-plugin-testing/helper/resource"
+	"github.com/hashicorp/terraform-plugin-testing/knownvalue"
+	"github.com/hashicorp/terraform-plugin-testing/plancheck"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/acctest"
+)
+
+// TestAccCompute_runs: the CPUs and the memory of a VM that runs are tuned as far as this host can, changed while it
+// runs, imported, and put right after a drift. What can't change while it runs, or what the host lacks, is refused.
+func TestAccCompute_runs(t *testing.T) {
+	t.Parallel()
+	s := begin(t)
+	cpu := func(numa, pin string) string {
+		return fmt.Sprintf(`{ sockets = 2, cores = 2, dies = 1, mode = "custom", model = "Nehalem",
+    features = { vme = "disable", x2apic = "optional" }, numa = %s, %s }`, numa, pin)
+	}
+	cells := `{
+      0 = { cpus = "0-1", memory = "32Mi", memory_access = "shared" }
+      1 = { cpus = "2-3", memory = "32Mi", discard = true }
+    }`
+	memory := func(more string) string {
+		return `{ size = "64Mi", source = "memfd", shared = true, nosharepages = true, allocation = "ondemand"
+    numatune = { mode = "strict", nodeset = "0", cells = { 0 = { mode = "preferred", nodeset = "0" } } }
+    balloon  = { autodeflate = true, free_page_reporting = true, stats_period = 5 }` + more + ` }`
+	}
+	s.apply(hcl{
+		"cpu": cpu(cells, `pin = { 0 = "0", 3 = "0-1" }, emulator_pin = "0-1"`), "memory": memory(""),
+	}, plancheck.ResourceActionCreate, []string{
+		"<cell id='0' cpus='0-1' memory='32768' unit='KiB' memAccess='shared'/>",
+		"<cell id='1' cpus='2-3' memory='32768' unit='KiB' discard='yes'/>", "<memory mode='strict' nodeset='0'/>",
+		"<memnode cellid='0' mode='preferred' nodeset='0'/>", "<feature policy='disable' name='vme'/>",
+		"<vcpupin vcpu='0' cpuset='0'/>", "<vcpupin vcpu='3' cpuset='0-1'/>", "<emulatorpin cpuset='0-1'/>",
+		"<source type='memfd'/>", "<access mode='shared'/>", "<nosharepages/>", "<allocation mode='ondemand'/>",
+		"autodeflate='on'", "freePageReporting='on'", "<stats period='5'/>", "dies='1'",
+	}, nil, know("cpu.numa.1.memory_access", knownvalue.Null()), know("cpu.numa.0.cpus", exactly("0-1")))
+	s.imported("cpu.features", "cpu.migratable", "memory.balloon", "memory.max_size")
+	s.apply(hcl{
+		"cpu":    cpu(cells, `pin = { 0 = "1", 3 = "0-1" }, emulator_pin = "0"`),
+		"memory": strings.Replace(memory(""), "stats_period = 5", "stats_period = 7", 1),
+	}, plancheck.ResourceActionUpdate, []string{
+		"<vcpupin vcpu='0' cpuset='1'/>", "<emulatorpin cpuset='0'/>", "<stats period='7'/>",
+	}, nil)
+	s.drift([]string{"<vcpupin vcpu='0' cpuset='1'/>"}, "vcpupin", s.name, "0", "0-1", "--live", "--config")
+	pins := `pin = { 0 = "1", 3 = "0-1" }, emulator_pin = "0"`
+	s.refuse(hcl{"cpu": cpu(strings.Replace(cells, `"0-1"`, `"0-2"`, 1), pins)}, "cpu.numa.1.cpus",
+		"Virtual CPU 2 is in cell 0, too")
+	s.refuse(hcl{"cpu": cpu(strings.ReplaceAll(cells, "32Mi", "16Mi"), pins)}, "The cells have 32 MiB together",
+		"memory.size is 64 MiB")
+	s.refuse(hcl{"cpu": cpu(strings.ReplaceAll(cells, `"2-3"`, `"2-4"`), pins)}, "The VM has virtual CPUs 0 to 3")
+	s.refuse(hcl{"cpu": cpu(strings.Replace(cells, "shared", "private", 1), pins)}, "Change needs a restart",
+		"cpu.numa: The guest finds its NUMA cells when it starts")
+	s.refuse(hcl{"cpu": cpu(cells, `pin = { 0 = "777", 3 = "0" }, emulator_pin = "0"`)}, "cpu.pin", "it has no CPU 777")
+	s.refuse(hcl{"memory": strings.Replace(memory(""), `mode = "strict"`, `mode = "none"`, 1)}, "memory.numatune.mode",
+		"The nodes need a mode")
+	restart := func(memory string) hcl { return hcl{"memory": memory, "update_policy": quote("Restart")} }
+	s.refuse(restart(strings.Replace(memory(""), `nodeset = "0", cells`, `nodeset = "0-7", cells`, 1)),
+		"memory.numatune.nodeset", "it has no NUMA node 1-7")
+	s.refuse(restart(memory(`, huge_pages = "64Ki"`)), "memory.huge_pages", "it has no pages of 64Ki")
+	s.refuse(restart(memory(`, huge_pages = "1Gi"`)), "memory.huge_pages", "it has 0 pages of 1Gi, 0 MiB, and the VM")
+	s.tell()
+}
+
+// TestAccCompute_off: what this host can't run is defined, imported, changed, put right after a drift and removed in a
+// VM that is off.
+func TestAccCompute_off(t *testing.T) {
+	t.Parallel()
+	s := begin(t)
+	has := func(parts ...string) resource.TestCheckFunc { return look(t, s.l, "kvm1", s.name, parts...) }
+	step := func(change hcl, action plancheck.ResourceActionType, checks ...resource.TestCheckFunc) {
+		s.config = s.config.with(change)
+		s.steps = append(s.steps, resource.TestStep{
+			Config: acctest.Config(s.l) + s.config.String(), ConfigPlanChecks: changes(action),
+			Check: resource.ComposeAggregateTestCheckFunc(checks...),
+		})
+	}
+	step(hcl{
+		"run_strategy": quote("Halted"),
+		"cpu": `{ vcpus = 2, mode = "maximum", migratable = false, shares = 2048, quota = 50000, period = 100000
+    numa = { 0 = { cpus = "0-1", memory = "32Mi" }, 1 = { memory = "32Mi" } } }`,
+		"memory": `{ size = "64Mi", source = "file", locked = true, hard_limit = "1Gi", soft_limit = "512Mi"
+    swap_hard_limit = "2Gi", discard = true, balloon = { model = "none" }
+    numatune = { mode = "interleave", nodeset = "0" } }`,
+	}, plancheck.ResourceActionCreate, has("<shares>2048<", "<quota>50000<", "<period>100000<", "migratable='off'",
+		"<source type='file'/>", "<locked/>", "<hard_limit unit='KiB'>1048576<", "<soft_limit unit='KiB'>524288<",
+		"<swap_hard_limit unit='KiB'>2097152<", "<discard/>", "<memballoon model='none'",
+		"<cell id='1' memory='32768' unit='KiB'/>", "<memory mode='interleave' nodeset='0'/>"))
+	s.imported()
+	step(hcl{
+		"cpu": `{ vcpus = 2, mode = "maximum", shares = 0, quota = 60000, numa = { 0 = { cpus = "0-1", memory = "64Mi" } } }`,
+		"memory": `{ size = "64Mi", locked = false, hard_limit = "0", soft_limit = "256Mi"
+    numatune = { mode = "none", nodeset = "" } }`,
+	}, plancheck.ResourceActionUpdate, has("<quota>60000<", "<soft_limit unit='KiB'>262144<", "<swap_hard_limit",
+		"<cell id='0' cpus='0-1' memory='65536' unit='KiB'/>"),
+		lacks(t, s.l, "kvm1", s.name, "<shares>", "<locked/>", "<hard_limit", "<cell id='1'", "<numatune"))
+	s.refuse(hcl{"memory": `{ size = "64Mi", huge_pages = "2Mi" }`}, "hugetlbfs filesystem is not mounted")
+	step(nil, plancheck.ResourceActionUpdate, has("<cell id='0' cpus='0-1' memory='65536' unit='KiB'/>", "<quota>60000<"))
+	s.steps[len(s.steps)-1].PreConfig = func() {
+		xml := s.l.Virsh(t, "kvm1", "dumpxml", "--inactive", s.name)
+		s.l.Define(t, "kvm1", strings.NewReplacer("<quota>60000<", "<quota>70000<",
+			"memory='65536' unit='KiB'/>", "memory='65536' unit='KiB' memAccess='private'/>").Replace(xml))
+	}
+	step(hcl{"cpu": `{ vcpus = 2, numa = {}, quota = 0 }`}, plancheck.ResourceActionUpdate,
+		lacks(t, s.l, "kvm1", s.name, "<numa>", "<quota>"))
+	s.tell()
+}
