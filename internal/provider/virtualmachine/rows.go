@@ -92,6 +92,8 @@ func rowAttribute(a domain.Attribute) schema.Attribute {
 		}
 	case domain.Numbers:
 		return schema.ListAttribute{MarkdownDescription: doc, ElementType: types.Int64Type, Optional: true, Computed: true}
+	case domain.Words:
+		return schema.ListAttribute{MarkdownDescription: doc, ElementType: types.StringType, Optional: true, Computed: true}
 	case domain.Texts:
 		return schema.MapAttribute{MarkdownDescription: doc, ElementType: types.StringType, Optional: true, Computed: true}
 	default:
@@ -336,7 +338,7 @@ func rowValue(path, fact string) attr.Value {
 			return rowNulls[path]
 		}
 		return value.NewQuantityFromBytes(bytes)
-	case domain.Numbers, domain.Texts:
+	case domain.Numbers, domain.Words, domain.Texts:
 		return severalValue(rows[path].Kind, fact)
 	default:
 		return types.StringValue(fact)
