@@ -38,6 +38,8 @@ const (
 	Amount
 	// Numbers are numbers, each of an element: "1,2". Place is the element and its attribute: "vlan/tag@id".
 	Numbers
+	// Words are texts in their order: see ParseWords. They are in more than one place.
+	Words
 	// Texts are texts by name, each of an element: see ParseTexts. Place is the element and its two attributes:
 	// "cputune/vcpupin@vcpu@cpuset".
 	Texts
@@ -133,11 +135,13 @@ type Transition struct {
 // Groups are all groups of attributes.
 var Groups = slices.Concat([]Group{
 	descriptionGroup, eventsGroup, cpuGroup, memoryGroup, iothreadsGroup, clockGroup, hypervGroup, featuresGroup,
+	hotplugGroup, commandlineGroup,
 }, deviceGroups)
 
 // deviceGroups are devices of which a VM has one.
 var deviceGroups = []Group{
 	tpmGroup, rngGroup, watchdogGroup, graphicsGroup, videoGroup, soundGroup, panicGroup, vsockGroup, iommuGroup,
+	smartcardGroup,
 }
 
 // At is the path of an attribute.

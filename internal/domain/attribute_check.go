@@ -171,7 +171,7 @@ func (a Attribute) validate(c *checker, path, value string, free func(path, valu
 		c.that(isNumber, path, fmt.Sprintf("%q isn't a number from 0.", value))
 	case Table:
 		a.validateTable(c, path, value)
-	case Text, Numbers, Texts: // They have a check of their own.
+	case Text, Numbers, Texts, Words: // They have a check of their own.
 	case Switch, Flag:
 		c.that(value == "yes" || value == "no", path, fmt.Sprintf("%q isn't yes or no.", value))
 	}

@@ -2,6 +2,7 @@ package domain
 
 import (
 	"cmp"
+	"encoding/json"
 	"maps"
 	"slices"
 	"strconv"
@@ -50,6 +51,29 @@ func FormatNumbers(all []int64) string {
 		texts[i] = strconv.FormatInt(n, 10)
 	}
 	return strings.Join(texts, ",")
+}
+
+// ParseWords reads the value of an attribute of kind Words.
+func ParseWords(value string) []string {
+	var words []string
+	if json.Unmarshal([]byte(value), &words) != nil {
+		return nil // It is "", or nothing that FormatWords writes.
+	}
+	return words
+}
+
+// FormatWords is the inverse of ParseWords.
+func FormatWords(words []string) string {
+	if len(words) == 0 {
+		return ""
+	}
+	var out strings.Builder
+	writer := json.NewEncoder(&out)
+	writer.SetEscapeHTML(false)
+	if err := writer.Encode(words); err != nil {
+		panic("writing texts to memory: " + err.Error()) // A text can't fail, and a buffer doesn't.
+	}
+	return strings.TrimSpace(out.String())
 }
 
 // normal writes what means the same in the same way; "" is nothing.
@@ -122,7 +146,7 @@ func (a Attribute) read(e *etree.Element) string {
 		return a.normal(FormatTexts(texts))
 	case Table:
 		return a.normal(a.readTable(e))
-	case Text, Count, Switch:
+	case Text, Count, Switch, Words:
 	}
 	value := at(e, a.Place)
 	if on, off := a.switchWords(); a.Kind == Switch && value != "" {

@@ -178,5 +178,6 @@ func Pending(live, persistent Spec) []Change {
 		}
 	}
 	persistent.FreeSlots, live.FreeSlots = nil, nil
+	persistent.Buses, live.Buses = nil, nil
 	return Changes(live, persistent)
 }

@@ -136,6 +136,18 @@ func (d *Definition) defaultBus(device string) string {
 	}
 }
 
+// buses are the kinds of controllers that the VM has.
+func (d *Definition) buses() []string {
+	found := []string{}
+	for _, e := range d.devices("controller") {
+		if kind := attr(e, "type"); kind != "" && attr(e, "model") != None && !slices.Contains(found, kind) {
+			found = append(found, kind)
+		}
+	}
+	slices.Sort(found)
+	return found
+}
+
 // freeSlots counts the PCI Express ports, or for older machine types the PCI slots, without a device. nil without PCI.
 func (d *Definition) freeSlots() *int {
 	const ports, slots = 1, 31 // A port takes one device; slot 0 of a conventional bus is the bridge's.
@@ -180,11 +192,7 @@ func placedOnPCI(bus string) bool {
 	return bus == "virtio"
 }
 
-// ports returns n spare PCI Express ports.
-func rootPorts(n int) []*etree.Element {
-	found := make([]*etree.Element, n)
-	for i := range found {
-		found[i] = element("controller", "type", "pci", "index", strconv.Itoa(i+1), "model", "pcie-root-port")
-	}
-	return found
+// rootPort is a PCI Express port, which takes one device.
+func rootPort(index int) *etree.Element {
+	return element("controller", "type", "pci", "index", strconv.Itoa(index), "model", "pcie-root-port")
 }

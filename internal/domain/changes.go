@@ -87,6 +87,11 @@ func (c *classifier) takeSlot() bool {
 	return *c.slots >= 0
 }
 
+// hasBus says whether the running VM has a controller that devices of that bus are plugged into.
+func (c *classifier) hasBus(bus string) bool {
+	return bus == "" || c.have.Buses == nil || slices.Contains(c.have.Buses, bus)
+}
+
 func (c *classifier) freeSlot() {
 	if c.slots != nil {
 		*c.slots++

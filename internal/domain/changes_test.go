@@ -44,9 +44,13 @@ func full() Spec {
 		Filesystems: map[string]Row{"share": {
 			"target": "share", "source": "/srv", "driver": "9p", "access_mode": "mapped", "read_only": "yes",
 		}},
+		Consoles:     map[string]Row{"log": {"type": "file", "path": "/c"}},
+		Redirdevs:    map[string]Row{"usb": {"type": "tcp", "host": "10.0.0.1", "service": "4000"}},
 		HostDevices:  map[string]Row{"gpu": {"type": "pci", "address": "0000:65:00.0"}},
 		ExtraDevices: map[string]string{"shared": `<shmem name="a"><size unit="M">4</size></shmem>`},
 		Facts: Facts{
+			"platform.hotplug_ports": "4", "qemu_commandline.args": `["-name","b"]`, "qemu_commandline.env": "A=b\n",
+			"devices.smartcard.mode": "passthrough", "devices.smartcard.type": "spicevmc",
 			"title": "A VM", "description": "What it is for", "platform.events.on_crash": "restart",
 			"platform.events.on_reboot": "restart", "platform.events.on_poweroff": "destroy",
 			"devices.tpm.model": "tpm-crb", "devices.tpm.backend": "emulator",
@@ -91,7 +95,7 @@ var changeTable = []struct {
 	},
 	{
 		"extra device in other notation", nil, func(s *Spec) {
-			s.ExtraDevices = map[string]string{"shared": "<shmem name='a'>\n  <!-- 4 MB -->\n  <size unit='M'>4</size>\n</shmem>\n"}
+			s.ExtraDevices = map[string]string{"shared": "<shmem name='a'>\n  <!-- 4 MB -->\n  <size unit='KiB'>4096</size>\n</shmem>\n"}
 		}, "",
 	},
 	{"name", nil, func(s *Spec) { s.Name = "other" }, "name restart"},
@@ -161,7 +165,29 @@ var changeTable = []struct {
 	{"ignition", nil, func(s *Spec) { s.Ignition = new("/other") }, "ignition restart"},
 	{"no ignition", nil, func(s *Spec) { s.Ignition = new("") }, "ignition restart"},
 	{"no kernel", nil, func(s *Spec) { s.Kernel = &Kernel{} }, "kernel restart"},
-	{"agent", nil, func(s *Spec) { s.GuestAgent = new(false) }, "guest_agent restart"},
+	{"agent goes", nil, func(s *Spec) { s.GuestAgent = new(false) }, "guest_agent live"},
+	{"agent comes", func(s *Spec) { s.GuestAgent = new(false) }, func(*Spec) {}, "guest_agent live"},
+	{
+		"agent comes without a controller", func(s *Spec) { s.GuestAgent, s.Buses = new(false), []string{"usb"} },
+		func(*Spec) {}, "guest_agent restart",
+	},
+	{
+		"USB disk comes without a controller", func(s *Spec) { s.Buses = []string{busSerial} }, addDisk(Disk{Bus: "usb"}),
+		"disks.new restart",
+	},
+	{
+		"channel comes without a controller", func(s *Spec) { s.Buses = []string{"usb"} },
+		func(s *Spec) { s.Channels = map[string]Row{"b": {"type": "unix", "name": "b"}} },
+		"devices.channels.spice live, devices.channels.b restart",
+	},
+	{
+		"host device comes without a slot", func(s *Spec) { s.FreeSlots, s.HostDevices = new(0), nil }, func(*Spec) {},
+		"devices.host_devices.gpu restart",
+	},
+	{
+		"no slot for memory", func(s *Spec) { s.Memory.Full = true }, func(s *Spec) { s.Memory.Size = new(uint64(2 << 30)) },
+		"memory.size restart",
+	},
 	{"console", nil, func(s *Spec) { s.SerialConsole = new(false) }, "serial_console restart"},
 
 	{"disk comes", nil, addDisk(Disk{}), "disks.new live"},

@@ -15,14 +15,39 @@ var agentBlock = block{
 	read:  func(d *Definition, s *Spec) { s.GuestAgent = new(len(d.agentChannels()) > 0) },
 	apply: func(d *Definition, want Spec) error { d.applyGuestAgent(want.GuestAgent); return nil },
 	classify: func(c *classifier) {
-		if differs(c.have.GuestAgent, c.want.GuestAgent) {
-			c.add("guest_agent", "guest_agent", "")
+		switch {
+		case !differs(c.have.GuestAgent, c.want.GuestAgent):
+		case !*c.want.GuestAgent:
+			c.add("guest_agent", "guest_agent removed", "")
+		case !c.hasBus(busSerial):
+			c.add("guest_agent", "guest_agent no bus", "")
+		default:
+			c.add("guest_agent", "guest_agent added", "")
+		}
+	},
+	step: func(p *stepper, c change) {
+		from := p.live
+		if c.step == Attach {
+			from = p.persistent
+		}
+		for _, e := range from.agentChannels() {
+			e = e.Copy()
+			if c.step == Attach {
+				dropChildren(e, "address") // That of the persistent definition may be taken in the running domain.
+			}
+			p.step(Step{Kind: c.step, Path: c.Path, XML: render(e)})
 		}
 	},
 }
 
 var agentRules = map[string]rule{
-	"guest_agent": {effect: restart, why: "The channel of the guest agent is there from the start of the VM."},
+	"guest_agent added": {
+		effect: live, step: Attach, why: "The channel of the guest agent is plugged into the running VM.",
+	},
+	"guest_agent removed": {
+		effect: live, step: Detach, why: "The channel of the guest agent is unplugged from the running VM.",
+	},
+	"guest_agent no bus": {effect: restart, why: "The running VM has no controller for channels."},
 }
 
 // consoleBlock is the serial console.
@@ -65,12 +90,17 @@ func (d *Definition) applyGuestAgent(want *bool) {
 	}
 }
 
-// consoles returns the serial ports and consoles that `virsh console` can open.
+// consoles returns the serial ports and consoles that `virsh console` can open. Those on virtio have keys.
 func (d *Definition) consoles() []*etree.Element {
 	return slices.DeleteFunc(d.devices("serial", "console"), func(e *etree.Element) bool {
 		kind := attr(e, "type")
-		return kind != "pty" && kind != "unix"
+		return kind != "pty" && kind != "unix" || e.Tag == "console" && onVirtio(e)
 	})
+}
+
+// usesVirtioSerial says whether devices of the VM are on a controller for serial ports on virtio.
+func (d *Definition) usesVirtioSerial() bool {
+	return slices.ContainsFunc(d.devices("channel", "console"), onVirtio)
 }
 
 // applySerialConsole adds or removes serial port and console. Ports that lead elsewhere, to a file say, stay.
@@ -85,8 +115,8 @@ func (d *Definition) applySerialConsole(want *bool) {
 	if *want {
 		d.addDevice(element("serial", "type", "pty"))
 		console := element("console", "type", "pty")
-		if others := len(d.devices("serial")) - 1; others == 0 {
-			// Beside another serial port libvirt derives the console itself.
+		if others := len(d.devices("serial", "console")) - 1; others == 0 {
+			// Beside another port libvirt derives the console itself, which has to be the first.
 			add(console, "target", "type", "serial", "port", "0")
 			d.addDevice(console)
 		}

@@ -52,6 +52,7 @@ var diskRules = map[string]rule{
 		effect: restart, why: "The bus takes no disks from a running VM and gives it none; virtio, scsi and usb do.",
 	},
 	"disks.* no slot": {effect: restart, why: "The running VM has no free PCI slot for another disk."},
+	"disks.* no bus":  {effect: restart, why: "The running VM has no USB controller."},
 	"disks.* boot order": {
 		effect: restart, why: "A running VM takes a new disk into its boot order only when nothing is in its way.",
 	},
@@ -261,6 +262,8 @@ func newDiskRow(c *classifier, disk Disk) string {
 		return "disks.* cold bus"
 	case placedOnPCI(disk.Bus) && !c.takeSlot():
 		return "disks.* no slot"
+	case disk.Bus == busUSB && !c.hasBus(busUSB):
+		return "disks.* no bus"
 	case !c.bootOrderFits(disk.BootOrder):
 		return "disks.* boot order"
 	default:

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/beevik/etree"
@@ -17,7 +18,7 @@ const ExtraDevices = "extra_device_xml"
 var extraKind = kind{path: ExtraDevices, prefix: "ua-extra-"}
 
 // withoutAlias are the elements that libvirt keeps no alias of, so that one that was added couldn't be found again.
-var withoutAlias = []string{"audio", "emulator", "lease", "redirfilter"}
+var withoutAlias = []string{"audio", "devices", "domain", "emulator", "lease", "redirfilter"}
 
 var extraBlock = block{
 	kind: &extraKind,
@@ -46,7 +47,7 @@ var extraBlock = block{
 		}
 	},
 	texts: map[string]func(a, b string) bool{
-		ExtraDevices + ".*": func(a, b string) bool { return NormalDeviceXML(a) == NormalDeviceXML(b) },
+		ExtraDevices + ".*": sameDevice,
 	},
 }
 
@@ -58,6 +59,13 @@ func NormalDeviceXML(xml string) string {
 		return xml
 	}
 	return normalElement(e)
+}
+
+// sameDevice says whether two elements say the same.
+func sameDevice(a, b string) bool {
+	one, errA := parseDevice(a)
+	other, errB := parseDevice(b)
+	return a == b || errA == nil && errB == nil && hasAll(one, other) && hasAll(other, one)
 }
 
 func normalElement(e *etree.Element) string {
@@ -110,6 +118,8 @@ func extraProblem(xml string) string {
 	switch {
 	case err != nil:
 		return fmt.Sprintf("It isn't the XML of one element below <devices>: %v.", err)
+	case e.Space != "" || attr(e, "xmlns") != "":
+		return "It is an element of another namespace, which libvirt would drop."
 	case child(e, "alias") != nil:
 		return "It has an <alias>, which is derived from the key. Leave it out."
 	case slices.Contains(withoutAlias, e.Tag):
@@ -131,8 +141,6 @@ func describedBy(e *etree.Element) string {
 		return "interfaces"
 	case "memory", "memballoon":
 		return "memory"
-	case "console":
-		return "serial_console"
 	}
 	for _, f := range Families {
 		if f.Tag == e.Tag && (f.Skip == nil || !f.Skip(e)) {
@@ -181,25 +189,48 @@ func (d *Definition) readExtraDevices() map[string]string {
 	return found
 }
 
-// hasAll says whether an element says all that another one does. libvirt adds what it chose.
+// hasAll says whether an element says all that another one does. libvirt adds what it chose, and writes numbers and
+// sizes in its own way.
 func hasAll(e, want *etree.Element) bool {
-	if e.Tag != want.Tag || strings.TrimSpace(want.Text()) != "" && text(e) != text(want) {
+	if e.Tag != want.Tag || !sameSize(e, want) && text(want) != "" && !sameWord(text(e), text(want)) {
 		return false
 	}
 	for _, a := range want.Attr {
-		if e.SelectAttr(a.FullKey()) == nil || e.SelectAttrValue(a.FullKey(), "") != a.Value {
+		if a.Key == "unit" && sameSize(e, want) {
+			continue
+		}
+		if e.SelectAttr(a.FullKey()) == nil || !sameWord(e.SelectAttrValue(a.FullKey(), ""), a.Value) {
 			return false
 		}
 	}
-	left := e.ChildElements()
-	for _, c := range want.ChildElements() {
-		at := slices.IndexFunc(left, func(have *etree.Element) bool { return hasAll(have, c) })
-		if at < 0 {
-			return false
-		}
-		left = slices.Delete(left, at, at+1)
+	return haveAll(e.ChildElements(), want.ChildElements())
+}
+
+// haveAll says whether each of the wanted elements is another one of those that are there.
+func haveAll(have, want []*etree.Element) bool {
+	if len(want) == 0 {
+		return true
 	}
-	return true
+	for i, e := range have {
+		if hasAll(e, want[0]) && haveAll(slices.Delete(slices.Clone(have), i, i+1), want[1:]) {
+			return true
+		}
+	}
+	return false
+}
+
+// sameSize says whether two elements are sizes with a unit, and as large.
+func sameSize(a, b *etree.Element) bool {
+	inA, isA := size(a)
+	inB, isB := size(b)
+	return isA && isB && inA == inB && attr(b, "unit") != ""
+}
+
+// sameWord says whether two texts are equal, or one number: 0x1A and 26.
+func sameWord(a, b string) bool {
+	inA, errA := strconv.ParseUint(a, 0, 64)
+	inB, errB := strconv.ParseUint(b, 0, 64)
+	return a == b || errA == nil && errB == nil && inA == inB
 }
 
 // applyExtraDevices removes, replaces and adds devices. Those that nobody declared here stay as they are.
@@ -209,13 +240,13 @@ func (d *Definition) applyExtraDevices(want map[string]string) error {
 	}
 	have, elements := d.readExtraDevices(), d.extraElements()
 	for key, e := range elements {
-		if NormalDeviceXML(want[key]) != have[key] {
+		if !sameDevice(want[key], have[key]) {
 			drop(e)
 		}
 	}
 	var problems []error
 	for _, key := range sortedKeys(want) {
-		if _, there := have[key]; there && NormalDeviceXML(want[key]) == have[key] {
+		if _, there := have[key]; there && sameDevice(want[key], have[key]) {
 			continue
 		}
 		e, err := parseDevice(want[key])
@@ -240,7 +271,7 @@ func classifyExtraDevices(c *classifier) {
 		switch path := join(ExtraDevices, key); {
 		case !stays:
 			c.add(path, ExtraDevices+".* removed", key)
-		case want != NormalDeviceXML(c.have.ExtraDevices[key]):
+		case !sameDevice(want, c.have.ExtraDevices[key]):
 			c.add(path, ExtraDevices+".*", key)
 		}
 	}

@@ -52,6 +52,33 @@ func TestExtraDevices_areReadByWhatWasDeclared(t *testing.T) {
 	}
 }
 
+// What libvirt writes in its own way is what was declared.
+func TestExtraDevices_areReadByMeaning(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		have, want string
+		same       bool
+	}{
+		{`<a><size unit="M">4</size></a>`, `<a><size unit="KiB">4096</size></a>`, true},
+		{`<a><size unit="M">4</size></a>`, `<a><size unit="KiB">4</size></a>`, false},
+		{`<a><size unit="M">4</size></a>`, `<a><size>4</size></a>`, true},
+		{`<a slot="0x1a"/>`, `<a slot="26"/>`, true},
+		{`<a slot="0x1a"/>`, `<a slot="0x1A"/>`, true},
+		{`<a slot="0x1a"/>`, `<a slot="1a"/>`, false},
+		{`<a><b x="1"/><b/></a>`, `<a><b/><b x="1"/></a>`, true},
+		{`<a><b x="1"/></a>`, `<a><b/><b x="1"/></a>`, false},
+		{`<a><b>c</b></a>`, `<a><b> c </b></a>`, true},
+		{`<a><b>c</b></a>`, `<a><b>d</b></a>`, false},
+		{`<a/>`, `<a x=""/>`, false},
+	} {
+		have, errHave := parseDevice(test.have)
+		want, errWant := parseDevice(test.want)
+		if errHave != nil || errWant != nil || hasAll(have, want) != test.same {
+			t.Errorf("%s has all of %s: %v %v, want %v", test.have, test.want, errHave, errWant, test.same)
+		}
+	}
+}
+
 func TestExtraDevices_refused(t *testing.T) {
 	t.Parallel()
 	for xml, want := range map[string]string{
@@ -60,6 +87,9 @@ func TestExtraDevices_refused(t *testing.T) {
 		"<shmem>":                            "one element",
 		"<hub type='usb'/><hub type='usb'/>": "are 2 elements",
 		"<hub type='usb'><alias name='ua-disk-root'/></hub>": "derived from the key",
+		"<q:hub xmlns:q='urn:q' type='usb'/>":                "another namespace",
+		"<hub xmlns='urn:q' type='usb'/>":                    "another namespace",
+		"<devices><hub type='usb'/></devices>":               "no alias",
 		"<emulator>/bin/sh</emulator>":                       "no alias",
 		"<disk type='file'/>":                                "Declare it with disks",
 		"<interface type='user'/>":                           "interfaces",

@@ -16,13 +16,13 @@ type Row map[string]string
 type Family struct {
 	// Path is the attribute that holds them: "devices.inputs". Tag is their element.
 	Path, Tag string
-	// Attributes are in the order in which they are applied. The first one and those that are Fixed make a device what it
-	// is: one that differs in them is another device.
+	// Attributes are in the order in which they are applied.
 	Attributes []Attribute
 	// Added and Removed say how a device comes and goes.
 	Added, Removed Transition
-	// Cold says that a device with these values can't come or go while the VM runs; nil: all can.
-	Cold func(Row) bool
+	// Bus is what a device with these values is plugged into: busUSB, busSerial, busPCI; nil or "": nothing that may be
+	// missing.
+	Bus func(Row) string
 	// Skip says that an element of that tag isn't meant; nil: all are.
 	Skip func(*etree.Element) bool
 	// begin is what the element of a new device has besides its attributes, end tidies up after a change.
@@ -39,13 +39,26 @@ type Family struct {
 }
 
 // Families are all kinds of devices that rows describe.
-var Families = []Family{inputFamily, serialFamily, channelFamily, filesystemFamily, hostDeviceFamily}
+var Families = []Family{
+	inputFamily, serialFamily, consoleFamily, channelFamily, filesystemFamily, hostDeviceFamily,
+	redirdevFamily,
+}
 
 // Of returns the family's devices in a spec, nil where they aren't declared.
 func (f Family) Of(s Spec) map[string]Row { return *f.in(&s) }
 
 // Declare puts the family's devices into a spec.
 func (f Family) Declare(s *Spec, all map[string]Row) { *f.in(s) = all }
+
+// The buses that devices of families are plugged into.
+const (
+	busUSB    = "usb"
+	busSerial = "virtio-serial"
+	busPCI    = "pci"
+)
+
+// on is the Bus of a family whose devices are all on one.
+func on(bus string) func(Row) string { return func(Row) string { return bus } }
 
 // At is the path of an attribute, with * for the key.
 func (f Family) At(a Attribute) string { return f.Path + ".*." + a.Name }
@@ -65,8 +78,7 @@ func (f Family) block() block {
 		kind: f.kind(), rules: f.rules(), attributes: f.Attributes, in: f.in, readOne: f.read, same: f.same, twin: f.twin,
 		facts: func(row *Row) *Facts { return (*Facts)(row) }, texts: map[string]func(a, b string) bool{},
 		patch: f.patch, create: f.create, validate: f.validate,
-		removed:  func(_ *classifier, row Row) string { return f.transition(row, " removed") },
-		added:    func(_ *classifier, row Row) string { return f.transition(row, " added") },
+		removed: f.removed, added: f.added,
 		compare:  func(*classifier, string, Row, Row) {},
 		normal:   func(row Row) Row { return row },
 		complete: func(row Row) Row { return row },
@@ -101,7 +113,8 @@ func (f Family) block() block {
 func (f Family) rules() map[string]rule {
 	all := map[string]rule{
 		f.Path + ".* renamed": {effect: live, why: "The device is there already; only its key changes."},
-		f.Path + ".* cold":    {why: f.Attributes[0].Why},
+		f.Path + ".* no slot": {why: "The running VM has no free PCI slot for another device."},
+		f.Path + ".* no bus":  {why: "The running VM has no controller for such a device."},
 	}
 	for name, t := range map[string]Transition{" added": f.Added, " removed": f.Removed} {
 		r := rule{why: t.Why}
@@ -134,11 +147,8 @@ func (f Family) same(have, want Row) bool {
 	return len(want) > 0
 }
 
-// twin says whether a live and a persistent device are one.
-func (f Family) twin(live, persistent Row) bool {
-	first := f.Attributes[0].Name
-	return live[first] == persistent[first]
-}
+// twin says whether a live and a persistent device are one: what runs may say more.
+func (f Family) twin(live, persistent Row) bool { return f.same(live, persistent) }
 
 func (f Family) patch(_ *Definition, e *etree.Element, path string, want Row, _ map[string]bool) error {
 	have := f.read(e)
@@ -174,11 +184,28 @@ func (f Family) create(d *Definition, key string, want Row, _ map[string]bool) (
 	return e, nil
 }
 
-func (f Family) transition(row Row, how string) string {
-	if f.Cold != nil && f.Cold(row) {
-		return f.Path + ".* cold"
+// added is the rule for a device that comes.
+func (f Family) added(c *classifier, row Row) string {
+	bus := ""
+	if f.Bus != nil && f.Added.Live {
+		bus = f.Bus(row)
 	}
-	return f.Path + ".*" + how
+	switch {
+	case bus == busPCI && !c.takeSlot():
+		return f.Path + ".* no slot"
+	case bus != busPCI && !c.hasBus(bus):
+		return f.Path + ".* no bus"
+	default:
+		return f.Path + ".* added"
+	}
+}
+
+// removed is the rule for a device that goes.
+func (f Family) removed(c *classifier, row Row) string {
+	if f.Bus != nil && f.Removed.Live && f.Bus(row) == busPCI {
+		c.freeSlot()
+	}
+	return f.Path + ".* removed"
 }
 
 func (f Family) validate(c *checker, all map[string]Row) {

@@ -23,6 +23,18 @@ var rowsOf = map[string][]struct{ declared, read Row }{
 		{Row{"type": "file", "path": "/f"}, Row{"type": "file", "path": "/f"}},
 		{Row{"type": "unix", "path": "/s"}, Row{"type": "unix", "path": "/s"}},
 	},
+	"devices.consoles": {
+		{Row{"type": "pty", "log_file": "/l"}, Row{"type": "pty", "log_file": "/l"}},
+		{Row{"type": "unix", "path": "/s"}, Row{"type": "unix", "path": "/s"}},
+	},
+	"devices.redirdevs": {
+		{Row{"type": "spicevmc"}, Row{"type": "spicevmc"}},
+		{Row{"type": "unix", "path": "/s"}, Row{"type": "unix", "path": "/s"}},
+		{
+			Row{"type": "tcp", "host": "10.0.0.1", "service": "4000"},
+			Row{"type": "tcp", "host": "10.0.0.1", "service": "4000"},
+		},
+	},
 	"devices.channels": {
 		{Row{"type": "unix", "name": "a"}, Row{"type": "unix", "name": "a"}},
 		{Row{"type": "spicevmc", "name": "com.redhat.spice.0"}, Row{"type": "spicevmc", "name": "com.redhat.spice.0"}},
@@ -135,6 +147,27 @@ func TestFamilies_areClassified(t *testing.T) {
 	}
 }
 
+// TestFamilies_anotherOneOfAKind: a device that takes the place of another one is another one, however alike they are.
+func TestFamilies_anotherOneOfAKind(t *testing.T) {
+	t.Parallel()
+	device := func(key string) Spec {
+		return Spec{Channels: map[string]Row{key: {"type": "unix", "name": "org.example." + key}}}
+	}
+	live := parse(t, `<domain><devices><controller type="virtio-serial" index="0"/></devices></domain>`)
+	if err := live.Apply(device("a")); err != nil {
+		t.Fatal(err)
+	}
+	persistent := live.Clone()
+	if err := persistent.Apply(device("b")); err != nil {
+		t.Fatal(err)
+	}
+	steps, err := LiveSteps(live, persistent, device("b"))
+	if err != nil || len(steps) != 2 || steps[0].Kind != Detach || steps[1].Kind != Attach ||
+		!strings.Contains(steps[0].XML, "org.example.a") || !strings.Contains(steps[1].XML, "org.example.b") {
+		t.Errorf("%v: %v", err, steps)
+	}
+}
+
 func TestFamilies_refuseWhatIsWrong(t *testing.T) {
 	t.Parallel()
 	for _, wrong := range []Spec{
@@ -146,6 +179,13 @@ func TestFamilies_refuseWhatIsWrong(t *testing.T) {
 		{Serials: map[string]Row{"a": {"type": "pty", "path": "/log"}}},
 		{Serials: map[string]Row{"a": {"type": "pty", "log_append": "yes"}}},
 		{Serials: map[string]Row{"a": {"type": "null"}}, SerialConsole: new(true)},
+		{Consoles: map[string]Row{"a": {"type": "spicevmc"}}},
+		{Consoles: map[string]Row{"a": {"type": "file"}}},
+		{Redirdevs: map[string]Row{"a": {"type": "tcp", "host": "h"}}},
+		{Redirdevs: map[string]Row{"a": {"type": "tcp", "service": "1"}}},
+		{Redirdevs: map[string]Row{"a": {"type": "tcp", "host": "h", "service": "1", "path": "/s"}}},
+		{Redirdevs: map[string]Row{"a": {"type": "spicevmc", "host": "h"}}},
+		{Redirdevs: map[string]Row{"a": {"type": "unix"}}},
 		{Channels: map[string]Row{"a": {"type": "unix"}}},
 		{Channels: map[string]Row{"a": {"type": "unix", "name": agentChannel}}},
 		{Filesystems: map[string]Row{"a": {"target": "t"}}},

@@ -23,6 +23,12 @@ var hostDeviceFamily = Family{
 		"you set the map, list every one.",
 	Added:   Transition{Live: true, Why: "The device is plugged into the running VM."},
 	Removed: Transition{Live: true, Why: "The device is unplugged from the running VM."},
+	Bus: func(row Row) string {
+		if row["type"] == "usb" {
+			return busUSB
+		}
+		return busPCI
+	},
 	Skip: func(e *etree.Element) bool {
 		return attr(e, "mode") == "capabilities" || child(e, "teaming") != nil
 	},

@@ -13,7 +13,7 @@ var identityBlock = block{
 	read:  (*Definition).readIdentity, apply: (*Definition).applyIdentity, classify: classifyIdentity,
 	validate: validateIdentity,
 	complete: func(persistent *Spec, _ Spec) { persistent.Name = "" }, // libvirt can't rename a running VM.
-	observe:  func(merged *Spec, live Spec) { merged.FreeSlots = live.FreeSlots },
+	observe:  func(merged *Spec, live Spec) { merged.FreeSlots, merged.Buses = live.FreeSlots, live.Buses },
 }
 
 var identityRules = map[string]rule{
@@ -30,7 +30,7 @@ func (d *Definition) readIdentity(s *Spec) {
 	osType := child(d.root(), "os", "type")
 	s.Name, s.UUID, s.Type = d.Name(), d.UUID(), attr(d.root(), "type")
 	s.Arch, s.Machine = attr(osType, "arch"), attr(osType, "machine")
-	s.FreeSlots = d.freeSlots()
+	s.FreeSlots, s.Buses = d.freeSlots(), d.buses()
 }
 
 // applyIdentity sets name, domain type and machine type. What a VM can't become in place is refused.

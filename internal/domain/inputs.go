@@ -11,6 +11,12 @@ var inputFamily = Family{
 		"client's.",
 	Added:   Transition{Live: true, Why: "The device is plugged into the running VM."},
 	Removed: Transition{Live: true, Why: "The device is unplugged from the running VM."},
+	Bus: func(row Row) string {
+		if row["bus"] == "virtio" {
+			return busPCI
+		}
+		return busUSB
+	},
 	Skip: func(e *etree.Element) bool {
 		bus := attr(e, "bus")
 		return bus == "ps2" || bus == "xen" || bus == "parallels"

@@ -28,6 +28,14 @@ func livePairs(t *testing.T) map[string][2]*Definition {
 		}
 		found[strings.TrimSuffix(filepath.Base(file), ".live.xml")] = both
 	}
+	var without [2]*Definition
+	for i, d := range found["host-model"] {
+		without[i] = d.Clone()
+		if err := without[i].Apply(Spec{GuestAgent: new(false)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	found["without-agent"] = without
 	return found
 }
 
@@ -106,6 +114,14 @@ var liveTable = []struct {
 		[]expectedStep{{SetMemory, "memory.size", nil}},
 	},
 	{
+		"agent's channel comes", "without-agent", func(s *Spec) { s.GuestAgent = new(true) },
+		[]expectedStep{{Attach, "guest_agent", []string{`type="virtio"`, agentChannel}}},
+	},
+	{
+		"agent's channel goes", "host-model", func(s *Spec) { s.GuestAgent = new(false) },
+		[]expectedStep{{Detach, "guest_agent", []string{`type="virtio"`, agentChannel, "virtio-serial"}}},
+	},
+	{
 		"disk comes", "host-model",
 		func(s *Spec) { s.Disks["data"] = Disk{Source: DiskSource{File: "/srv/data.qcow2"}} },
 		[]expectedStep{{Attach, "disks.data", []string{`dev="vdb"`, `name="ua-disk-data"`, `type="qcow2"`}}},
@@ -166,7 +182,7 @@ var liveTable = []struct {
 	{
 		"what needs a restart is no step", "host-model",
 		func(s *Spec) {
-			s.Name, s.CPU.Cores, s.Kernel, s.GuestAgent = "other", new(2), &Kernel{Path: "/k"}, new(false)
+			s.Name, s.CPU.Cores, s.Kernel = "other", new(2), &Kernel{Path: "/k"}
 			s.Disks["sata"] = Disk{Source: DiskSource{File: "/x"}, Bus: "sata"}
 		},
 		nil,
@@ -216,7 +232,7 @@ func TestLiveSteps_everyLiveRuleIsACall(t *testing.T) {
 		test.change(&want)
 		for _, c := range classify(pair[0].Spec(), want) {
 			for _, step := range test.want {
-				if step.kind == c.step && strings.HasPrefix(c.Path, strings.SplitN(step.path, ".", 2)[0]+".") {
+				if step.kind == c.step && strings.HasPrefix(c.Path+".", strings.SplitN(step.path, ".", 2)[0]+".") {
 					made[c.Why] = true
 				}
 			}

@@ -31,6 +31,7 @@ var memoryBlock = block{
 	},
 	observe: func(merged *Spec, live Spec) {
 		merged.Memory.Installed, merged.Memory.Fixed = live.Memory.Installed, live.Memory.Fixed
+		merged.Memory.Full = live.Memory.Full
 	},
 	step: func(p *stepper, c change) {
 		if c.step == Attach {
@@ -47,6 +48,7 @@ var memoryRules = map[string]rule{
 	"memory.size unfit":    {effect: restart, why: "A running VM takes more memory in steps of 128Mi only."},
 	"memory.size fixed":    {effect: restart, why: "The VM has no balloon, by which a running VM gives and takes memory."},
 	"memory.size too much": {effect: restart, why: "The running VM can't grow that far; memory.max_size can reserve it."},
+	"memory.size no slot":  {effect: restart, why: "The running VM has no free slot for another memory device."},
 	"memory.max_size":      {effect: restart, why: "Room for more memory is reserved when the VM starts."},
 }
 
@@ -64,6 +66,8 @@ func (d *Definition) readMemory() Memory {
 	if maximum, ok := size(child(d.root(), "maxMemory")); ok && maximum > 0 {
 		read.MaxSize = new(maximum)
 	}
+	slots, limited := number(attr(child(d.root(), "maxMemory"), "slots"))
+	read.Full = limited && len(d.devices("memory")) >= slots
 	for _, balloon := range d.devices("memballoon") {
 		read.Fixed = attr(balloon, "model") == "none"
 	}
@@ -253,6 +257,8 @@ func classifyMemory(c *classifier) {
 		row = "memory.size too much"
 	case more%memoryStep != 0:
 		row = "memory.size unfit"
+	case have.Full:
+		row = "memory.size no slot"
 	default:
 		row = "memory.size plugged"
 	}

@@ -24,6 +24,8 @@ type Mobility struct {
 	// them keeps state in hardware that memory can't be copied from while it runs.
 	HostDevices []string
 	VFIO        bool
+	// SharedMemory is memory that the VM shares with others on its host and doesn't take along.
+	SharedMemory []MobileMemory
 	// Filesystems are the directories of the host that the guest sees.
 	Filesystems []MobileFilesystem
 
@@ -102,6 +104,9 @@ type MobileInterface struct {
 	Failover bool
 }
 
+// MobileMemory is memory that is shared with others on the host. Key is that of ExtraDevices, "" where it isn't declared.
+type MobileMemory struct{ Name, Key string }
+
 // MobileFilesystem is one directory of the host that the guest sees.
 type MobileFilesystem struct {
 	// Driver is virtiofs, path (9p), ...
@@ -147,6 +152,11 @@ func (d *Definition) Mobility() Mobility {
 		m.Filesystems = append(m.Filesystems, MobileFilesystem{
 			Driver: cmp.Or(attr(child(fs, "driver"), "type"), "path"), Target: attr(child(fs, "target"), "dir"),
 		})
+	}
+	for _, e := range d.devices("shmem") {
+		if attr(e, "role") != "master" || attr(child(e, "model"), "type") == "ivshmem" {
+			m.SharedMemory = append(m.SharedMemory, MobileMemory{attr(e, "name"), extraKind.alias(e)})
+		}
 	}
 	m.readHostDevices(d)
 	m.readTime(root)
@@ -238,6 +248,11 @@ func (m *Mobility) readHostDevices(d *Definition) {
 		if attr(disk, "type") == "nvme" {
 			m.HostDevices = append(m.HostDevices, "NVMe disk "+attr(child(disk, "target"), "dev"))
 			m.VFIO = true
+		}
+	}
+	for _, e := range d.devices("smartcard") {
+		if mode := attr(e, "mode"); mode != "passthrough" {
+			m.HostDevices = append(m.HostDevices, "smartcard ("+mode+")")
 		}
 	}
 	if m.TPM == "passthrough" {

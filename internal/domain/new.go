@@ -3,17 +3,14 @@ package domain
 import (
 	"cmp"
 	"errors"
+	"maps"
 	"strings"
 
 	"github.com/beevik/etree"
 )
 
-const (
-	// sparePorts is how many disks and interfaces can be added to a running VM. KubeVirt keeps 6 of 16 free.
-	sparePorts = 8
-	// balloonPeriod is how often the guest reports its memory, in seconds. KubeVirt's default.
-	balloonPeriod = "10"
-)
+// balloonPeriod is how often the guest reports its memory, in seconds. KubeVirt's default.
+const balloonPeriod = "10"
 
 // New returns a definition for a new VM: what s declares, and sane defaults for the rest. Name, Type, Memory.Size and
 // uuid must be there; an empty Arch is taken for x86_64.
@@ -47,10 +44,15 @@ func New(s Spec, uuid string) (*Definition, error) {
 		s.Firmware.SecureBoot = new(false)
 	}
 	d := skeleton(s)
+	ports, declared := s.Facts[hotplugPorts]
+	s.Facts = maps.Clone(s.Facts)
+	delete(s.Facts, hotplugPorts) // They come behind those of its own devices.
 	if err := d.Apply(s); err != nil {
 		return nil, err
 	}
-	d.addSparePorts(s.Machine)
+	if err := d.addPorts(s.Machine, ports, declared); err != nil {
+		return nil, err
+	}
 	d.doc.Indent(2)
 	return d, nil
 }
@@ -145,13 +147,20 @@ func addBaseDevices(devices *etree.Element, s Spec, pc bool) {
 	add(rng, "backend", "model", "random").SetText("/dev/urandom")
 }
 
-// addSparePorts gives a VM with PCI Express ports for its own devices and some to plug others into, which can't be
-// added later.
-func (d *Definition) addSparePorts(machine string) {
-	if family := machineFamily(machine); family != "q35" && family != "virt" {
-		return
+// addPorts gives a VM with PCI Express ports for its own devices and some to plug others into, which can't be added
+// while it runs.
+func (d *Definition) addPorts(machine, spare string, declared bool) error {
+	switch family := machineFamily(machine); {
+	case family == "q35" || family == "virt":
+	case declared && spare != "" && spare != "0":
+		return Problem{hotplugPorts, "The machine type " + machine + " has no PCI Express ports."}
+	default:
+		return nil
 	}
-	needed := sparePorts + len(d.devices("interface", "rng", "memballoon")) + len(d.agentChannels())
+	needed := len(d.devices("interface", "rng", "memballoon", "vsock", "filesystem", "shmem", "hostdev"))
+	if d.usesVirtioSerial() {
+		needed++
+	}
 	for _, disk := range d.readDisks() {
 		if placedOnPCI(disk.Bus) {
 			needed++
@@ -159,9 +168,13 @@ func (d *Definition) addSparePorts(machine string) {
 	}
 	needed += len(d.controllers("scsi")) + len(d.controllers("usb"))
 	d.addDevice(element("controller", "type", "pci", "index", "0", "model", "pcie-root"))
-	for _, port := range rootPorts(needed) {
-		d.addDevice(port)
+	for i := range needed {
+		d.addDevice(rootPort(i + 1))
 	}
+	if !declared {
+		spare = usualPorts
+	}
+	return d.Apply(Spec{Facts: Facts{hotplugPorts: spare}})
 }
 
 // SameMachine says whether two machine types are one by meaning: equal, or one the alias of the other (q35,

@@ -12,11 +12,12 @@ const serialWhy = "The serial ports are there from the start of the VM."
 
 // charSource are the attributes that say where a character device leads on the host.
 func charSource(why string, kinds []string, path string) []Attribute {
+	kept := slices.DeleteFunc([]string{"dev", "pipe", "stdio", "tcp", "udp", "vc", "spiceport", "dbus", "nmdm"},
+		func(kind string) bool { return slices.Contains(kinds, kind) })
 	return []Attribute{
 		{
 			Name: "type", Place: "@type", Values: kinds, Filled: true, Why: why,
-			Kept: []string{"dev", "pipe", "stdio", "tcp", "udp", "vc", "spiceport", "dbus", "nmdm"},
-			Doc:  "Where it leads on the host. Required.",
+			Kept: kept, Doc: "Where it leads on the host. Required.",
 		},
 		{
 			Name: "path", Why: why, Check: absolute, Doc: path,

@@ -43,9 +43,11 @@ type Spec struct {
 	// others of that kind.
 	Inputs      map[string]Row `json:",omitempty" path:"devices.inputs"`
 	Serials     map[string]Row `json:",omitempty" path:"devices.serials"`
+	Consoles    map[string]Row `json:",omitempty" path:"devices.consoles"`
 	Channels    map[string]Row `json:",omitempty" path:"devices.channels"`
 	Filesystems map[string]Row `json:",omitempty" path:"devices.filesystems"`
 	HostDevices map[string]Row `json:",omitempty" path:"devices.host_devices"`
+	Redirdevs   map[string]Row `json:",omitempty" path:"devices.redirdevs"`
 
 	// ExtraDevices are elements of <devices> that no attribute describes, as XML by key; nil: not declared. Not nil: the VM
 	// has these and no others with our alias.
@@ -56,6 +58,8 @@ type Spec struct {
 
 	// FreeSlots is observed only: PCI slots or PCI Express ports that are free for devices added to the running VM.
 	FreeSlots *int `path:"-"`
+	// Buses is observed only: the kinds of controllers that the VM has, such as usb and virtio-serial; nil: no telling.
+	Buses []string `json:",omitempty" path:"-"`
 }
 
 // CPU describes a VM's virtual CPUs.
@@ -95,6 +99,8 @@ type Memory struct {
 	Installed *uint64 `path:"-"`
 	// Fixed is observed only: there is no balloon, so that nothing changes the memory of a running VM.
 	Fixed bool `path:"-"`
+	// Full is observed only: there is no slot for another memory device.
+	Full bool `json:",omitempty" path:"-"`
 }
 
 // Firmware describes what boots the guest.

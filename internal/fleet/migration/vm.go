@@ -258,6 +258,14 @@ func (f *blockerList) checkHostHelpers(facts domain.Mobility) {
 				"Unmount it in the guest, or detach it.")
 		}
 	}
+	for _, memory := range facts.SharedMemory {
+		attribute := ""
+		if memory.Key != "" {
+			attribute = domain.ExtraDevices + "." + memory.Key
+		}
+		f.block(QEMUNotLiveMigratable, attribute, fmt.Sprintf("it shares memory %q (shmem) with others on its host",
+			memory.Name), "Give the device role='master', remove it, or shut the VM down.")
+	}
 	for _, disk := range facts.Disks {
 		if disk.Reservations {
 			f.block(PersistentReservationNotMigrat, "disks."+disk.Key,

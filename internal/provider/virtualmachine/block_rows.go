@@ -91,17 +91,23 @@ func readRows(a map[string]attr.Value, path string, r rowReader, prior object, e
 	}
 }
 
-// severalFact is the fact of a list of numbers or a map of texts.
+// severalFact is the fact of a list of numbers or texts, or a map of texts.
 func severalFact(v attr.Value) string {
 	switch v := v.(type) {
 	case types.List:
-		var numbers []int64
+		var (
+			numbers []int64
+			words   []string
+		)
 		for _, e := range v.Elements() {
-			if n, ok := e.(types.Int64); ok {
-				numbers = append(numbers, n.ValueInt64())
+			switch e := e.(type) {
+			case types.Int64:
+				numbers = append(numbers, e.ValueInt64())
+			case types.String:
+				words = append(words, e.ValueString())
 			}
 		}
-		return domain.FormatNumbers(numbers)
+		return domain.FormatNumbers(numbers) + domain.FormatWords(words)
 	case types.Map:
 		return domain.FormatTexts(value.StringMap(v))
 	default:
@@ -111,12 +117,16 @@ func severalFact(v attr.Value) string {
 
 // severalValue is the inverse of severalFact.
 func severalValue(kind domain.AttributeKind, fact string) attr.Value {
-	if kind == domain.Numbers {
+	switch kind {
+	case domain.Numbers:
 		var all []attr.Value
 		for _, n := range domain.ParseNumbers(fact) {
 			all = append(all, types.Int64Value(n))
 		}
 		return types.ListValueMust(types.Int64Type, all)
+	case domain.Words:
+		return value.NewStringList(domain.ParseWords(fact))
+	default:
 	}
 	all := map[string]attr.Value{}
 	for name, text := range maps.All(domain.ParseTexts(fact)) {

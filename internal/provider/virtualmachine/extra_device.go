@@ -1,6 +1,8 @@
 package virtualmachine
 
 import (
+	"cmp"
+
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
@@ -8,7 +10,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/value"
 )
 
-// unknownDevice stands for XML that isn't known yet: it differs from what is there.
+// unknownDevice stands for a new device whose XML isn't known yet.
 const unknownDevice = "<unknown/>"
 
 func extraDevicesAttribute() schema.Attribute {
@@ -34,18 +36,19 @@ var extraDeviceBlock = block{
 
 // extraDevices are the devices that are declared as XML. What isn't known yet is as it was in prior, if there is one.
 func (m *model) extraDevices(prior *model) map[string]string {
+	var before map[string]string
+	if prior != nil {
+		before = prior.extraDevices(nil)
+	}
 	if m.ExtraDevices.IsUnknown() {
-		if prior == nil {
-			return nil
-		}
-		return prior.extraDevices(nil)
+		return before
 	}
 	// Those with our alias that aren't declared are to go.
 	all := map[string]string{}
 	for key, v := range m.ExtraDevices.Elements() {
 		switch xml, _ := v.(types.String); {
 		case xml.IsUnknown():
-			all[key] = unknownDevice
+			all[key] = cmp.Or(before[key], unknownDevice)
 		case !xml.IsNull():
 			all[key] = domain.NormalDeviceXML(xml.ValueString())
 		}

@@ -3,12 +3,15 @@ package virtualmachine
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/tfdiag"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/value"
 )
 
 // isGone tells whether every host that could have the VM answered, and none has it.
@@ -20,7 +23,12 @@ func (m *model) failure(verb string, err error) tfdiag.Failure {
 	if name == "" {
 		name = text(m.ID)
 	}
-	return tfdiag.Failure{Verb: verb, Noun: noun, VirtualMachine: name, Host: text(m.CurrentHost), Err: err}
+	f := tfdiag.Failure{Verb: verb, Noun: noun, VirtualMachine: name, Host: text(m.CurrentHost), Err: err}
+	if keys := value.Keys(m.extraDevices(nil)); len(keys) > 0 && errors.Is(err, fleet.ErrInvalid) {
+		f.Remedy = "If libvirt's words are about its schema, compare the XML in " + domain.ExtraDevices + " (" +
+			strings.Join(keys, ", ") + ") with https://libvirt.org/formatdomain.html: libvirt knows each element and attribute."
+	}
+	return f
 }
 
 // failed is failure with how long it was tried.

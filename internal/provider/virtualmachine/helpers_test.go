@@ -111,6 +111,7 @@ var full = in{
 		"clock": in{"offset": "localtime", "hpet": false}, "hyperv": in{"relaxed": true, "spinlocks": 8191},
 		"features": in{"acpi": true},
 	},
+	"qemu_commandline": in{"args": []any{"-name", "b"}, "env": in{"A": "b"}},
 	"extra_device_xml": in{"shared": `<shmem name="a"><size unit="M">4</size></shmem>`},
 	"devices": in{
 		"tpm": in{"model": "tpm-crb"}, "rng": in{"rate_bytes": 1024}, "watchdog": in{"action": "pause"},

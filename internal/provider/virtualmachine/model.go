@@ -32,6 +32,7 @@ type model struct {
 	Devices       types.Object `tfsdk:"devices"`
 	Platform      types.Object `tfsdk:"platform"`
 	ExtraDevices  types.Map    `tfsdk:"extra_device_xml"`
+	Commandline   types.Object `tfsdk:"qemu_commandline"`
 	Title         types.String `tfsdk:"title"`
 	Description   types.String `tfsdk:"description"`
 

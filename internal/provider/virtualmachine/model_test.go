@@ -57,9 +57,11 @@ func TestModel_toFleet(t *testing.T) {
 				"user": {User: true},
 			},
 			GuestAgent: ptr(true), SerialConsole: ptr(false),
-			Inputs:   map[string]domain.Row{"tablet": {"type": "tablet", "bus": "usb"}},
-			Channels: map[string]domain.Row{"spice": {"type": "spicevmc", "name": "com.redhat.spice.0"}},
+			Inputs:       map[string]domain.Row{"tablet": {"type": "tablet", "bus": "usb"}},
+			Channels:     map[string]domain.Row{"spice": {"type": "spicevmc", "name": "com.redhat.spice.0"}},
+			ExtraDevices: map[string]string{"shared": `<shmem name="a"><size unit="M">4</size></shmem>`},
 			Facts: domain.Facts{
+				"qemu_commandline.args": `["-name","b"]`, "qemu_commandline.env": "A=b\n",
 				"title": "Web", "description": "Serves the web.", "platform.events.on_crash": "preserve",
 				"platform.iothreads": "2", "cpu.dies": "2", "cpu.shares": "2048", "cpu.features": "aes=require\n",
 				"cpu.numa":             "0.cpus=0-7\n0.memory=1073741824\n0.memory_access=shared\n",
@@ -75,6 +77,7 @@ func TestModel_toFleet(t *testing.T) {
 			Labels: map[string]string{"app": "web"}, RunStrategy: "Always", Host: "kvm1",
 			TerminationGracePeriod: ptr(time.Minute), DeletionProtection: ptr(false),
 			EvictionStrategy: "LiveMigrate",
+			ExtraDevices:     map[string]string{"shared": `<shmem name="a"><size unit="M">4</size></shmem>`},
 		},
 		Volumes: map[string]string{"root": "/images/web.qcow2"},
 		OwnDisks: map[string]domain.OwnDisk{
@@ -115,8 +118,10 @@ func TestModel_toFleetLeavesOutWhatIsNotKnown(t *testing.T) {
 			// Not a drive without a medium, nor an interface that is connected to nothing.
 			Disks:      map[string]domain.Disk{"root": {Source: domain.DiskSource{File: unknownSource}}},
 			Interfaces: map[string]domain.Interface{"lan": {User: true}},
+
+			ExtraDevices: map[string]string{},
 		},
-		Metadata: domain.Metadata{RunStrategy: "Always"},
+		Metadata: domain.Metadata{RunStrategy: "Always", ExtraDevices: map[string]string{}},
 		Volumes:  map[string]string{}, Files: map[string]string{}, UpdatePolicy: "Live",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -138,7 +143,8 @@ func TestModel_roundTrip(t *testing.T) {
 			delete(want.Disks, domain.MediumKey) // It isn't among the disks.
 			want.Ignition = nil
 			// Observed only.
-			want.UUID, want.FreeSlots, want.Memory.Installed, want.Memory.Fixed = "", nil, nil, false
+			want.UUID, want.FreeSlots, want.Buses = "", nil, nil
+			want.Memory.Installed, want.Memory.Fixed = nil, false
 			for key, d := range want.Disks {
 				d.Target = ""
 				want.Disks[key] = d

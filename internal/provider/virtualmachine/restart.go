@@ -32,8 +32,9 @@ type needs struct {
 func (p planning) needs() needs {
 	have, want := p.state.spec(nil), p.config.spec(p.state)
 	if p.live != nil { // What is only observed isn't in the state.
-		have.FreeSlots = p.live.FreeSlots
+		have.FreeSlots, have.Buses = p.live.FreeSlots, p.live.Buses
 		have.Memory.Installed, have.Memory.Fixed = p.live.Memory.Installed, p.live.Memory.Fixed
+		have.Memory.Full = p.live.Memory.Full
 	}
 	var n needs
 	for _, c := range domain.Changes(have, want) {
@@ -129,7 +130,8 @@ func (p planning) planRestart(o *outcome, need needs, action status.Action) bool
 // definitionKnown tells whether everything that is declared of the definition is known.
 func (p planning) definitionKnown() bool {
 	unknown := func(p pair) bool { return !isKnown(p.a) }
-	return !slices.ContainsFunc(pairs(definitionAttributes, p.config, p.config), unknown) && isKnown(p.config.Ignition)
+	return !slices.ContainsFunc(pairs(definitionAttributes, p.config, p.config), unknown) &&
+		isKnown(p.config.Ignition) && isKnown(p.config.ExtraDevices)
 }
 
 // planUnknown leaves open whether there will be anything to restart for.

@@ -98,6 +98,8 @@ func rowAttribute(a domain.Attribute) schema.Attribute {
 		return schema.ListAttribute{MarkdownDescription: doc, ElementType: types.Int64Type, Optional: true, Computed: true}
 	case domain.Table:
 		return tableAttribute(a, doc)
+	case domain.Words:
+		return schema.ListAttribute{MarkdownDescription: doc, ElementType: types.StringType, Optional: true, Computed: true}
 	case domain.Texts:
 		return schema.MapAttribute{MarkdownDescription: doc, ElementType: types.StringType, Optional: true, Computed: true}
 	default:
@@ -351,7 +353,7 @@ func rowValue(path, fact string) attr.Value {
 		return value.NewQuantityFromBytes(bytes)
 	case domain.Table:
 		return tableValue(path, fact)
-	case domain.Numbers, domain.Texts:
+	case domain.Numbers, domain.Words, domain.Texts:
 		return severalValue(rows[path].Kind, fact)
 	default:
 		return types.StringValue(fact)

@@ -1,0 +1,105 @@
+package domain
+
+import (
+	"slices"
+
+	"github.com/beevik/etree"
+)
+
+const (
+	consoleWhy  = "The console is another one."
+	redirdevWhy = "The redirected device is another one."
+)
+
+// onVirtio says whether a <console> is a port of its own. Others are serial ports again, under another name.
+func onVirtio(console *etree.Element) bool { return attr(child(console, "target"), "type") == "virtio" }
+
+// consoleFamily are consoles on virtio. Those that libvirt makes of the first serial port aren't meant.
+var consoleFamily = Family{
+	Path: "devices.consoles", Tag: "console", in: func(s *Spec) *map[string]Row { return &s.Consoles },
+	Doc: "Consoles on virtio by a key (`/dev/hvc0` and so on in the guest), in addition to serial ports. If you set the " +
+		"map, list every one.",
+	Added:   Transition{Why: "The console is added when the VM starts."},
+	Removed: Transition{Why: "The console is removed when the VM starts the next time."},
+	Skip:    func(e *etree.Element) bool { return !onVirtio(e) },
+	begin:   func(e *etree.Element) { add(e, "target", "type", "virtio") },
+	Attributes: charSource(consoleWhy, []string{"pty", "file", "unix", "null"},
+		"File or socket on the host, of type `file` or `unix`."),
+	Check: checkChar,
+}
+
+// redirdevFamily are USB devices that a client of the screen or of a socket lends to the guest.
+var redirdevFamily = Family{
+	Path: "devices.redirdevs", Tag: "redirdev", in: func(s *Spec) *map[string]Row { return &s.Redirdevs },
+	Doc: "Ports by a key into which a client redirects a USB device of its own, one each. They need a USB controller. If " +
+		"you set the map, list every one.",
+	Added:   Transition{Live: true, Why: "The port is plugged into the running VM."},
+	Removed: Transition{Live: true, Why: "The port is unplugged from the running VM."},
+	Bus:     on(busUSB),
+	begin:   func(e *etree.Element) { setAttr(e, "bus", "usb") },
+	Attributes: slices.Concat(
+		charSource(redirdevWhy, []string{"spicevmc", "tcp", "unix"},
+			"Socket on the host, of type `unix`.")[:2],
+		[]Attribute{
+			{
+				Name: "host", Place: "source@host", Why: redirdevWhy,
+				Write: func(e *etree.Element, value string) error {
+					mode := ""
+					if value != "" {
+						mode = "connect"
+					}
+					put(e, "source@host", value)
+					put(e, "source@mode", mode)
+					return nil
+				},
+				Doc: "Address of type `tcp`: of a server that QEMU connects to, as `usbredirserver`.",
+			},
+			{Name: "service", Place: "source@service", Why: redirdevWhy, Doc: "Port or service of type `tcp`."},
+		},
+	),
+	Check: func(value func(string) string) (attribute, problem string) {
+		tcp := value("type") == "tcp"
+		switch {
+		case tcp && value("host") == "":
+			return "host", `The type "tcp" needs one.`
+		case tcp && value("service") == "":
+			return "service", `The type "tcp" needs one.`
+		case tcp && value("path") != "":
+			return "path", `The type "tcp" has none.`
+		case !tcp && value("host")+value("service") != "":
+			return "host", `Only the type "tcp" has host and service.`
+		case value("type") == "unix" && value("path") == "":
+			return "path", `The type "unix" needs one.`
+		default:
+			return checkChar(value)
+		}
+	},
+}
+
+// smartcardGroup is the reader for smartcards, of which QEMU has one. One with certificates in files isn't meant.
+var smartcardGroup = Group{
+	Path: "devices.smartcard", Device: "smartcard",
+	Doc:     "Smartcard reader on USB.",
+	Added:   Transition{Why: "A smartcard reader is there from the start of the VM."},
+	Removed: Transition{Why: "The smartcard reader is removed when the VM starts the next time."},
+	Skip:    func(e *etree.Element) bool { return attr(e, "mode") == "host-certificates" },
+	Attributes: []Attribute{
+		{
+			Name: "mode", Place: "@mode", Values: []string{"passthrough", "host"}, Default: "passthrough", Filled: true,
+			Why: "The smartcard reader is set up when the VM starts.",
+			Doc: "`passthrough`: a client of the screen lends its card. `host`: the reader of the host.",
+		},
+		{
+			Name: "type", Place: "@type", Values: []string{"spicevmc"}, Default: "spicevmc", Follows: "mode", Filled: true,
+			Kept: []string{"tcp", "unix", "pty", "file", "dev", "pipe", "null", "stdio", "udp", "vc"},
+			Why:  "The smartcard reader is set up when the VM starts.",
+			Doc:  "Where the card of mode `passthrough` comes from.",
+		},
+	},
+	Check: func(value func(string) string) (attribute, problem string) {
+		if value("mode") == "host" && value("type") != "" {
+			return "type", `Only the mode "passthrough" has one.`
+		}
+		return "", ""
+	},
+}

@@ -1,0 +1,91 @@
+package virtualmachine_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/hashicorp/terraform-plugin-testing/helper/resource"
+	"github.com/hashicorp/terraform-plugin-testing/plancheck"
+	"github.com/hashicorp/terraform-plugin-testing/terraform"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/acctest"
+)
+
+// TestAccConsoles_life: consoles on virtio beside a serial port whose log is kept, redirected USB devices and a
+// smartcard reader, through everything that can become of them.
+func TestAccConsoles_life(t *testing.T) {
+	t.Parallel()
+	l := lab.Open(t)
+	name := lab.Name(t)
+	process := &started{l: l, host: "kvm1", name: name}
+	file := func(what string) string { return "/var/log/libvirt/qemu/" + name + "-" + what + ".log" }
+	devices := func(consoles, redirdevs, more string) hcl {
+		return hcl{"devices": fmt.Sprintf(`{
+    serials   = { main = { type = "pty", log_file = %q, log_append = true } }
+    consoles  = { %s }
+    redirdevs = { %s }
+    %s
+  }`, file("serial"), consoles, redirdevs, more)}
+	}
+	socket := func(key string) string {
+		return fmt.Sprintf(`%s = { type = "unix", path = "/var/lib/libvirt/qemu/%s-%s.sock" }`, key, name, key)
+	}
+	a := fmt.Sprintf(`a = { type = "pty", log_file = %q }`, file("a"))
+	const b = `b = { type = "null" }`
+	config := told(l, name).with(talking).with(hcl{"host": quote("kvm1"), "memory": `{ size = "256Mi" }`}).
+		with(devices(a, socket("usb"), ""))
+	step := func(change hcl, action plancheck.ResourceActionType, check resource.TestCheckFunc) resource.TestStep {
+		config = config.with(change)
+		return resource.TestStep{
+			Config: acctest.Config(l) + config.String(), ConfigPlanChecks: changes(action), Check: check,
+		}
+	}
+	refused := func(change hcl, texts ...string) resource.TestStep {
+		return resource.TestStep{Config: acctest.Config(l) + config.with(change).String(), ExpectError: spaced(texts...)}
+	}
+	logged := func(*terraform.State) error {
+		for port, log := range map[string]string{"ttyS0": file("serial"), "hvc0": file("a")} {
+			inGuest(t, l, "kvm1", name, "/bin/sh", "-c", "echo this is "+port+" >/dev/"+port)
+			l.Run(t, "kvm1", "bash", "-c", `for i in {1..300}; do grep "$1" "$2" && exit; sleep 0.1; done; exit 1`, "log",
+				"this is "+port, log)
+		}
+		return nil
+	}
+	both := resource.ComposeAggregateTestCheckFunc
+	story(t, l, []string{name},
+		step(nil, plancheck.ResourceActionCreate, both(process.same(t), logged, look(t, l, "kvm1", name,
+			"<console type='pty'", "ua-console-a", "<target type='virtio' port", file("a"), file("serial"), "append='on'",
+			"<redirdev bus='usb' type='unix'>", "ua-redirdev-usb"))),
+		// A redirected device comes and goes while the VM runs, a console doesn't.
+		step(devices(a, socket("other"), ""), plancheck.ResourceActionUpdate, both(process.same(t),
+			look(t, l, "kvm1", name, "ua-redirdev-other"), lacks(t, l, "kvm1", name, "ua-redirdev-usb"))),
+		refused(devices(a+", "+b, "", ""), "Change needs a restart", "devices.consoles.b"),
+		refused(devices(a, "", `smartcard = { mode = "host" }`), "smartcard"),
+		refused(devices(a, `usb = { type = "tcp", host = "10.0.0.1" }`, ""), `The type "tcp" needs one`),
+		refused(devices(`a = { type = "file" }`, "", ""), `The type "file" needs one`),
+		// It moves with all of them.
+		step(hcl{"host": quote("kvm2")}, plancheck.ResourceActionUpdate,
+			look(t, l, "kvm2", name, "ua-console-a", "ua-redirdev-other")),
+		// What is changed by hand is seen and put right.
+		func() resource.TestStep {
+			s := step(nil, plancheck.ResourceActionUpdate, look(t, l, "kvm2", name, "ua-console-a", file("a")))
+			s.PreConfig = func() {
+				xml := l.Virsh(t, "kvm2", "dumpxml", "--inactive", name)
+				l.Define(t, "kvm2", strings.ReplaceAll(xml, file("a"), file("c")))
+			}
+			return s
+		}(),
+		step(devices(b, "", "").with(hcl{"update_policy": quote("Restart")}), plancheck.ResourceActionUpdate,
+			both(look(t, l, "kvm2", name, "ua-console-b"),
+				lacks(t, l, "kvm2", name, "ua-console-a", "<redirdev"))),
+		// The channel of the agent is unplugged from the running VM, and plugged in again.
+		step(hcl{"guest_agent": `{ enabled = false }`, "wait_for": ""}, plancheck.ResourceActionUpdate,
+			lacks(t, l, "kvm2", name, "org.qemu.guest_agent.0")),
+		step(hcl{"guest_agent": `{ enabled = true }`}, plancheck.ResourceActionUpdate,
+			look(t, l, "kvm2", name, "org.qemu.guest_agent.0")),
+		step(hcl{"devices": `{ serials = {}, consoles = {}, redirdevs = {} }`}, plancheck.ResourceActionUpdate,
+			lacks(t, l, "kvm2", name, "<serial", "<console", "<redirdev")),
+	)
+}
