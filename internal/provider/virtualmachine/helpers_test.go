@@ -125,7 +125,7 @@ var full = in{
 	},
 	"labels": in{"app": "web"}, "run_strategy": "Always",
 	"wait_for":      in{"guest_agent": true, "ip_address": "lan", "timeout": "90s"},
-	"update_policy": "Restart", "termination_grace_period": "60s", "deletion_protection": false,
+	"update_policy": "Restart", "termination_grace_period": "60s", "deletion_protection": false, "profile": "linux",
 	"eviction_strategy": "LiveMigrate", "migration_options": in{"bandwidth": "1Gi"},
 	"timeouts": in{"create": "5m"},
 }
@@ -133,7 +133,7 @@ var full = in{
 // machine is the observed VM that a configuration gives when it is applied.
 func machine(t *testing.T, i in) *fleet.VM {
 	t.Helper()
-	desired := read(t, i).toFleet(nil)
+	desired := read(t, i).withProfile().toFleet(nil)
 	spec := desired.Spec
 	if spec.Type == "" {
 		spec.Type = "qemu"
@@ -163,7 +163,7 @@ func machine(t *testing.T, i in) *fleet.VM {
 func applied(t *testing.T, i in) *model {
 	t.Helper()
 	config := read(t, i)
-	o := planning{config: config}.plan()
+	o := planning{config: config.withProfile()}.plan()
 	return created(observation{vm: machine(t, i), addresses: map[string][]string{"lan": {"10.0.0.2"}}}, &o.planned)
 }
 

@@ -34,6 +34,7 @@ type model struct {
 	ExtraDevices  types.Map    `tfsdk:"extra_device_xml"`
 	Title         types.String `tfsdk:"title"`
 	Description   types.String `tfsdk:"description"`
+	Profile       types.String `tfsdk:"profile"`
 
 	CloudInit              types.Object   `tfsdk:"cloud_init"`
 	Ignition               types.Object   `tfsdk:"ignition"`
