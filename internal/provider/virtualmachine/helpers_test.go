@@ -98,7 +98,16 @@ var full = in{
 			"direct": in{"device": "eth0", "mode": "bridge"},
 			"filter": in{"parameters": in{"IP": "10.0.0.1"}, "name": "clean-traffic"},
 		},
-		"user": in{"user": true},
+		"user": in{"user": true, "backend": in{"type": "passt"}},
+		"fast": in{
+			"hostdev": "0000:03:00.1", "mac": "52:54:00:00:00:02", "teaming": in{"type": "transient", "persistent": "slow"},
+		},
+		"slow": in{
+			"network": "default", "mac": "52:54:00:00:00:02", "teaming": in{"type": "persistent"},
+			"driver": in{"name": "qemu", "rx_queue_size": 1024},
+		},
+		"vdpa":   in{"vdpa": "/dev/vhost-vdpa-0"},
+		"switch": in{"vhostuser": in{"path": "/run/switch.sock", "mode": "server"}},
 	},
 	"guest_agent": in{"enabled": true}, "serial_console": in{"enabled": false},
 	"title": "Web", "description": "Serves the web.",
