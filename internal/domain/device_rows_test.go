@@ -24,11 +24,18 @@ var deviceRows = []struct {
 		func(s Spec) Facts { return s.Disks["vda"].Facts },
 	},
 	{
-		InterfaceRows, `<interface type="network"><mac address="52:54:00:00:00:01"/><source network="n"/></interface>`,
+		slices.DeleteFunc(slices.Clone(InterfaceRows), ofBackend), `<interface type="network"><mac address="52:54:00:00:00:01"/><source network="n"/></interface>`,
 		func(f Facts) Spec { return Spec{Interfaces: map[string]Interface{"net0": {Network: "n", Facts: f}}} },
 		func(s Spec) Facts { return s.Interfaces["net0"].Facts },
 	},
+	{
+		backendRows, `<interface type="user"><mac address="52:54:00:00:00:01"/></interface>`,
+		func(f Facts) Spec { return Spec{Interfaces: map[string]Interface{"net0": {User: true, Facts: f}}} },
+		func(s Spec) Facts { return s.Interfaces["net0"].Facts },
+	},
 }
+
+func ofBackend(a Attribute) bool { return strings.HasPrefix(a.Name, "backend.") }
 
 // deviceValues are values that the tests declare of an attribute, and what else it needs.
 func deviceValues(a Attribute) (values []string, needs Facts) {
@@ -51,6 +58,16 @@ func deviceValues(a Attribute) (values []string, needs Facts) {
 	case strings.HasPrefix(name, "vlan.native_"):
 		values = map[string][]string{"vlan.native_tag": {"7"}, "vlan.native_mode": {"tagged", "untagged"}}[name]
 		return values, Facts{"vlan.tags": "7", "vlan.native_tag": "7"}
+	case strings.HasSuffix(name, "_queue_size"):
+		return []string{"512"}, nil
+	case name == "backend.log_file":
+		return []string{"/var/log/passt.log"}, Facts{"backend.type": "passt"}
+	case name == "backend.device":
+		return []string{"eth0"}, Facts{"backend.type": "passt"}
+	case name == "teaming.type":
+		return []string{"persistent"}, nil
+	case name == "teaming.persistent":
+		return []string{"backup", "ua-backup"}, Facts{"teaming.type": "transient"}
 	case name == "filter.parameters":
 		return []string{"IP=10.0.0.1\n"}, Facts{"filter.name": "f"}
 	case name == "vlan.trunk":

@@ -79,8 +79,7 @@ func writeHostAddress(e *etree.Element, value string) error {
 	switch {
 	case found == nil:
 	case kind == "pci":
-		add(source, "address", "domain", "0x"+found[1], "bus", "0x"+found[2], "slot", "0x"+found[3],
-			"function", "0x"+found[4])
+		addPCIAddress(source, value)
 	case kind == "usb":
 		add(source, "vendor", "id", "0x"+found[1])
 		add(source, "product", "id", "0x"+found[2])
@@ -88,4 +87,16 @@ func writeHostAddress(e *etree.Element, value string) error {
 		add(source, "address", "uuid", strings.ToLower(value))
 	}
 	return nil
+}
+
+// addPCIAddress names a PCI device of the host.
+func addPCIAddress(source *etree.Element, address string) {
+	part := hostAddressPatterns["pci"].FindStringSubmatch(address)
+	if part == nil {
+		return
+	}
+	e := add(source, "address", "domain", "0x"+part[1], "bus", "0x"+part[2], "slot", "0x"+part[3], "function", "0x"+part[4])
+	if attr(source.Parent(), "type") == "hostdev" {
+		setAttr(e, "type", "pci") // The type of a <hostdev> says it, that of an <interface> doesn't.
+	}
 }

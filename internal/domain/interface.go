@@ -106,6 +106,12 @@ func readInterface(e *etree.Element) Interface {
 		read.User = true
 	case kind == "direct" && attr(source, "dev") != "":
 		read.Direct, read.DirectMode = attr(source, "dev"), cmp.Or(attr(source, "mode"), "vepa")
+	case kind == "hostdev" && hostAddressPatterns["pci"].MatchString(hostAddress(source)):
+		read.HostDevice = hostAddress(source)
+	case kind == "vdpa" && attr(source, "dev") != "":
+		read.VDPA = attr(source, "dev")
+	case kind == "vhostuser" && attr(source, "path") != "":
+		read.VHostUser, read.VHostUserMode = attr(source, "path"), attr(source, "mode")
 	default:
 		read.Other = describe(kind, source)
 	}
@@ -121,17 +127,6 @@ var conventionalModels = []string{
 func (i Interface) conventional(have Spec) bool {
 	return slices.Contains([]string{"q35", "virt"}, machineFamily(have.Machine)) &&
 		slices.Contains(conventionalModels, i.Model)
-}
-
-// connected says whether the interface's source is declared at all.
-func (i Interface) connected() bool {
-	return i.Network != "" || i.Bridge != "" || i.User || i.Direct != "" || i.Other != ""
-}
-
-// sameConnection compares where two interfaces lead.
-func sameConnection(a, b Interface) bool {
-	return a.Network == b.Network && a.Bridge == b.Bridge && a.User == b.User && a.Other == b.Other &&
-		a.Direct == b.Direct && a.DirectMode == b.DirectMode
 }
 
 // sameInterface says whether an interface declared under another key is the one that is there.
@@ -151,7 +146,7 @@ func patchInterface(e *etree.Element, path string, want Interface) error {
 		}
 		connect(e, want)
 	}
-	if want.Model != "" && want.Model != have.Model {
+	if want.Model != "" && want.Model != readInterface(e).Model {
 		setAttr(ensure(e, "model"), "type", want.Model)
 		if !strings.HasPrefix(want.Model, "virtio") {
 			dropChildren(e, "driver") // Its attributes are those of virtio.
@@ -163,49 +158,6 @@ func patchInterface(e *etree.Element, path string, want Interface) error {
 	setLink(e, want.LinkUp)
 	setBootOrder(e, want.BootOrder)
 	return interfaceRows.apply(e, path, want.Facts)
-}
-
-// connect leads an interface elsewhere. A source of the same kind is patched, one of another kind replaced, and with it
-// what belongs to the old kind.
-func connect(e *etree.Element, want Interface) {
-	kind, key, value := "user", "", ""
-	switch {
-	case want.Network != "":
-		kind, key, value = "network", "network", want.Network
-	case want.Bridge != "":
-		kind, key, value = "bridge", "bridge", want.Bridge
-	case want.Direct != "":
-		kind, key, value = "direct", "dev", want.Direct
-	}
-	if old := attr(e, "type"); old != kind {
-		setAttr(e, "type", kind)
-		if old == "hostdev" {
-			setAttr(e, "managed", "")
-			dropChildren(e, "driver", "teaming")
-		}
-		// What only QEMU's own network has, and what only devices of the host have.
-		dropChildren(e, "source", "virtualport", "backend", "ip", "route", "portForward")
-		if target := child(e, "target"); attr(target, "managed") == "no" {
-			drop(target)
-		}
-		if kind == "user" {
-			dropChildren(e, "target", "coalesce", "bandwidth", "filterref", "vlan", "port", "guest", "mtu")
-		}
-	}
-	if key == "" {
-		return
-	}
-	source := ensure(e, "source", "mac")
-	setAttr(source, key, value)
-	setAttr(source, "mode", want.DirectMode)
-	// A port group is the old network's, the rest is libvirt's note of what a running domain uses.
-	stale := []string{"portgroup", "portid"}
-	if kind == "network" {
-		stale = append(stale, "bridge")
-	}
-	for _, key := range stale {
-		setAttr(source, key, "")
-	}
 }
 
 func setLink(e *etree.Element, up *bool) {
@@ -226,9 +178,9 @@ func (d *Definition) newInterface(key string, want Interface) (*etree.Element, e
 		return nil, Problem{path, "A connection of the kind " + want.Other + " can be kept, but not declared."}
 	}
 	if !want.connected() {
-		return nil, Problem{path, "A new interface needs one of network, bridge, direct and user."}
+		return nil, Problem{path, "A new interface needs one of " + interfaceKinds + "."}
 	}
-	if want.Model == "" {
+	if want.Model == "" && want.HostDevice == "" {
 		want.Model = "virtio"
 	}
 	e := element("interface")
@@ -238,7 +190,9 @@ func (d *Definition) newInterface(key string, want Interface) (*etree.Element, e
 	}
 	add(e, "mac", "address", mac)
 	connect(e, want)
-	add(e, "model", "type", want.Model)
+	if want.Model != "" {
+		add(e, "model", "type", want.Model)
+	}
 	setLink(e, want.LinkUp)
 	setBootOrder(e, want.BootOrder)
 	if err := interfaceRows.apply(e, path, want.Facts); err != nil {
@@ -284,27 +238,6 @@ func compareInterfaces(c *classifier, key string, have, want Interface) {
 	}
 	if bootOrderDiffers(have.BootOrder, want.BootOrder) {
 		c.add(path+".boot_order", "interfaces.*.boot_order", key)
-	}
-}
-
-// movable says whether the interface hangs on a bridge of the host, from which libvirt can move it to another.
-func (i Interface) movable() bool {
-	return i.Network != "" || i.Bridge != ""
-}
-
-// attribute names the attribute that declares the connection.
-func (i Interface) attribute() string {
-	switch {
-	case i.Network != "":
-		return "network"
-	case i.Bridge != "":
-		return "bridge"
-	case i.User:
-		return "user"
-	case i.Direct != "":
-		return "direct"
-	default:
-		return "other"
 	}
 }
 

@@ -145,7 +145,7 @@ var InterfaceRows = slices.Concat([]Attribute{
 		Why: "The port of the running VM is set.",
 		Doc: "Whether the VM is kept from the other isolated ports of its bridge.",
 	},
-}, bandwidthRows())
+}, driverRows, backendRows, teamingRows, bandwidthRows())
 
 var interfaceRows rows = InterfaceRows
 
@@ -155,6 +155,9 @@ func init() {
 	for path, doc := range map[string]string{
 		"interfaces.*.vlan": "VLAN of the interface, for Open vSwitch and SR-IOV, and for bridges with libvirt " +
 			"11.0.",
+		"interfaces.*.driver":             "Tuning of the device that the guest sees.",
+		"interfaces.*.backend":            "What connects an interface with `user`.",
+		"interfaces.*.teaming":            "Pair of two interfaces. `type = \"none\"` ends it.",
 		"interfaces.*.virtual_port":       "Port of a virtual switch. `type = \"none\"` removes it.",
 		"interfaces.*.filter":             "Network filter. It is changed while the VM runs.",
 		"interfaces.*.bandwidth":          "Limits of the interface's traffic. They are changed while the VM runs.",
@@ -269,9 +272,15 @@ func (i Interface) checkRows(c *checker, path string) {
 		c.that(filterVariable.MatchString(name), path+".filter.parameters", fmt.Sprintf(
 			"%q isn't a variable of a filter: letters, digits and \"_\".", name))
 	}
-	if i.User {
-		for name := range i.Facts {
-			c.that(!says(name) || name == "queues", join(path, name), "QEMU's user mode network has no "+name+".")
-		}
+	for name := range i.Facts {
+		ofBackend := strings.HasPrefix(name, "backend.")
+		known := name == "queues" || ofBackend || strings.HasPrefix(name, "driver.")
+		c.that(!says(name) || known || !i.User, join(path, name), "QEMU's user mode network has no "+name+".")
+		c.that(!says(name) || !ofBackend || i.User, join(path, name), "Only an interface with user has a backend.")
 	}
+	for _, name := range []string{"backend.log_file", "backend.device"} {
+		c.that(!says(name) || i.Facts["backend.type"] == "passt", join(path, name), `It requires type = "passt".`)
+	}
+	c.that((i.Facts["teaming.persistent"] != "") == (i.Facts["teaming.type"] == "transient"), path+".teaming.persistent",
+		`It is for the transient interface of a pair, which requires it.`)
 }

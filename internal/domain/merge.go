@@ -120,8 +120,7 @@ func (m merger) joinConnections(path string, p, l, prior reflect.Value) (reflect
 		}
 	}
 	for _, side := range []*Interface{&persistent, &other} {
-		side.Network, side.Bridge, side.User, side.Other = winner.Network, winner.Bridge, winner.User, winner.Other
-		side.Direct, side.DirectMode = winner.Direct, winner.DirectMode
+		side.connectAs(winner)
 	}
 	return reflect.ValueOf(persistent), reflect.ValueOf(other)
 }

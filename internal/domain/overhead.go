@@ -1,6 +1,11 @@
 package domain
 
-import "strings"
+import (
+	"slices"
+	"strings"
+
+	"github.com/beevik/etree"
+)
 
 // What QEMU needs of its host's memory in addition to the guest's: the numbers of KubeVirt's GetMemoryOverhead, without
 // those for what a pod has besides QEMU.
@@ -34,7 +39,8 @@ func (d *Definition) Overhead() uint64 {
 	if len(d.devices("tpm")) > 0 {
 		sum += overheadTPM
 	}
-	if len(d.devices("hostdev")) > 0 {
+	isVFIO := func(e *etree.Element) bool { return e.Tag == "hostdev" || attr(e, "type") == "hostdev" }
+	if slices.ContainsFunc(d.devices("hostdev", "interface"), isVFIO) {
 		sum += overheadVFIO
 	}
 	if strings.HasPrefix(attr(child(d.root(), "launchSecurity"), "type"), "sev") {

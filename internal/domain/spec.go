@@ -175,6 +175,13 @@ type Interface struct {
 	Direct  string `json:",omitempty" path:"connection"`
 	// DirectMode is one of DirectModes.
 	DirectMode string `json:",omitempty" path:"connection"`
+	// HostDevice is the PCI address of a network card of the host that the VM has for itself: 0000:03:00.1. VDPA is a
+	// vhost-vdpa device of the host. VHostUser is the socket of a switch in user space, and VHostUserMode one of
+	// VHostUserModes. They exclude the others, too.
+	HostDevice    string `json:",omitempty" path:"connection"`
+	VDPA          string `json:",omitempty" path:"connection"`
+	VHostUser     string `json:",omitempty" path:"connection"`
+	VHostUserMode string `json:",omitempty" path:"connection"`
 	// Other is observed only, as DiskSource.Other.
 	Other string `path:"connection"`
 	// Model is one of InterfaceModels.

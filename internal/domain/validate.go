@@ -258,8 +258,8 @@ func validateInterfaces(c *checker, all map[string]Interface) {
 		nic := all[key]
 		nic.validate(c, key)
 		if mac := strings.ToLower(nic.MAC); mac != "" {
-			// A device of the host stands in for another interface, as virtio's failover has it: such a VM came so.
-			shared := nic.Other != "" || all[macs[mac]].Other != ""
+			// A device of the host and another interface are a pair, as virtio's failover has it.
+			shared := nic.paired() || all[macs[mac]].paired()
 			c.that(macs[mac] == "" || shared, "interfaces."+key+".mac", "The interface "+macs[mac]+" has the same address.")
 			macs[mac] = key
 		}
@@ -270,19 +270,21 @@ func validateInterfaces(c *checker, all map[string]Interface) {
 func (i Interface) validate(c *checker, key string) {
 	path := "interfaces." + key
 	c.that(keyPattern.MatchString(key), path, `Keys consist of letters, digits, "-" and "_".`)
-	connections := 0
-	for _, set := range []bool{i.Network != "", i.Bridge != "", i.User, i.Direct != "", i.Other != ""} {
-		if set {
-			connections++
-		}
-	}
-	c.that(connections <= 1, path, "An interface has only one of network, bridge, direct and user.")
-	c.that(connections > 0, path, "An interface needs one of network, bridge, direct and user.")
+	c.that(len(i.attributes()) <= 1, path, "An interface has only one of "+interfaceKinds+".")
+	c.that(i.connected(), path, "An interface needs one of "+interfaceKinds+".")
 	i.checkRows(c, path)
 	c.readable(path+".direct", i.Direct)
 	c.that(len(i.Direct) <= 15, path+".direct", "Names of Linux devices have at most 15 characters.")
 	c.oneOf(i.DirectMode, path+".direct", DirectModes)
 	c.that(i.Direct == "" || i.DirectMode != "", path+".direct", "It needs a mode.")
+	c.that(i.HostDevice == "" || hostAddressPatterns["pci"].MatchString(i.HostDevice), path+".hostdev",
+		`It isn't a PCI address such as 0000:03:00.1, in small letters.`)
+	c.that(i.HostDevice == "" || i.Model == "", path+".model", "The guest sees the device of the host as it is.")
+	for name, file := range map[string]string{".vdpa": i.VDPA, ".vhostuser": i.VHostUser} {
+		c.that(file == "" || absolute(file) == "", path+name, absolute(file))
+	}
+	c.oneOf(i.VHostUserMode, path+".vhostuser", VHostUserModes)
+	c.that(i.VHostUser == "" || i.VHostUserMode != "", path+".vhostuser", "It needs a mode.")
 	if i.Other == "" {
 		c.oneOf(i.Model, path+".model", InterfaceModels)
 	}

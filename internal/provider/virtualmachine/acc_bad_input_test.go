@@ -106,7 +106,7 @@ func TestBadInput_validate(t *testing.T) {
 		},
 		"interface_no_source": {
 			hcl{"interfaces": `{ lan = { model = "virtio" } }`},
-			[]string{`network, bridge, direct and user`},
+			[]string{`network, bridge, direct, user`},
 		},
 		"interface_key": {hcl{"interfaces": `{ "l an" = { user = true } }`}, []string{`letters, digits`}},
 		"disk_two_sources": {

@@ -102,7 +102,16 @@ var full = in{
 			"direct": in{"device": "eth0", "mode": "bridge"},
 			"filter": in{"parameters": in{"IP": "10.0.0.1"}, "name": "clean-traffic"},
 		},
-		"user": in{"user": true},
+		"user": in{"user": true, "backend": in{"type": "passt"}},
+		"fast": in{
+			"hostdev": "0000:03:00.1", "mac": "52:54:00:00:00:02", "teaming": in{"type": "transient", "persistent": "slow"},
+		},
+		"slow": in{
+			"network": "default", "mac": "52:54:00:00:00:02", "teaming": in{"type": "persistent"},
+			"driver": in{"name": "qemu", "rx_queue_size": 1024},
+		},
+		"vdpa":   in{"vdpa": "/dev/vhost-vdpa-0"},
+		"switch": in{"vhostuser": in{"path": "/run/switch.sock", "mode": "server"}},
 	},
 	"guest_agent": in{"enabled": true}, "serial_console": in{"enabled": false},
 	"title": "Web", "description": "Serves the web.",
@@ -130,7 +139,7 @@ var full = in{
 	},
 	"labels": in{"app": "web"}, "run_strategy": "Always",
 	"wait_for":      in{"guest_agent": true, "ip_address": "lan", "timeout": "90s"},
-	"update_policy": "Restart", "termination_grace_period": "60s", "deletion_protection": false,
+	"update_policy": "Restart", "termination_grace_period": "60s", "deletion_protection": false, "profile": "linux",
 	"eviction_strategy": "LiveMigrate", "migration_options": in{"bandwidth": "1Gi"},
 	"timeouts": in{"create": "5m"},
 }
@@ -138,7 +147,7 @@ var full = in{
 // machine is the observed VM that a configuration gives when it is applied.
 func machine(t *testing.T, i in) *fleet.VM {
 	t.Helper()
-	desired := read(t, i).toFleet(nil)
+	desired := read(t, i).withProfile().toFleet(nil)
 	spec := desired.Spec
 	if spec.Type == "" {
 		spec.Type = "qemu"
@@ -168,7 +177,7 @@ func machine(t *testing.T, i in) *fleet.VM {
 func applied(t *testing.T, i in) *model {
 	t.Helper()
 	config := read(t, i)
-	o := planning{config: config}.plan()
+	o := planning{config: config.withProfile()}.plan()
 	return created(observation{vm: machine(t, i), addresses: map[string][]string{"lan": {"10.0.0.2"}}}, &o.planned)
 }
 

@@ -13,7 +13,7 @@ import (
 )
 
 // interfaceSources are the attributes of an interface that say what it is connected to.
-var interfaceSources = []string{"network", "bridge", "user", "direct"}
+var interfaceSources = []string{"network", "bridge", "user", "direct", "hostdev", "vdpa", "vhostuser"}
 
 var (
 	directAttributes = attributes{
@@ -25,6 +25,16 @@ var (
 		},
 	}
 	directType = objectType(directAttributes)
+
+	vhostUserAttributes = attributes{
+		"path": schema.StringAttribute{MarkdownDescription: "Path of the socket on the host.", Required: true},
+		"mode": schema.StringAttribute{
+			MarkdownDescription: "Which end of the socket QEMU is: " + value.OneOf(domain.VHostUserModes) + ". The `server` " +
+				"creates it.",
+			Required: true,
+		},
+	}
+	vhostUserType = objectType(vhostUserAttributes)
 )
 
 // interfaceAttributes: what an interface is connected to is Optional alone, as a disk's source is.
@@ -40,6 +50,23 @@ var interfaceAttributes = merged(blockLevels["interfaces.*"], attributes{
 			"host can't reach each other over it.",
 		Attributes: directAttributes,
 		CustomType: directType,
+		Optional:   true,
+	},
+	"hostdev": schema.StringAttribute{
+		MarkdownDescription: "PCI address of a network card of the host, such as a virtual function of SR-IOV, that the VM " +
+			"has for itself: `0000:03:00.1`. Such a VM can't be moved while it runs, unless the interface is the `transient` " +
+			"one of a pair: see `teaming`.",
+		Optional: true,
+	},
+	"vdpa": schema.StringAttribute{
+		MarkdownDescription: "vDPA device of the host: `/dev/vhost-vdpa-0`. Such a VM can't be moved while it runs.",
+		Optional:            true,
+	},
+	"vhostuser": schema.SingleNestedAttribute{
+		MarkdownDescription: "Switch in user space, such as Open vSwitch with DPDK, which is reached over a socket. It " +
+			"requires `memory = { shared = true }`.",
+		Attributes: vhostUserAttributes,
+		CustomType: vhostUserType,
 		Optional:   true,
 	},
 	"other": optionalString("Set on import for interfaces that this provider can't describe. Keep the value; it can't " +
@@ -95,6 +122,9 @@ func interfaceToDomain(a, prior object) domain.Interface {
 	i.User, i.Other = from.bool("user").ValueBool(), text(from.string("other"))
 	direct := open(from.object("direct"))
 	i.Direct, i.DirectMode = text(direct.string("device")), text(direct.string("mode"))
+	i.HostDevice, i.VDPA = text(from.string("hostdev")), text(from.string("vdpa"))
+	socket := open(from.object("vhostuser"))
+	i.VHostUser, i.VHostUserMode = text(socket.string("path")), text(socket.string("mode"))
 	return i
 }
 
@@ -119,7 +149,16 @@ func interfaceFromDomain(i domain.Interface, prior object, everything bool) type
 			"device": types.StringValue(i.Direct), "mode": types.StringValue(i.DirectMode),
 		})
 	}
+	socket := types.ObjectNull(vhostUserType.AttrTypes)
+	if i.VHostUser != "" {
+		socket = types.ObjectValueMust(vhostUserType.AttrTypes, map[string]attr.Value{
+			"path": types.StringValue(i.VHostUser), "mode": types.StringValue(i.VHostUserMode),
+		})
+	}
 	a := map[string]attr.Value{
+		"hostdev":    value.NewStringOrNull(i.HostDevice),
+		"vdpa":       value.NewStringOrNull(i.VDPA),
+		"vhostuser":  socket,
 		"direct":     direct,
 		"network":    value.NewStringOrNull(i.Network),
 		"bridge":     value.NewStringOrNull(i.Bridge),

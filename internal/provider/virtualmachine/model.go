@@ -35,6 +35,7 @@ type model struct {
 	Commandline   types.Object `tfsdk:"qemu_commandline"`
 	Title         types.String `tfsdk:"title"`
 	Description   types.String `tfsdk:"description"`
+	Profile       types.String `tfsdk:"profile"`
 
 	CloudInit              types.Object   `tfsdk:"cloud_init"`
 	Ignition               types.Object   `tfsdk:"ignition"`

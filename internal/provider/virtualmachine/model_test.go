@@ -54,7 +54,17 @@ func TestModel_toFleet(t *testing.T) {
 					Direct: "eth0", DirectMode: "bridge",
 					Facts: domain.Facts{"filter.name": "clean-traffic", "filter.parameters": "IP=10.0.0.1\n"},
 				},
-				"user": {User: true},
+				"user": {User: true, Facts: domain.Facts{"backend.type": "passt"}},
+				"fast": {
+					HostDevice: "0000:03:00.1", MAC: "52:54:00:00:00:02",
+					Facts: domain.Facts{"teaming.type": "transient", "teaming.persistent": "slow"},
+				},
+				"slow": {
+					Network: "default", MAC: "52:54:00:00:00:02",
+					Facts: domain.Facts{"teaming.type": "persistent", "driver.name": "qemu", "driver.rx_queue_size": "1024"},
+				},
+				"vdpa":   {VDPA: "/dev/vhost-vdpa-0"},
+				"switch": {VHostUser: "/run/switch.sock", VHostUserMode: "server"},
 			},
 			GuestAgent: ptr(true), SerialConsole: ptr(false),
 			Inputs:       map[string]domain.Row{"tablet": {"type": "tablet", "bus": "usb"}},

@@ -74,6 +74,9 @@ func (r *Resource) planning(
 	ctx context.Context, config, state *model, private meta.PrivateReader,
 ) (planning, diag.Diagnostics) {
 	p := planning{config: config, state: state, hosts: r.hostNames()}
+	if state == nil {
+		p.config = config.withProfile()
+	}
 	var diags diag.Diagnostics
 	if state != nil {
 		live, d := readLive(ctx, private)

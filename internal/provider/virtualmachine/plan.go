@@ -62,6 +62,7 @@ func (p planning) plan() outcome {
 	m.StaleDefinitions, m.LeftVolumes = staleFromFleet(nil), staleFromFleet(nil)
 	p.planDefinition(m)
 
+	o.diags.Append(p.warnAboutProfile()...)
 	drifts := p.sourceDrifts()
 	o.diags.Append(p.sourcesKept(drifts)...)
 	need := p.needs().without(drifts)

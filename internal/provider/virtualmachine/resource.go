@@ -71,7 +71,7 @@ func (r *Resource) Create(ctx context.Context, req resource.CreateRequest, resp 
 	began := time.Now()
 	working, cancel := tfdiag.Limited(ctx, "timeouts.create", timeout)
 	defer cancel()
-	vm, err := r.Data.Fleet.Create(working, config.toFleet(nil))
+	vm, err := r.Data.Fleet.Create(working, config.withProfile().toFleet(nil))
 	if vm == nil {
 		resp.Diagnostics.Append(plan.failed("create", err, began).Within(working).Error())
 		return

@@ -89,6 +89,7 @@ var policyAttributes = attributes{
 
 	graphicsAccessName:  graphicsAccessAttribute(),
 	domain.ExtraDevices: extraDevicesAttribute(),
+	profileName:         profileAttribute(),
 	"host": schema.StringAttribute{
 		MarkdownDescription: "Host that the VM is pinned to, a key of the provider's `hosts`. A change moves the VM, " +
 			"live if it runs. Not set: the fleet places the VM, and it may move; use `virtfleet_migration` to move it.",

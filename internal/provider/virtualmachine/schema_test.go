@@ -86,7 +86,7 @@ func TestSchema_whatTheHypervisorKnowsIsLeftAlone(t *testing.T) {
 		"disks.*.on_destroy": true,
 		"disks.*.file":       true, "disks.*.block": true, "disks.*.volume": true, "disks.*.network": true,
 		"interfaces.*.network": true, "interfaces.*.bridge": true, "interfaces.*.user": true,
-		"interfaces.*.direct": true,
+		"interfaces.*.direct": true, "interfaces.*.hostdev": true, "interfaces.*.vdpa": true, "interfaces.*.vhostuser": true,
 	}
 	walk("", definitionAttributes, func(at string, a schema.Attribute) {
 		table, _, _ := strings.Cut(at, ".*.")

@@ -79,6 +79,9 @@ func validateLabels(at path.Path, labels types.Map) diag.Diagnostics {
 // validatePlanned checks the rest of what is planned to change.
 func (p planning) validatePlanned(planned *model) diag.Diagnostics {
 	diags := p.refuseOwnDisks()
+	if p.state == nil {
+		diags.Append(p.config.validateProfile()...)
+	}
 	for _, problem := range p.config.spec(p.state).Validate() {
 		if !p.config.blockKnown(problem.Path) {
 			continue

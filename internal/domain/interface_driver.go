@@ -1,0 +1,131 @@
+package domain
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/beevik/etree"
+)
+
+// driverRows tune the device that the guest sees.
+var driverRows = []Attribute{
+	{
+		Name: "driver.name", Place: "driver@name", Values: []string{"vhost", "qemu"}, Unset: "default",
+		Why: whenPlugged,
+		Read: func(e *etree.Element) string {
+			if attr(e, "type") == "hostdev" {
+				return "" // That is the host's driver, which libvirt notes while the VM runs.
+			}
+			return attr(child(e, "driver"), "name")
+		},
+		Doc: "What carries the packets: the host's kernel (`vhost`) or QEMU. Default: the kernel, if it can. For the model " +
+			"`virtio`, as all of `driver`.",
+	},
+	{
+		Name: "driver.rx_queue_size", Place: "driver@rx_queue_size", Kind: Count, Zero: true, Why: whenPlugged,
+		Check: queueSize, Doc: "Packets that a queue to the guest holds, a power of two from 256 to 1024; `0` leaves it to QEMU.",
+	},
+	{
+		Name: "driver.tx_queue_size", Place: "driver@tx_queue_size", Kind: Count, Zero: true, Since: "3.7.0", Why: whenPlugged,
+		Check: queueSize, Doc: "Packets that a queue from the guest holds. QEMU has more than 256 only with `vhostuser` and `vdpa`.",
+	},
+	{
+		Name: "driver.txmode", Place: "driver@txmode", Values: []string{"iothread", "timer"}, Unset: "default", Why: whenPlugged,
+		Doc: "How QEMU sends packets, without `vhost`.",
+	},
+	{
+		Name: "driver.ioeventfd", Place: "driver@ioeventfd", Kind: Switch, On: "on", Off: "off", Why: whenPlugged,
+		Doc: "Whether the guest goes on while QEMU handles its packets.",
+	},
+	{
+		Name: "driver.event_idx", Place: "driver@event_idx", Kind: Switch, On: "on", Off: "off", Why: whenPlugged,
+		Doc: "Whether guest and host tell each other which events they wait for.",
+	},
+	{
+		Name: "driver.packed", Place: "driver@packed", Kind: Switch, On: "on", Off: "off", Since: "6.3.0", Why: whenPlugged,
+		Doc: "Whether the queues are packed (virtio 1.1).",
+	},
+	{
+		Name: "driver.iommu", Place: "driver@iommu", Kind: Switch, On: "on", Off: "off", Since: "3.5.0", Why: whenPlugged,
+		Doc: "Whether the device obeys the guest's IOMMU.",
+	},
+}
+
+// backendRows say what QEMU's own network is made of.
+var backendRows = []Attribute{
+	{
+		Name: "backend.type", Place: "backend@type", Values: []string{"passt"}, Unset: "default", Since: "9.0.0",
+		Why: whenPlugged,
+		Write: func(e *etree.Element, value string) error {
+			dropChildren(e, "backend", "source") // What is set of it is that of the old one.
+			if value != "" {
+				add(e, "backend", "type", value)
+			}
+			return nil
+		},
+		Doc: "What connects an interface with `user`. `passt` is a process of the host, which must have the " +
+			"package passt; `default` is QEMU itself.",
+	},
+	{
+		Name: "backend.log_file", Place: "backend@logFile", Since: "9.0.0", Why: whenPlugged, Check: absolute,
+		Doc: "File on the host for the log of passt. passt must be allowed to write it.",
+	},
+	{
+		Name: "backend.device", Place: "source@dev", Since: "9.0.0", Why: whenPlugged,
+		Read: func(e *etree.Element) string {
+			if attr(e, "type") != "user" {
+				return ""
+			}
+			return attr(child(e, "source"), "dev")
+		},
+		Write: func(e *etree.Element, value string) error {
+			if value == "" {
+				dropChildren(e, "source")
+				return nil
+			}
+			setAttr(ensure(e, "source"), "dev", value)
+			return nil
+		},
+		Doc: "Network device of the host whose addresses and routes passt gives to the guest. Default: that of the default " +
+			"route.",
+	},
+}
+
+// teamingRows make a pair of two interfaces.
+var teamingRows = []Attribute{
+	{
+		Name: "teaming.type", Place: "teaming@type", Values: []string{"persistent", "transient"}, Unset: None, Since: "6.1.0",
+		Why: whenPlugged,
+		Write: func(e *etree.Element, value string) error {
+			dropChildren(e, "teaming")
+			if value != "" {
+				add(e, "teaming", "type", value)
+			}
+			return nil
+		},
+		Doc: "Role in a pair of virtio's failover. The guest uses the `transient` interface, a device of the host, and the " +
+			"`persistent` one, of the model `virtio`, while the VM moves. Both have the same `mac`.",
+	},
+	{
+		Name: "teaming.persistent", Since: "6.1.0", Why: whenPlugged,
+		Read: func(e *etree.Element) string {
+			return strings.TrimPrefix(attr(child(e, "teaming"), "persistent"), interfaceKind.prefix)
+		},
+		Write: func(e *etree.Element, value string) error {
+			if value != "" && !strings.HasPrefix(value, "ua-") {
+				value = interfaceKind.prefix + value
+			}
+			setAttr(child(e, "teaming"), "persistent", value)
+			return nil
+		},
+		Doc: "Key of the other interface of the pair, for the `transient` one. That of an imported VM may be its alias, which " +
+			"begins with `ua-`.",
+	},
+}
+
+func queueSize(value string) string {
+	if n, ok := number(value); ok && slices.Contains([]int{256, 512, 1024}, n) {
+		return ""
+	}
+	return "It isn't 256, 512 or 1024."
+}

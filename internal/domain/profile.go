@@ -1,0 +1,158 @@
+package domain
+
+import "slices"
+
+// Profile is what guests of one kind work well with: values for what the configuration of a new VM doesn't declare. They
+// follow KubeVirt's preferences and libosinfo.
+type Profile struct {
+	Name string
+	// Guests says which guests it is for.
+	Guests string
+	// X86 says that other architectures don't have what it sets.
+	X86      bool
+	Settings []Setting
+}
+
+// Setting is the value of one attribute.
+type Setting struct {
+	// Path is the attribute: "firmware.type", or "disks.*.bus" for every disk.
+	Path string
+	// Value is a string, a bool or an int, as users write it.
+	Value any
+	// With are attributes that give the setting its meaning: it is for VMs that declare this value or none.
+	With map[string]string
+}
+
+// ProfileNames are the names of the profiles.
+func ProfileNames() []string {
+	names := make([]string, len(Profiles))
+	for i, p := range Profiles {
+		names[i] = p.Name
+	}
+	return names
+}
+
+// FindProfile returns the profile of a name. One that doesn't exist has no settings.
+func FindProfile(name string) Profile {
+	for _, p := range Profiles {
+		if p.Name == name {
+			return p
+		}
+	}
+	return Profile{}
+}
+
+// Profiles are all profiles, as plain data.
+var Profiles = []Profile{
+	{
+		Name:     "linux",
+		Guests:   "Linux with virtio: every distribution since about 2010. The firmware is BIOS.",
+		Settings: slices.Concat(diskBus("virtio"), nicModel("virtio"), virtioLinux),
+	},
+	{
+		Name:     "linux-efi",
+		Guests:   "As `linux`, with UEFI and secure boot: Debian, Fedora, RHEL, SUSE, Ubuntu and their relatives.",
+		Settings: slices.Concat(secureBoot, diskBus("virtio"), nicModel("virtio"), virtioLinux),
+	},
+	{
+		Name:   "linux-legacy",
+		X86:    true,
+		Guests: "Linux without virtio: kernels before 2.6.25, such as RHEL 4 and Debian 4.",
+		Settings: slices.Concat([]Setting{{Path: "machine_type", Value: "pc"}}, diskBus("ide"), nicModel("e1000"), []Setting{
+			console,
+			{Path: "devices.video.model", Value: "vga"},
+			{Path: "devices.rng.model", Value: None},
+		}),
+	},
+	{
+		Name:     "windows-11",
+		X86:      true,
+		Guests:   "Windows 11 as it is installed: without virtio drivers.",
+		Settings: slices.Concat(secureBoot, tpm, diskBus("sata"), nicModel("e1000e"), windows),
+	},
+	{
+		Name:     "windows-11-virtio",
+		X86:      true,
+		Guests:   "Windows 11 with virtio drivers in its image.",
+		Settings: slices.Concat(secureBoot, tpm, diskBus("virtio"), nicModel("virtio"), agent, windows),
+	},
+	{
+		Name:     "windows-10",
+		X86:      true,
+		Guests:   "Windows 8 and 10 without virtio drivers. The firmware is BIOS.",
+		Settings: slices.Concat(diskBus("sata"), nicModel("e1000e"), windows),
+	},
+	{
+		Name:     "windows-10-virtio",
+		X86:      true,
+		Guests:   "Windows 8 and 10 with virtio drivers in its image. The firmware is BIOS.",
+		Settings: slices.Concat(diskBus("virtio"), nicModel("virtio"), agent, windows),
+	},
+	{
+		Name:     "windows-server",
+		X86:      true,
+		Guests:   "Windows Server since 2012 without virtio drivers.",
+		Settings: slices.Concat(secureBoot, diskBus("sata"), nicModel("e1000e"), windows),
+	},
+	{
+		Name:     "windows-server-virtio",
+		X86:      true,
+		Guests:   "Windows Server since 2012 with virtio drivers in its image.",
+		Settings: slices.Concat(secureBoot, diskBus("virtio"), nicModel("virtio"), agent, windows),
+	},
+}
+
+var (
+	secureBoot = []Setting{
+		{Path: "firmware.type", Value: "efi"},
+		{Path: "firmware.secure_boot", Value: true, With: map[string]string{"firmware.type": "efi"}},
+	}
+	tpm = []Setting{{Path: "devices.tpm.model", Value: "tpm-crb"}}
+
+	agent   = []Setting{{Path: "guest_agent.enabled", Value: true}}
+	console = Setting{Path: "serial_console.enabled", Value: true}
+
+	virtioLinux = slices.Concat(agent, []Setting{
+		console,
+		{Path: "devices.video.model", Value: "virtio"},
+		{Path: "devices.rng.model", Value: "virtio"},
+	})
+
+	// windows is what all Windows guests get. Of KubeVirt's enlightenments those are left out that keep a VM from moving
+	// while it runs (reenlightenment), that Windows doesn't use (reset), and that no host lists (direct timers).
+	windows = slices.Concat([]Setting{
+		{Path: "devices.inputs.tablet.type", Value: "tablet"},
+		{Path: "platform.clock.offset", Value: "localtime"},
+		{Path: "platform.clock.rtc_tickpolicy", Value: "catchup"},
+		{Path: "platform.clock.pit_tickpolicy", Value: "delay"},
+		{Path: "platform.clock.hpet", Value: false},
+		{Path: "platform.clock.hypervclock", Value: true, With: onKVM},
+		{Path: "platform.hyperv.mode", Value: "custom", With: onKVM},
+		{Path: "platform.hyperv.spinlocks", Value: 8191, With: enlightened},
+	}, enlightenments(
+		"relaxed", "vapic", "vpindex", "runtime", "synic", "stimer", "frequencies", "tlbflush", "ipi",
+	))
+
+	// Emulation has no enlightenments.
+	onKVM       = map[string]string{"type": "kvm"}
+	enlightened = map[string]string{"type": "kvm", "platform.hyperv.mode": "custom"}
+)
+
+func enlightenments(names ...string) []Setting {
+	all := make([]Setting, len(names))
+	for i, name := range names {
+		all[i] = Setting{Path: "platform.hyperv." + name, Value: true, With: enlightened}
+	}
+	return all
+}
+
+// diskBus is for disks alone: drives are on a bus that the firmware boots from. Only older machine types have IDE.
+func diskBus(bus string) []Setting {
+	with := map[string]string{"disks.*.device": "disk"}
+	if bus == "ide" {
+		with["machine_type"] = "pc"
+	}
+	return []Setting{{Path: "disks.*.bus", Value: bus, With: with}}
+}
+
+func nicModel(name string) []Setting { return []Setting{{Path: "interfaces.*.model", Value: name}} }

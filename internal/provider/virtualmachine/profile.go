@@ -1,0 +1,182 @@
+package virtualmachine
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/hashicorp/terraform-plugin-framework-validators/stringvalidator"
+	"github.com/hashicorp/terraform-plugin-framework/attr"
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/path"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
+	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/value"
+)
+
+const profileName = "profile"
+
+func profileAttribute() schema.StringAttribute {
+	return schema.StringAttribute{
+		MarkdownDescription: "What the guests of a new VM need of its hardware. One of " +
+			value.OneOf(domain.ProfileNames()) + ". It sets what you don't declare, and the plan shows it: see " +
+			"[Profiles](../guides/profiles.md). It changes nothing of a VM that exists.",
+		Optional:   true,
+		Validators: []validator.String{stringvalidator.OneOf(domain.ProfileNames()...)},
+	}
+}
+
+// withProfile is the configuration of a new VM with what its profile sets and it doesn't declare itself.
+func (m *model) withProfile() *model {
+	filled := *m
+	for _, s := range m.settings() {
+		if a := m.applies(s); a != differs {
+			to := s.Value
+			if a == unknown {
+				to = nil
+			}
+			name, steps, _ := strings.Cut(s.Path, ".")
+			filled.set(name, declare(name, vmSchema.Attributes[name], filled.get(name), steps, to))
+		}
+	}
+	return &filled
+}
+
+// settings are those of the VM's profile, each for every device that it is for.
+func (m *model) settings() []domain.Setting {
+	var all []domain.Setting
+	for _, s := range domain.FindProfile(text(m.Profile)).Settings {
+		kind, _, isKeyed := strings.Cut(s.Path, ".*.")
+		if !isKeyed {
+			all = append(all, s)
+			continue
+		}
+		devices, _ := m.get(kind).(types.Map)
+		for key := range elements(devices) {
+			with := map[string]string{}
+			for path, want := range s.With {
+				with[strings.Replace(path, "*", key, 1)] = want
+			}
+			all = append(all, domain.Setting{Path: strings.Replace(s.Path, "*", key, 1), Value: s.Value, With: with})
+		}
+	}
+	return all
+}
+
+// applicable says whether a setting is for a VM.
+type applicable int
+
+const (
+	differs applicable = iota
+	unknown
+	applies
+)
+
+// applies tells whether what gives a setting its meaning is declared so, or not at all.
+func (m *model) applies(s domain.Setting) applicable {
+	is := applies
+	for at, want := range s.With {
+		v, _ := m.lookUp(at).(types.String)
+		switch {
+		case v.IsUnknown():
+			is = unknown
+		case text(v) != "" && !domain.SameText(at, text(v), want):
+			return differs
+		}
+	}
+	return is
+}
+
+// declare returns an attribute with a value at the dotted steps below it, unless something is declared there. A value
+// that is nil is unknown.
+func declare(at string, a schema.Attribute, v attr.Value, steps string, to any) attr.Value {
+	if v.IsUnknown() {
+		return v
+	}
+	name, rest, _ := strings.Cut(steps, ".")
+	switch a := a.(type) {
+	case schema.SingleNestedAttribute:
+		o, _ := v.(types.Object)
+		all := open(o)
+		if all == nil {
+			all = nulls(a.Attributes)
+		}
+		all[name] = declare(below(at, name), a.Attributes[name], all[name], rest, to)
+		return types.ObjectValueMust(attributeTypes(o), all)
+	case schema.MapNestedAttribute:
+		return declareDevice(at, a, v, name, rest, to)
+	}
+	if !v.IsNull() && !undeclares(at, v) {
+		return v
+	}
+	switch to := to.(type) {
+	case string:
+		return types.StringValue(to)
+	case bool:
+		return types.BoolValue(to)
+	case int:
+		return types.Int64Value(int64(to))
+	default:
+		return unknownLike(v)
+	}
+}
+
+// declareDevice is declare for a map of devices. One that is declared is complete: it gets no device more.
+func declareDevice(at string, a schema.MapNestedAttribute, v attr.Value, key, steps string, to any) attr.Value {
+	devices, _ := v.(types.Map)
+	all := devices.Elements()
+	device, exists := all[key]
+	t, isObject := elementType(devices).(types.ObjectType)
+	if !isObject || !exists && !devices.IsNull() {
+		return v
+	}
+	if !exists {
+		device = types.ObjectNull(t.AttrTypes)
+	}
+	inner := schema.SingleNestedAttribute{Attributes: a.NestedObject.Attributes}
+	device = declare(at+".*", inner, device, steps, to)
+	if all == nil {
+		all = map[string]attr.Value{}
+	}
+	all[key] = device
+	return types.MapValueMust(t, all)
+}
+
+// nulls are the attributes of an object of which none is declared.
+func nulls(level attributes) map[string]attr.Value {
+	all := make(map[string]attr.Value, len(level))
+	for name, a := range level {
+		all[name] = valueNull(a.GetType())
+	}
+	return all
+}
+
+// validateProfile refuses a profile that can't be a new VM's.
+func (m *model) validateProfile() diag.Diagnostics {
+	var diags diag.Diagnostics
+	if m.Profile.IsUnknown() {
+		diags.AddAttributeError(path.Root(profileName), invalid, "The profile of a new VM must be known when it is planned: "+
+			"what it sets is part of the plan.\n\nUse a value that doesn't depend on a resource that is yet to be created.")
+	}
+	arch := text(m.Arch)
+	if domain.FindProfile(text(m.Profile)).X86 && !slices.Contains([]string{"", "x86_64", "i686"}, arch) {
+		diags.AddAttributeError(path.Root(profileName), invalid, fmt.Sprintf(
+			"The profile %q is for x86 only, and arch is %q.", text(m.Profile), arch))
+	}
+	return diags
+}
+
+// warnAboutProfile says that another profile changes nothing of a VM that exists.
+func (p planning) warnAboutProfile() diag.Diagnostics {
+	var diags diag.Diagnostics
+	if set(p.config.Profile) && !p.config.Profile.Equal(p.state.Profile) {
+		diags.AddAttributeWarning(path.Root(profileName), "Profile changes nothing of an existing virtual machine",
+			fmt.Sprintf("The profile %q is for new VMs. Virtual machine %q exists and stays as it is.\n\n"+
+				"To change it, declare the attributes themselves: the guide \"Profiles\" lists what each profile sets.",
+				text(p.config.Profile), text(p.state.Name)))
+	}
+	return diags
+}

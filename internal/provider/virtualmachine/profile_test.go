@@ -1,0 +1,170 @@
+package virtualmachine
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
+)
+
+// profiled is a VM with one device of each kind that profiles say something about.
+func profiled(profile string) in {
+	return minimal.with(in{
+		"profile": profile,
+		"disks": in{
+			"root": in{"file": "/images/root.qcow2"},
+			"iso":  in{"file": "/iso/windows.iso", "device": "cdrom"},
+		},
+		"interfaces": in{"lan": in{"network": "default"}},
+	})
+}
+
+// TestProfile_isWhatIsPlanned: each profile is planned, makes a definition, and leaves nothing to do.
+func TestProfile_isWhatIsPlanned(t *testing.T) {
+	t.Parallel()
+	for _, profile := range domain.Profiles {
+		t.Run(profile.Name, func(t *testing.T) {
+			t.Parallel()
+			config := profiled(profile.Name)
+			p := planning{config: read(t, config).withProfile()}
+			o := p.plan()
+			if diags := p.validatePlanned(&o.planned); len(diags) > 0 {
+				t.Error(texts(diags))
+			}
+			state := applied(t, config)
+			for _, s := range profile.Settings {
+				at := strings.NewReplacer("disks.*", "disks.root", "interfaces.*", "interfaces.lan").Replace(s.Path)
+				for name, m := range map[string]*model{"plan": &o.planned, "state": state} {
+					v := m.lookUp(at)
+					if got := strings.Trim(fmt.Sprint(v), `"`); got != fmt.Sprint(s.Value) && !strings.HasPrefix(got, "pc-") {
+						t.Errorf("%s of the %s is %v, want %v", at, name, v, s.Value)
+					}
+				}
+			}
+			if bus := o.planned.lookUp("disks.iso.bus"); bus == nil || !bus.IsUnknown() {
+				t.Errorf("the bus of a drive is planned to be %v", bus)
+			}
+			planCase{before: config, config: config}.run(t)
+		})
+	}
+}
+
+// TestProfile_whatIsDeclaredStays: each single thing can be declared in another way.
+func TestProfile_whatIsDeclaredStays(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		change in
+		want   map[string]string
+	}{
+		"firmware": {
+			change: in{"firmware": in{"type": "bios"}},
+			want: map[string]string{
+				"firmware.type": `"bios"`, "firmware.secure_boot": "<unknown>", "devices.tpm.model": `"tpm-crb"`,
+			},
+		},
+		"secure boot": {
+			change: in{"firmware": in{"secure_boot": false}},
+			want:   map[string]string{"firmware.type": `"efi"`, "firmware.secure_boot": "false"},
+		},
+		"a device": {
+			change: in{"devices": in{"tpm": in{"model": "none"}}},
+			want:   map[string]string{"devices.tpm.model": `"none"`, "devices.tpm.backend": "<null>"},
+		},
+		"a map of devices": {
+			change: in{"devices": in{"inputs": in{}}},
+			want:   map[string]string{"devices.inputs": "{}", "devices.tpm.model": `"tpm-crb"`},
+		},
+		"an enlightenment": {
+			change: in{"platform": in{"hyperv": in{"vpindex": false}}},
+			want:   map[string]string{"platform.hyperv.vpindex": "false", "platform.hyperv.synic": "true"},
+		},
+		"all enlightenments": {
+			change: in{"platform": in{"hyperv": in{"mode": "passthrough"}}},
+			want:   map[string]string{"platform.hyperv.mode": `"passthrough"`, "platform.hyperv.synic": "<null>"},
+		},
+		"emulation": {
+			change: in{"type": "qemu"},
+			want: map[string]string{
+				"platform.hyperv": "<null>", "platform.clock.hypervclock": "<null>", "platform.clock.hpet": "false",
+			},
+		},
+		"a disk": {
+			change: in{"disks": in{
+				"root": in{"file": "/images/root.qcow2", "bus": "scsi"}, "lun": in{"block": "/dev/sda", "device": "lun"},
+			}},
+			want: map[string]string{"disks.root.bus": `"scsi"`, "disks.lun.bus": "<unknown>"},
+		},
+		"a disk of an unknown kind": {
+			change: in{"disks": in{"root": in{"file": "/images/root.qcow2", "device": unknownMark}}},
+			want:   map[string]string{"disks.root.bus": "<unknown>"},
+		},
+		"an interface": {
+			change: in{"interfaces": in{"lan": in{"network": "default", "model": "rtl8139"}}},
+			want:   map[string]string{"interfaces.lan.model": `"rtl8139"`},
+		},
+		"a mode that is unknown": {
+			change: in{"platform": in{"hyperv": in{"mode": unknownMark}}},
+			want:   map[string]string{"platform.hyperv.mode": "<unknown>", "platform.hyperv.relaxed": "<unknown>"},
+		},
+		"nothing by an empty text": {
+			change: in{"machine_type": "", "devices": in{"tpm": in{"model": ""}}},
+			want:   map[string]string{"devices.tpm.model": `"tpm-crb"`},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := planning{config: read(t, profiled("windows-11").with(test.change)).withProfile()}
+			o := p.plan()
+			for at, want := range test.want {
+				if got := fmt.Sprint(o.planned.lookUp(at)); got != want {
+					t.Errorf("%s is %s, want %s", at, got, want)
+				}
+			}
+		})
+	}
+}
+
+// TestProfile_isForNewVMs: a VM that exists stays as it is, whatever profile it gets.
+func TestProfile_isForNewVMs(t *testing.T) {
+	t.Parallel()
+	before := profiled("linux")
+	runAll(t, map[string]planCase{
+		"another": {
+			before: before, config: before.with(in{"profile": "windows-11"}), changes: "profile",
+			says: []string{"changes nothing of an existing", "windows-11"},
+		},
+		"none any more": {before: before, config: before.without("profile"), changes: "profile"},
+		"one at last": {
+			before: before.without("profile"), config: before, changes: "profile",
+			says: []string{"changes nothing of an existing"},
+		},
+		"a device is declared": {
+			before: before, config: before.with(in{"devices": in{"video": in{"model": "vga"}}}), changes: "devices",
+			says: []string{"Change needs a restart", "devices.video.model"},
+		},
+	})
+}
+
+func TestProfile_isRefused(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		config in
+		says   string
+	}{
+		"unknown":              {profiled(unknownMark), "must be known"},
+		"another architecture": {profiled("windows-11").with(in{"arch": "aarch64"}), "for x86 only"},
+		"what doesn't fit": {
+			profiled("windows-11").with(in{"platform": in{"clock": in{"timezone": "Europe/Berlin"}}}), "needs offset",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := planning{config: read(t, test.config).withProfile()}
+			o := p.plan()
+			if got := texts(p.validatePlanned(&o.planned)); !strings.Contains(got, test.says) {
+				t.Errorf("it doesn't say %q: %s", test.says, got)
+			}
+		})
+	}
+}
