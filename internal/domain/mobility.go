@@ -43,7 +43,8 @@ type Mobility struct {
 	// long as the firmware is chosen by libvirt only what runs names it.
 	NVRAM, NVRAMOther string
 	NVRAMUnnamed      bool
-	// Ignition is the file with the configuration for Ignition, "" is none.
+	// Ignition is the file with the configuration for Ignition, "" is none. One that was made with the VM is among Disks,
+	// without a Target.
 	Ignition string
 	// Facts are what its groups of attributes say.
 	Facts Facts
@@ -137,7 +138,7 @@ func (d *Definition) Mobility() Mobility {
 		}
 	}
 	m.readVariables(child(root, "os"))
-	m.Ignition = pick(d.readIgnition(), nil, "")
+	m.readIgnition(d)
 	for _, tag := range []string{"kernel", "initrd", "dtb"} {
 		if file := text(child(root, "os", tag)); file != "" {
 			m.Files = append(m.Files, file)
@@ -168,6 +169,18 @@ func (m *Mobility) readVariables(os *etree.Element) {
 		m.NVRAM = attr(child(nvram, "source"), "file")
 	default:
 		m.NVRAMOther = kind
+	}
+}
+
+// readIgnition reads where the configuration for Ignition is. A file that was made with the VM goes along as the disks
+// do that were.
+func (m *Mobility) readIgnition(d *Definition) {
+	m.Ignition = pick(d.readIgnition(), nil, "")
+	if own := d.Metadata().ownAt(m.Ignition); own != nil {
+		m.Disks = append(m.Disks, MobileDisk{
+			Key: IgnitionKey, Device: "disk", Format: "raw", Path: m.Ignition, ReadOnly: true, Own: own,
+		})
+		m.Ignition = ""
 	}
 }
 

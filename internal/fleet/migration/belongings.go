@@ -36,7 +36,7 @@ type belonging struct {
 }
 
 // unstarted says that its not being there means no more than that the VM has never been started.
-func (b belonging) unstarted() bool { return b.disk == "" }
+func (b belonging) unstarted() bool { return b.mobile.Path == "" }
 
 // belongings are the files that a VM that is off has on its host, each once.
 func (m Machine) belongings() []belonging {

@@ -173,6 +173,10 @@ func (t toTarget) measure(ctx context.Context, f *finding, copies []Copy) []Copy
 	}
 	for i := range copies {
 		c := &copies[i]
+		if c.Disk.Target == "" {
+			c.Capacity = c.Used
+			continue
+		}
 		info := infos[c.Disk.Target]
 		if info.Err != nil || info.Capacity == 0 {
 			f.block(DisksNotLiveMigratable, "disks."+c.Disk.Key, fmt.Sprintf(
@@ -184,11 +188,13 @@ func (t toTarget) measure(ctx context.Context, f *finding, copies []Copy) []Copy
 	return copies
 }
 
-// targets are the disks' names for libvirt.
+// targets are the disks' names for libvirt, of those that it has as disks.
 func targets(copies []Copy) []string {
-	names := make([]string, len(copies))
-	for i, c := range copies {
-		names[i] = c.Disk.Target
+	var names []string
+	for _, c := range copies {
+		if c.Disk.Target != "" {
+			names = append(names, c.Disk.Target)
+		}
 	}
 	return names
 }
