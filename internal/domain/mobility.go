@@ -80,6 +80,8 @@ type MobileDisk struct {
 	Backing []BackingImage
 	// Transient says that what the guest writes is in a file of its own, which goes when it stops.
 	Transient bool
+	// Secrets are the UUIDs of the secrets of the host that QEMU opens the disk with.
+	Secrets []string
 	// Reservations says that the guest may take SCSI persistent reservations through a helper on the host.
 	Reservations bool
 }
@@ -198,11 +200,22 @@ func (d *Definition) mobileDisks() []MobileDisk {
 			Path:      at, Block: read.Source.Block != "", Own: metadata.ownAt(at),
 			Network: read.Source.Network != nil, Empty: read.Source.isZero(), Other: read.Source.Other,
 			ReadOnly: *read.ReadOnly, Shareable: child(e, "shareable") != nil, Cache: attr(child(e, "driver"), "cache"),
-			Reservations: child(source, "reservations") != nil, Backing: readBacking(e),
+			Reservations: child(source, "reservations") != nil, Backing: readBacking(e), Secrets: readSecrets(e),
 			Shared: slices.Contains(metadata.SharedDisks, have.key), Transient: child(e, "transient") != nil,
 		})
 	}
 	return disks
+}
+
+// readSecrets reads which secrets of the host an element names, at whatever depth.
+func readSecrets(e *etree.Element) []string {
+	var secrets []string
+	for _, secret := range e.FindElements(".//secret") {
+		if uuid := attr(secret, "uuid"); uuid != "" && !slices.Contains(secrets, uuid) {
+			secrets = append(secrets, uuid)
+		}
+	}
+	return secrets
 }
 
 // readBacking reads the chain under a disk, each of its elements in the one before.

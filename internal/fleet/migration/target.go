@@ -68,7 +68,7 @@ type toTarget struct {
 // check asks the target about everything at once.
 func (t toTarget) check(ctx context.Context) []Blocker {
 	checks := []func(context.Context, *finding){
-		t.hypervisor, t.cpu, t.devices, t.identity, t.interfaces, t.disks, t.files, t.belongings, t.vsock,
+		t.hypervisor, t.cpu, t.devices, t.identity, t.interfaces, t.disks, t.files, t.belongings, t.vsock, t.secrets,
 	}
 	found := make([]finding, len(checks))
 	var all sync.WaitGroup
