@@ -28,6 +28,9 @@ const storageBackends = "/usr/lib/x86_64-linux-gnu/libvirt/storage-backend/"
 // forLab lists what the lab's hosts and guests, the tests and the linters need in addition.
 var forLab = []requirement{
 	{"busybox-static", "/bin/busybox"},
+	{"ceph-common", "/usr/bin/rbd"},
+	{"ceph-mon", "/usr/bin/ceph-mon"},
+	{"ceph-osd", "/usr/bin/ceph-osd"},
 	{"dnsmasq-base", "/usr/sbin/dnsmasq"},
 	{"dropbear-bin", "/usr/sbin/dropbear"},
 	{"git", "/usr/bin/git"},
@@ -39,6 +42,7 @@ var forLab = []requirement{
 	{"libvirt-daemon-driver-qemu", "/usr/lib/x86_64-linux-gnu/libvirt/connection-driver/libvirt_driver_qemu.so"},
 	{"libvirt-daemon-system", "/etc/libvirt/libvirtd.conf"},
 	{"libvirt-daemon-driver-storage-iscsi-direct", storageBackends + "libvirt_storage_backend_iscsi-direct.so"},
+	{"libvirt-daemon-driver-storage-rbd", storageBackends + "libvirt_storage_backend_rbd.so"},
 	{"libxml2-utils", "/usr/bin/xmllint"},
 	{"linux-image-cloud-amd64", "/boot/vmlinuz-*-cloud-amd64"},
 	{"lz4", "/usr/bin/lz4"},
