@@ -45,7 +45,8 @@ type Mobility struct {
 	// long as the firmware is chosen by libvirt only what runs names it.
 	NVRAM, NVRAMOther string
 	NVRAMUnnamed      bool
-	// Ignition is the file with the configuration for Ignition, "" is none.
+	// Ignition is the file with the configuration for Ignition, "" is none. One that was made with the VM is among Disks,
+	// without a Target.
 	Ignition string
 	// Facts are what its groups of attributes say.
 	Facts Facts
@@ -81,6 +82,8 @@ type MobileDisk struct {
 	Backing []BackingImage
 	// Transient says that what the guest writes is in a file of its own, which goes when it stops.
 	Transient bool
+	// Secrets are the UUIDs of the secrets of the host that QEMU opens the disk with.
+	Secrets []string
 	// Reservations says that the guest may take SCSI persistent reservations through a helper on the host.
 	Reservations bool
 }
@@ -142,7 +145,7 @@ func (d *Definition) Mobility() Mobility {
 		}
 	}
 	m.readVariables(child(root, "os"))
-	m.Ignition = pick(d.readIgnition(), nil, "")
+	m.readIgnition(d)
 	for _, tag := range []string{"kernel", "initrd", "dtb"} {
 		if file := text(child(root, "os", tag)); file != "" {
 			m.Files = append(m.Files, file)
@@ -181,6 +184,18 @@ func (m *Mobility) readVariables(os *etree.Element) {
 	}
 }
 
+// readIgnition reads where the configuration for Ignition is. A file that was made with the VM goes along as the disks
+// do that were.
+func (m *Mobility) readIgnition(d *Definition) {
+	m.Ignition = pick(d.readIgnition(), nil, "")
+	if own := d.Metadata().ownAt(m.Ignition); own != nil {
+		m.Disks = append(m.Disks, MobileDisk{
+			Key: IgnitionKey, Device: "disk", Format: "raw", Path: m.Ignition, ReadOnly: true, Own: own,
+		})
+		m.Ignition = ""
+	}
+}
+
 func (d *Definition) mobileDisks() []MobileDisk {
 	var disks []MobileDisk
 	metadata := d.Metadata()
@@ -195,11 +210,22 @@ func (d *Definition) mobileDisks() []MobileDisk {
 			Path:      at, Block: read.Source.Block != "", Own: metadata.ownAt(at),
 			Network: read.Source.Network != nil, Empty: read.Source.isZero(), Other: read.Source.Other,
 			ReadOnly: *read.ReadOnly, Shareable: child(e, "shareable") != nil, Cache: attr(child(e, "driver"), "cache"),
-			Reservations: child(source, "reservations") != nil, Backing: readBacking(e),
+			Reservations: child(source, "reservations") != nil, Backing: readBacking(e), Secrets: readSecrets(e),
 			Shared: slices.Contains(metadata.SharedDisks, have.key), Transient: child(e, "transient") != nil,
 		})
 	}
 	return disks
+}
+
+// readSecrets reads which secrets of the host an element names, at whatever depth.
+func readSecrets(e *etree.Element) []string {
+	var secrets []string
+	for _, secret := range e.FindElements(".//secret") {
+		if uuid := attr(secret, "uuid"); uuid != "" && !slices.Contains(secrets, uuid) {
+			secrets = append(secrets, uuid)
+		}
+	}
+	return secrets
 }
 
 // readBacking reads the chain under a disk, each of its elements in the one before.

@@ -119,3 +119,25 @@ func TestMobility_variablesOfChosenFirmware(t *testing.T) {
 		t.Errorf("variables: %+v", m)
 	}
 }
+
+// A configuration for Ignition that was made with the VM goes along as its disks do; any other stays where it is.
+func TestMobility_ignition(t *testing.T) {
+	t.Parallel()
+	const file = "/srv/vms/web-ignition"
+	d, err := Parse(`<domain type='kvm'><name>web</name><sysinfo type='fwcfg'><entry name='opt/com.coreos/config' file='` +
+		file + `'/></sysinfo></domain>`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if m := d.Mobility(); m.Ignition != file || len(m.Disks) > 0 {
+		t.Errorf("another file: %+v", m)
+	}
+	own := map[string]OwnDisk{IgnitionKey: {Pool: "vms", Volume: "web-ignition", Path: file}}
+	if err := d.SetMetadata(Metadata{OwnDisks: own}); err != nil {
+		t.Fatal(err)
+	}
+	m := d.Mobility()
+	if m.Ignition != "" || len(m.Disks) != 1 || m.Disks[0].Path != file || m.Disks[0].Own == nil || !m.Disks[0].ReadOnly {
+		t.Errorf("its own file: %+v", m)
+	}
+}

@@ -30,6 +30,7 @@ func readSource(disk *etree.Element) DiskSource {
 		for _, host := range children(source, "host") {
 			read.Hosts = append(read.Hosts, readHost(host, protocol))
 		}
+		read.Auth = readSourceAuth(disk, source)
 		return DiskSource{Network: read}
 	default:
 		return DiskSource{Other: describe(kind, source)}
@@ -68,7 +69,7 @@ func readHost(host *etree.Element, protocol string) string {
 	return read.withPort(protocol).String()
 }
 
-// sameSource compares by meaning.
+// sameSource compares by meaning. Authentication that b doesn't declare is that of a.
 func sameSource(a, b DiskSource) bool {
 	if (a.Network == nil) != (b.Network == nil) {
 		return false
@@ -80,7 +81,8 @@ func sameSource(a, b DiskSource) bool {
 }
 
 func sameNetworkSource(a, b NetworkSource) bool {
-	return a.Protocol == b.Protocol && a.Name == b.Name && slices.Equal(a.fullHosts(), b.fullHosts())
+	return a.Protocol == b.Protocol && a.Name == b.Name && slices.Equal(a.fullHosts(), b.fullHosts()) &&
+		(b.Auth == nil || a.Auth != nil && *a.Auth == *b.Auth)
 }
 
 // fullHosts are the hosts with the protocol's port where none is given.
@@ -148,6 +150,7 @@ func applySource(disk *etree.Element, want DiskSource) {
 		have := *readSource(disk).Network
 		setAttr(source, "protocol", want.Network.Protocol)
 		setAttr(source, "name", want.Network.Name)
+		applySourceAuth(disk, source, *want.Network)
 		if slices.Equal(have.fullHosts(), want.Network.fullHosts()) {
 			return
 		}

@@ -163,6 +163,15 @@ type NetworkSource struct {
 	Name string
 	// Hosts are host:port pairs. A port that the definition leaves out is the protocol's own.
 	Hosts []string
+	// Auth is how QEMU authenticates; nil: not declared, or not at all.
+	Auth *SourceAuth `json:",omitempty"`
+}
+
+// SourceAuth is how QEMU authenticates to a server: as a user, with a secret of the host.
+type SourceAuth struct {
+	Username string
+	// Secret is the UUID of the secret.
+	Secret string
 }
 
 // Interface is one network interface.

@@ -250,6 +250,9 @@ func (n NetworkSource) validate(c *checker, path string) {
 		c.that(ok, path+".hosts", fmt.Sprintf("%q isn't host:port.", host))
 		c.readable(path+".hosts", host)
 	}
+	if n.Auth != nil {
+		n.Auth.validate(c, path+".auth", n.Protocol)
+	}
 }
 
 func validateInterfaces(c *checker, all map[string]Interface) {

@@ -38,3 +38,6 @@ func (l *Lab) GuestImage() (string, error) {
 func (l *Lab) OnLAN(ctx context.Context, name string, args ...string) (*exec.Cmd, error) {
 	return l.store.command(ctx, name, args...)
 }
+
+// LANAddress is an address on the guests' network, by its last number. The DHCP server gives out 10 to 250.
+func (l *Lab) LANAddress(number int) string { return fmt.Sprintf("%s.%d", l.lanPrefix(), number) }

@@ -22,9 +22,15 @@ var forBuild = []requirement{
 	{"pkg-config", "/usr/bin/pkg-config"},
 }
 
+// storageBackends is where libvirt's drivers of storage pools are.
+const storageBackends = "/usr/lib/x86_64-linux-gnu/libvirt/storage-backend/"
+
 // forLab lists what the lab's hosts and guests, the tests and the linters need in addition.
 var forLab = []requirement{
 	{"busybox-static", "/bin/busybox"},
+	{"ceph-common", "/usr/bin/rbd"},
+	{"ceph-mon", "/usr/bin/ceph-mon"},
+	{"ceph-osd", "/usr/bin/ceph-osd"},
 	{"dnsmasq-base", "/usr/sbin/dnsmasq"},
 	{"dropbear-bin", "/usr/sbin/dropbear"},
 	{"git", "/usr/bin/git"},
@@ -35,10 +41,13 @@ var forLab = []requirement{
 	{"libvirt-clients", "/usr/bin/virsh"},
 	{"libvirt-daemon-driver-qemu", "/usr/lib/x86_64-linux-gnu/libvirt/connection-driver/libvirt_driver_qemu.so"},
 	{"libvirt-daemon-system", "/etc/libvirt/libvirtd.conf"},
+	{"libvirt-daemon-driver-storage-iscsi-direct", storageBackends + "libvirt_storage_backend_iscsi-direct.so"},
+	{"libvirt-daemon-driver-storage-rbd", storageBackends + "libvirt_storage_backend_rbd.so"},
 	{"libxml2-utils", "/usr/bin/xmllint"},
 	{"linux-image-cloud-amd64", "/boot/vmlinuz-*-cloud-amd64"},
 	{"lz4", "/usr/bin/lz4"},
 	{"make", "/usr/bin/make"},
+	{"mmdebstrap", "/usr/bin/mmdebstrap"},
 	{"mount", "/bin/mount"},
 	{"netcat-openbsd", "/bin/nc.openbsd"},
 	{"openssh-client", "/usr/bin/ssh-keygen"},
@@ -46,11 +55,13 @@ var forLab = []requirement{
 	{"ovmf", "/usr/share/OVMF/OVMF_CODE_4M.fd"},
 	{"procps", "/usr/bin/ps"},
 	{"prometheus", "/usr/bin/promtool"},
+	{"qemu-block-extra", "/usr/lib/x86_64-linux-gnu/qemu/block-iscsi.so"},
 	{"qemu-guest-agent", "/usr/sbin/qemu-ga"},
 	{"qemu-system-x86", "/usr/bin/qemu-system-x86_64"},
 	{"qemu-utils", "/usr/bin/qemu-nbd"},
 	{"swtpm", "/usr/bin/swtpm"},
 	{"swtpm-tools", "/usr/bin/swtpm_setup"},
+	{"tgt", "/usr/sbin/tgtd"},
 	{"util-linux", "/usr/bin/nsenter"},
 }
 

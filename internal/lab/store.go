@@ -76,39 +76,43 @@ func (l *Lab) startStore(ctx context.Context) error {
 
 // CreateExport makes an empty disk of that many bytes and serves it to all hosts. It takes room as it is written.
 func (l *Lab) CreateExport(ctx context.Context, name string, size int64) (*Export, error) {
-	if !exportName.MatchString(name) {
-		return nil, fmt.Errorf("the name %q doesn't do for an export", name)
-	}
-	unlock, err := lockDir(l.exportDir(""))
+	dir, port, err := l.claimExport(name, size)
 	if err != nil {
 		return nil, err
-	}
-	defer unlock()
-	dir := l.exportDir(name)
-	if _, err := os.Stat(dir); err == nil {
-		return nil, fmt.Errorf("export %s: %w", name, os.ErrExist)
-	}
-	port, err := l.freeExportPort()
-	if err != nil {
-		return nil, err
-	}
-	if err := writeFile(filepath.Join(dir, "port"), strconv.Itoa(port), 0o644); err != nil {
-		return nil, err
-	}
-	disk := filepath.Join(dir, "disk")
-	if err := writeFile(disk, "", 0o644); err != nil {
-		return nil, err
-	}
-	if err := os.Truncate(disk, size); err != nil {
-		return nil, fmt.Errorf("creating export %s: %w", name, err)
 	}
 	_, err = l.store.run(ctx, "qemu-nbd", "--fork", "--persistent", "--shared="+strconv.Itoa(exportClients),
 		"--format=raw", "--discard=unmap", "--bind="+l.store.address, "--port="+strconv.Itoa(port),
-		"--export-name="+name, "--pid-file="+filepath.Join(dir, "pid"), disk)
+		"--export-name="+name, "--pid-file="+filepath.Join(dir, "pid"), l.ExportFile(name))
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("creating export %s: %w", name, err), os.RemoveAll(dir))
 	}
 	return &Export{Name: name, Host: l.store.address, Port: port}, nil
+}
+
+// claimExport makes an empty disk that is going to be served, and picks the port for it.
+func (l *Lab) claimExport(name string, size int64) (dir string, port int, err error) {
+	if !exportName.MatchString(name) {
+		return "", 0, fmt.Errorf("the name %q doesn't do for an export", name)
+	}
+	unlock, err := lockDir(l.exportDir(""))
+	if err != nil {
+		return "", 0, err
+	}
+	defer unlock()
+	dir = l.exportDir(name)
+	if _, err := os.Stat(dir); err == nil {
+		return "", 0, fmt.Errorf("export %s: %w", name, os.ErrExist)
+	}
+	if port, err = l.freeExportPort(); err != nil {
+		return "", 0, err
+	}
+	disk := filepath.Join(dir, "disk")
+	err = errors.Join(writeFile(filepath.Join(dir, "port"), strconv.Itoa(port), 0o644), writeFile(disk, "", 0o644),
+		os.Truncate(disk, size))
+	if err != nil {
+		return "", 0, fmt.Errorf("creating export %s: %w", name, err)
+	}
+	return dir, port, nil
 }
 
 // RemoveExport stops serving a disk and deletes it. It is no error if there is none of that name.
@@ -117,7 +121,7 @@ func (l *Lab) RemoveExport(ctx context.Context, name string) error {
 	if _, err := os.Stat(dir); errors.Is(err, os.ErrNotExist) {
 		return nil
 	}
-	const script = `pid=$(cat "$1/pid" 2>/dev/null) || exit 0; kill "$pid" 2>/dev/null || exit 0
+	const script = `pid=$(cat "$1/pid" 2>/dev/null) || exit 0; kill -KILL "$pid" 2>/dev/null || exit 0
 while kill -0 "$pid" 2>/dev/null; do sleep 0.01; done`
 	if _, err := l.store.run(ctx, "bash", "-c", script, "remove", dir); err != nil {
 		return fmt.Errorf("removing export %s: %w", name, err)

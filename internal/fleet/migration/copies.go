@@ -176,6 +176,10 @@ func (t preflight) measureDisks(ctx context.Context, f *blockerList, copies []Co
 	}
 	for i := range copies {
 		c := &copies[i]
+		if c.Disk.Target == "" {
+			c.Capacity = c.Used
+			continue
+		}
 		info := infos[c.Disk.Target]
 		if info.Err != nil || info.Capacity == 0 {
 			f.block(DisksNotLiveMigratable, "disks."+c.Disk.Key, fmt.Sprintf(
@@ -187,11 +191,13 @@ func (t preflight) measureDisks(ctx context.Context, f *blockerList, copies []Co
 	return copies
 }
 
-// diskTargets are the disks' names for libvirt.
+// diskTargets are the disks' names for libvirt, of those that it has as disks.
 func diskTargets(copies []Copy) []string {
-	names := make([]string, len(copies))
-	for i, c := range copies {
-		names[i] = c.Disk.Target
+	var names []string
+	for _, c := range copies {
+		if c.Disk.Target != "" {
+			names = append(names, c.Disk.Target)
+		}
 	}
 	return names
 }

@@ -37,7 +37,7 @@ type localFile struct {
 }
 
 // mayBeAbsent says that the file is missing on a VM that has never been started.
-func (b localFile) mayBeAbsent() bool { return b.disk == "" }
+func (b localFile) mayBeAbsent() bool { return b.mobile.Path == "" }
 
 // localFiles are the files that a VM that is off has on its host, each once.
 func (vm VM) localFiles() []localFile {

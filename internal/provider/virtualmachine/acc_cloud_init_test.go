@@ -277,3 +277,59 @@ resource "virtfleet_storage_pool" "vms" {
 		},
 	})
 }
+
+// TestAccVirtualMachine_ignitionMoves: QEMU on the target opens the file when the VM arrives, so that it goes along: while
+// the VM runs, and while it is off.
+func TestAccVirtualMachine_ignitionMoves(t *testing.T) {
+	t.Parallel()
+	l := lab.Open(t)
+	name := lab.Name(t)
+	const content = `{"ignition": {"version": "3.4.0"}}`
+	base := reachable(l, "") + fmt.Sprintf(`
+resource "virtfleet_storage_pool" "vms" {
+  name   = %[1]q
+  type   = "dir"
+  target = { path = "/var/lib/libvirt/%[1]s" }
+}
+`, name)
+	config := func(host, strategy string) string {
+		return base + light(l, name).with(hcl{
+			"host": quote(host), "run_strategy": quote(strategy),
+			"disks":    `{ root = { pool = virtfleet_storage_pool.vms.name, size = "16Mi" } }`,
+			"ignition": fmt.Sprintf("{ config_wo = %q, wo_version = \"1\" }", content),
+		}).String()
+	}
+	step := func(from, to, strategy string, action plancheck.ResourceActionType) resource.TestStep {
+		return resource.TestStep{
+			Config: config(to, strategy), ConfigPlanChecks: changes(action),
+			ConfigStateChecks: []statecheck.StateCheck{
+				know("current_host", exactly(to)), know("left_volumes", knownvalue.ListExact(nil)),
+			},
+			Check: func(*terraform.State) error {
+				found := regexp.MustCompile(`name='opt/com.coreos/config' file='([^']+)'`).FindStringSubmatch(
+					l.Virsh(t, to, "dumpxml", name))
+				if found == nil {
+					return errors.New("the definition has no configuration for Ignition")
+				}
+				read, err := os.ReadFile(l.Host(to).Path(found[1]))
+				if err != nil || string(read) != content {
+					return fmt.Errorf("the file is %q: %w", read, err)
+				}
+				if left := volumes(t, l, from, name); len(left) > 0 {
+					return fmt.Errorf("host %s still has %q", from, left)
+				}
+				return nil
+			},
+		}
+	}
+	story(t, l, []string{name}, step("kvm2", "kvm1", "Always", plancheck.ResourceActionCreate),
+		step("kvm1", "kvm2", "Always", plancheck.ResourceActionUpdate),
+		step("kvm2", "kvm1", "Halted", plancheck.ResourceActionUpdate),
+		step("kvm1", "kvm2", "Halted", plancheck.ResourceActionUpdate),
+		resource.TestStep{Config: base, Check: func(*terraform.State) error {
+			if left := append(volumes(t, l, "kvm1", name), volumes(t, l, "kvm2", name)...); len(left) > 0 {
+				return fmt.Errorf("left are %q", left)
+			}
+			return nil
+		}})
+}

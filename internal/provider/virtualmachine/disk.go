@@ -28,8 +28,25 @@ var (
 			ElementType:         types.StringType,
 			Required:            true,
 		},
+		"auth": schema.SingleNestedAttribute{
+			MarkdownDescription: "How QEMU authenticates to the server, for `rbd` (cephx) and `iscsi` (CHAP). Not set: as the " +
+				"definition has it.",
+			Attributes: diskAuthAttributes,
+			CustomType: diskAuthType,
+			Optional:   true,
+		},
 	}
 	networkDiskType = objectType(networkDiskAttributes)
+
+	diskAuthAttributes = attributes{
+		"username": schema.StringAttribute{MarkdownDescription: "User name.", Required: true},
+		"secret": schema.StringAttribute{
+			MarkdownDescription: "`id` of the `virtfleet_secret` of usage `ceph` or `iscsi`. Every host that the VM moves to " +
+				"needs the secret.",
+			Required: true,
+		},
+	}
+	diskAuthType = objectType(diskAuthAttributes)
 )
 
 // diskAttributes: where the data lives is part of what a disk is, so it is Optional alone; everything else that isn't
@@ -152,9 +169,13 @@ func diskSource(a, prior object) domain.DiskSource {
 
 func networkSource(o types.Object) domain.DiskSource {
 	n := open(o)
-	return domain.DiskSource{Network: &domain.NetworkSource{
+	source := &domain.NetworkSource{
 		Protocol: text(n.string("protocol")), Name: text(n.string("name")), Hosts: value.StringList(n.list("hosts")),
-	}}
+	}
+	if auth := open(n.object("auth")); isKnown(auth.string("username")) && isKnown(auth.string("secret")) && auth != nil {
+		source.Auth = &domain.SourceAuth{Username: text(auth.string("username")), Secret: text(auth.string("secret"))}
+	}
+	return domain.DiskSource{Network: source}
 }
 
 // volumeSource tells by its path whether a volume is a file or a device, as far as it can be told without asking the
@@ -234,7 +255,7 @@ func diskFromDomain(d domain.Disk, shared bool, own domain.OwnDisk, prior object
 		"file":       value.NewStringOrNull(d.Source.File),
 		"block":      value.NewStringOrNull(d.Source.Block),
 		"volume":     types.StringNull(),
-		"network":    networkDiskFromDomain(d.Source.Network),
+		"network":    networkDiskFromDomain(d.Source.Network, prior, everything),
 		"other":      value.NewStringOrNull(d.Source.Other),
 		"device":     value.NewStringOrNull(d.Device),
 		"bus":        value.NewStringOrNull(d.Bus),
@@ -260,7 +281,7 @@ func diskFromDomain(d domain.Disk, shared bool, own domain.OwnDisk, prior object
 	return types.ObjectValueMust(diskType.AttrTypes, a)
 }
 
-func networkDiskFromDomain(n *domain.NetworkSource) types.Object {
+func networkDiskFromDomain(n *domain.NetworkSource, prior object, everything bool) types.Object {
 	if n == nil {
 		return types.ObjectNull(networkDiskType.AttrTypes)
 	}
@@ -268,7 +289,14 @@ func networkDiskFromDomain(n *domain.NetworkSource) types.Object {
 	if hosts == nil {
 		hosts = []string{}
 	}
+	auth := types.ObjectNull(diskAuthType.AttrTypes)
+	if declared := set(open(prior.object("network")).object("auth")); n.Auth != nil && (declared || everything) {
+		auth = types.ObjectValueMust(diskAuthType.AttrTypes, map[string]attr.Value{
+			"username": types.StringValue(n.Auth.Username), "secret": types.StringValue(n.Auth.Secret),
+		})
+	}
 	return types.ObjectValueMust(networkDiskType.AttrTypes, map[string]attr.Value{
+		"auth":     auth,
 		"protocol": types.StringValue(n.Protocol),
 		"name":     types.StringValue(n.Name),
 		"hosts":    value.NewStringList(hosts),

@@ -1,0 +1,45 @@
+package domain
+
+import (
+	"strings"
+
+	"github.com/beevik/etree"
+	"github.com/google/uuid"
+)
+
+// authTypes are libvirt's types of the secrets with which QEMU authenticates, by protocol.
+var authTypes = map[string]string{"rbd": "ceph", "iscsi": "iscsi"}
+
+// readSourceAuth reads how QEMU authenticates. libvirt has it in the source, or beside it.
+func readSourceAuth(disk, source *etree.Element) *SourceAuth {
+	auth := child(source, "auth")
+	if auth == nil {
+		auth = child(disk, "auth")
+	}
+	if auth == nil {
+		return nil
+	}
+	return &SourceAuth{Username: attr(auth, "username"), Secret: attr(child(auth, "secret"), "uuid")}
+}
+
+// applySourceAuth sets how QEMU authenticates, where that is declared.
+func applySourceAuth(disk, source *etree.Element, want NetworkSource) {
+	have := readSourceAuth(disk, source)
+	if want.Auth == nil || have != nil && *have == *want.Auth {
+		return
+	}
+	dropChildren(disk, "auth")
+	dropChildren(source, "auth")
+	auth := element("auth", "username", want.Auth.Username)
+	auth.AddChild(element("secret", "type", authTypes[want.Protocol], "uuid", want.Auth.Secret))
+	source.AddChild(auth)
+}
+
+func (a SourceAuth) validate(c *checker, path, protocol string) {
+	c.that(protocol == "" || authTypes[protocol] != "", path, "The protocols "+strings.Join(sortedKeys(authTypes), " and ")+
+		" have it, and no other.")
+	c.that(a.Username != "", path+".username", "It must be declared.")
+	c.readable(path+".username", a.Username)
+	_, err := uuid.Parse(a.Secret)
+	c.that(err == nil, path+".secret", "It isn't the id of a virtfleet_secret, which is a UUID.")
+}

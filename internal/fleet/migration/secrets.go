@@ -1,0 +1,27 @@
+package migration
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
+)
+
+// checkSecrets checks that the target has the secrets that QEMU opens the disks with. libvirt doesn't hand out the value
+// of a private one, so a migration can't take it along.
+func (t preflight) checkSecrets(ctx context.Context, f *blockerList) {
+	for _, disk := range t.vm.Facts.Disks {
+		for _, uuid := range disk.Secrets {
+			_, err := t.target.HostSecret(ctx, uuid)
+			at := "disks." + disk.Key
+			switch {
+			case errors.Is(err, libvirt.ErrNotFound):
+				f.block(DisksNotLiveMigratable, at, fmt.Sprintf("disk %q is opened with secret %s, and host %q has no such "+
+					"secret", disk.Key, uuid, t.target.Name()), "Add the host to the hosts of the virtfleet_secret.")
+			case err != nil:
+				f.unanswered(DisksNotLiveMigratable, at, t.target, "the secret "+uuid, err)
+			}
+		}
+	}
+}

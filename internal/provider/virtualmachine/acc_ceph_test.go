@@ -1,0 +1,83 @@
+package virtualmachine_test
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/hashicorp/terraform-plugin-testing/helper/resource"
+	"github.com/hashicorp/terraform-plugin-testing/plancheck"
+	"github.com/hashicorp/terraform-plugin-testing/statecheck"
+	"github.com/hashicorp/terraform-plugin-testing/terraform"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
+)
+
+// TestAccVirtualMachine_ceph: an RBD image is made and grown through a storage pool with cephx, a VM runs from it, and
+// moves while it runs.
+func TestAccVirtualMachine_ceph(t *testing.T) {
+	t.Parallel()
+	l := lab.Open(t)
+	name := lab.Name(t)
+	ceph := l.Ceph(t, name)
+	base := reachable(l, "") + fmt.Sprintf(`
+resource "virtfleet_secret" "ceph" {
+  usage            = "ceph"
+  usage_id         = %[1]q
+  value_base64_wo  = %[2]q
+  value_wo_version = "1"
+}
+resource "virtfleet_storage_pool" "ceph" {
+  name = %[1]q
+  type = "rbd"
+  source = {
+    name  = %[3]q
+    hosts = [{ name = %[4]q, port = %[5]d }]
+    auth  = { type = "ceph", username = %[6]q, secret = virtfleet_secret.ceph.id }
+  }
+}
+`, name, ceph.Key, ceph.Pool, ceph.Host, ceph.Port, ceph.Username)
+	config := func(host, size string) string {
+		return base + fmt.Sprintf(`
+resource "virtfleet_volume" "root" {
+  name = "root"
+  pool = virtfleet_storage_pool.ceph.name
+  size = %q
+}
+`, size) + light(l, name).with(hcl{
+			"host": quote(host),
+			"disks": fmt.Sprintf(`{ root = {
+				network = {
+					protocol = "rbd", name = "%s/${virtfleet_volume.root.name}", hosts = ["%s:%d"]
+					auth     = { username = %q, secret = virtfleet_secret.ceph.id }
+				}
+				cache = "none", format = "raw"
+			} }`, ceph.Pool, ceph.Host, ceph.Port, ceph.Username),
+		}).String()
+	}
+	has := func(host string, mib int) resource.TestCheckFunc {
+		return func(*terraform.State) error {
+			return errors.Join(contains(l.Virsh(t, host, "domblkinfo", name, "vda"), fmt.Sprint(mib<<20)),
+				contains(ceph.RBD(t, "info", ceph.Pool+"/root"), fmt.Sprintf("size %d MiB", mib)))
+		}
+	}
+	story(t, l, []string{name}, resource.TestStep{
+		Config: config("kvm1", "16Mi"), ConfigPlanChecks: changes(plancheck.ResourceActionCreate),
+		ConfigStateChecks: []statecheck.StateCheck{know("status", exactly("Running"))},
+		Check: resource.ComposeTestCheckFunc(has("kvm1", 16), look(t, l, "kvm1", name,
+			"<auth username='libvirt'>", "<secret type='ceph'")),
+	}, resource.TestStep{
+		Config: config("kvm1", "32Mi"), Check: has("kvm1", 32),
+	}, resource.TestStep{
+		Config: config("kvm2", "32Mi"), ConfigPlanChecks: changes(plancheck.ResourceActionUpdate),
+		ConfigStateChecks: []statecheck.StateCheck{know("current_host", exactly("kvm2"))},
+		Check:             has("kvm2", 32),
+	}, resource.TestStep{
+		Config: base, Check: func(*terraform.State) error {
+			if left := ceph.RBD(t, "ls", ceph.Pool); left != "" {
+				return fmt.Errorf("the pool still has %s", left)
+			}
+			return nil
+		},
+	})
+}

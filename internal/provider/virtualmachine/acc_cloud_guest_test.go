@@ -1,0 +1,155 @@
+package virtualmachine_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/terraform-plugin-testing/helper/resource"
+	"github.com/hashicorp/terraform-plugin-testing/knownvalue"
+	"github.com/hashicorp/terraform-plugin-testing/plancheck"
+	"github.com/hashicorp/terraform-plugin-testing/statecheck"
+	"github.com/hashicorp/terraform-plugin-testing/terraform"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
+)
+
+// login logs in to a guest over SSH, from a computer on its network, as soon as it lets that user in. It returns what its
+// shell printed.
+func login(t *testing.T, l *lab.Lab, user, ip, script string) (said string, err error) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
+	defer cancel()
+	for ctx.Err() == nil {
+		cmd, err := l.OnLAN(ctx, "ssh", "-F", "none", "-i", l.PrivateKeyFile(), "-o", "IdentitiesOnly=yes",
+			"-o", "BatchMode=yes", "-o", "StrictHostKeyChecking=accept-new", "-o", "ConnectTimeout=60",
+			"-o", "UserKnownHostsFile="+filepath.Join(t.TempDir(), "known_hosts"), user+"@"+ip, script)
+		if err != nil {
+			return "", err
+		}
+		var out bytes.Buffer
+		cmd.Stdout, cmd.Stderr = &out, &out
+		if err = cmd.Run(); err == nil {
+			return out.String(), nil
+		}
+		said = fmt.Sprintf("%v: %s", err, out.String())
+		time.Sleep(2 * time.Second)
+	}
+	return "", fmt.Errorf("no login to the guest: %s", said)
+}
+
+// TestAccVirtualMachine_cloudGuest: Debian with cloud-init does at its first boot what the medium says, sees the next
+// medium while it runs, and moves to another host with what its disk has in addition to the image, live and off.
+func TestAccVirtualMachine_cloudGuest(t *testing.T) {
+	t.Parallel()
+	l := lab.Open(t)
+	name := lab.Name(t)
+	image, err := lab.CloudImage(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	key, err := os.ReadFile(l.PrivateKeyFile() + ".pub")
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := l.LANAddress(251)
+	storage := fmt.Sprintf(`
+resource "virtfleet_storage_pool" "vms" {
+  name   = %[1]q
+  type   = "dir"
+  target = { path = "/var/lib/libvirt/%[1]s" }
+}
+resource "virtfleet_image" "debian" {
+  name   = "debian"
+  pool   = virtfleet_storage_pool.vms.name
+  source = { file = %[2]q }
+}
+`, name, image)
+	const mac = "52:54:00:13:00:01"
+	config := func(host, strategy, file string) string {
+		return reachable(l, "") + storage + guest(l, name).with(talking).with(hcl{
+			"kernel": "", "host": quote(host), "run_strategy": quote(strategy), "cpu": `{ vcpus = 2 }`,
+			"memory": `{ size = "384Mi" }`, "termination_grace_period": quote("5m"),
+			"wait_for": `{ guest_agent = true, ip_address = "lan", timeout = "15m" }`, "timeouts": `{ create = "30m", update = "30m" }`,
+			"disks": `{ root = {
+				pool = virtfleet_storage_pool.vms.name, image = virtfleet_image.debian.id, size = "3Gi"
+			} }`,
+			"interfaces": fmt.Sprintf(`{ lan = { bridge = %q, mac = %q } }`, lab.LANBridge, mac),
+			"cloud_init": fmt.Sprintf(`{
+				user_data = join("\n", ["#cloud-config", yamlencode({
+					ssh_genkeytypes = ["ed25519"]
+					users       = [{ name = "ops", groups = "cdrom", shell = "/bin/bash", ssh_authorized_keys = [%q] }]
+					write_files = [{ path = "/etc/motd", content = "%s\n" }]
+				})])
+				network_config = yamlencode({
+					version = 2
+					ethernets = { lan = { match = { macaddress = %q }, addresses = ["%s/24"] } }
+				})
+			}`, strings.TrimSpace(string(key)), file, mac, address),
+		}).String()
+	}
+	boot := ""
+	does := func(script string, want ...string) resource.TestCheckFunc {
+		return func(*terraform.State) error {
+			said, err := login(t, l, "ops", address, "cat /proc/sys/kernel/random/boot_id; "+script)
+			if err != nil {
+				return err
+			}
+			id, said, _ := strings.Cut(said, "\n")
+			if boot != "" && boot != id {
+				return fmt.Errorf("the guest was restarted")
+			}
+			boot = id
+			return contains(said, want...)
+		}
+	}
+	story(t, l, []string{name}, resource.TestStep{
+		Config: config("kvm1", "Always", "first file"), ConfigPlanChecks: changes(plancheck.ResourceActionCreate),
+		ConfigStateChecks: []statecheck.StateCheck{
+			know("ready", knownvalue.Bool(true)), know("ip_addresses.lan", knownvalue.ListPartial(map[int]knownvalue.Check{
+				0: exactly(address),
+			})),
+		},
+		Check: does(`cloud-init status --wait >/dev/null; hostname; id -un; cat /etc/motd; `+
+			`[ "$(df --output=size -m / | tail -1)" -gt 2600 ] && echo the root file system is as large as the disk`,
+			name+"\nops\nfirst file\nthe root file system is"),
+	}, resource.TestStep{
+		// Another medium for the running guest, which sees it in its drive.
+		Config: config("kvm1", "Always", "second file"), ConfigPlanChecks: changes(plancheck.ResourceActionUpdate),
+		Check: does("cat /etc/motd; grep -ao 'second file' /dev/sr0", "first file", "second file"),
+	}, resource.TestStep{
+		Config: config("kvm2", "Always", "second file"), ConfigPlanChecks: changes(plancheck.ResourceActionUpdate),
+		ConfigStateChecks: []statecheck.StateCheck{
+			know("current_host", exactly("kvm2")), know("left_volumes", knownvalue.ListExact(nil)),
+		},
+		Check: resource.ComposeTestCheckFunc(does("cat /etc/motd; md5sum /usr/bin/* >/dev/null && echo all read", "all read"),
+			func(*terraform.State) error { return overlayOnly(t, l, "kvm2", name) }),
+	}, resource.TestStep{
+		Config: config("kvm1", "Halted", "second file"), ConfigPlanChecks: changes(plancheck.ResourceActionUpdate),
+		ConfigStateChecks: []statecheck.StateCheck{know("current_host", exactly("kvm1"))},
+		Check:             on(t, l, name, "shut off", ""),
+	})
+}
+
+// overlayOnly expects that the last move copied what the disk has in addition to its image, and not the image.
+func overlayOnly(t *testing.T, l *lab.Lab, host, name string) error {
+	t.Helper()
+	record := l.Virsh(t, host, "metadata", name, "urn:virtfleet:1")
+	found := regexp.MustCompile(`disk-total="(\d+)"`).FindAllStringSubmatch(record, -1)
+	if len(found) == 0 {
+		return fmt.Errorf("no disk was copied: %s", record)
+	}
+	copied, err := strconv.Atoi(found[len(found)-1][1])
+	t.Logf("copied: %d bytes of disks", copied)
+	if err != nil || copied == 0 || copied > 128<<20 {
+		return fmt.Errorf("%d bytes of disks were copied: %w", copied, err)
+	}
+	return nil
+}

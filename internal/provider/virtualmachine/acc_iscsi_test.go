@@ -1,0 +1,87 @@
+package virtualmachine_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/hashicorp/terraform-plugin-testing/helper/resource"
+	"github.com/hashicorp/terraform-plugin-testing/plancheck"
+	"github.com/hashicorp/terraform-plugin-testing/statecheck"
+	"github.com/hashicorp/terraform-plugin-testing/terraform"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
+)
+
+// TestAccVirtualMachine_iscsi: QEMU and the storage pool authenticate to an iSCSI target with a secret of the host. A VM
+// moves to where the secret is, and nowhere else.
+func TestAccVirtualMachine_iscsi(t *testing.T) {
+	t.Parallel()
+	l := lab.Open(t)
+	name := lab.Name(t)
+	san := l.ISCSI(t, name, 16<<20)
+	portal := fmt.Sprintf("%s:%d", san.Host, san.Port)
+	base := func(hosts string) string {
+		return reachable(l, "") + fmt.Sprintf(`
+resource "virtfleet_secret" "chap" {
+  usage            = "iscsi"
+  usage_id         = %[1]q
+  value_wo         = %[2]q
+  value_wo_version = "1"
+  hosts            = %[3]s
+}
+resource "virtfleet_storage_pool" "san" {
+  name  = %[1]q
+  type  = "iscsi-direct"
+  hosts = %[3]s
+  source = {
+    hosts     = [{ name = %[4]q, port = %[5]d }]
+    devices   = [%[6]q]
+    initiator = "iqn.2026-01.org.virtfleet.lab:hosts"
+    auth      = { type = "chap", username = %[7]q, secret = virtfleet_secret.chap.id }
+  }
+}
+`, name, san.Password, hosts, san.Host, san.Port, san.IQN, san.Username)
+	}
+	disk := hcl{"disks": fmt.Sprintf(`{ root = {
+		network = {
+			protocol = "iscsi", name = "%s/1", hosts = [%q]
+			auth     = { username = %q, secret = virtfleet_secret.chap.id }
+		}
+		cache = "none", format = "raw"
+	} }`, san.IQN, portal, san.Username)}
+	config := func(host, secretOn string) string {
+		return base(secretOn) + light(l, name).with(disk).with(hcl{"host": quote(host)}).String()
+	}
+	const one, both = `["kvm1"]`, `["kvm1", "kvm2"]`
+	runs := func(host string) resource.TestCheckFunc {
+		return resource.ComposeTestCheckFunc(look(t, l, host, name, "<auth username='"+san.Username+"'>", "<secret type='iscsi'"),
+			func(*terraform.State) error {
+				size := l.Virsh(t, host, "domblkinfo", name, "vda")
+				return errors.Join(contains(size, fmt.Sprint(16<<20)), contains(l.Virsh(t, host, "vol-list", name), "unit:0:0:1"))
+			})
+	}
+	story(t, l, []string{name}, resource.TestStep{
+		PreConfig: func() {
+			out, err := l.Host("kvm1").Run(t.Context(), "qemu-img", "info", "iscsi://"+portal+"/"+san.IQN+"/1")
+			if err == nil || !strings.Contains(err.Error(), "Authentication failure") {
+				t.Fatalf("the target lets in anybody: %s, %v", out, err)
+			}
+		},
+		Config: config("kvm1", one), ConfigPlanChecks: changes(plancheck.ResourceActionCreate),
+		ConfigStateChecks: []statecheck.StateCheck{know("status", exactly("Running"))},
+		Check:             runs("kvm1"),
+	}, resource.TestStep{
+		ResourceName: address, ImportState: true, ImportStateVerify: true, ImportStateId: name,
+		ImportStateVerifyIgnore: readWhereDeclared("run_strategy", "timeouts", "status_reason", "host"),
+	}, resource.TestStep{
+		Config: config("kvm2", one), ExpectError: spaced("DisksNotLiveMigratable", "no such secret", "virtfleet_secret"),
+	}, resource.TestStep{
+		Config: config("kvm1", both),
+	}, resource.TestStep{
+		Config: config("kvm2", both), ConfigPlanChecks: changes(plancheck.ResourceActionUpdate),
+		ConfigStateChecks: []statecheck.StateCheck{know("current_host", exactly("kvm2"))},
+		Check:             runs("kvm2"),
+	})
+}
