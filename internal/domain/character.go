@@ -22,7 +22,7 @@ var agentBlock = block{
 }
 
 var agentRules = map[string]rule{
-	"guest_agent": {effect: restart, why: "The channel of the guest agent is there from the start of the VM."},
+	"guest_agent": {effect: restart, why: "The channel of the guest agent is set up when the VM starts."},
 }
 
 // consoleBlock is the serial console.
@@ -38,7 +38,7 @@ var consoleBlock = block{
 }
 
 var consoleRules = map[string]rule{
-	"serial_console": {effect: restart, why: "The serial port is there from the start of the VM."},
+	"serial_console": {effect: restart, why: "The serial port is set up when the VM starts."},
 }
 
 // agentChannels returns the channels of the guest agent.

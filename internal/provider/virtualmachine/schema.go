@@ -95,7 +95,8 @@ var policyAttributes = attributes{
 		Optional: true,
 	},
 	"placement": schema.SingleNestedAttribute{
-		MarkdownDescription: "Where a VM without `host` may be placed when it is created.",
+		MarkdownDescription: "Where a VM without `host` may be: when it is created, and when a migration or a drain " +
+			"chooses a host.",
 		Attributes:          placementAttributes,
 		CustomType:          placementType,
 		Optional:            true,
