@@ -121,7 +121,7 @@ func (f *Fleet) nameOwnDisk(ctx context.Context, h *inventory.Host, id, vm, key 
 	fail := func(err error) error {
 		return &inventory.Error{
 			VM: vm, Host: h.Name, Err: err,
-			Detail: fmt.Sprintf("%s can't be made in storage pool %q", ownDiskTitle(key), o.Pool),
+			Detail: fmt.Sprintf("%s can't be created in storage pool %q", ownDiskTitle(key), o.Pool),
 		}
 	}
 

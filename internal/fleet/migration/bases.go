@@ -60,7 +60,7 @@ func (t toTarget) base(ctx context.Context, f *finding, disk domain.MobileDisk, 
 		f.block(DisksNotLiveMigratable, at, fmt.Sprintf("%s, and host %q has no such file", what, t.target.Name()),
 			orElse(put+", and refresh the storage pool of its directory", disk, whole))
 	default:
-		f.doubt(DisksNotLiveMigratable, at, fmt.Sprintf("%s, and whether host %q has the same file can't be seen, because "+
+		f.doubt(DisksNotLiveMigratable, at, fmt.Sprintf("%s, and whether host %q has the same file is unknown, because "+
 			"not both hosts have a storage pool of its directory", what, t.target.Name()),
 			"It is seen before anything is copied.")
 		return true

@@ -257,7 +257,7 @@ func (f *finding) taken(b belonging, target *libvirt.Host) {
 
 func (f *finding) unseen(b belonging, target *libvirt.Host) {
 	f.doubt(b.reason, b.attribute, fmt.Sprintf("%s would be copied to %s, in a directory that no storage pool of host %q "+
-		"covers, so that what is there can't be seen", b.what, b.path, target.Name()), "It will be seen before anything is "+
+		"covers, so that what is there is unknown", b.what, b.path, target.Name()), "It will be seen before anything is "+
 		"changed.")
 }
 
@@ -266,7 +266,7 @@ func (f *finding) room(dir string, need, available uint64, target *libvirt.Host)
 		return
 	}
 	f.block(InsufficientStorage, "disks", fmt.Sprintf("%s would be copied to %s on host %q, where %s are available",
-		bytesText(need), dir, target.Name(), bytesText(available)), "Make room there, or choose another host.")
+		bytesText(need), dir, target.Name(), bytesText(available)), "Free space there, or choose another host.")
 }
 
 // needs are what is to be written, by directory.

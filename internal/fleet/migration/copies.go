@@ -221,7 +221,7 @@ func (t toTarget) roomFor(ctx context.Context, f *finding, copies []Copy) []Copy
 			// Whoever knows of own disks knows of their pools.
 		case errors.Is(err, libvirt.ErrNotFound):
 			f.doubt(InsufficientStorage, at, fmt.Sprintf("host %q has no storage pool of directory %s, so that whether there "+
-				"is such a directory, room in it and no file of the disk's name can't be seen", t.target.Name(), d),
+				"is such a directory, room in it and no file of the disk's name is unknown", t.target.Name(), d),
 				"Define a storage pool for it. Without one it is seen before anything is copied.")
 		case err != nil:
 			f.failed(InsufficientStorage, at, t.target, "the storage pool of "+d, err)

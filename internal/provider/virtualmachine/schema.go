@@ -97,9 +97,9 @@ var policyAttributes = attributes{
 	"placement": schema.SingleNestedAttribute{
 		MarkdownDescription: "Where a VM without `host` may be: when it is created, and when a migration or a drain " +
 			"chooses a host.",
-		Attributes:          placementAttributes,
-		CustomType:          placementType,
-		Optional:            true,
+		Attributes: placementAttributes,
+		CustomType: placementType,
+		Optional:   true,
 	},
 	"labels": schema.MapAttribute{
 		MarkdownDescription: "Labels of the VM, kept in its metadata.",
