@@ -1,5 +1,5 @@
 // Command terraform-provider-virtfleet is the Terraform provider for virtual machines on libvirt hosts, and what its
-// operators run beside Terraform.
+// operators run in addition to Terraform.
 package main
 
 import (

@@ -78,7 +78,7 @@ resource "virtfleet_virtual_machine" "analytics" {
   }
 }
 
-# Interfaces: a guest that nobody trusts, and one with a VLAN trunk of Open vSwitch.
+# Interfaces: a guest that isn't trusted, and one with a VLAN trunk of Open vSwitch.
 resource "virtfleet_virtual_machine" "tenant" {
   name   = "tenant"
   memory = { size = "2Gi", balloon = { autodeflate = true, stats_period = 5 } }

@@ -11,8 +11,8 @@ const channelWhy = "The channel is another one."
 // channelFamily are channels between guest and host. That of the guest agent isn't meant.
 var channelFamily = Family{
 	Path: "devices.channels", Tag: "channel", in: func(s *Spec) *map[string]Row { return &s.Channels },
-	Doc: "Channels between guest and host (virtio) by a key, besides that of the guest agent. If you set the map, list " +
-		"every channel.",
+	Doc: "Channels between guest and host (virtio) by a key, in addition to that of the guest agent. If you set the " +
+		"map, list every channel.",
 	Added:   Transition{Live: true, Why: "The channel is plugged into the running VM."},
 	Removed: Transition{Live: true, Why: "The channel is unplugged from the running VM."},
 	Bus:     on(busSerial),

@@ -63,7 +63,7 @@ var consoleBlock = block{
 }
 
 var consoleRules = map[string]rule{
-	"serial_console": {effect: restart, why: "The serial port is there from the start of the VM."},
+	"serial_console": {effect: restart, why: "The serial port is set up when the VM starts."},
 }
 
 // agentChannels returns the channels of the guest agent.

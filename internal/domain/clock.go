@@ -51,7 +51,7 @@ var clockGroup = Group{
 		timer("tsc", "tsc]@present", nil, "Time stamp counter."),
 		{
 			Name: "tsc_frequency", Place: "clock/timer[name=tsc]@frequency", Kind: Count, Why: clockWhy,
-			Doc: "Frequency of the time stamp counter in Hz, which the VM then has on every host that can give it.",
+			Doc: "Frequency of the time stamp counter in Hz, which the VM then has on every host that supports it.",
 		},
 	},
 	Check: func(value func(string) string) (attribute, problem string) {

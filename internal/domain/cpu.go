@@ -40,10 +40,10 @@ var cpuRules = map[string]rule{
 	},
 	"cpu.count above the maximum": {
 		effect: restart,
-		why:    "The running VM has no sockets left; cpu.max_sockets can reserve some when it starts.",
+		why:    "The running VM has no free sockets; cpu.max_sockets reserves them when it starts.",
 	},
-	"cpu.count fewer":     {effect: restart, why: "A guest can't be relied on to give up virtual CPUs while it runs."},
-	"cpu.count fixed":     {effect: restart, why: "This architecture can't take virtual CPUs while it runs."},
+	"cpu.count fewer":     {effect: restart, why: "Not every guest can give up virtual CPUs while it runs."},
+	"cpu.count fixed":     {effect: restart, why: "Virtual CPUs can't be added to a running VM of this architecture."},
 	"cpu.count regrouped": {effect: restart, why: "The topology of the virtual CPUs is fixed when the VM starts."},
 	"cpu.cores":           {effect: restart, why: "The topology of the virtual CPUs is fixed when the VM starts."},
 	"cpu.threads":         {effect: restart, why: "The topology of the virtual CPUs is fixed when the VM starts."},

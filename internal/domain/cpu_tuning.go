@@ -108,7 +108,7 @@ var iothreadsGroup = Group{
 	Path: "platform",
 	Attributes: []Attribute{{
 		Name: "iothreads", Kind: Count, Zero: true, Check: between(1, 512),
-		Why:  "I/O threads are made when the VM starts.",
+		Why:  "I/O threads are created when the VM starts.",
 		Read: func(e *etree.Element) string { return text(child(e, "iothreads")) },
 		Write: func(e *etree.Element, value string) error {
 			for _, one := range children(child(e, "iothreadids"), "iothread") {

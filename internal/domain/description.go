@@ -6,7 +6,7 @@ import "strings"
 var descriptionGroup = Group{
 	Attributes: []Attribute{
 		{
-			Name: "title", Place: "title", Live: SetTitle, Why: "The title is set, running or not.",
+			Name: "title", Place: "title", Live: SetTitle, Why: "The title is changed while the VM runs.",
 			Check: func(value string) string {
 				if strings.ContainsAny(strings.TrimSpace(value), "\n\r") {
 					return "A title is one line."
@@ -16,7 +16,7 @@ var descriptionGroup = Group{
 			Doc: "Short description of the VM in one line, which `virsh list --title` shows. `\"\"` is none.",
 		},
 		{
-			Name: "description", Place: "description", Live: SetDescription, Why: "The description is set, running or not.",
+			Name: "description", Place: "description", Live: SetDescription, Why: "It is changed while the VM runs.",
 			Doc: "Description of the VM for people, kept in its definition. `\"\"` is none.",
 		},
 	},

@@ -25,8 +25,8 @@ var featuresGroup = Group{
 		present("apic", "APIC. New VMs on x86 have it."),
 		present("pae", "Physical address extension, for guests of 32 bits."),
 		toggle("pmu", "pmu", "Performance counters of the CPU."),
-		toggle("vmport", "vmport", "VMware's port, which some guests find a pointer by. New VMs have it off."),
+		toggle("vmport", "vmport", "VMware's port, through which some guests find a mouse. New VMs have it off."),
 		toggle("vmcoreinfo", "vmcoreinfo", "Whether the guest can say where its crash information is, for dumps."),
-		toggle("kvm_hidden", "kvm/hidden", "Whether KVM is hidden from the guest, which some drivers refuse to work under."),
+		toggle("kvm_hidden", "kvm/hidden", "Whether KVM is hidden from the guest: some drivers refuse to work in a VM."),
 	},
 }

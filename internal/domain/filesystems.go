@@ -3,7 +3,7 @@ package domain
 import "github.com/beevik/etree"
 
 // filesystemWhy: libvirt 9.0 crashes when one is plugged in.
-const filesystemWhy = "The directory is shared from the start of the VM."
+const filesystemWhy = "Directories are shared when the VM starts."
 
 // filesystemFamily are directories of the host that the guest sees.
 var filesystemFamily = Family{

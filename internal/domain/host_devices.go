@@ -19,7 +19,7 @@ var hostAddressPatterns = map[string]*regexp.Regexp{
 // hostDeviceFamily are devices of the host that the VM has for itself.
 var hostDeviceFamily = Family{
 	Path: "devices.host_devices", Tag: "hostdev", in: func(s *Spec) *map[string]Row { return &s.HostDevices },
-	Doc: "Devices of the host by a key, which the VM then has for itself. Such a VM can't be moved while it runs. If " +
+	Doc: "Devices of the host by a key, for the exclusive use of the VM. Such a VM can't be moved while it runs. If " +
 		"you set the map, list every one.",
 	Added:   Transition{Live: true, Why: "The device is plugged into the running VM."},
 	Removed: Transition{Live: true, Why: "The device is unplugged from the running VM."},

@@ -60,16 +60,16 @@ var interfaceRules = map[string]rule{
 		why:    "This model needs a conventional PCI bus, which this machine type has for devices from its start only.",
 	},
 	"interfaces.* boot order": {
-		effect: restart, why: "A running VM takes a new interface into its boot order only when nothing is in its way.",
+		effect: restart, why: "A running VM accepts a new interface only with a boot order that is free.",
 	},
 	"interfaces.*.connection": {
 		effect: live, step: Update, why: "The interface of the running VM is connected to the other network.",
 	},
 	"interfaces.*.connection kind": {
-		effect: restart, why: "Only between networks and bridges can an interface move while the VM runs.",
+		effect: restart, why: "While the VM runs, an interface can move only between networks and bridges.",
 	},
 	"interfaces.*.link_up":    {effect: live, step: Update, why: "The link of the running VM is set."},
-	"interfaces.*.model":      {effect: restart, why: "A device of another kind can't take the place of one in use."},
+	"interfaces.*.model":      {effect: restart, why: "A device of another kind can't replace one in use."},
 	"interfaces.*.mac":        {effect: restart, why: "A running guest keeps the address of its interface."},
 	"interfaces.*.boot_order": {effect: restart, why: "The boot order is read when the VM starts."},
 }

@@ -122,7 +122,7 @@ var InterfaceRows = slices.Concat([]Attribute{
 		Doc: "VSI instance id of 802.1Qbg, a UUID.",
 	},
 	{
-		Name: "filter.name", Live: Update, Why: "The filter of the running VM is exchanged.",
+		Name: "filter.name", Live: Update, Why: "The filter of the running VM is replaced.",
 		Read: func(e *etree.Element) string { return attr(child(e, "filterref"), "filter") },
 		Write: func(e *etree.Element, value string) error {
 			if value == "" {
@@ -143,7 +143,7 @@ var InterfaceRows = slices.Concat([]Attribute{
 	{
 		Name: "isolated", Place: "port@isolated", Kind: Switch, Live: Update, Echo: true, Since: "6.1.0",
 		Why: "The port of the running VM is set.",
-		Doc: "Whether the VM is kept from the other isolated ports of its bridge.",
+		Doc: "Whether traffic with other isolated ports of the bridge is blocked.",
 	},
 }, driverRows, backendRows, teamingRows, bandwidthRows())
 

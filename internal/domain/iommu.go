@@ -1,7 +1,7 @@
 package domain
 
 // iommuWhy is why nothing of an IOMMU changes while the VM runs.
-const iommuWhy = "The IOMMU is there from the start of the VM."
+const iommuWhy = "The IOMMU is set up when the VM starts."
 
 func iommuDriver(name, doc string) Attribute {
 	return Attribute{
@@ -13,7 +13,7 @@ func iommuDriver(name, doc string) Attribute {
 // iommuGroup is the IOMMU.
 var iommuGroup = Group{
 	Path: "devices.iommu", Device: "iommu",
-	Doc:     "IOMMU, for guests that give devices to guests of their own.",
+	Doc:     "IOMMU, for guests that pass devices through to nested guests.",
 	Added:   Transition{Why: iommuWhy},
 	Removed: Transition{Why: iommuWhy},
 	Attributes: []Attribute{

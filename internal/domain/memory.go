@@ -45,8 +45,8 @@ var memoryBlock = block{
 var memoryRules = map[string]rule{
 	"memory.size balloon":  {effect: live, step: SetMemory, why: "The balloon of the running VM is set."},
 	"memory.size plugged":  {effect: live, step: Attach, why: "Memory is plugged into the running VM."},
-	"memory.size unfit":    {effect: restart, why: "A running VM takes more memory in steps of 128Mi only."},
-	"memory.size fixed":    {effect: restart, why: "The VM has no balloon, by which a running VM gives and takes memory."},
+	"memory.size unfit":    {effect: restart, why: "A running VM accepts more memory only in steps of 128Mi."},
+	"memory.size fixed":    {effect: restart, why: "The VM has no balloon, which changes the memory of a running VM."},
 	"memory.size too much": {effect: restart, why: "The running VM can't grow that far; memory.max_size can reserve it."},
 	"memory.size no slot":  {effect: restart, why: "The running VM has no free slot for another memory device."},
 	"memory.max_size":      {effect: restart, why: "Room for more memory is reserved when the VM starts."},

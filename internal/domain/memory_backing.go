@@ -10,7 +10,7 @@ import (
 
 const (
 	whenAllocated = "The memory is allocated when the VM starts."
-	balloonIsMade = "The balloon is made when the VM starts."
+	balloonIsMade = "The balloon is created when the VM starts."
 	limitIsSet    = "The limit is set in the running VM."
 )
 
@@ -55,19 +55,19 @@ var memoryGroup = Group{
 		},
 		{
 			Name: "discard", Place: "memoryBacking/discard", Kind: Flag, Why: whenAllocated,
-			Doc: "Whether the content of `source` `file` is thrown away when the VM stops.",
+			Doc: "Whether the content of `source` `file` is discarded when the VM stops.",
 		},
-		memoryLimit("hard_limit", "Memory that the VM's process may have on the host at most, QEMU's own included. If it "+
+		memoryLimit("hard_limit", "Most memory that the VM's process may use on the host, including QEMU's own. If it "+
 			"needs more, the host kills it."),
-		memoryLimit("soft_limit", "Memory to which the VM's process is pushed back if the host lacks memory."),
-		memoryLimit("swap_hard_limit", "Memory and swap space that the VM's process may have on the host at most."),
+		memoryLimit("soft_limit", "Most memory that the VM's process may use while the host is short of memory."),
+		memoryLimit("swap_hard_limit", "Most memory and swap space that the VM's process may use on the host."),
 		{
 			Name: "balloon.model", Place: "devices/memballoon@model", Why: balloonIsMade,
 			Values: []string{"virtio", "virtio-transitional", "virtio-non-transitional", None},
 			Doc:    "Model of the balloon. Without a balloon (`none`), the memory of a running VM can't be changed.",
 		},
-		balloonSwitch("autodeflate", "autodeflate", "Whether the balloon gives memory back rather than have a guest without "+
-			"memory kill processes.", ""),
+		balloonSwitch("autodeflate", "autodeflate", "Whether the balloon returns memory before a guest that runs out of it "+
+			"kills processes.", ""),
 		balloonSwitch("free_page_reporting", "freePageReporting", "Whether the host gets memory back that the guest has "+
 			"freed.", "6.9.0"),
 		{
@@ -89,7 +89,7 @@ var memoryGroup = Group{
 }
 
 func init() {
-	NestedDocs["memory.balloon"] = "Balloon, by which a running VM gives memory and takes it."
+	NestedDocs["memory.balloon"] = "Balloon, through which the memory of a running VM is changed."
 }
 
 // noLimit is what libvirt says where there is no limit, in bytes.

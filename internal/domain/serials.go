@@ -8,7 +8,7 @@ import (
 	"github.com/beevik/etree"
 )
 
-const serialWhy = "The serial ports are there from the start of the VM."
+const serialWhy = "Serial ports are set up when the VM starts."
 
 // charSource are the attributes that say where a character device leads on the host.
 func charSource(why string, kinds []string, path string) []Attribute {
@@ -47,7 +47,7 @@ func charSource(why string, kinds []string, path string) []Attribute {
 		},
 		{
 			Name: "log_append", Place: "log@append", Kind: Switch, On: "on", Off: "off", Why: why,
-			Doc: "Whether the log goes on when the VM starts anew, instead of beginning anew.",
+			Doc: "Whether the log is appended to when the VM starts, instead of being replaced.",
 		},
 	}
 }

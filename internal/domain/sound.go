@@ -3,14 +3,14 @@ package domain
 // soundGroup is the sound card.
 var soundGroup = Group{
 	Path: "devices.sound", Device: "sound",
-	Doc:     "Sound card. What it plays is heard with SPICE.",
-	Added:   Transition{Why: "A sound card is there from the start of the VM."},
-	Removed: Transition{Why: "A sound card can't be taken from a running VM."},
+	Doc:     "Sound card. Its output is audible through SPICE.",
+	Added:   Transition{Why: "A sound card can be added only when the VM starts."},
+	Removed: Transition{Why: "A sound card can't be removed from a running VM."},
 	Attributes: []Attribute{
 		{
 			Name: "model", Place: "@model", Values: []string{"ich9", "ich6", "ac97", "es1370", "usb", "virtio"},
 			Kept: []string{"sb16", "pcspk", "ich7"}, Default: "ich9", Filled: true,
-			Why: "A device of another model can't take the place of one in use.",
+			Why: "A device of another model can't replace one in use.",
 			Doc: "What the guest sees: `ich9` and `ich6` are Intel HD Audio.",
 		},
 	},

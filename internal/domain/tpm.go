@@ -4,8 +4,8 @@ package domain
 var tpmGroup = Group{
 	Path: "devices.tpm", Device: "tpm",
 	Doc:     "TPM. Its state is kept on the host and moves with the VM.",
-	Added:   Transition{Why: "A TPM is there from the start of the VM."},
-	Removed: Transition{Why: "A TPM can't be taken from a running VM."},
+	Added:   Transition{Why: "A TPM can be added only when the VM starts."},
+	Removed: Transition{Why: "A TPM can't be removed from a running VM."},
 	Attributes: []Attribute{
 		{
 			Name: "model", Place: "@model", Values: []string{"tpm-crb", "tpm-tis", "tpm-spapr"},
@@ -14,7 +14,7 @@ var tpmGroup = Group{
 				"x86_64": "tpm-crb", "i686": "tpm-crb", "ppc64": "tpm-spapr", "ppc64le": "tpm-spapr",
 			},
 			Filled: true, Capability: "tpm/model",
-			Why: "A device of another model can't take the place of one in use.",
+			Why: "A device of another model can't replace one in use.",
 			Doc: "TPM model. Windows 11 and most other systems work with `tpm-crb`.",
 		},
 		{
@@ -27,7 +27,7 @@ var tpmGroup = Group{
 		{
 			Name: "version", Place: "backend@version", Values: []string{"2.0", "1.2"}, Default: "2.0", Filled: true,
 			Follows: "backend", Capability: "tpm/backendVersion",
-			Why: "A TPM of another version has other state; it begins anew when the VM starts.",
+			Why: "A TPM of another version doesn't read the old state: it starts without it.",
 			Doc: "Version of the TPM.",
 		},
 		{

@@ -2,7 +2,7 @@ package domain
 
 import "strings"
 
-const videoWhy = "The graphics card is there from the start of the VM."
+const videoWhy = "The graphics card is set up when the VM starts."
 
 // card is a number that says something of the graphics card.
 func card(name, key, doc string) Attribute {

@@ -25,7 +25,7 @@ var vsockGroup = Group{
 		{
 			Name: "model", Place: "@model", Values: []string{"virtio", "virtio-transitional", "virtio-non-transitional"},
 			Default: "virtio", Filled: true,
-			Why: "A device of another model can't take the place of one in use.",
+			Why: "A device of another model can't replace one in use.",
 			Doc: "What the guest sees.",
 		},
 		{

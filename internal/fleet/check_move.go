@@ -80,10 +80,11 @@ func (f *Fleet) checkMove(
 func pinClosed(vm *inventory.VM, to *inventory.Host, b migration.Blocker) inventory.Problem {
 	return inventory.Problem{
 		Attribute: "host", Summary: "Virtual machine is pinned to a host under maintenance", Warning: true,
-		Detail: fmt.Sprintf("Virtual machine %q is on host %q, its configuration has host = %q, and %s. As long as that "+
-			"lasts the VM stays where it is, and apply stops before it moves it", vm.Name, vm.Host, to.Name, b.Message),
-		Remedy: "Destroy the virtfleet_host_maintenance, in this apply or before, and the VM is moved. Else change " +
-			"its host, or remove it from its configuration.",
+		Detail: fmt.Sprintf("Virtual machine %q is on host %q, its configuration has host = %q, and %s. Until "+
+			"that ends, the VM stays where it is, and the apply fails before it moves the VM", vm.Name, vm.Host, to.Name,
+			b.Message),
+		Remedy: "Destroy the virtfleet_host_maintenance, in this apply or before: then the VM is moved. Otherwise " +
+			"change host, or remove it from the VM's configuration.",
 	}
 }
 

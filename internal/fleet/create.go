@@ -257,7 +257,7 @@ func (f *Fleet) startNew(ctx context.Context, h *inventory.Host, id string) erro
 
 	e := &inventory.Error{
 		VM: vm.Name, Host: h.Name, Err: err, Detail: "it does not start",
-		Remedy: fmt.Sprintf("Correct what is wrong and apply again. QEMU's own words are in its log on the host, "+
+		Remedy: fmt.Sprintf("Correct the cause and apply again. QEMU's own messages are in its log on the host, "+
 			"%s unless that is configured otherwise.", inventory.QEMULogPath(vm.Name)),
 	}
 	inventory.AttachQEMULog(ctx, e, vm.Name, h)

@@ -32,7 +32,7 @@ func fitsMachineType(a inventory.Reply, s domain.Spec) []inventory.Problem {
 		if n := s.CPU.MaxVCPUs(); n > limit {
 			return []inventory.Problem{{
 				Attribute: s.CPU.CountAttribute(),
-				Detail:    fmt.Sprintf("%d vCPUs are wanted, machine type %q has at most %d", n, machine, limit),
+				Detail:    fmt.Sprintf("%d vCPUs are required, machine type %q supports at most %d", n, machine, limit),
 			}}
 		}
 	}

@@ -59,7 +59,7 @@ func TestLab_drainFitsOnlyCleverly(t *testing.T) {
 
 	problems, err := f.CheckCreate(t.Context(), late)
 	for _, want := range []string{
-		"20Mi of memory are wanted, what QEMU needs included, 10Mi of 100Mi are free", "0Ki of 200Mi are free",
+		"it needs 20Mi of memory, including QEMU's own; 10Mi of 100Mi are free", "0Ki of 200Mi are free",
 	} {
 		if err != nil || !strings.Contains(fmt.Sprint(problems), want) {
 			t.Errorf("%q is missing in %+v, %v", want, problems, err)

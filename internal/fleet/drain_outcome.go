@@ -91,7 +91,7 @@ func (d *drain) verify(ctx context.Context) (come []string, err error) {
 	if err != nil {
 		return nil, &inventory.Error{
 			Host: d.Host, Kind: inventory.ErrUnreachable, Err: err,
-			Detail: fmt.Sprintf("whether host %q is empty can't be seen", d.Host),
+			Detail: fmt.Sprintf("whether host %q is drained is unknown", d.Host),
 			Remedy: "Bring the host back, and apply again.",
 		}
 	}

@@ -53,8 +53,8 @@ func fitsVariables(a inventory.Reply, vm *inventory.VM, want domain.Firmware) []
 
 	return []inventory.Problem{{
 		Attribute: "firmware.secure_boot",
-		Detail: fmt.Sprintf("the guest's firmware variables would have to be made anew, which needs libvirt 8.1.0, it has %s",
-			a.Info.LibvirtVersion),
+		Detail: fmt.Sprintf("the guest's firmware variables would have to be created again. That needs libvirt 8.1.0; it "+
+			"has %s", a.Info.LibvirtVersion),
 	}}
 }
 

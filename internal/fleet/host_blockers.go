@@ -27,7 +27,7 @@ func unscheduledBlocker(h *inventory.Host) []migration.Blocker {
 
 	return []migration.Blocker{{
 		Reason: migration.HostNotSchedulable, Status: status.False, Attribute: "host",
-		Message: fmt.Sprintf("host %q takes only VMs that name it (schedulable = false)", h.Name),
+		Message: fmt.Sprintf("host %q accepts only VMs that name it (schedulable = false)", h.Name),
 		Remedy:  "Name the host as the target, or make it schedulable.",
 	}}
 }
@@ -41,7 +41,7 @@ func labelBlocker(vm *inventory.VM, h *inventory.Host, certainty status.Conditio
 
 	return []migration.Blocker{{
 		Reason: migration.HostLabelsMismatch, Status: certainty, Attribute: "host",
-		Message: fmt.Sprintf("host %q lacks labels that the VM's placement asks for (%s)", h.Name,
+		Message: fmt.Sprintf("host %q lacks labels that the VM's placement requires (%s)", h.Name,
 			labelText(vm.Metadata.HostLabels)),
 		Remedy: "Choose another host, or change the host's labels or placement.host_labels.",
 	}}

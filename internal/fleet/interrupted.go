@@ -45,7 +45,7 @@ func (f *Fleet) concludeInterrupted(
 	}
 
 	return vm, &inventory.Error{
-		VM: vm.Name, Host: vm.Host, Kind: inventory.ErrBusy, Detail: "it changes hosts all the time",
+		VM: vm.Name, Host: vm.Host, Kind: inventory.ErrBusy, Detail: "it was moved repeatedly meanwhile",
 		Remedy: "Find out who moves it, and apply again.",
 	}
 }

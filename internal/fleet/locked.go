@@ -79,7 +79,7 @@ func (f *Fleet) findSettled(ctx context.Context, uuid string, last inventory.Las
 			return d == nil || status.PrintableStatusOf(d.State.String(), d.Reason, false) != status.StatusStarting
 		}); err != nil {
 			return vm, &inventory.Error{
-				VM: vm.Name, Host: vm.Host, Kind: inventory.ErrBusy, Err: err, Detail: "it doesn't come to an end with starting",
+				VM: vm.Name, Host: vm.Host, Kind: inventory.ErrBusy, Err: err, Detail: "it is still starting",
 				Remedy: "Look at the VM's log on the host, and apply again.",
 			}
 		}

@@ -225,7 +225,7 @@ func (f *Fleet) checkTarget(ctx context.Context, vm *inventory.VM, order MoveOrd
 		for _, b := range pinBlocker(vm, to, status.Unknown) {
 			problems = append(problems, inventory.Problem{
 				Attribute: "target_host", Summary: "Virtual machine is pinned to another host: " + b.Reason, Warning: true,
-				Detail: fmt.Sprintf("Virtual machine %q can't be moved to host %q as long as %s", vm.Name, to.Name, b.Message),
+				Detail: fmt.Sprintf("Virtual machine %q can't be moved to host %q while %s", vm.Name, to.Name, b.Message),
 				Remedy: b.Remedy,
 			})
 		}

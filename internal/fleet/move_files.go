@@ -100,7 +100,7 @@ func (f *Fleet) fileBlockers(
 				Reason: migration.InsufficientStorage, Status: status.False, Attribute: "disks",
 				Message: fmt.Sprintf("the disks need at least %s in %s on host %q, where %s are free, not counting disks that "+
 					"are being copied there", bytesText(needs[dir]), dir, h.Name, bytesText(left)),
-				Remedy: "Make room there, or choose another host.",
+				Remedy: "Free space there, or choose another host.",
 			})
 		}
 	}

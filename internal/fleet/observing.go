@@ -233,7 +233,7 @@ func (o *observing) askBlockers(ctx context.Context) {
 	if len(targets) == 0 {
 		o.blockers = append(migration.DomainBlockers(machine), migration.Blocker{
 			Reason: migration.HostNotAvailable, Status: status.False, Attribute: "host",
-			Message: "the fleet has no other host that takes the VM", Remedy: "Add another host to the provider's hosts.",
+			Message: "no other host of the fleet accepts the VM", Remedy: "Add another host to the provider's hosts.",
 		})
 	}
 }

@@ -61,7 +61,7 @@ func TestMemory_hostAndQEMUCount(t *testing.T) {
 
 		full := false
 		for _, p := range problems {
-			full = full || strings.Contains(p.Detail, "what QEMU needs included")
+			full = full || strings.Contains(p.Detail, "including QEMU's own")
 		}
 
 		if size > 0 && full == tt.cfg.OvercommitGuestOverhead {

@@ -137,7 +137,7 @@ func (f *Fleet) nameOwnDisk(ctx context.Context, h *inventory.Host, id, vm, key 
 	fail := func(err error) error {
 		return &inventory.Error{
 			VM: vm, Host: h.Name, Err: err,
-			Detail: fmt.Sprintf("%s can't be made in storage pool %q", ownDiskTitle(key), o.Pool),
+			Detail: fmt.Sprintf("%s can't be created in storage pool %q", ownDiskTitle(key), o.Pool),
 		}
 	}
 
@@ -334,9 +334,9 @@ func (f *Fleet) makeDisksOf(ctx context.Context, h *inventory.Host, id string, w
 func ownDiskChanged(vm, host, key string, is, want domain.OwnDisk) error {
 	return &inventory.Error{
 		VM: vm, Host: host, Kind: inventory.ErrUnsupported,
-		Detail: fmt.Sprintf("disk %q was made in storage pool %q from image %q; it would have to be made anew in %q from "+
-			"%q, without its data", key, is.Pool, is.Image, want.Pool, want.Image),
-		Remedy: "Declare another disk under another key, or taint the VM to have it made anew.",
+		Detail: fmt.Sprintf("disk %q was created in storage pool %q from image %q; it would have to be created again in %q "+
+			"from %q, without its data", key, is.Pool, is.Image, want.Pool, want.Image),
+		Remedy: "Declare another disk under another key, or taint the VM to create it again.",
 	}
 }
 

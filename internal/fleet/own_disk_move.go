@@ -57,7 +57,7 @@ func (f *Fleet) ownDiskBlockers(ctx context.Context, vm *inventory.VM, to *inven
 				Attribute: ownDiskAttribute(key, "pool"),
 				Message: fmt.Sprintf("%s was made with the VM (volume %s/%s), and %s", ownDiskTitle(key), o.Pool, o.Volume,
 					why),
-				Remedy: fmt.Sprintf("Make and start storage pool %q on host %q, with the same path.", o.Pool, to.Name),
+				Remedy: fmt.Sprintf("Create and start storage pool %q on host %q, with the same path.", o.Pool, to.Name),
 			})
 		}
 	}

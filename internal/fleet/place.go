@@ -198,7 +198,7 @@ func (c *candidate) judgeMemory(f *Fleet, d Desired) {
 	c.resting = c.RestingMemory(d.Replaces)
 
 	if wanted := d.memoryOn(c.Host); wanted > c.free {
-		c.refuse("memory.size", "%s of memory are wanted, what QEMU needs included, %s of %s are free",
+		c.refuse("memory.size", "it needs %s of memory, including QEMU's own; %s of %s are free",
 			bytesText(wanted), bytesText(c.free), bytesText(c.MemoryLimit()))
 	}
 }
@@ -257,7 +257,7 @@ func fitsHypervisor(a inventory.Reply, s domain.Spec, defaultType string) []inve
 
 		if n := s.CPU.VCPUs; n != nil && wantType == "kvm" && *n > a.Info.CPUs {
 			problems = append(problems, inventory.Problem{
-				Attribute: "cpu.vcpus", Detail: fmt.Sprintf("%d vCPUs are wanted, it has %d CPUs", *n, a.Info.CPUs),
+				Attribute: "cpu.vcpus", Detail: fmt.Sprintf("%d vCPUs are required, it has %d CPUs", *n, a.Info.CPUs),
 			})
 		}
 

@@ -18,7 +18,7 @@ func postCopyBlocker(ctx context.Context, h *inventory.Host, o migration.Options
 
 	return []migration.Blocker{{
 		Reason: migration.OptionsNotSupported, Status: status.False, Attribute: "migration_options.allow_post_copy",
-		Message: fmt.Sprintf("QEMU on host %q doesn't run as root, and the host's kernel doesn't let it take a guest in "+
+		Message: fmt.Sprintf("QEMU on host %q doesn't run as root, and the host's kernel doesn't allow it "+
 			"post-copy", h.Name),
 		Remedy: "Set the sysctl vm.unprivileged_userfaultfd = 1 there, choose another host, or set allow_post_copy = false.",
 	}}

@@ -92,9 +92,9 @@ func unlessIOError(vm *inventory.VM, how stopping) error {
 
 	return &inventory.Error{
 		VM: vm.Name, Host: vm.Host, Kind: ErrNotReady,
-		Detail: "its guest stands still for an I/O error, so that it can't shut down; it was not forced off",
-		Remedy: "Mend the storage, resume the VM with \"virsh resume\", and apply again. If what the guest holds in memory " +
-			"may be lost, end it with \"virsh destroy\" first.",
+		Detail: "its guest is paused by an I/O error and can't shut down; it was not forced off",
+		Remedy: "Repair the storage, resume the VM with \"virsh resume\", and apply again. If the guest's memory may be " +
+			"lost, end it with \"virsh destroy\" first.",
 	}
 }
 
@@ -133,7 +133,7 @@ func (f *Fleet) awaitStorage(ctx context.Context, vm *inventory.VM, how stopping
 		return nil, &inventory.Error{
 			VM: vm.Name, Host: vm.Host, Kind: ErrNotReady, Err: err,
 			Detail: "its guest was still paused by an I/O error when the wait for its storage ended; it was not forced off",
-			Remedy: "Mend the storage, resume the VM with \"virsh resume\", and apply again.",
+			Remedy: "Repair the storage, resume the VM with \"virsh resume\", and apply again.",
 		}
 	default:
 		return nil, err

@@ -107,7 +107,7 @@ func (f *Fleet) roomBlockers(a inventory.Reply, name string, r reservation) []mi
 	if free := f.free(a, r.uuid); free < r.bytes {
 		blockers = append(blockers, migration.Blocker{
 			Reason: migration.InsufficientMemory, Status: status.False, Attribute: "memory.size",
-			Message: fmt.Sprintf("the VM needs %s of memory there, what QEMU needs included, and of the %s that host %q "+
+			Message: fmt.Sprintf("the VM needs %s of memory there, including QEMU's own, and of the %s that host %q "+
 				"may commit %s are free", bytesText(r.bytes), bytesText(a.MemoryLimit()), a.Host.Name, bytesText(free)),
 			Remedy: "Stop or move other VMs, or raise the host's memory_limit.",
 		})
@@ -117,8 +117,8 @@ func (f *Fleet) roomBlockers(a inventory.Reply, name string, r reservation) []mi
 	if other := f.conflict(a, me, r.uuid); other != "" {
 		blockers = append(blockers, migration.Blocker{
 			Reason: migration.AntiAffinity, Status: status.False, Attribute: "placement.anti_affinity",
-			Message: fmt.Sprintf("host %q has VM %q, which it must not share a host with", a.Host.Name, other),
-			Remedy: "Choose another host, or move that VM away before; or require no distance any more, in an apply " +
+			Message: fmt.Sprintf("host %q has VM %q, which must not share a host with it", a.Host.Name, other),
+			Remedy: "Choose another host, or move that VM away before; or remove the required anti-affinity, in an apply " +
 				"of its own.",
 		})
 	}

@@ -88,7 +88,7 @@ func (f *Fleet) Wait(ctx context.Context, vm *inventory.VM, w WaitFor) (*invento
 				VM: vm.Name, Host: vm.Host, Kind: ErrNotReady, Err: context.Cause(ctx),
 				Detail: fmt.Sprintf("waited %s for it to be ready; last seen: %s",
 					waited.Round(time.Second), strings.Join(missing, ", ")),
-				Remedy: "Look at the guest's console; apply again to go on waiting, or raise wait_for.timeout.",
+				Remedy: "Look at the guest's console; apply again to continue waiting, or raise wait_for.timeout.",
 			}
 		}
 	}

@@ -23,11 +23,11 @@ const (
 	guestKernelPath = "/var/lib/libvirt/boot/lab-vmlinux"
 	guestInitrdPath = "/var/lib/libvirt/boot/lab-initrd.img"
 
-	// GuestCmdline is the guest's kernel command line: a console, and a boot without what takes long and serves nobody.
-	// Page table isolation empties the TLB whenever the kernel is entered: before version 9.0, QEMU without KVM misses
+	// GuestCmdline is the guest's kernel command line: a console, and a boot without slow steps that no test needs.
+	// Page table isolation flushes the TLB whenever the kernel is entered: before version 9.0, QEMU without KVM misses
 	// writes to pages that the TLB still has for writable after they were copied, and a migrated guest lacks them.
 	// A timer that is slow because its host is busy is no broken one, which the kernel would take it for and not boot.
-	// The kernel's own tests of key derivation and probes, and keys that nobody uses here, are a tenth of the boot.
+	// The kernel's own tests of key derivation and probes, and keys that no test uses, are a tenth of the boot.
 	// Words may be added: noacpi, noagent, deny=<agent commands>, noshutdown, panic, dirty=<MiB>[@<MiB/s>], counter,
 	// data, beat, hostname=<name>, seed, ipv6.
 	GuestCmdline = "console=ttyS0 quiet cryptomgr.notests pti=on no_timer_check " +
@@ -130,7 +130,7 @@ func (l *Lab) newHost(number int, unprivileged bool) *Host {
 }
 
 // NewTemporary describes a lab in a directory of its own, in memory if there is enough, with addresses that nothing
-// here uses and nobody else gets.
+// here uses and no other lab gets.
 func NewTemporary(ctx context.Context, hosts int) (*Lab, error) {
 	dir, err := os.MkdirTemp("", "virtfleet-lab-")
 	if err != nil {

@@ -67,8 +67,8 @@ func (h *Host) Virsh(ctx context.Context, args ...string) (string, error) {
 	return h.machine.run(ctx, "virsh", append([]string{"--quiet", "--connect", "qemu:///system"}, args...)...)
 }
 
-// RefreshPool has the host's pool "default" look at what its directory contains. libvirt refuses that while somebody
-// makes a volume there, which other tests do: it is asked again until ctx ends.
+// RefreshPool has the host's pool "default" look at what its directory contains. libvirt refuses that while a
+// volume is created there, which other tests do: it is asked again until ctx ends.
 func (h *Host) RefreshPool(ctx context.Context) error {
 	again := time.NewTicker(100 * time.Millisecond)
 	defer again.Stop()

@@ -102,7 +102,7 @@ func copyDir(from, to string) error {
 	return os.Chmod(to, info.Mode().Perm())
 }
 
-// copyFile copies a file; the copy is readable by everybody and belongs to root. It appears at once: whoever reads an
+// copyFile copies a file; the copy is readable by all users and belongs to root. It appears at once: whoever reads an
 // older one goes on reading that.
 func copyFile(from, to string) error {
 	data, err := os.ReadFile(from)

@@ -29,7 +29,7 @@ ca_file = "/etc/libvirt/pki/ca-cert.pem"
 `
 
 // Listen has the libvirtd of a host that StartHost made listen on the network until the test ends: with TCP, where it
-// lets in everybody, and with TLS if somebody signs for it, where it lets in whom that authority knows. The host goes
+// accepts every client, and with TLS if an authority is given, where it accepts that authority's clients. The host goes
 // by its address.
 func (l *Lab) Listen(t testing.TB, h *Host, a *Authority) {
 	t.Helper()

@@ -50,7 +50,7 @@ func (l *Lab) LoseMover(t testing.TB, domain string, from, to *Host) (wake func(
 		t.Fatalf("its connection to the source: %s: %v", out, err)
 	}
 	l.Virsh(t, from.Name, "migrate-setspeed", domain, "8192")
-	await(t, "all memory to be there, and nobody at the source to tell", func() bool {
+	await(t, "all memory to be there, and no run at the source to tell", func() bool {
 		state, err := l.TryVirsh(t, from.Name, "domstate", "--reason", domain)
 		return err == nil && strings.TrimSpace(state) == "paused (migrating)" && strings.Contains(job(), "None")
 	})

@@ -100,7 +100,7 @@ func (m *machine) start(ctx context.Context) error {
 	})
 }
 
-// clearRun empties /run, as booting does: pid files of an earlier life would mislead.
+// clearRun clears /run, as booting does: pid files of an earlier life would mislead.
 func (m *machine) clearRun() error {
 	run := m.path("/run")
 	if err := os.RemoveAll(run); err != nil {

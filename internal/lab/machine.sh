@@ -13,8 +13,8 @@ while read -r path; do
 	mount --bind "$root$path" "$path"
 done <"$root/../private"
 
-# libvirt asks a QEMU anew what it can do, a second each time, as long as QEMU's user may not open a KVM that there is.
-# Who may is the real machine's business; here everybody may.
+# libvirt asks a QEMU anew what it can do, a second each time, while QEMU's user may not open an existing /dev/kvm.
+# The real machine decides who may; here every account may.
 if [ -c /dev/kvm ]; then
 	rm -f "$root/kvm"
 	mknod -m 666 "$root/kvm" c 10 232

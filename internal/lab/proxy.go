@@ -85,7 +85,7 @@ func (l *Lab) proxy(t testing.TB, host string, roundTrip time.Duration, enough f
 	return p
 }
 
-// Cut ends all connections and every new one at once: to those who use this proxy, and to nobody else, the host is
+// Cut ends all connections and every new one at once: only to those who use this proxy, the host is
 // gone.
 func (p *Proxy) Cut() {
 	p.mu.Lock()
@@ -173,7 +173,7 @@ func (p *Proxy) pass(from, to net.Conn) {
 				continue
 			}
 			if _, err := to.Write(next.data); err != nil {
-				// The reader must not block on a channel that nobody empties.
+				// The reader must not block on a channel that has no reader.
 				_ = from.Close()
 			}
 		}

@@ -18,7 +18,7 @@ mount --bind /run/group /etc/group
 install -d -m 700 -o "$2" -g "$2" "$home"
 `
 
-// User is somebody without privileges on a host.
+// User is an account without privileges on a host.
 type User struct {
 	lab  *Lab
 	host *Host

@@ -154,10 +154,10 @@ func (c *connectionURI) exposed() string {
 	case host == "", host == "localhost", address != nil && address.IsLoopback():
 		return ""
 	case c.transport == "tcp":
-		return "qemu+tcp is not encrypted, and whoever is in between sees and changes all that is sent, secrets and the " +
+		return "qemu+tcp is not encrypted: any computer on the way can read and change all that is sent, secrets and the " +
 			"memory of guests included. Use qemu+ssh or qemu+tls"
 	case (c.transport == "tls" || c.transport == "") && verify != "" && verify != "0":
-		return "with no_verify the host's certificate isn't checked, and whoever answers at its address is taken for it. " +
+		return "with no_verify the host's certificate isn't checked, so any computer that answers at its address is accepted. " +
 			"Remove no_verify, and give this computer the certificate of the authority that signed the host's (cacert.pem)"
 	default:
 		return ""

@@ -40,9 +40,27 @@ refuse_word '//[^"`]*(?<![-/_])(?<![Vv]irtual )\b[Mm]achines?\b(?!([-_ ]types?\b
 refuse_word '["`][^"`<]*\b(a|the|this|that|each|every|new|its|all|no|of) machines?\b(?! type)' \
 	'Write "VM": a machine is a machine type.' '_test\.go:'
 
+# Texts that users read, in all packages.
+mapfile -t plain < <(find internal -name '*.go' ! -name '*_test.go' | grep -vE '^internal/(lab|tools)/' | sort)
+refuse_word '^(?![\t ]*//)[^"`]*"[^"]*\b([Ss]ome|[Nn]o|[Aa]ny|[Ee]very)body\b' \
+	'Say who: a user, another run, another tool, no host.' '// '
+refuse_word '^(?![\t ]*//)[^"`]*"[^"]*\b(emptied|emptying|in the way|in their way|made anew|whoever|going on again|to and fro|mended|as of now|by now"|at present)\b' \
+	'Write "drained", "blocks", "created again", "continue", "back and forth", "repair", "now", or name who.' '// '
+
 # Remove a package from these when its words are in order.
-mapfile -t plain < <(find internal -name '*.go' |
-	grep -vE '^internal/(fleet/([^/]*|status/.*)$|domain/|lab/|tools/|provider/virtualmachine/)' | sort)
+mapfile -t plain < <(find internal main.go -name '*.go' |
+	grep -vE '^internal/(fleet/([^/]*|status/.*)$|domain/|provider/virtualmachine/)' | sort)
 refuse_word '(?<!User )\b([Ss]ome|[Nn]o|[Aa]ny|[Ee]very)body\b' 'Say who: a user, another run, another tool, no host.'
+mapfile -t plain < <(find internal main.go -name '*.go' |
+	grep -vE '^internal/(fleet/([^/]*|status/.*)$|domain/|lab/|tools/|provider/virtualmachine/)' | sort)
 refuse_word '(//|")[^"]*\b(emptied|in the way|beside)\b' 'Write "drained", "blocks", "in addition to" or "together with".'
+
+# Pages, examples and scripts.
+mapfile -t plain < <(find templates examples README.md CONTRIBUTING.md CHANGELOG.md GNUmakefile .golangci.yml \
+	internal/tools internal/lab -type f \( -name '*.md' -o -name '*.tf' -o -name '*.yaml' -o -name '*.yml' -o -name '*.tmpl' \
+	-o -name '*.sh' -o -name GNUmakefile \) | grep -v '/check-text.sh$' | sort)
+refuse_word '\b([Ss]ome|[Nn]o|[Aa]ny|[Ee]very)body\b' 'Say who: a user, another run, another tool, no host.' \
+	'^CONTRIBUTING\.md:[0-9]+:(\||  )'
+refuse_word '\b(emptied|emptying|beside|made anew|to and fro|goes on|go on with|if need be|as long as)\b|[Hh]oles stay|in the way\b' \
+	'Write "drained", "compared with", "created again", "continues", "while", "blocks".' '^CONTRIBUTING\.md:[0-9]+:(\||  )'
 exit $failed

@@ -25,5 +25,5 @@ terraform {
 TF
 TF_CLI_CONFIG_FILE=$work/terraformrc "$terraform" -chdir="$work" providers schema -json >"$work/schema.json"
 "$@" generate --provider-name virtfleet --providers-schema "$work/schema.json"
-# It copies what it finds beside the pages. The pictures are drawn from these sources: see draw-pictures.sh.
+# It also copies other files that it finds among the pages. The pictures are drawn from these sources: see draw-pictures.sh.
 rm -f docs/pictures/*.dot

@@ -34,7 +34,7 @@ cd "$root"
 while read -r dir; do
 	case $dir in
 	examples/resources/* | examples/data-sources/*)
-		# The pages of the registry show these beside a provider block: they are parts of a configuration.
+		# The pages of the registry show these next to a provider block: they are parts of a configuration.
 		part=$work/part/$dir
 		mkdir -p "$part"
 		cp -r "$dir"/. "$part"

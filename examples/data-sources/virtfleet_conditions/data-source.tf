@@ -6,7 +6,7 @@ output "alive" {
   value = {
     status = data.virtfleet_conditions.web.status
 
-    # Three facts that "it is up" takes for one: the process runs, the guest runs, and somebody in it answers.
+    # Three facts that "it is up" mixes: the process runs, the guest runs, and its agent answers.
     started = data.virtfleet_conditions.web.conditions["Started"].status
     ready   = data.virtfleet_conditions.web.conditions["Ready"].status
     agent   = data.virtfleet_conditions.web.conditions["AgentConnected"].reason
@@ -20,7 +20,7 @@ output "addresses" {
   }
 }
 
-output "in_the_way_of_moving_it" {
+output "blockers" {
   value = [for b in coalesce(data.virtfleet_conditions.web.blockers, []) : "${b.reason}: ${b.message}" if b.status == "False"]
 }
 

@@ -6,7 +6,7 @@ output "what_would_happen" {
   value = [for s in data.virtfleet_evacuation_plan.kvm1.steps : "${s.name}: ${s.method} ${coalesce(s.target, "-")}"]
 }
 
-output "what_is_in_the_way" {
+output "blockers" {
   value = {
     for s in data.virtfleet_evacuation_plan.kvm1.steps : s.name => s.blockers if s.method == "Blocked"
   }

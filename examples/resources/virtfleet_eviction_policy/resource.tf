@@ -1,5 +1,5 @@
 # Production moves while it runs, before all others. One that can't be moved holds up the drain, and the plan says why.
-# A move that is under way when apply is cancelled goes on to its end.
+# Ctrl-C doesn't abort a move that is in progress.
 resource "virtfleet_eviction_policy" "prod" {
   name      = "prod"
   selector  = { labels = { tier = "prod" } }

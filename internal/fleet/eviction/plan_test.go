@@ -153,8 +153,8 @@ func TestCompute(t *testing.T) {
 				Hosts:    []Host{{Name: "kvm2", Free: 9, Machines: []Neighbour{{Name: "x", Avoids: web}}}},
 				Machines: []Machine{with(machine("a", 1, to("kvm2")), func(m *Machine) { m.Labels = web })},
 			},
-			`a Blocked  NoRoom: no host has room for it in addition to all others: host "kvm2" has "x", which it must not ` +
-				`share a host with`,
+			`a Blocked  NoRoom: no host has room for it in addition to all others: host "kvm2" has "x", which must not ` +
+				`share a host with it`,
 		},
 	} {
 		if got := briefs(Compute(tt.in)); got != tt.want {

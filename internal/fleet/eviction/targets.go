@@ -106,7 +106,7 @@ func (d *decision) obstacle(h Host) string {
 	me := d.neighbour()
 	for _, n := range h.Machines {
 		if me.Excludes(n) {
-			return fmt.Sprintf("host %q has %q, which it must not share a host with", h.Name, n.Name)
+			return fmt.Sprintf("host %q has %q, which must not share a host with it", h.Name, n.Name)
 		}
 	}
 	return ""

@@ -354,7 +354,7 @@ func lastHostAnswered(answers []Reply, vm string, last LastKnown) error {
 				VM: vm, Host: last.Host, Kind: ErrUnconfigured,
 				Detail: fmt.Sprintf("the VM was last on host %q with UUID %s, but that name now leads to the host "+
 					"with UUID %s", last.Host, last.HostUUID, a.Info.UUID),
-				Remedy: fmt.Sprintf("Let hosts.%s lead to the old host again; or, if that host is gone for good, give the "+
+				Remedy: fmt.Sprintf("Set hosts.%s to the old host again; or, if that host is gone for good, give the "+
 					"new one another name and keep hosts.%s with fenced = true.", last.Host, last.Host),
 			}
 		}

@@ -61,7 +61,7 @@ func (t preflight) checkBackingImage(ctx context.Context, f *blockerList, disk d
 			orElse(put+", and refresh the storage pool of its directory", disk, whole))
 	default:
 		f.mayBlock(DisksNotLiveMigratable, at,
-			fmt.Sprintf("%s, and whether host %q has the same file can't be seen, because "+
+			fmt.Sprintf("%s, and whether host %q has the same file is unknown, because "+
 				"not both hosts have a storage pool of its directory", what, t.target.Name()),
 			"It is seen before anything is copied.")
 		return true

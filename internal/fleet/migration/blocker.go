@@ -43,7 +43,7 @@ const (
 	HostNotAvailable = "HostNotAvailable"
 	// HostNotSchedulable: nothing is placed on the target unless it is named.
 	HostNotSchedulable = "HostNotSchedulable"
-	// HostLabelsMismatch: the target lacks labels that the VM's placement asks for.
+	// HostLabelsMismatch: the target lacks labels that the VM's placement requires.
 	HostLabelsMismatch = "HostLabelsMismatch"
 	// HostPinned: the VM's configuration wants it on another host.
 	HostPinned = "HostPinned"

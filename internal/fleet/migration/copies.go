@@ -231,7 +231,7 @@ func (t preflight) checkCopiesRoom(ctx context.Context, f *blockerList, copies [
 		case errors.Is(err, libvirt.ErrNotFound):
 			f.mayBlock(InsufficientStorage, at,
 				fmt.Sprintf("host %q has no storage pool of directory %s, so that whether there "+
-					"is such a directory, room in it and no file of the disk's name can't be seen", t.target.Name(), d),
+					"is such a directory, room in it and no file of the disk's name is unknown", t.target.Name(), d),
 				"Define a storage pool for it. Without one it is seen before anything is copied.")
 		case err != nil:
 			f.unanswered(InsufficientStorage, at, t.target, "the storage pool of "+d, err)

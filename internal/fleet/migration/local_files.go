@@ -260,7 +260,7 @@ func (f *blockerList) pathTaken(b localFile, target *libvirt.Host) {
 func (f *blockerList) pathUnverified(b localFile, target *libvirt.Host) {
 	f.mayBlock(b.reason, b.attribute,
 		fmt.Sprintf("%s would be copied to %s, in a directory that no storage pool of host %q "+
-			"covers, so that what is there can't be seen", b.what, b.path, target.Name()), "It will be seen before anything is "+
+			"covers, so that what is there is unknown", b.what, b.path, target.Name()), "It will be seen before anything is "+
 			"changed.")
 }
 
@@ -269,7 +269,7 @@ func (f *blockerList) checkRoom(dir string, need, available uint64, target *libv
 		return
 	}
 	f.block(InsufficientStorage, "disks", fmt.Sprintf("%s would be copied to %s on host %q, where %s are available",
-		bytesText(need), dir, target.Name(), bytesText(available)), "Make room there, or choose another host.")
+		bytesText(need), dir, target.Name(), bytesText(available)), "Free space there, or choose another host.")
 }
 
 // roomNeeds are what is to be written, by directory.

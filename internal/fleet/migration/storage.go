@@ -84,11 +84,11 @@ func (t preflight) checkReachable(f *blockerList, disk domain.MobileDisk, here, 
 	switch {
 	case t.blockIfDifferent(f, disk, here, there):
 	case there == nil:
-		t.mayNotReach(f, disk, fmt.Sprintf("%s, which is in no storage pool, so that whether host %q has it can't be seen",
+		t.mayNotReach(f, disk, fmt.Sprintf("%s, which is in no storage pool, so that whether host %q has it is unknown",
 			what, t.target.Name()), "Define a storage pool for it on both hosts.")
 	case !disk.ReadOnly:
 		t.mayNotReach(f, disk, fmt.Sprintf("%s; host %q has a volume of that path too, and whether it is the same storage "+
-			"can't be seen", what, t.target.Name()), "If it is on a shared filesystem that libvirt knows as one it will move. "+
+			"is unknown", what, t.target.Name()), "If it is on a shared filesystem that libvirt knows as one it will move. "+
 			"If it is on another one, say so: disks."+disk.Key+".shared = true, or migration_options.shared_filesystems. If it "+
 			"is not shared, libvirt will refuse the migration.")
 	}
@@ -148,7 +148,7 @@ func (t preflight) checkIgnition(ctx context.Context, f *blockerList) {
 	default:
 		f.mayBlock(HypervisorNotCompatible, "ignition",
 			fmt.Sprintf("%s, which is in no storage pool, so that whether host %q "+
-				"has it can't be seen", what, t.target.Name()), "Put the file there.")
+				"has it is unknown", what, t.target.Name()), "Put the file there.")
 	}
 }
 
@@ -167,7 +167,7 @@ func (t preflight) checkBootFiles(ctx context.Context, f *blockerList) {
 		case there == nil:
 			f.mayBlock(HypervisorNotCompatible, "kernel",
 				fmt.Sprintf("it boots from %s, which is in no storage pool of host %q, "+
-					"so that whether the file is there can't be seen", path, t.target.Name()), "Put the file there.")
+					"so that whether the file is there is unknown", path, t.target.Name()), "Put the file there.")
 		}
 	}
 }

@@ -38,7 +38,7 @@ var loadOrder = map[string][]string{
 	"acpi":  {"evdev", "button"},
 	"panic": {"pvpanic_mmio"},
 	"seed":  {"isofs"},
-	"dummy": {"dummy"}, // Left to tests: a network device that nobody outside the guest knows.
+	"dummy": {"dummy"}, // Left to tests: a network device that is unknown outside the guest.
 }
 
 // applets are the commands of busybox that the guest uses.

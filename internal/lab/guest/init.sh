@@ -10,7 +10,7 @@
 #                 again and again at that many MiB a second: 8, or the rate, which can be max
 #   counter       print a counter to the console, one number per second
 #   data          write to the first disk, once and for all its boots, and say again and again whether it holds that
-#   beat          write a number to the first disk of 16 MiB or more, twice a second, that goes on where it was at the last
+#   beat          write a number to the first disk of 16 MiB or more, twice a second, that continues from the last
 #                 boot, with the id of the boot; see the package soak, which reads it from outside
 #   hostname=<n>  call the guest so
 #   seed          read the medium of cloud-init, which is in the first drive: the hostname, the users with their SSH keys,
@@ -248,7 +248,7 @@ stir() {
 	done
 }
 
-# The agent comes early: that it answers is what most waits are for. The power button works by then: a press that nobody
+# The agent comes early: that it answers is what most waits are for. The power button works by then: a press that nothing
 # hears is lost.
 load first
 if [ $acpi = yes ]; then

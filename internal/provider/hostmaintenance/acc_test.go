@@ -274,7 +274,7 @@ func TestAccHostMaintenance_refused(t *testing.T) {
 	out = p.tf.Fail(t, "plan")
 	for _, want := range []string{
 		"Host can't be drained", p.prefix + `-disk" (strategy LiveMigrateIfPossible of the provider): DisksNotLiveMigratable`,
-		p.prefix + `-nat" (strategy LiveMigrateIfPossible of the provider): InterfaceNotLiveMigratable`, "choose a fallback",
+		p.prefix + `-nat" (strategy LiveMigrateIfPossible of the provider): InterfaceNotLiveMigratable`, "set a fallback",
 	} {
 		if !strings.Contains(unwrapped(out), want) {
 			t.Errorf("blocked: %q is missing in %s", want, out)

@@ -46,7 +46,7 @@ func TestAccMigration_peers(t *testing.T) {
 	await(t, "the apply to wait", func() bool { return strings.Contains(again.Output(), "Still creating") })
 	l.Virsh(t, from.Name, "migrate-setspeed", name, "8192")
 	out, err := again.Wait()
-	if err != nil || !said(out, "known already", "waited for, and not run again") {
+	if err != nil || !said(out, "was started before", "waited for, and not run again") {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	attributes, state, _ := recorded(t, tf)

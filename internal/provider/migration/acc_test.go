@@ -192,7 +192,7 @@ func TestAccMigration_moves(t *testing.T) {
 	runsOn(t, l, name, "kvm1")
 	out := apply(t, tf, config(`target_host = "kvm1"
 		triggers = { change = "CHG-1234" }`))
-	if !said(out, "there already") {
+	if !said(out, "on the target already") {
 		t.Errorf("apply: %s", out)
 	}
 	second, state, _ := recorded(t, tf)
@@ -381,7 +381,7 @@ output "how" { value = data.virtfleet_migration_candidates.this.hosts["kvm2"].me
 	tf.Run(t, "destroy")
 }
 
-// TestAccMigration_copiesTopmost: of a disk that is based on an image which the target has too, what it has besides is
+// TestAccMigration_copiesTopmost: of a disk that is based on an image which the target has too, its own data is
 // copied. The plan says so, and fails as long as the target has no such image.
 func TestAccMigration_copiesTopmost(t *testing.T) {
 	t.Parallel()
@@ -407,7 +407,7 @@ func TestAccMigration_copiesTopmost(t *testing.T) {
 	l.Image(t, "kvm2", name+"-base.raw", "raw", 8<<20)
 	if out := tf.Run(t, "plan"); !said(out, "Disks of the virtual machine are copied: BlockMigration",
 		"each into a new image of the same path on the same backing files:", "data: "+image,
-		"what it has besides "+base, `On host "kvm1" they are removed as soon as the VM runs there`) {
+		"its own data on top of "+base, `On host "kvm1" they are removed as soon as the VM runs there`) {
 		t.Errorf("plan: %s", out)
 	}
 	apply(t, tf, config)

@@ -72,7 +72,7 @@ func destroyed(w *world, v *vm) {
 	w.say("%s is declared again", v.key)
 }
 
-// maintenance empties a host, or ends that.
+// maintenance drains a host, or ends that.
 func maintenance(w *world) {
 	h := w.host("host")
 	w.upkeep = maps.Clone(w.upkeep)

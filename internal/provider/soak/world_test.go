@@ -26,7 +26,7 @@ type world struct {
 	prefix string
 	cli    [2]*acctest.CLI
 	vms    []*vm
-	// upkeep are the hosts that a maintenance of the first state empties, with its further attributes.
+	// upkeep are the hosts that a maintenance of the first state drains, with its further attributes.
 	upkeep map[string]string
 	// exports are disks that every host reaches, by name.
 	exports map[string]*lab.Export

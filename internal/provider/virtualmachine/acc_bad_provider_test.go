@@ -75,7 +75,7 @@ func TestAccBadInput_provider(t *testing.T) {
 		"wrong host key": {
 			"plan",
 			[]string{hosts(h.URI()), sshBlock(key + knownAs(wrong))},
-			[]string{`Host "kvm2" does not answer`, `wrong_known_hosts`, `Compare the host's key`},
+			[]string{`Host "kvm2" does not answer`, `wrong_known_hosts`, `Compare the fingerprint`},
 		},
 		"wrong key": {
 			"plan",

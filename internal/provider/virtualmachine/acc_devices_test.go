@@ -107,7 +107,7 @@ func TestAccDevices_live(t *testing.T) {
 		`>2</vcpu>`, `<currentMemory unit='KiB'>327680</currentMemory>`, `ua-net-more`, `ua-disk-root`, `<kernel>`)
 	tf.Config(t, acctest.Config(l)+config.with(hcl{"cpu": `{ vcpus = 1 }`}).String())
 	expect(t, tf.Fail(t, "plan"), "Error: Change needs a restart",
-		"cpu.vcpus: A guest can't be relied on to give up virtual CPUs while it runs")
+		"cpu.vcpus: Not every guest can give up virtual CPUs while it runs")
 	tf.Config(t, acctest.Config(l)+config.String())
 	gone(t, l, tf, name)
 }

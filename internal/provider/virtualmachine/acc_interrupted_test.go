@@ -316,7 +316,7 @@ func TestAccVirtualMachine_notReady(t *testing.T) {
 	tf.Config(t, acctest.Config(l)+deaf.String())
 	expect(t, tf.Run(t, "apply"), "Warning: Unable to wait for virtual machine",
 		"Waited 2s for it to be ready; last seen: its guest agent is not connected.", "Virtual machine: "+name, "Host: kvm1",
-		"apply again to go on waiting, or raise wait_for.timeout", "1 added")
+		"apply again to continue waiting, or raise wait_for.timeout", "1 added")
 	kept(false)
 	if err := process.same(t)(nil); err != nil {
 		t.Fatal(err)

@@ -39,7 +39,7 @@ func TestAccVirtualMachine_sharedDisk(t *testing.T) {
 	config("kvm1", "")
 	tf.Run(t, "apply")
 
-	const doubt = "whether host \"kvm2\" has it can't be seen"
+	const doubt = "whether host \"kvm2\" has it is unknown"
 	config("kvm2", "")
 	expect(t, tf.Run(t, "plan"), doubt)
 	expect(t, tf.Fail(t, "apply"), "Unsafe migration")

@@ -44,7 +44,7 @@ func (p planning) planMending(o *outcome) {
 		detail += "\n\nThe other host doesn't answer: unless that changes it can't be resumed."
 	}
 	if o := p.config.migrationOptions(); o.OnIrrecoverable != "" {
-		detail += fmt.Sprintf("\n\nIf that can't be, what is left of the VM is dealt with as on_irrecoverable = %q "+
+		detail += fmt.Sprintf("\n\nIf that can't be, the apply does with the VM what on_irrecoverable = %q "+
 			"says.", o.OnIrrecoverable)
 	}
 	o.diags.AddAttributeWarning(path.Root("status"), "Broken migration is resumed", detail)

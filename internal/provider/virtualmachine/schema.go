@@ -96,10 +96,11 @@ var policyAttributes = attributes{
 		Optional: true,
 	},
 	"placement": schema.SingleNestedAttribute{
-		MarkdownDescription: "Where a VM without `host` may be placed when it is created.",
-		Attributes:          placementAttributes,
-		CustomType:          placementType,
-		Optional:            true,
+		MarkdownDescription: "Where a VM without `host` may be: when it is created, and when a migration or a drain " +
+			"chooses a host.",
+		Attributes: placementAttributes,
+		CustomType: placementType,
+		Optional:   true,
 	},
 	"labels": schema.MapAttribute{
 		MarkdownDescription: "Labels of the VM, kept in its metadata.",

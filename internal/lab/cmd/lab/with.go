@@ -37,8 +37,8 @@ func showDemo(ctx context.Context, args []string) error {
 	})
 }
 
-// with runs a command with a lab of its own, and removes the lab whatever happens. A lab that somebody works with is
-// neither used nor touched.
+// with runs a command with a lab of its own, and removes the lab whatever happens. A lab that a developer has
+// started is neither used nor touched.
 func with(ctx context.Context, args []string) (err error) {
 	if len(args) == 0 {
 		return errors.New("with: which command?")
