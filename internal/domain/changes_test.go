@@ -95,7 +95,9 @@ var changeTable = []struct {
 	},
 	{
 		"extra device in other notation", nil, func(s *Spec) {
-			s.ExtraDevices = map[string]string{"shared": "<shmem name='a'>\n  <!-- 4 MB -->\n  <size unit='KiB'>4096</size>\n</shmem>\n"}
+			s.ExtraDevices = map[string]string{
+				"shared": "<shmem name='a'>\n  <!-- 4 MB -->\n  <size unit='KiB'>4096</size>\n</shmem>\n",
+			}
 		}, "",
 	},
 	{"name", nil, func(s *Spec) { s.Name = "other" }, "name restart"},

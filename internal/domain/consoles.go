@@ -31,8 +31,8 @@ var consoleFamily = Family{
 // redirdevFamily are USB devices that a client of the screen or of a socket lends to the guest.
 var redirdevFamily = Family{
 	Path: "devices.redirdevs", Tag: "redirdev", in: func(s *Spec) *map[string]Row { return &s.Redirdevs },
-	Doc: "Ports by a key into which a client redirects a USB device of its own, one each. They need a USB controller. If " +
-		"you set the map, list every one.",
+	Doc: "Ports by a key into which a client redirects a USB device of its own, one each. They need a USB controller. " +
+		"If you set the map, list every one.",
 	Added:   Transition{Live: true, Why: "The port is plugged into the running VM."},
 	Removed: Transition{Live: true, Why: "The port is unplugged from the running VM."},
 	Bus:     on(busUSB),
@@ -79,7 +79,7 @@ var redirdevFamily = Family{
 // smartcardGroup is the reader for smartcards, of which QEMU has one. One with certificates in files isn't meant.
 var smartcardGroup = Group{
 	Path: "devices.smartcard", Device: "smartcard",
-	Doc:     "Smartcard reader on USB.",
+	Doc:     "Smartcard reader on USB. `mode = \"none\"` removes it. With `host` the VM can't be moved while it runs.",
 	Added:   Transition{Why: "A smartcard reader is there from the start of the VM."},
 	Removed: Transition{Why: "The smartcard reader is removed when the VM starts the next time."},
 	Skip:    func(e *etree.Element) bool { return attr(e, "mode") == "host-certificates" },

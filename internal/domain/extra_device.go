@@ -134,13 +134,17 @@ func extraProblem(xml string) string {
 
 // describedBy is the attribute that describes such an element, "" if none does.
 func describedBy(e *etree.Element) string {
-	switch e.Tag {
-	case "disk":
+	switch {
+	case e.Tag == "disk":
 		return "disks"
-	case "interface":
+	case e.Tag == "interface":
 		return "interfaces"
-	case "memory", "memballoon":
+	case e.Tag == "memory", e.Tag == "memballoon":
 		return "memory"
+	case e.Tag == "console" && !onVirtio(e):
+		return "devices.serials" // libvirt makes it of a serial port.
+	case e.Tag == "channel" && attr(child(e, "target"), "name") == agentChannel:
+		return "guest_agent"
 	}
 	for _, f := range Families {
 		if f.Tag == e.Tag && (f.Skip == nil || !f.Skip(e)) {

@@ -7,7 +7,8 @@ import (
 )
 
 const withShmem = `<domain><name>web</name><metadata><virtfleet:vm xmlns:virtfleet="urn:virtfleet:1" version="1">
-<virtfleet:extra-devices><virtfleet:device key="a" xml="&lt;shmem name=&quot;a&quot;&gt;&lt;size unit=&quot;M&quot;&gt;4&lt;/size&gt;&lt;/shmem&gt;"/>
+<virtfleet:extra-devices><virtfleet:device key="a"
+  xml="&lt;shmem name=&quot;a&quot;&gt;&lt;size unit=&quot;M&quot;&gt;4&lt;/size&gt;&lt;/shmem&gt;"/>
 </virtfleet:extra-devices></virtfleet:vm></metadata><devices>
 <shmem name="a" role="peer"><model type="ivshmem-plain"/><size unit="M">4</size><alias name="ua-extra-a"/>
   <address type="pci" slot="0x07"/></shmem>
@@ -23,7 +24,7 @@ func TestExtraDevices_areReadByWhatWasDeclared(t *testing.T) {
 		"another size":    {`<size unit="M">4</size>`, `<size unit="M">8</size>`, `<size unit="M">8</size>`},
 		"without a child": {`<size unit="M">4</size>`, ``, `<model type="ivshmem-plain"/></shmem>`},
 		"another name":    {`name="a" role`, `name="b" role`, `name="b"`},
-		"no record":       {`key="a" xml`, `key="b" xml`, `role="peer"`},
+		"no record":       {`key="a"`, `key="b"`, `role="peer"`},
 	} {
 		d := parse(t, strings.Replace(withShmem, test.from, test.to, 1))
 		got := d.Spec().ExtraDevices
@@ -38,7 +39,8 @@ func TestExtraDevices_areReadByWhatWasDeclared(t *testing.T) {
 		if err := d.Apply(Spec{ExtraDevices: map[string]string{"a": declared, "new": "<hub type='usb'/>"}}); err != nil {
 			t.Error(err)
 		}
-		if err := d.SetMetadata(Metadata{ExtraDevices: map[string]string{"a": declared, "new": NormalDeviceXML("<hub type='usb'/>")}}); err != nil {
+		all := map[string]string{"a": declared, "new": NormalDeviceXML("<hub type='usb'/>")}
+		if err := d.SetMetadata(Metadata{ExtraDevices: all}); err != nil {
 			t.Error(err)
 		}
 		want := map[string]string{"a": declared, "new": `<hub type="usb"/>`}
@@ -97,6 +99,10 @@ func TestExtraDevices_refused(t *testing.T) {
 		"<tpm model='tpm-crb'/>":                             "devices.tpm",
 		"<input type='tablet' bus='usb'/>":                   "devices.inputs",
 		"<memballoon model='none'/>":                         "memory",
+		"<console type='pty'/>":                              "devices.serials",
+		"<channel type='unix'><target type='virtio' name='org.qemu.guest_agent.0'/></channel>": "guest_agent",
+		"<smartcard mode='passthrough' type='spicevmc'/>":                                      "devices.smartcard",
+		"<redirdev bus='usb' type='spicevmc'/>":                                                "devices.redirdevs",
 	} {
 		problems := Spec{ExtraDevices: map[string]string{"a": xml}}.Validate()
 		if len(problems) != 1 || problems[0].Path != "extra_device_xml.a" || !strings.Contains(problems[0].Message, want) {

@@ -238,7 +238,8 @@ func sameMetadata(a, b Metadata) bool {
 	}
 	return maps.Equal(a.HostLabels, b.HostLabels) && maps.Equal(a.Avoids, b.Avoids) &&
 		a.EvictionStrategy == b.EvictionStrategy && maps.Equal(a.Labels, b.Labels) &&
-		maps.Equal(a.Devices, b.Devices) && maps.Equal(a.ExtraDevices, b.ExtraDevices) && slices.Equal(a.SharedDisks, b.SharedDisks) && a.RunStrategy == b.RunStrategy &&
+		maps.Equal(a.Devices, b.Devices) && maps.Equal(a.ExtraDevices, b.ExtraDevices) &&
+		slices.Equal(a.SharedDisks, b.SharedDisks) && a.RunStrategy == b.RunStrategy &&
 		maps.Equal(a.OwnDisks, b.OwnDisks) && a.Host == b.Host && maps.Equal(a.Staged, b.Staged) &&
 		a.FreshNVRAM == b.FreshNVRAM &&
 		a.Generation == b.Generation &&

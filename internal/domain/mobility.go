@@ -107,7 +107,8 @@ type MobileInterface struct {
 	Failover bool
 }
 
-// MobileMemory is memory that is shared with others on the host. Key is that of ExtraDevices, "" where it isn't declared.
+// MobileMemory is memory that is shared with others on the host. Key is that of ExtraDevices, "" for one that isn't
+// declared.
 type MobileMemory struct{ Name, Key string }
 
 // MobileFilesystem is one directory of the host that the guest sees.

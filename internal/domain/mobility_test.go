@@ -33,6 +33,9 @@ func TestMobility_readsWhatDecidesAboutMoving(t *testing.T) {
     <hostdev type='usb'><source><vendor id='0x1234'/><product id='0xbeef'/></source></hostdev>
     <filesystem><driver type='virtiofs'/><target dir='share'/></filesystem>
     <tpm><backend type='emulator'/></tpm>
+    <smartcard mode='host'/><smartcard mode='passthrough' type='spicevmc'/>
+    <shmem name='a'><alias name='ua-extra-shared'/></shmem><shmem name='b' role='peer'/>
+    <shmem name='c' role='master'/><shmem name='d' role='master'><model type='ivshmem'/></shmem>
   </devices>
 </domain>`)
 	if err != nil {
@@ -57,12 +60,13 @@ func TestMobility_readsWhatDecidesAboutMoving(t *testing.T) {
 			{Key: "net1", Type: "direct", Source: "eth0"},
 			{Key: "net2", Type: "hostdev", Failover: true},
 		},
-		HostDevices: []string{"pci 0000:03:00.1", "usb 1234:beef"}, VFIO: true,
+		HostDevices: []string{"pci 0000:03:00.1", "usb 1234:beef", "smartcard (host)"}, VFIO: true,
+		SharedMemory: []MobileMemory{{"a", "shared"}, {"b", ""}, {"d", ""}},
 		Filesystems:  []MobileFilesystem{{Driver: "virtiofs", Target: "share"}},
 		Confidential: "sev", HypervPassthrough: true, Reenlightenment: true, StableTSC: true,
 		TPM: "emulator", Facts: Facts{
 			"devices.tpm.backend": "emulator", cpuFeatures: "invtsc=require\n", "platform.hyperv.mode": "passthrough",
-			"platform.hyperv.reenlightenment": "yes",
+			"platform.hyperv.reenlightenment": "yes", "devices.smartcard.mode": "host",
 		},
 		NVRAM: "/n", Files: []string{"/boot/k", "/boot/i"},
 	}

@@ -49,8 +49,8 @@ type Spec struct {
 	HostDevices map[string]Row `json:",omitempty" path:"devices.host_devices"`
 	Redirdevs   map[string]Row `json:",omitempty" path:"devices.redirdevs"`
 
-	// ExtraDevices are elements of <devices> that no attribute describes, as XML by key; nil: not declared. Not nil: the VM
-	// has these and no others with our alias.
+	// ExtraDevices are elements of <devices> that no attribute describes, as XML by key; nil: not declared. Not nil: the
+	// VM has these and no others with our alias.
 	ExtraDevices map[string]string `json:",omitempty" path:"extra_device_xml"`
 
 	// Facts are what the groups of attributes say, see Groups.

@@ -86,6 +86,11 @@ func TestDomainBlockers_ofARunningVM(t *testing.T) {
 			devices: `<filesystem><driver type='virtiofs'/><target dir='data'/></filesystem>`,
 			want:    []string{VirtIOFSNotLiveMigratable},
 		},
+		"shared memory": {
+			devices: `<shmem name='a'/><shmem name='b' role='master'/>`, want: []string{QEMUNotLiveMigratable},
+		},
+		"smartcard of the host": {devices: `<smartcard mode='host'/>`, want: []string{HostDeviceNotLiveMigratable}},
+		"smartcard of a client": {devices: `<smartcard mode='passthrough' type='spicevmc'/>`},
 		"9p, which only counts while it is mounted": {
 			devices: `<filesystem><target dir='data'/></filesystem>`, want: []string{VirtIOFSNotLiveMigratable + " Unknown"},
 		},

@@ -45,17 +45,19 @@ func TestAccConsoles_life(t *testing.T) {
 	refused := func(change hcl, texts ...string) resource.TestStep {
 		return resource.TestStep{Config: acctest.Config(l) + config.with(change).String(), ExpectError: spaced(texts...)}
 	}
-	logged := func(*terraform.State) error {
-		for port, log := range map[string]string{"ttyS0": file("serial"), "hvc0": file("a")} {
-			inGuest(t, l, "kvm1", name, "/bin/sh", "-c", "echo this is "+port+" >/dev/"+port)
-			l.Run(t, "kvm1", "bash", "-c", `for i in {1..300}; do grep "$1" "$2" && exit; sleep 0.1; done; exit 1`, "log",
-				"this is "+port, log)
+	logged := func(host string) resource.TestCheckFunc {
+		return func(*terraform.State) error {
+			for port, log := range map[string]string{"ttyS0": file("serial"), "hvc0": file("a")} {
+				inGuest(t, l, host, name, "/bin/sh", "-c", "echo this is "+port+" >/dev/"+port)
+				l.Run(t, host, "bash", "-c", `for i in {1..300}; do grep "$1" "$2" && exit; sleep 0.1; done; exit 1`, "log",
+					"this is "+port, log)
+			}
+			return nil
 		}
-		return nil
 	}
 	both := resource.ComposeAggregateTestCheckFunc
 	story(t, l, []string{name},
-		step(nil, plancheck.ResourceActionCreate, both(process.same(t), logged, look(t, l, "kvm1", name,
+		step(nil, plancheck.ResourceActionCreate, both(process.same(t), logged("kvm1"), look(t, l, "kvm1", name,
 			"<console type='pty'", "ua-console-a", "<target type='virtio' port", file("a"), file("serial"), "append='on'",
 			"<redirdev bus='usb' type='unix'>", "ua-redirdev-usb"))),
 		// A redirected device comes and goes while the VM runs, a console doesn't.
@@ -67,7 +69,7 @@ func TestAccConsoles_life(t *testing.T) {
 		refused(devices(`a = { type = "file" }`, "", ""), `The type "file" needs one`),
 		// It moves with all of them.
 		step(hcl{"host": quote("kvm2")}, plancheck.ResourceActionUpdate,
-			look(t, l, "kvm2", name, "ua-console-a", "ua-redirdev-other")),
+			both(logged("kvm2"), look(t, l, "kvm2", name, "ua-console-a", "ua-redirdev-other"))),
 		// What is changed by hand is seen and put right.
 		func() resource.TestStep {
 			s := step(nil, plancheck.ResourceActionUpdate, look(t, l, "kvm2", name, "ua-console-a", file("a")))

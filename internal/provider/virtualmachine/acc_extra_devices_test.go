@@ -86,10 +86,11 @@ func TestAccExtraDevices_life(t *testing.T) {
 		byHand(step(nil, plancheck.ResourceActionUpdate, both(process.same(t), look(t, l, host, name, size("4")))),
 			size("4"), size("16")),
 		byHand(step(nil, plancheck.ResourceActionUpdate, both(process.same(t),
-			look(t, l, host, name, "value='-fw_cfg'", "ua-port-3"))), "<qemu:arg value='-fw_cfg'/>", "<qemu:arg value='-name'/>"),
+			look(t, l, host, name, "value='-fw_cfg'", "ua-port-3"))),
+			"<qemu:arg value='-fw_cfg'/>", "<qemu:arg value='-name'/>"),
 		// Left to the next start.
-		step(hcl{"extra_device_xml": shmem(name+"-b", "8", "M"), "update_policy": quote("Stage")}, plancheck.ResourceActionUpdate,
-			process.same(t), know("restart_required", knownvalue.Bool(true))),
+		step(hcl{"extra_device_xml": shmem(name+"-b", "8", "M"), "update_policy": quote("Stage")},
+			plancheck.ResourceActionUpdate, process.same(t), know("restart_required", knownvalue.Bool(true))),
 		step(nil, plancheck.ResourceActionNoop, process.same(t)),
 		// With a restart.
 		step(hcl{

@@ -20,7 +20,8 @@ type block struct {
 
 // blocks is the list of what a definition consists of, as in the domain package.
 var blocks = []block{
-	identityBlock, cpuBlock, memoryBlock, firmwareBlock, kernelBlock, diskBlock, interfaceBlock, switchBlock, extraDeviceBlock, rowsBlock,
+	identityBlock, cpuBlock, memoryBlock, firmwareBlock, kernelBlock, diskBlock, interfaceBlock,
+	switchBlock, extraDeviceBlock, rowsBlock,
 }
 
 var identityBlock = block{

@@ -15,9 +15,10 @@ const unknownDevice = "<unknown/>"
 
 func extraDevicesAttribute() schema.Attribute {
 	return schema.MapAttribute{
-		MarkdownDescription: "Devices that no other attribute describes, by a key: each is one element below `<devices>` of " +
-			"[libvirt's domain XML](https://libvirt.org/formatdomain.html#devices), without `<alias>`. The device must have " +
-			"all that the XML says; what libvirt adds is left alone. A change requires a restart.",
+		MarkdownDescription: "Devices that no other attribute describes, by a key: each is one element below `<devices>` " +
+			"of [libvirt's domain XML](https://libvirt.org/formatdomain.html#devices), without `<alias>`. The device must " +
+			"have all that the XML says; what libvirt adds is left alone, and so are devices of others. A device that " +
+			"comes, changes or goes requires a restart. The XML is in the state, so don't put a password there.",
 		ElementType: types.StringType,
 		Optional:    true,
 	}

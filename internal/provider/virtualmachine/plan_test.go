@@ -593,6 +593,28 @@ func TestPlan_refusedRatherThanStaged(t *testing.T) {
 			before: minimal, config: minimal.with(in{"memory": in{"size": "512Mi"}}), changes: "memory",
 			live: func(s *domain.Spec) { s.Memory.Fixed = true }, says: []string{"Error: Change needs a restart", "balloon"},
 		},
+		"a USB disk without a controller": {
+			before: minimal, config: minimal.with(in{"disks": in{"stick": in{"file": "/s.img", "bus": "usb"}}}),
+			changes: "disks", live: func(s *domain.Spec) { s.Buses = []string{"pci"} },
+			says: []string{"Error: Change needs a restart", "disks.stick", "no USB controller"},
+		},
+		"the agent's channel without a controller": {
+			before:  minimal.with(in{"guest_agent": in{"enabled": false}}),
+			config:  minimal.with(in{"guest_agent": in{"enabled": true}}),
+			changes: "guest_agent", live: func(s *domain.Spec) { s.Buses = []string{"pci"} },
+			says: []string{"Error: Change needs a restart", "guest_agent", "no controller for channels"},
+		},
+		"a device as XML": {
+			before:  minimal.with(in{"extra_device_xml": in{"a": "<hub type='usb'/>"}}),
+			config:  minimal.with(in{"extra_device_xml": in{"a": "<shmem name='a'/>", "b": unknownMark}}),
+			changes: "extra_device_xml",
+			says:    []string{"Error: Change needs a restart", "extra_device_xml.a", "extra_device_xml.b"},
+		},
+		"a device as XML that isn't known": {
+			before:  minimal.with(in{"extra_device_xml": in{"a": "<hub type='usb'/>"}, "update_policy": "Restart"}),
+			config:  minimal.with(in{"extra_device_xml": in{"a": unknownMark}, "update_policy": "Restart"}),
+			changes: "extra_device_xml status_reason ip_addresses restart_required",
+		},
 		"a name is not staged": {
 			before: minimal.with(in{"update_policy": "Stage"}), config: minimal.with(in{"update_policy": "Stage", "name": "db"}),
 			changes: "name", says: []string{"Error: Name can't be staged", "@name"},
