@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
@@ -158,15 +159,23 @@ func (t toTarget) files(ctx context.Context, f *finding) {
 		return
 	}
 	for _, path := range t.machine.Facts.Files {
-		there, err := volume(ctx, t.target, path)
-		switch {
-		case err != nil:
-			f.failed(HypervisorNotCompatible, "kernel", t.target, "the storage", err)
-			return
-		case there == nil:
-			f.doubt(HypervisorNotCompatible, "kernel", fmt.Sprintf("it boots from %s, which is in no storage pool of host %q, "+
-				"so that whether the file is there can't be seen", path, t.target.Name()), "Put the file there.")
-		}
+		t.opens(ctx, f, "kernel", "boots from", path)
+	}
+	const entries = "platform.fw_cfg_files"
+	files := domain.ParseTexts(t.machine.Facts.Facts[entries])
+	for _, path := range slices.Sorted(maps.Values(files)) {
+		t.opens(ctx, f, entries, "hands its guest", path)
+	}
+}
+
+// opens checks a file that QEMU opens.
+func (t toTarget) opens(ctx context.Context, f *finding, attribute, verb, path string) {
+	switch there, err := volume(ctx, t.target, path); {
+	case err != nil:
+		f.failed(HypervisorNotCompatible, attribute, t.target, "the storage", err)
+	case there == nil:
+		f.doubt(HypervisorNotCompatible, attribute, fmt.Sprintf("it %s %s, which is in no storage pool of host %q, "+
+			"so that whether the file is there can't be seen", verb, path, t.target.Name()), "Put the file there.")
 	}
 }
 

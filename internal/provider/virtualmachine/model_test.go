@@ -62,7 +62,11 @@ func TestModel_toFleet(t *testing.T) {
 			Facts: domain.Facts{
 				"title": "Web", "description": "Serves the web.", "platform.events.on_crash": "preserve",
 				"platform.iothreads": "2", "cpu.dies": "2", "cpu.shares": "2048", "cpu.features": "aes=require\n",
-				"cpu.numa":             "0.cpus=0-7\n0.memory=1073741824\n0.memory_access=shared\n",
+				"cpu.numa":        "0.cpus=0-7\n0.memory=1073741824\n0.memory_access=shared\n",
+				"firmware.loader": "/code.fd", "firmware.nvram": "/vars.fd", "firmware.nvram_template": "/template.fd",
+				"firmware.boot_menu.enabled": "yes", "firmware.boot_menu.timeout": "3000",
+				"platform.fw_cfg": "opt/a=1\n", "platform.fw_cfg_files": "opt/b=/b\n",
+				"platform.smbios.mode": "sysinfo", "platform.smbios.system": "serial=S1\n",
 				"memory.numatune.mode": "strict", "memory.numatune.nodeset": "0",
 				"memory.numatune.cells": "0.mode=strict\n0.nodeset=0\n",
 				"cpu.pin":               "0=0-1\n", "memory.hard_limit": "8589934592", "memory.huge_pages": "2Mi", "memory.locked": "yes",
