@@ -10,6 +10,15 @@ func Aligned(live, persistent *Spec) *Spec {
 	return &aligned
 }
 
+// WithoutEchoes is what runs without what libvirt has put there by itself, where the VM is known to have nothing of its
+// own.
+func WithoutEchoes(live, known Spec) Spec {
+	for _, g := range Groups {
+		live.Facts = g.rows().align(g.Path, live.Facts, known.Facts)
+	}
+	return live
+}
+
 // RunningKeys is DeviceKeys of what runs, with the keys that the persistent definition has for the same devices. Either
 // may be nil.
 func RunningKeys(live, persistent *Definition) (disks map[string]string, interfaces []string) {

@@ -134,8 +134,8 @@ type Transition struct {
 
 // Groups are all groups of attributes.
 var Groups = slices.Concat([]Group{
-	descriptionGroup, eventsGroup, cpuGroup, memoryGroup, iothreadsGroup, clockGroup, hypervGroup, featuresGroup,
-	hotplugGroup, commandlineGroup,
+	descriptionGroup, eventsGroup, cpuGroup, memoryGroup, firmwareGroup, iothreadsGroup, clockGroup, hypervGroup, featuresGroup,
+	smbiosGroup, fwCfgGroup, hotplugGroup, commandlineGroup,
 }, deviceGroups)
 
 // deviceGroups are devices of which a VM has one.

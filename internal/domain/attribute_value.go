@@ -13,12 +13,18 @@ import (
 
 // What each kind of attribute is in a definition, and as text in Facts.
 
+// textEscapes keep what separates names and texts out of them.
+var (
+	textEscapes   = strings.NewReplacer(`\`, `\\`, "\n", `\n`, "=", `\e`)
+	textUnescapes = strings.NewReplacer(`\\`, `\`, `\n`, "\n", `\e`, "=")
+)
+
 // ParseTexts reads the value of an attribute of kind Texts.
 func ParseTexts(value string) map[string]string {
 	texts := map[string]string{}
 	for line := range strings.Lines(value) {
 		if name, text, ok := strings.Cut(strings.TrimSuffix(line, "\n"), "="); ok {
-			texts[name] = text
+			texts[textUnescapes.Replace(name)] = textUnescapes.Replace(text)
 		}
 	}
 	return texts
@@ -28,7 +34,7 @@ func ParseTexts(value string) map[string]string {
 func FormatTexts(texts map[string]string) string {
 	var b strings.Builder
 	for _, name := range sortedKeys(texts) {
-		b.WriteString(name + "=" + texts[name] + "\n")
+		b.WriteString(textEscapes.Replace(name) + "=" + textEscapes.Replace(texts[name]) + "\n")
 	}
 	return b.String()
 }

@@ -39,15 +39,9 @@ var ignitionBlock = block{
 
 // ignitionEntries are the entries with that name, whether they lead to a file or not.
 func (d *Definition) ignitionEntries() []*etree.Element {
-	var found []*etree.Element
-	for _, list := range children(d.root(), "sysinfo") {
-		if attr(list, "type") == "fwcfg" {
-			found = append(found, slices.DeleteFunc(children(list, "entry"), func(e *etree.Element) bool {
-				return attr(e, "name") != ignitionEntry
-			})...)
-		}
-	}
-	return found
+	return slices.DeleteFunc(children(sysinfo(d.root(), "fwcfg"), "entry"), func(e *etree.Element) bool {
+		return attr(e, "name") != ignitionEntry
+	})
 }
 
 // readIgnition reads the file of the entry.
@@ -66,22 +60,10 @@ func (d *Definition) applyIgnition(want *string) {
 		return
 	}
 	for _, e := range d.ignitionEntries() {
-		list := e.Parent()
 		drop(e)
-		if len(list.ChildElements()) == 0 {
-			drop(list)
-		}
 	}
-	if *want == "" {
-		return
+	if *want != "" {
+		add(ensureSysinfo(d.root(), "fwcfg"), "entry", "name", ignitionEntry, "file", *want)
 	}
-	lists := slices.DeleteFunc(children(d.root(), "sysinfo"), func(e *etree.Element) bool {
-		return attr(e, "type") != "fwcfg"
-	})
-	if len(lists) == 0 {
-		list := element("sysinfo", "type", "fwcfg")
-		insert(d.root(), list, "sysinfo", "os")
-		lists = append(lists, list)
-	}
-	add(lists[0], "entry", "name", ignitionEntry, "file", *want)
+	dropSysinfo(d.root(), "fwcfg")
 }

@@ -66,7 +66,7 @@ func TestMobility_readsWhatDecidesAboutMoving(t *testing.T) {
 		Confidential: "sev", HypervPassthrough: true, Reenlightenment: true, StableTSC: true,
 		TPM: "emulator", Facts: Facts{
 			"devices.tpm.backend": "emulator", cpuFeatures: "invtsc=require\n", "platform.hyperv.mode": "passthrough",
-			"platform.hyperv.reenlightenment": "yes", "devices.smartcard.mode": "host",
+			"platform.hyperv.reenlightenment": "yes", "devices.smartcard.mode": "host", "firmware.nvram": "/n",
 		},
 		NVRAM: "/n", Files: []string{"/boot/k", "/boot/i"},
 	}

@@ -3,13 +3,15 @@ package domain
 import (
 	"cmp"
 	"strings"
+
+	"github.com/beevik/etree"
 )
 
 // firmwareBlock is what boots the guest.
 var firmwareBlock = block{
 	rules: firmwareRules,
-	read:  func(d *Definition, s *Spec) { s.Firmware = d.readFirmware() },
-	apply: func(d *Definition, want Spec) error { return d.applyFirmware(want.Firmware) },
+	read:  func(d *Definition, s *Spec) { s.Firmware = readFirmware(d.root()) },
+	apply: func(d *Definition, want Spec) error { return applyFirmware(d.root(), want.Firmware) },
 	classify: func(c *classifier) {
 		if differs(c.have.Firmware.Type, c.want.Firmware.Type) {
 			c.add("firmware.type", "firmware.type", "")
@@ -67,15 +69,15 @@ var kernelRules = map[string]rule{
 func (d *Definition) ACPI() bool { return child(d.root(), "features", "acpi") != nil }
 
 // readFirmware reads <os firmware>, <firmware> and <loader>. A live definition names the loader only, whoever chose it.
-func (d *Definition) readFirmware() Firmware {
-	osElement := child(d.root(), "os")
+func readFirmware(root *etree.Element) Firmware {
+	osElement := child(root, "os")
 	loader := child(osElement, "loader")
 	auto := attr(osElement, "firmware")
 	if auto != "efi" && attr(loader, "type") != "pflash" {
 		return Firmware{Type: new("bios"), SecureBoot: new(false)}
 	}
 	read := Firmware{Type: new("efi")}
-	if feature := d.secureBootFeature(); feature != "" {
+	if feature := secureBootFeature(root); feature != "" {
 		read.SecureBoot = new(feature == "yes")
 		return read
 	}
@@ -89,8 +91,8 @@ func (d *Definition) readFirmware() Firmware {
 }
 
 // secureBootFeature returns yes or no as the firmware was asked for, "" when it wasn't.
-func (d *Definition) secureBootFeature() string {
-	for _, feature := range children(child(d.root(), "os", "firmware"), "feature") {
+func secureBootFeature(root *etree.Element) string {
+	for _, feature := range children(child(root, "os", "firmware"), "feature") {
 		if attr(feature, "name") == "secure-boot" {
 			return attr(feature, "enabled")
 		}
@@ -100,25 +102,25 @@ func (d *Definition) secureBootFeature() string {
 
 // applyFirmware lets libvirt choose the firmware for what is declared. A loader that was chosen by hand stays as long
 // as it is what is declared.
-func (d *Definition) applyFirmware(want Firmware) error {
-	have := d.readFirmware()
+func applyFirmware(root *etree.Element, want Firmware) error {
+	have := readFirmware(root)
 	kind := pick(want.Type, have.Type, "bios")
 	if kind == "bios" {
 		if pick(want.SecureBoot, nil, false) {
 			return Problem{"firmware.secure_boot", `Secure boot needs the firmware type "efi".`}
 		}
 		if differs(have.Type, want.Type) {
-			d.forgetFirmware()
+			forgetFirmware(root)
 		}
 		return nil
 	}
 	if !differs(have.Type, want.Type) && !differs(have.SecureBoot, want.SecureBoot) {
 		return nil
 	}
-	d.forgetFirmware()
-	osElement := ensure(d.root(), "os")
+	forgetFirmware(root)
+	osElement := ensure(root, "os")
 	setAttr(osElement, "firmware", "efi")
-	ensure(ensure(d.root(), "features", "os"), "acpi") // UEFI has no other way to describe the VM.
+	ensure(ensure(root, "features", "os"), "acpi") // UEFI has no other way to describe the VM.
 	if want.SecureBoot == nil {
 		return nil
 	}
@@ -126,7 +128,7 @@ func (d *Definition) applyFirmware(want Firmware) error {
 	if *want.SecureBoot {
 		enabled = "yes"
 		// The firmware keeps its keys in system management mode.
-		setAttr(ensure(ensure(d.root(), "features", "os"), "smm"), "state", "on")
+		setAttr(ensure(ensure(root, "features", "os"), "smm"), "state", "on")
 	}
 	add(ensure(osElement, "firmware", "type"), "feature", "enabled", enabled, "name", "secure-boot")
 	return nil
@@ -142,8 +144,8 @@ func (f Firmware) Outdates(want Firmware) bool {
 }
 
 // forgetFirmware removes every choice of a firmware and its variables.
-func (d *Definition) forgetFirmware() {
-	osElement := ensure(d.root(), "os")
+func forgetFirmware(root *etree.Element) {
+	osElement := ensure(root, "os")
 	setAttr(osElement, "firmware", "")
 	dropChildren(osElement, "firmware", "loader", "nvram")
 }

@@ -224,7 +224,12 @@ func (u *update) checkRestart() error {
 		return nil
 	}
 
-	for _, c := range domain.Changes(*u.vm.LiveSpec, u.want.Spec) {
+	live := *u.vm.LiveSpec
+	if u.vm.PersistentSpec != nil {
+		live = domain.WithoutEchoes(live, *u.vm.PersistentSpec)
+	}
+
+	for _, c := range domain.Changes(live, u.want.Spec) {
 		if !c.Live {
 			u.restart = append(u.restart, c)
 		}

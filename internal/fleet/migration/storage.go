@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
@@ -159,16 +160,23 @@ func (t preflight) checkBootFiles(ctx context.Context, f *blockerList) {
 		return
 	}
 	for _, path := range t.vm.Facts.Files {
-		there, err := findVolume(ctx, t.target, path)
-		switch {
-		case err != nil:
-			f.unanswered(HypervisorNotCompatible, "kernel", t.target, "the storage", err)
-			return
-		case there == nil:
-			f.mayBlock(HypervisorNotCompatible, "kernel",
-				fmt.Sprintf("it boots from %s, which is in no storage pool of host %q, "+
-					"so that whether the file is there is unknown", path, t.target.Name()), "Put the file there.")
-		}
+		t.checkOpenedFile(ctx, f, "kernel", "boots from", path)
+	}
+	const entries = "platform.fw_cfg_files"
+	files := domain.ParseTexts(t.vm.Facts.Facts[entries])
+	for _, path := range slices.Sorted(maps.Values(files)) {
+		t.checkOpenedFile(ctx, f, entries, "hands its guest", path)
+	}
+}
+
+// checkOpenedFile checks a file that QEMU opens.
+func (t preflight) checkOpenedFile(ctx context.Context, f *blockerList, attribute, verb, path string) {
+	switch there, err := findVolume(ctx, t.target, path); {
+	case err != nil:
+		f.unanswered(HypervisorNotCompatible, attribute, t.target, "the storage", err)
+	case there == nil:
+		f.mayBlock(HypervisorNotCompatible, attribute, fmt.Sprintf("it %s %s, which is in no storage pool of host %q, "+
+			"so that whether the file is there is unknown", verb, path, t.target.Name()), "Put the file there.")
 	}
 }
 

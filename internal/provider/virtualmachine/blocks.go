@@ -55,8 +55,11 @@ var memoryBlock = block{
 }
 
 var firmwareBlock = block{
-	toDomain:   func(m, _ *model, s *domain.Spec) { s.Firmware = firmwareToDomain(m.Firmware) },
-	fromDomain: func(m *model, s domain.Spec, _ observation, _ *model) { m.Firmware = firmwareFromDomain(s.Firmware) },
+	toDomain: func(m, _ *model, s *domain.Spec) {
+		s.Firmware = firmwareToDomain(m.Firmware)
+		declareRows(&s.Facts, "firmware", "", open(m.Firmware))
+	},
+	fromDomain: func(m *model, s domain.Spec, _ observation, prior *model) { m.Firmware = firmwareFromDomain(s, prior) },
 	settle: func(planned, config, prior *model) {
 		planned.Firmware = settleFirmware(config.Firmware, planned.Firmware, prior.Firmware)
 	},

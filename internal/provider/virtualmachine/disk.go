@@ -226,6 +226,14 @@ func (m *model) files() map[string]string {
 	kernel := open(m.Kernel)
 	add("kernel.path", kernel.string("path"))
 	add("kernel.initrd", kernel.string("initrd"))
+	firmware := open(m.Firmware)
+	add("firmware.loader", firmware.string("loader"))
+	add("firmware.nvram_template", firmware.string("nvram_template"))
+	for name, path := range open(m.Platform).stringMap("fw_cfg_files").Elements() {
+		if path, ok := path.(types.String); ok {
+			add("platform.fw_cfg_files."+name, path)
+		}
+	}
 	return out
 }
 

@@ -8,12 +8,12 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/value"
 )
 
-var firmwareAttributes = attributes{
+var firmwareAttributes = merged(blockLevels["firmware"], attributes{
 	"type": optionalString("Firmware. One of " + value.OneOf(domain.FirmwareTypes) + ". If it changes, the next start " +
 		"by an apply uses new UEFI variables: boot entries that the guest made are lost."),
 	"secure_boot": optionalBool("Whether only signed code is booted. Requires the type `efi`. A change also creates " +
 		"new UEFI variables."),
-}
+})
 
 var firmwareType = objectType(firmwareAttributes)
 
@@ -22,22 +22,31 @@ func firmwareToDomain(o types.Object) domain.Firmware {
 	return domain.Firmware{Type: optionalText(a.string("type")), SecureBoot: value.Bool(a.bool("secure_boot"))}
 }
 
-func firmwareFromDomain(f domain.Firmware) types.Object {
-	return types.ObjectValueMust(firmwareType.AttrTypes, map[string]attr.Value{
-		"type":        stringOrNull(f.Type),
-		"secure_boot": types.BoolPointerValue(f.SecureBoot),
-	})
+func firmwareFromDomain(s domain.Spec, prior *model) types.Object {
+	a := map[string]attr.Value{
+		"type":        stringOrNull(s.Firmware.Type),
+		"secure_boot": types.BoolPointerValue(s.Firmware.SecureBoot),
+	}
+	readRows(a, "firmware", rowReader{facts: s.Facts}, open(prior.Firmware), prior.Name.IsNull())
+	return types.ObjectValueMust(firmwareType.AttrTypes, a)
 }
 
-// settleFirmware plans no secure boot that came with the other type of firmware.
+// settleFirmware plans nothing that came with the other type of firmware: neither secure boot nor files.
 func settleFirmware(config, planned, prior types.Object) types.Object {
 	if !set(config) || !set(planned) || !set(prior) {
 		return planned
 	}
-	a, before := open(planned), open(prior)
-	if !open(config)["secure_boot"].IsNull() || a["type"].Equal(before["type"]) {
-		return planned
+	a, before, declared := open(planned), open(prior), open(config)
+	chosen := a["type"].Equal(before["type"])
+	if declared["secure_boot"].IsNull() && !chosen {
+		a["secure_boot"] = types.BoolUnknown()
 	}
-	a["secure_boot"] = types.BoolUnknown()
+	if !chosen || !a["secure_boot"].Equal(before["secure_boot"]) {
+		for _, name := range []string{"loader", "nvram", "nvram_template", "stateless"} {
+			if declared[name].IsNull() {
+				a[name] = nullLike(a[name])
+			}
+		}
+	}
 	return types.ObjectValueMust(firmwareType.AttrTypes, a)
 }

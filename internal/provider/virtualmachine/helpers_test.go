@@ -84,8 +84,11 @@ var full = in{
 		"size": "1Gi", "max_size": "4Gi", "hard_limit": "8Gi", "huge_pages": "2Mi", "locked": true,
 		"numatune": in{"mode": "strict", "nodeset": "0", "cells": in{"0": in{"mode": "strict", "nodeset": "0"}}},
 	},
-	"firmware": in{"type": "efi", "secure_boot": true},
-	"kernel":   in{"path": "/boot/vmlinuz", "initrd": "/boot/initrd", "cmdline": "quiet"},
+	"firmware": in{
+		"type": "efi", "secure_boot": true, "loader": "/code.fd", "nvram": "/vars.fd", "nvram_template": "/template.fd",
+		"boot_menu": in{"enabled": true, "timeout": 3000},
+	},
+	"kernel": in{"path": "/boot/vmlinuz", "initrd": "/boot/initrd", "cmdline": "quiet"},
 	"disks": in{
 		"root": in{
 			"volume": "/images/web.qcow2", "bus": "virtio", "format": "qcow2", "boot_order": 1,
@@ -118,7 +121,8 @@ var full = in{
 	"platform": in{
 		"iothreads": 2, "events": in{"on_crash": "preserve"},
 		"clock": in{"offset": "localtime", "hpet": false}, "hyperv": in{"relaxed": true, "spinlocks": 8191},
-		"features": in{"acpi": true},
+		"features": in{"acpi": true}, "fw_cfg": in{"opt/a": "1"}, "fw_cfg_files": in{"opt/b": "/b"},
+		"smbios": in{"mode": "sysinfo", "system": in{"serial": "S1"}},
 	},
 	"qemu_commandline": in{"args": []any{"-name", "b"}, "env": in{"A": "b"}},
 	"extra_device_xml": in{"shared": `<shmem name="a"><size unit="M">4</size></shmem>`},

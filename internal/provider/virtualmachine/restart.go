@@ -49,7 +49,7 @@ func (p planning) needs() needs {
 		n.fresh = nil
 		return n
 	}
-	for _, c := range domain.Changes(*p.live, want) {
+	for _, c := range domain.Changes(domain.WithoutEchoes(*p.live, have), want) {
 		if !c.Live && !c.Replace {
 			n.restart = append(n.restart, c)
 		}

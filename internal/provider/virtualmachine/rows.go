@@ -284,7 +284,7 @@ func (r rowReader) read(path string, a schema.Attribute, prior attr.Value, every
 	_, container := containers[path]
 	container = container || blockParts[path]
 	_, isDevice := deviceModels[path]
-	there := container && !before.IsNull() && !everything // A container stays as somebody wrote it, empty or not.
+	there := !isDevice && !before.IsNull() && !everything // What isn't a device stays as it was declared, empty or not.
 	values := map[string]attr.Value{}
 	for name, a := range level.Attributes {
 		// A device that is there is read as a whole, and so is what libvirt fills in.

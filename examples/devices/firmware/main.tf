@@ -1,0 +1,36 @@
+# Firmware that is chosen by hand, what the guest reads about its hardware, and texts that it reads from QEMU's firmware
+# (/sys/firmware/qemu_fw_cfg/by_name). Without firmware.loader libvirt chooses the firmware for type and secure_boot.
+
+terraform {
+  required_providers {
+virtfleet = {
+  source = "virtfleet/virtfleet"
+}
+  }
+}
+
+provider "virtfleet" {
+  hosts = {
+kvm1 = { uri = "qemu+ssh://root@kvm1.example.net/system" }
+  }
+}
+
+resource "virtfleet_virtual_machine" "appliance" {
+  name   = "appliance"
+  memory = { size = "2Gi" }
+
+  firmware = {
+type           = "efi"
+loader         = "/usr/share/OVMF/OVMF_CODE_4M.fd"
+nvram_template = "/usr/share/OVMF/OVMF_VARS_4M.fd"
+boot_menu      = { enabled = true, timeout = 3000 }
+  }
+
+  platform = {
+smbios = {
+  mode   = "sysinfo"
+  system = { manufacturer = "ACME", product = "Appliance", serial = "A-1001" }
+}
+fw_cfg = { "opt/com.example/role" = "gateway" }
+  }
+}

@@ -1,0 +1,120 @@
+package domain
+
+import (
+	"github.com/beevik/etree"
+)
+
+const (
+	firmwareLoader = "firmware.loader"
+	loaderWhy      = "The firmware is loaded when the VM starts."
+)
+
+// firmwareGroup are the attributes of the firmware that are each one place in the definition.
+var firmwareGroup = Group{
+	Path: "firmware", Block: true,
+	Doc: "Firmware.",
+	Attributes: []Attribute{
+		{
+			Name: "loader", Why: loaderWhy, Echo: true, Check: absolute, Read: readLoader, Write: writeLoader,
+			Doc: "File on the host with the firmware, in the place of the one that libvirt chooses for `type` and " +
+				"`secure_boot`. With the type `efi` it is mapped as flash memory, else as a ROM. `\"\"` has libvirt choose again.",
+		},
+		{
+			Name: "nvram_template", Why: loaderWhy, Echo: true, Check: absolute,
+			Read: func(e *etree.Element) string {
+				if readLoader(e) == "" {
+					return "" // libvirt has chosen it, together with the firmware.
+				}
+				return at(e, "os/nvram@template")
+			},
+			Write: func(e *etree.Element, value string) error { put(e, "os/nvram@template", value); return nil },
+			Doc: "File on the host that the variables of a `loader` begin with. Needs `loader`. It is read when there is no " +
+				"`nvram` yet.",
+		},
+		{
+			Name: "nvram", Why: loaderWhy, Echo: true, Check: absolute,
+			Read: func(e *etree.Element) string {
+				if nvram := child(e, "os", "nvram"); attr(nvram, "type") == "" {
+					return text(nvram)
+				}
+				return at(e, "os/nvram[type=file]/source@file")
+			},
+			Write: func(e *etree.Element, value string) error {
+				nvram := child(e, "os", "nvram")
+				if attr(nvram, "type") != "" {
+					setAttr(nvram, "type", "")
+					dropChildren(nvram, "source")
+				}
+				put(e, "os/nvram", value)
+				return nil
+			},
+			Doc: "File on the host that keeps the variables of UEFI. libvirt chooses one if you don't.",
+		},
+		{
+			Name: "stateless", Place: "os/loader@stateless", Kind: Switch, Since: "8.6.0", Why: loaderWhy,
+			Doc: "Whether the firmware keeps no variables, as confidential VMs require.",
+		},
+		{
+			Name: "boot_menu.enabled", Place: "os/bootmenu@enable", Kind: Switch, Why: loaderWhy,
+			Doc: "Whether the guest's screen offers a choice of what to boot.",
+		},
+		{
+			Name: "boot_menu.timeout", Place: "os/bootmenu@timeout", Kind: Count, Zero: true, Check: between(1, 65535),
+			Why: loaderWhy, Doc: "Milliseconds until it boots by itself; `0`: the firmware's own time.",
+		},
+	},
+	Check: func(value func(string) string) (attribute, problem string) {
+		if value("nvram_template") != "" && value("loader") == "" {
+			return "nvram_template", "A template needs a loader: without one libvirt chooses both."
+		}
+		if value("stateless") == "yes" && value("nvram")+value("nvram_template") != "" {
+			return "stateless", "Stateless firmware keeps no variables, and has no place for them."
+		}
+		return "", ""
+	},
+}
+
+func init() {
+	NestedDocs["firmware.boot_menu"] = "Menu of what to boot."
+}
+
+// readLoader reads a firmware that was chosen by hand.
+func readLoader(root *etree.Element) string {
+	os := child(root, "os")
+	if attr(os, "firmware") != "" {
+		return ""
+	}
+	return text(child(os, "loader"))
+}
+
+// writeLoader chooses a firmware, or leaves that to libvirt again.
+func writeLoader(root *etree.Element, value string) error {
+	firmware := readFirmware(root)
+	efi, secure := pick(firmware.Type, nil, "") == "efi", pick(firmware.SecureBoot, nil, false)
+	os := ensure(root, "os")
+	if value == "" {
+		forgetFirmware(root)
+		if efi {
+			return applyFirmware(root, Firmware{Type: new("efi"), SecureBoot: new(secure)})
+		}
+		dropEmpty(os, root)
+		return nil
+	}
+	if attr(os, "firmware") != "" { // With it libvirt has chosen what the variables begin with.
+		put(root, "os/nvram@template", "")
+	}
+	setAttr(os, "firmware", "")
+	dropChildren(os, "firmware")
+	loader := ensure(os, "loader", "type")
+	loader.SetText(value)
+	if !efi {
+		setAttr(loader, "type", "rom")
+		return nil
+	}
+	setAttr(loader, "readonly", "yes")
+	setAttr(loader, "type", "pflash")
+	if secure {
+		setAttr(loader, "secure", "yes")
+	}
+	return nil
+}

@@ -1,0 +1,157 @@
+package domain
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/beevik/etree"
+)
+
+const (
+	// fwCfgFiles is the path of the entries with the content of files.
+	fwCfgFiles = "platform.fw_cfg_files"
+	smbiosWhy  = "The guest reads it from its firmware when it starts."
+	fwCfgWhy   = "QEMU hands it to the guest's firmware when the VM starts."
+)
+
+// smbiosGroup is what the guest reads about its hardware.
+var smbiosGroup = Group{
+	Path: "platform.smbios",
+	Doc: "What the guest reads about its hardware (SMBIOS), such as manufacturer and serial number. What isn't set is " +
+		"left alone.",
+	Attributes: []Attribute{
+		{
+			Name: "mode", Place: "os/smbios@mode", Values: []string{"sysinfo", "host"}, Unset: "emulate", Why: smbiosWhy,
+			Doc: "Where it comes from: the entries here (`sysinfo`), the `host`, or QEMU (`emulate`).",
+		},
+		smbiosEntries("bios", "bios", "the firmware: `vendor`, `version`, `date`, `release`"),
+		smbiosEntries("system", "system",
+			"the computer: `manufacturer`, `product`, `version`, `serial`, `sku`, `family`; a `uuid` must be the VM's"),
+		smbiosEntries("base_board", "baseBoard",
+			"the mainboard: `manufacturer`, `product`, `version`, `serial`, `asset`, `location`"),
+		smbiosEntries("chassis", "chassis", "the case: `manufacturer`, `version`, `serial`, `asset`, `sku`"),
+	},
+}
+
+// fwCfgGroup is what QEMU's firmware hands to the guest, but for the configuration for Ignition.
+var fwCfgGroup = Group{
+	Path: "platform",
+	Attributes: []Attribute{
+		fwCfg("fw_cfg", "Texts for the guest in `/sys/firmware/qemu_fw_cfg/by_name`, by names such as "+
+			"`opt/com.example/name`. They are in the definition and the state: none may be a secret. `{}` removes them.",
+			func(string) string { return "" }, (*etree.Element).Text,
+			func(e *etree.Element, value string) { e.SetText(value) }),
+		fwCfg("fw_cfg_files", "The same with the content of files on the host, by their paths. Every host of the VM must "+
+			"have them. `{}` removes them.",
+			absolute, func(e *etree.Element) string { return attr(e, "file") },
+			func(e *etree.Element, value string) { setAttr(e, "file", value) }),
+	},
+}
+
+// Files are the files of the host that facts name.
+func (f Facts) Files() []string {
+	files := slices.Collect(maps.Values(ParseTexts(f[fwCfgFiles])))
+	return append(files, f[firmwareLoader], f["firmware.nvram_template"])
+}
+
+// sysinfo returns the element with what a guest is told in one way, nil when there is none.
+func sysinfo(root *etree.Element, kind string) *etree.Element {
+	for _, list := range children(root, "sysinfo") {
+		if attr(list, "type") == kind {
+			return list
+		}
+	}
+	return nil
+}
+
+// ensureSysinfo returns the element, made when it isn't there.
+func ensureSysinfo(root *etree.Element, kind string) *etree.Element {
+	list := sysinfo(root, kind)
+	if list == nil {
+		list = element("sysinfo", "type", kind)
+		insert(root, list, "sysinfo", "os")
+	}
+	return list
+}
+
+// dropSysinfo removes the element if it says nothing any more.
+func dropSysinfo(root *etree.Element, kind string) {
+	if list := sysinfo(root, kind); list != nil && len(list.ChildElements()) == 0 {
+		drop(list)
+	}
+}
+
+func smbiosEntries(name, tag, doc string) Attribute {
+	return Attribute{
+		Name: name, Kind: Texts, Why: smbiosWhy,
+		Read: func(root *etree.Element) string {
+			texts := map[string]string{}
+			for _, e := range children(child(sysinfo(root, "smbios"), tag), "entry") {
+				texts[attr(e, "name")] = text(e)
+			}
+			return FormatTexts(texts)
+		},
+		Write: func(root *etree.Element, value string) error {
+			list := ensureSysinfo(root, "smbios")
+			section := ensure(list, tag)
+			dropChildren(section, "entry")
+			texts := ParseTexts(value)
+			for _, name := range sortedKeys(texts) {
+				add(section, "entry", "name", name).SetText(texts[name])
+			}
+			dropEmpty(section, list)
+			dropSysinfo(root, "smbios")
+			return nil
+		},
+		Doc: "What it is told about " + doc + ". They count with `mode = \"sysinfo\"`. `{}` removes them.",
+	}
+}
+
+// fwCfg are the entries that have a value in one place.
+func fwCfg(name, doc string, check func(value string) string, get func(*etree.Element) string,
+	set func(e *etree.Element, value string),
+) Attribute {
+	entries := func(root *etree.Element) []*etree.Element {
+		return slices.DeleteFunc(children(sysinfo(root, "fwcfg"), "entry"), func(e *etree.Element) bool {
+			return attr(e, "name") == ignitionEntry || get(e) == ""
+		})
+	}
+	return Attribute{
+		Name: name, Kind: Texts, Why: fwCfgWhy, Doc: doc,
+		Read: func(root *etree.Element) string {
+			texts := map[string]string{}
+			for _, e := range entries(root) {
+				texts[attr(e, "name")] = get(e)
+			}
+			return FormatTexts(texts)
+		},
+		Write: func(root *etree.Element, value string) error {
+			for _, e := range entries(root) {
+				drop(e)
+			}
+			texts := ParseTexts(value)
+			for _, name := range sortedKeys(texts) {
+				set(add(ensureSysinfo(root, "fwcfg"), "entry", "name", name), texts[name])
+			}
+			dropSysinfo(root, "fwcfg")
+			return nil
+		},
+		Check: func(value string) string {
+			for name, text := range ParseTexts(value) {
+				switch wrong := check(text); {
+				case name == ignitionEntry:
+					return fmt.Sprintf("%q is the configuration for Ignition: declare ignition.", name)
+				case !strings.HasPrefix(name, "opt/"):
+					return fmt.Sprintf("The name %q doesn't begin with opt/, as those that aren't QEMU's own do.", name)
+				case text == "":
+					return fmt.Sprintf("The entry %q has no content.", name)
+				case wrong != "":
+					return wrong
+				}
+			}
+			return ""
+		},
+	}
+}
