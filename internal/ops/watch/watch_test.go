@@ -195,7 +195,7 @@ func TestModel_tellsChanges(t *testing.T) {
 				changes := append(m.notePoll(fleet.Glance{Host: "kvm1", At: at, Err: now.down}),
 					m.notePoll(fleet.Glance{Host: "kvm2", At: at})...)
 				var got []string
-				for _, c := range append(changes, m.update(at, now.found, jobs)...) {
+				for _, c := range append(changes, m.applyListing(at, now.found, jobs)...) {
 					got = append(got, c.host+" "+c.name+" "+c.what)
 				}
 				if diff := cmp.Diff(now.want, got); diff != "" {
@@ -241,7 +241,7 @@ func modelOf(found []fleet.Listed, jobs map[string]*libvirt.Job) *model {
 	for _, h := range []string{"kvm1", "kvm2"} {
 		m.notePoll(fleet.Glance{Host: h, At: noon})
 	}
-	m.update(noon, found, jobs)
+	m.applyListing(noon, found, jobs)
 	return m
 }
 
@@ -261,23 +261,23 @@ func TestLive(t *testing.T) {
 		"  [=========>   ]  75%  200.0 MiB sent, 64.0 MiB of 256.0 MiB left, 100.0 MiB/s",
 		"4 VMs on 2 hosts: 3 Migrating, 1 Running",
 	}
-	if diff := cmp.Diff(want, m.live(79, 24)); diff != "" {
+	if diff := cmp.Diff(want, m.liveLines(79, 24)); diff != "" {
 		t.Error(diff)
 	}
 	// As many as there is place for, and the others are counted.
 	for height := 1; height < 10; height++ {
-		lines := m.live(79, height)
+		lines := m.liveLines(79, height)
 		if len(lines) > max(height, 2) || !slices.Contains(lines, want[6]) {
 			t.Errorf("%d rows: %q", height, lines)
 		}
 	}
-	if lines := m.live(79, 4); lines[2] != "and 2 more" {
+	if lines := m.liveLines(79, 4); lines[2] != "and 2 more" {
 		t.Errorf("got %q", lines)
 	}
 	quiet := modelOf([]fleet.Listed{listed("web", nil)}, nil)
 	quiet.notePoll(fleet.Glance{Host: "kvm2", At: noon, Err: errors.New("refused")})
 	want = []string{"1 VM on 2 hosts: 1 Running; no migrations", "no answer from kvm2: shown as seen last"}
-	if diff := cmp.Diff(want, quiet.live(79, 24)); diff != "" {
+	if diff := cmp.Diff(want, quiet.liveLines(79, 24)); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -288,7 +288,7 @@ func TestProgress(t *testing.T) {
 	m.notePoll(fleet.Glance{Host: "kvm1", At: noon, Err: errors.New("refused")})
 	want := "kvm1 -> kvm2  PreCopy  12s  iteration 3  dirty 2.0 MiB/s  kvm1 does not answer  " +
 		"75%  200.0 MiB sent, 64.0 MiB of 256.0 MiB left, 100.0 MiB/s"
-	if got := m.progress(m.migrating()[0]); got != want {
+	if got := m.progressLine(m.migratingVMs()[0]); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
 	done := job()
@@ -305,10 +305,10 @@ func TestBar(t *testing.T) {
 		for _, width := range []int{1, 10, 50} {
 			s := modelOf([]fleet.Listed{listed("web", migrating)}, map[string]*libvirt.Job{"uuid-web": {
 				Type: libvirt.JobUnbounded, Operation: libvirt.OperationMigrationOut, Data: d,
-			}}).migrating()[0].migration
-			got := bar(s, width)
-			if len(got) != max(width, 3) || percent(s) > 99 {
-				t.Errorf("%v in %d: %s, %d%%", d, width, got, percent(s))
+			}}).migratingVMs()[0].migration
+			got := progressBar(s, width)
+			if len(got) != max(width, 3) || sentPercent(s) > 99 {
+				t.Errorf("%v in %d: %s, %d%%", d, width, got, sentPercent(s))
 			}
 		}
 	}

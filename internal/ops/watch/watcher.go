@@ -74,19 +74,19 @@ func newWatcher(f *fleet.Fleet, hosts []string, interval time.Duration) *watcher
 	return w
 }
 
-// run polls all hosts until ctx ends.
-func (w *watcher) run(ctx context.Context) {
+// pollAllHosts polls all hosts until ctx ends.
+func (w *watcher) pollAllHosts(ctx context.Context) {
 	var work sync.WaitGroup
 	for _, host := range w.hosts {
-		work.Go(func() { w.watch(ctx, host) })
+		work.Go(func() { w.pollHostUntilDone(ctx, host) })
 		// A host whose driver has no events is asked at every tick all the same.
 		work.Go(func() { _ = w.fleet.Follow(ctx, host, w.onEvent) })
 	}
 	work.Wait()
 }
 
-// watch polls one host at every tick, and when it reports an event.
-func (w *watcher) watch(ctx context.Context, host string) {
+// pollHostUntilDone polls one host at every tick, and when it reports an event.
+func (w *watcher) pollHostUntilDone(ctx context.Context, host string) {
 	tick := time.NewTicker(w.interval)
 	defer tick.Stop()
 	for {
@@ -96,15 +96,15 @@ func (w *watcher) watch(ctx context.Context, host string) {
 			return
 		case <-tick.C:
 		case <-w.ask[host]:
-			if !pause(ctx, batchDelay) {
+			if !sleep(ctx, batchDelay) {
 				return
 			}
 		}
 	}
 }
 
-// pause waits, and returns false if ctx ends meanwhile.
-func pause(ctx context.Context, d time.Duration) bool {
+// sleep waits, and returns false if ctx ends meanwhile.
+func sleep(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
@@ -206,9 +206,9 @@ func connectionLost(why string) error {
 	return errors.New(why)
 }
 
-// refresh merges the hosts' last answers, brings the model up to date with them, and returns what has changed. It also
-// notes which jobs are to be asked for next.
-func (w *watcher) refresh(m *model) []change {
+// mergePolls merges the hosts' last answers, brings the model up to date with them, and returns what has changed. It
+// also notes which jobs are to be asked for next.
+func (w *watcher) mergePolls(m *model) []change {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	changes := w.changes
@@ -226,10 +226,10 @@ func (w *watcher) refresh(m *model) []change {
 		}
 		changes = append(changes, m.notePoll(g)...)
 	}
-	before := m.sources()
+	before := m.migrationSources()
 	found := w.fleet.Together(glances, m.lastKnown())
 	w.resolveInconsistent(found)
-	changes = append(m.update(now, found, w.jobs), changes...)
+	changes = append(m.applyListing(now, found, w.jobs), changes...)
 	slices.SortStableFunc(changes, func(a, b change) int { return a.at.Compare(b.at) })
 	departing := map[string]*fleet.VM{}
 	for _, l := range found {
