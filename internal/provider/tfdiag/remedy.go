@@ -64,8 +64,8 @@ var remedies = []kindRemedy{
 	{context.Canceled, "Run again to continue: what is done already is found."},
 }
 
-// remedy returns what to do about an error, and "" where only its text can tell.
-func remedy(err error, own string) string {
+// remedyFor returns what to do about an error, and "" where only its text can tell.
+func remedyFor(err error, own string) string {
 	return cmp.Or(ofKind(err, causes), own, ofKind(err, remedies))
 }
 
