@@ -59,18 +59,18 @@ type change struct {
 var unspoken = map[string]bool{status.Connected: true, status.Started: true}
 
 // notePoll notes whether a host answered, and returns the line if that changed.
-func (m *model) notePoll(g fleet.Glance) []change {
-	h := m.hosts[g.Host]
-	h.answered = h.answered || g.Err == nil
+func (m *model) notePoll(p fleet.HostPoll) []change {
+	h := m.hosts[p.Host]
+	h.answered = h.answered || p.Err == nil
 	tell := func(what string) []change {
-		what += afterText(h.since, g.At)
-		h.silent, h.since = g.Err != nil, g.At
-		return []change{{g.At, g.Host, terminal.None, what}}
+		what += afterText(h.since, p.At)
+		h.silent, h.since = p.Err != nil, p.At
+		return []change{{p.At, p.Host, terminal.None, what}}
 	}
 	switch {
-	case g.Err != nil && !h.silent:
-		return tell("does not answer: " + g.Err.Error())
-	case g.Err == nil && h.silent:
+	case p.Err != nil && !h.silent:
+		return tell("does not answer: " + p.Err.Error())
+	case p.Err == nil && h.silent:
 		return tell("answers again")
 	}
 	return nil
@@ -87,7 +87,7 @@ func (m *model) applyListing(now time.Time, found []fleet.Listed, jobs map[strin
 	for _, l := range found {
 		seen[l.UUID] = true
 		old := m.vms[l.UUID]
-		if l.Skewed {
+		if l.Inconsistent {
 			continue // The last known state counts until the answers agree.
 		}
 		if errors.Is(l.Err, fleet.ErrUnreachable) {

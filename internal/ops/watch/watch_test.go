@@ -171,7 +171,7 @@ func TestModel_tellsChanges(t *testing.T) {
 		},
 		"handed over between two answers": {
 			{found: []fleet.Listed{listed("web", migrating)}},
-			{found: []fleet.Listed{{UUID: "uuid-web", Name: "web", Err: fleet.ErrTwoCopies, Skewed: true}}},
+			{found: []fleet.Listed{{UUID: "uuid-web", Name: "web", Err: fleet.ErrTwoCopies, Inconsistent: true}}},
 			{found: []fleet.Listed{listed("web", arrivedAt2)}, want: []string{
 				"kvm2 web Migrating (kvm1 -> kvm2, PreCopy) -> Running (Migrated) on kvm2",
 			}},
@@ -192,8 +192,8 @@ func TestModel_tellsChanges(t *testing.T) {
 				if now.job != nil {
 					jobs["uuid-web"] = now.job
 				}
-				changes := append(m.notePoll(fleet.Glance{Host: "kvm1", At: at, Err: now.down}),
-					m.notePoll(fleet.Glance{Host: "kvm2", At: at})...)
+				changes := append(m.notePoll(fleet.HostPoll{Host: "kvm1", At: at, Err: now.down}),
+					m.notePoll(fleet.HostPoll{Host: "kvm2", At: at})...)
 				var got []string
 				for _, c := range append(changes, m.applyListing(at, now.found, jobs)...) {
 					got = append(got, c.host+" "+c.name+" "+c.what)
@@ -213,10 +213,10 @@ func TestSettle(t *testing.T) {
 	w.polledAt["kvm1"], w.polledAt["kvm2"] = noon, noon
 	settle := func(want bool) {
 		t.Helper()
-		found := []fleet.Listed{{UUID: "uuid-web", Name: "web", Err: fleet.ErrTwoCopies, Skewed: true}, listed("mail", nil)}
+		found := []fleet.Listed{{UUID: "uuid-web", Name: "web", Err: fleet.ErrTwoCopies, Inconsistent: true}, listed("mail", nil)}
 		w.resolveInconsistent(found)
-		if found[0].Skewed != want || found[1].Skewed {
-			t.Errorf("skewed: %v and %v, want %v and false", found[0].Skewed, found[1].Skewed, want)
+		if found[0].Inconsistent != want || found[1].Inconsistent {
+			t.Errorf("inconsistent: %v and %v, want %v and false", found[0].Inconsistent, found[1].Inconsistent, want)
 		}
 	}
 	settle(true)
@@ -239,7 +239,7 @@ func TestSettle(t *testing.T) {
 func modelOf(found []fleet.Listed, jobs map[string]*libvirt.Job) *model {
 	m := newModel([]string{"kvm1", "kvm2"})
 	for _, h := range []string{"kvm1", "kvm2"} {
-		m.notePoll(fleet.Glance{Host: h, At: noon})
+		m.notePoll(fleet.HostPoll{Host: h, At: noon})
 	}
 	m.applyListing(noon, found, jobs)
 	return m
@@ -275,7 +275,7 @@ func TestLive(t *testing.T) {
 		t.Errorf("got %q", lines)
 	}
 	quiet := modelOf([]fleet.Listed{listed("web", nil)}, nil)
-	quiet.notePoll(fleet.Glance{Host: "kvm2", At: noon, Err: errors.New("refused")})
+	quiet.notePoll(fleet.HostPoll{Host: "kvm2", At: noon, Err: errors.New("refused")})
 	want = []string{"1 VM on 2 hosts: 1 Running; no migrations", "no answer from kvm2: shown as seen last"}
 	if diff := cmp.Diff(want, quiet.liveLines(79, 24)); diff != "" {
 		t.Error(diff)
@@ -285,7 +285,7 @@ func TestLive(t *testing.T) {
 func TestProgress(t *testing.T) {
 	t.Parallel()
 	m := modelOf([]fleet.Listed{listed("web", migrating)}, map[string]*libvirt.Job{"uuid-web": job()})
-	m.notePoll(fleet.Glance{Host: "kvm1", At: noon, Err: errors.New("refused")})
+	m.notePoll(fleet.HostPoll{Host: "kvm1", At: noon, Err: errors.New("refused")})
 	want := "kvm1 -> kvm2  PreCopy  12s  iteration 3  dirty 2.0 MiB/s  kvm1 does not answer  " +
 		"75%  200.0 MiB sent, 64.0 MiB of 256.0 MiB left, 100.0 MiB/s"
 	if got := m.progressLine(m.migratingVMs()[0]); got != want {
