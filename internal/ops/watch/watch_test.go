@@ -213,7 +213,9 @@ func TestSettle(t *testing.T) {
 	w.polledAt["kvm1"], w.polledAt["kvm2"] = noon, noon
 	settle := func(want bool) {
 		t.Helper()
-		found := []fleet.Listed{{UUID: "uuid-web", Name: "web", Err: fleet.ErrTwoCopies, Inconsistent: true}, listed("mail", nil)}
+		found := []fleet.Listed{
+			{UUID: "uuid-web", Name: "web", Err: fleet.ErrTwoCopies, Inconsistent: true}, listed("mail", nil),
+		}
 		w.resolveInconsistent(found)
 		if found[0].Inconsistent != want || found[1].Inconsistent {
 			t.Errorf("inconsistent: %v and %v, want %v and false", found[0].Inconsistent, found[1].Inconsistent, want)
