@@ -409,7 +409,7 @@ func TestLab_handedOverBetweenTwoAnswers(t *testing.T) {
 	}
 
 	for _, m := range all {
-		if m.UUID == vm.UUID && (m.Err != nil || m.VM.Host != target || !m.VM.Running() || m.Skewed) {
+		if m.UUID == vm.UUID && (m.Err != nil || m.VM.Host != target || !m.VM.Running() || m.Inconsistent) {
 			t.Errorf("listed as %+v: %v", m.VM, m.Err)
 		}
 	}

@@ -21,8 +21,8 @@ type (
 	Problem = inventory.Problem
 	// Event is something that happened on a host.
 	Event = inventory.Event
-	// Glance is what one host said, in one pass, of how its VMs stand.
-	Glance = inventory.Glance
+	// HostPoll is what one host said, in one pass, of how its VMs stand.
+	HostPoll = inventory.HostPoll
 	// Outcome says how a VM came to be off.
 	Outcome = inventory.Outcome
 )

@@ -101,7 +101,7 @@ func (f *Fleet) HostConditions(sampled []HostSamples) []HostCondition {
 // because a VM was handed over in between, they are asked for it once more, until
 // ctx ends.
 func (f *Fleet) JoinSamples(ctx context.Context, all []HostSamples) []SampledVM {
-	glances := make([]inventory.Glance, 0, len(all))
+	polls := make([]inventory.HostPoll, 0, len(all))
 	samples := map[string]map[string]Sample{}
 
 	for _, h := range all {
@@ -110,7 +110,7 @@ func (f *Fleet) JoinSamples(ctx context.Context, all []HostSamples) []SampledVM 
 		}
 
 		name := h.record.Host.Name
-		glances = append(glances, inventory.Glance{Host: name, View: h.view})
+		polls = append(polls, inventory.HostPoll{Host: name, View: h.view})
 
 		for _, m := range h.Machines {
 			if samples[m.VM.UUID] == nil {
@@ -123,7 +123,7 @@ func (f *Fleet) JoinSamples(ctx context.Context, all []HostSamples) []SampledVM 
 
 	var joined []SampledVM
 
-	for _, l := range f.Together(glances, nil) {
+	for _, l := range f.MergePolls(polls, nil) {
 		if of := samples[l.UUID]; of != nil { // Else its definition can't be read.
 			joined = append(joined, SampledVM{Listed: l, Samples: of})
 		}
@@ -134,7 +134,7 @@ func (f *Fleet) JoinSamples(ctx context.Context, all []HostSamples) []SampledVM 
 	questions.SetLimit(inventory.SettleAtOnce)
 
 	for i := range joined {
-		if m := &joined[i]; m.Skewed {
+		if m := &joined[i]; m.Inconsistent {
 			questions.Go(func() error {
 				f.askAgain(ctx, m)
 
@@ -155,9 +155,9 @@ func (f *Fleet) askAgain(ctx context.Context, s *SampledVM) {
 
 	switch {
 	case err == nil && s.Samples[vm.Host].VM != nil:
-		s.VM, s.Err, s.Skewed = vm, nil, false
+		s.VM, s.Err, s.Inconsistent = vm, nil, false
 	case errors.Is(err, inventory.ErrTwoCopies), errors.Is(err, inventory.ErrAmbiguous):
-		s.VM, s.Err, s.Skewed = nil, err, false
+		s.VM, s.Err, s.Inconsistent = nil, err, false
 	}
 }
 

@@ -60,7 +60,7 @@ type Counters struct {
 }
 
 // askRaw asks what libvirt has no call for.
-func (a *asking) askRaw(ctx context.Context) error {
+func (a *agentQuery) askRaw(ctx context.Context) error {
 	r := a.report
 	questions := []struct {
 		group   Group
@@ -80,18 +80,18 @@ func (a *asking) askRaw(ctx context.Context) error {
 		}},
 	}
 	for _, q := range questions {
-		if !a.wants(q.group) {
+		if !a.wantsGroup(q.group) {
 			continue
 		}
-		if err := a.send(ctx, q.group, q.command, nil, q.parse); err != nil {
+		if err := a.sendCommand(ctx, q.group, q.command, nil, q.parse); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// send sends one command and reads its answer. An answer that can't be read is no error, but a gap.
-func (a *asking) send(
+// sendCommand sends one command and reads its answer. An answer that can't be read is no error, but a gap.
+func (a *agentQuery) sendCommand(
 	ctx context.Context, g Group, command string, arguments any, parse func(json.RawMessage) error,
 ) error {
 	request, err := json.Marshal(struct {

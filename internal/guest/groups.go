@@ -19,15 +19,15 @@ var groups = map[Group]libvirt.GuestInfoGroups{
 	GroupLoad:        libvirt.GuestLoadInfo,
 }
 
-func (a *asking) wants(g Group) bool { return slices.Contains(a.options.Only, g) }
+func (a *agentQuery) wantsGroup(g Group) bool { return slices.Contains(a.options.Only, g) }
 
 // askGroups asks for all groups at once. What that doesn't tell, because the agent refuses it, is asked for on its own:
 // the answer to that says why.
-func (a *asking) askGroups(ctx context.Context) error {
+func (a *agentQuery) askGroups(ctx context.Context) error {
 	var together libvirt.GuestInfoGroups
 	for g, flag := range groups {
 		// Load came with libvirt 11.2: a call that an older one refuses would cost the others their certainty.
-		if a.wants(g) && g != GroupLoad {
+		if a.wantsGroup(g) && g != GroupLoad {
 			together |= flag
 		}
 	}
@@ -43,7 +43,7 @@ func (a *asking) askGroups(ctx context.Context) error {
 	}
 	for _, g := range Groups() {
 		flag, grouped := groups[g]
-		if !grouped || !a.wants(g) || a.report.has(g) {
+		if !grouped || !a.wantsGroup(g) || a.report.hasGroup(g) {
 			continue
 		}
 		one := func(info *libvirt.GuestInfo) { a.report.addGroup(g, info) }
@@ -75,13 +75,13 @@ func (r *Report) addGroup(g Group, info *libvirt.GuestInfo) {
 		r.Info.Load = info.Load
 	default:
 	}
-	if !r.has(g) {
+	if !r.hasGroup(g) {
 		r.Unavailable[g] = Unavailable{Reason: NotReported}
 	}
 }
 
-// has tells whether a group was reported.
-func (r *Report) has(g Group) bool {
+// hasGroup tells whether a group was reported.
+func (r *Report) hasGroup(g Group) bool {
 	switch g {
 	case GroupOS:
 		return r.Info.OS != nil
@@ -115,7 +115,7 @@ func (r *Report) has(g Group) bool {
 // giveUp gives the reason to those of the groups that have nothing yet.
 func (r *Report) giveUp(why Unavailable, all []Group) {
 	for _, g := range all {
-		if _, said := r.Unavailable[g]; !said && !r.has(g) {
+		if _, said := r.Unavailable[g]; !said && !r.hasGroup(g) {
 			r.Unavailable[g] = why
 		}
 	}

@@ -98,7 +98,7 @@ func Info(ctx context.Context, conn Conn, uuid string, o Options) (*Report, erro
 	if o.Only == nil {
 		o.Only = Groups()
 	}
-	a := asking{conn: conn, uuid: uuid, options: o, report: &Report{Unavailable: make(map[Group]Unavailable)}}
+	a := agentQuery{conn: conn, uuid: uuid, options: o, report: &Report{Unavailable: make(map[Group]Unavailable)}}
 	err := a.readAll(ctx)
 	switch {
 	case err == nil:
@@ -120,8 +120,8 @@ func Info(ctx context.Context, conn Conn, uuid string, o Options) (*Report, erro
 	return a.report, nil
 }
 
-// asking is one round of questions.
-type asking struct {
+// agentQuery is one round of questions.
+type agentQuery struct {
 	conn    Conn
 	uuid    string
 	options Options
@@ -130,7 +130,7 @@ type asking struct {
 
 // readAll asks one question after the other, as the agent answers only one at a time. An error ends it: the agent
 // doesn't answer, or the domain is gone.
-func (a *asking) readAll(ctx context.Context) error {
+func (a *agentQuery) readAll(ctx context.Context) error {
 	if err := a.askGroups(ctx); err != nil {
 		return err
 	}
@@ -146,13 +146,13 @@ func (a *asking) readAll(ctx context.Context) error {
 	if a.options.Probe == nil {
 		return nil
 	}
-	return a.probe(ctx)
+	return a.runProbe(ctx)
 }
 
 // askOnce runs one question in its time, and tells a refusal, which ends only this question, from silence, which ends
 // all.
 func askOnce[T any](
-	ctx context.Context, a *asking, g Group, ask func(context.Context) (T, error), take func(T),
+	ctx context.Context, a *agentQuery, g Group, ask func(context.Context) (T, error), take func(T),
 ) error {
 	asking, cancel := context.WithTimeoutCause(ctx, a.options.Timeout,
 		fmt.Errorf("the guest agent didn't answer within %s", a.options.Timeout))
@@ -163,7 +163,7 @@ func askOnce[T any](
 		a.report.AgentConnected = true
 		take(answer)
 		return nil
-	case refused(err):
+	case isRefusal(err):
 		a.report.AgentConnected = a.report.AgentConnected || errors.Is(err, libvirt.ErrAgentFailed)
 		a.report.Unavailable[g] = unavailableFrom(err)
 		return nil
@@ -174,8 +174,8 @@ func askOnce[T any](
 	}
 }
 
-func (a *asking) askVCPUs(ctx context.Context) error {
-	if !a.wants(GroupVCPUs) {
+func (a *agentQuery) askVCPUs(ctx context.Context) error {
+	if !a.wantsGroup(GroupVCPUs) {
 		return nil
 	}
 	return askOnce(ctx, a, GroupVCPUs,

@@ -31,8 +31,8 @@ type ProbeResult struct {
 	Truncated           bool
 }
 
-// probe runs the command and waits for its end.
-func (a *asking) probe(ctx context.Context) error {
+// runProbe runs the command and waits for its end.
+func (a *agentQuery) runProbe(ctx context.Context) error {
 	p := *a.options.Probe
 	if p.Timeout == 0 {
 		p.Timeout = DefaultProbeTimeout
@@ -40,7 +40,7 @@ func (a *asking) probe(ctx context.Context) error {
 	waiting, cancel := context.WithTimeout(ctx, p.Timeout)
 	defer cancel()
 	pid, started := 0, false
-	err := a.send(ctx, GroupProbe, "guest-exec", map[string]any{
+	err := a.sendCommand(ctx, GroupProbe, "guest-exec", map[string]any{
 		"path": p.Command[0], "arg": p.Command[1:], "capture-output": true,
 	}, func(answer json.RawMessage) error {
 		var reply struct {
@@ -63,12 +63,12 @@ func (a *asking) probe(ctx context.Context) error {
 
 // awaitProbe polls, as KubeVirt does, ten times in the probe's time, but every second at least, so that much patience
 // has no caller wait: the agent doesn't report it by itself.
-func (a *asking) awaitProbe(ctx, waiting context.Context, pid int, timeout time.Duration) error {
+func (a *agentQuery) awaitProbe(ctx, waiting context.Context, pid int, timeout time.Duration) error {
 	ticker := time.NewTicker(min(max(timeout/10, 100*time.Millisecond), time.Second))
 	defer ticker.Stop()
 	for {
 		var result *ProbeResult
-		err := a.send(ctx, GroupProbe, "guest-exec-status", map[string]any{"pid": pid},
+		err := a.sendCommand(ctx, GroupProbe, "guest-exec-status", map[string]any{"pid": pid},
 			func(answer json.RawMessage) (err error) {
 				result, err = parseProbe(answer)
 				return err

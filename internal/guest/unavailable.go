@@ -65,16 +65,16 @@ func unavailableFrom(err error) Unavailable {
 	switch {
 	case errors.Is(err, libvirt.ErrAgentFailed):
 		return Unavailable{Refused, detail}
-	case refused(err):
+	case isRefusal(err):
 		return Unavailable{Unsupported, detail}
 	default:
 		return Unavailable{TimedOut, detail}
 	}
 }
 
-// refused tells whether the error is an answer: the agent, or libvirt in its name, can't do what was asked, and may be
-// able to do something else.
-func refused(err error) bool {
+// isRefusal tells whether the error is an answer: the agent, or libvirt in its name, can't do what was asked, and may
+// be able to do something else.
+func isRefusal(err error) bool {
 	return errors.Is(err, libvirt.ErrUnsupported) || errors.Is(err, libvirt.ErrAgentFailed) ||
 		errors.Is(err, libvirt.ErrInvalid)
 }

@@ -43,19 +43,19 @@ func NewSet(hosts ...Host) Set {
 }
 
 // Present leaves out the hosts that are fenced.
-func (s Set) Present() Set { return s.where(func(h Host) bool { return !h.Fenced }) }
+func (s Set) Present() Set { return s.filtered(func(h Host) bool { return !h.Fenced }) }
 
 // Named leaves out the hosts with other names. Names of no host are ignored.
 func (s Set) Named(names ...string) Set {
-	return s.where(func(h Host) bool { return slices.Contains(names, h.Name) })
+	return s.filtered(func(h Host) bool { return slices.Contains(names, h.Name) })
 }
 
 // Without leaves out the hosts with these names.
 func (s Set) Without(names ...string) Set {
-	return s.where(func(h Host) bool { return !slices.Contains(names, h.Name) })
+	return s.filtered(func(h Host) bool { return !slices.Contains(names, h.Name) })
 }
 
-func (s Set) where(keep func(Host) bool) Set {
+func (s Set) filtered(keep func(Host) bool) Set {
 	return slices.DeleteFunc(slices.Clone(s), func(h Host) bool { return !keep(h) })
 }
 

@@ -122,7 +122,7 @@ func (c *conn) statsOfAll(groups StatsGroups, flags golibvirt.ConnectGetAllDomai
 	}
 	defer func() { _, _ = golibvirt.CloseRawPtr(raw) }()
 	var why C.failure
-	c.count("virConnectGetAllDomainStats")
+	c.countCall("virConnectGetAllDomainStats")
 	//nolint:gocritic // It complains about what cgo makes of this line.
 	n := C.stats_of_all(unsafe.Pointer(raw), C.uint(groups), &r.list, C.uint(flags), &why)
 	if n < 0 {
@@ -143,7 +143,7 @@ func (c *conn) statsOf(
 	}
 	list = append(list, nil)
 	var why C.failure
-	c.count("virDomainListGetStats")
+	c.countCall("virDomainListGetStats")
 	//nolint:gocritic // It complains about what cgo makes of this line.
 	n := C.stats_of_list(&list[0], C.uint(groups), &r.list, C.uint(flags), &why)
 	if n < 0 {

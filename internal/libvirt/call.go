@@ -42,35 +42,35 @@ type callSpec struct {
 	agent     bool          // it is a question to the guest agent
 }
 
-// reading describes a call that only reads what the daemon knows.
-func reading(operation string) callSpec {
+// readCall describes a call that only reads what the daemon knows.
+func readCall(operation string) callSpec {
 	return callSpec{operation: operation, lane: quick, timeout: readTimeout, repeat: true, late: ErrUnreachable}
 }
 
 // readingAll describes a call that reads everything of one kind that the daemon knows.
 func readingAll(operation string) callSpec {
-	s := reading(operation)
+	s := readCall(operation)
 	s.timeout = bulkTimeout
 	return s
 }
 
-// connecting describes the wait for a connection on behalf of some operation.
-func connecting(operation string) callSpec {
+// connectCall describes the wait for a connection on behalf of some operation.
+func connectCall(operation string) callSpec {
 	return callSpec{operation: operation, late: ErrUnreachable}
 }
 
-// defining describes a call that changes what the daemon knows and waits for nothing else.
-func defining(operation string) callSpec {
+// defineCall describes a call that changes what the daemon knows and waits for nothing else.
+func defineCall(operation string) callSpec {
 	return callSpec{operation: operation, lane: quick, timeout: readTimeout, late: ErrUnreachable, writes: true}
 }
 
-// changing describes a call that changes something and may take its time.
-func changing(operation string) callSpec {
+// changeCall describes a call that changes something and may take its time.
+func changeCall(operation string) callSpec {
 	return callSpec{operation: operation, lane: slow, timeout: slowTimeout, patient: true, late: ErrBusy, writes: true}
 }
 
-// asking describes a call that waits for a guest agent.
-func asking(operation string) callSpec {
+// agentCall describes a call that waits for a guest agent.
+func agentCall(operation string) callSpec {
 	return callSpec{
 		operation: operation, lane: agents, timeout: agentTimeout, late: ErrAgentUnavailable, agent: true,
 	}
@@ -81,7 +81,7 @@ func asking(operation string) callSpec {
 //
 // f runs in a goroutine of its own and may outlive the caller, so it must share nothing with it but its result.
 func call[T any](ctx context.Context, h *Host, s callSpec, f func(*conn) (T, error)) (T, error) {
-	ctx, cancel := h.bound(ctx, s)
+	ctx, cancel := h.withDeadline(ctx, s)
 	defer cancel()
 	repeat, silent := s.repeat, false
 	attempt := func() (T, error) {
@@ -89,7 +89,7 @@ func call[T any](ctx context.Context, h *Host, s callSpec, f func(*conn) (T, err
 		silent = err != nil
 		if err != nil {
 			var none T
-			err = h.wrap(connecting(s.operation), err, true)
+			err = h.wrap(connectCall(s.operation), err, true)
 			// A host that was never reached, or was silent for a whole window since, is more likely misspelt or down than
 			// restarting: say so at once.
 			if !h.connected.Load() || !errors.Is(err, ErrUnreachable) {
@@ -98,12 +98,12 @@ func call[T any](ctx context.Context, h *Host, s callSpec, f func(*conn) (T, err
 			return none, err
 		}
 		// As late as can be: waiting for the connection may have taken long.
-		if err := s.allowed(ctx); err != nil {
-			c.end(true)
+		if err := s.checkGuard(ctx); err != nil {
+			c.endCall(true)
 			var none T
 			return none, backoff.Permanent(err)
 		}
-		value, lost, err := run(ctx, c, f)
+		value, lost, err := runOn(ctx, c, f)
 		if err == nil {
 			h.connected.Store(true)
 			return value, nil
@@ -115,16 +115,16 @@ func call[T any](ctx context.Context, h *Host, s callSpec, f func(*conn) (T, err
 		repeat = false
 		return value, err
 	}
-	value, err := retry(ctx, attempt)
+	value, err := retryCall(ctx, attempt)
 	if silent && errors.Is(err, ErrUnreachable) && ctx.Err() == nil {
 		h.connected.Store(false) // Who asks next shouldn't wait as long again.
 	}
 	return value, err
 }
 
-// retry repeats attempt until it succeeds or fails for good. Unlike backoff.Retry alone it gives the last failure
+// retryCall repeats attempt until it succeeds or fails for good. Unlike backoff.Retry alone it gives the last failure
 // rather than the context's when the time is over: that is what the user has to know.
-func retry[T any](ctx context.Context, attempt func() (T, error)) (T, error) {
+func retryCall[T any](ctx context.Context, attempt func() (T, error)) (T, error) {
 	var last error
 	delay := backoff.NewExponentialBackOff()
 	delay.InitialInterval = 50 * time.Millisecond
@@ -148,9 +148,9 @@ func retry[T any](ctx context.Context, attempt func() (T, error)) (T, error) {
 	return value, last
 }
 
-// bound gives a call its deadline and ends it when the host is closed. No question holds a long operation longer than
-// its own limit: the caller's deadline replaces that only for what may take as long as there is time.
-func (h *Host) bound(ctx context.Context, s callSpec) (context.Context, context.CancelFunc) {
+// withDeadline gives a call its deadline and ends it when the host is closed. No question holds a long operation longer
+// than its own limit: the caller's deadline replaces that only for what may take as long as there is time.
+func (h *Host) withDeadline(ctx context.Context, s callSpec) (context.Context, context.CancelFunc) {
 	timeout := s.timeout
 	if _, ok := ctx.Deadline(); ok && s.patient {
 		timeout = math.MaxInt64
@@ -160,9 +160,9 @@ func (h *Host) bound(ctx context.Context, s callSpec) (context.Context, context.
 	return ctx, func() { stop(); cancel() }
 }
 
-// run runs f on a connection that was acquired, and returns when f or ctx ends. lost says that the connection broke. f
-// may use further connections, on which begin has succeeded as well.
-func run[T any](
+// runOn runs f on a connection that was acquired, and returns when f or ctx ends. lost says that the connection broke.
+// f may use further connections, on which beginCall has succeeded as well.
+func runOn[T any](
 	ctx context.Context, c *conn, f func(*conn) (T, error), further ...*conn,
 ) (value T, lost bool, err error) {
 	type outcome struct {
@@ -177,7 +177,7 @@ func run[T any](
 		}
 	}
 	if err := ctx.Err(); err != nil {
-		each(func(c *conn) { c.end(true) })
+		each(func(c *conn) { c.endCall(true) })
 		return value, false, err
 	}
 	start := time.Now()
@@ -190,7 +190,7 @@ func run[T any](
 		o := outcome{value: value, lost: err != nil && c.isLost(), err: err}
 		awaited := settled.CompareAndSwap(false, true)
 		// Before the caller knows: its next call is to find the connection free, and not to open another one.
-		each(func(c *conn) { c.end(awaited) })
+		each(func(c *conn) { c.endCall(awaited) })
 		result <- o
 	}()
 	select {
@@ -203,11 +203,11 @@ func run[T any](
 		return o.value, o.lost, o.err
 	}
 	each((*conn).giveUp)
-	return value, false, fmt.Errorf("no answer for %v: %w", time.Since(start).Round(time.Millisecond), ended(ctx))
+	return value, false, fmt.Errorf("no answer for %v: %w", time.Since(start).Round(time.Millisecond), contextCause(ctx))
 }
 
-// ended says why ctx has ended: for what reason, too, where one was given.
-func ended(ctx context.Context) error {
+// contextCause says why ctx has ended: for what reason, too, where one was given.
+func contextCause(ctx context.Context) error {
 	if cause := context.Cause(ctx); !errors.Is(cause, ctx.Err()) {
 		return fmt.Errorf("%w: %w", ctx.Err(), cause)
 	}
@@ -219,7 +219,7 @@ func onDomain[T any](
 	ctx context.Context, h *Host, s callSpec, uuid string, f func(*conn, *golibvirt.Domain) (T, error),
 ) (T, error) {
 	return call(ctx, h, s, func(c *conn) (T, error) {
-		d, err := c.domain(uuid)
+		d, err := c.domainHandle(uuid)
 		if err != nil {
 			var none T
 			return none, err
@@ -228,12 +228,12 @@ func onDomain[T any](
 	})
 }
 
-// change runs one procedure on a domain that gives nothing back.
-func (h *Host) change(
+// runOnDomain runs one procedure on a domain that gives nothing back.
+func (h *Host) runOnDomain(
 	ctx context.Context, s callSpec, uuid, procedure string, f func(*golibvirt.Domain) error,
 ) error {
 	_, err := onDomain(ctx, h, s, uuid, func(c *conn, d *golibvirt.Domain) (struct{}, error) {
-		c.count(procedure)
+		c.countCall(procedure)
 		return struct{}{}, f(d)
 	})
 	return err

@@ -43,8 +43,8 @@ type conn struct {
 	callbacks []int
 }
 
-// begin reserves the connection for a call. It fails when the connection takes none any more.
-func (c *conn) begin() bool {
+// beginCall reserves the connection for a call. It fails when the connection takes none any more.
+func (c *conn) beginCall() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.retired || c.isLost() {
@@ -55,15 +55,15 @@ func (c *conn) begin() bool {
 	return true
 }
 
-// end ends a call that begin started. awaited says that its caller was still there.
-func (c *conn) end(awaited bool) {
+// endCall ends a call that beginCall started. awaited says that its caller was still there.
+func (c *conn) endCall(awaited bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.running--
 	if awaited {
 		c.awaited--
 	}
-	c.settle()
+	c.closeWhenUnused()
 }
 
 // giveUp is called instead of waiting for a call any longer.
@@ -75,7 +75,7 @@ func (c *conn) giveUp() {
 		c.retired = true
 		c.host.log.Debug("gave up a libvirt connection", "host", c.host.cfg.Name)
 	}
-	c.settle()
+	c.closeWhenUnused()
 }
 
 // retire makes the connection take no new calls, and closes it when those under way have ended.
@@ -83,29 +83,29 @@ func (c *conn) retire() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.retired = true
-	c.settle()
+	c.closeWhenUnused()
 }
 
-// settle cuts the stream of a retired connection that no caller waits for, which makes libvirt return from its calls,
-// and frees it when there are none left. The caller holds the lock.
-func (c *conn) settle() {
+// closeWhenUnused cuts the stream of a retired connection that no caller waits for, which makes libvirt return from its
+// calls, and frees it when there are none left. The caller holds the lock.
+func (c *conn) closeWhenUnused() {
 	if !c.retired || c.freed {
 		return
 	}
 	if c.awaited == 0 && c.running > 0 {
-		c.abandon()
+		c.abandonTokens()
 		if c.bridge != nil {
 			c.bridge.stop()
 		}
 	}
 	if c.running == 0 {
 		c.freed = true
-		c.host.background.Go(c.free)
+		c.host.background.Go(c.closeNow)
 	}
 }
 
-// free closes the connection. Nothing else uses it any more.
-func (c *conn) free() {
+// closeNow closes the connection. Nothing else uses it any more.
+func (c *conn) closeNow() {
 	for _, d := range c.handles {
 		_ = d.Free()
 	}
@@ -142,32 +142,32 @@ func (c *conn) isLost() bool {
 	return true
 }
 
-// load is the number of calls under way, and whether the connection takes more.
-func (c *conn) load() (calls int, usable bool) {
+// busyness is the number of calls under way, and whether the connection takes more.
+func (c *conn) busyness() (calls int, usable bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.running, !c.retired && !c.isLost()
 }
 
-// domain gives the handle of a domain, and looks it up the first time. It is valid until the current call ends.
-func (c *conn) domain(uuid string) (*golibvirt.Domain, error) {
+// domainHandle gives the handle of a domain, and looks it up the first time. It is valid until the current call ends.
+func (c *conn) domainHandle(uuid string) (*golibvirt.Domain, error) {
 	c.mu.Lock()
 	d := c.handles[uuid]
 	c.mu.Unlock()
 	if d != nil {
 		return d, nil
 	}
-	c.count("virDomainLookupByUUIDString")
+	c.countCall("virDomainLookupByUUIDString")
 	d, err := c.c.LookupDomainByUUIDString(uuid)
 	if err != nil {
 		return nil, err
 	}
-	return c.keep(uuid, d), nil
+	return c.keepHandle(uuid, d), nil
 }
 
-// keep makes a handle the connection's own, and gives the one to use. A handle is no more than a name and a UUID, so
-// when there is one already the new one is freed, unless the domain was renamed.
-func (c *conn) keep(uuid string, d *golibvirt.Domain) *golibvirt.Domain {
+// keepHandle makes a handle the connection's own, and gives the one to use. A handle is no more than a name and a UUID,
+// so when there is one already the new one is freed, unless the domain was renamed.
+func (c *conn) keepHandle(uuid string, d *golibvirt.Domain) *golibvirt.Domain {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if known := c.handles[uuid]; known != nil {
@@ -183,8 +183,8 @@ func (c *conn) keep(uuid string, d *golibvirt.Domain) *golibvirt.Domain {
 	return d
 }
 
-// forget drops a handle that carries an outdated name.
-func (c *conn) forget(uuid string) {
+// forgetHandle drops a handle that carries an outdated name.
+func (c *conn) forgetHandle(uuid string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if d := c.handles[uuid]; d != nil {
@@ -193,8 +193,8 @@ func (c *conn) forget(uuid string) {
 	}
 }
 
-// count notes one call of a libvirt procedure, which is one round trip.
-func (c *conn) count(procedure string) { c.host.counter.add(procedure) }
+// countCall notes one call of a libvirt procedure, which is one round trip.
+func (c *conn) countCall(procedure string) { c.host.counter.add(procedure) }
 
 // connect opens a connection. It returns when ctx ends; what libvirt still delivers then is closed.
 func (h *Host) connect(ctx context.Context) (*conn, error) {
@@ -221,7 +221,7 @@ func (h *Host) connect(ctx context.Context) (*conn, error) {
 	}
 	result := make(chan opened)
 	h.background.Go(func() {
-		c, err := h.open(uri, r)
+		c, err := h.openLibvirt(uri, r)
 		select {
 		case result <- opened{c, err}:
 		case <-ctx.Done():
@@ -241,21 +241,22 @@ func (h *Host) connect(ctx context.Context) (*conn, error) {
 	}
 }
 
-// reserve opens a connection for one caller, on which begin has succeeded. Whoever asked for it retires it.
-func (h *Host) reserve(ctx context.Context) (*conn, error) {
+// reserveConnection opens a connection for one caller, on which beginCall has succeeded. Whoever asked for it retires
+// it.
+func (h *Host) reserveConnection(ctx context.Context) (*conn, error) {
 	c, err := h.connect(ctx)
 	if err != nil {
 		return nil, err
 	}
-	if !c.begin() {
+	if !c.beginCall() {
 		c.retire()
 		return nil, ErrUnreachable
 	}
 	return c, nil
 }
 
-// open calls into libvirt and can't be cancelled but by cutting the relay.
-func (h *Host) open(uri string, r *socketBridge) (*conn, error) {
+// openLibvirt calls into libvirt and can't be cancelled but by cutting the relay.
+func (h *Host) openLibvirt(uri string, r *socketBridge) (*conn, error) {
 	h.counter.add("virConnectOpen")
 	// Without an authentication callback libvirt never asks on the terminal.
 	lv, err := golibvirt.NewConnect(uri)

@@ -19,8 +19,8 @@ var refusals = []golibvirt.ErrorNumber{
 // would, or can't say. libvirt builds QEMU's command line for it, which changes nothing and needs neither the disks nor
 // the networks (virConnectDomainXMLToNative).
 func (h *Host) RefusalOf(ctx context.Context, xml string) (string, error) {
-	_, err := call(ctx, h, reading("checking a definition"), func(c *conn) (string, error) {
-		c.count("virConnectDomainXMLToNative")
+	_, err := call(ctx, h, readCall("checking a definition"), func(c *conn) (string, error) {
+		c.countCall("virConnectDomainXMLToNative")
 		return c.c.DomainXMLToNative("qemu-argv", xml, 0)
 	})
 	var e *Error

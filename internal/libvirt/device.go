@@ -20,13 +20,13 @@ const (
 
 // AttachDevice adds a device to a domain (virDomainAttachDeviceFlags).
 func (h *Host) AttachDevice(ctx context.Context, uuid, xml string, affect Affect) error {
-	return h.change(ctx, changing("attaching a device to domain "+uuid), uuid, "virDomainAttachDeviceFlags",
+	return h.runOnDomain(ctx, changeCall("attaching a device to domain "+uuid), uuid, "virDomainAttachDeviceFlags",
 		func(d *golibvirt.Domain) error { return d.AttachDeviceFlags(xml, deviceFlags(affect)) })
 }
 
 // UpdateDevice changes a device of a domain: a CD-ROM's medium, an interface's link (virDomainUpdateDeviceFlags).
 func (h *Host) UpdateDevice(ctx context.Context, uuid, xml string, affect Affect) error {
-	return h.change(ctx, changing("updating a device of domain "+uuid), uuid, "virDomainUpdateDeviceFlags",
+	return h.runOnDomain(ctx, changeCall("updating a device of domain "+uuid), uuid, "virDomainUpdateDeviceFlags",
 		func(d *golibvirt.Domain) error { return d.UpdateDeviceFlags(xml, deviceFlags(affect)) })
 }
 
@@ -34,7 +34,7 @@ func (h *Host) UpdateDevice(ctx context.Context, uuid, xml string, affect Affect
 // the guest has let go of it. A guest that refuses or doesn't within the context, 20 seconds by default, is ErrBusy.
 // A device that is gone already is no error.
 func (h *Host) DetachDevice(ctx context.Context, uuid, xml string, affect Affect) error {
-	ctx, cancel := h.bound(ctx, callSpec{timeout: detachTimeout, patient: true})
+	ctx, cancel := h.withDeadline(ctx, callSpec{timeout: detachTimeout, patient: true})
 	defer cancel()
 	if affect&AffectLive != 0 {
 		if err := h.detachLive(ctx, uuid, xml); err != nil {
@@ -48,7 +48,7 @@ func (h *Host) DetachDevice(ctx context.Context, uuid, xml string, affect Affect
 }
 
 func (h *Host) detach(ctx context.Context, uuid, xml string, affect Affect) error {
-	return h.change(ctx, changing("detaching a device from domain "+uuid), uuid, "virDomainDetachDeviceFlags",
+	return h.runOnDomain(ctx, changeCall("detaching a device from domain "+uuid), uuid, "virDomainDetachDeviceFlags",
 		func(d *golibvirt.Domain) error {
 			err := d.DetachDeviceFlags(xml, deviceFlags(affect))
 			if errors.Is(err, golibvirt.ERR_DEVICE_MISSING) {
@@ -63,7 +63,7 @@ func (h *Host) detachLive(ctx context.Context, uuid, fragment string) error {
 	var wanted device
 	if err := xml.Unmarshal([]byte(fragment), &wanted); err != nil {
 		err = fmt.Errorf("%w device: %w", ErrInvalid, err)
-		return h.wrap(changing("detaching a device from domain "+uuid), err, false)
+		return h.wrap(changeCall("detaching a device from domain "+uuid), err, false)
 	}
 	alias, present, err := h.liveAlias(ctx, uuid, wanted)
 	if err != nil {
@@ -88,7 +88,7 @@ func (h *Host) detachLive(ctx context.Context, uuid, fragment string) error {
 
 // awaitRemoval waits for the guest's answer, and reads the domain now and then in case the event was lost.
 func (h *Host) awaitRemoval(ctx context.Context, uuid, alias string, wanted device, events <-chan Event) error {
-	s := changing("detaching device " + alias + " from domain " + uuid)
+	s := changeCall("detaching device " + alias + " from domain " + uuid)
 	poll := time.NewTicker(detachPoll)
 	defer poll.Stop()
 	start := time.Now()
@@ -132,8 +132,8 @@ type device struct {
 	} `xml:"mac"`
 }
 
-// is reports whether d is the device that libvirt would take wanted for.
-func (d device) is(wanted device) bool {
+// matches reports whether d is the device that libvirt would take wanted for.
+func (d device) matches(wanted device) bool {
 	switch {
 	case d.XMLName.Local != wanted.XMLName.Local:
 		return false
@@ -150,9 +150,9 @@ func (d device) is(wanted device) bool {
 // liveAlias looks for a device in the running domain. A device that the fragment doesn't identify counts as absent, and
 // so does every device of a domain that isn't running.
 func (h *Host) liveAlias(ctx context.Context, uuid string, wanted device) (alias string, present bool, err error) {
-	s := reading("reading the devices of domain " + uuid)
+	s := readCall("reading the devices of domain " + uuid)
 	document, err := onDomain(ctx, h, s, uuid,
-		func(c *conn, d *golibvirt.Domain) (string, error) { return c.xml(d, 0) })
+		func(c *conn, d *golibvirt.Domain) (string, error) { return c.domainXML(d, 0) })
 	if err != nil {
 		return "", false, err
 	}
@@ -168,7 +168,7 @@ func (h *Host) liveAlias(ctx context.Context, uuid string, wanted device) (alias
 		return "", false, h.wrap(s, fmt.Errorf("%w: %w", ErrInternal, err), false)
 	}
 	for _, d := range domain.Devices.All {
-		if d.is(wanted) {
+		if d.matches(wanted) {
 			return d.Alias.Name, true, nil
 		}
 	}
@@ -176,5 +176,5 @@ func (h *Host) liveAlias(ctx context.Context, uuid string, wanted device) (alias
 }
 
 func deviceFlags(a Affect) golibvirt.DomainDeviceModifyFlags {
-	return golibvirt.DomainDeviceModifyFlags(a.impact())
+	return golibvirt.DomainDeviceModifyFlags(a.impactFlags())
 }

@@ -50,8 +50,8 @@ const (
 // ErrNotFound: no pool does, or only one for the time of a call (virStoragePoolLookupByTargetPath,
 // virStoragePoolGetInfo).
 func (h *Host) Room(ctx context.Context, dir string) (uint64, error) {
-	return call(ctx, h, reading("reading the room in "+dir), func(c *conn) (_ uint64, err error) {
-		c.count("virStoragePoolLookupByTargetPath")
+	return call(ctx, h, readCall("reading the room in "+dir), func(c *conn) (_ uint64, err error) {
+		c.countCall("virStoragePoolLookupByTargetPath")
 		pool, err := c.c.LookupStoragePoolByTargetPath(dir)
 		if err != nil {
 			return 0, err
@@ -64,21 +64,21 @@ func (h *Host) Room(ctx context.Context, dir string) (uint64, error) {
 		if err != nil {
 			return 0, err
 		}
-		return c.room(pool)
+		return c.availableRoom(pool)
 	})
 }
 
 // Directory reads a directory anew, and the named files in it, all without names. Where no active storage pool covers
 // the directory one is made for the time of the call, which touches nothing in it.
 func (h *Host) Directory(ctx context.Context, dir string, names ...string) (*Directory, error) {
-	return call(ctx, h, changing("reading directory "+dir), func(c *conn) (*Directory, error) {
+	return call(ctx, h, changeCall("reading directory "+dir), func(c *conn) (*Directory, error) {
 		defer c.useDirectory(ctx, dir)()
 		d := &Directory{}
 		err := c.inDirectory(ctx, dir, func(pool *golibvirt.StoragePool) (err error) {
-			if d.Available, err = c.room(pool); err != nil {
+			if d.Available, err = c.availableRoom(pool); err != nil {
 				return err
 			}
-			d.Files, err = c.files(pool, names)
+			d.Files, err = c.listFiles(pool, names)
 			return err
 		})
 		return d, err
@@ -87,12 +87,12 @@ func (h *Host) Directory(ctx context.Context, dir string, names ...string) (*Dir
 
 // Beginning reads a file's first bytes, anew, and fewer where it has no more.
 func (h *Host) Beginning(ctx context.Context, at string, bytes uint64) ([]byte, error) {
-	return call(ctx, h, changing("reading the beginning of "+at), func(c *conn) (data []byte, err error) {
+	return call(ctx, h, changeCall("reading the beginning of "+at), func(c *conn) (data []byte, err error) {
 		dir := path.Dir(at)
 		defer c.useDirectory(ctx, dir)()
 		err = c.inDirectory(ctx, dir, func(pool *golibvirt.StoragePool) error {
 			return c.withFile(pool, path.Base(at), func(volume *golibvirt.StorageVol) (err error) {
-				data, err = c.head(volume, bytes)
+				data, err = c.readHead(volume, bytes)
 				return err
 			})
 		})
@@ -102,23 +102,25 @@ func (h *Host) Beginning(ctx context.Context, at string, bytes uint64) ([]byte, 
 
 // MakeDirectory makes a directory with the permissions of another one. One that is there is ErrExists.
 func (h *Host) MakeDirectory(ctx context.Context, at string, like Volume) error {
-	_, err := call(ctx, h, changing("making directory "+at), func(c *conn) (struct{}, error) {
+	_, err := call(ctx, h, changeCall("making directory "+at), func(c *conn) (struct{}, error) {
 		dir := path.Dir(at)
 		defer c.useDirectory(ctx, dir)()
 		like.Name, like.Format, like.PhysicalBytes = path.Base(at), "dir", 0
-		return struct{}{}, c.inDirectory(ctx, dir, func(pool *golibvirt.StoragePool) error { return c.create(pool, like) })
+		return struct{}{}, c.inDirectory(ctx, dir, func(pool *golibvirt.StoragePool) error {
+			return c.createFile(pool, like)
+		})
 	})
 	return err
 }
 
 // RemoveFile removes a file or an empty directory. One that isn't there is no error.
 func (h *Host) RemoveFile(ctx context.Context, at string) error {
-	_, err := call(ctx, h, changing("removing "+at), func(c *conn) (struct{}, error) {
+	_, err := call(ctx, h, changeCall("removing "+at), func(c *conn) (struct{}, error) {
 		dir := path.Dir(at)
 		defer c.useDirectory(ctx, dir)()
 		return struct{}{}, c.inDirectory(ctx, dir, func(pool *golibvirt.StoragePool) error {
 			return c.withFile(pool, path.Base(at), func(volume *golibvirt.StorageVol) error {
-				c.count("virStorageVolDelete")
+				c.countCall("virStorageVolDelete")
 				return volume.Delete(golibvirt.STORAGE_VOL_DELETE_NORMAL)
 			})
 		})
@@ -142,7 +144,7 @@ func (c *conn) inDirectory(ctx context.Context, dir string, f func(*golibvirt.St
 }
 
 func (c *conn) tryInDirectory(ctx context.Context, dir string, f func(*golibvirt.StoragePool) error) (err error) {
-	c.count("virStoragePoolLookupByTargetPath")
+	c.countCall("virStoragePoolLookupByTargetPath")
 	pool, err := c.c.LookupStoragePoolByTargetPath(dir)
 	if codeOf(err) == golibvirt.ERR_NO_STORAGE_POOL {
 		return c.inTransientPool(dir, f)
@@ -155,8 +157,8 @@ func (c *conn) tryInDirectory(ctx context.Context, dir string, f func(*golibvirt
 		return err
 	}
 	// A pool knows its files from the last refresh only, and refuses one while a volume is being allocated.
-	err = patiently(ctx, func() error {
-		c.count("virStoragePoolRefresh")
+	err = retryBusyPool(ctx, func() error {
+		c.countCall("virStoragePoolRefresh")
 		return pool.Refresh(0)
 	})
 	if err != nil {
@@ -167,9 +169,9 @@ func (c *conn) tryInDirectory(ctx context.Context, dir string, f func(*golibvirt
 
 // inTransientPool makes a pool of the directory. Its being gone again makes inDirectory start anew.
 func (c *conn) inTransientPool(dir string, f func(*golibvirt.StoragePool) error) (err error) {
-	c.count("virStoragePoolCreateXML")
+	c.countCall("virStoragePoolCreateXML")
 	document := fmt.Sprintf("<pool type='dir'><name>%s</name><target><path>%s</path></target></pool>", poolName(dir),
-		escaped(dir))
+		escapeXML(dir))
 	pool, err := c.c.StoragePoolCreateXML(document, golibvirt.STORAGE_POOL_CREATE_NORMAL)
 	if err != nil {
 		return c.poolRefused(dir, err)
@@ -180,12 +182,12 @@ func (c *conn) inTransientPool(dir string, f func(*golibvirt.StoragePool) error)
 
 // poolRefused finds out whether a pool could not be made because another one covers the directory.
 func (c *conn) poolRefused(dir string, refusal error) error {
-	c.count("virStoragePoolLookupByTargetPath")
+	c.countCall("virStoragePoolLookupByTargetPath")
 	if pool, err := c.c.LookupStoragePoolByTargetPath(dir); err == nil {
 		_ = pool.Free()
 		return golibvirt.Error{Code: golibvirt.ERR_NO_STORAGE_POOL, Message: "another program has just made a pool of it"}
 	}
-	c.count("virConnectListAllStoragePools")
+	c.countCall("virConnectListAllStoragePools")
 	pools, err := c.c.ListAllStoragePools(golibvirt.CONNECT_LIST_STORAGE_POOLS_INACTIVE)
 	if err != nil {
 		return refusal
@@ -229,14 +231,14 @@ func (c *conn) useDirectory(ctx context.Context, dir string) (leave func()) {
 
 // leaveDirectory removes the pool that was made for a directory; nothing in the directory is touched.
 func (c *conn) leaveDirectory(ctx context.Context, dir string) {
-	c.count("virStoragePoolLookupByName")
+	c.countCall("virStoragePoolLookupByName")
 	pool, err := c.c.LookupStoragePoolByName(poolName(dir))
 	if err != nil {
 		return
 	}
 	defer func() { _ = pool.Free() }()
-	err = patiently(ctx, func() error {
-		c.count("virStoragePoolDestroy")
+	err = retryBusyPool(ctx, func() error {
+		c.countCall("virStoragePoolDestroy")
 		return pool.Destroy()
 	})
 	// Another call or run may have been quicker, or is using it and will remove it.
@@ -245,8 +247,8 @@ func (c *conn) leaveDirectory(ctx context.Context, dir string) {
 	}
 }
 
-// patiently repeats what libvirt refuses while a job runs on a pool, for which it has no number of its own.
-func patiently(ctx context.Context, f func() error) error {
+// retryBusyPool repeats what libvirt refuses while a job runs on a pool, for which it has no number of its own.
+func retryBusyPool(ctx context.Context, f func() error) error {
 	deadline := time.Now().Add(poolPatience)
 	tick := time.NewTicker(poolPoll)
 	defer tick.Stop()
@@ -276,7 +278,7 @@ type poolDescription struct {
 }
 
 func (c *conn) describePool(pool *golibvirt.StoragePool) (d poolDescription, err error) {
-	c.count("virStoragePoolGetXMLDesc")
+	c.countCall("virStoragePoolGetXMLDesc")
 	document, err := pool.GetXMLDesc(0)
 	if err != nil {
 		return d, err
@@ -299,8 +301,8 @@ func (c *conn) isDirectory(pool *golibvirt.StoragePool, dir string) error {
 	}
 }
 
-func (c *conn) room(pool *golibvirt.StoragePool) (uint64, error) {
-	c.count("virStoragePoolGetInfo")
+func (c *conn) availableRoom(pool *golibvirt.StoragePool) (uint64, error) {
+	c.countCall("virStoragePoolGetInfo")
 	info, err := pool.GetInfo()
 	if err != nil {
 		return 0, err
@@ -308,10 +310,10 @@ func (c *conn) room(pool *golibvirt.StoragePool) (uint64, error) {
 	return info.Available, nil
 }
 
-// files reads the named files of a pool, all without names.
-func (c *conn) files(pool *golibvirt.StoragePool, names []string) (map[string]Volume, error) {
+// listFiles reads the named files of a pool, all without names.
+func (c *conn) listFiles(pool *golibvirt.StoragePool, names []string) (map[string]Volume, error) {
 	if len(names) == 0 {
-		c.count("virStoragePoolListVolumes")
+		c.countCall("virStoragePoolListVolumes")
 		var err error
 		if names, err = pool.ListStorageVolumes(); err != nil {
 			return nil, err
@@ -321,7 +323,7 @@ func (c *conn) files(pool *golibvirt.StoragePool, names []string) (map[string]Vo
 	for _, name := range names {
 		var found *Volume
 		err := c.withFile(pool, name, func(volume *golibvirt.StorageVol) (err error) {
-			found, err = c.volume(volume)
+			found, err = c.readVolume(volume)
 			return err
 		})
 		switch {
@@ -336,7 +338,7 @@ func (c *conn) files(pool *golibvirt.StoragePool, names []string) (map[string]Vo
 
 // withFile runs f on a file of a pool.
 func (c *conn) withFile(pool *golibvirt.StoragePool, name string, f func(*golibvirt.StorageVol) error) (err error) {
-	c.count("virStorageVolLookupByName")
+	c.countCall("virStorageVolLookupByName")
 	volume, err := pool.LookupStorageVolByName(name)
 	if err != nil {
 		return err
@@ -345,26 +347,26 @@ func (c *conn) withFile(pool *golibvirt.StoragePool, name string, f func(*golibv
 	return f(volume)
 }
 
-// create makes an empty file of that size, without reserving room for it, or a directory.
-func (c *conn) create(pool *golibvirt.StoragePool, like Volume) error {
+// createFile makes an empty file of that size, without reserving room for it, or a directory.
+func (c *conn) createFile(pool *golibvirt.StoragePool, like Volume) error {
 	var permissions strings.Builder
 	for _, p := range []struct{ tag, value string }{{"mode", like.Mode}, {"owner", like.Owner}, {"group", like.Group}} {
 		if p.value != "" {
-			fmt.Fprintf(&permissions, "<%[1]s>%[2]s</%[1]s>", p.tag, escaped(p.value))
+			fmt.Fprintf(&permissions, "<%[1]s>%[2]s</%[1]s>", p.tag, escapeXML(p.value))
 		}
 	}
-	c.count("virStorageVolCreateXML")
+	c.countCall("virStorageVolCreateXML")
 	volume, err := pool.StorageVolCreateXML(fmt.Sprintf("<volume><name>%s</name><capacity>%d</capacity>"+
 		"<allocation>0</allocation><target><format type='%s'/><permissions>%s</permissions></target></volume>",
-		escaped(like.Name), like.PhysicalBytes, like.Format, permissions.String()), 0)
+		escapeXML(like.Name), like.PhysicalBytes, like.Format, permissions.String()), 0)
 	if err != nil {
 		return err
 	}
 	return volume.Free()
 }
 
-// escaped makes a text safe within an XML document.
-func escaped(s string) string {
+// escapeXML makes a text safe within an XML document.
+func escapeXML(s string) string {
 	var b bytes.Buffer
 	_ = xml.EscapeText(&b, []byte(s))
 	return b.String()

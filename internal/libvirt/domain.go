@@ -58,18 +58,18 @@ func (d *Domain) InMigration() bool {
 //
 // It uses virConnectListAllDomains, virDomainGetState and virDomainGetXMLDesc.
 func (h *Host) Domains(ctx context.Context) ([]Domain, error) {
-	return call(ctx, h, readingAll("listing domains"), (*conn).domains)
+	return call(ctx, h, readingAll("listing domains"), (*conn).readDomains)
 }
 
 // Domain observes one domain. Its error is ErrNotFound when the host answered and has none with this UUID.
 func (h *Host) Domain(ctx context.Context, uuid string) (*Domain, error) {
-	return onDomain(ctx, h, reading("reading domain "+uuid), uuid, (*conn).observe)
+	return onDomain(ctx, h, readCall("reading domain "+uuid), uuid, (*conn).readDomain)
 }
 
 // DomainByName observes the domain with this name. Its error is ErrNotFound when the host answered and has none.
 func (h *Host) DomainByName(ctx context.Context, name string) (*Domain, error) {
-	return call(ctx, h, reading("reading domain "+name), func(c *conn) (*Domain, error) {
-		c.count("virDomainLookupByName")
+	return call(ctx, h, readCall("reading domain "+name), func(c *conn) (*Domain, error) {
+		c.countCall("virDomainLookupByName")
 		d, err := c.c.LookupDomainByName(name)
 		if err != nil {
 			return nil, err
@@ -78,27 +78,28 @@ func (h *Host) DomainByName(ctx context.Context, name string) (*Domain, error) {
 		if err != nil {
 			return nil, errors.Join(err, d.Free())
 		}
-		return c.observe(c.keep(uuid, d))
+		return c.readDomain(c.keepHandle(uuid, d))
 	})
 }
 
-// sighting is a domain as it is being read in bulk.
-type sighting struct {
+// listedDomain is a domain as it is being read in bulk.
+type listedDomain struct {
 	handle   *golibvirt.Domain
 	domain   Domain
 	active   bool // when the domains were listed
 	vanished atomic.Bool
 }
 
-// domains reads all domains. Only the first error counts; the calls that are under way when it comes are waited for.
-func (c *conn) domains() ([]Domain, error) {
-	seen, err := c.list()
+// readDomains reads all domains. Only the first error counts; the calls that are under way when it comes are waited
+// for.
+func (c *conn) readDomains() ([]Domain, error) {
+	seen, err := c.listDomains()
 	if err != nil {
 		return nil, err
 	}
 	calls := c.newPipeline()
 	var failed atomic.Bool
-	read := func(s *sighting, f func(*sighting) error) {
+	read := func(s *listedDomain, f func(*listedDomain) error) {
 		if failed.Load() {
 			return
 		}
@@ -113,19 +114,19 @@ func (c *conn) domains() ([]Domain, error) {
 		})
 	}
 	for _, s := range seen {
-		read(s, func(s *sighting) (err error) {
-			s.domain.State, s.domain.Reason, err = c.state(s.handle)
+		read(s, func(s *listedDomain) (err error) {
+			s.domain.State, s.domain.Reason, err = c.domainState(s.handle)
 			return err
 		})
 		if s.active {
-			read(s, func(s *sighting) (err error) {
-				s.domain.LiveXML, err = c.xml(s.handle, 0)
+			read(s, func(s *listedDomain) (err error) {
+				s.domain.LiveXML, err = c.domainXML(s.handle, 0)
 				return err
 			})
 		}
 		if s.domain.Persistent {
-			read(s, func(s *sighting) (err error) {
-				s.domain.PersistentXML, err = c.xml(s.handle, c.host.readXML())
+			read(s, func(s *listedDomain) (err error) {
+				s.domain.PersistentXML, err = c.domainXML(s.handle, c.host.readXML())
 				return err
 			})
 		}
@@ -137,14 +138,14 @@ func (c *conn) domains() ([]Domain, error) {
 }
 
 // settleSightings reads again what started, stopped or lost its definition between the calls.
-func (c *conn) settleSightings(seen []*sighting) ([]Domain, error) {
+func (c *conn) settleSightings(seen []*listedDomain) ([]Domain, error) {
 	domains := make([]Domain, 0, len(seen))
 	for _, s := range seen {
 		if s.vanished.Load() {
 			continue
 		}
 		if s.active != s.domain.Active() || s.active != isLive(s.domain.LiveXML) {
-			d, err := c.observe(s.handle)
+			d, err := c.readDomain(s.handle)
 			if codeOf(err) == golibvirt.ERR_NO_DOMAIN {
 				continue
 			}
@@ -158,8 +159,8 @@ func (c *conn) settleSightings(seen []*sighting) ([]Domain, error) {
 	return domains, nil
 }
 
-// list lists the domains, with the facts that libvirt can filter by.
-func (c *conn) list() ([]*sighting, error) {
+// listDomains lists the domains, with the facts that libvirt can filter by.
+func (c *conn) listDomains() ([]*listedDomain, error) {
 	filters := []golibvirt.ConnectListAllDomainsFlags{
 		golibvirt.CONNECT_LIST_DOMAINS_ACTIVE,
 		golibvirt.CONNECT_LIST_DOMAINS_TRANSIENT,
@@ -167,11 +168,11 @@ func (c *conn) list() ([]*sighting, error) {
 		golibvirt.CONNECT_LIST_DOMAINS_MANAGEDSAVE,
 	}
 	sets := make([]map[string]bool, len(filters))
-	var seen []*sighting
+	var seen []*listedDomain
 	var calls errgroup.Group
 	for i, filter := range filters {
 		calls.Go(func() (err error) {
-			sets[i], err = c.uuids(filter)
+			sets[i], err = c.domainUUIDs(filter)
 			return err
 		})
 	}
@@ -191,13 +192,13 @@ func (c *conn) list() ([]*sighting, error) {
 }
 
 // handlesOfAll lists all domains and keeps their handles, so that reading them needs no look-ups.
-func (c *conn) handlesOfAll() ([]*sighting, error) {
-	c.count("virConnectListAllDomains")
+func (c *conn) handlesOfAll() ([]*listedDomain, error) {
+	c.countCall("virConnectListAllDomains")
 	list, err := c.c.ListAllDomains(0)
 	if err != nil {
 		return nil, err
 	}
-	seen := make([]*sighting, 0, len(list))
+	seen := make([]*listedDomain, 0, len(list))
 	var failures error
 	for i := range list {
 		d := &list[i]
@@ -207,14 +208,14 @@ func (c *conn) handlesOfAll() ([]*sighting, error) {
 			failures = errors.Join(failures, err, d.Free())
 			continue
 		}
-		seen = append(seen, &sighting{handle: c.keep(uuid, d), domain: Domain{UUID: uuid, Name: name}})
+		seen = append(seen, &listedDomain{handle: c.keepHandle(uuid, d), domain: Domain{UUID: uuid, Name: name}})
 	}
 	return seen, failures
 }
 
-// uuids gives the UUIDs of the domains that pass a filter.
-func (c *conn) uuids(filter golibvirt.ConnectListAllDomainsFlags) (map[string]bool, error) {
-	c.count("virConnectListAllDomains")
+// domainUUIDs gives the UUIDs of the domains that pass a filter.
+func (c *conn) domainUUIDs(filter golibvirt.ConnectListAllDomainsFlags) (map[string]bool, error) {
+	c.countCall("virConnectListAllDomains")
 	list, err := c.c.ListAllDomains(filter)
 	if err != nil {
 		return nil, err
@@ -229,8 +230,8 @@ func (c *conn) uuids(filter golibvirt.ConnectListAllDomainsFlags) (map[string]bo
 	return set, failures
 }
 
-// observe reads everything about one domain in one round trip, and again when it changed between the calls.
-func (c *conn) observe(d *golibvirt.Domain) (*Domain, error) {
+// readDomain reads everything about one domain in one round trip, and again when it changed between the calls.
+func (c *conn) readDomain(d *golibvirt.Domain) (*Domain, error) {
 	var o *Domain
 	for range observations {
 		var live string
@@ -260,29 +261,29 @@ func (c *conn) observeOnce(d *golibvirt.Domain) (o *Domain, live string, err err
 	var persistent string
 	var calls errgroup.Group
 	calls.Go(func() (err error) {
-		o.State, o.Reason, err = c.state(d)
+		o.State, o.Reason, err = c.domainState(d)
 		return err
 	})
 	calls.Go(func() (err error) {
-		live, err = c.xml(d, 0)
+		live, err = c.domainXML(d, 0)
 		return err
 	})
 	calls.Go(func() (err error) {
-		persistent, err = c.xml(d, c.host.readXML())
+		persistent, err = c.domainXML(d, c.host.readXML())
 		return err
 	})
 	calls.Go(func() (err error) {
-		c.count("virDomainIsPersistent")
+		c.countCall("virDomainIsPersistent")
 		o.Persistent, err = d.IsPersistent()
 		return err
 	})
 	calls.Go(func() (err error) {
-		c.count("virDomainGetAutostart")
+		c.countCall("virDomainGetAutostart")
 		o.Autostart, err = d.GetAutostart()
 		return absentIfUnsupported(err)
 	})
 	calls.Go(func() (err error) {
-		c.count("virDomainHasManagedSaveImage")
+		c.countCall("virDomainHasManagedSaveImage")
 		o.ManagedSave, err = d.HasManagedSaveImage(0)
 		return absentIfUnsupported(err)
 	})
@@ -312,13 +313,13 @@ func (h *Host) readXML() golibvirt.DomainXMLFlags {
 	return persistentXML
 }
 
-func (c *conn) xml(d *golibvirt.Domain, flags golibvirt.DomainXMLFlags) (string, error) {
-	c.count("virDomainGetXMLDesc")
+func (c *conn) domainXML(d *golibvirt.Domain, flags golibvirt.DomainXMLFlags) (string, error) {
+	c.countCall("virDomainGetXMLDesc")
 	return d.GetXMLDesc(flags)
 }
 
-func (c *conn) state(d *golibvirt.Domain) (DomainState, string, error) {
-	c.count("virDomainGetState")
+func (c *conn) domainState(d *golibvirt.Domain) (DomainState, string, error) {
+	c.countCall("virDomainGetState")
 	state, reason, err := d.GetState()
 	return DomainState(state), reasonName(DomainState(state), reason), err
 }

@@ -95,7 +95,7 @@ func (h *Host) wrap(s callSpec, err error, lost bool) error {
 	var lv golibvirt.Error
 	switch {
 	case errors.As(err, &lv):
-		e.Code, e.Err, e.Kind = int(lv.Code), &cause{message: plain(lv.Message)}, kindOf(lv.Code)
+		e.Code, e.Err, e.Kind = int(lv.Code), &cause{message: printable(lv.Message)}, kindOf(lv.Code)
 		switch {
 		case lost && breaksConnection[lv.Code]:
 			e.Kind = ErrUnreachable

@@ -45,36 +45,36 @@ func TestWrap_findsTheKind(t *testing.T) {
 		lost bool
 		kind error
 	}{
-		"specific":          {reading("x"), failure(golibvirt.ERR_NO_DOMAIN), false, ErrNotFound},
-		"specific, lost":    {reading("x"), failure(golibvirt.ERR_NO_DOMAIN), true, ErrNotFound},
-		"internal":          {reading("x"), failure(golibvirt.ERR_INTERNAL_ERROR), false, ErrInternal},
-		"internal, lost":    {reading("x"), failure(golibvirt.ERR_INTERNAL_ERROR), true, ErrUnreachable},
-		"system, lost":      {defining("x"), failure(golibvirt.ERR_SYSTEM_ERROR), true, ErrUnreachable},
-		"rpc":               {reading("x"), failure(golibvirt.ERR_RPC), false, ErrInternal},
-		"rpc, lost":         {reading("x"), failure(golibvirt.ERR_RPC), true, ErrUnreachable},
-		"rpc, agent":        {asking("x"), failure(golibvirt.ERR_RPC), false, ErrAgentFailed},
-		"rpc, agent, lost":  {asking("x"), failure(golibvirt.ERR_RPC), true, ErrUnreachable},
-		"agent refuses":     {asking("x"), failure(golibvirt.ERR_INTERNAL_ERROR), false, ErrAgentFailed},
-		"agent, lost":       {asking("x"), failure(golibvirt.ERR_INTERNAL_ERROR), true, ErrUnreachable},
-		"no agent":          {asking("x"), failure(golibvirt.ERR_ARGUMENT_UNSUPPORTED), false, ErrAgentUnavailable},
-		"agent, no driver":  {asking("x"), failure(golibvirt.ERR_NO_SUPPORT), false, ErrUnsupported},
-		"read too late":     {reading("x"), context.DeadlineExceeded, false, ErrUnreachable},
-		"agent too late":    {asking("x"), context.DeadlineExceeded, false, ErrAgentUnavailable},
-		"start too late":    {changing("x"), context.DeadlineExceeded, false, ErrBusy},
-		"cancelled":         {changing("x"), context.Canceled, false, context.Canceled},
-		"dial":              {reading("x"), errors.New("connection refused"), false, ErrUnreachable},
-		"dial, denied":      {reading("x"), fmt.Errorf("%w: bad key", ErrDenied), false, ErrDenied},
-		"domain of someone": {reading("x"), failure(golibvirt.ERR_MULTIPLE_DOMAINS), false, ErrInvalid},
+		"specific":          {readCall("x"), failure(golibvirt.ERR_NO_DOMAIN), false, ErrNotFound},
+		"specific, lost":    {readCall("x"), failure(golibvirt.ERR_NO_DOMAIN), true, ErrNotFound},
+		"internal":          {readCall("x"), failure(golibvirt.ERR_INTERNAL_ERROR), false, ErrInternal},
+		"internal, lost":    {readCall("x"), failure(golibvirt.ERR_INTERNAL_ERROR), true, ErrUnreachable},
+		"system, lost":      {defineCall("x"), failure(golibvirt.ERR_SYSTEM_ERROR), true, ErrUnreachable},
+		"rpc":               {readCall("x"), failure(golibvirt.ERR_RPC), false, ErrInternal},
+		"rpc, lost":         {readCall("x"), failure(golibvirt.ERR_RPC), true, ErrUnreachable},
+		"rpc, agent":        {agentCall("x"), failure(golibvirt.ERR_RPC), false, ErrAgentFailed},
+		"rpc, agent, lost":  {agentCall("x"), failure(golibvirt.ERR_RPC), true, ErrUnreachable},
+		"agent refuses":     {agentCall("x"), failure(golibvirt.ERR_INTERNAL_ERROR), false, ErrAgentFailed},
+		"agent, lost":       {agentCall("x"), failure(golibvirt.ERR_INTERNAL_ERROR), true, ErrUnreachable},
+		"no agent":          {agentCall("x"), failure(golibvirt.ERR_ARGUMENT_UNSUPPORTED), false, ErrAgentUnavailable},
+		"agent, no driver":  {agentCall("x"), failure(golibvirt.ERR_NO_SUPPORT), false, ErrUnsupported},
+		"read too late":     {readCall("x"), context.DeadlineExceeded, false, ErrUnreachable},
+		"agent too late":    {agentCall("x"), context.DeadlineExceeded, false, ErrAgentUnavailable},
+		"start too late":    {changeCall("x"), context.DeadlineExceeded, false, ErrBusy},
+		"cancelled":         {changeCall("x"), context.Canceled, false, context.Canceled},
+		"dial":              {readCall("x"), errors.New("connection refused"), false, ErrUnreachable},
+		"dial, denied":      {readCall("x"), fmt.Errorf("%w: bad key", ErrDenied), false, ErrDenied},
+		"domain of someone": {readCall("x"), failure(golibvirt.ERR_MULTIPLE_DOMAINS), false, ErrInvalid},
 	} {
 		err := h.wrap(test.spec, test.err, test.lost)
 		if !errors.Is(err, test.kind) || !errors.Is(err, ErrNotFound) != !errors.Is(test.kind, ErrNotFound) {
 			t.Errorf("%s: got %v, want one that is %q", name, err, test.kind)
 		}
-		if again := h.wrap(reading("y"), err, true); again.Error() != err.Error() || !errors.Is(again, test.kind) {
+		if again := h.wrap(readCall("y"), err, true); again.Error() != err.Error() || !errors.Is(again, test.kind) {
 			t.Errorf("%s: wrapped twice it became %v", name, again)
 		}
 	}
-	if text := h.wrap(reading("reading it"), failure(1), false).Error(); text != "host kvm1: reading it: it broke" {
+	if text := h.wrap(readCall("reading it"), failure(1), false).Error(); text != "host kvm1: reading it: it broke" {
 		t.Errorf("got %q", text)
 	}
 }

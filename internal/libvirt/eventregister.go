@@ -16,7 +16,7 @@ func (c *conn) registerEvents() error {
 	var calls errgroup.Group
 	for i, register := range c.registrations() {
 		calls.Go(func() error {
-			c.count("virConnectDomainEventRegisterAny")
+			c.countCall("virConnectDomainEventRegisterAny")
 			id, err := register()
 			if i > 0 && errors.Is(kindOf(codeOf(err)), ErrUnsupported) {
 				return nil
@@ -39,7 +39,7 @@ func (c *conn) registrations() []registration {
 		// Neither is a round trip. A domain handle without them doesn't exist.
 		e.UUID, _ = d.GetUUIDString()
 		e.Name, _ = d.GetName()
-		c.host.events.emit(e)
+		c.host.events.deliver(e)
 	}
 	type C = golibvirt.Connect
 	type D = golibvirt.Domain
@@ -96,11 +96,11 @@ func (c *conn) registrations() []registration {
 					send(d, Event{Kind: EventMigrationIteration, Iteration: e.Iteration})
 				})
 		},
-	}, c.rarer(send)...)
+	}, c.optionalRegistrations(send)...)
 }
 
-// rarer are the registrations for what happens now and then.
-func (c *conn) rarer(send func(*golibvirt.Domain, Event)) []registration {
+// optionalRegistrations are the registrations for what happens now and then.
+func (c *conn) optionalRegistrations(send func(*golibvirt.Domain, Event)) []registration {
 	type C = golibvirt.Connect
 	type D = golibvirt.Domain
 	return []registration{

@@ -95,7 +95,7 @@ func (h *Host) Subscribe(ctx context.Context, uuid string) (<-chan Event, error)
 	s := &subscription{uuid: uuid, events: make(chan Event, eventBuffer)}
 	start, err := h.events.add(s)
 	if err != nil {
-		return nil, h.wrap(connecting("subscribing to events"), err, false)
+		return nil, h.wrap(connectCall("subscribing to events"), err, false)
 	}
 	select {
 	case <-start.done:
@@ -105,7 +105,7 @@ func (h *Host) Subscribe(ctx context.Context, uuid string) (<-chan Event, error)
 	}
 	if err != nil {
 		h.events.remove(s)
-		return nil, h.wrap(connecting("subscribing to events"), err, true)
+		return nil, h.wrap(connectCall("subscribing to events"), err, true)
 	}
 	context.AfterFunc(ctx, func() { h.events.remove(s) })
 	return s.events, nil
@@ -187,9 +187,9 @@ func (e *events) connectionLost(c *conn) {
 	}
 }
 
-// emit hands an event to those who asked for it. It runs in libvirt's event loop and never blocks: a subscriber whose
-// buffer is full gets EventLost as its last event and nothing more until it has caught up.
-func (e *events) emit(event Event) {
+// deliver hands an event to those who asked for it. It runs in libvirt's event loop and never blocks: a subscriber
+// whose buffer is full gets EventLost as its last event and nothing more until it has caught up.
+func (e *events) deliver(event Event) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for s := range e.subscriptions {
@@ -211,9 +211,9 @@ func (e *events) emit(event Event) {
 // serve connects, waits for the connection to break, and connects again while there are listeners.
 func (e *events) serve(first *start) {
 	ctx := e.host.ctx
-	c, err := e.connect(ctx)
+	c, err := e.connectAndRegister(ctx)
 	first.err = err
-	if !e.adopt(c) {
+	if !e.adoptConnection(c) {
 		close(first.done)
 		return
 	}
@@ -226,16 +226,17 @@ func (e *events) serve(first *start) {
 			return
 		}
 		c.retire()
-		e.emit(Event{Kind: EventLost, Detail: LostConnection})
-		if c = e.reconnect(ctx); !e.adopt(c) {
+		e.deliver(Event{Kind: EventLost, Detail: LostConnection})
+		if c = e.reconnect(ctx); !e.adoptConnection(c) {
 			return
 		}
-		e.emit(Event{Kind: EventLost, Detail: LostUntilNow})
+		e.deliver(Event{Kind: EventLost, Detail: LostUntilNow})
 	}
 }
 
-// adopt makes a connection the current one. Without one the run is over, and the next subscriber starts another.
-func (e *events) adopt(c *conn) bool {
+// adoptConnection makes a connection the current one. Without one the run is over, and the next subscriber starts
+// another.
+func (e *events) adoptConnection(c *conn) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.conn = c
@@ -273,7 +274,7 @@ func (e *events) reconnect(ctx context.Context) *conn {
 		if !wanted {
 			return nil, backoff.Permanent(errUnwanted)
 		}
-		c, err := e.connect(ctx)
+		c, err := e.connectAndRegister(ctx)
 		if isDenied(err) {
 			// Who is refused again and again may be locked out.
 			denied = min(max(2*denied, deniedDelay), maxDeniedDelay)
@@ -297,26 +298,26 @@ func isDenied(err error) bool {
 	return errors.Is(err, ErrDenied) || err != nil && errors.Is(kindOf(codeOf(err)), ErrDenied)
 }
 
-// connect opens a connection of its own and registers for all kinds of events on it.
-func (e *events) connect(ctx context.Context) (*conn, error) {
-	c, err := e.open(ctx)
+// connectAndRegister opens a connection of its own and registers for all kinds of events on it.
+func (e *events) connectAndRegister(ctx context.Context) (*conn, error) {
+	c, err := e.openConnection(ctx)
 	if err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, e.host.cfg.ConnectTimeout)
 	defer cancel()
-	_, lost, err := run(ctx, c, func(c *conn) (struct{}, error) { return struct{}{}, c.registerEvents() })
+	_, lost, err := runOn(ctx, c, func(c *conn) (struct{}, error) { return struct{}{}, c.registerEvents() })
 	if err != nil {
 		c.retire()
-		return nil, e.host.wrap(connecting("registering for events"), err, lost)
+		return nil, e.host.wrap(connectCall("registering for events"), err, lost)
 	}
 	return c, nil
 }
 
-// open gives a connection on which begin has succeeded. The test driver's only connection is shared.
-func (e *events) open(ctx context.Context) (*conn, error) {
+// openConnection gives a connection on which beginCall has succeeded. The test driver's only connection is shared.
+func (e *events) openConnection(ctx context.Context) (*conn, error) {
 	if e.host.target.inProcess {
 		return e.host.pool.acquire(ctx, quick)
 	}
-	return e.host.reserve(ctx)
+	return e.host.reserveConnection(ctx)
 }

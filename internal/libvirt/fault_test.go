@@ -37,7 +37,7 @@ func awaitLoss(t testing.TB, h *Host) {
 		defer h.pool.mu.Unlock()
 		for _, slots := range h.pool.slots {
 			for _, s := range slots {
-				if _, _, usable := s.load(); usable {
+				if _, _, usable := s.busyness(); usable {
 					return false
 				}
 			}
@@ -204,7 +204,7 @@ func TestPool_keepsAgentsToThemselves(t *testing.T) {
 	h, _, _ := openLinked(t, Config{})
 	release, taken := make(chan struct{}), make(chan *conn)
 	const silent = 50
-	question := asking("asking an agent that is silent")
+	question := agentCall("asking an agent that is silent")
 	question.timeout = time.Hour
 	var questions sync.WaitGroup
 	for range silent {
@@ -224,7 +224,7 @@ func TestPool_keepsAgentsToThemselves(t *testing.T) {
 		t.Errorf("%d connections wait for agents", len(waiting))
 	}
 	for _, other := range []callSpec{
-		reading("reading"), defining("defining"), monitoring("monitoring"), changing("changing"),
+		readCall("reading"), defineCall("defining"), monitorCall("monitoring"), changeCall("changing"),
 	} {
 		c, err := call(t.Context(), h, other, func(c *conn) (*conn, error) { return c, nil })
 		must(t, err)

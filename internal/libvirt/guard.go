@@ -13,8 +13,8 @@ func Guarded(ctx context.Context, guard Guard) context.Context {
 	return context.WithValue(ctx, guardKey{}, guard)
 }
 
-// allowed asks the guard of ctx, if there is one, whether the call may be made.
-func (s callSpec) allowed(ctx context.Context) error {
+// checkGuard asks the guard of ctx, if there is one, whether the call may be made.
+func (s callSpec) checkGuard(ctx context.Context) error {
 	if guard, _ := ctx.Value(guardKey{}).(Guard); guard != nil && s.writes {
 		return guard(ctx)
 	}

@@ -20,19 +20,19 @@ func TestBound_questionsHaveTheirOwnLimit(t *testing.T) {
 		s    callSpec
 		most time.Duration
 	}{
-		"a question, no deadline":    {t.Context(), reading("x"), readTimeout},
-		"a question, long":           {long, reading("x"), readTimeout},
-		"a question, short":          {short, reading("x"), time.Second},
+		"a question, no deadline":    {t.Context(), readCall("x"), readTimeout},
+		"a question, long":           {long, readCall("x"), readTimeout},
+		"a question, short":          {short, readCall("x"), time.Second},
 		"all of a kind, long":        {long, readingAll("x"), bulkTimeout},
-		"a definition, long":         {long, defining("x"), readTimeout},
-		"a question to QEMU, long":   {long, monitoring("x"), readTimeout},
-		"an order to a job, long":    {long, steering("x"), readTimeout},
-		"a question to agents, long": {long, asking("x"), agentTimeout},
-		"a change, no deadline":      {t.Context(), changing("x"), slowTimeout},
-		"a change, long":             {long, changing("x"), time.Hour},
+		"a definition, long":         {long, defineCall("x"), readTimeout},
+		"a question to QEMU, long":   {long, monitorCall("x"), readTimeout},
+		"an order to a job, long":    {long, jobControlCall("x"), readTimeout},
+		"a question to agents, long": {long, agentCall("x"), agentTimeout},
+		"a change, no deadline":      {t.Context(), changeCall("x"), slowTimeout},
+		"a change, long":             {long, changeCall("x"), time.Hour},
 	}
 	for name, test := range tests {
-		ctx, done := h.bound(test.ctx, test.s)
+		ctx, done := h.withDeadline(test.ctx, test.s)
 		at, ok := ctx.Deadline()
 		if left := time.Until(at); !ok || left > test.most || left < test.most-time.Minute/2 {
 			t.Errorf("%s: it has %v, want %v", name, left, test.most)

@@ -33,17 +33,17 @@ const (
 // InterfaceAddresses asks one source for a guest's addresses (virDomainInterfaceAddresses). Addresses of loopback
 // interfaces are among the agent's.
 func (h *Host) InterfaceAddresses(ctx context.Context, uuid string, source AddressSource) ([]Address, error) {
-	s, from := reading("reading the addresses of domain "+uuid), golibvirt.DOMAIN_INTERFACE_ADDRESSES_SRC_LEASE
+	s, from := readCall("reading the addresses of domain "+uuid), golibvirt.DOMAIN_INTERFACE_ADDRESSES_SRC_LEASE
 	switch source {
 	case SourceAgent:
-		s = asking("asking the guest agent for the addresses of domain " + uuid)
+		s = agentCall("asking the guest agent for the addresses of domain " + uuid)
 		from = golibvirt.DOMAIN_INTERFACE_ADDRESSES_SRC_AGENT
 	case SourceARP:
 		from = golibvirt.DOMAIN_INTERFACE_ADDRESSES_SRC_ARP
 	case SourceLease:
 	}
 	return onDomain(ctx, h, s, uuid, func(c *conn, d *golibvirt.Domain) ([]Address, error) {
-		c.count("virDomainInterfaceAddresses")
+		c.countCall("virDomainInterfaceAddresses")
 		interfaces, err := d.ListAllInterfaceAddresses(from)
 		if err != nil {
 			return nil, err
@@ -65,10 +65,10 @@ func (h *Host) InterfaceAddresses(ctx context.Context, uuid string, source Addre
 // AgentCommand sends a JSON command to the guest agent and gives its JSON answer (virDomainQemuAgentCommand). It marks
 // the domain as tainted, so nothing that a plan does may use it.
 func (h *Host) AgentCommand(ctx context.Context, uuid, command string) (string, error) {
-	s := asking("sending a command to the guest agent of domain " + uuid)
+	s := agentCall("sending a command to the guest agent of domain " + uuid)
 	s.patient = true // Freezing filesystems takes as long as it takes.
 	return onDomain(ctx, h, s, uuid, func(c *conn, d *golibvirt.Domain) (string, error) {
-		c.count("virDomainQemuAgentCommand")
+		c.countCall("virDomainQemuAgentCommand")
 		return d.QemuAgentCommand(command, golibvirt.DOMAIN_QEMU_AGENT_COMMAND_DEFAULT, 0)
 	})
 }
@@ -76,21 +76,21 @@ func (h *Host) AgentCommand(ctx context.Context, uuid, command string) (string, 
 // SetGuestTime has the guest agent set the guest's clock from its hardware clock, which keeps the host's time: after a
 // pause or a migration the guest's own is behind (virDomainSetTime).
 func (h *Host) SetGuestTime(ctx context.Context, uuid string) error {
-	s := asking("setting the clock of domain " + uuid)
-	return h.change(ctx, s, uuid, "virDomainSetTime",
+	s := agentCall("setting the clock of domain " + uuid)
+	return h.runOnDomain(ctx, s, uuid, "virDomainSetTime",
 		func(d *golibvirt.Domain) error { return d.SetTime(0, 0, golibvirt.DOMAIN_TIME_SYNC) })
 }
 
 // GuestInfo asks the guest agent about the guest (virDomainGetGuestInfo). Of groups that this libvirt or this agent
 // can't report the result says nothing. Asked for one group alone, it says by its error why it can't report that.
 func (h *Host) GuestInfo(ctx context.Context, uuid string, groups GuestInfoGroups) (*GuestInfo, error) {
-	s := asking("asking the guest agent about domain " + uuid)
+	s := agentCall("asking the guest agent about domain " + uuid)
 	return onDomain(ctx, h, s, uuid, func(c *conn, d *golibvirt.Domain) (*GuestInfo, error) {
-		c.count("virDomainGetGuestInfo")
+		c.countCall("virDomainGetGuestInfo")
 		info, err := d.GetGuestInfo(groups.types(), 0)
 		if bits.OnesCount(uint(groups)) > 1 && cannotReport(err) {
 			// Asked for all that it can, the agent leaves out what it can't.
-			c.count("virDomainGetGuestInfo")
+			c.countCall("virDomainGetGuestInfo")
 			info, err = d.GetGuestInfo(0, 0)
 			if err == nil {
 				return guestInfo(info, groups, false), nil
@@ -114,7 +114,7 @@ func (c *conn) eachGroup(d *golibvirt.Domain, groups GuestInfoGroups, why error)
 		if groups != 0 && groups&group == 0 {
 			continue
 		}
-		c.count("virDomainGetGuestInfo")
+		c.countCall("virDomainGetGuestInfo")
 		info, err := d.GetGuestInfo(group.types(), 0)
 		if err != nil {
 			if c.isLost() {
@@ -123,7 +123,7 @@ func (c *conn) eachGroup(d *golibvirt.Domain, groups GuestInfoGroups, why error)
 			continue
 		}
 		why = nil
-		all.add(guestInfo(info, group, true))
+		all.addReported(guestInfo(info, group, true))
 	}
 	if why != nil {
 		return nil, why
@@ -131,8 +131,8 @@ func (c *conn) eachGroup(d *golibvirt.Domain, groups GuestInfoGroups, why error)
 	return all, nil
 }
 
-// add takes over what another answer reports.
-func (g *GuestInfo) add(from *GuestInfo) {
+// addReported takes over what another answer reports.
+func (g *GuestInfo) addReported(from *GuestInfo) {
 	g.OS, g.Hostname = cmp.Or(from.OS, g.OS), cmp.Or(from.Hostname, g.Hostname)
 	g.Timezone, g.Load = cmp.Or(from.Timezone, g.Timezone), cmp.Or(from.Load, g.Load)
 	if from.Users != nil {

@@ -17,8 +17,8 @@ type GuestDevices map[string][]string
 // GuestDevices asks what devices the host has for guests of a kind (virConnectGetDomainCapabilities): virtType is "kvm"
 // or "qemu", an empty arch that of the host, and an empty VM the hypervisor's default.
 func (h *Host) GuestDevices(ctx context.Context, arch, virtType, machine string) (GuestDevices, error) {
-	return call(ctx, h, reading("reading the devices for guests"), func(c *conn) (GuestDevices, error) {
-		c.count("virConnectGetDomainCapabilities")
+	return call(ctx, h, readCall("reading the devices for guests"), func(c *conn) (GuestDevices, error) {
+		c.countCall("virConnectGetDomainCapabilities")
 		document, err := c.c.GetDomainCapabilities("", arch, machine, virtType,
 			golibvirt.ConnectGetDomainCapabilitiesFlags(0))
 		if err != nil {

@@ -86,30 +86,30 @@ func guestInfo(from *golibvirt.DomainGuestInfo, groups GuestInfoGroups, exact bo
 		info.OS = guestOS(from.OS)
 	}
 	if wants(GuestHostname) {
-		info.Hostname = reported(from.HostnameSet, from.Hostname)
+		info.Hostname = ifReported(from.HostnameSet, from.Hostname)
 	}
 	if wants(GuestTimezoneInfo) && from.TimeZone != nil && (from.TimeZone.NameSet || from.TimeZone.OffsetSet) {
 		info.Timezone = &GuestTimezone{
-			Name: from.TimeZone.Name, OffsetSeconds: reported(from.TimeZone.OffsetSet, from.TimeZone.Offset),
+			Name: from.TimeZone.Name, OffsetSeconds: ifReported(from.TimeZone.OffsetSet, from.TimeZone.Offset),
 		}
 	}
 	if load := from.Load; wants(GuestLoadInfo) && load != nil && (load.Load1MSet || load.Load5MSet || load.Load15MSet) {
 		info.Load = &GuestLoad{
-			Load1: reported(load.Load1MSet, load.Load1M), Load5: reported(load.Load5MSet, load.Load5M),
-			Load15: reported(load.Load15MSet, load.Load15M),
+			Load1: ifReported(load.Load1MSet, load.Load1M), Load5: ifReported(load.Load5MSet, load.Load5M),
+			Load15: ifReported(load.Load15MSet, load.Load15M),
 		}
 	}
 	if wants(GuestUsers) {
-		info.Users = translate(from.Users, exact, guestUser)
+		info.Users = translateList(from.Users, exact, guestUser)
 	}
 	if wants(GuestFilesystems) {
-		info.Filesystems = translate(from.FileSystems, exact, guestFilesystem)
+		info.Filesystems = translateList(from.FileSystems, exact, guestFilesystem)
 	}
 	if wants(GuestDisks) {
-		info.Disks = translate(from.Disks, exact, guestDisk)
+		info.Disks = translateList(from.Disks, exact, guestDisk)
 	}
 	if wants(GuestInterfaces) {
-		info.Interfaces = translate(from.Interfaces, exact, guestInterface)
+		info.Interfaces = translateList(from.Interfaces, exact, guestInterface)
 	}
 	plainLines(reflect.ValueOf(info))
 	return info
@@ -131,14 +131,14 @@ func guestOS(os *golibvirt.DomainGuestInfoOS) *GuestOS {
 }
 
 func guestUser(u golibvirt.DomainGuestInfoUser) GuestUser {
-	return GuestUser{Name: u.Name, Domain: u.Domain, LoginTimeMS: reported(u.LoginTimeSet, u.LoginTime)}
+	return GuestUser{Name: u.Name, Domain: u.Domain, LoginTimeMS: ifReported(u.LoginTimeSet, u.LoginTime)}
 }
 
 func guestFilesystem(f golibvirt.DomainGuestInfoFileSystem) GuestFilesystem {
 	return GuestFilesystem{
 		MountPoint: f.MountPoint, Name: f.Name, Type: f.FSType,
-		TotalBytes: reported(f.TotalBytesSet, f.TotalBytes), UsedBytes: reported(f.UsedBytesSet, f.UsedBytes),
-		Disks: translate(f.Disks, true, func(d golibvirt.DomainGuestInfoFileSystemDisk) GuestFilesystemDisk {
+		TotalBytes: ifReported(f.TotalBytesSet, f.TotalBytes), UsedBytes: ifReported(f.UsedBytesSet, f.UsedBytes),
+		Disks: translateList(f.Disks, true, func(d golibvirt.DomainGuestInfoFileSystemDisk) GuestFilesystemDisk {
 			return GuestFilesystemDisk{Alias: d.Alias, Serial: d.Serial, Device: d.Device}
 		}),
 	}
@@ -147,8 +147,8 @@ func guestFilesystem(f golibvirt.DomainGuestInfoFileSystem) GuestFilesystem {
 func guestDisk(d golibvirt.DomainGuestInfoDisk) GuestDisk {
 	return GuestDisk{
 		Name: d.Name, Alias: d.Alias, GuestAlias: d.GuestAlias, GuestBus: d.GuestBus, Serial: d.Serial,
-		Partition: reported(d.PartitionSet, d.Partition),
-		Dependencies: translate(d.Dependencies, true,
+		Partition: ifReported(d.PartitionSet, d.Partition),
+		Dependencies: translateList(d.Dependencies, true,
 			func(d golibvirt.DomainGuestInfoDiskDependency) string { return d.Name }),
 	}
 }
@@ -159,7 +159,7 @@ func guestInterface(i golibvirt.DomainGuestInfoInterface) GuestInterface {
 	})
 	return GuestInterface{
 		Name: i.Name, MAC: i.Hwaddr,
-		Addresses: translate(addresses, true, func(a golibvirt.DomainGuestInfoIPAddress) GuestAddress {
+		Addresses: translateList(addresses, true, func(a golibvirt.DomainGuestInfoIPAddress) GuestAddress {
 			return GuestAddress{Type: a.Type, IP: a.Addr, Prefix: int(a.Prefix)}
 		}),
 	}
@@ -171,16 +171,16 @@ func isAddress(s string) bool {
 	return err == nil
 }
 
-// reported gives nil for a value that was not.
-func reported[T any](set bool, value T) *T {
+// ifReported gives nil for a value that was not.
+func ifReported[T any](set bool, value T) *T {
 	if !set {
 		return nil
 	}
 	return &value
 }
 
-// translate translates a list. known says that an absent one is empty rather than not reported.
-func translate[From, To any](from []From, known bool, f func(From) To) []To {
+// translateList translates a list. known says that an absent one is empty rather than not reported.
+func translateList[From, To any](from []From, known bool, f func(From) To) []To {
 	if len(from) == 0 && !known {
 		return nil
 	}

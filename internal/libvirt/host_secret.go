@@ -34,21 +34,21 @@ func usageElement(usage string) string {
 	}
 }
 
-// document is libvirt's XML of the secret.
-func (s HostSecret) document() string {
+// definitionXML is libvirt's XML of the secret.
+func (s HostSecret) definitionXML() string {
 	private := "no"
 	if s.Private {
 		private = "yes"
 	}
 	return fmt.Sprintf("<secret ephemeral='no' private='%s'><uuid>%s</uuid><description>%s</description>"+
-		"<usage type='%s'><%[5]s>%[6]s</%[5]s></usage></secret>", private, escaped(s.UUID), escaped(s.Description),
-		escaped(s.Usage), usageElement(s.Usage), escaped(s.UsageID))
+		"<usage type='%s'><%[5]s>%[6]s</%[5]s></usage></secret>", private, escapeXML(s.UUID), escapeXML(s.Description),
+		escapeXML(s.Usage), usageElement(s.Usage), escapeXML(s.UsageID))
 }
 
 // HostSecret reads the secret with that UUID (virSecretGetXMLDesc).
 func (h *Host) HostSecret(ctx context.Context, uuid string) (*HostSecret, error) {
-	return call(ctx, h, reading("reading secret "+uuid), func(c *conn) (*HostSecret, error) {
-		c.count("virSecretLookupByUUIDString")
+	return call(ctx, h, readCall("reading secret "+uuid), func(c *conn) (*HostSecret, error) {
+		c.countCall("virSecretLookupByUUIDString")
 		return c.hostSecret(c.c.LookupSecretByUUIDString(uuid))
 	})
 }
@@ -60,8 +60,8 @@ func (h *Host) HostSecretByUsage(ctx context.Context, usage, usageID string) (*H
 		"volume": golibvirt.SECRET_USAGE_TYPE_VOLUME, "tls": golibvirt.SECRET_USAGE_TYPE_TLS,
 		"vtpm": golibvirt.SECRET_USAGE_TYPE_VTPM,
 	}
-	return call(ctx, h, reading("reading the secret of "+usage+" "+usageID), func(c *conn) (*HostSecret, error) {
-		c.count("virSecretLookupByUsage")
+	return call(ctx, h, readCall("reading the secret of "+usage+" "+usageID), func(c *conn) (*HostSecret, error) {
+		c.countCall("virSecretLookupByUsage")
 		return c.hostSecret(c.c.LookupSecretByUsage(types[usage], usageID))
 	})
 }
@@ -71,7 +71,7 @@ func (c *conn) hostSecret(secret *golibvirt.Secret, err error) (*HostSecret, err
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, secret.Free()) }()
-	c.count("virSecretGetXMLDesc")
+	c.countCall("virSecretGetXMLDesc")
 	text, err := secret.GetXMLDesc(0)
 	if err != nil {
 		return nil, err
@@ -100,21 +100,21 @@ func (c *conn) hostSecret(secret *golibvirt.Secret, err error) (*HostSecret, err
 // that another secret has is ErrExists (virSecretDefineXML, virSecretSetValue).
 func (h *Host) PutHostSecret(ctx context.Context, s HostSecret, value []byte) error {
 	if other, err := h.HostSecretByUsage(ctx, s.Usage, s.UsageID); err == nil && other.UUID != s.UUID {
-		return h.wrap(defining("defining secret "+s.UUID), fmt.Errorf("%w: secret %s is the one for %s %q", ErrExists,
+		return h.wrap(defineCall("defining secret "+s.UUID), fmt.Errorf("%w: secret %s is the one for %s %q", ErrExists,
 			other.UUID, s.Usage, s.UsageID), false)
 	} else if err != nil && !errors.Is(err, ErrNotFound) {
 		return err
 	}
 	own := append([]byte(nil), value...)
-	_, err := call(ctx, h, defining("defining secret "+s.UUID), func(c *conn) (_ struct{}, err error) {
-		c.count("virSecretDefineXML")
-		secret, err := c.c.SecretDefineXML(s.document(), 0)
+	_, err := call(ctx, h, defineCall("defining secret "+s.UUID), func(c *conn) (_ struct{}, err error) {
+		c.countCall("virSecretDefineXML")
+		secret, err := c.c.SecretDefineXML(s.definitionXML(), 0)
 		if err != nil {
 			return struct{}{}, err
 		}
 		defer func() { err = errors.Join(err, secret.Free()) }()
 		if value != nil {
-			c.count("virSecretSetValue")
+			c.countCall("virSecretSetValue")
 			err = secret.SetValue(own, 0)
 		}
 		return struct{}{}, err

@@ -23,15 +23,15 @@ type NewImage struct {
 // CreateImage makes an empty image, and returns how much room is left where it is. A file that is there already, be it
 // in a pool or not, is left alone: the error is ErrExists. RemoveFile removes an image.
 func (h *Host) CreateImage(ctx context.Context, image NewImage) (availableBytes uint64, err error) {
-	return call(ctx, h, changing("making image "+image.Path), func(c *conn) (available uint64, err error) {
+	return call(ctx, h, changeCall("making image "+image.Path), func(c *conn) (available uint64, err error) {
 		dir := path.Dir(image.Path)
 		defer c.useDirectory(ctx, dir)()
 		err = c.inDirectory(ctx, dir, func(pool *golibvirt.StoragePool) (err error) {
-			if available, err = c.room(pool); err != nil {
+			if available, err = c.availableRoom(pool); err != nil {
 				return err
 			}
-			c.count("virStorageVolCreateXML")
-			volume, err := pool.StorageVolCreateXML(image.document(), 0)
+			c.countCall("virStorageVolCreateXML")
+			volume, err := pool.StorageVolCreateXML(image.definitionXML(), 0)
 			if err != nil {
 				return err
 			}
@@ -41,18 +41,19 @@ func (h *Host) CreateImage(ctx context.Context, image NewImage) (availableBytes 
 	})
 }
 
-// document is libvirt's description of the image.
-func (i *NewImage) document() string {
+// definitionXML is libvirt's description of the image.
+func (i *NewImage) definitionXML() string {
 	compat := ""
 	if i.Format == "qcow2" {
 		compat = "<compat>1.1</compat>" // Older libvirt would make one for QEMU before 1.1.
 	}
 	backing := ""
 	if i.Backing != "" {
-		backing = fmt.Sprintf("<backingStore><path>%s</path><format type='%s'/></backingStore>", escaped(i.Backing),
-			escaped(i.BackingFormat))
+		backing = fmt.Sprintf("<backingStore><path>%s</path><format type='%s'/></backingStore>", escapeXML(i.Backing),
+			escapeXML(i.BackingFormat))
 	}
 	return fmt.Sprintf("<volume><name>%s</name><capacity>%d</capacity><allocation>0</allocation>"+
-		"<target><format type='%s'/>%s</target>%s</volume>", escaped(path.Base(i.Path)), i.CapacityBytes, escaped(i.Format),
+		"<target><format type='%s'/>%s</target>%s</volume>", escapeXML(path.Base(i.Path)), i.CapacityBytes,
+		escapeXML(i.Format),
 		compat, backing)
 }

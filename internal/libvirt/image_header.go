@@ -39,14 +39,14 @@ func (i *ImageHeader) BackingPath(at string) string {
 // knows the file, be it there or not; ErrUnsupported, that the header isn't all there is to tell whether it opens
 // (virStorageVolLookupByPath, virStorageVolDownload).
 func (h *Host) ImageHeader(ctx context.Context, file string) (*ImageHeader, error) {
-	return call(ctx, h, monitoring("reading the header of "+file), func(c *conn) (_ *ImageHeader, err error) {
-		c.count("virStorageVolLookupByPath")
+	return call(ctx, h, monitorCall("reading the header of "+file), func(c *conn) (_ *ImageHeader, err error) {
+		c.countCall("virStorageVolLookupByPath")
 		volume, err := c.c.LookupStorageVolByPath(file)
 		if err != nil {
 			return nil, err
 		}
 		defer func() { err = errors.Join(err, volume.Free()) }()
-		data, err := c.head(volume, headerSize)
+		data, err := c.readHead(volume, headerSize)
 		if err != nil {
 			return nil, err
 		}
@@ -54,22 +54,22 @@ func (h *Host) ImageHeader(ctx context.Context, file string) (*ImageHeader, erro
 	})
 }
 
-// head reads that many bytes of a volume, fewer where it has no more.
-func (c *conn) head(volume *golibvirt.StorageVol, size uint64) (data []byte, err error) {
+// readHead reads that many bytes of a volume, fewer where it has no more.
+func (c *conn) readHead(volume *golibvirt.StorageVol, size uint64) (data []byte, err error) {
 	stream, err := c.c.NewStream(0)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, stream.Free()) }()
-	c.count("virStorageVolDownload")
+	c.countCall("virStorageVolDownload")
 	if err := volume.Download(stream, 0, size, 0); err != nil {
 		return nil, err
 	}
-	return receive(stream, size)
+	return receiveBytes(stream, size)
 }
 
-// receive reads a stream to its end.
-func receive(stream *golibvirt.Stream, size uint64) (data []byte, err error) {
+// receiveBytes reads a stream to its end.
+func receiveBytes(stream *golibvirt.Stream, size uint64) (data []byte, err error) {
 	for buffer := make([]byte, size); ; {
 		n, err := stream.Recv(buffer)
 		switch {

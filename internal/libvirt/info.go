@@ -78,8 +78,8 @@ func (h *Host) Info(ctx context.Context) (*HostInfo, error) {
 		info *HostInfo
 		c    *conn
 	}
-	f, err := call(ctx, h, reading("reading the host's description"), func(c *conn) (found, error) {
-		info, err := c.info()
+	f, err := call(ctx, h, readCall("reading the host's description"), func(c *conn) (found, error) {
+		info, err := c.readInfo()
 		return found{info, c}, err
 	})
 	if err != nil {
@@ -94,40 +94,40 @@ func (h *Host) Info(ctx context.Context) (*HostInfo, error) {
 // isBroken reports whether the connection broke, as far as that has been noticed; it may be used on a freed connection.
 func (c *conn) isBroken() bool { return c.lost.Load() }
 
-// info reads everything in one round trip.
-func (c *conn) info() (*HostInfo, error) {
+// readInfo reads everything in one round trip.
+func (c *conn) readInfo() (*HostInfo, error) {
 	info := &HostInfo{URI: c.host.cfg.URI}
 	var capabilities string
 	var calls errgroup.Group
 	calls.Go(func() (err error) {
-		c.count("virConnectGetCapabilities")
+		c.countCall("virConnectGetCapabilities")
 		capabilities, err = c.c.GetCapabilities()
 		return err
 	})
 	calls.Go(func() (err error) {
-		c.count("virConnectGetHostname")
+		c.countCall("virConnectGetHostname")
 		info.Hostname, err = c.c.GetHostname()
 		return err
 	})
 	calls.Go(func() (err error) {
-		c.count("virConnectGetType")
+		c.countCall("virConnectGetType")
 		info.Driver, err = c.c.GetType()
 		return err
 	})
 	calls.Go(func() error {
-		c.count("virConnectGetLibVersion")
+		c.countCall("virConnectGetLibVersion")
 		number, err := c.c.GetLibVersion()
 		info.LibvirtVersion = parseVersion(number)
 		return err
 	})
 	calls.Go(func() error {
-		c.count("virConnectGetVersion")
+		c.countCall("virConnectGetVersion")
 		number, err := c.c.GetVersion()
 		info.HypervisorVersion = parseVersion(number)
 		return err
 	})
 	calls.Go(func() error {
-		c.count("virNodeGetInfo")
+		c.countCall("virNodeGetInfo")
 		node, err := c.c.GetNodeInfo()
 		if err == nil {
 			info.CPUs, info.MemoryBytes = int(node.Cpus), node.Memory*1024
@@ -184,7 +184,7 @@ func (i *HostInfo) readCapabilities(document string) error {
 		}
 	}
 	for _, c := range capabilities.Cells {
-		i.Cells = append(i.Cells, c.cell())
+		i.Cells = append(i.Cells, c.numaCell())
 	}
 	slices.SortFunc(i.Cells, func(a, b NUMACell) int { return cmp.Compare(a.ID, b.ID) })
 	for _, g := range capabilities.Guests {
@@ -213,8 +213,8 @@ func (i *HostInfo) readCapabilities(document string) error {
 
 // FreeMemory gives the host's free memory in bytes, page cache not counted as free (virNodeGetFreeMemory).
 func (h *Host) FreeMemory(ctx context.Context) (uint64, error) {
-	return call(ctx, h, reading("reading free memory"), func(c *conn) (uint64, error) {
-		c.count("virNodeGetFreeMemory")
+	return call(ctx, h, readCall("reading free memory"), func(c *conn) (uint64, error) {
+		c.countCall("virNodeGetFreeMemory")
 		return c.c.GetFreeMemory()
 	})
 }

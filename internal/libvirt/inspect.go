@@ -20,9 +20,9 @@ const (
 // DiskErrors gives the disks of a running domain that have an error which stopped it, by target ("vda"); empty: none
 // has (virDomainGetDiskErrors). Of a domain that is off it is ErrOperationInvalid.
 func (h *Host) DiskErrors(ctx context.Context, uuid string) (map[string]DiskError, error) {
-	s := monitoring("reading the disk errors of domain " + uuid)
+	s := monitorCall("reading the disk errors of domain " + uuid)
 	return onDomain(ctx, h, s, uuid, func(c *conn, d *golibvirt.Domain) (map[string]DiskError, error) {
-		c.count("virDomainGetDiskErrors")
+		c.countCall("virDomainGetDiskErrors")
 		list, err := d.GetDiskErrors(0)
 		if err != nil {
 			return nil, err
@@ -54,7 +54,7 @@ type BlockInfo struct {
 // as the user that QEMU runs as, and asks the hypervisor about one that runs. Neither proves that a start would work:
 // what is in the file isn't looked at, and a hypervisor has it open even when it is gone (virDomainGetBlockInfo).
 func (h *Host) BlockInfos(ctx context.Context, uuid string, targets []string) (map[string]BlockInfo, error) {
-	s := monitoring("reading the disks of domain " + uuid)
+	s := monitorCall("reading the disks of domain " + uuid)
 	return onDomain(ctx, h, s, uuid, func(c *conn, d *golibvirt.Domain) (map[string]BlockInfo, error) {
 		infos := make(map[string]BlockInfo, len(targets))
 		var mu sync.Mutex
@@ -62,7 +62,7 @@ func (h *Host) BlockInfos(ctx context.Context, uuid string, targets []string) (m
 		calls.SetLimit(pipelined)
 		for _, target := range targets {
 			calls.Go(func() error {
-				c.count("virDomainGetBlockInfo")
+				c.countCall("virDomainGetBlockInfo")
 				var info BlockInfo
 				found, err := d.GetBlockInfo(target, 0)
 				switch {
@@ -85,8 +85,8 @@ func (h *Host) BlockInfos(ctx context.Context, uuid string, targets []string) (m
 
 // PeekDisk opens the source of a disk in format raw anew, whether the domain runs or not (virDomainBlockPeek).
 func (h *Host) PeekDisk(ctx context.Context, uuid, target string) error {
-	s := monitoring("opening disk " + target + " of domain " + uuid)
-	return h.change(ctx, s, uuid, "virDomainBlockPeek", func(d *golibvirt.Domain) error {
+	s := monitorCall("opening disk " + target + " of domain " + uuid)
+	return h.runOnDomain(ctx, s, uuid, "virDomainBlockPeek", func(d *golibvirt.Domain) error {
 		_, err := d.BlockPeek(target, 0, 1, 0)
 		return err
 	})
@@ -101,14 +101,14 @@ type GuestVCPUs struct {
 // GuestVCPUs asks the guest agent for the guest's virtual CPUs (virDomainGetVcpusFlags). virDomainGetGuestVcpus would
 // tell more, but the binding can't read its answer for a guest that can take none of them offline.
 func (h *Host) GuestVCPUs(ctx context.Context, uuid string) (*GuestVCPUs, error) {
-	s := asking("asking the guest agent for the virtual CPUs of domain " + uuid)
+	s := agentCall("asking the guest agent for the virtual CPUs of domain " + uuid)
 	return onDomain(ctx, h, s, uuid, func(c *conn, d *golibvirt.Domain) (*GuestVCPUs, error) {
-		c.count("virDomainGetVcpusFlags")
+		c.countCall("virDomainGetVcpusFlags")
 		online, err := d.GetVcpusFlags(golibvirt.DOMAIN_VCPU_GUEST)
 		if err != nil {
 			return nil, err
 		}
-		c.count("virDomainGetVcpusFlags")
+		c.countCall("virDomainGetVcpusFlags")
 		present, err := d.GetVcpusFlags(golibvirt.DOMAIN_VCPU_GUEST | golibvirt.DOMAIN_VCPU_MAXIMUM)
 		return &GuestVCPUs{Present: int(present), Online: int(online)}, err
 	})

@@ -94,33 +94,33 @@ type Job struct {
 	Error string
 }
 
-// monitoring describes a call that asks the hypervisor process and changes nothing.
-func monitoring(operation string) callSpec {
+// monitorCall describes a call that asks the hypervisor process and changes nothing.
+func monitorCall(operation string) callSpec {
 	return callSpec{operation: operation, lane: slow, timeout: readTimeout, repeat: true, late: ErrBusy}
 }
 
-// steering describes a call that steers a job that is under way.
-func steering(operation string) callSpec {
+// jobControlCall describes a call that steers a job that is under way.
+func jobControlCall(operation string) callSpec {
 	return callSpec{operation: operation, lane: slow, timeout: readTimeout, late: ErrBusy, writes: true}
 }
 
 // Job reads the statistics of the job that runs on a domain (virDomainGetJobStats); nil says that none does. Of a
 // migration only its source knows them: of the domain that is on its way in they are ErrUnsupported.
 func (h *Host) Job(ctx context.Context, uuid string) (*Job, error) {
-	return h.job(ctx, uuid, 0)
+	return h.readJob(ctx, uuid, 0)
 }
 
 // CompletedJob reads the statistics of the last job that ended on a domain, nil when there was none since its start.
 // After a migration the target has them, with the downtime that was measured; after a failed one the source.
 func (h *Host) CompletedJob(ctx context.Context, uuid string) (*Job, error) {
 	// Without KEEP reading them would forget them.
-	return h.job(ctx, uuid, golibvirt.DOMAIN_JOB_STATS_COMPLETED|golibvirt.DOMAIN_JOB_STATS_KEEP_COMPLETED)
+	return h.readJob(ctx, uuid, golibvirt.DOMAIN_JOB_STATS_COMPLETED|golibvirt.DOMAIN_JOB_STATS_KEEP_COMPLETED)
 }
 
-func (h *Host) job(ctx context.Context, uuid string, flags golibvirt.DomainGetJobStatsFlags) (*Job, error) {
-	s := monitoring("reading the job of domain " + uuid)
+func (h *Host) readJob(ctx context.Context, uuid string, flags golibvirt.DomainGetJobStatsFlags) (*Job, error) {
+	s := monitorCall("reading the job of domain " + uuid)
 	return onDomain(ctx, h, s, uuid, func(c *conn, d *golibvirt.Domain) (*Job, error) {
-		c.count("virDomainGetJobStats")
+		c.countCall("virDomainGetJobStats")
 		info, err := d.GetJobStats(flags)
 		if err != nil || info.Type == golibvirt.DOMAIN_JOB_NONE {
 			return nil, err
@@ -154,23 +154,23 @@ func milliseconds(n uint64) time.Duration { return time.Duration(n) * time.Milli
 // started the job learns how it ended. Without a job, and for a migration that is in post-copy, it is
 // ErrOperationInvalid.
 func (h *Host) AbortJob(ctx context.Context, uuid string) error {
-	return h.change(ctx, steering("aborting the job of domain "+uuid), uuid, "virDomainAbortJob",
+	return h.runOnDomain(ctx, jobControlCall("aborting the job of domain "+uuid), uuid, "virDomainAbortJob",
 		(*golibvirt.Domain).AbortJob)
 }
 
 // StartPostCopy switches a running migration that was started with PostCopy over (virDomainMigrateStartPostCopy): the
 // guest runs on the target from then on and fetches what it lacks, and there is no way back.
 func (h *Host) StartPostCopy(ctx context.Context, uuid string) error {
-	s := steering("switching the migration of domain " + uuid + " to post-copy")
-	return h.change(ctx, s, uuid, "virDomainMigrateStartPostCopy",
+	s := jobControlCall("switching the migration of domain " + uuid + " to post-copy")
+	return h.runOnDomain(ctx, s, uuid, "virDomainMigrateStartPostCopy",
 		func(d *golibvirt.Domain) error { return d.MigrateStartPostCopy(0) })
 }
 
 // SetMaxDowntime says how long the guest may stand still at the end of a migration; QEMU takes 300 ms by itself. It is
 // allowed before and during a migration. libvirt counts in milliseconds.
 func (h *Host) SetMaxDowntime(ctx context.Context, uuid string, d time.Duration) error {
-	s := steering("setting the maximum downtime of domain " + uuid)
-	return h.change(ctx, s, uuid, "virDomainMigrateSetMaxDowntime", func(domain *golibvirt.Domain) error {
+	s := jobControlCall("setting the maximum downtime of domain " + uuid)
+	return h.runOnDomain(ctx, s, uuid, "virDomainMigrateSetMaxDowntime", func(domain *golibvirt.Domain) error {
 		return domain.MigrateSetMaxDowntime(uint64(max(d.Milliseconds(), 0)), 0)
 	})
 }
@@ -183,8 +183,8 @@ func (h *Host) SetMigrationBandwidth(ctx context.Context, uuid string, bytesPerS
 	if postCopy {
 		flags = golibvirt.MIGRATE_MAX_SPEED_POSTCOPY
 	}
-	s := steering("limiting the migration of domain " + uuid)
-	return h.change(ctx, s, uuid, "virDomainMigrateSetMaxSpeed",
+	s := jobControlCall("limiting the migration of domain " + uuid)
+	return h.runOnDomain(ctx, s, uuid, "virDomainMigrateSetMaxSpeed",
 		func(d *golibvirt.Domain) error { return d.MigrateSetMaxSpeed(mebibytes(bytesPerSecond), flags) })
 }
 

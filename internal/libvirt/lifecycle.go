@@ -20,8 +20,8 @@ const (
 	AffectLive
 )
 
-// impact gives libvirt's flags. They have the same values in all its calls.
-func (a Affect) impact() golibvirt.DomainModificationImpact {
+// impactFlags gives libvirt's flags. They have the same values in all its calls.
+func (a Affect) impactFlags() golibvirt.DomainModificationImpact {
 	var impact golibvirt.DomainModificationImpact
 	if a&AffectConfig != 0 {
 		impact |= golibvirt.DOMAIN_AFFECT_CONFIG
@@ -46,8 +46,8 @@ const (
 // DefineDomain defines a domain, or redefines the one with the same UUID and name, and gives its UUID. The document is
 // validated against libvirt's schema (VIR_DOMAIN_DEFINE_VALIDATE). A name that another domain has is ErrExists.
 func (h *Host) DefineDomain(ctx context.Context, xml string) (uuid string, err error) {
-	return call(ctx, h, defining("defining domain"), func(c *conn) (string, error) {
-		c.count("virDomainDefineXMLFlags")
+	return call(ctx, h, defineCall("defining domain"), func(c *conn) (string, error) {
+		c.countCall("virDomainDefineXMLFlags")
 		d, err := c.c.DomainDefineXMLFlags(xml, golibvirt.DOMAIN_DEFINE_VALIDATE)
 		if err != nil {
 			return "", c.nameTaken(xml, err)
@@ -56,7 +56,7 @@ func (h *Host) DefineDomain(ctx context.Context, xml string) (uuid string, err e
 		if err != nil {
 			return "", errors.Join(err, d.Free())
 		}
-		c.keep(uuid, d)
+		c.keepHandle(uuid, d)
 		return uuid, nil
 	})
 }
@@ -68,7 +68,7 @@ func (c *conn) nameTaken(document string, refusal error) error {
 	if !errors.Is(refusal, golibvirt.ERR_OPERATION_FAILED) || err != nil {
 		return refusal
 	}
-	c.count("virDomainLookupByName")
+	c.countCall("virDomainLookupByName")
 	other, err := c.c.LookupDomainByName(name)
 	if err != nil {
 		return refusal
@@ -92,7 +92,7 @@ const (
 // UndefineDomain removes a domain's definition with its NVRAM, managed save image, TPM state and the metadata of its
 // snapshots and checkpoints, as far as the host's libvirt knows them. A running domain goes on as a transient one.
 func (h *Host) UndefineDomain(ctx context.Context, uuid string, keep ...Kept) error {
-	return h.change(ctx, defining("undefining domain "+uuid), uuid, "virDomainUndefineFlags",
+	return h.runOnDomain(ctx, defineCall("undefining domain "+uuid), uuid, "virDomainUndefineFlags",
 		func(d *golibvirt.Domain) (err error) {
 			for _, flags := range undefineFlags(keep) {
 				// A driver refuses flags that it doesn't know before it does anything.
@@ -125,36 +125,36 @@ func undefineFlags(keep []Kept) []golibvirt.DomainUndefineFlagsValues {
 
 // StartDomain starts a domain, or resumes it from its managed save image.
 func (h *Host) StartDomain(ctx context.Context, uuid string) error {
-	return h.change(ctx, changing("starting domain "+uuid), uuid, "virDomainCreate", (*golibvirt.Domain).Create)
+	return h.runOnDomain(ctx, changeCall("starting domain "+uuid), uuid, "virDomainCreate", (*golibvirt.Domain).Create)
 }
 
 // StartDomainFresh starts a domain with new firmware variables, made from what its firmware comes with. libvirt does so
 // from version 8.1 on; without firmware that keeps variables it is StartDomain.
 func (h *Host) StartDomainFresh(ctx context.Context, uuid string) error {
-	return h.change(ctx, changing("starting domain "+uuid), uuid, "virDomainCreateWithFlags",
+	return h.runOnDomain(ctx, changeCall("starting domain "+uuid), uuid, "virDomainCreateWithFlags",
 		func(d *golibvirt.Domain) error { return d.CreateWithFlags(golibvirt.DOMAIN_START_RESET_NVRAM) })
 }
 
 // SaveDomain writes the memory of a running domain to the host's disk and ends it; the next start resumes it from there
 // (virDomainManagedSave).
 func (h *Host) SaveDomain(ctx context.Context, uuid string) error {
-	return h.change(ctx, changing("saving domain "+uuid), uuid, "virDomainManagedSave",
+	return h.runOnDomain(ctx, changeCall("saving domain "+uuid), uuid, "virDomainManagedSave",
 		func(d *golibvirt.Domain) error { return d.ManagedSave(0) })
 }
 
 // ResumeDomain lets a paused domain go on.
 func (h *Host) ResumeDomain(ctx context.Context, uuid string) error {
-	return h.change(ctx, changing("resuming domain "+uuid), uuid, "virDomainResume", (*golibvirt.Domain).Resume)
+	return h.runOnDomain(ctx, changeCall("resuming domain "+uuid), uuid, "virDomainResume", (*golibvirt.Domain).Resume)
 }
 
 // SuspendDomain pauses a running domain.
 func (h *Host) SuspendDomain(ctx context.Context, uuid string) error {
-	return h.change(ctx, changing("pausing domain "+uuid), uuid, "virDomainSuspend", (*golibvirt.Domain).Suspend)
+	return h.runOnDomain(ctx, changeCall("pausing domain "+uuid), uuid, "virDomainSuspend", (*golibvirt.Domain).Suspend)
 }
 
 // WakeupDomain wakes a guest that suspended itself (PMSuspended).
 func (h *Host) WakeupDomain(ctx context.Context, uuid string) error {
-	return h.change(ctx, changing("waking domain "+uuid), uuid, "virDomainPMWakeup",
+	return h.runOnDomain(ctx, changeCall("waking domain "+uuid), uuid, "virDomainPMWakeup",
 		func(d *golibvirt.Domain) error { return d.PMWakeup(0) })
 }
 
@@ -165,20 +165,20 @@ func (h *Host) DestroyDomain(ctx context.Context, uuid string, graceful bool) er
 	if graceful {
 		flags = golibvirt.DOMAIN_DESTROY_GRACEFUL
 	}
-	return h.change(ctx, changing("destroying domain "+uuid), uuid, "virDomainDestroyFlags",
+	return h.runOnDomain(ctx, changeCall("destroying domain "+uuid), uuid, "virDomainDestroyFlags",
 		func(d *golibvirt.Domain) error { return d.DestroyFlags(flags) })
 }
 
 // ShutdownDomain asks the guest to shut down and doesn't wait until it has. A guest that goes before its agent has
 // answered has done what it was asked for.
 func (h *Host) ShutdownDomain(ctx context.Context, uuid string, how Shutdown) error {
-	s, flags := asking("asking the guest agent to shut down domain "+uuid), golibvirt.DOMAIN_SHUTDOWN_GUEST_AGENT
+	s, flags := agentCall("asking the guest agent to shut down domain "+uuid), golibvirt.DOMAIN_SHUTDOWN_GUEST_AGENT
 	s.writes = true
 	if how == ShutdownACPI {
-		s, flags = changing("pressing the power button of domain "+uuid), golibvirt.DOMAIN_SHUTDOWN_ACPI_POWER_BTN
+		s, flags = changeCall("pressing the power button of domain "+uuid), golibvirt.DOMAIN_SHUTDOWN_ACPI_POWER_BTN
 	}
 	_, err := onDomain(ctx, h, s, uuid, func(c *conn, d *golibvirt.Domain) (struct{}, error) {
-		c.count("virDomainShutdownFlags")
+		c.countCall("virDomainShutdownFlags")
 		err := d.ShutdownFlags(flags)
 		// libvirt has no number of its own for an agent whose line was closed by QEMU's end.
 		lost := errors.Is(err, golibvirt.ERR_INTERNAL_ERROR) || errors.Is(err, golibvirt.ERR_AGENT_UNRESPONSIVE)
@@ -192,7 +192,7 @@ func (h *Host) ShutdownDomain(ctx context.Context, uuid string, how Shutdown) er
 
 // isGoing says whether a domain is off, or shutting down.
 func (c *conn) isGoing(d *golibvirt.Domain) bool {
-	c.count("virDomainGetState")
+	c.countCall("virDomainGetState")
 	state, _, err := d.GetState()
 	return err == nil && (state == golibvirt.DOMAIN_SHUTDOWN || state == golibvirt.DOMAIN_SHUTOFF) ||
 		errors.Is(err, golibvirt.ERR_NO_DOMAIN)
@@ -200,10 +200,10 @@ func (c *conn) isGoing(d *golibvirt.Domain) bool {
 
 // RenameDomain renames an inactive domain.
 func (h *Host) RenameDomain(ctx context.Context, uuid, name string) error {
-	_, err := onDomain(ctx, h, defining("renaming domain "+uuid), uuid,
+	_, err := onDomain(ctx, h, defineCall("renaming domain "+uuid), uuid,
 		func(c *conn, d *golibvirt.Domain) (struct{}, error) {
-			c.count("virDomainRename")
-			defer c.forget(uuid)
+			c.countCall("virDomainRename")
+			defer c.forgetHandle(uuid)
 			return struct{}{}, d.Rename(name, 0)
 		})
 	return err
@@ -211,16 +211,16 @@ func (h *Host) RenameDomain(ctx context.Context, uuid, name string) error {
 
 // SetAutostart says whether the host starts the domain when it boots.
 func (h *Host) SetAutostart(ctx context.Context, uuid string, on bool) error {
-	return h.change(ctx, defining("setting autostart of domain "+uuid), uuid, "virDomainSetAutostart",
+	return h.runOnDomain(ctx, defineCall("setting autostart of domain "+uuid), uuid, "virDomainSetAutostart",
 		func(d *golibvirt.Domain) error { return d.SetAutostart(on) })
 }
 
 // SetMetadata puts an element into the domain's <metadata>, in place of any of the same namespace: key is the prefix,
 // uri the namespace. An empty document removes it. During a migration it blocks and then fails with ErrBusy.
 func (h *Host) SetMetadata(ctx context.Context, uuid, key, uri, xml string, affect Affect) error {
-	return h.change(ctx, changing("writing metadata of domain "+uuid), uuid, "virDomainSetMetadata",
+	return h.runOnDomain(ctx, changeCall("writing metadata of domain "+uuid), uuid, "virDomainSetMetadata",
 		func(d *golibvirt.Domain) error {
-			return d.SetMetadata(golibvirt.DOMAIN_METADATA_ELEMENT, xml, key, uri, affect.impact())
+			return d.SetMetadata(golibvirt.DOMAIN_METADATA_ELEMENT, xml, key, uri, affect.impactFlags())
 		})
 }
 
@@ -237,8 +237,8 @@ func (h *Host) SetDescription(ctx context.Context, uuid, description string, aff
 func (h *Host) setText(
 	ctx context.Context, uuid string, kind golibvirt.DomainMetadataType, what, text string, affect Affect,
 ) error {
-	return h.change(ctx, changing("setting the "+what+" of domain "+uuid), uuid, "virDomainSetMetadata",
-		func(d *golibvirt.Domain) error { return d.SetMetadata(kind, text, "", "", affect.impact()) })
+	return h.runOnDomain(ctx, changeCall("setting the "+what+" of domain "+uuid), uuid, "virDomainSetMetadata",
+		func(d *golibvirt.Domain) error { return d.SetMetadata(kind, text, "", "", affect.impactFlags()) })
 }
 
 // guestEvents are what can happen to a guest, and guestActions what can be done about it, as a definition names them.
@@ -264,22 +264,24 @@ func (h *Host) SetLifecycleAction(ctx context.Context, uuid, event, action strin
 	if !known || !doable {
 		return fmt.Errorf("%w: %s = %q", ErrUnsupported, event, action)
 	}
-	return h.change(ctx, changing("setting "+event+" of domain "+uuid), uuid, "virDomainSetLifecycleAction",
-		func(d *golibvirt.Domain) error { return d.SetLifecycleAction(lifecycle, do, uint32(affect.impact())) })
+	return h.runOnDomain(ctx, changeCall("setting "+event+" of domain "+uuid), uuid, "virDomainSetLifecycleAction",
+		func(d *golibvirt.Domain) error {
+			return d.SetLifecycleAction(lifecycle, do, uint32(affect.impactFlags()))
+		})
 }
 
 // SetVcpus sets the number of vCPUs, up to the domain's maximum.
 func (h *Host) SetVcpus(ctx context.Context, uuid string, n int, affect Affect) error {
-	return h.change(ctx, changing("setting the vCPUs of domain "+uuid), uuid, "virDomainSetVcpusFlags",
+	return h.runOnDomain(ctx, changeCall("setting the vCPUs of domain "+uuid), uuid, "virDomainSetVcpusFlags",
 		func(d *golibvirt.Domain) error {
-			return d.SetVcpusFlags(uint(max(n, 0)), golibvirt.DomainVcpuFlags(affect.impact()))
+			return d.SetVcpusFlags(uint(max(n, 0)), golibvirt.DomainVcpuFlags(affect.impactFlags()))
 		})
 }
 
 // SetMemory sets the guest's current memory in bytes, up to the domain's maximum. libvirt counts in KiB.
 func (h *Host) SetMemory(ctx context.Context, uuid string, bytes uint64, affect Affect) error {
-	return h.change(ctx, changing("setting the memory of domain "+uuid), uuid, "virDomainSetMemoryFlags",
+	return h.runOnDomain(ctx, changeCall("setting the memory of domain "+uuid), uuid, "virDomainSetMemoryFlags",
 		func(d *golibvirt.Domain) error {
-			return d.SetMemoryFlags(bytes/1024, golibvirt.DomainMemoryModFlags(affect.impact()))
+			return d.SetMemoryFlags(bytes/1024, golibvirt.DomainMemoryModFlags(affect.impactFlags()))
 		})
 }

@@ -17,9 +17,9 @@ const migratableXML = golibvirt.DOMAIN_XML_MIGRATABLE | golibvirt.DOMAIN_XML_SEC
 // MigratableXML gives the running domain's XML in the form in which Migration.DestXML takes it back, passwords included
 // (virDomainGetXMLDesc). Never log it.
 func (h *Host) MigratableXML(ctx context.Context, uuid string) (string, error) {
-	s := reading("reading domain " + uuid)
+	s := readCall("reading domain " + uuid)
 	return onDomain(ctx, h, s, uuid,
-		func(c *conn, d *golibvirt.Domain) (string, error) { return c.xml(d, migratableXML) })
+		func(c *conn, d *golibvirt.Domain) (string, error) { return c.domainXML(d, migratableXML) })
 }
 
 // CPUMatch says how a guest's CPU compares with what a host can give.
@@ -46,8 +46,8 @@ type CPUComparison struct {
 // (virConnectCompareHypervisorCPU). cpuXML is the <cpu> element of a running domain, the others are as in its XML:
 // virtType "kvm", arch "x86_64", machine "pc-q35-7.2". An empty one of these is libvirt's default.
 func (h *Host) CompareCPU(ctx context.Context, cpuXML, virtType, arch, machine string) (CPUComparison, error) {
-	return call(ctx, h, reading("comparing CPUs"), func(c *conn) (CPUComparison, error) {
-		c.count("virConnectCompareHypervisorCPU")
+	return call(ctx, h, readCall("comparing CPUs"), func(c *conn) (CPUComparison, error) {
+		c.countCall("virConnectCompareHypervisorCPU")
 		match, err := c.c.CompareHypervisorCPU("", arch, machine, virtType, cpuXML,
 			golibvirt.CONNECT_COMPARE_CPU_FAIL_INCOMPATIBLE)
 		var lv golibvirt.Error
@@ -60,9 +60,9 @@ func (h *Host) CompareCPU(ctx context.Context, cpuXML, virtType, arch, machine s
 
 // Snapshots gives the names of a domain's snapshots (virDomainListAllSnapshots). libvirt moves no domain that has any.
 func (h *Host) Snapshots(ctx context.Context, uuid string) ([]string, error) {
-	s := reading("listing the snapshots of domain " + uuid)
+	s := readCall("listing the snapshots of domain " + uuid)
 	return onDomain(ctx, h, s, uuid, func(c *conn, d *golibvirt.Domain) ([]string, error) {
-		c.count("virDomainListAllSnapshots")
+		c.countCall("virDomainListAllSnapshots")
 		list, err := d.ListAllSnapshots(0)
 		names := make([]string, 0, len(list))
 		for i := range list {
@@ -78,9 +78,9 @@ func (h *Host) Snapshots(ctx context.Context, uuid string) ([]string, error) {
 // (virDomainGetXMLDesc, and virDomainGetBlockJobInfo of each disk). libvirt moves no domain that has any. A backup is a
 // Job.
 func (h *Host) BlockJobs(ctx context.Context, uuid string) ([]string, error) {
-	s := monitoring("reading the block jobs of domain " + uuid)
+	s := monitorCall("reading the block jobs of domain " + uuid)
 	return onDomain(ctx, h, s, uuid, func(c *conn, d *golibvirt.Domain) ([]string, error) {
-		document, err := c.xml(d, 0)
+		document, err := c.domainXML(d, 0)
 		if err != nil || !isLive(document) {
 			return nil, err
 		}
@@ -95,7 +95,7 @@ func (h *Host) BlockJobs(ctx context.Context, uuid string) ([]string, error) {
 		calls.SetLimit(pipelined)
 		for i, disk := range domain.Disks {
 			calls.Go(func() error {
-				c.count("virDomainGetBlockJobInfo")
+				c.countCall("virDomainGetBlockJobInfo")
 				info, err := d.GetBlockJobInfo(disk.Target.Dev, 0)
 				busy[i] = err == nil && info.Type != golibvirt.DOMAIN_BLOCK_JOB_TYPE_UNKNOWN
 				return err

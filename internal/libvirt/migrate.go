@@ -65,8 +65,8 @@ type Migration struct {
 	Compression string
 }
 
-// flags are libvirt's flags.
-func (m *Migration) flags() golibvirt.DomainMigrateFlags {
+// migrateFlags are libvirt's flags.
+func (m *Migration) migrateFlags() golibvirt.DomainMigrateFlags {
 	flags := golibvirt.MIGRATE_LIVE
 	for _, option := range []struct {
 		on   bool
@@ -93,8 +93,8 @@ func (m *Migration) flags() golibvirt.DomainMigrateFlags {
 	return flags
 }
 
-// parameters are libvirt's parameters.
-func (m *Migration) parameters() *golibvirt.DomainMigrateParameters {
+// migrateParameters are libvirt's parameters.
+func (m *Migration) migrateParameters() *golibvirt.DomainMigrateParameters {
 	return &golibvirt.DomainMigrateParameters{
 		URISet: m.URI != "", URI: m.URI,
 		DisksURISet: m.DisksURI != "", DisksURI: m.DisksURI,
@@ -107,9 +107,9 @@ func (m *Migration) parameters() *golibvirt.DomainMigrateParameters {
 	}
 }
 
-// check refuses what one of the two hosts gets wrong. Before QEMU 10.1 a switch to post-copy with parallel connections
-// ends the target's QEMU, and libvirt takes the migration for a success: the guest is lost.
-func (m *Migration) check(ctx context.Context, hosts ...*Host) error {
+// checkVersions refuses what one of the two hosts gets wrong. Before QEMU 10.1 a switch to post-copy with parallel
+// connections ends the target's QEMU, and libvirt takes the migration for a success: the guest is lost.
+func (m *Migration) checkVersions(ctx context.Context, hosts ...*Host) error {
 	for _, h := range hosts {
 		if h.target.inProcess {
 			return fmt.Errorf("%w: libvirt's test driver moves nothing", ErrUnsupported)
@@ -155,21 +155,21 @@ func (h *Host) Migrate(ctx context.Context, uuid string, target *Host, m Migrati
 		operation: "migrating domain " + uuid + " to host " + target.Name(), timeout: migrateTimeout, patient: true,
 		late: ErrUnreachable, writes: true,
 	}
-	ctx, cancel := h.bound(ctx, s)
+	ctx, cancel := h.withDeadline(ctx, s)
 	defer cancel()
 	defer target.onClose(cancel)()
-	if err := m.check(ctx, h, target); err != nil {
+	if err := m.checkVersions(ctx, h, target); err != nil {
 		return h.wrap(s, err, false)
 	}
-	x := &move{uuid: uuid, peers: m.PeerURI != ""}
-	if err := x.connect(ctx, h, target, s); err != nil {
+	x := &migrationCall{uuid: uuid, peers: m.PeerURI != ""}
+	if err := x.connectBoth(ctx, h, target, s); err != nil {
 		return err
 	}
 	defer x.from.retire()
 	defer x.to.retire()
-	if err := s.allowed(ctx); err != nil {
-		x.from.end(true)
-		x.to.end(true)
+	if err := s.checkGuard(ctx); err != nil {
+		x.from.endCall(true)
+		x.to.endCall(true)
 		return err
 	}
 
@@ -179,54 +179,54 @@ func (h *Host) Migrate(ctx context.Context, uuid string, target *Host, m Migrati
 	defer target.onClose(func() { time.AfterFunc(closeTimeout, giveUp) })()
 	var supervisor sync.WaitGroup
 	supervisor.Go(func() { x.supervise(ctx, patience, giveUp) })
-	_, lost, err := run(patience, x.from, func(*conn) (struct{}, error) { return struct{}{}, x.migrate(&m) }, x.to)
+	_, lost, err := runOn(patience, x.from, func(*conn) (struct{}, error) { return struct{}{}, x.callMigrate(&m) }, x.to)
 	giveUp()
 	supervisor.Wait()
-	return x.explain(ctx, s, err, lost)
+	return x.explainError(ctx, s, err, lost)
 }
 
-// move is a migration that is under way.
-type move struct {
+// migrationCall is a migration that is under way.
+type migrationCall struct {
 	uuid     string
 	from, to *conn
 	// peers says that the connection to the target doesn't count.
 	peers bool
 }
 
-// connect opens both connections at once.
-func (x *move) connect(ctx context.Context, source, target *Host, s callSpec) error {
+// connectBoth opens both connections at once.
+func (x *migrationCall) connectBoth(ctx context.Context, source, target *Host, s callSpec) error {
 	var fromErr, toErr error
 	var both sync.WaitGroup
-	both.Go(func() { x.from, fromErr = source.reserve(ctx) })
-	both.Go(func() { x.to, toErr = target.reserve(ctx) })
+	both.Go(func() { x.from, fromErr = source.reserveConnection(ctx) })
+	both.Go(func() { x.to, toErr = target.reserveConnection(ctx) })
 	both.Wait()
 	if fromErr == nil && toErr == nil {
 		return nil
 	}
 	for _, c := range []*conn{x.from, x.to} {
 		if c != nil {
-			c.end(true)
+			c.endCall(true)
 			c.retire()
 		}
 	}
 	if fromErr != nil {
-		return source.wrap(connecting(s.operation), fromErr, true)
+		return source.wrap(connectCall(s.operation), fromErr, true)
 	}
-	return target.wrap(connecting(s.operation), toErr, true)
+	return target.wrap(connectCall(s.operation), toErr, true)
 }
 
-// migrate blocks for as long as the migration takes.
-func (x *move) migrate(m *Migration) error {
-	d, err := x.from.domain(x.uuid)
+// callMigrate blocks for as long as the migration takes.
+func (x *migrationCall) callMigrate(m *Migration) error {
+	d, err := x.from.domainHandle(x.uuid)
 	if err != nil {
 		return err
 	}
 	if x.peers {
-		x.from.count("virDomainMigrateToURI3")
-		return d.MigrateToURI3(m.PeerURI, m.parameters(), m.flags())
+		x.from.countCall("virDomainMigrateToURI3")
+		return d.MigrateToURI3(m.PeerURI, m.migrateParameters(), m.migrateFlags())
 	}
-	x.from.count("virDomainMigrate3")
-	moved, err := d.Migrate3(x.to.c, m.parameters(), m.flags())
+	x.from.countCall("virDomainMigrate3")
+	moved, err := d.Migrate3(x.to.c, m.migrateParameters(), m.migrateFlags())
 	if err != nil {
 		return err
 	}
@@ -237,7 +237,7 @@ func (x *move) migrate(m *Migration) error {
 
 // supervise aborts the migration when ctx ends or the target is lost, and gives it up when it doesn't end then. It
 // returns when patience ends, which it does with the migration.
-func (x *move) supervise(ctx, patience context.Context, giveUp context.CancelFunc) {
+func (x *migrationCall) supervise(ctx, patience context.Context, giveUp context.CancelFunc) {
 	defer giveUp()
 	lost := x.to.gone
 	if x.peers {
@@ -266,21 +266,21 @@ func (x *move) supervise(ctx, patience context.Context, giveUp context.CancelFun
 }
 
 // abort tells the source to stop. tooLate says that the guest has switched to post-copy.
-func (x *move) abort(ctx context.Context) (tooLate bool) {
-	if !x.from.begin() {
+func (x *migrationCall) abort(ctx context.Context) (tooLate bool) {
+	if !x.from.beginCall() {
 		return false
 	}
-	tooLate, _, err := run(ctx, x.from, func(c *conn) (bool, error) {
-		d, err := c.domain(x.uuid)
+	tooLate, _, err := runOn(ctx, x.from, func(c *conn) (bool, error) {
+		d, err := c.domainHandle(x.uuid)
 		if err != nil {
 			return false, err
 		}
-		c.count("virDomainAbortJob")
+		c.countCall("virDomainAbortJob")
 		err = d.AbortJob()
 		if !errors.Is(err, golibvirt.ERR_OPERATION_INVALID) {
 			return false, err
 		}
-		state, reason, stateErr := c.state(d)
+		state, reason, stateErr := c.domainState(d)
 		return state == Paused && isPostCopy(reason), errors.Join(err, stateErr)
 	})
 	h := x.from.host
@@ -293,8 +293,8 @@ func isPostCopy(reason string) bool {
 	return reason == ReasonPostcopy || reason == ReasonPostcopyFailed
 }
 
-// explain makes an *Error of what the call returned, and adds why it was aborted.
-func (x *move) explain(ctx context.Context, s callSpec, err error, lost bool) error {
+// explainError makes an *Error of what the call returned, and adds why it was aborted.
+func (x *migrationCall) explainError(ctx context.Context, s callSpec, err error, lost bool) error {
 	if err == nil {
 		return nil
 	}

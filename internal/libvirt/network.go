@@ -22,19 +22,19 @@ type Network struct {
 // Networks lists the host's networks (virConnectListAllNetworks, virNetworkGetXMLDesc). One that vanishes meanwhile is
 // left out.
 func (h *Host) Networks(ctx context.Context) ([]Network, error) {
-	return call(ctx, h, reading("listing networks"), (*conn).networks)
+	return call(ctx, h, readCall("listing networks"), (*conn).readNetworks)
 }
 
-func (c *conn) networks() ([]Network, error) {
+func (c *conn) readNetworks() ([]Network, error) {
 	var all, active []golibvirt.Network
 	var lists errgroup.Group
 	lists.Go(func() (err error) {
-		c.count("virConnectListAllNetworks")
+		c.countCall("virConnectListAllNetworks")
 		all, err = c.c.ListAllNetworks(0)
 		return err
 	})
 	lists.Go(func() (err error) {
-		c.count("virConnectListAllNetworks")
+		c.countCall("virConnectListAllNetworks")
 		active, err = c.c.ListAllNetworks(golibvirt.CONNECT_LIST_NETWORKS_ACTIVE)
 		return err
 	})
@@ -61,7 +61,7 @@ func (c *conn) networks() ([]Network, error) {
 	calls := c.newPipeline()
 	for i := range all {
 		calls.Go(func() error {
-			c.count("virNetworkGetXMLDesc")
+			c.countCall("virNetworkGetXMLDesc")
 			document, err := all[i].GetXMLDesc(0)
 			if errors.Is(err, golibvirt.ERR_NO_NETWORK) {
 				return nil
@@ -117,7 +117,7 @@ func parseNetwork(document string) (*Network, error) {
 // last event of the host's udev.
 func (h *Host) BridgeExists(ctx context.Context, name string) (exists, known bool, err error) {
 	type answer struct{ exists, known bool }
-	a, err := call(ctx, h, reading("looking for bridge "+name), func(c *conn) (a answer, err error) {
+	a, err := call(ctx, h, readCall("looking for bridge "+name), func(c *conn) (a answer, err error) {
 		a.exists, a.known, err = c.hasInterface(name)
 		if err != nil || a.exists {
 			return a, err
@@ -129,7 +129,7 @@ func (h *Host) BridgeExists(ctx context.Context, name string) (exists, known boo
 }
 
 func (c *conn) hasInterface(name string) (exists, known bool, err error) {
-	c.count("virInterfaceLookupByName")
+	c.countCall("virInterfaceLookupByName")
 	i, err := c.c.LookupInterfaceByName(name)
 	switch {
 	case err == nil:
@@ -143,7 +143,7 @@ func (c *conn) hasInterface(name string) (exists, known bool, err error) {
 }
 
 func (c *conn) hasNetworkDevice(name string) (exists, known bool, err error) {
-	c.count("virConnectListAllNodeDevices")
+	c.countCall("virConnectListAllNodeDevices")
 	devices, err := c.c.ListAllNodeDevices(golibvirt.CONNECT_LIST_NODE_DEVICES_CAP_NET)
 	if c.lacksDriver(err) {
 		return false, false, nil
@@ -171,10 +171,10 @@ func (c *conn) isInterface(d *golibvirt.NodeDevice, name string) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	if !strings.HasPrefix(deviceName, "net_"+mangled(name)) {
+	if !strings.HasPrefix(deviceName, "net_"+mangledDeviceName(name)) {
 		return false, nil
 	}
-	c.count("virNodeDeviceGetXMLDesc")
+	c.countCall("virNodeDeviceGetXMLDesc")
 	document, err := d.GetXMLDesc(0)
 	if errors.Is(err, golibvirt.ERR_NO_NODE_DEVICE) {
 		return false, nil
@@ -191,8 +191,8 @@ func (c *conn) isInterface(d *golibvirt.NodeDevice, name string) (bool, error) {
 	return device.Interface == name, nil
 }
 
-// mangled replaces what libvirt replaces in a node device's name.
-func mangled(name string) string {
+// mangledDeviceName replaces what libvirt replaces in a node device's name.
+func mangledDeviceName(name string) string {
 	return strings.Map(func(r rune) rune {
 		if r >= '0' && r <= '9' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' {
 			return r

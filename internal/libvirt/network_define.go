@@ -21,7 +21,7 @@ type NetworkDefinition struct {
 // Network reads a network by its name (virNetworkLookupByName, virNetworkGetXMLDesc, ...). Its error is ErrNotFound
 // when the host answered and has none of that name.
 func (h *Host) Network(ctx context.Context, name string) (*NetworkDefinition, error) {
-	return onNetwork(ctx, h, reading("reading network "+name), name,
+	return onNetwork(ctx, h, readCall("reading network "+name), name,
 		func(c *conn, n *golibvirt.Network) (*NetworkDefinition, error) { return c.networkDefinition(name, n) })
 }
 
@@ -35,12 +35,12 @@ func (c *conn) networkDefinition(name string, n *golibvirt.Network) (*NetworkDef
 		{"virNetworkIsActive", func() (err error) { d.Active, err = n.IsActive(); return err }},
 		{"virNetworkIsPersistent", func() (err error) { d.Persistent, err = n.IsPersistent(); return err }},
 	} {
-		c.count(read.procedure)
+		c.countCall(read.procedure)
 		if err := read.do(); err != nil {
 			return nil, err
 		}
 	}
-	c.count("virNetworkGetXMLDesc")
+	c.countCall("virNetworkGetXMLDesc")
 	persistent, err := n.GetXMLDesc(golibvirt.NETWORK_XML_INACTIVE)
 	if errors.Is(err, golibvirt.ERR_INVALID_ARG) {
 		// Libvirt's test driver has one definition.
@@ -51,13 +51,13 @@ func (c *conn) networkDefinition(name string, n *golibvirt.Network) (*NetworkDef
 	}
 	d.PersistentXML = persistent
 	if d.Persistent {
-		c.count("virNetworkGetAutostart")
+		c.countCall("virNetworkGetAutostart")
 		if d.Autostart, err = n.GetAutostart(); err != nil {
 			return nil, err
 		}
 	}
 	if d.Active {
-		c.count("virNetworkGetXMLDesc")
+		c.countCall("virNetworkGetXMLDesc")
 		if d.LiveXML, err = n.GetXMLDesc(0); err != nil {
 			return nil, err
 		}
@@ -69,12 +69,12 @@ func (c *conn) networkDefinition(name string, n *golibvirt.Network) (*NetworkDef
 // is until it is started anew. The document is validated against libvirt's schema (virNetworkDefineXMLFlags). A name
 // that another network has is ErrExists.
 func (h *Host) DefineNetwork(ctx context.Context, document string) error {
-	_, err := call(ctx, h, defining("defining network"), func(c *conn) (struct{}, error) {
-		c.count("virNetworkDefineXMLFlags")
+	_, err := call(ctx, h, defineCall("defining network"), func(c *conn) (struct{}, error) {
+		c.countCall("virNetworkDefineXMLFlags")
 		n, err := c.c.NetworkDefineXMLFlags(document, golibvirt.NETWORK_DEFINE_VALIDATE)
 		if errors.Is(err, golibvirt.ERR_NO_SUPPORT) || errors.Is(err, golibvirt.ERR_INVALID_ARG) {
 			// Before libvirt 7.8 there was nothing to validate with.
-			c.count("virNetworkDefineXML")
+			c.countCall("virNetworkDefineXML")
 			n, err = c.c.NetworkDefineXML(document)
 		}
 		if err != nil {
@@ -110,24 +110,25 @@ func (c *conn) networkNameTaken(document string, refusal error) error {
 
 // StartNetwork starts a network (virNetworkCreate). One that is active already is ErrOperationInvalid.
 func (h *Host) StartNetwork(ctx context.Context, name string) error {
-	return h.changeNetwork(ctx, changing("starting network "+name), name, "virNetworkCreate", (*golibvirt.Network).Create)
+	return h.changeNetwork(ctx, changeCall("starting network "+name), name, "virNetworkCreate",
+		(*golibvirt.Network).Create)
 }
 
 // StopNetwork stops a network: what is connected to it is cut off, a transient one is gone (virNetworkDestroy).
 func (h *Host) StopNetwork(ctx context.Context, name string) error {
-	return h.changeNetwork(ctx, changing("stopping network "+name), name, "virNetworkDestroy",
+	return h.changeNetwork(ctx, changeCall("stopping network "+name), name, "virNetworkDestroy",
 		(*golibvirt.Network).Destroy)
 }
 
 // UndefineNetwork removes the definition of a network (virNetworkUndefine).
 func (h *Host) UndefineNetwork(ctx context.Context, name string) error {
-	return h.changeNetwork(ctx, defining("removing network "+name), name, "virNetworkUndefine",
+	return h.changeNetwork(ctx, defineCall("removing network "+name), name, "virNetworkUndefine",
 		(*golibvirt.Network).Undefine)
 }
 
 // SetNetworkAutostart says whether a network starts with its host (virNetworkSetAutostart).
 func (h *Host) SetNetworkAutostart(ctx context.Context, name string, autostart bool) error {
-	return h.changeNetwork(ctx, defining("setting autostart of network "+name), name, "virNetworkSetAutostart",
+	return h.changeNetwork(ctx, defineCall("setting autostart of network "+name), name, "virNetworkSetAutostart",
 		func(n *golibvirt.Network) error { return n.SetAutostart(autostart) })
 }
 
@@ -176,7 +177,7 @@ func (h *Host) UpdateNetwork(ctx context.Context, name string, u NetworkUpdate, 
 	if config {
 		flags |= golibvirt.NETWORK_UPDATE_AFFECT_CONFIG
 	}
-	return h.changeNetwork(ctx, changing("updating network "+name), name, "virNetworkUpdate",
+	return h.changeNetwork(ctx, changeCall("updating network "+name), name, "virNetworkUpdate",
 		func(n *golibvirt.Network) error {
 			return n.Update(golibvirt.NetworkUpdateCommand(u.Command), golibvirt.NetworkUpdateSection(u.Section), u.Parent,
 				u.XML, flags)
@@ -188,7 +189,7 @@ func (h *Host) changeNetwork(
 	ctx context.Context, s callSpec, name, procedure string, f func(*golibvirt.Network) error,
 ) error {
 	_, err := onNetwork(ctx, h, s, name, func(c *conn, n *golibvirt.Network) (struct{}, error) {
-		c.count(procedure)
+		c.countCall(procedure)
 		return struct{}{}, f(n)
 	})
 	return err
@@ -209,6 +210,6 @@ func onNetwork[T any](
 }
 
 func (c *conn) lookupNetwork(name string) (*golibvirt.Network, error) {
-	c.count("virNetworkLookupByName")
+	c.countCall("virNetworkLookupByName")
 	return c.c.LookupNetworkByName(name)
 }

@@ -61,7 +61,7 @@ func (a amountOf) bytes() uint64 {
 
 const kibibyte = 1024
 
-func (c capabilitiesCell) cell() NUMACell {
+func (c capabilitiesCell) numaCell() NUMACell {
 	cell := NUMACell{ID: c.ID, MemoryBytes: c.Memory.bytes(), CPUs: []int{}, Distances: map[int]int{}}
 	for _, cpu := range c.CPUs {
 		cell.CPUs = append(cell.CPUs, cpu.ID)
@@ -87,12 +87,12 @@ type NUMAFree struct {
 //
 // It uses virNodeGetCellsFreeMemory and virNodeGetFreePages, once per cell as their numbers may have gaps, pipelined.
 func (h *Host) NUMAFree(ctx context.Context, cells []NUMACell) ([]NUMAFree, error) {
-	return call(ctx, h, reading("reading the free memory of NUMA cells"), func(c *conn) ([]NUMAFree, error) {
+	return call(ctx, h, readCall("reading the free memory of NUMA cells"), func(c *conn) ([]NUMAFree, error) {
 		free := make([]NUMAFree, len(cells))
 		calls := c.newPipeline()
 		for i, cell := range cells {
 			calls.Go(func() error {
-				c.count("virNodeGetCellsFreeMemory")
+				c.countCall("virNodeGetCellsFreeMemory")
 				found, err := c.c.GetCellsFreeMemory(cell.ID, 1)
 				if err == nil && len(found) > 0 {
 					free[i].MemoryBytes = found[0]
@@ -116,7 +116,7 @@ func (c *conn) freePages(cell NUMACell) (map[uint64]uint64, error) {
 	for i, p := range cell.Pages {
 		sizes[i] = p.SizeBytes / kibibyte
 	}
-	c.count("virNodeGetFreePages")
+	c.countCall("virNodeGetFreePages")
 	found, err := c.c.GetFreePages(sizes, cell.ID, 1, 0)
 	if err != nil {
 		return nil, err
@@ -137,8 +137,8 @@ type Sysinfo struct {
 // Sysinfo reads what the host's firmware says of the host (virConnectGetSysinfo). A host without such tables, as many
 // virtual ones are, has ErrUnsupported.
 func (h *Host) Sysinfo(ctx context.Context) (*Sysinfo, error) {
-	return call(ctx, h, reading("reading the host's system information"), func(c *conn) (*Sysinfo, error) {
-		c.count("virConnectGetSysinfo")
+	return call(ctx, h, readCall("reading the host's system information"), func(c *conn) (*Sysinfo, error) {
+		c.countCall("virConnectGetSysinfo")
 		document, err := c.c.GetSysinfo(0)
 		if err != nil {
 			return nil, err
@@ -188,8 +188,8 @@ type GuestCPUs struct {
 // GuestCPUs asks what CPUs the host has for guests of a kind (virConnectGetDomainCapabilities): virtType is "kvm" or
 // "qemu", and an empty arch that of the host.
 func (h *Host) GuestCPUs(ctx context.Context, arch, virtType string) (*GuestCPUs, error) {
-	return call(ctx, h, reading("reading the CPUs for guests"), func(c *conn) (*GuestCPUs, error) {
-		c.count("virConnectGetDomainCapabilities")
+	return call(ctx, h, readCall("reading the CPUs for guests"), func(c *conn) (*GuestCPUs, error) {
+		c.countCall("virConnectGetDomainCapabilities")
 		document, err := c.c.GetDomainCapabilities("", arch, "", virtType, golibvirt.ConnectGetDomainCapabilitiesFlags(0))
 		if err != nil {
 			return nil, err

@@ -70,7 +70,7 @@ func (h *Host) NodeDevices(ctx context.Context, capabilities []string) ([]NodeDe
 	if len(capabilities) == 0 {
 		capabilities = NodeDeviceCapabilities()
 	}
-	s := reading("listing the host's devices")
+	s := readCall("listing the host's devices")
 	var flags golibvirt.ConnectListAllNodeDeviceFlags
 	for _, name := range capabilities {
 		flag, known := nodeDeviceFlags[name]
@@ -83,7 +83,7 @@ func (h *Host) NodeDevices(ctx context.Context, capabilities []string) ([]NodeDe
 }
 
 func (c *conn) nodeDevices(flags golibvirt.ConnectListAllNodeDeviceFlags) ([]NodeDevice, error) {
-	c.count("virConnectListAllNodeDevices")
+	c.countCall("virConnectListAllNodeDevices")
 	all, err := c.c.ListAllNodeDevices(flags)
 	if err != nil {
 		return nil, err
@@ -97,7 +97,7 @@ func (c *conn) nodeDevices(flags golibvirt.ConnectListAllNodeDeviceFlags) ([]Nod
 	calls := c.newPipeline()
 	for i := range all {
 		calls.Go(func() error {
-			c.count("virNodeDeviceGetXMLDesc")
+			c.countCall("virNodeDeviceGetXMLDesc")
 			document, err := all[i].GetXMLDesc(0)
 			if errors.Is(err, golibvirt.ERR_NO_NODE_DEVICE) {
 				return nil

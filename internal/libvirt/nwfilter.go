@@ -10,9 +10,9 @@ import (
 // NWFilter reads the definition of a network filter by its name (virNWFilterGetXMLDesc). Its error is ErrNotFound when
 // the host answered and has none of that name.
 func (h *Host) NWFilter(ctx context.Context, name string) (document string, err error) {
-	return onNWFilter(ctx, h, reading("reading network filter "+name), name,
+	return onNWFilter(ctx, h, readCall("reading network filter "+name), name,
 		func(c *conn, f *golibvirt.NWFilter) (string, error) {
-			c.count("virNWFilterGetXMLDesc")
+			c.countCall("virNWFilterGetXMLDesc")
 			return f.GetXMLDesc(0)
 		})
 }
@@ -20,8 +20,8 @@ func (h *Host) NWFilter(ctx context.Context, name string) (document string, err 
 // DefineNWFilter defines a network filter, or redefines the one with the same UUID and name. The interfaces that use it
 // follow at once (virNWFilterDefineXML).
 func (h *Host) DefineNWFilter(ctx context.Context, document string) error {
-	_, err := call(ctx, h, changing("defining network filter"), func(c *conn) (struct{}, error) {
-		c.count("virNWFilterDefineXML")
+	_, err := call(ctx, h, changeCall("defining network filter"), func(c *conn) (struct{}, error) {
+		c.countCall("virNWFilterDefineXML")
 		f, err := c.c.NWFilterDefineXML(document)
 		if err != nil {
 			return struct{}{}, err
@@ -34,9 +34,9 @@ func (h *Host) DefineNWFilter(ctx context.Context, document string) error {
 // UndefineNWFilter removes a network filter. One that a running domain or another filter uses is refused
 // (virNWFilterUndefine).
 func (h *Host) UndefineNWFilter(ctx context.Context, name string) error {
-	_, err := onNWFilter(ctx, h, defining("removing network filter "+name), name,
+	_, err := onNWFilter(ctx, h, defineCall("removing network filter "+name), name,
 		func(c *conn, f *golibvirt.NWFilter) (struct{}, error) {
-			c.count("virNWFilterUndefine")
+			c.countCall("virNWFilterUndefine")
 			return struct{}{}, f.Undefine()
 		})
 	return err
@@ -45,11 +45,11 @@ func (h *Host) UndefineNWFilter(ctx context.Context, name string) error {
 // NWFilters reads the definitions of all network filters (virConnectListAllNWFilters). One that vanishes meanwhile is
 // left out.
 func (h *Host) NWFilters(ctx context.Context) (documents []string, err error) {
-	return call(ctx, h, reading("listing network filters"), func(c *conn) (documents []string, err error) {
-		c.count("virConnectListAllNWFilters")
+	return call(ctx, h, readCall("listing network filters"), func(c *conn) (documents []string, err error) {
+		c.countCall("virConnectListAllNWFilters")
 		filters, err := c.c.ListAllNWFilters(0)
 		for i := range filters {
-			c.count("virNWFilterGetXMLDesc")
+			c.countCall("virNWFilterGetXMLDesc")
 			document, readErr := filters[i].GetXMLDesc(0)
 			if !errors.Is(readErr, golibvirt.ERR_NO_NWFILTER) {
 				documents = append(documents, document)
@@ -66,7 +66,7 @@ func onNWFilter[T any](
 	ctx context.Context, h *Host, s callSpec, name string, f func(*conn, *golibvirt.NWFilter) (T, error),
 ) (T, error) {
 	return call(ctx, h, s, func(c *conn) (value T, err error) {
-		c.count("virNWFilterLookupByName")
+		c.countCall("virNWFilterLookupByName")
 		filter, err := c.c.LookupNWFilterByName(name)
 		if err != nil {
 			return value, err

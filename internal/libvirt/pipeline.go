@@ -35,10 +35,10 @@ func (c *conn) newPipeline() *pipeline {
 // Go waits until the call may start. It never does once no caller waits for the calls on this connection.
 func (p *pipeline) Go(call func() error) {
 	p.calls.Go(func() error {
-		if !p.conn.take() {
+		if !p.conn.takeTokens() {
 			return errAbandoned
 		}
-		defer p.conn.give()
+		defer p.conn.returnTokens()
 		return call()
 	})
 }
@@ -46,8 +46,8 @@ func (p *pipeline) Go(call func() error) {
 // Wait waits for all calls.
 func (p *pipeline) Wait() error { return p.calls.Wait() }
 
-// take takes the tokens of one call. It returns false when the connection is abandoned first.
-func (c *conn) take() bool {
+// takeTokens takes the tokens of one call. It returns false when the connection is abandoned first.
+func (c *conn) takeTokens() bool {
 	select {
 	case c.host.pipelined <- struct{}{}:
 	case <-c.abandoned:
@@ -70,8 +70,8 @@ func (c *conn) take() bool {
 	return true
 }
 
-// give returns the tokens of a call that has ended.
-func (c *conn) give() {
+// returnTokens returns the tokens of a call that has ended.
+func (c *conn) returnTokens() {
 	<-c.host.pipelined
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -81,8 +81,9 @@ func (c *conn) give() {
 	}
 }
 
-// abandon lets the calls of other hosts have the tokens of those for which no caller waits. The caller holds the lock.
-func (c *conn) abandon() {
+// abandonTokens lets the calls of other hosts have the tokens of those for which no caller waits. The caller holds the
+// lock.
+func (c *conn) abandonTokens() {
 	if c.dropped {
 		return
 	}

@@ -33,7 +33,7 @@ func TestPipeline_stalledHostDelaysNoOther(t *testing.T) { //nolint:paralleltest
 			<-started
 		}
 		c.mu.Lock()
-		c.abandon()
+		c.abandonTokens()
 		c.mu.Unlock()
 	}
 	if n := len(waiting); n != 0 {
@@ -65,9 +65,9 @@ func TestCopyReports_endWithTheCopying(t *testing.T) {
 	if err := r.fileMade(); err != nil {
 		t.Fatal(err)
 	}
-	r.copied(1)
-	r.end()
-	r.copied(2)
+	r.addCopied(1)
+	r.stopReports()
+	r.addCopied(2)
 	if err := r.fileMade(); !errors.Is(err, errCopyAbandoned) {
 		t.Errorf("got %v, want %v", err, errCopyAbandoned)
 	}

@@ -6,9 +6,9 @@ import (
 	"unicode"
 )
 
-// plain makes text that a guest, QEMU or another host's daemon wrote fit to be shown: what would steer a terminal
+// printable makes text that a guest, QEMU or another host's daemon wrote fit to be shown: what would steer a terminal
 // becomes a space. Line breaks stay.
-func plain(s string) string {
+func printable(s string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsPrint(r) || r == '\n' {
 			return r
@@ -18,7 +18,7 @@ func plain(s string) string {
 }
 
 // plainLine makes a value of one line, such as a name, safe to print.
-func plainLine(s string) string { return strings.ReplaceAll(plain(s), "\n", " ") }
+func plainLine(s string) string { return strings.ReplaceAll(printable(s), "\n", " ") }
 
 // plainLines applies plainLine to every text within a value, which a pointer leads to.
 func plainLines(v reflect.Value) {

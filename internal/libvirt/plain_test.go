@@ -40,7 +40,7 @@ func TestGuestInfo_steersNoTerminal(t *testing.T) {
 	if diff := cmp.Diff([]string{"fe80::1", "10.0.0.1"}, addresses); diff != "" {
 		t.Errorf("addresses (-want +got):\n%s", diff)
 	}
-	if got := plain(evil); got != "a [2J \nb c?" {
+	if got := printable(evil); got != "a [2J \nb c?" {
 		t.Errorf("several lines became %q", got)
 	}
 	plainLines(reflect.ValueOf((*GuestInfo)(nil))) // Nothing reported.

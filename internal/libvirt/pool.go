@@ -51,7 +51,7 @@ func newPool(h *Host) *pool {
 	return p
 }
 
-// acquire gives a connection of the lane on which begin has succeeded.
+// acquire gives a connection of the lane on which beginCall has succeeded.
 func (p *pool) acquire(ctx context.Context, l lane) (*conn, error) {
 	if p.host.target.inProcess {
 		l = quick
@@ -71,7 +71,7 @@ func (p *pool) acquire(ctx context.Context, l lane) (*conn, error) {
 		if s.err != nil {
 			return nil, s.err
 		}
-		if s.conn.begin() {
+		if s.conn.beginCall() {
 			return s.conn, nil
 		}
 		// It broke or was given up in between; pick doesn't offer it again.
@@ -89,7 +89,7 @@ func (p *pool) pick(l lane) (*slot, error) {
 	var best, opening *slot
 	var bestLoad int
 	for _, s := range p.slots[l] {
-		load, isOpening, ok := s.load()
+		load, isOpening, ok := s.busyness()
 		if !ok {
 			s.retire()
 			continue
@@ -148,8 +148,8 @@ func (p *pool) leave(s *slot) {
 	s.waiting--
 }
 
-// load tells how busy a slot is and whether it can be used. The caller holds the pool's lock.
-func (s *slot) load() (calls int, opening, usable bool) {
+// busyness tells how busy a slot is and whether it can be used. The caller holds the pool's lock.
+func (s *slot) busyness() (calls int, opening, usable bool) {
 	select {
 	case <-s.ready:
 	default:
@@ -158,7 +158,7 @@ func (s *slot) load() (calls int, opening, usable bool) {
 	if s.err != nil {
 		return 0, false, false
 	}
-	calls, usable = s.conn.load()
+	calls, usable = s.conn.busyness()
 	return calls + s.waiting, false, usable
 }
 

@@ -22,7 +22,7 @@ func (e *QMPError) Error() string { return "QEMU: " + e.Description }
 // marks the domain as tainted, so it is for what libvirt has no answer to and nothing that a plan does may use it.
 // QEMU's own refusals are *QMPError and ErrInternal.
 func (h *Host) QMP(ctx context.Context, uuid, execute string, arguments any) (QMPResult, error) {
-	s := changing("running " + execute + " in QEMU for domain " + uuid)
+	s := changeCall("running " + execute + " in QEMU for domain " + uuid)
 	command, err := json.Marshal(qmp.Command{Execute: execute, Args: arguments})
 	if err != nil {
 		return nil, h.wrap(s, fmt.Errorf("%w arguments: %w", ErrInvalid, err), false)
@@ -68,7 +68,7 @@ func (h *Host) queryMigrate(ctx context.Context, uuid string) (migrationInfo, er
 		return info, err
 	}
 	if err := json.Unmarshal(result, &info); err != nil {
-		s := changing("asking QEMU about the migration of domain " + uuid)
+		s := changeCall("asking QEMU about the migration of domain " + uuid)
 		return info, h.wrap(s, fmt.Errorf("%w: QEMU's answer can't be read: %w", ErrInternal, err), false)
 	}
 	return info, nil
@@ -113,7 +113,7 @@ func (m *monitor) Disconnect() error { return nil }
 
 // Run sends a command and gives QEMU's answer.
 func (m *monitor) Run(command []byte) ([]byte, error) {
-	m.conn.count("virDomainQemuMonitorCommand")
+	m.conn.countCall("virDomainQemuMonitorCommand")
 	answer, err := m.domain.QemuMonitorCommand(string(command), golibvirt.DOMAIN_QEMU_MONITOR_COMMAND_DEFAULT)
 	return []byte(answer), err
 }

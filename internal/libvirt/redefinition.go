@@ -12,8 +12,8 @@ import (
 //
 // It uses virDomainGetXMLDesc as a migration does (VIR_DOMAIN_XML_INACTIVE, SECURE and MIGRATABLE).
 func (h *Host) Redefinition(ctx context.Context, uuid string) (string, error) {
-	return onDomain(ctx, h, reading("reading domain "+uuid), uuid,
+	return onDomain(ctx, h, readCall("reading domain "+uuid), uuid,
 		func(c *conn, d *golibvirt.Domain) (string, error) {
-			return c.xml(d, persistentXML|golibvirt.DOMAIN_XML_MIGRATABLE)
+			return c.domainXML(d, persistentXML|golibvirt.DOMAIN_XML_MIGRATABLE)
 		})
 }

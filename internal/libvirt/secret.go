@@ -53,17 +53,17 @@ func (h *Host) DefineSecret(ctx context.Context, s Secret) error {
 	document.Usage.Type, document.Usage.Name = string(SecretUsageVTPM), s.UsageID
 	text, err := xml.Marshal(document)
 	if err != nil {
-		return h.wrap(defining("defining secret "+s.UsageID), fmt.Errorf("%w secret: %w", ErrInvalid, err), false)
+		return h.wrap(defineCall("defining secret "+s.UsageID), fmt.Errorf("%w secret: %w", ErrInvalid, err), false)
 	}
 	value := append([]byte(nil), s.Value...)
-	_, err = call(ctx, h, defining("defining secret "+s.UsageID), func(c *conn) (struct{}, error) {
+	_, err = call(ctx, h, defineCall("defining secret "+s.UsageID), func(c *conn) (struct{}, error) {
 		return struct{}{}, c.defineSecret(string(text), s.UsageID, value)
 	})
 	return err
 }
 
 func (c *conn) defineSecret(document, usageID string, value []byte) (err error) {
-	c.count("virSecretDefineXML")
+	c.countCall("virSecretDefineXML")
 	secret, err := c.c.SecretDefineXML(document, 0)
 	if errors.Is(err, golibvirt.ERR_INTERNAL_ERROR) {
 		// libvirt has no number of its own for this refusal.
@@ -71,7 +71,7 @@ func (c *conn) defineSecret(document, usageID string, value []byte) (err error) 
 			return fmt.Errorf("%w: a secret with this usage id", ErrExists)
 		}
 		// The one that caused the conflict is gone since, or it is something else, which it will be again.
-		c.count("virSecretDefineXML")
+		c.countCall("virSecretDefineXML")
 		secret, err = c.c.SecretDefineXML(document, 0)
 		if errors.Is(err, golibvirt.ERR_INTERNAL_ERROR) && c.hasSecret(usageID) {
 			return fmt.Errorf("%w: a secret with this usage id", ErrExists)
@@ -84,10 +84,10 @@ func (c *conn) defineSecret(document, usageID string, value []byte) (err error) 
 	if len(value) == 0 {
 		return nil
 	}
-	c.count("virSecretSetValue")
+	c.countCall("virSecretSetValue")
 	if err = secret.SetValue(value, 0); err != nil {
 		// It is ours and useless: leave nothing behind.
-		c.count("virSecretUndefine")
+		c.countCall("virSecretUndefine")
 		err = errors.Join(err, secret.Undefine())
 	}
 	return err
@@ -104,18 +104,18 @@ func (c *conn) hasSecret(usageID string) bool {
 
 func (c *conn) lookupSecret(s Secret) (*golibvirt.Secret, error) {
 	if s.UUID != "" {
-		c.count("virSecretLookupByUUIDString")
+		c.countCall("virSecretLookupByUUIDString")
 		return c.c.LookupSecretByUUIDString(s.UUID)
 	}
-	c.count("virSecretLookupByUsage")
+	c.countCall("virSecretLookupByUsage")
 	return c.c.LookupSecretByUsage(golibvirt.SECRET_USAGE_TYPE_VTPM, s.UsageID)
 }
 
 // Secret reads a secret and its value (virSecretGetXMLDesc, virSecretGetValue).
 func (h *Host) Secret(ctx context.Context, usageID string) (*Secret, error) {
-	return onSecret(ctx, h, reading("reading secret "+usageID), Secret{UsageID: usageID},
+	return onSecret(ctx, h, readCall("reading secret "+usageID), Secret{UsageID: usageID},
 		func(c *conn, secret *golibvirt.Secret) (*Secret, error) {
-			c.count("virSecretGetXMLDesc")
+			c.countCall("virSecretGetXMLDesc")
 			text, err := secret.GetXMLDesc(0)
 			if err != nil {
 				return nil, err
@@ -127,7 +127,7 @@ func (h *Host) Secret(ctx context.Context, usageID string) (*Secret, error) {
 			s := &Secret{
 				UUID: document.UUID, UsageType: SecretUsageVTPM, UsageID: usageID, Description: document.Description,
 			}
-			c.count("virSecretGetValue")
+			c.countCall("virSecretGetValue")
 			s.Value, err = secret.GetValue(0)
 			if errors.Is(err, golibvirt.ERR_NO_SECRET) && c.hasSecret(usageID) {
 				// The same number stands for a secret without a value and for none.
@@ -140,9 +140,9 @@ func (h *Host) Secret(ctx context.Context, usageID string) (*Secret, error) {
 // SetSecretValue writes s.Value to the secret that s names, which must exist (virSecretSetValue).
 func (h *Host) SetSecretValue(ctx context.Context, s Secret) error {
 	value := append([]byte(nil), s.Value...)
-	_, err := onSecret(ctx, h, defining("writing secret "+s.UsageID), s,
+	_, err := onSecret(ctx, h, defineCall("writing secret "+s.UsageID), s,
 		func(c *conn, secret *golibvirt.Secret) (struct{}, error) {
-			c.count("virSecretSetValue")
+			c.countCall("virSecretSetValue")
 			return struct{}{}, secret.SetValue(value, 0)
 		})
 	return err
@@ -150,9 +150,9 @@ func (h *Host) SetSecretValue(ctx context.Context, s Secret) error {
 
 // UndefineSecret removes the secret that s names, and its value (virSecretUndefine).
 func (h *Host) UndefineSecret(ctx context.Context, s Secret) error {
-	_, err := onSecret(ctx, h, defining("removing secret "+s.UsageID), s,
+	_, err := onSecret(ctx, h, defineCall("removing secret "+s.UsageID), s,
 		func(c *conn, secret *golibvirt.Secret) (struct{}, error) {
-			c.count("virSecretUndefine")
+			c.countCall("virSecretUndefine")
 			return struct{}{}, secret.Undefine()
 		})
 	return err

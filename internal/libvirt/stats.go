@@ -73,15 +73,15 @@ type DomainStats struct {
 //
 // It uses virConnectGetAllDomainStats and virDomainListGetStats.
 func (h *Host) Stats(ctx context.Context, groups StatsGroups, uuids ...string) ([]DomainStats, error) {
-	return call(ctx, h, monitoring("reading statistics"), func(c *conn) ([]DomainStats, error) {
-		return c.stats(groups, uuids)
+	return call(ctx, h, monitorCall("reading statistics"), func(c *conn) ([]DomainStats, error) {
+		return c.readStats(groups, uuids)
 	})
 }
 
 // dontWait makes libvirt skip what it would have to wait for.
 const dontWait = golibvirt.CONNECT_GET_ALL_DOMAINS_STATS_NOWAIT
 
-func (c *conn) stats(groups StatsGroups, uuids []string) ([]DomainStats, error) {
+func (c *conn) readStats(groups StatsGroups, uuids []string) ([]DomainStats, error) {
 	wanted := make(map[string]bool, len(uuids))
 	for _, uuid := range uuids {
 		wanted[uuid] = true
@@ -159,6 +159,7 @@ var dirtyRateFlags = map[DirtyRateMode]golibvirt.DomainDirtyRateCalcFlags{
 // memory (virDomainStartDirtyRateCalc). It returns at once; Stats with StatsDirtyRate says when the measurement is
 // done.
 func (h *Host) StartDirtyRate(ctx context.Context, uuid string, seconds int, mode DirtyRateMode) error {
-	return h.change(ctx, steering("measuring the dirty rate of domain "+uuid), uuid, "virDomainStartDirtyRateCalc",
+	return h.runOnDomain(ctx, jobControlCall("measuring the dirty rate of domain "+uuid), uuid,
+		"virDomainStartDirtyRateCalc",
 		func(d *golibvirt.Domain) error { return d.StartDirtyRateCalc(seconds, dirtyRateFlags[mode]) })
 }

@@ -23,13 +23,13 @@ type StoragePool struct {
 // StoragePool reads the pool of that name (virStoragePoolLookupByName, virStoragePoolGetXMLDesc, virStoragePoolGetInfo,
 // virStoragePoolIsPersistent, virStoragePoolGetAutostart).
 func (h *Host) StoragePool(ctx context.Context, name string) (*StoragePool, error) {
-	return onStoragePool(ctx, h, reading("reading storage pool "+name), name, (*conn).observePool)
+	return onStoragePool(ctx, h, readCall("reading storage pool "+name), name, (*conn).observePool)
 }
 
 // StoragePools reads all pools but those that are made for the time of a call. One that vanishes meanwhile is left out.
 func (h *Host) StoragePools(ctx context.Context) ([]StoragePool, error) {
-	return call(ctx, h, reading("listing storage pools"), func(c *conn) (pools []StoragePool, err error) {
-		c.count("virConnectListAllStoragePools")
+	return call(ctx, h, readCall("listing storage pools"), func(c *conn) (pools []StoragePool, err error) {
+		c.countCall("virConnectListAllStoragePools")
 		all, err := c.c.ListAllStoragePools(0)
 		if err != nil {
 			return nil, err
@@ -53,7 +53,7 @@ func (c *conn) observePool(pool *golibvirt.StoragePool) (p *StoragePool, err err
 	if p.Name, err = pool.GetName(); err != nil {
 		return nil, err
 	}
-	c.count("virStoragePoolIsPersistent")
+	c.countCall("virStoragePoolIsPersistent")
 	if p.Persistent, err = pool.IsPersistent(); err != nil {
 		return nil, err
 	}
@@ -61,7 +61,7 @@ func (c *conn) observePool(pool *golibvirt.StoragePool) (p *StoragePool, err err
 	if p.Persistent {
 		flags = golibvirt.STORAGE_XML_INACTIVE
 	}
-	c.count("virStoragePoolGetXMLDesc")
+	c.countCall("virStoragePoolGetXMLDesc")
 	p.XML, err = pool.GetXMLDesc(flags)
 	if codeOf(err) == golibvirt.ERR_INVALID_ARG {
 		// A driver that has one definition of a pool only.
@@ -70,7 +70,7 @@ func (c *conn) observePool(pool *golibvirt.StoragePool) (p *StoragePool, err err
 	if err != nil {
 		return nil, err
 	}
-	c.count("virStoragePoolGetInfo")
+	c.countCall("virStoragePoolGetInfo")
 	info, err := pool.GetInfo()
 	if err != nil {
 		return nil, err
@@ -79,7 +79,7 @@ func (c *conn) observePool(pool *golibvirt.StoragePool) (p *StoragePool, err err
 		p.CapacityBytes, p.AllocatedBytes, p.AvailableBytes = info.Capacity, info.Allocation, info.Available
 	}
 	if p.Persistent {
-		c.count("virStoragePoolGetAutostart")
+		c.countCall("virStoragePoolGetAutostart")
 		p.Autostart, err = pool.GetAutostart()
 	}
 	return p, err
@@ -88,8 +88,8 @@ func (c *conn) observePool(pool *golibvirt.StoragePool) (p *StoragePool, err err
 // DefineStoragePool makes a persistent pool, or changes the one with its name and UUID: an active one from its next
 // start on (virStoragePoolDefineXML).
 func (h *Host) DefineStoragePool(ctx context.Context, name, document string) error {
-	_, err := call(ctx, h, defining("defining storage pool "+name), func(c *conn) (struct{}, error) {
-		c.count("virStoragePoolDefineXML")
+	_, err := call(ctx, h, defineCall("defining storage pool "+name), func(c *conn) (struct{}, error) {
+		c.countCall("virStoragePoolDefineXML")
 		pool, err := c.c.StoragePoolDefineXML(document, 0)
 		if err != nil {
 			return struct{}{}, err
@@ -120,10 +120,10 @@ func (h *Host) StartStoragePool(ctx context.Context, name string) error {
 
 // StopStoragePool stops a pool; what is in it stays. One that isn't active is no error (virStoragePoolDestroy).
 func (h *Host) StopStoragePool(ctx context.Context, name string) error {
-	_, err := onStoragePool(ctx, h, changing("stopping storage pool "+name), name,
+	_, err := onStoragePool(ctx, h, changeCall("stopping storage pool "+name), name,
 		func(c *conn, p *golibvirt.StoragePool) (struct{}, error) {
-			return struct{}{}, patiently(ctx, func() error {
-				c.count("virStoragePoolDestroy")
+			return struct{}{}, retryBusyPool(ctx, func() error {
+				c.countCall("virStoragePoolDestroy")
 				return p.Destroy()
 			})
 		})
@@ -144,14 +144,14 @@ func (h *Host) unlessPool(ctx context.Context, name string, active bool, refusal
 // RefreshStoragePool reads anew what is in a pool (virStoragePoolRefresh). A pool that can't be read is stopped by
 // libvirt.
 func (h *Host) RefreshStoragePool(ctx context.Context, name string) error {
-	_, err := onStoragePool(ctx, h, changing("refreshing storage pool "+name), name,
-		func(c *conn, p *golibvirt.StoragePool) (struct{}, error) { return struct{}{}, c.refresh(ctx, p) })
+	_, err := onStoragePool(ctx, h, changeCall("refreshing storage pool "+name), name,
+		func(c *conn, p *golibvirt.StoragePool) (struct{}, error) { return struct{}{}, c.refreshPool(ctx, p) })
 	return err
 }
 
-func (c *conn) refresh(ctx context.Context, p *golibvirt.StoragePool) error {
-	return patiently(ctx, func() error {
-		c.count("virStoragePoolRefresh")
+func (c *conn) refreshPool(ctx context.Context, p *golibvirt.StoragePool) error {
+	return retryBusyPool(ctx, func() error {
+		c.countCall("virStoragePoolRefresh")
 		return p.Refresh(0)
 	})
 }
@@ -177,9 +177,9 @@ func (h *Host) UndefineStoragePool(ctx context.Context, name string) error {
 func (h *Host) changePool(
 	ctx context.Context, operation, name, procedure string, f func(*golibvirt.StoragePool) error,
 ) error {
-	_, err := onStoragePool(ctx, h, changing(operation+name), name,
+	_, err := onStoragePool(ctx, h, changeCall(operation+name), name,
 		func(c *conn, p *golibvirt.StoragePool) (struct{}, error) {
-			c.count(procedure)
+			c.countCall(procedure)
 			return struct{}{}, f(p)
 		})
 	return err
@@ -190,7 +190,7 @@ func onStoragePool[T any](
 	ctx context.Context, h *Host, s callSpec, name string, f func(*conn, *golibvirt.StoragePool) (T, error),
 ) (T, error) {
 	return call(ctx, h, s, func(c *conn) (value T, err error) {
-		c.count("virStoragePoolLookupByName")
+		c.countCall("virStoragePoolLookupByName")
 		pool, err := c.c.LookupStoragePoolByName(name)
 		if err != nil {
 			return value, err

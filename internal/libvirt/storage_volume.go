@@ -29,21 +29,21 @@ type NewVolume struct {
 // last refreshed; ErrPoolInactive and ErrNoPool say that it can't be told (virStorageVolLookupByName,
 // virStorageVolGetXMLDesc).
 func (h *Host) PoolVolume(ctx context.Context, pool, name string) (*Volume, error) {
-	return onVolume(ctx, h, reading("reading volume "+pool+"/"+name), pool, name, (*conn).volume)
+	return onVolume(ctx, h, readCall("reading volume "+pool+"/"+name), pool, name, (*conn).readVolume)
 }
 
 // PoolVolumes reads the volumes of a pool (virStoragePoolListAllVolumes, virStorageVolGetXMLDesc). One that vanishes
 // meanwhile is left out. Its errors are those of PoolVolume.
 func (h *Host) PoolVolumes(ctx context.Context, pool string) ([]Volume, error) {
-	return inPool(ctx, h, reading("listing the volumes of pool "+pool), pool,
+	return inPool(ctx, h, readCall("listing the volumes of pool "+pool), pool,
 		func(c *conn, p *golibvirt.StoragePool) (volumes []Volume, err error) {
-			c.count("virStoragePoolListAllVolumes")
+			c.countCall("virStoragePoolListAllVolumes")
 			all, err := p.ListAllStorageVolumes(0)
 			if err != nil {
 				return nil, err
 			}
 			for i := range all {
-				c.count("virStorageVolGetXMLDesc")
+				c.countCall("virStorageVolGetXMLDesc")
 				document, readErr := all[i].GetXMLDesc(0)
 				if readErr == nil {
 					v, parseErr := parseVolume(document)
@@ -65,10 +65,10 @@ func (h *Host) PoolVolumes(ctx context.Context, pool string) ([]Volume, error) {
 // CreateVolume makes a volume. One that is there already is left alone: the error is ErrExists, or ErrOperationInvalid
 // where the pool doesn't know it yet (virStorageVolCreateXML, virStorageVolCreateXMLFrom).
 func (h *Host) CreateVolume(ctx context.Context, v NewVolume) error {
-	s := changing("making volume " + v.Pool + "/" + v.Name)
+	s := changeCall("making volume " + v.Pool + "/" + v.Name)
 	_, err := inPool(ctx, h, s, v.Pool, func(c *conn, p *golibvirt.StoragePool) (struct{}, error) {
 		// Refused while another volume of the pool is made, which may take long.
-		c.count("virStoragePoolRefresh")
+		c.countCall("virStoragePoolRefresh")
 		_ = p.Refresh(0)
 		flags := golibvirt.StorageVolCreateFlags(0)
 		if v.PreallocateMetadata {
@@ -87,30 +87,30 @@ func (c *conn) createVolume(
 	p *golibvirt.StoragePool, v NewVolume, flags golibvirt.StorageVolCreateFlags,
 ) (made *golibvirt.StorageVol, err error) {
 	if v.From == "" {
-		c.count("virStorageVolCreateXML")
+		c.countCall("virStorageVolCreateXML")
 		return p.StorageVolCreateXML(v.Document, flags)
 	}
-	c.count("virStoragePoolLookupByName")
+	c.countCall("virStoragePoolLookupByName")
 	pool, err := c.c.LookupStoragePoolByName(v.FromPool)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, pool.Free()) }()
-	c.count("virStorageVolLookupByName")
+	c.countCall("virStorageVolLookupByName")
 	source, err := pool.LookupStorageVolByName(v.From)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, source.Free()) }()
-	c.count("virStorageVolCreateXMLFrom")
+	c.countCall("virStorageVolCreateXMLFrom")
 	return p.StorageVolCreateXMLFrom(v.Document, source, flags)
 }
 
 // ResizeVolume gives a volume that many bytes, more than it has (virStorageVolResize). No VM may be running on it.
 func (h *Host) ResizeVolume(ctx context.Context, pool, name string, bytes uint64, allocate bool) error {
-	_, err := onVolume(ctx, h, changing("growing volume "+pool+"/"+name), pool, name,
+	_, err := onVolume(ctx, h, changeCall("growing volume "+pool+"/"+name), pool, name,
 		func(c *conn, v *golibvirt.StorageVol) (struct{}, error) {
-			c.count("virStorageVolResize")
+			c.countCall("virStorageVolResize")
 			flags := golibvirt.StorageVolResizeFlags(0)
 			if allocate {
 				flags = golibvirt.STORAGE_VOL_RESIZE_ALLOCATE
@@ -122,9 +122,9 @@ func (h *Host) ResizeVolume(ctx context.Context, pool, name string, bytes uint64
 
 // DeleteVolume removes a volume and its content. One that isn't there is no error (virStorageVolDelete).
 func (h *Host) DeleteVolume(ctx context.Context, pool, name string) error {
-	_, err := onVolume(ctx, h, changing("deleting volume "+pool+"/"+name), pool, name,
+	_, err := onVolume(ctx, h, changeCall("deleting volume "+pool+"/"+name), pool, name,
 		func(c *conn, v *golibvirt.StorageVol) (struct{}, error) {
-			c.count("virStorageVolDelete")
+			c.countCall("virStorageVolDelete")
 			return struct{}{}, v.Delete(golibvirt.STORAGE_VOL_DELETE_NORMAL)
 		})
 	if errors.Is(err, ErrNotFound) {
@@ -136,14 +136,14 @@ func (h *Host) DeleteVolume(ctx context.Context, pool, name string) error {
 // VolumeBytes reads that many bytes of a volume's content, beginning at offset, fewer where it has no more
 // (virStorageVolDownload).
 func (h *Host) VolumeBytes(ctx context.Context, pool, name string, offset, length uint64) ([]byte, error) {
-	return onVolume(ctx, h, monitoring("reading volume "+pool+"/"+name), pool, name,
+	return onVolume(ctx, h, monitorCall("reading volume "+pool+"/"+name), pool, name,
 		func(c *conn, v *golibvirt.StorageVol) ([]byte, error) { return c.bytesAt(v, offset, length) })
 }
 
 // BlockResize gives the disk of a running domain that many bytes, and the file behind it. Disk is a target ("vda") or a
 // path (virDomainBlockResize).
 func (h *Host) BlockResize(ctx context.Context, uuid, disk string, bytes uint64) error {
-	return h.change(ctx, changing("growing disk "+disk+" of domain "+uuid), uuid, "virDomainBlockResize",
+	return h.runOnDomain(ctx, changeCall("growing disk "+disk+" of domain "+uuid), uuid, "virDomainBlockResize",
 		func(d *golibvirt.Domain) error {
 			return d.BlockResize(disk, bytes, golibvirt.DOMAIN_BLOCK_RESIZE_BYTES)
 		})
@@ -154,7 +154,7 @@ func onVolume[T any](
 	ctx context.Context, h *Host, s callSpec, pool, name string, f func(*conn, *golibvirt.StorageVol) (T, error),
 ) (T, error) {
 	return inPool(ctx, h, s, pool, func(c *conn, p *golibvirt.StoragePool) (value T, err error) {
-		c.count("virStorageVolLookupByName")
+		c.countCall("virStorageVolLookupByName")
 		volume, err := p.LookupStorageVolByName(name)
 		if err != nil {
 			return value, err
@@ -194,9 +194,9 @@ func (c *conn) bytesAt(volume *golibvirt.StorageVol, offset, length uint64) (dat
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, stream.Free()) }()
-	c.count("virStorageVolDownload")
+	c.countCall("virStorageVolDownload")
 	if err := volume.Download(stream, offset, length, 0); err != nil {
 		return nil, err
 	}
-	return receive(stream, length)
+	return receiveBytes(stream, length)
 }

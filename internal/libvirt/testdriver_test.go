@@ -307,7 +307,7 @@ func TestSubscribe_tellsASlowSubscriberWhatItMissed(t *testing.T) {
 	slow, err := h.Subscribe(t.Context(), "")
 	must(t, err)
 	for range eventBuffer + 10 {
-		h.events.emit(Event{Kind: EventReboot, UUID: uuidOf(1)})
+		h.events.deliver(Event{Kind: EventReboot, UUID: uuidOf(1)})
 	}
 	kinds := map[EventKind]int{}
 	for range eventBuffer {
@@ -320,7 +320,7 @@ func TestSubscribe_tellsASlowSubscriberWhatItMissed(t *testing.T) {
 	if kinds[EventLost] != 1 || kinds[EventReboot] != eventBuffer-1 {
 		t.Errorf("got %v", kinds)
 	}
-	h.events.emit(Event{Kind: EventReboot, UUID: uuidOf(1)})
+	h.events.deliver(Event{Kind: EventReboot, UUID: uuidOf(1)})
 	if e := <-slow; e.Kind != EventReboot {
 		t.Errorf("got %v after catching up", e)
 	}

@@ -19,9 +19,9 @@ func (h *Host) SetBlockIOTune(
 	if err != nil {
 		return err
 	}
-	return h.change(ctx, changing("setting the I/O limits of disk "+target+" of domain "+uuid), uuid,
+	return h.runOnDomain(ctx, changeCall("setting the I/O limits of disk "+target+" of domain "+uuid), uuid,
 		"virDomainSetBlockIoTune",
-		func(d *golibvirt.Domain) error { return d.SetBlockIoTune(target, params, affect.impact()) })
+		func(d *golibvirt.Domain) error { return d.SetBlockIoTune(target, params, affect.impactFlags()) })
 }
 
 func ioTune(limits map[string]string) (*golibvirt.DomainBlockIoTuneParameters, error) {
@@ -84,9 +84,9 @@ func (h *Host) SetScheduler(ctx context.Context, uuid, name, value string, affec
 	default:
 		return fmt.Errorf("%w: scheduler parameter %s", ErrUnsupported, name)
 	}
-	return h.change(ctx, changing("setting "+name+" of the virtual CPUs of domain "+uuid), uuid,
+	return h.runOnDomain(ctx, changeCall("setting "+name+" of the virtual CPUs of domain "+uuid), uuid,
 		"virDomainSetSchedulerParametersFlags",
-		func(d *golibvirt.Domain) error { return d.SetSchedulerParametersFlags(&p, affect.impact()) })
+		func(d *golibvirt.Domain) error { return d.SetSchedulerParametersFlags(&p, affect.impactFlags()) })
 }
 
 // PinVcpus lets virtual CPUs run only on the given CPUs of the host, each a set such as "0-3,6"
@@ -101,8 +101,8 @@ func (h *Host) PinVcpus(ctx context.Context, uuid string, pins map[string]string
 		if err != nil {
 			return err
 		}
-		err = h.change(ctx, changing("pinning virtual CPU "+vcpu+" of domain "+uuid), uuid, "virDomainPinVcpuFlags",
-			func(d *golibvirt.Domain) error { return d.PinVcpuFlags(uint(n), cpus, affect.impact()) })
+		err = h.runOnDomain(ctx, changeCall("pinning virtual CPU "+vcpu+" of domain "+uuid), uuid, "virDomainPinVcpuFlags",
+			func(d *golibvirt.Domain) error { return d.PinVcpuFlags(uint(n), cpus, affect.impactFlags()) })
 		if err != nil {
 			return err
 		}
@@ -116,8 +116,8 @@ func (h *Host) PinEmulator(ctx context.Context, uuid, set string, affect Affect)
 	if err != nil {
 		return err
 	}
-	return h.change(ctx, changing("pinning the emulator of domain "+uuid), uuid, "virDomainPinEmulator",
-		func(d *golibvirt.Domain) error { return d.PinEmulator(cpus, affect.impact()) })
+	return h.runOnDomain(ctx, changeCall("pinning the emulator of domain "+uuid), uuid, "virDomainPinEmulator",
+		func(d *golibvirt.Domain) error { return d.PinEmulator(cpus, affect.impactFlags()) })
 }
 
 // maxHostCPU is beyond what any host has.
@@ -164,8 +164,8 @@ func (h *Host) SetMemoryLimit(ctx context.Context, uuid, name, bytes string, aff
 	default:
 		return fmt.Errorf("%w: memory parameter %s", ErrUnsupported, name)
 	}
-	return h.change(ctx, changing("setting "+name+" of domain "+uuid), uuid, "virDomainSetMemoryParameters",
-		func(d *golibvirt.Domain) error { return d.SetMemoryParameters(&p, affect.impact()) })
+	return h.runOnDomain(ctx, changeCall("setting "+name+" of domain "+uuid), uuid, "virDomainSetMemoryParameters",
+		func(d *golibvirt.Domain) error { return d.SetMemoryParameters(&p, affect.impactFlags()) })
 }
 
 // SetStatsPeriod sets how many seconds lie between two reports of the guest about its memory; 0 is none
@@ -175,9 +175,9 @@ func (h *Host) SetStatsPeriod(ctx context.Context, uuid, seconds string, affect 
 	if err != nil {
 		return fmt.Errorf("%w: period %q", ErrInvalid, seconds)
 	}
-	return h.change(ctx, changing("setting the period of memory statistics of domain "+uuid), uuid,
+	return h.runOnDomain(ctx, changeCall("setting the period of memory statistics of domain "+uuid), uuid,
 		"virDomainSetMemoryStatsPeriod",
 		func(d *golibvirt.Domain) error {
-			return d.SetMemoryStatsPeriod(n, golibvirt.DomainMemoryModFlags(affect.impact()))
+			return d.SetMemoryStatsPeriod(n, golibvirt.DomainMemoryModFlags(affect.impactFlags()))
 		})
 }

@@ -64,7 +64,7 @@ func parseTarget(uri string) (*target, error) {
 	relayed := url.URL{Scheme: driver + "+unix", Path: u.Path, RawQuery: strings.Join(parameters, "&")}
 	// An empty host must stay visible as "//", or libvirt takes the path for something else.
 	t.uri = driver + "+unix://" + relayed.EscapedPath() + "?" + relayed.RawQuery
-	t.sockets, err = sockets(driver, u, values["socket"], values["mode"])
+	t.sockets, err = socketPaths(driver, u, values["socket"], values["mode"])
 	return t, err
 }
 
@@ -89,10 +89,10 @@ func splitQuery(query string) (keep []string, values map[string]string, err erro
 	return keep, values, nil
 }
 
-// sockets gives the paths where the host's daemon may listen. A session daemon's socket lies in a directory that
+// socketPaths gives the paths where the host's daemon may listen. A session daemon's socket lies in a directory that
 // depends on the user's id, which a stream to a socket can't find out; only root's is known. Any other's, and the way
 // to start one, is left to the DialFunc.
-func sockets(driver string, u *url.URL, socket, mode string) ([]string, error) {
+func socketPaths(driver string, u *url.URL, socket, mode string) ([]string, error) {
 	if socket != "" {
 		return []string{socket}, nil
 	}

@@ -33,14 +33,14 @@ type Volume struct {
 // It uses virStorageVolLookupByPath, virStorageVolGetXMLDesc, virStoragePoolLookupByVolume and
 // virStoragePoolGetXMLDesc.
 func (h *Host) VolumeByPath(ctx context.Context, path string) (*Volume, error) {
-	return call(ctx, h, reading("looking for volume "+path), func(c *conn) (_ *Volume, err error) {
-		c.count("virStorageVolLookupByPath")
+	return call(ctx, h, readCall("looking for volume "+path), func(c *conn) (_ *Volume, err error) {
+		c.countCall("virStorageVolLookupByPath")
 		volume, err := c.c.LookupStorageVolByPath(path)
 		if err != nil {
 			return nil, err
 		}
 		defer func() { err = errors.Join(err, volume.Free()) }()
-		v, err := c.volume(volume)
+		v, err := c.readVolume(volume)
 		if err == nil && isForACall(v.Pool) {
 			return nil, errForACall
 		}
@@ -48,8 +48,8 @@ func (h *Host) VolumeByPath(ctx context.Context, path string) (*Volume, error) {
 	})
 }
 
-func (c *conn) volume(volume *golibvirt.StorageVol) (*Volume, error) {
-	c.count("virStorageVolGetXMLDesc")
+func (c *conn) readVolume(volume *golibvirt.StorageVol) (*Volume, error) {
+	c.countCall("virStorageVolGetXMLDesc")
 	document, err := volume.GetXMLDesc(0)
 	if err != nil {
 		return nil, err
@@ -58,7 +58,7 @@ func (c *conn) volume(volume *golibvirt.StorageVol) (*Volume, error) {
 	if err != nil {
 		return nil, err
 	}
-	c.count("virStoragePoolLookupByVolume")
+	c.countCall("virStoragePoolLookupByVolume")
 	pool, err := volume.LookupPoolByVolume()
 	if err != nil {
 		return nil, err

@@ -45,18 +45,18 @@ func (h *Host) CopyFile(
 		operation: fmt.Sprintf("copying %s to host %s", file, target.Name()), timeout: migrateTimeout, patient: true,
 		late: ErrUnreachable, writes: true,
 	}
-	ctx, cancel := h.bound(ctx, s)
+	ctx, cancel := h.withDeadline(ctx, s)
 	defer cancel()
 	defer target.onClose(cancel)()
-	x := &move{}
-	if err := x.connect(ctx, h, target, s); err != nil {
+	x := &migrationCall{}
+	if err := x.connectBoth(ctx, h, target, s); err != nil {
 		return err
 	}
 	defer x.from.retire()
 	defer x.to.retire()
-	if err := s.allowed(ctx); err != nil {
-		x.from.end(true)
-		x.to.end(true)
+	if err := s.checkGuard(ctx); err != nil {
+		x.from.endCall(true)
+		x.to.endCall(true)
 		return err
 	}
 
@@ -67,16 +67,16 @@ func (h *Host) CopyFile(
 	reports := &copyReports{made: made, progress: progress}
 	k := &fileCopy{
 		spec: s, from: x.from, to: x.to, dir: path.Dir(file), name: path.Base(file), empty: empty,
-		made: reports.fileMade, report: reports.copied,
+		made: reports.fileMade, report: reports.addCopied,
 	}
-	_, _, err := run(patience, x.from, func(*conn) (struct{}, error) {
-		err := k.run(ctx)
+	_, _, err := runOn(patience, x.from, func(*conn) (struct{}, error) {
+		err := k.copyFile(ctx)
 		if errors.Is(err, errCopyAbandoned) {
 			target.removeAbandoned(ctx, file)
 		}
 		return struct{}{}, err
 	}, x.to)
-	reports.end()
+	reports.stopReports()
 	if err != nil && ctx.Err() != nil && !errors.Is(err, ctx.Err()) {
 		err = fmt.Errorf("%w: %w", ctx.Err(), err)
 	}
@@ -108,8 +108,8 @@ func (r *copyReports) fileMade() error {
 	return r.made()
 }
 
-// copied says how many bytes were.
-func (r *copyReports) copied(bytes uint64) {
+// addCopied says how many bytes were.
+func (r *copyReports) addCopied(bytes uint64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if !r.ended && r.progress != nil {
@@ -117,8 +117,8 @@ func (r *copyReports) copied(bytes uint64) {
 	}
 }
 
-// end waits for a report that is under way and lets no other through.
-func (r *copyReports) end() {
+// stopReports waits for a report that is under way and lets no other through.
+func (r *copyReports) stopReports() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.ended = true
@@ -145,28 +145,28 @@ type fileCopy struct {
 	report    func(bytes uint64)
 }
 
-func (k *fileCopy) run(ctx context.Context) error {
+func (k *fileCopy) copyFile(ctx context.Context) error {
 	defer k.from.useDirectory(ctx, k.dir)()
 	defer k.to.useDirectory(ctx, k.dir)()
-	source, err := k.stat(ctx, k.from)
+	source, err := k.statFile(ctx, k.from)
 	if err != nil {
 		return err
 	}
 	made := *source
 	made.Format = "raw" // The bytes as they are, whatever they mean.
 	made.PhysicalBytes = min(k.empty, source.PhysicalBytes)
-	err = k.to.inDirectory(ctx, k.dir, func(pool *golibvirt.StoragePool) error { return k.to.create(pool, made) })
+	err = k.to.inDirectory(ctx, k.dir, func(pool *golibvirt.StoragePool) error { return k.to.createFile(pool, made) })
 	if err != nil {
-		return k.of(k.to, err)
+		return k.hostError(k.to, err)
 	}
 	if err := k.made(); err != nil {
 		return err
 	}
-	sum, copied, err := k.transfer(ctx, source.PhysicalBytes)
+	sum, copied, err := k.copyContent(ctx, source.PhysicalBytes)
 	if err != nil {
 		return err
 	}
-	after, err := k.stat(ctx, k.to)
+	after, err := k.statFile(ctx, k.to)
 	if err != nil {
 		return err
 	}
@@ -177,32 +177,32 @@ func (k *fileCopy) run(ctx context.Context) error {
 	if sum == "" {
 		return nil
 	}
-	return k.compare(ctx, sum)
+	return k.verifyCopy(ctx, sum)
 }
 
-// of makes an error one of that host's.
-func (k *fileCopy) of(c *conn, err error) error { return c.host.wrap(k.spec, err, c.isLost()) }
+// hostError makes an error one of that host's.
+func (k *fileCopy) hostError(c *conn, err error) error { return c.host.wrap(k.spec, err, c.isLost()) }
 
-// stat reads the file's description.
-func (k *fileCopy) stat(ctx context.Context, c *conn) (file *Volume, err error) {
+// statFile reads the file's description.
+func (k *fileCopy) statFile(ctx context.Context, c *conn) (file *Volume, err error) {
 	err = c.inDirectory(ctx, k.dir, func(pool *golibvirt.StoragePool) error {
 		return c.withFile(pool, k.name, func(volume *golibvirt.StorageVol) (err error) {
-			file, err = c.volume(volume)
+			file, err = c.readVolume(volume)
 			return err
 		})
 	})
-	return file, k.of(c, err)
+	return file, k.hostError(c, err)
 }
 
-// transfer copies the content, and gives its length and, of a file of about that size that will be read back, its
+// copyContent copies the content, and gives its length and, of a file of about that size that will be read back, its
 // checksum.
-func (k *fileCopy) transfer(ctx context.Context, size uint64) (sum string, copied uint64, err error) {
-	in, err := k.open(ctx, k.from, "virStorageVolDownload", download)
+func (k *fileCopy) copyContent(ctx context.Context, size uint64) (sum string, copied uint64, err error) {
+	in, err := k.openStream(ctx, k.from, "virStorageVolDownload", beginDownload)
 	if err != nil {
 		return "", 0, err
 	}
 	defer in.release()
-	out, err := k.open(ctx, k.to, "virStorageVolUpload", upload)
+	out, err := k.openStream(ctx, k.to, "virStorageVolUpload", beginUpload)
 	if err != nil {
 		return "", 0, err
 	}
@@ -225,9 +225,9 @@ func (k *fileCopy) transfer(ctx context.Context, size uint64) (sum string, copie
 	return sum, copied, in.finish()
 }
 
-// compare reads the copy back.
-func (k *fileCopy) compare(ctx context.Context, sum string) error {
-	back, err := k.open(ctx, k.to, "virStorageVolDownload", download)
+// verifyCopy reads the copy back.
+func (k *fileCopy) verifyCopy(ctx context.Context, sum string) error {
+	back, err := k.openStream(ctx, k.to, "virStorageVolDownload", beginDownload)
 	if err != nil {
 		return err
 	}
@@ -245,11 +245,11 @@ func (k *fileCopy) compare(ctx context.Context, sum string) error {
 	return nil
 }
 
-func download(v *golibvirt.StorageVol, s *golibvirt.Stream) error {
+func beginDownload(v *golibvirt.StorageVol, s *golibvirt.Stream) error {
 	return v.Download(s, 0, 0, golibvirt.STORAGE_VOL_DOWNLOAD_SPARSE_STREAM)
 }
 
-func upload(v *golibvirt.StorageVol, s *golibvirt.Stream) error {
+func beginUpload(v *golibvirt.StorageVol, s *golibvirt.Stream) error {
 	return v.Upload(s, 0, 0, golibvirt.STORAGE_VOL_UPLOAD_SPARSE_STREAM)
 }
 
@@ -261,22 +261,22 @@ type stream struct {
 	over bool
 }
 
-// open begins a stream.
-func (k *fileCopy) open(
+// openStream begins a stream.
+func (k *fileCopy) openStream(
 	ctx context.Context, c *conn, procedure string, begin func(*golibvirt.StorageVol, *golibvirt.Stream) error,
 ) (*stream, error) {
 	raw, err := c.c.NewStream(0)
 	if err != nil {
-		return nil, k.of(c, err)
+		return nil, k.hostError(c, err)
 	}
 	err = c.inDirectory(ctx, k.dir, func(pool *golibvirt.StoragePool) error {
 		return c.withFile(pool, k.name, func(volume *golibvirt.StorageVol) error {
-			c.count(procedure)
+			c.countCall(procedure)
 			return begin(volume, raw)
 		})
 	})
 	if err != nil {
-		return nil, k.of(c, errors.Join(err, raw.Free()))
+		return nil, k.hostError(c, errors.Join(err, raw.Free()))
 	}
 	return &stream{Stream: raw, k: k, c: c}, nil
 }
@@ -284,7 +284,7 @@ func (k *fileCopy) open(
 // finish waits until the host has dealt with everything.
 func (s *stream) finish() error {
 	s.over = true
-	return s.k.of(s.c, s.Finish())
+	return s.k.hostError(s.c, s.Finish())
 }
 
 // release ends a stream that was not finished.
@@ -310,18 +310,18 @@ func (s *stream) read(
 		case errors.Is(err, io.EOF):
 			return total, nil
 		case err != nil:
-			return total, s.k.of(s.c, err)
+			return total, s.k.hostError(s.c, err)
 		case n == inHole:
 			length, err := s.RecvHole(0)
 			if err != nil {
-				return total, s.k.of(s.c, err)
+				return total, s.k.hostError(s.c, err)
 			}
 			if digest != nil {
 				_, _ = io.CopyN(digest, zeros{}, length)
 			}
 			if out != nil {
 				if err := out.SendHole(length, 0); err != nil {
-					return total, s.k.of(out.c, err)
+					return total, s.k.hostError(out.c, err)
 				}
 			}
 			total += uint64(max(length, 0))
@@ -346,7 +346,7 @@ func (s *stream) write(data []byte) error {
 	for len(data) > 0 {
 		n, err := s.Send(data)
 		if err != nil {
-			return s.k.of(s.c, err)
+			return s.k.hostError(s.c, err)
 		}
 		data = data[n:]
 	}

@@ -135,7 +135,7 @@ func TestDirectory_withAnotherCallsPool(t *testing.T) {
 	_, err = a.Room(t.Context(), dir)
 	want(t, err, ErrNotFound)
 
-	_, err = call(t.Context(), a.Host, changing("looking into a directory"), func(c *conn) (struct{}, error) {
+	_, err = call(t.Context(), a.Host, changeCall("looking into a directory"), func(c *conn) (struct{}, error) {
 		defer c.useDirectory(t.Context(), dir)()
 		return struct{}{}, c.inDirectory(t.Context(), dir, func(pool *golibvirt.StoragePool) error {
 			if err := pool.Destroy(); err != nil {
@@ -158,7 +158,7 @@ func TestDirectory_sharesItsPool(t *testing.T) {
 	dir := ownDirectory(t, l, a)
 	l.Run(t, a.machine.Name, "touch", dir+"/one", dir+"/other")
 	runs := 0
-	_, err := call(t.Context(), a.Host, changing("looking into a directory"), func(c *conn) (struct{}, error) {
+	_, err := call(t.Context(), a.Host, changeCall("looking into a directory"), func(c *conn) (struct{}, error) {
 		defer c.useDirectory(t.Context(), dir)()
 		return struct{}{}, c.inDirectory(t.Context(), dir, func(pool *golibvirt.StoragePool) error {
 			runs++

@@ -16,19 +16,19 @@ import (
 // It uses virStorageVolDownload with a sparse stream, which came with libvirt 3.4.
 func (h *Host) DownloadVolume(ctx context.Context, pool, name string, to io.Writer) error {
 	s := callSpec{operation: "downloading volume " + pool + "/" + name, timeout: migrateTimeout, late: ErrUnreachable}
-	ctx, cancel := h.bound(ctx, s)
+	ctx, cancel := h.withDeadline(ctx, s)
 	defer cancel()
-	c, err := h.reserve(ctx)
+	c, err := h.reserveConnection(ctx)
 	if err != nil {
-		return h.wrap(connecting(s.operation), err, true)
+		return h.wrap(connectCall(s.operation), err, true)
 	}
 	defer c.retire()
 	// The reading ends by itself between two messages, so it is given up only where it doesn't.
 	patience, giveUp := context.WithCancel(context.WithoutCancel(ctx))
 	defer giveUp()
 	defer context.AfterFunc(ctx, func() { time.AfterFunc(closeTimeout, giveUp) })()
-	_, lost, err := run(patience, c, func(c *conn) (struct{}, error) {
-		return struct{}{}, c.download(ctx, pool, name, to)
+	_, lost, err := runOn(patience, c, func(c *conn) (struct{}, error) {
+		return struct{}{}, c.downloadVolume(ctx, pool, name, to)
 	})
 	if err != nil && ctx.Err() != nil && !errors.Is(err, ctx.Err()) {
 		err = fmt.Errorf("%w: %w", ctx.Err(), err)
@@ -36,8 +36,8 @@ func (h *Host) DownloadVolume(ctx context.Context, pool, name string, to io.Writ
 	return h.wrap(s, err, lost)
 }
 
-func (c *conn) download(ctx context.Context, pool, name string, to io.Writer) (err error) {
-	c.count("virStoragePoolLookupByName")
+func (c *conn) downloadVolume(ctx context.Context, pool, name string, to io.Writer) (err error) {
+	c.countCall("virStoragePoolLookupByName")
 	p, err := c.c.LookupStoragePoolByName(pool)
 	if err != nil {
 		return err
@@ -49,8 +49,8 @@ func (c *conn) download(ctx context.Context, pool, name string, to io.Writer) (e
 			return err
 		}
 		defer func() { err = errors.Join(err, raw.Free()) }()
-		c.count("virStorageVolDownload")
-		if err := download(volume, raw); err != nil {
+		c.countCall("virStorageVolDownload")
+		if err := beginDownload(volume, raw); err != nil {
 			return err
 		}
 		if err := receiveAll(ctx, raw, to); err != nil {

@@ -33,26 +33,26 @@ type Upload struct {
 // It uses virStorageVolUpload with a sparse stream, which came with libvirt 3.4.
 func (h *Host) UploadVolume(ctx context.Context, u Upload) error {
 	s := callSpec{operation: "uploading volume " + u.Pool + "/" + u.Name, timeout: migrateTimeout, late: ErrUnreachable}
-	ctx, cancel := h.bound(ctx, s)
+	ctx, cancel := h.withDeadline(ctx, s)
 	defer cancel()
-	c, err := h.reserve(ctx)
+	c, err := h.reserveConnection(ctx)
 	if err != nil {
-		return h.wrap(connecting(s.operation), err, true)
+		return h.wrap(connectCall(s.operation), err, true)
 	}
 	defer c.retire()
 	// The sending ends by itself between two messages, so it is given up only where it doesn't.
 	patience, giveUp := context.WithCancel(context.WithoutCancel(ctx))
 	defer giveUp()
 	defer context.AfterFunc(ctx, func() { time.AfterFunc(closeTimeout, giveUp) })()
-	_, lost, err := run(patience, c, func(c *conn) (struct{}, error) { return struct{}{}, c.upload(ctx, u) })
+	_, lost, err := runOn(patience, c, func(c *conn) (struct{}, error) { return struct{}{}, c.uploadVolume(ctx, u) })
 	if err != nil && ctx.Err() != nil && !errors.Is(err, ctx.Err()) {
 		err = fmt.Errorf("%w: %w", ctx.Err(), err)
 	}
 	return h.wrap(s, err, lost)
 }
 
-func (c *conn) upload(ctx context.Context, u Upload) (err error) {
-	c.count("virStoragePoolLookupByName")
+func (c *conn) uploadVolume(ctx context.Context, u Upload) (err error) {
+	c.countCall("virStoragePoolLookupByName")
 	pool, err := c.c.LookupStoragePoolByName(u.Pool)
 	if err != nil {
 		return err
@@ -64,11 +64,11 @@ func (c *conn) upload(ctx context.Context, u Upload) (err error) {
 			return err
 		}
 		defer func() { err = errors.Join(err, raw.Free()) }()
-		c.count("virStorageVolUpload")
+		c.countCall("virStorageVolUpload")
 		if err := volume.Upload(raw, u.Offset, 0, golibvirt.STORAGE_VOL_UPLOAD_SPARSE_STREAM); err != nil {
 			return err
 		}
-		if err := u.send(ctx, raw); err != nil {
+		if err := u.sendContent(ctx, raw); err != nil {
 			return errors.Join(err, raw.Abort())
 		}
 		// What could not be written, on a full disk, may come to light only now.
@@ -76,8 +76,8 @@ func (c *conn) upload(ctx context.Context, u Upload) (err error) {
 	})
 }
 
-// send sends the content chunk by chunk; holes that follow each other are sent as one.
-func (u Upload) send(ctx context.Context, to *golibvirt.Stream) error {
+// sendContent sends the content chunk by chunk; holes that follow each other are sent as one.
+func (u Upload) sendContent(ctx context.Context, to *golibvirt.Stream) error {
 	buffer, nothing := make([]byte, UploadChunk), make([]byte, UploadChunk)
 	hole := int64(0)
 	endHole := func() (err error) {

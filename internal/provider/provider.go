@@ -25,8 +25,8 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/meta"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/migration"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/migrationcandidates"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/migrationoptions"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/migrationpolicy"
-	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/moving"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/network"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/networkdhcphost"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/networkfilter"
@@ -108,7 +108,7 @@ func (p *Provider) Configure(ctx context.Context, req provider.ConfigureRequest,
 		data.OnUnreachable = m.OnUnreachable.ValueString()
 	}
 	data.DefaultDomainType = m.DefaultDomainType.ValueString()
-	resp.Diagnostics.Append(moving.Validate(m.MigrationOptions, path.Root(moving.Name))...)
+	resp.Diagnostics.Append(migrationoptions.Validate(m.MigrationOptions, path.Root(migrationoptions.Name))...)
 
 	logger := p.logger
 	if logger == nil {
@@ -122,7 +122,8 @@ func (p *Provider) Configure(ctx context.Context, req provider.ConfigureRequest,
 	f, err := fleet.New(fleet.Config{ //nolint:contextcheck // The fleet outlives the request that configures it.
 		Hosts: hosts, DefaultDomainType: data.DefaultDomainType, Owner: owner(), Logger: logger,
 		MigrationLimits:         m.MigrationLimits.toFleet(),
-		DefaultEvictionStrategy: m.DefaultEvictionStrategy.ValueString(), Migration: moving.Options(m.MigrationOptions),
+		DefaultEvictionStrategy: m.DefaultEvictionStrategy.ValueString(),
+		Migration:               migrationoptions.Options(m.MigrationOptions),
 	})
 	if err != nil {
 		resp.Diagnostics.Append(tfdiag.Failure{Verb: "configure", Noun: "provider", Err: err}.Error())

@@ -14,7 +14,7 @@ import (
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/eviction"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/meta"
-	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/moving"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/migrationoptions"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/value"
 )
 
@@ -65,7 +65,7 @@ func (p *Provider) Schema(_ context.Context, _ provider.SchemaRequest, resp *pro
 				Validators: []validator.String{stringvalidator.OneOf(eviction.Strategies...)},
 			},
 			"migration_limits": limitsAttribute(),
-			moving.Name: moving.OfProvider("Defaults for every migration. For each attribute, a " +
+			migrationoptions.Name: migrationoptions.OfProvider("Defaults for every migration. For each attribute, a " +
 				"`virtfleet_migration_policy` takes precedence over them, and the block of a VM or of a migration takes " +
 				"precedence over both."),
 			"on_unreachable": schema.StringAttribute{

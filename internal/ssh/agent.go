@@ -13,13 +13,13 @@ func (a *authenticator) agentKeys() []key {
 	socket := a.target.agentSocket
 	if socket == "" {
 		if a.target.agentRequired {
-			a.record("agent", "", "SSH_AUTH_SOCK is not set")
+			a.recordOutcome("agent", "", "SSH_AUTH_SOCK is not set")
 		}
 		return nil
 	}
 	conn, err := (&net.Dialer{}).DialContext(a.ctx, "unix", socket)
 	if err != nil {
-		a.record("agent", socket, err.Error())
+		a.recordOutcome("agent", socket, err.Error())
 		return nil
 	}
 	unblock := context.AfterFunc(a.ctx, func() { _ = conn.Close() })
@@ -30,7 +30,7 @@ func (a *authenticator) agentKeys() []key {
 	signers, err := agent.NewClient(conn).Signers()
 	if err != nil {
 		_ = disconnect()
-		a.record("agent", socket, err.Error())
+		a.recordOutcome("agent", socket, err.Error())
 		return nil
 	}
 	a.agent = disconnect

@@ -37,13 +37,13 @@ func (t *target) resolveAlgorithms(o options) error {
 		{"casignaturealgorithms", &a.certificateAuthoritySignature, secure.PublicKeyAuths, weak.PublicKeyAuths},
 	}
 	for _, list := range lists {
-		names, err := chooseAlgorithms(o.first(list.keyword), list.secure, list.weak)
+		names, err := chooseAlgorithms(o.firstArgument(list.keyword), list.secure, list.weak)
 		if err != nil {
-			return configError("ssh_config: %s %s for %s: %w", list.keyword, o.first(list.keyword), t.alias, err)
+			return configError("ssh_config: %s %s for %s: %w", list.keyword, o.firstArgument(list.keyword), t.alias, err)
 		}
 		*list.to = names
 	}
-	own := o.first("hostkeyalgorithms")
+	own := o.firstArgument("hostkeyalgorithms")
 	a.hostKeysOrdered = own != "" && own[0] != '+' && own[0] != '-'
 	return nil
 }
@@ -51,7 +51,7 @@ func (t *target) resolveAlgorithms(o options) error {
 // preferredHostKeys orders host key algorithms as ssh does, so that a new host is recorded with the key that ssh would
 // record.
 func preferredHostKeys(names []string) []string {
-	slices.SortStableFunc(names, func(a, b string) int { return preference(a) - preference(b) })
+	slices.SortStableFunc(names, func(a, b string) int { return algorithmRank(a) - algorithmRank(b) })
 	return names
 }
 
@@ -114,8 +114,8 @@ func certificateAlgorithm(name string) string {
 	return strings.TrimSuffix(name, "@openssh.com") + certificateSuffix
 }
 
-// signatures lists the algorithms that a key may sign with: by its type, and by what ssh_config allows.
-func (a *algorithms) signatures(key xssh.PublicKey) []string {
+// signatureAlgorithms lists the algorithms that a key may sign with: by its type, and by what ssh_config allows.
+func (a *algorithms) signatureAlgorithms(key xssh.PublicKey) []string {
 	keyType, isCertificate := key.Type(), false
 	if certificate, ok := key.(*xssh.Certificate); ok {
 		keyType, isCertificate = certificate.Key.Type(), true

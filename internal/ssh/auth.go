@@ -58,13 +58,13 @@ func (a *authenticator) close() {
 	}
 }
 
-// next settles what became of the credential before and picks the next one. It is the handshake's callback.
-func (a *authenticator) next(state *xssh.ClientAuthContext) (xssh.AuthMethod, error) {
+// nextCredential settles what became of the credential before and picks the next one. It is the handshake's callback.
+func (a *authenticator) nextCredential(state *xssh.ClientAuthContext) (xssh.AuthMethod, error) {
 	if a.broken.Load() {
 		return nil, errConnectionLost // Otherwise the handshake would go on with the next credential.
 	}
 	a.started = true
-	a.settle(len(state.PartialSuccessMethods) > a.partial)
+	a.settleCredential(len(state.PartialSuccessMethods) > a.partial)
 	a.partial = len(state.PartialSuccessMethods)
 	a.offered = state.AllowedMethods
 	for {
@@ -87,8 +87,8 @@ func (a *authenticator) next(state *xssh.ClientAuthContext) (xssh.AuthMethod, er
 	}
 }
 
-// settle records what became of the current credential.
-func (a *authenticator) settle(accepted bool) {
+// settleCredential records what became of the current credential.
+func (a *authenticator) settleCredential(accepted bool) {
 	c := a.current
 	if c == nil {
 		return
@@ -101,23 +101,23 @@ func (a *authenticator) settle(accepted bool) {
 	case outcome == "":
 		outcome = "refused"
 	}
-	a.record(c.method, c.name, outcome)
+	a.recordOutcome(c.method, c.name, outcome)
 }
 
-func (a *authenticator) record(method, credential, outcome string) {
+func (a *authenticator) recordOutcome(method, credential, outcome string) {
 	a.attempts = append(a.attempts, AuthAttempt{Method: method, Credential: credential, Outcome: outcome})
 }
 
-// failure describes everything that was tried.
-func (a *authenticator) failure(err error) error {
-	a.settle(false)
+// failureOfAll describes everything that was tried.
+func (a *authenticator) failureOfAll(err error) error {
+	a.settleCredential(false)
 	for _, c := range a.credentials {
 		if !c.tried {
 			outcome := "not offered by the server"
 			if slices.Contains(a.offered, c.method) {
 				outcome = "not tried any more"
 			}
-			a.record(c.method, c.name, outcome)
+			a.recordOutcome(c.method, c.name, outcome)
 		}
 	}
 	if errors.Is(err, ErrAuth) {
@@ -132,7 +132,7 @@ func (a *authenticator) failure(err error) error {
 func (a *authenticator) allStages() []func() ([]*credential, error) {
 	var stages []func() ([]*credential, error)
 	methods := slices.Clone(a.target.methods)
-	if i := slices.Index(methods, methodInteractive); i >= 0 && a.password() == "" {
+	if i := slices.Index(methods, methodInteractive); i >= 0 && a.hostPassword() == "" {
 		// Without a password nothing can be answered, but a server may ask nothing and call the user's telephone.
 		methods = append(slices.Delete(methods, i, i+1), methodInteractive)
 	}
@@ -140,37 +140,37 @@ func (a *authenticator) allStages() []func() ([]*credential, error) {
 		switch method {
 		case methodKey:
 			keys := &keyStages{authenticator: a}
-			stages = append(stages, keys.explicit, keys.others)
+			stages = append(stages, keys.gatherExplicit, keys.gatherOthers)
 		default:
-			stages = append(stages, func() ([]*credential, error) { return a.secrets(method), nil })
+			stages = append(stages, func() ([]*credential, error) { return a.secretCredentials(method), nil })
 		}
 	}
 	return stages
 }
 
-// password is the password for this host, "" for none.
-func (a *authenticator) password() string {
+// hostPassword is the password for this host, "" for none.
+func (a *authenticator) hostPassword() string {
 	if a.isJump {
 		return ""
 	}
 	return a.cfg.Password
 }
 
-// secrets gathers what would let a host that isn't the right one pretend to be the user.
-func (a *authenticator) secrets(method string) []*credential {
-	if a.password() == "" && !slices.Contains(a.offered, method) {
+// secretCredentials gathers what would let a host that isn't the right one pretend to be the user.
+func (a *authenticator) secretCredentials(method string) []*credential {
+	if a.hostPassword() == "" && !slices.Contains(a.offered, method) {
 		return nil // Nothing to speak of in an error.
 	}
 	c := &credential{method: method, auth: a.keyboardInteractive}
 	if method == methodPassword {
-		if a.password() == "" {
+		if a.hostPassword() == "" {
 			return nil
 		}
-		c.auth = func(*credential) xssh.AuthMethod { return xssh.Password(a.password()) }
+		c.auth = func(*credential) xssh.AuthMethod { return xssh.Password(a.hostPassword()) }
 	}
 	if !a.verified() {
-		if a.password() != "" {
-			a.record(method, "", "not tried, because the host's key isn't verified: an attacker could read the password")
+		if a.hostPassword() != "" {
+			a.recordOutcome(method, "", "not tried, because the host's key isn't verified: an attacker could read the password")
 		}
 		return nil
 	}
@@ -185,26 +185,26 @@ func (a *authenticator) keyboardInteractive(c *credential) xssh.AuthMethod {
 		if len(questions) == 0 {
 			return nil, nil
 		}
-		if a.password() == "" {
-			c.outcome = fmt.Sprintf("there is no password to answer %q with", shorten(questions[0]))
+		if a.hostPassword() == "" {
+			c.outcome = fmt.Sprintf("there is no password to answer %q with", shortenPrompt(questions[0]))
 			return nil, ErrAuth
 		}
 		if answered {
-			c.outcome = fmt.Sprintf("asked again after the password: %q", shorten(questions[0]))
+			c.outcome = fmt.Sprintf("asked again after the password: %q", shortenPrompt(questions[0]))
 			return nil, ErrAuth
 		}
 		if i := slices.Index(echos, true); i >= 0 {
-			c.outcome = fmt.Sprintf("asked for something other than a password: %q", shorten(questions[i]))
+			c.outcome = fmt.Sprintf("asked for something other than a password: %q", shortenPrompt(questions[i]))
 			return nil, ErrAuth
 		}
 		answered = true
 		c.outcome = "password refused"
-		return slices.Repeat([]string{a.password()}, len(questions)), nil
+		return slices.Repeat([]string{a.hostPassword()}, len(questions)), nil
 	})
 }
 
-// shorten makes a server's question fit to be shown.
-func shorten(s string) string {
+// shortenPrompt makes a server's question fit to be shown.
+func shortenPrompt(s string) string {
 	s = oneLine(s)
 	if len(s) > 80 {
 		s = s[:80]
@@ -212,8 +212,8 @@ func shorten(s string) string {
 	return s
 }
 
-// auth offers one key and watches whether the server asked for its signature.
-func (k key) auth(c *credential) xssh.AuthMethod {
+// authMethod offers one key and watches whether the server asked for its signature.
+func (k key) authMethod(c *credential) xssh.AuthMethod {
 	c.outcome = "not accepted by the server"
 	if k.note != "" {
 		c.outcome += ": " + k.note

@@ -73,8 +73,8 @@ func TestBounded_endsWithTheSession(t *testing.T) {
 				defer cancel()
 				finished := make(chan error, 1)
 				go func() {
-					_, err := through(ctx, client, "testing", func(l *link) ([]byte, error) {
-						return l.output(ctx, bounded(script, commandLimit, file), 1)
+					_, err := throughLink(ctx, client, "testing", func(l *link) ([]byte, error) {
+						return l.commandOutput(ctx, boundedScript(script, commandLimit, file), 1)
 					})
 					finished <- err
 				}()
@@ -110,7 +110,7 @@ func TestBounded_endsInTime(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			file := filepath.Join(t.TempDir(), "pid")
-			cmd := exec.CommandContext(t.Context(), "/bin/sh", "-c", bounded(test.script, time.Second, file))
+			cmd := exec.CommandContext(t.Context(), "/bin/sh", "-c", boundedScript(test.script, time.Second, file))
 			cmd.Env = []string{"PATH=" + test.path}
 			cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // As sshd starts it.
 			input, err := cmd.StdinPipe()
@@ -132,7 +132,7 @@ func TestBounded_passesOnWhatTheScriptSays(t *testing.T) {
 			lacks(t, "%s: %v", shell, err)
 		}
 		cmd := exec.CommandContext(t.Context(), path, "-c",
-			bounded(`printf "%s," "$@"; echo complaint >&2; read -r x; exit 7`, commandLimit, "a b", "it's", "$(c)"))
+			boundedScript(`printf "%s," "$@"; echo complaint >&2; read -r x; exit 7`, commandLimit, "a b", "it's", "$(c)"))
 		input, err := cmd.StdinPipe()
 		noError(t, err)
 		var complaint strings.Builder

@@ -143,7 +143,7 @@ func (c *Client) DialUnix(ctx context.Context, path string) (net.Conn, error) {
 	if err := checkSocketPath(path); err != nil {
 		return nil, err
 	}
-	return through(ctx, c, "opening "+path, func(l *link) (net.Conn, error) { return l.dialUnix(ctx, path) })
+	return throughLink(ctx, c, "opening "+path, func(l *link) (net.Conn, error) { return l.dialUnix(ctx, path) })
 }
 
 // DialSession opens a stream to libvirt's daemon of the user who logs in. A program on the host makes the connection:
@@ -151,18 +151,18 @@ func (c *Client) DialUnix(ctx context.Context, path string) (net.Conn, error) {
 //
 // The stream and the errors are those of [Client.DialUnix].
 func (c *Client) DialSession(ctx context.Context) (net.Conn, error) {
-	return through(ctx, c, "opening the user's session", func(l *link) (net.Conn, error) {
+	return throughLink(ctx, c, "opening the user's session", func(l *link) (net.Conn, error) {
 		return l.runStream(ctx, l.sessionScript(), "session")
 	})
 }
 
-// through asks for something through the connection to the host, which must bear being asked for twice. op is what
+// throughLink asks for something through the connection to the host, which must bear being asked for twice. op is what
 // errors call it.
-func through[T any](ctx context.Context, c *Client, op string, ask func(*link) (T, error)) (T, error) {
+func throughLink[T any](ctx context.Context, c *Client, op string, ask func(*link) (T, error)) (T, error) {
 	retried := false
 	for number := 0; ; {
 		var none T
-		ch, err := c.numbered(ctx, number)
+		ch, err := c.connectionNumbered(ctx, number)
 		if err != nil {
 			return none, err
 		}
@@ -171,7 +171,7 @@ func through[T any](ctx context.Context, c *Client, op string, ask func(*link) (
 		case err == nil:
 			return answer, nil
 		case ctx.Err() != nil:
-		case !retried && ch.lost():
+		case !retried && ch.isLost():
 			// A connection that breaks under the request was lost without notice: once more with a new one.
 			retried = true
 			continue
@@ -179,7 +179,7 @@ func through[T any](ctx context.Context, c *Client, op string, ask func(*link) (
 			number++
 			continue
 		}
-		return none, c.explain(ctx, ch.link.target, op, err)
+		return none, c.explainError(ctx, ch.link.target, op, err)
 	}
 }
 
@@ -187,21 +187,21 @@ func through[T any](ctx context.Context, c *Client, op string, ask func(*link) (
 // server runs no more programs on one, of which OpenSSH's default is ten (MaxSessions).
 const maxConnections = 8
 
-// numbered returns the shared connection, 0, or a further one, made if need be.
-func (c *Client) numbered(ctx context.Context, number int) (*chain, error) {
+// connectionNumbered returns the shared connection, 0, or a further one, made if need be.
+func (c *Client) connectionNumbered(ctx context.Context, number int) (*chain, error) {
 	if number == 0 {
-		return c.connection(ctx)
+		return c.sharedConnection(ctx)
 	}
 	select {
 	case c.adding <- struct{}{}:
 		defer func() { <-c.adding }()
 	case <-ctx.Done():
-		return nil, c.explain(ctx, nil, "connecting once more", context.Cause(ctx))
+		return nil, c.explainError(ctx, nil, "connecting once more", context.Cause(ctx))
 	}
 	c.mu.Lock()
 	var lost []*chain
 	c.others = slices.DeleteFunc(c.others, func(ch *chain) bool {
-		if ch.lost() {
+		if ch.isLost() {
 			lost = append(lost, ch)
 			return true
 		}
@@ -254,24 +254,24 @@ func (c *Client) Close() error {
 	return nil
 }
 
-// connection returns the shared connection, waiting for it to be made if need be.
-func (c *Client) connection(ctx context.Context) (*chain, error) {
+// sharedConnection returns the shared connection, waiting for it to be made if need be.
+func (c *Client) sharedConnection(ctx context.Context) (*chain, error) {
 	c.mu.Lock()
 	if c.closed {
 		c.mu.Unlock()
 		return nil, &Error{Host: c.cfg.Host, Op: "connecting", Kind: ErrClosed, Err: ErrClosed}
 	}
-	if c.chain != nil && !c.chain.lost() {
+	if c.chain != nil && !c.chain.isLost() {
 		defer c.mu.Unlock()
 		return c.chain, nil
 	}
 	a := c.pending
 	if a == nil {
-		if err := c.refused.stands(); err != nil {
+		if err := c.refused.standingError(); err != nil {
 			c.mu.Unlock()
-			return nil, c.explain(ctx, nil, "connecting", err)
+			return nil, c.explainError(ctx, nil, "connecting", err)
 		}
-		a = c.start(context.WithoutCancel(ctx))
+		a = c.startAttempt(context.WithoutCancel(ctx))
 	}
 	a.waiters++
 	c.mu.Unlock()
@@ -290,11 +290,11 @@ func (c *Client) connection(ctx context.Context) (*chain, error) {
 			c.pending = nil // Whoever comes next mustn't join an attempt that has been cancelled.
 		}
 	}
-	return nil, c.explain(ctx, nil, "connecting", context.Cause(ctx))
+	return nil, c.explainError(ctx, nil, "connecting", context.Cause(ctx))
 }
 
-// start begins an attempt that outlives the caller who caused it. The mutex is held.
-func (c *Client) start(ctx context.Context) *attempt {
+// startAttempt begins an attempt that outlives the caller who caused it. The mutex is held.
+func (c *Client) startAttempt(ctx context.Context) *attempt {
 	ctx, cancel := context.WithCancel(ctx)
 	a := &attempt{cancel: cancel, done: make(chan struct{})}
 	c.pending = a
@@ -307,16 +307,17 @@ func (c *Client) start(ctx context.Context) *attempt {
 			old.close(ErrClosed)
 		}
 		chain, err := c.connect(ctx)
-		c.refused.note(err)
-		if unwanted := c.finish(a, chain, err); unwanted != nil {
+		c.refused.noteOutcome(err)
+		if unwanted := c.finishAttempt(a, chain, err); unwanted != nil {
 			unwanted.close(ErrClosed)
 		}
 	})
 	return a
 }
 
-// finish hands the result of an attempt to those who wait. It returns the connection if none of them wants it any more.
-func (c *Client) finish(a *attempt, made *chain, err error) (unwanted *chain) {
+// finishAttempt hands the result of an attempt to those who wait. It returns the connection if none of them wants it
+// any more.
+func (c *Client) finishAttempt(a *attempt, made *chain, err error) (unwanted *chain) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch {
@@ -335,8 +336,8 @@ func (c *Client) finish(a *attempt, made *chain, err error) (unwanted *chain) {
 	return unwanted
 }
 
-// explain turns a failure into the error that the caller sees.
-func (c *Client) explain(ctx context.Context, t *target, op string, err error) error {
+// explainError turns a failure into the error that the caller sees.
+func (c *Client) explainError(ctx context.Context, t *target, op string, err error) error {
 	if e := (*Error)(nil); errors.As(err, &e) {
 		return err
 	}

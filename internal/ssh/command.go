@@ -44,8 +44,8 @@ type command struct {
 
 var errNoExec = errors.New("the server refused to run it")
 
-// start runs a command on the host.
-func (l *link) start(ctx context.Context, line string) (*command, error) {
+// startCommand runs a command on the host.
+func (l *link) startCommand(ctx context.Context, line string) (*command, error) {
 	channel, requests, err := l.openChannel(ctx, "session", nil)
 	if isOpenError(err) && l.sessions.Load() > 0 {
 		return nil, &kindError{kind: ErrSessions, err: fmt.Errorf("the server runs no more programs on one connection "+
@@ -58,16 +58,16 @@ func (l *link) start(ctx context.Context, line string) (*command, error) {
 	cmd := &command{channel: channel, ended: make(chan struct{}), status: -1}
 	var output sync.WaitGroup
 	output.Go(func() { _, _ = io.Copy(&cmd.stderr, channel.Stderr()) })
-	l.run(func() {
+	l.spawn(func() {
 		for r := range requests {
-			cmd.request(r)
+			cmd.onRequest(r)
 		}
 		output.Wait()
 		l.sessions.Add(-1)
 		close(cmd.ended)
 	})
 	accepted := make(chan bool, 1)
-	l.run(func() {
+	l.spawn(func() {
 		ok, err := channel.SendRequest("exec", true, xssh.Marshal(struct{ Command string }{line}))
 		accepted <- ok && err == nil
 	})
@@ -76,7 +76,7 @@ func (l *link) start(ctx context.Context, line string) (*command, error) {
 		if ok {
 			return cmd, nil
 		}
-		if err = l.breakage(); err == nil {
+		if err = l.brokenCause(); err == nil {
 			err = errNoExec
 		}
 	case <-ctx.Done():
@@ -88,8 +88,8 @@ func (l *link) start(ctx context.Context, line string) (*command, error) {
 	return nil, err
 }
 
-// request takes note of how the command ended.
-func (c *command) request(r *xssh.Request) {
+// onRequest takes note of how the command ended.
+func (c *command) onRequest(r *xssh.Request) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch r.Type {
@@ -114,11 +114,11 @@ func (c *command) request(r *xssh.Request) {
 	}
 }
 
-// wait waits for the command's end, whichever that is; its errors say why it wasn't seen.
-func (c *command) wait(ctx context.Context, l *link) error {
+// awaitEnd waits for the command's end, whichever that is; its errors say why it wasn't seen.
+func (c *command) awaitEnd(ctx context.Context, l *link) error {
 	select {
 	case <-c.ended:
-		return l.breakage()
+		return l.brokenCause()
 	case <-l.done:
 		return l.endCause(errConnectionLost)
 	case <-ctx.Done():
@@ -126,17 +126,17 @@ func (c *command) wait(ctx context.Context, l *link) error {
 	}
 }
 
-// exit says how a command that connects to a socket ended, once it has; nil when it ended well.
-func (c *command) exit() error {
+// exitError says how a command that connects to a socket ended, once it has; nil when it ended well.
+func (c *command) exitError() error {
 	<-c.ended
-	if outcome := c.outcome(); outcome != "" {
+	if outcome := c.exitText(); outcome != "" {
 		return &kindError{kind: ErrSocket, err: fmt.Errorf("the program that connects to the socket ended: %s", outcome)}
 	}
 	return nil
 }
 
-// outcome is how the command ended, and what it complained about; "" when it ended well.
-func (c *command) outcome() string {
+// exitText is how the command ended, and what it complained about; "" when it ended well.
+func (c *command) exitText() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	outcome := fmt.Sprintf("exit status %d", c.status)
@@ -154,10 +154,10 @@ func (c *command) outcome() string {
 	return outcome
 }
 
-// failure says why the command didn't get to connecting, or failed at it.
-func (c *command) failure(ctx context.Context, l *link) error {
+// connectFailure says why the command didn't get to connecting, or failed at it.
+func (c *command) connectFailure(ctx context.Context, l *link) error {
 	defer func() { _ = c.channel.Close() }()
-	if err := c.wait(ctx, l); err != nil {
+	if err := c.awaitEnd(ctx, l); err != nil {
 		return err
 	}
 	c.mu.Lock()
@@ -172,7 +172,7 @@ func (c *command) failure(ctx context.Context, l *link) error {
 		return &kindError{kind: ErrForwarding, err: errors.New("the host has no netcat (nc) to connect to the socket;" +
 			" allow AllowStreamLocalForwarding in its sshd_config, or install netcat-openbsd there")}
 	}
-	if err := c.exit(); err != nil {
+	if err := c.exitError(); err != nil {
 		return err
 	}
 	return &kindError{kind: ErrForwarding, err: errors.New("the host's login shell ended without running a program")}

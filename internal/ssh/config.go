@@ -124,39 +124,39 @@ func (c Config) resolve(ctx context.Context, h hop, jumpHost bool) (*target, err
 		localUser = u.Username
 	}
 	reader := &configReader{ctx: ctx, home: home, original: h.host, user: h.user, port: h.port, localUser: localUser}
-	if err := reader.read(c.configFiles(home)); err != nil {
+	if err := reader.readFiles(c.configFiles(home)); err != nil {
 		return nil, err
 	}
 	o := reader.options
 	t := &target{alias: h.host, home: home, localUser: localUser, network: "tcp"}
-	t.user = firstOf(h.user, o.first("user"), localUser)
+	t.user = firstOf(h.user, o.firstArgument("user"), localUser)
 	if t.port = h.port; t.port == 0 {
 		if t.port, err = configInt(o, "port", defaultPort); err != nil {
 			return nil, err
 		}
 	}
 	t.host = h.host
-	if name := o.first("hostname"); name != "" {
+	if name := o.firstArgument("hostname"); name != "" {
 		if t.host, err = t.expandTokens(name); err != nil {
 			return nil, configError("HostName for %s: %w", h.host, err)
 		}
 	}
 	t.host = strings.ToLower(t.host)
-	switch o.first("addressfamily") {
+	switch o.firstArgument("addressfamily") {
 	case "inet":
 		t.network = "tcp4"
 	case "inet6":
 		t.network = "tcp6"
 	}
-	t.hostKeyAlias = strings.ToLower(o.first("hostkeyalias"))
-	if t.jump, err = t.expandJump(o.first("proxyjump")); err != nil {
+	t.hostKeyAlias = strings.ToLower(o.firstArgument("hostkeyalias"))
+	if t.jump, err = t.expandJump(o.firstArgument("proxyjump")); err != nil {
 		return nil, configError("ProxyJump for %s: %w", h.host, err)
 	}
-	if command := o.first("proxycommand"); command != "" && command != noFile {
+	if command := o.firstArgument("proxycommand"); command != "" && command != noFile {
 		if t.proxy, err = t.expandTokens(command); err != nil {
 			return nil, configError("ProxyCommand for %s: %w", h.host, err)
 		}
-		if o.first("proxyusefdpass") == "yes" {
+		if o.firstArgument("proxyusefdpass") == "yes" {
 			return nil, configError("ssh_config sets ProxyUseFdpass for %s, which is not supported: use ProxyJump or"+
 				" jump_hosts, or another config_file", h.host)
 		}
@@ -187,7 +187,7 @@ const (
 // authMethods lists the ways to log in that ssh_config allows, in its order.
 func authMethods(o options) []string {
 	methods := []string{methodKey, methodInteractive, methodPassword}
-	if preferred := o.first("preferredauthentications"); preferred != "" {
+	if preferred := o.firstArgument("preferredauthentications"); preferred != "" {
 		methods = slices.DeleteFunc(strings.Split(preferred, ","), func(method string) bool {
 			return !slices.Contains(methods, method)
 		})
@@ -196,7 +196,7 @@ func authMethods(o options) []string {
 		methodKey: "pubkeyauthentication", methodInteractive: "kbdinteractiveauthentication",
 		methodPassword: "passwordauthentication",
 	}
-	return slices.DeleteFunc(methods, func(method string) bool { return o.first(switches[method]) == "no" })
+	return slices.DeleteFunc(methods, func(method string) bool { return o.firstArgument(switches[method]) == "no" })
 }
 
 func (c Config) configFiles(home string) []configFile {
@@ -239,7 +239,7 @@ func (c Config) resolveTimes(t *target, o options) (err error) {
 }
 
 func (c Config) resolveIdentities(t *target, o options, jumpHost bool) (err error) {
-	t.identitiesOnly = o.first("identitiesonly") == "yes"
+	t.identitiesOnly = o.firstArgument("identitiesonly") == "yes"
 	files := o["identityfile"]
 	if slices.Contains(files, noFile) {
 		files = nil
@@ -267,14 +267,14 @@ func (c Config) resolveIdentities(t *target, o options, jumpHost bool) (err erro
 		return nil
 	}
 	t.agentSocket = os.Getenv("SSH_AUTH_SOCK")
-	switch agent := o.first("identityagent"); {
+	switch agent := o.firstArgument("identityagent"); {
 	case agent == "" || agent == "SSH_AUTH_SOCK":
 	case agent == noFile:
 		t.agentSocket = ""
 	case strings.HasPrefix(agent, "$") && !strings.HasPrefix(agent, "${"):
 		t.agentSocket = os.Getenv(agent[1:])
 	default:
-		if t.agentSocket, err = t.expand(agent); err != nil {
+		if t.agentSocket, err = t.expandFileName(agent); err != nil {
 			return configError("IdentityAgent: %w", err)
 		}
 	}
@@ -284,7 +284,7 @@ func (c Config) resolveIdentities(t *target, o options, jumpHost bool) (err erro
 func (c Config) resolveHostKeys(t *target, o options) (err error) {
 	t.checking = c.HostKeyChecking
 	if t.checking == "" {
-		switch o.first("stricthostkeychecking") {
+		switch o.firstArgument("stricthostkeychecking") {
 		case "accept-new":
 			t.checking = HostKeyAcceptNew
 		case "no", "off":
@@ -295,11 +295,11 @@ func (c Config) resolveHostKeys(t *target, o options) (err error) {
 			t.checking = HostKeyStrict
 		}
 	}
-	if file := o.first("revokedhostkeys"); file != "" && file != noFile && t.checking != HostKeyInsecure {
+	if file := o.firstArgument("revokedhostkeys"); file != "" && file != noFile && t.checking != HostKeyInsecure {
 		return configError("ssh_config sets RevokedHostKeys for %s, which is not supported: mark revoked keys with"+
 			" @revoked in known_hosts, or use another config_file", t.alias)
 	}
-	t.hashKnownHosts = o.first("hashknownhosts") == "yes"
+	t.hashKnownHosts = o.firstArgument("hashknownhosts") == "yes"
 	users, globals := o["userknownhostsfile"], o["globalknownhostsfile"]
 	if users == nil {
 		users = []string{"~/.ssh/known_hosts", "~/.ssh/known_hosts2"}

@@ -211,7 +211,7 @@ func TestResolve_survivesAnyInput(t *testing.T) {
 	lines := []string{"=", "Host", "Match", "Match !", "Match host", "\"", "\\", "Include", "a=", "Host !", "%"}
 	for _, line := range lines {
 		r := &configReader{ctx: t.Context(), original: "kvm1", options: options{}}
-		_ = r.read([]configFile{{path: writeFile(t, line), required: true}})
+		_ = r.readFiles([]configFile{{path: writeFile(t, line), required: true}})
 	}
 }
 

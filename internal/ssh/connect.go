@@ -73,8 +73,8 @@ func parseHop(s string) (hop, error) {
 	return h, nil
 }
 
-// route lists the hosts to go through, the host itself last.
-func (c *Client) route(ctx context.Context) ([]*target, error) {
+// resolveRoute lists the hosts to go through, the host itself last.
+func (c *Client) resolveRoute(ctx context.Context) ([]*target, error) {
 	host, err := c.cfg.resolve(ctx, hop{user: c.cfg.User, host: c.cfg.Host, port: c.cfg.Port}, false)
 	if err != nil {
 		return nil, err
@@ -118,19 +118,19 @@ func splitJumps(jump string) []string {
 func (c *Client) connect(ctx context.Context) (*chain, error) {
 	t, via, release := c.jump, c.via, func() {}
 	if t == nil {
-		route, err := c.route(ctx)
+		route, err := c.resolveRoute(ctx)
 		if err != nil {
 			return nil, &Error{Host: c.cfg.Host, Op: "reading the configuration", Kind: ErrConfig, Err: err}
 		}
 		t = route[len(route)-1]
-		via, release = c.cfg.Jumps.acquire(c, route[:len(route)-1])
+		via, release = c.cfg.Jumps.acquireRoute(c, route[:len(route)-1])
 	}
 	server := t.address()
 	if via != nil {
 		// A jump host has its own time.
-		if _, err := via.connection(ctx); err != nil {
+		if _, err := via.sharedConnection(ctx); err != nil {
 			release()
-			return nil, c.explain(ctx, t, "connecting", err)
+			return nil, c.explainError(ctx, t, "connecting", err)
 		}
 		server += " through " + via.jump.String()
 	}
@@ -144,10 +144,10 @@ func (c *Client) connect(ctx context.Context) (*chain, error) {
 	})
 	if err != nil {
 		release()
-		return nil, c.explain(ctx, t, "connecting", err)
+		return nil, c.explainError(ctx, t, "connecting", err)
 	}
 	ch := &chain{link: l, release: release}
-	ch.watch()
+	ch.watchConnection()
 	return ch, nil
 }
 
@@ -177,11 +177,11 @@ func (c *Client) connectHop(ctx context.Context, t *target, via *Client) (*link,
 			Ciphers: t.algorithms.ciphers, MACs: t.algorithms.macs, KeyExchanges: t.algorithms.keyExchanges,
 		},
 		User:              t.user,
-		AuthCallback:      auth.next,
-		HostKeyAlgorithms: keys.algorithms(),
+		AuthCallback:      auth.nextCredential,
+		HostKeyAlgorithms: keys.algorithmOrder(),
 		HostKeyCallback: func(_ string, _ net.Addr, key xssh.PublicKey) error {
 			keyShown.Store(true)
-			if err := keys.check(key); err != nil {
+			if err := keys.checkKey(key); err != nil {
 				return err
 			}
 			exchanged.Do(func() { deadline.extend(max(authTimeout, t.connectTimeout)) })
@@ -220,10 +220,10 @@ func handshakeCause(err error, keys *hostKeys, auth *authenticator) error {
 		return &kindError{kind: ErrHostKey, err: refused}
 	}
 	if errors.Is(err, errConnectionLost) {
-		return &kindError{kind: ErrUnreachable, err: auth.failure(err)}
+		return &kindError{kind: ErrUnreachable, err: auth.failureOfAll(err)}
 	}
 	if auth.started {
-		return &kindError{kind: ErrAuth, err: auth.failure(err)}
+		return &kindError{kind: ErrAuth, err: auth.failureOfAll(err)}
 	}
 	return err
 }

@@ -16,7 +16,7 @@ import (
 func (t *target) expandAll(keyword string, files []string) ([]string, error) {
 	expanded := make([]string, 0, len(files))
 	for _, file := range files {
-		path, err := t.expand(file)
+		path, err := t.expandFileName(file)
 		if err != nil {
 			return nil, configError("%s %s: %w", keyword, file, err)
 		}
@@ -25,8 +25,8 @@ func (t *target) expandAll(keyword string, files []string) ([]string, error) {
 	return expanded, nil
 }
 
-// expand expands a file name: "~", ${VARIABLE} and percent tokens.
-func (t *target) expand(s string) (string, error) {
+// expandFileName expands a file name: "~", ${VARIABLE} and percent tokens.
+func (t *target) expandFileName(s string) (string, error) {
 	if strings.HasPrefix(s, "~") && s != "~" && !strings.HasPrefix(s, "~/") {
 		return "", errors.New("another user's home directory is not supported")
 	}
@@ -118,7 +118,7 @@ func (t *target) expandTokens(s string) (string, error) {
 
 // configInt reads a whole number.
 func configInt(o options, keyword string, fallback int) (int, error) {
-	s := o.first(keyword)
+	s := o.firstArgument(keyword)
 	if s == "" {
 		return fallback, nil
 	}
@@ -131,7 +131,7 @@ func configInt(o options, keyword string, fallback int) (int, error) {
 
 // configDuration reads a time in ssh's format: seconds, or numbers with units as in 1m30s.
 func configDuration(o options, keyword string, fallback time.Duration) (time.Duration, error) {
-	s := o.first(keyword)
+	s := o.firstArgument(keyword)
 	if s == "" || s == noFile {
 		return fallback, nil
 	}

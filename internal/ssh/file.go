@@ -17,8 +17,10 @@ func (c *Client) ReadEnd(ctx context.Context, path string, n int) ([]byte, error
 	if err := checkFilePath(path); err != nil {
 		return nil, &Error{Host: c.cfg.Host, Op: "reading a file", Kind: ErrConfig, Err: err}
 	}
-	line := bounded(`tail -c "$1" -- "$2"`, commandLimit, strconv.Itoa(n), path)
-	text, err := through(ctx, c, "reading "+path, func(l *link) ([]byte, error) { return l.output(ctx, line, n) })
+	line := boundedScript(`tail -c "$1" -- "$2"`, commandLimit, strconv.Itoa(n), path)
+	text, err := throughLink(ctx, c, "reading "+path, func(l *link) ([]byte, error) {
+		return l.commandOutput(ctx, line, n)
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -42,7 +44,7 @@ const (
 
 // absentScript says for each of its arguments, which are absolute, whether there is such a file. It is absent where the
 // nearest directory above it that can be seen may be searched. As for line breaks and exclamation marks, see
-// link.script.
+// link.connectScript.
 const absentScript = `for p; do s=` + fileThere + `; test -e "$p" || { s=` + fileUnknown + `; d=$p; ` +
 	`while test -n "$d"; do test -L "$d" && break; case $d in */*) d=${d%/*};; *) break;; esac; ` +
 	`test -e "${d:-/}" || continue; ` +
@@ -67,8 +69,8 @@ func (c *Client) Absent(ctx context.Context, paths ...string) ([]string, error) 
 	var absent []string
 	for rest := paths; len(rest) > 0; {
 		n, length := 0, 0
-		for n < len(rest) && (n == 0 || length+len(quote(rest[n])) < maxArguments) {
-			length += len(quote(rest[n])) + 1
+		for n < len(rest) && (n == 0 || length+len(shellQuote(rest[n])) < maxArguments) {
+			length += len(shellQuote(rest[n])) + 1
 			n++
 		}
 		some, err := c.absentAmong(ctx, rest[:n])
@@ -82,9 +84,9 @@ func (c *Client) Absent(ctx context.Context, paths ...string) ([]string, error) 
 
 // absentAmong is Absent for as many paths as fit into one command.
 func (c *Client) absentAmong(ctx context.Context, paths []string) ([]string, error) {
-	line := bounded(absentScript, commandLimit, paths...)
-	text, err := through(ctx, c, "looking for files", func(l *link) ([]byte, error) {
-		return l.output(ctx, line, len(paths)*2*len(fileUnknown))
+	line := boundedScript(absentScript, commandLimit, paths...)
+	text, err := throughLink(ctx, c, "looking for files", func(l *link) ([]byte, error) {
+		return l.commandOutput(ctx, line, len(paths)*2*len(fileUnknown))
 	})
 	if err != nil {
 		return nil, err
@@ -108,10 +110,10 @@ func (c *Client) absentAmong(ctx context.Context, paths []string) ([]string, err
 	return absent, nil
 }
 
-// output runs a program on the host and returns what it prints, which is n bytes at most, and what a login shell
+// commandOutput runs a program on the host and returns what it prints, which is n bytes at most, and what a login shell
 // prints before.
-func (l *link) output(ctx context.Context, line string, n int) ([]byte, error) {
-	cmd, err := l.start(ctx, line)
+func (l *link) commandOutput(ctx context.Context, line string, n int) ([]byte, error) {
+	cmd, err := l.startCommand(ctx, line)
 	if err != nil {
 		return nil, err
 	}
@@ -126,10 +128,10 @@ func (l *link) output(ctx context.Context, line string, n int) ([]byte, error) {
 	if len(text) == n+maxPreamble {
 		return nil, errors.New("the host sends more than it was asked for")
 	}
-	if err := cmd.wait(ctx, l); err != nil {
+	if err := cmd.awaitEnd(ctx, l); err != nil {
 		return nil, err
 	}
-	if outcome := cmd.outcome(); outcome != "" {
+	if outcome := cmd.exitText(); outcome != "" {
 		return nil, errors.New(outcome)
 	}
 	return text, nil

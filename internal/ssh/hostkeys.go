@@ -49,14 +49,14 @@ func loadHostKeys(t *target, log *slog.Logger) (*hostKeys, error) {
 		log.Warn("ssh_config says StrictHostKeyChecking no: the keys of new hosts are recorded, changed ones are refused",
 			"address", t.address())
 	}
-	if err := h.read(); err != nil && t.checking != HostKeyInsecure {
+	if err := h.readKnownHosts(); err != nil && t.checking != HostKeyInsecure {
 		return nil, err
 	}
 	return h, nil
 }
 
-// read reads the known_hosts files.
-func (h *hostKeys) read() error {
+// readKnownHosts reads the known_hosts files.
+func (h *hostKeys) readKnownHosts() error {
 	all, err := readKnownHosts(h.files, h.log)
 	if err != nil {
 		return err
@@ -81,9 +81,9 @@ func (h *hostKeys) isVerified() bool {
 	return h.verified
 }
 
-// relevant are the keys that the host's key is compared with. As in ssh, what is known without a port counts for any
-// port of a host, unless something is known for that port.
-func (h *hostKeys) relevant() []knownKey {
+// relevantKeys are the keys that the host's key is compared with. As in ssh, what is known without a port counts for
+// any port of a host, unless something is known for that port.
+func (h *hostKeys) relevantKeys() []knownKey {
 	trusted := func(k knownKey) bool { return k.marker != markerRevoked }
 	if slices.ContainsFunc(h.known, trusted) {
 		return h.known
@@ -91,14 +91,14 @@ func (h *hostKeys) relevant() []knownKey {
 	return slices.Concat(h.known, h.fallback)
 }
 
-// algorithms lists the host key algorithms to ask for: first those of which we know a key, so that a server with
+// algorithmOrder lists the host key algorithms to ask for: first those of which we know a key, so that a server with
 // several keys presents one that can be checked. The rest follows, so that a server without any of them is told from
 // one that doesn't answer.
-func (h *hostKeys) algorithms() []string {
+func (h *hostKeys) algorithmOrder() []string {
 	supported := h.target.algorithms.hostKeys
 	types := map[string]bool{}
 	certified := false
-	for _, k := range h.relevant() {
+	for _, k := range h.relevantKeys() {
 		switch k.marker {
 		case markerAuthority:
 			certified = true
@@ -124,8 +124,8 @@ func (h *hostKeys) algorithms() []string {
 	return supported // Certificates alone, which no authority vouches for: the check says so.
 }
 
-// preference orders algorithms as ssh does, so that a new host is recorded with the key that ssh would record.
-func preference(algorithm string) int {
+// algorithmRank orders algorithms as ssh does, so that a new host is recorded with the key that ssh would record.
+func algorithmRank(algorithm string) int {
 	for i, family := range []string{"ed25519", "ecdsa", "rsa"} {
 		if strings.Contains(algorithm, family) {
 			return i
@@ -143,15 +143,15 @@ func keyTypeOf(algorithm string) string {
 	return algorithm
 }
 
-// check decides about the key that the host presents. It is called again at each later key exchange.
-func (h *hostKeys) check(key xssh.PublicKey) error {
+// checkKey decides about the key that the host presents. It is called again at each later key exchange.
+func (h *hostKeys) checkKey(key xssh.PublicKey) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	blob := key.Marshal()
 	if h.accepted != nil && bytes.Equal(h.accepted, blob) {
 		return nil
 	}
-	err := h.decide(key)
+	err := h.decideKey(key)
 	if h.verified = err == nil; !h.verified && h.target.checking == HostKeyInsecure {
 		h.log.Warn("host key not verified: host_key_checking is insecure, an attacker could answer in the host's name",
 			"address", h.target.address(), "key", key.Type(), "fingerprint", xssh.FingerprintSHA256(key))
@@ -172,8 +172,8 @@ func (h *hostKeys) refusalCause() error {
 	return h.refused
 }
 
-func (h *hostKeys) decide(key xssh.PublicKey) error {
-	relevant := h.relevant()
+func (h *hostKeys) decideKey(key xssh.PublicKey) error {
+	relevant := h.relevantKeys()
 	if cert, ok := key.(*xssh.Certificate); ok {
 		return h.decideCertificate(cert, relevant)
 	}
@@ -184,18 +184,18 @@ func (h *hostKeys) decide(key xssh.PublicKey) error {
 	if h.target.checking != HostKeyAcceptNew {
 		return err
 	}
-	return h.record(key)
+	return h.recordKey(key)
 }
 
-// record makes a new host's key known. Another process may meet the host at the same time, and be shown another key:
+// recordKey makes a new host's key known. Another process may meet the host at the same time, and be shown another key:
 // what is known is looked at once more while no other process writes.
-func (h *hostKeys) record(key xssh.PublicKey) error {
+func (h *hostKeys) recordKey(key xssh.PublicKey) error {
 	var refusal *HostKeyError
 	err := recordHostKey(h.target, h.name, key, h.log, func() error {
-		if err := h.read(); err != nil {
+		if err := h.readKnownHosts(); err != nil {
 			return err
 		}
-		if refusal = h.decidePlain(key, h.relevant()); refusal != nil && refusal.Problem == HostKeyUnknown {
+		if refusal = h.decidePlain(key, h.relevantKeys()); refusal != nil && refusal.Problem == HostKeyUnknown {
 			return nil
 		}
 		return errKnownMeanwhile
@@ -204,17 +204,17 @@ func (h *hostKeys) record(key xssh.PublicKey) error {
 	case errors.Is(err, errKnownMeanwhile):
 		return refusal.orNil()
 	case err != nil:
-		return h.refusal(HostKeyNotRecorded, key, nil, err)
+		return h.refuseKey(HostKeyNotRecorded, key, nil, err)
 	}
 	return nil
 }
 
 // decidePlain decides about a key by what is known, whatever is done with unknown ones. It returns nil for a known key.
 func (h *hostKeys) decidePlain(key xssh.PublicKey, relevant []knownKey) *HostKeyError {
-	if k := find(relevant, markerRevoked, key); k != nil {
-		return h.refusal(HostKeyRevoked, key, k, nil)
+	if k := findKey(relevant, markerRevoked, key); k != nil {
+		return h.refuseKey(HostKeyRevoked, key, k, nil)
 	}
-	if find(relevant, "", key) != nil {
+	if findKey(relevant, "", key) != nil {
 		return nil
 	}
 	// A key of another type may be newer, but one of the same type contradicts: name the latter if there is one.
@@ -226,26 +226,27 @@ func (h *hostKeys) decidePlain(key xssh.PublicKey, relevant []knownKey) *HostKey
 		}
 	}
 	if contradiction != nil {
-		return h.refusal(HostKeyChanged, key, contradiction, nil)
+		return h.refuseKey(HostKeyChanged, key, contradiction, nil)
 	}
-	return h.refusal(HostKeyUnknown, key, nil, nil)
+	return h.refuseKey(HostKeyUnknown, key, nil, nil)
 }
 
 func (h *hostKeys) decideCertificate(cert *xssh.Certificate, relevant []knownKey) error {
 	checker := &xssh.CertChecker{
 		IsHostAuthority: func(authority xssh.PublicKey, _ string) bool {
-			return find(relevant, markerAuthority, authority) != nil
+			return findKey(relevant, markerAuthority, authority) != nil
 		},
 		IsRevoked: func(cert *xssh.Certificate) bool {
-			return find(relevant, markerRevoked, cert.Key) != nil || find(relevant, markerRevoked, cert.SignatureKey) != nil
+			return findKey(relevant, markerRevoked, cert.Key) != nil || findKey(relevant, markerRevoked,
+				cert.SignatureKey) != nil
 		},
 	}
 	for _, key := range []xssh.PublicKey{cert.Key, cert.SignatureKey} {
-		if k := find(relevant, markerRevoked, key); k != nil {
-			return h.refusal(HostKeyRevoked, key, k, nil)
+		if k := findKey(relevant, markerRevoked, key); k != nil {
+			return h.refuseKey(HostKeyRevoked, key, k, nil)
 		}
 	}
-	if find(relevant, "", cert.Key) != nil {
+	if findKey(relevant, "", cert.Key) != nil {
 		return nil // As in ssh, a certificate that doesn't hold is as good as its key.
 	}
 	var err error
@@ -253,17 +254,17 @@ func (h *hostKeys) decideCertificate(cert *xssh.Certificate, relevant []knownKey
 		err = fmt.Errorf("its authority signed it with %s, which is not among CASignatureAlgorithms (%s)",
 			cert.Signature.Format, strings.Join(allowed, ", "))
 	} else {
-		err = checker.CheckHostKey(net.JoinHostPort(h.principal(cert), "22"), nil, cert)
+		err = checker.CheckHostKey(net.JoinHostPort(h.certificatePrincipal(cert), "22"), nil, cert)
 	}
 	if err != nil {
-		return h.refusal(HostKeyCertificate, cert, nil, err)
+		return h.refuseKey(HostKeyCertificate, cert, nil, err)
 	}
 	return nil
 }
 
-// principal is the name under which the host is looked for in a certificate: the certificate's own pattern that the
-// host's name matches, as the library compares names literally.
-func (h *hostKeys) principal(cert *xssh.Certificate) string {
+// certificatePrincipal is the name under which the host is looked for in a certificate: the certificate's own pattern
+// that the host's name matches, as the library compares names literally.
+func (h *hostKeys) certificatePrincipal(cert *xssh.Certificate) string {
 	name := strings.ToLower(firstOf(h.target.hostKeyAlias, h.target.host))
 	for _, pattern := range cert.ValidPrincipals {
 		if matchWildcard(pattern, name) {
@@ -273,7 +274,7 @@ func (h *hostKeys) principal(cert *xssh.Certificate) string {
 	return name
 }
 
-func (h *hostKeys) refusal(problem HostKeyProblem, key xssh.PublicKey, known *knownKey, cause error) *HostKeyError {
+func (h *hostKeys) refuseKey(problem HostKeyProblem, key xssh.PublicKey, known *knownKey, cause error) *HostKeyError {
 	e := &HostKeyError{
 		Problem: problem, Name: h.name, KeyType: key.Type(), Fingerprint: xssh.FingerprintSHA256(key),
 		Files: slices.DeleteFunc(slices.Clone(h.files), isMissing), NeverAsked: h.target.neverAsked, Err: cause,
@@ -293,7 +294,7 @@ func isMissing(file string) bool {
 	return err != nil
 }
 
-func find(keys []knownKey, marker string, key xssh.PublicKey) *knownKey {
+func findKey(keys []knownKey, marker string, key xssh.PublicKey) *knownKey {
 	for i, k := range keys {
 		if k.marker == marker && sameKey(k.key, key) {
 			return &keys[i]

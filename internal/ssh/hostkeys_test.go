@@ -120,7 +120,7 @@ func TestHostKey_asksForTheKindThatIsKnown(t *testing.T) {
 	noError(t, target.resolveAlgorithms(options{}))
 	keys, err := loadHostKeys(target, slog.New(slog.DiscardHandler))
 	noError(t, err)
-	algorithms := keys.algorithms()
+	algorithms := keys.algorithmOrder()
 	if keyTypeOf(algorithms[0]) != xssh.KeyAlgoRSA || keyTypeOf(algorithms[1]) != xssh.KeyAlgoRSA {
 		t.Errorf("algorithms %v don't begin with those of RSA keys", algorithms)
 	}
@@ -358,7 +358,7 @@ func TestHostKey_comparesNamesWithoutCase(t *testing.T) {
 	t.Parallel()
 	cert := &xssh.Certificate{ValidPrincipals: []string{"kvm1.example.net"}}
 	h := &hostKeys{target: &target{host: "KVM1.Example.NET"}}
-	if got := h.principal(cert); got != "kvm1.example.net" {
+	if got := h.certificatePrincipal(cert); got != "kvm1.example.net" {
 		t.Errorf("looks for %q in the certificate", got)
 	}
 }
@@ -381,7 +381,7 @@ func TestHostKey_recordsOneOfSeveral(t *testing.T) {
 	var meeting sync.WaitGroup
 	errs := make([]error, clients)
 	for i, h := range all {
-		meeting.Go(func() { errs[i] = h.check(keys[i%len(keys)].signer.PublicKey()) })
+		meeting.Go(func() { errs[i] = h.checkKey(keys[i%len(keys)].signer.PublicKey()) })
 	}
 	meeting.Wait()
 	text, err := os.ReadFile(file)

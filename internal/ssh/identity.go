@@ -41,8 +41,8 @@ type keyStages struct {
 	gathered     []*credential
 }
 
-// load reads the files, once.
-func (s *keyStages) load() {
+// loadFiles reads the files, once.
+func (s *keyStages) loadFiles() {
 	if !s.loaded {
 		s.loaded, s.seen = true, map[string]bool{}
 		s.identities = s.loadIdentities()
@@ -50,21 +50,21 @@ func (s *keyStages) load() {
 	}
 }
 
-// take returns what was gathered since.
-func (s *keyStages) take() []*credential {
+// takeGathered returns what was gathered since.
+func (s *keyStages) takeGathered() []*credential {
 	gathered := s.gathered
 	s.gathered = nil
 	return gathered
 }
 
-// explicit gathers the key that the provider was told, with its certificates.
-func (s *keyStages) explicit() ([]*credential, error) {
-	s.load()
+// gatherExplicit gathers the key that the provider was told, with its certificates.
+func (s *keyStages) gatherExplicit() ([]*credential, error) {
+	s.loadFiles()
 	if !s.target.explicitKey || len(s.identities) == 0 || s.identities[0].signer == nil || s.target.agentRequired {
 		return nil, nil
 	}
 	s.addExplicit()
-	return s.take(), nil
+	return s.takeGathered(), nil
 }
 
 func (s *keyStages) addExplicit() {
@@ -77,11 +77,11 @@ func (s *keyStages) addExplicit() {
 			s.addCertificate(c, told.signer)
 		}
 	}
-	s.add(told.name, told.signer, "")
+	s.addKey(told.name, told.signer, "")
 }
 
-// others gathers all other keys, and records those that can't be offered.
-func (s *keyStages) others() ([]*credential, error) {
+// gatherOthers gathers all other keys, and records those that can't be offered.
+func (s *keyStages) gatherOthers() ([]*credential, error) {
 	held := s.agentKeys()
 	if s.agent == nil && s.target.agentRequired {
 		return nil, errNoAgent
@@ -98,7 +98,7 @@ func (s *keyStages) others() ([]*credential, error) {
 		for _, k := range held {
 			is := isNamed(s.identities, s.certificates, k.signer.PublicKey())
 			if is == named && (named || !s.target.identitiesOnly) {
-				s.add(k.name, k.signer, "")
+				s.addKey(k.name, k.signer, "")
 			}
 		}
 	}
@@ -110,35 +110,35 @@ func (s *keyStages) others() ([]*credential, error) {
 	for _, id := range s.identities {
 		switch {
 		case id.signer != nil:
-			s.add(id.name, id.signer, "")
+			s.addKey(id.name, id.signer, "")
 		case id.public == nil || !s.seen[string(id.public.Marshal())]:
-			s.record(methodKey, id.name, id.problem)
+			s.recordOutcome(methodKey, id.name, id.problem)
 		}
 	}
-	return s.take(), nil
+	return s.takeGathered(), nil
 }
 
-// add adds a key, unless it was or none of the algorithms that it can sign with is allowed.
-func (s *keyStages) add(name string, signer xssh.AlgorithmSigner, note string) {
+// addKey adds a key, unless it was or none of the algorithms that it can sign with is allowed.
+func (s *keyStages) addKey(name string, signer xssh.AlgorithmSigner, note string) {
 	blob := string(signer.PublicKey().Marshal())
 	if s.seen[blob] {
 		return
 	}
 	s.seen[blob] = true
-	algorithms := s.target.algorithms.signatures(signer.PublicKey())
+	algorithms := s.target.algorithms.signatureAlgorithms(signer.PublicKey())
 	if len(algorithms) == 0 {
-		s.record(methodKey, name, "PubkeyAcceptedAlgorithms of ssh_config doesn't allow a key of type "+
+		s.recordOutcome(methodKey, name, "PubkeyAcceptedAlgorithms of ssh_config doesn't allow a key of type "+
 			signer.PublicKey().Type())
 		return
 	}
 	k := key{name: name, signer: signer, algorithms: algorithms, note: note}
-	s.gathered = append(s.gathered, &credential{method: methodKey, name: name, auth: k.auth})
+	s.gathered = append(s.gathered, &credential{method: methodKey, name: name, auth: k.authMethod})
 }
 
 func (s *keyStages) addHeldCertificate(c certificate, held []key) {
 	signer := findSigner(s.identities, held, c.certificate.Key)
 	if signer == nil {
-		s.record(methodKey, c.name, "there is no private key for this certificate")
+		s.recordOutcome(methodKey, c.name, "there is no private key for this certificate")
 		return
 	}
 	s.addCertificate(c, signer)
@@ -147,11 +147,11 @@ func (s *keyStages) addHeldCertificate(c certificate, held []key) {
 func (s *keyStages) addCertificate(c certificate, signer xssh.AlgorithmSigner) {
 	certified, err := xssh.NewCertSigner(c.certificate, signer)
 	if err != nil {
-		s.record(methodKey, c.name, err.Error())
+		s.recordOutcome(methodKey, c.name, err.Error())
 		return
 	}
 	if algorithmic, ok := certified.(xssh.AlgorithmSigner); ok {
-		s.add(c.name, algorithmic, c.outOfDate(time.Now()))
+		s.addKey(c.name, algorithmic, c.outOfDate(time.Now()))
 	}
 }
 
@@ -192,7 +192,7 @@ func findSigner(identities []identity, held []key, public xssh.PublicKey) xssh.A
 func (a *authenticator) loadIdentities() []identity {
 	var identities []identity
 	if a.cfg.PrivateKey != "" {
-		identities = append(identities, a.parse("private_key", "", []byte(a.cfg.PrivateKey)))
+		identities = append(identities, a.parseKeyFile("private_key", "", []byte(a.cfg.PrivateKey)))
 	}
 	for _, path := range a.target.identityFiles {
 		pem, err := os.ReadFile(path)
@@ -203,7 +203,7 @@ func (a *authenticator) loadIdentities() []identity {
 			id := identity{name: path, path: path, public: readPublicKey(path + ".pub"), problem: causeOf(err)}
 			identities = append(identities, id)
 		default:
-			id := a.parse(path, path, pem)
+			id := a.parseKeyFile(path, path, pem)
 			if info, err := os.Stat(path); err == nil && id.signer != nil {
 				if problem := keyPermissionProblem(info); problem != "" {
 					id.signer, id.problem = nil, problem
@@ -228,8 +228,8 @@ func causeOf(err error) string {
 	return err.Error()
 }
 
-// parse makes the most of what a key file contains.
-func (a *authenticator) parse(name, path string, pem []byte) identity {
+// parseKeyFile makes the most of what a key file contains.
+func (a *authenticator) parseKeyFile(name, path string, pem []byte) identity {
 	id := identity{name: name, path: path}
 	signer, err := parseKey(pem, a.cfg.Passphrase)
 	var missing *xssh.PassphraseMissingError
@@ -311,14 +311,14 @@ func (a *authenticator) loadCertificates(identities []identity) []certificate {
 		text, err := os.ReadFile(path)
 		if err != nil {
 			if !implied {
-				a.record(methodKey, path, causeOf(err))
+				a.recordOutcome(methodKey, path, causeOf(err))
 			}
 			return
 		}
 		public, _, _, _, err := xssh.ParseAuthorizedKey(text)
 		cert, ok := public.(*xssh.Certificate)
 		if err != nil || !ok {
-			a.record(methodKey, path, "not an OpenSSH certificate")
+			a.recordOutcome(methodKey, path, "not an OpenSSH certificate")
 			return
 		}
 		certificates = append(certificates, certificate{name: path, implied: implied, certificate: cert})

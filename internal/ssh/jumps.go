@@ -40,20 +40,20 @@ func keyOf(c *Config, t *target, behind jumpKey) jumpKey {
 		a.hostKeysOrdered, a.publicKeys, a.certificateAuthoritySignature))
 }
 
-// acquire returns the client of the last of some hosts, each of which is reached through the one before; nil for none.
-// Whoever is given one releases it.
-func (j *Jumps) acquire(c *Client, hosts []*target) (last *Client, release func()) {
+// acquireRoute returns the client of the last of some hosts, each of which is reached through the one before; nil for
+// none. Whoever is given one releases it.
+func (j *Jumps) acquireRoute(c *Client, hosts []*target) (last *Client, release func()) {
 	release = func() {}
 	var key jumpKey
 	for _, t := range hosts {
 		key = keyOf(&c.cfg, t, key)
-		last, release = j.share(key, c, t, last, release)
+		last, release = j.shareHop(key, c, t, last, release)
 	}
 	return last, release
 }
 
-// share returns the client of one host behind another. What the other one was acquired with is released with it.
-func (j *Jumps) share(key jumpKey, c *Client, t *target, via *Client, releaseVia func()) (*Client, func()) {
+// shareHop returns the client of one host behind another. What the other one was acquired with is released with it.
+func (j *Jumps) shareHop(key jumpKey, c *Client, t *target, via *Client, releaseVia func()) (*Client, func()) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if j.clients == nil {
@@ -91,12 +91,12 @@ func (j *Jumps) share(key jumpKey, c *Client, t *target, via *Client, releaseVia
 // dialTCP opens a stream to an address as seen from a jump host.
 func (c *Client) dialTCP(ctx context.Context, host string, port int) (net.Conn, error) {
 	for retried := false; ; retried = true {
-		ch, err := c.connection(ctx)
+		ch, err := c.sharedConnection(ctx)
 		if err != nil {
 			return nil, err
 		}
 		conn, err := ch.link.dialTCP(ctx, host, port)
-		if err == nil || ctx.Err() != nil || retried || !ch.lost() {
+		if err == nil || ctx.Err() != nil || retried || !ch.isLost() {
 			if err != nil {
 				err = fmt.Errorf("through jump host %s: %w", ch.link.target, err)
 			}

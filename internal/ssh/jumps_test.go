@@ -173,9 +173,9 @@ func TestRefusal_backsOffAndStops(t *testing.T) {
 			begin := time.Now()
 			var tries []time.Duration
 			for time.Since(begin) < 5*time.Hour {
-				if r.stands() == nil {
+				if r.standingError() == nil {
 					tries = append(tries, time.Since(begin))
-					r.note(&kindError{kind: kind, err: errors.New("no")})
+					r.noteOutcome(&kindError{kind: kind, err: errors.New("no")})
 				}
 				<-time.After(time.Minute)
 			}
@@ -188,8 +188,8 @@ func TestRefusal_backsOffAndStops(t *testing.T) {
 			if stopped := len(tries) == len(want); stopped != stops {
 				t.Errorf("%v: tries at %v", kind, tries)
 			}
-			r.note(nil)
-			if err := r.stands(); err != nil {
+			r.noteOutcome(nil)
+			if err := r.standingError(); err != nil {
 				t.Errorf("after a success: %v", err)
 			}
 		})

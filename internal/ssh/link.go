@@ -20,15 +20,15 @@ type chain struct {
 	watcher sync.WaitGroup
 }
 
-// lost says whether the connection is no longer usable.
-func (c *chain) lost() bool {
+// isLost says whether the connection is no longer usable.
+func (c *chain) isLost() bool {
 	c.link.mu.Lock()
 	defer c.link.mu.Unlock()
 	return c.link.ended
 }
 
-// watch lets go of the jump host when the connection is gone.
-func (c *chain) watch() {
+// watchConnection lets go of the jump host when the connection is gone.
+func (c *chain) watchConnection() {
 	c.watcher.Go(func() {
 		<-c.link.done
 		c.release()
@@ -37,7 +37,7 @@ func (c *chain) watch() {
 
 // close ends the connection, and waits for everything that ran on it.
 func (c *chain) close(cause error) {
-	c.link.end(cause)
+	c.link.closeWith(cause)
 	<-c.link.done
 	c.link.running.Wait()
 	c.watcher.Wait()
@@ -71,18 +71,18 @@ func newLink(t *target, client *xssh.Client, conn *watchedConn, helperURI string
 		target: t, client: client, conn: conn, helperURI: helperURI, log: log,
 		done: make(chan struct{}), streams: map[*stream]struct{}{},
 	}
-	l.run(func() {
-		_ = l.broke(client.Wait())
+	l.spawn(func() {
+		_ = l.markBroken(client.Wait())
 		close(l.done)
 	})
 	if t.keepaliveInterval > 0 && t.keepaliveCountMax > 0 {
-		l.run(l.keepalive)
+		l.spawn(l.keepalive)
 	}
 	return l
 }
 
-// run starts a goroutine that chain.close waits for. Once the link has ended, what starts ends by itself at once.
-func (l *link) run(f func()) {
+// spawn starts a goroutine that chain.close waits for. Once the link has ended, what starts ends by itself at once.
+func (l *link) spawn(f func()) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.ended {
@@ -92,8 +92,8 @@ func (l *link) run(f func()) {
 	l.running.Go(f)
 }
 
-// end closes the connection and everything on it. The first cause is the one that streams report.
-func (l *link) end(cause error) {
+// closeWith closes the connection and everything on it. The first cause is the one that streams report.
+func (l *link) closeWith(cause error) {
 	l.mu.Lock()
 	if l.ended {
 		l.mu.Unlock()
@@ -109,10 +109,10 @@ func (l *link) end(cause error) {
 	}
 }
 
-// broke ends the link because of an error that only a lost connection has, whoever is the first to see it, and says why
-// it ended.
-func (l *link) broke(err error) error {
-	l.end(&kindError{kind: ErrUnreachable, err: fmt.Errorf("the SSH connection was lost: %w", err)})
+// markBroken ends the link because of an error that only a lost connection has, whoever is the first to see it, and
+// says why it ended.
+func (l *link) markBroken(err error) error {
+	l.closeWith(&kindError{kind: ErrUnreachable, err: fmt.Errorf("the SSH connection was lost: %w", err)})
 	return l.endCause(errConnectionLost)
 }
 
@@ -126,9 +126,9 @@ func (l *link) endCause(err error) error {
 	return err
 }
 
-// breakage says why the link ended when its connection has broken, and otherwise nil. What went through the link ends
-// then as if the peer had ended it.
-func (l *link) breakage() error {
+// brokenCause says why the link ended when its connection has broken, and otherwise nil. What went through the link
+// ends then as if the peer had ended it.
+func (l *link) brokenCause() error {
 	if !l.conn.broken.Load() {
 		return nil
 	}
@@ -156,13 +156,13 @@ func (l *link) keepalive() {
 		}
 		if missed >= l.target.keepaliveCountMax {
 			silence := interval * time.Duration(missed+1)
-			l.end(&kindError{kind: ErrUnreachable, err: fmt.Errorf("%w for %s", errNoLife, silence)})
+			l.closeWith(&kindError{kind: ErrUnreachable, err: fmt.Errorf("%w for %s", errNoLife, silence)})
 			return
 		}
 		missed++
 		select {
 		case asked <- struct{}{}:
-			l.run(func() {
+			l.spawn(func() {
 				l.requestLife()
 				<-asked
 			})
@@ -171,13 +171,13 @@ func (l *link) keepalive() {
 	}
 }
 
-// ask asks the host something, and returns when it has answered, or should have. The host answers in turn: what it knew
-// by then of earlier questions it has told.
-func (l *link) ask(ctx context.Context) {
+// ping asks the host something, and returns when it has answered, or should have. The host answers in turn: what it
+// knew by then of earlier questions it has told.
+func (l *link) ping(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, l.target.connectTimeout)
 	defer cancel()
 	answered := make(chan struct{})
-	l.run(func() {
+	l.spawn(func() {
 		defer close(answered)
 		l.requestLife()
 	})
@@ -204,13 +204,13 @@ func (l *link) openChannel(
 		return nil, nil, context.Cause(ctx) // Not left to chance below.
 	}
 	begin, received := time.Now(), l.conn.received.Load()
-	l.run(func() {
+	l.spawn(func() {
 		channel, requests, err := l.client.OpenChannel(kind, payload)
 		results <- result{channel, requests, err}
 	})
 	opened := func(r result) (xssh.Channel, <-chan *xssh.Request, error) {
 		if r.err != nil && !isOpenError(r.err) {
-			r.err = l.broke(r.err) // No answer is the end of the link.
+			r.err = l.markBroken(r.err) // No answer is the end of the link.
 		}
 		return r.channel, r.requests, r.err
 	}
@@ -227,9 +227,9 @@ func (l *link) openChannel(
 	if time.Since(begin) >= l.target.connectTimeout && l.conn.received.Load() == received {
 		// In that time it should have answered something; the next one had better make a new connection than wait for
 		// keepalive to find out.
-		l.end(&kindError{kind: ErrUnreachable, err: fmt.Errorf("%w for %s", errNoLife, time.Since(begin))})
+		l.closeWith(&kindError{kind: ErrUnreachable, err: fmt.Errorf("%w for %s", errNoLife, time.Since(begin))})
 	}
-	l.run(func() {
+	l.spawn(func() {
 		if r := <-results; r.err == nil {
 			go xssh.DiscardRequests(r.requests)
 			_ = r.channel.Close()
@@ -270,7 +270,7 @@ func (c *watchedConn) Read(p []byte) (int, error) {
 	n, err := c.Conn.Read(p)
 	c.received.Add(int64(n))
 	if n < len(p) { // Nothing more is there now, so the server may be waiting.
-		acknowledge(c.Conn)
+		acknowledgeNow(c.Conn)
 	}
 	if err != nil {
 		c.broken.Store(true)

@@ -24,7 +24,9 @@ func (c *Client) ListenUnix(ctx context.Context, path string) (net.Listener, err
 	if err := c.RemoveUnix(ctx, path); err != nil {
 		return nil, err
 	}
-	return through(ctx, c, "listening on "+path, func(l *link) (net.Listener, error) { return l.listenUnix(ctx, path) })
+	return throughLink(ctx, c, "listening on "+path, func(l *link) (net.Listener, error) {
+		return l.listenUnix(ctx, path)
+	})
 }
 
 // RemoveUnix removes the unix socket at an absolute path on the host, by a program there. It is no error if there is
@@ -33,7 +35,7 @@ func (c *Client) RemoveUnix(ctx context.Context, path string) error {
 	if err := checkSocketPath(path); err != nil {
 		return err
 	}
-	_, err := through(ctx, c, "removing "+path, func(l *link) (struct{}, error) {
+	_, err := throughLink(ctx, c, "removing "+path, func(l *link) (struct{}, error) {
 		return struct{}{}, l.removeUnix(ctx, path)
 	})
 	return err
@@ -44,19 +46,19 @@ func (c *Client) RemoveUnix(ctx context.Context, path string) error {
 // it has come: while the host or this process stands still, nothing is taken for lost. Where the host's server forbids
 // to ask, it says that the port does. Errors are those of reaching the host.
 func (c *Client) Answers(ctx context.Context, host string, port int, patience time.Duration) (bool, error) {
-	return through(ctx, c, fmt.Sprintf("asking port %d of %s", port, host), func(l *link) (bool, error) {
+	return throughLink(ctx, c, fmt.Sprintf("asking port %d of %s", port, host), func(l *link) (bool, error) {
 		asking, giveUp := context.WithCancel(ctx)
 		defer giveUp()
-		l.run(func() {
+		l.spawn(func() {
 			defer giveUp()
-			l.ask(asking) // When it has answered this, the host has begun to connect.
+			l.ping(asking) // When it has answered this, the host has begun to connect.
 			rest := time.NewTimer(patience)
 			defer rest.Stop()
 			select {
 			case <-rest.C:
 			case <-asking.Done():
 			}
-			l.ask(asking)
+			l.ping(asking)
 		})
 		conn, err := l.dialTCP(asking, host, port)
 		switch {
@@ -80,15 +82,15 @@ func checkSocketPath(path string) error {
 
 // removeUnix has the host's shell remove a socket.
 func (l *link) removeUnix(ctx context.Context, path string) error {
-	cmd, err := l.start(ctx, bounded(`if test -S "$1"; then rm -f "$1"; fi`, commandLimit, path))
+	cmd, err := l.startCommand(ctx, boundedScript(`if test -S "$1"; then rm -f "$1"; fi`, commandLimit, path))
 	if err != nil {
 		return err
 	}
 	defer func() { _ = cmd.channel.Close() }()
-	if err := cmd.wait(ctx, l); err != nil {
+	if err := cmd.awaitEnd(ctx, l); err != nil {
 		return err
 	}
-	if outcome := cmd.outcome(); outcome != "" {
+	if outcome := cmd.exitText(); outcome != "" {
 		return &kindError{kind: ErrSocket, err: errors.New(outcome)}
 	}
 	return nil
@@ -101,7 +103,7 @@ func (l *link) listenUnix(ctx context.Context, path string) (net.Listener, error
 		err      error
 	}
 	results := make(chan result, 1)
-	l.run(func() {
+	l.spawn(func() {
 		listener, err := l.client.ListenUnix(path)
 		results <- result{listener, err}
 	})
@@ -110,7 +112,7 @@ func (l *link) listenUnix(ctx context.Context, path string) (net.Listener, error
 		if r.err == nil {
 			return &listener{link: l, inner: r.listener}, nil
 		}
-		if err := l.breakage(); err != nil {
+		if err := l.brokenCause(); err != nil {
 			return nil, err
 		}
 		// The library has one text for every refusal, and the server gives no reason.
@@ -119,7 +121,7 @@ func (l *link) listenUnix(ctx context.Context, path string) (net.Listener, error
 			"create a file there (%w)", r.err)}
 	case <-ctx.Done():
 	}
-	l.run(func() {
+	l.spawn(func() {
 		if r := <-results; r.err == nil {
 			_ = r.listener.Close()
 		}
@@ -142,7 +144,7 @@ func (l *listener) Accept() (net.Conn, error) {
 		if errors.Is(err, io.EOF) && l.closed.Load() {
 			return nil, net.ErrClosed
 		}
-		return nil, l.link.broke(err)
+		return nil, l.link.markBroken(err)
 	}
 	channel, ok := conn.(xssh.Channel)
 	if !ok {
@@ -155,7 +157,7 @@ func (l *listener) Accept() (net.Conn, error) {
 func (l *listener) Close() error {
 	l.closed.Store(true)
 	closed := make(chan error, 1)
-	l.link.run(func() { closed <- l.inner.Close() })
+	l.link.spawn(func() { closed <- l.inner.Close() })
 	patience := time.NewTimer(lingerTimeout)
 	defer patience.Stop()
 	select {

@@ -5,9 +5,10 @@ import (
 	"strings"
 )
 
-// match evaluates the criteria of a Match line, all of which must hold. A criterion that this package can't evaluate
-// is an error, unless an earlier one has failed: ignoring it could send the user's key or password to the wrong host.
-func (r *configReader) match(args []string, reachable bool) (bool, error) {
+// evaluateMatch evaluates the criteria of a Match line, all of which must hold. A criterion that this package can't
+// evaluate is an error, unless an earlier one has failed: ignoring it could send the user's key or password to the
+// wrong host.
+func (r *configReader) evaluateMatch(args []string, reachable bool) (bool, error) {
 	matched := reachable
 	for len(args) > 0 {
 		criterion := args[0]
@@ -34,7 +35,7 @@ func (r *configReader) match(args []string, reachable bool) (bool, error) {
 				continue
 			}
 			var err error
-			if result, err = r.criterion(name, value); err != nil {
+			if result, err = r.evaluateCriterion(name, value); err != nil {
 				return false, err
 			}
 		}
@@ -43,7 +44,7 @@ func (r *configReader) match(args []string, reachable bool) (bool, error) {
 	return matched, nil
 }
 
-func (r *configReader) criterion(name, value string) (bool, error) {
+func (r *configReader) evaluateCriterion(name, value string) (bool, error) {
 	patterns := strings.Split(value, ",")
 	switch name {
 	case "host":
@@ -55,7 +56,7 @@ func (r *configReader) criterion(name, value string) (bool, error) {
 	case "localuser":
 		return matchHost(r.localUser, patterns), nil
 	case "exec":
-		return r.exec(value)
+		return r.execSucceeds(value)
 	}
 	return false, fmt.Errorf("match %s is not supported (all, final, exec, host, originalhost, user and localuser are);"+
 		" use another file as config_file, or \"none\"", name)
@@ -63,18 +64,18 @@ func (r *configReader) criterion(name, value string) (bool, error) {
 
 // hostName is the host's name as far as it is known by now.
 func (r *configReader) hostName() string {
-	if name := r.options.first("hostname"); name != "" {
+	if name := r.options.firstArgument("hostname"); name != "" {
 		return strings.ReplaceAll(name, "%h", r.original)
 	}
 	return r.original
 }
 
 func (r *configReader) userName() string {
-	return firstOf(r.user, r.options.first("user"), r.localUser)
+	return firstOf(r.user, r.options.firstArgument("user"), r.localUser)
 }
 
-// exec says whether a command succeeds, which is run once.
-func (r *configReader) exec(command string) (bool, error) {
+// execSucceeds says whether a command succeeds, which is run once.
+func (r *configReader) execSucceeds(command string) (bool, error) {
 	port, err := configInt(r.options, "port", defaultPort)
 	if err != nil {
 		return false, err
@@ -84,7 +85,7 @@ func (r *configReader) exec(command string) (bool, error) {
 	}
 	so := &target{
 		alias: r.original, host: r.hostName(), port: port, user: r.userName(), home: r.home, localUser: r.localUser,
-		hostKeyAlias: r.options.first("hostkeyalias"), jump: r.options.first("proxyjump"),
+		hostKeyAlias: r.options.firstArgument("hostkeyalias"), jump: r.options.firstArgument("proxyjump"),
 	}
 	if command, err = so.expandTokens(command); err != nil {
 		return false, fmt.Errorf("match exec: %w", err)

@@ -23,7 +23,7 @@ func checkConfigPermissions(path string, info fs.FileInfo) error {
 		return nil
 	}
 	if writable != 0 {
-		return fmt.Errorf("others may write to it (mode %04o): run chmod go-w %s", info.Mode().Perm(), quote(path))
+		return fmt.Errorf("others may write to it (mode %04o): run chmod go-w %s", info.Mode().Perm(), shellQuote(path))
 	}
 	return nil
 }

@@ -131,7 +131,7 @@ func TestSSHConfig_agreesWithSSH(t *testing.T) {
 				theirs[keyword] = append(theirs[keyword], value)
 			}
 			r := &configReader{ctx: t.Context(), original: "kvm1", localUser: currentUser(t)}
-			noError(t, r.read([]configFile{{path: file, required: true}}))
+			noError(t, r.readFiles([]configFile{{path: file, required: true}}))
 			for _, keyword := range keywords {
 				ours := strings.Join(r.options[keyword], " ")
 				want := strings.Join(theirs[keyword], " ")
@@ -146,7 +146,7 @@ func TestSSHConfig_agreesWithSSH(t *testing.T) {
 				}
 			}
 			for _, keyword := range []string{"port", "user"} {
-				ours := r.options.first(keyword)
+				ours := r.options.firstArgument(keyword)
 				if ours == "" {
 					ours = map[string]string{"port": "22", "user": currentUser(t)}[keyword]
 				}

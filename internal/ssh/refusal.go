@@ -19,8 +19,8 @@ type refusal struct {
 	since time.Time
 }
 
-// stands returns why a host isn't tried now; nil where it may be.
-func (r *refusal) stands() error {
+// standingError returns why a host isn't tried now; nil where it may be.
+func (r *refusal) standingError() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.err == nil {
@@ -39,8 +39,8 @@ func (r *refusal) stands() error {
 	return nil
 }
 
-// note takes note of the outcome of an attempt.
-func (r *refusal) note(err error) {
+// noteOutcome takes note of the outcome of an attempt.
+func (r *refusal) noteOutcome(err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	switch {

@@ -18,8 +18,8 @@ const maxIncludeDepth = 16
 // options are what ssh_config says for one host: the arguments of each keyword, in lower case.
 type options map[string][]string
 
-// first returns the first argument of a keyword, or "".
-func (o options) first(keyword string) string {
+// firstArgument returns the first argument of a keyword, or "".
+func (o options) firstArgument(keyword string) string {
 	if args := o[keyword]; len(args) > 0 {
 		return args[0]
 	}
@@ -35,8 +35,8 @@ var aliases = map[string]string{
 	"pubkeyacceptedkeytypes":          "pubkeyacceptedalgorithms",
 }
 
-// set records a keyword the way ssh does: the first value wins, but files of identities add up.
-func (o options) set(keyword string, args []string) {
+// setFirst records a keyword the way ssh does: the first value wins, but files of identities add up.
+func (o options) setFirst(keyword string, args []string) {
 	if alias := aliases[keyword]; alias != "" {
 		keyword = alias
 	}
@@ -83,14 +83,14 @@ type configFile struct {
 	guarded    bool // Whether it, and what it includes, may be written by its user alone.
 }
 
-// read goes through the files, a second time if a block asks for being applied after all others.
-func (r *configReader) read(files []configFile) error {
+// readFiles goes through the files, a second time if a block asks for being applied after all others.
+func (r *configReader) readFiles(files []configFile) error {
 	r.options = options{}
 	r.ran = map[string]bool{}
 	for range 2 {
 		for _, f := range files {
 			r.guarded = f.guarded
-			err := r.file(f.path, f.includeDir, true, 0)
+			err := r.readFile(f.path, f.includeDir, true, 0)
 			if errors.Is(err, fs.ErrNotExist) && !f.required {
 				continue
 			}
@@ -106,8 +106,8 @@ func (r *configReader) read(files []configFile) error {
 	return nil
 }
 
-// file reads one file. An inactive file, included by a block that doesn't match, is only checked.
-func (r *configReader) file(path, includeDir string, active bool, depth int) error {
+// readFile reads one file. An inactive file, included by a block that doesn't match, is only checked.
+func (r *configReader) readFile(path, includeDir string, active bool, depth int) error {
 	if depth > maxIncludeDepth {
 		return configError("%s: included more than %d files deep", path, maxIncludeDepth)
 	}
@@ -124,7 +124,7 @@ func (r *configReader) file(path, includeDir string, active bool, depth int) err
 	for i, line := range strings.Split(string(data), "\n") {
 		keyword, args, err := splitConfigLine(line)
 		if err == nil && keyword != "" {
-			active, err = r.line(keyword, args, includeDir, reachable, active, depth)
+			active, err = r.applyLine(keyword, args, includeDir, reachable, active, depth)
 		}
 		if err != nil {
 			if errors.Is(err, ErrConfig) {
@@ -136,8 +136,8 @@ func (r *configReader) file(path, includeDir string, active bool, depth int) err
 	return nil
 }
 
-// line applies one line and says whether the lines after it apply.
-func (r *configReader) line(
+// applyLine applies one line and says whether the lines after it apply.
+func (r *configReader) applyLine(
 	keyword string, args []string, includeDir string, reachable, active bool, depth int,
 ) (bool, error) {
 	if len(args) == 0 {
@@ -147,23 +147,23 @@ func (r *configReader) line(
 	case "host":
 		return reachable && matchHost(r.original, args), nil
 	case "match":
-		matched, err := r.match(args, reachable)
+		matched, err := r.evaluateMatch(args, reachable)
 		return reachable && matched, err
 	case "include":
 		for _, pattern := range args {
-			if err := r.include(pattern, includeDir, active, depth); err != nil {
+			if err := r.includeFiles(pattern, includeDir, active, depth); err != nil {
 				return active, err
 			}
 		}
 	default:
 		if active {
-			r.options.set(keyword, args)
+			r.options.setFirst(keyword, args)
 		}
 	}
 	return active, nil
 }
 
-func (r *configReader) include(pattern, dir string, active bool, depth int) error {
+func (r *configReader) includeFiles(pattern, dir string, active bool, depth int) error {
 	if rest, ok := strings.CutPrefix(pattern, "~/"); ok {
 		pattern = filepath.Join(r.home, rest)
 	} else if !filepath.IsAbs(pattern) {
@@ -177,7 +177,7 @@ func (r *configReader) include(pattern, dir string, active bool, depth int) erro
 		if info, err := os.Stat(path); err == nil && info.IsDir() {
 			continue
 		}
-		if err := r.file(path, dir, active, depth+1); err != nil {
+		if err := r.readFile(path, dir, active, depth+1); err != nil {
 			return err
 		}
 	}

@@ -60,7 +60,7 @@ func (l *link) newStreamWithExit(channel xssh.Channel, remote addr, exit func() 
 	var copying sync.WaitGroup
 	copying.Go(func() {
 		_, err := io.Copy(s.inFar, s.channel)
-		if broken := l.breakage(); broken != nil {
+		if broken := l.brokenCause(); broken != nil {
 			s.abort(broken)
 		}
 		if err == nil && s.exit != nil {
@@ -72,18 +72,18 @@ func (l *link) newStreamWithExit(channel xssh.Channel, remote addr, exit func() 
 	copying.Go(func() {
 		_, _ = io.Copy(s.channel, s.outFar)
 		_ = s.outFar.Close()
-		s.flush()
+		s.closeWriting()
 	})
-	l.run(func() {
+	l.spawn(func() {
 		copying.Wait()
 		_ = s.channel.Close()
-		s.forget()
+		s.releaseBuffers()
 	})
 	return s
 }
 
-// flush ends the channel's side of writing, after everything written has gone there.
-func (s *stream) flush() {
+// closeWriting ends the channel's side of writing, after everything written has gone there.
+func (s *stream) closeWriting() {
 	s.mu.Lock()
 	s.flushed = true
 	closed := s.closed
@@ -95,8 +95,8 @@ func (s *stream) flush() {
 	_ = s.channel.CloseWrite()
 }
 
-// forget lets go of everything that the stream holds.
-func (s *stream) forget() {
+// releaseBuffers lets go of everything that the stream holds.
+func (s *stream) releaseBuffers() {
 	s.mu.Lock()
 	if s.linger != nil {
 		s.linger.Stop()
@@ -173,7 +173,7 @@ func (s *stream) Close() error {
 	_ = s.out.Close()
 	if s.flushed {
 		// Closing may have to wait for the connection, but no caller should have to wait for closing.
-		s.link.run(func() { _ = s.channel.Close() })
+		s.link.spawn(func() { _ = s.channel.Close() })
 		return nil
 	}
 	// A peer that reads no more must not keep the channel for good.

@@ -46,7 +46,7 @@ func (l *link) dialUnix(ctx context.Context, socket string) (net.Conn, error) {
 			l.forwarded.Store(forwardingForbidden)
 		}
 	}
-	conn, err := l.runStream(ctx, l.script(socket), socket)
+	conn, err := l.runStream(ctx, l.connectScript(socket), socket)
 	if err == nil {
 		l.forwarded.CompareAndSwap(forwardingUnknown, forwardingForbidden)
 		return conn, nil
@@ -77,7 +77,7 @@ func (l *link) forwardUnix(ctx context.Context, socket string) (net.Conn, error)
 
 // runStream connects to a socket by a program on the host, which a script starts.
 func (l *link) runStream(ctx context.Context, script, socket string) (net.Conn, error) {
-	cmd, err := l.start(ctx, "sh -c "+quote(script))
+	cmd, err := l.startCommand(ctx, "sh -c "+shellQuote(script))
 	if err != nil {
 		var open *xssh.OpenChannelError
 		if !errors.Is(err, ErrSessions) && (errors.As(err, &open) || errors.Is(err, errNoExec)) {
@@ -89,7 +89,7 @@ func (l *link) runStream(ctx context.Context, script, socket string) (net.Conn, 
 	unblock := context.AfterFunc(ctx, func() { _ = cmd.channel.Close() })
 	defer unblock()
 	started := make(chan error, 1)
-	l.run(func() { started <- awaitMark(cmd.channel) })
+	l.spawn(func() { started <- awaitMark(cmd.channel) })
 	select {
 	case err = <-started:
 	case <-ctx.Done():
@@ -98,15 +98,15 @@ func (l *link) runStream(ctx context.Context, script, socket string) (net.Conn, 
 		return nil, l.endCause(errConnectionLost)
 	}
 	if err != nil {
-		return nil, cmd.failure(ctx, l)
+		return nil, cmd.connectFailure(ctx, l)
 	}
 	settle := time.NewTimer(settleTime)
 	defer settle.Stop()
 	select {
 	case <-settle.C:
 	case <-cmd.ended:
-		if cmd.exit() != nil {
-			return nil, cmd.failure(ctx, l)
+		if cmd.exitError() != nil {
+			return nil, cmd.connectFailure(ctx, l)
 		}
 		// It connected, and the peer had little to say.
 	case <-ctx.Done():
@@ -115,13 +115,13 @@ func (l *link) runStream(ctx context.Context, script, socket string) (net.Conn, 
 	if !unblock() {
 		return nil, context.Cause(ctx)
 	}
-	return l.newStreamWithExit(cmd.channel, addr{network: "unix", name: socket}, cmd.exit), nil
+	return l.newStreamWithExit(cmd.channel, addr{network: "unix", name: socket}, cmd.exitError), nil
 }
 
-// script is what the host's shell runs. It mustn't contain line breaks or exclamation marks, which not every login
-// shell leaves alone between quotes.
-func (l *link) script(socket string) string {
-	s := "s=" + quote(socket) + "; "
+// connectScript is what the host's shell runs. It mustn't contain line breaks or exclamation marks, which not every
+// login shell leaves alone between quotes.
+func (l *link) connectScript(socket string) string {
+	s := "s=" + shellQuote(socket) + "; "
 	if l.helperURI != "" && isLibvirtSocket(socket) {
 		// The helper finds libvirt's socket by itself, and knows of more places than we do.
 		return l.helperScript() + s + netcatScript
@@ -137,11 +137,11 @@ func (l *link) sessionScript() string {
 }
 
 // scriptMark prints the start mark.
-var scriptMark = "printf " + quote(strings.ReplaceAll(startMark, "\n", `\n`)) + "; "
+var scriptMark = "printf " + shellQuote(strings.ReplaceAll(startMark, "\n", `\n`)) + "; "
 
 func (l *link) helperScript() string {
 	return fmt.Sprintf("if command -v virt-ssh-helper >/dev/null 2>&1; then %sexec virt-ssh-helper %s; fi; ",
-		scriptMark, quote(l.helperURI))
+		scriptMark, shellQuote(l.helperURI))
 }
 
 // netcatScript connects to the socket $s.
@@ -161,5 +161,5 @@ func isLibvirtSocket(socket string) bool {
 	return base == "libvirt-sock" || strings.HasPrefix(base, "virt") && strings.HasSuffix(base, "d-sock")
 }
 
-// quote quotes for a POSIX shell.
-func quote(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
+// shellQuote quotes for a POSIX shell.
+func shellQuote(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }

@@ -44,7 +44,7 @@ func Between(before, after *Sample) *Rates {
 		Disks: map[string]DiskRates{}, Interfaces: map[string]InterfaceRates{},
 	}
 	if b, a := before.CPU, after.CPU; b != nil && a != nil {
-		r.cpu(b, a)
+		r.cpuRates(b, a)
 	}
 	if b, a := before.Memory, after.Memory; b != nil && a != nil {
 		r.SwapIn, r.SwapOut = r.perSecond(b.SwapIn, a.SwapIn), r.perSecond(b.SwapOut, a.SwapOut)
@@ -55,23 +55,23 @@ func Between(before, after *Sample) *Rates {
 		for _, b := range before.Disks {
 			// Another medium in the same drive counts from zero again, or from somewhere else.
 			if b.Target == a.Target && b.Path == a.Path {
-				r.Disks[a.Target] = r.disk(b, a)
+				r.Disks[a.Target] = r.diskRates(b, a)
 			}
 		}
 	}
 	for _, a := range after.Interfaces {
 		for _, b := range before.Interfaces {
 			if b.Device == a.Device {
-				r.Interfaces[a.Device] = r.nic(b, a)
+				r.Interfaces[a.Device] = r.interfaceRates(b, a)
 			}
 		}
 	}
 	return r
 }
 
-func (r *Rates) cpu(b, a *CPU) {
-	r.CPUPercent, r.UserPercent = r.percent(b.Total, a.Total), r.percent(b.User, a.User)
-	r.SystemPercent = r.percent(b.System, a.System)
+func (r *Rates) cpuRates(b, a *CPU) {
+	r.CPUPercent, r.UserPercent = r.percentOfTime(b.Total, a.Total), r.percentOfTime(b.User, a.User)
+	r.SystemPercent = r.percentOfTime(b.System, a.System)
 	var ran float64
 	known := len(a.VCPUs) > 0
 	for _, now := range a.VCPUs {
@@ -80,8 +80,8 @@ func (r *Rates) cpu(b, a *CPU) {
 				continue
 			}
 			r.VCPUs[now.ID] = VCPURates{
-				Percent: r.percent(then.Time, now.Time), WaitPercent: r.percent(then.Wait, now.Wait),
-				DelayPercent: r.percent(then.Delay, now.Delay),
+				Percent: r.percentOfTime(then.Time, now.Time), WaitPercent: r.percentOfTime(then.Wait, now.Wait),
+				DelayPercent: r.percentOfTime(then.Delay, now.Delay),
 			}
 		}
 		p := r.VCPUs[now.ID].Percent
@@ -96,7 +96,7 @@ func (r *Rates) cpu(b, a *CPU) {
 	}
 }
 
-func (r *Rates) disk(b, a Disk) DiskRates {
+func (r *Rates) diskRates(b, a Disk) DiskRates {
 	return DiskRates{
 		ReadBytes: r.perSecond(b.ReadBytes, a.ReadBytes), WriteBytes: r.perSecond(b.WriteBytes, a.WriteBytes),
 		ReadRequests:  r.perSecond(b.ReadRequests, a.ReadRequests),
@@ -107,7 +107,7 @@ func (r *Rates) disk(b, a Disk) DiskRates {
 	}
 }
 
-func (r *Rates) nic(b, a Interface) InterfaceRates {
+func (r *Rates) interfaceRates(b, a Interface) InterfaceRates {
 	return InterfaceRates{
 		ReceivedBytes:      r.perSecond(b.ReceivedBytes, a.ReceivedBytes),
 		ReceivedPackets:    r.perSecond(b.ReceivedPackets, a.ReceivedPackets),
@@ -137,8 +137,8 @@ func (r *Rates) perSecond(before, after *uint64) *float64 {
 	return new(float64(*n) / r.Elapsed.Seconds())
 }
 
-// percent is which part of the time a counter of time grew by.
-func (r *Rates) percent(before, after *time.Duration) *float64 {
+// percentOfTime is which part of the time a counter of time grew by.
+func (r *Rates) percentOfTime(before, after *time.Duration) *float64 {
 	d := increase(before, after)
 	if d == nil {
 		return nil

@@ -99,12 +99,12 @@ func New(d libvirt.DomainStats, at time.Time) Sample {
 		At: at, UUID: d.UUID, Name: d.Name, State: d.State, Reason: d.Reason, Busy: d.Busy,
 		CPU: newCPU(d.Params), Memory: newMemory(d.Params),
 	}
-	for i := range count(d.Params, "block.count") {
+	for i := range readCount(d.Params, "block.count") {
 		if disk, ok := newDisk(d.Params, "block."+strconv.Itoa(i)+"."); ok {
 			s.Disks = append(s.Disks, disk)
 		}
 	}
-	for i := range count(d.Params, "net.count") {
+	for i := range readCount(d.Params, "net.count") {
 		if nic, ok := newInterface(d.Params, i); ok {
 			s.Interfaces = append(s.Interfaces, nic)
 		}
@@ -143,7 +143,7 @@ func newCPU(p libvirt.StatsParams) *CPU {
 		Online: p.Uint("vcpu.current"), Maximum: p.Uint("vcpu.maximum"),
 	}
 	// Virtual CPUs may be offline in between; only those that are online are listed.
-	for i := range count(p, "vcpu.maximum") {
+	for i := range readCount(p, "vcpu.maximum") {
 		prefix := "vcpu." + strconv.Itoa(i) + "."
 		state := p.Uint(prefix + "state")
 		if state == nil {
@@ -223,8 +223,8 @@ func newInterface(p libvirt.StatsParams, index int) (Interface, bool) {
 	return i, i.Device != ""
 }
 
-// count reads how many there are, within what a VM can have.
-func count(p libvirt.StatsParams, name string) int {
+// readCount reads how many there are, within what a VM can have.
+func readCount(p libvirt.StatsParams, name string) int {
 	n := p.Uint(name)
 	if n == nil {
 		return 0

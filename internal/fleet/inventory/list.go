@@ -23,10 +23,10 @@ type Listed struct {
 	// when VM is, or when RuleErr says why the host can't tell.
 	Rule    *eviction.Rule
 	RuleErr error
-	// Skewed says that the hosts' answers may not fit together, because the VM
-	// was handed over in between. Asked again, they will. Only Together leaves it
+	// Inconsistent says that the hosts' answers may not fit together, because the VM
+	// was handed over in between. Asked again, they will. Only MergePolls leaves it
 	// at that.
-	Skewed bool
+	Inconsistent bool
 
 	silent []string
 	// activeOn are the hosts that have a hypervisor process of it.
@@ -71,13 +71,13 @@ func (inv *Inventory) ListConsistent(ctx context.Context, answers []Reply) (mach
 
 	for i := range machines {
 		m := &machines[i]
-		if !m.Skewed {
+		if !m.Inconsistent {
 			continue
 		}
 
 		questions.Go(func() error {
 			m.VM, m.Err = inv.FindNow(ctx, m.UUID, LastKnown{})
-			m.Skewed = false
+			m.Inconsistent = false
 
 			return nil
 		})
@@ -108,7 +108,7 @@ func listed(answers []Reply, last map[string]LastKnown) (machines []Listed, sile
 	for uuid, name := range names {
 		of := RepliesAbout(answers, uuid)
 		vm, err := Locate(of, uuid, last[uuid])
-		l := Listed{UUID: uuid, Name: name, VM: vm, Err: err, Skewed: Inconsistent(vm, err), silent: silent}
+		l := Listed{UUID: uuid, Name: name, VM: vm, Err: err, Inconsistent: Inconsistent(vm, err), silent: silent}
 
 		for _, a := range of {
 			if a.Domain != nil && a.Domain.Active() {

@@ -271,7 +271,7 @@ func statesOf(active []Reply) map[string]string {
 	all := make(map[string]string, len(active))
 	for _, a := range active {
 		all[a.Host.Name] = fmt.Sprintf("%s (%s)", a.Domain.State,
-			status.StatusReason(a.Domain.State.String(), a.Domain.Reason))
+			status.ShownReason(a.Domain.State.String(), a.Domain.Reason))
 	}
 
 	return all

@@ -311,7 +311,7 @@ func TestLocate_tellsStrandedFromMigrating(t *testing.T) {
 }
 
 // What is moved while the hosts are asked one after another may be on neither of them: they are asked again.
-func TestSkewed_doubtsThatNobodyHasIt(t *testing.T) {
+func TestInconsistent_doubtsThatNoHostHasIt(t *testing.T) {
 	t.Parallel()
 
 	if !Inconsistent(nil, absent(nil, "web", LastKnown{})) {

@@ -73,7 +73,7 @@ func (vm *VM) StatusReason() string {
 		return status.ReasonStranded
 	}
 
-	return status.StatusReason(vm.State.String(), vm.Reason)
+	return status.ShownReason(vm.State.String(), vm.Reason)
 }
 
 // RestartRequired says that the next start would give another VM than the

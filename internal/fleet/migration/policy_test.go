@@ -51,11 +51,12 @@ func TestTune(t *testing.T) {
 			})},
 		},
 		"a VM without labels": {
-			policy.Machine{Name: "x"}, Options{MaxDowntime: new(time.Minute)}, EffectiveOptions{Policy: "all",
-				Options: over(Options{
-					Bandwidth: new(uint64(1)), AllowAutoConverge: new(true), Transport: TransportDirect,
-					AllowWorkloadDisruption: new(false), MaxDowntime: new(time.Minute),
-				})},
+			policy.Machine{Name: "x"},
+			Options{MaxDowntime: new(time.Minute)},
+			EffectiveOptions{Policy: "all", Options: over(Options{
+				Bandwidth: new(uint64(1)), AllowAutoConverge: new(true), Transport: TransportDirect,
+				AllowWorkloadDisruption: new(false), MaxDowntime: new(time.Minute),
+			})},
 		},
 	} {
 		if diff := cmp.Diff(tt.want, ResolveOptions(tt.machine, tt.own, policies, provider)); diff != "" {

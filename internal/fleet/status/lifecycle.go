@@ -27,14 +27,14 @@ func defined(f Facts) Condition {
 
 func started(f Facts) Condition {
 	return Condition{
-		Status: conditionStatus(f.Active), Reason: StatusReason(f.State, f.Reason), Message: f.stateText(),
+		Status: conditionStatus(f.Active), Reason: ShownReason(f.State, f.Reason), Message: f.stateText(),
 		Since: f.StartedSince, Layer: LayerLibvirt,
 	}
 }
 
 // stateText says how the VM stands, in libvirt's words.
 func (f Facts) stateText() string {
-	return fmt.Sprintf("the domain is %s (%s) on host %q", f.State, StatusReason(f.State, f.Reason), f.Host)
+	return fmt.Sprintf("the domain is %s (%s) on host %q", f.State, ShownReason(f.State, f.Reason), f.Host)
 }
 
 // GuestRuns says that the guest executes, wherever it is on its way to. One whose post-copy failed doesn't: it stands
@@ -101,7 +101,7 @@ func Missing(f Facts, n ReadyCriteria) []Condition {
 
 // shortStateText says how the VM stands, in few words.
 func (f Facts) shortStateText() string {
-	return fmt.Sprintf("it is %s (%s)", PrintableStatus(f), StatusReason(f.State, f.Reason))
+	return fmt.Sprintf("it is %s (%s)", PrintableStatus(f), ShownReason(f.State, f.Reason))
 }
 
 // Reasons of the condition Paused. Those that aren't KubeVirt's are PausedBy and libvirt's reason.

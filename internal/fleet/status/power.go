@@ -93,9 +93,9 @@ const ReasonStranded = "MigrationInterrupted"
 // source it is paused.
 const ReasonPostcopyFailed = "PostcopyFailed"
 
-// StatusReason is the status reason shown to people: the domain state's own, except
+// ShownReason is the status reason shown to people: the domain state's own, except
 // where libvirt has none that says anything.
-func StatusReason(state, reason string) string {
+func ShownReason(state, reason string) string {
 	if state == PMSuspended {
 		return ReasonSuspended
 	}

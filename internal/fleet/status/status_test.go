@@ -122,7 +122,7 @@ func TestPower_asksForWhatTheStrategyWants(t *testing.T) {
 			t.Parallel()
 
 			got := status.PowerAction(tt.strategy, status.PrintableStatusOf(tt.state, tt.reason, false),
-				phaseOf(tt.state, tt.reason), status.StatusReason(tt.state, tt.reason))
+				phaseOf(tt.state, tt.reason), status.ShownReason(tt.state, tt.reason))
 			if got != tt.want {
 				t.Errorf("Power = %v, want %v", got, tt.want)
 			}
@@ -141,7 +141,7 @@ func TestObserved_asksForNothing(t *testing.T) {
 			printed := status.PrintableStatusOf(state, "User", false)
 			strategy := status.ObservedRunStrategy(active, printed == status.StatusPaused, autostart)
 
-			action := status.PowerAction(strategy, printed, phaseOf(state, "User"), status.StatusReason(state, "User"))
+			action := status.PowerAction(strategy, printed, phaseOf(state, "User"), status.ShownReason(state, "User"))
 			if action != status.None {
 				t.Errorf("%s, autostart %v: strategy %s asks for %v", state, autostart, strategy, action)
 			}

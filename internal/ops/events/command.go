@@ -31,7 +31,7 @@ type options struct {
 	hosts              []string
 }
 
-func parse(args []string, messages io.Writer) (options, error) {
+func parseArguments(args []string, messages io.Writer) (options, error) {
 	var o options
 	f := flag.NewFlagSet("events", flag.ContinueOnError)
 	f.SetOutput(messages)
@@ -56,7 +56,7 @@ func parse(args []string, messages io.Writer) (options, error) {
 
 // Run prints events to out until ctx ends, or until no host can tell any. What else is to be said goes to messages.
 func Run(ctx context.Context, args []string, open config.Opener, out, messages io.Writer) error {
-	o, err := parse(args, messages)
+	o, err := parseArguments(args, messages)
 	if errors.Is(err, flag.ErrHelp) {
 		return nil
 	}
@@ -68,15 +68,15 @@ func Run(ctx context.Context, args []string, open config.Opener, out, messages i
 	if err != nil {
 		return err
 	}
-	hosts, err := choose(f.AskedHosts(), o.hosts)
+	hosts, err := chooseHosts(f.AskedHosts(), o.hosts)
 	if err == nil {
-		err = stream(ctx, f, hosts, o, out)
+		err = streamEvents(ctx, f, hosts, o, out)
 	}
 	return errors.Join(err, f.Close())
 }
 
-// choose gives the hosts that are to be followed: all, or those that were named.
-func choose(all, named []string) ([]string, error) {
+// chooseHosts gives the hosts that are to be followed: all, or those that were named.
+func chooseHosts(all, named []string) ([]string, error) {
 	for _, name := range named {
 		if !slices.Contains(all, name) {
 			return nil, fmt.Errorf("there is no host %q to follow; there are: %s", name, strings.Join(all, ", "))
@@ -93,8 +93,8 @@ func choose(all, named []string) ([]string, error) {
 	}
 }
 
-// stream follows the hosts until ctx ends.
-func stream(ctx context.Context, f *fleet.Fleet, hosts []string, o options, out io.Writer) error {
+// streamEvents follows the hosts until ctx ends.
+func streamEvents(ctx context.Context, f *fleet.Fleet, hosts []string, o options, out io.Writer) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	q := newQueue()
@@ -103,7 +103,7 @@ func stream(ctx context.Context, f *fleet.Fleet, hosts []string, o options, out 
 	for i, host := range hosts {
 		followers.Go(func() {
 			failures[i] = f.Follow(ctx, host, func(e fleet.Event) {
-				if wanted(e, o.vm) {
+				if isAbout(e, o.vm) {
 					q.put(e)
 				}
 			})
@@ -116,7 +116,7 @@ func stream(ctx context.Context, f *fleet.Fleet, hosts []string, o options, out 
 		close(followed)
 	}()
 	written := make(chan error, 1)
-	go func() { written <- write(q, newPrinter(o.format, hosts), out) }()
+	go func() { written <- printEvents(q, newPrinter(o.format, hosts), out) }()
 	select {
 	case err := <-written: // The reader has left, or no host tells anything.
 		stop()
@@ -133,21 +133,21 @@ func stream(ctx context.Context, f *fleet.Fleet, hosts []string, o options, out 
 	}
 }
 
-// wanted says whether an event is about the VM, or about a host.
-func wanted(e fleet.Event, vm string) bool {
+// isAbout says whether an event is about the VM, or about a host.
+func isAbout(e fleet.Event, vm string) bool {
 	return vm == "" || e.UUID == "" || e.Name == vm || strings.EqualFold(e.UUID, vm)
 }
 
-// write prints until the queue has ended.
-func write(q *queue, p *printer, out io.Writer) error {
+// printEvents prints until the queue has ended.
+func printEvents(q *queue, p *printer, out io.Writer) error {
 	for {
-		events, missed, more := q.take()
+		events, missed, more := q.takeAll()
 		var lines []byte
 		for _, e := range events {
-			lines = append(lines, p.event(e)...)
+			lines = append(lines, p.eventLine(e)...)
 		}
 		if missed > 0 {
-			lines = append(lines, p.missed(time.Now(), missed)...)
+			lines = append(lines, p.missedLine(time.Now(), missed)...)
 		}
 		if len(lines) > 0 {
 			if _, err := out.Write(lines); err != nil {

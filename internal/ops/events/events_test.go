@@ -81,11 +81,11 @@ func TestPrinter_text(t *testing.T) {
 		},
 	} {
 		if diff := cmp.Diff(noon.Format(time.RFC3339Nano)[:19]+".005"+noon.Format("Z07:00")+"  "+test.want+"\n",
-			p.event(test.event)); diff != "" {
+			p.eventLine(test.event)); diff != "" {
 			t.Error(diff)
 		}
 	}
-	if got := p.missed(noon, 7); !strings.Contains(got, "7 events are missing here: they came faster than") {
+	if got := p.missedLine(noon, 7); !strings.Contains(got, "7 events are missing here: they came faster than") {
 		t.Error(got)
 	}
 }
@@ -98,17 +98,17 @@ func TestPrinter_json(t *testing.T) {
 		want record
 	}{
 		{
-			p.event(at("kvm1", "web", libvirt.Event{Kind: libvirt.EventLifecycle, Detail: "Started", Reason: "Booted"})),
+			p.eventLine(at("kvm1", "web", libvirt.Event{Kind: libvirt.EventLifecycle, Detail: "Started", Reason: "Booted"})),
 			record{
 				Host: "kvm1", Name: "web", UUID: "00000000-0000-4000-8000-000000000001", Event: "Lifecycle",
 				Detail: "Started", Reason: "Booted",
 			},
 		},
 		{
-			p.event(at("kvm1", "", libvirt.Event{Kind: libvirt.EventLost, Detail: libvirt.LostConnection})),
+			p.eventLine(at("kvm1", "", libvirt.Event{Kind: libvirt.EventLost, Detail: libvirt.LostConnection})),
 			record{Host: "kvm1", Event: "Host", Detail: "Disconnected"},
 		},
-		{p.missed(noon, 7), record{Event: "Missed", Missed: 7}},
+		{p.missedLine(noon, 7), record{Event: "Missed", Missed: 7}},
 	} {
 		var got record
 		if err := json.Unmarshal([]byte(test.line), &got); err != nil || strings.Count(test.line, "\n") != 1 {
@@ -128,11 +128,11 @@ func TestWanted(t *testing.T) {
 		"": true, "web": true, "we": false, "00000000-0000-4000-8000-00000000000A": false,
 		strings.ToUpper(web.UUID): true,
 	} {
-		if wanted(web, vm) != want {
+		if isAbout(web, vm) != want {
 			t.Errorf("%q: got %t", vm, !want)
 		}
 	}
-	if !wanted(at("kvm1", "", libvirt.Event{Kind: libvirt.EventLost}), "web") {
+	if !isAbout(at("kvm1", "", libvirt.Event{Kind: libvirt.EventLost}), "web") {
 		t.Error("a lost host is not told")
 	}
 }
@@ -144,7 +144,7 @@ func TestWrite_toASlowReader(t *testing.T) {
 	reader, writer := io.Pipe()
 	written := make(chan error, 1)
 	go func() {
-		err := write(q, newPrinter(formatText, []string{"kvm1"}), writer)
+		err := printEvents(q, newPrinter(formatText, []string{"kvm1"}), writer)
 		written <- errors.Join(err, writer.Close())
 	}()
 	event := at("kvm1", "web", libvirt.Event{Kind: libvirt.EventReboot})

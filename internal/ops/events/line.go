@@ -39,31 +39,31 @@ type record struct {
 	Missed    int    `json:"missed,omitempty"`
 }
 
-// event is the line of an event.
-func (p *printer) event(e fleet.Event) string {
+// eventLine is the line of an event.
+func (p *printer) eventLine(e fleet.Event) string {
 	name, kind := e.Name, e.Kind.String()
 	if e.Kind == libvirt.EventLost {
 		name, kind = terminal.None, "Host"
 	}
 	if p.format == formatJSON {
-		return line(record{
+		return formatLine(record{
 			Time: e.At.UTC().Format(terminal.TimeFormat), Host: e.Host, Name: e.Name, UUID: e.UUID, Event: kind,
 			Detail: e.Detail, Reason: e.Reason, Device: e.Device, Operation: e.Operation, Iteration: e.Iteration,
 		})
 	}
-	return p.lines.Line(e.At, e.Host, name, p.words(e)) + "\n"
+	return p.lines.Line(e.At, e.Host, name, p.eventText(e)) + "\n"
 }
 
-// missed is the line that stands for events which the reader was too slow for.
-func (p *printer) missed(at time.Time, n int) string {
+// missedLine is the line that stands for events which the reader was too slow for.
+func (p *printer) missedLine(at time.Time, n int) string {
 	if p.format == formatJSON {
-		return line(record{Time: at.UTC().Format(terminal.TimeFormat), Event: "Missed", Missed: n})
+		return formatLine(record{Time: at.UTC().Format(terminal.TimeFormat), Event: "Missed", Missed: n})
 	}
 	what := fmt.Sprintf("%d events are missing here: they came faster than they were read", n)
 	return p.lines.Line(at, terminal.None, terminal.None, what) + "\n"
 }
 
-func line(r record) string {
+func formatLine(r record) string {
 	text, err := json.Marshal(r)
 	if err != nil { // Texts and numbers can't fail.
 		return ""
@@ -71,8 +71,8 @@ func line(r record) string {
 	return string(text) + "\n"
 }
 
-// words say what happened, and the reason in brackets.
-func (p *printer) words(e fleet.Event) string {
+// eventText says what happened, and the reason in brackets.
+func (p *printer) eventText(e fleet.Event) string {
 	if e.Kind == libvirt.EventLost {
 		return p.hostWords(e)
 	}

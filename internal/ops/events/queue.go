@@ -47,9 +47,9 @@ func (q *queue) wake() {
 	}
 }
 
-// take waits for events and gives all there are, how many came after them that there was no place for, and whether more
-// may come.
-func (q *queue) take() (events []fleet.Event, missed int, more bool) {
+// takeAll waits for events and gives all there are, how many came after them that there was no place for, and whether
+// more may come.
+func (q *queue) takeAll() (events []fleet.Event, missed int, more bool) {
 	<-q.filled
 	q.mu.Lock()
 	defer q.mu.Unlock()

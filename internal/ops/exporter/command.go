@@ -46,7 +46,7 @@ type options struct {
 	series                                        int
 }
 
-func parse(args []string, out io.Writer) (options, error) {
+func parseArguments(args []string, out io.Writer) (options, error) {
 	var o options
 	f := flag.NewFlagSet("exporter", flag.ContinueOnError)
 	f.SetOutput(out)
@@ -76,7 +76,7 @@ func parse(args []string, out io.Writer) (options, error) {
 
 // Run serves metrics until ctx ends, and then lets scrapes that are under way finish. It logs to out.
 func Run(ctx context.Context, args []string, version string, open config.Opener, out io.Writer) error {
-	o, err := parse(args, out)
+	o, err := parseArguments(args, out)
 	if errors.Is(err, flag.ErrHelp) {
 		return nil
 	}
@@ -98,20 +98,20 @@ func Run(ctx context.Context, args []string, version string, open config.Opener,
 	for _, host := range f.AskedHosts() {
 		following.Go(func() {
 			// What a host doesn't tell the next scrape finds.
-			if err := f.Follow(background, host, s.transitions.happened); err != nil {
+			if err := f.Follow(background, host, s.transitions.noteEvent); err != nil {
 				log.WarnContext(background, "events can't be followed", "host", host, "error", err.Error())
 			}
 		})
 	}
-	err = serve(ctx, o, newHandler(s, version, o.timeout), log)
+	err = serveMetrics(ctx, o, newHandler(s, version, o.timeout), log)
 	stop()
 	s.guests.work.Wait()
 	following.Wait()
 	return errors.Join(err, f.Close())
 }
 
-// serve listens until ctx ends.
-func serve(ctx context.Context, o options, handler http.Handler, log *slog.Logger) error {
+// serveMetrics listens until ctx ends.
+func serveMetrics(ctx context.Context, o options, handler http.Handler, log *slog.Logger) error {
 	server := &http.Server{
 		Handler: handler, ReadHeaderTimeout: headerTimeout, ReadTimeout: headerTimeout,
 		WriteTimeout: o.timeout + writeTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeader,
@@ -164,7 +164,7 @@ func newHandler(s *scraper, version string, timeout time.Duration) http.Handler 
 			http.Error(w, "too many scrapes at once", http.StatusServiceUnavailable)
 			return
 		}
-		found := s.scrapeWithin(r, patience(r, timeout))
+		found := s.scrapeWithin(r, scrapeTimeout(r, timeout))
 		<-places // However long it takes to send the answer, the next scrape has its place.
 		promhttp.HandlerFor(prometheus.Gatherers{own, found}, sending).ServeHTTP(w, r)
 	})
@@ -179,11 +179,11 @@ func newHandler(s *scraper, version string, timeout time.Duration) http.Handler 
 func (s *scraper) scrapeWithin(r *http.Request, limit time.Duration) *families {
 	ctx, cancel := context.WithTimeout(r.Context(), limit)
 	defer cancel()
-	return s.scrape(ctx)
+	return s.scrapeHosts(ctx)
 }
 
-// patience is how long a scrape may take: as long as we were told, and a little less than Prometheus waits.
-func patience(r *http.Request, timeout time.Duration) time.Duration {
+// scrapeTimeout is how long a scrape may take: as long as we were told, and a little less than Prometheus waits.
+func scrapeTimeout(r *http.Request, timeout time.Duration) time.Duration {
 	seconds, err := strconv.ParseFloat(r.Header.Get("X-Prometheus-Scrape-Timeout-Seconds"), 64)
 	if err != nil || seconds <= 0 {
 		return timeout

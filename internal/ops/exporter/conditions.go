@@ -39,11 +39,11 @@ var (
 func (f *families) addHosts(all []fleet.HostCondition) {
 	for _, h := range all {
 		node := labels{}.with("node", h.Name)
-		f.add(hostFenced, truth(h.Fenced), node)
+		f.add(hostFenced, boolValue(h.Fenced), node)
 		if h.Fenced {
 			continue
 		}
-		f.add(hostSchedulable, truth(h.Schedulable), node)
+		f.add(hostSchedulable, boolValue(h.Schedulable), node)
 		if h.MemoryLimit > 0 {
 			f.add(hostMemory, new(float64(h.Memory)), node)
 			f.add(memoryLimit, new(float64(h.MemoryLimit)), node)
@@ -52,7 +52,7 @@ func (f *families) addHosts(all []fleet.HostCondition) {
 		if h.Record == nil {
 			continue
 		}
-		f.add(hostCordoned, truth(h.Record.Cordon != nil), node)
+		f.add(hostCordoned, boolValue(h.Record.Cordon != nil), node)
 		if c := h.Record.Cordon; c != nil {
 			f.add(cordonedSince, seconds1970(c.Since), node)
 		}
@@ -75,7 +75,7 @@ func drainState(e *hostrecord.Evacuation) string {
 	}
 }
 
-func truth(so bool) *float64 {
+func boolValue(so bool) *float64 {
 	if so {
 		return new(1.0)
 	}

@@ -26,7 +26,7 @@ type labels []*dto.LabelPair
 func (l labels) with(pairs ...string) labels {
 	all := slices.Clone(l)
 	for i := 0; i+1 < len(pairs); i += 2 {
-		all = append(all, &dto.LabelPair{Name: &pairs[i], Value: new(bounded(pairs[i+1]))})
+		all = append(all, &dto.LabelPair{Name: &pairs[i], Value: new(labelValue(pairs[i+1]))})
 	}
 	slices.SortFunc(all, func(a, b *dto.LabelPair) int { return strings.Compare(a.GetName(), b.GetName()) })
 	return all
@@ -35,8 +35,8 @@ func (l labels) with(pairs ...string) labels {
 // maxLabelValue bounds a label's value in bytes: guests, and whoever names things on hosts, may say anything.
 const maxLabelValue = 256
 
-// bounded is a label's value as Prometheus takes it: valid UTF-8, and not longer than maxLabelValue.
-func bounded(value string) string {
+// labelValue is a label's value as Prometheus takes it: valid UTF-8, and not longer than maxLabelValue.
+func labelValue(value string) string {
 	if len(value) <= maxLabelValue && utf8.ValidString(value) {
 		return value
 	}
@@ -51,8 +51,8 @@ func bounded(value string) string {
 	return value[:end] + "\u2026"
 }
 
-// identity is the hash of a metric's name and labels, by which a second series that would be the same is found.
-func identity(m metric, l labels) uint64 {
+// seriesHash is the hash of a metric's name and labels, by which a second series that would be the same is found.
+func seriesHash(m metric, l labels) uint64 {
 	var h maphash.Hash
 	h.SetSeed(seed)
 	for _, pair := range l {
@@ -90,7 +90,7 @@ func (f *families) add(m metric, value *float64, l labels) {
 		f.dropped++
 		return
 	}
-	id := identity(m, l)
+	id := seriesHash(m, l)
 	if f.seen[id] {
 		f.duplicates++
 		return

@@ -49,8 +49,8 @@ func newGuests(every time.Duration) *guests {
 	return &guests{every: every, known: map[string]guestFacts{}, asked: map[string]bool{}}
 }
 
-// of is what is known of a guest; nil is nothing.
-func (g *guests) of(uuid string) *libvirt.GuestInfo {
+// infoOf is what is known of a guest; nil is nothing.
+func (g *guests) infoOf(uuid string) *libvirt.GuestInfo {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if f := g.known[uuid]; time.Since(f.at) < silence*g.every {
@@ -59,8 +59,8 @@ func (g *guests) of(uuid string) *libvirt.GuestInfo {
 	return nil
 }
 
-// refresh asks the agents whose time has come, until ctx ends, and forgets VMs that are gone.
-func (g *guests) refresh(ctx context.Context, all []fleet.Sample) {
+// refreshInfo asks the agents whose time has come, until ctx ends, and forgets VMs that are gone.
+func (g *guests) refreshInfo(ctx context.Context, all []fleet.Sample) {
 	if g.every <= 0 {
 		return
 	}
@@ -94,7 +94,7 @@ func (g *guests) askHost(ctx context.Context, host string, vms []*fleet.VM) {
 	for _, vm := range vms {
 		questions.Go(func() error {
 			if ctx.Err() == nil {
-				g.ask(ctx, vm)
+				g.askAgent(ctx, vm)
 			}
 			return nil
 		})
@@ -105,8 +105,8 @@ func (g *guests) askHost(ctx context.Context, host string, vms []*fleet.VM) {
 	delete(g.asked, host)
 }
 
-// ask asks one guest. Without an answer what was known stays, until it is too old.
-func (g *guests) ask(ctx context.Context, vm *fleet.VM) {
+// askAgent asks one guest. Without an answer what was known stays, until it is too old.
+func (g *guests) askAgent(ctx context.Context, vm *fleet.VM) {
 	ctx, cancel := context.WithTimeout(ctx, guestTimeout)
 	defer cancel()
 	info, err := vm.Conn().GuestInfo(ctx, vm.UUID, libvirt.GuestOSInfo|libvirt.GuestFilesystems)
@@ -135,7 +135,7 @@ func (f *families) addFilesystems(info *libvirt.GuestInfo, l labels) {
 		}
 		seen[fs.MountPoint] = true
 		of := l.with("disk_name", fs.Name, "mount_point", fs.MountPoint, "file_system_type", fs.Type)
-		f.add(fsCapacity, number(func(fs libvirt.GuestFilesystem) *uint64 { return fs.TotalBytes })(fs), of)
-		f.add(fsUsed, number(func(fs libvirt.GuestFilesystem) *uint64 { return fs.UsedBytes })(fs), of)
+		f.add(fsCapacity, countValue(func(fs libvirt.GuestFilesystem) *uint64 { return fs.TotalBytes })(fs), of)
+		f.add(fsUsed, countValue(func(fs libvirt.GuestFilesystem) *uint64 { return fs.UsedBytes })(fs), of)
 	}
 }

@@ -44,7 +44,7 @@ func (f *families) addInfo(m fleet.Sample, facts status.Facts, guest *libvirt.Gu
 	if guest != nil && guest.OS != nil && vm.Active {
 		os = guest.OS
 	}
-	evictable, held := evictable(m, facts)
+	evictable, held := evictableValue(m, facts)
 	f.add(vmiInfo, new(1.0), kind.with("phase", phase, "guest_os_kernel_release", orNone(os.KernelRelease),
 		"guest_os_machine", orNone(spec.Machine), "guest_os_arch", orNone(spec.Arch), "guest_os_name", orNone(os.Name),
 		"guest_os_version_id", orNone(os.VersionID), "evictable", evictable,
@@ -52,9 +52,9 @@ func (f *families) addInfo(m fleet.Sample, facts status.Facts, guest *libvirt.Gu
 	f.add(nonEvictable, held, l)
 }
 
-// evictable says whether a drain gets past a VM, as a label and as a value of nonEvictable. One that is moved just
+// evictableValue says whether a drain gets past a VM, as a label and as a value of nonEvictable. One that is moved just
 // now shows that it can be. One that runs twice, or of which post-copy left parts, is touched by no drain.
-func evictable(m fleet.Sample, facts status.Facts) (label string, held *float64) {
+func evictableValue(m fleet.Sample, facts status.Facts) (label string, held *float64) {
 	switch {
 	case len(facts.RunsOn) > 1, facts.PostCopy() != status.PostCopyIntact:
 		return "false", new(1.0)
@@ -98,7 +98,7 @@ func (s *scraper) vmLabels(vm *fleet.VM) labels {
 	l := labels{}.with("node", vm.Host, "namespace", s.namespace, "name", vm.Name)
 	var pairs []string
 	taken := map[string]bool{}
-	for _, key := range s.labels.of(vm.Metadata.Labels) {
+	for _, key := range s.labels.chosenLabels(vm.Metadata.Labels) {
 		// Two labels may become one; Prometheus takes the first.
 		name := "kubernetes_vmi_label_" + unfit.ReplaceAllString(key, "_")
 		if taken[name] || len(taken) == maxLabels {

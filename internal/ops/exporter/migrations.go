@@ -12,24 +12,24 @@ import (
 )
 
 // migrationMetrics are of the source of a migration that runs.
-var migrationMetrics = []of[*libvirt.Job]{
+var migrationMetrics = []metricOf[*libvirt.Job]{
 	{
 		counter("kubevirt_vmi_migration_data_bytes_total", "The total Guest OS data to be migrated to the new VM."),
-		number(func(j *libvirt.Job) *uint64 { return &j.Data.Total }),
+		countValue(func(j *libvirt.Job) *uint64 { return &j.Data.Total }),
 	},
 	{
 		gauge("kubevirt_vmi_migration_data_remaining_bytes", "The remaining guest OS data to be migrated to the new VM."),
-		number(func(j *libvirt.Job) *uint64 { return &j.Data.Remaining }),
+		countValue(func(j *libvirt.Job) *uint64 { return &j.Data.Remaining }),
 	},
 	{gauge("kubevirt_vmi_migration_data_processed_bytes", "The total Guest OS data processed and migrated to the new "+
-		"VM."), number(func(j *libvirt.Job) *uint64 { return &j.Data.Processed })},
+		"VM."), countValue(func(j *libvirt.Job) *uint64 { return &j.Data.Processed })},
 	{
 		gauge("kubevirt_vmi_migration_dirty_memory_rate_bytes", "The rate of memory being dirty in the Guest OS."),
-		number(func(j *libvirt.Job) *uint64 { return new(j.DirtyRate * j.PageSize) }),
+		countValue(func(j *libvirt.Job) *uint64 { return new(j.DirtyRate * j.PageSize) }),
 	},
 	{
 		gauge("kubevirt_vmi_migration_memory_transfer_rate_bytes", "The rate at which the memory is being transferred."),
-		number(func(j *libvirt.Job) *uint64 { return &j.MemoryRate }),
+		countValue(func(j *libvirt.Job) *uint64 { return &j.MemoryRate }),
 	},
 }
 

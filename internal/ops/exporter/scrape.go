@@ -61,8 +61,8 @@ func newLabelChoice(s string) labelChoice {
 	return labelChoice{keys: strings.FieldsFunc(s, func(r rune) bool { return r == ',' || r == ' ' })}
 }
 
-// of gives the keys that are chosen, in order.
-func (c labelChoice) of(have map[string]string) []string {
+// chosenLabels gives the keys that are chosen, in order.
+func (c labelChoice) chosenLabels(have map[string]string) []string {
 	if c.all {
 		return slices.Sorted(maps.Keys(have))
 	}
@@ -83,9 +83,9 @@ type answer struct {
 	err     error
 }
 
-// scrape asks all hosts until the deadline of ctx and makes metrics of what they said. Hosts have two thirds of the
-// time, so that some is left to ask how far migrations are.
-func (s *scraper) scrape(ctx context.Context) *families {
+// scrapeHosts asks all hosts until the deadline of ctx and makes metrics of what they said. Hosts have two thirds of
+// the time, so that some is left to ask how far migrations are.
+func (s *scraper) scrapeHosts(ctx context.Context) *families {
 	began := time.Now()
 	answers := s.askAll(ctx)
 	f := newFamilies(s.limit)
@@ -98,21 +98,21 @@ func (s *scraper) scrape(ctx context.Context) *families {
 		}
 		f.add(hostUp, &up, node)
 		f.add(took, new(a.took.Seconds()), node)
-		s.note(ctx, a)
+		s.logSilence(ctx, a)
 	}
 	f.addHosts(s.fleet.HostConditions(samplesOf(answers)))
-	machines := s.join(ctx, answers)
+	machines := s.mergeAnswers(ctx, answers)
 	homes := make([]fleet.Sample, len(machines))
 	for i, m := range machines {
 		homes[i] = m.Home()
 	}
-	s.guests.refresh(s.background, homes) //nolint:contextcheck // It outlives the scrape.
-	jobs := s.jobs(ctx, machines)
+	s.guests.refreshInfo(s.background, homes) //nolint:contextcheck // It outlives the scrape.
+	jobs := s.readJobs(ctx, machines)
 	f.add(runningMigrations, new(float64(len(jobs))), nil)
 	for i, m := range machines {
 		s.addVM(f, m, homes[i], jobs[m.UUID], began)
 	}
-	s.transitions.forget(homes, silent, began)
+	s.transitions.forgetGone(homes, silent, began)
 	for host, procedures := range s.fleet.Calls() {
 		for procedure, n := range procedures {
 			f.add(calls, new(float64(n)), labels{}.with("node", host, "procedure", procedure))
@@ -124,9 +124,9 @@ func (s *scraper) scrape(ctx context.Context) *families {
 	return f
 }
 
-// join puts the answers together, in a part of the time that is left.
-func (s *scraper) join(ctx context.Context, answers []answer) []fleet.SampledVM {
-	ctx, cancel := within(ctx)
+// mergeAnswers puts the answers together, in a part of the time that is left.
+func (s *scraper) mergeAnswers(ctx context.Context, answers []answer) []fleet.SampledVM {
+	ctx, cancel := withMargin(ctx)
 	defer cancel()
 	return s.fleet.JoinSamples(ctx, samplesOf(answers))
 }
@@ -139,8 +139,8 @@ func samplesOf(answers []answer) []fleet.HostSamples {
 	return samples
 }
 
-// within is two thirds of the time that is left.
-func within(ctx context.Context) (context.Context, context.CancelFunc) {
+// withMargin is two thirds of the time that is left.
+func withMargin(ctx context.Context) (context.Context, context.CancelFunc) {
 	deadline, ok := ctx.Deadline()
 	if !ok {
 		return ctx, func() {}
@@ -155,12 +155,12 @@ func (s *scraper) addVM(
 	l := s.vmLabels(home.VM)
 	facts := m.Facts()
 	f.addConditions(facts, l)
-	info := s.guests.of(m.UUID)
+	info := s.guests.infoOf(m.UUID)
 	printed := strings.ToLower(status.PrintableStatus(facts))
 	f.addInfo(home, facts, info, l)
-	group, since := s.transitions.saw(home.VM, statusGroup(printed), began)
+	group, since := s.transitions.noteScrape(home.VM, statusGroup(printed), began)
 	f.addTransitions(group, since, l)
-	s.addMigrations(f, home.VM, job.of())
+	s.addMigrations(f, home.VM, job.jobOrNil())
 	f.addStats(&home.Stats, l)
 	if home.VM.Active {
 		f.addFilesystems(info, l)
@@ -180,7 +180,7 @@ func (s *scraper) addVM(
 }
 
 func (s *scraper) askAll(ctx context.Context) []answer {
-	ctx, cancel := within(ctx)
+	ctx, cancel := withMargin(ctx)
 	defer cancel()
 	names := s.fleet.AskedHosts()
 	answers := make([]answer, len(names))
@@ -199,8 +199,8 @@ func (s *scraper) askAll(ctx context.Context) []answer {
 	return answers
 }
 
-// note logs that a host stopped answering, or answers again, once.
-func (s *scraper) note(ctx context.Context, a answer) {
+// logSilence logs that a host stopped answering, or answers again, once.
+func (s *scraper) logSilence(ctx context.Context, a answer) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch down := a.err != nil; {
@@ -218,16 +218,16 @@ type migrationJob struct {
 	job  *libvirt.Job
 }
 
-// of is the job, nil for none.
-func (m *migrationJob) of() *libvirt.Job {
+// jobOrNil is the job, nil for none.
+func (m *migrationJob) jobOrNil() *libvirt.Job {
 	if m == nil {
 		return nil
 	}
 	return m.job
 }
 
-// jobs asks how far migrations are, by the UUIDs of the VMs. Whoever doesn't answer has no job.
-func (s *scraper) jobs(ctx context.Context, machines []fleet.SampledVM) map[string]*migrationJob {
+// readJobs asks how far migrations are, by the UUIDs of the VMs. Whoever doesn't answer has no job.
+func (s *scraper) readJobs(ctx context.Context, machines []fleet.SampledVM) map[string]*migrationJob {
 	found := map[string]*migrationJob{}
 	var mu sync.Mutex
 	var questions errgroup.Group

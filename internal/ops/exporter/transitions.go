@@ -20,14 +20,14 @@ const (
 
 // entered are when VMs came into each group of statuses.
 var entered = map[string]metric{
-	groupStarting:   since(groupStarting, "starting"),
-	groupRunning:    since(groupRunning, "running"),
-	groupMigrating:  since(groupMigrating, "migrating"),
-	groupNonRunning: since(groupNonRunning, "paused/stopped"),
-	groupError:      since(groupError, "error"),
+	groupStarting:   sinceMetric(groupStarting, "starting"),
+	groupRunning:    sinceMetric(groupRunning, "running"),
+	groupMigrating:  sinceMetric(groupMigrating, "migrating"),
+	groupNonRunning: sinceMetric(groupNonRunning, "paused/stopped"),
+	groupError:      sinceMetric(groupError, "error"),
 }
 
-func since(group, words string) metric {
+func sinceMetric(group, words string) metric {
 	return counter("kubevirt_vm_"+group+"_status_last_transition_timestamp_seconds",
 		"Virtual Machine last transition timestamp to "+words+" status.")
 }
@@ -60,8 +60,8 @@ func newTransitions(log *slog.Logger) *transitions {
 	return &transitions{log: log, vms: map[string]*vmState{}}
 }
 
-// happened takes what a host tells. It never waits.
-func (t *transitions) happened(e fleet.Event) {
+// noteEvent takes what a host tells. It never waits.
+func (t *transitions) noteEvent(e fleet.Event) {
 	switch e.Kind {
 	case libvirt.EventLost:
 		t.log.Info("events of host", "host", e.Host, "state", e.Detail, "reason", e.Reason)
@@ -117,9 +117,9 @@ func groupAfter(e libvirt.Event) string {
 	}
 }
 
-// saw takes what a scrape that began then found, and gives the group of the VM and since when it is in it, by our
-// clock; zero is unknown. Events that came since are newer than what was found.
-func (t *transitions) saw(vm *fleet.VM, found string, began time.Time) (group string, since time.Time) {
+// noteScrape takes what a scrape that began then found, and gives the group of the VM and since when it is in it, by
+// our clock; zero is unknown. Events that came since are newer than what was found.
+func (t *transitions) noteScrape(vm *fleet.VM, found string, began time.Time) (group string, since time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	m := t.vms[vm.UUID]
@@ -143,8 +143,8 @@ func (t *transitions) saw(vm *fleet.VM, found string, began time.Time) (group st
 	return m.group, m.since
 }
 
-// forget forgets the VMs that a scrape which began then didn't find, but for those of hosts that didn't answer.
-func (t *transitions) forget(found []fleet.Sample, silent map[string]bool, began time.Time) {
+// forgetGone forgets the VMs that a scrape which began then didn't find, but for those of hosts that didn't answer.
+func (t *transitions) forgetGone(found []fleet.Sample, silent map[string]bool, began time.Time) {
 	here := make(map[string]bool, len(found))
 	for _, m := range found {
 		here[m.VM.UUID] = true

@@ -46,11 +46,11 @@ func TestTransitions(t *testing.T) {
 		for i, step := range strings.Split(test.steps, "; ") {
 			at := start.Add(time.Duration(i+1) * time.Second)
 			if found, host, scraped := strings.Cut(step, "@"); scraped {
-				group, since = tr.saw(&fleet.VM{UUID: "u", Host: host}, found, at)
+				group, since = tr.noteScrape(&fleet.VM{UUID: "u", Host: host}, found, at)
 				continue
 			}
 			parts := strings.Fields(step)
-			tr.happened(fleet.Event{At: at, Host: parts[0], Event: libvirt.Event{
+			tr.noteEvent(fleet.Event{At: at, Host: parts[0], Event: libvirt.Event{
 				Kind: libvirt.EventLifecycle, UUID: "u", Detail: parts[1], Reason: parts[2],
 			}})
 		}
@@ -74,12 +74,12 @@ func TestTransitions_newerThanTheScrape(t *testing.T) {
 	tr := newTransitions(slog.New(slog.DiscardHandler))
 	vm := &fleet.VM{UUID: "u", Host: "a"}
 	began := time.Now()
-	tr.saw(vm, groupRunning, began)
+	tr.noteScrape(vm, groupRunning, began)
 	at := began.Add(time.Second)
-	tr.happened(fleet.Event{At: at, Host: "a", Event: libvirt.Event{
+	tr.noteEvent(fleet.Event{At: at, Host: "a", Event: libvirt.Event{
 		Kind: libvirt.EventLifecycle, UUID: "u", Detail: "Suspended", Reason: "Paused",
 	}})
-	if group, since := tr.saw(vm, groupRunning, began); group != groupNonRunning || since != at {
+	if group, since := tr.noteScrape(vm, groupRunning, began); group != groupNonRunning || since != at {
 		t.Errorf("%s since %v", group, since)
 	}
 }
@@ -90,12 +90,12 @@ func TestTransitions_forgets(t *testing.T) {
 	tr := newTransitions(slog.New(slog.DiscardHandler))
 	began := time.Now()
 	for uuid, host := range map[string]string{"here": "a", "gone": "a", "silent": "b"} {
-		tr.saw(&fleet.VM{UUID: uuid, Host: host}, groupRunning, began)
+		tr.noteScrape(&fleet.VM{UUID: uuid, Host: host}, groupRunning, began)
 	}
-	tr.happened(fleet.Event{At: began.Add(time.Second), Host: "a", Event: libvirt.Event{
+	tr.noteEvent(fleet.Event{At: began.Add(time.Second), Host: "a", Event: libvirt.Event{
 		Kind: libvirt.EventLifecycle, UUID: "new", Detail: "Started", Reason: "Booted",
 	}})
-	tr.forget([]fleet.Sample{{VM: &fleet.VM{UUID: "here"}}}, map[string]bool{"b": true}, began)
+	tr.forgetGone([]fleet.Sample{{VM: &fleet.VM{UUID: "here"}}}, map[string]bool{"b": true}, began)
 	if len(tr.vms) != 3 || tr.vms["gone"] != nil {
 		t.Errorf("kept %v", tr.vms)
 	}

@@ -7,14 +7,14 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/stats"
 )
 
-// of is a metric and where its value comes from.
-type of[S any] struct {
+// metricOf is a metric and where its value comes from.
+type metricOf[S any] struct {
 	metric
 	value func(S) *float64
 }
 
-// number is a count or bytes.
-func number[S any](get func(S) *uint64) func(S) *float64 {
+// countValue is a count or bytes.
+func countValue[S any](get func(S) *uint64) func(S) *float64 {
 	return func(s S) *float64 {
 		if n := get(s); n != nil {
 			return new(float64(*n))
@@ -23,8 +23,8 @@ func number[S any](get func(S) *uint64) func(S) *float64 {
 	}
 }
 
-// seconds are a time.
-func seconds[S any](get func(S) *time.Duration) func(S) *float64 {
+// durationValue is a time.
+func durationValue[S any](get func(S) *time.Duration) func(S) *float64 {
 	return func(s S) *float64 {
 		if d := get(s); d != nil {
 			return new(d.Seconds())
@@ -41,141 +41,141 @@ type (
 	nic  = stats.Interface
 )
 
-var memoryMetrics = []of[mem]{
+var memoryMetrics = []metricOf[mem]{
 	{
 		gauge("kubevirt_vmi_memory_resident_bytes", "Resident set size of the process running the domain."),
-		number(func(m mem) *uint64 { return m.Resident }),
+		countValue(func(m mem) *uint64 { return m.Resident }),
 	},
 	{
 		gauge("kubevirt_vmi_memory_available_bytes", "Amount of usable memory as seen by the domain."),
-		number(func(m mem) *uint64 { return m.Available }),
+		countValue(func(m mem) *uint64 { return m.Available }),
 	},
 	{
 		gauge("kubevirt_vmi_memory_unused_bytes", "The amount of memory left completely unused by the system."),
-		number(func(m mem) *uint64 { return m.Unused }),
+		countValue(func(m mem) *uint64 { return m.Unused }),
 	},
 	{
 		gauge("kubevirt_vmi_memory_cached_bytes", "The amount of memory that is being used to cache I/O."),
-		number(func(m mem) *uint64 { return m.DiskCaches }),
+		countValue(func(m mem) *uint64 { return m.DiskCaches }),
 	},
 	{
 		gauge("kubevirt_vmi_memory_swap_in_traffic_bytes", "The total amount of data read from swap space of the guest."),
-		number(func(m mem) *uint64 { return m.SwapIn }),
+		countValue(func(m mem) *uint64 { return m.SwapIn }),
 	},
 	{gauge("kubevirt_vmi_memory_swap_out_traffic_bytes", "The total amount of memory written out to swap space of the "+
-		"guest."), number(func(m mem) *uint64 { return m.SwapOut })},
+		"guest."), countValue(func(m mem) *uint64 { return m.SwapOut })},
 	{
 		counter("kubevirt_vmi_memory_pgmajfault_total", "The number of page faults when disk IO was required."),
-		number(func(m mem) *uint64 { return m.MajorFaults }),
+		countValue(func(m mem) *uint64 { return m.MajorFaults }),
 	},
 	{
 		counter("kubevirt_vmi_memory_pgminfault_total", "The number of other page faults, when disk IO was not required."),
-		number(func(m mem) *uint64 { return m.MinorFaults }),
+		countValue(func(m mem) *uint64 { return m.MinorFaults }),
 	},
 	{
 		gauge("kubevirt_vmi_memory_actual_balloon_bytes", "Current balloon size."),
-		number(func(m mem) *uint64 { return m.Current }),
+		countValue(func(m mem) *uint64 { return m.Current }),
 	},
 	{gauge("kubevirt_vmi_memory_usable_bytes", "The amount of memory which can be reclaimed by balloon without pushing "+
-		"the guest system to swap."), number(func(m mem) *uint64 { return m.Usable })},
+		"the guest system to swap."), countValue(func(m mem) *uint64 { return m.Usable })},
 	{
 		gauge("kubevirt_vmi_memory_domain_bytes", "The amount of memory allocated to the domain."),
-		number(func(m mem) *uint64 { return m.Current }),
+		countValue(func(m mem) *uint64 { return m.Current }),
 	},
 }
 
-var cpuMetrics = []of[proc]{
+var cpuMetrics = []metricOf[proc]{
 	{counter("kubevirt_vmi_cpu_usage_seconds_total", "Total CPU time spent in all modes (sum of both vcpu and hypervisor "+
-		"usage)."), seconds(func(c proc) *time.Duration { return c.Total })},
+		"usage)."), durationValue(func(c proc) *time.Duration { return c.Total })},
 	{
 		counter("kubevirt_vmi_cpu_user_usage_seconds_total", "Total CPU time spent in user mode."),
-		seconds(func(c proc) *time.Duration { return c.User }),
+		durationValue(func(c proc) *time.Duration { return c.User }),
 	},
 	{
 		counter("kubevirt_vmi_cpu_system_usage_seconds_total", "Total CPU time spent in system mode."),
-		seconds(func(c proc) *time.Duration { return c.System }),
+		durationValue(func(c proc) *time.Duration { return c.System }),
 	},
 }
 
 var (
-	vcpuSeconds = of[core]{
+	vcpuSeconds = metricOf[core]{
 		counter("kubevirt_vmi_vcpu_seconds_total", "Total amount of time spent in each state by each vcpu."),
-		seconds(func(v core) *time.Duration { return v.Time }),
+		durationValue(func(v core) *time.Duration { return v.Time }),
 	}
-	vcpuMetrics = []of[core]{
+	vcpuMetrics = []metricOf[core]{
 		{
 			counter("kubevirt_vmi_vcpu_wait_seconds_total", "Amount of time spent by each vcpu while waiting on I/O."),
-			seconds(func(v core) *time.Duration { return v.Wait }),
+			durationValue(func(v core) *time.Duration { return v.Wait }),
 		},
 		{counter("kubevirt_vmi_vcpu_delay_seconds_total", "Amount of time spent by each vcpu waiting in the queue instead "+
-			"of running."), seconds(func(v core) *time.Duration { return v.Delay })},
+			"of running."), durationValue(func(v core) *time.Duration { return v.Delay })},
 	}
 )
 
-var diskMetrics = []of[disk]{
+var diskMetrics = []metricOf[disk]{
 	{
 		counter("kubevirt_vmi_storage_iops_read_total", "Total number of I/O read operations."),
-		number(func(d disk) *uint64 { return d.ReadRequests }),
+		countValue(func(d disk) *uint64 { return d.ReadRequests }),
 	},
 	{
 		counter("kubevirt_vmi_storage_iops_write_total", "Total number of I/O write operations."),
-		number(func(d disk) *uint64 { return d.WriteRequests }),
+		countValue(func(d disk) *uint64 { return d.WriteRequests }),
 	},
 	{
 		counter("kubevirt_vmi_storage_read_traffic_bytes_total", "Total number of bytes read from storage."),
-		number(func(d disk) *uint64 { return d.ReadBytes }),
+		countValue(func(d disk) *uint64 { return d.ReadBytes }),
 	},
 	{
 		counter("kubevirt_vmi_storage_write_traffic_bytes_total", "Total number of written bytes."),
-		number(func(d disk) *uint64 { return d.WriteBytes }),
+		countValue(func(d disk) *uint64 { return d.WriteBytes }),
 	},
 	{
 		counter("kubevirt_vmi_storage_read_times_seconds_total", "Total time spent on read operations."),
-		seconds(func(d disk) *time.Duration { return d.ReadTime }),
+		durationValue(func(d disk) *time.Duration { return d.ReadTime }),
 	},
 	{
 		counter("kubevirt_vmi_storage_write_times_seconds_total", "Total time spent on write operations."),
-		seconds(func(d disk) *time.Duration { return d.WriteTime }),
+		durationValue(func(d disk) *time.Duration { return d.WriteTime }),
 	},
 	{
 		counter("kubevirt_vmi_storage_flush_requests_total", "Total storage flush requests."),
-		number(func(d disk) *uint64 { return d.Flushes }),
+		countValue(func(d disk) *uint64 { return d.Flushes }),
 	},
 	{
 		counter("kubevirt_vmi_storage_flush_times_seconds_total", "Total time spent on cache flushing."),
-		seconds(func(d disk) *time.Duration { return d.FlushTime }),
+		durationValue(func(d disk) *time.Duration { return d.FlushTime }),
 	},
 }
 
-var nicMetrics = []of[nic]{
+var nicMetrics = []metricOf[nic]{
 	{
 		counter("kubevirt_vmi_network_receive_bytes_total", "Total network traffic received in bytes."),
-		number(func(n nic) *uint64 { return n.ReceivedBytes }),
+		countValue(func(n nic) *uint64 { return n.ReceivedBytes }),
 	},
 	{
 		counter("kubevirt_vmi_network_transmit_bytes_total", "Total network traffic transmitted in bytes."),
-		number(func(n nic) *uint64 { return n.TransmittedBytes }),
+		countValue(func(n nic) *uint64 { return n.TransmittedBytes }),
 	},
 	{
 		counter("kubevirt_vmi_network_receive_packets_total", "Total network traffic received packets."),
-		number(func(n nic) *uint64 { return n.ReceivedPackets }),
+		countValue(func(n nic) *uint64 { return n.ReceivedPackets }),
 	},
 	{
 		counter("kubevirt_vmi_network_transmit_packets_total", "Total network traffic transmitted packets."),
-		number(func(n nic) *uint64 { return n.TransmittedPackets }),
+		countValue(func(n nic) *uint64 { return n.TransmittedPackets }),
 	},
 	{
 		counter("kubevirt_vmi_network_receive_errors_total", "Total network received error packets."),
-		number(func(n nic) *uint64 { return n.ReceiveErrors }),
+		countValue(func(n nic) *uint64 { return n.ReceiveErrors }),
 	},
 	{
 		counter("kubevirt_vmi_network_transmit_errors_total", "Total network transmitted error packets."),
-		number(func(n nic) *uint64 { return n.TransmitErrors }),
+		countValue(func(n nic) *uint64 { return n.TransmitErrors }),
 	},
 	{counter("kubevirt_vmi_network_receive_packets_dropped_total", "The total number of rx packets dropped on vNIC "+
-		"interfaces."), number(func(n nic) *uint64 { return n.ReceiveDrops })},
+		"interfaces."), countValue(func(n nic) *uint64 { return n.ReceiveDrops })},
 	{counter("kubevirt_vmi_network_transmit_packets_dropped_total", "The total number of tx packets dropped on vNIC "+
-		"interfaces."), number(func(n nic) *uint64 { return n.TransmitDrops })},
+		"interfaces."), countValue(func(n nic) *uint64 { return n.TransmitDrops })},
 }
 
 // networkTraffic is the older form of two of the metrics above, which dashboards still use.
@@ -183,7 +183,7 @@ var networkTraffic = counter("kubevirt_vmi_network_traffic_bytes_total", "[Depre
 	"received.")
 
 // addAll adds a series of each metric.
-func addAll[S any](f *families, metrics []of[S], s S, l labels) {
+func addAll[S any](f *families, metrics []metricOf[S], s S, l labels) {
 	for _, m := range metrics {
 		f.add(m.metric, m.value(s), l)
 	}

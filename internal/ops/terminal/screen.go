@@ -54,7 +54,7 @@ func (s *Screen) Size() (width, height int) {
 func (s *Screen) Print(lines ...string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.update(lines)
+	return s.writeAtOnce(lines)
 }
 
 // Draw prints lines that stay, and replaces the live part.
@@ -62,7 +62,7 @@ func (s *Screen) Draw(stay, live []string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.live = live
-	return s.update(stay)
+	return s.writeAtOnce(stay)
 }
 
 // Write prints what a logger writes, so that it doesn't end up in the live part.
@@ -81,17 +81,17 @@ const (
 	wrapOn     = "\x1b[?7h"
 )
 
-// update writes all in one piece, so that nothing is seen half drawn. The caller holds the lock.
-func (s *Screen) update(stay []string) error {
+// writeAtOnce writes all in one piece, so that nothing is seen half drawn. The caller holds the lock.
+func (s *Screen) writeAtOnce(stay []string) error {
 	var b strings.Builder
 	if s.Live() {
-		s.clear(&b)
+		s.clearLive(&b)
 	}
 	for _, line := range stay {
 		b.WriteString(line + "\n")
 	}
 	if s.Live() {
-		s.draw(&b)
+		s.drawLive(&b)
 	}
 	if b.Len() > 0 && s.err == nil {
 		_, s.err = io.WriteString(s.out, b.String())
@@ -99,8 +99,8 @@ func (s *Screen) update(stay []string) error {
 	return s.err
 }
 
-// clear removes the live part. A terminal that has become narrower has broken its lines.
-func (s *Screen) clear(b *strings.Builder) {
+// clearLive removes the live part. A terminal that has become narrower has broken its lines.
+func (s *Screen) clearLive(b *strings.Builder) {
 	width, _ := s.size()
 	rows := 0
 	for _, w := range s.drawn {
@@ -113,7 +113,7 @@ func (s *Screen) clear(b *strings.Builder) {
 	}
 }
 
-func (s *Screen) draw(b *strings.Builder) {
+func (s *Screen) drawLive(b *strings.Builder) {
 	width, height := s.Size()
 	s.drawn = s.drawn[:0]
 	if len(s.live) == 0 {
@@ -121,15 +121,15 @@ func (s *Screen) draw(b *strings.Builder) {
 	}
 	b.WriteString(wrapOff)
 	for _, line := range s.live[:min(len(s.live), height)] {
-		line = cut(line, width)
+		line = cutToWidth(line, width)
 		s.drawn = append(s.drawn, utf8.RuneCountInString(line))
 		b.WriteString(line + "\n")
 	}
 	b.WriteString(wrapOn)
 }
 
-// cut shortens a line to what fits.
-func cut(line string, width int) string {
+// cutToWidth shortens a line to what fits.
+func cutToWidth(line string, width int) string {
 	if utf8.RuneCountInString(line) <= width {
 		return line
 	}

@@ -27,7 +27,7 @@ type options struct {
 	interval time.Duration
 }
 
-func parse(args []string, messages io.Writer) (options, error) {
+func parseArguments(args []string, messages io.Writer) (options, error) {
 	var o options
 	f := flag.NewFlagSet("watch", flag.ContinueOnError)
 	f.SetOutput(messages)
@@ -49,7 +49,7 @@ func parse(args []string, messages io.Writer) (options, error) {
 // Run shows the fleet on out until ctx ends. What else is to be said goes to messages, and on a terminal between the
 // lines.
 func Run(ctx context.Context, args []string, open config.Opener, out, messages io.Writer) error {
-	o, err := parse(args, messages)
+	o, err := parseArguments(args, messages)
 	if errors.Is(err, flag.ErrHelp) {
 		return nil
 	}
@@ -72,9 +72,9 @@ func Run(ctx context.Context, args []string, open config.Opener, out, messages i
 	ctx, stop := context.WithCancel(ctx)
 	w := newWatcher(f, hosts, o.interval)
 	var work sync.WaitGroup
-	work.Go(func() { w.run(ctx) })
+	work.Go(func() { w.pollAllHosts(ctx) })
 	drawn := make(chan error, 1)
-	go func() { drawn <- draw(ctx, w, screen) }()
+	go func() { drawn <- drawUntilDone(ctx, w, screen) }()
 	select {
 	case err = <-drawn: // The reader has left.
 	case <-ctx.Done():
@@ -88,8 +88,8 @@ func Run(ctx context.Context, args []string, open config.Opener, out, messages i
 	return errors.Join(err, f.Close())
 }
 
-// draw shows what is new, as soon as it is, and how far migrations are, at every tick.
-func draw(ctx context.Context, w *watcher, screen *terminal.Screen) error {
+// drawUntilDone shows what is new, as soon as it is, and how far migrations are, at every tick.
+func drawUntilDone(ctx context.Context, w *watcher, screen *terminal.Screen) error {
 	m := newModel(w.hosts)
 	format := terminal.TimeFormat
 	if screen.Live() {
@@ -102,38 +102,38 @@ func draw(ctx context.Context, w *watcher, screen *terminal.Screen) error {
 		ticked := false
 		select {
 		case <-ctx.Done():
-			return show(w, m, screen, lines, false)
+			return showChanges(w, m, screen, lines, false)
 		case <-w.news:
-			if !pause(ctx, batchDelay) {
+			if !sleep(ctx, batchDelay) {
 				continue
 			}
 		case <-tick.C:
 			ticked = true
 		}
-		if err := show(w, m, screen, lines, ticked); err != nil {
+		if err := showChanges(w, m, screen, lines, ticked); err != nil {
 			return fmt.Errorf("writing: %w", err)
 		}
 	}
 }
 
-// show shows what has changed. Where nothing is drawn anew, progress is in lines of its own.
-func show(w *watcher, m *model, screen *terminal.Screen, lines *terminal.Lines, progress bool) error {
+// showChanges shows what has changed. Where nothing is drawn anew, progress is in lines of its own.
+func showChanges(w *watcher, m *model, screen *terminal.Screen, lines *terminal.Lines, progress bool) error {
 	var stay []string
-	for _, c := range w.refresh(m) {
+	for _, c := range w.mergePolls(m) {
 		stay = append(stay, lines.Line(c.at, c.host, c.name, c.what))
 	}
 	if screen.Live() {
-		return screen.Draw(stay, m.live(screen.Size()))
+		return screen.Draw(stay, m.liveLines(screen.Size()))
 	}
-	if !m.introduced && m.complete() {
+	if !m.introduced && m.allHostsPolled() {
 		m.introduced = true
-		for _, line := range m.footer(len(m.migrating())) {
+		for _, line := range m.footerLines(len(m.migratingVMs())) {
 			stay = append(stay, lines.Line(time.Now(), terminal.None, terminal.None, line))
 		}
 	}
 	if progress {
-		for _, v := range m.migrating() {
-			stay = append(stay, lines.Line(time.Now(), v.host, v.name, m.progress(v)))
+		for _, v := range m.migratingVMs() {
+			stay = append(stay, lines.Line(time.Now(), v.host, v.name, m.progressLine(v)))
 		}
 	}
 	return screen.Print(stay...)

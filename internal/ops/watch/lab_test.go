@@ -119,7 +119,7 @@ func TestLab_asksInOnePass(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		w.refresh(m)
+		w.mergePolls(m)
 	}
 	cost := func(what string, ticks int, wantFrom, wantTo map[string]int) {
 		t.Helper()
@@ -155,7 +155,7 @@ func TestLab_asksInOnePass(t *testing.T) {
 	go func() { moved <- from.Migrate(ctx, moves, to) }()
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
-	for len(m.migrating()) == 0 || m.migrating()[0].migration.Statistics.Data.Total == 0 {
+	for len(m.migratingVMs()) == 0 || m.migratingVMs()[0].migration.Statistics.Data.Total == 0 {
 		select {
 		case <-tick.C:
 			look()
@@ -166,7 +166,7 @@ func TestLab_asksInOnePass(t *testing.T) {
 	moving := pass(5)
 	moving["virDomainGetJobStats"] = 5
 	cost("with a migration", 5, moving, pass(5))
-	if lines := m.live(80, 24); len(lines) != 3 ||
+	if lines := m.liveLines(80, 24); len(lines) != 3 ||
 		!regexp.MustCompile(`^  \[[=> ]+\]  [ 0-9]{2}%  .* sent, .* of .* left`).MatchString(lines[1]) {
 		t.Errorf("got %q", lines)
 	}

@@ -59,26 +59,26 @@ type change struct {
 var unspoken = map[string]bool{status.Connected: true, status.Started: true}
 
 // notePoll notes whether a host answered, and returns the line if that changed.
-func (m *model) notePoll(g fleet.Glance) []change {
-	h := m.hosts[g.Host]
-	h.answered = h.answered || g.Err == nil
+func (m *model) notePoll(p fleet.HostPoll) []change {
+	h := m.hosts[p.Host]
+	h.answered = h.answered || p.Err == nil
 	tell := func(what string) []change {
-		what += afterText(h.since, g.At)
-		h.silent, h.since = g.Err != nil, g.At
-		return []change{{g.At, g.Host, terminal.None, what}}
+		what += afterText(h.since, p.At)
+		h.silent, h.since = p.Err != nil, p.At
+		return []change{{p.At, p.Host, terminal.None, what}}
 	}
 	switch {
-	case g.Err != nil && !h.silent:
-		return tell("does not answer: " + g.Err.Error())
-	case g.Err == nil && h.silent:
+	case p.Err != nil && !h.silent:
+		return tell("does not answer: " + p.Err.Error())
+	case p.Err == nil && h.silent:
 		return tell("answers again")
 	}
 	return nil
 }
 
-// update brings the VMs up to date with the merged answers of all hosts, and returns what has changed. jobs are those
-// that are known to run, by UUID.
-func (m *model) update(now time.Time, found []fleet.Listed, jobs map[string]*libvirt.Job) []change {
+// applyListing brings the VMs up to date with the merged answers of all hosts, and returns what has changed. jobs are
+// those that are known to run, by UUID.
+func (m *model) applyListing(now time.Time, found []fleet.Listed, jobs map[string]*libvirt.Job) []change {
 	var changes []change
 	tell := func(old, next *vmState, what string) {
 		changes = append(changes, change{now, next.host, next.name, what + afterText(old.since, now)})
@@ -87,7 +87,7 @@ func (m *model) update(now time.Time, found []fleet.Listed, jobs map[string]*lib
 	for _, l := range found {
 		seen[l.UUID] = true
 		old := m.vms[l.UUID]
-		if l.Skewed {
+		if l.Inconsistent {
 			continue // The last known state counts until the answers agree.
 		}
 		if errors.Is(l.Err, fleet.ErrUnreachable) {
@@ -102,13 +102,13 @@ func (m *model) update(now time.Time, found []fleet.Listed, jobs map[string]*lib
 		switch {
 		case old == nil && m.isKnown(next.host):
 			next.since = now
-			changes = append(changes, change{now, next.host, next.name, "new: " + next.summary()})
+			changes = append(changes, change{now, next.host, next.name, "new: " + next.statusText()})
 		case old == nil:
-		case old.differs(next):
-			if next.since = now; old.migrates() && next.migrates() {
+		case old.hasChange(next):
+			if next.since = now; old.isMigrating() && next.isMigrating() {
 				next.since = old.since
 			}
-			tell(old, next, old.transition(next))
+			tell(old, next, old.transitionText(next))
 		default:
 			next.since = old.since
 		}
@@ -120,7 +120,7 @@ func (m *model) update(now time.Time, found []fleet.Listed, jobs map[string]*lib
 			old.gone = true
 		default:
 			delete(m.vms, uuid)
-			tell(old, old, "undefined: no host has it any more, it was "+old.summary())
+			tell(old, old, "undefined: no host has it any more, it was "+old.statusText())
 		}
 	}
 	for _, h := range m.hosts {
@@ -132,8 +132,8 @@ func (m *model) update(now time.Time, found []fleet.Listed, jobs map[string]*lib
 // isKnown says whether the VMs of a host were read before, so that one more is new.
 func (m *model) isKnown(host string) bool { return m.hosts[host] != nil && m.hosts[host].known }
 
-// complete says whether each host has answered or failed to.
-func (m *model) complete() bool {
+// allHostsPolled says whether each host has answered or failed to.
+func (m *model) allHostsPolled() bool {
 	for _, h := range m.hosts {
 		if !h.silent && !h.answered {
 			return false
@@ -160,11 +160,11 @@ func (m *model) lastKnown() map[string]fleet.LastKnown {
 	return last
 }
 
-// sources are the hosts that VMs are migrating from, by the VMs' UUIDs.
-func (m *model) sources() map[string]string {
+// migrationSources are the hosts that VMs are migrating from, by the VMs' UUIDs.
+func (m *model) migrationSources() map[string]string {
 	sources := map[string]string{}
 	for uuid, v := range m.vms {
-		if v.migrates() && v.migration.TargetHost != "" {
+		if v.isMigrating() && v.migration.TargetHost != "" {
 			sources[uuid] = v.migration.SourceHost
 		}
 	}
@@ -183,11 +183,11 @@ func newVMState(l fleet.Listed, job *libvirt.Job) *vmState {
 	}
 }
 
-// summary is the VM's status with its reason or its migration.
-func (m *vmState) summary() string {
+// statusText is the VM's status with its reason or its migration.
+func (m *vmState) statusText() string {
 	switch {
-	case m.migrates():
-		return m.status + " (" + m.direction() + ")"
+	case m.isMigrating():
+		return m.status + " (" + m.directionText() + ")"
 	case m.reason == "":
 		return m.status
 	default:
@@ -195,10 +195,12 @@ func (m *vmState) summary() string {
 	}
 }
 
-func (m *vmState) migrates() bool { return m.status == status.StatusMigrating && m.migration != nil }
+func (m *vmState) isMigrating() bool { return m.status == status.StatusMigrating && m.migration != nil }
 
-// direction is the source and target of the VM's migration and its mode.
-func (m *vmState) direction() string { return hostsOf(m.migration) + ", " + string(m.migration.Mode) }
+// directionText is the source and target of the VM's migration and its mode.
+func (m *vmState) directionText() string {
+	return hostsOf(m.migration) + ", " + string(m.migration.Mode)
+}
 
 // elsewhere is a host that isn't one of the fleet's.
 const elsewhere = "(elsewhere)"
@@ -220,7 +222,7 @@ func (m *vmState) keepPassing(old *vmState) {
 	if status.IsTransitional(m.status) {
 		m.conditions = old.conditions
 	}
-	if !old.migrates() || !m.migrates() {
+	if !old.isMigrating() || !m.isMigrating() {
 		return
 	}
 	if m.host == m.migration.TargetHost && m.migration.Mode == migration.PreCopy {
@@ -232,19 +234,20 @@ func (m *vmState) keepPassing(old *vmState) {
 	}
 }
 
-// differs says whether there is a change to report. The change of host of a migrating VM isn't one.
-func (m *vmState) differs(next *vmState) bool {
-	return m.summary() != next.summary() || m.host != next.host && !next.migrates() || len(m.changedConditions(next)) > 0
+// hasChange says whether there is a change to report. The change of host of a migrating VM isn't one.
+func (m *vmState) hasChange(next *vmState) bool {
+	return m.statusText() != next.statusText() || m.host != next.host && !next.isMigrating() ||
+		len(m.changedConditions(next)) > 0
 }
 
-// transition describes what has changed: the status and conditions.
-func (m *vmState) transition(next *vmState) string {
-	from, to := m.summary(), next.summary()
+// transitionText describes what has changed: the status and conditions.
+func (m *vmState) transitionText(next *vmState) string {
+	from, to := m.statusText(), next.statusText()
 	switch {
-	case next.migrates():
-	case m.migrates() && next.host == m.migration.SourceHost:
+	case next.isMigrating():
+	case m.isMigrating() && next.host == m.migration.SourceHost:
 		to += ", it was not moved"
-	case m.migrates():
+	case m.isMigrating():
 		to += " on " + next.host
 	case m.host != next.host:
 		from, to = from+" on "+m.host, to+" on "+next.host

@@ -21,11 +21,11 @@ const (
 	widestBar    = 50
 )
 
-// migrating are the VMs that migrate, sorted by name.
-func (m *model) migrating() []*vmState {
+// migratingVMs are the VMs that migrate, sorted by name.
+func (m *model) migratingVMs() []*vmState {
 	var all []*vmState
 	for _, v := range m.vms {
-		if v.migrates() {
+		if v.isMigrating() {
 			all = append(all, v)
 		}
 	}
@@ -35,11 +35,11 @@ func (m *model) migrating() []*vmState {
 	return all
 }
 
-// live is what is drawn anew on a terminal: two lines for each migration, as many as there is place for, and the fleet
-// in a line.
-func (m *model) live(width, height int) []string {
-	moves := m.migrating()
-	below := m.footer(len(moves))
+// liveLines is what is drawn anew on a terminal: two lines for each migration, as many as there is place for, and the
+// fleet in a line.
+func (m *model) liveLines(width, height int) []string {
+	moves := m.migratingVMs()
+	below := m.footerLines(len(moves))
 	fit := max(0, (height-len(below)-1)/2)
 	widest := 0
 	for _, v := range moves {
@@ -49,8 +49,9 @@ func (m *model) live(width, height int) []string {
 	for _, v := range moves[:min(len(moves), fit)] {
 		s := v.migration
 		lines = append(lines,
-			fmt.Sprintf("%-*s  %s  %s", widest, terminal.Plain(v.name), hostsOf(s), m.pace(v)),
-			"  "+bar(s, max(narrowestBar, min(widestBar, width-2-utf8.RuneCountInString(amounts(s))-2)))+"  "+amounts(s))
+			fmt.Sprintf("%-*s  %s  %s", widest, terminal.Plain(v.name), hostsOf(s), m.paceText(v)),
+			"  "+progressBar(s, max(narrowestBar, min(widestBar,
+				width-2-utf8.RuneCountInString(amountsText(s))-2)))+"  "+amountsText(s))
 	}
 	if more := len(moves) - fit; more > 0 {
 		lines = append(lines, fmt.Sprintf("and %d more", more))
@@ -58,13 +59,13 @@ func (m *model) live(width, height int) []string {
 	return append(lines, below...)
 }
 
-// progress is a migration in one line.
-func (m *model) progress(v *vmState) string {
-	return hostsOf(v.migration) + "  " + m.pace(v) + "  " + amounts(v.migration)
+// progressLine is a migration in one line.
+func (m *model) progressLine(v *vmState) string {
+	return hostsOf(v.migration) + "  " + m.paceText(v) + "  " + amountsText(v.migration)
 }
 
-// pace says how a migration goes: its mode, how long it has taken, and what the guest does meanwhile.
-func (m *model) pace(v *vmState) string {
+// paceText says how a migration goes: its mode, how long it has taken, and what the guest does meanwhile.
+func (m *model) paceText(v *vmState) string {
 	s := v.migration
 	parts := []string{string(s.Mode)}
 	if s.Statistics.Elapsed > 0 {
@@ -85,8 +86,8 @@ func (m *model) pace(v *vmState) string {
 	return strings.Join(parts, "  ")
 }
 
-// percent is how much needs not be sent any more. It may fall: the guest writes to what was sent already.
-func percent(s *migration.State) uint64 {
+// sentPercent is how much needs not be sent any more. It may fall: the guest writes to what was sent already.
+func sentPercent(s *migration.State) uint64 {
 	d := s.Statistics.Data
 	if d.Total == 0 || d.Remaining > d.Total {
 		return 0
@@ -95,24 +96,24 @@ func percent(s *migration.State) uint64 {
 	return min((d.Total-d.Remaining)*100/d.Total, 99)
 }
 
-// amounts say how far a migration is.
-func amounts(s *migration.State) string {
+// amountsText says how far a migration is.
+func amountsText(s *migration.State) string {
 	d := s.Statistics.Data
 	if d.Total == 0 {
 		return "being set up"
 	}
 	text := fmt.Sprintf("%2d%%  %s sent, %s of %s left",
-		percent(s), sizeText(d.Processed), sizeText(d.Remaining), sizeText(d.Total))
+		sentPercent(s), sizeText(d.Processed), sizeText(d.Remaining), sizeText(d.Total))
 	if rate := s.Statistics.MemoryRate + s.Statistics.DiskRate; rate > 0 {
 		text += ", " + sizeText(rate) + "/s"
 	}
 	return text
 }
 
-// bar draws the percentage.
-func bar(s *migration.State, width int) string {
+// progressBar draws the percentage.
+func progressBar(s *migration.State, width int) string {
 	inner := max(width-2, 1)
-	full := int(percent(s)) * inner / 100 //nolint:gosec // at most 99
+	full := int(sentPercent(s)) * inner / 100 //nolint:gosec // at most 99
 	head := ""
 	if full < inner && s.Statistics.Data.Total > 0 {
 		head = ">"
@@ -120,8 +121,8 @@ func bar(s *migration.State, width int) string {
 	return "[" + strings.Repeat("=", full) + head + strings.Repeat(" ", inner-full-len(head)) + "]"
 }
 
-// footer is the fleet in a line, and the hosts that don't answer.
-func (m *model) footer(moves int) []string {
+// footerLines is the fleet in a line, and the hosts that don't answer.
+func (m *model) footerLines(moves int) []string {
 	counts := map[string]int{}
 	for _, v := range m.vms {
 		counts[v.status]++

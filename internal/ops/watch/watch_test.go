@@ -171,7 +171,7 @@ func TestModel_tellsChanges(t *testing.T) {
 		},
 		"handed over between two answers": {
 			{found: []fleet.Listed{listed("web", migrating)}},
-			{found: []fleet.Listed{{UUID: "uuid-web", Name: "web", Err: fleet.ErrTwoCopies, Skewed: true}}},
+			{found: []fleet.Listed{{UUID: "uuid-web", Name: "web", Err: fleet.ErrTwoCopies, Inconsistent: true}}},
 			{found: []fleet.Listed{listed("web", arrivedAt2)}, want: []string{
 				"kvm2 web Migrating (kvm1 -> kvm2, PreCopy) -> Running (Migrated) on kvm2",
 			}},
@@ -192,10 +192,10 @@ func TestModel_tellsChanges(t *testing.T) {
 				if now.job != nil {
 					jobs["uuid-web"] = now.job
 				}
-				changes := append(m.notePoll(fleet.Glance{Host: "kvm1", At: at, Err: now.down}),
-					m.notePoll(fleet.Glance{Host: "kvm2", At: at})...)
+				changes := append(m.notePoll(fleet.HostPoll{Host: "kvm1", At: at, Err: now.down}),
+					m.notePoll(fleet.HostPoll{Host: "kvm2", At: at})...)
 				var got []string
-				for _, c := range append(changes, m.update(at, now.found, jobs)...) {
+				for _, c := range append(changes, m.applyListing(at, now.found, jobs)...) {
 					got = append(got, c.host+" "+c.name+" "+c.what)
 				}
 				if diff := cmp.Diff(now.want, got); diff != "" {
@@ -213,10 +213,12 @@ func TestSettle(t *testing.T) {
 	w.polledAt["kvm1"], w.polledAt["kvm2"] = noon, noon
 	settle := func(want bool) {
 		t.Helper()
-		found := []fleet.Listed{{UUID: "uuid-web", Name: "web", Err: fleet.ErrTwoCopies, Skewed: true}, listed("mail", nil)}
+		found := []fleet.Listed{
+			{UUID: "uuid-web", Name: "web", Err: fleet.ErrTwoCopies, Inconsistent: true}, listed("mail", nil),
+		}
 		w.resolveInconsistent(found)
-		if found[0].Skewed != want || found[1].Skewed {
-			t.Errorf("skewed: %v and %v, want %v and false", found[0].Skewed, found[1].Skewed, want)
+		if found[0].Inconsistent != want || found[1].Inconsistent {
+			t.Errorf("inconsistent: %v and %v, want %v and false", found[0].Inconsistent, found[1].Inconsistent, want)
 		}
 	}
 	settle(true)
@@ -239,9 +241,9 @@ func TestSettle(t *testing.T) {
 func modelOf(found []fleet.Listed, jobs map[string]*libvirt.Job) *model {
 	m := newModel([]string{"kvm1", "kvm2"})
 	for _, h := range []string{"kvm1", "kvm2"} {
-		m.notePoll(fleet.Glance{Host: h, At: noon})
+		m.notePoll(fleet.HostPoll{Host: h, At: noon})
 	}
-	m.update(noon, found, jobs)
+	m.applyListing(noon, found, jobs)
 	return m
 }
 
@@ -261,23 +263,23 @@ func TestLive(t *testing.T) {
 		"  [=========>   ]  75%  200.0 MiB sent, 64.0 MiB of 256.0 MiB left, 100.0 MiB/s",
 		"4 VMs on 2 hosts: 3 Migrating, 1 Running",
 	}
-	if diff := cmp.Diff(want, m.live(79, 24)); diff != "" {
+	if diff := cmp.Diff(want, m.liveLines(79, 24)); diff != "" {
 		t.Error(diff)
 	}
 	// As many as there is place for, and the others are counted.
 	for height := 1; height < 10; height++ {
-		lines := m.live(79, height)
+		lines := m.liveLines(79, height)
 		if len(lines) > max(height, 2) || !slices.Contains(lines, want[6]) {
 			t.Errorf("%d rows: %q", height, lines)
 		}
 	}
-	if lines := m.live(79, 4); lines[2] != "and 2 more" {
+	if lines := m.liveLines(79, 4); lines[2] != "and 2 more" {
 		t.Errorf("got %q", lines)
 	}
 	quiet := modelOf([]fleet.Listed{listed("web", nil)}, nil)
-	quiet.notePoll(fleet.Glance{Host: "kvm2", At: noon, Err: errors.New("refused")})
+	quiet.notePoll(fleet.HostPoll{Host: "kvm2", At: noon, Err: errors.New("refused")})
 	want = []string{"1 VM on 2 hosts: 1 Running; no migrations", "no answer from kvm2: shown as seen last"}
-	if diff := cmp.Diff(want, quiet.live(79, 24)); diff != "" {
+	if diff := cmp.Diff(want, quiet.liveLines(79, 24)); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -285,10 +287,10 @@ func TestLive(t *testing.T) {
 func TestProgress(t *testing.T) {
 	t.Parallel()
 	m := modelOf([]fleet.Listed{listed("web", migrating)}, map[string]*libvirt.Job{"uuid-web": job()})
-	m.notePoll(fleet.Glance{Host: "kvm1", At: noon, Err: errors.New("refused")})
+	m.notePoll(fleet.HostPoll{Host: "kvm1", At: noon, Err: errors.New("refused")})
 	want := "kvm1 -> kvm2  PreCopy  12s  iteration 3  dirty 2.0 MiB/s  kvm1 does not answer  " +
 		"75%  200.0 MiB sent, 64.0 MiB of 256.0 MiB left, 100.0 MiB/s"
-	if got := m.progress(m.migrating()[0]); got != want {
+	if got := m.progressLine(m.migratingVMs()[0]); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
 	done := job()
@@ -305,10 +307,10 @@ func TestBar(t *testing.T) {
 		for _, width := range []int{1, 10, 50} {
 			s := modelOf([]fleet.Listed{listed("web", migrating)}, map[string]*libvirt.Job{"uuid-web": {
 				Type: libvirt.JobUnbounded, Operation: libvirt.OperationMigrationOut, Data: d,
-			}}).migrating()[0].migration
-			got := bar(s, width)
-			if len(got) != max(width, 3) || percent(s) > 99 {
-				t.Errorf("%v in %d: %s, %d%%", d, width, got, percent(s))
+			}}).migratingVMs()[0].migration
+			got := progressBar(s, width)
+			if len(got) != max(width, 3) || sentPercent(s) > 99 {
+				t.Errorf("%v in %d: %s, %d%%", d, width, got, sentPercent(s))
 			}
 		}
 	}

@@ -34,7 +34,7 @@ type watcher struct {
 	ask map[string]signal
 
 	mu    sync.Mutex
-	polls map[string]fleet.Glance
+	polls map[string]fleet.HostPoll
 	// polledAt is when each host was last polled.
 	polledAt map[string]time.Time
 	// inconsistent is since when the hosts' answers about a VM contradict each other, by its UUID.
@@ -64,7 +64,7 @@ func (s signal) send() {
 func newWatcher(f *fleet.Fleet, hosts []string, interval time.Duration) *watcher {
 	w := &watcher{
 		fleet: f, hosts: hosts, interval: interval, news: make(signal, 1), ask: map[string]signal{},
-		polls: map[string]fleet.Glance{}, polledAt: map[string]time.Time{}, inconsistent: map[string]time.Time{},
+		polls: map[string]fleet.HostPoll{}, polledAt: map[string]time.Time{}, inconsistent: map[string]time.Time{},
 		changed: map[string]map[string]bool{}, leaving: map[string]bool{}, departing: map[string]*fleet.VM{},
 		jobs: map[string]*libvirt.Job{}, arrivals: map[string][]*fleet.VM{},
 	}
@@ -74,19 +74,19 @@ func newWatcher(f *fleet.Fleet, hosts []string, interval time.Duration) *watcher
 	return w
 }
 
-// run polls all hosts until ctx ends.
-func (w *watcher) run(ctx context.Context) {
+// pollAllHosts polls all hosts until ctx ends.
+func (w *watcher) pollAllHosts(ctx context.Context) {
 	var work sync.WaitGroup
 	for _, host := range w.hosts {
-		work.Go(func() { w.watch(ctx, host) })
+		work.Go(func() { w.pollHostUntilDone(ctx, host) })
 		// A host whose driver has no events is asked at every tick all the same.
 		work.Go(func() { _ = w.fleet.Follow(ctx, host, w.onEvent) })
 	}
 	work.Wait()
 }
 
-// watch polls one host at every tick, and when it reports an event.
-func (w *watcher) watch(ctx context.Context, host string) {
+// pollHostUntilDone polls one host at every tick, and when it reports an event.
+func (w *watcher) pollHostUntilDone(ctx context.Context, host string) {
 	tick := time.NewTicker(w.interval)
 	defer tick.Stop()
 	for {
@@ -96,15 +96,15 @@ func (w *watcher) watch(ctx context.Context, host string) {
 			return
 		case <-tick.C:
 		case <-w.ask[host]:
-			if !pause(ctx, batchDelay) {
+			if !sleep(ctx, batchDelay) {
 				return
 			}
 		}
 	}
 }
 
-// pause waits, and returns false if ctx ends meanwhile.
-func pause(ctx context.Context, d time.Duration) bool {
+// sleep waits, and returns false if ctx ends meanwhile.
+func sleep(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
@@ -122,14 +122,14 @@ func (w *watcher) pollHost(ctx context.Context, host string) {
 	began := time.Now()
 	stirred, departing, arrivals := w.takeQuestions(host)
 	if len(stirred) > 0 {
-		w.fleet.Reread(asking, host, stirred)
+		w.fleet.RefreshVMs(asking, host, stirred)
 	}
-	glance := w.fleet.Glance(asking, host)
+	poll := w.fleet.PollHost(asking, host)
 	if ctx.Err() != nil {
 		return
 	}
 	jobs := make([]*libvirt.Job, len(departing))
-	if glance.Err == nil {
+	if poll.Err == nil {
 		var questions errgroup.Group
 		questions.SetLimit(jobsAtOnce)
 		for i, vm := range departing {
@@ -148,7 +148,7 @@ func (w *watcher) pollHost(ctx context.Context, host string) {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.polls[host], w.polledAt[host] = glance, began
+	w.polls[host], w.polledAt[host] = poll, began
 	w.changes = append(w.changes, changes...)
 	for i, vm := range departing {
 		if w.jobs[vm.UUID] = jobs[i]; jobs[i] == nil || jobs[i].Operation != libvirt.OperationMigrationOut {
@@ -183,7 +183,7 @@ func (w *watcher) onEvent(e fleet.Event) {
 	case libvirt.EventLost:
 		// A question would be asked again for as long as there is patience.
 		if e.Detail == libvirt.LostConnection {
-			w.polls[e.Host] = fleet.Glance{Host: e.Host, At: e.At, Err: connectionLost(e.Reason)}
+			w.polls[e.Host] = fleet.HostPoll{Host: e.Host, At: e.At, Err: connectionLost(e.Reason)}
 			w.news.send()
 		}
 	case libvirt.EventLifecycle, libvirt.EventAgent, libvirt.EventMetadata, libvirt.EventDeviceAdded,
@@ -206,34 +206,34 @@ func connectionLost(why string) error {
 	return errors.New(why)
 }
 
-// refresh merges the hosts' last answers, brings the model up to date with them, and returns what has changed. It also
-// notes which jobs are to be asked for next.
-func (w *watcher) refresh(m *model) []change {
+// mergePolls merges the hosts' last answers, brings the model up to date with them, and returns what has changed. It
+// also notes which jobs are to be asked for next.
+func (w *watcher) mergePolls(m *model) []change {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	changes := w.changes
 	w.changes = nil
-	var glances []fleet.Glance
+	var polls []fleet.HostPoll
 	var now time.Time
 	for _, host := range w.hosts {
 		g, asked := w.polls[host]
 		if !asked {
 			continue
 		}
-		glances = append(glances, g)
+		polls = append(polls, g)
 		if g.At.After(now) {
 			now = g.At
 		}
 		changes = append(changes, m.notePoll(g)...)
 	}
-	before := m.sources()
-	found := w.fleet.Together(glances, m.lastKnown())
+	before := m.migrationSources()
+	found := w.fleet.MergePolls(polls, m.lastKnown())
 	w.resolveInconsistent(found)
-	changes = append(m.update(now, found, w.jobs), changes...)
+	changes = append(m.applyListing(now, found, w.jobs), changes...)
 	slices.SortStableFunc(changes, func(a, b change) int { return a.at.Compare(b.at) })
 	departing := map[string]*fleet.VM{}
 	for _, l := range found {
-		if l.VM == nil || l.Skewed {
+		if l.VM == nil || l.Inconsistent {
 			continue
 		}
 		if l.VM.Migrating || w.leaving[l.UUID] && l.VM.Active {
@@ -258,7 +258,7 @@ func (w *watcher) resolveInconsistent(found []fleet.Listed) {
 	doubts := map[string]time.Time{}
 	for i := range found {
 		l := &found[i]
-		if !l.Skewed {
+		if !l.Inconsistent {
 			continue
 		}
 		since, known := w.inconsistent[l.UUID]
@@ -268,9 +268,9 @@ func (w *watcher) resolveInconsistent(found []fleet.Listed) {
 				ask.send()
 			}
 		}
-		doubts[l.UUID], l.Skewed = since, false
+		doubts[l.UUID], l.Inconsistent = since, false
 		for _, at := range w.polledAt {
-			l.Skewed = l.Skewed || !at.After(since)
+			l.Inconsistent = l.Inconsistent || !at.After(since)
 		}
 	}
 	w.inconsistent = doubts

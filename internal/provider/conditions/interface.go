@@ -26,22 +26,24 @@ func interfacesAttribute() schema.ListNestedAttribute {
 		MarkdownDescription: "Network interfaces, merged by MAC address from all sources: first those of the definition, " +
 			"in its order, then up to ten that only the guest knows.",
 		NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
-			"name":       text("Key of the interface in the VM's `interfaces`. Null for one that only the guest knows."),
-			"mac":        text("MAC address."),
-			"ip_address": text("First of `ip_addresses`."),
+			"name": computedString(
+				"Key of the interface in the VM's `interfaces`. Null for one that only the guest knows."),
+			"mac":        computedString("MAC address."),
+			"ip_address": computedString("First of `ip_addresses`."),
 			"ip_addresses": schema.ListAttribute{
 				Computed: true, ElementType: types.StringType,
 				MarkdownDescription: "Addresses, IPv4 first, from the guest agent if it reported the interface, otherwise from " +
 					"DHCP leases and ARP.",
 			},
-			"interface_name": text("Name in the guest, such as `eth0`. Only the guest agent reports it."),
-			"host_device":    text("Device on the host, such as `vnet3`."),
-			"info_source": text("Sources that reported the interface, joined with \", \": `domain`, `guest-agent`, `lease` " +
-				"(libvirt's DHCP server), `arp` (the host's neighbours)."),
+			"interface_name": computedString("Name in the guest, such as `eth0`. Only the guest agent reports it."),
+			"host_device":    computedString("Device on the host, such as `vnet3`."),
+			"info_source": computedString(
+				"Sources that reported the interface, joined with \", \": `domain`, `guest-agent`, `lease` " +
+					"(libvirt's DHCP server), `arp` (the host's neighbours)."),
 			"link_up": schema.BoolAttribute{
 				Computed: true, MarkdownDescription: "Whether the link is up, as the definition says. Null if unknown.",
 			},
-			"queue_count": number("Number of queues."),
+			"queue_count": computedNumber("Number of queues."),
 		}},
 	}
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/evacuation"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/guestinfo"
-	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/moving"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/migrationoptions"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/onevm"
 )
 
@@ -28,24 +28,24 @@ type model struct {
 	TargetHost  types.String `tfsdk:"target_host"`
 	RawCommands types.Bool   `tfsdk:"raw_commands"`
 
-	Host         *string              `tfsdk:"host"`
-	Phase        *string              `tfsdk:"phase"`
-	Status       *string              `tfsdk:"status"`
-	StatusReason *string              `tfsdk:"status_reason"`
-	Ready        *bool                `tfsdk:"ready"`
-	Conditions   map[string]Condition `tfsdk:"conditions"`
-	Blockers     []moving.Blocker     `tfsdk:"blockers"`
-	Migration    types.Object         `tfsdk:"migration_state"`
-	Eviction     *evacuation.Rule     `tfsdk:"eviction"`
-	Evacuation   *string              `tfsdk:"evacuation_host"`
-	ActiveHosts  map[string]string    `tfsdk:"active_hosts"`
-	Interfaces   []networkInterface   `tfsdk:"interfaces"`
-	OS           types.Object         `tfsdk:"os"`
-	CPU          *cpuTopology         `tfsdk:"current_cpu_topology"`
-	Memory       *memory              `tfsdk:"memory"`
-	DiskErrors   map[string]string    `tfsdk:"disk_errors"`
-	QEMULog      []string             `tfsdk:"qemu_log"`
-	Unavailable  map[string]string    `tfsdk:"unavailable"`
+	Host         *string                    `tfsdk:"host"`
+	Phase        *string                    `tfsdk:"phase"`
+	Status       *string                    `tfsdk:"status"`
+	StatusReason *string                    `tfsdk:"status_reason"`
+	Ready        *bool                      `tfsdk:"ready"`
+	Conditions   map[string]Condition       `tfsdk:"conditions"`
+	Blockers     []migrationoptions.Blocker `tfsdk:"blockers"`
+	Migration    types.Object               `tfsdk:"migration_state"`
+	Eviction     *evacuation.Rule           `tfsdk:"eviction"`
+	Evacuation   *string                    `tfsdk:"evacuation_host"`
+	ActiveHosts  map[string]string          `tfsdk:"active_hosts"`
+	Interfaces   []networkInterface         `tfsdk:"interfaces"`
+	OS           types.Object               `tfsdk:"os"`
+	CPU          *cpuTopology               `tfsdk:"current_cpu_topology"`
+	Memory       *memory                    `tfsdk:"memory"`
+	DiskErrors   map[string]string          `tfsdk:"disk_errors"`
+	QEMULog      []string                   `tfsdk:"qemu_log"`
+	Unavailable  map[string]string          `tfsdk:"unavailable"`
 }
 
 // fromObservation maps what was observed. Of a VM whose host doesn't answer only that is known.
@@ -56,7 +56,7 @@ func (m model) fromObservation(ctx context.Context, o *fleet.Observation) (model
 	if ready := m.Conditions[status.Ready].Status; ready != string(status.Unknown) {
 		m.Ready = new(ready == string(status.True))
 	}
-	m.Migration = moving.FromRecordWithPhase(o.Migration)
+	m.Migration = migrationoptions.FromRecordWithPhase(o.Migration)
 	if o.VM == nil {
 		m.OS = types.ObjectNull(guestinfo.OSType)
 		return m, nil
@@ -64,7 +64,7 @@ func (m model) fromObservation(ctx context.Context, o *fleet.Observation) (model
 	m.Selection = onevm.Of(o.VM)
 	m.Host, m.StatusReason = &o.VM.Host, orNull(o.VM.StatusReason())
 	if known := o.Facts.Blockers.Value; known != nil {
-		m.Blockers = moving.FromBlockers(*known)
+		m.Blockers = migrationoptions.FromBlockers(*known)
 	}
 	m.Eviction, m.Evacuation = evacuation.FromRule(o.Rule), orNull(o.Facts.EvictedFrom)
 	m.ActiveHosts = make(map[string]string, len(o.Facts.ActiveHosts))
@@ -99,21 +99,22 @@ func cpuAttribute() schema.SingleNestedAttribute {
 		MarkdownDescription: "Virtual CPUs that the VM has now, or would start with. Its configuration may ask for " +
 			"others, see `HotVCPUChange` and `RestartRequired`.",
 		Attributes: map[string]schema.Attribute{
-			"vcpus":   number("Number of virtual CPUs online."),
-			"sockets": number("Number of sockets online. Null if the virtual CPUs don't fill them."),
-			"cores":   number("Cores per socket."),
-			"threads": number("Threads per core."),
+			"vcpus":   computedNumber("Number of virtual CPUs online."),
+			"sockets": computedNumber("Number of sockets online. Null if the virtual CPUs don't fill them."),
+			"cores":   computedNumber("Cores per socket."),
+			"threads": computedNumber("Threads per core."),
 		},
 	}
 }
 
 func fromCPU(cpu domain.CPU) *cpuTopology {
 	return &cpuTopology{
-		VCPUs: count(cpu.VCPUs), Sockets: count(cpu.Sockets), Cores: count(cpu.Cores), Threads: count(cpu.Threads),
+		VCPUs: int64Pointer(cpu.VCPUs), Sockets: int64Pointer(cpu.Sockets), Cores: int64Pointer(cpu.Cores),
+		Threads: int64Pointer(cpu.Threads),
 	}
 }
 
-func count(n *int) *int64 {
+func int64Pointer(n *int) *int64 {
 	if n == nil {
 		return nil
 	}
@@ -132,9 +133,11 @@ func memoryAttribute() schema.SingleNestedAttribute {
 		Computed:            true,
 		MarkdownDescription: "The guest's memory.",
 		Attributes: map[string]schema.Attribute{
-			"guest_at_boot_bytes":   number("Memory that the VM started with, or would start with, without plugged memory."),
-			"guest_current_bytes":   number("Memory that the guest has now, less what the balloon took. Null while it is off."),
-			"guest_requested_bytes": number("What the definition asks for. Null for a VM without one."),
+			"guest_at_boot_bytes": computedNumber(
+				"Memory that the VM started with, or would start with, without plugged memory."),
+			"guest_current_bytes": computedNumber(
+				"Memory that the guest has now, less what the balloon took. Null while it is off."),
+			"guest_requested_bytes": computedNumber("What the definition asks for. Null for a VM without one."),
 		},
 	}
 }
@@ -142,16 +145,16 @@ func memoryAttribute() schema.SingleNestedAttribute {
 func fromMemory(o *fleet.Observation) *memory {
 	m := &memory{}
 	if o.BootMemory > 0 {
-		m.AtBoot = whole(o.BootMemory)
+		m.AtBoot = wholeNumber(o.BootMemory)
 	}
 	if live := o.VM.LiveSpec; live != nil && live.Memory.Size != nil {
-		m.Current = whole(*live.Memory.Size)
+		m.Current = wholeNumber(*live.Memory.Size)
 	}
 	if persistent := o.VM.PersistentSpec; persistent != nil && persistent.Memory.Size != nil {
-		m.Requested = whole(*persistent.Memory.Size)
+		m.Requested = wholeNumber(*persistent.Memory.Size)
 	}
 	return m
 }
 
-// whole fits a count into Terraform's numbers.
-func whole(n uint64) *int64 { return new(int64(n)) } //nolint:gosec // Nothing here comes near 8 EiB.
+// wholeNumber fits a count into Terraform's numbers.
+func wholeNumber(n uint64) *int64 { return new(int64(n)) } //nolint:gosec // Nothing here comes near 8 EiB.

@@ -11,7 +11,7 @@ import (
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/evacuation"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/guestinfo"
-	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/moving"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/migrationoptions"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/onevm"
 )
 
@@ -44,24 +44,27 @@ func ownAttributes() map[string]schema.Attribute {
 				"which `AgentVersionNotSupported` may be `Unknown`, and the question to QEMU what prevents a migration " +
 				"(`QEMUNotLiveMigratable`). libvirt then marks the VM as tainted. Default: `false`.",
 		},
-		"host":  text("Host that the VM is on. Null if unknown."),
-		"phase": text("Phase of the VM, as KubeVirt names it: `Running`, `Succeeded`, `Failed` or `Unknown`."),
-		"status": text("Status of the VM, as KubeVirt prints it: `Running`, `Stopped`, `Paused`, `Migrating`, " +
+		"host":  computedString("Host that the VM is on. Null if unknown."),
+		"phase": computedString("Phase of the VM, as KubeVirt names it: `Running`, `Succeeded`, `Failed` or `Unknown`."),
+		"status": computedString("Status of the VM, as KubeVirt prints it: `Running`, `Stopped`, `Paused`, `Migrating`, " +
 			"`Starting`, `Stopping`, `Unknown`; or `Failed` if it crashed, could not be started, or lost a part of its " +
 			"memory in post-copy."),
-		"status_reason": text("libvirt's reason for the status."),
+		"status_reason": computedString("libvirt's reason for the status."),
 		"ready": schema.BoolAttribute{
 			Computed: true, MarkdownDescription: "Whether the guest runs. Null if unknown.",
 		},
 		"conditions": Attribute(),
-		"blockers": moving.BlockersOfDataSource("Everything that blocks or may block moving the VM, in KubeVirt's " +
-			"order, for the host that fits best, or for every host if none fits. Null if unknown."),
-		moving.State: moving.StateOfDataSource("The migration in progress, otherwise the last recorded one: a " +
-			"`virtfleet_migration`, a change of `host`, or a drain. Moves by other tools aren't recorded. Null if there is " +
-			"none. What wasn't reported is null."),
+		"blockers": migrationoptions.BlockersOfDataSource(
+			"Everything that blocks or may block moving the VM, in KubeVirt's " +
+				"order, for the host that fits best, or for every host if none fits. Null if unknown."),
+		migrationoptions.State: migrationoptions.StateOfDataSource(
+			"The migration in progress, otherwise the last recorded one: a " +
+				"`virtfleet_migration`, a change of `host`, or a drain. Moves by other tools aren't recorded. Null if there is " +
+				"none. What wasn't reported is null."),
 		"eviction": evacuation.RuleAttribute(),
-		"evacuation_host": text("Host that the VM was asked to leave, see `EvictionRequested`. Null if there is no such " +
-			"request."),
+		"evacuation_host": computedString(
+			"Host that the VM was asked to leave, see `EvictionRequested`. Null if there is no such " +
+				"request."),
 		"active_hosts": schema.MapAttribute{
 			Computed: true, ElementType: types.StringType,
 			MarkdownDescription: "Hosts that have a QEMU process of the VM, with its role: `active`, or `source` and " +
@@ -90,12 +93,12 @@ func ownAttributes() map[string]schema.Attribute {
 	}
 }
 
-// text is a computed string.
-func text(description string) schema.StringAttribute {
+// computedString is a computed string.
+func computedString(description string) schema.StringAttribute {
 	return schema.StringAttribute{Computed: true, MarkdownDescription: description}
 }
 
-// number is a computed whole number.
-func number(description string) schema.Int64Attribute {
+// computedNumber is a computed whole number.
+func computedNumber(description string) schema.Int64Attribute {
 	return schema.Int64Attribute{Computed: true, MarkdownDescription: description}
 }

@@ -17,19 +17,19 @@ type cpu struct {
 }
 
 var cpuFields = fields[cpu]{
-	seconds("time_seconds", "Time that the host's processors spent on the VM since it started there.",
+	secondsField("time_seconds", "Time that the host's processors spent on the VM since it started there.",
 		func(c cpu) *time.Duration { return c.Total }),
-	seconds("user_seconds", "Part of `time_seconds` that QEMU spent outside the kernel, including the guest.",
+	secondsField("user_seconds", "Part of `time_seconds` that QEMU spent outside the kernel, including the guest.",
 		func(c cpu) *time.Duration { return c.User }),
-	seconds("system_seconds", "Part of `time_seconds` that was spent in the host's kernel.",
+	secondsField("system_seconds", "Part of `time_seconds` that was spent in the host's kernel.",
 		func(c cpu) *time.Duration { return c.System }),
-	whole("vcpus_online", "Virtual CPUs that are online.", func(c cpu) *uint64 { return c.Online }),
-	whole("vcpus_maximum", "Virtual CPUs that could be online.", func(c cpu) *uint64 { return c.Maximum }),
-	decimal("usage_percent", "`time_seconds` over `interval`: 100 is one processor of the host, fully used.",
+	wholeField("vcpus_online", "Virtual CPUs that are online.", func(c cpu) *uint64 { return c.Online }),
+	wholeField("vcpus_maximum", "Virtual CPUs that could be online.", func(c cpu) *uint64 { return c.Maximum }),
+	decimalField("usage_percent", "`time_seconds` over `interval`: 100 is one processor of the host, fully used.",
 		func(c cpu) *float64 { return c.CPUPercent }),
-	decimal("user_percent", "`user_seconds` over `interval`.", func(c cpu) *float64 { return c.UserPercent }),
-	decimal("system_percent", "`system_seconds` over `interval`.", func(c cpu) *float64 { return c.SystemPercent }),
-	decimal("vcpus_percent", "How busy the online virtual CPUs were over `interval`. 100 is all of them.",
+	decimalField("user_percent", "`user_seconds` over `interval`.", func(c cpu) *float64 { return c.UserPercent }),
+	decimalField("system_percent", "`system_seconds` over `interval`.", func(c cpu) *float64 { return c.SystemPercent }),
+	decimalField("vcpus_percent", "How busy the online virtual CPUs were over `interval`. 100 is all of them.",
 		func(c cpu) *float64 { return c.GuestPercent }),
 }
 
@@ -40,15 +40,15 @@ type vcpu struct {
 }
 
 var vcpuFields = fields[vcpu]{
-	text("state", "`running`, `blocked` or `offline`.", func(v vcpu) string { return v.State }),
-	flag("halted", "Whether the guest halted it until the next interrupt.", func(v vcpu) *bool { return v.Halted }),
-	seconds("time_seconds", "Time that it ran.", func(v vcpu) *time.Duration { return v.Time }),
-	seconds("wait_seconds", "Time that it waited for I/O.", func(v vcpu) *time.Duration { return v.Wait }),
-	seconds("delay_seconds", "Time that it was ready to run and no processor of the host was free for it.",
+	textField("state", "`running`, `blocked` or `offline`.", func(v vcpu) string { return v.State }),
+	boolField("halted", "Whether the guest halted it until the next interrupt.", func(v vcpu) *bool { return v.Halted }),
+	secondsField("time_seconds", "Time that it ran.", func(v vcpu) *time.Duration { return v.Time }),
+	secondsField("wait_seconds", "Time that it waited for I/O.", func(v vcpu) *time.Duration { return v.Wait }),
+	secondsField("delay_seconds", "Time that it was ready to run and no processor of the host was free for it.",
 		func(v vcpu) *time.Duration { return v.Delay }),
-	decimal("usage_percent", "`time_seconds` over `interval`.", func(v vcpu) *float64 { return v.Percent }),
-	decimal("wait_percent", "`wait_seconds` over `interval`.", func(v vcpu) *float64 { return v.WaitPercent }),
-	decimal("delay_percent", "`delay_seconds` over `interval`.",
+	decimalField("usage_percent", "`time_seconds` over `interval`.", func(v vcpu) *float64 { return v.Percent }),
+	decimalField("wait_percent", "`wait_seconds` over `interval`.", func(v vcpu) *float64 { return v.WaitPercent }),
+	decimalField("delay_percent", "`delay_seconds` over `interval`.",
 		func(v vcpu) *float64 { return v.DelayPercent }),
 }
 

@@ -44,9 +44,9 @@ func (d *DataSource) Read(ctx context.Context, req datasource.ReadRequest, resp 
 		return
 	}
 	began := time.Now()
-	all, err := d.find(ctx, config)
+	all, err := d.findVMs(ctx, config)
 	if err == nil {
-		err = d.sample(ctx, all, config.Interval.Or(0))
+		err = d.sampleVMs(ctx, all, config.Interval.Or(0))
 	}
 	if err != nil {
 		resp.Diagnostics.Append(tfdiag.Failure{
@@ -67,8 +67,8 @@ func (d *DataSource) Read(ctx context.Context, req datasource.ReadRequest, resp 
 	resp.Diagnostics.Append(resp.State.Set(ctx, config)...)
 }
 
-// find finds the VMs that the configuration chooses.
-func (d *DataSource) find(ctx context.Context, config model) ([]*facts, error) {
+// findVMs finds the VMs that the configuration chooses.
+func (d *DataSource) findVMs(ctx context.Context, config model) ([]*facts, error) {
 	var found []*fleet.VM
 	if config.Selector != nil {
 		var err error
@@ -97,8 +97,8 @@ func (d *DataSource) find(ctx context.Context, config model) ([]*facts, error) {
 	return all, nil
 }
 
-// sample takes one sample of all VMs, and with an interval another.
-func (d *DataSource) sample(ctx context.Context, all []*facts, interval time.Duration) error {
+// sampleVMs takes one sample of all VMs, and with an interval another.
+func (d *DataSource) sampleVMs(ctx context.Context, all []*facts, interval time.Duration) error {
 	vms := make([]*fleet.VM, len(all))
 	for i, f := range all {
 		vms[i] = f.vm
@@ -123,13 +123,13 @@ func (d *DataSource) sample(ctx context.Context, all []*facts, interval time.Dur
 		if interval > 0 {
 			f.first = first[f.vm.UUID]
 		}
-		f.explain(interval > 0)
+		f.explainMissing(interval > 0)
 	}
 	return nil
 }
 
-// explain says why there are no statistics or rates.
-func (f *facts) explain(rates bool) {
+// explainMissing says why there are no statistics or rates.
+func (f *facts) explainMissing(rates bool) {
 	switch {
 	case f.sample == nil:
 		f.unavailable["statistics"] = fmt.Sprintf("the virtual machine left host %s", f.vm.Host)

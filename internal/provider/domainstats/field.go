@@ -18,7 +18,7 @@ type field[S any] struct {
 
 // The kinds of fields. What isn't known is null.
 
-func text[S any](name, description string, get func(S) string) field[S] {
+func textField[S any](name, description string, get func(S) string) field[S] {
 	return field[S]{name, description, types.StringType, func(s S) attr.Value {
 		if v := get(s); v != "" {
 			return types.StringValue(v)
@@ -27,14 +27,14 @@ func text[S any](name, description string, get func(S) string) field[S] {
 	}}
 }
 
-func flag[S any](name, description string, get func(S) *bool) field[S] {
+func boolField[S any](name, description string, get func(S) *bool) field[S] {
 	return field[S]{name, description, types.BoolType, func(s S) attr.Value {
 		return types.BoolPointerValue(get(s))
 	}}
 }
 
-// whole numbers are bytes and counts.
-func whole[S any](name, description string, get func(S) *uint64) field[S] {
+// wholeField numbers are bytes and counts.
+func wholeField[S any](name, description string, get func(S) *uint64) field[S] {
 	return field[S]{name, description, types.Int64Type, func(s S) attr.Value {
 		if v := get(s); v != nil {
 			return types.Int64Value(int64(*v)) //nolint:gosec // no counter of libvirt's gets there
@@ -43,15 +43,15 @@ func whole[S any](name, description string, get func(S) *uint64) field[S] {
 	}}
 }
 
-func decimal[S any](name, description string, get func(S) *float64) field[S] {
+func decimalField[S any](name, description string, get func(S) *float64) field[S] {
 	return field[S]{name, description, types.Float64Type, func(s S) attr.Value {
 		return types.Float64PointerValue(get(s))
 	}}
 }
 
-// seconds are times.
-func seconds[S any](name, description string, get func(S) *time.Duration) field[S] {
-	return decimal(name, description, func(s S) *float64 {
+// secondsField are times.
+func secondsField[S any](name, description string, get func(S) *time.Duration) field[S] {
+	return decimalField(name, description, func(s S) *float64 {
 		if d := get(s); d != nil {
 			return new(d.Seconds())
 		}
@@ -95,8 +95,8 @@ func (f fields[S]) object(s S) attr.Value {
 	return types.ObjectValueMust(f.objectType().AttrTypes, all)
 }
 
-// single is the attribute of one object.
-func (f fields[S]) single(description string) schema.Attribute {
+// singleAttribute is the attribute of one object.
+func (f fields[S]) singleAttribute(description string) schema.Attribute {
 	return schema.SingleNestedAttribute{Computed: true, MarkdownDescription: description, Attributes: f.attributes()}
 }
 

@@ -40,8 +40,8 @@ type facts struct {
 	unavailable   map[string]string
 }
 
-// rates are those between the samples; without, nothing is known.
-func (f *facts) rates() stats.Rates {
+// knownRates are those between the samples; without, nothing is known.
+func (f *facts) knownRates() stats.Rates {
 	if r := stats.Between(f.first, f.sample); r != nil {
 		return *r
 	}
@@ -49,34 +49,34 @@ func (f *facts) rates() stats.Rates {
 }
 
 var factFields = fields[*facts]{
-	text("name", "Name of the VM.", func(f *facts) string { return of(f.vm).Name }),
-	text("host", "Host that was asked.", func(f *facts) string { return of(f.vm).Host }),
-	text("state", "State of the domain, such as `Running`, `Paused` or `Shutoff`.", func(f *facts) string {
+	textField("name", "Name of the VM.", func(f *facts) string { return valueOrZero(f.vm).Name }),
+	textField("host", "Host that was asked.", func(f *facts) string { return valueOrZero(f.vm).Host }),
+	textField("state", "State of the domain, such as `Running`, `Paused` or `Shutoff`.", func(f *facts) string {
 		if f.sample == nil {
 			return ""
 		}
 		return f.sample.State.String()
 	}),
-	text("state_reason", "libvirt's reason for the state.",
-		func(f *facts) string { return of(f.sample).Reason }),
-	text("time", "When the host was asked (RFC 3339).", func(f *facts) string {
+	textField("state_reason", "libvirt's reason for the state.",
+		func(f *facts) string { return valueOrZero(f.sample).Reason }),
+	textField("time", "When the host was asked (RFC 3339).", func(f *facts) string {
 		if f.sample == nil {
 			return ""
 		}
 		return f.sample.At.UTC().Format(time.RFC3339Nano)
 	}),
-	seconds("elapsed_seconds", "Time between the two samples.", func(f *facts) *time.Duration {
-		if r := f.rates(); r.Elapsed > 0 {
+	secondsField("elapsed_seconds", "Time between the two samples.", func(f *facts) *time.Duration {
+		if r := f.knownRates(); r.Elapsed > 0 {
 			return &r.Elapsed
 		}
 		return nil
 	}),
-	whole("dirty_rate_bytes_per_second", "Rate at which the guest writes to its memory, in whole MiB. Null without "+
+	wholeField("dirty_rate_bytes_per_second", "Rate at which the guest writes to its memory, in whole MiB. Null without "+
 		"`dirty_rate_period`.", func(f *facts) *uint64 { return f.dirtyRate }),
 }
 
-// of gives what is pointed at; nothing is its zero value.
-func of[T any](p *T) T {
+// valueOrZero gives what is pointed at; nothing is its zero value.
+func valueOrZero[T any](p *T) T {
 	if p == nil {
 		var none T
 		return none
@@ -100,7 +100,7 @@ func vmType() types.ObjectType {
 
 // object maps one VM.
 func (f *facts) object() attr.Value {
-	s, rates := f.sample, f.rates()
+	s, rates := f.sample, f.knownRates()
 	if s == nil {
 		s = &stats.Sample{}
 	}

@@ -85,14 +85,15 @@ func ownAttributes() map[string]schema.Attribute {
 // vmAttributes are the attributes of one VM.
 func vmAttributes() map[string]schema.Attribute {
 	all := map[string]schema.Attribute{
-		"cpu":   cpuFields.single("The processors together."),
+		"cpu":   cpuFields.singleAttribute("The processors together."),
 		"vcpus": vcpuFields.byKey("The virtual CPUs that are online, by their numbers."),
-		"memory": memoryFields.single("Memory. What only the guest knows (`available_bytes` to `huge_page_failures`) comes " +
-			"from the driver of its balloon, and is null or old unless the definition has a statistics period."),
+		"memory": memoryFields.singleAttribute(
+			"Memory. What only the guest knows (`available_bytes` to `huge_page_failures`) comes " +
+				"from the driver of its balloon, and is null or old unless the definition has a statistics period."),
 		"disks": diskFields.byKey("The disks, by their keys in the VM's `disks`."),
 		"interfaces": nicFields.byKey("The network interfaces that have a device on the host, by their keys in " +
 			"the VM's `interfaces`."),
-		"job": jobFields.single("The job that runs. Null without `jobs`, or when none runs."),
+		"job": jobFields.singleAttribute("The job that runs. Null without `jobs`, or when none runs."),
 		"perf": schema.MapAttribute{
 			Computed: true, ElementType: types.Int64Type,
 			MarkdownDescription: "Counters of the perf events that the definition enables.",

@@ -11,7 +11,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/eviction"
-	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/moving"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/migrationoptions"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/value"
 )
 
@@ -39,8 +39,8 @@ var descriptions = map[string]string{
 	"origin": "Where the strategy comes from: `" + eviction.OriginMachine + "` (the VM's own), `" +
 		eviction.OriginPolicy + "` or `" + eviction.OriginProvider + "`.",
 	PolicyName: "Name of the `virtfleet_eviction_policy` that matches the VM. Null: none.",
-	moving.PolicyName: "Name of the `virtfleet_migration_policy` that applies to the move. Null: none, or the VM " +
-		"isn't moved.",
+	migrationoptions.PolicyName: "Name of the `virtfleet_migration_policy` that applies to the move. Null: none, or the " +
+		"VM isn't moved.",
 	"method": "What is done with it: `" + strings.Join([]string{
 		eviction.MethodLive, eviction.MethodCold, eviction.MethodShutdown, eviction.MethodSave, eviction.MethodLeave,
 		eviction.MethodExternal, eviction.MethodPinned, eviction.MethodBlocked,
@@ -142,11 +142,11 @@ func Text(steps []eviction.Step) string {
 	}
 	lines := make([]string, len(steps))
 	for i, s := range steps {
-		lines[i] = fmt.Sprintf("  %d. %s: %s", i+1, s.Name, does(s))
+		lines[i] = fmt.Sprintf("  %d. %s: %s", i+1, s.Name, methodText(s))
 		if s.Transfer > 0 {
 			lines[i] += ", " + value.FormatBytes(s.Transfer)
 		}
-		lines[i] += fmt.Sprintf(" (%s, %s)", s.Strategy, from(s))
+		lines[i] += fmt.Sprintf(" (%s, %s)", s.Strategy, originText(s))
 		if s.MigrationPolicy != "" {
 			lines[i] += ", tuned by migration policy " + s.MigrationPolicy
 		}
@@ -157,7 +157,7 @@ func Text(steps []eviction.Step) string {
 	return strings.Join(lines, "\n")
 }
 
-func does(s eviction.Step) string {
+func methodText(s eviction.Step) string {
 	switch s.Method {
 	case eviction.MethodLive:
 		return "moves to " + s.Target + " while it runs"
@@ -178,7 +178,7 @@ func does(s eviction.Step) string {
 	}
 }
 
-func from(s eviction.Step) string {
+func originText(s eviction.Step) string {
 	switch s.Origin {
 	case eviction.OriginPolicy:
 		return "policy " + s.Policy

@@ -9,7 +9,7 @@ import (
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/eviction"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/fleetpolicy"
-	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/moving"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/migrationoptions"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/value"
 )
 
@@ -30,7 +30,7 @@ func (m *model) Known() bool { return !m.Strategy.IsNull() }
 
 // Validate checks what needs no host to check.
 func (m *model) Validate() diag.Diagnostics {
-	diags := moving.Validate(m.MigrationOptions, path.Root(moving.Name))
+	diags := migrationoptions.Validate(m.MigrationOptions, path.Root(migrationoptions.Name))
 	switch strategy := m.Strategy.ValueString(); strategy {
 	case eviction.None, eviction.External:
 		if !m.Fallback.IsNull() && !m.Fallback.IsUnknown() {
@@ -46,7 +46,7 @@ func (m *model) Validate() diag.Diagnostics {
 func (m *model) ToFleet(id string) eviction.Policy {
 	return eviction.Policy{
 		Identity: m.Identity(id), Strategy: m.Strategy.ValueString(), Fallback: m.Fallback.ValueString(),
-		OnCancel: m.OnCancel.ValueString(), Options: moving.Options(m.MigrationOptions),
+		OnCancel: m.OnCancel.ValueString(), Options: migrationoptions.Options(m.MigrationOptions),
 		Priority: int(m.Priority.ValueInt64()), Timeout: m.Timeout.Duration(),
 	}
 }
@@ -56,7 +56,7 @@ func (m *model) FromFleet(p eviction.Policy) {
 	m.Strategy = types.StringValue(p.Strategy)
 	m.Fallback = value.NewStringOrNull(p.Fallback)
 	m.OnCancel = value.NewStringOrNull(p.OnCancel)
-	m.MigrationOptions = moving.FromOptions(p.Options)
+	m.MigrationOptions = migrationoptions.FromOptions(p.Options)
 	if timeout := value.NewDurationPointer(p.Timeout); !timeout.Same(m.Timeout) {
 		m.Timeout = timeout
 	}

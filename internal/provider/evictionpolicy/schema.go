@@ -7,7 +7,7 @@ import (
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/eviction"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/fleetpolicy"
-	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/moving"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/migrationoptions"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/value"
 )
 
@@ -44,7 +44,7 @@ var policySchema = schema.Schema{
 			Optional:   true,
 			Validators: []validator.String{stringvalidator.OneOf(eviction.OnCancels...)},
 		},
-		moving.Name: moving.OfResource("How the VMs are moved. What isn't set here is taken from the " +
+		migrationoptions.Name: migrationoptions.OfResource("How the VMs are moved. What isn't set here is taken from the " +
 			"`virtfleet_migration_policy` that applies to the VM, then from the provider's block."),
 		"priority": schema.Int64Attribute{
 			MarkdownDescription: "VMs with the highest priority leave first. Default: `0`.",

@@ -49,8 +49,8 @@ func Attributes(own map[string]schema.Attribute) map[string]schema.Attribute {
 				Optional:            true,
 				Validators:          []validator.Map{mapvalidator.SizeAtLeast(1)},
 			},
-			"names": names("Names of VMs. The VM must have one of them."),
-			"hosts": names("Names of hosts, keys of the provider's `hosts`. The VM must be on one of them."),
+			"names": namesAttribute("Names of VMs. The VM must have one of them."),
+			"hosts": namesAttribute("Names of hosts, keys of the provider's `hosts`. The VM must be on one of them."),
 		},
 	}
 	own["stale_hosts"] = schema.ListAttribute{
@@ -61,7 +61,7 @@ func Attributes(own map[string]schema.Attribute) map[string]schema.Attribute {
 	return own
 }
 
-func names(description string) schema.Attribute {
+func namesAttribute(description string) schema.Attribute {
 	return schema.ListAttribute{
 		MarkdownDescription: description, ElementType: types.StringType, Optional: true,
 		Validators: []validator.List{listvalidator.SizeAtLeast(1), listvalidator.UniqueValues()},

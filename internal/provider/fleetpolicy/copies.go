@@ -8,8 +8,8 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/value"
 )
 
-// survey returns a policy that some host has, and a host that can't tell.
-func survey[P policy.Policy](copies []records.PolicyCopy[P]) (found *P, silent *records.PolicyCopy[P]) {
+// foundAndSilent returns a policy that some host has, and a host that can't tell.
+func foundAndSilent[P policy.Policy](copies []records.PolicyCopy[P]) (found *P, silent *records.PolicyCopy[P]) {
 	for i, c := range copies {
 		switch {
 		case c.Err != nil:
@@ -21,9 +21,9 @@ func survey[P policy.Policy](copies []records.PolicyCopy[P]) (found *P, silent *
 	return found, silent
 }
 
-// take makes the state what the hosts say: as before if any of them says so, else what the first one has. Those that
-// say otherwise are stale. A silent host is as it was.
-func take[P policy.Policy](m Model[P], copies []records.PolicyCopy[P], found P) {
+// setFromCopies makes the state what the hosts say: as before if any of them says so, else what the first one has.
+// Those that say otherwise are stale. A silent host is as it was.
+func setFromCopies[P policy.Policy](m Model[P], copies []records.PolicyCopy[P], found P) {
 	if m.Known() {
 		before := m.ToFleet(found.Identified().ID)
 		for _, c := range copies {

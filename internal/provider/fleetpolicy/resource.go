@@ -100,7 +100,7 @@ func (r *managed[P]) ModifyPlan(
 		return
 	}
 	if req.State.Raw.IsNull() {
-		resp.Diagnostics.Append(r.namesake(ctx, req)...)
+		resp.Diagnostics.Append(r.warnOfNamesake(ctx, req)...)
 		return
 	}
 	if !r.Asks("update", r.kind.Noun, &resp.Diagnostics) {
@@ -109,9 +109,9 @@ func (r *managed[P]) ModifyPlan(
 	resp.Diagnostics.Append(resp.Plan.SetAttribute(ctx, path.Root("stale_hosts"), value.NewStringList([]string{}))...)
 }
 
-// namesake warns of another policy of the same name, which apply refuses to duplicate. The plan may be about to remove
-// it: nothing tells a resource whether it replaces another one.
-func (r *managed[P]) namesake(ctx context.Context, req resource.ModifyPlanRequest) diag.Diagnostics {
+// warnOfNamesake warns of another policy of the same name, which apply refuses to duplicate. The plan may be about to
+// remove it: nothing tells a resource whether it replaces another one.
+func (r *managed[P]) warnOfNamesake(ctx context.Context, req resource.ModifyPlanRequest) diag.Diagnostics {
 	var name types.String
 	diags := req.Plan.GetAttribute(ctx, path.Root("name"), &name)
 	if diags.HasError() || r.Data.Unknown || name.ValueString() == "" {
@@ -121,7 +121,7 @@ func (r *managed[P]) namesake(ctx context.Context, req resource.ModifyPlanReques
 	if err != nil {
 		return nil
 	}
-	found, _ := survey(copies)
+	found, _ := foundAndSilent(copies)
 	if found == nil {
 		return nil
 	}
@@ -166,7 +166,7 @@ func (r *managed[P]) newID(ctx context.Context, plan Model[P]) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if found, _ := survey(copies); found != nil {
+	if found, _ := foundAndSilent(copies); found != nil {
 		return (*found).Identified().ID, nil
 	}
 	return uuid.NewString(), nil
@@ -185,7 +185,7 @@ func (r *managed[P]) Read(ctx context.Context, req resource.ReadRequest, resp *r
 		resp.Diagnostics.Append(r.failure(state, "read", err, began).Error())
 		return
 	}
-	found, silent := survey(copies)
+	found, silent := foundAndSilent(copies)
 	switch {
 	case found == nil && silent == nil:
 		resp.State.RemoveResource(ctx)
@@ -201,7 +201,7 @@ func (r *managed[P]) Read(ctx context.Context, req resource.ReadRequest, resp *r
 	if found == nil {
 		return
 	}
-	take(state, copies, *found)
+	setFromCopies(state, copies, *found)
 	resp.Diagnostics.Append(resp.State.Set(ctx, state)...)
 }
 
@@ -250,7 +250,7 @@ func (r *managed[P]) ImportState(
 		return req.ID == p.Identified().ID || req.ID == p.Identified().Name
 	})
 	if err == nil {
-		found, silent := survey(copies)
+		found, silent := foundAndSilent(copies)
 		switch {
 		case found != nil:
 			resp.Diagnostics.Append(resp.State.SetAttribute(ctx, path.Root("id"), (*found).Identified().ID)...)

@@ -33,9 +33,9 @@ func usersAttribute() schema.ListNestedAttribute {
 		Computed:            true,
 		MarkdownDescription: "Users who are logged in. Empty if there are none.",
 		NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
-			"name":       text("Name of the user."),
-			"domain":     text("Domain of the account, on Windows."),
-			"login_time": text("When the user logged in (RFC 3339)."),
+			"name":       computedString("Name of the user."),
+			"domain":     computedString("Domain of the account, on Windows."),
+			"login_time": computedString("When the user logged in (RFC 3339)."),
 		}},
 	}
 }
@@ -58,8 +58,8 @@ func vcpusAttribute() schema.SingleNestedAttribute {
 		Computed:            true,
 		MarkdownDescription: "The virtual CPUs, as the guest sees them.",
 		Attributes: map[string]schema.Attribute{
-			"present": number("Number that it sees."),
-			"online":  number("Number that it uses."),
+			"present": computedNumber("Number that it sees."),
+			"online":  computedNumber("Number that it uses."),
 		},
 	}
 }
@@ -72,7 +72,7 @@ func fromUsers(all []libvirt.GuestUser) []user {
 	for _, u := range all {
 		m := user{Name: orNull(u.Name), Domain: orNull(u.Domain)}
 		if u.LoginTimeMS != nil {
-			m.LoginTime = orNull(time.UnixMilli(*whole(*u.LoginTimeMS)).UTC().Format(time.RFC3339))
+			m.LoginTime = orNull(time.UnixMilli(*wholeNumber(*u.LoginTimeMS)).UTC().Format(time.RFC3339))
 		}
 		models = append(models, m)
 	}

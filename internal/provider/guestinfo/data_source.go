@@ -49,7 +49,7 @@ func (d *DataSource) Read(ctx context.Context, req datasource.ReadRequest, resp 
 		fail(nil, err)
 		return
 	}
-	if vm, err = d.wait(ctx, vm, config.Wait.Or(0)); err != nil {
+	if vm, err = d.awaitAgent(ctx, vm, config.Wait.Or(0)); err != nil {
 		fail(vm, err)
 		return
 	}
@@ -67,8 +67,8 @@ func (d *DataSource) Read(ctx context.Context, req datasource.ReadRequest, resp 
 	resp.Diagnostics.Append(resp.State.Set(ctx, state)...)
 }
 
-// wait gives the agent time to come up, if the user asked for that. The report tells whether it did.
-func (d *DataSource) wait(ctx context.Context, vm *fleet.VM, atMost time.Duration) (*fleet.VM, error) {
+// awaitAgent gives the agent time to come up, if the user asked for that. The report tells whether it did.
+func (d *DataSource) awaitAgent(ctx context.Context, vm *fleet.VM, atMost time.Duration) (*fleet.VM, error) {
 	if atMost == 0 || !vm.Active {
 		return vm, nil
 	}

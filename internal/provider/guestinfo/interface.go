@@ -38,30 +38,30 @@ func interfacesAttribute() schema.ListNestedAttribute {
 		Computed:            true,
 		MarkdownDescription: "Network interfaces of the guest, the loopback included, in the agent's order.",
 		NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
-			"name": text("Name in the guest, such as `eth0`."),
-			"mac": text("MAC address, the same as in the VM's `interfaces`. Null if " +
+			"name": computedString("Name in the guest, such as `eth0`."),
+			"mac": computedString("MAC address, the same as in the VM's `interfaces`. Null if " +
 				"it has none."),
 			"addresses": schema.ListNestedAttribute{
 				Computed:            true,
 				MarkdownDescription: "Addresses of the interface, in the agent's order.",
 				NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
-					"type":   text("`ipv4` or `ipv6`."),
-					"ip":     text("The address."),
-					"prefix": number("Length of the network's prefix in bits."),
+					"type":   computedString("`ipv4` or `ipv6`."),
+					"ip":     computedString("The address."),
+					"prefix": computedNumber("Length of the network's prefix in bits."),
 				}},
 			},
 			"counters": schema.SingleNestedAttribute{
 				Computed:            true,
 				MarkdownDescription: "Traffic, as the guest counts it. Null without `raw_commands`.",
 				Attributes: map[string]schema.Attribute{
-					"rx_bytes":   number("Bytes received."),
-					"rx_packets": number("Packets received."),
-					"rx_errors":  number("Packets that arrived broken."),
-					"rx_dropped": number("Packets received and dropped."),
-					"tx_bytes":   number("Bytes sent."),
-					"tx_packets": number("Packets sent."),
-					"tx_errors":  number("Packets that couldn't be sent."),
-					"tx_dropped": number("Packets dropped instead of sent."),
+					"rx_bytes":   computedNumber("Bytes received."),
+					"rx_packets": computedNumber("Packets received."),
+					"rx_errors":  computedNumber("Packets that arrived broken."),
+					"rx_dropped": computedNumber("Packets received and dropped."),
+					"tx_bytes":   computedNumber("Bytes sent."),
+					"tx_packets": computedNumber("Packets sent."),
+					"tx_errors":  computedNumber("Packets that couldn't be sent."),
+					"tx_dropped": computedNumber("Packets dropped instead of sent."),
 				},
 			},
 		}},
@@ -80,9 +80,9 @@ func fromInterfaces(r *guest.Report) []interfaceModel {
 		}
 		if c, counted := r.Counters[i.Name]; counted {
 			m.Counters = &counters{
-				RXBytes: whole(c.RXBytes), RXPackets: whole(c.RXPackets), RXErrors: whole(c.RXErrors),
-				RXDropped: whole(c.RXDropped), TXBytes: whole(c.TXBytes), TXPackets: whole(c.TXPackets),
-				TXErrors: whole(c.TXErrors), TXDropped: whole(c.TXDropped),
+				RXBytes: wholeNumber(c.RXBytes), RXPackets: wholeNumber(c.RXPackets), RXErrors: wholeNumber(c.RXErrors),
+				RXDropped: wholeNumber(c.RXDropped), TXBytes: wholeNumber(c.TXBytes), TXPackets: wholeNumber(c.TXPackets),
+				TXErrors: wholeNumber(c.TXErrors), TXDropped: wholeNumber(c.TXDropped),
 			}
 		}
 		models = append(models, m)
@@ -98,23 +98,23 @@ func orNull(s string) *string {
 	return &s
 }
 
-// whole fits a count into Terraform's numbers.
-func whole(n uint64) *int64 { return new(int64(n)) } //nolint:gosec // Nothing here comes near 8 EiB.
+// wholeNumber fits a count into Terraform's numbers.
+func wholeNumber(n uint64) *int64 { return new(int64(n)) } //nolint:gosec // Nothing here comes near 8 EiB.
 
 // wholeOrNull is null for what wasn't reported.
 func wholeOrNull(n *uint64) *int64 {
 	if n == nil {
 		return nil
 	}
-	return whole(*n)
+	return wholeNumber(*n)
 }
 
-// text is a computed string.
-func text(description string) schema.StringAttribute {
+// computedString is a computed string.
+func computedString(description string) schema.StringAttribute {
 	return schema.StringAttribute{Computed: true, MarkdownDescription: description}
 }
 
-// number is a computed whole number.
-func number(description string) schema.Int64Attribute {
+// computedNumber is a computed whole number.
+func computedNumber(description string) schema.Int64Attribute {
 	return schema.Int64Attribute{Computed: true, MarkdownDescription: description}
 }

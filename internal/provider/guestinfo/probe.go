@@ -56,10 +56,10 @@ func probeResultAttribute() schema.SingleNestedAttribute {
 		Attributes: map[string]schema.Attribute{
 			"exited": schema.BoolAttribute{Computed: true, MarkdownDescription: "Whether the command ended in " +
 				"time."},
-			"exit_status":  number("Exit status of the command. Null if it didn't exit by itself."),
-			"signal":       number("Signal that ended the command. Null if none did."),
-			"output":       text("Standard output of the command."),
-			"error_output": text("Standard error of the command."),
+			"exit_status":  computedNumber("Exit status of the command. Null if it didn't exit by itself."),
+			"signal":       computedNumber("Signal that ended the command. Null if none did."),
+			"output":       computedString("Standard output of the command."),
+			"error_output": computedString("Standard error of the command."),
 			"truncated": schema.BoolAttribute{
 				Computed: true, MarkdownDescription: "Whether the command wrote more than the agent keeps.",
 			},
@@ -79,7 +79,7 @@ func fromProbe(r *guest.ProbeResult) *probeResult {
 		return nil
 	}
 	m := &probeResult{
-		Exited: r.Exited, Output: readable(r.Output), ErrorOutput: readable(r.ErrorOutput), Truncated: r.Truncated,
+		Exited: r.Exited, Output: readableText(r.Output), ErrorOutput: readableText(r.ErrorOutput), Truncated: r.Truncated,
 	}
 	if r.ExitStatus != nil {
 		m.ExitStatus = new(int64(*r.ExitStatus))
@@ -90,5 +90,5 @@ func fromProbe(r *guest.ProbeResult) *probeResult {
 	return m
 }
 
-// readable makes text of bytes: Terraform's strings are UTF-8.
-func readable(b []byte) string { return strings.ToValidUTF8(string(b), "\ufffd") }
+// readableText makes text of bytes: Terraform's strings are UTF-8.
+func readableText(b []byte) string { return strings.ToValidUTF8(string(b), "\ufffd") }

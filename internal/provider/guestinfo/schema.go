@@ -62,7 +62,7 @@ func ownAttributes() map[string]schema.Attribute {
 			Computed: true, ElementType: types.StringType,
 			MarkdownDescription: "Commands that this data source needs and the agent doesn't support. Null if unknown.",
 		},
-		"hostname":        text("Hostname of the guest."),
+		"hostname":        computedString("Hostname of the guest."),
 		"os":              OSAttribute(),
 		"timezone":        timezoneAttribute(),
 		"users":           usersAttribute(),
@@ -71,12 +71,12 @@ func ownAttributes() map[string]schema.Attribute {
 		"interfaces":      interfacesAttribute(),
 		"load":            loadAttribute(),
 		"vcpus":           vcpusAttribute(),
-		"fsfreeze_status": text("`thawed`, or `frozen` while a backup is taken. Null without `raw_commands`."),
+		"fsfreeze_status": computedString("`thawed`, or `frozen` while a backup is taken. Null without `raw_commands`."),
 		"probe_result":    probeResultAttribute(),
 		"unavailable": schema.MapAttribute{
 			Computed: true, ElementType: types.StringType,
 			MarkdownDescription: "Why something isn't known, by group: one of " + groupNames() + ". The reason begins with " +
-				"what a program can compare: " + reasons() + ".",
+				"what a program can compare: " + reasonsText() + ".",
 		},
 	}
 }
@@ -89,7 +89,7 @@ func groupNames() string {
 	return strings.Join(all, ", ")
 }
 
-func reasons() string {
+func reasonsText() string {
 	var all []string
 	for _, why := range guest.Reasons() {
 		all = append(all, "`"+string(why)+"`")

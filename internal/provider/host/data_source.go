@@ -60,7 +60,7 @@ func (d *DataSource) Read(ctx context.Context, req datasource.ReadRequest, resp 
 	}
 	if len(all) == 0 {
 		resp.Diagnostics.AddAttributeError(path.Root("name"), "Unable to find host", fmt.Sprintf(
-			"%q is not among the provider's hosts: %s.", name, names(d.Data.Fleet.HostNames())))
+			"%q is not among the provider's hosts: %s.", name, namesText(d.Data.Fleet.HostNames())))
 		return
 	}
 	status := all[0]
@@ -82,7 +82,7 @@ func (d *DataSource) Read(ctx context.Context, req datasource.ReadRequest, resp 
 	})...)
 }
 
-func names(all []string) string {
+func namesText(all []string) string {
 	quoted := make([]string, len(all))
 	for i, name := range all {
 		quoted[i] = strconv.Quote(name)

@@ -32,10 +32,11 @@ func detailAttributes() map[string]schema.Attribute {
 			Computed:            true,
 			MarkdownDescription: "The VMs that the host knows, by id." + asked,
 			NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
-				"name": text("Name of the VM."),
-				"role": text("Role of the host: `active` if the VM runs there; `source` or `target` while it moves; `defined` " +
-					"if it is off; `leftover` if it is on another host and left a definition behind. Null if unknown."),
-				"status": text("Status of the VM, as KubeVirt prints it."),
+				"name": computedString("Name of the VM."),
+				"role": computedString(
+					"Role of the host: `active` if the VM runs there; `source` or `target` while it moves; `defined` " +
+						"if it is off; `leftover` if it is on another host and left a definition behind. Null if unknown."),
+				"status": computedString("Status of the VM, as KubeVirt prints it."),
 			}},
 		},
 	}
@@ -72,10 +73,11 @@ func numaAttribute() schema.ListNestedAttribute {
 		Computed:            true,
 		MarkdownDescription: "The host's NUMA cells, in the order of their numbers." + asked,
 		NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
-			"id":           number("Number of the cell."),
-			"memory_bytes": number("Memory of the cell."),
-			"free_memory_bytes": number("Memory of the cell that is unused now. The host's file cache counts as used. The " +
-				"memory that may still be committed to VMs is the host's `free_memory_bytes`."),
+			"id":           computedNumber("Number of the cell."),
+			"memory_bytes": computedNumber("Memory of the cell."),
+			"free_memory_bytes": computedNumber(
+				"Memory of the cell that is unused now. The host's file cache counts as used. The " +
+					"memory that may still be committed to VMs is the host's `free_memory_bytes`."),
 			"cpus": schema.ListAttribute{
 				Computed: true, ElementType: types.Int64Type,
 				MarkdownDescription: "Numbers of its logical processors.",
@@ -88,9 +90,9 @@ func numaAttribute() schema.ListNestedAttribute {
 			"pages": schema.ListNestedAttribute{
 				Computed: true, MarkdownDescription: "Its memory by size of pages, the larger ones being huge pages.",
 				NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
-					"size_bytes": number("Size of a page."),
-					"total":      number("How many of them there are."),
-					"free":       number("How many of them are free now. Null if the host doesn't report it."),
+					"size_bytes": computedNumber("Size of a page."),
+					"total":      computedNumber("How many of them there are."),
+					"free":       computedNumber("How many of them are free now. Null if the host doesn't report it."),
 				}},
 			},
 		}},
@@ -105,7 +107,8 @@ func fromNUMA(cells []libvirt.NUMACell, free []libvirt.NUMAFree) []numaCell {
 	all := make([]numaCell, len(cells))
 	for i, c := range cells {
 		cell := numaCell{
-			ID: int64(c.ID), MemoryBytes: whole(c.MemoryBytes), FreeBytes: whole(free[i].MemoryBytes), CPUs: []int64{},
+			ID: int64(c.ID), MemoryBytes: wholeNumber(c.MemoryBytes), FreeBytes: wholeNumber(free[i].MemoryBytes),
+			CPUs:      []int64{},
 			Distances: make(map[string]int64, len(c.Distances)), Pages: []pagePool{},
 		}
 		for _, id := range c.CPUs {
@@ -115,9 +118,9 @@ func fromNUMA(cells []libvirt.NUMACell, free []libvirt.NUMAFree) []numaCell {
 			cell.Distances[strconv.Itoa(to)] = int64(distance)
 		}
 		for _, p := range c.Pages {
-			pool := pagePool{SizeBytes: whole(p.SizeBytes), Total: whole(p.Pages)}
+			pool := pagePool{SizeBytes: wholeNumber(p.SizeBytes), Total: wholeNumber(p.Pages)}
 			if n, known := free[i].Pages[p.SizeBytes]; known {
-				pool.Free = new(whole(n))
+				pool.Free = new(wholeNumber(n))
 			}
 			cell.Pages = append(cell.Pages, pool)
 		}
@@ -140,9 +143,9 @@ func cpuAttribute() schema.SingleNestedAttribute {
 		Computed:            true,
 		MarkdownDescription: "What VMs can get as a CPU here." + asked,
 		Attributes: map[string]schema.Attribute{
-			"domain_type": text("Domain type that this describes: that of VMs without `type`."),
-			"host_model":  text("CPU model of `cpu.mode = \"host-model\"`. Null if the host has no such mode."),
-			"vendor":      text("Vendor of that model."),
+			"domain_type": computedString("Domain type that this describes: that of VMs without `type`."),
+			"host_model":  computedString("CPU model of `cpu.mode = \"host-model\"`. Null if the host has no such mode."),
+			"vendor":      computedString("Vendor of that model."),
 			"features": schema.ListAttribute{
 				Computed: true, ElementType: types.StringType,
 				MarkdownDescription: "Features that `host-model` adds to that model.",
@@ -185,15 +188,15 @@ func sysinfoAttribute() schema.SingleNestedAttribute {
 		MarkdownDescription: "What the host's firmware reports about the host (SMBIOS). Null if it reports nothing, see " +
 			"`unavailable`." + asked,
 		Attributes: map[string]schema.Attribute{
-			"manufacturer": text("Manufacturer of the host."),
-			"product":      text("Product name."),
-			"version":      text("Version of the product."),
-			"serial":       text("Serial number."),
-			"uuid":         text("UUID that the manufacturer gave it."),
-			"family":       text("Product family."),
-			"bios_vendor":  text("Vendor of the firmware."),
-			"bios_version": text("Version of the firmware."),
-			"bios_date":    text("Date of the firmware."),
+			"manufacturer": computedString("Manufacturer of the host."),
+			"product":      computedString("Product name."),
+			"version":      computedString("Version of the product."),
+			"serial":       computedString("Serial number."),
+			"uuid":         computedString("UUID that the manufacturer gave it."),
+			"family":       computedString("Product family."),
+			"bios_vendor":  computedString("Vendor of the firmware."),
+			"bios_version": computedString("Version of the firmware."),
+			"bios_date":    computedString("Date of the firmware."),
 		},
 	}
 }

@@ -94,15 +94,15 @@ func FromStatus(ctx context.Context, s fleet.HostStatus) (Model, diag.Diagnostic
 	m.UUID = value.NewStringOrNull(s.Info.UUID)
 	m.Hostname = value.NewStringOrNull(s.Info.Hostname)
 	m.Driver = value.NewStringOrNull(s.Info.Driver)
-	m.LibvirtVersion = version(s.Info.LibvirtVersion)
-	m.HypervisorVersion = version(s.Info.HypervisorVersion)
+	m.LibvirtVersion = versionOrNull(s.Info.LibvirtVersion)
+	m.HypervisorVersion = versionOrNull(s.Info.HypervisorVersion)
 	m.Arch = value.NewStringOrNull(s.Info.Arch)
 	m.CPUModel = value.NewStringOrNull(s.Info.CPUModel)
 	m.CPUs = types.Int64Value(int64(s.Info.CPUs))
-	m.MemoryBytes = bytes(s.Info.MemoryBytes)
-	m.MemoryLimitBytes = bytes(s.MemoryLimit)
-	m.CommittedBytes = bytes(s.CommittedMemory)
-	m.FreeBytes = bytes(s.FreeMemory)
+	m.MemoryBytes = memoryNumber(s.Info.MemoryBytes)
+	m.MemoryLimitBytes = memoryNumber(s.MemoryLimit)
+	m.CommittedBytes = memoryNumber(s.CommittedMemory)
+	m.FreeBytes = memoryNumber(s.FreeMemory)
 	m.VMCount = types.Int64Value(int64(s.Domains))
 	m.ActiveVMCount = types.Int64Value(int64(s.ActiveDomains))
 	m.details = fromDetails(s)
@@ -121,11 +121,11 @@ func FromStatus(ctx context.Context, s fleet.HostStatus) (Model, diag.Diagnostic
 		m.Networks = value.NewStringList(networks)
 	}
 	var diags diag.Diagnostics
-	m.Guests, diags = guests(ctx, s.Info.Guests)
+	m.Guests, diags = guestsMap(ctx, s.Info.Guests)
 	return m, diags
 }
 
-func guests(ctx context.Context, all []libvirt.Guest) (types.Map, diag.Diagnostics) {
+func guestsMap(ctx context.Context, all []libvirt.Guest) (types.Map, diag.Diagnostics) {
 	byArch := make(map[string]guestModel, len(all))
 	for _, g := range all {
 		byArch[g.Arch] = guestModel{
@@ -136,13 +136,13 @@ func guests(ctx context.Context, all []libvirt.Guest) (types.Map, diag.Diagnosti
 	return types.MapValueFrom(ctx, guestType, byArch)
 }
 
-// version is null for a version that isn't known.
-func version(v libvirt.Version) types.String {
+// versionOrNull is null for a version that isn't known.
+func versionOrNull(v libvirt.Version) types.String {
 	if v == (libvirt.Version{}) {
 		return types.StringNull()
 	}
 	return types.StringValue(v.String())
 }
 
-// bytes fits an amount of memory into Terraform's numbers.
-func bytes(n uint64) types.Int64 { return types.Int64Value(whole(n)) }
+// memoryNumber fits an amount of memory into Terraform's numbers.
+func memoryNumber(n uint64) types.Int64 { return types.Int64Value(wholeNumber(n)) }

@@ -36,28 +36,28 @@ func nodeDevicesAttribute() schema.MapNestedAttribute {
 		MarkdownDescription: "Devices of the host by libvirt's names, such as `pci_0000_01_00_0`. What doesn't apply to a " +
 			"device, or isn't known, is null." + asked,
 		NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
-			"capability":  text("What it is, such as `pci`, `usb_device`, `net`, `storage` or `mdev`."),
-			"parent":      text("Name of the device that it is a part of."),
-			"driver":      text("The host's driver that has it; `vfio-pci` where it is set aside for VMs."),
-			"vendor_id":   text("Number of its vendor, such as `0x8086`."),
-			"vendor":      text("Name of its vendor."),
-			"product_id":  text("Number of the product."),
-			"product":     text("Name of the product; of a disk, its model."),
-			"address":     text("Where a PCI device is, such as `0000:01:00.0`, or the MAC of a network interface."),
-			"device":      text("What the host calls it: `eth0`, `/dev/sda`, `/dev/bus/usb/001/002`."),
-			"serial":      text("Serial number of a disk."),
-			"size_bytes":  number("Size of a disk."),
-			"numa_cell":   number("The NUMA cell that it is near to."),
-			"iommu_group": number("Its IOMMU group. Devices of one group can only be assigned to one VM, together."),
-			"physical_function": text("PCI address of the device that this is an SR-IOV virtual function " +
+			"capability":  computedString("What it is, such as `pci`, `usb_device`, `net`, `storage` or `mdev`."),
+			"parent":      computedString("Name of the device that it is a part of."),
+			"driver":      computedString("The host's driver that has it; `vfio-pci` where it is set aside for VMs."),
+			"vendor_id":   computedString("Number of its vendor, such as `0x8086`."),
+			"vendor":      computedString("Name of its vendor."),
+			"product_id":  computedString("Number of the product."),
+			"product":     computedString("Name of the product; of a disk, its model."),
+			"address":     computedString("Where a PCI device is, such as `0000:01:00.0`, or the MAC of a network interface."),
+			"device":      computedString("What the host calls it: `eth0`, `/dev/sda`, `/dev/bus/usb/001/002`."),
+			"serial":      computedString("Serial number of a disk."),
+			"size_bytes":  computedNumber("Size of a disk."),
+			"numa_cell":   computedNumber("The NUMA cell that it is near to."),
+			"iommu_group": computedNumber("Its IOMMU group. Devices of one group can only be assigned to one VM, together."),
+			"physical_function": computedString("PCI address of the device that this is an SR-IOV virtual function " +
 				"of."),
 			"virtual_functions": schema.ListAttribute{
 				Computed: true, ElementType: types.StringType,
 				MarkdownDescription: "PCI addresses of the SR-IOV virtual functions that it has. Null if it can have none.",
 			},
-			"max_virtual_functions": number("How many virtual functions it can have."),
-			"mdev_type":             text("Type of a mediated device."),
-			"mdev_uuid":             text("UUID of a mediated device."),
+			"max_virtual_functions": computedNumber("How many virtual functions it can have."),
+			"mdev_type":             computedString("Type of a mediated device."),
+			"mdev_uuid":             computedString("UUID of a mediated device."),
 			"mdev_types": schema.MapAttribute{
 				Computed: true, ElementType: types.Int64Type,
 				MarkdownDescription: "How many more mediated devices of each type it has room for. Null if it can have none.",
@@ -75,12 +75,13 @@ func fromNodeDevices(list []libvirt.NodeDevice) map[string]nodeDevice {
 		device := nodeDevice{
 			Capability: d.Capability, Parent: orNull(d.Parent), Driver: orNull(d.Driver), VendorID: orNull(d.VendorID),
 			Vendor: orNull(d.Vendor), ProductID: orNull(d.ProductID), Product: orNull(d.Product), Address: orNull(d.Address),
-			Device: orNull(d.Device), Serial: orNull(d.Serial), NUMACell: count(d.NUMACell), IOMMUGroup: count(d.IOMMUGroup),
+			Device: orNull(d.Device), Serial: orNull(d.Serial), NUMACell: int64Pointer(d.NUMACell),
+			IOMMUGroup:       int64Pointer(d.IOMMUGroup),
 			PhysicalFunction: orNull(d.PhysicalFunction), VirtualFunctions: d.VirtualFunctions,
-			MaxVirtualFunctions: count(d.MaxVirtualFunctions), MdevType: orNull(d.MdevType), MdevUUID: orNull(d.MdevUUID),
+			MaxVirtualFunctions: int64Pointer(d.MaxVirtualFunctions), MdevType: orNull(d.MdevType), MdevUUID: orNull(d.MdevUUID),
 		}
 		if d.SizeBytes != nil {
-			device.SizeBytes = new(whole(*d.SizeBytes))
+			device.SizeBytes = new(wholeNumber(*d.SizeBytes))
 		}
 		if d.MdevTypes != nil {
 			device.MdevTypes = make(map[string]int64, len(d.MdevTypes))
@@ -93,13 +94,13 @@ func fromNodeDevices(list []libvirt.NodeDevice) map[string]nodeDevice {
 	return all
 }
 
-// text is a computed string.
-func text(description string) schema.StringAttribute {
+// computedString is a computed string.
+func computedString(description string) schema.StringAttribute {
 	return schema.StringAttribute{Computed: true, MarkdownDescription: description}
 }
 
-// number is a computed whole number.
-func number(description string) schema.Int64Attribute {
+// computedNumber is a computed whole number.
+func computedNumber(description string) schema.Int64Attribute {
 	return schema.Int64Attribute{Computed: true, MarkdownDescription: description}
 }
 
@@ -111,12 +112,12 @@ func orNull(s string) *string {
 	return &s
 }
 
-func count(n *int) *int64 {
+func int64Pointer(n *int) *int64 {
 	if n == nil {
 		return nil
 	}
 	return new(int64(*n))
 }
 
-// whole fits an amount into Terraform's numbers.
-func whole(n uint64) int64 { return int64(n) } //nolint:gosec // No host has 8 EiB.
+// wholeNumber fits an amount into Terraform's numbers.
+func wholeNumber(n uint64) int64 { return int64(n) } //nolint:gosec // No host has 8 EiB.

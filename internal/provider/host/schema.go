@@ -69,9 +69,9 @@ func cordonAttributes() map[string]schema.Attribute {
 		"cordon": schema.SingleNestedAttribute{
 			Computed: true, MarkdownDescription: "Cordon of the host. Null if the host isn't cordoned.",
 			Attributes: map[string]schema.Attribute{
-				"owner": text("Run that cordoned the host."),
-				"since": text("When it was cordoned (RFC 3339)."),
-				"why":   text("Reason."),
+				"owner": computedString("Run that cordoned the host."),
+				"since": computedString("When it was cordoned (RFC 3339)."),
+				"why":   computedString("Reason."),
 			},
 		},
 		"unavailable": schema.MapAttribute{

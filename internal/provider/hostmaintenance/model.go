@@ -48,8 +48,8 @@ func (m *model) readReason(why string) {
 	}
 }
 
-// take records what became of each VM.
-func (m *model) take(steps []hostrecord.Step, drained bool) {
+// setSteps records what became of each VM.
+func (m *model) setSteps(steps []hostrecord.Step, drained bool) {
 	m.Drained = types.BoolValue(drained)
 	results := make([]attr.Value, len(steps))
 	for i, s := range steps {
@@ -62,7 +62,7 @@ func (m *model) take(steps []hostrecord.Step, drained bool) {
 	m.Results = types.ListValueMust(resultType, results)
 }
 
-// rests says that the plan leaves the host as it is: it is empty, and no more VMs are to leave than did before.
-func (m *model) rests(state *model) bool {
+// leavesHost says that the plan leaves the host as it is: it is empty, and no more VMs are to leave than did before.
+func (m *model) leavesHost(state *model) bool {
 	return state.Drained.ValueBool() && (!m.MoveStopped.ValueBool() || state.MoveStopped.ValueBool())
 }

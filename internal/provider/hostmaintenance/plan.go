@@ -34,7 +34,7 @@ func (r *Resource) ModifyPlan(
 		return
 	}
 	plan.Drained, plan.Results = types.BoolValue(true), types.ListUnknown(resultType)
-	rests := again && !plan.MoveStopped.IsUnknown() && plan.rests(&state)
+	rests := again && !plan.MoveStopped.IsUnknown() && plan.leavesHost(&state)
 	if rests {
 		plan.Results = state.Results
 	}
@@ -45,12 +45,12 @@ func (r *Resource) ModifyPlan(
 	case r.Data.Unknown, plan.Host.IsUnknown(), plan.Steps.IsUnknown(), plan.MoveStopped.IsUnknown():
 	case rests:
 	default:
-		resp.Diagnostics.Append(r.explain(ctx, &plan)...)
+		resp.Diagnostics.Append(r.explainPlan(ctx, &plan)...)
 	}
 }
 
-// explain says what apply will do, and what keeps it from doing so.
-func (r *Resource) explain(ctx context.Context, m *model) diag.Diagnostics {
+// explainPlan says what apply will do, and what keeps it from doing so.
+func (r *Resource) explainPlan(ctx context.Context, m *model) diag.Diagnostics {
 	steps, diags := evacuation.ToFleet(ctx, m.Steps)
 	if diags.HasError() {
 		return diags

@@ -71,7 +71,7 @@ func (r *Resource) Create(ctx context.Context, req resource.CreateRequest, resp 
 	if results == nil && err != nil {
 		return // Nothing was touched.
 	}
-	plan.take(results, err == nil)
+	plan.setSteps(results, err == nil)
 	resp.Diagnostics.Append(resp.State.Set(ctx, &plan)...)
 }
 
@@ -115,7 +115,7 @@ func (r *Resource) Read(ctx context.Context, req resource.ReadRequest, resp *res
 	if record.Cordon != nil {
 		state.readReason(record.Cordon.Why)
 	}
-	state.take(e.Steps, e.Done && record.Cordon != nil && len(running) == 0)
+	state.setSteps(e.Steps, e.Done && record.Cordon != nil && len(running) == 0)
 	resp.Diagnostics.Append(resp.State.Set(ctx, &state)...)
 }
 
@@ -139,7 +139,7 @@ func (r *Resource) Update(ctx context.Context, req resource.UpdateRequest, resp 
 	if resp.Diagnostics.HasError() {
 		return
 	}
-	if plan.rests(&state) {
+	if plan.leavesHost(&state) {
 		if want.Why != state.toFleet().Why {
 			if err := r.Data.Fleet.Cordon(working, want.Host, want.ID, want.Why); err != nil {
 				resp.Diagnostics.Append(plan.failure("update", err, began).Within(working).Error())
@@ -156,7 +156,7 @@ func (r *Resource) Update(ctx context.Context, req resource.UpdateRequest, resp 
 	if results == nil && err != nil {
 		return
 	}
-	plan.take(results, err == nil)
+	plan.setSteps(results, err == nil)
 	resp.Diagnostics.Append(resp.State.Set(ctx, &plan)...)
 }
 

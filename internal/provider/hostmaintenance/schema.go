@@ -78,13 +78,14 @@ func (r *Resource) Schema(ctx context.Context, _ resource.SchemaRequest, resp *r
 				NestedObject: schema.NestedAttributeObject{
 					CustomType: resultType,
 					Attributes: map[string]schema.Attribute{
-						"id":     result("UUID of the VM."),
-						"name":   result("Name of the VM."),
-						"method": result("What was to be done with the VM."),
-						"target": result("Host that the VM was moved to, or was to be moved to. Null: none."),
-						"result": result("What was done with the VM: `Moved`, `ColdMoved`, `ShutDown`, `Saved`, `Left` or `Failed`. " +
-							"Null: nothing yet."),
-						"reason": result("Why it failed."),
+						"id":     resultAttribute("UUID of the VM."),
+						"name":   resultAttribute("Name of the VM."),
+						"method": resultAttribute("What was to be done with the VM."),
+						"target": resultAttribute("Host that the VM was moved to, or was to be moved to. Null: none."),
+						"result": resultAttribute(
+							"What was done with the VM: `Moved`, `ColdMoved`, `ShutDown`, `Saved`, `Left` or `Failed`. " +
+								"Null: nothing yet."),
+						"reason": resultAttribute("Why it failed."),
 					},
 				},
 			},
@@ -92,7 +93,7 @@ func (r *Resource) Schema(ctx context.Context, _ resource.SchemaRequest, resp *r
 	}
 }
 
-func result(description string) schema.Attribute {
+func resultAttribute(description string) schema.Attribute {
 	return schema.StringAttribute{MarkdownDescription: description, Computed: true}
 }
 

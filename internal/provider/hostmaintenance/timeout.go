@@ -20,7 +20,7 @@ func (r *Resource) copyTimeout(
 		return 0
 	}
 	if want.Steps != nil {
-		return budget(want.Steps)
+		return evacuationBudget(want.Steps)
 	}
 	plan, err := r.Data.Fleet.PlanEvacuation(ctx, want.Host, fleet.EvacuationQuery{
 		MoveStopped: want.MoveStopped, Maintenance: true, ID: want.ID,
@@ -28,7 +28,7 @@ func (r *Resource) copyTimeout(
 	if err != nil {
 		return 0
 	}
-	return budget(plan.Steps)
+	return evacuationBudget(plan.Steps)
 }
 
 // backTimeout is how long it may take to bring back what was moved, 0 if that is unknown.
@@ -44,12 +44,12 @@ func (r *Resource) backTimeout(ctx context.Context, host string) time.Duration {
 	for i, s := range record.Evacuation.Steps {
 		steps[i] = s.Step
 	}
-	return budget(steps)
+	return evacuationBudget(steps)
 }
 
-// budget is the time after which all of that, one after another, is taken to converge no more; twice, because a
-// disruption doubles it.
-func budget(steps []eviction.Step) time.Duration {
+// evacuationBudget is the time after which all of that, one after another, is taken to converge no more; twice, because
+// a disruption doubles it.
+func evacuationBudget(steps []eviction.Step) time.Duration {
 	var bytes uint64
 	for _, s := range steps {
 		bytes += s.Transfer

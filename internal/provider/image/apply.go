@@ -16,8 +16,8 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/storage"
 )
 
-// targets are the hosts that a new image is to be on: of every host those that have the pool.
-func (r *imageResource) targets(
+// targetHosts are the hosts that a new image is to be on: of every host those that have the pool.
+func (r *imageResource) targetHosts(
 	ctx context.Context, m *model,
 ) (targets hostset.Set, shared bool, diags diag.Diagnostics) {
 	targets, diags = onhosts.Targets(r.Data, m.Hosts)
@@ -46,8 +46,8 @@ func (r *imageResource) targets(
 	return targets, shared, diags
 }
 
-// put sends the image to hosts; to one of them where they share the pool.
-func (r *imageResource) put(
+// sendTo sends the image to hosts; to one of them where they share the pool.
+func (r *imageResource) sendTo(
 	ctx context.Context, targets hostset.Set, shared bool, m *model, fetched *storage.Image,
 ) map[string]error {
 	s := r.Data.Storage()
@@ -65,8 +65,8 @@ func (r *imageResource) put(
 	return failed
 }
 
-// lacking says that a host has no whole copy.
-func lacking(targets hostset.Set, states types.Map) bool {
+// lacksCopy says that a host has no whole copy.
+func lacksCopy(targets hostset.Set, states types.Map) bool {
 	have := value.StringMap(states)
 	for _, name := range targets.Names() {
 		if have[name] != onhosts.Present {
@@ -76,8 +76,8 @@ func lacking(targets hostset.Set, states types.Map) bool {
 	return false
 }
 
-// bring fetches the image and sends it to hosts that lack it.
-func (r *imageResource) bring(
+// fetchAndSend fetches the image and sends it to hosts that lack it.
+func (r *imageResource) fetchAndSend(
 	ctx context.Context, targets hostset.Set, plan *model, n *notes,
 ) (failed map[string]error, diags diag.Diagnostics) {
 	shared := false
@@ -98,10 +98,10 @@ func (r *imageResource) bring(
 		diags.Append(f.AttributeError(path.Root("source")))
 		return nil, diags
 	}
-	plan.take(fetched.Facts)
+	plan.setFromFacts(fetched.Facts)
 	*n = now
 	n.Seal = fetched.Seal
-	return r.put(ctx, targets, shared, plan, fetched), diags
+	return r.sendTo(ctx, targets, shared, plan, fetched), diags
 }
 
 // removeOld removes copies of earlier content that no disk is based on, and returns the names of the others.
@@ -113,7 +113,7 @@ func (r *imageResource) removeOld(
 		if name == m.Volume.ValueString() {
 			continue // It is wanted again.
 		}
-		failed := r.remove(ctx, hosts, storage.Ref{Pool: m.Pool.ValueString(), Name: name})
+		failed := r.removeFrom(ctx, hosts, storage.Ref{Pool: m.Pool.ValueString(), Name: name})
 		if len(failed) > 0 {
 			kept = append(kept, name)
 		}
@@ -127,8 +127,8 @@ func (r *imageResource) removeOld(
 	return value.NewStringList(kept)
 }
 
-// remove removes a copy from hosts. A host without the pool has none.
-func (r *imageResource) remove(ctx context.Context, hosts hostset.Set, ref storage.Ref) map[string]error {
+// removeFrom removes a copy from hosts. A host without the pool has none.
+func (r *imageResource) removeFrom(ctx context.Context, hosts hostset.Set, ref storage.Ref) map[string]error {
 	s := r.Data.Storage()
 	return hostset.Each(ctx, hosts, func(ctx context.Context, h hostset.Host) error {
 		err := s.DeleteUnused(ctx, hostset.NewSet(h), h.Name, ref)

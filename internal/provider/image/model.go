@@ -13,8 +13,8 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/storage"
 )
 
-// take takes over what the content says.
-func (m *model) take(f storage.Facts) {
+// setFromFacts takes over what the content says.
+func (m *model) setFromFacts(f storage.Facts) {
 	m.Volume = types.StringValue(f.Volume(m.Name.ValueString()))
 	m.ID = types.StringValue(m.Pool.ValueString() + "/" + m.Volume.ValueString())
 	m.SHA256, m.Format = types.StringValue(f.SHA256), types.StringValue(f.Format)
@@ -61,8 +61,8 @@ func notesOf(s *sourceModel) (n notes) {
 	return n
 }
 
-// stale says that a local file may have other content than when it was read.
-func (n notes) stale(s *sourceModel) bool {
+// mayBeStale says that a local file may have other content than when it was read.
+func (n notes) mayBeStale(s *sourceModel) bool {
 	now := notesOf(s)
 	return now.Size != 0 && (now.Size != n.Size || !now.Time.Equal(n.Time))
 }

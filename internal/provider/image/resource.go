@@ -80,7 +80,7 @@ func (r *imageResource) ModifyPlan(
 	_, diags = meta.ReadPrivate(ctx, req.Private, notesKey, &n)
 	resp.Diagnostics.Append(diags...)
 	set("superseded", state.Superseded)
-	if !planned.Equal(before) || n.stale(state.Source) {
+	if !planned.Equal(before) || n.mayBeStale(state.Source) {
 		for _, name := range []string{"id", "volume", "sha256", "format"} {
 			set(name, types.StringUnknown())
 		}
@@ -102,7 +102,7 @@ func (r *imageResource) Create(ctx context.Context, req resource.CreateRequest, 
 	resp.Diagnostics.Append(diags...)
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	targets, shared, diags := r.targets(ctx, &plan)
+	targets, shared, diags := r.targetHosts(ctx, &plan)
 	resp.Diagnostics.Append(diags...)
 	if resp.Diagnostics.HasError() {
 		return
@@ -114,8 +114,8 @@ func (r *imageResource) Create(ctx context.Context, req resource.CreateRequest, 
 		return
 	}
 	defer func() { _ = fetched.Close() }()
-	plan.take(fetched.Facts)
-	failed := r.put(ctx, targets, shared, &plan, fetched)
+	plan.setFromFacts(fetched.Facts)
+	failed := r.sendTo(ctx, targets, shared, &plan, fetched)
 	if len(failed) == len(targets) {
 		resp.Diagnostics.Append(onhosts.Failures("create", plan.noun(), failed)...)
 		return
@@ -145,7 +145,7 @@ func (r *imageResource) Read(ctx context.Context, req resource.ReadRequest, resp
 		answers = withPool(answers)
 	}
 	seen, diags := onhosts.Observe(onhosts.Question[storage.Copy]{
-		Data: r.Data, Noun: state.noun(), Hosts: state.Hosts, Last: state.HostStates, Answers: answers, State: wholeness,
+		Data: r.Data, Noun: state.noun(), Hosts: state.Hosts, Last: state.HostStates, Answers: answers, State: copyState,
 	})
 	resp.Diagnostics.Append(diags...)
 	imported := state.Source == nil
@@ -167,7 +167,7 @@ func (r *imageResource) Read(ctx context.Context, req resource.ReadRequest, resp
 	resp.Diagnostics.Append(resp.State.Set(ctx, &state)...)
 }
 
-func wholeness(c storage.Copy) string {
+func copyState(c storage.Copy) string {
 	if c.Half {
 		return half
 	}
@@ -225,8 +225,8 @@ func (r *imageResource) Update(ctx context.Context, req resource.UpdateRequest, 
 	_, diags = meta.ReadPrivate(ctx, req.Private, notesKey, &n)
 	resp.Diagnostics.Append(diags...)
 	failed := map[string]error{}
-	if plan.SHA256.IsUnknown() || lacking(targets, state.HostStates) {
-		if failed, diags = r.bring(ctx, targets, &plan, &n); diags.HasError() {
+	if plan.SHA256.IsUnknown() || lacksCopy(targets, state.HostStates) {
+		if failed, diags = r.fetchAndSend(ctx, targets, &plan, &n); diags.HasError() {
 			resp.Diagnostics.Append(diags...)
 			return
 		}
@@ -239,7 +239,7 @@ func (r *imageResource) Update(ctx context.Context, req resource.UpdateRequest, 
 	known, _ := onhosts.Known(r.Data, state.Hosts, state.HostStates)
 	plan.Superseded = r.removeOld(ctx, known, &plan, old, &resp.Diagnostics)
 	leaving := onhosts.Leaving(r.Data, state.HostStates, targets)
-	left := r.remove(ctx, leaving, state.ref())
+	left := r.removeFrom(ctx, leaving, state.ref())
 	resp.Diagnostics.Append(onhosts.Failures("remove", plan.noun(), left)...)
 	plan.HostStates = onhosts.StatesAfter(targets, failed, state.HostStates, onhosts.Present)
 	plan.HostStates = onhosts.StillThere(plan.HostStates, left, state.HostStates)
@@ -263,7 +263,7 @@ func (r *imageResource) Delete(ctx context.Context, req resource.DeleteRequest, 
 	}
 	hosts, _ := onhosts.Known(r.Data, state.Hosts, state.HostStates)
 	for _, name := range append(value.StringList(state.Superseded), state.Volume.ValueString()) {
-		failed := r.remove(ctx, hosts, storage.Ref{Pool: state.Pool.ValueString(), Name: name})
+		failed := r.removeFrom(ctx, hosts, storage.Ref{Pool: state.Pool.ValueString(), Name: name})
 		resp.Diagnostics.Append(onhosts.Failures("delete", state.noun(), failed)...)
 	}
 }

@@ -57,7 +57,7 @@ func (*imageResource) Schema(ctx context.Context, _ resource.SchemaRequest, resp
 			"one is removed once no disk is based on it. Progress is in Terraform's log (`TF_LOG_PROVIDER=INFO`). " +
 			"Proxies are read from the environment (`HTTPS_PROXY`, `NO_PROXY`).",
 		Attributes: map[string]schema.Attribute{
-			"id": computed("`<pool>/<volume>`. Disks and volumes refer to the image by it. It changes with the content."),
+			"id": computedString("`<pool>/<volume>`. Disks and volumes refer to the image by it. It changes with the content."),
 			"name": schema.StringAttribute{
 				MarkdownDescription: "First part of the copies' names.",
 				Required:            true,
@@ -102,10 +102,10 @@ func (*imageResource) Schema(ctx context.Context, _ resource.SchemaRequest, resp
 				ElementType: types.StringType,
 				Optional:    true,
 			},
-			"volume":       computed("Name of the copies."),
-			"sha256":       computed("SHA-256 of the decompressed content."),
-			"format":       computed("Format: `qcow2` or `raw`, read from the image itself."),
-			"virtual_size": quantity("Size of the disk that a guest sees."),
+			"volume":       computedString("Name of the copies."),
+			"sha256":       computedString("SHA-256 of the decompressed content."),
+			"format":       computedString("Format: `qcow2` or `raw`, read from the image itself."),
+			"virtual_size": computedQuantity("Size of the disk that a guest sees."),
 			"superseded": schema.ListAttribute{
 				MarkdownDescription: "Copies of earlier content that disks are still based on. An apply removes each once " +
 					"no disk is.",
@@ -119,14 +119,14 @@ func (*imageResource) Schema(ctx context.Context, _ resource.SchemaRequest, resp
 	}
 }
 
-func computed(description string) schema.Attribute {
+func computedString(description string) schema.Attribute {
 	return schema.StringAttribute{
 		MarkdownDescription: description, Computed: true,
 		PlanModifiers: []planmodifier.String{stringplanmodifier.UseStateForUnknown()},
 	}
 }
 
-func quantity(description string) schema.Attribute {
+func computedQuantity(description string) schema.Attribute {
 	return schema.StringAttribute{
 		MarkdownDescription: description, Computed: true, CustomType: value.QuantityType,
 		PlanModifiers: []planmodifier.String{stringplanmodifier.UseStateForUnknown()},

@@ -29,7 +29,7 @@ func (r *Resource) ImportState(
 	m := model{VirtualMachineID: types.StringValue(uuid)}
 	vm, record, err := r.Data.Fleet.MigrationRecord(ctx, uuid, fleet.LastKnown{}, id)
 	if err == nil {
-		err = importable(vm, id, record)
+		err = whyNotImportable(vm, id, record)
 	}
 	if err != nil {
 		resp.Diagnostics.Append(m.failure("import", err).Error())
@@ -37,28 +37,30 @@ func (r *Resource) ImportState(
 	}
 	resp.Diagnostics.Append(resp.State.SetAttribute(ctx, path.Root("virtual_machine_id"), uuid)...)
 	resp.Diagnostics.Append(resp.State.SetAttribute(ctx, path.Root("id"), id)...)
-	resp.Diagnostics.Append(resp.State.SetAttribute(ctx, path.Root("target_host"), m.ordered(id, record.TargetHost))...)
-	resp.Diagnostics.Append(remember(ctx, resp.Private, vm)...)
+	resp.Diagnostics.Append(resp.State.SetAttribute(ctx, path.Root("target_host"), m.orderedHost(id,
+		record.TargetHost))...)
+	resp.Diagnostics.Append(saveLastKnown(ctx, resp.Private, vm)...)
 }
 
-// ordered is the host that the migration with that id was ordered to, null where it was none. It is null as well where
-// there were triggers, which can't be guessed.
-func (m *model) ordered(id, went string) types.String {
+// orderedHost is the host that the migration with that id was ordered to, null where it was none. It is null as well
+// where there were triggers, which can't be guessed.
+func (m *model) orderedHost(id, went string) types.String {
 	named := *m
 	named.TargetHost = types.StringValue(went)
-	if named.identity().ValueString() == id {
+	if named.plannedID().ValueString() == id {
 		return named.TargetHost
 	}
 	return types.StringNull()
 }
 
-// importable says why there is nothing to import.
-func importable(vm *fleet.VM, id string, record *domain.Migration) error {
+// whyNotImportable says why there is nothing to import.
+func whyNotImportable(vm *fleet.VM, id string, record *domain.Migration) error {
 	switch {
 	case id == "" || record == nil:
 		return &fleet.Error{
 			VM: vm.Name, Host: vm.Host, Kind: fleet.ErrNotFound, Detail: "it has no record of that migration",
-			Remedy: "Import by \"<id of the virtual machine>/<id of the migration>\". " + known(vm.Metadata.Migrations),
+			Remedy: "Import by \"<id of the virtual machine>/<id of the migration>\". " +
+				knownMigrations(vm.Metadata.Migrations),
 		}
 	case record.Failed:
 		return &fleet.Error{
@@ -70,8 +72,8 @@ func importable(vm *fleet.VM, id string, record *domain.Migration) error {
 	}
 }
 
-// known lists what could be imported.
-func known(records []domain.Migration) string {
+// knownMigrations lists what could be imported.
+func knownMigrations(records []domain.Migration) string {
 	var all []string
 	for _, m := range records {
 		if m.ID != "" && !m.Failed {

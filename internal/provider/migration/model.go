@@ -12,7 +12,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/admission"
-	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/moving"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/migrationoptions"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/value"
 )
 
@@ -28,8 +28,8 @@ type model struct {
 	MigrationState   types.Object   `tfsdk:"migration_state"`
 }
 
-// identity is the id of the migration, unknown as long as what it follows from is.
-func (m *model) identity() types.String {
+// plannedID is the id of the migration, unknown as long as what it follows from is.
+func (m *model) plannedID() types.String {
 	of := struct {
 		VirtualMachine, Target string
 		Triggers               map[string]string `json:",omitempty"`
@@ -50,11 +50,11 @@ func (m *model) identity() types.String {
 	return types.StringValue(hex.EncodeToString(sum[:16]))
 }
 
-// order is what the fleet is told.
-func (m *model) order(last fleet.LastKnown) fleet.MoveOrder {
+// moveOrder is what the fleet is told.
+func (m *model) moveOrder(last fleet.LastKnown) fleet.MoveOrder {
 	return fleet.MoveOrder{
-		UUID: m.VirtualMachineID.ValueString(), Last: last, ID: m.identity().ValueString(),
-		Target: m.TargetHost.ValueString(), Options: moving.Options(m.MigrationOptions),
+		UUID: m.VirtualMachineID.ValueString(), Last: last, ID: m.plannedID().ValueString(),
+		Target: m.TargetHost.ValueString(), Options: migrationoptions.Options(m.MigrationOptions),
 		Priority: admission.PriorityUser,
 	}
 }
@@ -62,7 +62,7 @@ func (m *model) order(last fleet.LastKnown) fleet.MoveOrder {
 // fromRecord takes over how it went.
 func (m *model) fromRecord(r domain.Migration) {
 	m.Phase = types.StringValue(r.Phase)
-	m.MigrationState = moving.FromRecord(r)
+	m.MigrationState = migrationoptions.FromRecord(r)
 }
 
 // isNewer says that the state is about a later try than the record: one that failed before there was one.

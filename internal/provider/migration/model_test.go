@@ -29,7 +29,7 @@ func TestModel_identity(t *testing.T) {
 		of("a", "", map[string]string{"x": "2"}), of("a", "", map[string]string{"y": "1"}),
 		of("a", "", map[string]string{"x": "1", "y": "1"}),
 	} {
-		id := m.identity().ValueString()
+		id := m.plannedID().ValueString()
 		if other, taken := seen[id]; taken || len(id) != 32 {
 			t.Errorf("migrations %d and %d have the id %q", i, other, id)
 		}
@@ -37,12 +37,12 @@ func TestModel_identity(t *testing.T) {
 	}
 	options := of("a", "", map[string]string{})
 	options.Phase = types.StringValue("Failed")
-	if seen[options.identity().ValueString()] != 0 {
+	if seen[options.plannedID().ValueString()] != 0 {
 		t.Error("an empty map of triggers, or how it went, changes the id")
 	}
 	unknown := of("a", "", nil)
 	unknown.Triggers = types.MapValueMust(types.StringType, map[string]attr.Value{"x": types.StringUnknown()})
-	if !unknown.identity().IsUnknown() {
+	if !unknown.plannedID().IsUnknown() {
 		t.Error("the id is known before the triggers are")
 	}
 }
@@ -81,20 +81,20 @@ func TestModel_differs(t *testing.T) {
 	t.Parallel()
 	ordered := of("a", "kvm1", map[string]string{"x": "1"})
 	imported := of("a", "", nil)
-	imported.ID = ordered.identity()
-	if at := ordered.differs(imported); at != nil {
+	imported.ID = ordered.plannedID()
+	if at := ordered.changedPaths(imported); at != nil {
 		t.Errorf("what was imported differs in %v", at)
 	}
-	if at := of("a", "kvm1", map[string]string{"x": "2"}).differs(imported); len(at) == 0 {
+	if at := of("a", "kvm1", map[string]string{"x": "2"}).changedPaths(imported); len(at) == 0 {
 		t.Error("other triggers are no other migration")
 	}
 	for target, want := range map[string]string{"kvm1": "kvm1", "": ""} {
-		id := of("a", target, nil).identity().ValueString()
-		if got := of("a", "", nil).ordered(id, "kvm1"); got.ValueString() != want {
+		id := of("a", target, nil).plannedID().ValueString()
+		if got := of("a", "", nil).orderedHost(id, "kvm1"); got.ValueString() != want {
 			t.Errorf("it was ordered to %s, want %q", got, want)
 		}
 	}
-	if got := of("a", "", nil).ordered(imported.ID.ValueString(), "kvm1"); !got.IsNull() {
+	if got := of("a", "", nil).orderedHost(imported.ID.ValueString(), "kvm1"); !got.IsNull() {
 		t.Errorf("with triggers it was ordered to %s", got)
 	}
 }
@@ -109,12 +109,12 @@ func TestImportable(t *testing.T) {
 		{SourceHost: "kvm2"},
 	}
 	for id, want := range map[string]string{"4711": "", "4712": "the link broke", "4713": "no record", "": "no record"} {
-		err := importable(vm, id, vm.Metadata.Migration(id))
+		err := whyNotImportable(vm, id, vm.Metadata.Migration(id))
 		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, want %q", id, err, want)
 		}
 	}
-	if text := known(vm.Metadata.Migrations); !strings.Contains(text, "4711") || strings.Contains(text, "4712") {
+	if text := knownMigrations(vm.Metadata.Migrations); !strings.Contains(text, "4711") || strings.Contains(text, "4712") {
 		t.Errorf("known are: %s", text)
 	}
 }

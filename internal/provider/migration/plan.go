@@ -10,7 +10,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet"
-	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/moving"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/migrationoptions"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/tfdiag"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/value"
 )
@@ -33,28 +33,29 @@ func (r *Resource) ModifyPlan(
 	if resp.Diagnostics.HasError() {
 		return
 	}
-	planned.ID = planned.identity()
-	planned.Phase, planned.MigrationState = types.StringUnknown(), types.ObjectUnknown(moving.StateType.AttrTypes)
+	planned.ID = planned.plannedID()
+	planned.Phase, planned.MigrationState = types.StringUnknown(),
+		types.ObjectUnknown(migrationoptions.StateType.AttrTypes)
 	if !req.State.Raw.IsNull() {
 		var state model
 		resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
-		resp.RequiresReplace = planned.differs(&state)
+		resp.RequiresReplace = planned.changedPaths(&state)
 		if len(resp.RequiresReplace) == 0 {
 			planned.ID, planned.Phase, planned.MigrationState = state.ID, state.Phase, state.MigrationState
 		}
 	}
 	resp.Diagnostics.Append(resp.Plan.Set(ctx, &planned)...)
-	resp.Diagnostics.Append(moving.Validate(planned.MigrationOptions, path.Root(moving.Name))...)
+	resp.Diagnostics.Append(migrationoptions.Validate(planned.MigrationOptions, path.Root(migrationoptions.Name))...)
 	if !planned.Phase.IsUnknown() || resp.Diagnostics.HasError() {
 		return
 	}
-	r.check(ctx, &planned, resp)
+	r.checkMigration(ctx, &planned, resp)
 }
 
-// differs lists what makes it another migration. An id is of one order only, so that one which was imported is known by
-// it, whatever else the state knows.
-func (m *model) differs(state *model) path.Paths {
-	if id := m.identity(); !id.IsUnknown() && id.Equal(state.ID) {
+// changedPaths lists what makes it another migration. An id is of one order only, so that one which was imported is
+// known by it, whatever else the state knows.
+func (m *model) changedPaths(state *model) path.Paths {
+	if id := m.plannedID(); !id.IsUnknown() && id.Equal(state.ID) {
 		return nil
 	}
 	var at path.Paths
@@ -66,20 +67,20 @@ func (m *model) differs(state *model) path.Paths {
 	}
 	// An empty map says what none says.
 	same := maps.Equal(value.StringMap(m.Triggers), value.StringMap(state.Triggers))
-	if m.identity().IsUnknown() && !m.Triggers.Equal(state.Triggers) || !same {
+	if m.plannedID().IsUnknown() && !m.Triggers.Equal(state.Triggers) || !same {
 		at = append(at, path.Root("triggers"))
 	}
 	return at
 }
 
-// check asks the fleet whether the migration can work, as far as what it depends on is known.
-func (r *Resource) check(ctx context.Context, m *model, resp *resource.ModifyPlanResponse) {
+// checkMigration asks the fleet whether the migration can work, as far as what it depends on is known.
+func (r *Resource) checkMigration(ctx context.Context, m *model, resp *resource.ModifyPlanResponse) {
 	options, err := m.MigrationOptions.ToTerraformValue(ctx)
 	if err != nil || r.Data.Unknown || m.VirtualMachineID.IsUnknown() || m.TargetHost.IsUnknown() ||
 		!options.IsFullyKnown() {
 		return
 	}
-	problems, err := r.Data.Fleet.CheckMigration(ctx, m.order(fleet.LastKnown{}))
+	problems, err := r.Data.Fleet.CheckMigration(ctx, m.moveOrder(fleet.LastKnown{}))
 	if err != nil {
 		resp.Diagnostics.Append(m.failure("plan", err).Error())
 	}
@@ -94,7 +95,7 @@ func attributeOf(of string) string {
 	switch {
 	case of == "host" || of == "target_host":
 		return "target_host"
-	case strings.HasPrefix(of, moving.Name+"."):
+	case strings.HasPrefix(of, migrationoptions.Name+"."):
 		return of
 	default:
 		return "virtual_machine_id"

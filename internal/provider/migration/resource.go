@@ -12,7 +12,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet"
 	fleetmigration "github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/meta"
-	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/moving"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/migrationoptions"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/tfdiag"
 )
 
@@ -49,7 +49,7 @@ func NewResource() resource.Resource { return &Resource{meta.Resource{TypeName: 
 // copyTimeout is what the migration adds to the default timeout: the time after which it ends by itself, in one way or
 // the other, twice because a disruption doubles it. It counts memory and the disks that are copied.
 func (r *Resource) copyTimeout(ctx context.Context, plan model) time.Duration {
-	budget, err := r.Data.Fleet.MoveBudget(ctx, plan.order(fleet.LastKnown{}))
+	budget, err := r.Data.Fleet.MoveBudget(ctx, plan.moveOrder(fleet.LastKnown{}))
 	if err != nil {
 		return 0 // The migration will say what is wrong.
 	}
@@ -73,20 +73,21 @@ func (r *Resource) Create(ctx context.Context, req resource.CreateRequest, resp 
 	began := time.Now()
 	ctx, cancel := tfdiag.Limited(ctx, "timeouts.create", timeout)
 	defer cancel()
-	vm, record, err := r.Data.Fleet.Migrate(ctx, plan.order(fleet.LastKnown{}))
+	vm, record, err := r.Data.Fleet.Migrate(ctx, plan.moveOrder(fleet.LastKnown{}))
 	if err != nil {
 		failure := plan.failure("complete", err).Within(ctx)
 		failure.Elapsed = time.Since(began)
 		resp.Diagnostics.Append(failure.Error())
 	}
 	if vm != nil {
-		resp.Diagnostics.Append(moving.TooLate(record.AbortStatus, err != nil, fleetmigration.Mode(record.Mode), vm.Name,
+		resp.Diagnostics.Append(migrationoptions.AbortWarning(record.AbortStatus, err != nil,
+			fleetmigration.Mode(record.Mode), vm.Name,
 			vm.Host)...)
 	}
-	plan.ID = plan.identity()
+	plan.ID = plan.plannedID()
 	plan.fromRecord(record)
 	resp.Diagnostics.Append(resp.State.Set(context.WithoutCancel(ctx), &plan)...)
-	resp.Diagnostics.Append(remember(ctx, resp.Private, vm)...)
+	resp.Diagnostics.Append(saveLastKnown(ctx, resp.Private, vm)...)
 }
 
 // Read looks at the record of a migration that didn't succeed; one that did stays as it is. So does one whose VM
@@ -126,7 +127,7 @@ func (r *Resource) Read(ctx context.Context, req resource.ReadRequest, resp *res
 		state.fromRecord(*record)
 		resp.Diagnostics.Append(resp.State.Set(ctx, &state)...)
 	}
-	resp.Diagnostics.Append(remember(ctx, resp.Private, vm)...)
+	resp.Diagnostics.Append(saveLastKnown(ctx, resp.Private, vm)...)
 }
 
 // Update takes over what counts for the next migration. The plan has all there is to know.
@@ -175,8 +176,8 @@ func (m *model) failure(verb string, err error) tfdiag.Failure {
 	return f
 }
 
-// remember writes down where the VM was last, so that it isn't taken for gone while that host is silent.
-func remember(ctx context.Context, to meta.PrivateWriter, vm *fleet.VM) diag.Diagnostics {
+// saveLastKnown writes down where the VM was last, so that it isn't taken for gone while that host is silent.
+func saveLastKnown(ctx context.Context, to meta.PrivateWriter, vm *fleet.VM) diag.Diagnostics {
 	if vm == nil {
 		return nil
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
-	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/moving"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/migrationoptions"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/value"
 )
 
@@ -46,7 +46,7 @@ func (r *Resource) Schema(ctx context.Context, _ resource.SchemaRequest, resp *r
 				Optional: true, ElementType: types.StringType,
 				MarkdownDescription: "Any values. A change moves the VM again.",
 			},
-			moving.Name: moving.OfResource("How the VM is moved. What isn't set here is taken from the " +
+			migrationoptions.Name: migrationoptions.OfResource("How the VM is moved. What isn't set here is taken from the " +
 				"`virtfleet_migration_policy` that applies to the VM, then from the provider's block. A change applies to the " +
 				"next migration."),
 			"timeouts": value.Timeouts(ctx, timeouts.Opts{
@@ -66,7 +66,7 @@ func (r *Resource) Schema(ctx context.Context, _ resource.SchemaRequest, resp *r
 				MarkdownDescription: "Phase of the migration, as KubeVirt names it: `Succeeded`, `Failed`, or `Running` for a " +
 					"migration that continues without its run.",
 			},
-			moving.State: moving.StateOfResource("How the migration went. What wasn't reported is null."),
+			migrationoptions.State: migrationoptions.StateOfResource("How the migration went. What wasn't reported is null."),
 		},
 	}
 }

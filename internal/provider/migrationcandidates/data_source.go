@@ -9,7 +9,7 @@ import (
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/meta"
-	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/moving"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/migrationoptions"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/tfdiag"
 )
 
@@ -33,12 +33,12 @@ func (d *DataSource) Read(ctx context.Context, req datasource.ReadRequest, resp 
 	if !d.Reads(ctx, "migration candidates", &m, req, resp) {
 		return
 	}
-	resp.Diagnostics.Append(moving.Validate(m.MigrationOptions, path.Root(moving.Name))...)
+	resp.Diagnostics.Append(migrationoptions.Validate(m.MigrationOptions, path.Root(migrationoptions.Name))...)
 	if resp.Diagnostics.HasError() {
 		return
 	}
 	began := time.Now()
-	if err := d.read(ctx, &m); err != nil {
+	if err := d.readCandidates(ctx, &m); err != nil {
 		resp.Diagnostics.Append(tfdiag.Failure{
 			Verb: "read", Noun: "migration candidates", VirtualMachine: m.Text(), Elapsed: time.Since(began), Err: err,
 		}.Error())
@@ -47,13 +47,13 @@ func (d *DataSource) Read(ctx context.Context, req datasource.ReadRequest, resp 
 	resp.Diagnostics.Append(resp.State.Set(ctx, &m)...)
 }
 
-func (d *DataSource) read(ctx context.Context, m *model) error {
+func (d *DataSource) readCandidates(ctx context.Context, m *model) error {
 	vm, err := m.Find(ctx, d.Data.Fleet)
 	if err != nil {
 		return err
 	}
 	vm, all, tuning, err := d.Data.Fleet.MoveCandidates(ctx, vm.UUID, fleet.LastKnown{},
-		moving.Options(m.MigrationOptions), m.RawCommands.ValueBool())
+		migrationoptions.Options(m.MigrationOptions), m.RawCommands.ValueBool())
 	if err != nil {
 		return err
 	}

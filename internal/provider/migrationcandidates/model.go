@@ -5,7 +5,7 @@ import (
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
-	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/moving"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/migrationoptions"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/onevm"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/value"
 )
@@ -24,16 +24,16 @@ type model struct {
 }
 
 type hostModel struct {
-	Fits       types.Bool       `tfsdk:"fits"`
-	Current    types.Bool       `tfsdk:"current"`
-	FreeMemory types.Int64      `tfsdk:"free_memory_bytes"`
-	Method     types.String     `tfsdk:"method"`
-	Blockers   []moving.Blocker `tfsdk:"blockers"`
+	Fits       types.Bool                 `tfsdk:"fits"`
+	Current    types.Bool                 `tfsdk:"current"`
+	FreeMemory types.Int64                `tfsdk:"free_memory_bytes"`
+	Method     types.String               `tfsdk:"method"`
+	Blockers   []migrationoptions.Blocker `tfsdk:"blockers"`
 }
 
 // fromFleet takes over what the hosts were judged to be.
 func (m *model) fromFleet(vm *fleet.VM, all []fleet.MoveCandidate, tuning migration.EffectiveOptions) {
-	m.PolicyName, m.InForce = value.NewStringOrNull(tuning.Policy), moving.FromInForce(tuning.Options)
+	m.PolicyName, m.InForce = value.NewStringOrNull(tuning.Policy), migrationoptions.FromEffective(tuning.Options)
 	m.Selection = onevm.Of(vm)
 	m.CurrentHost = types.StringValue(vm.Host)
 	m.Best = types.StringNull()
@@ -42,7 +42,7 @@ func (m *model) fromFleet(vm *fleet.VM, all []fleet.MoveCandidate, tuning migrat
 	for _, c := range all {
 		host := hostModel{
 			Fits: types.BoolValue(c.Fits()), Current: types.BoolValue(c.Current), FreeMemory: types.Int64Null(),
-			Method: value.NewStringOrNull(c.Method), Blockers: moving.FromBlockers(c.Blockers),
+			Method: value.NewStringOrNull(c.Method), Blockers: migrationoptions.FromBlockers(c.Blockers),
 		}
 		if c.FreeMemory != nil {
 			host.FreeMemory = types.Int64Value(int64(*c.FreeMemory)) //nolint:gosec // No memory is that large.

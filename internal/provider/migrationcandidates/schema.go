@@ -8,7 +8,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/datasource/schema"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
-	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/moving"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/migrationoptions"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/onevm"
 )
 
@@ -26,12 +26,14 @@ func (d *DataSource) Schema(_ context.Context, _ datasource.SchemaRequest, resp 
 // ownAttributes are all but those that select the VM.
 func ownAttributes() map[string]schema.Attribute {
 	return map[string]schema.Attribute{
-		moving.Name: moving.OfDataSource("Options for moving the VM. An option that isn't set here is taken from the " +
-			"`virtfleet_migration_policy` that applies to the VM, then from the provider's block."),
-		moving.PolicyName: schema.StringAttribute{
-			Computed: true, MarkdownDescription: moving.PolicyDescription,
+		migrationoptions.Name: migrationoptions.OfDataSource(
+			"Options for moving the VM. An option that isn't set here is taken from the " +
+				"`virtfleet_migration_policy` that applies to the VM, then from the provider's block."),
+		migrationoptions.PolicyName: schema.StringAttribute{
+			Computed: true, MarkdownDescription: migrationoptions.PolicyDescription,
 		},
-		moving.InForce: moving.InForceOfDataSource("Options for moving the VM, after all policies and defaults."),
+		migrationoptions.Effective: migrationoptions.EffectiveOfDataSource(
+			"Options for moving the VM, after all policies and defaults."),
 		"raw_commands": schema.BoolAttribute{
 			Optional: true,
 			MarkdownDescription: "Whether to also ask QEMU what prevents migrating the VM (`QEMUNotLiveMigratable`), as " +
@@ -72,7 +74,7 @@ func ownAttributes() map[string]schema.Attribute {
 					MarkdownDescription: "How the VM would move to this host: `LiveMigration`; `BlockMigration`, with copies " +
 						"of its disks; `ColdMigration` of a VM that is off. Null if it can't move.",
 				},
-				"blockers": moving.BlockersOfDataSource("What prevents the move to this host, or may prevent it."),
+				"blockers": migrationoptions.BlockersOfDataSource("What prevents the move to this host, or may prevent it."),
 			}},
 		},
 	}

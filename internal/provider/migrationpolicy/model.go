@@ -7,7 +7,7 @@ import (
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/fleetpolicy"
-	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/moving"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/migrationoptions"
 )
 
 // model is the resource as Terraform has it.
@@ -22,8 +22,8 @@ func (m *model) Known() bool { return !m.MigrationOptions.IsNull() }
 
 // Validate checks what needs no host to check.
 func (m *model) Validate() diag.Diagnostics {
-	at := path.Root(moving.Name)
-	diags := moving.Validate(m.MigrationOptions, at)
+	at := path.Root(migrationoptions.Name)
+	diags := migrationoptions.Validate(m.MigrationOptions, at)
 	for _, a := range m.MigrationOptions.Attributes() {
 		if !a.IsNull() {
 			return diags
@@ -31,15 +31,17 @@ func (m *model) Validate() diag.Diagnostics {
 	}
 	if !m.MigrationOptions.IsUnknown() {
 		diags.AddAttributeError(at, "Invalid "+noun, "It sets no option. Set at least "+
-			"one attribute of "+moving.Name+".")
+			"one attribute of "+migrationoptions.Name+".")
 	}
 	return diags
 }
 
 // ToFleet is the policy with that id.
 func (m *model) ToFleet(id string) migration.Policy {
-	return migration.Policy{Identity: m.Identity(id), Options: moving.Options(m.MigrationOptions)}
+	return migration.Policy{Identity: m.Identity(id), Options: migrationoptions.Options(m.MigrationOptions)}
 }
 
 // FromFleet takes over what a host has.
-func (m *model) FromFleet(p migration.Policy) { m.MigrationOptions = moving.FromOptions(p.Options) }
+func (m *model) FromFleet(p migration.Policy) {
+	m.MigrationOptions = migrationoptions.FromOptions(p.Options)
+}

@@ -4,7 +4,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/fleetpolicy"
-	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/moving"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/migrationoptions"
 )
 
 var policySchema = schema.Schema{
@@ -17,7 +17,8 @@ var policySchema = schema.Schema{
 		"`virtfleet_eviction_policy` take precedence over the policy, and the policy over the provider's block. " +
 		"`allow_post_copy` without `allow_workload_disruption` sets both.",
 	Attributes: fleetpolicy.Attributes(map[string]schema.Attribute{
-		moving.Name: moving.RequiredOfResource("How the VMs are moved; at least one attribute. What isn't set here is " +
-			"taken from the provider's block."),
+		migrationoptions.Name: migrationoptions.RequiredOfResource(
+			"How the VMs are moved; at least one attribute. What isn't set here is " +
+				"taken from the provider's block."),
 	}),
 }

@@ -86,8 +86,8 @@ func (m *model) setBlock(name string, to attr.Value) {
 	}
 }
 
-// declared are the names of the blocks that aren't null, sorted.
-func (m *model) declared() []string {
+// declaredBlocks are the names of the blocks that aren't null, sorted.
+func (m *model) declaredBlocks() []string {
 	var names []string
 	for _, name := range slices.Sorted(maps.Keys(m.blocks())) {
 		if !m.block(name).IsNull() {
@@ -146,8 +146,8 @@ func (m *model) wanted(spec network.Spec) network.Wanted {
 	return network.Wanted{Spec: spec, Active: m.Active.ValueBool(), Autostart: value.Bool(m.Autostart)}
 }
 
-// healthy is the word for a host where everything is as it should be.
-func (m *model) healthy() string {
+// healthyState is the word for a host where everything is as it should be.
+func (m *model) healthyState() string {
 	if m.Active.ValueBool() || m.Active.IsNull() || m.Active.IsUnknown() {
 		return onhosts.Active
 	}

@@ -37,7 +37,7 @@ func (r *networkResource) Read(ctx context.Context, req resource.ReadRequest, re
 	resp.Diagnostics.Append(diags...)
 	o, diags := onhosts.Observe(onhosts.Question[network.State]{
 		Data: r.Data, Noun: noun(state.Name), Hosts: state.Hosts, Last: state.HostStates, Answers: answers,
-		State: func(s network.State) string { return word(&s, spec, value.Bool(state.Autostart)) },
+		State: func(s network.State) string { return hostState(&s, spec, value.Bool(state.Autostart)) },
 	})
 	resp.Diagnostics.Append(diags...)
 	if o.Concludes(ctx, resp, "network", state.Name.ValueString(), false) {
@@ -80,8 +80,8 @@ func (m *model) takeSettings(
 	return diags
 }
 
-// word says what a host has of the network, and what isn't as it was applied.
-func word(s *network.State, declared network.Spec, autostart *bool) string {
+// hostState says what a host has of the network, and what isn't as it was applied.
+func hostState(s *network.State, declared network.Spec, autostart *bool) string {
 	state := onhosts.Inactive
 	if s.Active {
 		state = onhosts.Active

@@ -53,16 +53,16 @@ func (r *networkResource) ValidateConfig(
 	if resp.Diagnostics.HasError() {
 		return
 	}
-	spec, known, diags := config.spec(config.declared())
+	spec, known, diags := config.spec(config.declaredBlocks())
 	resp.Diagnostics.Append(diags...)
 	// What isn't known may be what a block lacks.
 	if known {
-		resp.Diagnostics.Append(problems(spec)...)
+		resp.Diagnostics.Append(problemDiagnostics(spec)...)
 	}
 }
 
-// problems are errors at the attributes that they are about.
-func problems(spec network.Spec) (diags diag.Diagnostics) {
+// problemDiagnostics are errors at the attributes that they are about.
+func problemDiagnostics(spec network.Spec) (diags diag.Diagnostics) {
 	for _, p := range spec.Validate() {
 		diags.AddAttributeError(path.Root(p.Block), "Invalid network", p.Reason)
 	}
@@ -115,25 +115,25 @@ func (r *networkResource) ModifyPlan(
 	if config.Autostart.IsNull() {
 		plan.Autostart = state.Autostart
 	}
-	plan.HostStates = onhosts.PlanStates(targets, plan.Hosts, plan.healthy())
+	plan.HostStates = onhosts.PlanStates(targets, plan.Hosts, plan.healthyState())
 	resp.Diagnostics.Append(resp.Plan.Set(ctx, plan)...)
 	if resp.Plan.Raw.Equal(req.State.Raw) {
 		return
 	}
-	spec, known, diags := plan.spec(config.declared())
+	spec, known, diags := plan.spec(config.declaredBlocks())
 	resp.Diagnostics.Append(diags...)
 	if known && plan.Name.Equal(state.Name) {
-		resp.Diagnostics.Append(r.announce(ctx, targets, plan, spec)...)
+		resp.Diagnostics.Append(r.warnOfRestarts(ctx, targets, plan, spec)...)
 	}
 }
 
-// announce says which hosts' network is restarted or stopped, and which VMs are cut off by that.
-func (r *networkResource) announce(
+// warnOfRestarts says which hosts' network is restarted or stopped, and which VMs are cut off by that.
+func (r *networkResource) warnOfRestarts(
 	ctx context.Context, targets hostset.Set, plan model, spec network.Spec,
 ) (diags diag.Diagnostics) {
 	name := plan.Name.ValueString()
 	answers := hostset.Ask(ctx, targets, func(ctx context.Context, h *libvirt.Host) (*interruption, error) {
-		return interrupted(ctx, h, name, plan.wanted(spec))
+		return findInterruption(ctx, h, name, plan.wanted(spec))
 	})
 	for _, a := range hostset.Found(answers) {
 		detail := fmt.Sprintf("%s on host %s.", a.Value.reason, a.Host)
@@ -159,9 +159,9 @@ type interruption struct {
 	users  []string // running VMs
 }
 
-// interrupted says whether the host's network must be stopped to become what is wanted. Its error is
+// findInterruption says whether the host's network must be stopped to become what is wanted. Its error is
 // libvirt.ErrNotFound when it needn't.
-func interrupted(ctx context.Context, h *libvirt.Host, name string, want network.Wanted) (*interruption, error) {
+func findInterruption(ctx context.Context, h *libvirt.Host, name string, want network.Wanted) (*interruption, error) {
 	have, err := network.Read(ctx, h, name)
 	if err != nil {
 		return nil, err
@@ -195,15 +195,15 @@ func (r *networkResource) Create(ctx context.Context, req resource.CreateRequest
 	}
 	targets, diags := onhosts.Targets(r.Data, plan.Hosts)
 	resp.Diagnostics.Append(diags...)
-	declared := config.declared()
+	declared := config.declaredBlocks()
 	spec, _, diags := plan.spec(declared)
 	resp.Diagnostics.Append(diags...)
-	resp.Diagnostics.Append(problems(spec)...)
+	resp.Diagnostics.Append(problemDiagnostics(spec)...)
 	if resp.Diagnostics.HasError() {
 		return
 	}
-	c := r.change(plan.Name)
-	c.Healthy = plan.healthy()
+	c := r.removal(plan.Name)
+	c.Healthy = plan.healthyState()
 	c.Put = onhosts.Each(func(ctx context.Context, h *libvirt.Host) error {
 		return network.Create(ctx, h, plan.Name.ValueString(), plan.wanted(spec))
 	})
@@ -217,13 +217,13 @@ func (r *networkResource) Create(ctx context.Context, req resource.CreateRequest
 		return
 	}
 	plan.HostStates = states
-	resp.Diagnostics.Append(r.fill(ctx, targets, &plan)...)
+	resp.Diagnostics.Append(r.readUndeclared(ctx, targets, &plan)...)
 	resp.Diagnostics.Append(meta.WritePrivate(ctx, resp.Private, declaredKey, declared)...)
 	resp.Diagnostics.Append(resp.State.Set(ctx, plan)...)
 }
 
-// fill reads what isn't declared from the first host that has the network.
-func (r *networkResource) fill(ctx context.Context, targets hostset.Set, m *model) (diags diag.Diagnostics) {
+// readUndeclared reads what isn't declared from the first host that has the network.
+func (r *networkResource) readUndeclared(ctx context.Context, targets hostset.Set, m *model) (diags diag.Diagnostics) {
 	var have network.Spec
 	found := hostset.Found(hostset.Ask(ctx, targets, func(ctx context.Context, h *libvirt.Host) (*network.State, error) {
 		return network.Read(ctx, h, m.Name.ValueString())
@@ -251,16 +251,16 @@ func (r *networkResource) Update(ctx context.Context, req resource.UpdateRequest
 	}
 	targets, diags := onhosts.Targets(r.Data, plan.Hosts)
 	resp.Diagnostics.Append(diags...)
-	declared := config.declared()
+	declared := config.declaredBlocks()
 	spec, _, diags := plan.spec(declared)
 	resp.Diagnostics.Append(diags...)
-	resp.Diagnostics.Append(problems(spec)...)
+	resp.Diagnostics.Append(problemDiagnostics(spec)...)
 	if resp.Diagnostics.HasError() {
 		return
 	}
-	c := r.change(plan.Name)
-	c.Healthy = plan.healthy()
-	c.Put = onhosts.Each(func(ctx context.Context, h *libvirt.Host) error { return update(ctx, h, &plan, spec) })
+	c := r.removal(plan.Name)
+	c.Healthy = plan.healthyState()
+	c.Put = onhosts.Each(func(ctx context.Context, h *libvirt.Host) error { return updateHost(ctx, h, &plan, spec) })
 	states, complete, diags := c.Update(ctx, targets, state.HostStates)
 	resp.Diagnostics.Append(diags...)
 	plan.HostStates = states
@@ -276,14 +276,14 @@ func (r *networkResource) Update(ctx context.Context, req resource.UpdateRequest
 	resp.Diagnostics.Append(resp.State.Set(ctx, plan)...)
 }
 
-// update makes one host's network what is planned.
-func update(ctx context.Context, h *libvirt.Host, plan *model, spec network.Spec) error {
+// updateHost makes one host's network what is planned.
+func updateHost(ctx context.Context, h *libvirt.Host, plan *model, spec network.Spec) error {
 	name, want := plan.Name.ValueString(), plan.wanted(spec)
 	if plan.UpdatePolicy.ValueString() == updateRestart {
 		return network.Update(ctx, h, name, want, true)
 	}
 	// The plan was made when no running VM used it, or when no restart was needed.
-	i, err := interrupted(ctx, h, name, want)
+	i, err := findInterruption(ctx, h, name, want)
 	if err != nil && !errors.Is(err, libvirt.ErrNotFound) {
 		return err
 	}
@@ -294,8 +294,8 @@ func update(ctx context.Context, h *libvirt.Host, plan *model, spec network.Spec
 	return network.Update(ctx, h, name, want, i != nil)
 }
 
-// change removes the network, except where a VM's definition uses it.
-func (r *networkResource) change(name types.String) onhosts.Change {
+// removal removes the network, except where a VM's definition uses it.
+func (r *networkResource) removal(name types.String) onhosts.Change {
 	return onhosts.Change{
 		Data: r.Data, TypeName: TypeName, ImportID: name.ValueString(), Noun: noun(name),
 		Remove: onhosts.Each(func(ctx context.Context, h *libvirt.Host) error {
@@ -323,7 +323,7 @@ func (r *networkResource) Delete(ctx context.Context, req resource.DeleteRequest
 	if resp.Diagnostics.HasError() || !r.Asks("delete", noun(state.Name), &resp.Diagnostics) {
 		return
 	}
-	resp.Diagnostics.Append(r.change(state.Name).Delete(ctx, state.Hosts, state.HostStates)...)
+	resp.Diagnostics.Append(r.removal(state.Name).Delete(ctx, state.Hosts, state.HostStates)...)
 }
 
 // ImportState takes the network's name. Read fills in the rest.

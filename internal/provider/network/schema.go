@@ -64,17 +64,17 @@ var networkSchema = schema.Schema{
 			MarkdownDescription: "Largest packet in bytes.", Optional: true, Computed: true,
 			Validators: []validator.Int64{int64validator.Between(68, 65535)},
 		},
-		"domain": block("DNS domain of the network.", map[string]schema.Attribute{
-			"name":       required("Name of the domain."),
-			"local_only": flag("Whether names of the domain are never forwarded to other DNS servers."),
+		"domain": blockAttribute("DNS domain of the network.", map[string]schema.Attribute{
+			"name":       requiredString("Name of the domain."),
+			"local_only": boolAttribute("Whether names of the domain are never forwarded to other DNS servers."),
 		}),
 		"dns":          dnsAttribute,
 		"ips":          ipsAttribute,
 		"routes":       routesAttribute,
 		"port_groups":  portGroupsAttribute,
-		"vlan":         block("VLAN of all interfaces, for Open vSwitch and hostdev networks.", vlanAttributes()),
-		"virtual_port": block("How all interfaces are attached to a switch.", virtualPortAttributes()),
-		"bandwidth":    block("Limits for the network as a whole.", bandwidthAttributes()),
+		"vlan":         blockAttribute("VLAN of all interfaces, for Open vSwitch and hostdev networks.", vlanAttributes()),
+		"virtual_port": blockAttribute("How all interfaces are attached to a switch.", virtualPortAttributes()),
+		"bandwidth":    blockAttribute("Limits for the network as a whole.", bandwidthAttributes()),
 		"dnsmasq_options": schema.ListAttribute{
 			MarkdownDescription: "Lines for the configuration of dnsmasq. libvirt doesn't check them.",
 			ElementType:         types.StringType, Optional: true, Computed: true,
@@ -82,71 +82,74 @@ var networkSchema = schema.Schema{
 	},
 }
 
-var forwardAttribute = block("How the network is connected to the host's networks.", map[string]schema.Attribute{
-	"mode": schema.StringAttribute{
-		MarkdownDescription: "One of " + value.OneOf(network.Modes) + ". `isolated` connects the VMs with " +
-			"each other and the host alone. `bridge` uses the host's `bridge`, or with `devices` macvtap in bridge mode; " +
-			"`private`, `vepa` and `passthrough` are the other modes of macvtap. `hostdev` hands out PCI devices.",
-		Required:   true,
-		Validators: []validator.String{stringvalidator.OneOf(network.Modes...)},
-	},
-	"devices":           texts("Network devices of the host: one for `nat` and `route`, several for macvtap."),
-	"physical_function": text("Network device of the host whose virtual functions are handed out, for `hostdev`."),
-	"pci_addresses":     texts("PCI addresses that are handed out, for `hostdev`, such as `0000:03:10.1`."),
-	"managed": flag("Whether libvirt detaches the PCI devices from the host's drivers, and reattaches " +
-		"them after use."),
-	"nat": schema.SingleNestedAttribute{
-		MarkdownDescription: "Addresses and ports to translate to, for `nat`.", Optional: true,
-		Attributes: map[string]schema.Attribute{
-			"start":      text("First address. Default: the host's own address."),
-			"end":        text("Last address."),
-			"port_start": integer("First port. Default: `1024`.", 1, 65535),
-			"port_end":   integer("Last port. Default: `65535`.", 1, 65535),
-			"ipv6":       flag("Whether IPv6 is translated too."),
+var forwardAttribute = blockAttribute("How the network is connected to the host's networks.",
+	map[string]schema.Attribute{
+		"mode": schema.StringAttribute{
+			MarkdownDescription: "One of " + value.OneOf(network.Modes) + ". `isolated` connects the VMs with " +
+				"each other and the host alone. `bridge` uses the host's `bridge`, or with `devices` macvtap in bridge mode; " +
+				"`private`, `vepa` and `passthrough` are the other modes of macvtap. `hostdev` hands out PCI devices.",
+			Required:   true,
+			Validators: []validator.String{stringvalidator.OneOf(network.Modes...)},
 		},
-	},
-})
+		"devices": stringsAttribute("Network devices of the host: one for `nat` and `route`, several for macvtap."),
+		"physical_function": stringAttribute(
+			"Network device of the host whose virtual functions are handed out, for `hostdev`."),
+		"pci_addresses": stringsAttribute("PCI addresses that are handed out, for `hostdev`, such as `0000:03:10.1`."),
+		"managed": boolAttribute("Whether libvirt detaches the PCI devices from the host's drivers, and reattaches " +
+			"them after use."),
+		"nat": schema.SingleNestedAttribute{
+			MarkdownDescription: "Addresses and ports to translate to, for `nat`.", Optional: true,
+			Attributes: map[string]schema.Attribute{
+				"start":      stringAttribute("First address. Default: the host's own address."),
+				"end":        stringAttribute("Last address."),
+				"port_start": int64Attribute("First port. Default: `1024`.", 1, 65535),
+				"port_end":   int64Attribute("Last port. Default: `65535`.", 1, 65535),
+				"ipv6":       boolAttribute("Whether IPv6 is translated too."),
+			},
+		},
+	})
 
-var dnsAttribute = block("DNS server of the network.", map[string]schema.Attribute{
-	"enabled":             flag("Whether the network has a DNS server. Default: `true`."),
-	"forward_plain_names": flag("Whether names without a domain are forwarded to other DNS servers. Default: `true`."),
-	"forwarders": objects("DNS servers to forward to, instead of the host's.", map[string]schema.Attribute{
-		"address": text("Address of the server. Not set: names of the domain aren't forwarded."),
-		"domain":  text("Domain that the server is for. Default: all domains."),
+var dnsAttribute = blockAttribute("DNS server of the network.", map[string]schema.Attribute{
+	"enabled": boolAttribute("Whether the network has a DNS server. Default: `true`."),
+	"forward_plain_names": boolAttribute(
+		"Whether names without a domain are forwarded to other DNS servers. Default: `true`."),
+	"forwarders": objectsAttribute("DNS servers to forward to, instead of the host's.", map[string]schema.Attribute{
+		"address": stringAttribute("Address of the server. Not set: names of the domain aren't forwarded."),
+		"domain":  stringAttribute("Domain that the server is for. Default: all domains."),
 	}),
-	"hosts": objects("Addresses with their names.", map[string]schema.Attribute{
-		"ip": required("Address."),
+	"hosts": objectsAttribute("Addresses with their names.", map[string]schema.Attribute{
+		"ip": requiredString("Address."),
 		"names": schema.ListAttribute{
 			MarkdownDescription: "Names.", ElementType: types.StringType, Required: true,
 		},
 	}),
-	"srv": objects("SRV records.", map[string]schema.Attribute{
-		"service": required("Service, such as `ldap`."), "protocol": required("Protocol, such as `tcp`."),
-		"domain": text("Domain."), "target": text("Name of the host that provides the service."),
-		"port":     integer("Port.", 1, 65535),
-		"priority": integer("Priority.", 0, 65535), "weight": integer("Weight.", 0, 65535),
+	"srv": objectsAttribute("SRV records.", map[string]schema.Attribute{
+		"service": requiredString("Service, such as `ldap`."), "protocol": requiredString("Protocol, such as `tcp`."),
+		"domain": stringAttribute("Domain."), "target": stringAttribute("Name of the host that provides the service."),
+		"port":     int64Attribute("Port.", 1, 65535),
+		"priority": int64Attribute("Priority.", 0, 65535), "weight": int64Attribute("Weight.", 0, 65535),
 	}),
-	"txt": objects("TXT records.", map[string]schema.Attribute{
-		"name": required("Name."), "value": required("Value."),
+	"txt": objectsAttribute("TXT records.", map[string]schema.Attribute{
+		"name": requiredString("Name."), "value": requiredString("Value."),
 	}),
 })
 
 var ipsAttribute = schema.ListNestedAttribute{
 	MarkdownDescription: "Addresses of the hosts on the network, the same on every host.", Optional: true, Computed: true,
 	NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
-		"address": required("IPv4 or IPv6 address with its prefix length, such as `192.168.10.1/24`."),
+		"address": requiredString("IPv4 or IPv6 address with its prefix length, such as `192.168.10.1/24`."),
 		"dhcp": schema.SingleNestedAttribute{
 			MarkdownDescription: "DHCP server of the network.", Optional: true,
 			Attributes: map[string]schema.Attribute{
-				"ranges": objects("Ranges of addresses to hand out, both ends included.", map[string]schema.Attribute{
-					"start": required("First address."), "end": required("Last address."),
+				"ranges": objectsAttribute("Ranges of addresses to hand out, both ends included.", map[string]schema.Attribute{
+					"start": requiredString("First address."), "end": requiredString("Last address."),
 				}),
-				"hosts": objects("All reservations. Not set: reservations stay as they are, for "+
+				"hosts": objectsAttribute("All reservations. Not set: reservations stay as they are, for "+
 					"`virtfleet_network_dhcp_host` to manage.", map[string]schema.Attribute{
-					"mac":  text("MAC address, for IPv4."),
-					"duid": text("DHCP unique identifier, for IPv6."),
-					"ip":   required("Address."),
-					"name": text("Name."),
+					"mac":  stringAttribute("MAC address, for IPv4."),
+					"duid": stringAttribute("DHCP unique identifier, for IPv6."),
+					"ip":   requiredString("Address."),
+					"name": stringAttribute("Name."),
 				}),
 			},
 		},
@@ -156,19 +159,19 @@ var ipsAttribute = schema.ListNestedAttribute{
 var routesAttribute = schema.ListNestedAttribute{
 	MarkdownDescription: "Static routes of the hosts into the network.", Optional: true, Computed: true,
 	NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
-		"destination": required("Network with its prefix length, such as `10.9.0.0/16`."),
-		"gateway":     required("Address of the gateway on the network."),
-		"metric":      integer("Metric.", 1, 1<<31-1),
+		"destination": requiredString("Network with its prefix length, such as `10.9.0.0/16`."),
+		"gateway":     requiredString("Address of the gateway on the network."),
+		"metric":      int64Attribute("Metric.", 1, 1<<31-1),
 	}},
 }
 
 var portGroupsAttribute = schema.MapNestedAttribute{
 	MarkdownDescription: "Sets of properties that interfaces choose by name.", Optional: true, Computed: true,
 	NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
-		"default":      flag("Whether this port group is for interfaces that choose none."),
-		"vlan":         part("VLAN.", vlanAttributes()),
-		"virtual_port": part("How interfaces are attached to a switch.", virtualPortAttributes()),
-		"bandwidth":    part("Limits for each interface.", bandwidthAttributes()),
+		"default":      boolAttribute("Whether this port group is for interfaces that choose none."),
+		"vlan":         partAttribute("VLAN.", vlanAttributes()),
+		"virtual_port": partAttribute("How interfaces are attached to a switch.", virtualPortAttributes()),
+		"bandwidth":    partAttribute("Limits for each interface.", bandwidthAttributes()),
 	}},
 }
 
@@ -177,8 +180,8 @@ func vlanAttributes() map[string]schema.Attribute {
 		"tags": schema.ListAttribute{
 			MarkdownDescription: "VLAN tags, 0 to 4095. Several make a trunk.", ElementType: types.Int64Type, Required: true,
 		},
-		"trunk":      flag("Whether a VLAN with one tag is a trunk."),
-		"native_tag": integer("Tag of untagged traffic.", 1, 4095),
+		"trunk":      boolAttribute("Whether a VLAN with one tag is a trunk."),
+		"native_tag": int64Attribute("Tag of untagged traffic.", 1, 4095),
 		"native_mode": schema.StringAttribute{
 			MarkdownDescription: "Whether traffic with the native tag is sent `tagged` or `untagged`.", Optional: true,
 			Validators: []validator.String{stringvalidator.OneOf("tagged", "untagged")},
@@ -201,14 +204,14 @@ func virtualPortAttributes() map[string]schema.Attribute {
 
 func bandwidthAttributes() map[string]schema.Attribute {
 	rate := func(description string, more map[string]schema.Attribute) schema.Attribute {
-		more["average"] = integer("Average in KiB per second.", 1, 1<<31-1)
-		more["peak"] = integer("Peak in KiB per second.", 1, 1<<31-1)
-		more["burst"] = integer("Amount in KiB that may be sent at peak speed.", 1, 1<<31-1)
+		more["average"] = int64Attribute("Average in KiB per second.", 1, 1<<31-1)
+		more["peak"] = int64Attribute("Peak in KiB per second.", 1, 1<<31-1)
+		more["burst"] = int64Attribute("Amount in KiB that may be sent at peak speed.", 1, 1<<31-1)
 		return schema.SingleNestedAttribute{MarkdownDescription: description, Optional: true, Attributes: more}
 	}
 	return map[string]schema.Attribute{
 		"inbound": rate("Traffic to the VMs.", map[string]schema.Attribute{
-			"floor": integer("Guaranteed minimum in KiB per second.", 1, 1<<31-1),
+			"floor": int64Attribute("Guaranteed minimum in KiB per second.", 1, 1<<31-1),
 		}),
 		"outbound": rate("Traffic from the VMs.", map[string]schema.Attribute{}),
 	}

@@ -105,8 +105,8 @@ func (r *hostResource) ModifyPlan(
 	resp.Diagnostics.Append(resp.Plan.SetAttribute(ctx, path.Root(onhosts.StatesName), value.NewStringMap(states))...)
 }
 
-// ask asks every host for the reservation. A host without the network isn't among those that are found.
-func (r *hostResource) ask(ctx context.Context, m *model) []hostset.Answer[network.Reservation] {
+// askHosts asks every host for the reservation. A host without the network isn't among those that are found.
+func (r *hostResource) askHosts(ctx context.Context, m *model) []hostset.Answer[network.Reservation] {
 	return hostset.Ask(ctx, r.Data.Fleet.Connections(),
 		func(ctx context.Context, h *libvirt.Host) (*network.Reservation, error) {
 			return network.ReadReservation(ctx, h, m.Network.ValueString(), m.reservation())
@@ -120,7 +120,7 @@ func (r *hostResource) Create(ctx context.Context, req resource.CreateRequest, r
 	if resp.Diagnostics.HasError() || !r.Asks("create", plan.noun(), &resp.Diagnostics) {
 		return
 	}
-	answers := r.ask(ctx, &plan)
+	answers := r.askHosts(ctx, &plan)
 	found := hostset.Found(answers)
 	if len(found) == 0 {
 		resp.Diagnostics.Append(r.noNetwork(&plan, answers)...)
@@ -134,7 +134,7 @@ func (r *hostResource) Create(ctx context.Context, req resource.CreateRequest, r
 			return
 		}
 	}
-	failed, targets := r.put(ctx, found, &plan)
+	failed, targets := r.writeTo(ctx, found, &plan)
 	if len(failed) == len(targets) {
 		resp.Diagnostics.Append(onhosts.Failures("create", plan.noun(), failed)...)
 		return
@@ -157,8 +157,8 @@ func (r *hostResource) noNetwork(m *model, answers []hostset.Answer[network.Rese
 	}.AttributeError(path.Root("network"))}
 }
 
-// put writes the reservation on the hosts that were found.
-func (r *hostResource) put(
+// writeTo writes the reservation on the hosts that were found.
+func (r *hostResource) writeTo(
 	ctx context.Context, found []hostset.Answer[network.Reservation], m *model,
 ) (failed map[string]error, targets hostset.Set) {
 	var names []string
@@ -179,7 +179,7 @@ func (r *hostResource) Read(ctx context.Context, req resource.ReadRequest, resp 
 		return
 	}
 	last := value.StringMap(state.HostStates)
-	answers := r.ask(ctx, &state)
+	answers := r.askHosts(ctx, &state)
 	states := map[string]string{}
 	present, silent := false, false
 	for _, a := range answers {
@@ -214,13 +214,13 @@ func (r *hostResource) Read(ctx context.Context, req resource.ReadRequest, resp 
 		}
 		return
 	}
-	state.take(answers, states)
+	state.setFromAnswers(answers, states)
 	state.HostStates = value.NewStringMap(states)
 	resp.Diagnostics.Append(resp.State.Set(ctx, state)...)
 }
 
-// take takes over what the hosts have, if none has what was applied, and marks those that differ.
-func (m *model) take(answers []hostset.Answer[network.Reservation], states map[string]string) {
+// setFromAnswers takes over what the hosts have, if none has what was applied, and marks those that differ.
+func (m *model) setFromAnswers(answers []hostset.Answer[network.Reservation], states map[string]string) {
 	as := func(want network.DHCPHost) func(hostset.Answer[network.Reservation]) bool {
 		return func(a hostset.Answer[network.Reservation]) bool { return a.Value != nil && a.Value.Complete(want) }
 	}
@@ -293,7 +293,7 @@ func (r *hostResource) ImportState(
 	if !r.Asks("import", m.noun(), &resp.Diagnostics) {
 		return
 	}
-	answers := r.ask(ctx, &m)
+	answers := r.askHosts(ctx, &m)
 	for _, a := range hostset.Found(answers) {
 		have := a.Value.Any()
 		if have == nil {

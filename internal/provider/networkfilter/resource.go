@@ -112,7 +112,7 @@ func (r *filterResource) ModifyPlan(
 		resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
 	}
 	if req.Plan.Raw.IsNull() {
-		resp.Diagnostics.Append(r.announce(ctx, &state)...)
+		resp.Diagnostics.Append(r.warnOfUsers(ctx, &state)...)
 		return
 	}
 	resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...)
@@ -128,8 +128,8 @@ func (r *filterResource) ModifyPlan(
 	resp.Diagnostics.Append(resp.Plan.SetAttribute(ctx, path.Root(onhosts.StatesName), states)...)
 }
 
-// announce names what uses a filter that is to be destroyed.
-func (r *filterResource) announce(ctx context.Context, state *model) (diags diag.Diagnostics) {
+// warnOfUsers names what uses a filter that is to be destroyed.
+func (r *filterResource) warnOfUsers(ctx context.Context, state *model) (diags diag.Diagnostics) {
 	known, _ := onhosts.Known(r.Data, state.Hosts, state.HostStates)
 	answers := hostset.Ask(ctx, known, func(ctx context.Context, h *libvirt.Host) (*[]string, error) {
 		used, err := network.FilterUse(ctx, h, state.Name.ValueString())
@@ -144,8 +144,8 @@ func (r *filterResource) announce(ctx context.Context, state *model) (diags diag
 	return diags
 }
 
-// change defines the filter as f, or removes it. What each host then prints of it goes into digests.
-func (r *filterResource) change(m *model, f network.Filter, digests map[string]string) onhosts.Change {
+// changeTo defines the filter as f, or removes it. What each host then prints of it goes into digests.
+func (r *filterResource) changeTo(m *model, f network.Filter, digests map[string]string) onhosts.Change {
 	name := m.Name.ValueString()
 	var mu sync.Mutex
 	return onhosts.Change{
@@ -190,7 +190,7 @@ func (r *filterResource) Create(ctx context.Context, req resource.CreateRequest,
 		return
 	}
 	digests := map[string]string{}
-	states, diags := r.change(&plan, f, digests).Create(ctx, targets)
+	states, diags := r.changeTo(&plan, f, digests).Create(ctx, targets)
 	resp.Diagnostics.Append(diags...)
 	if resp.Diagnostics.HasError() {
 		return
@@ -257,7 +257,7 @@ func (r *filterResource) Update(ctx context.Context, req resource.UpdateRequest,
 		return
 	}
 	digests := map[string]string{}
-	states, complete, diags := r.change(&plan, f, digests).Update(ctx, targets, state.HostStates)
+	states, complete, diags := r.changeTo(&plan, f, digests).Update(ctx, targets, state.HostStates)
 	resp.Diagnostics.Append(diags...)
 	plan.HostStates = states
 	if !complete {
@@ -277,7 +277,7 @@ func (r *filterResource) Delete(ctx context.Context, req resource.DeleteRequest,
 		return
 	}
 	resp.Diagnostics.Append(
-		r.change(&state, network.Filter{}, nil).Delete(ctx, state.Hosts, state.HostStates)...)
+		r.changeTo(&state, network.Filter{}, nil).Delete(ctx, state.Hosts, state.HostStates)...)
 }
 
 // ImportState takes the filter's name. Read fills in the rest.

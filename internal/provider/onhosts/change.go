@@ -50,7 +50,7 @@ func (c Change) Create(ctx context.Context, targets hostset.Set) (types.Map, dia
 	cleaning, cancel := hostset.CleanUp(ctx)
 	defer cancel()
 	left := c.Remove(cleaning, targets.Without(value.Keys(failed)...))
-	return none, append(c.failures("create", failed), c.failures("delete", left)...)
+	return none, append(c.failureDiagnostics("create", failed), c.failureDiagnostics("delete", left)...)
 }
 
 // Update puts the object on the targets, removes it from the configured hosts of last, the state's host_states, that
@@ -60,8 +60,8 @@ func (c Change) Update(
 ) (states types.Map, complete bool, diags diag.Diagnostics) {
 	failed := c.Put(ctx, targets)
 	left := c.Remove(ctx, Leaving(c.Data, last, targets))
-	diags.Append(c.failures("update", failed)...)
-	diags.Append(c.failures("delete", left)...)
+	diags.Append(c.failureDiagnostics("update", failed)...)
+	diags.Append(c.failureDiagnostics("delete", left)...)
 	states = StillThere(StatesAfter(targets, failed, last, c.Healthy), left, last)
 	return states, len(failed) == 0, diags
 }
@@ -69,11 +69,11 @@ func (c Change) Update(
 // Delete removes the object from every configured host that may have it. Hosts and last are those of the state.
 func (c Change) Delete(ctx context.Context, hosts types.Set, last types.Map) diag.Diagnostics {
 	known, _ := Known(c.Data, hosts, last)
-	return c.failures("delete", c.Remove(ctx, known))
+	return c.failureDiagnostics("delete", c.Remove(ctx, known))
 }
 
-// failures are errors about hosts. They offer to import what exists already.
-func (c Change) failures(verb string, failed map[string]error) (diags diag.Diagnostics) {
+// failureDiagnostics are errors about hosts. They offer to import what exists already.
+func (c Change) failureDiagnostics(verb string, failed map[string]error) (diags diag.Diagnostics) {
 	for _, host := range value.Keys(failed) {
 		f := tfdiag.Failure{Verb: verb, Noun: c.Noun, Host: host, Err: failed[host]}
 		if errors.Is(f.Err, libvirt.ErrExists) {

@@ -160,7 +160,7 @@ func Observe[T any](q Question[T]) (o Observation[T], diags diag.Diagnostics) {
 			if was {
 				o.States[a.Host] = state
 			}
-			diags.Append(q.silence(a, was))
+			diags.Append(q.silenceDiagnostic(a, was))
 		case a.Value != nil:
 			o.States[a.Host] = q.State(*a.Value)
 		case wanted || was:
@@ -177,8 +177,8 @@ func Observe[T any](q Question[T]) (o Observation[T], diags diag.Diagnostics) {
 	return o, diags
 }
 
-// silence is what a host's silence comes to.
-func (q Question[T]) silence(a hostset.Answer[T], was bool) diag.Diagnostic {
+// silenceDiagnostic is what a host's silence comes to.
+func (q Question[T]) silenceDiagnostic(a hostset.Answer[T], was bool) diag.Diagnostic {
 	f := tfdiag.Failure{Verb: "read", Noun: q.Noun, Host: a.Host, Err: a.Err}
 	// What a storage pool that isn't there would hold is told once the pool is repaired, which this plan may do.
 	pool := errors.Is(a.Err, libvirt.ErrPoolInactive) || errors.Is(a.Err, libvirt.ErrNoPool)

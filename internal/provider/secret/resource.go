@@ -58,8 +58,8 @@ func (r *secretResource) ModifyPlan(
 		onhosts.PlanStates(targets, plan.Hosts, onhosts.Present))...)
 }
 
-// written is the secret's value, which is in the configuration alone.
-func written(ctx context.Context, config interface {
+// writtenValue is the secret's value, which is in the configuration alone.
+func writtenValue(ctx context.Context, config interface {
 	Get(ctx context.Context, target any) diag.Diagnostics
 },
 ) (data []byte, diags diag.Diagnostics) {
@@ -83,8 +83,8 @@ func (m *model) secret() libvirt.HostSecret {
 	}
 }
 
-// change writes the secret with that value, or removes it.
-func (r *secretResource) change(m *model, data []byte) onhosts.Change {
+// changeTo writes the secret with that value, or removes it.
+func (r *secretResource) changeTo(m *model, data []byte) onhosts.Change {
 	put := m.secret()
 	return onhosts.Change{
 		Data: r.Data, TypeName: TypeName, ImportID: put.Usage + "/" + put.UsageID, Noun: m.noun(), Healthy: onhosts.Present,
@@ -97,7 +97,7 @@ func (r *secretResource) change(m *model, data []byte) onhosts.Change {
 func (r *secretResource) Create(ctx context.Context, req resource.CreateRequest, resp *resource.CreateResponse) {
 	var plan model
 	resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...)
-	data, diags := written(ctx, req.Config)
+	data, diags := writtenValue(ctx, req.Config)
 	resp.Diagnostics.Append(diags...)
 	if resp.Diagnostics.HasError() || !r.Asks("create", noun, &resp.Diagnostics) {
 		return
@@ -108,7 +108,7 @@ func (r *secretResource) Create(ctx context.Context, req resource.CreateRequest,
 		return
 	}
 	plan.ID = types.StringValue(uuid.NewString())
-	states, diags := r.change(&plan, data).Create(ctx, targets)
+	states, diags := r.changeTo(&plan, data).Create(ctx, targets)
 	resp.Diagnostics.Append(diags...)
 	if resp.Diagnostics.HasError() {
 		return
@@ -137,11 +137,11 @@ func (r *secretResource) Read(ctx context.Context, req resource.ReadRequest, res
 	if seen.Concludes(ctx, resp, noun, state.ID.ValueString(), imported) {
 		return
 	}
-	state.observe(seen, imported)
+	state.setFromHosts(seen, imported)
 	resp.Diagnostics.Append(resp.State.Set(ctx, &state)...)
 }
 
-func (m *model) observe(seen onhosts.Observation[libvirt.HostSecret], imported bool) {
+func (m *model) setFromHosts(seen onhosts.Observation[libvirt.HostSecret], imported bool) {
 	m.HostStates = value.NewStringMap(seen.States)
 	for _, a := range seen.Found {
 		is := a.Value
@@ -161,14 +161,14 @@ func (r *secretResource) Update(ctx context.Context, req resource.UpdateRequest,
 	var plan, state model
 	resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...)
 	resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
-	data, diags := written(ctx, req.Config)
+	data, diags := writtenValue(ctx, req.Config)
 	resp.Diagnostics.Append(diags...)
 	targets, diags := onhosts.Targets(r.Data, plan.Hosts)
 	resp.Diagnostics.Append(diags...)
 	if resp.Diagnostics.HasError() {
 		return
 	}
-	states, complete, diags := r.change(&plan, data).Update(ctx, targets, state.HostStates)
+	states, complete, diags := r.changeTo(&plan, data).Update(ctx, targets, state.HostStates)
 	resp.Diagnostics.Append(diags...)
 	if !complete {
 		plan.ValueVersion = state.ValueVersion // Not written everywhere: the next apply does it again.
@@ -184,7 +184,7 @@ func (r *secretResource) Delete(ctx context.Context, req resource.DeleteRequest,
 	if resp.Diagnostics.HasError() || !r.Asks("delete", noun, &resp.Diagnostics) {
 		return
 	}
-	resp.Diagnostics.Append(r.change(&state, nil).Delete(ctx, state.Hosts, state.HostStates)...)
+	resp.Diagnostics.Append(r.changeTo(&state, nil).Delete(ctx, state.Hosts, state.HostStates)...)
 }
 
 // ImportState takes a UUID, or "<usage>/<usage_id>".

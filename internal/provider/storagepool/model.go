@@ -69,8 +69,8 @@ type authModel struct {
 	Secret   types.String `tfsdk:"secret"`
 }
 
-// imported says that the state has no more than what an import begins with.
-func (m *model) imported() bool { return m.Type.IsNull() }
+// isImported says that the state has no more than what an import begins with.
+func (m *model) isImported() bool { return m.Type.IsNull() }
 
 // settings are what a pool has besides its definition. A new one starts with its host unless told otherwise.
 func (m *model) settings(isNew bool) storage.PoolSettings {
@@ -120,8 +120,8 @@ func (m *model) pool(ctx context.Context) (p storage.Pool, diags diag.Diagnostic
 	return p, diags
 }
 
-// take makes the state what a pool is.
-func (m *model) take(ctx context.Context, p storage.Pool) (diags diag.Diagnostics) {
+// setFromPool makes the state what a pool is.
+func (m *model) setFromPool(ctx context.Context, p storage.Pool) (diags diag.Diagnostics) {
 	m.Name, m.ID, m.Type = types.StringValue(p.Name), types.StringValue(p.Name), types.StringValue(p.Type)
 	target := targetModel{Path: types.StringPointerValue(p.Path)}
 	if p.Mode != nil || p.Owner != nil || p.Group != nil || p.Label != nil {

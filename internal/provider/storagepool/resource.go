@@ -97,7 +97,7 @@ func (r *poolResource) Create(ctx context.Context, req resource.CreateRequest, r
 	if resp.Diagnostics.HasError() {
 		return
 	}
-	c := r.change(pool.Name)
+	c := r.removal(pool.Name)
 	c.Put = func(ctx context.Context, hosts hostset.Set) map[string]error {
 		return r.Data.Storage().CreatePool(ctx, hosts, pool, plan.settings(true))
 	}
@@ -110,8 +110,8 @@ func (r *poolResource) Create(ctx context.Context, req resource.CreateRequest, r
 	resp.Diagnostics.Append(resp.State.Set(ctx, &plan)...)
 }
 
-// change removes the pool and keeps what is in it.
-func (r *poolResource) change(name string) onhosts.Change {
+// removal removes the pool and keeps what is in it.
+func (r *poolResource) removal(name string) onhosts.Change {
 	return onhosts.Change{
 		Data: r.Data, TypeName: TypeName, ImportID: name, Noun: nounOf(name), Healthy: onhosts.Active,
 		Remove: func(ctx context.Context, hosts hostset.Set) map[string]error {
@@ -133,10 +133,10 @@ func (r *poolResource) Read(ctx context.Context, req resource.ReadRequest, resp 
 		Data: r.Data, Noun: state.noun(), Hosts: state.Hosts, Last: state.HostStates, Answers: answers, State: powerOf,
 	})
 	resp.Diagnostics.Append(diags...)
-	if seen.Concludes(ctx, resp, noun, state.Name.ValueString(), state.imported()) {
+	if seen.Concludes(ctx, resp, noun, state.Name.ValueString(), state.isImported()) {
 		return
 	}
-	resp.Diagnostics.Append(state.observe(ctx, seen)...)
+	resp.Diagnostics.Append(state.setFromHosts(ctx, seen)...)
 	resp.Diagnostics.Append(resp.State.Set(ctx, &state)...)
 }
 
@@ -147,21 +147,21 @@ func powerOf(p storage.HostPool) string {
 	return onhosts.Inactive
 }
 
-// observe takes over what hosts have otherwise than it is declared: of several, what the first one has.
-func (m *model) observe(
+// setFromHosts takes over what hosts have otherwise than it is declared: of several, what the first one has.
+func (m *model) setFromHosts(
 	ctx context.Context, seen onhosts.Observation[storage.HostPool],
 ) (diags diag.Diagnostics) {
 	states, d := types.MapValueFrom(ctx, types.StringType, seen.States)
 	m.HostStates = states
 	diags.Append(d...)
-	if m.imported() {
+	if m.isImported() {
 		first := *seen.Found[0].Value
 		m.Autostart = types.BoolValue(first.Autostart)
 		if first.Shared && !storage.SharedType(first.Type) {
 			m.Shared = types.BoolValue(true)
 		}
 		m.Hosts = seen.ImportedHosts()
-		diags.Append(m.take(ctx, first.Pool)...)
+		diags.Append(m.setFromPool(ctx, first.Pool)...)
 		return diags
 	}
 	declared, d := m.pool(ctx)
@@ -177,7 +177,7 @@ func (m *model) observe(
 	}
 	for _, a := range seen.Found {
 		if !declared.IsIn(a.Value.Pool) {
-			diags.Append(m.take(ctx, declared.Merge(a.Value.Pool))...)
+			diags.Append(m.setFromPool(ctx, declared.Merge(a.Value.Pool))...)
 			break
 		}
 	}
@@ -196,7 +196,7 @@ func (r *poolResource) Update(ctx context.Context, req resource.UpdateRequest, r
 	if resp.Diagnostics.HasError() {
 		return
 	}
-	c := r.change(pool.Name)
+	c := r.removal(pool.Name)
 	c.Put = func(ctx context.Context, hosts hostset.Set) map[string]error {
 		return r.Data.Storage().ApplyPool(ctx, hosts, pool, plan.settings(false))
 	}
@@ -214,7 +214,7 @@ func (r *poolResource) Delete(ctx context.Context, req resource.DeleteRequest, r
 		return
 	}
 	name := state.Name.ValueString()
-	c := r.change(name)
+	c := r.removal(name)
 	c.Remove = func(ctx context.Context, hosts hostset.Set) map[string]error {
 		return r.Data.Storage().RemovePool(ctx, hosts, name, state.OnDestroy.ValueString() == onDestroyDelete)
 	}

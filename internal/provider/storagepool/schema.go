@@ -37,15 +37,15 @@ func (*poolResource) Schema(_ context.Context, _ resource.SchemaRequest, resp *r
 				Computed:            true,
 				PlanModifiers:       []planmodifier.String{stringplanmodifier.UseStateForUnknown()},
 			},
-			"name": replaced("Name of the pool, unique on each host."),
+			"name": replacedString("Name of the pool, unique on each host."),
 			"type": schema.StringAttribute{
 				MarkdownDescription: "Type of the pool. One of " + value.OneOf(storage.PoolTypes()) + ".",
 				Required:            true,
 				PlanModifiers:       []planmodifier.String{stringplanmodifier.RequiresReplace()},
 				Validators:          []validator.String{stringvalidator.OneOf(storage.PoolTypes()...)},
 			},
-			"target": target(),
-			"source": source(),
+			"target": targetAttribute(),
+			"source": sourceAttribute(),
 			"hosts":  onhosts.HostsAttribute("pool"),
 			"shared": schema.BoolAttribute{
 				MarkdownDescription: "Whether all hosts see the same volumes in the pool, as in a directory that is " +
@@ -74,7 +74,7 @@ func (*poolResource) Schema(_ context.Context, _ resource.SchemaRequest, resp *r
 	}
 }
 
-func replaced(description string) schema.Attribute {
+func replacedString(description string) schema.Attribute {
 	return schema.StringAttribute{
 		MarkdownDescription: description,
 		Required:            true,
@@ -83,40 +83,40 @@ func replaced(description string) schema.Attribute {
 	}
 }
 
-func text(description string) schema.Attribute {
+func computedString(description string) schema.Attribute {
 	return schema.StringAttribute{
 		MarkdownDescription: description, Optional: true, Validators: []validator.String{stringvalidator.LengthAtLeast(1)},
 	}
 }
 
-func target() schema.Attribute {
+func targetAttribute() schema.Attribute {
 	return schema.SingleNestedAttribute{
 		MarkdownDescription: "Location of the volumes on the host.",
 		Optional:            true,
 		Attributes: map[string]schema.Attribute{
-			"path": text("Directory of the volumes or of their device nodes. Required for `dir`, `fs` and `netfs`."),
+			"path": computedString("Directory of the volumes or of their device nodes. Required for `dir`, `fs` and `netfs`."),
 			"permissions": schema.SingleNestedAttribute{
 				MarkdownDescription: "Permissions of the directory, if it is created.",
 				Optional:            true,
 				Attributes: map[string]schema.Attribute{
-					"mode":  text("Mode in octal, such as `0711`."),
-					"owner": text("Numeric id of the owner."),
-					"group": text("Numeric id of the group."),
-					"label": text("SELinux label."),
+					"mode":  computedString("Mode in octal, such as `0711`."),
+					"owner": computedString("Numeric id of the owner."),
+					"group": computedString("Numeric id of the group."),
+					"label": computedString("SELinux label."),
 				},
 			},
 		},
 	}
 }
 
-func source() schema.Attribute {
+func sourceAttribute() schema.Attribute {
 	return schema.SingleNestedAttribute{
 		MarkdownDescription: "Source of the storage.",
 		Optional:            true,
 		Attributes: map[string]schema.Attribute{
-			"name":   text("Volume group, RBD pool, Gluster volume or ZFS pool."),
-			"dir":    text("Directory on the server, for `netfs` and `gluster`."),
-			"format": text("Filesystem, partition table or protocol, such as `ext4`, `gpt`, `nfs`, `lvm2`."),
+			"name":   computedString("Volume group, RBD pool, Gluster volume or ZFS pool."),
+			"dir":    computedString("Directory on the server, for `netfs` and `gluster`."),
+			"format": computedString("Filesystem, partition table or protocol, such as `ext4`, `gpt`, `nfs`, `lvm2`."),
 			"devices": schema.ListAttribute{
 				MarkdownDescription: "Block devices, or the target of an iSCSI pool (its IQN).",
 				ElementType:         types.StringType,
@@ -132,16 +132,16 @@ func source() schema.Attribute {
 					"port": schema.Int64Attribute{MarkdownDescription: "Port. Default: the protocol's own.", Optional: true},
 				}},
 			},
-			"initiator":        text("IQN by which an iSCSI server identifies the host."),
-			"protocol_version": text("NFS version."),
+			"initiator":        computedString("IQN by which an iSCSI server identifies the host."),
+			"protocol_version": computedString("NFS version."),
 			"adapter": schema.SingleNestedAttribute{
 				MarkdownDescription: "SCSI adapter of a pool of type `scsi`.",
 				Optional:            true,
 				Attributes: map[string]schema.Attribute{
-					"type":   text("Type of the adapter: `scsi_host` or `fc_host`."),
-					"name":   text("Name of the adapter, such as `scsi_host3`."),
-					"parent": text("Parent of a virtual adapter."), "wwnn": text("World wide node name."),
-					"wwpn": text("World wide port name."),
+					"type":   computedString("Type of the adapter: `scsi_host` or `fc_host`."),
+					"name":   computedString("Name of the adapter, such as `scsi_host3`."),
+					"parent": computedString("Parent of a virtual adapter."), "wwnn": computedString("World wide node name."),
+					"wwpn": computedString("World wide port name."),
 				},
 			},
 			"auth": schema.SingleNestedAttribute{

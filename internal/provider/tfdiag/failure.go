@@ -68,10 +68,10 @@ func (f Failure) summary() string {
 }
 
 func (f Failure) detail() string {
-	f, happened, cause := f.filled()
+	f, happened, cause := f.completed()
 
 	var paragraphs []string
-	for _, p := range []string{sentence(happened), sentence(cause), f.words, f.facts(), sentence(f.Remedy)} {
+	for _, p := range []string{asSentence(happened), asSentence(cause), f.words, f.factLines(), asSentence(f.Remedy)} {
 		if p != "" {
 			paragraphs = append(paragraphs, p)
 		}
@@ -79,8 +79,8 @@ func (f Failure) detail() string {
 	return printable(strings.Join(paragraphs, "\n\n"))
 }
 
-// filled returns the failure completed from the error, with what happened and why.
-func (f Failure) filled() (complete Failure, happened, cause string) {
+// completed returns the failure completed from the error, with what happened and why.
+func (f Failure) completed() (complete Failure, happened, cause string) {
 	happened = f.Happened
 	if f.Err == nil {
 		return f, happened, ""
@@ -108,36 +108,37 @@ func (f Failure) filled() (complete Failure, happened, cause string) {
 			why = outermost.Err
 		}
 	}
-	f.Remedy = cmp.Or(f.Remedy, remedy(f.Err, own))
+	f.Remedy = cmp.Or(f.Remedy, remedyFor(f.Err, own))
 	if why != nil {
-		cause = plain(why)
+		cause = userText(why)
 	}
 
-	if sentence(cause) == sentence(happened) {
+	if asSentence(cause) == asSentence(happened) {
 		cause = ""
 	}
-	happened, cause = f.limited(happened, cause)
+	happened, cause = f.withLimit(happened, cause)
 	return f, happened, cause
 }
 
-// limited adds which limit was reached, where that is why.
-func (f Failure) limited(happened, cause string) (string, string) {
+// withLimit adds which limit was reached, where that is why.
+func (f Failure) withLimit(happened, cause string) (string, string) {
 	limit, reached := errors.AsType[*LimitError](f.Limit)
 	told := reached && strings.Contains(happened+cause, limit.Error())
 	if !reached || !told && !errors.Is(f.Err, context.DeadlineExceeded) {
 		return happened, cause
 	}
-	if cause = strings.TrimSuffix(cause, ": "+context.DeadlineExceeded.Error()); cause == plain(context.DeadlineExceeded) {
+	cause = strings.TrimSuffix(cause, ": "+context.DeadlineExceeded.Error())
+	if cause == userText(context.DeadlineExceeded) {
 		cause = ""
 	}
 	if !told {
 		happened = joinSentences(limit.Error(), happened)
 	}
-	return happened, joinSentences(cause, limit.overrun(f.Elapsed))
+	return happened, joinSentences(cause, limit.overrunText(f.Elapsed))
 }
 
-// plain is what an error says, in a user's words where it is only that a context ended.
-func plain(err error) string {
+// userText is what an error says, in a user's words where it is only that a context ended.
+func userText(err error) string {
 	switch err { //nolint:errorlint // what wraps them has more to say
 	case context.Canceled:
 		return "it was cancelled"
@@ -148,8 +149,8 @@ func plain(err error) string {
 	}
 }
 
-// facts lists who, where, what and how long, one in a line.
-func (f Failure) facts() string {
+// factLines lists who, where, what and how long, one in a line.
+func (f Failure) factLines() string {
 	var lines []string
 	add := func(key, value string) {
 		if value != "" {
@@ -160,13 +161,13 @@ func (f Failure) facts() string {
 	add("Host", f.Host)
 	add("Operation", f.Operation)
 	if f.Elapsed > 0 {
-		add("Elapsed", elapsed(f.Elapsed))
+		add("Elapsed", roundElapsed(f.Elapsed))
 	}
 	return strings.Join(lines, "\n")
 }
 
-// elapsed rounds to what a reader wants to know.
-func elapsed(d time.Duration) string {
+// roundElapsed rounds to what a reader wants to know.
+func roundElapsed(d time.Duration) string {
 	if d < time.Second {
 		return fmt.Sprintf("%dms", max(d.Milliseconds(), 1))
 	}
@@ -180,12 +181,12 @@ func joinSentences(a, b string) string {
 	if a == "" {
 		return b
 	}
-	return sentence(a) + " " + sentence(b)
+	return asSentence(a) + " " + asSentence(b)
 }
 
-// sentence makes a sentence of a phrase: a capital letter and a full stop. A phrase that begins with a name, such as
+// asSentence makes a sentence of a phrase: a capital letter and a full stop. A phrase that begins with a name, such as
 // alice@desk, keeps it as it is.
-func sentence(s string) string {
+func asSentence(s string) string {
 	s = strings.TrimSpace(s)
 	if s == "" {
 		return ""

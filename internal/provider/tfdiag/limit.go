@@ -29,10 +29,11 @@ func (e *LimitError) Is(target error) bool { return target == context.DeadlineEx
 // cleaningUp is what goes unmentioned of the time after a limit.
 const cleaningUp = 5 * time.Second
 
-// overrun says what was done after the limit, where that took long.
-func (e *LimitError) overrun(elapsedInAll time.Duration) string {
+// overrunText says what was done after the limit, where that took long.
+func (e *LimitError) overrunText(elapsedInAll time.Duration) string {
 	if elapsedInAll < e.After+cleaningUp {
 		return ""
 	}
-	return fmt.Sprintf("What had begun was then broken off and cleaned up, which took %s", elapsed(elapsedInAll-e.After))
+	return fmt.Sprintf("What had begun was then broken off and cleaned up, which took %s",
+		roundElapsed(elapsedInAll-e.After))
 }

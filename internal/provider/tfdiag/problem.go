@@ -12,9 +12,9 @@ import (
 func Problems(problems []fleet.Problem, maps ...string) diag.Diagnostics {
 	var diags diag.Diagnostics
 	for _, p := range problems {
-		detail := sentence(p.Detail)
+		detail := asSentence(p.Detail)
 		if p.Remedy != "" {
-			detail += "\n\n" + sentence(p.Remedy)
+			detail += "\n\n" + asSentence(p.Remedy)
 		}
 		p.Summary, detail = printable(p.Summary), printable(detail)
 		if p.Warning {

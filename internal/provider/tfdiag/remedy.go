@@ -66,8 +66,8 @@ var remedies = []kindRemedy{
 	{context.Canceled, "Apply again to continue: finished work is recognized."},
 }
 
-// remedy returns what to do about an error, and "" where only its text can tell.
-func remedy(err error, own string) string {
+// remedyFor returns what to do about an error, and "" where only its text can tell.
+func remedyFor(err error, own string) string {
 	return cmp.Or(ofKind(err, causes), own, ofKind(err, remedies))
 }
 

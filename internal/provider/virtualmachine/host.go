@@ -9,7 +9,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet"
-	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/moving"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/migrationoptions"
 )
 
 // target is the host that the VM is to be moved to, "" when it stays. A host that the provider doesn't know is
@@ -79,7 +79,7 @@ func (r *Resource) move(
 	vm, how, err := r.Data.Fleet.Move(ctx, text(p.state.ID), last, p.target(), p.config.migrationOptions())
 	if vm != nil {
 		last = fleet.LastKnown{Host: vm.Host, HostUUID: vm.HostUUID}
-		late = moving.TooLate(how.AbortStatus, err != nil, how.Mode, vm.Name, vm.Host)
+		late = migrationoptions.AbortWarning(how.AbortStatus, err != nil, how.Mode, vm.Name, vm.Host)
 	}
 	return last, vm, late, err
 }

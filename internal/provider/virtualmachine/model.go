@@ -9,7 +9,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
-	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/moving"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/migrationoptions"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/value"
 )
 
@@ -103,7 +103,7 @@ func (m *model) spec(prior *model) domain.Spec {
 
 // migrationOptions are those of the VM itself.
 func (m *model) migrationOptions() migration.Options {
-	o := moving.Options(m.MigrationOptions)
+	o := migrationoptions.Options(m.MigrationOptions)
 	o.SharedDisks = sharedDisks(m.Disks)
 	return o
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/eviction"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
-	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/moving"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/migrationoptions"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/value"
 )
 
@@ -146,8 +146,9 @@ var policyAttributes = attributes{
 		Optional:   true,
 		Validators: []validator.String{stringvalidator.OneOf(eviction.Strategies...)},
 	},
-	moving.Name: moving.OfResource("How the VM is moved when `host` changes. What isn't set here is taken from the " +
-		"`virtfleet_migration_policy` that applies to the VM, then from the provider's block."),
+	migrationoptions.Name: migrationoptions.OfResource(
+		"How the VM is moved when `host` changes. What isn't set here is taken from the " +
+			"`virtfleet_migration_policy` that applies to the VM, then from the provider's block."),
 	"timeouts": timeoutsAttribute(),
 }
 

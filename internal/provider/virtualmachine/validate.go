@@ -15,7 +15,7 @@ import (
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/attrpath"
-	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/moving"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/migrationoptions"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/value"
 )
 
@@ -61,7 +61,7 @@ func (m *model) validate() diag.Diagnostics {
 	diags.Append(m.validateIgnition()...)
 	diags.Append(m.validateGraphicsAccess()...)
 	diags.Append(m.validateWait()...)
-	diags.Append(moving.Validate(m.MigrationOptions, path.Root(moving.Name))...)
+	diags.Append(migrationoptions.Validate(m.MigrationOptions, path.Root(migrationoptions.Name))...)
 	return diags
 }
 

@@ -40,8 +40,8 @@ func (m *model) disk() storage.Disk {
 	return d
 }
 
-// take takes over what a host has.
-func (m *model) take(host string, v libvirt.Volume, imported bool) {
+// setFromVolume takes over what a host has.
+func (m *model) setFromVolume(host string, v libvirt.Volume, imported bool) {
 	m.ID, m.CurrentHost, m.Path = types.StringValue(m.id()), types.StringValue(host), types.StringValue(v.Path)
 	if size := value.NewQuantityFromBytes(v.CapacityBytes); !size.Same(m.Size) {
 		m.Size = size

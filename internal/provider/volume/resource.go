@@ -119,7 +119,7 @@ func (r *volumeResource) Create(ctx context.Context, req resource.CreateRequest,
 		return
 	}
 	s := r.Data.Storage()
-	host, sharing, d := r.place(ctx, s, &plan)
+	host, sharing, d := r.chooseHost(ctx, s, &plan)
 	if d != nil {
 		resp.Diagnostics.Append(d)
 		return
@@ -138,12 +138,12 @@ func (r *volumeResource) Create(ctx context.Context, req resource.CreateRequest,
 		return
 	}
 	s.RefreshElsewhere(ctx, sharing, host, plan.Pool.ValueString())
-	plan.take(host, *made, false)
+	plan.setFromVolume(host, *made, false)
 	resp.Diagnostics.Append(resp.State.Set(ctx, &plan)...)
 }
 
-// place is the host to make the volume on, and those that see it then.
-func (r *volumeResource) place(
+// chooseHost is the host to make the volume on, and those that see it then.
+func (r *volumeResource) chooseHost(
 	ctx context.Context, s *storage.Storage, plan *model,
 ) (host string, sharing hostset.Set, d diag.Diagnostic) {
 	answers := s.Pool(ctx, s.Hosts, plan.Pool.ValueString())
@@ -183,12 +183,12 @@ func (r *volumeResource) Read(ctx context.Context, req resource.ReadRequest, res
 	}
 	s := r.Data.Storage()
 	imported := state.Path.IsNull()
-	found, diags := r.find(ctx, s, &state)
+	found, diags := r.findVolume(ctx, s, &state)
 	resp.Diagnostics.Append(diags...)
 	switch {
 	case resp.Diagnostics.HasError():
 	case found != nil:
-		state.take(found.Host, *found.Value, imported)
+		state.setFromVolume(found.Host, *found.Value, imported)
 		resp.Diagnostics.Append(resp.State.Set(ctx, &state)...)
 	case len(diags) > 0:
 		// It can't be told, so it is taken to be as it was.
@@ -201,9 +201,9 @@ func (r *volumeResource) Read(ctx context.Context, req resource.ReadRequest, res
 	}
 }
 
-// find looks for the volume where it was last, then everywhere. A warning in diags says that it can't be told, an error
-// that on_unreachable doesn't allow for it.
-func (r *volumeResource) find(
+// findVolume looks for the volume where it was last, then everywhere. A warning in diags says that it can't be told, an
+// error that on_unreachable doesn't allow for it.
+func (r *volumeResource) findVolume(
 	ctx context.Context, s *storage.Storage, state *model,
 ) (found *hostset.Answer[libvirt.Volume], diags diag.Diagnostics) {
 	last, ref := state.CurrentHost.ValueString(), state.ref()
@@ -260,7 +260,7 @@ func (r *volumeResource) Update(ctx context.Context, req resource.UpdateRequest,
 	host := state.CurrentHost.ValueString()
 	if bytes := plan.Size.Bytes(); bytes != nil && !plan.Size.Same(state.Size) {
 		thick := plan.Preallocation.ValueString() == storage.PreallocationFull
-		if err := s.Grow(ctx, r.users(ctx, s, &state), host, state.ref(), *bytes, thick); err != nil {
+		if err := s.Grow(ctx, r.usingHosts(ctx, s, &state), host, state.ref(), *bytes, thick); err != nil {
 			resp.Diagnostics.Append(plan.failure("grow", host, err).AttributeError(path.Root("size")))
 			return
 		}
@@ -268,8 +268,8 @@ func (r *volumeResource) Update(ctx context.Context, req resource.UpdateRequest,
 	resp.Diagnostics.Append(resp.State.Set(ctx, &plan)...)
 }
 
-// users are the hosts whose definitions may use the volume: all that share its pool, else the one that has it.
-func (r *volumeResource) users(ctx context.Context, s *storage.Storage, state *model) hostset.Set {
+// usingHosts are the hosts whose definitions may use the volume: all that share its pool, else the one that has it.
+func (r *volumeResource) usingHosts(ctx context.Context, s *storage.Storage, state *model) hostset.Set {
 	own := s.Hosts.Named(state.CurrentHost.ValueString())
 	for _, a := range hostset.Found(s.Pool(ctx, own, state.Pool.ValueString())) {
 		if a.Value.Shared {
@@ -287,7 +287,7 @@ func (r *volumeResource) Delete(ctx context.Context, req resource.DeleteRequest,
 		return
 	}
 	s := r.Data.Storage()
-	host, hosts := state.CurrentHost.ValueString(), r.users(ctx, s, &state)
+	host, hosts := state.CurrentHost.ValueString(), r.usingHosts(ctx, s, &state)
 	if err := s.DeleteUnused(ctx, hosts, host, state.ref()); err != nil {
 		f := state.failure("delete", host, err)
 		if errors.Is(err, storage.ErrInUse) {

@@ -60,9 +60,9 @@ func (*volumeResource) Schema(_ context.Context, _ resource.SchemaRequest, resp 
 			"another volume is based on it. A volume whose host doesn't answer, or whose pool isn't active, stays in " +
 			"the state.",
 		Attributes: map[string]schema.Attribute{
-			"id":   computed("`<pool>/<name>`. Disks refer to the volume by it."),
-			"name": replaced("Name of the volume, unique in its pool."),
-			"pool": replaced("Name of the storage pool."),
+			"id":   computedString("`<pool>/<name>`. Disks refer to the volume by it."),
+			"name": replacedString("Name of the volume, unique in its pool."),
+			"pool": replacedString("Name of the storage pool."),
 			"host": schema.StringAttribute{
 				MarkdownDescription: "Host that the volume is created on: a key of the provider's `hosts`. Required if " +
 					"several hosts have the pool and don't share it. It can't be changed: a volume moves with its VM.",
@@ -84,7 +84,7 @@ func (*volumeResource) Schema(_ context.Context, _ resource.SchemaRequest, resp 
 					stringplanmodifier.UseStateForUnknown(), stringplanmodifier.RequiresReplaceIfConfigured(),
 				},
 			},
-			"image": origin("Id of the `virtfleet_image` that the volume is created from.", path.MatchRoot("copy_of")),
+			"image": originAttribute("Id of the `virtfleet_image` that the volume is created from.", path.MatchRoot("copy_of")),
 			"clone": schema.StringAttribute{
 				MarkdownDescription: "How the volume is created from the image. `overlay`: it is based on the host's copy " +
 					"of the image and holds only the changes. `full`: it is an independent copy. Default: `overlay`.",
@@ -94,7 +94,7 @@ func (*volumeResource) Schema(_ context.Context, _ resource.SchemaRequest, resp 
 					stringvalidator.OneOf(cloneOverlay, cloneFull), stringvalidator.AlsoRequires(path.MatchRoot("image")),
 				},
 			},
-			"copy_of": origin("Id of the `virtfleet_volume`, on the same host, that the volume is copied from. No VM "+
+			"copy_of": originAttribute("Id of the `virtfleet_volume`, on the same host, that the volume is copied from. No VM "+
 				"may write to that volume during the copy.", path.MatchRoot("image")),
 			"preallocation": schema.StringAttribute{
 				MarkdownDescription: "Space to allocate at creation. One of " + value.OneOf(storage.Preallocations()) + ". " +
@@ -124,21 +124,21 @@ func (*volumeResource) Schema(_ context.Context, _ resource.SchemaRequest, resp 
 					},
 				},
 			},
-			"path": computed("Path on its host."),
-			"current_host": computed("Host that has the volume. If hosts share the pool: the host through which the " +
+			"path": computedString("Path on its host."),
+			"current_host": computedString("Host that has the volume. If hosts share the pool: the host through which the " +
 				"volume was created or last found."),
 		},
 	}
 }
 
-func computed(description string) schema.Attribute {
+func computedString(description string) schema.Attribute {
 	return schema.StringAttribute{
 		MarkdownDescription: description, Computed: true,
 		PlanModifiers: []planmodifier.String{stringplanmodifier.UseStateForUnknown()},
 	}
 }
 
-func replaced(description string) schema.Attribute {
+func replacedString(description string) schema.Attribute {
 	return schema.StringAttribute{
 		MarkdownDescription: description, Required: true,
 		PlanModifiers: []planmodifier.String{stringplanmodifier.RequiresReplace()},
@@ -146,7 +146,7 @@ func replaced(description string) schema.Attribute {
 	}
 }
 
-func origin(description string, other path.Expression) schema.Attribute {
+func originAttribute(description string, other path.Expression) schema.Attribute {
 	return schema.StringAttribute{
 		MarkdownDescription: description, Optional: true,
 		PlanModifiers: []planmodifier.String{stringplanmodifier.RequiresReplace()},

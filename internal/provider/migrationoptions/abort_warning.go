@@ -1,4 +1,4 @@
-package moving
+package migrationoptions
 
 import (
 	"fmt"
@@ -8,9 +8,9 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
 )
 
-// TooLate warns of a migration that was to be aborted and arrived all the same: the VM of that name is on that
+// AbortWarning warns of a migration that was to be aborted and arrived all the same: the VM of that name is on that
 // host. status is how the abort went, failed whether the migration did; any other migration is no reason to warn.
-func TooLate(status string, failed bool, mode migration.Mode, name, host string) diag.Diagnostics {
+func AbortWarning(status string, failed bool, mode migration.Mode, name, host string) diag.Diagnostics {
 	if status != migration.AbortFailed || failed {
 		return nil
 	}

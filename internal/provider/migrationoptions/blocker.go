@@ -1,4 +1,4 @@
-package moving
+package migrationoptions
 
 import (
 	datasource "github.com/hashicorp/terraform-plugin-framework/datasource/schema"
@@ -22,11 +22,11 @@ func BlockersOfDataSource(description string) datasource.Attribute {
 		Computed:            true,
 		MarkdownDescription: description,
 		NestedObject: datasource.NestedAttributeObject{Attributes: toDataSource(map[string]resource.Attribute{
-			"reason":    text("KubeVirt's reason code, or one named alike, such as `DisksNotLiveMigratable`."),
-			"status":    text("`False`: the VM can't be moved. `Unknown`: the move may fail, and only trying tells."),
-			"attribute": text("Attribute of the VM that causes it, such as `disks.root`. Null if none does."),
-			"message":   text("What the blocker is."),
-			"remedy":    text("What removes the blocker."),
+			"reason":    computedString("KubeVirt's reason code, or one named alike, such as `DisksNotLiveMigratable`."),
+			"status":    computedString("`False`: the VM can't be moved. `Unknown`: the move may fail, and only trying tells."),
+			"attribute": computedString("Attribute of the VM that causes it, such as `disks.root`. Null if none does."),
+			"message":   computedString("What the blocker is."),
+			"remedy":    computedString("What removes the blocker."),
 		})},
 	}
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
-// Glance is what one host said, in one pass, of how its VMs stand.
-type Glance struct {
+// HostPoll is what one host said, in one pass, of how its VMs stand.
+type HostPoll struct {
 	Host string
 	// At is when it answered, or didn't, by our own clock.
 	At time.Time
@@ -34,16 +34,16 @@ func (inv *Inventory) AskedHost(name string) (*Host, error) {
 	return h, nil
 }
 
-// Glance asks one host how its VMs stand: one call that waits for none of
+// PollHost asks one host how its VMs stand: one call that waits for none of
 // them, and what the VMs are from the host's view, which is read anew when
 // it is older than a minute or lacks one of them.
-func (inv *Inventory) Glance(ctx context.Context, name string) Glance {
-	v, err := inv.glance(ctx, name)
+func (inv *Inventory) PollHost(ctx context.Context, name string) HostPoll {
+	v, err := inv.pollHost(ctx, name)
 
-	return Glance{Host: name, At: time.Now(), Err: err, View: v}
+	return HostPoll{Host: name, At: time.Now(), Err: err, View: v}
 }
 
-func (inv *Inventory) glance(ctx context.Context, name string) (*View, error) {
+func (inv *Inventory) pollHost(ctx context.Context, name string) (*View, error) {
 	h, err := inv.AskedHost(name)
 	if err != nil {
 		return nil, err
@@ -83,13 +83,13 @@ func (e *Entry) In(state libvirt.DomainState, reason string) *Entry {
 	return other
 }
 
-// Together puts together what hosts said, at about the same time, of every
-// VM, sorted by name. A host whose glance is missing counts as silent. last
+// MergePolls merges what hosts said, at about the same time, of every
+// VM, sorted by name. A host whose poll is missing counts as silent. last
 // says where VMs were seen before, by their UUIDs.
-func (inv *Inventory) Together(glances []Glance, last map[string]LastKnown) []Listed {
-	by := make(map[string]Glance, len(glances))
-	for _, g := range glances {
-		by[g.Host] = g
+func (inv *Inventory) MergePolls(polls []HostPoll, last map[string]LastKnown) []Listed {
+	by := make(map[string]HostPoll, len(polls))
+	for _, p := range polls {
+		by[p.Host] = p
 	}
 
 	answers := make([]Reply, len(inv.Configured))
@@ -99,11 +99,11 @@ func (inv *Inventory) Together(glances []Glance, last map[string]LastKnown) []Li
 			continue
 		}
 
-		switch g := by[h.Name]; {
-		case g.View != nil:
-			answers[i].View, answers[i].Info = g.View, g.View.Info
-		case g.Err != nil:
-			answers[i].Err = g.Err
+		switch p := by[h.Name]; {
+		case p.View != nil:
+			answers[i].View, answers[i].Info = p.View, p.View.Info
+		case p.Err != nil:
+			answers[i].Err = p.Err
 		default:
 			answers[i].Err = ErrUnreachable
 		}
@@ -114,18 +114,18 @@ func (inv *Inventory) Together(glances []Glance, last map[string]LastKnown) []Li
 	return machines
 }
 
-// rereadAtOnce is how many VMs of a host are read again one by one.
-const rereadAtOnce = 8
+// refreshAtOnce is how many VMs of a host are read again one by one.
+const refreshAtOnce = 8
 
-// Reread reads the definitions of VMs of a host again, because something
-// happened to them, so that the next Glance knows them as they are now.
-func (inv *Inventory) Reread(ctx context.Context, name string, uuids []string) {
+// RefreshVMs reads the definitions of VMs of a host again, because something
+// happened to them, so that the next PollHost knows them as they are now.
+func (inv *Inventory) RefreshVMs(ctx context.Context, name string, uuids []string) {
 	h, err := inv.AskedHost(name)
 	if err != nil {
 		return
 	}
 
-	if len(uuids) > rereadAtOnce {
+	if len(uuids) > refreshAtOnce {
 		h.Forget()
 
 		return

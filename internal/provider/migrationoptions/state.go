@@ -1,4 +1,4 @@
-package moving
+package migrationoptions
 
 import (
 	"maps"
@@ -18,26 +18,31 @@ import (
 const State = "migration_state"
 
 var stateAttributes = map[string]resource.Attribute{
-	"source_host": text("Host that the VM moved from."),
-	"target_host": text("Host that the VM moved to."),
-	"start_time":  text("Start of the migration, in RFC 3339."),
-	"end_time":    text("End of the migration, or when the end was noticed, in RFC 3339."),
-	"mode": text("How memory was moved: `PreCopy`, `PostCopy`, or `Paused` if the guest was paused for it. Null for a " +
-		"VM that was off."),
-	"method": text("`LiveMigration`; `BlockMigration` if disks were copied too; `ColdMigration` for a VM that was off."),
-	"transport": text("Transport that was used: `direct`, `tls` or `ssh_relay`. If several were tried, the last one. " +
-		"While the migration runs, the requested one. Null for a VM that was off, and if nothing was copied."),
-	"completed":       fact("Whether the migration is over. `failed` says how it ended."),
-	"failed":          fact("Whether the migration ended without moving the VM."),
-	"failure_reason":  text("Why it failed."),
-	"failure_plane":   text("What failed: `control` is the preparation, `data` the copying."),
-	"abort_requested": fact("Whether the migration was to be aborted. Null while it runs."),
-	"abort_status": text("Result of the abort: `Succeeded`, or `Failed` if it came too late and the VM is on the " +
-		"target."),
-	"recovered": fact("Whether the migration was interrupted and then resumed and completed."),
-	PolicyName: text("Name of the `virtfleet_migration_policy` that applied to the VM when it was moved. Null: none, " +
-		"or nothing was moved."),
-	InForce: InForceOfResource("Options that the VM was moved with, after all policies and defaults. Null: nothing " +
+	"source_host": computedString("Host that the VM moved from."),
+	"target_host": computedString("Host that the VM moved to."),
+	"start_time":  computedString("Start of the migration, in RFC 3339."),
+	"end_time":    computedString("End of the migration, or when the end was noticed, in RFC 3339."),
+	"mode": computedString(
+		"How memory was moved: `PreCopy`, `PostCopy`, or `Paused` if the guest was paused for it. Null for a " +
+			"VM that was off."),
+	"method": computedString(
+		"`LiveMigration`; `BlockMigration` if disks were copied too; `ColdMigration` for a VM that was off."),
+	"transport": computedString(
+		"Transport that was used: `direct`, `tls` or `ssh_relay`. If several were tried, the last one. " +
+			"While the migration runs, the requested one. Null for a VM that was off, and if nothing was copied."),
+	"completed":       computedBool("Whether the migration is over. `failed` says how it ended."),
+	"failed":          computedBool("Whether the migration ended without moving the VM."),
+	"failure_reason":  computedString("Why it failed."),
+	"failure_plane":   computedString("What failed: `control` is the preparation, `data` the copying."),
+	"abort_requested": computedBool("Whether the migration was to be aborted. Null while it runs."),
+	"abort_status": computedString(
+		"Result of the abort: `Succeeded`, or `Failed` if it came too late and the VM is on the " +
+			"target."),
+	"recovered": computedBool("Whether the migration was interrupted and then resumed and completed."),
+	PolicyName: computedString(
+		"Name of the `virtfleet_migration_policy` that applied to the VM when it was moved. Null: none, " +
+			"or nothing was moved."),
+	Effective: EffectiveOfResource("Options that the VM was moved with, after all policies and defaults. Null: nothing " +
 		"was moved."),
 	"statistics": resource.SingleNestedAttribute{
 		Computed:            true,
@@ -48,22 +53,25 @@ var stateAttributes = map[string]resource.Attribute{
 
 // statisticsAttributes have the names and units of domain_stats' job.
 var statisticsAttributes = map[string]resource.Attribute{
-	"elapsed_seconds": seconds("Duration."),
-	"downtime_seconds": seconds("How long the guest was paused. While the migration runs, the expected time. Null if it " +
-		"isn't measured: after post-copy and after a failure."),
-	"setup_seconds":    seconds("Time before copying began."),
-	"data_total_bytes": number("Memory and disks to copy."),
-	"data_processed_bytes": number("Bytes that were copied. Pages that the guest changed meanwhile count more than " +
-		"once."),
-	"data_remaining_bytes":    number("Bytes that were left to copy."),
-	"disk_total_bytes":        number("Bytes of disks to copy."),
-	"disk_processed_bytes":    number("Bytes of disks that were copied."),
-	"disk_remaining_bytes":    number("Bytes of disks that were left to copy."),
-	"memory_bytes_per_second": number("Last rate at which memory was copied."),
-	"dirty_bytes_per_second":  number("Last rate at which the guest wrote to its memory."),
-	"iterations":              number("Number of passes over the guest's memory."),
-	"auto_converge_throttle":  number("How much auto-converge slowed the guest down, in percent."),
-	"post_copy_requests":      number("Number of pages that the guest had to wait for after the switch to post-copy."),
+	"elapsed_seconds": computedSeconds("Duration."),
+	"downtime_seconds": computedSeconds(
+		"How long the guest was paused. While the migration runs, the expected time. Null if it " +
+			"isn't measured: after post-copy and after a failure."),
+	"setup_seconds":    computedSeconds("Time before copying began."),
+	"data_total_bytes": computedNumber("Memory and disks to copy."),
+	"data_processed_bytes": computedNumber(
+		"Bytes that were copied. Pages that the guest changed meanwhile count more than " +
+			"once."),
+	"data_remaining_bytes":    computedNumber("Bytes that were left to copy."),
+	"disk_total_bytes":        computedNumber("Bytes of disks to copy."),
+	"disk_processed_bytes":    computedNumber("Bytes of disks that were copied."),
+	"disk_remaining_bytes":    computedNumber("Bytes of disks that were left to copy."),
+	"memory_bytes_per_second": computedNumber("Last rate at which memory was copied."),
+	"dirty_bytes_per_second":  computedNumber("Last rate at which the guest wrote to its memory."),
+	"iterations":              computedNumber("Number of passes over the guest's memory."),
+	"auto_converge_throttle":  computedNumber("How much auto-converge slowed the guest down, in percent."),
+	"post_copy_requests": computedNumber(
+		"Number of pages that the guest had to wait for after the switch to post-copy."),
 }
 
 // StateType is the type of the block in a resource, stateWithPhaseType that in a data source.
@@ -76,7 +84,7 @@ var (
 // stateWithPhase is the block in a data source, which has no other attribute for the phase.
 var stateWithPhase = func() map[string]resource.Attribute {
 	all := maps.Clone(stateAttributes)
-	all["phase"] = text("Phase of the migration, as KubeVirt names it: `Running` while it is in progress, " +
+	all["phase"] = computedString("Phase of the migration, as KubeVirt names it: `Running` while it is in progress, " +
 		"`Succeeded` or `Failed` once it is over, or an earlier phase if the run that began it was killed.")
 	return all
 }()
@@ -97,7 +105,7 @@ func StateOfDataSource(description string) datasource.Attribute {
 
 // FromRecord is the block of a resource for what is recorded of a migration.
 func FromRecord(r domain.Migration) types.Object {
-	return types.ObjectValueMust(StateType.AttrTypes, recorded(r))
+	return types.ObjectValueMust(StateType.AttrTypes, recordValues(r))
 }
 
 // FromRecordWithPhase is the block of a data source for what is recorded of a migration, null without a record.
@@ -105,12 +113,12 @@ func FromRecordWithPhase(r *domain.Migration) types.Object {
 	if r == nil {
 		return types.ObjectNull(stateWithPhaseType.AttrTypes)
 	}
-	all := recorded(*r)
+	all := recordValues(*r)
 	all["phase"] = value.NewStringOrNull(r.Phase)
 	return types.ObjectValueMust(stateWithPhaseType.AttrTypes, all)
 }
 
-func recorded(r domain.Migration) map[string]attr.Value {
+func recordValues(r domain.Migration) map[string]attr.Value {
 	aborted := types.BoolNull()
 	if r.Completed() { // It isn't recorded before.
 		aborted = types.BoolValue(r.AbortRequested)
@@ -118,8 +126,8 @@ func recorded(r domain.Migration) map[string]attr.Value {
 	return map[string]attr.Value{
 		"source_host":     value.NewStringOrNull(r.SourceHost),
 		"target_host":     value.NewStringOrNull(r.TargetHost),
-		"start_time":      moment(r.Start),
-		"end_time":        moment(r.End),
+		"start_time":      timeOrNull(r.Start),
+		"end_time":        timeOrNull(r.End),
 		"mode":            value.NewStringOrNull(r.Mode),
 		"method":          value.NewStringOrNull(r.Method),
 		"transport":       value.NewStringOrNull(r.Transport),
@@ -132,7 +140,7 @@ func recorded(r domain.Migration) map[string]attr.Value {
 		"recovered":       types.BoolValue(r.Recovered),
 		"statistics":      fromStatistics(r.Statistics),
 		PolicyName:        value.NewStringOrNull(r.Policy),
-		InForce:           inForce(r),
+		Effective:         inForce(r),
 	}
 }
 
@@ -142,7 +150,7 @@ func inForce(r domain.Migration) types.Object {
 	if err != nil {
 		return types.ObjectNull(Type.AttrTypes)
 	}
-	return FromInForce(o)
+	return FromEffective(o)
 }
 
 func fromStatistics(s domain.MigrationStatistics) types.Object {
@@ -157,17 +165,17 @@ func fromStatistics(s domain.MigrationStatistics) types.Object {
 		"elapsed_seconds":         fromMilliseconds(s.Elapsed),
 		"downtime_seconds":        fromMilliseconds(s.Downtime),
 		"setup_seconds":           fromMilliseconds(s.Setup),
-		"data_total_bytes":        reported(s.Total),
-		"data_processed_bytes":    reported(s.Processed),
+		"data_total_bytes":        int64OrNull(s.Total),
+		"data_processed_bytes":    int64OrNull(s.Processed),
 		"data_remaining_bytes":    types.Int64Value(int64(s.Remaining)), //nolint:gosec // No memory is that large.
-		"disk_total_bytes":        reported(s.DiskTotal),
-		"disk_processed_bytes":    reported(s.DiskProcessed),
+		"disk_total_bytes":        int64OrNull(s.DiskTotal),
+		"disk_processed_bytes":    int64OrNull(s.DiskProcessed),
 		"disk_remaining_bytes":    remaining,
-		"memory_bytes_per_second": reported(s.Rate),
-		"dirty_bytes_per_second":  reported(s.DirtyRate),
-		"iterations":              reported(s.Iterations),
-		"auto_converge_throttle":  reported(s.Throttle),
-		"post_copy_requests":      reported(s.PostCopyRequests),
+		"memory_bytes_per_second": int64OrNull(s.Rate),
+		"dirty_bytes_per_second":  int64OrNull(s.DirtyRate),
+		"iterations":              int64OrNull(s.Iterations),
+		"auto_converge_throttle":  int64OrNull(s.Throttle),
+		"post_copy_requests":      int64OrNull(s.PostCopyRequests),
 	})
 }
 
@@ -179,33 +187,33 @@ func fromMilliseconds(ms uint64) types.Float64 {
 	return types.Float64Value(float64(ms) / 1000)
 }
 
-// reported is a number, null where 0 means that it isn't known.
-func reported(n uint64) types.Int64 {
+// int64OrNull is a number, null where 0 means that it isn't known.
+func int64OrNull(n uint64) types.Int64 {
 	if n == 0 {
 		return types.Int64Null()
 	}
 	return types.Int64Value(int64(n)) //nolint:gosec // No memory is that large.
 }
 
-func moment(t time.Time) types.String {
+func timeOrNull(t time.Time) types.String {
 	if t.IsZero() {
 		return types.StringNull()
 	}
 	return types.StringValue(t.UTC().Format(time.RFC3339Nano))
 }
 
-func text(description string) resource.Attribute {
+func computedString(description string) resource.Attribute {
 	return resource.StringAttribute{Computed: true, MarkdownDescription: description}
 }
 
-func fact(description string) resource.Attribute {
+func computedBool(description string) resource.Attribute {
 	return resource.BoolAttribute{Computed: true, MarkdownDescription: description}
 }
 
-func seconds(description string) resource.Attribute {
+func computedSeconds(description string) resource.Attribute {
 	return resource.Float64Attribute{Computed: true, MarkdownDescription: description}
 }
 
-func number(description string) resource.Attribute {
+func computedNumber(description string) resource.Attribute {
 	return resource.Int64Attribute{Computed: true, MarkdownDescription: description}
 }

@@ -1,4 +1,4 @@
-package moving
+package migrationoptions
 
 import (
 	datasource "github.com/hashicorp/terraform-plugin-framework/datasource/schema"
@@ -8,32 +8,32 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
 )
 
-// InForce is the name of the block that says which options count in the end, PolicyName that of the attribute that says
-// from which policy some of them come. Both are KubeVirt's.
+// Effective is the name of the block that says which options count in the end, PolicyName that of the attribute that
+// says from which policy some of them come. Both are KubeVirt's.
 const (
-	InForce    = "migration_configuration"
+	Effective  = "migration_configuration"
 	PolicyName = "migration_policy_name"
 )
 
 // PolicyDescription describes PolicyName.
 const PolicyDescription = "Name of the `virtfleet_migration_policy` that applies to the VM. Null: none."
 
-// InForceOfResource is the block InForce in a resource, which only tells.
-func InForceOfResource(description string) resource.Attribute {
+// EffectiveOfResource is the block Effective in a resource, which only tells.
+func EffectiveOfResource(description string) resource.Attribute {
 	return resource.SingleNestedAttribute{
 		MarkdownDescription: description, Attributes: computed, CustomType: Type, Computed: true,
 	}
 }
 
-// InForceOfDataSource is the block InForce in a data source.
-func InForceOfDataSource(description string) datasource.Attribute {
+// EffectiveOfDataSource is the block Effective in a data source.
+func EffectiveOfDataSource(description string) datasource.Attribute {
 	return datasource.SingleNestedAttribute{
 		MarkdownDescription: description, Attributes: toDataSource(computed), CustomType: Type, Computed: true,
 	}
 }
 
-// FromInForce are the options that count in the end, as InForce has them.
-func FromInForce(o migration.Options) types.Object {
+// FromEffective are the options that count in the end, as Effective has them.
+func FromEffective(o migration.Options) types.Object {
 	if o.Bandwidth != nil && *o.Bandwidth == 0 {
 		o.Bandwidth = nil // No limit is nothing that a block could say.
 	}

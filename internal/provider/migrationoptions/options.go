@@ -1,4 +1,4 @@
-package moving
+package migrationoptions
 
 import (
 	"strings"
@@ -22,29 +22,34 @@ const Name = "migration_options"
 
 // Attributes are those of the block. The guide "Migration options" describes them at length.
 var Attributes = map[string]resource.Attribute{
-	"transport":                  choice("How memory is sent to the target", "auto", migration.Transports),
-	"completion_timeout_per_gib": duration("How long a migration may take for each GB. `0s`: no limit. Default: `150s`."),
-	"progress_timeout":           duration("How long a migration may make no progress. `0s`: no limit. Default: `150s`."),
-	"recovery_timeout": duration("How long to try to resume a migration that failed in post-copy. " +
+	"transport": choiceAttribute("How memory is sent to the target", "auto", migration.Transports),
+	"completion_timeout_per_gib": durationAttribute(
+		"How long a migration may take for each GB. `0s`: no limit. Default: `150s`."),
+	"progress_timeout": durationAttribute(
+		"How long a migration may make no progress. `0s`: no limit. Default: `150s`."),
+	"recovery_timeout": durationAttribute("How long to try to resume a migration that failed in post-copy. " +
 		"Default: `5m`."),
-	"on_irrecoverable": choice("What to do if a migration that failed in post-copy can't be resumed. `destroy` "+
+	"on_irrecoverable": choiceAttribute("What to do if a migration that failed in post-copy can't be resumed. `destroy` "+
 		"loses the guest's memory", "keep",
 		migration.OnIrrecoverables),
-	"max_downtime": duration("How long the guest may be paused at the end. Default: QEMU's `300ms`."),
-	"allow_auto_converge": flag("QEMU may slow down a guest that writes faster than its memory is copied. Default: " +
-		"`false`."),
-	"allow_post_copy": flag("The guest may continue on the target without all of its memory. Default: `false`."),
-	"allow_workload_disruption": flag("The guest may be disrupted after the completion timeout. Default: the value of " +
-		"`allow_post_copy`."),
-	"allow_network_change": flag("A VM in a network that is private to each host may move. Default: `false`."),
-	"copy_storage": choice("How to copy the disks of a running VM that only its host has. Disks with `pool` always move",
+	"max_downtime": durationAttribute("How long the guest may be paused at the end. Default: QEMU's `300ms`."),
+	"allow_auto_converge": boolAttribute(
+		"QEMU may slow down a guest that writes faster than its memory is copied. Default: " +
+			"`false`."),
+	"allow_post_copy": boolAttribute("The guest may continue on the target without all of its memory. Default: `false`."),
+	"allow_workload_disruption": boolAttribute(
+		"The guest may be disrupted after the completion timeout. Default: the value of " +
+			"`allow_post_copy`."),
+	"allow_network_change": boolAttribute("A VM in a network that is private to each host may move. Default: `false`."),
+	"copy_storage": choiceAttribute(
+		"How to copy the disks of a running VM that only its host has. Disks with `pool` always move",
 		"none", migration.CopyModes),
 	"shared_filesystems": resource.ListAttribute{
 		MarkdownDescription: "Directories that all hosts share without libvirt's knowledge.",
 		ElementType:         types.StringType,
 		Optional:            true,
 	},
-	"keep_source_disks": flag("Copied files stay on the source. Default: `true`."),
+	"keep_source_disks": boolAttribute("Copied files stay on the source. Default: `true`."),
 	"bandwidth": resource.StringAttribute{
 		MarkdownDescription: "Limit in bytes per second, such as `500Mi`. Default: no limit.",
 		CustomType:          value.QuantityType,
@@ -54,12 +59,12 @@ var Attributes = map[string]resource.Attribute{
 		MarkdownDescription: "Number of connections that memory is copied through. Not set: one, in QEMU's older format.",
 		Optional:            true,
 	},
-	"compression":    choice("How memory is compressed", "none", migration.Compressions),
-	"peer_to_peer":   flag("The source's libvirt manages the migration of a running VM. Default: `false`."),
-	"stall_detector": flag("Detects a stall before the completion timeout. Default: `false`."),
+	"compression":    choiceAttribute("How memory is compressed", "none", migration.Compressions),
+	"peer_to_peer":   boolAttribute("The source's libvirt manages the migration of a running VM. Default: `false`."),
+	"stall_detector": boolAttribute("Detects a stall before the completion timeout. Default: `false`."),
 }
 
-func choice(description, otherwise string, from []string) resource.Attribute {
+func choiceAttribute(description, otherwise string, from []string) resource.Attribute {
 	return resource.StringAttribute{
 		MarkdownDescription: description + ". One of " + value.OneOf(from) + ". Default: `" + otherwise + "`.",
 		Optional:            true,
@@ -81,11 +86,11 @@ func typesOf(attributes map[string]resource.Attribute) map[string]attr.Type {
 	return all
 }
 
-func duration(description string) resource.Attribute {
+func durationAttribute(description string) resource.Attribute {
 	return resource.StringAttribute{MarkdownDescription: description, CustomType: value.DurationType, Optional: true}
 }
 
-func flag(description string) resource.Attribute {
+func boolAttribute(description string) resource.Attribute {
 	return resource.BoolAttribute{MarkdownDescription: description, Optional: true}
 }
 
@@ -135,32 +140,32 @@ func OfProvider(description string) provider.Attribute {
 func Options(block types.Object) migration.Options {
 	a := block.Attributes()
 	o := migration.Options{
-		Transport:               read[types.String](a, "transport").ValueString(),
-		CompletionTimeoutPerGiB: read[value.Duration](a, "completion_timeout_per_gib").Duration(),
-		ProgressTimeout:         read[value.Duration](a, "progress_timeout").Duration(),
-		RecoveryTimeout:         read[value.Duration](a, "recovery_timeout").Duration(),
-		OnIrrecoverable:         read[types.String](a, "on_irrecoverable").ValueString(),
-		MaxDowntime:             read[value.Duration](a, "max_downtime").Duration(),
-		AllowAutoConverge:       value.Bool(read[types.Bool](a, "allow_auto_converge")),
-		AllowPostCopy:           value.Bool(read[types.Bool](a, "allow_post_copy")),
-		AllowWorkloadDisruption: value.Bool(read[types.Bool](a, "allow_workload_disruption")),
-		AllowNetworkChange:      value.Bool(read[types.Bool](a, "allow_network_change")),
-		CopyStorage:             read[types.String](a, "copy_storage").ValueString(),
-		SharedFilesystems:       value.StringList(read[types.List](a, "shared_filesystems")),
-		KeepSourceDisks:         value.Bool(read[types.Bool](a, "keep_source_disks")),
-		Bandwidth:               read[value.Quantity](a, "bandwidth").Bytes(),
-		Compression:             read[types.String](a, "compression").ValueString(),
-		PeerToPeer:              value.Bool(read[types.Bool](a, "peer_to_peer")),
-		StallDetector:           value.Bool(read[types.Bool](a, "stall_detector")),
+		Transport:               blockValue[types.String](a, "transport").ValueString(),
+		CompletionTimeoutPerGiB: blockValue[value.Duration](a, "completion_timeout_per_gib").Duration(),
+		ProgressTimeout:         blockValue[value.Duration](a, "progress_timeout").Duration(),
+		RecoveryTimeout:         blockValue[value.Duration](a, "recovery_timeout").Duration(),
+		OnIrrecoverable:         blockValue[types.String](a, "on_irrecoverable").ValueString(),
+		MaxDowntime:             blockValue[value.Duration](a, "max_downtime").Duration(),
+		AllowAutoConverge:       value.Bool(blockValue[types.Bool](a, "allow_auto_converge")),
+		AllowPostCopy:           value.Bool(blockValue[types.Bool](a, "allow_post_copy")),
+		AllowWorkloadDisruption: value.Bool(blockValue[types.Bool](a, "allow_workload_disruption")),
+		AllowNetworkChange:      value.Bool(blockValue[types.Bool](a, "allow_network_change")),
+		CopyStorage:             blockValue[types.String](a, "copy_storage").ValueString(),
+		SharedFilesystems:       value.StringList(blockValue[types.List](a, "shared_filesystems")),
+		KeepSourceDisks:         value.Bool(blockValue[types.Bool](a, "keep_source_disks")),
+		Bandwidth:               blockValue[value.Quantity](a, "bandwidth").Bytes(),
+		Compression:             blockValue[types.String](a, "compression").ValueString(),
+		PeerToPeer:              value.Bool(blockValue[types.Bool](a, "peer_to_peer")),
+		StallDetector:           value.Bool(blockValue[types.Bool](a, "stall_detector")),
 	}
-	if n := read[types.Int64](a, "parallel_connections"); !n.IsNull() && !n.IsUnknown() {
+	if n := blockValue[types.Int64](a, "parallel_connections"); !n.IsNull() && !n.IsUnknown() {
 		o.ParallelConnections = new(int(n.ValueInt64()))
 	}
 	return o
 }
 
-// read returns an attribute; of a block that isn't there it is null.
-func read[T attr.Value](all map[string]attr.Value, name string) T {
+// blockValue returns an attribute; of a block that isn't there it is null.
+func blockValue[T attr.Value](all map[string]attr.Value, name string) T {
 	v, _ := all[name].(T)
 	return v
 }

@@ -1,4 +1,4 @@
-package moving
+package migrationoptions
 
 import (
 	"github.com/hashicorp/terraform-plugin-framework/attr"
