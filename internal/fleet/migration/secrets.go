@@ -8,8 +8,8 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
-// secrets checks that the target has the secrets that QEMU opens the disks with. libvirt gives nobody the value of a
-// private one, so that they don't come along by themselves.
+// secrets checks that the target has the secrets that QEMU opens the disks with. They don't come along by themselves:
+// libvirt doesn't tell the value of a private one.
 func (t toTarget) secrets(ctx context.Context, f *finding) {
 	for _, disk := range t.machine.Facts.Disks {
 		for _, uuid := range disk.Secrets {
