@@ -68,8 +68,8 @@ resource "virtfleet_image" "this" {
 }
 `
 
-// BenchmarkUpload sends an image to a host and to three at the same time: as virtfleet_image, with a plan and a checksum,
-// and as administrators do, which is only sending. What Terraform takes without an image is left out.
+// BenchmarkUpload sends an image to a host and to three at the same time: as virtfleet_image, with a plan and a
+// checksum, and as administrators do, which is only sending. What Terraform takes without an image is left out.
 func BenchmarkUpload(b *testing.B) {
 	l := lab.Open(b)
 	w := newHosts(b, l, 3)
@@ -77,8 +77,8 @@ func BenchmarkUpload(b *testing.B) {
 		workspace: w, dense: filepath.Join(w.home, "dense"), sparse: filepath.Join(w.home, "sparse"),
 		ssh: filepath.Join(w.home, "ssh"),
 	}
-	script := fmt.Sprintf("#!/bin/sh\nexec ssh -F none -o IdentitiesOnly=yes -i '%s' -o UserKnownHostsFile='%s' \"$@\"\n",
-		l.PrivateKeyFile(), l.KnownHostsFile())
+	script := fmt.Sprintf("#!/bin/sh\nexec ssh -F none -o IdentitiesOnly=yes -i '%s' -o UserKnownHostsFile='%s' "+
+		"\"$@\"\n", l.PrivateKeyFile(), l.KnownHostsFile())
 	if err := os.WriteFile(u.ssh, []byte(script), 0o700); err != nil {
 		b.Fatal(err)
 	}
