@@ -61,6 +61,9 @@ func handedMisfit(ctx context.Context, h *inventory.Host, d Desired, key string)
 	}
 
 	base, err := imagePath(ctx, h, own)
+	if own.Image == "" && d.Incomplete {
+		base = v.Backing // The image isn't known yet.
+	}
 
 	switch {
 	case err != nil:

@@ -138,7 +138,8 @@ func (u *uploader) compare(b *testing.B, t *table, what, file string, hosts []*l
 		cat.add(u.onAll(b, hosts, func(ctx context.Context, h *lab.Host) error { return u.cat(ctx, h, file) }))
 		virsh.add(u.onAll(b, hosts, func(ctx context.Context, h *lab.Host) error { return u.volUpload(ctx, h, file) }))
 	}
-	what = fmt.Sprintf("%s, to %d hosts: ", what, len(hosts))
+	to := map[bool]string{true: "one host", false: "all hosts"}[len(hosts) == 1]
+	what = fmt.Sprintf("%s, to %s: ", what, to)
 	t.ratio(what+"ssh host 'cat > file'", &image, &cat, 1.2)
 	t.ratio(what+"virsh vol-upload", &image, &virsh, 1.2)
 }
