@@ -36,8 +36,8 @@ func applySourceAuth(disk, source *etree.Element, want NetworkSource) {
 }
 
 func (a SourceAuth) validate(c *checker, path, protocol string) {
-	c.that(protocol == "" || authTypes[protocol] != "", path, "The protocols "+strings.Join(sortedKeys(authTypes), " and ")+
-		" have it, and no other.")
+	c.that(protocol == "" || authTypes[protocol] != "", path,
+		"Only the protocols "+strings.Join(sortedKeys(authTypes), " and ")+" have it.")
 	c.that(a.Username != "", path+".username", "It must be declared.")
 	c.readable(path+".username", a.Username)
 	_, err := uuid.Parse(a.Secret)

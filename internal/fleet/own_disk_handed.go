@@ -25,11 +25,9 @@ func checkHanded(ctx context.Context, vm *inventory.VM, d Desired) []inventory.P
 	for _, key := range slices.Sorted(maps.Keys(d.Handed)) {
 		at := d.Handed[key]
 
-		attribute, why := "disks."+key, ""
+		attribute, why := handedMisfit(ctx, vm.On, d, key)
 		if is := has[key].Source.Name(); is != at {
-			why = fmt.Sprintf("the VM has %s by now", is)
-		} else {
-			attribute, why = handedMisfit(ctx, vm.On, d, key)
+			attribute, why = "disks."+key, fmt.Sprintf("the VM has %s by now", is)
 		}
 
 		if why != "" {
@@ -63,6 +61,9 @@ func handedMisfit(ctx context.Context, h *inventory.Host, d Desired, key string)
 	}
 
 	base, err := imagePath(ctx, h, own)
+	if own.Image == "" && d.Incomplete {
+		base = v.Backing // The image isn't known yet.
+	}
 
 	switch {
 	case err != nil:

@@ -43,7 +43,8 @@ func CloudImage(ctx context.Context) (string, error) {
 		return "", fmt.Errorf("building the cloud image: %w", err)
 	}
 	built := file + ".new"
-	err = errors.Join(run(ctx, "bash", "-c", cloudImageScript, "cloudimage.sh", work, built, cloudCmdline), os.RemoveAll(work))
+	err = run(ctx, "bash", "-c", cloudImageScript, "cloudimage.sh", work, built, cloudCmdline)
+	err = errors.Join(err, os.RemoveAll(work))
 	if err != nil {
 		return "", fmt.Errorf("building the cloud image: %w", err)
 	}

@@ -21,13 +21,15 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
 )
 
-// login logs in to a guest over SSH, from a computer on its network, as soon as it lets that user in. It returns what its
-// shell printed.
+// login logs in to a guest over SSH, from a computer on its network, as soon as it lets that user in. It returns what
+// its shell printed.
 func login(t *testing.T, l *lab.Lab, user, ip, script string) (said string, err error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()
-	for ctx.Err() == nil {
+	tick := time.NewTicker(2 * time.Second)
+	defer tick.Stop()
+	for ; ctx.Err() == nil; <-tick.C {
 		cmd, err := l.OnLAN(ctx, "ssh", "-F", "none", "-i", l.PrivateKeyFile(), "-o", "IdentitiesOnly=yes",
 			"-o", "BatchMode=yes", "-o", "StrictHostKeyChecking=accept-new", "-o", "ConnectTimeout=60",
 			"-o", "UserKnownHostsFile="+filepath.Join(t.TempDir(), "known_hosts"), user+"@"+ip, script)
@@ -40,7 +42,6 @@ func login(t *testing.T, l *lab.Lab, user, ip, script string) (said string, err 
 			return out.String(), nil
 		}
 		said = fmt.Sprintf("%v: %s", err, out.String())
-		time.Sleep(2 * time.Second)
 	}
 	return "", fmt.Errorf("no login to the guest: %s", said)
 }
@@ -77,7 +78,8 @@ resource "virtfleet_image" "debian" {
 		return reachable(l, "") + storage + guest(l, name).with(talking).with(hcl{
 			"kernel": "", "host": quote(host), "run_strategy": quote(strategy), "cpu": `{ vcpus = 2 }`,
 			"memory": `{ size = "384Mi" }`, "termination_grace_period": quote("5m"),
-			"wait_for": `{ guest_agent = true, ip_address = "lan", timeout = "15m" }`, "timeouts": `{ create = "30m", update = "30m" }`,
+			"wait_for": `{ guest_agent = true, ip_address = "lan", timeout = "15m" }`,
+			"timeouts": `{ create = "30m", update = "30m" }`,
 			"disks": `{ root = {
 				pool = virtfleet_storage_pool.vms.name, image = virtfleet_image.debian.id, size = "3Gi"
 			} }`,

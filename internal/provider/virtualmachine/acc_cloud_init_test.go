@@ -278,8 +278,8 @@ resource "virtfleet_storage_pool" "vms" {
 	})
 }
 
-// TestAccVirtualMachine_ignitionMoves: QEMU on the target opens the file when the VM arrives, so that it goes along: while
-// the VM runs, and while it is off.
+// TestAccVirtualMachine_ignitionMoves: QEMU on the target opens the file when the VM arrives, so that it goes along:
+// while the VM runs, and while it is off.
 func TestAccVirtualMachine_ignitionMoves(t *testing.T) {
 	t.Parallel()
 	l := lab.Open(t)

@@ -14,8 +14,8 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
 )
 
-// TestAccVirtualMachine_iscsi: QEMU and the storage pool authenticate to an iSCSI target with a secret of the host. A VM
-// moves to where the secret is, and nowhere else.
+// TestAccVirtualMachine_iscsi: QEMU and the storage pool authenticate to an iSCSI target with a secret of the host. A
+// VM moves to where the secret is, and nowhere else.
 func TestAccVirtualMachine_iscsi(t *testing.T) {
 	t.Parallel()
 	l := lab.Open(t)
@@ -56,11 +56,11 @@ resource "virtfleet_storage_pool" "san" {
 	}
 	const one, both = `["kvm1"]`, `["kvm1", "kvm2"]`
 	runs := func(host string) resource.TestCheckFunc {
-		return resource.ComposeTestCheckFunc(look(t, l, host, name, "<auth username='"+san.Username+"'>", "<secret type='iscsi'"),
-			func(*terraform.State) error {
-				size := l.Virsh(t, host, "domblkinfo", name, "vda")
-				return errors.Join(contains(size, fmt.Sprint(16<<20)), contains(l.Virsh(t, host, "vol-list", name), "unit:0:0:1"))
-			})
+		defined := look(t, l, host, name, "<auth username='"+san.Username+"'>", "<secret type='iscsi'")
+		return resource.ComposeTestCheckFunc(defined, func(*terraform.State) error {
+			return errors.Join(contains(l.Virsh(t, host, "domblkinfo", name, "vda"), fmt.Sprint(16<<20)),
+				contains(l.Virsh(t, host, "vol-list", name), "unit:0:0:1"))
+		})
 	}
 	story(t, l, []string{name}, resource.TestStep{
 		PreConfig: func() {

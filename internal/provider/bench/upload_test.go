@@ -1,0 +1,208 @@
+package bench
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
+)
+
+const (
+	// denseImage and sparseImage are the sizes of the images, and sparseData is what the sparse one has.
+	denseImage, sparseImage, sparseData = 256 << 20, 2 << 30, 32 << 20
+	// uploadPool is where images are uploaded to.
+	uploadPool = "/var/lib/libvirt/upload"
+
+	uploadTimeout = 10 * time.Minute
+)
+
+// uploading has a storage pool on all hosts and an image on some, if there is one.
+const uploading = `terraform {
+  required_providers {
+    virtfleet = { source = "virtfleet/virtfleet" }
+  }
+}
+
+variable "hosts" {
+  type = map(object({ uri = string, known_hosts = string }))
+}
+
+variable "vms" {
+  type = number
+}
+
+variable "image" {
+  type = string
+}
+
+variable "on" {
+  type = list(string)
+}
+
+provider "virtfleet" {
+  hosts = { for name, h in var.hosts : name => { uri = h.uri, ssh = { known_hosts_file = h.known_hosts } } }
+  ssh   = { private_key_file = %q, config_file = "none", agent = false }
+}
+
+resource "virtfleet_storage_pool" "upload" {
+  name   = "upload"
+  type   = "dir"
+  target = { path = %q }
+}
+
+resource "virtfleet_image" "this" {
+  count  = var.image == "" ? 0 : 1
+  name   = "image"
+  pool   = virtfleet_storage_pool.upload.name
+  source = { file = var.image }
+  hosts  = var.on
+}
+`
+
+// BenchmarkUpload sends an image to a host and to three at the same time: as virtfleet_image, with a plan and a
+// checksum, and as administrators do, which is only sending. What Terraform takes without an image is left out.
+func BenchmarkUpload(b *testing.B) {
+	l := lab.Open(b)
+	w := newHosts(b, l, 3)
+	u := &uploader{
+		workspace: w, dense: filepath.Join(w.home, "dense"), sparse: filepath.Join(w.home, "sparse"),
+		ssh: filepath.Join(w.home, "ssh"),
+	}
+	script := fmt.Sprintf("#!/bin/sh\nexec ssh -F none -o IdentitiesOnly=yes -i '%s' -o UserKnownHostsFile='%s' "+
+		"\"$@\"\n", l.PrivateKeyFile(), l.KnownHostsFile())
+	if err := os.WriteFile(u.ssh, []byte(script), 0o700); err != nil {
+		b.Fatal(err)
+	}
+	for file, size := range map[string]int64{u.dense: denseImage, u.sparse: sparseImage} {
+		if err := makeImage(file, size); err != nil {
+			b.Fatal(err)
+		}
+	}
+	w.variables = map[string]string{"image": "", "on": "[]"}
+	w.create(b, fmt.Sprintf(uploading, l.PrivateKeyFile(), uploadPool))
+
+	t := &table{
+		title: fmt.Sprintf("uploading an image: dense %d MiB, sparse %d MiB of %d MiB; medians of %d rounds", denseImage>>20,
+			sparseData>>20, sparseImage>>20, *rounds),
+		columns: [2]string{"virtfleet_image", "the other way"},
+	}
+	for _, hosts := range [][]*lab.Host{w.hosts[:1], w.hosts} {
+		u.compare(b, t, "dense", u.dense, hosts)
+		u.compare(b, t, "sparse", u.sparse, hosts)
+	}
+	if err := t.print(os.Stdout); err != nil {
+		b.Fatal(err)
+	}
+}
+
+// uploader is a workspace whose hosts get images.
+type uploader struct {
+	*workspace
+	dense, sparse string
+	// ssh is a program that is ssh with the lab's keys.
+	ssh string
+}
+
+// makeImage writes random data, as much as there is in the image, and makes the rest of it a hole.
+func makeImage(file string, size int64) (err error) {
+	out, err := os.Create(file)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, out.Close()) }()
+	data := size
+	if size == sparseImage {
+		data = sparseData
+	}
+	if _, err := io.CopyN(out, rand.Reader, data); err != nil {
+		return err
+	}
+	return out.Truncate(size)
+}
+
+// compare sends an image to hosts in all ways, in turn.
+func (u *uploader) compare(b *testing.B, t *table, what, file string, hosts []*lab.Host) {
+	b.Helper()
+	var image, cat, virsh sample
+	for range *rounds {
+		image.add(u.apply(b, file, hosts))
+		cat.add(u.onAll(b, hosts, func(ctx context.Context, h *lab.Host) error { return u.cat(ctx, h, file) }))
+		virsh.add(u.onAll(b, hosts, func(ctx context.Context, h *lab.Host) error { return u.volUpload(ctx, h, file) }))
+	}
+	to := map[bool]string{true: "one host", false: "all hosts"}[len(hosts) == 1]
+	what = fmt.Sprintf("%s, to %s: ", what, to)
+	t.ratio(what+"ssh host 'cat > file'", &image, &cat, 1.2)
+	t.ratio(what+"virsh vol-upload", &image, &virsh, 1.2)
+}
+
+// apply adds the image, and returns how much longer that takes than an apply without a change. It removes the image.
+func (u *uploader) apply(b *testing.B, file string, hosts []*lab.Host) time.Duration {
+	b.Helper()
+	apply := []string{"apply", "-auto-approve"}
+	idle := u.run(b, u.direct(), apply)
+	list := ""
+	for _, h := range hosts {
+		list += fmt.Sprintf("%q,", h.Name)
+	}
+	u.variables["image"], u.variables["on"] = file, "["+list+"]"
+	took := u.run(b, u.direct(), apply)
+	u.variables["image"], u.variables["on"] = "", "[]"
+	u.run(b, u.direct(), apply)
+	return took - idle
+}
+
+// onAll does something for all hosts at the same time.
+func (u *uploader) onAll(b *testing.B, hosts []*lab.Host, do func(context.Context, *lab.Host) error) time.Duration {
+	b.Helper()
+	ctx, cancel := context.WithTimeout(b.Context(), uploadTimeout)
+	defer cancel()
+	errs := make([]error, len(hosts))
+	var all sync.WaitGroup
+	start := time.Now()
+	for i, h := range hosts {
+		all.Go(func() { errs[i] = do(ctx, h) })
+	}
+	all.Wait()
+	took := time.Since(start)
+	if err := errors.Join(errs...); err != nil {
+		b.Fatal(err)
+	}
+	return took
+}
+
+func (u *uploader) cat(ctx context.Context, h *lab.Host, file string) error {
+	in, err := os.Open(file)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = in.Close() }()
+	cmd := exec.CommandContext(ctx, u.ssh, "root@"+h.Address, "cat > "+uploadPool+"/cat && rm "+uploadPool+"/cat")
+	cmd.Stdin = in
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("ssh: %w: %s", err, out)
+	}
+	return nil
+}
+
+func (u *uploader) volUpload(ctx context.Context, h *lab.Host, file string) error {
+	info, err := os.Stat(file)
+	if err != nil {
+		return err
+	}
+	uri := h.URI() + "?command=" + u.ssh
+	script := fmt.Sprintf("vol-create-as upload virsh %d --format raw --allocation 0; vol-upload virsh %s --pool upload "+
+		"--sparse; vol-delete virsh --pool upload", info.Size(), file)
+	if out, err := exec.CommandContext(ctx, "virsh", "--quiet", "--connect", uri, script).CombinedOutput(); err != nil {
+		return fmt.Errorf("virsh: %w: %s", err, out)
+	}
+	return nil
+}
