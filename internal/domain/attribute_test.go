@@ -13,6 +13,7 @@ import (
 func triedValues(path string, a Attribute) []string {
 	special := map[string][]string{
 		cpuFeatures: {"monitor=disable\nvmx=require\n"}, "cpu.dies": {"1"}, "cpu.quota": {"5000"}, "cpu.period": {"50000"},
+		"devices.tpm.persistent_state": {"yes"}, "devices.video.primary": {"yes"},
 		"devices.graphics.port": {Auto, "5905"}, "devices.graphics.websocket": {Auto, "5705"},
 		"devices.graphics.keymap": {"en-us"}, "devices.vsock.cid": {Auto, "17"}, "platform.hyperv.spinlocks": {"8191"},
 		"platform.hyperv.vendor_id": {"a & <b>"},
@@ -35,8 +36,8 @@ var valuesBeside = map[string]Facts{
 	"devices.rng.rate_period":  {"rate_bytes": "10"},
 	"devices.graphics.address": {"listen": "address"},
 	"devices.graphics.network": {"listen": "network"},
-	"devices.graphics.port":    {"listen": "address"},
-	"platform.clock.timezone":  {"offset": "timezone"},
+	"devices.graphics.port":    {"listen": "address"}, "devices.graphics.websocket": {"listen": "address"},
+	"platform.clock.timezone": {"offset": "timezone"},
 }
 
 // eachFact calls f with every value that every attribute of a group can be declared with, together with what that value
@@ -223,7 +224,10 @@ func TestGroups_refuseWhatIsWrong(t *testing.T) {
 		{"devices.graphics.listen": "socket", "devices.graphics.port": "5901"},
 		{"devices.graphics.listen": "address", "devices.graphics.port": "80"},
 		{"devices.graphics.listen": "address", "devices.graphics.port": "any"},
-		{"devices.graphics.type": "spice", "devices.graphics.websocket": Auto},
+		{"devices.graphics.type": "spice", "devices.graphics.share_policy": "ignore"},
+		{"devices.graphics.websocket": Auto},
+		{"devices.video.vram": "50000"},
+		{"devices.video.primary": "no"},
 		{"devices.video.model": "vga", "devices.video.ram": "1024"},
 		{"devices.video.model": "qxl", "devices.video.accel3d": "yes"},
 		{"devices.vsock.cid": "2"},
