@@ -14,6 +14,7 @@ func triedValues(path string, a Attribute) []string {
 	special := map[string][]string{
 		cpuFeatures: {"monitor=disable\nvmx=require\n"}, "cpu.dies": {"1"}, "cpu.quota": {"5000"}, "cpu.period": {"50000"},
 		"devices.tpm.persistent_state": {"yes"}, "devices.video.primary": {"yes"},
+		"devices.iommu.aw_bits": {"48"},
 		"devices.graphics.port": {Auto, "5905"}, "devices.graphics.websocket": {Auto, "5705"},
 		"devices.graphics.keymap": {"en-us"}, "devices.vsock.cid": {Auto, "17"}, "platform.hyperv.spinlocks": {"8191"},
 		"platform.hyperv.vendor_id": {"a & <b>"},

@@ -26,7 +26,8 @@ var InterfaceRows = slices.Concat([]Attribute{
 		Doc:   "Largest packet in bytes, for the guest and for the host's end; `0`: that of the network.",
 	},
 	{
-		Name: "queues", Place: "driver@queues", Kind: Count, Zero: true, Why: whenPlugged, Check: between(1, 256),
+		Name: "queues", Place: "driver@queues", Kind: Count, Zero: true, Why: whenPlugged,
+		Check: between(2, 256), // libvirt takes 1 for 0.
 		Write: func(e *etree.Element, value string) error {
 			if model := attr(child(e, "model"), "type"); value != "" && model != "" && !strings.HasPrefix(model, "virtio") {
 				return errors.New("only the model virtio has queues") // libvirt leaves them out of any other.

@@ -14,7 +14,7 @@ var candidates = map[domain.AttributeKind][]string{
 		"a", "/a", "auto", "5905", "en-us", "2Mi", "1,3", "Europe/Berlin", "/dev/urandom", "0000:65:00.0",
 		"5000c50015ea71ad", "09b11c53-8b5c-4eeb-8f00-d84eaa0aaa4e",
 	},
-	domain.Count:   {"1", "2", "7", "100", "4096", "8192", "50000"},
+	domain.Count:   {"1", "2", "7", "100", "48", "4096", "8192", "50000"},
 	domain.Switch:  {"yes", "no"},
 	domain.Flag:    {"yes", "no"},
 	domain.Amount:  {"1073741824", "2147483648"},
