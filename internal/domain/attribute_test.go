@@ -13,6 +13,8 @@ import (
 func triedValues(path string, a Attribute) []string {
 	special := map[string][]string{
 		cpuFeatures: {"monitor=disable\nvmx=require\n"}, "cpu.dies": {"1"}, "cpu.quota": {"5000"}, "cpu.period": {"50000"},
+		"devices.tpm.persistent_state": {"yes"}, "devices.video.primary": {"yes"},
+		"devices.iommu.aw_bits": {"48"},
 		"devices.graphics.port": {Auto, "5905"}, "devices.graphics.websocket": {Auto, "5705"},
 		"devices.graphics.keymap": {"en-us"}, "devices.vsock.cid": {Auto, "17"}, "platform.hyperv.spinlocks": {"8191"},
 		"platform.hyperv.vendor_id": {"a & <b>"},
@@ -36,14 +38,15 @@ func triedValues(path string, a Attribute) []string {
 
 // valuesBeside are what attributes need to be declared, too.
 var valuesBeside = map[string]Facts{
-	"devices.rng.rate_period":  {"rate_bytes": "10"},
-	"devices.graphics.address": {"listen": "address"},
-	"devices.graphics.network": {"listen": "network"},
-	"devices.graphics.port":    {"listen": "address"},
-	"platform.clock.timezone":  {"offset": "timezone"},
-	"memory.numatune.nodeset":  {"numatune.mode": "strict"},
-	"firmware.nvram_template":  {"loader": "/l"},
-	"memory.numatune.mode":     {"numatune.nodeset": "0"},
+	"devices.rng.rate_period":    {"rate_bytes": "10"},
+	"devices.graphics.address":   {"listen": "address"},
+	"devices.graphics.network":   {"listen": "network"},
+	"devices.graphics.port":      {"listen": "address"},
+	"platform.clock.timezone":    {"offset": "timezone"},
+	"memory.numatune.nodeset":    {"numatune.mode": "strict"},
+	"firmware.nvram_template":    {"loader": "/l"},
+	"memory.numatune.mode":       {"numatune.nodeset": "0"},
+	"devices.graphics.websocket": {"listen": "address"},
 }
 
 // eachFact calls f with every value that every attribute of a group can be declared with, together with what that value
@@ -231,7 +234,10 @@ func TestGroups_refuseWhatIsWrong(t *testing.T) {
 		{"devices.graphics.listen": "socket", "devices.graphics.port": "5901"},
 		{"devices.graphics.listen": "address", "devices.graphics.port": "80"},
 		{"devices.graphics.listen": "address", "devices.graphics.port": "any"},
-		{"devices.graphics.type": "spice", "devices.graphics.websocket": Auto},
+		{"devices.graphics.type": "spice", "devices.graphics.share_policy": "ignore"},
+		{"devices.graphics.websocket": Auto},
+		{"devices.video.vram": "50000"},
+		{"devices.video.primary": "no"},
 		{"devices.video.model": "vga", "devices.video.ram": "1024"},
 		{"devices.video.model": "qxl", "devices.video.accel3d": "yes"},
 		{"devices.vsock.cid": "2"},

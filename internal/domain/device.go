@@ -91,6 +91,20 @@ func (d *Definition) DeviceKeys() (disks map[string]string, interfaces []string)
 	return disks, interfaces
 }
 
+// DeviceNames are the recorded names of devices, and those that are to be recorded: interfaces without our alias are
+// known by their order, so that each would get the name of the one before it when that goes.
+func (d *Definition) DeviceNames() map[string]string {
+	recorded := d.Metadata().Devices
+	names := map[string]string{}
+	maps.Copy(names, recorded)
+	for _, nic := range d.keyed(interfaceKind, recorded) {
+		if id := interfaceKind.id(nic.element); id != "" && interfaceKind.alias(nic.element) == "" {
+			names[id] = nic.key
+		}
+	}
+	return names
+}
+
 // alias returns the key that our alias gives, "" for a device without.
 func (k kind) alias(e *etree.Element) string {
 	key, ours := strings.CutPrefix(attr(child(e, "alias"), "name"), k.prefix)

@@ -43,6 +43,8 @@ func deviceValues(a Attribute) (values []string, needs Facts) {
 	switch {
 	case name == "wwn":
 		return []string{"5000c50015ea71ad"}, nil
+	case name == "virtual_port.type":
+		return a.Values, Facts{"virtual_port.interface_id": "09b11c53-8b5c-4eeb-8f00-d84eaa0aaa4e"}
 	case name == "rotation_rate":
 		return []string{"1", "7200"}, nil
 	case strings.HasSuffix(name, "block_size"):
@@ -230,5 +232,18 @@ func TestTuned(t *testing.T) {
 		Facts{"io_tune.write_bytes_sec": "7", "io_tune.group_name": "", "io": "native"}))
 	if diff := cmp.Diff(map[string]string{"read_bytes_sec": "5", "write_bytes_sec": "7"}, got); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// TestDeviceRows_queuesAreVirtios: libvirt leaves those of any other model out, and each plan would have them again.
+func TestDeviceRows_queuesAreVirtios(t *testing.T) {
+	t.Parallel()
+	for model, refused := range map[string]bool{"virtio": false, "virtio-transitional": false, "e1000e": true} {
+		want := Spec{Interfaces: map[string]Interface{
+			"net0": {Network: "n", Model: model, Facts: Facts{"queues": "2"}},
+		}}
+		if err := parse(t, leastDefinition).Apply(want); (err != nil) != refused {
+			t.Errorf("%s: %v", model, err)
+		}
 	}
 }

@@ -226,3 +226,19 @@ func TestFamilies_whatRunsIsTheSame(t *testing.T) {
 		t.Error(merged.Facts)
 	}
 }
+
+// TestFamilies_keptHostDevices: a device of a type that can't be declared is kept, and is given no other address.
+func TestFamilies_keptHostDevices(t *testing.T) {
+	t.Parallel()
+	for address, valid := range map[string]bool{unknownHostDevice: true, "0000:65:00.0": false} {
+		want := Spec{HostDevices: map[string]Row{"a": {"type": "scsi", "address": address}}}
+		if problems := want.Validate(); (len(problems) == 0) != valid {
+			t.Errorf("%s: %v", address, problems)
+		}
+		d := parse(t, `<domain><devices><hostdev mode="subsystem" type="scsi"><source><adapter name="scsi_host0"/></source>
+			<alias name="ua-host-device-a"/></hostdev></devices></domain>`)
+		if err := d.Apply(want); err != nil || child(d.devices("hostdev")[0], "source", "adapter") == nil {
+			t.Error(err, output(t, d))
+		}
+	}
+}

@@ -155,6 +155,8 @@ func checkGraphics(value func(string) string) (attribute, problem string) {
 		return "network", `It goes with listen = "network".`
 	case value("port") != "" && listen != "address" && listen != "network":
 		return "port", `A port needs listen = "address" or "network".`
+	case value("websocket") != "" && listen != "address" && listen != "network":
+		return "websocket", `It needs listen = "address" or "network": libvirt leaves it out otherwise.`
 	case value("type") == "spice" && cmp.Or(value("websocket"), value("share_policy")) != "":
 		return "type", "Only VNC has websocket and share_policy."
 	case err == nil && value("type") != "spice" && port < minVNCPort:

@@ -60,9 +60,13 @@ var hostDeviceFamily = Family{
 		},
 	},
 	Check: func(value func(string) string) (attribute, problem string) {
-		pattern := hostAddressPatterns[value("type")]
-		if pattern != nil && !pattern.MatchString(value("address")) && value("address") != unknownHostDevice {
-			return "address", `It isn't an address of a ` + value("type") + ` device, in small letters.`
+		pattern, kind, address := hostAddressPatterns[value("type")], value("type"), value("address")
+		switch {
+		case address == unknownHostDevice, kind == "":
+		case pattern == nil:
+			return "address", "The address of a " + kind + ` device can't be changed. Keep "` + unknownHostDevice + `".`
+		case !pattern.MatchString(address):
+			return "address", `It isn't an address of a ` + kind + ` device, in small letters.`
 		}
 		return needs("type", "address")(value)
 	},
@@ -72,10 +76,14 @@ var hostDeviceFamily = Family{
 const unknownHostDevice = "device"
 
 func writeHostAddress(e *etree.Element, value string) error {
+	kind := attr(e, "type")
+	pattern := hostAddressPatterns[kind]
+	if pattern == nil {
+		return nil // Check has refused it.
+	}
 	dropChildren(e, "source")
 	source := add(e, "source")
-	kind := attr(e, "type")
-	found := hostAddressPatterns[kind].FindStringSubmatch(value)
+	found := pattern.FindStringSubmatch(value)
 	switch {
 	case found == nil:
 	case kind == "pci":

@@ -26,7 +26,14 @@ var InterfaceRows = slices.Concat([]Attribute{
 		Doc:   "Largest packet in bytes, for the guest and for the host's end; `0`: that of the network.",
 	},
 	{
-		Name: "queues", Place: "driver@queues", Kind: Count, Zero: true, Why: whenPlugged, Check: between(1, 256),
+		Name: "queues", Place: "driver@queues", Kind: Count, Zero: true, Why: whenPlugged,
+		Check: between(2, 256), // libvirt takes 1 for 0.
+		Write: func(e *etree.Element, value string) error {
+			if model := attr(child(e, "model"), "type"); value != "" && model != "" && !strings.HasPrefix(model, "virtio") {
+				return errors.New("only the model virtio has queues") // libvirt leaves them out of any other.
+			}
+			return Attribute{Place: "driver@queues", Kind: Count}.put(e, "", value)
+		},
 		Doc: "Number of queues, usually that of the virtual CPUs; `0`: one. For the model `virtio`.",
 	},
 	{
@@ -266,6 +273,8 @@ func (i Interface) checkRows(c *checker, path string) {
 			c.that(!says(at+limit) || says(at+".average"), join(path, at+limit), "It requires average.")
 		}
 	}
+	c.that(i.Facts["virtual_port.type"] != "midonet" || says("virtual_port.interface_id"), path+".virtual_port.interface_id",
+		"A port of the type midonet requires it.")
 	c.that(len(ParseTexts(i.Facts["filter.parameters"])) == 0 || says("filter.name"), path+".filter.parameters",
 		"Parameters require the name of a filter.")
 	for name := range ParseTexts(i.Facts["filter.parameters"]) {

@@ -27,7 +27,7 @@ var iommuGroup = Group{
 		iommuDriver("iotlb", "Whether `intel` caches addresses in the host's devices."),
 		iommuDriver("eim", "Whether `intel` has interrupts for more than 255 virtual CPUs."),
 		{
-			Name: "aw_bits", Place: "driver@aw_bits", Kind: Count, Follows: "model", Why: iommuWhy,
+			Name: "aw_bits", Place: "driver@aw_bits", Kind: Count, Follows: "model", Why: iommuWhy, Check: between(32, 64),
 			Doc: "Width of the addresses of `intel`: 39 or 48.",
 		},
 	},

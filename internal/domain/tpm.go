@@ -31,8 +31,8 @@ var tpmGroup = Group{
 			Doc: "Version of the TPM.",
 		},
 		{
-			Name: "persistent_state", Place: "backend@persistent_state", Kind: Switch, Values: []string{"yes", "no"},
-			Follows: "backend", Since: "7.0.0",
+			Name: "persistent_state", Place: "backend@persistent_state", Kind: Switch, Follows: "backend",
+			Unset: "no", Since: "7.0.0", // libvirt writes no "no".
 			Why: "It is decided when the TPM starts with the VM.",
 			Doc: "Whether the TPM's state is kept when a VM without a persistent definition stops.",
 		},

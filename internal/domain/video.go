@@ -5,10 +5,22 @@ import "strings"
 const videoWhy = "The graphics card is set up when the VM starts."
 
 // card is a number that says something of the graphics card.
-func card(name, key, doc string) Attribute {
+func card(name, doc string) Attribute {
 	return Attribute{
-		Name: name, Place: "model@" + key, Kind: Count, Follows: "model", Filled: true, Why: videoWhy, Doc: doc,
+		Name: name, Place: "model@" + name, Kind: Count, Follows: "model", Filled: true, Why: videoWhy, Doc: doc,
 	}
+}
+
+// cardMemory is an amount of memory of the graphics card. libvirt rounds it up.
+func cardMemory(name, doc string) Attribute {
+	a := card(name, doc+" A power of two.")
+	a.Check = func(value string) string {
+		if n, ok := number(value); ok && n&(n-1) != 0 {
+			return "It isn't a power of two: libvirt would round it up."
+		}
+		return ""
+	}
+	return a
 }
 
 // videoGroup is the first graphics card. libvirt gives one to every VM with a screen.
@@ -24,13 +36,19 @@ var videoGroup = Group{
 			Capability: "video/modelType", Why: videoWhy,
 			Doc: "What the guest sees. `virtio` for Linux, `vga` or `bochs` for anything else, `qxl` with SPICE.",
 		},
-		card("vram", "vram", "Video memory in KiB."),
-		card("ram", "ram", "Second memory of `qxl` in KiB."),
-		card("vgamem", "vgamem", "Memory of `qxl` for the VGA mode in KiB."),
-		card("heads", "heads", "How many screens it can have."),
+		cardMemory("vram", "Video memory in KiB."),
+		cardMemory("ram", "Second memory of `qxl` in KiB."),
+		cardMemory("vgamem", "Memory of `qxl` for the VGA mode in KiB."),
+		card("heads", "How many screens it can have."),
 		{
 			Name: "primary", Place: "model@primary", Kind: Switch, Filled: true, Why: videoWhy,
-			Doc: "Whether it is the card that the firmware uses.",
+			Check: func(value string) string {
+				if value == "no" {
+					return "libvirt makes the first graphics card the one that the firmware uses."
+				}
+				return ""
+			},
+			Doc: "Whether it is the card that the firmware uses: `true`.",
 		},
 		{
 			Name: "accel3d", Place: "model/acceleration@accel3d", Kind: Switch,

@@ -19,6 +19,7 @@ var (
 	drainGivenUp  = Test{Package: "provider/hostmaintenance", Name: "TestAccHostMaintenance_killedAndGivenUp"}
 	restoreGoesOn = Test{Package: "provider/hostmaintenance", Name: "TestAccHostMaintenance_restoreGoesOn"}
 	twoStates     = Test{Package: "provider/hostmaintenance", Name: "TestAccHostMaintenance_twoStates"}
+	drainTwice    = Test{Package: "fleet", Name: "TestLab_secondDrainIsRefusedSoon"}
 	targetDies    = Test{Package: "fleet", Name: "TestLab_drainTargetDies"}
 	disksDrained  = Test{Package: "fleet", Name: "TestLab_ownDisksAreDrained"}
 )
@@ -48,9 +49,9 @@ var drain = []Cell{
 	},
 	{Fault: AgentHung},
 	{
-		SecondRun, "the second run's plan warns `Host is under another maintenance`, and its apply fails. The first " +
-			"run's drain isn't " +
-			"affected", noChanges, nothing, []Test{twoStates}, "",
+		SecondRun, "the second run's plan warns `Host is under another maintenance`, and its apply fails, within a " +
+			"minute while the first run drains: `... is draining it since ...`. The first run's drain isn't affected",
+		noChanges, nothing, []Test{twoStates, drainTwice}, "",
 	},
 }
 

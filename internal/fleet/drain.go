@@ -77,6 +77,10 @@ func (f *Fleet) Drain(ctx context.Context, want Drain) ([]hostrecord.Step, error
 		return nil, err
 	}
 
+	if err := f.otherDrains(ctx, h, want); err != nil {
+		return nil, err
+	}
+
 	held, unlock, err := f.Lock(ctx, h, "maintenance", "draining")
 	if err != nil {
 		return nil, err
@@ -114,6 +118,40 @@ func (f *Fleet) Drain(ctx context.Context, want Drain) ([]hostrecord.Step, error
 	return d.steps, err
 }
 
+// otherDrains returns an error when another maintenance drains the host. That may take
+// hours, and the host is that maintenance's afterwards.
+func (f *Fleet) otherDrains(ctx context.Context, h *inventory.Host, want Drain) error {
+	record, _, err := inventory.ReadRecord(ctx, h)
+	if err != nil || record.Cordon == nil || record.Cordon.ID == want.ID {
+		return err
+	}
+
+	// A run that was killed has its lock for so long.
+	ctx, cancel := context.WithTimeout(ctx, lease.TakeoverTime+10*time.Second)
+	defer cancel()
+
+	_, unlock, err := f.Lock(ctx, h, "maintenance", "draining")
+	if err != nil {
+		return err
+	}
+
+	unlock()
+
+	return want.refuseOther(record)
+}
+
+// refuseOther refuses to drain a host that is under another maintenance.
+func (d Drain) refuseOther(record *hostrecord.Record) error {
+	if record.Cordon == nil || record.Cordon.ID == d.ID || record.Abandoned() {
+		return nil
+	}
+
+	return &inventory.Error{
+		Host: d.Host, Kind: inventory.ErrExists, Detail: record.Cordon.Text(d.Host),
+		Remedy: fmt.Sprintf("If it is this maintenance, import it: terraform import <address> %s", d.Host),
+	}
+}
+
 // prepare finds the steps, and refuses them where they can't work. Then it
 // cordons the host, records the steps there and marks the VMs.
 func (d *drain) prepare(ctx context.Context) error {
@@ -122,11 +160,8 @@ func (d *drain) prepare(ctx context.Context) error {
 		return err
 	}
 
-	if record.Cordon != nil && record.Cordon.ID != d.ID && !record.Abandoned() {
-		return &inventory.Error{
-			Host: d.Host, Kind: inventory.ErrExists, Detail: record.Cordon.Text(d.Host),
-			Remedy: fmt.Sprintf("If it is this maintenance, import it: terraform import <address> %s", d.Host),
-		}
+	if err := d.refuseOther(record); err != nil {
+		return err
 	}
 
 	if err := d.gather(ctx); err != nil {

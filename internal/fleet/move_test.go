@@ -13,6 +13,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab/expiry"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
@@ -280,10 +281,23 @@ func TestLab_moveThatFailsChangesNothing(t *testing.T) {
 // Two runs that move one VM: one moves it, the other finds it moved.
 func TestLab_moveIsDoneOnce(t *testing.T) {
 	t.Parallel()
+	doneOnce(t, status.Always)
+}
+
+// Two runs that move one VM that is off.
+func TestLab_coldMoveIsDoneOnce(t *testing.T) {
+	t.Parallel()
+	doneOnce(t, status.Halted)
+}
+
+func doneOnce(t *testing.T, strategy string) {
+	t.Helper()
 
 	l := lab.Open(t)
 	fleets := []*Fleet{labFleet(t, l, "alice", nil), labFleet(t, l, "bob", nil)}
-	vm := create(t, fleets[0], l, mover(t, l, "noagent"))
+	d := mover(t, l, "noagent")
+	d.Metadata.RunStrategy = strategy
+	vm := create(t, fleets[0], l, d)
 
 	var wg sync.WaitGroup
 

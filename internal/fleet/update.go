@@ -356,6 +356,7 @@ func (u *update) mark(ctx context.Context) error {
 	metadata.Creating = nil
 	metadata.Staged = nil
 	metadata.OwnDisks = u.own
+	metadata.Devices = u.vm.Entry.Parse().Definition().DeviceNames()
 
 	if u.vm.LiveSpec != nil && u.vm.PersistentSpec != nil && u.want.UpdatePolicy == PolicyStage {
 		metadata.Staged = domain.StagedBy(*u.vm.LiveSpec, *u.vm.PersistentSpec, u.want.Spec)

@@ -83,7 +83,7 @@ var diskBlock = block{
 		before := withRenamed(config.Disks, prior.Disks)
 		planned.Disks = settlePaths(planned.Disks, before)
 		planned.Disks = settleFormats(config.Disks, planned.Disks, before)
-		planned.Disks = withoutOther(planned.Disks, diskType, "file", "block", "volume", "network", "pool")
+		planned.Disks = withoutOther(config.Disks, planned.Disks, diskType, "file", "block", "volume", "network", "pool")
 	},
 }
 
@@ -94,8 +94,8 @@ var interfaceBlock = block{
 	fromDomain: func(m *model, s domain.Spec, _ observation, prior *model) {
 		m.Interfaces = interfacesFromDomain(s.Interfaces, prior.Interfaces, prior.Name.IsNull())
 	},
-	settle: func(planned, _, _ *model) {
-		planned.Interfaces = withoutOther(planned.Interfaces, interfaceType, interfaceSources...)
+	settle: func(planned, config, _ *model) {
+		planned.Interfaces = withoutOther(config.Interfaces, planned.Interfaces, interfaceType, interfaceSources...)
 	},
 }
 

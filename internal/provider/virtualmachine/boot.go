@@ -5,6 +5,7 @@ import (
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/path"
+	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/value"
 )
@@ -32,4 +33,45 @@ func (p planning) warnAboutBoot() diag.Diagnostics {
 	return diag.Diagnostics{diag.NewAttributeWarningDiagnostic(path.Root("disks"), "Boot disk is not chosen", fmt.Sprintf(
 		"Virtual machine %q has %d disks and none has a boot_order, so it boots from disk %q, the first by name.\n\n"+
 			"Set boot_order = 1 on the disk that it is to boot from.", text(p.config.Name), len(bootable), bootable[0]))}
+}
+
+// settleBootOrders plans no place in the boot order for a device whose place another one is declared to get.
+func settleBootOrders(planned, config *model) {
+	taken, unknown := map[int64]bool{}, config.Disks.IsUnknown() || config.Interfaces.IsUnknown()
+	for _, devices := range []types.Map{config.Disks, config.Interfaces} {
+		for _, device := range elements(devices) {
+			order := open(device).int("boot_order")
+			unknown = unknown || device.IsUnknown() || order.IsUnknown()
+			if set(order) {
+				taken[order.ValueInt64()] = true
+			}
+		}
+	}
+	settle := func(declared, planned types.Map, t types.ObjectType) types.Map {
+		all := elements(planned)
+		changed := false
+		for key, device := range elements(declared) {
+			a := open(all[key])
+			order := a.int("boot_order")
+			if a == nil || set(device) && !open(device).int("boot_order").IsNull() || !set(order) || order.ValueInt64() == 0 {
+				continue
+			}
+			switch {
+			case taken[order.ValueInt64()]:
+				a["boot_order"] = types.Int64Null()
+			case unknown:
+				a["boot_order"] = types.Int64Unknown()
+			default:
+				continue
+			}
+			all[key] = types.ObjectValueMust(t.AttrTypes, a)
+			changed = true
+		}
+		if !changed {
+			return planned
+		}
+		return mapOf(t, all)
+	}
+	planned.Disks = settle(config.Disks, planned.Disks, diskType)
+	planned.Interfaces = settle(config.Interfaces, planned.Interfaces, interfaceType)
 }

@@ -275,16 +275,17 @@ func sentence(p firstboot.Problem) string {
 	return strings.ToUpper(p.Reason[:1]) + p.Reason[1:] + "."
 }
 
-// validateWriteOnly checks that a value is declared in one way, and that a change of what is write-only can be seen.
+// validateWriteOnly checks that a value is declared in one way, and that a change of what is write-only can be seen. What
+// isn't known yet may turn out to be none.
 func validateWriteOnly(at path.Path, level attributes, a object) diag.Diagnostics {
 	var diags diag.Diagnostics
 	for _, name := range value.Keys(level) {
 		v := a[name]
-		if !level[name].IsWriteOnly() || v == nil || v.IsNull() {
+		if !level[name].IsWriteOnly() || !set(v) {
 			continue
 		}
 		plain := strings.TrimSuffix(name, writeOnlySuffix)
-		if both := a[plain]; both != nil && !both.IsNull() {
+		if set(a[plain]) {
 			diags.Append(attrpath.Error(at.AtName(name), invalid, fmt.Sprintf(
 				"Only one of %s and %s can be set.", plain, name)))
 		}

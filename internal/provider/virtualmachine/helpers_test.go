@@ -151,7 +151,16 @@ var full = in{
 // machine is the observed VM that a configuration gives when it is applied.
 func machine(t *testing.T, i in) *fleet.VM {
 	t.Helper()
-	desired := read(t, i).withProfile().toFleet(nil)
+	vm, err := made(read(t, i))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return vm
+}
+
+// made is the VM that is made by a configuration.
+func made(config *model) (*fleet.VM, error) {
+	desired := config.withProfile().toFleet(nil)
 	spec := desired.Spec
 	if spec.Type == "" {
 		spec.Type = "qemu"
@@ -159,7 +168,7 @@ func machine(t *testing.T, i in) *fleet.VM {
 	const id = "6a9ae2dc-22f3-4d0c-a8d8-0a9b2f1dca10"
 	d, err := domain.New(spec, id)
 	if err != nil {
-		t.Fatal(err)
+		return nil, err
 	}
 	persistent, live := d.Spec(), d.Spec()
 	desired.Metadata.OwnDisks = desired.OwnDisks
@@ -174,7 +183,7 @@ func machine(t *testing.T, i in) *fleet.VM {
 		UUID: id, Name: spec.Name, Host: "kvm1", HostUUID: "8d1f1d4e-0000-4000-8000-000000000001",
 		State: libvirt.Running, Reason: "Booted", Active: true, Persistent: true, Autostart: true,
 		PersistentSpec: &persistent, LiveSpec: &live, Metadata: desired.Metadata, AgentConnected: true,
-	}
+	}, nil
 }
 
 // applied is the state after a configuration was applied.

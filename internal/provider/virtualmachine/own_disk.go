@@ -210,7 +210,11 @@ func (m *model) validateOwnDisks() diag.Diagnostics {
 		refuse := func(name, why string) {
 			diags.Append(attrpath.Error(path.Root("disks").AtMapKey(key).AtName(name), invalid, why))
 		}
-		given := func(name string) bool { return a[name].IsUnknown() || !a[name].IsNull() && !isNothing(a[name]) }
+		given := func(name string) bool { return set(a[name]) && !isNothing(a[name]) }
+		mayBe := func(name string) bool { return a[name].IsUnknown() || given(name) }
+		if a["pool"].IsUnknown() {
+			continue // It may turn out to be none.
+		}
 		if !given("pool") {
 			for _, name := range []string{"image", "clone", "size", "on_destroy"} {
 				if given(name) {
@@ -219,13 +223,13 @@ func (m *model) validateOwnDisks() diag.Diagnostics {
 			}
 			continue
 		}
-		if !given("image") && !given("size") {
+		if !mayBe("image") && !mayBe("size") {
 			refuse("size", "A disk with neither image nor size would have no room.")
 		}
 		if image := text(a.string("image")); image != "" && !isVolumeID(image) {
 			refuse("image", fmt.Sprintf("%q isn't the id of a virtfleet_image, <pool>/<volume>.", image))
 		}
-		if !given("image") && given("clone") {
+		if !mayBe("image") && given("clone") {
 			refuse("clone", "Without an image there is nothing to clone.")
 		}
 		if device := text(a.string("device")); device != "" && device != "disk" && device != "lun" {

@@ -120,15 +120,19 @@ func (p planning) settled() model {
 			b.settle(&m, &c, s)
 		}
 	}
+	settleBootOrders(&m, &c)
 	return m
 }
 
 // withoutOther plans that a device which has a source that the schema knows has no other one.
-func withoutOther(devices types.Map, t types.ObjectType, sources ...string) types.Map {
-	all := elements(devices)
+func withoutOther(config, devices types.Map, t types.ObjectType, sources ...string) types.Map {
+	declared, all := elements(config), elements(devices)
 	changed := false
 	for key, device := range all {
 		a := open(device)
+		if v := open(declared[key])["other"]; v != nil && v.IsUnknown() {
+			continue
+		}
 		if a == nil || a["other"].IsNull() || set(a["other"]) && text(a.string("other")) == "" {
 			continue
 		}

@@ -168,6 +168,22 @@ func TestPlan_changes(t *testing.T) {
 				wantValue(t, "b.other", disks["b"].Attributes()["other"], types.StringNull())
 			},
 		},
+		"a place in the boot order that another device gets": {
+			before: minimal.with(in{
+				"disks":      in{"a": in{"file": "/a", "boot_order": 1}, "b": in{"file": "/b", "boot_order": 2}},
+				"interfaces": in{"lan": in{"network": "default", "boot_order": 3}}, "update_policy": "Stage",
+			}),
+			config: minimal.with(in{
+				"disks":      in{"a": in{"file": "/a"}, "b": in{"file": "/b", "boot_order": 3}},
+				"interfaces": in{"lan": in{"network": "default"}}, "update_policy": "Stage",
+			}),
+			changes: "disks interfaces ip_addresses restart_required",
+			planned: func(t *testing.T, m *model) {
+				t.Helper()
+				wantValue(t, "a", elements(m.Disks)["a"].Attributes()["boot_order"], types.Int64Value(1))
+				wantValue(t, "lan", elements(m.Interfaces)["lan"].Attributes()["boot_order"], types.Int64Null())
+			},
+		},
 		"a disk that isn't declared goes": {
 			before:  minimal.with(in{"disks": in{"a": in{"file": "/a"}, "b": in{"file": "/b"}}}),
 			config:  minimal.with(in{"disks": in{"a": in{"file": "/a"}}}),
@@ -355,6 +371,16 @@ func TestPlan_restart(t *testing.T) {
 		"refused by default": {
 			before: minimal, config: cpuMode("Live").without("update_policy"), changes: "cpu",
 			says: []string{"Error: Change needs a restart"},
+		},
+		"refused of a device that the VM has, though nobody declared it": {
+			before: before("Live"), config: before("Live").with(in{"devices": in{"video": in{"primary": true}}}),
+			changes: "devices",
+			live:    func(s *domain.Spec) { s.Facts = domain.Facts{"devices.video.model": "virtio"} },
+			says:    []string{"Error: Change needs a restart", "devices.video.primary: "},
+		},
+		"nobody knows yet whether it is restarted": {
+			before: before("Restart"), config: cpuMode(unknownMark), changes: "cpu update_policy status_reason " +
+				"ip_addresses restart_required",
 		},
 		"restarted": {
 			before: before("Restart"), config: cpuMode("Restart"), changes: "cpu status_reason ip_addresses",

@@ -31,34 +31,33 @@ type needs struct {
 // needs classifies what is declared, against what the state says and against what runs.
 func (p planning) needs() needs {
 	have, want := p.state.spec(nil), p.config.spec(p.state)
-	if p.live != nil { // What is only observed isn't in the state.
-		have.FreeSlots, have.Buses = p.live.FreeSlots, p.live.Buses
-		have.Memory.Installed, have.Memory.Fixed = p.live.Memory.Installed, p.live.Memory.Fixed
-		have.Memory.Full = p.live.Memory.Full
-	}
 	var n needs
-	for _, c := range domain.Changes(have, want) {
-		switch {
-		case c.Replace:
+	changes := domain.Changes(have, want)
+	for _, c := range changes {
+		if c.Replace {
 			n.rebuilt = append(n.rebuilt, c)
-		case !c.Live:
-			n.fresh = append(n.fresh, c)
 		}
 	}
 	if p.live == nil {
-		n.fresh = nil
 		return n
 	}
 	for _, c := range domain.Changes(domain.WithoutEchoes(*p.live, have), want) {
-		if !c.Live && !c.Replace {
-			n.restart = append(n.restart, c)
+		if c.Live || c.Replace {
+			continue
+		}
+		n.restart = append(n.restart, c)
+		if slices.ContainsFunc(changes, func(other domain.Change) bool { return within(c.Path, other.Path) }) {
+			n.fresh = append(n.fresh, c)
 		}
 	}
 	n.restart, n.fresh = append(n.restart, p.passwordChanges()...), append(n.fresh, p.passwordChanges()...)
-	n.fresh = slices.DeleteFunc(n.fresh, func(c domain.Change) bool {
-		return !slices.ContainsFunc(n.restart, func(r domain.Change) bool { return r.Path == c.Path })
-	})
 	return n
+}
+
+// within tells whether two changes are of one thing: a device that comes by the state, which doesn't have what nobody
+// declared, may be there already.
+func within(a, b string) bool {
+	return a == b || strings.HasPrefix(a, b+".") || strings.HasPrefix(b, a+".")
 }
 
 // without leaves out the disks whose sources are refused: a restart is no remedy for them.
@@ -97,7 +96,9 @@ func (p planning) planRestart(o *outcome, need needs, action status.Action) bool
 	case p.config.RunStrategy.IsUnknown() && (len(need.restart) > 0 || !p.definitionKnown()):
 		m.RestartRequired = types.BoolUnknown()
 		return false
-	case len(need.restart) == 0 && p.live != nil && o.policy != fleet.PolicyLive && !p.definitionKnown():
+	case p.config.UpdatePolicy.IsUnknown() && len(need.restart) > 0,
+		len(need.restart) == 0 && p.live != nil && !p.definitionKnown() &&
+			(o.policy != fleet.PolicyLive || p.config.UpdatePolicy.IsUnknown()):
 		p.planUnknown(o)
 		return false
 	case len(need.restart) == 0:
@@ -105,9 +106,6 @@ func (p planning) planRestart(o *outcome, need needs, action status.Action) bool
 			// Whether anything else waits for a restart isn't declared here.
 			m.RestartRequired = types.BoolUnknown()
 		}
-		return false
-	case p.config.UpdatePolicy.IsUnknown():
-		m.RestartRequired = types.BoolUnknown()
 		return false
 	case o.policy == fleet.PolicyRestart:
 		m.RestartRequired = types.BoolValue(false)

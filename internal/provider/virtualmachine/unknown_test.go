@@ -52,6 +52,30 @@ func TestPlan_unknownThenKnown(t *testing.T) {
 	}
 }
 
+// TestValidate_unknownMayBeNone: what may turn out to be none is held against nothing that is known.
+func TestValidate_unknownMayBeNone(t *testing.T) {
+	t.Parallel()
+	const ignition = `{"ignition": {"version": "3.4.0"}}`
+	for name, config := range map[string]in{
+		"pool of a disk":           {"disks": in{"a": in{"file": "/a", "pool": unknownMark}}},
+		"size of a disk":           {"disks": in{"a": in{"file": "/a", "size": unknownMark}}},
+		"image of a disk":          {"disks": in{"a": in{"pool": "vms", "image": unknownMark}}},
+		"one of two":               {"ignition": in{"pool": "vms", "config": unknownMark, "config_wo": ignition, "wo_version": "1"}},
+		"the other of two":         {"ignition": in{"pool": "vms", "config": ignition, "config_wo": unknownMark}},
+		"the type of a screen":     {"graphics_access": in{"password_wo": "more than eight", "wo_version": "1"}, "devices": in{"graphics": in{"type": unknownMark}}},
+		"a source of another disk": {"disks": in{"a": in{"file": "/a", "other": unknownMark}}},
+	} {
+		if diags := read(t, minimal.with(config)).validate(); diags.HasError() {
+			t.Errorf("%s isn't valid while it is unknown: %s", name, texts(diags))
+		}
+	}
+	config := read(t, minimal.with(in{"disks": in{"a": in{"file": "/a", "other": unknownMark}}}))
+	o := planning{config: config}.plan()
+	if other := open(elements(o.planned.Disks)["a"])["other"]; !other.IsUnknown() {
+		t.Errorf("what is unknown is planned as %s, which Terraform refuses", other)
+	}
+}
+
 // unknowns are a value with each of its parts unknown.
 func unknowns(at string, v attr.Value) map[string]attr.Value {
 	all := map[string]attr.Value{at: unknownOf(v.Type(nil))} //nolint:staticcheck // It has no use for a context.

@@ -1,0 +1,33 @@
+// Package domaintest has values for everything that rows describe, for the tests of what is made of them: each row says
+// itself which values it takes, so that a new row is tried without a word here.
+package domaintest
+
+import (
+	"slices"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
+)
+
+// candidates are tried where a row lists no values, by its kind. Each row's own check chooses among them.
+var candidates = map[domain.AttributeKind][]string{
+	domain.Text: {
+		"a", "/a", "auto", "5905", "en-us", "2Mi", "1,3", "Europe/Berlin", "/dev/urandom", "0000:65:00.0",
+		"5000c50015ea71ad", "09b11c53-8b5c-4eeb-8f00-d84eaa0aaa4e",
+	},
+	domain.Count:   {"1", "2", "7", "100", "48", "4096", "8192", "50000"},
+	domain.Switch:  {"yes", "no"},
+	domain.Flag:    {"yes", "no"},
+	domain.Amount:  {"1073741824", "2147483648"},
+	domain.Numbers: {"42", "7,8"},
+	domain.Texts:   {"0=0\n", "a=b\n", "aes=require\n"},
+}
+
+// Values are values that can be declared of a row.
+func Values(a domain.Attribute) []string {
+	if a.Values != nil {
+		return a.Values
+	}
+	return slices.DeleteFunc(slices.Clone(candidates[a.Kind]), func(value string) bool {
+		return a.Check != nil && a.Check(value) != ""
+	})
+}

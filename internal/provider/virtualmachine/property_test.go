@@ -1,0 +1,206 @@
+package virtualmachine
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"testing"
+
+	"github.com/hashicorp/terraform-plugin-framework/attr"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+	"pgregory.net/rapid"
+)
+
+// TestPlan_ofAnyConfiguration: whatever is valid is planned by Terraform's rules, becomes what was planned, and plans
+// empty after that. And whatever of it is known after apply only is valid while it is unknown, and the plan that knows it
+// keeps to the plan that didn't.
+func TestPlan_ofAnyConfiguration(t *testing.T) {
+	t.Parallel()
+	tried := 0
+	rapid.Check(t, func(rt *rapid.T) {
+		before := drawConfig(t, rt)
+		rt.Logf("%v", before)
+		state := checkNew(t, rt, read(t, before))
+		if state == nil {
+			return
+		}
+		tried++
+		changed := drawChanges(t, rt, before)
+		rt.Logf("%v\nbecomes\n%v", before, changed)
+		after := read(t, changed)
+		vm, err := made(read(t, before))
+		if err != nil {
+			rt.Fatal(err)
+		}
+		second := planning{config: after, state: state, live: vm.LiveSpec, hosts: []string{"kvm1", "kvm2"}}
+		b := second.plan()
+		if b.diags.HasError() || len(b.replace) > 0 {
+			return // Refused in the end is refused.
+		}
+		checkPlanned(rt, after, state, &b.planned)
+		first := second
+		var unknown []string
+		first.config, unknown = drawUnknowns(rt, after)
+		rt.Logf("unknown: %v", unknown)
+		if diags := first.config.validate(); diags.HasError() {
+			rt.Errorf("it isn't valid while something is unknown: %s", texts(diags))
+		}
+		a := first.plan()
+		if a.diags.HasError() || len(a.replace) > 0 {
+			return // What is unknown may need a new VM.
+		}
+		checkPlanned(rt, first.config, state, &a.planned)
+		for _, p := range pairs(vmSchema.Attributes, &a.planned, &b.planned) {
+			if !refines(p.a, p.b) {
+				rt.Errorf("%s was planned as %s, then as %s", p.name, p.a, p.b)
+			}
+		}
+	})
+	if tried == 0 {
+		t.Error("no VM was made: nothing was proven")
+	}
+}
+
+// written are the attributes that users write.
+var written = merged(definitionAttributes, policyAttributes)
+
+// checkNew checks the plan of a new VM and what becomes of it, and returns its state; nil: it can't be made.
+func checkNew(t *testing.T, rt *rapid.T, config *model) *model {
+	t.Helper()
+	p := planning{config: config, hosts: []string{"kvm1", "kvm2"}}
+	o := p.plan()
+	if o.diags.HasError() || p.validatePlanned(&o.planned).HasError() {
+		return nil
+	}
+	checkPlanned(rt, config, nil, &o.planned)
+	vm, err := made(config)
+	if err != nil {
+		return nil // The fleet refuses it in the plan.
+	}
+	seen := observation{vm: vm, addresses: map[string][]string{"lan": {"10.0.0.2"}}}
+	state := created(seen, &o.planned)
+	for _, p := range pairs(vmSchema.Attributes, &o.planned, state) {
+		if !refines(p.a, p.b) {
+			rt.Errorf("%s was planned as %s and became %s", p.name, p.a, p.b)
+		}
+	}
+	var now model
+	now.fromFleet(seen, state)
+	again := planning{config: config, state: &now, live: vm.LiveSpec, hosts: p.hosts}.plan()
+	for _, p := range pairs(written, &now, &again.planned) {
+		if !p.a.Equal(p.b) {
+			rt.Errorf("%s is %s after the apply, and planned as %s", p.name, p.a, p.b)
+		}
+	}
+	return state
+}
+
+// checkPlanned checks by Terraform's rules what was planned of a configuration.
+func checkPlanned(rt *rapid.T, config, state, planned *model) {
+	prior := state
+	if prior == nil {
+		prior = &model{}
+	}
+	for i, p := range pairs(vmSchema.Attributes, config, planned) {
+		was := pairs(vmSchema.Attributes, prior, prior)[i].a
+		if state == nil {
+			was = nil
+		}
+		if wrong := against(p.name, vmSchema.Attributes[p.name], p.a, was, p.b); wrong != "" {
+			rt.Errorf("Terraform refuses the plan: %s", wrong)
+		}
+	}
+}
+
+// against says what of a planned value Terraform refuses: what is written is planned as it is written, or as it was.
+func against(at string, a schema.Attribute, config, prior, planned attr.Value) string {
+	switch {
+	case planned.Equal(config), prior != nil && !prior.IsNull() && planned.Equal(prior) && !config.IsNull():
+		return ""
+	case a.IsWriteOnly():
+		if planned.IsNull() {
+			return ""
+		}
+	case config.IsNull() && a.IsComputed():
+		return ""
+	}
+	switch a := a.(type) {
+	case schema.SingleNestedAttribute:
+		c, p := config.(types.Object), planned.(types.Object) //nolint:forcetypeassert // The schema says so.
+		if !set(c) || !set(p) {
+			break
+		}
+		before, _ := prior.(types.Object)
+		return againstLevel(at, a.Attributes, open(c), open(before), open(p))
+	case schema.MapNestedAttribute:
+		c, p := config.(types.Map), planned.(types.Map) //nolint:forcetypeassert // The schema says so.
+		if !set(c) || !set(p) || len(c.Elements()) != len(p.Elements()) {
+			break
+		}
+		before, _ := prior.(types.Map)
+		for key, v := range elements(c) {
+			is, ok := elements(p)[key]
+			if !ok {
+				return fmt.Sprintf("%s.%s isn't planned", at, key)
+			}
+			if v.Equal(is) {
+				continue
+			}
+			if wrong := againstLevel(at+"."+key, a.NestedObject.Attributes, open(v), open(elements(before)[key]), open(is)); wrong != "" {
+				return wrong
+			}
+		}
+		return ""
+	}
+	return fmt.Sprintf("%s is written as %s and planned as %s", at, config, planned)
+}
+
+func againstLevel(at string, level attributes, config, prior, planned object) string {
+	for name, v := range config {
+		if wrong := against(below(at, name), level[name], v, prior[name], planned[name]); wrong != "" {
+			return wrong
+		}
+	}
+	return ""
+}
+
+// drawUnknowns draws parts of a configuration that are known after apply only, and says which.
+func drawUnknowns(rt *rapid.T, config *model) (*model, []string) {
+	var paths []string
+	first := *config
+	all := pairs(written, config, config)
+	for range rapid.IntRange(1, 3).Draw(rt, "unknowns") {
+		name := rapid.SampledFrom(all).Draw(rt, "unknown").name
+		if name == "machine_type" || name == "arch" || name == "timeouts" {
+			continue // Another machine type is another VM.
+		}
+		v, at := drawUnknown(rt, name, first.get(name))
+		first.set(name, v)
+		paths = append(paths, at)
+	}
+	return &first, paths
+}
+
+// drawUnknown draws which part of a value is unknown, and where that is.
+func drawUnknown(rt *rapid.T, at string, v attr.Value) (attr.Value, string) {
+	var parts map[string]attr.Value
+	object, isObject := v.(types.Object)
+	several, isMap := v.(types.Map)
+	switch {
+	case isObject:
+		parts = open(object)
+	case isMap && set(v):
+		parts = several.Elements()
+	}
+	if len(parts) == 0 || rapid.IntRange(0, 3).Draw(rt, "as a whole") == 0 {
+		return unknownLike(v), at
+	}
+	names := slices.Sorted(maps.Keys(parts))
+	name := rapid.SampledFrom(names).Draw(rt, "part")
+	parts[name], at = drawUnknown(rt, below(at, name), parts[name])
+	if isObject {
+		return types.ObjectValueMust(attributeTypes(object), parts), at
+	}
+	return types.MapValueMust(elementType(several), parts), at
+}
