@@ -34,7 +34,7 @@ grep -q '^ShdPnd:[[:space:]]*0*$' /proc/$pid/status`
 // released what was held back comes, if the connection is there still. Only the memory of this migration may be on its
 // way between the two hosts.
 //
-// A guest can wait for a page while QEMU answers no request: its processor holds QEMU's lock when it takes an interrupt,
+// A guest can wait for a page while QEMU answers nothing: its processor holds QEMU's lock when it takes an interrupt,
 // and so do its devices when they read and write what the guest gave them (QEMU 7.2 without KVM). A migration that
 // breaks then can't be resumed by libvirt, and its target doesn't say that it broke.
 func (l *Lab) HoldPostCopy(t testing.TB, from, to *Host, domain string) (release func()) {

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// pollInterval is how often a condition is looked at that nothing announces. 20 ms is short compared with what is waited for
+// pollInterval is how often a condition is looked at that nothing announces. 20 ms is short compared with the waits
 // (a daemon's start takes 50 ms and more) and costs nothing.
 const pollInterval = 20 * time.Millisecond
 

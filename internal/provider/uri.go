@@ -157,7 +157,7 @@ func (c *connectionURI) exposed() string {
 		return "qemu+tcp is not encrypted: any computer on the way can read and change all that is sent, secrets and the " +
 			"memory of guests included. Use qemu+ssh or qemu+tls"
 	case (c.transport == "tls" || c.transport == "") && verify != "" && verify != "0":
-		return "with no_verify the host's certificate isn't checked, so any computer that answers at its address is accepted. " +
+		return "with no_verify the host's certificate isn't checked: any computer that answers at its address is accepted. " +
 			"Remove no_verify, and give this computer the certificate of the authority that signed the host's (cacert.pem)"
 	default:
 		return ""

@@ -21,11 +21,11 @@ var elsewhere = map[string]string{
 	"install -d -o monitor -g monitor -m 700 ~monitor/.ssh":                                       account,
 	"echo 'restrict,port-forwarding ssh-ed25519 AAAA... exporter' >~monitor/.ssh/authorized_keys": account,
 
-	"useradd --system --shell /usr/sbin/nologin virtfleet":                                                         service,
-	"install -d -o virtfleet -g virtfleet -m 750 /etc/virtfleet":                                                   service,
-	"install -o virtfleet -g virtfleet -m 640 examples/monitoring/fleet.yaml /etc/virtfleet/fleet.yaml":            service,
-	"install -m 644 examples/monitoring/virtfleet-exporter.service /etc/systemd/system/virtfleet-exporter.service": service,
-	"systemctl enable --now virtfleet-exporter":                                                                    service,
+	"useradd --system --shell /usr/sbin/nologin virtfleet":                                                         unit,
+	"install -d -o virtfleet -g virtfleet -m 750 /etc/virtfleet":                                                   unit,
+	"install -o virtfleet -g virtfleet -m 640 examples/monitoring/fleet.yaml /etc/virtfleet/fleet.yaml":            unit,
+	"install -m 644 examples/monitoring/virtfleet-exporter.service /etc/systemd/system/virtfleet-exporter.service": unit,
+	"systemctl enable --now virtfleet-exporter":                                                                    unit,
 
 	"curl -s http://localhost:9850/metrics | grep '^virtfleet_host_up'": port,
 	"virtfleet exporter --config fleet.yaml":                            port,
@@ -48,7 +48,7 @@ var elsewhere = map[string]string{
 const (
 	packages = "the lab's hosts have the packages of this machine, which \"lab packages\" installs"
 	account  = "the lab's hosts share this machine's accounts"
-	service  = "installs a service on this computer, which may have one"
+	unit     = "installs a service on this computer, which may have one"
 	port     = "has a fixed port, which others may have: internal/ops/exporter runs it"
 	board    = "the lab's hosts have no management board"
 	chosen   = "the id follows from an image or is chosen by libvirt; the resource's own test imports one"

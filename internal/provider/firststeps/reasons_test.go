@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// TestDocumentation_reasonsAreExplained: every reason of a condition that the code spells out is on the page about them.
+// TestDocumentation_reasonsAreExplained: each reason of a condition that the code spells out is on the page about them.
 func TestDocumentation_reasonsAreExplained(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile(filepath.Join(root, "templates/guides/condition-reasons.md"))

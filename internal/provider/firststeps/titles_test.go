@@ -16,7 +16,8 @@ import (
 // titled are the functions that make an error or a warning, with the argument that is its title.
 var titled = map[string]int{
 	"AddError": 0, "AddWarning": 0, "AddAttributeError": 1, "AddAttributeWarning": 1,
-	"NewErrorDiagnostic": 0, "NewWarningDiagnostic": 0, "NewAttributeErrorDiagnostic": 1, "NewAttributeWarningDiagnostic": 1,
+	"NewErrorDiagnostic": 0, "NewWarningDiagnostic": 0, "NewAttributeErrorDiagnostic": 1,
+	"NewAttributeWarningDiagnostic": 1,
 }
 
 // bugs are the titles of errors that no user can do anything about but report them.

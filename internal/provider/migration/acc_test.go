@@ -246,7 +246,7 @@ func TestAccMigration_adopted(t *testing.T) {
 		t.Fatalf("moving it back by hand: %v\n%s", err, out)
 	}
 
-	if out := apply(t, tf, config); !said(out, "known already", `from host "kvm1" to host "kvm2"`, "not run again") {
+	if out := apply(t, tf, config); !said(out, "was started before", `from host "kvm1" to host "kvm2"`, "not run again") {
 		t.Errorf("apply: %s", out)
 	}
 	runsOn(t, l, name, "kvm1")
@@ -406,7 +406,7 @@ func TestAccMigration_copiesTopmost(t *testing.T) {
 	}
 	l.Image(t, "kvm2", name+"-base.raw", "raw", 8<<20)
 	if out := tf.Run(t, "plan"); !said(out, "Disks of the virtual machine are copied: BlockMigration",
-		"each into a new image of the same path on the same backing files:", "data: "+image,
+		"each into a new image at the same path on the same backing files:", "data: "+image,
 		"its own data on top of "+base, `On host "kvm1" they are removed as soon as the VM runs there`) {
 		t.Errorf("plan: %s", out)
 	}

@@ -47,7 +47,7 @@ func TestAccVirtualMachine_moveTooLate(t *testing.T) {
 	if err := apply.Interrupt(); err != nil {
 		t.Fatal(err)
 	}
-	if out, _ := apply.Wait(); !spaced("too far on to be aborted", `is on host "kvm2" now`).MatchString(out) {
+	if out, _ := apply.Wait(); !spaced("too far on to be aborted", `is now on host "kvm2"`).MatchString(out) {
 		t.Errorf("the apply printed %s", out)
 	}
 	if err := on(t, l, name, "", "running")(nil); err != nil {

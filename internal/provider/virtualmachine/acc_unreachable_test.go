@@ -97,7 +97,7 @@ func TestAccVirtualMachine_hostStopsAnswering(t *testing.T) {
 		`Host "kvm2" does not answer`, "Its last known state is kept", `on_unreachable is "keep"`)
 	tf.Config(t, config(`on_unreachable = "keep"`, there.String(), here.with(labelled).named("other"),
 		light(l, third).with(halted).named("third")))
-	unchecked := fmt.Sprintf("another VM named %q on \"kvm2\"", third)
+	unchecked := fmt.Sprintf("\"kvm2\" didn't answer. Whether a VM named %q exists there is unknown", third)
 	expect(t, tf.Run(t, "plan"), "Warning: Name not checked on every host", unchecked)
 	out := tf.Run(t, "apply")
 	expect(t, out, "Warning: Unable to refresh virtual machine", "1 added, 1 changed, 0 destroyed")

@@ -180,8 +180,8 @@ func (p planning) savedRefused(policy string) diag.Diagnostics {
 	}
 	return tfdiag.Problems([]fleet.Problem{{
 		Attribute: changes[0].Path, Summary: "Virtual machine resumes from saved memory",
-		Detail: fmt.Sprintf("The memory of virtual machine %q is saved on host %q. When started, it continues with the definition "+
-			"that it was saved with, without these changes:\n%s", text(p.state.Name), text(p.state.CurrentHost),
+		Detail: fmt.Sprintf("The memory of virtual machine %q is saved on host %q. When started, it continues with the "+
+			"definition that it was saved with, without these changes:\n%s", text(p.state.Name), text(p.state.CurrentHost),
 			domain.ListChanges(changes)),
 		Remedy: "Start it first without the changes. Or set update_policy = \"Stage\" to leave the changes to the start " +
 			"after the next. Or give the saved memory up, as if its power failed: \"virsh managedsave-remove " +
