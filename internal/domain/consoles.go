@@ -86,6 +86,12 @@ var smartcardGroup = Group{
 	Attributes: []Attribute{
 		{
 			Name: "mode", Place: "@mode", Values: []string{"passthrough", "host"}, Default: "passthrough", Filled: true,
+			Write: func(e *etree.Element, value string) error {
+				if setAttr(e, "mode", value); value == "passthrough" && attr(e, "type") == "" {
+					setAttr(e, "type", "spicevmc") // libvirt has no default of its own.
+				}
+				return nil
+			},
 			Why: "The smartcard reader is set up when the VM starts.",
 			Doc: "`passthrough`: a client of the screen lends its card. `host`: the reader of the host.",
 		},

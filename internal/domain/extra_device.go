@@ -223,11 +223,15 @@ func haveAll(have, want []*etree.Element) bool {
 	return false
 }
 
-// sameSize says whether two elements are sizes with a unit, and as large.
-func sameSize(a, b *etree.Element) bool {
-	inA, isA := size(a)
-	inB, isB := size(b)
-	return isA && isB && inA == inB && attr(b, "unit") != ""
+// sameSize says whether two elements are sizes, and as large. What a size without a unit is in depends on the device:
+// bytes or KiB.
+func sameSize(e, want *etree.Element) bool {
+	is, isSize := size(e)
+	declared, isDeclared := size(want)
+	if !isSize || !isDeclared || attr(e, "unit") == "" {
+		return false
+	}
+	return is == declared || attr(want, "unit") == "" && is == declared/kib
 }
 
 // sameWord says whether two texts are equal, or one number: 0x1A and 26.

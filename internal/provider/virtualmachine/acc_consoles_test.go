@@ -91,3 +91,41 @@ func TestAccConsoles_life(t *testing.T) {
 			lacks(t, l, "kvm2", name, "<serial", "<console", "<redirdev")),
 	)
 }
+
+// TestAccSmartcard_defined: a reader for smartcards, of a VM that is off: QEMU starts with the host's reader only where
+// there are certificates, and the lab's QEMU has no SPICE, by which a client lends its card.
+func TestAccSmartcard_defined(t *testing.T) {
+	t.Parallel()
+	l := lab.Open(t)
+	name := lab.Name(t)
+	const host = "kvm1"
+	config := light(l, name).with(hcl{"host": quote(host), "run_strategy": quote("Halted")})
+	step := func(devices string, action plancheck.ResourceActionType, check resource.TestCheckFunc) resource.TestStep {
+		config = config.with(hcl{"devices": devices})
+		return resource.TestStep{
+			Config: acctest.Config(l) + config.String(), ConfigPlanChecks: changes(action), Check: check,
+		}
+	}
+	refused := func(devices string, texts ...string) resource.TestStep {
+		return resource.TestStep{
+			Config: acctest.Config(l) + config.with(hcl{"devices": devices}).String(), ExpectError: spaced(texts...),
+		}
+	}
+	byHand := step(`{ smartcard = { mode = "host" } }`, plancheck.ResourceActionUpdate,
+		look(t, l, host, name, "<smartcard mode='host'"))
+	byHand.PreConfig = func() {
+		xml := l.Virsh(t, host, "dumpxml", "--inactive", name)
+		begin, end := strings.Index(xml, "<smartcard"), strings.Index(xml, "</smartcard>")
+		l.Define(t, host, xml[:begin]+xml[end+len("</smartcard>"):])
+	}
+	story(t, l, []string{name},
+		step(`{ smartcard = { mode = "host" } }`, plancheck.ResourceActionCreate,
+			look(t, l, host, name, "<smartcard mode='host'", "type='ccid'")),
+		byHand,
+		refused(`{ smartcard = { mode = "host", type = "spicevmc" } }`, `Only the mode "passthrough" has one`),
+		refused(`{ smartcard = { mode = "passthrough" } }`, "refuses this definition", "spice"),
+		refused(`{ redirdevs = { usb = { type = "spicevmc" } } }`, "refuses this definition", "spice"),
+		step(`{ smartcard = { mode = "none" } }`, plancheck.ResourceActionUpdate,
+			lacks(t, l, host, name, "<smartcard")),
+	)
+}
