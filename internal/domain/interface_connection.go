@@ -126,4 +126,6 @@ func forgetConnection(e *etree.Element, old, kind string) {
 }
 
 // paired says that the interface may have the address of another one.
-func (i Interface) paired() bool { return i.HostDevice != "" || i.Other != "" || i.Facts["teaming.type"] != "" }
+func (i Interface) paired() bool {
+	return i.HostDevice != "" || i.Other != "" || i.Facts["teaming.type"] != ""
+}
