@@ -48,7 +48,7 @@ func TestAccInterface_running(t *testing.T) {
 	port := func(want string) {
 		t.Helper()
 		links := l.Run(t, host, "bridge", "-d", "link", "show")
-		if !strings.Contains(between(links, "master "+bridge), want) {
+		if !strings.Contains(linesOf(links, "master "+bridge), want) {
 			t.Errorf("the port of the bridge isn't %q:\n%s", want, links)
 		}
 	}
@@ -109,7 +109,9 @@ func TestAccInterface_defined(t *testing.T) {
       hostdev = "0000:03:00.1", mac = "52:54:00:aa:bb:01", vlan = { tags = [7] }
       teaming = { type = "transient", persistent = "backup" }
     }
-    switch = { vhostuser = { path = "/run/switch.sock", mode = "client" }, queues = 2, driver = { tx_queue_size = 512 } }
+    switch = {
+      vhostuser = { path = "/run/switch.sock", mode = "client" }, queues = 2, driver = { tx_queue_size = 512 }
+    }
     vdpa   = { vdpa = "/dev/vhost-vdpa-0", driver = { packed = true } }
   }`,
 	})
@@ -150,13 +152,13 @@ func TestAccInterface_defined(t *testing.T) {
 	gone(t, l, tf, name)
 }
 
-// between is the part of a text from a word to the end of the next line but one.
-func between(text, from string) string {
-	_, rest, found := strings.Cut(text, from)
-	if !found {
-		return ""
+// linesOf is the line of a text that has a word, and the next one.
+func linesOf(text, word string) string {
+	lines := strings.Split(text, "\n")
+	for i, line := range lines {
+		if strings.Contains(line, word) {
+			return strings.Join(lines[i:min(i+2, len(lines))], "\n")
+		}
 	}
-	before := text[:strings.Index(text, from)]
-	lines := strings.SplitN(rest, "\n", 3)
-	return before[strings.LastIndex(before, "\n")+1:] + strings.Join(lines[:min(2, len(lines))], "\n")
+	return ""
 }
