@@ -24,7 +24,8 @@ var deviceRows = []struct {
 		func(s Spec) Facts { return s.Disks["vda"].Facts },
 	},
 	{
-		slices.DeleteFunc(slices.Clone(InterfaceRows), ofBackend), `<interface type="network"><mac address="52:54:00:00:00:01"/><source network="n"/></interface>`,
+		slices.DeleteFunc(slices.Clone(InterfaceRows), ofBackend),
+		`<interface type="network"><mac address="52:54:00:00:00:01"/><source network="n"/></interface>`,
 		func(f Facts) Spec { return Spec{Interfaces: map[string]Interface{"net0": {Network: "n", Facts: f}}} },
 		func(s Spec) Facts { return s.Interfaces["net0"].Facts },
 	},

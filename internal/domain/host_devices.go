@@ -103,7 +103,8 @@ func addPCIAddress(source *etree.Element, address string) {
 	if part == nil {
 		return
 	}
-	e := add(source, "address", "domain", "0x"+part[1], "bus", "0x"+part[2], "slot", "0x"+part[3], "function", "0x"+part[4])
+	e := add(source, "address", "domain", "0x"+part[1], "bus", "0x"+part[2], "slot", "0x"+part[3],
+		"function", "0x"+part[4])
 	if attr(source.Parent(), "type") == "hostdev" {
 		setAttr(e, "type", "pci") // The type of a <hostdev> says it, that of an <interface> doesn't.
 	}

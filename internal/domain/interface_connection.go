@@ -13,7 +13,7 @@ var VHostUserModes = []string{"client", "server"}
 const interfaceKinds = "network, bridge, direct, user, hostdev, vdpa and vhostuser"
 
 // connection are the fields that say where an interface leads, besides User.
-func (i *Interface) connection() []*string {
+func connection(i *Interface) []*string {
 	return []*string{
 		&i.Network, &i.Bridge, &i.Direct, &i.DirectMode, &i.HostDevice, &i.VDPA, &i.VHostUser, &i.VHostUserMode, &i.Other,
 	}
@@ -25,14 +25,14 @@ func (i Interface) connected() bool { return i.attribute() != "" }
 // sameConnection compares where two interfaces lead.
 func sameConnection(a, b Interface) bool {
 	return a.User == b.User &&
-		slices.EqualFunc(a.connection(), b.connection(), func(x, y *string) bool { return *x == *y })
+		slices.EqualFunc(connection(&a), connection(&b), func(x, y *string) bool { return *x == *y })
 }
 
 // connectAs makes an interface lead where another one does.
-func (i *Interface) connectAs(other Interface) {
+func connectAs(i *Interface, other Interface) {
 	i.User = other.User
-	for n, field := range other.connection() {
-		*i.connection()[n] = *field
+	for n, field := range connection(&other) {
+		*connection(i)[n] = *field
 	}
 }
 
@@ -54,8 +54,14 @@ func (i Interface) attributes() []string {
 		name string
 		set  bool
 	}{
-		{"network", i.Network != ""}, {"bridge", i.Bridge != ""}, {"user", i.User}, {"direct", i.Direct != ""},
-		{"hostdev", i.HostDevice != ""}, {"vdpa", i.VDPA != ""}, {"vhostuser", i.VHostUser != ""}, {"other", i.Other != ""},
+		{"network", i.Network != ""},
+		{"bridge", i.Bridge != ""},
+		{"user", i.User},
+		{"direct", i.Direct != ""},
+		{"hostdev", i.HostDevice != ""},
+		{"vdpa", i.VDPA != ""},
+		{"vhostuser", i.VHostUser != ""},
+		{"other", i.Other != ""},
 	} {
 		if kind.set {
 			all = append(all, kind.name)

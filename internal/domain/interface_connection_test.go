@@ -53,7 +53,8 @@ func TestInterface_kinds(t *testing.T) {
 			t.Errorf("%s: still to be changed: %v", name, changes)
 		}
 		lan := Spec{Interfaces: map[string]Interface{"lan": {Network: "lan", MAC: mac}}}
-		if changes := Changes(d.Spec(), lan); name != "network" && (len(changes) != 1 || changes[0].Path != "interfaces.lan.network") {
+		changes := Changes(d.Spec(), lan)
+		if name != "network" && (len(changes) != 1 || changes[0].Path != "interfaces.lan.network") {
 			t.Errorf("from %s to a network: %v", name, changes)
 		}
 		if err := d.Apply(lan); err != nil {

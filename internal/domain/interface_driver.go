@@ -23,14 +23,17 @@ var driverRows = []Attribute{
 	},
 	{
 		Name: "driver.rx_queue_size", Place: "driver@rx_queue_size", Kind: Count, Zero: true, Why: whenPlugged,
-		Check: queueSize, Doc: "Packets that a queue to the guest holds, a power of two from 256 to 1024; `0` leaves it to QEMU.",
+		Check: queueSize,
+		Doc:   "Packets that a queue to the guest holds, a power of two from 256 to 1024; `0` leaves it to QEMU.",
 	},
 	{
-		Name: "driver.tx_queue_size", Place: "driver@tx_queue_size", Kind: Count, Zero: true, Since: "3.7.0", Why: whenPlugged,
-		Check: queueSize, Doc: "Packets that a queue from the guest holds. QEMU has more than 256 only with `vhostuser` and `vdpa`.",
+		Name: "driver.tx_queue_size", Place: "driver@tx_queue_size", Kind: Count, Zero: true, Since: "3.7.0",
+		Why: whenPlugged, Check: queueSize,
+		Doc: "Packets that a queue from the guest holds. QEMU has more than 256 only with `vhostuser` and `vdpa`.",
 	},
 	{
-		Name: "driver.txmode", Place: "driver@txmode", Values: []string{"iothread", "timer"}, Unset: "default", Why: whenPlugged,
+		Name: "driver.txmode", Place: "driver@txmode", Values: []string{"iothread", "timer"}, Unset: "default",
+		Why: whenPlugged,
 		Doc: "How QEMU sends packets, without `vhost`.",
 	},
 	{
@@ -64,7 +67,7 @@ var backendRows = []Attribute{
 			return nil
 		},
 		Doc: "What connects an interface with `user`. `passt` is a process of the host, which must have the " +
-			"package passt; `default` is QEMU itself.",
+			"package passt (Debian 12 has built its libvirt without it); `default` is QEMU itself.",
 	},
 	{
 		Name: "backend.log_file", Place: "backend@logFile", Since: "9.0.0", Why: whenPlugged, Check: absolute,
@@ -118,8 +121,8 @@ var teamingRows = []Attribute{
 			setAttr(child(e, "teaming"), "persistent", value)
 			return nil
 		},
-		Doc: "Key of the other interface of the pair, for the `transient` one. That of an imported VM may be its alias, which " +
-			"begins with `ua-`.",
+		Doc: "Key of the other interface of the pair, for the `transient` one. That of an imported VM may be its alias, " +
+			"which begins with `ua-`.",
 	},
 }
 

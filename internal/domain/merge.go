@@ -120,7 +120,7 @@ func (m merger) joinConnections(path string, p, l, prior reflect.Value) (reflect
 		}
 	}
 	for _, side := range []*Interface{&persistent, &other} {
-		side.connectAs(winner)
+		connectAs(side, winner)
 	}
 	return reflect.ValueOf(persistent), reflect.ValueOf(other)
 }

@@ -2,8 +2,8 @@ package domain
 
 import "slices"
 
-// Profile is what guests of one kind work well with: values for what the configuration of a new VM doesn't declare. They
-// follow KubeVirt's preferences and libosinfo.
+// Profile is what guests of one kind work well with: values for what the configuration of a new VM doesn't declare.
+// They follow KubeVirt's preferences and libosinfo.
 type Profile struct {
 	Name string
 	// Guests says which guests it is for.

@@ -20,7 +20,7 @@ func (d Desired) changed(vm *inventory.VM) Desired {
 
 	d.Spec.Interfaces = maps.Clone(d.Spec.Interfaces)
 	for key, want := range d.Spec.Interfaces {
-		if is, ok := have.Interfaces[key]; ok && is.Network == want.Network && is.Bridge == want.Bridge {
+		if is, ok := have.Interfaces[key]; ok && !asksHost(is, want) {
 			delete(d.Spec.Interfaces, key)
 		}
 	}
@@ -101,14 +101,7 @@ func fitsNetworks(ctx context.Context, a inventory.Reply, d Desired) []inventory
 			}
 		}
 
-		if i.Bridge != "" {
-			exists, known, err := a.Host.Conn.BridgeExists(ctx, i.Bridge)
-			if err == nil && known && !exists {
-				problems = append(problems, inventory.Problem{
-					Attribute: "interfaces." + key + ".bridge", Detail: fmt.Sprintf("it has no bridge %q", i.Bridge),
-				})
-			}
-		}
+		problems = append(problems, fitsInterface(ctx, a, key, i)...)
 	}
 
 	return problems
