@@ -133,7 +133,7 @@ type Transition struct {
 // Groups are all groups of attributes.
 var Groups = slices.Concat([]Group{
 	descriptionGroup, eventsGroup, cpuGroup, memoryGroup, firmwareGroup, iothreadsGroup, clockGroup, hypervGroup, featuresGroup,
-	smbiosGroup, fwCfgGroup,
+	smbiosGroup, fwCfgGroup, resourcesGroup, launchSecurityGroup,
 }, deviceGroups)
 
 // deviceGroups are devices of which a VM has one.

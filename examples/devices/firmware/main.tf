@@ -34,3 +34,12 @@ smbios = {
 fw_cfg = { "opt/com.example/role" = "gateway" }
   }
 }
+
+# Memory that the host can't read (AMD SEV-SNP), with firmware that keeps no variables. It can't be moved while it runs.
+resource "virtfleet_virtual_machine" "confidential" {
+  name   = "confidential"
+  memory = { size = "4Gi" }
+
+  firmware = { type = "efi", loader = "/usr/share/edk2/ovmf/OVMF.amdsev.fd", stateless = true }
+  platform = { launch_security = { type = "sev-snp", policy = "0x30000" } }
+}
