@@ -91,6 +91,7 @@ func TestModel_toFleet(t *testing.T) {
 			NetworkConfig: "version: 2",
 		},
 		Files: map[string]string{
+			"firmware.loader": "/code.fd", "firmware.nvram_template": "/template.fd", "platform.fw_cfg_files.opt/b": "/b",
 			"disks.raw.block": "/dev/sdb", "disks.iso.file": "/iso/debian.iso", "kernel.path": "/boot/vmlinuz",
 			"kernel.initrd": "/boot/initrd",
 		},
