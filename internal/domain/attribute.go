@@ -132,7 +132,8 @@ type Transition struct {
 
 // Groups are all groups of attributes.
 var Groups = slices.Concat([]Group{
-	descriptionGroup, eventsGroup, cpuGroup, memoryGroup, firmwareGroup, iothreadsGroup, clockGroup, hypervGroup, featuresGroup,
+	descriptionGroup, eventsGroup, cpuGroup, memoryGroup, firmwareGroup, iothreadsGroup, clockGroup, hypervGroup,
+	featuresGroup,
 	smbiosGroup, fwCfgGroup, resourcesGroup, launchSecurityGroup,
 }, deviceGroups)
 

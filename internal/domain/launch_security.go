@@ -12,8 +12,8 @@ const securityWhy = "The memory is protected from the start of the VM."
 // launchSecurityGroup is the protection of the memory from the host.
 var launchSecurityGroup = Group{
 	Path: "platform.launch_security",
-	Doc: "Protection of the guest's memory from its host, which needs a host and firmware that have it. Such a VM can't be " +
-		"moved while it runs.",
+	Doc: "Protection of the guest's memory from its host, which needs a host and firmware that have it. Such a VM can't " +
+		"be moved while it runs.",
 	Attributes: []Attribute{
 		{
 			Name: "type", Values: []string{"sev", "sev-snp", "tdx", "s390-pv"}, Unset: None, Why: securityWhy,

@@ -96,10 +96,12 @@ func TestAccPlatform_smbios(t *testing.T) {
   }`), plancheck.ResourceActionUpdate, []string{"ACME 2", ">three<", "/etc/os-release"},
 		[]string{"A &amp; 1", "<chassis>", "one = two"})
 	s.edited([]string{"ACME 2", ">three<"}, "ACME 2", "Other", ">three<", ">four<")
-	s.restarted(platform(`{ smbios = { mode = "emulate", bios = {}, system = {}, base_board = {} }, fw_cfg = {}, fw_cfg_files = {} }`),
-		plancheck.ResourceActionUpdate, nil, []string{"<sysinfo", "<smbios"})
-	s.steps[0].ConfigStateChecks = append(s.steps[0].ConfigStateChecks,
-		know("platform.fw_cfg", knownvalue.MapExact(map[string]knownvalue.Check{"opt/com.example/name": exactly("one = two")})))
+	s.restarted(platform(`{
+    smbios = { mode = "emulate", bios = {}, system = {}, base_board = {} }
+    fw_cfg = {}, fw_cfg_files = {}
+  }`), plancheck.ResourceActionUpdate, nil, []string{"<sysinfo", "<smbios"})
+	texts := map[string]knownvalue.Check{"opt/com.example/name": exactly("one = two")}
+	s.steps[0].ConfigStateChecks = append(s.steps[0].ConfigStateChecks, know("platform.fw_cfg", knownvalue.MapExact(texts)))
 	s.tell()
 }
 
