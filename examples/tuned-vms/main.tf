@@ -20,7 +20,7 @@ provider "virtfleet" {
 resource "virtfleet_virtual_machine" "database" {
   name     = "database"
   memory   = { size = "16Gi", huge_pages = "2Mi", locked = true, hard_limit = "20Gi" }
-  platform = { iothreads = 2 }
+  platform = { iothreads = 2, resources = { partition = "/machine/prod", blkio_weight = 500 } }
 
   # Four virtual CPUs on CPUs of their own, QEMU's own work on others.
   cpu = {
@@ -31,6 +31,7 @@ resource "virtfleet_virtual_machine" "database" {
     features     = { invtsc = "require" }
     pin          = { 0 = "2", 1 = "3", 2 = "4", 3 = "5" }
     emulator_pin = "0-1"
+    iothread_pin = { 1 = "6", 2 = "7" }
     shares       = 2048
   }
 

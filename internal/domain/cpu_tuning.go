@@ -53,54 +53,78 @@ var cpuGroup = Group{
 			Cold: cantBeUndone, Why: "The weight is set in the running VM.",
 			Doc: "Weight compared with other VMs of the host; `0`: the host's default.",
 		},
-		{
-			Name: "period", Place: "cputune/period", Kind: Count, Zero: true, Live: SetScheduler,
-			Check: between(1000, 1000000), Reset: "100000", Why: "The period is set in the running VM.",
-			Doc: "Period of `quota` in microseconds; `0`: the default. Default: `100000`.",
-		},
-		{
-			Name: "quota", Place: "cputune/quota", Kind: Count, Zero: true, Live: SetScheduler, Reset: "-1",
-			Normal: unlimited, Check: func(value string) string {
-				if n, _ := strconv.Atoi(value); n >= 1000 {
-					return ""
-				}
-				return "It isn't a number from 1000."
-			},
-			Why: "The quota is set in the running VM.",
-			Doc: "Microseconds that each virtual CPU may run in a `period`; `0`: no limit.",
-		},
-		{
-			Name: "pin", Place: "cputune/vcpupin@vcpu@cpuset", Kind: Texts, Live: PinVcpus, Normal: normalPins,
-			Cold: func(have, want string) string {
-				now := ParseTexts(want)
-				for vcpu := range ParseTexts(have) {
-					if now[vcpu] == "" {
-						return "A virtual CPU of a running VM can be pinned to other CPUs, but not unpinned."
-					}
-				}
-				return ""
-			},
-			Why: "The virtual CPUs of the running VM are pinned.",
-			Check: func(value string) string {
-				for vcpu, set := range ParseTexts(value) {
-					if _, ok := number(vcpu); !ok {
-						return fmt.Sprintf("%q isn't the number of a virtual CPU.", vcpu)
-					}
-					if wrong := cpuSet(set); wrong != "" {
-						return wrong
-					}
-				}
-				return ""
-			},
-			Doc: "CPUs of the host that virtual CPUs run on, by the number of the virtual CPU: `{ 0 = \"2-3\" }`. Every host " +
-				"of the VM must have them. `{}` removes them.",
-		},
+		schedulerPeriod("period", "`quota`"),
+		schedulerQuota("quota", "each virtual CPU", "period"),
+		schedulerPeriod("global_period", "`global_quota`"),
+		schedulerQuota("global_quota", "the whole VM", "global_period"),
+		schedulerPeriod("emulator_period", "`emulator_quota`"),
+		schedulerQuota("emulator_quota", "QEMU's own threads", "emulator_period"),
+		schedulerPeriod("iothread_period", "`iothread_quota`"),
+		schedulerQuota("iothread_quota", "each I/O thread", "iothread_period"),
+		pins("pin", "cputune/vcpupin@vcpu@cpuset", "a virtual CPU", PinVcpus,
+			"The virtual CPUs of the running VM are pinned.",
+			"CPUs of the host that virtual CPUs run on, by the number of the virtual CPU: `{ 0 = \"2-3\" }`."),
+		pins("iothread_pin", "cputune/iothreadpin@iothread@cpuset", "an I/O thread", PinIOThreads,
+			"The I/O threads of the running VM are pinned.",
+			"CPUs of the host that I/O threads run on, by the number of the thread: `{ 1 = \"0-1\" }`."),
 		{
 			Name: "emulator_pin", Place: "cputune/emulatorpin@cpuset", Normal: normalSet, Live: PinEmulator, Check: cpuSet,
 			Cold: cantBeUndone, Why: "The emulator of the running VM is pinned.",
 			Doc: "CPUs of the host that QEMU's own threads run on, such as `0-1`. `\"\"` removes it.",
 		},
 	},
+}
+
+// schedulerPeriod is the period of a quota.
+func schedulerPeriod(name, quota string) Attribute {
+	return Attribute{
+		Name: name, Place: "cputune/" + name, Kind: Count, Zero: true, Live: SetScheduler, Check: between(1000, 1000000),
+		Reset: "100000", Why: "The period is set in the running VM.",
+		Doc: "Period of " + quota + " in microseconds; `0`: the default. Default: `100000`.",
+	}
+}
+
+// schedulerQuota is how long something may run in a period.
+func schedulerQuota(name, what, period string) Attribute {
+	return Attribute{
+		Name: name, Place: "cputune/" + name, Kind: Count, Zero: true, Live: SetScheduler, Reset: "-1", Normal: unlimited,
+		Check: func(value string) string {
+			if n, _ := strconv.Atoi(value); n >= 1000 {
+				return ""
+			}
+			return "It isn't a number from 1000."
+		},
+		Why: "The quota is set in the running VM.",
+		Doc: "Microseconds that " + what + " may run in a `" + period + "`; `0`: no limit.",
+	}
+}
+
+// pins are the CPUs of the host that threads of a kind run on.
+func pins(name, place, thread string, live StepKind, why, doc string) Attribute {
+	return Attribute{
+		Name: name, Place: place, Kind: Texts, Live: live, Normal: normalPins, Why: why,
+		Cold: func(have, want string) string {
+			now := ParseTexts(want)
+			for one := range ParseTexts(have) {
+				if now[one] == "" {
+					return "A thread of a running VM can be pinned to other CPUs, but not unpinned."
+				}
+			}
+			return ""
+		},
+		Check: func(value string) string {
+			for one, set := range ParseTexts(value) {
+				if _, ok := number(one); !ok {
+					return fmt.Sprintf("%q isn't the number of %s.", one, thread)
+				}
+				if wrong := cpuSet(set); wrong != "" {
+					return wrong
+				}
+			}
+			return ""
+		},
+		Doc: doc + " Every host of the VM must have them. `{}` removes them.",
+	}
 }
 
 // iothreadsGroup is the number of I/O threads.
@@ -117,6 +141,11 @@ var iothreadsGroup = Group{
 				}
 			}
 			dropEmpty(child(e, "iothreadids"), e)
+			for _, pin := range children(child(e, "cputune"), "iothreadpin") {
+				if id, _ := number(attr(pin, "iothread")); id > positive(value) || value == "" {
+					drop(pin)
+				}
+			}
 			setChild(e, "iothreads", value, "vcpus", "vcpu", "currentMemory", "memory")
 			return nil
 		},

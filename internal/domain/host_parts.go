@@ -25,9 +25,11 @@ func (f Facts) Lacking(h HostParts, memory uint64) []Problem {
 				formatSet(slices.Clone(has)))})
 		}
 	}
-	pins := ParseTexts(f["cpu.pin"])
-	for _, vcpu := range sortedKeys(pins) {
-		lacks("cpu.pin", "CPU", h.CPUs, pins[vcpu])
+	for _, path := range []string{"cpu.pin", "cpu.iothread_pin"} {
+		pins := ParseTexts(f[path])
+		for _, thread := range sortedKeys(pins) {
+			lacks(path, "CPU", h.CPUs, pins[thread])
+		}
 	}
 	lacks("cpu.emulator_pin", "CPU", h.CPUs, f["cpu.emulator_pin"])
 	lacks("memory.numatune.nodeset", "NUMA node", h.Nodes, f["memory.numatune.nodeset"])

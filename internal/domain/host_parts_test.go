@@ -18,11 +18,17 @@ func TestFacts_Lacking(t *testing.T) {
 		{facts: Facts{"cpu.pin": "0=0-1\n1=2,5-6\n"}, lacks: "cpu.pin: has no CPU 5-6, only 0-3"},
 		{facts: Facts{"cpu.emulator_pin": "7"}, lacks: "cpu.emulator_pin: has no CPU 7, only 0-3"},
 		{facts: Facts{"memory.numatune.nodeset": "0-1"}, lacks: "memory.numatune.nodeset: has no NUMA node 1, only 0"},
-		{facts: Facts{"memory.numatune.cells": "0.mode=strict\n0.nodeset=2\n"}, lacks: "memory.numatune.cells: has no NUMA node 2"},
+		{
+			facts: Facts{"memory.numatune.cells": "0.mode=strict\n0.nodeset=2\n"},
+			lacks: "memory.numatune.cells: has no NUMA node 2",
+		},
 		{facts: Facts{"memory.huge_pages": "1Gi"}, lacks: "memory.huge_pages: has no pages of 1Gi"},
 		{facts: Facts{"memory.huge_pages": "2Mi"}},
 		{facts: Facts{"memory.huge_pages": "2Mi"}, memory: 16 * mib},
-		{facts: Facts{"memory.huge_pages": "2Mi"}, memory: 18 * mib, lacks: "has 8 pages of 2Mi, 16 MiB, and the VM needs 18 MiB"},
+		{
+			facts: Facts{"memory.huge_pages": "2Mi"}, memory: 18 * mib,
+			lacks: "has 8 pages of 2Mi, 16 MiB, and the VM needs 18 MiB",
+		},
 		{facts: Facts{"memory.huge_pages": hugeDefault}, memory: mib},
 	} {
 		var said []string

@@ -27,10 +27,11 @@ const (
 	SetLifecycle
 	// SetBlockIOTune sets the limits of a disk.
 	SetBlockIOTune
-	// SetScheduler sets shares, quota and period of the virtual CPUs, PinVcpus and PinEmulator where they run.
+	// SetScheduler sets shares, quotas and periods, PinVcpus, PinEmulator and PinIOThreads where threads run.
 	SetScheduler
 	PinVcpus
 	PinEmulator
+	PinIOThreads
 	// SetMemoryLimit sets what the VM's process may have of the host's memory.
 	SetMemoryLimit
 	// SetStatsPeriod sets how often the guest reports its memory.
@@ -42,6 +43,7 @@ var stepNames = map[StepKind]string{
 	SetVcpus: "SetVcpus", SetMemory: "SetMemory", Attach: "Attach", Detach: "Detach", Update: "Update",
 	SetTitle: "SetTitle", SetDescription: "SetDescription", SetLifecycle: "SetLifecycle",
 	SetBlockIOTune: "SetBlockIOTune", SetScheduler: "SetScheduler", PinVcpus: "PinVcpus", PinEmulator: "PinEmulator",
+	PinIOThreads:   "PinIOThreads",
 	SetMemoryLimit: "SetMemoryLimit", SetStatsPeriod: "SetStatsPeriod",
 }
 
@@ -56,7 +58,8 @@ func (k StepKind) String() string {
 // stepOrder is the order of the calls: what goes leaves its place to what comes, and memory is plugged in before the
 // balloon is told to give it.
 var stepOrder = []StepKind{
-	Detach, Update, Attach, SetVcpus, SetMemory, SetBlockIOTune, SetScheduler, PinVcpus, PinEmulator, SetMemoryLimit,
+	Detach, Update, Attach, SetVcpus, SetMemory, SetBlockIOTune, SetScheduler, PinVcpus, PinEmulator, PinIOThreads,
+	SetMemoryLimit,
 	SetStatsPeriod, SetLifecycle, SetTitle, SetDescription,
 }
 

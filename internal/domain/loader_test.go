@@ -21,7 +21,8 @@ func TestLoader_byHandAndBack(t *testing.T) {
 		},
 		{
 			Spec{Facts: Facts{firmwareLoader: "/c", "firmware.nvram_template": "/t"}},
-			[]string{`secure="yes"`, `type="pflash"`, `>/c</loader>`, `<nvram template="/t"/>`}, []string{`firmware="efi"`, "<feature "},
+			[]string{`secure="yes"`, `type="pflash"`, `>/c</loader>`, `<nvram template="/t"/>`},
+			[]string{`firmware="efi"`, "<feature "},
 		},
 		{Spec{Firmware: Firmware{Type: new("efi"), SecureBoot: new(true)}}, []string{`>/c</loader>`}, nil},
 		{

@@ -67,6 +67,7 @@ func TestMobility_readsWhatDecidesAboutMoving(t *testing.T) {
 		TPM: "emulator", Facts: Facts{
 			"devices.tpm.backend": "emulator", cpuFeatures: "invtsc=require\n", "platform.hyperv.mode": "passthrough",
 			"platform.hyperv.reenlightenment": "yes", "devices.smartcard.mode": "host", "firmware.nvram": "/n",
+			"platform.launch_security.type": "sev",
 		},
 		NVRAM: "/n", Files: []string{"/boot/k", "/boot/i"},
 	}

@@ -51,7 +51,8 @@ var numaCells = Attribute{
 		},
 		{
 			Name: "discard", Place: "@discard", Kind: Switch,
-			Doc: "Whether the content of the cell's memory is thrown away when the VM stops. Without it as `memory.discard` says.",
+			Doc: "Whether the content of the cell's memory is thrown away when the VM stops. Without it as `memory.discard` " +
+				"says.",
 		},
 	},
 }
@@ -83,8 +84,8 @@ var numatune = []Attribute{
 	},
 	{
 		Name: "numatune.cells", Place: "numatune/memnode@cellid", Kind: Table, Why: nodesWhy,
-		Doc: "Nodes for the memory of single cells of `cpu.numa`, by their number. If you set the map, list every one. `{}` " +
-			"removes them.",
+		Doc: "Nodes for the memory of single cells of `cpu.numa`, by their number. If you set the map, list every one. " +
+			"`{}` removes them.",
 		Columns: []Attribute{
 			{
 				Name: "mode", Place: "@mode", Values: numaModes,

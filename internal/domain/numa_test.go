@@ -31,9 +31,15 @@ func TestNUMA_refusesWhatDoesNotFit(t *testing.T) {
 		{facts: Facts{cpuNUMA: "0.cpus=x\n0.memory=4096\n"}, says: "isn't a set of CPUs"},
 		{facts: Facts{cpuNUMA: strings.Replace(twoCells, "2-3", "1-2", 1)}, says: "Virtual CPU 1 is in cell 0, too."},
 		{facts: Facts{cpuNUMA: strings.Replace(twoCells, "2-3", "2-9", 1)}, says: "The VM has virtual CPUs 0 to 3."},
-		{facts: Facts{cpuNUMA: ""}, memory: Memory{Size: new(uint64(1 << 30)), MaxSize: new(uint64(4 << 30))}, says: "at least one cell"},
+		{
+			facts: Facts{cpuNUMA: ""}, memory: Memory{Size: new(uint64(1 << 30)), MaxSize: new(uint64(4 << 30))},
+			says: "at least one cell",
+		},
 		{facts: Facts{cpuNUMA: twoCells, "memory.numatune.cells": "2.mode=strict\n2.nodeset=0\n"}, says: "has no such cell"},
-		{facts: Facts{"memory.numatune.cells": "0.mode=strict\n"}, says: "memory.numatune.cells.0.nodeset: It must be declared."},
+		{
+			facts: Facts{"memory.numatune.cells": "0.mode=strict\n"},
+			says:  "memory.numatune.cells.0.nodeset: It must be declared.",
+		},
 		{facts: Facts{"memory.numatune.mode": "strict"}, says: "memory.numatune.nodeset: The mode needs nodes."},
 		{facts: Facts{"memory.numatune.mode": "strict", "memory.numatune.placement": "auto"}},
 	} {

@@ -94,6 +94,8 @@ func (u *update) tune(ctx context.Context, s domain.Step) error {
 		return conn.PinVcpus(ctx, id, domain.ParseTexts(s.Value), libvirt.AffectLive)
 	case domain.PinEmulator:
 		return conn.PinEmulator(ctx, id, s.Value, libvirt.AffectLive)
+	case domain.PinIOThreads:
+		return conn.PinIOThreads(ctx, id, domain.ParseTexts(s.Value), libvirt.AffectLive)
 	case domain.SetMemoryLimit:
 		return conn.SetMemoryLimit(ctx, id, name, s.Value, libvirt.AffectLive)
 	case domain.SetStatsPeriod:

@@ -48,8 +48,16 @@ func parseGuestDevices(document string) (GuestDevices, error) {
 	}
 	found := GuestDevices{}
 	for _, device := range slices.Concat(capabilities.Devices.All, capabilities.Features.All) {
+		name := device.XMLName.Local
+		if name == "sev" || name == "s390-pv" { // Earlier versions say it of each. The list, where there is one, comes later.
+			known := found[protections]
+			if device.Supported == "yes" {
+				known = append(known, name)
+			}
+			found[protections] = known
+		}
 		if device.Supported != "yes" {
-			found[device.XMLName.Local] = nil
+			found[name] = nil
 			continue
 		}
 		for _, enum := range device.Enums {
@@ -58,6 +66,9 @@ func parseGuestDevices(document string) (GuestDevices, error) {
 	}
 	return found, nil
 }
+
+// protections is what a host can protect a guest's memory with, as libvirt 10.5 and later list it.
+const protections = "launchSecurity/sectype"
 
 // Has says whether a value is among those of an enumeration; known is false where the host doesn't tell.
 func (g GuestDevices) Has(device, enum, value string) (has, known bool) {

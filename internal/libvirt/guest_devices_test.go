@@ -26,6 +26,18 @@ func TestGuestDevices_tellsWhatIsMissingFromWhatIsUnknown(t *testing.T) {
 			t.Errorf("%v: %v, %v", test, has, known)
 		}
 	}
+	const listed = `<launchSecurity supported="yes"><enum name="sectype"><value>sev</value></enum></launchSecurity>`
+	for document, has := range map[string]bool{
+		`<sev supported="no"/><s390-pv supported="no"/>`:        false,
+		`<sev supported="yes"/><s390-pv supported="no"/>`:       true,
+		`<sev supported="no"/><launchSecurity supported="no"/>`: false,
+		listed: true,
+	} {
+		devices, err := parseGuestDevices("<domainCapabilities><features>" + document + "</features></domainCapabilities>")
+		if got, known := devices.Has("launchSecurity", "sectype", "sev"); err != nil || got != has || !known {
+			t.Errorf("%s: %v %v %v", document, got, known, err)
+		}
+	}
 	if _, err := parseGuestDevices("<"); err == nil {
 		t.Error("no error")
 	}

@@ -67,42 +67,73 @@ func ioTune(limits map[string]string) (*golibvirt.DomainBlockIoTuneParameters, e
 	return &p, nil
 }
 
-// SetScheduler sets shares, quota or period of the virtual CPUs (virDomainSetSchedulerParametersFlags). The quota -1 is
-// no limit.
+// SetScheduler sets the shares of the virtual CPUs, or the quota or period of what the name says: the virtual CPUs, the
+// emulator, the I/O threads or all of it (virDomainSetSchedulerParametersFlags). The quota -1 is no limit.
 func (h *Host) SetScheduler(ctx context.Context, uuid, name, value string, affect Affect) error {
 	var p golibvirt.DomainSchedulerParameters
 	n, err := strconv.ParseInt(value, 10, 64)
-	switch {
-	case err != nil:
+	if err != nil {
 		return fmt.Errorf("%w: %s = %q", ErrInvalid, name, value)
-	case name == "shares":
-		p.CpuSharesSet, p.CpuShares = true, uint64(max(n, 0))
-	case name == "period":
-		p.VcpuPeriodSet, p.VcpuPeriod = true, uint64(max(n, 0))
-	case name == "quota":
+	}
+	amount := uint64(max(n, 0))
+	switch name {
+	case "shares":
+		p.CpuSharesSet, p.CpuShares = true, amount
+	case "period":
+		p.VcpuPeriodSet, p.VcpuPeriod = true, amount
+	case "quota":
 		p.VcpuQuotaSet, p.VcpuQuota = true, n
+	case "global_period":
+		p.GlobalPeriodSet, p.GlobalPeriod = true, amount
+	case "global_quota":
+		p.GlobalQuotaSet, p.GlobalQuota = true, n
+	case "emulator_period":
+		p.EmulatorPeriodSet, p.EmulatorPeriod = true, amount
+	case "emulator_quota":
+		p.EmulatorQuotaSet, p.EmulatorQuota = true, n
+	case "iothread_period":
+		p.IothreadPeriodSet, p.IothreadPeriod = true, amount
+	case "iothread_quota":
+		p.IothreadQuotaSet, p.IothreadQuota = true, n
 	default:
 		return fmt.Errorf("%w: scheduler parameter %s", ErrUnsupported, name)
 	}
-	return h.runOnDomain(ctx, changeCall("setting "+name+" of the virtual CPUs of domain "+uuid), uuid,
-		"virDomainSetSchedulerParametersFlags",
+	return h.runOnDomain(ctx, changeCall("setting "+name+" of domain "+uuid), uuid, "virDomainSetSchedulerParametersFlags",
 		func(d *golibvirt.Domain) error { return d.SetSchedulerParametersFlags(&p, affect.impactFlags()) })
 }
 
 // PinVcpus lets virtual CPUs run only on the given CPUs of the host, each a set such as "0-3,6"
 // (virDomainPinVcpuFlags).
 func (h *Host) PinVcpus(ctx context.Context, uuid string, pins map[string]string, affect Affect) error {
-	for vcpu, set := range pins {
-		n, err := strconv.ParseUint(vcpu, 10, 16)
+	return h.pin(ctx, uuid, "virtual CPU", "virDomainPinVcpuFlags", pins,
+		func(d *golibvirt.Domain, thread uint, cpus []bool) error {
+			return d.PinVcpuFlags(thread, cpus, affect.impactFlags())
+		})
+}
+
+// PinIOThreads lets I/O threads run only on the given CPUs of the host (virDomainPinIOThread).
+func (h *Host) PinIOThreads(ctx context.Context, uuid string, pins map[string]string, affect Affect) error {
+	return h.pin(ctx, uuid, "I/O thread", "virDomainPinIOThread", pins,
+		func(d *golibvirt.Domain, thread uint, cpus []bool) error {
+			return d.PinIOThread(thread, cpus, affect.impactFlags())
+		})
+}
+
+// pin pins the threads of a kind by their numbers.
+func (h *Host) pin(ctx context.Context, uuid, kind, name string, pins map[string]string,
+	one func(d *golibvirt.Domain, thread uint, cpus []bool) error,
+) error {
+	for thread, set := range pins {
+		n, err := strconv.ParseUint(thread, 10, 16)
 		if err != nil {
-			return fmt.Errorf("%w: virtual CPU %q", ErrInvalid, vcpu)
+			return fmt.Errorf("%w: %s %q", ErrInvalid, kind, thread)
 		}
 		cpus, err := cpuMap(set)
 		if err != nil {
 			return err
 		}
-		err = h.runOnDomain(ctx, changeCall("pinning virtual CPU "+vcpu+" of domain "+uuid), uuid, "virDomainPinVcpuFlags",
-			func(d *golibvirt.Domain) error { return d.PinVcpuFlags(uint(n), cpus, affect.impactFlags()) })
+		err = h.runOnDomain(ctx, changeCall("pinning "+kind+" "+thread+" of domain "+uuid), uuid, name,
+			func(d *golibvirt.Domain) error { return one(d, uint(n), cpus) })
 		if err != nil {
 			return err
 		}

@@ -3,15 +3,15 @@
 
 terraform {
   required_providers {
-virtfleet = {
-  source = "virtfleet/virtfleet"
-}
+    virtfleet = {
+      source = "virtfleet/virtfleet"
+    }
   }
 }
 
 provider "virtfleet" {
   hosts = {
-kvm1 = { uri = "qemu+ssh://root@kvm1.example.net/system" }
+    kvm1 = { uri = "qemu+ssh://root@kvm1.example.net/system" }
   }
 }
 
@@ -20,17 +20,26 @@ resource "virtfleet_virtual_machine" "appliance" {
   memory = { size = "2Gi" }
 
   firmware = {
-type           = "efi"
-loader         = "/usr/share/OVMF/OVMF_CODE_4M.fd"
-nvram_template = "/usr/share/OVMF/OVMF_VARS_4M.fd"
-boot_menu      = { enabled = true, timeout = 3000 }
+    type           = "efi"
+    loader         = "/usr/share/OVMF/OVMF_CODE_4M.fd"
+    nvram_template = "/usr/share/OVMF/OVMF_VARS_4M.fd"
+    boot_menu      = { enabled = true, timeout = 3000 }
   }
 
   platform = {
-smbios = {
-  mode   = "sysinfo"
-  system = { manufacturer = "ACME", product = "Appliance", serial = "A-1001" }
-}
-fw_cfg = { "opt/com.example/role" = "gateway" }
+    smbios = {
+      mode   = "sysinfo"
+      system = { manufacturer = "ACME", product = "Appliance", serial = "A-1001" }
+    }
+    fw_cfg = { "opt/com.example/role" = "gateway" }
   }
+}
+
+# Memory that the host can't read (AMD SEV-SNP), with firmware that keeps no variables. It can't be moved while it runs.
+resource "virtfleet_virtual_machine" "confidential" {
+  name   = "confidential"
+  memory = { size = "4Gi" }
+
+  firmware = { type = "efi", loader = "/usr/share/edk2/ovmf/OVMF.amdsev.fd", stateless = true }
+  platform = { launch_security = { type = "sev-snp", policy = "0x30000" } }
 }

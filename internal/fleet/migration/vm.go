@@ -217,15 +217,16 @@ func (f *blockerList) checkHostDevices(facts domain.Mobility) {
 
 // checkConfidentialMemory finds memory that only the guest can read.
 func (f *blockerList) checkConfidentialMemory(facts domain.Mobility) {
+	const attribute = "platform.launch_security.type"
 	const remedy = "Shut the VM down to move it, or do without memory protection."
 	message := "its memory is protected (" + facts.Confidential + "), so it can't be copied"
 	switch {
 	case strings.HasPrefix(facts.Confidential, "sev"):
-		f.block(SEVNotLiveMigratable, "", message, remedy)
+		f.block(SEVNotLiveMigratable, attribute, message, remedy)
 	case facts.Confidential == "tdx":
-		f.block(TDXNotLiveMigratable, "", message, remedy)
+		f.block(TDXNotLiveMigratable, attribute, message, remedy)
 	case facts.Confidential != "":
-		f.block(SecureExecutionNotLiveMigratable, "", message, remedy)
+		f.block(SecureExecutionNotLiveMigratable, attribute, message, remedy)
 	}
 }
 

@@ -52,7 +52,9 @@ func TestParseBytes_refusesWithTheValueAndTheReason(t *testing.T) {
 // TestQuantityOrZero: "0" removes what was set where that can be removed, and is refused elsewhere.
 func TestQuantityOrZero(t *testing.T) {
 	t.Parallel()
-	for kind, accepted := range map[basetypes.StringTypable]bool{value.QuantityType: false, value.QuantityOrZeroType: true} {
+	for kind, accepted := range map[basetypes.StringTypable]bool{
+		value.QuantityType: false, value.QuantityOrZeroType: true,
+	} {
 		v, _ := kind.ValueFromString(t.Context(), basetypes.NewStringValue("0"))
 		q, ok := v.(value.Quantity)
 		var resp xattr.ValidateAttributeResponse

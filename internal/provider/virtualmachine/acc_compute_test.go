@@ -31,21 +31,24 @@ func TestAccCompute_runs(t *testing.T) {
     balloon  = { autodeflate = true, free_page_reporting = true, stats_period = 5 }` + more + ` }`
 	}
 	s.apply(hcl{
-		"cpu": cpu(cells, `pin = { 0 = "0", 3 = "0-1" }, emulator_pin = "0-1"`), "memory": memory(""),
+		"cpu":    cpu(cells, `pin = { 0 = "0", 3 = "0-1" }, emulator_pin = "0-1", iothread_pin = { 1 = "0-1", 2 = "1" }`),
+		"memory": memory(""), "platform": "{ iothreads = 2 }",
 	}, plancheck.ResourceActionCreate, []string{
 		"<cell id='0' cpus='0-1' memory='32768' unit='KiB' memAccess='shared'/>",
 		"<cell id='1' cpus='2-3' memory='32768' unit='KiB' discard='yes'/>", "<memory mode='strict' nodeset='0'/>",
 		"<memnode cellid='0' mode='preferred' nodeset='0'/>", "<feature policy='disable' name='vme'/>",
 		"<vcpupin vcpu='0' cpuset='0'/>", "<vcpupin vcpu='3' cpuset='0-1'/>", "<emulatorpin cpuset='0-1'/>",
 		"<source type='memfd'/>", "<access mode='shared'/>", "<nosharepages/>", "<allocation mode='ondemand'/>",
-		"autodeflate='on'", "freePageReporting='on'", "<stats period='5'/>", "dies='1'",
+		"<iothreadpin iothread='2' cpuset='1'/>", "autodeflate='on'", "freePageReporting='on'", "<stats period='5'/>",
+		"dies='1'",
 	}, nil, know("cpu.numa.1.memory_access", knownvalue.Null()), know("cpu.numa.0.cpus", exactly("0-1")))
 	s.imported("cpu.features", "cpu.migratable", "memory.balloon", "memory.max_size")
 	s.apply(hcl{
-		"cpu":    cpu(cells, `pin = { 0 = "1", 3 = "0-1" }, emulator_pin = "0"`),
+		"cpu":    cpu(cells, `pin = { 0 = "1", 3 = "0-1" }, emulator_pin = "0", iothread_pin = { 1 = "0", 2 = "0" }`),
 		"memory": strings.Replace(memory(""), "stats_period = 5", "stats_period = 7", 1),
 	}, plancheck.ResourceActionUpdate, []string{
-		"<vcpupin vcpu='0' cpuset='1'/>", "<emulatorpin cpuset='0'/>", "<stats period='7'/>",
+		"<vcpupin vcpu='0' cpuset='1'/>", "<emulatorpin cpuset='0'/>", "<iothreadpin iothread='2' cpuset='0'/>",
+		"<stats period='7'/>",
 	}, nil)
 	s.drift([]string{"<vcpupin vcpu='0' cpuset='1'/>"}, "vcpupin", s.name, "0", "0-1", "--live", "--config")
 	pins := `pin = { 0 = "1", 3 = "0-1" }, emulator_pin = "0"`
@@ -83,22 +86,29 @@ func TestAccCompute_off(t *testing.T) {
 	step(hcl{
 		"run_strategy": quote("Halted"),
 		"cpu": `{ vcpus = 2, mode = "maximum", migratable = false, shares = 2048, quota = 50000, period = 100000
+    global_quota = 90000, emulator_period = 50000, emulator_quota = 20000, iothread_period = 60000, iothread_quota = 30000
     numa = { 0 = { cpus = "0-1", memory = "32Mi" }, 1 = { memory = "32Mi" } } }`,
 		"memory": `{ size = "64Mi", source = "file", locked = true, hard_limit = "1Gi", soft_limit = "512Mi"
     swap_hard_limit = "2Gi", discard = true, balloon = { model = "none" }
     numatune = { mode = "interleave", nodeset = "0" } }`,
-	}, plancheck.ResourceActionCreate, has("<shares>2048<", "<quota>50000<", "<period>100000<", "migratable='off'",
+		"platform": `{ resources = { partition = "/machine/prod", blkio_weight = 300 } }`,
+	}, plancheck.ResourceActionCreate, has("<shares>2048<", "<quota>50000<", "<period>100000<",
+		"<global_quota>90000<", "<emulator_period>50000<", "<emulator_quota>20000<", "<iothread_period>60000<",
+		"<iothread_quota>30000<", "<partition>/machine/prod<", "<weight>300<", "migratable='off'",
 		"<source type='file'/>", "<locked/>", "<hard_limit unit='KiB'>1048576<", "<soft_limit unit='KiB'>524288<",
 		"<swap_hard_limit unit='KiB'>2097152<", "<discard/>", "<memballoon model='none'",
 		"<cell id='1' memory='32768' unit='KiB'/>", "<memory mode='interleave' nodeset='0'/>"))
 	s.imported()
 	step(hcl{
-		"cpu": `{ vcpus = 2, mode = "maximum", shares = 0, quota = 60000, numa = { 0 = { cpus = "0-1", memory = "64Mi" } } }`,
+		"cpu": `{ vcpus = 2, mode = "maximum", shares = 0, quota = 60000, emulator_quota = 0
+    numa = { 0 = { cpus = "0-1", memory = "64Mi" } } }`,
 		"memory": `{ size = "64Mi", locked = false, hard_limit = "0", soft_limit = "256Mi"
     numatune = { mode = "none", nodeset = "" } }`,
+		"platform": `{ resources = { partition = "", blkio_weight = 0 } }`,
 	}, plancheck.ResourceActionUpdate, has("<quota>60000<", "<soft_limit unit='KiB'>262144<", "<swap_hard_limit",
 		"<cell id='0' cpus='0-1' memory='65536' unit='KiB'/>"),
-		lacks(t, s.l, "kvm1", s.name, "<shares>", "<locked/>", "<hard_limit", "<cell id='1'", "<numatune"))
+		lacks(t, s.l, "kvm1", s.name, "<shares>", "<locked/>", "<hard_limit", "<cell id='1'", "<numatune", "<emulator_quota>",
+			"<partition", "<blkiotune"))
 	s.refuse(hcl{"memory": `{ size = "64Mi", huge_pages = "2Mi" }`}, "hugetlbfs filesystem is not mounted")
 	step(nil, plancheck.ResourceActionUpdate, has("<cell id='0' cpus='0-1' memory='65536' unit='KiB'/>", "<quota>60000<"))
 	s.steps[len(s.steps)-1].PreConfig = func() {

@@ -2,7 +2,6 @@ package virtualmachine_test
 
 import (
 	"bytes"
-	"fmt"
 	"os"
 	"strings"
 	"testing"
@@ -52,8 +51,8 @@ func TestAccDevices_firmware(t *testing.T) {
 		}
 	}
 	secure, _ := tf.State(t, virtualmachine.TypeName+".secure")
-	if got := fmt.Sprint(secure["firmware"]); got != "map[secure_boot:true type:efi]" {
-		t.Errorf("firmware of the VM with secure boot: %s", got)
+	if got, ok := secure["firmware"].(map[string]any); !ok || got["secure_boot"] != true || got["type"] != "efi" {
+		t.Errorf("firmware of the VM with secure boot: %v", secure["firmware"])
 	}
 	if nvram := l.Run(t, "kvm2", "ls", "/var/lib/libvirt/qemu/nvram"); strings.Count(nvram, prefix) != 2 {
 		t.Errorf("variables of firmware: %s", nvram)

@@ -96,9 +96,32 @@ func TestAccPlatform_smbios(t *testing.T) {
   }`), plancheck.ResourceActionUpdate, []string{"ACME 2", ">three<", "/etc/os-release"},
 		[]string{"A &amp; 1", "<chassis>", "one = two"})
 	s.edited([]string{"ACME 2", ">three<"}, "ACME 2", "Other", ">three<", ">four<")
-	s.restarted(platform(`{ smbios = { mode = "emulate", bios = {}, system = {}, base_board = {} }, fw_cfg = {}, fw_cfg_files = {} }`),
-		plancheck.ResourceActionUpdate, nil, []string{"<sysinfo", "<smbios"})
-	s.steps[0].ConfigStateChecks = append(s.steps[0].ConfigStateChecks,
-		know("platform.fw_cfg", knownvalue.MapExact(map[string]knownvalue.Check{"opt/com.example/name": exactly("one = two")})))
+	s.restarted(platform(`{
+    smbios = { mode = "emulate", bios = {}, system = {}, base_board = {} }
+    fw_cfg = {}, fw_cfg_files = {}
+  }`), plancheck.ResourceActionUpdate, nil, []string{"<sysinfo", "<smbios"})
+	texts := map[string]knownvalue.Check{"opt/com.example/name": exactly("one = two")}
+	s.steps[0].ConfigStateChecks = append(s.steps[0].ConfigStateChecks, know("platform.fw_cfg", knownvalue.MapExact(texts)))
+	s.tell()
+}
+
+// TestAccPlatform_launchSecurity: a host that can't protect a guest's memory is refused by the plan. This lab's
+// libvirt can't even define such a VM, so what happens to one that has it is shown by the tests of the definitions.
+func TestAccPlatform_launchSecurity(t *testing.T) {
+	t.Parallel()
+	s := begin(t)
+	security := func(text string) hcl {
+		return hcl{"run_strategy": quote("Halted"), "platform": "{ launch_security = " + text + " }"}
+	}
+	for kind, says := range map[string]string{
+		`{ type = "sev", policy = "0x3" }`:                "platform.launch_security.type \"sev\"",
+		`{ type = "s390-pv" }`:                            "platform.launch_security.type \"s390-pv\"",
+		`{ type = "sev" }`:                                "The type sev needs one",
+		`{ type = "sme" }`:                                "isn't one of sev, sev-snp, tdx, s390-pv",
+		`{ type = "sev", policy = "all" }`:                "It isn't a number such as 0x3",
+		`{ type = "sev", policy = "0x3", session = "?" }`: "It isn't base64",
+	} {
+		s.refuse(security(kind), says)
+	}
 	s.tell()
 }

@@ -81,7 +81,8 @@ func TestModel_toFleet(t *testing.T) {
 				"platform.smbios.mode": "sysinfo", "platform.smbios.system": "serial=S1\n",
 				"memory.numatune.mode": "strict", "memory.numatune.nodeset": "0",
 				"memory.numatune.cells": "0.mode=strict\n0.nodeset=0\n",
-				"cpu.pin":               "0=0-1\n", "memory.hard_limit": "8589934592", "memory.huge_pages": "2Mi", "memory.locked": "yes",
+				"cpu.pin":               "0=0-1\n", "memory.hard_limit": "8589934592", "memory.huge_pages": "2Mi",
+				"memory.locked":     "yes",
 				"devices.tpm.model": "tpm-crb", "devices.rng.rate_bytes": "1024", "devices.watchdog.action": "pause",
 				"platform.clock.offset": "localtime", "platform.clock.hpet": "no", "platform.features.acpi": "yes",
 				"platform.hyperv.relaxed": "yes", "platform.hyperv.spinlocks": "8191",
@@ -104,6 +105,7 @@ func TestModel_toFleet(t *testing.T) {
 			NetworkConfig: "version: 2",
 		},
 		Files: map[string]string{
+			"firmware.loader": "/code.fd", "firmware.nvram_template": "/template.fd", "platform.fw_cfg_files.opt/b": "/b",
 			"disks.raw.block": "/dev/sdb", "disks.iso.file": "/iso/debian.iso", "kernel.path": "/boot/vmlinuz",
 			"kernel.initrd": "/boot/initrd",
 		},

@@ -1,0 +1,88 @@
+package domain
+
+import (
+	"encoding/base64"
+	"strconv"
+
+	"github.com/beevik/etree"
+)
+
+const securityWhy = "The memory is protected from the start of the VM."
+
+// launchSecurityGroup is the protection of the memory from the host.
+var launchSecurityGroup = Group{
+	Path: "platform.launch_security",
+	Doc: "Protection of the guest's memory from its host, which needs a host and firmware that have it. Such a VM can't " +
+		"be moved while it runs.",
+	Attributes: []Attribute{
+		{
+			Name: "type", Values: []string{"sev", "sev-snp", "tdx", "s390-pv"}, Unset: None, Why: securityWhy,
+			Capability: "launchSecurity/sectype",
+			Read:       func(e *etree.Element) string { return at(e, "launchSecurity@type") },
+			Write: func(e *etree.Element, value string) error {
+				if value == "" { // The rest of the element means nothing without it.
+					dropChildren(e, "launchSecurity")
+				}
+				put(e, "launchSecurity@type", value)
+				return nil
+			},
+			Doc: "Kind of protection: AMD `sev` and `sev-snp`, Intel `tdx`, or IBM `s390-pv`. `none` removes it.",
+		},
+		{
+			Name: "policy", Place: "launchSecurity/policy", Normal: normalNumber, Why: securityWhy,
+			Check: func(value string) string {
+				if _, err := strconv.ParseUint(value, 0, 64); err != nil {
+					return "It isn't a number such as 0x3."
+				}
+				return ""
+			},
+			Doc: "What the guest's owner allows, as a number such as `0x3`. Required for `sev` and `sev-snp`.",
+		},
+		{
+			Name: "cbitpos", Place: "launchSecurity/cbitpos", Kind: Count, Echo: true, Why: securityWhy,
+			Doc: "Bit of an address that says that a page is encrypted. libvirt knows it of its host.",
+		},
+		{
+			Name: "reduced_phys_bits", Place: "launchSecurity/reducedPhysBits", Kind: Count, Echo: true, Why: securityWhy,
+			Doc: "Number of address bits that the protection takes. libvirt knows it of its host.",
+		},
+		{
+			Name: "kernel_hashes", Place: "launchSecurity@kernelHashes", Kind: Switch, Since: "8.0.0", Why: securityWhy,
+			Doc: "Whether kernel, initrd and command line of `kernel` are measured, too.",
+		},
+		encoded("dh_cert", "dhCert", "Diffie-Hellman key of the guest's owner, for `sev`."),
+		encoded("session", "session", "Session of the guest's owner, for `sev`."),
+		encoded("id_block", "idBlock", "Identity of the guest, for `sev-snp`."),
+		encoded("id_auth", "idAuth", "Signature of `id_block`."),
+		encoded("host_data", "hostData", "Data that the host hands to the guest, for `sev-snp`."),
+	},
+	Check: func(value func(string) string) (attribute, problem string) {
+		kind := value("type")
+		if (kind == "sev" || kind == "sev-snp") && value("policy") == "" {
+			return "policy", "The type " + kind + " needs one."
+		}
+		return "", ""
+	},
+}
+
+// encoded is an attribute of launch security in base64.
+func encoded(name, tag, doc string) Attribute {
+	return Attribute{
+		Name: name, Place: "launchSecurity/" + tag, Why: securityWhy, Doc: doc + " In base64.",
+		Check: func(value string) string {
+			if _, err := base64.StdEncoding.DecodeString(value); err != nil {
+				return "It isn't base64."
+			}
+			return ""
+		},
+	}
+}
+
+// normalNumber writes a number in one way, whatever its base.
+func normalNumber(value string) string {
+	n, err := strconv.ParseUint(value, 0, 64)
+	if err != nil {
+		return value
+	}
+	return "0x" + strconv.FormatUint(n, 16)
+}

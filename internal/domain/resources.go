@@ -1,0 +1,19 @@
+package domain
+
+// resourcesGroup is the share of its host that the whole VM has.
+var resourcesGroup = Group{
+	Path: "platform.resources",
+	Doc:  "Share of the host that the whole VM has. What isn't set is left alone.",
+	Attributes: []Attribute{
+		{
+			Name: "partition", Place: "resource/partition", Echo: true, Check: absolute,
+			Why: "The VM is put into its resource partition when it starts.",
+			Doc: "Resource partition (cgroup) of the host, such as `/machine/prod`, which must be there. `\"\"` removes it.",
+		},
+		{
+			Name: "blkio_weight", Place: "blkiotune/weight", Kind: Count, Zero: true, Check: between(1, 10000),
+			Why: "The weight is set when the VM starts.",
+			Doc: "Weight of its disk I/O compared with other VMs of the host; `0`: the host's default.",
+		},
+	},
+}
