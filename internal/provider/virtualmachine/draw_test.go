@@ -221,7 +221,10 @@ func drawDevice(rt *rapid.T, config in, kind string, steps []string) {
 	switch kind {
 	case "disks":
 		device = rapid.SampledFrom([]in{
-			{"file": "/a"}, {"volume": "vms/" + steps[1]}, {"pool": "vms"}, {"device": "cdrom"},
+			{"file": "/a"},
+			{"volume": "vms/" + steps[1]},
+			{"pool": "vms"},
+			{"device": "cdrom"},
 			{"network": in{"protocol": "nbd", "name": "n", "hosts": []string{"h:1"}}},
 		}).Draw(rt, "disk").clone()
 	case "interfaces":
