@@ -273,8 +273,8 @@ func (i Interface) checkRows(c *checker, path string) {
 			c.that(!says(at+limit) || says(at+".average"), join(path, at+limit), "It requires average.")
 		}
 	}
-	c.that(i.Facts["virtual_port.type"] != "midonet" || says("virtual_port.interface_id"), path+".virtual_port.interface_id",
-		"A port of the type midonet requires it.")
+	c.that(i.Facts["virtual_port.type"] != "midonet" || says("virtual_port.interface_id"),
+		path+".virtual_port.interface_id", "A port of the type midonet requires it.")
 	c.that(len(ParseTexts(i.Facts["filter.parameters"])) == 0 || says("filter.name"), path+".filter.parameters",
 		"Parameters require the name of a filter.")
 	for name := range ParseTexts(i.Facts["filter.parameters"]) {

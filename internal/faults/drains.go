@@ -51,7 +51,9 @@ var drain = []Cell{
 	{
 		SecondRun, "the second run's plan warns `Host is under another maintenance`, and its apply fails, within a " +
 			"minute while the first run drains: `... is draining it since ...`. The first run's drain isn't affected",
-		noChanges, nothing, []Test{twoStates, drainTwice}, "",
+		noChanges, nothing,
+		[]Test{twoStates, drainTwice},
+		"",
 	},
 }
 

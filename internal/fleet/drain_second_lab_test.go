@@ -11,8 +11,8 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
 )
 
-// While one maintenance drains a host, another one of that host is told soon who drains it: it could only wait for a drain
-// that may take hours, and be refused then.
+// While one maintenance drains a host, another one of that host is told soon who drains it: it could only wait for a
+// drain that may take hours, and be refused then.
 func TestLab_secondDrainIsRefusedSoon(t *testing.T) {
 	t.Parallel()
 

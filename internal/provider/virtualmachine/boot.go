@@ -47,31 +47,33 @@ func settleBootOrders(planned, config *model) {
 			}
 		}
 	}
-	settle := func(declared, planned types.Map, t types.ObjectType) types.Map {
-		all := elements(planned)
-		changed := false
-		for key, device := range elements(declared) {
-			a := open(all[key])
-			order := a.int("boot_order")
-			if a == nil || set(device) && !open(device).int("boot_order").IsNull() || !set(order) || order.ValueInt64() == 0 {
-				continue
-			}
-			switch {
-			case taken[order.ValueInt64()]:
-				a["boot_order"] = types.Int64Null()
-			case unknown:
-				a["boot_order"] = types.Int64Unknown()
-			default:
-				continue
-			}
-			all[key] = types.ObjectValueMust(t.AttrTypes, a)
-			changed = true
+	planned.Disks = withoutTaken(config.Disks, planned.Disks, diskType, taken, unknown)
+	planned.Interfaces = withoutTaken(config.Interfaces, planned.Interfaces, interfaceType, taken, unknown)
+}
+
+// withoutTaken plans devices without the places that they don't declare and others do. unknown says that others may.
+func withoutTaken(config, planned types.Map, t types.ObjectType, taken map[int64]bool, unknown bool) types.Map {
+	all := elements(planned)
+	changed := false
+	for key, device := range elements(config) {
+		a := open(all[key])
+		order := a.int("boot_order")
+		if a == nil || set(device) && !open(device).int("boot_order").IsNull() || !set(order) || order.ValueInt64() == 0 {
+			continue
 		}
-		if !changed {
-			return planned
+		switch {
+		case taken[order.ValueInt64()]:
+			a["boot_order"] = types.Int64Null()
+		case unknown:
+			a["boot_order"] = types.Int64Unknown()
+		default:
+			continue
 		}
-		return mapOf(t, all)
+		all[key] = types.ObjectValueMust(t.AttrTypes, a)
+		changed = true
 	}
-	planned.Disks = settle(config.Disks, planned.Disks, diskType)
-	planned.Interfaces = settle(config.Interfaces, planned.Interfaces, interfaceType)
+	if !changed {
+		return planned
+	}
+	return mapOf(t, all)
 }

@@ -275,8 +275,8 @@ func sentence(p firstboot.Problem) string {
 	return strings.ToUpper(p.Reason[:1]) + p.Reason[1:] + "."
 }
 
-// validateWriteOnly checks that a value is declared in one way, and that a change of what is write-only can be seen. What
-// isn't known yet may turn out to be none.
+// validateWriteOnly checks that a value is declared in one way, and that a change of what is write-only can be seen.
+// What isn't known yet may turn out to be none.
 func validateWriteOnly(at path.Path, level attributes, a object) diag.Diagnostics {
 	var diags diag.Diagnostics
 	for _, name := range value.Keys(level) {

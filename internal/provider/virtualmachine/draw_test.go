@@ -45,13 +45,15 @@ var drawnTexts = map[string][]any{
 	"cloud_init.network_config_wo": {"version: 2"}, "cloud_init.instance_id": {"i-2"}, "cloud_init.wo_version": {"1", "2"},
 	"cloud_init.pool": {"vms", "other"}, "ignition.config": {`{"ignition": {"version": "3.4.0"}}`},
 	"ignition.config_wo": {`{"ignition": {"version": "3.4.0"}}`}, "ignition.wo_version": {"1", "2"},
-	"ignition.pool": {"vms", "other"}, "graphics_access.password_wo": {"geheim", "more than eight"}, "graphics_access.wo_version": {"1", "2"},
-	"extra_device_xml": {in{}, in{"hub": "<hub type='usb'/>"}, in{"hub": nil}}, "host": {"kvm1", "kvm2", ""},
+	"ignition.pool": {"vms", "other"}, "graphics_access.password_wo": {"geheim", "more than eight"},
+	"graphics_access.wo_version": {"1", "2"},
+	"extra_device_xml":           {in{}, in{"hub": "<hub type='usb'/>"}, in{"hub": nil}}, "host": {"kvm1", "kvm2", ""},
 	"placement.host_labels": {in{"zone": "a"}}, "placement.anti_affinity.labels": {in{"a": "b"}},
 	"labels": {in{}, in{"a": "b"}, in{"a": nil}}, "run_strategy": values(status.RunStrategies),
 	"wait_for.ip_address": {"lan", "a"}, "update_policy": values(fleet.UpdatePolicies),
-	"eviction_strategy":           values(eviction.Strategies),
-	"migration_options.transport": values(migration.Transports), "migration_options.compression": values(migration.Compressions),
+	"eviction_strategy":                    values(eviction.Strategies),
+	"migration_options.transport":          values(migration.Transports),
+	"migration_options.compression":        values(migration.Compressions),
 	"migration_options.copy_storage":       values(migration.CopyModes),
 	"migration_options.on_irrecoverable":   values(migration.OnIrrecoverables),
 	"migration_options.shared_filesystems": {[]string{"/srv"}},
@@ -219,11 +221,15 @@ func drawDevice(rt *rapid.T, config in, kind string, steps []string) {
 	switch kind {
 	case "disks":
 		device = rapid.SampledFrom([]in{
-			{"file": "/a"}, {"volume": "vms/" + steps[1]}, {"pool": "vms"}, {"device": "cdrom"},
+			{"file": "/a"},
+			{"volume": "vms/" + steps[1]},
+			{"pool": "vms"},
+			{"device": "cdrom"},
 			{"network": in{"protocol": "nbd", "name": "n", "hosts": []string{"h:1"}}},
 		}).Draw(rt, "disk").clone()
 	case "interfaces":
-		device = rapid.SampledFrom([]in{{"network": "default"}, {"bridge": "br0"}, {"user": true}}).Draw(rt, "interface").clone()
+		device = rapid.SampledFrom([]in{{"network": "default"}, {"bridge": "br0"}, {"user": true}}).
+			Draw(rt, "interface").clone()
 	default:
 		for _, a := range families[kind].Attributes {
 			if rapid.Bool().Draw(rt, a.Name+" is declared") {

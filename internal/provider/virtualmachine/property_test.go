@@ -13,7 +13,7 @@ import (
 )
 
 // TestPlan_ofAnyConfiguration: whatever is valid is planned by Terraform's rules, becomes what was planned, and plans
-// empty after that. And whatever of it is known after apply only is valid while it is unknown, and the plan that knows it
+// empty after that. Whatever of it is known after apply only is valid while it is unknown, and the plan that knows it
 // keeps to the plan that didn't.
 func TestPlan_ofAnyConfiguration(t *testing.T) {
 	t.Parallel()
@@ -147,7 +147,8 @@ func against(at string, a schema.Attribute, config, prior, planned attr.Value) s
 			if v.Equal(is) {
 				continue
 			}
-			if wrong := againstLevel(at+"."+key, a.NestedObject.Attributes, open(v), open(elements(before)[key]), open(is)); wrong != "" {
+			was := open(elements(before)[key])
+			if wrong := againstLevel(at+"."+key, a.NestedObject.Attributes, open(v), was, open(is)); wrong != "" {
 				return wrong
 			}
 		}

@@ -57,12 +57,18 @@ func TestValidate_unknownMayBeNone(t *testing.T) {
 	t.Parallel()
 	const ignition = `{"ignition": {"version": "3.4.0"}}`
 	for name, config := range map[string]in{
-		"pool of a disk":           {"disks": in{"a": in{"file": "/a", "pool": unknownMark}}},
-		"size of a disk":           {"disks": in{"a": in{"file": "/a", "size": unknownMark}}},
-		"image of a disk":          {"disks": in{"a": in{"pool": "vms", "image": unknownMark}}},
-		"one of two":               {"ignition": in{"pool": "vms", "config": unknownMark, "config_wo": ignition, "wo_version": "1"}},
-		"the other of two":         {"ignition": in{"pool": "vms", "config": ignition, "config_wo": unknownMark}},
-		"the type of a screen":     {"graphics_access": in{"password_wo": "more than eight", "wo_version": "1"}, "devices": in{"graphics": in{"type": unknownMark}}},
+		"pool of a disk":  {"disks": in{"a": in{"file": "/a", "pool": unknownMark}}},
+		"size of a disk":  {"disks": in{"a": in{"file": "/a", "size": unknownMark}}},
+		"image of a disk": {"disks": in{"a": in{"pool": "vms", "image": unknownMark}}},
+		"one of two": {"ignition": in{
+			"pool": "vms", "config": unknownMark, "config_wo": ignition,
+			"wo_version": "1",
+		}},
+		"the other of two": {"ignition": in{"pool": "vms", "config": ignition, "config_wo": unknownMark}},
+		"the type of a screen": {
+			"graphics_access": in{"password_wo": "more than eight", "wo_version": "1"},
+			"devices":         in{"graphics": in{"type": unknownMark}},
+		},
 		"a source of another disk": {"disks": in{"a": in{"file": "/a", "other": unknownMark}}},
 	} {
 		if diags := read(t, minimal.with(config)).validate(); diags.HasError() {
