@@ -17,7 +17,9 @@ func ParseTable(value string) map[string]Row {
 		if all[key] == nil {
 			all[key] = Row{}
 		}
-		all[key][column] = text
+		if column != "" {
+			all[key][column] = text
+		}
 	}
 	return all
 }
@@ -26,6 +28,9 @@ func ParseTable(value string) map[string]Row {
 func FormatTable(rows map[string]Row) string {
 	texts := map[string]string{}
 	for key, row := range rows {
+		if len(row) == 0 {
+			texts[key+"."] = "" // It is a row all the same, which has to be told that it lacks something.
+		}
 		for column, text := range row {
 			texts[key+"."+column] = text
 		}

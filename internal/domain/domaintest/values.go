@@ -14,12 +14,17 @@ var candidates = map[domain.AttributeKind][]string{
 		"a", "/a", "auto", "5905", "en-us", "2Mi", "1,3", "Europe/Berlin", "/dev/urandom", "0000:65:00.0",
 		"5000c50015ea71ad", "09b11c53-8b5c-4eeb-8f00-d84eaa0aaa4e",
 	},
-	domain.Count:   {"1", "2", "7", "100", "48", "4096", "8192", "50000"},
+	domain.Count:   {"1", "2", "7", "100", "48", "256", "4096", "8192", "50000"},
 	domain.Switch:  {"yes", "no"},
 	domain.Flag:    {"yes", "no"},
 	domain.Amount:  {"1073741824", "2147483648"},
 	domain.Numbers: {"42", "7,8"},
-	domain.Texts:   {"0=0\n", "a=b\n", "aes=require\n"},
+	domain.Texts:   {"0=0\n", "a=b\n", "aes=require\n", "opt/com.example/a=/b\n"},
+	domain.Words:   {`["-name"]`},
+	domain.Table: {
+		domain.FormatTable(map[string]domain.Row{"0": {"memory": "1073741824", "cpus": "0"}}),
+		domain.FormatTable(map[string]domain.Row{"0": {"mode": "strict", "nodeset": "0"}}),
+	},
 }
 
 // Values are values that can be declared of a row.

@@ -39,6 +39,11 @@ var drawnTexts = map[string][]any{
 	"interfaces.*.other": {""}, "interfaces.*.model": values(domain.InterfaceModels),
 	"interfaces.*.mac":           {"52:54:00:00:00:0a", "52:54:00:00:00:0B", ""},
 	"interfaces.*.direct.device": {"eth0"}, "interfaces.*.direct.mode": values(domain.DirectModes),
+	"interfaces.*.hostdev": {"0000:65:00.1"}, "interfaces.*.vdpa": {"/dev/vhost-vdpa-0"},
+	"interfaces.*.vhostuser.path": {"/run/a.sock"}, "interfaces.*.vhostuser.mode": {"client", "server"},
+	"disks.*.network.auth.username": {"admin"},
+	"disks.*.network.auth.secret":   {"6a9ae2dc-22f3-4d0c-a8d8-0a9b2f1dca11"},
+	"memory.max_size":               {"4Gi", "0"}, "profile": values(domain.ProfileNames()),
 	"cloud_init.user_data": {"#cloud-config\n"}, "cloud_init.vendor_data": {"#cloud-config\n"},
 	"cloud_init.user_data_wo": {"#cloud-config\n"}, "cloud_init.vendor_data_wo": {"#cloud-config\n"},
 	"cloud_init.meta_data": {"a: b"}, "cloud_init.network_config": {"version: 2"},
@@ -114,6 +119,8 @@ func asWritten(kind domain.AttributeKind, fact string) any {
 		return fact == "yes"
 	case domain.Numbers:
 		return domain.ParseNumbers(fact)
+	case domain.Words:
+		return domain.ParseWords(fact)
 	case domain.Texts:
 		return domain.ParseTexts(fact)
 	default:

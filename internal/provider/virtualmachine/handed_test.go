@@ -34,9 +34,9 @@ func TestHanded(t *testing.T) {
 		"file to another id":    {file, in{"volume": "vms/other"}, false, ""},
 		"id to another id":      {id, in{"volume": "fast/web-root"}, false, ""},
 		"own to another id":     {own, in{"volume": "fast/web-root"}, false, ""},
-		"device to own":         {in{"block": "/dev/vg/web"}, own, false, "is no file"},
+		"device to own":         {in{"block": "/dev/vg/web"}, own, false, "isn't a file"},
 		"device to id":          {in{"block": "/dev/vg/web"}, in{"volume": "vg/web"}, false, ""},
-		"empty drive to a pool": {in{"device": "cdrom"}, own, false, "is no file"},
+		"empty drive to a pool": {in{"device": "cdrom"}, own, false, "isn't a file"},
 	} {
 		state := stateWith(t, test.is, at)
 		config := read(t, minimal.with(in{"disks": in{"root": test.want}}))

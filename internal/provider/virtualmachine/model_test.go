@@ -267,6 +267,7 @@ func TestValidate_leavesUnknownHostsOfADiskAlone(t *testing.T) {
 	network := object{
 		"protocol": types.StringValue("nbd"), "name": types.StringValue("disk"),
 		"hosts": types.ListValueMust(types.StringType, []attr.Value{types.StringUnknown()}),
+		"auth":  types.ObjectNull(diskAuthType.AttrTypes),
 	}
 	source := diskSource(object{"network": types.ObjectValueMust(networkDiskType.AttrTypes, network)}, nil)
 	spec := domain.Spec{Disks: map[string]domain.Disk{"root": {Source: source}}}

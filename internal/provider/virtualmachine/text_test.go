@@ -58,6 +58,10 @@ func typicalOf(steps []string, text string) in {
 	switch {
 	case len(steps) == 1:
 		return i.with(in{steps[0]: text})
+	case steps[0] == "disks" && len(steps) == 5: // disks.*.network.auth
+		network := in{"protocol": "rbd", "name": "p/i", "hosts": []string{"h"}}
+		auth := set(in{"username": "u", "secret": "6a9ae2dc-22f3-4d0c-a8d8-0a9b2f1dca11"}, steps[4])
+		return i.with(in{"disks": in{"root": in{"network": network.with(in{steps[3]: auth})}}})
 	case steps[0] == "disks" && len(steps) == 4 && steps[2] != "network":
 		return i.with(in{"disks": in{"root": in{"file": "/images/root.qcow2", steps[2]: in{steps[3]: text}}}})
 	case steps[0] == "disks" && len(steps) == 4:
