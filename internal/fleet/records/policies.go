@@ -139,7 +139,7 @@ func (s Policies[P]) Remove(ctx context.Context, id string) (left []string, err 
 		return nil, nil
 	}
 
-	// They may be given up before they answer again, so that nobody tries once more.
+	// They may be given up before they answer again, so that no run tries once more.
 	left = failed
 	answering := slices.DeleteFunc(s.store.hosts.Present(),
 		func(h *inventory.Host) bool { return slices.Contains(left, h.Name) })
