@@ -134,8 +134,8 @@ type Transition struct {
 
 // Groups are all groups of attributes.
 var Groups = slices.Concat([]Group{
-	descriptionGroup, eventsGroup, cpuGroup, memoryGroup, firmwareGroup, iothreadsGroup, clockGroup, hypervGroup, featuresGroup,
-	smbiosGroup, fwCfgGroup, resourcesGroup, launchSecurityGroup, hotplugGroup, commandlineGroup,
+	descriptionGroup, eventsGroup, cpuGroup, memoryGroup, firmwareGroup, iothreadsGroup, clockGroup, hypervGroup,
+	featuresGroup, smbiosGroup, fwCfgGroup, resourcesGroup, launchSecurityGroup, hotplugGroup, commandlineGroup,
 }, deviceGroups)
 
 // deviceGroups are devices of which a VM has one.

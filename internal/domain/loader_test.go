@@ -17,7 +17,8 @@ func TestLoader_byHandAndBack(t *testing.T) {
 	}{
 		{
 			Spec{Firmware: Firmware{Type: new("efi"), SecureBoot: new(true)}},
-			[]string{`firmware="efi"`, `enabled="yes" name="secure-boot"`}, []string{"<loader"},
+			[]string{`firmware="efi"`, `enabled="yes" name="secure-boot"`},
+			[]string{"<loader"},
 		},
 		{
 			Spec{Facts: Facts{firmwareLoader: "/c", "firmware.nvram_template": "/t"}},
@@ -27,7 +28,8 @@ func TestLoader_byHandAndBack(t *testing.T) {
 		{Spec{Firmware: Firmware{Type: new("efi"), SecureBoot: new(true)}}, []string{`>/c</loader>`}, nil},
 		{
 			Spec{Facts: Facts{firmwareLoader: ""}},
-			[]string{`firmware="efi"`, `enabled="yes" name="secure-boot"`}, []string{"<loader", "<nvram"},
+			[]string{`firmware="efi"`, `enabled="yes" name="secure-boot"`},
+			[]string{"<loader", "<nvram"},
 		},
 		{Spec{Firmware: Firmware{Type: new("bios")}}, nil, []string{`firmware="efi"`}},
 		{Spec{Facts: Facts{firmwareLoader: "/bios.bin"}}, []string{`<loader type="rom">/bios.bin</loader>`}, nil},

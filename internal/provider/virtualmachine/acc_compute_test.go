@@ -86,7 +86,8 @@ func TestAccCompute_off(t *testing.T) {
 	step(hcl{
 		"run_strategy": quote("Halted"),
 		"cpu": `{ vcpus = 2, mode = "maximum", migratable = false, shares = 2048, quota = 50000, period = 100000
-    global_quota = 90000, emulator_period = 50000, emulator_quota = 20000, iothread_period = 60000, iothread_quota = 30000
+    global_quota = 90000, emulator_period = 50000, emulator_quota = 20000
+    iothread_period = 60000, iothread_quota = 30000
     numa = { 0 = { cpus = "0-1", memory = "32Mi" }, 1 = { memory = "32Mi" } } }`,
 		"memory": `{ size = "64Mi", source = "file", locked = true, hard_limit = "1Gi", soft_limit = "512Mi"
     swap_hard_limit = "2Gi", discard = true, balloon = { model = "none" }

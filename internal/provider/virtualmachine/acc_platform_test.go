@@ -101,7 +101,8 @@ func TestAccPlatform_smbios(t *testing.T) {
     fw_cfg = {}, fw_cfg_files = {}
   }`), plancheck.ResourceActionUpdate, nil, []string{"<sysinfo", "<smbios"})
 	texts := map[string]knownvalue.Check{"opt/com.example/name": exactly("one = two")}
-	s.steps[0].ConfigStateChecks = append(s.steps[0].ConfigStateChecks, know("platform.fw_cfg", knownvalue.MapExact(texts)))
+	s.steps[0].ConfigStateChecks = append(s.steps[0].ConfigStateChecks,
+		know("platform.fw_cfg", knownvalue.MapExact(texts)))
 	s.tell()
 }
 
