@@ -53,7 +53,8 @@ func (o OwnDisk) Kept() bool { return o.OnDestroy == OnDestroyKeep }
 func (o OwnDisk) Based() bool { return o.Image != "" && o.Clone != CloneFull }
 
 // RenamedOwnDisks says which of the disks that a VM has is which of those that are declared, under another key:
-// declared key by the key that the VM has. A disk is renamed if it was declared in the same way, and no other one could be meant.
+// declared key by the key that the VM has. A disk is renamed if it was declared in the same way, and no
+// other one could be meant.
 func RenamedOwnDisks(have, declared map[string]OwnDisk) map[string]string {
 	alike := func(a, b OwnDisk) bool {
 		return a.Pool == b.Pool && a.Image == b.Image && a.Based() == b.Based() && a.Bytes == b.Bytes
