@@ -11,6 +11,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/placement"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/storage"
 )
@@ -34,7 +35,7 @@ func imagesToBring(ctx context.Context, vm *inventory.VM, facts domain.Mobility,
 			continue
 		}
 
-		ref := volumeRef(disk.Own.Image)
+		ref := placement.VolumeRef(disk.Own.Image)
 		if ref == nil || !ref.NamedByContent() ||
 			slices.ContainsFunc(missing, func(m missingImage) bool { return m.ref == *ref }) {
 			continue
@@ -127,7 +128,7 @@ func bringProblems(vm *inventory.VM, machine migration.Machine, to *inventory.Ho
 
 	var lines []string
 	for _, file := range slices.Sorted(maps.Keys(machine.Brings)) {
-		lines = append(lines, fmt.Sprintf("  - %s, %s", file, bytesText(machine.Brings[file])))
+		lines = append(lines, fmt.Sprintf("  - %s, %s", file, inventory.BytesText(machine.Brings[file])))
 	}
 
 	return []inventory.Problem{{

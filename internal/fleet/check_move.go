@@ -10,6 +10,7 @@ import (
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/placement"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
 )
 
@@ -127,7 +128,7 @@ func imageProblems(
 
 	lines := make([]string, len(copies))
 	for i, c := range copies {
-		lines[i] = fmt.Sprintf("  - %s: %s, %s", c.Disk.Key, c.Disk.Path, bytesText(c.Capacity))
+		lines[i] = fmt.Sprintf("  - %s: %s, %s", c.Disk.Key, c.Disk.Path, inventory.BytesText(c.Capacity))
 		if base := o.Base(c.Disk); base.Path != "" {
 			lines[i] += ", what it has besides " + base.Path
 		}
@@ -181,7 +182,7 @@ func carriedProblems(
 	for i, c := range carried {
 		lines[i] = fmt.Sprintf("  - %s: %s", c.What, c.Path)
 		if c.Disk {
-			lines[i] += ", " + bytesText(c.Bytes)
+			lines[i] += ", " + inventory.BytesText(c.Bytes)
 			disks, own = disks || !c.Own, own || c.Own
 		}
 	}
@@ -249,7 +250,7 @@ func (f *Fleet) preflightTo(
 		return nil, err
 	}
 
-	mark, err := cordonBlocker(ctx, a)
+	mark, err := placement.CordonBlocker(ctx, a)
 	if err != nil {
 		return nil, err
 	}
@@ -260,7 +261,7 @@ func (f *Fleet) preflightTo(
 
 	blockers = append(blockers, f.ownDiskBlockers(ctx, vm, to)...)
 
-	alone, err := f.claimBlockers(ctx, vm, to)
+	alone, err := f.ClaimBlockers(ctx, vm, to)
 	if err != nil {
 		return nil, err
 	}
@@ -272,10 +273,10 @@ func (f *Fleet) preflightTo(
 		bytes = 0 // It needs it when it is started.
 	}
 
-	if f.expectsFiles(to, vm.Name) && len(migration.Blocking(blockers)) == 0 {
+	if f.ExpectsFiles(to, vm.Name) && len(migration.Blocking(blockers)) == 0 {
 		load := migration.LoadTo(ctx, machine, vm.On.Conn, to.Conn, o)
 
-		crowded, err := f.fileBlockers(ctx, to, vm.Name, load.Files)
+		crowded, err := f.FileBlockers(ctx, to, vm.Name, load.Files)
 		if err != nil {
 			return nil, err
 		}
@@ -283,10 +284,7 @@ func (f *Fleet) preflightTo(
 		blockers = append(blockers, crowded...)
 	}
 
-	f.reservations.mu.Lock()
-	defer f.reservations.mu.Unlock()
-
-	return append(blockers, f.roomBlockers(a, vm.Name, reservationFor(vm.Metadata, bytes))...), nil
+	return append(blockers, f.CrowdedBlockers(a, vm.Name, vm.Metadata, bytes)...), nil
 }
 
 // moveProblem says why a move is out of the question.

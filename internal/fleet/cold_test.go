@@ -11,6 +11,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/placement"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/records"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
@@ -39,7 +40,7 @@ func directory(t *testing.T, l *lab.Lab, hosts ...string) string {
 
 // resting is a VM on kvm1 that is off, with a disk of that many MiB of data on its host.
 func resting(
-	t *testing.T, f *Fleet, l *lab.Lab, dir string, mib int, change func(*Desired),
+	t *testing.T, f *Fleet, l *lab.Lab, dir string, mib int, change func(*placement.Desired),
 ) (vm *inventory.VM, file string) {
 	t.Helper()
 
@@ -89,7 +90,7 @@ func TestLab_coldMoveTakesFilesAlong(t *testing.T) {
 	l := lab.Open(t)
 	f := labFleet(t, l, t.Name(), nil)
 	dir := directory(t, l, "kvm1", target)
-	vm, file := resting(t, f, l, dir, 8, func(d *Desired) {
+	vm, file := resting(t, f, l, dir, 8, func(d *placement.Desired) {
 		d.Spec.Firmware.Type = new("efi")
 	})
 	last := lastOf(vm)
@@ -354,7 +355,7 @@ func TestLab_coldMoveKilledBeforeItNotedAFile(t *testing.T) {
 func updated(t *testing.T, l *lab.Lab, vm *inventory.VM) {
 	t.Helper()
 
-	_, err := ownFleet(t, "alice", l.Host(vm.Host)).Update(t.Context(), vm.UUID, lastOf(vm), Desired{
+	_, err := ownFleet(t, "alice", l.Host(vm.Host)).Update(t.Context(), vm.UUID, lastOf(vm), placement.Desired{
 		Spec: *vm.PersistentSpec,
 		Metadata: domain.Metadata{
 			Host: vm.Host, RunStrategy: vm.Metadata.RunStrategy, Labels: map[string]string{"updated": "yes"},

@@ -153,7 +153,7 @@ func (d *drain) prepare(ctx context.Context) error {
 		return &inventory.Error{Host: d.Host, Kind: ErrBlocked, Detail: BlockedText(d.Host, blocked), Remedy: BlockedRemedy}
 	}
 
-	return d.fleet.cordon(ctx, d.Host, d.ID, d.Why, d)
+	return d.fleet.CordonFor(ctx, d.Host, d.ID, d.Why, func() *hostrecord.Evacuation { return d.evacuation(false) })
 }
 
 // endsAtOnce bounds how many guests of a host are shut down or saved at the same time.

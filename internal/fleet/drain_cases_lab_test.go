@@ -17,6 +17,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/lease"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/placement"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/policy"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/turn"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
@@ -37,7 +38,7 @@ func howStarted(t *testing.T, f *Fleet, uuid string) string {
 
 // light is a wish for a VM that costs nothing: its firmware finds nothing
 // to boot, and nobody is asked to shut down.
-func light(t *testing.T, l *lab.Lab, name string, labels map[string]string) Desired {
+func light(t *testing.T, l *lab.Lab, name string, labels map[string]string) placement.Desired {
 	t.Helper()
 
 	d := drainer(t, l, name, labels)

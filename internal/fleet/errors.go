@@ -9,8 +9,6 @@ import (
 
 // Kinds of errors of what is done to VMs. Those of reading are the inventory's.
 var (
-	// ErrNoHost means that no host can take the VM.
-	ErrNoHost = errors.New("no host can take the VM")
 	// ErrLeaseLost means that another run has taken over what this one was
 	// changing, and ErrLeaseUnconfirmed that nobody can tell whether one has.
 	// Nothing more was changed.

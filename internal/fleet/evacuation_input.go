@@ -86,7 +86,7 @@ func (f *Fleet) evacuationInputWithout(
 
 	for _, a := range others {
 		if a.Err == nil && !a.Host.Config.Unschedulable {
-			in.Hosts = append(in.Hosts, f.roomOn(a))
+			in.Hosts = append(in.Hosts, f.RoomOn(a))
 		}
 	}
 
@@ -101,14 +101,6 @@ func (f *Fleet) evacuationInputWithout(
 	f.roomsOn(ctx, in)
 
 	return in, cmp.Or(onItsWay, leaving), err
-}
-
-// roomOn is what a host has room for.
-func (f *Fleet) roomOn(a inventory.Reply) eviction.Host {
-	f.reservations.mu.Lock()
-	defer f.reservations.mu.Unlock()
-
-	return eviction.Host{Name: a.Host.Name, Free: f.free(a, ""), Machines: f.company(a, "")}
 }
 
 // machinesOn are the VMs that are on the host, sorted, but for those that

@@ -237,7 +237,7 @@ func (d *drain) moveCold(ctx context.Context, s hostrecord.Step, o migration.Opt
 	starts := ranHere || s.Ran
 
 	if ranHere {
-		if err := d.fleet.roomFor(ctx, vm, s.Target); err != nil {
+		if err := d.fleet.RoomFor(ctx, vm, s.Target); err != nil {
 			return &move{}, err // Nobody is shut down for a move that would be refused.
 		}
 

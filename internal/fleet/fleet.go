@@ -4,10 +4,9 @@ import (
 	"log/slog"
 	"sync"
 
-	"golang.org/x/sync/semaphore"
-
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/placement"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/records"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/turn"
 )
@@ -37,6 +36,7 @@ type Config struct {
 type Fleet struct {
 	*inventory.Inventory
 	*records.Store
+	*placement.Planner
 
 	defaultType string
 	// defaultEviction is for VMs without a strategy, migration for what no migration and no policy says.
@@ -45,8 +45,6 @@ type Fleet struct {
 	owner           string
 	log             *slog.Logger
 	mutexes         turn.Mutexes
-	reservations    reservations
-	arrivals        map[*inventory.Host]*semaphore.Weighted // see beginArrival
 	// bringing is held, by host and file, while an image is brought there.
 	bringing   turn.Mutexes
 	unfinished unfinished
@@ -67,14 +65,14 @@ func New(cfg Config) (*Fleet, error) {
 		return nil, err
 	}
 
+	store := records.NewStore(inv, records.Config{
+		Owner: cfg.Owner, Log: log, DefaultEvictionStrategy: cfg.DefaultEvictionStrategy, Migration: cfg.Migration,
+	})
 	f := &Fleet{
-		Inventory: inv,
-		Store: records.NewStore(inv, records.Config{
-			Owner: cfg.Owner, Log: log, DefaultEvictionStrategy: cfg.DefaultEvictionStrategy, Migration: cfg.Migration,
-		}),
+		Inventory: inv, Store: store,
+		Planner:     placement.NewPlanner(inv, store, placement.Config{Owner: cfg.Owner, DefaultType: cfg.DefaultDomainType}),
 		defaultType: cfg.DefaultDomainType, owner: cfg.Owner, log: log,
 		defaultEviction: cfg.DefaultEvictionStrategy, migration: cfg.Migration,
-		arrivals: newArrivals(inv.Configured),
 	}
 	f.queue = turn.NewQueue(cfg.MigrationLimits, f.trafficNow)
 

@@ -11,6 +11,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/hostrecord"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/placement"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/policy"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
@@ -80,7 +81,7 @@ func TestLab_cordonHoldsForEveryRun(t *testing.T) {
 		t.Errorf("pinned to it: %+v, %v", problems, err)
 	}
 
-	if _, err := bob.Create(t.Context(), d); !errors.Is(err, ErrNoHost) {
+	if _, err := bob.Create(t.Context(), d); !errors.Is(err, placement.ErrNoHost) {
 		t.Errorf("created on it: %v", err)
 	}
 

@@ -10,6 +10,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/placement"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/records"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
 )
@@ -125,7 +126,7 @@ func (f *Fleet) targetOf(
 	}
 
 	return nil, &inventory.Error{
-		VM: vm.Name, Host: vm.Host, Kind: ErrNoHost, Err: ErrBlocked,
+		VM: vm.Name, Host: vm.Host, Kind: placement.ErrNoHost, Err: ErrBlocked,
 		Detail: "no other host can take the VM:\n" + candidateText(candidates),
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/placement"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/records"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/turn"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
@@ -307,7 +308,7 @@ func TestLab_migrationChoosesItsTarget(t *testing.T) {
 	}
 
 	_, record, err := small.Migrate(t.Context(), order)
-	if !errors.Is(err, ErrBlocked) || !errors.Is(err, ErrNoHost) || !record.Failed ||
+	if !errors.Is(err, ErrBlocked) || !errors.Is(err, placement.ErrNoHost) || !record.Failed ||
 		record.FailurePlane != migration.PlaneControl {
 		t.Errorf("%+v, %v", record, err)
 	}

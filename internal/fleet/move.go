@@ -38,7 +38,7 @@ func (f *Fleet) Move(
 		func(ctx context.Context, vm *inventory.VM, last inventory.LastKnown) (*inventory.VM, error) {
 			vm, err := f.concludeFor(ctx, vm, last, MoveOrder{Target: target, Options: o})
 			if err == nil && vm.Host != target {
-				f.awaitUncordoned(ctx, target)
+				f.AwaitUncordoned(ctx, target)
 			}
 
 			return vm, err
@@ -261,7 +261,7 @@ func (m *move) run(ctx context.Context) error {
 
 // live moves a VM that runs.
 func (m *move) live(ctx context.Context, machine migration.Machine) error {
-	release, err := m.reserve(ctx, m.to.WithOverhead(machine.Facts.Memory, m.vm.Entry))
+	release, err := m.fleet.ReserveArrival(ctx, m.vm, m.to, m.to.WithOverhead(machine.Facts.Memory, m.vm.Entry))
 	if err != nil {
 		return err
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/placement"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
 )
 
@@ -83,8 +84,8 @@ func (f *Fleet) moveCandidates(
 
 	slices.SortStableFunc(all, func(a, b MoveCandidate) int {
 		return cmp.Or(
-			-compareBool(a.Fits(), b.Fits()),
-			-compareBool(f.takesMore(a), f.takesMore(b)),
+			fittingFirst(a.Fits(), b.Fits()),
+			fittingFirst(f.takesMore(a), f.takesMore(b)),
 			cmp.Compare(len(a.Blockers), len(b.Blockers)), // the fewer doubts, the better
 			-cmp.Compare(a.free(), b.free()),
 		)
@@ -122,9 +123,7 @@ func (f *Fleet) moveCandidate(
 	}
 
 	if a, err := f.ReplyOf(ctx, h); err == nil {
-		f.reservations.mu.Lock()
-		c.FreeMemory = new(f.free(a, ""))
-		f.reservations.mu.Unlock()
+		c.FreeMemory = new(f.FreeMemory(a, ""))
 	}
 
 	if c.Current {
@@ -137,11 +136,11 @@ func (f *Fleet) moveCandidate(
 	}
 
 	if err != nil {
-		blockers = []migration.Blocker{unansweredBlocker(h, err)} // It costs this host, and no other.
+		blockers = []migration.Blocker{placement.UnansweredBlocker(h, err)} // It costs this host, and no other.
 	}
 
-	c.Blockers = slices.Concat(blockers, pinBlocker(vm, h, status.False), labelBlocker(vm, h, status.False),
-		unscheduledBlocker(h))
+	c.Blockers = slices.Concat(blockers, pinBlocker(vm, h, status.False), placement.LabelBlocker(vm, h, status.False),
+		placement.UnscheduledBlocker(h))
 
 	if c.Fits() {
 		c.Method = migration.MethodTo(ctx, f.headedFor(ctx, vm, machine, h), vm.On.Conn, h.Conn, o)
@@ -230,7 +229,7 @@ func (f *Fleet) checkTarget(ctx context.Context, vm *inventory.VM, order MoveOrd
 			})
 		}
 
-		for _, b := range labelBlocker(vm, to, status.Unknown) {
+		for _, b := range placement.LabelBlocker(vm, to, status.Unknown) {
 			problems = append(problems, inventory.Problem{
 				Attribute: "target_host", Summary: "Target doesn't match the placement: " + b.Reason, Warning: true,
 				Detail: fmt.Sprintf("Virtual machine %q is moved to host %q because the order names it, although %s", vm.Name,
@@ -241,4 +240,16 @@ func (f *Fleet) checkTarget(ctx context.Context, vm *inventory.VM, order MoveOrd
 	}
 
 	return problems, nil
+}
+
+// fittingFirst sorts what is true before what isn't.
+func fittingFirst(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case a:
+		return -1
+	default:
+		return 1
+	}
 }

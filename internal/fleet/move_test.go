@@ -13,13 +13,14 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/placement"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab/expiry"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
 // mover is a wish for a VM on kvm1 whose disk both hosts reach.
-func mover(t *testing.T, l *lab.Lab, words string) Desired {
+func mover(t *testing.T, l *lab.Lab, words string) placement.Desired {
 	t.Helper()
 
 	d := guest(l, lab.Name(t), words)

@@ -2,6 +2,7 @@ package fleet
 
 import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/placement"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/records"
 )
 
@@ -25,6 +26,12 @@ type (
 	Glance = inventory.Glance
 	// Outcome says how a VM came to be off.
 	Outcome = inventory.Outcome
+	// Desired is what a VM is to be.
+	Desired = placement.Desired
+	// Placement restricts the hosts for a VM.
+	Placement = placement.Placement
+	// AntiAffinity keeps a VM away from others.
+	AntiAffinity = placement.AntiAffinity
 )
 
 // Kinds of errors, told apart with errors.Is.
@@ -40,6 +47,15 @@ var (
 	ErrAmbiguous     = inventory.ErrAmbiguous
 	ErrDuplicateHost = inventory.ErrDuplicateHost
 	ErrLocked        = records.ErrLocked
+	ErrNoHost        = placement.ErrNoHost
+	ErrShared        = placement.ErrShared
+)
+
+// What is done if a change needs a restart.
+const (
+	PolicyLive    = placement.PolicyLive
+	PolicyRestart = placement.PolicyRestart
+	PolicyStage   = placement.PolicyStage
 )
 
 // DefaultGracePeriod is how long a guest may take to shut down when nothing else is said.

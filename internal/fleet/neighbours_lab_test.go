@@ -11,15 +11,16 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/hostrecord"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/placement"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
 )
 
 // loner is a wish for a light VM that shares a host with none of its kind.
-func loner(t *testing.T, l *lab.Lab, name string) Desired {
+func loner(t *testing.T, l *lab.Lab, name string) placement.Desired {
 	t.Helper()
 
 	d := light(t, l, name, map[string]string{"app": "web"})
-	d.Placement.AntiAffinity = &AntiAffinity{Labels: d.Metadata.Labels, Required: true}
+	d.Placement.AntiAffinity = &placement.AntiAffinity{Labels: d.Metadata.Labels, Required: true}
 
 	return d
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/placement"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/records"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/hostset"
@@ -54,8 +55,8 @@ func (f *Fleet) ownDiskBlockers(ctx context.Context, vm *inventory.VM, to *inven
 		if why := ownDiskPoolMisfit(ctx, to, o); why != "" {
 			blockers = append(blockers, migration.Blocker{
 				Reason: migration.DisksNotLiveMigratable, Status: status.False,
-				Attribute: ownDiskAttribute(key, "pool"),
-				Message: fmt.Sprintf("%s was made with the VM (volume %s/%s), and %s", ownDiskTitle(key), o.Pool, o.Volume,
+				Attribute: placement.OwnDiskAttribute(key, "pool"),
+				Message: fmt.Sprintf("%s was made with the VM (volume %s/%s), and %s", placement.OwnDiskTitle(key), o.Pool, o.Volume,
 					why),
 				Remedy: fmt.Sprintf("Make and start storage pool %q on host %q, with the same path.", o.Pool, to.Name),
 			})
@@ -81,7 +82,7 @@ func ownDiskPoolMisfit(ctx context.Context, to *inventory.Host, o domain.OwnDisk
 		return fmt.Sprintf("storage pool %q of host %q is not active", o.Pool, to.Name)
 	}
 
-	if why := unfitPool(pool); why != "" {
+	if why := placement.UnfitPool(pool); why != "" {
 		return why
 	}
 

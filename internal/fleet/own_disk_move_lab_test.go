@@ -15,13 +15,14 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/firstboot"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/placement"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/turn"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/storage"
 )
 
 // overlaid adds a disk that is an overlay on an image of the host's pool, which it makes: 8 MiB of content.
-func overlaid(t *testing.T, l *lab.Lab, host, pool, dir string, d *Desired) (image string) {
+func overlaid(t *testing.T, l *lab.Lab, host, pool, dir string, d *placement.Desired) (image string) {
 	t.Helper()
 
 	image = dir + "/" + pool + "/base"
@@ -40,7 +41,7 @@ func overlaid(t *testing.T, l *lab.Lab, host, pool, dir string, d *Desired) (ima
 }
 
 // overlayOwner is a wish for a light VM with an overlay, a disk and a medium of its own.
-func overlayOwner(t *testing.T, l *lab.Lab, host, pool, dir string) (d Desired, image string) {
+func overlayOwner(t *testing.T, l *lab.Lab, host, pool, dir string) (d placement.Desired, image string) {
 	t.Helper()
 
 	d = light(t, l, lab.Name(t), nil)

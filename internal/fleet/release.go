@@ -306,7 +306,7 @@ func (r *release) rise(ctx context.Context, s hostrecord.Step, restore bool) err
 			return nil
 		}
 
-		release, err := r.fleet.admit(ctx, vm)
+		release, err := r.fleet.Admit(ctx, vm)
 		if err != nil {
 			return err
 		}

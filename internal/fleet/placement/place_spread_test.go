@@ -1,4 +1,4 @@
-package fleet
+package placement
 
 import (
 	"fmt"
@@ -17,7 +17,7 @@ func TestSortCandidates_spreadsVMsThatAreOff(t *testing.T) {
 
 	const hosts, vms, size = 30, 600, 4 << 30
 
-	f := &Fleet{Inventory: &inventory.Inventory{}}
+	p := &Planner{hosts: &inventory.Inventory{}}
 	memory := uint64(size)
 	d := Desired{Spec: domain.Spec{Name: "off", Memory: domain.Memory{Size: &memory}}}
 	d.Metadata.RunStrategy = "Halted"
@@ -41,7 +41,7 @@ func TestSortCandidates_spreadsVMsThatAreOff(t *testing.T) {
 		candidates := make([]candidate, hosts)
 		for i, a := range all {
 			candidates[i] = candidate{Reply: a}
-			candidates[i].judgeMemory(f, d)
+			candidates[i].judgeMemory(p, d)
 		}
 
 		sortCandidates(candidates)

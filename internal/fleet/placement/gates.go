@@ -1,4 +1,4 @@
-package fleet
+package placement
 
 import (
 	"fmt"
@@ -47,7 +47,7 @@ var gates = []gate{
 // where those of the VM are of no use to the firmware that is wanted.
 func fitsVariables(a inventory.Reply, vm *inventory.VM, want domain.Firmware) []inventory.Problem {
 	have := vm.Firmware()
-	if have.Type == nil || *have.Type != "efi" || !have.Outdates(want) || resetsNVRAM(a.Info) {
+	if have.Type == nil || *have.Type != "efi" || !have.Outdates(want) || ResetsNVRAM(a.Info) {
 		return nil
 	}
 
@@ -88,4 +88,9 @@ func fitsVersions(a inventory.Reply, s domain.Spec) []inventory.Problem {
 	}
 
 	return problems
+}
+
+// ResetsNVRAM says whether the host can start VMs with new variables.
+func ResetsNVRAM(info *libvirt.HostInfo) bool {
+	return info.Driver == "QEMU" && info.LibvirtVersion.AtLeast(8, 1, 0)
 }

@@ -1,4 +1,4 @@
-package fleet
+package placement
 
 import (
 	"context"
@@ -14,27 +14,29 @@ import (
 // Cordon keeps VMs from coming to the host, for this and every other run,
 // until Uncordon. A host that carries the mark already is told the reason anew;
 // one that carries that of another id is ErrExists.
-func (f *Fleet) Cordon(ctx context.Context, name, id, why string) error {
-	return f.cordon(ctx, name, id, why, nil)
+func (p *Planner) Cordon(ctx context.Context, name, id, why string) error {
+	return p.CordonFor(ctx, name, id, why, nil)
 }
 
-// cordon is Cordon, for a drain where there is one: the mark and the steps are written
+// CordonFor is Cordon, for a drain if evacuation says what it records: the mark and the steps are written
 // at once, and the mark of a drain that was left unfinished is taken over.
-func (f *Fleet) cordon(ctx context.Context, name, id, why string, d *drain) error {
-	h, err := f.UsableHost(name)
+func (p *Planner) CordonFor(
+	ctx context.Context, name, id, why string, evacuation func() *hostrecord.Evacuation,
+) error {
+	h, err := p.hosts.UsableHost(name)
 	if err != nil {
 		return err
 	}
 
 	// Whoever is placing or starting a VM now has it there before the mark, and
 	// whoever comes next sees the mark.
-	resume, err := f.endArrivals(ctx, h)
+	resume, err := p.endArrivals(ctx, h)
 	if err != nil {
 		return err
 	}
 	defer resume()
 
-	unlock, err := f.lockPlacing(ctx, h)
+	unlock, err := p.lockPlacing(ctx, h)
 	if err != nil {
 		return err
 	}
@@ -42,10 +44,10 @@ func (f *Fleet) cordon(ctx context.Context, name, id, why string, d *drain) erro
 
 	defer h.Forget()
 
-	return f.ChangeRecord(ctx, h, func(r *hostrecord.Record) error {
+	return p.records.ChangeRecord(ctx, h, func(r *hostrecord.Record) error {
 		switch {
-		case r.Cordon == nil, r.Cordon.ID != id && d != nil && r.Abandoned():
-			r.Cordon = &hostrecord.Cordon{ID: id, Owner: f.owner, Since: time.Now().UTC().Truncate(time.Second), Why: why}
+		case r.Cordon == nil, r.Cordon.ID != id && evacuation != nil && r.Abandoned():
+			r.Cordon = &hostrecord.Cordon{ID: id, Owner: p.owner, Since: time.Now().UTC().Truncate(time.Second), Why: why}
 		case r.Cordon.ID != id:
 			return &inventory.Error{
 				Host: name, Kind: inventory.ErrExists, Detail: r.Cordon.Text(name),
@@ -55,8 +57,8 @@ func (f *Fleet) cordon(ctx context.Context, name, id, why string, d *drain) erro
 			r.Cordon.Why = why
 		}
 
-		if d != nil {
-			r.Evacuation = d.evacuation(false)
+		if evacuation != nil {
+			r.Evacuation = evacuation()
 		}
 
 		return nil
@@ -67,13 +69,13 @@ func (f *Fleet) cordon(ctx context.Context, name, id, why string, d *drain) erro
 // apply as whatever waits for that.
 const uncordonGrace = 30 * time.Second
 
-// awaitUncordoned waits until the host takes VMs again, for a while.
-func (f *Fleet) awaitUncordoned(ctx context.Context, name string) {
+// AwaitUncordoned waits until the host takes VMs again, for a while.
+func (p *Planner) AwaitUncordoned(ctx context.Context, name string) {
 	ctx, cancel := context.WithTimeout(ctx, uncordonGrace)
 	defer cancel()
 
 	for {
-		record, _, err := inventory.ReadRecord(ctx, f.Host(name))
+		record, _, err := inventory.ReadRecord(ctx, p.hosts.Host(name))
 		if err != nil || record.Cordon == nil || turn.Pause(ctx, time.Second) != nil {
 			return // Whoever goes on is told what is in the way.
 		}
@@ -82,13 +84,13 @@ func (f *Fleet) awaitUncordoned(ctx context.Context, name string) {
 
 // Uncordon lets VMs come to the host again. A mark of another id stays,
 // and none is what was wanted.
-func (f *Fleet) Uncordon(ctx context.Context, name, id string) error {
-	h, err := f.UsableHost(name)
+func (p *Planner) Uncordon(ctx context.Context, name, id string) error {
+	h, err := p.hosts.UsableHost(name)
 	if err != nil {
 		return err
 	}
 
-	return f.ChangeRecord(ctx, h, func(r *hostrecord.Record) error {
+	return p.records.ChangeRecord(ctx, h, func(r *hostrecord.Record) error {
 		if r.Cordon != nil && r.Cordon.ID == id {
 			r.Cordon = nil
 		}
@@ -118,9 +120,9 @@ func (c *candidate) judgeCordon(ctx context.Context) {
 	}
 }
 
-// cordonBlocker is what a cordoned target says to a VM that would come,
+// CordonBlocker is what a cordoned target says to a VM that would come,
 // nil where it isn't cordoned.
-func cordonBlocker(ctx context.Context, a inventory.Reply) (*migration.Blocker, error) {
+func CordonBlocker(ctx context.Context, a inventory.Reply) (*migration.Blocker, error) {
 	mark, err := cordonOf(ctx, a)
 	if err != nil || mark == nil {
 		return nil, err

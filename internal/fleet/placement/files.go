@@ -1,4 +1,4 @@
-package fleet
+package placement
 
 import (
 	"context"
@@ -13,10 +13,10 @@ import (
 
 // fitsFiles says which files that the VM needs are not on the host, and
 // which may not be: problems where it can't run without them, else doubts.
-func (f *Fleet) fitsFiles(
+func (p *Planner) fitsFiles(
 	ctx context.Context, h *inventory.Host, d Desired, runs bool,
 ) (problems, doubts []inventory.Problem) {
-	found := f.FindFiles(ctx, h, slices.Compact(slices.Sorted(maps.Values(d.Files))))
+	found := p.hosts.FindFiles(ctx, h, slices.Compact(slices.Sorted(maps.Values(d.Files))))
 
 	for _, attribute := range slices.Sorted(maps.Keys(d.Files)) {
 		file := d.Files[attribute]
@@ -58,7 +58,7 @@ const remedyOfFiles = "Correct the path, or put the file there first. If another
 	"makes it, take the path from an attribute of that resource that is known after apply: that isn't looked for."
 
 // judgeFiles looks for the VM's files on the hosts that fit otherwise.
-func (f *Fleet) judgeFiles(ctx context.Context, all []candidate, d Desired) {
+func (p *Planner) judgeFiles(ctx context.Context, all []candidate, d Desired) {
 	if len(d.Files) == 0 {
 		return
 	}
@@ -68,7 +68,7 @@ func (f *Fleet) judgeFiles(ctx context.Context, all []candidate, d Desired) {
 	for i := range all {
 		if c := &all[i]; len(c.problems) == 0 {
 			wg.Go(func() {
-				c.problems, c.doubts = f.fitsFiles(ctx, c.Host, d, status.StartsOnCreate(d.strategy()))
+				c.problems, c.doubts = p.fitsFiles(ctx, c.Host, d, status.StartsOnCreate(d.Strategy()))
 			})
 		}
 	}
@@ -79,7 +79,7 @@ func (f *Fleet) judgeFiles(ctx context.Context, all []candidate, d Desired) {
 
 // runsOn says whether the VM will run after the change.
 func (d Desired) runsOn(vm *inventory.VM) bool {
-	switch d.powerAction(vm) {
+	switch d.PowerAction(vm) {
 	case status.Start:
 		return true
 	case status.Stop:

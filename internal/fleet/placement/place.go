@@ -1,8 +1,9 @@
-package fleet
+package placement
 
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -13,6 +14,9 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/policy"
 )
+
+// ErrNoHost means that no host can take the VM.
+var ErrNoHost = errors.New("no host can take the VM")
 
 // candidate is one host that was considered for a VM.
 type candidate struct {
@@ -25,23 +29,23 @@ type candidate struct {
 	crowded  bool                // it has VMs that this one would rather avoid
 }
 
-// place chooses a host for a new VM and reserves its memory there. The
+// Place chooses a host for a new VM and reserves its memory there. The
 // reservation is held against other runs too, until defined is called, which
 // must be after the host has the VM's definition. Until release, which does
 // that as well, no drain of this run begins to empty the host.
-func (f *Fleet) place(ctx context.Context, d Desired) (_ *inventory.Host, defined, release func(), _ error) {
+func (p *Planner) Place(ctx context.Context, d Desired) (_ *inventory.Host, defined, release func(), _ error) {
 	for tried := map[string]bool{}; ; {
-		h, err := f.choose(ctx, d, tried)
+		h, err := p.choose(ctx, d, tried)
 		if err != nil {
 			return nil, nil, nil, err
 		}
 
-		arrived, err := f.beginArrival(ctx, h)
+		arrived, err := p.beginArrival(ctx, h)
 		if err != nil {
 			return nil, nil, nil, err
 		}
 
-		defined, err := f.placeOn(ctx, h, d)
+		defined, err := p.placeOn(ctx, h, d)
 		if defined != nil {
 			return h, defined, func() { defined(); arrived() }, nil
 		}
@@ -57,15 +61,15 @@ func (f *Fleet) place(ctx context.Context, d Desired) (_ *inventory.Host, define
 }
 
 // placeOn reserves room on the host; it returns nil if the VM does not fit there.
-func (f *Fleet) placeOn(ctx context.Context, h *inventory.Host, d Desired) (release func(), _ error) {
-	unlock, err := f.lockPlacing(ctx, h)
+func (p *Planner) placeOn(ctx context.Context, h *inventory.Host, d Desired) (release func(), _ error) {
+	unlock, err := p.lockPlacing(ctx, h)
 	if err != nil {
 		return nil, err
 	}
 
 	// With the lock in hand the host's answer can't be outrun by another
 	// run; if it no longer fits, look elsewhere.
-	fits, err := f.reserve(ctx, h, d)
+	fits, err := p.reserve(ctx, h, d)
 	if err != nil || !fits {
 		unlock()
 
@@ -73,20 +77,20 @@ func (f *Fleet) placeOn(ctx context.Context, h *inventory.Host, d Desired) (rele
 	}
 
 	return sync.OnceFunc(func() {
-		f.giveBack(h, d.Spec.Name)
+		p.giveBack(h, d.Spec.Name)
 		unlock()
 	}), nil
 }
 
 // choose returns the best host that was not tried yet.
-func (f *Fleet) choose(ctx context.Context, d Desired, tried map[string]bool) (*inventory.Host, error) {
-	candidates, err := f.candidates(ctx, d)
+func (p *Planner) choose(ctx context.Context, d Desired, tried map[string]bool) (*inventory.Host, error) {
+	candidates, err := p.candidates(ctx, d)
 	if err != nil {
 		return nil, err
 	}
 
 	if d.Metadata.Host == "" { // Where there is no choice, the start of the VM tells of everything.
-		f.judgeFiles(ctx, candidates, d)
+		p.judgeFiles(ctx, candidates, d)
 	}
 
 	for _, c := range candidates {
@@ -98,8 +102,8 @@ func (f *Fleet) choose(ctx context.Context, d Desired, tried map[string]bool) (*
 	return nil, noHost(d, candidates)
 }
 
-func (f *Fleet) reserve(ctx context.Context, h *inventory.Host, d Desired) (bool, error) {
-	candidates, err := f.candidates(ctx, d)
+func (p *Planner) reserve(ctx context.Context, h *inventory.Host, d Desired) (bool, error) {
+	candidates, err := p.candidates(ctx, d)
 	if err != nil {
 		return false, err
 	}
@@ -109,15 +113,15 @@ func (f *Fleet) reserve(ctx context.Context, h *inventory.Host, d Desired) (bool
 		return false, nil
 	}
 
-	refused, err := f.take(ctx, h, d.Spec.Name, reservationFor(d.stamp(), d.memoryOn(h)))
+	refused, err := p.take(ctx, h, d.Spec.Name, reservationFor(d.Stamp(), d.memoryOn(h)))
 
 	return len(refused) == 0, err
 }
 
 // candidates judges every host for a new VM: those that fit first, the
 // ones with the most free memory before the others, then by name.
-func (f *Fleet) candidates(ctx context.Context, d Desired) ([]candidate, error) {
-	answers, err := f.Snapshot(ctx)
+func (p *Planner) candidates(ctx context.Context, d Desired) ([]candidate, error) {
+	answers, err := p.hosts.Snapshot(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -126,7 +130,7 @@ func (f *Fleet) candidates(ctx context.Context, d Desired) ([]candidate, error) 
 
 	var wg sync.WaitGroup
 	for i, a := range answers {
-		wg.Go(func() { all[i] = f.judge(ctx, a, d) })
+		wg.Go(func() { all[i] = p.judge(ctx, a, d) })
 	}
 
 	wg.Wait()
@@ -149,7 +153,7 @@ func sortCandidates(all []candidate) {
 }
 
 // judge says whether one host can take the VM, and why not.
-func (f *Fleet) judge(ctx context.Context, a inventory.Reply, d Desired) candidate {
+func (p *Planner) judge(ctx context.Context, a inventory.Reply, d Desired) candidate {
 	c := candidate{Reply: a}
 	if a.Info != nil {
 		d.Spec.Facts = d.Spec.Facts.Complete(nil, cmp.Or(d.Spec.Arch, a.Info.Arch))
@@ -177,11 +181,11 @@ func (f *Fleet) judge(ctx context.Context, a inventory.Reply, d Desired) candida
 	}
 
 	c.judgeCordon(ctx)
-	c.problems = append(c.problems, fitsHypervisor(a, d.Spec, f.defaultType)...)
+	c.problems = append(c.problems, fitsHypervisor(a, d.Spec, p.defaultType)...)
 	c.problems = append(c.problems, fitsVersions(a, d.Spec)...)
-	c.judgeMemory(f, d)
-	c.judgeAffinity(f, d)
-	c.problems = append(c.problems, f.fitsSurroundings(ctx, a, d)...)
+	c.judgeMemory(p, d)
+	c.judgeAffinity(p, d)
+	c.problems = append(c.problems, p.fitsSurroundings(ctx, a, d)...)
 
 	return c
 }
@@ -190,28 +194,28 @@ func (c *candidate) refuse(attribute, format string, args ...any) {
 	c.problems = append(c.problems, inventory.Problem{Attribute: attribute, Detail: fmt.Sprintf(format, args...)})
 }
 
-func (c *candidate) judgeMemory(f *Fleet, d Desired) {
-	f.reservations.mu.Lock()
-	c.free = f.free(c.Reply, d.Replaces)
-	f.reservations.mu.Unlock()
+func (c *candidate) judgeMemory(p *Planner, d Desired) {
+	p.reservations.mu.Lock()
+	c.free = p.free(c.Reply, d.Replaces)
+	p.reservations.mu.Unlock()
 
 	c.resting = c.RestingMemory(d.Replaces)
 
 	if wanted := d.memoryOn(c.Host); wanted > c.free {
 		c.refuse("memory.size", "%s of memory are wanted, what QEMU needs included, %s of %s are free",
-			bytesText(wanted), bytesText(c.free), bytesText(c.MemoryLimit()))
+			inventory.BytesText(wanted), inventory.BytesText(c.free), inventory.BytesText(c.MemoryLimit()))
 	}
 }
 
-func (c *candidate) judgeAffinity(f *Fleet, d Desired) {
-	f.reservations.mu.Lock()
-	defer f.reservations.mu.Unlock()
+func (c *candidate) judgeAffinity(p *Planner, d Desired) {
+	p.reservations.mu.Lock()
+	defer p.reservations.mu.Unlock()
 
 	me := eviction.Neighbour{Name: d.Spec.Name}
 
 	if away := d.Placement.AntiAffinity; away != nil {
 		me.Avoids = away.Labels
-		other := f.conflict(c.Reply, me, d.Replaces)
+		other := p.conflict(c.Reply, me, d.Replaces)
 		c.crowded = other != ""
 
 		if c.crowded && away.Required {
@@ -220,7 +224,7 @@ func (c *candidate) judgeAffinity(f *Fleet, d Desired) {
 	}
 
 	me.Labels, me.Avoids = d.Metadata.Labels, nil
-	if other := f.conflict(c.Reply, me, d.Replaces); other != "" {
+	if other := p.conflict(c.Reply, me, d.Replaces); other != "" {
 		c.refuse("labels", "it has VM %q, which must not share a host with one that has the labels %s", other,
 			labelText(me.Labels))
 	}
@@ -306,20 +310,4 @@ func labelText(labels map[string]string) string {
 	slices.Sort(pairs)
 
 	return strings.Join(pairs, ", ")
-}
-
-// bytesText says a size in the unit that people configure it in.
-func bytesText(n uint64) string {
-	const ki, mi, gi, ti = 1 << 10, 1 << 20, 1 << 30, 1 << 40
-
-	switch {
-	case n >= ti && n%ti == 0:
-		return fmt.Sprintf("%dTi", n/ti)
-	case n >= gi && n%gi == 0:
-		return fmt.Sprintf("%dGi", n/gi)
-	case n < mi, n%mi != 0 && n < 16*mi:
-		return fmt.Sprintf("%dKi", (n+ki-1)/ki)
-	default:
-		return fmt.Sprintf("%dMi", n/mi)
-	}
 }

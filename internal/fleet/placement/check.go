@@ -1,4 +1,4 @@
-package fleet
+package placement
 
 import (
 	"context"
@@ -11,21 +11,21 @@ import (
 
 // CheckCreate says what would keep the VM from being created, as far as it
 // can be told without touching a host. An error means that nobody could tell.
-func (f *Fleet) CheckCreate(ctx context.Context, d Desired) ([]inventory.Problem, error) {
+func (p *Planner) CheckCreate(ctx context.Context, d Desired) ([]inventory.Problem, error) {
 	d.Planned = true
 
-	if p := f.checkPin(d); p != nil {
+	if p := p.CheckPin(d); p != nil {
 		return []inventory.Problem{*p}, nil
 	}
 
 	own := d.Replaces
-	existing, err := f.FindByName(ctx, d.Spec.Name)
+	existing, err := p.hosts.FindByName(ctx, d.Spec.Name)
 
 	switch {
-	case err == nil && adoptable(existing, d):
+	case err == nil && Adoptable(existing, d):
 		own = existing.UUID
 	case err == nil && existing.UUID != d.Replaces:
-		return []inventory.Problem{nameTaken(existing)}, nil
+		return []inventory.Problem{NameTaken(existing)}, nil
 	case err != nil && errors.Is(err, inventory.ErrAmbiguous):
 		return []inventory.Problem{{Attribute: "name", Summary: "Name already taken", Detail: err.Error()}}, nil
 	case err != nil && !inventory.IsNotFound(err) && !errors.Is(err, inventory.ErrUnreachable):
@@ -37,14 +37,14 @@ func (f *Fleet) CheckCreate(ctx context.Context, d Desired) ([]inventory.Problem
 		return problems, nil
 	}
 
-	candidates, err := f.candidates(ctx, d)
+	candidates, err := p.candidates(ctx, d)
 	if err != nil {
 		return nil, err
 	}
 
-	f.judgeFiles(ctx, candidates, d)
+	p.judgeFiles(ctx, candidates, d)
 
-	i, err := f.firstThatCan(ctx, candidates, document)
+	i, err := p.firstThatCan(ctx, candidates, document)
 	if err != nil {
 		return nil, err
 	}
@@ -59,7 +59,7 @@ func (f *Fleet) CheckCreate(ctx context.Context, d Desired) ([]inventory.Problem
 			return problems, nil
 		}
 
-		warnings, err := f.unchecked(ctx, d.Spec.Name)
+		warnings, err := p.unchecked(ctx, d.Spec.Name)
 
 		return append(warnings, candidates[i].doubts...), err
 	}
@@ -75,7 +75,7 @@ func (f *Fleet) CheckCreate(ctx context.Context, d Desired) ([]inventory.Problem
 
 // firstThatCan finds the first candidate without a problem whose libvirt doesn't
 // refuse the definition either, or -1. What one refuses becomes its problem.
-func (f *Fleet) firstThatCan(ctx context.Context, candidates []candidate, document string) (int, error) {
+func (p *Planner) firstThatCan(ctx context.Context, candidates []candidate, document string) (int, error) {
 	for i := range candidates {
 		c := &candidates[i]
 		if len(c.problems) > 0 {
@@ -98,8 +98,8 @@ func (f *Fleet) firstThatCan(ctx context.Context, candidates []candidate, docume
 }
 
 // unchecked warns of the hosts that can't be asked whether the name is taken.
-func (f *Fleet) unchecked(ctx context.Context, name string) ([]inventory.Problem, error) {
-	answers, err := f.Snapshot(ctx)
+func (p *Planner) unchecked(ctx context.Context, name string) ([]inventory.Problem, error) {
+	answers, err := p.hosts.Snapshot(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -118,32 +118,32 @@ func (f *Fleet) unchecked(ctx context.Context, name string) ([]inventory.Problem
 	}}, nil
 }
 
-func (f *Fleet) checkPin(d Desired) *inventory.Problem {
+func (p *Planner) CheckPin(d Desired) *inventory.Problem {
 	pin := d.Metadata.Host
-	if pin == "" || f.Host(pin) != nil {
+	if pin == "" || p.hosts.Host(pin) != nil {
 		return nil
 	}
 
 	return &inventory.Problem{
 		Attribute: "host", Summary: "Unknown host",
 		Detail: fmt.Sprintf("Host %q is not in the provider's hosts. Configured are %s.", pin,
-			inventory.QuoteList(f.HostNames())),
+			inventory.QuoteList(p.hosts.HostNames())),
 		Remedy: "Use one of the configured names, or add the host to the provider's hosts.",
 	}
 }
 
 // CheckUpdate says what would keep the change from working, as far as it can be
 // told without touching the host.
-func (f *Fleet) CheckUpdate(
+func (p *Planner) CheckUpdate(
 	ctx context.Context, uuid string, last inventory.LastKnown, d Desired,
 ) ([]inventory.Problem, error) {
 	d.Planned = true
 
-	if p := f.checkPin(d); p != nil {
+	if p := p.CheckPin(d); p != nil {
 		return []inventory.Problem{*p}, nil
 	}
 
-	vm, err := f.Find(ctx, uuid, last)
+	vm, err := p.hosts.Find(ctx, uuid, last)
 	if err != nil {
 		return nil, err
 	}
@@ -151,22 +151,22 @@ func (f *Fleet) CheckUpdate(
 	var warnings []inventory.Problem
 
 	if d.Spec.Name != vm.Name {
-		other, err := f.FindByName(ctx, d.Spec.Name)
+		other, err := p.hosts.FindByName(ctx, d.Spec.Name)
 		if err == nil && other.UUID != uuid {
-			return []inventory.Problem{nameTaken(other)}, nil
+			return []inventory.Problem{NameTaken(other)}, nil
 		}
 
-		if warnings, err = f.unchecked(ctx, d.Spec.Name); err != nil {
+		if warnings, err = p.unchecked(ctx, d.Spec.Name); err != nil {
 			return nil, err
 		}
 	}
 
-	if d.powerAction(vm) == status.Start {
-		if err := verifyStartable(vm); err != nil {
+	if d.PowerAction(vm) == status.Start {
+		if err := VerifyStartable(vm); err != nil {
 			return nil, err
 		}
 
-		refused, err := f.admissionProblems(ctx, vm)
+		refused, err := p.admissionProblems(ctx, vm)
 		if err != nil {
 			return nil, err
 		}
@@ -176,7 +176,7 @@ func (f *Fleet) CheckUpdate(
 
 	// What is new has to be where the VM is going to be.
 	a := inventory.Reply{Host: vm.On}
-	if pinned := f.Host(d.Metadata.Host); pinned != nil && !pinned.Config.Fenced {
+	if pinned := p.hosts.Host(d.Metadata.Host); pinned != nil && !pinned.Config.Fenced {
 		a.Host = pinned
 	}
 
@@ -193,10 +193,10 @@ func (f *Fleet) CheckUpdate(
 		return problems, nil
 	}
 
-	problems = append(fitsVersions(a, d.Spec), f.fitsSurroundings(ctx, a, d.changed(vm))...)
+	problems = append(fitsVersions(a, d.Spec), p.fitsSurroundings(ctx, a, d.Changed(vm))...)
 	problems = append(problems, fitsVariables(a, vm, d.Spec.Firmware)...)
 
-	missing, doubts := f.fitsFiles(ctx, a.Host, d.changed(vm), d.runsOn(vm))
+	missing, doubts := p.fitsFiles(ctx, a.Host, d.Changed(vm), d.runsOn(vm))
 	problems, warnings = append(problems, missing...), append(warnings, doubts...)
 
 	if len(problems) == 0 {
@@ -210,4 +210,11 @@ func (f *Fleet) CheckUpdate(
 	return append(warnings, explain(d, candidates, inventory.Problem{
 		Summary: "Host can't take the change", Detail: fmt.Sprintf("VM %q can't be changed", vm.Name),
 	})...), nil
+}
+
+// Adoptable says whether a VM is what an interrupted Create of this very
+// wish left behind.
+func Adoptable(vm *inventory.VM, d Desired) bool {
+	return vm.Metadata.Creating != nil && vm.Metadata.Creating.SpecHash == d.Hash() &&
+		(d.Metadata.Host == "" || d.Metadata.Host == vm.Host)
 }

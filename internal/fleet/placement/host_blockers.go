@@ -1,4 +1,4 @@
-package fleet
+package placement
 
 import (
 	"fmt"
@@ -9,9 +9,9 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
 )
 
-// unansweredBlocker says that a host could not be asked whether it can take a
+// UnansweredBlocker says that a host could not be asked whether it can take a
 // VM.
-func unansweredBlocker(h *inventory.Host, err error) migration.Blocker {
+func UnansweredBlocker(h *inventory.Host, err error) migration.Blocker {
 	return migration.Blocker{
 		Reason: migration.HostNotAvailable, Status: status.False, Attribute: "host",
 		Message: fmt.Sprintf("host %q does not answer: %v", h.Name, inventory.WithoutHost(err)),
@@ -19,8 +19,8 @@ func unansweredBlocker(h *inventory.Host, err error) migration.Blocker {
 	}
 }
 
-// unscheduledBlocker says that nothing is placed on the host unless it is named.
-func unscheduledBlocker(h *inventory.Host) []migration.Blocker {
+// UnscheduledBlocker says that nothing is placed on the host unless it is named.
+func UnscheduledBlocker(h *inventory.Host) []migration.Blocker {
 	if !h.Config.Unschedulable {
 		return nil
 	}
@@ -32,9 +32,9 @@ func unscheduledBlocker(h *inventory.Host) []migration.Blocker {
 	}}
 }
 
-// labelBlocker says that the host lacks labels that the VM's placement asks
+// LabelBlocker says that the host lacks labels that the VM's placement asks
 // for. It is a doubt in a plan that names the host: the same apply may change them.
-func labelBlocker(vm *inventory.VM, h *inventory.Host, certainty status.Truth) []migration.Blocker {
+func LabelBlocker(vm *inventory.VM, h *inventory.Host, certainty status.Truth) []migration.Blocker {
 	if policy.HasLabels(h.Config.Labels, vm.Metadata.HostLabels) {
 		return nil
 	}

@@ -1,4 +1,4 @@
-package fleet
+package placement
 
 import (
 	"errors"
@@ -48,7 +48,7 @@ func allSilent(d Desired, candidates []candidate) error {
 	return e
 }
 
-func nameTaken(vm *inventory.VM) inventory.Problem {
+func NameTaken(vm *inventory.VM) inventory.Problem {
 	return inventory.Problem{
 		Attribute: "name", Summary: "Name already taken",
 		Detail: fmt.Sprintf("A VM named %q exists already on host %q, with UUID %s.", vm.Name, vm.Host, vm.UUID),

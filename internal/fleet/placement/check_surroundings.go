@@ -1,4 +1,4 @@
-package fleet
+package placement
 
 import (
 	"context"
@@ -10,10 +10,10 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
-// changed leaves of the wish only the disks and interfaces whose source is new:
+// Changed leaves of the wish only the disks and interfaces whose source is new:
 // a VM that runs on a network which was removed since is no reason to
 // refuse more memory.
-func (d Desired) changed(vm *inventory.VM) Desired {
+func (d Desired) Changed(vm *inventory.VM) Desired {
 	have := vm.DeclaredSpec()
 
 	d.Spec.Facts = changedFacts(d.Spec, have)
@@ -30,7 +30,7 @@ func (d Desired) changed(vm *inventory.VM) Desired {
 		is, ok := have.Disks[key]
 		path := id
 
-		if ref := volumeRef(id); ref != nil && ref.Pool != "" {
+		if ref := VolumeRef(id); ref != nil && ref.Pool != "" {
 			path = d.Spec.Disks[key].Source.File + d.Spec.Disks[key].Source.Block
 		}
 
@@ -39,7 +39,7 @@ func (d Desired) changed(vm *inventory.VM) Desired {
 		}
 	}
 
-	made := renamedOwnDisks(vm.Metadata.OwnDisks, d.OwnDisks)
+	made := RenamedOwnDisks(vm.Metadata.OwnDisks, d.OwnDisks)
 	d.OwnDisks = maps.Clone(d.OwnDisks)
 
 	for key := range d.OwnDisks {
@@ -54,14 +54,14 @@ func (d Desired) changed(vm *inventory.VM) Desired {
 }
 
 // fitsSurroundings checks that the networks, bridges and volumes are there.
-func (f *Fleet) fitsSurroundings(ctx context.Context, a inventory.Reply, d Desired) []inventory.Problem {
+func (p *Planner) fitsSurroundings(ctx context.Context, a inventory.Reply, d Desired) []inventory.Problem {
 	problems := append(fitsNetworks(ctx, a, d), fitsOwnDisks(ctx, a, d)...)
-	problems = append(problems, fitsDevices(ctx, a, d.Spec, f.defaultType)...)
+	problems = append(problems, fitsDevices(ctx, a, d.Spec, p.defaultType)...)
 
 	for _, key := range slices.Sorted(maps.Keys(d.Volumes)) {
 		path := d.Volumes[key]
 
-		_, err := existingVolume(ctx, a.Host, path)
+		_, err := ExistingVolume(ctx, a.Host, path)
 		if err == nil {
 			continue
 		}

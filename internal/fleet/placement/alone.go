@@ -1,4 +1,4 @@
-package fleet
+package placement
 
 import (
 	"context"
@@ -145,8 +145,8 @@ func giveUp(host string, e *inventory.Entry) string {
 // Alone returns an error (ErrShared) when another VM of the fleet that runs, or
 // that its host starts, has the VM's name or writes to one of its disks. It asks
 // no host that has answered lately. A VM that is not found is not judged.
-func (f *Fleet) Alone(ctx context.Context, uuid string, d Desired) error {
-	answers, err := f.Snapshot(ctx)
+func (p *Planner) Alone(ctx context.Context, uuid string, d Desired) error {
+	answers, err := p.hosts.Snapshot(ctx)
 	if err != nil {
 		return err
 	}
@@ -172,14 +172,14 @@ func (f *Fleet) Alone(ctx context.Context, uuid string, d Desired) error {
 	return nil
 }
 
-// claimBlockers are the VMs that keep a running VM from the target: they have its
+// ClaimBlockers are the VMs that keep a running VM from the target: they have its
 // name, or a disk that it writes to, as that host sees it.
-func (f *Fleet) claimBlockers(ctx context.Context, vm *inventory.VM, to *inventory.Host) ([]migration.Blocker, error) {
+func (p *Planner) ClaimBlockers(ctx context.Context, vm *inventory.VM, to *inventory.Host) ([]migration.Blocker, error) {
 	if !vm.Active {
 		return nil, nil
 	}
 
-	answers, err := f.Snapshot(ctx)
+	answers, err := p.hosts.Snapshot(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -202,7 +202,7 @@ func rivalBlockers(answers []inventory.Reply, c claim) []migration.Blocker {
 // notAlone is what keeps a new VM from being started on a host. own is the UUID
 // of the VM that it replaces or completes.
 func notAlone(answers []inventory.Reply, d Desired, own, host string) []inventory.Problem {
-	if !status.StartsOnCreate(d.strategy()) {
+	if !status.StartsOnCreate(d.Strategy()) {
 		return nil
 	}
 
@@ -239,9 +239,9 @@ func (d Desired) newUses(have []domain.DiskUse) []domain.DiskUse {
 	return uses
 }
 
-// startAlone starts a VM with a name and disks that no other one has. Two that
+// StartAlone starts a VM with a name and disks that no other one has. Two that
 // want one disk are started one after another, so that the second one is told.
-func (f *Fleet) startAlone(ctx context.Context, vm *inventory.VM, start func() error) error {
+func (p *Planner) StartAlone(ctx context.Context, vm *inventory.VM, start func() error) error {
 	c := claimOf(vm, vm.Host)
 
 	names := []string{"starting/" + c.name}
@@ -252,14 +252,14 @@ func (f *Fleet) startAlone(ctx context.Context, vm *inventory.VM, start func() e
 	slices.Sort(names)
 
 	for _, name := range slices.Compact(names) {
-		unlock, err := f.mutexes.Lock(ctx, name)
+		unlock, err := p.mutexes.Lock(ctx, name)
 		if err != nil {
 			return err
 		}
 		defer unlock()
 	}
 
-	answers, err := f.Snapshot(ctx)
+	answers, err := p.hosts.Snapshot(ctx)
 	if err != nil {
 		return err
 	}

@@ -1,7 +1,8 @@
-package fleet
+package placement
 
 import (
 	"context"
+	"fmt"
 	"sync"
 
 	"golang.org/x/sync/semaphore"
@@ -25,50 +26,50 @@ func newArrivals(hosts []*inventory.Host) map[*inventory.Host]*semaphore.Weighte
 // beginArrival keeps this run from cordoning the host until done is called: a VM
 // that was placed or started there before the cordon is seen by the drain that
 // follows it. It must not be nested.
-func (f *Fleet) beginArrival(ctx context.Context, h *inventory.Host) (done func(), err error) {
-	if err := f.arrivals[h].Acquire(ctx, 1); err != nil {
+func (p *Planner) beginArrival(ctx context.Context, h *inventory.Host) (done func(), err error) {
+	if err := p.arrivals[h].Acquire(ctx, 1); err != nil {
 		return nil, err
 	}
 
-	return func() { f.arrivals[h].Release(1) }, nil
+	return func() { p.arrivals[h].Release(1) }, nil
 }
 
 // endArrivals waits until every arrival of this run is over, and lets none begin
 // before resume is called.
-func (f *Fleet) endArrivals(ctx context.Context, h *inventory.Host) (resume func(), err error) {
-	if err := f.arrivals[h].Acquire(ctx, manyArrivals); err != nil {
+func (p *Planner) endArrivals(ctx context.Context, h *inventory.Host) (resume func(), err error) {
+	if err := p.arrivals[h].Acquire(ctx, manyArrivals); err != nil {
 		return nil, err
 	}
 
-	return func() { f.arrivals[h].Release(manyArrivals) }, nil
+	return func() { p.arrivals[h].Release(manyArrivals) }, nil
 }
 
-// admit makes a host keep room for a VM that it is to start, until release is
+// Admit makes a host keep room for a VM that it is to start, until release is
 // called: as a creation does, a start asks for memory, and for a host that isn't
 // cordoned.
 //
 // One that is restarted where it runs needs no more than memory. What it has counts
 // until it is off, and this run keeps the rest: other runs aren't kept from placing
 // VMs for as long as its guest takes to shut down.
-func (f *Fleet) admit(ctx context.Context, vm *inventory.VM) (release func(), err error) {
+func (p *Planner) Admit(ctx context.Context, vm *inventory.VM) (release func(), err error) {
 	arrived := func() {}
 
 	if !vm.Active {
-		if arrived, err = f.beginArrival(ctx, vm.On); err != nil {
+		if arrived, err = p.beginArrival(ctx, vm.On); err != nil {
 			return nil, err
 		}
 	}
 
-	unlock, err := f.lockPlacing(ctx, vm.On)
+	unlock, err := p.lockPlacing(ctx, vm.On)
 	if err != nil {
 		arrived()
 
 		return nil, err
 	}
 
-	refused, err := f.admission(ctx, vm)
+	refused, err := p.admission(ctx, vm)
 	if err == nil && len(refused) == 0 {
-		refused, err = f.take(ctx, vm.On, vm.Name, startReservation(vm))
+		refused, err = p.take(ctx, vm.On, vm.Name, startReservation(vm))
 	}
 
 	if err == nil {
@@ -85,11 +86,11 @@ func (f *Fleet) admit(ctx context.Context, vm *inventory.VM) (release func(), er
 	if vm.Active {
 		unlock()
 
-		return sync.OnceFunc(func() { f.giveBack(vm.On, vm.Name) }), nil
+		return sync.OnceFunc(func() { p.giveBack(vm.On, vm.Name) }), nil
 	}
 
 	return sync.OnceFunc(func() {
-		f.giveBack(vm.On, vm.Name)
+		p.giveBack(vm.On, vm.Name)
 		unlock()
 		arrived()
 	}), nil
@@ -103,9 +104,9 @@ func unlessRefused(vm *inventory.VM, blockers []migration.Blocker) error {
 	return &inventory.Error{VM: vm.Name, Host: vm.Host, Err: &migration.BlockedError{Blockers: blockers}}
 }
 
-// unlessCordoned refuses to start a VM that is off on a host that is cordoned by now.
-func (f *Fleet) unlessCordoned(ctx context.Context, vm *inventory.VM) error {
-	refused, err := f.admission(ctx, vm)
+// UnlessCordoned refuses to start a VM that is off on a host that is cordoned by now.
+func (p *Planner) UnlessCordoned(ctx context.Context, vm *inventory.VM) error {
+	refused, err := p.admission(ctx, vm)
 	if err != nil {
 		return err
 	}
@@ -114,19 +115,19 @@ func (f *Fleet) unlessCordoned(ctx context.Context, vm *inventory.VM) error {
 }
 
 // admission is the cordon that keeps a VM that is off from being started.
-func (f *Fleet) admission(ctx context.Context, vm *inventory.VM) ([]migration.Blocker, error) {
+func (p *Planner) admission(ctx context.Context, vm *inventory.VM) ([]migration.Blocker, error) {
 	if vm.Active {
 		return nil, nil
 	}
 
 	vm.On.ForgetRecord() // It may have been cordoned by now.
 
-	a, err := f.ReplyOf(ctx, vm.On)
+	a, err := p.hosts.ReplyOf(ctx, vm.On)
 	if err != nil {
 		return nil, err
 	}
 
-	mark, err := cordonBlocker(ctx, a)
+	mark, err := CordonBlocker(ctx, a)
 	if err != nil || mark == nil {
 		return nil, err
 	}
@@ -146,20 +147,20 @@ func startReservation(vm *inventory.VM) reservation {
 }
 
 // admissionProblems warn in the plan of what would refuse the start in the apply.
-func (f *Fleet) admissionProblems(ctx context.Context, vm *inventory.VM) ([]inventory.Problem, error) {
-	blockers, err := f.admission(ctx, vm)
+func (p *Planner) admissionProblems(ctx context.Context, vm *inventory.VM) ([]inventory.Problem, error) {
+	blockers, err := p.admission(ctx, vm)
 	if err != nil {
 		return nil, err
 	}
 
-	a, err := f.ReplyOf(ctx, vm.On)
+	a, err := p.hosts.ReplyOf(ctx, vm.On)
 	if err != nil {
 		return nil, err
 	}
 
-	f.reservations.mu.Lock()
-	blockers = append(blockers, f.roomBlockers(a, vm.Name, startReservation(vm))...)
-	f.reservations.mu.Unlock()
+	p.reservations.mu.Lock()
+	blockers = append(blockers, p.roomBlockers(a, vm.Name, startReservation(vm))...)
+	p.reservations.mu.Unlock()
 
 	problems := make([]inventory.Problem, 0, len(blockers))
 	for _, b := range blockers {
@@ -170,4 +171,19 @@ func (f *Fleet) admissionProblems(ctx context.Context, vm *inventory.VM) ([]inve
 	}
 
 	return problems, nil
+}
+
+// VerifyStartable refuses to start a stopped VM as long as a host is silent:
+// nobody can say that it does not run there.
+func VerifyStartable(vm *inventory.VM) error {
+	if len(vm.SilentHosts) == 0 {
+		return nil
+	}
+
+	return &inventory.Error{
+		VM: vm.Name, Host: vm.SilentHosts[0], Kind: inventory.ErrUnreachable,
+		Detail: fmt.Sprintf("it is not started, since it may be running on %s, which can't be asked",
+			inventory.QuoteList(vm.SilentHosts)),
+		Remedy: "Bring the host back; or, if it is off for good, set its fenced = true.",
+	}
 }

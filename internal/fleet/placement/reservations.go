@@ -1,4 +1,4 @@
-package fleet
+package placement
 
 import (
 	"context"
@@ -43,16 +43,16 @@ func reservationFor(m domain.Metadata, bytes uint64) reservation {
 
 // take reserves room for a VM, unless something keeps the host from taking
 // it by now: that is what refused says.
-func (f *Fleet) take(
+func (p *Planner) take(
 	ctx context.Context, h *inventory.Host, name string, r reservation,
 ) (refused []migration.Blocker, err error) {
 	for {
-		a, err := f.ReplyOf(ctx, h)
+		a, err := p.hosts.ReplyOf(ctx, h)
 		if err != nil {
 			return nil, err
 		}
 
-		if refused, current := f.takeOf(a, name, r); current {
+		if refused, current := p.takeOf(a, name, r); current {
 			return refused, nil
 		}
 
@@ -65,56 +65,56 @@ func (f *Fleet) take(
 // takeOf takes room by what the host said. If that is not its last word, nothing
 // is taken: what was reserved then may have become a VM since, so that
 // neither counts it.
-func (f *Fleet) takeOf(a inventory.Reply, name string, r reservation) (refused []migration.Blocker, current bool) {
-	f.reservations.mu.Lock()
-	defer f.reservations.mu.Unlock()
+func (p *Planner) takeOf(a inventory.Reply, name string, r reservation) (refused []migration.Blocker, current bool) {
+	p.reservations.mu.Lock()
+	defer p.reservations.mu.Unlock()
 
 	if !a.Host.SaidLast(a.View) {
 		return nil, false
 	}
 
-	if refused = f.roomBlockers(a, name, r); len(refused) > 0 {
+	if refused = p.roomBlockers(a, name, r); len(refused) > 0 {
 		return refused, true
 	}
 
-	if f.reservations.byHost == nil {
-		f.reservations.byHost = make(map[string]map[string]reservation)
+	if p.reservations.byHost == nil {
+		p.reservations.byHost = make(map[string]map[string]reservation)
 	}
 
-	if f.reservations.byHost[a.Host.Name] == nil {
-		f.reservations.byHost[a.Host.Name] = make(map[string]reservation)
+	if p.reservations.byHost[a.Host.Name] == nil {
+		p.reservations.byHost[a.Host.Name] = make(map[string]reservation)
 	}
 
-	f.reservations.byHost[a.Host.Name][name] = r
+	p.reservations.byHost[a.Host.Name][name] = r
 
 	return nil, true
 }
 
 // giveBack ends what take has reserved.
-func (f *Fleet) giveBack(h *inventory.Host, name string) {
-	f.reservations.mu.Lock()
-	defer f.reservations.mu.Unlock()
+func (p *Planner) giveBack(h *inventory.Host, name string) {
+	p.reservations.mu.Lock()
+	defer p.reservations.mu.Unlock()
 
-	delete(f.reservations.byHost[h.Name], name)
+	delete(p.reservations.byHost[h.Name], name)
 }
 
 // roomBlockers are what keeps the host from taking the VM of that name
 // beside those that it has and those that are on their way there. The
 // reservations' mutex must be held.
-func (f *Fleet) roomBlockers(a inventory.Reply, name string, r reservation) []migration.Blocker {
+func (p *Planner) roomBlockers(a inventory.Reply, name string, r reservation) []migration.Blocker {
 	var blockers []migration.Blocker
 
-	if free := f.free(a, r.uuid); free < r.bytes {
+	if free := p.free(a, r.uuid); free < r.bytes {
 		blockers = append(blockers, migration.Blocker{
 			Reason: migration.InsufficientMemory, Status: status.False, Attribute: "memory.size",
 			Message: fmt.Sprintf("the VM needs %s of memory there, what QEMU needs included, and of the %s that host %q "+
-				"may commit %s are free", bytesText(r.bytes), bytesText(a.MemoryLimit()), a.Host.Name, bytesText(free)),
+				"may commit %s are free", inventory.BytesText(r.bytes), inventory.BytesText(a.MemoryLimit()), a.Host.Name, inventory.BytesText(free)),
 			Remedy: "Stop or move other VMs, or raise the host's memory_limit.",
 		})
 	}
 
 	me := eviction.Neighbour{Name: name, Labels: r.labels, Avoids: r.avoids}
-	if other := f.conflict(a, me, r.uuid); other != "" {
+	if other := p.conflict(a, me, r.uuid); other != "" {
 		blockers = append(blockers, migration.Blocker{
 			Reason: migration.AntiAffinity, Status: status.False, Attribute: "placement.anti_affinity",
 			Message: fmt.Sprintf("host %q has VM %q, which it must not share a host with", a.Host.Name, other),
@@ -128,17 +128,17 @@ func (f *Fleet) roomBlockers(a inventory.Reply, name string, r reservation) []mi
 
 // free is how many bytes may still be committed on the host when the VM
 // with the UUID has left. The reservations' mutex must be held.
-func (f *Fleet) free(a inventory.Reply, leaving string) uint64 {
+func (p *Planner) free(a inventory.Reply, leaving string) uint64 {
 	limit := a.MemoryLimit()
 
-	return limit - min(limit, a.Committed(leaving)+f.reserved(a))
+	return limit - min(limit, a.Committed(leaving)+p.reserved(a))
 }
 
 // reserved is how many bytes are promised on the host beside what the VMs
 // have that it said it has: a VM is there for a moment before its
 // reservation ends. The reservations' mutex must be held.
-func (f *Fleet) reserved(a inventory.Reply) uint64 {
-	byName := f.reservations.byHost[a.Host.Name]
+func (p *Planner) reserved(a inventory.Reply) uint64 {
+	byName := p.reservations.byHost[a.Host.Name]
 	if len(byName) == 0 {
 		return 0
 	}
@@ -157,19 +157,19 @@ func (f *Fleet) reserved(a inventory.Reply) uint64 {
 	return sum
 }
 
-// ofRoom says that a blocker of that reason is about who else is on the target.
-func ofRoom(reason string) bool {
+// OfRoom says that a blocker of that reason is about who else is on the target.
+func OfRoom(reason string) bool {
 	return reason == migration.InsufficientMemory || reason == migration.AntiAffinity
 }
 
 // company are the VMs on the host, and those on their way there, without
 // the one with the UUID, which leaves. The reservations' mutex must be held.
-func (f *Fleet) company(a inventory.Reply, leaving string) []eviction.Neighbour {
+func (p *Planner) company(a inventory.Reply, leaving string) []eviction.Neighbour {
 	var all []eviction.Neighbour
 
 	for _, e := range a.View.Domains {
-		p := e.Parse()
-		if p.Err != nil || p.Definition() == nil || e.UUID == leaving || f.leftBehind(a.Host, e) {
+		parsed := e.Parse()
+		if parsed.Err != nil || parsed.Definition() == nil || e.UUID == leaving || p.leftBehind(a.Host, e) {
 			continue
 		}
 
@@ -177,7 +177,7 @@ func (f *Fleet) company(a inventory.Reply, leaving string) []eviction.Neighbour 
 		all = append(all, eviction.Neighbour{Name: e.Name, Labels: m.Labels, Avoids: m.Avoids})
 	}
 
-	for name, r := range f.reservations.byHost[a.Host.Name] {
+	for name, r := range p.reservations.byHost[a.Host.Name] {
 		all = append(all, eviction.Neighbour{Name: name, Labels: r.labels, Avoids: r.avoids})
 	}
 
@@ -186,7 +186,7 @@ func (f *Fleet) company(a inventory.Reply, leaving string) []eviction.Neighbour 
 
 // leftBehind says that a domain is only a definition that its VM left on the
 // host, as far as is known without a question.
-func (f *Fleet) leftBehind(on *inventory.Host, e *inventory.Entry) bool {
+func (p *Planner) leftBehind(on *inventory.Host, e *inventory.Entry) bool {
 	if e.Active() {
 		return false
 	}
@@ -195,16 +195,16 @@ func (f *Fleet) leftBehind(on *inventory.Host, e *inventory.Entry) bool {
 		return true
 	}
 
-	return slices.ContainsFunc(f.Configured, func(h *inventory.Host) bool { return h != on && h.HasActive(e.UUID) })
+	return slices.ContainsFunc(p.hosts.Configured, func(h *inventory.Host) bool { return h != on && h.HasActive(e.UUID) })
 }
 
 // conflict is a VM on the host, or on its way there, that must not share it
 // with me, whichever of the two says so; "" is none. The VM with the UUID
 // leaves. The reservations' mutex must be held.
-func (f *Fleet) conflict(a inventory.Reply, me eviction.Neighbour, leaving string) string {
+func (p *Planner) conflict(a inventory.Reply, me eviction.Neighbour, leaving string) string {
 	found := ""
 
-	for _, other := range f.company(a, leaving) {
+	for _, other := range p.company(a, leaving) {
 		if me.Excludes(other) && (found == "" || other.Name < found) {
 			found = other.Name
 		}
@@ -225,42 +225,69 @@ type placingLock struct {
 // lockPlacing keeps other runs from placing VMs on the host. Who gets the
 // lock for this run makes the host be asked anew, since others may have placed
 // VMs until now.
-func (f *Fleet) lockPlacing(ctx context.Context, h *inventory.Host) (unlock func(), err error) {
-	f.reservations.mu.Lock()
-	if f.reservations.holding == nil {
-		f.reservations.holding = make(map[string]*placingLock)
+func (p *Planner) lockPlacing(ctx context.Context, h *inventory.Host) (unlock func(), err error) {
+	p.reservations.mu.Lock()
+	if p.reservations.holding == nil {
+		p.reservations.holding = make(map[string]*placingLock)
 	}
 
-	p := f.reservations.holding[h.Name]
-	if p == nil {
-		p = &placingLock{}
-		f.reservations.holding[h.Name] = p
+	l := p.reservations.holding[h.Name]
+	if l == nil {
+		l = &placingLock{}
+		p.reservations.holding[h.Name] = l
 	}
-	f.reservations.mu.Unlock()
+	p.reservations.mu.Unlock()
 
-	p.mu.Lock()
-	defer p.mu.Unlock()
+	l.mu.Lock()
+	defer l.mu.Unlock()
 
-	if p.users == 0 {
-		_, release, err := f.Lock(ctx, h, "placement", "placing VMs on")
+	if l.users == 0 {
+		_, release, err := p.records.Lock(ctx, h, "placement", "placing VMs on")
 		if err != nil {
 			return nil, err
 		}
 
-		p.release = release
+		l.release = release
 
 		h.Forget()
 	}
 
-	p.users++
+	l.users++
 
 	return func() {
-		p.mu.Lock()
-		defer p.mu.Unlock()
+		l.mu.Lock()
+		defer l.mu.Unlock()
 
-		p.users--
-		if p.users == 0 {
-			p.release()
+		l.users--
+		if l.users == 0 {
+			l.release()
 		}
 	}, nil
+}
+
+// RoomOn is what a host has room for.
+func (p *Planner) RoomOn(a inventory.Reply) eviction.Host {
+	p.reservations.mu.Lock()
+	defer p.reservations.mu.Unlock()
+
+	return eviction.Host{Name: a.Host.Name, Free: p.free(a, ""), Machines: p.company(a, "")}
+}
+
+// FreeMemory is how many bytes may still be committed on the host when the VM with the UUID has left.
+func (p *Planner) FreeMemory(a inventory.Reply, leaving string) uint64 {
+	p.reservations.mu.Lock()
+	defer p.reservations.mu.Unlock()
+
+	return p.free(a, leaving)
+}
+
+// CrowdedBlockers are what keeps the host from taking the VM of that name, with that metadata
+// and so much memory, in addition to those that it has and those that are on their way there.
+func (p *Planner) CrowdedBlockers(
+	a inventory.Reply, name string, m domain.Metadata, bytes uint64,
+) []migration.Blocker {
+	p.reservations.mu.Lock()
+	defer p.reservations.mu.Unlock()
+
+	return p.roomBlockers(a, name, reservationFor(m, bytes))
 }

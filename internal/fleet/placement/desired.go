@@ -1,6 +1,12 @@
-package fleet
+package placement
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"maps"
+	"slices"
+
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/firstboot"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
@@ -87,13 +93,13 @@ type AntiAffinity struct {
 	Required bool
 }
 
-// stamp is the metadata of a new VM.
-func (d Desired) stamp() domain.Metadata { return d.stampOn(domain.Metadata{}) }
+// Stamp is the metadata of a new VM.
+func (d Desired) Stamp() domain.Metadata { return d.StampOn(domain.Metadata{}) }
 
-// stampOn is the metadata that the wish leaves on a VM which has some
+// StampOn is the metadata that the wish leaves on a VM which has some
 // already: what whoever moves it later has to know of its placement comes along,
 // and whatever else is recorded there stays.
-func (d Desired) stampOn(m domain.Metadata) domain.Metadata {
+func (d Desired) StampOn(m domain.Metadata) domain.Metadata {
 	want := d.Metadata
 	m.Labels, m.SharedDisks = want.Labels, want.SharedDisks
 	m.ExtraDevices = want.ExtraDevices
@@ -108,8 +114,8 @@ func (d Desired) stampOn(m domain.Metadata) domain.Metadata {
 	return m
 }
 
-// strategy is the run strategy, Always when none is declared for a new VM.
-func (d Desired) strategy() string {
+// Strategy is the run strategy, Always when none is declared for a new VM.
+func (d Desired) Strategy() string {
 	if d.Metadata.RunStrategy == "" {
 		return status.Always
 	}
@@ -117,8 +123,8 @@ func (d Desired) strategy() string {
 	return d.Metadata.RunStrategy
 }
 
-// powerAction is what the run strategy asks for, as the VM is now.
-func (d Desired) powerAction(vm *inventory.VM) status.Action {
+// PowerAction is what the run strategy asks for, as the VM is now.
+func (d Desired) PowerAction(vm *inventory.VM) status.Action {
 	return status.Power(d.Metadata.RunStrategy, vm.Status(), vm.Phase(), vm.StatusReason())
 }
 
@@ -137,4 +143,36 @@ func (d Desired) memoryOn(h *inventory.Host) uint64 {
 	}
 
 	return d.memory() + domain.NewOverhead(d.Spec)
+}
+
+// Declares says that the wish decides about the own disk of a key.
+func (d Desired) Declares(key string) bool {
+	switch ofKey(key) {
+	case domain.MediumKey:
+		return d.Spec.Medium != nil
+	case domain.IgnitionKey:
+		return d.Spec.Ignition != nil
+	default:
+		return d.Spec.Disks != nil
+	}
+}
+
+// Hash identifies the wish, so that an interrupted Create is known again.
+func (d Desired) Hash() string {
+	hash := domain.SpecHash(d.Spec)
+	for _, key := range slices.Sorted(maps.Keys(d.OwnDisks)) {
+		o := d.OwnDisks[key]
+		hash += fmt.Sprintf("\n%q %q %q %q %d %q", key, o.Pool, o.Image, o.Clone, o.Bytes, o.OnDestroy)
+		if o.Content != "" {
+			hash += " " + o.Content
+		}
+	}
+
+	if len(d.OwnDisks) == 0 {
+		return hash
+	}
+
+	sum := sha256.Sum256([]byte(hash))
+
+	return hex.EncodeToString(sum[:])
 }
