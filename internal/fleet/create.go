@@ -11,6 +11,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/lease"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migrate"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/placement"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/records"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
@@ -188,7 +189,7 @@ func (f *Fleet) bringUp(ctx context.Context, h *inventory.Host, id string, d pla
 	if status.StartsOnCreate(d.Strategy()) {
 		if err := f.startNew(ctx, h, id); err != nil {
 			// An order whose answer didn't come may have been carried out.
-			return f.undo(ctx, h, id, unseen && refused(err) && ctx.Err() == nil, err)
+			return f.undo(ctx, h, id, unseen && migrate.Refused(err) && ctx.Err() == nil, err)
 		}
 
 		unseen = false

@@ -87,7 +87,7 @@ func (f *Fleet) Drain(ctx context.Context, want Drain) ([]hostrecord.Step, error
 
 	d := &drain{
 		Drain: want, fleet: f, host: h, since: time.Now().UTC().Truncate(time.Second),
-		turns: turn.NewSlots(f.queue.Limits().OutboundPerHost), failed: make(map[string][]string),
+		turns: turn.NewSlots(f.Queue.Limits().OutboundPerHost), failed: make(map[string][]string),
 		ends:     turn.NewSlots(endsAtOnce),
 		unmarked: make(map[string]bool), underWay: make(map[string]bool), looks: turn.NewSlots(1),
 	}
@@ -150,7 +150,7 @@ func (d *drain) prepare(ctx context.Context) error {
 	}
 
 	if blocked := eviction.Blocked(steps); len(blocked) > 0 {
-		return &inventory.Error{Host: d.Host, Kind: ErrBlocked, Detail: BlockedText(d.Host, blocked), Remedy: BlockedRemedy}
+		return &inventory.Error{Host: d.Host, Kind: migration.ErrBlocked, Detail: BlockedText(d.Host, blocked), Remedy: BlockedRemedy}
 	}
 
 	return d.fleet.CordonFor(ctx, d.Host, d.ID, d.Why, func() *hostrecord.Evacuation { return d.evacuation(false) })
@@ -220,7 +220,7 @@ func (f *Fleet) concludeAbandoned(ctx context.Context, onItsWay error) error {
 		return nil //nolint:nilerr // Whoever has it, or whatever it is, is seen by the next look.
 	}
 
-	_, err = f.concludeInterrupted(ctx, e.vm, inventory.LastKnown{Host: e.vm.Host, HostUUID: e.vm.HostUUID},
+	_, err = f.ConcludeInterrupted(ctx, e.vm, inventory.LastKnown{Host: e.vm.Host, HostUUID: e.vm.HostUUID},
 		migration.Options{})
 	if inventory.IsNotFound(err) {
 		return nil

@@ -16,6 +16,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/hostrecord"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/lease"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migrate"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/placement"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/policy"
@@ -253,7 +254,7 @@ func TestLab_drainOutOfTime(t *testing.T) {
 	steps, err := f.Drain(ctx, Drain{Host: from.Name, ID: "m", Why: "a test"})
 	t.Logf("it ended %s after its deadline", time.Since(deadline).Round(time.Millisecond))
 
-	if !errors.Is(err, ErrNotMoved) || resultsOf(steps) != "endless=Failed external=Failed" {
+	if !errors.Is(err, migrate.ErrNotMoved) || resultsOf(steps) != "endless=Failed external=Failed" {
 		t.Fatalf("%s, %v", resultsOf(steps), err)
 	}
 
@@ -314,7 +315,7 @@ func TestLab_drainPolicyTimeout(t *testing.T) {
 	defer cancel()
 
 	steps, err := f.Drain(ctx, Drain{Host: from.Name, ID: "m", Why: "a test"})
-	if !errors.Is(err, ErrNotMoved) || ctx.Err() != nil {
+	if !errors.Is(err, migrate.ErrNotMoved) || ctx.Err() != nil {
 		t.Fatalf("%v, %v", err, ctx.Err())
 	}
 
@@ -397,7 +398,7 @@ func TestLab_drainsThatFleeToEachOther(t *testing.T) {
 
 		failed++
 
-		if !errors.Is(err, ErrBlocked) && !errors.Is(err, ErrNotMoved) {
+		if !errors.Is(err, ErrBlocked) && !errors.Is(err, migrate.ErrNotMoved) {
 			t.Errorf("host %s: %v", hosts[i].Name, err)
 		}
 
@@ -520,7 +521,7 @@ func TestLab_pinnedMeanwhileStays(t *testing.T) {
 			Step: eviction.Step{UUID: vm.UUID, Name: vm.Name, Method: method, Target: to.Name},
 		}}}
 
-		if _, err := d.try(t.Context(), 0, eviction.Rule{}); !errors.Is(err, errStays) {
+		if _, err := d.try(t.Context(), 0, eviction.Rule{}); !errors.Is(err, migrate.ErrStays) {
 			t.Errorf("%s: %v", method, err)
 		}
 

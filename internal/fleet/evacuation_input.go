@@ -9,6 +9,7 @@ import (
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/eviction"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migrate"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/records"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
@@ -230,7 +231,7 @@ func (f *Fleet) evacuee(
 
 	options := migration.Tune(m.On(in.Host), rule.Options, in.MigrationPolicies, f.migration).Options
 
-	inspected, err := inspect(ctx, vm)
+	inspected, err := migrate.Inspect(ctx, vm)
 	if err != nil {
 		return m, err
 	}
@@ -259,7 +260,7 @@ func (f *Fleet) evacuee(
 	if persistent := vm.Entry.Parse().Persistent; vm.Active && rule.Fallback == eviction.ColdMigrate && persistent != nil {
 		inspected.State, inspected.Reason, inspected.Facts = libvirt.Shutoff, "Shutdown", persistent.Mobility()
 		inspected.Refusals, inspected.Unasked = nil, nil
-		shareOwn(ctx, vm, &inspected.Facts)
+		migrate.ShareOwn(ctx, vm, &inspected.Facts)
 
 		cold, err := f.ways(ctx, inspected, vm, others, options)
 		if err != nil {

@@ -123,13 +123,13 @@ func exclusion(vm *inventory.VM, a inventory.Reply) []migration.Blocker {
 func (f *Fleet) wayTo(
 	ctx context.Context, machine migration.Machine, vm *inventory.VM, to *inventory.Host, o migration.Options,
 ) (blockers []migration.Blocker, load migration.Load, err error) {
-	if blockers, err = f.preflightTo(ctx, vm, machine, to, o); err != nil {
+	if blockers, err = f.PreflightTo(ctx, vm, machine, to, o); err != nil {
 		return nil, load, err
 	}
 
 	blockers = slices.DeleteFunc(blockers, func(b migration.Blocker) bool { return placement.OfRoom(b.Reason) })
 	if len(migration.Blocking(blockers)) == 0 {
-		load = migration.LoadTo(ctx, f.headedFor(ctx, vm, machine, to), vm.On.Conn, to.Conn, o)
+		load = migration.LoadTo(ctx, f.HeadedFor(ctx, vm, machine, to), vm.On.Conn, to.Conn, o)
 	}
 
 	return blockers, load, nil

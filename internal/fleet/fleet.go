@@ -5,6 +5,7 @@ import (
 	"sync"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migrate"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/placement"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/records"
@@ -37,6 +38,7 @@ type Fleet struct {
 	*inventory.Inventory
 	*records.Store
 	*placement.Planner
+	*migrate.Mover
 
 	defaultType string
 	// defaultEviction is for VMs without a strategy, migration for what no migration and no policy says.
@@ -45,12 +47,9 @@ type Fleet struct {
 	owner           string
 	log             *slog.Logger
 	mutexes         turn.Mutexes
-	// bringing is held, by host and file, while an image is brought there.
-	bringing   turn.Mutexes
-	unfinished unfinished
-	queue      *turn.Queue
-	closeOnce  sync.Once
-	background sync.WaitGroup
+	unfinished      unfinished
+	closeOnce       sync.Once
+	background      sync.WaitGroup
 }
 
 // New prepares a fleet. It checks the URIs and does no I/O.
@@ -68,14 +67,13 @@ func New(cfg Config) (*Fleet, error) {
 	store := records.NewStore(inv, records.Config{
 		Owner: cfg.Owner, Log: log, DefaultEvictionStrategy: cfg.DefaultEvictionStrategy, Migration: cfg.Migration,
 	})
+	planner := placement.NewPlanner(inv, store, placement.Config{Owner: cfg.Owner, DefaultType: cfg.DefaultDomainType})
 	f := &Fleet{
-		Inventory: inv, Store: store,
-		Planner:     placement.NewPlanner(inv, store, placement.Config{Owner: cfg.Owner, DefaultType: cfg.DefaultDomainType}),
+		Inventory: inv, Store: store, Planner: planner,
+		Mover:       migrate.NewMover(inv, store, planner, migrate.Config{Owner: cfg.Owner, Limits: cfg.MigrationLimits, Log: log}),
 		defaultType: cfg.DefaultDomainType, owner: cfg.Owner, log: log,
 		defaultEviction: cfg.DefaultEvictionStrategy, migration: cfg.Migration,
 	}
-	f.queue = turn.NewQueue(cfg.MigrationLimits, f.trafficNow)
-
 	return f, nil
 }
 
@@ -87,6 +85,7 @@ func (f *Fleet) Close() error {
 		f.unfinished.releaseAll()
 		f.EndRenewals()
 		f.background.Wait()
+		f.AwaitReleases()
 		f.AwaitRenewals()
 
 		err = f.Inventory.Close()

@@ -2,6 +2,8 @@ package fleet
 
 import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migrate"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/placement"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/records"
 )
@@ -30,6 +32,10 @@ type (
 	Desired = placement.Desired
 	// Placement restricts the hosts for a VM.
 	Placement = placement.Placement
+	// MoveOrder asks for a migration.
+	MoveOrder = migrate.MoveOrder
+	// MoveCandidate is a host that a VM may move to.
+	MoveCandidate = migrate.MoveCandidate
 	// AntiAffinity keeps a VM away from others.
 	AntiAffinity = placement.AntiAffinity
 )
@@ -48,6 +54,7 @@ var (
 	ErrDuplicateHost = inventory.ErrDuplicateHost
 	ErrLocked        = records.ErrLocked
 	ErrNoHost        = placement.ErrNoHost
+	ErrBlocked       = migration.ErrBlocked
 	ErrShared        = placement.ErrShared
 )
 

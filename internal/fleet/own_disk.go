@@ -22,11 +22,6 @@ import (
 // maxVolumeName bounds what a volume's name has of its VM's and its disk's.
 const maxVolumeName = 150
 
-// storage is the storage of the fleet's hosts.
-func (f *Fleet) storage() *storage.Storage {
-	return &storage.Storage{Hosts: f.Connections(), Lock: f.LockOn, Log: f.log}
-}
-
 // settleOwnDisks says which volumes the own disks of a wish are, and writes them
 // into its specification. have are the disks that were made before. Those that
 // are new are marked as being made: the volumes come after the record, so that
@@ -112,7 +107,7 @@ func (f *Fleet) nameOwnDisk(ctx context.Context, h *inventory.Host, id, vm, key 
 		}
 	}
 
-	if err := f.storage().EnsureActive(ctx, h.Name, o.Pool); err != nil {
+	if err := f.Storage().EnsureActive(ctx, h.Name, o.Pool); err != nil {
 		return fail(err)
 	}
 
@@ -150,13 +145,10 @@ func (f *Fleet) nameOwnDisk(ctx context.Context, h *inventory.Host, id, vm, key 
 		}
 	}
 
-	o.Path = poolPath(*is.Path, o.Volume)
+	o.Path = path.Join(*is.Path, o.Volume)
 
 	return nil
 }
-
-// poolPath is where a pool of files has a volume.
-func poolPath(pool, volume string) string { return path.Join(pool, volume) }
 
 // fileName leaves of a name what is plain in every file name.
 func fileName(name string) string {
@@ -207,7 +199,7 @@ func (f *Fleet) makeOwnDisks(
 			return e
 		}
 
-		f.showShared(ctx, h, o.Pool)
+		f.ShowShared(ctx, h, o.Pool)
 
 		o.Making = false
 		records[key] = o
@@ -217,7 +209,7 @@ func (f *Fleet) makeOwnDisks(
 }
 
 func (f *Fleet) makeOwnDisk(ctx context.Context, h *inventory.Host, id string, o domain.OwnDisk, d storage.Disk) error {
-	s := f.storage()
+	s := f.Storage()
 	if err := s.EnsureActive(ctx, h.Name, o.Pool); err != nil {
 		return err
 	}

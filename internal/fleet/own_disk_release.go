@@ -38,7 +38,7 @@ func (f *Fleet) checkOwnDisks(ctx context.Context, vm *inventory.VM, all bool) e
 			continue
 		}
 
-		err := f.storage().EnsureActive(ctx, vm.On.Name, o.Pool)
+		err := f.Storage().EnsureActive(ctx, vm.On.Name, o.Pool)
 		if err == nil {
 			if _, err = vm.On.Conn.PoolVolume(ctx, o.Pool, o.Volume); inventory.IsNotFound(err) {
 				err = nil
@@ -81,12 +81,12 @@ func (f *Fleet) releaseOwnDisk(
 		Hosts: all.Named(h.Name), Others: all.Without(h.Name),
 	}
 
-	pools := hostset.Found(f.storage().Pool(ctx, r.Hosts, o.Pool))
+	pools := hostset.Found(f.Storage().Pool(ctx, r.Hosts, o.Pool))
 	if len(pools) > 0 && pools[0].Value.Shared {
 		r.Hosts, r.Others = all, nil
 	}
 
-	return f.storage().Release(ctx, r)
+	return f.Storage().Release(ctx, r)
 }
 
 // releaseOwnDisks removes the disks of a VM that goes. It returns those that

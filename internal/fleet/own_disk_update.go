@@ -127,12 +127,12 @@ func (u *update) growOwnDisk(ctx context.Context, key string, bytes uint64) erro
 
 	if bytes > 0 {
 		hosts := u.fleet.Connections().Named(u.vm.Host)
-		if pools := hostset.Found(u.fleet.storage().Pool(ctx, hosts, o.Pool)); len(pools) > 0 && pools[0].Value.Shared {
+		if pools := hostset.Found(u.fleet.Storage().Pool(ctx, hosts, o.Pool)); len(pools) > 0 && pools[0].Value.Shared {
 			hosts = u.fleet.Connections().Present()
 		}
 
 		ref := storage.Ref{Pool: o.Pool, Name: o.Volume}
-		if err := u.fleet.storage().Grow(ctx, hosts, u.vm.Host, ref, bytes, false); err != nil {
+		if err := u.fleet.Storage().Grow(ctx, hosts, u.vm.Host, ref, bytes, false); err != nil {
 			return &inventory.Error{
 				VM: u.vm.Name, Host: u.vm.Host, Err: err,
 				Detail: fmt.Sprintf("giving disk %q %s", key, inventory.BytesText(bytes)),

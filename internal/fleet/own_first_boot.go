@@ -49,7 +49,7 @@ func (f *Fleet) keepsFirstBoot(
 		return false, nil
 	}
 
-	if err := f.storage().EnsureActive(ctx, h.Name, is.Pool); err != nil {
+	if err := f.Storage().EnsureActive(ctx, h.Name, is.Pool); err != nil {
 		return false, err
 	}
 

@@ -93,7 +93,7 @@ func TestLab_mediumBrokenOff(t *testing.T) {
 	// Another medium, broken off when it was made and the drive had the first one still.
 	d = seeded(t, l, pool, "two")
 
-	held, unlock, now, err := f.lockWhereItIs(t.Context(), id, lastOf(vm), "updating", nil)
+	held, unlock, now, err := f.LockWhereItIs(t.Context(), id, lastOf(vm), "updating", nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -43,7 +43,7 @@ func (f *Fleet) start(ctx context.Context, vm *inventory.VM) error {
 		return vm.On.Conn.StartDomain(ctx, vm.UUID)
 	})
 	if err == nil && vm.ManagedSave {
-		f.setClockOfSaved(ctx, vm)
+		f.SetClockOfSaved(ctx, vm)
 	}
 
 	return err
@@ -212,14 +212,14 @@ func (f *Fleet) rouse(ctx context.Context, vm *inventory.VM) (bool, error) {
 // resume lets a guest go on that stands still.
 func (f *Fleet) resume(ctx context.Context, vm *inventory.VM) error {
 	if vm.Stranded {
-		return f.revive(ctx, vm, *vm.OpenMigration())
+		return f.Revive(ctx, vm, *vm.OpenMigration())
 	}
 
 	if err := vm.On.Conn.ResumeDomain(ctx, vm.UUID); err != nil {
 		return err
 	}
 
-	f.setClock(ctx, vm.On, vm)
+	f.SetClock(ctx, vm.On, vm)
 
 	return nil
 }
@@ -280,7 +280,7 @@ func (f *Fleet) waitOff(ctx context.Context, vm *inventory.VM, until time.Time) 
 	ctx, cancel := context.WithDeadlineCause(ctx, until, errTimeIsUp)
 	defer cancel()
 
-	off, err := f.await(ctx, vm, func(d *libvirt.Domain) bool { return d == nil || !d.Active() })
+	off, err := inventory.Await(ctx, vm, func(d *libvirt.Domain) bool { return d == nil || !d.Active() })
 	if errors.Is(err, errTimeIsUp) {
 		return false, nil
 	}

@@ -24,7 +24,7 @@ import (
 func (f *Fleet) Update(ctx context.Context, uuid string, last inventory.LastKnown, d placement.Desired) (*inventory.VM, error) {
 	ctx = inventory.AsOneOperation(ctx)
 
-	held, unlock, vm, err := f.lockWhereItIs(ctx, uuid, last, "updating", &d.Migration)
+	held, unlock, vm, err := f.LockWhereItIs(ctx, uuid, last, "updating", &d.Migration)
 	if err != nil {
 		return vm, err
 	}
@@ -32,7 +32,7 @@ func (f *Fleet) Update(ctx context.Context, uuid string, last inventory.LastKnow
 
 	// Nobody is at it any more, and what is left to do with one that stands still is done below.
 	if record := vm.OpenMigration(); record != nil && !vm.Stranded {
-		if vm, err = f.closeRecord(held, vm, *record, nil); err != nil {
+		if vm, err = f.CloseRecord(held, vm, *record, nil); err != nil {
 			return vm, err
 		}
 	}
@@ -101,7 +101,7 @@ func (u *update) run(ctx context.Context) error {
 	}
 
 	if !u.want.Transient {
-		now, err := u.fleet.ensureDefined(ctx, u.vm)
+		now, err := u.fleet.EnsureDefined(ctx, u.vm)
 		if err != nil {
 			return err
 		}
@@ -156,14 +156,14 @@ func (u *update) run(ctx context.Context) error {
 		return err
 	}
 
-	if err := u.fleet.removeStale(ctx, u.vm); err != nil {
+	if err := u.fleet.RemoveStale(ctx, u.vm); err != nil {
 		return err
 	}
 
 	u.vm.StaleHosts = nil
 
 	var err error
-	u.vm, err = u.fleet.releaseLeft(ctx, u.vm, nil, false)
+	u.vm, err = u.fleet.ReleaseLeft(ctx, u.vm, nil, false)
 
 	return err
 }

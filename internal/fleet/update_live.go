@@ -123,7 +123,7 @@ func (u *update) awaitBalloon(ctx context.Context, bytes uint64) error {
 
 	var size uint64
 
-	_, err := u.fleet.await(ctx, u.vm, func(d *libvirt.Domain) bool {
+	_, err := inventory.Await(ctx, u.vm, func(d *libvirt.Domain) bool {
 		if d == nil || !d.Active() {
 			return true
 		}

@@ -1,4 +1,4 @@
-package fleet
+package migrate
 
 import (
 	"context"
@@ -96,9 +96,9 @@ func (m *move) bringImages(ctx context.Context, machine migration.Machine) error
 
 // bringImage brings one, once however many VMs need it.
 func (m *move) bringImage(ctx context.Context, image missingImage) error {
-	f := m.fleet
+	mv := m.mover
 
-	unlock, err := f.bringing.Lock(ctx, m.to.Name+" "+image.path)
+	unlock, err := mv.bringing.Lock(ctx, m.to.Name+" "+image.path)
 	if err != nil {
 		return err
 	}
@@ -109,10 +109,10 @@ func (m *move) bringImage(ctx context.Context, image missingImage) error {
 		return err
 	}
 
-	f.log.InfoContext(ctx, "bringing an image", "name", m.vm.Name, "source", m.from.Name, "target", m.to.Name,
+	mv.log.InfoContext(ctx, "bringing an image", "name", m.vm.Name, "source", m.from.Name, "target", m.to.Name,
 		"storage_pool", image.ref.Pool, "volume", image.ref.Name)
 
-	err = f.storage().Bring(ctx, m.from.Name, m.to.Name, image.ref)
+	err = mv.records.Storage().Bring(ctx, m.from.Name, m.to.Name, image.ref)
 	if err != nil && ctx.Err() != nil {
 		return errors.Join(context.Cause(ctx), err)
 	}

@@ -1,4 +1,4 @@
-package fleet
+package migrate
 
 import (
 	"context"
@@ -26,19 +26,19 @@ import (
 //
 // A target that is cordoned is waited for, though not for long: Terraform may end
 // its maintenance in the same apply. As long as that lasts the VM stays, and the
-// error is ErrBlocked.
+// error is migration.ErrBlocked.
 //
 // When ctx ends a migration is aborted, which takes seconds, unless the guest
 // is on the target already. A VM that another run moves elsewhere at that
 // time is left to it, and the error is ErrBusy.
-func (f *Fleet) Move(
+func (mv *Mover) Move(
 	ctx context.Context, uuid string, last inventory.LastKnown, target string, o migration.Options,
 ) (*inventory.VM, migration.State, error) {
-	vm, how, err := f.moveAfter(ctx, uuid, last, wish{target: target, options: o, priority: turn.PriorityUser},
+	vm, how, err := mv.moveAfter(ctx, uuid, last, Request{Target: target, Options: o, Priority: turn.PriorityUser},
 		func(ctx context.Context, vm *inventory.VM, last inventory.LastKnown) (*inventory.VM, error) {
-			vm, err := f.concludeFor(ctx, vm, last, MoveOrder{Target: target, Options: o})
+			vm, err := mv.concludeFor(ctx, vm, last, MoveOrder{Target: target, Options: o})
 			if err == nil && vm.Host != target {
-				f.AwaitUncordoned(ctx, target)
+				mv.placement.AwaitUncordoned(ctx, target)
 			}
 
 			return vm, err
@@ -47,46 +47,55 @@ func (f *Fleet) Move(
 	return vm, how.state, err
 }
 
-// wish is where and how a VM is to be moved.
-type wish struct {
-	target   string
-	options  migration.Options
-	priority int
-	// starts says that a VM which is off is started as soon as it is there.
-	starts bool
+// Request is where and how a VM is to be moved.
+type Request struct {
+	Target   string
+	Options  migration.Options
+	Priority int
+	// Starts says that a VM which is off is started as soon as it is there.
+	Starts bool
 	// unlessPinnedHere says that a VM which its configuration pins to where it is stays.
 	unlessPinnedHere bool
 }
 
-// moveInTurn is Move for one that has another priority among those that wait,
+// MoveInTurn is Move for one that has another priority among those that wait,
 // and that moves the VM on from where another run brings it, but not from
-// where its configuration wants it by now. The move that it returns says how it
-// went.
-func (f *Fleet) moveInTurn(
-	ctx context.Context, uuid string, last inventory.LastKnown, w wish,
-) (*inventory.VM, *move, error) {
+// where its configuration wants it by now.
+func (mv *Mover) MoveInTurn(
+	ctx context.Context, uuid string, last inventory.LastKnown, w Request,
+) (*inventory.VM, Left, error) {
 	w.unlessPinnedHere = true
 
-	return f.moveAfter(ctx, uuid, last, w, func(ctx context.Context, vm *inventory.VM,
+	now, m, err := mv.moveAfter(ctx, uuid, last, w, func(ctx context.Context, vm *inventory.VM,
 		last inventory.LastKnown,
 	) (*inventory.VM, error) {
-		return f.concludeInterrupted(ctx, vm, last, w.options)
+		return mv.ConcludeInterrupted(ctx, vm, last, w.Options)
 	})
+
+	return now, Left{From: m.from, Copied: m.copied, Kept: m.kept}, err
+}
+
+// Left is what a move left on the host that the VM came from.
+type Left struct {
+	From *inventory.Host
+	// Copied are the files of the disks that were copied, Kept says that the source keeps its own of them.
+	Copied []string
+	Kept   bool
 }
 
 // moveAfter is moveInTurn after another move has been brought to its end by conclude.
-func (f *Fleet) moveAfter(
-	ctx context.Context, uuid string, last inventory.LastKnown, w wish,
+func (mv *Mover) moveAfter(
+	ctx context.Context, uuid string, last inventory.LastKnown, w Request,
 	conclude func(context.Context, *inventory.VM, inventory.LastKnown) (*inventory.VM, error),
 ) (*inventory.VM, *move, error) {
 	ctx = inventory.AsOneOperation(ctx)
 
-	to, err := f.UsableHost(w.target)
+	to, err := mv.hosts.UsableHost(w.Target)
 	if err != nil {
 		return nil, &move{}, err
 	}
 
-	vm, err := f.FindNow(ctx, uuid, last)
+	vm, err := mv.hosts.FindNow(ctx, uuid, last)
 	if err == nil {
 		vm, err = conclude(ctx, vm, last)
 	}
@@ -96,7 +105,7 @@ func (f *Fleet) moveAfter(
 	}
 
 	m := &move{
-		fleet: f, vm: vm, from: vm.On, to: to, options: w.options, priority: w.priority, starts: w.starts,
+		mover: mv, vm: vm, from: vm.On, to: to, options: w.Options, priority: w.Priority, starts: w.Starts,
 		unlessPinnedHere: w.unlessPinnedHere,
 	}
 	now, err := m.locked(ctx, last)
@@ -106,7 +115,7 @@ func (f *Fleet) moveAfter(
 
 // move is one VM on its way.
 type move struct {
-	fleet    *Fleet
+	mover    *Mover
 	vm       *inventory.VM // as it was at the source
 	from, to *inventory.Host
 	// options are those that were said for this move, tuning what is in force once it begins.
@@ -134,12 +143,12 @@ type move struct {
 // locked moves the VM once it is its turn, under its lock on both hosts,
 // and returns what Move does.
 func (m *move) locked(ctx context.Context, last inventory.LastKnown) (*inventory.VM, error) {
-	f, uuid := m.fleet, m.vm.UUID
+	mv, uuid := m.mover, m.vm.UUID
 
-	f.log.InfoContext(ctx, "migration", "phase", migration.PhasePending, "name", m.vm.Name, "source", m.from.Name,
+	mv.log.InfoContext(ctx, "migration", "phase", migration.PhasePending, "name", m.vm.Name, "source", m.from.Name,
 		"target", m.to.Name)
 
-	leave, err := f.queue.Enter(ctx, uuid, m.from.Name, m.to.Name, m.priority)
+	leave, err := mv.Queue.Enter(ctx, uuid, m.from.Name, m.to.Name, m.priority)
 	if err != nil {
 		return m.vm, m.notStarted(err)
 	}
@@ -153,19 +162,19 @@ func (m *move) locked(ctx context.Context, last inventory.LastKnown) (*inventory
 		first, second = second, first
 	}
 
-	held, unlockFirst, err := f.Lock(ctx, first, uuid, "moving")
+	held, unlockFirst, err := mv.records.Lock(ctx, first, uuid, "moving")
 	if err != nil {
 		return m.vm, err
 	}
 	defer unlockFirst()
 
-	held, unlockSecond, err := f.Lock(held, second, uuid, "moving")
+	held, unlockSecond, err := mv.records.Lock(held, second, uuid, "moving")
 	if err != nil {
 		return m.vm, err
 	}
 	defer unlockSecond()
 
-	now, err := f.findSettled(held, uuid, last)
+	now, err := mv.findSettled(held, uuid, last)
 	if err != nil || now.On != m.from {
 		m.from.Forget()
 		m.to.Forget()
@@ -191,14 +200,14 @@ func (m *move) locked(ctx context.Context, last inventory.LastKnown) (*inventory
 
 func (m *move) run(ctx context.Context) error {
 	if m.unlessPinnedHere && m.vm.Metadata.Host == m.from.Name {
-		return errPinned
+		return ErrPinned
 	}
 
 	m.to.ForgetRecord()   // It may have been cordoned by now.
 	m.from.ForgetRecord() // Its policies may be others.
 
 	if len(m.vm.Metadata.Copies) > 0 {
-		now, err := m.fleet.discardCopies(ctx, m.vm, m.to)
+		now, err := m.mover.DiscardCopies(ctx, m.vm, m.to)
 		if err != nil {
 			return err
 		}
@@ -207,11 +216,11 @@ func (m *move) run(ctx context.Context) error {
 	}
 
 	var err error
-	if m.vm, err = m.fleet.releaseLeft(ctx, m.vm, m.to, false); err != nil {
+	if m.vm, err = m.mover.ReleaseLeft(ctx, m.vm, m.to, false); err != nil {
 		return err
 	}
 
-	if m.tuning, err = m.fleet.Tuning(ctx, m.vm, m.options); err != nil {
+	if m.tuning, err = m.mover.records.Tuning(ctx, m.vm, m.options); err != nil {
 		return err
 	}
 
@@ -230,13 +239,13 @@ func (m *move) run(ctx context.Context) error {
 
 	// A definition that was left behind there blocks the one that comes.
 	if slices.Contains(m.vm.StaleHosts, m.to.Name) && m.vm.Active {
-		if m.vm, err = m.fleet.ensureDefined(ctx, m.vm); err != nil {
+		if m.vm, err = m.mover.EnsureDefined(ctx, m.vm); err != nil {
 			return err
 		}
 
 		machine.Transient = false
 
-		if err := m.fleet.removeStaleOn(ctx, m.to.Name, m.vm); err != nil {
+		if err := m.mover.removeStaleOn(ctx, m.to.Name, m.vm); err != nil {
 			return err
 		}
 	}
@@ -261,7 +270,7 @@ func (m *move) run(ctx context.Context) error {
 
 // live moves a VM that runs.
 func (m *move) live(ctx context.Context, machine migration.Machine) error {
-	release, err := m.fleet.ReserveArrival(ctx, m.vm, m.to, m.to.WithOverhead(machine.Facts.Memory, m.vm.Entry))
+	release, err := m.mover.placement.ReserveArrival(ctx, m.vm, m.to, m.to.WithOverhead(machine.Facts.Memory, m.vm.Entry))
 	if err != nil {
 		return err
 	}
@@ -280,7 +289,7 @@ func (m *move) live(ctx context.Context, machine migration.Machine) error {
 	m.state, err = migration.Run(ctx, migration.Request{
 		Machine: machine, Source: m.from.Conn, Target: m.to.Conn, Address: m.to.Config.MigrationAddress,
 		PeerURI:      m.to.Config.PeerURI,
-		SourceTunnel: m.from.Config.Tunnel, TargetTunnel: m.to.Config.Tunnel, Options: m.tuning.Options, Logger: m.fleet.log,
+		SourceTunnel: m.from.Config.Tunnel, TargetTunnel: m.to.Config.Tunnel, Options: m.tuning.Options, Logger: m.mover.log,
 		Made: func(ctx context.Context, s migration.State, images []string) error {
 			m.copied = m.vm.NotOwn(images)
 
@@ -289,7 +298,7 @@ func (m *move) live(ctx context.Context, machine migration.Machine) error {
 		Progress: func(s migration.State) {
 			// From now on the target has the VM, and counts it by itself.
 			if s.Phase == migration.PhaseRunning && released.CompareAndSwap(false, true) {
-				m.fleet.background.Go(release)
+				m.mover.background.Go(release)
 			}
 		},
 	})
@@ -298,7 +307,7 @@ func (m *move) live(ctx context.Context, machine migration.Machine) error {
 	defer cancel()
 
 	if err != nil {
-		err = m.fleet.giveUp(after, m.vm.UUID, m.from, m.to, m.tuning.Options, err)
+		err = m.mover.giveUp(after, m.vm.UUID, m.from, m.to, m.tuning.Options, err)
 		m.state.FailureReason = failureReason(m.state, err)
 
 		return m.failure(ctx, err)
@@ -306,7 +315,7 @@ func (m *move) live(ctx context.Context, machine migration.Machine) error {
 
 	m.kept = *m.tuning.Options.WithDefaults().KeepSourceDisks
 	m.restoreAutostart(after, m.to)
-	m.fleet.setClock(after, m.to, m.vm)
+	m.mover.SetClock(after, m.to, m.vm)
 
 	return nil
 }
@@ -329,7 +338,7 @@ func (m *move) restoreAutostart(ctx context.Context, on *inventory.Host) {
 	}
 
 	if err := on.Conn.SetAutostart(ctx, m.vm.UUID, true); err != nil {
-		m.fleet.log.WarnContext(ctx, "autostart not set", "name", m.vm.Name, "host", on.Name, "error", err.Error())
+		m.mover.log.WarnContext(ctx, "autostart not set", "name", m.vm.Name, "host", on.Name, "error", err.Error())
 	}
 }
 
@@ -340,8 +349,8 @@ const clockTimeout = 5 * time.Second
 // find its channel again.
 const clockPoll = 250 * time.Millisecond
 
-// setClockOfSaved is setClock for a guest that goes on from its saved memory.
-func (f *Fleet) setClockOfSaved(ctx context.Context, vm *inventory.VM) {
+// SetClockOfSaved is setClock for a guest that goes on from its saved memory.
+func (mv *Mover) SetClockOfSaved(ctx context.Context, vm *inventory.VM) {
 	if spec := vm.PersistentSpec; spec == nil || spec.GuestAgent == nil || !*spec.GuestAgent {
 		return
 	}
@@ -356,16 +365,16 @@ func (f *Fleet) setClockOfSaved(ctx context.Context, vm *inventory.VM) {
 		}
 
 		if turn.Pause(ctx, clockPoll) != nil {
-			f.log.DebugContext(ctx, "guest's clock not set", "name", vm.Name, "host", vm.Host, "error", err.Error())
+			mv.log.DebugContext(ctx, "guest's clock not set", "name", vm.Name, "host", vm.Host, "error", err.Error())
 
 			return
 		}
 	}
 }
 
-// setClock makes up for the time in which the guest stood still, if it can. The
+// SetClock makes up for the time in which the guest stood still, if it can. The
 // VM, which runs on that host now, may have been read before it moved.
-func (f *Fleet) setClock(ctx context.Context, on *inventory.Host, vm *inventory.VM) {
+func (mv *Mover) SetClock(ctx context.Context, on *inventory.Host, vm *inventory.VM) {
 	if !vm.AgentConnected {
 		return
 	}
@@ -374,6 +383,6 @@ func (f *Fleet) setClock(ctx context.Context, on *inventory.Host, vm *inventory.
 	defer cancel()
 
 	if err := on.Conn.SetGuestTime(ctx, vm.UUID); err != nil {
-		f.log.DebugContext(ctx, "guest's clock not set", "name", vm.Name, "host", on.Name, "error", err.Error())
+		mv.log.DebugContext(ctx, "guest's clock not set", "name", vm.Name, "host", on.Name, "error", err.Error())
 	}
 }

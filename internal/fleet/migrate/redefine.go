@@ -1,4 +1,4 @@
-package fleet
+package migrate
 
 import (
 	"context"
@@ -9,28 +9,28 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 )
 
-// ensureDefined gives a running VM that has become transient a definition on
+// EnsureDefined gives a running VM that has become transient a definition on
 // the host that it runs on, and returns the VM as it is then. A plain
 // "virsh migrate" and a "virsh undefine" both leave such a VM: it would be gone
 // once it is off. The lock of the VM must be held.
-func (f *Fleet) ensureDefined(ctx context.Context, vm *inventory.VM) (*inventory.VM, error) {
+func (mv *Mover) EnsureDefined(ctx context.Context, vm *inventory.VM) (*inventory.VM, error) {
 	if vm.Persistent || !vm.Active {
 		return vm, nil
 	}
 
-	xml, err := f.redefinition(ctx, vm)
+	xml, err := mv.redefinition(ctx, vm)
 	if err != nil {
 		return vm, err
 	}
 
-	f.log.InfoContext(ctx, "defining a VM that had become transient", "name", vm.Name, "uuid", vm.UUID, "host", vm.Host)
+	mv.log.InfoContext(ctx, "defining a VM that had become transient", "name", vm.Name, "uuid", vm.UUID, "host", vm.Host)
 
 	if _, err := vm.On.Conn.DefineDomain(ctx, xml); err != nil {
 		return vm, fmt.Errorf("VM %q runs on host %q without a definition, and could not be defined: %w",
 			vm.Name, vm.Host, err)
 	}
 
-	now, err := f.Refresh(ctx, vm)
+	now, err := mv.hosts.Refresh(ctx, vm)
 	if err != nil {
 		return vm, err
 	}
@@ -45,10 +45,10 @@ func (f *Fleet) ensureDefined(ctx context.Context, vm *inventory.VM) (*inventory
 // redefinition is the definition that a transient VM gets: the one that it left
 // behind, if that is proven to hold the change that is staged for its next
 // start, else the one of what runs.
-func (f *Fleet) redefinition(ctx context.Context, vm *inventory.VM) (string, error) {
+func (mv *Mover) redefinition(ctx context.Context, vm *inventory.VM) (string, error) {
 	if len(vm.Metadata.Staged) > 0 {
 		for _, name := range vm.StaleHosts {
-			d, err := f.Host(name).Conn.Domain(ctx, vm.UUID)
+			d, err := mv.hosts.Host(name).Conn.Domain(ctx, vm.UUID)
 			if inventory.IsNotFound(err) {
 				continue
 			}

@@ -1,4 +1,4 @@
-package fleet
+package migrate
 
 import (
 	"context"
@@ -20,7 +20,7 @@ import (
 // removed. Until that is gone it is the one that counts, and what is on the
 // target is unfinished.
 func (m *move) cold(ctx context.Context, machine migration.Machine) error {
-	luggage, blockers, err := migration.Pack(ctx, machine, m.from.Conn, m.to.Conn, m.tuning.Options, m.fleet.log)
+	luggage, blockers, err := migration.Pack(ctx, machine, m.from.Conn, m.to.Conn, m.tuning.Options, m.mover.log)
 	if err != nil {
 		return err
 	}
@@ -41,7 +41,7 @@ func (m *move) cold(ctx context.Context, machine migration.Machine) error {
 		return err
 	}
 
-	m.fleet.log.InfoContext(ctx, "moving definition", "name", m.vm.Name, "source", m.from.Name, "target", m.to.Name,
+	m.mover.log.InfoContext(ctx, "moving definition", "name", m.vm.Name, "source", m.from.Name, "target", m.to.Name,
 		"files", luggage.Paths())
 
 	m.stays = luggage.Stays()
@@ -172,7 +172,7 @@ func (m *move) handOver(ctx context.Context) (presence, error) {
 	}
 
 	if _, err := m.to.Conn.DefineDomain(ctx, xml); err != nil {
-		if refused(err) {
+		if Refused(err) {
 			return notThere, err
 		}
 
@@ -191,8 +191,8 @@ func (m *move) handOver(ctx context.Context) (presence, error) {
 		}
 	}
 
-	err = m.fleet.undefine(ctx, m.from, m.vm.UUID, m.stays...)
-	if err != nil && refused(err) {
+	err = Undefine(ctx, m.from, m.vm.UUID, m.stays...)
+	if err != nil && Refused(err) {
 		return madeThere, err
 	}
 
@@ -218,8 +218,8 @@ func (m *move) handOver(ctx context.Context) (presence, error) {
 	}
 }
 
-// refused says that libvirt has answered, and won't do it later.
-func refused(err error) bool {
+// Refused says that libvirt has answered, and won't do it later.
+func Refused(err error) bool {
 	return !errors.Is(err, inventory.ErrUnreachable) && !errors.Is(err, context.Canceled) &&
 		!errors.Is(err, context.DeadlineExceeded)
 }
@@ -227,10 +227,10 @@ func refused(err error) bool {
 // removeDisks removes what the source has of disks that arrived.
 func (m *move) removeDisks(ctx context.Context, paths []string) {
 	for _, path := range paths {
-		m.fleet.log.InfoContext(ctx, "removing a disk that was copied", "name", m.vm.Name, "host", m.from.Name, "file", path)
+		m.mover.log.InfoContext(ctx, "removing a disk that was copied", "name", m.vm.Name, "host", m.from.Name, "file", path)
 
 		if err := m.from.Conn.RemoveFile(ctx, path); err != nil {
-			m.fleet.log.WarnContext(ctx, "a disk that was copied was not removed", "name", m.vm.Name, "host", m.from.Name,
+			m.mover.log.WarnContext(ctx, "a disk that was copied was not removed", "name", m.vm.Name, "host", m.from.Name,
 				"file", path, "error", err.Error())
 		}
 	}
@@ -267,7 +267,7 @@ func (m *move) undoCold(ctx context.Context, luggage *migration.Luggage, there p
 		return err
 	}
 
-	_, err = m.fleet.discardCopies(ctx, m.vm, m.to)
+	_, err = m.mover.DiscardCopies(ctx, m.vm, m.to)
 
 	return err
 }
@@ -283,23 +283,23 @@ func (m *move) undefineUnstarted(ctx context.Context) error {
 	case err != nil:
 		return err
 	case d.State != libvirt.Shutoff || d.Reason != "Unknown":
-		return m.fleet.copiedTwice(m.vm, m.to)
+		return m.mover.copiedTwice(m.vm, m.to)
 	default:
-		return m.fleet.undefine(ctx, m.to, m.vm.UUID, m.stays...)
+		return Undefine(ctx, m.to, m.vm.UUID, m.stays...)
 	}
 }
 
-// discardCopies removes what moves that did not come to their end left on
+// DiscardCopies removes what moves that did not come to their end left on
 // other hosts, or on that one only: files and the definition that was made with
 // them. It takes them off the VM's metadata, and returns the VM as it
 // is then. What is on hosts that are not configured stays, and stays noted.
-func (f *Fleet) discardCopies(ctx context.Context, vm *inventory.VM, only *inventory.Host) (*inventory.VM, error) {
+func (mv *Mover) DiscardCopies(ctx context.Context, vm *inventory.VM, only *inventory.Host) (*inventory.VM, error) {
 	var failures []error
 
 	gone := map[string]bool{vm.HostUUID: true} // Here they are what the VM is made of.
 	stale := slices.Clone(vm.StaleHosts)
 
-	for _, h := range f.Configured {
+	for _, h := range mv.hosts.Configured {
 		if h.Config.Fenced || only != nil && h != only || len(vm.Metadata.Copies) == 0 {
 			continue
 		}
@@ -311,7 +311,7 @@ func (f *Fleet) discardCopies(ctx context.Context, vm *inventory.VM, only *inven
 				continue
 			}
 
-			err = f.discardOn(ctx, vm, h, copies)
+			err = mv.discardOn(ctx, vm, h, copies)
 		}
 
 		if err != nil {
@@ -330,7 +330,7 @@ func (f *Fleet) discardCopies(ctx context.Context, vm *inventory.VM, only *inven
 	changed, err := records.WriteMetadata(ctx, vm, m)
 	if err == nil && changed {
 		var now *inventory.VM
-		if now, err = f.Refresh(ctx, vm); err == nil {
+		if now, err = mv.hosts.Refresh(ctx, vm); err == nil {
 			now.StaleHosts, vm = stale, now
 		}
 	}
@@ -341,7 +341,7 @@ func (f *Fleet) discardCopies(ctx context.Context, vm *inventory.VM, only *inven
 // discardOn removes what is on one host. Where there is a definition beside what
 // was made, all had been copied, and nobody can tell whether it was started since:
 // libvirt forgets that when its daemon is restarted.
-func (f *Fleet) discardOn(ctx context.Context, vm *inventory.VM, h *inventory.Host, copies []domain.Copy) error {
+func (mv *Mover) discardOn(ctx context.Context, vm *inventory.VM, h *inventory.Host, copies []domain.Copy) error {
 	var (
 		making []domain.Copy
 		paths  []string
@@ -361,18 +361,18 @@ func (f *Fleet) discardOn(ctx context.Context, vm *inventory.VM, h *inventory.Ho
 	}
 
 	if _, err := h.Conn.Domain(ctx, vm.UUID); err == nil {
-		return f.copiedTwice(vm, h)
+		return mv.copiedTwice(vm, h)
 	} else if !inventory.IsNotFound(err) {
 		return err
 	}
 
-	f.log.InfoContext(ctx, "removing an unfinished copy", "name", vm.Name, "host", h.Name, "files", paths)
+	mv.log.InfoContext(ctx, "removing an unfinished copy", "name", vm.Name, "host", h.Name, "files", paths)
 
 	return migration.DiscardLeft(ctx, h.Conn, vm.On.Conn, paths)
 }
 
 // copiedTwice says that only a person can tell which of two VMs counts.
-func (f *Fleet) copiedTwice(vm *inventory.VM, h *inventory.Host) error {
+func (mv *Mover) copiedTwice(vm *inventory.VM, h *inventory.Host) error {
 	return &inventory.Error{
 		VM: vm.Name, Host: h.Name, Kind: inventory.ErrAmbiguous,
 		Detail: fmt.Sprintf("a move was interrupted when all was copied: host %q has its definition and its files as well, "+

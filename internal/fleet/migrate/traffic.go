@@ -1,4 +1,4 @@
-package fleet
+package migrate
 
 import (
 	"context"
@@ -22,15 +22,15 @@ const trafficTimeout = 15 * time.Second
 // their source has a job for. What a run left behind that was killed has none,
 // unless QEMU goes on by itself. It is one call per host, which waits for no
 // VM, and one for each VM that is on its way.
-func (f *Fleet) trafficNow(ctx context.Context) map[string]turn.Route {
+func (mv *Mover) trafficNow(ctx context.Context) map[string]turn.Route {
 	ctx, cancel := context.WithTimeout(ctx, trafficTimeout)
 	defer cancel()
 
-	seen := make([][]libvirt.DomainStats, len(f.Configured))
+	seen := make([][]libvirt.DomainStats, len(mv.hosts.Configured))
 
 	var all sync.WaitGroup
 
-	for i, h := range f.Configured {
+	for i, h := range mv.hosts.Configured {
 		if h.Config.Fenced {
 			continue
 		}
@@ -38,7 +38,7 @@ func (f *Fleet) trafficNow(ctx context.Context) map[string]turn.Route {
 		all.Go(func() {
 			found, err := h.Conn.Stats(ctx, libvirt.StatsState)
 			if err != nil {
-				f.log.DebugContext(ctx, "what moves on a host is not known", "host", h.Name, "error", err.Error())
+				mv.log.DebugContext(ctx, "what moves on a host is not known", "host", h.Name, "error", err.Error())
 			}
 
 			seen[i] = found
@@ -47,10 +47,10 @@ func (f *Fleet) trafficNow(ctx context.Context) map[string]turn.Route {
 
 	all.Wait()
 
-	moving := routes(f.HostNames(), seen)
+	moving := routes(mv.hosts.HostNames(), seen)
 
 	for _, uuid := range slices.Collect(maps.Keys(moving)) {
-		job, err := f.Host(moving[uuid].From).Conn.Job(ctx, uuid)
+		job, err := mv.hosts.Host(moving[uuid].From).Conn.Job(ctx, uuid)
 		if err == nil && (job == nil || !job.Type.Active()) || inventory.IsNotFound(err) {
 			delete(moving, uuid)
 		}

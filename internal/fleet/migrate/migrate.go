@@ -1,4 +1,4 @@
-package fleet
+package migrate
 
 import (
 	"context"
@@ -39,25 +39,25 @@ type MoveOrder struct {
 //
 // The record that comes with an error is that of a failed migration. It is kept
 // with the VM once something was done, so that the next reader knows.
-func (f *Fleet) Migrate(ctx context.Context, order MoveOrder) (*inventory.VM, domain.Migration, error) {
+func (mv *Mover) Migrate(ctx context.Context, order MoveOrder) (*inventory.VM, domain.Migration, error) {
 	began := time.Now()
 
-	vm, err := f.FindNow(ctx, order.UUID, order.Last)
+	vm, err := mv.hosts.FindNow(ctx, order.UUID, order.Last)
 	if err == nil {
-		vm, err = f.concludeFor(ctx, vm, order.Last, order)
+		vm, err = mv.concludeFor(ctx, vm, order.Last, order)
 	}
 
 	if err != nil {
-		return vm, f.failedOrder(order, vm, began, err), err
+		return vm, mv.failedOrder(order, vm, began, err), err
 	}
 
 	if done := vm.Metadata.Migration(order.ID); done != nil && !done.Failed {
 		return vm, *done, nil
 	}
 
-	vm, record, err := f.carryOut(ctx, order, vm)
+	vm, record, err := mv.carryOut(ctx, order, vm)
 	if err != nil && !record.Completed() {
-		record = f.failedOrder(order, vm, began, err)
+		record = mv.failedOrder(order, vm, began, err)
 	}
 
 	return vm, record, err
@@ -65,21 +65,21 @@ func (f *Fleet) Migrate(ctx context.Context, order MoveOrder) (*inventory.VM, do
 
 // carryOut moves the VM to the target, or to the best host: to the next
 // best where that turns out not to fit after all.
-func (f *Fleet) carryOut(
+func (mv *Mover) carryOut(
 	ctx context.Context, order MoveOrder, vm *inventory.VM,
 ) (*inventory.VM, domain.Migration, error) {
 	for tried := map[string]bool{}; ; {
-		to, err := f.targetOf(ctx, order, vm, tried)
+		to, err := mv.targetOf(ctx, order, vm, tried)
 		if err != nil {
 			return vm, domain.Migration{}, err
 		}
 
 		if to == vm.On {
-			return vm, f.thereAlready(order, vm), nil
+			return vm, mv.thereAlready(order, vm), nil
 		}
 
 		m := &move{
-			fleet: f, vm: vm, from: vm.On, to: to, options: order.Options, priority: order.Priority, id: order.ID,
+			mover: mv, vm: vm, from: vm.On, to: to, options: order.Options, priority: order.Priority, id: order.ID,
 			unlessPinnedElsewhere: true,
 		}
 		now, err := m.locked(ctx, order.Last)
@@ -87,8 +87,8 @@ func (f *Fleet) carryOut(
 		switch {
 		case err == nil && m.record.Start.IsZero():
 			// Somebody else moved it there while its turn was awaited.
-			return now, f.thereAlready(order, now), nil
-		case order.Target == "" && errors.Is(err, ErrBlocked) && m.record.Start.IsZero():
+			return now, mv.thereAlready(order, now), nil
+		case order.Target == "" && errors.Is(err, migration.ErrBlocked) && m.record.Start.IsZero():
 			tried[to.Name] = true
 		default:
 			return now, m.record, err
@@ -97,51 +97,51 @@ func (f *Fleet) carryOut(
 }
 
 // targetOf is the host that the VM is to move to.
-func (f *Fleet) targetOf(
+func (mv *Mover) targetOf(
 	ctx context.Context, order MoveOrder, vm *inventory.VM, tried map[string]bool,
 ) (*inventory.Host, error) {
 	if order.Target != "" {
-		return f.UsableHost(order.Target)
+		return mv.hosts.UsableHost(order.Target)
 	}
 
-	f.log.InfoContext(ctx, "migration", "phase", migration.PhaseScheduling, "name", vm.Name, "source", vm.Host)
+	mv.log.InfoContext(ctx, "migration", "phase", migration.PhaseScheduling, "name", vm.Name, "source", vm.Host)
 
-	tuning, err := f.Tuning(ctx, vm, order.Options)
+	tuning, err := mv.records.Tuning(ctx, vm, order.Options)
 	if err != nil {
 		return nil, err
 	}
 
-	candidates, err := f.moveCandidates(ctx, vm, tuning.Options, true)
+	candidates, err := mv.moveCandidates(ctx, vm, tuning.Options, true)
 	if err != nil {
 		return nil, err
 	}
 
 	for _, c := range candidates {
 		if c.Fits() && !tried[c.Host] {
-			f.log.InfoContext(ctx, "migration", "phase", migration.PhaseScheduled, "name", vm.Name, "source", vm.Host,
+			mv.log.InfoContext(ctx, "migration", "phase", migration.PhaseScheduled, "name", vm.Name, "source", vm.Host,
 				"target", c.Host)
 
-			return f.Host(c.Host), nil
+			return mv.hosts.Host(c.Host), nil
 		}
 	}
 
 	return nil, &inventory.Error{
-		VM: vm.Name, Host: vm.Host, Kind: placement.ErrNoHost, Err: ErrBlocked,
+		VM: vm.Name, Host: vm.Host, Kind: placement.ErrNoHost, Err: migration.ErrBlocked,
 		Detail: "no other host can take the VM:\n" + candidateText(candidates),
 	}
 }
 
 // thereAlready is the record of an order that asked for what is.
-func (f *Fleet) thereAlready(order MoveOrder, vm *inventory.VM) domain.Migration {
+func (mv *Mover) thereAlready(order MoveOrder, vm *inventory.VM) domain.Migration {
 	now := time.Now()
 
 	return migration.State{
 		SourceHost: vm.Host, TargetHost: vm.Host, Start: now, End: now, Phase: migration.PhaseSucceeded,
-	}.Record(order.ID, f.owner)
+	}.Record(order.ID, mv.owner)
 }
 
 // failedOrder is the record of an order that failed before anything was done.
-func (f *Fleet) failedOrder(order MoveOrder, vm *inventory.VM, began time.Time, err error) domain.Migration {
+func (mv *Mover) failedOrder(order MoveOrder, vm *inventory.VM, began time.Time, err error) domain.Migration {
 	state := migration.State{
 		TargetHost: order.Target, Start: began, End: time.Now(), Phase: migration.PhaseFailed, Failed: true,
 		FailurePlane: migration.PlaneControl, FailureReason: err.Error(),
@@ -150,16 +150,16 @@ func (f *Fleet) failedOrder(order MoveOrder, vm *inventory.VM, began time.Time, 
 		state.SourceHost = vm.Host
 	}
 
-	return state.Record(order.ID, f.owner)
+	return state.Record(order.ID, mv.owner)
 }
 
 // MigrationRecord is what the VM's metadata says of the order with that
 // id, from the snapshot; nil if it says nothing. A migration that goes on now
 // has the phase Running.
-func (f *Fleet) MigrationRecord(
+func (mv *Mover) MigrationRecord(
 	ctx context.Context, uuid string, last inventory.LastKnown, id string,
 ) (*inventory.VM, *domain.Migration, error) {
-	vm, err := f.Find(ctx, uuid, last)
+	vm, err := mv.hosts.Find(ctx, uuid, last)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -183,10 +183,10 @@ func (f *Fleet) MigrationRecord(
 // takes seconds, and waited for; the record of one that was carried out is kept
 // without its id, so that the same order may be given again. It returns the
 // record as it was, nil if there was none.
-func (f *Fleet) WithdrawMigration(
+func (mv *Mover) WithdrawMigration(
 	ctx context.Context, uuid string, last inventory.LastKnown, id string,
 ) (*domain.Migration, error) {
-	vm, err := f.FindNow(ctx, uuid, last)
+	vm, err := mv.hosts.FindNow(ctx, uuid, last)
 	if err != nil {
 		return nil, err
 	}
@@ -198,14 +198,14 @@ func (f *Fleet) WithdrawMigration(
 
 	if !record.Completed() {
 		// Whoever runs it writes down how it ended; who was killed can't.
-		f.abortJob(ctx, uuid, *record)
+		mv.abortJob(ctx, uuid, *record)
 
-		if _, err = f.concludeInterrupted(ctx, vm, last, migration.Options{}); err != nil {
+		if _, err = mv.ConcludeInterrupted(ctx, vm, last, migration.Options{}); err != nil {
 			return record, err
 		}
 	}
 
-	held, unlock, vm, err := f.lockWhereItIs(ctx, uuid, last, "withdrawing a migration of", nil)
+	held, unlock, vm, err := mv.LockWhereItIs(ctx, uuid, last, "withdrawing a migration of", nil)
 	if err != nil {
 		return record, err
 	}
@@ -226,7 +226,7 @@ func (f *Fleet) WithdrawMigration(
 		return record, err
 	}
 
-	_, err = f.ReadVM(held, vm.On, uuid)
+	_, err = mv.hosts.ReadVM(held, vm.On, uuid)
 
 	return record, err
 }

@@ -1,4 +1,4 @@
-package fleet
+package migrate
 
 import (
 	"context"
@@ -11,9 +11,9 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
 )
 
-// closeRecord completes the record of a migration that is over, and does what whoever
+// CloseRecord completes the record of a migration that is over, and does what whoever
 // ran it would have done.
-func (f *Fleet) closeRecord(
+func (mv *Mover) CloseRecord(
 	ctx context.Context, vm *inventory.VM, record domain.Migration, aborted error,
 ) (*inventory.VM, error) {
 	record.End = time.Now().UTC().Truncate(time.Millisecond)
@@ -38,19 +38,19 @@ func (f *Fleet) closeRecord(
 		}
 
 		if vm.Running() {
-			f.setClock(ctx, vm.On, vm)
+			mv.SetClock(ctx, vm.On, vm)
 		}
 
-		variables = f.variablesLeft(ctx, vm)
+		variables = mv.variablesLeft(ctx, vm)
 	case vm.Host == record.SourceHost:
 		record.Phase, record.Failed, record.FailurePlane = migration.PhaseFailed, true, migration.PlaneControl
 		record.FailureReason = fmt.Sprintf("the run that moved it (%s) was interrupted, and the VM stayed on host %q",
 			record.Owner, vm.Host)
 
 		// What can't be removed now is removed before the next attempt.
-		now, err := f.discardCopies(ctx, vm, nil)
+		now, err := mv.DiscardCopies(ctx, vm, nil)
 		if err != nil {
-			f.log.WarnContext(ctx, "an unfinished copy was not removed", "name", vm.Name, "error", err.Error())
+			mv.log.WarnContext(ctx, "an unfinished copy was not removed", "name", vm.Name, "error", err.Error())
 		}
 
 		vm = now
@@ -73,24 +73,24 @@ func (f *Fleet) closeRecord(
 	}
 
 	if vm.Active && vm.Host == record.TargetHost && slices.Contains(vm.StaleHosts, record.SourceHost) {
-		if err := f.removeStaleOn(ctx, record.SourceHost, vm); err != nil {
+		if err := mv.removeStaleOn(ctx, record.SourceHost, vm); err != nil {
 			return vm, err
 		}
 	}
 
-	if from := f.Host(record.SourceHost); from != nil && !from.Config.Fenced {
-		migration.RemoveVariables(ctx, from.Conn, vm.On.Conn, variables, f.log)
+	if from := mv.hosts.Host(record.SourceHost); from != nil && !from.Config.Fenced {
+		migration.RemoveVariables(ctx, from.Conn, vm.On.Conn, variables, mv.log)
 	}
 
-	vm = f.keepRecord(ctx, vm, record)
+	vm = mv.keepRecord(ctx, vm, record)
 
 	if vm.Migrating || vm.BrokeInPostCopy() {
 		return vm, nil
 	}
 
-	now, err := f.releaseLeft(ctx, vm, nil, false)
+	now, err := mv.ReleaseLeft(ctx, vm, nil, false)
 	if err != nil { // It is noted, and told by the next plan.
-		f.log.WarnContext(ctx, "disks were left behind", "name", vm.Name, "error", err.Error())
+		mv.log.WarnContext(ctx, "disks were left behind", "name", vm.Name, "error", err.Error())
 	}
 
 	return now, nil
@@ -99,14 +99,14 @@ func (f *Fleet) closeRecord(
 // variablesLeft are the files of its firmware's variables that the VM's
 // host is known not to have had before the move that brought it there: where it
 // came from they are of no use any more.
-func (f *Fleet) variablesLeft(ctx context.Context, vm *inventory.VM) []string {
+func (mv *Mover) variablesLeft(ctx context.Context, vm *inventory.VM) []string {
 	if len(vm.Metadata.Copies) == 0 {
 		return nil
 	}
 
-	machine, err := inspect(ctx, vm)
+	machine, err := Inspect(ctx, vm)
 	if err != nil {
-		f.log.WarnContext(ctx, "what its firmware keeps was not found out", "name", vm.Name, "error", err.Error())
+		mv.log.WarnContext(ctx, "what its firmware keeps was not found out", "name", vm.Name, "error", err.Error())
 
 		return nil
 	}

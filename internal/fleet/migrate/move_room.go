@@ -1,4 +1,4 @@
-package fleet
+package migrate
 
 import (
 	"context"
@@ -11,11 +11,11 @@ import (
 // preflight finds everything that blocks the move. It asks anew where
 // the target seems to be full: who was in the way may have left since it was read.
 func (m *move) preflight(ctx context.Context) (migration.Machine, []migration.Blocker, error) {
-	machine, blockers, err := m.fleet.preflight(ctx, m.vm, m.to, m.tuning.Options, true)
+	machine, blockers, err := m.mover.Preflight(ctx, m.vm, m.to, m.tuning.Options, true)
 
 	if err == nil && slices.ContainsFunc(blockers, func(b migration.Blocker) bool { return placement.OfRoom(b.Reason) }) {
 		m.to.Forget()
-		blockers, err = m.fleet.preflightTo(ctx, m.vm, machine, m.to, m.tuning.Options)
+		blockers, err = m.mover.PreflightTo(ctx, m.vm, machine, m.to, m.tuning.Options)
 	}
 
 	return machine, blockers, err
@@ -24,8 +24,8 @@ func (m *move) preflight(ctx context.Context) (migration.Machine, []migration.Bl
 // reserveForCold makes the target keep room for a VM that is off.
 func (m *move) reserveForCold(ctx context.Context, machine migration.Machine) (release func(), err error) {
 	if m.starts {
-		return m.fleet.ReserveArrival(ctx, m.vm, m.to, m.to.WithOverhead(machine.Facts.Memory, m.vm.Entry))
+		return m.mover.placement.ReserveArrival(ctx, m.vm, m.to, m.to.WithOverhead(machine.Facts.Memory, m.vm.Entry))
 	}
 
-	return m.fleet.ReserveArrival(ctx, m.vm, m.to, 0)
+	return m.mover.placement.ReserveArrival(ctx, m.vm, m.to, 0)
 }

@@ -1,4 +1,4 @@
-package fleet
+package migrate
 
 import (
 	"context"
@@ -9,13 +9,13 @@ import (
 // reserveFiles makes the target keep room for the disks that are copied there,
 // until release is called, unless those that are on their way there need it.
 func (m *move) reserveFiles(ctx context.Context, machine migration.Machine) (release func(), err error) {
-	f := m.fleet
-	machine = f.headedFor(ctx, m.vm, machine, m.to)
+	mv := m.mover
+	machine = mv.HeadedFor(ctx, m.vm, machine, m.to)
 
 	load := migration.LoadTo(ctx, machine, m.from.Conn, m.to.Conn, m.tuning.Options)
 	if len(load.Files) == 0 {
 		return func() {}, nil
 	}
 
-	return f.ReserveFiles(ctx, m.vm, m.to, load.Files)
+	return mv.placement.ReserveFiles(ctx, m.vm, m.to, load.Files)
 }

@@ -1,4 +1,4 @@
-package fleet
+package migrate
 
 import (
 	"context"
@@ -16,27 +16,27 @@ import (
 // running. QEMU needs a second; one that gets its memory from an image more.
 const startTimeout = time.Minute
 
-// lockWhereItIs finds the VM and takes its lock on the host that has it. One
+// LockWhereItIs finds the VM and takes its lock on the host that has it. One
 // that has moved while the lock was awaited is followed: what holds there holds
 // nothing here. A migration that its run left behind is brought to its end first,
 // as a move would do it. One that broke in post-copy takes as long as its options
 // allow: it is resumed only for a caller that has the VM's own, and refused for
 // the others (nil). A VM that comes with an error is not locked.
-func (f *Fleet) lockWhereItIs(
+func (mv *Mover) LockWhereItIs(
 	ctx context.Context, uuid string, last inventory.LastKnown, purpose string, own *migration.Options,
 ) (context.Context, func(), *inventory.VM, error) {
-	vm, err := f.FindNow(ctx, uuid, last)
+	vm, err := mv.hosts.FindNow(ctx, uuid, last)
 	if err != nil {
 		return nil, nil, nil, err
 	}
 
 	for concluded := false; ; {
-		held, unlock, err := f.Lock(ctx, vm.On, uuid, purpose)
+		held, unlock, err := mv.records.Lock(ctx, vm.On, uuid, purpose)
 		if err != nil {
 			return nil, nil, nil, err
 		}
 
-		now, err := f.findSettled(held, uuid, last)
+		now, err := mv.findSettled(held, uuid, last)
 		if err == nil && now.On == vm.On {
 			return held, unlock, now, nil
 		}
@@ -55,7 +55,7 @@ func (f *Fleet) lockWhereItIs(
 				options = *own
 			}
 
-			if now, err = f.concludeInterrupted(ctx, now, last, options); err != nil {
+			if now, err = mv.ConcludeInterrupted(ctx, now, last, options); err != nil {
 				return nil, nil, now, err
 			}
 
@@ -69,13 +69,13 @@ func (f *Fleet) lockWhereItIs(
 // findSettled is FindNow for a VM that is to be changed. One that is just
 // starting is waited for. One that is on its way is refused, and returned with
 // the error.
-func (f *Fleet) findSettled(ctx context.Context, uuid string, last inventory.LastKnown) (*inventory.VM, error) {
-	vm, err := f.FindNow(ctx, uuid, last)
+func (mv *Mover) findSettled(ctx context.Context, uuid string, last inventory.LastKnown) (*inventory.VM, error) {
+	vm, err := mv.hosts.FindNow(ctx, uuid, last)
 	if err == nil && vm.Status() == status.StatusStarting {
 		waiting, cancel := context.WithTimeout(ctx, startTimeout)
 		defer cancel()
 
-		if _, err := f.await(waiting, vm, func(d *libvirt.Domain) bool {
+		if _, err := inventory.Await(waiting, vm, func(d *libvirt.Domain) bool {
 			return d == nil || status.Printable(d.State.String(), d.Reason, false) != status.StatusStarting
 		}); err != nil {
 			return vm, &inventory.Error{
@@ -84,7 +84,7 @@ func (f *Fleet) findSettled(ctx context.Context, uuid string, last inventory.Las
 			}
 		}
 
-		vm, err = f.FindNow(ctx, uuid, last)
+		vm, err = mv.hosts.FindNow(ctx, uuid, last)
 	}
 
 	if err != nil {
@@ -94,14 +94,14 @@ func (f *Fleet) findSettled(ctx context.Context, uuid string, last inventory.Las
 	return vm, vm.RequireIdle()
 }
 
-// onMachine finds the VM, and does something to it under its lock.
-func (f *Fleet) onMachine(
+// OnMachine finds the VM, and does something to it under its lock.
+func (mv *Mover) OnMachine(
 	ctx context.Context, uuid string, last inventory.LastKnown, purpose string,
 	do func(context.Context, *inventory.VM) error,
 ) error {
 	ctx = inventory.AsOneOperation(ctx)
 
-	held, unlock, vm, err := f.lockWhereItIs(ctx, uuid, last, purpose, nil)
+	held, unlock, vm, err := mv.LockWhereItIs(ctx, uuid, last, purpose, nil)
 	if err != nil {
 		return err
 	}
@@ -112,7 +112,7 @@ func (f *Fleet) onMachine(
 	after, cancel := lease.CleanUp(ctx, records.CleanupTimeout)
 	defer cancel()
 
-	if _, readErr := f.ReadVM(after, vm.On, uuid); readErr != nil {
+	if _, readErr := mv.hosts.ReadVM(after, vm.On, uuid); readErr != nil {
 		vm.On.Forget()
 	}
 

@@ -1,10 +1,11 @@
-package fleet
+package migrate
 
 import (
 	"context"
 	"errors"
 	"fmt"
 	"maps"
+	"path"
 	"slices"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
@@ -18,9 +19,9 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/storage"
 )
 
-// shareOwn turns the disks that were made with the VM in storage pools that hosts
+// ShareOwn turns the disks that were made with the VM in storage pools that hosts
 // share into shared ones: they aren't copied.
-func shareOwn(ctx context.Context, vm *inventory.VM, facts *domain.Mobility) {
+func ShareOwn(ctx context.Context, vm *inventory.VM, facts *domain.Mobility) {
 	here := hostset.NewSet(hostset.Host{Name: vm.On.Name, Conn: vm.On.Conn})
 	shared := map[string]bool{}
 
@@ -46,7 +47,7 @@ func shareOwn(ctx context.Context, vm *inventory.VM, facts *domain.Mobility) {
 // ownDiskBlockers are what blocks moving a VM with disks of its
 // own. They go to the same path, where the same pool has to be: else they could be
 // neither grown nor removed there.
-func (f *Fleet) ownDiskBlockers(ctx context.Context, vm *inventory.VM, to *inventory.Host) []migration.Blocker {
+func (mv *Mover) ownDiskBlockers(ctx context.Context, vm *inventory.VM, to *inventory.Host) []migration.Blocker {
 	var blockers []migration.Blocker
 
 	own := vm.Movable()
@@ -91,19 +92,19 @@ func ownDiskPoolMisfit(ctx context.Context, to *inventory.Host, o domain.OwnDisk
 		return err.Error()
 	}
 
-	if at := poolPath(*is.Path, o.Volume); at != o.Path {
+	if at := path.Join(*is.Path, o.Volume); at != o.Path {
 		return fmt.Sprintf("storage pool %q of host %q would have it at %s, not at %s", o.Pool, to.Name, at, o.Path)
 	}
 
 	return ""
 }
 
-// headedFor is the VM with what is known of the target: what earlier moves
+// HeadedFor is the VM with what is known of the target: what earlier moves
 // left there, and which images are brought there before.
-func (f *Fleet) headedFor(
+func (mv *Mover) HeadedFor(
 	ctx context.Context, vm *inventory.VM, machine migration.Machine, to *inventory.Host,
 ) migration.Machine {
-	if a, err := f.ReplyOf(ctx, to); err == nil {
+	if a, err := mv.hosts.ReplyOf(ctx, to); err == nil {
 		machine.Unfinished = vm.CopiesOn(a.Info.UUID)
 
 		for _, l := range vm.Metadata.LeftVolumes {
@@ -121,13 +122,13 @@ func (f *Fleet) headedFor(
 	return machine
 }
 
-// releaseLeft removes volumes of own disks that moves left on other hosts, or on
+// ReleaseLeft removes volumes of own disks that moves left on other hosts, or on
 // that one only, and takes them off the VM's metadata. It returns the VM
 // as it is then. What is on hosts that don't answer or are not configured stays,
 // and stays noted; what something else uses by now is that one's. certain says that
 // the caller has copied them just now; else it is tried whether the hosts share the
 // file by now.
-func (f *Fleet) releaseLeft(
+func (mv *Mover) ReleaseLeft(
 	ctx context.Context, vm *inventory.VM, only *inventory.Host, certain bool,
 ) (*inventory.VM, error) {
 	var failures []error
@@ -135,7 +136,7 @@ func (f *Fleet) releaseLeft(
 	released := map[domain.LeftVolume]bool{}
 
 	for _, left := range vm.Metadata.LeftVolumes {
-		h := f.Host(vm.Peers[left.HostUUID])
+		h := mv.hosts.Host(vm.Peers[left.HostUUID])
 		if h == nil || h == vm.On || h.Config.Fenced || only != nil && h != only {
 			continue
 		}
@@ -144,7 +145,7 @@ func (f *Fleet) releaseLeft(
 			continue // The definition that is left there has it still.
 		}
 
-		if err := f.releaseLeftVolume(ctx, vm, h, left, certain); err != nil {
+		if err := mv.releaseLeftVolume(ctx, vm, h, left, certain); err != nil {
 			failures = append(failures, &inventory.Error{
 				VM: vm.Name, Host: h.Name, Err: err,
 				Detail: fmt.Sprintf("volume %s/%s, which a move left on host %q, was not removed", left.Pool, left.Volume, h.Name),
@@ -166,7 +167,7 @@ func (f *Fleet) releaseLeft(
 	changed, err := records.WriteMetadata(ctx, vm, m)
 	if err == nil && changed {
 		var now *inventory.VM
-		if now, err = f.Refresh(ctx, vm); err == nil {
+		if now, err = mv.hosts.Refresh(ctx, vm); err == nil {
 			vm = now
 		}
 	}
@@ -176,11 +177,11 @@ func (f *Fleet) releaseLeft(
 
 // releaseLeftVolume removes one of them. That it stays because it is somebody
 // else's, or because its pool is gone, is told in the log.
-func (f *Fleet) releaseLeftVolume(
+func (mv *Mover) releaseLeftVolume(
 	ctx context.Context, vm *inventory.VM, h *inventory.Host, left domain.LeftVolume, certain bool,
 ) error {
 	stays := func(why string) error {
-		f.log.WarnContext(ctx, "a volume that a move left stays", "name", vm.Name, "host", h.Name, "storage_pool", left.Pool,
+		mv.log.WarnContext(ctx, "a volume that a move left stays", "name", vm.Name, "host", h.Name, "storage_pool", left.Pool,
 			"volume", left.Volume, "file", left.Path, "reason", why)
 
 		return nil
@@ -197,13 +198,13 @@ func (f *Fleet) releaseLeftVolume(
 		}
 	}
 
-	err := f.storage().EnsureActive(ctx, h.Name, left.Pool)
+	err := mv.records.Storage().EnsureActive(ctx, h.Name, left.Pool)
 	if err == nil {
-		f.log.InfoContext(ctx, "removing a volume that a move left", "name", vm.Name, "host", h.Name,
+		mv.log.InfoContext(ctx, "removing a volume that a move left", "name", vm.Name, "host", h.Name,
 			"storage_pool", left.Pool, "volume", left.Volume)
 
-		all := f.Connections().Present()
-		err = f.storage().Release(ctx, storage.Release{
+		all := mv.hosts.Connections().Present()
+		err = mv.records.Storage().Release(ctx, storage.Release{
 			Host: h.Name, Ref: storage.Ref{Pool: left.Pool, Name: left.Volume}, Path: left.Path, VM: vm.UUID,
 			Detached: true, Moved: true, Hosts: all.Named(h.Name), Others: all.Without(h.Name),
 		})
@@ -218,22 +219,22 @@ func (f *Fleet) releaseLeftVolume(
 	}
 }
 
-// showShared has the hosts that share a storage pool see what was made there: where
+// ShowShared has the hosts that share a storage pool see what was made there: where
 // a VM may move is told by what their pools show.
-func (f *Fleet) showShared(ctx context.Context, h *inventory.Host, pool string) {
-	all := f.Connections().Present()
+func (mv *Mover) ShowShared(ctx context.Context, h *inventory.Host, pool string) {
+	all := mv.hosts.Connections().Present()
 
-	found := hostset.Found(f.storage().Pool(ctx, all.Named(h.Name), pool))
+	found := hostset.Found(mv.records.Storage().Pool(ctx, all.Named(h.Name), pool))
 	if len(found) == 0 || !found[0].Value.Shared {
 		return
 	}
 
-	with := hostset.Found(f.storage().Pool(ctx, all, pool))
+	with := hostset.Found(mv.records.Storage().Pool(ctx, all, pool))
 	names := make([]string, len(with))
 
 	for i, a := range with {
 		names[i] = a.Host
 	}
 
-	f.storage().RefreshElsewhere(ctx, all.Named(names...), h.Name, pool)
+	mv.records.Storage().RefreshElsewhere(ctx, all.Named(names...), h.Name, pool)
 }

@@ -1,4 +1,4 @@
-package fleet
+package migrate
 
 import (
 	"cmp"
@@ -35,29 +35,29 @@ func (c MoveCandidate) Fits() bool { return !c.Current && len(migration.Blocking
 // one that would be chosen first, those that don't fit last. own are the options
 // that are said for that very move; the tuning is what it would be moved with.
 // askQEMU also asks QEMU itself, which taints the VM.
-func (f *Fleet) MoveCandidates(
+func (mv *Mover) MoveCandidates(
 	ctx context.Context, uuid string, last inventory.LastKnown, own migration.Options, askQEMU bool,
 ) (*inventory.VM, []MoveCandidate, migration.Tuning, error) {
-	vm, err := f.Find(ctx, uuid, last)
+	vm, err := mv.hosts.Find(ctx, uuid, last)
 	if err != nil {
 		return nil, nil, migration.Tuning{}, err
 	}
 
-	tuning, err := f.Tuning(ctx, vm, own)
+	tuning, err := mv.records.Tuning(ctx, vm, own)
 	if err != nil {
 		return vm, nil, tuning, err
 	}
 
-	candidates, err := f.moveCandidates(ctx, vm, tuning.Options, askQEMU)
+	candidates, err := mv.moveCandidates(ctx, vm, tuning.Options, askQEMU)
 
 	return vm, candidates, tuning, err
 }
 
 // moveCandidates judges every host by the options in force.
-func (f *Fleet) moveCandidates(
+func (mv *Mover) moveCandidates(
 	ctx context.Context, vm *inventory.VM, o migration.Options, askQEMU bool,
 ) ([]MoveCandidate, error) {
-	machine, err := inspect(ctx, vm)
+	machine, err := Inspect(ctx, vm)
 	if err != nil {
 		return nil, err
 	}
@@ -66,12 +66,12 @@ func (f *Fleet) moveCandidates(
 		machine = machine.AskQEMU(ctx, vm.On.Conn)
 	}
 
-	all := make([]MoveCandidate, len(f.Configured))
-	errs := make([]error, len(f.Configured))
+	all := make([]MoveCandidate, len(mv.hosts.Configured))
+	errs := make([]error, len(mv.hosts.Configured))
 
 	var wg sync.WaitGroup
-	for i, h := range f.Configured {
-		wg.Go(func() { all[i], errs[i] = f.moveCandidate(ctx, vm, machine, h, o) })
+	for i, h := range mv.hosts.Configured {
+		wg.Go(func() { all[i], errs[i] = mv.moveCandidate(ctx, vm, machine, h, o) })
 	}
 
 	wg.Wait()
@@ -85,7 +85,7 @@ func (f *Fleet) moveCandidates(
 	slices.SortStableFunc(all, func(a, b MoveCandidate) int {
 		return cmp.Or(
 			fittingFirst(a.Fits(), b.Fits()),
-			fittingFirst(f.takesMore(a), f.takesMore(b)),
+			fittingFirst(mv.takesMore(a), mv.takesMore(b)),
 			cmp.Compare(len(a.Blockers), len(b.Blockers)), // the fewer doubts, the better
 			-cmp.Compare(a.free(), b.free()),
 		)
@@ -95,8 +95,8 @@ func (f *Fleet) moveCandidates(
 }
 
 // takesMore says that another VM could set out for the host at once.
-func (f *Fleet) takesMore(c MoveCandidate) bool {
-	return f.queue.Heading(c.Host) < f.queue.Limits().InboundPerHost
+func (mv *Mover) takesMore(c MoveCandidate) bool {
+	return mv.Queue.Heading(c.Host) < mv.Queue.Limits().InboundPerHost
 }
 
 func (c MoveCandidate) free() uint64 {
@@ -108,7 +108,7 @@ func (c MoveCandidate) free() uint64 {
 }
 
 // moveCandidate judges one host.
-func (f *Fleet) moveCandidate(
+func (mv *Mover) moveCandidate(
 	ctx context.Context, vm *inventory.VM, machine migration.Machine, h *inventory.Host, o migration.Options,
 ) (MoveCandidate, error) {
 	c := MoveCandidate{Host: h.Name, Current: h == vm.On}
@@ -122,15 +122,15 @@ func (f *Fleet) moveCandidate(
 		return c, nil
 	}
 
-	if a, err := f.ReplyOf(ctx, h); err == nil {
-		c.FreeMemory = new(f.FreeMemory(a, ""))
+	if a, err := mv.hosts.ReplyOf(ctx, h); err == nil {
+		c.FreeMemory = new(mv.placement.FreeMemory(a, ""))
 	}
 
 	if c.Current {
 		return c, nil
 	}
 
-	blockers, err := f.preflightTo(ctx, vm, machine, h, o)
+	blockers, err := mv.PreflightTo(ctx, vm, machine, h, o)
 	if err != nil && ctx.Err() != nil {
 		return c, err
 	}
@@ -143,7 +143,7 @@ func (f *Fleet) moveCandidate(
 		placement.UnscheduledBlocker(h))
 
 	if c.Fits() {
-		c.Method = migration.MethodTo(ctx, f.headedFor(ctx, vm, machine, h), vm.On.Conn, h.Conn, o)
+		c.Method = migration.MethodTo(ctx, mv.HeadedFor(ctx, vm, machine, h), vm.On.Conn, h.Conn, o)
 	}
 
 	return c, nil
@@ -152,8 +152,8 @@ func (f *Fleet) moveCandidate(
 // CheckMigration says what would keep the order from being carried out, as far
 // as it can be told without touching a host. Where the target is left open, a
 // warning says which it would be now.
-func (f *Fleet) CheckMigration(ctx context.Context, order MoveOrder) ([]inventory.Problem, error) {
-	vm, err := f.Find(ctx, order.UUID, order.Last)
+func (mv *Mover) CheckMigration(ctx context.Context, order MoveOrder) ([]inventory.Problem, error) {
+	vm, err := mv.hosts.Find(ctx, order.UUID, order.Last)
 	if err != nil {
 		return nil, err
 	}
@@ -178,15 +178,15 @@ func (f *Fleet) CheckMigration(ctx context.Context, order MoveOrder) ([]inventor
 	}
 
 	if order.Target != "" {
-		return f.checkTarget(ctx, vm, order)
+		return mv.checkTarget(ctx, vm, order)
 	}
 
-	tuning, err := f.Tuning(ctx, vm, order.Options)
+	tuning, err := mv.records.Tuning(ctx, vm, order.Options)
 	if err != nil {
 		return nil, err
 	}
 
-	candidates, err := f.moveCandidates(ctx, vm, tuning.Options, false)
+	candidates, err := mv.moveCandidates(ctx, vm, tuning.Options, false)
 	if err != nil {
 		return nil, err
 	}
@@ -196,7 +196,7 @@ func (f *Fleet) CheckMigration(ctx context.Context, order MoveOrder) ([]inventor
 			Attribute: "target_host", Summary: "Target is chosen when the migration is applied", Warning: true,
 			Detail: fmt.Sprintf("Virtual machine %q is on host %q. Now it would be moved to host %q", vm.Name, vm.Host,
 				best.Host) + doubtText(best.Blockers),
-		}}, f.copyProblemsTo(ctx, vm, best.Host, tuning.Options)...), nil
+		}}, mv.copyProblemsTo(ctx, vm, best.Host, tuning.Options)...), nil
 	}
 
 	return []inventory.Problem{{
@@ -207,7 +207,7 @@ func (f *Fleet) CheckMigration(ctx context.Context, order MoveOrder) ([]inventor
 }
 
 // checkTarget checks a move to the host that the order names.
-func (f *Fleet) checkTarget(ctx context.Context, vm *inventory.VM, order MoveOrder) ([]inventory.Problem, error) {
+func (mv *Mover) checkTarget(ctx context.Context, vm *inventory.VM, order MoveOrder) ([]inventory.Problem, error) {
 	if vm.Host == order.Target {
 		return []inventory.Problem{{
 			Attribute: "target_host", Summary: "Virtual machine is there already", Warning: true,
@@ -215,12 +215,12 @@ func (f *Fleet) checkTarget(ctx context.Context, vm *inventory.VM, order MoveOrd
 		}}, nil
 	}
 
-	problems, err := f.checkMove(ctx, order.UUID, order.Last, order.Target, order.Options, false)
+	problems, err := mv.checkMove(ctx, order.UUID, order.Last, order.Target, order.Options, false)
 	if err != nil {
 		return nil, err
 	}
 
-	if to := f.Host(order.Target); to != nil {
+	if to := mv.hosts.Host(order.Target); to != nil {
 		for _, b := range pinBlocker(vm, to, status.Unknown) {
 			problems = append(problems, inventory.Problem{
 				Attribute: "target_host", Summary: "Virtual machine is pinned to another host: " + b.Reason, Warning: true,

@@ -1,4 +1,4 @@
-package fleet
+package migrate
 
 import (
 	"context"
@@ -20,23 +20,23 @@ import (
 // beforehand is a warning. So is it that the target is cordoned, or switched off for
 // its maintenance: Move refuses that, and what is planned besides may be the end of
 // it. o is what was said for this very move.
-func (f *Fleet) CheckMove(
+func (mv *Mover) CheckMove(
 	ctx context.Context, uuid string, last inventory.LastKnown, target string, o migration.Options,
 ) ([]inventory.Problem, error) {
-	return f.checkMove(ctx, uuid, last, target, o, true)
+	return mv.checkMove(ctx, uuid, last, target, o, true)
 }
 
 // checkMove is CheckMove for a VM that is pinned to the target, or for one
 // that is moved there for another reason.
-func (f *Fleet) checkMove(
+func (mv *Mover) checkMove(
 	ctx context.Context, uuid string, last inventory.LastKnown, target string, o migration.Options, pinned bool,
 ) ([]inventory.Problem, error) {
-	to, err := f.UsableHost(target)
+	to, err := mv.hosts.UsableHost(target)
 	if err != nil {
 		return []inventory.Problem{moveProblem(err)}, nil
 	}
 
-	vm, err := f.Find(ctx, uuid, last)
+	vm, err := mv.hosts.Find(ctx, uuid, last)
 	if err != nil || vm.On == to {
 		return nil, err
 	}
@@ -49,12 +49,12 @@ func (f *Fleet) checkMove(
 		return []inventory.Problem{moveProblem(err)}, nil
 	}
 
-	tuning, err := f.Tuning(ctx, vm, o)
+	tuning, err := mv.records.Tuning(ctx, vm, o)
 	if err != nil {
 		return nil, err
 	}
 
-	machine, blockers, err := f.preflight(ctx, vm, to, tuning.Options, false)
+	machine, blockers, err := mv.Preflight(ctx, vm, to, tuning.Options, false)
 	if err != nil {
 		return nil, err
 	}
@@ -62,7 +62,7 @@ func (f *Fleet) checkMove(
 	var problems []inventory.Problem
 
 	closed := func(b migration.Blocker) bool {
-		return b.Reason == migration.HostCordoned || b.Reason == migration.HostNotAvailable && f.SwitchedOff(ctx, to.Name)
+		return b.Reason == migration.HostCordoned || b.Reason == migration.HostNotAvailable && mv.records.SwitchedOff(ctx, to.Name)
 	}
 	if i := slices.IndexFunc(blockers, closed); pinned && i >= 0 {
 		problems = append(problems, pinClosed(vm, to, blockers[i]))
@@ -71,7 +71,7 @@ func (f *Fleet) checkMove(
 
 	problems = append(problems, blockerProblems(vm, to, blockers)...)
 	if len(migration.Blocking(blockers)) == 0 {
-		problems = append(problems, copyProblems(ctx, vm, f.headedFor(ctx, vm, machine, to), to, tuning.Options)...)
+		problems = append(problems, copyProblems(ctx, vm, mv.HeadedFor(ctx, vm, machine, to), to, tuning.Options)...)
 	}
 
 	return problems, nil
@@ -89,17 +89,17 @@ func pinClosed(vm *inventory.VM, to *inventory.Host, b migration.Blocker) invent
 }
 
 // copyProblemsTo is copyProblems of a VM that wasn't looked at yet.
-func (f *Fleet) copyProblemsTo(
+func (mv *Mover) copyProblemsTo(
 	ctx context.Context, vm *inventory.VM, target string, o migration.Options,
 ) []inventory.Problem {
-	machine, err := inspect(ctx, vm)
+	machine, err := Inspect(ctx, vm)
 	if err != nil {
 		return nil // Whoever moves it is told.
 	}
 
-	to := f.Host(target)
+	to := mv.hosts.Host(target)
 
-	return copyProblems(ctx, vm, f.headedFor(ctx, vm, machine, to), to, o)
+	return copyProblems(ctx, vm, mv.HeadedFor(ctx, vm, machine, to), to, o)
 }
 
 // copyProblems says what will be copied: disks of a VM that runs, files of
@@ -205,12 +205,12 @@ func carriedProblems(
 	}}
 }
 
-// preflight finds everything that is in the way, room on the target included.
+// Preflight finds everything that is in the way, room on the target included.
 // askQEMU also asks QEMU itself, which taints the VM.
-func (f *Fleet) preflight(
+func (mv *Mover) Preflight(
 	ctx context.Context, vm *inventory.VM, to *inventory.Host, o migration.Options, askQEMU bool,
 ) (migration.Machine, []migration.Blocker, error) {
-	machine, err := inspect(ctx, vm)
+	machine, err := Inspect(ctx, vm)
 	if err != nil {
 		return machine, nil, err
 	}
@@ -219,17 +219,17 @@ func (f *Fleet) preflight(
 		machine = machine.AskQEMU(ctx, vm.On.Conn)
 	}
 
-	blockers, err := f.preflightTo(ctx, vm, machine, to, o)
+	blockers, err := mv.PreflightTo(ctx, vm, machine, to, o)
 
 	return machine, blockers, err
 }
 
-// preflightTo is preflight of a VM that was looked at already.
-func (f *Fleet) preflightTo(
+// PreflightTo is preflight of a VM that was looked at already.
+func (mv *Mover) PreflightTo(
 	ctx context.Context, vm *inventory.VM, machine migration.Machine, to *inventory.Host, o migration.Options,
 ) ([]migration.Blocker, error) {
-	a, err := f.ReplyOf(ctx, to)
-	machine = f.headedFor(ctx, vm, machine, to)
+	a, err := mv.hosts.ReplyOf(ctx, to)
+	machine = mv.HeadedFor(ctx, vm, machine, to)
 
 	blockers, checkErr := migration.Preflight(ctx, machine, vm.On.Conn, to.Conn, o)
 	if checkErr != nil {
@@ -259,9 +259,9 @@ func (f *Fleet) preflightTo(
 		blockers = append([]migration.Blocker{*mark}, blockers...)
 	}
 
-	blockers = append(blockers, f.ownDiskBlockers(ctx, vm, to)...)
+	blockers = append(blockers, mv.ownDiskBlockers(ctx, vm, to)...)
 
-	alone, err := f.ClaimBlockers(ctx, vm, to)
+	alone, err := mv.placement.ClaimBlockers(ctx, vm, to)
 	if err != nil {
 		return nil, err
 	}
@@ -273,10 +273,10 @@ func (f *Fleet) preflightTo(
 		bytes = 0 // It needs it when it is started.
 	}
 
-	if f.ExpectsFiles(to, vm.Name) && len(migration.Blocking(blockers)) == 0 {
+	if mv.placement.ExpectsFiles(to, vm.Name) && len(migration.Blocking(blockers)) == 0 {
 		load := migration.LoadTo(ctx, machine, vm.On.Conn, to.Conn, o)
 
-		crowded, err := f.FileBlockers(ctx, to, vm.Name, load.Files)
+		crowded, err := mv.placement.FileBlockers(ctx, to, vm.Name, load.Files)
 		if err != nil {
 			return nil, err
 		}
@@ -284,7 +284,7 @@ func (f *Fleet) preflightTo(
 		blockers = append(blockers, crowded...)
 	}
 
-	return append(blockers, f.CrowdedBlockers(a, vm.Name, vm.Metadata, bytes)...), nil
+	return append(blockers, mv.placement.CrowdedBlockers(a, vm.Name, vm.Metadata, bytes)...), nil
 }
 
 // moveProblem says why a move is out of the question.

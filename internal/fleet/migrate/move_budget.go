@@ -1,4 +1,4 @@
-package fleet
+package migrate
 
 import (
 	"context"
@@ -11,30 +11,30 @@ import (
 // more, as of the snapshot: for the VM's memory and for all that is copied with it.
 // Where the target is left open, it is that of the host for which it is longest. 0
 // is no limit.
-func (f *Fleet) MoveBudget(ctx context.Context, order MoveOrder) (time.Duration, error) {
-	vm, err := f.Find(ctx, order.UUID, order.Last)
+func (mv *Mover) MoveBudget(ctx context.Context, order MoveOrder) (time.Duration, error) {
+	vm, err := mv.hosts.Find(ctx, order.UUID, order.Last)
 	if err != nil {
 		return 0, err
 	}
 
-	tuning, err := f.Tuning(ctx, vm, order.Options)
+	tuning, err := mv.records.Tuning(ctx, vm, order.Options)
 	if err != nil {
 		return 0, err
 	}
 
-	machine, err := inspect(ctx, vm)
+	machine, err := Inspect(ctx, vm)
 	if err != nil {
 		return 0, err
 	}
 
 	most := machine.Facts.Memory
 
-	for _, h := range f.Configured {
+	for _, h := range mv.hosts.Configured {
 		if h == vm.On || h.Config.Fenced || order.Target != "" && h.Name != order.Target {
 			continue
 		}
 
-		load := migration.LoadTo(ctx, f.headedFor(ctx, vm, machine, h), vm.On.Conn, h.Conn, tuning.Options)
+		load := migration.LoadTo(ctx, mv.HeadedFor(ctx, vm, machine, h), vm.On.Conn, h.Conn, tuning.Options)
 		most = max(most, load.Most)
 	}
 

@@ -1,4 +1,4 @@
-package fleet
+package migrate
 
 import (
 	"context"
@@ -22,21 +22,21 @@ const (
 	abandonedSettle = 15 * time.Second
 )
 
-// concludeInterrupted finds out how a migration ended whose run was killed, and
+// ConcludeInterrupted finds out how a migration ended whose run was killed, and
 // completes its record, so that nothing is done twice. Who is at it still is
 // waited for. A migration that goes on without its run is watched to its end,
 // and aborted when ctx ends; one that broke in post-copy is resumed, with what
 // was said for this VM, if anything was.
-func (f *Fleet) concludeInterrupted(
+func (mv *Mover) ConcludeInterrupted(
 	ctx context.Context, vm *inventory.VM, last inventory.LastKnown, own migration.Options,
 ) (*inventory.VM, error) {
 	// The VM may change hosts while its lock is waited for.
-	for range len(f.Configured) + 1 {
+	for range len(mv.hosts.Configured) + 1 {
 		if vm.OpenMigration() == nil {
 			return vm, nil
 		}
 
-		now, done, err := f.concludeOn(ctx, vm.On, vm.UUID, last, own)
+		now, done, err := mv.concludeOn(ctx, vm.On, vm.UUID, last, own)
 		if err != nil || done {
 			return now, err
 		}
@@ -54,12 +54,12 @@ func (f *Fleet) concludeInterrupted(
 // planned for a VM is not done to one that another run, which is alive,
 // moves elsewhere: the order is refused. One that is for the same host, or is
 // the same order, waits.
-func (f *Fleet) concludeFor(
+func (mv *Mover) concludeFor(
 	ctx context.Context, vm *inventory.VM, last inventory.LastKnown, order MoveOrder,
 ) (*inventory.VM, error) {
 	record := vm.OpenMigration()
 	if record == nil || record.TargetHost == order.Target || order.ID != "" && record.ID == order.ID {
-		return f.concludeInterrupted(ctx, vm, last, order.Options)
+		return mv.ConcludeInterrupted(ctx, vm, last, order.Options)
 	}
 
 	who, err := lease.LiveHolder(ctx, vm.On.Conn, vm.UUID)
@@ -75,7 +75,7 @@ func (f *Fleet) concludeFor(
 		}
 	}
 
-	now, err := f.FindNow(ctx, vm.UUID, last)
+	now, err := mv.hosts.FindNow(ctx, vm.UUID, last)
 	if err != nil {
 		return vm, err
 	}
@@ -88,21 +88,21 @@ func (f *Fleet) concludeFor(
 		}
 	}
 
-	return f.concludeInterrupted(ctx, now, last, order.Options)
+	return mv.ConcludeInterrupted(ctx, now, last, order.Options)
 }
 
 // concludeOn does it for a VM on that host. It isn't done when the VM
 // is on another one by now.
-func (f *Fleet) concludeOn(
+func (mv *Mover) concludeOn(
 	ctx context.Context, on *inventory.Host, uuid string, last inventory.LastKnown, own migration.Options,
 ) (*inventory.VM, bool, error) {
-	held, unlock, err := f.Lock(ctx, on, uuid, "concluding a migration of")
+	held, unlock, err := mv.records.Lock(ctx, on, uuid, "concluding a migration of")
 	if err != nil {
 		return nil, false, err
 	}
 	defer unlock()
 
-	vm, err := f.FindNow(held, uuid, last)
+	vm, err := mv.hosts.FindNow(held, uuid, last)
 	if err != nil {
 		return nil, false, err
 	}
@@ -112,13 +112,13 @@ func (f *Fleet) concludeOn(
 		return vm, true, nil
 	}
 
-	f.log.InfoContext(ctx, "a migration was interrupted", "name", vm.Name, "id", record.ID, "owner", record.Owner,
+	mv.log.InfoContext(ctx, "a migration was interrupted", "name", vm.Name, "id", record.ID, "owner", record.Owner,
 		"source", record.SourceHost, "target", record.TargetHost)
 
-	aborted := f.awaitAbandoned(held, uuid, *record)
+	aborted := mv.awaitAbandoned(held, uuid, *record)
 
 	// What they said before is not true any more.
-	for _, h := range f.Configured {
+	for _, h := range mv.hosts.Configured {
 		if h.Name == record.SourceHost || h.Name == record.TargetHost {
 			h.Forget()
 		}
@@ -127,18 +127,18 @@ func (f *Fleet) concludeOn(
 	after, cancel := lease.CleanUp(held, inventory.FinishTimeout)
 	defer cancel()
 
-	if err := f.revive(after, vm, *record); err != nil && !inventory.IsNotFound(err) {
-		f.log.WarnContext(ctx, "whether the guest stands still for a migration that is over was not found out",
+	if err := mv.Revive(after, vm, *record); err != nil && !inventory.IsNotFound(err) {
+		mv.log.WarnContext(ctx, "whether the guest stands still for a migration that is over was not found out",
 			"uuid", uuid, "id", record.ID, "error", err.Error())
 	}
 
-	vm, err = f.FindNow(after, uuid, last)
+	vm, err = mv.hosts.FindNow(after, uuid, last)
 	if err != nil || vm.On != on {
 		return vm, false, errors.Join(aborted, err)
 	}
 
 	if record = vm.OpenMigration(); record != nil && vm.BrokeInPostCopy() {
-		vm, err = f.resumeBroken(held, vm, *record, last, own)
+		vm, err = mv.resumeBroken(held, vm, *record, last, own)
 
 		return vm, true, errors.Join(aborted, err)
 	}
@@ -151,7 +151,7 @@ func (f *Fleet) concludeOn(
 		return vm, true, aborted
 	}
 
-	vm, err = f.closeRecord(after, vm, *record, aborted)
+	vm, err = mv.CloseRecord(after, vm, *record, aborted)
 
 	return vm, true, errors.Join(aborted, err)
 }
@@ -159,12 +159,12 @@ func (f *Fleet) concludeOn(
 // awaitAbandoned waits until a migration that nobody runs any more is over.
 // When ctx ends it is aborted, and why is returned once that is through. One
 // that broke in post-copy isn't waited for: it does not mend itself.
-func (f *Fleet) awaitAbandoned(ctx context.Context, uuid string, record domain.Migration) (aborted error) {
+func (mv *Mover) awaitAbandoned(ctx context.Context, uuid string, record domain.Migration) (aborted error) {
 	var quiet time.Time // since when no job is seen while the hosts still wait for each other
 
 	for {
 		asking, asked := lease.CleanUp(ctx, inventory.AskTimeout)
-		running, waiting, broken := f.abandoned(asking, uuid, record)
+		running, waiting, broken := mv.abandoned(asking, uuid, record)
 
 		asked()
 
@@ -191,7 +191,7 @@ func (f *Fleet) awaitAbandoned(ctx context.Context, uuid string, record domain.M
 
 		aborted = context.Cause(ctx)
 		if running || waiting { // Where the job could not be asked for, it may run.
-			f.abortJob(ctx, uuid, record)
+			mv.abortJob(ctx, uuid, record)
 		}
 
 		var cancel context.CancelFunc
@@ -205,11 +205,11 @@ func (f *Fleet) awaitAbandoned(ctx context.Context, uuid string, record domain.M
 // hosts waits for the other, and whether it broke in post-copy: at the source
 // that is said as well while QEMU goes on without its client, so that the target
 // has to say it too, or to be gone.
-func (f *Fleet) abandoned(
+func (mv *Mover) abandoned(
 	ctx context.Context, uuid string, record domain.Migration,
 ) (running, waiting, broken bool) {
 	for _, name := range []string{record.SourceHost, record.TargetHost} {
-		h := f.Host(name)
+		h := mv.hosts.Host(name)
 		if h == nil || h.Config.Fenced {
 			continue
 		}
@@ -237,32 +237,32 @@ func (f *Fleet) abandoned(
 	return running, waiting, broken
 }
 
-// inspect finds out about the VM what counts for moving it. One that is
+// Inspect finds out about the VM what counts for moving it. One that is
 // stranded is let go on before anything else is done to it.
-func inspect(ctx context.Context, vm *inventory.VM) (migration.Machine, error) {
+func Inspect(ctx context.Context, vm *inventory.VM) (migration.Machine, error) {
 	m, err := migration.Inspect(ctx, vm.On.Conn, vm.UUID)
 	if vm.Stranded {
 		m.State, m.Reason = libvirt.Running, ""
 	}
 
-	shareOwn(ctx, vm, &m.Facts)
+	ShareOwn(ctx, vm, &m.Facts)
 
 	return m, err
 }
 
-// revive ends what a migration that is over left half done at its source, if
+// Revive ends what a migration that is over left half done at its source, if
 // nobody else did.
-func (f *Fleet) revive(ctx context.Context, vm *inventory.VM, record domain.Migration) error {
-	from, to := f.Host(record.SourceHost), f.Host(record.TargetHost)
+func (mv *Mover) Revive(ctx context.Context, vm *inventory.VM, record domain.Migration) error {
+	from, to := mv.hosts.Host(record.SourceHost), mv.hosts.Host(record.TargetHost)
 	if from == nil || to == nil || from.Config.Fenced || to.Config.Fenced {
 		return nil // What they have can't be known.
 	}
 
 	revived, err := migration.Revive(ctx, from.Conn, to.Conn, vm.UUID)
 	if revived && err == nil {
-		f.log.WarnContext(ctx, "the source still waited for the end of a migration that is over", "uuid", vm.UUID,
+		mv.log.WarnContext(ctx, "the source still waited for the end of a migration that is over", "uuid", vm.UUID,
 			"id", record.ID, "host", from.Name)
-		f.setClock(ctx, from, vm) // If the guest is on the target, there is nobody here to set it.
+		mv.SetClock(ctx, from, vm) // If the guest is on the target, there is nobody here to set it.
 	}
 
 	return err
@@ -270,8 +270,8 @@ func (f *Fleet) revive(ctx context.Context, vm *inventory.VM, record domain.Migr
 
 // abortJob aborts the migration out of the record's source, if it can be, also
 // when ctx has ended.
-func (f *Fleet) abortJob(ctx context.Context, uuid string, record domain.Migration) {
-	h := f.Host(record.SourceHost)
+func (mv *Mover) abortJob(ctx context.Context, uuid string, record domain.Migration) {
+	h := mv.hosts.Host(record.SourceHost)
 	if h == nil || h.Config.Fenced {
 		return
 	}
@@ -279,9 +279,9 @@ func (f *Fleet) abortJob(ctx context.Context, uuid string, record domain.Migrati
 	ctx, cancel := lease.CleanUp(ctx, inventory.AskTimeout)
 	defer cancel()
 
-	f.log.WarnContext(ctx, "aborting migration", "uuid", uuid, "id", record.ID, "host", h.Name)
+	mv.log.WarnContext(ctx, "aborting migration", "uuid", uuid, "id", record.ID, "host", h.Name)
 
 	if err := h.Conn.AbortJob(ctx, uuid); err != nil && !errors.Is(err, libvirt.ErrOperationInvalid) {
-		f.log.WarnContext(ctx, "migration not aborted", "uuid", uuid, "host", h.Name, "error", err.Error())
+		mv.log.WarnContext(ctx, "migration not aborted", "uuid", uuid, "host", h.Name, "error", err.Error())
 	}
 }

@@ -1,4 +1,4 @@
-package fleet
+package migrate
 
 import (
 	"context"
@@ -15,7 +15,7 @@ import (
 // when it went to another one. What its firmware and its TPM keep goes with it,
 // unless that may be what the VM uses where it is now: where hosts share a
 // filesystem, both definitions name the same files.
-func (f *Fleet) undefineLeftover(
+func (mv *Mover) undefineLeftover(
 	ctx context.Context, on *inventory.Host, d *libvirt.Domain, home *inventory.Host,
 ) error {
 	shared := true
@@ -27,21 +27,21 @@ func (f *Fleet) undefineLeftover(
 	}
 
 	if !shared {
-		return f.undefine(ctx, on, d.UUID)
+		return Undefine(ctx, on, d.UUID)
 	}
 
-	f.log.WarnContext(ctx, "what firmware and TPM keep is left: the VM may use the same files where it is",
+	mv.log.WarnContext(ctx, "what firmware and TPM keep is left: the VM may use the same files where it is",
 		"name", d.Name, "host", on.Name, "its_host", home.Name, "error", err)
 
-	return f.undefine(ctx, on, d.UUID, libvirt.KeepVariables, libvirt.KeepTPM)
+	return Undefine(ctx, on, d.UUID, libvirt.KeepVariables, libvirt.KeepTPM)
 }
 
 // removeStaleOn is removeStale for what one of the hosts has.
-func (f *Fleet) removeStaleOn(ctx context.Context, host string, vm *inventory.VM) error {
+func (mv *Mover) removeStaleOn(ctx context.Context, host string, vm *inventory.VM) error {
 	there := *vm
 	there.StaleHosts = []string{host}
 
-	if err := f.removeStale(ctx, &there); err != nil {
+	if err := mv.RemoveStale(ctx, &there); err != nil {
 		return err
 	}
 
@@ -50,10 +50,10 @@ func (f *Fleet) removeStaleOn(ctx context.Context, host string, vm *inventory.VM
 	return nil
 }
 
-// removeStale removes leftover definitions of a VM that is defined where it is:
+// RemoveStale removes leftover definitions of a VM that is defined where it is:
 // one that runs without a definition gets one before. They are looked at once
 // more: what runs is not a leftover.
-func (f *Fleet) removeStale(ctx context.Context, vm *inventory.VM) error {
+func (mv *Mover) RemoveStale(ctx context.Context, vm *inventory.VM) error {
 	if len(vm.StaleHosts) == 0 {
 		return nil
 	}
@@ -64,19 +64,19 @@ func (f *Fleet) removeStale(ctx context.Context, vm *inventory.VM) error {
 	}
 
 	if !d.Persistent {
-		if _, err := f.ensureDefined(ctx, vm); err != nil {
+		if _, err := mv.EnsureDefined(ctx, vm); err != nil {
 			return err
 		}
 	}
 
-	return f.removeDefinitions(ctx, vm)
+	return mv.RemoveDefinitions(ctx, vm)
 }
 
-// removeDefinitions removes the VM's definitions on its stale hosts. Unless the
+// RemoveDefinitions removes the VM's definitions on its stale hosts. Unless the
 // VM is deleted, removeStale is what is wanted.
-func (f *Fleet) removeDefinitions(ctx context.Context, vm *inventory.VM) error {
+func (mv *Mover) RemoveDefinitions(ctx context.Context, vm *inventory.VM) error {
 	for _, name := range vm.StaleHosts {
-		h := f.Host(name)
+		h := mv.hosts.Host(name)
 
 		d, err := h.Conn.Domain(ctx, vm.UUID)
 		if inventory.IsNotFound(err) {
@@ -94,12 +94,24 @@ func (f *Fleet) removeDefinitions(ctx context.Context, vm *inventory.VM) error {
 			}
 		}
 
-		f.log.InfoContext(ctx, "removing leftover definition", "name", vm.Name, "uuid", vm.UUID, "host", name)
+		mv.log.InfoContext(ctx, "removing leftover definition", "name", vm.Name, "uuid", vm.UUID, "host", name)
 
-		if err := f.undefineLeftover(ctx, h, d, vm.On); err != nil {
+		if err := mv.undefineLeftover(ctx, h, d, vm.On); err != nil {
 			return err
 		}
 	}
 
 	return nil
+}
+
+// Undefine removes a definition, if it is there.
+func Undefine(ctx context.Context, h *inventory.Host, uuid string, keep ...libvirt.Kept) error {
+	err := h.Conn.UndefineDomain(ctx, uuid, keep...)
+	if err == nil || inventory.IsNotFound(err) {
+		h.Remember(uuid, nil)
+
+		return nil
+	}
+
+	return err
 }

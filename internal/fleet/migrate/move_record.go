@@ -1,4 +1,4 @@
-package fleet
+package migrate
 
 import (
 	"context"
@@ -25,14 +25,14 @@ func (m *move) begin(ctx context.Context, method string, making ...domain.Copy) 
 		SourceHost: m.from.Name, TargetHost: m.to.Name, Start: time.Now(), Method: method,
 		Phase: migration.PhasePreparingTarget,
 	}
-	record := state.Record(m.id, m.fleet.owner)
+	record := state.Record(m.id, m.mover.owner)
 	record.Autostart, record.Policy, record.Options = m.vm.Autostart, m.tuning.Policy, m.tuning.Options.Text()
 
 	if method != migration.MethodCold {
 		record.Transport = m.tuning.Options.Transport
 	}
 
-	m.fleet.log.InfoContext(ctx, "migration options", "name", m.vm.Name, "policy", record.Policy,
+	m.mover.log.InfoContext(ctx, "migration options", "name", m.vm.Name, "policy", record.Policy,
 		"options", record.Options)
 
 	metadata := m.vm.Metadata
@@ -55,7 +55,7 @@ func (m *move) begin(ctx context.Context, method string, making ...domain.Copy) 
 		return err
 	}
 
-	now, err := m.fleet.Refresh(ctx, m.vm)
+	now, err := m.mover.hosts.Refresh(ctx, m.vm)
 	if err != nil {
 		return err
 	}
@@ -92,7 +92,7 @@ func (m *move) made(ctx context.Context, state migration.State, images []string)
 		return err
 	}
 
-	now, err := m.fleet.Refresh(ctx, m.vm)
+	now, err := m.mover.hosts.Refresh(ctx, m.vm)
 	if err != nil {
 		return err
 	}
@@ -122,11 +122,11 @@ func (m *move) conclude(ctx context.Context, now *inventory.VM, err error) *inve
 	now.SettleMoved()
 
 	began := m.record
-	m.record = m.state.Record(m.id, m.fleet.owner)
+	m.record = m.state.Record(m.id, m.mover.owner)
 	m.record.Start, m.record.Autostart = began.Start, began.Autostart
 	m.record.Policy, m.record.Options = began.Policy, began.Options
 
-	return m.fleet.keepRecord(ctx, now, m.record)
+	return m.mover.keepRecord(ctx, now, m.record)
 }
 
 // unfinished are the files that are known to be left of moves: what this one
@@ -142,7 +142,7 @@ func (m *move) unfinished(now *inventory.VM, err error) []domain.Copy {
 
 // keepRecord writes the record of a migration that is over, and returns the
 // VM with it. Where it can't be written that is only logged.
-func (f *Fleet) keepRecord(ctx context.Context, vm *inventory.VM, record domain.Migration) *inventory.VM {
+func (mv *Mover) keepRecord(ctx context.Context, vm *inventory.VM, record domain.Migration) *inventory.VM {
 	if vm.Migrating || vm.BrokeInPostCopy() {
 		return vm // libvirt would make us wait, and refuse.
 	}
@@ -150,12 +150,12 @@ func (f *Fleet) keepRecord(ctx context.Context, vm *inventory.VM, record domain.
 	_, err := records.WriteMetadata(ctx, vm, vm.Metadata.WithMigration(record))
 	if err == nil {
 		var now *inventory.VM
-		if now, err = f.Refresh(ctx, vm); err == nil {
+		if now, err = mv.hosts.Refresh(ctx, vm); err == nil {
 			return now
 		}
 	}
 
-	f.log.WarnContext(ctx, "how the migration went was not recorded", "name", vm.Name, "host", vm.Host,
+	mv.log.WarnContext(ctx, "how the migration went was not recorded", "name", vm.Name, "host", vm.Host,
 		"error", err.Error())
 
 	return vm
@@ -179,7 +179,7 @@ func (m *move) outcome(ctx, held context.Context, err error) (*inventory.VM, err
 		last = inventory.LastKnown{Host: m.to.Name}
 	}
 
-	now, readErr := m.fleet.FindNow(reading, m.vm.UUID, last)
+	now, readErr := m.mover.hosts.FindNow(reading, m.vm.UUID, last)
 	if readErr != nil {
 		return nil, errors.Join(err, readErr)
 	}
@@ -192,16 +192,16 @@ func (m *move) outcome(ctx, held context.Context, err error) (*inventory.VM, err
 
 	leftBehind := slices.Contains(now.StaleHosts, m.from.Name)
 	if err == nil && leftBehind && now.On == m.to && now.Active && !now.Migrating {
-		if removeErr := m.fleet.removeStaleOn(after, m.from.Name, now); removeErr != nil {
+		if removeErr := m.mover.removeStaleOn(after, m.from.Name, now); removeErr != nil {
 			return now, removeErr
 		}
 	}
 
 	if err == nil && now.On == m.to && !now.Migrating && !now.BrokeInPostCopy() {
 		var leftErr error
-		if now, leftErr = m.fleet.releaseLeft(after, now, m.from, true); leftErr != nil {
+		if now, leftErr = m.mover.ReleaseLeft(after, now, m.from, true); leftErr != nil {
 			// It is noted, told by the next plan, and removed by the next update.
-			m.fleet.log.WarnContext(after, "disks were left behind", "name", now.Name, "host", m.from.Name,
+			m.mover.log.WarnContext(after, "disks were left behind", "name", now.Name, "host", m.from.Name,
 				"error", leftErr.Error())
 		}
 	}
@@ -214,7 +214,7 @@ func (m *move) notStarted(err error) error {
 	return &inventory.Error{
 		VM: m.vm.Name, Host: m.from.Name, Kind: ErrNotMoved, Err: err,
 		Detail: fmt.Sprintf("it was not moved: as many VMs as may move at a time were on their way already (%s; %d of "+
-			"them moved by others)", m.fleet.queue.Limits(), m.fleet.queue.Others()),
+			"them moved by others)", m.mover.Queue.Limits(), m.mover.Queue.Others()),
 		Remedy: "Apply again to go on. More time in timeouts, or higher migration_limits in the provider, help as well.",
 	}
 }

@@ -1,4 +1,4 @@
-package fleet
+package migrate
 
 import (
 	"context"
@@ -61,15 +61,15 @@ func endsFirst(vm *inventory.VM, to *inventory.Host) *inventory.Problem {
 // would have that left it behind: under the VM's lock. What can't be resumed
 // is an error, and is kept or destroyed as the options say. The record is
 // completed, unless the VM stays as it is.
-func (f *Fleet) resumeBroken(
+func (mv *Mover) resumeBroken(
 	ctx context.Context, vm *inventory.VM, record domain.Migration, last inventory.LastKnown, own migration.Options,
 ) (*inventory.VM, error) {
-	from, to := f.Host(record.SourceHost), f.Host(record.TargetHost)
+	from, to := mv.hosts.Host(record.SourceHost), mv.hosts.Host(record.TargetHost)
 	if from == nil || from.Config.Fenced || to == nil || to.Config.Fenced {
 		return vm, vm.RequireIdle()
 	}
 
-	tuning, err := f.Tuning(ctx, vm, own)
+	tuning, err := mv.records.Tuning(ctx, vm, own)
 	if err != nil {
 		return vm, err
 	}
@@ -83,14 +83,14 @@ func (f *Fleet) resumeBroken(
 		// It ran before it was handed over: a guest that stands still has nothing left to fetch in post-copy.
 		Machine: migration.Machine{UUID: vm.UUID, Name: vm.Name, State: libvirt.Running},
 		Source:  from.Conn, Target: to.Conn, Address: to.Config.MigrationAddress, PeerURI: to.Config.PeerURI,
-		SourceTunnel: from.Config.Tunnel, TargetTunnel: to.Config.Tunnel, Options: tuning.Options, Logger: f.log,
+		SourceTunnel: from.Config.Tunnel, TargetTunnel: to.Config.Tunnel, Options: tuning.Options, Logger: mv.log,
 	}, record.Transport)
 
 	after, cancel := lease.CleanUp(ctx, inventory.FinishTimeout)
 	defer cancel()
 
 	if failure != nil {
-		failure = f.giveUp(after, vm.UUID, from, to, tuning.Options, failure)
+		failure = mv.giveUp(after, vm.UUID, from, to, tuning.Options, failure)
 		state.FailureReason = failureReason(state, failure)
 		failure = notMoved(after, vm, from, to, failure)
 	}
@@ -98,7 +98,7 @@ func (f *Fleet) resumeBroken(
 	from.Forget()
 	to.Forget()
 
-	now, err := f.FindNow(after, vm.UUID, last)
+	now, err := mv.hosts.FindNow(after, vm.UUID, last)
 	if err != nil {
 		return nil, errors.Join(failure, err)
 	}
@@ -115,7 +115,7 @@ func (f *Fleet) resumeBroken(
 	resumed.Start, resumed.Autostart, resumed.Method = record.Start, record.Autostart, record.Method
 	resumed.Policy, resumed.Options = record.Policy, record.Options
 
-	now, err = f.closeRecord(after, now, resumed, nil)
+	now, err = mv.CloseRecord(after, now, resumed, nil)
 
 	return now, errors.Join(failure, err)
 }
@@ -132,14 +132,14 @@ func failureReason(state migration.State, err error) string {
 
 // giveUp does with a VM whose post-copy is irrecoverable what the options
 // say, and returns why it failed.
-func (f *Fleet) giveUp(
+func (mv *Mover) giveUp(
 	ctx context.Context, uuid string, from, to *inventory.Host, o migration.Options, failure error,
 ) error {
 	if !errors.Is(failure, migration.ErrIrrecoverable) || o.OnIrrecoverable != migration.IrrecoverableDestroy {
 		return failure
 	}
 
-	if err := f.destroyParts(ctx, uuid, from, to); err != nil {
+	if err := mv.destroyParts(ctx, uuid, from, to); err != nil {
 		return fmt.Errorf("%w; what is left of it was to be destroyed, and was not: %w", failure, err)
 	}
 
@@ -150,7 +150,7 @@ func (f *Fleet) giveUp(
 // definition of it: on the target, where the guest ran last and wrote to its
 // disks, and where its firmware and its TPM keep what they know now. Both hosts
 // must answer, and QEMU itself must say that nothing comes any more.
-func (f *Fleet) destroyParts(ctx context.Context, uuid string, from, to *inventory.Host) error {
+func (mv *Mover) destroyParts(ctx context.Context, uuid string, from, to *inventory.Host) error {
 	source, err := part(ctx, from, uuid)
 	if err != nil {
 		return err
@@ -172,7 +172,7 @@ func (f *Fleet) destroyParts(ctx context.Context, uuid string, from, to *invento
 		}
 	}
 
-	f.log.WarnContext(ctx, "destroying what a broken migration left", "uuid", uuid, "source", from.Name, "target", to.Name)
+	mv.log.WarnContext(ctx, "destroying what a broken migration left", "uuid", uuid, "source", from.Name, "target", to.Name)
 
 	if target == nil || !target.Persistent {
 		if source == nil || !source.Persistent {
@@ -202,7 +202,7 @@ func (f *Fleet) destroyParts(ctx context.Context, uuid string, from, to *invento
 		return nil
 	}
 
-	return f.undefineLeftover(ctx, from, source, to)
+	return mv.undefineLeftover(ctx, from, source, to)
 }
 
 // part is what a host has of a VM that is in two parts; nil is nothing.
