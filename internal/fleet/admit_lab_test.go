@@ -10,6 +10,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/hostrecord"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/placement"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
 )
 
@@ -79,7 +80,7 @@ func TestLab_startAsksForRoom(t *testing.T) {
 	refused("full", migration.InsufficientMemory)
 
 	// More memory than the host may give isn't tried with a restart.
-	other.Spec.Memory.Size, other.UpdatePolicy = new(uint64(400<<20)), PolicyRestart
+	other.Spec.Memory.Size, other.UpdatePolicy = new(uint64(400<<20)), placement.PolicyRestart
 	_, err := f.Update(t.Context(), running.UUID, lastOf(running), other)
 
 	if blocked := (*migration.BlockedError)(nil); !errors.As(err, &blocked) {

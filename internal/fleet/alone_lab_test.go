@@ -9,6 +9,7 @@ import (
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/placement"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
 )
 
@@ -54,7 +55,7 @@ func TestLab_diskHasOneWriter(t *testing.T) {
 	parts := []string{second.Spec.Name, fmt.Sprintf("VM %q", vm.Name), `host "kvm1"`, `host "kvm2"`, `disk "root"`}
 
 	_, err = f.Create(t.Context(), second)
-	tells(t, "creating a second one", err, ErrShared, parts...)
+	tells(t, "creating a second one", err, placement.ErrShared, parts...)
 
 	// Off, it may be defined. Started by hand, both are told, whatever changed.
 	second.Metadata.RunStrategy = "Halted"
@@ -66,16 +67,16 @@ func TestLab_diskHasOneWriter(t *testing.T) {
 
 	second.Metadata.RunStrategy = "Always"
 	_, err = f.Update(t.Context(), other.UUID, lastOf(other), second)
-	tells(t, "starting the second one", err, ErrShared, parts...)
+	tells(t, "starting the second one", err, placement.ErrShared, parts...)
 	l.Virsh(t, "kvm2", "autostart", other.UUID)
 	f.ForgetAll()
-	tells(t, "beside one that starts at boot", f.Alone(t.Context(), vm.UUID, first), ErrShared, "boots")
+	tells(t, "beside one that starts at boot", f.Alone(t.Context(), vm.UUID, first), placement.ErrShared, "boots")
 	l.Virsh(t, "kvm2", "start", other.UUID)
 	f.ForgetAll()
-	tells(t, "beside one that runs", f.Alone(t.Context(), vm.UUID, first), ErrShared, other.UUID, vm.Name)
-	tells(t, "the second one", f.Alone(t.Context(), other.UUID, second), ErrShared, vm.UUID)
+	tells(t, "beside one that runs", f.Alone(t.Context(), vm.UUID, first), placement.ErrShared, other.UUID, vm.Name)
+	tells(t, "the second one", f.Alone(t.Context(), other.UUID, second), placement.ErrShared, vm.UUID)
 
-	blockers, err := f.claimBlockers(t.Context(), vm, f.Host("kvm2"))
+	blockers, err := f.ClaimBlockers(t.Context(), vm, f.Host("kvm2"))
 	if err != nil || len(blockers) != 1 || !strings.Contains(blockers[0].Message, other.UUID) {
 		t.Errorf("moving: %+v, %v", blockers, err)
 	}
@@ -88,7 +89,7 @@ func TestLab_diskHasOneWriter(t *testing.T) {
 		"<type machine='q35'>hvm</type></os></domain>", vm.Name))
 	l.Virsh(t, "kvm2", "autostart", vm.Name)
 	f.ForgetAll()
-	tells(t, "beside one of its name", f.Alone(t.Context(), vm.UUID, first), ErrShared, "two VMs have this name", vm.UUID)
+	tells(t, "beside one of its name", f.Alone(t.Context(), vm.UUID, first), placement.ErrShared, "two VMs have this name", vm.UUID)
 }
 
 // A host was given up, and its VM made anew elsewhere. When it is back the old one still runs there: the plan names
@@ -118,7 +119,7 @@ func TestLab_fencedHostComesBack(t *testing.T) {
 	}
 
 	f.ForgetAll()
-	tells(t, "when it is back", f.Alone(t.Context(), anew.UUID, d), ErrShared, "two VMs have this name", old.UUID,
+	tells(t, "when it is back", f.Alone(t.Context(), anew.UUID, d), placement.ErrShared, "two VMs have this name", old.UUID,
 		anew.UUID, `host "kvm1"`, `host "kvm2"`, `disk "root"`)
 
 	if _, err := f.Delete(t.Context(), anew.UUID, lastOf(anew), 0); err != nil {

@@ -10,6 +10,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/admission"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migrate"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/records"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
@@ -25,7 +26,7 @@ type torn struct {
 	f        *Fleet
 	from, to *lab.Host
 	vm       *inventory.VM
-	order    MoveOrder
+	order    migrate.MoveOrder
 }
 
 func newTorn(t *testing.T, o migration.Options) *torn {
@@ -47,7 +48,7 @@ func newTorn(t *testing.T, o migration.Options) *torn {
 	}
 
 	o.AllowPostCopy, o.CompletionTimeoutPerGiB, o.Bandwidth = new(true), new(2*time.Second), new(uint64(2<<20))
-	b.order = MoveOrder{UUID: b.vm.UUID, Last: lastOf(b.vm), ID: "4711", Target: b.to.Name, Options: o}
+	b.order = migrate.MoveOrder{UUID: b.vm.UUID, Last: lastOf(b.vm), ID: "4711", Target: b.to.Name, Options: o}
 
 	return b
 }
@@ -215,7 +216,7 @@ func TestLab_irrecoverableMigration(t *testing.T) {
 
 			e := <-over
 			if !errors.Is(e.err, migration.ErrIrrecoverable) ||
-				errors.Is(e.err, ErrDestroyed) != (on == migration.IrrecoverableDestroy) {
+				errors.Is(e.err, migrate.ErrDestroyed) != (on == migration.IrrecoverableDestroy) {
 				t.Fatalf("%+v, %v", e.record, e.err)
 			}
 
@@ -237,7 +238,7 @@ func TestLab_irrecoverableMigration(t *testing.T) {
 
 			_, kept, err := b.f.MigrationRecord(t.Context(), b.vm.UUID, b.order.Last, b.order.ID)
 			if err != nil || !kept.Failed || kept.Mode != string(migration.PostCopy) ||
-				!strings.Contains(kept.FailureReason, ErrDestroyed.Error()) {
+				!strings.Contains(kept.FailureReason, migrate.ErrDestroyed.Error()) {
 				t.Errorf("%+v, %v", kept, err)
 			}
 		})

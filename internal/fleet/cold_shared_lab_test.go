@@ -12,6 +12,7 @@ import (
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/placement"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/records"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
@@ -59,7 +60,7 @@ func TestLab_coldMoveLeavesSharedFiles(t *testing.T) {
 	f := labFleet(t, l, t.Name(), nil)
 	listen(f, log)
 	dir := t.TempDir() // What isn't libvirt's own is the same on all hosts of the lab.
-	vm, root := resting(t, f, l, dir, 1, func(d *Desired) { d.Spec.Firmware.Type = new("efi") })
+	vm, root := resting(t, f, l, dir, 1, func(d *placement.Desired) { d.Spec.Firmware.Type = new("efi") })
 	base, nvram := filepath.Join(dir, "base"), filepath.Join(dir, "VARS.fd")
 	l.Run(t, "kvm1", "sh", "-c", "mv "+root+" "+base+" && qemu-img create -q -f qcow2 -b "+base+" -F qcow2 "+root)
 

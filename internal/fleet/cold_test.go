@@ -10,7 +10,9 @@ import (
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migrate"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/placement"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/records"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
@@ -39,7 +41,7 @@ func directory(t *testing.T, l *lab.Lab, hosts ...string) string {
 
 // resting is a VM on kvm1 that is off, with a disk of that many MiB of data on its host.
 func resting(
-	t *testing.T, f *Fleet, l *lab.Lab, dir string, mib int, change func(*Desired),
+	t *testing.T, f *Fleet, l *lab.Lab, dir string, mib int, change func(*placement.Desired),
 ) (vm *inventory.VM, file string) {
 	t.Helper()
 
@@ -89,7 +91,7 @@ func TestLab_coldMoveTakesFilesAlong(t *testing.T) {
 	l := lab.Open(t)
 	f := labFleet(t, l, t.Name(), nil)
 	dir := directory(t, l, "kvm1", target)
-	vm, file := resting(t, f, l, dir, 8, func(d *Desired) {
+	vm, file := resting(t, f, l, dir, 8, func(d *placement.Desired) {
 		d.Spec.Firmware.Type = new("efi")
 	})
 	last := lastOf(vm)
@@ -354,7 +356,7 @@ func TestLab_coldMoveKilledBeforeItNotedAFile(t *testing.T) {
 func updated(t *testing.T, l *lab.Lab, vm *inventory.VM) {
 	t.Helper()
 
-	_, err := ownFleet(t, "alice", l.Host(vm.Host)).Update(t.Context(), vm.UUID, lastOf(vm), Desired{
+	_, err := ownFleet(t, "alice", l.Host(vm.Host)).Update(t.Context(), vm.UUID, lastOf(vm), placement.Desired{
 		Spec: *vm.PersistentSpec,
 		Metadata: domain.Metadata{
 			Host: vm.Host, RunStrategy: vm.Metadata.RunStrategy, Labels: map[string]string{"updated": "yes"},
@@ -458,7 +460,7 @@ func TestLab_coldMoveIsRefused(t *testing.T) {
 	log.do = func() { l.Run(t, "kvm2", "dd", "if=/dev/zero", "of="+dir+"/other", "bs=1M", "count=30", "status=none") }
 
 	now, state, err := f.Move(t.Context(), vm.UUID, lastOf(vm), "kvm2", migration.Options{})
-	if !errors.Is(err, ErrNotMoved) || !strings.Contains(err.Error(), "No space left") || !state.Failed || now == nil ||
+	if !errors.Is(err, migrate.ErrNotMoved) || !strings.Contains(err.Error(), "No space left") || !state.Failed || now == nil ||
 		now.Host != "kvm1" || len(now.Metadata.Copies) > 0 {
 		t.Errorf("a full disk: %+v, %+v, %v", now, state, err)
 	}

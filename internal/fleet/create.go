@@ -2,12 +2,8 @@ package fleet
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -15,6 +11,8 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/lease"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migrate"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/placement"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/records"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
 )
@@ -29,12 +27,12 @@ import (
 // The VM carries a mark, by which the next Create would know it again, and
 // is locked, which tells that one that this one is still at it. Both last until
 // FinishCreate, which must be called for every VM that is returned.
-func (f *Fleet) Create(ctx context.Context, d Desired) (*inventory.VM, error) {
+func (f *Fleet) Create(ctx context.Context, d placement.Desired) (*inventory.VM, error) {
 	ctx = inventory.AsOneOperation(ctx)
 
-	if p := f.checkPin(d); p != nil {
+	if p := f.CheckPin(d); p != nil {
 		return nil, &inventory.Error{
-			VM: d.Spec.Name, Host: d.Metadata.Host, Kind: ErrNoHost, Detail: p.Detail,
+			VM: d.Spec.Name, Host: d.Metadata.Host, Kind: placement.ErrNoHost, Detail: p.Detail,
 			Remedy: p.Remedy,
 		}
 	}
@@ -55,7 +53,7 @@ func (f *Fleet) Create(ctx context.Context, d Desired) (*inventory.VM, error) {
 	}
 
 	// The room is held until the host has the definition, whose mark then counts instead.
-	h, defined, release, err := f.place(ctx, d)
+	h, defined, release, err := f.Place(ctx, d)
 	if err != nil {
 		return nil, err
 	}
@@ -64,7 +62,7 @@ func (f *Fleet) Create(ctx context.Context, d Desired) (*inventory.VM, error) {
 	return f.createOn(ctx, h, d, defined)
 }
 
-func (f *Fleet) createOn(ctx context.Context, h *inventory.Host, d Desired, placed func()) (*inventory.VM, error) {
+func (f *Fleet) createOn(ctx context.Context, h *inventory.Host, d placement.Desired, placed func()) (*inventory.VM, error) {
 	id := uuid.NewString()
 
 	return f.underLock(ctx, h, id, func(held context.Context) (*inventory.VM, error) {
@@ -105,8 +103,8 @@ func (f *Fleet) underLock(
 }
 
 // define writes the new VM's definition, marked as being created.
-func (f *Fleet) define(ctx context.Context, h *inventory.Host, id string, d Desired) error {
-	hash := d.hash()
+func (f *Fleet) define(ctx context.Context, h *inventory.Host, id string, d placement.Desired) error {
+	hash := d.Hash()
 
 	info, err := h.Conn.Info(ctx)
 	if err != nil {
@@ -126,7 +124,7 @@ func (f *Fleet) define(ctx context.Context, h *inventory.Host, id string, d Desi
 		return err
 	}
 
-	if status.RestartsCrashed(d.strategy()) {
+	if status.RestartsCrashed(d.Strategy()) {
 		spec = spec.WithFact(domain.OnCrash, "restart")
 	}
 
@@ -139,8 +137,8 @@ func (f *Fleet) define(ctx context.Context, h *inventory.Host, id string, d Desi
 		definition.SetGraphicsPassword(*d.GraphicsPassword)
 	}
 
-	metadata := d.stamp()
-	metadata.RunStrategy, metadata.Generation = d.strategy(), 1
+	metadata := d.Stamp()
+	metadata.RunStrategy, metadata.Generation = d.Strategy(), 1
 	metadata.Creating = &domain.Creating{Owner: f.owner, SpecHash: hash, Since: time.Now().UTC()}
 	metadata.OwnDisks = own
 
@@ -164,29 +162,9 @@ func (f *Fleet) define(ctx context.Context, h *inventory.Host, id string, d Desi
 	return err
 }
 
-// hash identifies the wish, so that an interrupted Create is known again.
-func (d Desired) hash() string {
-	hash := domain.SpecHash(d.Spec)
-	for _, key := range slices.Sorted(maps.Keys(d.OwnDisks)) {
-		o := d.OwnDisks[key]
-		hash += fmt.Sprintf("\n%q %q %q %q %d %q", key, o.Pool, o.Image, o.Clone, o.Bytes, o.OnDestroy)
-		if o.Content != "" {
-			hash += " " + o.Content
-		}
-	}
-
-	if len(d.OwnDisks) == 0 {
-		return hash
-	}
-
-	sum := sha256.Sum256([]byte(hash))
-
-	return hex.EncodeToString(sum[:])
-}
-
 // bringUp starts the new VM if its run strategy says so, and takes it back
 // when it can't be started.
-func (f *Fleet) bringUp(ctx context.Context, h *inventory.Host, id string, d Desired) (*inventory.VM, error) {
+func (f *Fleet) bringUp(ctx context.Context, h *inventory.Host, id string, d placement.Desired) (*inventory.VM, error) {
 	unseen := true
 
 	if len(d.OwnDisks) > 0 {
@@ -196,22 +174,22 @@ func (f *Fleet) bringUp(ctx context.Context, h *inventory.Host, id string, d Des
 		}
 	}
 
-	if on, managed := status.Autostart(d.strategy()); managed {
+	if on, managed := status.Autostart(d.Strategy()); managed {
 		if err := h.Conn.SetAutostart(ctx, id, on); err != nil && !errors.Is(err, inventory.ErrUnsupported) {
 			return f.undo(ctx, h, id, unseen, err)
 		}
 	}
 
 	if len(d.OwnDisks) > 0 {
-		if err := f.makeDisksOf(ctx, h, id, d.firstBoot()); err != nil {
+		if err := f.makeDisksOf(ctx, h, id, firstBootOf(d)); err != nil {
 			return f.undo(ctx, h, id, unseen, err)
 		}
 	}
 
-	if status.StartsOnCreate(d.strategy()) {
+	if status.StartsOnCreate(d.Strategy()) {
 		if err := f.startNew(ctx, h, id); err != nil {
 			// An order whose answer didn't come may have been carried out.
-			return f.undo(ctx, h, id, unseen && refused(err) && ctx.Err() == nil, err)
+			return f.undo(ctx, h, id, unseen && migrate.Refused(err) && ctx.Err() == nil, err)
 		}
 
 		unseen = false
@@ -236,14 +214,14 @@ func (f *Fleet) startNew(ctx context.Context, h *inventory.Host, id string) erro
 	}
 
 	// Another run may have cordoned the host since the VM was defined.
-	if err := f.unlessCordoned(ctx, vm); err != nil {
+	if err := f.UnlessCordoned(ctx, vm); err != nil {
 		return err
 	}
 
 	f.log.InfoContext(ctx, "starting VM", "name", vm.Name, "uuid", id, "host", h.Name)
 
 	// A VM of that name that was there before may have left its variables.
-	err = f.startAlone(ctx, vm, func() error {
+	err = f.StartAlone(ctx, vm, func() error {
 		if firmware := vm.PersistentSpec.Firmware.Type; firmware != nil && *firmware == "efi" {
 			return startFresh(ctx, h, vm)
 		}
@@ -251,7 +229,7 @@ func (f *Fleet) startNew(ctx context.Context, h *inventory.Host, id string) erro
 		return h.Conn.StartDomain(ctx, id)
 	})
 
-	if err == nil || errors.Is(err, inventory.ErrUnreachable) || errors.Is(err, ErrShared) || ctx.Err() != nil {
+	if err == nil || errors.Is(err, inventory.ErrUnreachable) || errors.Is(err, placement.ErrShared) || ctx.Err() != nil {
 		return err
 	}
 

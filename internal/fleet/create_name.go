@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/placement"
 )
 
 // soleBearer makes sure that nobody else created a VM of that name on
@@ -51,16 +52,9 @@ func (f *Fleet) byNameNow(ctx context.Context, name string) (*inventory.VM, erro
 	return inventory.NewVM(answers[i])
 }
 
-// adoptable says whether a VM is what an interrupted Create of this very
-// wish left behind.
-func adoptable(vm *inventory.VM, d Desired) bool {
-	return vm.Metadata.Creating != nil && vm.Metadata.Creating.SpecHash == d.hash() &&
-		(d.Metadata.Host == "" || d.Metadata.Host == vm.Host)
-}
-
-func (f *Fleet) adopt(ctx context.Context, vm *inventory.VM, d Desired) (*inventory.VM, error) {
-	if !adoptable(vm, d) {
-		p := nameTaken(vm)
+func (f *Fleet) adopt(ctx context.Context, vm *inventory.VM, d placement.Desired) (*inventory.VM, error) {
+	if !placement.Adoptable(vm, d) {
+		p := placement.NameTaken(vm)
 
 		return nil, &inventory.Error{
 			VM: d.Spec.Name, Host: vm.Host, Kind: inventory.ErrExists, Detail: p.Detail,
@@ -75,8 +69,8 @@ func (f *Fleet) adopt(ctx context.Context, vm *inventory.VM, d Desired) (*invent
 			return nil, err
 		}
 
-		if !adoptable(now, d) {
-			p := nameTaken(now)
+		if !placement.Adoptable(now, d) {
+			p := placement.NameTaken(now)
 
 			return nil, &inventory.Error{
 				VM: d.Spec.Name, Host: now.Host, Kind: inventory.ErrExists, Detail: p.Detail,

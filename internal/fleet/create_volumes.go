@@ -7,7 +7,7 @@ import (
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
-	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/placement"
 )
 
 // resolveVolumes finds out whether a disk's volume is a file or a block device,
@@ -19,7 +19,7 @@ func resolveVolumes(
 	spec.Disks = maps.Clone(spec.Disks)
 
 	for key, id := range volumes {
-		v, err := existingVolume(ctx, h, id)
+		v, err := placement.ExistingVolume(ctx, h, id)
 		if err != nil {
 			return fmt.Errorf("disk %q: %w", key, err)
 		}
@@ -49,18 +49,4 @@ func resolveVolumes(
 	}
 
 	return nil
-}
-
-// existingVolume finds an existing volume by its path, or by "<pool>/<name>".
-func existingVolume(ctx context.Context, h *inventory.Host, id string) (*libvirt.Volume, error) {
-	if ref := volumeRef(id); ref != nil && ref.Pool != "" {
-		return h.Conn.PoolVolume(ctx, ref.Pool, ref.Name)
-	}
-
-	v, err := h.Conn.VolumeByPath(ctx, id)
-	if err == nil {
-		v.Path = id // There may be several ways to write it.
-	}
-
-	return v, err
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain/domaintest"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/placement"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
 )
 
@@ -32,7 +33,7 @@ func maybe[V any](t *rapid.T, label string, values ...V) V {
 }
 
 // draw draws what a configuration may declare of one VM, sensible or not.
-func (d declared) draw(t *rapid.T) Desired {
+func (d declared) draw(t *rapid.T) placement.Desired {
 	size := rapid.Uint64Range(16, 96).Draw(t, "MiB") << 20
 	spec := domain.Spec{
 		Name: d.name, Type: "qemu",
@@ -95,8 +96,8 @@ func (d declared) draw(t *rapid.T) Desired {
 		f.Declare(&spec, map[string]domain.Row{"a": domain.Row(drawRows(t, 4, f.Attributes))})
 	}
 
-	return Desired{
-		Spec: spec, UpdatePolicy: PolicyRestart,
+	return placement.Desired{
+		Spec: spec, UpdatePolicy: placement.PolicyRestart,
 		Metadata: domain.Metadata{RunStrategy: "Halted", Host: d.host, Labels: map[string]string{"a": "b"}},
 	}
 }

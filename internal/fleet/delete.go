@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
-	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migrate"
 )
 
 // DeleteReport says how a VM was removed.
@@ -26,7 +26,7 @@ type DeleteReport struct {
 func (f *Fleet) Delete(
 	ctx context.Context, uuid string, last inventory.LastKnown, grace time.Duration,
 ) (*DeleteReport, error) {
-	ctx, unlock, vm, err := f.lockWhereItIs(inventory.AsOneOperation(ctx), uuid, last, "deleting", nil)
+	ctx, unlock, vm, err := f.LockWhereItIs(inventory.AsOneOperation(ctx), uuid, last, "deleting", nil)
 	if inventory.IsNotFound(err) {
 		return &DeleteReport{Outcome: inventory.OutcomeNotRunning}, nil
 	}
@@ -56,7 +56,7 @@ func (f *Fleet) Delete(
 
 	// With the VM goes what is known of unfinished copies.
 	if len(vm.Metadata.Copies) > 0 {
-		if _, err := f.discardCopies(ctx, vm, nil); err != nil {
+		if _, err := f.DiscardCopies(ctx, vm, nil); err != nil {
 			f.log.WarnContext(ctx, "an unfinished copy was not removed", "name", vm.Name, "error", err.Error())
 		}
 	}
@@ -66,15 +66,15 @@ func (f *Fleet) Delete(
 		return report, err
 	}
 
-	if _, err := f.releaseLeft(ctx, vm, nil, false); err != nil {
+	if _, err := f.ReleaseLeft(ctx, vm, nil, false); err != nil {
 		report.KeptDisks = append(report.KeptDisks, err.Error())
 	}
 
-	if err := f.undefine(ctx, vm.On, uuid); err != nil {
+	if err := migrate.Undefine(ctx, vm.On, uuid); err != nil {
 		return report, err
 	}
 
-	return report, f.removeDefinitions(ctx, vm)
+	return report, f.RemoveDefinitions(ctx, vm)
 }
 
 // unlessSaved is an error if the VM's memory was saved while it was to be
@@ -101,15 +101,4 @@ func (f *Fleet) unlessSaved(ctx context.Context, vm *inventory.VM) error {
 	default:
 		return nil
 	}
-}
-
-func (f *Fleet) undefine(ctx context.Context, h *inventory.Host, uuid string, keep ...libvirt.Kept) error {
-	err := h.Conn.UndefineDomain(ctx, uuid, keep...)
-	if err == nil || inventory.IsNotFound(err) {
-		h.Remember(uuid, nil)
-
-		return nil
-	}
-
-	return err
 }

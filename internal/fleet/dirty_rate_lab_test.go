@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migrate"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
 	guestagent "github.com/virtfleet/terraform-provider-virtfleet/internal/guest"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
@@ -122,7 +123,7 @@ func TestLab_dirtyRateOfAMachineThatIsMovedMeanwhile(t *testing.T) {
 	l := lab.Open(t)
 	alice, bob := labFleet(t, l, "alice", nil), labFleet(t, l, "bob", nil)
 	vm := unpinned(t, alice, l, "dirty=8")
-	order := MoveOrder{
+	order := migrate.MoveOrder{
 		UUID: vm.UUID, Last: lastOf(vm), ID: "4711", Target: "kvm2",
 		Options: migration.Options{Bandwidth: new(uint64(1 << 20))},
 	}
@@ -144,7 +145,7 @@ func TestLab_dirtyRateOfAMachineThatIsMovedMeanwhile(t *testing.T) {
 		t.Error(err)
 	}
 
-	if err := <-over; !errors.Is(err, ErrNotMoved) {
+	if err := <-over; !errors.Is(err, migrate.ErrNotMoved) {
 		t.Errorf("who moved it: %v", err)
 	}
 }

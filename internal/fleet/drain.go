@@ -91,7 +91,7 @@ func (f *Fleet) Drain(ctx context.Context, want Drain) ([]hostrecord.Step, error
 
 	d := &drain{
 		Drain: want, fleet: f, host: h, since: time.Now().UTC().Truncate(time.Second),
-		turns: admission.NewSlots(f.queue.Limits().OutboundPerHost), failed: make(map[string][]string),
+		turns: admission.NewSlots(f.Queue.Limits().OutboundPerHost), failed: make(map[string][]string),
 		ends:     admission.NewSlots(endsAtOnce),
 		unmarked: make(map[string]bool), underWay: make(map[string]bool), looks: admission.NewSlots(1),
 	}
@@ -185,10 +185,10 @@ func (d *drain) prepare(ctx context.Context) error {
 	}
 
 	if blocked := eviction.Blocked(steps); len(blocked) > 0 {
-		return &inventory.Error{Host: d.Host, Kind: ErrBlocked, Detail: BlockedText(d.Host, blocked), Remedy: BlockedRemedy}
+		return &inventory.Error{Host: d.Host, Kind: migration.ErrBlocked, Detail: BlockedText(d.Host, blocked), Remedy: BlockedRemedy}
 	}
 
-	return d.fleet.cordon(ctx, d.Host, d.ID, d.Why, d)
+	return d.fleet.CordonFor(ctx, d.Host, d.ID, d.Why, func() *hostrecord.Evacuation { return d.evacuation(false) })
 }
 
 // endsAtOnce bounds how many guests of a host are shut down or saved at the same time.
@@ -255,7 +255,7 @@ func (f *Fleet) concludeAbandoned(ctx context.Context, onItsWay error) error {
 		return nil //nolint:nilerr // Whoever has it, or whatever it is, is seen by the next look.
 	}
 
-	_, err = f.concludeInterrupted(ctx, e.vm, inventory.LastKnown{Host: e.vm.Host, HostUUID: e.vm.HostUUID},
+	_, err = f.ConcludeInterrupted(ctx, e.vm, inventory.LastKnown{Host: e.vm.Host, HostUUID: e.vm.HostUUID},
 		migration.Options{})
 	if inventory.IsNotFound(err) {
 		return nil

@@ -106,7 +106,7 @@ func withinLimits(t *testing.T, f *Fleet, made map[string]*inventory.VM, moves i
 			}
 		}
 
-		if limit := f.queue.Limits().OutboundPerHost; limit != f.queue.Limits().InboundPerHost || beside > limit {
+		if limit := f.Queue.Limits().OutboundPerHost; limit != f.Queue.Limits().InboundPerHost || beside > limit {
 			t.Errorf("%d VMs moved at once, and %d may: %+v", beside, limit, last)
 		}
 	}

@@ -17,7 +17,9 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/hostrecord"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/lease"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migrate"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/placement"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/policy"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
 )
@@ -37,7 +39,7 @@ func howStarted(t *testing.T, f *Fleet, uuid string) string {
 
 // light is a wish for a VM that costs nothing: its firmware finds nothing
 // to boot, and nobody is asked to shut down.
-func light(t *testing.T, l *lab.Lab, name string, labels map[string]string) Desired {
+func light(t *testing.T, l *lab.Lab, name string, labels map[string]string) placement.Desired {
 	t.Helper()
 
 	d := drainer(t, l, name, labels)
@@ -252,7 +254,7 @@ func TestLab_drainOutOfTime(t *testing.T) {
 	steps, err := f.Drain(ctx, Drain{Host: from.Name, ID: "m", Why: "a test"})
 	t.Logf("it ended %s after its deadline", time.Since(deadline).Round(time.Millisecond))
 
-	if !errors.Is(err, ErrNotMoved) || resultsOf(steps) != "endless=Failed external=Failed" {
+	if !errors.Is(err, migrate.ErrNotMoved) || resultsOf(steps) != "endless=Failed external=Failed" {
 		t.Fatalf("%s, %v", resultsOf(steps), err)
 	}
 
@@ -313,7 +315,7 @@ func TestLab_drainPolicyTimeout(t *testing.T) {
 	defer cancel()
 
 	steps, err := f.Drain(ctx, Drain{Host: from.Name, ID: "m", Why: "a test"})
-	if !errors.Is(err, ErrNotMoved) || ctx.Err() != nil {
+	if !errors.Is(err, migrate.ErrNotMoved) || ctx.Err() != nil {
 		t.Fatalf("%v, %v", err, ctx.Err())
 	}
 
@@ -396,7 +398,7 @@ func TestLab_drainsThatFleeToEachOther(t *testing.T) {
 
 		failed++
 
-		if !errors.Is(err, ErrBlocked) && !errors.Is(err, ErrNotMoved) {
+		if !errors.Is(err, ErrBlocked) && !errors.Is(err, migrate.ErrNotMoved) {
 			t.Errorf("host %s: %v", hosts[i].Name, err)
 		}
 
@@ -519,7 +521,7 @@ func TestLab_pinnedMeanwhileStays(t *testing.T) {
 			Step: eviction.Step{UUID: vm.UUID, Name: vm.Name, Method: method, Target: to.Name},
 		}}}
 
-		if _, err := d.try(t.Context(), 0, eviction.Rule{}); !errors.Is(err, errStays) {
+		if _, err := d.try(t.Context(), 0, eviction.Rule{}); !errors.Is(err, migrate.ErrStays) {
 			t.Errorf("%s: %v", method, err)
 		}
 

@@ -13,6 +13,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/eviction"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/hostrecord"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migrate"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/policy"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
@@ -153,7 +154,7 @@ func TestLab_drainStopsWhereStepsNoLongerHold(t *testing.T) {
 	}
 
 	end := hurry(t, l, from, made["quick"].UUID, over)
-	if got := resultsOf(end.steps); got != "quick=Moved slow=Failed waiting=" || !errors.Is(end.err, ErrNotMoved) {
+	if got := resultsOf(end.steps); got != "quick=Moved slow=Failed waiting=" || !errors.Is(end.err, migrate.ErrNotMoved) {
 		t.Fatalf("%s, %v", got, end.err)
 	}
 

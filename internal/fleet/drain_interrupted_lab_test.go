@@ -14,6 +14,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/eviction"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/hostrecord"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migrate"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/policy"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
@@ -93,7 +94,7 @@ func TestLab_drainInterrupted(t *testing.T) {
 	interrupted := <-over
 	steps, err := interrupted.steps, interrupted.err
 
-	if !errors.Is(err, ErrNotMoved) || !strings.Contains(err.Error(), "interrupted") ||
+	if !errors.Is(err, migrate.ErrNotMoved) || !strings.Contains(err.Error(), "interrupted") ||
 		!strings.Contains(err.Error(), "is cordoned and not drained") {
 		t.Errorf("interrupted: %v", err)
 	}
@@ -217,7 +218,7 @@ func TestLab_drainCancelledByPolicy(t *testing.T) {
 	end := hurry(t, l, from, made["finished"].UUID, over)
 	want := "aborted=Failed cold=ColdMoved external=Failed finished=Moved waiting="
 
-	if got := resultsOf(end.steps); got != want || !errors.Is(end.err, ErrNotMoved) {
+	if got := resultsOf(end.steps); got != want || !errors.Is(end.err, migrate.ErrNotMoved) {
 		t.Fatalf("%s, %v; want %s", got, end.err, want)
 	}
 
@@ -309,7 +310,7 @@ func TestLab_givenUpIsForgotten(t *testing.T) {
 
 	cancel()
 
-	if end := <-over; !errors.Is(end.err, ErrNotMoved) {
+	if end := <-over; !errors.Is(end.err, migrate.ErrNotMoved) {
 		t.Errorf("cancelled: %v", end.err)
 	}
 

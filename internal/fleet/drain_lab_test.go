@@ -14,6 +14,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/hostrecord"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/placement"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/policy"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
 )
@@ -44,7 +45,7 @@ func ownConfig(owner string, hosts ...*lab.Host) Config {
 	return cfg
 }
 
-func drainer(t *testing.T, l *lab.Lab, name string, labels map[string]string) Desired {
+func drainer(t *testing.T, l *lab.Lab, name string, labels map[string]string) placement.Desired {
 	t.Helper()
 
 	d := mover(t, l, "noagent")

@@ -9,6 +9,7 @@ import (
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/hostrecord"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migrate"
 )
 
 // outcome says whether the host is empty, as far as it was to be.
@@ -52,7 +53,7 @@ func (d *drain) outcome(ctx context.Context, cause error) error {
 	}
 
 	return &inventory.Error{
-		Host: d.Host, Kind: ErrNotMoved, Detail: what + "; not done are:" + strings.Join(failed, ""),
+		Host: d.Host, Kind: migrate.ErrNotMoved, Detail: what + "; not done are:" + strings.Join(failed, ""),
 		Remedy: remedy,
 	}
 }

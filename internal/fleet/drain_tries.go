@@ -14,6 +14,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/hostrecord"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/lease"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migrate"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
 )
 
@@ -99,7 +100,7 @@ func hopeless(err error) bool {
 	_, changed := errors.AsType[*changedError](err)
 
 	return changed || errors.Is(err, inventory.ErrTwoCopies) || errors.Is(err, inventory.ErrAmbiguous) ||
-		errors.Is(err, errStays)
+		errors.Is(err, migrate.ErrStays)
 }
 
 // rule is what holds for the VM of a step.
@@ -119,7 +120,7 @@ func (d *drain) last() inventory.LastKnown { return inventory.LastKnown{Host: d.
 // allows, whatever becomes of the other hosts: a person has to see to that first.
 // Where the steps are to be followed exactly, the drain as a whole stops for it.
 func (d *drain) stuck(ctx context.Context, i int, err error) bool {
-	if d.Steps != nil || !errors.Is(err, ErrBlocked) {
+	if d.Steps != nil || !errors.Is(err, migration.ErrBlocked) {
 		return false
 	}
 

@@ -4,13 +4,10 @@ import (
 	"errors"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/lease"
-	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
 )
 
 // Kinds of errors of what is done to VMs. Those of reading are the inventory's.
 var (
-	// ErrNoHost means that no host can take the VM.
-	ErrNoHost = errors.New("no host can take the VM")
 	// ErrLeaseLost means that another run has taken over what this one was
 	// changing, and ErrLeaseUnconfirmed that nobody can tell whether one has.
 	// Nothing more was changed.
@@ -21,13 +18,4 @@ var (
 	// ErrRestartRequired means that a change needs a restart that the update
 	// policy does not allow.
 	ErrRestartRequired = errors.New("a restart is required")
-	// ErrBlocked means that something blocks moving the VM, and
-	// nothing was tried.
-	ErrBlocked = migration.ErrBlocked
-	// ErrNotMoved means that the VM was to be moved and was not, or that
-	// nobody can tell whether it was.
-	ErrNotMoved = errors.New("the VM was not moved")
-	// ErrDestroyed means that what a broken migration left of a VM was
-	// ended, because on_irrecoverable says so.
-	ErrDestroyed = errors.New("what was left of it was destroyed, as on_irrecoverable says")
 )

@@ -9,6 +9,7 @@ import (
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/eviction"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migrate"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/records"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
@@ -86,7 +87,7 @@ func (f *Fleet) evacuationInputWithout(
 
 	for _, a := range others {
 		if a.Err == nil && !a.Host.Config.Unschedulable {
-			in.Hosts = append(in.Hosts, f.roomOn(a))
+			in.Hosts = append(in.Hosts, f.RoomOn(a))
 		}
 	}
 
@@ -101,14 +102,6 @@ func (f *Fleet) evacuationInputWithout(
 	f.roomsOn(ctx, in)
 
 	return in, cmp.Or(onItsWay, leaving), err
-}
-
-// roomOn is what a host has room for.
-func (f *Fleet) roomOn(a inventory.Reply) eviction.Host {
-	f.reservations.mu.Lock()
-	defer f.reservations.mu.Unlock()
-
-	return eviction.Host{Name: a.Host.Name, Free: f.free(a, ""), Machines: f.company(a, "")}
 }
 
 // machinesOn are the VMs that are on the host, sorted, but for those that
@@ -238,7 +231,7 @@ func (f *Fleet) evacuee(
 
 	options := migration.ResolveOptions(m.On(in.Host), rule.Options, in.MigrationPolicies, f.migration).Options
 
-	inspected, err := inspect(ctx, vm)
+	inspected, err := migrate.Inspect(ctx, vm)
 	if err != nil {
 		return m, err
 	}
@@ -267,7 +260,7 @@ func (f *Fleet) evacuee(
 	if persistent := vm.Entry.Parse().Persistent; vm.Active && rule.Fallback == eviction.ColdMigrate && persistent != nil {
 		inspected.State, inspected.Reason, inspected.Facts = libvirt.Shutoff, "Shutdown", persistent.Mobility()
 		inspected.QEMURefusals, inspected.QEMURefusalsError = nil, nil
-		shareOwn(ctx, vm, &inspected.Facts)
+		migrate.ShareOwn(ctx, vm, &inspected.Facts)
 
 		cold, err := f.ways(ctx, inspected, vm, others, options)
 		if err != nil {

@@ -11,6 +11,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/eviction"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/placement"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
 )
 
@@ -57,7 +58,7 @@ func (f *Fleet) ways(
 
 			if err != nil {
 				// It costs this host, and no other.
-				w.blockers[a.Host.Name] = []migration.Blocker{unansweredBlocker(a.Host, err)}
+				w.blockers[a.Host.Name] = []migration.Blocker{placement.UnansweredBlocker(a.Host, err)}
 				failed = append(failed, err)
 
 				return nil
@@ -67,7 +68,7 @@ func (f *Fleet) ways(
 
 			w.blockers[a.Host.Name] = blockers
 			if len(migration.Blocking(blockers)) == 0 {
-				w.bytes[a.Host.Name], w.rooms[a.Host.Name] = load.Bytes, byDirectory(load.Files)
+				w.bytes[a.Host.Name], w.rooms[a.Host.Name] = load.Bytes, placement.ByDirectory(load.Files)
 			}
 
 			return nil
@@ -99,7 +100,7 @@ func (f *Fleet) roomsOn(ctx context.Context, in eviction.Input) {
 						continue
 					}
 
-					left, readable, err := f.roomIn(ctx, f.Host(to.Name), dir, "")
+					left, readable, err := f.RoomIn(ctx, f.Host(to.Name), dir, "")
 					if err == nil && readable {
 						to.Rooms[dir] = left
 					}
@@ -112,23 +113,23 @@ func (f *Fleet) roomsOn(ctx context.Context, in eviction.Input) {
 // exclusion is what keeps the VM off a host that therefore isn't asked.
 func exclusion(vm *inventory.VM, a inventory.Reply) []migration.Blocker {
 	if a.Err != nil {
-		return []migration.Blocker{unansweredBlocker(a.Host, a.Err)}
+		return []migration.Blocker{placement.UnansweredBlocker(a.Host, a.Err)}
 	}
 
-	return slices.Concat(unscheduledBlocker(a.Host), labelBlocker(vm, a.Host, status.False))
+	return slices.Concat(placement.UnscheduledBlocker(a.Host), placement.LabelBlocker(vm, a.Host, status.False))
 }
 
 // wayTo is what blocks a move of the VM to one host, and what is copied.
 func (f *Fleet) wayTo(
 	ctx context.Context, machine migration.VM, vm *inventory.VM, to *inventory.Host, o migration.Options,
 ) (blockers []migration.Blocker, load migration.TransferSize, err error) {
-	if blockers, err = f.preflightTo(ctx, vm, machine, to, o); err != nil {
+	if blockers, err = f.PreflightTo(ctx, vm, machine, to, o); err != nil {
 		return nil, load, err
 	}
 
-	blockers = slices.DeleteFunc(blockers, func(b migration.Blocker) bool { return ofRoom(b.Reason) })
+	blockers = slices.DeleteFunc(blockers, func(b migration.Blocker) bool { return placement.OfRoom(b.Reason) })
 	if len(migration.Blocking(blockers)) == 0 {
-		load = migration.EstimateTransfer(ctx, f.headedFor(ctx, vm, machine, to), vm.On.Conn, to.Conn, o)
+		load = migration.EstimateTransfer(ctx, f.HeadedFor(ctx, vm, machine, to), vm.On.Conn, to.Conn, o)
 	}
 
 	return blockers, load, nil

@@ -12,18 +12,13 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/hostrecord"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/lease"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migrate"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/records"
 )
 
 // externalPoll is how often it is looked whether somebody has moved a VM.
 const externalPoll = 2 * time.Second
-
-// errStays means that the VM stays where it is on purpose.
-var errStays = errors.New("the VM stays")
-
-// errPinned is errStays for one that would be brought back.
-var errPinned = fmt.Errorf("%w: its configuration pins it to this host; change its host, or remove it there", errStays)
 
 // try carries a step out once, and returns what became of it.
 func (d *drain) try(ctx context.Context, i int, rule eviction.Rule) (result string, err error) {
@@ -37,8 +32,8 @@ func (d *drain) try(ctx context.Context, i int, rule eviction.Rule) (result stri
 	case eviction.MethodLeave:
 		return hostrecord.ResultLeft, nil
 	case eviction.MethodLive:
-		vm, how, err := d.fleet.moveInTurn(ctx, s.UUID, d.last(), wish{
-			target: s.Target, options: rule.Options, priority: admission.PriorityMaintenance,
+		vm, how, err := d.fleet.MoveInTurn(ctx, s.UUID, d.last(), migrate.Request{
+			Target: s.Target, Options: rule.Options, Priority: admission.PriorityMaintenance,
 		})
 		d.noteKept(ctx, i, how, err)
 
@@ -61,9 +56,9 @@ func (d *drain) try(ctx context.Context, i int, rule eviction.Rule) (result stri
 	case eviction.MethodExternal:
 		return hostrecord.ResultMoved, d.awaitGone(ctx, s)
 	case eviction.MethodPinned:
-		return "", errPinned
+		return "", migrate.ErrPinned
 	default:
-		return "", fmt.Errorf("%w: its step is %s", errStays, s.Method)
+		return "", fmt.Errorf("%w: its step is %s", migrate.ErrStays, s.Method)
 	}
 }
 
@@ -71,7 +66,7 @@ func (d *drain) try(ctx context.Context, i int, rule eviction.Rule) (result stri
 // elsewhere was moved by somebody else, which is as good.
 func (d *drain) arrived(vm *inventory.VM, s hostrecord.Step, err error) error {
 	if err == nil && vm != nil && vm.Host == d.Host {
-		return &inventory.Error{VM: s.Name, Host: d.Host, Kind: ErrNotMoved, Detail: "it is still there"}
+		return &inventory.Error{VM: s.Name, Host: d.Host, Kind: migrate.ErrNotMoved, Detail: "it is still there"}
 	}
 
 	return err
@@ -79,7 +74,7 @@ func (d *drain) arrived(vm *inventory.VM, s hostrecord.Step, err error) error {
 
 // requestEviction marks the VM as one that is to leave the host.
 func (f *Fleet) requestEviction(ctx context.Context, uuid, host string) error {
-	return f.onMachine(ctx, uuid, inventory.LastKnown{Host: host}, "marking",
+	return f.OnMachine(ctx, uuid, inventory.LastKnown{Host: host}, "marking",
 		func(ctx context.Context, vm *inventory.VM) error {
 			m := vm.Metadata
 			m.Eviction = &domain.Eviction{Host: host, Owner: f.owner, Since: time.Now()}
@@ -120,9 +115,9 @@ func (d *drain) markAgain(ctx context.Context, s hostrecord.Step) error {
 // leave another host keeps that one's. A migration that ended without its run is
 // recorded as it ended: nobody else may look after the VM.
 func (f *Fleet) clearEviction(ctx context.Context, uuid, host string) error {
-	return f.onMachine(ctx, uuid, inventory.LastKnown{}, "marking", func(ctx context.Context, vm *inventory.VM) error {
+	return f.OnMachine(ctx, uuid, inventory.LastKnown{}, "marking", func(ctx context.Context, vm *inventory.VM) error {
 		if record := vm.OpenMigration(); record != nil && !vm.Stranded {
-			now, err := f.closeRecord(ctx, vm, *record, nil)
+			now, err := f.CloseRecord(ctx, vm, *record, nil)
 			if err != nil {
 				return err
 			}
@@ -149,7 +144,7 @@ func (d *drain) turnOff(
 ) (string, error) {
 	s := d.steps[i]
 
-	err := d.fleet.onMachine(ctx, s.UUID, d.last(), "evicting", func(ctx context.Context, vm *inventory.VM) error {
+	err := d.fleet.OnMachine(ctx, s.UUID, d.last(), "evicting", func(ctx context.Context, vm *inventory.VM) error {
 		if vm.Host != d.Host {
 			result = hostrecord.ResultMoved
 
@@ -193,7 +188,7 @@ func (f *Fleet) shutDownForEviction(ctx context.Context, vm *inventory.VM) error
 // was seen to run, and was shut down by us, so that it can't run on a host that
 // is silent.
 func (f *Fleet) startFor(ctx context.Context, uuid string, last inventory.LastKnown, ranHere bool) error {
-	return f.onMachine(ctx, uuid, last, "starting", func(ctx context.Context, vm *inventory.VM) error {
+	return f.OnMachine(ctx, uuid, last, "starting", func(ctx context.Context, vm *inventory.VM) error {
 		if vm.Active {
 			return nil
 		}
@@ -227,23 +222,23 @@ func (d *drain) noteRunning(ctx context.Context, i int) (bool, error) {
 
 // moveCold moves a VM while it is off. One that ran runs again afterwards,
 // on whichever host it is then. The move that it returns says how it went.
-func (d *drain) moveCold(ctx context.Context, s hostrecord.Step, o migration.Options) (*move, error) {
+func (d *drain) moveCold(ctx context.Context, s hostrecord.Step, o migration.Options) (migrate.Left, error) {
 	vm, err := d.fleet.FindNow(ctx, s.UUID, d.last())
 	if err != nil {
-		return &move{}, err
+		return migrate.Left{}, err
 	}
 
 	ranHere := vm.Active && vm.Host == d.Host
 	starts := ranHere || s.Ran
 
 	if ranHere {
-		if err := d.fleet.roomFor(ctx, vm, s.Target); err != nil {
-			return &move{}, err // Nobody is shut down for a move that would be refused.
+		if err := d.fleet.RoomFor(ctx, vm, s.Target); err != nil {
+			return migrate.Left{}, err // Nobody is shut down for a move that would be refused.
 		}
 
-		err := d.fleet.onMachine(ctx, s.UUID, d.last(), "evicting", func(ctx context.Context, vm *inventory.VM) error {
+		err := d.fleet.OnMachine(ctx, s.UUID, d.last(), "evicting", func(ctx context.Context, vm *inventory.VM) error {
 			if vm.Metadata.Host == d.Host {
-				return errPinned // Nobody is shut down for that either.
+				return migrate.ErrPinned // Nobody is shut down for that either.
 			}
 
 			admission.MarkStarted(ctx)
@@ -251,12 +246,12 @@ func (d *drain) moveCold(ctx context.Context, s hostrecord.Step, o migration.Opt
 			return d.fleet.shutDownForEviction(ctx, vm)
 		})
 		if err != nil {
-			return &move{}, err
+			return migrate.Left{}, err
 		}
 	}
 
-	vm, how, err := d.fleet.moveInTurn(ctx, s.UUID, d.last(), wish{
-		target: s.Target, options: o, priority: admission.PriorityMaintenance, starts: starts,
+	vm, how, err := d.fleet.MoveInTurn(ctx, s.UUID, d.last(), migrate.Request{
+		Target: s.Target, Options: o, Priority: admission.PriorityMaintenance, Starts: starts,
 	})
 
 	if vm != nil && starts {

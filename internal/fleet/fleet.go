@@ -4,11 +4,11 @@ import (
 	"log/slog"
 	"sync"
 
-	"golang.org/x/sync/semaphore"
-
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/admission"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migrate"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/placement"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/records"
 )
 
@@ -37,6 +37,8 @@ type Config struct {
 type Fleet struct {
 	*inventory.Inventory
 	*records.Store
+	*placement.Planner
+	*migrate.Mover
 
 	defaultType string
 	// defaultEviction is for VMs without a strategy, migration for what no migration and no policy says.
@@ -45,14 +47,9 @@ type Fleet struct {
 	owner           string
 	log             *slog.Logger
 	mutexes         admission.Mutexes
-	reservations    reservations
-	arrivals        map[*inventory.Host]*semaphore.Weighted // see beginArrival
-	// bringing is held, by host and file, while an image is brought there.
-	bringing   admission.Mutexes
-	unfinished unfinished
-	queue      *admission.Queue
-	closeOnce  sync.Once
-	background sync.WaitGroup
+	unfinished      unfinished
+	closeOnce       sync.Once
+	background      sync.WaitGroup
 }
 
 // New prepares a fleet. It checks the URIs and does no I/O.
@@ -67,17 +64,16 @@ func New(cfg Config) (*Fleet, error) {
 		return nil, err
 	}
 
+	store := records.NewStore(inv, records.Config{
+		Owner: cfg.Owner, Log: log, DefaultEvictionStrategy: cfg.DefaultEvictionStrategy, Migration: cfg.Migration,
+	})
+	planner := placement.NewPlanner(inv, store, placement.Config{Owner: cfg.Owner, DefaultType: cfg.DefaultDomainType})
 	f := &Fleet{
-		Inventory: inv,
-		Store: records.NewStore(inv, records.Config{
-			Owner: cfg.Owner, Log: log, DefaultEvictionStrategy: cfg.DefaultEvictionStrategy, Migration: cfg.Migration,
-		}),
+		Inventory: inv, Store: store, Planner: planner,
+		Mover:       migrate.NewMover(inv, store, planner, migrate.Config{Owner: cfg.Owner, Limits: cfg.MigrationLimits, Log: log}),
 		defaultType: cfg.DefaultDomainType, owner: cfg.Owner, log: log,
 		defaultEviction: cfg.DefaultEvictionStrategy, migration: cfg.Migration,
-		arrivals: newArrivals(inv.Configured),
 	}
-	f.queue = admission.NewQueue(cfg.MigrationLimits, f.trafficNow)
-
 	return f, nil
 }
 
@@ -89,6 +85,7 @@ func (f *Fleet) Close() error {
 		f.unfinished.releaseAll()
 		f.EndRenewals()
 		f.background.Wait()
+		f.AwaitReleases()
 		f.AwaitRenewals()
 
 		err = f.Inventory.Close()

@@ -8,6 +8,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/admission"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/lease"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migrate"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/records"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
 )
@@ -22,7 +23,7 @@ func TestLab_lockFollowsTheMachine(t *testing.T) {
 
 	tests := map[string]func(context.Context, *Fleet, *inventory.VM) error{
 		"evicting": func(ctx context.Context, f *Fleet, vm *inventory.VM) error {
-			return f.onMachine(ctx, vm.UUID, lastOf(vm), "evicting", func(ctx context.Context, now *inventory.VM) error {
+			return f.OnMachine(ctx, vm.UUID, lastOf(vm), "evicting", func(ctx context.Context, now *inventory.VM) error {
 				for _, h := range f.Configured {
 					_, err := h.Conn.Secret(ctx, lease.UsagePrefix+vm.UUID)
 					if (err == nil) != (h.Name == now.Host) || now.Host == vm.Host {
@@ -53,7 +54,7 @@ func TestLab_lockFollowsTheMachine(t *testing.T) {
 			d.Metadata.RunStrategy, d.Metadata.Host = "Manual", "kvm1"
 			vm := create(t, alice, l, d)
 
-			move := MoveOrder{UUID: vm.UUID, Last: lastOf(vm), ID: order, Target: "kvm1"}
+			move := migrate.MoveOrder{UUID: vm.UUID, Last: lastOf(vm), ID: order, Target: "kvm1"}
 			if name == "withdrawing" {
 				pinned := vm.Metadata
 				pinned.Host = ""

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/placement"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
@@ -22,7 +23,7 @@ func (u *update) notePassword() {
 	persistent := u.vm.Entry.Parse().Persistent
 	u.hadPassword = persistent != nil && persistent.HasGraphicsPassword()
 
-	if u.hadPassword != (*u.want.GraphicsPassword != "") && u.want.UpdatePolicy != PolicyStage && u.vm.Active {
+	if u.hadPassword != (*u.want.GraphicsPassword != "") && u.want.UpdatePolicy != placement.PolicyStage && u.vm.Active {
 		u.restart = append(u.restart, domain.Change{Path: "graphics_access", Why: PasswordWhy})
 	}
 }

@@ -10,7 +10,9 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/eviction"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/hostrecord"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migrate"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/placement"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/policy"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
@@ -64,7 +66,7 @@ func TestLab_cordonHoldsForEveryRun(t *testing.T) {
 		t.Errorf("checking a pin to it: %+v, %v", problems, err)
 	}
 
-	problems, err = alice.CheckMigration(t.Context(), MoveOrder{UUID: vm.UUID, Last: lastOf(vm), Target: own})
+	problems, err = alice.CheckMigration(t.Context(), migrate.MoveOrder{UUID: vm.UUID, Last: lastOf(vm), Target: own})
 	if err != nil || len(problems) == 0 || problems[0].Warning || problems[0].Remedy == "" ||
 		!strings.HasSuffix(problems[0].Summary, migration.HostCordoned) {
 		t.Errorf("checking a migration to it: %+v, %v", problems, err)
@@ -80,7 +82,7 @@ func TestLab_cordonHoldsForEveryRun(t *testing.T) {
 		t.Errorf("pinned to it: %+v, %v", problems, err)
 	}
 
-	if _, err := bob.Create(t.Context(), d); !errors.Is(err, ErrNoHost) {
+	if _, err := bob.Create(t.Context(), d); !errors.Is(err, placement.ErrNoHost) {
 		t.Errorf("created on it: %v", err)
 	}
 

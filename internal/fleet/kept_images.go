@@ -11,6 +11,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/eviction"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/hostrecord"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migrate"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
@@ -21,12 +22,12 @@ func unchanged(k hostrecord.KeptFile, v libvirt.Volume) bool {
 }
 
 // noteKept writes into a step what its move left on the host.
-func (d *drain) noteKept(ctx context.Context, i int, how *move, err error) {
-	if err != nil || !how.kept {
+func (d *drain) noteKept(ctx context.Context, i int, how migrate.Left, err error) {
+	if err != nil || !how.Kept {
 		return
 	}
 
-	kept, err := keptFiles(ctx, d.host, how.copied)
+	kept, err := keptFiles(ctx, d.host, how.Copied)
 	if err != nil { // They won't be known, so nobody will touch them.
 		d.fleet.log.WarnContext(ctx, "images that were copied and kept were not noted", "name", d.steps[i].Name,
 			"error", err.Error())
@@ -64,7 +65,7 @@ func (r *release) makeWay(ctx context.Context, s hostrecord.Step, o migration.Op
 		return nil
 	}
 
-	return r.fleet.onMachine(ctx, s.UUID, inventory.LastKnown{Host: s.Target}, "restoring",
+	return r.fleet.OnMachine(ctx, s.UUID, inventory.LastKnown{Host: s.Target}, "restoring",
 		func(ctx context.Context, vm *inventory.VM) error {
 			if vm.Host != s.Target {
 				return nil
@@ -76,7 +77,7 @@ func (r *release) makeWay(ctx context.Context, s hostrecord.Step, o migration.Op
 			}
 
 			if s.Method != eviction.MethodCold { // That one's way is another once it is off.
-				_, blockers, err := r.fleet.preflight(ctx, vm, r.host, tuning.Options, false)
+				_, blockers, err := r.fleet.Preflight(ctx, vm, r.host, tuning.Options, false)
 				if err != nil {
 					return err
 				}
@@ -94,22 +95,22 @@ func (r *release) makeWay(ctx context.Context, s hostrecord.Step, o migration.Op
 
 // tidyUp removes from the host that the VM is back from what the evacuation
 // had made there. What else was copied, such as a disk that it got there, stays.
-func (r *release) tidyUp(ctx context.Context, s hostrecord.Step, how *move, err error) error {
-	if err != nil || !how.kept {
+func (r *release) tidyUp(ctx context.Context, s hostrecord.Step, how migrate.Left, err error) error {
+	if err != nil || !how.Kept {
 		return err
 	}
 
-	ours := slices.DeleteFunc(slices.Clone(how.copied), func(p string) bool {
+	ours := slices.DeleteFunc(slices.Clone(how.Copied), func(p string) bool {
 		return !slices.ContainsFunc(s.Kept, func(k hostrecord.KeptFile) bool { return k.Path == p })
 	})
 
-	left, err := keptFiles(ctx, how.from, ours)
+	left, err := keptFiles(ctx, how.From, ours)
 	if err == nil {
-		err = r.fleet.removeKept(ctx, how.from, left, r.host)
+		err = r.fleet.removeKept(ctx, how.From, left, r.host)
 	}
 
 	if err != nil { // The VM is back all the same.
-		r.fleet.log.WarnContext(ctx, "copies of disks were not removed", "name", s.Name, "host", how.from.Name,
+		r.fleet.log.WarnContext(ctx, "copies of disks were not removed", "name", s.Name, "host", how.From.Name,
 			"error", err.Error())
 	}
 

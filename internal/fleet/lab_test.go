@@ -16,6 +16,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/admission"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/lease"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/placement"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/records"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
@@ -43,10 +44,10 @@ func labFleet(t *testing.T, l *lab.Lab, owner string, change func(name string, h
 }
 
 // guest is a wish for a VM that boots the lab's guest.
-func guest(l *lab.Lab, name, words string) Desired {
+func guest(l *lab.Lab, name, words string) placement.Desired {
 	size, vcpus, agent, console := uint64(192<<20), 1, true, true
 
-	return Desired{
+	return placement.Desired{
 		Spec: domain.Spec{
 			Name: name, Type: "qemu",
 			CPU: domain.CPU{VCPUs: &vcpus}, Memory: domain.Memory{Size: &size},
@@ -57,7 +58,7 @@ func guest(l *lab.Lab, name, words string) Desired {
 	}
 }
 
-func create(t *testing.T, f *Fleet, l *lab.Lab, d Desired) *inventory.VM {
+func create(t *testing.T, f *Fleet, l *lab.Lab, d placement.Desired) *inventory.VM {
 	t.Helper()
 	l.RemoveDomain(t, d.Spec.Name)
 

@@ -7,6 +7,7 @@ import (
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/admission"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migrate"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
@@ -32,7 +33,7 @@ func TestLab_abortComesTooLate(t *testing.T) {
 	over := make(chan error, 1)
 
 	go func() {
-		order := MoveOrder{UUID: vm.UUID, Last: lastOf(vm), ID: "4711", Target: "kvm2", Options: options}
+		order := migrate.MoveOrder{UUID: vm.UUID, Last: lastOf(vm), ID: "4711", Target: "kvm2", Options: options}
 		now, record, err := f.Migrate(ctx, order)
 		if err != nil || now.Host != "kvm2" || !now.Running() || record.Failed || !record.AbortRequested ||
 			record.AbortStatus != migration.AbortFailed || record.Mode != string(migration.PostCopy) {

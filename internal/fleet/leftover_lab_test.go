@@ -282,7 +282,7 @@ func TestLab_leftoverSharesVariables(t *testing.T) {
 
 		before := checksum(t, l, "kvm1", nvram)
 
-		if err := f.removeStale(t.Context(), now); err != nil {
+		if err := f.RemoveStale(t.Context(), now); err != nil {
 			t.Error(err)
 		}
 

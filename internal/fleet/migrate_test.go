@@ -10,7 +10,9 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/admission"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migrate"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/placement"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/records"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab/expiry"
@@ -74,7 +76,7 @@ func TestLab_migrationIsCarriedOutOnce(t *testing.T) {
 	l := lab.Open(t)
 	f := labFleet(t, l, "alice", nil)
 	vm := unpinned(t, f, l, "")
-	order := MoveOrder{UUID: vm.UUID, Last: lastOf(vm), ID: "4711", Target: "kvm2"}
+	order := migrate.MoveOrder{UUID: vm.UUID, Last: lastOf(vm), ID: "4711", Target: "kvm2"}
 
 	now, first, err := f.Migrate(t.Context(), order)
 	if err != nil || now.Host != "kvm2" || first.Phase != migration.PhaseSucceeded || first.Statistics.Total == 0 {
@@ -177,7 +179,7 @@ func TestLab_migrationInterruptedIsAdopted(t *testing.T) {
 				listen(f, &onLog{message: "a migration was interrupted", do: expire})
 			}
 
-			order := MoveOrder{UUID: vm.UUID, Last: lastOf(vm), ID: "4711", Target: "kvm2"}
+			order := migrate.MoveOrder{UUID: vm.UUID, Last: lastOf(vm), ID: "4711", Target: "kvm2"}
 
 			_, record, err := f.Migrate(ctx, order)
 			if !errors.Is(err, tt.err) || record.Failed != (tt.err != nil) || !record.Completed() {
@@ -244,7 +246,7 @@ func TestLab_migrationIsWithdrawnWhileItRuns(t *testing.T) {
 	l := lab.Open(t)
 	alice, bob := labFleet(t, l, "alice", nil), labFleet(t, l, "bob", nil)
 	vm := unpinned(t, alice, l, "dirty=8")
-	order := MoveOrder{
+	order := migrate.MoveOrder{
 		UUID: vm.UUID, Last: lastOf(vm), ID: "4711", Target: "kvm2",
 		Options: migration.Options{Bandwidth: new(uint64(1 << 20))},
 	}
@@ -261,7 +263,7 @@ func TestLab_migrationIsWithdrawnWhileItRuns(t *testing.T) {
 		t.Errorf("%+v, %v", record, err)
 	}
 
-	if err := <-over; !errors.Is(err, ErrNotMoved) {
+	if err := <-over; !errors.Is(err, migrate.ErrNotMoved) {
 		t.Errorf("who ran it: %v", err)
 	}
 
@@ -298,7 +300,7 @@ func TestLab_migrationChoosesItsTarget(t *testing.T) {
 		}
 	}
 
-	order := MoveOrder{UUID: vm.UUID, Last: lastOf(vm), ID: "4711"}
+	order := migrate.MoveOrder{UUID: vm.UUID, Last: lastOf(vm), ID: "4711"}
 
 	problems, err := small.CheckMigration(t.Context(), order)
 	if err != nil || len(problems) != 1 || problems[0].Warning || !strings.Contains(problems[0].Detail, "fenced") ||
@@ -307,7 +309,7 @@ func TestLab_migrationChoosesItsTarget(t *testing.T) {
 	}
 
 	_, record, err := small.Migrate(t.Context(), order)
-	if !errors.Is(err, ErrBlocked) || !errors.Is(err, ErrNoHost) || !record.Failed ||
+	if !errors.Is(err, ErrBlocked) || !errors.Is(err, placement.ErrNoHost) || !record.Failed ||
 		record.FailurePlane != migration.PlaneControl {
 		t.Errorf("%+v, %v", record, err)
 	}
@@ -326,7 +328,7 @@ func TestLab_migrationChoosesItsTarget(t *testing.T) {
 
 	f.Host("kvm2").Forget()
 
-	order = MoveOrder{UUID: vm.UUID, Last: lastOf(now), ID: "4712", Target: "kvm1"}
+	order = migrate.MoveOrder{UUID: vm.UUID, Last: lastOf(now), ID: "4712", Target: "kvm1"}
 
 	problems, err = f.CheckMigration(t.Context(), order)
 	if last := len(problems) - 1; err != nil || last < 0 || !problems[last].Warning ||

@@ -12,7 +12,9 @@ import (
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migrate"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/placement"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab/expiry"
@@ -20,7 +22,7 @@ import (
 )
 
 // mover is a wish for a VM on kvm1 whose disk both hosts reach.
-func mover(t *testing.T, l *lab.Lab, words string) Desired {
+func mover(t *testing.T, l *lab.Lab, words string) placement.Desired {
 	t.Helper()
 
 	d := guest(l, lab.Name(t), words)
@@ -225,7 +227,7 @@ func TestLab_moveThatFailsChangesNothing(t *testing.T) {
 	late.CompletionTimeoutPerGiB = new(2 * time.Second)
 
 	now, state, err := f.Move(t.Context(), vm.UUID, lastOf(vm), "kvm2", late)
-	if !errors.Is(err, ErrNotMoved) || !errors.Is(err, migration.ErrLate) ||
+	if !errors.Is(err, migrate.ErrNotMoved) || !errors.Is(err, migration.ErrLate) ||
 		!strings.Contains(errRemedy(err), "allow_post_copy") {
 		t.Errorf("too late: %v", err)
 	}
@@ -267,7 +269,7 @@ func TestLab_moveThatFailsChangesNothing(t *testing.T) {
 	l.Run(t, "kvm2", "sh", "-c", "kill -KILL $(cat /run/libvirt/qemu/"+vm.Name+".pid)")
 
 	var broken *inventory.Error
-	if err := <-over; !errors.As(err, &broken) || !errors.Is(err, ErrNotMoved) {
+	if err := <-over; !errors.As(err, &broken) || !errors.Is(err, migrate.ErrNotMoved) {
 		t.Fatalf("a killed target: %v", err)
 	}
 
@@ -340,7 +342,7 @@ func TestLab_secondMoveIsRefused(t *testing.T) {
 	awaitJob(t, alice, vm.UUID, over)
 
 	_, state, moveErr := bob.Move(t.Context(), vm.UUID, lastOf(vm), "kvm3", migration.Options{})
-	_, record, orderErr := bob.Migrate(t.Context(), MoveOrder{UUID: vm.UUID, Last: lastOf(vm), ID: "4711", Target: "kvm3"})
+	_, record, orderErr := bob.Migrate(t.Context(), migrate.MoveOrder{UUID: vm.UUID, Last: lastOf(vm), ID: "4711", Target: "kvm3"})
 
 	for _, err := range []error{moveErr, orderErr} {
 		if text := fmt.Sprint(err); !errors.Is(err, inventory.ErrBusy) ||

@@ -2,6 +2,9 @@ package fleet
 
 import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migrate"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/placement"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/records"
 )
 
@@ -25,6 +28,16 @@ type (
 	HostPoll = inventory.HostPoll
 	// Outcome says how a VM came to be off.
 	Outcome = inventory.Outcome
+	// Desired is what a VM is to be.
+	Desired = placement.Desired
+	// Placement restricts the hosts for a VM.
+	Placement = placement.Placement
+	// MoveOrder asks for a migration.
+	MoveOrder = migrate.MoveOrder
+	// MoveCandidate is a host that a VM may move to.
+	MoveCandidate = migrate.MoveCandidate
+	// AntiAffinity keeps a VM away from others.
+	AntiAffinity = placement.AntiAffinity
 )
 
 // Kinds of errors, told apart with errors.Is.
@@ -40,6 +53,16 @@ var (
 	ErrAmbiguous     = inventory.ErrAmbiguous
 	ErrDuplicateHost = inventory.ErrDuplicateHost
 	ErrLocked        = records.ErrLocked
+	ErrNoHost        = placement.ErrNoHost
+	ErrBlocked       = migration.ErrBlocked
+	ErrShared        = placement.ErrShared
+)
+
+// What is done if a change needs a restart.
+const (
+	PolicyLive    = placement.PolicyLive
+	PolicyRestart = placement.PolicyRestart
+	PolicyStage   = placement.PolicyStage
 )
 
 // DefaultGracePeriod is how long a guest may take to shut down when nothing else is said.

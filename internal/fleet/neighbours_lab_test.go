@@ -10,16 +10,18 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/eviction"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/hostrecord"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migrate"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/placement"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
 )
 
 // loner is a wish for a light VM that shares a host with none of its kind.
-func loner(t *testing.T, l *lab.Lab, name string) Desired {
+func loner(t *testing.T, l *lab.Lab, name string) placement.Desired {
 	t.Helper()
 
 	d := light(t, l, name, map[string]string{"app": "web"})
-	d.Placement.AntiAffinity = &AntiAffinity{Labels: d.Metadata.Labels, Required: true}
+	d.Placement.AntiAffinity = &placement.AntiAffinity{Labels: d.Metadata.Labels, Required: true}
 
 	return d
 }
@@ -160,30 +162,35 @@ func TestLab_moveMindsWhoCameMeanwhile(t *testing.T) {
 
 	l.Virsh(t, two.Name, "destroy", late.UUID)
 
-	now, err := bob.FindNow(t.Context(), late.UUID, lastOf(late))
-	if err != nil {
-		t.Fatal(err)
-	}
-
 	_, _, err = bob.Move(t.Context(), late.UUID, lastOf(late), free.Name, migration.Options{})
 	blocked(t, err, migration.AntiAffinity, quick.Name)
 
-	// As if it had come while files were copied.
-	m := &move{fleet: bob, vm: now, from: bob.Host(two.Name), to: bob.Host(free.Name)}
-
-	there, err := m.handOverBeside(t.Context(), migration.VM{})
-	if there != notThere {
-		t.Errorf("handed over: %v", there)
+	// One that comes while the definition is on its way decides too.
+	if quick, _, err = alice.Move(t.Context(), quick.UUID, lastOf(quick), one.Name, migration.Options{}); err != nil {
+		t.Fatal(err)
 	}
 
+	listen(bob, &onLog{message: "moving definition", do: func() {
+		if _, _, err := alice.Move(t.Context(), quick.UUID, lastOf(quick), free.Name, migration.Options{}); err != nil {
+			t.Error(err)
+		}
+	}})
+
+	_, state, err = bob.Move(t.Context(), late.UUID, lastOf(late), free.Name, migration.Options{})
 	blocked(t, err, migration.AntiAffinity, quick.Name)
+
+	if state.Start.IsZero() || !state.Failed {
+		t.Errorf("it was refused before it began: %+v", state)
+	}
+
+	onlyOn(t, bob, late.UUID, two.Name)
 
 	bob.Host(one.Name).Config.MemoryLimit = 1 << 20
 
-	_, _, err = bob.moveInTurn(t.Context(), late.UUID, lastOf(late), wish{target: one.Name, starts: true})
+	_, _, err = bob.MoveInTurn(t.Context(), late.UUID, lastOf(late), migrate.Request{Target: one.Name, Starts: true})
 	blocked(t, err, migration.InsufficientMemory, one.Name)
 
-	if _, _, err := bob.moveInTurn(t.Context(), late.UUID, lastOf(late), wish{target: one.Name}); err != nil {
+	if _, _, err := bob.MoveInTurn(t.Context(), late.UUID, lastOf(late), migrate.Request{Target: one.Name}); err != nil {
 		t.Errorf("it needs no memory as long as it is off: %v", err)
 	}
 

@@ -11,6 +11,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/hostrecord"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/lease"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migrate"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/records"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
@@ -185,7 +186,7 @@ func (o *observing) askBlockers(ctx context.Context) {
 		return
 	}
 
-	machine, err := inspect(ctx, o.vm)
+	machine, err := migrate.Inspect(ctx, o.vm)
 	if err != nil {
 		o.failed(PartBlockers, err)
 
@@ -216,7 +217,7 @@ func (o *observing) askBlockers(ctx context.Context) {
 	var all sync.WaitGroup
 	for i, to := range targets {
 		all.Go(func() {
-			found[i], errs[i] = o.fleet.preflightTo(ctx, o.vm, machine, to, tuning.Options)
+			found[i], errs[i] = o.fleet.PreflightTo(ctx, o.vm, machine, to, tuning.Options)
 		})
 	}
 

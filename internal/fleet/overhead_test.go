@@ -6,6 +6,7 @@ import (
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/placement"
 )
 
 // A host keeps something for itself, and what QEMU needs for a guest counts as the guest does, unless its
@@ -50,7 +51,7 @@ func TestMemory_hostAndQEMUCount(t *testing.T) {
 
 		// One that would fit without what QEMU needs.
 		size := tt.limit - min(tt.limit, tt.committed)
-		d := Desired{Spec: domain.Spec{
+		d := placement.Desired{Spec: domain.Spec{
 			Name: "tight", Type: "test", Memory: domain.Memory{Size: &size},
 		}}
 

@@ -13,6 +13,7 @@ import (
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/placement"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/records"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/storage"
@@ -21,28 +22,23 @@ import (
 // maxVolumeName bounds what a volume's name has of its VM's and its disk's.
 const maxVolumeName = 150
 
-// storage is the storage of the fleet's hosts.
-func (f *Fleet) storage() *storage.Storage {
-	return &storage.Storage{Hosts: f.Connections(), Lock: f.LockOn, Log: f.log}
-}
-
 // settleOwnDisks says which volumes the own disks of a wish are, and writes them
 // into its specification. have are the disks that were made before. Those that
 // are new are marked as being made: the volumes come after the record, so that
 // nothing is left without one. defined are the disks that the VM
 // has by now.
 func (f *Fleet) settleOwnDisks(
-	ctx context.Context, h *inventory.Host, id, hostUUID string, d *Desired, have map[string]domain.OwnDisk,
+	ctx context.Context, h *inventory.Host, id, hostUUID string, d *placement.Desired, have map[string]domain.OwnDisk,
 	defined map[string]domain.Disk,
 ) (map[string]domain.OwnDisk, error) {
-	records := renamedOwnDisks(have, d.OwnDisks)
+	records := placement.RenamedOwnDisks(have, d.OwnDisks)
 	have = maps.Clone(records)
 	d.Spec.Disks = maps.Clone(d.Spec.Disks)
 
 	for _, key := range slices.Sorted(maps.Keys(d.OwnDisks)) {
 		want := d.OwnDisks[key]
 
-		if isFirstBoot(key) {
+		if placement.IsFirstBoot(key) {
 			keeps, err := f.keepsFirstBoot(ctx, h, hostUUID, have[key], want)
 			if err != nil {
 				return nil, err
@@ -69,7 +65,7 @@ func (f *Fleet) settleOwnDisks(
 
 			continue
 		} else if at, handed := d.Handed[key]; handed {
-			is, err := adopted(ctx, h, hostUUID, at, want)
+			is, err := placement.Adopted(ctx, h, hostUUID, at, want)
 			if err != nil {
 				return nil, err
 			}
@@ -87,7 +83,7 @@ func (f *Fleet) settleOwnDisks(
 
 		want.Making, want.HostUUID = true, hostUUID
 
-		if isFirstBoot(key) {
+		if placement.IsFirstBoot(key) {
 			placeFirstBoot(&d.Spec, key, want)
 		} else {
 			d.Spec.Disks[key] = madeFrom(d.Spec.Disks[key], want)
@@ -109,21 +105,6 @@ func withRecord(records map[string]domain.OwnDisk, key string, o domain.OwnDisk)
 	return records
 }
 
-// renamedOwnDisks are the disks that were made, under the keys that they are
-// declared with now.
-func renamedOwnDisks(have, declared map[string]domain.OwnDisk) map[string]domain.OwnDisk {
-	records := maps.Clone(have)
-	made := maps.Clone(have)
-	maps.DeleteFunc(made, func(key string, o domain.OwnDisk) bool { return o.Making || isFirstBoot(key) })
-
-	for to, from := range domain.RenamedOwnDisks(made, declared) {
-		records[to] = have[from]
-		delete(records, from)
-	}
-
-	return records
-}
-
 // madeFrom gives a disk the source that is made for it.
 func madeFrom(disk domain.Disk, o domain.OwnDisk) domain.Disk {
 	disk.Source = domain.DiskSource{File: o.Path}
@@ -137,11 +118,11 @@ func (f *Fleet) nameOwnDisk(ctx context.Context, h *inventory.Host, id, vm, key 
 	fail := func(err error) error {
 		return &inventory.Error{
 			VM: vm, Host: h.Name, Err: err,
-			Detail: fmt.Sprintf("%s can't be created in storage pool %q", ownDiskTitle(key), o.Pool),
+			Detail: fmt.Sprintf("%s can't be created in storage pool %q", placement.OwnDiskTitle(key), o.Pool),
 		}
 	}
 
-	if err := f.storage().EnsureActive(ctx, h.Name, o.Pool); err != nil {
+	if err := f.Storage().EnsureActive(ctx, h.Name, o.Pool); err != nil {
 		return fail(err)
 	}
 
@@ -150,7 +131,7 @@ func (f *Fleet) nameOwnDisk(ctx context.Context, h *inventory.Host, id, vm, key 
 		return fail(err)
 	}
 
-	if why := unfitPool(pool); why != "" {
+	if why := placement.UnfitPool(pool); why != "" {
 		return fail(fmt.Errorf("%w: %s", inventory.ErrUnsupported, why))
 	}
 
@@ -179,27 +160,9 @@ func (f *Fleet) nameOwnDisk(ctx context.Context, h *inventory.Host, id, vm, key 
 		}
 	}
 
-	o.Path = poolPath(*is.Path, o.Volume)
+	o.Path = path.Join(*is.Path, o.Volume)
 
 	return nil
-}
-
-// poolPath is where a pool of files has a volume.
-func poolPath(pool, volume string) string { return path.Join(pool, volume) }
-
-// unfitPool says why a pool can't have own disks, "" where it can.
-func unfitPool(pool *libvirt.StoragePool) string {
-	is, err := storage.ReadPool(pool.XML)
-
-	switch {
-	case err != nil:
-		return err.Error()
-	case !storage.FilePool(is.Type), is.Path == nil:
-		return fmt.Sprintf("storage pool %q is of type %s, and the disks of a VM need one of files: dir, fs or netfs",
-			pool.Name, is.Type)
-	default:
-		return ""
-	}
 }
 
 // fileName leaves of a name what is plain in every file name.
@@ -228,12 +191,12 @@ func (f *Fleet) makeOwnDisks(
 
 		d := storage.Disk{Pool: o.Pool, Name: o.Volume, Format: disks[key].Format, Bytes: o.Bytes}
 
-		if isFirstBoot(key) {
+		if placement.IsFirstBoot(key) {
 			var err error
 			if d, err = with.volume(key, o, id); err != nil {
 				return &inventory.Error{
 					VM: vm, Host: h.Name, Kind: inventory.ErrInvalid, Err: err,
-					Detail: "making " + ownDiskTitle(key),
+					Detail: "making " + placement.OwnDiskTitle(key),
 				}
 			}
 		}
@@ -241,7 +204,7 @@ func (f *Fleet) makeOwnDisks(
 		if err := f.makeOwnDisk(ctx, h, id, o, d); err != nil {
 			e := &inventory.Error{
 				VM: vm, Host: h.Name, Err: err,
-				Detail: fmt.Sprintf("making %s in storage pool %q", ownDiskTitle(key), o.Pool),
+				Detail: fmt.Sprintf("making %s in storage pool %q", placement.OwnDiskTitle(key), o.Pool),
 			}
 			if o.Image != "" && inventory.IsNotFound(err) {
 				e.Remedy = fmt.Sprintf("Host %q has no copy of image %q. Apply the virtfleet_image, with this host among its "+
@@ -251,7 +214,7 @@ func (f *Fleet) makeOwnDisks(
 			return e
 		}
 
-		f.showShared(ctx, h, o.Pool)
+		f.ShowShared(ctx, h, o.Pool)
 
 		o.Making = false
 		records[key] = o
@@ -261,12 +224,12 @@ func (f *Fleet) makeOwnDisks(
 }
 
 func (f *Fleet) makeOwnDisk(ctx context.Context, h *inventory.Host, id string, o domain.OwnDisk, d storage.Disk) error {
-	s := f.storage()
+	s := f.Storage()
 	if err := s.EnsureActive(ctx, h.Name, o.Pool); err != nil {
 		return err
 	}
 
-	if image := volumeRef(o.Image); o.Based() {
+	if image := placement.VolumeRef(o.Image); o.Based() {
 		d.Overlay = image
 	} else {
 		d.Clone = image
@@ -289,16 +252,6 @@ func (f *Fleet) makeOwnDisk(ctx context.Context, h *inventory.Host, id string, o
 	}
 
 	return err
-}
-
-// volumeRef reads "<pool>/<name>"; nil for "".
-func volumeRef(id string) *storage.Ref {
-	pool, name, ok := strings.Cut(id, "/")
-	if !ok {
-		return nil
-	}
-
-	return &storage.Ref{Pool: pool, Name: name}
 }
 
 // makeDisksOf makes the disks of a new VM that are not made yet, and notes that
@@ -338,64 +291,4 @@ func ownDiskChanged(vm, host, key string, is, want domain.OwnDisk) error {
 			"from %q, without its data", key, is.Pool, is.Image, want.Pool, want.Image),
 		Remedy: "Declare another disk under another key, or taint the VM to create it again.",
 	}
-}
-
-// fitsOwnDisks checks that the storage pools of the disks that would be made are
-// on the host and have room, and that the images are there.
-func fitsOwnDisks(ctx context.Context, a inventory.Reply, d Desired) []inventory.Problem {
-	var problems []inventory.Problem
-
-	for _, key := range slices.Sorted(maps.Keys(d.OwnDisks)) {
-		attribute, why, missing := ownDiskMisfit(ctx, a, d.OwnDisks[key])
-		if why != "" && (!missing || !d.Planned) {
-			problems = append(problems, inventory.Problem{Attribute: ownDiskAttribute(key, attribute), Detail: why})
-		}
-	}
-
-	return problems
-}
-
-func ownDiskMisfit(ctx context.Context, a inventory.Reply, o domain.OwnDisk) (attribute, why string, missing bool) {
-	pool, err := a.Host.Conn.StoragePool(ctx, o.Pool)
-
-	switch {
-	case inventory.IsNotFound(err), errors.Is(err, libvirt.ErrNoPool):
-		return "pool", fmt.Sprintf("it has no storage pool %q", o.Pool), true
-	case err != nil:
-		return "pool", fmt.Sprintf("its storage pool %q can't be read: %v", o.Pool, err), false
-	}
-
-	if why := unfitPool(pool); why != "" {
-		return "pool", why, false
-	}
-
-	if !pool.Active {
-		return "", "", false // It is started before the disk is made.
-	}
-
-	var need uint64
-
-	if ref := volumeRef(o.Image); ref != nil {
-		image, err := a.Host.Conn.PoolVolume(ctx, ref.Pool, ref.Name)
-
-		switch {
-		case inventory.IsNotFound(err), errors.Is(err, libvirt.ErrNoPool):
-			return "image", fmt.Sprintf("it has no copy of image %q", o.Image), true
-		case err != nil:
-			return "image", fmt.Sprintf("its copy of image %q can't be read: %v", o.Image, err), false
-		case o.Bytes > 0 && o.Bytes < image.CapacityBytes:
-			return "size", fmt.Sprintf("image %q has %s, and the disk is to have %s", o.Image,
-				bytesText(image.CapacityBytes), bytesText(o.Bytes)), false
-		case !o.Based():
-			need = image.AllocationBytes
-		}
-	}
-
-	// Disks are thin: what they may grow to counts when they do.
-	if pool.AvailableBytes <= need {
-		return "pool", fmt.Sprintf("its storage pool %q has %s left, and %s are needed", o.Pool,
-			bytesText(pool.AvailableBytes), bytesText(need)), false
-	}
-
-	return "", "", false
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/placement"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
@@ -42,7 +43,7 @@ func dropPool(t *testing.T, l *lab.Lab, host, name string) {
 }
 
 // owner is a wish for a VM on kvm1 with an own disk for each pool, whose key is the pool's place in the list.
-func owner(t *testing.T, l *lab.Lab, strategy string, pools ...string) Desired {
+func owner(t *testing.T, l *lab.Lab, strategy string, pools ...string) placement.Desired {
 	t.Helper()
 
 	d := guest(l, lab.Name(t), "noagent")

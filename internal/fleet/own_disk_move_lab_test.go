@@ -15,13 +15,16 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/firstboot"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/admission"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migrate"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/placement"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/records"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/storage"
 )
 
 // overlaid adds a disk that is an overlay on an image of the host's pool, which it makes: 8 MiB of content.
-func overlaid(t *testing.T, l *lab.Lab, host, pool, dir string, d *Desired) (image string) {
+func overlaid(t *testing.T, l *lab.Lab, host, pool, dir string, d *placement.Desired) (image string) {
 	t.Helper()
 
 	image = dir + "/" + pool + "/base"
@@ -40,7 +43,7 @@ func overlaid(t *testing.T, l *lab.Lab, host, pool, dir string, d *Desired) (ima
 }
 
 // overlayOwner is a wish for a light VM with an overlay, a disk and a medium of its own.
-func overlayOwner(t *testing.T, l *lab.Lab, host, pool, dir string) (d Desired, image string) {
+func overlayOwner(t *testing.T, l *lab.Lab, host, pool, dir string) (d placement.Desired, image string) {
 	t.Helper()
 
 	d = light(t, l, lab.Name(t), nil)
@@ -273,14 +276,14 @@ func TestLab_ownDisksOnASharedPool(t *testing.T) {
 	dir, pool := t.TempDir(), lab.Name(t) // What isn't libvirt's own is the same on all hosts of the lab.
 	hosts := f.Connections().Named("kvm1", "kvm2")
 
-	failed := f.storage().CreatePool(t.Context(), hosts, storage.Pool{Name: pool, Type: "dir", Path: &dir},
+	failed := f.Storage().CreatePool(t.Context(), hosts, storage.Pool{Name: pool, Type: "dir", Path: &dir},
 		storage.PoolSettings{Shared: true})
 	if len(failed) > 0 {
 		t.Fatal(failed)
 	}
 
 	t.Cleanup(func() {
-		for name, err := range f.storage().RemovePool(context.WithoutCancel(t.Context()), hosts, pool, false) {
+		for name, err := range f.Storage().RemovePool(context.WithoutCancel(t.Context()), hosts, pool, false) {
 			t.Errorf("host %s: %v", name, err)
 		}
 	})
@@ -337,16 +340,21 @@ func TestLab_ownDisksOfAKilledRun(t *testing.T) {
 	data := vm.Metadata.OwnDisks["data"]
 
 	// What a move writes down before it sets out.
-	m := &move{fleet: f, vm: vm, from: f.Host("kvm1"), to: f.Host("kvm2")}
-	if err := m.begin(t.Context(), migration.MethodLive); err != nil {
+	record := migration.State{
+		SourceHost: "kvm1", TargetHost: "kvm2", Start: time.Now(), Method: migration.MethodBlock,
+		Phase: migration.PhasePreparingTarget,
+	}.Record("", "a run that was killed")
+	m := vm.Metadata.WithMigration(record)
+	m.LeftVolumes = vm.Leaving([]string{data.Path})
+	m.Copies = []domain.Copy{{
+		Host: "kvm2", HostUUID: l.Host("kvm2").HostUUID, Path: data.Path, FromUUID: vm.HostUUID,
+	}}
+
+	if _, err := records.WriteMetadata(t.Context(), vm, m); err != nil {
 		t.Fatal(err)
 	}
 
 	l.Run(t, "kvm2", "qemu-img", "create", "-q", "-f", "raw", data.Path, "1M")
-
-	if err := m.made(t.Context(), migration.State{Method: migration.MethodBlock}, []string{data.Path}); err != nil {
-		t.Fatal(err)
-	}
 
 	l.Virsh(t, "kvm1", "migrate", "--live", "--persistent", "--undefinesource", "--copy-storage-inc", "--migrate-disks",
 		"vda", vm.Name, l.Host("kvm2").SocketURI())
@@ -475,7 +483,7 @@ func crowded(t *testing.T, l *lab.Lab, f *Fleet, first, second *inventory.VM, to
 
 	l.Virsh(t, to.Name, "destroy", first.UUID)
 
-	if err := <-over; !errors.Is(err, ErrNotMoved) {
+	if err := <-over; !errors.Is(err, migrate.ErrNotMoved) {
 		t.Errorf("moving the first one: %v", err)
 	}
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/placement"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/records"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/hostset"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
@@ -37,7 +38,7 @@ func (f *Fleet) checkOwnDisks(ctx context.Context, vm *inventory.VM, all bool) e
 			continue
 		}
 
-		err := f.storage().EnsureActive(ctx, vm.On.Name, o.Pool)
+		err := f.Storage().EnsureActive(ctx, vm.On.Name, o.Pool)
 		if err == nil {
 			if _, err = vm.On.Conn.PoolVolume(ctx, o.Pool, o.Volume); inventory.IsNotFound(err) {
 				err = nil
@@ -50,7 +51,7 @@ func (f *Fleet) checkOwnDisks(ctx context.Context, vm *inventory.VM, all bool) e
 			return &inventory.Error{
 				VM: vm.Name, Host: vm.On.Name, Err: err,
 				Detail: fmt.Sprintf("%s, volume %q (%s) of storage pool %q, is to be removed with the VM, and the pool "+
-					"can't be read; nothing was removed", ownDiskTitle(key), o.Volume, o.Path, o.Pool),
+					"can't be read; nothing was removed", placement.OwnDiskTitle(key), o.Volume, o.Path, o.Pool),
 				Remedy: unreadablePoolRemedy(vm.On.Name, key, o),
 			}
 		}
@@ -61,7 +62,7 @@ func (f *Fleet) checkOwnDisks(ctx context.Context, vm *inventory.VM, all bool) e
 
 func unreadablePoolRemedy(host, key string, o domain.OwnDisk) string {
 	remedy := fmt.Sprintf("Define and start storage pool %q on host %q again.", o.Pool, host)
-	if !isFirstBoot(key) {
+	if !placement.IsFirstBoot(key) {
 		remedy += fmt.Sprintf(" To keep the disk instead, apply disks.%s.on_destroy = \"keep\" first.", key)
 	}
 
@@ -80,12 +81,12 @@ func (f *Fleet) releaseOwnDisk(
 		Hosts: all.Named(h.Name), Others: all.Without(h.Name),
 	}
 
-	pools := hostset.Found(f.storage().Pool(ctx, r.Hosts, o.Pool))
+	pools := hostset.Found(f.Storage().Pool(ctx, r.Hosts, o.Pool))
 	if len(pools) > 0 && pools[0].Value.Shared {
 		r.Hosts, r.Others = all, nil
 	}
 
-	return f.storage().Release(ctx, r)
+	return f.Storage().Release(ctx, r)
 }
 
 // releaseOwnDisks removes the disks of a VM that goes. It returns those that
@@ -99,16 +100,16 @@ func (f *Fleet) releaseOwnDisks(ctx context.Context, vm *inventory.VM, all bool)
 		o := vm.Metadata.OwnDisks[key]
 		if !vm.OwnsHere(o) {
 			stay = append(stay, fmt.Sprintf("%s (%s/%s): it was made on another host, and the VM doesn't use %s here",
-				ownDiskTitle(key), o.Pool, o.Volume, o.Path))
+				placement.OwnDiskTitle(key), o.Pool, o.Volume, o.Path))
 
 			continue
 		}
 
 		switch err := f.releaseOwnDisk(ctx, vm.On, vm.UUID, o, false); {
 		case errors.Is(err, storage.ErrInUse), errors.Is(err, storage.ErrOtherPath):
-			stay = append(stay, fmt.Sprintf("%s (%s/%s): %v", ownDiskTitle(key), o.Pool, o.Volume, err))
+			stay = append(stay, fmt.Sprintf("%s (%s/%s): %v", placement.OwnDiskTitle(key), o.Pool, o.Volume, err))
 		case err != nil:
-			return stay, fmt.Errorf("removing %s (%s/%s): %w", ownDiskTitle(key), o.Pool, o.Volume, err)
+			return stay, fmt.Errorf("removing %s (%s/%s): %w", placement.OwnDiskTitle(key), o.Pool, o.Volume, err)
 		}
 	}
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/placement"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/records"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/hostset"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/storage"
@@ -52,7 +53,7 @@ func (u *update) addOwnDisks(ctx context.Context) error {
 	}
 
 	if err := u.fleet.makeOwnDisks(
-		ctx, u.vm.On, u.vm.UUID, u.vm.Name, u.own, u.want.Spec.Disks, u.want.firstBoot()); err != nil {
+		ctx, u.vm.On, u.vm.UUID, u.vm.Name, u.own, u.want.Spec.Disks, firstBootOf(u.want)); err != nil {
 		return err
 	}
 
@@ -97,7 +98,7 @@ func (u *update) settleOwn(ctx context.Context) error {
 	u.own = maps.Clone(u.own)
 
 	for _, key := range slices.Sorted(maps.Keys(u.own)) {
-		if !u.want.declares(key) {
+		if !u.want.Declares(key) {
 			continue
 		}
 
@@ -126,15 +127,15 @@ func (u *update) growOwnDisk(ctx context.Context, key string, bytes uint64) erro
 
 	if bytes > 0 {
 		hosts := u.fleet.Connections().Named(u.vm.Host)
-		if pools := hostset.Found(u.fleet.storage().Pool(ctx, hosts, o.Pool)); len(pools) > 0 && pools[0].Value.Shared {
+		if pools := hostset.Found(u.fleet.Storage().Pool(ctx, hosts, o.Pool)); len(pools) > 0 && pools[0].Value.Shared {
 			hosts = u.fleet.Connections().Present()
 		}
 
 		ref := storage.Ref{Pool: o.Pool, Name: o.Volume}
-		if err := u.fleet.storage().Grow(ctx, hosts, u.vm.Host, ref, bytes, false); err != nil {
+		if err := u.fleet.Storage().Grow(ctx, hosts, u.vm.Host, ref, bytes, false); err != nil {
 			return &inventory.Error{
 				VM: u.vm.Name, Host: u.vm.Host, Err: err,
-				Detail: fmt.Sprintf("giving disk %q %s", key, bytesText(bytes)),
+				Detail: fmt.Sprintf("giving disk %q %s", key, inventory.BytesText(bytes)),
 			}
 		}
 	}
@@ -171,11 +172,25 @@ func (u *update) dropOwnDisk(ctx context.Context, key string) error {
 			u.fleet.log.WarnContext(ctx, "a disk that is declared no longer is kept", "name", u.vm.Name, "disk", key,
 				"error", err.Error())
 		} else if err != nil {
-			return fmt.Errorf("removing %s (%s/%s): %w", ownDiskTitle(key), o.Pool, o.Volume, err)
+			return fmt.Errorf("removing %s (%s/%s): %w", placement.OwnDiskTitle(key), o.Pool, o.Volume, err)
 		}
 	}
 
 	delete(u.own, key)
 
 	return nil
+}
+
+// checkHanded refuses what can't be handed over, before anything is changed.
+func (u *update) checkHanded(ctx context.Context) error {
+	problems := placement.CheckHanded(ctx, u.vm, u.want)
+	if len(problems) == 0 {
+		return nil
+	}
+
+	p := problems[0]
+
+	return &inventory.Error{
+		VM: u.vm.Name, Host: u.vm.Host, Kind: inventory.ErrInvalid, Detail: p.Detail, Remedy: p.Remedy,
+	}
 }

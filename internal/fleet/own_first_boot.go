@@ -3,11 +3,11 @@ package fleet
 import (
 	"context"
 	"fmt"
-	"strings"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/firstboot"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/placement"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/storage"
 )
 
@@ -27,55 +27,8 @@ type firstBoot struct {
 	ignition *firstboot.Ignition
 }
 
-func (d Desired) firstBoot() firstBoot { return firstBoot{medium: d.CloudInit, ignition: d.Ignition} }
-
-// ofKey leads from the key of a record that was retired to what it was. Keys of
-// disks have no dot.
-func ofKey(key string) string {
-	base, _, _ := strings.Cut(key, ".")
-
-	return base
-}
-
-// isFirstBoot tells these records from those of disks.
-func isFirstBoot(key string) bool {
-	return ofKey(key) == domain.MediumKey || ofKey(key) == domain.IgnitionKey
-}
-
-// ownDiskTitle names an own disk in a sentence.
-func ownDiskTitle(key string) string {
-	switch ofKey(key) {
-	case domain.MediumKey:
-		return "the cloud-init medium"
-	case domain.IgnitionKey:
-		return "the Ignition configuration"
-	default:
-		return fmt.Sprintf("disk %q", key)
-	}
-}
-
-// ownDiskAttribute is the path of an attribute of an own disk.
-func ownDiskAttribute(key, attribute string) string {
-	switch ofKey(key) {
-	case domain.MediumKey:
-		return "cloud_init." + attribute
-	case domain.IgnitionKey:
-		return "ignition." + attribute
-	default:
-		return "disks." + key + "." + attribute
-	}
-}
-
-// declares says that the wish decides about the own disk of a key.
-func (d Desired) declares(key string) bool {
-	switch ofKey(key) {
-	case domain.MediumKey:
-		return d.Spec.Medium != nil
-	case domain.IgnitionKey:
-		return d.Spec.Ignition != nil
-	default:
-		return d.Spec.Disks != nil
-	}
+func firstBootOf(d placement.Desired) firstBoot {
+	return firstBoot{medium: d.CloudInit, ignition: d.Ignition}
 }
 
 // placeFirstBoot writes into a specification where the volume is.
@@ -96,7 +49,7 @@ func (f *Fleet) keepsFirstBoot(
 		return false, nil
 	}
 
-	if err := f.storage().EnsureActive(ctx, h.Name, is.Pool); err != nil {
+	if err := f.Storage().EnsureActive(ctx, h.Name, is.Pool); err != nil {
 		return false, err
 	}
 

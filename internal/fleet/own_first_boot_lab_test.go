@@ -12,11 +12,12 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/firstboot"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/placement"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
 )
 
 // seeded is a wish for a VM on kvm1, off, with a medium of that content.
-func seeded(t *testing.T, l *lab.Lab, pool, content string) Desired {
+func seeded(t *testing.T, l *lab.Lab, pool, content string) placement.Desired {
 	t.Helper()
 
 	d := owner(t, l, "Halted")
@@ -81,7 +82,7 @@ func TestLab_mediumBrokenOff(t *testing.T) {
 	}
 	has("one")
 
-	apply := func(d Desired) {
+	apply := func(d placement.Desired) {
 		t.Helper()
 
 		if vm, err = f.Update(t.Context(), id, lastOf(vm), d); err != nil {
@@ -92,7 +93,7 @@ func TestLab_mediumBrokenOff(t *testing.T) {
 	// Another medium, broken off when it was made and the drive had the first one still.
 	d = seeded(t, l, pool, "two")
 
-	held, unlock, now, err := f.lockWhereItIs(t.Context(), id, lastOf(vm), "updating", nil)
+	held, unlock, now, err := f.LockWhereItIs(t.Context(), id, lastOf(vm), "updating", nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,12 +10,13 @@ import (
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/placement"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
 )
 
 // atOnce creates VMs at the same time, by turns in one run and another, and
 // counts on which hosts they are. What found no host is under "".
-func atOnce(t *testing.T, l *lab.Lab, runs []*Fleet, wishes ...Desired) map[string]int {
+func atOnce(t *testing.T, l *lab.Lab, runs []*Fleet, wishes ...placement.Desired) map[string]int {
 	t.Helper()
 
 	var (
@@ -29,7 +30,7 @@ func atOnce(t *testing.T, l *lab.Lab, runs []*Fleet, wishes ...Desired) map[stri
 
 		wg.Go(func() {
 			vm, err := runs[i%len(runs)].Create(t.Context(), d)
-			if err != nil && (vm != nil || !errors.Is(err, ErrNoHost)) {
+			if err != nil && (vm != nil || !errors.Is(err, placement.ErrNoHost)) {
 				t.Errorf("creating %s: %v", d.Spec.Name, err)
 			}
 
@@ -67,7 +68,7 @@ func TestLab_placementAtOnce(t *testing.T) {
 	}
 	runs := []*Fleet{labFleet(t, l, "first run", limit), labFleet(t, l, "second run", limit)}
 	prefix := lab.Name(t)
-	wish := func(what string, i int, change func(*Desired)) Desired {
+	wish := func(what string, i int, change func(*placement.Desired)) placement.Desired {
 		d := guest(l, fmt.Sprintf("%s-%s-%d", prefix, what, i), "")
 		d.Metadata.RunStrategy = "Manual"
 		size := uint64(each)
@@ -76,7 +77,7 @@ func TestLab_placementAtOnce(t *testing.T) {
 
 		return d
 	}
-	wishes := func(what string, n int, change func(*Desired)) (all []Desired) {
+	wishes := func(what string, n int, change func(*placement.Desired)) (all []placement.Desired) {
 		for i := range n {
 			all = append(all, wish(what, i, change))
 		}
@@ -95,23 +96,23 @@ func TestLab_placementAtOnce(t *testing.T) {
 
 	for _, tt := range []struct {
 		what   string
-		wishes []Desired
+		wishes []placement.Desired
 		want   map[string]int
 	}{
-		{"those that avoid each other", wishes("alone", 4, func(d *Desired) {
+		{"those that avoid each other", wishes("alone", 4, func(d *placement.Desired) {
 			d.Metadata.Labels = map[string]string{"app": prefix}
-			d.Placement.AntiAffinity = &AntiAffinity{Labels: d.Metadata.Labels, Required: true}
+			d.Placement.AntiAffinity = &placement.AntiAffinity{Labels: d.Metadata.Labels, Required: true}
 		}), map[string]int{one: 1, two: 1, "": 2}},
-		{"those that need what one host has, though it has less room", []Desired{
-			wish("network", 0, func(d *Desired) {
+		{"those that need what one host has, though it has less room", []placement.Desired{
+			wish("network", 0, func(d *placement.Desired) {
 				d.Spec.Interfaces = map[string]domain.Interface{"lan": {Network: "rare"}}
 			}),
-			wish("volume", 0, func(d *Desired) {
+			wish("volume", 0, func(d *placement.Desired) {
 				d.Spec.Disks = map[string]domain.Disk{"root": {}}
 				d.Volumes = map[string]string{"root": volume}
 			}),
 		}, map[string]int{two: 2}},
-		{"more than there is room for", wishes("any", 10, func(*Desired) {}), map[string]int{one: 5, two: 3, "": 2}},
+		{"more than there is room for", wishes("any", 10, func(*placement.Desired) {}), map[string]int{one: 5, two: 3, "": 2}},
 	} {
 		if made := atOnce(t, l, runs, tt.wishes...); !maps.Equal(made, tt.want) {
 			t.Fatalf("%s: by host %v, want %v", tt.what, made, tt.want)

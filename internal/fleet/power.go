@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/placement"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
@@ -18,25 +19,10 @@ const (
 	shutdownResend = 5 * time.Second
 )
 
-// verifyStartable refuses to start a stopped VM as long as a host is silent:
-// nobody can say that it does not run there.
-func verifyStartable(vm *inventory.VM) error {
-	if len(vm.SilentHosts) == 0 {
-		return nil
-	}
-
-	return &inventory.Error{
-		VM: vm.Name, Host: vm.SilentHosts[0], Kind: inventory.ErrUnreachable,
-		Detail: fmt.Sprintf("it is not started, since it may be running on %s, which can't be asked",
-			inventory.QuoteList(vm.SilentHosts)),
-		Remedy: "Bring the host back; or, if it is off for good, set its fenced = true.",
-	}
-}
-
 // start starts a stopped VM. The caller has asked the fleet for it and
 // holds its lock.
 func (f *Fleet) start(ctx context.Context, vm *inventory.VM) error {
-	if err := verifyStartable(vm); err != nil {
+	if err := placement.VerifyStartable(vm); err != nil {
 		return err
 	}
 
@@ -47,7 +33,7 @@ func (f *Fleet) start(ctx context.Context, vm *inventory.VM) error {
 		}
 	}
 
-	err := f.startAlone(ctx, vm, func() error {
+	err := f.StartAlone(ctx, vm, func() error {
 		f.log.InfoContext(ctx, "starting VM", "name", vm.Name, "uuid", vm.UUID, "host", vm.Host)
 
 		if vm.Metadata.FreshNVRAM {
@@ -57,7 +43,7 @@ func (f *Fleet) start(ctx context.Context, vm *inventory.VM) error {
 		return vm.On.Conn.StartDomain(ctx, vm.UUID)
 	})
 	if err == nil && vm.ManagedSave {
-		f.setClockOfSaved(ctx, vm)
+		f.SetClockOfSaved(ctx, vm)
 	}
 
 	return err
@@ -71,16 +57,11 @@ func startFresh(ctx context.Context, h *inventory.Host, vm *inventory.VM) error 
 	}
 
 	// A memory image comes back with the firmware that it was made under.
-	if vm.ManagedSave || !resetsNVRAM(info) {
+	if vm.ManagedSave || !placement.ResetsNVRAM(info) {
 		return h.Conn.StartDomain(ctx, vm.UUID)
 	}
 
 	return h.Conn.StartDomainFresh(ctx, vm.UUID)
-}
-
-// resetsNVRAM says whether the host can start VMs with new variables.
-func resetsNVRAM(info *libvirt.HostInfo) bool {
-	return info.Driver == "QEMU" && info.LibvirtVersion.AtLeast(8, 1, 0)
 }
 
 // stop shuts the guest down and returns how it went: the agent is asked, then
@@ -205,7 +186,7 @@ func (f *Fleet) unlessMovedAway(ctx context.Context, vm *inventory.VM) error {
 			Remedy: "Plan and apply again.",
 		}
 	default:
-		return verifyStartable(now)
+		return placement.VerifyStartable(now)
 	}
 }
 
@@ -232,14 +213,14 @@ func (f *Fleet) rouse(ctx context.Context, vm *inventory.VM) (bool, error) {
 // resume lets a guest go on that stands still.
 func (f *Fleet) resume(ctx context.Context, vm *inventory.VM) error {
 	if vm.Stranded {
-		return f.revive(ctx, vm, *vm.OpenMigration())
+		return f.Revive(ctx, vm, *vm.OpenMigration())
 	}
 
 	if err := vm.On.Conn.ResumeDomain(ctx, vm.UUID); err != nil {
 		return err
 	}
 
-	f.setClock(ctx, vm.On, vm)
+	f.SetClock(ctx, vm.On, vm)
 
 	return nil
 }
@@ -300,7 +281,7 @@ func (f *Fleet) waitOff(ctx context.Context, vm *inventory.VM, until time.Time) 
 	ctx, cancel := context.WithDeadlineCause(ctx, until, errTimeIsUp)
 	defer cancel()
 
-	off, err := f.await(ctx, vm, func(d *libvirt.Domain) bool { return d == nil || !d.Active() })
+	off, err := inventory.Await(ctx, vm, func(d *libvirt.Domain) bool { return d == nil || !d.Active() })
 	if errors.Is(err, errTimeIsUp) {
 		return false, nil
 	}

@@ -38,7 +38,7 @@ func (f *Fleet) awaitSaved(ctx context.Context, vm *inventory.VM) (*inventory.VM
 
 	var now *libvirt.Domain
 
-	_, err := f.await(waiting, vm, func(d *libvirt.Domain) bool {
+	_, err := inventory.Await(waiting, vm, func(d *libvirt.Domain) bool {
 		if saving(d) && now == nil {
 			f.log.InfoContext(ctx, "waiting for the guest's memory to be written", "name", vm.Name, "host", vm.Host,
 				"reason", d.Reason)
@@ -118,7 +118,7 @@ func (f *Fleet) awaitStorage(ctx context.Context, vm *inventory.VM, how stopping
 
 	var now *libvirt.Domain
 
-	resumed, err := f.await(waiting, vm, func(d *libvirt.Domain) bool {
+	resumed, err := inventory.Await(waiting, vm, func(d *libvirt.Domain) bool {
 		now = d
 
 		return !saving(d) && (d == nil || !pausedByIOError(d.State, d.Reason))

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/placement"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
@@ -23,7 +24,7 @@ func TestLab_updateDefinesWhatBecameTransient(t *testing.T) {
 	d.Metadata.Host = ""
 
 	stage := d
-	stage.UpdatePolicy = PolicyStage
+	stage.UpdatePolicy = placement.PolicyStage
 	stage.Spec.CPU.Model = new("Westmere")
 	stage.Spec.CPU.Mode = new("custom")
 

@@ -15,6 +15,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/hostrecord"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/lease"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migrate"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/records"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
@@ -142,7 +143,7 @@ func (r *release) run(ctx context.Context, restore bool) (*hostrecord.Evacuation
 		calls errgroup.Group
 	)
 
-	calls.SetLimit(r.fleet.queue.Limits().InboundPerHost)
+	calls.SetLimit(r.fleet.Queue.Limits().InboundPerHost)
 
 	restore = restore && r.evacuation.Done
 
@@ -254,8 +255,8 @@ func (r *release) bringBack(ctx context.Context, s hostrecord.Step) error {
 		return r.tidyUp(ctx, s, how, err)
 	}
 
-	now, how, err := r.fleet.moveInTurn(ctx, s.UUID, last, wish{
-		target: r.host.Name, options: options, priority: admission.PriorityMaintenance,
+	now, how, err := r.fleet.MoveInTurn(ctx, s.UUID, last, migrate.Request{
+		Target: r.host.Name, Options: options, Priority: admission.PriorityMaintenance,
 	})
 
 	return r.tidyUp(ctx, s, how, back.arrived(now, step, err))
@@ -284,7 +285,7 @@ func (r *release) options(ctx context.Context, vm *inventory.VM, s hostrecord.St
 func (r *release) rise(ctx context.Context, s hostrecord.Step, restore bool) error {
 	last := inventory.LastKnown{Host: r.host.Name}
 
-	return r.fleet.onMachine(ctx, s.UUID, last, "restoring", func(ctx context.Context, vm *inventory.VM) error {
+	return r.fleet.OnMachine(ctx, s.UUID, last, "restoring", func(ctx context.Context, vm *inventory.VM) error {
 		switch {
 		case vm.On != r.host:
 			if restore && !vm.Active {
@@ -306,7 +307,7 @@ func (r *release) rise(ctx context.Context, s hostrecord.Step, restore bool) err
 			return nil
 		}
 
-		release, err := r.fleet.admit(ctx, vm)
+		release, err := r.fleet.Admit(ctx, vm)
 		if err != nil {
 			return err
 		}

@@ -50,7 +50,7 @@ func TestLab_stopWaitsForASave(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	if _, err := f.await(t.Context(), vm, saving); err != nil {
+	if _, err := inventory.Await(t.Context(), vm, saving); err != nil {
 		t.Fatal(err)
 	}
 

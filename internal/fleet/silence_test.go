@@ -46,7 +46,7 @@ func TestOnMachine_asksASilentHostOnce(t *testing.T) {
 
 		before := dials.Load()
 
-		err := f.onMachine(t.Context(), vm.UUID, lastOf(vm), "testing", func(ctx context.Context, vm *inventory.VM) error {
+		err := f.OnMachine(t.Context(), vm.UUID, lastOf(vm), "testing", func(ctx context.Context, vm *inventory.VM) error {
 			_, err := f.FindNow(ctx, vm.UUID, lastOf(vm))
 
 			return err

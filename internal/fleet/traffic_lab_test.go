@@ -57,7 +57,7 @@ func TestLab_othersMovesCount(t *testing.T) {
 
 	waits := move(bob, second, migration.Options{})
 
-	for bob.queue.Others() == 0 && len(waits) == 0 {
+	for bob.Queue.Others() == 0 && len(waits) == 0 {
 		if err := admission.Pause(t.Context(), 50*time.Millisecond); err != nil {
 			t.Fatal(err)
 		}

@@ -7,6 +7,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/eviction"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/placement"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/policy"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
 )
@@ -22,7 +23,7 @@ func TestLab_planCountsWhatIsCopied(t *testing.T) {
 	l := lab.Open(t)
 	from, to := l.StartHost(t), l.StartHost(t)
 	alone, f := ownFleet(t, "alice", from), ownFleet(t, "alice", from, to)
-	with := func(name, format string, change func(*Desired)) {
+	with := func(name, format string, change func(*placement.Desired)) {
 		d := light(t, l, name, map[string]string{"kind": name})
 		image := l.Image(t, from.Name, d.Spec.Name+"."+format, format, capacity)
 		l.Run(t, from.Name, "qemu-io", "-f", format, "-c", fmt.Sprintf("write -P 7 0 %d", written), image)
@@ -30,12 +31,12 @@ func TestLab_planCountsWhatIsCopied(t *testing.T) {
 		change(&d)
 		create(t, alone, l, d)
 	}
-	nat := func(d *Desired) { d.Spec.Interfaces["nat"] = domain.Interface{Network: "default"} }
+	nat := func(d *placement.Desired) { d.Spec.Interfaces["nat"] = domain.Interface{Network: "default"} }
 
-	with("block", "qcow2", func(*Desired) {})
-	with("raw", "raw", func(*Desired) {})
+	with("block", "qcow2", func(*placement.Desired) {})
+	with("raw", "raw", func(*placement.Desired) {})
 	with("cold", "qcow2", nat) // Each host's own network, so it can't be moved while it runs.
-	with("off", "raw", func(d *Desired) { d.Metadata.RunStrategy = "Manual" })
+	with("off", "raw", func(d *placement.Desired) { d.Metadata.RunStrategy = "Manual" })
 	create(t, alone, l, light(t, l, "live", nil))
 
 	if _, err := f.EvictionPolicies().Put(t.Context(), eviction.Policy{

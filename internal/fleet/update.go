@@ -8,6 +8,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/lease"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/placement"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/records"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
 )
@@ -20,10 +21,10 @@ import (
 //
 // The VM that comes with an error tells how far it came; it is nil when nobody
 // can say.
-func (f *Fleet) Update(ctx context.Context, uuid string, last inventory.LastKnown, d Desired) (*inventory.VM, error) {
+func (f *Fleet) Update(ctx context.Context, uuid string, last inventory.LastKnown, d placement.Desired) (*inventory.VM, error) {
 	ctx = inventory.AsOneOperation(ctx)
 
-	held, unlock, vm, err := f.lockWhereItIs(ctx, uuid, last, "updating", &d.Migration)
+	held, unlock, vm, err := f.LockWhereItIs(ctx, uuid, last, "updating", &d.Migration)
 	if err != nil {
 		return vm, err
 	}
@@ -31,7 +32,7 @@ func (f *Fleet) Update(ctx context.Context, uuid string, last inventory.LastKnow
 
 	// Nobody is at it any more, and what is left to do with one that stands still is done below.
 	if record := vm.OpenMigration(); record != nil && !vm.Stranded {
-		if vm, err = f.closeRecord(held, vm, *record, nil); err != nil {
+		if vm, err = f.CloseRecord(held, vm, *record, nil); err != nil {
 			return vm, err
 		}
 	}
@@ -70,7 +71,7 @@ func (f *Fleet) Update(ctx context.Context, uuid string, last inventory.LastKnow
 type update struct {
 	fleet *Fleet
 	vm    *inventory.VM
-	want  Desired
+	want  placement.Desired
 	// restart are the changes that the running guest does not have yet.
 	restart []domain.Change
 	// fresh says that the VM was started, and not from a memory image.
@@ -104,7 +105,7 @@ func (u *update) run(ctx context.Context) error {
 	}
 
 	if !u.want.Transient {
-		now, err := u.fleet.ensureDefined(ctx, u.vm)
+		now, err := u.fleet.EnsureDefined(ctx, u.vm)
 		if err != nil {
 			return err
 		}
@@ -159,14 +160,14 @@ func (u *update) run(ctx context.Context) error {
 		return err
 	}
 
-	if err := u.fleet.removeStale(ctx, u.vm); err != nil {
+	if err := u.fleet.RemoveStale(ctx, u.vm); err != nil {
 		return err
 	}
 
 	u.vm.StaleHosts = nil
 
 	var err error
-	u.vm, err = u.fleet.releaseLeft(ctx, u.vm, nil, false)
+	u.vm, err = u.fleet.ReleaseLeft(ctx, u.vm, nil, false)
 
 	return err
 }
@@ -190,7 +191,7 @@ func (u *update) changeRunning(ctx context.Context) error {
 func (u *update) keepVolumes() {
 	have := u.vm.DeclaredSpec()
 
-	u.want.Volumes = u.want.changed(u.vm).Volumes
+	u.want.Volumes = u.want.Changed(u.vm).Volumes
 	u.want.Spec.Disks = maps.Clone(u.want.Spec.Disks)
 
 	for key, disk := range u.want.Spec.Disks {
@@ -242,7 +243,7 @@ func (u *update) checkRestart() error {
 	switch {
 	case !u.vm.Persistent:
 		return u.restartRefused("the VM is transient: it has no definition that a restart could use")
-	case u.want.UpdatePolicy != PolicyStage && !u.goesDown():
+	case u.want.UpdatePolicy != placement.PolicyStage && !u.goesDown():
 		return u.restartRefused(`update_policy is "Live"`)
 	default:
 		return nil
@@ -256,7 +257,7 @@ func (u *update) goesDown() bool {
 }
 
 func (u *update) restarts() bool {
-	return len(u.restart) > 0 && u.want.UpdatePolicy == PolicyRestart && u.vm.Active
+	return len(u.restart) > 0 && u.want.UpdatePolicy == placement.PolicyRestart && u.vm.Active
 }
 
 // action is what the run strategy asks for.
@@ -265,7 +266,7 @@ func (u *update) action() status.Action {
 		return status.None
 	}
 
-	return u.want.powerAction(u.vm)
+	return u.want.PowerAction(u.vm)
 }
 
 func (u *update) restartRefused(why string) error {
@@ -351,14 +352,14 @@ func (u *update) refresh(ctx context.Context) error {
 // mark writes what only we know, and whether a staged change waits for the
 // next start.
 func (u *update) mark(ctx context.Context) error {
-	metadata := u.want.stampOn(u.vm.Metadata)
+	metadata := u.want.StampOn(u.vm.Metadata)
 	metadata.FreshNVRAM = metadata.FreshNVRAM && !u.fresh
 	metadata.Creating = nil
 	metadata.Staged = nil
 	metadata.OwnDisks = u.own
 	metadata.Devices = u.vm.Entry.Parse().Definition().DeviceNames()
 
-	if u.vm.LiveSpec != nil && u.vm.PersistentSpec != nil && u.want.UpdatePolicy == PolicyStage {
+	if u.vm.LiveSpec != nil && u.vm.PersistentSpec != nil && u.want.UpdatePolicy == placement.PolicyStage {
 		metadata.Staged = domain.StagedBy(*u.vm.LiveSpec, *u.vm.PersistentSpec, u.want.Spec)
 	}
 

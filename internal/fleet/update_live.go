@@ -125,7 +125,7 @@ func (u *update) awaitBalloon(ctx context.Context, bytes uint64) error {
 
 	var size uint64
 
-	_, err := u.fleet.await(ctx, u.vm, func(d *libvirt.Domain) bool {
+	_, err := inventory.Await(ctx, u.vm, func(d *libvirt.Domain) bool {
 		if d == nil || !d.Active() {
 			return true
 		}
@@ -140,7 +140,7 @@ func (u *update) awaitBalloon(ctx context.Context, bytes uint64) error {
 	if err != nil {
 		return &inventory.Error{
 			VM: u.vm.Name, Host: u.vm.Host, Kind: ErrNotReady, Err: err,
-			Detail: fmt.Sprintf("the guest was told to have %s of memory and has %s", bytesText(bytes), bytesText(size)),
+			Detail: fmt.Sprintf("the guest was told to have %s of memory and has %s", inventory.BytesText(bytes), inventory.BytesText(size)),
 			Remedy: "See whether the guest has a virtio balloon driver; a restart gives it the memory in any case.",
 		}
 	}

@@ -14,7 +14,7 @@ func (u *update) power(ctx context.Context) error {
 	starts := action == status.Start || u.restarts() && action != status.Stop
 
 	if starts {
-		release, err := u.fleet.admit(ctx, u.vm)
+		release, err := u.fleet.Admit(ctx, u.vm)
 		if err != nil {
 			return err
 		}

@@ -38,10 +38,6 @@ func (w WaitFor) missing(vm *inventory.VM, addresses map[string][]string) []stri
 	return missing
 }
 
-// waitPoll is how often a VM that is waited for is looked at when no event
-// says to. Leases and addresses raise none, and not every host sends events.
-const waitPoll = time.Second
-
 // Wait waits until the VM is ready or ctx ends, and returns it as it was
 // seen last, together with its addresses. The error says what was awaited, for
 // how long, and what was seen last.
@@ -76,7 +72,7 @@ func (f *Fleet) Wait(ctx context.Context, vm *inventory.VM, w WaitFor) (*invento
 			missing = append(missing, err.Error()) // A look that ended with the time saw nothing new.
 		}
 
-		events = nextLook(ctx, events)
+		events = inventory.NextLook(ctx, events)
 
 		if ctx.Err() != nil {
 			waited := time.Since(began)
@@ -92,57 +88,6 @@ func (f *Fleet) Wait(ctx context.Context, vm *inventory.VM, w WaitFor) (*invento
 			}
 		}
 	}
-}
-
-// await reads the domain whenever something happens to it, and now and then,
-// until reached says yes. A domain that is gone is nil.
-func (f *Fleet) await(ctx context.Context, vm *inventory.VM, reached func(*libvirt.Domain) bool) (bool, error) {
-	watching, stop := context.WithCancel(ctx)
-	defer stop()
-
-	events, err := vm.On.Conn.Subscribe(watching, vm.UUID)
-	if err != nil {
-		events = nil // then polling has to do
-	}
-
-	for {
-		d, err := vm.On.Conn.Domain(ctx, vm.UUID)
-		if inventory.IsNotFound(err) {
-			d, err = nil, nil
-		}
-
-		if ctx.Err() != nil {
-			return false, context.Cause(ctx)
-		}
-
-		if err == nil && reached(d) {
-			return true, nil
-		}
-
-		if err != nil && !errors.Is(err, inventory.ErrUnreachable) && !errors.Is(err, context.DeadlineExceeded) {
-			return false, err
-		}
-
-		events = nextLook(ctx, events)
-	}
-}
-
-// nextLook waits until something happens to a VM, for waitPoll at most. It
-// returns the events that are still to come: nil is none.
-func nextLook(ctx context.Context, events <-chan libvirt.Event) <-chan libvirt.Event {
-	timer := time.NewTimer(waitPoll)
-	defer timer.Stop()
-
-	select {
-	case _, open := <-events:
-		if !open {
-			return nil
-		}
-	case <-timer.C:
-	case <-ctx.Done():
-	}
-
-	return events
 }
 
 // lookAgain reads the VM and its addresses again.

@@ -1,5 +1,7 @@
 package inventory
 
+import "fmt"
+
 // DefaultMemoryReserve is how many bytes a host keeps for itself: what OpenStack's
 // reserved_host_memory_mb is by default.
 const DefaultMemoryReserve = 512 << 20
@@ -82,4 +84,20 @@ func (e *Entry) guestMemory() uint64 {
 	}
 
 	return *spec.Memory.Installed
+}
+
+// BytesText says a size in the unit that people configure it in.
+func BytesText(n uint64) string {
+	const ki, mi, gi, ti = 1 << 10, 1 << 20, 1 << 30, 1 << 40
+
+	switch {
+	case n >= ti && n%ti == 0:
+		return fmt.Sprintf("%dTi", n/ti)
+	case n >= gi && n%gi == 0:
+		return fmt.Sprintf("%dGi", n/gi)
+	case n < mi, n%mi != 0 && n < 16*mi:
+		return fmt.Sprintf("%dKi", (n+ki-1)/ki)
+	default:
+		return fmt.Sprintf("%dMi", n/mi)
+	}
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/lease"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/storage"
 )
 
 // ErrLocked means that another run is changing the VM.
@@ -46,6 +47,11 @@ func (s *Store) Lease(
 // CleanupTimeout bounds what is done after the caller gave up: a cancelled
 // apply has to end within seconds.
 const CleanupTimeout = 5 * time.Second
+
+// Storage is the storage of the fleet's hosts, which is changed under locks of the store.
+func (s *Store) Storage() *storage.Storage {
+	return &storage.Storage{Hosts: s.hosts.Connections(), Lock: s.LockOn, Log: s.log}
+}
 
 // LockOn takes the lock called name on a host, waiting for other runs until ctx
 // ends; purpose tells those who wait what is being done. The returned context

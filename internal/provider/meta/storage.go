@@ -6,5 +6,5 @@ import (
 
 // Storage is the storage of the fleet's hosts. The provider must be configured and known.
 func (d *Data) Storage() *storage.Storage {
-	return &storage.Storage{Hosts: d.Fleet.Connections(), Lock: d.Fleet.LockOn, Log: d.Fleet.Logger()}
+	return d.Fleet.Storage()
 }

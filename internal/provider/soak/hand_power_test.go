@@ -63,8 +63,8 @@ func definitionByHand() moveList {
 func stands(w *world, v *vm) bool    { return running(w, v) && v.paused }
 func guestsRun(w *world, v *vm) bool { return v.guest && running(w, v) && !v.paused }
 
-// stopped notes that a VM is stopped by hand. What isn't defined is gone then: another host may have a definition still,
-// with the disk as it was when the VM left.
+// stopped notes that a VM is stopped by hand. What isn't defined is gone then: another host may have a definition
+// still, with the disk as it was when the VM left.
 func (w *world) stopped(v *vm) {
 	v.may.stop, v.may.restart = true, true
 	s := w.sights[v.uuid]

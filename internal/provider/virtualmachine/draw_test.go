@@ -13,9 +13,9 @@ import (
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain/domaintest"
-	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/eviction"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/placement"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/value"
 )
@@ -55,7 +55,7 @@ var drawnTexts = map[string][]any{
 	"extra_device_xml":           {in{}, in{"hub": "<hub type='usb'/>"}, in{"hub": nil}}, "host": {"kvm1", "kvm2", ""},
 	"placement.host_labels": {in{"zone": "a"}}, "placement.anti_affinity.labels": {in{"a": "b"}},
 	"labels": {in{}, in{"a": "b"}, in{"a": nil}}, "run_strategy": values(status.RunStrategies),
-	"wait_for.ip_address": {"lan", "a"}, "update_policy": values(fleet.UpdatePolicies),
+	"wait_for.ip_address": {"lan", "a"}, "update_policy": values(placement.UpdatePolicies),
 	"eviction_strategy":                    values(eviction.Strategies),
 	"migration_options.transport":          values(migration.Transports),
 	"migration_options.compression":        values(migration.Compressions),

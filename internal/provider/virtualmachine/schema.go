@@ -12,8 +12,8 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
-	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/eviction"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/placement"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/migrationoptions"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/value"
@@ -125,10 +125,10 @@ var policyAttributes = attributes{
 	},
 	"update_policy": schema.StringAttribute{
 		MarkdownDescription: "What to do about a change that the running guest can't take. One of " +
-			value.OneOf(fleet.UpdatePolicies) + ". `Live` fails the plan, `Restart` restarts the guest, `Stage` leaves the " +
+			value.OneOf(placement.UpdatePolicies) + ". `Live` fails the plan, `Restart` restarts the guest, `Stage` leaves the " +
 			"change to the next start. Default: `Live`.",
 		Optional:   true,
-		Validators: []validator.String{stringvalidator.OneOf(fleet.UpdatePolicies...)},
+		Validators: []validator.String{stringvalidator.OneOf(placement.UpdatePolicies...)},
 	},
 	"termination_grace_period": schema.StringAttribute{
 		MarkdownDescription: "How long the guest may take to shut down before it is forced off. Default: `180s`.",

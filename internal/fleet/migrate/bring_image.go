@@ -1,0 +1,140 @@
+package migrate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/placement"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/storage"
+)
+
+// missingImage is an image that disks of a VM are based on, and that another host
+// has no whole copy of.
+type missingImage struct {
+	ref storage.Ref
+	// path is where both hosts' storage pools have it, bytes is what it takes.
+	path  string
+	bytes uint64
+}
+
+// imagesToBring are the images that can be brought to the target before the
+// VM moves there. One that can't be is a blocker of the disk on it.
+func imagesToBring(ctx context.Context, vm *inventory.VM, facts domain.Mobility, to *inventory.Host) []missingImage {
+	var missing []missingImage
+
+	for _, disk := range facts.Disks {
+		if disk.Own == nil || !disk.Own.Based() {
+			continue
+		}
+
+		ref := placement.VolumeRef(disk.Own.Image)
+		if ref == nil || !ref.NamedByContent() ||
+			slices.ContainsFunc(missing, func(m missingImage) bool { return m.ref == *ref }) {
+			continue
+		}
+
+		here, whole, err := copiesOfImage(ctx, vm.On, to, *ref)
+		if err != nil || whole {
+			continue
+		}
+
+		place := domain.OwnDisk{Pool: ref.Pool, Volume: ref.Name, Path: here.Path}
+		if ownDiskPoolMisfit(ctx, to, place) != "" {
+			continue
+		}
+
+		missing = append(missing, missingImage{ref: *ref, path: here.Path, bytes: here.AllocationBytes})
+	}
+
+	return missing
+}
+
+// copiesOfImage looks for a host's copy of an image, and says whether another host
+// has a whole one: half a copy has no header.
+func copiesOfImage(
+	ctx context.Context, from, to *inventory.Host, ref storage.Ref,
+) (here *libvirt.Volume, whole bool, err error) {
+	if here, err = from.Conn.PoolVolume(ctx, ref.Pool, ref.Name); err != nil {
+		return nil, false, err
+	}
+
+	there, err := to.Conn.PoolVolume(ctx, ref.Pool, ref.Name)
+	if inventory.IsNotFound(err) {
+		return here, false, nil
+	}
+
+	if err != nil {
+		return nil, false, err
+	}
+
+	return here, there.Format == here.Format && there.PhysicalBytes == here.PhysicalBytes, nil
+}
+
+// bringImages brings them.
+func (m *move) bringImages(ctx context.Context, machine migration.VM) error {
+	for _, image := range imagesToBring(ctx, m.vm, machine.Facts, m.to) {
+		if err := m.bringImage(ctx, image); err != nil {
+			return &inventory.Error{
+				VM: m.vm.Name, Host: m.to.Name, Kind: ErrNotMoved, Err: err,
+				Detail: fmt.Sprintf("image %q, which its disks are based on, was not brought there; it was not moved",
+					image.ref.Pool+"/"+image.ref.Name),
+				Remedy: "Name the host in the hosts of the virtfleet_image, apply that, and then this again.",
+			}
+		}
+	}
+
+	return nil
+}
+
+// bringImage brings one, once however many VMs need it.
+func (m *move) bringImage(ctx context.Context, image missingImage) error {
+	mv := m.mover
+
+	unlock, err := mv.bringing.Lock(ctx, m.to.Name+" "+image.path)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+
+	_, whole, err := copiesOfImage(ctx, m.from, m.to, image.ref)
+	if err != nil || whole {
+		return err
+	}
+
+	mv.log.InfoContext(ctx, "bringing an image", "name", m.vm.Name, "source", m.from.Name, "target", m.to.Name,
+		"storage_pool", image.ref.Pool, "volume", image.ref.Name)
+
+	err = mv.records.Storage().Bring(ctx, m.from.Name, m.to.Name, image.ref)
+	if err != nil && ctx.Err() != nil {
+		return errors.Join(context.Cause(ctx), err)
+	}
+
+	return err
+}
+
+// bringProblems says which images are brought to the target first.
+func bringProblems(vm *inventory.VM, machine migration.VM, to *inventory.Host) []inventory.Problem {
+	if len(machine.Brings) == 0 {
+		return nil
+	}
+
+	var lines []string
+	for _, file := range slices.Sorted(maps.Keys(machine.Brings)) {
+		lines = append(lines, fmt.Sprintf("  - %s, %s", file, inventory.BytesText(machine.Brings[file])))
+	}
+
+	return []inventory.Problem{{
+		Attribute: "host", Summary: "Images will be copied to the target first", Warning: true,
+		Detail: fmt.Sprintf("Host %q has no copy of images that disks of virtual machine %q are based on. They are copied "+
+			"there from host %q before it moves:\n%s", to.Name, vm.Name, vm.Host, strings.Join(lines, "\n")),
+		Remedy: "To have them there at all times, name the host in the hosts of the virtfleet_image.",
+	}}
+}

@@ -1,0 +1,222 @@
+package migrate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/lease"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
+)
+
+// endsFirst says that an earlier migration is brought to its end before the
+// VM is moved to a host: one to that very host, one that broke in
+// post-copy, or one that stands still with all of the memory on both hosts,
+// until somebody tells the target to start the guest, or nobody does. Nil is
+// that there is none such.
+func endsFirst(vm *inventory.VM, to *inventory.Host) *inventory.Problem {
+	record := vm.OpenMigration()
+	if record == nil {
+		return nil
+	}
+
+	p := &inventory.Problem{Attribute: "host", Warning: true}
+
+	switch {
+	case vm.BrokeInPostCopy() && vm.StateFacts().PostCopy() == status.PostCopyLost:
+		p.Summary = "Broken migration can't be resumed: a part of the memory is lost"
+		p.Detail = fmt.Sprintf("A migration of virtual machine %q failed: %s", vm.Name, vm.StateFacts().PostCopyReport())
+		p.Remedy = vm.PostCopyRemedy()
+
+		return p
+	case vm.BrokeInPostCopy():
+		p.Summary = "Broken migration is resumed first"
+		p.Detail = fmt.Sprintf("A migration of virtual machine %q broke in post-copy (%s). The apply resumes it before it "+
+			"moves the VM to host %q", vm.Name, vm.StateFacts().HostStatesText(), to.Name)
+	case vm.Migrating && vm.State == libvirt.Paused && vm.Host == record.SourceHost:
+		p.Summary = "Unfinished migration is ended first"
+		p.Detail = fmt.Sprintf("A migration of virtual machine %q to host %q has not ended (%s). The apply waits for it, or "+
+			"ends it if no run manages it any more, before it moves the VM to host %q", vm.Name, record.TargetHost,
+			vm.StateFacts().HostStatesText(), to.Name)
+	case vm.Migrating && record.TargetHost == to.Name:
+		p.Summary = "Virtual machine is being moved already"
+		p.Detail = fmt.Sprintf("A migration of virtual machine %q to host %q is in progress (%s). The apply waits for it, "+
+			"and moves nothing if the VM is there afterwards", vm.Name, to.Name, vm.StateFacts().HostStatesText())
+
+		return p
+	default:
+		return nil
+	}
+
+	p.Detail += ". Which blockers that move has is unknown until then"
+
+	return p
+}
+
+// resumeBroken goes on with a migration that broke in post-copy, as the run
+// would have that left it behind: under the VM's lock. What can't be resumed
+// is an error, and is kept or destroyed as the options say. The record is
+// completed, unless the VM stays as it is.
+func (mv *Mover) resumeBroken(
+	ctx context.Context, vm *inventory.VM, record domain.Migration, last inventory.LastKnown, own migration.Options,
+) (*inventory.VM, error) {
+	from, to := mv.hosts.Host(record.SourceHost), mv.hosts.Host(record.TargetHost)
+	if from == nil || from.Config.Fenced || to == nil || to.Config.Fenced {
+		return vm, vm.RequireIdle()
+	}
+
+	tuning, err := mv.records.Tuning(ctx, vm, own)
+	if err != nil {
+		return vm, err
+	}
+
+	// libvirt resumes it in the way in which it was begun.
+	if began, err := migration.ParseOptions(record.Options); err == nil {
+		tuning.Options.PeerToPeer = began.PeerToPeer
+	}
+
+	state, failure := migration.ResumePostCopy(ctx, migration.Request{
+		// It ran before it was handed over: a guest that stands still has nothing left to fetch in post-copy.
+		VM:     migration.VM{UUID: vm.UUID, Name: vm.Name, State: libvirt.Running},
+		Source: from.Conn, Target: to.Conn, Address: to.Config.MigrationAddress, PeerURI: to.Config.PeerURI,
+		SourceTunnel: from.Config.Tunnel, TargetTunnel: to.Config.Tunnel, Options: tuning.Options, Logger: mv.log,
+	}, record.Transport)
+
+	after, cancel := lease.CleanUp(ctx, inventory.FinishTimeout)
+	defer cancel()
+
+	if failure != nil {
+		failure = mv.giveUp(after, vm.UUID, from, to, tuning.Options, failure)
+		state.FailureReason = failureReason(state, failure)
+		failure = notMoved(after, vm, from, to, failure)
+	}
+
+	from.Forget()
+	to.Forget()
+
+	now, err := mv.hosts.FindNow(after, vm.UUID, last)
+	if err != nil {
+		return nil, errors.Join(failure, err)
+	}
+
+	if err := now.RequireIdle(); err != nil {
+		if failure == nil {
+			failure = err
+		}
+
+		return now, failure // It can't be written that it failed as long as libvirt takes it to go on.
+	}
+
+	resumed := state.Record(record.ID, record.Owner)
+	resumed.Start, resumed.Autostart, resumed.Method = record.Start, record.Autostart, record.Method
+	resumed.Policy, resumed.Options = record.Policy, record.Options
+
+	now, err = mv.CloseRecord(after, now, resumed, nil)
+
+	return now, errors.Join(failure, err)
+}
+
+// failureReason is what the record says of a failure, and of what was done about
+// it.
+func failureReason(state migration.State, err error) string {
+	if errors.Is(err, ErrDestroyed) {
+		return state.FailureReason + "; " + ErrDestroyed.Error()
+	}
+
+	return state.FailureReason
+}
+
+// giveUp does with a VM whose post-copy is irrecoverable what the options
+// say, and returns why it failed.
+func (mv *Mover) giveUp(
+	ctx context.Context, uuid string, from, to *inventory.Host, o migration.Options, failure error,
+) error {
+	if !errors.Is(failure, migration.ErrIrrecoverable) || o.OnIrrecoverable != migration.IrrecoverableDestroy {
+		return failure
+	}
+
+	if err := mv.destroyParts(ctx, uuid, from, to); err != nil {
+		return fmt.Errorf("%w; what is left of it was to be destroyed, and was not: %w", failure, err)
+	}
+
+	return fmt.Errorf("%w; %w", failure, ErrDestroyed)
+}
+
+// destroyParts ends what a broken post-copy left of a VM, and leaves one
+// definition of it: on the target, where the guest ran last and wrote to its
+// disks, and where its firmware and its TPM keep what they know now. Both hosts
+// must answer, and QEMU itself must say that nothing comes any more.
+func (mv *Mover) destroyParts(ctx context.Context, uuid string, from, to *inventory.Host) error {
+	source, err := part(ctx, from, uuid)
+	if err != nil {
+		return err
+	}
+
+	target, err := part(ctx, to, uuid)
+	if err != nil {
+		return err
+	}
+
+	if source != nil && source.Active() && target != nil && target.Active() {
+		said, err := from.Conn.MigrationStatus(ctx, uuid)
+		if err != nil {
+			return err
+		}
+
+		if said != libvirt.MigrationPostCopyPaused && said != libvirt.MigrationFailed {
+			return fmt.Errorf("%w: QEMU on host %q says that the migration is %q", inventory.ErrBusy, from.Name, said)
+		}
+	}
+
+	mv.log.WarnContext(ctx, "destroying what a broken migration left", "uuid", uuid, "source", from.Name, "target", to.Name)
+
+	if target == nil || !target.Persistent {
+		if source == nil || !source.Persistent {
+			return fmt.Errorf("%w: neither host has a definition of it that would outlive its process", inventory.ErrNotFound)
+		}
+
+		if _, err := to.Conn.DefineDomain(ctx, source.PersistentXML); err != nil {
+			return err
+		}
+	}
+
+	for _, p := range []struct {
+		on *inventory.Host
+		d  *libvirt.Domain
+	}{{to, target}, {from, source}} {
+		if p.d == nil || !p.d.Active() {
+			continue
+		}
+
+		err := p.on.Conn.DestroyDomain(ctx, uuid, false)
+		if err != nil && !inventory.IsNotFound(err) && !errors.Is(err, libvirt.ErrOperationInvalid) {
+			return err
+		}
+	}
+
+	if source == nil || !source.Persistent {
+		return nil
+	}
+
+	return mv.undefineLeftover(ctx, from, source, to)
+}
+
+// part is what a host has of a VM that is in two parts; nil is nothing.
+func part(ctx context.Context, on *inventory.Host, uuid string) (*libvirt.Domain, error) {
+	d, err := on.Conn.Domain(ctx, uuid)
+
+	switch {
+	case inventory.IsNotFound(err):
+		return nil, nil
+	case err != nil:
+		return nil, err
+	case d.Active() && d.Reason != status.ReasonPostcopyFailed:
+		return nil, fmt.Errorf("%w: on host %q it is %s (%s)", inventory.ErrBusy, on.Name, d.State, d.Reason)
+	default:
+		return d, nil
+	}
+}

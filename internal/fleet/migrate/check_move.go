@@ -1,0 +1,349 @@
+package migrate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/placement"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
+)
+
+// CheckMove says what would keep the VM from being moved to the target that
+// its configuration pins it to, as far as it can be told without touching a host:
+// every blocker with its reason code and what would lift it. What nobody can tell
+// beforehand is a warning. So is it that the target is cordoned, or switched off for
+// its maintenance: Move refuses that, and what is planned besides may be the end of
+// it. o is what was said for this very move.
+func (mv *Mover) CheckMove(
+	ctx context.Context, uuid string, last inventory.LastKnown, target string, o migration.Options,
+) ([]inventory.Problem, error) {
+	return mv.checkMove(ctx, uuid, last, target, o, true)
+}
+
+// checkMove is CheckMove for a VM that is pinned to the target, or for one
+// that is moved there for another reason.
+func (mv *Mover) checkMove(
+	ctx context.Context, uuid string, last inventory.LastKnown, target string, o migration.Options, pinned bool,
+) ([]inventory.Problem, error) {
+	to, err := mv.hosts.UsableHost(target)
+	if err != nil {
+		return []inventory.Problem{moveProblem(err)}, nil
+	}
+
+	vm, err := mv.hosts.Find(ctx, uuid, last)
+	if err != nil || vm.On == to {
+		return nil, err
+	}
+
+	if first := endsFirst(vm, to); first != nil {
+		return []inventory.Problem{*first}, nil
+	}
+
+	if err := vm.RequireIdle(); err != nil {
+		return []inventory.Problem{moveProblem(err)}, nil
+	}
+
+	tuning, err := mv.records.Tuning(ctx, vm, o)
+	if err != nil {
+		return nil, err
+	}
+
+	machine, blockers, err := mv.Preflight(ctx, vm, to, tuning.Options, false)
+	if err != nil {
+		return nil, err
+	}
+
+	var problems []inventory.Problem
+
+	closed := func(b migration.Blocker) bool {
+		return b.Reason == migration.HostCordoned || b.Reason == migration.HostNotAvailable && mv.records.SwitchedOff(ctx, to.Name)
+	}
+	if i := slices.IndexFunc(blockers, closed); pinned && i >= 0 {
+		problems = append(problems, pinClosed(vm, to, blockers[i]))
+		blockers = slices.Delete(blockers, i, i+1)
+	}
+
+	problems = append(problems, blockerProblems(vm, to, blockers)...)
+	if len(migration.Blocking(blockers)) == 0 {
+		problems = append(problems, copyProblems(ctx, vm, mv.HeadedFor(ctx, vm, machine, to), to, tuning.Options)...)
+	}
+
+	return problems, nil
+}
+
+// pinClosed says that a VM is pinned to a host that takes none at present.
+func pinClosed(vm *inventory.VM, to *inventory.Host, b migration.Blocker) inventory.Problem {
+	return inventory.Problem{
+		Attribute: "host", Summary: "Virtual machine is pinned to a host under maintenance", Warning: true,
+		Detail: fmt.Sprintf("Virtual machine %q is on host %q, its configuration has host = %q, and %s. Until "+
+			"that ends, the VM stays where it is, and the apply fails before it moves the VM", vm.Name, vm.Host, to.Name,
+			b.Message),
+		Remedy: "Destroy the virtfleet_host_maintenance, in this apply or before: then the VM is moved. Otherwise " +
+			"change host, or remove it from the VM's configuration.",
+	}
+}
+
+// copyProblemsTo is copyProblems of a VM that wasn't looked at yet.
+func (mv *Mover) copyProblemsTo(
+	ctx context.Context, vm *inventory.VM, target string, o migration.Options,
+) []inventory.Problem {
+	machine, err := Inspect(ctx, vm)
+	if err != nil {
+		return nil // Whoever moves it is told.
+	}
+
+	to := mv.hosts.Host(target)
+
+	return copyProblems(ctx, vm, mv.HeadedFor(ctx, vm, machine, to), to, o)
+}
+
+// copyProblems says what will be copied: disks of a VM that runs, files of
+// one that is off.
+func copyProblems(
+	ctx context.Context, vm *inventory.VM, machine migration.VM, to *inventory.Host, o migration.Options,
+) []inventory.Problem {
+	problems := bringProblems(vm, machine, to)
+	if !machine.Live() {
+		return append(problems, carriedProblems(vm, migration.CopiedFiles(ctx, machine, vm.On.Conn, to.Conn, o), to, o)...)
+	}
+
+	return append(problems, imageProblems(ctx, vm, machine, to, o)...)
+}
+
+// imageProblems says which disks of a VM that runs will be copied.
+func imageProblems(
+	ctx context.Context, vm *inventory.VM, machine migration.VM, to *inventory.Host, o migration.Options,
+) []inventory.Problem {
+	copies := migration.Copies(ctx, machine, vm.On.Conn, to.Conn, o)
+	if len(copies) == 0 {
+		return nil
+	}
+
+	var own, others int
+
+	lines := make([]string, len(copies))
+	for i, c := range copies {
+		lines[i] = fmt.Sprintf("  - %s: %s, %s", c.Disk.Key, c.Disk.Path, inventory.BytesText(c.Capacity))
+		if base := o.Base(c.Disk); base.Path != "" {
+			lines[i] += ", its own data on top of " + base.Path
+		}
+
+		if c.Disk.Own != nil {
+			own++
+		} else {
+			others++
+		}
+	}
+
+	chains := ", without backing files"
+	if o.CopyStorage == migration.CopyIncremental || others == 0 {
+		chains = " on the same backing files"
+	}
+
+	return []inventory.Problem{{
+		Attribute: "host", Summary: "Disks of the virtual machine are copied: " + migration.MethodBlock, Warning: true,
+		Detail: fmt.Sprintf("These disks of virtual machine %q are copied from host %q to host %q, each into a new image "+
+			"at the same path%s:\n%s\n%s", vm.Name, vm.Host, to.Name, chains, strings.Join(lines, "\n"),
+			afterCopies(vm, own, others, !*o.WithDefaults().KeepSourceDisks)),
+	}}
+}
+
+// afterCopies says what becomes of disks at the source: of those that were made
+// with the VM, and of others.
+func afterCopies(vm *inventory.VM, own, others int, removed bool) string {
+	text := fmt.Sprintf("On host %q they are ", vm.Host)
+
+	switch {
+	case others == 0, removed:
+		return text + "removed as soon as the VM runs there"
+	case own == 0:
+		return text + "kept"
+	default:
+		return text + "kept, except for those that were made with it, which are removed as soon as the VM runs there"
+	}
+}
+
+// carriedProblems says which files a VM that is off takes along.
+func carriedProblems(
+	vm *inventory.VM, carried []migration.CopiedFile, to *inventory.Host, o migration.Options,
+) []inventory.Problem {
+	if len(carried) == 0 {
+		return nil
+	}
+
+	var disks, own bool
+
+	lines := make([]string, len(carried))
+	for i, c := range carried {
+		lines[i] = fmt.Sprintf("  - %s: %s", c.What, c.Path)
+		if c.Disk {
+			lines[i] += ", " + inventory.BytesText(c.Bytes)
+			disks, own = disks || !c.Own, own || c.Own
+		}
+	}
+
+	after := "On host " + strconv.Quote(vm.Host) + " those of its firmware and its TPM are removed with the definition"
+
+	switch {
+	case disks && own && *o.WithDefaults().KeepSourceDisks:
+		after += "; disks are kept, except for those that were made with it, which are removed as soon as it is there"
+	case disks && *o.WithDefaults().KeepSourceDisks:
+		after += "; disks are kept"
+	case disks, own:
+		after += "; disks are removed as soon as the VM is there"
+	}
+
+	return []inventory.Problem{{
+		Attribute: "host", Summary: "Files of the virtual machine are copied: " + migration.MethodCold, Warning: true,
+		Detail: fmt.Sprintf("Virtual machine %q is off. These of its files are copied from host %q to host %q, each to the "+
+			"same path, if they exist:\n%s\n%s", vm.Name, vm.Host, to.Name, strings.Join(lines, "\n"), after),
+	}}
+}
+
+// Preflight finds everything that is in the way, room on the target included.
+// askQEMU also asks QEMU itself, which taints the VM.
+func (mv *Mover) Preflight(
+	ctx context.Context, vm *inventory.VM, to *inventory.Host, o migration.Options, askQEMU bool,
+) (migration.VM, []migration.Blocker, error) {
+	machine, err := Inspect(ctx, vm)
+	if err != nil {
+		return machine, nil, err
+	}
+
+	if askQEMU {
+		machine = machine.AskQEMU(ctx, vm.On.Conn)
+	}
+
+	blockers, err := mv.PreflightTo(ctx, vm, machine, to, o)
+
+	return machine, blockers, err
+}
+
+// PreflightTo is preflight of a VM that was looked at already.
+func (mv *Mover) PreflightTo(
+	ctx context.Context, vm *inventory.VM, machine migration.VM, to *inventory.Host, o migration.Options,
+) ([]migration.Blocker, error) {
+	a, err := mv.hosts.ReplyOf(ctx, to)
+	machine = mv.HeadedFor(ctx, vm, machine, to)
+
+	blockers, checkErr := migration.Preflight(ctx, machine, vm.On.Conn, to.Conn, o)
+	if checkErr != nil {
+		return nil, checkErr
+	}
+
+	if machine.Live() {
+		blockers = append(blockers, o.TransportBlockers(vm.On.Config.Tunnel != nil, to.Config.Tunnel != nil)...)
+		blockers = append(blockers, o.PeerBlockers(to.Name, to.Config.PeerURI)...)
+		blockers = append(blockers, postCopyBlocker(ctx, to, o)...)
+	}
+
+	if errors.Is(err, inventory.ErrUnreachable) {
+		return blockers, nil // Preflight has said so.
+	}
+
+	if err != nil {
+		return nil, err
+	}
+
+	mark, err := placement.CordonBlocker(ctx, a)
+	if err != nil {
+		return nil, err
+	}
+
+	if mark != nil {
+		blockers = append([]migration.Blocker{*mark}, blockers...)
+	}
+
+	blockers = append(blockers, mv.ownDiskBlockers(ctx, vm, to)...)
+
+	alone, err := mv.placement.ClaimBlockers(ctx, vm, to)
+	if err != nil {
+		return nil, err
+	}
+
+	blockers = append(blockers, alone...)
+
+	bytes := to.WithOverhead(machine.Facts.Memory, vm.Entry)
+	if !machine.Live() {
+		bytes = 0 // It needs it when it is started.
+	}
+
+	if mv.placement.ExpectsFiles(to, vm.Name) && len(migration.Blocking(blockers)) == 0 {
+		load := migration.EstimateTransfer(ctx, machine, vm.On.Conn, to.Conn, o)
+
+		crowded, err := mv.placement.FileBlockers(ctx, to, vm.Name, load.Files)
+		if err != nil {
+			return nil, err
+		}
+
+		blockers = append(blockers, crowded...)
+	}
+
+	return append(blockers, mv.placement.CrowdedBlockers(a, vm.Name, vm.Metadata, bytes)...), nil
+}
+
+// moveProblem says why a move is out of the question.
+func moveProblem(err error) inventory.Problem {
+	p := inventory.Problem{Attribute: "host", Summary: "Virtual machine can't be moved", Detail: err.Error()}
+	if e, ok := errors.AsType[*inventory.Error](err); ok {
+		p.Detail, p.Remedy = e.Detail, e.Remedy
+	}
+
+	return p
+}
+
+// blockerProblems makes one problem of each blocker, and one warning of all
+// that nobody can tell.
+func blockerProblems(vm *inventory.VM, to *inventory.Host, blockers []migration.Blocker) []inventory.Problem {
+	var (
+		problems []inventory.Problem
+		doubts   []migration.Blocker
+	)
+
+	for _, b := range blockers {
+		if b.Status != status.False {
+			doubts = append(doubts, b)
+
+			continue
+		}
+
+		problems = append(problems, inventory.Problem{
+			Attribute: b.Attribute, Summary: "Virtual machine can't be moved: " + b.Reason,
+			Detail: fmt.Sprintf("Virtual machine %q can't be moved from host %q to host %q (%s): %s.", vm.Name, vm.Host,
+				to.Name, b.Reason, b.Message),
+			Remedy: b.Remedy,
+		})
+	}
+
+	if len(doubts) > 0 {
+		problems = append(problems, inventory.Problem{
+			Attribute: "host", Summary: "Unable to determine whether the virtual machine can be moved", Warning: true,
+			Detail: fmt.Sprintf("Virtual machine %q is to be moved from host %q to host %q", vm.Name, vm.Host, to.Name) +
+				doubtText(doubts),
+		})
+	}
+
+	return problems
+}
+
+// doubtText lists what nobody can tell beforehand, behind a sentence about the
+// move.
+func doubtText(blockers []migration.Blocker) string {
+	if len(blockers) == 0 {
+		return ""
+	}
+
+	lines := make([]string, len(blockers))
+	for i, b := range blockers {
+		lines[i] = "  - " + b.String()
+	}
+
+	return ". These checks have no result yet. If one of them blocks the move, the VM stays where it is:\n" +
+		strings.Join(lines, "\n")
+}

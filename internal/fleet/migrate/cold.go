@@ -1,0 +1,384 @@
+package migrate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/lease"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/records"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
+)
+
+// cold moves a VM that is off: the files that it has on its host are
+// copied, then its definition is made on the target, and last the source's is
+// removed. Until that is gone it is the one that counts, and what is on the
+// target is unfinished.
+func (m *move) cold(ctx context.Context, machine migration.VM) error {
+	luggage, blockers, err := migration.PlanOfflineCopy(ctx, machine, m.from.Conn, m.to.Conn, m.tuning.Options, m.mover.log)
+	if err != nil {
+		return err
+	}
+
+	if blocking := migration.Blocking(blockers); len(blocking) > 0 {
+		return &inventory.Error{VM: m.vm.Name, Host: m.from.Name, Err: &migration.BlockedError{Blockers: blocking}}
+	}
+
+	// Better told before anything is copied than when it is asked again.
+	release, err := m.reserveForCold(ctx, machine)
+	if err != nil {
+		return err
+	}
+
+	release()
+
+	if err := m.begin(ctx, migration.MethodCold, luggage.IntendedCopies()...); err != nil {
+		return err
+	}
+
+	m.mover.log.InfoContext(ctx, "moving definition", "name", m.vm.Name, "source", m.from.Name, "target", m.to.Name,
+		"files", luggage.Paths())
+
+	m.stays = luggage.Kept()
+	err = m.coldSteps(ctx, machine, luggage)
+
+	m.state.End, m.state.Completed, m.state.Phase = time.Now(), true, migration.PhaseSucceeded
+	if err != nil {
+		m.state.Failed, m.state.Phase, m.state.FailureReason = true, migration.PhaseFailed, err.Error()
+
+		return m.failure(ctx, err)
+	}
+
+	return nil
+}
+
+func (m *move) coldSteps(ctx context.Context, machine migration.VM, luggage *migration.OfflineCopy) error {
+	if err := m.clearAutostart(ctx); err != nil {
+		m.state.FailurePlane = migration.PlaneControl
+
+		return err
+	}
+
+	m.state.FailurePlane = migration.PlaneData
+	err := luggage.Copy(ctx, &m.state.Statistics, func(path string) error {
+		return m.made(ctx, m.state, []string{path})
+	})
+
+	if err == nil {
+		err = luggage.VerifyUnchanged(ctx)
+	}
+
+	if err == nil {
+		err = m.stillOurs(ctx)
+	}
+
+	there := notThere
+
+	if err == nil {
+		m.state.FailurePlane = migration.PlaneControl
+		there, err = m.handOverBeside(ctx, machine)
+	}
+
+	after, cancel := lease.CleanUp(ctx, inventory.FinishTimeout)
+	defer cancel()
+
+	if err != nil {
+		return errors.Join(err, m.undoCold(after, luggage, there))
+	}
+
+	m.state.FailurePlane = ""
+	m.restoreAutostart(after, m.to)
+
+	m.copied, m.kept = luggage.Disks(), *m.tuning.Options.WithDefaults().KeepSourceDisks
+	if !m.kept {
+		m.removeDisks(after, m.copied)
+	}
+
+	return nil
+}
+
+// stillOurs makes sure that nobody took the VM's lock over while this run
+// slept: whoever does so completes our record first.
+func (m *move) stillOurs(ctx context.Context) error {
+	d, err := m.from.Conn.Domain(ctx, m.vm.UUID)
+	if err != nil {
+		return err
+	}
+
+	if p := inventory.NewEntry(*d).Parse(); p.Persistent != nil {
+		record := p.Persistent.Metadata().Migration(m.record.ID)
+		if record != nil && !record.Completed() && record.Start.Equal(m.record.Start) {
+			return nil
+		}
+	}
+
+	return &inventory.Error{
+		VM: m.vm.Name, Host: m.from.Name, Kind: records.ErrLocked,
+		Detail: "another run has taken the VM over",
+	}
+}
+
+// presence is what is known of a definition on the target.
+type presence int
+
+const (
+	notThere     presence = iota
+	madeThere             // by this run, and the source has its own still
+	unclearThere          // whether it counts, as the source may lose its own any moment
+)
+
+// handOverBeside hands the VM over if the target still takes it, beside all
+// that came there while files were copied.
+func (m *move) handOverBeside(ctx context.Context, machine migration.VM) (presence, error) {
+	release, err := m.reserveForCold(ctx, machine)
+	if err != nil {
+		return notThere, err
+	}
+	defer release()
+
+	return m.handOver(ctx)
+}
+
+// handOver makes the definition on the target and removes the source's, with
+// the firmware's variables and the TPM's state there, unless the target has the
+// same. It isn't broken off: what a host may still do later would decide where
+// the VM is.
+func (m *move) handOver(ctx context.Context) (presence, error) {
+	ctx, cancel := lease.CleanUp(ctx, inventory.FinishTimeout)
+	defer cancel()
+
+	definition := m.vm.Entry.Parse().Persistent.Clone()
+
+	before, err := definition.XML()
+	if err != nil {
+		return notThere, err
+	}
+
+	arrived := m.vm.Metadata
+	arrived.Copies = nil // On the target they are no copies but what the VM is made of.
+
+	if err := definition.SetMetadata(arrived); err != nil {
+		return notThere, err
+	}
+
+	xml, err := definition.XML()
+	if err != nil {
+		return notThere, err
+	}
+
+	if _, err := m.to.Conn.DefineDomain(ctx, xml); err != nil {
+		if Refused(err) {
+			return notThere, err
+		}
+
+		return madeThere, err
+	}
+
+	d, err := m.from.Conn.Domain(ctx, m.vm.UUID)
+	if err != nil {
+		return madeThere, err
+	}
+
+	if d.Active() {
+		return madeThere, &inventory.Error{
+			VM: m.vm.Name, Host: m.from.Name, Kind: inventory.ErrBusy,
+			Detail: "it was started while it was moved",
+		}
+	}
+
+	err = Undefine(ctx, m.from, m.vm.UUID, m.stays...)
+	if err != nil && Refused(err) {
+		return madeThere, err
+	}
+
+	// Whether it was removed decides, not whether the answer came through.
+	d, readErr := m.from.Conn.Domain(ctx, m.vm.UUID)
+
+	switch {
+	case inventory.IsNotFound(readErr):
+		return madeThere, nil
+	case readErr != nil:
+		return unclearThere, errors.Join(err, readErr)
+	case err == nil && d.Active():
+		// Started in the last moment, it runs on without its definition.
+		_, err := m.from.Conn.DefineDomain(ctx, before)
+
+		return unclearThere, errors.Join(&inventory.Error{
+			VM: m.vm.Name, Host: m.from.Name, Kind: inventory.ErrBusy, Detail: "it was started while it was moved",
+		}, err)
+	default:
+		return unclearThere, errors.Join(err, &inventory.Error{
+			VM: m.vm.Name, Host: m.from.Name, Kind: inventory.ErrBusy, Detail: "its definition there was not removed",
+		})
+	}
+}
+
+// Refused says that libvirt has answered, and won't do it later.
+func Refused(err error) bool {
+	return !errors.Is(err, inventory.ErrUnreachable) && !errors.Is(err, context.Canceled) &&
+		!errors.Is(err, context.DeadlineExceeded)
+}
+
+// removeDisks removes what the source has of disks that arrived.
+func (m *move) removeDisks(ctx context.Context, paths []string) {
+	for _, path := range paths {
+		m.mover.log.InfoContext(ctx, "removing a disk that was copied", "name", m.vm.Name, "host", m.from.Name, "file", path)
+
+		if err := m.from.Conn.RemoveFile(ctx, path); err != nil {
+			m.mover.log.WarnContext(ctx, "a disk that was copied was not removed", "name", m.vm.Name, "host", m.from.Name,
+				"file", path, "error", err.Error())
+		}
+	}
+}
+
+// undoCold leaves nothing of a move that failed on the target, as far as it is
+// certain that this run made it and that the source is what counts. What can't
+// be removed now stays noted, and is removed before the next attempt.
+func (m *move) undoCold(ctx context.Context, luggage *migration.OfflineCopy, there presence) error {
+	if there == unclearThere {
+		return nil
+	}
+
+	if err := m.stillOurs(ctx); err != nil {
+		return nil //nolint:nilerr // Whoever has the VM now decides. The move's own error says what happened.
+	}
+
+	d, err := m.from.Conn.Domain(ctx, m.vm.UUID)
+	if err != nil {
+		return nil //nolint:nilerr // As long as the source may have the VM, it is there and nowhere else.
+	}
+
+	if !d.Active() {
+		m.restoreAutostart(ctx, m.from)
+	}
+
+	if there == madeThere {
+		if err := m.undefineUnstarted(ctx); err != nil {
+			return err
+		}
+	}
+
+	if err := migration.DiscardCopies(ctx, m.to.Conn, luggage.Made()); err != nil {
+		return err
+	}
+
+	_, err = m.mover.DiscardCopies(ctx, m.vm, m.to)
+
+	return err
+}
+
+// undefineUnstarted takes the definition back that this run has made on the
+// target a moment ago.
+func (m *move) undefineUnstarted(ctx context.Context) error {
+	d, err := m.to.Conn.Domain(ctx, m.vm.UUID)
+
+	switch {
+	case inventory.IsNotFound(err):
+		return nil
+	case err != nil:
+		return err
+	case d.State != libvirt.Shutoff || d.Reason != "Unknown":
+		return m.mover.copiedTwice(m.vm, m.to)
+	default:
+		return Undefine(ctx, m.to, m.vm.UUID, m.stays...)
+	}
+}
+
+// DiscardCopies removes what moves that did not come to their end left on
+// other hosts, or on that one only: files and the definition that was made with
+// them. It takes them off the VM's metadata, and returns the VM as it
+// is then. What is on hosts that are not configured stays, and stays noted.
+func (mv *Mover) DiscardCopies(ctx context.Context, vm *inventory.VM, only *inventory.Host) (*inventory.VM, error) {
+	var failures []error
+
+	gone := map[string]bool{vm.HostUUID: true} // Here they are what the VM is made of.
+	stale := slices.Clone(vm.StaleHosts)
+
+	for _, h := range mv.hosts.Configured {
+		if h.Config.Fenced || only != nil && h != only || len(vm.Metadata.Copies) == 0 {
+			continue
+		}
+
+		info, err := h.Conn.Info(ctx)
+		if err == nil {
+			copies := vm.CopiesOn(info.UUID)
+			if len(copies) == 0 {
+				continue
+			}
+
+			err = mv.discardOn(ctx, vm, h, copies)
+		}
+
+		if err != nil {
+			failures = append(failures, err)
+
+			continue
+		}
+
+		gone[info.UUID] = true
+		stale = slices.DeleteFunc(stale, func(name string) bool { return name == h.Name })
+	}
+
+	m := vm.Metadata
+	m.Copies = slices.DeleteFunc(slices.Clone(m.Copies), func(c domain.Copy) bool { return gone[c.HostUUID] })
+
+	changed, err := records.WriteMetadata(ctx, vm, m)
+	if err == nil && changed {
+		var now *inventory.VM
+		if now, err = mv.hosts.Refresh(ctx, vm); err == nil {
+			now.StaleHosts, vm = stale, now
+		}
+	}
+
+	return vm, errors.Join(append(failures, err)...)
+}
+
+// discardOn removes what is on one host. Where there is a definition beside what
+// was made, all had been copied, and nobody can tell whether it was started since:
+// libvirt forgets that when its daemon is restarted.
+func (mv *Mover) discardOn(ctx context.Context, vm *inventory.VM, h *inventory.Host, copies []domain.Copy) error {
+	var (
+		making []domain.Copy
+		paths  []string
+	)
+
+	for _, c := range copies {
+		if c.Making {
+			making = append(making, c)
+		} else {
+			paths = append(paths, c.Path)
+		}
+	}
+
+	// Before the directories that they are in.
+	if err := migration.DiscardUnfinishedCopies(ctx, h.Conn, vm.On.Conn, making); err != nil || len(paths) == 0 {
+		return err
+	}
+
+	if _, err := h.Conn.Domain(ctx, vm.UUID); err == nil {
+		return mv.copiedTwice(vm, h)
+	} else if !inventory.IsNotFound(err) {
+		return err
+	}
+
+	mv.log.InfoContext(ctx, "removing an unfinished copy", "name", vm.Name, "host", h.Name, "files", paths)
+
+	return migration.DiscardLeftCopies(ctx, h.Conn, vm.On.Conn, paths)
+}
+
+// copiedTwice says that only a person can tell which of two VMs counts.
+func (mv *Mover) copiedTwice(vm *inventory.VM, h *inventory.Host) error {
+	return &inventory.Error{
+		VM: vm.Name, Host: h.Name, Kind: inventory.ErrAmbiguous,
+		Detail: fmt.Sprintf("a move was interrupted when all was copied: host %q has its definition and its files as well, "+
+			"and may have started it since", h.Name),
+		Remedy: fmt.Sprintf("Find out which of the two has what you want. Usually that is the one on host %q: then undefine "+
+			"the other with \"virsh undefine --nvram\" on host %q (--keep-nvram if the hosts share that file), and apply again.",
+			vm.Host, h.Name),
+	}
+}

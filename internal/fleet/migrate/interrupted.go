@@ -1,0 +1,287 @@
+package migrate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/admission"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/lease"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
+)
+
+const (
+	// abandonedPoll is how often a migration that nobody watches is looked at.
+	abandonedPoll = time.Second
+	// abandonedSettle is how long hosts may take to tidy up behind one.
+	abandonedSettle = 15 * time.Second
+)
+
+// ConcludeInterrupted finds out how a migration ended whose run was killed, and
+// completes its record, so that nothing is done twice. Who is at it still is
+// waited for. A migration that goes on without its run is watched to its end,
+// and aborted when ctx ends; one that broke in post-copy is resumed, with what
+// was said for this VM, if anything was.
+func (mv *Mover) ConcludeInterrupted(
+	ctx context.Context, vm *inventory.VM, last inventory.LastKnown, own migration.Options,
+) (*inventory.VM, error) {
+	// The VM may change hosts while its lock is waited for.
+	for range len(mv.hosts.Configured) + 1 {
+		if vm.OpenMigration() == nil {
+			return vm, nil
+		}
+
+		now, done, err := mv.concludeOn(ctx, vm.On, vm.UUID, last, own)
+		if err != nil || done {
+			return now, err
+		}
+
+		vm = now
+	}
+
+	return vm, &inventory.Error{
+		VM: vm.Name, Host: vm.Host, Kind: inventory.ErrBusy, Detail: "it was moved repeatedly meanwhile",
+		Remedy: "Find out who moves it, and apply again.",
+	}
+}
+
+// concludeFor is concludeInterrupted for an order to move the VM. What was
+// planned for a VM is not done to one that another run, which is alive,
+// moves elsewhere: the order is refused. One that is for the same host, or is
+// the same order, waits.
+func (mv *Mover) concludeFor(
+	ctx context.Context, vm *inventory.VM, last inventory.LastKnown, order MoveOrder,
+) (*inventory.VM, error) {
+	record := vm.OpenMigration()
+	if record == nil || record.TargetHost == order.Target || order.ID != "" && record.ID == order.ID {
+		return mv.ConcludeInterrupted(ctx, vm, last, order.Options)
+	}
+
+	who, err := lease.LiveHolder(ctx, vm.On.Conn, vm.UUID)
+	if err != nil {
+		return vm, err
+	}
+
+	if who != "" {
+		return vm, &inventory.Error{
+			VM: vm.Name, Host: vm.Host, Kind: inventory.ErrBusy,
+			Detail: fmt.Sprintf("it is on its way from host %q to host %q: %s", record.SourceHost, record.TargetHost, who),
+			Remedy: "Wait for that migration to end, then plan and apply again.",
+		}
+	}
+
+	now, err := mv.hosts.FindNow(ctx, vm.UUID, last)
+	if err != nil {
+		return vm, err
+	}
+
+	if now.OpenMigration() == nil && now.On != vm.On {
+		return now, &inventory.Error{
+			VM: now.Name, Host: now.Host, Kind: inventory.ErrBusy,
+			Detail: fmt.Sprintf("%s has moved it from host %q meanwhile", record.Owner, vm.Host),
+			Remedy: "Plan and apply again.",
+		}
+	}
+
+	return mv.ConcludeInterrupted(ctx, now, last, order.Options)
+}
+
+// concludeOn does it for a VM on that host. It isn't done when the VM
+// is on another one by now.
+func (mv *Mover) concludeOn(
+	ctx context.Context, on *inventory.Host, uuid string, last inventory.LastKnown, own migration.Options,
+) (*inventory.VM, bool, error) {
+	held, unlock, err := mv.records.Lock(ctx, on, uuid, "concluding a migration of")
+	if err != nil {
+		return nil, false, err
+	}
+	defer unlock()
+
+	vm, err := mv.hosts.FindNow(held, uuid, last)
+	if err != nil {
+		return nil, false, err
+	}
+
+	record := vm.OpenMigration()
+	if record == nil {
+		return vm, true, nil
+	}
+
+	mv.log.InfoContext(ctx, "a migration was interrupted", "name", vm.Name, "id", record.ID, "owner", record.Owner,
+		"source", record.SourceHost, "target", record.TargetHost)
+
+	aborted := mv.awaitAbandoned(held, uuid, *record)
+
+	// What they said before is not true any more.
+	for _, h := range mv.hosts.Configured {
+		if h.Name == record.SourceHost || h.Name == record.TargetHost {
+			h.Forget()
+		}
+	}
+
+	after, cancel := lease.CleanUp(held, inventory.FinishTimeout)
+	defer cancel()
+
+	if err := mv.Revive(after, vm, *record); err != nil && !inventory.IsNotFound(err) {
+		mv.log.WarnContext(ctx, "whether the guest stands still for a migration that is over was not found out",
+			"uuid", uuid, "id", record.ID, "error", err.Error())
+	}
+
+	vm, err = mv.hosts.FindNow(after, uuid, last)
+	if err != nil || vm.On != on {
+		return vm, false, errors.Join(aborted, err)
+	}
+
+	if record = vm.OpenMigration(); record != nil && vm.BrokeInPostCopy() {
+		vm, err = mv.resumeBroken(held, vm, *record, last, own)
+
+		return vm, true, errors.Join(aborted, err)
+	}
+
+	if err := vm.RequireIdle(); err != nil {
+		return vm, false, errors.Join(aborted, err)
+	}
+
+	if record == nil {
+		return vm, true, aborted
+	}
+
+	vm, err = mv.CloseRecord(after, vm, *record, aborted)
+
+	return vm, true, errors.Join(aborted, err)
+}
+
+// awaitAbandoned waits until a migration that nobody runs any more is over.
+// When ctx ends it is aborted, and why is returned once that is through. One
+// that broke in post-copy isn't waited for: it does not mend itself.
+func (mv *Mover) awaitAbandoned(ctx context.Context, uuid string, record domain.Migration) (aborted error) {
+	var quiet time.Time // since when no job is seen while the hosts still wait for each other
+
+	for {
+		asking, asked := lease.CleanUp(ctx, inventory.AskTimeout)
+		running, waiting, broken := mv.abandoned(asking, uuid, record)
+
+		asked()
+
+		switch {
+		case broken:
+			return aborted
+		case running:
+			quiet = time.Time{}
+		case !waiting:
+			return aborted
+		case quiet.IsZero():
+			quiet = time.Now()
+		case time.Since(quiet) > abandonedSettle:
+			return aborted
+		}
+
+		if err := admission.Pause(ctx, abandonedPoll); err == nil {
+			continue
+		}
+
+		if aborted != nil {
+			return aborted // It could not be aborted.
+		}
+
+		aborted = context.Cause(ctx)
+		if running || waiting { // Where the job could not be asked for, it may run.
+			mv.abortJob(ctx, uuid, record)
+		}
+
+		var cancel context.CancelFunc
+
+		ctx, cancel = lease.CleanUp(ctx, abandonedSettle)
+		defer cancel()
+	}
+}
+
+// abandoned tells whether a migration out of the source runs, whether one of the
+// hosts waits for the other, and whether it broke in post-copy: at the source
+// that is said as well while QEMU goes on without its client, so that the target
+// has to say it too, or to be gone.
+func (mv *Mover) abandoned(
+	ctx context.Context, uuid string, record domain.Migration,
+) (running, waiting, broken bool) {
+	for _, name := range []string{record.SourceHost, record.TargetHost} {
+		h := mv.hosts.Host(name)
+		if h == nil || h.Config.Fenced {
+			continue
+		}
+
+		d, err := h.Conn.Domain(ctx, uuid)
+		fails := err == nil && d.Active() && d.Reason == status.ReasonPostcopyFailed
+
+		if name == record.TargetHost {
+			gone := inventory.IsNotFound(err) || err == nil && !d.Active()
+			broken = fails || broken && gone
+		} else {
+			broken = fails
+		}
+
+		if err != nil || !d.Active() {
+			continue // Whether it matters is found out when the VM is looked for.
+		}
+
+		waiting = waiting || d.InMigration()
+		job, err := h.Conn.Job(ctx, uuid)
+		running = running || err == nil && job != nil && job.Type.Active() &&
+			job.Operation == libvirt.OperationMigrationOut
+	}
+
+	return running, waiting, broken
+}
+
+// Inspect finds out about the VM what counts for moving it. One that is
+// stranded is let go on before anything else is done to it.
+func Inspect(ctx context.Context, vm *inventory.VM) (migration.VM, error) {
+	m, err := migration.Inspect(ctx, vm.On.Conn, vm.UUID)
+	if vm.Stranded {
+		m.State, m.Reason = libvirt.Running, ""
+	}
+
+	ShareOwn(ctx, vm, &m.Facts)
+
+	return m, err
+}
+
+// Revive ends what a migration that is over left half done at its source, if
+// nobody else did.
+func (mv *Mover) Revive(ctx context.Context, vm *inventory.VM, record domain.Migration) error {
+	from, to := mv.hosts.Host(record.SourceHost), mv.hosts.Host(record.TargetHost)
+	if from == nil || to == nil || from.Config.Fenced || to.Config.Fenced {
+		return nil // What they have can't be known.
+	}
+
+	revived, err := migration.FinishSwitchover(ctx, from.Conn, to.Conn, vm.UUID)
+	if revived && err == nil {
+		mv.log.WarnContext(ctx, "the source still waited for the end of a migration that is over", "uuid", vm.UUID,
+			"id", record.ID, "host", from.Name)
+		mv.SetClock(ctx, from, vm) // If the guest is on the target, there is nobody here to set it.
+	}
+
+	return err
+}
+
+// abortJob aborts the migration out of the record's source, if it can be, also
+// when ctx has ended.
+func (mv *Mover) abortJob(ctx context.Context, uuid string, record domain.Migration) {
+	h := mv.hosts.Host(record.SourceHost)
+	if h == nil || h.Config.Fenced {
+		return
+	}
+
+	ctx, cancel := lease.CleanUp(ctx, inventory.AskTimeout)
+	defer cancel()
+
+	mv.log.WarnContext(ctx, "aborting migration", "uuid", uuid, "id", record.ID, "host", h.Name)
+
+	if err := h.Conn.AbortJob(ctx, uuid); err != nil && !errors.Is(err, libvirt.ErrOperationInvalid) {
+		mv.log.WarnContext(ctx, "migration not aborted", "uuid", uuid, "host", h.Name, "error", err.Error())
+	}
+}

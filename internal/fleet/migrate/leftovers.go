@@ -1,0 +1,117 @@
+package migrate
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
+)
+
+// undefineLeftover removes a definition that the VM left behind on a host
+// when it went to another one. What its firmware and its TPM keep goes with it,
+// unless that may be what the VM uses where it is now: where hosts share a
+// filesystem, both definitions name the same files.
+func (mv *Mover) undefineLeftover(
+	ctx context.Context, on *inventory.Host, d *libvirt.Domain, home *inventory.Host,
+) error {
+	shared := true
+
+	definition, err := domain.Parse(d.PersistentXML)
+	if err == nil {
+		m := migration.VM{UUID: d.UUID, Name: d.Name, Facts: definition.Mobility()}
+		shared, err = migration.MayShareState(ctx, m, on.Conn, home.Conn)
+	}
+
+	if !shared {
+		return Undefine(ctx, on, d.UUID)
+	}
+
+	mv.log.WarnContext(ctx, "what firmware and TPM keep is left: the VM may use the same files where it is",
+		"name", d.Name, "host", on.Name, "its_host", home.Name, "error", err)
+
+	return Undefine(ctx, on, d.UUID, libvirt.KeepNVRAM, libvirt.KeepTPM)
+}
+
+// removeStaleOn is removeStale for what one of the hosts has.
+func (mv *Mover) removeStaleOn(ctx context.Context, host string, vm *inventory.VM) error {
+	there := *vm
+	there.StaleHosts = []string{host}
+
+	if err := mv.RemoveStale(ctx, &there); err != nil {
+		return err
+	}
+
+	vm.StaleHosts = slices.DeleteFunc(slices.Clone(vm.StaleHosts), func(name string) bool { return name == host })
+
+	return nil
+}
+
+// RemoveStale removes leftover definitions of a VM that is defined where it is:
+// one that runs without a definition gets one before. They are looked at once
+// more: what runs is not a leftover.
+func (mv *Mover) RemoveStale(ctx context.Context, vm *inventory.VM) error {
+	if len(vm.StaleHosts) == 0 {
+		return nil
+	}
+
+	d, err := vm.On.Conn.Domain(ctx, vm.UUID)
+	if err != nil {
+		return err
+	}
+
+	if !d.Persistent {
+		if _, err := mv.EnsureDefined(ctx, vm); err != nil {
+			return err
+		}
+	}
+
+	return mv.RemoveDefinitions(ctx, vm)
+}
+
+// RemoveDefinitions removes the VM's definitions on its stale hosts. Unless the
+// VM is deleted, removeStale is what is wanted.
+func (mv *Mover) RemoveDefinitions(ctx context.Context, vm *inventory.VM) error {
+	for _, name := range vm.StaleHosts {
+		h := mv.hosts.Host(name)
+
+		d, err := h.Conn.Domain(ctx, vm.UUID)
+		if inventory.IsNotFound(err) {
+			continue
+		}
+
+		if err != nil {
+			return err
+		}
+
+		if d.Active() {
+			return &inventory.Error{
+				VM: vm.Name, Host: name, Kind: inventory.ErrTwoCopies,
+				Detail: fmt.Sprintf("the definition left behind on host %q runs now; it is not touched", name),
+			}
+		}
+
+		mv.log.InfoContext(ctx, "removing leftover definition", "name", vm.Name, "uuid", vm.UUID, "host", name)
+
+		if err := mv.undefineLeftover(ctx, h, d, vm.On); err != nil {
+			return err
+		}
+	}
+
+	return nil
+}
+
+// Undefine removes a definition, if it is there.
+func Undefine(ctx context.Context, h *inventory.Host, uuid string, keep ...libvirt.Kept) error {
+	err := h.Conn.UndefineDomain(ctx, uuid, keep...)
+	if err == nil || inventory.IsNotFound(err) {
+		h.Remember(uuid, nil)
+
+		return nil
+	}
+
+	return err
+}

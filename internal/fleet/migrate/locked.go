@@ -1,0 +1,120 @@
+package migrate
+
+import (
+	"context"
+	"time"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/lease"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/records"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
+)
+
+// startTimeout is how long a VM may take from being defined as running to
+// running. QEMU needs a second; one that gets its memory from an image more.
+const startTimeout = time.Minute
+
+// LockWhereItIs finds the VM and takes its lock on the host that has it. One
+// that has moved while the lock was awaited is followed: what holds there holds
+// nothing here. A migration that its run left behind is brought to its end first,
+// as a move would do it. One that broke in post-copy takes as long as its options
+// allow: it is resumed only for a caller that has the VM's own, and refused for
+// the others (nil). A VM that comes with an error is not locked.
+func (mv *Mover) LockWhereItIs(
+	ctx context.Context, uuid string, last inventory.LastKnown, purpose string, own *migration.Options,
+) (context.Context, func(), *inventory.VM, error) {
+	vm, err := mv.hosts.FindNow(ctx, uuid, last)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+
+	for concluded := false; ; {
+		held, unlock, err := mv.records.Lock(ctx, vm.On, uuid, purpose)
+		if err != nil {
+			return nil, nil, nil, err
+		}
+
+		now, err := mv.findSettled(held, uuid, last)
+		if err == nil && now.On == vm.On {
+			return held, unlock, now, nil
+		}
+
+		unlock()
+
+		if err != nil && (concluded || now == nil || !now.LeftMoving() || own == nil && now.BrokeInPostCopy()) {
+			return nil, nil, now, err
+		}
+
+		if err != nil {
+			concluded = true
+
+			var options migration.Options
+			if own != nil {
+				options = *own
+			}
+
+			if now, err = mv.ConcludeInterrupted(ctx, now, last, options); err != nil {
+				return nil, nil, now, err
+			}
+
+			last = inventory.LastKnown{Host: now.Host, HostUUID: now.HostUUID}
+		}
+
+		vm = now
+	}
+}
+
+// findSettled is FindNow for a VM that is to be changed. One that is just
+// starting is waited for. One that is on its way is refused, and returned with
+// the error.
+func (mv *Mover) findSettled(ctx context.Context, uuid string, last inventory.LastKnown) (*inventory.VM, error) {
+	vm, err := mv.hosts.FindNow(ctx, uuid, last)
+	if err == nil && vm.Status() == status.StatusStarting {
+		waiting, cancel := context.WithTimeout(ctx, startTimeout)
+		defer cancel()
+
+		if _, err := inventory.Await(waiting, vm, func(d *libvirt.Domain) bool {
+			return d == nil || status.PrintableStatusOf(d.State.String(), d.Reason, false) != status.StatusStarting
+		}); err != nil {
+			return vm, &inventory.Error{
+				VM: vm.Name, Host: vm.Host, Kind: inventory.ErrBusy, Err: err, Detail: "it is still starting",
+				Remedy: "Look at the VM's log on the host, and apply again.",
+			}
+		}
+
+		vm, err = mv.hosts.FindNow(ctx, uuid, last)
+	}
+
+	if err != nil {
+		return nil, err
+	}
+
+	return vm, vm.RequireIdle()
+}
+
+// OnMachine finds the VM, and does something to it under its lock.
+func (mv *Mover) OnMachine(
+	ctx context.Context, uuid string, last inventory.LastKnown, purpose string,
+	do func(context.Context, *inventory.VM) error,
+) error {
+	ctx = inventory.AsOneOperation(ctx)
+
+	held, unlock, vm, err := mv.LockWhereItIs(ctx, uuid, last, purpose, nil)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+
+	err = do(held, vm)
+
+	after, cancel := lease.CleanUp(ctx, records.CleanupTimeout)
+	defer cancel()
+
+	if _, readErr := mv.hosts.ReadVM(after, vm.On, uuid); readErr != nil {
+		vm.On.Forget()
+	}
+
+	return err
+}

@@ -1,0 +1,262 @@
+package migrate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/placement"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/records"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
+)
+
+// MoveOrder is one order to move a VM, known by its id: however often it
+// is given, the VM is moved once.
+type MoveOrder struct {
+	UUID string
+	Last inventory.LastKnown
+	// ID is how the order is known again.
+	ID string
+	// Target is the host that the VM is to move to. Empty: the best one.
+	Target string
+	// Options are what is said for this very move. The rest comes from the policy
+	// that holds for the VM, and the fleet's own.
+	Options  migration.Options
+	Priority int
+}
+
+// Migrate moves a VM, as Move does, and returns the VM and the record
+// of how it went. An order that was carried out already is not carried out
+// again: its record is returned. One whose run was killed is brought to its end
+// if it goes on by itself, or broke in post-copy; if it left the VM where it
+// was it is carried out. One for a VM that another run moves elsewhere at that time is
+// refused with ErrBusy.
+//
+// The record that comes with an error is that of a failed migration. It is kept
+// with the VM once something was done, so that the next reader knows.
+func (mv *Mover) Migrate(ctx context.Context, order MoveOrder) (*inventory.VM, domain.Migration, error) {
+	began := time.Now()
+
+	vm, err := mv.hosts.FindNow(ctx, order.UUID, order.Last)
+	if err == nil {
+		vm, err = mv.concludeFor(ctx, vm, order.Last, order)
+	}
+
+	if err != nil {
+		return vm, mv.failedOrder(order, vm, began, err), err
+	}
+
+	if done := vm.Metadata.Migration(order.ID); done != nil && !done.Failed {
+		return vm, *done, nil
+	}
+
+	vm, record, err := mv.carryOut(ctx, order, vm)
+	if err != nil && !record.Completed() {
+		record = mv.failedOrder(order, vm, began, err)
+	}
+
+	return vm, record, err
+}
+
+// carryOut moves the VM to the target, or to the best host: to the next
+// best where that turns out not to fit after all.
+func (mv *Mover) carryOut(
+	ctx context.Context, order MoveOrder, vm *inventory.VM,
+) (*inventory.VM, domain.Migration, error) {
+	for tried := map[string]bool{}; ; {
+		to, err := mv.targetOf(ctx, order, vm, tried)
+		if err != nil {
+			return vm, domain.Migration{}, err
+		}
+
+		if to == vm.On {
+			return vm, mv.thereAlready(order, vm), nil
+		}
+
+		m := &move{
+			mover: mv, vm: vm, from: vm.On, to: to, options: order.Options, priority: order.Priority, id: order.ID,
+			unlessPinnedElsewhere: true,
+		}
+		now, err := m.locked(ctx, order.Last)
+
+		switch {
+		case err == nil && m.record.Start.IsZero():
+			// Somebody else moved it there while its turn was awaited.
+			return now, mv.thereAlready(order, now), nil
+		case order.Target == "" && errors.Is(err, migration.ErrBlocked) && m.record.Start.IsZero():
+			tried[to.Name] = true
+		default:
+			return now, m.record, err
+		}
+	}
+}
+
+// targetOf is the host that the VM is to move to.
+func (mv *Mover) targetOf(
+	ctx context.Context, order MoveOrder, vm *inventory.VM, tried map[string]bool,
+) (*inventory.Host, error) {
+	if order.Target != "" {
+		return mv.hosts.UsableHost(order.Target)
+	}
+
+	mv.log.InfoContext(ctx, "migration", "phase", migration.PhaseScheduling, "name", vm.Name, "source", vm.Host)
+
+	tuning, err := mv.records.Tuning(ctx, vm, order.Options)
+	if err != nil {
+		return nil, err
+	}
+
+	candidates, err := mv.moveCandidates(ctx, vm, tuning.Options, true)
+	if err != nil {
+		return nil, err
+	}
+
+	for _, c := range candidates {
+		if c.Fits() && !tried[c.Host] {
+			mv.log.InfoContext(ctx, "migration", "phase", migration.PhaseScheduled, "name", vm.Name, "source", vm.Host,
+				"target", c.Host)
+
+			return mv.hosts.Host(c.Host), nil
+		}
+	}
+
+	return nil, &inventory.Error{
+		VM: vm.Name, Host: vm.Host, Kind: placement.ErrNoHost, Err: migration.ErrBlocked,
+		Detail: "no other host can take the VM:\n" + candidateText(candidates),
+	}
+}
+
+// thereAlready is the record of an order that asked for what is.
+func (mv *Mover) thereAlready(order MoveOrder, vm *inventory.VM) domain.Migration {
+	now := time.Now()
+
+	return migration.State{
+		SourceHost: vm.Host, TargetHost: vm.Host, Start: now, End: now, Phase: migration.PhaseSucceeded,
+	}.Record(order.ID, mv.owner)
+}
+
+// failedOrder is the record of an order that failed before anything was done.
+func (mv *Mover) failedOrder(order MoveOrder, vm *inventory.VM, began time.Time, err error) domain.Migration {
+	state := migration.State{
+		TargetHost: order.Target, Start: began, End: time.Now(), Phase: migration.PhaseFailed, Failed: true,
+		FailurePlane: migration.PlaneControl, FailureReason: err.Error(),
+	}
+	if vm != nil {
+		state.SourceHost = vm.Host
+	}
+
+	return state.Record(order.ID, mv.owner)
+}
+
+// MigrationRecord is what the VM's metadata says of the order with that
+// id, from the snapshot; nil if it says nothing. A migration that goes on now
+// has the phase Running.
+func (mv *Mover) MigrationRecord(
+	ctx context.Context, uuid string, last inventory.LastKnown, id string,
+) (*inventory.VM, *domain.Migration, error) {
+	vm, err := mv.hosts.Find(ctx, uuid, last)
+	if err != nil {
+		return nil, nil, err
+	}
+
+	record := vm.Metadata.Migration(id)
+	if record == nil || record.Completed() {
+		return vm, record, nil
+	}
+
+	switch {
+	case vm.BrokeInPostCopy():
+		record = vm.LastMigration() // The open one is the last.
+	case vm.Migrating:
+		record.Phase = migration.PhaseRunning
+	}
+
+	return vm, record, nil
+}
+
+// WithdrawMigration takes an order back: one that still runs is aborted, which
+// takes seconds, and waited for; the record of one that was carried out is kept
+// without its id, so that the same order may be given again. It returns the
+// record as it was, nil if there was none.
+func (mv *Mover) WithdrawMigration(
+	ctx context.Context, uuid string, last inventory.LastKnown, id string,
+) (*domain.Migration, error) {
+	vm, err := mv.hosts.FindNow(ctx, uuid, last)
+	if err != nil {
+		return nil, err
+	}
+
+	record := vm.Metadata.Migration(id)
+	if record == nil || record.Failed {
+		return record, nil
+	}
+
+	if !record.Completed() {
+		// Whoever runs it writes down how it ended; who was killed can't.
+		mv.abortJob(ctx, uuid, *record)
+
+		if _, err = mv.ConcludeInterrupted(ctx, vm, last, migration.Options{}); err != nil {
+			return record, err
+		}
+	}
+
+	held, unlock, vm, err := mv.LockWhereItIs(ctx, uuid, last, "withdrawing a migration of", nil)
+	if err != nil {
+		return record, err
+	}
+	defer unlock()
+
+	metadata := vm.Metadata
+	metadata.Migrations = nil
+
+	for _, m := range vm.Metadata.Migrations {
+		if m.ID == id && !m.Failed {
+			record, m.ID = &m, ""
+		}
+
+		metadata.Migrations = append(metadata.Migrations, m)
+	}
+
+	if _, err := records.WriteMetadata(held, vm, metadata); err != nil {
+		return record, err
+	}
+
+	_, err = mv.hosts.ReadVM(held, vm.On, uuid)
+
+	return record, err
+}
+
+// pinBlocker says that a VM is not where its configuration wants it on the
+// target. It is a doubt in a plan, which may be about to change the pin.
+func pinBlocker(vm *inventory.VM, to *inventory.Host, certainty status.ConditionStatus) []migration.Blocker {
+	pin := vm.Metadata.Host
+	if pin == "" || pin == to.Name {
+		return nil
+	}
+
+	return []migration.Blocker{{
+		Reason: migration.HostPinned, Status: certainty, Attribute: "host",
+		Message: fmt.Sprintf("its configuration pins it to host %q, which would bring it back", pin),
+		Remedy:  "Change or remove host in the VM's resource.",
+	}}
+}
+
+// candidateText lists what keeps each host from taking the VM.
+func candidateText(candidates []MoveCandidate) string {
+	var lines []string
+
+	for _, c := range candidates {
+		for _, b := range c.Blockers {
+			if b.Status == status.False {
+				lines = append(lines, fmt.Sprintf("  - host %q: %s", c.Host, b))
+			}
+		}
+	}
+
+	return strings.Join(lines, "\n")
+}

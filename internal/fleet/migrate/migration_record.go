@@ -1,0 +1,119 @@
+package migrate
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
+)
+
+// CloseRecord completes the record of a migration that is over, and does what whoever
+// ran it would have done.
+func (mv *Mover) CloseRecord(
+	ctx context.Context, vm *inventory.VM, record domain.Migration, aborted error,
+) (*inventory.VM, error) {
+	record.End = time.Now().UTC().Truncate(time.Millisecond)
+
+	if record.Transport == migration.TransportAuto {
+		record.Transport = "" // Only who was killed knew which one it took.
+	}
+
+	if aborted != nil {
+		record.AbortRequested, record.AbortStatus = true, migration.AbortSucceeded
+	}
+
+	var variables []string
+
+	switch {
+	case record.Failed: // How it went is known already.
+	case vm.Host == record.TargetHost:
+		record.Phase = migration.PhaseSucceeded
+
+		if record.AbortRequested {
+			record.AbortStatus = migration.AbortFailed
+		}
+
+		if vm.Running() {
+			mv.SetClock(ctx, vm.On, vm)
+		}
+
+		variables = mv.variablesLeft(ctx, vm)
+	case vm.Host == record.SourceHost:
+		record.Phase, record.Failed, record.FailurePlane = migration.PhaseFailed, true, migration.PlaneControl
+		record.FailureReason = fmt.Sprintf("the run that moved it (%s) was interrupted, and the VM stayed on host %q",
+			record.Owner, vm.Host)
+
+		// What can't be removed now is removed before the next attempt.
+		now, err := mv.DiscardCopies(ctx, vm, nil)
+		if err != nil {
+			mv.log.WarnContext(ctx, "an unfinished copy was not removed", "name", vm.Name, "error", err.Error())
+		}
+
+		vm = now
+	default:
+		record.Phase, record.Failed, record.FailurePlane = migration.PhaseFailed, true, migration.PlaneControl
+		record.FailureReason = fmt.Sprintf("the run that moved it (%s) was interrupted, and another moved it to host %q",
+			record.Owner, vm.Host)
+	}
+
+	// What was made for the VM as it was elsewhere is what it is made of now, or nobody knows.
+	vm.Metadata.Copies = slices.DeleteFunc(slices.Clone(vm.Metadata.Copies), func(c domain.Copy) bool {
+		return c.FromUUID != vm.HostUUID
+	})
+	vm.SettleMoved()
+
+	if record.Autostart && !vm.Autostart && (vm.Host == record.SourceHost || vm.Host == record.TargetHost) {
+		if err := vm.On.Conn.SetAutostart(ctx, vm.UUID, true); err != nil {
+			return vm, err
+		}
+	}
+
+	if vm.Active && vm.Host == record.TargetHost && slices.Contains(vm.StaleHosts, record.SourceHost) {
+		if err := mv.removeStaleOn(ctx, record.SourceHost, vm); err != nil {
+			return vm, err
+		}
+	}
+
+	if from := mv.hosts.Host(record.SourceHost); from != nil && !from.Config.Fenced {
+		migration.RemoveNVRAM(ctx, from.Conn, vm.On.Conn, variables, mv.log)
+	}
+
+	vm = mv.keepRecord(ctx, vm, record)
+
+	if vm.Migrating || vm.BrokeInPostCopy() {
+		return vm, nil
+	}
+
+	now, err := mv.ReleaseLeft(ctx, vm, nil, false)
+	if err != nil { // It is noted, and told by the next plan.
+		mv.log.WarnContext(ctx, "disks were left behind", "name", vm.Name, "error", err.Error())
+	}
+
+	return now, nil
+}
+
+// variablesLeft are the files of its firmware's variables that the VM's
+// host is known not to have had before the move that brought it there: where it
+// came from they are of no use any more.
+func (mv *Mover) variablesLeft(ctx context.Context, vm *inventory.VM) []string {
+	if len(vm.Metadata.Copies) == 0 {
+		return nil
+	}
+
+	machine, err := Inspect(ctx, vm)
+	if err != nil {
+		mv.log.WarnContext(ctx, "what its firmware keeps was not found out", "name", vm.Name, "error", err.Error())
+
+		return nil
+	}
+
+	return slices.DeleteFunc(machine.NVRAMFiles(), func(file string) bool {
+		return !slices.ContainsFunc(vm.Metadata.Copies, func(c domain.Copy) bool {
+			return c.Path == file && c.HostUUID == vm.HostUUID && c.FromUUID != vm.HostUUID
+		})
+	})
+}

@@ -1,0 +1,388 @@
+package migrate
+
+import (
+	"context"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/admission"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/lease"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
+)
+
+// Move brings the VM to the target host: while it runs, if it runs. It
+// returns the VM as it is then, wherever that is, and how it went; the VM
+// is nil when nobody can say. A VM that is on the target already is left
+// alone, and the state is the zero value.
+//
+// How it went is kept in the VM's metadata as well. o is what was said for
+// this very move; the rest comes from the policy that holds for the VM, and
+// the fleet's own.
+//
+// A target that is cordoned is waited for, though not for long: Terraform may end
+// its maintenance in the same apply. As long as that lasts the VM stays, and the
+// error is migration.ErrBlocked.
+//
+// When ctx ends a migration is aborted, which takes seconds, unless the guest
+// is on the target already. A VM that another run moves elsewhere at that
+// time is left to it, and the error is ErrBusy.
+func (mv *Mover) Move(
+	ctx context.Context, uuid string, last inventory.LastKnown, target string, o migration.Options,
+) (*inventory.VM, migration.State, error) {
+	vm, how, err := mv.moveAfter(ctx, uuid, last, Request{Target: target, Options: o, Priority: admission.PriorityUser},
+		func(ctx context.Context, vm *inventory.VM, last inventory.LastKnown) (*inventory.VM, error) {
+			vm, err := mv.concludeFor(ctx, vm, last, MoveOrder{Target: target, Options: o})
+			if err == nil && vm.Host != target {
+				mv.placement.AwaitUncordoned(ctx, target)
+			}
+
+			return vm, err
+		})
+
+	return vm, how.state, err
+}
+
+// Request is where and how a VM is to be moved.
+type Request struct {
+	Target   string
+	Options  migration.Options
+	Priority int
+	// Starts says that a VM which is off is started as soon as it is there.
+	Starts bool
+	// unlessPinnedHere says that a VM which its configuration pins to where it is stays.
+	unlessPinnedHere bool
+}
+
+// MoveInTurn is Move for one that has another priority among those that wait,
+// and that moves the VM on from where another run brings it, but not from
+// where its configuration wants it by now.
+func (mv *Mover) MoveInTurn(
+	ctx context.Context, uuid string, last inventory.LastKnown, w Request,
+) (*inventory.VM, Left, error) {
+	w.unlessPinnedHere = true
+
+	now, m, err := mv.moveAfter(ctx, uuid, last, w, func(ctx context.Context, vm *inventory.VM,
+		last inventory.LastKnown,
+	) (*inventory.VM, error) {
+		return mv.ConcludeInterrupted(ctx, vm, last, w.Options)
+	})
+
+	return now, Left{From: m.from, Copied: m.copied, Kept: m.kept}, err
+}
+
+// Left is what a move left on the host that the VM came from.
+type Left struct {
+	From *inventory.Host
+	// Copied are the files of the disks that were copied, Kept says that the source keeps its own of them.
+	Copied []string
+	Kept   bool
+}
+
+// moveAfter is moveInTurn after another move has been brought to its end by conclude.
+func (mv *Mover) moveAfter(
+	ctx context.Context, uuid string, last inventory.LastKnown, w Request,
+	conclude func(context.Context, *inventory.VM, inventory.LastKnown) (*inventory.VM, error),
+) (*inventory.VM, *move, error) {
+	ctx = inventory.AsOneOperation(ctx)
+
+	to, err := mv.hosts.UsableHost(w.Target)
+	if err != nil {
+		return nil, &move{}, err
+	}
+
+	vm, err := mv.hosts.FindNow(ctx, uuid, last)
+	if err == nil {
+		vm, err = conclude(ctx, vm, last)
+	}
+
+	if err != nil || vm.On == to {
+		return vm, &move{}, err
+	}
+
+	m := &move{
+		mover: mv, vm: vm, from: vm.On, to: to, options: w.Options, priority: w.Priority, starts: w.Starts,
+		unlessPinnedHere: w.unlessPinnedHere,
+	}
+	now, err := m.locked(ctx, last)
+
+	return now, m, err
+}
+
+// move is one VM on its way.
+type move struct {
+	mover    *Mover
+	vm       *inventory.VM // as it was at the source
+	from, to *inventory.Host
+	// options are those that were said for this move, tuning what is in force once it begins.
+	options  migration.Options
+	tuning   migration.EffectiveOptions
+	priority int
+	// starts says that the VM, which is off, is started once it is there.
+	starts bool
+	// unlessPinnedHere says that a VM which its configuration pins to the source stays.
+	unlessPinnedHere bool
+	// id is how whoever ordered the move knows its record again, "" if nobody will.
+	id string
+	// unlessPinnedElsewhere says that a VM which its configuration pins to another host than the target stays.
+	unlessPinnedElsewhere bool
+	state                 migration.State
+	// copied are the files of the disks that were copied, kept says that the source keeps its own of them.
+	copied []string
+	kept   bool
+	// stays is what neither host loses with its definition of the VM, which is off.
+	stays []libvirt.Kept
+	// record is what is kept of the move. Its start is zero until something is done.
+	record domain.Migration
+}
+
+// locked moves the VM once it is its turn, under its lock on both hosts,
+// and returns what Move does.
+func (m *move) locked(ctx context.Context, last inventory.LastKnown) (*inventory.VM, error) {
+	mv, uuid := m.mover, m.vm.UUID
+
+	mv.log.InfoContext(ctx, "migration", "phase", migration.PhasePending, "name", m.vm.Name, "source", m.from.Name,
+		"target", m.to.Name)
+
+	leave, err := mv.Queue.Enter(ctx, uuid, m.from.Name, m.to.Name, m.priority)
+	if err != nil {
+		return m.vm, m.notStarted(err)
+	}
+	defer leave()
+
+	// Whoever finds the VM on the target as soon as it is there takes the
+	// lock there, so both are needed: in one order for all, as another may be
+	// about to move it back.
+	first, second := m.from, m.to
+	if second.Name < first.Name {
+		first, second = second, first
+	}
+
+	held, unlockFirst, err := mv.records.Lock(ctx, first, uuid, "moving")
+	if err != nil {
+		return m.vm, err
+	}
+	defer unlockFirst()
+
+	held, unlockSecond, err := mv.records.Lock(held, second, uuid, "moving")
+	if err != nil {
+		return m.vm, err
+	}
+	defer unlockSecond()
+
+	now, err := mv.findSettled(held, uuid, last)
+	if err != nil || now.On != m.from {
+		m.from.Forget()
+		m.to.Forget()
+	}
+
+	if err != nil || now.On == m.to {
+		return now, err
+	}
+
+	m.vm = now
+
+	if now.On != m.from {
+		return now, &inventory.Error{
+			VM: now.Name, Host: now.Host, Kind: inventory.ErrBusy, Detail: "another run or a user has moved it meanwhile",
+			Remedy: "Plan and apply again.",
+		}
+	}
+
+	err = m.run(held)
+
+	return m.outcome(ctx, held, err)
+}
+
+func (m *move) run(ctx context.Context) error {
+	if m.unlessPinnedHere && m.vm.Metadata.Host == m.from.Name {
+		return ErrPinned
+	}
+
+	m.to.ForgetRecord()   // It may have been cordoned by now.
+	m.from.ForgetRecord() // Its policies may be others.
+
+	if len(m.vm.Metadata.Copies) > 0 {
+		now, err := m.mover.DiscardCopies(ctx, m.vm, m.to)
+		if err != nil {
+			return err
+		}
+
+		m.vm = now
+	}
+
+	var err error
+	if m.vm, err = m.mover.ReleaseLeft(ctx, m.vm, m.to, false); err != nil {
+		return err
+	}
+
+	if m.tuning, err = m.mover.records.Tuning(ctx, m.vm, m.options); err != nil {
+		return err
+	}
+
+	machine, blockers, err := m.preflight(ctx)
+	if err != nil {
+		return err
+	}
+
+	if m.unlessPinnedElsewhere {
+		blockers = append(blockers, pinBlocker(m.vm, m.to, status.False)...)
+	}
+
+	if blocking := migration.Blocking(blockers); len(blocking) > 0 {
+		return &inventory.Error{VM: m.vm.Name, Host: m.from.Name, Err: &migration.BlockedError{Blockers: blocking}}
+	}
+
+	// A definition that was left behind there blocks the one that comes.
+	if slices.Contains(m.vm.StaleHosts, m.to.Name) && m.vm.Active {
+		if m.vm, err = m.mover.EnsureDefined(ctx, m.vm); err != nil {
+			return err
+		}
+
+		machine.Transient = false
+
+		if err := m.mover.removeStaleOn(ctx, m.to.Name, m.vm); err != nil {
+			return err
+		}
+	}
+
+	// Until all is copied: by then the target's storage pools say what it takes.
+	release, err := m.reserveFiles(ctx, machine)
+	if err != nil {
+		return err
+	}
+	defer release()
+
+	if err := m.bringImages(ctx, machine); err != nil {
+		return err
+	}
+
+	if !machine.Live() {
+		return m.cold(ctx, machine)
+	}
+
+	return m.live(ctx, machine)
+}
+
+// live moves a VM that runs.
+func (m *move) live(ctx context.Context, machine migration.VM) error {
+	release, err := m.mover.placement.ReserveArrival(ctx, m.vm, m.to, m.to.WithOverhead(machine.Facts.Memory, m.vm.Entry))
+	if err != nil {
+		return err
+	}
+	defer release()
+
+	if err := m.begin(ctx, migration.MethodLive); err != nil {
+		return err
+	}
+
+	if err := m.clearAutostart(ctx); err != nil {
+		return err
+	}
+
+	var released atomic.Bool
+
+	m.state, err = migration.Run(ctx, migration.Request{
+		VM: machine, Source: m.from.Conn, Target: m.to.Conn, Address: m.to.Config.MigrationAddress,
+		PeerURI:      m.to.Config.PeerURI,
+		SourceTunnel: m.from.Config.Tunnel, TargetTunnel: m.to.Config.Tunnel, Options: m.tuning.Options, Logger: m.mover.log,
+		Made: func(ctx context.Context, s migration.State, images []string) error {
+			m.copied = m.vm.NotOwn(images)
+
+			return m.made(ctx, s, images)
+		},
+		Progress: func(s migration.State) {
+			// From now on the target has the VM, and counts it by itself.
+			if s.Phase == migration.PhaseRunning && released.CompareAndSwap(false, true) {
+				m.mover.background.Go(release)
+			}
+		},
+	})
+
+	after, cancel := lease.CleanUp(ctx, inventory.FinishTimeout)
+	defer cancel()
+
+	if err != nil {
+		err = m.mover.giveUp(after, m.vm.UUID, m.from, m.to, m.tuning.Options, err)
+		m.state.FailureReason = failureReason(m.state, err)
+
+		return m.failure(ctx, err)
+	}
+
+	m.kept = *m.tuning.Options.WithDefaults().KeepSourceDisks
+	m.restoreAutostart(after, m.to)
+	m.mover.SetClock(after, m.to, m.vm)
+
+	return nil
+}
+
+// clearAutostart keeps the source from starting the VM by itself once it
+// has left.
+func (m *move) clearAutostart(ctx context.Context) error {
+	if !m.vm.Autostart {
+		return nil
+	}
+
+	return m.from.Conn.SetAutostart(ctx, m.vm.UUID, false)
+}
+
+// restoreAutostart sets on the host that has the VM now what it had before
+// the move, which the record knows: the VM was read again since.
+func (m *move) restoreAutostart(ctx context.Context, on *inventory.Host) {
+	if !m.record.Autostart {
+		return
+	}
+
+	if err := on.Conn.SetAutostart(ctx, m.vm.UUID, true); err != nil {
+		m.mover.log.WarnContext(ctx, "autostart not set", "name", m.vm.Name, "host", on.Name, "error", err.Error())
+	}
+}
+
+// clockTimeout bounds the one order to a guest's agent after its arrival.
+const clockTimeout = 5 * time.Second
+
+// clockPoll is how often a guest that was saved is tried, whose agent has yet to
+// find its channel again.
+const clockPoll = 250 * time.Millisecond
+
+// SetClockOfSaved is setClock for a guest that goes on from its saved memory.
+func (mv *Mover) SetClockOfSaved(ctx context.Context, vm *inventory.VM) {
+	if spec := vm.PersistentSpec; spec == nil || spec.GuestAgent == nil || !*spec.GuestAgent {
+		return
+	}
+
+	ctx, cancel := context.WithTimeout(ctx, clockTimeout)
+	defer cancel()
+
+	for {
+		err := vm.On.Conn.SetGuestTime(ctx, vm.UUID)
+		if err == nil {
+			return
+		}
+
+		if admission.Pause(ctx, clockPoll) != nil {
+			mv.log.DebugContext(ctx, "guest's clock not set", "name", vm.Name, "host", vm.Host, "error", err.Error())
+
+			return
+		}
+	}
+}
+
+// SetClock makes up for the time in which the guest stood still, if it can. The
+// VM, which runs on that host now, may have been read before it moved.
+func (mv *Mover) SetClock(ctx context.Context, on *inventory.Host, vm *inventory.VM) {
+	if !vm.AgentConnected {
+		return
+	}
+
+	ctx, cancel := context.WithTimeout(ctx, clockTimeout)
+	defer cancel()
+
+	if err := on.Conn.SetGuestTime(ctx, vm.UUID); err != nil {
+		mv.log.DebugContext(ctx, "guest's clock not set", "name", vm.Name, "host", on.Name, "error", err.Error())
+	}
+}

@@ -1,0 +1,42 @@
+package migrate
+
+import (
+	"context"
+	"time"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
+)
+
+// MoveBudget is the time after which a move by the order is taken to converge no
+// more, as of the snapshot: for the VM's memory and for all that is copied with it.
+// Where the target is left open, it is that of the host for which it is longest. 0
+// is no limit.
+func (mv *Mover) MoveBudget(ctx context.Context, order MoveOrder) (time.Duration, error) {
+	vm, err := mv.hosts.Find(ctx, order.UUID, order.Last)
+	if err != nil {
+		return 0, err
+	}
+
+	tuning, err := mv.records.Tuning(ctx, vm, order.Options)
+	if err != nil {
+		return 0, err
+	}
+
+	machine, err := Inspect(ctx, vm)
+	if err != nil {
+		return 0, err
+	}
+
+	most := machine.Facts.Memory
+
+	for _, h := range mv.hosts.Configured {
+		if h == vm.On || h.Config.Fenced || order.Target != "" && h.Name != order.Target {
+			continue
+		}
+
+		load := migration.EstimateTransfer(ctx, mv.HeadedFor(ctx, vm, machine, h), vm.On.Conn, h.Conn, tuning.Options)
+		most = max(most, load.Most)
+	}
+
+	return tuning.Options.Budget(most), nil
+}

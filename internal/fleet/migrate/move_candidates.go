@@ -1,0 +1,255 @@
+package migrate
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/placement"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
+)
+
+// MoveCandidate is one host that a VM might move to.
+type MoveCandidate struct {
+	Host string
+	// Current says that the VM is there.
+	Current bool
+	// Blockers are everything that is in the way, or may be.
+	Blockers []migration.Blocker
+	// Method is how the VM would move there, one of the migration package's
+	// methods; "" where it wouldn't.
+	Method string
+	// FreeMemory is how many bytes may still be committed there, nil when the
+	// host doesn't answer.
+	FreeMemory *uint64
+}
+
+// Fits says that nothing is known to be in the way.
+func (c MoveCandidate) Fits() bool { return !c.Current && len(migration.Blocking(c.Blockers)) == 0 }
+
+// MoveCandidates judges every host as the target of a move of the VM: the
+// one that would be chosen first, those that don't fit last. own are the options
+// that are said for that very move; the tuning is what it would be moved with.
+// askQEMU also asks QEMU itself, which taints the VM.
+func (mv *Mover) MoveCandidates(
+	ctx context.Context, uuid string, last inventory.LastKnown, own migration.Options, askQEMU bool,
+) (*inventory.VM, []MoveCandidate, migration.EffectiveOptions, error) {
+	vm, err := mv.hosts.Find(ctx, uuid, last)
+	if err != nil {
+		return nil, nil, migration.EffectiveOptions{}, err
+	}
+
+	tuning, err := mv.records.Tuning(ctx, vm, own)
+	if err != nil {
+		return vm, nil, tuning, err
+	}
+
+	candidates, err := mv.moveCandidates(ctx, vm, tuning.Options, askQEMU)
+
+	return vm, candidates, tuning, err
+}
+
+// moveCandidates judges every host by the options in force.
+func (mv *Mover) moveCandidates(
+	ctx context.Context, vm *inventory.VM, o migration.Options, askQEMU bool,
+) ([]MoveCandidate, error) {
+	machine, err := Inspect(ctx, vm)
+	if err != nil {
+		return nil, err
+	}
+
+	if askQEMU {
+		machine = machine.AskQEMU(ctx, vm.On.Conn)
+	}
+
+	all := make([]MoveCandidate, len(mv.hosts.Configured))
+	errs := make([]error, len(mv.hosts.Configured))
+
+	var wg sync.WaitGroup
+	for i, h := range mv.hosts.Configured {
+		wg.Go(func() { all[i], errs[i] = mv.moveCandidate(ctx, vm, machine, h, o) })
+	}
+
+	wg.Wait()
+
+	for _, err := range errs {
+		if err != nil {
+			return nil, err
+		}
+	}
+
+	slices.SortStableFunc(all, func(a, b MoveCandidate) int {
+		return cmp.Or(
+			fittingFirst(a.Fits(), b.Fits()),
+			fittingFirst(mv.takesMore(a), mv.takesMore(b)),
+			cmp.Compare(len(a.Blockers), len(b.Blockers)), // the fewer doubts, the better
+			-cmp.Compare(a.free(), b.free()),
+		)
+	})
+
+	return all, nil
+}
+
+// takesMore says that another VM could set out for the host at once.
+func (mv *Mover) takesMore(c MoveCandidate) bool {
+	return mv.Queue.Inbound(c.Host) < mv.Queue.Limits().InboundPerHost
+}
+
+func (c MoveCandidate) free() uint64 {
+	if c.FreeMemory == nil {
+		return 0
+	}
+
+	return *c.FreeMemory
+}
+
+// moveCandidate judges one host.
+func (mv *Mover) moveCandidate(
+	ctx context.Context, vm *inventory.VM, machine migration.VM, h *inventory.Host, o migration.Options,
+) (MoveCandidate, error) {
+	c := MoveCandidate{Host: h.Name, Current: h == vm.On}
+
+	if h.Config.Fenced {
+		c.Blockers = []migration.Blocker{{
+			Reason: migration.HostNotAvailable, Status: status.False, Attribute: "host",
+			Message: fmt.Sprintf("host %q is fenced", h.Name), Remedy: "Choose another host.",
+		}}
+
+		return c, nil
+	}
+
+	if a, err := mv.hosts.ReplyOf(ctx, h); err == nil {
+		c.FreeMemory = new(mv.placement.FreeMemory(a, ""))
+	}
+
+	if c.Current {
+		return c, nil
+	}
+
+	blockers, err := mv.PreflightTo(ctx, vm, machine, h, o)
+	if err != nil && ctx.Err() != nil {
+		return c, err
+	}
+
+	if err != nil {
+		blockers = []migration.Blocker{placement.UnansweredBlocker(h, err)} // It costs this host, and no other.
+	}
+
+	c.Blockers = slices.Concat(blockers, pinBlocker(vm, h, status.False), placement.LabelBlocker(vm, h, status.False),
+		placement.UnscheduledBlocker(h))
+
+	if c.Fits() {
+		c.Method = migration.MethodTo(ctx, mv.HeadedFor(ctx, vm, machine, h), vm.On.Conn, h.Conn, o)
+	}
+
+	return c, nil
+}
+
+// CheckMigration says what would keep the order from being carried out, as far
+// as it can be told without touching a host. Where the target is left open, a
+// warning says which it would be now.
+func (mv *Mover) CheckMigration(ctx context.Context, order MoveOrder) ([]inventory.Problem, error) {
+	vm, err := mv.hosts.Find(ctx, order.UUID, order.Last)
+	if err != nil {
+		return nil, err
+	}
+
+	if done := vm.Metadata.Migration(order.ID); order.ID != "" && done != nil && !done.Failed {
+		taken := "taken over, and not run again"
+
+		switch {
+		case done.Completed():
+		case vm.BrokeInPostCopy():
+			taken = "resumed, because it broke in post-copy: " + vm.StateFacts().HostStatesText()
+		case vm.Migrating:
+			taken = "waited for, and not run again"
+		}
+
+		return []inventory.Problem{{
+			Attribute: "virtual_machine_id", Summary: "Migration was started before", Warning: true,
+			Detail: fmt.Sprintf("Virtual machine %q has a record of this migration, from host %q to host %q, started at %s "+
+				"by %s. It is %s", vm.Name, done.SourceHost, done.TargetHost,
+				done.Start.Format("2006-01-02 15:04:05 MST"), done.Owner, taken),
+		}}, nil
+	}
+
+	if order.Target != "" {
+		return mv.checkTarget(ctx, vm, order)
+	}
+
+	tuning, err := mv.records.Tuning(ctx, vm, order.Options)
+	if err != nil {
+		return nil, err
+	}
+
+	candidates, err := mv.moveCandidates(ctx, vm, tuning.Options, false)
+	if err != nil {
+		return nil, err
+	}
+
+	if best := candidates[0]; best.Fits() {
+		return append([]inventory.Problem{{
+			Attribute: "target_host", Summary: "Target is chosen when the migration is applied", Warning: true,
+			Detail: fmt.Sprintf("Virtual machine %q is on host %q. If applied now, it is moved to host %q", vm.Name, vm.Host,
+				best.Host) + doubtText(best.Blockers),
+		}}, mv.copyProblemsTo(ctx, vm, best.Host, tuning.Options)...), nil
+	}
+
+	return []inventory.Problem{{
+		Attribute: "target_host", Summary: "No host can take the VM",
+		Detail: fmt.Sprintf("Virtual machine %q on host %q can't be moved to any other host:\n%s", vm.Name, vm.Host,
+			candidateText(candidates)),
+	}}, nil
+}
+
+// checkTarget checks a move to the host that the order names.
+func (mv *Mover) checkTarget(ctx context.Context, vm *inventory.VM, order MoveOrder) ([]inventory.Problem, error) {
+	if vm.Host == order.Target {
+		return []inventory.Problem{{
+			Attribute: "target_host", Summary: "Virtual machine is on the target already", Warning: true,
+			Detail: fmt.Sprintf("Virtual machine %q is on host %q. Unless that changes, nothing is moved", vm.Name, vm.Host),
+		}}, nil
+	}
+
+	problems, err := mv.checkMove(ctx, order.UUID, order.Last, order.Target, order.Options, false)
+	if err != nil {
+		return nil, err
+	}
+
+	if to := mv.hosts.Host(order.Target); to != nil {
+		for _, b := range pinBlocker(vm, to, status.Unknown) {
+			problems = append(problems, inventory.Problem{
+				Attribute: "target_host", Summary: "Virtual machine is pinned to another host: " + b.Reason, Warning: true,
+				Detail: fmt.Sprintf("Virtual machine %q can't be moved to host %q while %s", vm.Name, to.Name, b.Message),
+				Remedy: b.Remedy,
+			})
+		}
+
+		for _, b := range placement.LabelBlocker(vm, to, status.Unknown) {
+			problems = append(problems, inventory.Problem{
+				Attribute: "target_host", Summary: "Target doesn't match the placement: " + b.Reason, Warning: true,
+				Detail: fmt.Sprintf("Virtual machine %q is moved to host %q because the order names it, although %s", vm.Name,
+					to.Name, b.Message),
+				Remedy: b.Remedy,
+			})
+		}
+	}
+
+	return problems, nil
+}
+
+// fittingFirst sorts what is true before what isn't.
+func fittingFirst(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case a:
+		return -1
+	default:
+		return 1
+	}
+}

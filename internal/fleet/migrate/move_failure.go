@@ -1,0 +1,70 @@
+package migrate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
+)
+
+// failure explains a migration that did not move the VM.
+func (m *move) failure(ctx context.Context, err error) error {
+	return notMoved(ctx, m.vm, m.from, m.to, err)
+}
+
+// notMoved explains a migration between two hosts that did not move the VM.
+func notMoved(ctx context.Context, vm *inventory.VM, from, to *inventory.Host, err error) error {
+	e := &inventory.Error{VM: vm.Name, Host: from.Name, Kind: ErrNotMoved, Err: err, Detail: "it was not moved"}
+
+	switch {
+	case errors.Is(err, migration.ErrStuck), errors.Is(err, migration.ErrLate):
+		e.Remedy = "Its guest writes to its memory faster than that can be copied. Set allow_auto_converge or " +
+			"allow_post_copy in migration_options, give it more bandwidth, or raise the timeouts there."
+	case errors.Is(err, migration.ErrStalled):
+		e.Remedy = "Its guest writes to its memory faster than that can be copied. Set allow_auto_converge or " +
+			"allow_post_copy in migration_options, give it more bandwidth, or raise max_downtime there."
+	case errors.Is(err, ErrDestroyed):
+		e.Detail = "it was lost"
+		e.Remedy = fmt.Sprintf("Apply again: it is off on host %q, and is started as its run_strategy says.", to.Name)
+		inventory.AttachQEMULog(ctx, e, vm.Name, from, to)
+	case errors.Is(err, migration.ErrMemoryLost):
+		e.Detail = "its guest was handed over in part, and can't go on: a part of its memory is lost"
+		e.Remedy = fmt.Sprintf("Its disks are as after a power failure. Set on_irrecoverable = \"destroy\" in "+
+			"migration_options and apply again: what is left on host %q or %q is ended, and the VM is started from its "+
+			"disks as its run_strategy says.", from.Name, to.Name)
+		inventory.AttachQEMULog(ctx, e, vm.Name, from, to)
+	case errors.Is(err, migration.ErrIrrecoverable):
+		e.Detail = "its guest was handed over in part: each host has a part of its memory"
+		e.Remedy = fmt.Sprintf("Destroy neither copy as long as both are there: together they are the VM. Find out "+
+			"what broke the connection and apply again, which resumes it. Without the part on host %q or that on host %q it is "+
+			"lost: on_irrecoverable = \"destroy\" in migration_options ends what is left, so that it can be started again.",
+			from.Name, to.Name)
+		inventory.AttachQEMULog(ctx, e, vm.Name, from, to)
+	case errors.Is(err, migration.ErrPostCopyBroken):
+		e.Detail = "its guest was handed over in part: each host has a part of its memory"
+		e.Remedy = "Apply again, which resumes it; recovery_timeout in migration_options says for how long that is tried."
+	case errors.Is(err, migration.ErrPeerToPeerFailed):
+		e.Remedy = fmt.Sprintf("See whether libvirt on host %q gets to that on host %q: \"virsh -c <hosts.%[2]s.peer_uri> "+
+			"list\" there, as root, tries it. peer_to_peer = false in migration_options needs no such way. If it does, see the "+
+			"logs of libvirt and QEMU on both hosts (%[3]s).", from.Name, to.Name, inventory.QEMULogPath(vm.Name))
+	case errors.Is(err, migration.ErrNoTLS):
+		e.Remedy = fmt.Sprintf("Both hosts need the CA's certificate (ca-cert.pem) and their own (server-cert.pem, "+
+			"server-key.pem, client-cert.pem, client-key.pem) where migrate_tls_x509_cert_dir or "+
+			"default_tls_x509_cert_dir in /etc/libvirt/qemu.conf says (/etc/pki/qemu by default), readable for QEMU's user; "+
+			"that of host %q must be for the name or address at which the other reaches it. Or choose transport ssh_relay, "+
+			"which needs none.", to.Name)
+	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		e.Remedy = "Apply again to continue; timeouts sets how long it may take."
+	default:
+		e.Remedy = fmt.Sprintf("See the logs of libvirt and QEMU on hosts %q and %q (%s).", from.Name, to.Name,
+			inventory.QEMULogPath(vm.Name))
+
+		if vm.Active {
+			inventory.AttachQEMULog(ctx, e, vm.Name, from, to)
+		}
+	}
+
+	return e
+}

@@ -1,0 +1,21 @@
+package migrate
+
+import (
+	"context"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
+)
+
+// reserveFiles makes the target keep room for the disks that are copied there,
+// until release is called, unless those that are on their way there need it.
+func (m *move) reserveFiles(ctx context.Context, machine migration.VM) (release func(), err error) {
+	mv := m.mover
+	machine = mv.HeadedFor(ctx, m.vm, machine, m.to)
+
+	load := migration.EstimateTransfer(ctx, machine, m.from.Conn, m.to.Conn, m.tuning.Options)
+	if len(load.Files) == 0 {
+		return func() {}, nil
+	}
+
+	return mv.placement.ReserveFiles(ctx, m.vm, m.to, load.Files)
+}

@@ -1,0 +1,220 @@
+package migrate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/admission"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/lease"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/records"
+)
+
+// begin writes the record of the move, the last thing before anything happens:
+// a migration in progress keeps libvirt from writing to the definition. With it
+// goes what is about to be made on the target.
+func (m *move) begin(ctx context.Context, method string, making ...domain.Copy) error {
+	admission.MarkStarted(ctx)
+
+	state := migration.State{
+		SourceHost: m.from.Name, TargetHost: m.to.Name, Start: time.Now(), Method: method,
+		Phase: migration.PhasePreparingTarget,
+	}
+	record := state.Record(m.id, m.mover.owner)
+	record.Autostart, record.Policy, record.Options = m.vm.Autostart, m.tuning.Policy, m.tuning.Options.Text()
+
+	if method != migration.MethodCold {
+		record.Transport = m.tuning.Options.Transport
+	}
+
+	m.mover.log.InfoContext(ctx, "migration options", "name", m.vm.Name, "policy", record.Policy,
+		"options", record.Options)
+
+	metadata := m.vm.Metadata
+
+	if len(making) > 0 {
+		info, err := m.to.Conn.Info(ctx)
+		if err != nil {
+			return err
+		}
+
+		metadata.Copies = slices.Clone(metadata.Copies)
+
+		for _, c := range making {
+			c.Host, c.HostUUID, c.FromUUID = m.to.Name, info.UUID, m.vm.HostUUID
+			metadata.Copies = append(metadata.Copies, c)
+		}
+	}
+
+	if _, err := records.WriteMetadata(ctx, m.vm, metadata.WithMigration(record)); err != nil {
+		return err
+	}
+
+	now, err := m.mover.hosts.Refresh(ctx, m.vm)
+	if err != nil {
+		return err
+	}
+
+	m.vm, m.state, m.record = now, state, record
+
+	return nil
+}
+
+// made writes down what was made on the target for the move, so that whoever
+// finds a move which was killed can clear it away.
+func (m *move) made(ctx context.Context, state migration.State, images []string) error {
+	info, err := m.to.Conn.Info(ctx)
+	if err != nil {
+		return err
+	}
+
+	record, metadata := m.record, m.vm.Metadata
+	record.Method = state.Method
+	metadata.Copies = slices.DeleteFunc(slices.Clone(metadata.Copies), func(c domain.Copy) bool {
+		return c.Making && c.HostUUID == info.UUID && slices.Contains(images, c.Path)
+	})
+
+	for _, image := range images {
+		metadata.Copies = append(metadata.Copies, domain.Copy{
+			Host: m.to.Name, HostUUID: info.UUID, Path: image, FromUUID: m.vm.HostUUID,
+		})
+	}
+
+	// Once it is on the target, whoever finds it there knows what is left here.
+	metadata.LeftVolumes = m.vm.Leaving(images)
+
+	if _, err := records.WriteMetadata(ctx, m.vm, metadata.WithMigration(record)); err != nil {
+		return err
+	}
+
+	now, err := m.mover.hosts.Refresh(ctx, m.vm)
+	if err != nil {
+		return err
+	}
+
+	m.vm, m.record = now, record
+
+	return nil
+}
+
+// conclude writes into the record how it went. That it can't be written is no
+// reason to call the move a failure.
+func (m *move) conclude(ctx context.Context, now *inventory.VM, err error) *inventory.VM {
+	if m.record.Start.IsZero() {
+		return now
+	}
+
+	if err != nil && !m.state.Failed {
+		m.state.Failed, m.state.Phase = true, migration.PhaseFailed
+		m.state.FailurePlane, m.state.FailureReason = migration.PlaneControl, err.Error()
+	}
+
+	if m.state.End.IsZero() {
+		m.state.Completed, m.state.End = true, time.Now()
+	}
+
+	now.Metadata.Copies = m.unfinished(now, err)
+	now.SettleMoved()
+
+	began := m.record
+	m.record = m.state.Record(m.id, m.mover.owner)
+	m.record.Start, m.record.Autostart = began.Start, began.Autostart
+	m.record.Policy, m.record.Options = began.Policy, began.Options
+
+	return m.mover.keepRecord(ctx, now, m.record)
+}
+
+// unfinished are the files that are known to be left of moves: what this one
+// made is the VM's own once it has arrived, and gone where a live
+// migration says so.
+func (m *move) unfinished(now *inventory.VM, err error) []domain.Copy {
+	failed, live := errors.AsType[*migration.FailedError](err)
+
+	return slices.DeleteFunc(slices.Clone(now.Metadata.Copies), func(c domain.Copy) bool {
+		return c.FromUUID != now.HostUUID || live && c.Host == m.to.Name && !slices.Contains(failed.Left, c.Path)
+	})
+}
+
+// keepRecord writes the record of a migration that is over, and returns the
+// VM with it. Where it can't be written that is only logged.
+func (mv *Mover) keepRecord(ctx context.Context, vm *inventory.VM, record domain.Migration) *inventory.VM {
+	if vm.Migrating || vm.BrokeInPostCopy() {
+		return vm // libvirt would make us wait, and refuse.
+	}
+
+	_, err := records.WriteMetadata(ctx, vm, vm.Metadata.WithMigration(record))
+	if err == nil {
+		var now *inventory.VM
+		if now, err = mv.hosts.Refresh(ctx, vm); err == nil {
+			return now
+		}
+	}
+
+	mv.log.WarnContext(ctx, "how the migration went was not recorded", "name", vm.Name, "host", vm.Host,
+		"error", err.Error())
+
+	return vm
+}
+
+// outcome reads where the VM is now, and removes the definition that the
+// source may still have of a VM that is proven to run on the target. It is
+// read, too, where held carries a lease that is lost; nothing is changed then.
+func (m *move) outcome(ctx, held context.Context, err error) (*inventory.VM, error) {
+	reading, read := lease.CleanUp(ctx, inventory.FinishTimeout)
+	defer read()
+
+	after, cancel := lease.CleanUp(held, inventory.FinishTimeout)
+	defer cancel()
+
+	m.from.Forget()
+	m.to.Forget()
+
+	last := inventory.LastKnown{Host: m.vm.Host, HostUUID: m.vm.HostUUID}
+	if err == nil {
+		last = inventory.LastKnown{Host: m.to.Name}
+	}
+
+	now, readErr := m.mover.hosts.FindNow(reading, m.vm.UUID, last)
+	if readErr != nil {
+		return nil, errors.Join(err, readErr)
+	}
+
+	if err != nil && !now.Migrating && !now.BrokeInPostCopy() {
+		m.restoreAutostart(after, now.On)
+	}
+
+	now = m.conclude(after, now, err)
+
+	leftBehind := slices.Contains(now.StaleHosts, m.from.Name)
+	if err == nil && leftBehind && now.On == m.to && now.Active && !now.Migrating {
+		if removeErr := m.mover.removeStaleOn(after, m.from.Name, now); removeErr != nil {
+			return now, removeErr
+		}
+	}
+
+	if err == nil && now.On == m.to && !now.Migrating && !now.BrokeInPostCopy() {
+		var leftErr error
+		if now, leftErr = m.mover.ReleaseLeft(after, now, m.from, true); leftErr != nil {
+			// It is noted, told by the next plan, and removed by the next update.
+			m.mover.log.WarnContext(after, "disks were left behind", "name", now.Name, "host", m.from.Name,
+				"error", leftErr.Error())
+		}
+	}
+
+	return now, err
+}
+
+// notStarted explains that a move was given up before its turn came.
+func (m *move) notStarted(err error) error {
+	return &inventory.Error{
+		VM: m.vm.Name, Host: m.from.Name, Kind: ErrNotMoved, Err: err,
+		Detail: fmt.Sprintf("it was not moved: as many VMs as may move at a time were on their way already (%s; %d of "+
+			"them moved by others)", m.mover.Queue.Limits(), m.mover.Queue.Others()),
+		Remedy: "Apply again to continue. Longer timeouts or higher migration_limits in the provider help too.",
+	}
+}

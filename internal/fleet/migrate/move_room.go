@@ -1,0 +1,31 @@
+package migrate
+
+import (
+	"context"
+	"slices"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/placement"
+)
+
+// preflight finds everything that blocks the move. It asks anew where
+// the target seems to be full: who was in the way may have left since it was read.
+func (m *move) preflight(ctx context.Context) (migration.VM, []migration.Blocker, error) {
+	machine, blockers, err := m.mover.Preflight(ctx, m.vm, m.to, m.tuning.Options, true)
+
+	if err == nil && slices.ContainsFunc(blockers, func(b migration.Blocker) bool { return placement.OfRoom(b.Reason) }) {
+		m.to.Forget()
+		blockers, err = m.mover.PreflightTo(ctx, m.vm, machine, m.to, m.tuning.Options)
+	}
+
+	return machine, blockers, err
+}
+
+// reserveForCold makes the target keep room for a VM that is off.
+func (m *move) reserveForCold(ctx context.Context, machine migration.VM) (release func(), err error) {
+	if m.starts {
+		return m.mover.placement.ReserveArrival(ctx, m.vm, m.to, m.to.WithOverhead(machine.Facts.Memory, m.vm.Entry))
+	}
+
+	return m.mover.placement.ReserveArrival(ctx, m.vm, m.to, 0)
+}

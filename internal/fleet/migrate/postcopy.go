@@ -1,0 +1,25 @@
+package migrate
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
+)
+
+// postCopyBlocker is what keeps a guest from being moved to the host with the
+// options, as far as these ask for post-copy: QEMU there refuses from the beginning.
+func postCopyBlocker(ctx context.Context, h *inventory.Host, o migration.Options) []migration.Blocker {
+	if !*o.WithDefaults().AllowPostCopy || !h.RefusesPostCopy(ctx) {
+		return nil
+	}
+
+	return []migration.Blocker{{
+		Reason: migration.OptionsNotSupported, Status: status.False, Attribute: "migration_options.allow_post_copy",
+		Message: fmt.Sprintf("QEMU on host %q doesn't run as root, and the host's kernel doesn't allow it "+
+			"post-copy", h.Name),
+		Remedy: "Set the sysctl vm.unprivileged_userfaultfd = 1 there, choose another host, or set allow_post_copy = false.",
+	}}
+}

@@ -1,0 +1,90 @@
+package migrate
+
+import (
+	"context"
+	"fmt"
+	"maps"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
+)
+
+// EnsureDefined gives a running VM that has become transient a definition on
+// the host that it runs on, and returns the VM as it is then. A plain
+// "virsh migrate" and a "virsh undefine" both leave such a VM: it would be gone
+// once it is off. The lock of the VM must be held.
+func (mv *Mover) EnsureDefined(ctx context.Context, vm *inventory.VM) (*inventory.VM, error) {
+	if vm.Persistent || !vm.Active {
+		return vm, nil
+	}
+
+	xml, err := mv.redefinition(ctx, vm)
+	if err != nil {
+		return vm, err
+	}
+
+	mv.log.InfoContext(ctx, "defining a VM that had become transient", "name", vm.Name, "uuid", vm.UUID, "host", vm.Host)
+
+	if _, err := vm.On.Conn.DefineDomain(ctx, xml); err != nil {
+		return vm, fmt.Errorf("VM %q runs on host %q without a definition, and could not be defined: %w",
+			vm.Name, vm.Host, err)
+	}
+
+	now, err := mv.hosts.Refresh(ctx, vm)
+	if err != nil {
+		return vm, err
+	}
+
+	if !now.Persistent {
+		return now, vm.NotDefined()
+	}
+
+	return now, nil
+}
+
+// redefinition is the definition that a transient VM gets: the one that it left
+// behind, if that is proven to hold the change that is staged for its next
+// start, else the one of what runs.
+func (mv *Mover) redefinition(ctx context.Context, vm *inventory.VM) (string, error) {
+	if len(vm.Metadata.Staged) > 0 {
+		for _, name := range vm.StaleHosts {
+			d, err := mv.hosts.Host(name).Conn.Domain(ctx, vm.UUID)
+			if inventory.IsNotFound(err) {
+				continue
+			}
+
+			if err != nil {
+				return "", err
+			}
+
+			if xml, ok := stagedIn(inventory.NewEntry(*d).Parse(), vm.Metadata); ok {
+				return xml, nil
+			}
+		}
+	}
+
+	return vm.On.Conn.Redefinition(ctx, vm.UUID)
+}
+
+// stagedIn returns a definition, with the metadata of what runs, if it is the one
+// that a staged update wrote: of the same generation, with the same changes
+// waiting.
+func stagedIn(left inventory.ParsedDomain, m domain.Metadata) (string, bool) {
+	if left.Err != nil || left.Persistent == nil {
+		return "", false
+	}
+
+	wrote := left.Persistent.Metadata()
+	if wrote.Generation != m.Generation || !maps.Equal(wrote.Staged, m.Staged) {
+		return "", false
+	}
+
+	definition := left.Persistent.Clone()
+	if err := definition.SetMetadata(m); err != nil {
+		return "", false
+	}
+
+	xml, err := definition.XML()
+
+	return xml, err == nil
+}

@@ -1,0 +1,285 @@
+package placement
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
+)
+
+// ErrShared means that another VM that runs, or that its host starts when it
+// boots, has the same name or writes to the same disk.
+var ErrShared = errors.New("another VM has the same name or disk")
+
+// claim is what a VM that runs has for itself alone.
+type claim struct {
+	uuid, name, host string
+	disks            []domain.DiskUse
+}
+
+// claims says that the domain writes to its disks, or will without being asked.
+func claims(e *inventory.Entry) bool { return e.Active() || e.Autostart }
+
+// diskUses are the disks that the domain writes to: those of what runs, and of
+// what its host starts.
+func diskUses(e *inventory.Entry) []domain.DiskUse {
+	var uses []domain.DiskUse
+
+	p := e.Parse()
+	if p.Live != nil {
+		uses = append(uses, p.Live.DiskUses()...)
+	}
+
+	if p.Persistent != nil && (e.Autostart || p.Live == nil) {
+		uses = append(uses, p.Persistent.DiskUses()...)
+	}
+
+	return uses
+}
+
+// claimOf is what a VM has where it is.
+func claimOf(vm *inventory.VM, host string) claim {
+	return claim{uuid: vm.UUID, name: vm.Name, host: host, disks: diskUses(vm.Entry)}
+}
+
+// rivals returns an error that names every other VM of the fleet that would be on
+// one writable disk with this one, or has its name.
+func rivals(answers []inventory.Reply, c claim) error {
+	var all []error
+
+	for _, a := range answers {
+		if a.View == nil || a.Err != nil {
+			continue
+		}
+
+		for _, e := range a.View.Named(c.name) {
+			if e.UUID != c.uuid && claims(e) {
+				all = append(all, sameName(c, a.Host.Name, e))
+			}
+		}
+
+		for _, disk := range c.disks {
+			for _, e := range a.View.Having(disk) {
+				if e.UUID == c.uuid || !claims(e) {
+					continue
+				}
+
+				if other, ok := sharedWith(disk, e, c.host == a.Host.Name); ok {
+					all = append(all, sameDisk(c, disk, a.Host.Name, e, other))
+				}
+			}
+		}
+	}
+
+	return errors.Join(all...)
+}
+
+// sharedWith finds the disk of another VM that is the same one, unless both are
+// declared to be written by several VMs, or that one of them has below it: what is
+// below a disk has no writer, whatever is declared.
+func sharedWith(disk domain.DiskUse, e *inventory.Entry, sameHost bool) (domain.DiskUse, bool) {
+	for _, other := range diskUses(e) {
+		same := sameHost || disk.Shared || other.Shared
+		if (!disk.Shareable || !other.Shareable) && domain.SameDisk(disk.Source, other.Source, same) {
+			return other, true
+		}
+
+		isBelow := func(b domain.DiskSource) bool { return domain.SameDisk(b, disk.Source, same) }
+		hasBelow := func(b domain.DiskSource) bool { return domain.SameDisk(b, other.Source, same) }
+
+		if slices.ContainsFunc(other.Backing, isBelow) || slices.ContainsFunc(disk.Backing, hasBelow) {
+			return other, true
+		}
+	}
+
+	return domain.DiskUse{}, false
+}
+
+func sameName(c claim, host string, e *inventory.Entry) error {
+	return &inventory.Error{
+		VM: c.name, Host: host, Kind: ErrShared,
+		Detail: fmt.Sprintf("two VMs have this name: the one with UUID %s on host %q, and the one with UUID %s on "+
+			"host %q, which %s", c.uuid, c.host, e.UUID, host, claimReason(e)),
+		Remedy: "Find out which one is the right one. " + giveUp(host, e),
+	}
+}
+
+func sameDisk(c claim, disk domain.DiskUse, host string, e *inventory.Entry, other domain.DiskUse) error {
+	relation := "is also"
+	if !domain.SameDisk(disk.Source, other.Source, true) {
+		relation = "is in one backing chain with"
+	}
+
+	return &inventory.Error{
+		VM: c.name, Host: host, Kind: ErrShared,
+		Detail: fmt.Sprintf("its disk %q (%s) on host %q %s disk %q of VM %q (UUID %s) on host %q, which "+
+			"%s: two VMs that write to one disk destroy what is on it", disk.Key, disk.Source.Name(), c.host, relation,
+			other.Key, e.Name, e.UUID, host, claimReason(e)),
+		Remedy: "Find out whose disk it is. " + giveUp(host, e) + " If both are to write to it, make it shareable in both " +
+			"definitions.",
+	}
+}
+
+// claimReason says why a domain has a claim.
+func claimReason(e *inventory.Entry) string {
+	if e.Active() {
+		return "is running (" + e.State.String() + ")"
+	}
+
+	return "is started when that host boots"
+}
+
+// giveUp says how the other VM gives up its claim.
+func giveUp(host string, e *inventory.Entry) string {
+	return fmt.Sprintf("To end the claim of the other, run \"virsh autostart --disable %[1]s\" and "+
+		"\"virsh shutdown %[1]s\" on host %[2]q, or undefine it.", e.UUID, host)
+}
+
+// Alone returns an error (ErrShared) when another VM of the fleet that runs, or
+// that its host starts, has the VM's name or writes to one of its disks. It asks
+// no host that has answered lately. A VM that is not found is not judged.
+func (p *Planner) Alone(ctx context.Context, uuid string, d Desired) error {
+	answers, err := p.hosts.Snapshot(ctx)
+	if err != nil {
+		return err
+	}
+
+	for _, a := range answers {
+		if a.View == nil || a.View.Domains[uuid] == nil {
+			continue
+		}
+
+		e := a.View.Domains[uuid]
+		if e.Parse().Definition() == nil {
+			continue
+		}
+
+		c := claim{uuid: uuid, name: e.Name, host: a.Host.Name, disks: diskUses(e)}
+		c.disks = append(c.disks, d.newUses(c.disks)...)
+
+		if err := rivals(answers, c); err != nil {
+			return err
+		}
+	}
+
+	return nil
+}
+
+// ClaimBlockers are the VMs that keep a running VM from the target: they have its
+// name, or a disk that it writes to, as that host sees it.
+func (p *Planner) ClaimBlockers(ctx context.Context, vm *inventory.VM, to *inventory.Host) ([]migration.Blocker, error) {
+	if !vm.Active {
+		return nil, nil
+	}
+
+	answers, err := p.hosts.Snapshot(ctx)
+	if err != nil {
+		return nil, err
+	}
+
+	return rivalBlockers(answers, claimOf(vm, to.Name)), nil
+}
+
+// rivalBlockers says what rivals found as a blocker of a migration.
+func rivalBlockers(answers []inventory.Reply, c claim) []migration.Blocker {
+	err := rivals(answers, c)
+	if err == nil {
+		return nil
+	}
+
+	return []migration.Blocker{{
+		Reason: migration.NotAlone, Status: status.False, Attribute: "disks", Message: err.Error(),
+	}}
+}
+
+// notAlone is what keeps a new VM from being started on a host. own is the UUID
+// of the VM that it replaces or completes.
+func notAlone(answers []inventory.Reply, d Desired, own, host string) []inventory.Problem {
+	if !status.StartsOnCreate(d.Strategy()) {
+		return nil
+	}
+
+	c := claim{uuid: own, name: d.Spec.Name, host: host, disks: d.newUses(nil)}
+	if err := rivals(answers, c); err != nil {
+		return []inventory.Problem{{
+			Attribute: "disks", Summary: "Disk belongs to another virtual machine", Detail: err.Error(),
+		}}
+	}
+
+	return nil
+}
+
+// newUses are the disks that the wish adds to what a VM has.
+func (d Desired) newUses(have []domain.DiskUse) []domain.DiskUse {
+	var uses []domain.DiskUse
+
+	for _, key := range slices.Sorted(maps.Keys(d.Spec.Disks)) {
+		disk := d.Spec.Disks[key]
+		if path := d.Volumes[key]; strings.HasPrefix(path, "/") {
+			disk.Source = domain.DiskSource{File: path}
+		}
+
+		known := slices.ContainsFunc(have, func(h domain.DiskUse) bool {
+			return h.Key == key && domain.SameDisk(h.Source, disk.Source, true)
+		})
+		if known || disk.Device == "cdrom" || disk.ReadOnly != nil && *disk.ReadOnly || disk.Source.Name() == "" {
+			continue
+		}
+
+		uses = append(uses, domain.DiskUse{
+			Key: key, Source: disk.Source, Shared: slices.Contains(d.Metadata.SharedDisks, key),
+		})
+	}
+
+	return uses
+}
+
+// StartAlone starts a VM with a name and disks that no other one has. Two that
+// want one disk are started one after another, so that the second one is told.
+func (p *Planner) StartAlone(ctx context.Context, vm *inventory.VM, start func() error) error {
+	c := claimOf(vm, vm.Host)
+
+	names := []string{"starting/" + c.name}
+	for _, disk := range c.disks {
+		names = append(names, "disk/"+disk.Source.Name())
+	}
+
+	slices.Sort(names)
+
+	for _, name := range slices.Compact(names) {
+		unlock, err := p.mutexes.Lock(ctx, name)
+		if err != nil {
+			return err
+		}
+		defer unlock()
+	}
+
+	answers, err := p.hosts.Snapshot(ctx)
+	if err != nil {
+		return err
+	}
+
+	if err := rivals(answers, c); err != nil {
+		return err
+	}
+
+	if err := start(); err != nil {
+		return err
+	}
+
+	// Whoever waits for the same disk has to see it.
+	if d, err := vm.On.Conn.Domain(ctx, vm.UUID); err == nil {
+		vm.On.Remember(vm.UUID, d)
+	} else {
+		vm.On.Forget()
+	}
+
+	return nil
+}

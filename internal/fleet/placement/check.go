@@ -1,0 +1,224 @@
+package placement
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
+)
+
+// CheckCreate says what would keep the VM from being created, as far as it
+// can be told without touching a host. An error means that nobody could tell.
+func (p *Planner) CheckCreate(ctx context.Context, d Desired) ([]inventory.Problem, error) {
+	d.Planned = true
+
+	if p := p.CheckPin(d); p != nil {
+		return []inventory.Problem{*p}, nil
+	}
+
+	own := d.Replaces
+	existing, err := p.hosts.FindByName(ctx, d.Spec.Name)
+
+	switch {
+	case err == nil && Adoptable(existing, d):
+		own = existing.UUID
+	case err == nil && existing.UUID != d.Replaces:
+		return []inventory.Problem{NameTaken(existing)}, nil
+	case err != nil && errors.Is(err, inventory.ErrAmbiguous):
+		return []inventory.Problem{{Attribute: "name", Summary: "Name already taken", Detail: err.Error()}}, nil
+	case err != nil && !inventory.IsNotFound(err) && !errors.Is(err, inventory.ErrUnreachable):
+		return nil, err
+	}
+
+	document, problems := d.definable(nil)
+	if len(problems) > 0 {
+		return problems, nil
+	}
+
+	candidates, err := p.candidates(ctx, d)
+	if err != nil {
+		return nil, err
+	}
+
+	p.judgeFiles(ctx, candidates, d)
+
+	i, err := p.firstThatCan(ctx, candidates, document)
+	if err != nil {
+		return nil, err
+	}
+
+	if i >= 0 {
+		answers := make([]inventory.Reply, len(candidates))
+		for j, c := range candidates {
+			answers[j] = c.Reply
+		}
+
+		if problems := notAlone(answers, d, own, candidates[i].Host.Name); len(problems) > 0 {
+			return problems, nil
+		}
+
+		warnings, err := p.unchecked(ctx, d.Spec.Name)
+
+		return append(warnings, candidates[i].doubts...), err
+	}
+
+	if err := allSilent(d, candidates); err != nil {
+		return nil, err
+	}
+
+	return explain(d, candidates, inventory.Problem{
+		Summary: "No host can take the VM", Detail: fmt.Sprintf("VM %q can't be placed", d.Spec.Name),
+	}), nil
+}
+
+// firstThatCan finds the first candidate without a problem whose libvirt doesn't
+// refuse the definition either, or -1. What one refuses becomes its problem.
+func (p *Planner) firstThatCan(ctx context.Context, candidates []candidate, document string) (int, error) {
+	for i := range candidates {
+		c := &candidates[i]
+		if len(c.problems) > 0 {
+			continue
+		}
+
+		refused, err := tryDefinition(ctx, c.Host, document)
+		if err != nil {
+			return -1, err
+		}
+
+		if len(refused) == 0 {
+			return i, nil
+		}
+
+		c.problems = refused
+	}
+
+	return -1, nil
+}
+
+// unchecked warns of the hosts that can't be asked whether the name is taken.
+func (p *Planner) unchecked(ctx context.Context, name string) ([]inventory.Problem, error) {
+	answers, err := p.hosts.Snapshot(ctx)
+	if err != nil {
+		return nil, err
+	}
+
+	silent := inventory.SilentHosts(answers)
+	if len(silent) == 0 {
+		return nil, nil
+	}
+
+	return []inventory.Problem{{
+		Attribute: "name", Warning: true, Summary: "Name not checked on every host",
+		Detail: fmt.Sprintf("%[2]s didn't answer. Whether a VM named %[1]q exists there is unknown.",
+			name, inventory.QuoteList(silent)),
+		Remedy: "If there is one, neither can move to the other's host. A host that is off for good is left out with " +
+			"fenced = true.",
+	}}, nil
+}
+
+func (p *Planner) CheckPin(d Desired) *inventory.Problem {
+	pin := d.Metadata.Host
+	if pin == "" || p.hosts.Host(pin) != nil {
+		return nil
+	}
+
+	return &inventory.Problem{
+		Attribute: "host", Summary: "Unknown host",
+		Detail: fmt.Sprintf("Host %q is not in the provider's hosts. Configured are %s.", pin,
+			inventory.QuoteList(p.hosts.HostNames())),
+		Remedy: "Use one of the configured names, or add the host to the provider's hosts.",
+	}
+}
+
+// CheckUpdate says what would keep the change from working, as far as it can be
+// told without touching the host.
+func (p *Planner) CheckUpdate(
+	ctx context.Context, uuid string, last inventory.LastKnown, d Desired,
+) ([]inventory.Problem, error) {
+	d.Planned = true
+
+	if p := p.CheckPin(d); p != nil {
+		return []inventory.Problem{*p}, nil
+	}
+
+	vm, err := p.hosts.Find(ctx, uuid, last)
+	if err != nil {
+		return nil, err
+	}
+
+	if problems := CheckHanded(ctx, vm, d); len(problems) > 0 {
+		return problems, nil
+	}
+
+	var warnings []inventory.Problem
+
+	if d.Spec.Name != vm.Name {
+		other, err := p.hosts.FindByName(ctx, d.Spec.Name)
+		if err == nil && other.UUID != uuid {
+			return []inventory.Problem{NameTaken(other)}, nil
+		}
+
+		if warnings, err = p.unchecked(ctx, d.Spec.Name); err != nil {
+			return nil, err
+		}
+	}
+
+	if d.PowerAction(vm) == status.Start {
+		if err := VerifyStartable(vm); err != nil {
+			return nil, err
+		}
+
+		refused, err := p.admissionProblems(ctx, vm)
+		if err != nil {
+			return nil, err
+		}
+
+		warnings = append(warnings, refused...)
+	}
+
+	// What is new has to be where the VM is going to be.
+	a := inventory.Reply{Host: vm.On}
+	if pinned := p.hosts.Host(d.Metadata.Host); pinned != nil && !pinned.Config.Fenced {
+		a.Host = pinned
+	}
+
+	if a.Info, err = a.Host.Conn.Info(ctx); err != nil {
+		if a.Host != vm.On && errors.Is(err, inventory.ErrUnreachable) {
+			return nil, nil // That is for CheckMove to say.
+		}
+
+		return nil, err
+	}
+
+	document, problems := d.definable(vm)
+	if len(problems) > 0 {
+		return problems, nil
+	}
+
+	problems = append(fitsVersions(a, d.Spec), p.fitsSurroundings(ctx, a, d.Changed(vm))...)
+	problems = append(problems, fitsVariables(a, vm, d.Spec.Firmware)...)
+
+	missing, doubts := p.fitsFiles(ctx, a.Host, d.Changed(vm), d.runsOn(vm))
+	problems, warnings = append(problems, missing...), append(warnings, doubts...)
+
+	if len(problems) == 0 {
+		if problems, err = tryDefinition(ctx, a.Host, document); err != nil {
+			return nil, err
+		}
+	}
+
+	candidates := []candidate{{Reply: a, problems: problems}}
+
+	return append(warnings, explain(d, candidates, inventory.Problem{
+		Summary: "Host can't take the change", Detail: fmt.Sprintf("VM %q can't be changed", vm.Name),
+	})...), nil
+}
+
+// Adoptable says whether a VM is what an interrupted Create of this very
+// wish left behind.
+func Adoptable(vm *inventory.VM, d Desired) bool {
+	return vm.Metadata.Creating != nil && vm.Metadata.Creating.SpecHash == d.Hash() &&
+		(d.Metadata.Host == "" || d.Metadata.Host == vm.Host)
+}

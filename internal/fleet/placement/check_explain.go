@@ -1,0 +1,136 @@
+package placement
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
+)
+
+// allSilent is an error when no host that could take the VM answers: then
+// nothing is wrong with the VM.
+func allSilent(d Desired, candidates []candidate) error {
+	var silent []candidate
+
+	for _, c := range candidates {
+		switch {
+		case c.Fenced(), d.Metadata.Host != "" && c.Host.Name != d.Metadata.Host:
+		case c.Err == nil:
+			return nil
+		default:
+			silent = append(silent, c)
+		}
+	}
+
+	if len(silent) == 0 {
+		return nil
+	}
+
+	e := &inventory.Error{VM: d.Spec.Name, Kind: inventory.ErrUnreachable, Detail: "no host answers"}
+	if len(silent) == 1 {
+		e.Host, e.Err = silent[0].Host.Name, silent[0].Err
+		e.Detail = fmt.Sprintf("host %q does not answer", e.Host)
+
+		return e
+	}
+
+	slices.SortFunc(silent, func(a, b candidate) int { return inventory.ByHostName(a.Host, b.Host) })
+
+	errs := make([]error, len(silent))
+	for i, c := range silent {
+		errs[i] = c.Err
+	}
+
+	e.Err = errors.Join(errs...)
+
+	return e
+}
+
+func NameTaken(vm *inventory.VM) inventory.Problem {
+	return inventory.Problem{
+		Attribute: "name", Summary: "Name already taken",
+		Detail: fmt.Sprintf("A VM named %q exists already on host %q, with UUID %s.", vm.Name, vm.Host, vm.UUID),
+		Remedy: fmt.Sprintf("To manage that VM, import it: terraform import <address> %s\n"+
+			"Otherwise choose another name. If the new VM is to replace that one, leave create_before_destroy out of "+
+			"its lifecycle.", vm.UUID),
+	}
+}
+
+// explain turns what the hosts said into problems of the configuration: one per
+// attribute that no host can satisfy, naming each host's reason. What all of
+// them begin with is given.
+func explain(d Desired, candidates []candidate, like inventory.Problem) []inventory.Problem {
+	slices.SortFunc(candidates, func(a, b candidate) int { return inventory.ByHostName(a.Host, b.Host) })
+
+	var order []string
+
+	reasons := make(map[string][]string)
+
+	for _, c := range candidates {
+		if d.Metadata.Host != "" && c.Host.Name != d.Metadata.Host {
+			continue
+		}
+
+		for _, p := range c.problems {
+			if _, ok := reasons[p.Attribute]; !ok {
+				order = append(order, p.Attribute)
+			}
+
+			reasons[p.Attribute] = append(reasons[p.Attribute], fmt.Sprintf("  - host %q: %s", c.Host.Name, p.Detail))
+		}
+	}
+
+	problems := make([]inventory.Problem, 0, len(order))
+	for _, attribute := range order {
+		because := like.Detail
+		if attribute != "" {
+			because += " because of " + attribute
+		}
+
+		problems = append(problems, inventory.Problem{
+			Attribute: attribute, Summary: like.Summary,
+			Detail: because + ":\n" + strings.Join(reasons[attribute], "\n"),
+			Remedy: remedyFor(attribute),
+		})
+	}
+
+	return problems
+}
+
+func remedyFor(attribute string) string {
+	switch {
+	case attribute == "":
+		return "Change what it names, or use a host with another version of libvirt or QEMU."
+	case attribute == "memory.size":
+		return "Use a smaller memory.size, stop or move other VMs, or raise the host's memory_limit."
+	case attribute == "host":
+		return "Bring the host back, uncordon it, or choose another one."
+	case attribute == "machine_type" || attribute == "arch":
+		return "Use one that the host offers: \"virsh capabilities\" lists them."
+	case strings.HasPrefix(attribute, "cpu."):
+		return "Use fewer virtual CPUs, or a host or machine type that takes more."
+	case attribute == "placement.host_labels":
+		return "Give a host these labels in the provider's hosts, or ask for others."
+	case attribute == "placement.anti_affinity":
+		return "Add a host, move one of the VMs, or set required = false to avoid them only where possible."
+	case attribute == "type":
+		return `Use a type that the host offers; type = "qemu" runs anywhere, slowly.`
+	case strings.HasPrefix(attribute, "interfaces."):
+		return "Create and start it on the host, or use one that is there."
+	case strings.HasPrefix(attribute, "disks.") && strings.HasSuffix(attribute, ".volume"):
+		return "Create the volume on the host, or correct its path. If it was made without libvirt, " +
+			"\"virsh pool-refresh\" finds it."
+	case strings.HasPrefix(attribute, "disks.") && strings.HasSuffix(attribute, ".pool"):
+		return "Make the storage pool on the host (virtfleet_storage_pool), make room in it, or use another one."
+	case strings.HasPrefix(attribute, "disks.") && strings.HasSuffix(attribute, ".image"):
+		return "Have the virtfleet_image on the host, before the VM."
+	case strings.HasPrefix(attribute, "disks.") && strings.HasSuffix(attribute, ".size"):
+		return "Declare at least as much as the image has."
+	case strings.HasPrefix(attribute, "disks."), strings.HasPrefix(attribute, "kernel."):
+		return remedyOfFiles
+	default:
+		return ""
+	}
+}

@@ -1,0 +1,59 @@
+package placement
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
+)
+
+// fitsInterface checks what an interface needs of its host besides a network:
+// what libvirt would accept in a definition, and refuse when the VM starts.
+func fitsInterface(ctx context.Context, a inventory.Reply, key string, i domain.Interface) []inventory.Problem {
+	var problems []inventory.Problem
+
+	lacks := func(attribute, format string, arguments ...any) {
+		problems = append(problems, inventory.Problem{
+			Attribute: "interfaces." + key + "." + attribute, Detail: fmt.Sprintf(format, arguments...),
+		})
+	}
+
+	if i.Bridge != "" {
+		if exists, known, err := a.Host.Conn.BridgeExists(ctx, i.Bridge); err == nil && known && !exists {
+			lacks("bridge", "it has no bridge %q", i.Bridge)
+		}
+	}
+
+	if i.Direct != "" {
+		if exists, known, err := a.Host.Conn.BridgeExists(ctx, i.Direct); err == nil && known && !exists {
+			lacks("direct", "it has no network device %q", i.Direct)
+		}
+	}
+
+	if filter := i.Facts["filter.name"]; filter != "" {
+		if _, err := a.Host.Conn.NWFilter(ctx, filter); inventory.IsNotFound(err) {
+			lacks("filter.name", "it has no network filter %q", filter)
+		}
+	}
+
+	if i.Facts["vlan.tags"] != "" && i.Facts["virtual_port.type"] == "" && a.Info.Driver == "QEMU" &&
+		i.Bridge != "" && !a.Info.LibvirtVersion.AtLeast(11, 0, 0) {
+		lacks("vlan", "VLAN tags of an interface with bridge need libvirt 11.0.0 or an Open vSwitch "+
+			"(virtual_port), it has %s", a.Info.LibvirtVersion)
+	}
+
+	if i.VDPA != "" && a.Info.Driver == "QEMU" && !a.Info.LibvirtVersion.AtLeast(6, 9, 0) {
+		lacks("vdpa", "vDPA needs libvirt 6.9.0, it has %s", a.Info.LibvirtVersion)
+	}
+
+	return problems
+}
+
+// asksHost says that an interface is to have what its host may lack.
+func asksHost(is, want domain.Interface) bool {
+	changed := func(fact string) bool { return want.Facts[fact] != "" && want.Facts[fact] != is.Facts[fact] }
+
+	return is.Network != want.Network || is.Bridge != want.Bridge || is.Direct != want.Direct || is.VDPA != want.VDPA ||
+		changed("filter.name") || changed("vlan.tags")
+}

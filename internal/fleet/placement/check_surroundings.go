@@ -1,0 +1,138 @@
+package placement
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
+)
+
+// Changed leaves of the wish only the disks and interfaces whose source is new:
+// a VM that runs on a network which was removed since is no reason to
+// refuse more memory.
+func (d Desired) Changed(vm *inventory.VM) Desired {
+	have := vm.DeclaredSpec()
+
+	d.Spec.Facts = changedFacts(d.Spec, have)
+
+	d.Spec.Interfaces = maps.Clone(d.Spec.Interfaces)
+	for key, want := range d.Spec.Interfaces {
+		if is, ok := have.Interfaces[key]; ok && !asksHost(is, want) {
+			delete(d.Spec.Interfaces, key)
+		}
+	}
+
+	d.Volumes = maps.Clone(d.Volumes)
+	for key, id := range d.Volumes {
+		is, ok := have.Disks[key]
+		path := id
+
+		if ref := VolumeRef(id); ref != nil && ref.Pool != "" {
+			path = d.Spec.Disks[key].Source.File + d.Spec.Disks[key].Source.Block
+		}
+
+		if ok && (is.Source.File == path || is.Source.Block == path) {
+			delete(d.Volumes, key)
+		}
+	}
+
+	made := RenamedOwnDisks(vm.Metadata.OwnDisks, d.OwnDisks)
+	d.OwnDisks = maps.Clone(d.OwnDisks)
+
+	for key := range d.OwnDisks {
+		_, there := made[key]
+		if _, handed := d.Handed[key]; there || handed {
+			delete(d.OwnDisks, key)
+		}
+	}
+
+	d.Files = d.newFiles(vm)
+
+	return d
+}
+
+// fitsSurroundings checks that the networks, bridges and volumes are there.
+func (p *Planner) fitsSurroundings(ctx context.Context, a inventory.Reply, d Desired) []inventory.Problem {
+	problems := append(fitsNetworks(ctx, a, d), fitsOwnDisks(ctx, a, d)...)
+	problems = append(problems, fitsDevices(ctx, a, d.Spec, p.defaultType)...)
+	problems = append(problems, fitsParts(a, d)...)
+
+	for _, key := range slices.Sorted(maps.Keys(d.Volumes)) {
+		path := d.Volumes[key]
+
+		_, err := ExistingVolume(ctx, a.Host, path)
+		if err == nil {
+			continue
+		}
+
+		p := inventory.Problem{Attribute: "disks." + key + ".volume", Detail: fmt.Sprintf("reading volume %q: %v", path, err)}
+		if inventory.IsNotFound(err) {
+			p.Detail = fmt.Sprintf("it has no volume %q in an active storage pool", path)
+		}
+
+		problems = append(problems, p)
+	}
+
+	return problems
+}
+
+func fitsNetworks(ctx context.Context, a inventory.Reply, d Desired) []inventory.Problem {
+	var (
+		problems []inventory.Problem
+		networks []libvirt.Network
+		err      error
+		asked    bool
+	)
+
+	for _, key := range slices.Sorted(maps.Keys(d.Spec.Interfaces)) {
+		i := d.Spec.Interfaces[key]
+
+		if i.Network != "" {
+			if !asked {
+				networks, err = a.Host.Conn.Networks(ctx)
+				asked = true
+			}
+
+			if why := networkMissing(networks, err, i.Network); why != "" {
+				problems = append(problems, inventory.Problem{Attribute: "interfaces." + key + ".network", Detail: why})
+			}
+		}
+
+		problems = append(problems, fitsInterface(ctx, a, key, i)...)
+	}
+
+	return problems
+}
+
+func networkMissing(networks []libvirt.Network, err error, name string) string {
+	if err != nil {
+		return fmt.Sprintf("its networks can't be read: %v", err)
+	}
+
+	var names []string
+
+	for _, n := range networks {
+		if n.Name != name {
+			names = append(names, n.Name)
+
+			continue
+		}
+
+		if !n.Active {
+			return fmt.Sprintf("its network %q is not started", name)
+		}
+
+		return ""
+	}
+
+	if len(names) == 0 {
+		return fmt.Sprintf("it has no network %q, nor any other", name)
+	}
+
+	slices.Sort(names)
+
+	return fmt.Sprintf("it has no network %q, only %s", name, inventory.QuoteList(names))
+}

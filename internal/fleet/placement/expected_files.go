@@ -1,0 +1,151 @@
+package placement
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"path"
+	"slices"
+	"sync"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
+)
+
+// ReserveFiles makes the target keep room for files that are copied there with the VM,
+// until release is called, unless those that are on their way there need it.
+func (p *Planner) ReserveFiles(
+	ctx context.Context, vm *inventory.VM, to *inventory.Host, files map[string]uint64,
+) (release func(), err error) {
+	unlock, err := p.reservations.filing.Lock(ctx, to.Name)
+	if err != nil {
+		return nil, err
+	}
+	defer unlock()
+
+	blockers, err := p.FileBlockers(ctx, to, vm.Name, files)
+	if err != nil {
+		return nil, err
+	}
+
+	if len(blockers) > 0 {
+		return nil, &inventory.Error{VM: vm.Name, Host: vm.Host, Err: &migration.BlockedError{Blockers: blockers}}
+	}
+
+	p.reservations.expect(to.Name, vm.Name, files)
+
+	return sync.OnceFunc(func() { p.reservations.expect(to.Name, vm.Name, nil) }), nil
+}
+
+// expect notes the files that are on their way to a host with a VM; nil ends
+// that.
+func (r *reservations) expect(host, name string, files map[string]uint64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+
+	if files == nil {
+		delete(r.files[host], name)
+
+		return
+	}
+
+	if r.files == nil {
+		r.files = map[string]map[string]map[string]uint64{}
+	}
+
+	if r.files[host] == nil {
+		r.files[host] = map[string]map[string]uint64{}
+	}
+
+	r.files[host][name] = files
+}
+
+// ExpectsFiles says that other VMs are on their way to the host with files.
+func (p *Planner) ExpectsFiles(h *inventory.Host, name string) bool {
+	p.reservations.mu.Lock()
+	defer p.reservations.mu.Unlock()
+
+	others := len(p.reservations.files[h.Name])
+	if _, me := p.reservations.files[h.Name][name]; me {
+		others--
+	}
+
+	return others > 0
+}
+
+// FileBlockers are the directories of the host without room for files beside those
+// that are on their way there with other VMs than the one of that name.
+func (p *Planner) FileBlockers(
+	ctx context.Context, h *inventory.Host, name string, files map[string]uint64,
+) ([]migration.Blocker, error) {
+	var blockers []migration.Blocker
+
+	needs := ByDirectory(files)
+	for _, dir := range slices.Sorted(maps.Keys(needs)) {
+		left, known, err := p.RoomIn(ctx, h, dir, name)
+		if err != nil {
+			return nil, err
+		}
+
+		if known && left < needs[dir] {
+			blockers = append(blockers, migration.Blocker{
+				Reason: migration.InsufficientStorage, Status: status.False, Attribute: "disks",
+				Message: fmt.Sprintf("the disks need at least %s in %s on host %q, where %s are free, not counting disks that "+
+					"are being copied there", inventory.BytesText(needs[dir]), dir, h.Name, inventory.BytesText(left)),
+				Remedy: "Free space there, or choose another host.",
+			})
+		}
+	}
+
+	return blockers, nil
+}
+
+// RoomIn is what a directory of the host has left beside the files that are on
+// their way there with other VMs than the one of that name. It isn't known of
+// one without a storage pool.
+func (p *Planner) RoomIn(ctx context.Context, h *inventory.Host, dir, name string) (left uint64, known bool, err error) {
+	left, err = h.Conn.Room(ctx, dir)
+	if inventory.IsNotFound(err) {
+		return 0, false, nil
+	}
+
+	if err != nil {
+		return 0, false, err
+	}
+
+	p.reservations.mu.Lock()
+	others := maps.Clone(p.reservations.files[h.Name])
+	p.reservations.mu.Unlock()
+	delete(others, name)
+
+	for _, theirs := range others {
+		for file, bytes := range theirs {
+			if path.Dir(file) != dir {
+				continue
+			}
+
+			// What has arrived counts in what the storage pool has left.
+			v, err := h.Conn.VolumeByPath(ctx, file)
+			if err == nil {
+				bytes -= min(bytes, v.AllocationBytes)
+			} else if !inventory.IsNotFound(err) {
+				return 0, false, err
+			}
+
+			left -= min(left, bytes)
+		}
+	}
+
+	return left, true, nil
+}
+
+// ByDirectory sums up what files take.
+func ByDirectory(files map[string]uint64) map[string]uint64 {
+	sums := map[string]uint64{}
+	for file, bytes := range files {
+		sums[path.Dir(file)] += bytes
+	}
+
+	return sums
+}

@@ -1,0 +1,89 @@
+package placement
+
+import (
+	"testing"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
+)
+
+// Law 16: what a host's versions lack is a problem of the plan, and names the
+// version that has it.
+func TestGates_nameTheVersionThatHasIt(t *testing.T) {
+	t.Parallel()
+
+	efi, secure := "efi", true
+	spec := domain.Spec{Firmware: domain.Firmware{Type: &efi, SecureBoot: &secure}}
+
+	host := func(libvirtMinor int) inventory.Reply {
+		return inventory.Reply{Info: &libvirt.HostInfo{
+			Driver: "QEMU",
+			LibvirtVersion: libvirt.Version{
+				Major: 7,
+				Minor: libvirtMinor,
+			},
+			HypervisorVersion: libvirt.Version{Major: 7, Minor: 2},
+		}}
+	}
+
+	if problems := fitsVersions(host(2), spec); len(problems) != 0 {
+		t.Errorf("libvirt 7.2 lacks %v", problems)
+	}
+
+	problems := fitsVersions(host(0), spec)
+	if len(problems) != 1 || problems[0].Attribute != "firmware.secure_boot" {
+		t.Fatalf("libvirt 7.0 lacks %v, want firmware.secure_boot", problems)
+	}
+
+	want := "choosing firmware by its secure boot feature needs libvirt 7.2.0, it has 7.0.0"
+	if problems[0].Detail != want {
+		t.Errorf("%q, want %q", problems[0].Detail, want)
+	}
+}
+
+// Variables of another firmware can't be left behind by a host that can't make
+// new ones.
+func TestGates_firmwareVariables(t *testing.T) {
+	t.Parallel()
+
+	efi, bios, secure := "efi", "bios", true
+	want := domain.Firmware{Type: &efi, SecureBoot: &secure}
+
+	for _, tt := range []struct {
+		have     string
+		minor    int
+		problems int
+	}{{efi, 0, 1}, {efi, 1, 0}, {bios, 0, 0}} {
+		vm := &inventory.VM{PersistentSpec: &domain.Spec{Firmware: domain.Firmware{Type: &tt.have}}}
+		a := inventory.Reply{Info: &libvirt.HostInfo{
+			Driver:         "QEMU",
+			LibvirtVersion: libvirt.Version{Major: 8, Minor: tt.minor},
+		}}
+
+		if problems := fitsVariables(a, vm, want); len(problems) != tt.problems {
+			t.Errorf("from %s with libvirt 8.%d: %v", tt.have, tt.minor, problems)
+		}
+	}
+}
+
+// A machine type says itself which QEMU has it.
+func TestGates_machineTypeOfALaterQEMU(t *testing.T) {
+	t.Parallel()
+
+	a := inventory.Reply{Info: &libvirt.HostInfo{
+		Driver:            "QEMU",
+		HypervisorVersion: libvirt.Version{Major: 7, Minor: 2, Micro: 22},
+	}}
+
+	for machine, want := range map[string]string{
+		"pc-q35-9.0":  `it does not know machine type "pc-q35-9.0" for x86_64: that needs QEMU 9.0.0, it has 7.2.22`,
+		"pc-i440fx-7": `it does not know machine type "pc-i440fx-7" for x86_64`,
+		"pc-q35-1.0":  `it does not know machine type "pc-q35-1.0" for x86_64`, // QEMU has given it up.
+		"q36":         `it does not know machine type "q36" for x86_64`,
+	} {
+		if p := lacksMachine(a, machine, "x86_64"); p.Detail != want || p.Attribute != "machine_type" {
+			t.Errorf("%s: %q, want %q", p.Attribute, p.Detail, want)
+		}
+	}
+}

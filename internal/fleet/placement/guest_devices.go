@@ -1,0 +1,90 @@
+package placement
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
+)
+
+// fitsDevices checks that the host's libvirt and QEMU have the values that
+// attributes of devices are declared with: what libvirt would refuse when the VM
+// is defined, or started.
+func fitsDevices(ctx context.Context, a inventory.Reply, s domain.Spec, defaultType string) []inventory.Problem {
+	if a.Info.Driver != "QEMU" {
+		return nil
+	}
+
+	var problems []inventory.Problem
+
+	declared := s.Attributes()
+	for _, path := range slices.Sorted(maps.Keys(declared)) {
+		problems = append(problems, fitsSince(a, path, declared[path])...)
+	}
+
+	demands := s.Facts.Demands()
+	if len(demands) == 0 {
+		return problems
+	}
+
+	arch := cmp.Or(s.Arch, a.Info.Arch)
+
+	devices, err := a.Host.Conn.GuestDevices(ctx, arch, a.TypeFor(s, defaultType),
+		cmp.Or(s.Machine, domain.DefaultMachine(arch)))
+	if err != nil {
+		return problems // What it can do is then for libvirt to say, when the VM is defined.
+	}
+
+	for _, d := range demands {
+		if has, known := devices.Has(d.Device, d.Enum, d.Value); known && !has {
+			problems = append(problems, inventory.Problem{Attribute: d.Path, Detail: "it " + d.Missing()})
+		}
+	}
+
+	return problems
+}
+
+// fitsParts checks that the host has the CPUs, NUMA nodes and huge pages that the
+// VM is bound to.
+func fitsParts(a inventory.Reply, d Desired) []inventory.Problem {
+	memory := d.memory()
+	if d.Strategy() == status.Halted {
+		memory = 0 // The pages can come before it starts.
+	}
+
+	var problems []inventory.Problem
+	for _, p := range d.Spec.Facts.Lacking(migration.HostParts(a.Info), memory) {
+		problems = append(problems, inventory.Problem{Attribute: p.Path, Detail: "it " + p.Message})
+	}
+
+	return problems
+}
+
+// fitsSince checks that the host's libvirt is new enough for an attribute.
+func fitsSince(a inventory.Reply, path string, attribute domain.Attribute) []inventory.Problem {
+	var need libvirt.Version
+
+	if n, _ := fmt.Sscanf(attribute.Since, "%d.%d.%d", &need.Major, &need.Minor, &need.Micro); n < 3 ||
+		a.Info.LibvirtVersion.AtLeast(need.Major, need.Minor, need.Micro) {
+		return nil
+	}
+
+	return []inventory.Problem{{
+		Attribute: path, Detail: fmt.Sprintf("%s needs libvirt %s, it has %s", path, need, a.Info.LibvirtVersion),
+	}}
+}
+
+// changedFacts leaves out what is declared as it is, and completes new devices.
+func changedFacts(want domain.Spec, have *domain.Spec) domain.Facts {
+	changed := maps.Clone(want.Facts.Complete(have.Facts, cmp.Or(want.Arch, have.Arch)))
+	maps.DeleteFunc(changed, func(path, value string) bool { return have.Facts[path] == value })
+
+	return changed
+}

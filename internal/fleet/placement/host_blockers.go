@@ -1,0 +1,48 @@
+package placement
+
+import (
+	"fmt"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/policy"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
+)
+
+// UnansweredBlocker says that a host could not be asked whether it can take a
+// VM.
+func UnansweredBlocker(h *inventory.Host, err error) migration.Blocker {
+	return migration.Blocker{
+		Reason: migration.HostNotAvailable, Status: status.False, Attribute: "host",
+		Message: fmt.Sprintf("host %q does not answer: %v", h.Name, inventory.WithoutHost(err)),
+		Remedy:  "Bring the host back, or choose another one.",
+	}
+}
+
+// UnscheduledBlocker says that nothing is placed on the host unless it is named.
+func UnscheduledBlocker(h *inventory.Host) []migration.Blocker {
+	if !h.Config.Unschedulable {
+		return nil
+	}
+
+	return []migration.Blocker{{
+		Reason: migration.HostNotSchedulable, Status: status.False, Attribute: "host",
+		Message: fmt.Sprintf("host %q accepts only VMs that name it (schedulable = false)", h.Name),
+		Remedy:  "Name the host as the target, or make it schedulable.",
+	}}
+}
+
+// LabelBlocker says that the host lacks labels that the VM's placement asks
+// for. It is a doubt in a plan that names the host: the same apply may change them.
+func LabelBlocker(vm *inventory.VM, h *inventory.Host, certainty status.ConditionStatus) []migration.Blocker {
+	if policy.HasLabels(h.Config.Labels, vm.Metadata.HostLabels) {
+		return nil
+	}
+
+	return []migration.Blocker{{
+		Reason: migration.HostLabelsMismatch, Status: certainty, Attribute: "host",
+		Message: fmt.Sprintf("host %q lacks labels that the VM's placement requires (%s)", h.Name,
+			labelText(vm.Metadata.HostLabels)),
+		Remedy: "Choose another host, or change the host's labels or placement.host_labels.",
+	}}
+}

@@ -1,0 +1,150 @@
+package placement
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"path"
+	"slices"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
+)
+
+// Disks of a VM that are described in another form from now on, as a volume or as
+// a disk of its own, stay what they are. They have to be what that form says.
+
+// CheckHanded says which of them are not.
+func CheckHanded(ctx context.Context, vm *inventory.VM, d Desired) []inventory.Problem {
+	var problems []inventory.Problem
+
+	has := vm.DeclaredSpec().Disks
+
+	for _, key := range slices.Sorted(maps.Keys(d.Handed)) {
+		at := d.Handed[key]
+
+		attribute, why := handedMisfit(ctx, vm.On, d, key)
+		if is := has[key].Source.Name(); is != at {
+			attribute, why = "disks."+key, fmt.Sprintf("the VM has %s by now", is)
+		}
+
+		if why != "" {
+			problems = append(problems, inventory.Problem{
+				Attribute: attribute, Summary: "Disk is not what is declared",
+				Detail: fmt.Sprintf("Disk %q of VM %q is %s on host %q, and it is declared in another form than before: %s.",
+					key, vm.Name, at, vm.Host, why),
+				Remedy: "Declare the disk as it is. Declare another disk under another key.",
+			})
+		}
+	}
+
+	return problems
+}
+
+// handedMisfit says why the file of a disk is not the volume, or the own disk,
+// that is declared, "" if it is.
+func handedMisfit(ctx context.Context, h *inventory.Host, d Desired, key string) (attribute, why string) {
+	of := func(name string) string { return OwnDiskAttribute(key, name) }
+
+	own, isOwn := d.OwnDisks[key]
+	if !isOwn {
+		_, why := fileVolume(ctx, h, VolumeRef(d.Volumes[key]).Pool, d.Handed[key], d.Planned)
+
+		return of("volume"), why
+	}
+
+	v, why := fileVolume(ctx, h, own.Pool, d.Handed[key], d.Planned)
+	if v == nil {
+		return of("pool"), why
+	}
+
+	base, err := imagePath(ctx, h, own)
+	if own.Image == "" && d.Incomplete {
+		base = v.Backing // The image isn't known yet.
+	}
+
+	switch {
+	case err != nil:
+		return of("image"), fmt.Sprintf("image %q can't be read: %v", own.Image, err)
+	case v.Backing != base && base == "":
+		return of("image"), fmt.Sprintf("it is an overlay of %s, which image has to name", v.Backing)
+	case v.Backing != base:
+		return of("image"), fmt.Sprintf("it is based on %q, and image %q is %s", v.Backing, own.Image, base)
+	case own.Bytes > 0 && own.Bytes < v.CapacityBytes:
+		return of("size"), fmt.Sprintf("it has %s, and disks never shrink", inventory.BytesText(v.CapacityBytes))
+	default:
+		return "", ""
+	}
+}
+
+// fileVolume is the volume of a storage pool that a file is, and why there is none.
+// The pool may come with the same apply, if that is planned.
+func fileVolume(
+	ctx context.Context, h *inventory.Host, pool, at string, planned bool,
+) (v *libvirt.Volume, why string) {
+	p, err := h.Conn.StoragePool(ctx, pool)
+
+	switch {
+	case inventory.IsNotFound(err), errors.Is(err, libvirt.ErrNoPool):
+		if planned {
+			return nil, ""
+		}
+
+		return nil, fmt.Sprintf("the host has no storage pool %q", pool)
+	case err != nil:
+		return nil, fmt.Sprintf("storage pool %q can't be read: %v", pool, err)
+	case !p.Active:
+		return nil, fmt.Sprintf("storage pool %q is not active", pool)
+	case UnfitPool(p) != "":
+		return nil, UnfitPool(p)
+	}
+
+	v, err = h.Conn.PoolVolume(ctx, pool, path.Base(at))
+
+	switch {
+	case inventory.IsNotFound(err):
+		return nil, fmt.Sprintf("storage pool %q has no volume of that name, as far as it was refreshed", pool)
+	case err != nil:
+		return nil, fmt.Sprintf("storage pool %q can't be read: %v", pool, err)
+	case v.Path != at:
+		return nil, fmt.Sprintf("volume %s/%s is %s", pool, v.Name, v.Path)
+	default:
+		return v, ""
+	}
+}
+
+// imagePath is where the image is that an own disk is an overlay of, "" if it is
+// none.
+func imagePath(ctx context.Context, h *inventory.Host, o domain.OwnDisk) (string, error) {
+	image := VolumeRef(o.Image)
+	if image == nil || !o.Based() {
+		return "", nil
+	}
+
+	v, err := h.Conn.PoolVolume(ctx, image.Pool, image.Name)
+	if err != nil {
+		return "", err
+	}
+
+	return v.Path, nil
+}
+
+// Adopted is the record of a disk that the VM has already and that is its own from
+// now on. It grows from what it has.
+func Adopted(
+	ctx context.Context, h *inventory.Host, hostUUID, at string, want domain.OwnDisk,
+) (domain.OwnDisk, error) {
+	v, err := h.Conn.PoolVolume(ctx, want.Pool, path.Base(at))
+	if err != nil {
+		return domain.OwnDisk{}, err
+	}
+
+	want.Volume, want.Path, want.HostUUID = v.Name, v.Path, hostUUID
+	if want.Bytes > 0 {
+		want.Bytes = v.CapacityBytes
+	}
+
+	return want, nil
+}

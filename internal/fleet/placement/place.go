@@ -1,0 +1,313 @@
+package placement
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/eviction"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/policy"
+)
+
+// ErrNoHost means that no host can take the VM.
+var ErrNoHost = errors.New("no host can take the VM")
+
+// candidate is one host that was considered for a VM.
+type candidate struct {
+	inventory.Reply
+
+	problems []inventory.Problem // why it can't take the VM; empty: it can
+	doubts   []inventory.Problem // what may not be right there, for warnings
+	free     uint64              // bytes that may still be committed
+	resting  uint64              // bytes that VMs which are off would need there
+	crowded  bool                // it has VMs that this one would rather avoid
+}
+
+// Place chooses a host for a new VM and reserves its memory there. The
+// reservation is held against other runs too, until defined is called, which
+// must be after the host has the VM's definition. Until release, which does
+// that as well, no drain of this run begins to empty the host.
+func (p *Planner) Place(ctx context.Context, d Desired) (_ *inventory.Host, defined, release func(), _ error) {
+	for tried := map[string]bool{}; ; {
+		h, err := p.choose(ctx, d, tried)
+		if err != nil {
+			return nil, nil, nil, err
+		}
+
+		arrived, err := p.beginArrival(ctx, h)
+		if err != nil {
+			return nil, nil, nil, err
+		}
+
+		defined, err := p.placeOn(ctx, h, d)
+		if defined != nil {
+			return h, defined, func() { defined(); arrived() }, nil
+		}
+
+		arrived()
+
+		if err != nil {
+			return nil, nil, nil, err
+		}
+
+		tried[h.Name] = true
+	}
+}
+
+// placeOn reserves room on the host; it returns nil if the VM does not fit there.
+func (p *Planner) placeOn(ctx context.Context, h *inventory.Host, d Desired) (release func(), _ error) {
+	unlock, err := p.lockPlacing(ctx, h)
+	if err != nil {
+		return nil, err
+	}
+
+	// With the lock in hand the host's answer can't be outrun by another
+	// run; if it no longer fits, look elsewhere.
+	fits, err := p.reserve(ctx, h, d)
+	if err != nil || !fits {
+		unlock()
+
+		return nil, err
+	}
+
+	return sync.OnceFunc(func() {
+		p.giveBack(h, d.Spec.Name)
+		unlock()
+	}), nil
+}
+
+// choose returns the best host that was not tried yet.
+func (p *Planner) choose(ctx context.Context, d Desired, tried map[string]bool) (*inventory.Host, error) {
+	candidates, err := p.candidates(ctx, d)
+	if err != nil {
+		return nil, err
+	}
+
+	if d.Metadata.Host == "" { // Where there is no choice, the start of the VM tells of everything.
+		p.judgeFiles(ctx, candidates, d)
+	}
+
+	for _, c := range candidates {
+		if len(c.problems) == 0 && !tried[c.Host.Name] {
+			return c.Host, nil
+		}
+	}
+
+	return nil, noHost(d, candidates)
+}
+
+func (p *Planner) reserve(ctx context.Context, h *inventory.Host, d Desired) (bool, error) {
+	candidates, err := p.candidates(ctx, d)
+	if err != nil {
+		return false, err
+	}
+
+	c := candidates[slices.IndexFunc(candidates, func(c candidate) bool { return c.Host == h })]
+	if len(c.problems) > 0 {
+		return false, nil
+	}
+
+	refused, err := p.take(ctx, h, d.Spec.Name, reservationFor(d.Stamp(), d.memoryOn(h)))
+
+	return len(refused) == 0, err
+}
+
+// candidates judges every host for a new VM: those that fit first, the
+// ones with the most free memory before the others, then by name.
+func (p *Planner) candidates(ctx context.Context, d Desired) ([]candidate, error) {
+	answers, err := p.hosts.Snapshot(ctx)
+	if err != nil {
+		return nil, err
+	}
+
+	all := make([]candidate, len(answers))
+
+	var wg sync.WaitGroup
+	for i, a := range answers {
+		wg.Go(func() { all[i] = p.judge(ctx, a, d) })
+	}
+
+	wg.Wait()
+	sortCandidates(all)
+
+	return all, nil
+}
+
+func sortCandidates(all []candidate) {
+	slices.SortStableFunc(all, func(a, b candidate) int {
+		return cmp.Or(
+			cmp.Compare(min(len(a.problems), 1), min(len(b.problems), 1)),
+			cmp.Compare(len(a.doubts), len(b.doubts)),
+			compareBool(a.crowded, b.crowded),
+			// What is off now is likely to run one day: what it would leave counts, even if that is less than nothing.
+			-cmp.Compare(int64(a.free)-int64(a.resting), int64(b.free)-int64(b.resting)), //nolint:gosec // below 8 EiB
+			-cmp.Compare(a.free, b.free),
+		)
+	})
+}
+
+// judge says whether one host can take the VM, and why not.
+func (p *Planner) judge(ctx context.Context, a inventory.Reply, d Desired) candidate {
+	c := candidate{Reply: a}
+	if a.Info != nil {
+		d.Spec.Facts = d.Spec.Facts.Complete(nil, cmp.Or(d.Spec.Arch, a.Info.Arch))
+	}
+
+	pinned := d.Metadata.Host != ""
+
+	switch {
+	case pinned && a.Host.Name != d.Metadata.Host:
+		c.refuse("host", "the VM is pinned to host %q", d.Metadata.Host)
+
+		return c
+	case a.Fenced():
+		c.refuse("host", "it is fenced")
+
+		return c
+	case a.Err != nil:
+		c.refuse("host", "it does not answer: %v", inventory.WithoutHost(a.Err))
+
+		return c
+	case !pinned && a.Host.Config.Unschedulable:
+		c.refuse("host", "it is not schedulable")
+	case !pinned && !policy.HasLabels(a.Host.Config.Labels, d.Placement.HostLabels):
+		c.refuse("placement.host_labels", "it has not all of the labels %s", labelText(d.Placement.HostLabels))
+	}
+
+	c.judgeCordon(ctx)
+	c.problems = append(c.problems, fitsHypervisor(a, d.Spec, p.defaultType)...)
+	c.problems = append(c.problems, fitsVersions(a, d.Spec)...)
+	c.judgeMemory(p, d)
+	c.judgeAffinity(p, d)
+	c.problems = append(c.problems, p.fitsSurroundings(ctx, a, d)...)
+
+	return c
+}
+
+func (c *candidate) refuse(attribute, format string, args ...any) {
+	c.problems = append(c.problems, inventory.Problem{Attribute: attribute, Detail: fmt.Sprintf(format, args...)})
+}
+
+func (c *candidate) judgeMemory(p *Planner, d Desired) {
+	p.reservations.mu.Lock()
+	c.free = p.free(c.Reply, d.Replaces)
+	p.reservations.mu.Unlock()
+
+	c.resting = c.RestingMemory(d.Replaces)
+
+	if wanted := d.memoryOn(c.Host); wanted > c.free {
+		c.refuse("memory.size", "it needs %s of memory, including QEMU's own; %s of %s are free",
+			inventory.BytesText(wanted), inventory.BytesText(c.free), inventory.BytesText(c.MemoryLimit()))
+	}
+}
+
+func (c *candidate) judgeAffinity(p *Planner, d Desired) {
+	p.reservations.mu.Lock()
+	defer p.reservations.mu.Unlock()
+
+	me := eviction.Neighbour{Name: d.Spec.Name}
+
+	if away := d.Placement.AntiAffinity; away != nil {
+		me.Avoids = away.Labels
+		other := p.conflict(c.Reply, me, d.Replaces)
+		c.crowded = other != ""
+
+		if c.crowded && away.Required {
+			c.refuse("placement.anti_affinity", "it has VM %q with the labels %s", other, labelText(away.Labels))
+		}
+	}
+
+	me.Labels, me.Avoids = d.Metadata.Labels, nil
+	if other := p.conflict(c.Reply, me, d.Replaces); other != "" {
+		c.refuse("labels", "it has VM %q, which must not share a host with one that has the labels %s", other,
+			labelText(me.Labels))
+	}
+}
+
+// fitsHypervisor checks what the host's hypervisor can run.
+func fitsHypervisor(a inventory.Reply, s domain.Spec, defaultType string) []inventory.Problem {
+	if len(a.Info.Guests) == 0 {
+		return nil
+	}
+
+	arch := cmp.Or(s.Arch, a.Info.Arch)
+	wantType := a.TypeFor(s, defaultType)
+
+	for _, g := range a.Info.Guests {
+		if g.Arch != arch {
+			continue
+		}
+
+		var problems []inventory.Problem
+		if !slices.Contains(g.DomainTypes, wantType) {
+			problems = append(problems, inventory.Problem{
+				Attribute: "type",
+				Detail: fmt.Sprintf("it can't run domains of type %q for %s, only %s", wantType, arch,
+					inventory.QuoteList(g.DomainTypes)),
+			})
+		}
+
+		if s.Machine != "" && !knowsMachine(g.Machines, s.Machine) {
+			problems = append(problems, lacksMachine(a, s.Machine, arch))
+		}
+
+		problems = append(problems, fitsMachineType(a, s)...)
+
+		if n := s.CPU.VCPUs; n != nil && wantType == "kvm" && *n > a.Info.CPUs {
+			problems = append(problems, inventory.Problem{
+				Attribute: "cpu.vcpus", Detail: fmt.Sprintf("%d vCPUs are required, it has %d CPUs", *n, a.Info.CPUs),
+			})
+		}
+
+		return problems
+	}
+
+	return []inventory.Problem{{Attribute: "arch", Detail: fmt.Sprintf("it can't run guests of architecture %q", arch)}}
+}
+
+// noHost explains why no host can take the VM.
+func noHost(d Desired, candidates []candidate) error {
+	var b strings.Builder
+
+	slices.SortFunc(candidates, func(x, y candidate) int { return inventory.ByHostName(x.Host, y.Host) })
+
+	for _, c := range candidates {
+		for _, p := range c.problems {
+			if d.Metadata.Host != "" && c.Host.Name != d.Metadata.Host {
+				continue
+			}
+
+			fmt.Fprintf(&b, "\n  - host %q: %s", c.Host.Name, p.Detail)
+		}
+	}
+
+	return &inventory.Error{VM: d.Spec.Name, Kind: ErrNoHost, Detail: "no host can take the VM:" + b.String()}
+}
+
+func compareBool(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case b:
+		return -1
+	default:
+		return 1
+	}
+}
+
+func labelText(labels map[string]string) string {
+	pairs := make([]string, 0, len(labels))
+	for k, v := range labels {
+		pairs = append(pairs, k+"="+v)
+	}
+
+	slices.Sort(pairs)
+
+	return strings.Join(pairs, ", ")
+}

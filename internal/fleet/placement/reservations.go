@@ -1,0 +1,294 @@
+package placement
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/admission"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/eviction"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
+)
+
+// reservations are VMs that a host was chosen for and that it does not
+// have yet, so that those who choose meanwhile count them.
+type reservations struct {
+	mu      sync.Mutex
+	byHost  map[string]map[string]reservation // host, then VM name
+	holding map[string]*placingLock
+	// files are those that are on their way to a host, and how much each will take there; by host, then by VM name.
+	files map[string]map[string]map[string]uint64
+	// filing is held, by host, while room for files is looked for.
+	filing admission.Mutexes
+}
+
+type reservation struct {
+	// uuid is the VM's, if it is on that host: what it has there doesn't count beside this.
+	uuid string
+	// bytes are what the VM may use of the host's memory.
+	bytes uint64
+	// labels are the VM's own, avoids those of VMs that it must not share
+	// the host with.
+	labels, avoids map[string]string
+}
+
+// reservationFor is what a host keeps for a VM with that metadata.
+func reservationFor(m domain.Metadata, bytes uint64) reservation {
+	return reservation{bytes: bytes, labels: m.Labels, avoids: m.Avoids}
+}
+
+// take reserves room for a VM, unless something keeps the host from taking
+// it by now: that is what refused says.
+func (p *Planner) take(
+	ctx context.Context, h *inventory.Host, name string, r reservation,
+) (refused []migration.Blocker, err error) {
+	for {
+		a, err := p.hosts.ReplyOf(ctx, h)
+		if err != nil {
+			return nil, err
+		}
+
+		if refused, current := p.takeOf(a, name, r); current {
+			return refused, nil
+		}
+
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
+	}
+}
+
+// takeOf takes room by what the host said. If that is not its last word, nothing
+// is taken: what was reserved then may have become a VM since, so that
+// neither counts it.
+func (p *Planner) takeOf(a inventory.Reply, name string, r reservation) (refused []migration.Blocker, current bool) {
+	p.reservations.mu.Lock()
+	defer p.reservations.mu.Unlock()
+
+	if !a.Host.SaidLast(a.View) {
+		return nil, false
+	}
+
+	if refused = p.roomBlockers(a, name, r); len(refused) > 0 {
+		return refused, true
+	}
+
+	if p.reservations.byHost == nil {
+		p.reservations.byHost = make(map[string]map[string]reservation)
+	}
+
+	if p.reservations.byHost[a.Host.Name] == nil {
+		p.reservations.byHost[a.Host.Name] = make(map[string]reservation)
+	}
+
+	p.reservations.byHost[a.Host.Name][name] = r
+
+	return nil, true
+}
+
+// giveBack ends what take has reserved.
+func (p *Planner) giveBack(h *inventory.Host, name string) {
+	p.reservations.mu.Lock()
+	defer p.reservations.mu.Unlock()
+
+	delete(p.reservations.byHost[h.Name], name)
+}
+
+// roomBlockers are what keeps the host from taking the VM of that name
+// beside those that it has and those that are on their way there. The
+// reservations' mutex must be held.
+func (p *Planner) roomBlockers(a inventory.Reply, name string, r reservation) []migration.Blocker {
+	var blockers []migration.Blocker
+
+	if free := p.free(a, r.uuid); free < r.bytes {
+		blockers = append(blockers, migration.Blocker{
+			Reason: migration.InsufficientMemory, Status: status.False, Attribute: "memory.size",
+			Message: fmt.Sprintf("the VM needs %s of memory there, including QEMU's own, and of the %s that host %q "+
+				"may commit %s are free", inventory.BytesText(r.bytes), inventory.BytesText(a.MemoryLimit()), a.Host.Name,
+				inventory.BytesText(free)),
+			Remedy: "Stop or move other VMs, or raise the host's memory_limit.",
+		})
+	}
+
+	me := eviction.Neighbour{Name: name, Labels: r.labels, Avoids: r.avoids}
+	if other := p.conflict(a, me, r.uuid); other != "" {
+		blockers = append(blockers, migration.Blocker{
+			Reason: migration.AntiAffinity, Status: status.False, Attribute: "placement.anti_affinity",
+			Message: fmt.Sprintf("host %q has VM %q, which must not share a host with it", a.Host.Name, other),
+			Remedy: "Choose another host, or move that VM away before; or remove the required anti-affinity, in an apply " +
+				"of its own.",
+		})
+	}
+
+	return blockers
+}
+
+// free is how many bytes may still be committed on the host when the VM
+// with the UUID has left. The reservations' mutex must be held.
+func (p *Planner) free(a inventory.Reply, leaving string) uint64 {
+	limit := a.MemoryLimit()
+
+	return limit - min(limit, a.Committed(leaving)+p.reserved(a))
+}
+
+// reserved is how many bytes are promised on the host beside what the VMs
+// have that it said it has: a VM is there for a moment before its
+// reservation ends. The reservations' mutex must be held.
+func (p *Planner) reserved(a inventory.Reply) uint64 {
+	byName := p.reservations.byHost[a.Host.Name]
+	if len(byName) == 0 {
+		return 0
+	}
+
+	var sum uint64
+	for _, r := range byName {
+		sum += r.bytes
+	}
+
+	for _, e := range a.View.Domains {
+		if r, ok := byName[e.Name]; ok {
+			sum -= min(r.bytes, a.Host.CommittedMemory(e))
+		}
+	}
+
+	return sum
+}
+
+// OfRoom says that a blocker of that reason is about who else is on the target.
+func OfRoom(reason string) bool {
+	return reason == migration.InsufficientMemory || reason == migration.AntiAffinity
+}
+
+// company are the VMs on the host, and those on their way there, without
+// the one with the UUID, which leaves. The reservations' mutex must be held.
+func (p *Planner) company(a inventory.Reply, leaving string) []eviction.Neighbour {
+	var all []eviction.Neighbour
+
+	for _, e := range a.View.Domains {
+		parsed := e.Parse()
+		if parsed.Err != nil || parsed.Definition() == nil || e.UUID == leaving || p.leftBehind(a.Host, e) {
+			continue
+		}
+
+		m := e.OwnMetadata()
+		all = append(all, eviction.Neighbour{Name: e.Name, Labels: m.Labels, Avoids: m.Avoids})
+	}
+
+	for name, r := range p.reservations.byHost[a.Host.Name] {
+		all = append(all, eviction.Neighbour{Name: name, Labels: r.labels, Avoids: r.avoids})
+	}
+
+	return all
+}
+
+// leftBehind says that a domain is only a definition that its VM left on the
+// host, as far as is known without a question.
+func (p *Planner) leftBehind(on *inventory.Host, e *inventory.Entry) bool {
+	if e.Active() {
+		return false
+	}
+
+	if (inventory.Reply{Host: on, Domain: e}).MigratedAway() {
+		return true
+	}
+
+	return slices.ContainsFunc(p.hosts.Configured, func(h *inventory.Host) bool { return h != on && h.HasActive(e.UUID) })
+}
+
+// conflict is a VM on the host, or on its way there, that must not share it
+// with me, whichever of the two says so; "" is none. The VM with the UUID
+// leaves. The reservations' mutex must be held.
+func (p *Planner) conflict(a inventory.Reply, me eviction.Neighbour, leaving string) string {
+	found := ""
+
+	for _, other := range p.company(a, leaving) {
+		if me.Excludes(other) && (found == "" || other.Name < found) {
+			found = other.Name
+		}
+	}
+
+	return found
+}
+
+// placingLock is the lock on one host's room for new VMs. Everybody in
+// this run shares it: our own reservations keep us from getting into each
+// other's way, the lock keeps other runs out.
+type placingLock struct {
+	mu      sync.Mutex
+	users   int
+	release func()
+}
+
+// lockPlacing keeps other runs from placing VMs on the host. Who gets the
+// lock for this run makes the host be asked anew, since others may have placed
+// VMs until now.
+func (p *Planner) lockPlacing(ctx context.Context, h *inventory.Host) (unlock func(), err error) {
+	p.reservations.mu.Lock()
+	if p.reservations.holding == nil {
+		p.reservations.holding = make(map[string]*placingLock)
+	}
+
+	l := p.reservations.holding[h.Name]
+	if l == nil {
+		l = &placingLock{}
+		p.reservations.holding[h.Name] = l
+	}
+	p.reservations.mu.Unlock()
+
+	l.mu.Lock()
+	defer l.mu.Unlock()
+
+	if l.users == 0 {
+		_, release, err := p.records.Lock(ctx, h, "placement", "placing VMs on")
+		if err != nil {
+			return nil, err
+		}
+
+		l.release = release
+
+		h.Forget()
+	}
+
+	l.users++
+
+	return func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+
+		l.users--
+		if l.users == 0 {
+			l.release()
+		}
+	}, nil
+}
+
+// RoomOn is what a host has room for.
+func (p *Planner) RoomOn(a inventory.Reply) eviction.Host {
+	p.reservations.mu.Lock()
+	defer p.reservations.mu.Unlock()
+
+	return eviction.Host{Name: a.Host.Name, Free: p.free(a, ""), Machines: p.company(a, "")}
+}
+
+// FreeMemory is how many bytes may still be committed on the host when the VM with the UUID has left.
+func (p *Planner) FreeMemory(a inventory.Reply, leaving string) uint64 {
+	p.reservations.mu.Lock()
+	defer p.reservations.mu.Unlock()
+
+	return p.free(a, leaving)
+}
+
+// CrowdedBlockers are what keeps the host from taking the VM of that name, with that metadata
+// and so much memory, in addition to those that it has and those that are on their way there.
+func (p *Planner) CrowdedBlockers(
+	a inventory.Reply, name string, m domain.Metadata, bytes uint64,
+) []migration.Blocker {
+	p.reservations.mu.Lock()
+	defer p.reservations.mu.Unlock()
+
+	return p.roomBlockers(a, name, reservationFor(m, bytes))
+}
