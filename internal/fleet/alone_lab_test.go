@@ -89,7 +89,8 @@ func TestLab_diskHasOneWriter(t *testing.T) {
 		"<type machine='q35'>hvm</type></os></domain>", vm.Name))
 	l.Virsh(t, "kvm2", "autostart", vm.Name)
 	f.ForgetAll()
-	tells(t, "beside one of its name", f.Alone(t.Context(), vm.UUID, first), placement.ErrShared, "two VMs have this name", vm.UUID)
+	tells(t, "beside one of its name", f.Alone(t.Context(), vm.UUID, first), placement.ErrShared,
+		"two VMs have this name", vm.UUID)
 }
 
 // A host was given up, and its VM made anew elsewhere. When it is back the old one still runs there: the plan names
@@ -119,8 +120,8 @@ func TestLab_fencedHostComesBack(t *testing.T) {
 	}
 
 	f.ForgetAll()
-	tells(t, "when it is back", f.Alone(t.Context(), anew.UUID, d), placement.ErrShared, "two VMs have this name", old.UUID,
-		anew.UUID, `host "kvm1"`, `host "kvm2"`, `disk "root"`)
+	tells(t, "when it is back", f.Alone(t.Context(), anew.UUID, d), placement.ErrShared, "two VMs have this name",
+		old.UUID, anew.UUID, `host "kvm1"`, `host "kvm2"`, `disk "root"`)
 
 	if _, err := f.Delete(t.Context(), anew.UUID, lastOf(anew), 0); err != nil {
 		t.Errorf("deleting one of them: %v", err)

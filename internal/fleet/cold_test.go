@@ -460,8 +460,8 @@ func TestLab_coldMoveIsRefused(t *testing.T) {
 	log.do = func() { l.Run(t, "kvm2", "dd", "if=/dev/zero", "of="+dir+"/other", "bs=1M", "count=30", "status=none") }
 
 	now, state, err := f.Move(t.Context(), vm.UUID, lastOf(vm), "kvm2", migration.Options{})
-	if !errors.Is(err, migrate.ErrNotMoved) || !strings.Contains(err.Error(), "No space left") || !state.Failed || now == nil ||
-		now.Host != "kvm1" || len(now.Metadata.Copies) > 0 {
+	if !errors.Is(err, migrate.ErrNotMoved) || !strings.Contains(err.Error(), "No space left") || !state.Failed ||
+		now == nil || now.Host != "kvm1" || len(now.Metadata.Copies) > 0 {
 		t.Errorf("a full disk: %+v, %+v, %v", now, state, err)
 	}
 

@@ -46,7 +46,9 @@ func TestLab_panickedGuestIsReadAndStartedAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	crashed, err := inventory.Await(ctx, vm, func(d *libvirt.Domain) bool { return d != nil && d.State == libvirt.Crashed })
+	crashed, err := inventory.Await(ctx, vm, func(d *libvirt.Domain) bool {
+		return d != nil && d.State == libvirt.Crashed
+	})
 	if err != nil || !crashed {
 		t.Fatalf("the guest has not crashed: %v", err)
 	}

@@ -62,7 +62,9 @@ func (f *Fleet) Create(ctx context.Context, d placement.Desired) (*inventory.VM,
 	return f.createOn(ctx, h, d, defined)
 }
 
-func (f *Fleet) createOn(ctx context.Context, h *inventory.Host, d placement.Desired, placed func()) (*inventory.VM, error) {
+func (f *Fleet) createOn(
+	ctx context.Context, h *inventory.Host, d placement.Desired, placed func(),
+) (*inventory.VM, error) {
 	id := uuid.NewString()
 
 	return f.underLock(ctx, h, id, func(held context.Context) (*inventory.VM, error) {

@@ -185,7 +185,9 @@ func (d *drain) prepare(ctx context.Context) error {
 	}
 
 	if blocked := eviction.Blocked(steps); len(blocked) > 0 {
-		return &inventory.Error{Host: d.Host, Kind: migration.ErrBlocked, Detail: BlockedText(d.Host, blocked), Remedy: BlockedRemedy}
+		return &inventory.Error{
+			Host: d.Host, Kind: migration.ErrBlocked, Detail: BlockedText(d.Host, blocked), Remedy: BlockedRemedy,
+		}
 	}
 
 	return d.fleet.CordonFor(ctx, d.Host, d.ID, d.Why, func() *hostrecord.Evacuation { return d.evacuation(false) })

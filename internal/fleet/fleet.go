@@ -68,9 +68,10 @@ func New(cfg Config) (*Fleet, error) {
 		Owner: cfg.Owner, Log: log, DefaultEvictionStrategy: cfg.DefaultEvictionStrategy, Migration: cfg.Migration,
 	})
 	planner := placement.NewPlanner(inv, store, placement.Config{Owner: cfg.Owner, DefaultType: cfg.DefaultDomainType})
+	moves := migrate.Config{Owner: cfg.Owner, Limits: cfg.MigrationLimits, Log: log}
 	f := &Fleet{
 		Inventory: inv, Store: store, Planner: planner,
-		Mover:       migrate.NewMover(inv, store, planner, migrate.Config{Owner: cfg.Owner, Limits: cfg.MigrationLimits, Log: log}),
+		Mover:       migrate.NewMover(inv, store, planner, moves),
 		defaultType: cfg.DefaultDomainType, owner: cfg.Owner, log: log,
 		defaultEviction: cfg.DefaultEvictionStrategy, migration: cfg.Migration,
 	}

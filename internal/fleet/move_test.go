@@ -342,7 +342,9 @@ func TestLab_secondMoveIsRefused(t *testing.T) {
 	awaitJob(t, alice, vm.UUID, over)
 
 	_, state, moveErr := bob.Move(t.Context(), vm.UUID, lastOf(vm), "kvm3", migration.Options{})
-	_, record, orderErr := bob.Migrate(t.Context(), migrate.MoveOrder{UUID: vm.UUID, Last: lastOf(vm), ID: "4711", Target: "kvm3"})
+	_, record, orderErr := bob.Migrate(t.Context(), migrate.MoveOrder{
+		UUID: vm.UUID, Last: lastOf(vm), ID: "4711", Target: "kvm3",
+	})
 
 	for _, err := range []error{moveErr, orderErr} {
 		if text := fmt.Sprint(err); !errors.Is(err, inventory.ErrBusy) ||

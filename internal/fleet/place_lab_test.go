@@ -112,7 +112,10 @@ func TestLab_placementAtOnce(t *testing.T) {
 				d.Volumes = map[string]string{"root": volume}
 			}),
 		}, map[string]int{two: 2}},
-		{"more than there is room for", wishes("any", 10, func(*placement.Desired) {}), map[string]int{one: 5, two: 3, "": 2}},
+		{
+			"more than there is room for", wishes("any", 10, func(*placement.Desired) {}),
+			map[string]int{one: 5, two: 3, "": 2},
+		},
 	} {
 		if made := atOnce(t, l, runs, tt.wishes...); !maps.Equal(made, tt.want) {
 			t.Fatalf("%s: by host %v, want %v", tt.what, made, tt.want)

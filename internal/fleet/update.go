@@ -21,7 +21,9 @@ import (
 //
 // The VM that comes with an error tells how far it came; it is nil when nobody
 // can say.
-func (f *Fleet) Update(ctx context.Context, uuid string, last inventory.LastKnown, d placement.Desired) (*inventory.VM, error) {
+func (f *Fleet) Update(
+	ctx context.Context, uuid string, last inventory.LastKnown, d placement.Desired,
+) (*inventory.VM, error) {
 	ctx = inventory.AsOneOperation(ctx)
 
 	held, unlock, vm, err := f.LockWhereItIs(ctx, uuid, last, "updating", &d.Migration)

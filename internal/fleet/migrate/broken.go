@@ -16,8 +16,8 @@ import (
 // endsFirst says that an earlier migration is brought to its end before the
 // VM is moved to a host: one to that very host, one that broke in
 // post-copy, or one that stands still with all of the memory on both hosts,
-// until somebody tells the target to start the guest, or nobody does. Nil is
-// that there is none such.
+// until a run tells the target to start the guest or ends the migration. Nil:
+// there is none.
 func endsFirst(vm *inventory.VM, to *inventory.Host) *inventory.Problem {
 	record := vm.OpenMigration()
 	if record == nil {
@@ -74,7 +74,7 @@ func (mv *Mover) resumeBroken(
 		return vm, err
 	}
 
-	// libvirt resumes it in the way in which it was begun.
+	// libvirt resumes it as it was begun.
 	if began, err := migration.ParseOptions(record.Options); err == nil {
 		tuning.Options.PeerToPeer = began.PeerToPeer
 	}
@@ -172,7 +172,8 @@ func (mv *Mover) destroyParts(ctx context.Context, uuid string, from, to *invent
 		}
 	}
 
-	mv.log.WarnContext(ctx, "destroying what a broken migration left", "uuid", uuid, "source", from.Name, "target", to.Name)
+	mv.log.WarnContext(ctx, "destroying what a broken migration left", "uuid", uuid, "source", from.Name,
+		"target", to.Name)
 
 	if target == nil || !target.Persistent {
 		if source == nil || !source.Persistent {

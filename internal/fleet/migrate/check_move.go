@@ -16,7 +16,7 @@ import (
 
 // CheckMove says what would keep the VM from being moved to the target that
 // its configuration pins it to, as far as it can be told without touching a host:
-// every blocker with its reason code and what would lift it. What nobody can tell
+// every blocker with its reason code and what would lift it. What is unknown
 // beforehand is a warning. So is it that the target is cordoned, or switched off for
 // its maintenance: Move refuses that, and what is planned besides may be the end of
 // it. o is what was said for this very move.
@@ -62,7 +62,8 @@ func (mv *Mover) checkMove(
 	var problems []inventory.Problem
 
 	closed := func(b migration.Blocker) bool {
-		return b.Reason == migration.HostCordoned || b.Reason == migration.HostNotAvailable && mv.records.SwitchedOff(ctx, to.Name)
+		return b.Reason == migration.HostCordoned ||
+			b.Reason == migration.HostNotAvailable && mv.records.SwitchedOff(ctx, to.Name)
 	}
 	if i := slices.IndexFunc(blockers, closed); pinned && i >= 0 {
 		problems = append(problems, pinClosed(vm, to, blockers[i]))
@@ -206,7 +207,7 @@ func carriedProblems(
 	}}
 }
 
-// Preflight finds everything that is in the way, room on the target included.
+// Preflight finds everything that blocks the move, room on the target included.
 // askQEMU also asks QEMU itself, which taints the VM.
 func (mv *Mover) Preflight(
 	ctx context.Context, vm *inventory.VM, to *inventory.Host, o migration.Options, askQEMU bool,
@@ -299,7 +300,7 @@ func moveProblem(err error) inventory.Problem {
 }
 
 // blockerProblems makes one problem of each blocker, and one warning of all
-// that nobody can tell.
+// that is unknown.
 func blockerProblems(vm *inventory.VM, to *inventory.Host, blockers []migration.Blocker) []inventory.Problem {
 	var (
 		problems []inventory.Problem
@@ -332,7 +333,7 @@ func blockerProblems(vm *inventory.VM, to *inventory.Host, blockers []migration.
 	return problems
 }
 
-// doubtText lists what nobody can tell beforehand, behind a sentence about the
+// doubtText lists what is unknown beforehand, behind a sentence about the
 // move.
 func doubtText(blockers []migration.Blocker) string {
 	if len(blockers) == 0 {

@@ -20,7 +20,8 @@ import (
 // removed. Until that is gone it is the one that counts, and what is on the
 // target is unfinished.
 func (m *move) cold(ctx context.Context, machine migration.VM) error {
-	luggage, blockers, err := migration.PlanOfflineCopy(ctx, machine, m.from.Conn, m.to.Conn, m.tuning.Options, m.mover.log)
+	luggage, blockers, err := migration.PlanOfflineCopy(ctx, machine, m.from.Conn, m.to.Conn, m.tuning.Options,
+		m.mover.log)
 	if err != nil {
 		return err
 	}
@@ -102,8 +103,8 @@ func (m *move) coldSteps(ctx context.Context, machine migration.VM, luggage *mig
 	return nil
 }
 
-// stillOurs makes sure that nobody took the VM's lock over while this run
-// slept: whoever does so completes our record first.
+// stillOurs makes sure that no other run took the VM's lock over while this one
+// slept: a run that does so completes our record first.
 func (m *move) stillOurs(ctx context.Context) error {
 	d, err := m.from.Conn.Domain(ctx, m.vm.UUID)
 	if err != nil {
@@ -132,8 +133,8 @@ const (
 	unclearThere          // whether it counts, as the source may lose its own any moment
 )
 
-// handOverBeside hands the VM over if the target still takes it, beside all
-// that came there while files were copied.
+// handOverBeside hands the VM over if the target still takes it, together with
+// all that came there while files were copied.
 func (m *move) handOverBeside(ctx context.Context, machine migration.VM) (presence, error) {
 	release, err := m.reserveForCold(ctx, machine)
 	if err != nil {
@@ -338,8 +339,8 @@ func (mv *Mover) DiscardCopies(ctx context.Context, vm *inventory.VM, only *inve
 	return vm, errors.Join(append(failures, err)...)
 }
 
-// discardOn removes what is on one host. Where there is a definition beside what
-// was made, all had been copied, and nobody can tell whether it was started since:
+// discardOn removes what is on one host. Where there is a definition in addition
+// to what was made, all had been copied, and whether it was started since is unknown:
 // libvirt forgets that when its daemon is restarted.
 func (mv *Mover) discardOn(ctx context.Context, vm *inventory.VM, h *inventory.Host, copies []domain.Copy) error {
 	var (

@@ -2,7 +2,8 @@
 // its turn, keeps room on the target, records what it does before it does it, and brings to an end what a run that was
 // killed left. What runs between the two hosts is package migration's.
 //
-// It imports inventory (where the VM is), records (locks, policies, metadata), placement (room on the target), migration
-// (two hosts), turn (who goes when), and storage. It must not know why a VM is moved: an order, a change of its
+// It imports inventory (where the VM is), records (locks, policies, metadata), placement (room on the target),
+// migration (two hosts), admission (who goes when), and storage. It must not know why a VM is moved: an order, a change
+// of its
 // configuration and a drain come through the same door.
 package migrate

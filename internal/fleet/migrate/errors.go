@@ -7,7 +7,7 @@ import (
 
 var (
 	// ErrNotMoved means that the VM was to be moved and was not, or that
-	// nobody can tell whether it was.
+	// it is unknown whether it was.
 	ErrNotMoved = errors.New("the VM was not moved")
 	// ErrDestroyed means that what a broken migration left of a VM was
 	// ended, because on_irrecoverable says so.

@@ -16,7 +16,7 @@ import (
 )
 
 const (
-	// abandonedPoll is how often a migration that nobody watches is looked at.
+	// abandonedPoll is how often a migration that no run watches is looked at.
 	abandonedPoll = time.Second
 	// abandonedSettle is how long hosts may take to tidy up behind one.
 	abandonedSettle = 15 * time.Second
@@ -156,7 +156,7 @@ func (mv *Mover) concludeOn(
 	return vm, true, errors.Join(aborted, err)
 }
 
-// awaitAbandoned waits until a migration that nobody runs any more is over.
+// awaitAbandoned waits until a migration that no run manages any more is over.
 // When ctx ends it is aborted, and why is returned once that is through. One
 // that broke in post-copy isn't waited for: it does not mend itself.
 func (mv *Mover) awaitAbandoned(ctx context.Context, uuid string, record domain.Migration) (aborted error) {
@@ -251,7 +251,7 @@ func Inspect(ctx context.Context, vm *inventory.VM) (migration.VM, error) {
 }
 
 // Revive ends what a migration that is over left half done at its source, if
-// nobody else did.
+// no other run did.
 func (mv *Mover) Revive(ctx context.Context, vm *inventory.VM, record domain.Migration) error {
 	from, to := mv.hosts.Host(record.SourceHost), mv.hosts.Host(record.TargetHost)
 	if from == nil || to == nil || from.Config.Fenced || to.Config.Fenced {
@@ -262,7 +262,7 @@ func (mv *Mover) Revive(ctx context.Context, vm *inventory.VM, record domain.Mig
 	if revived && err == nil {
 		mv.log.WarnContext(ctx, "the source still waited for the end of a migration that is over", "uuid", vm.UUID,
 			"id", record.ID, "host", from.Name)
-		mv.SetClock(ctx, from, vm) // If the guest is on the target, there is nobody here to set it.
+		mv.SetClock(ctx, from, vm) // If the guest is on the target, there is no guest here to set it.
 	}
 
 	return err

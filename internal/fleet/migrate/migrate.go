@@ -86,7 +86,7 @@ func (mv *Mover) carryOut(
 
 		switch {
 		case err == nil && m.record.Start.IsZero():
-			// Somebody else moved it there while its turn was awaited.
+			// Another run or a user moved it there while its turn was awaited.
 			return now, mv.thereAlready(order, now), nil
 		case order.Target == "" && errors.Is(err, migration.ErrBlocked) && m.record.Start.IsZero():
 			tried[to.Name] = true

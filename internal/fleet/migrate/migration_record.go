@@ -60,7 +60,7 @@ func (mv *Mover) CloseRecord(
 			record.Owner, vm.Host)
 	}
 
-	// What was made for the VM as it was elsewhere is what it is made of now, or nobody knows.
+	// What was made for the VM as it was elsewhere is what it is made of now, or that is unknown.
 	vm.Metadata.Copies = slices.DeleteFunc(slices.Clone(vm.Metadata.Copies), func(c domain.Copy) bool {
 		return c.FromUUID != vm.HostUUID
 	})

@@ -17,7 +17,7 @@ import (
 
 // Move brings the VM to the target host: while it runs, if it runs. It
 // returns the VM as it is then, wherever that is, and how it went; the VM
-// is nil when nobody can say. A VM that is on the target already is left
+// is nil when that is unknown. A VM that is on the target already is left
 // alone, and the state is the zero value.
 //
 // How it went is kept in the VM's metadata as well. o is what was said for
@@ -126,7 +126,7 @@ type move struct {
 	starts bool
 	// unlessPinnedHere says that a VM which its configuration pins to the source stays.
 	unlessPinnedHere bool
-	// id is how whoever ordered the move knows its record again, "" if nobody will.
+	// id is how the record of an ordered move is known again, "" for one without an order.
 	id string
 	// unlessPinnedElsewhere says that a VM which its configuration pins to another host than the target stays.
 	unlessPinnedElsewhere bool

@@ -18,7 +18,7 @@ type MoveCandidate struct {
 	Host string
 	// Current says that the VM is there.
 	Current bool
-	// Blockers are everything that is in the way, or may be.
+	// Blockers are everything that blocks the move, or may.
 	Blockers []migration.Blocker
 	// Method is how the VM would move there, one of the migration package's
 	// methods; "" where it wouldn't.
@@ -28,7 +28,7 @@ type MoveCandidate struct {
 	FreeMemory *uint64
 }
 
-// Fits says that nothing is known to be in the way.
+// Fits says that nothing is known to block the move.
 func (c MoveCandidate) Fits() bool { return !c.Current && len(migration.Blocking(c.Blockers)) == 0 }
 
 // MoveCandidates judges every host as the target of a move of the VM: the

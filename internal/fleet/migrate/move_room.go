@@ -9,7 +9,7 @@ import (
 )
 
 // preflight finds everything that blocks the move. It asks anew where
-// the target seems to be full: who was in the way may have left since it was read.
+// the target seems to be full: a VM may have left since it was read.
 func (m *move) preflight(ctx context.Context) (migration.VM, []migration.Blocker, error) {
 	machine, blockers, err := m.mover.Preflight(ctx, m.vm, m.to, m.tuning.Options, true)
 

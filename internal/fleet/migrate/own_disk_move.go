@@ -33,7 +33,7 @@ func ShareOwn(ctx context.Context, vm *inventory.VM, facts *domain.Mobility) {
 
 		pool := disk.Own.Pool
 		if _, asked := shared[pool]; !asked {
-			// One that can't be asked isn't shared: what is copied is in nobody's way.
+			// One that can't be asked isn't shared: a copy then overwrites nothing.
 			found := hostset.Found((&storage.Storage{Hosts: here}).Pool(ctx, here, pool))
 			shared[pool] = len(found) > 0 && found[0].Value.Shared
 		}
@@ -57,8 +57,8 @@ func (mv *Mover) ownDiskBlockers(ctx context.Context, vm *inventory.VM, to *inve
 			blockers = append(blockers, migration.Blocker{
 				Reason: migration.DisksNotLiveMigratable, Status: status.False,
 				Attribute: placement.OwnDiskAttribute(key, "pool"),
-				Message: fmt.Sprintf("%s was made with the VM (volume %s/%s), and %s", placement.OwnDiskTitle(key), o.Pool, o.Volume,
-					why),
+				Message: fmt.Sprintf("%s was made with the VM (volume %s/%s), and %s", placement.OwnDiskTitle(key),
+					o.Pool, o.Volume, why),
 				Remedy: fmt.Sprintf("Create and start storage pool %q on host %q, with the same path.", o.Pool, to.Name),
 			})
 		}
@@ -175,8 +175,8 @@ func (mv *Mover) ReleaseLeft(
 	return vm, errors.Join(append(failures, err)...)
 }
 
-// releaseLeftVolume removes one of them. That it stays because it is somebody
-// else's, or because its pool is gone, is told in the log.
+// releaseLeftVolume removes one of them. That it stays because another VM
+// uses it, or because its pool is gone, is told in the log.
 func (mv *Mover) releaseLeftVolume(
 	ctx context.Context, vm *inventory.VM, h *inventory.Host, left domain.LeftVolume, certain bool,
 ) error {

@@ -60,8 +60,8 @@ func (mv *Mover) trafficNow(ctx context.Context) map[string]admission.Route {
 }
 
 // routes finds the VMs that two hosts have a process of, one of which waits
-// for the other's memory. A migration that broke in post-copy is on no way any
-// more, until somebody resumes it.
+// for the other's memory. A migration that broke in post-copy is not under way any
+// more, until a run resumes it.
 func routes(hosts []string, seen [][]libvirt.DomainStats) map[string]admission.Route {
 	type copyOf struct {
 		host string

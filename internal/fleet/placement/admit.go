@@ -174,7 +174,7 @@ func (p *Planner) admissionProblems(ctx context.Context, vm *inventory.VM) ([]in
 }
 
 // VerifyStartable refuses to start a stopped VM as long as a host is silent:
-// nobody can say that it does not run there.
+// it may run there.
 func VerifyStartable(vm *inventory.VM) error {
 	if len(vm.SilentHosts) == 0 {
 		return nil

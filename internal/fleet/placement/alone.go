@@ -174,7 +174,9 @@ func (p *Planner) Alone(ctx context.Context, uuid string, d Desired) error {
 
 // ClaimBlockers are the VMs that keep a running VM from the target: they have its
 // name, or a disk that it writes to, as that host sees it.
-func (p *Planner) ClaimBlockers(ctx context.Context, vm *inventory.VM, to *inventory.Host) ([]migration.Blocker, error) {
+func (p *Planner) ClaimBlockers(
+	ctx context.Context, vm *inventory.VM, to *inventory.Host,
+) ([]migration.Blocker, error) {
 	if !vm.Active {
 		return nil, nil
 	}

@@ -10,7 +10,7 @@ import (
 )
 
 // CheckCreate says what would keep the VM from being created, as far as it
-// can be told without touching a host. An error means that nobody could tell.
+// can be told without touching a host. An error means that this is unknown.
 func (p *Planner) CheckCreate(ctx context.Context, d Desired) ([]inventory.Problem, error) {
 	d.Planned = true
 
@@ -118,6 +118,7 @@ func (p *Planner) unchecked(ctx context.Context, name string) ([]inventory.Probl
 	}}, nil
 }
 
+// CheckPin says what is wrong with the host that the configuration names, nil if nothing is.
 func (p *Planner) CheckPin(d Desired) *inventory.Problem {
 	pin := d.Metadata.Host
 	if pin == "" || p.hosts.Host(pin) != nil {

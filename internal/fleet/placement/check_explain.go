@@ -48,6 +48,7 @@ func allSilent(d Desired, candidates []candidate) error {
 	return e
 }
 
+// NameTaken says that a VM of this name exists already.
 func NameTaken(vm *inventory.VM) inventory.Problem {
 	return inventory.Problem{
 		Attribute: "name", Summary: "Name already taken",

@@ -77,7 +77,7 @@ func (p *Planner) AwaitUncordoned(ctx context.Context, name string) {
 	for {
 		record, _, err := inventory.ReadRecord(ctx, p.hosts.Host(name))
 		if err != nil || record.Cordon == nil || admission.Pause(ctx, time.Second) != nil {
-			return // Whoever goes on is told what is in the way.
+			return // The caller is told what blocks it.
 		}
 	}
 }
@@ -109,7 +109,7 @@ func cordonOf(ctx context.Context, a inventory.Reply) (*hostrecord.Cordon, error
 	return record.Cordon, nil
 }
 
-// judgeCordon refuses a host that takes no VMs, or of which nobody can say
+// judgeCordon refuses a host that takes no VMs, or of which it is unknown
 // whether it does.
 func (c *candidate) judgeCordon(ctx context.Context) {
 	switch mark, err := cordonOf(ctx, c.Reply); {

@@ -61,7 +61,7 @@ type Desired struct {
 	// that says so: "disks.root.file".
 	Files map[string]string
 	// Applied are the sources that the disks had when they were last applied, by
-	// key. A disk that somebody has switched to another image since isn't
+	// key. A disk that a snapshot or a user has switched to another image since isn't
 	// switched back: what the guest wrote is there.
 	Applied map[string]domain.DiskSource
 	// Placement restricts where a VM that is not pinned may go.
@@ -86,7 +86,7 @@ type Desired struct {
 type Placement struct {
 	// HostLabels must all be on the host.
 	HostLabels map[string]string
-	// AntiAffinity keeps the VM away from others. Nil: it minds nobody.
+	// AntiAffinity keeps the VM away from others. Nil: from none.
 	AntiAffinity *AntiAffinity
 }
 

@@ -74,8 +74,8 @@ func (p *Planner) ExpectsFiles(h *inventory.Host, name string) bool {
 	return others > 0
 }
 
-// FileBlockers are the directories of the host without room for files beside those
-// that are on their way there with other VMs than the one of that name.
+// FileBlockers are the directories of the host without room for files in addition to
+// those that are on their way there with other VMs than the one of that name.
 func (p *Planner) FileBlockers(
 	ctx context.Context, h *inventory.Host, name string, files map[string]uint64,
 ) ([]migration.Blocker, error) {
@@ -101,10 +101,12 @@ func (p *Planner) FileBlockers(
 	return blockers, nil
 }
 
-// RoomIn is what a directory of the host has left beside the files that are on
+// RoomIn is what a directory of the host has left after the files that are on
 // their way there with other VMs than the one of that name. It isn't known of
 // one without a storage pool.
-func (p *Planner) RoomIn(ctx context.Context, h *inventory.Host, dir, name string) (left uint64, known bool, err error) {
+func (p *Planner) RoomIn(
+	ctx context.Context, h *inventory.Host, dir, name string,
+) (left uint64, known bool, err error) {
 	left, err = h.Conn.Room(ctx, dir)
 	if inventory.IsNotFound(err) {
 		return 0, false, nil

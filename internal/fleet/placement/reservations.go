@@ -27,7 +27,7 @@ type reservations struct {
 }
 
 type reservation struct {
-	// uuid is the VM's, if it is on that host: what it has there doesn't count beside this.
+	// uuid is the VM's, if it is on that host: what it has there doesn't count in addition to this.
 	uuid string
 	// bytes are what the VM may use of the host's memory.
 	bytes uint64
@@ -99,7 +99,7 @@ func (p *Planner) giveBack(h *inventory.Host, name string) {
 }
 
 // roomBlockers are what keeps the host from taking the VM of that name
-// beside those that it has and those that are on their way there. The
+// in addition to those that it has and those that are on their way there. The
 // reservations' mutex must be held.
 func (p *Planner) roomBlockers(a inventory.Reply, name string, r reservation) []migration.Blocker {
 	var blockers []migration.Blocker
@@ -135,7 +135,7 @@ func (p *Planner) free(a inventory.Reply, leaving string) uint64 {
 	return limit - min(limit, a.Committed(leaving)+p.reserved(a))
 }
 
-// reserved is how many bytes are promised on the host beside what the VMs
+// reserved is how many bytes are promised on the host in addition to what the VMs
 // have that it said it has: a VM is there for a moment before its
 // reservation ends. The reservations' mutex must be held.
 func (p *Planner) reserved(a inventory.Reply) uint64 {
@@ -214,8 +214,8 @@ func (p *Planner) conflict(a inventory.Reply, me eviction.Neighbour, leaving str
 	return found
 }
 
-// placingLock is the lock on one host's room for new VMs. Everybody in
-// this run shares it: our own reservations keep us from getting into each
+// placingLock is the lock on one host's room for new VMs. All operations of
+// this run share it: our own reservations keep us from getting into each
 // other's way, the lock keeps other runs out.
 type placingLock struct {
 	mu      sync.Mutex

@@ -125,8 +125,8 @@ var policyAttributes = attributes{
 	},
 	"update_policy": schema.StringAttribute{
 		MarkdownDescription: "What to do about a change that the running guest can't take. One of " +
-			value.OneOf(placement.UpdatePolicies) + ". `Live` fails the plan, `Restart` restarts the guest, `Stage` leaves the " +
-			"change to the next start. Default: `Live`.",
+			value.OneOf(placement.UpdatePolicies) + ". `Live` fails the plan, `Restart` restarts the guest, `Stage` leaves " +
+			"the change to the next start. Default: `Live`.",
 		Optional:   true,
 		Validators: []validator.String{stringvalidator.OneOf(placement.UpdatePolicies...)},
 	},
