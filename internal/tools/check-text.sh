@@ -42,7 +42,7 @@ refuse_word '["`][^"`<]*\b(a|the|this|that|each|every|new|its|all|no|of) machine
 
 # Remove a package from these when its words are in order.
 mapfile -t plain < <(find internal -name '*.go' |
-	grep -vE '^internal/(fleet/([^/]*|status/.*)$|domain/|lab/|tools/|provider/virtualmachine/)' | sort)
+	grep -vE '^internal/(fleet/([^/]*|(status|records|placement|migrate|observe)/.*)$|domain/|lab/|tools/|provider/virtualmachine/)' | sort)
 refuse_word '(?<!User )\b([Ss]ome|[Nn]o|[Aa]ny|[Ee]very)body\b' 'Say who: a user, another run, another tool, no host.'
 refuse_word '(//|")[^"]*\b(emptied|in the way|beside)\b' 'Write "drained", "blocks", "in addition to" or "together with".'
 exit $failed
