@@ -12,6 +12,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migrate"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/observe"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/records"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
@@ -121,7 +122,7 @@ func (b *torn) await(what string, so func() bool) {
 func (b *torn) irrecoverable() status.ConditionStatus {
 	b.t.Helper()
 
-	o, err := b.f.Observe(b.t.Context(), Question{UUID: b.vm.UUID})
+	o, err := b.f.Observe(b.t.Context(), observe.Question{UUID: b.vm.UUID})
 	if err != nil {
 		b.t.Fatal(err)
 	}
@@ -324,7 +325,7 @@ func TestLab_sourceLostInPostCopy(t *testing.T) {
 
 	last := inventory.LastKnown{Host: b.to.Name}
 
-	o, err := b.f.Observe(t.Context(), Question{UUID: b.vm.UUID})
+	o, err := b.f.Observe(t.Context(), observe.Question{UUID: b.vm.UUID})
 	if err != nil {
 		t.Fatal(err)
 	}

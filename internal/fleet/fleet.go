@@ -8,6 +8,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migrate"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/observe"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/placement"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/records"
 )
@@ -39,6 +40,7 @@ type Fleet struct {
 	*records.Store
 	*placement.Planner
 	*migrate.Mover
+	*observe.Observer
 
 	defaultType string
 	// defaultEviction is for VMs without a strategy, migration for what no migration and no policy says.
@@ -68,14 +70,18 @@ func New(cfg Config) (*Fleet, error) {
 		Owner: cfg.Owner, Log: log, DefaultEvictionStrategy: cfg.DefaultEvictionStrategy, Migration: cfg.Migration,
 	})
 	planner := placement.NewPlanner(inv, store, placement.Config{Owner: cfg.Owner, DefaultType: cfg.DefaultDomainType})
-	moves := migrate.Config{Owner: cfg.Owner, Limits: cfg.MigrationLimits, Log: log}
-	f := &Fleet{
-		Inventory: inv, Store: store, Planner: planner,
-		Mover:       migrate.NewMover(inv, store, planner, moves),
+	mover := migrate.NewMover(inv, store, planner, migrate.Config{
+		Owner: cfg.Owner, Limits: cfg.MigrationLimits, Log: log,
+	})
+
+	return &Fleet{
+		Inventory: inv, Store: store, Planner: planner, Mover: mover,
+		Observer: observe.NewObserver(inv, store, mover, observe.Config{
+			DefaultType: cfg.DefaultDomainType, Migration: cfg.Migration, Log: log,
+		}),
 		defaultType: cfg.DefaultDomainType, owner: cfg.Owner, log: log,
 		defaultEviction: cfg.DefaultEvictionStrategy, migration: cfg.Migration,
-	}
-	return f, nil
+	}, nil
 }
 
 // Close gives back what is held and ends every connection.

@@ -5,6 +5,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/observe"
 	guestagent "github.com/virtfleet/terraform-provider-virtfleet/internal/guest"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
 )
@@ -42,14 +43,14 @@ func TestLab_hungAgentIsAskedOnce(t *testing.T) {
 		}
 	}
 
-	observe := func(name string, raw bool) *Observation {
+	look := func(name string, raw bool) *observe.Observation {
 		t.Helper()
 
-		o, err := f.Observe(t.Context(), Question{Name: name, RawCommands: raw})
+		o, err := f.Observe(t.Context(), observe.Question{Name: name, RawCommands: raw})
 		if err != nil {
 			t.Error(err)
 
-			return &Observation{Guest: &guestagent.Report{}}
+			return &observe.Observation{Guest: &guestagent.Report{}}
 		}
 
 		return o
@@ -68,7 +69,7 @@ func TestLab_hungAgentIsAskedOnce(t *testing.T) {
 			}
 		}
 	}
-	told := func(o *Observation) string {
+	told := func(o *observe.Observation) string {
 		t.Helper()
 
 		if o.Guest.Info.OS == nil || o.DiskErrors == nil || o.Rule == nil {
@@ -79,18 +80,18 @@ func TestLab_hungAgentIsAskedOnce(t *testing.T) {
 	}
 
 	healthy := names[hung]
-	alone := told(observe(healthy, false))
+	alone := told(look(healthy, false))
 
 	questions := asked()
 	if questions == 0 {
 		t.Fatal("the agent's questions aren't counted")
 	}
 
-	seen := make([]*Observation, len(names))
+	seen := make([]*observe.Observation, len(names))
 
 	var all sync.WaitGroup
 	for i, name := range names {
-		all.Go(func() { seen[i] = observe(name, false) })
+		all.Go(func() { seen[i] = look(name, false) })
 	}
 
 	all.Wait()
@@ -124,7 +125,7 @@ func TestLab_hungAgentIsAskedOnce(t *testing.T) {
 
 	before = asked()
 
-	silent(observe(names[0], true).Guest, guestagent.GroupOS, guestagent.GroupInterfaces)
+	silent(look(names[0], true).Guest, guestagent.GroupOS, guestagent.GroupInterfaces)
 
 	if n := asked() - before; n != 1 {
 		t.Errorf("an observation with raw commands took %d questions", n)

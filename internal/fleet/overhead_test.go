@@ -6,6 +6,7 @@ import (
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/observe"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/placement"
 )
 
@@ -39,7 +40,7 @@ func TestMemory_hostAndQEMUCount(t *testing.T) {
 			t.Fatal(err)
 		}
 
-		hosts, err := f.Hosts(t.Context(), HostQuestion{})
+		hosts, err := f.Hosts(t.Context(), observe.HostQuestion{})
 		if err != nil {
 			t.Fatal(err)
 		}

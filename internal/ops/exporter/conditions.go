@@ -1,8 +1,8 @@
 package exporter
 
 import (
-	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/hostrecord"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/observe"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
 )
 
@@ -36,7 +36,7 @@ var (
 )
 
 // addHosts adds how each host stands, whether it answers or not.
-func (f *families) addHosts(all []fleet.HostCondition) {
+func (f *families) addHosts(all []observe.HostCondition) {
 	for _, h := range all {
 		node := labels{}.with("node", h.Name)
 		f.add(hostFenced, boolValue(h.Fenced), node)

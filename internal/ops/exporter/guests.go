@@ -8,6 +8,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/observe"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
@@ -60,7 +61,7 @@ func (g *guests) infoOf(uuid string) *libvirt.GuestInfo {
 }
 
 // refreshInfo asks the agents whose time has come, until ctx ends, and forgets VMs that are gone.
-func (g *guests) refreshInfo(ctx context.Context, all []fleet.Sample) {
+func (g *guests) refreshInfo(ctx context.Context, all []observe.Sample) {
 	if g.every <= 0 {
 		return
 	}

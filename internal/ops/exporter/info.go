@@ -6,6 +6,7 @@ import (
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/observe"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
@@ -23,7 +24,7 @@ var (
 )
 
 // addInfo adds what a VM is. What its guest said may be nil.
-func (f *families) addInfo(m fleet.Sample, facts status.Facts, guest *libvirt.GuestInfo, l labels) {
+func (f *families) addInfo(m observe.Sample, facts status.Facts, guest *libvirt.GuestInfo, l labels) {
 	vm := m.VM
 	spec := vm.LiveSpec
 	if spec == nil {
@@ -54,7 +55,7 @@ func (f *families) addInfo(m fleet.Sample, facts status.Facts, guest *libvirt.Gu
 
 // evictableValue says whether a drain gets past a VM, as a label and as a value of nonEvictable. One that is moved just
 // now shows that it can be. One that runs twice, or of which post-copy left parts, is touched by no drain.
-func evictableValue(m fleet.Sample, facts status.Facts) (label string, held *float64) {
+func evictableValue(m observe.Sample, facts status.Facts) (label string, held *float64) {
 	switch {
 	case len(facts.RunsOn) > 1, facts.PostCopy() != status.PostCopyIntact:
 		return "false", new(1.0)

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/observe"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
@@ -78,7 +79,7 @@ func (c labelChoice) chosenLabels(have map[string]string) []string {
 // answer is what one host said.
 type answer struct {
 	host    string
-	samples fleet.HostSamples
+	samples observe.HostSamples
 	took    time.Duration
 	err     error
 }
@@ -102,7 +103,7 @@ func (s *scraper) scrapeHosts(ctx context.Context) *families {
 	}
 	f.addHosts(s.fleet.HostConditions(samplesOf(answers)))
 	machines := s.mergeAnswers(ctx, answers)
-	homes := make([]fleet.Sample, len(machines))
+	homes := make([]observe.Sample, len(machines))
 	for i, m := range machines {
 		homes[i] = m.Home()
 	}
@@ -125,14 +126,14 @@ func (s *scraper) scrapeHosts(ctx context.Context) *families {
 }
 
 // mergeAnswers puts the answers together, in a part of the time that is left.
-func (s *scraper) mergeAnswers(ctx context.Context, answers []answer) []fleet.SampledVM {
+func (s *scraper) mergeAnswers(ctx context.Context, answers []answer) []observe.SampledVM {
 	ctx, cancel := withMargin(ctx)
 	defer cancel()
 	return s.fleet.JoinSamples(ctx, samplesOf(answers))
 }
 
-func samplesOf(answers []answer) []fleet.HostSamples {
-	samples := make([]fleet.HostSamples, len(answers))
+func samplesOf(answers []answer) []observe.HostSamples {
+	samples := make([]observe.HostSamples, len(answers))
 	for i, a := range answers {
 		samples[i] = a.samples
 	}
@@ -150,7 +151,7 @@ func withMargin(ctx context.Context) (context.Context, context.CancelFunc) {
 
 // addVM adds all that is known of a VM. job is that of its migration, nil for none.
 func (s *scraper) addVM(
-	f *families, m fleet.SampledVM, home fleet.Sample, job *migrationJob, began time.Time,
+	f *families, m observe.SampledVM, home observe.Sample, job *migrationJob, began time.Time,
 ) {
 	l := s.vmLabels(home.VM)
 	facts := m.Facts()
@@ -184,7 +185,7 @@ func (s *scraper) askAll(ctx context.Context) []answer {
 	defer cancel()
 	names := s.fleet.AskedHosts()
 	answers := make([]answer, len(names))
-	samples := make([]fleet.HostSamples, len(names))
+	samples := make([]observe.HostSamples, len(names))
 	var wg sync.WaitGroup
 	for i, name := range names {
 		wg.Go(func() {
@@ -227,7 +228,7 @@ func (m *migrationJob) jobOrNil() *libvirt.Job {
 }
 
 // readJobs asks how far migrations are, by the UUIDs of the VMs. Whoever doesn't answer has no job.
-func (s *scraper) readJobs(ctx context.Context, machines []fleet.SampledVM) map[string]*migrationJob {
+func (s *scraper) readJobs(ctx context.Context, machines []observe.SampledVM) map[string]*migrationJob {
 	found := map[string]*migrationJob{}
 	var mu sync.Mutex
 	var questions errgroup.Group

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/observe"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
@@ -144,7 +145,7 @@ func (t *transitions) noteScrape(vm *fleet.VM, found string, began time.Time) (g
 }
 
 // forgetGone forgets the VMs that a scrape which began then didn't find, but for those of hosts that didn't answer.
-func (t *transitions) forgetGone(found []fleet.Sample, silent map[string]bool, began time.Time) {
+func (t *transitions) forgetGone(found []observe.Sample, silent map[string]bool, began time.Time) {
 	here := make(map[string]bool, len(found))
 	for _, m := range found {
 		here[m.VM.UUID] = true

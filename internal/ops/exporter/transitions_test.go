@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/observe"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/ops/opstest"
@@ -95,7 +96,7 @@ func TestTransitions_forgets(t *testing.T) {
 	tr.noteEvent(fleet.Event{At: began.Add(time.Second), Host: "a", Event: libvirt.Event{
 		Kind: libvirt.EventLifecycle, UUID: "new", Detail: "Started", Reason: "Booted",
 	}})
-	tr.forgetGone([]fleet.Sample{{VM: &fleet.VM{UUID: "here"}}}, map[string]bool{"b": true}, began)
+	tr.forgetGone([]observe.Sample{{VM: &fleet.VM{UUID: "here"}}}, map[string]bool{"b": true}, began)
 	if len(tr.vms) != 3 || tr.vms["gone"] != nil {
 		t.Errorf("kept %v", tr.vms)
 	}

@@ -6,7 +6,7 @@ import (
 
 	"github.com/hashicorp/terraform-plugin-framework/datasource"
 
-	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/observe"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/meta"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/tfdiag"
 )
@@ -33,7 +33,7 @@ func (d *DataSource) Read(ctx context.Context, req datasource.ReadRequest, resp 
 		return
 	}
 	began := time.Now()
-	seen, err := d.Data.Fleet.Observe(ctx, fleet.Question{
+	seen, err := d.Data.Fleet.Observe(ctx, observe.Question{
 		UUID: config.ID.ValueString(), Name: config.Name.ValueString(), RawCommands: config.RawCommands.ValueBool(),
 		Target: config.TargetHost.ValueString(),
 	})

@@ -8,7 +8,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
-	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/observe"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/evacuation"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/guestinfo"
@@ -18,8 +18,8 @@ import (
 
 // parts are the keys of unavailable.
 var parts = []string{
-	fleet.PartAgent, fleet.PartLease, fleet.PartARP, fleet.PartJob, fleet.PartBlockers, fleet.PartDisks,
-	fleet.PartDiskError, fleet.PartPolicies, fleet.PartQEMULog,
+	observe.PartAgent, observe.PartLease, observe.PartARP, observe.PartJob, observe.PartBlockers, observe.PartDisks,
+	observe.PartDiskError, observe.PartPolicies, observe.PartQEMULog,
 }
 
 // model is the data source's state.
@@ -49,7 +49,7 @@ type model struct {
 }
 
 // fromObservation maps what was observed. Of a VM whose host doesn't answer only that is known.
-func (m model) fromObservation(ctx context.Context, o *fleet.Observation) (model, diag.Diagnostics) {
+func (m model) fromObservation(ctx context.Context, o *observe.Observation) (model, diag.Diagnostics) {
 	m.Phase = new(status.InstancePhase(o.Facts))
 	m.Status = new(status.PrintableStatus(o.Facts))
 	m.Conditions = FromFacts(o.Facts)
@@ -142,7 +142,7 @@ func memoryAttribute() schema.SingleNestedAttribute {
 	}
 }
 
-func fromMemory(o *fleet.Observation) *memory {
+func fromMemory(o *observe.Observation) *memory {
 	m := &memory{}
 	if o.BootMemory > 0 {
 		m.AtBoot = wholeNumber(o.BootMemory)

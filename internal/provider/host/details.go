@@ -6,7 +6,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/datasource/schema"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
-	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/observe"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
@@ -24,11 +24,11 @@ const asked = " Null unless `include` names it."
 
 func detailAttributes() map[string]schema.Attribute {
 	return map[string]schema.Attribute{
-		fleet.PartNUMA:        numaAttribute(),
-		fleet.PartCPU:         cpuAttribute(),
-		fleet.PartSysinfo:     sysinfoAttribute(),
-		fleet.PartNodeDevices: nodeDevicesAttribute(),
-		fleet.PartVirtualMachines: schema.MapNestedAttribute{
+		observe.PartNUMA:        numaAttribute(),
+		observe.PartCPU:         cpuAttribute(),
+		observe.PartSysinfo:     sysinfoAttribute(),
+		observe.PartNodeDevices: nodeDevicesAttribute(),
+		observe.PartVirtualMachines: schema.MapNestedAttribute{
 			Computed:            true,
 			MarkdownDescription: "The VMs that the host knows, by id." + asked,
 			NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
@@ -43,7 +43,7 @@ func detailAttributes() map[string]schema.Attribute {
 }
 
 // fromDetails maps what was included; the rest is nil.
-func fromDetails(s fleet.HostStatus) details {
+func fromDetails(s observe.HostStatus) details {
 	d := s.Details
 	return details{
 		NUMACells: fromNUMA(s.Info.Cells, d.NUMA), CPU: fromCPU(d.CPU, d.DomainType), Sysinfo: fromSysinfo(d.Sysinfo),
@@ -219,7 +219,7 @@ type virtualMachine struct {
 	Status string  `tfsdk:"status"`
 }
 
-func fromVirtualMachines(list []fleet.HostedMachine) map[string]virtualMachine {
+func fromVirtualMachines(list []observe.HostedMachine) map[string]virtualMachine {
 	if list == nil {
 		return nil
 	}

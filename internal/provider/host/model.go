@@ -8,7 +8,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
-	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/observe"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/value"
 )
@@ -71,7 +71,7 @@ var guestType = types.ObjectType{AttrTypes: map[string]attr.Type{
 }}
 
 // FromStatus maps what the fleet knows of a host.
-func FromStatus(ctx context.Context, s fleet.HostStatus) (Model, diag.Diagnostics) {
+func FromStatus(ctx context.Context, s observe.HostStatus) (Model, diag.Diagnostics) {
 	labels := s.Labels
 	if labels == nil {
 		labels = map[string]string{}
@@ -107,7 +107,7 @@ func FromStatus(ctx context.Context, s fleet.HostStatus) (Model, diag.Diagnostic
 	m.ActiveVMCount = types.Int64Value(int64(s.ActiveDomains))
 	m.details = fromDetails(s)
 	m.Unavailable = s.Unavailable
-	if _, unknown := s.Unavailable[fleet.PartCordon]; s.Err == nil && !unknown {
+	if _, unknown := s.Unavailable[observe.PartCordon]; s.Err == nil && !unknown {
 		m.Cordoned = new(s.Cordon != nil)
 	}
 	if c := s.Cordon; c != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
-	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/observe"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/value"
 )
@@ -36,7 +36,7 @@ func QuestionAttributes() map[string]schema.Attribute {
 	}
 	return map[string]schema.Attribute{
 		"include": some("Attributes to read that require further queries to the host, or are large. Attributes that "+
-			"aren't listed are null.", fleet.HostParts),
+			"aren't listed are null.", observe.HostParts),
 		"node_device_capabilities": some("Only read `node_devices` with one of these capabilities. Default: all.",
 			libvirt.NodeDeviceCapabilities()),
 	}
@@ -46,7 +46,7 @@ func QuestionAttributes() map[string]schema.Attribute {
 func (q Question) Validate() diag.Diagnostics {
 	var diags diag.Diagnostics
 	if !q.Capabilities.IsNull() && !q.Include.IsUnknown() && !slices.Contains(value.StringList(q.Include),
-		fleet.PartNodeDevices) {
+		observe.PartNodeDevices) {
 		diags.AddAttributeError(path.Root("node_device_capabilities"), "Node devices aren't read",
 			"node_device_capabilities filters node_devices, which are read only if include names them. Set "+
 				"include = [\"node_devices\"].")
@@ -55,8 +55,8 @@ func (q Question) Validate() diag.Diagnostics {
 }
 
 // ToFleet is the question as the fleet takes it.
-func (q Question) ToFleet() fleet.HostQuestion {
-	return fleet.HostQuestion{
+func (q Question) ToFleet() observe.HostQuestion {
+	return observe.HostQuestion{
 		Parts: value.StringList(q.Include), Capabilities: value.StringList(q.Capabilities),
 	}
 }

@@ -1,4 +1,4 @@
-package fleet
+package observe
 
 import (
 	"context"
@@ -70,7 +70,7 @@ type HostCondition struct {
 
 // HostConditions are how all configured hosts stand, in their order. Nobody is asked
 // for that.
-func (f *Fleet) HostConditions(sampled []HostSamples) []HostCondition {
+func (ob *Observer) HostConditions(sampled []HostSamples) []HostCondition {
 	by := map[*inventory.Host]HostSamples{}
 
 	for _, s := range sampled {
@@ -79,9 +79,9 @@ func (f *Fleet) HostConditions(sampled []HostSamples) []HostCondition {
 		}
 	}
 
-	all := make([]HostCondition, len(f.Configured))
+	all := make([]HostCondition, len(ob.hosts.Configured))
 
-	for i, h := range f.Configured {
+	for i, h := range ob.hosts.Configured {
 		c := HostCondition{Name: h.Name, Fenced: h.Config.Fenced, Schedulable: !h.Config.Unschedulable}
 
 		if s, ok := by[h]; ok {
@@ -100,7 +100,7 @@ func (f *Fleet) HostConditions(sampled []HostSamples) []HostCondition {
 // samples are missing counts as silent. Where the hosts' answers don't fit together,
 // because a VM was handed over in between, they are asked for it once more, until
 // ctx ends.
-func (f *Fleet) JoinSamples(ctx context.Context, all []HostSamples) []SampledVM {
+func (ob *Observer) JoinSamples(ctx context.Context, all []HostSamples) []SampledVM {
 	polls := make([]inventory.HostPoll, 0, len(all))
 	samples := map[string]map[string]Sample{}
 
@@ -123,7 +123,7 @@ func (f *Fleet) JoinSamples(ctx context.Context, all []HostSamples) []SampledVM 
 
 	var joined []SampledVM
 
-	for _, l := range f.MergePolls(polls, nil) {
+	for _, l := range ob.hosts.MergePolls(polls, nil) {
 		if of := samples[l.UUID]; of != nil { // Else its definition can't be read.
 			joined = append(joined, SampledVM{Listed: l, Samples: of})
 		}
@@ -136,7 +136,7 @@ func (f *Fleet) JoinSamples(ctx context.Context, all []HostSamples) []SampledVM 
 	for i := range joined {
 		if m := &joined[i]; m.Inconsistent {
 			questions.Go(func() error {
-				f.askAgain(ctx, m)
+				ob.askAgain(ctx, m)
 
 				return nil
 			})
@@ -150,8 +150,8 @@ func (f *Fleet) JoinSamples(ctx context.Context, all []HostSamples) []SampledVM 
 
 // askAgain asks the hosts for the VM once more. Of an answer that doesn't decide
 // nothing is taken over.
-func (f *Fleet) askAgain(ctx context.Context, s *SampledVM) {
-	vm, err := f.FindNow(ctx, s.UUID, inventory.LastKnown{})
+func (ob *Observer) askAgain(ctx context.Context, s *SampledVM) {
+	vm, err := ob.hosts.FindNow(ctx, s.UUID, inventory.LastKnown{})
 
 	switch {
 	case err == nil && s.Samples[vm.Host].VM != nil:

@@ -1,4 +1,4 @@
-package fleet
+package observe
 
 import (
 	"fmt"
@@ -73,21 +73,12 @@ func TestJoinSamples(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 
-			f, err := New(Config{Owner: "alice", Hosts: map[string]inventory.HostConfig{
+			ob := observer(t, map[string]inventory.HostConfig{
 				"a": {URI: "test:///default"}, "b": {URI: "test:///default"},
-			}})
-			if err != nil {
-				t.Fatal(err)
-			}
-
-			t.Cleanup(func() {
-				if err := f.Close(); err != nil {
-					t.Error(err)
-				}
 			})
 
 			by := map[string]HostSamples{}
-			for _, h := range f.Configured {
+			for _, h := range ob.hosts.Configured {
 				v := inventory.NewView(&libvirt.HostInfo{UUID: h.Name}, map[string]*inventory.Entry{})
 				by[h.Name] = HostSamples{view: v, record: records.Recording{Host: h}}
 			}
@@ -117,7 +108,7 @@ func TestJoinSamples(t *testing.T) {
 				by[c.host] = s
 			}
 
-			joined := f.JoinSamples(t.Context(), []HostSamples{by["a"], by["b"]})
+			joined := ob.JoinSamples(t.Context(), []HostSamples{by["a"], by["b"]})
 			if len(joined) != 1 {
 				t.Fatalf("%d VMs", len(joined))
 			}

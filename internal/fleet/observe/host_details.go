@@ -1,4 +1,4 @@
-package fleet
+package observe
 
 import (
 	"context"
@@ -119,8 +119,8 @@ func (s *HostStatus) fill(ctx context.Context, a inventory.Reply, q HostQuestion
 
 // addMachines tells of each host which VMs it knows, and how they are: that
 // takes what the other hosts say as well.
-func (f *Fleet) addMachines(ctx context.Context, hosts []HostStatus, answers []inventory.Reply) {
-	all, _ := f.ListConsistent(ctx, answers)
+func (ob *Observer) addMachines(ctx context.Context, hosts []HostStatus, answers []inventory.Reply) {
+	all, _ := ob.hosts.ListConsistent(ctx, answers)
 
 	for i := range hosts {
 		s := &hosts[i]

@@ -1,4 +1,4 @@
-package fleet
+package observe
 
 import (
 	"maps"
@@ -12,29 +12,20 @@ import (
 func TestHosts_askWhatIsAskedFor(t *testing.T) {
 	t.Parallel()
 
-	f, err := New(Config{Hosts: map[string]inventory.HostConfig{
+	ob := observer(t, map[string]inventory.HostConfig{
 		"local": {URI: "test:///default", Labels: map[string]string{"zone": "a"}},
-	}})
-	if err != nil {
-		t.Fatal(err)
-	}
-
-	t.Cleanup(func() {
-		if err := f.Close(); err != nil {
-			t.Error(err)
-		}
 	})
 
 	asked := func(q HostQuestion) map[string]int {
 		t.Helper()
 
-		before := f.Configured[0].Conn.Calls()
+		before := ob.hosts.Configured[0].Conn.Calls()
 
-		if _, err := f.Hosts(t.Context(), q); err != nil {
+		if _, err := ob.Hosts(t.Context(), q); err != nil {
 			t.Fatal(err)
 		}
 
-		calls := f.Configured[0].Conn.Calls()
+		calls := ob.hosts.Configured[0].Conn.Calls()
 		maps.DeleteFunc(calls, func(name string, n int) bool { return n == before[name] })
 
 		return calls

@@ -1,4 +1,4 @@
-package fleet
+package observe
 
 import (
 	"context"
@@ -52,8 +52,8 @@ type HostQuestion struct {
 
 // Hosts returns the status of the configured hosts, in the order of their names.
 // A host that does not answer says why in Err; it is no error here.
-func (f *Fleet) Hosts(ctx context.Context, q HostQuestion) ([]HostStatus, error) {
-	answers, err := f.Snapshot(ctx)
+func (ob *Observer) Hosts(ctx context.Context, q HostQuestion) ([]HostStatus, error) {
+	answers, err := ob.hosts.Snapshot(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -69,7 +69,7 @@ func (f *Fleet) Hosts(ctx context.Context, q HostQuestion) ([]HostStatus, error)
 		wg.Go(func() {
 			all[i] = statusOf(ctx, a)
 			if all[i].Err == nil && a.Info != nil {
-				all[i].fill(ctx, a, q, f.defaultType)
+				all[i].fill(ctx, a, q, ob.defaultType)
 			}
 		})
 	}
@@ -77,7 +77,7 @@ func (f *Fleet) Hosts(ctx context.Context, q HostQuestion) ([]HostStatus, error)
 	wg.Wait()
 
 	if slices.Contains(q.Parts, PartVirtualMachines) {
-		f.addMachines(ctx, all, answers)
+		ob.addMachines(ctx, all, answers)
 	}
 
 	return all, ctx.Err()

@@ -1,4 +1,4 @@
-package fleet
+package observe
 
 import (
 	"context"
@@ -40,8 +40,8 @@ type HostSamples struct {
 
 // FindByLabels returns the VMs that have all of the labels, in the order
 // of their names. Every host has to answer: a silent one may have more of them.
-func (f *Fleet) FindByLabels(ctx context.Context, labels map[string]string) ([]*inventory.VM, error) {
-	answers, err := f.Snapshot(ctx)
+func (ob *Observer) FindByLabels(ctx context.Context, labels map[string]string) ([]*inventory.VM, error) {
+	answers, err := ob.hosts.Snapshot(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -67,7 +67,7 @@ func (f *Fleet) FindByLabels(ctx context.Context, labels map[string]string) ([]*
 	found := make([]*inventory.VM, 0, len(uuids))
 
 	for uuid := range uuids {
-		vm, err := f.Find(ctx, uuid, inventory.LastKnown{})
+		vm, err := ob.hosts.Find(ctx, uuid, inventory.LastKnown{})
 		if inventory.IsNotFound(err) {
 			continue // It was the last of it that was seen.
 		}
@@ -89,7 +89,7 @@ func (f *Fleet) FindByLabels(ctx context.Context, labels map[string]string) ([]*
 // Sample reads the statistics of VMs that were found, by their UUIDs: every
 // host is asked once for all of its VMs, and all at the same time. A
 // VM that left its host since it was found is missing.
-func (f *Fleet) Sample(ctx context.Context, vms []*inventory.VM) (map[string]*stats.Sample, error) {
+func (ob *Observer) Sample(ctx context.Context, vms []*inventory.VM) (map[string]*stats.Sample, error) {
 	byHost := map[*inventory.Host][]string{}
 	known := map[string]*inventory.VM{}
 
@@ -137,8 +137,8 @@ func (f *Fleet) Sample(ctx context.Context, vms []*inventory.VM) (map[string]*st
 // HostSample reads the statistics of all VMs of one host: its statistics in
 // two calls, and what the VMs and policies are from the host's view, which is
 // read anew when it is older than a minute or lacks one of them.
-func (f *Fleet) HostSample(ctx context.Context, name string) (HostSamples, error) {
-	h, err := f.AskedHost(name)
+func (ob *Observer) HostSample(ctx context.Context, name string) (HostSamples, error) {
+	h, err := ob.hosts.AskedHost(name)
 	if err != nil {
 		return HostSamples{}, err
 	}
@@ -150,7 +150,7 @@ func (f *Fleet) HostSample(ctx context.Context, name string) (HostSamples, error
 
 	at := time.Now()
 
-	v, err := f.ViewWith(ctx, h, all)
+	v, err := ob.hosts.ViewWith(ctx, h, all)
 	if err != nil {
 		return HostSamples{}, err
 	}
@@ -172,7 +172,7 @@ func (f *Fleet) HostSample(ctx context.Context, name string) (HostSamples, error
 
 		vm, err := inventory.NewVM(inventory.Reply{Host: h, Info: v.Info, Domain: e})
 		if err != nil {
-			f.log.WarnContext(ctx, "VM left out of the statistics", "host", h.Name, "error", err.Error())
+			ob.log.WarnContext(ctx, "VM left out of the statistics", "host", h.Name, "error", err.Error())
 
 			continue
 		}

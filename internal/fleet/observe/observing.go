@@ -1,4 +1,4 @@
-package fleet
+package observe
 
 import (
 	"context"
@@ -22,7 +22,7 @@ import (
 // observing is one observation in the making. Each question writes only its own
 // field; what it could not learn goes to lack.
 type observing struct {
-	fleet    *Fleet
+	observer *Observer
 	vm       *inventory.VM
 	question Question
 
@@ -76,7 +76,7 @@ func (o *observing) ask(ctx context.Context) {
 }
 
 func (o *observing) askAgent(ctx context.Context) {
-	report, err := o.fleet.GuestInfo(ctx, o.vm, guestagent.Options{
+	report, err := o.observer.GuestInfo(ctx, o.vm, guestagent.Options{
 		RawCommands: o.question.RawCommands,
 		Only: []guestagent.Group{
 			guestagent.GroupOS, guestagent.GroupHostname, guestagent.GroupTimezone, guestagent.GroupInterfaces,
@@ -147,7 +147,7 @@ func (o *observing) askResumer(ctx context.Context) {
 }
 
 func (o *observing) askJob(ctx context.Context) {
-	job, err := o.fleet.Job(ctx, o.vm)
+	job, err := o.observer.Job(ctx, o.vm)
 	if err != nil {
 		o.failed(PartJob, err)
 
@@ -159,8 +159,8 @@ func (o *observing) askJob(ctx context.Context) {
 
 // Job reads the job that runs on a VM where it is known, nil for none: of a
 // migration at its source.
-func (f *Fleet) Job(ctx context.Context, vm *inventory.VM) (*libvirt.Job, error) {
-	h := f.Host(vm.LeavesFrom())
+func (ob *Observer) Job(ctx context.Context, vm *inventory.VM) (*libvirt.Job, error) {
+	h := ob.hosts.Host(vm.LeavesFrom())
 	if !vm.Active || vm.ActiveHosts[h.Name] == status.RoleTarget {
 		return nil, nil
 	}
@@ -199,7 +199,7 @@ func (o *observing) askBlockers(ctx context.Context) {
 		return
 	}
 
-	tuning, err := o.fleet.Tuning(ctx, o.vm, migration.Options{})
+	tuning, err := o.observer.records.Tuning(ctx, o.vm, migration.Options{})
 	if err != nil {
 		o.failed(PartBlockers, err)
 
@@ -217,7 +217,7 @@ func (o *observing) askBlockers(ctx context.Context) {
 	var all sync.WaitGroup
 	for i, to := range targets {
 		all.Go(func() {
-			found[i], errs[i] = o.fleet.PreflightTo(ctx, o.vm, machine, to, tuning.Options)
+			found[i], errs[i] = o.observer.mover.PreflightTo(ctx, o.vm, machine, to, tuning.Options)
 		})
 	}
 
@@ -241,7 +241,7 @@ func (o *observing) askBlockers(ctx context.Context) {
 
 // targets are the hosts that the VM might be moved to.
 func (o *observing) targets() []*inventory.Host {
-	return slices.DeleteFunc(slices.Clone(o.fleet.Configured), func(h *inventory.Host) bool {
+	return slices.DeleteFunc(slices.Clone(o.observer.hosts.Configured), func(h *inventory.Host) bool {
 		if o.question.Target != "" {
 			return h.Name != o.question.Target || h.Config.Fenced
 		}
@@ -288,11 +288,11 @@ func (o *observing) onTarget() bool { return o.vm.ActiveHosts[o.vm.Host] == stat
 
 // askRule reads what the hosts that answer have recorded of eviction policies.
 func (o *observing) askRule(ctx context.Context) {
-	hosts := slices.DeleteFunc(slices.Clone(o.fleet.Configured), func(h *inventory.Host) bool {
+	hosts := slices.DeleteFunc(slices.Clone(o.observer.hosts.Configured), func(h *inventory.Host) bool {
 		return h.Config.Fenced || slices.Contains(o.vm.SilentHosts, h.Name)
 	})
 
-	rule, err := o.fleet.Rule(o.vm, records.Recordings(hosts, func(h *inventory.Host) (*hostrecord.Record, error) {
+	rule, err := o.observer.records.Rule(o.vm, records.Recordings(hosts, func(h *inventory.Host) (*hostrecord.Record, error) {
 		record, _, err := inventory.ReadRecord(ctx, h)
 
 		return record, err
@@ -308,7 +308,7 @@ func (o *observing) askRule(ctx context.Context) {
 
 // GuestInfo asks the guest agent of a VM, unless what is known of the
 // VM says that there is nobody to ask.
-func (f *Fleet) GuestInfo(ctx context.Context, vm *inventory.VM, o guestagent.Options) (*guestagent.Report, error) {
+func (ob *Observer) GuestInfo(ctx context.Context, vm *inventory.VM, o guestagent.Options) (*guestagent.Report, error) {
 	facts := vm.Facts()
 
 	switch {

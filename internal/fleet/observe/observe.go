@@ -1,4 +1,4 @@
-package fleet
+package observe
 
 import (
 	"context"
@@ -71,14 +71,14 @@ type Observation struct {
 // about it in parallel. What a layer does not tell reduces what is known. A
 // VM that was not found while hosts are silent is no error, but one of
 // which nothing is known.
-func (f *Fleet) Observe(ctx context.Context, q Question) (*Observation, error) {
+func (ob *Observer) Observe(ctx context.Context, q Question) (*Observation, error) {
 	if q.Target != "" {
-		if _, err := f.UsableHost(q.Target); errors.Is(err, inventory.ErrUnconfigured) {
+		if _, err := ob.hosts.UsableHost(q.Target); errors.Is(err, inventory.ErrUnconfigured) {
 			return nil, err
 		}
 	}
 
-	vm, silent, err := f.lookFor(ctx, q)
+	vm, silent, err := ob.lookFor(ctx, q)
 	if errors.Is(err, inventory.ErrUnreachable) && len(silent) > 0 {
 		return &Observation{Facts: status.Facts{SilentHosts: silent}}, nil
 	}
@@ -90,7 +90,7 @@ func (f *Fleet) Observe(ctx context.Context, q Question) (*Observation, error) {
 	asking, cancel := context.WithTimeout(ctx, observeTimeout)
 	defer cancel()
 
-	o := &observing{fleet: f, vm: vm, question: q}
+	o := &observing{observer: ob, vm: vm, question: q}
 	o.ask(asking)
 
 	if ctx.Err() != nil {
@@ -102,11 +102,11 @@ func (f *Fleet) Observe(ctx context.Context, q Question) (*Observation, error) {
 
 // lookFor asks every host for the VM, now, and also returns which did not
 // answer.
-func (f *Fleet) lookFor(ctx context.Context, q Question) (*inventory.VM, []string, error) {
+func (ob *Observer) lookFor(ctx context.Context, q Question) (*inventory.VM, []string, error) {
 	uuid := q.UUID
 
 	if uuid == "" {
-		answers, err := f.AskAll(ctx, inventory.ByName(q.Name))
+		answers, err := ob.hosts.AskAll(ctx, inventory.ByName(q.Name))
 		if err != nil {
 			return nil, nil, err
 		}
@@ -116,7 +116,7 @@ func (f *Fleet) lookFor(ctx context.Context, q Question) (*inventory.VM, []strin
 		}
 	}
 
-	vm, answers, err := f.FindAmong(ctx, uuid, inventory.LastKnown{})
+	vm, answers, err := ob.hosts.FindAmong(ctx, uuid, inventory.LastKnown{})
 
 	return vm, inventory.SilentHosts(answers), err
 }

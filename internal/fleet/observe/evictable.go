@@ -1,4 +1,4 @@
-package fleet
+package observe
 
 import (
 	"slices"
@@ -13,7 +13,7 @@ import (
 // JudgeEvictable says of every VM that was sampled whether emptying its host
 // would get past it, by the policies that hold for the fleet as far as its hosts
 // answered. Nobody is asked for that.
-func (f *Fleet) JudgeEvictable(all []HostSamples) {
+func (ob *Observer) JudgeEvictable(all []HostSamples) {
 	known := make([]records.Recording, 0, len(all))
 
 	for _, s := range all {
@@ -26,7 +26,7 @@ func (f *Fleet) JudgeEvictable(all []HostSamples) {
 
 	for _, s := range all {
 		for i := range s.Machines {
-			s.Machines[i].Evictable = f.evictable(s.Machines[i].VM, known, s.private)
+			s.Machines[i].Evictable = ob.evictable(s.Machines[i].VM, known, s.private)
 		}
 	}
 }
@@ -36,13 +36,13 @@ func (f *Fleet) JudgeEvictable(all []HostSamples) {
 // live and can be, or something else is done with it. private are the networks that
 // end at its host. Other hosts aren't asked what they reach. It is nil for a VM
 // that is off, and when the policies can't be read.
-func (f *Fleet) evictable(vm *inventory.VM, known []records.Recording, private map[string]bool) *bool {
+func (ob *Observer) evictable(vm *inventory.VM, known []records.Recording, private map[string]bool) *bool {
 	p := vm.Entry.Parse()
 	if !vm.Active || p.Live == nil {
 		return nil
 	}
 
-	rule, err := f.Rule(vm, known)
+	rule, err := ob.records.Rule(vm, known)
 	if err != nil {
 		return nil
 	}
@@ -62,7 +62,7 @@ func (f *Fleet) evictable(vm *inventory.VM, known []records.Recording, private m
 		return new(live)
 	}
 
-	policies, err := f.MigrationPolicies().ForMachinesOn(vm.On, known)
+	policies, err := ob.records.MigrationPolicies().ForMachinesOn(vm.On, known)
 	if err != nil {
 		return nil
 	}
@@ -70,7 +70,7 @@ func (f *Fleet) evictable(vm *inventory.VM, known []records.Recording, private m
 	m := migration.VM{
 		UUID: vm.UUID, Name: vm.Name, State: vm.State, Reason: vm.Reason, Facts: p.Live.Mobility(),
 	}
-	options := migration.ResolveOptions(records.ForPolicies(vm).On(vm.Host), rule.Options, policies, f.migration).Options
+	options := migration.ResolveOptions(records.ForPolicies(vm).On(vm.Host), rule.Options, policies, ob.migration).Options
 	stays := !*options.WithDefaults().AllowNetworkChange &&
 		slices.ContainsFunc(m.Facts.Interfaces, func(i domain.MobileInterface) bool {
 			return i.Type == "network" && private[i.Source]
