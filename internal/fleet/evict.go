@@ -8,7 +8,7 @@ import (
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/admission"
-	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/eviction"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/evacuation"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/hostrecord"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/lease"
@@ -21,7 +21,7 @@ import (
 const externalPoll = 2 * time.Second
 
 // try carries a step out once, and returns what became of it.
-func (d *drain) try(ctx context.Context, i int, rule eviction.Rule) (result string, err error) {
+func (d *drain) try(ctx context.Context, i int, rule evacuation.Rule) (result string, err error) {
 	s := d.steps[i]
 
 	if err := d.markAgain(ctx, s); err != nil {
@@ -29,16 +29,16 @@ func (d *drain) try(ctx context.Context, i int, rule eviction.Rule) (result stri
 	}
 
 	switch s.Method {
-	case eviction.MethodLeave:
+	case evacuation.MethodLeave:
 		return hostrecord.ResultLeft, nil
-	case eviction.MethodLive:
+	case evacuation.MethodLive:
 		vm, how, err := d.fleet.MoveInTurn(ctx, s.UUID, d.last(), migrate.Request{
 			Target: s.Target, Options: rule.Options, Priority: admission.PriorityMaintenance,
 		})
 		d.noteKept(ctx, i, how, err)
 
 		return hostrecord.ResultMoved, d.arrived(vm, s, err)
-	case eviction.MethodCold:
+	case evacuation.MethodCold:
 		if s.Ran, err = d.noteRunning(ctx, i); err != nil {
 			return hostrecord.ResultColdMoved, err
 		}
@@ -47,15 +47,15 @@ func (d *drain) try(ctx context.Context, i int, rule eviction.Rule) (result stri
 		d.noteKept(ctx, i, how, err)
 
 		return hostrecord.ResultColdMoved, err
-	case eviction.MethodShutdown:
+	case evacuation.MethodShutdown:
 		return d.turnOff(ctx, i, hostrecord.ResultShutDown, d.fleet.shutDownForEviction)
-	case eviction.MethodSave:
+	case evacuation.MethodSave:
 		return d.turnOff(ctx, i, hostrecord.ResultSaved, func(ctx context.Context, vm *inventory.VM) error {
 			return vm.On.Conn.SaveDomain(ctx, vm.UUID)
 		})
-	case eviction.MethodExternal:
+	case evacuation.MethodExternal:
 		return hostrecord.ResultMoved, d.awaitGone(ctx, s)
-	case eviction.MethodPinned:
+	case evacuation.MethodPinned:
 		return "", migrate.ErrPinned
 	default:
 		return "", fmt.Errorf("%w: its step is %s", migrate.ErrStays, s.Method)

@@ -16,7 +16,7 @@ const addressTimeout = 3 * time.Second
 
 // IPAddresses returns the addresses of the VM's interfaces by key, asking
 // the guest agent where one is connected, and the guest runs that it is in, else
-// libvirt's DHCP leases. Nil means that nobody could say. It never waits for a
+// libvirt's DHCP leases. Nil: they are unknown. It never waits for a
 // guest longer than addressTimeout.
 func (ob *Observer) IPAddresses(ctx context.Context, vm *inventory.VM) map[string][]string {
 	if !vm.Active || vm.LiveSpec == nil || len(vm.LiveSpec.Interfaces) == 0 {

@@ -4,7 +4,7 @@ import (
 	"slices"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
-	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/eviction"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/evacuation"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/records"
@@ -12,7 +12,7 @@ import (
 
 // JudgeEvictable says of every VM that was sampled whether emptying its host
 // would get past it, by the policies that hold for the fleet as far as its hosts
-// answered. Nobody is asked for that.
+// answered. It asks no host.
 func (ob *Observer) JudgeEvictable(all []HostSamples) {
 	known := make([]records.Recording, 0, len(all))
 
@@ -48,13 +48,13 @@ func (ob *Observer) evictable(vm *inventory.VM, known []records.Recording, priva
 	}
 
 	passes := func(movable bool) bool {
-		switch method := eviction.Decide(*rule, movable); method {
-		case eviction.MethodBlocked:
+		switch method := evacuation.MethodFor(*rule, movable); method {
+		case evacuation.MethodBlocked:
 			return false
-		case eviction.MethodCold, eviction.MethodShutdown, eviction.MethodSave:
-			return vm.Persistent && (vm.Metadata.Host != vm.Host || !eviction.Marked(method))
+		case evacuation.MethodCold, evacuation.MethodShutdown, evacuation.MethodSave:
+			return vm.Persistent && (vm.Metadata.Host != vm.Host || !evacuation.RequestsEviction(method))
 		default:
-			return vm.Metadata.Host != vm.Host || !eviction.Marked(method) // Its configuration pins it there.
+			return vm.Metadata.Host != vm.Host || !evacuation.RequestsEviction(method) // Its configuration pins it there.
 		}
 	}
 

@@ -11,7 +11,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
-// The parts of a host that are read only when somebody asks for them.
+// The parts of a host that are read only on request.
 const (
 	PartNUMA            = "numa_cells"
 	PartCPU             = "cpu"
@@ -26,8 +26,8 @@ const PartCordon = "cordon"
 // HostParts lists the parts, in the order of the documentation.
 var HostParts = []string{PartNUMA, PartCPU, PartSysinfo, PartNodeDevices, PartVirtualMachines}
 
-// HostDetails are what is read of a host when somebody asks for it. Each is nil
-// when nobody did, or when the host can't tell.
+// HostDetails are what is read of a host on request. Each is nil
+// without a request, or when the host can't tell.
 type HostDetails struct {
 	// NUMA is what of each of Info.Cells is free, in their order.
 	NUMA []libvirt.NUMAFree

@@ -8,7 +8,7 @@ import (
 )
 
 // TestHosts_askWhatIsAskedFor: what costs a host further questions is asked only of those hosts, and only for those
-// parts, that somebody asked about.
+// parts, that the question names.
 func TestHosts_askWhatIsAskedFor(t *testing.T) {
 	t.Parallel()
 
@@ -38,12 +38,12 @@ func TestHosts_askWhatIsAskedFor(t *testing.T) {
 	calls := asked(HostQuestion{Parts: []string{PartVirtualMachines}})
 	for _, name := range costly {
 		if calls[name] > 0 {
-			t.Errorf("%s was called, and nobody asked", name)
+			t.Errorf("%s was called without a request", name)
 		}
 	}
 
 	if calls := asked(HostQuestion{Labels: map[string]string{"zone": "b"}, Parts: HostParts}); len(calls) > 0 {
-		t.Errorf("a host that nobody asked about was asked: %v", calls)
+		t.Errorf("a host that the question leaves out was asked: %v", calls)
 	}
 
 	calls = asked(HostQuestion{Name: "local", Parts: HostParts})

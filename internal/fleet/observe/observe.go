@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
-	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/eviction"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/evacuation"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
 	guestagent "github.com/virtfleet/terraform-provider-virtfleet/internal/guest"
@@ -52,18 +52,18 @@ type Observation struct {
 	// Guest is what the guest agent said.
 	Guest      *guestagent.Report
 	Interfaces []status.Interface
-	// DiskErrors are the errors that stopped the guest, by disk; nil when nobody
-	// could tell.
+	// DiskErrors are the errors that stopped the guest, by disk; nil when they
+	// are unknown.
 	DiskErrors map[string]libvirt.DiskError
 	// Rule is what holds for the VM if its host is to be drained; nil when
-	// nobody could tell.
-	Rule *eviction.Rule
+	// that is unknown.
+	Rule *evacuation.Rule
 	// QEMULog is the end of QEMU's log on the VM's host; nil when it can't
 	// be read.
 	QEMULog []string
 	// BootMemory is what the VM started, or will start, with, in bytes.
 	BootMemory uint64
-	// Unavailable says of each part that nobody could tell why.
+	// Unavailable says of each part that is unknown why.
 	Unavailable map[string]string
 }
 

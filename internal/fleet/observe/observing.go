@@ -7,7 +7,7 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/eviction"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/evacuation"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/hostrecord"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/lease"
@@ -34,7 +34,7 @@ type observing struct {
 	diskErrors map[string]libvirt.DiskError
 	disks      map[string]libvirt.BlockInfo
 	images     map[string]status.Disk
-	rule       *eviction.Rule
+	rule       *evacuation.Rule
 	resumer    status.Fact[string]
 	log        *inventory.QEMULog
 
@@ -93,7 +93,7 @@ func (o *observing) askAgent(ctx context.Context) {
 	}
 }
 
-// askAddresses asks somebody outside the guest for its addresses.
+// askAddresses asks a source outside the guest for its addresses.
 func (o *observing) askAddresses(ctx context.Context, part string, source libvirt.AddressSource) []status.Lease {
 	if !o.vm.Active || o.vm.LiveSpec == nil || len(o.vm.LiveSpec.Interfaces) == 0 {
 		return nil
@@ -120,8 +120,8 @@ func (o *observing) askLog(ctx context.Context) {
 	o.log = &log
 }
 
-// askResumer finds out whether somebody is at a migration that broke in
-// post-copy: whoever is has the VM's lock where it is. One that was left
+// askResumer finds out whether a run manages a migration that broke in
+// post-copy: such a run has the VM's lock where it is. One that was left
 // behind by a run that was killed is not told from one that is held.
 func (o *observing) askResumer(ctx context.Context) {
 	if !o.vm.BrokeInPostCopy() {
@@ -292,11 +292,13 @@ func (o *observing) askRule(ctx context.Context) {
 		return h.Config.Fenced || slices.Contains(o.vm.SilentHosts, h.Name)
 	})
 
-	rule, err := o.observer.records.Rule(o.vm, records.Recordings(hosts, func(h *inventory.Host) (*hostrecord.Record, error) {
+	recordings := records.Recordings(hosts, func(h *inventory.Host) (*hostrecord.Record, error) {
 		record, _, err := inventory.ReadRecord(ctx, h)
 
 		return record, err
-	}))
+	})
+
+	rule, err := o.observer.records.Rule(o.vm, recordings)
 	if err != nil {
 		o.failed(PartPolicies, err)
 
@@ -307,7 +309,7 @@ func (o *observing) askRule(ctx context.Context) {
 }
 
 // GuestInfo asks the guest agent of a VM, unless what is known of the
-// VM says that there is nobody to ask.
+// VM says that no agent answers.
 func (ob *Observer) GuestInfo(ctx context.Context, vm *inventory.VM, o guestagent.Options) (*guestagent.Report, error) {
 	facts := vm.Facts()
 

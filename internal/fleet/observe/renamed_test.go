@@ -8,7 +8,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
-// The addresses of an interface whose key was changed while the VM runs are known by the new key: nobody waits in vain
+// The addresses of an interface whose key was changed while the VM runs are known by the new key: no wait is in vain
 // for those of an interface that is there.
 func TestByInterface_followsARename(t *testing.T) {
 	t.Parallel()

@@ -68,8 +68,8 @@ type HostCondition struct {
 	Record *hostrecord.Record
 }
 
-// HostConditions are how all configured hosts stand, in their order. Nobody is asked
-// for that.
+// HostConditions are how all configured hosts stand, in their order. It asks
+// no host.
 func (ob *Observer) HostConditions(sampled []HostSamples) []HostCondition {
 	by := map[*inventory.Host]HostSamples{}
 

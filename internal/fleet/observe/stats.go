@@ -21,7 +21,7 @@ type Sample struct {
 	Stats stats.Sample
 	// Evictable says whether emptying its host would get past the VM, as far
 	// as one reading of each host tells: where its rule leaves no way but to move it
-	// live, nothing in it is in the way and no disk of it is a file that stays. Nil:
+	// live, nothing in it blocks that and no disk of it is a file that stays. Nil:
 	// it is off, the host's policies can't be read, or JudgeEvictable was not asked.
 	Evictable *bool
 }

@@ -10,7 +10,7 @@ import (
 	"sync"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
-	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/eviction"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/evacuation"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/policy"
 )
@@ -211,7 +211,7 @@ func (c *candidate) judgeAffinity(p *Planner, d Desired) {
 	p.reservations.mu.Lock()
 	defer p.reservations.mu.Unlock()
 
-	me := eviction.Neighbour{Name: d.Spec.Name}
+	me := evacuation.Neighbour{Name: d.Spec.Name}
 
 	if away := d.Placement.AntiAffinity; away != nil {
 		me.Avoids = away.Labels

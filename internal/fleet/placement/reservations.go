@@ -8,7 +8,7 @@ import (
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/admission"
-	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/eviction"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/evacuation"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
@@ -114,7 +114,7 @@ func (p *Planner) roomBlockers(a inventory.Reply, name string, r reservation) []
 		})
 	}
 
-	me := eviction.Neighbour{Name: name, Labels: r.labels, Avoids: r.avoids}
+	me := evacuation.Neighbour{Name: name, Labels: r.labels, Avoids: r.avoids}
 	if other := p.conflict(a, me, r.uuid); other != "" {
 		blockers = append(blockers, migration.Blocker{
 			Reason: migration.AntiAffinity, Status: status.False, Attribute: "placement.anti_affinity",
@@ -165,8 +165,8 @@ func OfRoom(reason string) bool {
 
 // company are the VMs on the host, and those on their way there, without
 // the one with the UUID, which leaves. The reservations' mutex must be held.
-func (p *Planner) company(a inventory.Reply, leaving string) []eviction.Neighbour {
-	var all []eviction.Neighbour
+func (p *Planner) company(a inventory.Reply, leaving string) []evacuation.Neighbour {
+	var all []evacuation.Neighbour
 
 	for _, e := range a.View.Domains {
 		parsed := e.Parse()
@@ -175,11 +175,11 @@ func (p *Planner) company(a inventory.Reply, leaving string) []eviction.Neighbou
 		}
 
 		m := e.OwnMetadata()
-		all = append(all, eviction.Neighbour{Name: e.Name, Labels: m.Labels, Avoids: m.Avoids})
+		all = append(all, evacuation.Neighbour{Name: e.Name, Labels: m.Labels, Avoids: m.Avoids})
 	}
 
 	for name, r := range p.reservations.byHost[a.Host.Name] {
-		all = append(all, eviction.Neighbour{Name: name, Labels: r.labels, Avoids: r.avoids})
+		all = append(all, evacuation.Neighbour{Name: name, Labels: r.labels, Avoids: r.avoids})
 	}
 
 	return all
@@ -202,7 +202,7 @@ func (p *Planner) leftBehind(on *inventory.Host, e *inventory.Entry) bool {
 // conflict is a VM on the host, or on its way there, that must not share it
 // with me, whichever of the two says so; "" is none. The VM with the UUID
 // leaves. The reservations' mutex must be held.
-func (p *Planner) conflict(a inventory.Reply, me eviction.Neighbour, leaving string) string {
+func (p *Planner) conflict(a inventory.Reply, me evacuation.Neighbour, leaving string) string {
 	found := ""
 
 	for _, other := range p.company(a, leaving) {
@@ -267,11 +267,11 @@ func (p *Planner) lockPlacing(ctx context.Context, h *inventory.Host) (unlock fu
 }
 
 // RoomOn is what a host has room for.
-func (p *Planner) RoomOn(a inventory.Reply) eviction.Host {
+func (p *Planner) RoomOn(a inventory.Reply) evacuation.Host {
 	p.reservations.mu.Lock()
 	defer p.reservations.mu.Unlock()
 
-	return eviction.Host{Name: a.Host.Name, Free: p.free(a, ""), Machines: p.company(a, "")}
+	return evacuation.Host{Name: a.Host.Name, Free: p.free(a, ""), VMs: p.company(a, "")}
 }
 
 // FreeMemory is how many bytes may still be committed on the host when the VM with the UUID has left.

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/eviction"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/evacuation"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/hostrecord"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 )
@@ -64,20 +64,20 @@ func (s *Store) Records(ctx context.Context) ([]Recording, error) {
 }
 
 // Rule is what holds for the VM if its host is to be drained.
-func (s *Store) Rule(vm *inventory.VM, all []Recording) (*eviction.Rule, error) {
+func (s *Store) Rule(vm *inventory.VM, all []Recording) (*evacuation.Rule, error) {
 	policies, err := s.EvictionPolicies().ForMachinesOn(vm.On, all)
 	if err != nil {
 		return nil, err
 	}
 
-	rule := eviction.Select(ForPolicies(vm), vm.Host, policies, s.defaultEviction)
+	rule := evacuation.SelectRule(ForPolicies(vm), vm.Host, policies, s.defaultEviction)
 
 	return &rule, nil
 }
 
 // ForPolicies is the VM as policies see it.
-func ForPolicies(vm *inventory.VM) eviction.Machine {
-	return eviction.Machine{
+func ForPolicies(vm *inventory.VM) evacuation.VM {
+	return evacuation.VM{
 		UUID: vm.UUID, Name: vm.Name, Active: vm.Active, Persistent: vm.Persistent,
 		Memory: vm.On.CommittedMemory(vm.Entry), Labels: vm.Metadata.Labels, Strategy: vm.Metadata.EvictionStrategy,
 		Pin: vm.Metadata.Host, Avoids: vm.Metadata.Avoids,

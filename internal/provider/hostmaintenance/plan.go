@@ -11,8 +11,8 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet"
-	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/eviction"
-	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/evacuation"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/evacuation"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/evacuationsteps"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/tfdiag"
 )
 
@@ -51,7 +51,7 @@ func (r *Resource) ModifyPlan(
 
 // explainPlan says what apply will do, and what keeps it from doing so.
 func (r *Resource) explainPlan(ctx context.Context, m *model) diag.Diagnostics {
-	steps, diags := evacuation.ToFleet(ctx, m.Steps)
+	steps, diags := evacuationsteps.ToFleet(ctx, m.Steps)
 	if diags.HasError() {
 		return diags
 	}
@@ -70,16 +70,16 @@ func (r *Resource) explainPlan(ctx context.Context, m *model) diag.Diagnostics {
 		diags.AddAttributeWarning(at, "Host will be drained", fmt.Sprintf(
 			"If applied now, the virtual machines of host %q are drained as follows:\n%s\n\nThe apply decides "+
 				"again. To drain exactly as planned or stop, set steps to data.virtfleet_evacuation_plan.<name>.steps.", host,
-			evacuation.Text(steps)))
+			evacuationsteps.Text(steps)))
 	}
-	if blocked := eviction.Blocked(steps); len(blocked) > 0 {
+	if blocked := evacuation.BlockedSteps(steps); len(blocked) > 0 {
 		diags.Append(tfdiag.Problems([]fleet.Problem{{
 			Attribute: at.String(), Summary: "Host can't be drained", Detail: fleet.BlockedText(host, blocked),
 			Remedy: fleet.BlockedRemedy,
 		}})...)
 	}
 	for _, s := range steps {
-		if s.Method == eviction.MethodPinned {
+		if s.Method == evacuation.MethodPinned {
 			diags.AddAttributeWarning(at, "Virtual machine is pinned to the host", fmt.Sprintf(
 				"Virtual machine %q has host = %q in its configuration, which would move it back. It stays on the host, and "+
 					"the apply fails after all other virtual machines have left.\n\nChange its host first, or remove host "+

@@ -13,7 +13,7 @@ import (
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain/domaintest"
-	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/eviction"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/evacuation"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/placement"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
@@ -56,7 +56,7 @@ var drawnTexts = map[string][]any{
 	"placement.host_labels": {in{"zone": "a"}}, "placement.anti_affinity.labels": {in{"a": "b"}},
 	"labels": {in{}, in{"a": "b"}, in{"a": nil}}, "run_strategy": values(status.RunStrategies),
 	"wait_for.ip_address": {"lan", "a"}, "update_policy": values(placement.UpdatePolicies),
-	"eviction_strategy":                    values(eviction.Strategies),
+	"eviction_strategy":                    values(evacuation.Strategies),
 	"migration_options.transport":          values(migration.Transports),
 	"migration_options.compression":        values(migration.Compressions),
 	"migration_options.copy_storage":       values(migration.CopyModes),

@@ -12,7 +12,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
-	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/eviction"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/evacuation"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/placement"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/migrationoptions"
@@ -140,11 +140,11 @@ var policyAttributes = attributes{
 		Optional:            true,
 	},
 	"eviction_strategy": schema.StringAttribute{
-		MarkdownDescription: "What happens to the VM when its host is drained. One of " + value.OneOf(eviction.Strategies) +
+		MarkdownDescription: "What happens to the VM when its host is drained. One of " + value.OneOf(evacuation.Strategies) +
 			". It wins over every `virtfleet_eviction_policy`. Not set: the policy that matches, otherwise the provider's " +
 			"`default_eviction_strategy`.",
 		Optional:   true,
-		Validators: []validator.String{stringvalidator.OneOf(eviction.Strategies...)},
+		Validators: []validator.String{stringvalidator.OneOf(evacuation.Strategies...)},
 	},
 	migrationoptions.Name: migrationoptions.OfResource(
 		"How the VM is moved when `host` changes. What isn't set here is taken from the " +
