@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/eviction"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/evacuation"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/hostrecord"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
@@ -31,7 +31,7 @@ func TestLab_startAsksForRoom(t *testing.T) {
 
 	// A maintenance that ends starts none that is Halted by now.
 	over := &release{fleet: f, host: off.On}
-	step := hostrecord.Step{Step: eviction.Step{UUID: off.UUID}, Autostart: true}
+	step := hostrecord.Step{Step: evacuation.Step{UUID: off.UUID}, Autostart: true}
 
 	if err := over.rise(t.Context(), step, true); err != nil {
 		t.Error(err)

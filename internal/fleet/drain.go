@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/admission"
-	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/eviction"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/evacuation"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/hostrecord"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/lease"
@@ -25,7 +25,7 @@ type Drain struct {
 	// others to read.
 	Host, ID, Why string
 	// Steps are to be followed exactly. Nil: they are computed.
-	Steps []eviction.Step
+	Steps []evacuation.Step
 	// MoveStopped moves VMs that are off, too.
 	MoveStopped bool
 }
@@ -37,7 +37,7 @@ type drain struct {
 	host  *inventory.Host
 
 	mu    sync.Mutex
-	in    eviction.Input
+	in    evacuation.Input
 	steps []hostrecord.Step
 	since time.Time
 	// gone have left in an earlier attempt that was killed, and may carry its mark.
@@ -135,7 +135,7 @@ func (d *drain) prepare(ctx context.Context) error {
 
 	steps := d.Steps
 	if steps == nil {
-		steps = eviction.Compute(d.in)
+		steps = evacuation.Compute(d.in)
 	}
 
 	d.take(steps, d.fleet.remembered(ctx, d.Host, record.Evacuation))
@@ -149,7 +149,7 @@ func (d *drain) prepare(ctx context.Context) error {
 		}
 	}
 
-	if blocked := eviction.Blocked(steps); len(blocked) > 0 {
+	if blocked := evacuation.BlockedSteps(steps); len(blocked) > 0 {
 		return &inventory.Error{Host: d.Host, Kind: ErrBlocked, Detail: BlockedText(d.Host, blocked), Remedy: BlockedRemedy}
 	}
 
@@ -162,9 +162,9 @@ const endsAtOnce = 10
 // slotsOf are the turns that a step waits for; nil: it needs none.
 func (d *drain) slotsOf(s hostrecord.Step) *admission.Slots {
 	switch s.Method {
-	case eviction.MethodExternal:
+	case evacuation.MethodExternal:
 		return nil
-	case eviction.MethodShutdown, eviction.MethodSave:
+	case evacuation.MethodShutdown, evacuation.MethodSave:
 		return d.ends
 	default:
 		return d.turns
@@ -233,7 +233,7 @@ func (f *Fleet) concludeAbandoned(ctx context.Context, onItsWay error) error {
 const BlockedRemedy = "Lift what is in their way, or choose a fallback for them in a virtfleet_eviction_policy."
 
 // BlockedText names every VM that holds up a drain, with its reasons.
-func BlockedText(host string, blocked []eviction.Step) string {
+func BlockedText(host string, blocked []evacuation.Step) string {
 	var b strings.Builder
 
 	fmt.Fprintf(&b, "host %q can't be drained because of:", host)
@@ -246,11 +246,11 @@ func BlockedText(host string, blocked []eviction.Step) string {
 	return b.String()
 }
 
-func originText(s eviction.Step) string {
+func originText(s evacuation.Step) string {
 	switch s.Origin {
-	case eviction.OriginPolicy:
+	case evacuation.OriginPolicy:
 		return fmt.Sprintf("policy %q", s.Policy)
-	case eviction.OriginMachine:
+	case evacuation.OriginVM:
 		return "its own"
 	default:
 		return "the provider"
@@ -268,7 +268,7 @@ func (d *drain) run(ctx context.Context) {
 
 	// Those that somebody else moves wait for nobody.
 	for i, s := range steps {
-		if !s.Done() && s.Method == eviction.MethodExternal {
+		if !s.Done() && s.Method == evacuation.MethodExternal {
 			going.Go(func() { d.evict(ctx, i, nil, func() {}) })
 		}
 	}
@@ -276,7 +276,7 @@ func (d *drain) run(ctx context.Context) {
 	unbegun := make(chan struct{}, preflightsAtOnce)
 
 	for i, s := range steps {
-		if s.Done() || s.Method == eviction.MethodExternal {
+		if s.Done() || s.Method == evacuation.MethodExternal {
 			continue
 		}
 
@@ -307,7 +307,7 @@ func (d *drain) markAll(ctx context.Context) {
 	marking.SetLimit(preflightsAtOnce)
 
 	for _, s := range d.steps {
-		if !s.Done() && eviction.Marked(s.Method) {
+		if !s.Done() && evacuation.RequestsEviction(s.Method) {
 			marking.Go(func() error {
 				if err := d.fleet.requestEviction(ctx, s.UUID, d.Host); err != nil {
 					d.fleet.log.WarnContext(ctx, "eviction not marked", "name", s.Name, "error", err.Error())

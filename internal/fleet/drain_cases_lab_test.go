@@ -13,7 +13,7 @@ import (
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/admission"
-	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/eviction"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/evacuation"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/hostrecord"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/lease"
@@ -70,7 +70,7 @@ func TestLab_drainLooksWhileMachinesLeave(t *testing.T) {
 		}
 
 		var names []string
-		for _, m := range in.Machines {
+		for _, m := range in.VMs {
 			names = append(names, strings.SplitN(m.Name, "-", 2)[1])
 		}
 
@@ -112,8 +112,8 @@ func TestLab_drainMovesCold(t *testing.T) {
 	image := l.Image(t, from.Name, d.Spec.Name+".raw", "raw", 1<<20)
 	d.Spec.Disks["data"] = domain.Disk{Source: domain.DiskSource{File: image}, Format: "raw"}
 	off := create(t, alone, l, d)
-	rule := eviction.Policy{
-		Identity: policy.Identity{ID: "1", Name: "all"}, Strategy: eviction.LiveMigrate, Fallback: eviction.ColdMigrate,
+	rule := evacuation.Policy{
+		Identity: policy.Identity{ID: "1", Name: "all"}, Strategy: evacuation.LiveMigrate, Fallback: evacuation.ColdMigrate,
 	}
 
 	if _, err := f.EvictionPolicies().Put(t.Context(), rule); err != nil {
@@ -240,7 +240,7 @@ func TestLab_drainOutOfTime(t *testing.T) {
 	endless := booted(t, l, create(t, alone, l, wish))
 
 	wish = light(t, l, "external", nil)
-	wish.Metadata.EvictionStrategy = eviction.External
+	wish.Metadata.EvictionStrategy = evacuation.External
 	external := create(t, alone, l, wish)
 
 	limit := fmt.Errorf("%w: the user gave no more", context.DeadlineExceeded)
@@ -294,10 +294,10 @@ func TestLab_drainPolicyTimeout(t *testing.T) {
 	wish.Metadata.TerminationGracePeriod = new(time.Hour)
 	deaf := create(t, alone, l, wish)
 
-	for kind, rule := range map[string]eviction.Policy{
-		"waiting": {Strategy: eviction.External},
-		"endless": {Strategy: eviction.LiveMigrate, Options: crawling()},
-		"deaf":    {Strategy: eviction.None},
+	for kind, rule := range map[string]evacuation.Policy{
+		"waiting": {Strategy: evacuation.External},
+		"endless": {Strategy: evacuation.LiveMigrate, Options: crawling()},
+		"deaf":    {Strategy: evacuation.None},
 	} {
 		rule.Identity = policy.Identity{
 			ID: kind, Name: kind, Selector: policy.Selector{Labels: map[string]string{"kind": kind}},
@@ -514,12 +514,12 @@ func TestLab_pinnedMeanwhileStays(t *testing.T) {
 	made.Metadata.Host = from.Name
 	vm := create(t, ownFleet(t, "alice", from), l, made)
 
-	for _, method := range []string{eviction.MethodLive, eviction.MethodCold} {
+	for _, method := range []string{evacuation.MethodLive, evacuation.MethodCold} {
 		d := &drain{Drain: Drain{Host: from.Name}, fleet: f, host: f.Host(from.Name), steps: []hostrecord.Step{{
-			Step: eviction.Step{UUID: vm.UUID, Name: vm.Name, Method: method, Target: to.Name},
+			Step: evacuation.Step{UUID: vm.UUID, Name: vm.Name, Method: method, Target: to.Name},
 		}}}
 
-		if _, err := d.try(t.Context(), 0, eviction.Rule{}); !errors.Is(err, errStays) {
+		if _, err := d.try(t.Context(), 0, evacuation.Rule{}); !errors.Is(err, errStays) {
 			t.Errorf("%s: %v", method, err)
 		}
 
@@ -545,7 +545,7 @@ func TestLab_unmarkedStays(t *testing.T) {
 	vm := create(t, ownFleet(t, "alice", from), l, light(t, l, "external", nil))
 	d := &drain{
 		Drain: Drain{Host: from.Name}, fleet: f, host: f.Host(from.Name), unmarked: make(map[string]bool),
-		steps: []hostrecord.Step{{Step: eviction.Step{UUID: vm.UUID, Name: vm.Name, Method: eviction.MethodExternal}}},
+		steps: []hostrecord.Step{{Step: evacuation.Step{UUID: vm.UUID, Name: vm.Name, Method: evacuation.MethodExternal}}},
 	}
 	metadata := func(more ...string) {
 		t.Helper()
@@ -556,7 +556,7 @@ func TestLab_unmarkedStays(t *testing.T) {
 	metadata("--key", domain.MetadataKey, "--set", `<vm version="99"/>`) // A newer version's, which nobody here writes to.
 	d.markAll(t.Context())
 
-	if _, err := d.try(t.Context(), 0, eviction.Rule{}); !errors.Is(err, domain.ErrNewerMetadata) {
+	if _, err := d.try(t.Context(), 0, evacuation.Rule{}); !errors.Is(err, domain.ErrNewerMetadata) {
 		t.Errorf("while it can't be marked: %v", err)
 	}
 
@@ -568,7 +568,7 @@ func TestLab_unmarkedStays(t *testing.T) {
 	over := make(chan error, 1)
 
 	go func() {
-		_, err := d.try(ctx, 0, eviction.Rule{})
+		_, err := d.try(ctx, 0, evacuation.Rule{})
 		over <- err
 	}()
 

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
-	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/eviction"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/evacuation"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/policy"
@@ -22,7 +22,7 @@ type luggage struct {
 	fleet    *Fleet
 	vm       *inventory.VM
 	image    string
-	rule     eviction.Policy
+	rule     evacuation.Policy
 }
 
 func newLuggage(t *testing.T) *luggage {
@@ -35,8 +35,8 @@ func newLuggage(t *testing.T) *luggage {
 	c.image = l.Image(t, c.from.Name, d.Spec.Name+".qcow2", "qcow2", 1<<20)
 	d.Spec.Disks["data"] = domain.Disk{Source: domain.DiskSource{File: c.image}, Format: "qcow2"}
 	c.vm = create(t, ownFleet(t, "alice", c.from), l, d)
-	c.rule = eviction.Policy{
-		Identity: policy.Identity{ID: "1", Name: "all"}, Strategy: eviction.LiveMigrate,
+	c.rule = evacuation.Policy{
+		Identity: policy.Identity{ID: "1", Name: "all"}, Strategy: evacuation.LiveMigrate,
 		Options: migration.Options{CopyStorage: migration.CopyFull},
 	}
 

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/eviction"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/evacuation"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/hostrecord"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 )
@@ -79,7 +79,7 @@ func (d *drain) tried(i int) {
 // method.
 func touches(method string) bool {
 	switch method {
-	case eviction.MethodLive, eviction.MethodCold, eviction.MethodShutdown, eviction.MethodSave:
+	case evacuation.MethodLive, evacuation.MethodCold, evacuation.MethodShutdown, evacuation.MethodSave:
 		return true
 	default:
 		return false
@@ -101,7 +101,7 @@ func (d *drain) look(ctx context.Context, s hostrecord.Step) ([]string, error) {
 	}
 
 	goals := map[string]string{}
-	if s.Method == eviction.MethodLive {
+	if s.Method == evacuation.MethodLive {
 		goals[s.UUID] = s.Target
 	}
 
@@ -128,26 +128,26 @@ func (d *drain) look(ctx context.Context, s hostrecord.Step) ([]string, error) {
 	return changes, nil
 }
 
-func onHost(in eviction.Input, uuid string) bool {
-	return slices.ContainsFunc(in.Machines, func(m eviction.Machine) bool { return m.UUID == uuid })
+func onHost(in evacuation.Input, uuid string) bool {
+	return slices.ContainsFunc(in.VMs, func(m evacuation.VM) bool { return m.UUID == uuid })
 }
 
 // changed says what keeps the steps that are neither done nor under way from
 // being followed exactly. A VM that was shut down to be moved is under way
 // until it is, whoever has done that.
-func changed(steps []hostrecord.Step, underWay map[string]bool, in eviction.Input) (changes []string) {
+func changed(steps []hostrecord.Step, underWay map[string]bool, in evacuation.Input) (changes []string) {
 	ours := make(map[string]hostrecord.Step, len(steps))
 	for _, s := range steps {
 		ours[s.UUID] = s
 	}
 
-	in.Machines = slices.DeleteFunc(slices.Clone(in.Machines), func(m eviction.Machine) bool {
+	in.VMs = slices.DeleteFunc(slices.Clone(in.VMs), func(m evacuation.VM) bool {
 		s := ours[m.UUID]
 
 		switch {
 		case underWay[m.UUID] || s.Ran && !s.Done():
 			return true
-		case !s.Done() || s.Method == eviction.MethodLeave:
+		case !s.Done() || s.Method == evacuation.MethodLeave:
 			return false
 		case m.Active:
 			changes = append(changes, fmt.Sprintf("virtual machine %q was %s, and runs on host %q again", m.Name,
@@ -157,5 +157,5 @@ func changed(steps []hostrecord.Step, underWay map[string]bool, in eviction.Inpu
 		return true
 	})
 
-	return append(changes, eviction.Changed(plainSteps(steps), in)...)
+	return append(changes, evacuation.DescribeChanges(plainSteps(steps), in)...)
 }

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/admission"
-	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/eviction"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/evacuation"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/hostrecord"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
@@ -23,27 +23,27 @@ import (
 func TestChanged_inTheMiddle(t *testing.T) {
 	t.Parallel()
 
-	machine := func(name string) eviction.Machine {
-		return eviction.Machine{
+	machine := func(name string) evacuation.VM {
+		return evacuation.VM{
 			UUID: name, Name: name, Active: true, Persistent: true, Memory: 1,
 			Live: map[string][]migration.Blocker{"kvm2": nil},
 		}
 	}
-	in := eviction.Input{
-		Host: "kvm1", Hosts: []eviction.Host{{Name: "kvm2", Free: 2}}, Default: eviction.LiveMigrate,
+	in := evacuation.Input{
+		Host: "kvm1", Hosts: []evacuation.Host{{Name: "kvm2", Free: 2}}, Default: evacuation.LiveMigrate,
 	}
 	step := func(name, method, result string) hostrecord.Step {
 		s := stepOf(name, method, result)
-		s.Strategy, s.Origin = eviction.LiveMigrate, eviction.OriginProvider
+		s.Strategy, s.Origin = evacuation.LiveMigrate, evacuation.OriginProvider
 
-		if method == eviction.MethodLive {
+		if method == evacuation.MethodLive {
 			s.Target = "kvm2"
 		}
 
 		return s
 	}
-	live := eviction.MethodLive
-	off := func(m eviction.Machine) eviction.Machine {
+	live := evacuation.MethodLive
+	off := func(m evacuation.VM) evacuation.VM {
 		m.Active = false
 
 		return m
@@ -51,32 +51,32 @@ func TestChanged_inTheMiddle(t *testing.T) {
 
 	for name, tt := range map[string]struct {
 		step     hostrecord.Step
-		machine  eviction.Machine
+		machine  evacuation.VM
 		underWay bool
 		want     string
 	}{
 		"it waits":               {step("a", live, ""), machine("a"), false, ""},
 		"it will be tried again": {step("a", live, hostrecord.ResultFailed), machine("a"), false, ""},
 		"it is off":              {step("a", live, ""), off(machine("a")), false, `"a" was to be`},
-		"it is being moved cold": {step("a", eviction.MethodCold, ""), off(machine("a")), true, ""},
+		"it is being moved cold": {step("a", evacuation.MethodCold, ""), off(machine("a")), true, ""},
 		"it is shut down": {
-			step("a", eviction.MethodShutdown, hostrecord.ResultShutDown), off(machine("a")), false,
+			step("a", evacuation.MethodShutdown, hostrecord.ResultShutDown), off(machine("a")), false,
 			"",
 		},
-		"its owner stopped it": {step("a", eviction.MethodExternal, hostrecord.ResultMoved), off(machine("a")), false, ""},
+		"its owner stopped it": {step("a", evacuation.MethodExternal, hostrecord.ResultMoved), off(machine("a")), false, ""},
 		"it came back":         {step("a", live, hostrecord.ResultMoved), machine("a"), false, `"a" was Moved, and runs`},
 		"somebody started it": {
-			step("a", eviction.MethodShutdown, hostrecord.ResultShutDown), machine("a"), false,
+			step("a", evacuation.MethodShutdown, hostrecord.ResultShutDown), machine("a"), false,
 			`"a" was Shut`,
 		},
 		"it was off, and started": {
-			step("a", eviction.MethodLeave, hostrecord.ResultLeft), machine("a"), false,
+			step("a", evacuation.MethodLeave, hostrecord.ResultLeft), machine("a"), false,
 			`"a" was to be`,
 		},
 		"another one has come": {step("a", live, hostrecord.ResultMoved), machine("b"), false, `"b" has come`},
 	} {
 		now := in
-		now.Machines = []eviction.Machine{tt.machine}
+		now.VMs = []evacuation.VM{tt.machine}
 
 		got := strings.Join(changed([]hostrecord.Step{tt.step}, map[string]bool{"a": tt.underWay}, now), "\n")
 		if (got == "") != (tt.want == "") || !strings.Contains(got, tt.want) {
@@ -84,9 +84,9 @@ func TestChanged_inTheMiddle(t *testing.T) {
 		}
 	}
 
-	half := step("a", eviction.MethodCold, hostrecord.ResultFailed)
+	half := step("a", evacuation.MethodCold, hostrecord.ResultFailed)
 	half.Ran = true // An earlier attempt has shut it down to move it.
-	in.Machines = []eviction.Machine{off(machine("a"))}
+	in.VMs = []evacuation.VM{off(machine("a"))}
 
 	if got := changed([]hostrecord.Step{half}, nil, in); len(got) > 0 {
 		t.Errorf("half moved: %v", got)
@@ -240,7 +240,7 @@ func TestLab_drainStopsWhereStepsNoLongerHold(t *testing.T) {
 }
 
 // planned is what would happen to the host, which is under maintenance or isn't.
-func planned(t *testing.T, f *Fleet, host string, recorded bool) []eviction.Step {
+func planned(t *testing.T, f *Fleet, host string, recorded bool) []evacuation.Step {
 	t.Helper()
 
 	plan, err := f.PlanEvacuation(t.Context(), host, EvacuationQuery{})

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/admission"
-	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/eviction"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/evacuation"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/hostrecord"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
@@ -24,11 +24,11 @@ func crawling() migration.Options {
 }
 
 // crawl makes VMs move so.
-func crawl(t *testing.T, f *Fleet, s policy.Selector) eviction.Policy {
+func crawl(t *testing.T, f *Fleet, s policy.Selector) evacuation.Policy {
 	t.Helper()
 
-	rule := eviction.Policy{
-		Identity: policy.Identity{ID: "1", Name: "slow", Selector: s}, Strategy: eviction.LiveMigrate, Options: crawling(),
+	rule := evacuation.Policy{
+		Identity: policy.Identity{ID: "1", Name: "slow", Selector: s}, Strategy: evacuation.LiveMigrate, Options: crawling(),
 	}
 	if _, err := f.EvictionPolicies().Put(t.Context(), rule); err != nil {
 		t.Fatal(err)
@@ -49,7 +49,7 @@ func draining(ctx context.Context, f *Fleet, host string) <-chan drained {
 }
 
 // following is draining by given steps.
-func following(ctx context.Context, f *Fleet, host string, given []eviction.Step) <-chan drained {
+func following(ctx context.Context, f *Fleet, host string, given []evacuation.Step) <-chan drained {
 	over := make(chan drained, 1)
 
 	go func() {

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/admission"
-	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/eviction"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/evacuation"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/hostrecord"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
@@ -55,7 +55,7 @@ func TestLab_drainTellsWhatIsGone(t *testing.T) {
 	l.Virsh(t, from.Name, "attach-interface", off.UUID, "network", "nowhere", "--config")
 
 	if err := f.changeRecord(t.Context(), f.Host(from.Name), func(r *hostrecord.Record) error {
-		step := stepOf(off.Name, eviction.MethodShutdown, hostrecord.ResultShutDown)
+		step := stepOf(off.Name, evacuation.MethodShutdown, hostrecord.ResultShutDown)
 		step.UUID = off.UUID
 		r.Evacuation.Steps = []hostrecord.Step{step}
 
@@ -106,7 +106,7 @@ func TestLab_drainTellsWhatIsGone(t *testing.T) {
 	again := errors.New("it is tried again")
 	cfg := ownConfig("alice", from, to)
 	cfg.Logger = slog.New(&onLog{message: "eviction failed, will be tried again", do: func() { cancel(again) }})
-	step := hostrecord.Step{Step: eviction.Step{UUID: off.UUID, Method: eviction.MethodLive, Target: to.Name}}
+	step := hostrecord.Step{Step: evacuation.Step{UUID: off.UUID, Method: evacuation.MethodLive, Target: to.Name}}
 	exact := &drain{
 		Drain: Drain{Host: from.Name, Steps: plainSteps([]hostrecord.Step{step})}, steps: []hostrecord.Step{step},
 		fleet: openFleet(t, cfg), looks: admission.NewSlots(1), underWay: make(map[string]bool),
@@ -129,14 +129,14 @@ func TestLab_drainTellsWhatIsGone(t *testing.T) {
 	}})
 	shutsDown := &drain{
 		Drain: Drain{Host: from.Name}, fleet: f, host: f.Host(from.Name),
-		steps: []hostrecord.Step{{Step: eviction.Step{UUID: moved.UUID, Method: eviction.MethodShutdown}}},
+		steps: []hostrecord.Step{{Step: evacuation.Step{UUID: moved.UUID, Method: evacuation.MethodShutdown}}},
 	}
 
-	if _, err := shutsDown.try(t.Context(), 0, eviction.Rule{}); !errors.Is(err, inventory.ErrBusy) {
+	if _, err := shutsDown.try(t.Context(), 0, evacuation.Rule{}); !errors.Is(err, inventory.ErrBusy) {
 		t.Errorf("while it is moved: %v", err)
 	}
 
-	if result, err := shutsDown.try(t.Context(), 0, eviction.Rule{}); err != nil || result != hostrecord.ResultMoved {
+	if result, err := shutsDown.try(t.Context(), 0, evacuation.Rule{}); err != nil || result != hostrecord.ResultMoved {
 		t.Errorf("once it is moved: %s, %v", result, err)
 	}
 

@@ -11,7 +11,7 @@ import (
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/admission"
-	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/eviction"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/evacuation"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/hostrecord"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
@@ -56,10 +56,10 @@ func planWhileMoving(t *testing.T, f *Fleet, host, moving string) {
 	}
 
 	in, onItsWay, err := f.evacuationInputWithout(t.Context(), f.Host(host), inquiry{})
-	if err != nil || onItsWay == nil || slices.ContainsFunc(in.Machines, func(m eviction.Machine) bool {
+	if err != nil || onItsWay == nil || slices.ContainsFunc(in.VMs, func(m evacuation.VM) bool {
 		return m.Name == moving
 	}) {
-		t.Errorf("without %s: %+v, %v, %v", moving, in.Machines, onItsWay, err)
+		t.Errorf("without %s: %+v, %v, %v", moving, in.VMs, onItsWay, err)
 	}
 }
 
@@ -164,7 +164,7 @@ func TestLab_drainCancelledByPolicy(t *testing.T) {
 			d.Spec.Interfaces["nat"] = domain.Interface{Network: "default"} // Each host's own, so it can't be moved live.
 			d.Metadata.TerminationGracePeriod = new(time.Hour)
 		case "external":
-			d.Metadata.EvictionStrategy = eviction.External // Nobody moves it.
+			d.Metadata.EvictionStrategy = evacuation.External // Nobody moves it.
 		}
 
 		made[name] = create(t, alone, l, d)
@@ -175,11 +175,11 @@ func TestLab_drainCancelledByPolicy(t *testing.T) {
 	}
 
 	for i, name := range []string{"cold", "finished", "waiting"} {
-		if _, err := f.EvictionPolicies().Put(t.Context(), eviction.Policy{
+		if _, err := f.EvictionPolicies().Put(t.Context(), evacuation.Policy{
 			Identity: policy.Identity{
 				ID: name, Name: name, Selector: policy.Selector{Labels: map[string]string{"kind": name}},
 			},
-			Strategy: eviction.LiveMigrate, Fallback: eviction.ColdMigrate, OnCancel: eviction.Finish, Priority: 1 - i,
+			Strategy: evacuation.LiveMigrate, Fallback: evacuation.ColdMigrate, OnCancel: evacuation.Finish, Priority: 1 - i,
 		}); err != nil {
 			t.Fatal(err)
 		}

@@ -10,7 +10,7 @@ import (
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/admission"
-	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/eviction"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/evacuation"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/hostrecord"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
@@ -27,7 +27,7 @@ func ownFleet(t *testing.T, owner string, hosts ...*lab.Host) *Fleet {
 }
 
 // sameStep says that both do the same with the same VM, for the same reason.
-func sameStep(a, b eviction.Step) bool {
+func sameStep(a, b evacuation.Step) bool {
 	return a.UUID == b.UUID && a.Strategy == b.Strategy && a.Origin == b.Origin && a.Policy == b.Policy &&
 		a.Method == b.Method && a.Target == b.Target
 }
@@ -111,10 +111,10 @@ func TestLab_drainAndRestore(t *testing.T) {
 		made[name] = create(t, alone, l, d)
 	}
 
-	policies := []eviction.Policy{
-		{Identity: policy.Identity{ID: "1", Name: "none"}, Strategy: eviction.None},
-		{Identity: policy.Identity{ID: "2", Name: "saved"}, Strategy: eviction.LiveMigrate, Fallback: eviction.Save},
-		{Identity: policy.Identity{ID: "3", Name: "elsewhere"}, Strategy: eviction.External, Priority: 9},
+	policies := []evacuation.Policy{
+		{Identity: policy.Identity{ID: "1", Name: "none"}, Strategy: evacuation.None},
+		{Identity: policy.Identity{ID: "2", Name: "saved"}, Strategy: evacuation.LiveMigrate, Fallback: evacuation.Save},
+		{Identity: policy.Identity{ID: "3", Name: "elsewhere"}, Strategy: evacuation.External, Priority: 9},
 	}
 	for _, p := range policies {
 		p.Selector.Labels = map[string]string{"kind": p.Name}
@@ -270,7 +270,7 @@ func TestLab_drainRefused(t *testing.T) {
 		t.Errorf("blocked: %v", err)
 	}
 
-	_, err = f.Drain(t.Context(), Drain{Host: from.Name, ID: "m", Why: "a test", Steps: []eviction.Step{}})
+	_, err = f.Drain(t.Context(), Drain{Host: from.Name, ID: "m", Why: "a test", Steps: []evacuation.Step{}})
 	if !errors.Is(err, inventory.ErrBusy) || !strings.Contains(err.Error(), fmt.Sprintf("%q has come", vm.Name)) {
 		t.Errorf("changed: %v", err)
 	}

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
-	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/eviction"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/evacuation"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/hostrecord"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
@@ -38,7 +38,7 @@ func TestLab_drainAsksQEMU(t *testing.T) {
 	prefix := lab.Name(t)
 	prefix = prefix[len(prefix)-6:]
 	uuid := small(t, l, from, prefix+"-refused", lab.UnmigratableDevice)
-	rule := eviction.Policy{Identity: policy.Identity{ID: "1", Name: "all"}, Strategy: eviction.LiveMigrate}
+	rule := evacuation.Policy{Identity: policy.Identity{ID: "1", Name: "all"}, Strategy: evacuation.LiveMigrate}
 	put := func(fallback string) {
 		t.Helper()
 
@@ -47,7 +47,7 @@ func TestLab_drainAsksQEMU(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	plan := func(ask bool) []eviction.Step {
+	plan := func(ask bool) []evacuation.Step {
 		t.Helper()
 
 		p, err := f.PlanEvacuation(t.Context(), from.Name, EvacuationQuery{AskQEMU: ask})
@@ -65,11 +65,11 @@ func TestLab_drainAsksQEMU(t *testing.T) {
 		t.Errorf("without a fallback: %v", err)
 	}
 
-	put(eviction.Shutdown)
+	put(evacuation.Shutdown)
 	f.ForgetAll()
 
 	unasked := plan(false)
-	if unasked[0].Method != eviction.MethodLive {
+	if unasked[0].Method != evacuation.MethodLive {
 		t.Errorf("nobody asked QEMU, and planned is %+v", unasked)
 	}
 
@@ -96,7 +96,7 @@ func TestLab_drainAsksQEMU(t *testing.T) {
 
 	d.aimAgain(t.Context(), 0)
 
-	if s := d.steps[0]; s.Method != eviction.MethodShutdown || s.Target != "" {
+	if s := d.steps[0]; s.Method != evacuation.MethodShutdown || s.Target != "" {
 		t.Errorf("after the refusal its step is %+v", s)
 	}
 
@@ -108,7 +108,7 @@ func TestLab_drainAsksQEMU(t *testing.T) {
 		t.Error("it is tried again and again, with no way out")
 	}
 
-	put(eviction.Shutdown)
+	put(evacuation.Shutdown)
 	f.ForgetAll()
 
 	// Its firmware listens to nobody.
@@ -119,7 +119,7 @@ func TestLab_drainAsksQEMU(t *testing.T) {
 	err = f.changeRecord(t.Context(), f.Host(from.Name), func(r *hostrecord.Record) error {
 		r.Cordon = &hostrecord.Cordon{ID: "killed", Owner: "bob", Why: "a test"}
 		r.Evacuation = &hostrecord.Evacuation{Steps: []hostrecord.Step{{Step: unasked[0]}}}
-		r.Evacuation.Steps[0].Strategy = eviction.External
+		r.Evacuation.Steps[0].Strategy = evacuation.External
 
 		return nil
 	})

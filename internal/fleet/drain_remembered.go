@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/eviction"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/evacuation"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/hostrecord"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
@@ -52,7 +52,7 @@ func untouchedSince(vm *inventory.VM, host string, s hostrecord.Step) bool {
 		return false
 	}
 
-	cold := s.Method == eviction.MethodCold
+	cold := s.Method == evacuation.MethodCold
 	last := vm.Metadata.Migrations[len(vm.Metadata.Migrations)-1]
 	restarted := !cold && vm.Reason == libvirt.ReasonBooted || vm.Active == (cold && !s.Ran)
 

@@ -5,20 +5,20 @@ import (
 	"context"
 	"slices"
 
-	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/eviction"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/evacuation"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/hostrecord"
 )
 
 // take makes the steps those of this drain, and what an earlier attempt has done
 // stays done. Those that were given keep their order; others follow that of the
 // earlier attempt, as far as they were part of it.
-func (d *drain) take(steps []eviction.Step, before *hostrecord.Evacuation) {
+func (d *drain) take(steps []evacuation.Step, before *hostrecord.Evacuation) {
 	if before == nil {
 		before = &hostrecord.Evacuation{}
 	}
 
 	find := func(uuid string) int {
-		return slices.IndexFunc(steps, func(s eviction.Step) bool { return s.UUID == uuid })
+		return slices.IndexFunc(steps, func(s evacuation.Step) bool { return s.UUID == uuid })
 	}
 
 	for _, s := range before.Steps {
@@ -48,15 +48,15 @@ func (d *drain) take(steps []eviction.Step, before *hostrecord.Evacuation) {
 
 // resume is a step as far as it was done before: by an earlier attempt, which
 // may have been killed before it could record that, or by somebody else.
-func (d *drain) resume(now eviction.Step, before *hostrecord.Step) hostrecord.Step {
-	here := slices.ContainsFunc(d.in.Machines, func(m eviction.Machine) bool { return m.UUID == now.UUID })
+func (d *drain) resume(now evacuation.Step, before *hostrecord.Step) hostrecord.Step {
+	here := slices.ContainsFunc(d.in.VMs, func(m evacuation.VM) bool { return m.UUID == now.UUID })
 	step := hostrecord.Step{Step: now}
 	if before != nil {
 		step.Autostart, step.Ran = before.Autostart, before.Ran
 	}
 
 	switch {
-	case before != nil && before.Result == hostrecord.ResultLeft && here && now.Method == eviction.MethodCold:
+	case before != nil && before.Result == hostrecord.ResultLeft && here && now.Method == evacuation.MethodCold:
 		// It was left where it is, and is to go by now.
 	case before != nil && before.Done() && (!here || d.idle(now.UUID)):
 		return *before
@@ -70,10 +70,10 @@ func (d *drain) resume(now eviction.Step, before *hostrecord.Step) hostrecord.St
 		d.gone = append(d.gone, now.UUID)
 	case !here:
 		step.Result, step.Reason = hostrecord.ResultMoved, errGone.Error()
-	case before != nil && d.idle(now.UUID) && before.Method == eviction.MethodShutdown:
+	case before != nil && d.idle(now.UUID) && before.Method == evacuation.MethodShutdown:
 		step = *before
 		step.Result, step.Reason = hostrecord.ResultShutDown, ""
-	case before != nil && d.idle(now.UUID) && before.Method == eviction.MethodSave:
+	case before != nil && d.idle(now.UUID) && before.Method == evacuation.MethodSave:
 		step = *before
 		step.Result, step.Reason = hostrecord.ResultSaved, ""
 	}
@@ -83,7 +83,7 @@ func (d *drain) resume(now eviction.Step, before *hostrecord.Step) hostrecord.St
 
 // idle says that the VM is off.
 func (d *drain) idle(uuid string) bool {
-	return slices.ContainsFunc(d.in.Machines, func(m eviction.Machine) bool { return m.UUID == uuid && !m.Active })
+	return slices.ContainsFunc(d.in.VMs, func(m evacuation.VM) bool { return m.UUID == uuid && !m.Active })
 }
 
 // record writes the steps, and what became of them, to the host.

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/eviction"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/evacuation"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/hostrecord"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
@@ -14,7 +14,7 @@ import (
 )
 
 func stepOf(name, method, result string) hostrecord.Step {
-	return hostrecord.Step{Step: eviction.Step{UUID: name, Name: name, Method: method}, Result: result}
+	return hostrecord.Step{Step: evacuation.Step{UUID: name, Name: name, Method: method}, Result: result}
 }
 
 // What runs on the host is not gone, whatever was recorded.
@@ -22,13 +22,13 @@ func TestContradict(t *testing.T) {
 	t.Parallel()
 
 	steps := []hostrecord.Step{
-		stepOf("gone", eviction.MethodLive, hostrecord.ResultMoved),
-		stepOf("back", eviction.MethodLive, hostrecord.ResultMoved),
-		stepOf("started", eviction.MethodShutdown, hostrecord.ResultShutDown),
-		stepOf("resumed", eviction.MethodSave, hostrecord.ResultSaved),
-		stepOf("woken", eviction.MethodLeave, hostrecord.ResultLeft),
-		stepOf("late", eviction.MethodLive, hostrecord.ResultFailed),
-		stepOf("open", eviction.MethodLive, ""),
+		stepOf("gone", evacuation.MethodLive, hostrecord.ResultMoved),
+		stepOf("back", evacuation.MethodLive, hostrecord.ResultMoved),
+		stepOf("started", evacuation.MethodShutdown, hostrecord.ResultShutDown),
+		stepOf("resumed", evacuation.MethodSave, hostrecord.ResultSaved),
+		stepOf("woken", evacuation.MethodLeave, hostrecord.ResultLeft),
+		stepOf("late", evacuation.MethodLive, hostrecord.ResultFailed),
+		stepOf("open", evacuation.MethodLive, ""),
 	}
 	steps[5].Reason = "it is slow"
 
@@ -66,7 +66,7 @@ func TestNotDone_saysWhatBlocksAndWhatToDo(t *testing.T) {
 	err := &inventory.Error{VM: "web", Host: "kvm1", Err: &migration.BlockedError{Blockers: []migration.Blocker{
 		{Reason: "Reason", Message: "it is so", Remedy: "Change it."},
 	}}}
-	step := stepOf("web", eviction.MethodLive, hostrecord.ResultFailed)
+	step := stepOf("web", evacuation.MethodLive, hostrecord.ResultFailed)
 	step.Reason = err.Error()
 
 	want := "\n  - \"web\" (LiveMigration): the VM can't be moved:\n    - Reason: it is so. Change it."
@@ -74,7 +74,7 @@ func TestNotDone_saysWhatBlocksAndWhatToDo(t *testing.T) {
 		t.Errorf("%q, want %q", got, want)
 	}
 
-	in := eviction.Input{Host: "kvm1", Default: eviction.LiveMigrate, Machines: []eviction.Machine{{
+	in := evacuation.Input{Host: "kvm1", Default: evacuation.LiveMigrate, VMs: []evacuation.VM{{
 		UUID: "u", Name: "web", Active: true, Persistent: true, Live: map[string][]migration.Blocker{
 			"kvm2": {{Reason: "Reason", Status: status.False, Message: "it is so", Remedy: "Change it."}},
 		},
@@ -82,7 +82,7 @@ func TestNotDone_saysWhatBlocksAndWhatToDo(t *testing.T) {
 
 	want = "host \"kvm1\" can't be drained because of:\n  - \"web\" (strategy LiveMigrate of the provider): " +
 		"Reason: it is so. Change it"
-	if got := BlockedText("kvm1", eviction.Blocked(eviction.Compute(in))); got != want {
+	if got := BlockedText("kvm1", evacuation.BlockedSteps(evacuation.Compute(in))); got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
 }
@@ -91,8 +91,8 @@ func TestNotDone_saysWhatBlocksAndWhatToDo(t *testing.T) {
 func TestEvacuationStep_doneText(t *testing.T) {
 	t.Parallel()
 
-	off, moved := stepOf("a", eviction.MethodShutdown, hostrecord.ResultShutDown),
-		stepOf("b", eviction.MethodLive, hostrecord.ResultMoved)
+	off, moved := stepOf("a", evacuation.MethodShutdown, hostrecord.ResultShutDown),
+		stepOf("b", evacuation.MethodLive, hostrecord.ResultMoved)
 	moved.Target = "kvm2"
 	gone := moved
 	gone.Reason = "it had gone already"
@@ -116,24 +116,24 @@ func TestHostRecord_evicted(t *testing.T) {
 		want           bool // for a VM that is off
 		leaving        bool // for one that runs
 	}{
-		{eviction.MethodShutdown, "", true, true},
-		{eviction.MethodShutdown, hostrecord.ResultShutDown, true, false},
-		{eviction.MethodShutdown, hostrecord.ResultFailed, false, false},
-		{eviction.MethodSave, "", true, true},
-		{eviction.MethodSave, hostrecord.ResultSaved, true, false},
-		{eviction.MethodCold, "", true, true},
-		{eviction.MethodCold, hostrecord.ResultColdMoved, false, false},
-		{eviction.MethodLive, "", false, true},
-		{eviction.MethodLive, hostrecord.ResultMoved, false, false},
-		{eviction.MethodLeave, hostrecord.ResultLeft, false, false},
-		{eviction.MethodExternal, "", false, false},
+		{evacuation.MethodShutdown, "", true, true},
+		{evacuation.MethodShutdown, hostrecord.ResultShutDown, true, false},
+		{evacuation.MethodShutdown, hostrecord.ResultFailed, false, false},
+		{evacuation.MethodSave, "", true, true},
+		{evacuation.MethodSave, hostrecord.ResultSaved, true, false},
+		{evacuation.MethodCold, "", true, true},
+		{evacuation.MethodCold, hostrecord.ResultColdMoved, false, false},
+		{evacuation.MethodLive, "", false, true},
+		{evacuation.MethodLive, hostrecord.ResultMoved, false, false},
+		{evacuation.MethodLeave, hostrecord.ResultLeft, false, false},
+		{evacuation.MethodExternal, "", false, false},
 	}
 
 	for _, tt := range tests {
 		record := hostrecord.Record{
 			Cordon: &hostrecord.Cordon{ID: "m", Owner: "alice", Why: "new memory"},
 			Evacuation: &hostrecord.Evacuation{Steps: []hostrecord.Step{
-				stepOf("other", eviction.MethodShutdown, ""), stepOf("web", tt.method, tt.result),
+				stepOf("other", evacuation.MethodShutdown, ""), stepOf("web", tt.method, tt.result),
 			}},
 		}
 
@@ -159,15 +159,15 @@ func TestTargetFor(t *testing.T) {
 	t.Parallel()
 
 	ways := map[string][]migration.Blocker{"kvm2": nil, "kvm3": nil}
-	in := eviction.Input{
-		Host: "kvm1", Default: eviction.LiveMigrate,
-		Hosts: []eviction.Host{{Name: "kvm2", Free: 8}, {Name: "kvm3", Free: 4}},
-		Machines: []eviction.Machine{
+	in := evacuation.Input{
+		Host: "kvm1", Default: evacuation.LiveMigrate,
+		Hosts: []evacuation.Host{{Name: "kvm2", Free: 8}, {Name: "kvm3", Free: 4}},
+		VMs: []evacuation.VM{
 			{UUID: "a", Name: "a", Active: true, Persistent: true, Memory: 2, Live: ways},
 			{UUID: "b", Name: "b", Active: true, Persistent: true, Memory: 4, Live: ways},
 		},
 	}
-	step := eviction.Step{UUID: "a", Method: eviction.MethodLive, Target: "kvm2"}
+	step := evacuation.Step{UUID: "a", Method: evacuation.MethodLive, Target: "kvm2"}
 
 	for _, tt := range []struct {
 		but  []string
@@ -182,7 +182,7 @@ func TestTargetFor(t *testing.T) {
 		t.Error("the ways were changed")
 	}
 
-	in.Machines[1].Memory = 6 // The other one needs most of the same host.
+	in.VMs[1].Memory = 6 // The other one needs most of the same host.
 	if got := targetFor(in, step, []string{"kvm3"}); got != "kvm2" {
 		t.Errorf("%q; want the one that is left", got)
 	}
@@ -192,7 +192,7 @@ func TestTargetFor(t *testing.T) {
 func TestRemembered(t *testing.T) {
 	t.Parallel()
 
-	steps := []hostrecord.Step{{Step: eviction.Step{UUID: "a"}, Result: hostrecord.ResultMoved}}
+	steps := []hostrecord.Step{{Step: evacuation.Step{UUID: "a"}, Result: hostrecord.ResultMoved}}
 	old := &hostrecord.Evacuation{Steps: steps, GivenUp: time.Now().Add(-givenUpMemory - time.Minute)}
 
 	if e := new(Fleet).remembered(t.Context(), "kvm1", old); len(e.Steps) > 0 {
@@ -209,17 +209,17 @@ func TestRemembered(t *testing.T) {
 func TestDrain_takeKeepsTheOrder(t *testing.T) {
 	t.Parallel()
 
-	before := &hostrecord.Evacuation{Steps: []hostrecord.Step{stepOf("c", eviction.MethodLive, hostrecord.ResultMoved)}}
+	before := &hostrecord.Evacuation{Steps: []hostrecord.Step{stepOf("c", evacuation.MethodLive, hostrecord.ResultMoved)}}
 
-	var given []eviction.Step
+	var given []evacuation.Step
 	for _, uuid := range []string{"a", "c", "b"} {
-		given = append(given, eviction.Step{UUID: uuid, Method: eviction.MethodLive})
+		given = append(given, evacuation.Step{UUID: uuid, Method: evacuation.MethodLive})
 	}
 
-	in := eviction.Input{Host: "kvm1", Machines: []eviction.Machine{{UUID: "a"}, {UUID: "b"}}}
+	in := evacuation.Input{Host: "kvm1", VMs: []evacuation.VM{{UUID: "a"}, {UUID: "b"}}}
 
 	for _, tt := range []struct {
-		given []eviction.Step
+		given []evacuation.Step
 		want  string
 	}{{given, "a c=Moved b"}, {nil, "c=Moved a b"}} {
 		d := &drain{Drain: Drain{Host: "kvm1", Steps: tt.given}, in: in}

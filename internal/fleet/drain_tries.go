@@ -10,7 +10,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/admission"
-	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/eviction"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/evacuation"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/hostrecord"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/lease"
@@ -24,7 +24,7 @@ func (d *drain) evict(ctx context.Context, i int, slots *admission.Slots, leave 
 	rule := d.rule(d.steps[i])
 	limited, over := ctx, func() {}
 
-	if rule.OnCancel == eviction.Finish {
+	if rule.OnCancel == evacuation.Finish {
 		var stop func()
 
 		limited, over, stop = admission.WithGrace(ctx)
@@ -103,13 +103,13 @@ func hopeless(err error) bool {
 }
 
 // rule is what holds for the VM of a step.
-func (d *drain) rule(s hostrecord.Step) eviction.Rule {
-	at := slices.IndexFunc(d.in.Machines, func(m eviction.Machine) bool { return m.UUID == s.UUID })
+func (d *drain) rule(s hostrecord.Step) evacuation.Rule {
+	at := slices.IndexFunc(d.in.VMs, func(m evacuation.VM) bool { return m.UUID == s.UUID })
 	if at < 0 {
-		return eviction.Rule{Strategy: s.Strategy}
+		return evacuation.Rule{Strategy: s.Strategy}
 	}
 
-	return eviction.Select(d.in.Machines[at], d.Host, d.in.Policies, d.in.Default)
+	return evacuation.SelectRule(d.in.VMs[at], d.Host, d.in.Policies, d.in.Default)
 }
 
 // last is where a VM of the drained host was last.
@@ -129,14 +129,14 @@ func (d *drain) stuck(ctx context.Context, i int, err error) bool {
 	}
 
 	now := stepNow(in, d.steps[i].UUID)
-	at := slices.IndexFunc(in.Machines, func(m eviction.Machine) bool { return m.UUID == d.steps[i].UUID })
+	at := slices.IndexFunc(in.VMs, func(m evacuation.VM) bool { return m.UUID == d.steps[i].UUID })
 
-	return now != nil && now.Method == eviction.MethodBlocked && eviction.Hopeless(in.Machines[at])
+	return now != nil && now.Method == evacuation.MethodBlocked && evacuation.Unmigratable(in.VMs[at])
 }
 
 // lookAgain is what the drain depends on now, with what blocks one VM
 // looked at again. Others of the same drain may be on their way just now.
-func (d *drain) lookAgain(ctx context.Context, uuid string) (eviction.Input, error) {
+func (d *drain) lookAgain(ctx context.Context, uuid string) (evacuation.Input, error) {
 	d.fleet.ForgetAll()
 
 	in, _, err := d.fleet.evacuationInputWithout(ctx, d.host, inquiry{
@@ -148,10 +148,10 @@ func (d *drain) lookAgain(ctx context.Context, uuid string) (eviction.Input, err
 
 // known are the VMs that the drain has looked at, without the one that is to be
 // looked at again.
-func (d *drain) known(but string) map[string]eviction.Machine {
-	known := make(map[string]eviction.Machine, len(d.in.Machines))
+func (d *drain) known(but string) map[string]evacuation.VM {
+	known := make(map[string]evacuation.VM, len(d.in.VMs))
 
-	for _, m := range d.in.Machines {
+	for _, m := range d.in.VMs {
 		if m.UUID != but {
 			known[m.UUID] = m
 		}
@@ -161,10 +161,10 @@ func (d *drain) known(but string) map[string]eviction.Machine {
 }
 
 // stepNow is what would be done with the VM now, nil for nothing.
-func stepNow(in eviction.Input, uuid string) *eviction.Step {
-	steps := eviction.Compute(in)
+func stepNow(in evacuation.Input, uuid string) *evacuation.Step {
+	steps := evacuation.Compute(in)
 
-	at := slices.IndexFunc(steps, func(s eviction.Step) bool { return s.UUID == uuid })
+	at := slices.IndexFunc(steps, func(s evacuation.Step) bool { return s.UUID == uuid })
 	if at < 0 {
 		return nil
 	}
@@ -186,7 +186,7 @@ func (d *drain) aimAgain(ctx context.Context, i int) {
 		return // The next attempt says why.
 	}
 
-	if now := stepNow(in, s.UUID); s.Method == eviction.MethodLive && now != nil && now.Method != s.Method &&
+	if now := stepNow(in, s.UUID); s.Method == evacuation.MethodLive && now != nil && now.Method != s.Method &&
 		touches(now.Method) {
 		d.fallBack(ctx, i, *now)
 
@@ -210,12 +210,12 @@ func (d *drain) aimAgain(ctx context.Context, i int) {
 }
 
 // fallBack makes another step of one whose VM can't be moved live any more.
-func (d *drain) fallBack(ctx context.Context, i int, now eviction.Step) {
+func (d *drain) fallBack(ctx context.Context, i int, now evacuation.Step) {
 	before := d.steps[i]
 	d.fleet.log.WarnContext(ctx, "virtual machine can't be moved live any more", "name", before.Name, "host", d.Host,
 		"method", now.Method)
 
-	if eviction.Marked(before.Method) && !eviction.Marked(now.Method) {
+	if evacuation.RequestsEviction(before.Method) && !evacuation.RequestsEviction(now.Method) {
 		if err := d.fleet.clearEviction(ctx, before.UUID, d.Host); err != nil && !inventory.IsNotFound(err) {
 			d.fleet.log.WarnContext(ctx, "mark of eviction not removed", "name", before.Name, "error", err.Error())
 		}
@@ -230,17 +230,17 @@ func (d *drain) fallBack(ctx context.Context, i int, now eviction.Step) {
 
 // targetFor is where the VM of a step would go now if it went neither to
 // those nor another way, "" for nowhere.
-func targetFor(in eviction.Input, s eviction.Step, but []string) string {
-	in.Machines = slices.Clone(in.Machines)
+func targetFor(in evacuation.Input, s evacuation.Step, but []string) string {
+	in.VMs = slices.Clone(in.VMs)
 
-	for i, m := range in.Machines {
+	for i, m := range in.VMs {
 		if m.UUID == s.UUID {
-			in.Machines[i].Live, in.Machines[i].Cold = without(m.Live, but), without(m.Cold, but)
+			in.VMs[i].Live, in.VMs[i].Cold = without(m.Live, but), without(m.Cold, but)
 		}
 	}
 
-	steps := eviction.Compute(in)
-	at := slices.IndexFunc(steps, func(now eviction.Step) bool { return now.UUID == s.UUID && now.Method == s.Method })
+	steps := evacuation.Compute(in)
+	at := slices.IndexFunc(steps, func(now evacuation.Step) bool { return now.UUID == s.UUID && now.Method == s.Method })
 
 	if at < 0 {
 		return ""
@@ -295,7 +295,7 @@ func (d *drain) finish(ctx context.Context, i int, result string, err error) {
 	after, cancel := lease.CleanUp(ctx, inventory.FinishTimeout)
 	defer cancel()
 
-	if eviction.Marked(s.Method) {
+	if evacuation.RequestsEviction(s.Method) {
 		if err := d.fleet.clearEviction(after, s.UUID, d.Host); err != nil && !inventory.IsNotFound(err) {
 			d.fleet.log.WarnContext(after, "mark of eviction not removed", "name", s.Name, "error", err.Error())
 		}

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/eviction"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/evacuation"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/hostrecord"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
@@ -74,7 +74,7 @@ func (f *Fleet) evictedNow(ctx context.Context, vm *inventory.VM) (string, error
 
 // EvacuationPlan is how a host will be, or is being, drained.
 type EvacuationPlan struct {
-	Steps []eviction.Step
+	Steps []evacuation.Step
 	// Recorded says that the host is under maintenance, and these are its steps.
 	Recorded bool
 }
@@ -149,7 +149,7 @@ func (f *Fleet) PlanEvacuation(ctx context.Context, name string, q EvacuationQue
 		d.steps = nil
 	}
 
-	d.take(eviction.Compute(in), before)
+	d.take(evacuation.Compute(in), before)
 
 	if q.Maintenance && !p.Recorded {
 		d.steps = slices.DeleteFunc(d.steps, hostrecord.Step.Done)
@@ -172,8 +172,8 @@ func (f *Fleet) restsOn(ctx context.Context, name string, e *hostrecord.Evacuati
 }
 
 // plainSteps are the steps without what became of them.
-func plainSteps(steps []hostrecord.Step) []eviction.Step {
-	plain := make([]eviction.Step, len(steps))
+func plainSteps(steps []hostrecord.Step) []evacuation.Step {
+	plain := make([]evacuation.Step, len(steps))
 	for i, s := range steps {
 		plain[i] = s.Step
 	}

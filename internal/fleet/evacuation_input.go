@@ -7,7 +7,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/eviction"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/evacuation"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
@@ -26,7 +26,7 @@ type inquiry struct {
 	atRest bool
 	// known are VMs that were looked at before and aren't looked at again, by UUID: what
 	// is in their ways is what it was.
-	known map[string]eviction.Machine
+	known map[string]evacuation.VM
 	// goals are, by UUID, the hosts that VMs are to move to while they run: where nothing
 	// is in the way to that one, no other is asked.
 	goals map[string]string
@@ -34,7 +34,7 @@ type inquiry struct {
 
 // evacuationInput gathers everything that emptying the host depends on. While a
 // VM comes or leaves it is ErrBusy.
-func (f *Fleet) evacuationInput(ctx context.Context, h *inventory.Host, q inquiry) (eviction.Input, error) {
+func (f *Fleet) evacuationInput(ctx context.Context, h *inventory.Host, q inquiry) (evacuation.Input, error) {
 	in, onItsWay, err := f.evacuationInputWithout(ctx, h, q)
 	if err == nil {
 		err = onItsWay
@@ -47,8 +47,8 @@ func (f *Fleet) evacuationInput(ctx context.Context, h *inventory.Host, q inquir
 // leave just now. onItsWay names one of them, nil: there is none.
 func (f *Fleet) evacuationInputWithout(
 	ctx context.Context, h *inventory.Host, q inquiry,
-) (in eviction.Input, onItsWay, err error) {
-	in = eviction.Input{Host: h.Name, Default: f.defaultEviction, MoveStopped: q.moveStopped}
+) (in evacuation.Input, onItsWay, err error) {
+	in = evacuation.Input{Host: h.Name, Default: f.defaultEviction, MoveStopped: q.moveStopped}
 
 	answers, err := f.Snapshot(ctx)
 	if err != nil {
@@ -95,7 +95,7 @@ func (f *Fleet) evacuationInputWithout(
 	}
 
 	evacuees, leaving, err := f.evacuees(ctx, machines, in, others, q)
-	in.Machines = evacuees
+	in.VMs = evacuees
 
 	f.roomsOn(ctx, in)
 
@@ -103,11 +103,11 @@ func (f *Fleet) evacuationInputWithout(
 }
 
 // roomOn is what a host has room for.
-func (f *Fleet) roomOn(a inventory.Reply) eviction.Host {
+func (f *Fleet) roomOn(a inventory.Reply) evacuation.Host {
 	f.reservations.mu.Lock()
 	defer f.reservations.mu.Unlock()
 
-	return eviction.Host{Name: a.Host.Name, Free: f.free(a, ""), Machines: f.company(a, "")}
+	return evacuation.Host{Name: a.Host.Name, Free: f.free(a, ""), VMs: f.company(a, "")}
 }
 
 // machinesOn are the VMs that are on the host, sorted, but for those that
@@ -152,9 +152,9 @@ func (f *Fleet) machinesOn(
 // evacuees are the VMs with all that is in their ways, but for those that
 // leave while they are looked at; onItsWay names one of these.
 func (f *Fleet) evacuees(
-	ctx context.Context, machines []*inventory.VM, in eviction.Input, others []inventory.Reply, q inquiry,
-) (evacuees []eviction.Machine, onItsWay, err error) {
-	looked := make([]*eviction.Machine, len(machines))
+	ctx context.Context, machines []*inventory.VM, in evacuation.Input, others []inventory.Reply, q inquiry,
+) (evacuees []evacuation.VM, onItsWay, err error) {
+	looked := make([]*evacuation.VM, len(machines))
 	leaving := make([]error, len(machines))
 
 	calls, ctx := errgroup.WithContext(ctx)
@@ -217,8 +217,8 @@ func (f *Fleet) hasLeft(ctx context.Context, vm *inventory.VM) (left bool, onIts
 
 // evacuee is a VM that is to leave, with all that is in its ways.
 func (f *Fleet) evacuee(
-	ctx context.Context, vm *inventory.VM, in eviction.Input, others []inventory.Reply, q inquiry,
-) (eviction.Machine, error) {
+	ctx context.Context, vm *inventory.VM, in evacuation.Input, others []inventory.Reply, q inquiry,
+) (evacuation.VM, error) {
 	m := forPolicies(vm)
 	m.Live = map[string][]migration.Blocker{}
 
@@ -229,9 +229,10 @@ func (f *Fleet) evacuee(
 		return m, nil
 	}
 
-	rule := eviction.Select(m, in.Host, in.Policies, in.Default)
+	rule := evacuation.SelectRule(m, in.Host, in.Policies, in.Default)
 
-	if rule.Strategy == eviction.External || rule.Strategy == eviction.None && vm.Active || !vm.Active && !in.MoveStopped {
+	if rule.Strategy == evacuation.External || rule.Strategy == evacuation.None && vm.Active ||
+		!vm.Active && !in.MoveStopped {
 		return m, nil // Nobody needs to know where it could go.
 	}
 
@@ -263,7 +264,8 @@ func (f *Fleet) evacuee(
 
 	m.Live, m.LiveBytes, m.LiveRooms = live.blockers, live.bytes, live.rooms
 
-	if persistent := vm.Entry.Parse().Persistent; vm.Active && rule.Fallback == eviction.ColdMigrate && persistent != nil {
+	persistent := vm.Entry.Parse().Persistent
+	if vm.Active && rule.Fallback == evacuation.ColdMigrate && persistent != nil {
 		inspected.State, inspected.Reason, inspected.Facts = libvirt.Shutoff, "Shutdown", persistent.Mobility()
 		inspected.QEMURefusals, inspected.QEMURefusalsError = nil, nil
 		shareOwn(ctx, vm, &inspected.Facts)

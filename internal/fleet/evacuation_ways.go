@@ -8,7 +8,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/eviction"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/evacuation"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
@@ -20,13 +20,13 @@ import (
 type ways struct {
 	blockers map[string][]migration.Blocker
 	bytes    map[string]uint64
-	rooms    map[string]eviction.Rooms
+	rooms    map[string]evacuation.Rooms
 }
 
 func (f *Fleet) ways(
 	ctx context.Context, machine migration.VM, vm *inventory.VM, others []inventory.Reply, o migration.Options,
 ) (w ways, err error) {
-	w = ways{map[string][]migration.Blocker{}, map[string]uint64{}, map[string]eviction.Rooms{}}
+	w = ways{map[string][]migration.Blocker{}, map[string]uint64{}, map[string]evacuation.Rooms{}}
 
 	var (
 		mu     sync.Mutex
@@ -87,13 +87,13 @@ func (f *Fleet) ways(
 
 // roomsOn finds out what the directories of hosts have left that disks would come
 // to. Where that can't be read it isn't known: the move itself is told.
-func (f *Fleet) roomsOn(ctx context.Context, in eviction.Input) {
+func (f *Fleet) roomsOn(ctx context.Context, in evacuation.Input) {
 	for i := range in.Hosts {
 		to := &in.Hosts[i]
-		to.Rooms = eviction.Rooms{}
+		to.Rooms = evacuation.Rooms{}
 
-		for _, m := range in.Machines {
-			for _, rooms := range []eviction.Rooms{m.LiveRooms[to.Name], m.ColdRooms[to.Name]} {
+		for _, m := range in.VMs {
+			for _, rooms := range []evacuation.Rooms{m.LiveRooms[to.Name], m.ColdRooms[to.Name]} {
 				for dir := range rooms {
 					if _, known := to.Rooms[dir]; known {
 						continue

@@ -8,7 +8,7 @@ import (
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/admission"
-	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/eviction"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/evacuation"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/hostrecord"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/lease"
@@ -25,7 +25,7 @@ var errStays = errors.New("the VM stays")
 var errPinned = fmt.Errorf("%w: its configuration pins it to this host; change its host, or remove it there", errStays)
 
 // try carries a step out once, and returns what became of it.
-func (d *drain) try(ctx context.Context, i int, rule eviction.Rule) (result string, err error) {
+func (d *drain) try(ctx context.Context, i int, rule evacuation.Rule) (result string, err error) {
 	s := d.steps[i]
 
 	if err := d.markAgain(ctx, s); err != nil {
@@ -33,16 +33,16 @@ func (d *drain) try(ctx context.Context, i int, rule eviction.Rule) (result stri
 	}
 
 	switch s.Method {
-	case eviction.MethodLeave:
+	case evacuation.MethodLeave:
 		return hostrecord.ResultLeft, nil
-	case eviction.MethodLive:
+	case evacuation.MethodLive:
 		vm, how, err := d.fleet.moveInTurn(ctx, s.UUID, d.last(), wish{
 			target: s.Target, options: rule.Options, priority: admission.PriorityMaintenance,
 		})
 		d.noteKept(ctx, i, how, err)
 
 		return hostrecord.ResultMoved, d.arrived(vm, s, err)
-	case eviction.MethodCold:
+	case evacuation.MethodCold:
 		if s.Ran, err = d.noteRunning(ctx, i); err != nil {
 			return hostrecord.ResultColdMoved, err
 		}
@@ -51,15 +51,15 @@ func (d *drain) try(ctx context.Context, i int, rule eviction.Rule) (result stri
 		d.noteKept(ctx, i, how, err)
 
 		return hostrecord.ResultColdMoved, err
-	case eviction.MethodShutdown:
+	case evacuation.MethodShutdown:
 		return d.turnOff(ctx, i, hostrecord.ResultShutDown, d.fleet.shutDownForEviction)
-	case eviction.MethodSave:
+	case evacuation.MethodSave:
 		return d.turnOff(ctx, i, hostrecord.ResultSaved, func(ctx context.Context, vm *inventory.VM) error {
 			return vm.On.Conn.SaveDomain(ctx, vm.UUID)
 		})
-	case eviction.MethodExternal:
+	case evacuation.MethodExternal:
 		return hostrecord.ResultMoved, d.awaitGone(ctx, s)
-	case eviction.MethodPinned:
+	case evacuation.MethodPinned:
 		return "", errPinned
 	default:
 		return "", fmt.Errorf("%w: its step is %s", errStays, s.Method)

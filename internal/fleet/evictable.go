@@ -4,7 +4,7 @@ import (
 	"slices"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
-	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/eviction"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/evacuation"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
 )
@@ -47,13 +47,13 @@ func (f *Fleet) evictable(vm *inventory.VM, records []recording, private map[str
 	}
 
 	passes := func(movable bool) bool {
-		switch method := eviction.Decide(*rule, movable); method {
-		case eviction.MethodBlocked:
+		switch method := evacuation.MethodFor(*rule, movable); method {
+		case evacuation.MethodBlocked:
 			return false
-		case eviction.MethodCold, eviction.MethodShutdown, eviction.MethodSave:
-			return vm.Persistent && (vm.Metadata.Host != vm.Host || !eviction.Marked(method))
+		case evacuation.MethodCold, evacuation.MethodShutdown, evacuation.MethodSave:
+			return vm.Persistent && (vm.Metadata.Host != vm.Host || !evacuation.RequestsEviction(method))
 		default:
-			return vm.Metadata.Host != vm.Host || !eviction.Marked(method) // Its configuration pins it there.
+			return vm.Metadata.Host != vm.Host || !evacuation.RequestsEviction(method) // Its configuration pins it there.
 		}
 	}
 

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/eviction"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/evacuation"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/hostrecord"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
@@ -125,9 +125,9 @@ func TestLab_recordIsChangedByOneAtATime(t *testing.T) {
 	for i, f := range fleets {
 		go func() {
 			done <- f.changeRecord(t.Context(), f.Host(own), func(r *hostrecord.Record) error {
-				r.EvictionPolicies = append(r.EvictionPolicies, eviction.Policy{
+				r.EvictionPolicies = append(r.EvictionPolicies, evacuation.Policy{
 					Identity: policy.Identity{ID: prefix + string(rune('a'+i)), Name: prefix},
-					Strategy: eviction.LiveMigrate, Timeout: &timeout, Options: migration.Options{MaxDowntime: &timeout},
+					Strategy: evacuation.LiveMigrate, Timeout: &timeout, Options: migration.Options{MaxDowntime: &timeout},
 				})
 
 				return nil
@@ -141,7 +141,7 @@ func TestLab_recordIsChangedByOneAtATime(t *testing.T) {
 		}
 	}
 
-	mine := func(p eviction.Policy) bool { return strings.HasPrefix(p.ID, prefix) }
+	mine := func(p evacuation.Policy) bool { return strings.HasPrefix(p.ID, prefix) }
 
 	fleets[0].Host(own).Forget()
 

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/eviction"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/evacuation"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/hostrecord"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
@@ -75,7 +75,7 @@ func (r *release) makeWay(ctx context.Context, s hostrecord.Step, o migration.Op
 				return err
 			}
 
-			if s.Method != eviction.MethodCold { // That one's way is another once it is off.
+			if s.Method != evacuation.MethodCold { // That one's way is another once it is off.
 				_, blockers, err := r.fleet.preflight(ctx, vm, r.host, tuning.Options, false)
 				if err != nil {
 					return err

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/eviction"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/evacuation"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/hostrecord"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
@@ -150,7 +150,7 @@ func TestLab_moveMindsWhoCameMeanwhile(t *testing.T) {
 	cold := &drain{Drain: Drain{Host: two.Name}, fleet: bob, host: bob.Host(two.Name)}
 
 	_, err = cold.moveCold(t.Context(), hostrecord.Step{
-		Step: eviction.Step{UUID: late.UUID, Name: late.Name, Target: free.Name},
+		Step: evacuation.Step{UUID: late.UUID, Name: late.Name, Target: free.Name},
 	}, migration.Options{})
 	blocked(t, err, migration.AntiAffinity, quick.Name)
 

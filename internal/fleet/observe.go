@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
-	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/eviction"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/evacuation"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
 	guestagent "github.com/virtfleet/terraform-provider-virtfleet/internal/guest"
@@ -57,7 +57,7 @@ type Observation struct {
 	DiskErrors map[string]libvirt.DiskError
 	// Rule is what holds for the VM if its host is to be drained; nil when
 	// nobody could tell.
-	Rule *eviction.Rule
+	Rule *evacuation.Rule
 	// QEMULog is the end of QEMU's log on the VM's host; nil when it can't
 	// be read.
 	QEMULog []string

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/eviction"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/evacuation"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/hostrecord"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/lease"
@@ -32,7 +32,7 @@ type observing struct {
 	diskErrors map[string]libvirt.DiskError
 	disks      map[string]libvirt.BlockInfo
 	images     map[string]status.Disk
-	rule       *eviction.Rule
+	rule       *evacuation.Rule
 	resumer    status.Fact[string]
 	log        *inventory.QEMULog
 

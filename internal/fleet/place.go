@@ -9,7 +9,7 @@ import (
 	"sync"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
-	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/eviction"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/evacuation"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/policy"
 )
@@ -207,7 +207,7 @@ func (c *candidate) judgeAffinity(f *Fleet, d Desired) {
 	f.reservations.mu.Lock()
 	defer f.reservations.mu.Unlock()
 
-	me := eviction.Neighbour{Name: d.Spec.Name}
+	me := evacuation.Neighbour{Name: d.Spec.Name}
 
 	if away := d.Placement.AntiAffinity; away != nil {
 		me.Avoids = away.Labels

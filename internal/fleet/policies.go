@@ -7,7 +7,7 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/eviction"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/evacuation"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/hostrecord"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/lease"
@@ -35,9 +35,9 @@ type Policies[P policy.Policy] struct {
 }
 
 // EvictionPolicies say how VMs leave a host that is drained.
-func (f *Fleet) EvictionPolicies() Policies[eviction.Policy] {
-	return Policies[eviction.Policy]{
-		fleet: f, noun: "eviction policy", in: func(r *hostrecord.Record) *[]eviction.Policy { return &r.EvictionPolicies },
+func (f *Fleet) EvictionPolicies() Policies[evacuation.Policy] {
+	return Policies[evacuation.Policy]{
+		fleet: f, noun: "eviction policy", in: func(r *hostrecord.Record) *[]evacuation.Policy { return &r.EvictionPolicies },
 	}
 }
 

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/eviction"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/evacuation"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/policy"
@@ -29,8 +29,8 @@ func TestLab_removedPolicyStaysRemoved(t *testing.T) {
 		who := named
 		who.ID = id
 
-		if _, err := all.EvictionPolicies().Put(t.Context(), eviction.Policy{
-			Identity: who, Strategy: eviction.None,
+		if _, err := all.EvictionPolicies().Put(t.Context(), evacuation.Policy{
+			Identity: who, Strategy: evacuation.None,
 		}); err != nil {
 			t.Fatal(err)
 		}

@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/admission"
-	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/eviction"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/evacuation"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/hostrecord"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/lease"
@@ -185,7 +185,7 @@ func (r *release) run(ctx context.Context, restore bool) (*hostrecord.Evacuation
 
 // undo takes the mark off the VM and, where that is wanted, brings it back.
 func (r *release) undo(ctx context.Context, s hostrecord.Step, restore bool) error {
-	if eviction.Marked(s.Method) {
+	if evacuation.RequestsEviction(s.Method) {
 		if err := r.fleet.clearEviction(ctx, s.UUID, r.host.Name); err != nil && !inventory.IsNotFound(err) {
 			return err
 		}
@@ -247,7 +247,7 @@ func (r *release) bringBack(ctx context.Context, s hostrecord.Step) error {
 	step := hostrecord.Step{Step: s.Step, Ran: r.resumed && s.Ran}
 	step.Target = r.host.Name
 
-	if s.Method == eviction.MethodCold {
+	if s.Method == evacuation.MethodCold {
 		how, err := back.moveCold(ctx, step, options)
 
 		return r.tidyUp(ctx, s, how, err)
@@ -275,7 +275,7 @@ func (r *release) options(ctx context.Context, vm *inventory.VM, s hostrecord.St
 		return migration.Options{}, err
 	}
 
-	return eviction.Select(forPolicies(vm), r.host.Name, policies, f.defaultEviction).Options.Over(s.Options), nil
+	return evacuation.SelectRule(forPolicies(vm), r.host.Name, policies, f.defaultEviction).Options.Over(s.Options), nil
 }
 
 // rise gives the VM its autostart back and starts it, if it still is where

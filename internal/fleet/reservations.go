@@ -8,7 +8,7 @@ import (
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/admission"
-	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/eviction"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/evacuation"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
@@ -113,7 +113,7 @@ func (f *Fleet) roomBlockers(a inventory.Reply, name string, r reservation) []mi
 		})
 	}
 
-	me := eviction.Neighbour{Name: name, Labels: r.labels, Avoids: r.avoids}
+	me := evacuation.Neighbour{Name: name, Labels: r.labels, Avoids: r.avoids}
 	if other := f.conflict(a, me, r.uuid); other != "" {
 		blockers = append(blockers, migration.Blocker{
 			Reason: migration.AntiAffinity, Status: status.False, Attribute: "placement.anti_affinity",
@@ -164,8 +164,8 @@ func ofRoom(reason string) bool {
 
 // company are the VMs on the host, and those on their way there, without
 // the one with the UUID, which leaves. The reservations' mutex must be held.
-func (f *Fleet) company(a inventory.Reply, leaving string) []eviction.Neighbour {
-	var all []eviction.Neighbour
+func (f *Fleet) company(a inventory.Reply, leaving string) []evacuation.Neighbour {
+	var all []evacuation.Neighbour
 
 	for _, e := range a.View.Domains {
 		p := e.Parse()
@@ -174,11 +174,11 @@ func (f *Fleet) company(a inventory.Reply, leaving string) []eviction.Neighbour 
 		}
 
 		m := e.OwnMetadata()
-		all = append(all, eviction.Neighbour{Name: e.Name, Labels: m.Labels, Avoids: m.Avoids})
+		all = append(all, evacuation.Neighbour{Name: e.Name, Labels: m.Labels, Avoids: m.Avoids})
 	}
 
 	for name, r := range f.reservations.byHost[a.Host.Name] {
-		all = append(all, eviction.Neighbour{Name: name, Labels: r.labels, Avoids: r.avoids})
+		all = append(all, evacuation.Neighbour{Name: name, Labels: r.labels, Avoids: r.avoids})
 	}
 
 	return all
@@ -201,7 +201,7 @@ func (f *Fleet) leftBehind(on *inventory.Host, e *inventory.Entry) bool {
 // conflict is a VM on the host, or on its way there, that must not share it
 // with me, whichever of the two says so; "" is none. The VM with the UUID
 // leaves. The reservations' mutex must be held.
-func (f *Fleet) conflict(a inventory.Reply, me eviction.Neighbour, leaving string) string {
+func (f *Fleet) conflict(a inventory.Reply, me evacuation.Neighbour, leaving string) string {
 	found := ""
 
 	for _, other := range f.company(a, leaving) {

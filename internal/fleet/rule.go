@@ -5,7 +5,7 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/eviction"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/evacuation"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/hostrecord"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 )
@@ -64,20 +64,20 @@ func (f *Fleet) records(ctx context.Context) ([]recording, error) {
 }
 
 // rule is what holds for the VM if its host is to be drained.
-func (f *Fleet) rule(vm *inventory.VM, all []recording) (*eviction.Rule, error) {
+func (f *Fleet) rule(vm *inventory.VM, all []recording) (*evacuation.Rule, error) {
 	policies, err := f.EvictionPolicies().forMachinesOn(vm.On, all)
 	if err != nil {
 		return nil, err
 	}
 
-	rule := eviction.Select(forPolicies(vm), vm.Host, policies, f.defaultEviction)
+	rule := evacuation.SelectRule(forPolicies(vm), vm.Host, policies, f.defaultEviction)
 
 	return &rule, nil
 }
 
 // forPolicies is the VM as policies see it.
-func forPolicies(vm *inventory.VM) eviction.Machine {
-	return eviction.Machine{
+func forPolicies(vm *inventory.VM) evacuation.VM {
+	return evacuation.VM{
 		UUID: vm.UUID, Name: vm.Name, Active: vm.Active, Persistent: vm.Persistent,
 		Memory: vm.On.CommittedMemory(vm.Entry), Labels: vm.Metadata.Labels, Strategy: vm.Metadata.EvictionStrategy,
 		Pin: vm.Metadata.Host, Avoids: vm.Metadata.Avoids,

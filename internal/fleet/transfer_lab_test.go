@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
-	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/eviction"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/evacuation"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/policy"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
@@ -38,8 +38,8 @@ func TestLab_planCountsWhatIsCopied(t *testing.T) {
 	with("off", "raw", func(d *Desired) { d.Metadata.RunStrategy = "Manual" })
 	create(t, alone, l, light(t, l, "live", nil))
 
-	if _, err := f.EvictionPolicies().Put(t.Context(), eviction.Policy{
-		Identity: policy.Identity{ID: "1", Name: "all"}, Strategy: eviction.LiveMigrate, Fallback: eviction.ColdMigrate,
+	if _, err := f.EvictionPolicies().Put(t.Context(), evacuation.Policy{
+		Identity: policy.Identity{ID: "1", Name: "all"}, Strategy: evacuation.LiveMigrate, Fallback: evacuation.ColdMigrate,
 		Options: migration.Options{CopyStorage: migration.CopyFull},
 	}); err != nil {
 		t.Fatal(err)
@@ -60,11 +60,11 @@ func TestLab_planCountsWhatIsCopied(t *testing.T) {
 			method      string
 			least, most uint64
 		}{
-			"block": {eviction.MethodLive, memory + written, memory + capacity},
-			"raw":   {eviction.MethodLive, memory + written, memory + capacity},
-			"cold":  {eviction.MethodCold, written, capacity},
-			"off":   {eviction.MethodCold, written, capacity},
-			"live":  {eviction.MethodLive, memory, memory},
+			"block": {evacuation.MethodLive, memory + written, memory + capacity},
+			"raw":   {evacuation.MethodLive, memory + written, memory + capacity},
+			"cold":  {evacuation.MethodCold, written, capacity},
+			"off":   {evacuation.MethodCold, written, capacity},
+			"live":  {evacuation.MethodLive, memory, memory},
 		}[name]
 		t.Logf("%s: %s, %d", name, s.Method, s.Transfer)
 

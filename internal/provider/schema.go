@@ -12,7 +12,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
-	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/eviction"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/evacuation"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/meta"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/migrationoptions"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/value"
@@ -59,10 +59,10 @@ func (p *Provider) Schema(_ context.Context, _ provider.SchemaRequest, resp *pro
 			"default_eviction_strategy": schema.StringAttribute{
 				Optional: true,
 				MarkdownDescription: "What happens to VMs when their host is drained, if neither the VM nor a " +
-					"`virtfleet_eviction_policy` sets a strategy. One of " + value.OneOf(eviction.Strategies) + ". A VM " +
+					"`virtfleet_eviction_policy` sets a strategy. One of " + value.OneOf(evacuation.Strategies) + ". A VM " +
 					"that can't migrate live then blocks the drain, also with `LiveMigrateIfPossible`. VMs are shut down " +
 					"only with `None`. Default: `LiveMigrateIfPossible`.",
-				Validators: []validator.String{stringvalidator.OneOf(eviction.Strategies...)},
+				Validators: []validator.String{stringvalidator.OneOf(evacuation.Strategies...)},
 			},
 			"migration_limits": limitsAttribute(),
 			migrationoptions.Name: migrationoptions.OfProvider("Defaults for every migration. For each attribute, a " +

@@ -11,7 +11,7 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/eviction"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/evacuation"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/policy"
 )
 
@@ -23,9 +23,10 @@ func evacuationOf(machines int) *Evacuation {
 	e := &Evacuation{Since: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), Done: true}
 
 	for i := range machines {
-		s := Step{Step: eviction.Step{
-			UUID: uuid.NewString(), Name: fmt.Sprintf("customer-%d-web-%d", i%17, i), Strategy: eviction.LiveMigrate,
-			Origin: eviction.OriginPolicy, Policy: "production", Method: eviction.MethodLive, Target: "kvm2", Transfer: 1 << 33,
+		s := Step{Step: evacuation.Step{
+			UUID: uuid.NewString(), Name: fmt.Sprintf("customer-%d-web-%d", i%17, i), Strategy: evacuation.LiveMigrate,
+			Origin: evacuation.OriginPolicy, Policy: "production", Method: evacuation.MethodLive, Target: "kvm2",
+			Transfer: 1 << 33,
 		}, Result: ResultMoved}
 		if i%3 == 0 {
 			s.Result = ResultFailed
@@ -55,12 +56,12 @@ func TestEncode_hundredsOfMachines(t *testing.T) {
 	}}
 
 	for i := range 20 {
-		large.EvictionPolicies = append(large.EvictionPolicies, eviction.Policy{
+		large.EvictionPolicies = append(large.EvictionPolicies, evacuation.Policy{
 			Identity: policy.Identity{
 				ID: uuid.NewString(), Name: fmt.Sprintf("tier-%d", i),
 				Selector: policy.Selector{Labels: map[string]string{"tier": fmt.Sprint(i)}},
 			},
-			Strategy: eviction.LiveMigrate,
+			Strategy: evacuation.LiveMigrate,
 		})
 	}
 

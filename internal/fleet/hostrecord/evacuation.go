@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/eviction"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/evacuation"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
 )
 
@@ -63,7 +63,7 @@ func (e *Evacuation) Outline() *Evacuation {
 
 // Step is a step of the plan and what became of it.
 type Step struct {
-	eviction.Step
+	evacuation.Step
 
 	// Result is one of the results.
 	Result string `json:"result,omitempty"`
@@ -89,7 +89,7 @@ func (s Step) Done() bool { return s.Result != "" && s.Result != ResultFailed }
 // of it is recorded a little later.
 func (s Step) off() bool {
 	switch s.Method {
-	case eviction.MethodShutdown, eviction.MethodSave, eviction.MethodCold:
+	case evacuation.MethodShutdown, evacuation.MethodSave, evacuation.MethodCold:
 		return s.Result == "" || s.Result == ResultShutDown || s.Result == ResultSaved
 	default:
 		return false

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/eviction"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/evacuation"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/policy"
 )
@@ -20,8 +20,8 @@ type Record struct {
 	Cordon *Cordon `json:"cordon,omitempty"`
 	// EvictionPolicies say how VMs are evicted, MigrationPolicies how they are
 	// moved. Every host has all of them.
-	EvictionPolicies  []eviction.Policy  `json:"eviction_policies,omitempty"`
-	MigrationPolicies []migration.Policy `json:"migration_policies,omitempty"`
+	EvictionPolicies  []evacuation.Policy `json:"eviction_policies,omitempty"`
+	MigrationPolicies []migration.Policy  `json:"migration_policies,omitempty"`
 	// PolicyHosts are the names of all hosts that were given policies, as far as is
 	// known: one that is not configured any more when a policy is removed has it still.
 	PolicyHosts []string `json:"policy_hosts,omitempty"`
@@ -112,7 +112,7 @@ func (r Record) Evicting(uuid, host string) string {
 	}
 
 	for _, s := range r.Evacuation.Steps {
-		if s.UUID == uuid && s.Result == "" && (s.Method == eviction.MethodLive || s.off()) {
+		if s.UUID == uuid && s.Result == "" && (s.Method == evacuation.MethodLive || s.off()) {
 			return r.Cordon.Text(host)
 		}
 	}

@@ -8,7 +8,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/eviction"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/evacuation"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
 )
 
@@ -21,7 +21,7 @@ type Listed struct {
 	Err error
 	// Rule is what holds for the VM if its host is to be drained. It is nil
 	// when VM is, or when RuleErr says why the host can't tell.
-	Rule    *eviction.Rule
+	Rule    *evacuation.Rule
 	RuleErr error
 	// Inconsistent says that the hosts' answers may not fit together, because the VM
 	// was handed over in between. Asked again, they will. Only MergePolls leaves it

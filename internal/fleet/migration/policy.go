@@ -24,7 +24,7 @@ type EffectiveOptions struct {
 
 // ResolveOptions returns the options in force for a VM: its own, those that were written for this very migration, win
 // over the policy that holds for it, that over the provider's, and those over the defaults.
-func ResolveOptions(m policy.Machine, own Options, policies []Policy, provider Options) EffectiveOptions {
+func ResolveOptions(m policy.VM, own Options, policies []Policy, provider Options) EffectiveOptions {
 	var t EffectiveOptions
 	if p := policy.Winner(policies, m); p != nil {
 		own, t.Policy = own.Over(p.Options), p.Name

@@ -13,7 +13,7 @@ import (
 // that over the defaults.
 func TestTune(t *testing.T) {
 	t.Parallel()
-	prod := policy.Machine{Name: "web", Labels: map[string]string{"tier": "prod", "app": "web"}}
+	prod := policy.VM{Name: "web", Labels: map[string]string{"tier": "prod", "app": "web"}}
 	selecting := func(name string, labels map[string]string, o Options) Policy {
 		return Policy{
 			Identity: policy.Identity{ID: name, Name: name, Selector: policy.Selector{Labels: labels}}, Options: o,
@@ -32,7 +32,7 @@ func TestTune(t *testing.T) {
 	}
 	over := func(o Options) Options { return o.WithDefaults() }
 	for name, tt := range map[string]struct {
-		machine policy.Machine
+		machine policy.VM
 		own     Options
 		want    EffectiveOptions
 	}{
@@ -51,7 +51,7 @@ func TestTune(t *testing.T) {
 			})},
 		},
 		"a VM without labels": {
-			policy.Machine{Name: "x"},
+			policy.VM{Name: "x"},
 			Options{MaxDowntime: new(time.Minute)},
 			EffectiveOptions{Policy: "all", Options: over(Options{
 				Bandwidth: new(uint64(1)), AllowAutoConverge: new(true), Transport: TransportDirect,

@@ -30,14 +30,14 @@ type Selector struct {
 	Hosts  []string          `json:"hosts,omitempty"`
 }
 
-// Machine is what a selector sees of a VM: Host is the one that it is on.
-type Machine struct {
+// VM is what a selector sees of a VM: Host is the one that it is on.
+type VM struct {
 	Name, Host string
 	Labels     map[string]string
 }
 
 // Matches says whether the selector picks the VM.
-func (s Selector) Matches(m Machine) bool {
+func (s Selector) Matches(m VM) bool {
 	return HasLabels(m.Labels, s.Labels) &&
 		(len(s.Names) == 0 || slices.Contains(s.Names, m.Name)) &&
 		(len(s.Hosts) == 0 || slices.Contains(s.Hosts, m.Host))
@@ -56,7 +56,7 @@ func HasLabels(have, want map[string]string) bool {
 // Winner is the policy that holds for the VM: of those that select it the one with the most labels, of those one
 // that names VMs before one that names hosts before one that names neither, then the smallest name. It is nil when
 // none selects the VM.
-func Winner[P Policy](policies []P, m Machine) *P {
+func Winner[P Policy](policies []P, m VM) *P {
 	var winner *P
 	for i, p := range policies {
 		selects := p.Identified().Selector.Matches(m)

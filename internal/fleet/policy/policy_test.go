@@ -33,19 +33,19 @@ func TestWinner(t *testing.T) {
 		named("9", "all", policy.Selector{}),
 	}
 	for name, tt := range map[string]struct {
-		machine policy.Machine
+		machine policy.VM
 		want    string
 	}{
-		"nothing said about it":    {policy.Machine{Name: "x", Host: "kvm2"}, "1"},
-		"the most labels":          {policy.Machine{Labels: labels{"tier": "prod", "app": "web", "more": "1"}}, "3"},
-		"one label of two":         {policy.Machine{Labels: labels{"tier": "prod", "app": "db"}}, "2"},
-		"another value":            {policy.Machine{Labels: labels{"tier": "test"}}, "1"},
-		"names before hosts":       {policy.Machine{Name: "db2", Host: "kvm1"}, "5"},
-		"hosts before all":         {policy.Machine{Name: "x", Host: "kvm1"}, "6"},
-		"labels before names":      {policy.Machine{Name: "db1", Host: "kvm1", Labels: labels{"app": "web"}}, "4"},
-		"labels and host":          {policy.Machine{Name: "x", Host: "kvm1", Labels: labels{"tier": "lab"}}, "7"},
-		"labels and another host":  {policy.Machine{Name: "x", Host: "kvm2", Labels: labels{"tier": "lab"}}, "8"},
-		"an empty value is no key": {policy.Machine{Labels: labels{"tier": ""}}, "1"},
+		"nothing said about it":    {policy.VM{Name: "x", Host: "kvm2"}, "1"},
+		"the most labels":          {policy.VM{Labels: labels{"tier": "prod", "app": "web", "more": "1"}}, "3"},
+		"one label of two":         {policy.VM{Labels: labels{"tier": "prod", "app": "db"}}, "2"},
+		"another value":            {policy.VM{Labels: labels{"tier": "test"}}, "1"},
+		"names before hosts":       {policy.VM{Name: "db2", Host: "kvm1"}, "5"},
+		"hosts before all":         {policy.VM{Name: "x", Host: "kvm1"}, "6"},
+		"labels before names":      {policy.VM{Name: "db1", Host: "kvm1", Labels: labels{"app": "web"}}, "4"},
+		"labels and host":          {policy.VM{Name: "x", Host: "kvm1", Labels: labels{"tier": "lab"}}, "7"},
+		"labels and another host":  {policy.VM{Name: "x", Host: "kvm2", Labels: labels{"tier": "lab"}}, "8"},
+		"an empty value is no key": {policy.VM{Labels: labels{"tier": ""}}, "1"},
 	} {
 		for turn := range policies {
 			turned := append(append([]ruling{}, policies[turn:]...), policies[:turn]...)
@@ -54,12 +54,12 @@ func TestWinner(t *testing.T) {
 			}
 		}
 	}
-	if got := policy.Winner(policies[1:8], policy.Machine{Name: "x", Host: "kvm2"}); got != nil {
+	if got := policy.Winner(policies[1:8], policy.VM{Name: "x", Host: "kvm2"}); got != nil {
 		t.Errorf("a VM that none selects has %+v", got)
 	}
 	every := policy.Selector{}
 	tie := []ruling{named("2", "b", every), named("1", "c", every), named("3", "a", every)}
-	if got := policy.Winner(tie, policy.Machine{}); got.Name != "a" {
+	if got := policy.Winner(tie, policy.VM{}); got.Name != "a" {
 		t.Errorf("a tie goes to %+v", got)
 	}
 }

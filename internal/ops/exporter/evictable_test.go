@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet"
-	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/eviction"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/evacuation"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/policy"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
@@ -83,7 +83,7 @@ func TestLab_nonEvictable(t *testing.T) {
 	look("no policy", "false", 1)
 
 	f := openFleet(t, h)
-	p := eviction.Policy{Identity: policy.Identity{ID: "1", Name: "all"}}
+	p := evacuation.Policy{Identity: policy.Identity{ID: "1", Name: "all"}}
 	p.Selector.Labels = map[string]string{"app.name": "web"}
 	p.Options.AllowNetworkChange = new(true)
 	rests.label, rests.held = "true", 0
@@ -91,11 +91,11 @@ func TestLab_nonEvictable(t *testing.T) {
 		strategy, fallback, copies, label string
 		held                              float64
 	}{
-		{eviction.LiveMigrate, eviction.Block, "", "false", 1},
-		{eviction.LiveMigrate, eviction.Block, migration.CopyFull, "true", 0},
-		{eviction.LiveMigrate, eviction.ColdMigrate, "", "true", 0},
-		{eviction.LiveMigrateIfPossible, "", "", "true", 0},
-		{eviction.None, "", "", "true", 0},
+		{evacuation.LiveMigrate, evacuation.Block, "", "false", 1},
+		{evacuation.LiveMigrate, evacuation.Block, migration.CopyFull, "true", 0},
+		{evacuation.LiveMigrate, evacuation.ColdMigrate, "", "true", 0},
+		{evacuation.LiveMigrateIfPossible, "", "", "true", 0},
+		{evacuation.None, "", "", "true", 0},
 	} {
 		p.Strategy, p.Fallback, p.Options.CopyStorage = test.strategy, test.fallback, test.copies
 		if _, err := f.EvictionPolicies().Put(t.Context(), p); err != nil {

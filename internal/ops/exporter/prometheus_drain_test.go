@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet"
-	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/eviction"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/evacuation"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/policy"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
@@ -41,7 +41,7 @@ func TestLab_prometheusDuringADrain(t *testing.T) {
 	from, to := l.StartHost(t), l.StartHost(t)
 	name, bound := opstest.WritingVM(t, l, from), boundVM(t, l, from)
 	f := openFleet(t, from, to)
-	slowly := eviction.Policy{Identity: policy.Identity{ID: "1", Name: "slowly"}, Strategy: eviction.LiveMigrate}
+	slowly := evacuation.Policy{Identity: policy.Identity{ID: "1", Name: "slowly"}, Strategy: evacuation.LiveMigrate}
 	slowly.Selector.Labels = map[string]string{"app.name": "web"}
 	slowly.Options = migration.Options{
 		Bandwidth: new(uint64(1 << 20)), CompletionTimeoutPerGiB: new(time.Hour), ProgressTimeout: new(time.Hour),

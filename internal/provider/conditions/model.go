@@ -10,7 +10,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
-	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/evacuation"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/evacuationsteps"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/guestinfo"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/migrationoptions"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/onevm"
@@ -36,7 +36,7 @@ type model struct {
 	Conditions   map[string]Condition       `tfsdk:"conditions"`
 	Blockers     []migrationoptions.Blocker `tfsdk:"blockers"`
 	Migration    types.Object               `tfsdk:"migration_state"`
-	Eviction     *evacuation.Rule           `tfsdk:"eviction"`
+	Eviction     *evacuationsteps.Rule      `tfsdk:"eviction"`
 	Evacuation   *string                    `tfsdk:"evacuation_host"`
 	ActiveHosts  map[string]string          `tfsdk:"active_hosts"`
 	Interfaces   []networkInterface         `tfsdk:"interfaces"`
@@ -66,7 +66,7 @@ func (m model) fromObservation(ctx context.Context, o *fleet.Observation) (model
 	if known := o.Facts.Blockers.Value; known != nil {
 		m.Blockers = migrationoptions.FromBlockers(*known)
 	}
-	m.Eviction, m.Evacuation = evacuation.FromRule(o.Rule), orNull(o.Facts.EvictedFrom)
+	m.Eviction, m.Evacuation = evacuationsteps.FromRule(o.Rule), orNull(o.Facts.EvictedFrom)
 	m.ActiveHosts = make(map[string]string, len(o.Facts.ActiveHosts))
 	for host, role := range o.Facts.ActiveHosts {
 		m.ActiveHosts[host] = string(role)

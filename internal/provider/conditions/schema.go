@@ -9,7 +9,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/datasource/schema"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
-	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/evacuation"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/evacuationsteps"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/guestinfo"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/migrationoptions"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/onevm"
@@ -61,7 +61,7 @@ func ownAttributes() map[string]schema.Attribute {
 			"The migration in progress, otherwise the last recorded one: a " +
 				"`virtfleet_migration`, a change of `host`, or a drain. Moves by other tools aren't recorded. Null if there is " +
 				"none. What wasn't reported is null."),
-		"eviction": evacuation.RuleAttribute(),
+		"eviction": evacuationsteps.RuleAttribute(),
 		"evacuation_host": computedString(
 			"Host that the VM was asked to leave, see `EvictionRequested`. Null if there is no such " +
 				"request."),

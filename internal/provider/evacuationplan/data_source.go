@@ -9,8 +9,8 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet"
-	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/eviction"
-	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/evacuation"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/evacuation"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/evacuationsteps"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/meta"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/tfdiag"
 )
@@ -31,12 +31,12 @@ func NewDataSource() datasource.DataSource { return &DataSource{meta.DataSource{
 
 // model is the data source's state.
 type model struct {
-	Host        types.String      `tfsdk:"host"`
-	MoveStopped types.Bool        `tfsdk:"move_stopped"`
-	RawCommands types.Bool        `tfsdk:"raw_commands"`
-	Steps       []evacuation.Step `tfsdk:"steps"`
-	Blocked     types.Bool        `tfsdk:"blocked"`
-	Recorded    types.Bool        `tfsdk:"under_maintenance"`
+	Host        types.String           `tfsdk:"host"`
+	MoveStopped types.Bool             `tfsdk:"move_stopped"`
+	RawCommands types.Bool             `tfsdk:"raw_commands"`
+	Steps       []evacuationsteps.Step `tfsdk:"steps"`
+	Blocked     types.Bool             `tfsdk:"blocked"`
+	Recorded    types.Bool             `tfsdk:"under_maintenance"`
 }
 
 // Schema describes the data source.
@@ -66,7 +66,7 @@ func (d *DataSource) Schema(_ context.Context, _ datasource.SchemaRequest, resp 
 				Computed: true,
 				MarkdownDescription: "One step for each VM, in the order in which they leave: by the `priority` of their " +
 					"policies, then by name.",
-				NestedObject: schema.NestedAttributeObject{Attributes: evacuation.DataSource()},
+				NestedObject: schema.NestedAttributeObject{Attributes: evacuationsteps.DataSource()},
 			},
 			"blocked": schema.BoolAttribute{
 				Computed:            true,
@@ -101,8 +101,8 @@ func (d *DataSource) Read(ctx context.Context, req datasource.ReadRequest, resp 
 		}.Error())
 		return
 	}
-	m.Steps = evacuation.FromFleet(plan.Steps)
-	m.Blocked = types.BoolValue(len(eviction.Blocked(plan.Steps)) > 0)
+	m.Steps = evacuationsteps.FromFleet(plan.Steps)
+	m.Blocked = types.BoolValue(len(evacuation.BlockedSteps(plan.Steps)) > 0)
 	m.Recorded = types.BoolValue(plan.Recorded)
 	resp.Diagnostics.Append(resp.State.Set(ctx, m)...)
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
-	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/eviction"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/evacuation"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/fleetpolicy"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/migrationoptions"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/value"
@@ -32,19 +32,19 @@ func (m *model) Known() bool { return !m.Strategy.IsNull() }
 func (m *model) Validate() diag.Diagnostics {
 	diags := migrationoptions.Validate(m.MigrationOptions, path.Root(migrationoptions.Name))
 	switch strategy := m.Strategy.ValueString(); strategy {
-	case eviction.None, eviction.External:
+	case evacuation.None, evacuation.External:
 		if !m.Fallback.IsNull() && !m.Fallback.IsUnknown() {
 			diags.AddAttributeError(path.Root("fallback"), "Invalid "+noun, fmt.Sprintf(
 				"With strategy = %q nothing is moved that a fallback could be for. Remove fallback, or choose %q or %q.",
-				strategy, eviction.LiveMigrate, eviction.LiveMigrateIfPossible))
+				strategy, evacuation.LiveMigrate, evacuation.LiveMigrateIfPossible))
 		}
 	}
 	return diags
 }
 
 // ToFleet is the policy with that id.
-func (m *model) ToFleet(id string) eviction.Policy {
-	return eviction.Policy{
+func (m *model) ToFleet(id string) evacuation.Policy {
+	return evacuation.Policy{
 		Identity: m.Identity(id), Strategy: m.Strategy.ValueString(), Fallback: m.Fallback.ValueString(),
 		OnCancel: m.OnCancel.ValueString(), Options: migrationoptions.Options(m.MigrationOptions),
 		Priority: int(m.Priority.ValueInt64()), Timeout: m.Timeout.Duration(),
@@ -52,7 +52,7 @@ func (m *model) ToFleet(id string) eviction.Policy {
 }
 
 // FromFleet takes over what a host has.
-func (m *model) FromFleet(p eviction.Policy) {
+func (m *model) FromFleet(p evacuation.Policy) {
 	m.Strategy = types.StringValue(p.Strategy)
 	m.Fallback = value.NewStringOrNull(p.Fallback)
 	m.OnCancel = value.NewStringOrNull(p.OnCancel)

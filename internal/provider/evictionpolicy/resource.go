@@ -4,7 +4,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/resource"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet"
-	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/eviction"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/evacuation"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/fleetpolicy"
 )
 
@@ -16,8 +16,8 @@ const noun = "eviction policy"
 
 // NewResource is the constructor that the provider registers.
 func NewResource() resource.Resource {
-	return fleetpolicy.New(fleetpolicy.Kind[eviction.Policy]{
+	return fleetpolicy.New(fleetpolicy.Kind[evacuation.Policy]{
 		TypeName: TypeName, Noun: noun, Schema: policySchema, In: (*fleet.Fleet).EvictionPolicies,
-		NewModel: func() fleetpolicy.Model[eviction.Policy] { return &model{} },
+		NewModel: func() fleetpolicy.Model[evacuation.Policy] { return &model{} },
 	})
 }

@@ -5,7 +5,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
 	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
 
-	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/eviction"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/evacuation"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/fleetpolicy"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/migrationoptions"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/value"
@@ -19,30 +19,30 @@ var policySchema = schema.Schema{
 		"alphabetical order. VMs that no policy selects follow the provider's `default_eviction_strategy`.",
 	Attributes: fleetpolicy.Attributes(map[string]schema.Attribute{
 		"strategy": schema.StringAttribute{
-			MarkdownDescription: "What happens to the VMs. One of " + value.OneOf(eviction.Strategies) + ". `None`: " +
+			MarkdownDescription: "What happens to the VMs. One of " + value.OneOf(evacuation.Strategies) + ". `None`: " +
 				"they are shut down. `LiveMigrate` and `LiveMigrateIfPossible`: they are migrated live; for VMs that " +
 				"can't be, `fallback` decides. `External`: they are marked, and the drain waits until another tool has " +
 				"moved them.",
 			Required:   true,
-			Validators: []validator.String{stringvalidator.OneOf(eviction.Strategies...)},
+			Validators: []validator.String{stringvalidator.OneOf(evacuation.Strategies...)},
 		},
 		"fallback": schema.StringAttribute{
-			MarkdownDescription: "What happens to a VM that can't migrate live. One of " + value.OneOf(eviction.Fallbacks) +
+			MarkdownDescription: "What happens to a VM that can't migrate live. One of " + value.OneOf(evacuation.Fallbacks) +
 				". `Block`: it blocks the drain. `ColdMigrate`: it is shut down, moved, and started on another host. " +
 				"`Shutdown`: it is shut down. `Save`: its memory is saved on the host. A VM that only lacks room " +
 				"elsewhere always blocks the drain. Default: `Block` for `LiveMigrate`, `Shutdown` for " +
 				"`LiveMigrateIfPossible`.",
 			Optional:   true,
-			Validators: []validator.String{stringvalidator.OneOf(eviction.Fallbacks...)},
+			Validators: []validator.String{stringvalidator.OneOf(evacuation.Fallbacks...)},
 		},
 		"on_cancel": schema.StringAttribute{
 			MarkdownDescription: "What happens to a step in progress when the apply that drains the host is cancelled " +
-				"(Ctrl-C, once), or stops because its `steps` no longer hold. One of " + value.OneOf(eviction.OnCancels) + ". " +
+				"(Ctrl-C, once), or stops because its `steps` no longer hold. One of " + value.OneOf(evacuation.OnCancels) + ". " +
 				"`abort`: a move is aborted, and the VM continues on the source. `finish`: the step is completed, within " +
 				"the timeouts of the migration, of this policy and of the `virtfleet_host_maintenance`. In both cases, no " +
 				"further step begins. Default: `abort`.",
 			Optional:   true,
-			Validators: []validator.String{stringvalidator.OneOf(eviction.OnCancels...)},
+			Validators: []validator.String{stringvalidator.OneOf(evacuation.OnCancels...)},
 		},
 		migrationoptions.Name: migrationoptions.OfResource("How the VMs are moved. What isn't set here is taken from the " +
 			"`virtfleet_migration_policy` that applies to the VM, then from the provider's block."),

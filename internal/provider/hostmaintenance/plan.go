@@ -11,8 +11,8 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet"
-	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/eviction"
-	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/evacuation"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/evacuation"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/evacuationsteps"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/tfdiag"
 )
 
@@ -51,7 +51,7 @@ func (r *Resource) ModifyPlan(
 
 // explainPlan says what apply will do, and what keeps it from doing so.
 func (r *Resource) explainPlan(ctx context.Context, m *model) diag.Diagnostics {
-	steps, diags := evacuation.ToFleet(ctx, m.Steps)
+	steps, diags := evacuationsteps.ToFleet(ctx, m.Steps)
 	if diags.HasError() {
 		return diags
 	}
@@ -69,16 +69,16 @@ func (r *Resource) explainPlan(ctx context.Context, m *model) diag.Diagnostics {
 		steps, at = plan.Steps, path.Root("host")
 		diags.AddAttributeWarning(at, "Host will be drained", fmt.Sprintf(
 			"As of now, this happens to the virtual machines of host %q:\n%s\n\nThe apply decides again. To have exactly "+
-				"this done or nothing, set steps from data.virtfleet_evacuation_plan.", host, evacuation.Text(steps)))
+				"this done or nothing, set steps from data.virtfleet_evacuation_plan.", host, evacuationsteps.Text(steps)))
 	}
-	if blocked := eviction.Blocked(steps); len(blocked) > 0 {
+	if blocked := evacuation.BlockedSteps(steps); len(blocked) > 0 {
 		diags.Append(tfdiag.Problems([]fleet.Problem{{
 			Attribute: at.String(), Summary: "Host can't be drained", Detail: fleet.BlockedText(host, blocked),
 			Remedy: fleet.BlockedRemedy,
 		}})...)
 	}
 	for _, s := range steps {
-		if s.Method == eviction.MethodPinned {
+		if s.Method == evacuation.MethodPinned {
 			diags.AddAttributeWarning(at, "Virtual machine is pinned to the host", fmt.Sprintf(
 				"Virtual machine %q has host = %q in its configuration, which would bring it back. It is not moved, and apply "+
 					"will fail because of it once all others have left.\n\nFirst change its host, or remove host from its "+

@@ -14,7 +14,7 @@ import (
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/hostrecord"
-	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/evacuation"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/evacuationsteps"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/meta"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/tfdiag"
 )
@@ -45,7 +45,7 @@ func (r *Resource) Create(ctx context.Context, req resource.CreateRequest, resp 
 	var plan model
 	resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...)
 	want := plan.toFleet()
-	steps, diags := evacuation.ToFleet(ctx, plan.Steps)
+	steps, diags := evacuationsteps.ToFleet(ctx, plan.Steps)
 	resp.Diagnostics.Append(diags...)
 	if resp.Diagnostics.HasError() {
 		return
@@ -134,7 +134,7 @@ func (r *Resource) Update(ctx context.Context, req resource.UpdateRequest, resp 
 	working, cancel := tfdiag.Limited(ctx, "timeouts.update", timeout)
 	defer cancel()
 	want := plan.toFleet()
-	want.Steps, diags = evacuation.ToFleet(ctx, plan.Steps)
+	want.Steps, diags = evacuationsteps.ToFleet(ctx, plan.Steps)
 	resp.Diagnostics.Append(diags...)
 	if resp.Diagnostics.HasError() {
 		return

@@ -13,7 +13,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
-	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/evacuation"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/evacuationsteps"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/value"
 )
 
@@ -49,7 +49,7 @@ func (r *Resource) Schema(ctx context.Context, _ resource.SchemaRequest, resp *r
 					"next plan has steps for the rest. Not set: the plan shows as a warning what would be done now, and the apply " +
 					"decides again.",
 				Optional:     true,
-				NestedObject: schema.NestedAttributeObject{Attributes: evacuation.Resource()},
+				NestedObject: schema.NestedAttributeObject{Attributes: evacuationsteps.Resource()},
 			},
 			"move_stopped": schema.BoolAttribute{
 				MarkdownDescription: "Whether VMs that are off are moved too. Default: `false`, they stay.",

@@ -7,7 +7,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework-timeouts/resource/timeouts"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet"
-	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/eviction"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/evacuation"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
 )
 
@@ -40,7 +40,7 @@ func (r *Resource) backTimeout(ctx context.Context, host string) time.Duration {
 	if err != nil || record.Evacuation == nil {
 		return 0
 	}
-	steps := make([]eviction.Step, len(record.Evacuation.Steps))
+	steps := make([]evacuation.Step, len(record.Evacuation.Steps))
 	for i, s := range record.Evacuation.Steps {
 		steps[i] = s.Step
 	}
@@ -49,7 +49,7 @@ func (r *Resource) backTimeout(ctx context.Context, host string) time.Duration {
 
 // evacuationBudget is the time after which all of that, one after another, is taken to converge no more; twice, because
 // a disruption doubles it.
-func evacuationBudget(steps []eviction.Step) time.Duration {
+func evacuationBudget(steps []evacuation.Step) time.Duration {
 	var bytes uint64
 	for _, s := range steps {
 		bytes += s.Transfer

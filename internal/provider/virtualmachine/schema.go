@@ -13,7 +13,7 @@ import (
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet"
-	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/eviction"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/evacuation"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/migrationoptions"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/value"
@@ -138,11 +138,11 @@ var policyAttributes = attributes{
 		Optional:            true,
 	},
 	"eviction_strategy": schema.StringAttribute{
-		MarkdownDescription: "What happens to the VM when its host is drained. One of " + value.OneOf(eviction.Strategies) +
+		MarkdownDescription: "What happens to the VM when its host is drained. One of " + value.OneOf(evacuation.Strategies) +
 			". It wins over every `virtfleet_eviction_policy`. Not set: the policy that matches, otherwise the provider's " +
 			"`default_eviction_strategy`.",
 		Optional:   true,
-		Validators: []validator.String{stringvalidator.OneOf(eviction.Strategies...)},
+		Validators: []validator.String{stringvalidator.OneOf(evacuation.Strategies...)},
 	},
 	migrationoptions.Name: migrationoptions.OfResource(
 		"How the VM is moved when `host` changes. What isn't set here is taken from the " +

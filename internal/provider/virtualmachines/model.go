@@ -8,7 +8,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/policy"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
-	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/evacuation"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/evacuationsteps"
 )
 
 // model is the data source's state.
@@ -31,19 +31,19 @@ type condition struct {
 
 // virtualMachine is one VM.
 type virtualMachine struct {
-	Name         string            `tfsdk:"name"`
-	Host         *string           `tfsdk:"host"`
-	Labels       map[string]string `tfsdk:"labels"`
-	RunStrategy  *string           `tfsdk:"run_strategy"`
-	Phase        string            `tfsdk:"phase"`
-	Status       string            `tfsdk:"status"`
-	StatusReason *string           `tfsdk:"status_reason"`
-	Conditions   map[string]string `tfsdk:"conditions"`
-	Eviction     *evacuation.Rule  `tfsdk:"eviction"`
-	Evacuation   *string           `tfsdk:"evacuation_host"`
-	VCPUs        *int64            `tfsdk:"vcpus"`
-	MemoryBytes  *int64            `tfsdk:"memory_bytes"`
-	Error        *string           `tfsdk:"error"`
+	Name         string                `tfsdk:"name"`
+	Host         *string               `tfsdk:"host"`
+	Labels       map[string]string     `tfsdk:"labels"`
+	RunStrategy  *string               `tfsdk:"run_strategy"`
+	Phase        string                `tfsdk:"phase"`
+	Status       string                `tfsdk:"status"`
+	StatusReason *string               `tfsdk:"status_reason"`
+	Conditions   map[string]string     `tfsdk:"conditions"`
+	Eviction     *evacuationsteps.Rule `tfsdk:"eviction"`
+	Evacuation   *string               `tfsdk:"evacuation_host"`
+	VCPUs        *int64                `tfsdk:"vcpus"`
+	MemoryBytes  *int64                `tfsdk:"memory_bytes"`
+	Error        *string               `tfsdk:"error"`
 }
 
 // matches tells whether a VM is one of those that are asked for.
@@ -81,7 +81,7 @@ func fromListed(listed fleet.Listed, facts status.Facts) virtualMachine {
 	if vm == nil {
 		return m
 	}
-	m.Eviction, m.Evacuation = evacuation.FromRule(listed.Rule), orNull(facts.EvictedFrom)
+	m.Eviction, m.Evacuation = evacuationsteps.FromRule(listed.Rule), orNull(facts.EvictedFrom)
 	m.Host, m.StatusReason = &vm.Host, orNull(vm.StatusReason())
 	m.RunStrategy, m.Labels = orNull(vm.Metadata.RunStrategy), vm.Metadata.Labels
 	if m.Labels == nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
-	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/evacuation"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/evacuationsteps"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/value"
 )
 
@@ -90,7 +90,7 @@ func vmAttributes() map[string]schema.Attribute {
 			Computed: true, ElementType: types.StringType,
 			MarkdownDescription: "Status of every condition, by type: `True`, `False` or `Unknown`.",
 		},
-		"eviction":        evacuation.RuleAttribute(),
+		"eviction":        evacuationsteps.RuleAttribute(),
 		"evacuation_host": text("Host that the VM was asked to leave. Null if there is no such request."),
 		"vcpus":           number("Virtual CPUs that are online, or would be."),
 		"memory_bytes":    number("Memory that the guest has, or would have."),

@@ -1,9 +1,9 @@
-package evacuation
+package evacuationsteps
 
 import (
 	datasource "github.com/hashicorp/terraform-plugin-framework/datasource/schema"
 
-	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/eviction"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/evacuation"
 )
 
 // Rule is what holds for a VM when its host is drained.
@@ -35,7 +35,7 @@ func RuleAttribute() datasource.SingleNestedAttribute {
 }
 
 // FromRule maps a rule; nil stays nil.
-func FromRule(r *eviction.Rule) *Rule {
+func FromRule(r *evacuation.Rule) *Rule {
 	if r == nil {
 		return nil
 	}
@@ -43,7 +43,7 @@ func FromRule(r *eviction.Rule) *Rule {
 	if r.Policy != "" {
 		rule.PolicyName = &r.Policy
 	}
-	if r.Strategy != eviction.None && r.Strategy != eviction.External {
+	if r.Strategy != evacuation.None && r.Strategy != evacuation.External {
 		rule.Fallback = &r.Fallback
 	}
 	return rule

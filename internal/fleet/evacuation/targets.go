@@ -1,4 +1,4 @@
-package eviction
+package evacuation
 
 import (
 	"cmp"
@@ -14,21 +14,21 @@ import (
 // VMs fit at all is done after a few steps for each.
 const searchLimit = 200_000
 
-// assign finds a host for every VM, so that all of them together stay within each host's memory and storage and
+// assignHosts finds a host for every VM, so that all of them together stay within each host's memory and storage and
 // away from whom they avoid: first as placement would, the emptiest host first, and where that ends in a corner by
 // going back. It returns an index into hosts for each VM, -1 for one that fits nowhere; as few as possible are
 // left over.
-func assign(going []*decision, hosts []Host) []int {
-	s := search{hosts: slices.Clone(hosts), going: slices.Clone(going), budget: searchLimit, fewest: len(going) + 1}
+func assignHosts(going []*decision, hosts []Host) []int {
+	s := targetSearch{hosts: slices.Clone(hosts), going: slices.Clone(going), budget: searchLimit, fewest: len(going) + 1}
 	for i := range s.hosts {
-		s.hosts[i].Machines = slices.Clone(s.hosts[i].Machines)
+		s.hosts[i].VMs = slices.Clone(s.hosts[i].VMs)
 	}
 	// The ones with the least choice first: they are what others have to make room for.
 	slices.SortStableFunc(s.going, func(a, b *decision) int {
 		return cmp.Or(cmp.Compare(len(a.targets), len(b.targets)), -cmp.Compare(a.step.Memory, b.step.Memory))
 	})
 	s.chosen = make([]int, len(s.going))
-	s.try(0, 0)
+	s.placeFrom(0, 0)
 
 	found := make([]int, len(going))
 	for i, d := range going {
@@ -37,7 +37,7 @@ func assign(going []*decision, hosts []Host) []int {
 	return found
 }
 
-type search struct {
+type targetSearch struct {
 	going  []*decision
 	hosts  []Host
 	budget int
@@ -47,8 +47,8 @@ type search struct {
 	fewest       int
 }
 
-// try places the VM at i and all behind it. left is how many before it found no host.
-func (s *search) try(i, left int) {
+// placeFrom places the VM at i and all behind it. left is how many before it found no host.
+func (s *targetSearch) placeFrom(i, left int) {
 	s.budget--
 	if left >= s.fewest || s.budget < 0 && s.best != nil {
 		return
@@ -60,25 +60,25 @@ func (s *search) try(i, left int) {
 	d := s.going[i]
 	for _, h := range s.emptiestFirst() {
 		host := &s.hosts[h]
-		if !slices.Contains(d.targets, host.Name) || d.obstacle(*host) != "" {
+		if !slices.Contains(d.targets, host.Name) || d.whyNotOn(*host) != "" {
 			continue
 		}
 		before := *host
 		host.Free -= d.step.Memory
-		host.Rooms = host.Rooms.without(d.rooms[host.Name])
-		host.Machines = append(host.Machines, d.neighbour())
+		host.Rooms = host.Rooms.minus(d.rooms[host.Name])
+		host.VMs = append(host.VMs, d.neighbour())
 		s.chosen[i] = h
-		s.try(i+1, left)
+		s.placeFrom(i+1, left)
 		*host = before
 		if s.fewest == left {
 			return // It can't get better from here.
 		}
 	}
 	s.chosen[i] = -1
-	s.try(i+1, left+1)
+	s.placeFrom(i+1, left+1)
 }
 
-func (s *search) emptiestFirst() []int {
+func (s *targetSearch) emptiestFirst() []int {
 	order := make([]int, len(s.hosts))
 	for i := range order {
 		order[i] = i
@@ -88,11 +88,11 @@ func (s *search) emptiestFirst() []int {
 }
 
 func (d *decision) neighbour() Neighbour {
-	return Neighbour{Name: d.machine.Name, Labels: d.machine.Labels, Avoids: d.machine.Avoids}
+	return Neighbour{Name: d.vm.Name, Labels: d.vm.Labels, Avoids: d.vm.Avoids}
 }
 
-// obstacle says why the host can't take the VM as it is now filled, "" if it can.
-func (d *decision) obstacle(h Host) string {
+// whyNotOn says why the host can't take the VM as it is now filled, "" if it can.
+func (d *decision) whyNotOn(h Host) string {
 	if h.Free < d.step.Memory {
 		return fmt.Sprintf("host %q has %s free of the %s that it needs", h.Name, sizeText(h.Free),
 			sizeText(d.step.Memory))
@@ -104,7 +104,7 @@ func (d *decision) obstacle(h Host) string {
 		}
 	}
 	me := d.neighbour()
-	for _, n := range h.Machines {
+	for _, n := range h.VMs {
 		if me.Excludes(n) {
 			return fmt.Sprintf("host %q has %q, which it must not share a host with", h.Name, n.Name)
 		}
@@ -121,22 +121,22 @@ func (n Neighbour) avoids(other Neighbour) bool {
 	return len(n.Avoids) > 0 && policy.HasLabels(other.Labels, n.Avoids)
 }
 
-// crowded says what keeps the VM off each host, once the others have gone where they go.
-func (d *decision) crowded(going []*decision, hosts []Host) string {
+// describeShortage says what keeps the VM off each host, once the others have gone where they go.
+func (d *decision) describeShortage(going []*decision, hosts []Host) string {
 	var all []string
 	for _, h := range hosts {
 		if !slices.Contains(d.targets, h.Name) {
 			continue
 		}
-		h.Machines = slices.Clone(h.Machines)
+		h.VMs = slices.Clone(h.VMs)
 		for _, other := range going {
 			if other.step.Target == h.Name {
 				h.Free -= min(h.Free, other.step.Memory)
-				h.Rooms = h.Rooms.without(other.rooms[h.Name])
-				h.Machines = append(h.Machines, other.neighbour())
+				h.Rooms = h.Rooms.minus(other.rooms[h.Name])
+				h.VMs = append(h.VMs, other.neighbour())
 			}
 		}
-		all = append(all, cmp.Or(d.obstacle(h), fmt.Sprintf("host %q is needed for others", h.Name)))
+		all = append(all, cmp.Or(d.whyNotOn(h), fmt.Sprintf("host %q is needed for others", h.Name)))
 	}
 	return strings.Join(all, "; ")
 }

@@ -1,4 +1,4 @@
-package eviction
+package evacuation
 
 import (
 	"fmt"
@@ -30,8 +30,8 @@ func no(reason string, hosts ...string) map[string][]migration.Blocker {
 	return ways
 }
 
-func machine(name string, memory uint64, ways map[string][]migration.Blocker) Machine {
-	return Machine{UUID: "id-" + name, Name: name, Active: true, Persistent: true, Memory: memory, Live: ways}
+func machine(name string, memory uint64, ways map[string][]migration.Blocker) VM {
+	return VM{UUID: "id-" + name, Name: name, Active: true, Persistent: true, Memory: memory, Live: ways}
 }
 
 func (s Step) brief() string {
@@ -49,11 +49,11 @@ func briefs(steps []Step) string {
 func TestCompute(t *testing.T) {
 	t.Parallel()
 	both := []Host{{Name: "kvm2", Free: 100}, {Name: "kvm3", Free: 200}}
-	with := func(m Machine, change func(*Machine)) Machine {
+	with := func(m VM, change func(*VM)) VM {
 		change(&m)
 		return m
 	}
-	ifPossible := func(m *Machine) { m.Strategy = LiveMigrateIfPossible }
+	ifPossible := func(m *VM) { m.Strategy = LiveMigrateIfPossible }
 	web := map[string]string{"app": "web"}
 	doubtful := to("kvm2")
 	doubtful["kvm2"] = []migration.Blocker{{Reason: "Perhaps", Status: status.Unknown}}
@@ -62,10 +62,10 @@ func TestCompute(t *testing.T) {
 		want string
 	}{
 		"the emptiest host first": {
-			Input{Hosts: both, Machines: []Machine{machine("a", 50, to("kvm2", "kvm3"))}}, "a LiveMigration kvm3",
+			Input{Hosts: both, VMs: []VM{machine("a", 50, to("kvm2", "kvm3"))}}, "a LiveMigration kvm3",
 		},
 		"by priority, then name": {
-			Input{Hosts: both, Machines: []Machine{
+			Input{Hosts: both, VMs: []VM{
 				machine("c", 1, to("kvm2")), machine("b", 1, to("kvm2")), machine("a", 1, to("kvm2")),
 			}, Policies: []Policy{{
 				Identity: policy.Identity{Name: "c", Selector: policy.Selector{Names: []string{"c"}}}, Strategy: LiveMigrate,
@@ -74,84 +74,84 @@ func TestCompute(t *testing.T) {
 			"c LiveMigration kvm2\na LiveMigration kvm2\nb LiveMigration kvm2",
 		},
 		"not migratable": {
-			Input{Hosts: both, Machines: []Machine{machine("a", 1, no("Bad", "kvm2", "kvm3"))}}, "a Blocked  Bad: it is so",
+			Input{Hosts: both, VMs: []VM{machine("a", 1, no("Bad", "kvm2", "kvm3"))}}, "a Blocked  Bad: it is so",
 		},
 		"not now is not unmigratable": {
-			Input{Hosts: both, Default: LiveMigrateIfPossible, Machines: []Machine{
+			Input{Hosts: both, Default: LiveMigrateIfPossible, VMs: []VM{
 				with(machine("a", 1, no(migration.HostCordoned, "kvm2", "kvm3")), ifPossible),
 			}}, "a Blocked  HostCordoned: it is so",
 		},
 		"shut down if not possible": {
-			Input{Hosts: both, Machines: []Machine{
+			Input{Hosts: both, VMs: []VM{
 				with(machine("a", 1, no("Bad", "kvm2", "kvm3")), ifPossible),
 			}}, "a Shutdown",
 		},
 		"cold where live is impossible": {
-			Input{Hosts: both, Machines: []Machine{
-				with(machine("a", 1, no("Bad", "kvm2", "kvm3")), func(m *Machine) { m.Cold = to("kvm2") }),
+			Input{Hosts: both, VMs: []VM{
+				with(machine("a", 1, no("Bad", "kvm2", "kvm3")), func(m *VM) { m.Cold = to("kvm2") }),
 			}, Policies: []Policy{{Identity: policy.Identity{Name: "p"}, Strategy: LiveMigrate, Fallback: ColdMigrate}}},
 			"a ColdMigration kvm2",
 		},
 		"a transient one is never shut down": {
-			Input{Hosts: both, Default: None, Machines: []Machine{
-				with(machine("a", 1, to("kvm2")), func(m *Machine) { m.Persistent = false }),
+			Input{Hosts: both, Default: None, VMs: []VM{
+				with(machine("a", 1, to("kvm2")), func(m *VM) { m.Persistent = false }),
 			}}, "a Blocked  Transient: it is transient, and would be gone once it is off",
 		},
 		"pinned": {
-			Input{Host: "kvm1", Hosts: both, Machines: []Machine{
-				with(machine("a", 1, to("kvm2")), func(m *Machine) { m.Pin = "kvm1" }),
+			Input{Host: "kvm1", Hosts: both, VMs: []VM{
+				with(machine("a", 1, to("kvm2")), func(m *VM) { m.Pin = "kvm1" }),
 			}}, `a Pinned  Pinned: its configuration pins it to host "kvm1"`,
 		},
 		"off": {
-			Input{Hosts: both, Machines: []Machine{with(machine("a", 1, to("kvm2")), func(m *Machine) { m.Active = false })}},
+			Input{Hosts: both, VMs: []VM{with(machine("a", 1, to("kvm2")), func(m *VM) { m.Active = false })}},
 			"a Leave",
 		},
 		"off and to be moved": {
-			Input{Hosts: []Host{{Name: "kvm2"}}, MoveStopped: true, Machines: []Machine{
-				with(machine("a", 1, to("kvm2")), func(m *Machine) { m.Active = false }),
+			Input{Hosts: []Host{{Name: "kvm2"}}, MoveStopped: true, VMs: []VM{
+				with(machine("a", 1, to("kvm2")), func(m *VM) { m.Active = false }),
 			}}, "a ColdMigration kvm2",
 		},
-		"doubts don't block": {Input{Hosts: both, Machines: []Machine{machine("a", 1, doubtful)}}, "a LiveMigration kvm2"},
+		"doubts don't block": {Input{Hosts: both, VMs: []VM{machine("a", 1, doubtful)}}, "a LiveMigration kvm2"},
 		"alone": {
-			Input{Machines: []Machine{machine("a", 1, nil)}}, "a Blocked  NoTarget: no other host may take VMs",
+			Input{VMs: []VM{machine("a", 1, nil)}}, "a Blocked  NoTarget: no other host may take VMs",
 		},
 		"external": {
-			Input{Hosts: both, Default: External, Machines: []Machine{machine("a", 1, no("Bad", "kvm2"))}}, "a External",
+			Input{Hosts: both, Default: External, VMs: []VM{machine("a", 1, no("Bad", "kvm2"))}}, "a External",
 		},
 		"fits only with a clever choice": {
 			// Greedily the first goes to the emptier kvm3, where then the big one has no room.
-			Input{Hosts: both, Machines: []Machine{
+			Input{Hosts: both, VMs: []VM{
 				machine("a", 90, to("kvm2", "kvm3")), machine("b", 60, to("kvm2", "kvm3")),
 				machine("c", 140, to("kvm2", "kvm3")),
 			}}, "a LiveMigration kvm2\nb LiveMigration kvm3\nc LiveMigration kvm3",
 		},
 		"one too many": {
-			Input{Hosts: []Host{{Name: "kvm2", Free: 100}}, Machines: []Machine{
+			Input{Hosts: []Host{{Name: "kvm2", Free: 100}}, VMs: []VM{
 				machine("a", 90, to("kvm2")), machine("b", 60, to("kvm2")),
 			}}, "a LiveMigration kvm2\nb Blocked  NoRoom: no host has room for it in addition to all others: " +
 				`host "kvm2" has 0Ki free of the 0Ki that it needs`,
 		},
 		"disks that fit one by one": {
-			Input{Hosts: []Host{{Name: "kvm2", Free: 100, Rooms: Rooms{"/vms": 3 << 20}}}, Machines: []Machine{
-				with(machine("a", 1, to("kvm2")), func(m *Machine) {
+			Input{Hosts: []Host{{Name: "kvm2", Free: 100, Rooms: Rooms{"/vms": 3 << 20}}}, VMs: []VM{
+				with(machine("a", 1, to("kvm2")), func(m *VM) {
 					m.LiveRooms = map[string]Rooms{"kvm2": {"/vms": 2 << 20, "/elsewhere": 9 << 20}}
 				}),
-				with(machine("b", 1, to("kvm2")), func(m *Machine) {
+				with(machine("b", 1, to("kvm2")), func(m *VM) {
 					m.LiveRooms = map[string]Rooms{"kvm2": {"/vms": 2 << 20}}
 				}),
 			}}, "a LiveMigration kvm2\nb Blocked  NoRoom: no host has room for it in addition to all others: " +
 				`host "kvm2" has 1Mi left in /vms of the 2Mi that its disks take`,
 		},
 		"avoiding each other": {
-			Input{Hosts: both, Machines: []Machine{
-				with(machine("a", 1, to("kvm2", "kvm3")), func(m *Machine) { m.Labels, m.Avoids = web, web }),
-				with(machine("b", 1, to("kvm3")), func(m *Machine) { m.Labels = web }),
+			Input{Hosts: both, VMs: []VM{
+				with(machine("a", 1, to("kvm2", "kvm3")), func(m *VM) { m.Labels, m.Avoids = web, web }),
+				with(machine("b", 1, to("kvm3")), func(m *VM) { m.Labels = web }),
 			}}, "a LiveMigration kvm2\nb LiveMigration kvm3",
 		},
 		"avoided by who is there": {
 			Input{
-				Hosts:    []Host{{Name: "kvm2", Free: 9, Machines: []Neighbour{{Name: "x", Avoids: web}}}},
-				Machines: []Machine{with(machine("a", 1, to("kvm2")), func(m *Machine) { m.Labels = web })},
+				Hosts: []Host{{Name: "kvm2", Free: 9, VMs: []Neighbour{{Name: "x", Avoids: web}}}},
+				VMs:   []VM{with(machine("a", 1, to("kvm2")), func(m *VM) { m.Labels = web })},
 			},
 			`a Blocked  NoRoom: no host has room for it in addition to all others: host "kvm2" has "x", which it must not ` +
 				`share a host with`,
@@ -170,7 +170,7 @@ func fleet(t *rapid.T) Input {
 	for i := range rapid.IntRange(0, 3).Draw(t, "hosts") {
 		h := Host{Name: fmt.Sprintf("kvm%d", i+2), Free: rapid.Uint64Range(0, 8).Draw(t, "free")}
 		if rapid.Bool().Draw(t, "occupied") {
-			h.Machines = []Neighbour{{Name: "n" + h.Name, Labels: label.Draw(t, "labels"), Avoids: label.Draw(t, "avoids")}}
+			h.VMs = []Neighbour{{Name: "n" + h.Name, Labels: label.Draw(t, "labels"), Avoids: label.Draw(t, "avoids")}}
 		}
 		in.Hosts = append(in.Hosts, h)
 	}
@@ -184,7 +184,7 @@ func fleet(t *rapid.T) Input {
 				m.Live[h.Name] = no("Bad", h.Name)[h.Name]
 			}
 		}
-		in.Machines = append(in.Machines, m)
+		in.VMs = append(in.VMs, m)
 	}
 	return in
 }
@@ -197,15 +197,15 @@ func TestCompute_keepsItsPromises(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		in := fleet(t)
 		steps := Compute(in)
-		if len(steps) != len(in.Machines) || briefs(steps) != briefs(Compute(in)) {
-			t.Fatalf("%d steps for %d VMs, or not the same again", len(steps), len(in.Machines))
+		if len(steps) != len(in.VMs) || briefs(steps) != briefs(Compute(in)) {
+			t.Fatalf("%d steps for %d VMs, or not the same again", len(steps), len(in.VMs))
 		}
-		going := map[string][]Machine{}
+		going := map[string][]VM{}
 		for _, s := range steps {
 			if s.Target == "" {
 				continue
 			}
-			m := in.Machines[slices.IndexFunc(in.Machines, func(m Machine) bool { return m.UUID == s.UUID })]
+			m := in.VMs[slices.IndexFunc(in.VMs, func(m VM) bool { return m.UUID == s.UUID })]
 			if len(m.Live[s.Target]) > 0 {
 				t.Fatalf("%s can't go to %s", s.Name, s.Target)
 			}
@@ -213,7 +213,7 @@ func TestCompute_keepsItsPromises(t *testing.T) {
 		}
 		for _, h := range in.Hosts {
 			var used uint64
-			there := h.Machines
+			there := h.VMs
 			for _, m := range going[h.Name] {
 				used += m.Memory
 				me := Neighbour{Name: m.Name, Labels: m.Labels, Avoids: m.Avoids}
@@ -228,7 +228,7 @@ func TestCompute_keepsItsPromises(t *testing.T) {
 				t.Fatalf("%s gets %d and has %d", h.Name, used, h.Free)
 			}
 		}
-		if changes := Changed(steps, in); len(Blocked(steps)) == 0 && len(changes) > 0 {
+		if changes := DescribeChanges(steps, in); len(BlockedSteps(steps)) == 0 && len(changes) > 0 {
 			t.Fatalf("the plan doesn't hold: %v\n%s", changes, briefs(steps))
 		}
 	})
@@ -240,18 +240,18 @@ func TestAssign_leavesAsFewAsPossible(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		in := fleet(t)
 		in.Default = LiveMigrate
-		for i := range in.Machines {
-			in.Machines[i].Active = true
+		for i := range in.VMs {
+			in.VMs[i].Active = true
 		}
 		blocked := 0
-		for _, s := range Blocked(Compute(in)) {
+		for _, s := range BlockedSteps(Compute(in)) {
 			if strings.HasPrefix(s.Blockers[0], ReasonNoRoom) {
 				blocked++
 			}
 		}
 		p := planner{Input: in}
-		for _, m := range in.Machines {
-			p.add(m)
+		for _, m := range in.VMs {
+			p.decideVM(m)
 		}
 		going := slices.DeleteFunc(p.moves, func(d *decision) bool { return len(d.targets) == 0 })
 		if best := exhaustive(going, in.Hosts); blocked != best {
@@ -267,12 +267,12 @@ func exhaustive(going []*decision, hosts []Host) int {
 	}
 	best := 1 + exhaustive(going[1:], hosts)
 	for i, h := range hosts {
-		if !slices.Contains(going[0].targets, h.Name) || going[0].obstacle(h) != "" {
+		if !slices.Contains(going[0].targets, h.Name) || going[0].whyNotOn(h) != "" {
 			continue
 		}
 		filled := slices.Clone(hosts)
 		filled[i].Free -= going[0].step.Memory
-		filled[i].Machines = append(slices.Clone(h.Machines), going[0].neighbour())
+		filled[i].VMs = append(slices.Clone(h.VMs), going[0].neighbour())
 		best = min(best, exhaustive(going[1:], filled))
 	}
 	return best
@@ -280,7 +280,7 @@ func exhaustive(going []*decision, hosts []Host) int {
 
 func TestChanged(t *testing.T) {
 	t.Parallel()
-	in := Input{Host: "kvm1", Hosts: []Host{{Name: "kvm2", Free: 100}, {Name: "kvm3", Free: 50}}, Machines: []Machine{
+	in := Input{Host: "kvm1", Hosts: []Host{{Name: "kvm2", Free: 100}, {Name: "kvm3", Free: 50}}, VMs: []VM{
 		machine("a", 60, to("kvm2", "kvm3")), machine("b", 40, to("kvm2", "kvm3")),
 	}}
 	steps := Compute(in)
@@ -289,33 +289,33 @@ func TestChanged(t *testing.T) {
 		want   string
 	}{
 		"nothing":      {func(*Input) {}, ""},
-		"one has gone": {func(in *Input) { in.Machines = in.Machines[1:] }, ""},
+		"one has gone": {func(in *Input) { in.VMs = in.VMs[1:] }, ""},
 		"one has come": {
-			func(in *Input) { in.Machines = append(in.Machines, machine("c", 1, to("kvm2"))) },
+			func(in *Input) { in.VMs = append(in.VMs, machine("c", 1, to("kvm2"))) },
 			`"c" has come to host "kvm1"`,
 		},
 		"a target is taken": {func(in *Input) { in.Hosts[0].Free = 50 }, `"a" no longer fits`},
-		"a way is shut":     {func(in *Input) { in.Machines[0].Live = to("kvm3") }, `"a" can't go to host "kvm2" any more`},
+		"a way is shut":     {func(in *Input) { in.VMs[0].Live = to("kvm3") }, `"a" can't go to host "kvm2" any more`},
 		"a target is gone": {
 			func(in *Input) {
 				in.Hosts = in.Hosts[1:]
-				in.Machines[0].Live = map[string][]migration.Blocker{"kvm2": no("Gone", "kvm2")["kvm2"], "kvm3": nil}
+				in.VMs[0].Live = map[string][]migration.Blocker{"kvm2": no("Gone", "kvm2")["kvm2"], "kvm3": nil}
 			},
 			`"a" can't go to host "kvm2" any more: Gone: `,
 		},
 		"all are gone": {
-			func(in *Input) { in.Hosts, in.Machines[0].Live = nil, no(migration.HostCordoned, "kvm2") },
+			func(in *Input) { in.Hosts, in.VMs[0].Live = nil, no(migration.HostCordoned, "kvm2") },
 			`"a" can't be evicted any more: HostCordoned: `,
 		},
 		"another strategy": {func(in *Input) { in.Default = None }, `was to be evicted by LiveMigration`},
 		"one is off": {
-			func(in *Input) { in.Machines[0].Active = false }, `"a" was to be evicted by LiveMigration, and is off now`,
+			func(in *Input) { in.VMs[0].Active = false }, `"a" was to be evicted by LiveMigration, and is off now`,
 		},
 	} {
 		now := in
-		now.Hosts, now.Machines = slices.Clone(in.Hosts), slices.Clone(in.Machines)
+		now.Hosts, now.VMs = slices.Clone(in.Hosts), slices.Clone(in.VMs)
 		tt.change(&now)
-		got := strings.Join(Changed(steps, now), "\n")
+		got := strings.Join(DescribeChanges(steps, now), "\n")
 		if (got == "") != (tt.want == "") || !strings.Contains(got, tt.want) {
 			t.Errorf("%s: %q, want %q", name, got, tt.want)
 		}
@@ -327,7 +327,7 @@ func TestCompute_namesTheMigrationPolicy(t *testing.T) {
 	t.Parallel()
 	in := Input{
 		Host: "kvm1", Hosts: []Host{{Name: "kvm2", Free: 100}},
-		Machines: []Machine{
+		VMs: []VM{
 			machine("a", 1, to("kvm2")), machine("b", 1, to("kvm2")), machine("c", 1, no("Bad", "kvm2")),
 		},
 		MigrationPolicies: []migration.Policy{
@@ -366,7 +366,7 @@ func TestHopeless_waitsForWhatPasses(t *testing.T) {
 		"device, backup":  {both, true},
 		"crashed for now": {no(migration.StateNotMigratable, "kvm2"), true},
 	} {
-		if got := hopeless(test.ways); got != test.want {
+		if got := unmigratable(test.ways); got != test.want {
 			t.Errorf("%s: %t", name, got)
 		}
 	}

@@ -1,4 +1,4 @@
-package evacuation
+package evacuationsteps
 
 import (
 	"context"
@@ -10,7 +10,7 @@ import (
 	resource "github.com/hashicorp/terraform-plugin-framework/resource/schema"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
-	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/eviction"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/evacuation"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/migrationoptions"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/value"
 )
@@ -36,14 +36,15 @@ var descriptions = map[string]string{
 	"id":       "UUID of the VM.",
 	"name":     "Name of the VM.",
 	"strategy": "Eviction strategy of the VM.",
-	"origin": "Where the strategy comes from: `" + eviction.OriginMachine + "` (the VM's own), `" +
-		eviction.OriginPolicy + "` or `" + eviction.OriginProvider + "`.",
+	"origin": "Where the strategy comes from: `" + evacuation.OriginVM + "` (the VM's own), `" +
+		evacuation.OriginPolicy + "` or `" + evacuation.OriginProvider + "`.",
 	PolicyName: "Name of the `virtfleet_eviction_policy` that matches the VM. Null: none.",
 	migrationoptions.PolicyName: "Name of the `virtfleet_migration_policy` that applies to the move. Null: none, or the " +
 		"VM isn't moved.",
 	"method": "What is done with it: `" + strings.Join([]string{
-		eviction.MethodLive, eviction.MethodCold, eviction.MethodShutdown, eviction.MethodSave, eviction.MethodLeave,
-		eviction.MethodExternal, eviction.MethodPinned, eviction.MethodBlocked,
+		evacuation.MethodLive, evacuation.MethodCold, evacuation.MethodShutdown, evacuation.MethodSave,
+		evacuation.MethodLeave,
+		evacuation.MethodExternal, evacuation.MethodPinned, evacuation.MethodBlocked,
 	}, "`, `") + "`. `Pinned`: the VM's own `host` is this host. `Blocked`: nothing can be done with the VM. " +
 		"Both prevent the host from being drained.",
 	"target": "Host that the VM moves to. Null: none.",
@@ -96,7 +97,7 @@ func Resource() map[string]resource.Attribute {
 }
 
 // FromFleet are the steps as Terraform has them.
-func FromFleet(steps []eviction.Step) []Step {
+func FromFleet(steps []evacuation.Step) []Step {
 	all := make([]Step, len(steps))
 	for i, s := range steps {
 		all[i] = Step{
@@ -114,15 +115,15 @@ func FromFleet(steps []eviction.Step) []Step {
 }
 
 // ToFleet are the steps of a list that is known, nil for one that is null.
-func ToFleet(ctx context.Context, list types.List) ([]eviction.Step, diag.Diagnostics) {
+func ToFleet(ctx context.Context, list types.List) ([]evacuation.Step, diag.Diagnostics) {
 	if list.IsNull() || list.IsUnknown() {
 		return nil, nil
 	}
 	var steps []Step
 	diags := list.ElementsAs(ctx, &steps, false)
-	all := make([]eviction.Step, len(steps))
+	all := make([]evacuation.Step, len(steps))
 	for i, s := range steps {
-		all[i] = eviction.Step{
+		all[i] = evacuation.Step{
 			UUID: s.ID.ValueString(), Name: s.Name.ValueString(), Strategy: s.Strategy.ValueString(),
 			Origin: s.Origin.ValueString(), Policy: s.PolicyName.ValueString(), Method: s.Method.ValueString(),
 			MigrationPolicy: s.MigrationPolicyName.ValueString(),
@@ -136,7 +137,7 @@ func ToFleet(ctx context.Context, list types.List) ([]eviction.Step, diag.Diagno
 }
 
 // Text lists steps for people, one in a line.
-func Text(steps []eviction.Step) string {
+func Text(steps []evacuation.Step) string {
 	if len(steps) == 0 {
 		return "  (it has no VMs)"
 	}
@@ -157,32 +158,32 @@ func Text(steps []eviction.Step) string {
 	return strings.Join(lines, "\n")
 }
 
-func methodText(s eviction.Step) string {
+func methodText(s evacuation.Step) string {
 	switch s.Method {
-	case eviction.MethodLive:
+	case evacuation.MethodLive:
 		return "moves to " + s.Target + " while it runs"
-	case eviction.MethodCold:
+	case evacuation.MethodCold:
 		return "moves to " + s.Target + " while it is off"
-	case eviction.MethodShutdown:
+	case evacuation.MethodShutdown:
 		return "is shut down"
-	case eviction.MethodSave:
+	case evacuation.MethodSave:
 		return "is saved to the host's disk"
-	case eviction.MethodLeave:
+	case evacuation.MethodLeave:
 		return "is off and stays"
-	case eviction.MethodExternal:
+	case evacuation.MethodExternal:
 		return "waits until another tool moves it"
-	case eviction.MethodPinned:
+	case evacuation.MethodPinned:
 		return "stays, and prevents the host from being drained"
 	default:
 		return "blocks"
 	}
 }
 
-func originText(s eviction.Step) string {
+func originText(s evacuation.Step) string {
 	switch s.Origin {
-	case eviction.OriginPolicy:
+	case evacuation.OriginPolicy:
 		return "policy " + s.Policy
-	case eviction.OriginMachine:
+	case evacuation.OriginVM:
 		return "its own"
 	default:
 		return "the provider's default"

@@ -1,4 +1,4 @@
-package eviction
+package evacuation
 
 import (
 	"cmp"
@@ -68,7 +68,7 @@ type Policy struct {
 
 // Origins say where a strategy comes from.
 const (
-	OriginMachine  = "virtual_machine"
+	OriginVM       = "virtual_machine"
 	OriginPolicy   = "policy"
 	OriginProvider = "provider"
 )
@@ -85,31 +85,32 @@ type Rule struct {
 	Timeout        *time.Duration
 }
 
-// Select finds the rule for a VM on that host. Its own strategy wins; then the policy that holds for it; then
+// SelectRule finds the rule for a VM on that host. Its own strategy wins; then the policy that holds for it; then
 // byDefault, which is the provider's strategy.
-func Select(m Machine, host string, policies []Policy, byDefault string) Rule {
+func SelectRule(m VM, host string, policies []Policy, byDefault string) Rule {
 	rule := Rule{Strategy: cmp.Or(byDefault, LiveMigrateIfPossible), Fallback: Block, Origin: OriginProvider}
 
 	if p := policy.Winner(policies, m.On(host)); p != nil {
 		rule = Rule{
-			Strategy: p.Strategy, Fallback: cmp.Or(p.Fallback, usual(p.Strategy)), Origin: OriginPolicy, Policy: p.Name,
+			Strategy: p.Strategy, Fallback: cmp.Or(p.Fallback, defaultFallback(p.Strategy)), Origin: OriginPolicy,
+			Policy:   p.Name,
 			OnCancel: p.OnCancel, Options: p.Options, Priority: p.Priority, Timeout: p.Timeout,
 		}
 		if m.Strategy != "" && p.Fallback == "" {
-			rule.Fallback = usual(m.Strategy)
+			rule.Fallback = defaultFallback(m.Strategy)
 		}
 	} else if m.Strategy != "" {
-		rule.Fallback = usual(m.Strategy)
+		rule.Fallback = defaultFallback(m.Strategy)
 	}
 	if m.Strategy != "" {
-		rule.Strategy, rule.Origin = m.Strategy, OriginMachine
+		rule.Strategy, rule.Origin = m.Strategy, OriginVM
 	}
 	return rule
 }
 
-// usual is what KubeVirt does with a VM that can't be moved live. Only those without a chosen strategy are
+// defaultFallback is what KubeVirt does with a VM that can't be moved live. Only those without a chosen strategy are
 // never shut down without being told to.
-func usual(strategy string) string {
+func defaultFallback(strategy string) string {
 	if strategy == LiveMigrateIfPossible {
 		return Shutdown
 	}

@@ -1,4 +1,4 @@
-package eviction
+package evacuation
 
 import (
 	"encoding/json"
@@ -30,7 +30,7 @@ func TestSelect(t *testing.T) {
 		of("7", "long", policy.Selector{Names: []string{"long"}}, Policy{Strategy: LiveMigrate, OnCancel: Finish}),
 	}
 	for name, tt := range map[string]struct {
-		machine   Machine
+		machine   VM
 		host      string
 		policies  []Policy
 		byDefault string
@@ -39,50 +39,50 @@ func TestSelect(t *testing.T) {
 		"not chosen":     {want: Rule{Strategy: LiveMigrateIfPossible, Fallback: Block, Origin: OriginProvider}},
 		"the provider's": {byDefault: None, want: Rule{Strategy: None, Fallback: Block, Origin: OriginProvider}},
 		"its own": {
-			machine: Machine{Strategy: LiveMigrate}, want: Rule{Strategy: LiveMigrate, Fallback: Block, Origin: OriginMachine},
+			machine: VM{Strategy: LiveMigrate}, want: Rule{Strategy: LiveMigrate, Fallback: Block, Origin: OriginVM},
 		},
 		"its own if possible": {
-			machine: Machine{Strategy: LiveMigrateIfPossible},
-			want:    Rule{Strategy: LiveMigrateIfPossible, Fallback: Shutdown, Origin: OriginMachine},
+			machine: VM{Strategy: LiveMigrateIfPossible},
+			want:    Rule{Strategy: LiveMigrateIfPossible, Fallback: Shutdown, Origin: OriginVM},
 		},
 		"a tie goes to the smaller name": {
-			machine: Machine{Name: "w", Labels: prod}, host: "kvm2", policies: policies,
+			machine: VM{Name: "w", Labels: prod}, host: "kvm2", policies: policies,
 			want: Rule{Strategy: LiveMigrate, Fallback: Block, Origin: OriginPolicy, Policy: "prod"},
 		},
 		"names before hosts": {
-			machine: Machine{Name: "db1"}, host: "kvm1", policies: policies,
+			machine: VM{Name: "db1"}, host: "kvm1", policies: policies,
 			want: Rule{Strategy: External, Fallback: Block, Origin: OriginPolicy, Policy: "b-one", Priority: 7},
 		},
 		"hosts before all": {
-			machine: Machine{Name: "x"}, host: "kvm1", policies: policies,
+			machine: VM{Name: "x"}, host: "kvm1", policies: policies,
 			want: Rule{Strategy: LiveMigrateIfPossible, Fallback: Shutdown, Origin: OriginPolicy, Policy: "a-host"},
 		},
 		"empty matches all": {
-			machine: Machine{Name: "x"}, host: "kvm2", policies: policies, byDefault: LiveMigrate,
+			machine: VM{Name: "x"}, host: "kvm2", policies: policies, byDefault: LiveMigrate,
 			want: Rule{Strategy: None, Fallback: Block, Origin: OriginPolicy, Policy: "all"},
 		},
 		"labels before names and hosts": {
-			machine: Machine{Name: "db1", Labels: map[string]string{"tier": "batch"}}, host: "kvm1", policies: policies,
+			machine: VM{Name: "db1", Labels: map[string]string{"tier": "batch"}}, host: "kvm1", policies: policies,
 			want: Rule{Strategy: LiveMigrateIfPossible, Fallback: Save, Origin: OriginPolicy, Policy: "batch"},
 		},
 		"its own wins and the policy says the rest": {
-			machine: Machine{Name: "db1", Strategy: LiveMigrateIfPossible}, host: "kvm2", policies: policies,
-			want: Rule{Strategy: LiveMigrateIfPossible, Fallback: Shutdown, Origin: OriginMachine, Policy: "b-one", Priority: 7},
+			machine: VM{Name: "db1", Strategy: LiveMigrateIfPossible}, host: "kvm2", policies: policies,
+			want: Rule{Strategy: LiveMigrateIfPossible, Fallback: Shutdown, Origin: OriginVM, Policy: "b-one", Priority: 7},
 		},
 		"the policy's fallback holds for its own too": {
-			machine: Machine{Name: "x", Strategy: LiveMigrate, Labels: map[string]string{"tier": "batch"}}, policies: policies,
-			want: Rule{Strategy: LiveMigrate, Fallback: Save, Origin: OriginMachine, Policy: "batch"},
+			machine: VM{Name: "x", Strategy: LiveMigrate, Labels: map[string]string{"tier": "batch"}}, policies: policies,
+			want: Rule{Strategy: LiveMigrate, Fallback: Save, Origin: OriginVM, Policy: "batch"},
 		},
 		"what becomes of it at a cancel": {
-			machine: Machine{Name: "long", Strategy: External}, policies: policies,
-			want: Rule{Strategy: External, Fallback: Block, Origin: OriginMachine, Policy: "long", OnCancel: Finish},
+			machine: VM{Name: "long", Strategy: External}, policies: policies,
+			want: Rule{Strategy: External, Fallback: Block, Origin: OriginVM, Policy: "long", OnCancel: Finish},
 		},
 		"another policy says something else about that": {
-			machine: Machine{Name: "long", Labels: prod}, policies: policies,
+			machine: VM{Name: "long", Labels: prod}, policies: policies,
 			want: Rule{Strategy: LiveMigrate, Fallback: Block, Origin: OriginPolicy, Policy: "prod"},
 		},
 	} {
-		if got := Select(tt.machine, tt.host, tt.policies, tt.byDefault); !cmp.Equal(got, tt.want) {
+		if got := SelectRule(tt.machine, tt.host, tt.policies, tt.byDefault); !cmp.Equal(got, tt.want) {
 			t.Errorf("%s: %+v, want %+v", name, got, tt.want)
 		}
 	}
@@ -127,9 +127,9 @@ func TestDecide(t *testing.T) {
 		{External, Block, true, MethodExternal, true},
 		{External, Shutdown, false, MethodExternal, true},
 	} {
-		got := Decide(Rule{Strategy: tt.strategy, Fallback: tt.fallback}, tt.migratable)
-		if got != tt.want || Marked(got) != tt.marked {
-			t.Errorf("%+v: %s, marked %v", tt, got, Marked(got))
+		got := MethodFor(Rule{Strategy: tt.strategy, Fallback: tt.fallback}, tt.migratable)
+		if got != tt.want || RequestsEviction(got) != tt.marked {
+			t.Errorf("%+v: %s, marked %v", tt, got, RequestsEviction(got))
 		}
 	}
 }

@@ -1,4 +1,4 @@
-package eviction
+package evacuation
 
 import (
 	"cmp"
@@ -15,8 +15,8 @@ import (
 type Input struct {
 	// Host is the one to be drained.
 	Host string
-	// Machines are all that it has.
-	Machines []Machine
+	// VMs are all that it has.
+	VMs []VM
 	// Hosts are the others that may take VMs at all.
 	Hosts []Host
 	// Policies are those of the fleet, Default the provider's strategy.
@@ -28,8 +28,8 @@ type Input struct {
 	MoveStopped bool
 }
 
-// Machine is one VM of the host.
-type Machine struct {
+// VM is one VM of the host.
+type VM struct {
 	UUID, Name string
 	// Active says that it runs or stands still, Persistent that it has a definition that outlives its run.
 	Active, Persistent bool
@@ -52,8 +52,8 @@ type Machine struct {
 }
 
 // On is what policies see of the VM while it is on that host.
-func (m Machine) On(host string) policy.Machine {
-	return policy.Machine{Name: m.Name, Host: host, Labels: m.Labels}
+func (m VM) On(host string) policy.VM {
+	return policy.VM{Name: m.Name, Host: host, Labels: m.Labels}
 }
 
 // Host is one that may take VMs.
@@ -63,15 +63,15 @@ type Host struct {
 	Free uint64
 	// Rooms are what may still be written to its directories, where that is known.
 	Rooms Rooms
-	// Machines are those it has.
-	Machines []Neighbour
+	// VMs are those it has.
+	VMs []Neighbour
 }
 
 // Rooms are bytes by directory.
 type Rooms map[string]uint64
 
-// without are the rooms when something takes of them.
-func (r Rooms) without(taken Rooms) Rooms {
+// minus are the rooms when something takes of them.
+func (r Rooms) minus(taken Rooms) Rooms {
 	left := maps.Clone(r)
 	for dir, bytes := range taken {
 		if has, known := left[dir]; known {
@@ -125,14 +125,14 @@ const (
 // MethodBlocked and the reasons.
 func Compute(in Input) []Step {
 	p := planner{Input: in}
-	for _, m := range in.Machines {
-		p.add(m)
+	for _, m := range in.VMs {
+		p.decideVM(m)
 	}
 	slices.SortFunc(p.moves, func(a, b *decision) int {
 		return cmp.Or(-cmp.Compare(a.rule.Priority, b.rule.Priority), cmp.Compare(a.step.Name, b.step.Name),
 			cmp.Compare(a.step.UUID, b.step.UUID))
 	})
-	p.settle()
+	p.assignTargets()
 	steps := make([]Step, len(p.moves))
 	for i, d := range p.moves {
 		steps[i] = d.step
@@ -140,8 +140,8 @@ func Compute(in Input) []Step {
 	return steps
 }
 
-// Blocked returns the steps that keep the host from being drained.
-func Blocked(steps []Step) []Step {
+// BlockedSteps returns the steps that keep the host from being drained.
+func BlockedSteps(steps []Step) []Step {
 	return slices.DeleteFunc(slices.Clone(steps), func(s Step) bool { return s.Method != MethodBlocked })
 }
 
@@ -152,9 +152,9 @@ type planner struct {
 
 // decision is what was decided about one VM.
 type decision struct {
-	machine Machine
-	rule    Rule
-	step    Step
+	vm   VM
+	rule Rule
+	step Step
 	// ways are what blocks the way to each host, as it will be moved.
 	ways map[string][]migration.Blocker
 	// targets are the hosts that can take it, as far as room is no matter.
@@ -165,16 +165,16 @@ type decision struct {
 	rooms map[string]Rooms
 }
 
-func (p *planner) add(m Machine) {
-	r := Select(m, p.Host, p.Policies, p.Default)
-	d := &decision{machine: m, rule: r, step: Step{
+func (p *planner) decideVM(m VM) {
+	r := SelectRule(m, p.Host, p.Policies, p.Default)
+	d := &decision{vm: m, rule: r, step: Step{
 		UUID: m.UUID, Name: m.Name, Strategy: r.Strategy, Origin: r.Origin, Policy: r.Policy, Memory: m.Memory,
 	}}
 	p.moves = append(p.moves, d)
 
 	d.ways, d.bytes, d.rooms = m.Live, m.LiveBytes, m.LiveRooms
 	if m.Active {
-		d.step.Method = Decide(r, !hopeless(m.Live))
+		d.step.Method = MethodFor(r, !unmigratable(m.Live))
 		if d.step.Method == MethodCold && m.Cold != nil {
 			d.ways, d.bytes, d.rooms = m.Cold, m.ColdBytes, m.ColdRooms
 		}
@@ -186,19 +186,19 @@ func (p *planner) add(m Machine) {
 	}
 	switch {
 	case !m.Persistent && !slices.Contains([]string{MethodLive, MethodExternal, MethodBlocked}, d.step.Method):
-		d.block(ReasonTransient, "it is transient, and would be gone once it is off")
+		d.setBlocked(ReasonTransient, "it is transient, and would be gone once it is off")
 	case d.step.Method == MethodBlocked:
-		d.step.Blockers = reasons(m.Live)
-	case m.Pin == p.Host && m.Pin != "" && Marked(d.step.Method):
+		d.step.Blockers = blockerTexts(m.Live)
+	case m.Pin == p.Host && m.Pin != "" && RequestsEviction(d.step.Method):
 		d.step.Method = MethodPinned
 		d.step.Blockers = []string{fmt.Sprintf("%s: its configuration pins it to host %q", ReasonPinned, p.Host)}
 	case d.step.Method == MethodLive, d.step.Method == MethodCold:
-		p.aim(d)
+		p.findTargets(d)
 	}
 }
 
-// aim finds the hosts that can take the VM.
-func (p *planner) aim(d *decision) {
+// findTargets finds the hosts that can take the VM.
+func (p *planner) findTargets(d *decision) {
 	for _, h := range p.Hosts {
 		if blockers, asked := d.ways[h.Name]; asked && len(migration.Blocking(blockers)) == 0 {
 			d.targets = append(d.targets, h.Name)
@@ -207,19 +207,19 @@ func (p *planner) aim(d *decision) {
 	switch {
 	case len(d.targets) > 0:
 	case len(d.ways) == 0:
-		d.block(ReasonNoTarget, "no other host may take VMs")
+		d.setBlocked(ReasonNoTarget, "no other host may take VMs")
 	default:
-		d.step.Method, d.step.Blockers = MethodBlocked, reasons(d.ways)
+		d.step.Method, d.step.Blockers = MethodBlocked, blockerTexts(d.ways)
 	}
 }
 
-func (d *decision) block(reason, message string) {
+func (d *decision) setBlocked(reason, message string) {
 	d.step.Method, d.step.Target = MethodBlocked, ""
 	d.step.Blockers = append(d.step.Blockers, reason+": "+message)
 }
 
-// settle gives every VM that moves its target, so that all of them fit.
-func (p *planner) settle() {
+// assignTargets gives every VM that moves its target, so that all of them fit.
+func (p *planner) assignTargets() {
 	var going []*decision
 	for _, d := range p.moves {
 		if len(d.targets) > 0 {
@@ -227,38 +227,38 @@ func (p *planner) settle() {
 		}
 	}
 	var left []*decision
-	for i, host := range assign(going, p.Hosts) {
+	for i, host := range assignHosts(going, p.Hosts) {
 		d := going[i]
 		if host < 0 {
 			left = append(left, d)
 			continue
 		}
 		d.step.Target = p.Hosts[host].Name
-		if tuned := policy.Winner(p.MigrationPolicies, d.machine.On(p.Host)); tuned != nil {
+		if tuned := policy.Winner(p.MigrationPolicies, d.vm.On(p.Host)); tuned != nil {
 			d.step.MigrationPolicy = tuned.Name
 		}
 		d.step.Transfer = d.bytes[d.step.Target]
 	}
 	for _, d := range left {
-		d.block(ReasonNoRoom, "no host has room for it in addition to all others: "+d.crowded(going, p.Hosts))
+		d.setBlocked(ReasonNoRoom, "no host has room for it in addition to all others: "+d.describeShortage(going, p.Hosts))
 	}
 }
 
-// passing are reasons that say nothing about the VM: they may be gone tomorrow.
-var passing = []string{
+// temporaryReasons are reasons that say nothing about the VM: they may be gone tomorrow.
+var temporaryReasons = []string{
 	migration.HostNotAvailable, migration.HostNotSchedulable, migration.HostLabelsMismatch, migration.HostCordoned,
 	migration.InsufficientMemory, migration.InsufficientStorage,
 }
 
-// Hopeless says that no host, whatever its state, could take the VM as it is.
-func Hopeless(m Machine) bool { return hopeless(m.Live) }
+// Unmigratable says that no host, whatever its state, could take the VM as it is.
+func Unmigratable(m VM) bool { return unmigratable(m.Live) }
 
-// hopeless says that no host, whatever its state, could take the VM. As in KubeVirt a VM that only has
+// unmigratable says that no host, whatever its state, could take the VM. As in KubeVirt a VM that only has
 // nowhere to go now isn't called unmigratable, and waits: so does one that is being backed up.
-func hopeless(ways map[string][]migration.Blocker) bool {
+func unmigratable(ways map[string][]migration.Blocker) bool {
 	for _, blockers := range ways {
 		lasting := slices.ContainsFunc(migration.Blocking(blockers), func(b migration.Blocker) bool {
-			return !b.Temporary && !slices.Contains(passing, b.Reason)
+			return !b.Temporary && !slices.Contains(temporaryReasons, b.Reason)
 		})
 		if !lasting {
 			return false
@@ -267,8 +267,8 @@ func hopeless(ways map[string][]migration.Blocker) bool {
 	return len(ways) > 0
 }
 
-// reasons are what blocks the VM and what to do about it, each said once however many hosts say it.
-func reasons(ways map[string][]migration.Blocker) []string {
+// blockerTexts are what blocks the VM and what to do about it, each said once however many hosts say it.
+func blockerTexts(ways map[string][]migration.Blocker) []string {
 	var all []string
 	for _, host := range slices.Sorted(maps.Keys(ways)) {
 		for _, b := range migration.Blocking(ways[host]) {

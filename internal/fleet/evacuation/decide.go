@@ -1,4 +1,4 @@
-package eviction
+package evacuation
 
 // Methods say what is done with a VM.
 const (
@@ -20,9 +20,9 @@ const (
 	MethodBlocked = "Blocked"
 )
 
-// Decide says what a rule means for a VM that runs: the answers of KubeVirt's eviction webhook, with the fallback
+// MethodFor says what a rule means for a VM that runs: the answers of KubeVirt's eviction webhook, with the fallback
 // where that says no more than that the VM can't be moved.
-func Decide(r Rule, migratable bool) (method string) {
+func MethodFor(r Rule, migratable bool) (method string) {
 	switch {
 	case r.Strategy == None:
 		return MethodShutdown
@@ -43,9 +43,9 @@ func Decide(r Rule, migratable bool) (method string) {
 	}
 }
 
-// Marked says whether a VM that is evicted by the method gets the mark of a request. As in KubeVirt these are the
-// ones that are to go on elsewhere.
-func Marked(method string) bool {
+// RequestsEviction says whether a VM that is evicted by the method gets the mark of a request. As in KubeVirt these are
+// the ones that are to go on elsewhere.
+func RequestsEviction(method string) bool {
 	switch method {
 	case MethodLive, MethodCold, MethodExternal:
 		return true

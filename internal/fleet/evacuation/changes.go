@@ -1,4 +1,4 @@
-package eviction
+package evacuation
 
 import (
 	"cmp"
@@ -9,17 +9,17 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
 )
 
-// Changed says what keeps the steps of a plan from being followed exactly, now that the world is as in: one sentence
-// for each difference, none when they hold. A step that is done already, by whomever, still holds.
-func Changed(steps []Step, in Input) []string {
+// DescribeChanges says what keeps the steps of a plan from being followed exactly, now that the world is as in: one
+// sentence for each difference, none when they hold. A step that is done already, by whomever, still holds.
+func DescribeChanges(steps []Step, in Input) []string {
 	var changes []string
 	p := planner{Input: in}
-	for _, m := range in.Machines {
-		p.add(m)
+	for _, m := range in.VMs {
+		p.decideVM(m)
 	}
 	var going []*decision
 	for _, d := range p.moves {
-		i := slices.IndexFunc(steps, func(s Step) bool { return s.UUID == d.machine.UUID })
+		i := slices.IndexFunc(steps, func(s Step) bool { return s.UUID == d.vm.UUID })
 		if i < 0 {
 			if d.step.Method != MethodLeave {
 				changes = append(changes, fmt.Sprintf("virtual machine %q has come to host %q", d.step.Name, in.Host))
@@ -27,7 +27,7 @@ func Changed(steps []Step, in Input) []string {
 			continue
 		}
 		want := steps[i]
-		if change := d.differs(want); change != "" {
+		if change := d.describeChange(want); change != "" {
 			changes = append(changes, change)
 			continue
 		}
@@ -36,20 +36,20 @@ func Changed(steps []Step, in Input) []string {
 			going = append(going, d)
 		}
 	}
-	for i, host := range assign(going, in.Hosts) {
+	for i, host := range assignHosts(going, in.Hosts) {
 		if host < 0 {
 			d := going[i]
 			changes = append(changes, fmt.Sprintf("virtual machine %q no longer fits: %s", d.step.Name,
-				cmp.Or(d.crowded(nil, in.Hosts), "its target is gone")))
+				cmp.Or(d.describeShortage(nil, in.Hosts), "its target is gone")))
 		}
 	}
 	return changes
 }
 
-// differs says what else would be done with the VM now.
-func (d *decision) differs(want Step) string {
+// describeChange says what else would be done with the VM now.
+func (d *decision) describeChange(want Step) string {
 	now := d.step
-	off := !d.machine.Active
+	off := !d.vm.Active
 	switch {
 	case off && (want.Method == MethodShutdown || want.Method == MethodSave || want.Method == MethodLeave):
 		return ""
@@ -61,7 +61,7 @@ func (d *decision) differs(want Step) string {
 		return fmt.Sprintf("virtual machine %q was to be evicted by %s (strategy %s of %s), and would be by %s (%s of %s) "+
 			"now", now.Name, want.Method, want.Strategy, want.Origin, now.Method, now.Strategy, now.Origin)
 	case want.Target != "" && !slices.Contains(d.targets, want.Target):
-		why := reasons(map[string][]migration.Blocker{want.Target: d.ways[want.Target]})
+		why := blockerTexts(map[string][]migration.Blocker{want.Target: d.ways[want.Target]})
 		return strings.TrimSuffix(fmt.Sprintf("virtual machine %q can't go to host %q any more: %s", now.Name, want.Target,
 			strings.Join(why, "; ")), ": ")
 	default:
