@@ -15,12 +15,12 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
 )
 
-// small starts a VM that nobody manages and that costs nothing, with these devices, and returns its UUID.
-func small(t *testing.T, l *lab.Lab, on *lab.Host, name, devices string) string {
+// small starts a VM that no configuration has and that costs nothing, with these elements, and returns its UUID.
+func small(t *testing.T, l *lab.Lab, on *lab.Host, name, elements string) string {
 	t.Helper()
 	l.RemoveDomain(t, name)
 	l.Define(t, on.Name, fmt.Sprintf(`<domain type="qemu"><name>%s</name><memory unit="MiB">32</memory>
-		<os><type arch="x86_64" machine="q35">hvm</type></os><devices>%s</devices></domain>`, name, devices))
+		<os><type arch="x86_64" machine="q35">hvm</type></os>%s</domain>`, name, elements))
 	l.Virsh(t, on.Name, "start", name)
 
 	return strings.TrimSpace(l.Virsh(t, on.Name, "domuuid", name))

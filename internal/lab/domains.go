@@ -10,9 +10,12 @@ import (
 	"strings"
 )
 
-// UnmigratableDevice is a device that QEMU refuses to migrate, and of which neither libvirt nor the definition says so.
-const UnmigratableDevice = `<shmem name='virtfleet-lab' role='peer'><model type='ivshmem-plain'/>` +
-	`<size unit='M'>1</size></shmem>`
+// UnmigratableDevice is, below <domain>, a device that QEMU refuses to migrate and of which libvirt knows nothing.
+const UnmigratableDevice = `<qemu:commandline xmlns:qemu='http://libvirt.org/schemas/domain/qemu/1.0'>` +
+	`<qemu:arg value='-object'/>` +
+	`<qemu:arg value='memory-backend-file,id=lab,mem-path=/dev/shm/virtfleet-lab,size=1M,share=on'/>` +
+	`<qemu:arg value='-device'/><qemu:arg value='ivshmem-plain,memdev=lab,master=off,bus=pcie.0,addr=0x10'/>` +
+	`</qemu:commandline>`
 
 // Define defines domains with one virsh, so that hundreds take a few seconds. It returns their names.
 func (h *Host) Define(ctx context.Context, xmls ...string) ([]string, error) {

@@ -102,7 +102,8 @@ func TestQMP_asksQEMU(t *testing.T) {
 func TestMigrationBlockers_areQEMUsOwn(t *testing.T) {
 	t.Parallel()
 	h, l, _ := labHost(t)
-	for devices, blocker := range map[string]string{"": "", lab.UnmigratableDevice: "ivshmem"} {
+	const peer = `<shmem name='virtfleet-lab' role='peer'><model type='ivshmem-plain'/><size unit='M'>1</size></shmem>`
+	for devices, blocker := range map[string]string{"": "", peer: "ivshmem"} {
 		uuid, _ := startGuest(t, h, l, devices)
 		said, err := h.MigrationBlockers(t.Context(), uuid)
 		must(t, err)

@@ -110,7 +110,7 @@ func TestAccMigrationCandidates_asksQEMU(t *testing.T) {
 	name := lab.Name(t)
 	l.RemoveDomain(t, name)
 	l.Define(t, "kvm1", "<domain type='qemu'><name>"+name+"</name><memory unit='MiB'>32</memory><os><type arch='x86_64' "+
-		"machine='q35'>hvm</type></os><devices>"+lab.UnmigratableDevice+"</devices></domain>")
+		"machine='q35'>hvm</type></os>"+lab.UnmigratableDevice+"</domain>")
 	l.Virsh(t, "kvm1", "start", name)
 	config := func(raw bool) string {
 		return acctest.Config(l) + fmt.Sprintf(`

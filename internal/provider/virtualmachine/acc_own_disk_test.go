@@ -140,7 +140,7 @@ resource "virtfleet_image" "base" {
 		Config: config(root("40Mi"), logs), ExpectError: regexp.MustCompile(`never shrink`),
 	}, resource.TestStep{
 		Config:      config(strings.Replace(root("48Mi"), "virtfleet_image.base.id", `"vms/other-012"`, 1), logs),
-		ExpectError: regexp.MustCompile(`made\s+anew`),
+		ExpectError: regexp.MustCompile(`created\s+again`),
 	}, resource.TestStep{
 		// Grown, added and removed under the running guest; what is to be kept is.
 		Config:           config(root("64Mi"), extra),

@@ -195,7 +195,7 @@ func TestAccVirtualMachine_hostsEdited(t *testing.T) {
 			kvm1.HostUUID,
 			"that name now leads to",
 			kvm3.HostUUID,
-			"Let hosts.kvm1 lead to the old host again",
+			"Set hosts.kvm1 to the old host again",
 			"keep hosts.kvm1 with fenced = true",
 		),
 	}, resource.TestStep{
