@@ -241,7 +241,7 @@ func sameWord(a, b string) bool {
 	return a == b || errA == nil && errB == nil && inA == inB
 }
 
-// applyExtraDevices removes, replaces and adds devices. Those that nobody declared here stay as they are.
+// applyExtraDevices removes, replaces and adds devices. Those without our alias stay as they are.
 func (d *Definition) applyExtraDevices(want map[string]string) error {
 	if want == nil {
 		return nil
