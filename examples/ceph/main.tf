@@ -1,0 +1,48 @@
+# A VM whose disk is an image in a Ceph cluster. All hosts reach it, so the VM moves live without a copy of its disk.
+
+terraform {
+  required_providers {
+    virtfleet = {
+      source = "virtfleet/virtfleet"
+    }
+  }
+}
+
+provider "virtfleet" {
+  hosts = {
+    kvm1 = { uri = "qemu+ssh://root@kvm1.example.net/system" }
+    kvm2 = { uri = "qemu+ssh://root@kvm2.example.net/system" }
+  }
+}
+
+# The output of "ceph auth get-key client.libvirt". Terraform doesn't store it.
+variable "ceph_key" {
+  type      = string
+  ephemeral = true
+}
+
+# The key, on every host. A new value_wo_version writes it again.
+resource "virtfleet_secret" "ceph" {
+  usage            = "ceph"
+  usage_id         = "client.libvirt"
+  value_base64_wo  = var.ceph_key
+  value_wo_version = "1"
+}
+
+# The image vms/orders exists: rbd create --size 20G vms/orders
+resource "virtfleet_virtual_machine" "orders" {
+  name   = "orders"
+  memory = { size = "4Gi" }
+
+  disks = {
+    root = {
+      network = {
+        protocol = "rbd"
+        name     = "vms/orders"
+        hosts    = ["ceph1.example.net:6789", "ceph2.example.net:6789"]
+        auth     = { username = "libvirt", secret = virtfleet_secret.ceph.id }
+      }
+      cache = "none"
+    }
+  }
+}
