@@ -165,7 +165,7 @@ func TestLab_drainCancelledByPolicy(t *testing.T) {
 			d.Spec.Interfaces["nat"] = domain.Interface{Network: "default"} // Each host's own, so it can't be moved live.
 			d.Metadata.TerminationGracePeriod = new(time.Hour)
 		case "external":
-			d.Metadata.EvictionStrategy = evacuation.External // Nobody moves it.
+			d.Metadata.EvictionStrategy = evacuation.External // The drain doesn't move it.
 		}
 
 		made[name] = create(t, alone, l, d)

@@ -233,12 +233,12 @@ func (d *drain) moveCold(ctx context.Context, s hostrecord.Step, o migration.Opt
 
 	if ranHere {
 		if err := d.fleet.RoomFor(ctx, vm, s.Target); err != nil {
-			return migrate.Left{}, err // Nobody is shut down for a move that would be refused.
+			return migrate.Left{}, err // No guest is shut down for a move that would be refused.
 		}
 
 		err := d.fleet.OnMachine(ctx, s.UUID, d.last(), "evicting", func(ctx context.Context, vm *inventory.VM) error {
 			if vm.Metadata.Host == d.Host {
-				return migrate.ErrPinned // Nobody is shut down for that either.
+				return migrate.ErrPinned // No guest is shut down for that either.
 			}
 
 			admission.MarkStarted(ctx)

@@ -4,6 +4,5 @@
 //
 // It imports inventory (where the VM is), records (locks, policies, metadata), placement (room on the target),
 // migration (two hosts), admission (who goes when), and storage. It must not know why a VM is moved: an order, a change
-// of its
-// configuration and a drain come through the same door.
+// of its configuration and a drain all call the same functions.
 package migrate

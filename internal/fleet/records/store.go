@@ -30,7 +30,8 @@ type Store struct {
 	migration       migration.Options
 }
 
-// NewStore prepares the store of these hosts. It does no I/O.
+// NewStore prepares the store of these hosts. It does no I/O. Leases are renewed until EndRenewals, whatever becomes
+// of the operation that took them.
 func NewStore(hosts *inventory.Inventory, cfg Config) *Store {
 	renewals, end := context.WithCancel(context.Background())
 
