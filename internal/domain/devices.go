@@ -221,7 +221,7 @@ func (t devices[V]) step(p *stepper, c change) {
 		if e := find(p.live, t.kind, keys, c.key); e != nil {
 			p.step(Step{Kind: Detach, Path: path, XML: render(e)})
 		}
-	case Update:
+	case Update, ChangeMedium:
 		old := pair(*t.in(&p.have), *t.in(&p.want), t.same)[c.key]
 		if e := find(p.live, t.kind, keys, old); e != nil {
 			e = e.Copy()
@@ -229,7 +229,7 @@ func (t devices[V]) step(p *stepper, c change) {
 			t.update(p, e, c.key, want)
 			updated := func(a Attribute) bool { return a.Live == Update }
 			if t.attributes.patch(e, path, *t.facts(&want), updated) == nil {
-				p.step(Step{Kind: Update, Path: path, XML: render(e)})
+				p.step(Step{Kind: c.step, Path: path, XML: render(e)})
 			}
 		}
 	case Attach:

@@ -44,7 +44,7 @@ var diskRules = map[string]rule{
 	"disks.* added":   {effect: live, step: Attach, why: "The disk is plugged into the running VM."},
 	"disks.* removed": {effect: live, step: Detach, why: "The disk is unplugged from the running VM."},
 	"disks.* renamed": {effect: live, why: "The disk is there already; only its key changes."},
-	"disks.* medium":  {effect: live, step: Update, why: "The medium is changed in the running VM."},
+	"disks.* medium":  {effect: live, step: ChangeMedium, why: "The medium is changed in the running VM."},
 	"disks.* drive": {
 		effect: restart, why: "Drives can't be plugged into or out of a running VM; their media can.",
 	},

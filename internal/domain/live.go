@@ -20,6 +20,8 @@ const (
 	Detach
 	// Update changes a device.
 	Update
+	// ChangeMedium puts another medium into a drive, or none.
+	ChangeMedium
 	// SetTitle and SetDescription set what people say about the VM.
 	SetTitle
 	SetDescription
@@ -40,11 +42,11 @@ const (
 
 // stepNames are the kinds' names.
 var stepNames = map[StepKind]string{
-	SetVcpus: "SetVcpus", SetMemory: "SetMemory", Attach: "Attach", Detach: "Detach", Update: "Update",
-	SetTitle: "SetTitle", SetDescription: "SetDescription", SetLifecycle: "SetLifecycle",
-	SetBlockIOTune: "SetBlockIOTune", SetScheduler: "SetScheduler", PinVcpus: "PinVcpus", PinEmulator: "PinEmulator",
-	PinIOThreads:   "PinIOThreads",
-	SetMemoryLimit: "SetMemoryLimit", SetStatsPeriod: "SetStatsPeriod",
+	Detach: "Detach", Update: "Update", ChangeMedium: "ChangeMedium", Attach: "Attach", SetVcpus: "SetVcpus",
+	SetMemory: "SetMemory", SetBlockIOTune: "SetBlockIOTune", SetScheduler: "SetScheduler", PinVcpus: "PinVcpus",
+	PinEmulator: "PinEmulator", PinIOThreads: "PinIOThreads", SetMemoryLimit: "SetMemoryLimit",
+	SetStatsPeriod: "SetStatsPeriod", SetLifecycle: "SetLifecycle", SetTitle: "SetTitle",
+	SetDescription: "SetDescription",
 }
 
 // String returns the kind's name.
@@ -58,9 +60,8 @@ func (k StepKind) String() string {
 // stepOrder is the order of the calls: what goes leaves its place to what comes, and memory is plugged in before the
 // balloon is told to give it.
 var stepOrder = []StepKind{
-	Detach, Update, Attach, SetVcpus, SetMemory, SetBlockIOTune, SetScheduler, PinVcpus, PinEmulator, PinIOThreads,
-	SetMemoryLimit,
-	SetStatsPeriod, SetLifecycle, SetTitle, SetDescription,
+	Detach, Update, ChangeMedium, Attach, SetVcpus, SetMemory, SetBlockIOTune, SetScheduler, PinVcpus, PinEmulator,
+	PinIOThreads, SetMemoryLimit, SetStatsPeriod, SetLifecycle, SetTitle, SetDescription,
 }
 
 // Step is one call on a running domain.
@@ -68,7 +69,7 @@ type Step struct {
 	Kind StepKind
 	// Path is the attribute the step is for.
 	Path string
-	// XML is the device of Attach, Detach and Update.
+	// XML is the device of Attach, Detach, Update and ChangeMedium.
 	XML string
 	// VCPUs is for SetVcpus, Bytes for SetMemory.
 	VCPUs int

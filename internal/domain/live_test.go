@@ -144,8 +144,8 @@ var liveTable = []struct {
 			s.Disks["empty"] = Disk{Device: "cdrom", Source: DiskSource{File: "/srv/b.iso"}}
 		},
 		[]expectedStep{
-			{Update, "disks.empty", []string{`file="/srv/b.iso"`, `dev="sdb"`, `type="raw"`}},
-			{Update, "disks.iso", []string{`dev="sda"`, "<address"}},
+			{ChangeMedium, "disks.empty", []string{`file="/srv/b.iso"`, `dev="sdb"`, `type="raw"`}},
+			{ChangeMedium, "disks.iso", []string{`dev="sda"`, "<address"}},
 		},
 	},
 	{

@@ -51,7 +51,7 @@ func TestApply_medium(t *testing.T) {
 				t.Errorf("%s, %+v: %+v", name, step, got)
 			}
 			steps, err := LiveSteps(live, d, want)
-			if err != nil || len(steps) != step.steps || step.steps > 0 && steps[0].Kind != Update {
+			if err != nil || len(steps) != step.steps || step.steps > 0 && steps[0].Kind != ChangeMedium {
 				t.Errorf("%s, %+v: %+v, %v", name, step, steps, err)
 			}
 		}

@@ -69,6 +69,8 @@ func (u *update) takeStep(ctx context.Context, s domain.Step) error {
 		return conn.DetachDevice(ctx, id, s.XML, libvirt.AffectLive)
 	case domain.Update:
 		return conn.UpdateDevice(ctx, id, s.XML, libvirt.AffectLive)
+	case domain.ChangeMedium:
+		return conn.ChangeMedium(ctx, id, s.XML)
 	case domain.SetTitle:
 		return conn.SetTitle(ctx, id, s.Value, libvirt.AffectLive)
 	case domain.SetDescription:
@@ -109,6 +111,11 @@ func (u *update) stepFailed(s domain.Step, err error) error {
 	e := &inventory.Error{
 		VM: u.vm.Name, Host: u.vm.Host, Err: err, Detail: fmt.Sprintf("changing %s of the running VM", s.Path),
 	}
+	if s.Kind == domain.ChangeMedium && errors.Is(err, libvirt.ErrBusy) {
+		e.Remedy = "The guest has locked the drive. Unmount or eject the medium in the guest, or stop the VM, and apply " +
+			"again: the VM starts with the new medium."
+	}
+
 	if s.Kind == domain.Detach && errors.Is(err, context.DeadlineExceeded) {
 		e.Remedy = "Only a guest whose operating system runs gives a device back. Apply again when it does, or stop the " +
 			"VM: the device is gone from what it starts with."

@@ -18,16 +18,47 @@ const (
 	detachPoll = time.Second
 )
 
+// Changing a medium needs the guest's cooperation where it has locked the drive's tray.
+const (
+	// trayTimeout is how long a guest is asked to open the tray. A busy one needs more than libvirt's own 5 s.
+	trayTimeout = time.Minute
+	// trayPause is the time between two requests.
+	trayPause = time.Second
+)
+
 // AttachDevice adds a device to a domain (virDomainAttachDeviceFlags).
 func (h *Host) AttachDevice(ctx context.Context, uuid, xml string, affect Affect) error {
 	return h.runOnDomain(ctx, changeCall("attaching a device to domain "+uuid), uuid, "virDomainAttachDeviceFlags",
 		func(d *golibvirt.Domain) error { return d.AttachDeviceFlags(xml, deviceFlags(affect)) })
 }
 
-// UpdateDevice changes a device of a domain: a CD-ROM's medium, an interface's link (virDomainUpdateDeviceFlags).
+// UpdateDevice changes a device of a domain, such as an interface's link (virDomainUpdateDeviceFlags).
 func (h *Host) UpdateDevice(ctx context.Context, uuid, xml string, affect Affect) error {
 	return h.runOnDomain(ctx, changeCall("updating a device of domain "+uuid), uuid, "virDomainUpdateDeviceFlags",
 		func(d *golibvirt.Domain) error { return d.UpdateDeviceFlags(xml, deviceFlags(affect)) })
+}
+
+// ChangeMedium puts the medium of a drive's XML into that drive of a running domain, or takes the medium out
+// (virDomainUpdateDeviceFlags). libvirt asks the guest to open the tray and waits 5 s. A guest that has locked it is
+// asked again for a minute, and is ErrBusy then.
+func (h *Host) ChangeMedium(ctx context.Context, uuid, xml string) error {
+	again := time.NewTimer(trayTimeout)
+	defer again.Stop()
+	for {
+		err := h.UpdateDevice(ctx, uuid, xml, AffectLive)
+		var e *Error
+		if !errors.As(err, &e) || e.Code != int(golibvirt.ERR_OPERATION_FAILED) {
+			return err
+		}
+		e.Kind = ErrBusy
+		select {
+		case <-time.After(trayPause):
+		case <-again.C:
+			return e
+		case <-ctx.Done():
+			return e
+		}
+	}
 }
 
 // DetachDevice removes a device from a domain (virDomainDetachDeviceFlags), first from the running one: it returns when

@@ -53,3 +53,64 @@ func TestDevices_areAttachedAndDetached(t *testing.T) {
 	must(t, h.ResumeDomain(ctx, uuid))
 	must(t, h.DetachDevice(ctx, uuid, disk, AffectLive))
 }
+
+// TestDevices_mediumOfALockedDrive: a guest that has its drive locked is asked again, until it lets the tray open.
+func TestDevices_mediumOfALockedDrive(t *testing.T) {
+	t.Parallel()
+	h, l, machine := labHost(t)
+	first := l.Image(t, machine.Name, lab.Name(t)+"-1.img", "raw", 1<<20)
+	second := l.Image(t, machine.Name, lab.Name(t)+"-2.img", "raw", 1<<20)
+	drive := func(path string) string {
+		return fmt.Sprintf(`<disk type='file' device='cdrom'><driver name='qemu' type='raw'/><source file='%s'/>`+
+			`<target dev='sda' bus='scsi'/><readonly/></disk>`, path)
+	}
+	uuid, _ := startGuest(t, h, l, "<controller type='scsi' model='virtio-scsi'/>"+drive(first))
+	holds := func(path string) bool {
+		d, err := h.Domain(t.Context(), uuid)
+		must(t, err)
+		return strings.Contains(d.LiveXML, path)
+	}
+	// A program that has the drive open keeps it locked. The guest finds the drive after its agent has started.
+	_, err := h.AgentCommand(t.Context(), uuid, `{"execute":"guest-exec","arguments":{"path":"/bin/sh",`+
+		`"arg":["-c","until [ -b /dev/sr0 ]; do sleep 1; done; exec 4</dev/sr0; : >/run/locked; `+
+		`while [ -e /run/locked ]; do sleep 1; done"]}}`)
+	must(t, err)
+	eventually(t, "the drive to be open in the guest", func() bool { return runs(t, h, uuid, "test -e /run/locked") })
+
+	asked := func() int { return h.Calls()["virDomainUpdateDeviceFlags"] }
+	short, cancel := context.WithCancel(t.Context())
+	result := make(chan error, 1)
+	go func() { result <- h.ChangeMedium(short, uuid, drive(second)) }()
+	eventually(t, "it to be asked twice", func() bool { return asked() > 1 })
+	cancel()
+	if err := <-result; err == nil {
+		t.Fatal("a locked drive took another medium")
+	}
+	// While libvirt waits for the tray, it says that the new medium is in the drive.
+	eventually(t, "the first medium to be back", func() bool { return holds(first) })
+
+	before := asked()
+	go func() { result <- h.ChangeMedium(t.Context(), uuid, drive(second)) }()
+	eventually(t, "it to be asked again", func() bool { return asked() > before+1 })
+	runs(t, h, uuid, "rm /run/locked")
+	must(t, <-result)
+	if !holds(second) {
+		t.Error("the drive lacks the second medium")
+	}
+}
+
+// runs says whether a command succeeds in the guest.
+func runs(t testing.TB, h *Host, uuid, command string) bool {
+	t.Helper()
+	answer, err := h.AgentCommand(t.Context(), uuid, fmt.Sprintf(
+		`{"execute":"guest-exec","arguments":{"path":"/bin/sh","arg":["-c",%q],"capture-output":true}}`, command))
+	must(t, err)
+	pid := between(answer, `"pid":`, "}")
+	eventually(t, "the command to end", func() bool {
+		answer, err = h.AgentCommand(t.Context(), uuid,
+			`{"execute":"guest-exec-status","arguments":{"pid":`+strings.TrimSpace(pid)+`}}`)
+		must(t, err)
+		return strings.Contains(answer, `"exited":true`)
+	})
+	return strings.Contains(answer, `"exitcode":0`)
+}
