@@ -47,11 +47,13 @@ func login(t *testing.T, l *lab.Lab, user, ip, script string) (said string, err 
 }
 
 // TestAccVirtualMachine_cloudGuest: Debian with cloud-init does at its first boot what the medium says, sees the next
-// medium while it runs, and moves to another host with what its disk has in addition to the image, live and off.
+// medium while it runs, and moves to another host with what its disk has in addition to the image: live, in a drain,
+// and off.
 func TestAccVirtualMachine_cloudGuest(t *testing.T) {
 	t.Parallel()
 	l := lab.Open(t)
 	name := lab.Name(t)
+	first, second := l.StartHost(t), l.StartHost(t) // One of them is drained.
 	image, err := lab.CloudImage(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -75,8 +77,8 @@ resource "virtfleet_image" "debian" {
 `, name, image)
 	const mac = "52:54:00:13:00:01"
 	config := func(host, strategy, file string) string {
-		return reachable(l, "") + storage + guest(l, name).with(talking).with(hcl{
-			"kernel": "", "host": quote(host), "run_strategy": quote(strategy), "cpu": `{ vcpus = 2 }`,
+		return reachable(l, "", first, second) + storage + guest(l, name).with(talking).with(hcl{
+			"kernel": "", "host": host, "run_strategy": quote(strategy), "cpu": `{ vcpus = 2 }`,
 			"memory": `{ size = "384Mi" }`, "termination_grace_period": quote("5m"),
 			"wait_for": `{ guest_agent = true, ip_address = "lan", timeout = "15m" }`,
 			"timeouts": `{ create = "30m", update = "30m" }`,
@@ -112,8 +114,16 @@ resource "virtfleet_image" "debian" {
 			return contains(said, want...)
 		}
 	}
+	movedTo := func(h *lab.Host) []statecheck.StateCheck {
+		return []statecheck.StateCheck{
+			know("current_host", exactly(h.Name)), know("left_volumes", knownvalue.ListExact(nil)),
+		}
+	}
+	stateOn := func(h *lab.Host, want string) resource.TestCheckFunc {
+		return func(*terraform.State) error { return contains(l.Virsh(t, h.Name, "domstate", name), want) }
+	}
 	story(t, l, []string{name}, resource.TestStep{
-		Config: config("kvm1", "Always", "first file"), ConfigPlanChecks: changes(plancheck.ResourceActionCreate),
+		Config: config(quote(first.Name), "Always", "first file"), ConfigPlanChecks: changes(plancheck.ResourceActionCreate),
 		ConfigStateChecks: []statecheck.StateCheck{
 			know("ready", knownvalue.Bool(true)), know("ip_addresses.lan", knownvalue.ListPartial(map[int]knownvalue.Check{
 				0: exactly(address),
@@ -124,19 +134,30 @@ resource "virtfleet_image" "debian" {
 			name+"\nops\nfirst file\nthe root file system is"),
 	}, resource.TestStep{
 		// Another medium for the running guest, which sees it in its drive.
-		Config: config("kvm1", "Always", "second file"), ConfigPlanChecks: changes(plancheck.ResourceActionUpdate),
+		Config: config(quote(first.Name), "Always", "second file"), ConfigPlanChecks: changes(plancheck.ResourceActionUpdate),
 		Check: does("cat /etc/motd; grep -ao 'second file' /dev/sr0", "first file", "second file"),
 	}, resource.TestStep{
-		Config: config("kvm2", "Always", "second file"), ConfigPlanChecks: changes(plancheck.ResourceActionUpdate),
-		ConfigStateChecks: []statecheck.StateCheck{
-			know("current_host", exactly("kvm2")), know("left_volumes", knownvalue.ListExact(nil)),
-		},
+		Config:            config(quote(second.Name), "Always", "second file"),
+		ConfigPlanChecks:  changes(plancheck.ResourceActionUpdate),
+		ConfigStateChecks: movedTo(second),
 		Check: resource.ComposeTestCheckFunc(does("cat /etc/motd; md5sum /usr/bin/* >/dev/null && echo all read", "all read"),
-			func(*terraform.State) error { return overlayOnly(t, l, "kvm2", name) }),
+			func(*terraform.State) error { return overlayOnly(t, l, second.Name, name) }),
 	}, resource.TestStep{
-		Config: config("kvm1", "Halted", "second file"), ConfigPlanChecks: changes(plancheck.ResourceActionUpdate),
-		ConfigStateChecks: []statecheck.StateCheck{know("current_host", exactly("kvm1"))},
-		Check:             on(t, l, name, "shut off", ""),
+		Config: config("", "Always", "second file") + fmt.Sprintf(`
+resource "virtfleet_host_maintenance" "this" {
+  host       = %q
+  depends_on = [virtfleet_virtual_machine.this]
+}`, second.Name),
+		Check: resource.ComposeTestCheckFunc(does("cat /etc/motd; md5sum /usr/bin/* >/dev/null && echo all read", "all read"),
+			func(*terraform.State) error { return overlayOnly(t, l, first.Name, name) }),
+	}, resource.TestStep{
+		Config: config("", "Halted", "second file"), ConfigPlanChecks: changes(plancheck.ResourceActionUpdate),
+		Check: stateOn(first, "shut off"),
+	}, resource.TestStep{
+		Config:            config(quote(second.Name), "Halted", "second file"),
+		ConfigPlanChecks:  changes(plancheck.ResourceActionUpdate),
+		ConfigStateChecks: movedTo(second),
+		Check:             stateOn(second, "shut off"),
 	})
 }
 
