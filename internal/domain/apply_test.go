@@ -308,7 +308,7 @@ func TestApply_characterDevices(t *testing.T) {
 			},
 		},
 		{
-			name: "console beside a log", sample: "sysinfo-nova", want: Spec{SerialConsole: new(true)},
+			name: "console together with a log", sample: "sysinfo-nova", want: Spec{SerialConsole: new(true)},
 			come: []string{`serial type="pty"`},
 		},
 		{

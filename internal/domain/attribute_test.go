@@ -53,7 +53,7 @@ var valuesBeside = map[string]Facts{
 }
 
 // eachFact calls f with every value that every attribute of a group can be declared with, together with what that value
-// needs beside it.
+// needs in addition.
 func eachFact(f func(g Group, a Attribute, declared Facts)) {
 	for _, g := range Groups {
 		for _, a := range g.Attributes {

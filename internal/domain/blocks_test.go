@@ -9,8 +9,8 @@ import (
 // What names the blocks of a Spec one by one forgets a new one without a word. These tests take the blocks from its
 // fields, and their values from full, which has to say something about each.
 
-// observed are the fields that nobody declares: two by the end of their path, the others by all of it. Medium is read
-// back as one of the disks, and has tests of its own.
+// observed are the fields that a user can't declare: two by the end of their path, the others by all of it. Medium is
+// read back as one of the disks, and has tests of its own.
 var observed = regexp.MustCompile(`\.(Target|Backing|Other)$|` +
 	`^\.(UUID|FreeSlots|Buses|Medium|Memory\.(Installed|Fixed|Full)|CPU\.Expanded)$`)
 
@@ -102,7 +102,7 @@ func TestBlocks_allComeAndGo(t *testing.T) {
 		block(&without).Set(nothing)
 		for what, side := range map[string]struct{ before, after Spec }{"comes": {without, with}, "goes": {with, without}} {
 			if len(Pending(side.before, side.after)) == 0 {
-				t.Errorf("%s %s and Pending doesn't say so: the guest would do without, and nobody would know", name, what)
+				t.Errorf("%s %s and Pending doesn't say so: the guest would do without, and no plan would say so", name, what)
 			}
 			departed := block(&side.after).Interface()
 			for definition, merged := range map[string]Spec{

@@ -98,7 +98,7 @@ func (c *classifier) freeSlot() {
 	}
 }
 
-// bootOrderFits says whether a running VM takes a new device with that boot order: libvirt refuses orders beside the
+// bootOrderFits says whether a running VM takes a new device with that boot order: libvirt refuses orders next to the
 // older <os><boot dev>, which is there when no device has one, and one order for two devices.
 func (c *classifier) bootOrderFits(order *int) bool {
 	if order == nil || *order == 0 {

@@ -370,7 +370,7 @@ func TestChanges_everyRuleIsShown(t *testing.T) {
 	}
 }
 
-// A new attribute that no rule knows would be changed by nobody, silently.
+// A new attribute that no rule knows would silently not be changed.
 func TestChanges_everyAttributeIsClassified(t *testing.T) {
 	t.Parallel()
 	want := full()

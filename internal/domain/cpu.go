@@ -278,7 +278,7 @@ func (d *Definition) applyTopology(to layout) {
 	}
 }
 
-// applyCPUModel sets mode and model. Features stay: they are somebody's wish in every mode.
+// applyCPUModel sets mode and model. Features stay: a user wants them in every mode.
 func (d *Definition) applyCPUModel(want CPU) error {
 	have := d.readCPU()
 	mode := want.Mode

@@ -17,7 +17,7 @@ type kind struct {
 	path, tag, prefix string
 	// id is what names a device in the metadata and between definitions: target or MAC.
 	id func(*etree.Element) string
-	// fallback is the key of a device that nobody named, the index counting devices of its kind.
+	// fallback is the key of a device without a name, the index counting devices of its kind.
 	fallback func(e *etree.Element, index int) string
 	// skip says that an element isn't one of the kind; nil: all are.
 	skip func(*etree.Element) bool

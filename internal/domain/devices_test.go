@@ -317,7 +317,7 @@ func TestFreeTarget(t *testing.T) {
 		}
 	}
 	if got := d.freeTarget("virtio", map[string]bool{"vda": true}, nil); got != "vdb" {
-		t.Errorf("beside a disk that goes: %s", got)
+		t.Errorf("next to a disk that goes: %s", got)
 	}
 	if got := letters(25) + " " + letters(26) + " " + letters(26+26*26); got != "z aa aaa" {
 		t.Errorf("letters: %s", got)
@@ -356,7 +356,7 @@ func TestNewMAC(t *testing.T) {
 	}
 }
 
-// A network whose forward mode is a bridge or a device of the host shows as that in what runs, with its name beside.
+// A network whose forward mode is a bridge or a device of the host shows as that in what runs, together with its name.
 func TestInterface_runningOnANetworkOfTheHost(t *testing.T) {
 	t.Parallel()
 	const before, after = `<domain type="qemu"><name>v</name><uuid>6a9ae2dc-22f3-4d0c-a8d8-0a9b2f1dca10</uuid>` +

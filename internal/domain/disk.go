@@ -182,7 +182,7 @@ func (d *Definition) patchDisk(e *etree.Element, path string, want Disk, gone ma
 	return newMisfit(have, readDisk(e), path)
 }
 
-// newMisfit says what doesn't fit together after a change. What didn't before is somebody else's concern.
+// newMisfit says what doesn't fit together after a change. What didn't before isn't this change's concern.
 func newMisfit(before, after Disk, path string) error {
 	was, is := &checker{}, &checker{}
 	before.combination(was, path)

@@ -12,7 +12,7 @@
 //
 // A running VM has two definitions, and the live one says less about some things: the mode of the CPU is replaced by
 // its expansion, and firmware that libvirt chose looks like firmware that was declared. Spec reports such facts as not
-// known; Merge, Pending and Changes know how to read them beside the persistent definition.
+// known; Merge, Pending and Changes know how to read them together with the persistent definition.
 //
 // Devices are known by their key: our alias (ua-disk-<key>, ua-net-<key>), else the name that is recorded in our
 // metadata, else a disk's target or an interface's place in the order. Aliases of running devices can't change, so a

@@ -96,7 +96,7 @@ func readInterface(e *etree.Element) Interface {
 	}
 	source := child(e, "source")
 	switch kind := attr(e, "type"); {
-	// What runs shows how the network connects it: as a bridge or a device of the host, with the network's name beside.
+	// What runs shows how the network connects it: as a bridge or a device of the host, together with the network's name.
 	case attr(source, "network") != "":
 		read.Network = attr(source, "network")
 	case kind == "network":

@@ -70,7 +70,7 @@ func TestChanges_medium(t *testing.T) {
 			t.Errorf("%+v", changes)
 		}
 	}
-	// What a state has declared is there, as far as anybody can tell without asking.
+	// What a state has declared is there, as far as can be told without a question to the host.
 	have := Spec{Medium: &DiskSource{File: "/seed"}}
 	if changes := Changes(have, have); len(changes) > 0 {
 		t.Errorf("%+v", changes)

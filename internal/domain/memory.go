@@ -201,7 +201,7 @@ func (d *Definition) pluggedMemory() uint64 {
 	return sum
 }
 
-// applyBootMemory gives what is left of total beside the memory devices to the NUMA cells, in their proportions.
+// applyBootMemory gives what the memory devices leave of total to the NUMA cells, in their proportions.
 func (d *Definition) applyBootMemory(total uint64) error {
 	plugged := d.pluggedMemory()
 	if plugged >= total {

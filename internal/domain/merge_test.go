@@ -32,7 +32,7 @@ func stagedOf(staged bool, persistent, live *Spec) Staged {
 	return all
 }
 
-// What somebody changes in the running VM is seen also while something else is staged, and so is another change of what
+// What a user changes in the running VM is seen also while something else is staged, and so is another change of what
 // was staged.
 func TestMerge_driftBesideWhatIsStaged(t *testing.T) {
 	t.Parallel()

@@ -41,7 +41,7 @@ type Metadata struct {
 	// ExtraDevices are the devices that are declared as XML, by key, as NormalDeviceXML writes them: libvirt adds to what
 	// the definition has of them.
 	ExtraDevices map[string]string
-	// Eviction says that the VM is to leave a host. It is there while somebody is about to see to that.
+	// Eviction says that the VM is to leave a host. It is there until a drain has moved the VM or given up.
 	Eviction *Eviction
 	// Devices names devices that came without our alias: a disk's target ("vda") or an interface's MAC to its key.
 	Devices map[string]string

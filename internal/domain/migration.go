@@ -13,9 +13,9 @@ import (
 // MaxMigrations is how many records of migrations a VM keeps: KubeVirt keeps as many.
 const MaxMigrations = 5
 
-// Migration is the record of one migration, as it travels with the VM. What nobody reported is the zero value.
+// Migration is the record of one migration, as it travels with the VM. What was not reported is the zero value.
 type Migration struct {
-	// ID is how whoever ordered it knows it again; "" is a move that nobody asks for later.
+	// ID is how the run that ordered it knows it again; "" is a move that no run asks for later.
 	ID string
 	// Owner says who moved the VM.
 	Owner string
@@ -26,7 +26,7 @@ type Migration struct {
 	// Phase, Mode, Method, FailureReason, FailurePlane and AbortStatus have the values that the migration gave them.
 	Phase, Mode, Method string
 	// Transport is the one that was used; before it is known how the migration ended, the one that was asked for. "" is
-	// none, or that nobody recorded it.
+	// none, or that it was not recorded.
 	Transport                   string
 	FailureReason, FailurePlane string
 	AbortRequested              bool

@@ -56,7 +56,7 @@ func TestMetadata_keepsTheNewestMigrations(t *testing.T) {
 	}
 	for _, record := range m.Migrations {
 		if !record.Completed() {
-			t.Errorf("kept beside its end: %+v", record)
+			t.Errorf("kept together with its end: %+v", record)
 		}
 	}
 	if newest := m.Migration(""); newest == nil || !newest.Start.Equal(migrationStart.Add(6*time.Minute)) {

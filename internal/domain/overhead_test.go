@@ -2,8 +2,8 @@ package domain
 
 import "testing"
 
-// What QEMU needs beside the guest's memory are KubeVirt's numbers: for each vCPU, for the page tables, and for what
-// the VM has.
+// What QEMU needs in addition to the guest's memory are KubeVirt's numbers: for each vCPU, for the page tables, and for
+// what the VM has.
 func TestDefinition_Overhead(t *testing.T) {
 	t.Parallel()
 	const mebibyte = 1 << 20

@@ -58,7 +58,7 @@ func output(t testing.TB, d *Definition) string {
 	return xml
 }
 
-// What is read of each sample is written down in full in a file beside it.
+// What is read of each sample is written down in full in a file next to it.
 func TestSpec_readsEverySample(t *testing.T) {
 	t.Parallel()
 	for name, xml := range samples(t) {

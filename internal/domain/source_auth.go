@@ -10,7 +10,7 @@ import (
 // authTypes are libvirt's types of the secrets with which QEMU authenticates, by protocol.
 var authTypes = map[string]string{"rbd": "ceph", "iscsi": "iscsi"}
 
-// readSourceAuth reads how QEMU authenticates. libvirt has it in the source, or beside it.
+// readSourceAuth reads how QEMU authenticates. libvirt has it in the source, or next to it.
 func readSourceAuth(disk, source *etree.Element) *SourceAuth {
 	auth := child(source, "auth")
 	if auth == nil {

@@ -24,7 +24,7 @@ func TestSourceAuth(t *testing.T) {
 	}{
 		"none before":     {have("", ""), want, secret, true},
 		"another":         {have("", old), want, secret, true},
-		"beside":          {have(old, ""), want, secret, true},
+		"next to":         {have(old, ""), want, secret, true},
 		"the same":        {have("", old), &SourceAuth{Username: "old", Secret: other}, other, false},
 		"not declared":    {have("", old), nil, other, false},
 		"none, as before": {have("", ""), nil, "", false},

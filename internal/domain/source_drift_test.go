@@ -65,7 +65,7 @@ func TestSourceDrifts(t *testing.T) {
 		"detached by hand": {
 			have: disks{}, want: disks{"root": file("/a")}, applied: map[string]DiskSource{"root": {File: "/a"}},
 		},
-		"a medium that somebody changed": {
+		"a medium that a user changed": {
 			have: disks{"cd": cdrom}, want: disks{"cd": {Source: DiskSource{File: "/a.iso"}, Device: "cdrom"}},
 			applied: map[string]DiskSource{"cd": {File: "/a.iso"}},
 		},

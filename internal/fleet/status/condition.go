@@ -79,7 +79,7 @@ type Condition struct {
 	Status ConditionStatus
 	// Reason is a word for programs, Message a sentence for people; either may be "".
 	Reason, Message string
-	// Since is when the status became what it is; zero when nobody knows.
+	// Since is when the status became what it is; zero when unknown.
 	Since time.Time
 	// Layer is where it was read from.
 	Layer Layer
@@ -150,7 +150,7 @@ func buildCondition(f Facts, name string, maker func(Facts) Condition) Condition
 	return c
 }
 
-// unlocatedCondition is every condition of a VM of which nobody knows where it is: a host that may have it is silent,
+// unlocatedCondition is every condition of a VM whose host is unknown: a host that may have it is silent,
 // or more than one has it.
 func (f Facts) unlocatedCondition() Condition {
 	if len(f.RunsOn) > 1 {

@@ -46,7 +46,7 @@ func TestConditions_ofAHealthyMachine(t *testing.T) {
 	}
 }
 
-// A host that doesn't answer says nothing about its VMs, and nobody else may make it up.
+// A host that doesn't answer says nothing about its VMs, and nothing may be made up in its place.
 func TestConditions_ofASilentHostAreUnknown(t *testing.T) {
 	t.Parallel()
 	f := status.Facts{SilentHosts: []string{"kvm2"}}
@@ -255,7 +255,7 @@ func TestConditions_sayWhy(t *testing.T) {
 		}, status.Irrecoverable, status.False, "PostcopyInterrupted", `alice is moving it; host "kvm1" has it as Running ` +
 			`(PostcopyFailed), host "kvm2" has it as Paused (PostcopyFailed)`, status.LayerFleet, time.Time{}},
 		{
-			"post-copy broke, nobody at it", func(f *status.Facts) {
+			"post-copy broke, no run repairs it", func(f *status.Facts) {
 				parts(f)
 				f.Resumer = status.Seen("")
 			}, status.Irrecoverable, status.True, "PostcopyFailed", `no run resumes it any more; the next apply tries once ` +
@@ -264,7 +264,7 @@ func TestConditions_sayWhy(t *testing.T) {
 			time.Time{},
 		},
 		{
-			"post-copy broke, nobody asked", func(f *status.Facts) {
+			"post-copy broke, not asked", func(f *status.Facts) {
 				parts(f)
 				f.Resumer = status.Unseen[string]("not asked")
 			}, status.Irrecoverable, status.Unknown, "PostcopyInterrupted", "not known: not asked", status.LayerFleet,

@@ -36,11 +36,11 @@ type Facts struct {
 	LostInPostCopy bool
 	// Migrating says that the VM is on its way between two hosts, MigrationSource that Host is the one it leaves.
 	Migrating, MigrationSource bool
-	// StartedSince is when Active became what it is; zero when nobody knows.
+	// StartedSince is when Active became what it is; zero when unknown.
 	StartedSince time.Time
-	// MigratingSince is when the migration began; zero when nobody knows.
+	// MigratingSince is when the migration began; zero when unknown.
 	MigratingSince time.Time
-	// PausedSince is when the guest was stopped for what State and Reason say; zero when nobody knows.
+	// PausedSince is when the guest was stopped for what State and Reason say; zero when unknown.
 	PausedSince time.Time
 	// ActiveHosts are the hosts that have a hypervisor process of the VM, with its Role.
 	ActiveHosts map[string]Role
@@ -49,13 +49,13 @@ type Facts struct {
 	// PostCopyPeer is the host of the other part of a guest whose migration failed in post-copy; "" when no record of ours
 	// names it.
 	PostCopyPeer string
-	// Resumer says who is at a migration that broke in post-copy and may be resumed; "" is nobody any more.
+	// Resumer says which run repairs a migration that broke in post-copy and may be resumed; "" is none any more.
 	Resumer Fact[string]
-	// StaleHosts have a leftover definition. StaleSince is when the migration ended that left it; zero when nobody knows.
+	// StaleHosts have a leftover definition. StaleSince is when the migration ended that left it; zero when unknown.
 	StaleHosts []string
 	StaleSince time.Time
 
-	// AgentChannel says that the VM has a channel for a guest agent, AgentConnected that somebody in the guest has
+	// AgentChannel says that the VM has a channel for a guest agent, AgentConnected that a program in the guest has
 	// opened it.
 	AgentChannel, AgentConnected bool
 	// AgentAnswers says whether the agent answered a question.
@@ -81,7 +81,7 @@ type Facts struct {
 	PinnedTo string
 	// EvictedFrom is the host that a request wants the VM away from; "" is none. EvictedBy says who asked.
 	EvictedFrom, EvictedBy string
-	// EvictedSince is when that was asked; zero when nobody knows.
+	// EvictedSince is when that was asked; zero when unknown.
 	EvictedSince time.Time
 }
 
@@ -113,13 +113,13 @@ type Blocker struct {
 	Status ConditionStatus
 	// Attribute is the path of the attribute that it is about; "" is none.
 	Attribute string
-	// Message says what is in the way, Remedy what would lift it.
+	// Message says what blocks, Remedy what would lift it.
 	Message, Remedy string
 	// Temporary says that it ends by itself, such as a backup: whoever has to move the VM waits for that.
 	Temporary bool
 }
 
-// String is the blocker in a line: its reason code, what is in the way, and what would lift it.
+// String is the blocker in a line: its reason code, what blocks, and what would lift it.
 func (b Blocker) String() string { return fmt.Sprintf("%s: %s. %s", b.Reason, b.Message, b.Remedy) }
 
 // Disk is what was found of one disk's source.

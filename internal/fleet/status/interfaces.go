@@ -34,7 +34,7 @@ type GuestInterface struct {
 	Addresses []netip.Addr
 }
 
-// Lease is an address that somebody outside the guest knows for a MAC.
+// Lease is an address that a source outside the guest knows for a MAC.
 type Lease struct {
 	MAC     string
 	Address netip.Addr

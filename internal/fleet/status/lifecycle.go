@@ -43,7 +43,7 @@ func (f Facts) GuestRuns() bool {
 	return f.Active && (f.State == Running || f.State == Blocked) && f.PostCopy() == PostCopyIntact
 }
 
-// ReadyCriteria is what somebody waits for before a VM counts as ready, besides that its guest runs.
+// ReadyCriteria is what a user waits for before a VM counts as ready, besides that its guest runs.
 type ReadyCriteria struct {
 	// GuestAgent asks for a connected guest agent.
 	GuestAgent bool

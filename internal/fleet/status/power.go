@@ -132,7 +132,7 @@ func Autostart(strategy string) (autostart, managed bool) {
 }
 
 // ObservedRunStrategy is the run strategy that describes an existing VM without
-// changing it: the one to assume when a VM is imported and nobody
+// changing it: the one to assume when a VM is imported and no user
 // recorded its strategy.
 func ObservedRunStrategy(active, paused, autostart bool) string {
 	switch {

@@ -42,8 +42,8 @@ const (
 // first has failed, as there.
 //
 // Where KubeVirt keeps the phase that an instance had before, nothing is kept
-// here: what somebody reads follows from what is on the host. So a VM is
-//   - Unknown when it is off for a reason nobody knows, as libvirt forgets it when
+// here: what a user reads follows from what is on the host. So a VM is
+//   - Unknown when it is off for an unknown reason, as libvirt forgets it when
 //     the daemon restarts (it was not seen to fail), when it was migrated away, or
 //     when its host doesn't answer;
 //   - Running as long as a migration that failed in post-copy can be resumed, Failed
@@ -104,7 +104,7 @@ func PrintableStatusOf(state, reason string, migrating bool) string {
 		return StatusRunning
 	case Paused, PMSuspended:
 		// With reason Migration it gets its memory: from a saved image, or from a
-		// VM that nobody sees any more. Otherwise it is migrating.
+		// VM that no run watches any more. Otherwise it is migrating.
 		if reason == "StartingUp" || reason == "Migration" {
 			return StatusStarting
 		}
@@ -126,7 +126,7 @@ func PrintableStatusOf(state, reason string, migrating bool) string {
 }
 
 // IsTransitional says that a VM with this status will have another one in a
-// moment, whatever anybody does.
+// moment, whatever a user does.
 func IsTransitional(status string) bool {
 	switch status {
 	case StatusMigrating, StatusStarting, StatusStopping:

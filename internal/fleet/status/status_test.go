@@ -59,7 +59,7 @@ func TestPhaseAndPrintable_followKubeVirt(t *testing.T) {
 }
 
 // A guest that was forced off has failed where it would be asked first, and where
-// half of its memory was elsewhere. It has not crashed, so that nobody starts it
+// half of its memory was elsewhere. It has not crashed, so that no run starts it
 // again for that.
 func TestInstancePhase_ofWhatWasForcedOff(t *testing.T) {
 	t.Parallel()
@@ -93,7 +93,7 @@ func TestPower_asksForWhatTheStrategyWants(t *testing.T) {
 		{"stopped", status.Always, status.Shutoff, "Shutdown", status.Start},
 		{"off for an unknown reason", status.Always, status.Shutoff, "Unknown", status.Start},
 		{"crashed", status.Always, status.Crashed, "Panicked", status.Start},
-		{"paused by somebody", status.Always, status.Paused, "User", status.Resume},
+		{"paused by a user", status.Always, status.Paused, "User", status.Resume},
 		{"paused by an I/O error", status.Always, status.Paused, "IOError", status.None},
 		{"post-copy failed", status.Always, status.Paused, "PostcopyFailed", status.None},
 		{"stranded", status.Always, status.Paused, status.ReasonStranded, status.Resume},

@@ -70,8 +70,8 @@ func (s *tale) drift(has []string, virsh ...string) {
 	s.steps[len(s.steps)-1].PreConfig = func() { s.l.Virsh(s.t, "kvm1", virsh...) }
 }
 
-// imported imports the VM beside the state and expects that what is declared is read alike. others are attributes that
-// are written in another way, or not declared.
+// imported imports the VM into a second state and expects that what is declared is read alike. others are attributes
+// that are written in another way, or not declared.
 func (s *tale) imported(others ...string) {
 	s.t.Helper()
 	others = append(others, "run_strategy", "timeouts", "status_reason", "host", "termination_grace_period")

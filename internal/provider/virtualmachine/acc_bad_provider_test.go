@@ -87,7 +87,7 @@ func TestAccBadInput_provider(t *testing.T) {
 			[]string{hosts(h.URI()), sshBlock(`password = "hunter2", ` + known)},
 			[]string{`Host "kvm2" does not answer`, `password`, `ssh -v`},
 		},
-		"nobody answers": {
+		"no host answers": {
 			"plan",
 			[]string{hosts("qemu+ssh://root@" + h.Address + ":2299/system"), sshBlock(key + known)},
 			[]string{`Host "kvm2" does not answer`, `refused`, `sshd`},
@@ -123,7 +123,7 @@ func TestAccBadInput_provider(t *testing.T) {
 	}
 }
 
-// newKey makes a key that nobody knows.
+// newKey makes a key that no host knows.
 func newKey(t *testing.T) (private, public string) {
 	t.Helper()
 	pub, priv, err := ed25519.GenerateKey(rand.Reader)

@@ -72,7 +72,7 @@ func (b *torn) await(on *lab.Host, state string) {
 func (b *torn) tear() {
 	b.t.Helper()
 	b.config(b.to, "")
-	// Before it begins: it switches two seconds later, and without a limit all memory has come before anybody holds it.
+	// Before it begins: it switches two seconds later, and without a limit all memory has come before the test holds it.
 	b.l.Virsh(b.t, b.from.Name, "migrate-setspeed", b.name, "2", "--postcopy")
 	apply := b.tf.Start(b.t, "apply")
 	awaitCopying(b.t, b.l, b.from.Name, b.name, apply)
@@ -88,7 +88,7 @@ func (b *torn) tear() {
 	b.await(b.from, "paused (post-copy failed)")
 }
 
-// TestAccVirtualMachine_moveBroken: the provider is killed in post-copy, and the connection breaks that nobody watches
+// TestAccVirtualMachine_moveBroken: the provider is killed in post-copy, and the connection breaks that no run watches
 // any more. The plan tells, and the apply resumes the migration: the guest goes on, with all of its memory. If its part
 // on the target is gone, it is lost: what is left is told of and kept as it is until the user gives it up. Then it is
 // off, once, and started again.

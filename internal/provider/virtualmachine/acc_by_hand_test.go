@@ -9,7 +9,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/acctest"
 )
 
-// TestAccDevices_undeclared: a map of devices that isn't declared is nobody's business, whatever is done to it by hand.
+// TestAccDevices_undeclared: a map of devices that isn't declared isn't managed, whatever is done to it by hand.
 func TestAccDevices_undeclared(t *testing.T) {
 	t.Parallel()
 	l := lab.Open(t)
@@ -52,7 +52,7 @@ func TestAccDevices_undeclared(t *testing.T) {
 }
 
 // TestAccDrift_isSeenAgain: what departs from the configuration stays drift, however often it was read into the state
-// before anybody repairs it.
+// before it is repaired.
 func TestAccDrift_isSeenAgain(t *testing.T) {
 	t.Parallel()
 	l := lab.Open(t)

@@ -65,7 +65,7 @@ func TestAccVirtualMachine_savedPlan(t *testing.T) {
 		t.Fatalf("the plan is to %s it on %v", change.Actions, host)
 	}
 
-	// Both are empty, and the first would be taken. Now somebody else does.
+	// Both are empty, and the first would be taken. Now another tool does.
 	l.Define(t, one.Name, fmt.Sprintf(bare, name+"-other"))
 	l.Virsh(t, one.Name, "start", name+"-other")
 	tf.Run(t, "apply", "planned")

@@ -196,7 +196,7 @@ resource "virtfleet_storage_pool" "vms" {
 	})
 }
 
-// TestAccVirtualMachine_ignition: QEMU gets the configuration from a volume that nobody else can read. A change needs a
+// TestAccVirtualMachine_ignition: QEMU gets the configuration from a volume that only QEMU can read. A change needs a
 // restart, and what isn't used any more goes.
 func TestAccVirtualMachine_ignition(t *testing.T) {
 	t.Parallel()

@@ -38,8 +38,8 @@ func atEnd(t *testing.T, l *lab.Lab, host, command string, args ...string) {
 }
 
 // TestAccVirtualMachine_moveCold: a change of host moves a VM that is off with its disk and its firmware's
-// variables. A file in the way fails the plan. A provider that is killed in the middle leaves the VM where it was,
-// and the next apply moves it; there it starts.
+// variables. A file that is there already fails the plan. A provider that is killed in the middle leaves the VM where
+// it was, and the next apply moves it; there it starts.
 func TestAccVirtualMachine_moveCold(t *testing.T) {
 	t.Parallel()
 	l := lab.Open(t)
@@ -71,7 +71,7 @@ func TestAccVirtualMachine_moveCold(t *testing.T) {
 	config("kvm2", "Halted", "")
 	refusal := spaced("DiskPathTaken", image, `host "kvm2"`, "none is ever overwritten")
 	if out := tf.Fail(t, "plan"); !refusal.MatchString(out) {
-		t.Errorf("with a file in the way: %s", out)
+		t.Errorf("with a file that is there already: %s", out)
 	}
 	l.Run(t, "kvm2", "rm", image)
 	l.RefreshPool(t, "kvm2")

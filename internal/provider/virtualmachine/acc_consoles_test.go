@@ -13,7 +13,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/acctest"
 )
 
-// TestAccConsoles_life: consoles on virtio beside a serial port whose log is kept, redirected USB devices and a
+// TestAccConsoles_life: consoles on virtio in addition to a serial port whose log is kept, redirected USB devices and a
 // smartcard reader, through everything that can become of them.
 func TestAccConsoles_life(t *testing.T) {
 	t.Parallel()

@@ -128,7 +128,7 @@ func TestAccVirtualMachine_copyOntoAFullTarget(t *testing.T) {
 		l.Run(t, host, "mkdir", dir)
 		atEnd(t, l, host, "rm", "-r", dir)
 	}
-	// How much of its base is copied along nobody sees before.
+	// How much of its base is copied along can't be seen before.
 	l.Run(t, "kvm1", "dd", "if=/dev/urandom", "of="+base, "bs=1M", "count=16", "status=none")
 	l.Run(t, "kvm1", "qemu-img", "create", "-q", "-f", "qcow2", "-b", base, "-F", "raw", image)
 	unmount := []string{"-c", "! mountpoint -q " + dir + " || umount " + dir}
@@ -177,7 +177,7 @@ func TestAccVirtualMachine_copyOntoAFullTarget(t *testing.T) {
 }
 
 // TestAccVirtualMachine_copyKilled: of a run that was killed while it copied disks, the VM goes on where it was;
-// what was made on the target is known to be unfinished, in the way of nothing, and the next apply begins anew.
+// what was made on the target is known to be unfinished, blocks nothing, and the next apply begins anew.
 func TestAccVirtualMachine_copyKilled(t *testing.T) {
 	t.Parallel()
 	l := lab.Open(t)

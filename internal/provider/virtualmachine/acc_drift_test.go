@@ -20,7 +20,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/acctest"
 )
 
-// TestAccVirtualMachine_drift: whatever somebody changes with virsh, in what runs or for the next start, is seen and
+// TestAccVirtualMachine_drift: whatever a user changes with virsh, in what runs or for the next start, is seen and
 // repaired.
 func TestAccVirtualMachine_drift(t *testing.T) {
 	t.Parallel()
@@ -114,7 +114,7 @@ func TestAccVirtualMachine_drift(t *testing.T) {
 	})...)
 }
 
-// differs expects that the plan changes these attributes: that they were read as what somebody made of them.
+// differs expects that the plan changes these attributes: that they were read as what a user made of them.
 type differs []string
 
 func (d differs) CheckPlan(_ context.Context, req plancheck.CheckPlanRequest, resp *plancheck.CheckPlanResponse) {

@@ -105,7 +105,7 @@ func enrolled(t *testing.T, l *lab.Lab, host, name string) bool {
 }
 
 // TestAccFirmware_staged: new variables wait for the next start, whoever's apply does it, and it doesn't go unnoticed
-// that somebody else started the VM with the old ones.
+// that another tool started the VM with the old ones.
 func TestAccFirmware_staged(t *testing.T) {
 	t.Parallel()
 	l := lab.Open(t)

@@ -99,7 +99,7 @@ func spaced(texts ...string) *regexp.Regexp {
 	return regexp.MustCompile(`(?s)` + strings.Join(texts, `.*`))
 }
 
-// TestAccVirtualMachine_movedByHand: a VM that somebody moved with virsh is the same VM. Nothing is planned
+// TestAccVirtualMachine_movedByHand: a VM that a user moved with virsh is the same VM. Nothing is planned
 // for that, and what is done to it later is done where it is.
 func TestAccVirtualMachine_movedByHand(t *testing.T) {
 	t.Parallel()
@@ -116,7 +116,7 @@ func TestAccVirtualMachine_movedByHand(t *testing.T) {
 			know("current_host", exactly("kvm1")), know("current_host_uuid", exactly(l.Host("kvm1").HostUUID)),
 		},
 	}, resource.TestStep{
-		// Somebody moves it: the state follows, and all that is to be repaired is that the new host doesn't start it.
+		// A user moves it: the state follows, and all that is to be repaired is that the new host doesn't start it.
 		PreConfig: func() { move(t, l, name, "--undefinesource") },
 		Config:    zoned(l) + config.String(),
 		ConfigPlanChecks: changes(plancheck.ResourceActionUpdate, planned("autostart", knownvalue.Bool(true)),
@@ -200,7 +200,7 @@ func TestAccVirtualMachine_leftoverIsNotStarted(t *testing.T) {
 		ConfigStateChecks: []statecheck.StateCheck{know("status", exactly("Running"))},
 		Check:             on(t, l, name, "", "running"),
 	}, resource.TestStep{
-		// A copy that somebody made elsewhere of the stopped VM isn't the VM either.
+		// A copy that a user made elsewhere of the stopped VM isn't the VM either.
 		PreConfig: func() {
 			l.Virsh(t, "kvm2", "destroy", name)
 			copyTo(t, l, name, "kvm2", "kvm1")
@@ -210,7 +210,7 @@ func TestAccVirtualMachine_leftoverIsNotStarted(t *testing.T) {
 	})
 }
 
-// TestAccVirtualMachine_runsTwice: nobody but a person can tell which of two running copies is the VM, so neither
+// TestAccVirtualMachine_runsTwice: only a person can tell which of two running copies is the VM, so neither
 // is touched.
 func TestAccVirtualMachine_runsTwice(t *testing.T) {
 	t.Parallel()

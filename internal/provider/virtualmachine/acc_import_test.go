@@ -53,7 +53,7 @@ func TestAccVirtualMachine_nameTaken(t *testing.T) {
 		ExpectError: spaced("Unable to import virtual machine", "Several VMs have this name:", "on kvm", ";", "on kvm",
 			"Name the VM by its UUID."),
 	}, resource.TestStep{
-		// The one in the state is known by its UUID, so it minds nobody.
+		// The one in the state is known by its UUID, so that no other VM matters.
 		Config: existing, ConfigPlanChecks: changes(plancheck.ResourceActionNoop),
 		ConfigStateChecks: []statecheck.StateCheck{know("id", exactly(id))},
 	}, resource.TestStep{

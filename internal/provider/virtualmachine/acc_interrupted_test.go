@@ -28,7 +28,7 @@ func until(t *testing.T, what string, running *acctest.Running, so func() bool) 
 		case <-tick.C:
 		case <-running.Done():
 			if so() {
-				return // It has become so, and Terraform has ended, since somebody looked.
+				return // It has become so, and Terraform has ended, since the last look.
 			}
 			t.Fatalf("waited for %s, but Terraform has ended:\n%s", what, running.Output())
 		case <-ctx.Done():
@@ -43,7 +43,7 @@ func exists(l *lab.Lab, host, file string) bool {
 	return err == nil
 }
 
-// locked tells whether somebody holds a VM's lock.
+// locked tells whether a run holds a VM's lock.
 func locked(t *testing.T, l *lab.Lab, host, id string) bool {
 	t.Helper()
 	return strings.Contains(l.Virsh(t, host, "secret-list"), "virtfleet:lock:"+id)

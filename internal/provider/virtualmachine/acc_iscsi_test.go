@@ -66,7 +66,7 @@ resource "virtfleet_storage_pool" "san" {
 		PreConfig: func() {
 			out, err := l.Host("kvm1").Run(t.Context(), "qemu-img", "info", "iscsi://"+portal+"/"+san.IQN+"/1")
 			if err == nil || !strings.Contains(err.Error(), "Authentication failure") {
-				t.Fatalf("the target lets in anybody: %s, %v", out, err)
+				t.Fatalf("the target lets in everyone: %s, %v", out, err)
 			}
 		},
 		Config: config("kvm1", one), ConfigPlanChecks: changes(plancheck.ResourceActionCreate),

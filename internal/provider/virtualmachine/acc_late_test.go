@@ -37,7 +37,7 @@ func TestAccVirtualMachine_moveTooLate(t *testing.T) {
 	unharmed("kvm1")
 
 	config("kvm2")
-	// Before it begins: once it has switched without a limit, it is over before anybody sees that.
+	// Before it begins: once it has switched without a limit, it is over before the test sees that.
 	l.Virsh(t, "kvm1", "migrate-setspeed", "--postcopy", name, "1")
 	apply := tf.Start(t, "apply")
 	await(t, "the guest to run on the target", func() bool {

@@ -40,7 +40,7 @@ module "web" {
   app             = %[1]q
   pool            = virtfleet_storage_pool.vms.name
   image           = virtfleet_image.base.id
-  ssh_public_keys = ["ssh-ed25519 AAAA somebody"]
+  ssh_public_keys = ["ssh-ed25519 AAAA ops@example.net"]
   vms = {
     "%[1]s-1" = {
       vcpus = 1, memory = "64Mi", root = "64Mi", data = { logs = "16Mi" }
@@ -74,7 +74,7 @@ output "web" { value = module.web }
 		t.Errorf("%s has %q", on1, got)
 	}
 	files, _, err := seedIn(t, l, on1, one)
-	if err != nil || !strings.Contains(files["user-data"], "AAAA somebody") ||
+	if err != nil || !strings.Contains(files["user-data"], "AAAA ops@example.net") ||
 		!strings.Contains(files["network-config"], "192.0.2.11/24") {
 		t.Errorf("the medium has %q: %v", files, err)
 	}

@@ -189,7 +189,7 @@ func TestAccVirtualMachine_moveRefused(t *testing.T) {
 		ExpectError: spaced("DisksNotLiveMigratable", image, `pool "default" of host "kvm1"`, "network disk",
 			"InterfaceNotLiveMigratable", `network "default" (nat)`, "allow_network_change"),
 	}, resource.TestStep{
-		// What is allowed is no longer in the way.
+		// What is allowed no longer blocks the move.
 		Config:      config("kvm2", "migration_options = { allow_network_change = true }"),
 		ExpectError: spaced("DisksNotLiveMigratable"),
 	}, resource.TestStep{

@@ -163,7 +163,7 @@ resource "virtfleet_image" "base" {
 		ConfigPlanChecks: changes(plancheck.ResourceActionUpdate),
 		Check:            resource.ComposeTestCheckFunc(has("base", disk("logs"), disk("logs"), disk("root")), write),
 	}, resource.TestStep{
-		// Its disks move with it, those that are kept in the end too; what was kept before is nobody's.
+		// Its disks move with it, those that are kept in the end too; what was kept before belongs to no VM.
 		Config:           configOn("kvm2", root("64Mi"), extra),
 		ConfigPlanChecks: changes(plancheck.ResourceActionUpdate),
 		ConfigStateChecks: []statecheck.StateCheck{

@@ -35,7 +35,7 @@ func slow(t *testing.T, l *lab.Lab, host, name string) (goOn func()) {
 	}
 }
 
-// TestAccPower_starting: a VM that somebody starts is Starting, not paused. No plan minds it, and an update waits
+// TestAccPower_starting: a VM that a user starts is Starting, not paused. No plan minds it, and an update waits
 // until it runs.
 func TestAccPower_starting(t *testing.T) {
 	t.Parallel()

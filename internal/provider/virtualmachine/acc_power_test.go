@@ -80,8 +80,8 @@ func (all powerCases) play(t *testing.T, l *lab.Lab, tf *acctest.CLI, host, pref
 	noChanges(t, tf)
 }
 
-// TestAccPower_drift: what somebody did to a VM's power, and which run strategy minds. Then the host's libvirtd is
-// restarted, after which nobody knows any more why a VM is off.
+// TestAccPower_drift: what a user did to a VM's power, and which run strategy minds. Then the host's libvirtd is
+// restarted, after which it isn't known any more why a VM is off.
 func TestAccPower_drift(t *testing.T) {
 	t.Parallel()
 	l := lab.Open(t)

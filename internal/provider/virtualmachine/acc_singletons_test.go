@@ -51,7 +51,7 @@ func TestAccSingletons_life(t *testing.T) {
 	}
 	both := resource.ComposeAggregateTestCheckFunc
 	story(t, l, []string{name},
-		// What nobody declares is in no plan and in no state.
+		// What isn't declared is in no plan and in no state.
 		step(nil, plancheck.ResourceActionCreate, both(process.same(t), look(t, l, "kvm1", name, "<on_crash>restart<")),
 			know("devices", knownvalue.Null()), know("platform", knownvalue.Null()), know("title", knownvalue.Null())),
 		// Title, description and lifecycle actions are changed while it runs.
@@ -84,7 +84,7 @@ func TestAccSingletons_life(t *testing.T) {
 		// The VM moves with all of them while it runs, and the TPM's state with it.
 		step(hcl{"host": quote("kvm2")}, plancheck.ResourceActionUpdate,
 			look(t, l, "kvm2", name, "<tpm model='tpm-crb'>", "<watchdog model='i6300esb'", "<title>A title</title>")),
-		// What somebody changes by hand is seen and put right.
+		// What a user changes by hand is seen and put right.
 		func() resource.TestStep {
 			s := step(nil, plancheck.ResourceActionUpdate, look(t, l, "kvm2", name, "<title>A title</title>",
 				"<on_crash>preserve<"))
@@ -115,7 +115,7 @@ func TestAccSingletons_life(t *testing.T) {
 	)
 }
 
-// TestAccSingletons_imported: what somebody else gave a VM is imported as it is, into an empty plan, and another title
+// TestAccSingletons_imported: what another tool gave a VM is imported as it is, into an empty plan, and another title
 // touches nothing else.
 func TestAccSingletons_imported(t *testing.T) {
 	t.Parallel()

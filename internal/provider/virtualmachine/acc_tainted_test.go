@@ -8,7 +8,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/acctest"
 )
 
-// TestAccVirtualMachine_tainted: a VM that is tainted, or that somebody wants replaced, gives its name, its room
+// TestAccVirtualMachine_tainted: a VM that is tainted, or that a user wants replaced, gives its name, its room
 // and its disks to the one that takes its place, unless it is protected. To Terraform's plan that one is as new as any.
 func TestAccVirtualMachine_tainted(t *testing.T) {
 	t.Parallel()

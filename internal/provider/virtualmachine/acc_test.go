@@ -16,7 +16,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/acctest"
 )
 
-// builtIn is libvirt's built-in driver with room beside the VM that it comes with.
+// builtIn is libvirt's built-in driver with room in addition to the VM that it comes with.
 const builtIn = `provider "virtfleet" {
   hosts = { local = { uri = "test:///default", memory_limit = "16Gi" } }
 }
@@ -143,7 +143,7 @@ func TestAccVirtualMachine_full(t *testing.T) {
 	})
 }
 
-// TestAccVirtualMachine_imported: a VM that somebody else made, with devices that the schema has no words for, is
+// TestAccVirtualMachine_imported: a VM that another tool made, with devices that the schema has no words for, is
 // taken over without a change.
 func TestAccVirtualMachine_imported(t *testing.T) {
 	t.Parallel()

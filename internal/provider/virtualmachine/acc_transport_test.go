@@ -98,7 +98,7 @@ func TestAccTransport_poolMayBeBehind(t *testing.T) {
 	warning := "Warning: File not found on the host"
 	tf.Config(t, with(elsewhere))
 	if out := tf.Run(t, "plan"); strings.Contains(out, warning) {
-		t.Errorf("nobody can tell that:\n%s", out)
+		t.Errorf("that can't be known:\n%s", out)
 	}
 	tf.Config(t, with(image))
 	l.Run(t, own.Name, "truncate", "-s", "1M", image)

@@ -162,7 +162,7 @@ func TestAccVirtualMachine_silentHostMayRunIt(t *testing.T) {
 	gone(t, l, tf, name)
 }
 
-// TestAccVirtualMachine_hostsEdited: the provider's hosts are edited while a VM is on one of them. Nobody can tell
+// TestAccVirtualMachine_hostsEdited: the provider's hosts are edited while a VM is on one of them. It can't be told
 // what a host has that isn't configured any more, until the user gives it up.
 func TestAccVirtualMachine_hostsEdited(t *testing.T) {
 	t.Parallel()

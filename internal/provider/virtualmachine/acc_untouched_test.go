@@ -69,7 +69,7 @@ data "virtfleet_evacuation_plan" "this" { host = %[1]q }
 }
 
 // TestAccVirtualMachine_planWritesNothing: whatever is wrong with a VM, plan, refresh and data sources only look.
-// The host is the test's own, so that nobody else writes there.
+// The host is the test's own, so that no other test writes there.
 func TestAccVirtualMachine_planWritesNothing(t *testing.T) {
 	t.Parallel()
 	l := lab.Open(t)
@@ -145,7 +145,7 @@ func TestAccVirtualMachine_unknownProvider(t *testing.T) {
 	}
 	machine := light(l, name).with(hcl{"host": quote("kvm1"), "run_strategy": quote("Halted")})
 
-	// What is new is planned without asking anybody, and checked when it is made.
+	// What is new is planned without a question to a host, and checked when it is made.
 	tf.Config(t, config("1", machine))
 	if actions := tf.Actions(t); actions[address] != "create" {
 		t.Fatalf("the plan: %v", actions)
@@ -183,7 +183,8 @@ func lines(xml string) []string {
 }
 
 // TestAccVirtualMachine_updateTouchesNothingElse: an update changes what was asked for. MAC and PCI addresses, the
-// machine type, elements that nobody here knows and other tools' metadata stay, in what runs and for the next start.
+// machine type, elements that the provider doesn't know and other tools' metadata stay, in what runs and for the next
+// start.
 func TestAccVirtualMachine_updateTouchesNothingElse(t *testing.T) {
 	t.Parallel()
 	l := lab.Open(t)
@@ -255,7 +256,7 @@ func TestAccVirtualMachine_updateTouchesNothingElse(t *testing.T) {
 		Config: acctest.Config(l) + config.String(), ResourceName: address, ImportState: true, ImportStateId: name,
 		ImportStatePersist: true,
 	}, resource.TestStep{
-		// Our marks come beside the others'.
+		// Our marks come next to the others'.
 		PreConfig:        func() { before = definitions() },
 		Config:           acctest.Config(l) + config.with(hcl{"labels": `{ app = "pay" }`}).String(),
 		ConfigPlanChecks: changes(plancheck.ResourceActionUpdate), Check: only(ours...),

@@ -10,8 +10,8 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/value"
 )
 
-// warnAboutBoot says which of several disks a new VM boots from when nobody chose: the first by name, which need
-// not be the one that was meant.
+// warnAboutBoot says which of several disks a new VM boots from when the configuration doesn't say: the first by name,
+// which need not be the one that was meant.
 func (p planning) warnAboutBoot() diag.Diagnostics {
 	if kernel := open(p.config.Kernel).string("path"); text(kernel) != "" || kernel.IsUnknown() {
 		return nil

@@ -12,7 +12,7 @@ func TestPlan_namesTheDiskThatNobodyChoseToBootFrom(t *testing.T) {
 		declared in
 		warned   string
 	}{
-		"nobody chose":  {declared: in{"disks": in{"data": data, "root": root}}, warned: `boots from disk "data"`},
+		"not chosen":    {declared: in{"disks": in{"data": data, "root": root}}, warned: `boots from disk "data"`},
 		"one disk":      {declared: in{"disks": in{"root": root}}},
 		"a drive more":  {declared: in{"disks": in{"iso": in{"file": "/a.iso", "device": "cdrom"}, "root": root}}},
 		"chosen":        {declared: in{"disks": in{"data": data, "root": in{"file": "/srv/root.raw", "boot_order": 1}}}},

@@ -84,7 +84,7 @@ func TestAccVirtualMachine_hungAgent(t *testing.T) {
 		}
 	}
 	if v := before["ip_addresses"]; !v.IsNull() {
-		t.Errorf("addresses that nobody told: %s", v)
+		t.Errorf("addresses that no source told: %s", v)
 	}
 	if v := before["ready"]; !v.Equal(tftypes.NewValue(tftypes.Bool, true)) {
 		t.Errorf("ready: %s", v)

@@ -60,7 +60,7 @@ func equal(a, b *model) bool {
 }
 
 // missed says which values that were planned to change the VM doesn't have after an update that met no error. What
-// nobody declared and isn't there is no matter.
+// isn't declared and isn't there is no matter.
 func missed(now, plan, state *model) diag.Diagnostics {
 	var wrong []string
 	before := pairs(definitionAttributes, state, state)

@@ -92,7 +92,7 @@ var diskAttributes = merged(blockLevels["disks.*"], attributes{
 			"on a FUSE mount. libvirt recognizes NFS, SMB and the like itself, for running VMs only. Such a disk is neither " +
 			"copied nor removed when the VM moves. To move a running VM, it requires `cache = \"none\"` or `\"directsync\"` " +
 			"unless it is read-only. To move a VM that is off, it must be a file. The provider verifies a file before each " +
-			"move with a temporary file beside it.",
+			"move with a temporary file next to it.",
 		Optional: true,
 	},
 })

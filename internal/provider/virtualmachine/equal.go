@@ -23,7 +23,7 @@ func below(path, name string) string {
 	return path + "." + name
 }
 
-// leftAlone are the paths of the texts that say by "" what they say by null: that nobody declares them. Modules pass ""
+// leftAlone are the paths of the texts that say by "" what they say by null: that they aren't declared. Modules pass ""
 // for what they don't set. Where "" has a meaning of its own, it says that there is none.
 var leftAlone = func() map[string]bool {
 	found := map[string]bool{}
@@ -48,7 +48,7 @@ var leftAlone = func() map[string]bool {
 	return found
 }()
 
-// undeclares tells whether somebody wrote "" for a text that is to be left alone.
+// undeclares tells whether a user wrote "" for a text that is to be left alone.
 func undeclares(path string, v attr.Value) bool {
 	s, ok := v.(types.String)
 	return ok && set(s) && s.ValueString() == "" && leftAlone[path]
@@ -98,7 +98,7 @@ func sameQuantity(path string, a, b value.Quantity) bool {
 	return a.Same(b)
 }
 
-// isNothing tells whether a value that somebody wrote says no more than leaving it out: "", false, 0, an empty map.
+// isNothing tells whether a value that a user wrote says no more than leaving it out: "", false, 0, an empty map.
 func isNothing(v attr.Value) bool {
 	switch v := v.(type) {
 	case types.String:

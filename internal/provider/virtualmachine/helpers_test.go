@@ -18,7 +18,7 @@ import (
 // unknownMark stands for a string that is known after apply.
 const unknownMark = "(unknown)"
 
-// in is a configuration as somebody writes it.
+// in is a configuration as a user writes it.
 type in map[string]any
 
 func (i in) with(changes in) in {

@@ -51,7 +51,7 @@ func ignitionAttribute() schema.SingleNestedAttribute {
 	}
 }
 
-// ignitionFile is the file that is declared. Where it is what the prior model has, nothing is declared: nobody knows
+// ignitionFile is the file that is declared. Where it is what the prior model has, nothing is declared: it isn't known
 // its path here. Nor is it as long as something about it isn't known.
 func (m *model) ignitionFile(prior *model) *string {
 	digest := func(o types.Object) string { return firstBootDigest(ignitionAttributes, o) }

@@ -15,7 +15,7 @@ func withIgnition(changes in) in {
 	})
 }
 
-// What isn't to change needs no restart, although nobody knows here which file it is; what is does.
+// What isn't to change needs no restart, although it isn't known here which file it is; what is does.
 func TestIgnition_plan(t *testing.T) {
 	t.Parallel()
 	config := withIgnition(nil)

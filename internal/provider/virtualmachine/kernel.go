@@ -45,7 +45,7 @@ func kernelFromDomain(k *domain.Kernel) types.Object {
 	})
 }
 
-// settleKernel plans nothing beside a kernel that is declared not to be there.
+// settleKernel plans nothing next to a kernel that is declared not to be there.
 func settleKernel(planned types.Object) types.Object {
 	a := open(planned)
 	if path := a.string("path"); !set(path) || path.ValueString() != "" {

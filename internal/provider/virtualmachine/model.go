@@ -141,7 +141,7 @@ func (m *model) toFleet(prior *model) fleet.Desired {
 // observation is what was seen of a VM in one reading.
 type observation struct {
 	vm *fleet.VM
-	// addresses by interface; nil when nobody could say.
+	// addresses by interface; nil when unknown.
 	addresses map[string][]string
 	// evicted says why the VM, which is off, stays so; "": it doesn't.
 	evicted string
@@ -175,7 +175,7 @@ func (m *model) fromFleet(seen observation, prior *model) {
 	m.Autostart = types.BoolValue(vm.StartsWithHost())
 }
 
-// keepReady keeps a VM ready of which nobody could say whether it has its address: a guest that is too busy for
+// keepReady keeps a VM ready of which it isn't known whether it has its address: a guest that is too busy for
 // the one question that a refresh asks hasn't lost it.
 func (m *model) keepReady(seen observation, prior *model) {
 	wait := waitToFleet(m.WaitFor)

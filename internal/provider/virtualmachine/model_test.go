@@ -120,7 +120,7 @@ func TestModel_toFleet(t *testing.T) {
 	}
 }
 
-// TestModel_toFleetLeavesOutWhatIsNotKnown: an unknown value must not reach the fleet as if somebody had written "".
+// TestModel_toFleetLeavesOutWhatIsNotKnown: an unknown value must not reach the fleet as if a user had written "".
 func TestModel_toFleetLeavesOutWhatIsNotKnown(t *testing.T) {
 	t.Parallel()
 	got := read(t, in{
@@ -169,7 +169,7 @@ func TestModel_roundTrip(t *testing.T) {
 				i.Target = ""
 				want.Interfaces[key] = i
 			}
-			// A kind of devices that nobody declares and of which there are none isn't in the state.
+			// A kind of devices that isn't declared and of which there are none isn't in the state.
 			if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" {
 				t.Errorf("spec (-want +got):\n%s", diff)
 			}

@@ -139,7 +139,7 @@ func (r *Resource) check(
 	desired := p.config.toFleet(p.state)
 	desired.UpdatePolicy, desired.Incomplete = o.policy, !known
 	if p.config.RunStrategy.IsUnknown() {
-		desired.Files = nil // Nobody can tell whether they are needed already.
+		desired.Files = nil // Whether they are needed is not known yet.
 	}
 	if isNew {
 		if name := p.config.Name.ValueString(); !r.Data.Managed.Wants(name) {

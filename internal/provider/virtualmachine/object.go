@@ -51,7 +51,7 @@ func (o object) object(name string) types.Object     { return attribute[types.Ob
 func (o object) list(name string) types.List         { return attribute[types.List](o, name) }
 func (o object) stringMap(name string) types.Map     { return attribute[types.Map](o, name) }
 
-// set tells whether somebody gave the attribute a value that is known.
+// set tells whether the attribute has a value that is known.
 func set(v attr.Value) bool { return v != nil && !v.IsNull() && !v.IsUnknown() }
 
 // text returns a known string, and "" for one that is null or unknown.

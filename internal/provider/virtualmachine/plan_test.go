@@ -231,7 +231,7 @@ func TestPlan_changes(t *testing.T) {
 			says: []string{"Warning: Virtual machine is being evicted", "alice drains it", "autostart", "@status"},
 		},
 		"a drain that has changed nothing yet": {before: minimal, config: minimal, evicting: "alice drains it"},
-		"autostart is as it is where nobody manages it": {
+		"autostart is as it is where it isn't managed": {
 			before: minimal.with(in{"run_strategy": "Manual"}), config: minimal.with(in{"run_strategy": "Manual"}),
 			seen: func(s *model) { s.Autostart = types.BoolValue(false) },
 		},
@@ -289,7 +289,7 @@ func TestPlan_power(t *testing.T) {
 			before: minimal, config: minimal.with(in{"run_strategy": "Halted"}),
 			changes: "run_strategy phase status status_reason ready ip_addresses autostart",
 		},
-		"paused by somebody, Always": {
+		"paused by a user, Always": {
 			before: minimal, config: minimal, seen: paused("User"), changes: "status status_reason ready ip_addresses",
 		},
 		"paused by an I/O error, Always": {
@@ -330,7 +330,7 @@ func TestPlan_host(t *testing.T) {
 			before: minimal, config: minimal,
 			seen: func(s *model) { s.CurrentHost = types.StringValue("kvm3") },
 		},
-		"pinned to a host that nobody knows yet": {
+		"pinned to a host that isn't known yet": {
 			before: minimal.with(in{"host": "kvm1"}), config: minimal.with(in{"host": unknownMark}),
 			changes: "host current_host current_host_uuid status_reason ip_addresses",
 			planned: func(t *testing.T, m *model) {
@@ -372,13 +372,13 @@ func TestPlan_restart(t *testing.T) {
 			before: minimal, config: cpuMode("Live").without("update_policy"), changes: "cpu",
 			says: []string{"Error: Change needs a restart"},
 		},
-		"refused of a device that the VM has, though nobody declared it": {
+		"refused of a device that the VM has, though it wasn't declared": {
 			before: before("Live"), config: before("Live").with(in{"devices": in{"video": in{"primary": true}}}),
 			changes: "devices",
 			live:    func(s *domain.Spec) { s.Facts = domain.Facts{"devices.video.model": "virtio"} },
 			says:    []string{"Error: Change needs a restart", "devices.video.primary: "},
 		},
-		"nobody knows yet whether it is restarted": {
+		"not known yet whether it is restarted": {
 			before: before("Restart"), config: cpuMode(unknownMark), changes: "cpu update_policy status_reason " +
 				"ip_addresses restart_required",
 		},

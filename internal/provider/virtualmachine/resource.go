@@ -106,7 +106,7 @@ func (r *Resource) finish(ctx context.Context, vm *fleet.VM) error {
 	return r.Data.Fleet.FinishCreate(finishing, vm)
 }
 
-// Read has three ends: the VM was found, it is proven to be gone, or nobody can tell.
+// Read has three ends: the VM was found, it is proven to be gone, or neither is known.
 func (r *Resource) Read(ctx context.Context, req resource.ReadRequest, resp *resource.ReadResponse) {
 	var state model
 	resp.Diagnostics.Append(req.State.Get(ctx, &state)...)

@@ -22,7 +22,7 @@ var keyed = slices.Concat([]string{"disks", "interfaces", domain.ExtraDevices}, 
 // needs are the changes that the running VM can't take.
 type needs struct {
 	// restart are all of them, fresh those that the state doesn't have yet: the others were staged by an earlier apply,
-	// or by somebody else.
+	// or by another tool.
 	restart, fresh []domain.Change
 	// rebuilt are those that need a new VM.
 	rebuilt []domain.Change
@@ -54,7 +54,7 @@ func (p planning) needs() needs {
 	return n
 }
 
-// within tells whether two changes are of one thing: a device that comes by the state, which doesn't have what nobody
+// within tells whether two changes are of one thing: a device that comes by the state, which doesn't have what isn't
 // declared, may be there already.
 func within(a, b string) bool {
 	return a == b || strings.HasPrefix(a, b+".") || strings.HasPrefix(b, a+".")

@@ -17,7 +17,7 @@ import (
 )
 
 // Groups of attributes that are plain data in the domain package: the schema, the mapping and the plan all follow from
-// it. They are read only where somebody declared or imported them, so that what nobody asked for is in no plan.
+// it. They are read only where a user declared or imported them, so that nothing else is in a plan.
 
 // containers are the attributes that only hold groups: "devices".
 var containers = map[string]string{
@@ -107,7 +107,7 @@ func rowAttribute(a domain.Attribute) schema.Attribute {
 	}
 }
 
-// quiet are the attributes that stay null where nobody declares them, instead of becoming known after apply.
+// quiet are the attributes that stay null where they aren't declared, instead of becoming known after apply.
 var quiet = func() map[string]bool {
 	paths := map[string]bool{}
 	for name := range containers {
@@ -301,7 +301,7 @@ func (r rowReader) read(path string, a schema.Attribute, prior attr.Value, every
 	return types.ObjectValueMust(rowTypes[path], values)
 }
 
-// settleGroup plans the attributes of a device that nobody declares: a device that isn't there has none, one that comes
+// settleGroup plans the attributes of a device that isn't declared: a device that isn't there has none, one that comes
 // has what libvirt fills in, and what follows from an attribute that changes is new.
 func settleGroup(g domain.Group, config, planned, prior types.Object) types.Object {
 	if !set(config) || !set(planned) {

@@ -152,7 +152,7 @@ var policyAttributes = attributes{
 	"timeouts": timeoutsAttribute(),
 }
 
-// computedAttributes are what nobody declares.
+// computedAttributes are what can't be declared.
 var computedAttributes = attributes{
 	"id":           computedString("UUID of the VM."),
 	"current_host": computedString("Host that the VM is on."),

@@ -202,7 +202,7 @@ func drawValue(typ tftypes.Type, depth int) *rapid.Generator[tftypes.Value] {
 	})
 }
 
-// TestShortcut_leavesTheFrameworksPrivateStateAlone: the framework keeps its own entries beside ours, and changes them
+// TestShortcut_leavesTheFrameworksPrivateStateAlone: the framework keeps its own entries next to ours, and changes them
 // while it reads.
 func TestShortcut_leavesTheFrameworksPrivateStateAlone(t *testing.T) {
 	t.Parallel()

@@ -46,7 +46,7 @@ func (r *Resource) replaces(ctx context.Context, m *model, private meta.PrivateR
 			diags.Append(nameTwice(vm.Name))
 			return "", diags
 		case machine.Planned:
-			return "", diags // It gives the name up, but nobody knows when: the check says who has it.
+			return "", diags // It gives the name up, and it isn't known when: the check says who has it.
 		}
 		id = vm.UUID
 		diags.AddAttributeWarning(path.Root("name"), "Name belongs to a managed virtual machine", fmt.Sprintf(
