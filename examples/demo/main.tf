@@ -54,7 +54,6 @@ resource "virtfleet_virtual_machine" "demo" {
     })])
   }
 
-  guest_agent              = { enabled = true }
   wait_for                 = { guest_agent = true, ip_address = "lan", timeout = "2m" }
   termination_grace_period = "30s"
 }

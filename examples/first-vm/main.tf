@@ -81,8 +81,7 @@ resource "virtfleet_virtual_machine" "web" {
     })])
   }
 
-  guest_agent = { enabled = true }
-  wait_for    = { ip_address = "lan", timeout = "5m" }
+  wait_for = { ip_address = "lan", timeout = "5m" }
 }
 
 output "host" {

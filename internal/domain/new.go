@@ -43,6 +43,7 @@ func New(s Spec, uuid string) (*Definition, error) {
 		// Left to libvirt, the host's order of firmware files decides, and that differs between hosts.
 		s.Firmware.SecureBoot = new(false)
 	}
+	s.GuestAgent, s.SerialConsole = new(pick(s.GuestAgent, nil, true)), newSerialConsole(s)
 	d := skeleton(s)
 	ports, declared := s.Facts[hotplugPorts]
 	s.Facts = maps.Clone(s.Facts)
@@ -82,6 +83,14 @@ func newCPU(c CPU) CPU {
 		c.Sockets = new(1)
 	}
 	return c
+}
+
+// newSerialConsole says that a VM whose consoles nobody lists has one.
+func newSerialConsole(s Spec) *bool {
+	if s.SerialConsole == nil && s.Serials == nil && s.Consoles == nil {
+		return new(true)
+	}
+	return s.SerialConsole
 }
 
 // skeleton is a VM without what is declared.

@@ -93,7 +93,7 @@ func TestNew_defaults(t *testing.T) {
 	for name, want := range map[string]Spec{
 		"smallest": {
 			Arch: "x86_64", Machine: "q35", CPU: CPU{VCPUs: new(1), MaxSockets: new(1)},
-			Firmware: Firmware{Type: new("bios")}, GuestAgent: new(false), SerialConsole: new(false),
+			Firmware: Firmware{Type: new("bios")}, GuestAgent: new(true), SerialConsole: new(true),
 		},
 		"old machine": {CPU: CPU{Sockets: new(3)}, Disks: map[string]Disk{"cd": {Bus: "ide", Device: "cdrom"}}},
 		"efi":         {CPU: CPU{Mode: new("host-model")}, Firmware: Firmware{SecureBoot: new(false)}},
@@ -139,6 +139,48 @@ func TestNew_defaults(t *testing.T) {
 	}
 	if free := d.Spec().FreeSlots; free == nil || *free < 8 {
 		t.Error("no ports to plug disks into")
+	}
+}
+
+// TestNew_channelAndConsole: a new VM has a channel for the agent and a serial console, unless it is declared that there
+// is none, or what there is instead.
+func TestNew_channelAndConsole(t *testing.T) {
+	t.Parallel()
+	const channel, serial, virtio = `name="org.qemu.guest_agent.0"`, "<serial", `type="virtio"/></console>`
+	ports := func(kind string) map[string]Row { return map[string]Row{"a": {"type": kind}} }
+	for name, test := range map[string]struct {
+		spec       Spec
+		has, lacks []string
+	}{
+		"nothing":           {has: []string{channel, serial, `<console type="pty">`}, lacks: []string{virtio}},
+		"no agent":          {spec: Spec{GuestAgent: new(false)}, has: []string{serial}, lacks: []string{channel}},
+		"no console":        {spec: Spec{SerialConsole: new(false)}, has: []string{channel}, lacks: []string{serial, "<console"}},
+		"no serial port":    {spec: Spec{Serials: map[string]Row{}}, has: []string{channel}, lacks: []string{serial, "<console"}},
+		"no virtio console": {spec: Spec{Consoles: map[string]Row{}}, lacks: []string{serial, "<console"}},
+		"a virtio console":  {spec: Spec{Consoles: ports("pty")}, has: []string{"ua-console-a"}, lacks: []string{serial}},
+		"another port":      {spec: Spec{Serials: ports("null")}, has: []string{`<serial type="null"`}, lacks: []string{`"pty"`}},
+		"both":              {spec: Spec{SerialConsole: new(true), Consoles: ports("pty")}, has: []string{serial, "ua-console-a"}},
+		"other channels":    {spec: Spec{Channels: map[string]Row{}}, has: []string{channel}},
+	} {
+		for _, arch := range []string{"x86_64", "aarch64", "s390x"} {
+			s := test.spec
+			s.Name, s.Type, s.Arch, s.Memory = "vm", "qemu", arch, sizeOf(64)
+			d, err := New(s, testUUID)
+			if err != nil {
+				t.Fatal(err)
+			}
+			xml := output(t, d)
+			for _, part := range test.has {
+				if !strings.Contains(xml, part) {
+					t.Errorf("%s, %s: no %s in\n%s", name, arch, part, xml)
+				}
+			}
+			for _, part := range test.lacks {
+				if strings.Contains(xml, part) {
+					t.Errorf("%s, %s: %s is in\n%s", name, arch, part, xml)
+				}
+			}
+		}
 	}
 }
 

@@ -21,6 +21,8 @@ type Setting struct {
 	Value any
 	// With are attributes that give the setting its meaning: it is for VMs that declare this value or none.
 	With map[string]string
+	// Unless are other attributes that say the same in full: the setting is for VMs that declare none of them.
+	Unless []string
 }
 
 // ProfileNames are the names of the profiles.
@@ -59,7 +61,7 @@ var Profiles = []Profile{
 		X86:    true,
 		Guests: "Linux without virtio: kernels before 2.6.25, such as RHEL 4 and Debian 4.",
 		Settings: slices.Concat([]Setting{{Path: "machine_type", Value: "pc"}}, diskBus("ide"), nicModel("e1000"), []Setting{
-			console,
+			agent(false), console(true),
 			{Path: "devices.video.model", Value: "vga"},
 			{Path: "devices.rng.model", Value: None},
 		}),
@@ -68,37 +70,37 @@ var Profiles = []Profile{
 		Name:     "windows-11",
 		X86:      true,
 		Guests:   "Windows 11 as it is installed: without virtio drivers.",
-		Settings: slices.Concat(secureBoot, tpm, diskBus("sata"), nicModel("e1000e"), windows),
+		Settings: slices.Concat(secureBoot, tpm, diskBus("sata"), nicModel("e1000e"), []Setting{agent(false)}, windows),
 	},
 	{
 		Name:     "windows-11-virtio",
 		X86:      true,
 		Guests:   "Windows 11 with virtio drivers in its image.",
-		Settings: slices.Concat(secureBoot, tpm, diskBus("virtio"), nicModel("virtio"), agent, windows),
+		Settings: slices.Concat(secureBoot, tpm, diskBus("virtio"), nicModel("virtio"), []Setting{agent(true)}, windows),
 	},
 	{
 		Name:     "windows-10",
 		X86:      true,
 		Guests:   "Windows 8 and 10 without virtio drivers. The firmware is BIOS.",
-		Settings: slices.Concat(diskBus("sata"), nicModel("e1000e"), windows),
+		Settings: slices.Concat(diskBus("sata"), nicModel("e1000e"), []Setting{agent(false)}, windows),
 	},
 	{
 		Name:     "windows-10-virtio",
 		X86:      true,
 		Guests:   "Windows 8 and 10 with virtio drivers in its image. The firmware is BIOS.",
-		Settings: slices.Concat(diskBus("virtio"), nicModel("virtio"), agent, windows),
+		Settings: slices.Concat(diskBus("virtio"), nicModel("virtio"), []Setting{agent(true)}, windows),
 	},
 	{
 		Name:     "windows-server",
 		X86:      true,
 		Guests:   "Windows Server since 2012 without virtio drivers.",
-		Settings: slices.Concat(secureBoot, diskBus("sata"), nicModel("e1000e"), windows),
+		Settings: slices.Concat(secureBoot, diskBus("sata"), nicModel("e1000e"), []Setting{agent(false)}, windows),
 	},
 	{
 		Name:     "windows-server-virtio",
 		X86:      true,
 		Guests:   "Windows Server since 2012 with virtio drivers in its image.",
-		Settings: slices.Concat(secureBoot, diskBus("virtio"), nicModel("virtio"), agent, windows),
+		Settings: slices.Concat(secureBoot, diskBus("virtio"), nicModel("virtio"), []Setting{agent(true)}, windows),
 	},
 }
 
@@ -109,18 +111,16 @@ var (
 	}
 	tpm = []Setting{{Path: "devices.tpm.model", Value: "tpm-crb"}}
 
-	agent   = []Setting{{Path: "guest_agent.enabled", Value: true}}
-	console = Setting{Path: "serial_console.enabled", Value: true}
-
-	virtioLinux = slices.Concat(agent, []Setting{
-		console,
+	virtioLinux = []Setting{
+		agent(true), console(true),
 		{Path: "devices.video.model", Value: "virtio"},
 		{Path: "devices.rng.model", Value: "virtio"},
-	})
+	}
 
 	// windows is what all Windows guests get. Of KubeVirt's enlightenments those are left out that keep a VM from moving
 	// while it runs (reenlightenment), that Windows doesn't use (reset), and that no host lists (direct timers).
 	windows = slices.Concat([]Setting{
+		console(false),
 		{Path: "devices.inputs.tablet.type", Value: "tablet"},
 		{Path: "platform.clock.offset", Value: "localtime"},
 		{Path: "platform.clock.rtc_tickpolicy", Value: "catchup"},
@@ -137,6 +137,15 @@ var (
 	onKVM       = map[string]string{"type": "kvm"}
 	enlightened = map[string]string{"type": "kvm", "platform.hyperv.mode": "custom"}
 )
+
+// agent is the channel of the guest agent, for which a guest needs a virtio driver.
+func agent(has bool) Setting { return Setting{Path: "guest_agent.enabled", Value: has} }
+
+func console(has bool) Setting {
+	return Setting{
+		Path: "serial_console.enabled", Value: has, Unless: []string{serialFamily.Path, consoleFamily.Path},
+	}
+}
 
 func enlightenments(names ...string) []Setting {
 	all := make([]Setting, len(names))

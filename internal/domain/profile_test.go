@@ -57,6 +57,12 @@ func listProfiles() string {
 		strings.Repeat("| --- ", len(Profiles)+1))
 	slices.Sort(paths)
 	unless := map[string]map[string]bool{}
+	note := func(condition, path string, value any) {
+		if unless[condition] == nil {
+			unless[condition] = map[string]bool{}
+		}
+		unless[condition][fmt.Sprintf("`%s = %v`", path, value)] = true
+	}
 	for _, path := range paths {
 		fmt.Fprintf(&b, "| `%s` |", path)
 		for _, p := range Profiles {
@@ -67,18 +73,17 @@ func listProfiles() string {
 			}
 			fmt.Fprintf(&b, " %v |", p.Settings[i].Value)
 			for at, want := range p.Settings[i].With {
-				condition := fmt.Sprintf("`%s` than `%s`", at, want)
-				if unless[condition] == nil {
-					unless[condition] = map[string]bool{}
-				}
-				unless[condition][fmt.Sprintf("`%s = %v`", path, p.Settings[i].Value)] = true
+				note(fmt.Sprintf("another `%s` than `%s`", at, want), path, p.Settings[i].Value)
+			}
+			for _, at := range p.Settings[i].Unless {
+				note("`"+at+"`", path, p.Settings[i].Value)
 			}
 		}
 		b.WriteString("\n")
 	}
 	b.WriteString("\nFor a VM that declares\n\n")
 	for _, condition := range sortedKeys(unless) {
-		fmt.Fprintf(&b, "- another %s, a profile doesn't set %s.\n", condition,
+		fmt.Fprintf(&b, "- %s, a profile doesn't set %s.\n", condition,
 			strings.Join(sortedKeys(unless[condition]), ", "))
 	}
 	return b.String()

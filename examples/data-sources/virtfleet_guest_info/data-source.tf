@@ -8,7 +8,6 @@ resource "virtfleet_virtual_machine" "web" {
   interfaces = {
     lan = { network = "default" }
   }
-  guest_agent = { enabled = true }
 }
 
 data "virtfleet_guest_info" "web" {

@@ -18,8 +18,7 @@ resource "virtfleet_virtual_machine" "web" {
     lan = { network = "default" }
   }
 
-  guest_agent = { enabled = true }
-  wait_for    = { guest_agent = true, ip_address = "lan", timeout = "3m" }
+  wait_for = { guest_agent = true, ip_address = "lan", timeout = "3m" }
 
   # Away from the other web servers, if there is room.
   placement = { anti_affinity = { labels = { app = "web" } } }
@@ -59,6 +58,7 @@ resource "virtfleet_virtual_machine" "lab" {
     cmdline = "console=ttyS0"
   }
 
-  serial_console      = { enabled = true }
+  # This guest has no agent, so that it needs no channel for one.
+  guest_agent         = { enabled = false }
   deletion_protection = true
 }

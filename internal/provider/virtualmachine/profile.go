@@ -75,9 +75,18 @@ const (
 	applies
 )
 
-// applies tells whether what gives a setting its meaning is declared so, or not at all.
+// applies tells whether what gives a setting its meaning is declared so, or not at all, and what says the same isn't.
 func (m *model) applies(s domain.Setting) applicable {
 	is := applies
+	for _, at := range s.Unless {
+		switch v := m.lookUp(at); {
+		case v == nil || v.IsNull():
+		case v.IsUnknown():
+			is = unknown
+		default:
+			return differs
+		}
+	}
 	for at, want := range s.With {
 		v, _ := m.lookUp(at).(types.String)
 		switch {

@@ -107,6 +107,10 @@ func TestProfile_whatIsDeclaredStays(t *testing.T) {
 			change: in{"platform": in{"hyperv": in{"mode": unknownMark}}},
 			want:   map[string]string{"platform.hyperv.mode": "<unknown>", "platform.hyperv.relaxed": "<unknown>"},
 		},
+		"serial ports": {
+			change: in{"devices": in{"serials": in{"ems": in{"type": "pty"}}}},
+			want:   map[string]string{"serial_console": "<unknown>", "guest_agent.enabled": "false"},
+		},
 		"nothing by an empty text": {
 			change: in{"machine_type": "", "devices": in{"tpm": in{"model": ""}}},
 			want:   map[string]string{"devices.tpm.model": `"tpm-crb"`},

@@ -78,8 +78,10 @@ var deviceAttributes = attributes{
 		Optional:     true,
 		Computed:     true,
 	},
-	"guest_agent":    nested("Channel for the QEMU guest agent.", switchAttributes, switchType),
-	"serial_console": nested("Serial console, for `virsh console`.", switchAttributes, switchType),
+	"guest_agent": nested("Channel for the QEMU guest agent. New VMs have one unless `enabled` is `false`.",
+		switchAttributes, switchType),
+	"serial_console": nested("Serial console, for `virsh console`. New VMs have one unless `enabled` is `false`, or "+
+		"`devices.serials` or `devices.consoles` is set.", switchAttributes, switchType),
 }
 
 // policyAttributes are what only we know. Removing one from the configuration removes it.

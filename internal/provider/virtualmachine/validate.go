@@ -95,8 +95,7 @@ func (p planning) validatePlanned(planned *model) diag.Diagnostics {
 		diags.Append(attrpath.Error(p.config.at(problem.Path), invalid, problem.Message))
 	}
 	if agent := open(planned.GuestAgent).bool("enabled"); waitToFleet(p.config.WaitFor).GuestAgent &&
-		!planned.GuestAgent.IsUnknown() && !agent.IsUnknown() && !agent.ValueBool() || p.state == nil &&
-		waitToFleet(p.config.WaitFor).GuestAgent && p.config.GuestAgent.IsNull() {
+		!planned.GuestAgent.IsUnknown() && !agent.IsUnknown() && !agent.ValueBool() {
 		diags.Append(noAgentToWaitFor())
 	}
 	if m := p.config.Memory; p.state == nil && (m.IsNull() || set(m) && open(m)["size"].IsNull()) {
