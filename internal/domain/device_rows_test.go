@@ -46,6 +46,8 @@ func deviceValues(a Attribute) (values []string, needs Facts) {
 		return []string{"5000c50015ea71ad"}, nil
 	case name == "virtual_port.type":
 		return a.Values, Facts{"virtual_port.interface_id": "09b11c53-8b5c-4eeb-8f00-d84eaa0aaa4e"}
+	case name == EncryptionSecret:
+		return []string{"5a1bb6ff-3f0b-4c5e-9d3a-000000000002"}, nil
 	case name == "rotation_rate":
 		return []string{"1", "7200"}, nil
 	case strings.HasSuffix(name, "block_size"):

@@ -92,6 +92,7 @@ var DiskRows = slices.Concat([]Attribute{
 		Name: "physical_block_size", Place: "blockio@physical_block_size", Kind: Count, Zero: true, Check: blockSize,
 		Why: whenFound, Doc: "Physical block size in bytes that the guest sees; `0`: QEMU's default.",
 	},
+	encryptionRow,
 }, ioTuneRows())
 
 // diskRows are DiskRows by what this package does with them.
@@ -167,6 +168,9 @@ func ioTuneRows() []Attribute {
 
 // NestedDocs describe the objects that only hold rows, by path.
 var NestedDocs = map[string]string{
+	"disks.*.encryption": "LUKS encryption by QEMU: the guest sees plain data. A disk with `pool` is created encrypted. Any " +
+		"other disk must be encrypted already, such as by `encryption` of a `virtfleet_volume`. For the formats `raw` and " +
+		"`qcow2`; the image that an overlay is based on isn't encrypted.",
 	"disks.*.io_tune": "Limits of the disk's I/O. They are changed while the VM runs. A total can't be set together " +
 		"with its reads or writes.",
 }
@@ -186,6 +190,7 @@ func (d Disk) checkRows(c *checker, path string) {
 		c.that(total == "" || read == "" && write == "", join(path, ioTune+".total_"+unit),
 			"A total can't be set together with reads or writes.")
 	}
+	d.checkEncryption(c, path)
 	limited := false
 	for _, a := range ioTuneRows() {
 		limited = limited || a.Kind == Count && d.tune(strings.TrimPrefix(a.Name, ioTune+".")) != ""

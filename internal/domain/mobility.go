@@ -71,9 +71,10 @@ type MobileDisk struct {
 	ReadOnly, Shareable bool
 	Cache               string
 	// Format is that of the image: raw, qcow2, ...; "" where the definition doesn't say. Encrypted says that libvirt
-	// gives QEMU a secret for it.
-	Format    string
-	Encrypted bool
+	// gives QEMU a secret for it, and Passphrase is the UUID of that secret if another LUKS image can be made with it.
+	Format     string
+	Encrypted  bool
+	Passphrase string
 	// Shared says that the disk is declared to be one that all hosts see.
 	Shared bool
 	// Own is the record of a disk that was made with the VM, nil of any other.
@@ -207,8 +208,9 @@ func (d *Definition) mobileDisks() []MobileDisk {
 		at := cmp.Or(read.Source.File, read.Source.Block)
 		disks = append(disks, MobileDisk{
 			Key: have.key, Target: read.Target, Device: read.Device, Format: read.Format,
-			Encrypted: child(e, "encryption") != nil || child(source, "encryption") != nil,
-			Path:      at, Block: read.Source.Block != "", Own: metadata.ownAt(at),
+			Encrypted:  child(e, "encryption") != nil || child(source, "encryption") != nil,
+			Passphrase: read.Facts[EncryptionSecret],
+			Path:       at, Block: read.Source.Block != "", Own: metadata.ownAt(at),
 			Network: read.Source.Network != nil, Empty: read.Source.isZero(), Other: read.Source.Other,
 			ReadOnly: *read.ReadOnly, Shareable: child(e, "shareable") != nil, Cache: attr(child(e, "driver"), "cache"),
 			Reservations: child(source, "reservations") != nil, Backing: readBacking(e), Secrets: readSecrets(e),

@@ -25,6 +25,10 @@ func resolveVolumes(
 		}
 
 		disk := spec.Disks[key]
+		if why := placement.UnfitVolume(v, disk); why != "" {
+			return fmt.Errorf("%w: disk %q: %s", inventory.ErrInvalid, key, why)
+		}
+
 		disk.Source = domain.DiskSource{File: v.Path}
 
 		if v.Type == "block" {

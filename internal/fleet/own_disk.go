@@ -189,7 +189,10 @@ func (f *Fleet) makeOwnDisks(
 			continue
 		}
 
-		d := storage.Disk{Pool: o.Pool, Name: o.Volume, Format: disks[key].Format, Bytes: o.Bytes}
+		d := storage.Disk{
+			Pool: o.Pool, Name: o.Volume, Format: disks[key].Format, Bytes: o.Bytes,
+			Secret: disks[key].Facts[domain.EncryptionSecret],
+		}
 
 		if placement.IsFirstBoot(key) {
 			var err error
@@ -211,6 +214,11 @@ func (f *Fleet) makeOwnDisks(
 					"hosts.", h.Name, o.Image)
 			}
 
+			if d.Secret != "" && lacksSecret(ctx, h, d.Secret) {
+				e.Remedy = fmt.Sprintf("Host %q has no secret %s. Add the host to the hosts of the virtfleet_secret.", h.Name,
+					d.Secret)
+			}
+
 			return e
 		}
 
@@ -221,6 +229,13 @@ func (f *Fleet) makeOwnDisks(
 	}
 
 	return nil
+}
+
+// lacksSecret says that the host is known to have no such secret.
+func lacksSecret(ctx context.Context, h *inventory.Host, uuid string) bool {
+	_, err := h.Conn.HostSecret(ctx, uuid)
+
+	return inventory.IsNotFound(err)
 }
 
 func (f *Fleet) makeOwnDisk(ctx context.Context, h *inventory.Host, id string, o domain.OwnDisk, d storage.Disk) error {

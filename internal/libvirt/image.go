@@ -18,6 +18,8 @@ type NewImage struct {
 	CapacityBytes uint64
 	// Backing is the file that it is based on, which must be there, in BackingFormat; "" is none.
 	Backing, BackingFormat string
+	// Secret is the UUID of the host's secret with the passphrase of a LUKS image; "" is not encrypted.
+	Secret string
 }
 
 // CreateImage makes an empty image, and returns how much room is left where it is. A file that is there already, be it
@@ -30,8 +32,10 @@ func (h *Host) CreateImage(ctx context.Context, image NewImage) (availableBytes 
 			if available, err = c.availableRoom(pool); err != nil {
 				return err
 			}
-			c.countCall("virStorageVolCreateXML")
-			volume, err := pool.StorageVolCreateXML(image.definitionXML(), 0)
+			volume, err := tryVolume(func() (*golibvirt.StorageVol, error) {
+				c.countCall("virStorageVolCreateXML")
+				return pool.StorageVolCreateXML(image.definitionXML(), 0)
+			})
 			if err != nil {
 				return err
 			}
@@ -52,8 +56,12 @@ func (i *NewImage) definitionXML() string {
 		backing = fmt.Sprintf("<backingStore><path>%s</path><format type='%s'/></backingStore>", escapeXML(i.Backing),
 			escapeXML(i.BackingFormat))
 	}
+	encryption := ""
+	if i.Secret != "" {
+		encryption = fmt.Sprintf("<encryption format='luks'><secret type='passphrase' uuid='%s'/></encryption>",
+			escapeXML(i.Secret))
+	}
 	return fmt.Sprintf("<volume><name>%s</name><capacity>%d</capacity><allocation>0</allocation>"+
-		"<target><format type='%s'/>%s</target>%s</volume>", escapeXML(path.Base(i.Path)), i.CapacityBytes,
-		escapeXML(i.Format),
-		compat, backing)
+		"<target><format type='%s'/>%s%s</target>%s</volume>", escapeXML(path.Base(i.Path)), i.CapacityBytes,
+		escapeXML(i.Format), compat, encryption, backing)
 }

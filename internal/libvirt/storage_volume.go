@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	golibvirt "libvirt.org/go/libvirt"
 )
@@ -74,13 +75,28 @@ func (h *Host) CreateVolume(ctx context.Context, v NewVolume) error {
 		if v.PreallocateMetadata {
 			flags = golibvirt.STORAGE_VOL_CREATE_PREALLOC_METADATA
 		}
-		volume, err := c.createVolume(p, v, flags)
+		volume, err := tryVolume(func() (*golibvirt.StorageVol, error) { return c.createVolume(p, v, flags) })
 		if err != nil {
 			return struct{}{}, err
 		}
 		return struct{}{}, volume.Free()
 	})
 	return err
+}
+
+// volumeTries is how often a volume is tried to be made.
+const volumeTries = 4
+
+// tryVolume makes a volume, again if that failed by chance: of a LUKS volume qemu-img measures how fast the CPU derives
+// keys, and gives up where another process has the CPU meanwhile. libvirt has removed what it made by then.
+func tryVolume(create func() (*golibvirt.StorageVol, error)) (volume *golibvirt.StorageVol, err error) {
+	for range volumeTries {
+		volume, err = create()
+		if err == nil || !strings.Contains(err.Error(), "Unable to get accurate CPU usage") {
+			break
+		}
+	}
+	return volume, err
 }
 
 func (c *conn) createVolume(

@@ -20,6 +20,7 @@ type Volume struct {
 	AllocationBytes uint64
 	PhysicalBytes   uint64 // from the beginning of a file to its end, holes included
 	Backing         string // the path of the image that it is based on, "" is none
+	Encrypted       bool   // says that its content is encrypted, as far as libvirt knows
 	// Changed is when anything about the file was changed last (ctime), as libvirt writes it: with nanoseconds, and not
 	// to be set at all. "" when the host doesn't say.
 	Changed string
@@ -87,7 +88,8 @@ func parseVolume(document string) (*Volume, error) {
 				Owner string `xml:"owner"`
 				Group string `xml:"group"`
 			} `xml:"permissions"`
-			Changed string `xml:"timestamps>ctime"`
+			Changed    string    `xml:"timestamps>ctime"`
+			Encryption *struct{} `xml:"encryption"`
 		} `xml:"target"`
 		Backing string `xml:"backingStore>path"`
 	}
@@ -97,7 +99,7 @@ func parseVolume(document string) (*Volume, error) {
 	return &Volume{
 		Path: volume.Target.Path, Name: volume.Name, Type: volume.Type, Format: volume.Target.Format.Type,
 		CapacityBytes: volume.Capacity, AllocationBytes: volume.Allocation, PhysicalBytes: volume.Physical,
-		Backing: volume.Backing, Changed: volume.Target.Changed, Mode: volume.Target.Permissions.Mode,
+		Backing: volume.Backing, Encrypted: volume.Target.Encryption != nil, Changed: volume.Target.Changed, Mode: volume.Target.Permissions.Mode,
 		Owner: volume.Target.Permissions.Owner, Group: volume.Target.Permissions.Group,
 	}, nil
 }

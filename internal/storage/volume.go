@@ -242,7 +242,12 @@ func (s *Storage) Grow(
 				return refresh(ctx, h, ref.Pool)
 			}
 		}
-		return h.ResizeVolume(ctx, ref.Pool, ref.Name, bytes, thick)
+		err = h.ResizeVolume(ctx, ref.Pool, ref.Name, bytes, thick)
+		if v.Encrypted && errors.Is(err, libvirt.ErrInvalid) {
+			return fmt.Errorf("%w: volume %s/%s is encrypted. libvirt grows it while a VM runs on it, or if its passphrase is "+
+				"a secret of usage \"volume\" with the usage_id %q", err, ref.Pool, ref.Name, v.Path)
+		}
+		return err
 	})
 }
 

@@ -62,3 +62,25 @@ resource "virtfleet_virtual_machine" "lab" {
   guest_agent         = { enabled = false }
   deletion_protection = true
 }
+
+# Its disk is encrypted with a passphrase that is on the hosts only.
+resource "virtfleet_virtual_machine" "vault" {
+  name   = "vault"
+  memory = { size = "1Gi" }
+
+  disks = {
+    root = { pool = "vms", size = "20Gi", encryption = { secret = virtfleet_secret.luks.id } }
+  }
+}
+
+resource "virtfleet_secret" "luks" {
+  usage            = "volume"
+  usage_id         = "vms"
+  value_wo         = var.passphrase
+  value_wo_version = "1"
+}
+
+variable "passphrase" {
+  type      = string
+  ephemeral = true
+}

@@ -137,8 +137,9 @@ func (t preflight) checkImageCopy(
 		*f = append(*f, t.pathOccupied(disk))
 	case isMedium(disk):
 		return true
-	case disk.Encrypted:
-		f.block(DisksNotLiveMigratable, at, fmt.Sprintf("disk %q is %s, which is encrypted by QEMU: its copy would not be",
+	case disk.Encrypted && disk.Passphrase == "":
+		f.block(DisksNotLiveMigratable, at, fmt.Sprintf("disk %q is %s, which is encrypted in another way than with LUKS "+
+			"and the UUID of a secret: its copy would not be encrypted",
 			disk.Key, describeStorage(disk)),
 			"Put it on storage that both hosts reach under this path, or encrypt it in the guest.")
 	case !slices.Contains([]string{"raw", "qcow2"}, disk.Format):
@@ -318,7 +319,7 @@ func (r *run) makeImage(ctx context.Context, to preflight, c Copy) (available ui
 		"base", base.Path)
 	available, err = r.Target.CreateImage(ctx, libvirt.NewImage{
 		Path: c.Disk.Path, Format: c.Disk.Format, CapacityBytes: c.Capacity, Backing: base.Path,
-		BackingFormat: base.Format,
+		BackingFormat: base.Format, Secret: c.Disk.Passphrase,
 	})
 	if errors.Is(err, libvirt.ErrExists) {
 		return 0, &BlockedError{Blockers: []Blocker{to.pathOccupied(c.Disk)}}

@@ -56,7 +56,10 @@ func TestCopiable_refusesWhatACopyWouldNotBe(t *testing.T) {
 			`<disk type='file'><driver type='raw'/><source file='/left'/><target dev='vde'/></disk>`+
 			`<disk type='file'><driver type='raw'/><source file='/e'/><target dev='vdf'/></disk>`+
 			`<disk type='file'><driver type='raw'/><source file='/f'/><target dev='vdg'/></disk>`+
-			`<disk type='file'><driver type='raw'/><source file='/g'/><target dev='vdh'/></disk>`)}
+			`<disk type='file'><driver type='raw'/><source file='/g'/><target dev='vdh'/></disk>`+
+			`<disk type='file'><driver type='qcow2'/><source file='/h'><encryption format='luks'>`+
+			`<secret type='passphrase' uuid='5a1bb6ff-3f0b-4c5e-9d3a-000000000001'/></encryption></source>`+
+			`<target dev='vdi'/></disk>`)}
 	target, err := libvirt.Open(libvirt.Config{Name: "kvm2", URI: "test:///default"})
 	if err != nil {
 		t.Fatal(err)
@@ -75,7 +78,7 @@ func TestCopiable_refusesWhatACopyWouldNotBe(t *testing.T) {
 			fine = append(fine, disk.Target)
 		}
 	}
-	if diff := cmp.Diff([]string{"vdc", "vde", "vdf"}, fine); diff != "" {
+	if diff := cmp.Diff([]string{"vdc", "vde", "vdf", "vdi"}, fine); diff != "" {
 		t.Errorf("copied disks differ (-want +got):\n%s", diff)
 	}
 	want := []string{

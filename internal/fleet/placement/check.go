@@ -149,7 +149,7 @@ func (p *Planner) CheckUpdate(
 		return nil, err
 	}
 
-	if problems := CheckHanded(ctx, vm, d); len(problems) > 0 {
+	if problems := append(CheckHanded(ctx, vm, d), growsEncrypted(ctx, vm, d)...); len(problems) > 0 {
 		return problems, nil
 	}
 

@@ -63,14 +63,21 @@ func (p *Planner) fitsSurroundings(ctx context.Context, a inventory.Reply, d Des
 	for _, key := range slices.Sorted(maps.Keys(d.Volumes)) {
 		path := d.Volumes[key]
 
-		_, err := ExistingVolume(ctx, a.Host, path)
-		if err == nil {
-			continue
+		v, err := ExistingVolume(ctx, a.Host, path)
+
+		p := inventory.Problem{Attribute: "disks." + key + ".volume"}
+
+		switch {
+		case inventory.IsNotFound(err):
+			p.Detail = fmt.Sprintf("it has no volume %q in an active storage pool", path)
+		case err != nil:
+			p.Detail = fmt.Sprintf("reading volume %q: %v", path, err)
+		default:
+			p.Detail = UnfitVolume(v, d.Spec.Disks[key])
 		}
 
-		p := inventory.Problem{Attribute: "disks." + key + ".volume", Detail: fmt.Sprintf("reading volume %q: %v", path, err)}
-		if inventory.IsNotFound(err) {
-			p.Detail = fmt.Sprintf("it has no volume %q in an active storage pool", path)
+		if p.Detail == "" {
+			continue
 		}
 
 		problems = append(problems, p)

@@ -186,6 +186,7 @@ func (p *Planner) judge(ctx context.Context, a inventory.Reply, d Desired) candi
 	c.judgeMemory(p, d)
 	c.judgeAffinity(p, d)
 	c.problems = append(c.problems, p.fitsSurroundings(ctx, a, d)...)
+	c.problems = append(c.problems, fitsSecrets(ctx, a, d)...)
 
 	return c
 }

@@ -55,6 +55,7 @@ resource "virtfleet_volume" "root" {
 			} }`, ceph.Pool, ceph.Host, ceph.Port, ceph.Username),
 		}).String()
 	}
+	byID := base + light(l, name).with(hcl{"disks": fmt.Sprintf(`{ root = { volume = "%s/root" } }`, name)}).String()
 	has := func(host string, mib int) resource.TestCheckFunc {
 		return func(*terraform.State) error {
 			return errors.Join(contains(l.Virsh(t, host, "domblkinfo", name, "vda"), fmt.Sprint(mib<<20)),
@@ -62,6 +63,21 @@ resource "virtfleet_volume" "root" {
 		}
 	}
 	story(t, l, []string{name}, resource.TestStep{
+		Config: base,
+	}, resource.TestStep{
+		// What is in a pool of RBD images is no file.
+		PreConfig: func() {
+			ceph.RBD(t, "create", "--size", "1M", ceph.Pool+"/root")
+			l.Virsh(t, "kvm1", "pool-refresh", name)
+			l.Virsh(t, "kvm2", "pool-refresh", name)
+		},
+		Config: byID, ExpectError: spaced("network", `protocol = "rbd"`, `"`+ceph.Pool+`/root"`),
+	}, resource.TestStep{
+		PreConfig: func() {
+			ceph.RBD(t, "rm", ceph.Pool+"/root")
+			l.Virsh(t, "kvm1", "pool-refresh", name)
+			l.Virsh(t, "kvm2", "pool-refresh", name)
+		},
 		Config: config("kvm1", "16Mi"), ConfigPlanChecks: changes(plancheck.ResourceActionCreate),
 		ConfigStateChecks: []statecheck.StateCheck{know("status", exactly("Running"))},
 		Check: resource.ComposeTestCheckFunc(has("kvm1", 16), look(t, l, "kvm1", name,

@@ -62,7 +62,8 @@ var diskAttributes = merged(blockLevels["disks.*"], attributes{
 	},
 	"volume": schema.StringAttribute{
 		MarkdownDescription: "Existing volume in a storage pool of the host: the `id` of a `virtfleet_volume` " +
-			"(`<pool>/<name>`), or a path. The plan checks it.",
+			"(`<pool>/<name>`), or a path. The plan checks it. A volume of an `rbd`, `iscsi-direct` or `gluster` pool is no file: " +
+			"declare it with `network`.",
 		Optional: true,
 	},
 	"network": schema.SingleNestedAttribute{

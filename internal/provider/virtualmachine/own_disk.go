@@ -276,6 +276,13 @@ func (p planning) refuseOwnDisks() diag.Diagnostics {
 					"machine again with all its disks, run \"terraform taint\" for it and apply.",
 				key, name, text(was.string(name)), text(v))))
 		}
+		if secret := open(a.object("encryption")).string("secret"); set(secret) && !a.object("encryption").IsUnknown() &&
+			(text(secret) == "") != (text(open(was.object("encryption")).string("secret")) == "") {
+			diags.Append(attrpath.Error(at.AtName("encryption"), "Disk would be created again", fmt.Sprintf(
+				"Disk %q was created with encryption or without it, and this can't be changed: it would be created again, "+
+					"without its data.\n\nTo keep it, set encryption as it was. To encrypt the data, declare another disk under "+
+					"another key, and copy the data in the guest.", key)))
+		}
 		size, had := a.quantity("size"), was.quantity("size")
 		if set(size) && set(had) && size.Bytes() != nil && had.Bytes() != nil && *size.Bytes() < *had.Bytes() {
 			diags.Append(attrpath.Error(at.AtName("size"), "Disks never shrink", fmt.Sprintf("Disk %q has %s, and size is %s: "+

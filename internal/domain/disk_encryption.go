@@ -1,0 +1,88 @@
+package domain
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/beevik/etree"
+	"github.com/google/uuid"
+)
+
+// EncryptionSecret is the name of the row with the secret that a LUKS disk is opened with.
+const EncryptionSecret = "encryption.secret"
+
+// encryptionRow is QEMU's LUKS encryption of a disk with one passphrase. Another kind of encryption is left as it is.
+var encryptionRow = Attribute{
+	Name: EncryptionSecret, Why: whenOpened, Normal: strings.ToLower,
+	Read: func(disk *etree.Element) string { return attr(child(readEncryption(disk), "secret"), "uuid") },
+	Write: func(disk *etree.Element, secret string) error {
+		writeEncryption(disk, secret)
+		return nil
+	},
+	Check: func(value string) string {
+		if _, err := uuid.Parse(value); err != nil {
+			return "It isn't the id of a virtfleet_secret, which is a UUID."
+		}
+		return ""
+	},
+	Doc: "`id` of the `virtfleet_secret` of usage `volume` with the passphrase. Every host that the VM moves to needs the " +
+		"secret. `\"\"` removes the encryption from the definition; the data stays encrypted.",
+}
+
+// encryptedFormats are the formats in which libvirt accepts LUKS.
+var encryptedFormats = []string{"raw", "qcow2"}
+
+// readEncryption is the element of an encryption that encryptionRow describes, nil if the disk has none. libvirt
+// accepts it in the source and in the disk.
+func readEncryption(disk *etree.Element) *etree.Element {
+	found := child(disk, "source", "encryption")
+	if found == nil {
+		found = child(disk, "encryption")
+	}
+	engine, secrets := attr(found, "engine"), children(found, "secret")
+	if device := attr(disk, "device"); device != "" && device != "disk" || attr(found, "format") != "luks" ||
+		engine != "" && engine != "qemu" || len(secrets) != 1 || attr(secrets[0], "uuid") == "" {
+		return nil
+	}
+	return found
+}
+
+// writeEncryption sets the secret of a disk; "" removes the encryption. What else the encryption says stays.
+func writeEncryption(disk *etree.Element, secret string) {
+	found := readEncryption(disk)
+	switch {
+	case found != nil && secret != "":
+		setAttr(child(found, "secret"), "uuid", secret)
+	case found != nil:
+		drop(found)
+	case secret != "" && child(disk, "source") != nil:
+		source := child(disk, "source")
+		dropChildren(disk, "encryption")
+		dropChildren(source, "encryption")
+		add(source, "encryption", "format", "luks").AddChild(element("secret", "type", "passphrase", "uuid", secret))
+	}
+}
+
+// Secrets are the UUIDs of the host's secrets that the disk is opened with, by the attributes that declare them.
+func (d Disk) Secrets() map[string]string {
+	secrets := map[string]string{}
+	if uuid := d.Facts[EncryptionSecret]; uuid != "" {
+		secrets[EncryptionSecret] = uuid
+	}
+	if n := d.Source.Network; n != nil && n.Auth != nil {
+		secrets["network.auth.secret"] = n.Auth.Secret
+	}
+	return secrets
+}
+
+// checkEncryption checks what encryption can't be combined with.
+func (d Disk) checkEncryption(c *checker, path string) {
+	if d.Facts[EncryptionSecret] == "" {
+		return
+	}
+	path = join(path, "encryption")
+	c.that(d.Device == "" || d.Device == "disk", path,
+		"Only a disk (device disk) can be encrypted, not a drive with removable media or a lun.")
+	c.that(d.Format == "" || slices.Contains(encryptedFormats, d.Format), path,
+		"Only the formats raw and qcow2 can be encrypted with LUKS.")
+}

@@ -1,0 +1,75 @@
+package placement
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
+)
+
+// fitsSecrets checks that the host has the secrets that the disks of a new VM are opened with. In a plan they may come
+// with the same apply.
+func fitsSecrets(ctx context.Context, a inventory.Reply, d Desired) []inventory.Problem {
+	if d.Planned {
+		return nil
+	}
+
+	var problems []inventory.Problem
+
+	for _, key := range slices.Sorted(maps.Keys(d.Spec.Disks)) {
+		secrets := d.Spec.Disks[key].Secrets()
+		for _, attribute := range slices.Sorted(maps.Keys(secrets)) {
+			_, err := a.Host.Conn.HostSecret(ctx, secrets[attribute])
+			if err == nil {
+				continue
+			}
+
+			detail := fmt.Sprintf("secret %s of disk %q can't be read: %v", secrets[attribute], key, err)
+			if inventory.IsNotFound(err) {
+				detail = fmt.Sprintf("it has no secret %s, which disk %q is opened with; add the host to the hosts of the "+
+					"virtfleet_secret", secrets[attribute], key)
+			}
+
+			problems = append(problems, inventory.Problem{Attribute: "disks." + key + "." + attribute, Detail: detail})
+		}
+	}
+
+	return problems
+}
+
+// growsEncrypted refuses to grow encrypted disks of a VM that doesn't run: libvirt resizes a LUKS volume by itself only
+// with a secret that it finds by the volume's path.
+func growsEncrypted(ctx context.Context, vm *inventory.VM, d Desired) []inventory.Problem {
+	if d.runsOn(vm) {
+		return nil
+	}
+
+	var problems []inventory.Problem
+
+	made := RenamedOwnDisks(vm.Metadata.OwnDisks, d.OwnDisks)
+	for _, key := range slices.Sorted(maps.Keys(d.OwnDisks)) {
+		is := made[key]
+		uuid := d.Spec.Disks[key].Facts[domain.EncryptionSecret]
+
+		if uuid == "" || is.Volume == "" || is.Making || d.OwnDisks[key].Bytes <= is.Bytes {
+			continue
+		}
+
+		secret, err := vm.On.Conn.HostSecret(ctx, uuid)
+		if err == nil && secret.Usage == "volume" && secret.UsageID == is.Path {
+			continue
+		}
+
+		problems = append(problems, inventory.Problem{
+			Attribute: OwnDiskAttribute(key, "size"), Summary: "Disk can't grow while the VM is off",
+			Detail: fmt.Sprintf("Disk %q of VM %q is encrypted, and libvirt grows an encrypted volume only while a VM runs on it.",
+				key, vm.Name),
+			Remedy: "Start the VM first, or in the same apply with its run_strategy. Or set size back.",
+		})
+	}
+
+	return problems
+}

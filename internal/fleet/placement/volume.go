@@ -1,0 +1,28 @@
+package placement
+
+import (
+	"fmt"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
+)
+
+// networkPools are the protocols of network disks by the type of the pool that has them.
+var networkPools = map[string]string{"rbd": "rbd", "iscsi-direct": "iscsi", "gluster": "gluster", "sheepdog": "sheepdog"}
+
+// UnfitVolume says why a disk can't have an existing volume by its id or path, "" where it can.
+func UnfitVolume(v *libvirt.Volume, disk domain.Disk) string {
+	name := v.Pool + "/" + v.Name
+
+	switch {
+	case v.Type == "network" || v.Type == "netdir":
+		return fmt.Sprintf("volume %q is in a storage pool of type %s, whose volumes are no files of the host. Declare it "+
+			"with network instead of volume: network = { protocol = %q, name = %q, hosts = [...] }, with auth if the pool "+
+			"has it", name, v.PoolType, networkPools[v.PoolType], v.Path)
+	case disk.Facts[domain.EncryptionSecret] != "" && v.Format != "" && !v.Encrypted:
+		return fmt.Sprintf("volume %q isn't encrypted, and the disk has encryption: QEMU would not open it. Declare "+
+			"encryption of the virtfleet_volume too, or remove it from the disk", name)
+	default:
+		return ""
+	}
+}

@@ -1,0 +1,37 @@
+package placement
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
+)
+
+// A volume that QEMU reaches over the network is no file, and one without encryption can't be opened with a secret. The
+// error says what to declare.
+func TestUnfitVolume(t *testing.T) {
+	t.Parallel()
+
+	encrypted := domain.Disk{Facts: domain.Facts{domain.EncryptionSecret: "5a1bb6ff-3f0b-4c5e-9d3a-000000000001"}}
+
+	for why, test := range map[string]struct {
+		volume libvirt.Volume
+		disk   domain.Disk
+	}{
+		"": {libvirt.Volume{Type: "file", Format: "raw"}, domain.Disk{}},
+		`network = { protocol = "rbd", name = "vms/root"`: {
+			libvirt.Volume{Type: "network", PoolType: "rbd", Pool: "ceph", Name: "root", Path: "vms/root"}, domain.Disk{},
+		},
+		`network = { protocol = "iscsi"`: {libvirt.Volume{Type: "network", PoolType: "iscsi-direct"}, domain.Disk{}},
+		"isn't encrypted":                {libvirt.Volume{Type: "file", Format: "raw"}, encrypted},
+	} {
+		if got := UnfitVolume(&test.volume, test.disk); why == "" && got != "" || !strings.Contains(got, why) {
+			t.Errorf("%q; want %q", got, why)
+		}
+	}
+
+	if got := UnfitVolume(&libvirt.Volume{Type: "file", Format: "raw", Encrypted: true}, encrypted); got != "" {
+		t.Error(got)
+	}
+}

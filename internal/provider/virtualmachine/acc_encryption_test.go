@@ -1,0 +1,189 @@
+package virtualmachine_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/hashicorp/terraform-plugin-testing/helper/resource"
+	"github.com/hashicorp/terraform-plugin-testing/knownvalue"
+	"github.com/hashicorp/terraform-plugin-testing/plancheck"
+	"github.com/hashicorp/terraform-plugin-testing/statecheck"
+	"github.com/hashicorp/terraform-plugin-testing/terraform"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
+)
+
+// encryptedStorage is a pool, and a secret with a passphrase on some hosts.
+func encryptedStorage(l *lab.Lab, name, secretOn string) string {
+	return reachable(l, "") + fmt.Sprintf(`
+resource "virtfleet_storage_pool" "vms" {
+  name   = %[1]q
+  type   = "dir"
+  target = { path = "/var/lib/libvirt/%[1]s" }
+}
+resource "virtfleet_secret" "luks" {
+  usage            = "volume"
+  usage_id         = %[1]q
+  value_wo         = "correct horse"
+  value_wo_version = "1"
+  hosts            = %[2]s
+}
+`, name, secretOn)
+}
+
+// TestAccVirtualMachine_encryptedOwnDisk: an overlay is made encrypted with its VM, grows under it, moves with it while
+// it runs and while it is off, only to where the secret is, and goes with it. Its guest reads everywhere what it wrote.
+func TestAccVirtualMachine_encryptedOwnDisk(t *testing.T) {
+	t.Parallel()
+	l := lab.Open(t)
+	name := lab.Name(t)
+	image := imageFile(t)
+	storage := func(secretOn string) string {
+		return encryptedStorage(l, name, secretOn) + fmt.Sprintf(`
+resource "virtfleet_image" "base" {
+  name   = "base"
+  pool   = virtfleet_storage_pool.vms.name
+  source = { file = %q }
+}
+`, image)
+	}
+	config := func(secretOn, host, size, strategy string) string {
+		return storage(secretOn) + guest(l, name).with(hcl{
+			"host": quote(host), "run_strategy": quote(strategy), "guest_agent": "{ enabled = true }",
+			"termination_grace_period": quote("1m0s"), "disks": fmt.Sprintf(`{ root = {
+				pool = virtfleet_storage_pool.vms.name, image = virtfleet_image.base.id, size = %q
+				encryption = { secret = virtfleet_secret.luks.id }
+			} }`, size),
+		}).String()
+	}
+	const one, both, text = `["kvm1"]`, `["kvm1", "kvm2"]`, "a secret of the guest"
+	file := func(s *terraform.State) string {
+		return s.RootModule().Resources[address].Primary.Attributes["disks.root.path"]
+	}
+	encrypted := func(host string) resource.TestCheckFunc {
+		return func(s *terraform.State) error {
+			return errors.Join(
+				contains(l.Run(t, host, "qemu-img", "info", "-U", file(s)), "encrypted: yes", "backing file: "),
+				contains(l.Virsh(t, host, "dumpxml", "--inactive", name), "<encryption format='luks'"))
+		}
+	}
+	guestSees := func(host, script, want string) resource.TestCheckFunc {
+		return func(*terraform.State) error {
+			return contains(said(t, l, host, name, script), want)
+		}
+	}
+	const read = "head -c 21 /dev/vda"
+	story(t, l, []string{name}, resource.TestStep{
+		Config: config(one, "kvm1", "48Mi", "Always"), ConfigPlanChecks: changes(plancheck.ResourceActionCreate),
+		ConfigStateChecks: []statecheck.StateCheck{know("status", exactly("Running"))},
+		Check: resource.ComposeTestCheckFunc(encrypted("kvm1"),
+			guestSees("kvm1", "printf '"+text+"' | dd of=/dev/vda conv=notrunc,fsync 2>/dev/null; "+read, text),
+			func(s *terraform.State) error {
+				if out := l.Run(t, "kvm1", "sh", "-c", "grep -c '"+text+"' "+file(s)+" || true"); strings.TrimSpace(out) != "0" {
+					return errors.New("the file has what the guest wrote in plain text")
+				}
+				return nil
+			}),
+	}, resource.TestStep{
+		ResourceName: address, ImportState: true, ImportStateVerify: true, ImportStateId: name,
+		ImportStateVerifyIgnore: readWhereDeclared("run_strategy", "timeouts", "status_reason", "host"),
+	}, resource.TestStep{
+		Config:      config(one, "kvm2", "48Mi", "Always"),
+		ExpectError: spaced("DisksNotLiveMigratable", "no such secret", "virtfleet_secret"),
+	}, resource.TestStep{
+		Config: config(both, "kvm1", "64Mi", "Always"), ConfigPlanChecks: changes(plancheck.ResourceActionUpdate),
+		Check: guestSees("kvm1", "cat /sys/block/vda/size", fmt.Sprint(64<<20/512)),
+	}, resource.TestStep{
+		Config: config(both, "kvm2", "64Mi", "Always"), ConfigPlanChecks: changes(plancheck.ResourceActionUpdate),
+		ConfigStateChecks: []statecheck.StateCheck{know("current_host", exactly("kvm2"))},
+		Check:             resource.ComposeTestCheckFunc(encrypted("kvm2"), guestSees("kvm2", read, text)),
+	}, resource.TestStep{
+		Config: config(both, "kvm2", "64Mi", "Halted"),
+	}, resource.TestStep{
+		Config:      strings.Replace(config(both, "kvm2", "64Mi", "Halted"), "secret = virtfleet_secret.luks.id", `secret = ""`, 1),
+		ExpectError: spaced("Disk would be created again", "encryption"),
+	}, resource.TestStep{
+		Config: config(both, "kvm2", "80Mi", "Halted"), ExpectError: spaced("Disk can't grow while the VM is off"),
+	}, resource.TestStep{
+		Config: config(both, "kvm1", "64Mi", "Halted"), ConfigPlanChecks: changes(plancheck.ResourceActionUpdate),
+		ConfigStateChecks: []statecheck.StateCheck{
+			know("current_host", exactly("kvm1")), know("left_volumes", knownvalue.ListExact(nil)),
+		},
+		Check: encrypted("kvm1"),
+	}, resource.TestStep{
+		// It starts first, and then it grows.
+		Config: config(both, "kvm1", "80Mi", "Always"),
+		Check: resource.ComposeTestCheckFunc(guestSees("kvm1", read, text),
+			guestSees("kvm1", "cat /sys/block/vda/size", fmt.Sprint(80<<20/512))),
+	}, resource.TestStep{
+		Config: storage(both),
+		Check: func(*terraform.State) error {
+			for _, host := range []string{"kvm1", "kvm2"} {
+				if left := volumes(t, l, host, name); len(left) != 1 || left[0] != "base" {
+					return fmt.Errorf("host %s has %q", host, left)
+				}
+			}
+			return nil
+		},
+	})
+}
+
+// TestAccVirtualMachine_encryptedVolume: a VM opens an encrypted volume with its secret. Another secret in its
+// definition is drift. A volume without encryption fails the plan.
+func TestAccVirtualMachine_encryptedVolume(t *testing.T) {
+	t.Parallel()
+	l := lab.Open(t)
+	name := lab.Name(t)
+	config := func(size, disks string) string {
+		return encryptedStorage(l, name, `["kvm1"]`) + fmt.Sprintf(`
+resource "virtfleet_volume" "plain" {
+  name = "plain"
+  pool = virtfleet_storage_pool.vms.name
+  host = "kvm1"
+  size = "1Mi"
+}
+resource "virtfleet_volume" "data" {
+  name       = "data"
+  pool       = virtfleet_storage_pool.vms.name
+  host       = "kvm1"
+  size       = %q
+  format     = "raw"
+  encryption = { secret = virtfleet_secret.luks.id }
+}
+`, size) + light(l, name).with(hcl{"host": quote("kvm1"), "update_policy": quote("Restart"), "disks": disks}).String()
+	}
+	const data = `{ data = { volume = virtfleet_volume.data.id, encryption = { secret = virtfleet_secret.luks.id } } }`
+	const other = "5a1bb6ff-3f0b-4c5e-9d3a-000000000002"
+	sees := func(mib int) resource.TestCheckFunc {
+		return resource.ComposeTestCheckFunc(look(t, l, "kvm1", name, "<encryption format='luks'"),
+			func(s *terraform.State) error {
+				secret := s.RootModule().Resources["virtfleet_secret.luks"].Primary.ID
+				return errors.Join(
+					contains(l.Virsh(t, "kvm1", "dumpxml", "--inactive", name), "<secret type='passphrase' uuid='"+secret+"'/>"),
+					contains(l.Virsh(t, "kvm1", "domblkinfo", name, "vda"), fmt.Sprint(mib<<20)))
+			})
+	}
+	story(t, l, []string{name}, resource.TestStep{
+		Config:      config("16Mi", `{ data = { file = "/nowhere", format = "vmdk", encryption = { secret = "luks" } } }`),
+		ExpectError: spaced("raw and qcow2"),
+	}, resource.TestStep{
+		Config: config("16Mi", data), ConfigPlanChecks: changes(plancheck.ResourceActionCreate),
+		ConfigStateChecks: []statecheck.StateCheck{know("status", exactly("Running"))}, Check: sees(16),
+	}, resource.TestStep{
+		ResourceName: address, ImportState: true, ImportStateVerify: true, ImportStateId: name,
+		ImportStateVerifyIgnore: readWhereDeclared("run_strategy", "timeouts", "status_reason", "host",
+			"update_policy", "disks.data.volume", "disks.data.file", "disks.data.path"),
+	}, resource.TestStep{
+		PreConfig: func() {
+			xml := l.Virsh(t, "kvm1", "dumpxml", "--inactive", name)
+			before, after, _ := strings.Cut(xml, "<secret type='passphrase' uuid='")
+			l.Virsh(t, "kvm1", "define", device(t, before+"<secret type='passphrase' uuid='"+other+after[len(other):]))
+		},
+		Config: config("24Mi", data), ConfigPlanChecks: changes(plancheck.ResourceActionUpdate), Check: sees(24),
+	}, resource.TestStep{
+		Config:      config("24Mi", strings.Replace(data, "volume.data.id", "volume.plain.id", 1)),
+		ExpectError: spaced("isn't encrypted", "virtfleet_volume"),
+	})
+}
