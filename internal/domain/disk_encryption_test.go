@@ -33,11 +33,11 @@ func TestEncryption(t *testing.T) {
 		reads, has       string
 		changes          bool
 	}{
-		"none before":       {"", "", declared(luksSecret), "", luks(luksSecret), true},
-		"the same":          {"", luks(luksSecret), declared(luksSecret), luksSecret, luks(luksSecret), false},
-		"in capitals":       {"", luks(luksSecret), declared(strings.ToUpper(luksSecret)), luksSecret, luks(luksSecret), false},
-		"another":           {"", luks(otherSecret), declared(luksSecret), otherSecret, luks(luksSecret), true},
-		"beside the source": {luks(otherSecret), "", declared(luksSecret), otherSecret, luks(luksSecret), true},
+		"none before":        {"", "", declared(luksSecret), "", luks(luksSecret), true},
+		"the same":           {"", luks(luksSecret), declared(luksSecret), luksSecret, luks(luksSecret), false},
+		"in capitals":        {"", luks(luksSecret), declared(strings.ToUpper(luksSecret)), luksSecret, luks(luksSecret), false},
+		"another":            {"", luks(otherSecret), declared(luksSecret), otherSecret, luks(luksSecret), true},
+		"next to the source": {luks(otherSecret), "", declared(luksSecret), otherSecret, luks(luksSecret), true},
 		"with a cipher": {
 			"", cipher, declared(luksSecret), otherSecret, strings.Replace(cipher, otherSecret, luksSecret, 1), true,
 		},

@@ -85,7 +85,7 @@ func newCPU(c CPU) CPU {
 	return c
 }
 
-// newSerialConsole says that a VM whose consoles nobody lists has one.
+// newSerialConsole says that a VM whose consoles are not listed has one.
 func newSerialConsole(s Spec) *bool {
 	if s.SerialConsole == nil && s.Serials == nil && s.Consoles == nil {
 		return new(true)

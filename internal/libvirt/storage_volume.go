@@ -88,11 +88,13 @@ func (h *Host) CreateVolume(ctx context.Context, v NewVolume) error {
 const volumeTries = 4
 
 // tryVolume makes a volume, again if that failed by chance: of a LUKS volume qemu-img measures how fast the CPU derives
-// keys, and gives up where another process has the CPU meanwhile. libvirt has removed what it made by then.
+// keys, and gives up where another process has the CPU meanwhile. libvirt has removed what it made by then. The failure
+// has no number of its own, only qemu-img's words.
 func tryVolume(create func() (*golibvirt.StorageVol, error)) (volume *golibvirt.StorageVol, err error) {
 	for range volumeTries {
 		volume, err = create()
-		if err == nil || !strings.Contains(err.Error(), "Unable to get accurate CPU usage") {
+		var refusal golibvirt.Error
+		if !errors.As(err, &refusal) || !strings.Contains(refusal.Message, "Unable to get accurate CPU usage") {
 			break
 		}
 	}
