@@ -3,74 +3,12 @@ package fleet
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
-	"time"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/evacuation"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/hostrecord"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
-	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
 )
-
-// Evicted says why the VM, which is off, is to stay so: its host is under a
-// maintenance that shut it down or saved it. It is "" for any other VM.
-func (f *Fleet) Evicted(ctx context.Context, vm *inventory.VM) (string, error) {
-	if vm.Active {
-		return "", nil
-	}
-
-	a, err := f.ReplyOf(ctx, vm.On)
-	if err != nil {
-		return "", err
-	}
-
-	record, err := a.RecordOf(ctx)
-	if err != nil {
-		return "", err
-	}
-
-	return record.Evicted(vm.UUID, vm.Host), nil
-}
-
-// Evicting says why what the VM's host does when it boots is not as its run
-// strategy wants it: a drain is about to take the VM away, and has switched
-// that off for it. It is "" for any other VM that runs.
-func (f *Fleet) Evicting(ctx context.Context, vm *inventory.VM) (string, error) {
-	if !vm.Active {
-		return "", nil
-	}
-
-	if e := vm.Metadata.Eviction; e != nil && e.Host == vm.Host {
-		return fmt.Sprintf("%s drains host %q since %s", e.Owner, e.Host, e.Since.Format(time.RFC3339)), nil
-	}
-
-	if on, managed := status.Autostart(vm.Metadata.RunStrategy); !managed || on == vm.Autostart {
-		return "", nil // There is nothing to explain, and its host need not be asked.
-	}
-
-	a, err := f.ReplyOf(ctx, vm.On)
-	if err != nil {
-		return "", err
-	}
-
-	record, err := a.RecordOf(ctx)
-	if err != nil {
-		return "", err
-	}
-
-	return record.Evicting(vm.UUID, vm.Host), nil
-}
-
-// evictedNow is Evicted without the snapshot.
-func (f *Fleet) evictedNow(ctx context.Context, vm *inventory.VM) (string, error) {
-	record, _, err := inventory.ReadRecord(ctx, vm.On)
-	if err != nil {
-		return "", err
-	}
-
-	return record.Evicted(vm.UUID, vm.Host), nil
-}
 
 // EvacuationPlan is how a host will be, or is being, drained.
 type EvacuationPlan struct {

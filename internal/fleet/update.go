@@ -98,7 +98,7 @@ func (u *update) run(ctx context.Context) error {
 	u.keepVolumes()
 
 	if u.action() == status.Start {
-		why, err := u.fleet.evictedNow(ctx, u.vm)
+		why, err := u.fleet.EvictedNow(ctx, u.vm)
 		if err != nil {
 			return err
 		}
