@@ -22,8 +22,8 @@ type Config struct {
 	// DefaultDomainType is the domain type of VMs that declare none:
 	// "kvm", "qemu", or empty for kvm where a host offers it, else qemu.
 	DefaultDomainType string
-	// DefaultEvictionStrategy is for VMs that nobody chose a strategy for.
-	// Empty: live migration if possible, and never without.
+	// DefaultEvictionStrategy is for VMs that have no strategy and no policy. Empty: live migration if possible, and never
+	// without.
 	DefaultEvictionStrategy string
 	// Migration are the options of migrations for which nothing else is said.
 	Migration migration.Options
@@ -91,7 +91,7 @@ func (f *Fleet) Close() error {
 	var err error
 
 	f.closeOnce.Do(func() {
-		f.ReleaseUnfinished()
+		f.ReleasePendingCreates()
 		f.EndRenewals()
 		f.AwaitShutdowns()
 		f.AwaitReleases()

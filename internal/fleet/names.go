@@ -66,7 +66,7 @@ var (
 	ErrBlocked       = migration.ErrBlocked
 	ErrShared        = placement.ErrShared
 	// ErrLeaseLost means that another run has taken over what this one was
-	// changing, and ErrLeaseUnconfirmed that nobody can tell whether one has.
+	// changing, and ErrLeaseUnconfirmed that it is unknown whether one has.
 	// Nothing more was changed.
 	ErrLeaseLost        = lease.ErrLost
 	ErrLeaseUnconfirmed = lease.ErrUnconfirmed

@@ -9,8 +9,8 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
 )
 
-// Whoever moves a VM is lost when it is to be handed over, and nobody tidies up. Not only the next move ends that:
-// whatever is done to the VM next does.
+// The run that moves a VM is lost when libvirt is to hand the VM over, and leaves its record open. Not only the next
+// move concludes that, but any next change of the VM.
 func TestLab_lostMoverHoldsUpNobody(t *testing.T) {
 	t.Parallel()
 
@@ -26,7 +26,7 @@ func TestLab_lostMoverHoldsUpNobody(t *testing.T) {
 
 		left := migration.State{
 			SourceHost: from.Name, TargetHost: to.Name, Start: time.Now(), Phase: migration.PhasePreparingTarget,
-		}.Record("", "somebody who is lost")
+		}.Record("", "a run that is lost")
 		if _, err := records.WriteMetadata(t.Context(), vm, vm.Metadata.WithMigration(left)); err != nil {
 			t.Fatal(err)
 		}

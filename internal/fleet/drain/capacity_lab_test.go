@@ -51,7 +51,7 @@ func TestLab_drainFitsOnlyCleverly(t *testing.T) {
 		}
 	}
 
-	// At the first attempt: nobody was sent to where there was no room.
+	// At the first attempt: no VM was sent to a host without room.
 	withinLimits(t, f, made, 1)
 
 	// They are full to where the next one would be too much.
@@ -100,16 +100,16 @@ func withinLimits(t *testing.T, f *fleet.Fleet, made map[string]*inventory.VM, m
 	}
 
 	for _, m := range last {
-		beside := 0
+		atOnce := 0
 
 		for _, other := range last {
 			if !other.Start.After(m.Start) && other.End.After(m.Start) {
-				beside++
+				atOnce++
 			}
 		}
 
-		if limit := f.Queue.Limits().OutboundPerHost; limit != f.Queue.Limits().InboundPerHost || beside > limit {
-			t.Errorf("%d VMs moved at once, and %d may: %+v", beside, limit, last)
+		if limit := f.Queue.Limits().OutboundPerHost; limit != f.Queue.Limits().InboundPerHost || atOnce > limit {
+			t.Errorf("%d VMs moved at once, and %d may: %+v", atOnce, limit, last)
 		}
 	}
 }

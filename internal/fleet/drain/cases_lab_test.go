@@ -39,8 +39,8 @@ func howStarted(t *testing.T, f *fleet.Fleet, uuid string) string {
 	return vm.Host + " " + vm.State.String() + " " + vm.Reason
 }
 
-// VMs leave while others are looked at. Who has left is none of those to be taken away, and keeps nobody from
-// looking at the others.
+// VMs leave while others are inspected. A VM that has left is not to be evicted, and doesn't keep the drain from
+// inspecting the others.
 func TestLab_drainLooksWhileMachinesLeave(t *testing.T) {
 	t.Parallel()
 
@@ -259,7 +259,7 @@ func TestLab_drainOutOfTime(t *testing.T) {
 	}
 
 	if strings.Contains(err.Error(), "interrupted") {
-		t.Errorf("nobody interrupted it: %v", err)
+		t.Errorf("it was not interrupted: %v", err)
 	}
 
 	if vm, err := f.FindNow(t.Context(), endless.UUID, inventory.LastKnown{}); err != nil || vm.Host != from.Name ||
@@ -458,7 +458,7 @@ func TestLab_drainChoosesAnotherTarget(t *testing.T) {
 	alone, f := ownFleet(t, "alice", from), ownFleet(t, "alice", from, bad, good)
 	vm := create(t, alone, l, light(t, l, "web", nil))
 
-	// Nobody sees from outside that this address leads the other host to itself.
+	// That this address leads the other host to itself is only seen there.
 	f.Host(bad.Name).Config.MigrationAddress = "127.0.0.1"
 	f.Host(bad.Name).Config.MemoryLimit = 1 << 50 // The emptiest, so it is tried first.
 
@@ -544,7 +544,7 @@ func TestLab_unmarkedStays(t *testing.T) {
 			append([]string{"metadata", vm.UUID, domain.MetadataNamespace, "--live", "--config"}, more...)...)
 	}
 
-	metadata("--key", domain.MetadataKey, "--set", `<vm version="99"/>`) // A newer version's, which nobody here writes to.
+	metadata("--key", domain.MetadataKey, "--set", `<vm version="99"/>`) // Only a newer version writes to that.
 	d.MarkAll(t.Context())
 
 	if _, err := d.Try(t.Context(), 0, evacuation.Rule{}); !errors.Is(err, domain.ErrNewerMetadata) {

@@ -148,7 +148,7 @@ func TestLab_restoreCopiesBack(t *testing.T) {
 	c.drain(t, 90)
 	c.back(t, 90)
 
-	// Somebody else uses what was left.
+	// Another VM uses what was left.
 	c.drain(t, 91)
 
 	other := c.vm.Name + "-other"

@@ -19,19 +19,18 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
 )
 
-// Drain is the wish that a host be empty.
+// Drain asks for a host without VMs.
 type Drain struct {
-	// Host is its name, ID that of the mark that cordons it, Why the reason for
-	// others to read.
+	// Host is its name, ID the id of the maintenance that cordons it, Why the reason, for users to read.
 	Host, ID, Why string
-	// Steps are to be followed exactly. Nil: they are computed.
+	// Steps are followed exactly. Nil: the drain computes them.
 	Steps []evacuation.Step
-	// MoveStopped moves VMs that are off, too.
+	// MoveStopped also moves VMs that are off.
 	MoveStopped bool
 }
 
-// drain is one Drain in progress.
-type drain struct {
+// drainRun is one Drain in progress.
+type drainRun struct {
 	Drain
 	drainer *Drainer
 	host    *inventory.Host
@@ -40,37 +39,32 @@ type drain struct {
 	in    evacuation.Input
 	steps []hostrecord.Step
 	since time.Time
-	// gone have left in an earlier attempt that was killed, and may carry its mark.
+	// gone are VMs, by UUID, that left in an earlier drain that was killed. They may still have its eviction request.
 	gone []string
-	// unmarked are those that could not be given the request, by UUID.
+	// unmarked are VMs, by UUID, into which the eviction request could not be written.
 	unmarked map[string]bool
-	// underWay are those, by UUID, of which a step is being tried. ended says that
-	// nothing is tried any more.
+	// underWay are VMs, by UUID, of which a step is being tried. ended says that no step is tried any more.
 	underWay map[string]bool
 	ended    bool
-	// turns are those of the steps, failed the targets that a step failed with.
-	turns  *admission.Slots
-	failed map[string][]string
-	// ends are the turns of steps that end a run on the host, and transfer nothing.
-	ends *admission.Slots
-	// looks are the turns of those who look whether the steps still hold, stop ends
-	// the drain when they don't.
-	looks *admission.Slots
-	stop  context.CancelCauseFunc
+	// moveSlots bound how many VMs move at a time. failedTargets are, by UUID, the targets to which a move failed.
+	moveSlots     *admission.Slots
+	failedTargets map[string][]string
+	// endSlots bound how many guests are shut down or saved at a time.
+	endSlots *admission.Slots
+	// verifySlots let one step at a time check whether the steps still hold. stop ends the drain when they don't.
+	verifySlots *admission.Slots
+	stop        context.CancelCauseFunc
 }
 
-// Drain cordons the host and takes all VMs away from it that their rules
-// let go, several at once. It returns every step and what became of it. What
-// failed is tried again until ctx ends; then it is an error, the host stays
-// cordoned, and what was done stays done and recorded there.
+// Drain cordons the host and evicts all VMs that their rules allow to leave, several at a time. It returns every step
+// and its result. A step that fails is tried again until ctx ends. Then Drain returns an error, the host stays
+// cordoned, and the results stay recorded on the host.
 //
-// When ctx is cancelled nothing new begins. What has begun is broken off, as far
-// as it can be, unless its VM's policy says to finish it: that is waited for
-// until the deadline of ctx, if it has one. The drain does the same to itself when
-// it finds, before it touches another VM, that the given steps no longer hold.
+// When ctx is cancelled, no further step begins. A step that has begun is aborted as far as possible, unless the VM's
+// policy says to finish it: Drain waits for that until the deadline of ctx, if ctx has one. Drain stops itself in the
+// same way when it finds, before it changes another VM, that the given steps no longer hold.
 //
-// Before anything is touched it is an error if a VM blocks the drain or if
-// the given steps no longer hold.
+// If a VM blocks the drain, or the given steps no longer hold, Drain returns an error before it changes anything.
 func (dr *Drainer) Drain(ctx context.Context, want Drain) ([]hostrecord.Step, error) {
 	h, err := dr.hosts.UsableHost(want.Host)
 	if err != nil {
@@ -89,11 +83,11 @@ func (dr *Drainer) Drain(ctx context.Context, want Drain) ([]hostrecord.Step, er
 
 	dr.hosts.ForgetAll()
 
-	d := &drain{
+	d := &drainRun{
 		Drain: want, drainer: dr, host: h, since: time.Now().UTC().Truncate(time.Second),
-		turns: admission.NewSlots(dr.mover.Queue.Limits().OutboundPerHost), failed: make(map[string][]string),
-		ends:     admission.NewSlots(endsAtOnce),
-		unmarked: make(map[string]bool), underWay: make(map[string]bool), looks: admission.NewSlots(1),
+		moveSlots: admission.NewSlots(dr.mover.Queue.Limits().OutboundPerHost), failedTargets: make(map[string][]string),
+		endSlots: admission.NewSlots(endsAtOnce),
+		unmarked: make(map[string]bool), underWay: make(map[string]bool), verifySlots: admission.NewSlots(1),
 	}
 	if err := d.prepare(held); err != nil {
 		return nil, err
@@ -103,14 +97,14 @@ func (dr *Drainer) Drain(ctx context.Context, want Drain) ([]hostrecord.Step, er
 	defer stop(nil)
 
 	d.stop = stop
-	d.run(working)
+	d.runSteps(working)
 
 	after, cancel := lease.CleanUp(held, inventory.FinishTimeout)
 	defer cancel()
 
 	d.ended = true
-	err = d.outcome(after, context.Cause(working))
-	if recordErr := d.record(after, err == nil); err == nil {
+	err = d.outcomeError(after, context.Cause(working))
+	if recordErr := d.writeRecord(after, err == nil); err == nil {
 		err = recordErr
 		dr.records.TellElsewhere(after, d.Host, &hostrecord.Evacuation{Since: d.since, Done: true, Steps: d.steps})
 	}
@@ -118,15 +112,15 @@ func (dr *Drainer) Drain(ctx context.Context, want Drain) ([]hostrecord.Step, er
 	return d.steps, err
 }
 
-// otherDrains returns an error when another maintenance drains the host. That may take
-// hours, and the host is that maintenance's afterwards.
+// otherDrains returns an error if another maintenance drains the host. It doesn't wait for that one, which may take
+// hours and keeps the host afterwards.
 func (dr *Drainer) otherDrains(ctx context.Context, h *inventory.Host, want Drain) error {
 	record, _, err := inventory.ReadRecord(ctx, h)
 	if err != nil || record.Cordon == nil || record.Cordon.ID == want.ID {
 		return err
 	}
 
-	// A run that was killed has its lock for so long.
+	// The lock of a run that was killed lasts for so long.
 	ctx, cancel := context.WithTimeout(ctx, lease.TakeoverTime+10*time.Second)
 	defer cancel()
 
@@ -152,9 +146,8 @@ func (d Drain) refuseOther(record *hostrecord.Record) error {
 	}
 }
 
-// prepare finds the steps, and refuses them where they can't work. Then it
-// cordons the host, records the steps there and marks the VMs.
-func (d *drain) prepare(ctx context.Context) error {
+// prepare finds the steps, and refuses steps that can't work. Then it cordons the host and records the steps there.
+func (d *drainRun) prepare(ctx context.Context) error {
 	record, _, err := inventory.ReadRecord(ctx, d.host)
 	if err != nil {
 		return err
@@ -164,7 +157,7 @@ func (d *drain) prepare(ctx context.Context) error {
 		return err
 	}
 
-	if err := d.gather(ctx); err != nil {
+	if err := d.gatherInput(ctx); err != nil {
 		return err
 	}
 
@@ -173,10 +166,10 @@ func (d *drain) prepare(ctx context.Context) error {
 		steps = evacuation.Compute(d.in)
 	}
 
-	d.take(steps, d.drainer.remembered(ctx, d.Host, record.Evacuation))
+	d.mergeSteps(steps, d.drainer.resumableSteps(ctx, d.Host, record.Evacuation))
 
 	if d.Steps != nil {
-		if changes := changed(d.steps, nil, d.in); len(changes) > 0 {
+		if changes := stepChanges(d.steps, nil, d.in); len(changes) > 0 {
 			return &inventory.Error{
 				Host: d.Host, Kind: inventory.ErrBusy, Detail: "nothing was touched, because " + (&changedError{changes}).Error(),
 				Remedy: "Plan and apply again.",
@@ -191,30 +184,30 @@ func (d *drain) prepare(ctx context.Context) error {
 	}
 
 	return d.drainer.placement.CordonFor(ctx, d.Host, d.ID, d.Why, func() *hostrecord.Evacuation {
-		return d.evacuation(false)
+		return d.evacuationRecord(false)
 	})
 }
 
-// endsAtOnce bounds how many guests of a host are shut down or saved at the same time.
+// endsAtOnce is how many guests of a host are shut down or saved at a time.
 const endsAtOnce = 10
 
-// slotsOf are the turns that a step waits for; nil: it needs none.
-func (d *drain) slotsOf(s hostrecord.Step) *admission.Slots {
+// slotsOf are the slots that a step waits for. Nil: it waits for none.
+func (d *drainRun) slotsOf(s hostrecord.Step) *admission.Slots {
 	switch s.Method {
 	case evacuation.MethodExternal:
 		return nil
 	case evacuation.MethodShutdown, evacuation.MethodSave:
-		return d.ends
+		return d.endSlots
 	default:
-		return d.turns
+		return d.moveSlots
 	}
 }
 
-// gather finds what the drain depends on, once nobody else moves a VM of the
-// host any more: nobody can say of one that comes or leaves whether it is one.
-func (d *drain) gather(ctx context.Context) error {
+// gatherInput collects what the drain depends on. It waits until no other run moves a VM from or to the host, because
+// until then it is unknown whether the drain has to evict that VM.
+func (d *drainRun) gatherInput(ctx context.Context) error {
 	for {
-		in, onItsWay, err := d.drainer.evacuationInputWithout(ctx, d.host, inquiry{
+		in, onItsWay, err := d.drainer.evacuationInputWithout(ctx, d.host, inputQuery{
 			moveStopped: d.MoveStopped, askQEMU: true, atRest: true,
 		})
 		if err != nil {
@@ -229,7 +222,7 @@ func (d *drain) gather(ctx context.Context) error {
 
 		answers, err := d.drainer.hosts.Snapshot(ctx)
 		if err != nil || len(inventory.SilentHosts(answers)) > 0 {
-			return onItsWay // What it waits for may be on a host that is off, and take for ever.
+			return onItsWay // The VM may be on a host that is off, and the wait may never end.
 		}
 
 		d.drainer.log.InfoContext(ctx, "waiting for a VM that is being moved", "host", d.Host, "reason", onItsWay.Error())
@@ -246,8 +239,7 @@ func (d *drain) gather(ctx context.Context) error {
 	}
 }
 
-// concludeAbandoned brings the migration that an onItsWayError is about to its end,
-// if its run left it behind.
+// concludeAbandoned concludes the migration that an onItsWayError is about, if the run that started it was killed.
 func (dr *Drainer) concludeAbandoned(ctx context.Context, onItsWay error) error {
 	e, ok := errors.AsType[*onItsWayError](onItsWay)
 	if !ok || !e.vm.LeftMoving() {
@@ -256,7 +248,7 @@ func (dr *Drainer) concludeAbandoned(ctx context.Context, onItsWay error) error 
 
 	who, err := lease.LiveHolder(ctx, e.vm.On.Conn, e.vm.UUID)
 	if err != nil || who != "" {
-		return nil //nolint:nilerr // Whoever has it, or whatever it is, is seen by the next look.
+		return nil //nolint:nilerr // The next look finds the holder, or the error, again.
 	}
 
 	_, err = dr.mover.ConcludeInterrupted(ctx, e.vm, inventory.LastKnown{Host: e.vm.Host, HostUUID: e.vm.HostUUID},
@@ -268,10 +260,10 @@ func (dr *Drainer) concludeAbandoned(ctx context.Context, onItsWay error) error 
 	return err
 }
 
-// BlockedRemedy says what to do about VMs that hold up a drain.
+// BlockedRemedy says what to do about VMs that block a drain.
 const BlockedRemedy = "Remove the blockers, or set a fallback for these VMs in a virtfleet_eviction_policy."
 
-// BlockedText names every VM that holds up a drain, with its reasons.
+// BlockedText names every VM that blocks a drain, with its reasons.
 func BlockedText(host string, blocked []evacuation.Step) string {
 	var b strings.Builder
 
@@ -296,8 +288,8 @@ func originText(s evacuation.Step) string {
 	}
 }
 
-// run marks the VMs, and carries the steps out in their order.
-func (d *drain) run(ctx context.Context) {
+// runSteps marks the VMs, and begins the steps in their order.
+func (d *drainRun) runSteps(ctx context.Context) {
 	d.markAll(ctx)
 
 	var going sync.WaitGroup
@@ -305,7 +297,7 @@ func (d *drain) run(ctx context.Context) {
 
 	steps := slices.Clone(d.steps)
 
-	// Those that somebody else moves wait for nobody.
+	// Steps with the strategy External wait for no slot: another tool moves their VMs.
 	for i, s := range steps {
 		if !s.Done() && s.Method == evacuation.MethodExternal {
 			going.Go(func() { d.evict(ctx, i, nil, func() {}) })
@@ -323,12 +315,12 @@ func (d *drain) run(ctx context.Context) {
 
 		leave, err := slots.Enter(ctx)
 		if err != nil {
-			// All at once: whoever interrupts a drain doesn't wait for one VM after another.
+			// Several at a time, so that a user who interrupts the drain doesn't wait for one VM after another.
 			going.Go(func() {
 				unbegun <- struct{}{}
 				defer func() { <-unbegun }()
 
-				d.finish(ctx, i, "", nil)
+				d.finishStep(ctx, i, "", nil)
 			})
 
 			continue
@@ -338,9 +330,8 @@ func (d *drain) run(ctx context.Context) {
 	}
 }
 
-// markAll writes the request into every VM that is to go on elsewhere, so
-// that all who look see it from the beginning.
-func (d *drain) markAll(ctx context.Context) {
+// markAll writes the eviction request into every VM that is to leave, so that every reader sees it from the beginning.
+func (d *drainRun) markAll(ctx context.Context) {
 	var marking errgroup.Group
 
 	marking.SetLimit(preflightsAtOnce)
@@ -352,7 +343,7 @@ func (d *drain) markAll(ctx context.Context) {
 					d.drainer.log.WarnContext(ctx, "eviction not marked", "name", s.Name, "error", err.Error())
 
 					d.mu.Lock()
-					d.unmarked[s.UUID] = true // Its turn begins with another attempt.
+					d.unmarked[s.UUID] = true // Its step tries again first.
 					d.mu.Unlock()
 				}
 
@@ -364,7 +355,7 @@ func (d *drain) markAll(ctx context.Context) {
 	for i, s := range d.steps {
 		if s.Done() && s.Autostart {
 			marking.Go(func() error {
-				// It is off, and had got this back when the earlier attempt was given up.
+				// It is off, and Release restored its autostart when the earlier drain was given up.
 				_, err := d.turnOff(ctx, i, "", func(context.Context, *inventory.VM) error { return nil })
 				if err != nil && !inventory.IsNotFound(err) {
 					d.drainer.log.WarnContext(ctx, "autostart not suspended", "name", s.Name, "error", err.Error())

@@ -39,7 +39,7 @@ func TestContradict(t *testing.T) {
 
 	running["z"], running["y"] = "zoe", "yan"
 
-	if come := contradict(steps, running); !slices.Equal(come, []string{"yan", "zoe"}) {
+	if come := reconcile(steps, running); !slices.Equal(come, []string{"yan", "zoe"}) {
 		t.Errorf("come %v", come)
 	}
 
@@ -195,11 +195,11 @@ func TestRemembered(t *testing.T) {
 	steps := []hostrecord.Step{{Step: evacuation.Step{UUID: "a"}, Result: hostrecord.ResultMoved}}
 	old := &hostrecord.Evacuation{Steps: steps, GivenUp: time.Now().Add(-givenUpMemory - time.Minute)}
 
-	if e := new(Drainer).remembered(t.Context(), "kvm1", old); len(e.Steps) > 0 {
+	if e := new(Drainer).resumableSteps(t.Context(), "kvm1", old); len(e.Steps) > 0 {
 		t.Errorf("given up long ago: %+v", e.Steps)
 	}
 
-	if e := new(Drainer).remembered(t.Context(), "kvm1", &hostrecord.Evacuation{Steps: steps}); len(e.Steps) != 1 {
+	if e := new(Drainer).resumableSteps(t.Context(), "kvm1", &hostrecord.Evacuation{Steps: steps}); len(e.Steps) != 1 {
 		t.Errorf("not given up: %+v", e.Steps)
 	}
 }
@@ -222,8 +222,8 @@ func TestDrain_takeKeepsTheOrder(t *testing.T) {
 		given []evacuation.Step
 		want  string
 	}{{given, "a c=Moved b"}, {nil, "c=Moved a b"}} {
-		d := &drain{Drain: Drain{Host: "kvm1", Steps: tt.given}, in: in}
-		d.take(given, before)
+		d := &drainRun{Drain: Drain{Host: "kvm1", Steps: tt.given}, in: in}
+		d.mergeSteps(given, before)
 
 		var got []string
 		for _, s := range d.steps {
@@ -239,11 +239,11 @@ func TestDrain_takeKeepsTheOrder(t *testing.T) {
 func TestBrief(t *testing.T) {
 	t.Parallel()
 
-	if got := brief("short"); got != "short" {
+	if got := shortenReason("short"); got != "short" {
 		t.Error(got)
 	}
 
-	got := brief(strings.Repeat("ä", reasonLimit))
+	got := shortenReason(strings.Repeat("ä", reasonLimit))
 	if len(got) > reasonLimit+len("…") || !strings.HasSuffix(got, "ä…") {
 		t.Errorf("%d bytes, %q", len(got), got[len(got)-8:])
 	}

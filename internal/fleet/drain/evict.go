@@ -18,11 +18,11 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/records"
 )
 
-// externalPoll is how often it is looked whether somebody has moved a VM.
+// externalPoll is how often the drain looks whether another tool has moved a VM.
 const externalPoll = 2 * time.Second
 
-// try carries a step out once, and returns what became of it.
-func (d *drain) try(ctx context.Context, i int, rule evacuation.Rule) (result string, err error) {
+// tryStep carries a step out once, and returns its result.
+func (d *drainRun) tryStep(ctx context.Context, i int, rule evacuation.Rule) (result string, err error) {
 	s := d.steps[i]
 
 	if err := d.markAgain(ctx, s); err != nil {
@@ -33,12 +33,12 @@ func (d *drain) try(ctx context.Context, i int, rule evacuation.Rule) (result st
 	case evacuation.MethodLeave:
 		return hostrecord.ResultLeft, nil
 	case evacuation.MethodLive:
-		vm, how, err := d.drainer.mover.MoveInTurn(ctx, s.UUID, d.last(), migrate.Request{
+		vm, how, err := d.drainer.mover.MoveInTurn(ctx, s.UUID, d.lastKnown(), migrate.Request{
 			Target: s.Target, Options: rule.Options, Priority: admission.PriorityMaintenance,
 		})
 		d.noteKept(ctx, i, how, err)
 
-		return hostrecord.ResultMoved, d.arrived(vm, s, err)
+		return hostrecord.ResultMoved, d.verifyArrived(vm, s, err)
 	case evacuation.MethodCold:
 		if s.Ran, err = d.noteRunning(ctx, i); err != nil {
 			return hostrecord.ResultColdMoved, err
@@ -63,9 +63,9 @@ func (d *drain) try(ctx context.Context, i int, rule evacuation.Rule) (result st
 	}
 }
 
-// arrived makes sure that a VM is where it was moved to: one that was found
-// elsewhere was moved by somebody else, which is as good.
-func (d *drain) arrived(vm *inventory.VM, s hostrecord.Step, err error) error {
+// verifyArrived returns an error if the VM is still on the drained host. On any other host it has left, whoever moved
+// it there.
+func (d *drainRun) verifyArrived(vm *inventory.VM, s hostrecord.Step, err error) error {
 	if err == nil && vm != nil && vm.Host == d.Host {
 		return &inventory.Error{VM: s.Name, Host: d.Host, Kind: migrate.ErrNotMoved, Detail: "it is still there"}
 	}
@@ -73,7 +73,7 @@ func (d *drain) arrived(vm *inventory.VM, s hostrecord.Step, err error) error {
 	return err
 }
 
-// requestEviction marks the VM as one that is to leave the host.
+// requestEviction writes into the VM's metadata that it is to leave the host.
 func (dr *Drainer) requestEviction(ctx context.Context, uuid, host string) error {
 	return dr.mover.OnMachine(ctx, uuid, inventory.LastKnown{Host: host}, "marking",
 		func(ctx context.Context, vm *inventory.VM) error {
@@ -90,9 +90,9 @@ func (dr *Drainer) requestEviction(ctx context.Context, uuid, host string) error
 		})
 }
 
-// markAgain writes the request into a VM that could not be given it before.
-// Nothing is done to one that doesn't carry it, and nobody else would move it.
-func (d *drain) markAgain(ctx context.Context, s hostrecord.Step) error {
+// markAgain writes the eviction request into a VM into which markAll could not write it. Without the request no other
+// tool would move the VM, so its step does nothing before.
+func (d *drainRun) markAgain(ctx context.Context, s hostrecord.Step) error {
 	d.mu.Lock()
 	unmarked := d.unmarked[s.UUID]
 	d.mu.Unlock()
@@ -112,9 +112,8 @@ func (d *drain) markAgain(ctx context.Context, s hostrecord.Step) error {
 	return nil
 }
 
-// clearEviction takes the mark off, wherever the VM is now. One that is to
-// leave another host keeps that one's. A migration that ended without its run is
-// recorded as it ended: nobody else may look after the VM.
+// clearEviction removes the eviction request, wherever the VM is now, unless the request is to leave another host. It
+// also completes the record of a migration whose run was killed, because no other run may do so.
 func (dr *Drainer) clearEviction(ctx context.Context, uuid, host string) error {
 	last := inventory.LastKnown{}
 
@@ -140,14 +139,16 @@ func (dr *Drainer) clearEviction(ctx context.Context, uuid, host string) error {
 	})
 }
 
-// turnOff ends the VM's run in the given way, which has that result, and
-// keeps its host from starting it by itself. One that is elsewhere was moved.
-func (d *drain) turnOff(
+// turnOff ends the VM's run with off, and keeps the host from starting the VM when it boots. It returns result, or that
+// the VM was moved if it is on another host.
+func (d *drainRun) turnOff(
 	ctx context.Context, i int, result string, off func(context.Context, *inventory.VM) error,
 ) (string, error) {
 	s := d.steps[i]
 
-	err := d.drainer.mover.OnMachine(ctx, s.UUID, d.last(), "evicting", func(ctx context.Context, vm *inventory.VM) error {
+	last := d.lastKnown()
+
+	err := d.drainer.mover.OnMachine(ctx, s.UUID, last, "evicting", func(ctx context.Context, vm *inventory.VM) error {
 		if vm.Host != d.Host {
 			result = hostrecord.ResultMoved
 
@@ -161,8 +162,8 @@ func (d *drain) turnOff(
 			d.steps[i].Autostart = true
 			d.mu.Unlock()
 
-			// Recorded first: whoever ends the maintenance has to know, whatever becomes of this run.
-			if err := d.record(ctx, false); err != nil {
+			// Recorded first, so that Release restores the autostart even if this run is killed.
+			if err := d.writeRecord(ctx, false); err != nil {
 				return err
 			}
 
@@ -187,9 +188,8 @@ func (dr *Drainer) shutDownForEviction(ctx context.Context, vm *inventory.VM) er
 	return err
 }
 
-// startFor starts the VM where it is, unless it runs. ranHere says that it
-// was seen to run, and was shut down by us, so that it can't run on a host that
-// is silent.
+// startFor starts the VM where it is, unless it runs. ranHere says that this drain saw it run and shut it down, so that
+// it can't run on a host that doesn't answer.
 func (dr *Drainer) startFor(ctx context.Context, uuid string, last inventory.LastKnown, ranHere bool) error {
 	return dr.mover.OnMachine(ctx, uuid, last, "starting", func(ctx context.Context, vm *inventory.VM) error {
 		if vm.Active {
@@ -204,14 +204,14 @@ func (dr *Drainer) startFor(ctx context.Context, uuid string, last inventory.Las
 	})
 }
 
-// noteRunning records that the VM runs before it is shut down to be moved,
-// for whoever goes on if this run can't.
-func (d *drain) noteRunning(ctx context.Context, i int) (bool, error) {
+// noteRunning records that the VM runs before the drain shuts it down to move it, so that the next run starts it again
+// if this one is killed.
+func (d *drainRun) noteRunning(ctx context.Context, i int) (bool, error) {
 	if d.steps[i].Ran {
 		return true, nil
 	}
 
-	vm, err := d.drainer.hosts.FindNow(ctx, d.steps[i].UUID, d.last())
+	vm, err := d.drainer.hosts.FindNow(ctx, d.steps[i].UUID, d.lastKnown())
 	if err != nil || !vm.Active {
 		return false, err
 	}
@@ -220,13 +220,12 @@ func (d *drain) noteRunning(ctx context.Context, i int) (bool, error) {
 	d.steps[i].Ran = true
 	d.mu.Unlock()
 
-	return true, d.record(ctx, false)
+	return true, d.writeRecord(ctx, false)
 }
 
-// moveCold moves a VM while it is off. One that ran runs again afterwards,
-// on whichever host it is then. The move that it returns says how it went.
-func (d *drain) moveCold(ctx context.Context, s hostrecord.Step, o migration.Options) (migrate.Left, error) {
-	vm, err := d.drainer.hosts.FindNow(ctx, s.UUID, d.last())
+// moveCold moves a VM while it is off. A VM that ran is started again afterwards, on whichever host it is then.
+func (d *drainRun) moveCold(ctx context.Context, s hostrecord.Step, o migration.Options) (migrate.Left, error) {
+	vm, err := d.drainer.hosts.FindNow(ctx, s.UUID, d.lastKnown())
 	if err != nil {
 		return migrate.Left{}, err
 	}
@@ -236,12 +235,12 @@ func (d *drain) moveCold(ctx context.Context, s hostrecord.Step, o migration.Opt
 
 	if ranHere {
 		if err := d.drainer.placement.RoomFor(ctx, vm, s.Target); err != nil {
-			return migrate.Left{}, err // No guest is shut down for a move that would be refused.
+			return migrate.Left{}, err // Don't shut a guest down for a move that would be refused.
 		}
 
 		shutDown := func(ctx context.Context, vm *inventory.VM) error {
 			if vm.Metadata.Host == d.Host {
-				return migrate.ErrPinned // No guest is shut down for that either.
+				return migrate.ErrPinned // Don't shut the guest down for that either.
 			}
 
 			admission.MarkStarted(ctx)
@@ -249,13 +248,13 @@ func (d *drain) moveCold(ctx context.Context, s hostrecord.Step, o migration.Opt
 			return d.drainer.shutDownForEviction(ctx, vm)
 		}
 
-		err := d.drainer.mover.OnMachine(ctx, s.UUID, d.last(), "evicting", shutDown)
+		err := d.drainer.mover.OnMachine(ctx, s.UUID, d.lastKnown(), "evicting", shutDown)
 		if err != nil {
 			return migrate.Left{}, err
 		}
 	}
 
-	vm, how, err := d.drainer.mover.MoveInTurn(ctx, s.UUID, d.last(), migrate.Request{
+	vm, how, err := d.drainer.mover.MoveInTurn(ctx, s.UUID, d.lastKnown(), migrate.Request{
 		Target: s.Target, Options: o, Priority: admission.PriorityMaintenance, Starts: starts,
 	})
 
@@ -267,14 +266,13 @@ func (d *drain) moveCold(ctx context.Context, s hostrecord.Step, o migration.Opt
 			ranHere))
 	}
 
-	return how, d.arrived(vm, s, err)
+	return how, d.verifyArrived(vm, s, err)
 }
 
-// awaitGone waits until somebody has moved the VM, shut it down or removed
-// it.
-func (d *drain) awaitGone(ctx context.Context, s hostrecord.Step) error {
+// awaitGone waits until another tool has moved the VM, shut it down or removed it.
+func (d *drainRun) awaitGone(ctx context.Context, s hostrecord.Step) error {
 	for {
-		vm, err := d.drainer.hosts.FindNow(ctx, s.UUID, d.last())
+		vm, err := d.drainer.hosts.FindNow(ctx, s.UUID, d.lastKnown())
 
 		switch {
 		case inventory.IsNotFound(err):

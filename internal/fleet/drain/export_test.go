@@ -12,51 +12,53 @@ import (
 )
 
 // Run is a drain in progress, of which tests on the lab take single steps.
-type Run = drain
+type Run = drainRun
 
 // ErrGone and IsPermanent are what tests on the lab ask of errors.
 var (
 	ErrGone     = errGone
-	IsPermanent = hopeless
+	IsPermanent = isPermanent
 )
 
 // Begun is a drain that is prepared, with these steps.
 func Begun(dr *Drainer, want Drain, steps ...hostrecord.Step) *Run {
 	return &Run{
 		Drain: want, drainer: dr, host: dr.hosts.Host(want.Host), steps: steps,
-		failed: make(map[string][]string), unmarked: make(map[string]bool), underWay: make(map[string]bool),
-		looks: admission.NewSlots(1), stop: func(error) {},
+		failedTargets: make(map[string][]string), unmarked: make(map[string]bool), underWay: make(map[string]bool),
+		verifySlots: admission.NewSlots(1), stop: func(error) {},
 	}
 }
 
 // Step is one of the steps.
-func (d *drain) Step(i int) *hostrecord.Step { return &d.steps[i] }
+func (d *drainRun) Step(i int) *hostrecord.Step { return &d.steps[i] }
 
 // Rule is what holds for the VM of a step.
-func (d *drain) Rule(i int) evacuation.Rule { return d.rule(d.steps[i]) }
+func (d *drainRun) Rule(i int) evacuation.Rule { return d.ruleOf(d.steps[i]) }
 
 // MarkAll marks the VMs.
-func (d *drain) MarkAll(ctx context.Context) { d.markAll(ctx) }
+func (d *drainRun) MarkAll(ctx context.Context) { d.markAll(ctx) }
 
 // BeginStep checks that a step still holds.
-func (d *drain) BeginStep(ctx context.Context, i int) error { return d.begin(ctx, i) }
+func (d *drainRun) BeginStep(ctx context.Context, i int) error { return d.beginTry(ctx, i) }
 
 // Evict carries out a step until it is done or the drain ends.
-func (d *drain) Evict(ctx context.Context, i int) { d.evict(ctx, i, nil, func() {}) }
+func (d *drainRun) Evict(ctx context.Context, i int) { d.evict(ctx, i, nil, func() {}) }
 
 // Try carries out a step once.
-func (d *drain) Try(ctx context.Context, i int, rule evacuation.Rule) (string, error) {
-	return d.try(ctx, i, rule)
+func (d *drainRun) Try(ctx context.Context, i int, rule evacuation.Rule) (string, error) {
+	return d.tryStep(ctx, i, rule)
 }
 
 // Stuck says that a VM can't leave, which could not be moved for this error.
-func (d *drain) Stuck(ctx context.Context, i int, err error) bool { return d.stuck(ctx, i, err) }
+func (d *drainRun) Stuck(ctx context.Context, i int, err error) bool {
+	return d.hasNoWayOut(ctx, i, err)
+}
 
 // Retarget chooses another target, or another method.
-func (d *drain) Retarget(ctx context.Context, i int) { d.aimAgain(ctx, i) }
+func (d *drainRun) Retarget(ctx context.Context, i int) { d.retarget(ctx, i) }
 
 // MoveCold moves the VM of a step while it is off.
-func (d *drain) MoveCold(ctx context.Context, i int) (migrate.Left, error) {
+func (d *drainRun) MoveCold(ctx context.Context, i int) (migrate.Left, error) {
 	return d.moveCold(ctx, d.steps[i], migration.Options{})
 }
 
@@ -71,12 +73,12 @@ func ChangesOf(err error) []string {
 
 // Input is what draining the host depends on.
 func Input(ctx context.Context, dr *Drainer, host string) (evacuation.Input, error) {
-	return dr.evacuationInput(ctx, dr.hosts.Host(host), inquiry{})
+	return dr.evacuationInput(ctx, dr.hosts.Host(host), inputQuery{})
 }
 
 // InputWithout is Input without VMs that come or leave, of which onItsWay is one.
 func InputWithout(
 	ctx context.Context, dr *Drainer, host string, moveStopped bool,
 ) (in evacuation.Input, onItsWay, err error) {
-	return dr.evacuationInputWithout(ctx, dr.hosts.Host(host), inquiry{moveStopped: moveStopped})
+	return dr.evacuationInputWithout(ctx, dr.hosts.Host(host), inputQuery{moveStopped: moveStopped})
 }

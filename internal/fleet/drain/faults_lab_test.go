@@ -103,8 +103,8 @@ func TestLab_drainTargetDies(t *testing.T) {
 		t.Errorf("it is %s", got)
 	}
 
-	// Once it is known that the host is gone, nobody waits for its restart any more. Whoever has drained may still be
-	// trying to give back a lock there.
+	// Once it is known that the host is gone, no run waits for its restart any more. The run that drained may still
+	// be trying to give back a lock there.
 	bob := ownFleet(t, "bob", from, dying, good)
 	if _, err := bob.FindNow(t.Context(), vm.UUID, inventory.LastKnown{}); err != nil {
 		t.Fatal(err)

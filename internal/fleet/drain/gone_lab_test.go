@@ -113,10 +113,10 @@ func TestLab_drainTellsWhatIsGone(t *testing.T) {
 	exact.Evict(ctx, 0)
 
 	if context.Cause(ctx) != nil || !strings.Contains(exact.Step(0).Reason, twin.Name) {
-		t.Errorf("beside one that runs twice: %+v", *exact.Step(0))
+		t.Errorf("with one that runs twice: %+v", *exact.Step(0))
 	}
 
-	// One that somebody moves while it is to be shut down was moved.
+	// One that a user moves while it is to be shut down was moved.
 	d = light(t, l, "moved", nil)
 	d.Metadata.TerminationGracePeriod = new(5 * time.Minute)
 	moved := create(t, alone, l, d)

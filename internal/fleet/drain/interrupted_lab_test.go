@@ -47,9 +47,8 @@ func awaitResult(t *testing.T, h *inventory.Host, uuid, result string) {
 	}
 }
 
-// planWhileMoving makes plans for the host that a VM is leaving just now: one
-// that wants to know all of it says so, one that looks for another target for
-// somebody else leaves it out.
+// planWhileMoving makes plans for the host that a VM is leaving just now: a plan for all VMs returns an error that
+// names the VM, and a plan for another VM leaves it out.
 func planWhileMoving(t *testing.T, f *fleet.Fleet, host, moving string) {
 	t.Helper()
 
@@ -278,9 +277,8 @@ func TestLab_drainCancelledByPolicy(t *testing.T) {
 	}
 }
 
-// A drain that is given up leaves nothing behind: no mark, no cordon, and no
-// VM that is moved later although somebody else has begun to care for it. What
-// nobody has touched is what the next attempt goes on with.
+// A drain that is given up leaves nothing behind: no eviction request, no cordon, and no VM that is moved later
+// although a user has started or moved it since. The next drain continues with VMs that nothing has changed since.
 func TestLab_givenUpIsForgotten(t *testing.T) {
 	t.Parallel()
 

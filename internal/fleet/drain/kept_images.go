@@ -16,19 +16,19 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
-// unchanged says that the file is still what was left.
-func unchanged(k hostrecord.KeptFile, v libvirt.Volume) bool {
+// isUnchanged says whether the file is as the move left it.
+func isUnchanged(k hostrecord.KeptFile, v libvirt.Volume) bool {
 	return k.Changed != "" && k.Changed == v.Changed && k.Bytes == v.PhysicalBytes
 }
 
-// noteKept writes into a step what its move left on the host.
-func (d *drain) noteKept(ctx context.Context, i int, how migrate.Left, err error) {
+// noteKept writes into a step which images its move left on the host.
+func (d *drainRun) noteKept(ctx context.Context, i int, how migrate.Left, err error) {
 	if err != nil || !how.Kept {
 		return
 	}
 
 	kept, err := keptFiles(ctx, d.host, how.Copied)
-	if err != nil { // They won't be known, so nobody will touch them.
+	if err != nil { // They are not recorded, so no run removes them.
 		d.drainer.log.WarnContext(ctx, "images that were copied and kept were not noted", "name", d.steps[i].Name,
 			"error", err.Error())
 	}
@@ -38,7 +38,7 @@ func (d *drain) noteKept(ctx context.Context, i int, how migrate.Left, err error
 	d.mu.Unlock()
 }
 
-// keptFiles are the files as they are now. What isn't there is left out.
+// keptFiles are the files as they are now, without those that don't exist.
 func keptFiles(ctx context.Context, h *inventory.Host, paths []string) ([]hostrecord.KeptFile, error) {
 	var kept []hostrecord.KeptFile
 
@@ -56,11 +56,10 @@ func keptFiles(ctx context.Context, h *inventory.Host, paths []string) ([]hostre
 	return kept, nil
 }
 
-// makeWay removes the images that the VM left on the host, which its disks
-// as they are now are to replace: only if nothing else blocks moving it
-// back, and only what is proven to be what was left, see removeKept. Whatever
-// stays is in the way, and the move says so.
-func (r *release) makeWay(ctx context.Context, s hostrecord.Step, o migration.Options) error {
+// removeStaleImages removes the images that the VM left on the host, so that its disks can be copied back. It does so
+// only if nothing else blocks the move back, and only for images that are proven to be those that were left, see
+// removeKeptImages. An image that stays blocks the move, which says so.
+func (r *releaseRun) removeStaleImages(ctx context.Context, s hostrecord.Step, o migration.Options) error {
 	if len(s.Kept) == 0 {
 		return nil
 	}
@@ -76,7 +75,7 @@ func (r *release) makeWay(ctx context.Context, s hostrecord.Step, o migration.Op
 				return err
 			}
 
-			if s.Method != evacuation.MethodCold { // That one's way is another once it is off.
+			if s.Method != evacuation.MethodCold { // Other blockers hold once it is off.
 				_, blockers, err := r.drainer.mover.Preflight(ctx, vm, r.host, tuning.Options, false)
 				if err != nil {
 					return err
@@ -89,13 +88,13 @@ func (r *release) makeWay(ctx context.Context, s hostrecord.Step, o migration.Op
 				}
 			}
 
-			return r.drainer.removeKept(ctx, r.host, s.Kept, vm.On)
+			return r.drainer.removeKeptImages(ctx, r.host, s.Kept, vm.On)
 		})
 }
 
-// tidyUp removes from the host that the VM is back from what the evacuation
-// had made there. What else was copied, such as a disk that it got there, stays.
-func (r *release) tidyUp(ctx context.Context, s hostrecord.Step, how migrate.Left, err error) error {
+// removeCopies removes the disk images that the drain had made on the host from which the VM came back. Other images
+// that were copied, such as a disk that the VM got there, stay.
+func (r *releaseRun) removeCopies(ctx context.Context, s hostrecord.Step, how migrate.Left, err error) error {
 	if err != nil || !how.Kept {
 		return err
 	}
@@ -106,10 +105,10 @@ func (r *release) tidyUp(ctx context.Context, s hostrecord.Step, how migrate.Lef
 
 	left, err := keptFiles(ctx, how.From, ours)
 	if err == nil {
-		err = r.drainer.removeKept(ctx, how.From, left, r.host)
+		err = r.drainer.removeKeptImages(ctx, how.From, left, r.host)
 	}
 
-	if err != nil { // The VM is back all the same.
+	if err != nil { // The VM is back, so this is no error.
 		r.drainer.log.WarnContext(ctx, "copies of disks were not removed", "name", s.Name, "host", how.From.Name,
 			"error", err.Error())
 	}
@@ -117,11 +116,9 @@ func (r *release) tidyUp(ctx context.Context, s hostrecord.Step, how migrate.Lef
 	return nil
 }
 
-// removeKept removes images from a host that a move left there, while the VM
-// is on the other one. One that isn't proven to be that stays: it was written to
-// or replaced, it is the very file that the other host has under this path, or
-// something on the host uses it.
-func (dr *Drainer) removeKept(
+// removeKeptImages removes images that a move left on a host, while the VM is on the other host. An image stays if it
+// was changed, if it is the same file that the other host has under this path, or if something on the host uses it.
+func (dr *Drainer) removeKeptImages(
 	ctx context.Context, h *inventory.Host, kept []hostrecord.KeptFile, other *inventory.Host,
 ) error {
 	for _, k := range kept {
@@ -136,8 +133,8 @@ func (dr *Drainer) removeKept(
 		}
 
 		why := "it was changed"
-		if unchanged(k, v) {
-			if why, err = dr.inUse(ctx, h, k.Path, here); err != nil {
+		if isUnchanged(k, v) {
+			if why, err = dr.userOf(ctx, h, k.Path, here); err != nil {
 				return err
 			}
 		}
@@ -169,10 +166,9 @@ func (dr *Drainer) removeKept(
 	return nil
 }
 
-// inUse says what uses a file of the host, "" for nothing: a VM that has its
-// path anywhere in a definition, or another image that is based on it, in the
-// same directory or among the VMs' disks in pools.
-func (dr *Drainer) inUse(
+// userOf says what uses a file of the host: a VM whose definition has its path, or an image that is based on it, in the
+// same directory or among the VMs' disks in storage pools. "": nothing uses it.
+func (dr *Drainer) userOf(
 	ctx context.Context, h *inventory.Host, file string, directory *libvirt.Directory,
 ) (string, error) {
 	for name, v := range directory.Files {

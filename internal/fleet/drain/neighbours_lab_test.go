@@ -150,7 +150,7 @@ func TestLab_moveMindsWhoCameMeanwhile(t *testing.T) {
 		t.Errorf("%+v, %v; want that %s avoids it", problems, err, quick.Name)
 	}
 
-	// Nobody is shut down in vain.
+	// No guest is shut down in vain.
 	run := l.Virsh(t, two.Name, "domid", late.UUID)
 
 	_, err = drain.Begun(bob.Drainer, drain.Drain{Host: two.Name}, hostrecord.Step{

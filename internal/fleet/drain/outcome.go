@@ -12,9 +12,9 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migrate"
 )
 
-// outcome says whether the host is empty, as far as it was to be.
-func (d *drain) outcome(ctx context.Context, cause error) error {
-	come, err := d.verify(ctx)
+// outcomeError says which steps are not done, and why. Nil: the host is drained.
+func (d *drainRun) outcomeError(ctx context.Context, cause error) error {
+	come, err := d.verifyDrained(ctx)
 
 	var failed, kept []string
 
@@ -58,27 +58,25 @@ func (d *drain) outcome(ctx context.Context, cause error) error {
 	}
 }
 
-// overText says that there was no more time: whoever limited it says whose that was.
+// overText says which deadline passed.
 func overText(cause error) string {
-	if cause == context.DeadlineExceeded { //nolint:errorlint // what wraps it has more to say
+	if cause == context.DeadlineExceeded { //nolint:errorlint // an error that wraps it says more
 		return "its time was over"
 	}
 
 	return cause.Error()
 }
 
-// notDone is the line of a step that is not done. A list in its reason is one
-// below that line.
+// notDone is the line about a step that is not done. A list in its reason is indented below that line.
 func notDone(s hostrecord.Step) string {
 	reason := strings.TrimPrefix(s.Reason, fmt.Sprintf("virtual machine %q: ", s.Name))
 
 	return fmt.Sprintf("\n  - %q (%s): %s", s.Name, s.Method, strings.ReplaceAll(reason, "\n  - ", "\n    - "))
 }
 
-// verify looks at what is on the host now: a step whose VM runs there is
-// not done, whatever was recorded. It returns the names of those that are no
-// part of the drain and have come nevertheless.
-func (d *drain) verify(ctx context.Context) (come []string, err error) {
+// verifyDrained asks the host which VMs run there now: their steps are not done, whatever was recorded. It returns the
+// names of running VMs that no step is about.
+func (d *drainRun) verifyDrained(ctx context.Context) (come []string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, inventory.AskTimeout)
 	defer cancel()
 
@@ -108,12 +106,12 @@ func (d *drain) verify(ctx context.Context) (come []string, err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 
-	return contradict(d.steps, running), nil
+	return reconcile(d.steps, running), nil
 }
 
-// contradict takes back what was recorded of VMs that run on the host, by
-// UUID. It returns the names of those that are in no step.
-func contradict(steps []hostrecord.Step, running map[string]string) (come []string) {
+// reconcile marks the steps of VMs that run on the host as failed. running are their names by UUID. It returns the
+// names of those that no step is about.
+func reconcile(steps []hostrecord.Step, running map[string]string) (come []string) {
 	for uuid, name := range running {
 		i := slices.IndexFunc(steps, func(s hostrecord.Step) bool { return s.UUID == uuid })
 

@@ -59,7 +59,7 @@ func TestLab_drainAsksQEMU(t *testing.T) {
 
 	unasked := plan(false)
 	if unasked[0].Method != evacuation.MethodLive {
-		t.Errorf("nobody asked QEMU, and planned is %+v", unasked)
+		t.Errorf("QEMU was not asked, and planned is %+v", unasked)
 	}
 
 	_, err = f.Drain(t.Context(), drain.Drain{Host: from.Name, ID: "m", Why: "a test", Steps: unasked})
@@ -77,7 +77,7 @@ func TestLab_drainAsksQEMU(t *testing.T) {
 	}
 
 	if d.Stuck(t.Context(), 0, refused) {
-		t.Error("nobody tries what the policy falls back to")
+		t.Error("the fallback of the policy is not tried")
 	}
 
 	d.Retarget(t.Context(), 0)
@@ -97,7 +97,7 @@ func TestLab_drainAsksQEMU(t *testing.T) {
 	put(evacuation.Shutdown)
 	f.ForgetAll()
 
-	// Its firmware listens to nobody.
+	// Its firmware doesn't shut down when it is asked to.
 	l.Virsh(t, from.Name, "metadata", uuid, domain.MetadataNamespace, "--live", "--config", "--key", domain.MetadataKey,
 		"--set", `<vm version="1"><termination-grace-period>0s</termination-grace-period></vm>`)
 
@@ -118,7 +118,7 @@ func TestLab_drainAsksQEMU(t *testing.T) {
 		t.Fatalf("%s, %v", got, err)
 	}
 
-	// Who has left it unfinished, or has another maintenance in mind, neither ends this one nor begins beside it.
+	// The maintenance that left it incomplete doesn't end this one, and another one doesn't begin.
 	if _, err := f.Release(t.Context(), from.Name, "killed", true); err != nil {
 		t.Error(err)
 	}

@@ -21,18 +21,15 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
 )
 
-// Release ends the maintenance with that id: VMs may come to the host
-// again, and every mark that it set is removed. After a drain that was finished
-// restore brings back what was moved, and starts what was shut down or saved.
-// What an unfinished drain did stays as it is, and recorded for the next one: see
-// remembered.
+// Release ends the maintenance with this id: the host accepts VMs again, and every eviction request is removed. After a
+// completed drain, restore moves VMs back, and starts those that were shut down or saved. What an incomplete drain did
+// stays as it is, and recorded for the next drain: see resumableSteps.
 //
-// What could not be undone is an error, and stays recorded as what this
-// maintenance still has to undo: the next Release goes on with it. Of a host that
-// was given up nothing is undone; the others forget its maintenance.
+// If something can't be undone, Release returns an error and keeps it recorded, so that the next Release continues. For
+// a fenced host it undoes nothing; the other hosts forget its maintenance.
 //
-// What restore asks for and is not done, since a VM is elsewhere or Halted by now,
-// is no error: unrestored says why, one sentence for each VM.
+// A VM that is not restored because it is on another host or Halted now is no error: unrestored says why, one sentence
+// for each VM.
 func (dr *Drainer) Release(ctx context.Context, name, id string, restore bool) (unrestored []string, _ error) {
 	if given := dr.hosts.Host(name); given != nil && given.Config.Fenced {
 		dr.records.TellReleased(ctx, name, nil) // Its own record was given up with it.
@@ -64,8 +61,8 @@ func (dr *Drainer) Release(ctx context.Context, name, id string, restore bool) (
 		return nil, nil
 	}
 
-	r := &release{drainer: dr, host: h, evacuation: *evacuation, resumed: resumed}
-	left, failures := r.run(held, restore)
+	r := &releaseRun{drainer: dr, host: h, evacuation: *evacuation, resumed: resumed}
+	left, failures := r.undoSteps(held, restore)
 
 	after, cancel := lease.CleanUp(held, inventory.FinishTimeout)
 	defer cancel()
@@ -86,17 +83,16 @@ func (dr *Drainer) Release(ctx context.Context, name, id string, restore bool) (
 	}
 }
 
-// beginRelease lets VMs come again, which bringing them back needs, and in
-// the same moment notes that the rest is still to be undone: a run that ends here
-// is followed by one that knows. It returns what is to be undone, nil for nothing,
-// and whether an earlier run has begun with it.
+// beginRelease removes the cordon, which moving VMs back requires, and at the same time records that the rest is still
+// to be undone, so that the next run knows if this one is killed. It returns what is to be undone, nil for nothing, and
+// whether an earlier run has begun to undo it.
 func (dr *Drainer) beginRelease(
 	ctx context.Context, h *inventory.Host, id string,
 ) (evacuation *hostrecord.Evacuation, resumed bool, err error) {
 	err = dr.records.ChangeRecord(ctx, h, func(r *hostrecord.Record) error {
 		other := r.MaintenanceID()
 		if other != "" && other != id {
-			return nil // That of somebody else.
+			return nil // Another maintenance holds the host.
 		}
 
 		r.Cordon = nil
@@ -113,8 +109,8 @@ func (dr *Drainer) beginRelease(
 	return evacuation, resumed, err
 }
 
-// release is one Release in progress.
-type release struct {
+// releaseRun is one Release in progress.
+type releaseRun struct {
 	drainer    *Drainer
 	host       *inventory.Host
 	evacuation hostrecord.Evacuation
@@ -125,8 +121,8 @@ type release struct {
 	unrestored []string
 }
 
-// tell notes that a VM is not restored, and why.
-func (r *release) tell(vm *inventory.VM, format string, args ...any) {
+// noteUnrestored notes why a VM is not restored.
+func (r *releaseRun) noteUnrestored(vm *inventory.VM, format string, args ...any) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 
@@ -134,8 +130,8 @@ func (r *release) tell(vm *inventory.VM, format string, args ...any) {
 	slices.Sort(r.unrestored)
 }
 
-// run undoes every step as far as it is to be, and returns what stays recorded.
-func (r *release) run(ctx context.Context, restore bool) (*hostrecord.Evacuation, error) {
+// undoSteps undoes every step as far as restore asks for it, and returns what stays recorded.
+func (r *releaseRun) undoSteps(ctx context.Context, restore bool) (*hostrecord.Evacuation, error) {
 	var (
 		mu    sync.Mutex
 		errs  []error
@@ -149,7 +145,7 @@ func (r *release) run(ctx context.Context, restore bool) (*hostrecord.Evacuation
 
 	for _, s := range r.evacuation.Steps {
 		calls.Go(func() error {
-			err := r.undo(ctx, s, restore)
+			err := r.undoStep(ctx, s, restore)
 
 			mu.Lock()
 			defer mu.Unlock()
@@ -185,8 +181,8 @@ func (r *release) run(ctx context.Context, restore bool) (*hostrecord.Evacuation
 	return rest, errors.Join(errs...)
 }
 
-// undo takes the mark off the VM and, where that is wanted, brings it back.
-func (r *release) undo(ctx context.Context, s hostrecord.Step, restore bool) error {
+// undoStep removes the eviction request from the VM and, with restore, moves it back or starts it.
+func (r *releaseRun) undoStep(ctx context.Context, s hostrecord.Step, restore bool) error {
 	if evacuation.RequestsEviction(s.Method) {
 		if err := r.drainer.clearEviction(ctx, s.UUID, r.host.Name); err != nil && !inventory.IsNotFound(err) {
 			return err
@@ -201,10 +197,10 @@ func (r *release) undo(ctx context.Context, s hostrecord.Step, restore bool) err
 			err = r.bringBack(ctx, s)
 		}
 	case hostrecord.ResultShutDown, hostrecord.ResultSaved:
-		err = r.rise(ctx, s, restore)
-	default: // A step that failed may have got as far as this.
+		err = r.restorePower(ctx, s, restore)
+	default: // A step that failed may have turned the autostart off.
 		if s.Autostart {
-			err = r.rise(ctx, s, false)
+			err = r.restorePower(ctx, s, false)
 		}
 	}
 
@@ -215,10 +211,9 @@ func (r *release) undo(ctx context.Context, s hostrecord.Step, restore bool) err
 	return err
 }
 
-// bringBack moves the VM back, if it still is where it was moved to, with
-// the disks that it took along.
-func (r *release) bringBack(ctx context.Context, s hostrecord.Step) error {
-	// A host that is not configured any more may have it, until it is given up.
+// bringBack moves the VM back with its disks, if it still is on the host to which it was moved.
+func (r *releaseRun) bringBack(ctx context.Context, s hostrecord.Step) error {
+	// A host that is not configured any more may have it, until that host is fenced.
 	last := inventory.LastKnown{Host: s.Target}
 
 	vm, err := r.drainer.hosts.FindNow(ctx, s.UUID, last)
@@ -227,75 +222,77 @@ func (r *release) bringBack(ctx context.Context, s hostrecord.Step) error {
 	}
 
 	if vm.Host != s.Target {
-		r.tell(vm, "was moved to host %q and is on host %q by now, where it stays", s.Target, vm.Host)
+		r.noteUnrestored(vm, "was moved to host %q and is on host %q by now, where it stays", s.Target, vm.Host)
 
 		return nil
 	}
 
 	if vm.Metadata.Host == s.Target {
-		return nil // Its configuration wants it there by now.
+		return nil // Its configuration pins it to that host now.
 	}
 
-	options, err := r.options(ctx, vm, s)
+	options, err := r.moveBackOptions(ctx, vm, s)
 	if err != nil {
 		return err
 	}
 
-	if err := r.makeWay(ctx, s, options); err != nil {
+	if err := r.removeStaleImages(ctx, s, options); err != nil {
 		return err
 	}
 
-	back := &drain{Drain: Drain{Host: s.Target}, drainer: r.drainer, host: vm.On}
+	back := &drainRun{Drain: Drain{Host: s.Target}, drainer: r.drainer, host: vm.On}
 	step := hostrecord.Step{Step: s.Step, Ran: r.resumed && s.Ran}
 	step.Target = r.host.Name
 
 	if s.Method == evacuation.MethodCold {
 		how, err := back.moveCold(ctx, step, options)
 
-		return r.tidyUp(ctx, s, how, err)
+		return r.removeCopies(ctx, s, how, err)
 	}
 
 	now, how, err := r.drainer.mover.MoveInTurn(ctx, s.UUID, last, migrate.Request{
 		Target: r.host.Name, Options: options, Priority: admission.PriorityMaintenance,
 	})
 
-	return r.tidyUp(ctx, s, how, back.arrived(now, step, err))
+	return r.removeCopies(ctx, s, how, back.verifyArrived(now, step, err))
 }
 
-// options are how the VM is moved back: as its policy says now, and else as
-// it said when the host was drained.
-func (r *release) options(ctx context.Context, vm *inventory.VM, s hostrecord.Step) (migration.Options, error) {
-	f := r.drainer
+// moveBackOptions are the migration options for moving the VM back: those of its policy now, then those that held when
+// the host was drained.
+func (r *releaseRun) moveBackOptions(
+	ctx context.Context, vm *inventory.VM, s hostrecord.Step,
+) (migration.Options, error) {
+	dr := r.drainer
 
-	known, err := f.records.Records(ctx)
+	known, err := dr.records.Records(ctx)
 	if err != nil {
 		return migration.Options{}, err
 	}
 
-	policies, err := f.records.EvictionPolicies().ForMachinesOn(r.host, known)
+	policies, err := dr.records.EvictionPolicies().ForMachinesOn(r.host, known)
 	if err != nil {
 		return migration.Options{}, err
 	}
 
 	return evacuation.SelectRule(records.ForPolicies(vm), r.host.Name, policies,
-		f.defaultEviction).Options.Over(s.Options), nil
+		dr.defaultEviction).Options.Over(s.Options), nil
 }
 
-// rise gives the VM its autostart back and starts it, if it still is where
-// it was shut down. One that is Halted by now stays off.
-func (r *release) rise(ctx context.Context, s hostrecord.Step, restore bool) error {
+// restorePower restores the VM's autostart and starts it, if it still is on the host where it was shut down. A VM that
+// is Halted now stays off.
+func (r *releaseRun) restorePower(ctx context.Context, s hostrecord.Step, restore bool) error {
 	last := inventory.LastKnown{Host: r.host.Name}
 
 	return r.drainer.mover.OnMachine(ctx, s.UUID, last, "restoring", func(ctx context.Context, vm *inventory.VM) error {
 		switch {
 		case vm.On != r.host:
 			if restore && !vm.Active {
-				r.tell(vm, "was shut down and is on host %q by now, where it stays off", vm.Host)
+				r.noteUnrestored(vm, "was shut down and is on host %q by now, where it stays off", vm.Host)
 			}
 
 			return nil
 		case vm.Metadata.RunStrategy == status.Halted:
-			return nil // It is to be off by now.
+			return nil // Its configuration wants it off now.
 		}
 
 		if s.Autostart {

@@ -57,9 +57,10 @@ func TestRelease_failedStepGetsItsAutostartBack(t *testing.T) {
 		step := hostrecord.Step{Result: hostrecord.ResultFailed, Autostart: true}
 		step.UUID, step.Name, step.Method = vm.UUID, vm.Name, "Shutdown"
 
-		r := &release{drainer: dr, host: vm.On, evacuation: hostrecord.Evacuation{Done: done, Steps: []hostrecord.Step{step}}}
+		e := hostrecord.Evacuation{Done: done, Steps: []hostrecord.Step{step}}
+		r := &releaseRun{drainer: dr, host: vm.On, evacuation: e}
 
-		left, err := r.run(t.Context(), true)
+		left, err := r.undoSteps(t.Context(), true)
 		if err != nil || left != nil {
 			t.Errorf("%+v, %v", left, err)
 		}
@@ -79,12 +80,12 @@ func TestRelease_whatFailsStaysRecorded(t *testing.T) {
 	step := hostrecord.Step{Result: hostrecord.ResultFailed, Autostart: true}
 	step.UUID, step.Name, step.Method = vm.UUID, vm.Name, "Shutdown"
 
-	r := &release{drainer: dr, host: vm.On, evacuation: hostrecord.Evacuation{Steps: []hostrecord.Step{step}}}
+	r := &releaseRun{drainer: dr, host: vm.On, evacuation: hostrecord.Evacuation{Steps: []hostrecord.Step{step}}}
 
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
 
-	left, err := r.run(ended, true)
+	left, err := r.undoSteps(ended, true)
 	if err == nil || left == nil || len(left.Steps) != 1 || !left.Steps[0].Autostart {
 		t.Errorf("%+v, %v", left, err)
 	}

@@ -9,10 +9,9 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/hostrecord"
 )
 
-// take makes the steps those of this drain, and what an earlier attempt has done
-// stays done. Those that were given keep their order; others follow that of the
-// earlier attempt, as far as they were part of it.
-func (d *drain) take(steps []evacuation.Step, before *hostrecord.Evacuation) {
+// mergeSteps makes the steps those of this drain. What an earlier drain has done stays done. Given steps keep their
+// order. Computed steps follow the order of the earlier drain, as far as they were part of it.
+func (d *drainRun) mergeSteps(steps []evacuation.Step, before *hostrecord.Evacuation) {
 	if before == nil {
 		before = &hostrecord.Evacuation{}
 	}
@@ -23,15 +22,15 @@ func (d *drain) take(steps []evacuation.Step, before *hostrecord.Evacuation) {
 
 	for _, s := range before.Steps {
 		if at := find(s.UUID); at >= 0 {
-			d.steps = append(d.steps, d.resume(steps[at], &s))
-		} else if s = d.resume(s.Step, &s); s.Done() || s.Ran {
+			d.steps = append(d.steps, d.resumeStep(steps[at], &s))
+		} else if s = d.resumeStep(s.Step, &s); s.Done() || s.Ran {
 			d.steps = append(d.steps, s)
 		}
 	}
 
 	for _, s := range steps {
 		if !slices.ContainsFunc(before.Steps, func(o hostrecord.Step) bool { return o.UUID == s.UUID }) {
-			d.steps = append(d.steps, d.resume(s, nil))
+			d.steps = append(d.steps, d.resumeStep(s, nil))
 		}
 	}
 
@@ -41,14 +40,14 @@ func (d *drain) take(steps []evacuation.Step, before *hostrecord.Evacuation) {
 
 	for i, s := range d.steps {
 		if !s.Done() {
-			d.steps[i].Options = d.rule(s).Options
+			d.steps[i].Options = d.ruleOf(s).Options
 		}
 	}
 }
 
-// resume is a step as far as it was done before: by an earlier attempt, which
-// may have been killed before it could record that, or by somebody else.
-func (d *drain) resume(now evacuation.Step, before *hostrecord.Step) hostrecord.Step {
+// resumeStep is a step as far as it is done already: by an earlier drain, which may have been killed before it could
+// record that, or by another tool.
+func (d *drainRun) resumeStep(now evacuation.Step, before *hostrecord.Step) hostrecord.Step {
 	here := slices.ContainsFunc(d.in.VMs, func(m evacuation.VM) bool { return m.UUID == now.UUID })
 	step := hostrecord.Step{Step: now}
 	if before != nil {
@@ -57,11 +56,11 @@ func (d *drain) resume(now evacuation.Step, before *hostrecord.Step) hostrecord.
 
 	switch {
 	case before != nil && before.Result == hostrecord.ResultLeft && here && now.Method == evacuation.MethodCold:
-		// It was left where it is, and is to go by now.
-	case before != nil && before.Done() && (!here || d.idle(now.UUID)):
+		// The earlier drain left it in place, and this one is to move it.
+	case before != nil && before.Done() && (!here || d.isOff(now.UUID)):
 		return *before
 	case before != nil && before.Ran && !before.Done():
-		// It was shut down to be moved, so it is moved and started, wherever it is.
+		// The earlier drain shut it down to move it, so it is moved and started, wherever it is.
 		step = *before
 		step.Result, step.Reason = "", ""
 	case !here && before != nil:
@@ -70,10 +69,10 @@ func (d *drain) resume(now evacuation.Step, before *hostrecord.Step) hostrecord.
 		d.gone = append(d.gone, now.UUID)
 	case !here:
 		step.Result, step.Reason = hostrecord.ResultMoved, errGone.Error()
-	case before != nil && d.idle(now.UUID) && before.Method == evacuation.MethodShutdown:
+	case before != nil && d.isOff(now.UUID) && before.Method == evacuation.MethodShutdown:
 		step = *before
 		step.Result, step.Reason = hostrecord.ResultShutDown, ""
-	case before != nil && d.idle(now.UUID) && before.Method == evacuation.MethodSave:
+	case before != nil && d.isOff(now.UUID) && before.Method == evacuation.MethodSave:
 		step = *before
 		step.Result, step.Reason = hostrecord.ResultSaved, ""
 	}
@@ -81,14 +80,14 @@ func (d *drain) resume(now evacuation.Step, before *hostrecord.Step) hostrecord.
 	return step
 }
 
-// idle says that the VM is off.
-func (d *drain) idle(uuid string) bool {
+// isOff says whether the VM is on the host and off.
+func (d *drainRun) isOff(uuid string) bool {
 	return slices.ContainsFunc(d.in.VMs, func(m evacuation.VM) bool { return m.UUID == uuid && !m.Active })
 }
 
-// record writes the steps, and what became of them, to the host.
-func (d *drain) record(ctx context.Context, done bool) error {
-	e := d.evacuation(done)
+// writeRecord writes the steps and their results to the host's record.
+func (d *drainRun) writeRecord(ctx context.Context, done bool) error {
+	e := d.evacuationRecord(done)
 
 	return d.drainer.records.ChangeRecord(ctx, d.host, func(r *hostrecord.Record) error {
 		r.Evacuation = e
@@ -97,8 +96,8 @@ func (d *drain) record(ctx context.Context, done bool) error {
 	})
 }
 
-// evacuation is what is recorded of the drain as it stands.
-func (d *drain) evacuation(done bool) *hostrecord.Evacuation {
+// evacuationRecord is what is recorded of the drain as it stands.
+func (d *drainRun) evacuationRecord(done bool) *hostrecord.Evacuation {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 

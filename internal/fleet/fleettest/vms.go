@@ -17,7 +17,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
 )
 
-// Guest is a wish for a VM that boots the lab's guest.
+// Guest is a VM that boots the lab's guest.
 func Guest(l *lab.Lab, name, words string) placement.Desired {
 	size, vcpus, agent, console := uint64(192<<20), 1, true, true
 
@@ -32,7 +32,7 @@ func Guest(l *lab.Lab, name, words string) placement.Desired {
 	}
 }
 
-// Mover is a wish for a VM on kvm1 whose disk both hosts reach.
+// Mover is a VM on kvm1 whose disk both hosts reach.
 func Mover(t *testing.T, l *lab.Lab, words string) placement.Desired {
 	t.Helper()
 
@@ -51,7 +51,7 @@ func Mover(t *testing.T, l *lab.Lab, words string) placement.Desired {
 	return d
 }
 
-// Evacuee is a wish for a small VM on any host, whose disk every host reaches: it can be moved live.
+// Evacuee is a small VM on any host, whose disk every host reaches: it can be moved live.
 func Evacuee(t *testing.T, l *lab.Lab, name string, labels map[string]string) placement.Desired {
 	t.Helper()
 
@@ -65,8 +65,7 @@ func Evacuee(t *testing.T, l *lab.Lab, name string, labels map[string]string) pl
 	return d
 }
 
-// Light is a wish for a VM that costs nothing: its firmware finds nothing
-// to boot, and nobody is asked to shut down.
+// Light is a VM that costs nothing: its firmware finds nothing to boot, and it is forced off at once.
 func Light(t *testing.T, l *lab.Lab, name string, labels map[string]string) placement.Desired {
 	t.Helper()
 
@@ -110,8 +109,7 @@ func LastOf(vm *inventory.VM) inventory.LastKnown {
 	return inventory.LastKnown{Host: vm.Host, HostUUID: vm.HostUUID}
 }
 
-// OnlyOn fails the test unless one host has the VM, and the others nothing
-// of it.
+// OnlyOn fails the test unless this host has the VM, and no other host has anything of it.
 func OnlyOn(t *testing.T, f Fleet, uuid, name string) {
 	t.Helper()
 
@@ -124,9 +122,8 @@ func OnlyOn(t *testing.T, f Fleet, uuid, name string) {
 	}
 }
 
-// Booted waits until the VM's guest looks at its disk, and returns the
-// VM. Before that there is next to nothing in its memory: it would be moved
-// before anything could be done about it, however slowly.
+// Booted waits until the VM's guest reads its disk, and returns the VM. Before that its memory is nearly empty, so
+// that a move would end before a test could interrupt it.
 func Booted(t *testing.T, l *lab.Lab, vm *inventory.VM) *inventory.VM {
 	t.Helper()
 
@@ -160,8 +157,8 @@ func AwaitCopying(t *testing.T, h *inventory.Host, uuid string) {
 	}
 }
 
-// Crawling are options of a migration that doesn't end by itself: the guest always
-// writes something in the time that it may stand still at the end.
+// Crawling are options of a migration that doesn't end by itself: the guest always writes more than can be copied
+// within the downtime that they allow.
 func Crawling() migration.Options {
 	return migration.Options{
 		Bandwidth: new(uint64(2 << 20)), MaxDowntime: new(time.Millisecond),

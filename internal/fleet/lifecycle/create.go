@@ -17,16 +17,14 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
 )
 
-// Create makes a VM: it chooses the host, defines the VM there and,
-// if its run strategy says so, starts it. A VM that an interrupted Create
-// of the same wish left behind is completed instead.
+// Create creates a VM: it chooses the host, defines the VM there and, if its run strategy says so, starts it. If an
+// interrupted Create of the same configuration left a VM behind, Create completes that one.
 //
-// A nil VM means that nothing was left behind. A VM together with an error is
-// there and healthy, and the error says what is not as it was wished.
+// A nil VM means that nothing was left behind. A VM together with an error exists and is healthy, and the error says
+// what is not as it was declared.
 //
-// The VM carries a mark, by which the next Create would know it again, and
-// is locked, which tells that one that this one is still at it. Both last until
-// FinishCreate, which must be called for every VM that is returned.
+// The VM has a mark, by which the next Create recognizes it, and is locked, which tells another run that this one is
+// still creating it. Both last until FinishCreate, which must be called for every VM that is returned.
 func (m *Manager) Create(ctx context.Context, d placement.Desired) (*inventory.VM, error) {
 	ctx = inventory.AsOneOperation(ctx)
 
@@ -43,16 +41,16 @@ func (m *Manager) Create(ctx context.Context, d placement.Desired) (*inventory.V
 	}
 	defer unlock()
 
-	existing, err := m.byNameNow(ctx, d.Spec.Name)
+	existing, err := m.findByNameNow(ctx, d.Spec.Name)
 	if err != nil {
 		return nil, err
 	}
 
 	if existing != nil {
-		return m.adopt(ctx, existing, d)
+		return m.completeInterrupted(ctx, existing, d)
 	}
 
-	// The room is held until the host has the definition, whose mark then counts instead.
+	// The room is reserved until the host has the definition, whose mark then counts instead.
 	h, defined, release, err := m.placement.Place(ctx, d)
 	if err != nil {
 		return nil, err
@@ -68,22 +66,21 @@ func (m *Manager) createOn(
 	id := uuid.NewString()
 
 	return m.underLock(ctx, h, id, func(held context.Context) (*inventory.VM, error) {
-		if err := m.define(held, h, id, d); err != nil {
-			return m.undo(held, h, id, true, err)
+		if err := m.defineNew(held, h, id, d); err != nil {
+			return m.undoCreate(held, h, id, true, err)
 		}
 
 		placed()
 
-		if err := m.soleBearer(held, id, d.Spec.Name); err != nil {
-			return m.undo(held, h, id, true, err)
+		if err := m.verifyNameUnique(held, id, d.Spec.Name); err != nil {
+			return m.undoCreate(held, h, id, true, err)
 		}
 
-		return m.bringUp(held, h, id, d)
+		return m.makeDisksAndStart(held, h, id, d)
 	})
 }
 
-// underLock locks the VM that is made. The lock stays until FinishCreate,
-// if there is a VM to finish.
+// underLock calls create with the lock of the new VM. If create returns a VM, the lock lasts until FinishCreate.
 func (m *Manager) underLock(
 	ctx context.Context, h *inventory.Host, id string, create func(context.Context) (*inventory.VM, error),
 ) (*inventory.VM, error) {
@@ -99,13 +96,13 @@ func (m *Manager) underLock(
 		return nil, err
 	}
 
-	m.unfinished.keep(id, l)
+	m.pendingCreates.add(id, l)
 
 	return vm, err
 }
 
-// define writes the new VM's definition, marked as being created.
-func (m *Manager) define(ctx context.Context, h *inventory.Host, id string, d placement.Desired) error {
+// defineNew defines the new VM on the host, marked as being created.
+func (m *Manager) defineNew(ctx context.Context, h *inventory.Host, id string, d placement.Desired) error {
 	hash := d.Hash()
 
 	info, err := h.Conn.Info(ctx)
@@ -164,9 +161,9 @@ func (m *Manager) define(ctx context.Context, h *inventory.Host, id string, d pl
 	return err
 }
 
-// bringUp starts the new VM if its run strategy says so, and takes it back
-// when it can't be started.
-func (m *Manager) bringUp(
+// makeDisksAndStart makes the own disks of a VM that is defined, and starts the VM if its run strategy says so. If that
+// fails it undoes the creation.
+func (m *Manager) makeDisksAndStart(
 	ctx context.Context, h *inventory.Host, id string, d placement.Desired,
 ) (*inventory.VM, error) {
 	unseen := true
@@ -174,26 +171,26 @@ func (m *Manager) bringUp(
 	if len(d.OwnDisks) > 0 {
 		var err error
 		if unseen, err = m.unseenDisks(ctx, h, id); err != nil {
-			return m.undo(ctx, h, id, false, err)
+			return m.undoCreate(ctx, h, id, false, err)
 		}
 	}
 
 	if on, managed := status.Autostart(d.Strategy()); managed {
 		if err := h.Conn.SetAutostart(ctx, id, on); err != nil && !errors.Is(err, inventory.ErrUnsupported) {
-			return m.undo(ctx, h, id, unseen, err)
+			return m.undoCreate(ctx, h, id, unseen, err)
 		}
 	}
 
 	if len(d.OwnDisks) > 0 {
 		if err := m.makeDisksOf(ctx, h, id, firstBootOf(d)); err != nil {
-			return m.undo(ctx, h, id, unseen, err)
+			return m.undoCreate(ctx, h, id, unseen, err)
 		}
 	}
 
 	if status.StartsOnCreate(d.Strategy()) {
 		if err := m.startNew(ctx, h, id); err != nil {
-			// An order whose answer didn't come may have been carried out.
-			return m.undo(ctx, h, id, unseen && migrate.Refused(err) && ctx.Err() == nil, err)
+			// A call whose reply did not come may have started it.
+			return m.undoCreate(ctx, h, id, unseen && migrate.Refused(err) && ctx.Err() == nil, err)
 		}
 
 		unseen = false
@@ -201,7 +198,7 @@ func (m *Manager) bringUp(
 
 	vm, err := m.hosts.ReadVM(ctx, h, id)
 	if err != nil {
-		return m.undo(ctx, h, id, unseen, err) // Interrupted here, a VM that runs is kept as well.
+		return m.undoCreate(ctx, h, id, unseen, err) // This keeps a VM that runs.
 	}
 
 	return vm, nil
@@ -214,7 +211,7 @@ func (m *Manager) startNew(ctx context.Context, h *inventory.Host, id string) er
 	}
 
 	if vm.Active {
-		return nil // an interrupted Create had come this far
+		return nil // The interrupted Create had started it.
 	}
 
 	// Another run may have cordoned the host since the VM was defined.
@@ -224,7 +221,7 @@ func (m *Manager) startNew(ctx context.Context, h *inventory.Host, id string) er
 
 	m.log.InfoContext(ctx, "starting VM", "name", vm.Name, "uuid", id, "host", h.Name)
 
-	// A VM of that name that was there before may have left its variables.
+	// An earlier VM of that name may have left its firmware variables.
 	err = m.placement.StartAlone(ctx, vm, func() error {
 		if firmware := vm.PersistentSpec.Firmware.Type; firmware != nil && *firmware == "efi" {
 			return startFresh(ctx, h, vm)
@@ -247,12 +244,10 @@ func (m *Manager) startNew(ctx context.Context, h *inventory.Host, id string) er
 	return e
 }
 
-// undo removes a VM that could not be created, so that nothing is left
-// behind, and returns why it could not. One that runs after all is kept and
-// returned: it is healthy, and nobody wants it shot. One whose own disks a guest
-// may have seen is kept as well, for the next Create to complete: unseen says that
-// none has.
-func (m *Manager) undo(
+// undoCreate removes a VM that could not be created, so that nothing is left behind, and returns the cause. It keeps
+// and returns a VM that runs, because that is healthy. It also keeps a VM whose own disks a guest may have written to,
+// for the next Create to complete. unseen says that no guest has.
+func (m *Manager) undoCreate(
 	ctx context.Context, h *inventory.Host, id string, unseen bool, cause error,
 ) (*inventory.VM, error) {
 	ctx, cancel := lease.CleanUp(ctx, records.CleanupTimeout)
@@ -295,17 +290,16 @@ func (m *Manager) undo(
 	return nil, cause
 }
 
-// FinishCreate removes the mark and the lock of a VM that is being created.
-// It is the last thing that is done: until then an interruption is picked up by
-// the next Create.
+// FinishCreate removes the mark and the lock of a VM that is being created. It is the last step: if the run is
+// interrupted before it, the next Create completes the VM.
 func (m *Manager) FinishCreate(ctx context.Context, vm *inventory.VM) error {
-	defer m.unfinished.release(vm.UUID)
+	defer m.pendingCreates.release(vm.UUID)
 
 	if vm.Metadata.Creating == nil {
 		return nil
 	}
 
-	if l := m.unfinished.of(vm.UUID); l != nil {
+	if l := m.pendingCreates.leaseOf(vm.UUID); l != nil {
 		var cancel context.CancelFunc
 
 		ctx, cancel = l.With(ctx)

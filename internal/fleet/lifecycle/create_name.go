@@ -9,9 +9,9 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/placement"
 )
 
-// soleBearer makes sure that nobody else created a VM of that name on
-// another host in the meantime. Both may give way; a name is never taken twice.
-func (m *Manager) soleBearer(ctx context.Context, id, name string) error {
+// verifyNameUnique returns an error if another run created a VM of that name on another host meanwhile. Then both runs
+// may undo their creation, but no name is given to two VMs.
+func (m *Manager) verifyNameUnique(ctx context.Context, id, name string) error {
 	answers, err := m.hosts.AskAll(ctx, inventory.ByName(name))
 	if err != nil {
 		return err
@@ -30,10 +30,9 @@ func (m *Manager) soleBearer(ctx context.Context, id, name string) error {
 	return nil
 }
 
-// byNameNow returns the VM of that name, nil when no host that answers has
-// one. A host that doesn't answer is no reason not to create VMs on the
-// others: the new VM gets an identity of its own.
-func (m *Manager) byNameNow(ctx context.Context, name string) (*inventory.VM, error) {
+// findByNameNow asks all hosts for the VM of that name. It returns nil if no host that answers has one. A host that
+// doesn't answer doesn't keep VMs from being created on the others: the new VM gets a UUID of its own.
+func (m *Manager) findByNameNow(ctx context.Context, name string) (*inventory.VM, error) {
 	answers, err := m.hosts.AskAll(ctx, inventory.ByName(name))
 	if err != nil {
 		return nil, err
@@ -52,7 +51,10 @@ func (m *Manager) byNameNow(ctx context.Context, name string) (*inventory.VM, er
 	return inventory.NewVM(answers[i])
 }
 
-func (m *Manager) adopt(ctx context.Context, vm *inventory.VM, d placement.Desired) (*inventory.VM, error) {
+// completeInterrupted completes a VM that an interrupted Create left behind. Any other VM of that name is an error.
+func (m *Manager) completeInterrupted(
+	ctx context.Context, vm *inventory.VM, d placement.Desired,
+) (*inventory.VM, error) {
 	if !placement.Adoptable(vm, d) {
 		p := placement.NameTaken(vm)
 
@@ -62,7 +64,7 @@ func (m *Manager) adopt(ctx context.Context, vm *inventory.VM, d placement.Desir
 		}
 	}
 
-	// Who made the mark may be at it still; then the lock is taken.
+	// The run that made the mark may still be creating it. Then it has the lock.
 	return m.underLock(ctx, vm.On, vm.UUID, func(held context.Context) (*inventory.VM, error) {
 		now, err := m.hosts.FindNow(held, vm.UUID, inventory.LastKnown{})
 		if err != nil {
@@ -81,6 +83,6 @@ func (m *Manager) adopt(ctx context.Context, vm *inventory.VM, d placement.Desir
 		m.log.InfoContext(ctx, "completing an interrupted creation", "name", now.Name, "uuid", now.UUID,
 			"host", now.Host, "owner", now.Metadata.Creating.Owner)
 
-		return m.bringUp(held, now.On, now.UUID, d)
+		return m.makeDisksAndStart(held, now.On, now.UUID, d)
 	})
 }

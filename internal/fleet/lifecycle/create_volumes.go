@@ -10,9 +10,8 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/placement"
 )
 
-// resolveVolumes finds out whether a disk's volume is a file or a block device,
-// and the format of what is new where the disk declares none. have is what the
-// VM has already.
+// resolveVolumes finds out whether a disk's volume is a file or a block device, and the format of a new disk that
+// declares none. have is what the VM has already.
 func resolveVolumes(
 	ctx context.Context, h *inventory.Host, spec *domain.Spec, volumes map[string]string, have domain.Spec,
 ) error {

@@ -14,15 +14,14 @@ type DeleteReport struct {
 	Host string
 	// Outcome says how it came to be off.
 	Outcome inventory.Outcome
-	// SilentHosts did not answer; a leftover definition there was not removed.
+	// SilentHosts did not answer. A stale definition there was not removed.
 	SilentHosts []string
-	// KeptDisks are own disks that should have gone with it, and why they stay.
+	// KeptDisks are own disks that should have been removed with it, and why they stay.
 	KeptDisks []string
 }
 
-// Delete shuts the VM down and removes its definition, and leftover
-// definitions elsewhere. Its own disks go with it, the others stay. A VM that
-// is proven to be gone is no error.
+// Delete shuts the VM down, and removes its own disks, its definition and stale definitions on other hosts. Other disks
+// stay. If no host has the VM, that is no error.
 func (m *Manager) Delete(
 	ctx context.Context, uuid string, last inventory.LastKnown, grace time.Duration,
 ) (*DeleteReport, error) {
@@ -38,14 +37,14 @@ func (m *Manager) Delete(
 
 	report := &DeleteReport{Host: vm.Host, SilentHosts: vm.SilentHosts}
 
-	// Before it is stopped: whoever can't be told what would be removed keeps a VM that runs.
+	// Before it is stopped: if it is unknown what would be removed, the VM keeps running.
 	if err := m.checkOwnDisks(ctx, vm, false); err != nil {
 		return report, err
 	}
 
-	report.Outcome, err = m.stopAs(ctx, vm, stopping{grace: grace, forceIOError: true})
+	report.Outcome, err = m.stopWith(ctx, vm, stopOptions{grace: grace, forceIOError: true})
 	if err == nil {
-		err = m.unlessSaved(ctx, vm)
+		err = m.verifyNotSaved(ctx, vm)
 	}
 
 	if err != nil {
@@ -54,14 +53,14 @@ func (m *Manager) Delete(
 		return report, err
 	}
 
-	// With the VM goes what is known of unfinished copies.
+	// The record of incomplete copies is removed with the VM.
 	if len(vm.Metadata.Copies) > 0 {
 		if _, err := m.mover.DiscardCopies(ctx, vm, nil); err != nil {
 			m.log.WarnContext(ctx, "an unfinished copy was not removed", "name", vm.Name, "error", err.Error())
 		}
 	}
 
-	// As long as it is defined, whoever is broken off here is told what is left.
+	// While it is defined: if this run is interrupted, the next one reads there which disks are left.
 	if report.KeptDisks, err = m.releaseOwnDisks(ctx, vm, false); err != nil {
 		return report, err
 	}
@@ -77,10 +76,9 @@ func (m *Manager) Delete(
 	return report, m.mover.RemoveDefinitions(ctx, vm)
 }
 
-// unlessSaved is an error if the VM's memory was saved while it was to be
-// deleted: whoever did that wants it back. What was saved before goes with the
-// VM.
-func (m *Manager) unlessSaved(ctx context.Context, vm *inventory.VM) error {
+// verifyNotSaved returns an error if a user or another tool saved the VM's memory since vm was read, and so wants it
+// back. Memory that was saved before is removed with the VM.
+func (m *Manager) verifyNotSaved(ctx context.Context, vm *inventory.VM) error {
 	if !vm.Active || vm.ManagedSave {
 		return nil
 	}

@@ -32,9 +32,9 @@ type Manager struct {
 	defaultType string
 	log         *slog.Logger
 	// mutexes are held, by name, while a VM is created.
-	mutexes    admission.Mutexes
-	unfinished unfinished
-	background sync.WaitGroup
+	mutexes        admission.Mutexes
+	pendingCreates pendingCreates
+	background     sync.WaitGroup
 }
 
 // NewManager prepares the manager of the VMs on these hosts. It does no I/O.
@@ -48,8 +48,8 @@ func NewManager(
 	}
 }
 
-// ReleaseUnfinished releases the leases of VMs whose creation was not finished.
-func (m *Manager) ReleaseUnfinished() { m.unfinished.releaseAll() }
+// ReleasePendingCreates releases the locks of VMs whose creation is not finished.
+func (m *Manager) ReleasePendingCreates() { m.pendingCreates.releaseAll() }
 
 // AwaitShutdowns waits for the guest agents that were asked to shut a guest down and have not answered yet.
 func (m *Manager) AwaitShutdowns() { m.background.Wait() }

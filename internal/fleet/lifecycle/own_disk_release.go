@@ -16,7 +16,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/storage"
 )
 
-// releasable are the keys of the disks that go with the VM.
+// releasable are the keys of the own disks that are removed with the VM.
 func releasable(vm *inventory.VM, all bool) []string {
 	var keys []string
 

@@ -17,8 +17,8 @@ import (
 // the first one's place. The first one is recorded under another key until it is
 // removed.
 
-// firstBootMode lets nobody but libvirt and QEMU read a volume that may hold
-// secrets: libvirt gives the file to QEMU for as long as the VM runs.
+// firstBootMode lets only libvirt and QEMU read a volume that may have secrets: libvirt gives the file to QEMU while
+// the VM runs.
 const firstBootMode = "0600"
 
 // firstBoot is what these volumes have.

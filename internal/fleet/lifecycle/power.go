@@ -12,15 +12,11 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
-const (
+// shutdownResend is how often a guest is asked again to shut down: it may have been booting when it was asked first.
+// KubeVirt asks every 5 s, too.
+const shutdownResend = 5 * time.Second
 
-	// shutdownResend is how often a guest is asked again: it may have been
-	// booting when it was asked first (KubeVirt: every 5 s).
-	shutdownResend = 5 * time.Second
-)
-
-// Start starts a stopped VM. The caller has asked the fleet for it and
-// holds its lock.
+// Start starts a VM that is off. The caller has found it by asking all hosts, and holds its lock.
 func (m *Manager) Start(ctx context.Context, vm *inventory.VM) error {
 	if err := placement.VerifyStartable(vm); err != nil {
 		return err
@@ -28,7 +24,7 @@ func (m *Manager) Start(ctx context.Context, vm *inventory.VM) error {
 
 	if vm.Active && vm.State == libvirt.Crashed {
 		// Its guest has panicked, and its definition says to keep the process.
-		if err := m.destroy(ctx, vm); err != nil {
+		if err := m.destroyVM(ctx, vm); err != nil {
 			return err
 		}
 	}
@@ -49,14 +45,14 @@ func (m *Manager) Start(ctx context.Context, vm *inventory.VM) error {
 	return err
 }
 
-// startFresh starts a VM with new firmware variables, where the host can.
+// startFresh starts a VM with new firmware variables, if the host can do that.
 func startFresh(ctx context.Context, h *inventory.Host, vm *inventory.VM) error {
 	info, err := h.Conn.Info(ctx)
 	if err != nil {
 		return err
 	}
 
-	// A memory image comes back with the firmware that it was made under.
+	// Saved memory requires the firmware with which it was saved.
 	if vm.ManagedSave || !placement.ResetsNVRAM(info) {
 		return h.Conn.StartDomain(ctx, vm.UUID)
 	}
@@ -64,16 +60,15 @@ func startFresh(ctx context.Context, h *inventory.Host, vm *inventory.VM) error 
 	return h.Conn.StartDomainFresh(ctx, vm.UUID)
 }
 
-// Stop shuts the guest down and returns how it went: the agent is asked, then
-// the power button pressed, again and again until the grace period is over;
-// then the VM is destroyed. It is an error if the VM is off here only
-// because it was moved away meanwhile.
+// Stop shuts the guest down and returns how the VM came to be off. It asks the guest agent, then presses the power
+// button again and again until the grace period is over, then destroys the VM. It returns an error if the VM is off
+// here only because it was moved to another host meanwhile.
 func (m *Manager) Stop(ctx context.Context, vm *inventory.VM, grace time.Duration) (inventory.Outcome, error) {
-	return m.stopAs(ctx, vm, stopping{grace: grace})
+	return m.stopWith(ctx, vm, stopOptions{grace: grace})
 }
 
-// stopping is how a guest is stopped.
-type stopping struct {
+// stopOptions say how a guest is stopped.
+type stopOptions struct {
 	// grace is how long the guest may take to shut down; 0 forces it off at once.
 	grace time.Duration
 	// forceIOError also forces off a guest that is paused by an I/O error for the whole
@@ -81,7 +76,7 @@ type stopping struct {
 	forceIOError bool
 }
 
-func (m *Manager) stopAs(ctx context.Context, vm *inventory.VM, how stopping) (inventory.Outcome, error) {
+func (m *Manager) stopWith(ctx context.Context, vm *inventory.VM, how stopOptions) (inventory.Outcome, error) {
 	if !vm.Active {
 		return inventory.OutcomeNotRunning, nil
 	}
@@ -92,19 +87,20 @@ func (m *Manager) stopAs(ctx context.Context, vm *inventory.VM, how stopping) (i
 	}
 
 	if !now.Active {
-		return inventory.OutcomeNotRunning, m.unlessMovedAway(ctx, vm)
+		return inventory.OutcomeNotRunning, m.verifyNotMigrated(ctx, vm)
 	}
 
-	outcome, err := m.end(ctx, now, how)
+	outcome, err := m.shutDownOrDestroy(ctx, now, how)
 	if err == nil {
-		err = m.unlessMovedAway(ctx, vm)
+		err = m.verifyNotMigrated(ctx, vm)
 	}
 
 	return outcome, err
 }
 
-// end is Stop without the question where the guest went.
-func (m *Manager) end(ctx context.Context, vm *inventory.VM, how stopping) (inventory.Outcome, error) {
+// shutDownOrDestroy shuts the guest down, and destroys the VM when the grace period is over. It doesn't ask whether the
+// VM was moved away.
+func (m *Manager) shutDownOrDestroy(ctx context.Context, vm *inventory.VM, how stopOptions) (inventory.Outcome, error) {
 	grace := how.grace
 
 	vm, err := m.awaitStorage(ctx, vm, how)
@@ -116,10 +112,10 @@ func (m *Manager) end(ctx context.Context, vm *inventory.VM, how stopping) (inve
 		return inventory.OutcomeNotRunning, nil
 	}
 
-	if reachable, err := m.rouse(ctx, vm); err != nil {
+	if reachable, err := m.wakeForShutdown(ctx, vm); err != nil {
 		return "", err
 	} else if !reachable || grace == 0 {
-		return inventory.OutcomeUnable, m.destroy(ctx, vm)
+		return inventory.OutcomeUnable, m.destroyVM(ctx, vm)
 	}
 
 	m.log.InfoContext(ctx, "shutting down guest", "name", vm.Name, "host", vm.Host, "grace_period", grace)
@@ -144,25 +140,25 @@ func (m *Manager) end(ctx context.Context, vm *inventory.VM, how stopping) (inve
 		return "", err
 	}
 
-	// Much may have happened in that time.
+	// Its state may have changed meanwhile.
 	now, err := m.awaitSaved(ctx, vm)
 	if err != nil || !now.Active {
 		return outcome, err
 	}
 
-	if err := unlessIOError(now, how); err != nil {
+	if err := refuseIOError(now, how); err != nil {
 		return "", err
 	}
 
 	m.log.WarnContext(ctx, "guest did not shut down within its grace period, destroying",
 		"name", vm.Name, "host", vm.Host, "grace_period", grace)
 
-	return inventory.OutcomeForced, m.destroy(ctx, now)
+	return inventory.OutcomeForced, m.destroyVM(ctx, now)
 }
 
-// unlessMovedAway is an error if a VM that has just left its host runs
-// elsewhere, or may: people who move VMs by hand don't heed our locks.
-func (m *Manager) unlessMovedAway(ctx context.Context, vm *inventory.VM) error {
+// verifyNotMigrated returns an error if a VM that is off on its host runs on another host, or may run there: users who
+// move VMs by hand don't take the provider's locks.
+func (m *Manager) verifyNotMigrated(ctx context.Context, vm *inventory.VM) error {
 	left, err := vm.On.Conn.Domain(ctx, vm.UUID)
 
 	switch {
@@ -175,7 +171,7 @@ func (m *Manager) unlessMovedAway(ctx context.Context, vm *inventory.VM) error {
 
 	switch {
 	case inventory.IsNotFound(err) || err != nil && !vm.Persistent:
-		return nil // Somebody removed it, or it had no definition that would outlive its run.
+		return nil // A user removed it, or it was transient.
 	case err != nil:
 		return err
 	case now.Active:
@@ -190,10 +186,9 @@ func (m *Manager) unlessMovedAway(ctx context.Context, vm *inventory.VM) error {
 	}
 }
 
-// rouse makes a guest that stands still able to hear that it should shut down.
-// It reports whether the guest can be asked at all: a guest paused by an I/O
-// error or a crash must not be continued.
-func (m *Manager) rouse(ctx context.Context, vm *inventory.VM) (bool, error) {
+// wakeForShutdown resumes a paused guest and wakes a suspended one, so that it can shut down. It returns false if the
+// guest can't be asked to: a guest that an I/O error or a crash paused must not be resumed.
+func (m *Manager) wakeForShutdown(ctx context.Context, vm *inventory.VM) (bool, error) {
 	switch vm.State {
 	case libvirt.Paused:
 		if status.PowerAction(status.Always, vm.Status(), vm.Phase(), vm.StatusReason()) != status.Resume {
@@ -210,7 +205,7 @@ func (m *Manager) rouse(ctx context.Context, vm *inventory.VM) (bool, error) {
 	}
 }
 
-// Resume lets a guest go on that stands still.
+// Resume resumes a paused VM. A VM that is paused because its post-copy migration failed is recovered.
 func (m *Manager) Resume(ctx context.Context, vm *inventory.VM) error {
 	if vm.Stranded {
 		return m.mover.Revive(ctx, vm, *vm.OpenMigration())
@@ -229,8 +224,7 @@ func (m *Manager) Resume(ctx context.Context, vm *inventory.VM) error {
 func (m *Manager) shutDown(ctx context.Context, vm *inventory.VM) (inventory.Outcome, error) {
 	outcome := inventory.OutcomeACPI
 
-	// The agent is asked in the background: a hung one would cost the time in
-	// which the power button could still do it.
+	// Ask the agent in the background: while the provider waits for one that hangs, the power button may do it.
 	agent := make(chan error, 1)
 
 	if vm.AgentConnected {
@@ -265,8 +259,7 @@ func (m *Manager) shutDown(ctx context.Context, vm *inventory.VM) (inventory.Out
 	}
 }
 
-// pressPowerButton sends the ACPI event. A guest that is gone or going is what
-// was wanted.
+// pressPowerButton sends the ACPI event. That the VM is off, or is shutting down, is no error.
 func (m *Manager) pressPowerButton(ctx context.Context, vm *inventory.VM) error {
 	err := vm.On.Conn.ShutdownDomain(ctx, vm.UUID, libvirt.ShutdownACPI)
 	if errors.Is(err, libvirt.ErrOperationInvalid) || inventory.IsNotFound(err) {
@@ -276,7 +269,7 @@ func (m *Manager) pressPowerButton(ctx context.Context, vm *inventory.VM) error 
 	return err
 }
 
-// waitOff waits until the VM is off, or until the time is come.
+// waitOff waits until the VM is off, but no longer than until that time.
 func (m *Manager) waitOff(ctx context.Context, vm *inventory.VM, until time.Time) (bool, error) {
 	ctx, cancel := context.WithDeadlineCause(ctx, until, errTimeIsUp)
 	defer cancel()
@@ -291,7 +284,7 @@ func (m *Manager) waitOff(ctx context.Context, vm *inventory.VM, until time.Time
 
 var errTimeIsUp = errors.New("time to ask again")
 
-func (m *Manager) destroy(ctx context.Context, vm *inventory.VM) error {
+func (m *Manager) destroyVM(ctx context.Context, vm *inventory.VM) error {
 	err := vm.On.Conn.DestroyDomain(ctx, vm.UUID, true)
 	if err == nil || inventory.IsNotFound(err) || errors.Is(err, libvirt.ErrOperationInvalid) {
 		return nil
@@ -301,7 +294,7 @@ func (m *Manager) destroy(ctx context.Context, vm *inventory.VM) error {
 		return err
 	}
 
-	// QEMU did not end when it was told to. It has to now.
+	// QEMU ignored SIGTERM. This sends SIGKILL.
 	err = vm.On.Conn.DestroyDomain(ctx, vm.UUID, false)
 	if inventory.IsNotFound(err) || errors.Is(err, libvirt.ErrOperationInvalid) {
 		return nil

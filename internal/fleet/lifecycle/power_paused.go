@@ -10,13 +10,13 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
-// savingLimit is how long a guest that is to be stopped is waited for while its
-// memory is written to a file: 64 GiB at 100 MB/s take eleven minutes.
+// savingLimit is how long the provider waits, before it stops a VM, while the VM's memory is written to a file. 64 GiB
+// at 100 MB/s take eleven minutes.
 const savingLimit = 30 * time.Minute
 
-// saving says that the guest stands still while its memory is written to a file:
-// by a save, a dump, or a snapshot. That ends by itself.
-func saving(d *libvirt.Domain) bool {
+// savesMemory says whether libvirt has paused the VM while it writes the memory to a file, for a save, a dump or a
+// snapshot. That ends by itself.
+func savesMemory(d *libvirt.Domain) bool {
 	if d == nil || d.State != libvirt.Paused {
 		return false
 	}
@@ -29,9 +29,8 @@ func saving(d *libvirt.Domain) bool {
 	}
 }
 
-// awaitSaved waits until the guest's memory isn't being written to a file any more,
-// and returns the VM as it is then. One that has left its host meanwhile is
-// returned as one that is off.
+// awaitSaved waits until the VM's memory isn't being written to a file any more, and returns the VM as it is then. A VM
+// that its host doesn't have any more is returned as off.
 func (m *Manager) awaitSaved(ctx context.Context, vm *inventory.VM) (*inventory.VM, error) {
 	waiting, cancel := context.WithTimeout(ctx, savingLimit)
 	defer cancel()
@@ -39,14 +38,14 @@ func (m *Manager) awaitSaved(ctx context.Context, vm *inventory.VM) (*inventory.
 	var now *libvirt.Domain
 
 	_, err := inventory.Await(waiting, vm, func(d *libvirt.Domain) bool {
-		if saving(d) && now == nil {
+		if savesMemory(d) && now == nil {
 			m.log.InfoContext(ctx, "waiting for the guest's memory to be written", "name", vm.Name, "host", vm.Host,
 				"reason", d.Reason)
 		}
 
 		now = d
 
-		return !saving(d)
+		return !savesMemory(d)
 	})
 
 	switch {
@@ -63,7 +62,7 @@ func (m *Manager) awaitSaved(ctx context.Context, vm *inventory.VM) (*inventory.
 	return withState(vm, now), nil
 }
 
-// withState is the VM in the state that its host tells now; nil is none, and the VM is off.
+// withState is the VM in the state that its host reports now. Nil: the host has no such VM, and it is off.
 func withState(vm *inventory.VM, now *libvirt.Domain) *inventory.VM {
 	is := *vm
 	if now == nil {
@@ -77,15 +76,15 @@ func withState(vm *inventory.VM, now *libvirt.Domain) *inventory.VM {
 	return &is
 }
 
-// pausedByIOError says that the guest stands still for an error of its storage.
-// What it holds in memory it can still write once the storage is back.
+// pausedByIOError says whether an error of its storage paused the VM. Once the storage is back, the guest can still
+// write what it has in memory.
 func pausedByIOError(state libvirt.DomainState, reason string) bool {
 	return state == libvirt.Paused && reason == libvirt.ReasonIOError
 }
 
-// unlessIOError refuses to force off a guest that is paused by an I/O error,
-// unless it is to have no time at all, or has had it.
-func unlessIOError(vm *inventory.VM, how stopping) error {
+// refuseIOError returns an error for a VM that an I/O error paused, because destroying it would lose what the guest has
+// not written, unless the grace period is 0 or the options force it.
+func refuseIOError(vm *inventory.VM, how stopOptions) error {
 	if how.grace == 0 || how.forceIOError || !pausedByIOError(vm.State, vm.Reason) {
 		return nil
 	}
@@ -98,11 +97,10 @@ func unlessIOError(vm *inventory.VM, how stopping) error {
 	}
 }
 
-// awaitStorage gives a guest that is paused by an I/O error the grace period: its
-// storage may be repaired and the guest resumed, which then has the whole grace
-// period to shut down. It returns the VM as it is then.
-func (m *Manager) awaitStorage(ctx context.Context, vm *inventory.VM, how stopping) (*inventory.VM, error) {
-	if err := unlessIOError(vm, how); err != nil {
+// awaitStorage waits for the grace period until a VM that an I/O error paused is resumed, because a user may repair the
+// storage. The guest then has another grace period to shut down. It returns the VM as it is then.
+func (m *Manager) awaitStorage(ctx context.Context, vm *inventory.VM, how stopOptions) (*inventory.VM, error) {
+	if err := refuseIOError(vm, how); err != nil {
 		return nil, err
 	}
 
@@ -121,7 +119,7 @@ func (m *Manager) awaitStorage(ctx context.Context, vm *inventory.VM, how stoppi
 	resumed, err := inventory.Await(waiting, vm, func(d *libvirt.Domain) bool {
 		now = d
 
-		return !saving(d) && (d == nil || !pausedByIOError(d.State, d.Reason))
+		return !savesMemory(d) && (d == nil || !pausedByIOError(d.State, d.Reason))
 	})
 
 	switch {

@@ -14,20 +14,20 @@ func TestUnlessIOError(t *testing.T) {
 	t.Parallel()
 
 	stuck := &inventory.VM{State: libvirt.Paused, Reason: libvirt.ReasonIOError}
-	if err := unlessIOError(stuck, stopping{grace: time.Second}); !errors.Is(err, ErrNotReady) {
+	if err := refuseIOError(stuck, stopOptions{grace: time.Second}); !errors.Is(err, ErrNotReady) {
 		t.Error(err)
 	}
 
-	if err := unlessIOError(stuck, stopping{}); err != nil {
+	if err := refuseIOError(stuck, stopOptions{}); err != nil {
 		t.Error(err)
 	}
 
-	if err := unlessIOError(stuck, stopping{grace: time.Second, forceIOError: true}); err != nil {
+	if err := refuseIOError(stuck, stopOptions{grace: time.Second, forceIOError: true}); err != nil {
 		t.Error(err)
 	}
 
 	suspended := &inventory.VM{State: libvirt.Paused, Reason: "User"}
-	if err := unlessIOError(suspended, stopping{grace: time.Second}); err != nil {
+	if err := refuseIOError(suspended, stopOptions{grace: time.Second}); err != nil {
 		t.Error(err)
 	}
 }

@@ -13,14 +13,11 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
 )
 
-// Update makes an existing VM what is wished: its definition, what runs,
-// its power, its marks; and it removes leftover definitions elsewhere. Each
-// step is taken only where something differs, so that an Update that was
-// interrupted is completed by the next. A migration that its run left behind is
-// brought to its end before.
+// Update changes an existing VM to what is declared: its definition, the running VM, its power and its metadata. It
+// also removes stale definitions on other hosts. It does each step only where something differs, so that the next
+// Update completes one that was interrupted. Before that, it concludes a migration whose run was killed.
 //
-// The VM that comes with an error tells how far it came; it is nil when nobody
-// can say.
+// A VM that is returned with an error is as it is after the error. It is nil if that is unknown.
 func (m *Manager) Update(
 	ctx context.Context, uuid string, last inventory.LastKnown, d placement.Desired,
 ) (*inventory.VM, error) {
@@ -32,7 +29,7 @@ func (m *Manager) Update(
 	}
 	defer unlock()
 
-	// Nobody is at it any more, and what is left to do with one that stands still is done below.
+	// No run is migrating it, because this one has its lock. A stranded VM is recovered below.
 	if record := vm.OpenMigration(); record != nil && !vm.Stranded {
 		if vm, err = m.mover.CloseRecord(held, vm, *record, nil); err != nil {
 			return vm, err
@@ -40,13 +37,13 @@ func (m *Manager) Update(
 	}
 
 	u := &update{manager: m, vm: vm, want: d}
-	err = u.run(held)
+	err = u.changeVM(held)
 
 	reading, cancel := lease.CleanUp(ctx, inventory.FinishTimeout)
 	defer cancel()
 
 	if err != nil {
-		// Somebody who moved it by hand may have been why.
+		// The error may be due to a user who moved it by hand.
 		found, _ := m.hosts.FindNow(reading, uuid, inventory.LastKnown{Host: vm.Host, HostUUID: vm.HostUUID})
 		if found != nil && found.On != vm.On {
 			vm.On.Forget()
@@ -74,30 +71,30 @@ type update struct {
 	manager *Manager
 	vm      *inventory.VM
 	want    placement.Desired
-	// restart are the changes that the running guest does not have yet.
+	// restart are the changes that the running guest doesn't have until it restarts.
 	restart []domain.Change
-	// fresh says that the VM was started, and not from a memory image.
+	// fresh says that the VM was started, and not from saved memory.
 	fresh bool
-	// stopped says how the VM was shut down, if it was.
+	// stopped says how the VM was shut down. "": it was not.
 	stopped inventory.Outcome
 	// defined says that the definition was changed.
 	defined bool
-	// evicted says that a maintenance of its host shut it down, and it stays so.
+	// evicted says that a maintenance of its host shut it down, so that it stays off.
 	evicted bool
-	// hadPassword says that the screen asked for a password before.
+	// hadPassword says that the screen required a password before.
 	hadPassword bool
 	// own are the own disks as they are to be recorded.
 	own map[string]domain.OwnDisk
 }
 
-func (u *update) run(ctx context.Context) error {
+func (u *update) changeVM(ctx context.Context) error {
 	if err := u.checkHanded(ctx); err != nil {
 		return err
 	}
 
 	u.keepVolumes()
 
-	if u.action() == status.Start {
+	if u.powerAction() == status.Start {
 		why, err := u.manager.records.EvictedNow(ctx, u.vm)
 		if err != nil {
 			return err
@@ -137,8 +134,8 @@ func (u *update) run(ctx context.Context) error {
 		}
 	}
 
-	// A guest that stands still can't take part in a change of its own devices.
-	if err := u.wake(ctx); err != nil {
+	// A paused guest can't let go of a device.
+	if err := u.resumeGuest(ctx); err != nil {
 		return err
 	}
 
@@ -146,7 +143,7 @@ func (u *update) run(ctx context.Context) error {
 		return err
 	}
 
-	if err := u.power(ctx); err != nil {
+	if err := u.changePower(ctx); err != nil {
 		return err
 	}
 
@@ -154,11 +151,11 @@ func (u *update) run(ctx context.Context) error {
 		return err
 	}
 
-	if err := u.mark(ctx); err != nil {
+	if err := u.writeMetadata(ctx); err != nil {
 		return err
 	}
 
-	if err := u.autostart(ctx); err != nil {
+	if err := u.changeAutostart(ctx); err != nil {
 		return err
 	}
 
@@ -187,9 +184,8 @@ func (u *update) changeRunning(ctx context.Context) error {
 	return u.changePassword(ctx)
 }
 
-// keepVolumes leaves the source of a disk as the definition has it when it is
-// the same volume: whether it still is in a pool is none of this update's
-// business.
+// keepVolumes keeps the source of a disk as the definition has it if that is the declared volume, whether or not a
+// storage pool still has it.
 func (u *update) keepVolumes() {
 	have := u.vm.DeclaredSpec()
 
@@ -205,8 +201,8 @@ func (u *update) keepVolumes() {
 	}
 }
 
-// checkSources refuses to switch a disk back to an image that the guest has
-// left behind, also when that happened after the plan.
+// checkSources refuses to switch a disk back to an image that the guest doesn't use any more, also if that changed
+// after the plan.
 func (u *update) checkSources() error {
 	drifts := domain.SourceDrifts(*u.vm.DeclaredSpec(), u.vm.LiveSpec, u.want.Spec, u.want.Applied)
 	if len(drifts) == 0 {
@@ -218,8 +214,8 @@ func (u *update) checkSources() error {
 	return &inventory.Error{VM: u.vm.Name, Host: u.vm.Host, Kind: inventory.ErrBusy, Detail: detail, Remedy: remedy}
 }
 
-// checkRestart finds out what the running guest can't be given, and refuses it
-// where the policy does, before anything is touched.
+// checkRestart finds out which changes require a restart, and refuses them if the update policy does, before anything
+// is changed.
 func (u *update) checkRestart() error {
 	u.notePassword()
 
@@ -252,18 +248,18 @@ func (u *update) checkRestart() error {
 	}
 }
 
-// goesDown says that the VM is shut down in this update: because its run
-// strategy wants it off, or for changes that need a restart.
+// goesDown says whether this update shuts the VM down: because of its run strategy, or for changes that require a
+// restart.
 func (u *update) goesDown() bool {
-	return u.action() == status.Stop || u.restarts()
+	return u.powerAction() == status.Stop || u.restartsGuest()
 }
 
-func (u *update) restarts() bool {
+func (u *update) restartsGuest() bool {
 	return len(u.restart) > 0 && u.want.UpdatePolicy == placement.PolicyRestart && u.vm.Active
 }
 
-// action is what the run strategy asks for.
-func (u *update) action() status.Action {
+// powerAction is what the run strategy requires. A VM that a maintenance shut down stays off.
+func (u *update) powerAction() status.Action {
 	if u.evicted {
 		return status.None
 	}
@@ -280,14 +276,13 @@ func (u *update) restartRefused(why string) error {
 	}
 }
 
-// definePersistent patches the persistent definition. It is validated by
-// libvirt before the guest is touched.
+// definePersistent patches the persistent definition, which libvirt validates before the guest is changed.
 func (u *update) definePersistent(ctx context.Context) error {
 	current := u.vm.Entry.Parse().Persistent
-	definition := current.Clone() // the parsed one belongs to everybody who reads the snapshot
+	definition := current.Clone() // all readers of the snapshot share the parsed one
 
 	spec := u.want.Spec
-	spec.Name = "" // under another name the definition would be another VM's; see power
+	spec.Name = "" // under another name the definition would be another VM's; see renameVM
 
 	if err := definition.Apply(spec); err != nil {
 		return &inventory.Error{VM: u.vm.Name, Host: u.vm.Host, Kind: inventory.ErrInvalid, Err: err}
@@ -321,15 +316,14 @@ func (u *update) definePersistent(ctx context.Context) error {
 	return u.refresh(ctx)
 }
 
-// markVariables notes in the definition that its firmware is not the one that
-// the guest's variables are from.
+// markVariables notes in the definition that the firmware variables are from another firmware.
 func (u *update) markVariables(definition *domain.Definition) error {
 	if !u.vm.Firmware().Outdates(u.want.Spec.Firmware) {
 		return nil
 	}
 
 	metadata := definition.Metadata()
-	// What runs has used them until now, so they may fit again.
+	// If the running firmware used them until now, they may fit again.
 	metadata.FreshNVRAM = u.vm.LiveSpec == nil || u.vm.LiveSpec.Firmware.Outdates(u.want.Spec.Firmware)
 
 	if err := definition.SetMetadata(metadata); err != nil {
@@ -351,9 +345,8 @@ func (u *update) refresh(ctx context.Context) error {
 	return nil
 }
 
-// mark writes what only we know, and whether a staged change waits for the
-// next start.
-func (u *update) mark(ctx context.Context) error {
+// writeMetadata writes what libvirt doesn't know, and whether a staged change waits for the next start.
+func (u *update) writeMetadata(ctx context.Context) error {
 	metadata := u.want.StampOn(u.vm.Metadata)
 	metadata.FreshNVRAM = metadata.FreshNVRAM && !u.fresh
 	metadata.Creating = nil

@@ -12,15 +12,14 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
-// detachTimeout is how long a guest may take to let go of a device. An idle one
-// needs a second; one that has hung never does.
+// detachTimeout is how long a guest may take to release a device. It takes a second if the device is idle.
 const detachTimeout = 30 * time.Second
 
-// balloonTimeout is how long a guest may take to give memory back or to take
-// it. Its driver moves some hundred MiB in a second.
+// balloonTimeout is how long a guest may take to return memory or to accept it. Its driver moves some hundred MiB a
+// second.
 const balloonTimeout = 30 * time.Second
 
-// changeLive gives the running guest what it can be given.
+// changeLive makes the changes that don't require a restart in the running VM.
 func (u *update) changeLive(ctx context.Context) error {
 	live := u.vm.Entry.Parse().Live
 	if live == nil {
@@ -36,7 +35,7 @@ func (u *update) changeLive(ctx context.Context) error {
 		u.manager.log.InfoContext(ctx, "changing running VM", "name", u.vm.Name, "host", u.vm.Host,
 			"attribute", s.Path, "step", s.Kind.String())
 
-		if err := u.takeStep(ctx, s); err != nil {
+		if err := u.changeAttribute(ctx, s); err != nil {
 			return u.stepFailed(s, err)
 		}
 	}
@@ -48,7 +47,8 @@ func (u *update) changeLive(ctx context.Context) error {
 	return u.refresh(ctx)
 }
 
-func (u *update) takeStep(ctx context.Context, s domain.Step) error {
+// changeAttribute makes one change in the running VM.
+func (u *update) changeAttribute(ctx context.Context, s domain.Step) error {
 	conn, id := u.vm.On.Conn, u.vm.UUID
 
 	switch s.Kind {
@@ -76,12 +76,12 @@ func (u *update) takeStep(ctx context.Context, s domain.Step) error {
 	case domain.SetLifecycle:
 		return conn.SetLifecycleAction(ctx, id, strings.TrimPrefix(s.Path, "platform.events."), s.Value, libvirt.AffectLive)
 	default:
-		return u.tune(ctx, s)
+		return u.tuneResources(ctx, s)
 	}
 }
 
-// tune sets what the host gives the running guest.
-func (u *update) tune(ctx context.Context, s domain.Step) error {
+// tuneResources changes which resources of the host the running VM may use.
+func (u *update) tuneResources(ctx context.Context, s domain.Step) error {
 	conn, id := u.vm.On.Conn, u.vm.UUID
 	name := s.Path[strings.LastIndexByte(s.Path, '.')+1:]
 
@@ -117,8 +117,8 @@ func (u *update) stepFailed(s domain.Step, err error) error {
 	return e
 }
 
-// awaitBalloon waits until the guest has the memory that it was given: libvirt
-// only asks, the guest's balloon driver does it in its own time.
+// awaitBalloon waits until the guest has as much memory as it is to have: libvirt only asks, and the guest's balloon
+// driver takes its time.
 func (u *update) awaitBalloon(ctx context.Context, bytes uint64) error {
 	ctx, cancel := context.WithTimeout(ctx, balloonTimeout)
 	defer cancel()
@@ -149,9 +149,8 @@ func (u *update) awaitBalloon(ctx context.Context, bytes uint64) error {
 	return nil
 }
 
-// awaitBootBalloon waits, after a start, until the guest has given back what
-// the VM has installed beyond its size: a guest boots with all of it, which
-// looks like a change that somebody made. A guest without the driver keeps it.
+// awaitBootBalloon waits, after a start, until the guest has returned the memory beyond the VM's size: a guest boots
+// with the maximum, which a refresh would report as drift. A guest without a balloon driver keeps it.
 func (u *update) awaitBootBalloon(ctx context.Context) error {
 	if u.vm.PersistentSpec == nil || u.vm.LiveSpec == nil {
 		return nil

@@ -7,11 +7,10 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
 )
 
-// power brings the VM's power to what the run strategy asks for, and
-// restarts it for what it could not be given while it ran.
-func (u *update) power(ctx context.Context) error {
-	action := u.action()
-	starts := action == status.Start || u.restarts() && action != status.Stop
+// changePower starts or stops the VM as its run strategy requires, and restarts it for changes that require that.
+func (u *update) changePower(ctx context.Context) error {
+	action := u.powerAction()
+	starts := action == status.Start || u.restartsGuest() && action != status.Stop
 
 	if starts {
 		release, err := u.manager.placement.Admit(ctx, u.vm)
@@ -34,11 +33,11 @@ func (u *update) power(ctx context.Context) error {
 			return err
 		}
 
-		// It ran here until now, so it runs on no host that is silent.
+		// It ran here until now, so it runs on no host that doesn't answer.
 		u.vm.SilentHosts = nil
 	}
 
-	if err := u.rename(ctx); err != nil {
+	if err := u.renameVM(ctx); err != nil {
 		return err
 	}
 
@@ -59,8 +58,8 @@ func (u *update) power(ctx context.Context) error {
 	return u.awaitBootBalloon(ctx)
 }
 
-// rename gives the VM its new name, which libvirt does only while it is off.
-func (u *update) rename(ctx context.Context) error {
+// renameVM renames the VM, which libvirt does only while it is off.
+func (u *update) renameVM(ctx context.Context) error {
 	if u.vm.Active || u.want.Spec.Name == "" || u.want.Spec.Name == u.vm.Name {
 		return nil
 	}
@@ -72,11 +71,11 @@ func (u *update) rename(ctx context.Context) error {
 	return u.refresh(ctx)
 }
 
-// wake continues a VM that the run strategy wants running.
-func (u *update) wake(ctx context.Context) error {
+// resumeGuest resumes a paused VM, and wakes a suspended one, if the run strategy requires that it runs.
+func (u *update) resumeGuest(ctx context.Context) error {
 	var err error
 
-	switch u.action() {
+	switch u.powerAction() {
 	case status.Resume:
 		err = u.manager.Resume(ctx, u.vm)
 	case status.Wakeup:
@@ -92,7 +91,8 @@ func (u *update) wake(ctx context.Context) error {
 	return u.refresh(ctx)
 }
 
-func (u *update) autostart(ctx context.Context) error {
+// changeAutostart lets the host start the VM when it boots, or not, as the run strategy requires.
+func (u *update) changeAutostart(ctx context.Context) error {
 	on, managed := status.Autostart(u.want.Metadata.RunStrategy)
 	if !managed || on == u.vm.Autostart || !u.vm.Persistent || u.evicted {
 		return nil

@@ -11,11 +11,10 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
 )
 
-// WaitFor is what makes a VM ready, besides that it runs.
+// WaitFor is what a VM requires to be ready, in addition to running.
 type WaitFor status.ReadyCriteria
 
-// Ready says whether the VM runs and has what is waited for. addresses
-// are those of its interfaces, by key.
+// Ready says whether the VM runs and meets the criteria. addresses are those of its interfaces, by key.
 func (w WaitFor) Ready(vm *inventory.VM, addresses map[string][]string) bool {
 	facts := vm.StateFacts()
 	facts.Addresses = addresses
@@ -23,7 +22,8 @@ func (w WaitFor) Ready(vm *inventory.VM, addresses map[string][]string) bool {
 	return status.ReadyWith(facts, status.ReadyCriteria(w)).Status == status.True
 }
 
-func (w WaitFor) missing(vm *inventory.VM, addresses map[string][]string) []string {
+// unmetCriteria says what the VM lacks to be ready.
+func (w WaitFor) unmetCriteria(vm *inventory.VM, addresses map[string][]string) []string {
 	facts := vm.StateFacts()
 	facts.Addresses = addresses
 
@@ -35,9 +35,8 @@ func (w WaitFor) missing(vm *inventory.VM, addresses map[string][]string) []stri
 	return missing
 }
 
-// Wait waits until the VM is ready or ctx ends, and returns it as it was
-// seen last, together with its addresses. The error says what was awaited, for
-// how long, and what was seen last.
+// Wait waits until the VM is ready or ctx ends, and returns the VM as it was seen last, with its addresses. The error
+// says how long it waited, and what was seen last.
 func (m *Manager) Wait(ctx context.Context, vm *inventory.VM, w WaitFor) (*inventory.VM, map[string][]string, error) {
 	began := time.Now()
 
@@ -46,19 +45,19 @@ func (m *Manager) Wait(ctx context.Context, vm *inventory.VM, w WaitFor) (*inven
 
 	events, err := vm.On.Conn.Subscribe(watching, vm.UUID)
 	if err != nil {
-		events = nil // then polling has to do
+		events = nil // Poll without events.
 	}
 
 	m.log.InfoContext(ctx, "waiting for VM", "name", vm.Name, "host", vm.Host,
 		"guest_agent", w.GuestAgent, "ip_address", w.IPAddress)
 
 	for {
-		addresses, err := m.lookAgain(ctx, &vm)
+		addresses, err := m.refreshWithAddresses(ctx, &vm)
 		if err != nil && !errors.Is(err, inventory.ErrUnreachable) && ctx.Err() == nil {
 			return vm, nil, err
 		}
 
-		missing := w.missing(vm, addresses)
+		missing := w.unmetCriteria(vm, addresses)
 		if err == nil && len(missing) == 0 {
 			m.log.InfoContext(ctx, "VM ready", "name", vm.Name, "host", vm.Host, "elapsed", time.Since(began))
 
@@ -66,7 +65,7 @@ func (m *Manager) Wait(ctx context.Context, vm *inventory.VM, w WaitFor) (*inven
 		}
 
 		if err != nil && ctx.Err() == nil {
-			missing = append(missing, err.Error()) // A look that ended with the time saw nothing new.
+			missing = append(missing, err.Error()) // If ctx ended meanwhile, the error says nothing about the VM.
 		}
 
 		events = inventory.NextLook(ctx, events)
@@ -74,7 +73,7 @@ func (m *Manager) Wait(ctx context.Context, vm *inventory.VM, w WaitFor) (*inven
 		if ctx.Err() != nil {
 			waited := time.Since(began)
 			if deadline, ok := ctx.Deadline(); ok {
-				waited = min(waited, deadline.Sub(began)) // the last look may have ended later
+				waited = min(waited, deadline.Sub(began)) // The last read may have ended later.
 			}
 
 			return vm, addresses, &inventory.Error{
@@ -87,8 +86,8 @@ func (m *Manager) Wait(ctx context.Context, vm *inventory.VM, w WaitFor) (*inven
 	}
 }
 
-// lookAgain reads the VM and its addresses again.
-func (m *Manager) lookAgain(ctx context.Context, vm **inventory.VM) (map[string][]string, error) {
+// refreshWithAddresses reads the VM and its addresses again.
+func (m *Manager) refreshWithAddresses(ctx context.Context, vm **inventory.VM) (map[string][]string, error) {
 	now, err := m.hosts.Refresh(ctx, *vm)
 	if err != nil {
 		return nil, err

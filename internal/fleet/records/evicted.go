@@ -9,8 +9,8 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
 )
 
-// Evicted says why the VM, which is off, is to stay so: its host is under a
-// maintenance that shut it down or saved it. It is "" for any other VM.
+// Evicted says why a VM that is off is to stay off: its host is under a maintenance that shut it down or saved it, as
+// of the snapshot. It is "" for any other VM.
 func (s *Store) Evicted(ctx context.Context, vm *inventory.VM) (string, error) {
 	if vm.Active {
 		return "", nil
@@ -29,9 +29,8 @@ func (s *Store) Evicted(ctx context.Context, vm *inventory.VM) (string, error) {
 	return record.Evicted(vm.UUID, vm.Host), nil
 }
 
-// Evicting says why what the VM's host does when it boots is not as its run
-// strategy wants it: a drain is about to take the VM away, and has switched
-// that off for it. It is "" for any other VM that runs.
+// Evicting says why a running VM's autostart is not as its run strategy requires: a drain is about to evict the VM, and
+// has turned its autostart off. It is "" for any other VM.
 func (s *Store) Evicting(ctx context.Context, vm *inventory.VM) (string, error) {
 	if !vm.Active {
 		return "", nil
@@ -58,7 +57,7 @@ func (s *Store) Evicting(ctx context.Context, vm *inventory.VM) (string, error) 
 	return record.Evicting(vm.UUID, vm.Host), nil
 }
 
-// EvictedNow is Evicted, asked of the host itself and not of the snapshot.
+// EvictedNow asks the VM's host why a VM that is off is to stay off. It is "" for a VM that no maintenance turned off.
 func (s *Store) EvictedNow(ctx context.Context, vm *inventory.VM) (string, error) {
 	record, _, err := inventory.ReadRecord(ctx, vm.On)
 	if err != nil {

@@ -10,16 +10,14 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
-// givenUpMemory is how long the next drain of a host goes on with what one did
-// that was given up.
+// givenUpMemory is how long a drain continues what an earlier drain of the host did that was given up.
 const givenUpMemory = 24 * time.Hour
 
-// remembered is what an earlier attempt has done, as far as the next one goes on
-// with it. Terraform deletes an unfinished drain to begin it anew, so being given
-// up is no reason to forget it at once. But nothing is moved or started later by
-// what nobody thinks of any more: of a drain that was given up it is what that did
-// within the last day, with VMs that nobody has touched since.
-func (dr *Drainer) remembered(ctx context.Context, name string, e *hostrecord.Evacuation) *hostrecord.Evacuation {
+// resumableSteps are the steps of an earlier drain that the next drain continues. Terraform deletes an incomplete
+// drain to replace it, so steps are kept for a while after a drain was given up. But a drain must not move or start a
+// VM because of steps that users have forgotten: only steps of the last day are kept, and of VMs that nothing has
+// changed since.
+func (dr *Drainer) resumableSteps(ctx context.Context, name string, e *hostrecord.Evacuation) *hostrecord.Evacuation {
 	if e == nil || e.GivenUp.IsZero() {
 		return e
 	}
@@ -33,15 +31,15 @@ func (dr *Drainer) remembered(ctx context.Context, name string, e *hostrecord.Ev
 	for _, s := range e.Steps {
 		vm, err := dr.hosts.Find(ctx, s.UUID, inventory.LastKnown{Host: name})
 		if err == nil && untouchedSince(vm, name, s) || err != nil && !inventory.IsNotFound(err) {
-			kept.Steps = append(kept.Steps, s) // Whoever restores it looks again at one that can't be seen now.
+			kept.Steps = append(kept.Steps, s) // A VM that can't be found now is looked for again when it is restored.
 		}
 	}
 
 	return kept
 }
 
-// untouchedSince says that the VM is as that step of the host's drain has left it, as
-// far as that can be seen: one that was moved while it was off was booted anyway.
+// untouchedSince says whether the VM is as this step of the host's drain left it, as far as that can be seen: a VM that
+// was moved while it was off was booted in any case.
 func untouchedSince(vm *inventory.VM, host string, s hostrecord.Step) bool {
 	switch {
 	case s.Result != hostrecord.ResultMoved && s.Result != hostrecord.ResultColdMoved:

@@ -18,11 +18,10 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
 )
 
-// evict carries out one step, again and again while it fails and there is time.
-// slots are what it waits for before each try, and leave ends the turn that the
-// caller took for the first.
-func (d *drain) evict(ctx context.Context, i int, slots *admission.Slots, leave func()) {
-	rule := d.rule(d.steps[i])
+// evict carries out one step, and tries again while it fails and there is time. Before each further try it waits for
+// slots. leave gives back the slot that the caller took for the first try.
+func (d *drainRun) evict(ctx context.Context, i int, slots *admission.Slots, leave func()) {
+	rule := d.ruleOf(d.steps[i])
 	limited, over := ctx, func() {}
 
 	if rule.OnCancel == evacuation.Finish {
@@ -32,7 +31,7 @@ func (d *drain) evict(ctx context.Context, i int, slots *admission.Slots, leave 
 		defer stop()
 	}
 
-	var late error // why it ends when its policy's time is over
+	var late error // says that the time that the policy gives is over
 
 	if rule.Timeout != nil {
 		var cancel context.CancelFunc
@@ -44,27 +43,27 @@ func (d *drain) evict(ctx context.Context, i int, slots *admission.Slots, leave 
 
 	var (
 		result string
-		last   error // of those tries that did something
-		final  bool  // another one won't help
+		last   error // of the last try that did something
+		final  bool  // no other try will help
 	)
 
 	err := admission.Retry{
 		Try: func(ctx context.Context) error {
 			defer over()
 
-			if err := d.begin(ctx, i); err != nil {
-				final = hopeless(err) // Of whomever: a person has to see to that first.
+			if err := d.beginTry(ctx, i); err != nil {
+				final = isPermanent(err) // Of whichever VM: a user has to resolve that first.
 
 				return err
 			}
 
-			switch result, last = d.try(ctx, i, rule); {
+			switch result, last = d.tryStep(ctx, i, rule); {
 			case last == nil:
-			case d.drainer.hosts.IsGone(ctx, d.steps[i].UUID, d.last(), last):
-				last, final = errGone, true // It is under way until that is noted.
+			case d.drainer.hosts.IsGone(ctx, d.steps[i].UUID, d.lastKnown(), last):
+				last, final = errGone, true // It counts as under way until that is noted.
 			default:
-				final = hopeless(last) || d.stuck(ctx, i, last)
-				d.tried(i)
+				final = isPermanent(last) || d.hasNoWayOut(ctx, i, last)
+				d.endTry(i)
 			}
 
 			return last
@@ -79,32 +78,32 @@ func (d *drain) evict(ctx context.Context, i int, slots *admission.Slots, leave 
 
 			return true
 		},
-		Prepare: func(ctx context.Context) { d.aimAgain(ctx, i) },
+		Prepare: func(ctx context.Context) { d.retarget(ctx, i) },
 	}.Run(limited, slots, leave)
 
 	switch {
 	case errors.Is(err, context.Canceled):
-		err = last // It was stopped before another try.
+		err = last // The drain was stopped before another try.
 	case err != nil && late != nil && errors.Is(context.Cause(limited), late) && !errors.Is(err, late):
-		err = fmt.Errorf("%w; %w", err, late) // What it was doing doesn't know whose time is over.
+		err = fmt.Errorf("%w; %w", err, late) // The call that was aborted doesn't know which time is over.
 	}
 
-	d.finish(ctx, i, result, err)
+	d.finishStep(ctx, i, result, err)
 }
 
-// errGone ends the step of a VM that no host has any more.
+// errGone says that no host has the VM any more.
 var errGone = errors.New("it had gone already")
 
-// hopeless says that trying again won't help.
-func hopeless(err error) bool {
+// isPermanent says whether another try won't help.
+func isPermanent(err error) bool {
 	_, changed := errors.AsType[*changedError](err)
 
 	return changed || errors.Is(err, inventory.ErrTwoCopies) || errors.Is(err, inventory.ErrAmbiguous) ||
 		errors.Is(err, migrate.ErrStays)
 }
 
-// rule is what holds for the VM of a step.
-func (d *drain) rule(s hostrecord.Step) evacuation.Rule {
+// ruleOf is the eviction rule that holds for the VM of a step.
+func (d *drainRun) ruleOf(s hostrecord.Step) evacuation.Rule {
 	at := slices.IndexFunc(d.in.VMs, func(m evacuation.VM) bool { return m.UUID == s.UUID })
 	if at < 0 {
 		return evacuation.Rule{Strategy: s.Strategy}
@@ -113,20 +112,20 @@ func (d *drain) rule(s hostrecord.Step) evacuation.Rule {
 	return evacuation.SelectRule(d.in.VMs[at], d.Host, d.in.Policies, d.in.Default)
 }
 
-// last is where a VM of the drained host was last.
-func (d *drain) last() inventory.LastKnown { return inventory.LastKnown{Host: d.Host} }
+// lastKnown says that a VM of this drain was last seen on the drained host.
+func (d *drainRun) lastKnown() inventory.LastKnown { return inventory.LastKnown{Host: d.Host} }
 
-// stuck says that a VM that could not be moved can't leave in any way that its rule
-// allows, whatever becomes of the other hosts: a person has to see to that first.
-// Where the steps are to be followed exactly, the drain as a whole stops for it.
-func (d *drain) stuck(ctx context.Context, i int, err error) bool {
+// hasNoWayOut says whether a VM whose move was refused with err can't leave by any method that its rule allows, to
+// whichever host: a user has to resolve that first. If the steps are to be followed exactly, beginTry stops the drain
+// instead.
+func (d *drainRun) hasNoWayOut(ctx context.Context, i int, err error) bool {
 	if d.Steps != nil || !errors.Is(err, migration.ErrBlocked) {
 		return false
 	}
 
-	in, err := d.lookAgain(ctx, d.steps[i].UUID)
+	in, err := d.refreshInput(ctx, d.steps[i].UUID)
 	if err != nil {
-		return false // The next attempt says why.
+		return false // The next try says why.
 	}
 
 	now := stepNow(in, d.steps[i].UUID)
@@ -135,21 +134,20 @@ func (d *drain) stuck(ctx context.Context, i int, err error) bool {
 	return now != nil && now.Method == evacuation.MethodBlocked && evacuation.Unmigratable(in.VMs[at])
 }
 
-// lookAgain is what the drain depends on now, with what blocks one VM
-// looked at again. Others of the same drain may be on their way just now.
-func (d *drain) lookAgain(ctx context.Context, uuid string) (evacuation.Input, error) {
+// refreshInput is what the drain depends on now. Of the VMs it inspects only this one again, because others may be
+// moving.
+func (d *drainRun) refreshInput(ctx context.Context, uuid string) (evacuation.Input, error) {
 	d.drainer.hosts.ForgetAll()
 
-	in, _, err := d.drainer.evacuationInputWithout(ctx, d.host, inquiry{
-		moveStopped: d.MoveStopped, askQEMU: true, known: d.known(uuid),
+	in, _, err := d.drainer.evacuationInputWithout(ctx, d.host, inputQuery{
+		moveStopped: d.MoveStopped, askQEMU: true, known: d.inspectedExcept(uuid),
 	})
 
 	return in, err
 }
 
-// known are the VMs that the drain has looked at, without the one that is to be
-// looked at again.
-func (d *drain) known(but string) map[string]evacuation.VM {
+// inspectedExcept are the VMs that the drain has inspected, by UUID, without one that is to be inspected again.
+func (d *drainRun) inspectedExcept(but string) map[string]evacuation.VM {
 	known := make(map[string]evacuation.VM, len(d.in.VMs))
 
 	for _, m := range d.in.VMs {
@@ -161,7 +159,7 @@ func (d *drain) known(but string) map[string]evacuation.VM {
 	return known
 }
 
-// stepNow is what would be done with the VM now, nil for nothing.
+// stepNow is the step that would be computed for the VM now. Nil: none.
 func stepNow(in evacuation.Input, uuid string) *evacuation.Step {
 	steps := evacuation.Compute(in)
 
@@ -173,22 +171,21 @@ func stepNow(in evacuation.Input, uuid string) *evacuation.Step {
 	return &steps[at]
 }
 
-// aimAgain looks for another target for a VM that wasn't moved, or for what its
-// rule falls back to if it can't be moved live any more, unless the steps are to be
-// followed exactly.
-func (d *drain) aimAgain(ctx context.Context, i int) {
+// retarget chooses another target for a VM whose move failed, or the fallback of its rule if it can't be moved live any
+// more. It changes nothing if the steps are to be followed exactly.
+func (d *drainRun) retarget(ctx context.Context, i int) {
 	s := d.steps[i]
 	if d.Steps != nil || s.Target == "" {
 		return
 	}
 
-	in, err := d.lookAgain(ctx, s.UUID)
+	in, err := d.refreshInput(ctx, s.UUID)
 	if err != nil {
-		return // The next attempt says why.
+		return // The next try says why.
 	}
 
 	if now := stepNow(in, s.UUID); s.Method == evacuation.MethodLive && now != nil && now.Method != s.Method &&
-		touches(now.Method) {
+		changesVM(now.Method) {
 		d.fallBack(ctx, i, *now)
 
 		return
@@ -197,11 +194,11 @@ func (d *drain) aimAgain(ctx context.Context, i int) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 
-	d.failed[s.UUID] = append(d.failed[s.UUID], s.Target)
+	d.failedTargets[s.UUID] = append(d.failedTargets[s.UUID], s.Target)
 
-	target := targetFor(in, s.Step, d.failed[s.UUID])
-	if target == "" { // All have been tried, so all may be tried once more.
-		d.failed[s.UUID] = nil
+	target := targetFor(in, s.Step, d.failedTargets[s.UUID])
+	if target == "" { // The moves to all targets failed, so each may be tried again.
+		d.failedTargets[s.UUID] = nil
 		target = targetFor(in, s.Step, nil)
 	}
 
@@ -210,8 +207,8 @@ func (d *drain) aimAgain(ctx context.Context, i int) {
 	}
 }
 
-// fallBack makes another step of one whose VM can't be moved live any more.
-func (d *drain) fallBack(ctx context.Context, i int, now evacuation.Step) {
+// fallBack replaces the step of a VM that can't be moved live any more.
+func (d *drainRun) fallBack(ctx context.Context, i int, now evacuation.Step) {
 	before := d.steps[i]
 	d.drainer.log.WarnContext(ctx, "virtual machine can't be moved live any more", "name", before.Name, "host", d.Host,
 		"method", now.Method)
@@ -226,17 +223,17 @@ func (d *drain) fallBack(ctx context.Context, i int, now evacuation.Step) {
 	defer d.mu.Unlock()
 
 	d.steps[i].Step = now
-	d.failed[now.UUID] = nil
+	d.failedTargets[now.UUID] = nil
 }
 
-// targetFor is where the VM of a step would go now if it went neither to
-// those nor another way, "" for nowhere.
+// targetFor is the host to which the VM of a step would go now by the same method, leaving out the hosts in but. "":
+// none.
 func targetFor(in evacuation.Input, s evacuation.Step, but []string) string {
 	in.VMs = slices.Clone(in.VMs)
 
 	for i, m := range in.VMs {
 		if m.UUID == s.UUID {
-			in.VMs[i].Live, in.VMs[i].Cold = without(m.Live, but), without(m.Cold, but)
+			in.VMs[i].Live, in.VMs[i].Cold = withoutHosts(m.Live, but), withoutHosts(m.Cold, but)
 		}
 	}
 
@@ -250,20 +247,20 @@ func targetFor(in evacuation.Input, s evacuation.Step, but []string) string {
 	return steps[at].Target
 }
 
-// without is the ways to all hosts but those.
-func without(ways map[string][]migration.Blocker, hosts []string) map[string][]migration.Blocker {
+// withoutHosts is a copy of blockers by host, without these hosts.
+func withoutHosts(ways map[string][]migration.Blocker, hosts []string) map[string][]migration.Blocker {
 	left := maps.Clone(ways)
 	maps.DeleteFunc(left, func(host string, _ []migration.Blocker) bool { return slices.Contains(hosts, host) })
 
 	return left
 }
 
-// reasonLimit is how many bytes of why a step failed are kept: a host may have
-// hundreds of VMs, and its record has its limits.
+// reasonLimit is how many bytes of the reason of a failure are recorded: a host may have hundreds of VMs, and the size
+// of its record is limited.
 const reasonLimit = 600
 
-// brief is the beginning of a text that is too long.
-func brief(text string) string {
+// shortenReason cuts a text that is longer than reasonLimit.
+func shortenReason(text string) string {
 	if len(text) <= reasonLimit {
 		return text
 	}
@@ -276,8 +273,8 @@ func brief(text string) string {
 	return text[:end] + "…"
 }
 
-// finish records what became of a step, and takes the mark off the VM.
-func (d *drain) finish(ctx context.Context, i int, result string, err error) {
+// finishStep records the result of a step, and removes the eviction request from the VM.
+func (d *drainRun) finishStep(ctx context.Context, i int, result string, err error) {
 	d.mu.Lock()
 	s := &d.steps[i]
 	s.Result, s.Reason = result, ""
@@ -287,7 +284,7 @@ func (d *drain) finish(ctx context.Context, i int, result string, err error) {
 	case errors.Is(err, errGone):
 		s.Result, s.Reason = hostrecord.ResultMoved, errGone.Error()
 	case err != nil:
-		s.Result, s.Reason = hostrecord.ResultFailed, brief(err.Error())
+		s.Result, s.Reason = hostrecord.ResultFailed, shortenReason(err.Error())
 	case result == "":
 		s.Reason = "it was not begun"
 	}
@@ -302,9 +299,9 @@ func (d *drain) finish(ctx context.Context, i int, result string, err error) {
 		}
 	}
 
-	// After a cancel all is recorded at the end; what is finished then doesn't wait for the others.
+	// After a cancel the drain records all results at its end. A step that is done doesn't wait for that.
 	if ctx.Err() == nil || s.Done() {
-		if err := d.record(after, false); err != nil {
+		if err := d.writeRecord(after, false); err != nil {
 			d.drainer.log.WarnContext(after, "result of eviction not recorded", "name", s.Name, "error", err.Error())
 		}
 	}

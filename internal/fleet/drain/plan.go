@@ -13,27 +13,24 @@ import (
 // EvacuationPlan is how a host will be, or is being, drained.
 type EvacuationPlan struct {
 	Steps []evacuation.Step
-	// Recorded says that the host is under maintenance, and these are its steps.
+	// Recorded says that the host is under maintenance, and that its record has these steps.
 	Recorded bool
 }
 
-// EvacuationQuery is what PlanEvacuation is asked.
+// EvacuationQuery says what PlanEvacuation is to plan.
 type EvacuationQuery struct {
-	// MoveStopped moves VMs that are off, too.
+	// MoveStopped also moves VMs that are off.
 	MoveStopped bool
-	// AskQEMU also asks QEMU itself what it refuses, which taints the VMs.
+	// AskQEMU also asks QEMU itself what blocks a migration, which taints the VMs.
 	AskQEMU bool
-	// Maintenance says that it is asked for a maintenance that is to begin, or to go on,
-	// and ID is the one that it has: it is told only what is left to do.
+	// Maintenance says that a maintenance with this ID is to begin or to continue: the plan has only what is left to do.
 	Maintenance bool
 	ID          string
 }
 
-// PlanEvacuation says how the host would be drained, as of the snapshot. For one
-// that is under maintenance it returns what was planned for that, as long as that
-// holds. Where it doesn't, since the drain was killed, has ended before the host was
-// empty, or VMs have come, it is what the next one would follow: what was done, and
-// the rest as things are now.
+// PlanEvacuation says how the host would be drained, as of the snapshot. For a host under maintenance it returns the
+// recorded steps, as long as they hold. If they don't, because the drain was killed, ended before the host was drained,
+// or VMs have come since, it returns the steps of the next drain: those that are done, and the rest computed again.
 func (dr *Drainer) PlanEvacuation(ctx context.Context, name string, q EvacuationQuery) (EvacuationPlan, error) {
 	record, err := dr.records.Record(ctx, name)
 	silent := errors.Is(err, inventory.ErrUnreachable) && !q.Maintenance
@@ -52,18 +49,18 @@ func (dr *Drainer) PlanEvacuation(ctx context.Context, name string, q Evacuation
 	p := EvacuationPlan{Recorded: record.Cordon != nil && e != nil}
 
 	if p.Recorded && q.Maintenance {
-		p.Recorded = e.Done && record.Cordon.ID != q.ID // That of somebody else.
+		p.Recorded = e.Done && record.Cordon.ID != q.ID // The record is another maintenance's.
 	}
 
-	if p.Recorded && (silent || e.Done && dr.restsOn(ctx, name, e, q.MoveStopped)) {
+	if p.Recorded && (silent || e.Done && dr.nothingLeftOn(ctx, name, e, q.MoveStopped)) {
 		p.Steps = plainSteps(e.Steps)
 
 		return p, nil
 	}
 
-	in, err := dr.evacuationInput(ctx, dr.hosts.Host(name), inquiry{moveStopped: q.MoveStopped, askQEMU: q.AskQEMU})
+	in, err := dr.evacuationInput(ctx, dr.hosts.Host(name), inputQuery{moveStopped: q.MoveStopped, askQEMU: q.AskQEMU})
 	if errors.Is(err, inventory.ErrBusy) && p.Recorded && !e.Ended {
-		p.Steps = plainSteps(e.Steps) // A drain is at it.
+		p.Steps = plainSteps(e.Steps) // A drain is running.
 
 		return p, nil
 	}
@@ -72,13 +69,13 @@ func (dr *Drainer) PlanEvacuation(ctx context.Context, name string, q Evacuation
 		return EvacuationPlan{}, err
 	}
 
-	d := &drain{Drain: Drain{Host: name}, in: in}
-	before := dr.remembered(ctx, name, e)
+	d := &drainRun{Drain: Drain{Host: name}, in: in}
+	before := dr.resumableSteps(ctx, name, e)
 
 	if p.Recorded && !e.Ended && !e.Done {
-		d.take(plainSteps(e.Steps), before)
+		d.mergeSteps(plainSteps(e.Steps), before)
 
-		if len(changed(d.steps, nil, in)) == 0 {
+		if len(stepChanges(d.steps, nil, in)) == 0 {
 			p.Steps = plainSteps(e.Steps)
 
 			return p, nil
@@ -87,7 +84,7 @@ func (dr *Drainer) PlanEvacuation(ctx context.Context, name string, q Evacuation
 		d.steps = nil
 	}
 
-	d.take(evacuation.Compute(in), before)
+	d.mergeSteps(evacuation.Compute(in), before)
 
 	if q.Maintenance && !p.Recorded {
 		d.steps = slices.DeleteFunc(d.steps, hostrecord.Step.Done)
@@ -98,8 +95,8 @@ func (dr *Drainer) PlanEvacuation(ctx context.Context, name string, q Evacuation
 	return p, nil
 }
 
-// restsOn says that nothing is left to do on a host that was drained, as of the snapshot.
-func (dr *Drainer) restsOn(ctx context.Context, name string, e *hostrecord.Evacuation, moveStopped bool) bool {
+// nothingLeftOn says whether a drained host needs no further step, as of the snapshot.
+func (dr *Drainer) nothingLeftOn(ctx context.Context, name string, e *hostrecord.Evacuation, moveStopped bool) bool {
 	running, err := dr.RunningOn(ctx, name)
 	if err != nil || len(running) > 0 {
 		return false
@@ -109,7 +106,7 @@ func (dr *Drainer) restsOn(ctx context.Context, name string, e *hostrecord.Evacu
 		func(s hostrecord.Step) bool { return s.Result == hostrecord.ResultLeft })
 }
 
-// plainSteps are the steps without what became of them.
+// plainSteps are the steps without their results.
 func plainSteps(steps []hostrecord.Step) []evacuation.Step {
 	plain := make([]evacuation.Step, len(steps))
 	for i, s := range steps {

@@ -12,8 +12,8 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 )
 
-// changedError is why a drain with given steps stops itself: they no longer hold.
-// What runs then ends as if it had been cancelled.
+// changedError says that the given steps no longer hold, and why. It is the cause with which the drain stops itself:
+// steps that have begun end as if the drain had been cancelled.
 type changedError struct{ changes []string }
 
 func (e *changedError) Error() string {
@@ -22,18 +22,16 @@ func (e *changedError) Error() string {
 
 func (e *changedError) Is(target error) bool { return target == context.Canceled }
 
-// begin is called before each try of a step. Where the steps are to be followed
-// exactly it looks first whether those that are not under way still hold, and stops
-// the drain if they don't. That a try fails is no change of the world, nor is a
-// world that can't be seen: the same is tried again later, as long as it is what
-// would be done now.
-func (d *drain) begin(ctx context.Context, i int) error {
+// beginTry is called before each try of a step. If the steps are to be followed exactly, it checks that the steps that
+// are not under way still hold, and stops the drain if they don't. A try that fails doesn't change the steps, and
+// neither does a host that can't be asked: the step is tried again as long as it still holds.
+func (d *drainRun) beginTry(ctx context.Context, i int) error {
 	if d.Steps == nil {
 		return nil
 	}
 
-	// One at a time: what begins meanwhile would be neither under way nor waiting.
-	leave, err := d.looks.Enter(ctx)
+	// One at a time: a step that begins meanwhile would be neither under way nor waiting.
+	leave, err := d.verifySlots.Enter(ctx)
 	if err != nil {
 		return err
 	}
@@ -43,8 +41,8 @@ func (d *drain) begin(ctx context.Context, i int) error {
 	s := d.steps[i]
 	d.mu.Unlock()
 
-	if touches(s.Method) {
-		changes, err := d.look(ctx, s)
+	if changesVM(s.Method) {
+		changes, err := d.verifySteps(ctx, s)
 		if err != nil {
 			return err
 		}
@@ -66,18 +64,17 @@ func (d *drain) begin(ctx context.Context, i int) error {
 	return nil
 }
 
-// tried says that a try of the step has failed: until the next one it waits as
-// those do that have not begun. One that is done is under way until that is noted.
-func (d *drain) tried(i int) {
+// endTry notes that a try of the step has failed: until the next try the step waits, as steps do that have not begun.
+// A step that is done counts as under way until its result is noted.
+func (d *drainRun) endTry(i int) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 
 	delete(d.underWay, d.steps[i].UUID)
 }
 
-// touches says that a drain does something to a VM that is evicted by the
-// method.
-func touches(method string) bool {
+// changesVM says whether the drain itself does something to a VM with this method.
+func changesVM(method string) bool {
 	switch method {
 	case evacuation.MethodLive, evacuation.MethodCold, evacuation.MethodShutdown, evacuation.MethodSave:
 		return true
@@ -86,14 +83,13 @@ func touches(method string) bool {
 	}
 }
 
-// look says what keeps the steps from being followed exactly as things are now,
-// of which s is the next.
-func (d *drain) look(ctx context.Context, s hostrecord.Step) ([]string, error) {
+// verifySteps returns why the steps, of which s is the next, can't be followed exactly as the hosts are now.
+func (d *drainRun) verifySteps(ctx context.Context, s hostrecord.Step) ([]string, error) {
 	d.mu.Lock()
 	steps, underWay := slices.Clone(d.steps), maps.Clone(d.underWay)
 	d.mu.Unlock()
 
-	// Only what this step depends on is asked anew: all others are looked at when it is their turn.
+	// Ask again only for what this step depends on. Each other step is checked before it begins.
 	d.host.Forget()
 
 	if to := d.drainer.hosts.Host(s.Target); to != nil {
@@ -105,17 +101,17 @@ func (d *drain) look(ctx context.Context, s hostrecord.Step) ([]string, error) {
 		goals[s.UUID] = s.Target
 	}
 
-	in, _, err := d.drainer.evacuationInputWithout(ctx, d.host, inquiry{
-		moveStopped: d.MoveStopped, askQEMU: true, known: d.known(s.UUID), goals: goals,
+	in, _, err := d.drainer.evacuationInputWithout(ctx, d.host, inputQuery{
+		moveStopped: d.MoveStopped, askQEMU: true, known: d.inspectedExcept(s.UUID), goals: goals,
 	})
 	if err != nil {
 		return nil, err
 	}
 
-	changes := changed(steps, underWay, in)
+	changes := stepChanges(steps, underWay, in)
 
 	if s.Target != "" && !onHost(in, s.UUID) {
-		switch vm, err := d.drainer.hosts.FindNow(ctx, s.UUID, d.last()); {
+		switch vm, err := d.drainer.hosts.FindNow(ctx, s.UUID, d.lastKnown()); {
 		case inventory.IsNotFound(err):
 		case err != nil:
 			return nil, err
@@ -132,10 +128,9 @@ func onHost(in evacuation.Input, uuid string) bool {
 	return slices.ContainsFunc(in.VMs, func(m evacuation.VM) bool { return m.UUID == uuid })
 }
 
-// changed says what keeps the steps that are neither done nor under way from
-// being followed exactly. A VM that was shut down to be moved is under way
-// until it is, whoever has done that.
-func changed(steps []hostrecord.Step, underWay map[string]bool, in evacuation.Input) (changes []string) {
+// stepChanges says why the steps that are neither done nor under way can't be followed exactly. A VM that was shut down
+// to be moved is under way until it has moved, whichever run shut it down.
+func stepChanges(steps []hostrecord.Step, underWay map[string]bool, in evacuation.Input) (changes []string) {
 	ours := make(map[string]hostrecord.Step, len(steps))
 	for _, s := range steps {
 		ours[s.UUID] = s

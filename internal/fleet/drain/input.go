@@ -15,28 +15,25 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
-// preflightsAtOnce bounds how many VMs are looked at at the same time.
+// preflightsAtOnce is how many VMs are inspected at a time.
 const preflightsAtOnce = 6
 
-// inquiry is what is to be found out about a host that is to be drained.
-type inquiry struct {
-	// moveStopped moves VMs that are off, too.
+// inputQuery says what to find out about a host that is to be drained.
+type inputQuery struct {
+	// moveStopped also moves VMs that are off.
 	moveStopped bool
-	// askQEMU also asks QEMU itself what it refuses, which taints the VMs.
+	// askQEMU also asks QEMU itself what blocks a migration, which taints the VMs.
 	askQEMU bool
-	// atRest looks at no VM at all while one comes or leaves.
+	// atRest inspects no VM while another one comes or leaves.
 	atRest bool
-	// known are VMs that were looked at before and aren't looked at again, by UUID: what
-	// is in their ways is what it was.
+	// known are VMs, by UUID, that were inspected before and aren't inspected again.
 	known map[string]evacuation.VM
-	// goals are, by UUID, the hosts that VMs are to move to while they run: where nothing
-	// is in the way to that one, no other is asked.
+	// goals are, by UUID, the hosts to which VMs are to move live. If nothing blocks that move, no other host is asked.
 	goals map[string]string
 }
 
-// evacuationInput gathers everything that emptying the host depends on. While a
-// VM comes or leaves it is ErrBusy.
-func (dr *Drainer) evacuationInput(ctx context.Context, h *inventory.Host, q inquiry) (evacuation.Input, error) {
+// evacuationInput collects everything that draining the host depends on. It returns ErrBusy while a VM comes or leaves.
+func (dr *Drainer) evacuationInput(ctx context.Context, h *inventory.Host, q inputQuery) (evacuation.Input, error) {
 	in, onItsWay, err := dr.evacuationInputWithout(ctx, h, q)
 	if err == nil {
 		err = onItsWay
@@ -45,10 +42,10 @@ func (dr *Drainer) evacuationInput(ctx context.Context, h *inventory.Host, q inq
 	return in, err
 }
 
-// evacuationInputWithout is evacuationInput without the VMs that come or
-// leave just now. onItsWay names one of them, nil: there is none.
+// evacuationInputWithout collects everything that draining the host depends on, without VMs that come or leave just
+// now. onItsWay names one of these. Nil: there is none.
 func (dr *Drainer) evacuationInputWithout(
-	ctx context.Context, h *inventory.Host, q inquiry,
+	ctx context.Context, h *inventory.Host, q inputQuery,
 ) (in evacuation.Input, onItsWay, err error) {
 	in = evacuation.Input{Host: h.Name, Default: dr.defaultEviction, MoveStopped: q.moveStopped}
 
@@ -96,7 +93,7 @@ func (dr *Drainer) evacuationInputWithout(
 		return in, onItsWay, err
 	}
 
-	evacuees, leaving, err := dr.evacuees(ctx, machines, in, others, q)
+	evacuees, leaving, err := dr.inspectVMs(ctx, machines, in, others, q)
 	in.VMs = evacuees
 
 	dr.roomsOn(ctx, in)
@@ -104,9 +101,8 @@ func (dr *Drainer) evacuationInputWithout(
 	return in, cmp.Or(onItsWay, leaving), err
 }
 
-// machinesOn are the VMs that are on the host, sorted, but for those that
-// come or leave just now; onItsWay names one of these. A definition that one left
-// behind there is none.
+// machinesOn are the VMs on the host, sorted, without those that come or leave just now, of which onItsWay names one. A
+// stale definition is not a VM on the host.
 func (dr *Drainer) machinesOn(
 	ctx context.Context, from inventory.Reply, answers []inventory.Reply,
 ) (machines []*inventory.VM, onItsWay, err error) {
@@ -116,7 +112,7 @@ func (dr *Drainer) machinesOn(
 		vm, err := inventory.Locate(inventory.RepliesAbout(answers, uuid), uuid, last)
 		if e.Active() && inventory.Inconsistent(vm, err) {
 			if vm, err = dr.hosts.FindNow(ctx, uuid, last); inventory.IsNotFound(err) {
-				continue // It was the last of it that was seen.
+				continue // It was removed since.
 			}
 		}
 
@@ -126,7 +122,7 @@ func (dr *Drainer) machinesOn(
 
 		switch {
 		case err != nil && !e.Active():
-			continue // It is nobody's business to say where it belongs.
+			continue // Which host it belongs to is unknown, and it is off.
 		case err != nil && vm != nil && vm.Migrating && !vm.BrokeInPostCopy():
 			onItsWay = &onItsWayError{error: err, vm: vm}
 		case err != nil:
@@ -143,10 +139,9 @@ func (dr *Drainer) machinesOn(
 	return machines, onItsWay, nil
 }
 
-// evacuees are the VMs with all that is in their ways, but for those that
-// leave while they are looked at; onItsWay names one of these.
-func (dr *Drainer) evacuees(
-	ctx context.Context, machines []*inventory.VM, in evacuation.Input, others []inventory.Reply, q inquiry,
+// inspectVMs are the VMs with what blocks their moves, without those that leave meanwhile, of which onItsWay names one.
+func (dr *Drainer) inspectVMs(
+	ctx context.Context, machines []*inventory.VM, in evacuation.Input, others []inventory.Reply, q inputQuery,
 ) (evacuees []evacuation.VM, onItsWay, err error) {
 	looked := make([]*evacuation.VM, len(machines))
 	leaving := make([]error, len(machines))
@@ -156,7 +151,7 @@ func (dr *Drainer) evacuees(
 
 	for i, vm := range machines {
 		calls.Go(func() error {
-			m, err := dr.evacuee(ctx, vm, in, others, q)
+			m, err := dr.inspectVM(ctx, vm, in, others, q)
 			if err == nil {
 				looked[i] = &m
 
@@ -185,7 +180,7 @@ func (dr *Drainer) evacuees(
 	return evacuees, onItsWay, err
 }
 
-// onItsWayError says that a VM comes or leaves just now.
+// onItsWayError says that a VM comes to the host or leaves it just now.
 type onItsWayError struct {
 	error
 	vm *inventory.VM
@@ -194,8 +189,7 @@ type onItsWayError struct {
 // Unwrap gives the error that says so.
 func (e *onItsWayError) Unwrap() error { return e.error }
 
-// hasLeft says that a VM has left its host since that host spoke of it, or is
-// leaving it now, which is onItsWay.
+// hasLeft says whether a VM has left its host since the snapshot, or is leaving it now: then onItsWay names it.
 func (dr *Drainer) hasLeft(ctx context.Context, vm *inventory.VM) (left bool, onItsWay error) {
 	now, err := dr.hosts.FindNow(ctx, vm.UUID, inventory.LastKnown{Host: vm.Host, HostUUID: vm.HostUUID})
 
@@ -209,9 +203,9 @@ func (dr *Drainer) hasLeft(ctx context.Context, vm *inventory.VM) (left bool, on
 	}
 }
 
-// evacuee is a VM that is to leave, with all that is in its ways.
-func (dr *Drainer) evacuee(
-	ctx context.Context, vm *inventory.VM, in evacuation.Input, others []inventory.Reply, q inquiry,
+// inspectVM is a VM that is to leave, with what blocks its moves to each host.
+func (dr *Drainer) inspectVM(
+	ctx context.Context, vm *inventory.VM, in evacuation.Input, others []inventory.Reply, q inputQuery,
 ) (evacuation.VM, error) {
 	m := records.ForPolicies(vm)
 	m.Live = map[string][]migration.Blocker{}
@@ -227,7 +221,7 @@ func (dr *Drainer) evacuee(
 
 	if rule.Strategy == evacuation.External || rule.Strategy == evacuation.None && vm.Active ||
 		!vm.Active && !in.MoveStopped {
-		return m, nil // Where it could go decides nothing.
+		return m, nil // Its step doesn't depend on where it could go.
 	}
 
 	options := migration.ResolveOptions(m.On(in.Host), rule.Options, in.MigrationPolicies, dr.migration).Options
@@ -243,7 +237,7 @@ func (dr *Drainer) evacuee(
 
 	goal := slices.IndexFunc(others, func(a inventory.Reply) bool { return a.Host.Name == q.goals[vm.UUID] })
 	if goal >= 0 && vm.Active {
-		live, err := dr.ways(ctx, inspected, vm, others[goal:goal+1], options)
+		live, err := dr.routes(ctx, inspected, vm, others[goal:goal+1], options)
 		if err == nil && len(migration.Blocking(live.blockers[q.goals[vm.UUID]])) == 0 {
 			m.Live, m.LiveBytes, m.LiveRooms = live.blockers, live.bytes, live.rooms
 
@@ -251,7 +245,7 @@ func (dr *Drainer) evacuee(
 		}
 	}
 
-	live, err := dr.ways(ctx, inspected, vm, others, options)
+	live, err := dr.routes(ctx, inspected, vm, others, options)
 	if err != nil {
 		return m, err
 	}
@@ -264,7 +258,7 @@ func (dr *Drainer) evacuee(
 		inspected.QEMURefusals, inspected.QEMURefusalsError = nil, nil
 		migrate.ShareOwn(ctx, vm, &inspected.Facts)
 
-		cold, err := dr.ways(ctx, inspected, vm, others, options)
+		cold, err := dr.routes(ctx, inspected, vm, others, options)
 		if err != nil {
 			return m, err
 		}

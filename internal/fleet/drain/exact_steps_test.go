@@ -56,7 +56,7 @@ func TestChanged_inTheMiddle(t *testing.T) {
 		},
 		"its owner stopped it": {step("a", evacuation.MethodExternal, hostrecord.ResultMoved), off(machine("a")), false, ""},
 		"it came back":         {step("a", live, hostrecord.ResultMoved), machine("a"), false, `"a" was Moved, and runs`},
-		"somebody started it": {
+		"a user started it": {
 			step("a", evacuation.MethodShutdown, hostrecord.ResultShutDown), machine("a"), false,
 			`"a" was Shut`,
 		},
@@ -69,7 +69,7 @@ func TestChanged_inTheMiddle(t *testing.T) {
 		now := in
 		now.VMs = []evacuation.VM{tt.machine}
 
-		got := strings.Join(changed([]hostrecord.Step{tt.step}, map[string]bool{"a": tt.underWay}, now), "\n")
+		got := strings.Join(stepChanges([]hostrecord.Step{tt.step}, map[string]bool{"a": tt.underWay}, now), "\n")
 		if (got == "") != (tt.want == "") || !strings.Contains(got, tt.want) {
 			t.Errorf("%s: %q, want %q", name, got, tt.want)
 		}
@@ -79,7 +79,7 @@ func TestChanged_inTheMiddle(t *testing.T) {
 	half.Ran = true // An earlier attempt has shut it down to move it.
 	in.VMs = []evacuation.VM{off(machine("a"))}
 
-	if got := changed([]hostrecord.Step{half}, nil, in); len(got) > 0 {
+	if got := stepChanges([]hostrecord.Step{half}, nil, in); len(got) > 0 {
 		t.Errorf("half moved: %v", got)
 	}
 }

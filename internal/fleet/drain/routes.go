@@ -15,19 +15,18 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
 )
 
-// ways are what blocks a move of the VM to each of the other hosts, where room
-// is left out, and for those that it can go to how much is copied, and how much of
-// that disks take there.
-type ways struct {
+// routes say, by host, what blocks a move of the VM there, apart from room. For hosts that it can move to, they also
+// say how much is copied, and how much room its disks require there.
+type routes struct {
 	blockers map[string][]migration.Blocker
 	bytes    map[string]uint64
 	rooms    map[string]evacuation.Rooms
 }
 
-func (dr *Drainer) ways(
+func (dr *Drainer) routes(
 	ctx context.Context, machine migration.VM, vm *inventory.VM, others []inventory.Reply, o migration.Options,
-) (w ways, err error) {
-	w = ways{map[string][]migration.Blocker{}, map[string]uint64{}, map[string]evacuation.Rooms{}}
+) (w routes, err error) {
+	w = routes{map[string][]migration.Blocker{}, map[string]uint64{}, map[string]evacuation.Rooms{}}
 
 	var (
 		mu     sync.Mutex
@@ -39,7 +38,7 @@ func (dr *Drainer) ways(
 	calls.SetLimit(preflightsAtOnce)
 
 	for _, a := range others {
-		if excluded := exclusion(vm, a); len(excluded) > 0 {
+		if excluded := knownBlockers(vm, a); len(excluded) > 0 {
 			mu.Lock()
 			w.blockers[a.Host.Name] = excluded
 			mu.Unlock()
@@ -48,7 +47,7 @@ func (dr *Drainer) ways(
 		}
 
 		calls.Go(func() error {
-			blockers, load, err := dr.wayTo(ctx, machine, vm, a.Host, o)
+			blockers, load, err := dr.routeTo(ctx, machine, vm, a.Host, o)
 			if err != nil && ctx.Err() != nil {
 				return err
 			}
@@ -57,7 +56,7 @@ func (dr *Drainer) ways(
 			defer mu.Unlock()
 
 			if err != nil {
-				// It costs this host, and no other.
+				// A host that fails is no target; the others may be.
 				w.blockers[a.Host.Name] = []migration.Blocker{placement.UnansweredBlocker(a.Host, err)}
 				failed = append(failed, err)
 
@@ -80,14 +79,14 @@ func (dr *Drainer) ways(
 	}
 
 	if asked == 0 && len(failed) > 0 {
-		return w, errors.Join(failed...) // It may be the VM's own host that fails.
+		return w, errors.Join(failed...) // The VM's own host may be the one that fails.
 	}
 
 	return w, nil
 }
 
-// roomsOn finds out what the directories of hosts have left that disks would come
-// to. Where that can't be read it isn't known: the move itself is told.
+// roomsOn reads how much room is left in the directories to which disks would be copied. If that can't be read it stays
+// unknown, and the move itself fails.
 func (dr *Drainer) roomsOn(ctx context.Context, in evacuation.Input) {
 	for i := range in.Hosts {
 		to := &in.Hosts[i]
@@ -110,8 +109,8 @@ func (dr *Drainer) roomsOn(ctx context.Context, in evacuation.Input) {
 	}
 }
 
-// exclusion is what keeps the VM off a host that therefore isn't asked.
-func exclusion(vm *inventory.VM, a inventory.Reply) []migration.Blocker {
+// knownBlockers are blockers of a move to a host that are known without asking that host.
+func knownBlockers(vm *inventory.VM, a inventory.Reply) []migration.Blocker {
 	if a.Err != nil {
 		return []migration.Blocker{placement.UnansweredBlocker(a.Host, a.Err)}
 	}
@@ -119,8 +118,8 @@ func exclusion(vm *inventory.VM, a inventory.Reply) []migration.Blocker {
 	return slices.Concat(placement.UnscheduledBlocker(a.Host), placement.LabelBlocker(vm, a.Host, status.False))
 }
 
-// wayTo is what blocks a move of the VM to one host, and what is copied.
-func (dr *Drainer) wayTo(
+// routeTo is what blocks a move of the VM to one host, and how much is copied.
+func (dr *Drainer) routeTo(
 	ctx context.Context, machine migration.VM, vm *inventory.VM, to *inventory.Host, o migration.Options,
 ) (blockers []migration.Blocker, load migration.TransferSize, err error) {
 	if blockers, err = dr.mover.PreflightTo(ctx, vm, machine, to, o); err != nil {
