@@ -19,8 +19,8 @@ var (
 	drainGivenUp  = Test{Package: "provider/hostmaintenance", Name: "TestAccHostMaintenance_killedAndGivenUp"}
 	restoreGoesOn = Test{Package: "provider/hostmaintenance", Name: "TestAccHostMaintenance_restoreGoesOn"}
 	twoStates     = Test{Package: "provider/hostmaintenance", Name: "TestAccHostMaintenance_twoStates"}
-	drainTwice    = Test{Package: "fleet", Name: "TestLab_secondDrainIsRefusedSoon"}
-	targetDies    = Test{Package: "fleet", Name: "TestLab_drainTargetDies"}
+	drainTwice    = Test{Package: "fleet/drain", Name: "TestLab_secondDrainIsRefusedSoon"}
+	targetDies    = Test{Package: "fleet/drain", Name: "TestLab_drainTargetDies"}
 	disksDrained  = Test{Package: "fleet", Name: "TestLab_ownDisksAreDrained"}
 )
 

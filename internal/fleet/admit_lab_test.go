@@ -31,10 +31,20 @@ func TestLab_startAsksForRoom(t *testing.T) {
 	off := create(t, f, l, d)
 
 	// A maintenance that ends starts none that is Halted by now.
-	over := &release{fleet: f, host: off.On}
-	step := hostrecord.Step{Step: evacuation.Step{UUID: off.UUID}, Autostart: true}
+	err := f.ChangeRecord(t.Context(), off.On, func(r *hostrecord.Record) error {
+		r.Cordon = &hostrecord.Cordon{ID: "m", Owner: "alice", Why: "a test"}
+		r.Evacuation = &hostrecord.Evacuation{Done: true, Steps: []hostrecord.Step{{
+			Step:   evacuation.Step{UUID: off.UUID, Name: off.Name, Method: evacuation.MethodShutdown},
+			Result: hostrecord.ResultShutDown, Autostart: true,
+		}}}
 
-	if err := over.rise(t.Context(), step, true); err != nil {
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	if _, err := f.Release(t.Context(), h.Name, "m", true); err != nil {
 		t.Error(err)
 	}
 
@@ -81,7 +91,7 @@ func TestLab_startAsksForRoom(t *testing.T) {
 
 	// More memory than the host may give isn't tried with a restart.
 	other.Spec.Memory.Size, other.UpdatePolicy = new(uint64(400<<20)), placement.PolicyRestart
-	_, err := f.Update(t.Context(), running.UUID, lastOf(running), other)
+	_, err = f.Update(t.Context(), running.UUID, lastOf(running), other)
 
 	if blocked := (*migration.BlockedError)(nil); !errors.As(err, &blocked) {
 		t.Errorf("restarted with more memory: %v", err)

@@ -37,7 +37,7 @@ func newTorn(t *testing.T, o migration.Options) *torn {
 	b := &torn{t: t, l: l, from: l.StartHost(t), to: l.StartHost(t)}
 	alone := ownFleet(t, "alice", b.from)
 	b.f = ownFleet(t, "alice", b.from, b.to)
-	d := drainer(t, l, "torn", nil)
+	d := evacuee(t, l, "torn", nil)
 	d.Spec.Kernel.Cmdline += " dirty=32"
 	size := uint64(128 << 20) // In less its guest is out of memory as soon as it has booted, and waits for no page.
 	d.Spec.Memory.Size = &size
@@ -255,7 +255,7 @@ func TestLab_moverIsLostAtTheHandover(t *testing.T) {
 	l := lab.Open(t)
 	from, to := l.StartHost(t), l.StartHost(t)
 	alone, f := ownFleet(t, "alice", from), ownFleet(t, "alice", from, to)
-	d := drainer(t, l, "still", nil)
+	d := evacuee(t, l, "still", nil)
 	d.Spec.Kernel.Cmdline += " dirty=8"
 	vm := booted(t, l, create(t, alone, l, d))
 

@@ -56,7 +56,7 @@ func TestLab_coldMoveLeavesSharedFiles(t *testing.T) {
 	t.Parallel()
 
 	l := lab.Open(t)
-	log := &onLog{message: "moving definition"}
+	log := &onLog{Message: "moving definition"}
 	f := labFleet(t, l, t.Name(), nil)
 	listen(f, log)
 	dir := t.TempDir() // What isn't libvirt's own is the same on all hosts of the lab.
@@ -70,7 +70,7 @@ func TestLab_coldMoveLeavesSharedFiles(t *testing.T) {
 	shared := migration.Options{SharedFilesystems: []string{dir}, KeepSourceDisks: new(false)}
 
 	// Somebody starts it, which makes the variables, while the target has it already.
-	log.do = func() { l.Virsh(t, "kvm1", "start", vm.UUID) }
+	log.Do = func() { l.Virsh(t, "kvm1", "start", vm.UUID) }
 
 	now, _, err := f.Move(t.Context(), vm.UUID, lastOf(vm), "kvm2", shared)
 	if !errors.Is(err, libvirt.ErrBusy) || now == nil || now.Host != "kvm1" || !now.Active {

@@ -277,7 +277,7 @@ func TestLab_coldMoveKilledBeforeItNotedAFile(t *testing.T) {
 	t.Parallel()
 
 	l := lab.Open(t)
-	log := &onLog{message: "copying"}
+	log := &onLog{Message: "copying"}
 	f := labFleet(t, l, t.Name(), nil)
 	listen(f, log)
 	dir := directory(t, l, "kvm1", "kvm2")
@@ -289,7 +289,7 @@ func TestLab_coldMoveKilledBeforeItNotedAFile(t *testing.T) {
 
 	var begun domain.Metadata
 
-	log.do = func() {
+	log.Do = func() {
 		defer cancel()
 
 		definition, err := domain.Parse(l.Virsh(t, "kvm1", "dumpxml", "--inactive", vm.UUID))
@@ -414,7 +414,7 @@ func TestLab_coldMoveIsRefused(t *testing.T) {
 	t.Parallel()
 
 	l := lab.Open(t)
-	log := &onLog{message: "copying"}
+	log := &onLog{Message: "copying"}
 	f := labFleet(t, l, t.Name(), nil)
 	listen(f, log)
 	dir := directory(t, l, "kvm1", "kvm2")
@@ -457,7 +457,7 @@ func TestLab_coldMoveIsRefused(t *testing.T) {
 
 	l.Run(t, "kvm2", "mount", "-o", "remount,size=40m", dir)
 
-	log.do = func() { l.Run(t, "kvm2", "dd", "if=/dev/zero", "of="+dir+"/other", "bs=1M", "count=30", "status=none") }
+	log.Do = func() { l.Run(t, "kvm2", "dd", "if=/dev/zero", "of="+dir+"/other", "bs=1M", "count=30", "status=none") }
 
 	now, state, err := f.Move(t.Context(), vm.UUID, lastOf(vm), "kvm2", migration.Options{})
 	if !errors.Is(err, migrate.ErrNotMoved) || !strings.Contains(err.Error(), "No space left") || !state.Failed ||
@@ -482,13 +482,13 @@ func TestLab_coldMoveOfAMachineThatStarts(t *testing.T) {
 	t.Parallel()
 
 	l := lab.Open(t)
-	log := &onLog{message: "copying"}
+	log := &onLog{Message: "copying"}
 	f := labFleet(t, l, t.Name(), nil)
 	listen(f, log)
 	dir := directory(t, l, "kvm1", "kvm2")
 	vm, file := resting(t, f, l, dir, 32, nil)
 
-	log.do = func() { l.Virsh(t, "kvm1", "start", vm.UUID) }
+	log.Do = func() { l.Virsh(t, "kvm1", "start", vm.UUID) }
 
 	now, _, err := f.Move(t.Context(), vm.UUID, lastOf(vm), "kvm2", migration.Options{})
 	if !errors.Is(err, libvirt.ErrBusy) || now == nil || now.Host != "kvm1" || !now.Active ||

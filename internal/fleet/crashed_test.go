@@ -75,7 +75,7 @@ func TestLab_panickedGuestIsReadAndStartedAgain(t *testing.T) {
 		t.Errorf("the VM is not among the %d that were listed", len(all))
 	}
 
-	if err := f.start(ctx, vm); err != nil {
+	if err := f.Start(ctx, vm); err != nil {
 		t.Fatal(err)
 	}
 

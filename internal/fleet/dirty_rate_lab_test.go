@@ -88,9 +88,9 @@ done; : >rested) >/dev/null 2>&1 &`)
 		}
 
 		if still == "suspend" {
-			err = f.resume(t.Context(), now)
+			err = f.Resume(t.Context(), now)
 		} else {
-			err = f.startFor(t.Context(), vm.UUID, lastOf(vm), true)
+			err = f.OnMachine(t.Context(), vm.UUID, lastOf(vm), "starting", f.Start)
 		}
 
 		if off := clockIsOff(t, f, vm.UUID, vm.Host); err != nil || off > time.Hour {

@@ -5,7 +5,9 @@ import (
 	"sync"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/admission"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/drain"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/lifecycle"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migrate"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/observe"
@@ -20,8 +22,8 @@ type Config struct {
 	// DefaultDomainType is the domain type of VMs that declare none:
 	// "kvm", "qemu", or empty for kvm where a host offers it, else qemu.
 	DefaultDomainType string
-	// DefaultEvictionStrategy is for VMs that nobody chose a strategy for.
-	// Empty: live migration if possible, and never without.
+	// DefaultEvictionStrategy is for VMs that have no strategy and no policy. Empty: live migration if possible, and never
+	// without.
 	DefaultEvictionStrategy string
 	// Migration are the options of migrations for which nothing else is said.
 	Migration migration.Options
@@ -41,17 +43,11 @@ type Fleet struct {
 	*placement.Planner
 	*migrate.Mover
 	*observe.Observer
+	*lifecycle.Manager
+	*drain.Drainer
 
-	defaultType string
-	// defaultEviction is for VMs without a strategy, migration for what no migration and no policy says.
-	defaultEviction string
-	migration       migration.Options
-	owner           string
-	log             *slog.Logger
-	mutexes         admission.Mutexes
-	unfinished      unfinished
-	closeOnce       sync.Once
-	background      sync.WaitGroup
+	log       *slog.Logger
+	closeOnce sync.Once
 }
 
 // New prepares a fleet. It checks the URIs and does no I/O.
@@ -74,13 +70,19 @@ func New(cfg Config) (*Fleet, error) {
 		Owner: cfg.Owner, Limits: cfg.MigrationLimits, Log: log,
 	})
 
+	observer := observe.NewObserver(inv, store, mover, observe.Config{
+		DefaultType: cfg.DefaultDomainType, Migration: cfg.Migration, Log: log,
+	})
+	manager := lifecycle.NewManager(inv, store, planner, mover, observer, lifecycle.Config{
+		Owner: cfg.Owner, DefaultType: cfg.DefaultDomainType, Log: log,
+	})
+	drainer := drain.NewDrainer(inv, store, planner, mover, manager, drain.Config{
+		Owner: cfg.Owner, DefaultEvictionStrategy: cfg.DefaultEvictionStrategy, Migration: cfg.Migration, Log: log,
+	})
+
 	return &Fleet{
-		Inventory: inv, Store: store, Planner: planner, Mover: mover,
-		Observer: observe.NewObserver(inv, store, mover, observe.Config{
-			DefaultType: cfg.DefaultDomainType, Migration: cfg.Migration, Log: log,
-		}),
-		defaultType: cfg.DefaultDomainType, owner: cfg.Owner, log: log,
-		defaultEviction: cfg.DefaultEvictionStrategy, migration: cfg.Migration,
+		Inventory: inv, Store: store, Planner: planner, Mover: mover, Observer: observer, Manager: manager,
+		Drainer: drainer, log: log,
 	}, nil
 }
 
@@ -89,9 +91,9 @@ func (f *Fleet) Close() error {
 	var err error
 
 	f.closeOnce.Do(func() {
-		f.unfinished.releaseAll()
+		f.ReleasePendingCreates()
 		f.EndRenewals()
-		f.background.Wait()
+		f.AwaitShutdowns()
 		f.AwaitReleases()
 		f.AwaitRenewals()
 

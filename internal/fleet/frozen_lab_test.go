@@ -37,7 +37,7 @@ func stopper(uri, uuid string) error {
 	err = f.OnMachine(context.Background(), uuid, inventory.LastKnown{}, "stopping",
 		func(ctx context.Context, vm *inventory.VM) error {
 			var err error
-			outcome, err = f.stop(ctx, vm, stopperGrace)
+			outcome, err = f.Stop(ctx, vm, stopperGrace)
 
 			return err
 		})

@@ -5,12 +5,9 @@ import (
 	"fmt"
 	"sync"
 	"testing"
-	"time"
-
-	"github.com/google/uuid"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
-	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/hostrecord"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/fleettest"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/records"
 )
@@ -31,22 +28,7 @@ func builtIn(t *testing.T) (*Fleet, *inventory.VM) {
 		}
 	})
 
-	h, id := f.Host("local"), uuid.NewString()
-	xml := fmt.Sprintf("<domain type='test'><name>%s</name><uuid>%s</uuid><memory>1024</memory>"+
-		"<os><type>hvm</type></os></domain>", id, id)
-
-	if _, err := h.Conn.DefineDomain(t.Context(), xml); err != nil {
-		t.Fatal(err)
-	}
-
-	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), time.Minute)
-		defer cancel()
-
-		if err := h.Conn.UndefineDomain(ctx, id); err != nil {
-			t.Error(err)
-		}
-	})
+	id := fleettest.DefineBuiltIn(t, f.Host("local"))
 
 	vm, err := f.FindNow(t.Context(), id, inventory.LastKnown{})
 	if err != nil {
@@ -100,48 +82,5 @@ func TestHost_writesAreSeen(t *testing.T) {
 		}
 
 		vm = now
-	}
-}
-
-// A VM that lost its autostart to a step that then failed gets it back
-// when the maintenance ends, and nothing else is done to it.
-func TestRelease_failedStepGetsItsAutostartBack(t *testing.T) {
-	t.Parallel()
-
-	for _, done := range []bool{true, false} {
-		f, vm := builtIn(t)
-		step := hostrecord.Step{Result: hostrecord.ResultFailed, Autostart: true}
-		step.UUID, step.Name, step.Method = vm.UUID, vm.Name, "Shutdown"
-
-		r := &release{fleet: f, host: vm.On, evacuation: hostrecord.Evacuation{Done: done, Steps: []hostrecord.Step{step}}}
-
-		left, err := r.run(t.Context(), true)
-		if err != nil || left != nil {
-			t.Errorf("%+v, %v", left, err)
-		}
-
-		now, err := f.FindNow(t.Context(), vm.UUID, inventory.LastKnown{})
-		if err != nil || !now.Autostart || now.Active {
-			t.Errorf("done %v: autostart %v, active %v, %v", done, now.Autostart, now.Active, err)
-		}
-	}
-}
-
-// What could not be given back stays recorded, for the next attempt.
-func TestRelease_whatFailsStaysRecorded(t *testing.T) {
-	t.Parallel()
-
-	f, vm := builtIn(t)
-	step := hostrecord.Step{Result: hostrecord.ResultFailed, Autostart: true}
-	step.UUID, step.Name, step.Method = vm.UUID, vm.Name, "Shutdown"
-
-	r := &release{fleet: f, host: vm.On, evacuation: hostrecord.Evacuation{Steps: []hostrecord.Step{step}}}
-
-	ended, cancel := context.WithCancel(t.Context())
-	cancel()
-
-	left, err := r.run(ended, true)
-	if err == nil || left == nil || len(left.Steps) != 1 || !left.Steps[0].Autostart {
-		t.Errorf("%+v, %v", left, err)
 	}
 }

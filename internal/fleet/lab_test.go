@@ -10,8 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/uuid"
-
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/admission"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
@@ -41,37 +39,6 @@ func labFleet(t *testing.T, l *lab.Lab, owner string, change func(name string, h
 	}
 
 	return openFleet(t, cfg)
-}
-
-// guest is a wish for a VM that boots the lab's guest.
-func guest(l *lab.Lab, name, words string) placement.Desired {
-	size, vcpus, agent, console := uint64(192<<20), 1, true, true
-
-	return placement.Desired{
-		Spec: domain.Spec{
-			Name: name, Type: "qemu",
-			CPU: domain.CPU{VCPUs: &vcpus}, Memory: domain.Memory{Size: &size},
-			Kernel:     &domain.Kernel{Path: l.KernelPath(), Initrd: l.InitrdPath(), Cmdline: lab.GuestCmdline + " " + words},
-			GuestAgent: &agent, SerialConsole: &console,
-		},
-		Metadata: domain.Metadata{RunStrategy: "Always"},
-	}
-}
-
-func create(t *testing.T, f *Fleet, l *lab.Lab, d placement.Desired) *inventory.VM {
-	t.Helper()
-	l.RemoveDomain(t, d.Spec.Name)
-
-	vm, err := f.Create(t.Context(), d)
-	if err != nil {
-		t.Fatal(err)
-	}
-
-	if err := f.FinishCreate(t.Context(), vm); err != nil {
-		t.Fatal(err)
-	}
-
-	return vm
 }
 
 func waitAgent(t *testing.T, f *Fleet, vm *inventory.VM) *inventory.VM {
@@ -152,7 +119,7 @@ func TestLab_stopSeesWhoWasMovedAway(t *testing.T) {
 			vm := create(t, f, l, d)
 			moving := func(from, to string) {
 				move := append([]string{"migrate", "--live", "--persistent", vm.Name, l.Host(to).SocketURI()}, how...)
-				listen(f, &onLog{message: "shutting down guest", do: func() { l.Virsh(t, from, move...) }})
+				listen(f, &onLog{Message: "shutting down guest", Do: func() { l.Virsh(t, from, move...) }})
 			}
 			runsOn := func(now *inventory.VM, err error, host string) {
 				t.Helper()
@@ -280,6 +247,35 @@ func TestLab_lockOfAKilledRunIsTakenOver(t *testing.T) {
 	}
 }
 
+// leaveCreating leaves on the host what a run leaves there that is killed when it has defined the VM, and made its
+// disks, and not started it. It returns the VM's UUID.
+func leaveCreating(t *testing.T, l *lab.Lab, d placement.Desired, host string) string {
+	t.Helper()
+
+	killed := labFleet(t, l, "killed", nil)
+	off := d
+	off.Metadata.RunStrategy, off.Metadata.Host = "Halted", host
+
+	vm, err := killed.Create(t.Context(), off)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	metadata := vm.Metadata
+	metadata.RunStrategy, metadata.Host = d.Strategy(), d.Metadata.Host
+	metadata.Creating = &domain.Creating{Owner: "killed", SpecHash: d.Hash(), Since: time.Now().UTC()}
+
+	if _, err := records.WriteMetadata(t.Context(), vm, metadata); err != nil {
+		t.Fatal(err)
+	}
+
+	if err := killed.Close(); err != nil { // Its lock goes with it.
+		t.Fatal(err)
+	}
+
+	return vm.UUID
+}
+
 // Law 10: what an interrupted creation left behind is completed, once.
 func TestLab_interruptedCreateIsAdopted(t *testing.T) {
 	t.Parallel()
@@ -289,24 +285,16 @@ func TestLab_interruptedCreateIsAdopted(t *testing.T) {
 	d := guest(l, lab.Name(t), "")
 	l.RemoveDomain(t, d.Spec.Name)
 
-	h := f.Host("kvm2")
-	if err := f.define(t.Context(), h, uuid.NewString(), d); err != nil {
-		t.Fatal(err)
-	}
-
-	left, err := f.FindByName(t.Context(), d.Spec.Name)
-	if err != nil || left.Metadata.Creating == nil {
-		t.Fatalf("no marked definition: %v", err)
-	}
+	left := leaveCreating(t, l, d, "kvm2")
 
 	vm, err := f.Create(t.Context(), d)
 	if err != nil {
 		t.Fatal(err)
 	}
 
-	if vm.UUID != left.UUID || vm.Host != "kvm2" || !vm.Active || !vm.Autostart {
+	if vm.UUID != left || vm.Host != "kvm2" || !vm.Active || !vm.Autostart {
 		t.Errorf("adopted %s on %s, active %v, autostart %v; want %s on kvm2, running and autostarted",
-			vm.UUID, vm.Host, vm.Active, vm.Autostart, left.UUID)
+			vm.UUID, vm.Host, vm.Active, vm.Autostart, left)
 	}
 
 	if err := f.FinishCreate(t.Context(), vm); err != nil {

@@ -35,24 +35,6 @@ func unpinned(t *testing.T, f *Fleet, l *lab.Lab, words string) *inventory.VM {
 	return booted(t, l, vm)
 }
 
-// booted waits until the VM's guest looks at its disk, and returns the
-// VM. Before that there is next to nothing in its memory: it would be moved
-// before anything could be done about it, however slowly.
-func booted(t *testing.T, l *lab.Lab, vm *inventory.VM) *inventory.VM {
-	t.Helper()
-
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
-	defer cancel()
-
-	for strings.Contains(l.Virsh(t, vm.Host, "domblkstat", vm.UUID, "vda"), "rd_req 0\n") {
-		if err := admission.Pause(ctx, 100*time.Millisecond); err != nil {
-			t.Fatalf("the guest of %s does not boot", vm.Name)
-		}
-	}
-
-	return vm
-}
-
 // recorded fails the test unless a host's own words about the VM have all
 // the parts.
 func recorded(t *testing.T, l *lab.Lab, host, uuid string, parts ...string) {
@@ -176,7 +158,7 @@ func TestLab_migrationInterruptedIsAdopted(t *testing.T) {
 
 			ctx, expire := expiry.Context(t)
 			if tt.impatient {
-				listen(f, &onLog{message: "a migration was interrupted", do: expire})
+				listen(f, &onLog{Message: "a migration was interrupted", Do: expire})
 			}
 
 			order := migrate.MoveOrder{UUID: vm.UUID, Last: lastOf(vm), ID: "4711", Target: "kvm2"}

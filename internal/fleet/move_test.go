@@ -14,48 +14,11 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migrate"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
-	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/placement"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab/expiry"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
-
-// mover is a wish for a VM on kvm1 whose disk both hosts reach.
-func mover(t *testing.T, l *lab.Lab, words string) placement.Desired {
-	t.Helper()
-
-	d := guest(l, lab.Name(t), words)
-	export := l.NBD(t, d.Spec.Name, 16<<20)
-	d.Metadata.Host = "kvm1"
-	d.Metadata.Labels = map[string]string{"app": "web"}
-	d.Spec.Disks = map[string]domain.Disk{"root": {
-		Source: domain.DiskSource{Network: &domain.NetworkSource{
-			Protocol: "nbd", Name: export.Name, Hosts: []string{export.Address()},
-		}},
-		Format: "raw", Cache: "none",
-	}}
-	d.Spec.Interfaces = map[string]domain.Interface{"lan": {Bridge: lab.LANBridge}}
-
-	return d
-}
-
-func lastOf(vm *inventory.VM) inventory.LastKnown {
-	return inventory.LastKnown{Host: vm.Host, HostUUID: vm.HostUUID}
-}
-
-// onlyOn fails the test unless one host has the VM, and the others nothing
-// of it.
-func onlyOn(t *testing.T, f *Fleet, uuid, name string) {
-	t.Helper()
-
-	for _, h := range f.Configured {
-		_, err := h.Conn.Domain(t.Context(), uuid)
-		if (err == nil) != (h.Name == name) || err != nil && !inventory.IsNotFound(err) {
-			t.Errorf("host %s: %v; want the VM on %s only", h.Name, err, name)
-		}
-	}
-}
 
 func TestLab_moveTakesEverythingAlong(t *testing.T) {
 	t.Parallel()

@@ -1,7 +1,10 @@
 package fleet
 
 import (
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/drain"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/lease"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/lifecycle"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migrate"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/placement"
@@ -38,6 +41,12 @@ type (
 	MoveCandidate = migrate.MoveCandidate
 	// AntiAffinity keeps a VM away from others.
 	AntiAffinity = placement.AntiAffinity
+	// WaitFor is what is awaited of a VM.
+	WaitFor = lifecycle.WaitFor
+	// Drain asks for a host without VMs.
+	Drain = drain.Drain
+	// EvacuationQuery asks how a host would be drained.
+	EvacuationQuery = drain.EvacuationQuery
 )
 
 // Kinds of errors, told apart with errors.Is.
@@ -56,6 +65,13 @@ var (
 	ErrNoHost        = placement.ErrNoHost
 	ErrBlocked       = migration.ErrBlocked
 	ErrShared        = placement.ErrShared
+	// ErrLeaseLost means that another run has taken over what this one was
+	// changing, and ErrLeaseUnconfirmed that it is unknown whether one has.
+	// Nothing more was changed.
+	ErrLeaseLost        = lease.ErrLost
+	ErrLeaseUnconfirmed = lease.ErrUnconfirmed
+	ErrNotReady         = lifecycle.ErrNotReady
+	ErrRestartRequired  = lifecycle.ErrRestartRequired
 )
 
 // What is done if a change needs a restart.

@@ -1,68 +1,49 @@
 package fleet
 
 import (
-	"context"
 	"log/slog"
-	"sync/atomic"
 	"testing"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/fleettest"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
+)
+
+type onLog = fleettest.OnLog
+
+var (
+	guest        = fleettest.Guest
+	mover        = fleettest.Mover
+	evacuee      = fleettest.Evacuee
+	light        = fleettest.Light
+	small        = fleettest.Small
+	create       = fleettest.Create
+	lastOf       = fleettest.LastOf
+	onlyOn       = fleettest.OnlyOn
+	booted       = fleettest.Booted
+	awaitCopying = fleettest.AwaitCopying
+	crawling     = fleettest.Crawling
+	listen       = fleettest.Listen
 )
 
 // openFleet is a fleet that is closed when the test is over.
 func openFleet(t *testing.T, cfg Config) *Fleet {
 	t.Helper()
 
-	cfg.Logger = slog.New(&overheard{})
+	return fleettest.Open(t, func(log *slog.Logger) (*Fleet, error) {
+		cfg.Logger = log
 
-	f, err := New(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-
-	t.Cleanup(func() {
-		if err := f.Close(); err != nil {
-			t.Errorf("closing the fleet: %v", err)
-		}
+		return New(cfg)
 	})
-
-	return f
 }
 
-// overheard is the log of a fleet that a test may listen to, see listen.
-type overheard struct{ listener atomic.Pointer[onLog] }
+// ownFleet is a fleet of hosts that no other test uses, so that it may be cordoned and drained.
+func ownFleet(t *testing.T, owner string, hosts ...*lab.Host) *Fleet {
+	t.Helper()
 
-func (o *overheard) Enabled(context.Context, slog.Level) bool { return o.listener.Load() != nil }
-
-func (o *overheard) Handle(ctx context.Context, r slog.Record) error {
-	if l := o.listener.Load(); l != nil {
-		return l.Handle(ctx, r)
-	}
-
-	return nil
+	return openFleet(t, ownConfig(owner, hosts...))
 }
 
-func (o *overheard) WithAttrs([]slog.Attr) slog.Handler { return o }
-
-func (o *overheard) WithGroup(string) slog.Handler { return o }
-
-// onLog does something when a message is logged for the first time.
-type onLog struct {
-	message string
-	do      func()
-}
-
-func (h *onLog) Handle(_ context.Context, r slog.Record) error {
-	if r.Message == h.message && h.do != nil {
-		do := h.do
-		h.do = nil
-		do()
-	}
-
-	return nil
-}
-
-// listen lets l hear what the fleet of openFleet logs from now on.
-func listen(f *Fleet, l *onLog) {
-	if o, ok := f.Logger().Handler().(*overheard); ok {
-		o.listener.Store(l)
-	}
+// ownConfig is the configuration of ownFleet.
+func ownConfig(owner string, hosts ...*lab.Host) Config {
+	return Config{Hosts: fleettest.HostConfigs(hosts...), Owner: owner}
 }

@@ -190,15 +190,7 @@ func TestLab_ownDisksOfACreationThatFails(t *testing.T) {
 
 	// Broken off when its guest had been started, and was shut down since.
 	d.Spec.Kernel.Path = l.KernelPath()
-	h, id := f.Host("kvm1"), uuid.NewString()
-
-	if err := f.define(t.Context(), h, id, d); err != nil {
-		t.Fatal(err)
-	}
-
-	if err := f.makeDisksOf(t.Context(), h, id, firstBoot{}); err != nil {
-		t.Fatal(err)
-	}
+	id := leaveCreating(t, l, d, "kvm1")
 
 	l.Virsh(t, "kvm1", "start", id)
 	l.Virsh(t, "kvm1", "destroy", id)

@@ -206,8 +206,8 @@ func TestLab_ownDisksMove(t *testing.T) {
 
 	// What can't be removed is noted, and removed by an update.
 	listen(f, &onLog{
-		message: "removing a volume that a move left",
-		do:      func() { l.Virsh(t, "kvm1", "pool-destroy", pool) },
+		Message: "removing a volume that a move left",
+		Do:      func() { l.Virsh(t, "kvm1", "pool-destroy", pool) },
 	})
 
 	now, state, err := f.Move(t.Context(), vm.UUID, lastOf(vm), "kvm2", migration.Options{})

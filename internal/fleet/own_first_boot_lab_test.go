@@ -1,18 +1,19 @@
 package fleet
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
 	"testing"
 
-	"github.com/google/uuid"
-
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/firstboot"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/placement"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/records"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
 )
 
@@ -45,18 +46,24 @@ func TestLab_mediumBrokenOff(t *testing.T) {
 	l.RemoveDomain(t, d.Spec.Name)
 
 	// Half of the medium is there, from a run that was killed while it sent it.
-	h, id := f.Host("kvm1"), uuid.NewString()
-	if err := f.define(t.Context(), h, id, d); err != nil {
-		t.Fatal(err)
-	}
+	id := leaveCreating(t, l, d, "kvm1")
 
 	vm, err := f.FindNow(t.Context(), id, inventory.LastKnown{})
 	if err != nil {
 		t.Fatal(err)
 	}
 
-	file := vm.Metadata.OwnDisks[domain.MediumKey].Path
-	l.Run(t, "kvm1", "sh", "-c", "echo half > "+file)
+	metadata := vm.Metadata
+	medium := metadata.OwnDisks[domain.MediumKey]
+	file := medium.Path
+	medium.Making = true
+	metadata.OwnDisks[domain.MediumKey] = medium
+
+	if _, err := records.WriteMetadata(t.Context(), vm, metadata); err != nil {
+		t.Fatal(err)
+	}
+
+	l.Run(t, "kvm1", "sh", "-c", "rm "+file+"; echo half > "+file)
 
 	vm = create(t, f, l, d)
 	if vm.UUID != id || mediumOf(vm) != file || vm.Metadata.OwnDisks[domain.MediumKey].Making {
@@ -93,16 +100,13 @@ func TestLab_mediumBrokenOff(t *testing.T) {
 	// Another medium, broken off when it was made and the drive had the first one still.
 	d = seeded(t, l, pool, "two")
 
-	held, unlock, now, err := f.LockWhereItIs(t.Context(), id, lastOf(vm), "updating", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
 
-	broken := (&update{fleet: f, vm: now, want: d}).addOwnDisks(held)
-	unlock()
+	listen(f, &onLog{Message: "changing definition", Do: cancel})
 
-	if broken != nil {
-		t.Fatal(broken)
+	if now, err := f.Update(ctx, id, lastOf(vm), d); !errors.Is(err, context.Canceled) {
+		t.Fatalf("broken off: %+v, %v", now, err)
 	}
 
 	if files := filesOn(t, l, "kvm1", dir); len(files) != 2 {

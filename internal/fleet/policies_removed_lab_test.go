@@ -43,17 +43,27 @@ func TestLab_removedPolicyStaysRemoved(t *testing.T) {
 	inForce := func(f *Fleet, host string) string {
 		t.Helper()
 
-		in, err := f.evacuationInput(t.Context(), f.Host(host), inquiry{})
+		known, err := f.Records(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		evictions, err := f.EvictionPolicies().ForMachinesOn(f.Host(host), known)
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		migrations, err := f.MigrationPolicies().ForMachinesOn(f.Host(host), known)
 		if err != nil {
 			t.Fatal(err)
 		}
 
 		var ids []string
-		for _, p := range in.Policies {
+		for _, p := range evictions {
 			ids = append(ids, p.ID)
 		}
 
-		for _, p := range in.MigrationPolicies {
+		for _, p := range migrations {
 			ids = append(ids, p.ID)
 		}
 

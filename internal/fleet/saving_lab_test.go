@@ -8,7 +8,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
@@ -50,7 +49,9 @@ func TestLab_stopWaitsForASave(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	if _, err := inventory.Await(t.Context(), vm, saving); err != nil {
+	if _, err := inventory.Await(t.Context(), vm, func(d *libvirt.Domain) bool {
+		return d != nil && d.State == libvirt.Paused && d.Reason == libvirt.ReasonSave
+	}); err != nil {
 		t.Fatal(err)
 	}
 
@@ -60,7 +61,7 @@ func TestLab_stopWaitsForASave(t *testing.T) {
 	}
 
 	read := make(chan error, 1)
-	waiting := &onLog{message: "waiting for the guest's memory to be written", do: func() {
+	waiting := &onLog{Message: "waiting for the guest's memory to be written", Do: func() {
 		go func() {
 			_, err := io.Copy(io.Discard, reader)
 			read <- err
@@ -68,7 +69,7 @@ func TestLab_stopWaitsForASave(t *testing.T) {
 	}}
 	listen(f, waiting)
 
-	outcome, err := f.stop(t.Context(), vm, 0)
+	outcome, err := f.Stop(t.Context(), vm, 0)
 	if err != nil || outcome != inventory.OutcomeNotRunning {
 		t.Errorf("stopped: %q, %v", outcome, err)
 	}
@@ -85,28 +86,5 @@ func TestLab_stopWaitsForASave(t *testing.T) {
 
 	if now, err := vm.On.Conn.Domain(t.Context(), vm.UUID); err != nil || now.Reason != "Saved" {
 		t.Errorf("after the save: %+v, %v", now, err)
-	}
-}
-
-// A guest whose storage failed isn't forced off, unless it is to have no time to shut down.
-func TestUnlessIOError(t *testing.T) {
-	t.Parallel()
-
-	stuck := &inventory.VM{State: libvirt.Paused, Reason: libvirt.ReasonIOError}
-	if err := unlessIOError(stuck, stopping{grace: time.Second}); !errors.Is(err, ErrNotReady) {
-		t.Error(err)
-	}
-
-	if err := unlessIOError(stuck, stopping{}); err != nil {
-		t.Error(err)
-	}
-
-	if err := unlessIOError(stuck, stopping{grace: time.Second, forceIOError: true}); err != nil {
-		t.Error(err)
-	}
-
-	suspended := &inventory.VM{State: libvirt.Paused, Reason: "User"}
-	if err := unlessIOError(suspended, stopping{grace: time.Second}); err != nil {
-		t.Error(err)
 	}
 }

@@ -22,7 +22,7 @@ func TestLab_othersMovesCount(t *testing.T) {
 	cfg := ownConfig("bob", from, to)
 	cfg.MigrationLimits.PerFleet = 1
 	bob := openFleet(t, cfg)
-	d, other, killed := drainer(t, l, "slow", nil), drainer(t, l, "waits", nil), drainer(t, l, "killed", nil)
+	d, other, killed := evacuee(t, l, "slow", nil), evacuee(t, l, "waits", nil), evacuee(t, l, "killed", nil)
 	d.Spec.Kernel.Cmdline += " dirty=8"
 	vm := booted(t, l, create(t, alone, l, d))
 	second, third := create(t, alone, l, other), create(t, alone, l, killed)

@@ -20,7 +20,7 @@ func TestLab_migrationPolicyHoldsForEveryRun(t *testing.T) {
 	l := lab.Open(t)
 	from, to := l.StartHost(t), l.StartHost(t)
 	alice, bob := ownFleet(t, "alice", from, to), ownFleet(t, "bob", from, to)
-	vm := create(t, ownFleet(t, "alice", from), l, drainer(t, l, "tuned", map[string]string{"tier": "prod"}))
+	vm := create(t, ownFleet(t, "alice", from), l, evacuee(t, l, "tuned", map[string]string{"tier": "prod"}))
 
 	vm, err := alice.FindNow(t.Context(), vm.UUID, lastOf(vm))
 	if err != nil {

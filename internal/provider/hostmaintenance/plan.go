@@ -11,6 +11,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/drain"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/evacuation"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/evacuationsteps"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/tfdiag"
@@ -74,8 +75,8 @@ func (r *Resource) explainPlan(ctx context.Context, m *model) diag.Diagnostics {
 	}
 	if blocked := evacuation.BlockedSteps(steps); len(blocked) > 0 {
 		diags.Append(tfdiag.Problems([]fleet.Problem{{
-			Attribute: at.String(), Summary: "Host can't be drained", Detail: fleet.BlockedText(host, blocked),
-			Remedy: fleet.BlockedRemedy,
+			Attribute: at.String(), Summary: "Host can't be drained", Detail: drain.BlockedText(host, blocked),
+			Remedy: drain.BlockedRemedy,
 		}})...)
 	}
 	for _, s := range steps {

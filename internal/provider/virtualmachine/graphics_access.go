@@ -10,6 +10,7 @@ import (
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/lifecycle"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/attrpath"
 )
 
@@ -65,7 +66,7 @@ func (p planning) passwordChanges() []domain.Change {
 		set(p.config.GraphicsAccess) == set(p.state.GraphicsAccess) {
 		return nil
 	}
-	return []domain.Change{{Path: graphicsAccessName, Why: fleet.PasswordWhy}}
+	return []domain.Change{{Path: graphicsAccessName, Why: lifecycle.PasswordWhy}}
 }
 
 // validateGraphicsAccess checks a password as far as it is known, and doesn't show it.

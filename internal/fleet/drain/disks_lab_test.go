@@ -1,0 +1,199 @@
+package drain_test
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/drain"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/evacuation"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/policy"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
+)
+
+// luggage is a VM on the first of two hosts that takes its disk along.
+type luggage struct {
+	l        *lab.Lab
+	from, to *lab.Host
+	fleet    *fleet.Fleet
+	vm       *inventory.VM
+	image    string
+	rule     evacuation.Policy
+}
+
+func newLuggage(t *testing.T) *luggage {
+	t.Helper()
+
+	l := lab.Open(t)
+	c := &luggage{l: l, from: l.StartHost(t), to: l.StartHost(t)}
+	c.fleet = ownFleet(t, "alice", c.from, c.to)
+	d := light(t, l, "disk", nil)
+	c.image = l.Image(t, c.from.Name, d.Spec.Name+".qcow2", "qcow2", 1<<20)
+	d.Spec.Disks["data"] = domain.Disk{Source: domain.DiskSource{File: c.image}, Format: "qcow2"}
+	c.vm = create(t, ownFleet(t, "alice", c.from), l, d)
+	c.rule = evacuation.Policy{
+		Identity: policy.Identity{ID: "1", Name: "all"}, Strategy: evacuation.LiveMigrate,
+		Options: migration.Options{CopyStorage: migration.CopyFull},
+	}
+
+	if _, err := c.fleet.EvictionPolicies().Put(t.Context(), c.rule); err != nil {
+		t.Fatal(err)
+	}
+
+	return c
+}
+
+// write has the running VM write to its disk.
+func (c *luggage) write(t *testing.T, on *lab.Host, pattern int) {
+	t.Helper()
+
+	out := c.l.Virsh(t, on.Name, "qemu-monitor-command", "--hmp", c.vm.UUID,
+		fmt.Sprintf(`qemu-io -d /machine/peripheral/ua-disk-data/virtio-backend "write -P %d 0 4096"`, pattern))
+	if strings.TrimSpace(out) != "" { // What it did it says on its standard output.
+		t.Fatalf("not written: %s", out)
+	}
+}
+
+// drain takes the VM away, and writes to its disk there.
+func (c *luggage) drain(t *testing.T, pattern int) {
+	t.Helper()
+
+	steps, err := c.fleet.Drain(t.Context(), drain.Drain{Host: c.from.Name, ID: "m", Why: "a test"})
+	if got := resultsOf(steps); err != nil || got != "disk=Moved" {
+		t.Fatalf("%s, %v", got, err)
+	}
+
+	if !c.has(t, c.from) || !c.has(t, c.to) {
+		t.Fatalf("%s has its image %v, %s %v; want both", c.from.Name, c.has(t, c.from), c.to.Name, c.has(t, c.to))
+	}
+
+	c.write(t, c.to, pattern)
+}
+
+func (c *luggage) has(t *testing.T, h *lab.Host) bool {
+	t.Helper()
+
+	_, err := os.Stat(h.Path(c.image))
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		t.Fatal(err)
+	}
+
+	return err == nil
+}
+
+// back ends the maintenance, which brings the VM back with what it wrote.
+func (c *luggage) back(t *testing.T, pattern int) {
+	t.Helper()
+
+	if _, err := c.fleet.Release(t.Context(), c.from.Name, "m", true); err != nil {
+		t.Fatal(err)
+	}
+
+	if got := howStarted(t, c.fleet, c.vm.UUID); got != c.from.Name+" Running Migrated" {
+		t.Errorf("it is %s, want it back", got)
+	}
+
+	if c.has(t, c.to) {
+		t.Errorf("its image is left on %s", c.to.Name)
+	}
+
+	c.l.Run(t, c.from.Name, "qemu-io", "-U", "-r", "-c", fmt.Sprintf("read -P %d 0 4096", pattern), c.image)
+}
+
+// refused wants that the maintenance can't be ended, as the image that is in the
+// way there isn't to be touched.
+func (c *luggage) refused(t *testing.T, why string) {
+	t.Helper()
+
+	before, err := os.Stat(c.from.Path(c.image))
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	_, err = c.fleet.Release(t.Context(), c.from.Name, "m", true)
+	if !errors.Is(err, migration.ErrBlocked) || !strings.Contains(fmt.Sprint(err), migration.DiskPathTaken) {
+		t.Errorf("%s: %v, want %s", why, err, migration.DiskPathTaken)
+	}
+
+	after, err := os.Stat(c.from.Path(c.image))
+	if err != nil || !after.ModTime().Equal(before.ModTime()) || !os.SameFile(before, after) {
+		t.Errorf("%s: the image was touched, %v", why, err)
+	}
+
+	if got := howStarted(t, c.fleet, c.vm.UUID); got != c.to.Name+" Running Migrated" || !c.has(t, c.to) {
+		t.Errorf("%s: it is %s, want it where it was", why, got)
+	}
+
+	c.fleet.Host(c.from.Name).Forget()
+
+	if r, err := c.fleet.Record(t.Context(), c.from.Name); err != nil || r.Cordon != nil || !r.Under("m") {
+		t.Errorf("%s: recorded %+v, %v; want that it is still to be brought back", why, r, err)
+	}
+}
+
+// A VM whose disk was copied comes back with the disk as it is by then, by
+// the options of its policy, and can be taken away again. The image that was kept
+// makes room for it only as long as it is what was left, and nothing uses it.
+func TestLab_restoreCopiesBack(t *testing.T) {
+	t.Parallel()
+
+	c := newLuggage(t)
+	c.write(t, c.from, 17)
+	c.drain(t, 90)
+	c.back(t, 90)
+
+	// Another VM uses what was left.
+	c.drain(t, 91)
+
+	other := c.vm.Name + "-other"
+	c.l.Define(t, c.from.Name, fmt.Sprintf(`<domain type="qemu"><name>%s</name><memory unit="MiB">32</memory>
+		<os><type arch="x86_64">hvm</type></os><devices><disk type="file"><driver name="qemu" type="qcow2"/>
+		<source file="%s"/><target dev="vda" bus="virtio"/></disk></devices></domain>`, other, c.image))
+	c.refused(t, "in use")
+	c.l.Virsh(t, c.from.Name, "undefine", other)
+
+	// Or is about to.
+	overlay := c.l.Image(t, c.from.Name, c.vm.Name+"-overlay.qcow2", "qcow2", 1<<20)
+	c.l.Run(t, c.from.Name, "qemu-img", "rebase", "-u", "-F", "qcow2", "-b", c.image, overlay)
+	c.refused(t, "an image is based on it")
+
+	if err := os.Remove(c.from.Path(overlay)); err != nil {
+		t.Fatal(err)
+	}
+
+	// The policy is gone by then.
+	if _, err := c.fleet.EvictionPolicies().Remove(t.Context(), c.rule.ID); err != nil {
+		t.Fatal(err)
+	}
+
+	c.back(t, 91)
+
+	if _, err := c.fleet.EvictionPolicies().Put(t.Context(), c.rule); err != nil {
+		t.Fatal(err)
+	}
+
+	// It is not what was left any more.
+	c.drain(t, 92)
+	c.l.Run(t, c.from.Name, "qemu-io", "-c", "write -P 3 0 512", c.image)
+	c.refused(t, "written to")
+
+	if err := os.Remove(c.from.Path(c.image)); err != nil {
+		t.Fatal(err)
+	}
+
+	c.back(t, 92)
+
+	if _, err := c.fleet.EvictionPolicies().Remove(t.Context(), c.rule.ID); err != nil {
+		t.Fatal(err)
+	}
+
+	if _, err := c.fleet.Host(c.from.Name).Conn.Secret(t.Context(), inventory.RecordUsage); !inventory.IsNotFound(err) {
+		t.Errorf("the record is left: %v", err)
+	}
+}

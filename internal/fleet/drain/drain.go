@@ -1,0 +1,380 @@
+package drain
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/admission"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/evacuation"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/hostrecord"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/lease"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
+)
+
+// Drain asks for a host without VMs.
+type Drain struct {
+	// Host is its name, ID the id of the maintenance that cordons it, Why the reason, for users to read.
+	Host, ID, Why string
+	// Steps are followed exactly. Nil: the drain computes them.
+	Steps []evacuation.Step
+	// MoveStopped also moves VMs that are off.
+	MoveStopped bool
+}
+
+// drainRun is one Drain in progress.
+type drainRun struct {
+	Drain
+	drainer *Drainer
+	host    *inventory.Host
+
+	mu    sync.Mutex
+	in    evacuation.Input
+	steps []hostrecord.Step
+	since time.Time
+	// gone are VMs, by UUID, that left in an earlier drain that was killed. They may still have its eviction request.
+	gone []string
+	// unmarked are VMs, by UUID, into which the eviction request could not be written.
+	unmarked map[string]bool
+	// underWay are VMs, by UUID, of which a step is being tried. ended says that no step is tried any more.
+	underWay map[string]bool
+	ended    bool
+	// moveSlots bound how many VMs move at a time. failedTargets are, by UUID, the targets to which a move failed.
+	moveSlots     *admission.Slots
+	failedTargets map[string][]string
+	// endSlots bound how many guests are shut down or saved at a time.
+	endSlots *admission.Slots
+	// verifySlots let one step at a time check whether the steps still hold. stop ends the drain when they don't.
+	verifySlots *admission.Slots
+	stop        context.CancelCauseFunc
+}
+
+// Drain cordons the host and evicts all VMs that their rules allow to leave, several at a time. It returns every step
+// and its result. A step that fails is tried again until ctx ends. Then Drain returns an error, the host stays
+// cordoned, and the results stay recorded on the host.
+//
+// When ctx is cancelled, no further step begins. A step that has begun is aborted as far as possible, unless the VM's
+// policy says to finish it: Drain waits for that until the deadline of ctx, if ctx has one. Drain stops itself in the
+// same way when it finds, before it changes another VM, that the given steps no longer hold.
+//
+// If a VM blocks the drain, or the given steps no longer hold, Drain returns an error before it changes anything.
+func (dr *Drainer) Drain(ctx context.Context, want Drain) ([]hostrecord.Step, error) {
+	h, err := dr.hosts.UsableHost(want.Host)
+	if err != nil {
+		return nil, err
+	}
+
+	if err := dr.otherDrains(ctx, h, want); err != nil {
+		return nil, err
+	}
+
+	held, unlock, err := dr.records.Lock(ctx, h, "maintenance", "draining")
+	if err != nil {
+		return nil, err
+	}
+	defer unlock()
+
+	dr.hosts.ForgetAll()
+
+	d := &drainRun{
+		Drain: want, drainer: dr, host: h, since: time.Now().UTC().Truncate(time.Second),
+		moveSlots: admission.NewSlots(dr.mover.Queue.Limits().OutboundPerHost), failedTargets: make(map[string][]string),
+		endSlots: admission.NewSlots(endsAtOnce),
+		unmarked: make(map[string]bool), underWay: make(map[string]bool), verifySlots: admission.NewSlots(1),
+	}
+	if err := d.prepare(held); err != nil {
+		return nil, err
+	}
+
+	working, stop := context.WithCancelCause(held)
+	defer stop(nil)
+
+	d.stop = stop
+	d.runSteps(working)
+
+	after, cancel := lease.CleanUp(held, inventory.FinishTimeout)
+	defer cancel()
+
+	d.ended = true
+	err = d.outcomeError(after, context.Cause(working))
+	if recordErr := d.writeRecord(after, err == nil); err == nil {
+		err = recordErr
+		dr.records.TellElsewhere(after, d.Host, &hostrecord.Evacuation{Since: d.since, Done: true, Steps: d.steps})
+	}
+
+	return d.steps, err
+}
+
+// otherDrains returns an error if another maintenance drains the host. It doesn't wait for that one, which may take
+// hours and keeps the host afterwards.
+func (dr *Drainer) otherDrains(ctx context.Context, h *inventory.Host, want Drain) error {
+	record, _, err := inventory.ReadRecord(ctx, h)
+	if err != nil || record.Cordon == nil || record.Cordon.ID == want.ID {
+		return err
+	}
+
+	// The lock of a run that was killed lasts for so long.
+	ctx, cancel := context.WithTimeout(ctx, lease.TakeoverTime+10*time.Second)
+	defer cancel()
+
+	_, unlock, err := dr.records.Lock(ctx, h, "maintenance", "draining")
+	if err != nil {
+		return err
+	}
+
+	unlock()
+
+	return want.refuseOther(record)
+}
+
+// refuseOther refuses to drain a host that is under another maintenance.
+func (d Drain) refuseOther(record *hostrecord.Record) error {
+	if record.Cordon == nil || record.Cordon.ID == d.ID || record.Abandoned() {
+		return nil
+	}
+
+	return &inventory.Error{
+		Host: d.Host, Kind: inventory.ErrExists, Detail: record.Cordon.Text(d.Host),
+		Remedy: fmt.Sprintf("If it is this maintenance, import it: terraform import <address> %s", d.Host),
+	}
+}
+
+// prepare finds the steps, and refuses steps that can't work. Then it cordons the host and records the steps there.
+func (d *drainRun) prepare(ctx context.Context) error {
+	record, _, err := inventory.ReadRecord(ctx, d.host)
+	if err != nil {
+		return err
+	}
+
+	if err := d.refuseOther(record); err != nil {
+		return err
+	}
+
+	if err := d.gatherInput(ctx); err != nil {
+		return err
+	}
+
+	steps := d.Steps
+	if steps == nil {
+		steps = evacuation.Compute(d.in)
+	}
+
+	d.mergeSteps(steps, d.drainer.resumableSteps(ctx, d.Host, record.Evacuation))
+
+	if d.Steps != nil {
+		if changes := stepChanges(d.steps, nil, d.in); len(changes) > 0 {
+			return &inventory.Error{
+				Host: d.Host, Kind: inventory.ErrBusy, Detail: "nothing was touched, because " + (&changedError{changes}).Error(),
+				Remedy: "Plan and apply again.",
+			}
+		}
+	}
+
+	if blocked := evacuation.BlockedSteps(steps); len(blocked) > 0 {
+		return &inventory.Error{
+			Host: d.Host, Kind: migration.ErrBlocked, Detail: BlockedText(d.Host, blocked), Remedy: BlockedRemedy,
+		}
+	}
+
+	return d.drainer.placement.CordonFor(ctx, d.Host, d.ID, d.Why, func() *hostrecord.Evacuation {
+		return d.evacuationRecord(false)
+	})
+}
+
+// endsAtOnce is how many guests of a host are shut down or saved at a time.
+const endsAtOnce = 10
+
+// slotsOf are the slots that a step waits for. Nil: it waits for none.
+func (d *drainRun) slotsOf(s hostrecord.Step) *admission.Slots {
+	switch s.Method {
+	case evacuation.MethodExternal:
+		return nil
+	case evacuation.MethodShutdown, evacuation.MethodSave:
+		return d.endSlots
+	default:
+		return d.moveSlots
+	}
+}
+
+// gatherInput collects what the drain depends on. It waits until no other run moves a VM from or to the host, because
+// until then it is unknown whether the drain has to evict that VM.
+func (d *drainRun) gatherInput(ctx context.Context) error {
+	for {
+		in, onItsWay, err := d.drainer.evacuationInputWithout(ctx, d.host, inputQuery{
+			moveStopped: d.MoveStopped, askQEMU: true, atRest: true,
+		})
+		if err != nil {
+			return err
+		}
+
+		if onItsWay == nil {
+			d.in = in
+
+			return nil
+		}
+
+		answers, err := d.drainer.hosts.Snapshot(ctx)
+		if err != nil || len(inventory.SilentHosts(answers)) > 0 {
+			return onItsWay // The VM may be on a host that is off, and the wait may never end.
+		}
+
+		d.drainer.log.InfoContext(ctx, "waiting for a VM that is being moved", "host", d.Host, "reason", onItsWay.Error())
+
+		if err := d.drainer.concludeAbandoned(ctx, onItsWay); err != nil {
+			return err
+		}
+
+		if err := admission.Pause(ctx, externalPoll); err != nil {
+			return onItsWay
+		}
+
+		d.drainer.hosts.ForgetAll()
+	}
+}
+
+// concludeAbandoned concludes the migration that an onItsWayError is about, if the run that started it was killed.
+func (dr *Drainer) concludeAbandoned(ctx context.Context, onItsWay error) error {
+	e, ok := errors.AsType[*onItsWayError](onItsWay)
+	if !ok || !e.vm.LeftMoving() {
+		return nil
+	}
+
+	who, err := lease.LiveHolder(ctx, e.vm.On.Conn, e.vm.UUID)
+	if err != nil || who != "" {
+		return nil //nolint:nilerr // The next look finds the holder, or the error, again.
+	}
+
+	_, err = dr.mover.ConcludeInterrupted(ctx, e.vm, inventory.LastKnown{Host: e.vm.Host, HostUUID: e.vm.HostUUID},
+		migration.Options{})
+	if inventory.IsNotFound(err) {
+		return nil
+	}
+
+	return err
+}
+
+// BlockedRemedy says what to do about VMs that block a drain.
+const BlockedRemedy = "Remove the blockers, or set a fallback for these VMs in a virtfleet_eviction_policy."
+
+// BlockedText names every VM that blocks a drain, with its reasons.
+func BlockedText(host string, blocked []evacuation.Step) string {
+	var b strings.Builder
+
+	fmt.Fprintf(&b, "host %q can't be drained because of:", host)
+
+	for _, s := range blocked {
+		fmt.Fprintf(&b, "\n  - %q (strategy %s of %s): %s", s.Name, s.Strategy, originText(s),
+			strings.Join(s.Blockers, ";\n    "))
+	}
+
+	return b.String()
+}
+
+func originText(s evacuation.Step) string {
+	switch s.Origin {
+	case evacuation.OriginPolicy:
+		return fmt.Sprintf("policy %q", s.Policy)
+	case evacuation.OriginVM:
+		return "its own"
+	default:
+		return "the provider"
+	}
+}
+
+// runSteps marks the VMs, and begins the steps in their order.
+func (d *drainRun) runSteps(ctx context.Context) {
+	d.markAll(ctx)
+
+	var going sync.WaitGroup
+	defer going.Wait()
+
+	steps := slices.Clone(d.steps)
+
+	// Steps with the strategy External wait for no slot: another tool moves their VMs.
+	for i, s := range steps {
+		if !s.Done() && s.Method == evacuation.MethodExternal {
+			going.Go(func() { d.evict(ctx, i, nil, func() {}) })
+		}
+	}
+
+	unbegun := make(chan struct{}, preflightsAtOnce)
+
+	for i, s := range steps {
+		if s.Done() || s.Method == evacuation.MethodExternal {
+			continue
+		}
+
+		slots := d.slotsOf(s)
+
+		leave, err := slots.Enter(ctx)
+		if err != nil {
+			// Several at a time, so that a user who interrupts the drain doesn't wait for one VM after another.
+			going.Go(func() {
+				unbegun <- struct{}{}
+				defer func() { <-unbegun }()
+
+				d.finishStep(ctx, i, "", nil)
+			})
+
+			continue
+		}
+
+		going.Go(func() { d.evict(ctx, i, slots, leave) })
+	}
+}
+
+// markAll writes the eviction request into every VM that is to leave, so that every reader sees it from the beginning.
+func (d *drainRun) markAll(ctx context.Context) {
+	var marking errgroup.Group
+
+	marking.SetLimit(preflightsAtOnce)
+
+	for _, s := range d.steps {
+		if !s.Done() && evacuation.RequestsEviction(s.Method) {
+			marking.Go(func() error {
+				if err := d.drainer.requestEviction(ctx, s.UUID, d.Host); err != nil {
+					d.drainer.log.WarnContext(ctx, "eviction not marked", "name", s.Name, "error", err.Error())
+
+					d.mu.Lock()
+					d.unmarked[s.UUID] = true // Its step tries again first.
+					d.mu.Unlock()
+				}
+
+				return nil
+			})
+		}
+	}
+
+	for i, s := range d.steps {
+		if s.Done() && s.Autostart {
+			marking.Go(func() error {
+				// It is off, and Release restored its autostart when the earlier drain was given up.
+				_, err := d.turnOff(ctx, i, "", func(context.Context, *inventory.VM) error { return nil })
+				if err != nil && !inventory.IsNotFound(err) {
+					d.drainer.log.WarnContext(ctx, "autostart not suspended", "name", s.Name, "error", err.Error())
+				}
+
+				return nil
+			})
+		}
+	}
+
+	for _, uuid := range d.gone {
+		marking.Go(func() error {
+			if err := d.drainer.clearEviction(ctx, uuid, d.Host); err != nil && !inventory.IsNotFound(err) {
+				d.drainer.log.WarnContext(ctx, "mark of eviction not removed", "uuid", uuid, "error", err.Error())
+			}
+
+			return nil
+		})
+	}
+
+	_ = marking.Wait()
+}

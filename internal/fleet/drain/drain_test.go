@@ -1,0 +1,250 @@
+package drain
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/evacuation"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/hostrecord"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
+)
+
+func stepOf(name, method, result string) hostrecord.Step {
+	return hostrecord.Step{Step: evacuation.Step{UUID: name, Name: name, Method: method}, Result: result}
+}
+
+// What runs on the host is not gone, whatever was recorded.
+func TestContradict(t *testing.T) {
+	t.Parallel()
+
+	steps := []hostrecord.Step{
+		stepOf("gone", evacuation.MethodLive, hostrecord.ResultMoved),
+		stepOf("back", evacuation.MethodLive, hostrecord.ResultMoved),
+		stepOf("started", evacuation.MethodShutdown, hostrecord.ResultShutDown),
+		stepOf("resumed", evacuation.MethodSave, hostrecord.ResultSaved),
+		stepOf("woken", evacuation.MethodLeave, hostrecord.ResultLeft),
+		stepOf("late", evacuation.MethodLive, hostrecord.ResultFailed),
+		stepOf("open", evacuation.MethodLive, ""),
+	}
+	steps[5].Reason = "it is slow"
+
+	running := map[string]string{}
+	for _, s := range steps[1:] {
+		running[s.UUID] = s.Name
+	}
+
+	running["z"], running["y"] = "zoe", "yan"
+
+	if come := reconcile(steps, running); !slices.Equal(come, []string{"yan", "zoe"}) {
+		t.Errorf("come %v", come)
+	}
+
+	for i, s := range steps {
+		switch want := []string{hostrecord.ResultMoved, "", "", "", "", hostrecord.ResultFailed, ""}[i]; {
+		case want == "" && s.Name != "open":
+			if s.Result != hostrecord.ResultFailed || !strings.Contains(s.Reason, "runs there all the same") {
+				t.Errorf("%s: %s, %s", s.Name, s.Result, s.Reason)
+			}
+		case s.Result != want:
+			t.Errorf("%s: %s, want %q", s.Name, s.Result, want)
+		}
+	}
+
+	if steps[5].Reason != "it is slow" {
+		t.Errorf("another reason: %s", steps[5].Reason)
+	}
+}
+
+// What isn't done is told with the blocker, its remedy and no empty part.
+func TestNotDone_saysWhatBlocksAndWhatToDo(t *testing.T) {
+	t.Parallel()
+
+	err := &inventory.Error{VM: "web", Host: "kvm1", Err: &migration.BlockedError{Blockers: []migration.Blocker{
+		{Reason: "Reason", Message: "it is so", Remedy: "Change it."},
+	}}}
+	step := stepOf("web", evacuation.MethodLive, hostrecord.ResultFailed)
+	step.Reason = err.Error()
+
+	want := "\n  - \"web\" (LiveMigration): the VM can't be moved:\n    - Reason: it is so. Change it."
+	if got := notDone(step); got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+
+	in := evacuation.Input{Host: "kvm1", Default: evacuation.LiveMigrate, VMs: []evacuation.VM{{
+		UUID: "u", Name: "web", Active: true, Persistent: true, Live: map[string][]migration.Blocker{
+			"kvm2": {{Reason: "Reason", Status: status.False, Message: "it is so", Remedy: "Change it."}},
+		},
+	}}}
+
+	want = "host \"kvm1\" can't be drained because of:\n  - \"web\" (strategy LiveMigrate of the provider): " +
+		"Reason: it is so. Change it"
+	if got := BlockedText("kvm1", evacuation.BlockedSteps(evacuation.Compute(in))); got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+// Where a VM is gets told only as far as it is known.
+func TestEvacuationStep_doneText(t *testing.T) {
+	t.Parallel()
+
+	off, moved := stepOf("a", evacuation.MethodShutdown, hostrecord.ResultShutDown),
+		stepOf("b", evacuation.MethodLive, hostrecord.ResultMoved)
+	moved.Target = "kvm2"
+	gone := moved
+	gone.Reason = "it had gone already"
+
+	for want, step := range map[string]hostrecord.Step{
+		`"a" ShutDown`: off, `"b" Moved to host "kvm2"`: moved, `"b" Moved (it had gone already)`: gone,
+	} {
+		if got := step.DoneText(); got != want {
+			t.Errorf("%s, want %s", got, want)
+		}
+	}
+}
+
+// A VM that a drain is about to shut down, or has, stays off while the host
+// is cordoned, even before that is recorded.
+func TestHostRecord_evicted(t *testing.T) {
+	t.Parallel()
+
+	tests := []struct {
+		method, result string
+		want           bool // for a VM that is off
+		leaving        bool // for one that runs
+	}{
+		{evacuation.MethodShutdown, "", true, true},
+		{evacuation.MethodShutdown, hostrecord.ResultShutDown, true, false},
+		{evacuation.MethodShutdown, hostrecord.ResultFailed, false, false},
+		{evacuation.MethodSave, "", true, true},
+		{evacuation.MethodSave, hostrecord.ResultSaved, true, false},
+		{evacuation.MethodCold, "", true, true},
+		{evacuation.MethodCold, hostrecord.ResultColdMoved, false, false},
+		{evacuation.MethodLive, "", false, true},
+		{evacuation.MethodLive, hostrecord.ResultMoved, false, false},
+		{evacuation.MethodLeave, hostrecord.ResultLeft, false, false},
+		{evacuation.MethodExternal, "", false, false},
+	}
+
+	for _, tt := range tests {
+		record := hostrecord.Record{
+			Cordon: &hostrecord.Cordon{ID: "m", Owner: "alice", Why: "new memory"},
+			Evacuation: &hostrecord.Evacuation{Steps: []hostrecord.Step{
+				stepOf("other", evacuation.MethodShutdown, ""), stepOf("web", tt.method, tt.result),
+			}},
+		}
+
+		why := record.Evicted("web", "kvm1")
+		if (why != "") != tt.want || tt.want && !strings.Contains(why, "new memory") {
+			t.Errorf("%s, result %q: %q", tt.method, tt.result, why)
+		}
+
+		why = record.Evicting("web", "kvm1")
+		if (why != "") != tt.leaving || tt.leaving && !strings.Contains(why, "new memory") {
+			t.Errorf("while it runs: %s, result %q: %q", tt.method, tt.result, why)
+		}
+
+		record.Cordon = nil
+		if why := record.Evicted("web", "kvm1") + record.Evicting("web", "kvm1"); why != "" {
+			t.Errorf("%s, result %q, after the maintenance: %q", tt.method, tt.result, why)
+		}
+	}
+}
+
+// After a failure another host is chosen, if there is one that hasn't failed.
+func TestTargetFor(t *testing.T) {
+	t.Parallel()
+
+	ways := map[string][]migration.Blocker{"kvm2": nil, "kvm3": nil}
+	in := evacuation.Input{
+		Host: "kvm1", Default: evacuation.LiveMigrate,
+		Hosts: []evacuation.Host{{Name: "kvm2", Free: 8}, {Name: "kvm3", Free: 4}},
+		VMs: []evacuation.VM{
+			{UUID: "a", Name: "a", Active: true, Persistent: true, Memory: 2, Live: ways},
+			{UUID: "b", Name: "b", Active: true, Persistent: true, Memory: 4, Live: ways},
+		},
+	}
+	step := evacuation.Step{UUID: "a", Method: evacuation.MethodLive, Target: "kvm2"}
+
+	for _, tt := range []struct {
+		but  []string
+		want string
+	}{{nil, "kvm2"}, {[]string{"kvm2"}, "kvm3"}, {[]string{"kvm3"}, "kvm2"}, {[]string{"kvm2", "kvm3"}, ""}} {
+		if got := targetFor(in, step, tt.but); got != tt.want {
+			t.Errorf("but %v: %q, want %q", tt.but, got, tt.want)
+		}
+	}
+
+	if len(ways) != 2 {
+		t.Error("the ways were changed")
+	}
+
+	in.VMs[1].Memory = 6 // The other one needs most of the same host.
+	if got := targetFor(in, step, []string{"kvm3"}); got != "kvm2" {
+		t.Errorf("%q; want the one that is left", got)
+	}
+}
+
+// What a drain did that was given up is of no interest to one on another day.
+func TestRemembered(t *testing.T) {
+	t.Parallel()
+
+	steps := []hostrecord.Step{{Step: evacuation.Step{UUID: "a"}, Result: hostrecord.ResultMoved}}
+	old := &hostrecord.Evacuation{Steps: steps, GivenUp: time.Now().Add(-givenUpMemory - time.Minute)}
+
+	if e := new(Drainer).resumableSteps(t.Context(), "kvm1", old); len(e.Steps) > 0 {
+		t.Errorf("given up long ago: %+v", e.Steps)
+	}
+
+	if e := new(Drainer).resumableSteps(t.Context(), "kvm1", &hostrecord.Evacuation{Steps: steps}); len(e.Steps) != 1 {
+		t.Errorf("not given up: %+v", e.Steps)
+	}
+}
+
+// Given steps keep their order, whatever an earlier attempt has done of them:
+// else a plan that compares them with what is recorded would never be empty.
+func TestDrain_takeKeepsTheOrder(t *testing.T) {
+	t.Parallel()
+
+	before := &hostrecord.Evacuation{Steps: []hostrecord.Step{stepOf("c", evacuation.MethodLive, hostrecord.ResultMoved)}}
+
+	var given []evacuation.Step
+	for _, uuid := range []string{"a", "c", "b"} {
+		given = append(given, evacuation.Step{UUID: uuid, Method: evacuation.MethodLive})
+	}
+
+	in := evacuation.Input{Host: "kvm1", VMs: []evacuation.VM{{UUID: "a"}, {UUID: "b"}}}
+
+	for _, tt := range []struct {
+		given []evacuation.Step
+		want  string
+	}{{given, "a c=Moved b"}, {nil, "c=Moved a b"}} {
+		d := &drainRun{Drain: Drain{Host: "kvm1", Steps: tt.given}, in: in}
+		d.mergeSteps(given, before)
+
+		var got []string
+		for _, s := range d.steps {
+			got = append(got, strings.TrimSuffix(s.UUID+"="+s.Result, "="))
+		}
+
+		if s := strings.Join(got, " "); s != tt.want {
+			t.Errorf("given %v: %s, want %s", tt.given != nil, s, tt.want)
+		}
+	}
+}
+
+func TestBrief(t *testing.T) {
+	t.Parallel()
+
+	if got := shortenReason("short"); got != "short" {
+		t.Error(got)
+	}
+
+	got := shortenReason(strings.Repeat("ä", reasonLimit))
+	if len(got) > reasonLimit+len("…") || !strings.HasSuffix(got, "ä…") {
+		t.Errorf("%d bytes, %q", len(got), got[len(got)-8:])
+	}
+}

@@ -1,0 +1,291 @@
+package drain
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/admission"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/evacuation"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/hostrecord"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/lease"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/lifecycle"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migrate"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/records"
+)
+
+// externalPoll is how often the drain looks whether another tool has moved a VM.
+const externalPoll = 2 * time.Second
+
+// tryStep carries a step out once, and returns its result.
+func (d *drainRun) tryStep(ctx context.Context, i int, rule evacuation.Rule) (result string, err error) {
+	s := d.steps[i]
+
+	if err := d.markAgain(ctx, s); err != nil {
+		return "", err
+	}
+
+	switch s.Method {
+	case evacuation.MethodLeave:
+		return hostrecord.ResultLeft, nil
+	case evacuation.MethodLive:
+		vm, how, err := d.drainer.mover.MoveInTurn(ctx, s.UUID, d.lastKnown(), migrate.Request{
+			Target: s.Target, Options: rule.Options, Priority: admission.PriorityMaintenance,
+		})
+		d.noteKept(ctx, i, how, err)
+
+		return hostrecord.ResultMoved, d.verifyArrived(vm, s, err)
+	case evacuation.MethodCold:
+		if s.Ran, err = d.noteRunning(ctx, i); err != nil {
+			return hostrecord.ResultColdMoved, err
+		}
+
+		how, err := d.moveCold(ctx, s, rule.Options)
+		d.noteKept(ctx, i, how, err)
+
+		return hostrecord.ResultColdMoved, err
+	case evacuation.MethodShutdown:
+		return d.turnOff(ctx, i, hostrecord.ResultShutDown, d.drainer.shutDownForEviction)
+	case evacuation.MethodSave:
+		return d.turnOff(ctx, i, hostrecord.ResultSaved, func(ctx context.Context, vm *inventory.VM) error {
+			return vm.On.Conn.SaveDomain(ctx, vm.UUID)
+		})
+	case evacuation.MethodExternal:
+		return hostrecord.ResultMoved, d.awaitGone(ctx, s)
+	case evacuation.MethodPinned:
+		return "", migrate.ErrPinned
+	default:
+		return "", fmt.Errorf("%w: its step is %s", migrate.ErrStays, s.Method)
+	}
+}
+
+// verifyArrived returns an error if the VM is still on the drained host. On any other host it has left, whoever moved
+// it there.
+func (d *drainRun) verifyArrived(vm *inventory.VM, s hostrecord.Step, err error) error {
+	if err == nil && vm != nil && vm.Host == d.Host {
+		return &inventory.Error{VM: s.Name, Host: d.Host, Kind: migrate.ErrNotMoved, Detail: "it is still there"}
+	}
+
+	return err
+}
+
+// requestEviction writes into the VM's metadata that it is to leave the host.
+func (dr *Drainer) requestEviction(ctx context.Context, uuid, host string) error {
+	return dr.mover.OnMachine(ctx, uuid, inventory.LastKnown{Host: host}, "marking",
+		func(ctx context.Context, vm *inventory.VM) error {
+			m := vm.Metadata
+			m.Eviction = &domain.Eviction{Host: host, Owner: dr.owner, Since: time.Now()}
+
+			if vm.Host != host {
+				return nil
+			}
+
+			_, err := records.WriteMetadata(ctx, vm, m)
+
+			return err
+		})
+}
+
+// markAgain writes the eviction request into a VM into which markAll could not write it. Without the request no other
+// tool would move the VM, so its step does nothing before.
+func (d *drainRun) markAgain(ctx context.Context, s hostrecord.Step) error {
+	d.mu.Lock()
+	unmarked := d.unmarked[s.UUID]
+	d.mu.Unlock()
+
+	if !unmarked {
+		return nil
+	}
+
+	if err := d.drainer.requestEviction(ctx, s.UUID, d.Host); err != nil && !inventory.IsNotFound(err) {
+		return err
+	}
+
+	d.mu.Lock()
+	delete(d.unmarked, s.UUID)
+	d.mu.Unlock()
+
+	return nil
+}
+
+// clearEviction removes the eviction request, wherever the VM is now, unless the request is to leave another host. It
+// also completes the record of a migration whose run was killed, because no other run may do so.
+func (dr *Drainer) clearEviction(ctx context.Context, uuid, host string) error {
+	last := inventory.LastKnown{}
+
+	return dr.mover.OnMachine(ctx, uuid, last, "marking", func(ctx context.Context, vm *inventory.VM) error {
+		if record := vm.OpenMigration(); record != nil && !vm.Stranded {
+			now, err := dr.mover.CloseRecord(ctx, vm, *record, nil)
+			if err != nil {
+				return err
+			}
+
+			vm = now
+		}
+
+		m := vm.Metadata
+		if m.Eviction == nil || m.Eviction.Host != host {
+			return nil
+		}
+
+		m.Eviction = nil
+		_, err := records.WriteMetadata(ctx, vm, m)
+
+		return err
+	})
+}
+
+// turnOff ends the VM's run with off, and keeps the host from starting the VM when it boots. It returns result, or that
+// the VM was moved if it is on another host.
+func (d *drainRun) turnOff(
+	ctx context.Context, i int, result string, off func(context.Context, *inventory.VM) error,
+) (string, error) {
+	s := d.steps[i]
+
+	last := d.lastKnown()
+
+	err := d.drainer.mover.OnMachine(ctx, s.UUID, last, "evicting", func(ctx context.Context, vm *inventory.VM) error {
+		if vm.Host != d.Host {
+			result = hostrecord.ResultMoved
+
+			return nil
+		}
+
+		admission.MarkStarted(ctx)
+
+		if vm.Autostart && vm.Persistent {
+			d.mu.Lock()
+			d.steps[i].Autostart = true
+			d.mu.Unlock()
+
+			// Recorded first, so that Release restores the autostart even if this run is killed.
+			if err := d.writeRecord(ctx, false); err != nil {
+				return err
+			}
+
+			if err := vm.On.Conn.SetAutostart(ctx, vm.UUID, false); err != nil {
+				return err
+			}
+		}
+
+		if !vm.Active {
+			return nil
+		}
+
+		return off(ctx, vm)
+	})
+
+	return result, err
+}
+
+func (dr *Drainer) shutDownForEviction(ctx context.Context, vm *inventory.VM) error {
+	_, err := dr.lifecycle.Stop(ctx, vm, inventory.GracePeriod(vm.Metadata))
+
+	return err
+}
+
+// startFor starts the VM where it is, unless it runs. ranHere says that this drain saw it run and shut it down, so that
+// it can't run on a host that doesn't answer.
+func (dr *Drainer) startFor(ctx context.Context, uuid string, last inventory.LastKnown, ranHere bool) error {
+	return dr.mover.OnMachine(ctx, uuid, last, "starting", func(ctx context.Context, vm *inventory.VM) error {
+		if vm.Active {
+			return nil
+		}
+
+		if ranHere {
+			vm.SilentHosts = nil
+		}
+
+		return dr.lifecycle.Start(ctx, vm)
+	})
+}
+
+// noteRunning records that the VM runs before the drain shuts it down to move it, so that the next run starts it again
+// if this one is killed.
+func (d *drainRun) noteRunning(ctx context.Context, i int) (bool, error) {
+	if d.steps[i].Ran {
+		return true, nil
+	}
+
+	vm, err := d.drainer.hosts.FindNow(ctx, d.steps[i].UUID, d.lastKnown())
+	if err != nil || !vm.Active {
+		return false, err
+	}
+
+	d.mu.Lock()
+	d.steps[i].Ran = true
+	d.mu.Unlock()
+
+	return true, d.writeRecord(ctx, false)
+}
+
+// moveCold moves a VM while it is off. A VM that ran is started again afterwards, on whichever host it is then.
+func (d *drainRun) moveCold(ctx context.Context, s hostrecord.Step, o migration.Options) (migrate.Left, error) {
+	vm, err := d.drainer.hosts.FindNow(ctx, s.UUID, d.lastKnown())
+	if err != nil {
+		return migrate.Left{}, err
+	}
+
+	ranHere := vm.Active && vm.Host == d.Host
+	starts := ranHere || s.Ran
+
+	if ranHere {
+		if err := d.drainer.placement.RoomFor(ctx, vm, s.Target); err != nil {
+			return migrate.Left{}, err // Don't shut a guest down for a move that would be refused.
+		}
+
+		shutDown := func(ctx context.Context, vm *inventory.VM) error {
+			if vm.Metadata.Host == d.Host {
+				return migrate.ErrPinned // Don't shut the guest down for that either.
+			}
+
+			admission.MarkStarted(ctx)
+
+			return d.drainer.shutDownForEviction(ctx, vm)
+		}
+
+		err := d.drainer.mover.OnMachine(ctx, s.UUID, d.lastKnown(), "evicting", shutDown)
+		if err != nil {
+			return migrate.Left{}, err
+		}
+	}
+
+	vm, how, err := d.drainer.mover.MoveInTurn(ctx, s.UUID, d.lastKnown(), migrate.Request{
+		Target: s.Target, Options: o, Priority: admission.PriorityMaintenance, Starts: starts,
+	})
+
+	if vm != nil && starts {
+		after, cancel := lease.CleanUp(ctx, inventory.FinishTimeout)
+		defer cancel()
+
+		err = errors.Join(err, d.drainer.startFor(after, s.UUID, inventory.LastKnown{Host: vm.Host, HostUUID: vm.HostUUID},
+			ranHere))
+	}
+
+	return how, d.verifyArrived(vm, s, err)
+}
+
+// awaitGone waits until another tool has moved the VM, shut it down or removed it.
+func (d *drainRun) awaitGone(ctx context.Context, s hostrecord.Step) error {
+	for {
+		vm, err := d.drainer.hosts.FindNow(ctx, s.UUID, d.lastKnown())
+
+		switch {
+		case inventory.IsNotFound(err):
+			return nil
+		case err == nil && (vm.Host != d.Host || !vm.Active):
+			return nil
+		}
+
+		if admission.Pause(ctx, externalPoll) != nil {
+			return &inventory.Error{
+				VM: s.Name, Host: d.Host, Kind: lifecycle.ErrNotReady, Err: context.Cause(ctx),
+				Detail: "its strategy is External, and it was not moved away",
+			}
+		}
+	}
+}

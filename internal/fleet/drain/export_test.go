@@ -1,0 +1,84 @@
+package drain
+
+import (
+	"context"
+	"errors"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/admission"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/evacuation"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/hostrecord"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migrate"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
+)
+
+// Run is a drain in progress, of which tests on the lab take single steps.
+type Run = drainRun
+
+// ErrGone and IsPermanent are what tests on the lab ask of errors.
+var (
+	ErrGone     = errGone
+	IsPermanent = isPermanent
+)
+
+// Begun is a drain that is prepared, with these steps.
+func Begun(dr *Drainer, want Drain, steps ...hostrecord.Step) *Run {
+	return &Run{
+		Drain: want, drainer: dr, host: dr.hosts.Host(want.Host), steps: steps,
+		failedTargets: make(map[string][]string), unmarked: make(map[string]bool), underWay: make(map[string]bool),
+		verifySlots: admission.NewSlots(1), stop: func(error) {},
+	}
+}
+
+// Step is one of the steps.
+func (d *drainRun) Step(i int) *hostrecord.Step { return &d.steps[i] }
+
+// Rule is what holds for the VM of a step.
+func (d *drainRun) Rule(i int) evacuation.Rule { return d.ruleOf(d.steps[i]) }
+
+// MarkAll marks the VMs.
+func (d *drainRun) MarkAll(ctx context.Context) { d.markAll(ctx) }
+
+// BeginStep checks that a step still holds.
+func (d *drainRun) BeginStep(ctx context.Context, i int) error { return d.beginTry(ctx, i) }
+
+// Evict carries out a step until it is done or the drain ends.
+func (d *drainRun) Evict(ctx context.Context, i int) { d.evict(ctx, i, nil, func() {}) }
+
+// Try carries out a step once.
+func (d *drainRun) Try(ctx context.Context, i int, rule evacuation.Rule) (string, error) {
+	return d.tryStep(ctx, i, rule)
+}
+
+// Stuck says that a VM can't leave, which could not be moved for this error.
+func (d *drainRun) Stuck(ctx context.Context, i int, err error) bool {
+	return d.hasNoWayOut(ctx, i, err)
+}
+
+// Retarget chooses another target, or another method.
+func (d *drainRun) Retarget(ctx context.Context, i int) { d.retarget(ctx, i) }
+
+// MoveCold moves the VM of a step while it is off.
+func (d *drainRun) MoveCold(ctx context.Context, i int) (migrate.Left, error) {
+	return d.moveCold(ctx, d.steps[i], migration.Options{})
+}
+
+// ChangesOf are the changes for which a drain stopped itself with this error.
+func ChangesOf(err error) []string {
+	if stopped, ok := errors.AsType[*changedError](err); ok {
+		return stopped.changes
+	}
+
+	return nil
+}
+
+// Input is what draining the host depends on.
+func Input(ctx context.Context, dr *Drainer, host string) (evacuation.Input, error) {
+	return dr.evacuationInput(ctx, dr.hosts.Host(host), inputQuery{})
+}
+
+// InputWithout is Input without VMs that come or leave, of which onItsWay is one.
+func InputWithout(
+	ctx context.Context, dr *Drainer, host string, moveStopped bool,
+) (in evacuation.Input, onItsWay, err error) {
+	return dr.evacuationInputWithout(ctx, dr.hosts.Host(host), inputQuery{moveStopped: moveStopped})
+}

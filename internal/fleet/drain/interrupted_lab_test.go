@@ -1,0 +1,370 @@
+package drain_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/admission"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/drain"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/evacuation"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/hostrecord"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migrate"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/policy"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
+)
+
+// awaitResult waits until the host has recorded that of the VM.
+func awaitResult(t *testing.T, h *inventory.Host, uuid, result string) {
+	t.Helper()
+
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	defer cancel()
+
+	for {
+		r, _, err := inventory.ReadRecord(ctx, h)
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		if r.Evacuation != nil && slices.ContainsFunc(r.Evacuation.Steps, func(s hostrecord.Step) bool {
+			return s.UUID == uuid && s.Result == result
+		}) {
+			return
+		}
+
+		if err := admission.Pause(ctx, 200*time.Millisecond); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// planWhileMoving makes plans for the host that a VM is leaving just now: a plan for all VMs returns an error that
+// names the VM, and a plan for another VM leaves it out.
+func planWhileMoving(t *testing.T, f *fleet.Fleet, host, moving string) {
+	t.Helper()
+
+	if _, err := drain.Input(t.Context(), f.Drainer, host); !errors.Is(err, inventory.ErrBusy) ||
+		!strings.Contains(err.Error(), moving) {
+		t.Errorf("while %s leaves: %v", moving, err)
+	}
+
+	in, onItsWay, err := drain.InputWithout(t.Context(), f.Drainer, host, false)
+	if err != nil || onItsWay == nil || slices.ContainsFunc(in.VMs, func(m evacuation.VM) bool {
+		return m.Name == moving
+	}) {
+		t.Errorf("without %s: %+v, %v, %v", moving, in.VMs, onItsWay, err)
+	}
+}
+
+// A drain that is interrupted leaves the host cordoned, every VM running
+// and unmarked, and goes on with the next attempt.
+func TestLab_drainInterrupted(t *testing.T) {
+	t.Parallel()
+
+	l := lab.Open(t)
+	from, to := l.StartHost(t), l.StartHost(t)
+	alone, f := ownFleet(t, "alice", from), ownFleet(t, "alice", from, to)
+	quick := create(t, alone, l, evacuee(t, l, "quick", nil))
+	slow := evacuee(t, l, "slow", map[string]string{"kind": "slow"})
+	slow.Spec.Kernel.Cmdline += " dirty=16"
+	stuck := booted(t, l, create(t, alone, l, slow))
+
+	rule := crawl(t, f, policy.Selector{Labels: slow.Metadata.Labels})
+
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+
+	over := draining(ctx, f, from.Name)
+
+	// One has arrived, and the other one is on its way.
+	bob := ownFleet(t, "bob", from, to)
+	awaitCopying(t, bob.Host(from.Name), stuck.UUID)
+	awaitResult(t, bob.Host(from.Name), quick.UUID, hostrecord.ResultMoved)
+	planWhileMoving(t, bob, from.Name, stuck.Name)
+	cancel()
+
+	interrupted := <-over
+	steps, err := interrupted.steps, interrupted.err
+
+	if !errors.Is(err, migrate.ErrNotMoved) || !strings.Contains(err.Error(), "interrupted") ||
+		!strings.Contains(err.Error(), "is cordoned and not drained") {
+		t.Errorf("interrupted: %v", err)
+	}
+
+	if got := resultsOf(steps); got != "quick=Moved slow=Failed" {
+		t.Errorf("results %s", got)
+	}
+
+	vm, err := f.FindNow(t.Context(), stuck.UUID, inventory.LastKnown{})
+	if err != nil || vm.Host != from.Name || !vm.Running() || vm.Metadata.Eviction != nil {
+		t.Errorf("the slow one: %+v, %v", vm, err)
+	}
+
+	f.Host(from.Name).Forget()
+
+	r, err := f.Record(t.Context(), from.Name)
+	if err != nil || r.Cordon == nil || r.Evacuation == nil || r.Evacuation.Done {
+		t.Errorf("recorded: %+v, %v", r, err)
+	}
+
+	// What Terraform does next: it deletes the unfinished one, which restores nothing, and drains again.
+	if _, err := f.Release(t.Context(), from.Name, "m", true); err != nil {
+		t.Fatal(err)
+	}
+
+	onlyOn(t, f, quick.UUID, to.Name)
+
+	rule.Options = migration.Options{}
+	if _, err := f.EvictionPolicies().Put(t.Context(), rule); err != nil {
+		t.Fatal(err)
+	}
+
+	steps, err = f.Drain(t.Context(), drain.Drain{Host: from.Name, ID: "m", Why: "a test"})
+	if got := resultsOf(steps); err != nil || got != "quick=Moved slow=Moved" {
+		t.Errorf("again: %s, %v", got, err)
+	}
+
+	if _, err := f.Release(t.Context(), from.Name, "m", true); err != nil {
+		t.Fatal(err)
+	}
+
+	onlyOn(t, f, quick.UUID, from.Name)
+	onlyOn(t, f, stuck.UUID, from.Name)
+}
+
+// A drain that is cancelled finishes what has begun where a policy says so, with
+// all that belongs to it, and breaks off the rest. Nothing new begins, whatever
+// its policy says, and the host stays cordoned.
+func TestLab_drainCancelledByPolicy(t *testing.T) {
+	t.Parallel()
+
+	l := lab.Open(t)
+	from, to := l.StartHost(t), l.StartHost(t)
+	alone := ownFleet(t, "alice", from)
+	cfg := ownConfig("alice", from, to)
+	cfg.Migration, cfg.MigrationLimits.OutboundPerHost = crawling(), 3
+	f := openFleet(t, cfg)
+	made := map[string]*inventory.VM{}
+
+	for _, name := range []string{"aborted", "cold", "external", "finished", "waiting"} {
+		d := light(t, l, name, map[string]string{"kind": name})
+
+		switch name {
+		case "aborted", "finished":
+			d = evacuee(t, l, name, d.Metadata.Labels)
+			d.Spec.Kernel.Cmdline += " dirty=16"
+		case "cold":
+			d.Spec.Interfaces["nat"] = domain.Interface{Network: "default"} // Each host's own, so it can't be moved live.
+			d.Metadata.TerminationGracePeriod = new(time.Hour)
+		case "external":
+			d.Metadata.EvictionStrategy = evacuation.External // The drain doesn't move it.
+		}
+
+		made[name] = create(t, alone, l, d)
+	}
+
+	for _, name := range []string{"aborted", "finished"} { // Neither is to arrive before it is told to.
+		booted(t, l, made[name])
+	}
+
+	for i, name := range []string{"cold", "finished", "waiting"} {
+		if _, err := f.EvictionPolicies().Put(t.Context(), evacuation.Policy{
+			Identity: policy.Identity{
+				ID: name, Name: name, Selector: policy.Selector{Labels: map[string]string{"kind": name}},
+			},
+			Strategy: evacuation.LiveMigrate, Fallback: evacuation.ColdMigrate, OnCancel: evacuation.Finish, Priority: 1 - i,
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	ctx, cancel := context.WithTimeout(t.Context(), 15*time.Minute)
+	defer cancel()
+
+	over := draining(ctx, f, from.Name)
+
+	awaitCopying(t, alone.Host(from.Name), made["aborted"].UUID)
+	awaitCopying(t, alone.Host(from.Name), made["finished"].UUID)
+
+	for f.Calls()[from.Name]["virDomainShutdownFlags"] == 0 {
+		if err := admission.Pause(ctx, 50*time.Millisecond); err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	// Who waits for its turn says so, too.
+	for name, vm := range made {
+		now, err := alone.FindNow(t.Context(), vm.UUID, inventory.LastKnown{})
+		if err != nil || now.Metadata.Eviction == nil || now.Metadata.Eviction.Host != from.Name {
+			t.Errorf("%s doesn't carry the request: %+v, %v", name, now, err)
+		}
+
+		if why, err := alone.Evicting(t.Context(), now); err != nil || now.Active && why == "" {
+			t.Errorf("%s is not said to be on its way: %q, %v", name, why, err)
+		}
+	}
+
+	cancel()
+	l.Virsh(t, from.Name, "destroy", made["cold"].UUID) // That is how its guest shuts down.
+
+	end := hurry(t, l, from, made["finished"].UUID, over)
+	want := "aborted=Failed cold=ColdMoved external=Failed finished=Moved waiting="
+
+	if got := resultsOf(end.steps); got != want || !errors.Is(end.err, migrate.ErrNotMoved) {
+		t.Fatalf("%s, %v; want %s", got, end.err, want)
+	}
+
+	for _, want := range []string{
+		"it was interrupted; host \"" + from.Name + "\" is cordoned and not drained",
+		fmt.Sprintf("%q Moved to host %q", made["finished"].Name, to.Name),
+		fmt.Sprintf("%q ColdMoved to host %q", made["cold"].Name, to.Name),
+		fmt.Sprintf("%q (LiveMigration): it was not moved", made["aborted"].Name),
+		fmt.Sprintf("%q (LiveMigration): it was not begun", made["waiting"].Name),
+		fmt.Sprintf("%q (External): its strategy is External, and it was not moved away", made["external"].Name),
+	} {
+		if !strings.Contains(end.err.Error(), want) {
+			t.Errorf("%q is missing in: %v", want, end.err)
+		}
+	}
+
+	f.Host(from.Name).Forget()
+
+	r, err := f.Record(t.Context(), from.Name)
+	if err != nil || r.Cordon == nil || r.Evacuation == nil || r.Evacuation.Done || resultsOf(r.Evacuation.Steps) != want {
+		t.Errorf("recorded: %+v, %v", r, err)
+	}
+
+	for name, want := range map[string]string{
+		"aborted": from.Name + " Running Booted", "waiting": from.Name + " Running Booted",
+		"finished": to.Name + " Running Migrated", "cold": to.Name + " Running Booted",
+		"external": from.Name + " Running Booted",
+	} {
+		if got := howStarted(t, f, made[name].UUID); got != want {
+			t.Errorf("%s is %s, want %s", name, got, want)
+		}
+	}
+
+	for name, want := range map[string]struct{ phase, abort string }{
+		"aborted": {migration.PhaseFailed, migration.AbortSucceeded}, "waiting": {}, "external": {},
+		"finished": {phase: migration.PhaseSucceeded}, "cold": {phase: migration.PhaseSucceeded},
+	} {
+		vm, err := f.FindNow(t.Context(), made[name].UUID, inventory.LastKnown{})
+		if err != nil || vm.Metadata.Eviction != nil || !vm.Autostart {
+			t.Fatalf("%s: %+v, %v", name, vm, err)
+		}
+
+		var last domain.Migration
+		if all := vm.Metadata.Migrations; len(all) > 0 {
+			last = all[len(all)-1]
+		}
+
+		if last.Phase != want.phase || last.AbortStatus != want.abort {
+			t.Errorf("%s: %s is recorded, abort %q", name, last.Phase, last.AbortStatus)
+		}
+	}
+
+	if _, err := f.Release(t.Context(), from.Name, "m", false); err != nil {
+		t.Error(err)
+	}
+}
+
+// A drain that is given up leaves nothing behind: no eviction request, no cordon, and no VM that is moved later
+// although a user has started or moved it since. The next drain continues with VMs that nothing has changed since.
+func TestLab_givenUpIsForgotten(t *testing.T) {
+	t.Parallel()
+
+	l := lab.Open(t)
+	from, to, away := l.StartHost(t), l.StartHost(t), l.StartHost(t)
+	alone, f := ownFleet(t, "alice", from), ownFleet(t, "alice", from, to)
+	made := map[string]*inventory.VM{}
+	gone := []string{"restarted", "travelled", "untouched"}
+
+	for _, name := range gone {
+		made[name] = create(t, alone, l, light(t, l, name, nil))
+	}
+
+	slow := evacuee(t, l, "slow", map[string]string{"kind": "slow"})
+	slow.Spec.Kernel.Cmdline += " dirty=16"
+	made["slow"] = booted(t, l, create(t, alone, l, slow))
+
+	rule := crawl(t, f, policy.Selector{Labels: slow.Metadata.Labels})
+
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+
+	over := draining(ctx, f, from.Name)
+	awaitCopying(t, alone.Host(from.Name), made["slow"].UUID)
+
+	for _, name := range gone {
+		awaitResult(t, alone.Host(from.Name), made[name].UUID, hostrecord.ResultMoved)
+	}
+
+	cancel()
+
+	if end := <-over; !errors.Is(end.err, migrate.ErrNotMoved) {
+		t.Errorf("cancelled: %v", end.err)
+	}
+
+	if _, err := f.Release(t.Context(), from.Name, "m", true); err != nil {
+		t.Fatal(err)
+	}
+
+	f.Host(from.Name).Forget()
+
+	if r, err := f.Record(t.Context(), from.Name); err != nil || r.Cordon != nil {
+		t.Errorf("given up: %+v, %v", r, err)
+	}
+
+	for name, want := range map[string]string{
+		"slow": from.Name + " Running Booted", "restarted": to.Name + " Running Migrated",
+		"travelled": to.Name + " Running Migrated", "untouched": to.Name + " Running Migrated",
+	} {
+		vm, err := f.FindNow(t.Context(), made[name].UUID, inventory.LastKnown{})
+		if got := howStarted(t, f, made[name].UUID); err != nil || got != want || vm.Metadata.Eviction != nil {
+			t.Errorf("%s is %s, want %s; %+v, %v", name, got, want, vm, err)
+		}
+	}
+
+	l.Virsh(t, to.Name, "destroy", made["restarted"].UUID)
+	l.Virsh(t, to.Name, "start", made["restarted"].UUID)
+
+	bob := ownFleet(t, "bob", from, to, away)
+	for _, host := range []string{away.Name, to.Name} {
+		if _, _, err := bob.Move(t.Context(), made["travelled"].UUID, inventory.LastKnown{}, host,
+			migration.Options{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	rule.Options = migration.Options{}
+	if _, err := bob.EvictionPolicies().Put(t.Context(), rule); err != nil {
+		t.Fatal(err)
+	}
+
+	steps, err := bob.Drain(t.Context(), drain.Drain{Host: from.Name, ID: "m", Why: "another"})
+	if got := resultsOf(steps); err != nil || got != "slow=Moved untouched=Moved" {
+		t.Errorf("the next one: %s, %v", got, err)
+	}
+
+	if _, err := bob.Release(t.Context(), from.Name, "m", true); err != nil {
+		t.Fatal(err)
+	}
+
+	for name, want := range map[string]string{
+		"slow": from.Name + " Running Migrated", "untouched": from.Name + " Running Migrated",
+		"restarted": to.Name + " Running Booted", "travelled": to.Name + " Running Migrated",
+	} {
+		if got := howStarted(t, bob, made[name].UUID); got != want {
+			t.Errorf("after the next one %s is %s, want %s", name, got, want)
+		}
+	}
+}

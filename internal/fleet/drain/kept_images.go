@@ -1,0 +1,213 @@
+package drain
+
+import (
+	"context"
+	"fmt"
+	"html"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/evacuation"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/hostrecord"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migrate"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
+)
+
+// isUnchanged says whether the file is as the move left it.
+func isUnchanged(k hostrecord.KeptFile, v libvirt.Volume) bool {
+	return k.Changed != "" && k.Changed == v.Changed && k.Bytes == v.PhysicalBytes
+}
+
+// noteKept writes into a step which images its move left on the host.
+func (d *drainRun) noteKept(ctx context.Context, i int, how migrate.Left, err error) {
+	if err != nil || !how.Kept {
+		return
+	}
+
+	kept, err := keptFiles(ctx, d.host, how.Copied)
+	if err != nil { // They are not recorded, so no run removes them.
+		d.drainer.log.WarnContext(ctx, "images that were copied and kept were not noted", "name", d.steps[i].Name,
+			"error", err.Error())
+	}
+
+	d.mu.Lock()
+	d.steps[i].Kept = kept
+	d.mu.Unlock()
+}
+
+// keptFiles are the files as they are now, without those that don't exist.
+func keptFiles(ctx context.Context, h *inventory.Host, paths []string) ([]hostrecord.KeptFile, error) {
+	var kept []hostrecord.KeptFile
+
+	for _, p := range paths {
+		d, err := h.Conn.Directory(ctx, path.Dir(p), path.Base(p))
+		if err != nil {
+			return kept, err
+		}
+
+		if v, ok := d.Files[path.Base(p)]; ok && v.Changed != "" {
+			kept = append(kept, hostrecord.KeptFile{Path: p, Bytes: v.PhysicalBytes, Changed: v.Changed})
+		}
+	}
+
+	return kept, nil
+}
+
+// removeStaleImages removes the images that the VM left on the host, so that its disks can be copied back. It does so
+// only if nothing else blocks the move back, and only for images that are proven to be those that were left, see
+// removeKeptImages. An image that stays blocks the move, which says so.
+func (r *releaseRun) removeStaleImages(ctx context.Context, s hostrecord.Step, o migration.Options) error {
+	if len(s.Kept) == 0 {
+		return nil
+	}
+
+	return r.drainer.mover.OnMachine(ctx, s.UUID, inventory.LastKnown{Host: s.Target}, "restoring",
+		func(ctx context.Context, vm *inventory.VM) error {
+			if vm.Host != s.Target {
+				return nil
+			}
+
+			tuning, err := r.drainer.records.Tuning(ctx, vm, o)
+			if err != nil {
+				return err
+			}
+
+			if s.Method != evacuation.MethodCold { // Other blockers hold once it is off.
+				_, blockers, err := r.drainer.mover.Preflight(ctx, vm, r.host, tuning.Options, false)
+				if err != nil {
+					return err
+				}
+
+				if slices.ContainsFunc(migration.Blocking(blockers), func(b migration.Blocker) bool {
+					return b.Reason != migration.DiskPathTaken
+				}) {
+					return nil
+				}
+			}
+
+			return r.drainer.removeKeptImages(ctx, r.host, s.Kept, vm.On)
+		})
+}
+
+// removeCopies removes the disk images that the drain had made on the host from which the VM came back. Other images
+// that were copied, such as a disk that the VM got there, stay.
+func (r *releaseRun) removeCopies(ctx context.Context, s hostrecord.Step, how migrate.Left, err error) error {
+	if err != nil || !how.Kept {
+		return err
+	}
+
+	ours := slices.DeleteFunc(slices.Clone(how.Copied), func(p string) bool {
+		return !slices.ContainsFunc(s.Kept, func(k hostrecord.KeptFile) bool { return k.Path == p })
+	})
+
+	left, err := keptFiles(ctx, how.From, ours)
+	if err == nil {
+		err = r.drainer.removeKeptImages(ctx, how.From, left, r.host)
+	}
+
+	if err != nil { // The VM is back, so this is no error.
+		r.drainer.log.WarnContext(ctx, "copies of disks were not removed", "name", s.Name, "host", how.From.Name,
+			"error", err.Error())
+	}
+
+	return nil
+}
+
+// removeKeptImages removes images that a move left on a host, while the VM is on the other host. An image stays if it
+// was changed, if it is the same file that the other host has under this path, or if something on the host uses it.
+func (dr *Drainer) removeKeptImages(
+	ctx context.Context, h *inventory.Host, kept []hostrecord.KeptFile, other *inventory.Host,
+) error {
+	for _, k := range kept {
+		here, err := h.Conn.Directory(ctx, path.Dir(k.Path))
+		if err != nil {
+			return err
+		}
+
+		v, ok := here.Files[path.Base(k.Path)]
+		if !ok {
+			continue
+		}
+
+		why := "it was changed"
+		if isUnchanged(k, v) {
+			if why, err = dr.userOf(ctx, h, k.Path, here); err != nil {
+				return err
+			}
+		}
+
+		if why == "" {
+			there, err := keptFiles(ctx, other, []string{k.Path})
+			if err != nil {
+				return err
+			}
+
+			if len(there) == 0 || there[0] == k {
+				why = fmt.Sprintf("host %q has no other one", other.Name)
+			}
+		}
+
+		if why != "" {
+			dr.log.WarnContext(ctx, "an image that a move left stays", "host", h.Name, "file", k.Path, "reason", why)
+
+			continue
+		}
+
+		dr.log.InfoContext(ctx, "removing an image that a move left", "host", h.Name, "file", k.Path)
+
+		if err := h.Conn.RemoveFile(ctx, k.Path); err != nil {
+			return err
+		}
+	}
+
+	return nil
+}
+
+// userOf says what uses a file of the host: a VM whose definition has its path, or an image that is based on it, in the
+// same directory or among the VMs' disks in storage pools. "": nothing uses it.
+func (dr *Drainer) userOf(
+	ctx context.Context, h *inventory.Host, file string, directory *libvirt.Directory,
+) (string, error) {
+	for name, v := range directory.Files {
+		if v.Backing != "" && path.Base(v.Backing) == path.Base(file) {
+			return fmt.Sprintf("%s is based on it", name), nil
+		}
+	}
+
+	domains, err := h.Conn.Domains(ctx)
+	if err != nil {
+		return "", err
+	}
+
+	for _, d := range domains {
+		if strings.Contains(html.UnescapeString(d.PersistentXML+d.LiveXML), file) {
+			return fmt.Sprintf("virtual machine %q has it", d.Name), nil
+		}
+
+		p := inventory.NewEntry(d).Parse()
+		if p.Definition() == nil {
+			return fmt.Sprintf("what virtual machine %q has can't be read", d.Name), nil
+		}
+
+		for _, disk := range p.Definition().Mobility().Disks {
+			if disk.Path == "" {
+				continue
+			}
+
+			v, err := h.Conn.VolumeByPath(ctx, disk.Path)
+
+			switch {
+			case inventory.IsNotFound(err):
+			case err != nil:
+				return "", err
+			case v.Backing == file:
+				return fmt.Sprintf("a disk of virtual machine %q is based on it", d.Name), nil
+			}
+		}
+	}
+
+	return "", nil
+}

@@ -1,0 +1,130 @@
+package drain
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/hostrecord"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migrate"
+)
+
+// outcomeError says which steps are not done, and why. Nil: the host is drained.
+func (d *drainRun) outcomeError(ctx context.Context, cause error) error {
+	come, err := d.verifyDrained(ctx)
+
+	var failed, kept []string
+
+	for _, s := range d.steps {
+		switch {
+		case s.Done():
+			kept = append(kept, s.DoneText())
+		default:
+			failed = append(failed, notDone(s))
+		}
+	}
+
+	for _, name := range come {
+		failed = append(failed, fmt.Sprintf("\n  - %q: it has come meanwhile", name))
+	}
+
+	if len(failed) == 0 {
+		return err
+	}
+
+	what := fmt.Sprintf("host %q is cordoned and not drained", d.Host)
+	remedy := "Apply again to continue."
+
+	if change, stopped := errors.AsType[*changedError](cause); stopped {
+		what = change.Error() + "\nnothing more was begun; " + what
+		remedy = "Plan and apply again: what is left is planned as things are now."
+	} else if errors.Is(cause, context.DeadlineExceeded) {
+		what = overText(cause) + "; " + what
+		remedy = "Apply again to continue, with longer timeouts."
+	} else if cause != nil {
+		what = "it was interrupted; " + what
+	}
+
+	if len(kept) > 0 {
+		what += "; done are " + strings.Join(kept, ", ")
+	}
+
+	return &inventory.Error{
+		Host: d.Host, Kind: migrate.ErrNotMoved, Detail: what + "; not done are:" + strings.Join(failed, ""),
+		Remedy: remedy,
+	}
+}
+
+// overText says which deadline passed.
+func overText(cause error) string {
+	if cause == context.DeadlineExceeded { //nolint:errorlint // an error that wraps it says more
+		return "its time was over"
+	}
+
+	return cause.Error()
+}
+
+// notDone is the line about a step that is not done. A list in its reason is indented below that line.
+func notDone(s hostrecord.Step) string {
+	reason := strings.TrimPrefix(s.Reason, fmt.Sprintf("virtual machine %q: ", s.Name))
+
+	return fmt.Sprintf("\n  - %q (%s): %s", s.Name, s.Method, strings.ReplaceAll(reason, "\n  - ", "\n    - "))
+}
+
+// verifyDrained asks the host which VMs run there now: their steps are not done, whatever was recorded. It returns the
+// names of running VMs that no step is about.
+func (d *drainRun) verifyDrained(ctx context.Context) (come []string, err error) {
+	ctx, cancel := context.WithTimeout(ctx, inventory.AskTimeout)
+	defer cancel()
+
+	d.host.Forget()
+
+	v, err := d.drainer.hosts.ViewOf(ctx, d.host)
+	if err == nil {
+		err = v.Err
+	}
+
+	if err != nil {
+		return nil, &inventory.Error{
+			Host: d.Host, Kind: inventory.ErrUnreachable, Err: err,
+			Detail: fmt.Sprintf("whether host %q is drained is unknown", d.Host),
+			Remedy: "Bring the host back, and apply again.",
+		}
+	}
+
+	running := make(map[string]string)
+
+	for uuid, e := range v.Domains {
+		if e.Active() {
+			running[uuid] = e.Name
+		}
+	}
+
+	d.mu.Lock()
+	defer d.mu.Unlock()
+
+	return reconcile(d.steps, running), nil
+}
+
+// reconcile marks the steps of VMs that run on the host as failed. running are their names by UUID. It returns the
+// names of those that no step is about.
+func reconcile(steps []hostrecord.Step, running map[string]string) (come []string) {
+	for uuid, name := range running {
+		i := slices.IndexFunc(steps, func(s hostrecord.Step) bool { return s.UUID == uuid })
+
+		switch {
+		case i < 0:
+			come = append(come, name)
+		case steps[i].Done():
+			steps[i].Reason = fmt.Sprintf("it was recorded as %s, and runs there all the same", steps[i].Result)
+			steps[i].Result = hostrecord.ResultFailed
+		}
+	}
+
+	slices.Sort(come)
+
+	return come
+}

@@ -1,0 +1,143 @@
+package drain
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/evacuation"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/hostrecord"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
+)
+
+// EvacuationPlan is how a host will be, or is being, drained.
+type EvacuationPlan struct {
+	Steps []evacuation.Step
+	// Recorded says that the host is under maintenance, and that its record has these steps.
+	Recorded bool
+}
+
+// EvacuationQuery says what PlanEvacuation is to plan.
+type EvacuationQuery struct {
+	// MoveStopped also moves VMs that are off.
+	MoveStopped bool
+	// AskQEMU also asks QEMU itself what blocks a migration, which taints the VMs.
+	AskQEMU bool
+	// Maintenance says that a maintenance with this ID is to begin or to continue: the plan has only what is left to do.
+	Maintenance bool
+	ID          string
+}
+
+// PlanEvacuation says how the host would be drained, as of the snapshot. For a host under maintenance it returns the
+// recorded steps, as long as they hold. If they don't, because the drain was killed, ended before the host was drained,
+// or VMs have come since, it returns the steps of the next drain: those that are done, and the rest computed again.
+func (dr *Drainer) PlanEvacuation(ctx context.Context, name string, q EvacuationQuery) (EvacuationPlan, error) {
+	record, err := dr.records.Record(ctx, name)
+	silent := errors.Is(err, inventory.ErrUnreachable) && !q.Maintenance
+
+	if silent {
+		if e := dr.records.ToldElsewhere(ctx, name); e != nil && !e.Abridged {
+			record, err = hostrecord.Record{Cordon: &hostrecord.Cordon{}, Evacuation: e}, nil
+		}
+	}
+
+	if err != nil {
+		return EvacuationPlan{}, err
+	}
+
+	e := record.Evacuation
+	p := EvacuationPlan{Recorded: record.Cordon != nil && e != nil}
+
+	if p.Recorded && q.Maintenance {
+		p.Recorded = e.Done && record.Cordon.ID != q.ID // The record is another maintenance's.
+	}
+
+	if p.Recorded && (silent || e.Done && dr.nothingLeftOn(ctx, name, e, q.MoveStopped)) {
+		p.Steps = plainSteps(e.Steps)
+
+		return p, nil
+	}
+
+	in, err := dr.evacuationInput(ctx, dr.hosts.Host(name), inputQuery{moveStopped: q.MoveStopped, askQEMU: q.AskQEMU})
+	if errors.Is(err, inventory.ErrBusy) && p.Recorded && !e.Ended {
+		p.Steps = plainSteps(e.Steps) // A drain is running.
+
+		return p, nil
+	}
+
+	if err != nil {
+		return EvacuationPlan{}, err
+	}
+
+	d := &drainRun{Drain: Drain{Host: name}, in: in}
+	before := dr.resumableSteps(ctx, name, e)
+
+	if p.Recorded && !e.Ended && !e.Done {
+		d.mergeSteps(plainSteps(e.Steps), before)
+
+		if len(stepChanges(d.steps, nil, in)) == 0 {
+			p.Steps = plainSteps(e.Steps)
+
+			return p, nil
+		}
+
+		d.steps = nil
+	}
+
+	d.mergeSteps(evacuation.Compute(in), before)
+
+	if q.Maintenance && !p.Recorded {
+		d.steps = slices.DeleteFunc(d.steps, hostrecord.Step.Done)
+	}
+
+	p.Steps = plainSteps(d.steps)
+
+	return p, nil
+}
+
+// nothingLeftOn says whether a drained host needs no further step, as of the snapshot.
+func (dr *Drainer) nothingLeftOn(ctx context.Context, name string, e *hostrecord.Evacuation, moveStopped bool) bool {
+	running, err := dr.RunningOn(ctx, name)
+	if err != nil || len(running) > 0 {
+		return false
+	}
+
+	return !moveStopped || !slices.ContainsFunc(e.Steps,
+		func(s hostrecord.Step) bool { return s.Result == hostrecord.ResultLeft })
+}
+
+// plainSteps are the steps without their results.
+func plainSteps(steps []hostrecord.Step) []evacuation.Step {
+	plain := make([]evacuation.Step, len(steps))
+	for i, s := range steps {
+		plain[i] = s.Step
+	}
+
+	return plain
+}
+
+// RunningOn are the names of the VMs that run on the host, as of the
+// snapshot, sorted.
+func (dr *Drainer) RunningOn(ctx context.Context, name string) ([]string, error) {
+	h, err := dr.hosts.UsableHost(name)
+	if err != nil {
+		return nil, err
+	}
+
+	a, err := dr.hosts.ReplyOf(ctx, h)
+	if err != nil {
+		return nil, err
+	}
+
+	var names []string
+
+	for _, e := range a.View.Domains {
+		if e.Active() {
+			names = append(names, e.Name)
+		}
+	}
+
+	slices.Sort(names)
+
+	return names, nil
+}

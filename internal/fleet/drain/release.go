@@ -1,0 +1,316 @@
+package drain
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/admission"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/evacuation"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/hostrecord"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/lease"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migrate"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/records"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
+)
+
+// Release ends the maintenance with this id: the host accepts VMs again, and every eviction request is removed. After a
+// completed drain, restore moves VMs back, and starts those that were shut down or saved. What an incomplete drain did
+// stays as it is, and recorded for the next drain: see resumableSteps.
+//
+// If something can't be undone, Release returns an error and keeps it recorded, so that the next Release continues. For
+// a fenced host it undoes nothing; the other hosts forget its maintenance.
+//
+// A VM that is not restored because it is on another host or Halted now is no error: unrestored says why, one sentence
+// for each VM.
+func (dr *Drainer) Release(ctx context.Context, name, id string, restore bool) (unrestored []string, _ error) {
+	if given := dr.hosts.Host(name); given != nil && given.Config.Fenced {
+		dr.records.TellReleased(ctx, name, nil) // Its own record was given up with it.
+
+		return nil, nil
+	}
+
+	h, err := dr.hosts.UsableHost(name)
+	if err != nil {
+		return nil, err
+	}
+
+	held, unlock, err := dr.records.Lock(ctx, h, "maintenance", "releasing")
+	if err != nil {
+		return nil, err
+	}
+	defer unlock()
+
+	dr.hosts.ForgetAll()
+
+	evacuation, resumed, err := dr.beginRelease(held, h, id)
+	if err != nil {
+		return nil, err
+	}
+
+	dr.records.TellReleased(held, name, evacuation)
+
+	if evacuation == nil {
+		return nil, nil
+	}
+
+	r := &releaseRun{drainer: dr, host: h, evacuation: *evacuation, resumed: resumed}
+	left, failures := r.undoSteps(held, restore)
+
+	after, cancel := lease.CleanUp(held, inventory.FinishTimeout)
+	defer cancel()
+
+	err = dr.records.ChangeRecord(after, h, func(r *hostrecord.Record) error {
+		r.Evacuation = left
+
+		return nil
+	})
+	if failures == nil {
+		return r.unrestored, err
+	}
+
+	return r.unrestored, &inventory.Error{
+		Host: name, Err: errors.Join(failures, err),
+		Detail: fmt.Sprintf("host %q accepts VMs again, but not everything that its maintenance did was undone", name),
+		Remedy: "Remove the cause, and destroy the maintenance again: that undoes the rest.",
+	}
+}
+
+// beginRelease removes the cordon, which moving VMs back requires, and at the same time records that the rest is still
+// to be undone, so that the next run knows if this one is killed. It returns what is to be undone, nil for nothing, and
+// whether an earlier run has begun to undo it.
+func (dr *Drainer) beginRelease(
+	ctx context.Context, h *inventory.Host, id string,
+) (evacuation *hostrecord.Evacuation, resumed bool, err error) {
+	err = dr.records.ChangeRecord(ctx, h, func(r *hostrecord.Record) error {
+		other := r.MaintenanceID()
+		if other != "" && other != id {
+			return nil // Another maintenance holds the host.
+		}
+
+		r.Cordon = nil
+
+		if r.Evacuation != nil {
+			e := *r.Evacuation
+			resumed, e.Releasing = e.Releasing == id, id
+			r.Evacuation, evacuation = &e, &e
+		}
+
+		return nil
+	})
+
+	return evacuation, resumed, err
+}
+
+// releaseRun is one Release in progress.
+type releaseRun struct {
+	drainer    *Drainer
+	host       *inventory.Host
+	evacuation hostrecord.Evacuation
+	// resumed says that an earlier Release did not come to its end.
+	resumed bool
+
+	mu         sync.Mutex
+	unrestored []string
+}
+
+// noteUnrestored notes why a VM is not restored.
+func (r *releaseRun) noteUnrestored(vm *inventory.VM, format string, args ...any) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+
+	r.unrestored = append(r.unrestored, fmt.Sprintf("virtual machine %q "+format, append([]any{vm.Name}, args...)...))
+	slices.Sort(r.unrestored)
+}
+
+// undoSteps undoes every step as far as restore asks for it, and returns what stays recorded.
+func (r *releaseRun) undoSteps(ctx context.Context, restore bool) (*hostrecord.Evacuation, error) {
+	var (
+		mu    sync.Mutex
+		errs  []error
+		left  []hostrecord.Step
+		calls errgroup.Group
+	)
+
+	calls.SetLimit(r.drainer.mover.Queue.Limits().InboundPerHost)
+
+	restore = restore && r.evacuation.Done
+
+	for _, s := range r.evacuation.Steps {
+		calls.Go(func() error {
+			err := r.undoStep(ctx, s, restore)
+
+			mu.Lock()
+			defer mu.Unlock()
+
+			if err != nil {
+				errs = append(errs, fmt.Errorf("virtual machine %q was not restored: %w", s.Name, err))
+			}
+
+			kept := (s.Done() && s.Result != hostrecord.ResultLeft || s.Ran) && !r.evacuation.Done
+			if kept || err != nil {
+				left = append(left, s)
+			}
+
+			return nil
+		})
+	}
+
+	_ = calls.Wait()
+
+	if len(left) == 0 {
+		return nil, errors.Join(errs...)
+	}
+
+	rest := &hostrecord.Evacuation{Since: r.evacuation.Since, Done: r.evacuation.Done, Steps: left}
+	if !rest.Done {
+		rest.GivenUp = time.Now().UTC().Truncate(time.Second)
+	}
+
+	if len(errs) > 0 {
+		rest.Releasing = r.evacuation.Releasing
+	}
+
+	return rest, errors.Join(errs...)
+}
+
+// undoStep removes the eviction request from the VM and, with restore, moves it back or starts it.
+func (r *releaseRun) undoStep(ctx context.Context, s hostrecord.Step, restore bool) error {
+	if evacuation.RequestsEviction(s.Method) {
+		if err := r.drainer.clearEviction(ctx, s.UUID, r.host.Name); err != nil && !inventory.IsNotFound(err) {
+			return err
+		}
+	}
+
+	var err error
+
+	switch s.Result {
+	case hostrecord.ResultMoved, hostrecord.ResultColdMoved:
+		if restore && s.Target != "" {
+			err = r.bringBack(ctx, s)
+		}
+	case hostrecord.ResultShutDown, hostrecord.ResultSaved:
+		err = r.restorePower(ctx, s, restore)
+	default: // A step that failed may have turned the autostart off.
+		if s.Autostart {
+			err = r.restorePower(ctx, s, false)
+		}
+	}
+
+	if r.drainer.hosts.IsGone(ctx, s.UUID, inventory.LastKnown{Host: r.host.Name}, err) {
+		return nil // There is nothing to restore any more.
+	}
+
+	return err
+}
+
+// bringBack moves the VM back with its disks, if it still is on the host to which it was moved.
+func (r *releaseRun) bringBack(ctx context.Context, s hostrecord.Step) error {
+	// A host that is not configured any more may have it, until that host is fenced.
+	last := inventory.LastKnown{Host: s.Target}
+
+	vm, err := r.drainer.hosts.FindNow(ctx, s.UUID, last)
+	if err != nil || vm.On == r.host {
+		return err
+	}
+
+	if vm.Host != s.Target {
+		r.noteUnrestored(vm, "was moved to host %q and is on host %q by now, where it stays", s.Target, vm.Host)
+
+		return nil
+	}
+
+	if vm.Metadata.Host == s.Target {
+		return nil // Its configuration pins it to that host now.
+	}
+
+	options, err := r.moveBackOptions(ctx, vm, s)
+	if err != nil {
+		return err
+	}
+
+	if err := r.removeStaleImages(ctx, s, options); err != nil {
+		return err
+	}
+
+	back := &drainRun{Drain: Drain{Host: s.Target}, drainer: r.drainer, host: vm.On}
+	step := hostrecord.Step{Step: s.Step, Ran: r.resumed && s.Ran}
+	step.Target = r.host.Name
+
+	if s.Method == evacuation.MethodCold {
+		how, err := back.moveCold(ctx, step, options)
+
+		return r.removeCopies(ctx, s, how, err)
+	}
+
+	now, how, err := r.drainer.mover.MoveInTurn(ctx, s.UUID, last, migrate.Request{
+		Target: r.host.Name, Options: options, Priority: admission.PriorityMaintenance,
+	})
+
+	return r.removeCopies(ctx, s, how, back.verifyArrived(now, step, err))
+}
+
+// moveBackOptions are the migration options for moving the VM back: those of its policy now, then those that held when
+// the host was drained.
+func (r *releaseRun) moveBackOptions(
+	ctx context.Context, vm *inventory.VM, s hostrecord.Step,
+) (migration.Options, error) {
+	dr := r.drainer
+
+	known, err := dr.records.Records(ctx)
+	if err != nil {
+		return migration.Options{}, err
+	}
+
+	policies, err := dr.records.EvictionPolicies().ForMachinesOn(r.host, known)
+	if err != nil {
+		return migration.Options{}, err
+	}
+
+	return evacuation.SelectRule(records.ForPolicies(vm), r.host.Name, policies,
+		dr.defaultEviction).Options.Over(s.Options), nil
+}
+
+// restorePower restores the VM's autostart and starts it, if it still is on the host where it was shut down. A VM that
+// is Halted now stays off.
+func (r *releaseRun) restorePower(ctx context.Context, s hostrecord.Step, restore bool) error {
+	last := inventory.LastKnown{Host: r.host.Name}
+
+	return r.drainer.mover.OnMachine(ctx, s.UUID, last, "restoring", func(ctx context.Context, vm *inventory.VM) error {
+		switch {
+		case vm.On != r.host:
+			if restore && !vm.Active {
+				r.noteUnrestored(vm, "was shut down and is on host %q by now, where it stays off", vm.Host)
+			}
+
+			return nil
+		case vm.Metadata.RunStrategy == status.Halted:
+			return nil // Its configuration wants it off now.
+		}
+
+		if s.Autostart {
+			if err := vm.On.Conn.SetAutostart(ctx, vm.UUID, true); err != nil {
+				return err
+			}
+		}
+
+		if !restore || vm.Active {
+			return nil
+		}
+
+		release, err := r.drainer.placement.Admit(ctx, vm)
+		if err != nil {
+			return err
+		}
+		defer release()
+
+		return r.drainer.lifecycle.Start(ctx, vm)
+	})
+}

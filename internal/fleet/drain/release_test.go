@@ -1,0 +1,92 @@
+package drain
+
+import (
+	"context"
+	"log/slog"
+	"testing"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/fleettest"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/hostrecord"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migrate"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/placement"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/records"
+)
+
+// builtIn is a drainer of libvirt's built-in test host, and a VM there of its own.
+func builtIn(t *testing.T) (*Drainer, *inventory.VM) {
+	t.Helper()
+
+	log := slog.New(slog.DiscardHandler)
+
+	hosts, err := inventory.New(map[string]inventory.HostConfig{"local": {URI: "test:///default"}}, log)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	store := records.NewStore(hosts, records.Config{Owner: "alice", Log: log})
+	planner := placement.NewPlanner(hosts, store, placement.Config{Owner: "alice"})
+	mover := migrate.NewMover(hosts, store, planner, migrate.Config{Owner: "alice", Log: log})
+
+	t.Cleanup(func() {
+		store.EndRenewals()
+		store.AwaitRenewals()
+
+		if err := hosts.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+
+	id := fleettest.DefineBuiltIn(t, hosts.Host("local"))
+
+	vm, err := hosts.FindNow(t.Context(), id, inventory.LastKnown{})
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	return NewDrainer(hosts, store, planner, mover, nil, Config{Owner: "alice", Log: log}), vm
+}
+
+// A VM that lost its autostart to a step that then failed gets it back
+// when the maintenance ends, and nothing else is done to it.
+func TestRelease_failedStepGetsItsAutostartBack(t *testing.T) {
+	t.Parallel()
+
+	for _, done := range []bool{true, false} {
+		dr, vm := builtIn(t)
+		step := hostrecord.Step{Result: hostrecord.ResultFailed, Autostart: true}
+		step.UUID, step.Name, step.Method = vm.UUID, vm.Name, "Shutdown"
+
+		e := hostrecord.Evacuation{Done: done, Steps: []hostrecord.Step{step}}
+		r := &releaseRun{drainer: dr, host: vm.On, evacuation: e}
+
+		left, err := r.undoSteps(t.Context(), true)
+		if err != nil || left != nil {
+			t.Errorf("%+v, %v", left, err)
+		}
+
+		now, err := dr.hosts.FindNow(t.Context(), vm.UUID, inventory.LastKnown{})
+		if err != nil || !now.Autostart || now.Active {
+			t.Errorf("done %v: autostart %v, active %v, %v", done, now.Autostart, now.Active, err)
+		}
+	}
+}
+
+// What could not be given back stays recorded, for the next attempt.
+func TestRelease_whatFailsStaysRecorded(t *testing.T) {
+	t.Parallel()
+
+	dr, vm := builtIn(t)
+	step := hostrecord.Step{Result: hostrecord.ResultFailed, Autostart: true}
+	step.UUID, step.Name, step.Method = vm.UUID, vm.Name, "Shutdown"
+
+	r := &releaseRun{drainer: dr, host: vm.On, evacuation: hostrecord.Evacuation{Steps: []hostrecord.Step{step}}}
+
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+
+	left, err := r.undoSteps(ended, true)
+	if err == nil || left == nil || len(left.Steps) != 1 || !left.Steps[0].Autostart {
+		t.Errorf("%+v, %v", left, err)
+	}
+}

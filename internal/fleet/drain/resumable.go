@@ -1,0 +1,58 @@
+package drain
+
+import (
+	"context"
+	"time"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/evacuation"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/hostrecord"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
+)
+
+// givenUpMemory is how long a drain continues what an earlier drain of the host did that was given up.
+const givenUpMemory = 24 * time.Hour
+
+// resumableSteps are the steps of an earlier drain that the next drain continues. Terraform deletes an incomplete
+// drain to replace it, so steps are kept for a while after a drain was given up. But a drain must not move or start a
+// VM because of steps that users have forgotten: only steps of the last day are kept, and of VMs that nothing has
+// changed since.
+func (dr *Drainer) resumableSteps(ctx context.Context, name string, e *hostrecord.Evacuation) *hostrecord.Evacuation {
+	if e == nil || e.GivenUp.IsZero() {
+		return e
+	}
+
+	kept := &hostrecord.Evacuation{Since: e.Since, GivenUp: e.GivenUp}
+
+	if time.Since(e.GivenUp) > givenUpMemory {
+		return kept
+	}
+
+	for _, s := range e.Steps {
+		vm, err := dr.hosts.Find(ctx, s.UUID, inventory.LastKnown{Host: name})
+		if err == nil && untouchedSince(vm, name, s) || err != nil && !inventory.IsNotFound(err) {
+			kept.Steps = append(kept.Steps, s) // A VM that can't be found now is looked for again when it is restored.
+		}
+	}
+
+	return kept
+}
+
+// untouchedSince says whether the VM is as this step of the host's drain left it, as far as that can be seen: a VM that
+// was moved while it was off was booted in any case.
+func untouchedSince(vm *inventory.VM, host string, s hostrecord.Step) bool {
+	switch {
+	case s.Result != hostrecord.ResultMoved && s.Result != hostrecord.ResultColdMoved:
+		return !vm.Active // It was shut down.
+	case s.Target == "" || vm.Host != s.Target:
+		return s.Target == "" && vm.Host != host
+	case len(vm.Metadata.Migrations) == 0:
+		return false
+	}
+
+	cold := s.Method == evacuation.MethodCold
+	last := vm.Metadata.Migrations[len(vm.Metadata.Migrations)-1]
+	restarted := !cold && vm.Reason == libvirt.ReasonBooted || vm.Active == (cold && !s.Ran)
+
+	return last.SourceHost == host && last.TargetHost == s.Target && !last.Failed && !restarted
+}

@@ -1,0 +1,308 @@
+package drain
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+	"unicode/utf8"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/admission"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/evacuation"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/hostrecord"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/lease"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migrate"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
+)
+
+// evict carries out one step, and tries again while it fails and there is time. Before each further try it waits for
+// slots. leave gives back the slot that the caller took for the first try.
+func (d *drainRun) evict(ctx context.Context, i int, slots *admission.Slots, leave func()) {
+	rule := d.ruleOf(d.steps[i])
+	limited, over := ctx, func() {}
+
+	if rule.OnCancel == evacuation.Finish {
+		var stop func()
+
+		limited, over, stop = admission.WithGrace(ctx)
+		defer stop()
+	}
+
+	var late error // says that the time that the policy gives is over
+
+	if rule.Timeout != nil {
+		var cancel context.CancelFunc
+
+		late = fmt.Errorf("%w: policy %q gives it no more than %s", context.DeadlineExceeded, rule.Policy, *rule.Timeout)
+		limited, cancel = context.WithTimeoutCause(limited, *rule.Timeout, late)
+		defer cancel()
+	}
+
+	var (
+		result string
+		last   error // of the last try that did something
+		final  bool  // no other try will help
+	)
+
+	err := admission.Retry{
+		Try: func(ctx context.Context) error {
+			defer over()
+
+			if err := d.beginTry(ctx, i); err != nil {
+				final = isPermanent(err) // Of whichever VM: a user has to resolve that first.
+
+				return err
+			}
+
+			switch result, last = d.tryStep(ctx, i, rule); {
+			case last == nil:
+			case d.drainer.hosts.IsGone(ctx, d.steps[i].UUID, d.lastKnown(), last):
+				last, final = errGone, true // It counts as under way until that is noted.
+			default:
+				final = isPermanent(last) || d.hasNoWayOut(ctx, i, last)
+				d.endTry(i)
+			}
+
+			return last
+		},
+		Again: func(err error, after time.Duration) bool {
+			if final {
+				return false
+			}
+
+			d.drainer.log.WarnContext(ctx, "eviction failed, will be tried again", "name", d.steps[i].Name, "after", after,
+				"error", err.Error())
+
+			return true
+		},
+		Prepare: func(ctx context.Context) { d.retarget(ctx, i) },
+	}.Run(limited, slots, leave)
+
+	switch {
+	case errors.Is(err, context.Canceled):
+		err = last // The drain was stopped before another try.
+	case err != nil && late != nil && errors.Is(context.Cause(limited), late) && !errors.Is(err, late):
+		err = fmt.Errorf("%w; %w", err, late) // The call that was aborted doesn't know which time is over.
+	}
+
+	d.finishStep(ctx, i, result, err)
+}
+
+// errGone says that no host has the VM any more.
+var errGone = errors.New("it had gone already")
+
+// isPermanent says whether another try won't help.
+func isPermanent(err error) bool {
+	_, changed := errors.AsType[*changedError](err)
+
+	return changed || errors.Is(err, inventory.ErrTwoCopies) || errors.Is(err, inventory.ErrAmbiguous) ||
+		errors.Is(err, migrate.ErrStays)
+}
+
+// ruleOf is the eviction rule that holds for the VM of a step.
+func (d *drainRun) ruleOf(s hostrecord.Step) evacuation.Rule {
+	at := slices.IndexFunc(d.in.VMs, func(m evacuation.VM) bool { return m.UUID == s.UUID })
+	if at < 0 {
+		return evacuation.Rule{Strategy: s.Strategy}
+	}
+
+	return evacuation.SelectRule(d.in.VMs[at], d.Host, d.in.Policies, d.in.Default)
+}
+
+// lastKnown says that a VM of this drain was last seen on the drained host.
+func (d *drainRun) lastKnown() inventory.LastKnown { return inventory.LastKnown{Host: d.Host} }
+
+// hasNoWayOut says whether a VM whose move was refused with err can't leave by any method that its rule allows, to
+// whichever host: a user has to resolve that first. If the steps are to be followed exactly, beginTry stops the drain
+// instead.
+func (d *drainRun) hasNoWayOut(ctx context.Context, i int, err error) bool {
+	if d.Steps != nil || !errors.Is(err, migration.ErrBlocked) {
+		return false
+	}
+
+	in, err := d.refreshInput(ctx, d.steps[i].UUID)
+	if err != nil {
+		return false // The next try says why.
+	}
+
+	now := stepNow(in, d.steps[i].UUID)
+	at := slices.IndexFunc(in.VMs, func(m evacuation.VM) bool { return m.UUID == d.steps[i].UUID })
+
+	return now != nil && now.Method == evacuation.MethodBlocked && evacuation.Unmigratable(in.VMs[at])
+}
+
+// refreshInput is what the drain depends on now. Of the VMs it inspects only this one again, because others may be
+// moving.
+func (d *drainRun) refreshInput(ctx context.Context, uuid string) (evacuation.Input, error) {
+	d.drainer.hosts.ForgetAll()
+
+	in, _, err := d.drainer.evacuationInputWithout(ctx, d.host, inputQuery{
+		moveStopped: d.MoveStopped, askQEMU: true, known: d.inspectedExcept(uuid),
+	})
+
+	return in, err
+}
+
+// inspectedExcept are the VMs that the drain has inspected, by UUID, without one that is to be inspected again.
+func (d *drainRun) inspectedExcept(but string) map[string]evacuation.VM {
+	known := make(map[string]evacuation.VM, len(d.in.VMs))
+
+	for _, m := range d.in.VMs {
+		if m.UUID != but {
+			known[m.UUID] = m
+		}
+	}
+
+	return known
+}
+
+// stepNow is the step that would be computed for the VM now. Nil: none.
+func stepNow(in evacuation.Input, uuid string) *evacuation.Step {
+	steps := evacuation.Compute(in)
+
+	at := slices.IndexFunc(steps, func(s evacuation.Step) bool { return s.UUID == uuid })
+	if at < 0 {
+		return nil
+	}
+
+	return &steps[at]
+}
+
+// retarget chooses another target for a VM whose move failed, or the fallback of its rule if it can't be moved live any
+// more. It changes nothing if the steps are to be followed exactly.
+func (d *drainRun) retarget(ctx context.Context, i int) {
+	s := d.steps[i]
+	if d.Steps != nil || s.Target == "" {
+		return
+	}
+
+	in, err := d.refreshInput(ctx, s.UUID)
+	if err != nil {
+		return // The next try says why.
+	}
+
+	if now := stepNow(in, s.UUID); s.Method == evacuation.MethodLive && now != nil && now.Method != s.Method &&
+		changesVM(now.Method) {
+		d.fallBack(ctx, i, *now)
+
+		return
+	}
+
+	d.mu.Lock()
+	defer d.mu.Unlock()
+
+	d.failedTargets[s.UUID] = append(d.failedTargets[s.UUID], s.Target)
+
+	target := targetFor(in, s.Step, d.failedTargets[s.UUID])
+	if target == "" { // The moves to all targets failed, so each may be tried again.
+		d.failedTargets[s.UUID] = nil
+		target = targetFor(in, s.Step, nil)
+	}
+
+	if target != "" {
+		d.steps[i].Target = target
+	}
+}
+
+// fallBack replaces the step of a VM that can't be moved live any more.
+func (d *drainRun) fallBack(ctx context.Context, i int, now evacuation.Step) {
+	before := d.steps[i]
+	d.drainer.log.WarnContext(ctx, "virtual machine can't be moved live any more", "name", before.Name, "host", d.Host,
+		"method", now.Method)
+
+	if evacuation.RequestsEviction(before.Method) && !evacuation.RequestsEviction(now.Method) {
+		if err := d.drainer.clearEviction(ctx, before.UUID, d.Host); err != nil && !inventory.IsNotFound(err) {
+			d.drainer.log.WarnContext(ctx, "mark of eviction not removed", "name", before.Name, "error", err.Error())
+		}
+	}
+
+	d.mu.Lock()
+	defer d.mu.Unlock()
+
+	d.steps[i].Step = now
+	d.failedTargets[now.UUID] = nil
+}
+
+// targetFor is the host to which the VM of a step would go now by the same method, leaving out the hosts in but. "":
+// none.
+func targetFor(in evacuation.Input, s evacuation.Step, but []string) string {
+	in.VMs = slices.Clone(in.VMs)
+
+	for i, m := range in.VMs {
+		if m.UUID == s.UUID {
+			in.VMs[i].Live, in.VMs[i].Cold = withoutHosts(m.Live, but), withoutHosts(m.Cold, but)
+		}
+	}
+
+	steps := evacuation.Compute(in)
+	at := slices.IndexFunc(steps, func(now evacuation.Step) bool { return now.UUID == s.UUID && now.Method == s.Method })
+
+	if at < 0 {
+		return ""
+	}
+
+	return steps[at].Target
+}
+
+// withoutHosts is a copy of blockers by host, without these hosts.
+func withoutHosts(ways map[string][]migration.Blocker, hosts []string) map[string][]migration.Blocker {
+	left := maps.Clone(ways)
+	maps.DeleteFunc(left, func(host string, _ []migration.Blocker) bool { return slices.Contains(hosts, host) })
+
+	return left
+}
+
+// reasonLimit is how many bytes of the reason of a failure are recorded: a host may have hundreds of VMs, and the size
+// of its record is limited.
+const reasonLimit = 600
+
+// shortenReason cuts a text that is longer than reasonLimit.
+func shortenReason(text string) string {
+	if len(text) <= reasonLimit {
+		return text
+	}
+
+	end := reasonLimit
+	for !utf8.RuneStart(text[end]) {
+		end--
+	}
+
+	return text[:end] + "…"
+}
+
+// finishStep records the result of a step, and removes the eviction request from the VM.
+func (d *drainRun) finishStep(ctx context.Context, i int, result string, err error) {
+	d.mu.Lock()
+	s := &d.steps[i]
+	s.Result, s.Reason = result, ""
+	delete(d.underWay, s.UUID)
+
+	switch {
+	case errors.Is(err, errGone):
+		s.Result, s.Reason = hostrecord.ResultMoved, errGone.Error()
+	case err != nil:
+		s.Result, s.Reason = hostrecord.ResultFailed, shortenReason(err.Error())
+	case result == "":
+		s.Reason = "it was not begun"
+	}
+	d.mu.Unlock()
+
+	after, cancel := lease.CleanUp(ctx, inventory.FinishTimeout)
+	defer cancel()
+
+	if evacuation.RequestsEviction(s.Method) {
+		if err := d.drainer.clearEviction(after, s.UUID, d.Host); err != nil && !inventory.IsNotFound(err) {
+			d.drainer.log.WarnContext(after, "mark of eviction not removed", "name", s.Name, "error", err.Error())
+		}
+	}
+
+	// After a cancel the drain records all results at its end. A step that is done doesn't wait for that.
+	if ctx.Err() == nil || s.Done() {
+		if err := d.writeRecord(after, false); err != nil {
+			d.drainer.log.WarnContext(after, "result of eviction not recorded", "name", s.Name, "error", err.Error())
+		}
+	}
+}

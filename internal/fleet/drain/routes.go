@@ -1,0 +1,135 @@
+package drain
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/evacuation"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/placement"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
+)
+
+// routes say, by host, what blocks a move of the VM there, apart from room. For hosts that it can move to, they also
+// say how much is copied, and how much room its disks require there.
+type routes struct {
+	blockers map[string][]migration.Blocker
+	bytes    map[string]uint64
+	rooms    map[string]evacuation.Rooms
+}
+
+func (dr *Drainer) routes(
+	ctx context.Context, machine migration.VM, vm *inventory.VM, others []inventory.Reply, o migration.Options,
+) (w routes, err error) {
+	w = routes{map[string][]migration.Blocker{}, map[string]uint64{}, map[string]evacuation.Rooms{}}
+
+	var (
+		mu     sync.Mutex
+		failed []error
+		asked  int
+		calls  errgroup.Group
+	)
+
+	calls.SetLimit(preflightsAtOnce)
+
+	for _, a := range others {
+		if excluded := knownBlockers(vm, a); len(excluded) > 0 {
+			mu.Lock()
+			w.blockers[a.Host.Name] = excluded
+			mu.Unlock()
+
+			continue
+		}
+
+		calls.Go(func() error {
+			blockers, load, err := dr.routeTo(ctx, machine, vm, a.Host, o)
+			if err != nil && ctx.Err() != nil {
+				return err
+			}
+
+			mu.Lock()
+			defer mu.Unlock()
+
+			if err != nil {
+				// A host that fails is no target; the others may be.
+				w.blockers[a.Host.Name] = []migration.Blocker{placement.UnansweredBlocker(a.Host, err)}
+				failed = append(failed, err)
+
+				return nil
+			}
+
+			asked++
+
+			w.blockers[a.Host.Name] = blockers
+			if len(migration.Blocking(blockers)) == 0 {
+				w.bytes[a.Host.Name], w.rooms[a.Host.Name] = load.Bytes, placement.ByDirectory(load.Files)
+			}
+
+			return nil
+		})
+	}
+
+	if err := calls.Wait(); err != nil {
+		return w, err
+	}
+
+	if asked == 0 && len(failed) > 0 {
+		return w, errors.Join(failed...) // The VM's own host may be the one that fails.
+	}
+
+	return w, nil
+}
+
+// roomsOn reads how much room is left in the directories to which disks would be copied. If that can't be read it stays
+// unknown, and the move itself fails.
+func (dr *Drainer) roomsOn(ctx context.Context, in evacuation.Input) {
+	for i := range in.Hosts {
+		to := &in.Hosts[i]
+		to.Rooms = evacuation.Rooms{}
+
+		for _, m := range in.VMs {
+			for _, rooms := range []evacuation.Rooms{m.LiveRooms[to.Name], m.ColdRooms[to.Name]} {
+				for dir := range rooms {
+					if _, known := to.Rooms[dir]; known {
+						continue
+					}
+
+					left, readable, err := dr.placement.RoomIn(ctx, dr.hosts.Host(to.Name), dir, "")
+					if err == nil && readable {
+						to.Rooms[dir] = left
+					}
+				}
+			}
+		}
+	}
+}
+
+// knownBlockers are blockers of a move to a host that are known without asking that host.
+func knownBlockers(vm *inventory.VM, a inventory.Reply) []migration.Blocker {
+	if a.Err != nil {
+		return []migration.Blocker{placement.UnansweredBlocker(a.Host, a.Err)}
+	}
+
+	return slices.Concat(placement.UnscheduledBlocker(a.Host), placement.LabelBlocker(vm, a.Host, status.False))
+}
+
+// routeTo is what blocks a move of the VM to one host, and how much is copied.
+func (dr *Drainer) routeTo(
+	ctx context.Context, machine migration.VM, vm *inventory.VM, to *inventory.Host, o migration.Options,
+) (blockers []migration.Blocker, load migration.TransferSize, err error) {
+	if blockers, err = dr.mover.PreflightTo(ctx, vm, machine, to, o); err != nil {
+		return nil, load, err
+	}
+
+	blockers = slices.DeleteFunc(blockers, func(b migration.Blocker) bool { return placement.OfRoom(b.Reason) })
+	if len(migration.Blocking(blockers)) == 0 {
+		load = migration.EstimateTransfer(ctx, dr.mover.HeadedFor(ctx, vm, machine, to), vm.On.Conn, to.Conn, o)
+	}
+
+	return blockers, load, nil
+}

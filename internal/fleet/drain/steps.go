@@ -1,0 +1,105 @@
+package drain
+
+import (
+	"cmp"
+	"context"
+	"slices"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/evacuation"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/hostrecord"
+)
+
+// mergeSteps makes the steps those of this drain. What an earlier drain has done stays done. Given steps keep their
+// order. Computed steps follow the order of the earlier drain, as far as they were part of it.
+func (d *drainRun) mergeSteps(steps []evacuation.Step, before *hostrecord.Evacuation) {
+	if before == nil {
+		before = &hostrecord.Evacuation{}
+	}
+
+	find := func(uuid string) int {
+		return slices.IndexFunc(steps, func(s evacuation.Step) bool { return s.UUID == uuid })
+	}
+
+	for _, s := range before.Steps {
+		if at := find(s.UUID); at >= 0 {
+			d.steps = append(d.steps, d.resumeStep(steps[at], &s))
+		} else if s = d.resumeStep(s.Step, &s); s.Done() || s.Ran {
+			d.steps = append(d.steps, s)
+		}
+	}
+
+	for _, s := range steps {
+		if !slices.ContainsFunc(before.Steps, func(o hostrecord.Step) bool { return o.UUID == s.UUID }) {
+			d.steps = append(d.steps, d.resumeStep(s, nil))
+		}
+	}
+
+	if d.Steps != nil {
+		slices.SortStableFunc(d.steps, func(a, b hostrecord.Step) int { return cmp.Compare(find(a.UUID), find(b.UUID)) })
+	}
+
+	for i, s := range d.steps {
+		if !s.Done() {
+			d.steps[i].Options = d.ruleOf(s).Options
+		}
+	}
+}
+
+// resumeStep is a step as far as it is done already: by an earlier drain, which may have been killed before it could
+// record that, or by another tool.
+func (d *drainRun) resumeStep(now evacuation.Step, before *hostrecord.Step) hostrecord.Step {
+	here := slices.ContainsFunc(d.in.VMs, func(m evacuation.VM) bool { return m.UUID == now.UUID })
+	step := hostrecord.Step{Step: now}
+	if before != nil {
+		step.Autostart, step.Ran = before.Autostart, before.Ran
+	}
+
+	switch {
+	case before != nil && before.Result == hostrecord.ResultLeft && here && now.Method == evacuation.MethodCold:
+		// The earlier drain left it in place, and this one is to move it.
+	case before != nil && before.Done() && (!here || d.isOff(now.UUID)):
+		return *before
+	case before != nil && before.Ran && !before.Done():
+		// The earlier drain shut it down to move it, so it is moved and started, wherever it is.
+		step = *before
+		step.Result, step.Reason = "", ""
+	case !here && before != nil:
+		step = *before
+		step.Result, step.Reason = hostrecord.ResultMoved, ""
+		d.gone = append(d.gone, now.UUID)
+	case !here:
+		step.Result, step.Reason = hostrecord.ResultMoved, errGone.Error()
+	case before != nil && d.isOff(now.UUID) && before.Method == evacuation.MethodShutdown:
+		step = *before
+		step.Result, step.Reason = hostrecord.ResultShutDown, ""
+	case before != nil && d.isOff(now.UUID) && before.Method == evacuation.MethodSave:
+		step = *before
+		step.Result, step.Reason = hostrecord.ResultSaved, ""
+	}
+
+	return step
+}
+
+// isOff says whether the VM is on the host and off.
+func (d *drainRun) isOff(uuid string) bool {
+	return slices.ContainsFunc(d.in.VMs, func(m evacuation.VM) bool { return m.UUID == uuid && !m.Active })
+}
+
+// writeRecord writes the steps and their results to the host's record.
+func (d *drainRun) writeRecord(ctx context.Context, done bool) error {
+	e := d.evacuationRecord(done)
+
+	return d.drainer.records.ChangeRecord(ctx, d.host, func(r *hostrecord.Record) error {
+		r.Evacuation = e
+
+		return nil
+	})
+}
+
+// evacuationRecord is what is recorded of the drain as it stands.
+func (d *drainRun) evacuationRecord(done bool) *hostrecord.Evacuation {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+
+	return &hostrecord.Evacuation{Since: d.since, Done: done, Ended: d.ended && !done, Steps: slices.Clone(d.steps)}
+}

@@ -1,0 +1,51 @@
+package fleettest
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"testing"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/placement"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
+)
+
+// Fleet is what is asked here of a fleet.
+type Fleet interface {
+	Create(ctx context.Context, d placement.Desired) (*inventory.VM, error)
+	FinishCreate(ctx context.Context, vm *inventory.VM) error
+	HostNames() []string
+	Host(name string) *inventory.Host
+	Logger() *slog.Logger
+}
+
+// Open returns the fleet that open opens with the logger, which Listen hears, and closes it when the test is over.
+func Open[F io.Closer](t *testing.T, open func(*slog.Logger) (F, error)) F {
+	t.Helper()
+
+	f, err := open(slog.New(&overheard{}))
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	t.Cleanup(func() {
+		if err := f.Close(); err != nil {
+			t.Errorf("closing the fleet: %v", err)
+		}
+	})
+
+	return f
+}
+
+// HostConfigs are hosts of the lab, reached through their sockets.
+func HostConfigs(hosts ...*lab.Host) map[string]inventory.HostConfig {
+	all := make(map[string]inventory.HostConfig, len(hosts))
+	for _, h := range hosts {
+		all[h.Name] = inventory.HostConfig{
+			URI: "qemu+unix:///system?socket=" + h.Path("/run/libvirt/libvirt-sock"), MigrationAddress: h.Address,
+		}
+	}
+
+	return all
+}

@@ -1,0 +1,319 @@
+package lifecycle
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/lease"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migrate"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/placement"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/records"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
+)
+
+// Create creates a VM: it chooses the host, defines the VM there and, if its run strategy says so, starts it. If an
+// interrupted Create of the same configuration left a VM behind, Create completes that one.
+//
+// A nil VM means that nothing was left behind. A VM together with an error exists and is healthy, and the error says
+// what is not as it was declared.
+//
+// The VM has a mark, by which the next Create recognizes it, and is locked, which tells another run that this one is
+// still creating it. Both last until FinishCreate, which must be called for every VM that is returned.
+func (m *Manager) Create(ctx context.Context, d placement.Desired) (*inventory.VM, error) {
+	ctx = inventory.AsOneOperation(ctx)
+
+	if p := m.placement.CheckPin(d); p != nil {
+		return nil, &inventory.Error{
+			VM: d.Spec.Name, Host: d.Metadata.Host, Kind: placement.ErrNoHost, Detail: p.Detail,
+			Remedy: p.Remedy,
+		}
+	}
+
+	unlock, err := m.mutexes.Lock(ctx, "name/"+d.Spec.Name)
+	if err != nil {
+		return nil, err
+	}
+	defer unlock()
+
+	existing, err := m.findByNameNow(ctx, d.Spec.Name)
+	if err != nil {
+		return nil, err
+	}
+
+	if existing != nil {
+		return m.completeInterrupted(ctx, existing, d)
+	}
+
+	// The room is reserved until the host has the definition, whose mark then counts instead.
+	h, defined, release, err := m.placement.Place(ctx, d)
+	if err != nil {
+		return nil, err
+	}
+	defer release()
+
+	return m.createOn(ctx, h, d, defined)
+}
+
+func (m *Manager) createOn(
+	ctx context.Context, h *inventory.Host, d placement.Desired, placed func(),
+) (*inventory.VM, error) {
+	id := uuid.NewString()
+
+	return m.underLock(ctx, h, id, func(held context.Context) (*inventory.VM, error) {
+		if err := m.defineNew(held, h, id, d); err != nil {
+			return m.undoCreate(held, h, id, true, err)
+		}
+
+		placed()
+
+		if err := m.verifyNameUnique(held, id, d.Spec.Name); err != nil {
+			return m.undoCreate(held, h, id, true, err)
+		}
+
+		return m.makeDisksAndStart(held, h, id, d)
+	})
+}
+
+// underLock calls create with the lock of the new VM. If create returns a VM, the lock lasts until FinishCreate.
+func (m *Manager) underLock(
+	ctx context.Context, h *inventory.Host, id string, create func(context.Context) (*inventory.VM, error),
+) (*inventory.VM, error) {
+	held, l, err := m.records.Lease(ctx, h, id, "creating")
+	if err != nil {
+		return nil, err
+	}
+
+	vm, err := create(held)
+	if vm == nil {
+		l.Release()
+
+		return nil, err
+	}
+
+	m.pendingCreates.add(id, l)
+
+	return vm, err
+}
+
+// defineNew defines the new VM on the host, marked as being created.
+func (m *Manager) defineNew(ctx context.Context, h *inventory.Host, id string, d placement.Desired) error {
+	hash := d.Hash()
+
+	info, err := h.Conn.Info(ctx)
+	if err != nil {
+		return err
+	}
+
+	own, err := m.settleOwnDisks(ctx, h, id, info.UUID, &d, nil, nil)
+	if err != nil {
+		return err
+	}
+
+	spec := d.Spec
+
+	spec.Type = inventory.Reply{Host: h, Info: info}.TypeFor(spec, m.defaultType)
+
+	if err := resolveVolumes(ctx, h, &spec, d.Volumes, domain.Spec{}); err != nil {
+		return err
+	}
+
+	if status.RestartsCrashed(d.Strategy()) {
+		spec = spec.WithFact(domain.OnCrash, "restart")
+	}
+
+	definition, err := domain.New(spec, id)
+	if err != nil {
+		return &inventory.Error{VM: d.Spec.Name, Host: h.Name, Kind: inventory.ErrInvalid, Err: err}
+	}
+
+	if d.GraphicsPassword != nil {
+		definition.SetGraphicsPassword(*d.GraphicsPassword)
+	}
+
+	metadata := d.Stamp()
+	metadata.RunStrategy, metadata.Generation = d.Strategy(), 1
+	metadata.Creating = &domain.Creating{Owner: m.owner, SpecHash: hash, Since: time.Now().UTC()}
+	metadata.OwnDisks = own
+
+	if err := definition.SetMetadata(metadata); err != nil {
+		return err
+	}
+
+	xml, err := definition.XML()
+	if err != nil {
+		return &inventory.Error{VM: d.Spec.Name, Host: h.Name, Kind: inventory.ErrInvalid, Err: err}
+	}
+
+	m.log.InfoContext(ctx, "defining VM", "name", d.Spec.Name, "uuid", id, "host", h.Name)
+
+	if _, err := h.Conn.DefineDomain(ctx, xml); err != nil {
+		return err
+	}
+
+	_, err = m.hosts.ReadVM(ctx, h, id)
+
+	return err
+}
+
+// makeDisksAndStart makes the own disks of a VM that is defined, and starts the VM if its run strategy says so. If that
+// fails it undoes the creation.
+func (m *Manager) makeDisksAndStart(
+	ctx context.Context, h *inventory.Host, id string, d placement.Desired,
+) (*inventory.VM, error) {
+	unseen := true
+
+	if len(d.OwnDisks) > 0 {
+		var err error
+		if unseen, err = m.unseenDisks(ctx, h, id); err != nil {
+			return m.undoCreate(ctx, h, id, false, err)
+		}
+	}
+
+	if on, managed := status.Autostart(d.Strategy()); managed {
+		if err := h.Conn.SetAutostart(ctx, id, on); err != nil && !errors.Is(err, inventory.ErrUnsupported) {
+			return m.undoCreate(ctx, h, id, unseen, err)
+		}
+	}
+
+	if len(d.OwnDisks) > 0 {
+		if err := m.makeDisksOf(ctx, h, id, firstBootOf(d)); err != nil {
+			return m.undoCreate(ctx, h, id, unseen, err)
+		}
+	}
+
+	if status.StartsOnCreate(d.Strategy()) {
+		if err := m.startNew(ctx, h, id); err != nil {
+			// A call whose reply did not come may have started it.
+			return m.undoCreate(ctx, h, id, unseen && migrate.Refused(err) && ctx.Err() == nil, err)
+		}
+
+		unseen = false
+	}
+
+	vm, err := m.hosts.ReadVM(ctx, h, id)
+	if err != nil {
+		return m.undoCreate(ctx, h, id, unseen, err) // This keeps a VM that runs.
+	}
+
+	return vm, nil
+}
+
+func (m *Manager) startNew(ctx context.Context, h *inventory.Host, id string) error {
+	vm, err := m.hosts.FindNow(ctx, id, inventory.LastKnown{})
+	if err != nil {
+		return err
+	}
+
+	if vm.Active {
+		return nil // The interrupted Create had started it.
+	}
+
+	// Another run may have cordoned the host since the VM was defined.
+	if err := m.placement.UnlessCordoned(ctx, vm); err != nil {
+		return err
+	}
+
+	m.log.InfoContext(ctx, "starting VM", "name", vm.Name, "uuid", id, "host", h.Name)
+
+	// An earlier VM of that name may have left its firmware variables.
+	err = m.placement.StartAlone(ctx, vm, func() error {
+		if firmware := vm.PersistentSpec.Firmware.Type; firmware != nil && *firmware == "efi" {
+			return startFresh(ctx, h, vm)
+		}
+
+		return h.Conn.StartDomain(ctx, id)
+	})
+
+	if err == nil || errors.Is(err, inventory.ErrUnreachable) || errors.Is(err, placement.ErrShared) || ctx.Err() != nil {
+		return err
+	}
+
+	e := &inventory.Error{
+		VM: vm.Name, Host: h.Name, Err: err, Detail: "it does not start",
+		Remedy: fmt.Sprintf("Correct the cause and apply again. QEMU's own messages are in its log on the host, "+
+			"%s unless that is configured otherwise.", inventory.QEMULogPath(vm.Name)),
+	}
+	inventory.AttachQEMULog(ctx, e, vm.Name, h)
+
+	return e
+}
+
+// undoCreate removes a VM that could not be created, so that nothing is left behind, and returns the cause. It keeps
+// and returns a VM that runs, because that is healthy. It also keeps a VM whose own disks a guest may have written to,
+// for the next Create to complete. unseen says that no guest has.
+func (m *Manager) undoCreate(
+	ctx context.Context, h *inventory.Host, id string, unseen bool, cause error,
+) (*inventory.VM, error) {
+	ctx, cancel := lease.CleanUp(ctx, records.CleanupTimeout)
+	defer cancel()
+
+	vm, err := m.hosts.ReadVM(ctx, h, id)
+	if err == nil && vm.Active {
+		return vm, cause
+	}
+
+	if err == nil && len(vm.Metadata.OwnDisks) > 0 {
+		if !unseen || vm.Ran() {
+			return nil, keptForDisks(vm, cause)
+		}
+
+		if err := m.undoDisks(ctx, vm); err != nil {
+			h.Forget()
+
+			return nil, errors.Join(cause, fmt.Errorf("removing what was made so far: %w", err))
+		}
+	}
+
+	if err == nil {
+		err = h.Conn.UndefineDomain(ctx, id)
+	}
+
+	if err != nil && !inventory.IsNotFound(err) {
+		h.Forget()
+
+		return nil, errors.Join(cause, fmt.Errorf("removing what was made so far: %w", err))
+	}
+
+	h.Remember(id, nil)
+
+	var e *inventory.Error
+	if errors.As(cause, &e) && e.Detail != "" {
+		e.Detail += "; nothing of it was left on the host"
+	}
+
+	return nil, cause
+}
+
+// FinishCreate removes the mark and the lock of a VM that is being created. It is the last step: if the run is
+// interrupted before it, the next Create completes the VM.
+func (m *Manager) FinishCreate(ctx context.Context, vm *inventory.VM) error {
+	defer m.pendingCreates.release(vm.UUID)
+
+	if vm.Metadata.Creating == nil {
+		return nil
+	}
+
+	if l := m.pendingCreates.leaseOf(vm.UUID); l != nil {
+		var cancel context.CancelFunc
+
+		ctx, cancel = l.With(ctx)
+		defer cancel()
+	}
+
+	metadata := vm.Metadata
+	metadata.Creating = nil
+
+	if _, err := records.WriteMetadata(ctx, vm, metadata); err != nil {
+		return err
+	}
+
+	_, err := m.hosts.ReadVM(ctx, vm.On, vm.UUID)
+
+	return err
+}

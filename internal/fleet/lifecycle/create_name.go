@@ -1,0 +1,88 @@
+package lifecycle
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/placement"
+)
+
+// verifyNameUnique returns an error if another run created a VM of that name on another host meanwhile. Then both runs
+// may undo their creation, but no name is given to two VMs.
+func (m *Manager) verifyNameUnique(ctx context.Context, id, name string) error {
+	answers, err := m.hosts.AskAll(ctx, inventory.ByName(name))
+	if err != nil {
+		return err
+	}
+
+	for _, a := range answers {
+		if a.Domain != nil && a.Domain.UUID != id {
+			return &inventory.Error{
+				VM: name, Host: a.Host.Name, Kind: inventory.ErrExists,
+				Detail: fmt.Sprintf("another run created a VM of that name on host %q at the same time", a.Host.Name),
+				Remedy: "Apply again when that run has ended.",
+			}
+		}
+	}
+
+	return nil
+}
+
+// findByNameNow asks all hosts for the VM of that name. It returns nil if no host that answers has one. A host that
+// doesn't answer doesn't keep VMs from being created on the others: the new VM gets a UUID of its own.
+func (m *Manager) findByNameNow(ctx context.Context, name string) (*inventory.VM, error) {
+	answers, err := m.hosts.AskAll(ctx, inventory.ByName(name))
+	if err != nil {
+		return nil, err
+	}
+
+	if silent := inventory.SilentHosts(answers); len(silent) > 0 {
+		m.log.WarnContext(ctx, "hosts that don't answer may have a VM of the same name",
+			"name", name, "hosts", silent)
+	}
+
+	i := slices.IndexFunc(answers, func(a inventory.Reply) bool { return a.Domain != nil })
+	if i < 0 {
+		return nil, nil //nolint:nilnil // absence is an answer, not an error
+	}
+
+	return inventory.NewVM(answers[i])
+}
+
+// completeInterrupted completes a VM that an interrupted Create left behind. Any other VM of that name is an error.
+func (m *Manager) completeInterrupted(
+	ctx context.Context, vm *inventory.VM, d placement.Desired,
+) (*inventory.VM, error) {
+	if !placement.Adoptable(vm, d) {
+		p := placement.NameTaken(vm)
+
+		return nil, &inventory.Error{
+			VM: d.Spec.Name, Host: vm.Host, Kind: inventory.ErrExists, Detail: p.Detail,
+			Remedy: p.Remedy,
+		}
+	}
+
+	// The run that made the mark may still be creating it. Then it has the lock.
+	return m.underLock(ctx, vm.On, vm.UUID, func(held context.Context) (*inventory.VM, error) {
+		now, err := m.hosts.FindNow(held, vm.UUID, inventory.LastKnown{})
+		if err != nil {
+			return nil, err
+		}
+
+		if !placement.Adoptable(now, d) {
+			p := placement.NameTaken(now)
+
+			return nil, &inventory.Error{
+				VM: d.Spec.Name, Host: now.Host, Kind: inventory.ErrExists, Detail: p.Detail,
+				Remedy: p.Remedy,
+			}
+		}
+
+		m.log.InfoContext(ctx, "completing an interrupted creation", "name", now.Name, "uuid", now.UUID,
+			"host", now.Host, "owner", now.Metadata.Creating.Owner)
+
+		return m.makeDisksAndStart(held, now.On, now.UUID, d)
+	})
+}

@@ -1,0 +1,311 @@
+package lifecycle
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/placement"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/records"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/storage"
+)
+
+// maxVolumeName bounds what a volume's name has of its VM's and its disk's.
+const maxVolumeName = 150
+
+// settleOwnDisks says which volumes the own disks of a wish are, and writes them
+// into its specification. have are the disks that were made before. Those that
+// are new are marked as being made: the volumes come after the record, so that
+// nothing is left without one. defined are the disks that the VM
+// has by now.
+func (m *Manager) settleOwnDisks(
+	ctx context.Context, h *inventory.Host, id, hostUUID string, d *placement.Desired, have map[string]domain.OwnDisk,
+	defined map[string]domain.Disk,
+) (map[string]domain.OwnDisk, error) {
+	records := placement.RenamedOwnDisks(have, d.OwnDisks)
+	have = maps.Clone(records)
+	d.Spec.Disks = maps.Clone(d.Spec.Disks)
+
+	for _, key := range slices.Sorted(maps.Keys(d.OwnDisks)) {
+		want := d.OwnDisks[key]
+
+		if placement.IsFirstBoot(key) {
+			keeps, err := m.keepsFirstBoot(ctx, h, hostUUID, have[key], want)
+			if err != nil {
+				return nil, err
+			}
+
+			if keeps {
+				placeFirstBoot(&d.Spec, key, have[key])
+
+				continue
+			}
+
+			retireFirstBoot(records, key, have[key], want)
+		} else if is, ok := have[key]; ok && !is.Making {
+			if is.Pool != want.Pool || is.Image != want.Image {
+				return nil, ownDiskChanged(d.Spec.Name, h.Name, key, is, want)
+			}
+
+			is.OnDestroy, is.Clone = want.OnDestroy, want.Clone
+			records[key] = is
+
+			if _, there := defined[key]; !there { // It was made when an update was broken off.
+				d.Spec.Disks[key] = madeFrom(d.Spec.Disks[key], is)
+			}
+
+			continue
+		} else if at, handed := d.Handed[key]; handed {
+			is, err := placement.Adopted(ctx, h, hostUUID, at, want)
+			if err != nil {
+				return nil, err
+			}
+
+			records = withRecord(records, key, is)
+
+			continue
+		}
+
+		if is := have[key]; is.Making && is.Pool == want.Pool && is.HostUUID == hostUUID {
+			want.Volume, want.Path = is.Volume, is.Path
+		} else if err := m.nameOwnDisk(ctx, h, id, d.Spec.Name, key, &want); err != nil {
+			return nil, err
+		}
+
+		want.Making, want.HostUUID = true, hostUUID
+
+		if placement.IsFirstBoot(key) {
+			placeFirstBoot(&d.Spec, key, want)
+		} else {
+			d.Spec.Disks[key] = madeFrom(d.Spec.Disks[key], want)
+		}
+
+		records = withRecord(records, key, want)
+	}
+
+	return records, nil
+}
+
+func withRecord(records map[string]domain.OwnDisk, key string, o domain.OwnDisk) map[string]domain.OwnDisk {
+	if records == nil {
+		records = map[string]domain.OwnDisk{}
+	}
+
+	records[key] = o
+
+	return records
+}
+
+// madeFrom gives a disk the source that is made for it.
+func madeFrom(disk domain.Disk, o domain.OwnDisk) domain.Disk {
+	disk.Source = domain.DiskSource{File: o.Path}
+	disk.Format = cmp.Or(disk.Format, "qcow2")
+
+	return disk
+}
+
+// nameOwnDisk finds a name that the pool doesn't have yet.
+func (m *Manager) nameOwnDisk(ctx context.Context, h *inventory.Host, id, vm, key string, o *domain.OwnDisk) error {
+	fail := func(err error) error {
+		return &inventory.Error{
+			VM: vm, Host: h.Name, Err: err,
+			Detail: fmt.Sprintf("%s can't be created in storage pool %q", placement.OwnDiskTitle(key), o.Pool),
+		}
+	}
+
+	if err := m.records.Storage().EnsureActive(ctx, h.Name, o.Pool); err != nil {
+		return fail(err)
+	}
+
+	pool, err := h.Conn.StoragePool(ctx, o.Pool)
+	if err != nil {
+		return fail(err)
+	}
+
+	if why := placement.UnfitPool(pool); why != "" {
+		return fail(fmt.Errorf("%w: %s", inventory.ErrUnsupported, why))
+	}
+
+	is, err := storage.ReadPool(pool.XML)
+	if err != nil {
+		return fail(err)
+	}
+
+	base := fileName(vm) + "-" + fileName(key)
+	base = base[:min(len(base), maxVolumeName)] + "-" + id[:8]
+
+	for n := 1; ; n++ {
+		o.Volume = base
+		if n > 1 {
+			o.Volume += "-" + strconv.Itoa(n)
+		}
+
+		// One that was kept when the disk was taken out of the VM has the name still.
+		_, err := h.Conn.PoolVolume(ctx, o.Pool, o.Volume)
+		if inventory.IsNotFound(err) {
+			break
+		}
+
+		if err != nil {
+			return fail(err)
+		}
+	}
+
+	o.Path = path.Join(*is.Path, o.Volume)
+
+	return nil
+}
+
+// fileName leaves of a name what is plain in every file name.
+func fileName(name string) string {
+	return strings.Map(func(r rune) rune {
+		plain := r == '.' || r == '_' || r == '-' || '0' <= r && r <= '9' || 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z'
+		if !plain {
+			return '_'
+		}
+
+		return r
+	}, name)
+}
+
+// makeOwnDisks makes what is marked as being made. A volume that is there by
+// then was left by a run that was broken off, and no guest has seen it.
+func (m *Manager) makeOwnDisks(
+	ctx context.Context, h *inventory.Host, id, vm string, records map[string]domain.OwnDisk, disks map[string]domain.Disk,
+	with firstBoot,
+) error {
+	for _, key := range slices.Sorted(maps.Keys(records)) {
+		o := records[key]
+		if !o.Making {
+			continue
+		}
+
+		d := storage.Disk{
+			Pool: o.Pool, Name: o.Volume, Format: disks[key].Format, Bytes: o.Bytes,
+			Secret: disks[key].Facts[domain.EncryptionSecret],
+		}
+
+		if placement.IsFirstBoot(key) {
+			var err error
+			if d, err = with.volume(key, o, id); err != nil {
+				return &inventory.Error{
+					VM: vm, Host: h.Name, Kind: inventory.ErrInvalid, Err: err,
+					Detail: "making " + placement.OwnDiskTitle(key),
+				}
+			}
+		}
+
+		if err := m.makeOwnDisk(ctx, h, id, o, d); err != nil {
+			e := &inventory.Error{
+				VM: vm, Host: h.Name, Err: err,
+				Detail: fmt.Sprintf("making %s in storage pool %q", placement.OwnDiskTitle(key), o.Pool),
+			}
+			if o.Image != "" && inventory.IsNotFound(err) {
+				e.Remedy = fmt.Sprintf("Host %q has no copy of image %q. Apply the virtfleet_image, with this host among its "+
+					"hosts.", h.Name, o.Image)
+			}
+
+			if d.Secret != "" && lacksSecret(ctx, h, d.Secret) {
+				e.Remedy = fmt.Sprintf("Host %q has no secret %s. Add the host to the hosts of the virtfleet_secret.", h.Name,
+					d.Secret)
+			}
+
+			return e
+		}
+
+		m.mover.ShowShared(ctx, h, o.Pool)
+
+		o.Making = false
+		records[key] = o
+	}
+
+	return nil
+}
+
+// lacksSecret says that the host is known to have no such secret.
+func lacksSecret(ctx context.Context, h *inventory.Host, uuid string) bool {
+	_, err := h.Conn.HostSecret(ctx, uuid)
+
+	return inventory.IsNotFound(err)
+}
+
+func (m *Manager) makeOwnDisk(
+	ctx context.Context, h *inventory.Host, id string, o domain.OwnDisk, d storage.Disk,
+) error {
+	s := m.records.Storage()
+	if err := s.EnsureActive(ctx, h.Name, o.Pool); err != nil {
+		return err
+	}
+
+	if image := placement.VolumeRef(o.Image); o.Based() {
+		d.Overlay = image
+	} else {
+		d.Clone = image
+	}
+
+	m.log.InfoContext(ctx, "making a disk", "host", h.Name, "storage_pool", o.Pool, "volume", o.Volume)
+
+	made, err := s.CreateVolume(ctx, h.Name, d)
+	if errors.Is(err, inventory.ErrExists) {
+		if err := m.releaseOwnDisk(ctx, h, id, o, false); err != nil {
+			return err
+		}
+
+		made, err = s.CreateVolume(ctx, h.Name, d)
+	}
+
+	if err == nil && made.Path != o.Path {
+		err = errors.Join(fmt.Errorf("%w: its path is %q, not %q", libvirt.ErrInternal, made.Path, o.Path),
+			h.Conn.DeleteVolume(ctx, o.Pool, o.Volume))
+	}
+
+	return err
+}
+
+// makeDisksOf makes the disks of a new VM that are not made yet, and notes that
+// they are.
+func (m *Manager) makeDisksOf(ctx context.Context, h *inventory.Host, id string, with firstBoot) error {
+	vm, err := m.hosts.ReadVM(ctx, h, id)
+	if err != nil {
+		return err
+	}
+
+	making := func(o domain.OwnDisk) bool { return o.Making }
+	if vm.Active || !slices.ContainsFunc(slices.Collect(maps.Values(vm.Metadata.OwnDisks)), making) {
+		return nil
+	}
+
+	metadata := vm.Metadata
+	metadata.OwnDisks = maps.Clone(metadata.OwnDisks)
+
+	disks := vm.DeclaredSpec().Disks
+	if err := m.makeOwnDisks(ctx, h, id, vm.Name, metadata.OwnDisks, disks, with); err != nil {
+		return err
+	}
+
+	if _, err := records.WriteMetadata(ctx, vm, metadata); err != nil {
+		return err
+	}
+
+	_, err = m.hosts.ReadVM(ctx, h, id)
+
+	return err
+}
+
+func ownDiskChanged(vm, host, key string, is, want domain.OwnDisk) error {
+	return &inventory.Error{
+		VM: vm, Host: host, Kind: inventory.ErrUnsupported,
+		Detail: fmt.Sprintf("disk %q was created in storage pool %q from image %q; it would have to be created again in %q "+
+			"from %q, without its data", key, is.Pool, is.Image, want.Pool, want.Image),
+		Remedy: "Declare another disk under another key, or taint the VM to create it again.",
+	}
+}

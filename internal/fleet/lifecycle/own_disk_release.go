@@ -1,0 +1,169 @@
+package lifecycle
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/placement"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/records"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/hostset"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/storage"
+)
+
+// releasable are the keys of the own disks that are removed with the VM.
+func releasable(vm *inventory.VM, all bool) []string {
+	var keys []string
+
+	for _, key := range slices.Sorted(maps.Keys(vm.Metadata.OwnDisks)) {
+		if o := vm.Metadata.OwnDisks[key]; all || o.Making || !o.Kept() {
+			keys = append(keys, key)
+		}
+	}
+
+	return keys
+}
+
+// checkOwnDisks makes sure that what is in the storage pools of the disks that go
+// with a VM can be told, before anything is removed. It starts those pools.
+func (m *Manager) checkOwnDisks(ctx context.Context, vm *inventory.VM, all bool) error {
+	for _, key := range releasable(vm, all) {
+		o := vm.Metadata.OwnDisks[key]
+		if !vm.OwnsHere(o) {
+			continue
+		}
+
+		err := m.records.Storage().EnsureActive(ctx, vm.On.Name, o.Pool)
+		if err == nil {
+			if _, err = vm.On.Conn.PoolVolume(ctx, o.Pool, o.Volume); inventory.IsNotFound(err) {
+				err = nil
+			}
+		} else if inventory.IsNotFound(err) {
+			err = fmt.Errorf("%w %q", libvirt.ErrNoPool, o.Pool) // The pool isn't found, which says nothing of the VM.
+		}
+
+		if err != nil {
+			return &inventory.Error{
+				VM: vm.Name, Host: vm.On.Name, Err: err,
+				Detail: fmt.Sprintf("%s, volume %q (%s) of storage pool %q, is to be removed with the VM, and the pool "+
+					"can't be read; nothing was removed", placement.OwnDiskTitle(key), o.Volume, o.Path, o.Pool),
+				Remedy: unreadablePoolRemedy(vm.On.Name, key, o),
+			}
+		}
+	}
+
+	return nil
+}
+
+func unreadablePoolRemedy(host, key string, o domain.OwnDisk) string {
+	remedy := fmt.Sprintf("Define and start storage pool %q on host %q again.", o.Pool, host)
+	if !placement.IsFirstBoot(key) {
+		remedy += fmt.Sprintf(" To keep the disk instead, apply disks.%s.on_destroy = \"keep\" first.", key)
+	}
+
+	return remedy
+}
+
+// releaseOwnDisk removes a disk that was made with a VM, unless something else
+// uses it: then it stays, and the error says what. detached says that the VM is
+// to have it no more, so that it doesn't go while the VM itself uses it.
+func (m *Manager) releaseOwnDisk(
+	ctx context.Context, h *inventory.Host, id string, o domain.OwnDisk, detached bool,
+) error {
+	all := m.hosts.Connections().Present()
+	r := storage.Release{
+		Host: h.Name, Ref: storage.Ref{Pool: o.Pool, Name: o.Volume}, Path: o.Path, VM: id, Detached: detached,
+		Hosts: all.Named(h.Name), Others: all.Without(h.Name),
+	}
+
+	pools := hostset.Found(m.records.Storage().Pool(ctx, r.Hosts, o.Pool))
+	if len(pools) > 0 && pools[0].Value.Shared {
+		r.Hosts, r.Others = all, nil
+	}
+
+	return m.records.Storage().Release(ctx, r)
+}
+
+// releaseOwnDisks removes the disks of a VM that goes. It returns those that
+// something else uses, which stay.
+func (m *Manager) releaseOwnDisks(ctx context.Context, vm *inventory.VM, all bool) (stay []string, err error) {
+	if err := m.checkOwnDisks(ctx, vm, all); err != nil {
+		return nil, err
+	}
+
+	for _, key := range releasable(vm, all) {
+		o := vm.Metadata.OwnDisks[key]
+		if !vm.OwnsHere(o) {
+			stay = append(stay, fmt.Sprintf("%s (%s/%s): it was made on another host, and the VM doesn't use %s here",
+				placement.OwnDiskTitle(key), o.Pool, o.Volume, o.Path))
+
+			continue
+		}
+
+		switch err := m.releaseOwnDisk(ctx, vm.On, vm.UUID, o, false); {
+		case errors.Is(err, storage.ErrInUse), errors.Is(err, storage.ErrOtherPath):
+			stay = append(stay, fmt.Sprintf("%s (%s/%s): %v", placement.OwnDiskTitle(key), o.Pool, o.Volume, err))
+		case err != nil:
+			return stay, fmt.Errorf("removing %s (%s/%s): %w", placement.OwnDiskTitle(key), o.Pool, o.Volume, err)
+		}
+	}
+
+	return stay, nil
+}
+
+// unseenDisks says that no guest has seen the own disks of a new VM: none of
+// them is more than begun.
+func (m *Manager) unseenDisks(ctx context.Context, h *inventory.Host, id string) (bool, error) {
+	vm, err := m.hosts.ReadVM(ctx, h, id)
+	if err != nil {
+		return false, err
+	}
+
+	for _, o := range vm.Metadata.OwnDisks {
+		if !o.Making {
+			return false, nil
+		}
+	}
+
+	return !vm.Active, nil
+}
+
+// undoDisks removes the disks of a new VM that no guest has seen. They are
+// marked as being made again first: broken off, the next Create makes them anew.
+func (m *Manager) undoDisks(ctx context.Context, vm *inventory.VM) error {
+	metadata := vm.Metadata
+	metadata.OwnDisks = maps.Clone(metadata.OwnDisks)
+
+	for key, o := range metadata.OwnDisks {
+		o.Making = true
+		metadata.OwnDisks[key] = o
+	}
+
+	if _, err := records.WriteMetadata(ctx, vm, metadata); err != nil {
+		return err
+	}
+
+	// One that something else uses by now stays.
+	_, err := m.releaseOwnDisks(ctx, vm, true)
+
+	return err
+}
+
+// keptForDisks says that a VM which could not be completed is kept.
+func keptForDisks(vm *inventory.VM, cause error) error {
+	const kept = "its definition and its disks are kept, because its guest may have written to them; it is completed " +
+		"when it is applied again"
+
+	if e, ok := errors.AsType[*inventory.Error](cause); ok && e.Detail != "" {
+		e.Detail += "; " + kept
+
+		return cause
+	}
+
+	return &inventory.Error{VM: vm.Name, Host: vm.On.Name, Err: cause, Detail: kept}
+}

@@ -1,0 +1,197 @@
+package lifecycle
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/placement"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/records"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/hostset"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/storage"
+)
+
+// addOwnDisks makes the own disks that come with the update: recorded first, so
+// that an update which is broken off leaves no volume without a record.
+func (u *update) addOwnDisks(ctx context.Context) error {
+	u.own = u.vm.Metadata.OwnDisks
+	declared := u.want.Spec.Disks != nil || u.want.Spec.Medium != nil || u.want.Spec.Ignition != nil
+	if !declared || len(u.own) == 0 && len(u.want.OwnDisks) == 0 {
+		return nil
+	}
+
+	if err := u.arriveOwnDisks(ctx); err != nil {
+		return err
+	}
+
+	records, err := u.manager.settleOwnDisks(
+		ctx, u.vm.On, u.vm.UUID, u.vm.HostUUID, &u.want, u.own, u.vm.DeclaredSpec().Disks)
+	if err != nil {
+		return err
+	}
+
+	metadata := u.vm.Metadata
+	metadata.OwnDisks = maps.Clone(records)
+	making := slices.ContainsFunc(slices.Collect(maps.Values(records)), func(o domain.OwnDisk) bool { return o.Making })
+	renamed := !slices.Equal(slices.Sorted(maps.Keys(u.own)), slices.Sorted(maps.Keys(records)))
+	u.own = records
+
+	if renamed && !making {
+		return u.record(ctx, metadata)
+	}
+
+	if !making {
+		return nil
+	}
+
+	if err := u.record(ctx, metadata); err != nil {
+		return err
+	}
+
+	if err := u.manager.makeOwnDisks(
+		ctx, u.vm.On, u.vm.UUID, u.vm.Name, u.own, u.want.Spec.Disks, firstBootOf(u.want)); err != nil {
+		return err
+	}
+
+	// Before a guest sees them: what is marked as being made may be made anew.
+	metadata = u.vm.Metadata
+	metadata.OwnDisks = maps.Clone(u.own)
+
+	return u.record(ctx, metadata)
+}
+
+// arriveOwnDisks records that the disks which came along with the VM are on
+// this host now: those that its definition has.
+func (u *update) arriveOwnDisks(ctx context.Context) error {
+	metadata := u.vm.Metadata
+	metadata.OwnDisks = maps.Clone(u.own)
+
+	for key, o := range u.own {
+		if o.HostUUID != u.vm.HostUUID && u.vm.HasFile(o.Path) {
+			o.HostUUID = u.vm.HostUUID
+			metadata.OwnDisks[key] = o
+		}
+	}
+
+	u.own = metadata.OwnDisks
+
+	return u.record(ctx, metadata)
+}
+
+// record writes metadata and reads the VM again.
+func (u *update) record(ctx context.Context, metadata domain.Metadata) error {
+	wrote, err := records.WriteMetadata(ctx, u.vm, metadata)
+	if err != nil || !wrote {
+		return err
+	}
+
+	return u.refresh(ctx)
+}
+
+// settleOwn gives own disks the size that they are to have, and removes those
+// that the VM doesn't have any more.
+func (u *update) settleOwn(ctx context.Context) error {
+	u.own = maps.Clone(u.own)
+
+	for _, key := range slices.Sorted(maps.Keys(u.own)) {
+		if !u.want.Declares(key) {
+			continue
+		}
+
+		want, stays := u.want.OwnDisks[key]
+
+		var err error
+		if stays {
+			err = u.growOwnDisk(ctx, key, want.Bytes)
+		} else {
+			err = u.dropOwnDisk(ctx, key)
+		}
+
+		if err != nil {
+			return err
+		}
+	}
+
+	return nil
+}
+
+func (u *update) growOwnDisk(ctx context.Context, key string, bytes uint64) error {
+	o := u.own[key]
+	if bytes == o.Bytes {
+		return nil
+	}
+
+	if bytes > 0 {
+		hosts := u.manager.hosts.Connections().Named(u.vm.Host)
+		pools := hostset.Found(u.manager.records.Storage().Pool(ctx, hosts, o.Pool))
+		if len(pools) > 0 && pools[0].Value.Shared {
+			hosts = u.manager.hosts.Connections().Present()
+		}
+
+		ref := storage.Ref{Pool: o.Pool, Name: o.Volume}
+		if err := u.manager.records.Storage().Grow(ctx, hosts, u.vm.Host, ref, bytes, false); err != nil {
+			return &inventory.Error{
+				VM: u.vm.Name, Host: u.vm.Host, Err: err,
+				Detail: fmt.Sprintf("giving disk %q %s", key, inventory.BytesText(bytes)),
+			}
+		}
+	}
+
+	o.Bytes = bytes
+	u.own[key] = o
+
+	return nil
+}
+
+// dropOwnDisk removes a disk that is declared no longer. One whose file the VM
+// still has, under another name or until its next start, is left.
+func (u *update) dropOwnDisk(ctx context.Context, key string) error {
+	o := u.own[key]
+	has := func(disks map[string]domain.Disk) bool {
+		return slices.ContainsFunc(slices.Collect(maps.Values(disks)), func(d domain.Disk) bool {
+			return d.Source.File == o.Path
+		})
+	}
+
+	if has(u.want.Spec.Disks) {
+		delete(u.own, key)
+
+		return nil
+	}
+
+	if u.vm.HasFile(o.Path) {
+		return nil
+	}
+
+	if !o.Kept() && u.vm.OwnsHere(o) {
+		err := u.manager.releaseOwnDisk(ctx, u.vm.On, u.vm.UUID, o, true)
+		if errors.Is(err, storage.ErrInUse) || errors.Is(err, storage.ErrOtherPath) {
+			u.manager.log.WarnContext(ctx, "a disk that is declared no longer is kept", "name", u.vm.Name, "disk", key,
+				"error", err.Error())
+		} else if err != nil {
+			return fmt.Errorf("removing %s (%s/%s): %w", placement.OwnDiskTitle(key), o.Pool, o.Volume, err)
+		}
+	}
+
+	delete(u.own, key)
+
+	return nil
+}
+
+// checkHanded refuses what can't be handed over, before anything is changed.
+func (u *update) checkHanded(ctx context.Context) error {
+	problems := placement.CheckHanded(ctx, u.vm, u.want)
+	if len(problems) == 0 {
+		return nil
+	}
+
+	p := problems[0]
+
+	return &inventory.Error{
+		VM: u.vm.Name, Host: u.vm.Host, Kind: inventory.ErrInvalid, Detail: p.Detail, Remedy: p.Remedy,
+	}
+}

@@ -1,0 +1,94 @@
+package lifecycle
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/firstboot"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/placement"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/storage"
+)
+
+// What a guest gets at its first boot, the medium of cloud-init and the file for
+// Ignition, is made, recorded and removed as own disks are, under keys of its own.
+// It differs in that its content changes: then another volume is made, which takes
+// the first one's place. The first one is recorded under another key until it is
+// removed.
+
+// firstBootMode lets only libvirt and QEMU read a volume that may have secrets: libvirt gives the file to QEMU while
+// the VM runs.
+const firstBootMode = "0600"
+
+// firstBoot is what these volumes have.
+type firstBoot struct {
+	medium   *firstboot.NoCloud
+	ignition *firstboot.Ignition
+}
+
+func firstBootOf(d placement.Desired) firstBoot {
+	return firstBoot{medium: d.CloudInit, ignition: d.Ignition}
+}
+
+// placeFirstBoot writes into a specification where the volume is.
+func placeFirstBoot(spec *domain.Spec, key string, o domain.OwnDisk) {
+	if key == domain.MediumKey {
+		spec.Medium = &domain.DiskSource{File: o.Path}
+	} else {
+		spec.Ignition = &o.Path
+	}
+}
+
+// keepsFirstBoot says that the volume that a VM has is what it is to have: the same
+// content, in the same storage pool, on its host.
+func (m *Manager) keepsFirstBoot(
+	ctx context.Context, h *inventory.Host, hostUUID string, is, want domain.OwnDisk,
+) (bool, error) {
+	if is.Volume == "" || is.Making || is.Content != want.Content || is.Pool != want.Pool || is.HostUUID != hostUUID {
+		return false, nil
+	}
+
+	if err := m.records.Storage().EnsureActive(ctx, h.Name, is.Pool); err != nil {
+		return false, err
+	}
+
+	_, err := h.Conn.PoolVolume(ctx, is.Pool, is.Volume)
+	if inventory.IsNotFound(err) {
+		return false, nil
+	}
+
+	return err == nil, err
+}
+
+// retireFirstBoot keeps the record of a volume whose place another one takes, so
+// that it is removed once the VM doesn't have it any more. One that was broken off
+// while it was made is made again under its name.
+func retireFirstBoot(records map[string]domain.OwnDisk, key string, is, want domain.OwnDisk) {
+	if is.Volume != "" && (!is.Making || is.Pool != want.Pool) {
+		records[key+"."+is.Volume] = is
+	}
+}
+
+// volume is the volume of a key, with what is declared to be in it.
+func (b firstBoot) volume(key string, o domain.OwnDisk, id string) (storage.Disk, error) {
+	var content []byte
+
+	switch {
+	case key == domain.IgnitionKey && b.ignition != nil:
+		content = []byte(b.ignition.Config)
+	case key == domain.MediumKey && b.medium != nil:
+		medium, err := b.medium.OrInstanceID(id).Medium()
+		if err != nil {
+			return storage.Disk{}, err
+		}
+
+		content = medium.Bytes()
+	default:
+		return storage.Disk{}, fmt.Errorf("%w: what is to be in it is not declared", inventory.ErrInvalid)
+	}
+
+	return storage.Disk{
+		Pool: o.Pool, Name: o.Volume, Format: "raw", Bytes: uint64(len(content)), Content: content, Mode: firstBootMode,
+	}, nil
+}

@@ -1,0 +1,304 @@
+package lifecycle
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/placement"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
+)
+
+// shutdownResend is how often a guest is asked again to shut down: it may have been booting when it was asked first.
+// KubeVirt asks every 5 s, too.
+const shutdownResend = 5 * time.Second
+
+// Start starts a VM that is off. The caller has found it by asking all hosts, and holds its lock.
+func (m *Manager) Start(ctx context.Context, vm *inventory.VM) error {
+	if err := placement.VerifyStartable(vm); err != nil {
+		return err
+	}
+
+	if vm.Active && vm.State == libvirt.Crashed {
+		// Its guest has panicked, and its definition says to keep the process.
+		if err := m.destroyVM(ctx, vm); err != nil {
+			return err
+		}
+	}
+
+	err := m.placement.StartAlone(ctx, vm, func() error {
+		m.log.InfoContext(ctx, "starting VM", "name", vm.Name, "uuid", vm.UUID, "host", vm.Host)
+
+		if vm.Metadata.FreshNVRAM {
+			return startFresh(ctx, vm.On, vm)
+		}
+
+		return vm.On.Conn.StartDomain(ctx, vm.UUID)
+	})
+	if err == nil && vm.ManagedSave {
+		m.mover.SetClockOfSaved(ctx, vm)
+	}
+
+	return err
+}
+
+// startFresh starts a VM with new firmware variables, if the host can do that.
+func startFresh(ctx context.Context, h *inventory.Host, vm *inventory.VM) error {
+	info, err := h.Conn.Info(ctx)
+	if err != nil {
+		return err
+	}
+
+	// Saved memory requires the firmware with which it was saved.
+	if vm.ManagedSave || !placement.ResetsNVRAM(info) {
+		return h.Conn.StartDomain(ctx, vm.UUID)
+	}
+
+	return h.Conn.StartDomainFresh(ctx, vm.UUID)
+}
+
+// Stop shuts the guest down and returns how the VM came to be off. It asks the guest agent, then presses the power
+// button again and again until the grace period is over, then destroys the VM. It returns an error if the VM is off
+// here only because it was moved to another host meanwhile.
+func (m *Manager) Stop(ctx context.Context, vm *inventory.VM, grace time.Duration) (inventory.Outcome, error) {
+	return m.stopWith(ctx, vm, stopOptions{grace: grace})
+}
+
+// stopOptions say how a guest is stopped.
+type stopOptions struct {
+	// grace is how long the guest may take to shut down; 0 forces it off at once.
+	grace time.Duration
+	// forceIOError also forces off a guest that is paused by an I/O error for the whole
+	// grace period, for a VM that is deleted. Any other stop refuses.
+	forceIOError bool
+}
+
+func (m *Manager) stopWith(ctx context.Context, vm *inventory.VM, how stopOptions) (inventory.Outcome, error) {
+	if !vm.Active {
+		return inventory.OutcomeNotRunning, nil
+	}
+
+	now, err := m.awaitSaved(ctx, vm)
+	if err != nil {
+		return "", err
+	}
+
+	if !now.Active {
+		return inventory.OutcomeNotRunning, m.verifyNotMigrated(ctx, vm)
+	}
+
+	outcome, err := m.shutDownOrDestroy(ctx, now, how)
+	if err == nil {
+		err = m.verifyNotMigrated(ctx, vm)
+	}
+
+	return outcome, err
+}
+
+// shutDownOrDestroy shuts the guest down, and destroys the VM when the grace period is over. It doesn't ask whether the
+// VM was moved away.
+func (m *Manager) shutDownOrDestroy(ctx context.Context, vm *inventory.VM, how stopOptions) (inventory.Outcome, error) {
+	grace := how.grace
+
+	vm, err := m.awaitStorage(ctx, vm, how)
+	if err != nil {
+		return "", err
+	}
+
+	if !vm.Active {
+		return inventory.OutcomeNotRunning, nil
+	}
+
+	if reachable, err := m.wakeForShutdown(ctx, vm); err != nil {
+		return "", err
+	} else if !reachable || grace == 0 {
+		return inventory.OutcomeUnable, m.destroyVM(ctx, vm)
+	}
+
+	m.log.InfoContext(ctx, "shutting down guest", "name", vm.Name, "host", vm.Host, "grace_period", grace)
+
+	deadline, cancel := context.WithTimeout(ctx, grace)
+	defer cancel()
+
+	outcome, err := m.shutDown(deadline, vm)
+	if err == nil {
+		return outcome, nil
+	}
+
+	if ctx.Err() != nil {
+		return "", &inventory.Error{
+			VM: vm.Name, Host: vm.Host, Kind: ErrNotReady, Err: context.Cause(ctx),
+			Detail: "its guest was still shutting down when the wait for it ended; it was not forced",
+			Remedy: "Apply again to continue.",
+		}
+	}
+
+	if deadline.Err() == nil {
+		return "", err
+	}
+
+	// Its state may have changed meanwhile.
+	now, err := m.awaitSaved(ctx, vm)
+	if err != nil || !now.Active {
+		return outcome, err
+	}
+
+	if err := refuseIOError(now, how); err != nil {
+		return "", err
+	}
+
+	m.log.WarnContext(ctx, "guest did not shut down within its grace period, destroying",
+		"name", vm.Name, "host", vm.Host, "grace_period", grace)
+
+	return inventory.OutcomeForced, m.destroyVM(ctx, now)
+}
+
+// verifyNotMigrated returns an error if a VM that is off on its host runs on another host, or may run there: users who
+// move VMs by hand don't take the provider's locks.
+func (m *Manager) verifyNotMigrated(ctx context.Context, vm *inventory.VM) error {
+	left, err := vm.On.Conn.Domain(ctx, vm.UUID)
+
+	switch {
+	case inventory.IsNotFound(err):
+	case err != nil || left.Reason != libvirt.ReasonMigrated:
+		return err
+	}
+
+	now, err := m.hosts.FindNow(ctx, vm.UUID, inventory.LastKnown{Host: vm.Host, HostUUID: vm.HostUUID})
+
+	switch {
+	case inventory.IsNotFound(err) || err != nil && !vm.Persistent:
+		return nil // A user removed it, or it was transient.
+	case err != nil:
+		return err
+	case now.Active:
+		return &inventory.Error{
+			VM: vm.Name, Host: vm.Host, Kind: inventory.ErrBusy,
+			Detail: fmt.Sprintf("while the provider shut its guest down, another run or a user moved it to host %q, where it "+
+				"runs", now.Host),
+			Remedy: "Plan and apply again.",
+		}
+	default:
+		return placement.VerifyStartable(now)
+	}
+}
+
+// wakeForShutdown resumes a paused guest and wakes a suspended one, so that it can shut down. It returns false if the
+// guest can't be asked to: a guest that an I/O error or a crash paused must not be resumed.
+func (m *Manager) wakeForShutdown(ctx context.Context, vm *inventory.VM) (bool, error) {
+	switch vm.State {
+	case libvirt.Paused:
+		if status.PowerAction(status.Always, vm.Status(), vm.Phase(), vm.StatusReason()) != status.Resume {
+			return false, nil
+		}
+
+		return true, m.Resume(ctx, vm)
+	case libvirt.PMSuspended:
+		return true, vm.On.Conn.WakeupDomain(ctx, vm.UUID)
+	case libvirt.Crashed:
+		return false, nil
+	default:
+		return true, nil
+	}
+}
+
+// Resume resumes a paused VM. A VM that is paused because its post-copy migration failed is recovered.
+func (m *Manager) Resume(ctx context.Context, vm *inventory.VM) error {
+	if vm.Stranded {
+		return m.mover.Revive(ctx, vm, *vm.OpenMigration())
+	}
+
+	if err := vm.On.Conn.ResumeDomain(ctx, vm.UUID); err != nil {
+		return err
+	}
+
+	m.mover.SetClock(ctx, vm.On, vm)
+
+	return nil
+}
+
+// shutDown asks the guest until it is off or ctx ends.
+func (m *Manager) shutDown(ctx context.Context, vm *inventory.VM) (inventory.Outcome, error) {
+	outcome := inventory.OutcomeACPI
+
+	// Ask the agent in the background: while the provider waits for one that hangs, the power button may do it.
+	agent := make(chan error, 1)
+
+	if vm.AgentConnected {
+		outcome = inventory.OutcomeAgent
+
+		m.background.Go(func() { agent <- vm.On.Conn.ShutdownDomain(ctx, vm.UUID, libvirt.ShutdownAgent) })
+	} else if err := m.pressPowerButton(ctx, vm); err != nil {
+		return "", err
+	}
+
+	next := time.Now().Add(shutdownResend)
+
+	for {
+		off, err := m.waitOff(ctx, vm, next)
+		if off || err != nil {
+			return outcome, err
+		}
+
+		select {
+		case err := <-agent:
+			if err != nil {
+				outcome = inventory.OutcomeACPI
+			}
+		default:
+		}
+
+		next = time.Now().Add(shutdownResend)
+
+		if err := m.pressPowerButton(ctx, vm); err != nil {
+			return "", err
+		}
+	}
+}
+
+// pressPowerButton sends the ACPI event. That the VM is off, or is shutting down, is no error.
+func (m *Manager) pressPowerButton(ctx context.Context, vm *inventory.VM) error {
+	err := vm.On.Conn.ShutdownDomain(ctx, vm.UUID, libvirt.ShutdownACPI)
+	if errors.Is(err, libvirt.ErrOperationInvalid) || inventory.IsNotFound(err) {
+		return nil
+	}
+
+	return err
+}
+
+// waitOff waits until the VM is off, but no longer than until that time.
+func (m *Manager) waitOff(ctx context.Context, vm *inventory.VM, until time.Time) (bool, error) {
+	ctx, cancel := context.WithDeadlineCause(ctx, until, errTimeIsUp)
+	defer cancel()
+
+	off, err := inventory.Await(ctx, vm, func(d *libvirt.Domain) bool { return d == nil || !d.Active() })
+	if errors.Is(err, errTimeIsUp) {
+		return false, nil
+	}
+
+	return off, err
+}
+
+var errTimeIsUp = errors.New("time to ask again")
+
+func (m *Manager) destroyVM(ctx context.Context, vm *inventory.VM) error {
+	err := vm.On.Conn.DestroyDomain(ctx, vm.UUID, true)
+	if err == nil || inventory.IsNotFound(err) || errors.Is(err, libvirt.ErrOperationInvalid) {
+		return nil
+	}
+
+	if !errors.Is(err, inventory.ErrBusy) && !errors.Is(err, libvirt.ErrInternal) {
+		return err
+	}
+
+	// QEMU ignored SIGTERM. This sends SIGKILL.
+	err = vm.On.Conn.DestroyDomain(ctx, vm.UUID, false)
+	if inventory.IsNotFound(err) || errors.Is(err, libvirt.ErrOperationInvalid) {
+		return nil
+	}
+
+	return err
+}

@@ -1,0 +1,139 @@
+package lifecycle
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
+)
+
+// savingLimit is how long the provider waits, before it stops a VM, while the VM's memory is written to a file. 64 GiB
+// at 100 MB/s take eleven minutes.
+const savingLimit = 30 * time.Minute
+
+// savesMemory says whether libvirt has paused the VM while it writes the memory to a file, for a save, a dump or a
+// snapshot. That ends by itself.
+func savesMemory(d *libvirt.Domain) bool {
+	if d == nil || d.State != libvirt.Paused {
+		return false
+	}
+
+	switch d.Reason {
+	case libvirt.ReasonSave, libvirt.ReasonDump, libvirt.ReasonSnapshot:
+		return true
+	default:
+		return false
+	}
+}
+
+// awaitSaved waits until the VM's memory isn't being written to a file any more, and returns the VM as it is then. A VM
+// that its host doesn't have any more is returned as off.
+func (m *Manager) awaitSaved(ctx context.Context, vm *inventory.VM) (*inventory.VM, error) {
+	waiting, cancel := context.WithTimeout(ctx, savingLimit)
+	defer cancel()
+
+	var now *libvirt.Domain
+
+	_, err := inventory.Await(waiting, vm, func(d *libvirt.Domain) bool {
+		if savesMemory(d) && now == nil {
+			m.log.InfoContext(ctx, "waiting for the guest's memory to be written", "name", vm.Name, "host", vm.Host,
+				"reason", d.Reason)
+		}
+
+		now = d
+
+		return !savesMemory(d)
+	})
+
+	switch {
+	case err != nil && now == nil:
+		return nil, err
+	case err != nil:
+		return nil, &inventory.Error{
+			VM: vm.Name, Host: vm.Host, Kind: inventory.ErrBusy, Err: err,
+			Detail: fmt.Sprintf("its memory is still being written to a file (%s), and it was not forced off", now.Reason),
+			Remedy: "Wait for that to end, or abort it with virsh domjobabort, and apply again.",
+		}
+	}
+
+	return withState(vm, now), nil
+}
+
+// withState is the VM in the state that its host reports now. Nil: the host has no such VM, and it is off.
+func withState(vm *inventory.VM, now *libvirt.Domain) *inventory.VM {
+	is := *vm
+	if now == nil {
+		is.Active = false
+
+		return &is
+	}
+
+	is.State, is.Reason, is.Active, is.ManagedSave = now.State, now.Reason, now.Active(), now.ManagedSave
+
+	return &is
+}
+
+// pausedByIOError says whether an error of its storage paused the VM. Once the storage is back, the guest can still
+// write what it has in memory.
+func pausedByIOError(state libvirt.DomainState, reason string) bool {
+	return state == libvirt.Paused && reason == libvirt.ReasonIOError
+}
+
+// refuseIOError returns an error for a VM that an I/O error paused, because destroying it would lose what the guest has
+// not written, unless the grace period is 0 or the options force it.
+func refuseIOError(vm *inventory.VM, how stopOptions) error {
+	if how.grace == 0 || how.forceIOError || !pausedByIOError(vm.State, vm.Reason) {
+		return nil
+	}
+
+	return &inventory.Error{
+		VM: vm.Name, Host: vm.Host, Kind: ErrNotReady,
+		Detail: "its guest is paused by an I/O error and can't shut down; it was not forced off",
+		Remedy: "Repair the storage, resume the VM with \"virsh resume\", and apply again. If the guest's memory may be " +
+			"lost, end it with \"virsh destroy\" first.",
+	}
+}
+
+// awaitStorage waits for the grace period until a VM that an I/O error paused is resumed, because a user may repair the
+// storage. The guest then has another grace period to shut down. It returns the VM as it is then.
+func (m *Manager) awaitStorage(ctx context.Context, vm *inventory.VM, how stopOptions) (*inventory.VM, error) {
+	if err := refuseIOError(vm, how); err != nil {
+		return nil, err
+	}
+
+	if how.grace == 0 || !pausedByIOError(vm.State, vm.Reason) {
+		return vm, nil
+	}
+
+	m.log.WarnContext(ctx, "guest is paused by an I/O error, waiting for its storage", "name", vm.Name, "host", vm.Host,
+		"grace_period", how.grace)
+
+	waiting, cancel := context.WithDeadlineCause(ctx, time.Now().Add(how.grace), errTimeIsUp)
+	defer cancel()
+
+	var now *libvirt.Domain
+
+	resumed, err := inventory.Await(waiting, vm, func(d *libvirt.Domain) bool {
+		now = d
+
+		return !savesMemory(d) && (d == nil || !pausedByIOError(d.State, d.Reason))
+	})
+
+	switch {
+	case resumed:
+		return withState(vm, now), nil
+	case errors.Is(err, errTimeIsUp):
+		return vm, nil
+	case ctx.Err() != nil:
+		return nil, &inventory.Error{
+			VM: vm.Name, Host: vm.Host, Kind: ErrNotReady, Err: err,
+			Detail: "its guest was still paused by an I/O error when the wait for its storage ended; it was not forced off",
+			Remedy: "Repair the storage, resume the VM with \"virsh resume\", and apply again.",
+		}
+	default:
+		return nil, err
+	}
+}

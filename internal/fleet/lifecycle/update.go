@@ -1,0 +1,371 @@
+package lifecycle
+
+import (
+	"context"
+	"errors"
+	"maps"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/lease"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/placement"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/records"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
+)
+
+// Update changes an existing VM to what is declared: its definition, the running VM, its power and its metadata. It
+// also removes stale definitions on other hosts. It does each step only where something differs, so that the next
+// Update completes one that was interrupted. Before that, it concludes a migration whose run was killed.
+//
+// A VM that is returned with an error is as it is after the error. It is nil if that is unknown.
+func (m *Manager) Update(
+	ctx context.Context, uuid string, last inventory.LastKnown, d placement.Desired,
+) (*inventory.VM, error) {
+	ctx = inventory.AsOneOperation(ctx)
+
+	held, unlock, vm, err := m.mover.LockWhereItIs(ctx, uuid, last, "updating", &d.Migration)
+	if err != nil {
+		return vm, err
+	}
+	defer unlock()
+
+	// No run is migrating it, because this one has its lock. A stranded VM is recovered below.
+	if record := vm.OpenMigration(); record != nil && !vm.Stranded {
+		if vm, err = m.mover.CloseRecord(held, vm, *record, nil); err != nil {
+			return vm, err
+		}
+	}
+
+	u := &update{manager: m, vm: vm, want: d}
+	err = u.changeVM(held)
+
+	reading, cancel := lease.CleanUp(ctx, inventory.FinishTimeout)
+	defer cancel()
+
+	if err != nil {
+		// The error may be due to a user who moved it by hand.
+		found, _ := m.hosts.FindNow(reading, uuid, inventory.LastKnown{Host: vm.Host, HostUUID: vm.HostUUID})
+		if found != nil && found.On != vm.On {
+			vm.On.Forget()
+
+			return found, err
+		}
+	}
+
+	now, readErr := m.hosts.ReadVM(reading, vm.On, uuid)
+	if readErr != nil {
+		vm.On.Forget()
+
+		return nil, errors.Join(err, readErr)
+	}
+
+	now.SilentHosts, now.Peers = vm.SilentHosts, vm.Peers
+	now.Stopped = u.stopped
+	now.StaleHosts = u.vm.StaleHosts
+
+	return now, err
+}
+
+// update is one Update in progress. vm is refreshed as the VM changes.
+type update struct {
+	manager *Manager
+	vm      *inventory.VM
+	want    placement.Desired
+	// restart are the changes that the running guest doesn't have until it restarts.
+	restart []domain.Change
+	// fresh says that the VM was started, and not from saved memory.
+	fresh bool
+	// stopped says how the VM was shut down. "": it was not.
+	stopped inventory.Outcome
+	// defined says that the definition was changed.
+	defined bool
+	// evicted says that a maintenance of its host shut it down, so that it stays off.
+	evicted bool
+	// hadPassword says that the screen required a password before.
+	hadPassword bool
+	// own are the own disks as they are to be recorded.
+	own map[string]domain.OwnDisk
+}
+
+func (u *update) changeVM(ctx context.Context) error {
+	if err := u.checkHanded(ctx); err != nil {
+		return err
+	}
+
+	u.keepVolumes()
+
+	if u.powerAction() == status.Start {
+		why, err := u.manager.records.EvictedNow(ctx, u.vm)
+		if err != nil {
+			return err
+		}
+
+		u.evicted = why != ""
+	}
+
+	if !u.want.Transient {
+		now, err := u.manager.mover.EnsureDefined(ctx, u.vm)
+		if err != nil {
+			return err
+		}
+
+		u.vm = now
+	}
+
+	if err := resolveVolumes(ctx, u.vm.On, &u.want.Spec, u.want.Volumes, *u.vm.DeclaredSpec()); err != nil {
+		return err
+	}
+
+	if err := u.checkSources(); err != nil {
+		return err
+	}
+
+	if err := u.checkRestart(); err != nil {
+		return err
+	}
+
+	if err := u.addOwnDisks(ctx); err != nil {
+		return err
+	}
+
+	if u.vm.Persistent {
+		if err := u.definePersistent(ctx); err != nil {
+			return err
+		}
+	}
+
+	// A paused guest can't let go of a device.
+	if err := u.resumeGuest(ctx); err != nil {
+		return err
+	}
+
+	if err := u.changeRunning(ctx); err != nil {
+		return err
+	}
+
+	if err := u.changePower(ctx); err != nil {
+		return err
+	}
+
+	if err := u.settleOwn(ctx); err != nil {
+		return err
+	}
+
+	if err := u.writeMetadata(ctx); err != nil {
+		return err
+	}
+
+	if err := u.changeAutostart(ctx); err != nil {
+		return err
+	}
+
+	if err := u.manager.mover.RemoveStale(ctx, u.vm); err != nil {
+		return err
+	}
+
+	u.vm.StaleHosts = nil
+
+	var err error
+	u.vm, err = u.manager.mover.ReleaseLeft(ctx, u.vm, nil, false)
+
+	return err
+}
+
+// changeRunning changes the VM if it runs and isn't about to be stopped.
+func (u *update) changeRunning(ctx context.Context) error {
+	if !u.vm.Active || u.goesDown() {
+		return nil
+	}
+
+	if err := u.changeLive(ctx); err != nil {
+		return err
+	}
+
+	return u.changePassword(ctx)
+}
+
+// keepVolumes keeps the source of a disk as the definition has it if that is the declared volume, whether or not a
+// storage pool still has it.
+func (u *update) keepVolumes() {
+	have := u.vm.DeclaredSpec()
+
+	u.want.Volumes = u.want.Changed(u.vm).Volumes
+	u.want.Spec.Disks = maps.Clone(u.want.Spec.Disks)
+
+	for key, disk := range u.want.Spec.Disks {
+		is, ok := have.Disks[key]
+		if _, volume := u.want.Volumes[key]; ok && !volume && disk.Source.File != "" && disk.Source.File == is.Source.Block {
+			disk.Source = is.Source
+			u.want.Spec.Disks[key] = disk
+		}
+	}
+}
+
+// checkSources refuses to switch a disk back to an image that the guest doesn't use any more, also if that changed
+// after the plan.
+func (u *update) checkSources() error {
+	drifts := domain.SourceDrifts(*u.vm.DeclaredSpec(), u.vm.LiveSpec, u.want.Spec, u.want.Applied)
+	if len(drifts) == 0 {
+		return nil
+	}
+
+	detail, remedy := drifts[0].Explain(u.vm.Name)
+
+	return &inventory.Error{VM: u.vm.Name, Host: u.vm.Host, Kind: inventory.ErrBusy, Detail: detail, Remedy: remedy}
+}
+
+// checkRestart finds out which changes require a restart, and refuses them if the update policy does, before anything
+// is changed.
+func (u *update) checkRestart() error {
+	u.notePassword()
+
+	if u.vm.LiveSpec == nil {
+		return nil
+	}
+
+	live := *u.vm.LiveSpec
+	if u.vm.PersistentSpec != nil {
+		live = domain.WithoutEchoes(live, *u.vm.PersistentSpec)
+	}
+
+	for _, c := range domain.Changes(live, u.want.Spec) {
+		if !c.Live {
+			u.restart = append(u.restart, c)
+		}
+	}
+
+	if len(u.restart) == 0 {
+		return nil
+	}
+
+	switch {
+	case !u.vm.Persistent:
+		return u.restartRefused("the VM is transient: it has no definition that a restart could use")
+	case u.want.UpdatePolicy != placement.PolicyStage && !u.goesDown():
+		return u.restartRefused(`update_policy is "Live"`)
+	default:
+		return nil
+	}
+}
+
+// goesDown says whether this update shuts the VM down: because of its run strategy, or for changes that require a
+// restart.
+func (u *update) goesDown() bool {
+	return u.powerAction() == status.Stop || u.restartsGuest()
+}
+
+func (u *update) restartsGuest() bool {
+	return len(u.restart) > 0 && u.want.UpdatePolicy == placement.PolicyRestart && u.vm.Active
+}
+
+// powerAction is what the run strategy requires. A VM that a maintenance shut down stays off.
+func (u *update) powerAction() status.Action {
+	if u.evicted {
+		return status.None
+	}
+
+	return u.want.PowerAction(u.vm)
+}
+
+func (u *update) restartRefused(why string) error {
+	return &inventory.Error{
+		VM: u.vm.Name, Host: u.vm.Host, Kind: ErrRestartRequired,
+		Detail: "these changes need a restart, and " + why + ":\n" + domain.ListChanges(u.restart),
+		Remedy: `Set update_policy to "Restart" to have the VM restarted, or to "Stage" to leave the changes ` +
+			`to its next start.`,
+	}
+}
+
+// definePersistent patches the persistent definition, which libvirt validates before the guest is changed.
+func (u *update) definePersistent(ctx context.Context) error {
+	current := u.vm.Entry.Parse().Persistent
+	definition := current.Clone() // all readers of the snapshot share the parsed one
+
+	spec := u.want.Spec
+	spec.Name = "" // under another name the definition would be another VM's; see renameVM
+
+	if err := definition.Apply(spec); err != nil {
+		return &inventory.Error{VM: u.vm.Name, Host: u.vm.Host, Kind: inventory.ErrInvalid, Err: err}
+	}
+
+	if u.want.GraphicsPassword != nil {
+		definition.SetGraphicsPassword(*u.want.GraphicsPassword)
+	}
+
+	if definition.Canonical() == current.Canonical() {
+		return nil
+	}
+
+	if err := u.markVariables(definition); err != nil {
+		return err
+	}
+
+	xml, err := definition.XML()
+	if err != nil {
+		return &inventory.Error{VM: u.vm.Name, Host: u.vm.Host, Kind: inventory.ErrInvalid, Err: err}
+	}
+
+	u.manager.log.InfoContext(ctx, "changing definition", "name", u.vm.Name, "host", u.vm.Host)
+
+	if _, err := u.vm.On.Conn.DefineDomain(ctx, xml); err != nil {
+		return err
+	}
+
+	u.defined = true
+
+	return u.refresh(ctx)
+}
+
+// markVariables notes in the definition that the firmware variables are from another firmware.
+func (u *update) markVariables(definition *domain.Definition) error {
+	if !u.vm.Firmware().Outdates(u.want.Spec.Firmware) {
+		return nil
+	}
+
+	metadata := definition.Metadata()
+	// If the running firmware used them until now, they may fit again.
+	metadata.FreshNVRAM = u.vm.LiveSpec == nil || u.vm.LiveSpec.Firmware.Outdates(u.want.Spec.Firmware)
+
+	if err := definition.SetMetadata(metadata); err != nil {
+		return &inventory.Error{VM: u.vm.Name, Host: u.vm.Host, Kind: inventory.ErrUnsupported, Err: err}
+	}
+
+	return nil
+}
+
+// refresh reads the VM again.
+func (u *update) refresh(ctx context.Context) error {
+	now, err := u.manager.hosts.Refresh(ctx, u.vm)
+	if err != nil {
+		return err
+	}
+
+	u.vm = now
+
+	return nil
+}
+
+// writeMetadata writes what libvirt doesn't know, and whether a staged change waits for the next start.
+func (u *update) writeMetadata(ctx context.Context) error {
+	metadata := u.want.StampOn(u.vm.Metadata)
+	metadata.FreshNVRAM = metadata.FreshNVRAM && !u.fresh
+	metadata.Creating = nil
+	metadata.Staged = nil
+	metadata.OwnDisks = u.own
+	metadata.Devices = u.vm.Entry.Parse().Definition().DeviceNames()
+
+	if u.vm.LiveSpec != nil && u.vm.PersistentSpec != nil && u.want.UpdatePolicy == placement.PolicyStage {
+		metadata.Staged = domain.StagedBy(*u.vm.LiveSpec, *u.vm.PersistentSpec, u.want.Spec)
+	}
+
+	wrote, err := records.WriteMetadata(ctx, u.vm, metadata)
+	if err == nil && !wrote && u.defined {
+		wrote, err = true, records.Raise(ctx, u.vm, metadata)
+	}
+
+	if err != nil || !wrote {
+		return err
+	}
+
+	return u.refresh(ctx)
+}

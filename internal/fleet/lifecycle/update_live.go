@@ -1,0 +1,177 @@
+package lifecycle
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
+)
+
+// detachTimeout is how long a guest may take to release a device. It takes a second if the device is idle.
+const detachTimeout = 30 * time.Second
+
+// balloonTimeout is how long a guest may take to return memory or to accept it. Its driver moves some hundred MiB a
+// second.
+const balloonTimeout = 30 * time.Second
+
+// changeLive makes the changes that don't require a restart in the running VM.
+func (u *update) changeLive(ctx context.Context) error {
+	live := u.vm.Entry.Parse().Live
+	if live == nil {
+		return nil
+	}
+
+	steps, err := domain.LiveSteps(live, u.vm.Entry.Parse().Persistent, u.want.Spec)
+	if err != nil {
+		return &inventory.Error{VM: u.vm.Name, Host: u.vm.Host, Kind: inventory.ErrInvalid, Err: err}
+	}
+
+	for _, s := range steps {
+		u.manager.log.InfoContext(ctx, "changing running VM", "name", u.vm.Name, "host", u.vm.Host,
+			"attribute", s.Path, "step", s.Kind.String())
+
+		if err := u.changeAttribute(ctx, s); err != nil {
+			return u.stepFailed(s, err)
+		}
+	}
+
+	if len(steps) == 0 {
+		return nil
+	}
+
+	return u.refresh(ctx)
+}
+
+// changeAttribute makes one change in the running VM.
+func (u *update) changeAttribute(ctx context.Context, s domain.Step) error {
+	conn, id := u.vm.On.Conn, u.vm.UUID
+
+	switch s.Kind {
+	case domain.SetVcpus:
+		return conn.SetVcpus(ctx, id, s.VCPUs, libvirt.AffectLive)
+	case domain.SetMemory:
+		if err := conn.SetMemory(ctx, id, s.Bytes, libvirt.AffectLive); err != nil {
+			return err
+		}
+
+		return u.awaitBalloon(ctx, s.Bytes)
+	case domain.Attach:
+		return conn.AttachDevice(ctx, id, s.XML, libvirt.AffectLive)
+	case domain.Detach:
+		ctx, cancel := context.WithTimeout(ctx, detachTimeout)
+		defer cancel()
+
+		return conn.DetachDevice(ctx, id, s.XML, libvirt.AffectLive)
+	case domain.Update:
+		return conn.UpdateDevice(ctx, id, s.XML, libvirt.AffectLive)
+	case domain.ChangeMedium:
+		return conn.ChangeMedium(ctx, id, s.XML)
+	case domain.SetTitle:
+		return conn.SetTitle(ctx, id, s.Value, libvirt.AffectLive)
+	case domain.SetDescription:
+		return conn.SetDescription(ctx, id, s.Value, libvirt.AffectLive)
+	case domain.SetLifecycle:
+		return conn.SetLifecycleAction(ctx, id, strings.TrimPrefix(s.Path, "platform.events."), s.Value, libvirt.AffectLive)
+	default:
+		return u.tuneResources(ctx, s)
+	}
+}
+
+// tuneResources changes which resources of the host the running VM may use.
+func (u *update) tuneResources(ctx context.Context, s domain.Step) error {
+	conn, id := u.vm.On.Conn, u.vm.UUID
+	name := s.Path[strings.LastIndexByte(s.Path, '.')+1:]
+
+	switch s.Kind {
+	case domain.SetBlockIOTune:
+		return conn.SetBlockIOTune(ctx, id, s.Target, domain.ParseTexts(s.Value), libvirt.AffectLive)
+	case domain.SetScheduler:
+		return conn.SetScheduler(ctx, id, name, s.Value, libvirt.AffectLive)
+	case domain.PinVcpus:
+		return conn.PinVcpus(ctx, id, domain.ParseTexts(s.Value), libvirt.AffectLive)
+	case domain.PinEmulator:
+		return conn.PinEmulator(ctx, id, s.Value, libvirt.AffectLive)
+	case domain.PinIOThreads:
+		return conn.PinIOThreads(ctx, id, domain.ParseTexts(s.Value), libvirt.AffectLive)
+	case domain.SetMemoryLimit:
+		return conn.SetMemoryLimit(ctx, id, name, s.Value, libvirt.AffectLive)
+	case domain.SetStatsPeriod:
+		return conn.SetStatsPeriod(ctx, id, s.Value, libvirt.AffectLive)
+	default:
+		return fmt.Errorf("unknown step %v: %w", s.Kind, inventory.ErrUnsupported)
+	}
+}
+
+func (u *update) stepFailed(s domain.Step, err error) error {
+	e := &inventory.Error{
+		VM: u.vm.Name, Host: u.vm.Host, Err: err, Detail: fmt.Sprintf("changing %s of the running VM", s.Path),
+	}
+	if s.Kind == domain.ChangeMedium && errors.Is(err, libvirt.ErrBusy) {
+		e.Remedy = "The guest has locked the drive. Unmount or eject the medium in the guest, or stop the VM, and apply " +
+			"again: the VM starts with the new medium."
+	}
+
+	if s.Kind == domain.Detach && errors.Is(err, context.DeadlineExceeded) {
+		e.Remedy = "Only a guest whose operating system runs gives a device back. Apply again when it does, or stop the " +
+			"VM: the device is gone from what it starts with."
+	}
+
+	return e
+}
+
+// awaitBalloon waits until the guest has as much memory as it is to have: libvirt only asks, and the guest's balloon
+// driver takes its time.
+func (u *update) awaitBalloon(ctx context.Context, bytes uint64) error {
+	ctx, cancel := context.WithTimeout(ctx, balloonTimeout)
+	defer cancel()
+
+	var size uint64
+
+	_, err := inventory.Await(ctx, u.vm, func(d *libvirt.Domain) bool {
+		if d == nil || !d.Active() {
+			return true
+		}
+
+		spec := inventory.NewEntry(*d).Parse().LiveSpec
+		if spec != nil && spec.Memory.Size != nil {
+			size = *spec.Memory.Size
+		}
+
+		return size == bytes
+	})
+	if err != nil {
+		return &inventory.Error{
+			VM: u.vm.Name, Host: u.vm.Host, Kind: ErrNotReady, Err: err,
+			Detail: fmt.Sprintf("the guest was told to have %s of memory and has %s", inventory.BytesText(bytes),
+				inventory.BytesText(size)),
+			Remedy: "See whether the guest has a virtio balloon driver; a restart gives it the memory in any case.",
+		}
+	}
+
+	return nil
+}
+
+// awaitBootBalloon waits, after a start, until the guest has returned the memory beyond the VM's size: a guest boots
+// with the maximum, which a refresh would report as drift. A guest without a balloon driver keeps it.
+func (u *update) awaitBootBalloon(ctx context.Context) error {
+	if u.vm.PersistentSpec == nil || u.vm.LiveSpec == nil {
+		return nil
+	}
+
+	defined, is := u.vm.PersistentSpec.Memory, u.vm.LiveSpec.Memory
+	if defined.Size == nil || is.Size == nil || is.Fixed || *is.Size <= *defined.Size {
+		return nil
+	}
+
+	if err := u.awaitBalloon(ctx, *defined.Size); err != nil {
+		u.manager.log.WarnContext(ctx, "the guest keeps memory beyond the VM's size", "name", u.vm.Name, "host", u.vm.Host,
+			"error", err)
+	}
+
+	return u.refresh(ctx)
+}

@@ -1,0 +1,68 @@
+package records
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
+)
+
+// Evicted says why a VM that is off is to stay off: its host is under a maintenance that shut it down or saved it, as
+// of the snapshot. It is "" for any other VM.
+func (s *Store) Evicted(ctx context.Context, vm *inventory.VM) (string, error) {
+	if vm.Active {
+		return "", nil
+	}
+
+	a, err := s.hosts.ReplyOf(ctx, vm.On)
+	if err != nil {
+		return "", err
+	}
+
+	record, err := a.RecordOf(ctx)
+	if err != nil {
+		return "", err
+	}
+
+	return record.Evicted(vm.UUID, vm.Host), nil
+}
+
+// Evicting says why a running VM's autostart is not as its run strategy requires: a drain is about to evict the VM, and
+// has turned its autostart off. It is "" for any other VM.
+func (s *Store) Evicting(ctx context.Context, vm *inventory.VM) (string, error) {
+	if !vm.Active {
+		return "", nil
+	}
+
+	if e := vm.Metadata.Eviction; e != nil && e.Host == vm.Host {
+		return fmt.Sprintf("%s drains host %q since %s", e.Owner, e.Host, e.Since.Format(time.RFC3339)), nil
+	}
+
+	if on, managed := status.Autostart(vm.Metadata.RunStrategy); !managed || on == vm.Autostart {
+		return "", nil // There is nothing to explain, and its host need not be asked.
+	}
+
+	a, err := s.hosts.ReplyOf(ctx, vm.On)
+	if err != nil {
+		return "", err
+	}
+
+	record, err := a.RecordOf(ctx)
+	if err != nil {
+		return "", err
+	}
+
+	return record.Evicting(vm.UUID, vm.Host), nil
+}
+
+// EvictedNow asks the VM's host why a VM that is off is to stay off. It is "" for a VM that no maintenance turned off.
+func (s *Store) EvictedNow(ctx context.Context, vm *inventory.VM) (string, error) {
+	record, _, err := inventory.ReadRecord(ctx, vm.On)
+	if err != nil {
+		return "", err
+	}
+
+	return record.Evicted(vm.UUID, vm.Host), nil
+}
