@@ -13,7 +13,7 @@ provider "virtfleet" {
     kvm2 = { uri = "qemu+ssh://root@kvm2.example.net/system" }
   }
 
-  # The network "default" below is each host's own, so a move cuts the VM's connections. Not needed with a bridge.
+  # Each host has a network "default" of its own, so a move breaks the VM's connections. A bridge doesn't need this option.
   migration_options = { allow_network_change = true }
 }
 
@@ -45,7 +45,7 @@ resource "virtfleet_storage_pool" "vms" {
   target = { path = "/srv/vms" }
 }
 
-# Downloaded once, checked, and sent to both hosts.
+# The provider downloads the image once, verifies its checksum, and sends it to both hosts.
 resource "virtfleet_image" "debian" {
   name   = "debian-12"
   pool   = virtfleet_storage_pool.vms.name

@@ -14,8 +14,9 @@ const commandlineWhy = "QEMU reads its command line when it starts."
 // commandlineGroup is what QEMU gets in addition to what libvirt gives it.
 var commandlineGroup = Group{
 	Path: "qemu_commandline",
-	Doc: "What QEMU gets in addition to libvirt's command line. libvirt doesn't know what it means: the plan can't tell " +
-		"whether QEMU accepts it, and nothing counts what it uses. It is in the state, so don't put a password there.",
+	Doc: "Arguments and environment variables that QEMU gets in addition to libvirt's. libvirt doesn't check them, so " +
+		"the plan can't tell whether QEMU accepts them, and memory that they use isn't counted. They are in the " +
+		"state, so don't put a password there.",
 	Attributes: []Attribute{
 		{
 			Name: "args", Kind: Words, Why: commandlineWhy,

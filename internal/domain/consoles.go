@@ -24,22 +24,22 @@ var consoleFamily = Family{
 	Skip:    func(e *etree.Element) bool { return !onVirtio(e) },
 	begin:   func(e *etree.Element) { add(e, "target", "type", "virtio") },
 	Attributes: charSource(consoleWhy, []string{"pty", "file", "unix", "null"},
-		"File or socket on the host, of type `file` or `unix`."),
+		"File or socket on the host, for the types `file` and `unix`."),
 	Check: checkChar,
 }
 
 // redirdevFamily are USB devices that a client of the screen or of a socket lends to the guest.
 var redirdevFamily = Family{
 	Path: "devices.redirdevs", Tag: "redirdev", in: func(s *Spec) *map[string]Row { return &s.Redirdevs },
-	Doc: "Ports by a key into which a client redirects a USB device of its own, one each. They need a USB controller. " +
-		"If you set the map, list every one.",
+	Doc: "USB redirection ports by a key. A client of the screen can connect one of its own USB devices to each. They " +
+		"require a USB controller. If you set the map, list every one.",
 	Added:   Transition{Live: true, Why: "The port is plugged into the running VM."},
 	Removed: Transition{Live: true, Why: "The port is unplugged from the running VM."},
 	Bus:     on(busUSB),
 	begin:   func(e *etree.Element) { setAttr(e, "bus", "usb") },
 	Attributes: slices.Concat(
 		charSource(redirdevWhy, []string{"spicevmc", "tcp", "unix"},
-			"Socket on the host, of type `unix`.")[:2],
+			"Socket on the host, for the type `unix`.")[:2],
 		[]Attribute{
 			{
 				Name: "host", Place: "source@host", Why: redirdevWhy,
@@ -52,9 +52,10 @@ var redirdevFamily = Family{
 					put(e, "source@mode", mode)
 					return nil
 				},
-				Doc: "Address of type `tcp`: of a server that QEMU connects to, as `usbredirserver`.",
+				Doc: "Address of the server that QEMU connects to, such as `usbredirserver`, for the type `tcp`.",
 			},
-			{Name: "service", Place: "source@service", Why: redirdevWhy, Doc: "Port or service of type `tcp`."},
+			{Name: "service", Place: "source@service", Why: redirdevWhy, Doc: "Port or service of that server, for " +
+				"the type `tcp`."},
 		},
 	),
 	Check: func(value func(string) string) (attribute, problem string) {

@@ -32,8 +32,8 @@ var cpuGroup = Group{
 				}
 				return ""
 			},
-			Doc: "Features by name, each with `require`, `disable`, `optional`, `force` or `forbid`, in addition to those of " +
-				"the mode or model. `{}` removes them.",
+			Doc: "Features by name, each with `require`, `disable`, `optional`, `force` or `forbid`, in addition to " +
+				"the features of the mode or model. `{}` removes them.",
 		},
 		{
 			Name: "dies", Kind: Count, Since: "6.1.0",
@@ -95,7 +95,7 @@ func schedulerQuota(name, what, period string) Attribute {
 			return "It isn't a number from 1000."
 		},
 		Why: "The quota is set in the running VM.",
-		Doc: "Microseconds that " + what + " may run in a `" + period + "`; `0`: no limit.",
+		Doc: "Microseconds that " + what + " may run in each `" + period + "`; `0`: no limit.",
 	}
 }
 

@@ -39,7 +39,8 @@ var filesystemFamily = Family{
 				put(e, "driver@type", value)
 				return nil
 			},
-			Doc: "`virtiofs` is fast, needs `virtiofsd` on the host and memory that is shared with it; `9p` is in QEMU itself.",
+			Doc: "`virtiofs` is faster, and requires `virtiofsd` on the host and `memory = { shared = true }`. `9p` " +
+				"is built into QEMU.",
 		},
 		{
 			Name: "access_mode", Place: "@accessmode", Why: filesystemWhy, Values: []string{"passthrough", "mapped", "squash"},
@@ -47,7 +48,7 @@ var filesystemFamily = Family{
 		},
 		{
 			Name: "read_only", Place: "readonly", Kind: Flag, Why: filesystemWhy,
-			Doc: "Whether the guest can only read it. Of `virtiofs` since libvirt 11.",
+			Doc: "Whether the guest can only read the directory. With `virtiofs`, it requires libvirt 11.",
 		},
 	},
 	Check: func(value func(string) string) (attribute, problem string) {

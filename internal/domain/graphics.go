@@ -46,8 +46,8 @@ var graphicsGroup = Group{
 				put(e, "listen@type", value)
 				return nil
 			},
-			Doc: "Where it listens: on a `socket` of the host, an `address`, the host's address in a libvirt `network`, or " +
-				"nowhere (`none`).",
+			Doc: "Where the screen listens: on a `socket` of the host, an `address`, the host's address in a libvirt " +
+				"`network`, or nowhere (`none`).",
 		},
 		{
 			Name: "address", Follows: "listen", Echo: true, Why: graphicsWhy,
@@ -62,12 +62,12 @@ var graphicsGroup = Group{
 				put(e, "listen@address", value)
 				return nil
 			},
-			Doc: "Address with `listen = \"address\"`, such as `127.0.0.1`, or `0.0.0.0` for all. Every host of the VM must " +
-				"have it. Not set: as the host's `qemu.conf` says, usually `127.0.0.1`.",
+			Doc: "Address, for `listen = \"address\"`, such as `127.0.0.1`, or `0.0.0.0` for all. Every host of the " +
+				"VM must have it. Not set: as the host's `qemu.conf` says, usually `127.0.0.1`.",
 		},
 		{
 			Name: "network", Place: "listen@network", Follows: "listen", Why: graphicsWhy,
-			Doc: "libvirt network with `listen = \"network\"`.",
+			Doc: "libvirt network, for `listen = \"network\"`.",
 		},
 		{
 			Name: "port", Follows: "listen", Filled: true, Echo: true, Why: graphicsWhy,

@@ -32,8 +32,8 @@ var hotplugGroup = Group{
 			return ""
 		},
 		Write: writeHotplugPorts,
-		Doc: "Number of PCI Express ports, in addition to those of its own devices, that the VM has for disks, interfaces " +
-			"and other devices that are plugged in while it runs. A new VM of machine type `q35` or `virt` has " +
+		Doc: "Number of free PCI Express ports, for disks, interfaces and other devices that are plugged in while the VM " +
+			"runs. A new VM of machine type `q35` or `virt` has " +
 			usualPorts + ". A device that is plugged in keeps its port.",
 	}},
 }

@@ -20,7 +20,8 @@ var hypervGroup = Group{
 	Attributes: []Attribute{
 		{
 			Name: "mode", Place: "features/hyperv@mode", Values: []string{"custom", "passthrough"}, Why: featureWhy,
-			Doc: "`custom` has what is set here, `passthrough` all that the host has; such a VM can't be moved while it runs.",
+			Doc: "`custom`: the features that are set here. `passthrough`: all features that the host has; such a VM " +
+				"can't be moved while it runs.",
 		},
 		toggle("relaxed", "hyperv/relaxed", "No watchdog for timers that come late."),
 		toggle("vapic", "hyperv/vapic", "Virtual APIC."),
@@ -55,7 +56,7 @@ var hypervGroup = Group{
 		enlightenment("tlbflush", "tlbflush", "Flushing of other CPUs' address caches."),
 		enlightenment("ipi", "ipi", "Interrupts between processors."),
 		enlightenment("evmcs", "evmcs", "Faster nested virtualization, on Intel."),
-		enlightenment("avic", "avic", "Use of the host's hardware APIC. Needs libvirt 8.10."),
+		enlightenment("avic", "avic", "Use of the host's hardware APIC. Requires libvirt 8.10."),
 	},
 }
 

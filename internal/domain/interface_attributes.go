@@ -34,7 +34,7 @@ var InterfaceRows = slices.Concat([]Attribute{
 			}
 			return Attribute{Place: "driver@queues", Kind: Count}.put(e, "", value)
 		},
-		Doc: "Number of queues, usually that of the virtual CPUs; `0`: one. For the model `virtio`.",
+		Doc: "Number of queues, usually the number of virtual CPUs; `0`: one. For the model `virtio`.",
 	},
 	{
 		Name: "vlan.tags", Place: "vlan/tag@id", Kind: Numbers, Live: Update, Echo: true, Why: setInRunning,
@@ -68,7 +68,7 @@ var InterfaceRows = slices.Concat([]Attribute{
 			}
 			return nil
 		},
-		Doc: "Tag of `tags` that packets without a tag have. For Open vSwitch.",
+		Doc: "The tag, one of `tags`, that packets without a tag belong to. For Open vSwitch.",
 	},
 	{
 		Name: "vlan.native_mode", Values: []string{"tagged", "untagged"}, Echo: true, Why: connectedTo,
@@ -139,8 +139,8 @@ var InterfaceRows = slices.Concat([]Attribute{
 			setAttr(ensure(e, "filterref"), "filter", value)
 			return nil
 		},
-		Doc: "Name of the network filter, which the host must have: of `virtfleet_network_filter`, or one of libvirt's, " +
-			"such as `clean-traffic`. `\"\"` removes it.",
+		Doc: "Name of a `virtfleet_network_filter`, or of a filter that libvirt has, such as `clean-traffic`. The " +
+			"host must have the filter. `\"\"` removes it.",
 	},
 	{
 		Name: "filter.parameters", Place: "filterref/parameter@name@value", Kind: Texts, Live: Update,
@@ -221,7 +221,7 @@ func bandwidthRows() []Attribute {
 	var all []Attribute
 	for _, way := range []string{"inbound", "outbound"} {
 		for _, limit := range []struct{ name, doc string }{
-			{"average", "Average in KiB per second. Required for the others; `0` removes the limit."},
+			{"average", "Average in KiB per second. Required if `peak` or `burst` is set; `0` removes the limit."},
 			{"peak", "Peak in KiB per second; `0`: none."},
 			{"burst", "KiB that may be sent at the speed of `peak`; `0`: none."},
 		} {

@@ -29,7 +29,8 @@ var driverRows = []Attribute{
 	{
 		Name: "driver.tx_queue_size", Place: "driver@tx_queue_size", Kind: Count, Zero: true, Since: "3.7.0",
 		Why: whenPlugged, Check: queueSize,
-		Doc: "Packets that a queue from the guest holds. QEMU has more than 256 only with `vhostuser` and `vdpa`.",
+		Doc: "Packets that a queue from the guest holds. QEMU supports more than 256 only with `vhostuser` and " +
+			"`vdpa`.",
 	},
 	{
 		Name: "driver.txmode", Place: "driver@txmode", Values: []string{"iothread", "timer"}, Unset: "default",
@@ -38,7 +39,7 @@ var driverRows = []Attribute{
 	},
 	{
 		Name: "driver.ioeventfd", Place: "driver@ioeventfd", Kind: Switch, On: "on", Off: "off", Why: whenPlugged,
-		Doc: "Whether the guest goes on while QEMU handles its packets.",
+		Doc: "Whether the guest continues while QEMU handles its packets.",
 	},
 	{
 		Name: "driver.event_idx", Place: "driver@event_idx", Kind: Switch, On: "on", Off: "off", Why: whenPlugged,
@@ -121,8 +122,8 @@ var teamingRows = []Attribute{
 			setAttr(child(e, "teaming"), "persistent", value)
 			return nil
 		},
-		Doc: "Key of the other interface of the pair, for the `transient` one. That of an imported VM may be its alias, " +
-			"which begins with `ua-`.",
+		Doc: "For the `transient` interface: key of the `persistent` interface of the pair. In an imported VM, it may " +
+			"be that interface's alias, which begins with `ua-`.",
 	},
 }
 

@@ -12,7 +12,7 @@ const securityWhy = "The memory is protected from the start of the VM."
 // launchSecurityGroup is the protection of the memory from the host.
 var launchSecurityGroup = Group{
 	Path: "platform.launch_security",
-	Doc: "Protection of the guest's memory from its host, which needs a host and firmware that have it. Such a VM can't " +
+	Doc: "Protection of the guest's memory from its host. The host and the firmware must support it. Such a VM can't " +
 		"be moved while it runs.",
 	Attributes: []Attribute{
 		{

@@ -16,8 +16,9 @@ var firmwareGroup = Group{
 	Attributes: []Attribute{
 		{
 			Name: "loader", Why: loaderWhy, Echo: true, Check: absolute, Read: readLoader, Write: writeLoader,
-			Doc: "File on the host with the firmware, in the place of the one that libvirt chooses for `type` and " +
-				"`secure_boot`. With the type `efi` it is mapped as flash memory, else as a ROM. `\"\"` has libvirt choose again.",
+			Doc: "File on the host with the firmware, instead of the one that libvirt chooses for `type` and " +
+				"`secure_boot`. With the type `efi`, it is mapped as flash memory, otherwise as a ROM. `\"\"` lets " +
+				"libvirt choose again.",
 		},
 		{
 			Name: "nvram_template", Why: loaderWhy, Echo: true, Check: absolute,
@@ -28,8 +29,8 @@ var firmwareGroup = Group{
 				return at(e, "os/nvram@template")
 			},
 			Write: func(e *etree.Element, value string) error { put(e, "os/nvram@template", value); return nil },
-			Doc: "File on the host that the variables of a `loader` begin with. Needs `loader`. It is read when there is no " +
-				"`nvram` yet.",
+			Doc: "File on the host with the initial UEFI variables of a `loader`. Requires `loader`. It is read only " +
+				"if the file `nvram` doesn't exist yet.",
 		},
 		{
 			Name: "nvram", Why: loaderWhy, Echo: true, Check: absolute,
@@ -48,7 +49,7 @@ var firmwareGroup = Group{
 				put(e, "os/nvram", value)
 				return nil
 			},
-			Doc: "File on the host that keeps the variables of UEFI. libvirt chooses one if you don't.",
+			Doc: "File on the host that keeps the UEFI variables. Not set: libvirt chooses one.",
 		},
 		{
 			Name: "stateless", Place: "os/loader@stateless", Kind: Switch, Since: "8.6.0", Why: loaderWhy,
@@ -60,7 +61,7 @@ var firmwareGroup = Group{
 		},
 		{
 			Name: "boot_menu.timeout", Place: "os/bootmenu@timeout", Kind: Count, Zero: true, Check: between(1, 65535),
-			Why: loaderWhy, Doc: "Milliseconds until it boots by itself; `0`: the firmware's own time.",
+			Why: loaderWhy, Doc: "Milliseconds until the guest boots without a choice; `0`: the firmware's own time.",
 		},
 	},
 	Check: func(value func(string) string) (attribute, problem string) {

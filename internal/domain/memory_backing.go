@@ -51,11 +51,11 @@ var memoryGroup = Group{
 		{
 			Name: "allocation", Place: "memoryBacking/allocation@mode", Values: []string{"immediate", "ondemand"},
 			Unset: "default", Why: whenAllocated,
-			Doc: "When the host's memory is taken: `immediate` is when the VM starts.",
+			Doc: "When the host's memory is allocated: with `immediate`, when the VM starts.",
 		},
 		{
 			Name: "discard", Place: "memoryBacking/discard", Kind: Flag, Why: whenAllocated,
-			Doc: "Whether the content of `source` `file` is discarded when the VM stops.",
+			Doc: "Whether the content of the file is discarded when the VM stops, with `source = \"file\"`.",
 		},
 		memoryLimit("hard_limit", "Most memory that the VM's process may use on the host, including QEMU's own. If it "+
 			"needs more, the host kills it."),

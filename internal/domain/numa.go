@@ -23,7 +23,7 @@ var numaCells = Attribute{
 	Columns: []Attribute{
 		{
 			Name: "cpus", Place: "@cpus", Normal: normalSet, Check: cpuSet,
-			Doc: "Virtual CPUs of the cell, such as `0-3`. Without it the cell has memory only.",
+			Doc: "Virtual CPUs of the cell, such as `0-3`. Not set: the cell has only memory.",
 		},
 		{
 			Name: "memory", Kind: Amount,
@@ -47,12 +47,13 @@ var numaCells = Attribute{
 		},
 		{
 			Name: "memory_access", Place: "@memAccess", Values: []string{"shared", "private"},
-			Doc: "Whether other processes of the host can share the memory of the cell. Without it as `memory.shared` says.",
+			Doc: "Whether other processes of the host can share the memory of the cell. Not set: as `memory.shared` " +
+				"says.",
 		},
 		{
 			Name: "discard", Place: "@discard", Kind: Switch,
-			Doc: "Whether the content of the cell's memory is thrown away when the VM stops. Without it as `memory.discard` " +
-				"says.",
+			Doc: "Whether the content of the cell's memory is thrown away when the VM stops. Not set: as " +
+				"`memory.discard` says.",
 		},
 	},
 }
@@ -71,8 +72,9 @@ var numatune = []Attribute{
 			put(e, "numatune/memory@mode", value)
 			return nil
 		},
-		Doc: "How the memory is bound to nodes: `strict` fails without memory there, `preferred` takes it elsewhere then, " +
-			"`interleave` spreads it, `restrictive` leaves it to the kernel within the nodes. `none` removes the binding.",
+		Doc: "How the memory is bound to the nodes. If they lack memory, `strict` fails, and `preferred` takes memory " +
+			"elsewhere. `interleave` spreads the memory over the nodes. `restrictive` lets the kernel choose among " +
+			"them. `none` removes the binding.",
 	},
 	{
 		Name: "numatune.nodeset", Place: "numatune/memory@nodeset", Normal: normalSet, Check: cpuSet, Why: nodesWhy,
@@ -80,7 +82,7 @@ var numatune = []Attribute{
 	},
 	{
 		Name: "numatune.placement", Place: "numatune/memory@placement", Values: []string{"auto"}, Unset: "static",
-		Why: nodesWhy, Doc: "`auto` has numad on the host choose the nodes.",
+		Why: nodesWhy, Doc: "`auto`: numad on the host chooses the nodes.",
 	},
 	{
 		Name: "numatune.cells", Place: "numatune/memnode@cellid", Kind: Table, Why: nodesWhy,
@@ -89,7 +91,7 @@ var numatune = []Attribute{
 		Columns: []Attribute{
 			{
 				Name: "mode", Place: "@mode", Values: numaModes,
-				Doc: "As `mode` of all memory. Required.",
+				Doc: "Like `numatune.mode`, for this cell. Required.",
 			},
 			{
 				Name: "nodeset", Place: "@nodeset", Normal: normalSet, Check: cpuSet,

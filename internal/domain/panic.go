@@ -15,8 +15,8 @@ var panicGroup = Group{
 			},
 			Filled: true,
 			Why:    "A device of another model can't replace one in use.",
-			Doc: "`isa` on x86, `pvpanic` on PCI, `hyperv` for Windows, `s390` and `pseries` on those machines, which always " +
-				"have one.",
+			Doc: "`isa` on x86, `pvpanic` on PCI, `hyperv` for Windows, `s390` and `pseries` on these architectures, " +
+				"which always have one.",
 		},
 	},
 }

@@ -8,7 +8,8 @@ var resourcesGroup = Group{
 		{
 			Name: "partition", Place: "resource/partition", Echo: true, Check: absolute,
 			Why: "The VM is put into its resource partition when it starts.",
-			Doc: "Resource partition (cgroup) of the host, such as `/machine/prod`, which must be there. `\"\"` removes it.",
+			Doc: "Resource partition (cgroup) of the host, such as `/machine/prod`, which the host must have. `\"\"` " +
+				"removes it.",
 		},
 		{
 			Name: "blkio_weight", Place: "blkiotune/weight", Kind: Count, Zero: true, Check: between(1, 10000),

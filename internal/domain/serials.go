@@ -17,7 +17,7 @@ func charSource(why string, kinds []string, path string) []Attribute {
 	return []Attribute{
 		{
 			Name: "type", Place: "@type", Values: kinds, Filled: true, Why: why,
-			Kept: kept, Doc: "Where it leads on the host. Required.",
+			Kept: kept, Doc: "What it is connected to on the host. Required.",
 		},
 		{
 			Name: "path", Why: why, Check: absolute, Doc: path,
@@ -43,11 +43,11 @@ func charSource(why string, kinds []string, path string) []Attribute {
 		},
 		{
 			Name: "log_file", Place: "log@file", Why: why, Check: absolute,
-			Doc: "File on the host that everything that the guest writes is logged to, in addition.",
+			Doc: "File on the host to which everything that the guest writes is also logged.",
 		},
 		{
 			Name: "log_append", Place: "log@append", Kind: Switch, On: "on", Off: "off", Why: why,
-			Doc: "Whether the log is appended to when the VM starts, instead of being replaced.",
+			Doc: "Whether a start of the VM appends to the log file instead of replacing it.",
 		},
 	}
 }
@@ -62,11 +62,11 @@ func absolute(value string) string {
 // serialFamily are serial ports.
 var serialFamily = Family{
 	Path: "devices.serials", Tag: "serial", in: func(s *Spec) *map[string]Row { return &s.Serials },
-	Doc: "Serial ports by a key, in the order of their keys, instead of `serial_console`. If you set the map, list " +
-		"every port.",
+	Doc: "Serial ports by a key, numbered in the order of the keys. They replace `serial_console`. If you set the " +
+		"map, list every port.",
 	Added: Transition{Why: serialWhy}, Removed: Transition{Why: serialWhy},
 	Attributes: charSource(serialWhy, []string{"pty", "file", "unix", "null"},
-		"File or socket on the host, of type `file` or `unix`."),
+		"File or socket on the host, for the types `file` and `unix`."),
 	// libvirt makes the console from the first port.
 	end: func(d *Definition) {
 		for _, e := range d.devices("console") {

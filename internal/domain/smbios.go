@@ -24,7 +24,7 @@ var smbiosGroup = Group{
 	Attributes: []Attribute{
 		{
 			Name: "mode", Place: "os/smbios@mode", Values: []string{"sysinfo", "host"}, Unset: "emulate", Why: smbiosWhy,
-			Doc: "Where it comes from: the entries here (`sysinfo`), the `host`, or QEMU (`emulate`).",
+			Doc: "Where the information comes from: the entries here (`sysinfo`), the `host`, or QEMU (`emulate`).",
 		},
 		smbiosEntries("bios", "bios", "the firmware: `vendor`, `version`, `date`, `release`"),
 		smbiosEntries("system", "system",
@@ -43,8 +43,8 @@ var fwCfgGroup = Group{
 			"`opt/com.example/name`. They are in the definition and the state: none may be a secret. `{}` removes them.",
 			func(string) string { return "" }, (*etree.Element).Text,
 			func(e *etree.Element, value string) { e.SetText(value) }),
-		fwCfg("fw_cfg_files", "The same with the content of files on the host, by their paths. Every host of the VM must "+
-			"have them. `{}` removes them.",
+		fwCfg("fw_cfg_files", "Like `fw_cfg`, with paths of files on the host whose content the guest reads. Every "+
+			"host of the VM must have these files. `{}` removes them.",
 			absolute, func(e *etree.Element) string { return attr(e, "file") },
 			func(e *etree.Element, value string) { setAttr(e, "file", value) }),
 	},
@@ -105,7 +105,7 @@ func smbiosEntries(name, tag, doc string) Attribute {
 			dropSysinfo(root, "smbios")
 			return nil
 		},
-		Doc: "What it is told about " + doc + ". They count with `mode = \"sysinfo\"`. `{}` removes them.",
+		Doc: "What the guest reads about " + doc + ". Used with `mode = \"sysinfo\"`. `{}` removes them.",
 	}
 }
 

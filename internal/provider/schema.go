@@ -48,8 +48,9 @@ func (p *Provider) Schema(_ context.Context, _ provider.SchemaRequest, resp *pro
 					envURI + "`, otherwise `" + envLibvirtURI + "`, otherwise libvirt's own default. " + uriDescription,
 				Validators: []validator.String{uriValidator{checkURI}},
 			},
-			"ssh": sshAttribute("How to reach hosts with an SSH URI. Parameters of a host's URI (`keyfile`, `known_hosts`, " +
-				"`known_hosts_verify`, `no_verify`) win over this block, and `hosts.<name>.ssh` wins over both."),
+			"ssh": sshAttribute("How to reach hosts with an SSH URI. Parameters of a host's URI (`keyfile`, " +
+				"`known_hosts`, `known_hosts_verify`, `no_verify`) take precedence over this block, and " +
+				"`hosts.<name>.ssh` over both."),
 			"default_domain_type": schema.StringAttribute{
 				Optional: true,
 				MarkdownDescription: "Domain type of VMs that don't set `type`. One of " + value.OneOf(domainTypes) + ". " +
@@ -59,29 +60,28 @@ func (p *Provider) Schema(_ context.Context, _ provider.SchemaRequest, resp *pro
 			"default_eviction_strategy": schema.StringAttribute{
 				Optional: true,
 				MarkdownDescription: "What happens to VMs when their host is drained, if neither the VM nor a " +
-					"`virtfleet_eviction_policy` sets a strategy. One of " + value.OneOf(evacuation.Strategies) + ". A VM " +
-					"that can't migrate live then blocks the drain, also with `LiveMigrateIfPossible`. VMs are shut down " +
-					"only with `None`. Default: `LiveMigrateIfPossible`.",
+					"`virtfleet_eviction_policy` sets a strategy. One of " + value.OneOf(evacuation.Strategies) + ". " +
+					"With this default, a VM that can't migrate live blocks the drain, even with " +
+					"`LiveMigrateIfPossible`. Only `None` shuts VMs down. Default: `LiveMigrateIfPossible`.",
 				Validators: []validator.String{stringvalidator.OneOf(evacuation.Strategies...)},
 			},
 			"migration_limits": limitsAttribute(),
-			migrationoptions.Name: migrationoptions.OfProvider("Defaults for every migration. For each attribute, a " +
-				"`virtfleet_migration_policy` takes precedence over them, and the block of a VM or of a migration takes " +
-				"precedence over both."),
+			migrationoptions.Name: migrationoptions.OfProvider("Defaults for every migration. Policies, VMs and " +
+				"migrations can set other values."),
 			"on_unreachable": schema.StringAttribute{
 				Optional: true,
 				MarkdownDescription: "What to do about resources whose host doesn't answer. One of " +
 					value.OneOf(meta.OnUnreachableValues()) + ". `" + meta.OnUnreachableError + "` fails the plan. `" +
-					meta.OnUnreachableKeep + "` keeps the last known state with a warning, and fails only if the resource is to " +
-					"change. Neither treats a resource as gone. Default: `" + meta.OnUnreachableError + "`.",
+					meta.OnUnreachableKeep + "` keeps the last known state with a warning, and fails the plan only if the resource " +
+					"would change. Neither treats a resource as gone. Default: `" + meta.OnUnreachableError + "`.",
 				Validators: []validator.String{stringvalidator.OneOf(meta.OnUnreachableValues()...)},
 			},
 		},
 	}
 }
 
-const uriDescription = "Drivers are `qemu` and `test`. Transports are `ssh` (the provider's own client, no ssh " +
-	"program is needed), `unix`, `tls` and `tcp`. Examples: `qemu+ssh://root@host/system`, `qemu:///system`, " +
+const uriDescription = "Drivers are `qemu` and `test`. Transports are `ssh` (the provider has its own client and " +
+	"needs no `ssh` program), `unix`, `tls` and `tcp`. Examples: `qemu+ssh://root@host/system`, `qemu:///system`, " +
 	"`test:///default`. Over SSH, `/session` is the libvirt of the user who logs in; it is started if necessary. " +
 	"libvirt's parameters `socket` and `mode` choose the daemon's socket. Without them, `libvirt-sock` is tried, then " +
 	"`virtqemud-sock`."
@@ -122,11 +122,12 @@ func hostAttributes() map[string]schema.Attribute {
 		},
 		"peer_uri": schema.StringAttribute{
 			Optional: true,
-			MarkdownDescription: "libvirt URI at which the other hosts reach this one, for migrations with `peer_to_peer`. " +
-				"`qemu+tls://10.0.0.12/system` requires that libvirt listens with TLS, and certificates from one authority on " +
-				"all hosts. `qemu+ssh://root@10.0.0.12/system` requires an SSH key of root on the other hosts, which must know " +
-				"this host's key. `qemu+tcp` isn't encrypted: use it only on a network of the hosts. The provider itself " +
-				"doesn't use this URI. Not set: no such migrations to this host.",
+			MarkdownDescription: "libvirt URI at which the other hosts reach this one, for migrations with " +
+				"`peer_to_peer`. `qemu+tls://10.0.0.12/system` requires that libvirt listens with TLS, and " +
+				"certificates from one authority on all hosts. `qemu+ssh://root@10.0.0.12/system` requires an SSH key " +
+				"of root on the other hosts, which must know this host's key. `qemu+tcp` isn't encrypted: use it only " +
+				"on a network of the hosts. The provider itself doesn't use this URI. Not set: `peer_to_peer` " +
+				"migrations to this host are refused.",
 			Validators: []validator.String{uriValidator{checkPeerURI}},
 		},
 		"schedulable": schema.BoolAttribute{
@@ -135,10 +136,11 @@ func hostAttributes() map[string]schema.Attribute {
 		},
 		"fenced": schema.BoolAttribute{
 			Optional: true,
-			MarkdownDescription: "Whether the host is off for certain. The provider no longer contacts it, and treats its " +
-				"VMs as gone. Set it only if the host is off, otherwise a VM may run twice. Default: `false`.",
+			MarkdownDescription: "Confirms that the host is off. The provider no longer contacts it, and treats its " +
+				"VMs as gone. If the host isn't off, a VM may run twice: see [A host died](guides/a-host-died.md). " +
+				"Default: `false`.",
 		},
-		"ssh": sshAttribute("How to reach this host. Each attribute wins over the provider's `ssh` block. A private key " +
-			"replaces the block's key, passphrase and certificate together."),
+		"ssh": sshAttribute("How to reach this host. Each attribute takes precedence over the provider's `ssh` block. " +
+			"A private key replaces the block's key, passphrase and certificate together."),
 	}
 }

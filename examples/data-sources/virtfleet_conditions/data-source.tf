@@ -6,7 +6,7 @@ output "alive" {
   value = {
     status = data.virtfleet_conditions.web.status
 
-    # Three facts that "it is up" mixes: the process runs, the guest runs, and its agent answers.
+    # Three different facts: QEMU runs, the guest runs, and its agent answers.
     started = data.virtfleet_conditions.web.conditions["Started"].status
     ready   = data.virtfleet_conditions.web.conditions["Ready"].status
     agent   = data.virtfleet_conditions.web.conditions["AgentConnected"].reason
@@ -14,7 +14,7 @@ output "alive" {
 }
 
 output "addresses" {
-  # Who knows the addresses: "domain, guest-agent, lease", or without an agent "domain, lease".
+  # The addresses, with their sources: "domain, guest-agent, lease", or without an agent "domain, lease".
   value = {
     for i in data.virtfleet_conditions.web.interfaces : i.mac => "${join(" ", i.ip_addresses)} (${i.info_source})"
   }
@@ -24,7 +24,7 @@ output "blockers" {
   value = [for b in coalesce(data.virtfleet_conditions.web.blockers, []) : "${b.reason}: ${b.message}" if b.status == "False"]
 }
 
-# The health of a VM as a check: every plan warns while a condition isn't as it should be.
+# Every plan shows a warning while the VM isn't ready.
 check "web" {
   assert {
     condition     = data.virtfleet_conditions.web.conditions["Ready"].status == "True"

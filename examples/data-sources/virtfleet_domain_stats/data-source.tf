@@ -5,10 +5,10 @@ data "virtfleet_domain_stats" "prod" {
 }
 
 output "busy" {
-  # Processors of the host that each of them keeps busy, in percent of one.
+  # How busy each VM keeps the host's processors: 100 is one processor.
   value = {
     for vm in values(data.virtfleet_domain_stats.prod.stats) : vm.name => vm.cpu.usage_percent
-    # Null, with the reason in unavailable, for those that don't run.
+    # cpu is null for VMs that don't run; unavailable has the reason.
     if vm.cpu != null
   }
 }

@@ -26,7 +26,7 @@ output "fullest_filesystem_percent" {
   ]...), null)
 }
 
-# Is the service healthy? The command runs in the guest at every read, and taints the VM.
+# Check a service: the command runs in the guest at every plan, and libvirt marks the VM as tainted.
 data "virtfleet_guest_info" "probed" {
   virtual_machine_id = virtfleet_virtual_machine.web.id
   probe              = { command = ["/usr/bin/systemctl", "is-active", "nginx"], timeout = "5s" }

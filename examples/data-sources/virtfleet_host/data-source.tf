@@ -1,7 +1,7 @@
 data "virtfleet_host" "kvm1" {
   name = "kvm1"
 
-  # What costs further questions is read only when it is asked for.
+  # These require further queries, so they are read only if they are listed.
   include                  = ["numa_cells", "sysinfo", "node_devices", "virtual_machines"]
   node_device_capabilities = ["pci"]
 }

@@ -14,7 +14,7 @@ output "standing_still" {
   }
 }
 
-# What would happen to each of them if the host were drained now, and which rule decides it.
+# The strategy by which each VM would leave the host in a drain, and where the strategy comes from.
 output "evicted_by" {
   value = {
     for id, vm in data.virtfleet_virtual_machines.on_kvm1.virtual_machines : vm.name => "${vm.eviction.strategy} (${vm.eviction.origin})"

@@ -1,5 +1,5 @@
 # Windows 11 with what it expects: UEFI with secure boot, a TPM, local time, Hyper-V enlightenments. The profile sets it, the
-# plan shows it, and what is declared here wins.
+# plan shows it, and what is declared here takes precedence.
 
 terraform {
   required_providers {

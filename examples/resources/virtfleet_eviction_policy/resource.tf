@@ -1,5 +1,5 @@
-# Production moves while it runs, before all others. One that can't be moved holds up the drain, and the plan says why.
-# Ctrl-C doesn't abort a move that is in progress.
+# VMs of production are moved while they run, before all others. One that can't be moved blocks the drain, and the plan says
+# why. Ctrl-C doesn't abort a move that is in progress.
 resource "virtfleet_eviction_policy" "prod" {
   name      = "prod"
   selector  = { labels = { tier = "prod" } }
@@ -11,7 +11,7 @@ resource "virtfleet_eviction_policy" "prod" {
   migration_options = { bandwidth = "1Gi", allow_auto_converge = true }
 }
 
-# Staging moves if it can, and is resumed from where it was otherwise.
+# VMs of staging are moved while they run. The memory of one that can't be moved is saved, and resumed after the maintenance.
 resource "virtfleet_eviction_policy" "staging" {
   name     = "staging"
   selector = { labels = { tier = "staging" } }
@@ -19,14 +19,14 @@ resource "virtfleet_eviction_policy" "staging" {
   fallback = "Save"
 }
 
-# Batch jobs start again by themselves.
+# VMs with batch jobs, which can be repeated, are shut down.
 resource "virtfleet_eviction_policy" "batch" {
   name     = "batch"
   selector = { labels = { tier = "batch" } }
   strategy = "None"
 }
 
-# The database has a cluster manager of its own, which moves it when it sees the mark.
+# A cluster manager moves these VMs when it sees their condition EvictionRequested. The drain waits for it.
 resource "virtfleet_eviction_policy" "database" {
   name     = "database"
   selector = { names = ["db-1", "db-2"] }

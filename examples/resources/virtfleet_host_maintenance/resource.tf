@@ -1,4 +1,4 @@
-# The plan shows the step of each VM. The apply does exactly that, or stops before it changes anything.
+# The plan shows the step of each VM. The apply does exactly this, or stops.
 data "virtfleet_evacuation_plan" "kvm1" {
   host = "kvm1"
 }

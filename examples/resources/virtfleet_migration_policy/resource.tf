@@ -1,10 +1,10 @@
-# For every VM that no other policy selects: the network has other users.
+# Every VM that no other policy selects: limit the bandwidth, because other traffic uses the same network.
 resource "virtfleet_migration_policy" "all" {
   name              = "all"
   migration_options = { bandwidth = "500Mi" }
 }
 
-# Production moves at full speed. Guests that write too fast are slowed down.
+# VMs of production: more bandwidth, and guests that write too fast are slowed down.
 resource "virtfleet_migration_policy" "prod" {
   name     = "prod"
   selector = { labels = { tier = "prod" } }
@@ -16,7 +16,8 @@ resource "virtfleet_migration_policy" "prod" {
   }
 }
 
-# The databases of production write faster than can be copied. Two labels win over one.
+# Databases of production write faster than their memory is copied. This policy matches two labels, so it takes precedence
+# over the one above.
 resource "virtfleet_migration_policy" "prod_db" {
   name     = "prod-db"
   selector = { labels = { tier = "prod", app = "db" } }

@@ -11,7 +11,7 @@ resource "virtfleet_network" "lan" {
   }]
 }
 
-# A bridge that the hosts have: VMs keep their addresses when they move.
+# A bridge that the hosts have: VMs keep their addresses and connections when they move.
 resource "virtfleet_network" "office" {
   name    = "office"
   forward = { mode = "bridge" }

@@ -3,7 +3,7 @@ variable "ceph_key" {
   ephemeral = true
 }
 
-# On every host. A new version writes the value again.
+# The secret is on every host. If you change the value, change value_wo_version too.
 resource "virtfleet_secret" "ceph" {
   usage            = "ceph"
   usage_id         = "client.libvirt"

@@ -1,4 +1,4 @@
-# A directory on every host, also on hosts that are added later.
+# A directory on every host, including hosts that are added later.
 resource "virtfleet_storage_pool" "vms" {
   name   = "vms"
   type   = "dir"

@@ -20,7 +20,7 @@ resource "virtfleet_virtual_machine" "web" {
 
   wait_for = { guest_agent = true, ip_address = "lan", timeout = "3m" }
 
-  # Away from the other web servers, if there is room.
+  # Prefer hosts without another web server.
   placement = { anti_affinity = { labels = { app = "web" } } }
 
   title       = "Web server of the shop"

@@ -24,16 +24,17 @@ func Attribute() schema.MapNestedAttribute {
 	return schema.MapNestedAttribute{
 		Computed: true,
 		MarkdownDescription: "Conditions by type: `" + strings.Join(status.Types(), "`, `") + "`. Every condition is " +
-			"always present; what no layer reports is `Unknown`.",
+			"always present. If no layer reports it, its status is `Unknown`.",
 		NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
-			"type":    computedString("Type of the condition, which is also its key."),
-			"status":  computedString("`True`, `False` or `Unknown`."),
-			"reason":  computedString("Reason, in one word for programs. Conditions of KubeVirt have KubeVirt's reasons."),
+			"type":   computedString("Type of the condition, which is also its key."),
+			"status": computedString("`True`, `False` or `Unknown`."),
+			"reason": computedString("Reason as one word. The guide [Condition " +
+				"reasons](../guides/condition-reasons.md) explains each."),
 			"message": computedString("Reason in a sentence. If there are several, such as all blockers, it names all of them."),
 			"last_transition_time": computedString(
-				"When the status changed (RFC 3339). Null if unknown. It is known for a migration, " +
-					"save or dump in progress, a request to leave a host, an unfinished creation, the remains of a migration, and " +
-					"when QEMU was started or ended on its host."),
+				"When the status changed (RFC 3339). Null if unknown. It is known for a migration, save or dump in " +
+					"progress, a request to leave a host, an unfinished creation, a stale definition that a migration " +
+					"left, and a start or end of QEMU."),
 			"layer": computedString(
 				"Layer that reported the condition: `connection` (does the host answer), `fleet` (what several " +
 					"hosts report), `metadata` (this provider's record in the domain), `libvirt`, `qemu` or `guest-agent`."),

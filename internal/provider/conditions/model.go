@@ -96,8 +96,8 @@ type cpuTopology struct {
 func cpuAttribute() schema.SingleNestedAttribute {
 	return schema.SingleNestedAttribute{
 		Computed: true,
-		MarkdownDescription: "Virtual CPUs that the VM has now, or would start with. Its configuration may ask for " +
-			"others, see `HotVCPUChange` and `RestartRequired`.",
+		MarkdownDescription: "Virtual CPUs that the VM has now, or would start with. The configuration may differ: " +
+			"see the conditions `HotVCPUChange` and `RestartRequired`.",
 		Attributes: map[string]schema.Attribute{
 			"vcpus":   computedNumber("Number of virtual CPUs online."),
 			"sockets": computedNumber("Number of sockets online. Null if the virtual CPUs don't fill them."),
@@ -134,10 +134,10 @@ func memoryAttribute() schema.SingleNestedAttribute {
 		MarkdownDescription: "The guest's memory.",
 		Attributes: map[string]schema.Attribute{
 			"guest_at_boot_bytes": computedNumber(
-				"Memory that the VM started with, or would start with, without plugged memory."),
+				"Memory that the VM started with, or would start with, without memory that was added later."),
 			"guest_current_bytes": computedNumber(
-				"Memory that the guest has now, less what the balloon took. Null while it is off."),
-			"guest_requested_bytes": computedNumber("What the definition asks for. Null for a VM without one."),
+				"Memory that the guest has now, without what the balloon took. Null while the VM is off."),
+			"guest_requested_bytes": computedNumber("Memory in the definition. Null for a VM without a definition."),
 		},
 	}
 }

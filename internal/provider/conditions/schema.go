@@ -20,12 +20,13 @@ func (d *DataSource) Schema(_ context.Context, _ datasource.SchemaRequest, resp 
 	attributes := onevm.Attributes()
 	maps.Copy(attributes, ownAttributes())
 	resp.Schema = schema.Schema{
-		MarkdownDescription: "Reports how far one VM is alive: its phase and conditions with KubeVirt's names, what " +
-			"blocks moving it, and its interfaces as the definition, the guest agent, DHCP and ARP show them. All layers " +
-			"are queried at the same time, and each fact names the layer that reported it. What a layer doesn't report is " +
-			"null or `Unknown`, with the reason. A guest agent that hangs costs a few seconds. If the host doesn't answer, " +
-			"that is no error: the conditions are `Unknown`.\n\nReading changes nothing on a host or in the guest, except " +
-			"that `raw_commands` taints the VM.",
+		MarkdownDescription: "Shows whether one VM works: its phase and conditions with KubeVirt's names, what blocks " +
+			"moving it, and its interfaces as the definition, the guest agent, DHCP and ARP report them. The provider " +
+			"asks libvirt, QEMU and the guest agent at the same time. Each condition names the layer that reported " +
+			"it. If a layer doesn't report something, it is null or `Unknown`, with the reason. If the guest agent " +
+			"hangs, reading takes a few seconds longer. If the host doesn't answer, the conditions are `Unknown`, and " +
+			"the plan doesn't fail.\n\nReading changes nothing on a host or in the guest. With `raw_commands`, " +
+			"libvirt marks the VM as tainted.",
 		Attributes: attributes,
 	}
 }
@@ -77,8 +78,8 @@ func ownAttributes() map[string]schema.Attribute {
 		"disk_errors": schema.MapAttribute{
 			Computed: true, ElementType: types.StringType,
 			MarkdownDescription: "Last error of each disk that had one since the guest was started: `NoSpace` or " +
-				"`Unspecified`. It stays after the guest was resumed; `DataVolumesReady` says whether a disk has a problem " +
-				"now. Null if unknown.",
+				"`Unspecified`. An error stays here after the guest was resumed. The condition `DataVolumesReady` " +
+				"says whether a disk has a problem now. Null if unknown.",
 		},
 		"qemu_log": schema.ListAttribute{
 			Computed: true, ElementType: types.StringType,

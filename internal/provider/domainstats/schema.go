@@ -59,10 +59,10 @@ func ownAttributes() map[string]schema.Attribute {
 		},
 		"dirty_rate_mode": schema.StringAttribute{
 			Optional: true,
-			MarkdownDescription: "How the dirty rate is measured: `page-sampling` compares samples of pages, which the " +
-				"guest hardly notices; `dirty-bitmap` logs what is written to, exactly, and slows the guest down; " +
-				"`dirty-ring` reads KVM's dirty ring, which the definition must enable. The latter two need libvirt 8.1 " +
-				"and KVM. Default: `page-sampling`.",
+			MarkdownDescription: "How the dirty rate is measured: `page-sampling` compares samples of pages, which " +
+				"the guest hardly notices. `dirty-bitmap` logs every page that is written to, and slows the guest " +
+				"down. `dirty-ring` reads KVM's dirty ring, which the definition must enable. The last two require " +
+				"libvirt 8.1 and KVM. Default: `page-sampling`.",
 			Validators: []validator.String{
 				stringvalidator.OneOf(string(libvirt.DirtyRatePageSampling), string(libvirt.DirtyRateBitmap),
 					string(libvirt.DirtyRateRing)),
@@ -100,7 +100,8 @@ func vmAttributes() map[string]schema.Attribute {
 		},
 		"unavailable": schema.MapAttribute{
 			Computed: true, ElementType: types.StringType,
-			MarkdownDescription: "Why something isn't known that was asked for: `statistics`, `rates`, `dirty_rate`, `job`.",
+			MarkdownDescription: "Why values are null although they were requested, by group: `statistics`, `rates`, " +
+				"`dirty_rate`, `job`.",
 		},
 	}
 	maps.Copy(all, factFields.attributes())

@@ -42,11 +42,12 @@ type model struct {
 // Schema describes the data source.
 func (d *DataSource) Schema(_ context.Context, _ datasource.SchemaRequest, resp *datasource.SchemaResponse) {
 	resp.Schema = schema.Schema{
-		MarkdownDescription: "Shows how a host would be drained: what happens to each VM, where it goes, and what blocks " +
-			"it. Nothing is changed. Targets are chosen for all VMs together, within the hosts' memory and " +
-			"`placement.anti_affinity`. While the host is under maintenance, these are the steps of that maintenance, so " +
-			"`virtfleet_host_maintenance` can use them without a difference in the next plan. After a drain that failed or " +
-			"was stopped, they are the finished steps, and new steps for the rest.",
+		MarkdownDescription: "Shows how a host would be drained: what happens to each VM, where it goes, and what " +
+			"blocks it. Nothing is changed. Targets are chosen for all VMs together, so that they fit into the hosts' " +
+			"memory and no required `placement.anti_affinity` is violated. While the host is under maintenance, " +
+			"`steps` are the steps of that maintenance, so the next plan of the `virtfleet_host_maintenance` that " +
+			"uses them is empty. After a drain that failed or was stopped, `steps` are the finished steps, and new " +
+			"steps for the rest.",
 		Attributes: map[string]schema.Attribute{
 			"host": schema.StringAttribute{
 				Required:            true,
@@ -58,9 +59,9 @@ func (d *DataSource) Schema(_ context.Context, _ datasource.SchemaRequest, resp 
 			},
 			"raw_commands": schema.BoolAttribute{
 				Optional: true,
-				MarkdownDescription: "Whether to ask QEMU what it refuses to migrate, as a drain does before it begins. " +
-					"libvirt then marks the VMs as tainted. With `false`, a refusal by QEMU isn't shown, and stops a " +
-					"maintenance with these `steps`. Default: `false`.",
+				MarkdownDescription: "Whether to ask QEMU what it refuses to migrate, as a drain does before it " +
+					"begins. libvirt then marks the VMs as tainted. With `false`, the steps don't show what QEMU " +
+					"refuses. If QEMU refuses something, a maintenance with these `steps` stops. Default: `false`.",
 			},
 			"steps": schema.ListNestedAttribute{
 				Computed: true,

@@ -28,8 +28,8 @@ func RuleAttribute() datasource.SingleNestedAttribute {
 				"`External`."),
 			"origin":   text(descriptions["origin"]),
 			PolicyName: text(descriptions[PolicyName] + " Its fallback also applies to a VM with its own strategy."),
-			"fallback": text("What happens if the VM can't migrate live: `Block`, `ColdMigrate`, `Shutdown` or `Save`. " +
-				"Null: its strategy moves nothing."),
+			"fallback": text("What happens if the VM can't migrate live: `Block`, `ColdMigrate`, `Shutdown` or " +
+				"`Save`. Null: with this strategy, the drain doesn't move the VM."),
 		},
 	}
 }

@@ -41,7 +41,7 @@ var descriptions = map[string]string{
 	PolicyName: "Name of the `virtfleet_eviction_policy` that matches the VM. Null: none.",
 	migrationoptions.PolicyName: "Name of the `virtfleet_migration_policy` that applies to the move. Null: none, or the " +
 		"VM isn't moved.",
-	"method": "What is done with it: `" + strings.Join([]string{
+	"method": "What is done with the VM: `" + strings.Join([]string{
 		evacuation.MethodLive, evacuation.MethodCold, evacuation.MethodShutdown, evacuation.MethodSave,
 		evacuation.MethodLeave,
 		evacuation.MethodExternal, evacuation.MethodPinned, evacuation.MethodBlocked,

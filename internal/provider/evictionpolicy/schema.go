@@ -12,17 +12,18 @@ import (
 )
 
 var policySchema = schema.Schema{
-	MarkdownDescription: "Sets how VMs leave a host that is drained. The policy is stored in libvirt on every host " +
-		"of the fleet, so it applies to every VM that it selects, even if Terraform doesn't manage the VM. A VM's own " +
-		"`eviction_strategy` takes precedence over policies. One policy applies to a VM: the one with the most " +
-		"matching labels, then one that selects by name, then one that selects by host, then the first name in " +
-		"alphabetical order. VMs that no policy selects follow the provider's `default_eviction_strategy`.",
+	MarkdownDescription: "Sets how VMs leave a host that is drained. The policy is stored in libvirt on every host of " +
+		"the fleet, so it applies to every VM that it selects, even if Terraform doesn't manage the VM. A VM's own " +
+		"`eviction_strategy` takes precedence over policies. Only one policy applies to a VM: the one with the most " +
+		"matching labels. Of several with equally many, a policy that selects by name comes first, then one that " +
+		"selects by host, then the first name in alphabetical order. VMs that no policy selects follow the provider's " +
+		"`default_eviction_strategy`.",
 	Attributes: fleetpolicy.Attributes(map[string]schema.Attribute{
 		"strategy": schema.StringAttribute{
 			MarkdownDescription: "What happens to the VMs. One of " + value.OneOf(evacuation.Strategies) + ". `None`: " +
 				"they are shut down. `LiveMigrate` and `LiveMigrateIfPossible`: they are migrated live; for VMs that " +
-				"can't be, `fallback` decides. `External`: they are marked, and the drain waits until another tool has " +
-				"moved them.",
+				"can't be, `fallback` decides. `External`: they are marked with the condition `EvictionRequested`, " +
+				"and the drain waits until another tool has moved them.",
 			Required:   true,
 			Validators: []validator.String{stringvalidator.OneOf(evacuation.Strategies...)},
 		},

@@ -33,15 +33,17 @@ func Attributes(own map[string]schema.Attribute) map[string]schema.Attribute {
 		PlanModifiers:       []planmodifier.String{stringplanmodifier.UseStateForUnknown()},
 	}
 	own["name"] = schema.StringAttribute{
-		MarkdownDescription: "Name of the policy in plans and messages, and for ties. Two policies of one kind can't " +
-			"have the same name. Default: its `id`.",
+		MarkdownDescription: "Name of the policy in plans and messages. If several policies match a VM equally well, " +
+			"the first name in alphabetical order decides. Two policies of one kind can't have the same name. " +
+			"Default: its `id`.",
 		Optional:   true,
 		Validators: []validator.String{stringvalidator.LengthAtLeast(1)},
 	}
 	own["selector"] = schema.SingleNestedAttribute{
-		MarkdownDescription: "VMs that the policy applies to: those that match all of it. Not set: every VM.",
-		Optional:            true,
-		CustomType:          selectorType,
+		MarkdownDescription: "VMs that the policy applies to: those that match every attribute set here. Not set: " +
+			"every VM that no other policy selects.",
+		Optional:   true,
+		CustomType: selectorType,
 		Attributes: map[string]schema.Attribute{
 			"labels": schema.MapAttribute{
 				MarkdownDescription: "Labels that a VM must have, all of them.",

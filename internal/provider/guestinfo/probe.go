@@ -31,8 +31,8 @@ type probeResult struct {
 func probeAttribute() schema.SingleNestedAttribute {
 	return schema.SingleNestedAttribute{
 		Optional: true,
-		MarkdownDescription: "Command to run in the guest through its agent, at every read, that is, in every plan. " +
-			"Use it to check a service. The command may change the guest, and libvirt then marks the VM as tainted.",
+		MarkdownDescription: "Command to run in the guest through its agent, to check a service. It runs whenever the " +
+			"data source is read, so at every plan. libvirt then marks the VM as tainted.",
 		Attributes: map[string]schema.Attribute{
 			"command": schema.ListAttribute{
 				Required: true, ElementType: types.StringType,

@@ -19,9 +19,9 @@ func (d *DataSource) Schema(_ context.Context, _ datasource.SchemaRequest, resp 
 	attributes := onevm.Attributes()
 	maps.Copy(attributes, ownAttributes())
 	resp.Schema = schema.Schema{
-		MarkdownDescription: "Reads what the QEMU guest agent in a VM reports about the guest. The agent runs in the " +
-			"guest, so it may be missing, old or hung. That is never an error: values that it doesn't report are null, " +
-			"with the reason in `unavailable`. Without `wait`, the agent is asked once and has a few seconds to answer.",
+		MarkdownDescription: "Reads what the QEMU guest agent in a VM reports about the guest. The agent may be " +
+			"missing, old or hung. That is no error: values that it doesn't report are null, with the reason in " +
+			"`unavailable`. Without `wait`, the agent is asked once and has a few seconds to answer.",
 		Attributes: attributes,
 	}
 }
@@ -75,8 +75,8 @@ func ownAttributes() map[string]schema.Attribute {
 		"probe_result":    probeResultAttribute(),
 		"unavailable": schema.MapAttribute{
 			Computed: true, ElementType: types.StringType,
-			MarkdownDescription: "Why something isn't known, by group: one of " + groupNames() + ". The reason begins with " +
-				"what a program can compare: " + reasonsText() + ".",
+			MarkdownDescription: "Why values are null, by group: one of " + groupNames() + ". A program can compare how the " +
+				"text begins: " + reasonsText() + ".",
 		},
 	}
 }

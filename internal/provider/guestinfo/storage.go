@@ -66,7 +66,7 @@ func disksAttribute() schema.ListNestedAttribute {
 			"name":        computedString("Device in the guest, such as `/dev/vda`."),
 			"target":      computedString("Name in the VM's definition, such as `vda`."),
 			"guest_alias": computedString("Another name that the guest has for it, such as that of its device mapper."),
-			"bus":         computedString("The bus that the guest sees it on."),
+			"bus":         computedString("Bus that the guest sees the disk on."),
 			"serial":      computedString("Serial number."),
 			"partition": schema.BoolAttribute{
 				Computed: true, MarkdownDescription: "Whether it is a partition rather than a disk.",

@@ -35,7 +35,7 @@ func detailAttributes() map[string]schema.Attribute {
 				"name": computedString("Name of the VM."),
 				"role": computedString(
 					"Role of the host: `active` if the VM runs there; `source` or `target` while it moves; `defined` " +
-						"if it is off; `leftover` if it is on another host and left a definition behind. Null if unknown."),
+						"if it is off; `leftover` if this host has a stale definition of it. Null if unknown."),
 				"status": computedString("Status of the VM, as KubeVirt prints it."),
 			}},
 		},

@@ -38,7 +38,7 @@ func nodeDevicesAttribute() schema.MapNestedAttribute {
 		NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
 			"capability":  computedString("What it is, such as `pci`, `usb_device`, `net`, `storage` or `mdev`."),
 			"parent":      computedString("Name of the device that it is a part of."),
-			"driver":      computedString("The host's driver that has it; `vfio-pci` where it is set aside for VMs."),
+			"driver":      computedString("Driver of the host for the device; `vfio-pci` if it is reserved for VMs."),
 			"vendor_id":   computedString("Number of its vendor, such as `0x8086`."),
 			"vendor":      computedString("Name of its vendor."),
 			"product_id":  computedString("Number of the product."),
@@ -60,7 +60,8 @@ func nodeDevicesAttribute() schema.MapNestedAttribute {
 			"mdev_uuid":             computedString("UUID of a mediated device."),
 			"mdev_types": schema.MapAttribute{
 				Computed: true, ElementType: types.Int64Type,
-				MarkdownDescription: "How many more mediated devices of each type it has room for. Null if it can have none.",
+				MarkdownDescription: "Number of mediated devices that can still be created, by type. Null if the " +
+					"device can have none.",
 			},
 		}},
 	}

@@ -18,9 +18,9 @@ func (d *DataSource) Schema(_ context.Context, _ datasource.SchemaRequest, resp 
 	}
 	maps.Copy(attributes, QuestionAttributes())
 	resp.Schema = schema.Schema{
-		MarkdownDescription: "One host of the fleet: what it is, what it can run and how full it is. A host that doesn't " +
-			"answer is an error, unless the provider has `on_unreachable = \"keep\"`: then `reachable` is false, and what " +
-			"only the host could tell is null.",
+		MarkdownDescription: "Reads what one host of the fleet is, what it can run, and how much of it is in use. If " +
+			"the host doesn't answer, the plan fails. With `on_unreachable = \"keep\"` in the provider block, " +
+			"`reachable` is false instead, and everything that only the host knows is null.",
 		Attributes: attributes,
 	}
 }
@@ -76,7 +76,7 @@ func cordonAttributes() map[string]schema.Attribute {
 		},
 		"unavailable": schema.MapAttribute{
 			Computed: true, ElementType: types.StringType,
-			MarkdownDescription: "Why something isn't known, by attribute.",
+			MarkdownDescription: "Why attributes are null, by their names.",
 		},
 	}
 }

@@ -25,13 +25,12 @@ var resultType = types.ObjectType{AttrTypes: map[string]attr.Type{
 // Schema describes the resource.
 func (r *Resource) Schema(ctx context.Context, _ resource.SchemaRequest, resp *resource.SchemaResponse) {
 	resp.Schema = schema.Schema{
-		MarkdownDescription: "Puts a host under maintenance. The host accepts no VMs from any run of this provider, and " +
-			"the VMs that run there leave, each by its `virtfleet_eviction_policy`. When the apply succeeds, nothing runs " +
-			"on the host. Destroying the resource opens the host again. VMs that were shut down or saved stay off " +
-			"meanwhile, whatever their `run_strategy`. If the apply is interrupted, no further step begins, and moves in " +
-			"progress are aborted, except those with `on_cancel = \"finish\"` and guests that run on their targets already. " +
-			"The error says where each VM is. If the apply is killed, the state may not have the maintenance: apply again, " +
-			"or import it by the host's name to destroy it.",
+		MarkdownDescription: "Puts a host under maintenance. The host is closed to all runs of this provider, and " +
+			"drained: each running VM is moved, shut down or saved, as its eviction strategy says. When the apply " +
+			"succeeds, no VM runs on the host. VMs that were shut down or saved stay off during the maintenance, even " +
+			"with `run_strategy = \"Always\"`. Destroying the resource opens the host again. If a drain fails, is " +
+			"cancelled or is killed, see [When a drain stops](../guides/when-a-drain-stops.md). For everything else, " +
+			"see [Draining a host](../guides/draining-a-host.md).",
 		Attributes: map[string]schema.Attribute{
 			"id": schema.StringAttribute{
 				MarkdownDescription: "Id of this maintenance, recorded on the host. Another maintenance of the same host " +
@@ -44,10 +43,10 @@ func (r *Resource) Schema(ctx context.Context, _ resource.SchemaRequest, resp *r
 				Validators:    []validator.String{stringvalidator.LengthAtLeast(1)},
 			},
 			"steps": schema.ListNestedAttribute{
-				MarkdownDescription: "Steps to carry out, from `virtfleet_evacuation_plan`. They are followed exactly: if one " +
-					"no longer holds, at the start or later, the apply stops as if it were interrupted and says what changed. The " +
-					"next plan has steps for the rest. Not set: the plan shows as a warning what would be done now, and the apply " +
-					"decides again.",
+				MarkdownDescription: "Steps to carry out, from `virtfleet_evacuation_plan`. The apply does exactly " +
+					"this. If a step can no longer be carried out as planned, the apply stops and says what changed, " +
+					"and the next plan has steps for the rest. Not set: the plan shows the drain as a warning, and " +
+					"the apply computes the steps again.",
 				Optional:     true,
 				NestedObject: schema.NestedAttributeObject{Attributes: evacuationsteps.Resource()},
 			},
@@ -56,10 +55,11 @@ func (r *Resource) Schema(ctx context.Context, _ resource.SchemaRequest, resp *r
 				Optional:            true,
 			},
 			"restore": schema.BoolAttribute{
-				MarkdownDescription: "Whether destroying the resource brings back moved VMs and starts those that were shut " +
-					"down or saved. Nothing is brought back after a drain that failed. Copied disks come back with their current " +
-					"content, in place of the images that were kept here, if those are unchanged and unused. What can't be " +
-					"restored is an error; destroy again to continue. Default: `false`.",
+				MarkdownDescription: "Whether destroying the resource brings back moved VMs and starts those that " +
+					"were shut down or saved. After a drain that failed, nothing is brought back. Copied disks come " +
+					"back with their current content, and replace the images that were kept on this host, unless " +
+					"these were changed or are used. If something can't be restored, the destroy fails; destroy again " +
+					"to continue. Default: `false`.",
 				Optional: true,
 			},
 			"reason": schema.StringAttribute{
@@ -100,8 +100,8 @@ func resultAttribute(description string) schema.Attribute {
 func timeoutsAttribute(ctx context.Context) schema.Attribute {
 	return value.Timeouts(ctx, timeouts.Opts{
 		Create: true, Update: true, Delete: true,
-		CreateDescription: "For draining the host. What fails is tried again until then. Default: `1h`, in addition to 5 " +
-			"minutes for each GB of memory and disks to copy.",
+		CreateDescription: "For draining the host. A move that fails is tried again until then. Default: `1h`, in " +
+			"addition to 5 minutes for each GB of memory and disks to copy.",
 		UpdateDescription: "For draining the host again, if VMs have come. Default: as for `create`.",
 		DeleteDescription: "For ending the maintenance, including restoring VMs. Default: as for `create`.",
 	})

@@ -49,15 +49,17 @@ var nameSyntax = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]*$`)
 // Schema describes the resource.
 func (*imageResource) Schema(ctx context.Context, _ resource.SchemaRequest, resp *resource.SchemaResponse) {
 	resp.Schema = schema.Schema{
-		MarkdownDescription: "Puts a disk image on hosts, from which disks and volumes are created. The image is " +
-			"downloaded once, to a temporary file where Terraform runs. It is checked, decompressed (gzip, xz, zstd, " +
-			"bzip2), and sent to all hosts at the same time; ranges of zeros are not sent. Each host that has the pool " +
-			"gets a copy: a volume named `<name>-<first 12 digits of its SHA-256>`. An interrupted upload is never used " +
-			"as the image, and the next apply continues. If the content changes, each host gets a new copy, and the old " +
-			"one is removed once no disk is based on it. Progress is in Terraform's log (`TF_LOG_PROVIDER=INFO`). " +
-			"Proxies are read from the environment (`HTTPS_PROXY`, `NO_PROXY`).",
+		MarkdownDescription: "Puts a disk image on hosts. Disks and volumes are created from it. The provider " +
+			"downloads the image once, to a temporary file where Terraform runs, verifies its checksum, and " +
+			"decompresses it (gzip, xz, zstd, bzip2). Then it sends the image to all hosts at the same time, without " +
+			"ranges of zeros. Each host that has the pool gets a copy: a volume named `<name>-<first 12 digits of its " +
+			"SHA-256>`. If an upload is interrupted, no disk can use the incomplete copy, and the next apply uploads " +
+			"the rest. If the content changes, each host gets a new copy. The old copy is removed once no disk is " +
+			"based on it. Progress is in Terraform's log (`TF_LOG_PROVIDER=INFO`). Proxies are read from the " +
+			"environment (`HTTPS_PROXY`, `NO_PROXY`).",
 		Attributes: map[string]schema.Attribute{
-			"id": computedString("`<pool>/<volume>`. Disks and volumes refer to the image by it. It changes with the content."),
+			"id": computedString("`<pool>/<volume>`. Disks and volumes refer to the image by this id. It changes with " +
+				"the content."),
 			"name": schema.StringAttribute{
 				MarkdownDescription: "First part of the copies' names.",
 				Required:            true,
@@ -107,8 +109,8 @@ func (*imageResource) Schema(ctx context.Context, _ resource.SchemaRequest, resp
 			"format":       computedString("Format: `qcow2` or `raw`, read from the image itself."),
 			"virtual_size": computedQuantity("Size of the disk that a guest sees."),
 			"superseded": schema.ListAttribute{
-				MarkdownDescription: "Copies of earlier content that disks are still based on. An apply removes each once " +
-					"no disk is.",
+				MarkdownDescription: "Copies of earlier content that disks are still based on. Once no disk is based " +
+					"on a copy, an apply removes it.",
 				ElementType: types.StringType,
 				Computed:    true,
 			},

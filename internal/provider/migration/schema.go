@@ -21,15 +21,16 @@ type attributes = map[string]schema.Attribute
 func (r *Resource) Schema(ctx context.Context, _ resource.SchemaRequest, resp *resource.SchemaResponse) {
 	resp.Schema = schema.Schema{
 		MarkdownDescription: "Moves a VM to another host, live if it runs, like KubeVirt's " +
-			"VirtualMachineInstanceMigration. Creating the resource moves the VM once; blockers fail the plan. Afterwards " +
-			"the resource records how the move went, even after the VM is removed. Destroying it doesn't move the VM back; " +
-			"it aborts a migration that still runs.\n\nIf the VM's own resource sets `host`, the VM is pinned: a move to " +
-			"another host is a warning in the plan and an error in the apply. Change `host` instead.\n\nA migration that " +
-			"fails is an error and leaves the VM where it was; the next apply tries again. A migration whose run was killed " +
-			"is found by its id in the VM's metadata and adopted, not repeated.\n\nA migration can be imported while its " +
-			"record is among the VM's last five. `migration_options`, `timeouts` and `triggers` aren't recorded, nor is " +
-			"`target_host` if there are `triggers`. The next apply takes them from the configuration, and moves nothing if " +
-			"the `id` matches.",
+			"VirtualMachineInstanceMigration. Creating the resource moves the VM once. If something blocks the move, " +
+			"the plan fails. Afterwards the resource records how the move went, even if the VM is removed. Destroying " +
+			"the resource doesn't move the VM back; it aborts a migration that still runs.\n\nIf the VM's own " +
+			"resource sets `host`, the VM is pinned: a move to another host gives a warning in the plan and an error " +
+			"in the apply. Change `host` instead.\n\nIf a migration fails, the apply fails and the VM stays where it " +
+			"was; the next apply tries again. If the run was killed, the next apply finds the migration in the VM's " +
+			"metadata, and completes it instead of repeating it.\n\nYou can import a migration while its record is " +
+			"among the VM's last five. The record has no `migration_options`, `timeouts` and `triggers`, and no " +
+			"`target_host` if there are `triggers`. The next apply takes these from the configuration, and moves " +
+			"nothing if they lead to the same `id`.",
 		Attributes: attributes{
 			"virtual_machine_id": schema.StringAttribute{
 				Required:            true,

@@ -17,8 +17,8 @@ func (d *DataSource) Schema(_ context.Context, _ datasource.SchemaRequest, resp 
 	attributes := onevm.Attributes()
 	maps.Copy(attributes, ownAttributes())
 	resp.Schema = schema.Schema{
-		MarkdownDescription: "Lists every host of the fleet with whether a VM can be moved there, and with all " +
-			"blockers if not. The plan of a move makes the same checks. No host is changed.",
+		MarkdownDescription: "Shows for every host of the fleet whether a VM can be moved there, and lists all " +
+			"blockers if not. The plan of a move makes the same checks. Reading changes nothing.",
 		Attributes: attributes,
 	}
 }

@@ -22,8 +22,10 @@ func BlockersOfDataSource(description string) datasource.Attribute {
 		Computed:            true,
 		MarkdownDescription: description,
 		NestedObject: datasource.NestedAttributeObject{Attributes: toDataSource(map[string]resource.Attribute{
-			"reason":    computedString("KubeVirt's reason code, or one named alike, such as `DisksNotLiveMigratable`."),
-			"status":    computedString("`False`: the VM can't be moved. `Unknown`: the move may fail, and only trying tells."),
+			"reason": computedString("Code of the blocker, such as `DisksNotLiveMigratable`. The guide [Migration " +
+				"reason codes](../guides/migration-reason-codes.md) explains each."),
+			"status": computedString("`False`: the VM can't be moved. `Unknown`: only the move itself can show " +
+				"whether it works."),
 			"attribute": computedString("Attribute of the VM that causes it, such as `disks.root`. Null if none does."),
 			"message":   computedString("What the blocker is."),
 			"remedy":    computedString("What removes the blocker."),

@@ -42,14 +42,14 @@ var Attributes = map[string]resource.Attribute{
 			"`allow_post_copy`."),
 	"allow_network_change": boolAttribute("A VM in a network that is private to each host may move. Default: `false`."),
 	"copy_storage": choiceAttribute(
-		"How to copy the disks of a running VM that only its host has. Disks with `pool` always move",
+		"How to copy disks of a running VM that only its host has. Disks with `pool` always move",
 		"none", migration.CopyModes),
 	"shared_filesystems": resource.ListAttribute{
 		MarkdownDescription: "Directories that all hosts share without libvirt's knowledge.",
 		ElementType:         types.StringType,
 		Optional:            true,
 	},
-	"keep_source_disks": boolAttribute("Copied files stay on the source. Default: `true`."),
+	"keep_source_disks": boolAttribute("Originals of copied files stay on the source. Default: `true`."),
 	"bandwidth": resource.StringAttribute{
 		MarkdownDescription: "Limit in bytes per second, such as `500Mi`. Default: no limit.",
 		CustomType:          value.QuantityType,
@@ -61,7 +61,7 @@ var Attributes = map[string]resource.Attribute{
 	},
 	"compression":    choiceAttribute("How memory is compressed", "none", migration.Compressions),
 	"peer_to_peer":   boolAttribute("The source's libvirt manages the migration of a running VM. Default: `false`."),
-	"stall_detector": boolAttribute("Detects a stall before the completion timeout. Default: `false`."),
+	"stall_detector": boolAttribute("Detects a stalled migration before the completion timeout. Default: `false`."),
 }
 
 func choiceAttribute(description, otherwise string, from []string) resource.Attribute {

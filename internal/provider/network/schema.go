@@ -19,10 +19,10 @@ import (
 
 var networkSchema = schema.Schema{
 	MarkdownDescription: "Manages a libvirt network on every host in `hosts`. Attributes that you don't set stay as " +
-		"they are on the hosts; a block that you set must be complete. Reservations, DNS records, DHCP ranges, port " +
-		"groups and the devices of a macvtap network change while the network is active. Other changes require a " +
-		"restart of the network, which disconnects the running VMs that use it: see `update_policy`. A network that a " +
-		"VM's definition uses isn't destroyed.",
+		"they are on the hosts. If you set a block, set everything in it that the network should have. Reservations, " +
+		"DNS records, DHCP ranges, port groups and the devices of a macvtap network change while the network is " +
+		"active. Other changes require a restart of the network, which disconnects the running VMs that use it: see " +
+		"`update_policy`. The provider doesn't destroy a network that a VM's definition uses.",
 	Attributes: map[string]schema.Attribute{
 		"id": schema.StringAttribute{
 			MarkdownDescription: "Same as `name`.", Computed: true,
@@ -47,9 +47,9 @@ var networkSchema = schema.Schema{
 			Optional:            true, Computed: true,
 		},
 		"update_policy": schema.StringAttribute{
-			MarkdownDescription: "What happens to a change that requires a restart of the network. `Live`: the plan " +
-				"fails if running VMs use the network. `Restart`: the network is restarted. The plan names the VMs that a " +
-				"restart disconnects until they are restarted. Default: `Live`.",
+			MarkdownDescription: "What to do about a change that requires a restart of the network. `Live`: the plan " +
+				"fails if running VMs use the network. `Restart`: the network is restarted, which disconnects these " +
+				"VMs until they are restarted. The plan names the VMs. Default: `Live`.",
 			Optional:   true,
 			Validators: []validator.String{stringvalidator.OneOf(updateLive, updateRestart)},
 		},
@@ -85,9 +85,10 @@ var networkSchema = schema.Schema{
 var forwardAttribute = blockAttribute("How the network is connected to the host's networks.",
 	map[string]schema.Attribute{
 		"mode": schema.StringAttribute{
-			MarkdownDescription: "One of " + value.OneOf(network.Modes) + ". `isolated` connects the VMs with " +
-				"each other and the host alone. `bridge` uses the host's `bridge`, or with `devices` macvtap in bridge mode; " +
-				"`private`, `vepa` and `passthrough` are the other modes of macvtap. `hostdev` hands out PCI devices.",
+			MarkdownDescription: "One of " + value.OneOf(network.Modes) + ". `isolated` connects the VMs only with " +
+				"each other and the host. `bridge` uses the host's `bridge`, or macvtap in bridge mode if `devices` " +
+				"is set. `private`, `vepa` and `passthrough` are the other modes of macvtap. `hostdev` hands out PCI " +
+				"devices.",
 			Required:   true,
 			Validators: []validator.String{stringvalidator.OneOf(network.Modes...)},
 		},
@@ -135,7 +136,8 @@ var dnsAttribute = blockAttribute("DNS server of the network.", map[string]schem
 })
 
 var ipsAttribute = schema.ListNestedAttribute{
-	MarkdownDescription: "Addresses of the hosts on the network, the same on every host.", Optional: true, Computed: true,
+	MarkdownDescription: "Addresses that the host has on the network, the same on every host.", Optional: true,
+	Computed: true,
 	NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
 		"address": requiredString("IPv4 or IPv6 address with its prefix length, such as `192.168.10.1/24`."),
 		"dhcp": schema.SingleNestedAttribute{

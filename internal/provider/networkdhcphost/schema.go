@@ -11,9 +11,9 @@ import (
 var replaced = []planmodifier.String{stringplanmodifier.RequiresReplace()}
 
 var hostSchema = schema.Schema{
-	MarkdownDescription: "Manages one DHCP reservation on every host that has its network. It is added, changed and " +
-		"removed while the network is active. The network's `virtfleet_network` must not set `ips[*].dhcp.hosts`, " +
-		"which lists all reservations.",
+	MarkdownDescription: "Manages one DHCP reservation on every host that has its network. The network isn't " +
+		"restarted. The network's `virtfleet_network` must not set `ips[*].dhcp.hosts`, because the network then " +
+		"removes reservations that aren't in that list.",
 	Attributes: map[string]schema.Attribute{
 		"id": schema.StringAttribute{
 			MarkdownDescription: "Network and MAC address or DUID: `lan/52:54:00:12:34:56`.", Computed: true,

@@ -18,8 +18,9 @@ import (
 var priority = []validator.Int64{int64validator.Between(-1000, 1000)}
 
 var filterSchema = schema.Schema{
-	MarkdownDescription: "Manages a libvirt network filter, by its rules or as `xml`, on every host in `hosts`. " +
-		"Running VMs follow a change at once. A filter that a VM's definition or another filter uses isn't destroyed.",
+	MarkdownDescription: "Manages a libvirt network filter, by its rules or as `xml`, on every host in `hosts`. A " +
+		"change applies to running VMs at once. The provider doesn't destroy a filter that a VM's definition or " +
+		"another filter uses.",
 	Attributes: map[string]schema.Attribute{
 		"id": schema.StringAttribute{
 			MarkdownDescription: "Same as `name`.", Computed: true,
@@ -31,7 +32,7 @@ var filterSchema = schema.Schema{
 			Validators:    []validator.String{stringvalidator.LengthAtLeast(1)},
 		},
 		onhosts.HostsName: onhosts.HostsAttribute("filter"),
-		onhosts.StatesName: onhosts.StatesAttribute("filter", "`present`, `missing`, or `differs` where it was changed "+
+		onhosts.StatesName: onhosts.StatesAttribute("filter", "`present`, `missing`, or `differs` if it was changed "+
 			"since the last apply"),
 		"chain": schema.StringAttribute{
 			MarkdownDescription: "Chain that the rules are in, such as `root`, `ipv4` or `arp`. Default: `root`.",
@@ -71,8 +72,8 @@ var filterSchema = schema.Schema{
 						"must be a protocol of libvirt's network filters, such as \"tcp\"")},
 				},
 				"match": schema.MapAttribute{
-					MarkdownDescription: "What the protocol's fields must be, by libvirt's names, such as " +
-						"`{ dstportstart = \"22\" }`. Variables are written `$IP`.",
+					MarkdownDescription: "Values that the protocol's fields must have, by libvirt's names, such as `{ " +
+						"dstportstart = \"22\" }`. Variables are written as `$IP`.",
 					ElementType: types.StringType, Optional: true,
 				},
 				"negate": schema.BoolAttribute{

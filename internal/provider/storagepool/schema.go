@@ -27,10 +27,10 @@ const (
 func (*poolResource) Schema(_ context.Context, _ resource.SchemaRequest, resp *resource.SchemaResponse) {
 	resp.Schema = schema.Schema{
 		MarkdownDescription: "Manages a libvirt storage pool with the same definition on every host in `hosts`. " +
-			"Attributes that you don't set stay as each host has them. The next apply starts a pool that isn't active; " +
-			"until then, its volumes count as unknown, not as missing. A change of `target` or `source` stops the pool " +
-			"for a moment, which running VMs don't notice; existing volumes aren't moved. Destroying the resource keeps " +
-			"the data unless `on_destroy` is `delete`.",
+			"Attributes that you don't set stay as they are on each host. If a pool isn't active, the next apply " +
+			"starts it. Until then, its volumes stay in the state. A change of `target` or `source` stops the pool " +
+			"for a moment, which running VMs don't notice. It doesn't move existing volumes. Destroying the resource " +
+			"keeps the data unless `on_destroy` is `delete`.",
 		Attributes: map[string]schema.Attribute{
 			"id": schema.StringAttribute{
 				MarkdownDescription: "Same as `name`.",

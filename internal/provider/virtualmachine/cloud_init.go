@@ -81,11 +81,12 @@ func writeOnly(name string) schema.StringAttribute {
 
 func cloudInitAttribute() schema.SingleNestedAttribute {
 	return schema.SingleNestedAttribute{
-		MarkdownDescription: "First boot with cloud-init: a NoCloud medium (ISO image) in a CD-ROM drive that isn't one " +
-			"of `disks`. It is a volume that is created, moved and removed with the VM, and that only QEMU can read. A " +
-			"change replaces the medium while the VM runs. cloud-init reads it at the next boot: with the same " +
-			"`instance_id` it repeats only what it does at each boot, with a new one everything. If it is added to an " +
-			"existing VM, the drive requires a restart.",
+		MarkdownDescription: "First boot with cloud-init. The guest reads a NoCloud medium (ISO image) in a CD-ROM " +
+			"drive that isn't one of `disks`. The medium is a volume that is created, moved and removed with the VM, " +
+			"and that only QEMU can read. A change replaces the medium while the VM runs, and cloud-init reads the " +
+			"new one at the next boot. With the same `instance_id`, cloud-init then does only what it does at each " +
+			"boot; with a new one, it does everything again. Adding `cloud_init` to an existing VM requires a " +
+			"restart.",
 		Attributes: cloudInitAttributes,
 		CustomType: cloudInitType,
 		Optional:   true,

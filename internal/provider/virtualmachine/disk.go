@@ -62,8 +62,8 @@ var diskAttributes = merged(blockLevels["disks.*"], attributes{
 	},
 	"volume": schema.StringAttribute{
 		MarkdownDescription: "Existing volume in a storage pool of the host: the `id` of a `virtfleet_volume` " +
-			"(`<pool>/<name>`), or a path. The plan checks it. A volume of an `rbd`, `iscsi-direct` or `gluster` pool is no file: " +
-			"declare it with `network`.",
+			"(`<pool>/<name>`), or a path. The plan checks that the host has it. A volume of an `rbd`, `iscsi-direct` or " +
+			"`gluster` pool is no file: declare it with `network`.",
 		Optional: true,
 	},
 	"network": schema.SingleNestedAttribute{
@@ -89,11 +89,11 @@ var diskAttributes = merged(blockLevels["disks.*"], attributes{
 	"serial":     optionalString("Serial number that the guest sees. `\"\"` removes it."),
 	"boot_order": bootOrder(),
 	"shared": schema.BoolAttribute{
-		MarkdownDescription: "Whether all hosts share this `file`, `block` or `volume` without libvirt's knowledge, as " +
-			"on a FUSE mount. libvirt recognizes NFS, SMB and the like itself, for running VMs only. Such a disk is neither " +
-			"copied nor removed when the VM moves. To move a running VM, it requires `cache = \"none\"` or `\"directsync\"` " +
-			"unless it is read-only. To move a VM that is off, it must be a file. The provider verifies a file before each " +
-			"move with a temporary file next to it.",
+		MarkdownDescription: "Whether all hosts share this `file`, `block` or `volume` without libvirt's knowledge, " +
+			"as on a FUSE mount. libvirt recognizes NFS, SMB and the like itself, for running VMs only. Such a disk " +
+			"is neither copied nor removed when the VM moves. To move a running VM, it requires `cache = \"none\"` or " +
+			"`\"directsync\"` unless it is read-only. To move a VM that is off, it must be a file. Before each move, " +
+			"the provider verifies this for a file with a temporary file in the same directory.",
 		Optional: true,
 	},
 })

@@ -15,10 +15,11 @@ const unknownDevice = "<unknown/>"
 
 func extraDevicesAttribute() schema.Attribute {
 	return schema.MapAttribute{
-		MarkdownDescription: "Devices that no other attribute describes, by a key: each is one element below `<devices>` " +
-			"of [libvirt's domain XML](https://libvirt.org/formatdomain.html#devices), without `<alias>`. The device must " +
-			"have all that the XML says; what libvirt adds is left alone, and so are devices of others. A device that " +
-			"comes, changes or goes requires a restart. The XML is in the state, so don't put a password there.",
+		MarkdownDescription: "Devices that no other attribute describes, by a key: each is one element below " +
+			"`<devices>` of [libvirt's domain XML](https://libvirt.org/formatdomain.html#devices), without `<alias>`. " +
+			"The plan shows a difference if the device lacks something that the XML has. What libvirt adds is left " +
+			"alone, and so are devices that aren't in this map. Adding, changing or removing a device requires a " +
+			"restart. The XML is in the state, so don't put a password there.",
 		ElementType: types.StringType,
 		Optional:    true,
 	}

@@ -10,7 +10,7 @@ import (
 
 var firmwareAttributes = merged(blockLevels["firmware"], attributes{
 	"type": optionalString("Firmware. One of " + value.OneOf(domain.FirmwareTypes) + ". If it changes, the next start " +
-		"by an apply uses new UEFI variables: boot entries that the guest made are lost."),
+		"by an apply uses new UEFI variables: boot entries that the guest created are lost."),
 	"secure_boot": optionalBool("Whether only signed code is booted. Requires the type `efi`. A change also creates " +
 		"new UEFI variables."),
 })

@@ -33,8 +33,8 @@ var graphicsAccessType = objectType(graphicsAccessAttributes)
 
 func graphicsAccessAttribute() schema.SingleNestedAttribute {
 	return schema.SingleNestedAttribute{
-		MarkdownDescription: "Password of the screen (`devices.graphics`); VNC has at most 8 characters. A new password is " +
-			"set while the VM runs; the first one and its removal require a restart.",
+		MarkdownDescription: "Password of the screen (`devices.graphics`); VNC has at most 8 characters. A new " +
+			"password is set while the VM runs. Setting the first password and removing it require a restart.",
 		Attributes: graphicsAccessAttributes,
 		CustomType: graphicsAccessType,
 		Optional:   true,

@@ -53,9 +53,9 @@ var interfaceAttributes = merged(blockLevels["interfaces.*"], attributes{
 		Optional:   true,
 	},
 	"hostdev": schema.StringAttribute{
-		MarkdownDescription: "PCI address of a network card of the host, such as a virtual function of SR-IOV, that the VM " +
-			"has for itself: `0000:03:00.1`. Such a VM can't be moved while it runs, unless the interface is the `transient` " +
-			"one of a pair: see `teaming`.",
+		MarkdownDescription: "PCI address of a network card of the host, such as a virtual function of SR-IOV, for " +
+			"the exclusive use of the VM: `0000:03:00.1`. Such a VM can't be moved while it runs, unless the " +
+			"interface is the `transient` one of a pair: see `teaming`.",
 		Optional: true,
 	},
 	"vdpa": schema.StringAttribute{

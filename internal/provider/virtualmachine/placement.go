@@ -16,8 +16,9 @@ var (
 			Required:            true,
 		},
 		"required": schema.BoolAttribute{
-			MarkdownDescription: "Whether to fail rather than share a host, at creation and at every move. Such VMs are " +
-				"also kept away from this one. Default: `false`.",
+			MarkdownDescription: "Whether such a VM must never share a host with this one. If no other host fits, " +
+				"creating or moving the VM fails. Such VMs are also kept away from this VM's host. Default: `false`, " +
+				"which only prefers other hosts.",
 			Optional: true,
 		},
 	}

@@ -21,7 +21,8 @@ import (
 
 // containers are the attributes that only hold groups: "devices".
 var containers = map[string]string{
-	"devices":  "Devices of which a VM has one. One that isn't set is left alone; `model = \"none\"` removes it.",
+	"devices": "Devices other than disks and interfaces. A device that isn't set is left alone. `model = \"none\"` " +
+		"removes a device of which a VM has one.",
 	"platform": "Clock, Hyper-V enlightenments and other features of the virtual hardware. What isn't set is left alone.",
 }
 
@@ -78,7 +79,7 @@ func rowAttribute(a domain.Attribute) schema.Attribute {
 		doc += " Default of a new device: `" + a.Default + "`."
 	}
 	if a.Since != "" {
-		doc += " Needs libvirt " + a.Since + "."
+		doc += " Requires libvirt " + a.Since + "."
 	}
 	switch a.Kind {
 	case domain.Count:

@@ -33,10 +33,10 @@ func (r *Resource) Schema(_ context.Context, _ resource.SchemaRequest, resp *res
 var vmSchema = schema.Schema{
 	MarkdownDescription: "A VM of the fleet. It is identified by its UUID and found on any configured host, so a VM " +
 		"that was moved is found again.\n\nSettings of the definition (CPUs, memory, devices, ...) that you don't set " +
-		"are left alone. If you set `disks` or `interfaces`, list every device: anything not listed is detached.\n\nA VM " +
-		"that is tainted, or named by `-replace`, is destroyed before the new one is created. The new one gets its name " +
-		"and its disks without `pool`; disks with `pool` are created again. `create_before_destroy` doesn't work, " +
-		"because two VMs can't have one name.",
+		"are left alone. If you set `disks` or `interfaces`, list every device: anything not listed is detached.\n\nA " +
+		"VM that is tainted, or named by `-replace`, is destroyed before the new one is created. The new one gets the " +
+		"name and the disks without `pool`. Disks with `pool` are created again, without their data. " +
+		"`create_before_destroy` doesn't work, because two VMs can't have one name.",
 	Attributes: merged(definitionAttributes, policyAttributes, computedAttributes),
 }
 
@@ -52,13 +52,14 @@ var requiredAttributes = attributes{
 
 // declaredAttributes are optional: what the hypervisor knows besides devices is computed where it isn't declared.
 var declaredAttributes = attributes{
-	"type":         optionalString("Domain type: `kvm` or `qemu`. Default: the provider's `default_domain_type`."),
-	"machine_type": optionalString("Machine type, such as `q35`. It equals each of its versions (`pc-q35-7.2`)."),
-	"arch":         optionalString("Architecture of the guest, such as `x86_64`. A change replaces the VM."),
-	"cpu":          nested("Virtual CPUs.", cpuAttributes, cpuType),
-	"memory":       nested("Memory.", memoryAttributes, memoryType),
-	"firmware":     nested("Firmware.", firmwareAttributes, firmwareType),
-	"kernel":       nested("Kernel to boot directly, without a boot loader.", kernelAttributes, kernelType),
+	"type": optionalString("Domain type: `kvm` or `qemu`. Default: the provider's `default_domain_type`."),
+	"machine_type": optionalString("Machine type, such as `q35`. A type without a version equals each of its " +
+		"versions, such as `pc-q35-7.2`."),
+	"arch":     optionalString("Architecture of the guest, such as `x86_64`. A change replaces the VM."),
+	"cpu":      nested("Virtual CPUs.", cpuAttributes, cpuType),
+	"memory":   nested("Memory.", memoryAttributes, memoryType),
+	"firmware": nested("Firmware.", firmwareAttributes, firmwareType),
+	"kernel":   nested("Kernel to boot directly, without a boot loader.", kernelAttributes, kernelType),
 }
 
 var deviceAttributes = attributes{
@@ -119,8 +120,8 @@ var policyAttributes = attributes{
 		Validators: []validator.String{stringvalidator.OneOf(status.RunStrategies...)},
 	},
 	"wait_for": schema.SingleNestedAttribute{
-		MarkdownDescription: "When the VM counts as ready, in addition to running. Create and update wait for it. A new " +
-			"VM that isn't ready in time is kept with `ready = false`, and the next apply waits again.",
+		MarkdownDescription: "What a running VM needs to count as ready. Create and update wait for it. A new VM that " +
+			"isn't ready in time is kept with `ready = false`, and the next apply waits again.",
 		Attributes: waitAttributes,
 		CustomType: waitType,
 		Optional:   true,
@@ -143,8 +144,8 @@ var policyAttributes = attributes{
 	},
 	"eviction_strategy": schema.StringAttribute{
 		MarkdownDescription: "What happens to the VM when its host is drained. One of " + value.OneOf(evacuation.Strategies) +
-			". It wins over every `virtfleet_eviction_policy`. Not set: the policy that matches, otherwise the provider's " +
-			"`default_eviction_strategy`.",
+			". It takes precedence over every `virtfleet_eviction_policy`. Not set: the strategy of the policy that " +
+			"applies to the VM, otherwise the provider's `default_eviction_strategy`.",
 		Optional:   true,
 		Validators: []validator.String{stringvalidator.OneOf(evacuation.Strategies...)},
 	},

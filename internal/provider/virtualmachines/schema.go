@@ -17,9 +17,9 @@ import (
 // Schema describes the data source.
 func (d *DataSource) Schema(_ context.Context, _ datasource.SchemaRequest, resp *datasource.SchemaResponse) {
 	resp.Schema = schema.Schema{
-		MarkdownDescription: "The fleet's VMs, managed or not, filtered by labels, host, phase and condition. " +
-			"Each host is read once, in bulk, and all of a plan shares that reading. What would need a query to QEMU, to a " +
-			"guest or to another host is `Unknown` here; `virtfleet_conditions` queries it for one VM. A host that doesn't " +
+		MarkdownDescription: "Lists the fleet's VMs, managed by Terraform or not, filtered by labels, host, phase and " +
+			"condition. The provider reads each host once, for the whole plan. Conditions that only QEMU, a guest or " +
+			"another host knows are `Unknown` here; `virtfleet_conditions` reads them for one VM. A host that doesn't " +
 			"answer is in `silent_hosts`, and its VMs are missing.",
 		Attributes: map[string]schema.Attribute{
 			"labels": schema.MapAttribute{
@@ -92,9 +92,9 @@ func vmAttributes() map[string]schema.Attribute {
 		},
 		"eviction":        evacuationsteps.RuleAttribute(),
 		"evacuation_host": text("Host that the VM was asked to leave. Null if there is no such request."),
-		"vcpus":           number("Virtual CPUs that are online, or would be."),
-		"memory_bytes":    number("Memory that the guest has, or would have."),
-		"error": text("Why more isn't known: the VM runs twice, is defined on several hosts, or its host doesn't report " +
-			"its policies."),
+		"vcpus":           number("Virtual CPUs that are online, or would be if the VM ran."),
+		"memory_bytes":    number("Memory that the guest has, or would have if the VM ran."),
+		"error": text("Why attributes are null: the VM runs twice, is defined on several hosts, or its host doesn't " +
+			"report its policies."),
 	}
 }

@@ -55,17 +55,18 @@ type encryptionModel struct {
 func (*volumeResource) Schema(_ context.Context, _ resource.SchemaRequest, resp *resource.SchemaResponse) {
 	resp.Schema = schema.Schema{
 		MarkdownDescription: "Manages a storage volume that outlives VMs. The provider finds the volume by pool and " +
-			"name on any host, also after a VM has moved with it. The volume grows in place, also while a VM runs. It " +
-			"never shrinks: a smaller `size` fails the plan. It isn't removed while a VM's definition uses it or " +
-			"another volume is based on it. A volume whose host doesn't answer, or whose pool isn't active, stays in " +
-			"the state.",
+			"name on any host, even after it was moved with its VM. The volume can grow, even while a VM runs. It " +
+			"never shrinks: with a smaller `size`, the plan fails. The provider doesn't remove the volume while a " +
+			"VM's definition uses it or another volume is based on it. If its host doesn't answer or its pool isn't " +
+			"active, the volume stays in the state.",
 		Attributes: map[string]schema.Attribute{
-			"id":   computedString("`<pool>/<name>`. Disks refer to the volume by it."),
+			"id":   computedString("`<pool>/<name>`. Disks refer to the volume by this id."),
 			"name": replacedString("Name of the volume, unique in its pool."),
 			"pool": replacedString("Name of the storage pool."),
 			"host": schema.StringAttribute{
-				MarkdownDescription: "Host that the volume is created on: a key of the provider's `hosts`. Required if " +
-					"several hosts have the pool and don't share it. It can't be changed: a volume moves with its VM.",
+				MarkdownDescription: "Host that the volume is created on: a key of the provider's `hosts`. Required " +
+					"if several hosts have the pool and don't share it. It can't be changed. To move the volume, move " +
+					"the VM that uses it.",
 				Optional: true,
 			},
 			"size": schema.StringAttribute{
