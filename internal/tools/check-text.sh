@@ -63,4 +63,7 @@ refuse_word '\b([Ss]ome|[Nn]o|[Aa]ny|[Ee]very)body\b' 'Say who: a user, another 
 	'^CONTRIBUTING\.md:[0-9]+:(\||  )'
 refuse_word '\b(emptied|emptying|beside|made anew|to and fro|goes on|go on with|if need be|as long as)\b|[Hh]oles stay|in the way\b' \
 	'Write "drained", "compared with", "created again", "continues", "while", "blocks".' '^CONTRIBUTING\.md:[0-9]+:(\||  )'
+refuse_word '\b(wins? over|who goes|(is|are) waited for|stops? because)\b' \
+	'Write "takes precedence over", "where each VM goes", "the provider waits for"; after a negation, "because" has two meanings.' \
+	'^CONTRIBUTING\.md:[0-9]+:(\||  )'
 exit $failed

@@ -41,9 +41,11 @@ type vcpu struct {
 
 var vcpuFields = fields[vcpu]{
 	textField("state", "`running`, `blocked` or `offline`.", func(v vcpu) string { return v.State }),
-	boolField("halted", "Whether the guest halted it until the next interrupt.", func(v vcpu) *bool { return v.Halted }),
-	secondsField("time_seconds", "Time that it ran.", func(v vcpu) *time.Duration { return v.Time }),
-	secondsField("wait_seconds", "Time that it waited for I/O.", func(v vcpu) *time.Duration { return v.Wait }),
+	boolField("halted", "Whether the guest halted the virtual CPU until the next interrupt.",
+		func(v vcpu) *bool { return v.Halted }),
+	secondsField("time_seconds", "Time that the virtual CPU ran.", func(v vcpu) *time.Duration { return v.Time }),
+	secondsField("wait_seconds", "Time that the virtual CPU waited for I/O.",
+		func(v vcpu) *time.Duration { return v.Wait }),
 	secondsField("delay_seconds", "Time that the virtual CPU was ready to run, and no processor of the host was free.",
 		func(v vcpu) *time.Duration { return v.Delay }),
 	decimalField("usage_percent", "`time_seconds` over `interval`.", func(v vcpu) *float64 { return v.Percent }),

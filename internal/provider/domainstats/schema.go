@@ -23,8 +23,8 @@ func (d *DataSource) Schema(_ context.Context, _ datasource.SchemaRequest, resp 
 	maps.Copy(attributes, ownAttributes())
 	resp.Schema = schema.Schema{
 		MarkdownDescription: "Reads libvirt's statistics of VMs: processors, memory, disks, interfaces. The provider " +
-			"asks each host once for all its VMs. Counters begin when a VM starts on a host. Values that aren't " +
-			"reported are null, with the reason in `unavailable` if it is known.",
+			"asks each host once for all its VMs. Counters begin at 0 when a VM starts on a host or arrives there. " +
+			"Values that aren't reported are null. If the reason is known, it is in `unavailable`.",
 		Attributes: attributes,
 	}
 }
@@ -88,8 +88,8 @@ func vmAttributes() map[string]schema.Attribute {
 		"cpu":   cpuFields.singleAttribute("The processors together."),
 		"vcpus": vcpuFields.byKey("The virtual CPUs that are online, by their numbers."),
 		"memory": memoryFields.singleAttribute(
-			"Memory. What only the guest knows (`available_bytes` to `huge_page_failures`) comes " +
-				"from the driver of its balloon, and is null or old unless the definition has a statistics period."),
+			"Memory. Values that only the guest knows come from the driver of its balloon. They are null or old " +
+				"unless the definition has a statistics period."),
 		"disks": diskFields.byKey("The disks, by their keys in the VM's `disks`."),
 		"interfaces": nicFields.byKey("The network interfaces that have a device on the host, by their keys in " +
 			"the VM's `interfaces`."),

@@ -58,8 +58,8 @@ func vcpusAttribute() schema.SingleNestedAttribute {
 		Computed:            true,
 		MarkdownDescription: "The virtual CPUs, as the guest sees them.",
 		Attributes: map[string]schema.Attribute{
-			"present": computedNumber("Number that it sees."),
-			"online":  computedNumber("Number that it uses."),
+			"present": computedNumber("Number of virtual CPUs that the guest sees."),
+			"online":  computedNumber("Number of virtual CPUs that the guest uses."),
 		},
 	}
 }

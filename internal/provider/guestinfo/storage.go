@@ -40,16 +40,16 @@ func filesystemsAttribute() schema.ListNestedAttribute {
 		Computed:            true,
 		MarkdownDescription: "Filesystems that are mounted from disks, with their usage.",
 		NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
-			"mount_point": computedString("Where it is mounted."),
-			"name":        computedString("Name of its device in the guest, such as `vda1`."),
+			"mount_point": computedString("Directory where the filesystem is mounted."),
+			"name":        computedString("Name of the filesystem's device in the guest, such as `vda1`."),
 			"type":        computedString("Type, such as `ext4`."),
 			"total_bytes": computedNumber("Size, as the agent reports it. Null if it doesn't report it."),
 			"used_bytes":  computedNumber("Used bytes. Null if the agent doesn't report it."),
 			"disks": schema.ListNestedAttribute{
 				Computed:            true,
-				MarkdownDescription: "The disks that it is on.",
+				MarkdownDescription: "Disks that the filesystem is on.",
 				NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
-					"target": computedString("Name in the VM's definition, such as `vda`."),
+					"target": computedString("Name of the disk in the VM's definition, such as `vda`."),
 					"serial": computedString("Serial number."),
 					"device": computedString("Device in the guest, such as `/dev/vda`."),
 				}},
@@ -64,16 +64,16 @@ func disksAttribute() schema.ListNestedAttribute {
 		MarkdownDescription: "Disks and partitions, as the guest sees them.",
 		NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
 			"name":        computedString("Device in the guest, such as `/dev/vda`."),
-			"target":      computedString("Name in the VM's definition, such as `vda`."),
-			"guest_alias": computedString("Another name that the guest has for it, such as that of its device mapper."),
+			"target":      computedString("Name of the disk in the VM's definition, such as `vda`."),
+			"guest_alias": computedString("Another name of the device in the guest, such as its device mapper name."),
 			"bus":         computedString("Bus that the guest sees the disk on."),
 			"serial":      computedString("Serial number."),
 			"partition": schema.BoolAttribute{
-				Computed: true, MarkdownDescription: "Whether it is a partition rather than a disk.",
+				Computed: true, MarkdownDescription: "Whether the device is a partition.",
 			},
 			"dependencies": schema.ListAttribute{
 				Computed: true, ElementType: types.StringType,
-				MarkdownDescription: "The devices that it is made of, such as a partition's disk.",
+				MarkdownDescription: "Devices that this device consists of, such as the disk of a partition.",
 			},
 		}},
 	}

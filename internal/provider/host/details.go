@@ -80,19 +80,21 @@ func numaAttribute() schema.ListNestedAttribute {
 					"memory that may still be committed to VMs is the host's `free_memory_bytes`."),
 			"cpus": schema.ListAttribute{
 				Computed: true, ElementType: types.Int64Type,
-				MarkdownDescription: "Numbers of its logical processors.",
+				MarkdownDescription: "Numbers of the cell's logical processors.",
 			},
 			"distances": schema.MapAttribute{
 				Computed: true, ElementType: types.Int64Type,
-				MarkdownDescription: "Distance to the memory of each cell, by the cell's number; to its own it is 10. Empty if " +
-					"the host doesn't report it.",
+				MarkdownDescription: "Distance to the memory of each cell, by the cell's number. The distance to its " +
+					"own memory is 10. Empty if the host doesn't report it.",
 			},
 			"pages": schema.ListNestedAttribute{
-				Computed: true, MarkdownDescription: "Its memory by size of pages, the larger ones being huge pages.",
+				Computed: true, MarkdownDescription: "Memory of the cell by size of pages. The larger ones are huge " +
+					"pages.",
 				NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
 					"size_bytes": computedNumber("Size of a page."),
-					"total":      computedNumber("How many of them there are."),
-					"free":       computedNumber("How many of them are free now. Null if the host doesn't report it."),
+					"total":      computedNumber("Number of pages of this size."),
+					"free": computedNumber("Number of pages of this size that are free now. Null if the host " +
+						"doesn't report it."),
 				}},
 			},
 		}},
@@ -185,14 +187,14 @@ type sysinfo struct {
 func sysinfoAttribute() schema.SingleNestedAttribute {
 	return schema.SingleNestedAttribute{
 		Computed: true,
-		MarkdownDescription: "What the host's firmware reports about the host (SMBIOS). Null if it reports nothing, see " +
-			"`unavailable`." + asked,
+		MarkdownDescription: "What the host's firmware reports about the host (SMBIOS). Null if it reports nothing: " +
+			"see `unavailable`." + asked,
 		Attributes: map[string]schema.Attribute{
 			"manufacturer": computedString("Manufacturer of the host."),
 			"product":      computedString("Product name."),
 			"version":      computedString("Version of the product."),
 			"serial":       computedString("Serial number."),
-			"uuid":         computedString("UUID that the manufacturer gave it."),
+			"uuid":         computedString("UUID from the manufacturer."),
 			"family":       computedString("Product family."),
 			"bios_vendor":  computedString("Vendor of the firmware."),
 			"bios_version": computedString("Version of the firmware."),

@@ -33,29 +33,32 @@ type nodeDevice struct {
 func nodeDevicesAttribute() schema.MapNestedAttribute {
 	return schema.MapNestedAttribute{
 		Computed: true,
-		MarkdownDescription: "Devices of the host by libvirt's names, such as `pci_0000_01_00_0`. What doesn't apply to a " +
-			"device, or isn't known, is null." + asked,
+		MarkdownDescription: "Devices of the host by libvirt's names, such as `pci_0000_01_00_0`. Attributes that " +
+			"don't apply to a device, or are unknown, are null." + asked,
 		NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
-			"capability":  computedString("What it is, such as `pci`, `usb_device`, `net`, `storage` or `mdev`."),
-			"parent":      computedString("Name of the device that it is a part of."),
-			"driver":      computedString("Driver of the host for the device; `vfio-pci` if it is reserved for VMs."),
-			"vendor_id":   computedString("Number of its vendor, such as `0x8086`."),
-			"vendor":      computedString("Name of its vendor."),
-			"product_id":  computedString("Number of the product."),
-			"product":     computedString("Name of the product; of a disk, its model."),
-			"address":     computedString("Where a PCI device is, such as `0000:01:00.0`, or the MAC of a network interface."),
-			"device":      computedString("What the host calls it: `eth0`, `/dev/sda`, `/dev/bus/usb/001/002`."),
-			"serial":      computedString("Serial number of a disk."),
-			"size_bytes":  computedNumber("Size of a disk."),
-			"numa_cell":   computedNumber("The NUMA cell that it is near to."),
-			"iommu_group": computedNumber("Its IOMMU group. Devices of one group can only be assigned to one VM, together."),
-			"physical_function": computedString("PCI address of the device that this is an SR-IOV virtual function " +
-				"of."),
+			"capability": computedString("Kind of device, such as `pci`, `usb_device`, `net`, `storage` or `mdev`."),
+			"parent":     computedString("Name of the device that this device is a part of."),
+			"driver":     computedString("Driver of the host for the device; `vfio-pci` if it is reserved for VMs."),
+			"vendor_id":  computedString("Number of the vendor, such as `0x8086`."),
+			"vendor":     computedString("Name of the vendor."),
+			"product_id": computedString("Number of the product."),
+			"product":    computedString("Name of the product; of a disk, its model."),
+			"address": computedString("Address of a PCI device, such as `0000:01:00.0`, or MAC address of a " +
+				"network interface."),
+			"device": computedString("Name of the device on the host, such as `eth0`, `/dev/sda` or " +
+				"`/dev/bus/usb/001/002`."),
+			"serial":     computedString("Serial number of a disk."),
+			"size_bytes": computedNumber("Size of a disk."),
+			"numa_cell":  computedNumber("NUMA cell that the device is near to."),
+			"iommu_group": computedNumber("IOMMU group of the device. All devices of a group must be assigned to the " +
+				"same VM."),
+			"physical_function": computedString("For an SR-IOV virtual function: PCI address of its physical device."),
 			"virtual_functions": schema.ListAttribute{
 				Computed: true, ElementType: types.StringType,
-				MarkdownDescription: "PCI addresses of the SR-IOV virtual functions that it has. Null if it can have none.",
+				MarkdownDescription: "PCI addresses of the device's SR-IOV virtual functions. Null if it can have " +
+					"none.",
 			},
-			"max_virtual_functions": computedNumber("How many virtual functions it can have."),
+			"max_virtual_functions": computedNumber("Number of SR-IOV virtual functions that the device can have."),
 			"mdev_type":             computedString("Type of a mediated device."),
 			"mdev_uuid":             computedString("UUID of a mediated device."),
 			"mdev_types": schema.MapAttribute{

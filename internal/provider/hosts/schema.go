@@ -24,14 +24,15 @@ func (d *DataSource) Schema(_ context.Context, _ datasource.SchemaRequest, resp 
 			MarkdownDescription: "Names of the hosts, in order.",
 		},
 		"hosts": schema.MapNestedAttribute{
-			Computed:            true,
-			MarkdownDescription: "The hosts by name. What only a host itself can tell is null while it doesn't answer.",
-			NestedObject:        schema.NestedAttributeObject{Attributes: host.Attributes()},
+			Computed: true,
+			MarkdownDescription: "The hosts by name. Attributes that only the host knows are null while it doesn't " +
+				"answer.",
+			NestedObject: schema.NestedAttributeObject{Attributes: host.Attributes()},
 		},
 	})
 	resp.Schema = schema.Schema{
-		MarkdownDescription: "The hosts of the fleet: what they are, what they can run and how full they are. A host that " +
-			"doesn't answer is listed with `reachable = false` and the reason in `error`.",
+		MarkdownDescription: "Reads what the hosts of the fleet are, what they can run, and how much of them is in " +
+			"use. A host that doesn't answer is listed with `reachable = false` and the reason in `error`.",
 		Attributes: attributes,
 	}
 }
