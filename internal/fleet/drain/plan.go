@@ -97,7 +97,7 @@ func (dr *Drainer) PlanEvacuation(ctx context.Context, name string, q Evacuation
 
 // nothingLeftOn says whether a drained host needs no further step, as of the snapshot.
 func (dr *Drainer) nothingLeftOn(ctx context.Context, name string, e *hostrecord.Evacuation, moveStopped bool) bool {
-	running, err := dr.RunningOn(ctx, name)
+	running, err := dr.hosts.RunningOn(ctx, name)
 	if err != nil || len(running) > 0 {
 		return false
 	}
@@ -114,30 +114,4 @@ func plainSteps(steps []hostrecord.Step) []evacuation.Step {
 	}
 
 	return plain
-}
-
-// RunningOn are the names of the VMs that run on the host, as of the
-// snapshot, sorted.
-func (dr *Drainer) RunningOn(ctx context.Context, name string) ([]string, error) {
-	h, err := dr.hosts.UsableHost(name)
-	if err != nil {
-		return nil, err
-	}
-
-	a, err := dr.hosts.ReplyOf(ctx, h)
-	if err != nil {
-		return nil, err
-	}
-
-	var names []string
-
-	for _, e := range a.View.Domains {
-		if e.Active() {
-			names = append(names, e.Name)
-		}
-	}
-
-	slices.Sort(names)
-
-	return names, nil
 }

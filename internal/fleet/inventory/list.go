@@ -125,3 +125,28 @@ func listed(answers []Reply, last map[string]LastKnown) (machines []Listed, sile
 
 	return machines, silent
 }
+
+// RunningOn are the names of the VMs that run on the host, as of the snapshot, sorted.
+func (inv *Inventory) RunningOn(ctx context.Context, name string) ([]string, error) {
+	h, err := inv.UsableHost(name)
+	if err != nil {
+		return nil, err
+	}
+
+	a, err := inv.ReplyOf(ctx, h)
+	if err != nil {
+		return nil, err
+	}
+
+	var names []string
+
+	for _, e := range a.View.Domains {
+		if e.Active() {
+			names = append(names, e.Name)
+		}
+	}
+
+	slices.Sort(names)
+
+	return names, nil
+}

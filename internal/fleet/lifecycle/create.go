@@ -110,7 +110,7 @@ func (m *Manager) defineNew(ctx context.Context, h *inventory.Host, id string, d
 		return err
 	}
 
-	own, err := m.settleOwnDisks(ctx, h, id, info.UUID, &d, nil, nil)
+	own, err := m.assignVolumes(ctx, h, id, info.UUID, &d, nil, nil)
 	if err != nil {
 		return err
 	}

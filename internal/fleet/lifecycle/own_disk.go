@@ -19,15 +19,14 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/storage"
 )
 
-// maxVolumeName bounds what a volume's name has of its VM's and its disk's.
+// maxVolumeName bounds the part of a volume's name that is the names of its VM and of its disk.
 const maxVolumeName = 150
 
-// settleOwnDisks says which volumes the own disks of a wish are, and writes them
-// into its specification. have are the disks that were made before. Those that
-// are new are marked as being made: the volumes come after the record, so that
-// nothing is left without one. defined are the disks that the VM
-// has by now.
-func (m *Manager) settleOwnDisks(
+// assignVolumes decides which volumes the declared own disks are, and writes them into the specification of d. It
+// returns the records of all own disks. have are the records of disks that were made before. The record of a new disk
+// is marked as being made, because it is written before the volume is created: so no volume is without a record.
+// defined are the disks that the VM's definition has.
+func (m *Manager) assignVolumes(
 	ctx context.Context, h *inventory.Host, id, hostUUID string, d *placement.Desired, have map[string]domain.OwnDisk,
 	defined map[string]domain.Disk,
 ) (map[string]domain.OwnDisk, error) {
@@ -59,7 +58,7 @@ func (m *Manager) settleOwnDisks(
 			is.OnDestroy, is.Clone = want.OnDestroy, want.Clone
 			records[key] = is
 
-			if _, there := defined[key]; !there { // It was made when an update was broken off.
+			if _, there := defined[key]; !there { // An interrupted update made it.
 				d.Spec.Disks[key] = madeFrom(d.Spec.Disks[key], is)
 			}
 
@@ -105,7 +104,7 @@ func withRecord(records map[string]domain.OwnDisk, key string, o domain.OwnDisk)
 	return records
 }
 
-// madeFrom gives a disk the source that is made for it.
+// madeFrom gives a disk the volume that is made for it as its source.
 func madeFrom(disk domain.Disk, o domain.OwnDisk) domain.Disk {
 	disk.Source = domain.DiskSource{File: o.Path}
 	disk.Format = cmp.Or(disk.Format, "qcow2")
@@ -113,7 +112,7 @@ func madeFrom(disk domain.Disk, o domain.OwnDisk) domain.Disk {
 	return disk
 }
 
-// nameOwnDisk finds a name that the pool doesn't have yet.
+// nameOwnDisk gives the volume a name that the storage pool doesn't have yet.
 func (m *Manager) nameOwnDisk(ctx context.Context, h *inventory.Host, id, vm, key string, o *domain.OwnDisk) error {
 	fail := func(err error) error {
 		return &inventory.Error{
@@ -149,7 +148,7 @@ func (m *Manager) nameOwnDisk(ctx context.Context, h *inventory.Host, id, vm, ke
 			o.Volume += "-" + strconv.Itoa(n)
 		}
 
-		// One that was kept when the disk was taken out of the VM has the name still.
+		// A volume that was kept when its disk was removed from the VM still has its name.
 		_, err := h.Conn.PoolVolume(ctx, o.Pool, o.Volume)
 		if inventory.IsNotFound(err) {
 			break
@@ -165,7 +164,7 @@ func (m *Manager) nameOwnDisk(ctx context.Context, h *inventory.Host, id, vm, ke
 	return nil
 }
 
-// fileName leaves of a name what is plain in every file name.
+// fileName replaces characters of a name that need quoting in file names.
 func fileName(name string) string {
 	return strings.Map(func(r rune) rune {
 		plain := r == '.' || r == '_' || r == '-' || '0' <= r && r <= '9' || 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z'
@@ -177,8 +176,8 @@ func fileName(name string) string {
 	}, name)
 }
 
-// makeOwnDisks makes what is marked as being made. A volume that is there by
-// then was left by a run that was broken off, and no guest has seen it.
+// makeOwnDisks makes the disks that are marked as being made. If the volume of such a disk exists, an interrupted run
+// left it, and no guest has seen it.
 func (m *Manager) makeOwnDisks(
 	ctx context.Context, h *inventory.Host, id, vm string, records map[string]domain.OwnDisk, disks map[string]domain.Disk,
 	with firstBoot,
@@ -271,8 +270,7 @@ func (m *Manager) makeOwnDisk(
 	return err
 }
 
-// makeDisksOf makes the disks of a new VM that are not made yet, and notes that
-// they are.
+// makeDisksOf makes the disks of a new VM that are not made yet, and records that they are.
 func (m *Manager) makeDisksOf(ctx context.Context, h *inventory.Host, id string, with firstBoot) error {
 	vm, err := m.hosts.ReadVM(ctx, h, id)
 	if err != nil {

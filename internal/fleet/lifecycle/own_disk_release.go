@@ -16,8 +16,8 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/storage"
 )
 
-// releasable are the keys of the own disks that are removed with the VM.
-func releasable(vm *inventory.VM, all bool) []string {
+// disksRemovedWithVM are the keys of the own disks that are removed with the VM.
+func disksRemovedWithVM(vm *inventory.VM, all bool) []string {
 	var keys []string
 
 	for _, key := range slices.Sorted(maps.Keys(vm.Metadata.OwnDisks)) {
@@ -29,10 +29,10 @@ func releasable(vm *inventory.VM, all bool) []string {
 	return keys
 }
 
-// checkOwnDisks makes sure that what is in the storage pools of the disks that go
-// with a VM can be told, before anything is removed. It starts those pools.
+// checkOwnDisks returns an error if a storage pool of a disk that is removed with the VM can't be read, before
+// anything is removed. It starts these pools.
 func (m *Manager) checkOwnDisks(ctx context.Context, vm *inventory.VM, all bool) error {
-	for _, key := range releasable(vm, all) {
+	for _, key := range disksRemovedWithVM(vm, all) {
 		o := vm.Metadata.OwnDisks[key]
 		if !vm.OwnsHere(o) {
 			continue
@@ -44,7 +44,7 @@ func (m *Manager) checkOwnDisks(ctx context.Context, vm *inventory.VM, all bool)
 				err = nil
 			}
 		} else if inventory.IsNotFound(err) {
-			err = fmt.Errorf("%w %q", libvirt.ErrNoPool, o.Pool) // The pool isn't found, which says nothing of the VM.
+			err = fmt.Errorf("%w %q", libvirt.ErrNoPool, o.Pool) // What isn't found is the pool, not the VM.
 		}
 
 		if err != nil {
@@ -69,9 +69,9 @@ func unreadablePoolRemedy(host, key string, o domain.OwnDisk) string {
 	return remedy
 }
 
-// releaseOwnDisk removes a disk that was made with a VM, unless something else
-// uses it: then it stays, and the error says what. detached says that the VM is
-// to have it no more, so that it doesn't go while the VM itself uses it.
+// releaseOwnDisk removes a disk that was made with a VM, unless something else uses it: then the disk stays, and the
+// error says what uses it. detached says that the VM stays without the disk, so that a disk that the VM uses stays,
+// too.
 func (m *Manager) releaseOwnDisk(
 	ctx context.Context, h *inventory.Host, id string, o domain.OwnDisk, detached bool,
 ) error {
@@ -89,14 +89,14 @@ func (m *Manager) releaseOwnDisk(
 	return m.records.Storage().Release(ctx, r)
 }
 
-// releaseOwnDisks removes the disks of a VM that goes. It returns those that
-// something else uses, which stay.
+// releaseOwnDisks removes the own disks of a VM that is deleted. It returns those that stay because something else uses
+// them.
 func (m *Manager) releaseOwnDisks(ctx context.Context, vm *inventory.VM, all bool) (stay []string, err error) {
 	if err := m.checkOwnDisks(ctx, vm, all); err != nil {
 		return nil, err
 	}
 
-	for _, key := range releasable(vm, all) {
+	for _, key := range disksRemovedWithVM(vm, all) {
 		o := vm.Metadata.OwnDisks[key]
 		if !vm.OwnsHere(o) {
 			stay = append(stay, fmt.Sprintf("%s (%s/%s): it was made on another host, and the VM doesn't use %s here",
@@ -116,8 +116,7 @@ func (m *Manager) releaseOwnDisks(ctx context.Context, vm *inventory.VM, all boo
 	return stay, nil
 }
 
-// unseenDisks says that no guest has seen the own disks of a new VM: none of
-// them is more than begun.
+// unseenDisks says whether no guest has seen the own disks of a new VM, because none of them is completely made.
 func (m *Manager) unseenDisks(ctx context.Context, h *inventory.Host, id string) (bool, error) {
 	vm, err := m.hosts.ReadVM(ctx, h, id)
 	if err != nil {
@@ -133,8 +132,8 @@ func (m *Manager) unseenDisks(ctx context.Context, h *inventory.Host, id string)
 	return !vm.Active, nil
 }
 
-// undoDisks removes the disks of a new VM that no guest has seen. They are
-// marked as being made again first: broken off, the next Create makes them anew.
+// undoDisks removes the disks of a new VM that no guest has seen. It marks them as being made first: if this run is
+// interrupted, the next Create makes them again.
 func (m *Manager) undoDisks(ctx context.Context, vm *inventory.VM) error {
 	metadata := vm.Metadata
 	metadata.OwnDisks = maps.Clone(metadata.OwnDisks)
@@ -148,13 +147,13 @@ func (m *Manager) undoDisks(ctx context.Context, vm *inventory.VM) error {
 		return err
 	}
 
-	// One that something else uses by now stays.
+	// A disk that something else uses now stays.
 	_, err := m.releaseOwnDisks(ctx, vm, true)
 
 	return err
 }
 
-// keptForDisks says that a VM which could not be completed is kept.
+// keptForDisks adds to the cause that the VM, which could not be completed, is kept.
 func keptForDisks(vm *inventory.VM, cause error) error {
 	const kept = "its definition and its disks are kept, because its guest may have written to them; it is completed " +
 		"when it is applied again"

@@ -15,8 +15,8 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/storage"
 )
 
-// addOwnDisks makes the own disks that come with the update: recorded first, so
-// that an update which is broken off leaves no volume without a record.
+// addOwnDisks makes the own disks that the update adds. It records them first, so that an interrupted update leaves no
+// volume without a record.
 func (u *update) addOwnDisks(ctx context.Context) error {
 	u.own = u.vm.Metadata.OwnDisks
 	declared := u.want.Spec.Disks != nil || u.want.Spec.Medium != nil || u.want.Spec.Ignition != nil
@@ -24,11 +24,11 @@ func (u *update) addOwnDisks(ctx context.Context) error {
 		return nil
 	}
 
-	if err := u.arriveOwnDisks(ctx); err != nil {
+	if err := u.recordArrivedDisks(ctx); err != nil {
 		return err
 	}
 
-	records, err := u.manager.settleOwnDisks(
+	records, err := u.manager.assignVolumes(
 		ctx, u.vm.On, u.vm.UUID, u.vm.HostUUID, &u.want, u.own, u.vm.DeclaredSpec().Disks)
 	if err != nil {
 		return err
@@ -57,16 +57,15 @@ func (u *update) addOwnDisks(ctx context.Context) error {
 		return err
 	}
 
-	// Before a guest sees them: what is marked as being made may be made anew.
+	// Before a guest sees them, because a disk that is marked as being made may be made again.
 	metadata = u.vm.Metadata
 	metadata.OwnDisks = maps.Clone(u.own)
 
 	return u.record(ctx, metadata)
 }
 
-// arriveOwnDisks records that the disks which came along with the VM are on
-// this host now: those that its definition has.
-func (u *update) arriveOwnDisks(ctx context.Context) error {
+// recordArrivedDisks records that the disks that moved with the VM, which its definition has, are on this host now.
+func (u *update) recordArrivedDisks(ctx context.Context) error {
 	metadata := u.vm.Metadata
 	metadata.OwnDisks = maps.Clone(u.own)
 
@@ -92,9 +91,8 @@ func (u *update) record(ctx context.Context, metadata domain.Metadata) error {
 	return u.refresh(ctx)
 }
 
-// settleOwn gives own disks the size that they are to have, and removes those
-// that the VM doesn't have any more.
-func (u *update) settleOwn(ctx context.Context) error {
+// growOrDropOwnDisks grows own disks to their declared size, and removes those that are not declared any more.
+func (u *update) growOrDropOwnDisks(ctx context.Context) error {
 	u.own = maps.Clone(u.own)
 
 	for _, key := range slices.Sorted(maps.Keys(u.own)) {
@@ -147,8 +145,8 @@ func (u *update) growOwnDisk(ctx context.Context, key string, bytes uint64) erro
 	return nil
 }
 
-// dropOwnDisk removes a disk that is declared no longer. One whose file the VM
-// still has, under another name or until its next start, is left.
+// dropOwnDisk removes a disk that is not declared any more. It leaves a disk whose file the VM still has, under another
+// key or until its next start.
 func (u *update) dropOwnDisk(ctx context.Context, key string) error {
 	o := u.own[key]
 	has := func(disks map[string]domain.Disk) bool {
@@ -182,7 +180,7 @@ func (u *update) dropOwnDisk(ctx context.Context, key string) error {
 	return nil
 }
 
-// checkHanded refuses what can't be handed over, before anything is changed.
+// checkHanded refuses disks that can't be handed over, before anything is changed.
 func (u *update) checkHanded(ctx context.Context) error {
 	problems := placement.CheckHanded(ctx, u.vm, u.want)
 	if len(problems) == 0 {

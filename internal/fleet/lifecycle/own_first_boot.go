@@ -11,17 +11,15 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/storage"
 )
 
-// What a guest gets at its first boot, the medium of cloud-init and the file for
-// Ignition, is made, recorded and removed as own disks are, under keys of its own.
-// It differs in that its content changes: then another volume is made, which takes
-// the first one's place. The first one is recorded under another key until it is
-// removed.
+// The medium of cloud-init and the file for Ignition, which a guest reads at its first boot, are made, recorded and
+// removed as own disks are, under keys of their own. When their content changes, another volume is made, which
+// replaces the first one. The first one is recorded under another key until it is removed.
 
 // firstBootMode lets only libvirt and QEMU read a volume that may have secrets: libvirt gives the file to QEMU while
 // the VM runs.
 const firstBootMode = "0600"
 
-// firstBoot is what these volumes have.
+// firstBoot is the declared content of these volumes.
 type firstBoot struct {
 	medium   *firstboot.NoCloud
 	ignition *firstboot.Ignition
@@ -31,7 +29,7 @@ func firstBootOf(d placement.Desired) firstBoot {
 	return firstBoot{medium: d.CloudInit, ignition: d.Ignition}
 }
 
-// placeFirstBoot writes into a specification where the volume is.
+// placeFirstBoot writes the path of the volume into a specification.
 func placeFirstBoot(spec *domain.Spec, key string, o domain.OwnDisk) {
 	if key == domain.MediumKey {
 		spec.Medium = &domain.DiskSource{File: o.Path}
@@ -40,8 +38,8 @@ func placeFirstBoot(spec *domain.Spec, key string, o domain.OwnDisk) {
 	}
 }
 
-// keepsFirstBoot says that the volume that a VM has is what it is to have: the same
-// content, in the same storage pool, on its host.
+// keepsFirstBoot says whether the volume that a VM has is as declared: it has the same content, in the same storage
+// pool, on the VM's host.
 func (m *Manager) keepsFirstBoot(
 	ctx context.Context, h *inventory.Host, hostUUID string, is, want domain.OwnDisk,
 ) (bool, error) {
@@ -61,9 +59,8 @@ func (m *Manager) keepsFirstBoot(
 	return err == nil, err
 }
 
-// retireFirstBoot keeps the record of a volume whose place another one takes, so
-// that it is removed once the VM doesn't have it any more. One that was broken off
-// while it was made is made again under its name.
+// retireFirstBoot keeps the record of a volume that another one replaces, so that it is removed once the VM doesn't
+// have it any more. A volume that an interrupted run began to make is made again under its name.
 func retireFirstBoot(records map[string]domain.OwnDisk, key string, is, want domain.OwnDisk) {
 	if is.Volume != "" && (!is.Making || is.Pool != want.Pool) {
 		records[key+"."+is.Volume] = is

@@ -147,7 +147,7 @@ func (u *update) changeVM(ctx context.Context) error {
 		return err
 	}
 
-	if err := u.settleOwn(ctx); err != nil {
+	if err := u.growOrDropOwnDisks(ctx); err != nil {
 		return err
 	}
 
