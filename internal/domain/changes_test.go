@@ -2,6 +2,7 @@ package domain
 
 import (
 	"fmt"
+	"maps"
 	"reflect"
 	"strings"
 	"testing"
@@ -154,6 +155,14 @@ var changeTable = []struct {
 		func(s *Spec) { s.Memory.Size = new(uint64(1 << 29)) }, "memory.size restart",
 	},
 	{"plug memory", nil, func(s *Spec) { s.Memory.Size = new(uint64(2 << 30)) }, "memory.size live"},
+	{
+		"plug less than a huge page", pages("1Gi", 0),
+		pages("1Gi", 1<<30+512*mib), "memory.size restart",
+	},
+	{
+		"plug a huge page", pages("1Gi", 0),
+		pages("1Gi", 2<<30), "memory.size live",
+	},
 	{"plug odd memory", nil, func(s *Spec) { s.Memory.Size = new(uint64(1<<30 + mib)) }, "memory.size restart"},
 	{
 		"memory beyond the maximum", nil,
@@ -328,6 +337,17 @@ func describeChanges(changes []Change) string {
 		parts = append(parts, c.Path+" "+effect)
 	}
 	return strings.Join(parts, ", ")
+}
+
+// pages has a VM consist of huge pages, and have that much memory unless it is 0.
+func pages(size string, memory uint64) func(*Spec) {
+	return func(s *Spec) {
+		s.Facts = maps.Clone(s.Facts)
+		s.Facts[hugePages] = size
+		if memory > 0 {
+			s.Memory.Size = &memory
+		}
+	}
 }
 
 func TestChanges(t *testing.T) {

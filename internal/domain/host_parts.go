@@ -41,7 +41,7 @@ func (f Facts) Lacking(h HostParts, memory uint64) []Problem {
 }
 
 func (f Facts) lackingPages(h HostParts, memory uint64) []Problem {
-	const path = "memory.huge_pages"
+	const path = hugePages
 	size, ok := pageSize(f[path])
 	if !ok || len(h.Pages) == 0 {
 		return nil // The host's default size isn't known, or nothing is.

@@ -43,9 +43,12 @@ var memoryBlock = block{
 }
 
 var memoryRules = map[string]rule{
-	"memory.size balloon":  {effect: live, step: SetMemory, why: "The balloon of the running VM is set."},
-	"memory.size plugged":  {effect: live, step: Attach, why: "Memory is plugged into the running VM."},
-	"memory.size unfit":    {effect: restart, why: "A running VM accepts more memory only in steps of 128Mi."},
+	"memory.size balloon": {effect: live, step: SetMemory, why: "The balloon of the running VM is set."},
+	"memory.size plugged": {effect: live, step: Attach, why: "Memory is plugged into the running VM."},
+	"memory.size unfit":   {effect: restart, why: "A running VM accepts more memory only in steps of 128Mi."},
+	"memory.size page": {
+		effect: restart, why: "A running VM that consists of huge pages accepts more memory only in whole pages.",
+	},
 	"memory.size fixed":    {effect: restart, why: "The VM has no balloon, which changes the memory of a running VM."},
 	"memory.size too much": {effect: restart, why: "The running VM can't grow that far; memory.max_size can reserve it."},
 	"memory.size no slot":  {effect: restart, why: "The running VM has no free slot for another memory device."},
@@ -248,6 +251,8 @@ func classifyMemory(c *classifier) {
 		return
 	}
 	installed := pick(have.Installed, have.Size, 0)
+	// The host's default size isn't known here; it is less than a step unless the host was booted with another one.
+	page, _ := pageSize(c.have.Facts[hugePages])
 	row := "memory.size balloon"
 	switch more := *want.Size - installed; {
 	case *want.Size <= installed && have.Fixed:
@@ -257,6 +262,8 @@ func classifyMemory(c *classifier) {
 		row = "memory.size too much"
 	case more%memoryStep != 0:
 		row = "memory.size unfit"
+	case page > 0 && more%page != 0:
+		row = "memory.size page"
 	case have.Full:
 		row = "memory.size no slot"
 	default:

@@ -130,6 +130,9 @@ func ensureBalloon(root *etree.Element) *etree.Element {
 	return balloon
 }
 
+// hugePages is the path of the size of the huge pages.
+const hugePages = "memory.huge_pages"
+
 // hugeDefault are huge pages of the host's default size.
 const hugeDefault = "default"
 

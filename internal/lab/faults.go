@@ -39,6 +39,55 @@ func (h *Host) KillLibvirtd(ctx context.Context) error {
 // StartLibvirtd starts a libvirtd that was killed. It answers when this returns.
 func (h *Host) StartLibvirtd(ctx context.Context) error { return h.startLibvirtd(ctx) }
 
+// FreezeLibvirtd has the host's libvirtd do nothing: connections to it hang.
+func (h *Host) FreezeLibvirtd(ctx context.Context) error {
+	return h.signal(ctx, "/run/libvirtd.pid", "STOP")
+}
+
+// ThawLibvirtd lets a libvirtd that was frozen continue, if there is one.
+func (h *Host) ThawLibvirtd(ctx context.Context) error {
+	return h.signal(ctx, "/run/libvirtd.pid", "CONT")
+}
+
+// KillQEMU kills the process of a domain, FreezeQEMU has it do nothing, and ThawQEMU lets it continue. None of them
+// needs the process to exist.
+func (h *Host) KillQEMU(ctx context.Context, domain string) error {
+	return h.signal(ctx, QEMUPIDFile(domain), "KILL")
+}
+
+// FreezeQEMU is described at KillQEMU.
+func (h *Host) FreezeQEMU(ctx context.Context, domain string) error {
+	return h.signal(ctx, QEMUPIDFile(domain), "STOP")
+}
+
+// ThawQEMU is described at KillQEMU.
+func (h *Host) ThawQEMU(ctx context.Context, domain string) error {
+	return h.signal(ctx, QEMUPIDFile(domain), "CONT")
+}
+
+// QEMUPIDFile is the file, on its host, with the process of a domain that is active.
+func QEMUPIDFile(domain string) string { return "/run/libvirt/qemu/" + domain + ".pid" }
+
+// signal sends a signal to the process of a pid file, if there is one.
+func (h *Host) signal(ctx context.Context, pidFile, name string) error {
+	const script = `[ ! -e "$1" ] || kill -s "$2" "$(cat "$1")" 2>/dev/null || ! kill -0 "$(cat "$1")" 2>/dev/null`
+	_, err := h.machine.run(ctx, "bash", "-c", script, "signal", pidFile, name)
+	return err
+}
+
+// FillDisk leaves no room in a directory: the disk that it is on is full. What it has is hidden until FreeDisk.
+func (h *Host) FillDisk(ctx context.Context, dir string) error {
+	const script = `mount -t tmpfs -o size=4k none "$1" && { ! dd if=/dev/zero of="$1/full" bs=4k count=2 2>/dev/null; }`
+	_, err := h.machine.run(ctx, "bash", "-c", script, "fill", dir)
+	return err
+}
+
+// FreeDisk undoes FillDisk.
+func (h *Host) FreeDisk(ctx context.Context, dir string) error {
+	_, err := h.machine.run(ctx, "bash", "-c", `! mountpoint -q "$1" || umount -l "$1"`, "free", dir)
+	return err
+}
+
 // StopSSH kills the host's SSH server with all its connections: new ones are refused.
 func (h *Host) StopSSH(ctx context.Context) error {
 	if err := h.stopService(ctx, "/run/sshd.pid"); err != nil {

@@ -14,6 +14,10 @@ import (
 const (
 	keepaliveInterval = 5
 	keepaliveCount    = 5
+	// keepaliveNever leaves it to the bridge to end a connection whose daemon has been silent. libvirt's client asks for
+	// signs of life all the same. When it ends a connection by itself while several calls wait on it, it may crash: before
+	// 10.1, a thread that was woken up leaves a source in the connection's event loop which points into its stack.
+	keepaliveNever = 1 << 20
 )
 
 // conn is one libvirt connection and the domain handles that belong to it.
@@ -115,7 +119,7 @@ func (c *conn) closeNow() {
 	// Closing says goodbye to the daemon and waits for its answer, which a stalled host never gives.
 	var cutter *time.Timer
 	if c.bridge != nil {
-		cutter = time.AfterFunc(closeTimeout, c.bridge.stop)
+		cutter = time.AfterFunc(closeTimeout, func() { c.bridge.stop() })
 	}
 	for _, id := range c.callbacks {
 		_ = c.c.DomainEventDeregister(id)
@@ -281,9 +285,13 @@ func (h *Host) openLibvirt(uri string, r *socketBridge) (*conn, error) {
 		// This costs a round trip, which a stream of our own saves.
 		_ = lv.RegisterCloseCallback(func(*golibvirt.Connect, golibvirt.ConnectCloseReason) { c.markLost() })
 	}
-	if !h.target.inProcess {
-		// Refused by drivers without a wire, which need it as little.
+	// Keepalive is refused by drivers without a wire, which need it as little.
+	switch {
+	case h.target.inProcess:
+	case r == nil:
 		_ = lv.SetKeepAlive(keepaliveInterval, keepaliveCount)
+	case lv.SetKeepAlive(keepaliveInterval, keepaliveNever) == nil:
+		r.endWhenSilent()
 	}
 	h.connected.Store(true)
 	h.log.Debug("connected to libvirt", "host", h.cfg.Name)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	golibvirt "libvirt.org/go/libvirt"
@@ -167,6 +168,7 @@ func (h *Host) Migrate(ctx context.Context, uuid string, target *Host, m Migrati
 	}
 	defer x.from.retire()
 	defer x.to.retire()
+	x.sourceFirst()
 	if err := s.checkGuard(ctx); err != nil {
 		x.from.endCall(true)
 		x.to.endCall(true)
@@ -191,7 +193,25 @@ type migrationCall struct {
 	from, to *conn
 	// peers says that the connection to the target doesn't count.
 	peers bool
+	// severed says that the connection to the source was cut because that to the target was lost.
+	severed atomic.Bool
 }
+
+// sourceFirst has the connection to the source end before libvirt's client notices that the one to the target has.
+//
+// A client that asked the target to start the guest, and lost its connection before the answer came, tells the source
+// to continue: the target may start the guest all the same, and it runs twice. A source that loses its client aborts a
+// migration which copies, and leaves a guest that was handed over stopped until both hosts were asked. That can only be
+// done where the streams are ours.
+func (x *migrationCall) sourceFirst() {
+	if !x.ordered() {
+		return
+	}
+	x.to.bridge.beforeEnd(func() { x.severed.Store(x.from.bridge.stop()) })
+}
+
+// ordered says that the order in which the two connections end can be chosen, and matters.
+func (x *migrationCall) ordered() bool { return !x.peers && x.from.bridge != nil && x.to.bridge != nil }
 
 // connectBoth opens both connections at once.
 func (x *migrationCall) connectBoth(ctx context.Context, source, target *Host, s callSpec) error {
@@ -224,6 +244,9 @@ func (x *migrationCall) callMigrate(m *Migration) error {
 	if x.peers {
 		x.from.countCall("virDomainMigrateToURI3")
 		return d.MigrateToURI3(m.PeerURI, m.migrateParameters(), m.migrateFlags())
+	}
+	if x.ordered() {
+		defer x.to.bridge.beforeEnd(nil)
 	}
 	x.from.countCall("virDomainMigrate3")
 	moved, err := d.Migrate3(x.to.c, m.migrateParameters(), m.migrateFlags())
@@ -306,7 +329,7 @@ func (x *migrationCall) explainError(ctx context.Context, s callSpec, err error,
 		if source.ctx.Err() != nil || target.ctx.Err() != nil {
 			e.Kind = ErrClosed
 		}
-	case !lost && !x.peers && x.to.isLost():
+	case (!lost || x.severed.Load()) && !x.peers && x.to.isLost():
 		errors.As(target.wrap(s, err, true), &e)
 		e.Kind, e.Err = ErrUnreachable, fmt.Errorf("the connection broke: %w", e.Err)
 	default:

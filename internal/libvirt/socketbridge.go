@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"strconv"
 	"sync"
+	"sync/atomic"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -22,12 +24,16 @@ type socketBridge struct {
 	listener *net.UnixListener
 	inode    int // an O_PATH descriptor of the socket
 	running  sync.WaitGroup
+	// heard says that something came from the host since endWhenSilent looked last, done is closed with the stream.
+	heard atomic.Bool
+	done  chan struct{}
 
 	mu    sync.Mutex
 	local net.Conn
 	cut   bool
 	inUse bool // the listener
-	ended func()
+	// first is called before libvirt is told that the stream has ended, ended afterwards.
+	first, ended func()
 }
 
 // newSocketBridge starts to wait for libvirt's connection. It owns remote from then on, also when it fails.
@@ -36,7 +42,7 @@ func newSocketBridge(remote net.Conn) (*socketBridge, error) {
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("making a private socket: %w", err), remote.Close())
 	}
-	b := &socketBridge{remote: remote, listener: listener, inode: inode, inUse: true}
+	b := &socketBridge{remote: remote, listener: listener, inode: inode, inUse: true, done: make(chan struct{})}
 	b.running.Go(b.run)
 	return b, nil
 }
@@ -62,18 +68,29 @@ func (b *socketBridge) onEnd(f func()) {
 	}
 }
 
+// beforeEnd has f called when the stream ends, before libvirt notices; nil for nothing any more.
+func (b *socketBridge) beforeEnd(f func()) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.first = f
+}
+
 // wait returns when nothing of the bridge runs any more.
 func (b *socketBridge) wait() { b.running.Wait() }
 
-// stop cuts the stream and returns at once. libvirt's calls on it fail.
-func (b *socketBridge) stop() {
+// stop cuts the stream and returns at once. libvirt's calls on it fail. It says whether the stream was not cut before.
+func (b *socketBridge) stop() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.closeListener()
 	if b.cut {
-		return
+		return false
 	}
 	b.cut = true
+	close(b.done)
+	if b.first != nil {
+		b.first()
+	}
 	if b.local != nil {
 		_ = b.local.Close()
 	}
@@ -82,6 +99,7 @@ func (b *socketBridge) stop() {
 	}
 	// Closing a stream within a connection that has stalled may block, as a message has to be sent.
 	b.running.Go(func() { _ = b.remote.Close() })
+	return true
 }
 
 func (b *socketBridge) closeListener() {
@@ -111,8 +129,37 @@ func (b *socketBridge) run() {
 	}
 	var copies sync.WaitGroup
 	copies.Go(func() { defer b.stop(); _, _ = io.Copy(b.remote, local) })
-	copies.Go(func() { defer b.stop(); _, _ = io.Copy(local, b.remote) })
+	copies.Go(func() { defer b.stop(); _, _ = io.Copy(local, hearing{b}) })
 	copies.Wait()
+}
+
+// hearing reads from the host and notes that it says something.
+type hearing struct{ b *socketBridge }
+
+func (h hearing) Read(p []byte) (int, error) {
+	n, err := h.b.remote.Read(p)
+	h.b.heard.Store(true)
+	return n, err
+}
+
+// endWhenSilent cuts the stream once the host has been silent for as long as keepalive allows, although libvirt's client
+// asks it for signs of life. A process that was suspended meanwhile doesn't count that time.
+func (b *socketBridge) endWhenSilent() {
+	b.running.Go(func() {
+		tick := time.NewTicker(keepaliveInterval * time.Second)
+		defer tick.Stop()
+		for missed := 0; missed <= keepaliveCount; missed++ {
+			select {
+			case <-tick.C:
+			case <-b.done:
+				return
+			}
+			if b.heard.Swap(false) {
+				missed = -1
+			}
+		}
+		b.stop()
+	})
 }
 
 // acceptOwn takes the first connection that comes from our own process and turns others away.

@@ -23,7 +23,8 @@ func faults() moveList {
 		}},
 		{name: "libvirtd dead", weight: 2, do: broken("libvirtd is killed", (*lab.Host).KillLibvirtd,
 			(*lab.Host).StartLibvirtd)},
-		{name: "libvirtd frozen", weight: 1, do: broken("libvirtd is frozen", signal("STOP"), signal("CONT"))},
+		{name: "libvirtd frozen", weight: 1, do: broken("libvirtd is frozen", (*lab.Host).FreezeLibvirtd,
+			(*lab.Host).ThawLibvirtd)},
 		{name: "SSH refused", weight: 2, do: broken("sshd is stopped", (*lab.Host).StopSSH, (*lab.Host).StartSSH)},
 		{name: "network cut", weight: 1, do: broken("its network is cut", (*lab.Host).Cut, (*lab.Host).Restore)},
 		on("Ctrl-C", 3, managed, interrupted("Ctrl-C", (*acctest.Running).Interrupt)),
@@ -32,16 +33,9 @@ func faults() moveList {
 	}
 }
 
-func signal(name string) func(*lab.Host, context.Context) error {
-	return func(h *lab.Host, ctx context.Context) error {
-		_, err := h.Run(ctx, "bash", "-c", `[ ! -e /run/libvirtd.pid ] || kill -`+name+` "$(cat /run/libvirtd.pid)"`)
-		return err
-	}
-}
-
 // heal undoes every fault that a host may have.
 func heal(ctx context.Context, h *lab.Host) error {
-	return errors.Join(h.Restore(ctx), signal("CONT")(h, ctx), h.StartSSH(ctx), h.StartLibvirtd(ctx))
+	return errors.Join(h.Restore(ctx), h.ThawLibvirtd(ctx), h.StartSSH(ctx), h.StartLibvirtd(ctx))
 }
 
 // during does something to a host.

@@ -359,6 +359,7 @@ func TestPlan_restart(t *testing.T) {
 		return minimal.with(in{"cpu": in{"mode": "maximum"}, "update_policy": policy})
 	}
 	before := func(policy string) in { return minimal.with(in{"update_policy": policy}) }
+	titled := before("Live").with(in{"title": "Web"})
 	staged := func(s *domain.Spec) { s.CPU.Mode = ptr("host-passthrough") }
 	waiting := func(s *model) { s.RestartRequired = types.BoolValue(true) }
 	runAll(t, map[string]planCase{
@@ -411,6 +412,11 @@ func TestPlan_restart(t *testing.T) {
 			seen: func(s *model) {
 				s.Status, s.Phase, s.Ready = types.StringValue("Stopped"), types.StringValue("Succeeded"), types.BoolValue(false)
 			},
+		},
+		"the running VM lacks what it can take, and the definition has it": {
+			before: titled, config: titled, changes: "restart_required", seen: waiting,
+			live: func(s *domain.Spec) { s.Facts = domain.Facts{"title": "as it was"} },
+			says: []string{"Warning: Running virtual machine lacks changes", "title: ", "@restart_required"},
 		},
 		"only the definition for the next start drifted": {
 			before: cpuMode("Live"), config: cpuMode("Live"), changes: "cpu restart_required",

@@ -19,11 +19,14 @@ import (
 // keyed are the attributes whose next step is a key that users chose.
 var keyed = slices.Concat([]string{"disks", "interfaces", domain.ExtraDevices}, familyPaths(), tablePaths())
 
-// needs are the changes that the running VM can't take.
+// needs are the changes that the running VM doesn't have and that the state doesn't show, or that it can't take.
 type needs struct {
 	// restart are all of them, fresh those that the state doesn't have yet: the others were staged by an earlier apply,
 	// or by another tool.
 	restart, fresh []domain.Change
+	// unmade are those that it can take, which the state has already: an earlier update wrote them to the definition, and
+	// failed before the running VM had them.
+	unmade []domain.Change
 	// rebuilt are those that need a new VM.
 	rebuilt []domain.Change
 }
@@ -42,12 +45,17 @@ func (p planning) needs() needs {
 		return n
 	}
 	for _, c := range domain.Changes(domain.WithoutEchoes(*p.live, have), want) {
-		if c.Live || c.Replace {
-			continue
-		}
-		n.restart = append(n.restart, c)
-		if slices.ContainsFunc(changes, func(other domain.Change) bool { return within(c.Path, other.Path) }) {
-			n.fresh = append(n.fresh, c)
+		shown := slices.ContainsFunc(changes, func(other domain.Change) bool { return within(c.Path, other.Path) })
+		switch {
+		case c.Replace:
+		case c.Live && !shown && p.state.RestartRequired.ValueBool():
+			n.unmade = append(n.unmade, c)
+		case c.Live:
+		default:
+			n.restart = append(n.restart, c)
+			if shown {
+				n.fresh = append(n.fresh, c)
+			}
 		}
 	}
 	n.restart, n.fresh = append(n.restart, p.passwordChanges()...), append(n.fresh, p.passwordChanges()...)
@@ -68,6 +76,7 @@ func (n needs) without(drifts []domain.SourceDrift) needs {
 		})
 	}
 	n.restart, n.fresh = slices.DeleteFunc(n.restart, refused), slices.DeleteFunc(n.fresh, refused)
+	n.unmade = slices.DeleteFunc(n.unmade, refused)
 	return n
 }
 
@@ -102,10 +111,11 @@ func (p planning) planRestart(o *outcome, need needs, action status.Action) bool
 		p.planUnknown(o)
 		return false
 	case len(need.restart) == 0:
-		if p.state.RestartRequired.ValueBool() && !equal(m, p.state) {
+		if len(need.unmade) > 0 || p.state.RestartRequired.ValueBool() && !equal(m, p.state) {
 			// Whether anything else waits for a restart isn't declared here.
 			m.RestartRequired = types.BoolUnknown()
 		}
+		o.diags.Append(p.unmadeWarning(need.unmade)...)
 		return false
 	case o.policy == fleet.PolicyRestart:
 		m.RestartRequired = types.BoolValue(false)
@@ -118,6 +128,10 @@ func (p planning) planRestart(o *outcome, need needs, action status.Action) bool
 		// What was staged before goes on waiting, whatever the policy is by now.
 		o.policy = fleet.PolicyStage
 		m.RestartRequired = types.BoolValue(true)
+		if len(need.unmade) > 0 {
+			m.RestartRequired = types.BoolUnknown()
+		}
+		o.diags.Append(p.unmadeWarning(need.unmade)...)
 		return false
 	default:
 		o.diags.Append(p.restartRefused(need.fresh)...)
@@ -193,6 +207,17 @@ func (p planning) restartWarning(changes []domain.Change) diag.Diagnostic {
 	return diag.NewAttributeWarningDiagnostic(path.Root("update_policy"), "Virtual machine will be restarted",
 		fmt.Sprintf("update_policy is \"Restart\", and virtual machine %q can't take these changes while it runs:\n%s",
 			text(p.state.Name), domain.ListChanges(changes)))
+}
+
+// unmadeWarning says what the apply completes: the changes are in the state already, so that the plan doesn't show them.
+func (p planning) unmadeWarning(changes []domain.Change) diag.Diagnostics {
+	if len(changes) == 0 {
+		return nil
+	}
+	return diag.Diagnostics{diag.NewAttributeWarningDiagnostic(path.Root("restart_required"),
+		"Running virtual machine lacks changes", fmt.Sprintf(
+			"The definition of virtual machine %q has these changes, and the VM that runs doesn't have them yet. The apply "+
+				"makes them without a restart:\n%s", text(p.state.Name), domain.ListChanges(changes)))}
 }
 
 // replaceProtected refuses to replace a protected VM.

@@ -1,0 +1,37 @@
+package virtualmachine_test
+
+import (
+	"testing"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/acctest"
+)
+
+// TestAccVirtualMachine_destroyDespiteAChange: Terraform plans changes before it plans to destroy, so a change that needs
+// a restart refuses the destroy, too. The error says how to destroy the VM anyway, and that works.
+func TestAccVirtualMachine_destroyDespiteAChange(t *testing.T) {
+	t.Parallel()
+	l := lab.Open(t)
+	tf := acctest.NewCLI(t)
+	name := lab.Name(t)
+	l.RemoveDomain(t, name)
+	machine := light(l, name).with(hcl{"host": quote("kvm1")})
+	tf.Config(t, acctest.Config(l)+machine.String())
+	tf.Run(t, "apply")
+	process := &started{l: l, host: "kvm1", name: name}
+	if err := process.same(t)(nil); err != nil {
+		t.Fatal(err)
+	}
+
+	tf.Config(t, acctest.Config(l)+machine.with(hcl{"cpu": `{ vcpus = 2 }`}).String())
+	expect(t, tf.Fail(t, "destroy"), "Error: Change needs a restart", "cpu.vcpus",
+		`To destroy it, use "terraform destroy -refresh=false"`)
+	if err := process.same(t)(nil); err != nil {
+		t.Error(err)
+	}
+
+	tf.Run(t, "destroy", "-refresh=false")
+	if err := acctest.CheckDestroyed(l, name)(nil); err != nil {
+		t.Error(err)
+	}
+}
