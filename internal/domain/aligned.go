@@ -38,12 +38,13 @@ func RunningKeys(live, persistent *Definition) (disks map[string]string, interfa
 			disks[target] = key
 		}
 	}
-	keys := map[string]string{}
+	keys, ids := map[string]string{}, interfaceKind.ids(persistent.elements(interfaceKind))
 	for _, nic := range persistent.keyed(interfaceKind, persistent.Metadata().Devices) {
-		keys[interfaceKind.id(nic.element)] = nic.key
+		keys[ids[nic.element]] = nic.key
 	}
+	ids = interfaceKind.ids(live.elements(interfaceKind))
 	for i, nic := range live.keyed(interfaceKind, live.Metadata().Devices) {
-		if key, there := keys[interfaceKind.id(nic.element)]; there {
+		if key, there := keys[ids[nic.element]]; there {
 			interfaces[i] = key
 		}
 	}

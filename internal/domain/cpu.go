@@ -81,7 +81,7 @@ func (d *Definition) readCPU() CPU {
 	if mode != "" {
 		read.Mode = new(mode)
 	}
-	if model != "" {
+	if mode == "custom" && model != "" { // In the other modes libvirt takes none from here.
 		read.Model = new(model)
 	}
 	return read

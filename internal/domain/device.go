@@ -15,7 +15,7 @@ type kind struct {
 	// path is the attribute, tag the element, prefix what our aliases begin with. libvirt wants aliases unique over all
 	// devices, so the prefixes differ.
 	path, tag, prefix string
-	// id is what names a device in the metadata and between definitions: target or MAC.
+	// id is what names a device in the metadata, see ids, and between definitions: target or MAC.
 	id func(*etree.Element) string
 	// fallback is the key of a device without a name, the index counting devices of its kind.
 	fallback func(e *etree.Element, index int) string
@@ -47,15 +47,13 @@ type device struct {
 // by target or order. When two would have one key, the better source wins, then the earlier device; the other's key
 // gets a number.
 func (d *Definition) keyed(k kind, names map[string]string) []device {
-	elements := d.devices(k.tag)
-	if k.skip != nil {
-		elements = slices.DeleteFunc(elements, k.skip)
-	}
+	elements := d.elements(k)
+	ids := k.ids(elements)
 	found := make([]device, len(elements))
 	taken := map[string]bool{}
 	sources := []func(i int) string{
 		func(i int) string { return k.alias(elements[i]) },
-		func(i int) string { return names[k.id(elements[i])] },
+		func(i int) string { return names[ids[elements[i]]] },
 		func(i int) string { return k.fallback(elements[i], i) },
 	}
 	for _, source := range sources {
@@ -75,6 +73,29 @@ func (d *Definition) keyed(k kind, names map[string]string) []device {
 		}
 	}
 	return found
+}
+
+// elements returns the devices of a kind in document order.
+func (d *Definition) elements(k kind) []*etree.Element {
+	elements := d.devices(k.tag)
+	if k.skip != nil {
+		elements = slices.DeleteFunc(elements, k.skip)
+	}
+	return elements
+}
+
+// ids are what names devices in the metadata. Of interfaces with one address, the second has it with "/2" behind it.
+func (k kind) ids(elements []*etree.Element) map[*etree.Element]string {
+	ids, count := make(map[*etree.Element]string, len(elements)), map[string]int{}
+	for _, e := range elements {
+		id := k.id(e)
+		count[id]++
+		if n := count[id]; n > 1 && id != "" {
+			id += "/" + strconv.Itoa(n)
+		}
+		ids[e] = id
+	}
+	return ids
 }
 
 // DeviceKeys gives the keys of the disks by their targets, and those of the interfaces in the order of the document:
@@ -97,8 +118,9 @@ func (d *Definition) DeviceNames() map[string]string {
 	recorded := d.Metadata().Devices
 	names := map[string]string{}
 	maps.Copy(names, recorded)
+	ids := interfaceKind.ids(d.elements(interfaceKind))
 	for _, nic := range d.keyed(interfaceKind, recorded) {
-		if id := interfaceKind.id(nic.element); id != "" && interfaceKind.alias(nic.element) == "" {
+		if id := ids[nic.element]; id != "" && interfaceKind.alias(nic.element) == "" {
 			names[id] = nic.key
 		}
 	}
@@ -166,8 +188,9 @@ func inverse(m map[string]string) map[string]string {
 func (d *Definition) applyKeys(k kind, wanted map[*etree.Element]string) error {
 	names := map[string]string{}
 	present := map[string]bool{}
+	ids := k.ids(d.elements(k))
 	for e, key := range wanted {
-		present[k.id(e)] = true
+		present[ids[e]] = true
 		if k.alias(e) != "" && k.alias(e) != key {
 			k.setAlias(e, key)
 		}
@@ -180,7 +203,7 @@ func (d *Definition) applyKeys(k kind, wanted map[*etree.Element]string) error {
 	}
 	for range len(wanted) + 1 {
 		for _, have := range d.keyed(k, names) {
-			key, id := wanted[have.element], k.id(have.element)
+			key, id := wanted[have.element], ids[have.element]
 			switch {
 			case key == have.key:
 			case id == "":

@@ -61,9 +61,10 @@ var DiskRows = slices.Concat([]Attribute{
 		Doc: "Number of queues of a disk on the bus `virtio`; `0` leaves it to QEMU.",
 	},
 	{
-		Name: "wwn", Place: "wwn", Normal: strings.ToLower, Why: whenFound,
-		Check: matches(`^[0-9a-f]{16}$`, "It isn't a number of 16 hexadecimal digits."),
-		Doc:   "World Wide Name, 16 hexadecimal digits. For the buses `scsi`, `sata` and `ide`.",
+		Name: "wwn", Place: "wwn", Why: whenFound,
+		Normal: func(value string) string { return strings.TrimPrefix(strings.ToLower(value), "0x") },
+		Check:  matches(`^[0-9a-f]{16}$`, "It isn't a number of 16 hexadecimal digits."),
+		Doc:    "World Wide Name, 16 hexadecimal digits. For the buses `scsi`, `sata` and `ide`.",
 	},
 	{
 		Name: "vendor", Place: "vendor", Check: matches(`^[ -~]{1,8}$`, "It isn't 1 to 8 printable characters."),

@@ -10,16 +10,18 @@ import (
 // authTypes are libvirt's types of the secrets with which QEMU authenticates, by protocol.
 var authTypes = map[string]string{"rbd": "ceph", "iscsi": "iscsi"}
 
-// readSourceAuth reads how QEMU authenticates. libvirt has it in the source, or next to it.
+// readSourceAuth reads how QEMU authenticates. libvirt has it in the source, or next to it. A secret that is named by
+// its usage can be kept, but not declared: nil.
 func readSourceAuth(disk, source *etree.Element) *SourceAuth {
 	auth := child(source, "auth")
 	if auth == nil {
 		auth = child(disk, "auth")
 	}
-	if auth == nil {
+	secret := attr(child(auth, "secret"), "uuid")
+	if secret == "" {
 		return nil
 	}
-	return &SourceAuth{Username: attr(auth, "username"), Secret: attr(child(auth, "secret"), "uuid")}
+	return &SourceAuth{Username: attr(auth, "username"), Secret: secret}
 }
 
 // applySourceAuth sets how QEMU authenticates, where that is declared.

@@ -256,17 +256,31 @@ func (n NetworkSource) validate(c *checker, path string) {
 }
 
 func validateInterfaces(c *checker, all map[string]Interface) {
-	macs := map[string]string{}
 	for _, key := range sortedKeys(all) {
-		nic := all[key]
-		nic.validate(c, key)
-		if mac := strings.ToLower(nic.MAC); mac != "" {
-			// A device of the host and another interface are a pair, as virtio's failover has it.
-			shared := nic.paired() || all[macs[mac]].paired()
-			c.that(macs[mac] == "" || shared, "interfaces."+key+".mac", "The interface "+macs[mac]+" has the same address.")
-			macs[mac] = key
+		all[key].validate(c, key)
+	}
+}
+
+// SharedMACs are the interfaces that have one address together. Only VMs that others defined may have them.
+func (s Spec) SharedMACs() []Problem {
+	sharing := map[string][]string{}
+	for _, key := range sortedKeys(s.Interfaces) {
+		nic := s.Interfaces[key]
+		// A device of the host and another interface are a pair, as virtio's failover has it.
+		if mac := strings.ToLower(nic.MAC); mac != "" && !nic.paired() {
+			sharing[mac] = append(sharing[mac], key)
 		}
 	}
+	var shared []Problem
+	for _, mac := range sortedKeys(sharing) {
+		if keys := sharing[mac]; len(keys) > 1 {
+			shared = append(shared, Problem{
+				"interfaces." + keys[len(keys)-1] + ".mac",
+				fmt.Sprintf("The interfaces %s have the same address %s.", strings.Join(keys, " and "), mac),
+			})
+		}
+	}
+	return shared
 }
 
 // validate checks one interface.

@@ -3,6 +3,8 @@ package domain
 import (
 	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 func TestValidate(t *testing.T) {
@@ -92,7 +94,6 @@ func TestValidate(t *testing.T) {
 		{"MAC", nic("lan", func(i *Interface) { i.MAC = "52:54:00" }), "interfaces.lan.mac", "52:54:00:12:34:56"},
 		{"MAC with dashes", nic("lan", func(i *Interface) { i.MAC = "52-54-00-00-00-01" }), "interfaces.lan.mac", "MAC"},
 		{"group MAC", nic("lan", func(i *Interface) { i.MAC = "53:54:00:00:00:01" }), "interfaces.lan.mac", "groups"},
-		{"same MAC", nic("user", func(i *Interface) { i.MAC = "52:54:00:00:00:01" }), "interfaces.user.mac", "lan"},
 	} {
 		spec := full()
 		test.spec(&spec)
@@ -105,6 +106,25 @@ func TestValidate(t *testing.T) {
 			t.Errorf("%s: %v", test.name, problems)
 		case !strings.HasSuffix(problems[0].Message, "."):
 			t.Errorf("%s: not a sentence: %s", test.name, problems[0].Message)
+		}
+	}
+}
+
+// TestSharedMACs: the interfaces are named, unless they are a pair as virtio's failover has it.
+func TestSharedMACs(t *testing.T) {
+	t.Parallel()
+	for name, want := range map[string][]Problem{
+		"nics-share-a-mac": {{
+			"interfaces.net1.mac", "The interfaces net0 and net1 have the same address 52:54:00:0a:0a:0a.",
+		}},
+		"nics-share-a-mac-three": {{
+			"interfaces.net2.mac", "The interfaces net0 and net1 and net2 have the same address 52:54:00:0a:0a:0c.",
+		}},
+		"nics-share-a-mac-team": nil, "teaming-hostdev": nil, "bridge-two-nics": nil,
+	} {
+		got := parse(t, corpus(t)["testdata/corpus/"+name+".xml"]).Spec().SharedMACs()
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}
 }

@@ -19,7 +19,7 @@ var refusals = []golibvirt.ErrorNumber{
 // would, or can't say. libvirt builds QEMU's command line for it, which changes nothing and needs neither the disks nor
 // the networks (virConnectDomainXMLToNative).
 func (h *Host) RefusalOf(ctx context.Context, xml string) (string, error) {
-	if lendsNetworkCard(xml) {
+	if lendsNetworkCard(xml) || runsScript(xml) {
 		return "", nil
 	}
 	_, err := call(ctx, h, readCall("checking a definition"), func(c *conn) (string, error) {
@@ -46,6 +46,10 @@ func (h *Host) RefusalOf(ctx context.Context, xml string) (string, error) {
 func lendsNetworkCard(xml string) bool {
 	return strings.Contains(xml, `type="hostdev"`) || strings.Contains(xml, `type='hostdev'`)
 }
+
+// runsScript says whether a definition has an interface with a script of its own, which libvirt runs for a command line,
+// too.
+func runsScript(xml string) bool { return strings.Contains(xml, "<script path=") }
 
 // usesHostDevices says whether a definition has devices of the host's or of another process.
 func usesHostDevices(xml string) bool {

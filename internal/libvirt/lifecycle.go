@@ -47,18 +47,39 @@ const (
 // validated against libvirt's schema (VIR_DOMAIN_DEFINE_VALIDATE). A name that another domain has is ErrExists.
 func (h *Host) DefineDomain(ctx context.Context, xml string) (uuid string, err error) {
 	return call(ctx, h, defineCall("defining domain"), func(c *conn) (string, error) {
-		c.countCall("virDomainDefineXMLFlags")
-		d, err := c.c.DomainDefineXMLFlags(xml, golibvirt.DOMAIN_DEFINE_VALIDATE)
-		if err != nil {
-			return "", c.nameTaken(xml, err)
-		}
-		uuid, err := d.GetUUIDString()
-		if err != nil {
-			return "", errors.Join(err, d.Free())
-		}
-		c.keepHandle(uuid, d)
-		return uuid, nil
+		return c.define(xml, golibvirt.DOMAIN_DEFINE_VALIDATE)
 	})
+}
+
+// RedefineDomain is DefineDomain for a definition that libvirt had before as present. What libvirt accepts and writes
+// doesn't always fit its schema: the empty file of an interface's ROM, for one. Where the schema refuses the present
+// definition too, the new one is defined without it.
+func (h *Host) RedefineDomain(ctx context.Context, xml, present string) (uuid string, err error) {
+	return call(ctx, h, defineCall("defining domain"), func(c *conn) (string, error) {
+		uuid, err := c.define(xml, golibvirt.DOMAIN_DEFINE_VALIDATE)
+		if !errors.Is(err, golibvirt.ERR_XML_INVALID_SCHEMA) {
+			return uuid, err
+		}
+		if _, refused := c.define(present, golibvirt.DOMAIN_DEFINE_VALIDATE); errors.Is(
+			refused, golibvirt.ERR_XML_INVALID_SCHEMA) {
+			return c.define(xml, 0)
+		}
+		return "", err
+	})
+}
+
+func (c *conn) define(xml string, flags golibvirt.DomainDefineFlags) (uuid string, err error) {
+	c.countCall("virDomainDefineXMLFlags")
+	d, err := c.c.DomainDefineXMLFlags(xml, flags)
+	if err != nil {
+		return "", c.nameTaken(xml, err)
+	}
+	uuid, err = d.GetUUIDString()
+	if err != nil {
+		return "", errors.Join(err, d.Free())
+	}
+	c.keepHandle(uuid, d)
+	return uuid, nil
 }
 
 // nameTaken finds out whether a definition was refused because another domain has its name, for which libvirt has no

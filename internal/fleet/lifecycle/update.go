@@ -307,7 +307,7 @@ func (u *update) definePersistent(ctx context.Context) error {
 
 	u.manager.log.InfoContext(ctx, "changing definition", "name", u.vm.Name, "host", u.vm.Host)
 
-	if _, err := u.vm.On.Conn.DefineDomain(ctx, xml); err != nil {
+	if _, err := u.vm.On.Conn.RedefineDomain(ctx, xml, u.vm.Entry.PersistentXML); err != nil {
 		return err
 	}
 

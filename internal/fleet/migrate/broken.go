@@ -180,7 +180,7 @@ func (mv *Mover) destroyParts(ctx context.Context, uuid string, from, to *invent
 			return fmt.Errorf("%w: neither host has a definition of it that would outlive its process", inventory.ErrNotFound)
 		}
 
-		if _, err := to.Conn.DefineDomain(ctx, source.PersistentXML); err != nil {
+		if _, err := to.Conn.RedefineDomain(ctx, source.PersistentXML, source.PersistentXML); err != nil {
 			return err
 		}
 	}

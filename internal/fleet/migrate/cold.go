@@ -172,7 +172,7 @@ func (m *move) handOver(ctx context.Context) (presence, error) {
 		return notThere, err
 	}
 
-	if _, err := m.to.Conn.DefineDomain(ctx, xml); err != nil {
+	if _, err := m.to.Conn.RedefineDomain(ctx, xml, xml); err != nil {
 		if Refused(err) {
 			return notThere, err
 		}
@@ -207,7 +207,7 @@ func (m *move) handOver(ctx context.Context) (presence, error) {
 		return unclearThere, errors.Join(err, readErr)
 	case err == nil && d.Active():
 		// Started in the last moment, it runs on without its definition.
-		_, err := m.from.Conn.DefineDomain(ctx, before)
+		_, err := m.from.Conn.RedefineDomain(ctx, before, before)
 
 		return unclearThere, errors.Join(&inventory.Error{
 			VM: m.vm.Name, Host: m.from.Name, Kind: inventory.ErrBusy, Detail: "it was started while it was moved",

@@ -25,7 +25,7 @@ func (mv *Mover) EnsureDefined(ctx context.Context, vm *inventory.VM) (*inventor
 
 	mv.log.InfoContext(ctx, "defining a VM that had become transient", "name", vm.Name, "uuid", vm.UUID, "host", vm.Host)
 
-	if _, err := vm.On.Conn.DefineDomain(ctx, xml); err != nil {
+	if _, err := vm.On.Conn.RedefineDomain(ctx, xml, xml); err != nil {
 		return vm, fmt.Errorf("VM %q runs on host %q without a definition, and could not be defined: %w",
 			vm.Name, vm.Host, err)
 	}

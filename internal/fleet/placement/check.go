@@ -205,7 +205,7 @@ func (p *Planner) CheckUpdate(
 	problems, warnings = append(problems, missing...), append(warnings, doubts...)
 
 	if len(problems) == 0 {
-		if problems, err = tryDefinition(ctx, a.Host, document); err != nil {
+		if problems, err = d.tryChange(ctx, a.Host, vm, document); err != nil {
 			return nil, err
 		}
 	}

@@ -151,6 +151,36 @@ func tryDefinition(ctx context.Context, h *inventory.Host, document string) ([]i
 	return []inventory.Problem{{Detail: "its libvirt refuses this definition: " + refusal}}, nil
 }
 
+// tryChange is tryDefinition for a VM that is there. What its host refuses of
+// the definition as it is already, such as one that another host's tools wrote,
+// the change isn't to blame for, unless it stops a guest that couldn't start again.
+func (d Desired) tryChange(
+	ctx context.Context, h *inventory.Host, vm *inventory.VM, document string,
+) ([]inventory.Problem, error) {
+	problems, err := tryDefinition(ctx, h, document)
+	if err != nil || len(problems) == 0 || d.restarts(vm) {
+		return problems, err
+	}
+
+	present, err := vm.Entry.Parse().Persistent.XML()
+	if err != nil {
+		return nil, err
+	}
+
+	already, err := tryDefinition(ctx, h, present)
+	if err != nil || slices.Equal(problems, already) {
+		return nil, err
+	}
+
+	return problems, nil
+}
+
+// restarts says that the wish makes a running guest start again.
+func (d Desired) restarts(vm *inventory.VM) bool {
+	return vm.Active && d.UpdatePolicy == PolicyRestart &&
+		slices.ContainsFunc(domain.Changes(*vm.DeclaredSpec(), d.Spec), func(c domain.Change) bool { return !c.Live })
+}
+
 // impossible finds what is wrong with which attribute in what the domain
 // package says of a wish.
 func impossible(err error) []inventory.Problem {

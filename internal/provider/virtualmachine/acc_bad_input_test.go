@@ -97,10 +97,6 @@ func TestBadInput_validate(t *testing.T) {
 		"mac_multicast": {
 			hcl{"interfaces": `{ lan = { user = true, mac = "53:54:00:00:00:01" } }`}, []string{`groups`},
 		},
-		"mac_twice": {hcl{"interfaces": `{
-    lan = { user = true, mac = "52:54:00:00:00:01" }
-    wan = { user = true, mac = "52:54:00:00:00:01" }
-  }`}, []string{`lan`, `same address`}},
 		"interface_two_sources": {
 			hcl{"interfaces": `{ lan = { network = "default", bridge = "br0" } }`}, []string{`network`, `bridge`},
 		},

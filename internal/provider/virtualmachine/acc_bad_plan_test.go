@@ -53,6 +53,10 @@ func TestAccBadInput_plan(t *testing.T) {
 			[]string{`interfaces.lan.model`, `e1000`},
 		},
 		"host": {hcl{"host": quote("kvm9")}, []string{`"kvm9" is not in the provider's hosts`, own.Name}},
+		"mac_twice": {hcl{"interfaces": `{
+    lan = { user = true, mac = "52:54:00:00:00:01" }
+    wan = { user = true, mac = "52:54:00:00:00:01" }
+  }`}, []string{`interfaces.wan.mac`, `lan and wan have the same address 52:54:00:00:00:01`}},
 		"network": {
 			hcl{"interfaces": `{ lan = { network = "nowhere" } }`},
 			[]string{`no network "nowhere"`, `default`},

@@ -154,6 +154,24 @@ var handmade = map[string]struct {
 		t.Helper()
 		l.Virsh(t, "kvm1", "snapshot-create-as", name, "first")
 	}},
+	// What runs without a step of its guest: firmware that libvirt has chosen and its variables, a TPM that swtpm
+	// emulates, macvtap, interfaces that share an address, and a disk whose image is an overlay since it runs.
+	"hosted": {
+		strategy: "Manual",
+		xml: `<domain type="qemu"><name>%s</name><memory unit="MiB">128</memory>
+  <os firmware="efi"><type arch="x86_64" machine="q35">hvm</type></os><features><acpi/></features><devices>
+    <disk type="file"><driver name="qemu" type="qcow2"/><source file="OVERLAID"/><target dev="vda" bus="virtio"/></disk>
+    <interface type="direct"><source dev="eth0" mode="bridge"/><model type="virtio"/></interface>
+    <interface type="bridge"><mac address="52:54:00:EF:1E:F2"/><source bridge="br-lab"/><model type="virtio"/></interface>
+    <interface type="user"><mac address="52:54:00:EF:1E:F2"/><model type="virtio"/></interface>
+    <tpm model="tpm-crb"><backend type="emulator" version="2.0"/></tpm>
+  </devices></domain>`,
+		after: func(t *testing.T, l *lab.Lab, name string) {
+			t.Helper()
+			l.Virsh(t, "kvm1", "suspend", name)
+			l.Virsh(t, "kvm1", "snapshot-create-as", name, "outside", "--disk-only", "--no-metadata")
+		},
+	},
 	"transient": {
 		transient: true,
 		strategy:  "Manual",
@@ -177,6 +195,7 @@ func TestAccVirtualMachine_importAnything(t *testing.T) {
 	prefix := lab.Name(t)
 	image := l.Image(t, "kvm1", prefix+".qcow2", "qcow2", 1<<20)
 	spare := l.Image(t, "kvm1", prefix+"-2.qcow2", "qcow2", 1<<20)
+	overlaid := l.Image(t, "kvm1", prefix+"-3.qcow2", "qcow2", 1<<20)
 	imports := ""
 	before := map[string]string{}
 	for key, h := range handmade {
@@ -185,7 +204,7 @@ func TestAccVirtualMachine_importAnything(t *testing.T) {
 		if key == "snapshots" {
 			disk = spare
 		}
-		xml := strings.ReplaceAll(fmt.Sprintf(h.xml, name), "IMAGE", disk)
+		xml := strings.NewReplacer("IMAGE", disk, "OVERLAID", overlaid).Replace(fmt.Sprintf(h.xml, name))
 		l.RemoveDomain(t, name)
 		switch {
 		case h.transient:

@@ -37,7 +37,8 @@ func (r *Resource) ValidateConfig(
 // tolerated are attributes that VMs from elsewhere may have values of that we wouldn't make. What they are is
 // checked when planning, where it differs from what is there: the configuration of an imported VM is valid.
 var tolerated = regexp.MustCompile(`^(type|memory\.(size|max_size)|` +
-	`disks\.[^.]+\.(bus|device|format|serial|read_only)|interfaces\.[^.]+\.model)$`)
+	`disks\.[^.]+\.(bus|device|format|serial|read_only)|interfaces\.[^.]+\.model|` +
+	`devices\.(channels\.[^.]+\.name|filesystems\.[^.]+\.source))$`)
 
 // validate checks what a configuration says by itself.
 func (m *model) validate() diag.Diagnostics {
@@ -82,7 +83,9 @@ func (p planning) validatePlanned(planned *model) diag.Diagnostics {
 	if p.state == nil {
 		diags.Append(p.config.validateProfile()...)
 	}
-	for _, problem := range p.config.spec(p.state).Validate() {
+	spec := p.config.spec(p.state)
+	diags.Append(p.refuseSharedMACs(spec)...)
+	for _, problem := range spec.Validate() {
 		if !p.config.blockKnown(problem.Path) {
 			continue
 		}
@@ -100,6 +103,17 @@ func (p planning) validatePlanned(planned *model) diag.Diagnostics {
 	}
 	if m := p.config.Memory; p.state == nil && (m.IsNull() || set(m) && open(m)["size"].IsNull()) {
 		diags.AddAttributeError(path.Root("memory"), invalid, "A new VM needs memory.size.")
+	}
+	return diags
+}
+
+// refuseSharedMACs refuses interfaces with one address, unless the VM has had them: it came from elsewhere.
+func (p planning) refuseSharedMACs(spec domain.Spec) diag.Diagnostics {
+	var diags diag.Diagnostics
+	for _, problem := range spec.SharedMACs() {
+		if p.state == nil || !slices.Contains(p.state.spec(nil).SharedMACs(), problem) {
+			diags.Append(attrpath.Error(p.config.at(problem.Path), invalid, problem.Message))
+		}
 	}
 	return diags
 }

@@ -1,0 +1,75 @@
+package domain
+
+import (
+	"maps"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// corpus is definitions as people and their tools write them, by file. Those in elsewhere need a newer libvirt or QEMU, or
+// another architecture, than the lab has. The others are also imported there, by TestAccVirtualMachine_importCorpus.
+func corpus(t testing.TB) map[string]string {
+	t.Helper()
+	found := map[string]string{}
+	for _, pattern := range []string{"testdata/corpus/*.xml", "testdata/corpus/elsewhere/*.xml"} {
+		files, err := filepath.Glob(pattern)
+		if err != nil || len(files) < 30 {
+			t.Fatalf("%s has %d definitions: %v", pattern, len(files), err)
+		}
+		for _, file := range files {
+			data, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			found[file] = string(data)
+		}
+	}
+	return found
+}
+
+// TestCorpus_changesOnlyByWhatIsDeclared: nothing, or what is read of it, changes no definition. A description changes
+// the description.
+func TestCorpus_changesOnlyByWhatIsDeclared(t *testing.T) {
+	t.Parallel()
+	for file, xml := range corpus(t) {
+		d := parse(t, xml)
+		before, meaning := output(t, d), lines(d)
+		if changes := Changes(d.Spec(), d.Spec()); len(changes) > 0 {
+			t.Errorf("%s differs from itself: %v", file, changes)
+		}
+		for _, want := range []Spec{{}, d.Spec()} {
+			if err := d.Apply(want); err != nil {
+				t.Errorf("%s: %v", file, err)
+			}
+			if diff := cmp.Diff(before, output(t, d)); diff != "" {
+				t.Errorf("%s changes:\n%s", file, diff)
+			}
+		}
+
+		want := d.Spec()
+		if err := d.SetMetadata(Metadata{Devices: d.DeviceNames()}); err != nil {
+			t.Errorf("%s: %v", file, err)
+		}
+		if diff := cmp.Diff(want, d.Spec()); diff != "" {
+			t.Errorf("%s is read as something else when its devices' names are recorded:\n%s", file, diff)
+		}
+		want.Facts = maps.Clone(want.Facts)
+		want.Facts["description"] = "Changed."
+		if err := d.Apply(want); err != nil {
+			t.Errorf("%s: %v", file, err)
+		}
+		after := lines(d)
+		for _, changed := range []map[string]int{diffLines(meaning, after), diffLines(after, meaning)} {
+			for line := range changed {
+				if !strings.HasPrefix(line, "description") && !strings.HasPrefix(line, "{urn:virtfleet:1}") &&
+					line != "metadata" {
+					t.Errorf("%s changes by its description: %s", file, line)
+				}
+			}
+		}
+	}
+}

@@ -1,0 +1,106 @@
+package virtualmachine_test
+
+import (
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/acctest"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/virtualmachine"
+)
+
+// corpus is the definitions of internal/domain that this libvirt can define, by their VMs' names.
+func corpus(t *testing.T) map[string]string {
+	t.Helper()
+	files, err := filepath.Glob("../../domain/testdata/corpus/*.xml")
+	if err != nil || len(files) < 150 {
+		t.Fatalf("there are %d definitions: %v", len(files), err)
+	}
+	found := map[string]string{}
+	for _, file := range files {
+		xml, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		found[strings.TrimSuffix(filepath.Base(file), ".xml")] = string(xml)
+	}
+	return found
+}
+
+// definitions are what a host has of VMs, by name, read in one session.
+func definitions(t *testing.T, l *lab.Lab, host string, names []string) map[string]string {
+	t.Helper()
+	const end = "</domain>"
+	all := strings.SplitAfter(l.Virsh(t, host, "dumpxml --security-info "+strings.Join(names, "; dumpxml --security-info ")), end)
+	if len(all) != len(names)+1 {
+		t.Fatalf("%s has %d definitions of %d VMs", host, len(all)-1, len(names))
+	}
+	found := map[string]string{}
+	for i, name := range names {
+		found[name] = all[i]
+	}
+	return found
+}
+
+// others are the lines of a definition's meaning without what the provider marks and what people say about the VM.
+func others(t *testing.T, xml string) []string {
+	t.Helper()
+	d, err := domain.Parse(xml)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return slices.DeleteFunc(strings.Split(d.Canonical(), "\n"), func(line string) bool {
+		line = strings.TrimSpace(line)
+		return strings.HasPrefix(line, "{urn:virtfleet:1}") || strings.HasPrefix(line, "{}description ") ||
+			line == `{}metadata ""`
+	})
+}
+
+// TestAccVirtualMachine_importCorpus: hundreds of VMs as people and their tools define them are imported with the
+// configuration that Terraform writes for them, which plans no change. With another description, an apply changes the
+// description alone.
+func TestAccVirtualMachine_importCorpus(t *testing.T) {
+	t.Parallel()
+	l := lab.Open(t)
+	h := l.StartHost(t)
+	tf := acctest.NewCLI(t)
+	imports, descriptions := "", ""
+	var names, xmls []string
+	for name, xml := range corpus(t) {
+		names, xmls = append(names, name), append(xmls, xml)
+		imports += fmt.Sprintf("import {\n  to = %s.%s\n  id = %q\n}\n", virtualmachine.TypeName, name, name)
+		descriptions += fmt.Sprintf("resource %q %q {\n  description = \"Changed.\"\n}\n", virtualmachine.TypeName, name)
+	}
+	l.Define(t, h.Name, xmls...)
+	// libvirt sorts the controllers of a definition that it reads again, as after any virsh edit.
+	l.Define(t, h.Name, slices.Collect(maps.Values(definitions(t, l, h.Name, names)))...)
+	before := definitions(t, l, h.Name, names)
+
+	tf.Config(t, acctest.Block{Lab: l, Hosts: []acctest.Host{{Of: h}}}.String()+imports)
+	for at, change := range tf.Plan(t, "-generate-config-out="+filepath.Join(tf.Dir, "generated.tf")) {
+		if change.Actions != "no-op" {
+			t.Errorf("%s: %s:\n%s", at, change.Actions, cmp.Diff(change.Before, change.After))
+		}
+	}
+	if t.Failed() {
+		t.FailNow()
+	}
+	if err := os.WriteFile(filepath.Join(tf.Dir, "descriptions_override.tf"), []byte(descriptions), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	tf.Run(t, "apply")
+	for name, after := range definitions(t, l, h.Name, names) {
+		if diff := cmp.Diff(others(t, before[name]), others(t, after)); diff != "" {
+			t.Errorf("%s has more changes than its description:\n%s", name, diff)
+		}
+	}
+	noChanges(t, tf)
+}
