@@ -68,6 +68,9 @@ func (s Spec) Attributes() map[string]Attribute {
 	}
 	for key, disk := range s.Disks {
 		note(diskRows, "disks."+key, disk.Facts)
+		if disk.Source.Network != nil {
+			note(networkRows, "disks."+key+".network", disk.Source.Network.Facts)
+		}
 	}
 	for key, nic := range s.Interfaces {
 		note(interfaceRows, "interfaces."+key, nic.Facts)

@@ -66,8 +66,8 @@ func writeEncryption(disk *etree.Element, secret string) {
 // Secrets are the UUIDs of the host's secrets that the disk is opened with, by the attributes that declare them.
 func (d Disk) Secrets() map[string]string {
 	secrets := map[string]string{}
-	if uuid := d.Facts[EncryptionSecret]; uuid != "" {
-		secrets[EncryptionSecret] = uuid
+	if secret := d.Facts[EncryptionSecret]; secret != "" {
+		secrets[EncryptionSecret] = secret
 	}
 	if n := d.Source.Network; n != nil && n.Auth != nil {
 		secrets["network.auth.secret"] = n.Auth.Secret

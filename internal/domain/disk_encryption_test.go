@@ -23,8 +23,7 @@ func TestEncryption(t *testing.T) {
 		ceph    = `<encryption format="luks" engine="librbd"><secret type="passphrase" uuid="` + luksSecret + `"/></encryption>`
 		two     = `<encryption format="luks2" engine="librbd"><secret type="passphrase" uuid="` + luksSecret +
 			`"/></encryption>`
-		cipher = `<encryption format="luks"><cipher name="aes"/><secret type="passphrase" uuid="` + otherSecret +
-			`"/></encryption>`
+		engine = `<encryption format="luks" engine="qemu"><secret type="passphrase" uuid="` + otherSecret + `"/></encryption>`
 	)
 	declared := func(secret string) Facts { return Facts{EncryptionSecret: secret} }
 	for name, test := range map[string]struct {
@@ -38,8 +37,8 @@ func TestEncryption(t *testing.T) {
 		"in capitals":        {"", luks(luksSecret), declared(strings.ToUpper(luksSecret)), luksSecret, luks(luksSecret), false},
 		"another":            {"", luks(otherSecret), declared(luksSecret), otherSecret, luks(luksSecret), true},
 		"next to the source": {luks(otherSecret), "", declared(luksSecret), otherSecret, luks(luksSecret), true},
-		"with a cipher": {
-			"", cipher, declared(luksSecret), otherSecret, strings.Replace(cipher, otherSecret, luksSecret, 1), true,
+		"as libvirt writes it": {
+			"", engine, declared(luksSecret), otherSecret, strings.Replace(engine, otherSecret, luksSecret, 1), true,
 		},
 		"removed":                {"", luks(luksSecret), declared(""), luksSecret, "", true},
 		"not declared":           {"", luks(luksSecret), nil, luksSecret, luks(luksSecret), false},

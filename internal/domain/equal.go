@@ -31,7 +31,7 @@ func memoryDiffers(have, want *uint64) bool {
 }
 
 // SameSource says whether two sources of a disk mean the same.
-func SameSource(a, b DiskSource) bool { return sameSource(a, b) }
+func SameSource(a, b DiskSource) bool { return sameSource(a, b) && sameSource(b, a) }
 
 // same says whether two values of the attribute with that path mean the same.
 func same(path string, a, b reflect.Value) bool {

@@ -26,7 +26,9 @@ func readSource(disk *etree.Element) DiskSource {
 		return DiskSource{Block: attr(source, "dev")}
 	case "network":
 		protocol := attr(source, "protocol")
-		read := &NetworkSource{Protocol: protocol, Name: attr(source, "name")}
+		read := &NetworkSource{
+			Protocol: protocol, Name: attr(source, "name"), Facts: networkRows.readFacts(source),
+		}
 		for _, host := range children(source, "host") {
 			read.Hosts = append(read.Hosts, readHost(host, protocol))
 		}
@@ -69,7 +71,7 @@ func readHost(host *etree.Element, protocol string) string {
 	return read.withPort(protocol).String()
 }
 
-// sameSource compares by meaning. Authentication that b doesn't declare is that of a.
+// sameSource compares by meaning. What b doesn't declare of authentication and NetworkRows is as a has it.
 func sameSource(a, b DiskSource) bool {
 	if (a.Network == nil) != (b.Network == nil) {
 		return false
@@ -82,7 +84,7 @@ func sameSource(a, b DiskSource) bool {
 
 func sameNetworkSource(a, b NetworkSource) bool {
 	return a.Protocol == b.Protocol && a.Name == b.Name && slices.Equal(a.fullHosts(), b.fullHosts()) &&
-		(b.Auth == nil || a.Auth != nil && *a.Auth == *b.Auth)
+		(b.Auth == nil || a.Auth != nil && *a.Auth == *b.Auth) && sameNetworkRows(a.Facts, b.Facts)
 }
 
 // fullHosts are the hosts with the protocol's port where none is given.
@@ -150,6 +152,7 @@ func applySource(disk *etree.Element, want DiskSource) {
 		have := *readSource(disk).Network
 		setAttr(source, "protocol", want.Network.Protocol)
 		setAttr(source, "name", want.Network.Name)
+		applyNetworkRows(disk, source, have, *want.Network)
 		applySourceAuth(disk, source, *want.Network)
 		if slices.Equal(have.fullHosts(), want.Network.fullHosts()) {
 			return

@@ -7,8 +7,11 @@ import (
 	"github.com/google/uuid"
 )
 
-// authTypes are libvirt's types of the secrets with which QEMU authenticates, by protocol.
-var authTypes = map[string]string{"rbd": "ceph", "iscsi": "iscsi"}
+// authTypes are libvirt's types of the secrets with which QEMU authenticates, by protocol. libvirt has none of its own
+// for passwords of web servers.
+var authTypes = map[string]string{
+	"rbd": "ceph", "iscsi": "iscsi", "http": "iscsi", "https": "iscsi", "ftp": "iscsi", "ftps": "iscsi",
+}
 
 // readSourceAuth reads how QEMU authenticates. libvirt has it in the source, or next to it. A secret that is named by
 // its usage can be kept, but not declared: nil.
@@ -39,7 +42,7 @@ func applySourceAuth(disk, source *etree.Element, want NetworkSource) {
 
 func (a SourceAuth) validate(c *checker, path, protocol string) {
 	c.that(protocol == "" || authTypes[protocol] != "", path,
-		"Only the protocols "+strings.Join(sortedKeys(authTypes), " and ")+" have it.")
+		"Only the protocols "+strings.Join(sortedKeys(authTypes), ", ")+" have it.")
 	c.that(a.Username != "", path+".username", "It must be declared.")
 	c.readable(path+".username", a.Username)
 	_, err := uuid.Parse(a.Secret)

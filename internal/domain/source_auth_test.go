@@ -59,7 +59,7 @@ func TestSourceAuth_validate(t *testing.T) {
 	t.Parallel()
 	for why, n := range map[string]NetworkSource{
 		"":                       {Protocol: "rbd", Auth: &SourceAuth{"libvirt", "5a1bb6ff-3f0b-4c5e-9d3a-000000000002"}},
-		"iscsi and rbd":          {Protocol: "nbd", Auth: &SourceAuth{"libvirt", "5a1bb6ff-3f0b-4c5e-9d3a-000000000002"}},
+		"iscsi, rbd":             {Protocol: "nbd", Auth: &SourceAuth{"libvirt", "5a1bb6ff-3f0b-4c5e-9d3a-000000000002"}},
 		"It must be declared":    {Protocol: "rbd", Auth: &SourceAuth{"", "5a1bb6ff-3f0b-4c5e-9d3a-000000000002"}},
 		"id of a virtfleet_secr": {Protocol: "rbd", Auth: &SourceAuth{"libvirt", "ceph"}},
 	} {

@@ -165,6 +165,8 @@ type NetworkSource struct {
 	Hosts []string
 	// Auth is how QEMU authenticates; nil: not declared, or not at all.
 	Auth *SourceAuth `json:",omitempty"`
+	// Facts are what NetworkRows say, by their names.
+	Facts Facts `json:",omitempty"`
 }
 
 // SourceAuth is how QEMU authenticates to a server: as a user, with a secret of the host.

@@ -231,6 +231,9 @@ func (d Disk) combination(c *checker, path string) {
 		"A lun can be on the bus scsi.")
 	c.that(d.Device != "lun" || d.Source.File == "" && (d.Source.Network == nil || d.Source.Network.Protocol == "iscsi"),
 		path+"."+d.Source.kind(), "A lun is a block device, of the host or by iscsi.")
+	c.that(d.Source.Network == nil || d.Device == "cdrom" || pick(d.ReadOnly, nil, false) ||
+		!slices.Contains(readOnlyProtocols, d.Source.Network.Protocol), path+".read_only",
+		"A disk from a web or file server is only read: declare read_only, or the device cdrom.")
 	c.that(d.Device != "cdrom" || pick(d.ReadOnly, nil, true), path+".read_only", "A CD-ROM is read-only.")
 	c.that(d.Device != "" && d.Device != "disk" || !pick(d.ReadOnly, nil, false) ||
 		!slices.Contains([]string{"sata", "ide"}, d.Bus), path+".read_only", "Disks on sata and ide can't be read-only.")
@@ -253,6 +256,7 @@ func (n NetworkSource) validate(c *checker, path string) {
 	if n.Auth != nil {
 		n.Auth.validate(c, path+".auth", n.Protocol)
 	}
+	n.checkRows(c, path)
 }
 
 func validateInterfaces(c *checker, all map[string]Interface) {

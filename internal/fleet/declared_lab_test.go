@@ -119,12 +119,14 @@ func (d declared) drawDisks(t *rapid.T) map[string]domain.Disk {
 	free := d.files
 
 	for i := range rapid.IntRange(0, 2).Draw(t, "disks") {
+		network := drawRows(t, 1, domain.NetworkRows)
 		sources := []domain.DiskSource{
 			{},
 			{File: free[0]},
-			{Network: &domain.NetworkSource{Protocol: "nbd", Name: "x", Hosts: []string{"[fd00::1]:10809"}}},
+			{Network: &domain.NetworkSource{Protocol: "nbd", Name: "x", Hosts: []string{"[fd00::1]:10809"}, Facts: network}},
 			{Network: &domain.NetworkSource{Protocol: "rbd", Name: "p/i", Hosts: []string{"a", "b:6789"}}},
-			{Network: &domain.NetworkSource{Protocol: "http", Name: "i.iso", Hosts: []string{"a"}}},
+			{Network: &domain.NetworkSource{Protocol: "http", Name: "i.iso", Hosts: []string{"a"}, Facts: network}},
+			{Network: &domain.NetworkSource{Protocol: "https", Name: "i.iso", Hosts: []string{"a"}, Facts: network}},
 		}
 		free = free[1:]
 		disks[fmt.Sprintf("disk%d", i)] = domain.Disk{

@@ -76,14 +76,21 @@ func (l *Lab) startStore(ctx context.Context) error {
 
 // CreateExport makes an empty disk of that many bytes and serves it to all hosts. It takes room as it is written.
 func (l *Lab) CreateExport(ctx context.Context, name string, size int64) (*Export, error) {
+	return l.createExport(ctx, name, size)
+}
+
+// createExport is CreateExport with options of qemu-nbd.
+func (l *Lab) createExport(ctx context.Context, name string, size int64, options ...string) (*Export, error) {
 	dir, port, err := l.claimExport(name, size)
 	if err != nil {
 		return nil, err
 	}
-	_, err = l.store.run(ctx, "qemu-nbd", "--fork", "--persistent", "--shared="+strconv.Itoa(exportClients),
-		"--format=raw", "--discard=unmap", "--bind="+l.store.address, "--port="+strconv.Itoa(port),
-		"--export-name="+name, "--pid-file="+filepath.Join(dir, "pid"), l.ExportFile(name))
-	if err != nil {
+	args := append([]string{
+		"--fork", "--persistent", "--shared=" + strconv.Itoa(exportClients), "--format=raw", "--discard=unmap",
+		"--bind=" + l.store.address, "--port=" + strconv.Itoa(port), "--export-name=" + name,
+		"--pid-file=" + filepath.Join(dir, "pid"), l.ExportFile(name),
+	}, options...)
+	if _, err = l.store.run(ctx, "qemu-nbd", args...); err != nil {
 		return nil, errors.Join(fmt.Errorf("creating export %s: %w", name, err), os.RemoveAll(dir))
 	}
 	return &Export{Name: name, Host: l.store.address, Port: port}, nil

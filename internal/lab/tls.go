@@ -68,15 +68,21 @@ const pkiDir = "/etc/libvirt/pki"
 // equip writes what TLS takes, for an address that should be the host's own.
 func (a *Authority) equip(t testing.TB, h *Host, address string) {
 	t.Helper()
+	a.write(t, h.Path(pkiDir), h.Name, address)
+}
+
+// write writes what TLS takes into a directory, for a name and an address.
+func (a *Authority) write(t testing.TB, dir, name, address string) {
+	t.Helper()
 	key := newKey(t)
 	cert := a.sign(t, &x509.Certificate{
-		SerialNumber: big.NewInt(time.Now().UnixNano()), Subject: pkix.Name{CommonName: h.Name},
+		SerialNumber: big.NewInt(time.Now().UnixNano()), Subject: pkix.Name{CommonName: name},
 		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
 		IPAddresses: []net.IP{net.ParseIP(address)},
 		KeyUsage:    x509.KeyUsageDigitalSignature | x509.KeyUsageKeyEncipherment,
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
 	}, key)
-	if err := os.MkdirAll(h.Path(pkiDir), 0o755); err != nil {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
 	private := privatePEM(t, key)
@@ -84,7 +90,7 @@ func (a *Authority) equip(t testing.TB, h *Host, address string) {
 		"ca-cert.pem": a.sign(t, a.cert, a.key), "server-cert.pem": cert, "server-key.pem": private,
 		"client-cert.pem": cert, "client-key.pem": private,
 	} {
-		if err := os.WriteFile(filepath.Join(h.Path(pkiDir), name), data, 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(dir, name), data, 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -99,7 +105,7 @@ func (a *Authority) Equip(t testing.TB, l *Lab, h *Host, address string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	line := []byte("\nmigrate_tls_x509_cert_dir = \"" + pkiDir + "\"\n")
+	line := []byte("\nmigrate_tls_x509_cert_dir = \"" + pkiDir + "\"\nnbd_tls_x509_cert_dir = \"" + pkiDir + "\"\n")
 	if !bytes.Contains(settings, line) {
 		if err := os.WriteFile(conf, append(settings, line...), 0o600); err != nil {
 			t.Fatal(err)

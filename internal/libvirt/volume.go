@@ -99,7 +99,7 @@ func parseVolume(document string) (*Volume, error) {
 	return &Volume{
 		Path: volume.Target.Path, Name: volume.Name, Type: volume.Type, Format: volume.Target.Format.Type,
 		CapacityBytes: volume.Capacity, AllocationBytes: volume.Allocation, PhysicalBytes: volume.Physical,
-		Backing: volume.Backing, Encrypted: volume.Target.Encryption != nil, Changed: volume.Target.Changed, Mode: volume.Target.Permissions.Mode,
-		Owner: volume.Target.Permissions.Owner, Group: volume.Target.Permissions.Group,
+		Backing: volume.Backing, Encrypted: volume.Target.Encryption != nil, Changed: volume.Target.Changed,
+		Mode: volume.Target.Permissions.Mode, Owner: volume.Target.Permissions.Owner, Group: volume.Target.Permissions.Group,
 	}, nil
 }

@@ -10,7 +10,7 @@ import (
 // TestValues_everyRowHasSome: a row without values would be drawn by no test.
 func TestValues_everyRowHasSome(t *testing.T) {
 	t.Parallel()
-	rows := slices.Concat(domain.DiskRows, domain.InterfaceRows)
+	rows := slices.Concat(domain.DiskRows, domain.NetworkRows, domain.InterfaceRows)
 	for _, g := range domain.Groups {
 		rows = append(rows, g.Attributes...)
 	}

@@ -76,6 +76,8 @@ resource "virtfleet_image" "base" {
 	}
 	const read = "head -c 21 /dev/vda"
 	story(t, l, []string{name}, resource.TestStep{
+		Config: config(one, "kvm2", "48Mi", "Always"), ExpectError: spaced(`host "kvm2"`, "it has no secret", "virtfleet_secret"),
+	}, resource.TestStep{
 		Config: config(one, "kvm1", "48Mi", "Always"), ConfigPlanChecks: changes(plancheck.ResourceActionCreate),
 		ConfigStateChecks: []statecheck.StateCheck{know("status", exactly("Running"))},
 		Check: resource.ComposeTestCheckFunc(encrypted("kvm1"),
@@ -136,7 +138,7 @@ func TestAccVirtualMachine_encryptedVolume(t *testing.T) {
 	t.Parallel()
 	l := lab.Open(t)
 	name := lab.Name(t)
-	config := func(size, disks string) string {
+	config := func(size, strategy, disks string) string {
 		return encryptedStorage(l, name, `["kvm1"]`) + fmt.Sprintf(`
 resource "virtfleet_volume" "plain" {
   name = "plain"
@@ -152,7 +154,8 @@ resource "virtfleet_volume" "data" {
   format     = "raw"
   encryption = { secret = virtfleet_secret.luks.id }
 }
-`, size) + light(l, name).with(hcl{"host": quote("kvm1"), "update_policy": quote("Restart"), "disks": disks}).String()
+`, size) + light(l, name).with(hcl{"host": quote("kvm1"), "update_policy": quote("Restart"),
+			"run_strategy": quote(strategy), "disks": disks}).String()
 	}
 	const data = `{ data = { volume = virtfleet_volume.data.id, encryption = { secret = virtfleet_secret.luks.id } } }`
 	const other = "5a1bb6ff-3f0b-4c5e-9d3a-000000000002"
@@ -166,10 +169,10 @@ resource "virtfleet_volume" "data" {
 			})
 	}
 	story(t, l, []string{name}, resource.TestStep{
-		Config:      config("16Mi", `{ data = { file = "/nowhere", format = "vmdk", encryption = { secret = "luks" } } }`),
+		Config:      config("16Mi", "Always", `{ data = { file = "/nowhere", format = "vmdk", encryption = { secret = "luks" } } }`),
 		ExpectError: spaced("raw and qcow2"),
 	}, resource.TestStep{
-		Config: config("16Mi", data), ConfigPlanChecks: changes(plancheck.ResourceActionCreate),
+		Config: config("16Mi", "Always", data), ConfigPlanChecks: changes(plancheck.ResourceActionCreate),
 		ConfigStateChecks: []statecheck.StateCheck{know("status", exactly("Running"))}, Check: sees(16),
 	}, resource.TestStep{
 		ResourceName: address, ImportState: true, ImportStateVerify: true, ImportStateId: name,
@@ -181,9 +184,13 @@ resource "virtfleet_volume" "data" {
 			before, after, _ := strings.Cut(xml, "<secret type='passphrase' uuid='")
 			l.Virsh(t, "kvm1", "define", device(t, before+"<secret type='passphrase' uuid='"+other+after[len(other):]))
 		},
-		Config: config("24Mi", data), ConfigPlanChecks: changes(plancheck.ResourceActionUpdate), Check: sees(24),
+		Config: config("24Mi", "Always", data), ConfigPlanChecks: changes(plancheck.ResourceActionUpdate), Check: sees(24),
 	}, resource.TestStep{
-		Config:      config("24Mi", strings.Replace(data, "volume.data.id", "volume.plain.id", 1)),
+		Config: config("24Mi", "Halted", data),
+	}, resource.TestStep{
+		Config: config("32Mi", "Halted", data), ExpectError: spaced("is encrypted", "while a VM runs on it", `"volume"`),
+	}, resource.TestStep{
+		Config:      config("24Mi", "Halted", strings.Replace(data, "volume.data.id", "volume.plain.id", 1)),
 		ExpectError: spaced("isn't encrypted", "virtfleet_volume"),
 	})
 }

@@ -112,13 +112,21 @@ var handmade = map[string]struct {
   <os><type arch="x86_64" machine="q35">hvm</type></os>
   <devices>
     <controller type="scsi" model="virtio-scsi"/>
-    <disk type="file"><driver name="qemu" type="raw" cache="writeback"/><source file="/srv/a.img"/>
+    <disk type="file"><driver name="qemu" type="raw" cache="writeback"/><source file="/srv/a.img">
+      <encryption format="luks" engine="qemu"><secret type="passphrase"
+      uuid="5a1bb6ff-3f0b-4c5e-9d3a-000000000001"/></encryption></source>
       <target dev="sda" bus="scsi"/></disk>
-    <disk type="block"><driver name="qemu" type="raw"/><source dev="/dev/null"/><target dev="sdb" bus="scsi"/>
+    <disk type="block"><driver name="qemu" type="raw"/><source dev="/dev/null">
+      <encryption format="luks"><secret type="passphrase" usage="/by/usage"/></encryption></source>
+      <target dev="sdb" bus="scsi"/>
       <serial>S-2</serial></disk>
-    <disk type="network"><driver name="qemu" type="raw"/><source protocol="nbd" name="x">
+    <disk type="network"><driver name="qemu" type="raw"/><source protocol="nbd" name="x" tls="yes">
       <host name="10.0.0.9" port="10810"/></source>
       <target dev="vda" bus="virtio"/></disk>
+    <disk type="network" device="cdrom"><driver name="qemu" type="raw"/>
+      <source protocol="https" name="i.iso" query="a=b"><host name="example.net" port="443"/><ssl verify="no"/>
+      <cookies><cookie name="a">b</cookie></cookies><timeout seconds="6"/></source>
+      <target dev="sdd" bus="scsi"/><readonly/></disk>
     <disk type="network"><driver name="qemu"/><source protocol="rbd" name="pool/i"><host name="ceph"/></source>
       <target dev="vdb" bus="virtio"/></disk>
     <disk type="volume"><driver name="qemu"/><source pool="default" volume="x.qcow2"/>

@@ -17,7 +17,9 @@ import (
 
 // blockRows are the rows by the path of what has them.
 var blockRows = func() map[string][]domain.Attribute {
-	all := map[string][]domain.Attribute{"disks.*": domain.DiskRows, "interfaces.*": domain.InterfaceRows}
+	all := map[string][]domain.Attribute{
+		"disks.*": domain.DiskRows, "disks.*.network": domain.NetworkRows, "interfaces.*": domain.InterfaceRows,
+	}
 	for _, g := range domain.Groups {
 		if g.Block {
 			all[g.Path] = g.Attributes

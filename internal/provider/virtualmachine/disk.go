@@ -17,7 +17,7 @@ import (
 const unknownSource = "/known-after-apply"
 
 var (
-	networkDiskAttributes = attributes{
+	networkDiskAttributes = merged(blockLevels["disks.*.network"], attributes{
 		"protocol": schema.StringAttribute{
 			MarkdownDescription: "Protocol: " + value.OneOf(domain.DiskProtocols) + ".",
 			Required:            true,
@@ -29,20 +29,20 @@ var (
 			Required:            true,
 		},
 		"auth": schema.SingleNestedAttribute{
-			MarkdownDescription: "How QEMU authenticates to the server, for `rbd` (cephx) and `iscsi` (CHAP). Not set: as the " +
-				"definition has it.",
+			MarkdownDescription: "How QEMU authenticates to the server, for `rbd` (cephx), `iscsi` (CHAP), `http`, `https`, `ftp` " +
+				"and `ftps` (user name and password). Not set: as the definition has it.",
 			Attributes: diskAuthAttributes,
 			CustomType: diskAuthType,
 			Optional:   true,
 		},
-	}
+	})
 	networkDiskType = objectType(networkDiskAttributes)
 
 	diskAuthAttributes = attributes{
 		"username": schema.StringAttribute{MarkdownDescription: "User name.", Required: true},
 		"secret": schema.StringAttribute{
-			MarkdownDescription: "`id` of the `virtfleet_secret` of usage `ceph` or `iscsi`. Every host that the VM moves to " +
-				"needs the secret.",
+			MarkdownDescription: "`id` of the `virtfleet_secret`, of usage `ceph` for `rbd`, and of usage `iscsi` for the others. " +
+				"Every host that the VM moves to needs the secret.",
 			Required: true,
 		},
 	}
@@ -176,6 +176,7 @@ func networkSource(o types.Object) domain.DiskSource {
 	if auth := open(n.object("auth")); isKnown(auth.string("username")) && isKnown(auth.string("secret")) && auth != nil {
 		source.Auth = &domain.SourceAuth{Username: text(auth.string("username")), Secret: text(auth.string("secret"))}
 	}
+	declareRows(&source.Facts, "disks.*.network", "disks.*.network.", n)
 	return domain.DiskSource{Network: source}
 }
 
@@ -298,18 +299,21 @@ func networkDiskFromDomain(n *domain.NetworkSource, prior object, everything boo
 	if hosts == nil {
 		hosts = []string{}
 	}
+	was := open(prior.object("network"))
 	auth := types.ObjectNull(diskAuthType.AttrTypes)
-	if declared := set(open(prior.object("network")).object("auth")); n.Auth != nil && (declared || everything) {
+	if declared := set(was.object("auth")); n.Auth != nil && (declared || everything) {
 		auth = types.ObjectValueMust(diskAuthType.AttrTypes, map[string]attr.Value{
 			"username": types.StringValue(n.Auth.Username), "secret": types.StringValue(n.Auth.Secret),
 		})
 	}
-	return types.ObjectValueMust(networkDiskType.AttrTypes, map[string]attr.Value{
+	a := map[string]attr.Value{
 		"auth":     auth,
 		"protocol": types.StringValue(n.Protocol),
 		"name":     types.StringValue(n.Name),
 		"hosts":    value.NewStringList(hosts),
-	})
+	}
+	readRows(a, "disks.*.network", rowReader{facts: n.Facts, strip: "disks.*.network."}, was, everything)
+	return types.ObjectValueMust(networkDiskType.AttrTypes, a)
 }
 
 // settleFormats plans no format that came with another source: what a new image is, is found out when it is applied.

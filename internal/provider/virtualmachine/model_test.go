@@ -35,7 +35,7 @@ func TestModel_toFleet(t *testing.T) {
 					Facts: domain.Facts{"iothread": "1", "io_tune.total_iops_sec": "100"},
 				},
 				"data": {Source: domain.DiskSource{Network: &domain.NetworkSource{
-					Protocol: "nbd", Name: "d", Hosts: []string{"10.0.0.1:10809"},
+					Protocol: "nbd", Name: "d", Hosts: []string{"10.0.0.1:10809"}, Facts: domain.Facts{"tls": "yes"},
 				}}, Cache: "none"},
 				"raw": {Source: domain.DiskSource{Block: "/dev/sdb"}, Serial: ptr("S1")},
 				"iso": {
@@ -269,6 +269,7 @@ func TestValidate_leavesUnknownHostsOfADiskAlone(t *testing.T) {
 		"hosts": types.ListValueMust(types.StringType, []attr.Value{types.StringUnknown()}),
 		"auth":  types.ObjectNull(diskAuthType.AttrTypes),
 	}
+	readRows(network, "disks.*.network", rowReader{}, nil, false)
 	source := diskSource(object{"network": types.ObjectValueMust(networkDiskType.AttrTypes, network)}, nil)
 	spec := domain.Spec{Disks: map[string]domain.Disk{"root": {Source: source}}}
 	for _, p := range spec.Validate() {

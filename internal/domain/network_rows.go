@@ -1,0 +1,83 @@
+package domain
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/beevik/etree"
+)
+
+// NetworkRows are the attributes of a network source that are each one place in its element.
+var NetworkRows = []Attribute{
+	{
+		Name: "tls", Place: "@tls", Kind: Switch, Since: "4.5.0",
+		Doc: "Whether QEMU connects with TLS, for `nbd`. The hosts have the certificates in libvirt's directory for NBD " +
+			"(`nbd_tls_x509_cert_dir` in `qemu.conf`). Not set: as `nbd_tls` in `qemu.conf` says.",
+	},
+	{
+		Name: "tls_hostname", Place: "@tlsHostname", Since: "8.2.0",
+		Doc: "Name that the server's certificate has, if it isn't the one in `hosts`. For `nbd` with `tls`.",
+	},
+	{
+		Name: "ssl_verify", Place: "ssl@verify", Kind: Switch, Since: "6.2.0",
+		Doc: "Whether QEMU checks the server's certificate, for `https` and `ftps`. Default: `true`.",
+	},
+	{
+		Name: "query", Place: "@query", Since: "6.2.0",
+		Doc: "Query of the URL, for `http` and `https`, without the question mark. It is kept in the state.",
+	},
+	{
+		Name: "timeout", Place: "timeout@seconds", Kind: Count, Zero: true, Since: "6.2.0",
+		Doc: "Seconds after which a request fails, for `http`, `https`, `ftp`, `ftps` and `tftp`; `0`: QEMU's default.",
+	},
+	{
+		Name: "readahead", Place: "readahead@size", Kind: Count, Zero: true, Since: "6.2.0",
+		Doc: "Bytes that are read ahead, for `http`, `https`, `ftp`, `ftps` and `tftp`; `0`: QEMU's default.",
+	},
+}
+
+// networkRows are NetworkRows by what this package does with them.
+var networkRows rows = NetworkRows
+
+// readOnlyProtocols are those of servers that are only read.
+var readOnlyProtocols = []string{"http", "https", "ftp", "ftps", "tftp"}
+
+// rowProtocols are the protocols that have a row, by its name.
+var rowProtocols = map[string][]string{
+	"tls": {"nbd"}, "tls_hostname": {"nbd"}, "ssl_verify": {"https", "ftps"}, "query": {"http", "https"},
+	"timeout": readOnlyProtocols, "readahead": readOnlyProtocols,
+}
+
+// applyNetworkRows sets what is declared of a network source. What an earlier source on another protocol had goes.
+func applyNetworkRows(disk, source *etree.Element, before, want NetworkSource) {
+	facts := want.Facts
+	if before.Protocol != want.Protocol {
+		dropChildren(source, "cookies", "auth")
+		dropChildren(disk, "auth")
+		facts = Facts{}
+		for _, a := range networkRows {
+			facts[a.Name] = want.Facts[a.Name]
+		}
+	}
+	_ = networkRows.apply(source, "", facts) // No row refuses a value that was validated.
+}
+
+// sameNetworkRows compares what b declares.
+func sameNetworkRows(a, b Facts) bool {
+	return !slices.ContainsFunc(networkRows, func(row Attribute) bool {
+		want, declared := b[row.Name]
+		return declared && !row.same(a[row.Name], want)
+	})
+}
+
+// checkRows checks which rows the protocol has.
+func (n NetworkSource) checkRows(c *checker, path string) {
+	networkRows.validate(c, path, prefixed(path, n.Facts), func(string, string) bool { return false })
+	for _, row := range networkRows {
+		protocols := rowProtocols[row.Name]
+		c.that(n.Facts[row.Name] == "" || n.Protocol == "" || slices.Contains(protocols, n.Protocol), join(path, row.Name),
+			fmt.Sprintf("Only %s has it.", strings.Join(protocols, ", ")))
+	}
+	c.that(n.Facts["tls_hostname"] == "" || n.Facts["tls"] != "no", join(path, "tls_hostname"), "It requires tls.")
+}
