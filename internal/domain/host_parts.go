@@ -5,6 +5,9 @@ import (
 	"slices"
 )
 
+// hugePages is the attribute for the size of the pages that memory consists of.
+const hugePages = "memory.huge_pages"
+
 // HostParts are the parts of a host that a definition can bind a VM to.
 type HostParts struct {
 	// CPUs and Nodes are the numbers of its logical processors and of its NUMA nodes.
@@ -41,16 +44,15 @@ func (f Facts) Lacking(h HostParts, memory uint64) []Problem {
 }
 
 func (f Facts) lackingPages(h HostParts, memory uint64) []Problem {
-	const path = "memory.huge_pages"
-	size, ok := pageSize(f[path])
+	size, ok := pageSize(f[hugePages])
 	if !ok || len(h.Pages) == 0 {
 		return nil // The host's default size isn't known, or nothing is.
 	}
 	switch pages, known := h.Pages[size]; {
 	case !known:
-		return []Problem{{path, fmt.Sprintf("has no pages of %s", f[path])}}
+		return []Problem{{hugePages, fmt.Sprintf("has no pages of %s", f[hugePages])}}
 	case pages*size < memory:
-		return []Problem{{path, fmt.Sprintf("has %d pages of %s, %d MiB, and the VM needs %d MiB", pages, f[path],
+		return []Problem{{hugePages, fmt.Sprintf("has %d pages of %s, %d MiB, and the VM needs %d MiB", pages, f[hugePages],
 			pages*size/mib, memory/mib)}}
 	default:
 		return nil

@@ -1,0 +1,60 @@
+package placement
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
+)
+
+// What a VM asks for is missing where others have it: devices and addresses by name, huge pages by their number.
+func TestMissing(t *testing.T) {
+	t.Parallel()
+
+	const small, big, gpu = 2 << 20, 1 << 30, "pci device 0000:65:00.0"
+
+	pool := []libvirt.PagePool{{SizeBytes: small, Pages: 8}}
+	a := inventory.Reply{Info: &libvirt.HostInfo{Cells: []libvirt.NUMACell{{Pages: pool}, {ID: 1, Pages: pool}}}}
+	alone := func(what string) domain.HostUse {
+		return domain.HostUse{Alone: map[string]string{what: "devices.host_devices.a.address"}}
+	}
+	pages := func(size, bytes uint64) domain.HostUse {
+		return domain.HostUse{Pages: map[uint64]uint64{size: bytes}}
+	}
+
+	for name, tt := range map[string]struct {
+		use    domain.HostUse
+		others map[string]domain.HostUse
+		want   []string
+	}{
+		"no VM has it": {alone(gpu), map[string]domain.HostUse{"x": alone("usb device 1234:abcd")}, nil},
+		"another has it": {
+			alone(gpu), map[string]domain.HostUse{"x": alone(gpu)},
+			[]string{`devices.host_devices.a.address: has given pci device 0000:65:00.0 to VM "x"`},
+		},
+		"pages are left": {pages(small, 16<<20), map[string]domain.HostUse{"x": pages(small, 16<<20)}, nil},
+		"pages of another size are taken": {
+			pages(small, 32<<20), map[string]domain.HostUse{"x": pages(big, big)}, nil,
+		},
+		"too few are left": {
+			pages(small, 16<<20), map[string]domain.HostUse{"x": pages(small, 8<<20), "y": pages(small, 10<<20)},
+			[]string{"memory.huge_pages: has 14Mi left of its 32Mi in pages of 2Mi, and the VM needs 16Mi"},
+		},
+		"too few are there": {pages(small, 64<<20), nil, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			var got []string
+			for _, p := range missing(a, tt.use, tt.others) {
+				got = append(got, p.Error())
+			}
+
+			if !slices.Equal(got, tt.want) {
+				t.Errorf("got %q, want %q", got, tt.want)
+			}
+		})
+	}
+}
