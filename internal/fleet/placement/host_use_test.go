@@ -24,22 +24,24 @@ func TestMissing(t *testing.T) {
 		return domain.HostUse{Pages: map[uint64]uint64{size: bytes}}
 	}
 
+	type byName = map[string]domain.HostUse
+
 	for name, tt := range map[string]struct {
 		use    domain.HostUse
-		others map[string]domain.HostUse
+		others byName
 		want   []string
 	}{
-		"no VM has it": {alone(gpu), map[string]domain.HostUse{"x": alone("usb device 1234:abcd")}, nil},
+		"no VM has it": {alone(gpu), byName{"x": alone("usb device 1234:abcd")}, nil},
 		"another has it": {
-			alone(gpu), map[string]domain.HostUse{"x": alone(gpu)},
+			alone(gpu),
+			byName{"x": alone(gpu)},
 			[]string{`devices.host_devices.a.address: has given pci device 0000:65:00.0 to VM "x"`},
 		},
-		"pages are left": {pages(small, 16<<20), map[string]domain.HostUse{"x": pages(small, 16<<20)}, nil},
-		"pages of another size are taken": {
-			pages(small, 32<<20), map[string]domain.HostUse{"x": pages(big, big)}, nil,
-		},
+		"pages are left":                  {pages(small, 16<<20), byName{"x": pages(small, 16<<20)}, nil},
+		"pages of another size are taken": {pages(small, 32<<20), byName{"x": pages(big, big)}, nil},
 		"too few are left": {
-			pages(small, 16<<20), map[string]domain.HostUse{"x": pages(small, 8<<20), "y": pages(small, 10<<20)},
+			pages(small, 16<<20),
+			byName{"x": pages(small, 8<<20), "y": pages(small, 10<<20)},
 			[]string{"memory.huge_pages: has 14Mi left of its 32Mi in pages of 2Mi, and the VM needs 16Mi"},
 		},
 		"too few are there": {pages(small, 64<<20), nil, nil},
