@@ -1,30 +1,50 @@
 package domain
 
-import "maps"
+import (
+	"cmp"
+	"maps"
+	"slices"
+)
 
 // HostUse is what a VM that runs has of its host in addition to memory and time on its CPUs.
 type HostUse struct {
-	// Alone names what a host gives to one VM at a time, each with the attribute that asks for it.
-	Alone map[string]string
+	// Alone are what a host gives to one VM at a time, each with the attribute that asks for it.
+	Alone map[HostPart]string
 	// Pages are bytes by the size of the huge pages that they consist of.
 	Pages map[uint64]uint64
 }
 
+// HostPart is something that a host has once.
+type HostPart struct {
+	// Kind is "pci device", "usb device", "mdev device", "vDPA device" or "vsock address".
+	Kind, ID string
+}
+
+// String names it.
+func (p HostPart) String() string { return p.Kind + " " + p.ID }
+
+// The kinds of devices that a host lists.
+const (
+	PCIDevice  = "pci device"
+	USBDevice  = "usb device"
+	MdevDevice = "mdev device"
+)
+
 // HostUse is what a VM like that asks its host for.
 func (s Spec) HostUse() HostUse {
-	u := HostUse{Alone: map[string]string{}, Pages: map[uint64]uint64{}}
+	u := HostUse{Alone: map[HostPart]string{}, Pages: map[uint64]uint64{}}
 	u.addCID(s.Facts[vsockCID])
 	for key, row := range s.HostDevices {
 		if address := row["address"]; address != "" && address != unknownHostDevice {
-			u.Alone[row["type"]+" device "+address] = join(hostDeviceFamily.Path, key) + ".address"
+			u.Alone[HostPart{row["type"] + " device", address}] = join(hostDeviceFamily.Path, key) + ".address"
 		}
 	}
 	for key, nic := range s.Interfaces {
 		if nic.HostDevice != "" {
-			u.Alone["pci device "+nic.HostDevice] = "interfaces." + key + ".hostdev"
+			u.Alone[HostPart{PCIDevice, nic.HostDevice}] = "interfaces." + key + ".hostdev"
 		}
 		if nic.VDPA != "" {
-			u.Alone["vDPA device "+nic.VDPA] = "interfaces." + key + ".vdpa"
+			u.Alone[HostPart{"vDPA device", nic.VDPA}] = "interfaces." + key + ".vdpa"
 		}
 	}
 	if size, ok := pageSize(s.Facts[hugePages]); ok {
@@ -45,7 +65,7 @@ func (d *Definition) HostUse(s Spec) HostUse {
 
 func (u HostUse) addCID(cid string) {
 	if cid != "" && cid != Auto {
-		u.Alone["vsock address "+cid] = vsockCID
+		u.Alone[HostPart{"vsock address", cid}] = vsockCID
 	}
 }
 
@@ -55,8 +75,8 @@ func (u HostUse) Empty() bool { return len(u.Alone)+len(u.Pages) == 0 }
 // Without is what is asked for in addition to what is there already.
 func (u HostUse) Without(have HostUse) HostUse {
 	more := HostUse{Alone: maps.Clone(u.Alone), Pages: maps.Clone(u.Pages)}
-	for what := range have.Alone {
-		delete(more.Alone, what)
+	for part := range have.Alone {
+		delete(more.Alone, part)
 	}
 	for size, bytes := range have.Pages {
 		if more.Pages[size] -= min(bytes, more.Pages[size]); more.Pages[size] == 0 {
@@ -66,11 +86,18 @@ func (u HostUse) Without(have HostUse) HostUse {
 	return more
 }
 
-// Shared is something that both ask for and a host has once, "" if there is nothing.
+// Parts are what it has alone, sorted.
+func (u HostUse) Parts() []HostPart {
+	return slices.SortedFunc(maps.Keys(u.Alone), func(a, b HostPart) int {
+		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.ID, b.ID))
+	})
+}
+
+// Shared names something that both ask for and a host has once, "" if there is nothing.
 func (u HostUse) Shared(other HostUse) string {
-	for _, what := range sortedKeys(u.Alone) {
-		if other.Alone[what] != "" {
-			return what
+	for _, part := range u.Parts() {
+		if other.Alone[part] != "" {
+			return part.String()
 		}
 	}
 	return ""

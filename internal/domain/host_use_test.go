@@ -17,11 +17,12 @@ func TestHostUse(t *testing.T) {
 		Interfaces:  map[string]Interface{"fast": {HostDevice: "0000:03:00.1"}, "vdpa": {VDPA: "/dev/vhost-vdpa-0"}},
 	}
 	want := HostUse{
-		Alone: map[string]string{
-			"pci device 0000:65:00.0": "devices.host_devices.gpu.address",
-			"usb device 1234:abcd":    "devices.host_devices.key.address",
-			"pci device 0000:03:00.1": "interfaces.fast.hostdev", "vDPA device /dev/vhost-vdpa-0": "interfaces.vdpa.vdpa",
-			"vsock address 77": vsockCID,
+		Alone: map[HostPart]string{
+			{PCIDevice, "0000:65:00.0"}:          "devices.host_devices.gpu.address",
+			{USBDevice, "1234:abcd"}:             "devices.host_devices.key.address",
+			{PCIDevice, "0000:03:00.1"}:          "interfaces.fast.hostdev",
+			{"vDPA device", "/dev/vhost-vdpa-0"}: "interfaces.vdpa.vdpa",
+			{"vsock address", "77"}:              vsockCID,
 		},
 		Pages: map[uint64]uint64{2 * mib: 64 * mib},
 	}
@@ -57,7 +58,7 @@ func TestHostUse_chosenAddress(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if use := d.HostUse(d.Spec()); use.Alone["vsock address 3"] != vsockCID {
+	if use := d.HostUse(d.Spec()); use.Alone[HostPart{"vsock address", "3"}] != vsockCID {
 		t.Errorf("it has %v", use)
 	}
 }

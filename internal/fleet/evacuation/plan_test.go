@@ -55,7 +55,8 @@ func TestCompute(t *testing.T) {
 		return m
 	}
 	ifPossible := func(m *VM) { m.Strategy = LiveMigrateIfPossible }
-	web, gpu := map[string]string{"app": "web"}, map[string]string{"the GPU": "devices.host_devices.gpu.address"}
+	web := map[string]string{"app": "web"}
+	gpu := map[domain.HostPart]string{{Kind: domain.PCIDevice, ID: "0000:65:00.0"}: "devices.host_devices.gpu.address"}
 	doubtful := to("kvm2")
 	doubtful["kvm2"] = []migration.Blocker{{Reason: "Perhaps", Status: status.Unknown}}
 	for name, tt := range map[string]struct {
@@ -161,7 +162,7 @@ func TestCompute(t *testing.T) {
 					with(machine("b", 1, to("kvm2")), func(m *VM) { m.Use.Alone = gpu }),
 				},
 			}, "a LiveMigration kvm3\nb Blocked  NoRoom: no host has room for it in addition to all others: " +
-				`host "kvm2" has given the GPU to "x"`,
+				`host "kvm2" has given pci device 0000:65:00.0 to "x"`,
 		},
 		"avoiding each other": {
 			Input{Hosts: both, VMs: []VM{

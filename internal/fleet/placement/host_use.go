@@ -74,11 +74,11 @@ func freePages(a inventory.Reply, others map[string]domain.HostUse) map[uint64]u
 func missing(a inventory.Reply, use domain.HostUse, others map[string]domain.HostUse) []domain.Problem {
 	var problems []domain.Problem
 
-	for _, what := range slices.Sorted(maps.Keys(use.Alone)) {
+	for _, part := range use.Parts() {
 		for _, name := range slices.Sorted(maps.Keys(others)) {
-			if others[name].Alone[what] != "" {
+			if others[name].Alone[part] != "" {
 				problems = append(problems, domain.Problem{
-					Path: use.Alone[what], Message: fmt.Sprintf("has given %s to VM %q", what, name),
+					Path: use.Alone[part], Message: fmt.Sprintf("has given %s to VM %q", part, name),
 				})
 			}
 		}
@@ -100,10 +100,6 @@ func missing(a inventory.Reply, use domain.HostUse, others map[string]domain.Hos
 // taken says what the VM of that name needs of the host and other VMs have: those that run there, that are started with
 // the host, or that are on their way. The one with the UUID leaves.
 func (p *Planner) taken(a inventory.Reply, name string, use domain.HostUse, leaving string) []inventory.Problem {
-	if use.Empty() {
-		return nil
-	}
-
 	p.reservations.mu.Lock()
 	defer p.reservations.mu.Unlock()
 
@@ -115,8 +111,20 @@ func (p *Planner) taken(a inventory.Reply, name string, use domain.HostUse, leav
 	return problems
 }
 
-// takenByChange is taken for what a change adds to a VM that runs on the host.
-func (p *Planner) takenByChange(
+// fitsHostUse checks that the host has what the VM of that name needs of it in addition to memory, and that no other VM
+// has it. The one with the UUID leaves.
+func (p *Planner) fitsHostUse(
+	ctx context.Context, a inventory.Reply, name string, use domain.HostUse, leaving string,
+) []inventory.Problem {
+	if use.Empty() {
+		return nil
+	}
+
+	return append(fitsHostDevices(ctx, a, use), p.taken(a, name, use, leaving)...)
+}
+
+// fitsChangedUse is fitsHostUse for what a change adds to a VM that runs on the host.
+func (p *Planner) fitsChangedUse(
 	ctx context.Context, on *inventory.Host, vm *inventory.VM, d Desired,
 ) []inventory.Problem {
 	more := d.Spec.HostUse().Without(vm.Entry.HostUse())
@@ -129,7 +137,7 @@ func (p *Planner) takenByChange(
 		return nil // What is taken is then for libvirt to say.
 	}
 
-	return p.taken(a, vm.Name, more, vm.UUID)
+	return p.fitsHostUse(ctx, a, vm.Name, more, vm.UUID)
 }
 
 // takenBlockers is taken for a VM that comes, or is started. A VM that the host has may run as long as the others that

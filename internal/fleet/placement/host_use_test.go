@@ -13,12 +13,14 @@ import (
 func TestMissing(t *testing.T) {
 	t.Parallel()
 
-	const small, big, gpu = 2 << 20, 1 << 30, "pci device 0000:65:00.0"
+	const small, big, gpu = 2 << 20, 1 << 30, "0000:65:00.0"
 
 	pool := []libvirt.PagePool{{SizeBytes: small, Pages: 8}}
 	a := inventory.Reply{Info: &libvirt.HostInfo{Cells: []libvirt.NUMACell{{Pages: pool}, {ID: 1, Pages: pool}}}}
-	alone := func(what string) domain.HostUse {
-		return domain.HostUse{Alone: map[string]string{what: "devices.host_devices.a.address"}}
+	alone := func(address string) domain.HostUse {
+		part := domain.HostPart{Kind: domain.PCIDevice, ID: address}
+
+		return domain.HostUse{Alone: map[domain.HostPart]string{part: "devices.host_devices.a.address"}}
 	}
 	pages := func(size, bytes uint64) domain.HostUse {
 		return domain.HostUse{Pages: map[uint64]uint64{size: bytes}}
@@ -31,7 +33,7 @@ func TestMissing(t *testing.T) {
 		others byName
 		want   []string
 	}{
-		"no VM has it": {alone(gpu), byName{"x": alone("usb device 1234:abcd")}, nil},
+		"no VM has it": {alone(gpu), byName{"x": alone("0000:66:00.0")}, nil},
 		"another has it": {
 			alone(gpu),
 			byName{"x": alone(gpu)},

@@ -185,7 +185,7 @@ func (p *Planner) judge(ctx context.Context, a inventory.Reply, d Desired) candi
 	c.problems = append(c.problems, fitsVersions(a, d.Spec)...)
 	c.judgeMemory(p, d)
 	c.judgeAffinity(p, d)
-	c.problems = append(c.problems, p.taken(a, d.Spec.Name, d.hostUse(), d.Replaces)...)
+	c.problems = append(c.problems, p.fitsHostUse(ctx, a, d.Spec.Name, d.hostUse(), d.Replaces)...)
 	c.problems = append(c.problems, p.fitsSurroundings(ctx, a, d)...)
 
 	return c

@@ -42,12 +42,15 @@ func TestAccHostUse_taken(t *testing.T) {
 	for _, key := range []string{"free", "needy", "second", "plugged"} {
 		l.RemoveDomain(t, prefix+key)
 	}
+	// One that the computer of the lab has. No VM with it is started.
+	pci := strings.Split(strings.Fields(l.Virsh(t, one.Name, "nodedev-list", "--cap", "pci"))[0], "_")[1:]
+	device := fmt.Sprintf("%s:%s:%s.%s", pci[0], pci[1], pci[2], pci[3])
 	l.Define(t, one.Name, `<domain type="qemu"><name>`+prefix+`holder</name><memory unit="MiB">96</memory>
   <memoryBacking><hugepages><page size="2" unit="MiB"/></hugepages></memoryBacking>
   <os><type arch="x86_64" machine="q35">hvm</type></os>
   <devices><vsock model="virtio"><cid auto="no" address="77"/></vsock>
     <hostdev mode="subsystem" type="pci" managed="yes">
-      <source><address domain="0x0000" bus="0x65" slot="0x00" function="0x0"/></source>
+      <source><address domain="0x`+pci[0]+`" bus="0x`+pci[1]+`" slot="0x`+pci[2]+`" function="0x`+pci[3]+`"/></source>
     </hostdev></devices></domain>`)
 	const pages = `{ size = "96Mi", huge_pages = "2Mi" }`
 	tf := acctest.NewCLI(t)
@@ -58,7 +61,7 @@ func TestAccHostUse_taken(t *testing.T) {
 	}
 	needy := sound(prefix + "needy").with(hcl{
 		"host": quote(one.Name), "memory": pages,
-		"devices": `{ vsock = { cid = 77 }, host_devices = { gpu = { type = "pci", address = "0000:65:00.0" } } }`,
+		"devices": `{ vsock = { cid = 77 }, host_devices = { gpu = { type = "pci", address = ` + quote(device) + ` } } }`,
 	})
 	free := sound(prefix + "free").with(hcl{"memory": pages})
 
@@ -70,11 +73,16 @@ func TestAccHostUse_taken(t *testing.T) {
 	out := tf.Fail(t, "plan")
 	for _, part := range []string{
 		"because of devices.vsock.cid", `it has given vsock address 77 to VM "` + prefix + `holder"`,
-		"because of devices.host_devices.gpu.address", "it has given pci device 0000:65:00.0 to VM",
+		"because of devices.host_devices.gpu.address", "it has given pci device " + device + " to VM",
 		"because of memory.huge_pages", "it has 32Mi left of its 128Mi in pages of 2Mi, and the VM needs 96Mi",
 	} {
 		expect(t, out, part)
 	}
+	// A device that the host hasn't at all is refused alike.
+	config(needy.with(hcl{"memory": `{ size = "64Mi" }`, "devices": `{ host_devices = {
+    gpu = { type = "pci", address = "ffff:00:00.0" }, key = { type = "usb", address = "1234:abcd" }
+  } }`}).named("needy"))
+	expect(t, tf.Fail(t, "plan"), `host "`+one.Name+`": it has no pci device ffff:00:00.0`)
 	// One that stays off can have all of it, and isn't started while it is taken.
 	config(needy.with(hcl{"run_strategy": quote("Halted")}).named("needy"))
 	tf.Run(t, "apply")
