@@ -41,16 +41,15 @@ func (f Facts) Lacking(h HostParts, memory uint64) []Problem {
 }
 
 func (f Facts) lackingPages(h HostParts, memory uint64) []Problem {
-	const path = hugePages
-	size, ok := pageSize(f[path])
+	size, ok := pageSize(f[hugePages])
 	if !ok || len(h.Pages) == 0 {
 		return nil // The host's default size isn't known, or nothing is.
 	}
 	switch pages, known := h.Pages[size]; {
 	case !known:
-		return []Problem{{path, fmt.Sprintf("has no pages of %s", f[path])}}
+		return []Problem{{hugePages, fmt.Sprintf("has no pages of %s", f[hugePages])}}
 	case pages*size < memory:
-		return []Problem{{path, fmt.Sprintf("has %d pages of %s, %d MiB, and the VM needs %d MiB", pages, f[path],
+		return []Problem{{hugePages, fmt.Sprintf("has %d pages of %s, %d MiB, and the VM needs %d MiB", pages, f[hugePages],
 			pages*size/mib, memory/mib)}}
 	default:
 		return nil

@@ -142,25 +142,28 @@ func TestNew_defaults(t *testing.T) {
 	}
 }
 
-// TestNew_channelAndConsole: a new VM has a channel for the agent and a serial console, unless it is declared that there
-// is none, or what there is instead.
+// TestNew_channelAndConsole: a new VM has a channel for the agent and a serial console, unless it is declared that
+// there is none, or what there is instead.
 func TestNew_channelAndConsole(t *testing.T) {
 	t.Parallel()
 	const channel, serial, virtio = `name="org.qemu.guest_agent.0"`, "<serial", `type="virtio"/></console>`
 	ports := func(kind string) map[string]Row { return map[string]Row{"a": {"type": kind}} }
+	no := []string{serial, "<console"}
 	for name, test := range map[string]struct {
 		spec       Spec
 		has, lacks []string
 	}{
 		"nothing":           {has: []string{channel, serial, `<console type="pty">`}, lacks: []string{virtio}},
 		"no agent":          {spec: Spec{GuestAgent: new(false)}, has: []string{serial}, lacks: []string{channel}},
-		"no console":        {spec: Spec{SerialConsole: new(false)}, has: []string{channel}, lacks: []string{serial, "<console"}},
-		"no serial port":    {spec: Spec{Serials: map[string]Row{}}, has: []string{channel}, lacks: []string{serial, "<console"}},
-		"no virtio console": {spec: Spec{Consoles: map[string]Row{}}, lacks: []string{serial, "<console"}},
+		"no console":        {spec: Spec{SerialConsole: new(false)}, has: []string{channel}, lacks: no},
+		"no serial port":    {spec: Spec{Serials: map[string]Row{}}, has: []string{channel}, lacks: no},
+		"no virtio console": {spec: Spec{Consoles: map[string]Row{}}, lacks: no},
 		"a virtio console":  {spec: Spec{Consoles: ports("pty")}, has: []string{"ua-console-a"}, lacks: []string{serial}},
-		"another port":      {spec: Spec{Serials: ports("null")}, has: []string{`<serial type="null"`}, lacks: []string{`"pty"`}},
-		"both":              {spec: Spec{SerialConsole: new(true), Consoles: ports("pty")}, has: []string{serial, "ua-console-a"}},
-		"other channels":    {spec: Spec{Channels: map[string]Row{}}, has: []string{channel}},
+		"another port":      {spec: Spec{Serials: ports("null")}, has: []string{`"null"`}, lacks: []string{`"pty"`}},
+		"both": {
+			spec: Spec{SerialConsole: new(true), Consoles: ports("pty")}, has: []string{serial, "ua-console-a"},
+		},
+		"other channels": {spec: Spec{Channels: map[string]Row{}}, has: []string{channel}},
 	} {
 		for _, arch := range []string{"x86_64", "aarch64", "s390x"} {
 			s := test.spec

@@ -11,6 +11,8 @@ import (
 const (
 	profileGuide   = "../../templates/guides/profiles.md"
 	profileHeading = "## What each profile sets\n"
+	// hypervPaths begin the attributes that a profile sets all or none of.
+	hypervPaths = "platform.hyperv."
 )
 
 // TestProfiles_guide: the guide lists what the profiles set. -update writes it.
@@ -56,12 +58,17 @@ func listProfiles() string {
 	fmt.Fprintf(&b, "\n| attribute | %s |\n%s|\n", strings.Join(ProfileNames(), " | "),
 		strings.Repeat("| --- ", len(Profiles)+1))
 	slices.Sort(paths)
-	unless := map[string]map[string]bool{}
+	// By condition and attribute: the values that a profile doesn't set then.
+	unless := map[string]map[string]map[any]bool{}
+	values := map[string]map[any]bool{}
 	note := func(condition, path string, value any) {
 		if unless[condition] == nil {
-			unless[condition] = map[string]bool{}
+			unless[condition] = map[string]map[any]bool{}
 		}
-		unless[condition][fmt.Sprintf("`%s = %v`", path, value)] = true
+		if unless[condition][path] == nil {
+			unless[condition][path] = map[any]bool{}
+		}
+		unless[condition][path][value] = true
 	}
 	for _, path := range paths {
 		fmt.Fprintf(&b, "| `%s` |", path)
@@ -72,8 +79,12 @@ func listProfiles() string {
 				continue
 			}
 			fmt.Fprintf(&b, " %v |", p.Settings[i].Value)
+			if values[path] == nil {
+				values[path] = map[any]bool{}
+			}
+			values[path][p.Settings[i].Value] = true
 			for at, want := range p.Settings[i].With {
-				note(fmt.Sprintf("another `%s` than `%s`", at, want), path, p.Settings[i].Value)
+				note(fmt.Sprintf("`%s` to another value than `%s`", at, want), path, p.Settings[i].Value)
 			}
 			for _, at := range p.Settings[i].Unless {
 				note("`"+at+"`", path, p.Settings[i].Value)
@@ -81,10 +92,23 @@ func listProfiles() string {
 		}
 		b.WriteString("\n")
 	}
-	b.WriteString("\nFor a VM that declares\n\n")
+	b.WriteString("\nIf you set\n\n")
 	for _, condition := range sortedKeys(unless) {
-		fmt.Fprintf(&b, "- %s, a profile doesn't set %s.\n", condition,
-			strings.Join(sortedKeys(unless[condition]), ", "))
+		var not []string
+		for _, path := range sortedKeys(unless[condition]) {
+			switch {
+			case strings.HasPrefix(path, hypervPaths):
+				path = hypervPaths + "*"
+			case len(unless[condition][path]) < len(values[path]):
+				for value := range unless[condition][path] {
+					path = fmt.Sprintf("%s = %v", path, value)
+				}
+			}
+			if path = "`" + path + "`"; !slices.Contains(not, path) {
+				not = append(not, path)
+			}
+		}
+		fmt.Fprintf(&b, "- %s, a profile doesn't set %s.\n", condition, strings.Join(not, ", "))
 	}
 	return b.String()
 }

@@ -10,6 +10,8 @@ const (
 	// minCID is the first that isn't reserved, maxCID the last that isn't for any.
 	minCID = 3
 	maxCID = 1<<32 - 2
+
+	vsockCID = "devices.vsock.cid"
 )
 
 // VsockCID is the address that a running VM's vsock device has, "" where it has none.

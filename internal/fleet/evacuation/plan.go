@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/policy"
 )
@@ -42,6 +43,8 @@ type VM struct {
 	Pin string
 	// Avoids are labels of VMs that it must not share a host with; nil: it avoids none.
 	Avoids map[string]string
+	// Use is what it has of its host.
+	Use domain.HostUse
 	// Live is, for each other host, what blocks moving it as it is now: while it runs, or while it is off.
 	// Room and avoidance are left to this package. Cold is the same for when it will be off; nil: as Live.
 	Live, Cold map[string][]migration.Blocker
@@ -63,6 +66,8 @@ type Host struct {
 	Free uint64
 	// Rooms are what may still be written to its directories, where that is known.
 	Rooms Rooms
+	// Pages are bytes that are left by the size of the huge pages that they consist of.
+	Pages map[uint64]uint64
 	// VMs are those it has.
 	VMs []Neighbour
 }
@@ -70,12 +75,12 @@ type Host struct {
 // Rooms are bytes by directory.
 type Rooms map[string]uint64
 
-// minus are the rooms when something takes of them.
-func (r Rooms) minus(taken Rooms) Rooms {
-	left := maps.Clone(r)
-	for dir, bytes := range taken {
-		if has, known := left[dir]; known {
-			left[dir] = has - min(has, bytes)
+// minus is what is left when something takes of it.
+func minus[M ~map[K]uint64, K comparable](has, taken M) M {
+	left := maps.Clone(has)
+	for of, bytes := range taken {
+		if has, known := left[of]; known {
+			left[of] = has - min(has, bytes)
 		}
 	}
 	return left
@@ -85,6 +90,8 @@ func (r Rooms) minus(taken Rooms) Rooms {
 type Neighbour struct {
 	Name           string
 	Labels, Avoids map[string]string
+	// Use is what it has of its host.
+	Use domain.HostUse
 }
 
 // Step is what a plan does with one VM.
@@ -247,7 +254,7 @@ func (p *planner) assignTargets() {
 // temporaryReasons are reasons that say nothing about the VM: they may be gone tomorrow.
 var temporaryReasons = []string{
 	migration.HostNotAvailable, migration.HostNotSchedulable, migration.HostLabelsMismatch, migration.HostCordoned,
-	migration.InsufficientMemory, migration.InsufficientStorage,
+	migration.InsufficientMemory, migration.InsufficientStorage, migration.HostResourcesTaken, migration.VsockCIDTaken,
 }
 
 // Unmigratable says that no host, whatever its state, could take the VM as it is.

@@ -8,6 +8,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/policy"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
@@ -55,6 +56,7 @@ func TestCompute(t *testing.T) {
 	}
 	ifPossible := func(m *VM) { m.Strategy = LiveMigrateIfPossible }
 	web := map[string]string{"app": "web"}
+	gpu := map[domain.HostPart]string{{Kind: domain.PCIDevice, ID: "0000:65:00.0"}: "devices.host_devices.gpu.address"}
 	doubtful := to("kvm2")
 	doubtful["kvm2"] = []migration.Blocker{{Reason: "Perhaps", Status: status.Unknown}}
 	for name, tt := range map[string]struct {
@@ -141,6 +143,26 @@ func TestCompute(t *testing.T) {
 				}),
 			}}, "a LiveMigration kvm2\nb Blocked  NoRoom: no host has room for it in addition to all others: " +
 				`host "kvm2" has 1Mi left in /vms of the 2Mi that its disks take`,
+		},
+		"huge pages that are enough for one": {
+			Input{Hosts: []Host{{Name: "kvm2", Free: 100, Pages: map[uint64]uint64{2 << 20: 10 << 20}}}, VMs: []VM{
+				with(machine("a", 1, to("kvm2")), func(m *VM) { m.Use.Pages = map[uint64]uint64{2 << 20: 6 << 20} }),
+				with(machine("b", 1, to("kvm2")), func(m *VM) { m.Use.Pages = map[uint64]uint64{2 << 20: 6 << 20} }),
+				with(machine("c", 1, to("kvm2")), func(m *VM) { m.Use.Pages = map[uint64]uint64{1 << 30: 1 << 30} }),
+			}}, "a LiveMigration kvm2\nb Blocked  NoRoom: no host has room for it in addition to all others: " +
+				`host "kvm2" has 4Mi left in pages of 2Mi of the 6Mi that it needs` + "\nc LiveMigration kvm2",
+		},
+		"a device of which each host has one": {
+			Input{
+				Hosts: []Host{
+					{Name: "kvm2", Free: 9, VMs: []Neighbour{{Name: "x", Use: domain.HostUse{Alone: gpu}}}}, {Name: "kvm3", Free: 9},
+				},
+				VMs: []VM{
+					with(machine("a", 1, to("kvm2", "kvm3")), func(m *VM) { m.Use.Alone = gpu }),
+					with(machine("b", 1, to("kvm2")), func(m *VM) { m.Use.Alone = gpu }),
+				},
+			}, "a LiveMigration kvm3\nb Blocked  NoRoom: no host has room for it in addition to all others: " +
+				`host "kvm2" has given pci device 0000:65:00.0 to "x"`,
 		},
 		"avoiding each other": {
 			Input{Hosts: both, VMs: []VM{

@@ -65,7 +65,7 @@ func (s *targetSearch) placeFrom(i, left int) {
 		}
 		before := *host
 		host.Free -= d.step.Memory
-		host.Rooms = host.Rooms.minus(d.rooms[host.Name])
+		host.Rooms, host.Pages = minus(host.Rooms, d.rooms[host.Name]), minus(host.Pages, d.vm.Use.Pages)
 		host.VMs = append(host.VMs, d.neighbour())
 		s.chosen[i] = h
 		s.placeFrom(i+1, left)
@@ -88,7 +88,7 @@ func (s *targetSearch) emptiestFirst() []int {
 }
 
 func (d *decision) neighbour() Neighbour {
-	return Neighbour{Name: d.vm.Name, Labels: d.vm.Labels, Avoids: d.vm.Avoids}
+	return Neighbour{Name: d.vm.Name, Labels: d.vm.Labels, Avoids: d.vm.Avoids, Use: d.vm.Use}
 }
 
 // whyNotOn says why the host can't take the VM as it is now filled, "" if it can.
@@ -103,10 +103,19 @@ func (d *decision) whyNotOn(h Host) string {
 				sizeText(d.rooms[h.Name][dir]))
 		}
 	}
+	for _, size := range slices.Sorted(maps.Keys(d.vm.Use.Pages)) {
+		if free, known := h.Pages[size]; known && free < d.vm.Use.Pages[size] {
+			return fmt.Sprintf("host %q has %s left in pages of %s of the %s that it needs", h.Name, sizeText(free),
+				sizeText(size), sizeText(d.vm.Use.Pages[size]))
+		}
+	}
 	me := d.neighbour()
 	for _, n := range h.VMs {
 		if me.Excludes(n) {
 			return fmt.Sprintf("host %q has %q, which must not share a host with it", h.Name, n.Name)
+		}
+		if what := me.Use.Shared(n.Use); what != "" && n.Name != me.Name {
+			return fmt.Sprintf("host %q has given %s to %q", h.Name, what, n.Name)
 		}
 	}
 	return ""
@@ -132,7 +141,7 @@ func (d *decision) describeShortage(going []*decision, hosts []Host) string {
 		for _, other := range going {
 			if other.step.Target == h.Name {
 				h.Free -= min(h.Free, other.step.Memory)
-				h.Rooms = h.Rooms.minus(other.rooms[h.Name])
+				h.Rooms, h.Pages = minus(h.Rooms, other.rooms[h.Name]), minus(h.Pages, other.vm.Use.Pages)
 				h.VMs = append(h.VMs, other.neighbour())
 			}
 		}

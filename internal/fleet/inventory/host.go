@@ -80,6 +80,9 @@ type Entry struct {
 
 	overheadOnce sync.Once
 	overhead     uint64
+
+	useOnce sync.Once
+	use     domain.HostUse
 }
 
 // ParsedDomain is what the XML says; each part is nil where there is no such
@@ -122,6 +125,21 @@ func (e *Entry) Overhead() uint64 {
 	})
 
 	return e.overhead
+}
+
+// HostUse is what the domain has of its host: as it runs, or as it will run when the host starts it. One that is off
+// otherwise has nothing.
+func (e *Entry) HostUse() domain.HostUse {
+	e.useOnce.Do(func() {
+		switch p := e.Parse(); {
+		case p.Live != nil:
+			e.use = p.Live.HostUse(*p.LiveSpec)
+		case p.Persistent != nil && (e.Autostart || e.OwnMetadata().Creating != nil):
+			e.use = p.Persistent.HostUse(*p.persistentSpec)
+		}
+	})
+
+	return e.use
 }
 
 func parseXML(xml string) (*domain.Definition, *domain.Spec, error) {

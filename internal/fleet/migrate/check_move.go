@@ -286,7 +286,7 @@ func (mv *Mover) PreflightTo(
 		blockers = append(blockers, crowded...)
 	}
 
-	return append(blockers, mv.placement.CrowdedBlockers(a, vm.Name, vm.Metadata, bytes)...), nil
+	return append(blockers, mv.placement.CrowdedBlockers(a, vm, bytes)...), nil
 }
 
 // moveProblem says why a move is out of the question.

@@ -55,6 +55,8 @@ const (
 	CPUNotCompatible = "CPUNotCompatible"
 	// HostResourcesNotAvailable: the target lacks CPUs, NUMA nodes or huge pages that the VM is bound to.
 	HostResourcesNotAvailable = "HostResourcesNotAvailable"
+	// HostResourcesTaken: other VMs of the target have huge pages or devices of the host that the VM needs.
+	HostResourcesTaken = "HostResourcesTaken"
 	// InsufficientMemory: the target has not enough uncommitted memory.
 	InsufficientMemory = "InsufficientMemory"
 	// NotAlone: another VM has the same name, or writes to the same disk.
@@ -63,7 +65,7 @@ const (
 	AntiAffinity = "AntiAffinity"
 	// NetworkNotAvailable: the target lacks a network or bridge.
 	NetworkNotAvailable = "NetworkNotAvailable"
-	// VsockCIDTaken: a VM that runs on the target has the address of this one's vsock device.
+	// VsockCIDTaken: a VM that runs on the target, or is started with it, has the address of this one's vsock device.
 	VsockCIDTaken = "VsockCIDTaken"
 	// NameTaken: the target has another VM with the name, or a definition of this one.
 	NameTaken = "NameTaken"

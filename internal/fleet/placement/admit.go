@@ -141,6 +141,7 @@ func startReservation(vm *inventory.VM) reservation {
 	r := reservation{uuid: vm.UUID}
 	if spec := vm.PersistentSpec; spec != nil && spec.Memory.Installed != nil {
 		r.bytes = vm.On.WithOverhead(*spec.Memory.Installed, vm.Entry)
+		r.use = spec.HostUse()
 	}
 
 	return r

@@ -19,7 +19,7 @@ func (p *Planner) ReserveArrival(
 		return nil, err
 	}
 
-	refused, err := p.takeUncordoned(ctx, to, vm.Name, reservationFor(vm.Metadata, bytes))
+	refused, err := p.takeUncordoned(ctx, to, vm.Name, reservationFor(vm.Metadata, bytes, arrivalUse(vm, bytes)))
 	if err == nil && len(refused) > 0 {
 		err = &inventory.Error{VM: vm.Name, Host: vm.Host, Err: &migration.BlockedError{Blockers: refused}}
 	}

@@ -200,6 +200,7 @@ func (p *Planner) CheckUpdate(
 
 	problems = append(fitsVersions(a, d.Spec), p.fitsSurroundings(ctx, a, d.Changed(vm))...)
 	problems = append(problems, fitsVariables(a, vm, d.Spec.Firmware)...)
+	problems = append(problems, p.fitsChangedUse(ctx, a.Host, vm, d)...)
 
 	missing, doubts := p.fitsFiles(ctx, a.Host, d.Changed(vm), d.runsOn(vm))
 	problems, warnings = append(problems, missing...), append(warnings, doubts...)

@@ -113,7 +113,7 @@ func (p *Planner) reserve(ctx context.Context, h *inventory.Host, d Desired) (bo
 		return false, nil
 	}
 
-	refused, err := p.take(ctx, h, d.Spec.Name, reservationFor(d.Stamp(), d.memoryOn(h)))
+	refused, err := p.take(ctx, h, d.Spec.Name, reservationFor(d.Stamp(), d.memoryOn(h), d.hostUse()))
 
 	return len(refused) == 0, err
 }
@@ -185,6 +185,7 @@ func (p *Planner) judge(ctx context.Context, a inventory.Reply, d Desired) candi
 	c.problems = append(c.problems, fitsVersions(a, d.Spec)...)
 	c.judgeMemory(p, d)
 	c.judgeAffinity(p, d)
+	c.problems = append(c.problems, p.fitsHostUse(ctx, a, d.Spec.Name, d.hostUse(), d.Replaces)...)
 	c.problems = append(c.problems, p.fitsSurroundings(ctx, a, d)...)
 	c.problems = append(c.problems, fitsSecrets(ctx, a, d)...)
 

@@ -34,11 +34,13 @@ type reservation struct {
 	// labels are the VM's own, avoids those of VMs that it must not share
 	// the host with.
 	labels, avoids map[string]string
+	// use is what the VM needs besides memory.
+	use domain.HostUse
 }
 
 // reservationFor is what a host keeps for a VM with that metadata.
-func reservationFor(m domain.Metadata, bytes uint64) reservation {
-	return reservation{bytes: bytes, labels: m.Labels, avoids: m.Avoids}
+func reservationFor(m domain.Metadata, bytes uint64, use domain.HostUse) reservation {
+	return reservation{bytes: bytes, labels: m.Labels, avoids: m.Avoids, use: use}
 }
 
 // take reserves room for a VM, unless something keeps the host from taking
@@ -114,6 +116,8 @@ func (p *Planner) roomBlockers(a inventory.Reply, name string, r reservation) []
 		})
 	}
 
+	blockers = append(blockers, p.takenBlockers(a, name, r)...)
+
 	me := evacuation.Neighbour{Name: name, Labels: r.labels, Avoids: r.avoids}
 	if other := p.conflict(a, me, r.uuid); other != "" {
 		blockers = append(blockers, migration.Blocker{
@@ -160,7 +164,9 @@ func (p *Planner) reserved(a inventory.Reply) uint64 {
 
 // OfRoom says that a blocker of that reason is about who else is on the target.
 func OfRoom(reason string) bool {
-	return reason == migration.InsufficientMemory || reason == migration.AntiAffinity
+	return slices.Contains([]string{
+		migration.InsufficientMemory, migration.AntiAffinity, migration.HostResourcesTaken, migration.VsockCIDTaken,
+	}, reason)
 }
 
 // company are the VMs on the host, and those on their way there, without
@@ -175,11 +181,11 @@ func (p *Planner) company(a inventory.Reply, leaving string) []evacuation.Neighb
 		}
 
 		m := e.OwnMetadata()
-		all = append(all, evacuation.Neighbour{Name: e.Name, Labels: m.Labels, Avoids: m.Avoids})
+		all = append(all, evacuation.Neighbour{Name: e.Name, Labels: m.Labels, Avoids: m.Avoids, Use: e.HostUse()})
 	}
 
 	for name, r := range p.reservations.byHost[a.Host.Name] {
-		all = append(all, evacuation.Neighbour{Name: name, Labels: r.labels, Avoids: r.avoids})
+		all = append(all, evacuation.Neighbour{Name: name, Labels: r.labels, Avoids: r.avoids, Use: r.use})
 	}
 
 	return all
@@ -271,7 +277,11 @@ func (p *Planner) RoomOn(a inventory.Reply) evacuation.Host {
 	p.reservations.mu.Lock()
 	defer p.reservations.mu.Unlock()
 
-	return evacuation.Host{Name: a.Host.Name, Free: p.free(a, ""), VMs: p.company(a, "")}
+	company := p.company(a, "")
+
+	return evacuation.Host{
+		Name: a.Host.Name, Free: p.free(a, ""), Pages: freePages(a, uses(company, "")), VMs: company,
+	}
 }
 
 // FreeMemory is how many bytes may still be committed on the host when the VM with the UUID has left.
@@ -282,13 +292,11 @@ func (p *Planner) FreeMemory(a inventory.Reply, leaving string) uint64 {
 	return p.free(a, leaving)
 }
 
-// CrowdedBlockers are what keeps the host from taking the VM of that name, with that metadata
-// and so much memory, in addition to those that it has and those that are on their way there.
-func (p *Planner) CrowdedBlockers(
-	a inventory.Reply, name string, m domain.Metadata, bytes uint64,
-) []migration.Blocker {
+// CrowdedBlockers are what keeps the host from taking the VM, which takes so much memory there, in addition to those
+// that it has and those that are on their way there.
+func (p *Planner) CrowdedBlockers(a inventory.Reply, vm *inventory.VM, bytes uint64) []migration.Blocker {
 	p.reservations.mu.Lock()
 	defer p.reservations.mu.Unlock()
 
-	return p.roomBlockers(a, name, reservationFor(m, bytes))
+	return p.roomBlockers(a, vm.Name, reservationFor(vm.Metadata, bytes, vm.Entry.HostUse()))
 }

@@ -1,0 +1,104 @@
+package domain
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+)
+
+// HostUse is what a VM that runs has of its host in addition to memory and time on its CPUs.
+type HostUse struct {
+	// Alone are what a host gives to one VM at a time, each with the attribute that asks for it.
+	Alone map[HostPart]string
+	// Pages are bytes by the size of the huge pages that they consist of.
+	Pages map[uint64]uint64
+}
+
+// HostPart is something that a host has once.
+type HostPart struct {
+	// Kind is "pci device", "usb device", "mdev device", "vDPA device" or "vsock address".
+	Kind, ID string
+}
+
+// String names it.
+func (p HostPart) String() string { return p.Kind + " " + p.ID }
+
+// The kinds of devices that a host lists.
+const (
+	PCIDevice  = "pci device"
+	USBDevice  = "usb device"
+	MdevDevice = "mdev device"
+)
+
+// HostUse is what a VM like that asks its host for.
+func (s Spec) HostUse() HostUse {
+	u := HostUse{Alone: map[HostPart]string{}, Pages: map[uint64]uint64{}}
+	u.addCID(s.Facts[vsockCID])
+	for key, row := range s.HostDevices {
+		if address := row["address"]; address != "" && address != unknownHostDevice {
+			u.Alone[HostPart{row["type"] + " device", address}] = join(hostDeviceFamily.Path, key) + ".address"
+		}
+	}
+	for key, nic := range s.Interfaces {
+		if nic.HostDevice != "" {
+			u.Alone[HostPart{PCIDevice, nic.HostDevice}] = "interfaces." + key + ".hostdev"
+		}
+		if nic.VDPA != "" {
+			u.Alone[HostPart{"vDPA device", nic.VDPA}] = "interfaces." + key + ".vdpa"
+		}
+	}
+	if size, ok := pageSize(s.Facts[hugePages]); ok {
+		u.Pages[size] = pick(s.Memory.Installed, s.Memory.Size, 0)
+	}
+	return u
+}
+
+// HostUse is what a VM with this definition has of its host: in a running one also the address that libvirt chose for
+// its vsock device. s is what Spec says of the definition.
+func (d *Definition) HostUse(s Spec) HostUse {
+	u := s.HostUse()
+	if d.Live() {
+		u.addCID(d.VsockCID())
+	}
+	return u
+}
+
+func (u HostUse) addCID(cid string) {
+	if cid != "" && cid != Auto {
+		u.Alone[HostPart{"vsock address", cid}] = vsockCID
+	}
+}
+
+// Empty says that there is nothing.
+func (u HostUse) Empty() bool { return len(u.Alone)+len(u.Pages) == 0 }
+
+// Without is what is asked for in addition to what is there already.
+func (u HostUse) Without(have HostUse) HostUse {
+	more := HostUse{Alone: maps.Clone(u.Alone), Pages: maps.Clone(u.Pages)}
+	for part := range have.Alone {
+		delete(more.Alone, part)
+	}
+	for size, bytes := range have.Pages {
+		if more.Pages[size] -= min(bytes, more.Pages[size]); more.Pages[size] == 0 {
+			delete(more.Pages, size)
+		}
+	}
+	return more
+}
+
+// Parts are what it has alone, sorted.
+func (u HostUse) Parts() []HostPart {
+	return slices.SortedFunc(maps.Keys(u.Alone), func(a, b HostPart) int {
+		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.ID, b.ID))
+	})
+}
+
+// Shared names something that both ask for and a host has once, "" if there is nothing.
+func (u HostUse) Shared(other HostUse) string {
+	for _, part := range u.Parts() {
+		if other.Alone[part] != "" {
+			return part.String()
+		}
+	}
+	return ""
+}

@@ -1,0 +1,64 @@
+package domain
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// TestHostUse: what a VM needs of its host is the same as it is declared and as it is read.
+func TestHostUse(t *testing.T) {
+	t.Parallel()
+	gpu := Row{"type": "pci", "address": "0000:65:00.0"}
+	s := Spec{
+		Name: "vm", Type: "kvm", Memory: sizeOf(64),
+		Facts:       Facts{"devices.vsock.model": "virtio", vsockCID: "77", hugePages: "2Mi"},
+		HostDevices: map[string]Row{"gpu": gpu, "key": {"type": "usb", "address": "1234:abcd"}},
+		Interfaces:  map[string]Interface{"fast": {HostDevice: "0000:03:00.1"}, "vdpa": {VDPA: "/dev/vhost-vdpa-0"}},
+	}
+	want := HostUse{
+		Alone: map[HostPart]string{
+			{PCIDevice, "0000:65:00.0"}:          "devices.host_devices.gpu.address",
+			{USBDevice, "1234:abcd"}:             "devices.host_devices.key.address",
+			{PCIDevice, "0000:03:00.1"}:          "interfaces.fast.hostdev",
+			{"vDPA device", "/dev/vhost-vdpa-0"}: "interfaces.vdpa.vdpa",
+			{"vsock address", "77"}:              vsockCID,
+		},
+		Pages: map[uint64]uint64{2 * mib: 64 * mib},
+	}
+	d, err := New(s, testUUID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, got := range map[string]HostUse{"declared": s.HostUse(), "read": d.HostUse(d.Spec())} {
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s: %s", name, diff)
+		}
+	}
+	if more := want.Without(want); !more.Empty() {
+		t.Errorf("in addition to what it has it needs %v", more)
+	}
+	if what := want.Shared(Spec{HostDevices: map[string]Row{"other": gpu}}.HostUse()); what != "pci device 0000:65:00.0" {
+		t.Errorf("it shares %q", what)
+	}
+	plain := Spec{
+		Facts: Facts{vsockCID: Auto, hugePages: None}, Interfaces: map[string]Interface{"lan": {Network: "default"}},
+	}
+	if use := plain.HostUse(); !use.Empty() || want.Shared(use) != "" {
+		t.Errorf("a VM that needs nothing needs %v", use)
+	}
+}
+
+// TestHostUse_chosenAddress: in a running VM libvirt has chosen an address that others can't have either.
+func TestHostUse_chosenAddress(t *testing.T) {
+	t.Parallel()
+	d, err := Parse(`<domain type="qemu" id="1"><name>vm</name><devices>
+  <vsock model="virtio"><cid auto="yes" address="3"/></vsock>
+</devices></domain>`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if use := d.HostUse(d.Spec()); use.Alone[HostPart{"vsock address", "3"}] != vsockCID {
+		t.Errorf("it has %v", use)
+	}
+}

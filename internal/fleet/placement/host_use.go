@@ -1,0 +1,172 @@
+package placement
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/evacuation"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
+)
+
+// hostUse is what a new VM takes of its host when it is started. One that stays off takes nothing yet.
+func (d Desired) hostUse() domain.HostUse {
+	if !status.StartsOnCreate(d.Strategy()) {
+		return domain.HostUse{}
+	}
+
+	return d.Spec.HostUse()
+}
+
+// arrivalUse is what a VM takes of a host that it comes to. One that takes memory there runs there.
+func arrivalUse(vm *inventory.VM, bytes uint64) domain.HostUse {
+	if bytes > 0 && !vm.Active && vm.PersistentSpec != nil {
+		return vm.PersistentSpec.HostUse()
+	}
+
+	return vm.Entry.HostUse()
+}
+
+// uses are what the VMs other than the one of that name have of their host, by name.
+func uses(company []evacuation.Neighbour, but string) map[string]domain.HostUse {
+	all := make(map[string]domain.HostUse)
+
+	for _, n := range company {
+		if n.Name != but && !n.Use.Empty() {
+			all[n.Name] = n.Use
+		}
+	}
+
+	return all
+}
+
+// running leaves only the VMs that run on the host, or are on their way there.
+func running(a inventory.Reply, all map[string]domain.HostUse) {
+	for _, e := range a.View.Domains {
+		if !e.Active() {
+			delete(all, e.Name)
+		}
+	}
+}
+
+// freePages are the bytes that are left on the host by the size of the huge pages that they consist of.
+func freePages(a inventory.Reply, others map[string]domain.HostUse) map[uint64]uint64 {
+	left := make(map[uint64]uint64)
+	for size, pages := range migration.HostParts(a.Info).Pages {
+		left[size] = pages * size
+	}
+
+	for _, use := range others {
+		for size, bytes := range use.Pages {
+			left[size] -= min(left[size], bytes)
+		}
+	}
+
+	return left
+}
+
+// missing lists what a VM would need of the host that the others have.
+func missing(a inventory.Reply, use domain.HostUse, others map[string]domain.HostUse) []domain.Problem {
+	var problems []domain.Problem
+
+	for _, part := range use.Parts() {
+		for _, name := range slices.Sorted(maps.Keys(others)) {
+			if others[name].Alone[part] != "" {
+				problems = append(problems, domain.Problem{
+					Path: use.Alone[part], Message: fmt.Sprintf("has given %s to VM %q", part, name),
+				})
+			}
+		}
+	}
+
+	all, left := freePages(a, nil), freePages(a, others)
+	for _, size := range slices.Sorted(maps.Keys(use.Pages)) {
+		// That a host hasn't as many pages at all is said elsewhere.
+		if need := use.Pages[size]; need <= all[size] && left[size] < need {
+			problems = append(problems, domain.Problem{Path: "memory.huge_pages", Message: fmt.Sprintf(
+				"has %s left of its %s in pages of %s, and the VM needs %s", inventory.BytesText(left[size]),
+				inventory.BytesText(all[size]), inventory.BytesText(size), inventory.BytesText(need))})
+		}
+	}
+
+	return problems
+}
+
+// taken says what the VM of that name needs of the host and other VMs have: those that run there, that are started with
+// the host, or that are on their way. The one with the UUID leaves.
+func (p *Planner) taken(a inventory.Reply, name string, use domain.HostUse, leaving string) []inventory.Problem {
+	p.reservations.mu.Lock()
+	defer p.reservations.mu.Unlock()
+
+	var problems []inventory.Problem
+	for _, m := range missing(a, use, uses(p.company(a, leaving), name)) {
+		problems = append(problems, inventory.Problem{Attribute: m.Path, Detail: "it " + m.Message})
+	}
+
+	return problems
+}
+
+// fitsHostUse checks that the host has what the VM of that name needs of it in addition to memory, and that no other VM
+// has it. The one with the UUID leaves.
+func (p *Planner) fitsHostUse(
+	ctx context.Context, a inventory.Reply, name string, use domain.HostUse, leaving string,
+) []inventory.Problem {
+	if use.Empty() {
+		return nil
+	}
+
+	return append(fitsHostDevices(ctx, a, use), p.taken(a, name, use, leaving)...)
+}
+
+// fitsChangedUse is fitsHostUse for what a change adds to a VM that runs on the host.
+func (p *Planner) fitsChangedUse(
+	ctx context.Context, on *inventory.Host, vm *inventory.VM, d Desired,
+) []inventory.Problem {
+	more := d.Spec.HostUse().Without(vm.Entry.HostUse())
+	if on != vm.On || !vm.Active || !d.runsOn(vm) || more.Empty() {
+		return nil
+	}
+
+	a, err := p.hosts.ReplyOf(ctx, on)
+	if err != nil {
+		return nil // What is taken is then for libvirt to say.
+	}
+
+	return p.fitsHostUse(ctx, a, vm.Name, more, vm.UUID)
+}
+
+// takenBlockers is taken for a VM that comes, or is started. A VM that the host has may run as long as the others that
+// the host starts are off. The reservations' mutex must be held.
+func (p *Planner) takenBlockers(a inventory.Reply, name string, r reservation) []migration.Blocker {
+	if r.use.Empty() {
+		return nil
+	}
+
+	others := uses(p.company(a, r.uuid), name)
+	if r.uuid != "" {
+		running(a, others)
+	}
+
+	var blockers []migration.Blocker
+
+	for _, m := range missing(a, r.use, others) {
+		reason := migration.HostResourcesTaken
+		if strings.HasPrefix(m.Path, "devices.vsock.") {
+			reason = migration.VsockCIDTaken
+		}
+
+		blockers = append(blockers, migration.Blocker{
+			Reason: reason, Status: status.False, Attribute: m.Path,
+			Message: fmt.Sprintf("host %q %s", a.Host.Name, m.Message), Remedy: takenRemedy,
+		})
+	}
+
+	return blockers
+}
+
+const takenRemedy = "Choose another host, or stop or move the other VM before."

@@ -1,0 +1,64 @@
+package placement
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
+)
+
+// What a VM asks for is missing where others have it: devices and addresses by name, huge pages by their number.
+func TestMissing(t *testing.T) {
+	t.Parallel()
+
+	const small, big, gpu = 2 << 20, 1 << 30, "0000:65:00.0"
+
+	pool := []libvirt.PagePool{{SizeBytes: small, Pages: 8}}
+	a := inventory.Reply{Info: &libvirt.HostInfo{Cells: []libvirt.NUMACell{{Pages: pool}, {ID: 1, Pages: pool}}}}
+	alone := func(address string) domain.HostUse {
+		part := domain.HostPart{Kind: domain.PCIDevice, ID: address}
+
+		return domain.HostUse{Alone: map[domain.HostPart]string{part: "devices.host_devices.a.address"}}
+	}
+	pages := func(size, bytes uint64) domain.HostUse {
+		return domain.HostUse{Pages: map[uint64]uint64{size: bytes}}
+	}
+
+	type byName = map[string]domain.HostUse
+
+	for name, tt := range map[string]struct {
+		use    domain.HostUse
+		others byName
+		want   []string
+	}{
+		"no VM has it": {alone(gpu), byName{"x": alone("0000:66:00.0")}, nil},
+		"another has it": {
+			alone(gpu),
+			byName{"x": alone(gpu)},
+			[]string{`devices.host_devices.a.address: has given pci device 0000:65:00.0 to VM "x"`},
+		},
+		"pages are left":                  {pages(small, 16<<20), byName{"x": pages(small, 16<<20)}, nil},
+		"pages of another size are taken": {pages(small, 32<<20), byName{"x": pages(big, big)}, nil},
+		"too few are left": {
+			pages(small, 16<<20),
+			byName{"x": pages(small, 8<<20), "y": pages(small, 10<<20)},
+			[]string{"memory.huge_pages: has 14Mi left of its 32Mi in pages of 2Mi, and the VM needs 16Mi"},
+		},
+		"too few are there": {pages(small, 64<<20), nil, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			var got []string
+			for _, p := range missing(a, tt.use, tt.others) {
+				got = append(got, p.Error())
+			}
+
+			if !slices.Equal(got, tt.want) {
+				t.Errorf("got %q, want %q", got, tt.want)
+			}
+		})
+	}
+}

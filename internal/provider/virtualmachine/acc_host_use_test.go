@@ -1,0 +1,138 @@
+package virtualmachine_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/acctest"
+)
+
+// hugePages gives the hosts huge pages of 2 MiB. All hosts of the lab report the same ones: those of its kernel.
+func hugePages(t *testing.T, l *lab.Lab, pages int, hosts ...*lab.Host) {
+	t.Helper()
+	set := func(n int) {
+		ctx := context.WithoutCancel(t.Context()) // The test may be over.
+		out, err := hosts[0].Run(ctx, "bash", "-c", fmt.Sprintf("echo %d >/proc/sys/vm/nr_hugepages", n))
+		if err != nil {
+			t.Error(out, err)
+		}
+	}
+	set(pages)
+	t.Cleanup(func() { set(0) })
+	for _, h := range hosts {
+		const at = "/var/lib/libvirt/hugepages"
+		l.Run(t, h.Name, "mkdir", at)
+		l.Run(t, h.Name, "mount", "-t", "hugetlbfs", "hugetlbfs", at)
+		l.KillLibvirtd(t, h)() // libvirtd looks for such mounts when it starts.
+	}
+}
+
+// TestAccHostUse_taken: what a host has once, and its huge pages, count for VMs that run and for those that the host
+// starts. A VM that needs them is refused by the plan where it is pinned, and placed elsewhere where it isn't. The
+// candidates of a move and the plan of a drain say why.
+func TestAccHostUse_taken(t *testing.T) {
+	t.Parallel()
+	l := lab.Open(t)
+	one, two := l.StartHost(t), l.StartHost(t)
+	hugePages(t, l, 64, one, two)
+	prefix := lab.Name(t) + "-"
+	for _, key := range []string{"free", "needy", "second", "plugged"} {
+		l.RemoveDomain(t, prefix+key)
+	}
+	// One that the computer of the lab has. No VM with it is started.
+	pci := strings.Split(strings.Fields(l.Virsh(t, one.Name, "nodedev-list", "--cap", "pci"))[0], "_")[1:]
+	device := fmt.Sprintf("%s:%s:%s.%s", pci[0], pci[1], pci[2], pci[3])
+	l.Define(t, one.Name, `<domain type="qemu"><name>`+prefix+`holder</name><memory unit="MiB">96</memory>
+  <memoryBacking><hugepages><page size="2" unit="MiB"/></hugepages></memoryBacking>
+  <os><type arch="x86_64" machine="q35">hvm</type></os>
+  <devices><vsock model="virtio"><cid auto="no" address="77"/></vsock>
+    <hostdev mode="subsystem" type="pci" managed="yes">
+      <source><address domain="0x`+pci[0]+`" bus="0x`+pci[1]+`" slot="0x`+pci[2]+`" function="0x`+pci[3]+`"/></source>
+    </hostdev></devices></domain>`)
+	const pages = `{ size = "96Mi", huge_pages = "2Mi" }`
+	tf := acctest.NewCLI(t)
+	config := func(parts ...string) {
+		tf.Config(t, acctest.Block{Lab: l, Hosts: []acctest.Host{
+			{Of: one, Settings: "overcommit_guest_overhead = true"}, {Of: two, Settings: "overcommit_guest_overhead = true"},
+		}}.String()+strings.Join(parts, "\n"))
+	}
+	needy := sound(prefix + "needy").with(hcl{
+		"host": quote(one.Name), "memory": pages,
+		"devices": `{ vsock = { cid = 77 }, host_devices = { gpu = { type = "pci", address = ` + quote(device) + ` } } }`,
+	})
+	free := sound(prefix + "free").with(hcl{"memory": pages})
+
+	// A VM that is off and isn't started has nothing of its host.
+	config(needy.named("needy"))
+	tf.Run(t, "plan")
+
+	l.Virsh(t, one.Name, "autostart", prefix+"holder")
+	out := tf.Fail(t, "plan")
+	for _, part := range []string{
+		"because of devices.vsock.cid", `it has given vsock address 77 to VM "` + prefix + `holder"`,
+		"because of devices.host_devices.gpu.address", "it has given pci device " + device + " to VM",
+		"because of memory.huge_pages", "it has 32Mi left of its 128Mi in pages of 2Mi, and the VM needs 96Mi",
+	} {
+		expect(t, out, part)
+	}
+	// A device that the host hasn't at all is refused alike.
+	config(needy.with(hcl{"memory": `{ size = "64Mi" }`, "devices": `{ host_devices = {
+    gpu = { type = "pci", address = "ffff:00:00.0" }, key = { type = "usb", address = "1234:abcd" }
+  } }`}).named("needy"))
+	expect(t, tf.Fail(t, "plan"), `host "`+one.Name+`": it has no pci device ffff:00:00.0`)
+	// One that stays off can have all of it, and isn't started while it is taken.
+	config(needy.with(hcl{"run_strategy": quote("Halted")}).named("needy"))
+	tf.Run(t, "apply")
+	noChanges(t, tf)
+
+	// Where there is a choice, the other host is taken.
+	candidates := fmt.Sprintf(`
+data "virtfleet_migration_candidates" "free" {
+  virtual_machine_id = virtfleet_virtual_machine.free.id
+}
+data "virtfleet_evacuation_plan" "two" {
+  host       = %q
+  depends_on = [virtfleet_virtual_machine.free]
+}
+output "way" {
+  value = one([for b in data.virtfleet_migration_candidates.free.hosts[%q].blockers : "${b.reason} ${b.message}"])
+}
+output "drain" {
+  value = join(" ", flatten([for s in data.virtfleet_evacuation_plan.two.steps : s.blockers]))
+}
+`, two.Name, one.Name)
+	config(free.named("free"), candidates)
+	tf.Run(t, "apply")
+	if err := look(t, l, two.Name, prefix+"free", "<hugepages>")(nil); err != nil {
+		t.Error(err)
+	}
+	const left = "has 32Mi left of its 128Mi in pages of 2Mi, and the VM needs 96Mi"
+	expect(t, tf.Run(t, "output", "way"), `HostResourcesTaken host \"`+one.Name+`\" `+left)
+	expect(t, tf.Run(t, "output", "drain"), "NoRoom", "has 32Mi left in pages of 2Mi of the 96Mi that it needs")
+	noChanges(t, tf)
+
+	// What a running VM has counts, too.
+	config(free.named("free"), sound(prefix+"second").with(hcl{"memory": pages}).named("second"))
+	out = tf.Fail(t, "plan")
+	expect(t, out, "No host can take the VM", `host "`+one.Name+`": it `+left, `host "`+two.Name+`": it `+left)
+
+	// So do the start of a VM that is off, and a device that is plugged in.
+	second := sound(prefix + "second").with(hcl{"host": quote(two.Name), "memory": pages, "run_strategy": quote("Halted")})
+	plugged := sound(prefix + "plugged").with(hcl{"host": quote(one.Name)})
+	config(free.named("free"), second.named("second"), plugged.named("plugged"))
+	tf.Run(t, "apply")
+	config(free.named("free"), second.with(hcl{"run_strategy": quote("Always")}).named("second"), plugged.named("plugged"))
+	out = tf.Fail(t, "apply")
+	expect(t, out, "Virtual machine can't be started now", `Host "`+two.Name+`" `+left)
+	expect(t, out, "HostResourcesTaken")
+	config(free.named("free"), second.named("second"),
+		plugged.with(hcl{"devices": `{ vsock = { cid = 77 } }`}).named("plugged"))
+	expect(t, tf.Fail(t, "plan"), "because of devices.vsock.cid", `it has given vsock address 77 to VM "`+prefix+`holder"`)
+
+	config(free.named("free"), second.named("second"), plugged.named("plugged"))
+	noChanges(t, tf)
+	gone(t, l, tf, prefix+"free", prefix+"needy", prefix+"second", prefix+"plugged")
+}
