@@ -85,7 +85,7 @@ func newCPU(c CPU) CPU {
 	return c
 }
 
-// newSerialConsole says that a VM whose consoles are not listed has one.
+// newSerialConsole gives a new VM a serial console, unless its ports or consoles are listed.
 func newSerialConsole(s Spec) *bool {
 	if s.SerialConsole == nil && s.Serials == nil && s.Consoles == nil {
 		return new(true)
