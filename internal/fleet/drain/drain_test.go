@@ -18,7 +18,7 @@ func stepOf(name, method, result string) hostrecord.Step {
 }
 
 // What runs on the host is not gone, whatever was recorded.
-func TestContradict(t *testing.T) {
+func TestReconcile(t *testing.T) {
 	t.Parallel()
 
 	steps := []hostrecord.Step{
@@ -189,7 +189,7 @@ func TestTargetFor(t *testing.T) {
 }
 
 // What a drain did that was given up is of no interest to one on another day.
-func TestRemembered(t *testing.T) {
+func TestResumableSteps(t *testing.T) {
 	t.Parallel()
 
 	steps := []hostrecord.Step{{Step: evacuation.Step{UUID: "a"}, Result: hostrecord.ResultMoved}}
@@ -206,7 +206,7 @@ func TestRemembered(t *testing.T) {
 
 // Given steps keep their order, whatever an earlier attempt has done of them:
 // else a plan that compares them with what is recorded would never be empty.
-func TestDrain_takeKeepsTheOrder(t *testing.T) {
+func TestMergeSteps_keepsTheOrder(t *testing.T) {
 	t.Parallel()
 
 	before := &hostrecord.Evacuation{Steps: []hostrecord.Step{stepOf("c", evacuation.MethodLive, hostrecord.ResultMoved)}}
@@ -236,7 +236,7 @@ func TestDrain_takeKeepsTheOrder(t *testing.T) {
 	}
 }
 
-func TestBrief(t *testing.T) {
+func TestShortenReason(t *testing.T) {
 	t.Parallel()
 
 	if got := shortenReason("short"); got != "short" {

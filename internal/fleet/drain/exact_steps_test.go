@@ -11,7 +11,7 @@ import (
 
 // What a drain does itself, and what others do to those that it doesn't touch any
 // more, keeps no step from holding; all else does.
-func TestChanged_inTheMiddle(t *testing.T) {
+func TestStepChanges_inTheMiddle(t *testing.T) {
 	t.Parallel()
 
 	machine := func(name string) evacuation.VM {

@@ -10,7 +10,7 @@ import (
 )
 
 // A guest whose storage failed isn't forced off, unless it is to have no time to shut down.
-func TestUnlessIOError(t *testing.T) {
+func TestRefuseIOError(t *testing.T) {
 	t.Parallel()
 
 	stuck := &inventory.VM{State: libvirt.Paused, Reason: libvirt.ReasonIOError}
