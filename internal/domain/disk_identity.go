@@ -23,22 +23,17 @@ type DiskUse struct {
 // DiskUses are the disks that the VM writes to.
 func (d *Definition) DiskUses() []DiskUse {
 	var uses []DiskUse
-	shared := d.Metadata().SharedDisks
-	transient, backing := map[string]bool{}, map[string][]DiskSource{}
-	for _, e := range d.devices("disk") {
-		target := attr(child(e, "target"), "dev")
-		transient[target] = child(e, "transient") != nil
-		backing[target] = readBackingSources(e)
-	}
-	disks := d.readDisks()
-	for _, disk := range d.mobileDisks() {
-		if disk.ReadOnly || disk.Empty || disk.Device == "cdrom" || transient[disk.Target] {
+	metadata := d.Metadata()
+	for _, disk := range d.keyed(diskKind, metadata.Devices) {
+		e := disk.element
+		source := readSource(e)
+		if source.isZero() || attr(e, "device") == "cdrom" || child(e, "readonly") != nil || child(e, "transient") != nil {
 			continue
 		}
 		uses = append(uses, DiskUse{
-			Key: disk.Key, Source: disks[disk.Key].Source, Shareable: disk.Shareable,
-			Shared:  disk.Shared || slices.Contains(shared, disk.Key),
-			Backing: backing[disk.Target],
+			Key: disk.key, Source: source, Shareable: child(e, "shareable") != nil,
+			Shared:  slices.Contains(metadata.SharedDisks, disk.key),
+			Backing: readBackingSources(e),
 		})
 	}
 	return uses

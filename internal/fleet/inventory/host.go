@@ -83,6 +83,9 @@ type Entry struct {
 
 	useOnce sync.Once
 	use     domain.HostUse
+
+	diskUsesOnce sync.Once
+	diskUses     []domain.DiskUse
 }
 
 // ParsedDomain is what the XML says; each part is nil where there is no such
@@ -140,6 +143,23 @@ func (e *Entry) HostUse() domain.HostUse {
 	})
 
 	return e.use
+}
+
+// DiskUses are the disks that the domain writes to: those of what runs, and of
+// what its host starts. They are shared: don't change them.
+func (e *Entry) DiskUses() []domain.DiskUse {
+	e.diskUsesOnce.Do(func() {
+		p := e.Parse()
+		if p.Live != nil {
+			e.diskUses = p.Live.DiskUses()
+		}
+
+		if p.Persistent != nil && (e.Autostart || p.Live == nil) {
+			e.diskUses = append(e.diskUses, p.Persistent.DiskUses()...)
+		}
+	})
+
+	return e.diskUses
 }
 
 func parseXML(xml string) (*domain.Definition, *domain.Spec, error) {

@@ -27,26 +27,9 @@ type claim struct {
 // claims says that the domain writes to its disks, or will without being asked.
 func claims(e *inventory.Entry) bool { return e.Active() || e.Autostart }
 
-// diskUses are the disks that the domain writes to: those of what runs, and of
-// what its host starts.
-func diskUses(e *inventory.Entry) []domain.DiskUse {
-	var uses []domain.DiskUse
-
-	p := e.Parse()
-	if p.Live != nil {
-		uses = append(uses, p.Live.DiskUses()...)
-	}
-
-	if p.Persistent != nil && (e.Autostart || p.Live == nil) {
-		uses = append(uses, p.Persistent.DiskUses()...)
-	}
-
-	return uses
-}
-
 // claimOf is what a VM has where it is.
 func claimOf(vm *inventory.VM, host string) claim {
-	return claim{uuid: vm.UUID, name: vm.Name, host: host, disks: diskUses(vm.Entry)}
+	return claim{uuid: vm.UUID, name: vm.Name, host: host, disks: vm.Entry.DiskUses()}
 }
 
 // rivals returns an error that names every other VM of the fleet that would be on
@@ -85,7 +68,7 @@ func rivals(answers []inventory.Reply, c claim) error {
 // declared to be written by several VMs, or that one of them has below it: what is
 // below a disk has no writer, whatever is declared.
 func sharedWith(disk domain.DiskUse, e *inventory.Entry, sameHost bool) (domain.DiskUse, bool) {
-	for _, other := range diskUses(e) {
+	for _, other := range e.DiskUses() {
 		same := sameHost || disk.Shared || other.Shared
 		if (!disk.Shareable || !other.Shareable) && domain.SameDisk(disk.Source, other.Source, same) {
 			return other, true
@@ -161,8 +144,8 @@ func (p *Planner) Alone(ctx context.Context, uuid string, d Desired) error {
 			continue
 		}
 
-		c := claim{uuid: uuid, name: e.Name, host: a.Host.Name, disks: diskUses(e)}
-		c.disks = append(c.disks, d.newUses(c.disks)...)
+		c := claim{uuid: uuid, name: e.Name, host: a.Host.Name, disks: e.DiskUses()}
+		c.disks = slices.Concat(c.disks, d.newUses(c.disks))
 
 		if err := rivals(answers, c); err != nil {
 			return err

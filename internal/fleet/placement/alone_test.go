@@ -41,7 +41,7 @@ func TestRivals_nobodyWritesToABackingFile(t *testing.T) {
 			answers := []inventory.Reply{{Host: &inventory.Host{Name: "kvm1"}, View: v}}
 
 			for _, e := range []*inventory.Entry{tt.a, tt.b} {
-				if err := rivals(answers, claim{uuid: e.UUID, name: e.Name, host: "kvm1", disks: diskUses(e)}); errors.Is(err,
+				if err := rivals(answers, claim{uuid: e.UUID, name: e.Name, host: "kvm1", disks: e.DiskUses()}); errors.Is(err,
 					ErrShared) != tt.conflict {
 					t.Errorf("%s: %v", e.UUID, err)
 				}

@@ -188,11 +188,11 @@ func (m *model) keepReady(seen observation, prior *model) {
 
 func (m *model) definitionFromFleet(seen observation, prior *model) {
 	vm := seen.vm
-	before := prior.spec(nil)
-	if seen.agreed != nil {
-		before = *seen.agreed
+	before := seen.agreed
+	if before == nil {
+		before = new(prior.spec(nil))
 	}
-	spec := domain.Merge(vm.PersistentSpec, vm.LiveSpec, &before, vm.Metadata.Staged)
+	spec := domain.Merge(vm.PersistentSpec, vm.LiveSpec, before, vm.Metadata.Staged)
 
 	for _, b := range blocks {
 		b.fromDomain(m, spec, seen, prior)

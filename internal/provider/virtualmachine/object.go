@@ -105,8 +105,8 @@ var (
 	unknownLike = func(v attr.Value) attr.Value { return unknownOf(v.Type(context.Background())) }
 	// valueNull returns the null of a type.
 	valueNull = func(t attr.Type) attr.Value { return valueOf(context.Background(), t, nil) }
-	// isKnown tells whether nothing in a value is unknown: Terraform validates what depends on variables without them.
-	isKnown = func(v attr.Value) bool {
+	// fullyKnown is isKnown for values of any kind. It writes them as Terraform does.
+	fullyKnown = func(v attr.Value) bool {
 		t, err := v.ToTerraformValue(context.Background())
 		return err == nil && t.IsFullyKnown()
 	}
@@ -116,6 +116,30 @@ var (
 		return valueOf(ctx, v.Type(ctx), nil)
 	}
 )
+
+// isKnown tells whether nothing in a value is unknown: Terraform validates what depends on variables without them.
+func isKnown(v attr.Value) bool {
+	var parts map[string]attr.Value
+	switch v := v.(type) {
+	case types.String:
+		return !v.IsUnknown()
+	case types.Object:
+		parts = v.Attributes()
+	case types.Map:
+		parts = v.Elements()
+	default:
+		return fullyKnown(v)
+	}
+	if v.IsUnknown() {
+		return false
+	}
+	for _, part := range parts {
+		if !isKnown(part) {
+			return false
+		}
+	}
+	return true
+}
 
 func valueOf(ctx context.Context, t attr.Type, content any) attr.Value {
 	v, err := t.ValueFromTerraform(ctx, tftypes.NewValue(t.TerraformType(ctx), content))

@@ -106,8 +106,8 @@ func (p planning) planRestart(o *outcome, need needs, action status.Action) bool
 		m.RestartRequired = types.BoolUnknown()
 		return false
 	case p.config.UpdatePolicy.IsUnknown() && len(need.restart) > 0,
-		len(need.restart) == 0 && p.live != nil && !p.definitionKnown() &&
-			(o.policy != fleet.PolicyLive || p.config.UpdatePolicy.IsUnknown()):
+		len(need.restart) == 0 && p.live != nil &&
+			(o.policy != fleet.PolicyLive || p.config.UpdatePolicy.IsUnknown()) && !p.definitionKnown():
 		p.planUnknown(o)
 		return false
 	case len(need.restart) == 0:

@@ -10,7 +10,10 @@ import (
 
 // sourceDrifts are the disks whose data is elsewhere by now than the configuration says.
 func (p planning) sourceDrifts() []domain.SourceDrift {
-	return domain.SourceDrifts(p.state.spec(nil), p.live, p.config.spec(p.state), p.applied)
+	var have, want domain.Spec
+	diskBlock.toDomain(p.state, &model{}, &have)
+	diskBlock.toDomain(p.config, p.state, &want)
+	return domain.SourceDrifts(have, p.live, want, p.applied)
 }
 
 // sourcesKept refuses to switch a disk back to an image that its guest has left behind, whatever the update policy: the
