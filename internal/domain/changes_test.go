@@ -156,12 +156,12 @@ var changeTable = []struct {
 	},
 	{"plug memory", nil, func(s *Spec) { s.Memory.Size = new(uint64(2 << 30)) }, "memory.size live"},
 	{
-		"plug less than a huge page", pages("1Gi", 0),
-		pages("1Gi", 1<<30+512*mib), "memory.size restart",
+		"plug less than a huge page", pages(0),
+		pages(1<<30 + 512*mib), "memory.size restart",
 	},
 	{
-		"plug a huge page", pages("1Gi", 0),
-		pages("1Gi", 2<<30), "memory.size live",
+		"plug a huge page", pages(0),
+		pages(2 << 30), "memory.size live",
 	},
 	{"plug odd memory", nil, func(s *Spec) { s.Memory.Size = new(uint64(1<<30 + mib)) }, "memory.size restart"},
 	{
@@ -339,11 +339,11 @@ func describeChanges(changes []Change) string {
 	return strings.Join(parts, ", ")
 }
 
-// pages has a VM consist of huge pages, and have that much memory unless it is 0.
-func pages(size string, memory uint64) func(*Spec) {
+// pages has a VM consist of pages of 1 GiB, and have that much memory unless it is 0.
+func pages(memory uint64) func(*Spec) {
 	return func(s *Spec) {
 		s.Facts = maps.Clone(s.Facts)
-		s.Facts[hugePages] = size
+		s.Facts[hugePages] = "1Gi"
 		if memory > 0 {
 			s.Memory.Size = &memory
 		}

@@ -9,9 +9,9 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
 )
 
-// The target's daemon is frozen when it is asked to start a guest whose memory has all come. Later it does so. Libvirt's
-// client would let the guest continue at the source when it loses the target: it would run twice. So the source loses
-// its client first, and its guest stays stopped.
+// The target's daemon is frozen when it is asked to start a guest whose memory has all come. Later it does so.
+// Libvirt's client would let the guest continue at the source when it loses the target: it would run twice. So the
+// source loses its client first, and its guest stays stopped.
 func TestMigrate_neverRunsTwice(t *testing.T) {
 	t.Parallel()
 	l := lab.Open(t)
@@ -49,7 +49,7 @@ func TestMigrate_neverRunsTwice(t *testing.T) {
 		d, err := b.Domain(t.Context(), uuid)
 		return err == nil && d.State == Running
 	})
-	time.Sleep(settled)
+	<-time.After(settled)
 	stopped()
 }
 

@@ -142,8 +142,8 @@ func (h hearing) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// endWhenSilent cuts the stream once the host has been silent for as long as keepalive allows, although libvirt's client
-// asks it for signs of life. A process that was suspended meanwhile doesn't count that time.
+// endWhenSilent cuts the stream once the host has been silent for as long as keepalive allows, although libvirt's
+// client asks it for signs of life. A process that was suspended meanwhile doesn't count that time.
 func (b *socketBridge) endWhenSilent() {
 	b.running.Go(func() {
 		tick := time.NewTicker(keepaliveInterval * time.Second)

@@ -9,8 +9,8 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/acctest"
 )
 
-// TestAccHostMaintenance_endedTogether: a VM left its host, and then the host that it had come to. When both maintenances
-// end in one apply, the VM isn't where the first one had moved it. So that one doesn't bring it back, and says so.
+// TestAccHostMaintenance_endedTogether: a VM left its host, and then the host that it had come to. A maintenance that
+// ends while the VM isn't where it had moved it to doesn't bring it back, and says so.
 func TestAccHostMaintenance_endedTogether(t *testing.T) {
 	t.Parallel()
 	p := newPair(t)

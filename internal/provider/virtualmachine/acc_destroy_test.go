@@ -7,8 +7,8 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/acctest"
 )
 
-// TestAccVirtualMachine_destroyDespiteAChange: Terraform plans changes before it plans to destroy, so a change that needs
-// a restart refuses the destroy, too. The error says how to destroy the VM anyway, and that works.
+// TestAccVirtualMachine_destroyDespiteAChange: Terraform plans changes before it plans to destroy, so a change that
+// needs a restart refuses the destroy, too. The error says how to destroy the VM anyway, and that works.
 func TestAccVirtualMachine_destroyDespiteAChange(t *testing.T) {
 	t.Parallel()
 	l := lab.Open(t)

@@ -209,7 +209,7 @@ func (p planning) restartWarning(changes []domain.Change) diag.Diagnostic {
 			text(p.state.Name), domain.ListChanges(changes)))
 }
 
-// unmadeWarning says what the apply completes: the changes are in the state already, so that the plan doesn't show them.
+// unmadeWarning says what the apply completes: the state has the changes already, so that the plan doesn't show them.
 func (p planning) unmadeWarning(changes []domain.Change) diag.Diagnostics {
 	if len(changes) == 0 {
 		return nil
