@@ -20,7 +20,8 @@ func TestEncryption(t *testing.T) {
 	t.Parallel()
 	const (
 		byUsage = `<encryption format="luks"><secret type="passphrase" usage="/a"/></encryption>`
-		ceph    = `<encryption format="luks" engine="librbd"><secret type="passphrase" uuid="` + luksSecret + `"/></encryption>`
+		ceph    = `<encryption format="luks" engine="librbd"><secret type="passphrase" uuid="` + luksSecret +
+			`"/></encryption>`
 		two     = `<encryption format="luks2" engine="librbd"><secret type="passphrase" uuid="` + luksSecret +
 			`"/></encryption>`
 		engine = `<encryption format="luks" engine="qemu"><secret type="passphrase" uuid="` + otherSecret + `"/></encryption>`
@@ -34,7 +35,9 @@ func TestEncryption(t *testing.T) {
 	}{
 		"none before":       {"", "", declared(luksSecret), "", luks(luksSecret), true},
 		"the same":          {"", luks(luksSecret), declared(luksSecret), luksSecret, luks(luksSecret), false},
-		"in capitals":       {"", luks(luksSecret), declared(strings.ToUpper(luksSecret)), luksSecret, luks(luksSecret), false},
+		"in capitals": {
+			"", luks(luksSecret), declared(strings.ToUpper(luksSecret)), luksSecret, luks(luksSecret), false,
+		},
 		"another":           {"", luks(otherSecret), declared(luksSecret), otherSecret, luks(luksSecret), true},
 		"beside the source": {luks(otherSecret), "", declared(luksSecret), otherSecret, luks(luksSecret), true},
 		"as libvirt writes it": {

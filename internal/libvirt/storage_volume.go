@@ -91,12 +91,18 @@ const volumeTries = 4
 // keys, and gives up where another process has the CPU meanwhile. libvirt has removed what it made by then.
 func tryVolume(create func() (*golibvirt.StorageVol, error)) (volume *golibvirt.StorageVol, err error) {
 	for range volumeTries {
-		volume, err = create()
-		if err == nil || !strings.Contains(err.Error(), "Unable to get accurate CPU usage") {
+		if volume, err = create(); !failedByChance(err) {
 			break
 		}
 	}
 	return volume, err
+}
+
+// failedByChance says that qemu-img couldn't measure the CPU. libvirt has no number for that and passes on its words.
+func failedByChance(err error) bool {
+	var lv golibvirt.Error
+	return errors.As(err, &lv) && lv.Code == golibvirt.ERR_INTERNAL_ERROR &&
+		strings.Contains(lv.Message, "Unable to get accurate CPU usage")
 }
 
 func (c *conn) createVolume(
