@@ -22,7 +22,7 @@ func TestEncryption(t *testing.T) {
 		byUsage = `<encryption format="luks"><secret type="passphrase" usage="/a"/></encryption>`
 		ceph    = `<encryption format="luks" engine="librbd"><secret type="passphrase" uuid="` + luksSecret +
 			`"/></encryption>`
-		two     = `<encryption format="luks2" engine="librbd"><secret type="passphrase" uuid="` + luksSecret +
+		two = `<encryption format="luks2" engine="librbd"><secret type="passphrase" uuid="` + luksSecret +
 			`"/></encryption>`
 		engine = `<encryption format="luks" engine="qemu"><secret type="passphrase" uuid="` + otherSecret + `"/></encryption>`
 	)
@@ -33,8 +33,8 @@ func TestEncryption(t *testing.T) {
 		reads, has       string
 		changes          bool
 	}{
-		"none before":       {"", "", declared(luksSecret), "", luks(luksSecret), true},
-		"the same":          {"", luks(luksSecret), declared(luksSecret), luksSecret, luks(luksSecret), false},
+		"none before": {"", "", declared(luksSecret), "", luks(luksSecret), true},
+		"the same":    {"", luks(luksSecret), declared(luksSecret), luksSecret, luks(luksSecret), false},
 		"in capitals": {
 			"", luks(luksSecret), declared(strings.ToUpper(luksSecret)), luksSecret, luks(luksSecret), false,
 		},
