@@ -169,9 +169,9 @@ func ioTuneRows() []Attribute {
 
 // NestedDocs describe the objects that only hold rows, by path.
 var NestedDocs = map[string]string{
-	"disks.*.encryption": "LUKS encryption by QEMU: the guest sees plain data. A disk with `pool` is created encrypted. Any " +
-		"other disk must be encrypted already, such as by `encryption` of a `virtfleet_volume`. For the formats `raw` and " +
-		"`qcow2`; the image that an overlay is based on isn't encrypted.",
+	"disks.*.encryption": "LUKS encryption by QEMU: the guest sees plain data. A disk with `pool` is created encrypted. " +
+		"Any other disk must be encrypted already, such as by `encryption` of a `virtfleet_volume`. For the formats `raw` " +
+		"and `qcow2`; the image that an overlay is based on isn't encrypted.",
 	"disks.*.io_tune": "Limits of the disk's I/O. They are changed while the VM runs. A total can't be set together " +
 		"with its reads or writes.",
 }

@@ -25,8 +25,8 @@ var encryptionRow = Attribute{
 		}
 		return ""
 	},
-	Doc: "`id` of the `virtfleet_secret` of usage `volume` with the passphrase. Every host that the VM moves to needs the " +
-		"secret. `\"\"` removes the encryption from the definition; the data stays encrypted.",
+	Doc: "`id` of the `virtfleet_secret` of usage `volume` with the passphrase. Every host that the VM moves to needs " +
+		"the secret. `\"\"` removes the encryption from the definition; the data stays encrypted.",
 }
 
 // encryptedFormats are the formats in which libvirt accepts LUKS.

@@ -20,8 +20,9 @@ func TestEncryption(t *testing.T) {
 	t.Parallel()
 	const (
 		byUsage = `<encryption format="luks"><secret type="passphrase" usage="/a"/></encryption>`
-		ceph    = `<encryption format="luks" engine="librbd"><secret type="passphrase" uuid="` + luksSecret + `"/></encryption>`
-		two     = `<encryption format="luks2" engine="librbd"><secret type="passphrase" uuid="` + luksSecret +
+		ceph    = `<encryption format="luks" engine="librbd"><secret type="passphrase" uuid="` + luksSecret +
+			`"/></encryption>`
+		two = `<encryption format="luks2" engine="librbd"><secret type="passphrase" uuid="` + luksSecret +
 			`"/></encryption>`
 		engine = `<encryption format="luks" engine="qemu"><secret type="passphrase" uuid="` + otherSecret + `"/></encryption>`
 	)
@@ -32,9 +33,11 @@ func TestEncryption(t *testing.T) {
 		reads, has       string
 		changes          bool
 	}{
-		"none before":        {"", "", declared(luksSecret), "", luks(luksSecret), true},
-		"the same":           {"", luks(luksSecret), declared(luksSecret), luksSecret, luks(luksSecret), false},
-		"in capitals":        {"", luks(luksSecret), declared(strings.ToUpper(luksSecret)), luksSecret, luks(luksSecret), false},
+		"none before": {"", "", declared(luksSecret), "", luks(luksSecret), true},
+		"the same":    {"", luks(luksSecret), declared(luksSecret), luksSecret, luks(luksSecret), false},
+		"in capitals": {
+			"", luks(luksSecret), declared(strings.ToUpper(luksSecret)), luksSecret, luks(luksSecret), false,
+		},
 		"another":            {"", luks(otherSecret), declared(luksSecret), otherSecret, luks(luksSecret), true},
 		"next to the source": {luks(otherSecret), "", declared(luksSecret), otherSecret, luks(luksSecret), true},
 		"as libvirt writes it": {

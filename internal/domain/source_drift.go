@@ -88,8 +88,8 @@ func replacedSince(disks map[string]Disk, source DiskSource, applied map[string]
 	return DiskSource{}, false
 }
 
-// SameImage says whether two sources are one image, however QEMU reaches it. A path is one, whether it is written down as
-// a file or as a block device.
+// SameImage says whether two sources are one image, however QEMU reaches it. A path is one, whether it is written down
+// as a file or as a block device.
 func SameImage(a, b DiskSource) bool {
 	if path := a.File + a.Block; path != "" && path == b.File+b.Block {
 		return true

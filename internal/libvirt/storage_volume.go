@@ -88,17 +88,21 @@ func (h *Host) CreateVolume(ctx context.Context, v NewVolume) error {
 const volumeTries = 4
 
 // tryVolume makes a volume, again if that failed by chance: of a LUKS volume qemu-img measures how fast the CPU derives
-// keys, and gives up where another process has the CPU meanwhile. libvirt has removed what it made by then. The failure
-// has no number of its own, only qemu-img's words.
+// keys, and gives up where another process has the CPU meanwhile. libvirt has removed what it made by then.
 func tryVolume(create func() (*golibvirt.StorageVol, error)) (volume *golibvirt.StorageVol, err error) {
 	for range volumeTries {
-		volume, err = create()
-		var refusal golibvirt.Error
-		if !errors.As(err, &refusal) || !strings.Contains(refusal.Message, "Unable to get accurate CPU usage") {
+		if volume, err = create(); !failedByChance(err) {
 			break
 		}
 	}
 	return volume, err
+}
+
+// failedByChance says that qemu-img couldn't measure the CPU. libvirt has no number for that and passes on its words.
+func failedByChance(err error) bool {
+	var lv golibvirt.Error
+	return errors.As(err, &lv) && lv.Code == golibvirt.ERR_INTERNAL_ERROR &&
+		strings.Contains(lv.Message, "Unable to get accurate CPU usage")
 }
 
 func (c *conn) createVolume(

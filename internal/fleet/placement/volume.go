@@ -8,7 +8,9 @@ import (
 )
 
 // networkPools are the protocols of network disks by the type of the pool that has them.
-var networkPools = map[string]string{"rbd": "rbd", "iscsi-direct": "iscsi", "gluster": "gluster", "sheepdog": "sheepdog"}
+var networkPools = map[string]string{
+	"rbd": "rbd", "iscsi-direct": "iscsi", "gluster": "gluster", "sheepdog": "sheepdog",
+}
 
 // UnfitVolume says why a disk can't have an existing volume by its id or path, "" where it can.
 func UnfitVolume(v *libvirt.Volume, disk domain.Disk) string {

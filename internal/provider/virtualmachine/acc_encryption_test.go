@@ -76,7 +76,8 @@ resource "virtfleet_image" "base" {
 	}
 	const read = "head -c 21 /dev/vda"
 	story(t, l, []string{name}, resource.TestStep{
-		Config: config(one, "kvm2", "48Mi", "Always"), ExpectError: spaced(`host "kvm2"`, "it has no secret", "virtfleet_secret"),
+		Config:      config(one, "kvm2", "48Mi", "Always"),
+		ExpectError: spaced(`host "kvm2"`, "it has no secret", "virtfleet_secret"),
 	}, resource.TestStep{
 		Config: config(one, "kvm1", "48Mi", "Always"), ConfigPlanChecks: changes(plancheck.ResourceActionCreate),
 		ConfigStateChecks: []statecheck.StateCheck{know("status", exactly("Running"))},
@@ -104,7 +105,8 @@ resource "virtfleet_image" "base" {
 	}, resource.TestStep{
 		Config: config(both, "kvm2", "64Mi", "Halted"),
 	}, resource.TestStep{
-		Config:      strings.Replace(config(both, "kvm2", "64Mi", "Halted"), "secret = virtfleet_secret.luks.id", `secret = ""`, 1),
+		Config: strings.Replace(config(both, "kvm2", "64Mi", "Halted"), "secret = virtfleet_secret.luks.id",
+			`secret = ""`, 1),
 		ExpectError: spaced("Disk would be created again", "encryption"),
 	}, resource.TestStep{
 		Config: config(both, "kvm2", "80Mi", "Halted"), ExpectError: spaced("Disk can't grow while the VM is off"),
@@ -154,8 +156,9 @@ resource "virtfleet_volume" "data" {
   format     = "raw"
   encryption = { secret = virtfleet_secret.luks.id }
 }
-`, size) + light(l, name).with(hcl{"host": quote("kvm1"), "update_policy": quote("Restart"),
-			"run_strategy": quote(strategy), "disks": disks}).String()
+`, size) + light(l, name).with(hcl{
+			"host": quote("kvm1"), "update_policy": quote("Restart"), "run_strategy": quote(strategy), "disks": disks,
+		}).String()
 	}
 	const data = `{ data = { volume = virtfleet_volume.data.id, encryption = { secret = virtfleet_secret.luks.id } } }`
 	const other = "5a1bb6ff-3f0b-4c5e-9d3a-000000000002"
@@ -169,7 +172,8 @@ resource "virtfleet_volume" "data" {
 			})
 	}
 	story(t, l, []string{name}, resource.TestStep{
-		Config:      config("16Mi", "Always", `{ data = { file = "/nowhere", format = "vmdk", encryption = { secret = "luks" } } }`),
+		Config: config("16Mi", "Always",
+			`{ data = { file = "/nowhere", format = "vmdk", encryption = { secret = "luks" } } }`),
 		ExpectError: spaced("raw and qcow2"),
 	}, resource.TestStep{
 		Config: config("16Mi", "Always", data), ConfigPlanChecks: changes(plancheck.ResourceActionCreate),

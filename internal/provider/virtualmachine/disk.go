@@ -29,8 +29,8 @@ var (
 			Required:            true,
 		},
 		"auth": schema.SingleNestedAttribute{
-			MarkdownDescription: "How QEMU authenticates to the server, for `rbd` (cephx), `iscsi` (CHAP), `http`, `https`, `ftp` " +
-				"and `ftps` (user name and password). Not set: as the definition has it.",
+			MarkdownDescription: "How QEMU authenticates to the server, for `rbd` (cephx), `iscsi` (CHAP), `http`, `https`, " +
+				"`ftp` and `ftps` (user name and password). Not set: as the definition has it.",
 			Attributes: diskAuthAttributes,
 			CustomType: diskAuthType,
 			Optional:   true,
@@ -41,8 +41,8 @@ var (
 	diskAuthAttributes = attributes{
 		"username": schema.StringAttribute{MarkdownDescription: "User name.", Required: true},
 		"secret": schema.StringAttribute{
-			MarkdownDescription: "`id` of the `virtfleet_secret`, of usage `ceph` for `rbd`, and of usage `iscsi` for the others. " +
-				"Every host that the VM moves to needs the secret.",
+			MarkdownDescription: "`id` of the `virtfleet_secret`, of usage `ceph` for `rbd`, and of usage `iscsi` for the " +
+				"others. Every host that the VM moves to needs the secret.",
 			Required: true,
 		},
 	}

@@ -94,8 +94,10 @@ var full = in{
 			"volume": "/images/web.qcow2", "bus": "virtio", "format": "qcow2", "boot_order": 1,
 			"iothread": 1, "io_tune": in{"total_iops_sec": 100},
 		},
-		"data": in{"network": in{"protocol": "nbd", "name": "d", "hosts": []string{"10.0.0.1:10809"}, "tls": true},
-			"cache": "none"},
+		"data": in{
+			"network": in{"protocol": "nbd", "name": "d", "hosts": []string{"10.0.0.1:10809"}, "tls": true},
+			"cache":   "none",
+		},
 		"raw": in{"block": "/dev/sdb", "serial": "S1"},
 		"iso": in{"file": "/iso/debian.iso", "device": "cdrom", "bus": "sata", "read_only": true},
 	},
