@@ -48,7 +48,7 @@ var drain = []Cell{
 		"",
 	},
 	{Fault: ProviderFrozen},
-	{Fault: LinkCut},
+	{LinkCut, drainFails, drainAgain, unrecorded, []Test{draining.at("link cut")}, ""},
 	{
 		DiskFull, "the plan says `NoRoom` for VMs whose disks don't fit on the target", "the same until there is room",
 		"once there is room, drains the host",
@@ -76,10 +76,23 @@ var restore = []Cell{
 		"",
 	},
 	{QEMUFrozen, endFails, endAgain, endsRest, []Test{restoring.at("QEMU frozen")}, ""},
-	{Fault: ProviderKilled},
-	{Fault: ProviderFrozen},
+	{
+		ProviderKilled, "Terraform ends; the maintenance stays in the state", endAgain, endsRest,
+		[]Test{restoring.at("provider killed")},
+		"",
+	},
+	{
+		ProviderFrozen, "the run does nothing", endAgain,
+		"takes over, and restores the rest. The frozen run fails when it continues, and changes nothing",
+		[]Test{restoring.at("provider frozen")},
+		"",
+	},
 	{LinkCut, endFails, endAgain, endsRest, []Test{restoring.at("link cut")}, ""},
-	{Fault: DiskFull},
+	{DiskFull, endFails, endAgain, endsRest, []Test{restoring.at("disk full")}, ""},
 	{AgentHung, "nothing: the VM is moved back, and its agent is still hung", noChanges, nothing, []Test{hungAgent}, ""},
-	{Fault: SecondRun},
+	{
+		SecondRun, "both runs succeed: one restores the VMs, and the other waits for it", noChanges, nothing,
+		[]Test{restoring.at("second run")},
+		"",
+	},
 }

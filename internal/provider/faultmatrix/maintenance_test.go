@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/acctest"
 )
 
 // drained is a host with two VMs that are not managed with Terraform, and leave it one after the other.
@@ -121,6 +122,15 @@ func TestAccFaults_restore(t *testing.T) {
 	d := newDrained(t)
 	moment := d.oneLeft(d.to)
 	unable, ends := []string{"Error: Unable to end maintenance"}, []string{"Plan: 0 to add, 0 to change, 1 to destroy"}
+	hit := func(play func(*testing.T, struck), c struck) {
+		t.Helper()
+		d.maintain(t, true)
+		d.tf.Run(t, "apply")
+		d.all(t, "", d.to)
+		d.maintain(t, false)
+		play(t, c)
+		d.all(t, c.fault, d.from)
+	}
 	for _, c := range []struck{
 		{"SSH cut at the target", moment, cut(d.from), true, unable, ends, false},
 		{"libvirtd killed", moment, daemonKilled(d.to), true, unable, ends, false},
@@ -130,11 +140,25 @@ func TestAccFaults_restore(t *testing.T) {
 		{"link cut", moment, linkCut(d.to), true, unable, ends, false},
 		{"disk full", moment, definitionsFull(d.from), true, unable, ends, false},
 	} {
-		d.maintain(t, true)
-		d.tf.Run(t, "apply")
-		d.all(t, "", d.to)
-		d.maintain(t, false)
-		d.play(t, c)
-		d.all(t, c.fault, d.from)
+		hit(d.play, c)
+	}
+	hit(d.playKilled, struck{fault: "provider killed", when: moment, plan: ends})
+	hit(d.playFrozen, struck{fault: "provider frozen", when: moment, fails: true, sees: unable, plan: ends})
+
+	d.maintain(t, true)
+	d.tf.Run(t, "apply")
+	d.maintain(t, false)
+	second := acctest.NewCLI(t)
+	second.Share(t, d.tf)
+	first := d.start(t, struck{fault: "second run", when: moment}, func(*acctest.Running) error { return nil })
+	second.Run(t, "apply")
+	if said, err := first.Wait(); err != nil {
+		t.Errorf("second run: the first one fails: %v\n%s", err, said)
+	}
+	d.all(t, "second run", d.from)
+	for _, tf := range []*acctest.CLI{d.tf, second} {
+		if out, empty := tf.Empty(t); !empty {
+			t.Errorf("second run: left to do:\n%s", out)
+		}
 	}
 }
