@@ -47,7 +47,12 @@ var drain = []Cell{
 		[]Test{drainKilled, drainGivenUp},
 		"",
 	},
-	{Fault: ProviderFrozen},
+	{
+		ProviderFrozen, "the run does nothing; the host stays cordoned", "a new maintenance, which lists what is left",
+		"takes over, and drains the rest. The frozen run fails when it continues, and changes nothing",
+		[]Test{draining.at("provider frozen")},
+		"",
+	},
 	{LinkCut, drainFails, drainAgain, unrecorded, []Test{draining.at("link cut")}, ""},
 	{
 		DiskFull, "the plan says `NoRoom` for VMs whose disks don't fit on the target", "the same until there is room",
