@@ -7,6 +7,8 @@ const (
 		"`is cordoned and not drained`, with what was done"
 	drainAgain = "replaces the maintenance, and lists what is left; nothing is moved back"
 	drainsRest = "drains the rest"
+	drainFails = "error `Unable to begin maintenance` after `timeouts.create`, with what was done"
+	unrecorded = "drains the rest. A VM that left while the host couldn't record it isn't moved back at the end"
 	endFails   = "error `Unable to end maintenance`; the maintenance stays in the state"
 	endAgain   = "destroys the maintenance"
 	endsRest   = "restores the rest, and opens the host"
@@ -14,6 +16,8 @@ const (
 
 // Tests of maintenances.
 var (
+	draining      = Test{Package: "provider/faultmatrix", Name: "TestAccFaults_drain"}
+	restoring     = Test{Package: "provider/faultmatrix", Name: "TestAccFaults_restore"}
 	drainCut      = Test{Package: "provider/hostmaintenance", Name: "TestAccHostMaintenance_connectionCut"}
 	drainKilled   = Test{Package: "provider/hostmaintenance", Name: "TestAccHostMaintenance_interrupted"}
 	drainGivenUp  = Test{Package: "provider/hostmaintenance", Name: "TestAccHostMaintenance_killedAndGivenUp"}
@@ -29,25 +33,34 @@ var drain = []Cell{
 		SSHAtSource, drainWaits, drainAgain, drainsRest, []Test{drainCut}, "",
 	},
 	{SSHAtTarget, drainWaits, drainAgain, drainsRest, []Test{targetDies}, ""},
-	{Fault: LibvirtdKilled},
-	{Fault: LibvirtdFrozen},
-	{Fault: QEMUKilled},
-	{Fault: QEMUFrozen},
+	{LibvirtdKilled, drainFails, drainAgain, unrecorded, []Test{draining.at("libvirtd killed")}, ""},
+	{LibvirtdFrozen, drainFails, drainAgain, unrecorded, []Test{draining.at("libvirtd frozen")}, ""},
+	{
+		QEMUKilled, "the VM is off and stays on the host; the drain succeeds", noChanges, nothing,
+		[]Test{draining.at("QEMU killed")},
+		"",
+	},
+	{QEMUFrozen, drainFails, drainAgain, drainsRest, []Test{draining.at("QEMU frozen")}, ""},
 	{
 		ProviderKilled, "Terraform ends; every VM runs on one of the hosts, and the host stays cordoned",
 		"a new maintenance, which lists what is left", drainsRest,
 		[]Test{drainKilled, drainGivenUp},
 		"",
 	},
-	{Fault: ProviderFrozen},
-	{Fault: LinkCut},
+	{
+		ProviderFrozen, "the run does nothing; the host stays cordoned", "a new maintenance, which lists what is left",
+		"takes over, and drains the rest. The frozen run fails when it continues, and changes nothing",
+		[]Test{draining.at("provider frozen")},
+		"",
+	},
+	{LinkCut, drainFails, drainAgain, unrecorded, []Test{draining.at("link cut")}, ""},
 	{
 		DiskFull, "the plan says `NoRoom` for VMs whose disks don't fit on the target", "the same until there is room",
 		"once there is room, drains the host",
 		[]Test{disksDrained},
 		"",
 	},
-	{Fault: AgentHung},
+	{AgentHung, "nothing: the VM is moved, and its agent is still hung", noChanges, nothing, []Test{hungAgent}, ""},
 	{
 		SecondRun, "the second run's plan warns `Host is under another maintenance`, and its apply fails, within a " +
 			"minute while the first run drains: `... is draining it since ...`. The first run's drain isn't affected",
@@ -59,15 +72,32 @@ var drain = []Cell{
 
 var restore = []Cell{
 	{SSHAtSource, endFails, endAgain, endsRest, []Test{restoreGoesOn}, ""},
-	{Fault: SSHAtTarget},
-	{Fault: LibvirtdKilled},
-	{Fault: LibvirtdFrozen},
-	{Fault: QEMUKilled},
-	{Fault: QEMUFrozen},
-	{Fault: ProviderKilled},
-	{Fault: ProviderFrozen},
-	{Fault: LinkCut},
-	{Fault: DiskFull},
-	{Fault: AgentHung},
-	{Fault: SecondRun},
+	{SSHAtTarget, endFails, endAgain, endsRest, []Test{restoring.at("SSH cut at the target")}, ""},
+	{LibvirtdKilled, endFails, endAgain, endsRest, []Test{restoring.at("libvirtd killed")}, ""},
+	{LibvirtdFrozen, endFails, endAgain, endsRest, []Test{restoring.at("libvirtd frozen")}, ""},
+	{
+		QEMUKilled, "the VM is off, and stays off on one of the hosts; the maintenance ends", noChanges, nothing,
+		[]Test{restoring.at("QEMU killed")},
+		"",
+	},
+	{QEMUFrozen, endFails, endAgain, endsRest, []Test{restoring.at("QEMU frozen")}, ""},
+	{
+		ProviderKilled, "Terraform ends; the maintenance stays in the state", endAgain, endsRest,
+		[]Test{restoring.at("provider killed")},
+		"",
+	},
+	{
+		ProviderFrozen, "the run does nothing", endAgain,
+		"takes over, and restores the rest. The frozen run fails when it continues, and changes nothing",
+		[]Test{restoring.at("provider frozen")},
+		"",
+	},
+	{LinkCut, endFails, endAgain, endsRest, []Test{restoring.at("link cut")}, ""},
+	{DiskFull, endFails, endAgain, endsRest, []Test{restoring.at("disk full")}, ""},
+	{AgentHung, "nothing: the VM is moved back, and its agent is still hung", noChanges, nothing, []Test{hungAgent}, ""},
+	{
+		SecondRun, "both runs succeed: one restores the VMs, and the other waits for it", noChanges, nothing,
+		[]Test{restoring.at("second run")},
+		"",
+	},
 }

@@ -15,6 +15,9 @@ const (
 
 // Tests of migrations.
 var (
+	copying       = Test{Package: "provider/faultmatrix", Name: "TestAccFaults_preCopy"}
+	coldMoving    = Test{Package: "provider/faultmatrix", Name: "TestAccFaults_coldMove"}
+	neverTwice    = Test{Package: "libvirt", Name: "TestMigrate_neverRunsTwice"}
 	moveBreaks    = Test{Package: "provider/virtualmachine", Name: "TestAccVirtualMachine_moveBreaks"}
 	moveBroken    = Test{Package: "provider/virtualmachine", Name: "TestAccVirtualMachine_moveBroken"}
 	fullTarget    = Test{Package: "provider/virtualmachine", Name: "TestAccVirtualMachine_copyOntoAFullTarget"}
@@ -43,14 +46,25 @@ var preCopy = []Cell{
 	{LibvirtdKilled, staysAtSource, sameMove, moves, []Test{
 		whatBreaks.at("the source's libvirtd is killed"), whatBreaks.at("the target's libvirtd is killed"), moveBreaks,
 	}, ""},
-	{Fault: LibvirtdFrozen},
+	{
+		LibvirtdFrozen, "error `Unable to move virtual machine`; the guest continues on the source. If it was being " +
+			"handed over to a target whose libvirtd is frozen, it stands still until the next apply, and never runs on " +
+			"both hosts",
+		sameMove, "moves the VM, or lets it continue on the target if it was started there",
+		[]Test{copying.at("libvirtd frozen"), copying.at("frozen at the handover"), neverTwice},
+		"",
+	},
 	{
 		QEMUKilled, "the same error with `(Shutoff)`: the VM is off on the source",
 		"the same move, and the VM is started", "moves the VM and starts it",
 		[]Test{moveBreaks, whatBreaks},
 		"",
 	},
-	{Fault: QEMUFrozen},
+	{
+		QEMUFrozen, "error `Unable to move virtual machine`; the VM stays on the source", sameMove, moves,
+		[]Test{copying.at("QEMU frozen")},
+		"",
+	},
 	{
 		ProviderKilled, "Terraform ends; libvirt aborts the migration, and the guest continues on the source",
 		sameMove, moves,
@@ -70,7 +84,7 @@ var preCopy = []Cell{
 			"and the target " +
 			"keeps no file", sameMove, moves, []Test{fullTarget}, "",
 	},
-	{Fault: AgentHung},
+	{AgentHung, "nothing: the VM is moved, and its agent is still hung", noChanges, nothing, []Test{hungAgent}, ""},
 	{
 		SecondRun, "the first run moves the VM. The second run waits, and finds it moved; with another target it fails: " +
 			"`... is moving it since ...`", noChanges, nothing, []Test{moveOnce, secondMove}, "",
@@ -115,14 +129,14 @@ var postCopy = []Cell{
 }
 
 var coldMove = []Cell{
-	{Fault: SSHAtSource},
-	{Fault: SSHAtTarget},
+	{SSHAtSource, staysOff, movesAgain, moves, []Test{coldMoving.at("SSH cut at the source")}, ""},
+	{SSHAtTarget, staysOff, movesAgain, moves, []Test{coldMoving.at("SSH cut at the target")}, ""},
 	{
 		LibvirtdKilled, staysOff, movesAgain, moves,
 		[]Test{coldBreaks.at("target's daemon killed")},
 		"",
 	},
-	{Fault: LibvirtdFrozen},
+	{LibvirtdFrozen, staysOff, movesAgain, moves, []Test{coldMoving.at("libvirtd frozen")}, ""},
 	{Fault: QEMUKilled, Impossible: noQEMU},
 	{Fault: QEMUFrozen, Impossible: noQEMU},
 	{
@@ -131,8 +145,14 @@ var coldMove = []Cell{
 		[]Test{moveCold, coldBreaks.at("killed")},
 		"",
 	},
-	{Fault: ProviderFrozen},
-	{Fault: LinkCut},
+	{
+		ProviderFrozen, "the run does nothing", sameMove,
+		"takes the VM over, removes the unfinished copy, and moves the VM. The frozen run fails when it continues, and " +
+			"changes nothing",
+		[]Test{coldMoving.at("provider frozen")},
+		"",
+	},
+	{LinkCut, staysOff, movesAgain, moves, []Test{coldMoving.at("link cut")}, ""},
 	{
 		DiskFull, "before the copy: blocker `InsufficientStorage`. During the copy: `No space left on device`; the " +
 			"target keeps no file, " +

@@ -4,10 +4,24 @@ package faults
 const (
 	becomesReady = "an update: `ready = false -> true`; the VM isn't tainted"
 	waits        = "the second run waits for the first one; after its timeout it fails: `... is updating it since ...`"
+	begun        = "error `Unable to create virtual machine`; the VM may be defined, and isn't in the state"
+	creates      = "the VM is created"
+	completes    = "completes the VM that was begun"
+	half         = "error `Unable to update virtual machine`; the definition may have the change already"
+	lacks        = "an update. If the definition has the change: warning `Running virtual machine lacks changes`"
+	makes        = "makes the change, without a restart"
+	stillRuns    = "error `Unable to update virtual machine`; the guest that was asked may still run"
+	sameStop     = "the same stop"
+	stops        = "stops the VM"
+	noSpace      = "`/etc/libvirt` is full: error `No space left on device`"
 )
 
 // Tests of operations on one host.
 var (
+	creating       = Test{Package: "provider/faultmatrix", Name: "TestAccFaults_create"}
+	updating       = Test{Package: "provider/faultmatrix", Name: "TestAccFaults_update"}
+	hungAgent      = Test{Package: "provider/faultmatrix", Name: "TestAccFaults_agentHung"}
+	stopping       = Test{Package: "provider/faultmatrix", Name: "TestAccFaults_stop"}
 	silentHost     = Test{Package: "provider/virtualmachine", Name: "TestAccVirtualMachine_hostStopsAnswering"}
 	silentElse     = Test{Package: "provider/virtualmachine", Name: "TestAccVirtualMachine_silentHostMayRunIt"}
 	killedInCreate = Test{Package: "provider/virtualmachine", Name: "TestAccVirtualMachine_killedInCreate"}
@@ -20,29 +34,38 @@ var (
 )
 
 var create = []Cell{
-	{Fault: SSHAtSource},
+	{SSHAtSource, begun, creates, completes, []Test{creating}, ""},
 	{
 		SSHAtTarget, "with `on_unreachable = \"keep\"`: warning `Name not checked on every host`; the VM is created " +
 			"on a host that " +
 			"answers", noChanges, nothing, []Test{silentHost}, "",
 	},
-	{Fault: LibvirtdKilled},
-	{Fault: LibvirtdFrozen},
+	{LibvirtdKilled, begun, creates, completes, []Test{creating}, ""},
+	{LibvirtdFrozen, begun, creates, completes, []Test{creating}, ""},
 	{
 		QEMUKilled, "killed once the VM runs: status `Failed` (`Crashed`)", "with `Always` and `RerunOnFailure`: an " +
 			"update that starts " +
 			"the VM", "starts it", []Test{power}, "",
 	},
-	{Fault: QEMUFrozen},
+	{
+		QEMUFrozen, "frozen once the VM runs: nothing, since libvirt reports it as running", noChanges, nothing,
+		[]Test{creating},
+		"",
+	},
 	{
 		ProviderKilled, "Terraform ends. The VM is defined or runs, and isn't in the state", "the VM is created",
 		"adopts the VM that was begun, and completes it",
 		[]Test{killedInCreate, killedWaiting},
 		"",
 	},
-	{Fault: ProviderFrozen},
-	{Fault: LinkCut},
-	{Fault: DiskFull},
+	{
+		ProviderFrozen, "the run does nothing", creates,
+		"completes the VM that was begun. The frozen run fails when it continues, and changes nothing",
+		[]Test{creating},
+		"",
+	},
+	{LinkCut, begun, creates, completes, []Test{creating}, ""},
+	{DiskFull, noSpace, creates, "creates it", []Test{creating}, ""},
 	{
 		AgentHung, "an agent that never answers: warning `Unable to wait for virtual machine`; the VM runs", becomesReady,
 		"waits again, and fails if it still isn't ready; the VM continues to run",
@@ -66,26 +89,54 @@ var update = []Cell{
 		"",
 	},
 	{SSHAtTarget, "nothing: a VM that runs is updated, even restarted", noChanges, nothing, []Test{silentElse}, ""},
-	{Fault: LibvirtdKilled},
-	{Fault: LibvirtdFrozen},
-	{Fault: QEMUKilled},
-	{Fault: QEMUFrozen},
-	{Fault: ProviderKilled},
-	{Fault: ProviderFrozen},
-	{Fault: LinkCut},
-	{Fault: DiskFull},
-	{Fault: AgentHung},
+	{LibvirtdKilled, half, lacks, makes, []Test{updating}, ""},
+	{LibvirtdFrozen, half, lacks, makes, []Test{updating}, ""},
+	{
+		QEMUKilled, "error `domain is not running`, or with `Always` the same apply starts the VM with the change",
+		"with `Always`: an update that starts the VM, unless it was started", "starts the VM, with the change",
+		[]Test{updating},
+		"",
+	},
+	{
+		QEMUFrozen, "error: the limit of `timeouts.update` was reached", "no changes: QEMU made the change when it continued",
+		nothing,
+		[]Test{updating},
+		"",
+	},
+	{
+		ProviderKilled, "Terraform ends; the definition may have the change already", lacks, makes,
+		[]Test{updating},
+		"",
+	},
+	{
+		ProviderFrozen, "the run does nothing", lacks,
+		"takes the VM over, and makes the change. The frozen run fails when it continues, and changes nothing",
+		[]Test{updating},
+		"",
+	},
+	{LinkCut, half, lacks, makes, []Test{updating}, ""},
+	{DiskFull, noSpace + "; nothing is changed", "the same update", "makes it", []Test{updating}, ""},
+	{
+		AgentHung, "nothing: `wait_for.guest_agent` waits for the agent's channel, which is open", noChanges, nothing,
+		[]Test{hungAgent},
+		"",
+	},
 	{SecondRun, waits, "the second run's changes", "waits for the first run if it still works, and makes " +
 		"them", []Test{locked}, ""},
 }
 
 var stop = []Cell{
-	{Fault: SSHAtSource},
-	{Fault: SSHAtTarget},
-	{Fault: LibvirtdKilled},
-	{Fault: LibvirtdFrozen},
-	{Fault: QEMUKilled},
-	{Fault: QEMUFrozen},
+	{SSHAtSource, stillRuns, sameStop, stops, []Test{stopping}, ""},
+	{SSHAtTarget, "nothing: the VM is stopped", noChanges, nothing, []Test{stopping}, ""},
+	{LibvirtdKilled, stillRuns, sameStop, stops, []Test{stopping}, ""},
+	{LibvirtdFrozen, stillRuns, sameStop, stops, []Test{stopping}, ""},
+	{QEMUKilled, "the VM is off, and the apply succeeds", noChanges, nothing, []Test{stopping}, ""},
+	{
+		QEMUFrozen, "the VM is forced off after its grace period: warning `Virtual machine was forced off`", noChanges,
+		nothing,
+		[]Test{stopping},
+		"",
+	},
 	{
 		ProviderKilled, "Terraform ends; a guest that doesn't react continues to run", "the same stop", "stops the VM",
 		[]Test{killedWaiting},
@@ -97,9 +148,9 @@ var stop = []Cell{
 		[]Test{frozenRun},
 		"",
 	},
-	{Fault: LinkCut},
-	{Fault: DiskFull},
-	{Fault: AgentHung},
+	{LinkCut, stillRuns, sameStop, stops, []Test{stopping}, ""},
+	{DiskFull, noSpace, "the same update", "completes it", []Test{stopping}, ""},
+	{AgentHung, "the guest is asked through ACPI, and shuts down", noChanges, nothing, []Test{hungAgent}, ""},
 	{SecondRun, waits, "the second run's changes", "waits for the first run if it still works, and makes " +
 		"them", []Test{locked}, ""},
 }

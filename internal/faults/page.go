@@ -21,7 +21,8 @@ type Page struct {
 
 // Pages are the guides. Together they have every operation once.
 var Pages = []Page{
-	{"fault-matrix.md", []Operation{Create, Update, Stop, Drain, Restore}},
+	{"fault-matrix.md", []Operation{Create, Update, Stop}},
+	{"fault-matrix-drains.md", []Operation{Drain, Restore}},
 	{"fault-matrix-migrations.md", []Operation{PreCopy, PostCopy, ColdMove}},
 }
 

@@ -287,8 +287,11 @@ func (r *Running) Interrupt() error { return syscall.Kill(-r.cmd.Process.Pid, sy
 // Kill kills Terraform and the provider.
 func (r *Running) Kill() error { return syscall.Kill(-r.cmd.Process.Pid, syscall.SIGKILL) }
 
-// Freeze stops Terraform and the provider in the midst of what they do, until they are killed.
+// Freeze stops Terraform and the provider in the midst of what they do, until they are killed or thawed.
 func (r *Running) Freeze() error { return syscall.Kill(-r.cmd.Process.Pid, syscall.SIGSTOP) }
+
+// Thaw lets them continue.
+func (r *Running) Thaw() error { return syscall.Kill(-r.cmd.Process.Pid, syscall.SIGCONT) }
 
 // KillProvider kills the provider only. Terraform lives to see it.
 func (r *Running) KillProvider() error {

@@ -1,0 +1,46 @@
+package faultmatrix
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
+)
+
+// TestAccFaults_create: a fault hits a create once the VM is defined. The VM isn't in the state, and the next apply
+// completes it: another one is never created.
+func TestAccFaults_create(t *testing.T) {
+	t.Parallel()
+	s := newScene(t)
+	s.tf.Config(t, s.block()+s.vm(s.from, "termination_grace_period = \"0s\"\n  timeouts = { create = \"40s\" }"))
+	begun := s.defined(s.from, s.name)
+	unable, creates := []string{"Error: Unable to create virtual machine"}, []string{"Plan: 1 to add"}
+	full := append([]string{"No space left on device"}, unable...)
+	for _, c := range []struck{
+		{"disk full", locked(s.from), definitionsFull(s.from), true, full, creates, false},
+		{"SSH cut at the source", begun, cut(s.from), true, unable, creates, false},
+		{"libvirtd killed", begun, daemonKilled(s.from), true, unable, creates, false},
+		{"libvirtd frozen", begun, daemonFrozen(s.from), true, unable, creates, false},
+		{"link cut", begun, linkCut(s.from), true, unable, creates, false},
+		{"QEMU frozen", s.running(s.from), qemuFrozen(s.from, s.name), false, nil, []string{noChanges}, false},
+	} {
+		s.play(t, c)
+		s.created(t, c.fault)
+	}
+	s.playFrozen(t, struck{fault: "provider frozen", when: begun, fails: true, sees: unable, plan: creates})
+	s.created(t, "provider frozen")
+}
+
+// created expects the VM to run, on one host, and destroys it.
+func (s *scene) created(t *testing.T, fault string) {
+	t.Helper()
+	for _, h := range []*lab.Host{s.from, s.to} {
+		if got := s.state(t, h); strings.HasPrefix(got, "running") != (h == s.from) {
+			t.Errorf("%s: host %s has it as %q", fault, h.Name, got)
+		}
+	}
+	s.tf.Run(t, "destroy")
+	if left := s.seen(t); strings.Contains(left, "<domain") {
+		t.Errorf("%s: left after the destroy: %s", fault, left)
+	}
+}

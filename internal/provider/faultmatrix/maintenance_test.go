@@ -1,0 +1,164 @@
+package faultmatrix
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/acctest"
+)
+
+// drained is a host with two VMs that are not managed with Terraform, and leave it one after the other.
+type drained struct {
+	*scene
+	names []string
+}
+
+func newDrained(t *testing.T) *drained {
+	t.Helper()
+	d := &drained{scene: newScene(t)}
+	for i := range 2 {
+		name := fmt.Sprintf("%s-%d", d.name, i)
+		d.names = append(d.names, name)
+		d.l.RemoveDomain(t, name)
+		d.l.Define(t, d.from.Name, fmt.Sprintf(`<domain type="qemu"><name>%s</name><memory unit="MiB">32</memory>
+			<os><type arch="x86_64">hvm</type></os></domain>`, name))
+		d.l.Virsh(t, d.from.Name, "start", name)
+	}
+	return d
+}
+
+// maintain declares the maintenance, or that there is none.
+func (d *drained) maintain(t *testing.T, on bool) {
+	t.Helper()
+	config := d.block()
+	if on {
+		config += fmt.Sprintf("resource \"virtfleet_host_maintenance\" \"this\" {\n  host = %q\n  restore = true\n"+
+			"  timeouts = { create = \"90s\", delete = \"90s\" }\n}\n", d.from.Name)
+	}
+	d.tf.Config(t, config)
+}
+
+// oneLeft says that a host has one of the VMs no more.
+func (d *drained) oneLeft(h *lab.Host) func() bool {
+	return func() bool {
+		for _, name := range d.names {
+			if _, err := os.Stat(h.Path("/etc/libvirt/qemu/" + name + ".xml")); err != nil {
+				return true
+			}
+		}
+		return false
+	}
+}
+
+// all expects both VMs to run on a host and the other one to have none of them. One whose QEMU was killed is off, where
+// it was; it is started.
+func (d *drained) all(t *testing.T, fault string, h *lab.Host) {
+	t.Helper()
+	for _, name := range d.names {
+		for _, other := range []*lab.Host{d.from, d.to} {
+			state, err := d.l.TryVirsh(t, other.Name, "domstate", "--reason", name)
+			if state = strings.TrimSpace(state); err != nil {
+				state = ""
+			}
+			if fault == "QEMU killed" && strings.HasPrefix(state, "shut off") {
+				d.l.Virsh(t, other.Name, "start", name)
+				continue
+			}
+			if strings.HasPrefix(state, "running") != (other == h) || other != h && state != "" {
+				t.Errorf("%s: host %s has %s as %q", fault, other.Name, name, state)
+			}
+		}
+	}
+}
+
+// gather brings back what the end of a maintenance didn't: it doesn't know of a VM that left while the host that keeps
+// its record was silent.
+func (d *drained) gather(t *testing.T) {
+	t.Helper()
+	for name := range strings.FieldsSeq(d.l.Virsh(t, d.to.Name, "list", "--name")) {
+		if err := d.to.Migrate(t.Context(), name, d.from); err != nil {
+			t.Fatal(err)
+		}
+	}
+	d.all(t, "", d.from)
+}
+
+// TestAccFaults_drain: a fault hits a drain when the first VM has left.
+func TestAccFaults_drain(t *testing.T) {
+	t.Parallel()
+	d := newDrained(t)
+	moment := d.oneLeft(d.from)
+	unable := []string{"Error: Unable to begin maintenance"}
+	replaces := []string{"must be replaced", "Plan: 1 to add, 0 to change, 1 to destroy"}
+	hit := func(play func(*testing.T, struck), c struck) {
+		t.Helper()
+		d.maintain(t, true)
+		play(t, c)
+		d.all(t, c.fault, d.to)
+		d.maintain(t, false)
+		d.tf.Run(t, "apply")
+		d.gather(t)
+	}
+	for _, c := range []struck{
+		{"libvirtd killed", moment, daemonKilled(d.from), true, unable, replaces, false},
+		{"libvirtd frozen", moment, daemonFrozen(d.from), true, unable, replaces, false},
+		{"QEMU killed", moment, qemuKilled(d.from, d.names...), false, nil, []string{noChanges}, false},
+		{"QEMU frozen", moment, qemuFrozen(d.from, d.names...), true, unable, replaces, false},
+		{"link cut", moment, linkCut(d.from), true, unable, replaces, false},
+	} {
+		hit(d.play, c)
+	}
+	hit(d.playFrozen, struck{
+		fault: "provider frozen", when: moment, fails: true, sees: unable, plan: []string{"Plan: 1 to add"},
+	})
+}
+
+// TestAccFaults_restore: a fault hits the end of a maintenance when the first VM has come back.
+func TestAccFaults_restore(t *testing.T) {
+	t.Parallel()
+	d := newDrained(t)
+	moment := d.oneLeft(d.to)
+	unable, ends := []string{"Error: Unable to end maintenance"}, []string{"Plan: 0 to add, 0 to change, 1 to destroy"}
+	hit := func(play func(*testing.T, struck), c struck) {
+		t.Helper()
+		d.maintain(t, true)
+		d.tf.Run(t, "apply")
+		d.all(t, "", d.to)
+		d.maintain(t, false)
+		play(t, c)
+		d.all(t, c.fault, d.from)
+	}
+	for _, c := range []struck{
+		{"SSH cut at the target", moment, cut(d.from), true, unable, ends, false},
+		{"libvirtd killed", moment, daemonKilled(d.to), true, unable, ends, false},
+		{"libvirtd frozen", moment, daemonFrozen(d.to), true, unable, ends, false},
+		{"QEMU killed", moment, qemuKilled(d.to, d.names...), false, nil, []string{noChanges}, false},
+		{"QEMU frozen", moment, qemuFrozen(d.to, d.names...), true, unable, ends, false},
+		{"link cut", moment, linkCut(d.to), true, unable, ends, false},
+		{"disk full", moment, definitionsFull(d.from), true, unable, ends, false},
+	} {
+		hit(d.play, c)
+	}
+	hit(d.playKilled, struck{fault: "provider killed", when: moment, plan: ends})
+	hit(d.playFrozen, struck{fault: "provider frozen", when: moment, fails: true, sees: unable, plan: ends})
+
+	d.maintain(t, true)
+	d.tf.Run(t, "apply")
+	d.maintain(t, false)
+	second := acctest.NewCLI(t)
+	second.Share(t, d.tf)
+	first := d.start(t, struck{fault: "second run", when: moment}, func(*acctest.Running) error { return nil })
+	second.Run(t, "apply")
+	if said, err := first.Wait(); err != nil {
+		t.Errorf("second run: the first one fails: %v\n%s", err, said)
+	}
+	d.all(t, "second run", d.from)
+	for _, tf := range []*acctest.CLI{d.tf, second} {
+		if out, empty := tf.Empty(t); !empty {
+			t.Errorf("second run: left to do:\n%s", out)
+		}
+	}
+}

@@ -1,0 +1,96 @@
+package faultmatrix
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
+)
+
+// TestAccFaults_preCopy: a fault hits while memory is copied. The VM runs on one of the hosts, and the next apply moves
+// it.
+func TestAccFaults_preCopy(t *testing.T) {
+	t.Parallel()
+	s := newScene(t)
+	config := func(host *lab.Host, more string) {
+		s.tf.Config(t, s.block()+s.vm(host, "termination_grace_period = \"0s\"\n  timeouts = { update = \"60s\" }\n"+more))
+	}
+	config(s.from, "")
+	s.tf.Run(t, "apply")
+	unable, moves := []string{"Error: Unable to move virtual machine"}, []string{"Plan: 0 to add, 1 to change"}
+	for _, c := range []struct {
+		fault string
+		when  func() func() bool
+		harm  func() harm
+		sees  string
+	}{
+		{"libvirtd frozen", func() func() bool { return s.started(s.to) }, func() harm { return daemonFrozen(s.from) }, ""},
+		// Its libvirtd starts the guest once it continues.
+		{
+			"frozen at the handover", func() func() bool { return s.handedOver(s.from) },
+			func() harm { return daemonFrozen(s.to) }, "as Paused (Migration)",
+		},
+		{"QEMU frozen", func() func() bool { return s.started(s.to) }, func() harm { return qemuFrozen(s.from, s.name) }, ""},
+	} {
+		from, to := s.from, s.to
+		config(to, "migration_options = { bandwidth = \"2Mi\", progress_timeout = \"10s\" }")
+		s.play(t, struck{c.fault, c.when(), c.harm(), true, append([]string{c.sees}, unable...), moves, false})
+		if here, there := s.state(t, from), s.state(t, to); here != "" || !strings.HasPrefix(there, "running") {
+			t.Errorf("%s: the source has it %q, the target %q", c.fault, here, there)
+		}
+		s.from, s.to = to, from
+	}
+	s.tf.Run(t, "destroy")
+}
+
+// TestAccFaults_coldMove: a fault hits while the disk of a VM that is off is copied. The VM stays off at its source
+// with its disk. The next apply removes what was begun, and moves it.
+func TestAccFaults_coldMove(t *testing.T) {
+	t.Parallel()
+	s := newScene(t)
+	image := s.l.Image(t, s.from.Name, s.name, "raw", 32<<20)
+	s.l.Run(t, s.from.Name, "sh", "-c", "head -c 32M /dev/urandom >"+image)
+	config := func(host *lab.Host) {
+		s.tf.Config(t, s.block()+s.vm(host, fmt.Sprintf("run_strategy = \"Halted\"\n  timeouts = { update = \"3m\" }\n"+
+			"  disks = { root = { volume = %q, format = \"raw\" } }\n  migration_options = { keep_source_disks = false }",
+			image)))
+	}
+	config(s.from)
+	s.tf.Run(t, "apply")
+	content := s.l.Run(t, s.from.Name, "sha256sum", image)
+	unable, moves := []string{"Error: Unable to move virtual machine"}, []string{"Plan: 0 to add, 1 to change"}
+	for _, c := range []struct {
+		fault string
+		play  func(*testing.T, struck)
+		harm  func() harm
+	}{
+		{"SSH cut at the source", s.play, func() harm { return cut(s.from) }},
+		{"SSH cut at the target", s.play, func() harm { return cut(s.to) }},
+		{"libvirtd frozen", s.play, func() harm { return daemonFrozen(s.to) }},
+		{"link cut", s.play, func() harm { return linkCut(s.to) }},
+		{"provider frozen", s.playFrozen, nil},
+	} {
+		from, to := s.from, s.to
+		config(to)
+		begun := func() bool {
+			var stat unix.Stat_t
+			return unix.Stat(to.Path(image), &stat) == nil && stat.Blocks > 0
+		}
+		hit := struck{c.fault, begun, harm{}, true, unable, moves, false}
+		if c.harm != nil {
+			hit.harm = c.harm()
+		}
+		c.play(t, hit)
+		if here, there := s.state(t, from), s.state(t, to); here != "" || !strings.HasPrefix(there, "shut off") {
+			t.Errorf("%s: the source has it %q, the target %q", c.fault, here, there)
+		}
+		if now := s.l.Run(t, to.Name, "sha256sum", image); now != content {
+			t.Errorf("%s: the disk is %s, it was %s", c.fault, now, content)
+		}
+		s.from, s.to = to, from
+	}
+	s.tf.Run(t, "destroy")
+}
