@@ -10,8 +10,8 @@ import (
 // authTypes are libvirt's types of the secrets with which QEMU authenticates, by protocol.
 var authTypes = map[string]string{"rbd": "ceph", "iscsi": "iscsi"}
 
-// readSourceAuth reads how QEMU authenticates. libvirt has it in the source, or beside it. A secret that is named by its
-// usage can be kept, but not declared: nil.
+// readSourceAuth reads how QEMU authenticates. libvirt has it in the source, or beside it. A secret that is named by
+// its usage can be kept, but not declared: nil.
 func readSourceAuth(disk, source *etree.Element) *SourceAuth {
 	auth := child(source, "auth")
 	if auth == nil {
