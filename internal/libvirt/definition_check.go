@@ -47,7 +47,7 @@ func lendsNetworkCard(xml string) bool {
 	return strings.Contains(xml, `type="hostdev"`) || strings.Contains(xml, `type='hostdev'`)
 }
 
-// runsScript says whether a definition has an interface with a script of its own, which libvirt runs for a command line,
+// runsScript says whether a definition has an interface with a script of its own. libvirt runs it for a command line,
 // too.
 func runsScript(xml string) bool { return strings.Contains(xml, "<script path=") }
 

@@ -69,14 +69,30 @@ resource "virtfleet_virtual_machine" "this" {
   type         = "qemu"
   run_strategy = "Halted"
   labels       = { app = "web", tier = "prod" }
+  title        = "Web"
+  description  = "Serves the web."
 
   cpu    = { cores = 2, sockets = 1 }
   memory = { size = "2Gi" }
   disks = {
-    root = { file = "/var/lib/libvirt/images/${each.key}-root.qcow2", format = "qcow2", boot_order = 1 }
+    root = {
+      file = "/var/lib/libvirt/images/${each.key}-root.qcow2", format = "qcow2", boot_order = 1, iothread = 1
+      io_tune = { total_iops_sec = 5000 }
+    }
     data = { file = "/var/lib/libvirt/images/${each.key}-data.raw", format = "raw", cache = "none" }
   }
   interfaces = { lan = { network = "default" } }
+  devices = {
+    graphics = { type = "vnc" }
+    inputs   = { tablet = { type = "tablet", bus = "usb" } }
+    rng      = { rate_bytes = 1024 }
+    watchdog = { action = "reset" }
+  }
+  platform = {
+    clock     = { offset = "utc" }
+    events    = { on_crash = "restart" }
+    iothreads = 1
+  }
 
   guest_agent              = { enabled = true }
   termination_grace_period = "60s"

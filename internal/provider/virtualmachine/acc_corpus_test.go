@@ -38,8 +38,8 @@ func corpus(t *testing.T) map[string]string {
 // definitions are what a host has of VMs, by name, read in one session.
 func definitions(t *testing.T, l *lab.Lab, host string, names []string) map[string]string {
 	t.Helper()
-	const end = "</domain>"
-	all := strings.SplitAfter(l.Virsh(t, host, "dumpxml --security-info "+strings.Join(names, "; dumpxml --security-info ")), end)
+	const command, end = "dumpxml --security-info ", "</domain>"
+	all := strings.SplitAfter(l.Virsh(t, host, command+strings.Join(names, "; "+command)), end)
 	if len(all) != len(names)+1 {
 		t.Fatalf("%s has %d definitions of %d VMs", host, len(all)-1, len(names))
 	}

@@ -170,7 +170,8 @@ var handmade = map[string]struct {
   <os firmware="efi"><type arch="x86_64" machine="q35">hvm</type></os><features><acpi/></features><devices>
     <disk type="file"><driver name="qemu" type="qcow2"/><source file="OVERLAID"/><target dev="vda" bus="virtio"/></disk>
     <interface type="direct"><source dev="eth0" mode="bridge"/><model type="virtio"/></interface>
-    <interface type="bridge"><mac address="52:54:00:EF:1E:F2"/><source bridge="br-lab"/><model type="virtio"/></interface>
+    <interface type="bridge"><mac address="52:54:00:EF:1E:F2"/><source bridge="br-lab"/><model type="virtio"/>
+      </interface>
     <interface type="user"><mac address="52:54:00:EF:1E:F2"/><model type="virtio"/></interface>
     <tpm model="tpm-crb"><backend type="emulator" version="2.0"/></tpm>
   </devices></domain>`,

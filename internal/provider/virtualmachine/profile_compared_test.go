@@ -46,7 +46,7 @@ func TestProfile_windowsDefinition(t *testing.T) {
 	}
 }
 
-// windowsVM is the VM of virt-install.xml. That is what virt-install 4.1.0, with osinfo-db 20221130, hands to libvirt 9.0:
+// windowsVM is the VM of virt-install.xml, which virt-install 4.1.0 with osinfo-db 20221130 hands to libvirt 9.0 for
 //
 //	virt-install --virt-type kvm --name win11 --osinfo win11 --memory 4096 --vcpus 2 --network network=default \
 //	  --graphics vnc --disk /images/root.qcow2,size=1 --cdrom /iso/windows.iso --print-xml 2
@@ -94,7 +94,8 @@ func windowsFacts(t *testing.T, name string) map[string]string {
 	return facts
 }
 
-// TestProfile_comparedWithVirtInstall: the guide shows in which attributes the profile and virt-install differ, and no other.
+// TestProfile_comparedWithVirtInstall: the guide shows in which attributes the profile and virt-install differ, and no
+// others.
 func TestProfile_comparedWithVirtInstall(t *testing.T) {
 	t.Parallel()
 	theirs, ours := windowsFacts(t, "virt-install"), windowsFacts(t, "profile")
