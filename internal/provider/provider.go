@@ -119,7 +119,7 @@ func (p *Provider) Configure(ctx context.Context, req provider.ConfigureRequest,
 	if resp.Diagnostics.HasError() {
 		return
 	}
-	f, err := fleet.New(fleet.Config{ //nolint:contextcheck // The fleet outlives the request that configures it.
+	f, err := fleet.New(fleet.Config{
 		Hosts: hosts, DefaultDomainType: data.DefaultDomainType, Owner: owner(), Logger: logger,
 		MigrationLimits:         m.MigrationLimits.toFleet(),
 		DefaultEvictionStrategy: m.DefaultEvictionStrategy.ValueString(),
