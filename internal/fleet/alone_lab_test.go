@@ -62,7 +62,7 @@ func TestLab_diskHasOneWriter(t *testing.T) {
 	other := create(t, f, l, second)
 
 	if err := f.Alone(t.Context(), vm.UUID, first); err != nil {
-		t.Errorf("beside one that is off: %v", err)
+		t.Errorf("next to one that is off: %v", err)
 	}
 
 	second.Metadata.RunStrategy = "Always"
@@ -70,10 +70,10 @@ func TestLab_diskHasOneWriter(t *testing.T) {
 	tells(t, "starting the second one", err, placement.ErrShared, parts...)
 	l.Virsh(t, "kvm2", "autostart", other.UUID)
 	f.ForgetAll()
-	tells(t, "beside one that starts at boot", f.Alone(t.Context(), vm.UUID, first), placement.ErrShared, "boots")
+	tells(t, "next to one that starts at boot", f.Alone(t.Context(), vm.UUID, first), placement.ErrShared, "boots")
 	l.Virsh(t, "kvm2", "start", other.UUID)
 	f.ForgetAll()
-	tells(t, "beside one that runs", f.Alone(t.Context(), vm.UUID, first), placement.ErrShared, other.UUID, vm.Name)
+	tells(t, "next to one that runs", f.Alone(t.Context(), vm.UUID, first), placement.ErrShared, other.UUID, vm.Name)
 	tells(t, "the second one", f.Alone(t.Context(), other.UUID, second), placement.ErrShared, vm.UUID)
 
 	blockers, err := f.ClaimBlockers(t.Context(), vm, f.Host("kvm2"))
@@ -89,7 +89,7 @@ func TestLab_diskHasOneWriter(t *testing.T) {
 		"<type machine='q35'>hvm</type></os></domain>", vm.Name))
 	l.Virsh(t, "kvm2", "autostart", vm.Name)
 	f.ForgetAll()
-	tells(t, "beside one of its name", f.Alone(t.Context(), vm.UUID, first), placement.ErrShared,
+	tells(t, "next to one of its name", f.Alone(t.Context(), vm.UUID, first), placement.ErrShared,
 		"two VMs have this name", vm.UUID)
 }
 

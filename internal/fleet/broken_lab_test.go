@@ -43,7 +43,7 @@ func newTorn(t *testing.T, o migration.Options) *torn {
 	d.Spec.Memory.Size = &size
 	b.vm = create(t, alone, l, d)
 
-	// Before it begins: the switch may come before anybody sees that it has begun.
+	// Before it begins: the switch may come before the test sees that it has begun.
 	if err := b.f.Host(b.from.Name).Conn.SetMigrationBandwidth(t.Context(), b.vm.UUID, 1<<20, true); err != nil {
 		t.Fatal(err)
 	}
@@ -158,7 +158,7 @@ func (b *torn) resumed() {
 	recorded(b.t, b.l, b.to.Name, b.vm.UUID, `id="4711"`, `phase="Succeeded"`, `recovered="true"`)
 }
 
-// While somebody resumes it, it isn't given up, and an abort destroys nothing. It
+// While a run resumes it, it isn't given up, and an abort destroys nothing. It
 // is given up when that ends, and resumed by whoever comes when the hosts reach
 // each other again.
 func TestLab_brokenMigrationIsResumedLater(t *testing.T) {
@@ -190,7 +190,7 @@ func TestLab_brokenMigrationIsResumedLater(t *testing.T) {
 	}
 
 	if got := b.irrecoverable(); got != status.True {
-		t.Errorf("when nobody resumes it, it is Irrecoverable: %s", got)
+		t.Errorf("when no run resumes it, it is Irrecoverable: %s", got)
 	}
 
 	if _, err := b.f.Delete(t.Context(), b.vm.UUID, lastOf(b.vm), 0); !errors.Is(err, inventory.ErrBusy) ||
@@ -247,7 +247,7 @@ func TestLab_irrecoverableMigration(t *testing.T) {
 }
 
 // Whoever moves the VM stops for good when all of its memory has come, and
-// before its guest is started on the target. Nobody's libvirt tidies up. The next
+// before its guest is started on the target. Neither libvirt removes anything. The next
 // one lets it go on at the source, and moves it then.
 func TestLab_moverIsLostAtTheHandover(t *testing.T) {
 	t.Parallel()
@@ -261,7 +261,7 @@ func TestLab_moverIsLostAtTheHandover(t *testing.T) {
 
 	left := migration.State{
 		SourceHost: from.Name, TargetHost: to.Name, Start: time.Now(), Phase: migration.PhasePreparingTarget,
-	}.Record("", "somebody who is lost")
+	}.Record("", "a run that is lost")
 	if _, err := records.WriteMetadata(t.Context(), vm, vm.Metadata.WithMigration(left)); err != nil {
 		t.Fatal(err)
 	}

@@ -38,7 +38,7 @@ func see(t *testing.T, files ...string) precious {
 	return p
 }
 
-// untouched fails the test unless the files are the very same, and nobody wrote to them.
+// untouched fails the test unless the files are the very same, and nothing was written to them.
 func (p precious) untouched(t *testing.T) {
 	t.Helper()
 
@@ -69,7 +69,7 @@ func TestLab_coldMoveLeavesSharedFiles(t *testing.T) {
 
 	shared := migration.Options{SharedFilesystems: []string{dir}, KeepSourceDisks: new(false)}
 
-	// Somebody starts it, which makes the variables, while the target has it already.
+	// A user starts it, which makes the variables, while the target has it already.
 	log.Do = func() { l.Virsh(t, "kvm1", "start", vm.UUID) }
 
 	now, _, err := f.Move(t.Context(), vm.UUID, lastOf(vm), "kvm2", shared)
@@ -118,7 +118,7 @@ func TestLab_coldMoveLeavesSharedFiles(t *testing.T) {
 		record := migration.State{
 			SourceHost: from, TargetHost: to, Start: time.Now(), Phase: migration.PhasePreparingTarget,
 			Method: migration.MethodCold,
-		}.Record("", "somebody who was killed")
+		}.Record("", "a run that was killed")
 
 		if _, err := records.WriteMetadata(t.Context(), vm, vm.Metadata.WithMigration(record)); err != nil {
 			t.Fatal(err)

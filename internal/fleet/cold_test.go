@@ -259,7 +259,7 @@ func interrupted(t *testing.T, l *lab.Lab, vm *inventory.VM, target *lab.Host, f
 	record := migration.State{
 		SourceHost: "kvm1", TargetHost: target.Name, Start: time.Now(), Method: migration.MethodCold,
 		Phase: migration.PhasePreparingTarget,
-	}.Record("", "somebody who was killed")
+	}.Record("", "a run that was killed")
 	m := vm.Metadata.WithMigration(record)
 	m.Copies = []domain.Copy{{Host: "another name", HostUUID: target.HostUUID, Path: file, FromUUID: vm.HostUUID}}
 
@@ -367,7 +367,7 @@ func updated(t *testing.T, l *lab.Lab, vm *inventory.VM) {
 	}
 }
 
-// A run that is killed when all is copied and defined leaves two VMs. Nobody but a person can say which counts:
+// A run that is killed when all is copied and defined leaves two VMs. Only a person can say which counts:
 // neither loses a file.
 func TestLab_coldMoveThatLeavesTwo(t *testing.T) {
 	t.Parallel()
@@ -407,7 +407,7 @@ func TestLab_coldMoveThatLeavesTwo(t *testing.T) {
 	}
 }
 
-// A file in the way, a directory that is missing, an image on top of another
+// A file that is there already, a directory that is missing, an image on top of another
 // and a disk that doesn't fit are told before anything is changed; what fills
 // the disk meanwhile fails the copy, and leaves nothing.
 func TestLab_coldMoveIsRefused(t *testing.T) {

@@ -15,7 +15,7 @@ import (
 
 // Who waits for a VM's lock while the VM changes hosts takes the lock
 // where it is then, and does there what was to be done: the lock on the old host
-// keeps nobody from the VM any more.
+// keeps no run from the VM any more.
 func TestLab_lockFollowsTheMachine(t *testing.T) {
 	t.Parallel()
 
@@ -125,7 +125,7 @@ func TestLab_lockFollowsTheMachine(t *testing.T) {
 func defined(f *Fleet, host string) int { return f.Calls()[host]["virSecretDefineXML"] }
 
 // A lock whose host was silent when it was to be given back is given back once
-// the host answers, so that nobody has to wait until it counts as left behind.
+// the host answers, so that no run has to wait until it counts as left behind.
 func TestLab_lockIsGivenBackLater(t *testing.T) {
 	t.Parallel()
 

@@ -24,7 +24,7 @@ func TestLab_cordonHoldsForEveryRun(t *testing.T) {
 	t.Parallel()
 
 	l := lab.Open(t)
-	own := l.StartHost(t).Name // Cordoned, a shared one would be in the way of other tests.
+	own := l.StartHost(t).Name // Cordoned, a shared one would block other tests.
 	alice, bob := labFleet(t, l, "alice", nil), labFleet(t, l, "bob", nil)
 	vm := create(t, bob, l, mover(t, l, "noagent"))
 	const id = "test-cordon"
@@ -172,7 +172,7 @@ func TestLab_recordIsChangedByOneAtATime(t *testing.T) {
 	}
 }
 
-// A record that nobody here understands is left alone, with a way out.
+// A record that this version doesn't understand is left alone, with a way out.
 func TestLab_newerRecordIsRefused(t *testing.T) {
 	t.Parallel()
 

@@ -12,7 +12,7 @@ import (
 
 // An agent that is connected and doesn't answer is asked one question, however
 // much there would be to ask: the time that it takes is lost once. Several on
-// one host are waited for together, and hold up nobody else.
+// one host are waited for together, and hold up no other VM.
 func TestLab_hungAgentIsAskedOnce(t *testing.T) {
 	t.Parallel()
 
@@ -105,7 +105,7 @@ func TestLab_hungAgentIsAskedOnce(t *testing.T) {
 	}
 
 	if beside := told(seen[hung]); beside != alone {
-		t.Errorf("alone there is unavailable: %s, beside hung agents: %s", alone, beside)
+		t.Errorf("alone there is unavailable: %s, together with hung agents: %s", alone, beside)
 	}
 
 	before := asked()

@@ -58,7 +58,7 @@ func waitAgent(t *testing.T, f *Fleet, vm *inventory.VM) *inventory.VM {
 	return vm
 }
 
-// Law 8: who shut the guest down, or that nobody could, is told.
+// Law 8: who shut the guest down, or that it could not be shut down, is told.
 func TestLab_stopAsksTheGuestFirst(t *testing.T) {
 	t.Parallel()
 
@@ -102,7 +102,7 @@ func TestLab_stopAsksTheGuestFirst(t *testing.T) {
 	}
 }
 
-// A guest that is off here, because somebody moved it while it was to be shut down, is not off: nothing of it is
+// A guest that is off here, because a user moved it while it was to be shut down, is not off: nothing of it is
 // removed, and whoever asks again finds it.
 func TestLab_stopSeesWhoWasMovedAway(t *testing.T) {
 	t.Parallel()
@@ -224,7 +224,7 @@ func TestLab_lockOfAKilledRunIsTakenOver(t *testing.T) {
 	f := labFleet(t, l, "bob", nil)
 	name := lab.Name(t)
 
-	// What a run leaves that was killed: the secret, and nobody who renews it.
+	// What a run leaves that was killed: the secret, which is no longer renewed.
 	err := f.Configured[0].Conn.DefineSecret(t.Context(), libvirt.Secret{
 		UsageType: libvirt.SecretUsageVTPM, UsageID: lease.UsagePrefix + name, Value: []byte(`{"owner":"ghost"}`),
 	})
@@ -316,7 +316,7 @@ func errRemedy(err error) string {
 	return ""
 }
 
-// Law 3: a definition left behind never starts beside the VM that runs.
+// Law 3: a definition left behind never starts while the VM runs.
 func TestLab_twoRunningCopiesAreRefused(t *testing.T) {
 	t.Parallel()
 

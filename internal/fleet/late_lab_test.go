@@ -24,7 +24,7 @@ func TestLab_abortComesTooLate(t *testing.T) {
 		AllowPostCopy: new(true), CompletionTimeoutPerGiB: new(2 * time.Second), Bandwidth: new(uint64(2 << 20)),
 	}
 	from := f.Host("kvm1").Conn
-	// Before it begins: the switch may come before anybody sees that it has begun.
+	// Before it begins: the switch may come before the test sees that it has begun.
 	if err := from.SetMigrationBandwidth(t.Context(), vm.UUID, 1<<20, true); err != nil {
 		t.Fatal(err)
 	}

@@ -132,7 +132,7 @@ func leaveRecord(t *testing.T, f *Fleet, vm *inventory.VM, files ...string) {
 	m := vm.Metadata.WithMigration(migration.State{
 		SourceHost: "kvm1", TargetHost: "kvm2", Start: time.Now(), Phase: migration.PhasePreparingTarget,
 		Method: migration.MethodLive,
-	}.Record("", "somebody who was killed"))
+	}.Record("", "a run that was killed"))
 
 	for _, file := range files {
 		m.Copies = append(m.Copies, domain.Copy{
@@ -164,7 +164,7 @@ func TestLab_liveMoveKeepsOthersVariables(t *testing.T) {
 	checksum(t, l, "kvm1", nvram) // It is there: another VM of that host uses it.
 	onlyOn(t, f, vm.UUID, "kvm2")
 
-	// On the way back it is at both hosts before, and nobody knows whose it is.
+	// On the way back it is at both hosts before, and it isn't known whose it is.
 	if now, _, err = f.Move(t.Context(), vm.UUID, lastOf(now), "kvm1", migration.Options{}); err != nil {
 		t.Fatalf("%+v, %v", now, err)
 	}

@@ -67,7 +67,7 @@ func TestLab_moveTakesEverythingAlong(t *testing.T) {
 	}
 }
 
-// Everything that is in the way is told at once, before anything was touched.
+// Everything that blocks is told at once, before anything was touched.
 func TestLab_moveIsRefusedWithAllReasons(t *testing.T) {
 	t.Parallel()
 

@@ -127,7 +127,7 @@ func hasOnly(t *testing.T, l *lab.Lab, host, dir string, want ...string) {
 }
 
 // A VM's own disks move with it, while it runs and while it is off: of an overlay what it holds, onto the image, which
-// is brought along where the target lacks it. Nothing of them stays where they were, and what is in the way is told by
+// is brought along where the target lacks it. Nothing of them stays where they were, and what blocks is told by
 // the plan.
 func TestLab_ownDisksMove(t *testing.T) {
 	t.Parallel()
@@ -381,7 +381,7 @@ func TestLab_ownDisksOfAKilledRun(t *testing.T) {
 }
 
 // A drain takes VMs away with their own disks, counts their bytes, leaves nothing on the host and brings all back. What
-// doesn't fit into the target's storage pool beside the others keeps it from beginning.
+// doesn't fit into the target's storage pool in addition to the others keeps it from beginning.
 func TestLab_ownDisksAreDrained(t *testing.T) {
 	t.Parallel()
 

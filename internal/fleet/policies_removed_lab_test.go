@@ -142,7 +142,7 @@ func TestLab_removedPolicyStaysRemoved(t *testing.T) {
 	goes(without(inventory.HostConfig{Fenced: true}), named.ID, "n-1")
 	goes(ownConfig("alice", here), "n-1", "b-2") // Taken out of the configuration.
 
-	// One that doesn't answer is told, and given up afterwards, so that nobody tries again.
+	// One that doesn't answer is told, and given up afterwards, so that no run tries again.
 	err := remove(without(inventory.HostConfig{URI: "qemu+unix:///system?socket=/nowhere"}), "b-2")
 	if err == nil || !strings.Contains(err.Error(), away.Name) {
 		t.Errorf("removing it from a host that is silent: %v", err)

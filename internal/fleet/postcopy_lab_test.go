@@ -24,7 +24,7 @@ func TestLab_postCopyIsAskedOfEachCandidate(t *testing.T) {
 
 	setting, err := os.ReadFile(inventory.UserFaults)
 	if err != nil || string(setting) != "0\n" {
-		t.Fatalf("the kernel of the lab's hosts lets everybody: %q, %v", setting, err)
+		t.Fatalf("the kernel of the lab's hosts lets all users: %q, %v", setting, err)
 	}
 
 	for _, postCopy := range []bool{true, false} {

@@ -94,7 +94,7 @@ func TestLab_updateDefinesWhatBecameTransient(t *testing.T) {
 }
 
 // A guest boots with all memory that is installed, and gives back later what is beyond the VM's size. An update that
-// starts it waits for that: nobody changed the memory.
+// starts it waits for that: the memory wasn't changed.
 func TestLab_startAwaitsTheBalloon(t *testing.T) {
 	t.Parallel()
 

@@ -33,7 +33,7 @@ func TestLab_stopWaitsForASave(t *testing.T) {
 
 	t.Cleanup(func() { _ = os.Remove(fifo) })
 
-	// What nobody reads stays in the pipe, and the save goes on for as long.
+	// What isn't read stays in the pipe, and the save takes as long.
 	reader, err := os.OpenFile(fifo, os.O_RDWR, 0)
 	if err != nil {
 		t.Fatal(err)

@@ -29,7 +29,7 @@ func TestLab_othersMovesCount(t *testing.T) {
 
 	left := migration.State{
 		SourceHost: from.Name, TargetHost: to.Name, Start: time.Now(), Phase: migration.PhasePreparingTarget,
-	}.Record("", "somebody who was killed")
+	}.Record("", "a run that was killed")
 	if _, err := records.WriteMetadata(t.Context(), third, third.Metadata.WithMigration(left)); err != nil {
 		t.Fatal(err)
 	}
