@@ -104,8 +104,8 @@ func TestLab_hungAgentIsAskedOnce(t *testing.T) {
 		silent(o.Guest, guestagent.GroupOS, guestagent.GroupInterfaces)
 	}
 
-	if beside := told(seen[hung]); beside != alone {
-		t.Errorf("alone there is unavailable: %s, together with hung agents: %s", alone, beside)
+	if withHung := told(seen[hung]); withHung != alone {
+		t.Errorf("alone there is unavailable: %s, together with hung agents: %s", alone, withHung)
 	}
 
 	before := asked()
