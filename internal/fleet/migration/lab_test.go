@@ -315,6 +315,9 @@ func TestLab_autoConvergeEndsWhatCannotConverge(t *testing.T) {
 		t.Fatalf("state %+v: %v", state, err)
 	}
 	t.Logf("throttled to %d %%", throttled)
+	if told := state.Statistics.AutoConvergeThrottle; told != throttled {
+		t.Errorf("it tells a throttle of %d %%, and was slowed down by %d", told, throttled)
+	}
 	b.runsOnlyOn(t, b.target, b.source)
 }
 

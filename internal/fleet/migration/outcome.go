@@ -196,6 +196,8 @@ func (r *run) recordSuccess(ctx context.Context, failure error) State {
 		r.log.WarnContext(ctx, "the VM arrived although its migration reported a failure", "error", failure.Error())
 	}
 	if job, err := r.Target.CompletedJob(ctx, r.VM.UUID); err == nil && job != nil {
+		// Only the source knows how much it slowed the guest down.
+		job.AutoConvergeThrottle = r.state.Statistics.AutoConvergeThrottle
 		r.state.Statistics = *job
 	}
 	if _, most := copySizes(r.copies); r.diskProgress.Total == 0 && most > 0 {

@@ -506,6 +506,7 @@ func TestAccConditions_panic(t *testing.T) {
 		"active_hosts", "map[kvm2:active]")
 	s.condition("Started", "True", "Panicked", "libvirt", "Crashed")
 	s.condition("Ready", "False", "GuestNotRunning", "libvirt", "Failed")
+	s.condition("AgentConnected", "False", "GuestNotRunning", "libvirt", "")
 	s.condition("LiveMigratable", "False", "StateNotMigratable", "libvirt", "crashed")
 }
 
