@@ -8,8 +8,9 @@ import (
 // The ids of the user that AddUser makes.
 const userID = 4242
 
+// The home directory's path is about as long as people's: libvirt makes the sockets of a session below it.
 const addUser = `set -e
-home=/var/lib/libvirt/home-$1
+home=/run/home-$1
 cp /etc/passwd /etc/group /run
 echo "$1:x:$2:$2::$home:/bin/sh" >>/run/passwd
 echo "$1:x:$2:" >>/run/group
@@ -43,6 +44,6 @@ func (u User) Virsh(t testing.TB, args ...string) string {
 	t.Helper()
 	return u.lab.Run(t, u.host.Name, "setpriv", append([]string{
 		"--reuid", fmt.Sprint(userID), "--regid", fmt.Sprint(userID), "--clear-groups",
-		"env", "HOME=/var/lib/libvirt/home-" + u.name, "virsh", "--connect", "qemu:///session",
+		"env", "HOME=/run/home-" + u.name, "virsh", "--connect", "qemu:///session",
 	}, args...)...)
 }

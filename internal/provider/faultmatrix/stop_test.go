@@ -1,6 +1,7 @@
 package faultmatrix
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -10,9 +11,9 @@ import (
 func TestAccFaults_stop(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
-	config := func(strategy string) string {
-		return s.block() + s.vm(s.from, "run_strategy = \""+strategy+"\"\n  termination_grace_period = \"10s\"\n  "+
-			"timeouts = { update = \"60s\" }")
+	config := func(strategy, limit string) string {
+		return s.block() + s.vm(s.from, fmt.Sprintf("run_strategy = %q\n  termination_grace_period = \"10s\"\n  "+
+			"timeouts = { update = %q }", strategy, limit))
 	}
 	// The guest is asked as soon as the lock is taken.
 	asked := func() func() bool { return after(2*time.Second, locked(s.from)) }
@@ -22,7 +23,7 @@ func TestAccFaults_stop(t *testing.T) {
 		{"SSH cut at the target", asked(), cut(s.to), false, nil, []string{noChanges}, false},
 		{"libvirtd killed", asked(), daemonKilled(s.from), true, unable, stops, false},
 		{"libvirtd frozen", asked(), daemonFrozen(s.from), true, unable, stops, false},
-		{"QEMU killed", asked(), qemuKilled(s.from, s.name), false, nil, []string{noChanges}, false},
+		{"QEMU killed", asked(), qemuKilled(s.from, s.name), false, nil, []string{noChanges}, true},
 		{
 			"QEMU frozen", asked(), qemuFrozen(s.from, s.name), false,
 			[]string{"Virtual machine was forced off"},
@@ -35,9 +36,13 @@ func TestAccFaults_stop(t *testing.T) {
 			stops, false,
 		},
 	} {
-		s.tf.Config(t, config("Always"))
+		limit := "60s"
+		if c.fault == "QEMU frozen" {
+			limit = "3m" // libvirt waits for a QEMU that doesn't react before it kills it.
+		}
+		s.tf.Config(t, config("Always", limit))
 		s.tf.Run(t, "apply")
-		s.tf.Config(t, config("Halted"))
+		s.tf.Config(t, config("Halted", limit))
 		s.play(t, c)
 		if got := s.state(t, s.from); !strings.HasPrefix(got, "shut off") {
 			t.Errorf("%s: it is %q", c.fault, got)
