@@ -131,7 +131,7 @@ var stop = []Cell{
 	{LibvirtdKilled, stillRuns, sameStop, stops, []Test{stopping}, ""},
 	{LibvirtdFrozen, stillRuns, sameStop, stops, []Test{stopping}, ""},
 	{
-		QEMUKilled, "the VM is off. If it counts as crashed, error `is not as planned`",
+		QEMUKilled, "the VM is off. If it is `Failed`, error `is not as planned`",
 		noChanges, nothing,
 		[]Test{stopping},
 		"",
