@@ -48,7 +48,7 @@ var preCopy = []Cell{
 	}, ""},
 	{
 		LibvirtdFrozen, "error `Unable to move virtual machine`; the guest continues on the source. If it was being " +
-			"handed over to a target whose libvirtd is frozen, it stands still until the next apply, and never runs on " +
+			"handed over to a target whose libvirtd is frozen, it is paused until the next apply, and never runs on " +
 			"both hosts",
 		sameMove, "moves the VM, or lets it continue on the target if it was started there",
 		[]Test{copying.at("libvirtd frozen"), copying.at("frozen at the handover"), neverTwice},

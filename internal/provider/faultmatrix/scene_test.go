@@ -187,7 +187,7 @@ func locked(h *lab.Host) func() bool {
 // running says that the guest runs on a host.
 func (s *scene) running(h *lab.Host) func() bool { return s.is(h, "<domstatus state='running'") }
 
-// handedOver says that the guest stands still on a host because it is handed over to another one.
+// handedOver says that the guest is paused on a host because it is handed over to another one.
 func (s *scene) handedOver(h *lab.Host) func() bool {
 	return s.is(h, "<domstatus state='paused' reason='migration'")
 }
