@@ -262,6 +262,8 @@ func (r *run) sampleJob(ctx context.Context, iteration bool) error {
 	if err != nil || job == nil || job.Operation != libvirt.OperationMigrationOut || !job.Type.Active() {
 		return nil // It has not begun, or has just ended.
 	}
+	// QEMU takes the throttle back at the end, before the job is over.
+	job.AutoConvergeThrottle = max(job.AutoConvergeThrottle, r.state.Statistics.AutoConvergeThrottle)
 	r.state.Statistics = *job
 	if job.Disk.Total > 0 {
 		r.diskProgress = job.Disk
