@@ -126,7 +126,7 @@ func (dr *Drainer) routeTo(
 		return nil, load, err
 	}
 
-	blockers = slices.DeleteFunc(blockers, func(b migration.Blocker) bool { return placement.OfRoom(b.Reason) })
+	blockers = slices.DeleteFunc(blockers, migration.IsOfNeighbours)
 	if len(migration.Blocking(blockers)) == 0 {
 		load = migration.EstimateTransfer(ctx, dr.mover.HeadedFor(ctx, vm, machine, to), vm.On.Conn, to.Conn, o)
 	}

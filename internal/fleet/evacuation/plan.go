@@ -251,12 +251,6 @@ func (p *planner) assignTargets() {
 	}
 }
 
-// temporaryReasons are reasons that say nothing about the VM: they may be gone tomorrow.
-var temporaryReasons = []string{
-	migration.HostNotAvailable, migration.HostNotSchedulable, migration.HostLabelsMismatch, migration.HostCordoned,
-	migration.InsufficientMemory, migration.InsufficientStorage, migration.HostResourcesTaken, migration.VsockCIDTaken,
-}
-
 // Unmigratable says that no host, whatever its state, could take the VM as it is.
 func Unmigratable(m VM) bool { return unmigratable(m.Live) }
 
@@ -265,7 +259,7 @@ func Unmigratable(m VM) bool { return unmigratable(m.Live) }
 func unmigratable(ways map[string][]migration.Blocker) bool {
 	for _, blockers := range ways {
 		lasting := slices.ContainsFunc(migration.Blocking(blockers), func(b migration.Blocker) bool {
-			return !b.Temporary && !slices.Contains(temporaryReasons, b.Reason)
+			return !migration.IsTemporary(b)
 		})
 		if !lasting {
 			return false

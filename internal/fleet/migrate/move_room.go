@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
-	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/placement"
 )
 
 // preflight finds everything that blocks the move. It asks anew where
@@ -13,7 +12,7 @@ import (
 func (m *move) preflight(ctx context.Context) (migration.VM, []migration.Blocker, error) {
 	machine, blockers, err := m.mover.Preflight(ctx, m.vm, m.to, m.tuning.Options, true)
 
-	if err == nil && slices.ContainsFunc(blockers, func(b migration.Blocker) bool { return placement.OfRoom(b.Reason) }) {
+	if err == nil && slices.ContainsFunc(blockers, migration.IsOfNeighbours) {
 		m.to.Forget()
 		blockers, err = m.mover.PreflightTo(ctx, m.vm, machine, m.to, m.tuning.Options)
 	}

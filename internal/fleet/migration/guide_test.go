@@ -10,14 +10,14 @@ import (
 	"testing"
 )
 
-// Every reason code is explained where people look for it.
+// Every reason code has its place in the list, and is explained where people look for it.
 func TestReasons_areInTheGuide(t *testing.T) {
 	t.Parallel()
 	guide, err := os.ReadFile("../../../templates/guides/migration-reason-codes.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	file, err := parser.ParseFile(token.NewFileSet(), "blocker.go", nil, 0)
+	file, err := parser.ParseFile(token.NewFileSet(), "reason.go", nil, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -37,6 +37,9 @@ func TestReasons_areInTheGuide(t *testing.T) {
 				continue
 			}
 			code, err := strconv.Unquote(literal.Value)
+			if position(code) == len(knownReasons) {
+				t.Errorf("%q isn't in the list of reasons", code)
+			}
 			if n++; err != nil || !strings.Contains(string(guide), "| `"+code+"` |") {
 				t.Errorf("the guide doesn't explain %q (%v)", code, err)
 			}

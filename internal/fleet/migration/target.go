@@ -35,23 +35,8 @@ func Preflight(ctx context.Context, vm VM, source, target *libvirt.Host, o Optio
 	if err := ctx.Err(); err != nil {
 		return nil, context.Cause(ctx)
 	}
-	slices.SortStableFunc(blockers, func(a, b Blocker) int { return cmp.Compare(blockerRank(a), blockerRank(b)) })
+	slices.SortStableFunc(blockers, func(a, b Blocker) int { return cmp.Compare(position(a.Reason), position(b.Reason)) })
 	return blockers, nil
-}
-
-// blockerOrder is how blockers are listed.
-var blockerOrder = []string{
-	HostNotAvailable, HostCordoned, InterfaceNotLiveMigratable, CPUModeNotLiveMigratable, HostDeviceNotLiveMigratable,
-	SEVNotLiveMigratable, TDXNotLiveMigratable, SecureExecutionNotLiveMigratable, NoTSCFrequencyNotLiveMigratable,
-	HypervPassthroughNotMigratable, VirtIOFSNotLiveMigratable, PersistentReservationNotMigrat, DisksNotLiveMigratable,
-}
-
-// blockerRank is where a blocker stands among others.
-func blockerRank(b Blocker) int {
-	if i := slices.Index(blockerOrder, b.Reason); i >= 0 {
-		return i
-	}
-	return len(blockerOrder)
 }
 
 // preflight is one VM on its way to one host.

@@ -162,13 +162,6 @@ func (p *Planner) reserved(a inventory.Reply) uint64 {
 	return sum
 }
 
-// OfRoom says that a blocker of that reason is about who else is on the target.
-func OfRoom(reason string) bool {
-	return slices.Contains([]string{
-		migration.InsufficientMemory, migration.AntiAffinity, migration.HostResourcesTaken, migration.VsockCIDTaken,
-	}, reason)
-}
-
 // company are the VMs on the host, and those on their way there, without
 // the one with the UUID, which leaves. The reservations' mutex must be held.
 func (p *Planner) company(a inventory.Reply, leaving string) []evacuation.Neighbour {
