@@ -65,9 +65,9 @@ locals {
 
   # From the outside in.
   order = [
-    "Connected", "Defined", "Started", "Ready", "Paused", "AgentConnected", "AgentVersionNotSupported", "DataVolumesReady",
-    "LiveMigratable", "StorageLiveMigratable", "MigrationRequired", "EvictionRequested", "RestartRequired", "HotVCPUChange",
-    "HotMemoryChange", "Provisioning", "StaleDefinition", "Irrecoverable",
+    "TwoCopies", "Connected", "Defined", "Started", "Ready", "Paused", "AgentConnected", "AgentVersionNotSupported",
+    "DataVolumesReady", "LiveMigratable", "StorageLiveMigratable", "MigrationRequired", "EvictionRequested",
+    "RestartRequired", "HotVCPUChange", "HotMemoryChange", "Provisioning", "StaleDefinition", "Irrecoverable",
   ]
   mib = 1024 * 1024
 

@@ -50,7 +50,7 @@ func (mv *Mover) ConcludeInterrupted(
 	}
 }
 
-// concludeFor is concludeInterrupted for an order to move the VM. What was
+// concludeFor is ConcludeInterrupted for an order to move the VM. What was
 // planned for a VM is not done to one that another run, which is alive,
 // moves elsewhere: the order is refused. One that is for the same host, or is
 // the same order, waits.

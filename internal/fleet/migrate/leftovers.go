@@ -36,7 +36,7 @@ func (mv *Mover) undefineLeftover(
 	return Undefine(ctx, on, d.UUID, libvirt.KeepNVRAM, libvirt.KeepTPM)
 }
 
-// removeStaleOn is removeStale for what one of the hosts has.
+// removeStaleOn is RemoveStale for what one of the hosts has.
 func (mv *Mover) removeStaleOn(ctx context.Context, host string, vm *inventory.VM) error {
 	there := *vm
 	there.StaleHosts = []string{host}
@@ -72,8 +72,8 @@ func (mv *Mover) RemoveStale(ctx context.Context, vm *inventory.VM) error {
 	return mv.RemoveDefinitions(ctx, vm)
 }
 
-// RemoveDefinitions removes the VM's definitions on its stale hosts. Unless the
-// VM is deleted, removeStale is what is wanted.
+// RemoveDefinitions removes the VM's definitions on its stale hosts. It is for
+// a VM that is deleted; otherwise call RemoveStale.
 func (mv *Mover) RemoveDefinitions(ctx context.Context, vm *inventory.VM) error {
 	for _, name := range vm.StaleHosts {
 		h := mv.hosts.Host(name)

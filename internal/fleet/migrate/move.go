@@ -83,7 +83,7 @@ type Left struct {
 	Kept   bool
 }
 
-// moveAfter is moveInTurn after another move has been brought to its end by conclude.
+// moveAfter is MoveInTurn after another move has been brought to its end by conclude.
 func (mv *Mover) moveAfter(
 	ctx context.Context, uuid string, last inventory.LastKnown, w Request,
 	conclude func(context.Context, *inventory.VM, inventory.LastKnown) (*inventory.VM, error),
@@ -349,7 +349,7 @@ const clockTimeout = 5 * time.Second
 // find its channel again.
 const clockPoll = 250 * time.Millisecond
 
-// SetClockOfSaved is setClock for a guest that goes on from its saved memory.
+// SetClockOfSaved is SetClock for a guest that goes on from its saved memory.
 func (mv *Mover) SetClockOfSaved(ctx context.Context, vm *inventory.VM) {
 	if spec := vm.PersistentSpec; spec == nil || spec.GuestAgent == nil || !*spec.GuestAgent {
 		return

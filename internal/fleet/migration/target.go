@@ -150,7 +150,7 @@ func (t preflight) checkGuestDevices(ctx context.Context, f *blockerList) {
 	}
 	has, err := t.target.GuestDevices(ctx, facts.Arch, facts.Type, facts.Machine)
 	if err != nil {
-		return // A host that can't run this machine type at all, which hypervisor says, or doesn't answer.
+		return // The host can't run this machine type at all, which checkHypervisor says, or it doesn't answer.
 	}
 	for _, d := range demands {
 		if ok, known := has.Has(d.Device, d.Enum, d.Value); known && !ok {

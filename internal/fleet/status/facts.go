@@ -17,7 +17,7 @@ func Seen[T any](value T) Fact[T] { return Fact[T]{Value: &value} }
 // Unseen is a fact that was not, with the reason.
 func Unseen[T any](why string) Fact[T] { return Fact[T]{Why: why} }
 
-// Facts are what was observed of one virtual machine. Everything below SilentHosts means nothing while Host is "".
+// Facts are what was observed of one virtual machine. While Host is "", only SilentHosts and RunsOn mean anything.
 type Facts struct {
 	// Host is where the VM is; "" when that isn't known, because a host that may have it doesn't answer.
 	Host string

@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
 )
 
 // TestDocumentation_reasonsAreExplained: each reason of a condition that the code spells out is on the page about them.
@@ -73,4 +75,18 @@ func literalOf(e ast.Expr) string {
 		return literal.Value
 	}
 	return ""
+}
+
+// TestDocumentation_conditionsAreShown: the example that people copy to look at a VM shows every condition.
+func TestDocumentation_conditionsAreShown(t *testing.T) {
+	t.Parallel()
+	example, err := os.ReadFile(filepath.Join(root, "examples/is-my-vm-alive/main.tf"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range status.Types() {
+		if !strings.Contains(string(example), strconv.Quote(name)) {
+			t.Errorf("the example doesn't show the condition %s", name)
+		}
+	}
 }
