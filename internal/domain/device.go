@@ -141,15 +141,20 @@ func (k kind) setAlias(e *etree.Element, key string) {
 	setAttr(ensure(e, "alias"), "name", k.prefix+key)
 }
 
-// pair says for each declared key which device it is: the one with that key, else one that no declaration has the key
-// of and that is the same thing. Keys without a device are new.
-func pair[V any](have, want map[string]V, same func(have, want V) bool) map[string]string {
-	pairs := map[string]string{}
+// pair says for each declared key which device it is: the one that the declaration identifies, else the one with that
+// key, else one that no declaration has the key of and that is the same thing. Keys without a device are new.
+func (t devices[V]) pair(have, want map[string]V) map[string]string {
+	pairs := t.identified(have, want)
+	taken := inverse(pairs)
 	var free []string
 	for _, key := range sortedKeys(have) {
-		if _, ok := want[key]; ok {
+		_, declared := want[key]
+		_, paired := pairs[key]
+		switch _, is := taken[key]; {
+		case is:
+		case declared && !paired:
 			pairs[key] = key
-		} else {
+		default:
 			free = append(free, key)
 		}
 	}
@@ -157,10 +162,30 @@ func pair[V any](have, want map[string]V, same func(have, want V) bool) map[stri
 		if _, ok := pairs[key]; ok {
 			continue
 		}
-		at := slices.IndexFunc(free, func(other string) bool { return same(have[other], want[key]) })
+		at := slices.IndexFunc(free, func(other string) bool { return t.same(have[other], want[key]) })
 		if at >= 0 {
 			pairs[key] = free[at]
 			free = slices.Delete(free, at, at+1)
+		}
+	}
+	return pairs
+}
+
+// identified pairs what is declared under a key with a device that is known by another one: what came without a name
+// is keyed by its order, which changes when a device before it goes.
+func (t devices[V]) identified(have, want map[string]V) map[string]string {
+	pairs, taken := map[string]string{}, map[string]bool{}
+	is := func(other, key string) bool {
+		device, there := have[other]
+		declared, ok := want[key]
+		return there && ok && t.identifies != nil && t.identifies(declared) && t.same(device, declared)
+	}
+	for _, key := range sortedKeys(want) {
+		for _, other := range sortedKeys(have) {
+			if !is(key, key) && is(other, key) && !is(other, other) && !taken[other] {
+				pairs[key], taken[other] = other, true
+				break
+			}
 		}
 	}
 	return pairs

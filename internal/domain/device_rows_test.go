@@ -1,6 +1,7 @@
 package domain
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -238,15 +239,66 @@ func TestTuned(t *testing.T) {
 	}
 }
 
-// TestDeviceRows_queuesAreVirtios: libvirt leaves those of any other model out, and each plan would have them again.
-func TestDeviceRows_queuesAreVirtios(t *testing.T) {
+// TestDeviceRows_driverIsVirtios: libvirt drops what the driver is told of any other model, and each plan would have it
+// again. It is refused as soon as the model is known: in the declaration, or in the definition that it changes.
+func TestDeviceRows_driverIsVirtios(t *testing.T) {
 	t.Parallel()
 	for model, refused := range map[string]bool{"virtio": false, "virtio-transitional": false, "e1000e": true} {
-		want := Spec{Interfaces: map[string]Interface{
-			"net0": {Network: "n", Model: model, Facts: Facts{"queues": "2"}},
-		}}
-		if err := parse(t, leastDefinition).Apply(want); (err != nil) != refused {
-			t.Errorf("%s: %v", model, err)
+		bare := map[string]Interface{"net0": {Network: "n", Model: model}}
+		there := parse(t, leastDefinition)
+		if err := there.Apply(Spec{Interfaces: bare}); err != nil {
+			t.Fatal(err)
+		}
+		for name, value := range map[string]string{"queues": "2", "driver.tx_queue_size": "256", "driver.event_idx": "no"} {
+			want := Spec{Interfaces: map[string]Interface{
+				"net0": {Network: "n", Model: model, Facts: Facts{name: value}},
+			}}
+			if problems := want.Validate(); (len(problems) > 0) != refused {
+				t.Errorf("%s of %s: %v", name, model, problems)
+			}
+			want.Interfaces["net0"] = Interface{Network: "n", Facts: Facts{name: value}}
+			if err := there.Clone().Apply(want); (err != nil) != refused {
+				t.Errorf("%s of %s, which the definition has: %v", name, model, err)
+			}
+		}
+	}
+}
+
+// TestInterface_isKnownByItsAddress: NICs that came without names are keyed by their order. If one goes, or another tool
+// exchanges them, those that are declared with their addresses stay as they are.
+func TestInterface_isKnownByItsAddress(t *testing.T) {
+	t.Parallel()
+	nic := func(mac, network string) string {
+		return fmt.Sprintf("<interface type='network'><mac address='%s'/><source network='%s'/>"+
+			"<model type='virtio'/></interface>", mac, network)
+	}
+	const a, b = "52:54:00:00:00:0a", "52:54:00:00:00:0b"
+	want := Spec{Interfaces: map[string]Interface{"net0": {Network: "one", MAC: a}, "net1": {Network: "two", MAC: b}}}
+	for name, tt := range map[string]struct {
+		has   string
+		added []string
+	}{
+		"the first one is gone": {nic(b, "two"), []string{"interfaces.net0", "interfaces.net1"}},
+		"they were exchanged":   {nic(b, "two") + nic(a, "one"), []string{"interfaces.net0", "interfaces.net1"}},
+	} {
+		d := parse(t, "<domain type='qemu'><name>n</name><devices>"+tt.has+"</devices></domain>")
+		var paths []string
+		for _, c := range Changes(d.Spec(), want) {
+			if paths = append(paths, c.Path); !c.Live {
+				t.Errorf("%s: %s: %s", name, c.Path, c.Why)
+			}
+		}
+		if slices.Sort(paths); !slices.Equal(paths, tt.added) {
+			t.Errorf("%s: the changes are of %v", name, paths)
+		}
+		if err := d.Apply(want); err != nil {
+			t.Fatal(err)
+		}
+		if left := Changes(d.Spec(), want); len(left) > 0 {
+			t.Errorf("%s: left to change: %v", name, left)
+		}
+		if got := d.Spec().Interfaces["net1"]; got.MAC != b || got.Network != "two" {
+			t.Errorf("%s: net1 is %+v", name, got)
 		}
 	}
 }

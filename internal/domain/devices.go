@@ -24,6 +24,8 @@ type devices[V any] struct {
 	readOne func(*etree.Element) V
 	// same says whether a device that is declared under another key is the one that is there.
 	same func(have, want V) bool
+	// identifies says that a declaration tells by itself which device it is, whatever its key; nil: none does.
+	identifies func(want V) bool
 	// twin says whether a live and a persistent device are one.
 	twin func(live, persistent V) bool
 	// patch changes what differs. gone are the ids of the devices that are just being removed.
@@ -114,7 +116,7 @@ func (t devices[V]) apply(d *Definition, spec Spec) error {
 		return nil
 	}
 	have := d.keyed(t.kind, d.Metadata().Devices)
-	pairs := pair(readDevices(d, t.kind, t.readOne), want, t.same)
+	pairs := t.pair(readDevices(d, t.kind, t.readOne), want)
 	keys := inverse(pairs)
 	wanted := map[*etree.Element]string{}
 	var problems []error
@@ -161,7 +163,7 @@ func (t devices[V]) classify(c *classifier) {
 	if want == nil {
 		return
 	}
-	pairs := pair(have, want, t.same)
+	pairs := t.pair(have, want)
 	stay := inverse(pairs)
 	for _, key := range sortedKeys(have) {
 		if _, ok := stay[key]; !ok {
@@ -222,7 +224,7 @@ func (t devices[V]) step(p *stepper, c change) {
 			p.step(Step{Kind: Detach, Path: path, XML: render(e)})
 		}
 	case Update, ChangeMedium:
-		old := pair(*t.in(&p.have), *t.in(&p.want), t.same)[c.key]
+		old := t.pair(*t.in(&p.have), *t.in(&p.want))[c.key]
 		if e := find(p.live, t.kind, keys, old); e != nil {
 			e = e.Copy()
 			want := (*t.in(&p.want))[c.key]
@@ -242,7 +244,7 @@ func (t devices[V]) step(p *stepper, c change) {
 			p.step(Step{Kind: Attach, Path: path, XML: render(e)})
 		}
 	case SetBlockIOTune:
-		old := pair(*t.in(&p.have), *t.in(&p.want), t.same)[c.key]
+		old := t.pair(*t.in(&p.have), *t.in(&p.want))[c.key]
 		have, want := (*t.in(&p.have))[old], (*t.in(&p.want))[c.key]
 		if e := find(p.live, t.kind, keys, old); e != nil {
 			p.step(Step{Kind: c.step, Path: path, Target: t.id(e), Value: tuned(*t.facts(&have), *t.facts(&want))})

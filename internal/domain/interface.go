@@ -17,7 +17,7 @@ var interfaces = devices[Interface]{
 	in:         func(s *Spec) *map[string]Interface { return &s.Interfaces },
 	attributes: interfaceRows, facts: func(i *Interface) *Facts { return &i.Facts },
 
-	readOne: readInterface, same: sameInterface,
+	readOne: readInterface, same: sameInterface, identifies: func(i Interface) bool { return i.MAC != "" },
 	twin: func(a, b Interface) bool { return a.MAC != "" && a.MAC == b.MAC },
 	patch: func(_ *Definition, e *etree.Element, path string, want Interface, _ map[string]bool) error {
 		return patchInterface(e, path, want)

@@ -19,7 +19,7 @@ const (
 )
 
 // InterfaceRows are the attributes of an interface that are each one place in its element.
-var InterfaceRows = slices.Concat([]Attribute{
+var InterfaceRows = onlyVirtio(slices.Concat([]Attribute{
 	{
 		Name: "mtu", Place: "mtu@size", Kind: Count, Zero: true, Echo: true, Since: "3.1.0", Why: whenPlugged,
 		Check: between(68, 65535),
@@ -28,13 +28,7 @@ var InterfaceRows = slices.Concat([]Attribute{
 	{
 		Name: "queues", Place: "driver@queues", Kind: Count, Zero: true, Why: whenPlugged,
 		Check: between(2, 256), // libvirt takes 1 for 0.
-		Write: func(e *etree.Element, value string) error {
-			if model := attr(child(e, "model"), "type"); value != "" && model != "" && !strings.HasPrefix(model, "virtio") {
-				return errors.New("only the model virtio has queues") // libvirt leaves them out of any other.
-			}
-			return Attribute{Place: "driver@queues", Kind: Count}.put(e, "", value)
-		},
-		Doc: "Number of queues, usually the number of virtual CPUs; `0`: one. For the model `virtio`.",
+		Doc:   "Number of queues, usually the number of virtual CPUs; `0`: one. For the model `virtio`.",
 	},
 	{
 		Name: "vlan.tags", Place: "vlan/tag@id", Kind: Numbers, Live: Update, Echo: true, Why: setInRunning,
@@ -152,7 +146,7 @@ var InterfaceRows = slices.Concat([]Attribute{
 		Why: "The port of the running VM is set.",
 		Doc: "Whether traffic with other isolated ports of the bridge is blocked.",
 	},
-}, driverRows, backendRows, teamingRows, bandwidthRows())
+}, driverRows, backendRows, teamingRows, bandwidthRows()))
 
 var interfaceRows rows = InterfaceRows
 
@@ -283,8 +277,9 @@ func (i Interface) checkRows(c *checker, path string) {
 	}
 	for name := range i.Facts {
 		ofBackend := strings.HasPrefix(name, "backend.")
-		known := name == "queues" || ofBackend || strings.HasPrefix(name, "driver.")
-		c.that(!says(name) || known || !i.User, join(path, name), "QEMU's user mode network has no "+name+".")
+		c.that(!says(name) || ofDriver(name) || ofBackend || !i.User, join(path, name),
+			"QEMU's user mode network has no "+name+".")
+		c.that(!says(name) || !ofDriver(name) || hasDriver(i.attribute(), i.Model), join(path, name), withoutDriver)
 		c.that(!says(name) || !ofBackend || i.User, join(path, name), "Only an interface with user has a backend.")
 	}
 	for _, name := range []string{"backend.log_file", "backend.device"} {

@@ -1,6 +1,7 @@
 package domain
 
 import (
+	"errors"
 	"slices"
 	"strings"
 
@@ -53,6 +54,32 @@ var driverRows = []Attribute{
 		Name: "driver.iommu", Place: "driver@iommu", Kind: Switch, On: "on", Off: "off", Since: "3.5.0", Why: whenPlugged,
 		Doc: "Whether the device obeys the guest's IOMMU.",
 	},
+}
+
+const withoutDriver = "Only the models of virtio have it."
+
+// ofDriver says that the driver of virtio has an attribute.
+func ofDriver(name string) bool { return name == "queues" || strings.HasPrefix(name, "driver.") }
+
+// hasDriver says whether an interface with that connection and model has the driver of virtio, or may have it.
+func hasDriver(connection, model string) bool {
+	return connection != "hostdev" && (model == "" || strings.HasPrefix(model, "virtio"))
+}
+
+// onlyVirtio refuses the attributes of the driver for other models, for which libvirt drops them without an error.
+func onlyVirtio(all []Attribute) []Attribute {
+	for i, a := range all {
+		if !ofDriver(a.Name) {
+			continue
+		}
+		all[i].Write = func(e *etree.Element, value string) error {
+			if value != "" && !hasDriver(attr(e, "type"), attr(child(e, "model"), "type")) {
+				return errors.New(withoutDriver)
+			}
+			return a.put(e, "", value)
+		}
+	}
+	return all
 }
 
 // backendRows say what QEMU's own network is made of.

@@ -81,5 +81,8 @@ const (
 	PolicyStage   = placement.PolicyStage
 )
 
+// Grace is how long an operation goes on after its time is over, also if its host is silent.
+const Grace = lease.Grace
+
 // DefaultGracePeriod is how long a guest may take to shut down when nothing else is said.
 const DefaultGracePeriod = inventory.DefaultGracePeriod

@@ -8,6 +8,13 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
+// Grace is how long an operation goes on after its time is over or it was cancelled, also if its host is silent: it
+// reads, undoes or writes down what it did, and gives its leases back. A host that answers needs less than a second.
+const Grace = finishTimeout + releaseTimeout
+
+// finishTimeout is what Finish allows of it.
+const finishTimeout = 15 * time.Second
+
 // leasesKey is where a context has the leases that it carries.
 type leasesKey struct{}
 
@@ -50,6 +57,24 @@ func CleanUp(ctx context.Context, d time.Duration) (context.Context, context.Can
 	after, end := endingWith(timed, carried(ctx)...)
 
 	return after, func() { end(); free() }
+}
+
+// Finish returns a context for the last part of an operation, however the rest ended: it ends 15 seconds after ctx, or
+// when a lease that ctx carries is lost. Several parts that follow the deadline of ctx share these 15 seconds.
+func Finish(ctx context.Context) (context.Context, context.CancelFunc) {
+	own, end := endingWith(context.WithoutCancel(ctx), carried(ctx)...)
+	unfollow := context.AfterFunc(ctx, func() {
+		_ = pause(own, finishTimeout)
+
+		end()
+	})
+	timed, free := own, func() {}
+
+	if deadline, limited := ctx.Deadline(); limited {
+		timed, free = context.WithDeadline(own, deadline.Add(finishTimeout))
+	}
+
+	return timed, func() { unfollow(); free(); end() }
 }
 
 // Outlast is CleanUp for what bounds itself otherwise.

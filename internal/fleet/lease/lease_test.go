@@ -329,3 +329,45 @@ func TestProperty_twoRunsNeverActAtOneTime(t *testing.T) {
 		}
 	})
 }
+
+// The last part of an operation ends a fixed time after the operation, whenever it began and however that ended. As
+// long as the operation goes on, so does its last part.
+func TestFinish(t *testing.T) {
+	t.Parallel()
+
+	const limit = time.Minute
+
+	for name, tt := range map[string]struct {
+		cancelled, begun, ends time.Duration
+	}{
+		"its time is over":             {limit, limit, limit + finishTimeout},
+		"its time was over before":     {limit, limit + 10*time.Second, limit + finishTimeout},
+		"it was cancelled":             {30 * time.Second, 30 * time.Second, 30*time.Second + finishTimeout},
+		"its time is over meanwhile":   {limit, time.Second, limit + finishTimeout},
+		"it is cancelled meanwhile":    {30 * time.Second, time.Second, 30*time.Second + finishTimeout},
+		"nothing is left of the grace": {limit, 2 * limit, 2 * limit},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				began := time.Now()
+
+				ctx, cancel := context.WithTimeout(t.Context(), limit)
+				defer cancel()
+
+				time.AfterFunc(tt.cancelled, cancel)
+				_ = pause(t.Context(), tt.begun)
+
+				last, free := Finish(ctx)
+
+				<-last.Done()
+
+				if ended := time.Since(began); ended != tt.ends {
+					t.Errorf("it ended after %v, want %v", ended, tt.ends)
+				}
+
+				free() // Were a goroutine left that waits, synctest would tell.
+			})
+		})
+	}
+}

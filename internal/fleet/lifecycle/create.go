@@ -250,7 +250,7 @@ func (m *Manager) startNew(ctx context.Context, h *inventory.Host, id string) er
 func (m *Manager) undoCreate(
 	ctx context.Context, h *inventory.Host, id string, unseen bool, cause error,
 ) (*inventory.VM, error) {
-	ctx, cancel := lease.CleanUp(ctx, records.CleanupTimeout)
+	ctx, cancel := lease.Finish(ctx)
 	defer cancel()
 
 	vm, err := m.hosts.ReadVM(ctx, h, id)
@@ -290,8 +290,8 @@ func (m *Manager) undoCreate(
 	return nil, cause
 }
 
-// FinishCreate removes the mark and the lock of a VM that is being created. It is the last step: if the run is
-// interrupted before it, the next Create completes the VM.
+// FinishCreate removes the mark and the lock of a VM that is being created, also after ctx has ended. It is the last
+// step: if the run is interrupted before it, the next Create completes the VM.
 func (m *Manager) FinishCreate(ctx context.Context, vm *inventory.VM) error {
 	defer m.pendingCreates.release(vm.UUID)
 
@@ -299,11 +299,14 @@ func (m *Manager) FinishCreate(ctx context.Context, vm *inventory.VM) error {
 		return nil
 	}
 
-	if l := m.pendingCreates.leaseOf(vm.UUID); l != nil {
-		var cancel context.CancelFunc
+	ctx, cancel := lease.Finish(ctx)
+	defer cancel()
 
-		ctx, cancel = l.With(ctx)
-		defer cancel()
+	if l := m.pendingCreates.leaseOf(vm.UUID); l != nil {
+		held, free := l.With(ctx)
+		defer free()
+
+		ctx = held
 	}
 
 	metadata := vm.Metadata

@@ -39,11 +39,13 @@ func (m *Manager) Update(
 	u := &update{manager: m, vm: vm, want: d}
 	err = u.changeVM(held)
 
-	reading, cancel := lease.CleanUp(ctx, inventory.FinishTimeout)
+	reading, cancel := lease.Finish(ctx)
 	defer cancel()
 
-	if err != nil {
-		// The error may be due to a user who moved it by hand.
+	now, readErr := m.hosts.ReadVM(reading, vm.On, uuid)
+
+	// The error may be due to a user who moved it by hand.
+	if err != nil && (readErr != nil || !now.Active) {
 		found, _ := m.hosts.FindNow(reading, uuid, inventory.LastKnown{Host: vm.Host, HostUUID: vm.HostUUID})
 		if found != nil && found.On != vm.On {
 			vm.On.Forget()
@@ -52,7 +54,6 @@ func (m *Manager) Update(
 		}
 	}
 
-	now, readErr := m.hosts.ReadVM(reading, vm.On, uuid)
 	if readErr != nil {
 		vm.On.Forget()
 

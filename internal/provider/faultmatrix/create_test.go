@@ -1,8 +1,10 @@
 package faultmatrix
 
 import (
+	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
 )
@@ -12,18 +14,37 @@ import (
 func TestAccFaults_create(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
-	s.tf.Config(t, s.block()+s.vm(s.from, "termination_grace_period = \"0s\"\n  timeouts = { create = \"40s\" }"))
+	const limit = 40 * time.Second
+	s.tf.Config(t, s.block()+s.vm(s.from, fmt.Sprintf(
+		"termination_grace_period = \"0s\"\n  timeouts = { create = \"%v\" }", limit)))
 	begun := s.defined(s.from, s.name)
 	unable, creates := []string{"Error: Unable to create virtual machine"}, []string{"Plan: 1 to add"}
 	full := append([]string{"No space left on device"}, unable...)
 	for _, c := range []struck{
-		{"disk full", locked(s.from), definitionsFull(s.from), true, full, creates, false},
-		{"SSH cut at the source", begun, cut(s.from), true, unable, creates, false},
-		{"libvirtd killed", begun, daemonKilled(s.from), true, unable, creates, false},
-		{"libvirtd frozen", begun, daemonFrozen(s.from), true, unable, creates, false},
-		{"link cut", begun, linkCut(s.from), true, unable, creates, false},
-		{"QEMU frozen", s.running(s.from), qemuFrozen(s.from, s.name), false, nil, []string{noChanges}, false},
+		{
+			fault: "disk full", when: locked(s.from), harm: definitionsFull(s.from), fails: true, sees: full,
+			plan: creates,
+		},
+		{fault: "SSH cut at the source", when: begun, harm: cut(s.from), fails: true, sees: unable, plan: creates},
+		{
+			fault: "libvirtd killed", when: begun, harm: daemonKilled(s.from), fails: true, sees: unable,
+			plan: creates,
+		},
+		{
+			fault: "libvirtd frozen", when: begun, harm: daemonFrozen(s.from), fails: true, sees: unable,
+			plan: creates,
+		},
+		{fault: "link cut", when: begun, harm: linkCut(s.from), fails: true, sees: unable, plan: creates},
+		{
+			fault: "QEMU frozen", when: s.running(s.from), harm: qemuFrozen(s.from, s.name),
+			plan: []string{noChanges},
+		},
+		{
+			fault: "QEMU frozen while it starts", when: s.started(s.from), harm: qemuFrozen(s.from, s.name),
+			sees: []string{"the limit of timeouts.create, which is 40s, was reached"}, plan: []string{"Plan: 0 to add, 1 to change"},
+		},
 	} {
+		c.limit = limit
 		s.play(t, c)
 		s.created(t, c.fault)
 	}

@@ -103,11 +103,20 @@ func TestAccFaults_drain(t *testing.T) {
 		d.gather(t)
 	}
 	for _, c := range []struck{
-		{"libvirtd killed", moment, daemonKilled(d.from), true, unable, replaces, false},
-		{"libvirtd frozen", moment, daemonFrozen(d.from), true, unable, replaces, false},
-		{"QEMU killed", moment, qemuKilled(d.from, d.names...), false, nil, []string{noChanges}, false},
-		{"QEMU frozen", moment, qemuFrozen(d.from, d.names...), true, unable, replaces, false},
-		{"link cut", moment, linkCut(d.from), true, unable, replaces, false},
+		{
+			fault: "libvirtd killed", when: moment, harm: daemonKilled(d.from), fails: true, sees: unable,
+			plan: replaces,
+		},
+		{
+			fault: "libvirtd frozen", when: moment, harm: daemonFrozen(d.from), fails: true, sees: unable,
+			plan: replaces,
+		},
+		{fault: "QEMU killed", when: moment, harm: qemuKilled(d.from, d.names...), plan: []string{noChanges}},
+		{
+			fault: "QEMU frozen", when: moment, harm: qemuFrozen(d.from, d.names...), fails: true, sees: unable,
+			plan: replaces,
+		},
+		{fault: "link cut", when: moment, harm: linkCut(d.from), fails: true, sees: unable, plan: replaces},
 	} {
 		hit(d.play, c)
 	}
@@ -132,13 +141,16 @@ func TestAccFaults_restore(t *testing.T) {
 		d.all(t, c.fault, d.from)
 	}
 	for _, c := range []struck{
-		{"SSH cut at the target", moment, cut(d.from), true, unable, ends, false},
-		{"libvirtd killed", moment, daemonKilled(d.to), true, unable, ends, false},
-		{"libvirtd frozen", moment, daemonFrozen(d.to), true, unable, ends, false},
-		{"QEMU killed", moment, qemuKilled(d.to, d.names...), false, nil, []string{noChanges}, false},
-		{"QEMU frozen", moment, qemuFrozen(d.to, d.names...), true, unable, ends, false},
-		{"link cut", moment, linkCut(d.to), true, unable, ends, false},
-		{"disk full", moment, definitionsFull(d.from), true, unable, ends, false},
+		{fault: "SSH cut at the target", when: moment, harm: cut(d.from), fails: true, sees: unable, plan: ends},
+		{fault: "libvirtd killed", when: moment, harm: daemonKilled(d.to), fails: true, sees: unable, plan: ends},
+		{fault: "libvirtd frozen", when: moment, harm: daemonFrozen(d.to), fails: true, sees: unable, plan: ends},
+		{fault: "QEMU killed", when: moment, harm: qemuKilled(d.to, d.names...), plan: []string{noChanges}},
+		{
+			fault: "QEMU frozen", when: moment, harm: qemuFrozen(d.to, d.names...), fails: true, sees: unable,
+			plan: ends,
+		},
+		{fault: "link cut", when: moment, harm: linkCut(d.to), fails: true, sees: unable, plan: ends},
+		{fault: "disk full", when: moment, harm: definitionsFull(d.from), fails: true, sees: unable, plan: ends},
 	} {
 		hit(d.play, c)
 	}

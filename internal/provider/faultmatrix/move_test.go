@@ -37,7 +37,9 @@ func TestAccFaults_preCopy(t *testing.T) {
 	} {
 		from, to := s.from, s.to
 		config(to, "migration_options = { bandwidth = \"2Mi\", progress_timeout = \"10s\" }")
-		s.play(t, struck{c.fault, c.when(), c.harm(), true, append([]string{c.sees}, unable...), moves, false})
+		s.play(t, struck{
+			fault: c.fault, when: c.when(), harm: c.harm(), fails: true, sees: append([]string{c.sees}, unable...), plan: moves,
+		})
 		if here, there := s.state(t, from), s.state(t, to); here != "" || !strings.HasPrefix(there, "running") {
 			t.Errorf("%s: the source has it %q, the target %q", c.fault, here, there)
 		}
@@ -79,7 +81,7 @@ func TestAccFaults_coldMove(t *testing.T) {
 			var stat unix.Stat_t
 			return unix.Stat(to.Path(image), &stat) == nil && stat.Blocks > 0
 		}
-		hit := struck{c.fault, begun, harm{}, true, unable, moves, false}
+		hit := struck{fault: c.fault, when: begun, fails: true, sees: unable, plan: moves}
 		if c.harm != nil {
 			hit.harm = c.harm()
 		}

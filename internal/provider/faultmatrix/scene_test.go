@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/acctest"
 )
@@ -30,6 +31,8 @@ const (
 	address = "virtfleet_virtual_machine.this"
 	// patience bounds what a host does by itself after a fault.
 	patience = 2 * time.Minute
+	// slack is what Terraform takes to end once the operation has ended, on a busy computer.
+	slack = 30 * time.Second
 )
 
 // scene is a VM and two hosts that no other test uses. The provider reaches the hosts through proxies that let nothing
@@ -250,6 +253,8 @@ type struck struct {
 	plan []string
 	// chance says that whether the apply fails depends on when the host notices.
 	chance bool
+	// limit is the operation's timeout, after which the apply ends soon; 0: that isn't looked at.
+	limit time.Duration
 }
 
 // play applies the configuration while the fault hits, mends the fault, plans, and applies until nothing is left to do.
@@ -257,10 +262,14 @@ func (s *scene) play(t *testing.T, c struck) {
 	t.Helper()
 	undo := func() { within(t, c.fault+", undone", c.harm.undo) }
 	t.Cleanup(undo)
-	s.trap.set(c.when, func() { within(t, c.fault, c.harm.do) })
+	var hit time.Time
+	s.trap.set(c.when, func() { within(t, c.fault, c.harm.do); hit = time.Now() })
 	out, err := s.tf.Try(t, "apply")
 	if !s.trap.sprung() {
 		t.Fatalf("%s: the moment never came:\n%s", c.fault, out)
+	}
+	if took := time.Since(hit); c.limit > 0 && took > c.limit+fleet.Grace+slack {
+		t.Errorf("%s: the apply took %v from then on, with a timeout of %v:\n%s", c.fault, took, c.limit, out)
 	}
 	if (err != nil) != c.fails && !c.chance {
 		t.Errorf("%s: the apply ended with %v:\n%s", c.fault, err, out)

@@ -1,6 +1,7 @@
 package faultmatrix
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"testing"
@@ -11,38 +12,43 @@ import (
 func TestAccFaults_stop(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
-	config := func(strategy, limit string) string {
+	config := func(strategy string, limit time.Duration) string {
 		return s.block() + s.vm(s.from, fmt.Sprintf("run_strategy = %q\n  termination_grace_period = \"10s\"\n  "+
-			"timeouts = { update = %q }", strategy, limit))
+			"timeouts = { update = \"%v\" }", strategy, limit))
 	}
 	// The guest is asked as soon as the lock is taken.
 	asked := func() func() bool { return after(2*time.Second, locked(s.from)) }
 	unable, stops := []string{"Error: Unable to update virtual machine"}, []string{"Plan: 0 to add, 1 to change"}
 	for _, c := range []struck{
-		{"SSH cut at the source", asked(), cut(s.from), true, unable, stops, false},
-		{"SSH cut at the target", asked(), cut(s.to), false, nil, []string{noChanges}, false},
-		{"libvirtd killed", asked(), daemonKilled(s.from), true, unable, stops, false},
-		{"libvirtd frozen", asked(), daemonFrozen(s.from), true, unable, stops, false},
-		{"QEMU killed", asked(), qemuKilled(s.from, s.name), false, nil, []string{noChanges}, true},
+		{fault: "SSH cut at the source", when: asked(), harm: cut(s.from), fails: true, sees: unable, plan: stops},
+		{fault: "SSH cut at the target", when: asked(), harm: cut(s.to), plan: []string{noChanges}},
 		{
-			"QEMU frozen", asked(), qemuFrozen(s.from, s.name), false,
-			[]string{"Virtual machine was forced off"},
-			[]string{noChanges},
-			false,
+			fault: "libvirtd killed", when: asked(), harm: daemonKilled(s.from), fails: true, sees: unable,
+			plan: stops,
 		},
-		{"link cut", asked(), linkCut(s.from), true, unable, stops, false},
 		{
-			"disk full", locked(s.from), definitionsFull(s.from), true, append([]string{"No space left on device"}, unable...),
-			stops, false,
+			fault: "libvirtd frozen", when: asked(), harm: daemonFrozen(s.from), fails: true, sees: unable,
+			plan: stops,
+		},
+		{
+			fault: "QEMU killed", when: asked(), harm: qemuKilled(s.from, s.name), plan: []string{noChanges},
+			chance: true,
+		},
+		{
+			fault: "QEMU frozen", when: asked(), harm: qemuFrozen(s.from, s.name),
+			sees: []string{"Virtual machine was forced off"}, plan: []string{noChanges},
+			limit: 3 * time.Minute, // libvirt waits for a QEMU that doesn't react before it kills it.
+		},
+		{fault: "link cut", when: asked(), harm: linkCut(s.from), fails: true, sees: unable, plan: stops},
+		{
+			fault: "disk full", when: locked(s.from), harm: definitionsFull(s.from), fails: true,
+			sees: append([]string{"No space left on device"}, unable...), plan: stops,
 		},
 	} {
-		limit := "60s"
-		if c.fault == "QEMU frozen" {
-			limit = "3m" // libvirt waits for a QEMU that doesn't react before it kills it.
-		}
-		s.tf.Config(t, config("Always", limit))
+		c.limit = cmp.Or(c.limit, time.Minute)
+		s.tf.Config(t, config("Always", c.limit))
 		s.tf.Run(t, "apply")
-		s.tf.Config(t, config("Halted", limit))
+		s.tf.Config(t, config("Halted", c.limit))
 		s.play(t, c)
 		if got := s.state(t, s.from); !strings.HasPrefix(got, "shut off") {
 			t.Errorf("%s: it is %q", c.fault, got)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 )
 
 // TestAccFaults_update: a fault hits when an update has written the definition, and before the VM that runs has the
@@ -12,11 +13,12 @@ func TestAccFaults_update(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
 	image := s.l.Image(t, s.from.Name, s.name, "raw", 1<<20)
+	const timeout = 40 * time.Second
 	limit := 100
 	limited := func() string { return fmt.Sprintf("<total_iops_sec>%d<", limit) }
 	config := func() string {
-		return s.block() + s.vm(s.from, fmt.Sprintf("termination_grace_period = \"0s\"\n  timeouts = { update = \"40s\" }\n"+
-			"  disks = { root = { file = %q, format = \"raw\", io_tune = { total_iops_sec = %d } } }", image, limit))
+		return s.block() + s.vm(s.from, fmt.Sprintf("termination_grace_period = \"0s\"\n  timeouts = { update = \"%v\" }\n"+
+			"  disks = { root = { file = %q, format = \"raw\", io_tune = { total_iops_sec = %d } } }", timeout, image, limit))
 	}
 	s.tf.Config(t, config())
 	s.tf.Run(t, "apply")
@@ -37,17 +39,27 @@ func TestAccFaults_update(t *testing.T) {
 		}
 	}
 	for _, c := range []struck{
-		{"libvirtd killed", written, daemonKilled(s.from), true, unable, updates, false},
-		{"libvirtd frozen", written, daemonFrozen(s.from), true, unable, updates, false},
-		{"QEMU killed", written, qemuKilled(s.from, s.name), true, nil, nil, true},
-		{"QEMU frozen", written, qemuFrozen(s.from, s.name), true, unable, []string{noChanges}, false},
-		{"link cut", written, linkCut(s.from), true, unable, updates, false},
 		{
-			"disk full", locked(s.from), definitionsFull(s.from), true, append([]string{"No space left on device"}, unable...),
-			[]string{"Plan: 0 to add, 1 to change", "~ total_iops_sec"},
-			false,
+			fault: "libvirtd killed", when: written, harm: daemonKilled(s.from), fails: true, sees: unable,
+			plan: updates,
+		},
+		{
+			fault: "libvirtd frozen", when: written, harm: daemonFrozen(s.from), fails: true, sees: unable,
+			plan: updates,
+		},
+		{fault: "QEMU killed", when: written, harm: qemuKilled(s.from, s.name), fails: true, chance: true},
+		{
+			fault: "QEMU frozen", when: written, harm: qemuFrozen(s.from, s.name), fails: true, sees: unable,
+			plan: []string{noChanges},
+		},
+		{fault: "link cut", when: written, harm: linkCut(s.from), fails: true, sees: unable, plan: updates},
+		{
+			fault: "disk full", when: locked(s.from), harm: definitionsFull(s.from), fails: true,
+			sees: append([]string{"No space left on device"}, unable...),
+			plan: []string{"Plan: 0 to add, 1 to change", "~ total_iops_sec"},
 		},
 	} {
+		c.limit = timeout
 		hit(s.play, c)
 	}
 	hit(s.playKilled, struck{fault: "provider killed", when: written, plan: updates})

@@ -1,7 +1,11 @@
 package virtualmachine
 
 import (
+	"fmt"
+
 	"github.com/hashicorp/terraform-plugin-framework/attr"
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
@@ -49,4 +53,22 @@ func settleFirmware(config, planned, prior types.Object) types.Object {
 		}
 	}
 	return types.ObjectValueMust(firmwareType.AttrTypes, a)
+}
+
+// warnAboutVariables says that a VM leaves the file with its UEFI variables: it stays on the host, and the guest finds
+// nothing of it in the new one.
+func (p planning) warnAboutVariables() diag.Diagnostics {
+	declared, old := open(p.config.Firmware).string("nvram"), text(open(p.state.Firmware).string("nvram"))
+	if old == "" && p.live != nil {
+		old = p.live.Facts["firmware.nvram"]
+	}
+	if !set(declared) || old == "" || text(declared) == old {
+		return nil
+	}
+	return diag.Diagnostics{diag.NewAttributeWarningDiagnostic(path.Root("firmware").AtName("nvram"),
+		"File with UEFI variables is left", fmt.Sprintf(
+			"From its next start on, virtual machine %q keeps its UEFI variables in another file. The file so far, %q, stays "+
+				"on host %q.\n\nTo keep boot entries, copy it to the new path while the VM is off. Without a file there, the "+
+				"guest begins with new variables. Remove the old file when it isn't needed any more.",
+			text(p.state.Name), old, text(p.state.CurrentHost)))}
 }

@@ -369,6 +369,17 @@ func TestPlan_restart(t *testing.T) {
 				"Error: Change needs a restart", `"web"`, "cpu.mode: ", `update_policy = "Restart"`, `"Stage"`, "@cpu",
 			},
 		},
+		"refused of a volume, by the attribute that users wrote": {
+			before: before("Live").with(in{"disks": in{"data": in{"volume": "/images/a"}}}),
+			config: before("Live").with(in{"disks": in{"data": in{"volume": "/images/b"}}}), changes: "disks",
+			says: []string{"Error: Change needs a restart", "disks.data.volume: ", "@disks"},
+		},
+		"the file with the variables is left": {
+			before:  before("Stage").with(in{"firmware": in{"type": "efi", "nvram": "/a.fd"}}),
+			config:  before("Stage").with(in{"firmware": in{"type": "efi", "nvram": "/b.fd"}}),
+			changes: "firmware restart_required",
+			says:    []string{"Warning: File with UEFI variables is left", `"/a.fd", stays`, "@firmware"},
+		},
 		"refused by default": {
 			before: minimal, config: cpuMode("Live").without("update_policy"), changes: "cpu",
 			says: []string{"Error: Change needs a restart"},

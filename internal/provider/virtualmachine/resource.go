@@ -34,10 +34,8 @@ const (
 	deleteTimeout = 5 * time.Minute
 	// A host that doesn't answer is given up after seconds; two minutes leave room for a whole fleet on a slow link.
 	readTimeout = 2 * time.Minute
-	// finishTimeout bounds what completes a creation: two short calls, on a host that may be busy; truthTimeout what is
-	// left of it after a cancel, when everything has to end within seconds.
+	// finishTimeout bounds what completes a creation: two short calls, on a host that may be busy.
 	finishTimeout = time.Minute
-	truthTimeout  = 5 * time.Second
 )
 
 var (
@@ -82,12 +80,16 @@ func (r *Resource) Create(ctx context.Context, req resource.CreateRequest, resp 
 
 	seen := observation{vm: vm}
 	resp.Diagnostics.Append(resp.State.Set(ctx, created(seen, &plan))...)
-	if status.StartsOnCreate(plan.strategy()) {
+	finishing := ctx
+	switch {
+	case err != nil && working.Err() != nil:
+		finishing = working // The time is over, and the VM is still starting.
+	case status.StartsOnCreate(plan.strategy()):
 		if seen, err = r.wait(ctx, seen, &plan); err != nil {
 			resp.Diagnostics.Append(plan.failed("wait for", err, began).Warning())
 		}
 	}
-	if err := r.finish(ctx, seen.vm); err != nil {
+	if err := r.finish(finishing, seen.vm); err != nil {
 		resp.Diagnostics.Append(plan.failed("complete", err, began).Warning())
 	}
 	now := created(seen, &plan)
@@ -99,11 +101,9 @@ func (r *Resource) Create(ctx context.Context, req resource.CreateRequest, resp 
 
 // finish completes a creation, also one that was cancelled.
 func (r *Resource) finish(ctx context.Context, vm *fleet.VM) error {
-	finishing, cancel := context.WithTimeout(context.WithoutCancel(ctx), finishTimeout)
+	ctx, cancel := context.WithTimeout(ctx, finishTimeout)
 	defer cancel()
-	stop := context.AfterFunc(ctx, func() { time.AfterFunc(truthTimeout, cancel) })
-	defer stop()
-	return r.Data.Fleet.FinishCreate(finishing, vm)
+	return r.Data.Fleet.FinishCreate(ctx, vm)
 }
 
 // Read has three ends: the VM was found, it is proven to be gone, or neither is known.

@@ -33,9 +33,9 @@ type needs struct {
 
 // needs classifies what is declared, against what the state says and against what runs.
 func (p planning) needs() needs {
-	have, want := p.state.spec(nil), p.config.spec(p.state)
+	have := p.state.spec(nil)
 	var n needs
-	changes := domain.Changes(have, want)
+	changes := p.changes(have)
 	for _, c := range changes {
 		if c.Replace {
 			n.rebuilt = append(n.rebuilt, c)
@@ -44,7 +44,7 @@ func (p planning) needs() needs {
 	if p.live == nil {
 		return n
 	}
-	for _, c := range domain.Changes(domain.WithoutEchoes(*p.live, have), want) {
+	for _, c := range p.changes(domain.WithoutEchoes(*p.live, have)) {
 		shown := slices.ContainsFunc(changes, func(other domain.Change) bool { return within(c.Path, other.Path) })
 		switch {
 		case c.Replace:
@@ -60,6 +60,25 @@ func (p planning) needs() needs {
 	}
 	n.restart, n.fresh = append(n.restart, p.passwordChanges()...), append(n.fresh, p.passwordChanges()...)
 	return n
+}
+
+// changes are what have lacks of what is declared. The source of a disk is called as it is declared: in a definition,
+// volumes are files and block devices.
+func (p planning) changes(have domain.Spec) []domain.Change {
+	changes, disks := domain.Changes(have, p.config.spec(p.state)), elements(p.config.Disks)
+	for i, c := range changes {
+		steps := strings.Split(c.Path, ".")
+		if len(steps) != 3 || steps[0] != "disks" || steps[2] != "file" && steps[2] != "block" {
+			continue
+		}
+		declared := open(disks[steps[1]])
+		for _, name := range []string{"volume", "pool"} {
+			if text(declared.string(name)) != "" {
+				changes[i].Path = "disks." + steps[1] + "." + name
+			}
+		}
+	}
+	return changes
 }
 
 // within tells whether two changes are of one thing: a device that comes by the state, which doesn't have what isn't
@@ -188,7 +207,7 @@ func (p planning) renameRefused() diag.Diagnostics {
 // savedRefused refuses changes to a VM whose memory is saved and that is to be started: it resumes as it was saved, and
 // each plan would have the same changes again.
 func (p planning) savedRefused(policy string) diag.Diagnostics {
-	changes := domain.Changes(p.state.spec(nil), p.config.spec(p.state))
+	changes := p.changes(p.state.spec(nil))
 	if len(changes) == 0 || policy == fleet.PolicyStage {
 		return nil
 	}
