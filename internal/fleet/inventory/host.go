@@ -29,6 +29,7 @@ type Host struct {
 
 	files    seenFiles
 	networks ownNetworks
+	devices  seenDevices
 	postCopy postCopy
 
 	mu   sync.Mutex

@@ -273,6 +273,8 @@ func (mv *Mover) PreflightTo(
 	bytes := to.WithOverhead(machine.Facts.Memory, vm.Entry)
 	if !machine.Live() {
 		bytes = 0 // It needs it when it is started.
+
+		blockers = append(blockers, mv.placement.DeviceBlockers(ctx, to, vm)...)
 	}
 
 	if mv.placement.ExpectsFiles(to, vm.Name) && len(migration.Blocking(blockers)) == 0 {

@@ -103,9 +103,14 @@ func (p *Planner) taken(a inventory.Reply, name string, use domain.HostUse, leav
 	p.reservations.mu.Lock()
 	defer p.reservations.mu.Unlock()
 
-	var problems []inventory.Problem
-	for _, m := range missing(a, use, uses(p.company(a, leaving), name)) {
-		problems = append(problems, inventory.Problem{Attribute: m.Path, Detail: "it " + m.Message})
+	return hostProblems(missing(a, use, uses(p.company(a, leaving), name)))
+}
+
+// hostProblems say of a host what keeps it from taking a VM.
+func hostProblems(found []domain.Problem) []inventory.Problem {
+	problems := make([]inventory.Problem, len(found))
+	for i, m := range found {
+		problems[i] = inventory.Problem{Attribute: m.Path, Detail: "it " + m.Message}
 	}
 
 	return problems
@@ -120,7 +125,7 @@ func (p *Planner) fitsHostUse(
 		return nil
 	}
 
-	return append(fitsHostDevices(ctx, a, use), p.taken(a, name, use, leaving)...)
+	return append(hostProblems(lackedDevices(ctx, a.Host, use)), p.taken(a, name, use, leaving)...)
 }
 
 // fitsChangedUse is fitsHostUse for what a change adds to a VM that runs on the host.
