@@ -3,6 +3,7 @@ package placement
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
@@ -10,7 +11,9 @@ import (
 
 // fitsInterface checks what an interface needs of its host besides a network:
 // what libvirt would accept in a definition, and refuse when the VM starts.
-func fitsInterface(ctx context.Context, a inventory.Reply, key string, i domain.Interface) []inventory.Problem {
+func fitsInterface(ctx context.Context, a inventory.Reply, d Desired, key string) []inventory.Problem {
+	i := d.Spec.Interfaces[key]
+
 	var problems []inventory.Problem
 
 	lacks := func(attribute, format string, arguments ...any) {
@@ -31,7 +34,7 @@ func fitsInterface(ctx context.Context, a inventory.Reply, key string, i domain.
 		}
 	}
 
-	if filter := i.Facts["filter.name"]; filter != "" {
+	if filter := i.Facts["filter.name"]; filter != "" && !slices.Contains(d.PlannedFilters[filter], a.Host.Name) {
 		if _, err := a.Host.Conn.NWFilter(ctx, filter); inventory.IsNotFound(err) {
 			lacks("filter.name", "it has no network filter %q", filter)
 		}

@@ -97,7 +97,7 @@ func fitsNetworks(ctx context.Context, a inventory.Reply, d Desired) []inventory
 	for _, key := range slices.Sorted(maps.Keys(d.Spec.Interfaces)) {
 		i := d.Spec.Interfaces[key]
 
-		if i.Network != "" {
+		if i.Network != "" && !slices.Contains(d.PlannedNetworks[i.Network], a.Host.Name) {
 			if !asked {
 				networks, err = a.Host.Conn.Networks(ctx)
 				asked = true
@@ -108,7 +108,7 @@ func fitsNetworks(ctx context.Context, a inventory.Reply, d Desired) []inventory
 			}
 		}
 
-		problems = append(problems, fitsInterface(ctx, a, key, i)...)
+		problems = append(problems, fitsInterface(ctx, a, d, key)...)
 	}
 
 	return problems

@@ -36,8 +36,8 @@ type Data struct {
 	UnknownAttributes []string
 	// Managed are the VMs that Terraform told of since the provider was configured.
 	Managed Managed
-	// Pools are the storage pools that were planned.
-	Pools PlannedPools
+	// Pools, Networks and NetworkFilters are those that were planned.
+	Pools, Networks, NetworkFilters Planned
 }
 
 // From takes the data that the framework hands to a resource or data source. Both results are empty while the provider

@@ -91,7 +91,7 @@ func (r *networkResource) ModifyPlan(
 			plan.Autostart = types.BoolValue(true)
 		}
 		if !r.Data.Unknown {
-			_, diags := onhosts.Targets(r.Data, plan.Hosts)
+			_, diags := r.planTargets(plan)
 			resp.Diagnostics.Append(diags...)
 		}
 		resp.Diagnostics.Append(resp.Plan.Set(ctx, plan)...)
@@ -101,7 +101,7 @@ func (r *networkResource) ModifyPlan(
 	if resp.Diagnostics.HasError() || !r.Asks("update", noun(plan.Name), &resp.Diagnostics) {
 		return
 	}
-	targets, diags := onhosts.Targets(r.Data, plan.Hosts)
+	targets, diags := r.planTargets(plan)
 	resp.Diagnostics.Append(diags...)
 	if resp.Diagnostics.HasError() {
 		return
@@ -125,6 +125,15 @@ func (r *networkResource) ModifyPlan(
 	if known && plan.Name.Equal(state.Name) {
 		resp.Diagnostics.Append(r.warnOfRestarts(ctx, targets, plan, spec)...)
 	}
+}
+
+// planTargets are the hosts that the network is to be on. VMs that are planned after it learn of them.
+func (r *networkResource) planTargets(plan model) (hostset.Set, diag.Diagnostics) {
+	targets, diags := onhosts.Targets(r.Data, plan.Hosts)
+	if plan.Active.ValueBool() {
+		r.Data.Networks.Plan(plan.Name.ValueString(), targets.Names())
+	}
+	return targets, diags
 }
 
 // warnOfRestarts says which hosts' network is restarted or stopped, and which VMs are cut off by that.

@@ -121,6 +121,7 @@ func (r *filterResource) ModifyPlan(
 	}
 	targets, diags := onhosts.Targets(r.Data, plan.Hosts)
 	resp.Diagnostics.Append(diags...)
+	r.Data.NetworkFilters.Plan(plan.Name.ValueString(), targets.Names())
 	if req.State.Raw.IsNull() || resp.Diagnostics.HasError() {
 		return
 	}

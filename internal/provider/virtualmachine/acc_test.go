@@ -55,6 +55,15 @@ func TestVirtualMachine_testDriver(t *testing.T) {
 			Config: builtIn + config.String(), ConfigPlanChecks: changes(action), ConfigStateChecks: checks,
 		}
 	}
+	// The network is created by the same apply.
+	withNetwork := resource.TestStep{Config: builtIn + `
+resource "virtfleet_network" "lan" {
+  name    = "unit-lan"
+  forward = { mode = "isolated" }
+}
+` + config.with(hcl{
+		"run_strategy": quote("Halted"), "interfaces": `{ lan = { network = virtfleet_network.lan.name } }`,
+	}).String()}
 	resource.UnitTest(t, resource.TestCase{
 		ProtoV6ProviderFactories: acctest.Factories(t),
 		Steps: []resource.TestStep{
@@ -64,6 +73,7 @@ func TestVirtualMachine_testDriver(t *testing.T) {
 			step(hcl{"run_strategy": quote("Halted")}, plancheck.ResourceActionUpdate,
 				know("status", exactly("Stopped")), know("ready", knownvalue.Bool(false))),
 			step(hcl{"cpu": `{ vcpus = 2 }`}, plancheck.ResourceActionUpdate),
+			withNetwork,
 		},
 	})
 }

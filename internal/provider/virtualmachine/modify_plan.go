@@ -138,6 +138,7 @@ func (r *Resource) check(
 	)
 	desired := p.config.toFleet(p.state)
 	desired.UpdatePolicy, desired.Incomplete = o.policy, !known
+	desired.PlannedNetworks, desired.PlannedFilters = r.Data.Networks.All(), r.Data.NetworkFilters.All()
 	if p.config.RunStrategy.IsUnknown() {
 		desired.Files = nil // Whether they are needed is not known yet.
 	}
