@@ -99,7 +99,13 @@ type Attribute struct {
 	Check func(value string) string
 	// Doc describes the attribute to users.
 	Doc string
+
+	// path is the whole path of a group's attribute; "" for attributes of devices with keys.
+	path string
 }
+
+// fact is what the attribute's value is known by in Facts: those of a VM have whole paths, those of a device names.
+func (a Attribute) fact() string { return cmp.Or(a.path, a.Name) }
 
 // Group is attributes that share an element of the definition.
 type Group struct {
@@ -133,32 +139,57 @@ type Transition struct {
 }
 
 // Groups are all groups of attributes.
-var Groups = slices.Concat([]Group{
+var Groups = slices.Concat(withPaths(
 	descriptionGroup, eventsGroup, cpuGroup, memoryGroup, firmwareGroup, iothreadsGroup, clockGroup, hypervGroup,
 	featuresGroup, smbiosGroup, fwCfgGroup, resourcesGroup, launchSecurityGroup, hotplugGroup, commandlineGroup,
-}, deviceGroups)
+), deviceGroups)
 
 // deviceGroups are devices of which a VM has one.
-var deviceGroups = []Group{
+var deviceGroups = withPaths(
 	tpmGroup, rngGroup, watchdogGroup, graphicsGroup, videoGroup, soundGroup, panicGroup, vsockGroup, iommuGroup,
 	smartcardGroup,
+)
+
+// withPaths notes the attributes' paths once: whatever happens to a VM's facts asks for all of them.
+func withPaths(groups ...Group) []Group {
+	for i, g := range groups {
+		groups[i].Attributes = slices.Clone(g.Attributes)
+		for j, a := range g.Attributes {
+			groups[i].Attributes[j].path = join(g.Path, a.Name)
+		}
+	}
+	return groups
 }
 
 // At is the path of an attribute.
-func (g Group) At(a Attribute) string { return join(g.Path, a.Name) }
+func (g Group) At(a Attribute) string {
+	if a.path != "" {
+		return a.path
+	}
+	return join(g.Path, a.Name)
+}
 
 // model is the path of the attribute that says whether the device is there.
 func (g Group) model() string { return g.At(g.Attributes[0]) }
 
 // Has says whether a device is among the facts.
 func (g Group) Has(facts Facts) bool {
-	return slices.ContainsFunc(g.Attributes, func(a Attribute) bool { return facts[g.At(a)] != "" }) &&
-		facts[g.model()] != None
+	return g.any(func(fact string) bool { return facts[fact] != "" }) && facts[g.model()] != None
 }
 
 // says tells whether the facts declare anything about the group.
 func (g Group) says(facts Facts) bool {
-	return slices.ContainsFunc(g.Attributes, func(a Attribute) bool { _, ok := facts[g.At(a)]; return ok })
+	return g.any(func(fact string) bool { _, ok := facts[fact]; return ok })
+}
+
+// any tells whether something holds for the fact of one of the group's attributes.
+func (g Group) any(holds func(fact string) bool) bool {
+	for i := range g.Attributes {
+		if holds(g.Attributes[i].fact()) {
+			return true
+		}
+	}
+	return false
 }
 
 // block is the group as a block of a Spec.
@@ -166,8 +197,8 @@ func (g Group) block() block {
 	return block{
 		group: &g, rules: g.rules(), texts: g.texts(),
 		read: g.read, apply: g.apply, classify: g.classify, validate: g.validate, complete: g.complete, step: g.step,
-		normal: func(s *Spec) { s.Facts = g.rows().normal(g.Path, s.Facts) },
-		align:  func(live *Spec, persistent Spec) { live.Facts = g.rows().align(g.Path, live.Facts, persistent.Facts) },
+		normal: func(s *Spec) { s.Facts = g.rows().normal(s.Facts) },
+		align:  func(live *Spec, persistent Spec) { live.Facts = g.rows().align(live.Facts, persistent.Facts) },
 	}
 }
 
@@ -220,7 +251,7 @@ func (g Group) read(d *Definition, s *Spec) {
 		s.Facts = Facts{}
 	}
 	if e := g.element(d); !g.absent(e) {
-		g.rows().read(e, g.Path, s.Facts)
+		g.rows().read(e, s.Facts)
 	}
 }
 
@@ -343,7 +374,7 @@ func (g Group) complete(persistent *Spec, live Spec) {
 			said[g.model()] = None
 		}
 	} else {
-		said = g.rows().complete(g.Path, said, live.Facts)
+		said = g.rows().complete(said, live.Facts)
 	}
 	persistent.Facts = said
 }

@@ -142,11 +142,9 @@ func groupOf(path string) string {
 
 // validate checks what is declared below a prefix. free tells which values need no check.
 func (r rows) validate(c *checker, prefix string, facts Facts, free func(path, value string) bool) {
-	for _, a := range r {
-		path := join(prefix, a.Name)
-		value, ok := facts[path]
-		if ok {
-			a.validate(c, path, value, free)
+	for i := range r {
+		if value, ok := facts[r[i].fact()]; ok {
+			r[i].validate(c, join(prefix, r[i].Name), value, free)
 		}
 	}
 }
@@ -154,8 +152,9 @@ func (r rows) validate(c *checker, prefix string, facts Facts, free func(path, v
 func (a Attribute) validate(c *checker, path, value string, free func(path, value string) bool) {
 	c.readable(path, value)
 	for line := range strings.Lines(value) {
-		c.that(a.Kind != Texts && a.Kind != Table || strings.Contains(line, "="), path,
-			fmt.Sprintf("%q isn't a name and its value.", line))
+		if (a.Kind == Texts || a.Kind == Table) && !strings.Contains(line, "=") {
+			c.that(false, path, fmt.Sprintf("%q isn't a name and its value.", line))
+		}
 	}
 	c.that(value == "" || a.Check == nil || strings.TrimSpace(value) != "", path, "It is nothing but white space.")
 	if value == "" || free(path, value) || value == a.Unset || a.Values == nil && a.normal(value) == "" {
@@ -164,7 +163,7 @@ func (a Attribute) validate(c *checker, path, value string, free func(path, valu
 	if a.Values == nil {
 		value = a.normal(value)
 	}
-	if all := slices.Concat(a.Values, a.Kept); len(all) > 0 && !slices.Contains(all, value) {
+	if len(a.Values)+len(a.Kept) > 0 && !slices.Contains(a.Values, value) && !slices.Contains(a.Kept, value) {
 		c.that(false, path, fmt.Sprintf("%q isn't one of %s.", value, strings.Join(a.Values, ", ")))
 		return
 	}

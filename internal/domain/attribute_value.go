@@ -275,17 +275,17 @@ func merged[V any](a, b map[string]V) map[string]V {
 	return all
 }
 
-// rows are attributes below one element. A prefix is the path of what has them.
+// rows are attributes below one element.
 type rows []Attribute
 
 // read reads all rows of an element.
-func (r rows) read(e *etree.Element, prefix string, into Facts) {
+func (r rows) read(e *etree.Element, into Facts) {
 	if e == nil {
 		return
 	}
-	for _, a := range r {
-		if value := a.read(e); value != "" {
-			into[join(prefix, a.Name)] = value
+	for i := range r {
+		if value := r[i].read(e); value != "" {
+			into[r[i].fact()] = value
 		}
 	}
 }
@@ -293,7 +293,7 @@ func (r rows) read(e *etree.Element, prefix string, into Facts) {
 // readFacts reads all rows of a device; nil when there is nothing.
 func (r rows) readFacts(e *etree.Element) Facts {
 	facts := Facts{}
-	r.read(e, "", facts)
+	r.read(e, facts)
 	if len(facts) == 0 {
 		return nil
 	}
@@ -318,18 +318,22 @@ func (r rows) patch(e *etree.Element, path string, want Facts, which func(Attrib
 }
 
 // normal writes what is declared in one way.
-func (r rows) normal(prefix string, facts Facts) Facts {
+func (r rows) normal(facts Facts) Facts {
 	cloned := false
-	for _, a := range r {
-		path := join(prefix, a.Name)
-		value, ok := facts[path]
-		if !ok || a.normal(value) == value {
+	for i := range r {
+		fact := r[i].fact()
+		value, ok := facts[fact]
+		if !ok {
+			continue
+		}
+		normal := r[i].normal(value)
+		if normal == value {
 			continue
 		}
 		if !cloned {
 			facts, cloned = maps.Clone(facts), true
 		}
-		facts[path] = a.normal(value)
+		facts[fact] = normal
 	}
 	return facts
 }
@@ -348,44 +352,49 @@ func (r rows) texts(prefix string) map[string]func(a, b string) bool {
 
 // classify classifies the differences below a prefix. key is that of the device, "" for none.
 func (r rows) classify(c *classifier, prefix, key string, have, want Facts) {
-	path := func(a Attribute) string { return join(prefix, a.Name) }
-	if key != "" {
-		path = func(a Attribute) string { return a.Name }
-	}
-	for _, a := range r {
-		value, ok := want[path(a)]
-		if !ok || value == Any || a.same(value, have[path(a)]) || a.Met != nil && a.Met(c.have, value) {
+	for i := range r {
+		fact := r[i].fact()
+		value, ok := want[fact]
+		if !ok || value == Any {
 			continue
 		}
-		c.addRow(join(prefix, a.Name), a, have[path(a)], value, key)
+		if a := r[i]; !a.same(value, have[fact]) && (a.Met == nil || !a.Met(c.have, value)) {
+			c.addRow(join(prefix, a.Name), a, have[fact], value, key)
+		}
 	}
 }
 
 // align takes out of what runs what libvirt has put there by itself.
-func (r rows) align(prefix string, live, persistent Facts) Facts {
+func (r rows) align(live, persistent Facts) Facts {
 	cloned := false
-	for _, a := range r {
-		path := join(prefix, a.Name)
-		said := persistent[path]
-		if said != "" && said != Auto || !a.Echo || live[path] == said {
+	for i := range r {
+		if !r[i].Echo {
+			continue
+		}
+		fact := r[i].fact()
+		said := persistent[fact]
+		if said != "" && said != Auto || live[fact] == said {
 			continue
 		}
 		if !cloned {
 			live, cloned = maps.Clone(live), true
 		}
-		if delete(live, path); said != "" {
-			live[path] = said
+		if delete(live, fact); said != "" {
+			live[fact] = said
 		}
 	}
 	return live
 }
 
 // complete declares that what only runs isn't there.
-func (r rows) complete(prefix string, persistent, live Facts) Facts {
+func (r rows) complete(persistent, live Facts) Facts {
 	cloned := false
-	for _, a := range r {
-		path := join(prefix, a.Name)
-		if _, said := persistent[path]; said || live[path] == "" {
+	for i := range r {
+		fact := r[i].fact()
+		if live[fact] == "" {
+			continue
+		}
+		if _, said := persistent[fact]; said {
 			continue
 		}
 		if !cloned {
@@ -393,7 +402,7 @@ func (r rows) complete(prefix string, persistent, live Facts) Facts {
 				persistent = Facts{}
 			}
 		}
-		persistent[path] = ""
+		persistent[fact] = ""
 	}
 	return persistent
 }

@@ -66,7 +66,7 @@ func (t devices[V]) block() block {
 		normal: func(s *Spec) {
 			*t.in(s) = mapValues(*t.in(s), func(device V) V {
 				device = t.normal(device)
-				*t.facts(&device) = t.attributes.normal("", *t.facts(&device))
+				*t.facts(&device) = t.attributes.normal(*t.facts(&device))
 				return device
 			})
 		},
@@ -90,11 +90,11 @@ func (t devices[V]) block() block {
 
 // eachFacts gives the devices the facts that follow from theirs and from those of the same devices elsewhere.
 func (t devices[V]) eachFacts(
-	all *map[string]V, others map[string]V, of func(prefix string, facts, other Facts) Facts,
+	all *map[string]V, others map[string]V, of func(facts, other Facts) Facts,
 ) {
 	for key, device := range *all {
 		if other, ok := others[key]; ok {
-			*t.facts(&device) = of("", *t.facts(&device), *t.facts(&other))
+			*t.facts(&device) = of(*t.facts(&device), *t.facts(&other))
 			(*all)[key] = device
 		}
 	}

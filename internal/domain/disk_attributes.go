@@ -94,7 +94,7 @@ var DiskRows = slices.Concat([]Attribute{
 		Why: whenFound, Doc: "Physical block size in bytes that the guest sees; `0`: QEMU's default.",
 	},
 	encryptionRow,
-}, ioTuneRows())
+}, ioTuneRows)
 
 // diskRows are DiskRows by what this package does with them.
 var diskRows rows = DiskRows
@@ -122,7 +122,7 @@ const ioTune = "io_tune"
 
 // ioTuneRows are the limits of a disk: bytes and operations, in total or of reads and writes, each with a burst and its
 // length.
-func ioTuneRows() []Attribute {
+var ioTuneRows = func() []Attribute {
 	const live = "The limit is set in the running VM."
 	var all []Attribute
 	row := func(name, doc string) {
@@ -165,7 +165,7 @@ func ioTuneRows() []Attribute {
 		},
 		Doc: "Group of disks that share these limits, at least one of which must be set.",
 	})
-}
+}()
 
 // NestedDocs describe the objects that only hold rows, by path.
 var NestedDocs = map[string]string{
@@ -178,7 +178,7 @@ var NestedDocs = map[string]string{
 
 // checkRows checks what doesn't fit together in a disk.
 func (d Disk) checkRows(c *checker, path string) {
-	diskRows.validate(c, path, prefixed(path, d.Facts), func(string, string) bool { return false })
+	diskRows.validate(c, path, d.Facts, func(string, string) bool { return false })
 	bypasses := d.Cache == "" || d.Cache == "none" || d.Cache == "directsync"
 	c.that(d.Facts["io"] != "native" || bypasses, path+".io",
 		`Native I/O requires the cache mode "none" or "directsync".`)
@@ -193,10 +193,13 @@ func (d Disk) checkRows(c *checker, path string) {
 	}
 	d.checkEncryption(c, path)
 	limited := false
-	for _, a := range ioTuneRows() {
+	for _, a := range ioTuneRows {
+		if d.Facts[a.Name] == "" {
+			continue
+		}
 		limited = limited || a.Kind == Count && d.tune(strings.TrimPrefix(a.Name, ioTune+".")) != ""
 		limit, isLength := strings.CutSuffix(a.Name, "_length")
-		c.that(!isLength || d.Facts[a.Name] == "" || d.Facts[limit] != "", join(path, a.Name),
+		c.that(!isLength || d.Facts[limit] != "", join(path, a.Name),
 			"A length requires "+strings.TrimPrefix(limit, ioTune+".")+".")
 		limit, isBurst := strings.CutSuffix(a.Name, "_max")
 		burst, _ := number(d.Facts[a.Name])
@@ -228,19 +231,10 @@ func (d Disk) tune(name string) string {
 	return ""
 }
 
-// prefixed are the facts of a device with whole paths.
-func prefixed(path string, facts Facts) Facts {
-	all := make(Facts, len(facts))
-	for name, value := range facts {
-		all[join(path, name)] = value
-	}
-	return all
-}
-
 // tuned are all limits of a disk as they become: libvirt forgets those of a kind that aren't given anew.
 func tuned(have, want Facts) string {
 	limits := map[string]string{}
-	for _, a := range ioTuneRows() {
+	for _, a := range ioTuneRows {
 		value, declared := want[a.Name]
 		if !declared {
 			value = have[a.Name]

@@ -252,7 +252,7 @@ func writeAverage(way string) func(*etree.Element, string) error {
 
 // checkRows checks what doesn't fit together in an interface.
 func (i Interface) checkRows(c *checker, path string) {
-	interfaceRows.validate(c, path, prefixed(path, i.Facts), func(string, string) bool { return false })
+	interfaceRows.validate(c, path, i.Facts, func(string, string) bool { return false })
 	says := func(name string) bool { return i.Facts[name] != "" && i.Facts[name] != "0" }
 	c.that(!says("port_group") || i.Network != "" || i.Other != "", path+".port_group", "A port group requires network.")
 	tags := ParseNumbers(i.Facts["vlan.tags"])

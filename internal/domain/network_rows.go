@@ -73,7 +73,7 @@ func sameNetworkRows(a, b Facts) bool {
 
 // checkRows checks which rows the protocol has.
 func (n NetworkSource) checkRows(c *checker, path string) {
-	networkRows.validate(c, path, prefixed(path, n.Facts), func(string, string) bool { return false })
+	networkRows.validate(c, path, n.Facts, func(string, string) bool { return false })
 	for _, row := range networkRows {
 		protocols := rowProtocols[row.Name]
 		c.that(n.Facts[row.Name] == "" || n.Protocol == "" || slices.Contains(protocols, n.Protocol), join(path, row.Name),

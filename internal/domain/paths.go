@@ -133,6 +133,9 @@ func group(path string) string {
 
 // holding are the paths at which what was staged still explains what runs.
 func (s Staged) holding(live Spec) map[string]bool {
+	if len(s) == 0 {
+		return nil
+	}
 	said := facts(live)
 	paths := map[string]bool{}
 	for path, was := range s {

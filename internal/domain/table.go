@@ -58,7 +58,7 @@ func (a Attribute) readTable(e *etree.Element) string {
 	all := map[string]Row{}
 	for i, one := range found {
 		row := Row{}
-		rows(a.Columns).read(one, "", Facts(row))
+		rows(a.Columns).read(one, Facts(row))
 		all[cmp.Or(attr(one, keys[0]), strconv.Itoa(i))] = row
 	}
 	return FormatTable(all)

@@ -73,8 +73,9 @@ func (c *checker) that(ok bool, path, message string) {
 
 // oneOf checks a declared value against a list.
 func (c *checker) oneOf(value, path string, values []string) {
-	c.that(value == "" || slices.Contains(values, value), path,
-		fmt.Sprintf("%q isn't one of %s.", value, strings.Join(values, ", ")))
+	if value != "" && !slices.Contains(values, value) {
+		c.that(false, path, fmt.Sprintf("%q isn't one of %s.", value, strings.Join(values, ", ")))
+	}
 }
 
 // Readable says whether a text can be part of a definition: XML has no way to write most control characters.
@@ -85,14 +86,21 @@ func Readable(text string) bool {
 }
 
 func (c *checker) readable(path, text string) {
-	c.that(Readable(text), path, fmt.Sprintf("%q has a character that can't be written in a definition.", text))
+	if !Readable(text) {
+		c.that(false, path, fmt.Sprintf("%q has a character that can't be written in a definition.", text))
+	}
 }
 
 // hostPath checks a path on the host.
 func (c *checker) hostPath(path, file string) {
-	c.that(file == "" || strings.HasPrefix(file, "/"), path, fmt.Sprintf("%q isn't an absolute path on the host.", file))
-	c.that(strings.TrimSpace(file) == file || !strings.HasPrefix(file, "/"), path, fmt.Sprintf(
-		"%q ends with white space.", file))
+	switch {
+	case file == "":
+		return
+	case !strings.HasPrefix(file, "/"):
+		c.that(false, path, fmt.Sprintf("%q isn't an absolute path on the host.", file))
+	case strings.TrimSpace(file) != file:
+		c.that(false, path, fmt.Sprintf("%q ends with white space.", file))
+	}
 	c.readable(path, file)
 }
 

@@ -52,8 +52,7 @@ func (s *server) UpgradeResourceState(
 	ctx context.Context, req *tfprotov6.UpgradeResourceStateRequest,
 ) (*tfprotov6.UpgradeResourceStateResponse, error) {
 	if req.TypeName == virtualmachine.TypeName {
-		virtualmachine.NoteSaved(s.provider.data(), req)
-		if state := s.short.Saved(req); state != nil {
+		if state := s.short.Saved(s.provider.data(), req); state != nil {
 			return &tfprotov6.UpgradeResourceStateResponse{UpgradedState: state}, nil
 		}
 	}

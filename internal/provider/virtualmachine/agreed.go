@@ -16,7 +16,7 @@ func (o *observation) agree(
 	ctx context.Context, private meta.Private, before *model, want domain.Spec,
 ) diag.Diagnostics {
 	o.agreed = nil
-	if !o.vm.RestartRequired() {
+	if !o.restartRequired() {
 		return meta.WritePrivate(ctx, private, privateAgreed, nil)
 	}
 	var agreed domain.Spec

@@ -15,14 +15,23 @@ import (
 // typical is a VM as people declare it.
 const typical = `{
   "name": "bench", "arch": "i686", "labels": {"app": "web", "tier": "prod"}, "run_strategy": "Always",
+  "title": "Web", "description": "Serves the web.",
   "cpu": {"cores": 2, "sockets": 1, "threads": 1}, "memory": {"size": "64Mi"}, "termination_grace_period": "0s",
   "disks": {
-    "root": {"file": "/images/root.qcow2", "format": "qcow2", "bus": "virtio", "boot_order": 1},
-    "data": {"file": "/images/data.qcow2", "format": "qcow2", "bus": "virtio"},
+    "root": {
+      "file": "/images/root.qcow2", "format": "qcow2", "bus": "virtio", "boot_order": 1, "iothread": 1,
+      "io_tune": {"total_iops_sec": 5000}
+    },
+    "data": {"file": "/images/data.raw", "format": "raw", "bus": "virtio", "cache": "none"},
     "iso": {"device": "cdrom", "bus": "sata"}
   },
   "interfaces": {"lan": {"network": "default", "model": "virtio"}},
-  "wait_for": {"timeout": "5m"}
+  "devices": {
+    "graphics": {"type": "vnc"}, "inputs": {"tablet": {"type": "tablet", "bus": "usb"}}, "rng": {"rate_bytes": 1024},
+    "watchdog": {"action": "reset"}
+  },
+  "platform": {"clock": {"offset": "utc"}, "events": {"on_crash": "restart"}, "iothreads": 1},
+  "guest_agent": {"enabled": true}, "wait_for": {"timeout": "5m"}
 }`
 
 // rpc is the provider as Terraform calls it, for one VM.

@@ -37,6 +37,23 @@ var blockLevels = func() map[string]attributes {
 	return levels
 }()
 
+// blockRow is one of them, with its path.
+type blockRow struct {
+	name, path string
+	attribute  schema.Attribute
+}
+
+// blockRowsAt are those of each path.
+var blockRowsAt = func() map[string][]blockRow {
+	all := map[string][]blockRow{}
+	for path, level := range blockLevels {
+		for name, a := range level {
+			all[path] = append(all[path], blockRow{name, below(path, name), a})
+		}
+	}
+	return all
+}()
+
 // blockParts are the objects among them, which are read as far as they are declared.
 var blockParts = func() map[string]bool {
 	parts := map[string]bool{}
@@ -81,15 +98,15 @@ func walkRows(path string, level attributes, f func(path string, a schema.Attrib
 
 // declareRows notes what an object declares of its rows. strip is what their paths have in front of their facts'.
 func declareRows(into *domain.Facts, path, strip string, o object) {
-	for name := range blockLevels[path] {
-		collectFacts(into, below(path, name), strip, o[name])
+	for _, row := range blockRowsAt[path] {
+		collectFacts(into, row.path, strip, o[row.name])
 	}
 }
 
 // readRows puts what was read of the rows into the attributes of an object.
 func readRows(a map[string]attr.Value, path string, r rowReader, prior object, everything bool) {
-	for name, row := range blockLevels[path] {
-		a[name] = r.read(below(path, name), row, prior[name], everything)
+	for _, row := range blockRowsAt[path] {
+		a[row.name] = r.read(row.path, row.attribute, prior[row.name], everything)
 	}
 }
 

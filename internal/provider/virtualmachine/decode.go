@@ -1,6 +1,7 @@
 package virtualmachine
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -9,138 +10,159 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/attr"
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/types"
+	"github.com/hashicorp/terraform-plugin-framework/types/basetypes"
 	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
-	"github.com/hashicorp/terraform-plugin-go/tftypes"
+	"github.com/vmihailenco/msgpack/v5"
+	"github.com/vmihailenco/msgpack/v5/msgpcode"
 )
 
 // wireType is what values of the resource are on their way from and to Terraform.
 var wireType = vmSchema.Type().TerraformType(context.Background())
 
-// shape is a type of the schema, with what the framework would work out again for each value of it.
-type shape struct {
-	typ           attr.Type
-	null, unknown attr.Value
-	// fields are those of an object, element is that of a map or a list. The framework decodes whatever has neither.
-	fields  map[string]*shape
-	element *shape
-}
-
-// shapes are those of the resource's attributes, in the order of the model's fields.
-var shapes = func() []*shape {
-	all := make([]*shape, len(attributeNames))
-	for i, name := range attributeNames {
-		all[i] = shapeOf(vmSchema.Attributes[name].GetType())
-	}
-	return all
-}()
-
-func shapeOf(t attr.Type) *shape {
-	s := &shape{typ: t, null: valueNull(t), unknown: unknownOf(t)}
-	switch t := t.(type) {
-	case types.ObjectType:
-		s.fields = make(map[string]*shape, len(t.AttrTypes))
-		for name, field := range t.AttrTypes {
-			s.fields[name] = shapeOf(field)
-		}
-	case types.MapType:
-		s.element = shapeOf(t.ElemType)
-	case types.ListType:
-		s.element = shapeOf(t.ElemType)
-	}
-	return s
-}
-
-// decodeWire decodes a value of the resource that isn't null.
+// decodeWire decodes a value of the resource that isn't null, as Terraform sends it. It does what Get of the framework's
+// Config and State does, at less cost: Get has a value of plugin-go made for each of the value's parts, works out the
+// type of each again, and copies the schema at each step to it.
 func decodeWire(ctx context.Context, d *tfprotov6.DynamicValue) (*model, error) {
-	if d == nil {
+	if d == nil || len(d.MsgPack) == 0 {
 		return nil, errNull
 	}
-	raw, err := d.Unmarshal(wireType)
+	in := msgpack.NewDecoder(bytes.NewReader(d.MsgPack))
+	code, err := in.PeekCode()
+	if err != nil || code == msgpcode.Nil || msgpcode.IsExt(code) {
+		return nil, errNull
+	}
+	m := &model{}
+	values := reflect.ValueOf(m).Elem()
+	n, err := in.DecodeMapLen()
 	if err != nil {
 		return nil, err
 	}
-	return decode(ctx, raw)
-}
-
-// decode does what Get of the framework's Config and State does, at less cost: Get works out the type of every value
-// again, and copies the schema at each step to it.
-func decode(ctx context.Context, raw tftypes.Value) (*model, error) {
-	if raw.IsNull() || !raw.IsKnown() {
-		return nil, errNull
+	if n != len(attributeNames) {
+		return nil, fmt.Errorf("%w: it has %d attributes", errOtherSchema, n)
 	}
-	var all map[string]tftypes.Value
-	if err := raw.As(&all); err != nil {
-		return nil, err
-	}
-	m := &model{}
-	fields := reflect.ValueOf(m).Elem()
-	for i, name := range attributeNames {
-		v, err := shapes[i].decode(ctx, all[name])
+	for range n {
+		name, err := in.DecodeString()
+		if err != nil {
+			return nil, err
+		}
+		field, ok := fields[name]
+		if !ok {
+			return nil, fmt.Errorf("%w: %s", errOtherSchema, name)
+		}
+		v, err := shapes[field].decode(ctx, in)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", name, err)
 		}
-		fields.Field(i).Set(reflect.ValueOf(v))
+		values.Field(field).Set(reflect.ValueOf(v))
 	}
 	return m, nil
 }
 
-func (s *shape) decode(ctx context.Context, v tftypes.Value) (attr.Value, error) {
+func (s *shape) decode(ctx context.Context, in *msgpack.Decoder) (attr.Value, error) {
+	code, err := in.PeekCode()
 	switch {
-	case v.IsNull():
-		return s.null, nil
-	case !v.IsKnown():
-		return s.unknown, nil
+	case err != nil:
+		return nil, err
+	case code == msgpcode.Nil:
+		return s.null, in.Skip()
+	case msgpcode.IsExt(code):
+		return s.unknown, in.Skip()
 	}
 	switch t := s.typ.(type) {
 	case types.ObjectType:
-		fields, err := decodeAll(ctx, v, func(name string) *shape { return s.fields[name] })
+		values, err := s.decodeObject(ctx, in)
 		if err != nil {
 			return nil, err
 		}
-		return known(types.ObjectValue(t.AttrTypes, fields))
+		return known(types.ObjectValue(t.AttrTypes, values))
 	case types.MapType:
-		elements, err := decodeAll(ctx, v, func(string) *shape { return s.element })
+		elements, err := s.decodeMap(ctx, in)
 		if err != nil {
 			return nil, err
 		}
 		return known(types.MapValue(t.ElemType, elements))
 	case types.ListType:
-		var items []tftypes.Value
-		if err := v.As(&items); err != nil {
+		elements, err := s.decodeList(ctx, in)
+		if err != nil {
 			return nil, err
 		}
-		elements := make([]attr.Value, len(items))
-		for i, item := range items {
-			var err error
-			if elements[i], err = s.element.decode(ctx, item); err != nil {
-				return nil, err
-			}
-		}
 		return known(types.ListValue(t.ElemType, elements))
+	case basetypes.StringType:
+		text, err := in.DecodeString()
+		return types.StringValue(text), err
+	case basetypes.BoolType:
+		yes, err := in.DecodeBool()
+		return types.BoolValue(yes), err
 	default:
-		return s.typ.ValueFromTerraform(ctx, v)
+		return s.decodeOther(ctx, in)
 	}
 }
 
-func decodeAll(
-	ctx context.Context, v tftypes.Value, shapeOf func(key string) *shape,
-) (map[string]attr.Value, error) {
-	var all map[string]tftypes.Value
-	if err := v.As(&all); err != nil {
+// decodeOther has plugin-go and the framework decode a value.
+func (s *shape) decodeOther(ctx context.Context, in *msgpack.Decoder) (attr.Value, error) {
+	wire, err := in.DecodeRaw()
+	if err != nil {
 		return nil, err
 	}
-	out := make(map[string]attr.Value, len(all))
-	for key, v := range all {
-		of := shapeOf(key)
-		if of == nil {
-			return nil, fmt.Errorf("%s isn't in the schema", key)
+	raw, err := tfprotov6.DynamicValue{MsgPack: wire}.Unmarshal(s.typ.TerraformType(ctx))
+	if err != nil {
+		return nil, err
+	}
+	return s.typ.ValueFromTerraform(ctx, raw)
+}
+
+func (s *shape) decodeObject(ctx context.Context, in *msgpack.Decoder) (map[string]attr.Value, error) {
+	n, err := in.DecodeMapLen()
+	if err != nil {
+		return nil, err
+	}
+	values := make(map[string]attr.Value, len(s.fields))
+	for range n {
+		name, err := in.DecodeString()
+		if err != nil {
+			return nil, err
 		}
-		var err error
-		if out[key], err = of.decode(ctx, v); err != nil {
+		field, ok := s.fields[name]
+		if !ok {
+			return nil, fmt.Errorf("%w: %s", errOtherSchema, name)
+		}
+		if values[name], err = field.decode(ctx, in); err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+	}
+	return values, nil
+}
+
+func (s *shape) decodeMap(ctx context.Context, in *msgpack.Decoder) (map[string]attr.Value, error) {
+	n, err := in.DecodeMapLen()
+	if err != nil {
+		return nil, err
+	}
+	elements := make(map[string]attr.Value, n)
+	for range n {
+		key, err := in.DecodeString()
+		if err != nil {
+			return nil, err
+		}
+		if elements[key], err = s.element.decode(ctx, in); err != nil {
+			return nil, fmt.Errorf("%s: %w", key, err)
+		}
+	}
+	return elements, nil
+}
+
+func (s *shape) decodeList(ctx context.Context, in *msgpack.Decoder) ([]attr.Value, error) {
+	n, err := in.DecodeArrayLen()
+	if err != nil {
+		return nil, err
+	}
+	elements := make([]attr.Value, n)
+	for i := range elements {
+		if elements[i], err = s.element.decode(ctx, in); err != nil {
 			return nil, err
 		}
 	}
-	return out, nil
+	return elements, nil
 }
 
 func known[T attr.Value](v T, diags diag.Diagnostics) (attr.Value, error) {
@@ -150,4 +172,7 @@ func known[T attr.Value](v T, diags diag.Diagnostics) (attr.Value, error) {
 	return v, nil
 }
 
-var errNull = errors.New("there is no value to decode")
+var (
+	errNull        = errors.New("there is no value to decode")
+	errOtherSchema = errors.New("the value is of another schema")
+)

@@ -51,10 +51,14 @@ func familyAttribute(f domain.Family) schema.MapNestedAttribute {
 
 // collectFamilies notes which devices are declared, as far as they are known.
 func collectFamilies(m *model, s *domain.Spec) {
+	opened := map[string]object{}
 	for path, f := range families {
 		container, name, _ := strings.Cut(path, ".")
-		held, _ := m.get(container).(types.Object)
-		devices, _ := open(held)[name].(types.Map)
+		if _, ok := opened[container]; !ok {
+			held, _ := m.get(container).(types.Object)
+			opened[container] = open(held)
+		}
+		devices := opened[container].stringMap(name)
 		if !set(devices) || slices.ContainsFunc(slices.Collect(maps.Values(devices.Elements())), func(v attr.Value) bool {
 			return v.IsUnknown() // What it may be isn't known: nothing is declared.
 		}) {

@@ -151,6 +151,16 @@ type observation struct {
 	imported bool
 	// agreed is what both definitions said when they last agreed; nil: what the prior state says. See agree.
 	agreed *domain.Spec
+	// restart is what restartRequired has found out; nil: it wasn't asked.
+	restart *bool
+}
+
+// restartRequired tells whether the next start would give another VM than the one that runs.
+func (o *observation) restartRequired() bool {
+	if o.restart == nil {
+		o.restart = new(o.vm.RestartRequired())
+	}
+	return *o.restart
 }
 
 // fromFleet returns the state of a VM that was observed. prior is the state or plan so far, whose notation is
@@ -169,7 +179,7 @@ func (m *model) fromFleet(seen observation, prior *model) {
 	m.StatusReason = value.NewStringOrNull(vm.StatusReason())
 	m.Ready = types.BoolValue(waitToFleet(m.WaitFor).Ready(vm, seen.addresses))
 	m.IPAddresses = addressesFromFleet(seen.addresses)
-	m.RestartRequired = types.BoolValue(vm.RestartRequired())
+	m.RestartRequired = types.BoolValue(seen.restartRequired())
 	m.StaleDefinitions, m.LeftVolumes = staleFromFleet(vm.StaleHosts), staleFromFleet(vm.LeftVolumes())
 	m.Persistent = types.BoolValue(vm.Persistent)
 	m.Autostart = types.BoolValue(vm.StartsWithHost())
@@ -197,7 +207,10 @@ func (m *model) definitionFromFleet(seen observation, prior *model) {
 	for _, b := range blocks {
 		b.fromDomain(m, spec, seen, prior)
 	}
-	m.combine(definitionAttributes, m, prior, func(p pair) attr.Value { return keep(p.name, p.a, p.b) })
+	m.combine(definitionAttributes, m, prior, func(p pair) attr.Value {
+		now, _ := shapes[p.field].keep(p.a, p.b)
+		return now
+	})
 }
 
 // metadataFromFleet reads back what only we know. An imported VM has nothing recorded that belongs to this
@@ -241,7 +254,8 @@ func observedStrategy(vm *fleet.VM) types.String {
 
 // kept is keep for a known type.
 func kept[T attr.Value](name string, observed, prior T) T {
-	v, ok := keep(name, observed, prior).(T)
+	now, _ := shapes[fields[name]].keep(observed, prior)
+	v, ok := now.(T)
 	if !ok {
 		return observed
 	}

@@ -55,12 +55,7 @@ func (o object) stringMap(name string) types.Map     { return attribute[types.Ma
 func set(v attr.Value) bool { return v != nil && !v.IsNull() && !v.IsUnknown() }
 
 // text returns a known string, and "" for one that is null or unknown.
-func text(v types.String) string {
-	if !set(v) {
-		return ""
-	}
-	return v.ValueString()
-}
+func text(v types.String) string { return v.ValueString() }
 
 // optionalText returns a known text, nil for one that is null, unknown or "".
 func optionalText(v types.String) *string {

@@ -114,7 +114,8 @@ func (p planning) settled() model {
 		if p.state == nil {
 			attribute.b = nil
 		}
-		return settle(attribute.name, vmSchema.Attributes[attribute.name], attribute.a, attribute.b)
+		planned, _ := shapes[attribute.field].settle(attribute.a, attribute.b)
+		return planned
 	})
 	for _, b := range blocks {
 		if b.settle != nil {

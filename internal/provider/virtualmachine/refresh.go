@@ -2,6 +2,7 @@ package virtualmachine
 
 import (
 	"context"
+	"time"
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/resource"
@@ -9,6 +10,15 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/meta"
 )
+
+// readTimeout is how long a reading may take. Asked for one that isn't set, the framework's package writes a record,
+// which Terraform drops.
+func (m *model) readTimeout(ctx context.Context) (time.Duration, diag.Diagnostics) {
+	if v, ok := m.Timeouts.Attributes()["read"]; !ok || v.IsNull() {
+		return readTimeout, nil
+	}
+	return m.Timeouts.Read(ctx, readTimeout)
+}
 
 // look finds the VM and asks for its addresses, once: what the short cut saw already isn't asked for again.
 func (r *Resource) look(ctx context.Context, state *model) (observation, error) {

@@ -218,7 +218,9 @@ func collectFacts(into *domain.Facts, path, strip string, v attr.Value) {
 	case types.Object:
 		undeclared := true
 		for name, v := range v.Attributes() {
-			collectFacts(into, below(path, name), strip, v)
+			if set(v) {
+				collectFacts(into, below(path, name), strip, v)
+			}
 			undeclared = undeclared && v.IsNull()
 		}
 		model, isDevice := deviceModels[path]
@@ -289,8 +291,9 @@ func (r rowReader) read(path string, a schema.Attribute, prior attr.Value, every
 	values := map[string]attr.Value{}
 	for name, a := range level.Attributes {
 		// A device that is there is read as a whole, and so is what libvirt fills in.
-		whole := everything || isDevice || !container && rows[below(path, name)].Filled
-		values[name] = r.read(below(path, name), a, was[name], whole)
+		at := below(path, name)
+		whole := everything || isDevice || !container && rows[at].Filled
+		values[name] = r.read(at, a, was[name], whole)
 		there = there || !values[name].IsNull()
 	}
 	if model := deviceModels[path]; isDevice && !there && text(was.string(model)) == domain.None {

@@ -12,18 +12,28 @@ import (
 	"github.com/vmihailenco/msgpack/v5"
 )
 
-// encodeSaved turns a state that Terraform saved, which is JSON, into MessagePack, as it goes over the wire. Each plan
-// has every state upgraded, and plugin-go, which makes values of it in between, took longer for that than reading the
-// VM takes. It is an error when the state isn't what the schema says. Attributes that the schema lacks are left out.
-func encodeSaved(saved []byte) ([]byte, error) {
+// savedState is a state that Terraform saved, which is JSON.
+type savedState map[string]any
+
+func parseSaved(saved []byte) (savedState, error) {
 	in := json.NewDecoder(bytes.NewReader(saved))
 	in.UseNumber()
-	var state any
+	var state savedState
 	if err := in.Decode(&state); err != nil {
 		return nil, err
 	}
+	if state == nil {
+		return nil, errNull
+	}
+	return state, nil
+}
+
+// encode turns the state into MessagePack, as it goes over the wire. Each plan has every state upgraded, and plugin-go,
+// which makes values of it in between, took longer for that than reading the VM takes. It is an error when the state
+// isn't what the schema says. Attributes that the schema lacks are left out.
+func (state savedState) encode() ([]byte, error) {
 	var out bytes.Buffer
-	err := wireRoot.encode(msgpack.NewEncoder(&out), state)
+	err := wireRoot.encodeMap(msgpack.NewEncoder(&out), state)
 	return out.Bytes(), err
 }
 

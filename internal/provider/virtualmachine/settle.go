@@ -2,114 +2,142 @@ package virtualmachine
 
 import (
 	"github.com/hashicorp/terraform-plugin-framework/attr"
-	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 )
 
-// settle plans one attribute. What is declared is planned, in the notation that the state has if it means the same;
-// what isn't declared stays as it was, or becomes known after apply where it wasn't there. A nil prior says that the
-// object around the attribute is new.
-func settle(path string, a schema.Attribute, config, prior attr.Value) attr.Value {
+// settle plans one attribute, and tells whether that is prior. What is declared is planned, in the notation that the
+// state has if it means the same; what isn't declared stays as it was, or becomes known after apply where it wasn't
+// there. A nil prior says that the object around the attribute is new.
+func (s *shape) settle(config, prior attr.Value) (planned attr.Value, kept bool) {
 	switch {
 	case config.IsUnknown():
-		return config
+		return config, false
 	case config.IsNull():
 		switch {
-		case !a.IsComputed():
-			return config
+		case !s.computed:
+			return config, prior != nil && prior.IsNull()
 		case prior != nil:
-			return prior
-		case quiet[path]:
-			return nullLike(config)
+			return prior, true
+		case quiet[s.path]:
+			return s.null, false
 		default:
-			return unknownOf(a.GetType())
+			return s.unknown, false
 		}
 	case prior == nil || prior.IsNull():
 		prior = nil
-	case same(path, config, prior), undeclares(path, config):
-		return prior
+	case s.isWhole() && same(s.path, config, prior), undeclares(s.path, config):
+		return prior, true
 	}
 
-	switch a := a.(type) {
-	case schema.SingleNestedAttribute:
-		return settleObject(path, a.Attributes, config, prior)
-	case schema.MapNestedAttribute:
-		return settleMap(path, a.NestedObject.Attributes, config, prior)
+	switch declared := config.(type) {
+	case types.Object:
+		before, _ := prior.(types.Object)
+		return s.settleObject(declared, before)
+	case types.Map:
+		if s.element.fields == nil {
+			return config, false
+		}
+		before, _ := prior.(types.Map)
+		return s.settleMap(declared, before)
 	default:
-		return config
+		return config, false
 	}
 }
 
-func settleObject(path string, level attributes, config, prior attr.Value) attr.Value {
-	declared, ok := config.(types.Object)
-	if !ok {
-		return config
-	}
-	before, exists := prior.(types.Object)
-	was := open(before)
-	settled := open(declared)
+// settleObject plans an object. It is new if prior is null.
+func (s *shape) settleObject(config, prior types.Object) (planned attr.Value, kept bool) {
+	settled, was := open(config), open(prior)
+	kept = was != nil
 	for name, v := range settled {
-		if exists {
-			settled[name] = settle(below(path, name), level[name], v, was[name])
-			continue
-		}
-		settled[name] = settle(below(path, name), level[name], v, nil)
+		same := false
+		settled[name], same = s.fields[name].settle(v, was[name])
+		kept = kept && same
 	}
-	return types.ObjectValueMust(attributeTypes(declared), settled)
+	if kept {
+		return prior, true
+	}
+	return types.ObjectValueMust(s.attributeTypes(), settled), false
 }
 
 // settleMap plans a map of nested objects. A key that isn't declared is planned to go.
-func settleMap(path string, level attributes, config, prior attr.Value) attr.Value {
-	declared, ok := config.(types.Map)
-	if !ok {
-		return config
-	}
-	before, _ := prior.(types.Map)
-	was := elements(before)
-	settled := declared.Elements()
+func (s *shape) settleMap(config, prior types.Map) (planned attr.Value, kept bool) {
+	settled, was := config.Elements(), elements(prior)
+	kept = set(prior) && len(settled) == len(was)
 	for key, v := range settled {
-		if v.IsUnknown() || v.IsNull() {
+		o, ok := v.(types.Object)
+		if !ok || !set(o) {
+			kept = false
 			continue
 		}
-		if o, exists := was[key]; exists {
-			settled[key] = settleObject(path+".*", level, v, o)
-			continue
-		}
-		settled[key] = settleObject(path+".*", level, v, nil)
+		same := false
+		settled[key], same = s.element.settleObject(o, was[key])
+		kept = kept && same
 	}
-	return types.MapValueMust(elementType(declared), settled)
+	if kept {
+		return prior, true
+	}
+	return types.MapValueMust(s.element.typ, settled), false
 }
 
-// keep returns what was observed, in the notation that the state or plan has for it if that means the same.
-func keep(path string, observed, prior attr.Value) attr.Value {
+// keep returns what was observed, in the notation that the state or plan has for it if that means the same, and tells
+// whether that is prior.
+func (s *shape) keep(observed, prior attr.Value) (now attr.Value, kept bool) {
 	switch {
-	case prior == nil || prior.IsNull() || prior.IsUnknown():
-		return observed
-	case same(path, observed, prior), undeclares(path, prior):
-		return prior
+	case prior == nil || prior.IsUnknown():
+		return observed, false
+	case prior.IsNull():
+		return observed, observed.IsNull()
+	case s.isWhole() && same(s.path, observed, prior), undeclares(s.path, prior):
+		return prior, true
 	case observed.IsNull():
 		if isNothing(prior) {
-			return prior
+			return prior, true
 		}
-		return observed
+		return observed, false
 	}
 
 	switch o := observed.(type) {
 	case types.Object:
 		before, _ := prior.(types.Object)
 		was, now := open(before), open(o)
-		for name, v := range now {
-			now[name] = keep(below(path, name), v, was[name])
+		if s.keepAll(now, was) {
+			return prior, true
 		}
-		return types.ObjectValueMust(attributeTypes(o), now)
+		return types.ObjectValueMust(s.attributeTypes(), now), false
 	case types.Map:
 		before, _ := prior.(types.Map)
 		was, now := before.Elements(), o.Elements()
-		for key, v := range now {
-			now[key] = keep(path+".*", v, was[key])
+		if s.keepAll(now, was) {
+			return prior, true
 		}
-		return types.MapValueMust(elementType(o), now)
+		return types.MapValueMust(s.element.typ, now), false
 	default:
-		return observed
+		return observed, false
 	}
+}
+
+// keepAll keeps the parts of what was observed, and tells whether they are those that were there.
+func (s *shape) keepAll(now, was map[string]attr.Value) bool {
+	all := len(now) == len(was)
+	for name, v := range now {
+		part := s.element
+		if part == nil {
+			part = s.fields[name]
+		}
+		kept := false
+		now[name], kept = part.keep(v, was[name])
+		all = all && kept
+	}
+	return all
+}
+
+// isWhole tells whether values are compared as a whole first. Those of other objects are by their parts.
+func (s *shape) isWhole() bool {
+	return s.fields == nil && (s.element == nil || s.element.fields == nil) || s.path == "disks.*.network"
+}
+
+// attributeTypes are those of an object.
+func (s *shape) attributeTypes() map[string]attr.Type {
+	t, _ := s.typ.(types.ObjectType)
+	return t.AttrTypes
 }

@@ -40,16 +40,24 @@ func (s *ShortCut) Valid(ctx context.Context, req *tfprotov6.ValidateResourceCon
 }
 
 // Saved returns a state that Terraform saved as it goes over the wire, or nil where only the framework can tell: it was
-// saved by another version of the schema, for example.
-func (*ShortCut) Saved(req *tfprotov6.UpgradeResourceStateRequest) *tfprotov6.DynamicValue {
-	if req.Version != vmSchema.Version || req.RawState == nil {
+// saved by another version of the schema, for example. It notes the state's VM.
+func (*ShortCut) Saved(data *meta.Data, req *tfprotov6.UpgradeResourceStateRequest) *tfprotov6.DynamicValue {
+	if req.RawState == nil {
 		return nil
 	}
-	state, err := encodeSaved(req.RawState.JSON)
+	state, err := parseSaved(req.RawState.JSON)
 	if err != nil {
 		return nil
 	}
-	return &tfprotov6.DynamicValue{MsgPack: state}
+	state.note(data)
+	if req.Version != vmSchema.Version {
+		return nil
+	}
+	wire, err := state.encode()
+	if err != nil {
+		return nil
+	}
+	return &tfprotov6.DynamicValue{MsgPack: wire}
 }
 
 // PlansNothing tells whether a plan leaves the VM as it is, and which private state is planned then. When it isn't
@@ -107,7 +115,7 @@ func (s *ShortCut) ReadsNothing(
 	if err != nil {
 		return ctx, false
 	}
-	timeout, diags := state.Timeouts.Read(ctx, readTimeout)
+	timeout, diags := state.readTimeout(ctx)
 	if len(diags) > 0 || state.Name.IsNull() {
 		return ctx, false
 	}

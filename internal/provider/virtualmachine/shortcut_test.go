@@ -69,7 +69,11 @@ func TestDecode_asTheFramework(t *testing.T) {
 		raw := drawValue(wireType, 0).Draw(t, "value")
 		want := model{}
 		diags := tfsdk.State{Raw: raw, Schema: vmSchema}.Get(t.Context(), &want)
-		got, err := decode(t.Context(), raw)
+		wire, err := tfprotov6.NewDynamicValue(wireType, raw)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := decodeWire(t.Context(), &wire)
 		if diags.HasError() || err != nil {
 			if len(diags) == 0 {
 				t.Fatalf("the framework decodes what decode doesn't: %v", err)
@@ -97,7 +101,11 @@ func TestSaved_asTheFramework(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		wire, err := encodeSaved(data)
+		state, err := parseSaved(data)
+		if err != nil {
+			t.Fatal(err)
+		}
+		wire, err := state.encode()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -110,7 +118,11 @@ func TestSaved_asTheFramework(t *testing.T) {
 		`{"name": 1}`, `{"name": {}}`, `{"name": ["a"]}`, `{"labels": "a"}`, `{"labels": ["a"]}`, `{"cpu": true}`,
 		`{"platform": {"iothreads": "1"}}`, `{"platform": {"iothreads": 1.5}}`, `{"autostart": "true"}`, `[]`, `{`,
 	} {
-		if _, err := encodeSaved([]byte(saved)); err == nil {
+		state, err := parseSaved([]byte(saved))
+		if err == nil {
+			_, err = state.encode()
+		}
+		if err == nil {
 			t.Errorf("%s isn't a state of a VM, and is taken for one", saved)
 		}
 	}

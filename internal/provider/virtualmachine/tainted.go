@@ -2,28 +2,21 @@ package virtualmachine
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/path"
-	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/meta"
 )
 
-// NoteSaved notes the VM of a state that Terraform saved. Terraform sends every one before it plans, also those
-// that it doesn't have read.
-func NoteSaved(data *meta.Data, req *tfprotov6.UpgradeResourceStateRequest) {
-	if data == nil || req.RawState == nil {
-		return
-	}
-	var state struct {
-		ID                 string `json:"id"`
-		DeletionProtection bool   `json:"deletion_protection"`
-	}
-	if json.Unmarshal(req.RawState.JSON, &state) == nil && state.ID != "" {
-		data.Managed.Saved(state.ID, state.DeletionProtection)
+// note notes the VM of a state that Terraform saved. Terraform sends every one before it plans, also those that it
+// doesn't have read.
+func (state savedState) note(data *meta.Data) {
+	id, _ := state["id"].(string)
+	protected, _ := state["deletion_protection"].(bool)
+	if data != nil && id != "" {
+		data.Managed.Saved(id, protected)
 	}
 }
 

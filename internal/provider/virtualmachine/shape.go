@@ -1,0 +1,59 @@
+package virtualmachine
+
+import (
+	"github.com/hashicorp/terraform-plugin-framework/attr"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+)
+
+// shape is a part of the schema, with what would be worked out again for each value of it.
+type shape struct {
+	// path is the attribute's, with * for keys.
+	path          string
+	typ           attr.Type
+	null, unknown attr.Value
+	// computed says that the attribute stays as it was where it isn't declared.
+	computed bool
+	// fields are those of an object, element is that of a map or a list.
+	fields  map[string]*shape
+	element *shape
+}
+
+// shapes are those of the resource's attributes, in the order of the model's fields.
+var shapes = func() []*shape {
+	all := make([]*shape, len(attributeNames))
+	for i, name := range attributeNames {
+		all[i] = attributeShape(name, vmSchema.Attributes[name])
+	}
+	return all
+}()
+
+func attributeShape(path string, a schema.Attribute) *shape {
+	var level attributes
+	switch a := a.(type) {
+	case schema.SingleNestedAttribute:
+		level = a.Attributes
+	case schema.MapNestedAttribute:
+		level = a.NestedObject.Attributes
+	}
+	s := shapeOf(path, a.GetType(), level)
+	s.computed = a.IsComputed()
+	return s
+}
+
+// shapeOf is the shape of values of a type. level are the attributes of its objects.
+func shapeOf(path string, t attr.Type, level attributes) *shape {
+	s := &shape{path: path, typ: t, null: valueNull(t), unknown: unknownOf(t)}
+	switch t := t.(type) {
+	case types.ObjectType:
+		s.fields = make(map[string]*shape, len(t.AttrTypes))
+		for name := range t.AttrTypes {
+			s.fields[name] = attributeShape(below(path, name), level[name])
+		}
+	case types.MapType:
+		s.element = shapeOf(path+".*", t.ElemType, level)
+	case types.ListType:
+		s.element = shapeOf(path+".*", t.ElemType, level)
+	}
+	return s
+}
