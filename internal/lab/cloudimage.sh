@@ -19,6 +19,18 @@ mmdebstrap --quiet --variant=minbase \
 	--customize-hook='rm -f "$1/etc/hostname" "$1/etc/resolv.conf" "$1/etc/ssh/ssh_host_"*; : >"$1/etc/machine-id"' \
 	"$VERSION_CODENAME" "$tree"
 
+# Both processors enter the kernel now and then, as those of the lab's own guest do: a kernel that has nothing to do
+# leaves the TLB as it is, and what it writes meanwhile is lost with a migration. See GuestCmdline.
+units=$tree/etc/systemd/system
+mkdir -p "$units/multi-user.target.wants"
+cat >"$units/stir@.service" <<'UNIT'
+[Service]
+ExecStart=/usr/bin/taskset -c %i /usr/bin/perl -e "select undef, undef, undef, 0.05 while 1"
+UNIT
+for cpu in 0 1; do
+	ln -s ../stir@.service "$units/multi-user.target.wants/stir@$cpu.service"
+done
+
 # The table of a single partition: it is active, begins at sector 2048 and ends with the disk, which has 2 GiB.
 truncate --size=2G "$disk"
 mke2fs -q -t ext4 -L root -d "$tree" -E offset=1048576 "$disk" 2096128k

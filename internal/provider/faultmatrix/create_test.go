@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
 )
@@ -14,9 +13,8 @@ import (
 func TestAccFaults_create(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
-	const limit = 40 * time.Second
 	s.tf.Config(t, s.block()+s.vm(s.from, fmt.Sprintf(
-		"termination_grace_period = \"0s\"\n  timeouts = { create = \"%v\" }", limit)))
+		"termination_grace_period = \"0s\"\n  timeouts = { create = \"%v\" }", brief)))
 	begun := s.defined(s.from, s.name)
 	unable, creates := []string{"Error: Unable to create virtual machine"}, []string{"Plan: 1 to add"}
 	full := append([]string{"No space left on device"}, unable...)
@@ -41,10 +39,11 @@ func TestAccFaults_create(t *testing.T) {
 		},
 		{
 			fault: "QEMU frozen while it starts", when: s.started(s.from), harm: qemuFrozen(s.from, s.name),
-			sees: []string{"the limit of timeouts.create, which is 40s, was reached"}, plan: []string{"Plan: 0 to add, 1 to change"},
+			sees: []string{fmt.Sprintf("the limit of timeouts.create, which is %v, was reached", brief)},
+			plan: []string{"Plan: 0 to add, 1 to change"},
 		},
 	} {
-		c.limit = limit
+		c.limit = brief
 		s.play(t, c)
 		s.created(t, c.fault)
 	}

@@ -5,6 +5,7 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/acctest"
@@ -14,11 +15,13 @@ import (
 type drained struct {
 	*scene
 	names []string
+	// limit is the timeout of the drain and of its end.
+	limit time.Duration
 }
 
 func newDrained(t *testing.T) *drained {
 	t.Helper()
-	d := &drained{scene: newScene(t)}
+	d := &drained{scene: newScene(t), limit: brief}
 	for i := range 2 {
 		name := fmt.Sprintf("%s-%d", d.name, i)
 		d.names = append(d.names, name)
@@ -35,8 +38,8 @@ func (d *drained) maintain(t *testing.T, on bool) {
 	t.Helper()
 	config := d.block()
 	if on {
-		config += fmt.Sprintf("resource \"virtfleet_host_maintenance\" \"this\" {\n  host = %q\n  restore = true\n"+
-			"  timeouts = { create = \"90s\", delete = \"90s\" }\n}\n", d.from.Name)
+		config += fmt.Sprintf("resource \"virtfleet_host_maintenance\" \"this\" {\n  host = %[1]q\n  restore = true\n"+
+			"  timeouts = { create = \"%[2]v\", delete = \"%[2]v\" }\n}\n", d.from.Name, d.limit)
 	}
 	d.tf.Config(t, config)
 }
@@ -120,6 +123,7 @@ func TestAccFaults_drain(t *testing.T) {
 	} {
 		hit(d.play, c)
 	}
+	d.limit = ample
 	hit(d.playFrozen, struck{
 		fault: "provider frozen", when: moment, fails: true, sees: unable, plan: []string{"Plan: 1 to add"},
 	})
@@ -154,6 +158,7 @@ func TestAccFaults_restore(t *testing.T) {
 	} {
 		hit(d.play, c)
 	}
+	d.limit = ample
 	hit(d.playKilled, struck{fault: "provider killed", when: moment, plan: ends})
 	hit(d.playFrozen, struck{fault: "provider frozen", when: moment, fails: true, sees: unable, plan: ends})
 

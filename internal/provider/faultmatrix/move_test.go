@@ -16,7 +16,8 @@ func TestAccFaults_preCopy(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
 	config := func(host *lab.Host, more string) {
-		s.tf.Config(t, s.block()+s.vm(host, "termination_grace_period = \"0s\"\n  timeouts = { update = \"60s\" }\n"+more))
+		s.tf.Config(t, s.block()+s.vm(host, fmt.Sprintf(
+			"termination_grace_period = \"0s\"\n  timeouts = { update = \"%v\" }\n%s", brief, more)))
 	}
 	config(s.from, "")
 	s.tf.Run(t, "apply")

@@ -31,8 +31,13 @@ const (
 	address = "virtfleet_virtual_machine.this"
 	// patience bounds what a host does by itself after a fault.
 	patience = 2 * time.Minute
-	// slack is what Terraform takes to end once the operation has ended, on a busy computer.
-	slack = 30 * time.Second
+	// slack is what Terraform may take to end once the operation has ended, on a computer that is very busy.
+	slack = 2 * time.Minute
+	// brief is the timeout of an operation that a fault holds up for as long as it may. The next one needs half a minute of
+	// it to take over the lock of a run that was killed, or couldn't reach the host.
+	brief = 90 * time.Second
+	// ample is the timeout of an operation that takes over several locks, one after the other.
+	ample = 5 * time.Minute
 )
 
 // scene is a VM and two hosts that no other test uses. The provider reaches the hosts through proxies that let nothing

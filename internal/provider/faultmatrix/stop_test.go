@@ -45,7 +45,7 @@ func TestAccFaults_stop(t *testing.T) {
 			sees: append([]string{"No space left on device"}, unable...), plan: stops,
 		},
 	} {
-		c.limit = cmp.Or(c.limit, time.Minute)
+		c.limit = cmp.Or(c.limit, brief)
 		s.tf.Config(t, config("Always", c.limit))
 		s.tf.Run(t, "apply")
 		s.tf.Config(t, config("Halted", c.limit))

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 )
 
 // TestAccFaults_update: a fault hits when an update has written the definition, and before the VM that runs has the
@@ -13,12 +12,11 @@ func TestAccFaults_update(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
 	image := s.l.Image(t, s.from.Name, s.name, "raw", 1<<20)
-	const timeout = 40 * time.Second
 	limit := 100
 	limited := func() string { return fmt.Sprintf("<total_iops_sec>%d<", limit) }
 	config := func() string {
 		return s.block() + s.vm(s.from, fmt.Sprintf("termination_grace_period = \"0s\"\n  timeouts = { update = \"%v\" }\n"+
-			"  disks = { root = { file = %q, format = \"raw\", io_tune = { total_iops_sec = %d } } }", timeout, image, limit))
+			"  disks = { root = { file = %q, format = \"raw\", io_tune = { total_iops_sec = %d } } }", brief, image, limit))
 	}
 	s.tf.Config(t, config())
 	s.tf.Run(t, "apply")
@@ -59,7 +57,7 @@ func TestAccFaults_update(t *testing.T) {
 			plan: []string{"Plan: 0 to add, 1 to change", "~ total_iops_sec"},
 		},
 	} {
-		c.limit = timeout
+		c.limit = brief
 		hit(s.play, c)
 	}
 	hit(s.playKilled, struck{fault: "provider killed", when: written, plan: updates})
