@@ -14,6 +14,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migrate"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/observe"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab/expiry"
@@ -224,15 +225,23 @@ func TestLab_moveThatFailsChangesNothing(t *testing.T) {
 
 	onlyOn(t, f, vm.UUID, "kvm1")
 
-	go func() {
-		_, _, err := f.Move(t.Context(), vm.UUID, lastOf(vm), "kvm2", crawl)
-		over <- err
-	}()
-	awaitJob(t, f, vm.UUID, over)
-	l.Run(t, "kvm2", "sh", "-c", "kill -KILL $(cat /run/libvirt/qemu/"+vm.Name+".pid)")
+	reader := labFleet(t, l, "a reader", nil)
+
+	listen(f, &onLog{Message: "migrating", Do: func() {
+		// When libvirt has given it up, and before its end is recorded.
+		listen(f, &onLog{Message: "migration failed", Do: func() {
+			o, err := reader.Observe(t.Context(), observe.Question{UUID: vm.UUID})
+			if err != nil || o.Migration == nil || o.Migration.Phase != migration.PhaseRunning || o.Migration.Completed() {
+				t.Errorf("a killed target, while the VM is looked for: %+v, %v", o, err)
+			}
+		}})
+		l.Run(t, "kvm2", "sh", "-c", "kill -KILL $(cat /run/libvirt/qemu/"+vm.Name+".pid)")
+	}})
+
+	_, _, err = f.Move(t.Context(), vm.UUID, lastOf(vm), "kvm2", crawl)
 
 	var broken *inventory.Error
-	if err := <-over; !errors.As(err, &broken) || !errors.Is(err, migrate.ErrNotMoved) {
+	if !errors.As(err, &broken) || !errors.Is(err, migrate.ErrNotMoved) {
 		t.Fatalf("a killed target: %v", err)
 	}
 

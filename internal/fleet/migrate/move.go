@@ -301,6 +301,7 @@ func (m *move) live(ctx context.Context, machine migration.VM) error {
 				m.mover.background.Go(release)
 			}
 		},
+		GivenUp: m.noteGivenUp,
 	})
 
 	after, cancel := lease.CleanUp(ctx, inventory.FinishTimeout)

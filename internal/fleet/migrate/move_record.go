@@ -51,6 +51,17 @@ func (m *move) begin(ctx context.Context, method string, making ...domain.Copy) 
 		}
 	}
 
+	if err := m.writeRecord(ctx, metadata, record); err != nil {
+		return err
+	}
+
+	m.state = state
+
+	return nil
+}
+
+// writeRecord writes the record of the move, with the rest of the metadata, into the VM at the source.
+func (m *move) writeRecord(ctx context.Context, metadata domain.Metadata, record domain.Migration) error {
 	if _, err := records.WriteMetadata(ctx, m.vm, metadata.WithMigration(record)); err != nil {
 		return err
 	}
@@ -60,7 +71,7 @@ func (m *move) begin(ctx context.Context, method string, making ...domain.Copy) 
 		return err
 	}
 
-	m.vm, m.state, m.record = now, state, record
+	m.vm, m.record = now, record
 
 	return nil
 }
@@ -88,18 +99,25 @@ func (m *move) made(ctx context.Context, state migration.State, images []string)
 	// Once it is on the target, whoever finds it there knows what is left here.
 	metadata.LeftVolumes = m.vm.Leaving(images)
 
-	if _, err := records.WriteMetadata(ctx, m.vm, metadata.WithMigration(record)); err != nil {
-		return err
+	return m.writeRecord(ctx, metadata, record)
+}
+
+// noteGivenUp writes down how far a migration came that libvirt gave up. Until its end is recorded, readers find no job
+// that would say so.
+func (m *move) noteGivenUp(ctx context.Context, state migration.State) {
+	if err := m.writeRecord(ctx, m.vm.Metadata, m.recordOf(state)); err != nil {
+		m.mover.log.WarnContext(ctx, "how far the migration came was not recorded", "name", m.vm.Name, "host", m.from.Name,
+			"error", err.Error())
 	}
+}
 
-	now, err := m.mover.hosts.Refresh(ctx, m.vm)
-	if err != nil {
-		return err
-	}
+// recordOf is the record of the move in that state.
+func (m *move) recordOf(state migration.State) domain.Migration {
+	record := state.Record(m.id, m.mover.owner)
+	record.Start, record.Autostart = m.record.Start, m.record.Autostart
+	record.Policy, record.Options = m.record.Policy, m.record.Options
 
-	m.vm, m.record = now, record
-
-	return nil
+	return record
 }
 
 // conclude writes into the record how it went. That it can't be written is no
@@ -121,10 +139,7 @@ func (m *move) conclude(ctx context.Context, now *inventory.VM, err error) *inve
 	now.Metadata.Copies = m.unfinished(now, err)
 	now.SettleMoved()
 
-	began := m.record
-	m.record = m.state.Record(m.id, m.mover.owner)
-	m.record.Start, m.record.Autostart = began.Start, began.Autostart
-	m.record.Policy, m.record.Options = began.Policy, began.Options
+	m.record = m.recordOf(m.state)
 
 	return m.mover.keepRecord(ctx, now, m.record)
 }

@@ -40,6 +40,9 @@ type Request struct {
 	Made func(ctx context.Context, s State, files []string) error
 	// Progress is told whenever there is something new. It may be nil, and must not block.
 	Progress func(State)
+	// GivenUp is told how far the migration came when libvirt gave it up while the guest runs at the source: from then
+	// on no job tells, and where the VM is has yet to be found out. It is not told in post-copy. It may be nil.
+	GivenUp func(ctx context.Context, s State)
 
 	// stallWindow is stallProgressTimeout for a test, which can't wait for that; 0 leaves it.
 	stallWindow time.Duration
@@ -72,6 +75,9 @@ func Run(ctx context.Context, request Request) (State, error) {
 	if ctx.Err() != nil && !r.state.AbortRequested {
 		// It ended in the same moment, or before there was a migration that would have noticed.
 		r.requestAbort(ctx, "cancelled")
+	}
+	if err != nil {
+		r.reportGivenUp(ctx)
 	}
 	if err != nil && *r.Options.AllowPostCopy {
 		err = r.resumePostCopy(ctx, err)
@@ -300,6 +306,22 @@ func (r *run) sampleJob(ctx context.Context, iteration bool) error {
 func (r *run) reportProgress() {
 	if r.Progress != nil {
 		r.Progress(r.state)
+	}
+}
+
+// reportGivenUp reports a migration that libvirt gave up. As long as libvirt may still be at it, or the guest has left,
+// the VM's definition can't be written to: then nothing is reported.
+func (r *run) reportGivenUp(ctx context.Context) {
+	if r.GivenUp == nil || r.state.Phase == PhasePreparingTarget || r.state.Mode == PostCopy {
+		return
+	}
+	ctx, cancel := lease.CleanUp(ctx, askTimeout)
+	defer cancel()
+	if going, err := r.sourceMigrating(ctx); err != nil || going {
+		return
+	}
+	if readDomain(ctx, r.Source, r.VM.UUID).runsGuest() {
+		r.GivenUp(ctx, r.state)
 	}
 }
 
