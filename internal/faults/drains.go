@@ -3,15 +3,15 @@ package faults
 // What the guide says of several drains.
 const (
 	drainWaits = "the apply keeps trying until `timeouts.create`. If the fault lasts longer: error `Unable to " +
-		"begin maintenance`, " +
-		"`is cordoned and not drained`, with what was done"
-	drainAgain = "replaces the maintenance, and lists what is left; nothing is moved back"
+		"begin maintenance`, `is cordoned and not drained`, with what was done with each VM"
+	drainAgain = "replaces the maintenance (`-/+`), and lists what is left; no VM is moved back"
 	drainsRest = "drains the rest"
-	drainFails = "error `Unable to begin maintenance` after `timeouts.create`, with what was done"
-	unrecorded = "drains the rest. A VM that left while the host couldn't record it isn't moved back at the end"
-	endFails   = "error `Unable to end maintenance`; the maintenance stays in the state"
-	endAgain   = "destroys the maintenance"
-	endsRest   = "restores the rest, and opens the host"
+	drainFails = "error `Unable to begin maintenance` after `timeouts.create`, with what was done with each VM"
+	unrecorded = "drains the rest. The end of the maintenance doesn't bring back a VM that left while the host " +
+		"couldn't record it: move it back yourself"
+	endFails = "error `Unable to end maintenance`; the maintenance stays in the state"
+	endAgain = "destroys the maintenance"
+	endsRest = "restores the rest, and opens the host"
 )
 
 // Tests of maintenances.
@@ -55,15 +55,16 @@ var drain = []Cell{
 	},
 	{LinkCut, drainFails, drainAgain, unrecorded, []Test{draining.at("link cut")}, ""},
 	{
-		DiskFull, "the plan says `NoRoom` for VMs whose disks don't fit on the target", "the same until there is room",
+		DiskFull, "a storage pool is full: the plan says `NoRoom` for VMs whose disks fit on no other host",
+		"the same until there is room",
 		"once there is room, drains the host",
 		[]Test{disksDrained},
 		"",
 	},
 	{AgentHung, "nothing: the VM is moved, and its agent is still hung", noChanges, nothing, []Test{hungAgent}, ""},
 	{
-		SecondRun, "the second run's plan warns `Host is under another maintenance`, and its apply fails, within a " +
-			"minute while the first run drains: `... is draining it since ...`. The first run's drain isn't affected",
+		SecondRun, "the second run's plan warns `Host is under another maintenance`. Its apply fails: while the first run " +
+			"drains, after at most a minute, with `... is draining it since ...`. The first run continues",
 		noChanges, nothing,
 		[]Test{twoStates, drainTwice},
 		"",
@@ -76,8 +77,10 @@ var restore = []Cell{
 	{LibvirtdKilled, endFails, endAgain, endsRest, []Test{restoring.at("libvirtd killed")}, ""},
 	{LibvirtdFrozen, endFails, endAgain, endsRest, []Test{restoring.at("libvirtd frozen")}, ""},
 	{
-		QEMUKilled, "the VM is off, and stays off on one of the hosts; the maintenance ends", noChanges, nothing,
-		[]Test{restoring.at("QEMU killed")},
+		QEMUKilled, "the VM is off on one of the hosts; the maintenance ends",
+		"no changes, unless Terraform manages the VM with `Always` or `RerunOnFailure`: an update that starts it",
+		"starts such a VM",
+		[]Test{restoring.at("QEMU killed"), power},
 		"",
 	},
 	{QEMUFrozen, endFails, endAgain, endsRest, []Test{restoring.at("QEMU frozen")}, ""},

@@ -47,8 +47,8 @@ var preCopy = []Cell{
 		whatBreaks.at("the source's libvirtd is killed"), whatBreaks.at("the target's libvirtd is killed"), moveBreaks,
 	}, ""},
 	{
-		LibvirtdFrozen, "error `Unable to move virtual machine`; the guest continues on the source. If it was being " +
-			"handed over to a target whose libvirtd is frozen, it is paused until the next apply, and never runs on " +
+		LibvirtdFrozen, "error `Unable to move virtual machine`; the guest continues on the source. If the target's " +
+			"libvirtd freezes at the handover, the guest is paused until the next apply: apply soon. It never runs on " +
 			"both hosts",
 		sameMove, "moves the VM, or lets it continue on the target if it was started there",
 		[]Test{copying.at("libvirtd frozen"), copying.at("frozen at the handover"), neverTwice},
@@ -72,7 +72,7 @@ var preCopy = []Cell{
 		"",
 	},
 	{
-		ProviderFrozen, "the run does nothing. If all memory has been copied, the guest is paused until another run",
+		ProviderFrozen, "the run does nothing. If all memory has been copied, the guest is paused: apply again to resume it",
 		"the same move, with a warning that the interrupted migration is `ended first`",
 		"lets the guest continue on the source, then moves it. The frozen run changes nothing when it wakes up",
 		[]Test{lostMover},
@@ -97,21 +97,22 @@ var postCopy = []Cell{
 	{
 		LibvirtdKilled, "the apply waits; the guest runs on the target, all of its memory arrives, and the migration " +
 			"succeeds",
-		"no move", nothing,
+		noChanges, nothing,
 		[]Test{withoutDaemon.at("source"), withoutDaemon.at("target")},
 		"",
 	},
 	{Fault: LibvirtdFrozen},
 	{
 		QEMUKilled, "error that names what each host has; the guest's memory is lost, and nothing is destroyed",
-		"with `on_irrecoverable = \"destroy\"`: `Broken migration can't be resumed`",
-		"with that setting: destroys what is left and fails; the apply after it starts the VM from its disks",
+		"warning `Broken migration can't be resumed`",
+		"fails and changes nothing. With `on_irrecoverable = \"destroy\"`: destroys what is left and fails; the apply " +
+			"after it starts the VM from its disks",
 		[]Test{withoutAQEMU, moveBroken},
 		"",
 	},
 	{Fault: QEMUFrozen},
 	{
-		ProviderKilled, "Terraform ends; the guest runs on the target. If the connection then breaks, it waits for memory",
+		ProviderKilled, "Terraform ends; the guest runs on the target. If the hosts lose their connection, the guest stops",
 		"`Broken migration is resumed`", "resumes the migration; the guest continues with all of its memory",
 		[]Test{moveBroken},
 		"",

@@ -10,7 +10,7 @@ const (
 	half         = "error `Unable to update virtual machine`; the definition may have the change already"
 	lacks        = "an update. If the definition has the change: warning `Running virtual machine lacks changes`"
 	makes        = "makes the change, without a restart"
-	stillRuns    = "error `Unable to update virtual machine`; the guest that was asked may still run"
+	stillRuns    = "error `Unable to update virtual machine`; the guest was asked to shut down, and may still run"
 	sameStop     = "the same stop"
 	stops        = "stops the VM"
 	noSpace      = "`/etc/libvirt` is full: error `No space left on device`"
@@ -36,9 +36,9 @@ var (
 var create = []Cell{
 	{SSHAtSource, begun, creates, completes, []Test{creating}, ""},
 	{
-		SSHAtTarget, "with `on_unreachable = \"keep\"`: warning `Name not checked on every host`; the VM is created " +
-			"on a host that " +
-			"answers", noChanges, nothing, []Test{silentHost}, "",
+		SSHAtTarget, "the plan fails if that host has resources of this configuration. Otherwise, or with " +
+			"`on_unreachable = \"keep\"`: warning `Name not checked on every host`; the VM is created on another host",
+		noChanges, nothing, []Test{silentHost}, "",
 	},
 	{LibvirtdKilled, begun, creates, completes, []Test{creating}, ""},
 	{LibvirtdFrozen, begun, creates, completes, []Test{creating}, ""},
@@ -54,7 +54,7 @@ var create = []Cell{
 	},
 	{
 		ProviderKilled, "Terraform ends. The VM is defined or runs, and isn't in the state", "the VM is created",
-		"adopts the VM that was begun, and completes it",
+		"completes it; metadata marks it as unfinished",
 		[]Test{killedInCreate, killedWaiting},
 		"",
 	},
@@ -67,14 +67,14 @@ var create = []Cell{
 	{LinkCut, begun, creates, completes, []Test{creating}, ""},
 	{DiskFull, noSpace, creates, "creates it", []Test{creating}, ""},
 	{
-		AgentHung, "an agent that never answers: warning `Unable to wait for virtual machine`; the VM runs", becomesReady,
+		AgentHung, "an agent that never connects: warning `Unable to wait for virtual machine`; the VM runs", becomesReady,
 		"waits again, and fails if it still isn't ready; the VM continues to run",
 		[]Test{notReady},
 		"",
 	},
 	{
 		SecondRun, "the first run creates the VM; the second fails: `exists already on host ...`, with the import command",
-		noChanges, nothing,
+		"of the first run: no changes", nothing,
 		[]Test{createdTwice},
 		"",
 	},
@@ -88,12 +88,15 @@ var update = []Cell{
 		[]Test{silentHost},
 		"",
 	},
-	{SSHAtTarget, "nothing: a VM that runs is updated, even restarted", noChanges, nothing, []Test{silentElse}, ""},
+	{
+		SSHAtTarget, "nothing: the VM runs here and so nowhere else; it is updated or restarted", noChanges, nothing,
+		[]Test{silentElse}, "",
+	},
 	{LibvirtdKilled, half, lacks, makes, []Test{updating}, ""},
 	{LibvirtdFrozen, half, lacks, makes, []Test{updating}, ""},
 	{
 		QEMUKilled, "error `domain is not running`, or with `Always` the same apply starts the VM with the change",
-		"with `Always`: an update that starts the VM, unless it was started", "starts the VM, with the change",
+		"with `Always`, if that apply didn't start the VM: an update that starts it", "starts the VM, with the change",
 		[]Test{updating},
 		"",
 	},
@@ -117,7 +120,7 @@ var update = []Cell{
 	{LinkCut, half, lacks, makes, []Test{updating}, ""},
 	{DiskFull, noSpace + "; nothing is changed", "the same update", "makes it", []Test{updating}, ""},
 	{
-		AgentHung, "nothing: `wait_for.guest_agent` waits for the agent's channel, which is open", noChanges, nothing,
+		AgentHung, "nothing: `wait_for.guest_agent` waits only until the agent is connected", noChanges, nothing,
 		[]Test{hungAgent},
 		"",
 	},
@@ -148,7 +151,7 @@ var stop = []Cell{
 		"",
 	},
 	{
-		ProviderFrozen, "the run does nothing", "what the configuration says of a VM that still runs",
+		ProviderFrozen, "the run does nothing", "if the VM still runs: the same stop",
 		"takes the VM over. The frozen run forces nothing off when it wakes up",
 		[]Test{frozenRun},
 		"",

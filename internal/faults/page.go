@@ -4,6 +4,7 @@ import (
 	"embed"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -113,7 +114,7 @@ func (r row) columns(tests []Test) []string {
 	}
 	var proofs []string
 	for _, t := range r.Tests {
-		proofs = append(proofs, fmt.Sprintf("[%d](#the-tests)", slices.Index(tests, t)+1))
+		proofs = append(proofs, strconv.Itoa(slices.Index(tests, t)+1))
 	}
-	return []string{fault, r.Sees, r.NextPlan, r.NextApply, strings.Join(proofs, " ")}
+	return []string{fault, r.Sees, r.NextPlan, r.NextApply, strings.Join(proofs, ", ")}
 }
