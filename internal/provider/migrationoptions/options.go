@@ -61,7 +61,7 @@ var Attributes = map[string]resource.Attribute{
 	"parallel_connections": resource.Int64Attribute{
 		MarkdownDescription: "Number of connections that memory is copied through, with QEMU's multifd. Default: `0`, one " +
 			"connection without multifd.",
-		Optional:            true,
+		Optional: true,
 	},
 	"compression":    choiceAttribute("How memory is compressed", "none", migration.Compressions),
 	"peer_to_peer":   boolAttribute("The source's libvirt manages the migration of a running VM. Default: `false`."),
