@@ -24,19 +24,22 @@ const Name = "migration_options"
 var Attributes = map[string]resource.Attribute{
 	"transport": choiceAttribute("How memory is sent to the target", "auto", migration.Transports),
 	"completion_timeout_per_gib": durationAttribute(
-		"How long a migration may take for each GB. `0s`: no limit. Default: `150s`."),
+		"How long a migration may take for each GB of memory and copied disks: 10⁹ bytes, as in KubeVirt, in spite of the " +
+			"name. `0s`: no limit. Default: `150s`."),
 	"progress_timeout": durationAttribute(
 		"How long a migration may make no progress. `0s`: no limit. Default: `150s`."),
-	"recovery_timeout": durationAttribute("How long to try to resume a migration that failed in post-copy. " +
-		"Default: `5m`."),
-	"on_irrecoverable": choiceAttribute("What to do if a migration that failed in post-copy can't be resumed. `destroy` "+
+	"recovery_timeout": durationAttribute("How long to try to resume a migration that broke in post-copy (see " +
+		"`allow_post_copy`). Default: `5m`."),
+	"on_irrecoverable": choiceAttribute("What to do if a migration that broke in post-copy can't be resumed. `destroy` "+
 		"loses the guest's memory", "keep",
 		migration.OnIrrecoverables),
-	"max_downtime": durationAttribute("How long the guest may be paused at the end. Default: QEMU's `300ms`."),
+	"max_downtime": durationAttribute("How long the guest may be paused at the end. Default: QEMU's `300ms`; with " +
+		"`stall_detector`, `900ms` after a stall."),
 	"allow_auto_converge": boolAttribute(
 		"QEMU may slow down a guest that writes faster than its memory is copied. Default: " +
 			"`false`."),
-	"allow_post_copy": boolAttribute("The guest may continue on the target without all of its memory. Default: `false`."),
+	"allow_post_copy": boolAttribute("Post-copy: the guest may continue on the target while a part of its memory is still " +
+		"on the source. Default: `false`."),
 	"allow_workload_disruption": boolAttribute(
 		"The guest may be disrupted after the completion timeout. Default: the value of " +
 			"`allow_post_copy`."),
@@ -51,13 +54,14 @@ var Attributes = map[string]resource.Attribute{
 	},
 	"keep_source_disks": boolAttribute("Originals of copied files stay on the source. Default: `true`."),
 	"bandwidth": resource.StringAttribute{
-		MarkdownDescription: "Limit in bytes per second, such as `500Mi`. Default: no limit.",
+		MarkdownDescription: "Limit of one migration in bytes per second, such as `500Mi`. Default: no limit.",
 		CustomType:          value.QuantityType,
 		Optional:            true,
 	},
 	"parallel_connections": resource.Int64Attribute{
-		MarkdownDescription: "Number of connections that memory is copied through. Not set: one, in QEMU's older format.",
-		Optional:            true,
+		MarkdownDescription: "Number of connections that memory is copied through, with QEMU's multifd. Default: `0`, one " +
+			"connection without multifd.",
+		Optional: true,
 	},
 	"compression":    choiceAttribute("How memory is compressed", "none", migration.Compressions),
 	"peer_to_peer":   boolAttribute("The source's libvirt manages the migration of a running VM. Default: `false`."),
