@@ -45,6 +45,14 @@ func awaitState(t *testing.T, l *lab.Lab, host, name, want string) {
 done; virsh -c qemu:///system domstate --reason "$1"; exit 1`, "await", name, want)
 }
 
+// awaitStopped waits until libvirtd has removed what it notes of a VM that runs. One that is killed before that finds the
+// VM gone when it starts, and takes that for a crash.
+func awaitStopped(t *testing.T, l *lab.Lab, host, name string) {
+	t.Helper()
+	l.Run(t, host, "bash", "-c", `for i in {1..600}; do [ -e "/run/libvirt/qemu/$1.xml" ] || exit 0; sleep 0.1; done; exit 1`,
+		"await", name)
+}
+
 // powerCases are VMs by name, the name of their resource.
 type powerCases map[string]powerCase
 
@@ -126,6 +134,9 @@ func TestAccPower_drift(t *testing.T) {
 	after["rerun_crashed"] = powerCase{"RerunOnFailure", nothing, "Stopped", "Unknown", "no-op", "Stopped"}
 	destroyed(t, l, own.Name, prefix+"always_destroyed")
 	crashed(t, l, own.Name, prefix+"rerun_crashed")
+	for _, key := range []string{"always_destroyed", "rerun_crashed"} {
+		awaitStopped(t, l, own.Name, prefix+key)
+	}
 	l.KillLibvirtd(t, own)()
 	after.play(t, l, tf, own.Name, prefix)
 
