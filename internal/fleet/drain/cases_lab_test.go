@@ -56,7 +56,7 @@ func TestLab_drainLooksWhileMachinesLeave(t *testing.T) {
 	names := func() string {
 		t.Helper()
 
-		in, onItsWay, err := drain.InputWithout(t.Context(), f.Drainer, from.Name, true)
+		in, onItsWay, err := drain.Input(t.Context(), f.Drainer, from.Name, true)
 		if err != nil || onItsWay != nil {
 			t.Fatal(err, onItsWay)
 		}

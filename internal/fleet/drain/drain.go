@@ -112,11 +112,11 @@ func (dr *Drainer) Drain(ctx context.Context, want Drain) ([]hostrecord.Step, er
 	return d.steps, err
 }
 
-// otherDrains returns an error if another maintenance drains the host. It doesn't wait for that one, which may take
-// hours and keeps the host afterwards.
+// otherDrains returns an error if another maintenance drains the host, or is about to. It doesn't wait for that one,
+// which may take hours and keeps the host afterwards.
 func (dr *Drainer) otherDrains(ctx context.Context, h *inventory.Host, want Drain) error {
 	record, _, err := inventory.ReadRecord(ctx, h)
-	if err != nil || record.Cordon == nil || record.Cordon.ID == want.ID {
+	if err != nil || record.Cordon != nil && record.Cordon.ID == want.ID {
 		return err
 	}
 
@@ -207,7 +207,7 @@ func (d *drainRun) slotsOf(s hostrecord.Step) *admission.Slots {
 // until then it is unknown whether the drain has to evict that VM.
 func (d *drainRun) gatherInput(ctx context.Context) error {
 	for {
-		in, onItsWay, err := d.drainer.evacuationInputWithout(ctx, d.host, inputQuery{
+		in, onItsWay, err := d.drainer.evacuationInput(ctx, d.host, inputQuery{
 			moveStopped: d.MoveStopped, askQEMU: true, atRest: true,
 		})
 		if err != nil {

@@ -101,7 +101,7 @@ func (d *drainRun) verifySteps(ctx context.Context, s hostrecord.Step) ([]string
 		goals[s.UUID] = s.Target
 	}
 
-	in, _, err := d.drainer.evacuationInputWithout(ctx, d.host, inputQuery{
+	in, _, err := d.drainer.evacuationInput(ctx, d.host, inputQuery{
 		moveStopped: d.MoveStopped, askQEMU: true, known: d.inspectedExcept(s.UUID), goals: goals,
 	})
 	if err != nil {

@@ -71,14 +71,9 @@ func ChangesOf(err error) []string {
 	return nil
 }
 
-// Input is what draining the host depends on.
-func Input(ctx context.Context, dr *Drainer, host string) (evacuation.Input, error) {
-	return dr.evacuationInput(ctx, dr.hosts.Host(host), inputQuery{})
-}
-
-// InputWithout is Input without VMs that come or leave, of which onItsWay is one.
-func InputWithout(
+// Input is what draining the host depends on, without VMs that come or leave, of which onItsWay is one.
+func Input(
 	ctx context.Context, dr *Drainer, host string, moveStopped bool,
 ) (in evacuation.Input, onItsWay, err error) {
-	return dr.evacuationInputWithout(ctx, dr.hosts.Host(host), inputQuery{moveStopped: moveStopped})
+	return dr.evacuationInput(ctx, dr.hosts.Host(host), inputQuery{moveStopped: moveStopped})
 }

@@ -12,7 +12,6 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migrate"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/records"
-	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
 // preflightsAtOnce is how many VMs are inspected at a time.
@@ -32,19 +31,9 @@ type inputQuery struct {
 	goals map[string]string
 }
 
-// evacuationInput collects everything that draining the host depends on. It returns ErrBusy while a VM comes or leaves.
-func (dr *Drainer) evacuationInput(ctx context.Context, h *inventory.Host, q inputQuery) (evacuation.Input, error) {
-	in, onItsWay, err := dr.evacuationInputWithout(ctx, h, q)
-	if err == nil {
-		err = onItsWay
-	}
-
-	return in, err
-}
-
-// evacuationInputWithout collects everything that draining the host depends on, without VMs that come or leave just
-// now. onItsWay names one of these. Nil: there is none.
-func (dr *Drainer) evacuationInputWithout(
+// evacuationInput collects everything that draining the host depends on, without VMs that come or leave just now.
+// onItsWay names one of these. Nil: there is none.
+func (dr *Drainer) evacuationInput(
 	ctx context.Context, h *inventory.Host, q inputQuery,
 ) (in evacuation.Input, onItsWay, err error) {
 	in = evacuation.Input{Host: h.Name, Default: dr.defaultEviction, MoveStopped: q.moveStopped}
@@ -254,8 +243,7 @@ func (dr *Drainer) inspectVM(
 
 	persistent := vm.Entry.Parse().Persistent
 	if vm.Active && rule.Fallback == evacuation.ColdMigrate && persistent != nil {
-		inspected.State, inspected.Reason, inspected.Facts = libvirt.Shutoff, "Shutdown", persistent.Mobility()
-		inspected.QEMURefusals, inspected.QEMURefusalsError = nil, nil
+		inspected = inspected.TurnedOff(persistent.Mobility())
 		migrate.ShareOwn(ctx, vm, &inspected.Facts)
 
 		cold, err := dr.routes(ctx, inspected, vm, others, options)

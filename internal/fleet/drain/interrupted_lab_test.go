@@ -47,21 +47,22 @@ func awaitResult(t *testing.T, h *inventory.Host, uuid, result string) {
 	}
 }
 
-// planWhileMoving makes plans for the host that a VM is leaving just now: a plan for all VMs returns an error that
-// names the VM, and a plan for another VM leaves it out.
-func planWhileMoving(t *testing.T, f *fleet.Fleet, host, moving string) {
+// planWhileMoving makes plans for the hosts between which a VM is moving just now: the plan of a drain returns an error
+// that names the VM, and the plan of a maintenance leaves it out, with a warning.
+func planWhileMoving(t *testing.T, f *fleet.Fleet, from, to, moving string) {
 	t.Helper()
 
-	if _, err := drain.Input(t.Context(), f.Drainer, host); !errors.Is(err, inventory.ErrBusy) ||
+	if _, err := f.PlanEvacuation(t.Context(), to, drain.EvacuationQuery{}); !errors.Is(err, inventory.ErrBusy) ||
 		!strings.Contains(err.Error(), moving) {
-		t.Errorf("while %s leaves: %v", moving, err)
+		t.Errorf("while %s comes: %v", moving, err)
 	}
 
-	in, onItsWay, err := drain.InputWithout(t.Context(), f.Drainer, host, false)
-	if err != nil || onItsWay == nil || slices.ContainsFunc(in.VMs, func(m evacuation.VM) bool {
-		return m.Name == moving
-	}) {
-		t.Errorf("without %s: %+v, %v, %v", moving, in.VMs, onItsWay, err)
+	for _, host := range []string{from, to} {
+		p, err := f.PlanEvacuation(t.Context(), host, drain.EvacuationQuery{Maintenance: true, ID: "another"})
+		if err != nil || p.OnItsWay == nil || !strings.Contains(p.OnItsWay.Detail, moving) ||
+			slices.ContainsFunc(p.Steps, func(s evacuation.Step) bool { return s.Name == moving }) {
+			t.Errorf("a maintenance of %s while %s moves: %+v, %v", host, moving, p, err)
+		}
 	}
 }
 
@@ -89,7 +90,7 @@ func TestLab_drainInterrupted(t *testing.T) {
 	bob := ownFleet(t, "bob", from, to)
 	awaitCopying(t, bob.Host(from.Name), stuck.UUID)
 	awaitResult(t, bob.Host(from.Name), quick.UUID, hostrecord.ResultMoved)
-	planWhileMoving(t, bob, from.Name, stuck.Name)
+	planWhileMoving(t, bob, from.Name, to.Name, stuck.Name)
 	cancel()
 
 	interrupted := <-over

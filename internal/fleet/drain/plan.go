@@ -3,6 +3,7 @@ package drain
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/evacuation"
@@ -15,6 +16,9 @@ type EvacuationPlan struct {
 	Steps []evacuation.Step
 	// Recorded says that the host is under maintenance, and that its record has these steps.
 	Recorded bool
+	// OnItsWay is a warning of a VM that comes to the host or leaves it just now, which the steps leave out: the drain
+	// waits for it, and decides then. Nil: there is none. Only plans of a maintenance have it.
+	OnItsWay *inventory.Problem
 }
 
 // EvacuationQuery says what PlanEvacuation is to plan.
@@ -31,6 +35,7 @@ type EvacuationQuery struct {
 // PlanEvacuation says how the host would be drained, as of the snapshot. For a host under maintenance it returns the
 // recorded steps, as long as they hold. If they don't, because the drain was killed, ended before the host was drained,
 // or VMs have come since, it returns the steps of the next drain: those that are done, and the rest computed again.
+// While a VM comes or leaves it returns ErrBusy, unless a maintenance is planned.
 func (dr *Drainer) PlanEvacuation(ctx context.Context, name string, q EvacuationQuery) (EvacuationPlan, error) {
 	record, err := dr.records.Record(ctx, name)
 	silent := errors.Is(err, inventory.ErrUnreachable) && !q.Maintenance
@@ -58,7 +63,12 @@ func (dr *Drainer) PlanEvacuation(ctx context.Context, name string, q Evacuation
 		return p, nil
 	}
 
-	in, err := dr.evacuationInput(ctx, dr.hosts.Host(name), inputQuery{moveStopped: q.MoveStopped, askQEMU: q.AskQEMU})
+	in, onItsWay, err := dr.evacuationInput(ctx, dr.hosts.Host(name),
+		inputQuery{moveStopped: q.MoveStopped, askQEMU: q.AskQEMU})
+	if err == nil && !q.Maintenance {
+		err = onItsWay
+	}
+
 	if errors.Is(err, inventory.ErrBusy) && p.Recorded && !e.Ended {
 		p.Steps = plainSteps(e.Steps) // A drain is running.
 
@@ -69,6 +79,7 @@ func (dr *Drainer) PlanEvacuation(ctx context.Context, name string, q Evacuation
 		return EvacuationPlan{}, err
 	}
 
+	p.OnItsWay = onItsWayProblem(name, onItsWay)
 	d := &drainRun{Drain: Drain{Host: name}, in: in}
 	before := dr.resumableSteps(ctx, name, e)
 
@@ -104,6 +115,21 @@ func (dr *Drainer) nothingLeftOn(ctx context.Context, name string, e *hostrecord
 
 	return !moveStopped || !slices.ContainsFunc(e.Steps,
 		func(s hostrecord.Step) bool { return s.Result == hostrecord.ResultLeft })
+}
+
+// onItsWayProblem warns of the VM that an onItsWayError is about. Nil: there is none.
+func onItsWayProblem(host string, onItsWay error) *inventory.Problem {
+	e, ok := errors.AsType[*onItsWayError](onItsWay)
+	if !ok {
+		return nil
+	}
+
+	return &inventory.Problem{
+		Attribute: "host", Summary: "Virtual machine is being migrated", Warning: true,
+		Detail: fmt.Sprintf("Virtual machine %q comes to host %q or leaves it by a migration that has not ended (%s). The "+
+			"apply waits until it has ended, or ends it if the run that began it is gone. Then it decides what is left to "+
+			"drain", e.vm.Name, host, e.vm.StateFacts().HostStatesText()),
+	}
 }
 
 // plainSteps are the steps without their results.

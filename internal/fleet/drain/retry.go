@@ -139,7 +139,7 @@ func (d *drainRun) hasNoWayOut(ctx context.Context, i int, err error) bool {
 func (d *drainRun) refreshInput(ctx context.Context, uuid string) (evacuation.Input, error) {
 	d.drainer.hosts.ForgetAll()
 
-	in, _, err := d.drainer.evacuationInputWithout(ctx, d.host, inputQuery{
+	in, _, err := d.drainer.evacuationInput(ctx, d.host, inputQuery{
 		moveStopped: d.MoveStopped, askQEMU: true, known: d.inspectedExcept(uuid),
 	})
 

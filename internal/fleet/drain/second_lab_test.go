@@ -13,20 +13,37 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
 )
 
-// While one maintenance drains a host, another one of that host is told soon who drains it: it could only wait for a
-// drain that may take hours, and be refused then.
+// While one maintenance drains a host, or is about to, another one of that host is told soon who drains it: it could
+// only wait for a drain that may take hours, and be refused then.
 func TestLab_secondDrainIsRefusedSoon(t *testing.T) {
 	t.Parallel()
 
 	l := lab.Open(t)
 	host := l.StartHost(t)
-	first, second := ownFleet(t, "alice", host), ownFleet(t, "bob", host)
+	first, early, late := ownFleet(t, "alice", host), ownFleet(t, "bob", host), ownFleet(t, "carol", host)
 
 	held, unlock, err := first.Lock(t.Context(), first.Host(host.Name), "maintenance", "draining")
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer unlock()
+
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+
+	begun, over := make(chan struct{}), make(chan error, 1)
+	listen(early, &onLog{Message: "waiting for another run's lease", Do: func() { close(begun) }})
+
+	go func() {
+		_, err := early.Drain(ctx, drain.Drain{Host: host.Name, ID: "of bob", Why: "more memory"})
+		over <- err
+	}()
+
+	select {
+	case <-begun:
+	case err := <-over:
+		t.Fatalf("it didn't wait: %v", err)
+	}
 
 	if err := first.Cordon(held, host.Name, "of alice", "new disks"); err != nil {
 		t.Fatal(err)
@@ -40,11 +57,10 @@ func TestLab_secondDrainIsRefusedSoon(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
-	defer cancel()
-
-	_, err = second.Drain(ctx, drain.Drain{Host: host.Name, ID: "of bob", Why: "more memory"})
-	if !errors.Is(err, records.ErrLocked) || ctx.Err() != nil || !strings.Contains(err.Error(), "alice is draining it") {
-		t.Errorf("%v; want to be told soon that alice drains it", err)
+	_, err = late.Drain(ctx, drain.Drain{Host: host.Name, ID: "of carol", Why: "a new kernel"})
+	for _, err := range []error{<-over, err} {
+		if !errors.Is(err, records.ErrLocked) || ctx.Err() != nil || !strings.Contains(err.Error(), "alice is draining it") {
+			t.Errorf("%v; want to be told soon that alice drains it", err)
+		}
 	}
 }

@@ -112,6 +112,8 @@ type Step struct {
 	// Blockers say why its method is MethodBlocked or MethodPinned.
 	Blockers []string `json:"blockers,omitempty"`
 
+	// Doubts are checks of the way to its target that have no result yet. Any of them may block the move.
+	Doubts []string `json:"-"`
 	// Memory is what it takes of its target, in bytes.
 	Memory uint64 `json:"-"`
 }
@@ -245,6 +247,7 @@ func (p *planner) assignTargets() {
 			d.step.MigrationPolicy = tuned.Name
 		}
 		d.step.Transfer = d.bytes[d.step.Target]
+		d.step.Doubts = doubtTexts(d.ways[d.step.Target])
 	}
 	for _, d := range left {
 		d.setBlocked(ReasonNoRoom, "no host has room for it in addition to all others: "+d.describeShortage(going, p.Hosts))
@@ -266,6 +269,15 @@ func unmigratable(ways map[string][]migration.Blocker) bool {
 		}
 	}
 	return len(ways) > 0
+}
+
+// doubtTexts are what may block the VM on a way that nothing is known to block.
+func doubtTexts(way []migration.Blocker) []string {
+	var all []string
+	for _, b := range way {
+		all = append(all, b.Reason+": "+strings.TrimSuffix(b.Message, "."))
+	}
+	return all
 }
 
 // blockerTexts are what blocks the VM and what to do about it, each said once however many hosts say it.

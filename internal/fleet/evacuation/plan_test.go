@@ -36,7 +36,8 @@ func machine(name string, memory uint64, ways map[string][]migration.Blocker) VM
 }
 
 func (s Step) brief() string {
-	return strings.TrimSpace(s.Name + " " + s.Method + " " + s.Target + " " + strings.Join(s.Blockers, ", "))
+	reasons := strings.Join(append(s.Blockers, s.Doubts...), ", ")
+	return strings.TrimSpace(s.Name + " " + s.Method + " " + s.Target + " " + reasons)
 }
 
 func briefs(steps []Step) string {
@@ -58,7 +59,7 @@ func TestCompute(t *testing.T) {
 	web := map[string]string{"app": "web"}
 	gpu := map[domain.HostPart]string{{Kind: domain.PCIDevice, ID: "0000:65:00.0"}: "devices.host_devices.gpu.address"}
 	doubtful := to("kvm2")
-	doubtful["kvm2"] = []migration.Blocker{{Reason: "Perhaps", Status: status.Unknown}}
+	doubtful["kvm2"] = []migration.Blocker{{Reason: "Perhaps", Status: status.Unknown, Message: "it may be so."}}
 	for name, tt := range map[string]struct {
 		in   Input
 		want string
@@ -113,7 +114,9 @@ func TestCompute(t *testing.T) {
 				with(machine("a", 1, to("kvm2")), func(m *VM) { m.Active = false }),
 			}}, "a ColdMigration kvm2",
 		},
-		"doubts don't block": {Input{Hosts: both, VMs: []VM{machine("a", 1, doubtful)}}, "a LiveMigration kvm2"},
+		"doubts don't block": {
+			Input{Hosts: both, VMs: []VM{machine("a", 1, doubtful)}}, "a LiveMigration kvm2 Perhaps: it may be so",
+		},
 		"alone": {
 			Input{VMs: []VM{machine("a", 1, nil)}}, "a Blocked  NoTarget: no other host may take VMs",
 		},

@@ -43,10 +43,26 @@ type VM struct {
 	QEMURefusalsError error
 	// Facts are what the definition says: the one that would be sent of a VM that runs, else the persistent one.
 	Facts domain.Mobility
+	// ChainsKnown says that its disks' Backing is all that they are based on, even if the VM is off.
+	ChainsKnown bool
 }
 
 // Live says that the guest is moved while it runs.
 func (vm VM) Live() bool { return vm.State.Active() }
+
+// TurnedOff is the VM, which runs, as it will be when it is off, with the facts of its persistent definition. What its
+// disks are based on is known from what runs.
+func (vm VM) TurnedOff(facts domain.Mobility) VM {
+	for i, disk := range facts.Disks {
+		same := slices.IndexFunc(vm.Facts.Disks, func(d domain.MobileDisk) bool { return d.Path == disk.Path })
+		if same >= 0 {
+			facts.Disks[i].Backing = vm.Facts.Disks[same].Backing
+		}
+	}
+	vm.State, vm.Reason, vm.Facts, vm.ChainsKnown = libvirt.Shutoff, "Shutdown", facts, true
+	vm.QEMURefusals, vm.QEMURefusalsError = nil, nil
+	return vm
+}
 
 // leftByEarlierAttempt says whether a file of the target is what an earlier attempt left.
 func (vm VM) leftByEarlierAttempt(path string, there libvirt.Volume) bool {

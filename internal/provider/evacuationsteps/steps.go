@@ -154,6 +154,9 @@ func Text(steps []evacuation.Step) string {
 		if len(s.Blockers) > 0 {
 			lines[i] += ": " + strings.Join(s.Blockers, "; ")
 		}
+		for _, doubt := range s.Doubts {
+			lines[i] += "\n     not known yet, and may block it: " + doubt
+		}
 	}
 	return strings.Join(lines, "\n")
 }

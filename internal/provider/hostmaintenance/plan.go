@@ -72,6 +72,9 @@ func (r *Resource) explainPlan(ctx context.Context, m *model) diag.Diagnostics {
 			"If applied now, the virtual machines of host %q are drained as follows:\n%s\n\nThe apply decides "+
 				"again. To drain exactly as planned or stop, set steps to data.virtfleet_evacuation_plan.<name>.steps.", host,
 			evacuationsteps.Text(steps)))
+		if plan.OnItsWay != nil {
+			diags.Append(tfdiag.Problems([]fleet.Problem{*plan.OnItsWay})...)
+		}
 	}
 	if blocked := evacuation.BlockedSteps(steps); len(blocked) > 0 {
 		diags.Append(tfdiag.Problems([]fleet.Problem{{
