@@ -31,9 +31,11 @@ type needs struct {
 	rebuilt []domain.Change
 }
 
+// specs are what the state says of the definition, and what is declared of it.
+func (p planning) specs() (have, want domain.Spec) { return p.state.spec(nil), p.config.spec(p.state) }
+
 // needs classifies what is declared, against what the state says and against what runs.
-func (p planning) needs() needs {
-	have, want := p.state.spec(nil), p.config.spec(p.state)
+func (p planning) needs(have, want domain.Spec) needs {
 	var n needs
 	changes := domain.Changes(have, want)
 	for _, c := range changes {
@@ -188,7 +190,7 @@ func (p planning) renameRefused() diag.Diagnostics {
 // savedRefused refuses changes to a VM whose memory is saved and that is to be started: it resumes as it was saved, and
 // each plan would have the same changes again.
 func (p planning) savedRefused(policy string) diag.Diagnostics {
-	changes := domain.Changes(p.state.spec(nil), p.config.spec(p.state))
+	changes := domain.Changes(p.specs())
 	if len(changes) == 0 || policy == fleet.PolicyStage {
 		return nil
 	}
