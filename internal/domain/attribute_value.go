@@ -126,12 +126,12 @@ func (a Attribute) read(e *etree.Element) string {
 	}
 	switch a.Kind {
 	case Flag:
-		if child(e, strings.Split(a.Place, "/")...) != nil {
+		if elementAt(e, a.Place) != nil {
 			return "yes"
 		}
 		return ""
 	case Amount:
-		bytes, ok := size(child(e, strings.Split(a.Place, "/")...))
+		bytes, ok := size(elementAt(e, a.Place))
 		if !ok {
 			return ""
 		}

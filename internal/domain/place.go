@@ -1,6 +1,7 @@
 package domain
 
 import (
+	"iter"
 	"slices"
 	"strings"
 
@@ -11,28 +12,41 @@ import (
 // "timer[name=rtc]".
 type placeStep struct{ tag, key, value string }
 
-// parsePlace takes a place apart into the elements on the way and the attribute at its end, "" for a text.
-func parsePlace(place string) (steps []placeStep, key string) {
-	path, key, _ := strings.Cut(place, "@")
-	for step := range strings.SplitSeq(path, "/") {
-		if step == "" {
-			continue
+// placeSteps are the elements on the way to a place, which is what stands before its "@".
+func placeSteps(way string) iter.Seq[placeStep] {
+	return func(yield func(placeStep) bool) {
+		for step := range strings.SplitSeq(way, "/") {
+			if step == "" {
+				continue
+			}
+			tag, condition, _ := strings.Cut(strings.TrimSuffix(step, "]"), "[")
+			k, v, _ := strings.Cut(condition, "=")
+			if !yield(placeStep{tag, k, v}) {
+				return
+			}
 		}
-		tag, condition, _ := strings.Cut(strings.TrimSuffix(step, "]"), "[")
-		k, v, _ := strings.Cut(condition, "=")
-		steps = append(steps, placeStep{tag, k, v})
 	}
-	return steps, key
 }
 
 // in returns the step's element, nil when it isn't there.
 func (s placeStep) in(e *etree.Element) *etree.Element {
-	for _, c := range children(e, s.tag) {
-		if s.key == "" || attr(c, s.key) == s.value {
+	if e == nil {
+		return nil
+	}
+	for c := range e.ChildElementsSeq() {
+		if c.Space == "" && c.Tag == s.tag && (s.key == "" || attr(c, s.key) == s.value) {
 			return c
 		}
 	}
 	return nil
+}
+
+// elementAt returns the element of a place without "@", nil when it isn't there.
+func elementAt(e *etree.Element, way string) *etree.Element {
+	for s := range placeSteps(way) {
+		e = s.in(e)
+	}
+	return e
 }
 
 // empty says that an element says nothing but which one it is.
@@ -43,10 +57,8 @@ func (s placeStep) empty(e *etree.Element) bool {
 
 // at reads a place below an element.
 func at(e *etree.Element, place string) string {
-	steps, key := parsePlace(place)
-	for _, s := range steps {
-		e = s.in(e)
-	}
+	way, key, _ := strings.Cut(place, "@")
+	e = elementAt(e, way)
 	if key != "" {
 		return attr(e, key)
 	}
@@ -59,8 +71,8 @@ func put(e *etree.Element, place, value string) {
 	if value == "" && at(e, place) == "" {
 		return
 	}
-	steps, key := parsePlace(place)
-	way := []*etree.Element{e}
+	path, key, _ := strings.Cut(place, "@")
+	steps, way := slices.Collect(placeSteps(path)), []*etree.Element{e}
 	for _, s := range steps {
 		next := s.in(e)
 		if next == nil {

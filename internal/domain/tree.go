@@ -14,11 +14,7 @@ import (
 // child returns the first child with that tag, following the path of tags.
 func child(e *etree.Element, tags ...string) *etree.Element {
 	for _, tag := range tags {
-		found := children(e, tag)
-		if len(found) == 0 {
-			return nil
-		}
-		e = found[0]
+		e = placeStep{tag: tag}.in(e)
 	}
 	return e
 }
@@ -29,7 +25,7 @@ func children(e *etree.Element, tags ...string) []*etree.Element {
 		return nil
 	}
 	var found []*etree.Element
-	for _, c := range e.ChildElements() {
+	for c := range e.ChildElementsSeq() {
 		if c.Space == "" && (len(tags) == 0 || slices.Contains(tags, c.Tag)) {
 			found = append(found, c)
 		}

@@ -107,8 +107,11 @@ func (m *model) medium(prior *model) *domain.DiskSource {
 
 // cloudInitToFleet asks for the medium.
 func (m *model) cloudInitToFleet(d *fleet.Desired) {
+	if !set(m.CloudInit) {
+		return
+	}
 	pool := m.firstBootPool(m.CloudInit)
-	if !set(m.CloudInit) || !set(pool) {
+	if !set(pool) {
 		return // Not before everything is known.
 	}
 	seed := m.cloudInit()
@@ -234,8 +237,9 @@ func withoutWriteOnly(o types.Object, level attributes) types.Object {
 func (m *model) validateCloudInit() diag.Diagnostics {
 	var diags diag.Diagnostics
 	at := path.Root(cloudInitName)
+	disks := elements(m.Disks)
 	for _, key := range []string{domain.MediumKey, domain.IgnitionKey} {
-		if _, taken := elements(m.Disks)[key]; taken {
+		if _, taken := disks[key]; taken {
 			diags.Append(attrpath.Error(path.Root("disks").AtMapKey(key), invalid, fmt.Sprintf(
 				"The name %q belongs to what is made for the first boot. Choose another one.", key)))
 		}

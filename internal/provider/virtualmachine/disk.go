@@ -115,12 +115,12 @@ func disksToDomain(declared, prior types.Map) map[string]domain.Disk {
 	before := elements(prior)
 	out := make(map[string]domain.Disk, len(disks))
 	for key, o := range disks {
-		was := open(before[key])
+		was := before[key]
 		switch {
 		case !o.IsUnknown():
 			out[key] = diskToDomain(open(o), was)
-		case was != nil:
-			out[key] = diskToDomain(was, nil)
+		case set(was):
+			out[key] = diskToDomain(open(was), types.Object{})
 		default:
 			out[key] = domain.Disk{Source: domain.DiskSource{File: unknownSource}}
 		}
@@ -128,7 +128,7 @@ func disksToDomain(declared, prior types.Map) map[string]domain.Disk {
 	return out
 }
 
-func diskToDomain(a, prior object) domain.Disk {
+func diskToDomain(a object, prior types.Object) domain.Disk {
 	d := domain.Disk{
 		Source:    diskSource(a, prior),
 		Device:    text(a.string("device")),
@@ -143,13 +143,14 @@ func diskToDomain(a, prior object) domain.Disk {
 	return d
 }
 
-func diskSource(a, prior object) domain.DiskSource {
+// diskSource is where a disk's data lives. prior is opened where it is asked only: most disks are what they say.
+func diskSource(a object, prior types.Object) domain.DiskSource {
 	for _, name := range diskSources {
 		if v := a[name]; v != nil && !isKnown(v) {
-			if prior == nil {
+			if !set(prior) {
 				return domain.DiskSource{File: unknownSource}
 			}
-			return diskSource(prior, nil)
+			return diskSource(open(prior), types.Object{})
 		}
 	}
 	switch {
@@ -158,7 +159,7 @@ func diskSource(a, prior object) domain.DiskSource {
 	case text(a.string("block")) != "":
 		return domain.DiskSource{Block: text(a.string("block"))}
 	case text(a.string("pool")) != "", isVolumeID(text(a.string("volume"))):
-		return madeSource(a, prior)
+		return madeSource(a, open(prior))
 	case text(a.string("volume")) != "":
 		return volumeSource(text(a.string("volume")))
 	case set(a.object("network")):
@@ -321,15 +322,19 @@ func settleFormats(config, planned, prior types.Map) types.Map {
 	declared, all, before := elements(config), elements(planned), elements(prior)
 	changed := false
 	for key, disk := range all {
+		says := open(declared[key])
+		if says == nil || text(says.string("format")) != "" {
+			continue
+		}
 		a, was := open(disk), open(before[key])
-		if a == nil || was == nil || text(open(declared[key]).string("format")) != "" || open(declared[key]) == nil {
+		if a == nil || was == nil {
 			continue
 		}
 		known := true
 		for _, name := range diskSources {
 			known = known && isKnown(a[name])
 		}
-		if known && domain.SameImage(diskSource(a, nil), diskSource(was, nil)) {
+		if known && domain.SameImage(diskSource(a, types.Object{}), diskSource(was, types.Object{})) {
 			continue
 		}
 		if v := a.string("format"); v.IsUnknown() || set(v) && v.ValueString() == "" {

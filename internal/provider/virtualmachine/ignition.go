@@ -74,8 +74,11 @@ func (m *model) ignitionFile(prior *model) *string {
 
 // ignitionToFleet asks for the file.
 func (m *model) ignitionToFleet(d *fleet.Desired) {
+	if !set(m.Ignition) {
+		return
+	}
 	pool := m.firstBootPool(m.Ignition)
-	if !set(m.Ignition) || !set(pool) {
+	if !set(pool) {
 		return // Not before everything is known.
 	}
 	d.Ignition = &firstboot.Ignition{Config: m.ignitionConfig()}

@@ -88,12 +88,12 @@ func interfacesToDomain(declared, prior types.Map) map[string]domain.Interface {
 	before := elements(prior)
 	out := make(map[string]domain.Interface, len(interfaces))
 	for key, o := range interfaces {
-		was := open(before[key])
+		was := before[key]
 		switch {
 		case !o.IsUnknown():
 			out[key] = interfaceToDomain(open(o), was)
-		case was != nil:
-			out[key] = interfaceToDomain(was, nil)
+		case set(was):
+			out[key] = interfaceToDomain(open(was), types.Object{})
 		default:
 			out[key] = domain.Interface{User: true} // No check knows anything against it.
 		}
@@ -101,7 +101,7 @@ func interfacesToDomain(declared, prior types.Map) map[string]domain.Interface {
 	return out
 }
 
-func interfaceToDomain(a, prior object) domain.Interface {
+func interfaceToDomain(a object, prior types.Object) domain.Interface {
 	i := domain.Interface{
 		Model:     text(a.string("model")),
 		MAC:       strings.ToLower(text(a.string("mac"))),
@@ -111,12 +111,12 @@ func interfaceToDomain(a, prior object) domain.Interface {
 	declareRows(&i.Facts, "interfaces.*", "interfaces.*.", a)
 	from := a
 	if slices.ContainsFunc(interfaceSources, func(name string) bool { return a[name] != nil && !isKnown(a[name]) }) {
-		if prior == nil {
+		if !set(prior) {
 			// No check knows anything against it.
 			i.User = true
 			return i
 		}
-		from = prior
+		from = open(prior)
 	}
 	i.Network, i.Bridge = text(from.string("network")), text(from.string("bridge"))
 	i.User, i.Other = from.bool("user").ValueBool(), text(from.string("other"))

@@ -270,7 +270,7 @@ func TestValidate_leavesUnknownHostsOfADiskAlone(t *testing.T) {
 		"auth":  types.ObjectNull(diskAuthType.AttrTypes),
 	}
 	readRows(network, "disks.*.network", rowReader{}, nil, false)
-	source := diskSource(object{"network": types.ObjectValueMust(networkDiskType.AttrTypes, network)}, nil)
+	source := diskSource(object{"network": types.ObjectValueMust(networkDiskType.AttrTypes, network)}, types.Object{})
 	spec := domain.Spec{Disks: map[string]domain.Disk{"root": {Source: source}}}
 	for _, p := range spec.Validate() {
 		t.Errorf("%s: %s", p.Path, p.Message)

@@ -7,6 +7,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/resource"
 
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/meta"
@@ -173,7 +174,10 @@ func (r *Resource) alone(ctx context.Context, p planning, o outcome) error {
 	if p.state == nil || r.Data.Unknown || len(o.replace) > 0 || text(o.planned.Status) == status.StatusStopped {
 		return nil
 	}
-	return r.Data.Fleet.Alone(ctx, text(p.state.ID), p.config.toFleet(p.state))
+	return r.Data.Fleet.Alone(ctx, text(p.state.ID), fleet.Desired{
+		Spec: o.want, Volumes: diskVolumes(p.config.Disks),
+		Metadata: domain.Metadata{SharedDisks: sharedDisks(p.config.Disks)},
+	})
 }
 
 // nameTwice says that a configuration has two resources of one name.

@@ -134,7 +134,7 @@ func withRenamed(declared, prior types.Map) types.Map {
 
 // warnRemoved says which disks are deleted, with what is on them, because they are declared no longer.
 func (p planning) warnRemoved() diag.Diagnostics {
-	if p.state == nil || p.config.Disks.IsUnknown() {
+	if p.state == nil || p.config.Disks.IsUnknown() || len(ownDisks(p.state.Disks)) == 0 {
 		return nil
 	}
 	all, before := elements(p.config.Disks), elements(withRenamed(p.config.Disks, p.state.Disks))
@@ -169,9 +169,13 @@ func settlePaths(planned, prior types.Map) types.Map {
 	all, before := elements(planned), elements(prior)
 	changed := false
 	for key, disk := range all {
-		a, was := open(disk), open(before[key])
+		a := open(disk)
 		if a == nil {
 			continue
+		}
+		was := object(nil)
+		if !a["pool"].IsNull() || !a["volume"].IsNull() {
+			was = open(before[key])
 		}
 		var at attr.Value
 		switch pool, volume := a.string("pool"), a.string("volume"); {

@@ -41,6 +41,8 @@ type outcome struct {
 	planned model
 	// changed says that planned differs from the state.
 	changed bool
+	// want is what is declared of the definition of a VM that is there.
+	want domain.Spec
 	// policy is the update policy that the fleet is to follow.
 	policy string
 	// replace are the attributes that can only change with a new VM.
@@ -63,9 +65,11 @@ func (p planning) plan() outcome {
 	p.planDefinition(m)
 
 	o.diags.Append(p.warnAboutProfile()...)
-	drifts := p.sourceDrifts()
+	have, want := p.specs()
+	drifts := p.sourceDrifts(have, want)
 	o.diags.Append(p.sourcesKept(drifts)...)
-	need := p.needs().without(drifts)
+	o.want = want
+	need := p.needs(have, want).without(drifts)
 	if o.replace = need.replace(); len(o.replace) > 0 {
 		// Terraform plans the new VM by itself.
 		p.planNew(m)

@@ -605,7 +605,7 @@ func TestPlan_imageReplacedOutside(t *testing.T) {
 	runAll(t, cases)
 	for name, c := range cases {
 		p := planning{config: read(t, c.config), state: read(t, c.before), applied: c.applied}
-		if len(p.sourceDrifts()) == 0 {
+		if len(p.sourceDrifts(p.specs())) == 0 {
 			continue
 		}
 		for _, d := range p.plan().diags {

@@ -31,11 +31,13 @@ type needs struct {
 	rebuilt []domain.Change
 }
 
+// specs are what the state says of the definition, and what is declared of it.
+func (p planning) specs() (have, want domain.Spec) { return p.state.spec(nil), p.config.spec(p.state) }
+
 // needs classifies what is declared, against what the state says and against what runs.
-func (p planning) needs() needs {
-	have := p.state.spec(nil)
+func (p planning) needs(have, want domain.Spec) needs {
 	var n needs
-	changes := p.changes(have)
+	changes := p.changes(have, want)
 	for _, c := range changes {
 		if c.Replace {
 			n.rebuilt = append(n.rebuilt, c)
@@ -44,7 +46,7 @@ func (p planning) needs() needs {
 	if p.live == nil {
 		return n
 	}
-	for _, c := range p.changes(domain.WithoutEchoes(*p.live, have)) {
+	for _, c := range p.changes(domain.WithoutEchoes(*p.live, have), want) {
 		shown := slices.ContainsFunc(changes, func(other domain.Change) bool { return within(c.Path, other.Path) })
 		switch {
 		case c.Replace:
@@ -62,10 +64,14 @@ func (p planning) needs() needs {
 	return n
 }
 
-// changes are what have lacks of what is declared. The source of a disk is called as it is declared: in a definition,
+// changes are what have lacks of what is wanted. The source of a disk is called as it is declared: in a definition,
 // volumes are files and block devices.
-func (p planning) changes(have domain.Spec) []domain.Change {
-	changes, disks := domain.Changes(have, p.config.spec(p.state)), elements(p.config.Disks)
+func (p planning) changes(have, want domain.Spec) []domain.Change {
+	changes := domain.Changes(have, want)
+	if len(changes) == 0 {
+		return nil
+	}
+	disks := elements(p.config.Disks)
 	for i, c := range changes {
 		steps := strings.Split(c.Path, ".")
 		if len(steps) != 3 || steps[0] != "disks" || steps[2] != "file" && steps[2] != "block" {
@@ -207,7 +213,7 @@ func (p planning) renameRefused() diag.Diagnostics {
 // savedRefused refuses changes to a VM whose memory is saved and that is to be started: it resumes as it was saved, and
 // each plan would have the same changes again.
 func (p planning) savedRefused(policy string) diag.Diagnostics {
-	changes := p.changes(p.state.spec(nil))
+	changes := p.changes(p.specs())
 	if len(changes) == 0 || policy == fleet.PolicyStage {
 		return nil
 	}

@@ -193,19 +193,35 @@ var rowsBlock = block{
 		}
 	},
 	settle: func(planned, config, prior *model) {
-		for _, g := range domain.Groups {
-			container, name, nestedTwice := strings.Cut(g.Path, ".")
-			held, _ := planned.get(container).(types.Object)
-			if g.Device == "" || !nestedTwice || !set(held) {
-				continue
+		for name := range containers {
+			held, _ := planned.get(name).(types.Object)
+			declared, _ := config.get(name).(types.Object)
+			if !set(held) || !set(declared) {
+				continue // What isn't declared stays as it was.
 			}
-			declared, _ := config.get(container).(types.Object)
-			before, _ := prior.get(container).(types.Object)
-			inner := open(held)
-			inner[name] = settleGroup(g, open(declared).object(name), inner.object(name), open(before).object(name))
-			planned.set(container, types.ObjectValueMust(attributeTypes(held), inner))
+			before, _ := prior.get(name).(types.Object)
+			planned.set(name, settleGroups(name, declared, held, before))
 		}
 	},
+}
+
+// settleGroups plans the devices of a container.
+func settleGroups(container string, config, planned, prior types.Object) types.Object {
+	declared, inner, was := open(config), open(planned), open(prior)
+	changed := false
+	for _, g := range domain.Groups {
+		holder, name, nestedTwice := strings.Cut(g.Path, ".")
+		if g.Device == "" || !nestedTwice || holder != container {
+			continue
+		}
+		if settled, changes := settleGroup(g, declared.object(name), inner.object(name), was.object(name)); changes {
+			inner[name], changed = settled, true
+		}
+	}
+	if !changed {
+		return planned
+	}
+	return types.ObjectValueMust(rowTypes[container], inner)
 }
 
 // collectFacts notes what a value declares. strip is what the path of an attribute has in front of its fact's.
@@ -305,11 +321,12 @@ func (r rowReader) read(path string, a schema.Attribute, prior attr.Value, every
 	return types.ObjectValueMust(rowTypes[path], values)
 }
 
-// settleGroup plans the attributes of a device that isn't declared: a device that isn't there has none, one that comes
-// has what libvirt fills in, and what follows from an attribute that changes is new.
-func settleGroup(g domain.Group, config, planned, prior types.Object) types.Object {
+// settleGroup plans the attributes of a device that isn't declared, and tells whether that changes anything: a device
+// that isn't there has none, one that comes has what libvirt fills in, and what follows from an attribute that changes
+// is new.
+func settleGroup(g domain.Group, config, planned, prior types.Object) (settled types.Object, changes bool) {
 	if !set(config) || !set(planned) {
-		return planned
+		return planned, false
 	}
 	declared, all, was := open(config), open(planned), open(prior)
 	model := g.Attributes[0].Name
@@ -321,15 +338,19 @@ func settleGroup(g domain.Group, config, planned, prior types.Object) types.Obje
 		}
 		follows := a.Follows != "" && was != nil && !all[a.Follows].Equal(was[a.Follows])
 		switch {
-		case gone:
-			all[a.Name] = nullLike(all[a.Name])
-		case (comes || follows) && a.Filled:
+		case !gone && !comes && !follows:
+			continue
+		case !gone && a.Filled:
 			all[a.Name] = unknownLike(all[a.Name])
-		case comes || follows:
+		default:
 			all[a.Name] = nullLike(all[a.Name])
 		}
+		changes = true
 	}
-	return types.ObjectValueMust(attributeTypes(planned), all)
+	if !changes {
+		return planned, false
+	}
+	return types.ObjectValueMust(attributeTypes(planned), all), true
 }
 
 // fields are the places of the attributes in the model, by name.

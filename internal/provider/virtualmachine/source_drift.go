@@ -9,10 +9,7 @@ import (
 )
 
 // sourceDrifts are the disks whose data is elsewhere by now than the configuration says.
-func (p planning) sourceDrifts() []domain.SourceDrift {
-	var have, want domain.Spec
-	diskBlock.toDomain(p.state, &model{}, &have)
-	diskBlock.toDomain(p.config, p.state, &want)
+func (p planning) sourceDrifts(have, want domain.Spec) []domain.SourceDrift {
 	return domain.SourceDrifts(have, p.live, want, p.applied)
 }
 
