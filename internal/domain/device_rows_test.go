@@ -264,6 +264,31 @@ func TestDeviceRows_driverIsVirtios(t *testing.T) {
 	}
 }
 
+// TestDeviceRows_filterIsOfBridges: libvirt drops the filter of any other connection.
+func TestDeviceRows_filterIsOfBridges(t *testing.T) {
+	t.Parallel()
+	filter := Facts{"filter.name": "clean-traffic"}
+	for name, nic := range map[string]Interface{
+		"network": {Network: "n"}, "bridge": {Bridge: "b"}, "direct": {Direct: "eth0", DirectMode: "bridge"},
+		"hostdev": {HostDevice: "0000:03:00.1"}, "vdpa": {VDPA: "/dev/v"},
+		"vhostuser": {VHostUser: "/run/s", VHostUserMode: "client"},
+	} {
+		refused := name != "network" && name != "bridge"
+		there := parse(t, leastDefinition)
+		if err := there.Apply(Spec{Interfaces: map[string]Interface{"n": nic}}); err != nil {
+			t.Fatal(err)
+		}
+		nic.Facts = filter
+		want := Spec{Interfaces: map[string]Interface{"n": nic}}
+		if problems := want.Validate(); (len(problems) > 0) != refused {
+			t.Errorf("%s: %v", name, problems)
+		}
+		if err := there.Apply(want); (err != nil) != refused {
+			t.Errorf("%s, which the definition has: %v", name, err)
+		}
+	}
+}
+
 // TestInterface_isKnownByItsAddress: NICs that came without names are keyed by their order. If one goes, or another tool
 // exchanges them, those that are declared with their addresses stay as they are.
 func TestInterface_isKnownByItsAddress(t *testing.T) {

@@ -2,6 +2,7 @@ package domain
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 )
 
@@ -40,16 +41,37 @@ func (f Facts) Lacking(h HostParts, memory uint64) []Problem {
 	return append(problems, f.lackingPages(h, memory)...)
 }
 
-func (f Facts) lackingPages(h HostParts, memory uint64) []Problem {
-	size, ok := pageSize(f[hugePages])
-	if !ok || len(h.Pages) == 0 {
-		return nil // The host's default size isn't known, or nothing is.
+// PageSize is the size of the huge pages that a VM has on the host: the one that it asks for, or with DefaultPages that
+// of the pages which the host has. libvirt doesn't tell the default: of several sizes it is taken to be the smallest, as
+// Linux does. 0: the host has none.
+func (h HostParts) PageSize(asked uint64) uint64 {
+	if asked != DefaultPages {
+		return asked
 	}
+	var size uint64
+	for _, other := range slices.Sorted(maps.Keys(h.Pages)) {
+		if other >= mib && (size == 0 || h.Pages[size] == 0 && h.Pages[other] > 0) { // Smaller ones are ordinary pages.
+			size = other
+		}
+	}
+	return size
+}
+
+func (f Facts) lackingPages(h HostParts, memory uint64) []Problem {
+	asked, ok := hugePageSize(f)
+	if !ok || len(h.Pages) == 0 {
+		return nil // Nothing is declared, or known.
+	}
+	name := f[hugePages]
+	if asked == DefaultPages {
+		name = "its default size"
+	}
+	size := h.PageSize(asked)
 	switch pages, known := h.Pages[size]; {
 	case !known:
-		return []Problem{{hugePages, fmt.Sprintf("has no pages of %s", f[hugePages])}}
+		return []Problem{{hugePages, "has no pages of " + name}}
 	case pages*size < memory:
-		return []Problem{{hugePages, fmt.Sprintf("has %d pages of %s, %d MiB, and the VM needs %d MiB", pages, f[hugePages],
+		return []Problem{{hugePages, fmt.Sprintf("has %d pages of %s, %d MiB, and the VM needs %d MiB", pages, name,
 			pages*size/mib, memory/mib)}}
 	default:
 		return nil

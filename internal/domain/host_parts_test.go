@@ -29,7 +29,11 @@ func TestFacts_Lacking(t *testing.T) {
 			facts: Facts{"memory.huge_pages": "2Mi"}, memory: 18 * mib,
 			lacks: "has 8 pages of 2Mi, 16 MiB, and the VM needs 18 MiB",
 		},
-		{facts: Facts{"memory.huge_pages": hugeDefault}, memory: mib},
+		{facts: Facts{"memory.huge_pages": hugeDefault}, memory: 16 * mib},
+		{
+			facts: Facts{"memory.huge_pages": hugeDefault}, memory: 18 * mib,
+			lacks: "has 8 pages of its default size, 16 MiB, and the VM needs 18 MiB",
+		},
 	} {
 		var said []string
 		for _, p := range test.facts.Lacking(host, test.memory) {
@@ -40,6 +44,27 @@ func TestFacts_Lacking(t *testing.T) {
 		}
 		if unknown := test.facts.Lacking(HostParts{}, test.memory); len(unknown) > 0 {
 			t.Errorf("%v: %v", test.facts, unknown)
+		}
+	}
+}
+
+// TestHostParts_PageSize: the default size is that of the pages which a host has.
+func TestHostParts_PageSize(t *testing.T) {
+	t.Parallel()
+	const gib = 1 << 30
+	for _, test := range []struct {
+		pages       map[uint64]uint64
+		asked, want uint64
+	}{
+		{map[uint64]uint64{4096: 100, 2 * mib: 8, gib: 0}, DefaultPages, 2 * mib},
+		{map[uint64]uint64{4096: 100, 2 * mib: 0, gib: 4}, DefaultPages, gib},
+		{map[uint64]uint64{4096: 100, 2 * mib: 8, gib: 4}, DefaultPages, 2 * mib},
+		{map[uint64]uint64{4096: 100, 2 * mib: 0, gib: 0}, DefaultPages, 2 * mib},
+		{map[uint64]uint64{4096: 100}, DefaultPages, 0},
+		{map[uint64]uint64{4096: 100, 2 * mib: 8, gib: 4}, gib, gib},
+	} {
+		if got := (HostParts{Pages: test.pages}).PageSize(test.asked); got != test.want {
+			t.Errorf("%v, asked for %d: %d, want %d", test.pages, test.asked, got, test.want)
 		}
 	}
 }

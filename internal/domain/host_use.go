@@ -10,7 +10,7 @@ import (
 type HostUse struct {
 	// Alone are what a host gives to one VM at a time, each with the attribute that asks for it.
 	Alone map[HostPart]string
-	// Pages are bytes by the size of the huge pages that they consist of.
+	// Pages are bytes by the size of the huge pages that they consist of, which may be DefaultPages.
 	Pages map[uint64]uint64
 }
 
@@ -30,6 +30,17 @@ const (
 	MdevDevice = "mdev device"
 )
 
+// DefaultPages stands for huge pages of the host's default size, see HostParts.PageSize.
+const DefaultPages = 0
+
+// hugePageSize is the size of the huge pages that facts ask for, false if they ask for none.
+func hugePageSize(f Facts) (uint64, bool) {
+	if f[hugePages] == hugeDefault {
+		return DefaultPages, true
+	}
+	return pageSize(f[hugePages])
+}
+
 // HostUse is what a VM like that asks its host for.
 func (s Spec) HostUse() HostUse {
 	u := HostUse{Alone: map[HostPart]string{}, Pages: map[uint64]uint64{}}
@@ -47,7 +58,7 @@ func (s Spec) HostUse() HostUse {
 			u.Alone[HostPart{"vDPA device", nic.VDPA}] = "interfaces." + key + ".vdpa"
 		}
 	}
-	if size, ok := pageSize(s.Facts[hugePages]); ok {
+	if size, ok := hugePageSize(s.Facts); ok {
 		u.Pages[size] = pick(s.Memory.Installed, s.Memory.Size, 0)
 	}
 	return u

@@ -130,11 +130,14 @@ var InterfaceRows = onlyVirtio(slices.Concat([]Attribute{
 				dropChildren(e, "filterref")
 				return nil
 			}
+			if !filtered(attr(e, "type")) {
+				return errors.New(withoutFilter)
+			}
 			setAttr(ensure(e, "filterref"), "filter", value)
 			return nil
 		},
 		Doc: "Name of a `virtfleet_network_filter`, or of a filter that libvirt has, such as `clean-traffic`. The " +
-			"host must have the filter. `\"\"` removes it.",
+			"host must have the filter. For interfaces with `network` or `bridge`. `\"\"` removes it.",
 	},
 	{
 		Name: "filter.parameters", Place: "filterref/parameter@name@value", Kind: Texts, Live: Update,
@@ -199,6 +202,13 @@ func vlanCold(have, want string) string {
 		return connectedTo
 	}
 	return ""
+}
+
+const withoutFilter = "Only an interface with network or bridge has a filter."
+
+// filtered says that libvirt keeps the filter of an interface with that connection: it drops others without an error.
+func filtered(connection string) bool {
+	return slices.Contains([]string{"network", "bridge", "ethernet"}, connection)
 }
 
 // nativeTag is the tag of packets without one.
@@ -269,6 +279,7 @@ func (i Interface) checkRows(c *checker, path string) {
 	}
 	c.that(i.Facts["virtual_port.type"] != "midonet" || says("virtual_port.interface_id"),
 		path+".virtual_port.interface_id", "A port of the type midonet requires it.")
+	c.that(!says("filter.name") || filtered(i.attribute()) || i.User || i.Other != "", path+".filter.name", withoutFilter)
 	c.that(len(ParseTexts(i.Facts["filter.parameters"])) == 0 || says("filter.name"), path+".filter.parameters",
 		"Parameters require the name of a filter.")
 	for name := range ParseTexts(i.Facts["filter.parameters"]) {

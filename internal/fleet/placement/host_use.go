@@ -56,13 +56,14 @@ func running(a inventory.Reply, all map[string]domain.HostUse) {
 
 // freePages are the bytes that are left on the host by the size of the huge pages that they consist of.
 func freePages(a inventory.Reply, others map[string]domain.HostUse) map[uint64]uint64 {
-	left := make(map[uint64]uint64)
-	for size, pages := range migration.HostParts(a.Info).Pages {
+	left, parts := make(map[uint64]uint64), migration.HostParts(a.Info)
+	for size, pages := range parts.Pages {
 		left[size] = pages * size
 	}
 
 	for _, use := range others {
-		for size, bytes := range use.Pages {
+		for asked, bytes := range use.Pages {
+			size := parts.PageSize(asked)
 			left[size] -= min(left[size], bytes)
 		}
 	}
@@ -85,9 +86,10 @@ func missing(a inventory.Reply, use domain.HostUse, others map[string]domain.Hos
 	}
 
 	all, left := freePages(a, nil), freePages(a, others)
-	for _, size := range slices.Sorted(maps.Keys(use.Pages)) {
+	for _, asked := range slices.Sorted(maps.Keys(use.Pages)) {
+		size := migration.HostParts(a.Info).PageSize(asked)
 		// That a host hasn't as many pages at all is said elsewhere.
-		if need := use.Pages[size]; need <= all[size] && left[size] < need {
+		if need := use.Pages[asked]; need <= all[size] && left[size] < need {
 			problems = append(problems, domain.Problem{Path: "memory.huge_pages", Message: fmt.Sprintf(
 				"has %s left of its %s in pages of %s, and the VM needs %s", inventory.BytesText(left[size]),
 				inventory.BytesText(all[size]), inventory.BytesText(size), inventory.BytesText(need))})

@@ -46,6 +46,11 @@ func TestMissing(t *testing.T) {
 			byName{"x": pages(small, 8<<20), "y": pages(small, 10<<20)},
 			[]string{"memory.huge_pages: has 14Mi left of its 32Mi in pages of 2Mi, and the VM needs 16Mi"},
 		},
+		"too few of the default size are left": {
+			pages(domain.DefaultPages, 16<<20),
+			byName{"x": pages(small, 8<<20), "y": pages(domain.DefaultPages, 10<<20)},
+			[]string{"memory.huge_pages: has 14Mi left of its 32Mi in pages of 2Mi, and the VM needs 16Mi"},
+		},
 		"too few are there": {pages(small, 64<<20), nil, nil},
 	} {
 		t.Run(name, func(t *testing.T) {

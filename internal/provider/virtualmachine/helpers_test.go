@@ -102,12 +102,12 @@ var full = in{
 		"iso": in{"file": "/iso/debian.iso", "device": "cdrom", "bus": "sata", "read_only": true},
 	},
 	"interfaces": in{
-		"lan": in{"network": "default", "model": "virtio", "mac": "52:54:00:00:00:01", "link_up": true},
-		"dmz": in{"bridge": "br0", "boot_order": 2, "vlan": in{"tags": []int{42}, "trunk": false}, "mtu": 9000},
-		"tap": in{
-			"direct": in{"device": "eth0", "mode": "bridge"},
+		"lan": in{
+			"network": "default", "model": "virtio", "mac": "52:54:00:00:00:01", "link_up": true,
 			"filter": in{"parameters": in{"IP": "10.0.0.1"}, "name": "clean-traffic"},
 		},
+		"dmz":  in{"bridge": "br0", "boot_order": 2, "vlan": in{"tags": []int{42}, "trunk": false}, "mtu": 9000},
+		"tap":  in{"direct": in{"device": "eth0", "mode": "bridge"}},
 		"user": in{"user": true, "backend": in{"type": "passt"}},
 		"fast": in{
 			"hostdev": "0000:03:00.1", "mac": "52:54:00:00:00:02", "teaming": in{"type": "transient", "persistent": "slow"},

@@ -45,15 +45,15 @@ func TestModel_toFleet(t *testing.T) {
 			Medium:   &domain.DiskSource{File: unknownSource},
 			Ignition: ptr(knownSource),
 			Interfaces: map[string]domain.Interface{
-				"lan": {Network: "default", Model: "virtio", MAC: "52:54:00:00:00:01", LinkUp: ptr(true)},
+				"lan": {
+					Network: "default", Model: "virtio", MAC: "52:54:00:00:00:01", LinkUp: ptr(true),
+					Facts: domain.Facts{"filter.name": "clean-traffic", "filter.parameters": "IP=10.0.0.1\n"},
+				},
 				"dmz": {
 					Bridge: "br0", BootOrder: ptr(2),
 					Facts: domain.Facts{"vlan.tags": "42", "vlan.trunk": "no", "mtu": "9000"},
 				},
-				"tap": {
-					Direct: "eth0", DirectMode: "bridge",
-					Facts: domain.Facts{"filter.name": "clean-traffic", "filter.parameters": "IP=10.0.0.1\n"},
-				},
+				"tap":  {Direct: "eth0", DirectMode: "bridge"},
 				"user": {User: true, Facts: domain.Facts{"backend.type": "passt"}},
 				"fast": {
 					HostDevice: "0000:03:00.1", MAC: "52:54:00:00:00:02",
