@@ -33,7 +33,7 @@ type needs struct {
 
 // needs classifies what is declared, against what the state says and against what runs.
 func (p planning) needs() needs {
-	have, want := p.state.spec(nil), p.config.spec(p.state)
+	have, want := p.state.spec(nil), p.replacedDevices(p.config.spec(p.state))
 	var n needs
 	changes := domain.Changes(have, want)
 	for _, c := range changes {
