@@ -14,6 +14,8 @@ type HostUse struct {
 	Classes map[string][]HostPart
 	// Pages are bytes by the size of the huge pages that they consist of.
 	Pages map[uint64]uint64
+	// Slot is the kind of slot of the processor that keeps the key of its memory.
+	Slot SecuritySlot
 }
 
 // HostPart is something that a host has once.
@@ -56,6 +58,7 @@ func (s Spec) HostUse() HostUse {
 			u.Alone[HostPart{"vDPA device", nic.VDPA}] = "interfaces." + key + ".vdpa"
 		}
 	}
+	u.Slot = s.Facts.securitySlot()
 	if size, ok := pageSize(s.Facts[hugePages]); ok {
 		u.Pages[size] = pick(s.Memory.Installed, s.Memory.Size, 0)
 	}
@@ -79,11 +82,14 @@ func (u HostUse) addCID(cid string) {
 }
 
 // Empty says that there is nothing.
-func (u HostUse) Empty() bool { return len(u.Alone)+len(u.Classes)+len(u.Pages) == 0 }
+func (u HostUse) Empty() bool { return len(u.Alone)+len(u.Classes)+len(u.Pages) == 0 && u.Slot == "" }
 
 // Without is what is asked for in addition to what is there already.
 func (u HostUse) Without(have HostUse) HostUse {
 	more := HostUse{Alone: maps.Clone(u.Alone), Pages: maps.Clone(u.Pages)}
+	if u.Slot != have.Slot {
+		more.Slot = u.Slot
+	}
 	for part := range have.Alone {
 		delete(more.Alone, part)
 	}

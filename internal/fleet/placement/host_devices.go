@@ -23,8 +23,8 @@ func lackedDevices(ctx context.Context, h *inventory.Host, use domain.HostUse) [
 	return problems
 }
 
-// DeviceBlockers are what keeps a host from giving the VM its host devices, where it would be defined with them while it
-// is off: the host lacks one that is declared by its address, or has none left of a class.
+// DeviceBlockers are what keeps a host from giving the VM what it has of its own one, where it comes while it is off: the
+// host lacks a device that is declared by its address, or has none left of a class, nor a slot for protected memory.
 func (p *Planner) DeviceBlockers(ctx context.Context, a inventory.Reply, vm *inventory.VM) []migration.Blocker {
 	if vm.PersistentSpec == nil {
 		return nil
@@ -39,7 +39,13 @@ func (p *Planner) DeviceBlockers(ctx context.Context, a inventory.Reply, vm *inv
 		})
 	}
 
-	_, _, short := p.arrivalUse(ctx, a, vm, 0)
+	use, _, short := p.arrivalUse(ctx, a, vm, 0)
+	for _, full := range p.takenSlots(ctx, a, vm.Name, use, "") {
+		blockers = append(blockers, migration.Blocker{
+			Reason: migration.HostResourcesTaken, Status: status.False, Attribute: full.Path,
+			Message: fmt.Sprintf("host %q %s", a.Host.Name, full.Message), Remedy: takenRemedy,
+		})
+	}
 
 	return append(blockers, short...)
 }

@@ -144,7 +144,9 @@ func (p *Planner) fitsHostUse(
 		return nil
 	}
 
-	return append(hostProblems(lackedDevices(ctx, a.Host, use)), p.taken(a, name, use, leaving)...)
+	found := append(lackedDevices(ctx, a.Host, use), p.takenSlots(ctx, a, name, use, leaving)...)
+
+	return append(hostProblems(found), p.taken(a, name, use, leaving)...)
 }
 
 // fitsChangedUse is fitsHostUse for what a change adds to a VM that runs on the host.

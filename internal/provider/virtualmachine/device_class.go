@@ -37,6 +37,16 @@ func (m *model) declaredClasses() map[string]string {
 	return declared
 }
 
+// hostDevice is the device of the host that the model has under a key, the zero value if there is none.
+func (m *model) hostDevice(key string) domain.HostPart {
+	if m == nil {
+		return domain.HostPart{}
+	}
+	all, _ := open(m.Devices)[hostDevices].(types.Map)
+	device := open(elements(all)[key])
+	return domain.Row{"type": text(device.string("type")), "address": text(device.string("address"))}.HostDevice()
+}
+
 // hostAfter is the host that the VM is on after the apply, "" where that isn't known.
 func (p planning) hostAfter() string {
 	switch {
@@ -52,11 +62,7 @@ func (p planning) hostAfter() string {
 // deviceOf is the device that the VM has for a class after the apply; the zero value isn't known before. moved says
 // that it isn't the one that the state has.
 func (p planning) deviceOf(key, class string) (device domain.HostPart, moved bool) {
-	var has domain.HostPart
-	if p.state != nil {
-		has = p.state.spec(nil).HostDevices[key].HostDevice()
-	}
-	host := p.hostAfter()
+	has, host := p.state.hostDevice(key), p.hostAfter()
 	if !slices.Contains(p.hosts, host) || p.classes == nil {
 		return has, false
 	}
@@ -100,7 +106,7 @@ func (p planning) planDevices(m *model) {
 // replacedDevices declares of devices that the VM has, and that aren't of their class any more, that they are others.
 func (p planning) replacedDevices(want domain.Spec) domain.Spec {
 	for key, class := range want.DeviceClasses() {
-		if device, moved := p.deviceOf(key, class); moved && p.state.spec(nil).HostDevices[key] != nil {
+		if device, moved := p.deviceOf(key, class); moved && p.state.hostDevice(key) != (domain.HostPart{}) {
 			want.HostDevices[key] = domain.Row{"class": class, "address": device.ID}
 		}
 	}

@@ -82,7 +82,7 @@ func TestSchema_whatTheHypervisorKnowsIsLeftAlone(t *testing.T) {
 	// shares a disk, how one was made, and the class of a device, is what only we know. A row of a table is complete.
 	alone := map[string]bool{
 		"disks.*.shared": true, "devices.host_devices.*.class": true,
-		"disks.*.pool":   true, "disks.*.image": true, "disks.*.clone": true, "disks.*.size": true,
+		"disks.*.pool": true, "disks.*.image": true, "disks.*.clone": true, "disks.*.size": true,
 		"disks.*.on_destroy": true,
 		"disks.*.file":       true, "disks.*.block": true, "disks.*.volume": true, "disks.*.network": true,
 		"disks.*.network.auth": true,
