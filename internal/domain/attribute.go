@@ -93,6 +93,8 @@ type Attribute struct {
 	Capability, Listed string
 	// Needs says in words what a host needs for a value: the package that has it.
 	Needs map[string]string
+	// Recorded says that the definition doesn't say it, but what we record of the VM.
+	Recorded bool
 	// Since is the version of libvirt that has the attribute: "7.0.0".
 	Since string
 	// Check says what is wrong with a value; nil or "": nothing.

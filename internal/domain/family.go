@@ -1,7 +1,9 @@
 package domain
 
 import (
+	"iter"
 	"maps"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -28,6 +30,8 @@ type Family struct {
 	// begin is what the element of a new device has besides its attributes, end tidies up after a change.
 	begin func(*etree.Element)
 	end   func(*Definition)
+	// recall completes what was read of the devices by what is recorded of the VM; nil: nothing is.
+	recall func(m Metadata, all map[string]Row)
 	// Check says what doesn't fit together, as a problem of an attribute; nil: everything fits.
 	Check func(value func(attribute string) string) (attribute, problem string)
 	// fits checks the family with the rest of what is declared; nil: it fits.
@@ -73,9 +77,20 @@ func (f Family) kind() kind {
 	}
 }
 
+// defined are the attributes that the definition has.
+func (f Family) defined() iter.Seq[Attribute] {
+	return func(yield func(Attribute) bool) {
+		for _, a := range f.Attributes {
+			if !a.Recorded && !yield(a) {
+				return
+			}
+		}
+	}
+}
+
 func (f Family) block() block {
 	t := devices[Row]{
-		kind: f.kind(), rules: f.rules(), attributes: f.Attributes, in: f.in, readOne: f.read, same: f.same, twin: f.twin,
+		kind: f.kind(), rules: f.rules(), attributes: slices.Collect(f.defined()), in: f.in, readOne: f.read, same: f.same, twin: f.twin,
 		facts: func(row *Row) *Facts { return (*Facts)(row) }, texts: map[string]func(a, b string) bool{},
 		patch: f.patch, create: f.create, validate: f.validate,
 		removed: f.removed, added: f.added,
@@ -86,6 +101,13 @@ func (f Family) block() block {
 	}
 	b := t.block()
 	b.family, b.order = &f, nil
+	if read := b.read; f.recall != nil {
+		b.read = func(d *Definition, s *Spec) {
+			if read(d, s); len(*f.in(s)) > 0 {
+				f.recall(d.Metadata(), *f.in(s))
+			}
+		}
+	}
 	each := b.validate
 	b.validate = func(s Spec, c *checker) {
 		if each(s, c); f.fits != nil {
@@ -128,7 +150,7 @@ func (f Family) rules() map[string]rule {
 
 func (f Family) read(e *etree.Element) Row {
 	row := Row{}
-	for _, a := range f.Attributes {
+	for a := range f.defined() {
 		if value := a.read(e); value != "" {
 			row[a.Name] = value
 		}
@@ -139,12 +161,15 @@ func (f Family) read(e *etree.Element) Row {
 // same says whether what is declared under another key is the device that is there: as far as it is declared it is like
 // that one.
 func (f Family) same(have, want Row) bool {
-	for name, value := range want {
-		if have[name] != value {
+	declared := false
+	for a := range f.defined() {
+		value, ok := want[a.Name]
+		if ok && have[a.Name] != value {
 			return false
 		}
+		declared = declared || ok
 	}
-	return len(want) > 0
+	return declared
 }
 
 // twin says whether a live and a persistent device are one: what runs may say more.
@@ -152,7 +177,7 @@ func (f Family) twin(live, persistent Row) bool { return f.same(live, persistent
 
 func (f Family) patch(_ *Definition, e *etree.Element, path string, want Row, _ map[string]bool) error {
 	have := f.read(e)
-	for _, a := range f.Attributes {
+	for a := range f.defined() {
 		value, declared := want[a.Name]
 		switch {
 		case !declared || have[a.Name] == value:
@@ -171,7 +196,7 @@ func (f Family) create(d *Definition, key string, want Row, _ map[string]bool) (
 		f.begin(e)
 	}
 	all := maps.Clone(want)
-	for _, a := range f.Attributes {
+	for a := range f.defined() {
 		if all[a.Name] == "" && a.Default != "" {
 			all[a.Name] = a.Default
 		}

@@ -1,6 +1,7 @@
 package domain
 
 import (
+	"maps"
 	"regexp"
 	"strings"
 
@@ -24,10 +25,21 @@ var hostDeviceFamily = Family{
 	Added:   Transition{Live: true, Why: "The device is plugged into the running VM."},
 	Removed: Transition{Live: true, Why: "The device is unplugged from the running VM."},
 	Bus: func(row Row) string {
-		if row["type"] == "usb" {
+		switch row["type"] {
+		case "usb":
 			return busUSB
+		case "":
+			return "" // It is known when a device of the class is chosen.
+		default:
+			return busPCI
 		}
-		return busPCI
+	},
+	recall: func(m Metadata, all map[string]Row) {
+		for key, class := range m.DeviceClasses {
+			if row := all[key]; row != nil {
+				row["class"] = class
+			}
+		}
 	},
 	Skip: func(e *etree.Element) bool {
 		return attr(e, "mode") == "capabilities" || child(e, "teaming") != nil
@@ -35,8 +47,19 @@ var hostDeviceFamily = Family{
 	begin: func(e *etree.Element) { setAttr(e, "mode", "subsystem") },
 	Attributes: []Attribute{
 		{
+			Name: "class", Recorded: true, Check: func(class string) string {
+				if !keyPattern.MatchString(class) {
+					return `Classes consist of letters, digits, "-" and "_".`
+				}
+				return ""
+			},
+			Doc: "Class of devices, as `hosts.<name>.devices` of the provider lists them, instead of `type` and `address`. The VM " +
+				"gets a device of the class that no other VM has, and keeps it. If it moves, it gets another one. Only a host " +
+				"that has one is chosen.",
+		},
+		{
 			Name: "type", Place: "@type", Values: []string{"pci", "usb", "mdev"}, Kept: []string{"scsi", "scsi_host"},
-			Filled: true, Why: hostDeviceWhy, Doc: "Kind of device. Required.",
+			Filled: true, Why: hostDeviceWhy, Doc: "Kind of device. Required without `class`.",
 			Write: func(e *etree.Element, value string) error {
 				setAttr(e, "type", value)
 				managed, model := "", ""
@@ -56,12 +79,16 @@ var hostDeviceFamily = Family{
 			Read:  func(e *etree.Element) string { return hostAddress(child(e, "source")) },
 			Write: writeHostAddress,
 			Doc: "Address of a `pci` device (`0000:65:00.0`), vendor and product of a `usb` device (`1234:abcd`), or the UUID " +
-				"of an `mdev` device. Required.",
+				"of an `mdev` device. Required without `class`.",
 		},
 	},
 	Check: func(value func(string) string) (attribute, problem string) {
 		pattern, kind, address := hostAddressPatterns[value("type")], value("type"), value("address")
 		switch {
+		case value("class") != "" && kind+address != "":
+			return "class", "A device is declared by its class, or by type and address, not by both."
+		case value("class") != "":
+			return "", ""
 		case address == unknownHostDevice, kind == "":
 		case pattern == nil:
 			return "address", "The address of a " + kind + ` device can't be changed. Keep "` + unknownHostDevice + `".`
@@ -70,6 +97,13 @@ var hostDeviceFamily = Family{
 		}
 		return needs("type", "address")(value)
 	},
+}
+
+// ParseHostDevice reads a device of the host as it is listed in a class: "pci:0000:65:00.0".
+func ParseHostDevice(listed string) (HostPart, bool) {
+	kind, address, _ := strings.Cut(listed, ":")
+	pattern := hostAddressPatterns[kind]
+	return HostPart{kind + " device", address}, pattern != nil && pattern.MatchString(address)
 }
 
 // unknownHostDevice is the address of a device that is identified in another way.
@@ -108,4 +142,46 @@ func addPCIAddress(source *etree.Element, address string) {
 	if attr(source.Parent(), "type") == "hostdev" {
 		setAttr(e, "type", "pci") // The type of a <hostdev> says it, that of an <interface> doesn't.
 	}
+}
+
+// HostDevicePath is the path of a host device.
+func HostDevicePath(key string) string { return join(hostDeviceFamily.Path, key) }
+
+// Assign is a row with the device of the host that it is.
+func (p HostPart) Assign(row Row) Row {
+	assigned := Row{}
+	maps.Copy(assigned, row)
+	assigned["type"], assigned["address"] = strings.TrimSuffix(p.Kind, " device"), p.ID
+	return assigned
+}
+
+// HostDevice is the device of the host that a row says it is, the zero value where it doesn't say.
+func (r Row) HostDevice() HostPart {
+	if r["address"] == "" {
+		return HostPart{}
+	}
+	return HostPart{r["type"] + " device", r["address"]}
+}
+
+// DeviceClasses are the classes of the host devices that are declared by class, by key.
+func (s Spec) DeviceClasses() map[string]string {
+	var classes map[string]string
+	for key, row := range s.HostDevices {
+		if class := row["class"]; class != "" {
+			if classes == nil {
+				classes = map[string]string{}
+			}
+			classes[key] = class
+		}
+	}
+	return classes
+}
+
+// Unassigned is the spec as it is declared: without the devices that were chosen for classes.
+func (s Spec) Unassigned() Spec {
+	s.HostDevices = maps.Clone(s.HostDevices)
+	for key, class := range s.DeviceClasses() {
+		s.HostDevices[key] = Row{"class": class}
+	}
+	return s
 }

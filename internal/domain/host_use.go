@@ -10,8 +10,12 @@ import (
 type HostUse struct {
 	// Alone are what a host gives to one VM at a time, each with the attribute that asks for it.
 	Alone map[HostPart]string
+	// Classes are what it has alone because it asked for a device of a class, by class. Another host gives it others.
+	Classes map[string][]HostPart
 	// Pages are bytes by the size of the huge pages that they consist of, which may be DefaultPages.
 	Pages map[uint64]uint64
+	// Slot is the kind of slot of the processor that keeps the key of its memory.
+	Slot SecuritySlot
 }
 
 // HostPart is something that a host has once.
@@ -46,8 +50,15 @@ func (s Spec) HostUse() HostUse {
 	u := HostUse{Alone: map[HostPart]string{}, Pages: map[uint64]uint64{}}
 	u.addCID(s.Facts[vsockCID])
 	for key, row := range s.HostDevices {
-		if address := row["address"]; address != "" && address != unknownHostDevice {
-			u.Alone[HostPart{row["type"] + " device", address}] = join(hostDeviceFamily.Path, key) + ".address"
+		part := HostPart{row["type"] + " device", row["address"]}
+		if part.ID != "" && part.ID != unknownHostDevice {
+			u.Alone[part] = HostDevicePath(key) + ".address"
+		}
+		if class := row["class"]; class != "" {
+			if u.Classes == nil {
+				u.Classes = map[string][]HostPart{}
+			}
+			u.Classes[class] = append(u.Classes[class], part)
 		}
 	}
 	for key, nic := range s.Interfaces {
@@ -58,6 +69,7 @@ func (s Spec) HostUse() HostUse {
 			u.Alone[HostPart{"vDPA device", nic.VDPA}] = "interfaces." + key + ".vdpa"
 		}
 	}
+	u.Slot = s.Facts.securitySlot()
 	if size, ok := hugePageSize(s.Facts); ok {
 		u.Pages[size] = pick(s.Memory.Installed, s.Memory.Size, 0)
 	}
@@ -81,11 +93,14 @@ func (u HostUse) addCID(cid string) {
 }
 
 // Empty says that there is nothing.
-func (u HostUse) Empty() bool { return len(u.Alone)+len(u.Pages) == 0 }
+func (u HostUse) Empty() bool { return len(u.Alone)+len(u.Classes)+len(u.Pages) == 0 && u.Slot == "" }
 
 // Without is what is asked for in addition to what is there already.
 func (u HostUse) Without(have HostUse) HostUse {
 	more := HostUse{Alone: maps.Clone(u.Alone), Pages: maps.Clone(u.Pages)}
+	if u.Slot != have.Slot {
+		more.Slot = u.Slot
+	}
 	for part := range have.Alone {
 		delete(more.Alone, part)
 	}
@@ -95,6 +110,26 @@ func (u HostUse) Without(have HostUse) HostUse {
 		}
 	}
 	return more
+}
+
+// Elsewhere is what the VM asks another host for: devices of classes, whichever they are.
+func (u HostUse) Elsewhere() HostUse {
+	u.Alone = maps.Clone(u.Alone)
+	for _, parts := range u.Classes {
+		for _, part := range parts {
+			delete(u.Alone, part)
+		}
+	}
+	return u
+}
+
+// ByClass are how many devices it asks for, by class.
+func (u HostUse) ByClass() map[string]uint64 {
+	count := make(map[string]uint64, len(u.Classes))
+	for class, parts := range u.Classes {
+		count[class] = uint64(len(parts))
+	}
+	return count
 }
 
 // Parts are what it has alone, sorted.

@@ -62,3 +62,19 @@ func TestHostUse_chosenAddress(t *testing.T) {
 		t.Errorf("it has %v", use)
 	}
 }
+
+// TestHostUse_securitySlot: SEV-ES and SEV-SNP have slots of their own, other protections none.
+func TestHostUse_securitySlot(t *testing.T) {
+	t.Parallel()
+	for declared, want := range map[[2]string]SecuritySlot{
+		{"sev", "0x3"}: SlotSEV, {"sev", "0x7"}: SlotSEVES, {"sev", "5"}: SlotSEVES, {"sev-snp", "0x30000"}: SlotSEVES,
+		{"tdx", ""}: "", {"", ""}: "",
+	} {
+		use := Spec{Facts: Facts{
+			LaunchSecurityType: declared[0], "platform.launch_security.policy": declared[1],
+		}}.HostUse()
+		if use.Slot != want || use.Empty() != (want == "") || !use.Without(use).Empty() {
+			t.Errorf("%v takes %q", declared, use.Slot)
+		}
+	}
+}

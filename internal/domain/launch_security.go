@@ -65,6 +65,34 @@ var launchSecurityGroup = Group{
 	},
 }
 
+// SecuritySlot is the kind of slot that an AMD processor has for the key of a guest's memory, "" for none. A processor has
+// a number of each.
+type SecuritySlot string
+
+// The kinds of slots. SEV-SNP shares those of SEV-ES.
+const (
+	SlotSEV   SecuritySlot = "SEV"
+	SlotSEVES SecuritySlot = "SEV-ES"
+)
+
+// LaunchSecurityType is the attribute that declares the kind of protection.
+const LaunchSecurityType = "platform.launch_security.type"
+
+// encryptedState is the bit of a policy of SEV that asks for SEV-ES.
+const encryptedState = 1 << 2
+
+func (f Facts) securitySlot() SecuritySlot {
+	policy, _ := strconv.ParseUint(f["platform.launch_security.policy"], 0, 64) // Check has refused what is no number.
+	switch kind := f[LaunchSecurityType]; {
+	case kind == "sev-snp", kind == "sev" && policy&encryptedState != 0:
+		return SlotSEVES
+	case kind == "sev":
+		return SlotSEV
+	default:
+		return ""
+	}
+}
+
 // encoded is an attribute of launch security in base64.
 func encoded(name, tag, doc string) Attribute {
 	return Attribute{

@@ -41,6 +41,8 @@ type Metadata struct {
 	// ExtraDevices are the devices that are declared as XML, by key, as NormalDeviceXML writes them: libvirt adds to what
 	// the definition has of them.
 	ExtraDevices map[string]string
+	// DeviceClasses are the classes of the host devices, by key, that a host gave the VM for its class.
+	DeviceClasses map[string]string
 	// Eviction says that the VM is to leave a host. It is there until a drain has moved the VM or given up.
 	Eviction *Eviction
 	// Devices names devices that came without our alias: a disk's target ("vda") or an interface's MAC to its key.
@@ -106,6 +108,7 @@ func (d *Definition) Metadata() Metadata {
 		LeftVolumes:  readLeftVolumes(vm),
 
 		EvictionStrategy: text(own(vm, "eviction-strategy")),
+		DeviceClasses:    readPairs(own(vm, "device-classes"), "device", "key", "class"),
 	}
 	// One that can't be read is none: it decides nothing.
 	read.Generation, _ = strconv.ParseUint(text(own(vm, "generation")), 10, 64)
@@ -177,6 +180,7 @@ func (m Metadata) write(vm *etree.Element) {
 	writePairs(vm, "host-labels", "label", "key", "value", m.HostLabels)
 	writePairs(vm, "anti-affinity", "label", "key", "value", m.Avoids)
 	writePairs(vm, "extra-devices", "device", "key", "xml", m.ExtraDevices)
+	writePairs(vm, "device-classes", "device", "key", "class", m.DeviceClasses)
 	setOwn(vm, "eviction-strategy", m.EvictionStrategy)
 	drop(own(vm, "shared-disks"))
 	if len(m.SharedDisks) > 0 {
@@ -239,6 +243,7 @@ func sameMetadata(a, b Metadata) bool {
 	return maps.Equal(a.HostLabels, b.HostLabels) && maps.Equal(a.Avoids, b.Avoids) &&
 		a.EvictionStrategy == b.EvictionStrategy && maps.Equal(a.Labels, b.Labels) &&
 		maps.Equal(a.Devices, b.Devices) && maps.Equal(a.ExtraDevices, b.ExtraDevices) &&
+		maps.Equal(a.DeviceClasses, b.DeviceClasses) &&
 		slices.Equal(a.SharedDisks, b.SharedDisks) && a.RunStrategy == b.RunStrategy &&
 		maps.Equal(a.OwnDisks, b.OwnDisks) && a.Host == b.Host && maps.Equal(a.Staged, b.Staged) &&
 		a.FreshNVRAM == b.FreshNVRAM &&

@@ -5,6 +5,7 @@ import (
 	"encoding/xml"
 	"fmt"
 	"slices"
+	"strconv"
 
 	golibvirt "libvirt.org/go/libvirt"
 )
@@ -33,7 +34,10 @@ func parseGuestDevices(document string) (GuestDevices, error) {
 		All []struct {
 			XMLName   xml.Name
 			Supported string `xml:"supported,attr"`
-			Enums     []struct {
+			// MaxGuests and MaxESGuests are those of SEV.
+			MaxGuests   []string `xml:"maxGuests"`
+			MaxESGuests []string `xml:"maxESGuests"`
+			Enums       []struct {
 				Name   string   `xml:"name,attr"`
 				Values []string `xml:"value"`
 			} `xml:"enum"`
@@ -60,6 +64,7 @@ func parseGuestDevices(document string) (GuestDevices, error) {
 			found[name] = nil
 			continue
 		}
+		found[name+"/maxGuests"], found[name+"/maxESGuests"] = device.MaxGuests, device.MaxESGuests
 		for _, enum := range device.Enums {
 			found[device.XMLName.Local+"/"+enum.Name] = enum.Values
 		}
@@ -77,4 +82,18 @@ func (g GuestDevices) Has(device, enum, value string) (has, known bool) {
 	}
 	values, known := g[device+"/"+enum]
 	return slices.Contains(values, value), known
+}
+
+// MaxGuests is how many guests can have their memory protected by SEV at the same time, or by SEV-ES and SEV-SNP, which
+// share other slots of the processor; known is false where the host doesn't tell.
+func (g GuestDevices) MaxGuests(encryptedState bool) (limit int, known bool) {
+	said := g["sev/maxGuests"]
+	if encryptedState {
+		said = g["sev/maxESGuests"]
+	}
+	if len(said) == 0 {
+		return 0, false
+	}
+	limit, err := strconv.Atoi(said[0])
+	return limit, err == nil
 }

@@ -42,3 +42,21 @@ func TestGuestDevices_tellsWhatIsMissingFromWhatIsUnknown(t *testing.T) {
 		t.Error("no error")
 	}
 }
+
+// TestGuestDevices_maxGuests: SEV and SEV-ES have slots of their own.
+func TestGuestDevices_maxGuests(t *testing.T) {
+	t.Parallel()
+	const sev = `<domainCapabilities><features><sev supported="yes"><cbitpos>47</cbitpos>
+  <maxGuests>59</maxGuests><maxESGuests>450</maxESGuests></sev></features></domainCapabilities>`
+	for document, want := range map[string][2]int{sev: {59, 450}, "<domainCapabilities/>": {}} {
+		devices, err := parseGuestDevices(document)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, encryptedState := range []bool{false, true} {
+			if got, known := devices.MaxGuests(encryptedState); got != want[i] || known != (want[i] > 0) {
+				t.Errorf("%d, %t", got, known)
+			}
+		}
+	}
+}

@@ -70,6 +70,7 @@ func (m *model) host(
 	cfg := fleet.HostConfig{
 		URI:           h.URI.ValueString(),
 		Labels:        value.StringMap(h.Labels),
+		Devices:       deviceClasses(h.Devices),
 		Unschedulable: !h.Schedulable.IsNull() && !h.Schedulable.ValueBool(),
 		Fenced:        h.Fenced.ValueBool(),
 

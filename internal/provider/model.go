@@ -29,6 +29,7 @@ type hostModel struct {
 	OvercommitGuestOverhead types.Bool     `tfsdk:"overcommit_guest_overhead"`
 
 	Schedulable types.Bool `tfsdk:"schedulable"`
+	Devices     types.Map  `tfsdk:"devices"`
 
 	MigrationAddress types.String `tfsdk:"migration_address"`
 	PeerURI          types.String `tfsdk:"peer_uri"`

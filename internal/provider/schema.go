@@ -130,6 +130,7 @@ func hostAttributes() map[string]schema.Attribute {
 				"migrations to this host are refused.",
 			Validators: []validator.String{uriValidator{checkPeerURI}},
 		},
+		"devices": devicesAttribute(),
 		"schedulable": schema.BoolAttribute{
 			Optional:            true,
 			MarkdownDescription: "Whether VMs without `host` may be placed here. VMs that run here stay. Default: `true`.",

@@ -43,7 +43,7 @@ type VM struct {
 	Pin string
 	// Avoids are labels of VMs that it must not share a host with; nil: it avoids none.
 	Avoids map[string]string
-	// Use is what it has of its host.
+	// Use is what it asks another host for.
 	Use domain.HostUse
 	// Live is, for each other host, what blocks moving it as it is now: while it runs, or while it is off.
 	// Room and avoidance are left to this package. Cold is the same for when it will be off; nil: as Live.
@@ -68,6 +68,8 @@ type Host struct {
 	Rooms Rooms
 	// Pages are bytes that are left by the size of the huge pages that they consist of.
 	Pages map[uint64]uint64
+	// Devices are how many host devices of each class are left.
+	Devices map[string]uint64
 	// VMs are those it has.
 	VMs []Neighbour
 }

@@ -64,9 +64,7 @@ func (s *targetSearch) placeFrom(i, left int) {
 			continue
 		}
 		before := *host
-		host.Free -= d.step.Memory
-		host.Rooms, host.Pages = minus(host.Rooms, d.rooms[host.Name]), minus(host.Pages, d.vm.Use.Pages)
-		host.VMs = append(host.VMs, d.neighbour())
+		d.fill(host)
 		s.chosen[i] = h
 		s.placeFrom(i+1, left)
 		*host = before
@@ -91,6 +89,15 @@ func (d *decision) neighbour() Neighbour {
 	return Neighbour{Name: d.vm.Name, Labels: d.vm.Labels, Avoids: d.vm.Avoids, Use: d.vm.Use}
 }
 
+// fill takes of the host what the VM needs there.
+func (d *decision) fill(h *Host) {
+	use := d.vm.Use
+	h.Free -= min(h.Free, d.step.Memory)
+	h.Rooms, h.Pages = minus(h.Rooms, d.rooms[h.Name]), minus(h.Pages, use.Pages)
+	h.Devices = minus(h.Devices, use.ByClass())
+	h.VMs = append(h.VMs, d.neighbour())
+}
+
 // whyNotOn says why the host can't take the VM as it is now filled, "" if it can.
 func (d *decision) whyNotOn(h Host) string {
 	if h.Free < d.step.Memory {
@@ -107,6 +114,13 @@ func (d *decision) whyNotOn(h Host) string {
 		if free, known := h.Pages[size]; known && free < d.vm.Use.Pages[size] {
 			return fmt.Sprintf("host %q has %s left in pages of %s of the %s that it needs", h.Name, sizeText(free),
 				sizeText(size), sizeText(d.vm.Use.Pages[size]))
+		}
+	}
+	classes := d.vm.Use.ByClass()
+	for _, class := range slices.Sorted(maps.Keys(classes)) {
+		if h.Devices[class] < classes[class] {
+			return fmt.Sprintf("host %q has %d devices of class %q left of the %d that it needs", h.Name, h.Devices[class],
+				class, classes[class])
 		}
 	}
 	me := d.neighbour()
@@ -140,9 +154,7 @@ func (d *decision) describeShortage(going []*decision, hosts []Host) string {
 		h.VMs = slices.Clone(h.VMs)
 		for _, other := range going {
 			if other.step.Target == h.Name {
-				h.Free -= min(h.Free, other.step.Memory)
-				h.Rooms, h.Pages = minus(h.Rooms, other.rooms[h.Name]), minus(h.Pages, other.vm.Use.Pages)
-				h.VMs = append(h.VMs, other.neighbour())
+				other.fill(&h)
 			}
 		}
 		all = append(all, cmp.Or(d.whyNotOn(h), fmt.Sprintf("host %q is needed for others", h.Name)))

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
@@ -44,6 +45,8 @@ type HostConfig struct {
 	// PeerURI is where the other hosts' libvirt reaches the host's. Empty rules
 	// out migrations that they manage among themselves.
 	PeerURI string
+	// Devices are the devices that VMs may ask for by class, in the order in which they are given.
+	Devices map[string][]domain.HostPart
 	// Unschedulable keeps placement from choosing the host.
 	Unschedulable bool
 	// Fenced gives the host up: it is never asked, and its VMs are taken

@@ -146,6 +146,15 @@ func (e *Entry) HostUse() domain.HostUse {
 	return e.use
 }
 
+// DefinedUse is what the domain would have of its host if it were started as it is defined.
+func (e *Entry) DefinedUse() domain.HostUse {
+	if spec := e.Parse().persistentSpec; spec != nil {
+		return spec.HostUse()
+	}
+
+	return domain.HostUse{}
+}
+
 // DiskUses are the disks that the domain writes to: those of what runs, and of
 // what its host starts. They are shared: don't change them.
 func (e *Entry) DiskUses() []domain.DiskUse {

@@ -51,13 +51,13 @@ func (m *Manager) Create(ctx context.Context, d placement.Desired) (*inventory.V
 	}
 
 	// The room is reserved until the host has the definition, whose mark then counts instead.
-	h, defined, release, err := m.placement.Place(ctx, d)
+	placed, err := m.placement.Place(ctx, d)
 	if err != nil {
 		return nil, err
 	}
-	defer release()
+	defer placed.Release()
 
-	return m.createOn(ctx, h, d, defined)
+	return m.createOn(ctx, placed.Host, placed.Wish, placed.Defined)
 }
 
 func (m *Manager) createOn(

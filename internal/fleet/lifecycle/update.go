@@ -117,6 +117,14 @@ func (u *update) changeVM(ctx context.Context) error {
 		return err
 	}
 
+	spec, release, err := u.manager.placement.AssignDevices(ctx, u.vm, u.want)
+	if err != nil {
+		return err
+	}
+	defer release()
+
+	u.want.Spec = spec
+
 	if err := u.checkSources(); err != nil {
 		return err
 	}
@@ -166,7 +174,6 @@ func (u *update) changeVM(ctx context.Context) error {
 
 	u.vm.StaleHosts = nil
 
-	var err error
 	u.vm, err = u.manager.mover.ReleaseLeft(ctx, u.vm, nil, false)
 
 	return err

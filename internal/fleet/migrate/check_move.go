@@ -274,7 +274,7 @@ func (mv *Mover) PreflightTo(
 	if !machine.Live() {
 		bytes = 0 // It needs it when it is started.
 
-		blockers = append(blockers, mv.placement.DeviceBlockers(ctx, to, vm)...)
+		blockers = append(blockers, mv.placement.DeviceBlockers(ctx, a, vm)...)
 	}
 
 	if mv.placement.ExpectsFiles(to, vm.Name) && len(migration.Blocking(blockers)) == 0 {

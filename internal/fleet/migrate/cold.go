@@ -31,7 +31,7 @@ func (m *move) cold(ctx context.Context, machine migration.VM) error {
 	}
 
 	// Better told before anything is copied than when it is asked again.
-	release, err := m.reserveForCold(ctx, machine)
+	_, release, err := m.reserveForCold(ctx, machine)
 	if err != nil {
 		return err
 	}
@@ -136,20 +136,20 @@ const (
 // handOverBeside hands the VM over if the target still takes it, together with
 // all that came there while files were copied.
 func (m *move) handOverBeside(ctx context.Context, machine migration.VM) (presence, error) {
-	release, err := m.reserveForCold(ctx, machine)
+	devices, release, err := m.reserveForCold(ctx, machine)
 	if err != nil {
 		return notThere, err
 	}
 	defer release()
 
-	return m.handOver(ctx)
+	return m.handOver(ctx, devices)
 }
 
 // handOver makes the definition on the target and removes the source's, with
 // the firmware's variables and the TPM's state there, unless the target has the
-// same. It isn't broken off: what a host may still do later would decide where
+// same. devices are the host devices that the VM has there; nil: the same. It isn't broken off: what a host may still do later would decide where
 // the VM is.
-func (m *move) handOver(ctx context.Context) (presence, error) {
+func (m *move) handOver(ctx context.Context, devices map[string]domain.Row) (presence, error) {
 	ctx, cancel := lease.CleanUp(ctx, inventory.FinishTimeout)
 	defer cancel()
 
@@ -164,6 +164,10 @@ func (m *move) handOver(ctx context.Context) (presence, error) {
 	arrived.Copies = nil // On the target they are no copies but what the VM is made of.
 
 	if err := definition.SetMetadata(arrived); err != nil {
+		return notThere, err
+	}
+
+	if err := definition.Apply(domain.Spec{HostDevices: devices}); err != nil {
 		return notThere, err
 	}
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
 )
 
@@ -20,8 +21,10 @@ func (m *move) preflight(ctx context.Context) (migration.VM, []migration.Blocker
 	return machine, blockers, err
 }
 
-// reserveForCold makes the target keep room for a VM that is off.
-func (m *move) reserveForCold(ctx context.Context, machine migration.VM) (release func(), err error) {
+// reserveForCold makes the target keep room for a VM that is off, and devices if it asks for some by class.
+func (m *move) reserveForCold(
+	ctx context.Context, machine migration.VM,
+) (devices map[string]domain.Row, release func(), err error) {
 	if m.starts {
 		return m.mover.placement.ReserveArrival(ctx, m.vm, m.to, m.to.WithOverhead(machine.Facts.Memory, m.vm.Entry))
 	}

@@ -2,24 +2,28 @@ package placement
 
 import (
 	"context"
+	"maps"
 	"sync"
 
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
 )
 
 // ReserveArrival makes the target keep room for the VM until release is called,
 // unless something keeps it from taking the VM by now: a cordon, or those
-// that are there or on their way. Other runs are kept out meanwhile.
+// that are there or on their way. Other runs are kept out meanwhile. devices are
+// all host devices of a VM that asks for some by class, with those of the target;
+// nil: it asks for none.
 func (p *Planner) ReserveArrival(
 	ctx context.Context, vm *inventory.VM, to *inventory.Host, bytes uint64,
-) (release func(), err error) {
+) (devices map[string]domain.Row, release func(), err error) {
 	unlock, err := p.lockPlacing(ctx, to)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 
-	refused, err := p.takeUncordoned(ctx, to, vm.Name, reservationFor(vm.Metadata, bytes, arrivalUse(vm, bytes)))
+	devices, refused, err := p.takeWithDevices(ctx, vm, to, bytes)
 	if err == nil && len(refused) > 0 {
 		err = &inventory.Error{VM: vm.Name, Host: vm.Host, Err: &migration.BlockedError{Blockers: refused}}
 	}
@@ -27,14 +31,38 @@ func (p *Planner) ReserveArrival(
 	if err != nil {
 		unlock()
 
-		return nil, err
+		return nil, nil, err
 	}
 
-	return sync.OnceFunc(func() {
+	return devices, sync.OnceFunc(func() {
 		to.Forget()
 		p.giveBack(to, vm.Name)
 		unlock()
 	}), nil
+}
+
+// takeWithDevices takes room for a VM that comes, and the devices that it asks for by class.
+func (p *Planner) takeWithDevices(
+	ctx context.Context, vm *inventory.VM, to *inventory.Host, bytes uint64,
+) (devices map[string]domain.Row, refused []migration.Blocker, err error) {
+	for {
+		a, err := p.hosts.ReplyOf(ctx, to)
+		if err != nil {
+			return nil, nil, err
+		}
+
+		use, now, refused := p.arrivalUse(ctx, a, vm, bytes)
+		if len(refused) > 0 {
+			return nil, refused, nil
+		}
+
+		refused, err = p.takeUncordoned(ctx, to, vm.Name, reservationFor(vm.Metadata, bytes, use))
+		if err != nil || len(refused) == 0 || maps.EqualFunc(now, devices, maps.Equal) {
+			return now, refused, err
+		}
+
+		devices = now // Another VM of this run may have been given one in between.
+	}
 }
 
 // RoomFor says why the target wouldn't take the VM now, if it had to run
@@ -45,7 +73,7 @@ func (p *Planner) RoomFor(ctx context.Context, vm *inventory.VM, target string) 
 		return err
 	}
 
-	release, err := p.ReserveArrival(ctx, vm, to, to.CommittedMemory(vm.Entry))
+	_, release, err := p.ReserveArrival(ctx, vm, to, to.CommittedMemory(vm.Entry))
 	if err != nil {
 		return err
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
@@ -193,12 +194,15 @@ func (p *Planner) CheckUpdate(
 		return nil, err
 	}
 
+	spec, short := p.changedDevices(ctx, a.Host, vm, d)
+	d.Spec = spec
+
 	document, problems := d.definable(vm)
 	if len(problems) > 0 {
 		return problems, nil
 	}
 
-	problems = append(fitsVersions(a, d.Spec), p.fitsSurroundings(ctx, a, d.Changed(vm))...)
+	problems = slices.Concat(short, fitsVersions(a, d.Spec), p.fitsSurroundings(ctx, a, d.Changed(vm)))
 	problems = append(problems, fitsVariables(a, vm, d.Spec.Firmware)...)
 	problems = append(problems, p.fitsChangedUse(ctx, a.Host, vm, d)...)
 

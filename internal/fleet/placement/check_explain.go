@@ -118,6 +118,8 @@ func remedyFor(attribute string) string {
 		return "Add a host, move one of the VMs, or set required = false to avoid them only where possible."
 	case attribute == "type":
 		return `Use a type that the host offers; type = "qemu" runs anywhere, slowly.`
+	case strings.HasPrefix(attribute, "devices.host_devices.") && strings.HasSuffix(attribute, ".class"):
+		return "List more devices of the class in hosts.<name>.devices, or stop or move the VM that has one."
 	case strings.HasPrefix(attribute, "interfaces."):
 		return "Create and start it on the host, or use one that is there."
 	case strings.HasPrefix(attribute, "disks.") && strings.HasSuffix(attribute, ".volume"):

@@ -118,10 +118,14 @@ func (d Desired) definable(vm *inventory.VM) (document string, problems []invent
 }
 
 // withSources is the spec with something in the place of the sources that only
-// the apply finds or makes.
+// the apply finds or makes, and without host devices that only it chooses.
 func (d Desired) withSources() domain.Spec {
 	spec := d.Spec
-	spec.Disks = maps.Clone(spec.Disks)
+	spec.Disks, spec.HostDevices = maps.Clone(spec.Disks), maps.Clone(spec.HostDevices)
+
+	maps.DeleteFunc(spec.HostDevices, func(_ string, row domain.Row) bool {
+		return row["class"] != "" && row["address"] == ""
+	})
 
 	for key, disk := range spec.Disks {
 		_, volume := d.Volumes[key]

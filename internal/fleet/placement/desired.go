@@ -109,7 +109,7 @@ func (d Desired) Stamp() domain.Metadata { return d.StampOn(domain.Metadata{}) }
 func (d Desired) StampOn(m domain.Metadata) domain.Metadata {
 	want := d.Metadata
 	m.Labels, m.SharedDisks = want.Labels, want.SharedDisks
-	m.ExtraDevices = want.ExtraDevices
+	m.ExtraDevices, m.DeviceClasses = want.ExtraDevices, d.Spec.DeviceClasses()
 	m.RunStrategy, m.Host, m.EvictionStrategy = want.RunStrategy, want.Host, want.EvictionStrategy
 	m.TerminationGracePeriod, m.DeletionProtection = want.TerminationGracePeriod, want.DeletionProtection
 	m.HostLabels, m.Avoids = d.Placement.HostLabels, nil
@@ -166,7 +166,7 @@ func (d Desired) Declares(key string) bool {
 
 // Hash identifies the wish, so that an interrupted Create is known again.
 func (d Desired) Hash() string {
-	hash := domain.SpecHash(d.Spec)
+	hash := domain.SpecHash(d.Spec.Unassigned())
 	for _, key := range slices.Sorted(maps.Keys(d.OwnDisks)) {
 		o := d.OwnDisks[key]
 		hash += fmt.Sprintf("\n%q %q %q %q %d %q", key, o.Pool, o.Image, o.Clone, o.Bytes, o.OnDestroy)

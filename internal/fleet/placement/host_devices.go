@@ -23,21 +23,66 @@ func lackedDevices(ctx context.Context, h *inventory.Host, use domain.HostUse) [
 	return problems
 }
 
-// DeviceBlockers are the devices that the VM has of its host and that another one lacks, where it would be defined with
-// them while it is off.
-func (p *Planner) DeviceBlockers(ctx context.Context, to *inventory.Host, vm *inventory.VM) []migration.Blocker {
+// DeviceBlockers are what keeps a host from giving the VM what it has of its own one, where it comes while it is off: the
+// host lacks a device that is declared by its address, or has none left of a class, nor a slot for protected memory.
+func (p *Planner) DeviceBlockers(ctx context.Context, a inventory.Reply, vm *inventory.VM) []migration.Blocker {
 	if vm.PersistentSpec == nil {
 		return nil
 	}
 
 	var blockers []migration.Blocker
-	for _, lacked := range lackedDevices(ctx, to, vm.PersistentSpec.HostUse()) {
+	for _, lacked := range lackedDevices(ctx, a.Host, vm.PersistentSpec.HostUse().Elsewhere()) {
 		blockers = append(blockers, migration.Blocker{
 			Reason: migration.HostResourcesNotAvailable, Status: status.False, Attribute: lacked.Path,
-			Message: fmt.Sprintf("host %q %s", to.Name, lacked.Message),
-			Remedy:  "Choose another host, or declare a device that all of its hosts have.",
+			Message: fmt.Sprintf("host %q %s", a.Host.Name, lacked.Message),
+			Remedy:  "Choose another host, or declare the device by a class (hosts.<name>.devices).",
 		})
 	}
 
+	use, _, short := p.arrivalUse(ctx, a, vm, 0)
+	for _, full := range p.takenSlots(ctx, a, vm.Name, use, "") {
+		blockers = append(blockers, migration.Blocker{
+			Reason: migration.HostResourcesTaken, Status: status.False, Attribute: full.Path,
+			Message: fmt.Sprintf("host %q %s", a.Host.Name, full.Message), Remedy: takenRemedy,
+		})
+	}
+
+	return append(blockers, short...)
+}
+
+// shortageBlockers say of a host which devices it can't give.
+func shortageBlockers(h *inventory.Host, short []deviceShortage) []migration.Blocker {
+	blockers := make([]migration.Blocker, len(short))
+	for i, s := range short {
+		blockers[i] = migration.Blocker{
+			Reason: migration.HostResourcesNotAvailable, Status: status.False, Attribute: s.Path,
+			Message: fmt.Sprintf("host %q %s", h.Name, s.Message),
+			Remedy:  "Choose another host, or list devices of the class in its hosts.<name>.devices.",
+		}
+		if s.taken {
+			blockers[i].Reason, blockers[i].Remedy = migration.HostResourcesTaken, takenRemedy
+		}
+	}
+
 	return blockers
+}
+
+// freeDevices are how many devices of each class no VM has.
+func freeDevices(h *inventory.Host, others map[string]domain.HostUse) map[string]uint64 {
+	free := make(map[string]uint64, len(h.Config.Devices))
+
+	for class, parts := range h.Config.Devices {
+		for _, part := range parts {
+			taken := false
+			for _, use := range others {
+				taken = taken || use.Alone[part] != ""
+			}
+
+			if !taken {
+				free[class]++
+			}
+		}
+	}
+
+	return free
 }

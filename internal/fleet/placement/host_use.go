@@ -23,13 +23,32 @@ func (d Desired) hostUse() domain.HostUse {
 	return d.Spec.HostUse()
 }
 
-// arrivalUse is what a VM takes of a host that it comes to. One that takes memory there runs there.
-func arrivalUse(vm *inventory.VM, bytes uint64) domain.HostUse {
-	if bytes > 0 && !vm.Active && vm.PersistentSpec != nil {
-		return vm.PersistentSpec.HostUse()
+// arrivalUse is what a VM takes of a host that it comes to. One that takes memory there runs there. devices are all its
+// host devices if it asks for some by class, and refused those that the host can't give.
+func (p *Planner) arrivalUse(
+	ctx context.Context, a inventory.Reply, vm *inventory.VM, bytes uint64,
+) (use domain.HostUse, devices map[string]domain.Row, refused []migration.Blocker) {
+	use = vm.Entry.HostUse()
+
+	spec := vm.PersistentSpec
+	if spec == nil {
+		return use, nil, nil
 	}
 
-	return vm.Entry.HostUse()
+	if bytes > 0 && !vm.Active {
+		use = spec.HostUse()
+	}
+
+	if len(spec.DeviceClasses()) == 0 {
+		return use, nil, nil
+	}
+
+	there, short := p.assignDevices(ctx, a, deviceRequest{spec: *spec, name: vm.Name, starts: !use.Empty()})
+	if !use.Empty() {
+		use = there.HostUse()
+	}
+
+	return use, there.HostDevices, shortageBlockers(a.Host, short)
 }
 
 // uses are what the VMs other than the one of that name have of their host, by name.
@@ -127,7 +146,9 @@ func (p *Planner) fitsHostUse(
 		return nil
 	}
 
-	return append(hostProblems(lackedDevices(ctx, a.Host, use)), p.taken(a, name, use, leaving)...)
+	found := append(lackedDevices(ctx, a.Host, use), p.takenSlots(ctx, a, name, use, leaving)...)
+
+	return append(hostProblems(found), p.taken(a, name, use, leaving)...)
 }
 
 // fitsChangedUse is fitsHostUse for what a change adds to a VM that runs on the host.

@@ -67,3 +67,29 @@ func TestMissing(t *testing.T) {
 		})
 	}
 }
+
+// Slots for protected memory are full where as many VMs have one of the kind.
+func TestFullSlots(t *testing.T) {
+	t.Parallel()
+
+	others := map[string]domain.HostUse{
+		"x": {Slot: domain.SlotSEV}, "y": {Slot: domain.SlotSEV}, "z": {Slot: domain.SlotSEVES}, "plain": {},
+	}
+	for want, limit := range map[string]int{
+		"": 3,
+		`platform.launch_security.type: has 2 slots for guests with SEV, and has given them to VMs "x", "y"`: 2,
+	} {
+		var got string
+		for _, p := range fullSlots(limit, domain.SlotSEV, others) {
+			got = p.Error()
+		}
+
+		if got != want {
+			t.Errorf("of %d: %q, want %q", limit, got, want)
+		}
+	}
+
+	if full := fullSlots(0, domain.SlotSEVES, nil); len(full) != 1 {
+		t.Errorf("a host without slots is %v", full)
+	}
+}

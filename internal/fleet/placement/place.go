@@ -13,6 +13,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/evacuation"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/policy"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
 )
 
 // ErrNoHost means that no host can take the VM.
@@ -22,6 +23,7 @@ var ErrNoHost = errors.New("no host can take the VM")
 type candidate struct {
 	inventory.Reply
 
+	wish     Desired             // with the devices that this host would give the VM
 	problems []inventory.Problem // why it can't take the VM; empty: it can
 	doubts   []inventory.Problem // what may not be right there, for warnings
 	free     uint64              // bytes that may still be committed
@@ -29,31 +31,42 @@ type candidate struct {
 	crowded  bool                // it has VMs that this one would rather avoid
 }
 
+// Placed is a host that has room for a new VM.
+type Placed struct {
+	Host *inventory.Host
+	// Wish is what the VM gets there, with the devices of its host that it asks for by class.
+	Wish Desired
+	// Defined ends the reservation. Release does that as well, and lets a drain of this run empty the host.
+	Defined, Release func()
+}
+
 // Place chooses a host for a new VM and reserves its memory there. The
-// reservation is held against other runs too, until defined is called, which
-// must be after the host has the VM's definition. Until release, which does
-// that as well, no drain of this run begins to empty the host.
-func (p *Planner) Place(ctx context.Context, d Desired) (_ *inventory.Host, defined, release func(), _ error) {
+// reservation is held against other runs too, until Defined is called, which
+// must be after the host has the VM's definition. Until Release no drain of this
+// run begins to empty the host.
+func (p *Planner) Place(ctx context.Context, d Desired) (*Placed, error) {
 	for tried := map[string]bool{}; ; {
 		h, err := p.choose(ctx, d, tried)
 		if err != nil {
-			return nil, nil, nil, err
+			return nil, err
 		}
 
 		arrived, err := p.beginArrival(ctx, h)
 		if err != nil {
-			return nil, nil, nil, err
+			return nil, err
 		}
 
-		defined, err := p.placeOn(ctx, h, d)
-		if defined != nil {
-			return h, defined, func() { defined(); arrived() }, nil
+		placed, err := p.placeOn(ctx, h, d)
+		if placed != nil {
+			placed.Release = func() { placed.Defined(); arrived() }
+
+			return placed, nil
 		}
 
 		arrived()
 
 		if err != nil {
-			return nil, nil, nil, err
+			return nil, err
 		}
 
 		tried[h.Name] = true
@@ -61,7 +74,7 @@ func (p *Planner) Place(ctx context.Context, d Desired) (_ *inventory.Host, defi
 }
 
 // placeOn reserves room on the host; it returns nil if the VM does not fit there.
-func (p *Planner) placeOn(ctx context.Context, h *inventory.Host, d Desired) (release func(), _ error) {
+func (p *Planner) placeOn(ctx context.Context, h *inventory.Host, d Desired) (*Placed, error) {
 	unlock, err := p.lockPlacing(ctx, h)
 	if err != nil {
 		return nil, err
@@ -69,17 +82,17 @@ func (p *Planner) placeOn(ctx context.Context, h *inventory.Host, d Desired) (re
 
 	// With the lock in hand the host's answer can't be outrun by another
 	// run; if it no longer fits, look elsewhere.
-	fits, err := p.reserve(ctx, h, d)
-	if err != nil || !fits {
+	wish, err := p.reserve(ctx, h, d)
+	if err != nil || wish == nil {
 		unlock()
 
 		return nil, err
 	}
 
-	return sync.OnceFunc(func() {
+	return &Placed{Host: h, Wish: *wish, Defined: sync.OnceFunc(func() {
 		p.giveBack(h, d.Spec.Name)
 		unlock()
-	}), nil
+	})}, nil
 }
 
 // choose returns the best host that was not tried yet.
@@ -102,20 +115,31 @@ func (p *Planner) choose(ctx context.Context, d Desired, tried map[string]bool) 
 	return nil, noHost(d, candidates)
 }
 
-func (p *Planner) reserve(ctx context.Context, h *inventory.Host, d Desired) (bool, error) {
-	candidates, err := p.candidates(ctx, d)
-	if err != nil {
-		return false, err
+// reserve returns what the VM gets on the host, nil if it does not fit there.
+func (p *Planner) reserve(ctx context.Context, h *inventory.Host, d Desired) (*Desired, error) {
+	for {
+		candidates, err := p.candidates(ctx, d)
+		if err != nil {
+			return nil, err
+		}
+
+		c := candidates[slices.IndexFunc(candidates, func(c candidate) bool { return c.Host == h })]
+		if len(c.problems) > 0 {
+			return nil, nil //nolint:nilnil // absence is an answer, not an error
+		}
+
+		refused, err := p.take(ctx, h, d.Spec.Name, reservationFor(d.Stamp(), d.memoryOn(h), c.wish.hostUse()))
+
+		switch {
+		case err != nil:
+			return nil, err
+		case len(refused) == 0:
+			return &c.wish, nil
+		case len(d.Spec.DeviceClasses()) == 0:
+			return nil, nil //nolint:nilnil // as above
+		}
+		// Another VM of this run was given the device in between. If there is no other one, that is a problem now.
 	}
-
-	c := candidates[slices.IndexFunc(candidates, func(c candidate) bool { return c.Host == h })]
-	if len(c.problems) > 0 {
-		return false, nil
-	}
-
-	refused, err := p.take(ctx, h, d.Spec.Name, reservationFor(d.Stamp(), d.memoryOn(h), d.hostUse()))
-
-	return len(refused) == 0, err
 }
 
 // candidates judges every host for a new VM: those that fit first, the
@@ -154,7 +178,7 @@ func sortCandidates(all []candidate) {
 
 // judge says whether one host can take the VM, and why not.
 func (p *Planner) judge(ctx context.Context, a inventory.Reply, d Desired) candidate {
-	c := candidate{Reply: a}
+	c := candidate{Reply: a, wish: d}
 	if a.Info != nil {
 		d.Spec.Facts = d.Spec.Facts.Complete(nil, cmp.Or(d.Spec.Arch, a.Info.Arch))
 	}
@@ -180,6 +204,8 @@ func (p *Planner) judge(ctx context.Context, a inventory.Reply, d Desired) candi
 		c.refuse("placement.host_labels", "it has not all of the labels %s", labelText(d.Placement.HostLabels))
 	}
 
+	d.Spec = c.judgeDevices(ctx, p, d)
+
 	c.judgeCordon(ctx)
 	c.problems = append(c.problems, fitsHypervisor(a, d.Spec, p.defaultType)...)
 	c.problems = append(c.problems, fitsVersions(a, d.Spec)...)
@@ -194,6 +220,18 @@ func (p *Planner) judge(ctx context.Context, a inventory.Reply, d Desired) candi
 
 func (c *candidate) refuse(attribute, format string, args ...any) {
 	c.problems = append(c.problems, inventory.Problem{Attribute: attribute, Detail: fmt.Sprintf(format, args...)})
+}
+
+// judgeDevices gives the VM the devices that it asks for by class, and returns what it is like with them.
+func (c *candidate) judgeDevices(ctx context.Context, p *Planner, d Desired) domain.Spec {
+	spec, short := p.assignDevices(ctx, c.Reply, deviceRequest{
+		spec: d.Spec, name: d.Spec.Name, starts: status.StartsOnCreate(d.Strategy()), leaving: d.Replaces,
+	})
+
+	c.wish.Spec.HostDevices = spec.HostDevices
+	c.problems = append(c.problems, shortageProblems(short)...)
+
+	return spec
 }
 
 func (c *candidate) judgeMemory(p *Planner, d Desired) {

@@ -274,6 +274,7 @@ func (p *Planner) RoomOn(a inventory.Reply) evacuation.Host {
 
 	return evacuation.Host{
 		Name: a.Host.Name, Free: p.free(a, ""), Pages: freePages(a, uses(company, "")), VMs: company,
+		Devices: freeDevices(a.Host, uses(company, "")),
 	}
 }
 
@@ -286,10 +287,10 @@ func (p *Planner) FreeMemory(a inventory.Reply, leaving string) uint64 {
 }
 
 // CrowdedBlockers are what keeps the host from taking the VM, which takes so much memory there, in addition to those
-// that it has and those that are on their way there.
+// that it has and those that are on their way there. What it asks for by class is left to DeviceBlockers.
 func (p *Planner) CrowdedBlockers(a inventory.Reply, vm *inventory.VM, bytes uint64) []migration.Blocker {
 	p.reservations.mu.Lock()
 	defer p.reservations.mu.Unlock()
 
-	return p.roomBlockers(a, vm.Name, reservationFor(vm.Metadata, bytes, vm.Entry.HostUse()))
+	return p.roomBlockers(a, vm.Name, reservationFor(vm.Metadata, bytes, vm.Entry.HostUse().Elsewhere()))
 }

@@ -32,7 +32,7 @@ func hugePages(t *testing.T, l *lab.Lab, pages int, hosts ...*lab.Host) {
 
 // TestAccHostUse_taken: what a host has once, and its huge pages, count for VMs that run and for those that the host
 // starts. A VM that needs them is refused by the plan where it is pinned, and placed elsewhere where it isn't. The
-// candidates of a move and the plan of a drain say why.
+// candidates of a move and the plan of a drain say why. A VM that asks for a device by class gets one that is free.
 func TestAccHostUse_taken(t *testing.T) {
 	t.Parallel()
 	l := lab.Open(t)
@@ -42,15 +42,13 @@ func TestAccHostUse_taken(t *testing.T) {
 	for _, key := range []string{"free", "needy", "second", "plugged"} {
 		l.RemoveDomain(t, prefix+key)
 	}
-	// One that the computer of the lab has. No VM with it is started.
-	pci := strings.Split(strings.Fields(l.Virsh(t, one.Name, "nodedev-list", "--cap", "pci"))[0], "_")[1:]
-	device := fmt.Sprintf("%s:%s:%s.%s", pci[0], pci[1], pci[2], pci[3])
+	device := pciDevices(t, l, one.Name)[0]
 	l.Define(t, one.Name, `<domain type="qemu"><name>`+prefix+`holder</name><memory unit="MiB">96</memory>
   <memoryBacking><hugepages><page size="2" unit="MiB"/></hugepages></memoryBacking>
   <os><type arch="x86_64" machine="q35">hvm</type></os>
   <devices><vsock model="virtio"><cid auto="no" address="77"/></vsock>
     <hostdev mode="subsystem" type="pci" managed="yes">
-      <source><address domain="0x`+pci[0]+`" bus="0x`+pci[1]+`" slot="0x`+pci[2]+`" function="0x`+pci[3]+`"/></source>
+      <source>`+source(device)+`</source>
     </hostdev></devices></domain>`)
 	const pages = `{ size = "96Mi", huge_pages = "2Mi" }`
 	tf := acctest.NewCLI(t)
@@ -135,4 +133,6 @@ output "drain" {
 	config(free.named("free"), second.named("second"), plugged.named("plugged"))
 	noChanges(t, tf)
 	gone(t, l, tf, prefix+"free", prefix+"needy", prefix+"second", prefix+"plugged")
+
+	deviceClasses(t, l, one, two, prefix+"holder")
 }

@@ -95,7 +95,9 @@ func familyFromDomain(f domain.Family, s domain.Spec, prior types.Map, everythin
 		values := map[string]attr.Value{}
 		for _, a := range f.Attributes {
 			declared := open(before)[a.Name]
-			if whole := everything || !known || a.Filled; !whole && (declared == nil || declared.IsNull()) {
+			// What only we record is the configuration's to say, as it is of host.
+			whole := (everything || !known || a.Filled) && !a.Recorded
+			if !whole && (declared == nil || declared.IsNull()) {
 				values[a.Name] = valueNull(elementTypes[a.Name])
 				continue
 			}

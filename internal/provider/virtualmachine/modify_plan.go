@@ -74,7 +74,7 @@ func (r *Resource) ModifyPlan(
 func (r *Resource) planning(
 	ctx context.Context, config, state *model, private meta.PrivateReader,
 ) (planning, diag.Diagnostics) {
-	p := planning{config: config, state: state, hosts: r.hostNames()}
+	p := planning{config: config, state: state, hosts: r.hostNames(), classes: r.classes}
 	if state == nil {
 		p.config = config.withProfile()
 	}

@@ -32,8 +32,9 @@ type planning struct {
 	evicting string
 	// transient says that the VM was imported without a definition, and stays so.
 	transient bool
-	// hosts are the names of the provider's hosts.
-	hosts []string
+	// hosts are the names of the provider's hosts, and classes the devices of one of them that VMs may ask for.
+	hosts   []string
+	classes func(host string) map[string][]domain.HostPart
 }
 
 // outcome is what was planned.
@@ -53,6 +54,7 @@ type outcome struct {
 // plan tells what an apply will do. It is a pure function.
 func (p planning) plan() outcome {
 	o := outcome{planned: p.settled(), policy: p.config.policy()}
+	p.planDevices(&o.planned)
 	if p.state == nil {
 		p.planNew(&o.planned)
 		o.changed = true

@@ -172,7 +172,9 @@ func (r *Resource) Update(ctx context.Context, req resource.UpdateRequest, resp 
 	if !r.Asks("update", noun, &resp.Diagnostics) {
 		return
 	}
-	p := planning{config: &config, state: &state, live: live, applied: applied, hosts: r.hostNames()}
+	p := planning{
+		config: &config, state: &state, live: live, applied: applied, hosts: r.hostNames(), classes: r.classes,
+	}
 	_, d := meta.ReadPrivate(ctx, req.Private, privateTransient, &p.transient)
 	resp.Diagnostics.Append(d...)
 	timeout, diags := plan.Timeouts.Update(ctx,

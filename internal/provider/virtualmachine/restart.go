@@ -36,6 +36,7 @@ func (p planning) specs() (have, want domain.Spec) { return p.state.spec(nil), p
 
 // needs classifies what is declared, against what the state says and against what runs.
 func (p planning) needs(have, want domain.Spec) needs {
+	want = p.replacedDevices(want)
 	var n needs
 	changes := p.changes(have, want)
 	for _, c := range changes {

@@ -81,6 +81,9 @@ func rowAttribute(a domain.Attribute) schema.Attribute {
 	if a.Since != "" {
 		doc += " Requires libvirt " + a.Since + "."
 	}
+	if a.Recorded {
+		return schema.StringAttribute{MarkdownDescription: doc, Optional: true}
+	}
 	switch a.Kind {
 	case domain.Count:
 		return optionalInt(doc)

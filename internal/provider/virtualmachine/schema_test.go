@@ -79,10 +79,10 @@ func TestSchema_isTheModel(t *testing.T) {
 func TestSchema_whatTheHypervisorKnowsIsLeftAlone(t *testing.T) {
 	t.Parallel()
 	// Where a device's data or cable leads is part of what the device is; a declared map of devices is complete. Who
-	// shares a disk, and how one was made, is what only we know. A row of a table is complete.
+	// shares a disk, how one was made, and the class of a device, is what only we know. A row of a table is complete.
 	alone := map[string]bool{
-		"disks.*.shared": true,
-		"disks.*.pool":   true, "disks.*.image": true, "disks.*.clone": true, "disks.*.size": true,
+		"disks.*.shared": true, "devices.host_devices.*.class": true,
+		"disks.*.pool": true, "disks.*.image": true, "disks.*.clone": true, "disks.*.size": true,
 		"disks.*.on_destroy": true,
 		"disks.*.file":       true, "disks.*.block": true, "disks.*.volume": true, "disks.*.network": true,
 		"disks.*.network.auth": true,

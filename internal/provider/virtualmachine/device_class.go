@@ -1,0 +1,116 @@
+package virtualmachine
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
+)
+
+// Devices of the host that are declared by class. The fleet chooses them in the apply, among those that are free then.
+// So a plan knows one only if the VM has it already, or if its host has no other of the class.
+
+// hostDevices is the attribute that has them.
+const hostDevices = "host_devices"
+
+// classes are the devices of a host of the provider, by class; nil where the host isn't known.
+func (r *Resource) classes(host string) map[string][]domain.HostPart {
+	if r.Data.Unknown {
+		return nil
+	}
+	if h := r.Data.Fleet.Host(host); h != nil {
+		return h.Config.Devices
+	}
+	return nil
+}
+
+// declaredClasses are the classes that the configuration asks for, by the key of the device.
+func (m *model) declaredClasses() map[string]string {
+	all, _ := open(m.Devices)[hostDevices].(types.Map)
+	declared := map[string]string{}
+	for key, o := range elements(all) {
+		if class := text(open(o).string("class")); class != "" {
+			declared[key] = class
+		}
+	}
+	return declared
+}
+
+// hostDevice is the device of the host that the model has under a key, the zero value if there is none.
+func (m *model) hostDevice(key string) domain.HostPart {
+	if m == nil {
+		return domain.HostPart{}
+	}
+	all, _ := open(m.Devices)[hostDevices].(types.Map)
+	device := open(elements(all)[key])
+	return domain.Row{"type": text(device.string("type")), "address": text(device.string("address"))}.HostDevice()
+}
+
+// hostAfter is the host that the VM is on after the apply, "" where that isn't known.
+func (p planning) hostAfter() string {
+	switch {
+	case p.config.Host.IsUnknown():
+		return ""
+	case text(p.config.Host) != "" || p.state == nil:
+		return text(p.config.Host)
+	default:
+		return text(p.state.CurrentHost)
+	}
+}
+
+// deviceOf is the device that the VM has for a class after the apply; the zero value isn't known before. moved says
+// that it isn't the one that the state has.
+func (p planning) deviceOf(key, class string) (device domain.HostPart, moved bool) {
+	has, host := p.state.hostDevice(key), p.hostAfter()
+	if !slices.Contains(p.hosts, host) || p.classes == nil {
+		return has, false
+	}
+	choice := p.classes(host)[class]
+	switch {
+	case p.target() == "" && slices.Contains(choice, has):
+		return has, false
+	case len(choice) == 1:
+		return choice[0], choice[0] != has
+	default:
+		return domain.HostPart{}, true
+	}
+}
+
+// planDevices plans the devices that are declared by class.
+func (p planning) planDevices(m *model) {
+	held := open(m.Devices)
+	all, _ := held[hostDevices].(types.Map)
+	declared := p.config.declaredClasses()
+	if len(declared) == 0 || !set(all) {
+		return
+	}
+	planned := all.Elements()
+	for key, class := range declared {
+		o, ok := planned[key].(types.Object)
+		if !ok {
+			continue
+		}
+		a := open(o)
+		a["type"], a["address"] = types.StringUnknown(), types.StringUnknown()
+		if device, _ := p.deviceOf(key, class); device != (domain.HostPart{}) {
+			row := device.Assign(nil)
+			a["type"], a["address"] = types.StringValue(row["type"]), types.StringValue(row["address"])
+		}
+		planned[key] = types.ObjectValueMust(attributeTypes(o), a)
+	}
+	held[hostDevices] = types.MapValueMust(elementType(all), planned)
+	m.Devices = types.ObjectValueMust(attributeTypes(m.Devices), held)
+}
+
+// replacedDevices declares of devices that the VM has, and that aren't of their class any more, that they are others.
+func (p planning) replacedDevices(want domain.Spec) domain.Spec {
+	want.HostDevices = maps.Clone(want.HostDevices)
+	for key, class := range want.DeviceClasses() {
+		if device, moved := p.deviceOf(key, class); moved && p.state.hostDevice(key) != (domain.HostPart{}) {
+			want.HostDevices[key] = domain.Row{"class": class, "address": device.ID}
+		}
+	}
+	return want
+}
