@@ -96,7 +96,8 @@ func TestFetch_sparse(t *testing.T) {
 	const page = 4 << 10
 	for name, at := range map[string][]int64{
 		"nothing": {}, "the begin": {0}, "the end": {5*libvirt.UploadChunk + page},
-		"between": {libvirt.UploadChunk - page, 3*libvirt.UploadChunk + 7*page}, "both ends": {0, 5*libvirt.UploadChunk + page},
+		"both ends": {0, 5*libvirt.UploadChunk + page},
+		"between":   {libvirt.UploadChunk - page, 3*libvirt.UploadChunk + 7*page},
 	} {
 		file := put(t, nil)
 		f, err := os.OpenFile(file, os.O_WRONLY, 0)

@@ -58,7 +58,9 @@ resource "virtfleet_virtual_machine" "this" {
   type   = "qemu"
   memory = { size = "128Mi" }
   kernel = { path = %q, initrd = %q, cmdline = %q }
-  disks  = { root = { pool = virtfleet_storage_pool.this.name, image = virtfleet_image.this[count.index].id, size = "%d" } }
+  disks = {
+    root = { pool = virtfleet_storage_pool.this.name, image = virtfleet_image.this[count.index].id, size = "%d" }
+  }
 
   guest_agent              = { enabled = true }
   wait_for                 = { guest_agent = true, timeout = "5m" }
@@ -81,8 +83,8 @@ const byHand = `<domain type='qemu'>
 </domain>
 `
 
-// BenchmarkNewVM goes from an image on the operator's side to a guest whose agent answers: by one apply, and by hand with
-// virsh and qemu-img. What Terraform takes without a VM is left out of one row and counted in the other.
+// BenchmarkNewVM goes from an image on the operator's side to a guest whose agent answers: by one apply, and by hand
+// with virsh and qemu-img. What Terraform takes without a VM is left out of one row and counted in the other.
 func BenchmarkNewVM(b *testing.B) {
 	l := lab.Open(b)
 	w := newHosts(b, l, 1)
@@ -134,9 +136,10 @@ func (u *uploader) newVM(b *testing.B, h *lab.Host, image, definition string) ti
 	virsh := func(script string) { do("virsh", "--quiet", "--connect", u.uri(h), script) }
 	shell := func(script string) { do(u.ssh, "root@"+h.Address, script) }
 	start := time.Now()
-	virsh(fmt.Sprintf("vol-create-as new-vm by-hand.base %d --format raw; vol-upload by-hand.base %s --pool new-vm --sparse",
-		newVMImage, image))
-	shell(fmt.Sprintf("qemu-img create -q -f qcow2 -F raw -b by-hand.base %s/by-hand.qcow2 %d", newVMPool, int64(newVMDisk)))
+	virsh(fmt.Sprintf("vol-create-as new-vm by-hand.base %d --format raw; "+
+		"vol-upload by-hand.base %s --pool new-vm --sparse", newVMImage, image))
+	shell(fmt.Sprintf("qemu-img create -q -f qcow2 -F raw -b by-hand.base %s/by-hand.qcow2 %d", newVMPool,
+		int64(newVMDisk)))
 	virsh("define " + definition + "; start by-hand")
 	shell(`until virsh qemu-agent-command by-hand '{"execute":"guest-ping"}' >/dev/null 2>&1; do sleep 0.1; done`)
 	took := time.Since(start)

@@ -54,8 +54,8 @@ resource "virtfleet_virtual_machine" "this" {
 }
 `
 
-// BenchmarkPlace creates many VMs on many hosts: on those that the fleet chooses, one after another with everything that
-// it counts, and on those that the configuration names.
+// BenchmarkPlace creates many VMs on many hosts: on those that the fleet chooses, and on those that the configuration
+// names.
 func BenchmarkPlace(b *testing.B) {
 	w := newHosts(b, lab.Open(b), placeHosts)
 	w.variables = map[string]string{"pinned": "true"}

@@ -209,7 +209,8 @@ func (u *uploader) volUpload(ctx context.Context, h *lab.Host, file string) erro
 	}
 	script := fmt.Sprintf("vol-create-as upload virsh %d --format raw --allocation 0; vol-upload virsh %s --pool upload "+
 		"--sparse; vol-delete virsh --pool upload", info.Size(), file)
-	if out, err := exec.CommandContext(ctx, "virsh", "--quiet", "--connect", u.uri(h), script).CombinedOutput(); err != nil {
+	cmd := exec.CommandContext(ctx, "virsh", "--quiet", "--connect", u.uri(h), script)
+	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("virsh: %w: %s", err, out)
 	}
 	return nil

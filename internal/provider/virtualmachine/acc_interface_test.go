@@ -167,8 +167,10 @@ func (c *connected) limited(t *testing.T, vlan, limit int) {
 		}
 	}
 	for what, is := range map[string][2]string{
-		"VLAN tag":         {c.l.Run(t, interfaceHost, "ovs-vsctl", "get", "port", device, "tag"), fmt.Sprint(vlan)},
-		"limit in libvirt": {c.l.Virsh(t, interfaceHost, "domiftune", c.name, device), fmt.Sprintf("inbound.average: %d", limit)},
+		"VLAN tag": {c.l.Run(t, interfaceHost, "ovs-vsctl", "get", "port", device, "tag"), fmt.Sprint(vlan)},
+		"limit in libvirt": {
+			c.l.Virsh(t, interfaceHost, "domiftune", c.name, device), fmt.Sprintf("inbound.average: %d", limit),
+		},
 		"limit of Open vSwitch": {
 			c.l.Run(t, interfaceHost, "ovs-vsctl", "get", "interface", device, "ingress_policing_rate"), fmt.Sprint(limit * 8),
 		},
@@ -201,7 +203,8 @@ func TestAccInterface_running(t *testing.T) {
 	if !strings.Contains(got, "1400 2") || !strings.Contains(got, "1500 1") {
 		t.Errorf("the guest has interfaces with MTU and queues %q", got)
 	}
-	if taps := c.l.Run(t, interfaceHost, "ip", "-d", "link", "show", "type", "macvtap"); !strings.Contains(taps, "mode bridge") {
+	taps := c.l.Run(t, interfaceHost, "ip", "-d", "link", "show", "type", "macvtap")
+	if !strings.Contains(taps, "mode bridge") {
 		t.Errorf("the host has no macvtap device:\n%s", taps)
 	}
 	c.addresses(t)
