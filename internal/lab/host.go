@@ -17,6 +17,8 @@ host_uuid = "%s"
 auth_unix_ro = "none"
 log_filters = "1:qemu.qemu_migration"
 log_outputs = "1:file:` + libvirtdLog + `"
+# Commands of Open vSwitch wait for its process, which may take longer on a busy machine than the usual 5 seconds.
+ovs_timeout = 60
 `
 
 // libvirtdLog is where a host's libvirtd says what it warns of, and how migrations go on.

@@ -52,6 +52,7 @@ var forLab = []requirement{
 	{"netcat-openbsd", "/bin/nc.openbsd"},
 	{"openssh-client", "/usr/bin/ssh-keygen"},
 	{"openssh-server", "/usr/sbin/sshd"},
+	{"openvswitch-switch", "/usr/sbin/ovs-vswitchd"},
 	{"ovmf", "/usr/share/OVMF/OVMF_CODE_4M.fd"},
 	{"procps", "/usr/bin/ps"},
 	{"prometheus", "/usr/bin/promtool"},

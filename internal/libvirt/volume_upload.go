@@ -14,21 +14,26 @@ import (
 // UploadChunk is the unit that UploadVolume reads, sends and leaves out: what one message of a stream holds.
 const UploadChunk = chunk
 
+// noData is a chunk of zeros.
+var noData [UploadChunk]byte
+
 // Upload is content on its way into a volume.
 type Upload struct {
 	Pool, Name string
 	// Content is read from Offset on, Length bytes, and written to the same place of the volume.
 	Content        io.ReaderAt
 	Offset, Length uint64
-	// Omit is where a chunk begins that is left as a hole; nil is none. It is a multiple of UploadChunk.
-	Omit *uint64
+	// Skip says whether the chunk that begins at an offset is left as a hole, without being read. It may be nil: chunks
+	// are read, and left as holes if they are all zeros.
+	Skip func(offset uint64) bool
 	// Progress is told how many bytes, holes included, were sent so far. It may be nil.
 	Progress func(bytes uint64)
 }
 
-// UploadVolume writes to a volume. Chunks of zeros are sent as holes, so that sparse stays sparse and what is sent is
-// in proportion to the data. It has a connection of its own in addition to those that Config.MaxConnections allows, and
-// returns nil when the daemon has written every byte. When ctx ends so does the sending; what was written stays.
+// UploadVolume writes to a volume. Chunks that are skipped are sent as holes, so that sparse stays sparse and what is
+// sent is in proportion to the data. It has a connection of its own in addition to those that Config.MaxConnections
+// allows, and returns nil when the daemon has written every byte. When ctx ends so does the sending; what was written
+// stays.
 //
 // It uses virStorageVolUpload with a sparse stream, which came with libvirt 3.4.
 func (h *Host) UploadVolume(ctx context.Context, u Upload) error {
@@ -78,7 +83,7 @@ func (c *conn) uploadVolume(ctx context.Context, u Upload) (err error) {
 
 // sendContent sends the content chunk by chunk; holes that follow each other are sent as one.
 func (u Upload) sendContent(ctx context.Context, to *golibvirt.Stream) error {
-	buffer, nothing := make([]byte, UploadChunk), make([]byte, UploadChunk)
+	buffer := make([]byte, UploadChunk)
 	hole := int64(0)
 	endHole := func() (err error) {
 		if hole > 0 {
@@ -92,21 +97,18 @@ func (u Upload) sendContent(ctx context.Context, to *golibvirt.Stream) error {
 			return ctx.Err()
 		}
 		data := buffer[:min(UploadChunk, u.Length-sent)]
-		if n, err := u.Content.ReadAt(data, int64(u.Offset+sent)); n < len(data) { //nolint:gosec // Files are smaller.
-			return fmt.Errorf("%w: the content ends after %d of %d bytes: %w", ErrInternal, sent, u.Length, err)
-		}
-		if bytes.Equal(data, nothing[:len(data)]) || u.Omit != nil && *u.Omit == u.Offset+sent {
+		isHole, err := u.next(data, sent)
+		switch {
+		case err != nil:
+			return err
+		case isHole:
 			hole += int64(len(data))
-		} else {
+		default:
 			if err := endHole(); err != nil {
 				return err
 			}
-			for rest := data; len(rest) > 0; {
-				n, err := to.Send(rest)
-				if err != nil {
-					return err
-				}
-				rest = rest[n:]
+			if err := sendAll(to, data); err != nil {
+				return err
 			}
 		}
 		sent += uint64(len(data))
@@ -115,4 +117,27 @@ func (u Upload) sendContent(ctx context.Context, to *golibvirt.Stream) error {
 		}
 	}
 	return endHole()
+}
+
+// next reads the chunk that follows what was sent, unless it is left as a hole.
+func (u Upload) next(data []byte, sent uint64) (isHole bool, err error) {
+	at := u.Offset + sent
+	if u.Skip != nil && u.Skip(at) {
+		return true, nil
+	}
+	if n, err := u.Content.ReadAt(data, int64(at)); n < len(data) { //nolint:gosec // Files are smaller.
+		return false, fmt.Errorf("%w: the content ends after %d of %d bytes: %w", ErrInternal, sent, u.Length, err)
+	}
+	return u.Skip == nil && bytes.Equal(data, noData[:len(data)]), nil
+}
+
+func sendAll(to *golibvirt.Stream, data []byte) error {
+	for len(data) > 0 {
+		n, err := to.Send(data)
+		if err != nil {
+			return err
+		}
+		data = data[n:]
+	}
+	return nil
 }

@@ -11,6 +11,10 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
+// ChangeUsersFirst says what to do about what uses something that is to be removed.
+const ChangeUsersFirst = "Change or move what uses it first, in an apply of its own. If the resource is replaced, " +
+	"lifecycle { create_before_destroy = true } in it changes what uses it in the same apply"
+
 // User is a VM of a host whose definition uses something.
 type User struct {
 	Name   string

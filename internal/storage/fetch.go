@@ -51,6 +51,8 @@ func (s Source) name() string {
 // Image is the content of an image on the operator's side.
 type Image struct {
 	file *os.File
+	// data says of each chunk whether it isn't all zeros.
+	data []bool
 	// Facts are what is known of the content.
 	Facts
 }
@@ -96,11 +98,7 @@ func Fetch(ctx context.Context, s Source, log *slog.Logger) (_ *Image, err error
 	}
 	defer func() { err = errors.Join(err, body.Close()) }()
 	p := newProgress(log, "fetching an image", "source", s.name(), size)
-	fetched := io.TeeReader(body, p)
-	if sum != nil {
-		fetched = io.TeeReader(fetched, sum)
-	}
-	content, err := decompressed(fetched)
+	in, err := newInput(io.TeeReader(body, p), sum)
 	if err != nil {
 		return nil, err
 	}
@@ -114,17 +112,15 @@ func Fetch(ctx context.Context, s Source, log *slog.Logger) (_ *Image, err error
 			err = errors.Join(err, image.Close())
 		}
 	}()
-	if err := image.write(ctx, content); err != nil {
+	if err := image.write(ctx, in.content); err != nil {
 		return nil, fmt.Errorf("reading %s: %w", s.name(), err)
 	}
-	// What follows the compressed content belongs to what was announced, too.
-	if _, err := io.Copy(io.Discard, fetched); err != nil {
+	have, err := in.sumUp(image.SHA256)
+	if err != nil {
 		return nil, fmt.Errorf("reading %s: %w", s.name(), err)
 	}
-	if sum != nil {
-		if have := hex.EncodeToString(sum.Sum(nil)); have != want {
-			return nil, fmt.Errorf("%w: %s has %s, expected is %s", ErrChecksum, s.name(), have, want)
-		}
+	if sum != nil && have != want {
+		return nil, fmt.Errorf("%w: %s has %s, expected is %s", ErrChecksum, s.name(), have, want)
 	}
 	return image, image.inspect()
 }
@@ -140,7 +136,10 @@ func (s Source) open(ctx context.Context) (body io.ReadCloser, size uint64, err 
 		if err != nil {
 			return nil, 0, errors.Join(err, f.Close())
 		}
-		return f, uint64(max(info.Size(), 0)), nil
+		if !info.Mode().IsRegular() {
+			return f, 0, nil
+		}
+		return &sparseFile{File: f, size: info.Size()}, uint64(max(info.Size(), 0)), nil
 	}
 	resp, err := get(ctx, s.URL)
 	if err != nil {
@@ -183,24 +182,56 @@ func redacted(from string) string {
 	return "the server"
 }
 
-// decompressed reads a stream by what its first bytes say it is.
-func decompressed(r io.Reader) (io.Reader, error) {
-	buffered := bufio.NewReaderSize(r, 1<<20)
+// input is what is fetched.
+type input struct {
+	// packed is as it was announced, content decompressed.
+	packed, content io.Reader
+	// sum is of packed; nil if that is the content's SHA-256, which is computed anyway.
+	sum hash.Hash
+}
+
+// newInput looks at the first bytes of what is fetched. A nil sum is not computed.
+func newInput(r io.Reader, sum hash.Hash) (in input, err error) {
+	buffered := bufio.NewReaderSize(r, 64<<10)
 	magic, err := buffered.Peek(6)
 	if err != nil && !errors.Is(err, io.EOF) {
-		return nil, err
+		return in, err
 	}
+	decompress := decompressor(magic)
+	in.packed = buffered
+	if sum != nil && (decompress != nil || sum.Size() != sha256.Size) {
+		in.packed, in.sum = io.TeeReader(buffered, sum), sum
+	}
+	if decompress == nil {
+		in.content = in.packed
+		return in, nil
+	}
+	in.content, err = decompress(in.packed)
+	return in, err
+}
+
+// sumUp returns the checksum, once all content is read. The argument is the content's SHA-256.
+func (in input) sumUp(content string) (string, error) {
+	// What follows the compressed content belongs to what was announced, too.
+	if _, err := io.Copy(io.Discard, in.packed); err != nil || in.sum == nil {
+		return content, err
+	}
+	return hex.EncodeToString(in.sum.Sum(nil)), nil
+}
+
+// decompressor decompresses what begins with these bytes. It is nil for what isn't compressed.
+func decompressor(magic []byte) func(io.Reader) (io.Reader, error) {
 	switch {
 	case bytes.HasPrefix(magic, []byte{0x1f, 0x8b}):
-		return gzip.NewReader(buffered)
+		return func(r io.Reader) (io.Reader, error) { return gzip.NewReader(r) }
 	case bytes.HasPrefix(magic, []byte{0xfd, '7', 'z', 'X', 'Z', 0}):
-		return xz.NewReader(buffered)
+		return func(r io.Reader) (io.Reader, error) { return xz.NewReader(r) }
 	case bytes.HasPrefix(magic, []byte{0x28, 0xb5, 0x2f, 0xfd}):
-		return zstd.NewReader(buffered, zstd.WithDecoderConcurrency(1))
+		return func(r io.Reader) (io.Reader, error) { return zstd.NewReader(r, zstd.WithDecoderConcurrency(1)) }
 	case bytes.HasPrefix(magic, []byte("BZh")):
-		return bzip2.NewReader(buffered), nil
+		return func(r io.Reader) (io.Reader, error) { return bzip2.NewReader(r), nil }
 	default:
-		return buffered, nil
+		return nil
 	}
 }
 
@@ -215,7 +246,9 @@ func (i *Image) write(ctx context.Context, content io.Reader) error {
 		n, err := fill(content, buffer)
 		data := buffer[:n]
 		sum.Write(data)
-		if !bytes.Equal(data, zeros[:n]) {
+		isData := !bytes.Equal(data, zeros[:n])
+		i.data = append(i.data, isData)
+		if isData {
 			if i.Seal == nil {
 				digest := sha256.Sum256(data)
 				i.Seal = &Seal{Offset: i.Bytes, Bytes: uint64(n), SHA256: hex.EncodeToString(digest[:])}
@@ -234,6 +267,11 @@ func (i *Image) write(ctx context.Context, content io.Reader) error {
 			return err
 		}
 	}
+}
+
+// skips says whether a chunk isn't sent with the others: one of zeros, and the seal.
+func (i *Image) skips(offset uint64) bool {
+	return !i.data[offset/libvirt.UploadChunk] || i.Seal != nil && offset == i.Seal.Offset
 }
 
 // fill reads until the buffer is full. Unlike io.ReadFull it tells the end of a stream, io.EOF, from one that was cut,

@@ -3,6 +3,7 @@ package storage_test
 import (
 	"bytes"
 	"crypto/sha256"
+	"crypto/sha512"
 	"encoding/hex"
 	"errors"
 	"io"
@@ -84,6 +85,49 @@ func TestFetch_decompresses(t *testing.T) {
 		if name != "plain" {
 			if _, err := fetch(t, storage.Source{File: put(t, file[:len(file)-9])}); err == nil {
 				t.Errorf("%s: what was cut is taken for whole", name)
+			}
+		}
+	}
+}
+
+// TestFetch_sparse: the holes of a file are zeros of its content, wherever they begin and end.
+func TestFetch_sparse(t *testing.T) {
+	t.Parallel()
+	const page = 4 << 10
+	for name, at := range map[string][]int64{
+		"nothing": {}, "the begin": {0}, "the end": {5*libvirt.UploadChunk + page},
+		"both ends": {0, 5*libvirt.UploadChunk + page},
+		"between":   {libvirt.UploadChunk - page, 3*libvirt.UploadChunk + 7*page},
+	} {
+		file := put(t, nil)
+		f, err := os.OpenFile(file, os.O_WRONLY, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, offset := range at {
+			if _, err = f.WriteAt([]byte("content"), offset); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := errors.Join(f.Truncate(5*libvirt.UploadChunk+page+100), f.Close()); err != nil {
+			t.Fatal(err)
+		}
+		data, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		sum, long := sha256.Sum256(data), sha512.Sum512(data)
+		for _, checksum := range []string{
+			"", "sha256:" + hex.EncodeToString(sum[:]), "sha512:" + hex.EncodeToString(long[:]),
+		} {
+			image, err := fetch(t, storage.Source{File: file, Checksum: checksum})
+			if err != nil {
+				t.Errorf("%s: %v", name, err)
+				continue
+			}
+			if image.SHA256 != hex.EncodeToString(sum[:]) || image.Bytes != uint64(len(data)) ||
+				image.DataBytes > uint64(len(at)*libvirt.UploadChunk) || (image.Seal == nil) != (len(at) == 0) {
+				t.Errorf("%s: %+v", name, image.Facts)
 			}
 		}
 	}

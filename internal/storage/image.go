@@ -126,16 +126,13 @@ func (s *Storage) makeCopy(ctx context.Context, h *libvirt.Host, ref Ref, image 
 func (s *Storage) send(ctx context.Context, h *libvirt.Host, ref Ref, image *Image) error {
 	p := newProgress(s.Log, "uploading an image", "host", h.Name(), image.Bytes)
 	u := libvirt.Upload{
-		Pool: ref.Pool, Name: ref.Name, Content: image.file, Length: image.Bytes, Progress: p.reach,
-	}
-	if image.Seal != nil {
-		u.Omit = &image.Seal.Offset
+		Pool: ref.Pool, Name: ref.Name, Content: image.file, Length: image.Bytes, Skip: image.skips, Progress: p.reach,
 	}
 	if err := h.UploadVolume(ctx, u); err != nil {
 		return err
 	}
 	if image.Seal != nil {
-		u.Omit, u.Offset, u.Length, u.Progress = nil, image.Seal.Offset, image.Seal.Bytes, nil
+		u.Skip, u.Offset, u.Length, u.Progress = nil, image.Seal.Offset, image.Seal.Bytes, nil
 		if err := h.UploadVolume(ctx, u); err != nil {
 			return err
 		}

@@ -74,13 +74,7 @@ func BenchmarkUpload(b *testing.B) {
 	l := lab.Open(b)
 	w := newHosts(b, l, 3)
 	u := &uploader{
-		workspace: w, dense: filepath.Join(w.home, "dense"), sparse: filepath.Join(w.home, "sparse"),
-		ssh: filepath.Join(w.home, "ssh"),
-	}
-	script := fmt.Sprintf("#!/bin/sh\nexec ssh -F none -o IdentitiesOnly=yes -i '%s' -o UserKnownHostsFile='%s' "+
-		"\"$@\"\n", l.PrivateKeyFile(), l.KnownHostsFile())
-	if err := os.WriteFile(u.ssh, []byte(script), 0o700); err != nil {
-		b.Fatal(err)
+		workspace: w, dense: filepath.Join(w.home, "dense"), sparse: filepath.Join(w.home, "sparse"), ssh: w.sshProgram(b),
 	}
 	for file, size := range map[string]int64{u.dense: denseImage, u.sparse: sparseImage} {
 		if err := makeImage(file, size); err != nil {
@@ -111,6 +105,21 @@ type uploader struct {
 	// ssh is a program that is ssh with the lab's keys.
 	ssh string
 }
+
+// sshProgram makes a program that is ssh with the lab's keys.
+func (w *workspace) sshProgram(b *testing.B) string {
+	b.Helper()
+	program := filepath.Join(w.home, "ssh")
+	script := fmt.Sprintf("#!/bin/sh\nexec ssh -F none -o IdentitiesOnly=yes -i '%s' -o UserKnownHostsFile='%s' "+
+		"\"$@\"\n", w.lab.PrivateKeyFile(), w.lab.KnownHostsFile())
+	if err := os.WriteFile(program, []byte(script), 0o700); err != nil {
+		b.Fatal(err)
+	}
+	return program
+}
+
+// uri is how virsh reaches a host.
+func (u *uploader) uri(h *lab.Host) string { return h.URI() + "?command=" + u.ssh }
 
 // makeImage writes random data, as much as there is in the image, and makes the rest of it a hole.
 func makeImage(file string, size int64) (err error) {
@@ -198,10 +207,10 @@ func (u *uploader) volUpload(ctx context.Context, h *lab.Host, file string) erro
 	if err != nil {
 		return err
 	}
-	uri := h.URI() + "?command=" + u.ssh
 	script := fmt.Sprintf("vol-create-as upload virsh %d --format raw --allocation 0; vol-upload virsh %s --pool upload "+
 		"--sparse; vol-delete virsh --pool upload", info.Size(), file)
-	if out, err := exec.CommandContext(ctx, "virsh", "--quiet", "--connect", uri, script).CombinedOutput(); err != nil {
+	cmd := exec.CommandContext(ctx, "virsh", "--quiet", "--connect", u.uri(h), script)
+	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("virsh: %w: %s", err, out)
 	}
 	return nil

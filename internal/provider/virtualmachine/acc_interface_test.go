@@ -2,78 +2,235 @@ package virtualmachine_test
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"testing"
-
-	"github.com/hashicorp/terraform-plugin-testing/helper/resource"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/acctest"
 )
 
-// TestAccInterface_running: what is set of the interfaces of a running guest is what the guest and the host's bridge
-// have; what can be changed while it runs is; and what the host can't do is refused in the plan.
-func TestAccInterface_running(t *testing.T) {
-	t.Parallel()
+const (
+	interfaceHost = "kvm1"
+	// plainBridge is a bridge of the host's kernel, whose own address is plainAddress.
+	plainBridge, plainAddress = "vf-test0", "192.0.2.1"
+	// vswitch is a bridge of Open vSwitch. taggedPort, whose address is taggedAddress, is its port with VLAN tag 42.
+	vswitch, taggedPort, taggedAddress = "vf-ovs0", "vf-tag42", "198.51.100.1"
+
+	lanMAC, switchMAC = "52:54:00:ad:00:01", "52:54:00:ad:00:02"
+)
+
+// connected is a guest with an interface on each of the bridges, and one that shares a device of the host.
+type connected struct {
+	l    *lab.Lab
+	name string
+	tf   *acctest.CLI
+	// resources are what the VM refers to.
+	resources string
+	config    hcl
+	process   *started
+}
+
+func newConnected(t *testing.T) *connected {
+	t.Helper()
 	l := lab.Open(t)
-	const host, bridge = "kvm1", "vf-test0"
 	name := lab.Name(t)
 	l.RemoveDomain(t, name)
-	l.Run(t, host, "sh", "-c", "ip link add "+bridge+" type bridge; ip link set "+bridge+" up")
+	l.OpenVSwitch(t, interfaceHost, vswitch)
+	l.Run(t, interfaceHost, "sh", "-ec", fmt.Sprintf(`ip link add %[1]s type bridge
+ovs-vsctl add-port %[3]s %[4]s tag=42 -- set interface %[4]s type=internal
+ip addr add %[2]s/24 dev %[1]s
+ip addr add %[5]s/24 dev %[4]s
+ip link set %[1]s up
+ip link set %[4]s up`, plainBridge, plainAddress, vswitch, taggedPort, taggedAddress))
+	return &connected{
+		l: l, name: name, tf: acctest.NewCLI(t),
+		config:  guest(l, name).with(talking).with(hcl{"host": quote(interfaceHost), "cpu": `{ cores = 2 }`}),
+		process: &started{l: l, host: interfaceHost, name: name},
+		resources: fmt.Sprintf(`
+resource "virtfleet_network" "switch" {
+  name         = %[1]q
+  hosts        = [%[2]q]
+  forward      = { mode = "bridge" }
+  bridge       = %[3]q
+  virtual_port = { type = "openvswitch" }
+}
+`, name, interfaceHost, vswitch),
+	}
+}
 
-	tf := acctest.NewCLI(t)
-	process := &started{l: l, host: host, name: name}
-	interfaces := func(lan, tap string) hcl {
-		return hcl{"interfaces": fmt.Sprintf(`{
-    lan = { bridge = %q, mtu = 1400, queues = 2, driver = { rx_queue_size = 512, name = "qemu" }, %s }
-    tap = { direct = { device = "eth0", mode = "bridge" }, %s }
-  }`, bridge, lan, tap)}
-	}
-	config := guest(l, name).with(talking).with(hcl{"host": quote(host), "cpu": `{ cores = 2 }`})
-	apply := func(change hcl, is func(*testing.T) resource.TestCheckFunc) {
-		t.Helper()
-		config = config.with(change)
-		tf.Config(t, acctest.Config(l)+config.String())
-		tf.Run(t, "apply")
-		if err := is(t)(nil); err != nil {
-			t.Error(err)
-		}
-		noChanges(t, tf)
-	}
-	refused := func(change hcl, texts ...string) {
-		t.Helper()
-		tf.Config(t, acctest.Config(l)+config.with(change).String())
-		expect(t, tf.Fail(t, "plan"), texts...)
-	}
-	port := func(want string) {
-		t.Helper()
-		links := l.Run(t, host, "bridge", "-d", "link", "show")
-		if !strings.Contains(linesOf(links, "master "+bridge), want) {
-			t.Errorf("the port of the bridge isn't %q:\n%s", want, links)
-		}
-	}
+// filter lets a guest send from one address only.
+func (c *connected) filter() string {
+	return fmt.Sprintf(`
+resource "virtfleet_network_filter" "address" {
+  name  = %q
+  hosts = [%q]
+  rules = [{ action = "drop", direction = "out", protocol = "ip", match = { srcipaddr = "$IP" }, negate = true }]
+}
+`, c.name, interfaceHost)
+}
 
-	apply(interfaces("isolated = true", `model = "virtio"`), process.same)
-	if err := look(t, l, host, name, `<mtu size='1400'/>`, `queues='2'`, `rx_queue_size='512'`, `<port isolated='yes'/>`,
-		`<source dev='eth0' mode='bridge'/>`)(nil); err != nil {
+// interfaces are those of the guest: how the port of the plain bridge is, which address it may use, whether the shared
+// device has a link, and which VLAN and limit in KiB/s the port of the switch has.
+func (c *connected) interfaces(lan, address, tap string, vlan, limit int) hcl {
+	return hcl{"interfaces": fmt.Sprintf(`{
+    lan = {
+      bridge = %q, mac = %q, mtu = 1400, queues = 2, driver = { rx_queue_size = 512, name = "qemu" }, %s
+      filter = { name = virtfleet_network_filter.address.name, parameters = { IP = %q } }
+    }
+    tap    = { direct = { device = "eth0", mode = "bridge" }, %s }
+    switch = {
+      network      = virtfleet_network.switch.name, mac = %q, vlan = { tags = [%d] }
+      virtual_port = { type = "openvswitch", interface_id = "ad6e4a1e-4a66-4c5a-b5a4-3f1c0c1d2e01" }
+      bandwidth    = { inbound = { average = %[8]d, peak = %[9]d, burst = 512 }, outbound = { average = %[8]d } }
+    }
+  }`, plainBridge, lanMAC, lan, address, tap, switchMAC, vlan, limit, 2*limit)}
+}
+
+func (c *connected) write(t *testing.T, change hcl) {
+	t.Helper()
+	c.tf.Config(t, acctest.Config(c.l)+c.resources+c.filter()+c.config.with(change).String())
+}
+
+// apply changes the VM, which isn't restarted.
+func (c *connected) apply(t *testing.T, change hcl) {
+	t.Helper()
+	c.write(t, change)
+	c.config = c.config.with(change)
+	c.tf.Run(t, "apply")
+	if err := c.process.same(t)(nil); err != nil {
 		t.Error(err)
 	}
-	port("isolated on")
-	port("mtu 1400")
-	got := said(t, l, host, name,
-		`cd /sys/class/net; for i in *; do echo $(cat $i/mtu) $(ls $i/queues | grep -c rx-); done`)
+	noChanges(t, c.tf)
+}
+
+func (c *connected) refused(t *testing.T, change hcl, texts ...string) {
+	t.Helper()
+	c.write(t, change)
+	expect(t, c.tf.Fail(t, "plan"), texts...)
+}
+
+// addresses gives the guest its addresses.
+func (c *connected) addresses(t *testing.T) {
+	t.Helper()
+	c.says(t, fmt.Sprintf(`device() { dirname $(grep -l "$1" /sys/class/net/*/address) | xargs basename; }
+lan=$(device %s) switch=$(device %s)
+ip addr add 192.0.2.2/24 dev $lan; ip addr add 192.0.2.3/24 dev $lan; ip link set $lan up
+ip addr add 198.51.100.2/24 dev $switch; ip link set $switch up`, lanMAC, switchMAC))
+}
+
+func (c *connected) says(t *testing.T, script string) string {
+	t.Helper()
+	return said(t, c.l, interfaceHost, c.name, script)
+}
+
+// reaches says which address the guest reaches from which of its own.
+func (c *connected) reaches(t *testing.T, from, to string) {
+	t.Helper()
+	c.says(t, fmt.Sprintf("until ping -c 1 -W 5 -I %s %s; do :; done", from, to))
+}
+
+// misses says which it doesn't reach.
+func (c *connected) misses(t *testing.T, from, to string) {
+	t.Helper()
+	if got := c.says(t, fmt.Sprintf("ping -c 1 -W 1 -I %s %s >/dev/null && echo answered", from, to)); got != "" {
+		t.Errorf("the guest reaches %s from %s", to, from)
+	}
+}
+
+// uptime is how long the guest's clock has run, in its own words.
+func (c *connected) uptime(t *testing.T) float64 {
+	t.Helper()
+	seconds, err := strconv.ParseFloat(strings.Fields(c.says(t, "cat /proc/uptime"))[0], 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return seconds
+}
+
+// port checks what the host's bridge says of the guest's port.
+func (c *connected) port(t *testing.T, want string) {
+	t.Helper()
+	links := c.l.Run(t, interfaceHost, "bridge", "-d", "link", "show")
+	if !strings.Contains(linesOf(links, "master "+plainBridge), want) {
+		t.Errorf("the port of the bridge isn't %q:\n%s", want, links)
+	}
+}
+
+// limited checks VLAN and limit of the switch's port: in the switch, in the kernel, and in libvirt.
+func (c *connected) limited(t *testing.T, vlan, limit int) {
+	t.Helper()
+	device := ""
+	for _, line := range strings.Split(c.l.Virsh(t, interfaceHost, "domiflist", c.name), "\n") {
+		if strings.Contains(line, switchMAC) {
+			device = strings.Fields(line)[0]
+		}
+	}
+	for what, is := range map[string][2]string{
+		"VLAN tag": {c.l.Run(t, interfaceHost, "ovs-vsctl", "get", "port", device, "tag"), fmt.Sprint(vlan)},
+		"limit in libvirt": {
+			c.l.Virsh(t, interfaceHost, "domiftune", c.name, device), fmt.Sprintf("inbound.average: %d", limit),
+		},
+		"limit of Open vSwitch": {
+			c.l.Run(t, interfaceHost, "ovs-vsctl", "get", "interface", device, "ingress_policing_rate"), fmt.Sprint(limit * 8),
+		},
+		"limit of the kernel": {
+			c.l.Run(t, interfaceHost, "tc", "class", "show", "dev", device),
+			fmt.Sprintf("rate %dMbit ceil %dMbit", limit*8/1000, 2*limit*8/1000),
+		},
+	} {
+		if !strings.Contains(is[0], is[1]) {
+			t.Errorf("%s of %s: want %s in\n%s", what, device, is[1], is[0])
+		}
+	}
+}
+
+// TestAccInterface_running: what is set of the interfaces of a running guest is what the guest and the host's bridges
+// have; what can be changed while it runs is; and what the host can't do is refused in the plan. Network and filter are
+// created by the same apply. Limits are shown on Open vSwitch: for a plain bridge libvirt needs classifiers of traffic
+// that not every kernel has.
+func TestAccInterface_running(t *testing.T) {
+	t.Parallel()
+	c := newConnected(t)
+	c.apply(t, c.interfaces("isolated = true", "192.0.2.2", `model = "virtio"`, 42, 1000))
+	if err := look(t, c.l, interfaceHost, c.name, `<mtu size='1400'/>`, `queues='2'`, `rx_queue_size='512'`,
+		`<port isolated='yes'/>`, `<source dev='eth0' mode='bridge'/>`)(nil); err != nil {
+		t.Error(err)
+	}
+	c.port(t, "isolated on")
+	c.port(t, "mtu 1400")
+	got := c.says(t, `cd /sys/class/net; for i in *; do echo $(cat $i/mtu) $(ls $i/queues | grep -c rx-); done`)
 	if !strings.Contains(got, "1400 2") || !strings.Contains(got, "1500 1") {
 		t.Errorf("the guest has interfaces with MTU and queues %q", got)
 	}
-	if taps := l.Run(t, host, "ip", "-d", "link", "show", "type", "macvtap"); !strings.Contains(taps, "mode bridge") {
+	taps := c.l.Run(t, interfaceHost, "ip", "-d", "link", "show", "type", "macvtap")
+	if !strings.Contains(taps, "mode bridge") {
 		t.Errorf("the host has no macvtap device:\n%s", taps)
 	}
+	c.addresses(t)
+	c.reaches(t, "192.0.2.2", plainAddress)
+	c.misses(t, "192.0.2.3", plainAddress)
+	c.reaches(t, "198.51.100.2", taggedAddress)
+	c.limited(t, 42, 1000)
 
-	// A running guest's port is set, its MTU and its queues aren't.
-	apply(interfaces("isolated = false", `link_up = false`), process.same)
-	port("isolated off")
-	refused(hcl{"interfaces": strings.Replace(config["interfaces"], "1400", "1300", 1)},
+	// What a running guest's ports can be told is changed while its clock runs; its MTU and its queues aren't.
+	before := c.uptime(t)
+	c.apply(t, c.interfaces("isolated = false", "192.0.2.3", `link_up = false`, 43, 2000))
+	if now := c.uptime(t); now <= before {
+		t.Errorf("the guest's clock was at %v before the change, and is at %v", before, now)
+	}
+	c.port(t, "isolated off")
+	c.reaches(t, "192.0.2.3", plainAddress)
+	c.misses(t, "192.0.2.2", plainAddress)
+	c.misses(t, "198.51.100.2", taggedAddress)
+	c.limited(t, 43, 2000)
+	c.refused(t, hcl{"interfaces": strings.Replace(c.config["interfaces"], "1400", "1300", 1)},
 		"Change needs a restart", "interfaces.lan.mtu: The guest's network card is made with it")
+
+	// A filter that the VM uses is kept.
+	c.tf.Config(t, acctest.Config(c.l)+c.resources+
+		strings.Replace(c.config.String(), "virtfleet_network_filter.address.name", quote(c.name), 1))
+	expect(t, c.tf.Fail(t, "apply"), "it is used by virtual machine "+c.name)
 
 	// What this host can't do.
 	for lan, says := range map[string]string{
@@ -81,14 +238,15 @@ func TestAccInterface_running(t *testing.T) {
 		`bridge = "vf-test0", filter = { name = "no-such" }`: `it has no network filter "no-such"`,
 		`direct = { device = "nonsense0", mode = "bridge" }`: `it has no network device "nonsense0"`,
 	} {
-		refused(hcl{"interfaces": "{ lan = { " + lan + " } }", "update_policy": quote("Restart")}, "lan", host, says)
+		c.refused(t, hcl{"interfaces": "{ lan = { " + lan + " } }", "update_policy": quote("Restart")}, "lan", interfaceHost,
+			says)
 	}
-	refused(hcl{ // Debian 12 has built its libvirt without passt.
+	c.refused(t, hcl{ // Debian 12 has built its libvirt without passt.
 		"interfaces": `{ lan = { user = true, backend = { type = "passt" } } }`, "update_policy": quote("Restart"),
-	}, host, "its libvirt refuses this definition", "passt")
-	tf.Config(t, acctest.Config(l)+config.String())
-	gone(t, l, tf, name)
-	l.Run(t, host, "ip", "link", "del", bridge)
+	}, interfaceHost, "its libvirt refuses this definition", "passt")
+	c.write(t, nil)
+	gone(t, c.l, c.tf, c.name)
+	c.l.Run(t, interfaceHost, "ip", "link", "del", plainBridge)
 }
 
 // TestAccInterface_defined: devices of the host that the lab lacks are defined, changed and imported, and stay as they

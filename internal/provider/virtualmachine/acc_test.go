@@ -1,6 +1,7 @@
 package virtualmachine_test
 
 import (
+	"fmt"
 	"regexp"
 	"strings"
 	"testing"
@@ -55,15 +56,18 @@ func TestVirtualMachine_testDriver(t *testing.T) {
 			Config: builtIn + config.String(), ConfigPlanChecks: changes(action), ConfigStateChecks: checks,
 		}
 	}
-	// The network is created by the same apply.
-	withNetwork := resource.TestStep{Config: builtIn + `
+	// The network is created by the same apply, and another one takes its place.
+	inNetwork := func(name string) resource.TestStep {
+		return resource.TestStep{Config: builtIn + fmt.Sprintf(`
 resource "virtfleet_network" "lan" {
-  name    = "unit-lan"
+  name    = %q
   forward = { mode = "isolated" }
+  lifecycle { create_before_destroy = true }
 }
-` + config.with(hcl{
-		"run_strategy": quote("Halted"), "interfaces": `{ lan = { network = virtfleet_network.lan.name } }`,
-	}).String()}
+`, name) + config.with(hcl{
+			"run_strategy": quote("Halted"), "interfaces": `{ lan = { network = virtfleet_network.lan.name } }`,
+		}).String()}
+	}
 	resource.UnitTest(t, resource.TestCase{
 		ProtoV6ProviderFactories: acctest.Factories(t),
 		Steps: []resource.TestStep{
@@ -73,7 +77,8 @@ resource "virtfleet_network" "lan" {
 			step(hcl{"run_strategy": quote("Halted")}, plancheck.ResourceActionUpdate,
 				know("status", exactly("Stopped")), know("ready", knownvalue.Bool(false))),
 			step(hcl{"cpu": `{ vcpus = 2 }`}, plancheck.ResourceActionUpdate),
-			withNetwork,
+			inNetwork("unit-lan"),
+			inNetwork("unit-lan-2"),
 		},
 	})
 }

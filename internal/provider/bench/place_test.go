@@ -1,0 +1,94 @@
+package bench
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
+)
+
+const (
+	// placed is how many VMs are created on placeHosts hosts.
+	placed, placeHosts = 600, 30
+	// placeRounds is how often at most that is done: it takes minutes.
+	placeRounds = 3
+)
+
+// placing has VMs that are off, each on the host that the fleet chooses or on the one that it is given, in turn.
+const placing = `terraform {
+  required_providers {
+    virtfleet = { source = "virtfleet/virtfleet" }
+  }
+}
+
+variable "hosts" {
+  type = map(object({ uri = string, known_hosts = string }))
+}
+
+variable "vms" {
+  type = number
+}
+
+variable "pinned" {
+  type = bool
+}
+
+provider "virtfleet" {
+  hosts = { for name, h in var.hosts : name => {
+    uri = h.uri, memory_limit = "64Gi", ssh = { known_hosts_file = h.known_hosts }
+  } }
+  ssh = { private_key_file = %q, config_file = "none", agent = false }
+}
+
+resource "virtfleet_virtual_machine" "this" {
+  count = var.vms
+
+  name         = format("vm-%%04d", count.index)
+  host         = var.pinned ? keys(var.hosts)[count.index %% length(var.hosts)] : null
+  type         = "qemu"
+  run_strategy = "Halted"
+  memory       = { size = "2Gi" }
+}
+`
+
+// BenchmarkPlace creates many VMs on many hosts: on those that the fleet chooses, and on those that the configuration
+// names.
+func BenchmarkPlace(b *testing.B) {
+	w := newHosts(b, lab.Open(b), placeHosts)
+	w.variables = map[string]string{"pinned": "true"}
+	w.create(b, fmt.Sprintf(placing, w.lab.PrivateKeyFile()))
+	apply := func(vms int, pinned bool) time.Duration {
+		w.vms, w.variables["pinned"] = vms, fmt.Sprint(pinned)
+		return w.run(b, w.direct(), []string{"apply", "-auto-approve", "-parallelism=" + creations})
+	}
+	var chosen, given sample
+	n := min(*rounds, placeRounds)
+	for range n {
+		chosen.add(apply(placed, false))
+		w.spread(b)
+		apply(0, false)
+		given.add(apply(placed, true))
+		apply(0, true)
+	}
+	t := &table{
+		title:   fmt.Sprintf("creating %d VMs that are off on %d hosts, medians of %d rounds", placed, placeHosts, n),
+		columns: [2]string{"placed by the fleet", "hosts given"},
+	}
+	t.ratio("the whole apply, plan included", &chosen, &given, 1.2)
+	if err := t.print(os.Stdout); err != nil {
+		b.Fatal(err)
+	}
+}
+
+// spread expects as many VMs on each host.
+func (w *workspace) spread(b *testing.B) {
+	b.Helper()
+	for _, h := range w.hosts {
+		if n := len(strings.Fields(w.lab.Virsh(b, h.Name, "list", "--all", "--name"))); n != placed/placeHosts {
+			b.Errorf("host %s has %d VMs, want %d", h.Name, n, placed/placeHosts)
+		}
+	}
+}
