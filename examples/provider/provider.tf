@@ -19,11 +19,13 @@ provider "virtfleet" {
     }
   }
 
-  # Without this block: the SSH agent, ~/.ssh/config, the default keys and ~/.ssh/known_hosts.
+  # Leave this block out to use the SSH agent, ~/.ssh/config, the default keys and ~/.ssh/known_hosts. An attribute that is set
+  # replaces only its own default: here the same keys log in to the jump host.
   ssh = {
     jump_hosts = ["ops@bastion.example.net"]
   }
 
-  # A host under maintenance may be silent without failing every plan.
+  # Keep the last known state of a host that doesn't answer, instead of failing the plan. A host that was drained with
+  # virtfleet_host_maintenance doesn't need this.
   on_unreachable = "keep"
 }
