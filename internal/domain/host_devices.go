@@ -36,7 +36,7 @@ var hostDeviceFamily = Family{
 	Attributes: []Attribute{
 		{
 			Name: "type", Place: "@type", Values: []string{"pci", "usb", "mdev"}, Kept: []string{"scsi", "scsi_host"},
-			Filled: true, Why: hostDeviceWhy, Doc: "Kind of device. Required.",
+			Filled: true, Why: hostDeviceWhy, Doc: "Required: kind of device.",
 			Write: func(e *etree.Element, value string) error {
 				setAttr(e, "type", value)
 				managed, model := "", ""
@@ -55,8 +55,8 @@ var hostDeviceFamily = Family{
 			Name: "address", Why: hostDeviceWhy, Filled: true,
 			Read:  func(e *etree.Element) string { return hostAddress(child(e, "source")) },
 			Write: writeHostAddress,
-			Doc: "Address of a `pci` device (`0000:65:00.0`), vendor and product of a `usb` device (`1234:abcd`), or the UUID " +
-				"of an `mdev` device. Required.",
+			Doc: "Required: address of a `pci` device (`0000:65:00.0`), vendor and product of a `usb` device " +
+				"(`1234:abcd`), or the UUID of an `mdev` device.",
 		},
 	},
 	Check: func(value func(string) string) (attribute, problem string) {
