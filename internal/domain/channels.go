@@ -26,8 +26,8 @@ var channelFamily = Family{
 			"File or socket on the host, for the types `file` and `unix`. Not set: libvirt chooses a socket."),
 		[]Attribute{{
 			Name: "name", Place: "target@name", Why: channelWhy,
-			Doc: "Name of the port, by which the guest finds it (`/dev/virtio-ports/...`), such as `com.redhat.spice.0` for " +
-				"`spicevmc` and `qemu-vdagent`. Required.",
+			Doc: "Required: name of the port, by which the guest finds it (`/dev/virtio-ports/...`), such as " +
+				"`com.redhat.spice.0` for `spicevmc` and `qemu-vdagent`.",
 		}},
 	),
 	Check: func(value func(string) string) (attribute, problem string) {

@@ -40,18 +40,21 @@ var clockGroup = Group{
 			Doc: "Time zone with `offset = \"timezone\"`, such as `Europe/Berlin`.",
 		},
 		timer("rtc_tickpolicy", "rtc]@tickpolicy", []string{"delay", "catchup"},
-			"Missed ticks of the hardware clock: `catchup` (new VMs on x86) makes up for them."),
+			"What happens to missed ticks of the hardware clock: they come late (`delay`) or faster (`catchup`, new VMs on "+
+				"x86)."),
 		timer("rtc_track", "rtc]@track", []string{"guest", "wall"},
 			"What the hardware clock follows: the `guest`'s time, which stops while the guest is paused, or `wall` time."),
 		timer("pit_tickpolicy", "pit]@tickpolicy", tickPolicies,
-			"Missed ticks of the oldest timer. New VMs on x86: `delay`."),
+			"What happens to missed ticks of the PIT, the oldest timer: they come late (`delay`, new VMs on x86) or faster "+
+				"(`catchup`), several become one (`merge`), or they are lost (`discard`)."),
 		timer("hpet", "hpet]@present", nil, "High precision event timer. New VMs on x86 have none."),
 		timer("kvmclock", "kvmclock]@present", nil, "KVM's clock, for Linux."),
 		timer("hypervclock", "hypervclock]@present", nil, "Hyper-V's clock, for Windows."),
 		timer("tsc", "tsc]@present", nil, "Time stamp counter."),
 		{
 			Name: "tsc_frequency", Place: "clock/timer[name=tsc]@frequency", Kind: Count, Why: clockWhy,
-			Doc: "Frequency of the time stamp counter in Hz, which the VM then has on every host that supports it.",
+			Doc: "Frequency of the time stamp counter in Hz, the same on every host. A host that can't provide it can't " +
+				"run the VM.",
 		},
 	},
 	Check: func(value func(string) string) (attribute, problem string) {

@@ -45,7 +45,8 @@ var cpuGroup = Group{
 		{
 			Name: "migratable", Place: "cpu@migratable", Kind: Switch, On: "on", Off: "off", Echo: true,
 			Why: "A guest keeps the CPU that it started with.",
-			Doc: "Whether the modes `host-passthrough` and `maximum` leave out features with which a VM can't be moved.",
+			Doc: "Whether the modes `host-passthrough` and `maximum` leave out features with which a VM can't be moved. " +
+				"The hosts must still have the same CPU.",
 		},
 		numaCells,
 		{

@@ -163,7 +163,7 @@ var ioTuneRows = func() []Attribute {
 			}
 			return ""
 		},
-		Doc: "Group of disks that share these limits, at least one of which must be set.",
+		Doc: "Name of a group. Disks with the same name share these limits. Set at least one limit.",
 	})
 }()
 

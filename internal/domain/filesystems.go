@@ -15,10 +15,10 @@ var filesystemFamily = Family{
 	Attributes: []Attribute{
 		{
 			Name: "target", Place: "target@dir", Why: filesystemWhy, Filled: true,
-			Doc: "Name by which the guest mounts it (`mount -t virtiofs <target> /mnt`). Required.",
+			Doc: "Required: name by which the guest mounts it (`mount -t virtiofs <target> /mnt`).",
 		},
 		{
-			Name: "source", Place: "source@dir", Why: filesystemWhy, Check: absolute, Doc: "Directory on the host. Required.",
+			Name: "source", Place: "source@dir", Why: filesystemWhy, Check: absolute, Doc: "Required: directory on the host.",
 		},
 		{
 			Name: "driver", Why: filesystemWhy, Values: []string{"virtiofs", "9p"},

@@ -23,7 +23,7 @@ var hypervGroup = Group{
 			Doc: "`custom`: the features that are set here. `passthrough`: all features that the host has; such a VM " +
 				"can't be moved while it runs.",
 		},
-		toggle("relaxed", "hyperv/relaxed", "No watchdog for timers that come late."),
+		toggle("relaxed", "hyperv/relaxed", "`true`: Windows doesn't take timers that come late for a failure."),
 		toggle("vapic", "hyperv/vapic", "Virtual APIC."),
 		stated("features/hyperv/spinlocks", "retries", Attribute{
 			Name: "spinlocks", Kind: Count, Why: featureWhy, Zero: true, Capability: "hyperv/features", Listed: "spinlocks",
@@ -35,12 +35,12 @@ var hypervGroup = Group{
 			},
 			Doc: "How often the guest tries to get a spinlock before it tells the host, usually `8191`. `0` is off.",
 		}),
-		enlightenment("vpindex", "vpindex", "Number of each virtual CPU."),
-		enlightenment("runtime", "runtime", "Time that each virtual CPU has run."),
+		enlightenment("vpindex", "vpindex", "`true`: the guest can read the number of each virtual CPU."),
+		enlightenment("runtime", "runtime", "`true`: the guest can read how long each virtual CPU has run."),
 		enlightenment("synic", "synic", "Synthetic interrupt controller."),
 		enlightenment("stimer", "stimer", "Synthetic timers."),
 		toggle("stimer_direct", "hyperv/stimer/direct", "Synthetic timers with interrupts of their own."),
-		enlightenment("reset", "reset", "Reset by the hypervisor."),
+		enlightenment("reset", "reset", "`true`: the guest can reset itself through the hypervisor."),
 		stated("features/hyperv/vendor_id", "value", Attribute{
 			Name: "vendor_id", Why: featureWhy, Capability: "hyperv/features", Listed: "vendor_id",
 			Check: func(value string) string {
@@ -51,10 +51,11 @@ var hypervGroup = Group{
 			},
 			Doc: "Name of the hypervisor that the guest sees, at most 12 characters. `\"\"` is none.",
 		}),
-		enlightenment("frequencies", "frequencies", "Frequencies of the clocks."),
-		enlightenment("reenlightenment", "reenlightenment", "Whether the guest is told when its clock's frequency changes."),
-		enlightenment("tlbflush", "tlbflush", "Flushing of other CPUs' address caches."),
-		enlightenment("ipi", "ipi", "Interrupts between processors."),
+		enlightenment("frequencies", "frequencies", "`true`: the guest can read the frequencies of its clocks."),
+		enlightenment("reenlightenment", "reenlightenment", "Whether the guest is told when its clock's frequency "+
+			"changes."),
+		enlightenment("tlbflush", "tlbflush", "`true`: the hypervisor flushes other CPUs' address caches for the guest."),
+		enlightenment("ipi", "ipi", "`true`: the hypervisor sends interrupts between CPUs for the guest."),
 		enlightenment("evmcs", "evmcs", "Faster nested virtualization, on Intel."),
 		enlightenment("avic", "avic", "Use of the host's hardware APIC. Requires libvirt 8.10."),
 	},

@@ -24,7 +24,7 @@ var inputFamily = Family{
 	Attributes: []Attribute{
 		{
 			Name: "type", Place: "@type", Values: []string{"tablet", "mouse", "keyboard"},
-			Kept: []string{"passthrough", "evdev"}, Filled: true, Why: inputWhy, Doc: "Kind of device. Required.",
+			Kept: []string{"passthrough", "evdev"}, Filled: true, Why: inputWhy, Doc: "Required: kind of device.",
 		},
 		{
 			Name: "bus", Place: "@bus", Values: []string{"usb", "virtio"}, Kept: []string{"none"}, Default: "usb", Filled: true,

@@ -19,8 +19,8 @@ var driverRows = []Attribute{
 			}
 			return attr(child(e, "driver"), "name")
 		},
-		Doc: "What carries the packets: the host's kernel (`vhost`) or QEMU. Default: the kernel, if it can. For the model " +
-			"`virtio`, as all of `driver`.",
+		Doc: "What carries the packets: the host's kernel (`vhost`) or QEMU. Default: the kernel, if it can. All " +
+			"attributes of `driver` are only for the model `virtio`.",
 	},
 	{
 		Name: "driver.rx_queue_size", Place: "driver@rx_queue_size", Kind: Count, Zero: true, Why: whenPlugged,
@@ -134,8 +134,8 @@ var teamingRows = []Attribute{
 			}
 			return nil
 		},
-		Doc: "Role in a pair of virtio's failover. The guest uses the `transient` interface, a device of the host, and the " +
-			"`persistent` one, of the model `virtio`, while the VM moves. Both have the same `mac`.",
+		Doc: "Role in a pair of virtio's failover. Normally the guest uses the `transient` interface, a device of the " +
+			"host. While the VM moves, it uses the `persistent` one, of the model `virtio`. Both have the same `mac`.",
 	},
 	{
 		Name: "teaming.persistent", Since: "6.1.0", Why: whenPlugged,

@@ -20,7 +20,7 @@ var iommuGroup = Group{
 		{
 			Name: "model", Place: "@model", Values: []string{"intel", "virtio", "smmuv3", "amd"}, Default: "virtio",
 			Defaults: map[string]string{"x86_64": "intel", "aarch64": "smmuv3"}, Filled: true, Why: iommuWhy,
-			Doc: "`intel` and `amd` on machine type `q35`, `smmuv3` on ARM, `virtio` on both.",
+			Doc: "On machine type `q35`: `intel`, `amd` or `virtio`. On ARM: `smmuv3` or `virtio`.",
 		},
 		iommuDriver("intremap", "Remapping of interrupts, which `intel` with more than 255 virtual CPUs needs."),
 		iommuDriver("caching_mode", "Caching mode of `intel`, which devices of the host in such a VM need."),

@@ -43,7 +43,7 @@ var numaCells = Attribute{
 				setAttr(e, "unit", "KiB")
 				return nil
 			},
-			Doc: "Memory of the cell, such as `2Gi`. Required.",
+			Doc: "Required: memory of the cell, such as `2Gi`.",
 		},
 		{
 			Name: "memory_access", Place: "@memAccess", Values: []string{"shared", "private"},
@@ -82,7 +82,7 @@ var numatune = []Attribute{
 	},
 	{
 		Name: "numatune.placement", Place: "numatune/memory@placement", Values: []string{"auto"}, Unset: "static",
-		Why: nodesWhy, Doc: "`auto`: numad on the host chooses the nodes.",
+		Why: nodesWhy, Doc: "`auto`: numad on the host chooses the nodes. Otherwise (`static`) `nodeset` does.",
 	},
 	{
 		Name: "numatune.cells", Place: "numatune/memnode@cellid", Kind: Table, Why: nodesWhy,
@@ -91,11 +91,11 @@ var numatune = []Attribute{
 		Columns: []Attribute{
 			{
 				Name: "mode", Place: "@mode", Values: numaModes,
-				Doc: "Like `numatune.mode`, for this cell. Required.",
+				Doc: "Required: like `numatune.mode`, for this cell.",
 			},
 			{
 				Name: "nodeset", Place: "@nodeset", Normal: normalSet, Check: cpuSet,
-				Doc: "NUMA nodes of the host for the cell. Required.",
+				Doc: "Required: NUMA nodes of the host for the cell.",
 			},
 		},
 	},

@@ -48,7 +48,7 @@ func FindProfile(name string) Profile {
 var Profiles = []Profile{
 	{
 		Name:     "linux",
-		Guests:   "Linux with virtio: every distribution since about 2010. The firmware is BIOS.",
+		Guests:   "Linux with virtio: kernels since 2.6.25 (2008). The firmware is BIOS.",
 		Settings: slices.Concat(diskBus("virtio"), nicModel("virtio"), virtioLinux),
 	},
 	{

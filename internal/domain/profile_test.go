@@ -84,7 +84,7 @@ func listProfiles() string {
 			}
 			values[path][p.Settings[i].Value] = true
 			for at, want := range p.Settings[i].With {
-				note(fmt.Sprintf("`%s` to another value than `%s`", at, want), path, p.Settings[i].Value)
+				note(fmt.Sprintf("`%s`, other than `%s`", at, want), path, p.Settings[i].Value)
 			}
 			for _, at := range p.Settings[i].Unless {
 				note("`"+at+"`", path, p.Settings[i].Value)
@@ -92,7 +92,7 @@ func listProfiles() string {
 		}
 		b.WriteString("\n")
 	}
-	b.WriteString("\nIf you set\n\n")
+	b.WriteString("\n| if you set | the profile doesn't set |\n| --- | --- |\n")
 	for _, condition := range sortedKeys(unless) {
 		var not []string
 		for _, path := range sortedKeys(unless[condition]) {
@@ -108,7 +108,7 @@ func listProfiles() string {
 				not = append(not, path)
 			}
 		}
-		fmt.Fprintf(&b, "- %s, a profile doesn't set %s.\n", condition, strings.Join(not, ", "))
+		fmt.Fprintf(&b, "| %s | %s |\n", condition, strings.Join(not, ", "))
 	}
 	return b.String()
 }

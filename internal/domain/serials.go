@@ -17,7 +17,7 @@ func charSource(why string, kinds []string, path string) []Attribute {
 	return []Attribute{
 		{
 			Name: "type", Place: "@type", Values: kinds, Filled: true, Why: why,
-			Kept: kept, Doc: "What it is connected to on the host. Required.",
+			Kept: kept, Doc: "Required: what it is connected to on the host.",
 		},
 		{
 			Name: "path", Why: why, Check: absolute, Doc: path,

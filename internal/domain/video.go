@@ -48,7 +48,7 @@ var videoGroup = Group{
 				}
 				return ""
 			},
-			Doc: "Whether it is the card that the firmware uses: `true`.",
+			Doc: "Whether the firmware uses this card. Always `true` for the first card.",
 		},
 		{
 			Name: "accel3d", Place: "model/acceleration@accel3d", Kind: Switch,

@@ -43,7 +43,8 @@ func ownAttributes() map[string]schema.Attribute {
 			Optional: true,
 			MarkdownDescription: "Whether to send two more queries: a command of the agent's own protocol, without " +
 				"which `AgentVersionNotSupported` may be `Unknown`, and the question to QEMU what prevents a migration " +
-				"(`QEMUNotLiveMigratable`). libvirt then marks the VM as tainted. Default: `false`.",
+				"(`QEMUNotLiveMigratable`). libvirt then marks the VM as tainted; this has no effect, and isn't " +
+				"Terraform's taint. Default: `false`.",
 		},
 		"host":  computedString("Host that the VM is on. Null if unknown."),
 		"phase": computedString("Phase of the VM, as KubeVirt names it: `Running`, `Succeeded`, `Failed` or `Unknown`."),

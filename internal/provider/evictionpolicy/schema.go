@@ -13,10 +13,11 @@ import (
 
 var policySchema = schema.Schema{
 	MarkdownDescription: "Sets how VMs leave a host that is drained. The policy is stored in libvirt on every host of " +
-		"the fleet, so it applies to every VM that it selects, even if Terraform doesn't manage the VM. A VM's own " +
-		"`eviction_strategy` takes precedence over policies. Only one policy applies to a VM: the one with the most " +
-		"matching labels. Of several with equally many, a policy that selects by name comes first, then one that " +
-		"selects by host, then the first name in alphabetical order. VMs that no policy selects follow the provider's " +
+		"the fleet, so it applies to every VM that it selects, even if Terraform doesn't manage the VM. If the VM sets " +
+		"`eviction_strategy`, only the policy's `strategy` is ignored; `fallback`, `on_cancel`, `migration_options`, " +
+		"`priority` and `timeout` still apply. Only one policy applies to a VM: the one with the most matching labels. " +
+		"Of several with equally many, a policy that selects by name comes first, then one that selects by host, then " +
+		"the first name in alphabetical order. VMs that no policy selects follow the provider's " +
 		"`default_eviction_strategy`.",
 	Attributes: fleetpolicy.Attributes(map[string]schema.Attribute{
 		"strategy": schema.StringAttribute{
@@ -30,9 +31,9 @@ var policySchema = schema.Schema{
 		"fallback": schema.StringAttribute{
 			MarkdownDescription: "What happens to a VM that can't migrate live. One of " + value.OneOf(evacuation.Fallbacks) +
 				". `Block`: it blocks the drain. `ColdMigrate`: it is shut down, moved, and started on another host. " +
-				"`Shutdown`: it is shut down. `Save`: its memory is saved on the host. A VM that only lacks room " +
-				"elsewhere always blocks the drain. Default: `Block` for `LiveMigrate`, `Shutdown` for " +
-				"`LiveMigrateIfPossible`.",
+				"`Shutdown`: it is shut down. `Save`: its memory is saved on the host. If all that prevents the move is a " +
+				"lack of room on other hosts, `fallback` doesn't apply: the VM blocks the drain. Not allowed with the " +
+				"strategies `None` and `External`. Default: `Block` for `LiveMigrate`, `Shutdown` for `LiveMigrateIfPossible`.",
 			Optional:   true,
 			Validators: []validator.String{stringvalidator.OneOf(evacuation.Fallbacks...)},
 		},
@@ -52,10 +53,11 @@ var policySchema = schema.Schema{
 			Optional:            true,
 		},
 		"timeout": schema.StringAttribute{
-			MarkdownDescription: "How long the eviction of one VM may take. Default: as long as the drain.",
-			CustomType:          value.DurationType,
-			Optional:            true,
-			Validators:          []validator.String{value.PositiveDuration()},
+			MarkdownDescription: "How long the eviction of one VM may take. After that, the step of this VM fails; the " +
+				"drain continues with the others, and the apply fails at the end. Default: as long as the drain.",
+			CustomType: value.DurationType,
+			Optional:   true,
+			Validators: []validator.String{value.PositiveDuration()},
 		},
 	}),
 }

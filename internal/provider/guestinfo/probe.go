@@ -32,7 +32,8 @@ func probeAttribute() schema.SingleNestedAttribute {
 	return schema.SingleNestedAttribute{
 		Optional: true,
 		MarkdownDescription: "Command to run in the guest through its agent, to check a service. It runs whenever the " +
-			"data source is read, so at every plan. libvirt then marks the VM as tainted.",
+			"data source is read, so at every plan. libvirt then marks the VM as tainted; this " +
+			"has no effect, and isn't Terraform's taint.",
 		Attributes: map[string]schema.Attribute{
 			"command": schema.ListAttribute{
 				Required: true, ElementType: types.StringType,

@@ -25,12 +25,12 @@ var resultType = types.ObjectType{AttrTypes: map[string]attr.Type{
 // Schema describes the resource.
 func (r *Resource) Schema(ctx context.Context, _ resource.SchemaRequest, resp *resource.SchemaResponse) {
 	resp.Schema = schema.Schema{
-		MarkdownDescription: "Puts a host under maintenance. The host is closed to all runs of this provider, and " +
-			"drained: each running VM is moved, shut down or saved, as its eviction strategy says. When the apply " +
-			"succeeds, no VM runs on the host. VMs that were shut down or saved stay off during the maintenance, even " +
-			"with `run_strategy = \"Always\"`. Destroying the resource opens the host again. If a drain fails, is " +
-			"cancelled or is killed, see [When a drain stops](../guides/when-a-drain-stops.md). For everything else, " +
-			"see [Draining a host](../guides/draining-a-host.md).",
+		MarkdownDescription: "Puts a host under maintenance. The host is closed: no run of this provider creates, moves " +
+			"or starts VMs there. And it is drained: each running VM is moved, shut down or saved, as its eviction " +
+			"strategy says. When the apply succeeds, no VM runs on the host. VMs that were shut down or saved stay off " +
+			"during the maintenance, even with `run_strategy = \"Always\"`. Destroying the resource opens the host again. " +
+			"If a drain fails, is cancelled or is killed, see [When a drain stops](../guides/when-a-drain-stops.md). For " +
+			"everything else, see [Draining a host](../guides/draining-a-host.md).",
 		Attributes: map[string]schema.Attribute{
 			"id": schema.StringAttribute{
 				MarkdownDescription: "Id of this maintenance, recorded on the host. Another maintenance of the same host " +
@@ -55,11 +55,11 @@ func (r *Resource) Schema(ctx context.Context, _ resource.SchemaRequest, resp *r
 				Optional:            true,
 			},
 			"restore": schema.BoolAttribute{
-				MarkdownDescription: "Whether destroying the resource brings back moved VMs and starts those that " +
-					"were shut down or saved. After a drain that failed, nothing is brought back. Copied disks come " +
-					"back with their current content, and replace the images that were kept on this host, unless " +
-					"these were changed or are used. If something can't be restored, the destroy fails; destroy again " +
-					"to continue. Default: `false`.",
+				MarkdownDescription: "Whether destroying the resource brings back moved VMs and starts those that were shut " +
+					"down or saved. If you destroy a maintenance whose drain didn't finish, nothing is brought back. To change " +
+					"this attribute, apply before you destroy. Copied disks come back with their current content, and replace " +
+					"the images that were kept on this host, unless these were changed or are used. If something can't be " +
+					"restored, the destroy fails; destroy again to restore the rest. Default: `false`.",
 				Optional: true,
 			},
 			"reason": schema.StringAttribute{
@@ -70,7 +70,8 @@ func (r *Resource) Schema(ctx context.Context, _ resource.SchemaRequest, resp *r
 			},
 			"timeouts": timeoutsAttribute(ctx),
 			"drained": schema.BoolAttribute{
-				MarkdownDescription: "Whether nothing runs on the host.", Computed: true,
+				MarkdownDescription: "Whether nothing runs on the host. `false` if VMs were started there after the drain; " +
+					"the next apply drains the host again.", Computed: true,
 			},
 			"results": schema.ListNestedAttribute{
 				MarkdownDescription: "What was done with each VM.",
@@ -83,8 +84,8 @@ func (r *Resource) Schema(ctx context.Context, _ resource.SchemaRequest, resp *r
 						"method": resultAttribute("What was to be done with the VM."),
 						"target": resultAttribute("Host that the VM was moved to, or was to be moved to. Null: none."),
 						"result": resultAttribute(
-							"What was done with the VM: `Moved`, `ColdMoved`, `ShutDown`, `Saved`, `Left` or `Failed`. " +
-								"Null: nothing yet."),
+							"What was done with the VM: `Moved`, `ColdMoved`, `ShutDown`, `Saved`, `Left` or `Failed`. `Left`: it " +
+								"was off and stayed on this host. Null: nothing yet."),
 						"reason": resultAttribute("Why it failed."),
 					},
 				},
@@ -100,8 +101,8 @@ func resultAttribute(description string) schema.Attribute {
 func timeoutsAttribute(ctx context.Context) schema.Attribute {
 	return value.Timeouts(ctx, timeouts.Opts{
 		Create: true, Update: true, Delete: true,
-		CreateDescription: "For draining the host. A move that fails is tried again until then. Default: `1h`, in " +
-			"addition to 5 minutes for each GB of memory and disks to copy.",
+		CreateDescription: "For draining the host. A move that fails is tried again until then. Default: `1h`, and 5 " +
+			"minutes more for each GB of memory and disks to copy. A value that you set is the whole time.",
 		UpdateDescription: "For draining the host again, if VMs have come. Default: as for `create`.",
 		DeleteDescription: "For ending the maintenance, including restoring VMs. Default: as for `create`.",
 	})

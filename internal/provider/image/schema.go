@@ -50,18 +50,18 @@ var nameSyntax = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]*$`)
 func (*imageResource) Schema(ctx context.Context, _ resource.SchemaRequest, resp *resource.SchemaResponse) {
 	resp.Schema = schema.Schema{
 		MarkdownDescription: "Puts a disk image on hosts. Disks and volumes are created from it. The provider " +
-			"downloads the image once, to a temporary file where Terraform runs, verifies its checksum, and " +
-			"decompresses it (gzip, xz, zstd, bzip2). Then it sends the image to all hosts at the same time, without " +
-			"ranges of zeros. Each host that has the pool gets a copy: a volume named `<name>-<first 12 digits of its " +
-			"SHA-256>`. If an upload is interrupted, no disk can use the incomplete copy, and the next apply uploads " +
-			"the rest. If the content changes, each host gets a new copy. The old copy is removed once no disk is " +
-			"based on it. Progress is in Terraform's log (`TF_LOG_PROVIDER=INFO`). Proxies are read from the " +
-			"environment (`HTTPS_PROXY`, `NO_PROXY`).",
+			"downloads the image once, to a temporary file where Terraform runs, verifies its checksum, and decompresses " +
+			"it (gzip, xz, zstd, bzip2). Then it sends the image to all hosts at the same time; ranges of zeros aren't " +
+			"sent. Each host that has the pool gets a copy: a volume named `<name>-<first 12 digits of its SHA-256>`. If " +
+			"an upload is interrupted, no disk can use the incomplete copy, and the next apply uploads the rest. If the " +
+			"provider reads other content, each host gets a new copy. The old copy is removed once no disk is based on it. " +
+			"Progress is in Terraform's log (`TF_LOG_PROVIDER=INFO`). Proxies are read from the environment " +
+			"(`HTTPS_PROXY`, `NO_PROXY`).",
 		Attributes: map[string]schema.Attribute{
 			"id": computedString("`<pool>/<volume>`. Disks and volumes refer to the image by this id. It changes with " +
 				"the content."),
 			"name": schema.StringAttribute{
-				MarkdownDescription: "First part of the copies' names.",
+				MarkdownDescription: "First part of the copies' names. Images in one pool need different names.",
 				Required:            true,
 				PlanModifiers:       []planmodifier.String{stringplanmodifier.RequiresReplace()},
 				Validators: []validator.String{stringvalidator.RegexMatches(nameSyntax,
@@ -73,10 +73,11 @@ func (*imageResource) Schema(ctx context.Context, _ resource.SchemaRequest, resp
 				PlanModifiers:       []planmodifier.String{stringplanmodifier.RequiresReplace()},
 			},
 			"source": schema.SingleNestedAttribute{
-				MarkdownDescription: "Source of the image. The provider reads it again when this attribute changes, when " +
-					"a host lacks its copy, and when the size or time of a `file` has changed. Format (qcow2 or raw) and " +
-					"size are read from the image itself. A qcow2 image with a backing file or an external data file is " +
-					"refused.",
+				MarkdownDescription: "Source of the image. The provider reads it again when this attribute changes, when a " +
+					"host lacks its copy, and when the size or time of a `file` has changed. A change behind the same `url` " +
+					"isn't noticed, and if a host needs a copy after it, the apply fails: use a URL with a version instead of " +
+					"`latest`. Format (qcow2 or raw) and size are read from the image itself. A qcow2 image with a backing " +
+					"file or an external data file is refused.",
 				Required: true,
 				Attributes: map[string]schema.Attribute{
 					"url": schema.StringAttribute{

@@ -25,12 +25,13 @@ func (r *Resource) Schema(ctx context.Context, _ resource.SchemaRequest, resp *r
 			"the plan fails. Afterwards the resource records how the move went, even if the VM is removed. Destroying " +
 			"the resource doesn't move the VM back; it aborts a migration that still runs.\n\nIf the VM's own " +
 			"resource sets `host`, the VM is pinned: a move to another host gives a warning in the plan and an error " +
-			"in the apply. Change `host` instead.\n\nIf a migration fails, the apply fails and the VM stays where it " +
-			"was; the next apply tries again. If the run was killed, the next apply finds the migration in the VM's " +
-			"metadata, and completes it instead of repeating it.\n\nYou can import a migration while its record is " +
-			"among the VM's last five. The record has no `migration_options`, `timeouts` and `triggers`, and no " +
-			"`target_host` if there are `triggers`. The next apply takes these from the configuration, and moves " +
-			"nothing if they lead to the same `id`.",
+			"in the apply. Change `host` instead.\n\nIf a migration fails, the apply fails and the VM stays where it was; " +
+			"the next apply tries again. (If it breaks in post-copy, see [When a migration " +
+			"fails](../guides/when-a-migration-fails.md).) If the run was killed, the next apply finds the migration in " +
+			"the VM's metadata, and completes it instead of repeating it.\n\nYou can import a migration while its record " +
+			"is among the VM's last five. Set the same `target_host` and `triggers` as before: then the next apply moves " +
+			"nothing. With other values, it moves the VM. The record doesn't contain `migration_options`, `timeouts` and " +
+			"`triggers`.",
 		Attributes: attributes{
 			"virtual_machine_id": schema.StringAttribute{
 				Required:            true,
@@ -53,8 +54,8 @@ func (r *Resource) Schema(ctx context.Context, _ resource.SchemaRequest, resp *r
 			"timeouts": value.Timeouts(ctx, timeouts.Opts{
 				Create: true, Read: true, Delete: true,
 				CreateDescription: "For the migration, including the wait under `migration_limits`. After that, the " +
-					"migration is aborted. Default: `1h`, in addition to what `migration_options` allow for the VM's memory " +
-					"and disks.",
+					"migration is aborted. Default: `1h`, and `completion_timeout_per_gib` more for each GB of the VM's memory " +
+					"and copied disks.",
 				ReadDescription:   "For reading. Default: `2m`.",
 				DeleteDescription: "For aborting a migration that still runs. Default: `5m`.",
 			}),
@@ -64,8 +65,8 @@ func (r *Resource) Schema(ctx context.Context, _ resource.SchemaRequest, resp *r
 			},
 			"phase": schema.StringAttribute{
 				Computed: true,
-				MarkdownDescription: "Phase of the migration, as KubeVirt names it: `Succeeded`, `Failed`, or `Running` for a " +
-					"migration that continues without its run.",
+				MarkdownDescription: "Phase of the migration, as KubeVirt names it: `Succeeded`, `Failed`, or `Running` if " +
+					"the Terraform run was killed and the hosts continue the migration.",
 			},
 			migrationoptions.State: migrationoptions.StateOfResource("How the migration went. What wasn't reported is null."),
 		},

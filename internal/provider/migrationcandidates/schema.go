@@ -37,7 +37,8 @@ func ownAttributes() map[string]schema.Attribute {
 		"raw_commands": schema.BoolAttribute{
 			Optional: true,
 			MarkdownDescription: "Whether to also ask QEMU what prevents migrating the VM (`QEMUNotLiveMigratable`), as " +
-				"every migration does before it begins. libvirt then marks the VM as tainted until it leaves its host. " +
+				"every migration does before it begins. libvirt then marks the VM as tainted until it leaves " +
+				"its host; this has no effect, and isn't Terraform's taint. " +
 				"Default: `false`.",
 		},
 		"current_host": schema.StringAttribute{

@@ -34,7 +34,8 @@ var stateAttributes = map[string]resource.Attribute{
 	"failed":          computedBool("Whether the migration ended without moving the VM."),
 	"failure_reason":  computedString("Why it failed."),
 	"failure_plane":   computedString("What failed: `control` is the preparation, `data` the copying."),
-	"abort_requested": computedBool("Whether an abort of the migration was requested. Null while it runs."),
+	"abort_requested": computedBool("Whether an abort of the migration was requested. Null while the migration "+
+		"runs."),
 	"abort_status": computedString(
 		"Result of the abort: `Succeeded`, or `Failed` if it came too late and the VM is on the " +
 			"target."),

@@ -150,7 +150,8 @@ func (r *networkResource) warnOfRestarts(
 			diags.AddWarning("Network is interrupted", detail+" No running virtual machine uses it there.")
 			continue
 		}
-		detail += fmt.Sprintf(" Running virtual machines that use it there: %s. They are cut off until they are restarted.",
+		detail += fmt.Sprintf(" Running virtual machines that use it there: %s. They are cut off until they are shut down "+
+			"and started again.",
 			strings.Join(a.Value.users, ", "))
 		if plan.UpdatePolicy.ValueString() == updateRestart {
 			diags.AddWarning("Network is interrupted", detail)

@@ -48,15 +48,15 @@ var networkSchema = schema.Schema{
 		},
 		"update_policy": schema.StringAttribute{
 			MarkdownDescription: "What to do about a change that requires a restart of the network. `Live`: the plan " +
-				"fails if running VMs use the network. `Restart`: the network is restarted, which disconnects these " +
-				"VMs until they are restarted. The plan names the VMs. Default: `Live`.",
+				"fails if running VMs use the network. `Restart`: the network is restarted, which disconnects these VMs " +
+				"until they are shut down and started again. The plan names the VMs. Default: `Live`.",
 			Optional:   true,
 			Validators: []validator.String{stringvalidator.OneOf(updateLive, updateRestart)},
 		},
 		"forward": forwardAttribute,
 		"bridge": schema.StringAttribute{
-			MarkdownDescription: "Bridge on the host. With the mode `bridge`, it must exist; otherwise libvirt creates " +
-				"it. Default for the other modes: a free name on each host.",
+			MarkdownDescription: "Bridge on the host. With the mode `bridge`, it must exist. With other modes, libvirt " +
+				"creates it. Default for the other modes: a free name on each host.",
 			Optional: true, Computed: true,
 			Validators: []validator.String{stringvalidator.LengthBetween(1, 15)},
 		},
@@ -82,7 +82,8 @@ var networkSchema = schema.Schema{
 	},
 }
 
-var forwardAttribute = blockAttribute("How the network is connected to the host's networks.",
+var forwardAttribute = blockAttribute("How the network is connected to the host's networks. Not set in a new network: "+
+	"`isolated`.",
 	map[string]schema.Attribute{
 		"mode": schema.StringAttribute{
 			MarkdownDescription: "One of " + value.OneOf(network.Modes) + ". `isolated` connects the VMs only with " +
@@ -92,7 +93,8 @@ var forwardAttribute = blockAttribute("How the network is connected to the host'
 			Required:   true,
 			Validators: []validator.String{stringvalidator.OneOf(network.Modes...)},
 		},
-		"devices": stringsAttribute("Network devices of the host: one for `nat` and `route`, several for macvtap."),
+		"devices": stringsAttribute("Network devices of the host. For `nat` and `route`: the one through which traffic " +
+			"leaves. For macvtap: several, among which libvirt spreads the VMs."),
 		"physical_function": stringAttribute(
 			"Network device of the host whose virtual functions are handed out, for `hostdev`."),
 		"pci_addresses": stringsAttribute("PCI addresses that are handed out, for `hostdev`, such as `0000:03:10.1`."),
@@ -115,8 +117,9 @@ var dnsAttribute = blockAttribute("DNS server of the network.", map[string]schem
 	"forward_plain_names": boolAttribute(
 		"Whether names without a domain are forwarded to other DNS servers. Default: `true`."),
 	"forwarders": objectsAttribute("DNS servers to forward to, instead of the host's.", map[string]schema.Attribute{
-		"address": stringAttribute("Address of the server. Not set: names of the domain aren't forwarded."),
-		"domain":  stringAttribute("Domain that the server is for. Default: all domains."),
+		"address": stringAttribute("Address of the server. Not set: names of this entry's `domain` aren't forwarded to " +
+			"any server."),
+		"domain": stringAttribute("Domain that the server is for. Default: all domains."),
 	}),
 	"hosts": objectsAttribute("Addresses with their names.", map[string]schema.Attribute{
 		"ip": requiredString("Address."),
@@ -180,12 +183,12 @@ var portGroupsAttribute = schema.MapNestedAttribute{
 func vlanAttributes() map[string]schema.Attribute {
 	return map[string]schema.Attribute{
 		"tags": schema.ListAttribute{
-			MarkdownDescription: "VLAN tags, 0 to 4095. Several make a trunk.", ElementType: types.Int64Type, Required: true,
+			MarkdownDescription: "VLAN tags, 0 to 4095. Several are a trunk.", ElementType: types.Int64Type, Required: true,
 		},
 		"trunk":      boolAttribute("Whether a VLAN with one tag is a trunk."),
 		"native_tag": int64Attribute("Tag of untagged traffic.", 1, 4095),
 		"native_mode": schema.StringAttribute{
-			MarkdownDescription: "Whether traffic with the native tag is sent `tagged` or `untagged`.", Optional: true,
+			MarkdownDescription: "How traffic with the native tag is sent: `tagged` or `untagged`.", Optional: true,
 			Validators: []validator.String{stringvalidator.OneOf("tagged", "untagged")},
 		},
 	}

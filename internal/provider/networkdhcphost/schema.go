@@ -23,7 +23,8 @@ var hostSchema = schema.Schema{
 			MarkdownDescription: "Name of the network.", Required: true, PlanModifiers: replaced,
 		},
 		"mac": schema.StringAttribute{
-			MarkdownDescription: "MAC address, for an IPv4 address.", Optional: true, PlanModifiers: replaced,
+			MarkdownDescription: "MAC address, for an IPv4 address. Set exactly one of `mac`, `duid`.",
+			Optional:            true, PlanModifiers: replaced,
 		},
 		"duid": schema.StringAttribute{
 			MarkdownDescription: "DHCP unique identifier, for an IPv6 address.", Optional: true, PlanModifiers: replaced,
@@ -33,6 +34,7 @@ var hostSchema = schema.Schema{
 			MarkdownDescription: "Host name, which the network's DNS server also answers.", Optional: true,
 		},
 		onhosts.StatesName: onhosts.StatesAttribute("reservation", "`present` or `missing` for every host that has the "+
-			"network, `differs` where it is another one, or not in both definitions of the network"),
+			"network, `differs` where the host has another reservation for this MAC or DUID, or only one of the active and "+
+			"the persistent definition has it"),
 	},
 }

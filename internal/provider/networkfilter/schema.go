@@ -72,8 +72,9 @@ var filterSchema = schema.Schema{
 						"must be a protocol of libvirt's network filters, such as \"tcp\"")},
 				},
 				"match": schema.MapAttribute{
-					MarkdownDescription: "Values that the protocol's fields must have, by libvirt's names, such as `{ " +
-						"dstportstart = \"22\" }`. Variables are written as `$IP`.",
+					MarkdownDescription: "Values that the protocol's fields must have, by [libvirt's " +
+						"names](https://libvirt.org/formatnwfilter.html), such as `{ dstportstart = \"22\" }`. `$IP` is a " +
+						"variable; the interface sets it in `filter.parameters`.",
 					ElementType: types.StringType, Optional: true,
 				},
 				"negate": schema.BoolAttribute{
@@ -83,7 +84,7 @@ var filterSchema = schema.Schema{
 		},
 		"xml": schema.StringAttribute{
 			MarkdownDescription: "Definition in libvirt's own format, instead of `chain`, `priority`, `references` and " +
-				"`rules`. Its name may be missing; a UUID is ignored.",
+				"`rules`. The attribute `name` of `<filter>` may be missing; `<uuid>` is ignored.",
 			Optional: true,
 			Validators: []validator.String{stringvalidator.ConflictsWith(path.MatchRoot("chain"), path.MatchRoot("priority"),
 				path.MatchRoot("references"), path.MatchRoot("rules"))},

@@ -29,7 +29,8 @@ const (
 func HostsAttribute(noun string) schema.Attribute {
 	return schema.SetAttribute{
 		MarkdownDescription: "Hosts that the " + noun + " is on: keys of the provider's `hosts`. A host that you add " +
-			"gets the " + noun + ", and a host that you remove loses it. Default: every configured host.",
+			"gets the " + noun + ", and from a host that you remove from this set, the " + noun + " is removed. If you " +
+			"remove a host from the provider's `hosts`, the " + noun + " stays there. Default: every configured host.",
 		ElementType: types.StringType,
 		Optional:    true,
 		Validators:  []validator.Set{setvalidator.SizeAtLeast(1)},

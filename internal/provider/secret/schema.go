@@ -49,8 +49,9 @@ func (*secretResource) Schema(_ context.Context, _ resource.SchemaRequest, resp 
 				PlanModifiers:       []planmodifier.String{stringplanmodifier.UseStateForUnknown()},
 			},
 			"usage": schema.StringAttribute{
-				MarkdownDescription: "Usage of the secret. One of " + value.OneOf(libvirt.SecretUsages()) + ". `volume` " +
-					"is the passphrase of an encrypted volume.",
+				MarkdownDescription: "Usage of the secret. One of " + value.OneOf(libvirt.SecretUsages()) + ". `volume` is " +
+					"the passphrase of an encrypted volume. No attribute of this provider uses `tls` and `vtpm`: they are for " +
+					"definitions that were written by hand.",
 				Required:      true,
 				PlanModifiers: []planmodifier.String{stringplanmodifier.RequiresReplace()},
 				Validators:    []validator.String{stringvalidator.OneOf(libvirt.SecretUsages()...)},
@@ -72,7 +73,7 @@ func (*secretResource) Schema(_ context.Context, _ resource.SchemaRequest, resp 
 				PlanModifiers: []planmodifier.Bool{boolplanmodifier.UseStateForUnknown(), boolplanmodifier.RequiresReplace()},
 			},
 			"value_wo": schema.StringAttribute{
-				MarkdownDescription: "Value as text. Set exactly one of `value_wo`, `value_base64_wo`.",
+				MarkdownDescription: "Value as text. A new secret requires exactly one of `value_wo`, `value_base64_wo`.",
 				Optional:            true, WriteOnly: true, Sensitive: true,
 				Validators: values,
 			},
@@ -81,8 +82,9 @@ func (*secretResource) Schema(_ context.Context, _ resource.SchemaRequest, resp 
 				Optional:            true, WriteOnly: true, Sensitive: true,
 			},
 			"value_wo_version": schema.StringAttribute{
-				MarkdownDescription: "Any text. If it changes, the value is written to all hosts again.",
-				Optional:            true,
+				MarkdownDescription: "Any text, such as `1`. Change it when the value changes, because Terraform can't see " +
+					"that: then the value is written to all hosts again.",
+				Optional: true,
 			},
 			"hosts":            onhosts.HostsAttribute("secret"),
 			onhosts.StatesName: onhosts.StatesAttribute("secret", "`present` or `missing`"),

@@ -27,9 +27,9 @@ const (
 func (*poolResource) Schema(_ context.Context, _ resource.SchemaRequest, resp *resource.SchemaResponse) {
 	resp.Schema = schema.Schema{
 		MarkdownDescription: "Manages a libvirt storage pool with the same definition on every host in `hosts`. " +
-			"Attributes that you don't set stay as they are on each host. If a pool isn't active, the next apply " +
-			"starts it. Until then, its volumes stay in the state. A change of `target` or `source` stops the pool " +
-			"for a moment, which running VMs don't notice. It doesn't move existing volumes. Destroying the resource " +
+			"Attributes that you don't set stay as they are on each host. If a pool isn't active, the next apply starts " +
+			"it. Until then, its `virtfleet_volume` resources stay in the state. A change of `target` or `source` stops " +
+			"the pool for a moment, which running VMs don't notice; existing volumes aren't moved. Destroying the resource " +
 			"keeps the data unless `on_destroy` is `delete`.",
 		Attributes: map[string]schema.Attribute{
 			"id": schema.StringAttribute{
@@ -49,8 +49,9 @@ func (*poolResource) Schema(_ context.Context, _ resource.SchemaRequest, resp *r
 			"hosts":  onhosts.HostsAttribute("pool"),
 			"shared": schema.BoolAttribute{
 				MarkdownDescription: "Whether all hosts see the same volumes in the pool, as in a directory that is " +
-					"mounted on all of them. Pools of type `netfs`, `rbd`, `gluster`, `iscsi`, `iscsi-direct` and `mpath` " +
-					"are always shared. Default: `false`.",
+					"mounted on all of them. Pools of type `netfs`, `rbd`, `gluster`, `iscsi`, `iscsi-direct` and `mpath` are " +
+					"always shared. If a directory is mounted on several hosts, set it: otherwise a VM's move can fail with " +
+					"`DiskPathTaken`. Default: `false`.",
 				Optional: true,
 			},
 			"autostart": schema.BoolAttribute{
@@ -58,14 +59,15 @@ func (*poolResource) Schema(_ context.Context, _ resource.SchemaRequest, resp *r
 				Optional:            true,
 			},
 			"build": schema.BoolAttribute{
-				MarkdownDescription: "Whether to create the storage of a new pool: its directory, mount point, " +
-					"filesystem, partition table or volume group. Existing storage is never overwritten. Default: `true` " +
-					"for `dir` and `netfs`, otherwise `false`.",
+				MarkdownDescription: "Whether to create the storage of a new pool: its directory, mount point, filesystem, " +
+					"partition table or volume group. Existing storage is never overwritten: if something else is there, the " +
+					"apply fails. Default: `true` for `dir` and `netfs`, otherwise `false`.",
 				Optional: true,
 			},
 			"on_destroy": schema.StringAttribute{
 				MarkdownDescription: "What happens to the data when the resource is destroyed: `keep` leaves it in place; " +
-					"`delete` removes the storage of the pool, and fails for a directory that isn't empty. Default: `keep`.",
+					"`delete` removes the storage of the pool, as `virsh pool-delete` does: the directory of `dir`, which must " +
+					"be empty, or the volume group of `logical` **with all its data**. Default: `keep`.",
 				Optional:   true,
 				Validators: []validator.String{stringvalidator.OneOf(onDestroyKeep, onDestroyDelete)},
 			},

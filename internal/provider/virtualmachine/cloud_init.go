@@ -35,11 +35,11 @@ var cloudInitAttributes = attributes{
 			"state; put passwords and keys into `user_data_wo`.",
 		Optional: true,
 	},
-	"user_data_wo": writeOnly("user_data"),
+	"user_data_wo": secretly("user_data"),
 	"vendor_data": schema.StringAttribute{
 		MarkdownDescription: "Like `user_data`, for defaults that user data overrides.", Optional: true,
 	},
-	"vendor_data_wo": writeOnly("vendor_data"),
+	"vendor_data_wo": secretly("vendor_data"),
 	"meta_data": schema.StringAttribute{
 		MarkdownDescription: "YAML mapping, such as `local-hostname: web`. Default of `local-hostname`: the VM's name, " +
 			"if it is a valid hostname.",
@@ -50,7 +50,7 @@ var cloudInitAttributes = attributes{
 			"interface.",
 		Optional: true,
 	},
-	"network_config_wo": writeOnly("network_config"),
+	"network_config_wo": secretly("network_config"),
 	"instance_id": schema.StringAttribute{
 		MarkdownDescription: "Id of the instance. cloud-init configures a guest once for each id; a new id makes it " +
 			"configure the guest again at the next boot. Default: the VM's `id`.",
@@ -70,12 +70,15 @@ var cloudInitAttributes = attributes{
 
 var cloudInitType = objectType(cloudInitAttributes)
 
-func writeOnly(name string) schema.StringAttribute {
+// secretly is the write-only twin of the attribute of that name.
+func secretly(name string) schema.StringAttribute {
+	return writeOnly(fmt.Sprintf("Like `%s`, but written only to the host, neither to the state nor to the plan. Set at "+
+		"most one of the two.", name))
+}
+
+func writeOnly(description string) schema.StringAttribute {
 	return schema.StringAttribute{
-		MarkdownDescription: fmt.Sprintf("`%s` that is written to the host, and neither to the state nor to the plan.", name),
-		Optional:            true,
-		WriteOnly:           true,
-		Sensitive:           true,
+		MarkdownDescription: description, Optional: true, WriteOnly: true, Sensitive: true,
 	}
 }
 

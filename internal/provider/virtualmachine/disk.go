@@ -22,7 +22,9 @@ var (
 			MarkdownDescription: "Protocol: " + value.OneOf(domain.DiskProtocols) + ".",
 			Required:            true,
 		},
-		"name": schema.StringAttribute{MarkdownDescription: "Name of the export, image or target.", Required: true},
+		"name": schema.StringAttribute{MarkdownDescription: "Name on the server: `nbd`: the export; `rbd`: " +
+			"`<pool>/<image>`; `iscsi`: `<iqn>/<lun>`; `gluster`: `<volume>/<path>`; other protocols: the " +
+			"path.", Required: true},
 		"hosts": schema.ListAttribute{
 			MarkdownDescription: "Servers, as `host:port`.",
 			ElementType:         types.StringType,
@@ -58,7 +60,8 @@ var diskAttributes = merged(blockLevels["disks.*"], attributes{
 		Optional: true,
 	},
 	"block": schema.StringAttribute{
-		MarkdownDescription: "Path of a block device on the host. The plan looks for it as for `file`.", Optional: true,
+		MarkdownDescription: "Path of a block device on the host. If the host is reached over SSH, the plan looks for " +
+			"it; a missing device is an error if the VM should run.", Optional: true,
 	},
 	"volume": schema.StringAttribute{
 		MarkdownDescription: "Existing volume in a storage pool of the host: the `id` of a `virtfleet_volume` " +
@@ -78,12 +81,13 @@ var diskAttributes = merged(blockLevels["disks.*"], attributes{
 	"size":       ownDiskAttributes["size"],
 	"on_destroy": ownDiskAttributes["on_destroy"],
 	"path":       computedString("Path on the host of a disk with `pool`, or of a disk whose `volume` is an id."),
-	"other": optionalString("Set on import for disks that this provider can't describe. Keep the value; it can't be " +
-		"used for new disks."),
+	"other": optionalString("Set by the import for disks that no other attribute describes. Copy the value to your " +
+		"configuration unchanged; it can't be used for new disks."),
 	"device": optionalString("What the guest sees: " + value.OneOf(domain.DiskDevices) + ". Default: `disk`."),
 	"bus":    optionalString("Bus of the disk: " + value.OneOf(domain.DiskBuses) + "."),
-	"format": optionalString("Format of the data: " + value.OneOf(domain.DiskFormats) + ". Not set: for a new source, " +
-		"the storage pool's information, otherwise `qcow2` if the name ends in it, otherwise `raw`."),
+	"format": optionalString("Format of the data: " + value.OneOf(domain.DiskFormats) + ". Not set: an existing disk " +
+		"keeps its format. A new disk or another file has the format that the storage pool reports, otherwise `qcow2` if " +
+		"the name ends in it, otherwise `raw`."),
 	"cache":      optionalString("Cache mode: " + value.OneOf(domain.DiskCaches) + "."),
 	"read_only":  optionalBool("Whether the disk is read-only for the guest."),
 	"serial":     optionalString("Serial number that the guest sees. `\"\"` removes it."),
@@ -92,8 +96,9 @@ var diskAttributes = merged(blockLevels["disks.*"], attributes{
 		MarkdownDescription: "Whether all hosts share this `file`, `block` or `volume` without libvirt's knowledge, " +
 			"as on a FUSE mount. libvirt recognizes NFS, SMB and the like itself, for running VMs only. Such a disk " +
 			"is neither copied nor removed when the VM moves. To move a running VM, it requires `cache = \"none\"` or " +
-			"`\"directsync\"` unless it is read-only. To move a VM that is off, it must be a file. Before each move, " +
-			"the provider verifies this for a file with a temporary file in the same directory.",
+			"`\"directsync\"` unless it is read-only. To move a VM that is off, it must be a file. Before each move, the " +
+			"provider checks a `file`: it creates a temporary file in its directory on one host, and looks for it on the " +
+			"other.",
 		Optional: true,
 	},
 })

@@ -22,10 +22,12 @@ const graphicsAccessName = "graphics_access"
 const maxVNCPassword = 8
 
 var graphicsAccessAttributes = attributes{
-	"password_wo": writeOnly("password"),
+	"password_wo": writeOnly("Password of the screen. It is written only to the host, neither to the state nor to the " +
+		"plan."),
 	"wo_version": schema.StringAttribute{
-		MarkdownDescription: "Any text, such as `1`. Change it when `password_wo` changes, because Terraform can't see that.",
-		Optional:            true,
+		MarkdownDescription: "Any text, such as `1`. Required. Change it when `password_wo` changes, because Terraform " +
+			"can't see that.",
+		Optional: true,
 	},
 }
 

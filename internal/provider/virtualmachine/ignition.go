@@ -25,7 +25,7 @@ var ignitionAttributes = attributes{
 			"into `config_wo`. One of the two is required.",
 		Optional: true,
 	},
-	"config_wo": writeOnly("config"),
+	"config_wo": secretly("config"),
 	"wo_version": schema.StringAttribute{
 		MarkdownDescription: "Any text, such as `1`. Change it when `config_wo` changes, because Terraform can't see " +
 			"that; the file is then created again. Required with `config_wo`.",

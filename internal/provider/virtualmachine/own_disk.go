@@ -24,7 +24,8 @@ var ownDiskAttributes = attributes{
 	"pool": schema.StringAttribute{
 		MarkdownDescription: "Storage pool for the disk, of type `dir`, `fs` or `netfs`. The disk is a volume that is " +
 			"created, moved and removed with the VM. If you remove the disk from `disks`, its data is deleted, unless " +
-			"`on_destroy` is `keep`. A `file` or `volume` that the pool contains can change to this form: it stays as it is.",
+			"`on_destroy` is `keep`. If you replace `file` or `volume` by `pool` for a file in that pool, the file stays " +
+			"as it is.",
 		Optional: true,
 	},
 	"image": schema.StringAttribute{

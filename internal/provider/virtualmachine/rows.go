@@ -21,8 +21,8 @@ import (
 
 // containers are the attributes that only hold groups: "devices".
 var containers = map[string]string{
-	"devices": "Devices other than disks and interfaces. A device that isn't set is left alone. `model = \"none\"` " +
-		"removes a device of which a VM has one.",
+	"devices": "Devices other than disks and interfaces. A device that isn't set is left alone. To remove a device of " +
+		"a kind that a VM has only once, such as `rng` or `video`, set its `model = \"none\"`.",
 	"platform": "Clock, Hyper-V enlightenments and other features of the virtual hardware. What isn't set is left alone.",
 }
 

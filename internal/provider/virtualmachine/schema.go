@@ -33,10 +33,11 @@ func (r *Resource) Schema(_ context.Context, _ resource.SchemaRequest, resp *res
 var vmSchema = schema.Schema{
 	MarkdownDescription: "A VM of the fleet. It is identified by its UUID and found on any configured host, so a VM " +
 		"that was moved is found again.\n\nSettings of the definition (CPUs, memory, devices, ...) that you don't set " +
-		"are left alone. If you set `disks` or `interfaces`, list every device: anything not listed is detached.\n\nA " +
-		"VM that is tainted, or named by `-replace`, is destroyed before the new one is created. The new one gets the " +
-		"name and the disks without `pool`. Disks with `pool` are created again, without their data. " +
-		"`create_before_destroy` doesn't work, because two VMs can't have one name.",
+		"are left alone. If you set `disks` or `interfaces`, list every device: anything not listed is detached, and **a " +
+		"disk with `pool` is deleted with its data** unless its `on_destroy` is `keep`.\n\nA VM that Terraform has " +
+		"marked with `terraform taint`, or that you name with `-replace`, is destroyed before the new one is created. " +
+		"The new one gets the name and the disks without `pool`. Disks with `pool` are created again, without their " +
+		"data. `create_before_destroy` doesn't work, because two VMs can't have one name.",
 	Attributes: merged(definitionAttributes, policyAttributes, computedAttributes),
 }
 
@@ -53,8 +54,8 @@ var requiredAttributes = attributes{
 // declaredAttributes are optional: what the hypervisor knows besides devices is computed where it isn't declared.
 var declaredAttributes = attributes{
 	"type": optionalString("Domain type: `kvm` or `qemu`. Default: the provider's `default_domain_type`."),
-	"machine_type": optionalString("Machine type, such as `q35`. A type without a version equals each of its " +
-		"versions, such as `pc-q35-7.2`."),
+	"machine_type": optionalString("Machine type, such as `q35`. If you set it without a version, any version, such as " +
+		"`pc-q35-7.2`, is no difference."),
 	"arch":     optionalString("Architecture of the guest, such as `x86_64`. A change replaces the VM."),
 	"cpu":      nested("Virtual CPUs.", cpuAttributes, cpuType),
 	"memory":   nested("Memory.", memoryAttributes, memoryType),
@@ -65,7 +66,8 @@ var declaredAttributes = attributes{
 var deviceAttributes = attributes{
 	"disks": schema.MapNestedAttribute{
 		MarkdownDescription: "Disks and drives by a key, which identifies the device. If you set the map, list every " +
-			"disk: anything not listed is detached.",
+			"disk: anything not listed is detached, and a disk with `pool` is deleted with its data unless its " +
+			"`on_destroy` is `keep`.",
 		NestedObject: schema.NestedAttributeObject{Attributes: diskAttributes, CustomType: diskType},
 		CustomType:   disksType,
 		Optional:     true,
@@ -95,12 +97,14 @@ var policyAttributes = attributes{
 	profileName:         profileAttribute(),
 	"host": schema.StringAttribute{
 		MarkdownDescription: "Host that the VM is pinned to, a key of the provider's `hosts`. A change moves the VM, " +
-			"live if it runs. Not set: the fleet places the VM, and it may move; use `virtfleet_migration` to move it.",
+			"live if it runs. If you remove it, the VM stays where it is and is no longer pinned. Not set: the fleet " +
+			"places the VM, and it may move; use `virtfleet_migration` to move it.",
 		Optional: true,
 	},
 	"placement": schema.SingleNestedAttribute{
 		MarkdownDescription: "Where a VM without `host` may be: when it is created, and when a migration or a drain " +
-			"chooses a host.",
+			"chooses a host. If you name the `target_host` of a `virtfleet_migration`, labels that it lacks are only a " +
+			"warning.",
 		Attributes: placementAttributes,
 		CustomType: placementType,
 		Optional:   true,
@@ -115,13 +119,14 @@ var policyAttributes = attributes{
 		MarkdownDescription: "Whether the VM should run. One of " + value.OneOf(status.RunStrategies) + ". `Always`: at " +
 			"each apply, a stopped VM is started and a VM paused by a user is resumed; the host starts the VM when it " +
 			"boots. `RerunOnFailure`: a VM that crashed is started. `Manual`: left alone. `Halted`: shut down. `Once`: " +
-			"started when it is created, then left alone. A running VM without autostart is read as `Manual`, for example " +
-			"after a migration whose run was killed. Default: `Always`.", Optional: true,
+			"started when it is created, then left alone. After a migration whose run was killed, a running VM that lost " +
+			"its autostart is read as `Manual`. Default: `Always`.", Optional: true,
 		Validators: []validator.String{stringvalidator.OneOf(status.RunStrategies...)},
 	},
 	"wait_for": schema.SingleNestedAttribute{
-		MarkdownDescription: "What a running VM needs to count as ready. Create and update wait for it. A new VM that " +
-			"isn't ready in time is kept with `ready = false`, and the next apply waits again.",
+		MarkdownDescription: "What a running VM needs to count as ready. Create and update wait for it. If a new VM " +
+			"isn't ready in time, the apply shows the warning `Unable to wait for virtual machine` and keeps the VM with " +
+			"`ready = false`; the next apply waits again, and fails if the VM isn't ready then.",
 		Attributes: waitAttributes,
 		CustomType: waitType,
 		Optional:   true,
@@ -134,9 +139,10 @@ var policyAttributes = attributes{
 		Validators: []validator.String{stringvalidator.OneOf(placement.UpdatePolicies...)},
 	},
 	"termination_grace_period": schema.StringAttribute{
-		MarkdownDescription: "How long the guest may take to shut down before it is forced off. Default: `180s`.",
-		CustomType:          value.DurationType,
-		Optional:            true,
+		MarkdownDescription: "How long the guest may take to shut down before it is forced off, whenever the provider " +
+			"shuts it down: for a destroy, a restart, a drain, or `Halted`. Default: `180s`.",
+		CustomType: value.DurationType,
+		Optional:   true,
 	},
 	"deletion_protection": schema.BoolAttribute{
 		MarkdownDescription: "Whether to refuse destroying and replacing the VM. Default: `false`.",
@@ -144,8 +150,10 @@ var policyAttributes = attributes{
 	},
 	"eviction_strategy": schema.StringAttribute{
 		MarkdownDescription: "What happens to the VM when its host is drained. One of " + value.OneOf(evacuation.Strategies) +
-			". It takes precedence over every `virtfleet_eviction_policy`. Not set: the strategy of the policy that " +
-			"applies to the VM, otherwise the provider's `default_eviction_strategy`.",
+			". It takes precedence over the `strategy` of the `virtfleet_eviction_policy` that applies to the VM; " +
+			"everything else in that policy still applies, such as its `fallback`. [Draining a " +
+			"host](../guides/draining-a-host.md#choose-what-happens-to-a-vm) explains the strategies. Not set: the " +
+			"policy's `strategy`, otherwise the provider's `default_eviction_strategy`.",
 		Optional:   true,
 		Validators: []validator.String{stringvalidator.OneOf(evacuation.Strategies...)},
 	},
@@ -161,9 +169,10 @@ var computedAttributes = attributes{
 	"current_host": computedString("Host that the VM is on."),
 	"current_host_uuid": computedString("libvirt's UUID of that host, which identifies it after it was renamed or " +
 		"removed."),
-	"phase": computedString("Phase of the running instance, as KubeVirt names it."),
+	"phase": computedString("Phase of the VM, as KubeVirt names it: `Running`, `Succeeded`, `Failed`, `Unknown`. See " +
+		"[Is my VM alive?](../guides/is-my-vm-alive.md)."),
 	"status": computedString("Status of the VM, as KubeVirt prints it: `Running`, `Stopped`, `Paused`, `Migrating`, " +
-		"..."),
+		"... See [Is my VM alive?](../guides/is-my-vm-alive.md)."),
 	"status_reason": computedString("libvirt's reason for the status."),
 	"ready": schema.BoolAttribute{
 		MarkdownDescription: "Whether the VM runs and meets `wait_for`.",
@@ -233,7 +242,7 @@ func timeoutsAttribute() schema.Attribute {
 		CreateDescription: "For creating. Default: `10m`, in addition to `wait_for.timeout`.",
 		ReadDescription:   "For reading. Default: `2m`.",
 		UpdateDescription: "For updating, including moves. Default: `10m`, in addition to `wait_for.timeout`, " +
-			"`termination_grace_period`, and what `migration_options` allow for a migration of that memory and those disks.",
+			"`termination_grace_period`, and `completion_timeout_per_gib` for each GB of the VM's memory and copied disks.",
 		DeleteDescription: "For deleting. Default: `5m`, in addition to `termination_grace_period`.",
 	})
 }

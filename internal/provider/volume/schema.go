@@ -55,18 +55,21 @@ type encryptionModel struct {
 func (*volumeResource) Schema(_ context.Context, _ resource.SchemaRequest, resp *resource.SchemaResponse) {
 	resp.Schema = schema.Schema{
 		MarkdownDescription: "Manages a storage volume that outlives VMs. The provider finds the volume by pool and " +
-			"name on any host, even after it was moved with its VM. The volume can grow, even while a VM runs. It " +
-			"never shrinks: with a smaller `size`, the plan fails. The provider doesn't remove the volume while a " +
-			"VM's definition uses it or another volume is based on it. If its host doesn't answer or its pool isn't " +
-			"active, the volume stays in the state.",
+			"name, on its last host first, then on the others. If its VM was moved and the old host keeps the file " +
+			"(`keep_source_disks`), that file is still the volume. If several other hosts have a volume of this name and " +
+			"don't share the pool, the plan fails. The volume can grow, even while a VM runs. It never shrinks: with a " +
+			"smaller `size`, the plan fails. The provider doesn't remove the volume while a VM's definition uses it or " +
+			"another volume is based on it. If its host doesn't answer or its pool isn't active, the volume stays in the " +
+			"state.",
 		Attributes: map[string]schema.Attribute{
 			"id":   computedString("`<pool>/<name>`. Disks refer to the volume by this id."),
 			"name": replacedString("Name of the volume, unique in its pool."),
 			"pool": replacedString("Name of the storage pool."),
 			"host": schema.StringAttribute{
 				MarkdownDescription: "Host that the volume is created on: a key of the provider's `hosts`. Required " +
-					"if several hosts have the pool and don't share it. It can't be changed. To move the volume, move " +
-					"the VM that uses it.",
+					"if several hosts have the pool and don't share it. It can't be changed. To move the volume, move the VM " +
+					"that uses it (while it runs, with `copy_storage`): [Moving without shared " +
+					"storage](../guides/moving-without-shared-storage.md).",
 				Optional: true,
 			},
 			"size": schema.StringAttribute{
@@ -105,8 +108,8 @@ func (*volumeResource) Schema(_ context.Context, _ resource.SchemaRequest, resp 
 				Validators:    []validator.String{stringvalidator.OneOf(storage.Preallocations()...)},
 			},
 			"permissions": schema.SingleNestedAttribute{
-				MarkdownDescription: "Permissions of the file at creation. While a VM runs, libvirt gives the file to " +
-					"QEMU.",
+				MarkdownDescription: "Permissions of the file at creation. While a VM runs, libvirt makes QEMU's user the " +
+					"owner of the file.",
 				Optional:      true,
 				PlanModifiers: []planmodifier.Object{objectplanmodifier.RequiresReplace()},
 				Attributes: map[string]schema.Attribute{
