@@ -3,6 +3,7 @@ package faultmatrix
 import (
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -51,6 +52,13 @@ func (d *drained) oneLeft(h *lab.Host) func() bool {
 		}
 		return false
 	}
+}
+
+// unconfirmed says that one of the VMs runs on the target, and that the source hasn't been told.
+func (d *drained) unconfirmed() bool {
+	return slices.ContainsFunc(d.names, func(name string) bool {
+		return noted(d.to, name, isRunning) && noted(d.from, name, isHandedOver)
+	})
 }
 
 // all expects both VMs to run on a host and the other one to have none of them. One whose QEMU was killed is off, where
@@ -104,6 +112,10 @@ func TestAccFaults_drain(t *testing.T) {
 	}
 	for _, c := range []struck{
 		{"libvirtd killed", moment, daemonKilled(d.from), true, unable, replaces, false},
+		// The source's libvirtd keeps a process without a guest. A run has to tell it that the guest has left.
+		{"libvirtd killed at the handover", d.unconfirmed, daemonKilled(d.from), true, unable, append([]string{
+			"Virtual machine is being migrated", "(Migration)",
+		}, replaces...), false},
 		{"libvirtd frozen", moment, daemonFrozen(d.from), true, unable, replaces, false},
 		{"QEMU killed", moment, qemuKilled(d.from, d.names...), false, nil, []string{noChanges}, false},
 		{"QEMU frozen", moment, qemuFrozen(d.from, d.names...), true, unable, replaces, false},
