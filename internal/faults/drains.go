@@ -33,7 +33,13 @@ var drain = []Cell{
 		SSHAtSource, drainWaits, drainAgain, drainsRest, []Test{drainCut}, "",
 	},
 	{SSHAtTarget, drainWaits, drainAgain, drainsRest, []Test{targetDies}, ""},
-	{LibvirtdKilled, drainFails, drainAgain, unrecorded, []Test{draining.at("libvirtd killed")}, ""},
+	{
+		LibvirtdKilled, drainFails,
+		drainAgain + ". A VM that was being handed over: warning `Virtual machine is being migrated`",
+		unrecorded,
+		[]Test{draining.at("libvirtd killed"), draining.at("libvirtd killed at the handover")},
+		"",
+	},
 	{LibvirtdFrozen, drainFails, drainAgain, unrecorded, []Test{draining.at("libvirtd frozen")}, ""},
 	{
 		QEMUKilled, "the VM is off and stays on the host; the drain succeeds", noChanges, nothing,

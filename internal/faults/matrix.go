@@ -55,9 +55,6 @@ type Cell struct {
 	Impossible string
 }
 
-// proved says that a test shows what the cell says. What no test shows is left empty.
-func (c Cell) proved() bool { return len(c.Tests) > 0 }
-
 // Test is a test of this repository.
 type Test struct {
 	// Package is its folder below internal, Name its function, Sub its subtest or the case in its table, if only one.

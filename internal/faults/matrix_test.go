@@ -11,17 +11,12 @@ import (
 	"testing"
 )
 
-// open is how many cells no test shows. The guide leaves them out. It only ever becomes less.
-const open = 7
-
-// Each fault is in the matrix once with each operation: with a test and something to say, with why it can't be, or
-// empty as long as no test shows it.
+// Each fault is in the matrix once with each operation: with a test and something to say, or with why it can't be.
 func TestMatrix_isComplete(t *testing.T) {
 	t.Parallel()
 	if len(Matrix) != len(Operations) {
 		t.Errorf("%d operations have cells, want %d", len(Matrix), len(Operations))
 	}
-	unproved := 0
 	for _, operation := range Operations {
 		cells := Matrix[operation]
 		if len(cells) != len(Faults) {
@@ -33,10 +28,6 @@ func TestMatrix_isComplete(t *testing.T) {
 			}
 			said := c.Sees != "" && c.NextPlan != "" && c.NextApply != "" && len(c.Tests) > 0
 			silent := c.Sees+c.NextPlan+c.NextApply == "" && len(c.Tests) == 0
-			if silent && c.Impossible == "" {
-				unproved++
-				continue
-			}
 			if (c.Impossible == "" && !said) || (c.Impossible != "" && !silent) {
 				t.Errorf("%s, %s: want content and a test, or why it can't be: %+v", operation, c.Fault, c)
 			}
@@ -46,9 +37,6 @@ func TestMatrix_isComplete(t *testing.T) {
 				}
 			}
 		}
-	}
-	if unproved != open {
-		t.Errorf("%d cells are not shown by a test, want %d", unproved, open)
 	}
 }
 

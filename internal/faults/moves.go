@@ -11,11 +11,18 @@ const (
 	staysOff   = "the move fails; the VM stays off on the source, with its disk"
 	movesAgain = "the same move; a drain that was moving it lists it again"
 	noQEMU     = "a VM that is off has no QEMU"
+	inParts    = "error `Unable to move virtual machine`, `each host has a part of its memory`; nothing is removed"
+	comesLate  = "all of the memory comes, and the guest runs on the target. The apply fails at the limit of " +
+		"`timeouts.update`"
+	noMove   = "an update, and no move"
+	endsMove = "removes what is left at the source; the guest isn't restarted"
 )
 
 // Tests of migrations.
 var (
 	copying       = Test{Package: "provider/faultmatrix", Name: "TestAccFaults_preCopy"}
+	postCopying   = Test{Package: "provider/faultmatrix", Name: "TestAccFaults_postCopy"}
+	postFrozen    = Test{Package: "provider/faultmatrix", Name: "TestAccFaults_postCopyFrozen"}
 	coldMoving    = Test{Package: "provider/faultmatrix", Name: "TestAccFaults_coldMove"}
 	neverTwice    = Test{Package: "libvirt", Name: "TestMigrate_neverRunsTwice"}
 	moveBreaks    = Test{Package: "provider/virtualmachine", Name: "TestAccVirtualMachine_moveBreaks"}
@@ -92,8 +99,12 @@ var preCopy = []Cell{
 }
 
 var postCopy = []Cell{
-	{Fault: SSHAtSource},
-	{Fault: SSHAtTarget},
+	{SSHAtSource, comesLate, noMove, endsMove, []Test{postCopying.at("SSH cut at the source")}, ""},
+	{
+		SSHAtTarget, inParts + ". All of the memory comes", noMove, endsMove,
+		[]Test{postCopying.at("SSH cut at the target")},
+		"",
+	},
 	{
 		LibvirtdKilled, "the apply waits; the guest runs on the target, all of its memory arrives, and the migration " +
 			"succeeds",
@@ -101,7 +112,7 @@ var postCopy = []Cell{
 		[]Test{withoutDaemon.at("source"), withoutDaemon.at("target")},
 		"",
 	},
-	{Fault: LibvirtdFrozen},
+	{LibvirtdFrozen, comesLate, noMove, endsMove, []Test{postFrozen.at("libvirtd frozen")}, ""},
 	{
 		QEMUKilled, "error that names what each host has; the guest's memory is lost, and nothing is destroyed",
 		"warning `Broken migration can't be resumed`",
@@ -110,14 +121,24 @@ var postCopy = []Cell{
 		[]Test{withoutAQEMU, moveBroken},
 		"",
 	},
-	{Fault: QEMUFrozen},
+	{
+		QEMUFrozen, "the guest waits for memory: " + inParts, noMove,
+		"waits until all of the memory has come, and " + endsMove,
+		[]Test{postFrozen.at("QEMU frozen")},
+		"",
+	},
 	{
 		ProviderKilled, "Terraform ends; the guest runs on the target. If the hosts lose their connection, the guest stops",
 		"`Broken migration is resumed`", "resumes the migration; the guest continues with all of its memory",
 		[]Test{moveBroken},
 		"",
 	},
-	{Fault: ProviderFrozen},
+	{
+		ProviderFrozen, "the run does nothing; all of the memory comes", noMove,
+		"takes the VM over, and " + endsMove + ". The frozen run fails when it continues, and changes nothing",
+		[]Test{postFrozen.at("provider frozen")},
+		"",
+	},
 	{
 		LinkCut, "the apply tries to resume until `recovery_timeout`, then fails; neither part is destroyed",
 		"`Broken migration is resumed`", "resumes the migration",
@@ -125,8 +146,16 @@ var postCopy = []Cell{
 		"",
 	},
 	{Fault: DiskFull, Impossible: "all disks are copied before the switch to post-copy, and memory needs no disk"},
-	{Fault: AgentHung},
-	{Fault: SecondRun},
+	{
+		AgentHung, "nothing: the VM is moved, and its agent is still hung", noChanges, nothing,
+		[]Test{postCopying.at("agent hung")},
+		"",
+	},
+	{
+		SecondRun, "both runs succeed: one moves the VM, and the other waits and finds it moved", noChanges, nothing,
+		[]Test{postCopying.at("second run")},
+		"",
+	},
 }
 
 var coldMove = []Cell{

@@ -204,7 +204,8 @@ func (mv *Mover) awaitAbandoned(ctx context.Context, uuid string, record domain.
 // abandoned tells whether a migration out of the source runs, whether one of the
 // hosts waits for the other, and whether it broke in post-copy: at the source
 // that is said as well while QEMU goes on without its client, so that the target
-// has to say it too, or to be gone.
+// has to say it too, or to be gone. If the guest has all of its memory there, the migration is over whatever the source
+// says.
 func (mv *Mover) abandoned(
 	ctx context.Context, uuid string, record domain.Migration,
 ) (running, waiting, broken bool) {
@@ -216,6 +217,11 @@ func (mv *Mover) abandoned(
 
 		d, err := h.Conn.Domain(ctx, uuid)
 		fails := err == nil && d.Active() && d.Reason == status.ReasonPostcopyFailed
+
+		if name == record.TargetHost && broken && err == nil && d.State == libvirt.Running &&
+			d.Reason == libvirt.ReasonMigrated {
+			return false, false, false
+		}
 
 		if name == record.TargetHost {
 			gone := inventory.IsNotFound(err) || err == nil && !d.Active()

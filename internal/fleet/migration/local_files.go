@@ -163,7 +163,7 @@ func (t preflight) checkLocalFiles(ctx context.Context, f *blockerList) {
 			f.pathTaken(b, t.target)
 		case here != nil:
 			need.add(b, copySize(*here))
-		default:
+		case t.checkUnlistedFile(f, b):
 			need.add(b, sizes[b.disk].Allocation)
 		}
 	}
@@ -218,6 +218,21 @@ func (t preflight) checkOfflineFile(ctx context.Context, f *blockerList, b local
 		return t.checkBackingImage(ctx, f, b.mobile, file.Backing)
 	}
 	return f.checkPlainFile(b, file)
+}
+
+// checkUnlistedFile says whether a file that no storage pool of the source shows can be copied, as far as is known.
+func (t preflight) checkUnlistedFile(f *blockerList, b localFile) bool {
+	own, chain := b.mobile.Own, b.mobile.Backing
+	switch {
+	case b.mobile.Format != "qcow2", own != nil && own.Based():
+	case len(chain) > 0:
+		return f.checkPlainFile(b, libvirt.Volume{Backing: cmp.Or(chain[0].Path, "another one")})
+	case !t.vm.ChainsKnown:
+		f.mayBlock(b.reason, b.attribute, fmt.Sprintf("%s is %s, which no storage pool of host %q shows, so that whether it "+
+			"is an image on top of another one is unknown", b.what, b.path, t.source.Name()), "It is seen before anything "+
+			"is copied.")
+	}
+	return true
 }
 
 // checkPlainFile says whether a file is one that can be copied by itself.

@@ -126,6 +126,9 @@ func (r *run) resumePostCopy(ctx context.Context, failure error) error {
 				failure = fmt.Errorf("%w: %w", ErrPostCopyBroken, failure)
 			}
 			return failure
+		case source.failedPostCopy() && target.hasAllMemory():
+			attempt++
+			r.endSource(ctx)
 		case source.failedPostCopy() && target.err == nil && !settled:
 			settled = true
 		case source.failedPostCopy() && target.err == nil:
@@ -145,6 +148,15 @@ func (r *run) resumePostCopy(ctx context.Context, failure error) error {
 			}
 		}
 		<-time.After(pause.NextBackOff())
+	}
+}
+
+// endSource ends the source's process when the guest has all of its memory on the target.
+func (r *run) endSource(ctx context.Context) {
+	ctx, cancel := lease.CleanUp(ctx, askTimeout)
+	defer cancel()
+	if _, err := FinishSwitchover(ctx, r.Source, r.Target, r.VM.UUID); err != nil {
+		r.log.WarnContext(ctx, "the source's process was not ended", "error", err.Error())
 	}
 }
 

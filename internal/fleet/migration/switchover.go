@@ -14,15 +14,24 @@ import (
 // the source keeps is a process without a guest, which is ended as libvirt would have done: its definition stays, as a
 // leftover.
 //
+// So is the source's process where libvirt takes post-copy for failed although the guest has all of its memory: its
+// client was lost while QEMU completed the migration.
+//
 // It does nothing while the source has a job, unless the target answers, and for a copy there of which it isn't certain
 // that this guest came with its memory: a copy that ever ran there has left its definition, unless it is transient.
 // No other run may work on the migration: what waits on the target is ended before the guest goes on at the source.
 func FinishSwitchover(ctx context.Context, source, target *libvirt.Host, uuid string) (bool, error) {
 	here := readDomain(ctx, source, uuid)
-	if !here.stoppedForHandover() || !here.domain.Persistent {
+	if !here.stoppedForHandover() && !here.failedPostCopy() || !here.domain.Persistent {
 		return false, here.err
 	}
 	there := readDomain(ctx, target, uuid)
+	if here.failedPostCopy() {
+		if !there.hasAllMemory() {
+			return false, there.err
+		}
+		return true, source.DestroyDomain(ctx, uuid, true)
+	}
 	if there.err != nil || there.domain != nil && !there.hasAllMemory() && !there.neverRan() {
 		return false, there.err
 	}
@@ -49,5 +58,5 @@ func (s hostView) neverRan() bool {
 
 // hasAllMemory says that the guest runs here since all of its memory came.
 func (s hostView) hasAllMemory() bool {
-	return s.domain.State == libvirt.Running && s.domain.Reason == libvirt.ReasonMigrated
+	return s.active() && s.domain.State == libvirt.Running && s.domain.Reason == libvirt.ReasonMigrated
 }

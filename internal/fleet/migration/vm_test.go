@@ -218,3 +218,40 @@ func TestDomainBlockers_ofQEMU(t *testing.T) {
 		t.Errorf("%q", got)
 	}
 }
+
+// Of a file that no storage pool shows, only what runs tells what it is based on. A chain is not copied.
+func TestCheckUnlistedFile_chains(t *testing.T) {
+	t.Parallel()
+	source, err := libvirt.Open(libvirt.Config{Name: "kvm1", URI: "test:///default"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := source.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	disk := func(format string, backing ...domain.BackingImage) domain.Mobility {
+		return domain.Mobility{Disks: []domain.MobileDisk{{Key: "root", Path: "/srv/root", Format: format, Backing: backing}}}
+	}
+	base := domain.BackingImage{Path: "/srv/base", Format: "qcow2"}
+	turnedOff := func(backing ...domain.BackingImage) VM {
+		return VM{State: libvirt.Running, Facts: disk("qcow2", backing...)}.TurnedOff(disk("qcow2"))
+	}
+	for name, tt := range map[string]struct {
+		vm   VM
+		want []string
+	}{
+		"raw":                  {VM{Facts: disk("raw")}, nil},
+		"off":                  {VM{Facts: disk("qcow2")}, []string{DisksNotLiveMigratable + " Unknown"}},
+		"ran":                  {turnedOff(), nil},
+		"ran, on a file":       {turnedOff(base), []string{DisksNotLiveMigratable + " False"}},
+		"ran, on another kind": {turnedOff(domain.BackingImage{}), []string{DisksNotLiveMigratable + " False"}},
+	} {
+		var found blockerList
+		fits := preflight{vm: tt.vm, source: source}.checkUnlistedFile(&found, tt.vm.localFiles()[0])
+		if got := reasons(found); !slices.Equal(got, tt.want) || fits != (len(Blocking(found)) == 0) {
+			t.Errorf("%s: %t, %q, want %q", name, fits, got, tt.want)
+		}
+	}
+}

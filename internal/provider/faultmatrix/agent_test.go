@@ -15,17 +15,7 @@ func TestAccFaults_agentHung(t *testing.T) {
 	s := newScene(t)
 	config := func(vm, maintenance string) {
 		t.Helper()
-		s.tf.Config(t, s.block()+fmt.Sprintf(`resource "virtfleet_virtual_machine" "this" {
-  name        = %q
-  type        = "qemu"
-  memory      = { size = "128Mi" }
-  kernel      = { path = %q, initrd = %q, cmdline = %q }
-  guest_agent = { enabled = true }
-  devices     = { serials = { log = { type = "file", path = %q } } }
-  %s
-}
-%s
-`, s.name, s.l.KernelPath(), s.l.InitrdPath(), lab.GuestCmdline, lab.ConsoleLog(s.name), vm, maintenance))
+		s.tf.Config(t, s.block()+s.guest(vm)+maintenance)
 	}
 	settled := func(what string, h *lab.Host) {
 		t.Helper()

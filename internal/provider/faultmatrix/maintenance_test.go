@@ -3,6 +3,7 @@ package faultmatrix
 import (
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -54,6 +55,13 @@ func (d *drained) oneLeft(h *lab.Host) func() bool {
 		}
 		return false
 	}
+}
+
+// unconfirmed says that one of the VMs runs on the target, and that the source hasn't been told.
+func (d *drained) unconfirmed() bool {
+	return slices.ContainsFunc(d.names, func(name string) bool {
+		return noted(d.to, name, isRunning) && noted(d.from, name, isHandedOver)
+	})
 }
 
 // all expects both VMs to run on a host and the other one to have none of them. One whose QEMU was killed is off, where
@@ -109,6 +117,10 @@ func TestAccFaults_drain(t *testing.T) {
 		{
 			fault: "libvirtd killed", when: moment, harm: daemonKilled(d.from), fails: true, sees: unable,
 			plan: replaces,
+		},
+		{ // The source's libvirtd keeps a process without a guest. A run has to tell it that the guest has left.
+			fault: "libvirtd killed at the handover", when: d.unconfirmed, harm: daemonKilled(d.from), fails: true,
+			sees: unable, plan: append([]string{"Virtual machine is being migrated", "(Migration)"}, replaces...),
 		},
 		{
 			fault: "libvirtd frozen", when: moment, harm: daemonFrozen(d.from), fails: true, sees: unable,

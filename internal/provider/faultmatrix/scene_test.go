@@ -81,6 +81,20 @@ func (s *scene) vm(host *lab.Host, more string) string {
 		"  memory = { size = \"32Mi\" }\n  %s\n}\n", s.name, host.Name, more)
 }
 
+// guest is a VM with a guest and its agent, with further attributes as HCL.
+func (s *scene) guest(more string) string {
+	return fmt.Sprintf(`resource "virtfleet_virtual_machine" "this" {
+  name        = %q
+  type        = "qemu"
+  memory      = { size = "128Mi" }
+  kernel      = { path = %q, initrd = %q, cmdline = %q }
+  guest_agent = { enabled = true }
+  devices     = { serials = { log = { type = "file", path = %q } } }
+  %s
+}
+`, s.name, s.l.KernelPath(), s.l.InitrdPath(), lab.GuestCmdline, lab.ConsoleLog(s.name), more)
+}
+
 // trap does harm as soon as something is so.
 type trap struct {
 	mu   sync.Mutex
@@ -175,64 +189,6 @@ func each(ctx context.Context, do func(context.Context, string) error, names []s
 		failures = errors.Join(failures, do(ctx, name))
 	}
 	return failures
-}
-
-// moments of an operation.
-
-// locked says that a run holds a lock on a host.
-func locked(h *lab.Host) func() bool {
-	return func() bool {
-		files, _ := filepath.Glob(h.Path("/etc/libvirt/secrets/*.xml"))
-		for _, file := range files {
-			if xml, _ := os.ReadFile(file); strings.Contains(string(xml), "virtfleet:lock:") {
-				return true
-			}
-		}
-		return false
-	}
-}
-
-// running says that the guest runs on a host.
-func (s *scene) running(h *lab.Host) func() bool { return s.is(h, "<domstatus state='running'") }
-
-// handedOver says that the guest is paused on a host because it is handed over to another one.
-func (s *scene) handedOver(h *lab.Host) func() bool {
-	return s.is(h, "<domstatus state='paused' reason='migration'")
-}
-
-// is says that what a host's libvirtd notes of the VM has a text.
-func (s *scene) is(h *lab.Host, text string) func() bool {
-	return func() bool {
-		xml, err := os.ReadFile(h.Path("/run/libvirt/qemu/" + s.name + ".xml"))
-		return err == nil && strings.Contains(string(xml), text)
-	}
-}
-
-// after says that something has been so for a while.
-func after(d time.Duration, so func() bool) func() bool {
-	var since time.Time
-	return func() bool {
-		if since.IsZero() && so() {
-			since = time.Now()
-		}
-		return !since.IsZero() && time.Since(since) > d
-	}
-}
-
-// defined says that a host's definition of the VM has a text.
-func (s *scene) defined(h *lab.Host, text string) func() bool {
-	return func() bool {
-		xml, err := os.ReadFile(h.Path("/etc/libvirt/qemu/" + s.name + ".xml"))
-		return err == nil && strings.Contains(string(xml), text)
-	}
-}
-
-// started says that the VM has a process on a host.
-func (s *scene) started(h *lab.Host) func() bool {
-	return func() bool {
-		_, err := os.Stat(h.Path(lab.QEMUPIDFile(s.name)))
-		return err == nil
-	}
 }
 
 // within does something to a host in bounded time, also after the test's own context has ended.

@@ -1,0 +1,104 @@
+package faultmatrix
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/acctest"
+)
+
+// slowly is a guest that moves in post-copy, slowly enough to be hit there.
+type slowly struct{ *scene }
+
+func newSlowly(t *testing.T) *slowly {
+	t.Helper()
+	s := &slowly{newScene(t)}
+	s.on(t, s.from, "5m")
+	s.tf.Run(t, "apply")
+	s.l.AwaitAgent(t, s.from.Name, s.name)
+	return s
+}
+
+// on pins the VM to a host, with a limit for the apply.
+func (s *slowly) on(t *testing.T, host *lab.Host, limit string) {
+	t.Helper()
+	s.tf.Config(t, s.block()+s.guest(fmt.Sprintf(`host = %q
+  termination_grace_period = "0s"
+  timeouts                 = { update = %q }
+  migration_options        = {
+    allow_post_copy = true, bandwidth = "2Mi", completion_timeout_per_gib = "2s", recovery_timeout = "20s"
+  }`, host.Name, limit)))
+}
+
+// leave moves the VM, which move applies, and expects its guest on the other host, not restarted.
+func (s *slowly) leave(t *testing.T, fault, limit string, move func()) {
+	t.Helper()
+	from, to := s.from, s.to
+	s.on(t, to, limit)
+	// Before it begins: without a limit all memory has come before the fault.
+	s.l.Virsh(t, from.Name, "migrate-setspeed", s.name, "8", "--postcopy")
+	move()
+	if here, there := s.state(t, from), s.state(t, to); here != "" || there != "running (migrated)" {
+		t.Errorf("%s: the source has it %q, the target %q", fault, here, there)
+	}
+	s.from, s.to = to, from
+}
+
+// fail moves the VM while a fault hits that fails the apply. All of the memory comes, and the next apply does what is
+// left to do, without another move.
+func (s *slowly) fail(t *testing.T, fault string, play func(*testing.T, struck), h harm) {
+	t.Helper()
+	s.leave(t, fault, "40s", func() {
+		play(t, struck{
+			fault: fault, when: s.inPostCopy(), harm: h, fails: true, sees: []string{"Error: Unable to "},
+			plan: []string{"Plan: 0 to add, 1 to change"},
+		})
+	})
+}
+
+// TestAccFaults_postCopy: a fault hits when the guest runs on the target, and the rest of its memory is at the source.
+func TestAccFaults_postCopy(t *testing.T) {
+	t.Parallel()
+	s := newSlowly(t)
+	s.fail(t, "SSH cut at the source", s.play, cut(s.from))
+	s.fail(t, "SSH cut at the target", s.play, cut(s.to))
+
+	s.leave(t, "second run", "5m", func() {
+		second := acctest.NewCLI(t)
+		second.Share(t, s.tf)
+		first := s.start(t, struck{fault: "second run", when: s.inPostCopy()}, func(*acctest.Running) error { return nil })
+		second.Run(t, "apply")
+		if said, err := first.Wait(); err != nil {
+			t.Errorf("second run: the first one fails: %v\n%s", err, said)
+		}
+		for _, tf := range []*acctest.CLI{s.tf, second} {
+			if out, empty := tf.Empty(t); !empty {
+				t.Errorf("second run: left to do:\n%s", out)
+			}
+		}
+	})
+
+	s.l.HangAgent(t, s.from.Name, s.name)
+	s.leave(t, "agent hung", "5m", func() {
+		s.trap.set(s.inPostCopy(), func() {})
+		s.tf.Run(t, "apply")
+		if !s.trap.sprung() {
+			t.Error("agent hung: it was never in post-copy")
+		}
+		if out, empty := s.tf.Empty(t); !empty {
+			t.Errorf("agent hung: left to do:\n%s", out)
+		}
+	})
+	s.tf.Run(t, "destroy")
+}
+
+// TestAccFaults_postCopyFrozen: something freezes then.
+func TestAccFaults_postCopyFrozen(t *testing.T) {
+	t.Parallel()
+	s := newSlowly(t)
+	s.fail(t, "libvirtd frozen", s.play, daemonFrozen(s.from))
+	s.fail(t, "QEMU frozen", s.play, qemuFrozen(s.from, s.name))
+	s.fail(t, "provider frozen", s.playFrozen, harm{})
+	s.tf.Run(t, "destroy")
+}
