@@ -227,9 +227,9 @@ func (w *workspace) probe(b *testing.B, role string, way route, args ...string) 
 }
 
 // run runs a Terraform command, which has to succeed, and returns how long it took. A plan that isn't empty fails.
-func (w *workspace) run(b *testing.B, way route, args []string, env ...string) time.Duration {
+func (w *workspace) run(b *testing.B, way route, args []string) time.Duration {
 	b.Helper()
-	took, _ := w.measure(b, way, args, env...)
+	took, _ := w.measure(b, way, args)
 	return took
 }
 
