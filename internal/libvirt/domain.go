@@ -52,11 +52,12 @@ func (d *Domain) InMigration() bool {
 	}
 }
 
-// Domains observes all domains of the host. It costs five round trips and two or three calls per domain, which are
-// pipelined: at any latency the whole takes little more than two round trips plus the daemon's own work. A domain that
-// vanishes meanwhile is left out.
+// Domains observes all domains of the host. It costs six calls and one or two per domain, which are pipelined: at any
+// latency the whole takes little more than two round trips plus the daemon's own work. A domain that vanishes meanwhile
+// is left out.
 //
-// It uses virConnectListAllDomains, virDomainGetState and virDomainGetXMLDesc.
+// It uses virConnectListAllDomains, virConnectGetAllDomainStats and virDomainGetXMLDesc, and virDomainGetState where
+// the states can't be had at once.
 func (h *Host) Domains(ctx context.Context) ([]Domain, error) {
 	return call(ctx, h, readingAll("listing domains"), (*conn).readDomains)
 }
@@ -87,6 +88,7 @@ type listedDomain struct {
 	handle   *golibvirt.Domain
 	domain   Domain
 	active   bool // when the domains were listed
+	hasState bool // its state came with the list
 	vanished atomic.Bool
 }
 
@@ -114,10 +116,12 @@ func (c *conn) readDomains() ([]Domain, error) {
 		})
 	}
 	for _, s := range seen {
-		read(s, func(s *listedDomain) (err error) {
-			s.domain.State, s.domain.Reason, err = c.domainState(s.handle)
-			return err
-		})
+		if !s.hasState {
+			read(s, func(s *listedDomain) (err error) {
+				s.domain.State, s.domain.Reason, err = c.domainState(s.handle)
+				return err
+			})
+		}
 		if s.active {
 			read(s, func(s *listedDomain) (err error) {
 				s.domain.LiveXML, err = c.domainXML(s.handle, 0)
@@ -169,6 +173,7 @@ func (c *conn) listDomains() ([]*listedDomain, error) {
 	}
 	sets := make([]map[string]bool, len(filters))
 	var seen []*listedDomain
+	var states map[string]DomainStats
 	var calls errgroup.Group
 	for i, filter := range filters {
 		calls.Go(func() (err error) {
@@ -180,11 +185,18 @@ func (c *conn) listDomains() ([]*listedDomain, error) {
 		seen, err = c.handlesOfAll()
 		return err
 	})
+	calls.Go(func() (err error) {
+		states, err = c.statesOfAll()
+		return err
+	})
 	if err := calls.Wait(); err != nil {
 		return nil, err
 	}
 	for _, s := range seen {
 		uuid := s.domain.UUID
+		var known DomainStats
+		known, s.hasState = states[uuid]
+		s.domain.State, s.domain.Reason = known.State, known.Reason
 		s.active = sets[0][uuid]
 		s.domain.Persistent, s.domain.Autostart, s.domain.ManagedSave = !sets[1][uuid], sets[2][uuid], sets[3][uuid]
 	}
@@ -211,6 +223,19 @@ func (c *conn) handlesOfAll() ([]*listedDomain, error) {
 		seen = append(seen, &listedDomain{handle: c.keepHandle(uuid, d), domain: Domain{UUID: uuid, Name: name}})
 	}
 	return seen, failures
+}
+
+// statesOfAll gives the states of all domains by their UUIDs; none where they can't be had at once.
+func (c *conn) statesOfAll() (map[string]DomainStats, error) {
+	all, err := c.readStats(StatsState, nil)
+	if err != nil && !errors.Is(err, ErrUnsupported) && absentIfUnsupported(err) != nil {
+		return nil, err
+	}
+	states := make(map[string]DomainStats, len(all))
+	for _, d := range all {
+		states[d.UUID] = d
+	}
+	return states, nil
 }
 
 // domainUUIDs gives the UUIDs of the domains that pass a filter.

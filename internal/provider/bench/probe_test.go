@@ -38,8 +38,11 @@ var roles = map[string]func() error{roleTime: timeProvider, roleCount: countProv
 
 // report is what one provider process cost. A plan starts several: two for schemas and validation, one that works.
 type report struct {
-	CPU   time.Duration
-	Calls map[string]map[string]int
+	// CPU is the provider's. Probe is that of the program that reports.
+	CPU, Probe time.Duration
+	Calls      map[string]map[string]int
+	// terraform is the CPU time that Terraform took itself.
+	terraform time.Duration
 }
 
 // timeProvider stands between Terraform and the released provider, which inherits everything.
@@ -55,7 +58,19 @@ func timeProvider() error {
 	if cmd.ProcessState == nil {
 		return err
 	}
-	return errors.Join(err, report{CPU: cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()}.write())
+	return errors.Join(err, report{CPU: cpuOf(cmd.ProcessState), Probe: ownCPU()}.write())
+}
+
+// cpuOf is the CPU time of a process that has ended, and of those that it started and waited for.
+func cpuOf(p *os.ProcessState) time.Duration { return p.UserTime() + p.SystemTime() }
+
+// ownCPU is the CPU time of this process.
+func ownCPU() time.Duration {
+	var use syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &use); err != nil {
+		return 0
+	}
+	return time.Duration(use.Utime.Nano() + use.Stime.Nano())
 }
 
 // countProvider is the provider's main.
@@ -110,6 +125,7 @@ func readReports(b *testing.B, dir string) (sum report) {
 			b.Fatal(err)
 		}
 		sum.CPU += r.CPU
+		sum.Probe += r.Probe
 		for host, procedures := range r.Calls {
 			if sum.Calls[host] == nil {
 				sum.Calls[host] = map[string]int{}

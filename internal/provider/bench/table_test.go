@@ -49,6 +49,14 @@ func (t *table) limit(what string, plan, offline *sample, goal time.Duration) {
 	})
 }
 
+// time adds a time without a goal.
+func (t *table) time(what string, plan, offline *sample) {
+	t.rows = append(t.rows, row{
+		what: what, measured: milliseconds(plan.median()), other: milliseconds(offline.median()),
+		result: milliseconds(plan.median()),
+	})
+}
+
 // count adds a number without a goal.
 func (t *table) count(what string, n float64) {
 	t.rows = append(t.rows, row{what: what, measured: fmt.Sprintf("%.2f", n), other: "0", result: fmt.Sprintf("%.2f", n)})

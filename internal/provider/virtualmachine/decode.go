@@ -19,9 +19,9 @@ import (
 // wireType is what values of the resource are on their way from and to Terraform.
 var wireType = vmSchema.Type().TerraformType(context.Background())
 
-// decodeWire decodes a value of the resource that isn't null, as Terraform sends it. It does what Get of the framework's
-// Config and State does, at less cost: Get has a value of plugin-go made for each of the value's parts, works out the
-// type of each again, and copies the schema at each step to it.
+// decodeWire decodes a value of the resource that isn't null, as Terraform sends it. It does what Get of the
+// framework's Config and State does, at less cost: Get has a value of plugin-go made for each part, works out its type
+// again, and copies the schema at each step to it.
 func decodeWire(ctx context.Context, d *tfprotov6.DynamicValue) (*model, error) {
 	if d == nil || len(d.MsgPack) == 0 {
 		return nil, errNull

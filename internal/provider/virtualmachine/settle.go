@@ -49,7 +49,7 @@ func (s *shape) settleObject(config, prior types.Object) (planned attr.Value, ke
 	settled, was := open(config), open(prior)
 	kept = was != nil
 	for name, v := range settled {
-		same := false
+		var same bool
 		settled[name], same = s.fields[name].settle(v, was[name])
 		kept = kept && same
 	}
@@ -69,7 +69,7 @@ func (s *shape) settleMap(config, prior types.Map) (planned attr.Value, kept boo
 			kept = false
 			continue
 		}
-		same := false
+		var same bool
 		settled[key], same = s.element.settleObject(o, was[key])
 		kept = kept && same
 	}
@@ -124,7 +124,7 @@ func (s *shape) keepAll(now, was map[string]attr.Value) bool {
 		if part == nil {
 			part = s.fields[name]
 		}
-		kept := false
+		var kept bool
 		now[name], kept = part.keep(v, was[name])
 		all = all && kept
 	}
