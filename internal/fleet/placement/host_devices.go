@@ -24,7 +24,7 @@ func lackedDevices(ctx context.Context, h *inventory.Host, use domain.HostUse) [
 }
 
 // DeviceBlockers are what keeps a host from giving the VM what it has of its own one, where it comes while it is off:
-// the host lacks a device that is declared by its address, or has none left of a class, or no slot for its memory's key.
+// the host lacks a device that is declared by its address, has none left of a class, or no slot for the key.
 func (p *Planner) DeviceBlockers(ctx context.Context, a inventory.Reply, vm *inventory.VM) []migration.Blocker {
 	if vm.PersistentSpec == nil {
 		return nil
