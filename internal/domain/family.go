@@ -90,7 +90,8 @@ func (f Family) defined() iter.Seq[Attribute] {
 
 func (f Family) block() block {
 	t := devices[Row]{
-		kind: f.kind(), rules: f.rules(), attributes: slices.Collect(f.defined()), in: f.in, readOne: f.read, same: f.same, twin: f.twin,
+		kind: f.kind(), rules: f.rules(), attributes: slices.Collect(f.defined()), in: f.in, readOne: f.read,
+		same: f.same, twin: f.twin,
 		facts: func(row *Row) *Facts { return (*Facts)(row) }, texts: map[string]func(a, b string) bool{},
 		patch: f.patch, create: f.create, validate: f.validate,
 		removed: f.removed, added: f.added,

@@ -53,9 +53,9 @@ var hostDeviceFamily = Family{
 				}
 				return ""
 			},
-			Doc: "Class of devices, as `hosts.<name>.devices` of the provider lists them, instead of `type` and `address`. The VM " +
-				"gets a device of the class that no other VM has, and keeps it. If it moves, it gets another one. Only a host " +
-				"that has one is chosen.",
+			Doc: "Class of devices, as `hosts.<name>.devices` of the provider lists them, instead of `type` and `address`. " +
+				"The VM gets a device of the class that no other VM has, and keeps it. If it moves, it gets another one. Only " +
+				"a host that has one is chosen.",
 		},
 		{
 			Name: "type", Place: "@type", Values: []string{"pci", "usb", "mdev"}, Kept: []string{"scsi", "scsi_host"},

@@ -65,8 +65,8 @@ var launchSecurityGroup = Group{
 	},
 }
 
-// SecuritySlot is the kind of slot that an AMD processor has for the key of a guest's memory, "" for none. A processor has
-// a number of each.
+// SecuritySlot is the kind of slot that an AMD processor has for the key of a guest's memory, "" for none. A processor
+// has a number of each.
 type SecuritySlot string
 
 // The kinds of slots. SEV-SNP shares those of SEV-ES.

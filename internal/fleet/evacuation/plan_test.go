@@ -169,10 +169,13 @@ func TestCompute(t *testing.T) {
 				`host "kvm2" has given pci device 0000:65:00.0 to "x"`,
 		},
 		"devices of a class that are enough for one": {
-			Input{Hosts: []Host{{Name: "kvm2", Free: 9, Devices: map[string]uint64{"gpu": 1}}, {Name: "kvm3", Free: 10}}, VMs: []VM{
-				with(machine("a", 1, to("kvm2", "kvm3")), func(m *VM) { m.Use = classes }),
-				with(machine("b", 1, to("kvm2", "kvm3")), func(m *VM) { m.Use = classes }),
-			}}, "a LiveMigration kvm2\nb Blocked  NoRoom: no host has room for it in addition to all others: " +
+			Input{
+				Hosts: []Host{{Name: "kvm2", Free: 9, Devices: map[string]uint64{"gpu": 1}}, {Name: "kvm3", Free: 10}},
+				VMs: []VM{
+					with(machine("a", 1, to("kvm2", "kvm3")), func(m *VM) { m.Use = classes }),
+					with(machine("b", 1, to("kvm2", "kvm3")), func(m *VM) { m.Use = classes }),
+				},
+			}, "a LiveMigration kvm2\nb Blocked  NoRoom: no host has room for it in addition to all others: " +
 				`host "kvm2" has 0 devices of class "gpu" left of the 1 that it needs; ` +
 				`host "kvm3" has 0 devices of class "gpu" left of the 1 that it needs`,
 		},

@@ -40,9 +40,9 @@ type deviceList struct {
 	ids map[string]bool
 }
 
-// LacksDevice says that the host lists devices of the kind and that this one isn't among them. A host that lists none of
-// the kind may have it all the same, and so may one that can't be asked: what it has is then for libvirt to say, when
-// the VM starts. A plan of many VMs asks once.
+// LacksDevice says that the host lists devices of the kind and that this one isn't among them. A host that lists none
+// of the kind may have it all the same, and so may one that can't be asked: what it has is for libvirt to say, when the
+// VM starts. A plan of many VMs asks once.
 func (h *Host) LacksDevice(ctx context.Context, part domain.HostPart) bool {
 	kind, isDevice := deviceKinds[part.Kind]
 	if !isDevice {

@@ -113,21 +113,11 @@ func (u *update) changeVM(ctx context.Context) error {
 		u.vm = now
 	}
 
-	if err := resolveVolumes(ctx, u.vm.On, &u.want.Spec, u.want.Volumes, *u.vm.DeclaredSpec()); err != nil {
-		return err
-	}
-
-	spec, release, err := u.manager.placement.AssignDevices(ctx, u.vm, u.want)
+	release, err := u.resolve(ctx)
 	if err != nil {
 		return err
 	}
 	defer release()
-
-	u.want.Spec = spec
-
-	if err := u.checkSources(); err != nil {
-		return err
-	}
 
 	if err := u.checkRestart(); err != nil {
 		return err
@@ -177,6 +167,21 @@ func (u *update) changeVM(ctx context.Context) error {
 	u.vm, err = u.manager.mover.ReleaseLeft(ctx, u.vm, nil, false)
 
 	return err
+}
+
+// resolve finds the volumes and the devices of the host that the wish leaves open. Until release, no other VM gets the
+// devices.
+func (u *update) resolve(ctx context.Context) (release func(), err error) {
+	err = resolveVolumes(ctx, u.vm.On, &u.want.Spec, u.want.Volumes, *u.vm.DeclaredSpec())
+	if err == nil {
+		err = u.checkSources()
+	}
+
+	if err == nil {
+		u.want.Spec, release, err = u.manager.placement.AssignDevices(ctx, u.vm, u.want)
+	}
+
+	return release, err
 }
 
 // changeRunning changes the VM if it runs and isn't about to be stopped.

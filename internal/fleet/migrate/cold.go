@@ -147,8 +147,8 @@ func (m *move) handOverBeside(ctx context.Context, machine migration.VM) (presen
 
 // handOver makes the definition on the target and removes the source's, with
 // the firmware's variables and the TPM's state there, unless the target has the
-// same. devices are the host devices that the VM has there; nil: the same. It isn't broken off: what a host may still do later would decide where
-// the VM is.
+// same. devices are the host devices that the VM has there; nil: the same. It
+// isn't broken off: what a host may still do later would decide where the VM is.
 func (m *move) handOver(ctx context.Context, devices map[string]domain.Row) (presence, error) {
 	ctx, cancel := lease.CleanUp(ctx, inventory.FinishTimeout)
 	defer cancel()

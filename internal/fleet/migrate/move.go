@@ -270,7 +270,9 @@ func (m *move) run(ctx context.Context) error {
 
 // live moves a VM that runs.
 func (m *move) live(ctx context.Context, machine migration.VM) error {
-	_, release, err := m.mover.placement.ReserveArrival(ctx, m.vm, m.to, m.to.WithOverhead(machine.Facts.Memory, m.vm.Entry))
+	bytes := m.to.WithOverhead(machine.Facts.Memory, m.vm.Entry)
+
+	_, release, err := m.mover.placement.ReserveArrival(ctx, m.vm, m.to, bytes)
 	if err != nil {
 		return err
 	}

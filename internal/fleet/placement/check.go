@@ -194,8 +194,7 @@ func (p *Planner) CheckUpdate(
 		return nil, err
 	}
 
-	spec, short := p.changedDevices(ctx, a.Host, vm, d)
-	d.Spec = spec
+	d, short := p.changedDevices(ctx, a.Host, vm, d)
 
 	document, problems := d.definable(vm)
 	if len(problems) > 0 {

@@ -183,19 +183,20 @@ func (d Desired) requestOf(vm *inventory.VM) deviceRequest {
 // aren't. What another host has for it, CheckMove says.
 func (p *Planner) changedDevices(
 	ctx context.Context, on *inventory.Host, vm *inventory.VM, d Desired,
-) (domain.Spec, []inventory.Problem) {
+) (Desired, []inventory.Problem) {
 	if on != vm.On || len(d.Spec.DeviceClasses()) == 0 {
-		return d.Spec, nil
+		return d, nil
 	}
 
 	a, err := p.hosts.ReplyOf(ctx, on)
 	if err != nil {
-		return d.Spec, nil // What is free is then for the apply to say.
+		return d, nil // What is free is then for the apply to say.
 	}
 
 	spec, short := p.assignDevices(ctx, a, d.requestOf(vm))
+	d.Spec = spec
 
-	return spec, shortageProblems(short)
+	return d, shortageProblems(short)
 }
 
 // fresh are the devices that an assignment adds to what the VM has. One that stays off takes nothing yet.
@@ -211,8 +212,8 @@ func (q deviceRequest) fresh(assigned domain.Spec) domain.HostUse {
 	return use
 }
 
-// AssignDevices gives the wish for a VM the devices of its host that it asks for by class. It keeps those that it has, as
-// long as they are of the class. Others are kept for it until release is called.
+// AssignDevices gives the wish for a VM the devices of its host that it asks for by class. It keeps those that it has,
+// as long as they are of the class. Others are kept for it until release is called.
 func (p *Planner) AssignDevices(
 	ctx context.Context, vm *inventory.VM, d Desired,
 ) (spec domain.Spec, release func(), err error) {

@@ -39,7 +39,8 @@ func TestDeviceChoice(t *testing.T) {
 		"none is there": {
 			class{gone},
 			domain.HostPart{},
-			domain.HostPart{}, false, `has no free device of class "gpu": pci device gone isn't there`,
+			domain.HostPart{},
+			false, `has no free device of class "gpu": pci device gone isn't there`,
 		},
 		"no class": {nil, domain.HostPart{}, domain.HostPart{}, false, `has no devices of class "gpu"`},
 	} {

@@ -23,8 +23,8 @@ func lackedDevices(ctx context.Context, h *inventory.Host, use domain.HostUse) [
 	return problems
 }
 
-// DeviceBlockers are what keeps a host from giving the VM what it has of its own one, where it comes while it is off: the
-// host lacks a device that is declared by its address, or has none left of a class, nor a slot for protected memory.
+// DeviceBlockers are what keeps a host from giving the VM what it has of its own one, where it comes while it is off:
+// the host lacks a device that is declared by its address, has none left of a class, or no slot for the key.
 func (p *Planner) DeviceBlockers(ctx context.Context, a inventory.Reply, vm *inventory.VM) []migration.Blocker {
 	if vm.PersistentSpec == nil {
 		return nil

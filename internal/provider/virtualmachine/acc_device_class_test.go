@@ -26,7 +26,8 @@ func pciDevices(t *testing.T, l *lab.Lab, host string) []string {
 // source is the element by which a definition names a PCI device of its host.
 func source(pci string) string {
 	part := strings.FieldsFunc(pci, func(r rune) bool { return r == ':' || r == '.' })
-	return fmt.Sprintf("<address domain='0x%s' bus='0x%s' slot='0x%s' function='0x%s'/>", part[0], part[1], part[2], part[3])
+	return fmt.Sprintf("<address domain='0x%s' bus='0x%s' slot='0x%s' function='0x%s'/>",
+		part[0], part[1], part[2], part[3])
 }
 
 // deviceClasses shows VMs that ask for a device by class, where the VM holder has the first device of the first host.

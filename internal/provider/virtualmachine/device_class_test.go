@@ -17,6 +17,7 @@ func TestPlan_deviceClass(t *testing.T) {
 		return domain.HostPart{Kind: domain.PCIDevice, ID: address}
 	}
 	const first, second, third = "0000:65:00.0", "0000:66:00.0", "0000:67:00.0"
+	const another = "The device is another one"
 	devices := map[string]map[string][]domain.HostPart{
 		"kvm1": {"gpu": {part(first), part(second)}, "one": {part(third)}},
 		"kvm2": {"gpu": {part(third)}},
@@ -34,15 +35,17 @@ func TestPlan_deviceClass(t *testing.T) {
 		changes string
 		says    string
 	}{
-		"new, and anywhere":       {config: byClass("gpu"), isNew: true},
-		"new, with a choice":      {config: byClass("gpu").with(in{"host": "kvm1"}), isNew: true},
-		"new, without a choice":   {config: byClass("gpu").with(in{"host": "kvm2"}), isNew: true, want: third},
-		"it is kept":              {config: byClass("gpu"), want: first},
-		"the second is kept":      {config: byClass("gpu"), has: second, want: second},
-		"it left the class":       {config: byClass("gpu"), has: third, changes: "devices", says: "The device is another one"},
-		"another class":           {config: byClass("one"), want: third, changes: "devices", says: "The device is another one"},
-		"moved, with a choice":    {config: byClass("gpu").with(in{"host": "kvm3"}), off: true, changes: "devices host"},
-		"moved, without a choice": {config: byClass("gpu").with(in{"host": "kvm2"}), off: true, want: third, changes: "devices host"},
+		"new, and anywhere":     {config: byClass("gpu"), isNew: true},
+		"new, with a choice":    {config: byClass("gpu").with(in{"host": "kvm1"}), isNew: true},
+		"new, without a choice": {config: byClass("gpu").with(in{"host": "kvm2"}), isNew: true, want: third},
+		"it is kept":            {config: byClass("gpu"), want: first},
+		"the second is kept":    {config: byClass("gpu"), has: second, want: second},
+		"it left the class":     {config: byClass("gpu"), has: third, changes: "devices", says: another},
+		"another class":         {config: byClass("one"), want: third, changes: "devices", says: another},
+		"moved, with a choice":  {config: byClass("gpu").with(in{"host": "kvm3"}), off: true, changes: "devices host"},
+		"moved, without a choice": {
+			config: byClass("gpu").with(in{"host": "kvm2"}), off: true, want: third, changes: "devices host",
+		},
 		"a host that isn't configured": {
 			config: byClass("gpu").with(in{"host": "kvm9"}), off: true, want: first, changes: "host",
 		},
@@ -75,7 +78,8 @@ func TestPlan_deviceClass(t *testing.T) {
 				}
 			}
 			o := p.plan()
-			a := open(elements(open(o.planned.Devices)["host_devices"].(types.Map))["a"])
+			planned, _ := open(o.planned.Devices)["host_devices"].(types.Map)
+			a := open(elements(planned)["a"])
 			address, kind := a.string("address"), a.string("type")
 			if address.IsUnknown() != (tt.want == "") || text(address) != tt.want || kind.IsUnknown() != address.IsUnknown() {
 				t.Errorf("planned are %s %s, want %q", kind, address, tt.want)
@@ -98,7 +102,8 @@ func TestPlan_deviceClass(t *testing.T) {
 		})
 	}
 	for name, attributes := range map[string]in{
-		"class and address": {"class": "gpu", "type": "pci", "address": first}, "class and type": {"class": "gpu", "type": "pci"},
+		"class and address": {"class": "gpu", "type": "pci", "address": first},
+		"class and type":    {"class": "gpu", "type": "pci"},
 	} {
 		if diags := read(t, with(device(attributes))).validate(); !strings.Contains(texts(diags), "not by both") {
 			t.Errorf("%s: %s", name, texts(diags))
