@@ -62,6 +62,11 @@ func (t *table) count(what string, n float64) {
 	t.rows = append(t.rows, row{what: what, measured: fmt.Sprintf("%.2f", n), other: "0", result: fmt.Sprintf("%.2f", n)})
 }
 
+// add adds what is compared without a result.
+func (t *table) add(what, measured, other string) {
+	t.rows = append(t.rows, row{what: what, measured: measured, other: other})
+}
+
 func (t *table) print(out io.Writer) error {
 	w := tabwriter.NewWriter(out, 0, 8, 3, ' ', 0)
 	fmt.Fprintf(w, "\n%s (%d CPUs, load %s)\n\n", t.title, runtime.NumCPU(), load())
