@@ -30,11 +30,11 @@ var stateAttributes = map[string]resource.Attribute{
 	"transport": computedString(
 		"Transport that was used: `direct`, `tls` or `ssh_relay`. If several were tried, the last one. " +
 			"While the migration runs, the requested one. Null for a VM that was off, and if nothing was copied."),
-	"completed":       computedBool("Whether the migration is over. `failed` says how it ended."),
-	"failed":          computedBool("Whether the migration ended without moving the VM."),
-	"failure_reason":  computedString("Why it failed."),
-	"failure_plane":   computedString("What failed: `control` is the preparation, `data` the copying."),
-	"abort_requested": computedBool("Whether an abort of the migration was requested. Null while the migration "+
+	"completed":      computedBool("Whether the migration is over. `failed` says how it ended."),
+	"failed":         computedBool("Whether the migration ended without moving the VM."),
+	"failure_reason": computedString("Why it failed."),
+	"failure_plane":  computedString("What failed: `control` is the preparation, `data` the copying."),
+	"abort_requested": computedBool("Whether an abort of the migration was requested. Null while the migration " +
 		"runs."),
 	"abort_status": computedString(
 		"Result of the abort: `Succeeded`, or `Failed` if it came too late and the VM is on the " +
