@@ -41,7 +41,7 @@ func TestAccFaults_create(t *testing.T) {
 		},
 		{
 			fault: "QEMU frozen while it starts", when: s.started(s.from), harm: qemuFrozen(s.from, s.name),
-			sees: []string{"the limit of timeouts.create, which is 40s, was reached"}, plan: []string{"Plan: 0 to add, 1 to change"},
+			sees: []string{"Warning: Unable to complete virtual machine"}, plan: []string{noChanges},
 		},
 	} {
 		c.limit = limit
