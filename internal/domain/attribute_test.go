@@ -20,11 +20,13 @@ func triedValues(path string, a Attribute) []string {
 		"platform.hyperv.vendor_id": {"a & <b>"},
 		"devices.smartcard.type":    {"spicevmc"},
 		"cpu.pin":                   {"0=2-3\n"}, "cpu.emulator_pin": {"1,3"}, "memory.huge_pages": {"2Mi", hugeDefault},
-		cpuNUMA:                           {"0.cpus=0\n0.memory=1073741824\n1.discard=no\n1.memory=4096\n"},
+		cpuNUMA:                           {"0.cpus=0-511\n0.memory=1073741824\n1.discard=no\n1.memory=4096\n"},
 		"platform.launch_security.policy": {"0x3"}, "cpu.iothread_pin": {"1=0-1\n"},
 		"cpu.global_quota": {"5000"}, "cpu.global_period": {"50000"}, "cpu.emulator_quota": {"5000"},
 		"cpu.emulator_period": {"50000"}, "cpu.iothread_quota": {"5000"}, "cpu.iothread_period": {"50000"},
 		"platform.fw_cfg": {"opt/a & b=<x> \\\\ \\e\\n2\n"}, "platform.fw_cfg_files": {"opt/f=/f\n"},
+		"platform.smbios.bios": {"version=1\n"}, "platform.smbios.system": {"version=1\n"},
+		"platform.smbios.base_board": {"version=1\n"}, "platform.smbios.chassis": {"version=1\n"},
 		"memory.numatune.nodeset": {"0-1"}, "memory.numatune.cells": {"0.mode=strict\n0.nodeset=0\n"},
 	}
 	if values, ok := special[path]; ok {
@@ -43,6 +45,7 @@ func triedValues(path string, a Attribute) []string {
 var valuesBeside = map[string]Facts{
 	"devices.rng.rate_period":    {"rate_bytes": "10"},
 	"devices.graphics.address":   {"listen": "address"},
+	"firmware.boot_menu.timeout": {"boot_menu.enabled": "yes"},
 	"devices.graphics.network":   {"listen": "network"},
 	"devices.graphics.port":      {"listen": "address"},
 	"platform.clock.timezone":    {"offset": "timezone"},

@@ -152,6 +152,9 @@ func patchInterface(e *etree.Element, path string, want Interface) error {
 			dropChildren(e, "driver") // Its attributes are those of virtio.
 		}
 	}
+	if now := readInterface(e); now.onlyVirtio() && !hasDriver(now.attribute(), now.Model) {
+		return Problem{path + ".model", needsVirtio}
+	}
 	if want.MAC != "" && !strings.EqualFold(want.MAC, have.MAC) {
 		setAttr(ensure(e, "mac"), "address", strings.ToLower(want.MAC))
 	}

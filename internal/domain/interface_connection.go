@@ -131,6 +131,11 @@ func forgetConnection(e *etree.Element, old, kind string) {
 	}
 }
 
+const needsVirtio = "An interface with vdpa or vhostuser has one of the models of virtio."
+
+// onlyVirtio says that the interface leads to a device which only virtio's driver can use.
+func (i Interface) onlyVirtio() bool { return i.VDPA != "" || i.VHostUser != "" }
+
 // paired says that the interface may have the address of another one.
 func (i Interface) paired() bool {
 	return i.HostDevice != "" || i.Other != "" || i.Facts["teaming.type"] != ""

@@ -1,6 +1,10 @@
 package domain
 
 import (
+	"errors"
+	"path"
+	"strings"
+
 	"github.com/beevik/etree"
 )
 
@@ -33,7 +37,13 @@ var firmwareGroup = Group{
 				"if the file `nvram` doesn't exist yet.",
 		},
 		{
-			Name: "nvram", Why: loaderWhy, Echo: true, Check: absolute,
+			Name: "nvram", Why: loaderWhy, Echo: true,
+			Check: func(value string) string {
+				if strings.HasPrefix(path.Clean(value), "/dev/") {
+					return "It must be a file of its own: libvirt removes it with the VM."
+				}
+				return absolute(value)
+			},
 			Read: func(e *etree.Element) string {
 				if nvram := child(e, "os", "nvram"); attr(nvram, "type") == "" {
 					return text(nvram)
@@ -61,7 +71,14 @@ var firmwareGroup = Group{
 		},
 		{
 			Name: "boot_menu.timeout", Place: "os/bootmenu@timeout", Kind: Count, Zero: true, Check: between(1, 65535),
-			Why: loaderWhy, Doc: "Milliseconds until the guest boots without a choice; `0`: the firmware's own time.",
+			Why: loaderWhy, Write: func(e *etree.Element, value string) error {
+				if value != "" && at(e, "os/bootmenu@enable") == "" {
+					return errors.New("it requires enabled") // libvirt's schema has no menu without.
+				}
+				put(e, "os/bootmenu@timeout", value)
+				return nil
+			},
+			Doc: "Milliseconds until the guest boots without a choice; `0`: the firmware's own time. Requires `enabled`.",
 		},
 	},
 	Check: func(value func(string) string) (attribute, problem string) {

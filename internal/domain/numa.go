@@ -148,6 +148,12 @@ func validateNUMA(s Spec, c *checker) {
 				fmt.Sprintf("The VM has virtual CPUs 0 to %d.", most-1))
 		}
 	}
+	most := 1
+	if s.CPU.VCPUs != nil || s.CPU.Sockets != nil {
+		most = s.CPU.MaxVCPUs()
+	}
+	without := withoutCell(cells, most)
+	c.that(without == "", cpuNUMA, without)
 	if size := pick(s.Memory.Size, nil, 0); len(cells) > 0 && pick(s.Memory.MaxSize, nil, 0) == 0 {
 		c.that(sum >= size, cpuNUMA, tooSmall(sum, size))
 	}
@@ -159,12 +165,30 @@ func validateNUMA(s Spec, c *checker) {
 	}
 }
 
+// withoutCell says which virtual CPUs no cell has: libvirt puts them into the first one, which each plan would undo.
+func withoutCell(cells map[string]Row, most int) string {
+	var all, missing []int
+	for _, cell := range cells {
+		cpus, _ := parseSet(cell["cpus"])
+		all = append(all, cpus...)
+	}
+	for cpu := range most {
+		if !slices.Contains(all, cpu) {
+			missing = append(missing, cpu)
+		}
+	}
+	if len(cells) == 0 || len(missing) == 0 {
+		return ""
+	}
+	return "Each virtual CPU needs a cell. None has " + formatSet(missing) + "."
+}
+
 func tooSmall(sum, size uint64) string {
 	return fmt.Sprintf("The cells have %d MiB together, and memory.size is %d MiB.", sum/mib, size/mib)
 }
 
-// checkCells checks that declared cells have the memory that is declared, together with what is plugged in: libvirt
-// takes what they have for all there is.
+// checkCells checks that declared cells have all virtual CPUs, and the memory that is declared, together with what is
+// plugged in: libvirt takes what they have for all there is.
 func (d *Definition) checkCells(want Spec) error {
 	cells := ParseTable(want.Facts[cpuNUMA])
 	sum := d.pluggedMemory()
@@ -174,6 +198,10 @@ func (d *Definition) checkCells(want Spec) error {
 	}
 	if size := pick(want.Memory.Size, nil, 0); len(cells) > 0 && sum < size {
 		return Problem{cpuNUMA, tooSmall(sum, size)}
+	}
+	most, _ := number(text(child(d.root(), "vcpu")))
+	if without := withoutCell(cells, most); without != "" {
+		return Problem{cpuNUMA, without}
 	}
 	return nil
 }

@@ -26,12 +26,12 @@ var smbiosGroup = Group{
 			Name: "mode", Place: "os/smbios@mode", Values: []string{"sysinfo", "host"}, Unset: "emulate", Why: smbiosWhy,
 			Doc: "Where the information comes from: the entries here (`sysinfo`), the `host`, or QEMU (`emulate`).",
 		},
-		smbiosEntries("bios", "bios", "the firmware: `vendor`, `version`, `date`, `release`"),
-		smbiosEntries("system", "system",
-			"the computer: `manufacturer`, `product`, `version`, `serial`, `sku`, `family`; a `uuid` must be the VM's"),
-		smbiosEntries("base_board", "baseBoard",
-			"the mainboard: `manufacturer`, `product`, `version`, `serial`, `asset`, `location`"),
-		smbiosEntries("chassis", "chassis", "the case: `manufacturer`, `version`, `serial`, `asset`, `sku`"),
+		smbiosEntries("bios", "bios", "the firmware", "", "vendor", "version", "date", "release"),
+		smbiosEntries("system", "system", "the computer", "; a `uuid` must be the VM's",
+			"manufacturer", "product", "version", "serial", "sku", "family"),
+		smbiosEntries("base_board", "baseBoard", "the mainboard", "",
+			"manufacturer", "product", "version", "serial", "asset", "location"),
+		smbiosEntries("chassis", "chassis", "the case", "", "manufacturer", "version", "serial", "asset", "sku"),
 	},
 }
 
@@ -83,9 +83,18 @@ func dropSysinfo(root *etree.Element, kind string) {
 	}
 }
 
-func smbiosEntries(name, tag, doc string) Attribute {
+// smbiosEntries are those of one kind of hardware, which have these names.
+func smbiosEntries(name, tag, what, more string, names ...string) Attribute {
 	return Attribute{
 		Name: name, Kind: Texts, Why: smbiosWhy,
+		Check: func(value string) string {
+			for name := range ParseTexts(value) {
+				if !slices.Contains(names, name) && (tag != "system" || name != "uuid") {
+					return fmt.Sprintf("%q isn't one of %s.", name, strings.Join(names, ", "))
+				}
+			}
+			return ""
+		},
 		Read: func(root *etree.Element) string {
 			texts := map[string]string{}
 			for _, e := range children(child(sysinfo(root, "smbios"), tag), "entry") {
@@ -105,7 +114,7 @@ func smbiosEntries(name, tag, doc string) Attribute {
 			dropSysinfo(root, "smbios")
 			return nil
 		},
-		Doc: "What the guest reads about " + doc + ". Used with `mode = \"sysinfo\"`. `{}` removes them.",
+		Doc: "What the guest reads about " + what + ": `" + strings.Join(names, "`, `") + "`" + more + ". Used with `mode = \"sysinfo\"`. `{}` removes them.",
 	}
 }
 

@@ -246,6 +246,7 @@ func (d Disk) combination(c *checker, path string) {
 	c.that(d.Device != "" && d.Device != "disk" || !pick(d.ReadOnly, nil, false) ||
 		!slices.Contains([]string{"sata", "ide"}, d.Bus), path+".read_only", "Disks on sata and ide can't be read-only.")
 	c.readable(path+".serial", pick(d.Serial, nil, ""))
+	c.that(d.Bus != "sd" || pick(d.Serial, nil, "") == "", path+".serial", "SD cards have no serial.")
 	c.that(len(pick(d.Serial, nil, "")) <= virtioSerialLength || d.Bus != "virtio" && d.Bus != "", path+".serial",
 		"On virtio the guest sees 20 characters only.")
 }
@@ -309,6 +310,7 @@ func (i Interface) validate(c *checker, key string) {
 	c.that(i.HostDevice == "" || hostAddressPatterns["pci"].MatchString(i.HostDevice), path+".hostdev",
 		`It isn't a PCI address such as 0000:03:00.1, in small letters.`)
 	c.that(i.HostDevice == "" || i.Model == "", path+".model", "The guest sees the device of the host as it is.")
+	c.that(!i.onlyVirtio() || hasDriver("", i.Model), path+".model", needsVirtio)
 	for name, file := range map[string]string{".vdpa": i.VDPA, ".vhostuser": i.VHostUser} {
 		c.that(file == "" || absolute(file) == "", path+name, absolute(file))
 	}

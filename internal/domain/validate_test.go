@@ -71,6 +71,25 @@ func TestValidate(t *testing.T) {
 			"long serial", disk("root", func(d *Disk) { d.Serial = new(strings.Repeat("1", 21)) }),
 			"disks.root.serial", "20 characters",
 		},
+		{
+			"serial of an SD card", disk("root", func(d *Disk) { d.Bus, d.Serial = "sd", new("abc") }),
+			"disks.root.serial", "SD cards",
+		},
+		{"model of a virtual switch's port", func(s *Spec) {
+			s.Interfaces["lan"] = Interface{VHostUser: "/run/s", VHostUserMode: "client", Model: "e1000"}
+		}, "interfaces.lan.model", "virtio"},
+		{"CPU without a cell", func(s *Spec) {
+			s.CPU, s.Memory.MaxSize = CPU{VCPUs: new(2)}, nil
+			s.Facts = Facts{cpuNUMA: "0.cpus=0\n0.memory=68719476736\n"}
+		}, "cpu.numa", "None has 1"},
+		{
+			"SMBIOS entry", func(s *Spec) { s.Facts = Facts{"platform.smbios.bios": "serial=1\n"} },
+			"platform.smbios.bios", "vendor",
+		},
+		{
+			"variables in a device", func(s *Spec) { s.Facts = Facts{"firmware.nvram": "/dev/urandom"} },
+			"firmware.nvram", "removes it",
+		},
 		{"boot order -1", disk("root", func(d *Disk) { d.BootOrder = new(-1) }), "disks.root.boot_order", "from 1"},
 		{"same boot order", disk("cd", func(d *Disk) { d.BootOrder = new(2) }), "interfaces.lan.boot_order", "disks.cd"},
 

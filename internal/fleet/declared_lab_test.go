@@ -69,8 +69,10 @@ func (d declared) draw(t *rapid.T) placement.Desired {
 		spec.Interfaces = map[string]domain.Interface{}
 
 		for i := range rapid.IntRange(0, 2).Draw(t, "interfaces") {
-			nic := rapid.SampledFrom([]domain.Interface{{Network: "default"}, {User: true}, {Bridge: "virbr0"}}).
-				Draw(t, "connection")
+			nic := rapid.SampledFrom([]domain.Interface{
+				{Network: "default"}, {User: true}, {Bridge: "virbr0"}, {Direct: "lo", DirectMode: "bridge"},
+				{VHostUser: "/run/switch.sock", VHostUserMode: "client"},
+			}).Draw(t, "connection")
 			nic.Model = maybe(t, "model", domain.InterfaceModels...)
 			nic.LinkUp = maybe(t, "link", new(true), new(false))
 			nic.BootOrder = maybe(t, "boot order", new(3), new(4))

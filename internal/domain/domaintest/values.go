@@ -8,10 +8,11 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
 )
 
-// candidates are tried where a row lists no values, by its kind. Each row's own check chooses among them.
+// candidates are tried where a row lists no values, by its kind. Each row's own check chooses among them. None may be
+// the path of anything that a computer has: libvirt removes the file with a VM's UEFI variables, whatever it is.
 var candidates = map[domain.AttributeKind][]string{
 	domain.Text: {
-		"a", "/a", "auto", "5905", "en-us", "2Mi", "1,3", "Europe/Berlin", "/dev/urandom", "0000:65:00.0",
+		"a", "/a", "auto", "5905", "en-us", "2Mi", "1,3", "Europe/Berlin", "0000:65:00.0",
 		"5000c50015ea71ad", "09b11c53-8b5c-4eeb-8f00-d84eaa0aaa4e",
 	},
 	domain.Count:   {"1", "2", "7", "100", "48", "256", "4096", "8192", "50000"},
@@ -19,7 +20,7 @@ var candidates = map[domain.AttributeKind][]string{
 	domain.Flag:    {"yes", "no"},
 	domain.Amount:  {"1073741824", "2147483648"},
 	domain.Numbers: {"42", "7,8"},
-	domain.Texts:   {"0=0\n", "a=b\n", "aes=require\n", "opt/com.example/a=/b\n"},
+	domain.Texts:   {"0=0\n", "a=b\n", "aes=require\n", "opt/com.example/a=/b\n", "version=1\n"},
 	domain.Words:   {`["-name"]`},
 	domain.Table: {
 		domain.FormatTable(map[string]domain.Row{"0": {"memory": "1073741824", "cpus": "0"}}),

@@ -253,6 +253,11 @@ func (m *Manager) undoCreate(
 	ctx, cancel := lease.Finish(ctx)
 	defer cancel()
 
+	// Another run may have completed it while this one stood still. Then it is that run's.
+	if err := lease.Confirm(ctx); errors.Is(err, lease.ErrLost) {
+		return nil, errors.Join(cause, err)
+	}
+
 	vm, err := m.hosts.ReadVM(ctx, h, id)
 	if err == nil && vm.Active {
 		return vm, cause

@@ -39,8 +39,7 @@ func TestAccFaults_create(t *testing.T) {
 		},
 		{
 			fault: "QEMU frozen while it starts", when: s.started(s.from), harm: qemuFrozen(s.from, s.name),
-			sees: []string{fmt.Sprintf("the limit of timeouts.create, which is %v, was reached", brief)},
-			plan: []string{"Plan: 0 to add, 1 to change"},
+			sees: []string{"Warning: Unable to complete virtual machine"}, plan: []string{noChanges},
 		},
 	} {
 		c.limit = brief

@@ -49,7 +49,7 @@ func (s *slowly) leave(t *testing.T, fault, limit string, move func()) {
 // left to do, without another move.
 func (s *slowly) fail(t *testing.T, fault string, play func(*testing.T, struck), h harm) {
 	t.Helper()
-	s.leave(t, fault, "40s", func() {
+	s.leave(t, fault, brief.String(), func() {
 		play(t, struck{
 			fault: fault, when: s.inPostCopy(), harm: h, fails: true, sees: []string{"Error: Unable to "},
 			plan: []string{"Plan: 0 to add, 1 to change"},

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/hashicorp/terraform-plugin-framework/attr"
@@ -197,7 +198,9 @@ func drawUnknown(rt *rapid.T, at string, v attr.Value) (attr.Value, string) {
 	if len(parts) == 0 || rapid.IntRange(0, 3).Draw(rt, "as a whole") == 0 {
 		return unknownLike(v), at
 	}
-	names := slices.Sorted(maps.Keys(parts))
+	names := slices.DeleteFunc(slices.Sorted(maps.Keys(parts)), func(name string) bool {
+		return name == "path" && strings.HasPrefix(at, "disks.") // It can't be declared.
+	})
 	name := rapid.SampledFrom(names).Draw(rt, "part")
 	parts[name], at = drawUnknown(rt, below(at, name), parts[name])
 	if isObject {

@@ -85,7 +85,7 @@ func typicalOf(steps []string, text string) in {
 	case steps[0] == "cpu" && steps[1] == "model":
 		return i.with(in{"cpu": in{"mode": "custom", "model": text}})
 	case steps[0] == "cpu" && steps[1] == "numa":
-		return i.with(in{"cpu": in{"numa": in{"0": in{"memory": "1Gi"}.with(in{steps[3]: text})}}})
+		return i.with(in{"cpu": in{"numa": in{"0": in{"cpus": "0", "memory": "1Gi"}.with(in{steps[3]: text})}}})
 	case len(steps) == 5: // memory.numatune.cells
 		cell := in{"mode": "strict", "nodeset": "0"}.with(in{steps[4]: text})
 		return i.with(in{steps[0]: in{steps[1]: in{steps[2]: in{"0": cell}}}})
