@@ -289,8 +289,8 @@ func TestDeviceRows_filterIsOfBridges(t *testing.T) {
 	}
 }
 
-// TestInterface_isKnownByItsAddress: NICs that came without names are keyed by their order. If one goes, or another tool
-// exchanges them, those that are declared with their addresses stay as they are.
+// TestInterface_isKnownByItsAddress: NICs that came without names are keyed by their order. If one goes, or another
+// tool exchanges them, those that are declared with their addresses stay as they are.
 func TestInterface_isKnownByItsAddress(t *testing.T) {
 	t.Parallel()
 	nic := func(mac, network string) string {

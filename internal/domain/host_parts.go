@@ -42,8 +42,8 @@ func (f Facts) Lacking(h HostParts, memory uint64) []Problem {
 }
 
 // PageSize is the size of the huge pages that a VM has on the host: the one that it asks for, or with DefaultPages that
-// of the pages which the host has. libvirt doesn't tell the default: of several sizes it is taken to be the smallest, as
-// Linux does. 0: the host has none.
+// of the pages which the host has. libvirt doesn't tell the default: of several sizes it is taken to be the smallest,
+// as Linux does. 0: the host has none.
 func (h HostParts) PageSize(asked uint64) uint64 {
 	if asked != DefaultPages {
 		return asked

@@ -132,7 +132,7 @@ var InterfaceRows = onlyVirtio(slices.Concat([]Attribute{
 				return nil
 			}
 			if !filtered(attr(e, "type")) {
-				return errors.New(withoutFilter)
+				return errors.New("only an interface with network or bridge has a filter")
 			}
 			setAttr(ensure(e, "filterref"), "filter", value)
 			return nil
@@ -204,8 +204,6 @@ func vlanCold(have, want string) string {
 	}
 	return ""
 }
-
-const withoutFilter = "Only an interface with network or bridge has a filter."
 
 // filtered says that libvirt keeps the filter of an interface with that connection: it drops others without an error.
 func filtered(connection string) bool {
@@ -280,7 +278,8 @@ func (i Interface) checkRows(c *checker, path string) {
 	}
 	c.that(i.Facts["virtual_port.type"] != "midonet" || says("virtual_port.interface_id"),
 		path+".virtual_port.interface_id", "A port of the type midonet requires it.")
-	c.that(!says("filter.name") || filtered(i.attribute()) || i.User || i.Other != "", path+".filter.name", withoutFilter)
+	c.that(!says("filter.name") || filtered(i.attribute()) || i.User || i.Other != "", path+".filter.name",
+		"Only an interface with network or bridge has a filter.")
 	c.that(len(ParseTexts(i.Facts["filter.parameters"])) == 0 || says("filter.name"), path+".filter.parameters",
 		"Parameters require the name of a filter.")
 	for name := range ParseTexts(i.Facts["filter.parameters"]) {
@@ -291,7 +290,8 @@ func (i Interface) checkRows(c *checker, path string) {
 		ofBackend := strings.HasPrefix(name, "backend.")
 		c.that(!says(name) || ofDriver(name) || ofBackend || !i.User, join(path, name),
 			"QEMU's user mode network has no "+name+".")
-		c.that(!says(name) || !ofDriver(name) || hasDriver(i.attribute(), i.Model), join(path, name), withoutDriver)
+		c.that(!says(name) || !ofDriver(name) || hasDriver(i.attribute(), i.Model), join(path, name),
+			"Only the models of virtio have it.")
 		c.that(!says(name) || !ofBackend || i.User, join(path, name), "Only an interface with user has a backend.")
 	}
 	for _, name := range []string{"backend.log_file", "backend.device"} {

@@ -56,8 +56,6 @@ var driverRows = []Attribute{
 	},
 }
 
-const withoutDriver = "Only the models of virtio have it."
-
 // ofDriver says that the driver of virtio has an attribute.
 func ofDriver(name string) bool { return name == "queues" || strings.HasPrefix(name, "driver.") }
 
@@ -74,7 +72,7 @@ func onlyVirtio(all []Attribute) []Attribute {
 		}
 		all[i].Write = func(e *etree.Element, value string) error {
 			if value != "" && !hasDriver(attr(e, "type"), attr(child(e, "model"), "type")) {
-				return errors.New(withoutDriver)
+				return errors.New("only the models of virtio have it")
 			}
 			return a.put(e, "", value)
 		}

@@ -114,7 +114,8 @@ func smbiosEntries(name, tag, what, more string, names ...string) Attribute {
 			dropSysinfo(root, "smbios")
 			return nil
 		},
-		Doc: "What the guest reads about " + what + ": `" + strings.Join(names, "`, `") + "`" + more + ". Used with `mode = \"sysinfo\"`. `{}` removes them.",
+		Doc: "What the guest reads about " + what + ": `" + strings.Join(names, "`, `") + "`" + more +
+			". Used with `mode = \"sysinfo\"`. `{}` removes them.",
 	}
 }
 

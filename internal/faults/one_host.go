@@ -38,7 +38,9 @@ var create = []Cell{
 	{
 		SSHAtTarget, "the plan fails if that host has resources of this configuration. Otherwise, or with " +
 			"`on_unreachable = \"keep\"`: warning `Name not checked on every host`; the VM is created on another host",
-		noChanges, nothing, []Test{silentHost}, "",
+		noChanges, nothing,
+		[]Test{silentHost},
+		"",
 	},
 	{LibvirtdKilled, begun, creates, completes, []Test{creating}, ""},
 	{LibvirtdFrozen, begun, creates, completes, []Test{creating}, ""},
@@ -48,9 +50,10 @@ var create = []Cell{
 			"the VM", "starts it", []Test{power}, "",
 	},
 	{
-		QEMUFrozen, "frozen once the VM runs: nothing, since libvirt reports it as running. Frozen while it starts: warning " +
-			"`Unable to complete virtual machine` after `timeouts.create`; the VM is in the state",
-		noChanges, nothing, []Test{creating},
+		QEMUFrozen, "frozen once the VM runs: nothing, since libvirt reports it as running. Frozen while it starts: " +
+			"warning `Unable to complete virtual machine` after `timeouts.create`; the VM is in the state",
+		noChanges, nothing,
+		[]Test{creating},
 		"",
 	},
 	{
@@ -91,7 +94,8 @@ var update = []Cell{
 	},
 	{
 		SSHAtTarget, "nothing: the VM runs here and so nowhere else; it is updated or restarted", noChanges, nothing,
-		[]Test{silentElse}, "",
+		[]Test{silentElse},
+		"",
 	},
 	{LibvirtdKilled, half, lacks, makes, []Test{updating}, ""},
 	{LibvirtdFrozen, half, lacks, makes, []Test{updating}, ""},

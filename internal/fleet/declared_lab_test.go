@@ -70,7 +70,10 @@ func (d declared) draw(t *rapid.T) placement.Desired {
 
 		for i := range rapid.IntRange(0, 2).Draw(t, "interfaces") {
 			nic := rapid.SampledFrom([]domain.Interface{
-				{Network: "default"}, {User: true}, {Bridge: "virbr0"}, {Direct: "lo", DirectMode: "bridge"},
+				{Network: "default"},
+				{User: true},
+				{Bridge: "virbr0"},
+				{Direct: "lo", DirectMode: "bridge"},
 				{VHostUser: "/run/switch.sock", VHostUserMode: "client"},
 			}).Draw(t, "connection")
 			nic.Model = maybe(t, "model", domain.InterfaceModels...)

@@ -83,7 +83,7 @@ const (
 	ofNeighbours
 )
 
-// knownReasons are all codes in the order in which blockers are listed: KubeVirt's, and behind it what depends on the target.
+// knownReasons are all codes in the order in which blockers are listed: KubeVirt's, then what depends on the target.
 var knownReasons = []struct {
 	code   string
 	traits reasonTrait

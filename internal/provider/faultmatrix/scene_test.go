@@ -33,8 +33,8 @@ const (
 	patience = 2 * time.Minute
 	// slack is what Terraform may take to end once the operation has ended, on a computer that is very busy.
 	slack = 2 * time.Minute
-	// brief is the timeout of an operation that a fault holds up for as long as it may. The next one needs half a minute of
-	// it to take over the lock of a run that was killed, or couldn't reach the host.
+	// brief is the timeout of an operation that a fault holds up for as long as it may. The next one needs half a minute
+	// of it to take over the lock of a run that was killed, or couldn't reach the host.
 	brief = 90 * time.Second
 	// ample is the timeout of an operation that takes over several locks, one after the other.
 	ample = 5 * time.Minute

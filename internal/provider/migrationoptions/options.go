@@ -38,8 +38,8 @@ var Attributes = map[string]resource.Attribute{
 	"allow_auto_converge": boolAttribute(
 		"QEMU may slow down a guest that writes faster than its memory is copied. Default: " +
 			"`false`."),
-	"allow_post_copy": boolAttribute("Post-copy: the guest may continue on the target while a part of its memory is still " +
-		"on the source. Default: `false`."),
+	"allow_post_copy": boolAttribute("Post-copy: the guest may continue on the target while a part of its memory is " +
+		"still on the source. Default: `false`."),
 	"allow_workload_disruption": boolAttribute(
 		"The guest may be disrupted after the completion timeout. Default: the value of " +
 			"`allow_post_copy`."),

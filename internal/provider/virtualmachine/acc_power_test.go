@@ -45,12 +45,12 @@ func awaitState(t *testing.T, l *lab.Lab, host, name, want string) {
 done; virsh -c qemu:///system domstate --reason "$1"; exit 1`, "await", name, want)
 }
 
-// awaitStopped waits until libvirtd has removed what it notes of a VM that runs. One that is killed before that finds the
-// VM gone when it starts, and takes that for a crash.
+// awaitStopped waits until libvirtd has removed what it notes of a VM that runs. One that is killed before that finds
+// the VM gone when it starts, and takes that for a crash.
 func awaitStopped(t *testing.T, l *lab.Lab, host, name string) {
 	t.Helper()
-	l.Run(t, host, "bash", "-c", `for i in {1..600}; do [ -e "/run/libvirt/qemu/$1.xml" ] || exit 0; sleep 0.1; done; exit 1`,
-		"await", name)
+	l.Run(t, host, "bash", "-c",
+		`for i in {1..600}; do [ -e "/run/libvirt/qemu/$1.xml" ] || exit 0; sleep 0.1; done; exit 1`, "await", name)
 }
 
 // powerCases are VMs by name, the name of their resource.
