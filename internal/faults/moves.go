@@ -135,7 +135,7 @@ var postCopy = []Cell{
 	},
 	{
 		ProviderFrozen, "the run does nothing; all of the memory comes", noMove,
-		"takes the VM over, and " + endsMove + ". The frozen run fails when it continues, and changes nothing",
+		"takes the VM over, and " + endsMove + ". The frozen run changes nothing when it continues, and fails if its time is over",
 		[]Test{postFrozen.at("provider frozen")},
 		"",
 	},
