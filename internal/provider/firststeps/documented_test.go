@@ -25,7 +25,14 @@ var elsewhere = map[string]string{
 	"install -d -o virtfleet -g virtfleet -m 750 /etc/virtfleet":                                                   unit,
 	"install -o virtfleet -g virtfleet -m 640 examples/monitoring/fleet.yaml /etc/virtfleet/fleet.yaml":            unit,
 	"install -m 644 examples/monitoring/virtfleet-exporter.service /etc/systemd/system/virtfleet-exporter.service": unit,
+	"ssh-keygen -t ed25519 -N '' -f /etc/virtfleet/id_ed25519":                                                     unit,
+	"ssh-keyscan kvm1.example.net kvm2.example.net >/etc/virtfleet/known_hosts":                                    unit,
+	"ssh-keygen -l -f /etc/virtfleet/known_hosts":                                                                  unit,
+	"chown virtfleet:virtfleet /etc/virtfleet/id_ed25519 /etc/virtfleet/known_hosts":                               unit,
 	"systemctl enable --now virtfleet-exporter":                                                                    unit,
+
+	"echo vm.unprivileged_userfaultfd=1 >/etc/sysctl.d/60-postcopy.conf": kernel,
+	"sysctl --system": kernel,
 
 	"curl -s http://localhost:9850/metrics | grep '^virtfleet_host_up'": port,
 	"virtfleet exporter --config fleet.yaml":                            port,
@@ -49,6 +56,7 @@ const (
 	packages = "the lab's hosts have the packages of this machine, which \"lab packages\" installs"
 	account  = "the lab's hosts share this machine's accounts"
 	unit     = "installs a service on this computer, which may have one"
+	kernel   = "the lab's hosts share this computer's kernel, and its settings"
 	port     = "has a fixed port, which others may have: internal/ops/exporter runs it"
 	board    = "the lab's hosts have no management board"
 	chosen   = "the id follows from an image or is chosen by libvirt; the resource's own test imports one"
