@@ -135,8 +135,8 @@ var postCopy = []Cell{
 	},
 	{
 		ProviderFrozen, "the run does nothing; all of the memory comes", noMove,
-		"takes the VM over, and " + endsMove + ". The frozen run changes nothing when it continues, and fails if its time is " +
-			"over",
+		"takes the VM over, and " + endsMove + ". The frozen run changes nothing when it continues, and fails if its time " +
+			"is over",
 		[]Test{postFrozen.at("provider frozen")},
 		"",
 	},
