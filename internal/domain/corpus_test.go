@@ -11,8 +11,7 @@ import (
 )
 
 // corpus is definitions as people and their tools write them, by file. Those in elsewhere need a newer libvirt or QEMU,
-// or another architecture, than the lab has. The others are also imported there, by
-// TestAccVirtualMachine_importCorpus.
+// or another architecture, than the lab has. The others are also imported there, by TestAccVirtualMachine_importCorpus.
 func corpus(t testing.TB) map[string]string {
 	t.Helper()
 	found := map[string]string{}

@@ -207,8 +207,7 @@ func (d *Definition) newInterface(key string, want Interface) (*etree.Element, e
 }
 
 // newMAC derives an address from the VM's UUID and the key, in QEMU's own range. Drawn by libvirt, the running domain
-// and its persistent definition would get two different ones; derived, an interface that is made again keeps its
-// lease.
+// and its persistent definition would get two different ones; derived, an interface that is made again keeps its lease.
 func (d *Definition) newMAC(key string) string {
 	taken := d.devices("interface")
 	for n := 0; ; n++ {

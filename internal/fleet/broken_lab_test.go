@@ -19,8 +19,8 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
-// torn is a VM that one run moves in post-copy between two hosts of its
-// own, while the connection between them breaks for good.
+// torn is a VM that one run moves in post-copy between two hosts of its own, while the connection between them breaks
+// for good.
 type torn struct {
 	t        *testing.T
 	l        *lab.Lab
@@ -73,8 +73,7 @@ func (b *torn) move(ctx context.Context) <-chan end {
 	return over
 }
 
-// tear breaks the connection once the guest runs on the target and its source
-// still has most of its memory.
+// tear breaks the connection once the guest runs on the target and its source still has most of its memory.
 func (b *torn) tear() {
 	b.t.Helper()
 
@@ -117,8 +116,7 @@ func (b *torn) await(what string, so func() bool) {
 	}
 }
 
-// irrecoverable is the condition, as whoever asks now sees it. It names what both
-// hosts have.
+// irrecoverable is the condition, as whoever asks now sees it. It names what both hosts have.
 func (b *torn) irrecoverable() status.ConditionStatus {
 	b.t.Helper()
 
@@ -139,8 +137,8 @@ func (b *torn) irrecoverable() status.ConditionStatus {
 	return c.Status
 }
 
-// resumed lets the hosts reach each other again and gives the order once more,
-// which brings the migration to its end, and begins none.
+// resumed lets the hosts reach each other again and gives the order once more, which brings the migration to its end,
+// and begins none.
 func (b *torn) resumed() {
 	b.t.Helper()
 	b.l.Run(b.t, b.from.Name, "iptables", "-F")
@@ -158,9 +156,8 @@ func (b *torn) resumed() {
 	recorded(b.t, b.l, b.to.Name, b.vm.UUID, `id="4711"`, `phase="Succeeded"`, `recovered="true"`)
 }
 
-// While a run resumes it, it isn't given up, and an abort destroys nothing. It
-// is given up when that ends, and resumed by whoever comes when the hosts reach
-// each other again.
+// While a run resumes it, it isn't given up, and an abort destroys nothing. It is given up when that ends, and resumed
+// by whoever comes when the hosts reach each other again.
 func TestLab_brokenMigrationIsResumedLater(t *testing.T) {
 	t.Parallel()
 
@@ -201,8 +198,8 @@ func TestLab_brokenMigrationIsResumedLater(t *testing.T) {
 	b.resumed()
 }
 
-// What can't be resumed until the deadline is kept, unless it is to be destroyed:
-// then one definition is left of it, off, and its record says what happened.
+// What can't be resumed until the deadline is kept, unless it is to be destroyed: then one definition is left of it,
+// off, and its record says what happened.
 func TestLab_irrecoverableMigration(t *testing.T) {
 	t.Parallel()
 
@@ -246,9 +243,8 @@ func TestLab_irrecoverableMigration(t *testing.T) {
 	}
 }
 
-// Whoever moves the VM stops for good when all of its memory has come, and
-// before its guest is started on the target. Neither libvirt removes anything. The next
-// one lets it go on at the source, and moves it then.
+// Whoever moves the VM stops for good when all of its memory has come, and before its guest is started on the target.
+// Neither libvirt removes anything. The next one lets it go on at the source, and moves it then.
 func TestLab_moverIsLostAtTheHandover(t *testing.T) {
 	t.Parallel()
 
@@ -293,9 +289,8 @@ func TestLab_moverIsLostAtTheHandover(t *testing.T) {
 	}
 }
 
-// The source's QEMU dies while the rest of the memory is there: what runs on the
-// target stands still at the first page it lacks. libvirt calls it running. Every
-// reader gives one verdict on it: it failed, isn't ready, and what to do.
+// The source's QEMU dies while the rest of the memory is there: what runs on the target stands still at the first page
+// it lacks. libvirt calls it running. Every reader gives one verdict on it: it failed, isn't ready, and what to do.
 func TestLab_sourceLostInPostCopy(t *testing.T) {
 	t.Parallel()
 

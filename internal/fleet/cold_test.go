@@ -80,8 +80,8 @@ func nothingOn(t *testing.T, l *lab.Lab, host string, files ...string) {
 	}
 }
 
-// A VM that is off takes along its disks, the variables of its firmware
-// and the state of its TPM, byte by byte, and starts from them on the target.
+// A VM that is off takes along its disks, the variables of its firmware and the state of its TPM, byte by byte, and
+// starts from them on the target.
 func TestLab_coldMoveTakesFilesAlong(t *testing.T) {
 	t.Parallel()
 
@@ -351,8 +351,7 @@ func TestLab_coldMoveKilledBeforeItNotedAFile(t *testing.T) {
 	}
 }
 
-// updated changes the VM by a run that doesn't know the target, and so can't
-// remove what is there.
+// updated changes the VM by a run that doesn't know the target, and so can't remove what is there.
 func updated(t *testing.T, l *lab.Lab, vm *inventory.VM) {
 	t.Helper()
 
@@ -407,9 +406,8 @@ func TestLab_coldMoveThatLeavesTwo(t *testing.T) {
 	}
 }
 
-// A file that is there already, a directory that is missing, an image on top of another
-// and a disk that doesn't fit are told before anything is changed; what fills
-// the disk meanwhile fails the copy, and leaves nothing.
+// A file that is there already, a directory that is missing, an image on top of another and a disk that doesn't fit are
+// told before anything is changed; what fills the disk meanwhile fails the copy, and leaves nothing.
 func TestLab_coldMoveIsRefused(t *testing.T) {
 	t.Parallel()
 

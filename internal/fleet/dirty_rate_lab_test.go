@@ -99,8 +99,7 @@ done; : >rested) >/dev/null 2>&1 &`)
 	}
 }
 
-// movedMeanwhile is a host that begins to move the VM as soon as the
-// measurement has begun.
+// movedMeanwhile is a host that begins to move the VM as soon as the measurement has begun.
 type movedMeanwhile struct {
 	stats.Conn
 	move func()
@@ -115,8 +114,7 @@ func (m movedMeanwhile) StartDirtyRate(
 	return err
 }
 
-// What is measured while the VM begins to move is of its migration as much
-// as of its guest: it is not told.
+// What is measured while the VM begins to move is of its migration as much as of its guest: it is not told.
 func TestLab_dirtyRateOfAMachineThatIsMovedMeanwhile(t *testing.T) {
 	t.Parallel()
 

@@ -9,9 +9,8 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
 )
 
-// What waits for a restart is told alike by the VM itself and by its
-// conditions. New firmware variables wait for one, though both definitions of
-// the VM are the same.
+// What waits for a restart is told alike by the VM itself and by its conditions. New firmware variables wait for one,
+// though both definitions of the VM are the same.
 func TestVM_freshVariablesWaitForARestart(t *testing.T) {
 	t.Parallel()
 

@@ -19,16 +19,15 @@ import (
 type Config struct {
 	// Hosts by the name that people give them.
 	Hosts map[string]inventory.HostConfig
-	// DefaultDomainType is the domain type of VMs that declare none:
-	// "kvm", "qemu", or empty for kvm where a host offers it, else qemu.
+	// DefaultDomainType is the domain type of VMs that declare none: "kvm", "qemu", or empty for kvm where a host offers
+	// it, else qemu.
 	DefaultDomainType string
 	// DefaultEvictionStrategy is for VMs that have no strategy and no policy. Empty: live migration if possible, and never
 	// without.
 	DefaultEvictionStrategy string
 	// Migration are the options of migrations for which nothing else is said.
 	Migration migration.Options
-	// Owner says who makes marks and locks, for others to read:
-	// "alice@workstation (pid 4711)".
+	// Owner says who makes marks and locks, for others to read: "alice@workstation (pid 4711)".
 	Owner string
 	// MigrationLimits says how many VMs may move at a time.
 	MigrationLimits admission.Limits

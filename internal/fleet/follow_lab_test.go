@@ -13,9 +13,8 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
 )
 
-// Who waits for a VM's lock while the VM changes hosts takes the lock
-// where it is then, and does there what was to be done: the lock on the old host
-// keeps no run from the VM any more.
+// Who waits for a VM's lock while the VM changes hosts takes the lock where it is then, and does there what was to be
+// done: the lock on the old host keeps no run from the VM any more.
 func TestLab_lockFollowsTheMachine(t *testing.T) {
 	t.Parallel()
 
@@ -124,8 +123,8 @@ func TestLab_lockFollowsTheMachine(t *testing.T) {
 // defined is how often a fleet has tried to define a secret on the host.
 func defined(f *Fleet, host string) int { return f.Calls()[host]["virSecretDefineXML"] }
 
-// A lock whose host was silent when it was to be given back is given back once
-// the host answers, so that no run has to wait until it counts as left behind.
+// A lock whose host was silent when it was to be given back is given back once the host answers, so that no run has to
+// wait until it counts as left behind.
 func TestLab_lockIsGivenBackLater(t *testing.T) {
 	t.Parallel()
 

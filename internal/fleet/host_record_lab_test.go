@@ -18,8 +18,8 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
-// Once cordoned, a host takes no VMs: neither new ones nor moved ones, and
-// neither from the run that cordoned it nor from another.
+// Once cordoned, a host takes no VMs: neither new ones nor moved ones, and neither from the run that cordoned it nor
+// from another.
 func TestLab_cordonHoldsForEveryRun(t *testing.T) {
 	t.Parallel()
 
@@ -112,8 +112,7 @@ func TestLab_cordonHoldsForEveryRun(t *testing.T) {
 	}
 }
 
-// Two runs that change one record at once lose nothing, and what a newer
-// version wrote is refused with a way out.
+// Two runs that change one record at once lose nothing, and what a newer version wrote is refused with a way out.
 func TestLab_recordIsChangedByOneAtATime(t *testing.T) {
 	t.Parallel()
 

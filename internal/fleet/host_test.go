@@ -12,8 +12,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/records"
 )
 
-// builtIn is a fleet of libvirt's built-in test host, and a VM there that
-// no other test uses.
+// builtIn is a fleet of libvirt's built-in test host, and a VM there that no other test uses.
 func builtIn(t *testing.T) (*Fleet, *inventory.VM) {
 	t.Helper()
 

@@ -10,9 +10,8 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
 )
 
-// An agent that is connected and doesn't answer is asked one question, however
-// much there would be to ask: the time that it takes is lost once. Several on
-// one host are waited for together, and hold up no other VM.
+// An agent that is connected and doesn't answer is asked one question, however much there would be to ask: the time
+// that it takes is lost once. Several on one host are waited for together, and hold up no other VM.
 func TestLab_hungAgentIsAskedOnce(t *testing.T) {
 	t.Parallel()
 

@@ -20,8 +20,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
-// labFleet is a fleet of the lab's hosts, reached through their sockets: what
-// SSH adds is tested where SSH is.
+// labFleet is a fleet of the lab's hosts, reached through their sockets: what SSH adds is tested where SSH is.
 func labFleet(t *testing.T, l *lab.Lab, owner string, change func(name string, hc *inventory.HostConfig)) *Fleet {
 	t.Helper()
 

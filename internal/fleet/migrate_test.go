@@ -35,8 +35,7 @@ func unpinned(t *testing.T, f *Fleet, l *lab.Lab, words string) *inventory.VM {
 	return booted(t, l, vm)
 }
 
-// recorded fails the test unless a host's own words about the VM have all
-// the parts.
+// recorded fails the test unless a host's own words about the VM have all the parts.
 func recorded(t *testing.T, l *lab.Lab, host, uuid string, parts ...string) {
 	t.Helper()
 
@@ -50,8 +49,7 @@ func recorded(t *testing.T, l *lab.Lab, host, uuid string, parts ...string) {
 	}
 }
 
-// An order is carried out once, whatever happens to the VM afterwards; and
-// again when it was withdrawn.
+// An order is carried out once, whatever happens to the VM afterwards; and again when it was withdrawn.
 func TestLab_migrationIsCarriedOutOnce(t *testing.T) {
 	t.Parallel()
 
@@ -256,8 +254,7 @@ func TestLab_migrationIsWithdrawnWhileItRuns(t *testing.T) {
 	}
 }
 
-// The best host is chosen, each one's reasons are told, and a VM stays
-// where its configuration pins it.
+// The best host is chosen, each one's reasons are told, and a VM stays where its configuration pins it.
 func TestLab_migrationChoosesItsTarget(t *testing.T) {
 	t.Parallel()
 

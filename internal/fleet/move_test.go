@@ -173,8 +173,7 @@ func TestLab_moveNeedsATargetThatAnswers(t *testing.T) {
 	}
 }
 
-// What makes a migration fail leaves the VM as it was, and nothing on the
-// target.
+// What makes a migration fail leaves the VM as it was, and nothing on the target.
 func TestLab_moveThatFailsChangesNothing(t *testing.T) {
 	t.Parallel()
 
@@ -297,8 +296,7 @@ func doneOnce(t *testing.T, strategy string) {
 	onlyOn(t, fleets[0], vm.UUID, "kvm2")
 }
 
-// Two runs that move one VM to different hosts: the second is told who
-// moves it and where to, and it stays there.
+// Two runs that move one VM to different hosts: the second is told who moves it and where to, and it stays there.
 func TestLab_secondMoveIsRefused(t *testing.T) {
 	t.Parallel()
 

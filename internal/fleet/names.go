@@ -65,9 +65,8 @@ var (
 	ErrNoHost        = placement.ErrNoHost
 	ErrBlocked       = migration.ErrBlocked
 	ErrShared        = placement.ErrShared
-	// ErrLeaseLost means that another run has taken over what this one was
-	// changing, and ErrLeaseUnconfirmed that it is unknown whether one has.
-	// Nothing more was changed.
+	// ErrLeaseLost means that another run has taken over what this one was changing, and ErrLeaseUnconfirmed that it is
+	// unknown whether one has. Nothing more was changed.
 	ErrLeaseLost        = lease.ErrLost
 	ErrLeaseUnconfirmed = lease.ErrUnconfirmed
 	ErrNotReady         = lifecycle.ErrNotReady

@@ -14,8 +14,8 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
 )
 
-// atOnce creates VMs at the same time, by turns in one run and another, and
-// counts on which hosts they are. What found no host is under "".
+// atOnce creates VMs at the same time, by turns in one run and another, and counts on which hosts they are. What found
+// no host is under "".
 func atOnce(t *testing.T, l *lab.Lab, runs []*Fleet, wishes ...placement.Desired) map[string]int {
 	t.Helper()
 
@@ -50,8 +50,8 @@ func atOnce(t *testing.T, l *lab.Lab, runs []*Fleet, wishes ...placement.Desired
 	return made
 }
 
-// VMs that are made at once, in two runs, fill the hosts to the last byte
-// that they may commit, and none over-commits one or gets where it must not be.
+// VMs that are made at once, in two runs, fill the hosts to the last byte that they may commit, and none over-commits
+// one or gets where it must not be.
 func TestLab_placementAtOnce(t *testing.T) {
 	t.Parallel()
 
@@ -59,8 +59,7 @@ func TestLab_placementAtOnce(t *testing.T) {
 
 	l := lab.Open(t)
 
-	// What other tests run counts too, so it happens on hosts that they don't
-	// know.
+	// What other tests run counts too, so it happens on hosts that they don't know.
 	one, two := l.StartHost(t).Name, l.StartHost(t).Name
 	limit := func(name string, hc *inventory.HostConfig) {
 		hc.OvercommitGuestOverhead = true

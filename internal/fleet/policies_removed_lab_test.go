@@ -12,9 +12,8 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
 )
 
-// A policy that is removed while a host is given up, is not configured or doesn't
-// answer is not in force again when that one is back, though it has its copy still.
-// The next one who writes policies removes that, and the note of it.
+// A policy that is removed while a host is given up, is not configured or doesn't answer is not in force again when
+// that one is back, though it has its copy still. The next one who writes policies removes that, and the note of it.
 func TestLab_removedPolicyStaysRemoved(t *testing.T) {
 	t.Parallel()
 

@@ -11,8 +11,8 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
 )
 
-// sluice is a socket that leads to a host's libvirtd. Once that many bytes were
-// sent there it lets nothing more pass, on no connection, until do has returned.
+// sluice is a socket that leads to a host's libvirtd. Once that many bytes were sent there it lets nothing more pass,
+// on no connection, until do has returned.
 func sluice(t *testing.T, h *lab.Host, bytes int64, do func()) (socket string) {
 	t.Helper()
 

@@ -10,9 +10,8 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
 )
 
-// One pass per host: a sample of several VMs is two calls to each of their
-// hosts, and none to the others; so is a sample of all VMs of a host whose
-// VMs are known.
+// One pass per host: a sample of several VMs is two calls to each of their hosts, and none to the others; so is a
+// sample of all VMs of a host whose VMs are known.
 func TestLab_sampleIsOnePassPerHost(t *testing.T) {
 	t.Parallel()
 

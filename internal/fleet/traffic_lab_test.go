@@ -11,8 +11,8 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
 )
 
-// What another run moves takes up the limits until it has arrived. The record
-// that a run left behind which was killed takes up nothing.
+// What another run moves takes up the limits until it has arrived. The record that a run left behind which was killed
+// takes up nothing.
 func TestLab_othersMovesCount(t *testing.T) {
 	t.Parallel()
 

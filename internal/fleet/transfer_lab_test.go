@@ -12,9 +12,8 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
 )
 
-// The plan of a drain counts what goes along, as far as it is written to: the
-// memory and the disks of a VM that is moved with them while it runs, and
-// only the files of one that is moved while it is off.
+// The plan of a drain counts what goes along, as far as it is written to: the memory and the disks of a VM that is
+// moved with them while it runs, and only the files of one that is moved while it is off.
 func TestLab_planCountsWhatIsCopied(t *testing.T) {
 	t.Parallel()
 

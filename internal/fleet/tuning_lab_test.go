@@ -11,9 +11,8 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
 )
 
-// A policy holds for every run from the moment that it is written, and what
-// another host says of it counts where the VM's own says nothing. A record
-// keeps what a move began with.
+// A policy holds for every run from the moment that it is written, and what another host says of it counts where the
+// VM's own says nothing. A record keeps what a move began with.
 func TestLab_migrationPolicyHoldsForEveryRun(t *testing.T) {
 	t.Parallel()
 

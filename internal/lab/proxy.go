@@ -85,8 +85,7 @@ func (l *Lab) proxy(t testing.TB, host string, roundTrip time.Duration, enough f
 	return p
 }
 
-// Cut ends all connections and every new one at once: only to those who use this proxy, the host is
-// gone.
+// Cut ends all connections and every new one at once: only to those who use this proxy, the host is gone.
 func (p *Proxy) Cut() {
 	p.mu.Lock()
 	defer p.mu.Unlock()

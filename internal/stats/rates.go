@@ -33,8 +33,7 @@ type InterfaceRates struct {
 	TransmittedBytes, TransmittedPackets, TransmitErrors, TransmitDrops *float64
 }
 
-// Between gives the rates between two samples of one VM. It is nil when they aren't two of the same VM in
-// their order.
+// Between gives the rates between two samples of one VM. It is nil when they aren't two of the same VM in their order.
 func Between(before, after *Sample) *Rates {
 	if before == nil || after == nil || before.UUID != after.UUID || !after.At.After(before.At) {
 		return nil

@@ -9,9 +9,8 @@ import (
 // graceKey is where a context that was made by WithGrace has what MarkStarted calls.
 type graceKey struct{}
 
-// WithGrace returns a context that ends with ctx, except that a step which was
-// started in it outlasts a cancel of ctx: from MarkStarted until ended is called.
-// Its deadline is that of ctx; without one nothing would bound the step, and
+// WithGrace returns a context that ends with ctx, except that a step which was started in it outlasts a cancel of ctx:
+// from MarkStarted until ended is called. Its deadline is that of ctx; without one nothing would bound the step, and
 // the context ends with ctx in any case. stop must be called.
 func WithGrace(ctx context.Context) (_ context.Context, ended, stop func()) {
 	deadline, limited := ctx.Deadline()
@@ -52,8 +51,8 @@ func WithGrace(ctx context.Context) (_ context.Context, ended, stop func()) {
 	}
 }
 
-// MarkStarted says that from here on a host does something that is better finished
-// than broken off. It matters where ctx comes from WithGrace.
+// MarkStarted says that from here on a host does something that is better finished than broken off. It matters where
+// ctx comes from WithGrace.
 func MarkStarted(ctx context.Context) {
 	if begin, ok := ctx.Value(graceKey{}).(func()); ok {
 		begin()

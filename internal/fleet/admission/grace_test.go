@@ -11,9 +11,8 @@ import (
 // errLost is why those end who had a lock.
 var errLost = errors.New("the lock is lost")
 
-// What has begun outlasts a cancel, and nothing else: neither the end of the time
-// that there is in any case, nor the loss of a lock. Once it is over nothing more
-// begins.
+// What has begun outlasts a cancel, and nothing else: neither the end of the time that there is in any case, nor the
+// loss of a lock. Once it is over nothing more begins.
 func TestLasting(t *testing.T) {
 	t.Parallel()
 

@@ -13,12 +13,11 @@ const (
 	PriorityMaintenance = 20
 )
 
-// Limits says how many VMs may be on their way at a time. What other runs,
-// or people, move live counts as far as it is seen on the hosts: of two runs that
-// begin in the same moment neither sees the other.
+// Limits says how many VMs may be on their way at a time. What other runs, or people, move live counts as far as it is
+// seen on the hosts: of two runs that begin in the same moment neither sees the other.
 type Limits struct {
-	// PerFleet is how many in all, OutboundPerHost how many away from one host,
-	// InboundPerHost how many to one. 0 is the default.
+	// PerFleet is how many in all, OutboundPerHost how many away from one host, InboundPerHost how many to one. 0 is the
+	// default.
 	PerFleet, OutboundPerHost, InboundPerHost int
 }
 
@@ -46,8 +45,7 @@ func (l Limits) withDefaults() Limits {
 // Route is the way of a VM.
 type Route struct{ From, To string }
 
-// traffic is how many VMs are on their way: in all, away from each host,
-// and to each.
+// traffic is how many VMs are on their way: in all, away from each host, and to each.
 type traffic struct {
 	total             int
 	outbound, inbound map[string]int
@@ -63,8 +61,7 @@ func (t *traffic) add(from, to string, n int) {
 	t.inbound[to] += n
 }
 
-// allows says that one more may move between the hosts, on top of what others
-// move.
+// allows says that one more may move between the hosts, on top of what others move.
 func (l Limits) allows(from, to string, ours, others traffic) bool {
 	return ours.total+others.total < l.PerFleet &&
 		ours.outbound[from]+others.outbound[from] < l.OutboundPerHost &&

@@ -11,8 +11,8 @@ import (
 // othersInterval is how often those who wait look at what others move.
 const othersInterval = 3 * time.Second
 
-// Queue lets VMs leave as their priority and the limits say. One that has
-// to wait for its hosts doesn't hold up one who goes between others.
+// Queue lets VMs leave as their priority and the limits say. One that has to wait for its hosts doesn't hold up one who
+// goes between others.
 type Queue struct {
 	limits     Limits
 	findOthers func(context.Context) map[string]Route
@@ -37,8 +37,8 @@ type waitingMove struct {
 	admitted chan struct{}
 }
 
-// NewQueue makes a queue that keeps the limits. findOthers reads what is on its way,
-// whoever moves it, by UUID. Nil: no other run moves anything.
+// NewQueue makes a queue that keeps the limits. findOthers reads what is on its way, whoever moves it, by UUID. Nil: no
+// other run moves anything.
 func NewQueue(l Limits, findOthers func(context.Context) map[string]Route) *Queue {
 	return &Queue{
 		limits: l.withDefaults(), findOthers: findOthers, counting: make(chan struct{}, 1),
@@ -50,8 +50,8 @@ func NewQueue(l Limits, findOthers func(context.Context) map[string]Route) *Queu
 // Limits returns those that it keeps.
 func (q *Queue) Limits() Limits { return q.limits }
 
-// Enter waits until a VM may move between the hosts. leave, which may be
-// called more than once, makes room for the next.
+// Enter waits until a VM may move between the hosts. leave, which may be called more than once, makes room for the
+// next.
 func (q *Queue) Enter(ctx context.Context, uuid, from, to string, priority int) (leave func(), err error) {
 	w := &waitingMove{uuid: uuid, from: from, to: to, priority: priority, admitted: make(chan struct{})}
 
@@ -109,8 +109,8 @@ func (q *Queue) awaitAdmission(ctx context.Context, w *waitingMove) bool {
 	}
 }
 
-// countOthers counts what others move, unless another caller just did. Whoever comes
-// while that is found out waits for it.
+// countOthers counts what others move, unless another caller just did. Whoever comes while that is found out waits for
+// it.
 func (q *Queue) countOthers(ctx context.Context) {
 	if q.findOthers == nil {
 		return

@@ -12,8 +12,7 @@ import (
 	"time"
 )
 
-// Whatever comes in whatever order, no limit is exceeded, and every waiter gets
-// through.
+// Whatever comes in whatever order, no limit is exceeded, and every waiter gets through.
 func TestQueue_keepsItsLimits(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -74,8 +73,8 @@ func TestQueue_keepsItsLimits(t *testing.T) {
 	})
 }
 
-// The urgent go first, then who came first; who waits for a host that is busy
-// does not hold up the others; who gives up waits no longer.
+// The urgent go first, then who came first; who waits for a host that is busy does not hold up the others; who gives up
+// waits no longer.
 func TestQueue_order(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -141,8 +140,7 @@ func TestQueue_order(t *testing.T) {
 	})
 }
 
-// What others move takes up the limits too, but for what is our own; who waits
-// for it looks again, now and then.
+// What others move takes up the limits too, but for what is our own; who waits for it looks again, now and then.
 func TestQueue_othersCount(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -12,8 +12,7 @@ import (
 
 var errStubborn = errors.New("not now")
 
-// Two that fail again and again don't keep others waiting, and each try has a
-// turn.
+// Two that fail again and again don't keep others waiting, and each try has a turn.
 func TestRetry_pausesHoldNoTurn(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -96,8 +95,7 @@ func TestRetry_pausesHoldNoTurn(t *testing.T) {
 	})
 }
 
-// What there is no point in is tried once, and no other waits longer for a turn
-// than there is time.
+// What there is no point in is tried once, and no other waits longer for a turn than there is time.
 func TestRetry_givesUp(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

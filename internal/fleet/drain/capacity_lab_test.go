@@ -12,9 +12,8 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
 )
 
-// VMs that fit on the other hosts only if the first doesn't go where there
-// is most room all find theirs: none is over-committed while they move, and all
-// come back.
+// VMs that fit on the other hosts only if the first doesn't go where there is most room all find theirs: none is
+// over-committed while they move, and all come back.
 func TestLab_drainFitsOnlyCleverly(t *testing.T) {
 	t.Parallel()
 
@@ -83,8 +82,8 @@ func TestLab_drainFitsOnlyCleverly(t *testing.T) {
 	withinLimits(t, f, made, 2)
 }
 
-// withinLimits fails the test unless each VM was moved so often, and the last
-// time no more of them at once than one host may send, or take.
+// withinLimits fails the test unless each VM was moved so often, and the last time no more of them at once than one
+// host may send, or take.
 func withinLimits(t *testing.T, f *fleet.Fleet, made map[string]*inventory.VM, moves int) {
 	t.Helper()
 

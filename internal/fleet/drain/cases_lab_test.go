@@ -26,8 +26,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
 )
 
-// howStarted is what libvirt says of why a VM runs: "booted" there, or
-// "migrated" to there.
+// howStarted is what libvirt says of why a VM runs: "booted" there, or "migrated" to there.
 func howStarted(t *testing.T, f *fleet.Fleet, uuid string) string {
 	t.Helper()
 
@@ -87,9 +86,8 @@ func TestLab_drainLooksWhileMachinesLeave(t *testing.T) {
 	}
 }
 
-// One that can only be moved while it is off is shut down, moved and started
-// again, with its autostart, and comes back in the same way. One that is off goes
-// and comes only when that is wanted, with its disk, and stays off.
+// One that can only be moved while it is off is shut down, moved and started again, with its autostart, and comes back
+// in the same way. One that is off goes and comes only when that is wanted, with its disk, and stays off.
 func TestLab_drainMovesCold(t *testing.T) {
 	t.Parallel()
 
@@ -164,8 +162,8 @@ func TestLab_drainMovesCold(t *testing.T) {
 	}
 }
 
-// A VM that was only ever started, and never defined, leaves while it runs
-// and is nowhere given a definition, neither there nor when it is brought back.
+// A VM that was only ever started, and never defined, leaves while it runs and is nowhere given a definition, neither
+// there nor when it is brought back.
 func TestLab_drainMovesTransient(t *testing.T) {
 	t.Parallel()
 
@@ -216,8 +214,8 @@ func TestLab_drainMovesTransient(t *testing.T) {
 	is(from.Name, "Migrated")
 }
 
-// A drain that runs out of time says whose time that was, and of each VM that
-// stayed what was waited for and what was seen last.
+// A drain that runs out of time says whose time that was, and of each VM that stayed what was waited for and what was
+// seen last.
 func TestLab_drainOutOfTime(t *testing.T) {
 	t.Parallel()
 
@@ -268,8 +266,8 @@ func TestLab_drainOutOfTime(t *testing.T) {
 	}
 }
 
-// A policy's timeout ends the eviction of its VM, not the drain: the others
-// go, and the outcome says why that one stayed.
+// A policy's timeout ends the eviction of its VM, not the drain: the others go, and the outcome says why that one
+// stayed.
 func TestLab_drainPolicyTimeout(t *testing.T) {
 	t.Parallel()
 
@@ -345,9 +343,8 @@ func TestLab_drainPolicyTimeout(t *testing.T) {
 	}
 }
 
-// Two hosts that are drained at once, each of which would flee to the other: no
-// VM is moved onto a host that is being drained, none is moved in circles
-// or lost, and whoever can't go anywhere is told.
+// Two hosts that are drained at once, each of which would flee to the other: no VM is moved onto a host that is being
+// drained, none is moved in circles or lost, and whoever can't go anywhere is told.
 func TestLab_drainsThatFleeToEachOther(t *testing.T) {
 	t.Parallel()
 
@@ -423,8 +420,7 @@ func TestLab_drainsThatFleeToEachOther(t *testing.T) {
 	}
 }
 
-// awaitBegunOrOver waits until every host is cordoned and its steps are recorded,
-// or its drain has ended.
+// awaitBegunOrOver waits until every host is cordoned and its steps are recorded, or its drain has ended.
 func awaitBegunOrOver(t *testing.T, f *fleet.Fleet, hosts []*lab.Host, ends []chan error) {
 	t.Helper()
 
@@ -494,8 +490,7 @@ func TestLab_drainChoosesAnotherTarget(t *testing.T) {
 	onlyOn(t, f, vm.UUID, from.Name)
 }
 
-// A VM that its configuration pins to the host after the drain was prepared
-// is neither moved nor shut down to be moved.
+// A VM that its configuration pins to the host after the drain was prepared is neither moved nor shut down to be moved.
 func TestLab_pinnedMeanwhileStays(t *testing.T) {
 	t.Parallel()
 
@@ -526,8 +521,8 @@ func TestLab_pinnedMeanwhileStays(t *testing.T) {
 	}
 }
 
-// A VM that can't be given the request is not evicted without it: whoever is
-// in charge of an external one would never know.
+// A VM that can't be given the request is not evicted without it: whoever is in charge of an external one would never
+// know.
 func TestLab_unmarkedStays(t *testing.T) {
 	t.Parallel()
 

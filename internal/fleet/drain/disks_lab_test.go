@@ -106,8 +106,7 @@ func (c *luggage) back(t *testing.T, pattern int) {
 	c.l.Run(t, c.from.Name, "qemu-io", "-U", "-r", "-c", fmt.Sprintf("read -P %d 0 4096", pattern), c.image)
 }
 
-// refused wants that the maintenance can't be ended, as the image that is in the
-// way there isn't to be touched.
+// refused wants that the maintenance can't be ended, because the image at its place there must not be touched.
 func (c *luggage) refused(t *testing.T, why string) {
 	t.Helper()
 
@@ -137,9 +136,8 @@ func (c *luggage) refused(t *testing.T, why string) {
 	}
 }
 
-// A VM whose disk was copied comes back with the disk as it is by then, by
-// the options of its policy, and can be taken away again. The image that was kept
-// makes room for it only as long as it is what was left, and nothing uses it.
+// A VM whose disk was copied comes back with the disk as it is by then, by the options of its policy, and can be taken
+// away again. The image that was kept makes room for it only as long as it is what was left, and nothing uses it.
 func TestLab_restoreCopiesBack(t *testing.T) {
 	t.Parallel()
 

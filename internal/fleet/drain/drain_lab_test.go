@@ -37,8 +37,7 @@ func resultsOf(steps []hostrecord.Step) string {
 	return strings.Join(all, " ")
 }
 
-// A host is drained by the rule that each VM deserves, says so, and is as
-// it was when the maintenance is over.
+// A host is drained by the rule that each VM deserves, says so, and is as it was when the maintenance is over.
 func TestLab_drainAndRestore(t *testing.T) {
 	t.Parallel()
 
@@ -201,8 +200,7 @@ func TestLab_drainAndRestore(t *testing.T) {
 	}
 }
 
-// What blocks a drain, or has changed since it was planned, is told before
-// anything is touched.
+// What blocks a drain, or has changed since it was planned, is told before anything is touched.
 func TestLab_drainRefused(t *testing.T) {
 	t.Parallel()
 

@@ -106,8 +106,7 @@ func TestEvacuationStep_doneText(t *testing.T) {
 	}
 }
 
-// A VM that a drain is about to shut down, or has, stays off while the host
-// is cordoned, even before that is recorded.
+// A VM that a drain is about to shut down, or has, stays off while the host is cordoned, even before that is recorded.
 func TestHostRecord_evicted(t *testing.T) {
 	t.Parallel()
 
@@ -204,8 +203,8 @@ func TestResumableSteps(t *testing.T) {
 	}
 }
 
-// Given steps keep their order, whatever an earlier attempt has done of them:
-// else a plan that compares them with what is recorded would never be empty.
+// Given steps keep their order, whatever an earlier attempt has done of them: else a plan that compares them with what
+// is recorded would never be empty.
 func TestMergeSteps_keepsTheOrder(t *testing.T) {
 	t.Parallel()
 

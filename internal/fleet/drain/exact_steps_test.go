@@ -9,8 +9,8 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
 )
 
-// What a drain does itself, and what others do to those that it doesn't touch any
-// more, keeps no step from holding; all else does.
+// What a drain does itself, and what others do to those that it doesn't touch any more, keeps no step from holding; all
+// else does.
 func TestStepChanges_inTheMiddle(t *testing.T) {
 	t.Parallel()
 

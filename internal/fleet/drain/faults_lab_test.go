@@ -51,8 +51,7 @@ func following(ctx context.Context, f *fleet.Fleet, host string, given []evacuat
 	return over
 }
 
-// hurry lets every migration of the VM from the host come to its end, until
-// over says that there will be no other.
+// hurry lets every migration of the VM from the host come to its end, until over says that there will be no other.
 func hurry[T any](t *testing.T, l *lab.Lab, from *lab.Host, uuid string, over <-chan T) T {
 	t.Helper()
 
@@ -70,8 +69,8 @@ func hurry[T any](t *testing.T, l *lab.Lab, from *lab.Host, uuid string, over <-
 	}
 }
 
-// A target that dies while a VM is on its way there costs that VM
-// nothing: it runs where it was, and goes to another host.
+// A target that dies while a VM is on its way there costs that VM nothing: it runs where it was, and goes to another
+// host.
 func TestLab_drainTargetDies(t *testing.T) {
 	t.Parallel()
 

@@ -15,10 +15,9 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
 )
 
-// Only a VM that no host has is gone: a drain has nothing left to do for it,
-// and whoever ends the maintenance nothing to restore. One that lacks something else
-// that isn't found stays to be restored. One that runs twice ends the steps of others
-// at once: a person has to see to it.
+// Only a VM that no host has is gone: a drain has nothing left to do for it, and whoever ends the maintenance nothing
+// to restore. One that lacks something else that isn't found stays to be restored. One that runs twice ends the steps
+// of others at once: a person has to see to it.
 func TestLab_drainTellsWhatIsGone(t *testing.T) {
 	t.Parallel()
 

@@ -66,8 +66,8 @@ func planWhileMoving(t *testing.T, f *fleet.Fleet, from, to, moving string) {
 	}
 }
 
-// A drain that is interrupted leaves the host cordoned, every VM running
-// and unmarked, and goes on with the next attempt.
+// A drain that is interrupted leaves the host cordoned, every VM running and unmarked, and goes on with the next
+// attempt.
 func TestLab_drainInterrupted(t *testing.T) {
 	t.Parallel()
 
@@ -142,9 +142,8 @@ func TestLab_drainInterrupted(t *testing.T) {
 	onlyOn(t, f, stuck.UUID, from.Name)
 }
 
-// A drain that is cancelled finishes what has begun where a policy says so, with
-// all that belongs to it, and breaks off the rest. Nothing new begins, whatever
-// its policy says, and the host stays cordoned.
+// A drain that is cancelled finishes what has begun where a policy says so, with all that belongs to it, and breaks off
+// the rest. Nothing new begins, whatever its policy says, and the host stays cordoned.
 func TestLab_drainCancelledByPolicy(t *testing.T) {
 	t.Parallel()
 

@@ -28,8 +28,7 @@ func loner(t *testing.T, l *lab.Lab, name string) placement.Desired {
 	return d
 }
 
-// blocked fails the test unless the move was refused before anything was done,
-// for that reason and naming that.
+// blocked fails the test unless the move was refused before anything was done, for that reason and naming that.
 func blocked(t *testing.T, err error, reason, name string) {
 	t.Helper()
 
@@ -39,8 +38,8 @@ func blocked(t *testing.T, err error, reason, name string) {
 	}
 }
 
-// Two runs that empty two hosts at once have planned VMs that avoid each
-// other onto the same one, when neither knew of the other: they don't meet there.
+// Two runs that empty two hosts at once have planned VMs that avoid each other onto the same one, when neither knew of
+// the other: they don't meet there.
 func TestLab_drainsKeepMachinesApart(t *testing.T) {
 	t.Parallel()
 
@@ -105,9 +104,8 @@ func TestLab_drainsKeepMachinesApart(t *testing.T) {
 	}
 }
 
-// Who is on a host decides at the move itself, whatever the run that moves has
-// read there before: of a VM that runs, of one that is off, and of one that
-// is started afterwards.
+// Who is on a host decides at the move itself, whatever the run that moves has read there before: of a VM that runs, of
+// one that is off, and of one that is started afterwards.
 func TestLab_moveMindsWhoCameMeanwhile(t *testing.T) {
 	t.Parallel()
 

@@ -47,8 +47,8 @@ func builtIn(t *testing.T) (*Drainer, *inventory.VM) {
 	return NewDrainer(hosts, store, planner, mover, nil, Config{Owner: "alice", Log: log}), vm
 }
 
-// A VM that lost its autostart to a step that then failed gets it back
-// when the maintenance ends, and nothing else is done to it.
+// A VM that lost its autostart to a step that then failed gets it back when the maintenance ends, and nothing else is
+// done to it.
 func TestRelease_failedStepGetsItsAutostartBack(t *testing.T) {
 	t.Parallel()
 

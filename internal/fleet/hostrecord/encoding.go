@@ -32,9 +32,8 @@ type document struct {
 	Record
 }
 
-// Encode writes the record within limit bytes: as a document that people
-// can read with virsh; compressed, where that would be too long; and where even
-// that is, without what is missed least. omitted says what that was.
+// Encode writes the record within limit bytes: as a document that people can read with virsh; compressed, where that
+// would be too long; and where even that is, without what is missed least. omitted says what that was.
 func Encode(r Record, limit int) (value []byte, omitted string, err error) {
 	value, err = json.Marshal(document{Version: version, Record: r})
 	if err != nil || len(value) <= limit {

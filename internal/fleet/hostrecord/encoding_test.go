@@ -39,8 +39,8 @@ func evacuationOf(machines int) *Evacuation {
 	return e
 }
 
-// A host of several hundred VMs, together with others of that size, has a record
-// that libvirt keeps and that says everything.
+// A host of several hundred VMs, together with others of that size, has a record that libvirt keeps and that says
+// everything.
 func TestEncode_hundredsOfMachines(t *testing.T) {
 	t.Parallel()
 
@@ -83,8 +83,7 @@ func TestEncode_hundredsOfMachines(t *testing.T) {
 	}
 }
 
-// What doesn't fit even so is shortened, by what is missed least first, and in
-// the end refused with what fills it.
+// What doesn't fit even so is shortened, by what is missed least first, and in the end refused with what fills it.
 func TestEncode_degrades(t *testing.T) {
 	t.Parallel()
 

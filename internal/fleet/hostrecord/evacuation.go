@@ -29,11 +29,9 @@ type Evacuation struct {
 	Steps []Step `json:"steps"`
 	// Abridged says that there was no room for the steps.
 	Abridged bool `json:"abridged,omitempty"`
-	// Releasing is the id of the maintenance that has ended, and still has to undo
-	// what the steps did. "": none.
+	// Releasing is the id of the maintenance that has ended, and still has to undo what the steps did. "": none.
 	Releasing string `json:"releasing,omitempty"`
-	// GivenUp is when the maintenance ended before the host was empty. Zero: it has
-	// not ended, or the host was.
+	// GivenUp is when the maintenance ended before the host was empty. Zero: it has not ended, or the host was.
 	GivenUp time.Time `json:"given_up,omitzero"`
 }
 
@@ -50,8 +48,7 @@ func (e *Evacuation) Open() int {
 	return open
 }
 
-// Outline is what was planned, without what became of it: all that others have
-// to tell while the host is off.
+// Outline is what was planned, without what became of it: all that others have to tell while the host is off.
 func (e *Evacuation) Outline() *Evacuation {
 	o := &Evacuation{Since: e.Since, Done: e.Done, Abridged: e.Abridged}
 	for _, s := range e.Steps {
@@ -69,14 +66,11 @@ type Step struct {
 	Result string `json:"result,omitempty"`
 	// Reason says why the step failed.
 	Reason string `json:"reason,omitempty"`
-	// Autostart says that it was taken from the VM, so that its host doesn't
-	// start it meanwhile.
+	// Autostart says that it was taken from the VM, so that its host doesn't start it meanwhile.
 	Autostart bool `json:"autostart,omitempty"`
-	// Ran says that the VM ran before it was shut down to be moved, so that it
-	// has to run afterwards.
+	// Ran says that the VM ran before it was shut down to be moved, so that it has to run afterwards.
 	Ran bool `json:"ran,omitempty"`
-	// Options are what the VM's policy said of moves. The way back goes by them
-	// too, where nothing else is said by then.
+	// Options are what the VM's policy said of moves. The way back goes by them too, where nothing else is said by then.
 	Options migration.Options `json:"options,omitzero"`
 	// Kept are images that stayed when the VM was moved with its disks.
 	Kept []KeptFile `json:"kept,omitempty"`
@@ -85,8 +79,7 @@ type Step struct {
 // Done says that nothing is left to do.
 func (s Step) Done() bool { return s.Result != "" && s.Result != ResultFailed }
 
-// off says that the drain has shut the VM down, or is about to: what became
-// of it is recorded a little later.
+// off says that the drain has shut the VM down, or is about to: what became of it is recorded a little later.
 func (s Step) off() bool {
 	switch s.Method {
 	case evacuation.MethodShutdown, evacuation.MethodSave, evacuation.MethodCold:
@@ -96,8 +89,7 @@ func (s Step) off() bool {
 	}
 }
 
-// DoneText says what was done with a VM, and where it went. One that had
-// gone before may be anywhere.
+// DoneText says what was done with a VM, and where it went. One that had gone before may be anywhere.
 func (s Step) DoneText() string {
 	switch {
 	case s.Reason != "":
@@ -109,8 +101,8 @@ func (s Step) DoneText() string {
 	}
 }
 
-// KeptFile is an image that a move left on the host that the VM went away
-// from, as it was then: one that has changed since is not known any more.
+// KeptFile is an image that a move left on the host that the VM went away from, as it was then: one that has changed
+// since is not known any more.
 type KeptFile struct {
 	Path  string `json:"path"`
 	Bytes uint64 `json:"bytes"`

@@ -13,46 +13,42 @@ import (
 // version is the version of the document that this program writes.
 const version = 1
 
-// Record is what only we know about a host. It is kept there, so that all
-// who run this program see the same.
+// Record is what only we know about a host. It is kept there, so that all who run this program see the same.
 type Record struct {
 	// Cordon keeps VMs from coming to the host. Nil: they may come.
 	Cordon *Cordon `json:"cordon,omitempty"`
-	// EvictionPolicies say how VMs are evicted, MigrationPolicies how they are
-	// moved. Every host has all of them.
+	// EvictionPolicies say how VMs are evicted, MigrationPolicies how they are moved. Every host has all of them.
 	EvictionPolicies  []evacuation.Policy `json:"eviction_policies,omitempty"`
 	MigrationPolicies []migration.Policy  `json:"migration_policies,omitempty"`
-	// PolicyHosts are the names of all hosts that were given policies, as far as is
-	// known: one that is not configured any more when a policy is removed has it still.
+	// PolicyHosts are the names of all hosts that were given policies, as far as is known: one that is not configured any
+	// more when a policy is removed has it still.
 	PolicyHosts []string `json:"policy_hosts,omitempty"`
-	// Removed are the ids of policies that were removed while hosts could not be
-	// asked, each with the names of those hosts: their copies don't count.
+	// Removed are the ids of policies that were removed while hosts could not be asked, each with the names of those
+	// hosts: their copies don't count.
 	Removed map[string][]string `json:"removed_policies,omitempty"`
 	// Evacuation is what was, or is to be, taken away from the host. Nil: nothing.
 	Evacuation *Evacuation `json:"evacuation,omitempty"`
-	// Elsewhere are the finished evacuations of other hosts, by their names: those
-	// may be off now, and can't tell.
+	// Elsewhere are the finished evacuations of other hosts, by their names: those may be off now, and can't tell.
 	Elsewhere map[string]*Evacuation `json:"elsewhere,omitempty"`
-	// Released are the hosts, by their names, whose maintenance ended while others
-	// could not be told, with the beginning of the last such maintenance: what
-	// those have of it, or of earlier ones, doesn't count.
+	// Released are the hosts, by their names, whose maintenance ended while others could not be told, with the beginning
+	// of the last such maintenance: what those have of it, or of earlier ones, doesn't count.
 	Released map[string]time.Time `json:"released,omitempty"`
 }
 
-// Under says that the host is under the maintenance with that id, or that this
-// one has ended without having undone all that it did.
+// Under says that the host is under the maintenance with that id, or that this one has ended without having undone all
+// that it did.
 func (r Record) Under(id string) bool {
 	return id != "" && r.MaintenanceID() == id
 }
 
-// Abandoned says that a drain has not come to its end. As long as no run works on it,
-// which its lock tells, whoever comes next goes on with it.
+// Abandoned says that a drain has not come to its end. As long as no run works on it, which its lock tells, whoever
+// comes next goes on with it.
 func (r Record) Abandoned() bool {
 	return r.Cordon != nil && r.Evacuation != nil && !r.Evacuation.Done
 }
 
-// MaintenanceID is the id of the maintenance that the host is under, or that has
-// ended without having undone all that it did; "" for none.
+// MaintenanceID is the id of the maintenance that the host is under, or that has ended without having undone all that
+// it did; "" for none.
 func (r Record) MaintenanceID() string {
 	switch {
 	case r.Cordon != nil:
@@ -104,8 +100,7 @@ func (r Record) Evicted(uuid, host string) string {
 	return ""
 }
 
-// Evicting says why the VM, which runs, is about to be gone; "" is that it isn't,
-// as far as is known.
+// Evicting says why the VM, which runs, is about to be gone; "" is that it isn't, as far as is known.
 func (r Record) Evicting(uuid, host string) string {
 	if !r.Abandoned() {
 		return ""
@@ -120,8 +115,8 @@ func (r Record) Evicting(uuid, host string) string {
 	return ""
 }
 
-// ForgetElsewhere drops what the record has of the maintenance of one host, and
-// of those that are known to be under none.
+// ForgetElsewhere drops what the record has of the maintenance of one host, and of those that are known to be under
+// none.
 func (r Record) ForgetElsewhere(name string, over map[string]bool) {
 	for _, all := range []map[string]bool{over, {name: true}} {
 		for host := range all {
@@ -131,11 +126,9 @@ func (r Record) ForgetElsewhere(name string, over map[string]bool) {
 	}
 }
 
-// Cordon is the mark of a host that takes no VMs, whoever places or moves
-// them.
+// Cordon is the mark of a host that takes no VMs, whoever places or moves them.
 type Cordon struct {
-	// ID tells whose mark it is; only who knows it removes it. Owner is the
-	// same for people.
+	// ID tells whose mark it is; only who knows it removes it. Owner is the same for people.
 	ID    string    `json:"id"`
 	Owner string    `json:"owner"`
 	Since time.Time `json:"since"`

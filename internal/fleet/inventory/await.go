@@ -8,12 +8,12 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
-// waitPoll is how often a VM that is waited for is looked at when no event
-// says to. Leases and addresses raise none, and not every host sends events.
+// waitPoll is how often a VM that is waited for is looked at when no event says to. Leases and addresses raise none,
+// and not every host sends events.
 const waitPoll = time.Second
 
-// Await reads the domain whenever something happens to it, and now and then,
-// until reached says yes. A domain that is gone is nil.
+// Await reads the domain whenever something happens to it, and now and then, until reached says yes. A domain that is
+// gone is nil.
 func Await(ctx context.Context, vm *VM, reached func(*libvirt.Domain) bool) (bool, error) {
 	watching, stop := context.WithCancel(ctx)
 	defer stop()
@@ -45,8 +45,8 @@ func Await(ctx context.Context, vm *VM, reached func(*libvirt.Domain) bool) (boo
 	}
 }
 
-// NextLook waits until something happens to a VM, for waitPoll at most. It
-// returns the events that are still to come: nil is none.
+// NextLook waits until something happens to a VM, for waitPoll at most. It returns the events that are still to come:
+// nil is none.
 func NextLook(ctx context.Context, events <-chan libvirt.Event) <-chan libvirt.Event {
 	timer := time.NewTimer(waitPoll)
 	defer timer.Stop()

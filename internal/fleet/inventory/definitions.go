@@ -10,8 +10,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
 )
 
-// forgotten is libvirt's reason of a domain that was never started on its host,
-// or not since the daemon was restarted.
+// forgotten is libvirt's reason of a domain that was never started on its host, or not since the daemon was restarted.
 const forgotten = "Unknown"
 
 // definitionsOf is what decides which of several definitions is the VM.
@@ -50,8 +49,8 @@ func unfinishedCopies(m domain.Metadata, from string) []string {
 	return hosts
 }
 
-// unfinishedMove is the host that a move of the definition alone from that host
-// was to bring it to, and that did not finish: it removes its own last.
+// unfinishedMove is the host that a move of the definition alone from that host was to bring it to, and that did not
+// finish: it removes its own last.
 func unfinishedMove(m domain.Metadata, from string, answers []Reply) []string {
 	n := len(m.Migrations)
 	if n == 0 {
@@ -72,8 +71,7 @@ func unfinishedMove(m domain.Metadata, from string, answers []Reply) []string {
 	return nil
 }
 
-// localData says that a VM has data on its host that may not be the same on
-// another one.
+// localData says that a VM has data on its host that may not be the same on another one.
 func localData(definition *domain.Definition) bool {
 	m := definition.Mobility()
 
@@ -83,8 +81,7 @@ func localData(definition *domain.Definition) bool {
 		})
 }
 
-// undecided says that nothing proves which of the definitions is the VM, and
-// what each of them says.
+// undecided says that nothing proves which of the definitions is the VM, and what each of them says.
 func undecided(answers []Reply, uuid string) error {
 	return &Error{
 		VM: answers[0].Domain.Name, Kind: ErrAmbiguous,
@@ -94,8 +91,7 @@ func undecided(answers []Reply, uuid string) error {
 	}
 }
 
-// outdated refuses a VM that runs from another definition than the one that was
-// written last.
+// outdated refuses a VM that runs from another definition than the one that was written last.
 func outdated(home Reply, defined []Reply, uuid string) error {
 	generation := home.Domain.Generation()
 

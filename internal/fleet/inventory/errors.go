@@ -8,8 +8,8 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
-// Kinds of errors, told apart with errors.Is. The first group is libvirt's own,
-// repeated here so that resources need to know one package only.
+// Kinds of errors, told apart with errors.Is. The first group is libvirt's own, repeated here so that resources need to
+// know one package only.
 var (
 	ErrNotFound    = libvirt.ErrNotFound
 	ErrUnreachable = libvirt.ErrUnreachable
@@ -18,22 +18,19 @@ var (
 	ErrInvalid     = libvirt.ErrInvalid
 	ErrBusy        = libvirt.ErrBusy
 
-	// ErrUnconfigured means that the host that held the VM last is not
-	// among the configured ones any more, so that it is unknown whether it
-	// still has the VM.
+	// ErrUnconfigured means that the host that held the VM last is not among the configured ones any more, so that it is
+	// unknown whether it still has the VM.
 	ErrUnconfigured = errors.New("the VM's last host is not configured")
 	// ErrTwoCopies means that a VM runs on more than one host.
 	ErrTwoCopies = errors.New("the VM runs on more than one host")
-	// ErrAmbiguous means that a VM is defined on several hosts, runs on
-	// none, and nothing says which definition is the one.
+	// ErrAmbiguous means that a VM is defined on several hosts, runs on none, and nothing says which definition is the
+	// one.
 	ErrAmbiguous = errors.New("the VM is defined on more than one host")
-	// ErrDuplicateHost means that two entries of the configuration lead to one
-	// host.
+	// ErrDuplicateHost means that two entries of the configuration lead to one host.
 	ErrDuplicateHost = errors.New("two configured hosts are one")
 )
 
-// Error is an error about a VM: which one, where, what was being done, and
-// what the reader can do about it.
+// Error is an error about a VM: which one, where, what was being done, and what the reader can do about it.
 type Error struct {
 	VM     string // name or UUID
 	Host   string // "" when it concerns no single host
@@ -79,17 +76,14 @@ func (e *Error) Unwrap() []error {
 	return all
 }
 
-// Problem is something that keeps a plan from working, found before anything
-// was touched.
+// Problem is something that keeps a plan from working, found before anything was touched.
 type Problem struct {
-	// Attribute is the path of the offending attribute ("disks.root.volume"),
-	// or empty when no single one is.
+	// Attribute is the path of the offending attribute ("disks.root.volume"), or empty when no single one is.
 	Attribute string
 	Summary   string
 	Detail    string
 	Remedy    string
-	// Warning says that it need not keep the plan from working: it is unknown
-	// beforehand.
+	// Warning says that it need not keep the plan from working: it is unknown beforehand.
 	Warning bool
 }
 

@@ -8,8 +8,8 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
 )
 
-// notAsked is why a reading of the definitions knows nothing of what only a
-// question to the guest or the hypervisor tells.
+// notAsked is why a reading of the definitions knows nothing of what only a question to the guest or the hypervisor
+// tells.
 const notAsked = "not queried; the data source virtfleet_conditions queries it"
 
 // StateFacts are those that need no look at the definitions.
@@ -46,9 +46,8 @@ func (vm *VM) StateFacts() status.Facts {
 	return f
 }
 
-// Facts are what one reading of the host's definitions tells of the VM.
-// What takes a question to QEMU, to the guest or to another host is unknown;
-// Observe asks.
+// Facts are what one reading of the host's definitions tells of the VM. What takes a question to QEMU, to the guest or
+// to another host is unknown; Observe asks.
 func (vm *VM) Facts() status.Facts {
 	f := vm.StateFacts()
 	f.AgentAnswers = status.Fact[bool]{}

@@ -8,12 +8,11 @@ import (
 	"time"
 )
 
-// filesTimeout bounds one look for a VM's files on one host. Storage that
-// hangs must not hold up a plan.
+// filesTimeout bounds one look for a VM's files on one host. Storage that hangs must not hold up a plan.
 const filesTimeout = 20 * time.Second
 
-// filesPause is how long a host that didn't answer isn't asked again: the VMs
-// of a plan don't wait for it one after the other.
+// filesPause is how long a host that didn't answer isn't asked again: the VMs of a plan don't wait for it one after the
+// other.
 const filesPause = time.Minute
 
 // FileFinding is what a host said of a file that a VM needs.
@@ -27,8 +26,8 @@ const (
 	FileUnknown // the host didn't answer in time
 )
 
-// seenFiles are the paths that were found on a host. They are not looked for
-// again: what vanishes after that is told when the VM is started.
+// seenFiles are the paths that were found on a host. They are not looked for again: what vanishes after that is told
+// when the VM is started.
 type seenFiles struct {
 	mu       sync.Mutex
 	paths    map[string]bool
@@ -69,9 +68,8 @@ func (s *seenFiles) add(paths ...string) {
 	}
 }
 
-// FindFiles looks for files on the host, all at once. A file that no host can
-// tell of is undecided: what keeps us from looking need not keep QEMU from
-// opening it.
+// FindFiles looks for files on the host, all at once. A file that no host can tell of is undecided: what keeps us from
+// looking need not keep QEMU from opening it.
 func (inv *Inventory) FindFiles(ctx context.Context, h *Host, wanted []string) map[string]FileFinding {
 	paths := h.files.without(wanted)
 	if len(paths) == 0 {
@@ -139,8 +137,8 @@ func unknown(paths []string) map[string]FileFinding {
 	return found
 }
 
-// findVolume asks libvirt, which knows of the files in its storage pools only,
-// as they were when they were last refreshed.
+// findVolume asks libvirt, which knows of the files in its storage pools only, as they were when they were last
+// refreshed.
 func (h *Host) findVolume(ctx context.Context, file string) FileFinding {
 	if _, err := h.Conn.VolumeByPath(ctx, file); !IsNotFound(err) {
 		return fileUndecided

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// TestFindFiles_unknown: a host that doesn't answer in time is told apart from
-// one that has the file, and VMs don't wait for it one after the other.
+// TestFindFiles_unknown: a host that doesn't answer in time is told apart from one that has the file, and VMs don't
+// wait for it one after the other.
 func TestFindFiles_unknown(t *testing.T) {
 	t.Parallel()
 

@@ -22,12 +22,10 @@ const (
 	followMost  = 10 * time.Second
 )
 
-// Follow hands over what happens to the VMs of a host, in order, until ctx
-// ends or the fleet is closed; then it returns nil. deliver must not wait for
-// a reader. A host that does not answer is tried again, at most 10 seconds apart,
-// as is one that is lost. Events of the kind libvirt.EventLost tell of both: that
-// the host does not answer, with the reason, that events flow (again), and that
-// some were missed because deliver took too long.
+// Follow hands over what happens to the VMs of a host, in order, until ctx ends or the fleet is closed; then it returns
+// nil. deliver must not wait for a reader. A host that does not answer is tried again, at most 10 seconds apart, as is
+// one that is lost. Events of the kind libvirt.EventLost tell of both: that the host does not answer, with the reason,
+// that events flow (again), and that some were missed because deliver took too long.
 func (inv *Inventory) Follow(ctx context.Context, name string, deliver func(Event)) error {
 	h, err := inv.AskedHost(name)
 	if err != nil {
@@ -56,8 +54,7 @@ func (inv *Inventory) Follow(ctx context.Context, name string, deliver func(Even
 	return nil
 }
 
-// subscribe tries until the host's events flow. failed is told the first time
-// that they don't.
+// subscribe tries until the host's events flow. failed is told the first time that they don't.
 func (h *Host) subscribe(ctx context.Context, failed func(error)) (<-chan libvirt.Event, error) {
 	delay := backoff.NewExponentialBackOff()
 	delay.InitialInterval, delay.MaxInterval = followFirst, followMost

@@ -13,9 +13,8 @@ import (
 )
 
 const (
-	// viewAge is how long what a host said in bulk is good for. A plan of a
-	// thousand VMs takes seconds; a minute covers it and its checks.
-	// Whatever changes a VM never relies on it.
+	// viewAge is how long what a host said in bulk is good for. A plan of a thousand VMs takes seconds; a minute covers it
+	// and its checks. Whatever changes a VM never relies on it.
 	viewAge = time.Minute
 	// viewTimeout bounds one bulk reading of one host, connecting included.
 	viewTimeout = time.Minute
@@ -34,8 +33,8 @@ type Host struct {
 
 	mu   sync.Mutex
 	view *View
-	// loading is the reading that who asks now may wait for. One that began before
-	// something was written is not it any more: what it brings is too old.
+	// loading is the reading that who asks now may wait for. One that began before something was written is not it any
+	// more: what it brings is too old.
 	loading *loading
 }
 
@@ -68,8 +67,8 @@ type loading struct {
 	view *View
 }
 
-// Entry is one domain of a view. Parsing its XML waits until it is needed: a
-// plan for five VMs should not pay for the other thousand.
+// Entry is one domain of a view. Parsing its XML waits until it is needed: a plan for five VMs should not pay for the
+// other thousand.
 type Entry struct {
 	libvirt.Domain
 
@@ -89,8 +88,8 @@ type Entry struct {
 	diskUses     []domain.DiskUse
 }
 
-// ParsedDomain is what the XML says; each part is nil where there is no such
-// definition. It is shared by all readers and never changed.
+// ParsedDomain is what the XML says; each part is nil where there is no such definition. It is shared by all readers
+// and never changed.
 type ParsedDomain struct {
 	Persistent, Live         *domain.Definition
 	persistentSpec, LiveSpec *domain.Spec
@@ -155,8 +154,8 @@ func (e *Entry) DefinedUse() domain.HostUse {
 	return domain.HostUse{}
 }
 
-// DiskUses are the disks that the domain writes to: those of what runs, and of
-// what its host starts. They are shared: don't change them.
+// DiskUses are the disks that the domain writes to: those of what runs, and of what its host starts. They are shared:
+// don't change them.
 func (e *Entry) DiskUses() []domain.DiskUse {
 	e.diskUsesOnce.Do(func() {
 		p := e.Parse()
@@ -187,8 +186,8 @@ func parseXML(xml string) (*domain.Definition, *domain.Spec, error) {
 	return definition, &spec, nil
 }
 
-// Definition is the one that describes the VM: the persistent, or the live
-// one of a transient domain. It is nil when neither could be read.
+// Definition is the one that describes the VM: the persistent, or the live one of a transient domain. It is nil when
+// neither could be read.
 func (p ParsedDomain) Definition() *domain.Definition {
 	if p.Persistent != nil {
 		return p.Persistent
@@ -197,8 +196,7 @@ func (p ParsedDomain) Definition() *domain.Definition {
 	return p.Live
 }
 
-// Current is the definition that describes what there is now: the live one of a
-// VM that runs, else the persistent one.
+// Current is the definition that describes what there is now: the live one of a VM that runs, else the persistent one.
 func (p ParsedDomain) Current() *domain.Definition {
 	if p.Live != nil {
 		return p.Live
@@ -207,9 +205,8 @@ func (p ParsedDomain) Current() *domain.Definition {
 	return p.Persistent
 }
 
-// ViewOf returns the host's view, loading it when there is none. Every caller that
-// asks meanwhile waits for the same loading, which is bound to the fleet's life
-// and not to the caller who happened to be first.
+// ViewOf returns the host's view, loading it when there is none. Every caller that asks meanwhile waits for the same
+// loading, which is bound to the fleet's life and not to the caller who happened to be first.
 func (inv *Inventory) ViewOf(ctx context.Context, h *Host) (*View, error) {
 	h.mu.Lock()
 	if h.view != nil && time.Since(h.view.at) < viewAge {
@@ -252,8 +249,8 @@ func (inv *Inventory) load(h *Host, l *loading) {
 	h.publish(l, v)
 }
 
-// publish hands the view to all who wait for it, and to whoever comes next,
-// unless something was written since its loading began.
+// publish hands the view to all who wait for it, and to whoever comes next, unless something was written since its
+// loading began.
 func (h *Host) publish(l *loading, v *View) {
 	h.mu.Lock()
 	if h.loading == l {
@@ -308,8 +305,8 @@ func (h *Host) SaidLast(v *View) bool {
 	return h.view == v
 }
 
-// Remember puts what was just read of one domain into the view, so that our own
-// writes don't cost every reader a new bulk reading. A nil domain is gone.
+// Remember puts what was just read of one domain into the view, so that our own writes don't cost every reader a new
+// bulk reading. A nil domain is gone.
 func (h *Host) Remember(uuid string, d *libvirt.Domain) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

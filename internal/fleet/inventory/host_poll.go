@@ -34,9 +34,8 @@ func (inv *Inventory) AskedHost(name string) (*Host, error) {
 	return h, nil
 }
 
-// PollHost asks one host how its VMs stand: one call that waits for none of
-// them, and what the VMs are from the host's view, which is read anew when
-// it is older than a minute or lacks one of them.
+// PollHost asks one host how its VMs stand: one call that waits for none of them, and what the VMs are from the host's
+// view, which is read anew when it is older than a minute or lacks one of them.
 func (inv *Inventory) PollHost(ctx context.Context, name string) HostPoll {
 	v, err := inv.pollHost(ctx, name)
 
@@ -83,9 +82,8 @@ func (e *Entry) In(state libvirt.DomainState, reason string) *Entry {
 	return other
 }
 
-// MergePolls merges what hosts said, at about the same time, of every
-// VM, sorted by name. A host whose poll is missing counts as silent. last
-// says where VMs were seen before, by their UUIDs.
+// MergePolls merges what hosts said, at about the same time, of every VM, sorted by name. A host whose poll is missing
+// counts as silent. last says where VMs were seen before, by their UUIDs.
 func (inv *Inventory) MergePolls(polls []HostPoll, last map[string]LastKnown) []Listed {
 	by := make(map[string]HostPoll, len(polls))
 	for _, p := range polls {
@@ -117,8 +115,8 @@ func (inv *Inventory) MergePolls(polls []HostPoll, last map[string]LastKnown) []
 // refreshAtOnce is how many VMs of a host are read again one by one.
 const refreshAtOnce = 8
 
-// RefreshVMs reads the definitions of VMs of a host again, because something
-// happened to them, so that the next PollHost knows them as they are now.
+// RefreshVMs reads the definitions of VMs of a host again, because something happened to them, so that the next
+// PollHost knows them as they are now.
 func (inv *Inventory) RefreshVMs(ctx context.Context, name string, uuids []string) {
 	h, err := inv.AskedHost(name)
 	if err != nil {
@@ -151,16 +149,15 @@ func (inv *Inventory) RefreshVMs(ctx context.Context, name string, uuids []strin
 	}
 }
 
-// Migration describes the migration that the VM is in, nil for none. job is
-// its running job; without it the statistics are missing.
+// Migration describes the migration that the VM is in, nil for none. job is its running job; without it the statistics
+// are missing.
 func (vm *VM) Migration(job *libvirt.Job) *migration.State {
 	s, _ := Underway(vm, job)
 
 	return s
 }
 
-// LeavesFrom is the host that knows the VM's job: the source of its
-// migration, else the one that has it.
+// LeavesFrom is the host that knows the VM's job: the source of its migration, else the one that has it.
 func (vm *VM) LeavesFrom() string {
 	for name, role := range vm.ActiveHosts {
 		if role == status.RoleSource {
@@ -171,8 +168,8 @@ func (vm *VM) LeavesFrom() string {
 	return vm.Host
 }
 
-// MovedBy is the last job that ended on a VM's host, which for one that has
-// just arrived is the migration that brought it; nil when it is unknown.
+// MovedBy is the last job that ended on a VM's host, which for one that has just arrived is the migration that brought
+// it; nil when it is unknown.
 func (vm *VM) MovedBy(ctx context.Context) *libvirt.Job {
 	job, err := vm.On.Conn.CompletedJob(ctx, vm.UUID)
 	if err != nil || job == nil || job.Operation != libvirt.OperationMigrationIn {
@@ -182,8 +179,7 @@ func (vm *VM) MovedBy(ctx context.Context) *libvirt.Job {
 	return job
 }
 
-// ViewWith returns a view of the host that has the domains, as far as they are
-// still there.
+// ViewWith returns a view of the host that has the domains, as far as they are still there.
 func (inv *Inventory) ViewWith(ctx context.Context, h *Host, all []libvirt.DomainStats) (*View, error) {
 	v, err := inv.ViewOf(ctx, h)
 	if err != nil {

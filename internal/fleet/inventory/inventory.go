@@ -53,8 +53,7 @@ func New(hosts map[string]HostConfig, log *slog.Logger) (*Inventory, error) {
 }
 
 // Close ends every connection, those to all hosts at the same time: each says goodbye and waits for the answer. Calls
-// in
-// flight return an error.
+// in flight return an error.
 func (inv *Inventory) Close() error {
 	inv.stopBackground()
 	inv.background.Wait()
@@ -113,8 +112,7 @@ func (inv *Inventory) Present() []*Host {
 	return slices.DeleteFunc(slices.Clone(inv.Configured), func(h *Host) bool { return h.Config.Fenced })
 }
 
-// Calls returns how often each libvirt procedure was called, by host. Tests and
-// benchmarks assert round trips with it.
+// Calls returns how often each libvirt procedure was called, by host. Tests and benchmarks assert round trips with it.
 func (inv *Inventory) Calls() map[string]map[string]int {
 	calls := make(map[string]map[string]int, len(inv.Configured))
 	for _, h := range inv.Configured {

@@ -15,17 +15,16 @@ import (
 // Listed is one VM of the fleet.
 type Listed struct {
 	UUID, Name string
-	// VM is nil when Err says why it is unknown where the VM is: it runs
-	// twice, is defined on several hosts, or can't be understood.
+	// VM is nil when Err says why it is unknown where the VM is: it runs twice, is defined on several hosts, or can't be
+	// understood.
 	VM  *VM
 	Err error
-	// Rule is what holds for the VM if its host is to be drained. It is nil
-	// when VM is, or when RuleErr says why the host can't tell.
+	// Rule is what holds for the VM if its host is to be drained. It is nil when VM is, or when RuleErr says why the host
+	// can't tell.
 	Rule    *evacuation.Rule
 	RuleErr error
-	// Inconsistent says that the hosts' answers may not fit together, because the VM
-	// was handed over in between. Asked again, they will. Only MergePolls leaves it
-	// at that.
+	// Inconsistent says that the hosts' answers may not fit together, because the VM was handed over in between. Asked
+	// again, they will. Only MergePolls leaves it at that.
 	Inconsistent bool
 
 	silent []string
@@ -49,8 +48,8 @@ func (l Listed) Facts() status.Facts {
 	}
 }
 
-// LeaveSecrets makes all definitions be read without their secrets, for whoever only
-// looks. Accounts that may do no more than that suffice then.
+// LeaveSecrets makes all definitions be read without their secrets, for whoever only looks. Accounts that may do no
+// more than that suffice then.
 func (inv *Inventory) LeaveSecrets() {
 	for _, h := range inv.Configured {
 		h.Conn.LeaveSecrets()
@@ -60,8 +59,7 @@ func (inv *Inventory) LeaveSecrets() {
 // SettleAtOnce is how many VMs hosts are asked for once more at a time.
 const SettleAtOnce = 8
 
-// ListConsistent is listed, with the VMs for which the answers didn't fit together
-// asked for once more.
+// ListConsistent is listed, with the VMs for which the answers didn't fit together asked for once more.
 func (inv *Inventory) ListConsistent(ctx context.Context, answers []Reply) (machines []Listed, silent []string) {
 	machines, silent = listed(answers, nil)
 
@@ -89,8 +87,8 @@ func (inv *Inventory) ListConsistent(ctx context.Context, answers []Reply) (mach
 	return machines, silent
 }
 
-// listed puts together what the hosts' views say of every VM, sorted by
-// name and without their rules. last says where VMs were seen before.
+// listed puts together what the hosts' views say of every VM, sorted by name and without their rules. last says where
+// VMs were seen before.
 func listed(answers []Reply, last map[string]LastKnown) (machines []Listed, silent []string) {
 	silent = SilentHosts(answers)
 	names := make(map[string]string)

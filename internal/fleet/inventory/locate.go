@@ -13,9 +13,8 @@ import (
 
 // Find returns the VM, wherever in the fleet it is, from the snapshot.
 //
-// ErrNotFound means that every host that could have it answered, and none has.
-// As long as one did not answer it is ErrUnreachable; if the last host is not
-// configured any more, ErrUnconfigured; if it runs twice, ErrTwoCopies.
+// ErrNotFound means that every host that could have it answered, and none has. As long as one did not answer it is
+// ErrUnreachable; if the last host is not configured any more, ErrUnconfigured; if it runs twice, ErrTwoCopies.
 func (inv *Inventory) Find(ctx context.Context, uuid string, last LastKnown) (*VM, error) {
 	answers, err := inv.Snapshot(ctx)
 	if err != nil {
@@ -47,9 +46,8 @@ func (inv *Inventory) FindAmong(ctx context.Context, uuid string, last LastKnown
 	return vm, answers, err
 }
 
-// IsGone says that an error is that a VM was not found, and that no host has
-// it. Other things are not found as well: a network that the VM needs to
-// start, a file, or the VM on the host that it has just left.
+// IsGone says that an error is that a VM was not found, and that no host has it. Other things are not found as well: a
+// network that the VM needs to start, a file, or the VM on the host that it has just left.
 func (inv *Inventory) IsGone(ctx context.Context, uuid string, last LastKnown, err error) bool {
 	if !IsNotFound(err) {
 		return false
@@ -60,11 +58,9 @@ func (inv *Inventory) IsGone(ctx context.Context, uuid string, last LastKnown, e
 	return IsNotFound(err)
 }
 
-// Inconsistent says that the hosts' answers may not fit together. They don't answer at
-// one moment: a VM that is handed over in between seems to run twice, or
-// to be half of a migration whose other half is gone; and one that is off and is
-// moved from host to host may have been on neither when that one was asked. Asked
-// once more, they say which it is.
+// Inconsistent says that the hosts' answers may not fit together. They don't answer at one moment: a VM that is handed
+// over in between seems to run twice, or to be half of a migration whose other half is gone; and one that is off and is
+// moved from host to host may have been on neither when that one was asked. Asked once more, they say which it is.
 func Inconsistent(vm *VM, err error) bool {
 	if err != nil {
 		return errors.Is(err, ErrTwoCopies) || errors.Is(err, ErrAmbiguous) || IsNotFound(err)
@@ -84,8 +80,8 @@ func (inv *Inventory) askFor(ctx context.Context, uuid string, last LastKnown) (
 	return vm, answers, err
 }
 
-// FindByName returns the VM of that name. Names are unique on a host, not
-// in a fleet: two VMs of one name are ErrAmbiguous.
+// FindByName returns the VM of that name. Names are unique on a host, not in a fleet: two VMs of one name are
+// ErrAmbiguous.
 func (inv *Inventory) FindByName(ctx context.Context, name string) (*VM, error) {
 	answers, err := inv.Snapshot(ctx)
 	if err != nil {
@@ -201,8 +197,8 @@ func Locate(answers []Reply, uuid string, last LastKnown) (*VM, error) {
 	return vm, nil
 }
 
-// pickActive returns the host that the VM runs on, nil when none does. In
-// a migration two have it: the one that waits for its memory is the target.
+// pickActive returns the host that the VM runs on, nil when none does. In a migration two have it: the one that waits
+// for its memory is the target.
 func pickActive(active []Reply, uuid string, last LastKnown) (home *Reply, migrating bool, err error) {
 	switch len(active) {
 	case 0:
@@ -216,8 +212,8 @@ func pickActive(active []Reply, uuid string, last LastKnown) (home *Reply, migra
 		case first.InMigration() && !second.InMigration():
 			return &active[1], true, nil
 		case first.InMigration() && (first.Reason != libvirt.ReasonStartingUp || second.Reason != libvirt.ReasonStartingUp):
-			// It is handed over: the source has stopped, the target not yet begun.
-			// Only the source has a definition that outlives its process.
+			// It is handed over: the source has stopped, the target not yet begun. Only the source has a definition that
+			// outlives its process.
 			if second.Persistent && !first.Persistent || second.Persistent == first.Persistent && active[1].isLast(last) {
 				return &active[1], true, nil
 			}
@@ -234,9 +230,8 @@ func pickActive(active []Reply, uuid string, last LastKnown) (home *Reply, migra
 	}
 }
 
-// leaving says that the only copy that is seen is one half of a migration. One
-// that waits for its memory on a host that didn't have it before isn't: it is
-// no less than a VM that starts.
+// leaving says that the only copy that is seen is one half of a migration. One that waits for its memory on a host that
+// didn't have it before isn't: it is no less than a VM that starts.
 func (a Reply) leaving(last LastKnown) bool {
 	switch a.Domain.Reason {
 	case libvirt.ReasonStartingUp:
@@ -277,9 +272,8 @@ func statesOf(active []Reply) map[string]string {
 	return all
 }
 
-// isTarget says whether a VM in migration is on its way to this host. The
-// target gets its persistent definition when all is over, so until then only
-// the source has one. Where that does not decide, it is seen in what runs.
+// isTarget says whether a VM in migration is on its way to this host. The target gets its persistent definition when
+// all is over, so until then only the source has one. Where that does not decide, it is seen in what runs.
 func (e *Entry) isTarget(active []Reply) bool {
 	for _, a := range active {
 		if a.Domain != e && a.Domain.Persistent != e.Persistent {
@@ -300,8 +294,8 @@ func (e *Entry) isTarget(active []Reply) bool {
 	}
 }
 
-// isLast says whether this is the host that had the VM last. The UUID is
-// the host; its name is only what the configuration calls it.
+// isLast says whether this is the host that had the VM last. The UUID is the host; its name is only what the
+// configuration calls it.
 func (a Reply) isLast(last LastKnown) bool {
 	if a.Info != nil && last.HostUUID != "" {
 		return a.Info.UUID == last.HostUUID
@@ -310,8 +304,7 @@ func (a Reply) isLast(last LastKnown) bool {
 	return last.Host != "" && a.Host.Name == last.Host
 }
 
-// absent explains why the VM was not found: it is proven to be nowhere, or
-// a host did not answer.
+// absent explains why the VM was not found: it is proven to be nowhere, or a host did not answer.
 func absent(answers []Reply, vm string, last LastKnown) error {
 	if last.Host != "" {
 		if err := lastHostAnswered(answers, vm, last); err != nil {
@@ -328,8 +321,7 @@ func absent(answers []Reply, vm string, last LastKnown) error {
 	return &Error{VM: vm, Kind: ErrNotFound, Detail: "no host has it"}
 }
 
-// lastHostAnswered returns nil when the VM's last host was asked or given
-// up, else why what it has is not known.
+// lastHostAnswered returns nil when the VM's last host was asked or given up, else why what it has is not known.
 func lastHostAnswered(answers []Reply, vm string, last LastKnown) error {
 	for _, a := range answers {
 		if a.Info != nil && last.HostUUID != "" && a.Info.UUID == last.HostUUID {

@@ -8,9 +8,8 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
-// pickDefined returns the host whose definition of the stopped VM counts,
-// if that is proven. A definition that a migration left behind never counts, and
-// one elsewhere says nothing about a VM whose last host can't be asked.
+// pickDefined returns the host whose definition of the stopped VM counts, if that is proven. A definition that a
+// migration left behind never counts, and one elsewhere says nothing about a VM whose last host can't be asked.
 func pickDefined(defined, answers []Reply, uuid string, last LastKnown) (*Reply, error) {
 	if len(defined) == 0 {
 		return nil, absent(answers, uuid, last)
@@ -45,8 +44,7 @@ func (a Reply) MigratedAway() bool {
 	return a.Domain.State == libvirt.Shutoff && a.Domain.Reason == libvirt.ReasonMigrated
 }
 
-// onlyLeftover explains why a definition that a migration left behind is not
-// the VM, though no other was found.
+// onlyLeftover explains why a definition that a migration left behind is not the VM, though no other was found.
 func onlyLeftover(left Reply, answers []Reply) error {
 	for _, a := range answers {
 		if a.Err != nil {

@@ -16,8 +16,7 @@ import (
 
 const vmUUID = "6a5d3b62-6f0e-4b6e-9d59-0a6d3c1f7a11"
 
-// said builds what one host answered. An empty state: the host has no such
-// VM.
+// said builds what one host answered. An empty state: the host has no such VM.
 func said(name string, state libvirt.DomainState, reason string) Reply {
 	a := Reply{
 		Host: &Host{Name: name},

@@ -2,8 +2,8 @@ package inventory
 
 import "fmt"
 
-// DefaultMemoryReserve is how many bytes a host keeps for itself: what OpenStack's
-// reserved_host_memory_mb is by default.
+// DefaultMemoryReserve is how many bytes a host keeps for itself: what OpenStack's reserved_host_memory_mb is by
+// default.
 const DefaultMemoryReserve = 512 << 20
 
 // MemoryLimit is how many bytes may be committed to VMs on the host.
@@ -20,9 +20,8 @@ func (a Reply) MemoryLimit() uint64 {
 	return a.Info.MemoryBytes - min(a.Info.MemoryBytes, reserve)
 }
 
-// Committed is how many bytes are promised to VMs on the host: to those
-// that run, and to those that are about to be started. The one with the UUID
-// of one that leaves doesn't count.
+// Committed is how many bytes are promised to VMs on the host: to those that run, and to those that are about to be
+// started. The one with the UUID of one that leaves doesn't count.
 func (a Reply) Committed(leaving string) uint64 {
 	var sum uint64
 
@@ -35,8 +34,7 @@ func (a Reply) Committed(leaving string) uint64 {
 	return sum
 }
 
-// RestingMemory is how many bytes the VMs on the host would use that are off,
-// without the one that leaves.
+// RestingMemory is how many bytes the VMs on the host would use that are off, without the one that leaves.
 func (a Reply) RestingMemory(leaving string) uint64 {
 	var sum uint64
 
@@ -56,8 +54,8 @@ func (a Reply) RestingMemory(leaving string) uint64 {
 // CommittedMemory is what the domain may use of the host's memory now.
 func (h *Host) CommittedMemory(e *Entry) uint64 { return h.WithOverhead(e.guestMemory(), e) }
 
-// WithOverhead is how much memory of the host a guest with that much takes, which is
-// defined as the entry says. One that takes none is off.
+// WithOverhead is how much memory of the host a guest with that much takes, which is defined as the entry says. One
+// that takes none is off.
 func (h *Host) WithOverhead(bytes uint64, e *Entry) uint64 {
 	if bytes == 0 || h.Config.OvercommitGuestOverhead {
 		return bytes
@@ -66,8 +64,8 @@ func (h *Host) WithOverhead(bytes uint64, e *Entry) uint64 {
 	return bytes + e.Overhead()
 }
 
-// guestMemory is what the guest may use now. The most that it can get without asking
-// the host again counts, not what its balloon leaves it.
+// guestMemory is what the guest may use now. The most that it can get without asking the host again counts, not what
+// its balloon leaves it.
 func (e *Entry) guestMemory() uint64 {
 	p := e.Parse()
 	if p.Definition() == nil {

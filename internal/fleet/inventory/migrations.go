@@ -12,8 +12,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
-// LastRecord returns the record of the migration that was begun last, nil if
-// none is recorded.
+// LastRecord returns the record of the migration that was begun last, nil if none is recorded.
 func (vm *VM) LastRecord() *domain.Migration {
 	if n := len(vm.Metadata.Migrations); n > 0 {
 		return &vm.Metadata.Migrations[n-1]
@@ -22,8 +21,8 @@ func (vm *VM) LastRecord() *domain.Migration {
 	return nil
 }
 
-// OpenMigration returns the record of a migration whose end is not recorded:
-// whoever ran it was killed, or is at it still.
+// OpenMigration returns the record of a migration whose end is not recorded: whoever ran it was killed, or is at it
+// still.
 func (vm *VM) OpenMigration() *domain.Migration {
 	if last := vm.LastRecord(); last != nil && !last.Completed() {
 		return last
@@ -32,12 +31,12 @@ func (vm *VM) OpenMigration() *domain.Migration {
 	return nil
 }
 
-// BrokeInPostCopy says that the VM's migration broke in post-copy: what there is of
-// its memory is in two parts, or one of them is gone.
+// BrokeInPostCopy says that the VM's migration broke in post-copy: what there is of its memory is in two parts, or one
+// of them is gone.
 func (vm *VM) BrokeInPostCopy() bool { return vm.Active && vm.Reason == status.ReasonPostcopyFailed }
 
-// postCopyPeer is the host of the other part of the VM's memory, as the record
-// of its open migration says; "" when there is none.
+// postCopyPeer is the host of the other part of the VM's memory, as the record of its open migration says; "" when
+// there is none.
 func (vm *VM) postCopyPeer() string {
 	record := vm.OpenMigration()
 
@@ -51,9 +50,8 @@ func (vm *VM) postCopyPeer() string {
 	}
 }
 
-// LastMigration is how the VM's last migration went, nil if none is known. Of
-// one whose end could not be written down, because a part of the guest's memory is
-// gone while libvirt takes the migration to go on, it says that it failed.
+// LastMigration is how the VM's last migration went, nil if none is known. Of one whose end could not be written down,
+// because a part of the guest's memory is gone while libvirt takes the migration to go on, it says that it failed.
 func (vm *VM) LastMigration() *domain.Migration {
 	last := vm.LastRecord()
 	f := vm.StateFacts()
@@ -77,8 +75,7 @@ func (vm *VM) LastMigration() *domain.Migration {
 	return &lost
 }
 
-// Migrations are the records of the VM's migrations, oldest first, the last one
-// as LastMigration tells it.
+// Migrations are the records of the VM's migrations, oldest first, the last one as LastMigration tells it.
 func (vm *VM) Migrations() []domain.Migration {
 	all := vm.Metadata.Migrations
 	last := vm.LastMigration()
@@ -94,8 +91,7 @@ func (vm *VM) Migrations() []domain.Migration {
 	return append(slices.Clone(all), *last)
 }
 
-// PostCopyRemedy says what is to be done about a VM whose migration failed in
-// post-copy.
+// PostCopyRemedy says what is to be done about a VM whose migration failed in post-copy.
 func (vm *VM) PostCopyRemedy() string {
 	switch f := vm.StateFacts(); f.PostCopy() {
 	case status.PostCopyLost:
@@ -112,9 +108,8 @@ func (vm *VM) PostCopyRemedy() string {
 	}
 }
 
-// StartsWithHost says whether its host starts the VM when it boots. The
-// run of a migration takes that from the source and gives it to the target: as
-// long as the migration isn't over, what was before still holds.
+// StartsWithHost says whether its host starts the VM when it boots. The run of a migration takes that from the source
+// and gives it to the target: as long as the migration isn't over, what was before still holds.
 func (vm *VM) StartsWithHost() bool {
 	if vm.Autostart {
 		return true
@@ -125,16 +120,16 @@ func (vm *VM) StartsWithHost() bool {
 	return record != nil && record.Autostart && (vm.Migrating || vm.BrokeInPostCopy())
 }
 
-// LostAutostart says that a migration ended without its run, which would have
-// told the VM's host to start it when it boots.
+// LostAutostart says that a migration ended without its run, which would have told the VM's host to start it when it
+// boots.
 func (vm *VM) LostAutostart() bool {
 	record := vm.OpenMigration()
 
 	return record != nil && record.Autostart && !vm.Autostart && vm.Persistent && vm.Running() && !vm.Migrating
 }
 
-// strandedAmong says that the guest stands still at the source of a migration
-// that is not completed, and that its target, which answered, has nothing of it.
+// strandedAmong says that the guest stands still at the source of a migration that is not completed, and that its
+// target, which answered, has nothing of it.
 func (vm *VM) strandedAmong(answers []Reply) bool {
 	record := vm.OpenMigration()
 	if record == nil || record.SourceHost != vm.Host || !vm.Persistent ||
@@ -147,8 +142,8 @@ func (vm *VM) strandedAmong(answers []Reply) bool {
 	})
 }
 
-// RequireIdle refuses a VM that is on its way: it is unknown which of its
-// two copies will be the VM. So it does one that is in two parts.
+// RequireIdle refuses a VM that is on its way: it is unknown which of its two copies will be the VM. So it does one
+// that is in two parts.
 func (vm *VM) RequireIdle() error {
 	switch {
 	case vm.BrokeInPostCopy():
@@ -165,8 +160,7 @@ func (vm *VM) RequireIdle() error {
 	}
 }
 
-// LeftMoving says that the VM is on its way, or broke on it, by a migration
-// of ours whose end is not recorded.
+// LeftMoving says that the VM is on its way, or broke on it, by a migration of ours whose end is not recorded.
 func (vm *VM) LeftMoving() bool {
 	return vm.OpenMigration() != nil && (vm.Migrating || vm.BrokeInPostCopy())
 }
@@ -182,8 +176,8 @@ func (vm *VM) NotDefined() error {
 	}
 }
 
-// Underway describes the migration that a VM is in, nil for none, from
-// where it was seen and its running job, and says what each host is to it.
+// Underway describes the migration that a VM is in, nil for none, from where it was seen and its running job, and says
+// what each host is to it.
 func Underway(vm *VM, job *libvirt.Job) (*migration.State, map[string]status.Role) {
 	leaving := job != nil && job.Type.Active() && job.Operation == libvirt.OperationMigrationOut
 	if !leaving && !vm.Migrating {

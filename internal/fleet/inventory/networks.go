@@ -8,8 +8,8 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
 )
 
-// networksAge is how long it is remembered which networks are a host's own: they
-// hardly ever change, and a scrape is to cost no call for each.
+// networksAge is how long it is remembered which networks are a host's own: they hardly ever change, and a scrape is to
+// cost no call for each.
 const networksAge = 5 * time.Minute
 
 // ownNetworks is what a host was seen to have.

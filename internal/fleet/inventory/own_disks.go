@@ -9,15 +9,13 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
-// OwnsHere says that the volume of a record is the VM's on the host where it
-// is. A record comes along to other hosts, where a volume of that name may be
-// another's.
+// OwnsHere says that the volume of a record is the VM's on the host where it is. A record comes along to other hosts,
+// where a volume of that name may be another's.
 func (vm *VM) OwnsHere(o domain.OwnDisk) bool {
 	return o.HostUUID != "" && o.HostUUID == vm.HostUUID || vm.HasFile(o.Path)
 }
 
-// HasFile says that a disk of the VM is the file, or what its guest gets at
-// the first boot, now or at its next start.
+// HasFile says that a disk of the VM is the file, or what its guest gets at the first boot, now or at its next start.
 func (vm *VM) HasFile(file string) bool {
 	for _, spec := range []*domain.Spec{vm.PersistentSpec, vm.LiveSpec} {
 		if spec == nil {
@@ -38,8 +36,7 @@ func (vm *VM) HasFile(file string) bool {
 	return false
 }
 
-// Movable are the VM's own disks, by key, that move with it: those that are made
-// and that it has.
+// Movable are the VM's own disks, by key, that move with it: those that are made and that it has.
 func (vm *VM) Movable() map[string]domain.OwnDisk {
 	own := maps.Clone(vm.Metadata.OwnDisks)
 	maps.DeleteFunc(own, func(_ string, o domain.OwnDisk) bool { return o.Making || !vm.HasFile(o.Path) })
@@ -47,8 +44,8 @@ func (vm *VM) Movable() map[string]domain.OwnDisk {
 	return own
 }
 
-// Leaving are the volumes of own disks that a move copies, as they are at the
-// source: those of the files that were made on the target.
+// Leaving are the volumes of own disks that a move copies, as they are at the source: those of the files that were made
+// on the target.
 func (vm *VM) Leaving(made []string) []domain.LeftVolume {
 	left := slices.Clone(vm.Metadata.LeftVolumes)
 
@@ -73,8 +70,8 @@ func (vm *VM) NotOwn(files []string) []string {
 	})
 }
 
-// SettleMoved is what the metadata of a VM say of its own disks once a move is
-// over: they are where it is, and what is there is nothing that was left.
+// SettleMoved is what the metadata of a VM say of its own disks once a move is over: they are where it is, and what is
+// there is nothing that was left.
 func (vm *VM) SettleMoved() {
 	vm.Metadata.LeftVolumes = slices.DeleteFunc(slices.Clone(vm.Metadata.LeftVolumes), func(l domain.LeftVolume) bool {
 		return l.HostUUID == vm.HostUUID
@@ -94,8 +91,8 @@ func (vm *VM) Ran() bool {
 	return vm.Active || vm.State != libvirt.Shutoff || vm.Reason != "Unknown" && vm.Reason != "Failed"
 }
 
-// LeftVolumes are volumes of own disks that moves left on other hosts, as
-// "<host>: <pool>/<volume>", of those hosts that answered.
+// LeftVolumes are volumes of own disks that moves left on other hosts, as "<host>: <pool>/<volume>", of those hosts
+// that answered.
 func (vm *VM) LeftVolumes() []string {
 	var left []string
 

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// UserFaults is the kernel's setting that lets a QEMU which doesn't run as root take
-// a guest's memory page by page: post-copy is refused without it.
+// UserFaults is the kernel's setting that lets a QEMU which doesn't run as root take a guest's memory page by page:
+// post-copy is refused without it.
 const UserFaults = "/proc/sys/vm/unprivileged_userfaultfd"
 
 // postCopyAge is how long it is remembered what a host's kernel lets QEMU do.
@@ -22,8 +22,8 @@ type postCopy struct {
 	refused bool
 }
 
-// RefusesPostCopy says that QEMU on the host is known not to be let receive a guest
-// in post-copy. Newer versions of QEMU have another way to ask for it.
+// RefusesPostCopy says that QEMU on the host is known not to be let receive a guest in post-copy. Newer versions of
+// QEMU have another way to ask for it.
 func (h *Host) RefusesPostCopy(ctx context.Context) bool {
 	a, err := h.Conn.Info(ctx)
 	if err != nil || h.Config.ReadEnd == nil || a.Driver != "QEMU" || a.QEMUUser == "" || a.QEMUUser == "0" ||

@@ -29,14 +29,13 @@ const (
 // QEMULogPath is where the host has the log of the VM of that name.
 func QEMULogPath(name string) string { return path.Join(qemuLogs, name+".log") }
 
-// QEMULog is the end of what a host's log of a VM holds: QEMU's own words,
-// and libvirt's about its life.
+// QEMULog is the end of what a host's log of a VM holds: QEMU's own words, and libvirt's about its life.
 type QEMULog struct {
-	// Lines are what was written since QEMU was started last, as far as the end
-	// that was read reaches back; its command line is left out.
+	// Lines are what was written since QEMU was started last, as far as the end that was read reaches back; its command
+	// line is left out.
 	Lines []string
-	// Started and Stopped are when QEMU was started and when it ended; zero where
-	// the lines that were read don't tell, and Stopped while it runs.
+	// Started and Stopped are when QEMU was started and when it ended; zero where the lines that were read don't tell, and
+	// Stopped while it runs.
 	Started, Stopped time.Time
 }
 
@@ -103,8 +102,7 @@ func (l QEMULog) End() []string { return lastLines(l.Lines) }
 
 func lastLines(lines []string) []string { return lines[max(0, len(lines)-qemuLogLines):] }
 
-// Since is when a VM that is active, or isn't, became so; zero where the
-// log doesn't tell.
+// Since is when a VM that is active, or isn't, became so; zero where the log doesn't tell.
 func (l QEMULog) Since(active bool) time.Time {
 	switch {
 	case !active:
@@ -116,8 +114,7 @@ func (l QEMULog) Since(active bool) time.Time {
 	}
 }
 
-// Failure are the last lines that may explain a failure: QEMU's own, since the
-// last migration began if one did.
+// Failure are the last lines that may explain a failure: QEMU's own, since the last migration began if one did.
 func (l QEMULog) Failure() []string {
 	words := []string{}
 
@@ -136,10 +133,9 @@ func (l QEMULog) Failure() []string {
 	return lastLines(words)
 }
 
-// AttachQEMULog adds to a failure what QEMU wrote to its log on the hosts
-// since the VM was started there, or since it began to leave. libvirt
-// tells only of a start, and not always. A log that can't be read has nothing
-// to add: the failure is what matters.
+// AttachQEMULog adds to a failure what QEMU wrote to its log on the hosts since the VM was started there, or since it
+// began to leave. libvirt tells only of a start, and not always. A log that can't be read has nothing to add: the
+// failure is what matters.
 func AttachQEMULog(ctx context.Context, e *Error, name string, hosts ...*Host) {
 	ctx = context.WithoutCancel(ctx)
 	_ = admission.Pause(ctx, qemuLogDelay)

@@ -20,8 +20,7 @@ type recordCell struct {
 	record *hostrecord.Record
 }
 
-// RecordOf is the record of a host that answered, as of the snapshot. No caller may
-// change what it returns.
+// RecordOf is the record of a host that answered, as of the snapshot. No caller may change what it returns.
 func (a Reply) RecordOf(ctx context.Context) (*hostrecord.Record, error) {
 	a.View.record.mu.Lock()
 	defer a.View.record.mu.Unlock()
@@ -47,8 +46,7 @@ func (a Reply) RecordIfAny(ctx context.Context) (*hostrecord.Record, error) {
 	return a.RecordOf(ctx)
 }
 
-// ReadRecord reads a host's record, and the secret that it is in, which is nil
-// where there is none.
+// ReadRecord reads a host's record, and the secret that it is in, which is nil where there is none.
 func ReadRecord(ctx context.Context, h *Host) (*hostrecord.Record, *libvirt.Secret, error) {
 	secret, err := h.Conn.Secret(ctx, RecordUsage)
 

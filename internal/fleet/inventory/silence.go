@@ -7,16 +7,14 @@ import (
 	"time"
 )
 
-// silenceMemory is how long an operation takes a host to be silent that was so
-// when it was asked first.
+// silenceMemory is how long an operation takes a host to be silent that was so when it was asked first.
 const silenceMemory = time.Minute
 
 // silenceKey is where a context has the silence of its operation.
 type silenceKey struct{}
 
-// silence is which hosts didn't answer the first question of an operation. They
-// aren't asked again for a while: each question would take as long as a connection
-// that doesn't come about. A host that answered is always asked.
+// silence is which hosts didn't answer the first question of an operation. They aren't asked again for a while: each
+// question would take as long as a connection that doesn't come about. A host that answered is always asked.
 type silence struct {
 	mu    sync.Mutex
 	hosts map[*Host]lastAnswer
@@ -28,8 +26,7 @@ type lastAnswer struct {
 	err error // nil: it answered
 }
 
-// AsOneOperation returns a context in which silent hosts are remembered, unless ctx
-// is one.
+// AsOneOperation returns a context in which silent hosts are remembered, unless ctx is one.
 func AsOneOperation(ctx context.Context) context.Context {
 	if _, is := ctx.Value(silenceKey{}).(*silence); is {
 		return ctx
@@ -55,8 +52,8 @@ func silentIn(ctx context.Context, h *Host) error {
 	return nil
 }
 
-// noteAnswer remembers whether the host has answered. One that did once isn't taken
-// to be silent any more in this operation, which may be about to change it.
+// noteAnswer remembers whether the host has answered. One that did once isn't taken to be silent any more in this
+// operation, which may be about to change it.
 func noteAnswer(ctx context.Context, h *Host, err error) {
 	s, is := ctx.Value(silenceKey{}).(*silence)
 	if !is || ctx.Err() != nil || err != nil && !errors.Is(err, ErrUnreachable) {

@@ -12,9 +12,8 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
-// Snapshot asks every host that is not fenced, in parallel, and returns what
-// they said, in the order of their names. A host that answered less than
-// viewAge ago is not asked again.
+// Snapshot asks every host that is not fenced, in parallel, and returns what they said, in the order of their names. A
+// host that answered less than viewAge ago is not asked again.
 func (inv *Inventory) Snapshot(ctx context.Context) ([]Reply, error) {
 	answers := make([]Reply, len(inv.Configured))
 
@@ -116,8 +115,8 @@ func (inv *Inventory) AskAll(ctx context.Context, look Lookup) ([]Reply, error) 
 // AskTimeout bounds the question for one VM, connecting included.
 const AskTimeout = 30 * time.Second
 
-// FinishTimeout bounds what is to be done after an operation that has ended, one
-// question to the fleet included, which a silent host may make take its time.
+// FinishTimeout bounds what is to be done after an operation that has ended, one question to the fleet included, which
+// a silent host may make take its time.
 const FinishTimeout = 2 * AskTimeout
 
 func askHost(ctx context.Context, h *Host, look Lookup) (*libvirt.HostInfo, *Entry, error) {
@@ -147,8 +146,7 @@ func askHost(ctx context.Context, h *Host, look Lookup) (*libvirt.HostInfo, *Ent
 	return info, NewEntry(*d), nil
 }
 
-// duplicateHosts refuses a configuration in which two entries lead to one host:
-// each of its VMs would be there twice.
+// duplicateHosts refuses a configuration in which two entries lead to one host: each of its VMs would be there twice.
 func duplicateHosts(answers []Reply) error {
 	seen := make(map[string]*Host, len(answers))
 
@@ -189,8 +187,7 @@ func (inv *Inventory) ReadVM(ctx context.Context, h *Host, id string) (*VM, erro
 	return NewVM(Reply{Host: h, Info: info, Domain: NewEntry(*d)})
 }
 
-// Refresh is ReadVM of a VM on its host, with what the other hosts said
-// of it before.
+// Refresh is ReadVM of a VM on its host, with what the other hosts said of it before.
 func (inv *Inventory) Refresh(ctx context.Context, vm *VM) (*VM, error) {
 	now, err := inv.ReadVM(ctx, vm.On, vm.UUID)
 	if err != nil {

@@ -6,12 +6,11 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
 )
 
-// DefaultGracePeriod is how long a guest may take to shut down when nothing
-// said otherwise. It is the 180 s that KubeVirt's templates give a VM.
+// DefaultGracePeriod is how long a guest may take to shut down when nothing said otherwise. It is the 180 s that
+// KubeVirt's templates give a VM.
 const DefaultGracePeriod = 180 * time.Second
 
-// GracePeriod is how long a guest may take to shut down whose VM has that
-// metadata.
+// GracePeriod is how long a guest may take to shut down whose VM has that metadata.
 func GracePeriod(m domain.Metadata) time.Duration {
 	if period := m.TerminationGracePeriod; period != nil {
 		return *period

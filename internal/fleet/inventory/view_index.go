@@ -8,8 +8,8 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
 )
 
-// viewIndex finds domains of a view by name and by their sources' names. It is
-// made when it is first needed, and never changed.
+// viewIndex finds domains of a view by name and by their sources' names. It is made when it is first needed, and never
+// changed.
 type viewIndex struct {
 	once             sync.Once
 	byName, bySource map[string][]*Entry

@@ -2,8 +2,7 @@ package inventory
 
 import "testing"
 
-// A reading that began before a write is not what is known after it, whichever
-// way the writer says that there was one.
+// A reading that began before a write is not what is known after it, whichever way the writer says that there was one.
 func TestHost_olderReadingIsNotPublished(t *testing.T) {
 	t.Parallel()
 

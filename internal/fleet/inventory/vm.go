@@ -12,15 +12,13 @@ import (
 // VM is what the fleet knows of one VM.
 type VM struct {
 	UUID, Name string
-	// Host is where it runs, or where its definition is when it does not, and
-	// HostUUID that host's libvirt UUID.
+	// Host is where it runs, or where its definition is when it does not, and HostUUID that host's libvirt UUID.
 	Host, HostUUID string
 	State          libvirt.DomainState
 	// Reason is the domain state's own, as libvirt names it.
 	Reason                        string
 	Active, Persistent, Autostart bool
-	// Migrating says that it is on its way between two hosts. Host is then the
-	// one it runs on.
+	// Migrating says that it is on its way between two hosts. Host is then the one it runs on.
 	Migrating bool
 	// Stranded says that its guest stands still for a migration that is over.
 	Stranded bool
@@ -28,19 +26,16 @@ type VM struct {
 	ActiveHosts map[string]status.Role
 	// HostStates say how each of these processes stands, in libvirt's words.
 	HostStates map[string]string
-	// ManagedSave says that the memory of the stopped VM is kept on the
-	// host and comes back with the next start.
+	// ManagedSave says that the memory of the stopped VM is kept on the host and comes back with the next start.
 	ManagedSave bool
-	// PersistentSpec is what the next start would give, LiveSpec what runs.
-	// Each is nil when there is no such definition.
+	// PersistentSpec is what the next start would give, LiveSpec what runs. Each is nil when there is no such definition.
 	PersistentSpec, LiveSpec *domain.Spec
 	Metadata                 domain.Metadata
 	// AgentConnected says that the guest agent's channel is open.
 	AgentConnected bool
 	// StaleHosts have a leftover definition of the VM.
 	StaleHosts []string
-	// Stopped says how the operation that returned this shut the VM down.
-	// It is empty when it did not.
+	// Stopped says how the operation that returned this shut the VM down. It is empty when it did not.
 	Stopped Outcome
 	// SilentHosts did not answer; what they have is not known.
 	SilentHosts []string
@@ -53,12 +48,10 @@ type VM struct {
 	Peers map[string]string
 }
 
-// CurrentSpec is what there is of it now: what runs, else what the next start
-// would give.
+// CurrentSpec is what there is of it now: what runs, else what the next start would give.
 func (vm *VM) CurrentSpec() *domain.Spec { return cmp.Or(vm.LiveSpec, vm.PersistentSpec) }
 
-// DeclaredSpec is what a configuration changes: what the next start would give,
-// else, of a transient VM, what runs.
+// DeclaredSpec is what a configuration changes: what the next start would give, else, of a transient VM, what runs.
 func (vm *VM) DeclaredSpec() *domain.Spec { return cmp.Or(vm.PersistentSpec, vm.LiveSpec) }
 
 // Phase is the instance's phase, as KubeVirt would name it.
@@ -76,8 +69,8 @@ func (vm *VM) StatusReason() string {
 	return status.ShownReason(vm.State.String(), vm.Reason)
 }
 
-// RestartRequired says that the next start would give another VM than the
-// one that runs. It is what the condition of that name says.
+// RestartRequired says that the next start would give another VM than the one that runs. It is what the condition of
+// that name says.
 func (vm *VM) RestartRequired() bool {
 	return len(vm.pending()) > 0
 }
@@ -88,8 +81,7 @@ func (vm *VM) Running() bool { return vm.Status() == status.StatusRunning }
 // Paused says that the guest exists and stands still.
 func (vm *VM) Paused() bool { return vm.Status() == status.StatusPaused }
 
-// LastKnown is what the reader remembers of where the VM was. Both are
-// empty for a VM that was never seen before.
+// LastKnown is what the reader remembers of where the VM was. Both are empty for a VM that was never seen before.
 type LastKnown struct{ Host, HostUUID string }
 
 // NewVM is the VM that a host told of.
@@ -144,8 +136,7 @@ func (vm *VM) Affect() libvirt.Affect {
 	return affect
 }
 
-// Firmware is what the definition says of it, and what libvirt chose where that
-// leaves the choice to it.
+// Firmware is what the definition says of it, and what libvirt chose where that leaves the choice to it.
 func (vm *VM) Firmware() domain.Firmware {
 	return domain.Merge(vm.PersistentSpec, vm.LiveSpec, nil, nil).Firmware
 }

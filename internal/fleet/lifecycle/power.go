@@ -71,8 +71,8 @@ func (m *Manager) Stop(ctx context.Context, vm *inventory.VM, grace time.Duratio
 type stopOptions struct {
 	// grace is how long the guest may take to shut down; 0 forces it off at once.
 	grace time.Duration
-	// forceIOError also forces off a guest that is paused by an I/O error for the whole
-	// grace period, for a VM that is deleted. Any other stop refuses.
+	// forceIOError also forces off a guest that is paused by an I/O error for the whole grace period, for a VM that is
+	// deleted. Any other stop refuses.
 	forceIOError bool
 }
 

@@ -6,8 +6,8 @@ import "slices"
 type Definition struct {
 	// HostUUID is what libvirt knows the host by.
 	HostUUID string
-	// Ran says that the host's libvirt knows of a run. It forgets them when its
-	// daemon is restarted, so that false says nothing.
+	// Ran says that the host's libvirt knows of a run. It forgets them when its daemon is restarted, so that false says
+	// nothing.
 	Ran bool
 	// Last says that the VM was seen here last.
 	Last bool
@@ -15,16 +15,15 @@ type Definition struct {
 	Generation uint64
 	// Document is the definition in a form in which equal ones are equal.
 	Document string
-	// LocalData says that the VM has data that may differ between hosts: disks that
-	// are not shared, firmware variables, the state of a TPM, a saved memory image.
+	// LocalData says that the VM has data that may differ between hosts: disks that are not shared, firmware variables,
+	// the state of a TPM, a saved memory image.
 	LocalData bool
-	// Unfinished are the hosts, by UUID, that a cold move from here has begun with
-	// and not come to its end.
+	// Unfinished are the hosts, by UUID, that a cold move from here has begun with and not come to its end.
 	Unfinished []string
 }
 
-// Choose returns the index of the definition that is the VM, of several that are
-// all off. It is false where nothing proves which one is.
+// Choose returns the index of the definition that is the VM, of several that are all off. It is false where nothing
+// proves which one is.
 func Choose(definitions []Definition) (int, bool) {
 	if len(definitions) == 1 {
 		return 0, true
@@ -46,8 +45,8 @@ func Choose(definitions []Definition) (int, bool) {
 	return interchangeable(definitions, newest)
 }
 
-// Newer returns the indexes of the definitions that were written after the one
-// of generation: what has that one is not the VM as it was left.
+// Newer returns the indexes of the definitions that were written after the one of generation: what has that one is not
+// the VM as it was left.
 func Newer(generation uint64, definitions []Definition) []int {
 	var newer []int
 
@@ -98,8 +97,8 @@ func newestGeneration(definitions []Definition) []int {
 	return all
 }
 
-// olderOneRan says that an older one is known to have run, and none of the
-// newest is: a person may have made it the VM again.
+// olderOneRan says that an older one is known to have run, and none of the newest is: a person may have made it the VM
+// again.
 func olderOneRan(definitions []Definition, newest []int) bool {
 	for i, d := range definitions {
 		if d.Ran && !slices.Contains(newest, i) &&
@@ -111,9 +110,8 @@ func olderOneRan(definitions []Definition, newest []int) bool {
 	return false
 }
 
-// interchangeable chooses the one that was seen last among definitions that say
-// the same and have nothing of their own, unless another one is known to have
-// run since.
+// interchangeable chooses the one that was seen last among definitions that say the same and have nothing of their own,
+// unless another one is known to have run since.
 func interchangeable(definitions []Definition, among []int) (int, bool) {
 	last := slices.IndexFunc(among, func(i int) bool { return definitions[i].Last })
 	if last < 0 {

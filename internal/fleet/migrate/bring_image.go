@@ -16,8 +16,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/storage"
 )
 
-// missingImage is an image that disks of a VM are based on, and that another host
-// has no whole copy of.
+// missingImage is an image that disks of a VM are based on, and that another host has no whole copy of.
 type missingImage struct {
 	ref storage.Ref
 	// path is where both hosts' storage pools have it, bytes is what it takes.
@@ -25,8 +24,8 @@ type missingImage struct {
 	bytes uint64
 }
 
-// imagesToBring are the images that can be brought to the target before the
-// VM moves there. One that can't be is a blocker of the disk on it.
+// imagesToBring are the images that can be brought to the target before the VM moves there. One that can't be is a
+// blocker of the disk on it.
 func imagesToBring(ctx context.Context, vm *inventory.VM, facts domain.Mobility, to *inventory.Host) []missingImage {
 	var missing []missingImage
 
@@ -57,8 +56,8 @@ func imagesToBring(ctx context.Context, vm *inventory.VM, facts domain.Mobility,
 	return missing
 }
 
-// copiesOfImage looks for a host's copy of an image, and says whether another host
-// has a whole one: half a copy has no header.
+// copiesOfImage looks for a host's copy of an image, and says whether another host has a whole one: half a copy has no
+// header.
 func copiesOfImage(
 	ctx context.Context, from, to *inventory.Host, ref storage.Ref,
 ) (here *libvirt.Volume, whole bool, err error) {

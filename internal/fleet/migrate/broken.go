@@ -13,11 +13,9 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
-// endsFirst says that an earlier migration is brought to its end before the
-// VM is moved to a host: one to that very host, one that broke in
-// post-copy, or one that stands still with all of the memory on both hosts,
-// until a run tells the target to start the guest or ends the migration. Nil:
-// there is none.
+// endsFirst says that an earlier migration is brought to its end before the VM is moved to a host: one to that very
+// host, one that broke in post-copy, or one that stands still with all of the memory on both hosts, until a run tells
+// the target to start the guest or ends the migration. Nil: there is none.
 func endsFirst(vm *inventory.VM, to *inventory.Host) *inventory.Problem {
 	record := vm.OpenMigration()
 	if record == nil {
@@ -57,10 +55,9 @@ func endsFirst(vm *inventory.VM, to *inventory.Host) *inventory.Problem {
 	return p
 }
 
-// resumeBroken goes on with a migration that broke in post-copy, as the run
-// would have that left it behind: under the VM's lock. What can't be resumed
-// is an error, and is kept or destroyed as the options say. The record is
-// completed, unless the VM stays as it is.
+// resumeBroken goes on with a migration that broke in post-copy, as the run would have that left it behind: under the
+// VM's lock. What can't be resumed is an error, and is kept or destroyed as the options say. The record is completed,
+// unless the VM stays as it is.
 func (mv *Mover) resumeBroken(
 	ctx context.Context, vm *inventory.VM, record domain.Migration, last inventory.LastKnown, own migration.Options,
 ) (*inventory.VM, error) {
@@ -120,8 +117,7 @@ func (mv *Mover) resumeBroken(
 	return now, errors.Join(failure, err)
 }
 
-// failureReason is what the record says of a failure, and of what was done about
-// it.
+// failureReason is what the record says of a failure, and of what was done about it.
 func failureReason(state migration.State, err error) string {
 	if errors.Is(err, ErrDestroyed) {
 		return state.FailureReason + "; " + ErrDestroyed.Error()
@@ -130,8 +126,7 @@ func failureReason(state migration.State, err error) string {
 	return state.FailureReason
 }
 
-// giveUp does with a VM whose post-copy is irrecoverable what the options
-// say, and returns why it failed.
+// giveUp does with a VM whose post-copy is irrecoverable what the options say, and returns why it failed.
 func (mv *Mover) giveUp(
 	ctx context.Context, uuid string, from, to *inventory.Host, o migration.Options, failure error,
 ) error {
@@ -146,10 +141,9 @@ func (mv *Mover) giveUp(
 	return fmt.Errorf("%w; %w", failure, ErrDestroyed)
 }
 
-// destroyParts ends what a broken post-copy left of a VM, and leaves one
-// definition of it: on the target, where the guest ran last and wrote to its
-// disks, and where its firmware and its TPM keep what they know now. Both hosts
-// must answer, and QEMU itself must say that nothing comes any more.
+// destroyParts ends what a broken post-copy left of a VM, and leaves one definition of it: on the target, where the
+// guest ran last and wrote to its disks, and where its firmware and its TPM keep what they know now. Both hosts must
+// answer, and QEMU itself must say that nothing comes any more.
 func (mv *Mover) destroyParts(ctx context.Context, uuid string, from, to *inventory.Host) error {
 	source, err := part(ctx, from, uuid)
 	if err != nil {

@@ -14,20 +14,17 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
 )
 
-// CheckMove says what would keep the VM from being moved to the target that
-// its configuration pins it to, as far as it can be told without touching a host:
-// every blocker with its reason code and what would lift it. What is unknown
-// beforehand is a warning. So is it that the target is cordoned, or switched off for
-// its maintenance: Move refuses that, and what is planned besides may be the end of
-// it. o is what was said for this very move.
+// CheckMove says what would keep the VM from being moved to the target that its configuration pins it to, as far as it
+// can be told without touching a host: every blocker with its reason code and what would lift it. What is unknown
+// beforehand is a warning. So is it that the target is cordoned, or switched off for its maintenance: Move refuses
+// that, and what is planned besides may be the end of it. o is what was said for this very move.
 func (mv *Mover) CheckMove(
 	ctx context.Context, uuid string, last inventory.LastKnown, target string, o migration.Options,
 ) ([]inventory.Problem, error) {
 	return mv.checkMove(ctx, uuid, last, target, o, true)
 }
 
-// checkMove is CheckMove for a VM that is pinned to the target, or for one
-// that is moved there for another reason.
+// checkMove is CheckMove for a VM that is pinned to the target, or for one that is moved there for another reason.
 func (mv *Mover) checkMove(
 	ctx context.Context, uuid string, last inventory.LastKnown, target string, o migration.Options, pinned bool,
 ) ([]inventory.Problem, error) {
@@ -104,8 +101,7 @@ func (mv *Mover) copyProblemsTo(
 	return copyProblems(ctx, vm, mv.HeadedFor(ctx, vm, machine, to), to, o)
 }
 
-// copyProblems says what will be copied: disks of a VM that runs, files of
-// one that is off.
+// copyProblems says what will be copied: disks of a VM that runs, files of one that is off.
 func copyProblems(
 	ctx context.Context, vm *inventory.VM, machine migration.VM, to *inventory.Host, o migration.Options,
 ) []inventory.Problem {
@@ -155,8 +151,7 @@ func imageProblems(
 	}}
 }
 
-// afterCopies says what becomes of disks at the source: of those that were made
-// with the VM, and of others.
+// afterCopies says what becomes of disks at the source: of those that were made with the VM, and of others.
 func afterCopies(vm *inventory.VM, own, others int, removed bool) string {
 	text := fmt.Sprintf("On host %q they are ", vm.Host)
 
@@ -207,8 +202,8 @@ func carriedProblems(
 	}}
 }
 
-// Preflight finds everything that blocks the move, room on the target included.
-// askQEMU also asks QEMU itself, which taints the VM.
+// Preflight finds everything that blocks the move, room on the target included. askQEMU also asks QEMU itself, which
+// taints the VM.
 func (mv *Mover) Preflight(
 	ctx context.Context, vm *inventory.VM, to *inventory.Host, o migration.Options, askQEMU bool,
 ) (migration.VM, []migration.Blocker, error) {
@@ -301,8 +296,7 @@ func moveProblem(err error) inventory.Problem {
 	return p
 }
 
-// blockerProblems makes one problem of each blocker, and one warning of all
-// that is unknown.
+// blockerProblems makes one problem of each blocker, and one warning of all that is unknown.
 func blockerProblems(vm *inventory.VM, to *inventory.Host, blockers []migration.Blocker) []inventory.Problem {
 	var (
 		problems []inventory.Problem
@@ -335,8 +329,7 @@ func blockerProblems(vm *inventory.VM, to *inventory.Host, blockers []migration.
 	return problems
 }
 
-// doubtText lists what is unknown beforehand, behind a sentence about the
-// move.
+// doubtText lists what is unknown beforehand, behind a sentence about the move.
 func doubtText(blockers []migration.Blocker) string {
 	if len(blockers) == 0 {
 		return ""

@@ -15,10 +15,9 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
-// cold moves a VM that is off: the files that it has on its host are
-// copied, then its definition is made on the target, and last the source's is
-// removed. Until that is gone it is the one that counts, and what is on the
-// target is unfinished.
+// cold moves a VM that is off: the files that it has on its host are copied, then its definition is made on the target,
+// and last the source's is removed. Until that is gone it is the one that counts, and what is on the target is
+// unfinished.
 func (m *move) cold(ctx context.Context, machine migration.VM) error {
 	luggage, blockers, err := migration.PlanOfflineCopy(ctx, machine, m.from.Conn, m.to.Conn, m.tuning.Options,
 		m.mover.log)
@@ -103,8 +102,8 @@ func (m *move) coldSteps(ctx context.Context, machine migration.VM, luggage *mig
 	return nil
 }
 
-// stillOurs makes sure that no other run took the VM's lock over while this one
-// slept: a run that does so completes our record first.
+// stillOurs makes sure that no other run took the VM's lock over while this one slept: a run that does so completes our
+// record first.
 func (m *move) stillOurs(ctx context.Context) error {
 	d, err := m.from.Conn.Domain(ctx, m.vm.UUID)
 	if err != nil {
@@ -133,8 +132,8 @@ const (
 	unclearThere          // whether it counts, as the source may lose its own any moment
 )
 
-// handOverBeside hands the VM over if the target still takes it, together with
-// all that came there while files were copied.
+// handOverBeside hands the VM over if the target still takes it, together with all that came there while files were
+// copied.
 func (m *move) handOverBeside(ctx context.Context, machine migration.VM) (presence, error) {
 	devices, release, err := m.reserveForCold(ctx, machine)
 	if err != nil {
@@ -145,9 +144,8 @@ func (m *move) handOverBeside(ctx context.Context, machine migration.VM) (presen
 	return m.handOver(ctx, devices)
 }
 
-// handOver makes the definition on the target and removes the source's, with
-// the firmware's variables and the TPM's state there, unless the target has the
-// same. devices are the host devices that the VM has there; nil: the same. It
+// handOver makes the definition on the target and removes the source's, with the firmware's variables and the TPM's
+// state there, unless the target has the same. devices are the host devices that the VM has there; nil: the same. It
 // isn't broken off: what a host may still do later would decide where the VM is.
 func (m *move) handOver(ctx context.Context, devices map[string]domain.Row) (presence, error) {
 	ctx, cancel := lease.CleanUp(ctx, inventory.FinishTimeout)
@@ -241,9 +239,8 @@ func (m *move) removeDisks(ctx context.Context, paths []string) {
 	}
 }
 
-// undoCold leaves nothing of a move that failed on the target, as far as it is
-// certain that this run made it and that the source is what counts. What can't
-// be removed now stays noted, and is removed before the next attempt.
+// undoCold leaves nothing of a move that failed on the target, as far as it is certain that this run made it and that
+// the source is what counts. What can't be removed now stays noted, and is removed before the next attempt.
 func (m *move) undoCold(ctx context.Context, luggage *migration.OfflineCopy, there presence) error {
 	if there == unclearThere {
 		return nil
@@ -277,8 +274,7 @@ func (m *move) undoCold(ctx context.Context, luggage *migration.OfflineCopy, the
 	return err
 }
 
-// undefineUnstarted takes the definition back that this run has made on the
-// target a moment ago.
+// undefineUnstarted takes the definition back that this run has made on the target a moment ago.
 func (m *move) undefineUnstarted(ctx context.Context) error {
 	d, err := m.to.Conn.Domain(ctx, m.vm.UUID)
 
@@ -294,10 +290,9 @@ func (m *move) undefineUnstarted(ctx context.Context) error {
 	}
 }
 
-// DiscardCopies removes what moves that did not come to their end left on
-// other hosts, or on that one only: files and the definition that was made with
-// them. It takes them off the VM's metadata, and returns the VM as it
-// is then. What is on hosts that are not configured stays, and stays noted.
+// DiscardCopies removes what moves that did not come to their end left on other hosts, or on that one only: files and
+// the definition that was made with them. It takes them off the VM's metadata, and returns the VM as it is then. What
+// is on hosts that are not configured stays, and stays noted.
 func (mv *Mover) DiscardCopies(ctx context.Context, vm *inventory.VM, only *inventory.Host) (*inventory.VM, error) {
 	var failures []error
 
@@ -343,9 +338,8 @@ func (mv *Mover) DiscardCopies(ctx context.Context, vm *inventory.VM, only *inve
 	return vm, errors.Join(append(failures, err)...)
 }
 
-// discardOn removes what is on one host. Where there is a definition in addition
-// to what was made, all had been copied, and whether it was started since is unknown:
-// libvirt forgets that when its daemon is restarted.
+// discardOn removes what is on one host. Where there is a definition in addition to what was made, all had been copied,
+// and whether it was started since is unknown: libvirt forgets that when its daemon is restarted.
 func (mv *Mover) discardOn(ctx context.Context, vm *inventory.VM, h *inventory.Host, copies []domain.Copy) error {
 	var (
 		making []domain.Copy

@@ -22,11 +22,9 @@ const (
 	abandonedSettle = 15 * time.Second
 )
 
-// ConcludeInterrupted finds out how a migration ended whose run was killed, and
-// completes its record, so that nothing is done twice. Who is at it still is
-// waited for. A migration that goes on without its run is watched to its end,
-// and aborted when ctx ends; one that broke in post-copy is resumed, with what
-// was said for this VM, if anything was.
+// ConcludeInterrupted finds out how a migration ended whose run was killed, and completes its record, so that nothing
+// is done twice. Who is at it still is waited for. A migration that goes on without its run is watched to its end, and
+// aborted when ctx ends; one that broke in post-copy is resumed, with what was said for this VM, if anything was.
 func (mv *Mover) ConcludeInterrupted(
 	ctx context.Context, vm *inventory.VM, last inventory.LastKnown, own migration.Options,
 ) (*inventory.VM, error) {
@@ -50,10 +48,9 @@ func (mv *Mover) ConcludeInterrupted(
 	}
 }
 
-// concludeFor is ConcludeInterrupted for an order to move the VM. What was
-// planned for a VM is not done to one that another run, which is alive,
-// moves elsewhere: the order is refused. One that is for the same host, or is
-// the same order, waits.
+// concludeFor is ConcludeInterrupted for an order to move the VM. What was planned for a VM is not done to one that
+// another run, which is alive, moves elsewhere: the order is refused. One that is for the same host, or is the same
+// order, waits.
 func (mv *Mover) concludeFor(
 	ctx context.Context, vm *inventory.VM, last inventory.LastKnown, order MoveOrder,
 ) (*inventory.VM, error) {
@@ -91,8 +88,7 @@ func (mv *Mover) concludeFor(
 	return mv.ConcludeInterrupted(ctx, now, last, order.Options)
 }
 
-// concludeOn does it for a VM on that host. It isn't done when the VM
-// is on another one by now.
+// concludeOn does it for a VM on that host. It isn't done when the VM is on another one by now.
 func (mv *Mover) concludeOn(
 	ctx context.Context, on *inventory.Host, uuid string, last inventory.LastKnown, own migration.Options,
 ) (*inventory.VM, bool, error) {
@@ -156,9 +152,8 @@ func (mv *Mover) concludeOn(
 	return vm, true, errors.Join(aborted, err)
 }
 
-// awaitAbandoned waits until a migration that no run manages any more is over.
-// When ctx ends it is aborted, and why is returned once that is through. One
-// that broke in post-copy isn't waited for: it does not mend itself.
+// awaitAbandoned waits until a migration that no run manages any more is over. When ctx ends it is aborted, and why is
+// returned once that is through. One that broke in post-copy isn't waited for: it does not mend itself.
 func (mv *Mover) awaitAbandoned(ctx context.Context, uuid string, record domain.Migration) (aborted error) {
 	var quiet time.Time // since when no job is seen while the hosts still wait for each other
 
@@ -201,9 +196,8 @@ func (mv *Mover) awaitAbandoned(ctx context.Context, uuid string, record domain.
 	}
 }
 
-// abandoned tells whether a migration out of the source runs, whether one of the
-// hosts waits for the other, and whether it broke in post-copy: at the source
-// that is said as well while QEMU goes on without its client, so that the target
+// abandoned tells whether a migration out of the source runs, whether one of the hosts waits for the other, and whether
+// it broke in post-copy: at the source that is said as well while QEMU goes on without its client, so that the target
 // has to say it too, or to be gone. If the guest has all of its memory there, the migration is over whatever the source
 // says.
 func (mv *Mover) abandoned(
@@ -243,8 +237,8 @@ func (mv *Mover) abandoned(
 	return running, waiting, broken
 }
 
-// Inspect finds out about the VM what counts for moving it. One that is
-// stranded is let go on before anything else is done to it.
+// Inspect finds out about the VM what counts for moving it. One that is stranded is let go on before anything else is
+// done to it.
 func Inspect(ctx context.Context, vm *inventory.VM) (migration.VM, error) {
 	m, err := migration.Inspect(ctx, vm.On.Conn, vm.UUID)
 	if vm.Stranded {
@@ -256,8 +250,7 @@ func Inspect(ctx context.Context, vm *inventory.VM) (migration.VM, error) {
 	return m, err
 }
 
-// Revive ends what a migration that is over left half done at its source, if
-// no other run did.
+// Revive ends what a migration that is over left half done at its source, if no other run did.
 func (mv *Mover) Revive(ctx context.Context, vm *inventory.VM, record domain.Migration) error {
 	from, to := mv.hosts.Host(record.SourceHost), mv.hosts.Host(record.TargetHost)
 	if from == nil || to == nil || from.Config.Fenced || to.Config.Fenced {
@@ -274,8 +267,7 @@ func (mv *Mover) Revive(ctx context.Context, vm *inventory.VM, record domain.Mig
 	return err
 }
 
-// abortJob aborts the migration out of the record's source, if it can be, also
-// when ctx has ended.
+// abortJob aborts the migration out of the record's source, if it can be, also when ctx has ended.
 func (mv *Mover) abortJob(ctx context.Context, uuid string, record domain.Migration) {
 	h := mv.hosts.Host(record.SourceHost)
 	if h == nil || h.Config.Fenced {

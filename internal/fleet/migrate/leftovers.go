@@ -11,9 +11,8 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
-// undefineLeftover removes a definition that the VM left behind on a host
-// when it went to another one. What its firmware and its TPM keep goes with it,
-// unless that may be what the VM uses where it is now: where hosts share a
+// undefineLeftover removes a definition that the VM left behind on a host when it went to another one. What its
+// firmware and its TPM keep goes with it, unless that may be what the VM uses where it is now: where hosts share a
 // filesystem, both definitions name the same files.
 func (mv *Mover) undefineLeftover(
 	ctx context.Context, on *inventory.Host, d *libvirt.Domain, home *inventory.Host,
@@ -50,9 +49,8 @@ func (mv *Mover) removeStaleOn(ctx context.Context, host string, vm *inventory.V
 	return nil
 }
 
-// RemoveStale removes leftover definitions of a VM that is defined where it is:
-// one that runs without a definition gets one before. They are looked at once
-// more: what runs is not a leftover.
+// RemoveStale removes leftover definitions of a VM that is defined where it is: one that runs without a definition gets
+// one before. They are looked at once more: what runs is not a leftover.
 func (mv *Mover) RemoveStale(ctx context.Context, vm *inventory.VM) error {
 	if len(vm.StaleHosts) == 0 {
 		return nil
@@ -72,8 +70,8 @@ func (mv *Mover) RemoveStale(ctx context.Context, vm *inventory.VM) error {
 	return mv.RemoveDefinitions(ctx, vm)
 }
 
-// RemoveDefinitions removes the VM's definitions on its stale hosts. It is for
-// a VM that is deleted; otherwise call RemoveStale.
+// RemoveDefinitions removes the VM's definitions on its stale hosts. It is for a VM that is deleted; otherwise call
+// RemoveStale.
 func (mv *Mover) RemoveDefinitions(ctx context.Context, vm *inventory.VM) error {
 	for _, name := range vm.StaleHosts {
 		h := mv.hosts.Host(name)

@@ -12,16 +12,14 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
-// startTimeout is how long a VM may take from being defined as running to
-// running. QEMU needs a second; one that gets its memory from an image more.
+// startTimeout is how long a VM may take from being defined as running to running. QEMU needs a second; one that gets
+// its memory from an image more.
 const startTimeout = time.Minute
 
-// LockWhereItIs finds the VM and takes its lock on the host that has it. One
-// that has moved while the lock was awaited is followed: what holds there holds
-// nothing here. A migration that its run left behind is brought to its end first,
-// as a move would do it. One that broke in post-copy takes as long as its options
-// allow: it is resumed only for a caller that has the VM's own, and refused for
-// the others (nil). A VM that comes with an error is not locked.
+// LockWhereItIs finds the VM and takes its lock on the host that has it. One that has moved while the lock was awaited
+// is followed: what holds there holds nothing here. A migration that its run left behind is brought to its end first,
+// as a move would do it. One that broke in post-copy takes as long as its options allow: it is resumed only for a
+// caller that has the VM's own, and refused for the others (nil). A VM that comes with an error is not locked.
 func (mv *Mover) LockWhereItIs(
 	ctx context.Context, uuid string, last inventory.LastKnown, purpose string, own *migration.Options,
 ) (context.Context, func(), *inventory.VM, error) {
@@ -66,9 +64,8 @@ func (mv *Mover) LockWhereItIs(
 	}
 }
 
-// findSettled is FindNow for a VM that is to be changed. One that is just
-// starting is waited for. One that is on its way is refused, and returned with
-// the error.
+// findSettled is FindNow for a VM that is to be changed. One that is just starting is waited for. One that is on its
+// way is refused, and returned with the error.
 func (mv *Mover) findSettled(ctx context.Context, uuid string, last inventory.LastKnown) (*inventory.VM, error) {
 	vm, err := mv.hosts.FindNow(ctx, uuid, last)
 	if err == nil && vm.Status() == status.StatusStarting {

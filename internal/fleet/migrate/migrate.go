@@ -15,8 +15,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
 )
 
-// MoveOrder is one order to move a VM, known by its id: however often it
-// is given, the VM is moved once.
+// MoveOrder is one order to move a VM, known by its id: however often it is given, the VM is moved once.
 type MoveOrder struct {
 	UUID string
 	Last inventory.LastKnown
@@ -24,21 +23,19 @@ type MoveOrder struct {
 	ID string
 	// Target is the host that the VM is to move to. Empty: the best one.
 	Target string
-	// Options are what is said for this very move. The rest comes from the policy
-	// that holds for the VM, and the fleet's own.
+	// Options are what is said for this very move. The rest comes from the policy that holds for the VM, and the fleet's
+	// own.
 	Options  migration.Options
 	Priority int
 }
 
-// Migrate moves a VM, as Move does, and returns the VM and the record
-// of how it went. An order that was carried out already is not carried out
-// again: its record is returned. One whose run was killed is brought to its end
-// if it goes on by itself, or broke in post-copy; if it left the VM where it
-// was it is carried out. One for a VM that another run moves elsewhere at that time is
-// refused with ErrBusy.
+// Migrate moves a VM, as Move does, and returns the VM and the record of how it went. An order that was carried out
+// already is not carried out again: its record is returned. One whose run was killed is brought to its end if it goes
+// on by itself, or broke in post-copy; if it left the VM where it was it is carried out. One for a VM that another run
+// moves elsewhere at that time is refused with ErrBusy.
 //
-// The record that comes with an error is that of a failed migration. It is kept
-// with the VM once something was done, so that the next reader knows.
+// The record that comes with an error is that of a failed migration. It is kept with the VM once something was done, so
+// that the next reader knows.
 func (mv *Mover) Migrate(ctx context.Context, order MoveOrder) (*inventory.VM, domain.Migration, error) {
 	began := time.Now()
 
@@ -63,8 +60,7 @@ func (mv *Mover) Migrate(ctx context.Context, order MoveOrder) (*inventory.VM, d
 	return vm, record, err
 }
 
-// carryOut moves the VM to the target, or to the best host: to the next
-// best where that turns out not to fit after all.
+// carryOut moves the VM to the target, or to the best host: to the next best where that turns out not to fit after all.
 func (mv *Mover) carryOut(
 	ctx context.Context, order MoveOrder, vm *inventory.VM,
 ) (*inventory.VM, domain.Migration, error) {
@@ -153,9 +149,8 @@ func (mv *Mover) failedOrder(order MoveOrder, vm *inventory.VM, began time.Time,
 	return state.Record(order.ID, mv.owner)
 }
 
-// MigrationRecord is what the VM's metadata says of the order with that
-// id, from the snapshot; nil if it says nothing. A migration that goes on now
-// has the phase Running.
+// MigrationRecord is what the VM's metadata says of the order with that id, from the snapshot; nil if it says nothing.
+// A migration that goes on now has the phase Running.
 func (mv *Mover) MigrationRecord(
 	ctx context.Context, uuid string, last inventory.LastKnown, id string,
 ) (*inventory.VM, *domain.Migration, error) {
@@ -179,9 +174,8 @@ func (mv *Mover) MigrationRecord(
 	return vm, record, nil
 }
 
-// WithdrawMigration takes an order back: one that still runs is aborted, which
-// takes seconds, and waited for; the record of one that was carried out is kept
-// without its id, so that the same order may be given again. It returns the
+// WithdrawMigration takes an order back: one that still runs is aborted, which takes seconds, and waited for; the
+// record of one that was carried out is kept without its id, so that the same order may be given again. It returns the
 // record as it was, nil if there was none.
 func (mv *Mover) WithdrawMigration(
 	ctx context.Context, uuid string, last inventory.LastKnown, id string,
@@ -231,8 +225,8 @@ func (mv *Mover) WithdrawMigration(
 	return record, err
 }
 
-// pinBlocker says that a VM is not where its configuration wants it on the
-// target. It is a doubt in a plan, which may be about to change the pin.
+// pinBlocker says that a VM is not where its configuration wants it on the target. It is a doubt in a plan, which may
+// be about to change the pin.
 func pinBlocker(vm *inventory.VM, to *inventory.Host, certainty status.ConditionStatus) []migration.Blocker {
 	pin := vm.Metadata.Host
 	if pin == "" || pin == to.Name {

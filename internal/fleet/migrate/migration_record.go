@@ -11,8 +11,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
 )
 
-// CloseRecord completes the record of a migration that is over, and does what whoever
-// ran it would have done.
+// CloseRecord completes the record of a migration that is over, and does what whoever ran it would have done.
 func (mv *Mover) CloseRecord(
 	ctx context.Context, vm *inventory.VM, record domain.Migration, aborted error,
 ) (*inventory.VM, error) {
@@ -96,9 +95,8 @@ func (mv *Mover) CloseRecord(
 	return now, nil
 }
 
-// variablesLeft are the files of its firmware's variables that the VM's
-// host is known not to have had before the move that brought it there: where it
-// came from they are of no use any more.
+// variablesLeft are the files of its firmware's variables that the VM's host is known not to have had before the move
+// that brought it there: where it came from they are of no use any more.
 func (mv *Mover) variablesLeft(ctx context.Context, vm *inventory.VM) []string {
 	if len(vm.Metadata.Copies) == 0 {
 		return nil

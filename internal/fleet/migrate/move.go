@@ -15,22 +15,18 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
-// Move brings the VM to the target host: while it runs, if it runs. It
-// returns the VM as it is then, wherever that is, and how it went; the VM
-// is nil when that is unknown. A VM that is on the target already is left
-// alone, and the state is the zero value.
+// Move brings the VM to the target host: while it runs, if it runs. It returns the VM as it is then, wherever that is,
+// and how it went; the VM is nil when that is unknown. A VM that is on the target already is left alone, and the state
+// is the zero value.
 //
-// How it went is kept in the VM's metadata as well. o is what was said for
-// this very move; the rest comes from the policy that holds for the VM, and
-// the fleet's own.
+// How it went is kept in the VM's metadata as well. o is what was said for this very move; the rest comes from the
+// policy that holds for the VM, and the fleet's own.
 //
-// A target that is cordoned is waited for, though not for long: Terraform may end
-// its maintenance in the same apply. As long as that lasts the VM stays, and the
-// error is migration.ErrBlocked.
+// A target that is cordoned is waited for, though not for long: Terraform may end its maintenance in the same apply. As
+// long as that lasts the VM stays, and the error is migration.ErrBlocked.
 //
-// When ctx ends a migration is aborted, which takes seconds, unless the guest
-// is on the target already. A VM that another run moves elsewhere at that
-// time is left to it, and the error is ErrBusy.
+// When ctx ends a migration is aborted, which takes seconds, unless the guest is on the target already. A VM that
+// another run moves elsewhere at that time is left to it, and the error is ErrBusy.
 func (mv *Mover) Move(
 	ctx context.Context, uuid string, last inventory.LastKnown, target string, o migration.Options,
 ) (*inventory.VM, migration.State, error) {
@@ -58,9 +54,8 @@ type Request struct {
 	unlessPinnedHere bool
 }
 
-// MoveInTurn is Move for one that has another priority among those that wait,
-// and that moves the VM on from where another run brings it, but not from
-// where its configuration wants it by now.
+// MoveInTurn is Move for one that has another priority among those that wait, and that moves the VM on from where
+// another run brings it, but not from where its configuration wants it by now.
 func (mv *Mover) MoveInTurn(
 	ctx context.Context, uuid string, last inventory.LastKnown, w Request,
 ) (*inventory.VM, Left, error) {
@@ -140,8 +135,7 @@ type move struct {
 	record domain.Migration
 }
 
-// locked moves the VM once it is its turn, under its lock on both hosts,
-// and returns what Move does.
+// locked moves the VM once it is its turn, under its lock on both hosts, and returns what Move does.
 func (m *move) locked(ctx context.Context, last inventory.LastKnown) (*inventory.VM, error) {
 	mv, uuid := m.mover, m.vm.UUID
 
@@ -154,9 +148,8 @@ func (m *move) locked(ctx context.Context, last inventory.LastKnown) (*inventory
 	}
 	defer leave()
 
-	// Whoever finds the VM on the target as soon as it is there takes the
-	// lock there, so both are needed: in one order for all, as another may be
-	// about to move it back.
+	// Whoever finds the VM on the target as soon as it is there takes the lock there, so both are needed: in one order for
+	// all, as another may be about to move it back.
 	first, second := m.from, m.to
 	if second.Name < first.Name {
 		first, second = second, first
@@ -323,8 +316,7 @@ func (m *move) live(ctx context.Context, machine migration.VM) error {
 	return nil
 }
 
-// clearAutostart keeps the source from starting the VM by itself once it
-// has left.
+// clearAutostart keeps the source from starting the VM by itself once it has left.
 func (m *move) clearAutostart(ctx context.Context) error {
 	if !m.vm.Autostart {
 		return nil
@@ -333,8 +325,8 @@ func (m *move) clearAutostart(ctx context.Context) error {
 	return m.from.Conn.SetAutostart(ctx, m.vm.UUID, false)
 }
 
-// restoreAutostart sets on the host that has the VM now what it had before
-// the move, which the record knows: the VM was read again since.
+// restoreAutostart sets on the host that has the VM now what it had before the move, which the record knows: the VM was
+// read again since.
 func (m *move) restoreAutostart(ctx context.Context, on *inventory.Host) {
 	if !m.record.Autostart {
 		return
@@ -348,8 +340,7 @@ func (m *move) restoreAutostart(ctx context.Context, on *inventory.Host) {
 // clockTimeout bounds the one order to a guest's agent after its arrival.
 const clockTimeout = 5 * time.Second
 
-// clockPoll is how often a guest that was saved is tried, whose agent has yet to
-// find its channel again.
+// clockPoll is how often a guest that was saved is tried, whose agent has yet to find its channel again.
 const clockPoll = 250 * time.Millisecond
 
 // SetClockOfSaved is SetClock for a guest that goes on from its saved memory.
@@ -375,8 +366,8 @@ func (mv *Mover) SetClockOfSaved(ctx context.Context, vm *inventory.VM) {
 	}
 }
 
-// SetClock makes up for the time in which the guest stood still, if it can. The
-// VM, which runs on that host now, may have been read before it moved.
+// SetClock makes up for the time in which the guest stood still, if it can. The VM, which runs on that host now, may
+// have been read before it moved.
 func (mv *Mover) SetClock(ctx context.Context, on *inventory.Host, vm *inventory.VM) {
 	if !vm.AgentConnected {
 		return

@@ -7,10 +7,9 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
 )
 
-// MoveBudget is the time after which a move by the order is taken to converge no
-// more, as of the snapshot: for the VM's memory and for all that is copied with it.
-// Where the target is left open, it is that of the host for which it is longest. 0
-// is no limit.
+// MoveBudget is the time after which a move by the order is taken to converge no more, as of the snapshot: for the VM's
+// memory and for all that is copied with it. Where the target is left open, it is that of the host for which it is
+// longest. 0 is no limit.
 func (mv *Mover) MoveBudget(ctx context.Context, order MoveOrder) (time.Duration, error) {
 	vm, err := mv.hosts.Find(ctx, order.UUID, order.Last)
 	if err != nil {

@@ -20,20 +20,17 @@ type MoveCandidate struct {
 	Current bool
 	// Blockers are everything that blocks the move, or may.
 	Blockers []migration.Blocker
-	// Method is how the VM would move there, one of the migration package's
-	// methods; "" where it wouldn't.
+	// Method is how the VM would move there, one of the migration package's methods; "" where it wouldn't.
 	Method string
-	// FreeMemory is how many bytes may still be committed there, nil when the
-	// host doesn't answer.
+	// FreeMemory is how many bytes may still be committed there, nil when the host doesn't answer.
 	FreeMemory *uint64
 }
 
 // Fits says that nothing is known to block the move.
 func (c MoveCandidate) Fits() bool { return !c.Current && len(migration.Blocking(c.Blockers)) == 0 }
 
-// MoveCandidates judges every host as the target of a move of the VM: the
-// one that would be chosen first, those that don't fit last. own are the options
-// that are said for that very move; the tuning is what it would be moved with.
+// MoveCandidates judges every host as the target of a move of the VM: the one that would be chosen first, those that
+// don't fit last. own are the options that are said for that very move; the tuning is what it would be moved with.
 // askQEMU also asks QEMU itself, which taints the VM.
 func (mv *Mover) MoveCandidates(
 	ctx context.Context, uuid string, last inventory.LastKnown, own migration.Options, askQEMU bool,
@@ -149,9 +146,8 @@ func (mv *Mover) moveCandidate(
 	return c, nil
 }
 
-// CheckMigration says what would keep the order from being carried out, as far
-// as it can be told without touching a host. Where the target is left open, a
-// warning says which it would be now.
+// CheckMigration says what would keep the order from being carried out, as far as it can be told without touching a
+// host. Where the target is left open, a warning says which it would be now.
 func (mv *Mover) CheckMigration(ctx context.Context, order MoveOrder) ([]inventory.Problem, error) {
 	vm, err := mv.hosts.Find(ctx, order.UUID, order.Last)
 	if err != nil {

@@ -6,8 +6,8 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
 )
 
-// reserveFiles makes the target keep room for the disks that are copied there,
-// until release is called, unless those that are on their way there need it.
+// reserveFiles makes the target keep room for the disks that are copied there, until release is called, unless those
+// that are on their way there need it.
 func (m *move) reserveFiles(ctx context.Context, machine migration.VM) (release func(), err error) {
 	mv := m.mover
 	machine = mv.HeadedFor(ctx, m.vm, machine, m.to)

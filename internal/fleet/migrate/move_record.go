@@ -15,9 +15,8 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/records"
 )
 
-// begin writes the record of the move, the last thing before anything happens:
-// a migration in progress keeps libvirt from writing to the definition. With it
-// goes what is about to be made on the target.
+// begin writes the record of the move, the last thing before anything happens: a migration in progress keeps libvirt
+// from writing to the definition. With it goes what is about to be made on the target.
 func (m *move) begin(ctx context.Context, method string, making ...domain.Copy) error {
 	admission.MarkStarted(ctx)
 
@@ -76,8 +75,8 @@ func (m *move) writeRecord(ctx context.Context, metadata domain.Metadata, record
 	return nil
 }
 
-// made writes down what was made on the target for the move, so that whoever
-// finds a move which was killed can clear it away.
+// made writes down what was made on the target for the move, so that whoever finds a move which was killed can clear it
+// away.
 func (m *move) made(ctx context.Context, state migration.State, images []string) error {
 	info, err := m.to.Conn.Info(ctx)
 	if err != nil {
@@ -120,8 +119,7 @@ func (m *move) recordOf(state migration.State) domain.Migration {
 	return record
 }
 
-// conclude writes into the record how it went. That it can't be written is no
-// reason to call the move a failure.
+// conclude writes into the record how it went. That it can't be written is no reason to call the move a failure.
 func (m *move) conclude(ctx context.Context, now *inventory.VM, err error) *inventory.VM {
 	if m.record.Start.IsZero() {
 		return now
@@ -144,9 +142,8 @@ func (m *move) conclude(ctx context.Context, now *inventory.VM, err error) *inve
 	return m.mover.keepRecord(ctx, now, m.record)
 }
 
-// unfinished are the files that are known to be left of moves: what this one
-// made is the VM's own once it has arrived, and gone where a live
-// migration says so.
+// unfinished are the files that are known to be left of moves: what this one made is the VM's own once it has arrived,
+// and gone where a live migration says so.
 func (m *move) unfinished(now *inventory.VM, err error) []domain.Copy {
 	failed, live := errors.AsType[*migration.FailedError](err)
 
@@ -155,8 +152,8 @@ func (m *move) unfinished(now *inventory.VM, err error) []domain.Copy {
 	})
 }
 
-// keepRecord writes the record of a migration that is over, and returns the
-// VM with it. Where it can't be written that is only logged.
+// keepRecord writes the record of a migration that is over, and returns the VM with it. Where it can't be written that
+// is only logged.
 func (mv *Mover) keepRecord(ctx context.Context, vm *inventory.VM, record domain.Migration) *inventory.VM {
 	if vm.Migrating || vm.BrokeInPostCopy() {
 		return vm // libvirt would make us wait, and refuse.
@@ -176,9 +173,8 @@ func (mv *Mover) keepRecord(ctx context.Context, vm *inventory.VM, record domain
 	return vm
 }
 
-// outcome reads where the VM is now, and removes the definition that the
-// source may still have of a VM that is proven to run on the target. It is
-// read, too, where held carries a lease that is lost; nothing is changed then.
+// outcome reads where the VM is now, and removes the definition that the source may still have of a VM that is proven
+// to run on the target. It is read, too, where held carries a lease that is lost; nothing is changed then.
 func (m *move) outcome(ctx, held context.Context, err error) (*inventory.VM, error) {
 	reading, read := lease.CleanUp(ctx, inventory.FinishTimeout)
 	defer read()

@@ -8,8 +8,8 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
 )
 
-// preflight finds everything that blocks the move. It asks anew where
-// the target seems to be full: a VM may have left since it was read.
+// preflight finds everything that blocks the move. It asks anew where the target seems to be full: a VM may have left
+// since it was read.
 func (m *move) preflight(ctx context.Context) (migration.VM, []migration.Blocker, error) {
 	machine, blockers, err := m.mover.Preflight(ctx, m.vm, m.to, m.tuning.Options, true)
 

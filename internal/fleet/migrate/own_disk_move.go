@@ -19,8 +19,8 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/storage"
 )
 
-// ShareOwn turns the disks that were made with the VM in storage pools that hosts
-// share into shared ones: they aren't copied.
+// ShareOwn turns the disks that were made with the VM in storage pools that hosts share into shared ones: they aren't
+// copied.
 func ShareOwn(ctx context.Context, vm *inventory.VM, facts *domain.Mobility) {
 	here := hostset.NewSet(hostset.Host{Name: vm.On.Name, Conn: vm.On.Conn})
 	shared := map[string]bool{}
@@ -44,9 +44,8 @@ func ShareOwn(ctx context.Context, vm *inventory.VM, facts *domain.Mobility) {
 	}
 }
 
-// ownDiskBlockers are what blocks moving a VM with disks of its
-// own. They go to the same path, where the same pool has to be: else they could be
-// neither grown nor removed there.
+// ownDiskBlockers are what blocks moving a VM with disks of its own. They go to the same path, where the same pool has
+// to be: else they could be neither grown nor removed there.
 func (mv *Mover) ownDiskBlockers(ctx context.Context, vm *inventory.VM, to *inventory.Host) []migration.Blocker {
 	var blockers []migration.Blocker
 
@@ -67,8 +66,8 @@ func (mv *Mover) ownDiskBlockers(ctx context.Context, vm *inventory.VM, to *inve
 	return blockers
 }
 
-// ownDiskPoolMisfit says why a host can't have an own disk where it is, "" if it
-// can or doesn't answer: whoever asks it for more says so.
+// ownDiskPoolMisfit says why a host can't have an own disk where it is, "" if it can or doesn't answer: whoever asks it
+// for more says so.
 func ownDiskPoolMisfit(ctx context.Context, to *inventory.Host, o domain.OwnDisk) string {
 	pool, err := to.Conn.StoragePool(ctx, o.Pool)
 
@@ -99,8 +98,8 @@ func ownDiskPoolMisfit(ctx context.Context, to *inventory.Host, o domain.OwnDisk
 	return ""
 }
 
-// HeadedFor is the VM with what is known of the target: what earlier moves
-// left there, and which images are brought there before.
+// HeadedFor is the VM with what is known of the target: what earlier moves left there, and which images are brought
+// there before.
 func (mv *Mover) HeadedFor(
 	ctx context.Context, vm *inventory.VM, machine migration.VM, to *inventory.Host,
 ) migration.VM {
@@ -122,12 +121,10 @@ func (mv *Mover) HeadedFor(
 	return machine
 }
 
-// ReleaseLeft removes volumes of own disks that moves left on other hosts, or on
-// that one only, and takes them off the VM's metadata. It returns the VM
-// as it is then. What is on hosts that don't answer or are not configured stays,
-// and stays noted; what something else uses by now is that one's. certain says that
-// the caller has copied them just now; else it is tried whether the hosts share the
-// file by now.
+// ReleaseLeft removes volumes of own disks that moves left on other hosts, or on that one only, and takes them off the
+// VM's metadata. It returns the VM as it is then. What is on hosts that don't answer or are not configured stays, and
+// stays noted; what something else uses by now is that one's. certain says that the caller has copied them just now;
+// else it is tried whether the hosts share the file by now.
 func (mv *Mover) ReleaseLeft(
 	ctx context.Context, vm *inventory.VM, only *inventory.Host, certain bool,
 ) (*inventory.VM, error) {
@@ -175,8 +172,8 @@ func (mv *Mover) ReleaseLeft(
 	return vm, errors.Join(append(failures, err)...)
 }
 
-// releaseLeftVolume removes one of them. That it stays because another VM
-// uses it, or because its pool is gone, is told in the log.
+// releaseLeftVolume removes one of them. That it stays because another VM uses it, or because its pool is gone, is told
+// in the log.
 func (mv *Mover) releaseLeftVolume(
 	ctx context.Context, vm *inventory.VM, h *inventory.Host, left domain.LeftVolume, certain bool,
 ) error {
@@ -219,8 +216,8 @@ func (mv *Mover) releaseLeftVolume(
 	}
 }
 
-// ShowShared has the hosts that share a storage pool see what was made there: where
-// a VM may move is told by what their pools show.
+// ShowShared has the hosts that share a storage pool see what was made there: where a VM may move is told by what their
+// pools show.
 func (mv *Mover) ShowShared(ctx context.Context, h *inventory.Host, pool string) {
 	all := mv.hosts.Connections().Present()
 

@@ -12,16 +12,13 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
-// trafficTimeout bounds the one question to each host about what moves. A host
-// that doesn't answer in time counts as one where nothing does, so one that is
-// only slow has time enough.
+// trafficTimeout bounds the one question to each host about what moves. A host that doesn't answer in time counts as
+// one where nothing does, so one that is only slow has time enough.
 const trafficTimeout = 15 * time.Second
 
-// trafficNow reads which VMs are on their way between hosts of the fleet,
-// by UUID, whoever moves them: those that two hosts have a process of, and that
-// their source has a job for. What a run left behind that was killed has none,
-// unless QEMU goes on by itself. It is one call per host, which waits for no
-// VM, and one for each VM that is on its way.
+// trafficNow reads which VMs are on their way between hosts of the fleet, by UUID, whoever moves them: those that two
+// hosts have a process of, and that their source has a job for. What a run left behind that was killed has none, unless
+// QEMU goes on by itself. It is one call per host, which waits for no VM, and one for each VM that is on its way.
 func (mv *Mover) trafficNow(ctx context.Context) map[string]admission.Route {
 	ctx, cancel := context.WithTimeout(ctx, trafficTimeout)
 	defer cancel()
@@ -59,9 +56,8 @@ func (mv *Mover) trafficNow(ctx context.Context) map[string]admission.Route {
 	return moving
 }
 
-// routes finds the VMs that two hosts have a process of, one of which waits
-// for the other's memory. A migration that broke in post-copy is not under way any
-// more, until a run resumes it.
+// routes finds the VMs that two hosts have a process of, one of which waits for the other's memory. A migration that
+// broke in post-copy is not under way any more, until a run resumes it.
 func routes(hosts []string, seen [][]libvirt.DomainStats) map[string]admission.Route {
 	type copyOf struct {
 		host string

@@ -8,8 +8,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
-// A VM that two hosts have a process of is on its way, from and to where
-// its copies' states say.
+// A VM that two hosts have a process of is on its way, from and to where its copies' states say.
 func TestRoutes(t *testing.T) {
 	t.Parallel()
 

@@ -14,10 +14,9 @@ import (
 // addressTimeout bounds the one question that a refresh asks a guest.
 const addressTimeout = 3 * time.Second
 
-// IPAddresses returns the addresses of the VM's interfaces by key, asking
-// the guest agent where one is connected, and the guest runs that it is in, else
-// libvirt's DHCP leases. Nil: they are unknown. It never waits for a
-// guest longer than addressTimeout.
+// IPAddresses returns the addresses of the VM's interfaces by key, asking the guest agent where one is connected, and
+// the guest runs that it is in, else libvirt's DHCP leases. Nil: they are unknown. It never waits for a guest longer
+// than addressTimeout.
 func (ob *Observer) IPAddresses(ctx context.Context, vm *inventory.VM) map[string][]string {
 	if !vm.Active || vm.LiveSpec == nil || len(vm.LiveSpec.Interfaces) == 0 {
 		return nil
@@ -41,8 +40,7 @@ func (ob *Observer) IPAddresses(ctx context.Context, vm *inventory.VM) map[strin
 	return byInterface(vm, source, found)
 }
 
-// byInterface merges what one source said with the definition, as an observation
-// does with what all say.
+// byInterface merges what one source said with the definition, as an observation does with what all say.
 func byInterface(vm *inventory.VM, source libvirt.AddressSource, found []libvirt.Address) map[string][]string {
 	var sources status.Sources
 

@@ -10,9 +10,8 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/records"
 )
 
-// JudgeEvictable says of every VM that was sampled whether emptying its host
-// would get past it, by the policies that hold for the fleet as far as its hosts
-// answered. It asks no host.
+// JudgeEvictable says of every VM that was sampled whether emptying its host would get past it, by the policies that
+// hold for the fleet as far as its hosts answered. It asks no host.
 func (ob *Observer) JudgeEvictable(all []HostSamples) {
 	known := make([]records.Recording, 0, len(all))
 
@@ -31,11 +30,10 @@ func (ob *Observer) JudgeEvictable(all []HostSamples) {
 	}
 }
 
-// evictable says whether emptying its host would get past the running VM, as
-// far as its definition, its state and the policies tell: by its rule it is moved
-// live and can be, or something else is done with it. private are the networks that
-// end at its host. Other hosts aren't asked what they reach. It is nil for a VM
-// that is off, and when the policies can't be read.
+// evictable says whether emptying its host would get past the running VM, as far as its definition, its state and the
+// policies tell: by its rule it is moved live and can be, or something else is done with it. private are the networks
+// that end at its host. Other hosts aren't asked what they reach. It is nil for a VM that is off, and when the policies
+// can't be read.
 func (ob *Observer) evictable(vm *inventory.VM, known []records.Recording, private map[string]bool) *bool {
 	p := vm.Entry.Parse()
 	if !vm.Active || p.Live == nil {

@@ -26,8 +26,7 @@ const PartCordon = "cordon"
 // HostParts lists the parts, in the order of the documentation.
 var HostParts = []string{PartNUMA, PartCPU, PartSysinfo, PartNodeDevices, PartVirtualMachines}
 
-// HostDetails are what is read of a host on request. Each is nil
-// without a request, or when the host can't tell.
+// HostDetails are what is read of a host on request. Each is nil without a request, or when the host can't tell.
 type HostDetails struct {
 	// NUMA is what of each of Info.Cells is free, in their order.
 	NUMA []libvirt.NUMAFree
@@ -43,8 +42,7 @@ type HostDetails struct {
 // HostedMachine is a VM that a host knows.
 type HostedMachine struct {
 	UUID, Name string
-	// Role is what the host is to the VM: a status.Role, RoleDefined or
-	// RoleLeftover; "" where that isn't clear.
+	// Role is what the host is to the VM: a status.Role, RoleDefined or RoleLeftover; "" where that isn't clear.
 	Role string
 	// Status is the VM's, wherever it is.
 	Status string
@@ -54,8 +52,7 @@ type HostedMachine struct {
 const (
 	// RoleDefined is the host of a VM that is off.
 	RoleDefined = "defined"
-	// RoleLeftover is a host whose definition is a leftover: the VM is
-	// elsewhere.
+	// RoleLeftover is a host whose definition is a leftover: the VM is elsewhere.
 	RoleLeftover = "leftover"
 )
 
@@ -117,8 +114,7 @@ func (s *HostStatus) fill(ctx context.Context, a inventory.Reply, q HostQuestion
 	asking.Wait()
 }
 
-// addMachines tells of each host which VMs it knows, and how they are: that
-// takes what the other hosts say as well.
+// addMachines tells of each host which VMs it knows, and how they are: that takes what the other hosts say as well.
 func (ob *Observer) addMachines(ctx context.Context, hosts []HostStatus, answers []inventory.Reply) {
 	all, _ := ob.hosts.ListConsistent(ctx, answers)
 

@@ -21,8 +21,7 @@ type HostStatus struct {
 	Err error
 	// Info is nil for a host that did not answer.
 	Info *libvirt.HostInfo
-	// MemoryLimit is how many bytes may be committed to VMs,
-	// CommittedMemory how many are. FreeMemory is the difference.
+	// MemoryLimit is how many bytes may be committed to VMs, CommittedMemory how many are. FreeMemory is the difference.
 	MemoryLimit, CommittedMemory, FreeMemory uint64
 	Schedulable, Fenced                      bool
 	Domains, ActiveDomains                   int
@@ -32,26 +31,23 @@ type HostStatus struct {
 	Cordon *hostrecord.Cordon
 	// Details are what was asked for, as far as the host tells.
 	Details HostDetails
-	// Unavailable says of each part that the host can't tell why: of PartCordon,
-	// and of those that were asked for.
+	// Unavailable says of each part that the host can't tell why: of PartCordon, and of those that were asked for.
 	Unavailable map[string]string
 }
 
-// HostQuestion picks hosts, and says what is asked of them besides what one
-// reading of a host tells anyway.
+// HostQuestion picks hosts, and says what is asked of them besides what one reading of a host tells anyway.
 type HostQuestion struct {
 	// Name is a host's, "" of all. Labels must all be on it.
 	Name   string
 	Labels map[string]string
 	// Parts are some of HostParts.
 	Parts []string
-	// Capabilities are those that node devices must have one of; none is any, see
-	// libvirt.NodeDeviceCapabilities.
+	// Capabilities are those that node devices must have one of; none is any, see libvirt.NodeDeviceCapabilities.
 	Capabilities []string
 }
 
-// Hosts returns the status of the configured hosts, in the order of their names.
-// A host that does not answer says why in Err; it is no error here.
+// Hosts returns the status of the configured hosts, in the order of their names. A host that does not answer says why
+// in Err; it is no error here.
 func (ob *Observer) Hosts(ctx context.Context, q HostQuestion) ([]HostStatus, error) {
 	answers, err := ob.hosts.Snapshot(ctx)
 	if err != nil {

@@ -112,8 +112,8 @@ func (o *observing) agentFacts(f *status.Facts) {
 	}
 }
 
-// diskFacts says of each disk whether its source is there. An error that stopped
-// the guest outranks that it once opened.
+// diskFacts says of each disk whether its source is there. An error that stopped the guest outranks that it once
+// opened.
 func (o *observing) diskFacts(out *Observation) {
 	disks := o.sources()
 
@@ -144,8 +144,7 @@ func (o *observing) diskFacts(out *Observation) {
 	out.Facts.Disks = status.Seen(facts)
 }
 
-// diskFact says of a disk whether its source is there; failure is the error that
-// stopped the guest, if one did.
+// diskFact says of a disk whether its source is there; failure is the error that stopped the guest, if one did.
 func (o *observing) diskFact(d domain.Disk, failure libvirt.DiskError) status.Disk {
 	info := o.disks[d.Target]
 

@@ -13,8 +13,8 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
-// observeTimeout bounds all questions of one observation together, once the
-// VM was found. A guest agent that hangs takes half of it.
+// observeTimeout bounds all questions of one observation together, once the VM was found. A guest agent that hangs
+// takes half of it.
 const observeTimeout = 15 * time.Second
 
 // Question says what is to be observed.
@@ -42,24 +42,19 @@ const (
 
 // Observation is everything that all layers tell of one VM now.
 type Observation struct {
-	// VM is nil when the VM was not found because hosts are silent that may
-	// have it. Only Facts says something then.
+	// VM is nil when the VM was not found because hosts are silent that may have it. Only Facts says something then.
 	VM    *inventory.VM
 	Facts status.Facts
-	// Migration is the one that is under way, else the last one that is recorded,
-	// nil for none.
+	// Migration is the one that is under way, else the last one that is recorded, nil for none.
 	Migration *domain.Migration
 	// Guest is what the guest agent said.
 	Guest      *guestagent.Report
 	Interfaces []status.Interface
-	// DiskErrors are the errors that stopped the guest, by disk; nil when they
-	// are unknown.
+	// DiskErrors are the errors that stopped the guest, by disk; nil when they are unknown.
 	DiskErrors map[string]libvirt.DiskError
-	// Rule is what holds for the VM if its host is to be drained; nil when
-	// that is unknown.
+	// Rule is what holds for the VM if its host is to be drained; nil when that is unknown.
 	Rule *evacuation.Rule
-	// QEMULog is the end of QEMU's log on the VM's host; nil when it can't
-	// be read.
+	// QEMULog is the end of QEMU's log on the VM's host; nil when it can't be read.
 	QEMULog []string
 	// BootMemory is what the VM started, or will start, with, in bytes.
 	BootMemory uint64
@@ -67,10 +62,9 @@ type Observation struct {
 	Unavailable map[string]string
 }
 
-// Observe finds the VM, now and not in the snapshot, and asks every layer
-// about it in parallel. What a layer does not tell reduces what is known. A
-// VM that was not found while hosts are silent is no error, but one of
-// which nothing is known.
+// Observe finds the VM, now and not in the snapshot, and asks every layer about it in parallel. What a layer does not
+// tell reduces what is known. A VM that was not found while hosts are silent is no error, but one of which nothing is
+// known.
 func (ob *Observer) Observe(ctx context.Context, q Question) (*Observation, error) {
 	if q.Target != "" {
 		if _, err := ob.hosts.UsableHost(q.Target); errors.Is(err, inventory.ErrUnconfigured) {
@@ -100,8 +94,7 @@ func (ob *Observer) Observe(ctx context.Context, q Question) (*Observation, erro
 	return o.result(), nil
 }
 
-// lookFor asks every host for the VM, now, and also returns which did not
-// answer.
+// lookFor asks every host for the VM, now, and also returns which did not answer.
 func (ob *Observer) lookFor(ctx context.Context, q Question) (*inventory.VM, []string, error) {
 	uuid := q.UUID
 

@@ -19,8 +19,8 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
-// observing is one observation in the making. Each question writes only its own
-// field; what it could not learn goes to lack.
+// observing is one observation in the making. Each question writes only its own field; what it could not learn goes to
+// lack.
 type observing struct {
 	observer *Observer
 	vm       *inventory.VM
@@ -120,9 +120,8 @@ func (o *observing) askLog(ctx context.Context) {
 	o.log = &log
 }
 
-// askResumer finds out whether a run manages a migration that broke in
-// post-copy: such a run has the VM's lock where it is. One that was left
-// behind by a run that was killed is not told from one that is held.
+// askResumer finds out whether a run manages a migration that broke in post-copy: such a run has the VM's lock where it
+// is. One that was left behind by a run that was killed is not told from one that is held.
 func (o *observing) askResumer(ctx context.Context) {
 	if !o.vm.BrokeInPostCopy() {
 		return
@@ -157,8 +156,7 @@ func (o *observing) askJob(ctx context.Context) {
 	o.job = job
 }
 
-// Job reads the job that runs on a VM where it is known, nil for none: of a
-// migration at its source.
+// Job reads the job that runs on a VM where it is known, nil for none: of a migration at its source.
 func (ob *Observer) Job(ctx context.Context, vm *inventory.VM) (*libvirt.Job, error) {
 	h := ob.hosts.Host(vm.LeavesFrom())
 	if !vm.Active || vm.ActiveHosts[h.Name] == status.RoleTarget {
@@ -168,8 +166,7 @@ func (ob *Observer) Job(ctx context.Context, vm *inventory.VM) (*libvirt.Job, er
 	return h.Conn.Job(ctx, vm.UUID)
 }
 
-// askBlockers finds what blocks moving the VM. A VM that is
-// being moved is not asked: nothing is in its way.
+// askBlockers finds what blocks moving the VM. A VM that is being moved is not asked: nothing is in its way.
 func (o *observing) askBlockers(ctx context.Context) {
 	switch {
 	case o.vm.BrokeInPostCopy():
@@ -250,8 +247,8 @@ func (o *observing) targets() []*inventory.Host {
 	})
 }
 
-// leastBlocked is what blocks moving to the host that fits best. When
-// every host has something that blocks for certain, it is all of that, of all.
+// leastBlocked is what blocks moving to the host that fits best. When every host has something that blocks for certain,
+// it is all of that, of all.
 func leastBlocked(found [][]migration.Blocker) []migration.Blocker {
 	blocked := make([]migration.Blocker, 0)
 	best := -1
@@ -282,8 +279,8 @@ func leastBlocked(found [][]migration.Blocker) []migration.Blocker {
 	})
 }
 
-// onTarget says that the VM is only arriving at the host: QEMU there does
-// not answer yet, and libvirt would wait for it.
+// onTarget says that the VM is only arriving at the host: QEMU there does not answer yet, and libvirt would wait for
+// it.
 func (o *observing) onTarget() bool { return o.vm.ActiveHosts[o.vm.Host] == status.RoleTarget }
 
 // askRule reads what the hosts that answer have recorded of eviction policies.
@@ -308,8 +305,7 @@ func (o *observing) askRule(ctx context.Context) {
 	o.rule = rule
 }
 
-// GuestInfo asks the guest agent of a VM, unless what is known of the
-// VM says that no agent answers.
+// GuestInfo asks the guest agent of a VM, unless what is known of the VM says that no agent answers.
 func (ob *Observer) GuestInfo(ctx context.Context, vm *inventory.VM, o guestagent.Options) (*guestagent.Report, error) {
 	facts := vm.Facts()
 

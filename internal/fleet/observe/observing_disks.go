@@ -60,9 +60,8 @@ func (o *observing) askDisks(ctx context.Context) {
 	o.disks, o.images = found, o.askImages(ctx)
 }
 
-// askImages has the host open every file and block device anew: a QEMU that runs
-// goes on with a file that was removed, and of a VM that is off libvirt
-// doesn't look into the file.
+// askImages has the host open every file and block device anew: a QEMU that runs goes on with a file that was removed,
+// and of a VM that is off libvirt doesn't look into the file.
 func (o *observing) askImages(ctx context.Context) map[string]status.Disk {
 	var mu sync.Mutex
 
@@ -89,8 +88,8 @@ func (o *observing) askImages(ctx context.Context) map[string]status.Disk {
 // longestChain is how many images that are based on each other are followed.
 const longestChain = 64
 
-// image says whether a disk's file, and every one that it is based on, is there
-// and is what the definition takes it for.
+// image says whether a disk's file, and every one that it is based on, is there and is what the definition takes it
+// for.
 func (o *observing) image(ctx context.Context, d domain.Disk) status.Disk {
 	file, format := cmp.Or(d.Source.File, d.Source.Block), d.Format
 
@@ -125,8 +124,7 @@ func (o *observing) image(ctx context.Context, d domain.Disk) status.Disk {
 	return hostSays(status.Unknown, "it is based on more images than are followed")
 }
 
-// opened is what an attempt to open a file says of a disk. Only a host that tried
-// knows that it doesn't open.
+// opened is what an attempt to open a file says of a disk. Only a host that tried knows that it doesn't open.
 func opened(err error, file string) status.Disk {
 	switch {
 	case err == nil:
@@ -160,6 +158,6 @@ func (o *observing) sources() map[string]domain.Disk {
 	return disks
 }
 
-// opens says whether the host's libvirt can look at the disk's source: what QEMU
-// reaches over the network by itself only QEMU can.
+// opens says whether the host's libvirt can look at the disk's source: what QEMU reaches over the network by itself
+// only QEMU can.
 func (o *observing) opens(d domain.Disk) bool { return o.vm.Active || d.Source.Network == nil }

@@ -13,8 +13,8 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
-// SampledVM is a VM of the fleet, with what was counted of it on each host that has
-// it. Where it is follows from what all hosts say, as for every other reader.
+// SampledVM is a VM of the fleet, with what was counted of it on each host that has it. Where it is follows from what
+// all hosts say, as for every other reader.
 type SampledVM struct {
 	inventory.Listed
 
@@ -22,8 +22,7 @@ type SampledVM struct {
 	Samples map[string]Sample
 }
 
-// Home is the sample of the host that has the VM. Where the hosts don't agree on
-// that, it is of one on which it runs.
+// Home is the sample of the host that has the VM. Where the hosts don't agree on that, it is of one on which it runs.
 func (s SampledVM) Home() Sample {
 	if s.VM != nil {
 		home := s.Samples[s.VM.Host]
@@ -43,8 +42,8 @@ func (s SampledVM) Home() Sample {
 	return home
 }
 
-// Source is the sample of the host that the VM is being moved from, or may be: one
-// that stands still for a migration. Nil is that nothing moves it.
+// Source is the sample of the host that the VM is being moved from, or may be: one that stands still for a migration.
+// Nil is that nothing moves it.
 func (s SampledVM) Source() *Sample {
 	if s.VM == nil || s.VM.BrokeInPostCopy() || !s.VM.Migrating && !s.VM.Entry.InMigration() {
 		return nil
@@ -68,8 +67,7 @@ type HostCondition struct {
 	Record *hostrecord.Record
 }
 
-// HostConditions are how all configured hosts stand, in their order. It asks
-// no host.
+// HostConditions are how all configured hosts stand, in their order. It asks no host.
 func (ob *Observer) HostConditions(sampled []HostSamples) []HostCondition {
 	by := map[*inventory.Host]HostSamples{}
 
@@ -96,10 +94,9 @@ func (ob *Observer) HostConditions(sampled []HostSamples) []HostCondition {
 	return all
 }
 
-// JoinSamples puts together what hosts said of every VM, sorted by name. A host whose
-// samples are missing counts as silent. Where the hosts' answers don't fit together,
-// because a VM was handed over in between, they are asked for it once more, until
-// ctx ends.
+// JoinSamples puts together what hosts said of every VM, sorted by name. A host whose samples are missing counts as
+// silent. Where the hosts' answers don't fit together, because a VM was handed over in between, they are asked for it
+// once more, until ctx ends.
 func (ob *Observer) JoinSamples(ctx context.Context, all []HostSamples) []SampledVM {
 	polls := make([]inventory.HostPoll, 0, len(all))
 	samples := map[string]map[string]Sample{}
@@ -148,8 +145,7 @@ func (ob *Observer) JoinSamples(ctx context.Context, all []HostSamples) []Sample
 	return joined
 }
 
-// askAgain asks the hosts for the VM once more. Of an answer that doesn't decide
-// nothing is taken over.
+// askAgain asks the hosts for the VM once more. Of an answer that doesn't decide nothing is taken over.
 func (ob *Observer) askAgain(ctx context.Context, s *SampledVM) {
 	vm, err := ob.hosts.FindNow(ctx, s.UUID, inventory.LastKnown{})
 

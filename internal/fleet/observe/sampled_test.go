@@ -10,8 +10,8 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
-// A VM that migrates is counted once, at the end where its guest runs; one that
-// runs twice without a migration is called that, and each copy is counted.
+// A VM that migrates is counted once, at the end where its guest runs; one that runs twice without a migration is
+// called that, and each copy is counted.
 func TestJoinSamples(t *testing.T) {
 	t.Parallel()
 

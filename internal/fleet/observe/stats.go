@@ -14,15 +14,13 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/stats"
 )
 
-// Sample is what was counted of a VM on one host. VM says which VM it
-// is; its state is that of the statistics.
+// Sample is what was counted of a VM on one host. VM says which VM it is; its state is that of the statistics.
 type Sample struct {
 	VM    *inventory.VM
 	Stats stats.Sample
-	// Evictable says whether emptying its host would get past the VM, as far
-	// as one reading of each host tells: where its rule leaves no way but to move it
-	// live, nothing in it blocks that and no disk of it is a file that stays. Nil:
-	// it is off, the host's policies can't be read, or JudgeEvictable was not asked.
+	// Evictable says whether emptying its host would get past the VM, as far as one reading of each host tells: where its
+	// rule leaves no way but to move it live, nothing in it blocks that and no disk of it is a file that stays. Nil: it is
+	// off, the host's policies can't be read, or JudgeEvictable was not asked.
 	Evictable *bool
 }
 
@@ -38,8 +36,8 @@ type HostSamples struct {
 	private map[string]bool
 }
 
-// FindByLabels returns the VMs that have all of the labels, in the order
-// of their names. Every host has to answer: a silent one may have more of them.
+// FindByLabels returns the VMs that have all of the labels, in the order of their names. Every host has to answer: a
+// silent one may have more of them.
 func (ob *Observer) FindByLabels(ctx context.Context, labels map[string]string) ([]*inventory.VM, error) {
 	answers, err := ob.hosts.Snapshot(ctx)
 	if err != nil {
@@ -86,9 +84,8 @@ func (ob *Observer) FindByLabels(ctx context.Context, labels map[string]string) 
 	return found, nil
 }
 
-// Sample reads the statistics of VMs that were found, by their UUIDs: every
-// host is asked once for all of its VMs, and all at the same time. A
-// VM that left its host since it was found is missing.
+// Sample reads the statistics of VMs that were found, by their UUIDs: every host is asked once for all of its VMs, and
+// all at the same time. A VM that left its host since it was found is missing.
 func (ob *Observer) Sample(ctx context.Context, vms []*inventory.VM) (map[string]*stats.Sample, error) {
 	byHost := map[*inventory.Host][]string{}
 	known := map[string]*inventory.VM{}
@@ -134,9 +131,8 @@ func (ob *Observer) Sample(ctx context.Context, vms []*inventory.VM) (map[string
 	return samples, nil
 }
 
-// HostSample reads the statistics of all VMs of one host: its statistics in
-// two calls, and what the VMs and policies are from the host's view, which is
-// read anew when it is older than a minute or lacks one of them.
+// HostSample reads the statistics of all VMs of one host: its statistics in two calls, and what the VMs and policies
+// are from the host's view, which is read anew when it is older than a minute or lacks one of them.
 func (ob *Observer) HostSample(ctx context.Context, name string) (HostSamples, error) {
 	h, err := ob.hosts.AskedHost(name)
 	if err != nil {

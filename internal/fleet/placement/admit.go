@@ -23,9 +23,8 @@ func newArrivals(hosts []*inventory.Host) map[*inventory.Host]*semaphore.Weighte
 	return arrivals
 }
 
-// beginArrival keeps this run from cordoning the host until done is called: a VM
-// that was placed or started there before the cordon is seen by the drain that
-// follows it. It must not be nested.
+// beginArrival keeps this run from cordoning the host until done is called: a VM that was placed or started there
+// before the cordon is seen by the drain that follows it. It must not be nested.
 func (p *Planner) beginArrival(ctx context.Context, h *inventory.Host) (done func(), err error) {
 	if err := p.arrivals[h].Acquire(ctx, 1); err != nil {
 		return nil, err
@@ -34,8 +33,7 @@ func (p *Planner) beginArrival(ctx context.Context, h *inventory.Host) (done fun
 	return func() { p.arrivals[h].Release(1) }, nil
 }
 
-// endArrivals waits until every arrival of this run is over, and lets none begin
-// before resume is called.
+// endArrivals waits until every arrival of this run is over, and lets none begin before resume is called.
 func (p *Planner) endArrivals(ctx context.Context, h *inventory.Host) (resume func(), err error) {
 	if err := p.arrivals[h].Acquire(ctx, manyArrivals); err != nil {
 		return nil, err
@@ -44,13 +42,11 @@ func (p *Planner) endArrivals(ctx context.Context, h *inventory.Host) (resume fu
 	return func() { p.arrivals[h].Release(manyArrivals) }, nil
 }
 
-// Admit makes a host keep room for a VM that it is to start, until release is
-// called: as a creation does, a start asks for memory, and for a host that isn't
-// cordoned.
+// Admit makes a host keep room for a VM that it is to start, until release is called: as a creation does, a start asks
+// for memory, and for a host that isn't cordoned.
 //
-// One that is restarted where it runs needs no more than memory. What it has counts
-// until it is off, and this run keeps the rest: other runs aren't kept from placing
-// VMs for as long as its guest takes to shut down.
+// One that is restarted where it runs needs no more than memory. What it has counts until it is off, and this run keeps
+// the rest: other runs aren't kept from placing VMs for as long as its guest takes to shut down.
 func (p *Planner) Admit(ctx context.Context, vm *inventory.VM) (release func(), err error) {
 	arrived := func() {}
 
@@ -135,8 +131,7 @@ func (p *Planner) admission(ctx context.Context, vm *inventory.VM) ([]migration.
 	return []migration.Blocker{*mark}, nil
 }
 
-// startReservation is what the next start takes of the host. With whom the VM
-// shares it was decided when it came.
+// startReservation is what the next start takes of the host. With whom the VM shares it was decided when it came.
 func startReservation(vm *inventory.VM) reservation {
 	r := reservation{uuid: vm.UUID}
 	if spec := vm.PersistentSpec; spec != nil && spec.Memory.Installed != nil {
@@ -174,8 +169,7 @@ func (p *Planner) admissionProblems(ctx context.Context, vm *inventory.VM) ([]in
 	return problems, nil
 }
 
-// VerifyStartable refuses to start a stopped VM as long as a host is silent:
-// it may run there.
+// VerifyStartable refuses to start a stopped VM as long as a host is silent: it may run there.
 func VerifyStartable(vm *inventory.VM) error {
 	if len(vm.SilentHosts) == 0 {
 		return nil

@@ -14,8 +14,8 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
 )
 
-// ErrShared means that another VM that runs, or that its host starts when it
-// boots, has the same name or writes to the same disk.
+// ErrShared means that another VM that runs, or that its host starts when it boots, has the same name or writes to the
+// same disk.
 var ErrShared = errors.New("another VM has the same name or disk")
 
 // claim is what a VM that runs has for itself alone.
@@ -32,8 +32,8 @@ func claimOf(vm *inventory.VM, host string) claim {
 	return claim{uuid: vm.UUID, name: vm.Name, host: host, disks: vm.Entry.DiskUses()}
 }
 
-// rivals returns an error that names every other VM of the fleet that would be on
-// one writable disk with this one, or has its name.
+// rivals returns an error that names every other VM of the fleet that would be on one writable disk with this one, or
+// has its name.
 func rivals(answers []inventory.Reply, c claim) error {
 	var all []error
 
@@ -64,9 +64,8 @@ func rivals(answers []inventory.Reply, c claim) error {
 	return errors.Join(all...)
 }
 
-// sharedWith finds the disk of another VM that is the same one, unless both are
-// declared to be written by several VMs, or that one of them has below it: what is
-// below a disk has no writer, whatever is declared.
+// sharedWith finds the disk of another VM that is the same one, unless both are declared to be written by several VMs,
+// or that one of them has below it: what is below a disk has no writer, whatever is declared.
 func sharedWith(disk domain.DiskUse, e *inventory.Entry, sameHost bool) (domain.DiskUse, bool) {
 	for _, other := range e.DiskUses() {
 		same := sameHost || disk.Shared || other.Shared
@@ -125,9 +124,8 @@ func giveUp(host string, e *inventory.Entry) string {
 		"\"virsh shutdown %[1]s\" on host %[2]q, or undefine it.", e.UUID, host)
 }
 
-// Alone returns an error (ErrShared) when another VM of the fleet that runs, or
-// that its host starts, has the VM's name or writes to one of its disks. It asks
-// no host that has answered lately. A VM that is not found is not judged.
+// Alone returns an error (ErrShared) when another VM of the fleet that runs, or that its host starts, has the VM's name
+// or writes to one of its disks. It asks no host that has answered lately. A VM that is not found is not judged.
 func (p *Planner) Alone(ctx context.Context, uuid string, d Desired) error {
 	answers, err := p.hosts.Snapshot(ctx)
 	if err != nil {
@@ -155,8 +153,8 @@ func (p *Planner) Alone(ctx context.Context, uuid string, d Desired) error {
 	return nil
 }
 
-// ClaimBlockers are the VMs that keep a running VM from the target: they have its
-// name, or a disk that it writes to, as that host sees it.
+// ClaimBlockers are the VMs that keep a running VM from the target: they have its name, or a disk that it writes to, as
+// that host sees it.
 func (p *Planner) ClaimBlockers(
 	ctx context.Context, vm *inventory.VM, to *inventory.Host,
 ) ([]migration.Blocker, error) {
@@ -184,8 +182,8 @@ func rivalBlockers(answers []inventory.Reply, c claim) []migration.Blocker {
 	}}
 }
 
-// notAlone is what keeps a new VM from being started on a host. own is the UUID
-// of the VM that it replaces or completes.
+// notAlone is what keeps a new VM from being started on a host. own is the UUID of the VM that it replaces or
+// completes.
 func notAlone(answers []inventory.Reply, d Desired, own, host string) []inventory.Problem {
 	if !status.StartsOnCreate(d.Strategy()) {
 		return nil
@@ -226,8 +224,8 @@ func (d Desired) newUses(have []domain.DiskUse) []domain.DiskUse {
 	return uses
 }
 
-// StartAlone starts a VM with a name and disks that no other one has. Two that
-// want one disk are started one after another, so that the second one is told.
+// StartAlone starts a VM with a name and disks that no other one has. Two that want one disk are started one after
+// another, so that the second one is told.
 func (p *Planner) StartAlone(ctx context.Context, vm *inventory.VM, start func() error) error {
 	c := claimOf(vm, vm.Host)
 

@@ -10,11 +10,9 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
 )
 
-// ReserveArrival makes the target keep room for the VM until release is called,
-// unless something keeps it from taking the VM by now: a cordon, or those
-// that are there or on their way. Other runs are kept out meanwhile. devices are
-// all host devices of a VM that asks for some by class, with those of the target;
-// nil: it asks for none.
+// ReserveArrival makes the target keep room for the VM until release is called, unless something keeps it from taking
+// the VM by now: a cordon, or those that are there or on their way. Other runs are kept out meanwhile. devices are all
+// host devices of a VM that asks for some by class, with those of the target; nil: it asks for none.
 func (p *Planner) ReserveArrival(
 	ctx context.Context, vm *inventory.VM, to *inventory.Host, bytes uint64,
 ) (devices map[string]domain.Row, release func(), err error) {
@@ -65,8 +63,7 @@ func (p *Planner) takeWithDevices(
 	}
 }
 
-// RoomFor says why the target wouldn't take the VM now, if it had to run
-// there.
+// RoomFor says why the target wouldn't take the VM now, if it had to run there.
 func (p *Planner) RoomFor(ctx context.Context, vm *inventory.VM, target string) error {
 	to, err := p.hosts.UsableHost(target)
 	if err != nil {
@@ -83,8 +80,7 @@ func (p *Planner) RoomFor(ctx context.Context, vm *inventory.VM, target string) 
 	return nil
 }
 
-// takeUncordoned is take for a target that may have been cordoned since the way was
-// checked.
+// takeUncordoned is take for a target that may have been cordoned since the way was checked.
 func (p *Planner) takeUncordoned(
 	ctx context.Context, to *inventory.Host, name string, r reservation,
 ) ([]migration.Blocker, error) {

@@ -10,8 +10,8 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
 )
 
-// CheckCreate says what would keep the VM from being created, as far as it
-// can be told without touching a host. An error means that this is unknown.
+// CheckCreate says what would keep the VM from being created, as far as it can be told without touching a host. An
+// error means that this is unknown.
 func (p *Planner) CheckCreate(ctx context.Context, d Desired) ([]inventory.Problem, error) {
 	d.Planned = true
 
@@ -74,8 +74,8 @@ func (p *Planner) CheckCreate(ctx context.Context, d Desired) ([]inventory.Probl
 	}), nil
 }
 
-// firstThatCan finds the first candidate without a problem whose libvirt doesn't
-// refuse the definition either, or -1. What one refuses becomes its problem.
+// firstThatCan finds the first candidate without a problem whose libvirt doesn't refuse the definition either, or -1.
+// What one refuses becomes its problem.
 func (p *Planner) firstThatCan(ctx context.Context, candidates []candidate, document string) (int, error) {
 	for i := range candidates {
 		c := &candidates[i]
@@ -134,8 +134,7 @@ func (p *Planner) CheckPin(d Desired) *inventory.Problem {
 	}
 }
 
-// CheckUpdate says what would keep the change from working, as far as it can be
-// told without touching the host.
+// CheckUpdate says what would keep the change from working, as far as it can be told without touching the host.
 func (p *Planner) CheckUpdate(
 	ctx context.Context, uuid string, last inventory.LastKnown, d Desired,
 ) ([]inventory.Problem, error) {
@@ -221,8 +220,7 @@ func (p *Planner) CheckUpdate(
 	})...), nil
 }
 
-// Adoptable says whether a VM is what an interrupted Create of this very
-// wish left behind.
+// Adoptable says whether a VM is what an interrupted Create of this very wish left behind.
 func Adoptable(vm *inventory.VM, d Desired) bool {
 	return vm.Metadata.Creating != nil && vm.Metadata.Creating.SpecHash == d.Hash() &&
 		(d.Metadata.Host == "" || d.Metadata.Host == vm.Host)

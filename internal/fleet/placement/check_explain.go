@@ -9,8 +9,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 )
 
-// allSilent is an error when no host that could take the VM answers: then
-// nothing is wrong with the VM.
+// allSilent is an error when no host that could take the VM answers: then nothing is wrong with the VM.
 func allSilent(d Desired, candidates []candidate) error {
 	var silent []candidate
 
@@ -59,9 +58,8 @@ func NameTaken(vm *inventory.VM) inventory.Problem {
 	}
 }
 
-// explain turns what the hosts said into problems of the configuration: one per
-// attribute that no host can satisfy, naming each host's reason. What all of
-// them begin with is given.
+// explain turns what the hosts said into problems of the configuration: one per attribute that no host can satisfy,
+// naming each host's reason. What all of them begin with is given.
 func explain(d Desired, candidates []candidate, like inventory.Problem) []inventory.Problem {
 	slices.SortFunc(candidates, func(a, b candidate) int { return inventory.ByHostName(a.Host, b.Host) })
 

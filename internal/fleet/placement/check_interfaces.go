@@ -9,8 +9,8 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 )
 
-// fitsInterface checks what an interface needs of its host besides a network:
-// what libvirt would accept in a definition, and refuse when the VM starts.
+// fitsInterface checks what an interface needs of its host besides a network: what libvirt would accept in a
+// definition, and refuse when the VM starts.
 func fitsInterface(ctx context.Context, a inventory.Reply, d Desired, key string) []inventory.Problem {
 	i := d.Spec.Interfaces[key]
 

@@ -10,9 +10,8 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
-// Changed leaves of the wish only the disks and interfaces whose source is new:
-// a VM that runs on a network which was removed since is no reason to
-// refuse more memory.
+// Changed leaves of the wish only the disks and interfaces whose source is new: a VM that runs on a network which was
+// removed since is no reason to refuse more memory.
 func (d Desired) Changed(vm *inventory.VM) Desired {
 	have := vm.DeclaredSpec()
 

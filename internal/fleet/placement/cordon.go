@@ -11,9 +11,8 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
 )
 
-// Cordon keeps VMs from coming to the host, for this and every other run,
-// until Uncordon. A host that carries the mark already is told the reason anew;
-// one that carries that of another id is ErrExists.
+// Cordon keeps VMs from coming to the host, for this and every other run, until Uncordon. A host that carries the mark
+// already is told the reason anew; one that carries that of another id is ErrExists.
 func (p *Planner) Cordon(ctx context.Context, name, id, why string) error {
 	return p.CordonFor(ctx, name, id, why, nil)
 }
@@ -28,8 +27,7 @@ func (p *Planner) CordonFor(
 		return err
 	}
 
-	// Whoever is placing or starting a VM now has it there before the mark, and
-	// whoever comes next sees the mark.
+	// Whoever is placing or starting a VM now has it there before the mark, and whoever comes next sees the mark.
 	resume, err := p.endArrivals(ctx, h)
 	if err != nil {
 		return err
@@ -65,8 +63,7 @@ func (p *Planner) CordonFor(
 	})
 }
 
-// uncordonGrace is how long a maintenance may take to end that ends in the same
-// apply as whatever waits for that.
+// uncordonGrace is how long a maintenance may take to end that ends in the same apply as whatever waits for that.
 const uncordonGrace = 30 * time.Second
 
 // AwaitUncordoned waits until the host takes VMs again, for a while.
@@ -82,8 +79,7 @@ func (p *Planner) AwaitUncordoned(ctx context.Context, name string) {
 	}
 }
 
-// Uncordon lets VMs come to the host again. A mark of another id stays,
-// and none is what was wanted.
+// Uncordon lets VMs come to the host again. A mark of another id stays, and none is what was wanted.
 func (p *Planner) Uncordon(ctx context.Context, name, id string) error {
 	h, err := p.hosts.UsableHost(name)
 	if err != nil {
@@ -109,8 +105,7 @@ func cordonOf(ctx context.Context, a inventory.Reply) (*hostrecord.Cordon, error
 	return record.Cordon, nil
 }
 
-// judgeCordon refuses a host that takes no VMs, or of which it is unknown
-// whether it does.
+// judgeCordon refuses a host that takes no VMs, or of which it is unknown whether it does.
 func (c *candidate) judgeCordon(ctx context.Context) {
 	switch mark, err := cordonOf(ctx, c.Reply); {
 	case err != nil:
@@ -120,8 +115,7 @@ func (c *candidate) judgeCordon(ctx context.Context) {
 	}
 }
 
-// CordonBlocker is what a cordoned target says to a VM that would come,
-// nil where it isn't cordoned.
+// CordonBlocker is what a cordoned target says to a VM that would come, nil where it isn't cordoned.
 func CordonBlocker(ctx context.Context, a inventory.Reply) (*migration.Blocker, error) {
 	mark, err := cordonOf(ctx, a)
 	if err != nil || mark == nil {

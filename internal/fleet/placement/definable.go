@@ -17,8 +17,8 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
-// fitsMachineType checks the number of virtual CPUs against what the
-// machine type takes, of which libvirt would tell only when the VM is defined.
+// fitsMachineType checks the number of virtual CPUs against what the machine type takes, of which libvirt would tell
+// only when the VM is defined.
 func fitsMachineType(a inventory.Reply, s domain.Spec) []inventory.Problem {
 	arch := cmp.Or(s.Arch, a.Info.Arch)
 	machine := cmp.Or(s.Machine, domain.DefaultMachine(arch))
@@ -40,12 +40,11 @@ func fitsMachineType(a inventory.Reply, s domain.Spec) []inventory.Problem {
 	return nil
 }
 
-// versionedMachine is a machine type as QEMU has one for each of its versions:
-// "pc-q35-7.2".
+// versionedMachine is a machine type as QEMU has one for each of its versions: "pc-q35-7.2".
 var versionedMachine = regexp.MustCompile(`-(\d{1,4})\.(\d{1,4})$`)
 
-// knowsMachine tells whether a machine type is among those of a host, which has
-// each under its versioned name, and some under a short one too.
+// knowsMachine tells whether a machine type is among those of a host, which has each under its versioned name, and some
+// under a short one too.
 func knowsMachine(all []string, machine string) bool {
 	if versionedMachine.MatchString(machine) {
 		return slices.Contains(all, machine)
@@ -54,8 +53,7 @@ func knowsMachine(all []string, machine string) bool {
 	return slices.ContainsFunc(all, func(m string) bool { return domain.SameMachine(m, machine) })
 }
 
-// lacksMachine says that the host has no such machine type, and which version
-// of QEMU has it where its name tells.
+// lacksMachine says that the host has no such machine type, and which version of QEMU has it where its name tells.
 func lacksMachine(a inventory.Reply, machine, arch string) inventory.Problem {
 	p := inventory.Problem{
 		Attribute: "machine_type", Detail: fmt.Sprintf("it does not know machine type %q for %s", machine, arch),
@@ -78,10 +76,9 @@ func lacksMachine(a inventory.Reply, machine, arch string) inventory.Problem {
 	return p
 }
 
-// definable tries the wish on a copy of the VM's definition, or on a new
-// one where vm is nil: what that refuses, the apply would. The document is what
-// a host would be asked to define; empty where nothing would change, or where
-// not all is known yet.
+// definable tries the wish on a copy of the VM's definition, or on a new one where vm is nil: what that refuses, the
+// apply would. The document is what a host would be asked to define; empty where nothing would change, or where not all
+// is known yet.
 func (d Desired) definable(vm *inventory.VM) (document string, problems []inventory.Problem) {
 	if d.Incomplete {
 		return "", nil
@@ -117,8 +114,8 @@ func (d Desired) definable(vm *inventory.VM) (document string, problems []invent
 	return document, impossible(err)
 }
 
-// withSources is the spec with something in the place of the sources that only
-// the apply finds or makes, and without host devices that only it chooses.
+// withSources is the spec with something in the place of the sources that only the apply finds or makes, and without
+// host devices that only it chooses.
 func (d Desired) withSources() domain.Spec {
 	spec := d.Spec
 	spec.Disks, spec.HostDevices = maps.Clone(spec.Disks), maps.Clone(spec.HostDevices)
@@ -140,8 +137,8 @@ func (d Desired) withSources() domain.Spec {
 	return spec
 }
 
-// tryDefinition asks the host's libvirt whether it can run a definition, without
-// defining anything. An empty document, where nothing changes, asks nothing.
+// tryDefinition asks the host's libvirt whether it can run a definition, without defining anything. An empty document,
+// where nothing changes, asks nothing.
 func tryDefinition(ctx context.Context, h *inventory.Host, document string) ([]inventory.Problem, error) {
 	if document == "" {
 		return nil, nil
@@ -155,9 +152,9 @@ func tryDefinition(ctx context.Context, h *inventory.Host, document string) ([]i
 	return []inventory.Problem{{Detail: "its libvirt refuses this definition: " + refusal}}, nil
 }
 
-// tryChange is tryDefinition for a VM that is there. What its host refuses of
-// the definition as it is already, such as one that another host's tools wrote,
-// the change isn't to blame for, unless it stops a guest that couldn't start again.
+// tryChange is tryDefinition for a VM that is there. What its host refuses of the definition as it is already, such as
+// one that another host's tools wrote, the change isn't to blame for, unless it stops a guest that couldn't start
+// again.
 func (d Desired) tryChange(
 	ctx context.Context, h *inventory.Host, vm *inventory.VM, document string,
 ) ([]inventory.Problem, error) {
@@ -185,8 +182,7 @@ func (d Desired) restarts(vm *inventory.VM) bool {
 		slices.ContainsFunc(domain.Changes(*vm.DeclaredSpec(), d.Spec), func(c domain.Change) bool { return !c.Live })
 }
 
-// impossible finds what is wrong with which attribute in what the domain
-// package says of a wish.
+// impossible finds what is wrong with which attribute in what the domain package says of a wish.
 func impossible(err error) []inventory.Problem {
 	var found domain.Problem
 

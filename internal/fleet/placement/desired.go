@@ -31,55 +31,46 @@ var UpdatePolicies = []string{PolicyLive, PolicyRestart, PolicyStage}
 type Desired struct {
 	// Spec is what its definition should say. What it leaves out stays as it is.
 	Spec domain.Spec
-	// Metadata is what only we know, and is kept with the definition: labels,
-	// run strategy, pinned host, grace period, protection. It is complete: what
-	// is empty here is removed there.
+	// Metadata is what only we know, and is kept with the definition: labels, run strategy, pinned host, grace period,
+	// protection. It is complete: what is empty here is removed there.
 	Metadata domain.Metadata
-	// Volumes are the disks, by key, whose source is an existing volume of one
-	// of the host's storage pools, by path or as "<pool>/<name>".
+	// Volumes are the disks, by key, whose source is an existing volume of one of the host's storage pools, by path or as
+	// "<pool>/<name>".
 	Volumes map[string]string
-	// OwnDisks are the disks, by key, that are made with the VM. Their
-	// sources in Spec stand for them until they are.
+	// OwnDisks are the disks, by key, that are made with the VM. Their sources in Spec stand for them until they are.
 	OwnDisks map[string]domain.OwnDisk
-	// Handed are the disks, by key, that the VM has already and that are described
-	// in another form from now on, as a volume or as a disk of its own, and the
-	// files that they are. They stay as they are.
+	// Handed are the disks, by key, that the VM has already and that are described in another form from now on, as a
+	// volume or as a disk of its own, and the files that they are. They stay as they are.
 	Handed map[string]string
-	// CloudInit is what the first-boot medium has, which is the own disk of key
-	// domain.MediumKey; nil: there is none.
+	// CloudInit is what the first-boot medium has, which is the own disk of key domain.MediumKey; nil: there is none.
 	CloudInit *firstboot.NoCloud
-	// Ignition is what the file of key domain.IgnitionKey has, which is made as own
-	// disks are; nil: there is none. It may hold secrets.
+	// Ignition is what the file of key domain.IgnitionKey has, which is made as own disks are; nil: there is none. It may
+	// hold secrets.
 	Ignition *firstboot.Ignition
-	// GraphicsPassword is the password that the screen is given; "" takes it away, nil
-	// leaves it alone.
+	// GraphicsPassword is the password that the screen is given; "" takes it away, nil leaves it alone.
 	GraphicsPassword *string
-	// Planned says that nothing is applied yet: storage pools and images that are
-	// not there may come with the same apply, before the VM.
+	// Planned says that nothing is applied yet: storage pools and images that are not there may come with the same apply,
+	// before the VM.
 	Planned bool
-	// PlannedNetworks and PlannedFilters are networks and network filters that come
-	// with the same apply, before the VM, and the hosts that will have them.
+	// PlannedNetworks and PlannedFilters are networks and network filters that come with the same apply, before the VM,
+	// and the hosts that will have them.
 	PlannedNetworks, PlannedFilters map[string][]string
-	// Files are paths that have to lead to something on the host, by the attribute
-	// that says so: "disks.root.file".
+	// Files are paths that have to lead to something on the host, by the attribute that says so: "disks.root.file".
 	Files map[string]string
-	// Applied are the sources that the disks had when they were last applied, by
-	// key. A disk that a snapshot or a user has switched to another image since isn't
-	// switched back: what the guest wrote is there.
+	// Applied are the sources that the disks had when they were last applied, by key. A disk that a snapshot or a user has
+	// switched to another image since isn't switched back: what the guest wrote is there.
 	Applied map[string]domain.DiskSource
 	// Placement restricts where a VM that is not pinned may go.
 	Placement Placement
-	// Replaces is the UUID of the VM whose place a new one takes: it will be
-	// gone by then, so its name and memory are free. Empty: of none.
+	// Replaces is the UUID of the VM whose place a new one takes: it will be gone by then, so its name and memory are
+	// free. Empty: of none.
 	Replaces string
-	// Incomplete says that some of it isn't known yet, so that what seems to be
-	// missing may come.
+	// Incomplete says that some of it isn't known yet, so that what seems to be missing may come.
 	Incomplete bool
-	// Transient leaves a VM without a definition that was taken over like that.
-	// Any other one that has become transient is defined again.
+	// Transient leaves a VM without a definition that was taken over like that. Any other one that has become transient is
+	// defined again.
 	Transient bool
-	// Migration are the options for this VM with which a migration of it is
-	// resumed that broke in post-copy.
+	// Migration are the options for this VM with which a migration of it is resumed that broke in post-copy.
 	Migration migration.Options
 	// UpdatePolicy is one of UpdatePolicies. Empty is PolicyLive.
 	UpdatePolicy string
@@ -93,8 +84,8 @@ type Placement struct {
 	AntiAffinity *AntiAffinity
 }
 
-// AntiAffinity keeps a VM off the hosts that have a VM with all of
-// these labels; if not Required, only as long as another host fits.
+// AntiAffinity keeps a VM off the hosts that have a VM with all of these labels; if not Required, only as long as
+// another host fits.
 type AntiAffinity struct {
 	Labels   map[string]string
 	Required bool
@@ -103,9 +94,8 @@ type AntiAffinity struct {
 // Stamp is the metadata of a new VM.
 func (d Desired) Stamp() domain.Metadata { return d.StampOn(domain.Metadata{}) }
 
-// StampOn is the metadata that the wish leaves on a VM which has some
-// already: what whoever moves it later has to know of its placement comes along,
-// and whatever else is recorded there stays.
+// StampOn is the metadata that the wish leaves on a VM which has some already: what whoever moves it later has to know
+// of its placement comes along, and whatever else is recorded there stays.
 func (d Desired) StampOn(m domain.Metadata) domain.Metadata {
 	want := d.Metadata
 	m.Labels, m.SharedDisks = want.Labels, want.SharedDisks

@@ -13,8 +13,8 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
 )
 
-// ReserveFiles makes the target keep room for files that are copied there with the VM,
-// until release is called, unless those that are on their way there need it.
+// ReserveFiles makes the target keep room for files that are copied there with the VM, until release is called, unless
+// those that are on their way there need it.
 func (p *Planner) ReserveFiles(
 	ctx context.Context, vm *inventory.VM, to *inventory.Host, files map[string]uint64,
 ) (release func(), err error) {
@@ -38,8 +38,7 @@ func (p *Planner) ReserveFiles(
 	return sync.OnceFunc(func() { p.reservations.expect(to.Name, vm.Name, nil) }), nil
 }
 
-// expect notes the files that are on their way to a host with a VM; nil ends
-// that.
+// expect notes the files that are on their way to a host with a VM; nil ends that.
 func (r *reservations) expect(host, name string, files map[string]uint64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -74,8 +73,8 @@ func (p *Planner) ExpectsFiles(h *inventory.Host, name string) bool {
 	return others > 0
 }
 
-// FileBlockers are the directories of the host without room for files in addition to
-// those that are on their way there with other VMs than the one of that name.
+// FileBlockers are the directories of the host without room for files in addition to those that are on their way there
+// with other VMs than the one of that name.
 func (p *Planner) FileBlockers(
 	ctx context.Context, h *inventory.Host, name string, files map[string]uint64,
 ) ([]migration.Blocker, error) {
@@ -101,9 +100,8 @@ func (p *Planner) FileBlockers(
 	return blockers, nil
 }
 
-// RoomIn is what a directory of the host has left after the files that are on
-// their way there with other VMs than the one of that name. It isn't known of
-// one without a storage pool.
+// RoomIn is what a directory of the host has left after the files that are on their way there with other VMs than the
+// one of that name. It isn't known of one without a storage pool.
 func (p *Planner) RoomIn(
 	ctx context.Context, h *inventory.Host, dir, name string,
 ) (left uint64, known bool, err error) {

@@ -11,8 +11,8 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
 )
 
-// fitsFiles says which files that the VM needs are not on the host, and
-// which may not be: problems where it can't run without them, else doubts.
+// fitsFiles says which files that the VM needs are not on the host, and which may not be: problems where it can't run
+// without them, else doubts.
 func (p *Planner) fitsFiles(
 	ctx context.Context, h *inventory.Host, d Desired, runs bool,
 ) (problems, doubts []inventory.Problem) {

@@ -8,8 +8,8 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
-// gate is a feature that hosts have from some version on. What a host would
-// refuse, or get wrong, is refused before anything is touched.
+// gate is a feature that hosts have from some version on. What a host would refuse, or get wrong, is refused before
+// anything is touched.
 type gate struct {
 	attribute string
 	feature   string
@@ -18,8 +18,8 @@ type gate struct {
 	qemu      libvirt.Version
 }
 
-// gates follow libvirt's and QEMU's release notes. Versions older than what the
-// oldest supported distribution has need no gate.
+// gates follow libvirt's and QEMU's release notes. Versions older than what the oldest supported distribution has need
+// no gate.
 var gates = []gate{
 	{
 		attribute: "firmware.type", feature: "choosing firmware by type",
@@ -43,8 +43,8 @@ var gates = []gate{
 	},
 }
 
-// fitsVariables checks that the host can begin with new firmware variables
-// where those of the VM are of no use to the firmware that is wanted.
+// fitsVariables checks that the host can begin with new firmware variables where those of the VM are of no use to the
+// firmware that is wanted.
 func fitsVariables(a inventory.Reply, vm *inventory.VM, want domain.Firmware) []inventory.Problem {
 	have := vm.Firmware()
 	if have.Type == nil || *have.Type != "efi" || !have.Outdates(want) || ResetsNVRAM(a.Info) {

@@ -8,8 +8,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
-// Law 16: what a host's versions lack is a problem of the plan, and names the
-// version that has it.
+// Law 16: what a host's versions lack is a problem of the plan, and names the version that has it.
 func TestGates_nameTheVersionThatHasIt(t *testing.T) {
 	t.Parallel()
 
@@ -42,8 +41,7 @@ func TestGates_nameTheVersionThatHasIt(t *testing.T) {
 	}
 }
 
-// Variables of another firmware can't be left behind by a host that can't make
-// new ones.
+// Variables of another firmware can't be left behind by a host that can't make new ones.
 func TestGates_firmwareVariables(t *testing.T) {
 	t.Parallel()
 

@@ -14,9 +14,8 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
-// fitsDevices checks that the host's libvirt and QEMU have the values that
-// attributes of devices are declared with: what libvirt would refuse when the VM
-// is defined, or started.
+// fitsDevices checks that the host's libvirt and QEMU have the values that attributes of devices are declared with:
+// what libvirt would refuse when the VM is defined, or started.
 func fitsDevices(ctx context.Context, a inventory.Reply, s domain.Spec, defaultType string) []inventory.Problem {
 	if a.Info.Driver != "QEMU" {
 		return nil
@@ -51,8 +50,7 @@ func fitsDevices(ctx context.Context, a inventory.Reply, s domain.Spec, defaultT
 	return problems
 }
 
-// fitsParts checks that the host has the CPUs, NUMA nodes and huge pages that the
-// VM is bound to.
+// fitsParts checks that the host has the CPUs, NUMA nodes and huge pages that the VM is bound to.
 func fitsParts(a inventory.Reply, d Desired) []inventory.Problem {
 	memory := d.memory()
 	if d.Strategy() == status.Halted {

@@ -9,8 +9,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
 )
 
-// UnansweredBlocker says that a host could not be asked whether it can take a
-// VM.
+// UnansweredBlocker says that a host could not be asked whether it can take a VM.
 func UnansweredBlocker(h *inventory.Host, err error) migration.Blocker {
 	return migration.Blocker{
 		Reason: migration.HostNotAvailable, Status: status.False, Attribute: "host",
@@ -32,8 +31,8 @@ func UnscheduledBlocker(h *inventory.Host) []migration.Blocker {
 	}}
 }
 
-// LabelBlocker says that the host lacks labels that the VM's placement asks
-// for. It is a doubt in a plan that names the host: the same apply may change them.
+// LabelBlocker says that the host lacks labels that the VM's placement asks for. It is a doubt in a plan that names the
+// host: the same apply may change them.
 func LabelBlocker(vm *inventory.VM, h *inventory.Host, certainty status.ConditionStatus) []migration.Blocker {
 	if policy.HasLabels(h.Config.Labels, vm.Metadata.HostLabels) {
 		return nil

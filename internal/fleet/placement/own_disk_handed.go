@@ -13,8 +13,8 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
-// Disks of a VM that are described in another form from now on, as a volume or as
-// a disk of its own, stay what they are. They have to be what that form says.
+// Disks of a VM that are described in another form from now on, as a volume or as a disk of its own, stay what they
+// are. They have to be what that form says.
 
 // CheckHanded says which of them are not.
 func CheckHanded(ctx context.Context, vm *inventory.VM, d Desired) []inventory.Problem {
@@ -43,8 +43,7 @@ func CheckHanded(ctx context.Context, vm *inventory.VM, d Desired) []inventory.P
 	return problems
 }
 
-// handedMisfit says why the file of a disk is not the volume, or the own disk,
-// that is declared, "" if it is.
+// handedMisfit says why the file of a disk is not the volume, or the own disk, that is declared, "" if it is.
 func handedMisfit(ctx context.Context, h *inventory.Host, d Desired, key string) (attribute, why string) {
 	of := func(name string) string { return OwnDiskAttribute(key, name) }
 
@@ -79,8 +78,8 @@ func handedMisfit(ctx context.Context, h *inventory.Host, d Desired, key string)
 	}
 }
 
-// fileVolume is the volume of a storage pool that a file is, and why there is none.
-// The pool may come with the same apply, if that is planned.
+// fileVolume is the volume of a storage pool that a file is, and why there is none. The pool may come with the same
+// apply, if that is planned.
 func fileVolume(
 	ctx context.Context, h *inventory.Host, pool, at string, planned bool,
 ) (v *libvirt.Volume, why string) {
@@ -115,8 +114,7 @@ func fileVolume(
 	}
 }
 
-// imagePath is where the image is that an own disk is an overlay of, "" if it is
-// none.
+// imagePath is where the image is that an own disk is an overlay of, "" if it is none.
 func imagePath(ctx context.Context, h *inventory.Host, o domain.OwnDisk) (string, error) {
 	image := VolumeRef(o.Image)
 	if image == nil || !o.Based() {
@@ -131,8 +129,7 @@ func imagePath(ctx context.Context, h *inventory.Host, o domain.OwnDisk) (string
 	return v.Path, nil
 }
 
-// Adopted is the record of a disk that the VM has already and that is its own from
-// now on. It grows from what it has.
+// Adopted is the record of a disk that the VM has already and that is its own from now on. It grows from what it has.
 func Adopted(
 	ctx context.Context, h *inventory.Host, hostUUID, at string, want domain.OwnDisk,
 ) (domain.OwnDisk, error) {

@@ -14,8 +14,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/storage"
 )
 
-// RenamedOwnDisks are the disks that were made, under the keys that they are
-// declared with now.
+// RenamedOwnDisks are the disks that were made, under the keys that they are declared with now.
 func RenamedOwnDisks(have, declared map[string]domain.OwnDisk) map[string]domain.OwnDisk {
 	records := maps.Clone(have)
 	made := maps.Clone(have)
@@ -54,8 +53,8 @@ func VolumeRef(id string) *storage.Ref {
 	return &storage.Ref{Pool: pool, Name: name}
 }
 
-// fitsOwnDisks checks that the storage pools of the disks that would be made are
-// on the host and have room, and that the images are there.
+// fitsOwnDisks checks that the storage pools of the disks that would be made are on the host and have room, and that
+// the images are there.
 func fitsOwnDisks(ctx context.Context, a inventory.Reply, d Desired) []inventory.Problem {
 	var problems []inventory.Problem
 
@@ -114,8 +113,7 @@ func ownDiskMisfit(ctx context.Context, a inventory.Reply, o domain.OwnDisk) (at
 	return "", "", false
 }
 
-// ofKey leads from the key of a record that was retired to what it was. Keys of
-// disks have no dot.
+// ofKey leads from the key of a record that was retired to what it was. Keys of disks have no dot.
 func ofKey(key string) string {
 	base, _, _ := strings.Cut(key, ".")
 

@@ -40,10 +40,9 @@ type Placed struct {
 	Defined, Release func()
 }
 
-// Place chooses a host for a new VM and reserves its memory there. The
-// reservation is held against other runs too, until Defined is called, which
-// must be after the host has the VM's definition. Until Release no drain of this
-// run begins to empty the host.
+// Place chooses a host for a new VM and reserves its memory there. The reservation is held against other runs too,
+// until Defined is called, which must be after the host has the VM's definition. Until Release no drain of this run
+// begins to empty the host.
 func (p *Planner) Place(ctx context.Context, d Desired) (*Placed, error) {
 	for tried := map[string]bool{}; ; {
 		h, err := p.choose(ctx, d, tried)
@@ -80,8 +79,7 @@ func (p *Planner) placeOn(ctx context.Context, h *inventory.Host, d Desired) (*P
 		return nil, err
 	}
 
-	// With the lock in hand the host's answer can't be outrun by another
-	// run; if it no longer fits, look elsewhere.
+	// With the lock in hand the host's answer can't be outrun by another run; if it no longer fits, look elsewhere.
 	wish, err := p.reserve(ctx, h, d)
 	if err != nil || wish == nil {
 		unlock()
@@ -142,8 +140,8 @@ func (p *Planner) reserve(ctx context.Context, h *inventory.Host, d Desired) (*D
 	}
 }
 
-// candidates judges every host for a new VM: those that fit first, the
-// ones with the most free memory before the others, then by name.
+// candidates judges every host for a new VM: those that fit first, the ones with the most free memory before the
+// others, then by name.
 func (p *Planner) candidates(ctx context.Context, d Desired) ([]candidate, error) {
 	answers, err := p.hosts.Snapshot(ctx)
 	if err != nil {

@@ -8,8 +8,8 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
-// What counts is the type that the VM gets, whoever chooses it: only
-// emulated virtual CPUs may be more than the host has CPUs.
+// What counts is the type that the VM gets, whoever chooses it: only emulated virtual CPUs may be more than the host
+// has CPUs.
 func TestFitsHypervisor_judgesByTheTypeThatTheMachineGets(t *testing.T) {
 	t.Parallel()
 

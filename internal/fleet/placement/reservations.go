@@ -14,8 +14,8 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
 )
 
-// reservations are VMs that a host was chosen for and that it does not
-// have yet, so that those who choose meanwhile count them.
+// reservations are VMs that a host was chosen for and that it does not have yet, so that those who choose meanwhile
+// count them.
 type reservations struct {
 	mu      sync.Mutex
 	byHost  map[string]map[string]reservation // host, then VM name
@@ -31,8 +31,7 @@ type reservation struct {
 	uuid string
 	// bytes are what the VM may use of the host's memory.
 	bytes uint64
-	// labels are the VM's own, avoids those of VMs that it must not share
-	// the host with.
+	// labels are the VM's own, avoids those of VMs that it must not share the host with.
 	labels, avoids map[string]string
 	// use is what the VM needs besides memory.
 	use domain.HostUse
@@ -43,8 +42,7 @@ func reservationFor(m domain.Metadata, bytes uint64, use domain.HostUse) reserva
 	return reservation{bytes: bytes, labels: m.Labels, avoids: m.Avoids, use: use}
 }
 
-// take reserves room for a VM, unless something keeps the host from taking
-// it by now: that is what refused says.
+// take reserves room for a VM, unless something keeps the host from taking it by now: that is what refused says.
 func (p *Planner) take(
 	ctx context.Context, h *inventory.Host, name string, r reservation,
 ) (refused []migration.Blocker, err error) {
@@ -64,9 +62,8 @@ func (p *Planner) take(
 	}
 }
 
-// takeOf takes room by what the host said. If that is not its last word, nothing
-// is taken: what was reserved then may have become a VM since, so that
-// neither counts it.
+// takeOf takes room by what the host said. If that is not its last word, nothing is taken: what was reserved then may
+// have become a VM since, so that neither counts it.
 func (p *Planner) takeOf(a inventory.Reply, name string, r reservation) (refused []migration.Blocker, current bool) {
 	p.reservations.mu.Lock()
 	defer p.reservations.mu.Unlock()
@@ -100,9 +97,8 @@ func (p *Planner) giveBack(h *inventory.Host, name string) {
 	delete(p.reservations.byHost[h.Name], name)
 }
 
-// roomBlockers are what keeps the host from taking the VM of that name
-// in addition to those that it has and those that are on their way there. The
-// reservations' mutex must be held.
+// roomBlockers are what keeps the host from taking the VM of that name in addition to those that it has and those that
+// are on their way there. The reservations' mutex must be held.
 func (p *Planner) roomBlockers(a inventory.Reply, name string, r reservation) []migration.Blocker {
 	var blockers []migration.Blocker
 
@@ -131,17 +127,16 @@ func (p *Planner) roomBlockers(a inventory.Reply, name string, r reservation) []
 	return blockers
 }
 
-// free is how many bytes may still be committed on the host when the VM
-// with the UUID has left. The reservations' mutex must be held.
+// free is how many bytes may still be committed on the host when the VM with the UUID has left. The reservations' mutex
+// must be held.
 func (p *Planner) free(a inventory.Reply, leaving string) uint64 {
 	limit := a.MemoryLimit()
 
 	return limit - min(limit, a.Committed(leaving)+p.reserved(a))
 }
 
-// reserved is how many bytes are promised on the host in addition to what the VMs
-// have that it said it has: a VM is there for a moment before its
-// reservation ends. The reservations' mutex must be held.
+// reserved is how many bytes are promised on the host in addition to what the VMs have that it said it has: a VM is
+// there for a moment before its reservation ends. The reservations' mutex must be held.
 func (p *Planner) reserved(a inventory.Reply) uint64 {
 	byName := p.reservations.byHost[a.Host.Name]
 	if len(byName) == 0 {
@@ -162,8 +157,8 @@ func (p *Planner) reserved(a inventory.Reply) uint64 {
 	return sum
 }
 
-// company are the VMs on the host, and those on their way there, without
-// the one with the UUID, which leaves. The reservations' mutex must be held.
+// company are the VMs on the host, and those on their way there, without the one with the UUID, which leaves. The
+// reservations' mutex must be held.
 func (p *Planner) company(a inventory.Reply, leaving string) []evacuation.Neighbour {
 	var all []evacuation.Neighbour
 
@@ -184,8 +179,8 @@ func (p *Planner) company(a inventory.Reply, leaving string) []evacuation.Neighb
 	return all
 }
 
-// leftBehind says that a domain is only a definition that its VM left on the
-// host, as far as is known without a question.
+// leftBehind says that a domain is only a definition that its VM left on the host, as far as is known without a
+// question.
 func (p *Planner) leftBehind(on *inventory.Host, e *inventory.Entry) bool {
 	if e.Active() {
 		return false
@@ -198,9 +193,8 @@ func (p *Planner) leftBehind(on *inventory.Host, e *inventory.Entry) bool {
 	return slices.ContainsFunc(p.hosts.Configured, func(h *inventory.Host) bool { return h != on && h.HasActive(e.UUID) })
 }
 
-// conflict is a VM on the host, or on its way there, that must not share it
-// with me, whichever of the two says so; "" is none. The VM with the UUID
-// leaves. The reservations' mutex must be held.
+// conflict is a VM on the host, or on its way there, that must not share it with me, whichever of the two says so; ""
+// is none. The VM with the UUID leaves. The reservations' mutex must be held.
 func (p *Planner) conflict(a inventory.Reply, me evacuation.Neighbour, leaving string) string {
 	found := ""
 
@@ -213,18 +207,16 @@ func (p *Planner) conflict(a inventory.Reply, me evacuation.Neighbour, leaving s
 	return found
 }
 
-// placingLock is the lock on one host's room for new VMs. All operations of
-// this run share it: our own reservations keep us from getting into each
-// other's way, the lock keeps other runs out.
+// placingLock is the lock on one host's room for new VMs. All operations of this run share it: our own reservations
+// keep us from getting into each other's way, the lock keeps other runs out.
 type placingLock struct {
 	mu      sync.Mutex
 	users   int
 	release func()
 }
 
-// lockPlacing keeps other runs from placing VMs on the host. Who gets the
-// lock for this run makes the host be asked anew, since others may have placed
-// VMs until now.
+// lockPlacing keeps other runs from placing VMs on the host. Who gets the lock for this run makes the host be asked
+// anew, since others may have placed VMs until now.
 func (p *Planner) lockPlacing(ctx context.Context, h *inventory.Host) (unlock func(), err error) {
 	p.reservations.mu.Lock()
 	if p.reservations.holding == nil {

@@ -13,9 +13,8 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
-// ChangeRecord reads a host's record, lets change change it and writes it back.
-// A lock keeps others from doing so meanwhile. A record that says nothing is
-// removed.
+// ChangeRecord reads a host's record, lets change change it and writes it back. A lock keeps others from doing so
+// meanwhile. A record that says nothing is removed.
 func (s *Store) ChangeRecord(ctx context.Context, h *inventory.Host, change func(*hostrecord.Record) error) error {
 	ctx, unlock, err := s.Lock(ctx, h, "host-record", "changing the record of")
 	if err != nil {

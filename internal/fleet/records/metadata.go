@@ -7,9 +7,8 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 )
 
-// WriteMetadata replaces our own metadata in every definition of the VM,
-// if it says anything new, and raises its generation then. It reports whether
-// it did.
+// WriteMetadata replaces our own metadata in every definition of the VM, if it says anything new, and raises its
+// generation then. It reports whether it did.
 func WriteMetadata(ctx context.Context, vm *inventory.VM, m domain.Metadata) (bool, error) {
 	m.Generation = vm.Entry.Generation()
 
@@ -21,8 +20,8 @@ func WriteMetadata(ctx context.Context, vm *inventory.VM, m domain.Metadata) (bo
 	return true, Raise(ctx, vm, m)
 }
 
-// Raise is WriteMetadata that writes the next generation even where nothing else
-// is new: the definition itself was changed.
+// Raise is WriteMetadata that writes the next generation even where nothing else is new: the definition itself was
+// changed.
 func Raise(ctx context.Context, vm *inventory.VM, m domain.Metadata) error {
 	m.Generation = vm.Entry.Generation() + 1
 

@@ -24,9 +24,8 @@ type PolicyCopy[P policy.Policy] struct {
 	Err error
 }
 
-// Policies are all policies of one kind. Every host of the fleet has all of
-// them in its record, so that they hold whoever reads them, and are gone only
-// when none has them.
+// Policies are all policies of one kind. Every host of the fleet has all of them in its record, so that they hold
+// whoever reads them, and are gone only when none has them.
 type Policies[P policy.Policy] struct {
 	store *Store
 	// noun is what errors call one, in is where a record has them.
@@ -49,8 +48,8 @@ func (s *Store) MigrationPolicies() Policies[migration.Policy] {
 	}
 }
 
-// Copies asks every host that is not fenced, as of the snapshot, for its copy of
-// the policy that which picks. Silent hosts say so in their Err.
+// Copies asks every host that is not fenced, as of the snapshot, for its copy of the policy that which picks. Silent
+// hosts say so in their Err.
 func (s Policies[P]) Copies(ctx context.Context, which func(P) bool) ([]PolicyCopy[P], error) {
 	records, err := s.store.Records(ctx)
 	if err != nil {
@@ -74,9 +73,8 @@ func (s Policies[P]) Copies(ctx context.Context, which func(P) bool) ([]PolicyCo
 	return copies, ctx.Err()
 }
 
-// Put writes the policy to the record of every host that is not fenced, in place
-// of any of the same id. Another policy of the same kind and name is ErrExists.
-// It returns the hosts that don't have it then, with an error that says why.
+// Put writes the policy to the record of every host that is not fenced, in place of any of the same id. Another policy
+// of the same kind and name is ErrExists. It returns the hosts that don't have it then, with an error that says why.
 func (s Policies[P]) Put(ctx context.Context, p P) (lacking []string, err error) {
 	me := p.Identified()
 
@@ -122,9 +120,9 @@ func (s Policies[P]) Put(ctx context.Context, p P) (lacking []string, err error)
 	return lacking, err
 }
 
-// Remove removes the policy from the record of every host that is not fenced, and
-// lets the copies of all others that were ever given it count no more. It returns
-// the hosts that may have it still and were to be asked, with an error that says why.
+// Remove removes the policy from the record of every host that is not fenced, and lets the copies of all others that
+// were ever given it count no more. It returns the hosts that may have it still and were to be asked, with an error
+// that says why.
 func (s Policies[P]) Remove(ctx context.Context, id string) (left []string, err error) {
 	remove := func(_ string, r *hostrecord.Record) {
 		all := s.in(r)
@@ -149,9 +147,8 @@ func (s Policies[P]) Remove(ctx context.Context, id string) (left []string, err 
 	return left, errors.Join(err, noteErr)
 }
 
-// ForMachinesOn are the policies that hold for VMs on the host, which has
-// the last word where the hosts don't agree. It is an error only when its own
-// record can't be read: the copies of another one are those of all others.
+// ForMachinesOn are the policies that hold for VMs on the host, which has the last word where the hosts don't agree. It
+// is an error only when its own record can't be read: the copies of another one are those of all others.
 func (s Policies[P]) ForMachinesOn(h *inventory.Host, all []Recording) ([]P, error) {
 	var policies []P
 

@@ -10,17 +10,14 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 )
 
-// What a host that was not asked keeps of a policy that was removed meanwhile
-// would hold again as soon as it is back. So the others note the removal, as
-// long as there are such hosts: hostrecord.Record.Removed. A host may also have been
-// taken out of the configuration, so that every record names all hosts that were
-// given policies: hostrecord.Record.PolicyHosts. Whoever reads policies ignores those
-// that any host knows to be removed, and whoever writes some removes what came
-// back.
+// What a host that was not asked keeps of a policy that was removed meanwhile would hold again as soon as it is back.
+// So the others note the removal, as long as there are such hosts: hostrecord.Record.Removed. A host may also have been
+// taken out of the configuration, so that every record names all hosts that were given policies:
+// hostrecord.Record.PolicyHosts. Whoever reads policies ignores those that any host knows to be removed, and whoever
+// writes some removes what came back.
 
-// noteRemoved notes that the policy was removed, and from which hosts it could
-// not be: the absent ones, and any that were given policies and are not among
-// those that were asked.
+// noteRemoved notes that the policy was removed, and from which hosts it could not be: the absent ones, and any that
+// were given policies and are not among those that were asked.
 func noteRemoved(r *hostrecord.Record, id string, asked, absent []string) {
 	absent = union(absent, slices.DeleteFunc(union(r.Removed[id], r.PolicyHosts), func(name string) bool {
 		return slices.Contains(asked, name)
@@ -55,8 +52,7 @@ func union(a, b []string) []string {
 	return slices.Compact(slices.Sorted(slices.Values(slices.Concat(a, b))))
 }
 
-// policyHostsOf are all hosts that any record says to have been given policies,
-// or whose own has some.
+// policyHostsOf are all hosts that any record says to have been given policies, or whose own has some.
 func policyHostsOf(all []Recording) []string {
 	var names []string
 
@@ -75,8 +71,7 @@ func policyHostsOf(all []Recording) []string {
 	return names
 }
 
-// WithoutRemoved are the records without the policies that any of them knows to
-// have been removed.
+// WithoutRemoved are the records without the policies that any of them knows to have been removed.
 func WithoutRemoved(all []Recording) []Recording {
 	removed := removedOf(all)
 	if len(removed) == 0 {
@@ -93,8 +88,7 @@ func WithoutRemoved(all []Recording) []Recording {
 	return all
 }
 
-// removedOf are all policies that any record says to have been removed, with the
-// hosts that could not be asked.
+// removedOf are all policies that any record says to have been removed, with the hosts that could not be asked.
 func removedOf(all []Recording) map[string][]string {
 	removed := make(map[string][]string)
 
@@ -116,9 +110,8 @@ func (r Recording) unaware(given []string) bool {
 	return r.Err == nil && r.Record.HasPolicies() && len(union(r.Record.PolicyHosts, given)) > len(r.Record.PolicyHosts)
 }
 
-// finishRemovals removes what hosts that are back have of policies that were
-// removed meanwhile, and the notes about policies that no host can have any
-// more. It lets every host know which others have policies. What fails is left to
+// finishRemovals removes what hosts that are back have of policies that were removed meanwhile, and the notes about
+// policies that no host can have any more. It lets every host know which others have policies. What fails is left to
 // the next who writes policies.
 func (s *Store) finishRemovals(ctx context.Context) {
 	asked := s.hosts.Present()

@@ -34,14 +34,12 @@ func readRecordings(hosts []*inventory.Host, read func(*inventory.Host) (*hostre
 	return all
 }
 
-// Recordings are the records of several hosts, without policies that were removed
-// while their host was not there.
+// Recordings are the records of several hosts, without policies that were removed while their host was not there.
 func Recordings(hosts []*inventory.Host, read func(*inventory.Host) (*hostrecord.Record, error)) []Recording {
 	return WithoutRemoved(readRecordings(hosts, read))
 }
 
-// RecordingsOf are the records of the hosts that gave the answers, as of the
-// snapshot.
+// RecordingsOf are the records of the hosts that gave the answers, as of the snapshot.
 func RecordingsOf(ctx context.Context, answers []inventory.Reply) []Recording {
 	hosts := make([]*inventory.Host, len(answers))
 	of := make(map[*inventory.Host]inventory.Reply, len(answers))
@@ -84,9 +82,8 @@ func ForPolicies(vm *inventory.VM) evacuation.VM {
 	}
 }
 
-// List returns every VM of the fleet from one bulk reading and the record
-// of each host, sorted by name, and the hosts that did not answer. What is wrong
-// with one VM does not keep the others from being listed.
+// List returns every VM of the fleet from one bulk reading and the record of each host, sorted by name, and the hosts
+// that did not answer. What is wrong with one VM does not keep the others from being listed.
 func (s *Store) List(ctx context.Context) (machines []inventory.Listed, silent []string, err error) {
 	answers, err := s.hosts.Snapshot(ctx)
 	if err != nil {

@@ -7,9 +7,8 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
 )
 
-// Tuning is how the VM would be moved now: own are the options that were
-// written for that very migration. What the host that it is on
-// says of policies counts before what others say.
+// Tuning is how the VM would be moved now: own are the options that were written for that very migration. What the host
+// that it is on says of policies counts before what others say.
 func (s *Store) Tuning(
 	ctx context.Context, vm *inventory.VM, own migration.Options,
 ) (migration.EffectiveOptions, error) {

@@ -37,12 +37,11 @@ const (
 	StatusUnknown = "Unknown"
 )
 
-// InstancePhase is KubeVirt's mapping of a domain's state and reason to the phase
-// of its instance. A guest that was forced off although it is one that is asked
-// first has failed, as there.
+// InstancePhase is KubeVirt's mapping of a domain's state and reason to the phase of its instance. A guest that was
+// forced off although it is one that is asked first has failed, as there.
 //
-// Where KubeVirt keeps the phase that an instance had before, nothing is kept
-// here: what a user reads follows from what is on the host. So a VM is
+// Where KubeVirt keeps the phase that an instance had before, nothing is kept here: what a user reads follows from what
+// is on the host. So a VM is
 //   - Unknown when it is off for an unknown reason, as libvirt forgets it when
 //     the daemon restarts (it was not seen to fail), when it was migrated away, or
 //     when its host doesn't answer;
@@ -91,9 +90,8 @@ func shutoffPhase(reason string) string {
 	}
 }
 
-// PrintableStatusOf is the status that KubeVirt prints for a virtual machine. A running
-// migration outranks the domain's own state, as it does there. A VM that was
-// forced off is Stopped, whatever its phase: it did not crash by itself.
+// PrintableStatusOf is the status that KubeVirt prints for a virtual machine. A running migration outranks the domain's
+// own state, as it does there. A VM that was forced off is Stopped, whatever its phase: it did not crash by itself.
 func PrintableStatusOf(state, reason string, migrating bool) string {
 	if migrating {
 		return StatusMigrating
@@ -103,8 +101,8 @@ func PrintableStatusOf(state, reason string, migrating bool) string {
 	case Running, Blocked:
 		return StatusRunning
 	case Paused, PMSuspended:
-		// With reason Migration it gets its memory: from a saved image, or from a
-		// VM that no run watches any more. Otherwise it is migrating.
+		// With reason Migration it gets its memory: from a saved image, or from a VM that no run watches any more. Otherwise
+		// it is migrating.
 		if reason == "StartingUp" || reason == "Migration" {
 			return StatusStarting
 		}
@@ -125,8 +123,7 @@ func PrintableStatusOf(state, reason string, migrating bool) string {
 	}
 }
 
-// IsTransitional says that a VM with this status will have another one in a
-// moment, whatever a user does.
+// IsTransitional says that a VM with this status will have another one in a moment, whatever a user does.
 func IsTransitional(status string) bool {
 	switch status {
 	case StatusMigrating, StatusStarting, StatusStopping:

@@ -58,9 +58,8 @@ func TestPhaseAndPrintable_followKubeVirt(t *testing.T) {
 	}
 }
 
-// A guest that was forced off has failed where it would be asked first, and where
-// half of its memory was elsewhere. It has not crashed, so that no run starts it
-// again for that.
+// A guest that was forced off has failed where it would be asked first, and where half of its memory was elsewhere. It
+// has not crashed, so that no run starts it again for that.
 func TestInstancePhase_ofWhatWasForcedOff(t *testing.T) {
 	t.Parallel()
 
@@ -130,8 +129,7 @@ func TestPower_asksForWhatTheStrategyWants(t *testing.T) {
 	}
 }
 
-// An import must not change what it finds: the observed strategy asks for
-// nothing, whatever the VM is doing.
+// An import must not change what it finds: the observed strategy asks for nothing, whatever the VM is doing.
 func TestObserved_asksForNothing(t *testing.T) {
 	t.Parallel()
 

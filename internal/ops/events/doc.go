@@ -1,5 +1,4 @@
-// Package events prints what happens to the VMs of a fleet while it happens, a line for each event, in
-// libvirt's words.
+// Package events prints what happens to the VMs of a fleet while it happens, a line for each event, in libvirt's words.
 //
 // A host that doesn't answer, or is lost, is tried again and told of. Whoever reads slowly misses events, and is told
 // how many; hosts never wait.

@@ -102,8 +102,7 @@ func TestTransitions_forgets(t *testing.T) {
 	}
 }
 
-// TestLab_transitions suspends and resumes a VM between two scrapes, of which only events tell. In the end it
-// crashes.
+// TestLab_transitions suspends and resumes a VM between two scrapes, of which only events tell. In the end it crashes.
 func TestLab_transitions(t *testing.T) {
 	t.Parallel()
 	l := lab.Open(t)

@@ -30,8 +30,7 @@ func Plain(s string) string {
 	}, s)
 }
 
-// Lines makes lines of what happens: when, on which host, to which VM, what. The columns grow with what was in
-// them.
+// Lines makes lines of what happens: when, on which host, to which VM, what. The columns grow with what was in them.
 type Lines struct {
 	timeFormat string
 	host, name int // widths

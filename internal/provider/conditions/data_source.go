@@ -25,8 +25,7 @@ type DataSource struct{ meta.DataSource }
 // NewDataSource returns the data source.
 func NewDataSource() datasource.DataSource { return &DataSource{meta.DataSource{TypeName: TypeName}} }
 
-// Read asks all layers at once. What one of them doesn't report is unknown, up to a VM whose host doesn't
-// answer.
+// Read asks all layers at once. What one of them doesn't report is unknown, up to a VM whose host doesn't answer.
 func (d *DataSource) Read(ctx context.Context, req datasource.ReadRequest, resp *datasource.ReadResponse) {
 	var config model
 	if !d.Reads(ctx, "conditions", &config, req, resp) {

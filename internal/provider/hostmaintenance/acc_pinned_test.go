@@ -21,9 +21,8 @@ func (p *pair) managed(t *testing.T, name, more string) string {
 `, name, p.prefix+"-"+name, more)
 }
 
-// TestAccHostMaintenance_pinnedElsewhere: a VM that is to come to a host under maintenance stays where it is as
-// long as that lasts, however often it is applied. The plan says why, and the apply that ends the maintenance moves it,
-// once.
+// TestAccHostMaintenance_pinnedElsewhere: a VM that is to come to a host under maintenance stays where it is as long as
+// that lasts, however often it is applied. The plan says why, and the apply that ends the maintenance moves it, once.
 func TestAccHostMaintenance_pinnedElsewhere(t *testing.T) {
 	t.Parallel()
 	p := newPair(t)

@@ -201,8 +201,7 @@ func TestAccMigration_moves(t *testing.T) {
 		t.Errorf("another migration has the same id %s", id)
 	}
 
-	// Without the migration the VM stays where it is, and the same migration again is a new one, whatever way it
-	// takes.
+	// Without the migration the VM stays where it is, and the same migration again is a new one, whatever way it takes.
 	apply(t, tf, provider(l, "")+light(name, ""))
 	runsOn(t, l, name, "kvm1")
 	apply(t, tf, config(`migration_options = { transport = "ssh_relay", compression = "xbzrle" }`))
@@ -261,8 +260,7 @@ func TestAccMigration_adopted(t *testing.T) {
 	tf.Run(t, "destroy")
 }
 
-// TestAccMigration_outlivesItsVM: of a VM that isn't managed and is gone, the state still tells how
-// its migration went.
+// TestAccMigration_outlivesItsVM: of a VM that isn't managed and is gone, the state still tells how its migration went.
 func TestAccMigration_outlivesItsVM(t *testing.T) {
 	t.Parallel()
 	l := lab.Open(t)

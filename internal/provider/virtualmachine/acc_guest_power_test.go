@@ -153,8 +153,7 @@ func TestAccPower_restart(t *testing.T) {
 	}
 }
 
-// TestAccPower_staged: what was staged is there after the next start, whoever starts the VM, and nothing is left
-// to do.
+// TestAccPower_staged: what was staged is there after the next start, whoever starts the VM, and nothing is left to do.
 func TestAccPower_staged(t *testing.T) {
 	t.Parallel()
 	l := lab.Open(t)

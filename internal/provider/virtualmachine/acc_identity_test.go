@@ -210,8 +210,7 @@ func TestAccVirtualMachine_leftoverIsNotStarted(t *testing.T) {
 	})
 }
 
-// TestAccVirtualMachine_runsTwice: only a person can tell which of two running copies is the VM, so neither
-// is touched.
+// TestAccVirtualMachine_runsTwice: only a person can tell which of two running copies is the VM, so neither is touched.
 func TestAccVirtualMachine_runsTwice(t *testing.T) {
 	t.Parallel()
 	l := lab.Open(t)

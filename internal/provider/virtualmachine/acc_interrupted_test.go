@@ -12,8 +12,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/acctest"
 )
 
-// soon is how long an interrupted command may take to end on a busy VM. What it would wait for otherwise takes
-// minutes.
+// soon is how long an interrupted command may take to end on a busy VM. What it would wait for otherwise takes minutes.
 const soon = 90 * time.Second
 
 // until waits until something is so. A command that it is about must not end before.

@@ -125,8 +125,7 @@ func TestAccVirtualMachine_hostStopsAnswering(t *testing.T) {
 	gone(t, l, tf, name, other, third)
 }
 
-// TestAccVirtualMachine_silentHostMayRunIt: a stopped VM isn't started as long as a host is silent that may run
-// it.
+// TestAccVirtualMachine_silentHostMayRunIt: a stopped VM isn't started as long as a host is silent that may run it.
 func TestAccVirtualMachine_silentHostMayRunIt(t *testing.T) {
 	t.Parallel()
 	l := lab.Open(t)

@@ -246,8 +246,7 @@ func (m *model) files() map[string]string {
 }
 
 // disksFromDomain maps observed disks. The hypervisor knows a path only: a disk that was declared as a volume stays
-// one.
-// everything says that the VM is being imported.
+// one. everything says that the VM is being imported.
 func disksFromDomain(
 	disks map[string]domain.Disk, recorded domain.Metadata, prior types.Map, everything bool,
 ) types.Map {

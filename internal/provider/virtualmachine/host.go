@@ -67,9 +67,8 @@ func (r *Resource) moveTimeout(ctx context.Context, p planning) time.Duration {
 	return 2 * budget
 }
 
-// move brings the VM to where it is pinned to, and returns where it was last known then. The VM is nil when
-// there was nothing to do, or it can't be known. What it says besides is about a move that could not be aborted any
-// more.
+// move brings the VM to where it is pinned to, and returns where it was last known then. The VM is nil when there was
+// nothing to do, or it can't be known. What it says besides is about a move that could not be aborted any more.
 func (r *Resource) move(
 	ctx context.Context, p planning,
 ) (last fleet.LastKnown, vm *fleet.VM, late diag.Diagnostics, err error) {

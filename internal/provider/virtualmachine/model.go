@@ -243,8 +243,7 @@ func (m *model) metadataFromFleet(seen observation, prior *model) {
 	}
 }
 
-// observedStrategy is the run strategy of a VM that is imported: the recorded one, else one that leaves it as it
-// is.
+// observedStrategy is the run strategy of a VM that is imported: the recorded one, else one that leaves it as it is.
 func observedStrategy(vm *fleet.VM) types.String {
 	if recorded := vm.Metadata.RunStrategy; recorded != "" {
 		return types.StringValue(recorded)

@@ -70,8 +70,7 @@ func refreshed(
 	return now, diags
 }
 
-// wait waits until the VM is ready, where it runs and there is anything to wait for, and returns what was seen
-// last.
+// wait waits until the VM is ready, where it runs and there is anything to wait for, and returns what was seen last.
 func (r *Resource) wait(ctx context.Context, seen observation, m *model) (observation, error) {
 	if !waits(m.WaitFor) && seen.vm.Running() {
 		seen.addresses = r.Data.Fleet.IPAddresses(ctx, seen.vm)
