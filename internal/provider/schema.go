@@ -60,9 +60,12 @@ func (p *Provider) Schema(_ context.Context, _ provider.SchemaRequest, resp *pro
 			"default_eviction_strategy": schema.StringAttribute{
 				Optional: true,
 				MarkdownDescription: "What happens to VMs when their host is drained, if neither the VM nor a " +
-					"`virtfleet_eviction_policy` sets a strategy. One of " + value.OneOf(evacuation.Strategies) + ". " +
-					"With this default, a VM that can't migrate live blocks the drain, even with " +
-					"`LiveMigrateIfPossible`. Only `None` shuts VMs down. Default: `LiveMigrateIfPossible`.",
+					"`virtfleet_eviction_policy` sets a strategy. One of " + value.OneOf(evacuation.Strategies) + ". `" +
+					evacuation.LiveMigrate + "` and `" + evacuation.LiveMigrateIfPossible + "` move a VM while it runs; set here, " +
+					"both block the drain if the VM can't migrate live. `" + evacuation.None + "` shuts the VM down. `" +
+					evacuation.External + "` marks it, and the drain waits until another tool has moved it. " +
+					"Default: `" + evacuation.LiveMigrateIfPossible + "`. [Draining a host](guides/draining-a-host.md) has " +
+					"the rules of strategies that VMs and policies set.",
 				Validators: []validator.String{stringvalidator.OneOf(evacuation.Strategies...)},
 			},
 			"migration_limits": limitsAttribute(),
@@ -80,11 +83,13 @@ func (p *Provider) Schema(_ context.Context, _ provider.SchemaRequest, resp *pro
 	}
 }
 
-const uriDescription = "Drivers are `qemu` and `test`. Transports are `ssh` (the provider has its own client and " +
-	"needs no `ssh` program), `unix`, `tls` and `tcp`. Examples: `qemu+ssh://root@host/system`, `qemu:///system`, " +
-	"`test:///default`. Over SSH, `/session` is the libvirt of the user who logs in; it is started if necessary. " +
-	"libvirt's parameters `socket` and `mode` choose the daemon's socket. Without them, `libvirt-sock` is tried, then " +
-	"`virtqemud-sock`."
+const uriDescription = "Examples: `qemu+ssh://root@host/system`, `qemu:///system`. The driver is `qemu`, or `test`, " +
+	"libvirt's simulation, with `test:///default`. Transports are `ssh` (the provider has its own client and needs no " +
+	"`ssh` program), `unix`, `tls` and `tcp`. Without SSH, the provider can't use `ssh_relay`, can't read QEMU's log, " +
+	"and looks for files only in storage pools. Over SSH, `/session` is the libvirt of the user who logs in; the " +
+	"provider starts it if necessary. `/system` is tried at `/run/libvirt/libvirt-sock`, then at " +
+	"`/run/libvirt/virtqemud-sock`: `?mode=legacy` tries only the first, `?mode=direct` only the second, and " +
+	"`?socket=<path>` only that path."
 
 func hostAttributes() map[string]schema.Attribute {
 	return map[string]schema.Attribute{
@@ -117,17 +122,18 @@ func hostAttributes() map[string]schema.Attribute {
 		"migration_address": schema.StringAttribute{
 			Optional: true,
 			MarkdownDescription: "Name or IP address at which the host receives migrations. Default: libvirt's choice " +
-				"(`migration_address` in `qemu.conf`, otherwise the host's name, which the other hosts must resolve).",
+				"(`migration_address` in `qemu.conf`, otherwise what `virsh hostname` prints on the host, which the other " +
+				"hosts must resolve).",
 			Validators: []validator.String{stringvalidator.LengthAtLeast(1)},
 		},
 		"peer_uri": schema.StringAttribute{
 			Optional: true,
 			MarkdownDescription: "libvirt URI at which the other hosts reach this one, for migrations with " +
 				"`peer_to_peer`. `qemu+tls://10.0.0.12/system` requires that libvirt listens with TLS, and " +
-				"certificates from one authority on all hosts. `qemu+ssh://root@10.0.0.12/system` requires an SSH key " +
-				"of root on the other hosts, which must know this host's key. `qemu+tcp` isn't encrypted: use it only " +
-				"on a network of the hosts. The provider itself doesn't use this URI. Not set: `peer_to_peer` " +
-				"migrations to this host are refused.",
+				"certificates from one authority on all hosts. `qemu+ssh://root@10.0.0.12/system` requires that root on " +
+				"each other host has an SSH key that this host accepts, and this host's key in `known_hosts`. `qemu+tcp` " +
+				"isn't encrypted: use it only on a network that only the hosts can reach. The provider itself doesn't use " +
+				"this URI. Not set: `peer_to_peer` migrations to this host are refused.",
 			Validators: []validator.String{uriValidator{checkPeerURI}},
 		},
 		"devices": devicesAttribute(),

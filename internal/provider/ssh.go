@@ -113,7 +113,7 @@ func sshConnectionAttributes() map[string]schema.Attribute {
 		"connect_timeout": schema.StringAttribute{
 			Optional: true, CustomType: value.DurationType,
 			MarkdownDescription: "How long connecting and logging in may take, for each host on the way: " +
-				value.DurationSyntax + ". Default: as in `config_file`, otherwise `10s`.",
+				value.DurationSyntax + ". Not set, or `0s`: as in `config_file`, otherwise `10s`.",
 		},
 	}
 }

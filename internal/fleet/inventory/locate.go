@@ -346,8 +346,9 @@ func lastHostAnswered(answers []Reply, vm string, last LastKnown) error {
 				VM: vm, Host: last.Host, Kind: ErrUnconfigured,
 				Detail: fmt.Sprintf("the VM was last on host %q with UUID %s, but that name now leads to the host "+
 					"with UUID %s", last.Host, last.HostUUID, a.Info.UUID),
-				Remedy: fmt.Sprintf("Set hosts.%s to the old host again; or, if that host is gone for good, give the "+
-					"new one another name and keep hosts.%s with fenced = true.", last.Host, last.Host),
+				Remedy: fmt.Sprintf("Set hosts.%s to the old host again. Or, if the old host is off, give the "+
+					"new one another name and keep hosts.%s with fenced = true: its VMs are then created on other hosts.",
+					last.Host, last.Host),
 			}
 		}
 	}
@@ -355,7 +356,8 @@ func lastHostAnswered(answers []Reply, vm string, last LastKnown) error {
 	return &Error{
 		VM: vm, Host: last.Host, Kind: ErrUnconfigured,
 		Detail: fmt.Sprintf("the VM was last on host %q, which is not in the provider's hosts any more", last.Host),
-		Remedy: fmt.Sprintf("Add %q to hosts again; if the host is gone for good, add it with fenced = true.", last.Host),
+		Remedy: fmt.Sprintf("Add %q to hosts again. If the host is off, add it with fenced = true: its VMs are then "+
+			"created on other hosts.", last.Host),
 	}
 }
 
@@ -364,7 +366,8 @@ func Unreachable(a Reply, vm, why string) error {
 	return &Error{
 		VM: vm, Host: a.Host.Name, Kind: ErrUnreachable, Err: a.Err,
 		Detail: fmt.Sprintf("host %q does not answer; %s", a.Host.Name, why),
-		Remedy: fmt.Sprintf("Bring host %q back; or, if it is off for good, set hosts.%s.fenced = true.",
+		Remedy: fmt.Sprintf("Bring host %q back. Or make sure that it is off, then set hosts.%s.fenced = true: its VMs are then "+
+			"created on other hosts.",
 			a.Host.Name, a.Host.Name),
 	}
 }

@@ -114,8 +114,8 @@ func (p *Planner) unchecked(ctx context.Context, name string) ([]inventory.Probl
 		Attribute: "name", Warning: true, Summary: "Name not checked on every host",
 		Detail: fmt.Sprintf("%[2]s didn't answer. Whether a VM named %[1]q exists there is unknown.",
 			name, inventory.QuoteList(silent)),
-		Remedy: "If there is one, neither can move to the other's host. A host that is off for good is left out with " +
-			"fenced = true.",
+		Remedy: "If there is one, neither can move to the other's host. Bring the host back, then plan again. Or make sure " +
+			"that it is off, then set its fenced = true: the provider no longer asks it.",
 	}}, nil
 }
 

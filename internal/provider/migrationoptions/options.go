@@ -22,12 +22,13 @@ const Name = "migration_options"
 
 // Attributes are those of the block. The guide "Migration options" describes them at length.
 var Attributes = map[string]resource.Attribute{
-	"transport": choiceAttribute("How memory is sent to the target", "auto", migration.Transports),
+	"transport": choiceAttribute("How memory is sent to the target. `auto` is `direct` if the source reaches the "+
+		"target, otherwise `ssh_relay`", "auto", migration.Transports),
 	"completion_timeout_per_gib": durationAttribute(
 		"How long a migration may take for each GB of memory and copied disks: 10⁹ bytes, as in KubeVirt, in spite of the " +
 			"name. `0s`: no limit. Default: `150s`."),
 	"progress_timeout": durationAttribute(
-		"How long a migration may make no progress. `0s`: no limit. Default: `150s`."),
+		"How long a migration may make no progress before it is aborted. `0s`: no limit. Default: `150s`."),
 	"recovery_timeout": durationAttribute("How long to try to resume a migration that broke in post-copy (see " +
 		"`allow_post_copy`). Default: `5m`."),
 	"on_irrecoverable": choiceAttribute("What to do if a migration that broke in post-copy can't be resumed. `destroy` "+
@@ -36,19 +37,21 @@ var Attributes = map[string]resource.Attribute{
 	"max_downtime": durationAttribute("How long the guest may be paused at the end. Default: QEMU's `300ms`; with " +
 		"`stall_detector`, `900ms` after a stall."),
 	"allow_auto_converge": boolAttribute(
-		"QEMU may slow down a guest that writes faster than its memory is copied. Default: " +
-			"`false`."),
-	"allow_post_copy": boolAttribute("Post-copy: the guest may continue on the target while a part of its memory is " +
+		"Allows QEMU to slow down a guest that writes faster than its memory is copied. Default: `false`."),
+	"allow_post_copy": boolAttribute("Allows post-copy: the guest continues on the target while a part of its memory is " +
 		"still on the source. Default: `false`."),
 	"allow_workload_disruption": boolAttribute(
-		"The guest may be disrupted after the completion timeout. Default: the value of " +
-			"`allow_post_copy`."),
-	"allow_network_change": boolAttribute("A VM in a network that is private to each host may move. Default: `false`."),
+		"Allows the provider to disrupt the guest after the completion timeout: by post-copy if that is allowed, otherwise " +
+			"by a pause until the rest is copied. Default: the value of `allow_post_copy`."),
+	"allow_network_change": boolAttribute("Allows moves of a VM in a network that is private to each host. Its " +
+		"connections break. Default: `false`."),
 	"copy_storage": choiceAttribute(
-		"How to copy disks of a running VM that only its host has. Disks with `pool` always move",
+		"How disks that only the host of a running VM has are copied. `none` blocks the migration. `full` copies what the "+
+			"guest sees into one new image, `incremental` only the topmost image of a backing chain. Disks with `pool` always "+
+			"move",
 		"none", migration.CopyModes),
 	"shared_filesystems": resource.ListAttribute{
-		MarkdownDescription: "Directories that all hosts share without libvirt's knowledge.",
+		MarkdownDescription: "Directories that all hosts share, although libvirt takes their files for the host's own.",
 		ElementType:         types.StringType,
 		Optional:            true,
 	},
@@ -63,9 +66,10 @@ var Attributes = map[string]resource.Attribute{
 			"connection without multifd.",
 		Optional: true,
 	},
-	"compression":    choiceAttribute("How memory is compressed", "none", migration.Compressions),
-	"peer_to_peer":   boolAttribute("The source's libvirt manages the migration of a running VM. Default: `false`."),
-	"stall_detector": boolAttribute("Detects a stalled migration before the completion timeout. Default: `false`."),
+	"compression":  choiceAttribute("How memory is compressed", "none", migration.Compressions),
+	"peer_to_peer": boolAttribute("The source's libvirt manages the migration of a running VM. Default: `false`."),
+	"stall_detector": boolAttribute("Detects early that a migration stalls, and then does what is allowed after the " +
+		"completion timeout, or aborts the migration. Default: `false`."),
 }
 
 func choiceAttribute(description, otherwise string, from []string) resource.Attribute {

@@ -30,8 +30,8 @@ var causes = []kindRemedy{
 // remedies are for errors that bring no advice of their own. The first that fits is taken, so what is more specific
 // stands above what it is a case of.
 var remedies = []kindRemedy{
-	{fleet.ErrUnconfigured, "Add the host to the provider's hosts again, under its former name. Set fenced = " +
-		"true in that entry only if the host is off for good: its VMs are then created elsewhere."},
+	{fleet.ErrUnconfigured, "Add the host to the provider's hosts again, under its former name. If the host is off, " +
+		"add it with fenced = true: its VMs are then created on other hosts."},
 	{fleet.ErrTwoCopies, "Find out which copy is the one that you need, stop the other on its host with " +
 		"\"virsh destroy\", and run again. Both write to the same disks while both run."},
 	{fleet.ErrShared, "Two running virtual machines must not write to one disk or have the same name: stop one of them, " +
@@ -57,14 +57,18 @@ var remedies = []kindRemedy{
 	{libvirt.ErrBusy, "Another operation is in progress: apply again when it has ended."},
 	{libvirt.ErrNoDaemon, "Check on the host that libvirt's daemon runs: \"systemctl status libvirtd virtqemud\", and " +
 		"\"journalctl -u libvirtd -u virtqemud\" to see why it ended. The user needs access to its socket. Nothing was " +
-		"removed from the state. on_unreachable = \"keep\" lets plans continue while a host is under maintenance."},
+		"removed from the state. " + planWithout},
 	{fleet.ErrUnreachable, "Check that the host is up and that its address, the network and sshd are right (without " +
-		"SSH: that libvirtd listens there). Nothing was removed from the state. on_unreachable = \"keep\" lets plans " +
-		"continue while a host is under maintenance; fenced = true on the host gives it up for good."},
+		"SSH: that libvirtd listens there). Nothing was removed from the state. " + planWithout + " If the host is off, and " +
+		"its VMs must start on other hosts, set fenced = true for it."},
 	{context.DeadlineExceeded, "If the operation is only slow, raise the timeout. Apply again to continue: finished " +
 		"work is recognized."},
 	{context.Canceled, "Apply again to continue: finished work is recognized."},
 }
+
+// planWithout says how to go on while a host doesn't answer.
+const planWithout = "To plan without the host meanwhile, set on_unreachable = \"keep\" in the provider block: what is on " +
+	"the host keeps its last known state."
 
 // remedyFor returns what to do about an error, and "" where only its text can tell.
 func remedyFor(err error, own string) string {

@@ -185,7 +185,8 @@ func TestAccVirtualMachine_hostsEdited(t *testing.T) {
 		// Removed.
 		Config: hosts(reserve),
 		ExpectError: spaced("Unable to read virtual machine", `The VM was last on host "kvm1", which is not in the `+
-			"provider's hosts any more.", `Add "kvm1" to hosts again; if the host is gone for good, add it with fenced = true.`),
+			"provider's hosts any more.", `Add "kvm1" to hosts again. If the host is off, add it with fenced = true: its `+
+			"VMs are then created on other hosts."),
 	}, resource.TestStep{
 		// Leads to another VM.
 		Config: hosts(acctest.Host{Name: "kvm1", Of: kvm3}, reserve),

@@ -209,8 +209,8 @@ func (r *volumeResource) findVolume(
 	last, ref := state.CurrentHost.ValueString(), state.ref()
 	if _, ok := s.Hosts.Host(last); last != "" && !ok {
 		f := state.failure("read", last, errors.New("its last host isn't configured"))
-		f.Remedy = "Put the host back into the provider's hosts under its former name. Only if it is gone for good, keep " +
-			"the entry and set fenced = true, which gives up what is there."
+		f.Remedy = "Add the host to the provider's hosts again, under its former name. If the host is off, add it with " +
+			"fenced = true: the provider then treats its volumes as gone."
 		return nil, diag.Diagnostics{f.Error()}
 	}
 	answers := s.Volume(ctx, s.Hosts.Named(last), ref)
