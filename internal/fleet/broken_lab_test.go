@@ -126,6 +126,10 @@ func (b *torn) irrecoverable() status.ConditionStatus {
 	}
 
 	c := status.ConditionOf(o.Facts, status.Irrecoverable)
+	if c.Reason != status.ReasonPostcopyInterrupted {
+		b.t.Errorf("an apply can resume it, and its reason is %s", c.Reason)
+	}
+
 	for _, part := range []string{
 		`"` + b.from.Name + `" has it as Paused (PostcopyFailed)`, `"` + b.to.Name + `" has it as Running (PostcopyFailed)`,
 	} {
