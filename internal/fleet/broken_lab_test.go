@@ -74,10 +74,10 @@ func (b *torn) move(ctx context.Context) <-chan end {
 }
 
 // tear breaks the connection once the guest runs on the target and its source still has most of its memory.
-func (b *torn) tear() {
+func (b *torn) tear(over <-chan end) {
 	b.t.Helper()
 
-	awaitCopying(b.t, b.f.Host(b.from.Name), b.vm.UUID)
+	awaitCopying(b.t, b.f.Host(b.from.Name), b.vm.UUID, over)
 
 	release := b.l.HoldPostCopy(b.t, b.from, b.to, b.vm.Name)
 
@@ -126,6 +126,10 @@ func (b *torn) irrecoverable() status.ConditionStatus {
 	}
 
 	c := status.ConditionOf(o.Facts, status.Irrecoverable)
+	if c.Reason != status.ReasonPostcopyInterrupted {
+		b.t.Errorf("an apply can resume it, and its reason is %s", c.Reason)
+	}
+
 	for _, part := range []string{
 		`"` + b.from.Name + `" has it as Paused (PostcopyFailed)`, `"` + b.to.Name + `" has it as Running (PostcopyFailed)`,
 	} {
@@ -169,7 +173,7 @@ func TestLab_brokenMigrationIsResumedLater(t *testing.T) {
 	defer cancel()
 
 	over := b.move(ctx)
-	b.tear()
+	b.tear(over)
 	b.await("both hosts to notice", b.inTwoParts)
 
 	if got := b.irrecoverable(); got != status.False {
@@ -178,7 +182,7 @@ func TestLab_brokenMigrationIsResumedLater(t *testing.T) {
 
 	cancel()
 
-	if e := <-over; !errors.Is(e.err, migration.ErrPostCopyBroken) || errors.Is(e.err, migration.ErrIrrecoverable) {
+	if e := await(b.t, over); !errors.Is(e.err, migration.ErrPostCopyBroken) || errors.Is(e.err, migration.ErrIrrecoverable) {
 		t.Errorf("%+v, %v", e.record, e.err)
 	}
 
@@ -210,9 +214,9 @@ func TestLab_irrecoverableMigration(t *testing.T) {
 			b := newTorn(t, migration.Options{RecoveryTimeout: new(5 * time.Second), OnIrrecoverable: on})
 
 			over := b.move(t.Context())
-			b.tear()
+			b.tear(over)
 
-			e := <-over
+			e := await(b.t, over)
 			if !errors.Is(e.err, migration.ErrIrrecoverable) ||
 				errors.Is(e.err, migrate.ErrDestroyed) != (on == migration.IrrecoverableDestroy) {
 				t.Fatalf("%+v, %v", e.record, e.err)
@@ -297,13 +301,13 @@ func TestLab_sourceLostInPostCopy(t *testing.T) {
 	b := newTorn(t, migration.Options{RecoveryTimeout: new(5 * time.Second)})
 
 	over := b.move(t.Context())
-	awaitCopying(t, b.f.Host(b.from.Name), b.vm.UUID)
+	awaitCopying(t, b.f.Host(b.from.Name), b.vm.UUID, over)
 
 	release := b.l.HoldPostCopy(t, b.from, b.to, b.vm.Name)
 	b.l.Run(t, b.from.Name, "sh", "-c", "kill -KILL $(cat /run/libvirt/qemu/"+b.vm.Name+".pid)")
 	release()
 
-	e := <-over
+	e := await(b.t, over)
 	if !errors.Is(e.err, migration.ErrMemoryLost) || !errors.Is(e.err, migration.ErrIrrecoverable) || !e.record.Failed {
 		t.Errorf("%+v, %v", e.record, e.err)
 	}

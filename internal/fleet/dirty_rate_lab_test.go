@@ -143,7 +143,7 @@ func TestLab_dirtyRateOfAMachineThatIsMovedMeanwhile(t *testing.T) {
 		t.Error(err)
 	}
 
-	if err := <-over; !errors.Is(err, migrate.ErrNotMoved) {
+	if err := await(t, over); !errors.Is(err, migrate.ErrNotMoved) {
 		t.Errorf("who moved it: %v", err)
 	}
 }

@@ -102,7 +102,7 @@ func TestLab_lockFollowsTheMachine(t *testing.T) {
 
 			unlock()
 
-			if err := <-over; err != nil {
+			if err := await(t, over); err != nil {
 				t.Fatal(err)
 			}
 

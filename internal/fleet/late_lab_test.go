@@ -68,7 +68,7 @@ func TestLab_abortComesTooLate(t *testing.T) {
 		t.Error(err)
 	}
 
-	if err := <-over; err != nil {
+	if err := await(t, over); err != nil {
 		t.Error(err)
 	}
 

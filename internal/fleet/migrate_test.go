@@ -147,7 +147,7 @@ func TestLab_migrationInterruptedIsAdopted(t *testing.T) {
 			}
 
 			if tt.arrived {
-				if err := <-over; err != nil {
+				if err := await(t, over); err != nil {
 					t.Fatal(err)
 				}
 
@@ -166,7 +166,7 @@ func TestLab_migrationInterruptedIsAdopted(t *testing.T) {
 				t.Errorf("%+v, %v; want %v", record, err, tt.err)
 			}
 
-			if err := <-over; (err != nil) != (tt.aborts > 0) {
+			if err := await(t, over); (err != nil) != (tt.aborts > 0) {
 				t.Errorf("the migration that went on by itself: %v", err)
 			}
 
@@ -243,7 +243,7 @@ func TestLab_migrationIsWithdrawnWhileItRuns(t *testing.T) {
 		t.Errorf("%+v, %v", record, err)
 	}
 
-	if err := <-over; !errors.Is(err, migrate.ErrNotMoved) {
+	if err := await(t, over); !errors.Is(err, migrate.ErrNotMoved) {
 		t.Errorf("who ran it: %v", err)
 	}
 

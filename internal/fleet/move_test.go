@@ -213,7 +213,7 @@ func TestLab_moveThatFailsChangesNothing(t *testing.T) {
 	awaitJob(t, f, vm.UUID, over)
 	expire()
 
-	err = <-over
+	err = await(t, over)
 	if !errors.Is(err, context.DeadlineExceeded) || state.AbortStatus != migration.AbortSucceeded {
 		t.Errorf("timeout: %+v, %v", state, err)
 	}
@@ -332,7 +332,7 @@ func TestLab_secondMoveIsRefused(t *testing.T) {
 		t.Error(err)
 	}
 
-	if err := <-over; err != nil {
+	if err := await(t, over); err != nil {
 		t.Error(err)
 	}
 

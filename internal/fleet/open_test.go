@@ -5,24 +5,24 @@ import (
 	"testing"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/fleettest"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
 )
 
 type onLog = fleettest.OnLog
 
 var (
-	guest        = fleettest.Guest
-	mover        = fleettest.Mover
-	evacuee      = fleettest.Evacuee
-	light        = fleettest.Light
-	small        = fleettest.Small
-	create       = fleettest.Create
-	lastOf       = fleettest.LastOf
-	onlyOn       = fleettest.OnlyOn
-	booted       = fleettest.Booted
-	awaitCopying = fleettest.AwaitCopying
-	crawling     = fleettest.Crawling
-	listen       = fleettest.Listen
+	guest    = fleettest.Guest
+	mover    = fleettest.Mover
+	evacuee  = fleettest.Evacuee
+	light    = fleettest.Light
+	small    = fleettest.Small
+	create   = fleettest.Create
+	lastOf   = fleettest.LastOf
+	onlyOn   = fleettest.OnlyOn
+	booted   = fleettest.Booted
+	crawling = fleettest.Crawling
+	listen   = fleettest.Listen
 )
 
 // openFleet is a fleet that is closed when the test is over.
@@ -46,4 +46,16 @@ func ownFleet(t *testing.T, owner string, hosts ...*lab.Host) *Fleet {
 // ownConfig is the configuration of ownFleet.
 func ownConfig(owner string, hosts ...*lab.Host) Config {
 	return Config{Hosts: fleettest.HostConfigs(hosts...), Owner: owner}
+}
+
+// awaitCopying is fleettest.AwaitCopying, await fleettest.Await.
+func awaitCopying[T any](t *testing.T, h *inventory.Host, uuid string, over <-chan T) {
+	t.Helper()
+	fleettest.AwaitCopying(t, h, uuid, over)
+}
+
+func await[T any](t *testing.T, over <-chan T) T {
+	t.Helper()
+
+	return fleettest.Await(t, over)
 }

@@ -191,7 +191,7 @@ func TestLab_ownDisksMove(t *testing.T) {
 	awaitDisks(t, f.Host("kvm1"), vm.UUID)
 	cancel()
 
-	if err := <-over; !errors.Is(err, context.Canceled) {
+	if err := await(t, over); !errors.Is(err, context.Canceled) {
 		t.Errorf("moving it: %v", err)
 	}
 
@@ -483,7 +483,7 @@ func crowded(t *testing.T, l *lab.Lab, f *Fleet, first, second *inventory.VM, to
 
 	l.Virsh(t, to.Name, "destroy", first.UUID)
 
-	if err := <-over; !errors.Is(err, migrate.ErrNotMoved) {
+	if err := await(t, over); !errors.Is(err, migrate.ErrNotMoved) {
 		t.Errorf("moving the first one: %v", err)
 	}
 

@@ -53,7 +53,7 @@ func TestLab_othersMovesCount(t *testing.T) {
 	slow := move(alice, vm, migration.Options{
 		Bandwidth: new(uint64(1 << 20)), CompletionTimeoutPerGiB: new(time.Hour), ProgressTimeout: new(time.Hour),
 	})
-	awaitCopying(t, alone.Host(from.Name), vm.UUID)
+	awaitCopying(t, alone.Host(from.Name), vm.UUID, slow)
 
 	waits := move(bob, second, migration.Options{})
 

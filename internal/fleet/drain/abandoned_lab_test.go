@@ -55,7 +55,7 @@ func TestLab_lostMoverHoldsUpNobody(t *testing.T) {
 
 	wake = lose(from, to)
 
-	if done := <-draining(t.Context(), f, from.Name); done.err != nil {
+	if done := await(t, draining(t.Context(), f, from.Name)); done.err != nil {
 		t.Fatalf("drained: %+v, %v", done.steps, done.err)
 	}
 

@@ -570,7 +570,7 @@ func TestLab_unmarkedStays(t *testing.T) {
 
 	cancel()
 
-	if err := <-over; !errors.Is(err, lifecycle.ErrNotReady) {
+	if err := await(t, over); !errors.Is(err, lifecycle.ErrNotReady) {
 		t.Errorf("awaited in vain: %v", err)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/drain"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/evacuation"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/fleettest"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/hostrecord"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/policy"
@@ -58,10 +59,14 @@ func hurry[T any](t *testing.T, l *lab.Lab, from *lab.Host, uuid string, over <-
 	tick := time.NewTicker(500 * time.Millisecond)
 	defer tick.Stop()
 
+	late := time.After(fleettest.Patience)
+
 	for {
 		select {
 		case end := <-over:
 			return end
+		case <-late:
+			fleettest.Hung(t, "the end of a drain")
 		case <-tick.C: // There may be none just now, which both say.
 			_, _ = l.TryVirsh(t, from.Name, "migrate-setmaxdowntime", uuid, "2000")
 			_, _ = l.TryVirsh(t, from.Name, "migrate-setspeed", uuid, "8192")
@@ -84,12 +89,12 @@ func TestLab_drainTargetDies(t *testing.T) {
 
 	crawl(t, f, policy.Selector{})
 
-	ctx, cancel := context.WithTimeout(t.Context(), 15*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), fleettest.Patience)
 	defer cancel()
 
 	over := draining(ctx, f, from.Name)
 
-	awaitCopying(t, alone.Host(from.Name), vm.UUID)
+	awaitCopying(t, alone.Host(from.Name), vm.UUID, over)
 
 	powerOn := l.PowerOff(t, dying)
 

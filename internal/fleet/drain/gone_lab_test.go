@@ -42,7 +42,7 @@ func TestLab_drainTellsWhatIsGone(t *testing.T) {
 	l.Virsh(t, from.Name, "undefine", removed.UUID)
 	unlock()
 
-	done := <-over
+	done := await(t, over)
 	if done.err != nil || !slices.ContainsFunc(done.steps, func(s hostrecord.Step) bool {
 		return s.UUID == removed.UUID && s.Result == hostrecord.ResultMoved && s.Reason == drain.ErrGone.Error()
 	}) {

@@ -88,12 +88,12 @@ func TestLab_drainInterrupted(t *testing.T) {
 
 	// One has arrived, and the other one is on its way.
 	bob := ownFleet(t, "bob", from, to)
-	awaitCopying(t, bob.Host(from.Name), stuck.UUID)
+	awaitCopying(t, bob.Host(from.Name), stuck.UUID, over)
 	awaitResult(t, bob.Host(from.Name), quick.UUID, hostrecord.ResultMoved)
 	planWhileMoving(t, bob, from.Name, to.Name, stuck.Name)
 	cancel()
 
-	interrupted := <-over
+	interrupted := await(t, over)
 	steps, err := interrupted.steps, interrupted.err
 
 	if !errors.Is(err, migrate.ErrNotMoved) || !strings.Contains(err.Error(), "interrupted") ||
@@ -192,8 +192,8 @@ func TestLab_drainCancelledByPolicy(t *testing.T) {
 
 	over := draining(ctx, f, from.Name)
 
-	awaitCopying(t, alone.Host(from.Name), made["aborted"].UUID)
-	awaitCopying(t, alone.Host(from.Name), made["finished"].UUID)
+	awaitCopying(t, alone.Host(from.Name), made["aborted"].UUID, over)
+	awaitCopying(t, alone.Host(from.Name), made["finished"].UUID, over)
 
 	for f.Calls()[from.Name]["virDomainShutdownFlags"] == 0 {
 		if err := admission.Pause(ctx, 50*time.Millisecond); err != nil {
@@ -302,7 +302,7 @@ func TestLab_givenUpIsForgotten(t *testing.T) {
 	defer cancel()
 
 	over := draining(ctx, f, from.Name)
-	awaitCopying(t, alone.Host(from.Name), made["slow"].UUID)
+	awaitCopying(t, alone.Host(from.Name), made["slow"].UUID, over)
 
 	for _, name := range gone {
 		awaitResult(t, alone.Host(from.Name), made[name].UUID, hostrecord.ResultMoved)
@@ -310,7 +310,7 @@ func TestLab_givenUpIsForgotten(t *testing.T) {
 
 	cancel()
 
-	if end := <-over; !errors.Is(end.err, migrate.ErrNotMoved) {
+	if end := await(t, over); !errors.Is(end.err, migrate.ErrNotMoved) {
 		t.Errorf("cancelled: %v", end.err)
 	}
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/fleettest"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
 )
 
@@ -20,16 +21,15 @@ func TestMain(m *testing.M) {
 type onLog = fleettest.OnLog
 
 var (
-	awaitCopying = fleettest.AwaitCopying
-	booted       = fleettest.Booted
-	crawling     = fleettest.Crawling
-	create       = fleettest.Create
-	evacuee      = fleettest.Evacuee
-	lastOf       = fleettest.LastOf
-	light        = fleettest.Light
-	listen       = fleettest.Listen
-	onlyOn       = fleettest.OnlyOn
-	small        = fleettest.Small
+	booted   = fleettest.Booted
+	crawling = fleettest.Crawling
+	create   = fleettest.Create
+	evacuee  = fleettest.Evacuee
+	lastOf   = fleettest.LastOf
+	light    = fleettest.Light
+	listen   = fleettest.Listen
+	onlyOn   = fleettest.OnlyOn
+	small    = fleettest.Small
 )
 
 // openFleet is a fleet that is closed when the test is over.
@@ -53,4 +53,16 @@ func ownFleet(t *testing.T, owner string, hosts ...*lab.Host) *fleet.Fleet {
 // ownConfig is the configuration of ownFleet.
 func ownConfig(owner string, hosts ...*lab.Host) fleet.Config {
 	return fleet.Config{Hosts: fleettest.HostConfigs(hosts...), Owner: owner}
+}
+
+// awaitCopying is fleettest.AwaitCopying, await fleettest.Await.
+func awaitCopying[T any](t *testing.T, h *inventory.Host, uuid string, over <-chan T) {
+	t.Helper()
+	fleettest.AwaitCopying(t, h, uuid, over)
+}
+
+func await[T any](t *testing.T, over <-chan T) T {
+	t.Helper()
+
+	return fleettest.Await(t, over)
 }

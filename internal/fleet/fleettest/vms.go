@@ -139,24 +139,6 @@ func Booted(t *testing.T, l *lab.Lab, vm *inventory.VM) *inventory.VM {
 	return vm
 }
 
-// AwaitCopying waits until the VM's memory is on its way from the host.
-func AwaitCopying(t *testing.T, h *inventory.Host, uuid string) {
-	t.Helper()
-
-	ctx, cancel := context.WithTimeout(t.Context(), 15*time.Minute)
-	defer cancel()
-
-	for {
-		if job, err := h.Conn.Job(ctx, uuid); err == nil && job != nil && job.Memory.Processed > 0 {
-			return
-		}
-
-		if err := admission.Pause(ctx, 50*time.Millisecond); err != nil {
-			t.Fatal(err)
-		}
-	}
-}
-
 // Crawling are options of a migration that doesn't end by itself: the guest always writes more than can be copied
 // within the downtime that they allow.
 func Crawling() migration.Options {

@@ -151,8 +151,9 @@ func (f Facts) failedDisks() string {
 }
 
 // irrecoverable tells whether the guest can still be saved. A post-copy that failed leaves its memory on two hosts: as
-// long as both have their part it can be resumed, without one of them it can't. The run that began the migration
-// resumes it until its deadline; after that it is given up, until an apply tries again.
+// long as both have their part it can be resumed (the reason PostcopyInterrupted), without one of them it can't
+// (PostcopyFailed). The run that began the migration resumes it until its deadline; after that it is given up, until an
+// apply tries again.
 func irrecoverable(f Facts) Condition {
 	c := Condition{Status: True, Reason: ReasonPostcopyFailed, Layer: LayerFleet}
 	var resumed string
@@ -163,12 +164,13 @@ func irrecoverable(f Facts) Condition {
 		c.Status = Unknown
 	case PostCopyLost:
 	case PostCopyInterrupted:
+		c.Reason = ReasonPostcopyInterrupted
 		switch {
 		case f.Resumer.Value == nil:
-			c.Status, c.Reason = Unknown, "PostcopyInterrupted"
+			c.Status = Unknown
 			resumed = ", and whether a run resumes it is not known: " + f.Resumer.Why
 		case *f.Resumer.Value != "":
-			c.Status, c.Reason = False, "PostcopyInterrupted"
+			c.Status = False
 			resumed = ", and it is not given up: " + *f.Resumer.Value
 		default:
 			resumed = ", and no run resumes it any more; the next apply tries once more"
