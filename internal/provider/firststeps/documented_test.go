@@ -31,6 +31,9 @@ var elsewhere = map[string]string{
 	"chown virtfleet:virtfleet /etc/virtfleet/id_ed25519 /etc/virtfleet/known_hosts":                               unit,
 	"systemctl enable --now virtfleet-exporter":                                                                    unit,
 
+	"for host in kvm1 kvm2; do \\\n  terraform apply -auto-approve -var \"under_maintenance=[\\\"$host\\\"]\" && " +
+		"terraform apply -auto-approve || break; \\\ndone": "internal/provider/hostmaintenance runs its two applies for each host",
+
 	"echo vm.unprivileged_userfaultfd=1 >/etc/sysctl.d/60-postcopy.conf": kernel,
 	"sysctl --system": kernel,
 

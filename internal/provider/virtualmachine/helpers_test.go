@@ -1,12 +1,12 @@
 package virtualmachine
 
 import (
+	"bytes"
 	"encoding/json"
 	"strings"
 	"testing"
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
-	"github.com/hashicorp/terraform-plugin-framework/tfsdk"
 	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
 	"github.com/hashicorp/terraform-plugin-go/tftypes"
 
@@ -39,18 +39,35 @@ func (i in) without(names ...string) in {
 	return out
 }
 
-// read makes the model of a configuration.
+// read makes the model of a configuration, as the provider does of what Terraform sends.
 func read(t *testing.T, i in) *model {
 	t.Helper()
 	data, err := json.Marshal(i)
 	if err != nil {
 		t.Fatal(err)
 	}
-	raw, err := tfprotov6.RawState{JSON: data}.Unmarshal(vmSchema.Type().TerraformType(t.Context()))
+	raw, err := tfprotov6.RawState{JSON: data}.Unmarshal(wireType)
 	if err != nil {
 		t.Fatal(err)
 	}
-	raw, err = tftypes.Transform(raw, func(_ *tftypes.AttributePath, v tftypes.Value) (tftypes.Value, error) {
+	if bytes.Contains(data, []byte(unknownMark)) {
+		raw = withUnknowns(t, raw)
+	}
+	wire, err := tfprotov6.NewDynamicValue(wireType, raw)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := decodeWire(t.Context(), &wire)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+// withUnknowns makes each unknownMark of a value unknown.
+func withUnknowns(t *testing.T, raw tftypes.Value) tftypes.Value {
+	t.Helper()
+	raw, err := tftypes.Transform(raw, func(_ *tftypes.AttributePath, v tftypes.Value) (tftypes.Value, error) {
 		if v.Type().Is(tftypes.String) && v.IsKnown() && !v.IsNull() {
 			var s string
 			if err := v.As(&s); err == nil && s == unknownMark {
@@ -62,11 +79,7 @@ func read(t *testing.T, i in) *model {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var m model
-	if diags := (tfsdk.Config{Raw: raw, Schema: vmSchema}).Get(t.Context(), &m); diags.HasError() {
-		t.Fatal(diags)
-	}
-	return &m
+	return raw
 }
 
 // minimal is the least that a VM needs.
@@ -154,7 +167,12 @@ var full = in{
 // machine is the observed VM that a configuration gives when it is applied.
 func machine(t *testing.T, i in) *fleet.VM {
 	t.Helper()
-	vm, err := made(read(t, i))
+	return mustMake(t, read(t, i))
+}
+
+func mustMake(t *testing.T, config *model) *fleet.VM {
+	t.Helper()
+	vm, err := made(config)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -194,7 +212,7 @@ func applied(t *testing.T, i in) *model {
 	t.Helper()
 	config := read(t, i)
 	o := planning{config: config.withProfile()}.plan()
-	return created(observation{vm: machine(t, i), addresses: map[string][]string{"lan": {"10.0.0.2"}}}, &o.planned)
+	return created(observation{vm: mustMake(t, config), addresses: map[string][]string{"lan": {"10.0.0.2"}}}, &o.planned)
 }
 
 // texts are diagnostics for searching.

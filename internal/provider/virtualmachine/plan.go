@@ -99,7 +99,7 @@ func (p planning) plan() outcome {
 // planNew plans what is known of a new VM besides what was declared.
 func (p planning) planNew(m *model) {
 	m.combine(computedAttributes, m, m, func(p pair) attr.Value {
-		return unknownOf(computedAttributes[p.name].GetType())
+		return shapes[p.field].unknown
 	})
 	if text(m.Host) != "" {
 		m.CurrentHost = m.Host

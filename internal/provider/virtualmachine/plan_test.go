@@ -480,11 +480,10 @@ func TestPlan_countsAreWhatTheDomainMakesOfThem(t *testing.T) {
 		{"sockets": 3, "max_sockets": 3},
 	}
 	for _, before := range counts {
+		was := minimal.with(in{"cpu": before})
+		state, vm := applied(t, was), machine(t, was)
 		for _, after := range counts {
-			was := minimal.with(in{"cpu": before})
-			state := applied(t, was)
 			p := planning{config: read(t, minimal.with(in{"cpu": after})), state: state}
-			vm := machine(t, was)
 			d, err := domain.New(*vm.PersistentSpec, vm.UUID)
 			if err != nil {
 				t.Fatal(err)

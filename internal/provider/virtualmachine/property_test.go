@@ -22,7 +22,8 @@ func TestPlan_ofAnyConfiguration(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		before := drawConfig(t, rt)
 		rt.Logf("%v", before)
-		state := checkNew(t, rt, read(t, before))
+		config := read(t, before)
+		state := checkNew(t, rt, config)
 		if state == nil {
 			return
 		}
@@ -30,7 +31,7 @@ func TestPlan_ofAnyConfiguration(t *testing.T) {
 		changed := drawChanges(t, rt, before)
 		rt.Logf("%v\nbecomes\n%v", before, changed)
 		after := read(t, changed)
-		vm, err := made(read(t, before))
+		vm, err := made(config)
 		if err != nil {
 			rt.Fatal(err)
 		}

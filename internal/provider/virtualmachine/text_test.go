@@ -34,10 +34,10 @@ func TestText_whatIsAcceptedConverges(t *testing.T) {
 			for name, problem := range unlike(config, &plan.planned) {
 				t.Errorf("%s = %q: %s is planned as %s", at, text, name, problem)
 			}
-			state := applied(t, i)
+			seen := observation{vm: mustMake(t, config), addresses: map[string][]string{"lan": {"10.0.0.2"}}}
 			var now model
-			now.fromFleet(observation{vm: machine(t, i), addresses: map[string][]string{"lan": {"10.0.0.2"}}}, state)
-			o := planning{config: config, state: &now, live: machine(t, i).LiveSpec}.plan()
+			now.fromFleet(seen, created(seen, &plan.planned))
+			o := planning{config: config, state: &now, live: seen.vm.LiveSpec}.plan()
 			if o.changed || o.diags.HasError() {
 				t.Errorf("%s = %q is planned again: %v %s", at, text, changed(&now, &o.planned), texts(o.diags))
 			}

@@ -25,6 +25,9 @@ func TestPlan_unknownThenKnown(t *testing.T) {
 			config := read(t, after.with(in{"update_policy": policy}))
 			state := applied(t, before.with(in{"update_policy": policy}))
 			live := machine(t, before).LiveSpec
+			known := planning{config: config, state: state, live: live, hosts: []string{"kvm1", "kvm2"}}
+			b := known.plan()
+			refused := b.diags.HasError() || len(b.replace) > 0
 			for _, p := range pairs(merged(definitionAttributes, policyAttributes), config, config) {
 				if p.name == "machine_type" || p.name == "arch" || p.name == "update_policy" || p.a.IsNull() {
 					continue // Another machine type is another VM.
@@ -36,9 +39,10 @@ func TestPlan_unknownThenKnown(t *testing.T) {
 					if diags := first.validate(); diags.HasError() {
 						t.Errorf("%s isn't valid while it is unknown: %s", at, texts(diags))
 					}
-					a := planning{config: &first, state: state, live: live, hosts: []string{"kvm1", "kvm2"}}.plan()
-					b := planning{config: config, state: state, live: live, hosts: []string{"kvm1", "kvm2"}}.plan()
-					if b.diags.HasError() || len(b.replace) > 0 {
+					unknownYet := known
+					unknownYet.config = &first
+					a := unknownYet.plan()
+					if refused {
 						continue // Refused in the end is refused.
 					}
 					for _, p := range pairs(vmSchema.Attributes, &a.planned, &b.planned) {
