@@ -14,7 +14,7 @@ const (
 	inParts    = "error `Unable to move virtual machine`, `each host has a part of its memory`; nothing is removed"
 	comesLate  = "all of the memory comes, and the guest runs on the target. The apply fails at the limit of " +
 		"`timeouts.update`"
-	noMove   = "an update, and no move"
+	noMove   = "an update in place, and no move"
 	endsMove = "removes what is left at the source; the guest isn't restarted"
 )
 

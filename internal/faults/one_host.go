@@ -58,7 +58,7 @@ var create = []Cell{
 	},
 	{
 		ProviderKilled, "Terraform ends. The VM is defined or runs, and isn't in the state", "the VM is created",
-		"completes it; metadata marks it as unfinished",
+		"completes it (the VM's metadata marks it as unfinished)",
 		[]Test{killedInCreate, killedWaiting},
 		"",
 	},
@@ -93,14 +93,14 @@ var update = []Cell{
 		"",
 	},
 	{
-		SSHAtTarget, "nothing: the VM runs here and so nowhere else; it is updated or restarted", noChanges, nothing,
+		SSHAtTarget, "nothing: the VM's own host answers, so the VM is updated or restarted", noChanges, nothing,
 		[]Test{silentElse},
 		"",
 	},
 	{LibvirtdKilled, half, lacks, makes, []Test{updating}, ""},
 	{LibvirtdFrozen, half, lacks, makes, []Test{updating}, ""},
 	{
-		QEMUKilled, "error `domain is not running`, or with `Always` the same apply starts the VM with the change",
+		QEMUKilled, "error `domain is not running`; with `Always`, this apply may start the VM again, with the change",
 		"with `Always`, if that apply didn't start the VM: an update that starts it", "starts the VM, with the change",
 		[]Test{updating},
 		"",
