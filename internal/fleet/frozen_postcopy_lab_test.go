@@ -12,7 +12,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab/expiry"
 )
 
-// heldByFrozen is how long a run may be held up by a frozen QEMU once its time is over, on a busy machine.
+// heldByFrozen is how long a run may be held up by a frozen QEMU once its time is over, on a busy computer.
 // libvirt's own waits for that QEMU, which the run doesn't share, add up to several minutes.
 const heldByFrozen = 90 * time.Second
 

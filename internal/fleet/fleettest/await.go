@@ -51,7 +51,7 @@ func AwaitCopying[T any](t *testing.T, h *inventory.Host, uuid string, over <-ch
 
 		select {
 		case end := <-over:
-			t.Fatalf("the run ended before the memory of %s was on its way: %+v", uuid, end)
+			t.Fatalf("the run ended before the memory of %s was on its way: %v", uuid, end)
 		case <-late:
 			Hung(t, "the memory of "+uuid+" to be on its way")
 		case <-tick.C:

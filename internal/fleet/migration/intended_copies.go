@@ -58,8 +58,8 @@ func DiscardUnfinishedCopies(ctx context.Context, host, home *libvirt.Host, maki
 	return DiscardLeftCopies(ctx, host, home, own)
 }
 
-// madeEmpty says whether a file has the length or capacity that the move recorded for it, and no data. Of a directory it
-// says only that the move was to make one: whether that is empty, the host has to be asked.
+// madeEmpty says whether a file has the length or capacity that the move recorded for it, and no data. Of a directory
+// it says only that the move was to make one: whether that is empty, the host has to be asked.
 func madeEmpty(c domain.Copy, file libvirt.Volume) bool {
 	switch {
 	case file.Type == "dir":

@@ -92,7 +92,7 @@ func ResumePostCopy(ctx context.Context, request Request, transport string) (Sta
 // resumePostCopy goes on with a migration that broke after the switch to post-copy, until the VM has arrived, or it
 // can't, or the time is over: as long as memory still comes it is not. It returns nil when the VM has arrived, and
 // otherwise the failure that it was given, an ErrIrrecoverable, or an ErrPostCopyBroken or ErrPostCopyOpen where ctx
-// ended before the time was over. No attempt begins once ctx has ended: the record stays open, and the next run resumes it.
+// ended before the time was over. No attempt begins once ctx has ended: the record stays open for the next run.
 //
 // What the target says counts. A migration whose libvirt has lost its client is told to have failed while QEMU carries
 // on by itself and succeeds: resuming it is refused then (ErrOperationInvalid), and a later look finds the VM
