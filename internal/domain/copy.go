@@ -14,7 +14,8 @@ type Copy struct {
 	// it, the file may be what the VM is made of, or was.
 	FromUUID string
 	// Making says that the move was about to make the file: it may not be there, or be another's by now. The move's own
-	// has nothing in it, and is Bytes long, which was chosen at random; for a directory that is 0.
+	// has nothing in it. It is Bytes long, which was chosen at random, or an image for a disk of that capacity; for a
+	// directory Bytes is 0.
 	Making bool
 	Bytes  uint64
 }

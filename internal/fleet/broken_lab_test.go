@@ -182,7 +182,8 @@ func TestLab_brokenMigrationIsResumedLater(t *testing.T) {
 
 	cancel()
 
-	if e := await(b.t, over); !errors.Is(e.err, migration.ErrPostCopyBroken) || errors.Is(e.err, migration.ErrIrrecoverable) {
+	e := await(b.t, over)
+	if !errors.Is(e.err, migration.ErrPostCopyBroken) || errors.Is(e.err, migration.ErrIrrecoverable) {
 		t.Errorf("%+v, %v", e.record, e.err)
 	}
 

@@ -64,6 +64,10 @@ type Migration struct {
 	ParallelConnections int
 	// Compression is "xbzrle", with parallel connections "zlib" or "zstd" (since libvirt 9.4); "" is none.
 	Compression string
+
+	// GiveUp, when it is closed, ends the wait for a migration without aborting it: what QEMU still does, it does by
+	// itself. It may be nil.
+	GiveUp <-chan struct{}
 }
 
 // migrateFlags are libvirt's flags.
@@ -181,6 +185,13 @@ func (h *Host) Migrate(ctx context.Context, uuid string, target *Host, m Migrati
 	defer target.onClose(func() { time.AfterFunc(closeTimeout, giveUp) })()
 	var supervisor sync.WaitGroup
 	supervisor.Go(func() { x.supervise(ctx, patience, giveUp) })
+	supervisor.Go(func() {
+		select {
+		case <-m.GiveUp:
+			giveUp()
+		case <-patience.Done():
+		}
+	})
 	_, lost, err := runOn(patience, x.from, func(*conn) (struct{}, error) { return struct{}{}, x.callMigrate(&m) }, x.to)
 	giveUp()
 	supervisor.Wait()
@@ -325,7 +336,7 @@ func (x *migrationCall) explainError(ctx context.Context, s callSpec, err error,
 	e := &Error{Host: source.Name(), Operation: s.operation, Kind: ErrUnreachable}
 	switch abandoned := errors.Is(err, context.Canceled); { // libvirt's errors never are
 	case abandoned:
-		e.Err = errors.New("it was aborted and the host is still at it, so it is unknown where the domain will be")
+		e.Err = errors.New("it was given up and the host is still at it, so it is unknown where the domain will be")
 		if source.ctx.Err() != nil || target.ctx.Err() != nil {
 			e.Kind = ErrClosed
 		}

@@ -285,6 +285,7 @@ func (m *move) live(ctx context.Context, machine migration.VM) error {
 		VM: machine, Source: m.from.Conn, Target: m.to.Conn, Address: m.to.Config.MigrationAddress,
 		PeerURI:      m.to.Config.PeerURI,
 		SourceTunnel: m.from.Config.Tunnel, TargetTunnel: m.to.Config.Tunnel, Options: m.tuning.Options, Logger: m.mover.log,
+		Making: m.making,
 		Made: func(ctx context.Context, s migration.State, images []string) error {
 			m.copied = m.vm.NotOwn(images)
 

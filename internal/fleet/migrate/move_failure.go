@@ -42,9 +42,10 @@ func notMoved(ctx context.Context, vm *inventory.VM, from, to *inventory.Host, e
 			"lost: on_irrecoverable = \"destroy\" in migration_options ends what is left, so that it can be started again.",
 			from.Name, to.Name)
 		inventory.AttachQEMULog(ctx, e, vm.Name, from, to)
-	case errors.Is(err, migration.ErrPostCopyBroken):
+	case errors.Is(err, migration.ErrPostCopyBroken), errors.Is(err, migration.ErrPostCopyOpen):
 		e.Detail = "its guest was handed over in part: each host has a part of its memory"
-		e.Remedy = "Apply again, which resumes it; recovery_timeout in migration_options says for how long that is tried."
+		e.Remedy = "Destroy neither copy. Apply again: the apply waits for the rest of the memory as long as it comes, or " +
+			"resumes the migration; recovery_timeout in migration_options says for how long it tries that."
 	case errors.Is(err, migration.ErrPeerToPeerFailed):
 		e.Remedy = fmt.Sprintf("See whether libvirt on host %q gets to that on host %q: \"virsh -c <hosts.%[2]s.peer_uri> "+
 			"list\" there, as root, tries it. peer_to_peer = false in migration_options needs no such way. If it does, see the "+

@@ -34,9 +34,26 @@ func (m *move) begin(ctx context.Context, method string, making ...domain.Copy) 
 	m.mover.log.InfoContext(ctx, "migration options", "name", m.vm.Name, "policy", record.Policy,
 		"options", record.Options)
 
+	if err := m.writeMaking(ctx, record, making); err != nil {
+		return err
+	}
+
+	m.state = state
+
+	return nil
+}
+
+// making writes down what is about to be made on the target, so that a later run finds what this one, killed, had made
+// and not noted.
+func (m *move) making(ctx context.Context, files []domain.Copy) error {
+	return m.writeMaking(ctx, m.record, files)
+}
+
+// writeMaking writes the record of the move together with the files that it is about to make.
+func (m *move) writeMaking(ctx context.Context, record domain.Migration, files []domain.Copy) error {
 	metadata := m.vm.Metadata
 
-	if len(making) > 0 {
+	if len(files) > 0 {
 		info, err := m.to.Conn.Info(ctx)
 		if err != nil {
 			return err
@@ -44,19 +61,13 @@ func (m *move) begin(ctx context.Context, method string, making ...domain.Copy) 
 
 		metadata.Copies = slices.Clone(metadata.Copies)
 
-		for _, c := range making {
+		for _, c := range files {
 			c.Host, c.HostUUID, c.FromUUID = m.to.Name, info.UUID, m.vm.HostUUID
 			metadata.Copies = append(metadata.Copies, c)
 		}
 	}
 
-	if err := m.writeRecord(ctx, metadata, record); err != nil {
-		return err
-	}
-
-	m.state = state
-
-	return nil
+	return m.writeRecord(ctx, metadata, record)
 }
 
 // writeRecord writes the record of the move, with the rest of the metadata, into the VM at the source.

@@ -284,10 +284,16 @@ func (r *run) makeImages(ctx context.Context) error {
 	if blocking := Blocking(f); len(blocking) > 0 {
 		return &BlockedError{Blockers: blocking}
 	}
+	intended := intendedImages(copies)
+	if r.Making != nil && len(intended) > 0 {
+		if err := r.Making(ctx, intended); err != nil {
+			return err
+		}
+	}
 	least, most := copySizes(copies)
 	for i, c := range copies {
 		if isMedium(c.Disk) {
-			if err := r.copyMedium(ctx, to, c.Disk); err != nil {
+			if err := r.copyMedium(ctx, to, c.Disk, intended[i].Bytes); err != nil {
 				return err
 			}
 			continue
@@ -330,10 +336,11 @@ func (r *run) makeImage(ctx context.Context, to preflight, c Copy) (available ui
 	return available, err
 }
 
-// copyMedium copies a medium, which is only read, before the guest sets out.
-func (r *run) copyMedium(ctx context.Context, to preflight, disk domain.MobileDisk) error {
+// copyMedium copies a medium, which is only read, before the guest sets out. empty is how long the file is before
+// anything is copied into it.
+func (r *run) copyMedium(ctx context.Context, to preflight, disk domain.MobileDisk, empty uint64) error {
 	r.log.InfoContext(ctx, "copying", "file", disk.Path, "disk", disk.Key)
-	err := r.Source.CopyFile(ctx, disk.Path, r.Target, 0, func() error {
+	err := r.Source.CopyFile(ctx, disk.Path, r.Target, empty, func() error {
 		r.images = append(r.images, disk.Path)
 		return nil
 	}, nil)

@@ -46,6 +46,8 @@ func TestCopiable_refusesWhatACopyWouldNotBe(t *testing.T) {
 		{Path: "/e", Making: true, Bytes: 4711},
 		{Path: "/f", Making: true, Bytes: 4711},
 		{Path: "/g", Making: true, Bytes: 4711},
+		{Path: "/i", Making: true, Bytes: 1 << 20},
+		{Path: "/j", Making: true, Bytes: 1 << 20},
 	}
 	m := VM{Unfinished: left, Facts: facts(t, "",
 		`<disk type='file'><driver type='qcow2'/><source file='/a'><encryption format='luks'/></source>`+
@@ -59,7 +61,9 @@ func TestCopiable_refusesWhatACopyWouldNotBe(t *testing.T) {
 			`<disk type='file'><driver type='raw'/><source file='/g'/><target dev='vdh'/></disk>`+
 			`<disk type='file'><driver type='qcow2'/><source file='/h'><encryption format='luks'>`+
 			`<secret type='passphrase' uuid='5a1bb6ff-3f0b-4c5e-9d3a-000000000001'/></encryption></source>`+
-			`<target dev='vdi'/></disk>`)}
+			`<target dev='vdi'/></disk>`+
+			`<disk type='file'><driver type='qcow2'/><source file='/i'/><target dev='vdj'/></disk>`+
+			`<disk type='file'><driver type='qcow2'/><source file='/j'/><target dev='vdk'/></disk>`)}
 	target, err := libvirt.Open(libvirt.Config{Name: "kvm2", URI: "test:///default"})
 	if err != nil {
 		t.Fatal(err)
@@ -70,6 +74,8 @@ func TestCopiable_refusesWhatACopyWouldNotBe(t *testing.T) {
 		"/d": {}, "/left": {}, "/e": {Type: "file", PhysicalBytes: 4711},
 		"/f": {Type: "file", PhysicalBytes: 4711, AllocationBytes: 4096}, // Something is in it.
 		"/g": {Type: "file", PhysicalBytes: 4712},
+		"/i": {Type: "file", Format: "qcow2", CapacityBytes: 1 << 20, PhysicalBytes: 196616, AllocationBytes: 200704},
+		"/j": {Type: "file", Format: "qcow2", CapacityBytes: 1 << 20, PhysicalBytes: 327680}, // Something is in it.
 	}
 	var f blockerList
 	var fine []string
@@ -78,12 +84,12 @@ func TestCopiable_refusesWhatACopyWouldNotBe(t *testing.T) {
 			fine = append(fine, disk.Target)
 		}
 	}
-	if diff := cmp.Diff([]string{"vdc", "vde", "vdf", "vdi"}, fine); diff != "" {
+	if diff := cmp.Diff([]string{"vdc", "vde", "vdf", "vdi", "vdj"}, fine); diff != "" {
 		t.Errorf("copied disks differ (-want +got):\n%s", diff)
 	}
 	want := []string{
 		DisksNotLiveMigratable + " False", DisksNotLiveMigratable + " False", DiskPathTaken + " False",
-		DiskPathTaken + " False", DiskPathTaken + " False",
+		DiskPathTaken + " False", DiskPathTaken + " False", DiskPathTaken + " False",
 	}
 	if diff := cmp.Diff(want, reasons(f)); diff != "" {
 		t.Errorf("blockers differ (-want +got):\n%s", diff)

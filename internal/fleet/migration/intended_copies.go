@@ -2,6 +2,7 @@ package migration
 
 import (
 	"context"
+	"math/rand/v2"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
@@ -14,6 +15,19 @@ func (l *OfflineCopy) IntendedCopies() []domain.Copy {
 	intended := make([]domain.Copy, len(l.items))
 	for i, it := range l.items {
 		intended[i] = domain.Copy{Path: it.path, Making: true, Bytes: it.empty}
+	}
+	return intended
+}
+
+// intendedImages lists the files that a live migration will make on the target, in the order of the copies, with what
+// each has in it while nothing is copied: an image the capacity of its disk, a medium a length chosen at random.
+func intendedImages(copies []Copy) []domain.Copy {
+	intended := make([]domain.Copy, len(copies))
+	for i, c := range copies {
+		intended[i] = domain.Copy{Path: c.Disk.Path, Making: true, Bytes: c.Capacity}
+		if isMedium(c.Disk) && c.Capacity > 0 {
+			intended[i].Bytes = 1 + rand.Uint64N(c.Capacity) //nolint:gosec // It is to be rare, not secret.
+		}
 	}
 	return intended
 }
@@ -44,11 +58,23 @@ func DiscardUnfinishedCopies(ctx context.Context, host, home *libvirt.Host, maki
 	return DiscardLeftCopies(ctx, host, home, own)
 }
 
-// madeEmpty says whether a file has the length that the move recorded for it, and no data. Of a directory it says only
-// that the move was to make one: whether that is empty, the host has to be asked.
+// madeEmpty says whether a file has the length or capacity that the move recorded for it, and no data. Of a directory
+// it says only that the move was to make one: whether that is empty, the host has to be asked.
 func madeEmpty(c domain.Copy, file libvirt.Volume) bool {
-	if file.Type == "dir" {
+	switch {
+	case file.Type == "dir":
 		return c.Bytes == 0
+	case file.Format == "qcow2":
+		return c.Bytes > 0 && file.CapacityBytes == c.Bytes && file.PhysicalBytes <= emptyQCOW2(c.Bytes)
 	}
 	return c.Bytes > 0 && file.PhysicalBytes == c.Bytes && file.AllocationBytes == 0
+}
+
+// emptyQCOW2 is the most that a qcow2 image of that capacity takes as long as no data was written to it: a header, a
+// table of reference counts and its first block, and the table of tables, in clusters of 64 KiB. The first data takes
+// two clusters more.
+func emptyQCOW2(capacity uint64) uint64 {
+	const cluster, perTable = 64 << 10, 512 << 20 // bytes of data that one entry of the last table is for
+	tables := 8 * ((capacity + perTable - 1) / perTable)
+	return 3*cluster + (tables+cluster-1)/cluster*cluster
 }

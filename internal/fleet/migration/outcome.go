@@ -20,6 +20,8 @@ const (
 	settleTime = 10 * time.Second
 	silentTime = 30 * time.Second
 	settlePoll = 250 * time.Millisecond
+	// givenUpTime is settleTime for a migration that was given up: what stands still doesn't settle.
+	givenUpTime = 2 * time.Second
 )
 
 // location says where the VM is after its migration.
@@ -121,6 +123,9 @@ func (r *run) pollLocation(ctx context.Context) (where location, source, target 
 		patience := settleTime
 		if where == unknown && !r.state.AbortRequested { // Whoever aborts wants to know soon.
 			patience = silentTime
+		}
+		if r.givenUp {
+			patience = givenUpTime
 		}
 		settled = settled && !source.beingForgotten() && !target.beingForgotten()
 		if settled || time.Since(began) > patience || ctx.Err() != nil {

@@ -60,9 +60,14 @@ func (r *run) checkPeers() error {
 }
 
 // callMigrate has libvirt move the VM, and returns when that has ended. What the source's libvirt manages goes on when
-// the connection over which it was ordered is lost: it is awaited then.
-func (r *run) callMigrate(ctx context.Context) error {
-	err := r.Source.Migrate(ctx, r.VM.UUID, r.Target, r.migrateParameters())
+// the connection over which it was ordered is lost: it is awaited then, unless the wait is given up.
+func (r *run) callMigrate(ctx context.Context, giveUp <-chan struct{}) error {
+	err := r.Source.Migrate(ctx, r.VM.UUID, r.Target, r.migrateParameters(giveUp))
+	select {
+	case <-giveUp:
+		return err
+	default:
+	}
 	if *r.Options.PeerToPeer && errors.Is(err, libvirt.ErrUnreachable) {
 		r.awaitPeerToPeer(ctx)
 	}

@@ -62,6 +62,10 @@ var ErrMemoryLost = errors.New("a part of the guest's memory is lost")
 // stop. It may be resumed later.
 var ErrPostCopyBroken = errors.New("the migration broke in post-copy and is not resumed yet")
 
+// ErrPostCopyOpen says that the time was over while the guest ran on the target and a part of its memory was at the
+// source, without a sign that the migration broke. It may go on by itself, or be resumed later.
+var ErrPostCopyOpen = errors.New("the migration is in post-copy and has not ended yet")
+
 // errRunLost is the failure of a migration that its run left behind.
 var errRunLost = errors.New("the run that moved it ended while it was broken")
 
@@ -72,6 +76,7 @@ func ResumePostCopy(ctx context.Context, request Request, transport string) (Sta
 	// It was in post-copy, whatever is allowed now.
 	request.Options.AllowPostCopy, request.Options.Transport = new(true), cmp.Or(transport, TransportAuto)
 	r := newRun(request)
+	r.stopped = ctx.Done()
 	r.monitor = newMonitor(r.Options, 0, false)
 	r.monitor.mode, r.state.Mode, r.state.Phase, r.began = PostCopy, PostCopy, PhaseRunning, time.Now()
 	err := r.openTunnels()
@@ -86,8 +91,8 @@ func ResumePostCopy(ctx context.Context, request Request, transport string) (Sta
 
 // resumePostCopy goes on with a migration that broke after the switch to post-copy, until the VM has arrived, or it
 // can't, or the time is over: as long as memory still comes it is not. It returns nil when the VM has arrived, and
-// otherwise the failure that it was given, an ErrIrrecoverable, or an ErrPostCopyBroken where ctx ended before the time
-// was over.
+// otherwise the failure that it was given, an ErrIrrecoverable, or an ErrPostCopyBroken or ErrPostCopyOpen where ctx
+// ended before the time was over. No attempt begins once ctx has ended: the record stays open for the next run.
 //
 // What the target says counts. A migration whose libvirt has lost its client is told to have failed while QEMU carries
 // on by itself and succeeds: resuming it is refused then (ErrOperationInvalid), and a later look finds the VM
@@ -117,18 +122,20 @@ func (r *run) resumePostCopy(ctx context.Context, failure error) error {
 			return failure
 		case source.err == nil && !source.active():
 			return fmt.Errorf("%w, as its source is gone (%w): %w", ErrIrrecoverable, ErrMemoryLost, failure)
-		case (time.Now().After(deadline) || ctx.Err() != nil) &&
-			(attempt > 0 || !source.failedPostCopy() || target.err != nil):
-			switch {
-			case source.failedPostCopy() && time.Now().After(deadline):
+		case time.Now().After(deadline) && (attempt > 0 || !source.failedPostCopy() || target.err != nil):
+			if source.failedPostCopy() {
 				failure = fmt.Errorf("%w: %w", ErrIrrecoverable, failure)
-			case source.failedPostCopy():
-				failure = fmt.Errorf("%w: %w", ErrPostCopyBroken, failure)
 			}
 			return failure
-		case source.failedPostCopy() && target.hasAllMemory():
+		case source.failedPostCopy() && target.hasAllMemory() && (attempt == 0 || ctx.Err() == nil):
 			attempt++
 			r.endSource(ctx)
+		case ctx.Err() != nil && source.failedPostCopy():
+			return fmt.Errorf("%w: %w", ErrPostCopyBroken, failure)
+		case ctx.Err() != nil && where == inPostCopy:
+			return fmt.Errorf("%w: %w", ErrPostCopyOpen, failure)
+		case ctx.Err() != nil:
+			return failure
 		case source.failedPostCopy() && target.err == nil && !settled:
 			settled = true
 		case source.failedPostCopy() && target.err == nil:
@@ -147,7 +154,10 @@ func (r *run) resumePostCopy(ctx context.Context, failure error) error {
 				transports = append(transports[1:], transports[0])
 			}
 		}
-		<-time.After(pause.NextBackOff())
+		select {
+		case <-time.After(pause.NextBackOff()):
+		case <-ctx.Done():
+		}
 	}
 }
 
@@ -174,7 +184,8 @@ func (r *run) stillCopying(ctx context.Context, remaining *uint64) bool {
 	return before > 0 && *remaining < before
 }
 
-// tryResume tries once to go on. It is not aborted with ctx: there is nowhere to go back to.
+// tryResume tries once to go on. It is not aborted with ctx, because there is nowhere to go back to: from then on it is
+// waited for as long as memory comes.
 func (r *run) tryResume(ctx context.Context, attempt int, transport string) error {
 	r.log.WarnContext(ctx, "migration broke in post-copy, resuming it", "attempt", attempt, "transport", transport)
 	ctx, cancel := lease.CleanUp(ctx, resumeTimeout)

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/lease"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
@@ -15,7 +16,9 @@ import (
 const (
 	// pollInterval and logInterval are KubeVirt's.
 	pollInterval = 400 * time.Millisecond
-	logInterval  = 4 * time.Second
+	// standstill is how long a migration in post-copy may bring no memory once the run's time is over.
+	standstill  = 10 * time.Second
+	logInterval = 4 * time.Second
 	// askTimeout bounds one question or order to a host while a migration runs.
 	askTimeout = 10 * time.Second
 )
@@ -34,6 +37,9 @@ type Request struct {
 
 	Options Options
 	Logger  *slog.Logger
+	// Making is told which files Run is about to make on the target for the disks that are copied, before it makes the
+	// first. An error ends the migration. It may be nil.
+	Making func(ctx context.Context, intended []domain.Copy) error
 	// Made is told which files are the migration's own on the target, before it begins, while the VM's definition can
 	// still be changed: images that were made for the disks that are copied, and variables of the firmware that libvirt
 	// will make. An error ends the migration. It may be nil.
@@ -64,6 +70,7 @@ var (
 // source Run leaves no copy on the target, and no image that it made there.
 func Run(ctx context.Context, request Request) (State, error) {
 	r := newRun(request)
+	r.stopped = ctx.Done()
 	err := r.openTunnels()
 	defer r.closeTunnels(ctx)
 	if err == nil {
@@ -133,6 +140,11 @@ type run struct {
 	postCopyFailedAt time.Time
 	// resuming says that it goes on after it broke in post-copy.
 	resuming bool
+	// stopped is closed when the run is cancelled or its time is over. A migration in post-copy is waited for then as long
+	// as it brings memory, last at progressed; standing still, it is given up.
+	stopped    <-chan struct{}
+	progressed time.Time
+	givenUp    bool
 	// copies are the disks that are copied, images what was made on the target.
 	copies []Copy
 	images []string
@@ -176,11 +188,11 @@ func (r *run) migrate(ctx context.Context) error {
 			return err
 		}
 	}
-	r.postCopyFailedAt = time.Time{}
+	r.postCopyFailedAt, r.progressed = time.Time{}, time.Now()
 	moving, abort := context.WithCancelCause(ctx)
 	defer abort(nil)
-	ended := make(chan error, 1)
-	go func() { ended <- r.callMigrate(moving) }()
+	ended, giveUp := make(chan error, 1), make(chan struct{})
+	go func() { ended <- r.callMigrate(moving, giveUp) }()
 
 	ticker := time.NewTicker(pollInterval)
 	defer ticker.Stop()
@@ -205,12 +217,27 @@ func (r *run) migrate(ctx context.Context) error {
 			if r.postCopyStuck(ctx) {
 				abort(errPostCopyStuck)
 			}
+			if !r.givenUp && r.waitsInVain() {
+				r.log.WarnContext(ctx, "the time is over and no memory comes, giving up the wait", "mode", string(r.state.Mode))
+				r.givenUp = true
+				close(giveUp)
+			}
 		}
 		if why := r.sampleJob(ctx, iteration); why != nil && r.verdict == nil && !r.state.AbortRequested {
 			r.verdict = why
 			r.requestAbort(ctx, why.Error())
 			abort(why)
 		}
+	}
+}
+
+// waitsInVain says that the run's time is over while the migration, which can't be aborted in post-copy, stands still.
+func (r *run) waitsInVain() bool {
+	select {
+	case <-r.stopped:
+		return r.state.Mode == PostCopy && time.Since(r.progressed) > standstill
+	default:
+		return false
 	}
 }
 
@@ -235,7 +262,7 @@ func (r *run) requestAbort(ctx context.Context, why string) {
 	r.reportProgress()
 }
 
-func (r *run) migrateParameters() libvirt.Migration {
+func (r *run) migrateParameters(giveUp <-chan struct{}) libvirt.Migration {
 	o := r.Options
 	m := libvirt.Migration{
 		Unsafe: len(r.Options.declaredSharedDisks(r.VM.Facts)) > 0, // See verifyNoDiskLeft.
@@ -244,6 +271,7 @@ func (r *run) migrateParameters() libvirt.Migration {
 		Transient:    r.VM.Transient,
 		AutoConverge: *o.AllowAutoConverge, PostCopy: *o.AllowPostCopy, PostCopyResume: r.resuming,
 		Bandwidth: *o.Bandwidth, ParallelConnections: *o.ParallelConnections,
+		GiveUp: giveUp,
 	}
 	if o.Compression != CompressionNone {
 		m.Compression = o.Compression
@@ -270,6 +298,9 @@ func (r *run) sampleJob(ctx context.Context, iteration bool) error {
 	}
 	// QEMU takes the throttle back at the end, before the job is over.
 	job.AutoConvergeThrottle = max(job.AutoConvergeThrottle, r.state.Statistics.AutoConvergeThrottle)
+	if job.Data.Processed != r.state.Statistics.Data.Processed {
+		r.progressed = time.Now()
+	}
 	r.state.Statistics = *job
 	if job.Disk.Total > 0 {
 		r.diskProgress = job.Disk

@@ -88,8 +88,8 @@ const ReasonStranded = "MigrationInterrupted"
 // as it has its memory; at the source it is paused.
 const ReasonPostcopyFailed = "PostcopyFailed"
 
-// ReasonPostcopyInterrupted is the reason of Irrecoverable while both hosts still have their part of the guest's memory,
-// so that an apply can resume the migration.
+// ReasonPostcopyInterrupted is the reason of Irrecoverable while both hosts still have their part of the guest's
+// memory, so that an apply can resume the migration.
 const ReasonPostcopyInterrupted = "PostcopyInterrupted"
 
 // ShownReason is the status reason shown to people: the domain state's own, except where libvirt has none that says
