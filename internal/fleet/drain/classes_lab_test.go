@@ -43,7 +43,7 @@ func TestLab_drainGivesDevicesOfTheirClass(t *testing.T) {
 	l.Virsh(t, to.Name, "autostart", create(t, ownFleet(t, "alice", to), l, holder).UUID)
 
 	steps, err := f.Drain(t.Context(), drain.Drain{Host: from.Name, ID: "m", Why: "a test", MoveStopped: true})
-	if got := resultsOf(steps); err != nil || got != "a=Moved b=Moved c=Moved" {
+	if got := resultsOf(steps); err != nil || got != "a=ColdMoved b=ColdMoved c=ColdMoved" {
 		t.Fatalf("%s, %v", got, err)
 	}
 

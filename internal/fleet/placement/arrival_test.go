@@ -18,7 +18,7 @@ func TestReserveArrival_givesEachItsOwnDevice(t *testing.T) {
 	t.Parallel()
 
 	log := slog.New(slog.DiscardHandler)
-	gpus := []domain.HostPart{{Kind: domain.MdevDevice, ID: uuid.NewString()}, {Kind: domain.MdevDevice, ID: uuid.NewString()}}
+	gpus := []domain.HostPart{{Kind: domain.MdevDevice, ID: "a"}, {Kind: domain.MdevDevice, ID: "b"}}
 
 	hosts, err := inventory.New(map[string]inventory.HostConfig{
 		"local": {URI: "test:///default", Devices: map[string][]domain.HostPart{"gpu": gpus}},
