@@ -1,9 +1,7 @@
 package inventory
 
 import (
-	"context"
 	"errors"
-	"maps"
 	"strings"
 	"sync"
 	"time"
@@ -33,6 +31,8 @@ type Host struct {
 
 	mu   sync.Mutex
 	view *View
+	// known are the domains of the last view, by UUID, so that one which hasn't changed isn't parsed again.
+	known map[string]*Entry
 	// loading is the reading that who asks now may wait for. One that began before something was written is not it any
 	// more: what it brings is too old.
 	loading *loading
@@ -65,6 +65,8 @@ func (v *View) With(domains map[string]*Entry) *View {
 type loading struct {
 	done chan struct{}
 	view *View
+	// published says that it became the host's view.
+	published bool
 }
 
 // Entry is one domain of a view. Parsing its XML waits until it is needed: a plan for five VMs should not pay for the
@@ -80,6 +82,9 @@ type Entry struct {
 
 	overheadOnce sync.Once
 	overhead     uint64
+
+	memoryOnce             sync.Once
+	committed, onceStarted uint64 // what the guest may use of the host's memory now, and once it is started
 
 	useOnce sync.Once
 	use     domain.HostUse
@@ -203,131 +208,6 @@ func (p ParsedDomain) Current() *domain.Definition {
 	}
 
 	return p.Persistent
-}
-
-// ViewOf returns the host's view, loading it when there is none. Every caller that asks meanwhile waits for the same
-// loading, which is bound to the fleet's life and not to the caller who happened to be first.
-func (inv *Inventory) ViewOf(ctx context.Context, h *Host) (*View, error) {
-	h.mu.Lock()
-	if h.view != nil && time.Since(h.view.at) < viewAge {
-		defer h.mu.Unlock()
-
-		return h.view, nil
-	}
-
-	l := h.loading
-	if l == nil {
-		l = &loading{done: make(chan struct{})}
-		h.loading = l
-
-		inv.background.Go(func() { inv.load(h, l) }) //nolint:contextcheck // it serves all who wait, not this caller
-	}
-	h.mu.Unlock()
-
-	select {
-	case <-l.done:
-		return l.view, nil
-	case <-ctx.Done():
-		return nil, context.Cause(ctx)
-	}
-}
-
-func (inv *Inventory) load(h *Host, l *loading) {
-	ctx, cancel := context.WithTimeout(inv.lifetime, viewTimeout)
-	defer cancel()
-
-	began := time.Now()
-	v := readView(ctx, h)
-	v.at = time.Now()
-
-	if v.Err != nil {
-		inv.log.WarnContext(ctx, "host did not answer", "host", h.Name, "error", v.Err.Error())
-	} else {
-		inv.log.DebugContext(ctx, "host read", "host", h.Name, "domains", len(v.Domains), "elapsed", v.at.Sub(began))
-	}
-
-	h.publish(l, v)
-}
-
-// publish hands the view to all who wait for it, and to whoever comes next, unless something was written since its
-// loading began.
-func (h *Host) publish(l *loading, v *View) {
-	h.mu.Lock()
-	if h.loading == l {
-		h.view, h.loading = v, nil
-	}
-	h.mu.Unlock()
-
-	l.view = v
-	close(l.done)
-}
-
-func readView(ctx context.Context, h *Host) *View {
-	v := NewView(nil, nil)
-
-	var wg sync.WaitGroup
-
-	var infoErr, domainsErr error
-
-	wg.Go(func() { v.Info, infoErr = h.Conn.Info(ctx) })
-	wg.Go(func() {
-		var domains []libvirt.Domain
-
-		domains, domainsErr = h.Conn.Domains(ctx)
-		v.Domains = make(map[string]*Entry, len(domains))
-
-		for _, d := range domains {
-			v.Domains[d.UUID] = NewEntry(d)
-		}
-	})
-	wg.Wait()
-
-	v.Err = infoErr
-	if v.Err == nil {
-		v.Err = domainsErr
-	}
-
-	return v
-}
-
-// Forget makes the next reader ask the host again.
-func (h *Host) Forget() {
-	h.mu.Lock()
-	h.view, h.loading = nil, nil
-	h.mu.Unlock()
-}
-
-// SaidLast tells whether the view is what the host said last, as far as is known.
-func (h *Host) SaidLast(v *View) bool {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-
-	return h.view == v
-}
-
-// Remember puts what was just read of one domain into the view, so that our own writes don't cost every reader a new
-// bulk reading. A nil domain is gone.
-func (h *Host) Remember(uuid string, d *libvirt.Domain) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-
-	h.loading = nil // It may have passed the domain before.
-
-	if h.view == nil || h.view.Err != nil {
-		return
-	}
-
-	// Readers hold the old map: replace it instead of changing it.
-	next := h.view.With(make(map[string]*Entry, len(h.view.Domains)+1))
-	maps.Copy(next.Domains, h.view.Domains)
-
-	if d == nil {
-		delete(next.Domains, uuid)
-	} else {
-		next.Domains[uuid] = NewEntry(*d)
-	}
-
-	h.view = next
 }
 
 // ByHostName compares hosts by their names.

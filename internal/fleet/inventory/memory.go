@@ -1,6 +1,10 @@
 package inventory
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
+)
 
 // DefaultMemoryReserve is how many bytes a host keeps for itself: what OpenStack's reserved_host_memory_mb is by
 // default.
@@ -39,12 +43,12 @@ func (a Reply) RestingMemory(leaving string) uint64 {
 	var sum uint64
 
 	for uuid, e := range a.View.Domains {
-		if uuid == leaving || e.Active() || (Reply{Host: a.Host, Domain: e}).MigratedAway() || e.guestMemory() > 0 {
+		if uuid == leaving || e.Active() || (Reply{Host: a.Host, Domain: e}).MigratedAway() {
 			continue
 		}
 
-		if spec := e.Parse().persistentSpec; spec != nil && spec.Memory.Installed != nil {
-			sum += a.Host.WithOverhead(*spec.Memory.Installed, e)
+		if committed, onceStarted := e.guestMemory(); committed == 0 {
+			sum += a.Host.WithOverhead(onceStarted, e)
 		}
 	}
 
@@ -52,7 +56,11 @@ func (a Reply) RestingMemory(leaving string) uint64 {
 }
 
 // CommittedMemory is what the domain may use of the host's memory now.
-func (h *Host) CommittedMemory(e *Entry) uint64 { return h.WithOverhead(e.guestMemory(), e) }
+func (h *Host) CommittedMemory(e *Entry) uint64 {
+	committed, _ := e.guestMemory()
+
+	return h.WithOverhead(committed, e)
+}
 
 // WithOverhead is how much memory of the host a guest with that much takes, which is defined as the entry says. One
 // that takes none is off.
@@ -64,19 +72,29 @@ func (h *Host) WithOverhead(bytes uint64, e *Entry) uint64 {
 	return bytes + e.Overhead()
 }
 
-// guestMemory is what the guest may use now. The most that it can get without asking the host again counts, not what
-// its balloon leaves it.
-func (e *Entry) guestMemory() uint64 {
-	p := e.Parse()
-	if p.Definition() == nil {
-		return 0
-	}
+// guestMemory is what the guest may use now, and what it may once it is started as it is defined. The most that it can
+// get without asking the host again counts, not what its balloon leaves it.
+func (e *Entry) guestMemory() (committed, onceStarted uint64) {
+	e.memoryOnce.Do(func() {
+		p := e.Parse()
+		if p.Definition() == nil {
+			return
+		}
 
-	spec := p.LiveSpec
-	if spec == nil && p.Definition().Metadata().Creating != nil {
-		spec = p.persistentSpec
-	}
+		e.onceStarted = installed(p.persistentSpec)
 
+		switch {
+		case p.LiveSpec != nil:
+			e.committed = installed(p.LiveSpec)
+		case e.OwnMetadata().Creating != nil:
+			e.committed = e.onceStarted
+		}
+	})
+
+	return e.committed, e.onceStarted
+}
+
+func installed(spec *domain.Spec) uint64 {
 	if spec == nil || spec.Memory.Installed == nil {
 		return 0
 	}

@@ -184,7 +184,7 @@ func (inv *Inventory) ReadVM(ctx context.Context, h *Host, id string) (*VM, erro
 
 	h.Remember(id, d)
 
-	return NewVM(Reply{Host: h, Info: info, Domain: NewEntry(*d)})
+	return NewVM(Reply{Host: h, Info: info, Domain: h.entryOf(*d)})
 }
 
 // Refresh is ReadVM of a VM on its host, with what the other hosts said of it before.

@@ -43,6 +43,12 @@ func (p *Planner) ReserveArrival(
 func (p *Planner) takeWithDevices(
 	ctx context.Context, vm *inventory.VM, to *inventory.Host, bytes uint64,
 ) (devices map[string]domain.Row, refused []migration.Blocker, err error) {
+	chosen, err := p.chooseDevices(ctx, to, vm.PersistentSpec)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer chosen()
+
 	for {
 		a, err := p.hosts.ReplyOf(ctx, to)
 		if err != nil {
@@ -54,7 +60,10 @@ func (p *Planner) takeWithDevices(
 			return nil, refused, nil
 		}
 
-		refused, err = p.takeUncordoned(ctx, to, vm.Name, reservationFor(vm.Metadata, bytes, use))
+		r := reservationFor(vm.Metadata, bytes, use)
+		r.defined = domain.Spec{HostDevices: now}.HostUse()
+
+		refused, err = p.takeUncordoned(ctx, to, vm.Name, r)
 		if err != nil || len(refused) == 0 || maps.EqualFunc(now, devices, maps.Equal) {
 			return now, refused, err
 		}

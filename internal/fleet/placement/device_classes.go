@@ -93,6 +93,14 @@ func (p *Planner) deviceChoice(ctx context.Context, a inventory.Reply, q deviceR
 			c.holders[part] = name
 		}
 	}
+
+	for name, r := range p.reservations.byHost[a.Host.Name] {
+		if name != q.name {
+			for part := range r.defined.Alone {
+				c.resting[part] = true
+			}
+		}
+	}
 	p.reservations.mu.Unlock()
 
 	for _, e := range a.View.Domains {
@@ -108,6 +116,16 @@ func (p *Planner) deviceChoice(ctx context.Context, a inventory.Reply, q deviceR
 	}
 
 	return c
+}
+
+// chooseDevices keeps other VMs of this run from being given devices of the host by class until chosen is called, if the
+// VM asks for some: each has to see what those before it were given, which no reservation refuses to VMs that are off.
+func (p *Planner) chooseDevices(ctx context.Context, h *inventory.Host, spec *domain.Spec) (chosen func(), err error) {
+	if spec == nil || len(spec.DeviceClasses()) == 0 {
+		return func() {}, nil
+	}
+
+	return p.reservations.choosing.Lock(ctx, h.Name)
 }
 
 func (c deviceChoice) assign(spec domain.Spec, key string, part domain.HostPart) {

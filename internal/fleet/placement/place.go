@@ -50,26 +50,34 @@ func (p *Planner) Place(ctx context.Context, d Desired) (*Placed, error) {
 			return nil, err
 		}
 
-		arrived, err := p.beginArrival(ctx, h)
-		if err != nil {
-			return nil, err
-		}
+		placed, err := p.arriveOn(ctx, h, d)
+		p.settle(h, d.Spec.Name)
 
-		placed, err := p.placeOn(ctx, h, d)
-		if placed != nil {
-			placed.Release = func() { placed.Defined(); arrived() }
-
-			return placed, nil
-		}
-
-		arrived()
-
-		if err != nil {
-			return nil, err
+		if placed != nil || err != nil {
+			return placed, err
 		}
 
 		tried[h.Name] = true
 	}
+}
+
+// arriveOn is placeOn that keeps drains of this run away.
+func (p *Planner) arriveOn(ctx context.Context, h *inventory.Host, d Desired) (*Placed, error) {
+	arrived, err := p.beginArrival(ctx, h)
+	if err != nil {
+		return nil, err
+	}
+
+	placed, err := p.placeOn(ctx, h, d)
+	if placed == nil {
+		arrived()
+
+		return nil, err
+	}
+
+	placed.Release = func() { placed.Defined(); arrived() }
+
+	return placed, nil
 }
 
 // placeOn reserves room on the host; it returns nil if the VM does not fit there.
@@ -93,7 +101,7 @@ func (p *Planner) placeOn(ctx context.Context, h *inventory.Host, d Desired) (*P
 	})}, nil
 }
 
-// choose returns the best host that was not tried yet.
+// choose returns the best host that was not tried yet. Until settle is called the VM is expected there.
 func (p *Planner) choose(ctx context.Context, d Desired, tried map[string]bool) (*inventory.Host, error) {
 	candidates, err := p.candidates(ctx, d)
 	if err != nil {
@@ -104,29 +112,72 @@ func (p *Planner) choose(ctx context.Context, d Desired, tried map[string]bool) 
 		p.judgeFiles(ctx, candidates, d)
 	}
 
-	for _, c := range candidates {
-		if len(c.problems) == 0 && !tried[c.Host.Name] {
-			return c.Host, nil
-		}
+	if h := p.pick(candidates, d, tried); h != nil {
+		return h, nil
 	}
 
 	return nil, noHost(d, candidates)
 }
 
+// pick is the best candidate that was not tried yet, where the VM is expected from now on; nil: there is none. Of those
+// that choose at the same time each counts those before it.
+func (p *Planner) pick(candidates []candidate, d Desired, tried map[string]bool) *inventory.Host {
+	p.reservations.mu.Lock()
+	defer p.reservations.mu.Unlock()
+
+	fit := slices.DeleteFunc(slices.Clone(candidates), func(c candidate) bool {
+		return len(c.problems) > 0 || tried[c.Host.Name]
+	})
+	if len(fit) == 0 {
+		return nil
+	}
+
+	for i := range fit {
+		fit[i].weigh(p, d)
+	}
+
+	sortCandidates(fit)
+
+	h := fit[0].Host
+	p.expect(h, d.Spec.Name, reservationFor(d.Stamp(), d.memoryOn(h), domain.HostUse{}))
+
+	return h
+}
+
+// weigh says how much room the host has, and how crowded it is. The reservations' mutex must be held.
+func (c *candidate) weigh(p *Planner, d Desired) {
+	c.free = p.free(c.Reply, d.Replaces)
+	c.resting = c.RestingMemory(d.Replaces) + p.expectedMemory(c.Host, d.Spec.Name)
+
+	if away := d.Placement.AntiAffinity; away != nil {
+		me := evacuation.Neighbour{Name: d.Spec.Name, Avoids: away.Labels}
+		c.crowded = p.conflict(c.Reply, me, d.Replaces) != "" || p.expectsConflict(c.Host, me)
+	}
+}
+
 // reserve returns what the VM gets on the host, nil if it does not fit there.
 func (p *Planner) reserve(ctx context.Context, h *inventory.Host, d Desired) (*Desired, error) {
+	chosen, err := p.chooseDevices(ctx, h, &d.Spec)
+	if err != nil {
+		return nil, err
+	}
+	defer chosen()
+
 	for {
-		candidates, err := p.candidates(ctx, d)
+		v, err := p.hosts.ViewOf(ctx, h)
 		if err != nil {
 			return nil, err
 		}
 
-		c := candidates[slices.IndexFunc(candidates, func(c candidate) bool { return c.Host == h })]
+		c := p.judge(ctx, inventory.Reply{Host: h, View: v, Info: v.Info, Err: v.Err}, d)
 		if len(c.problems) > 0 {
 			return nil, nil //nolint:nilnil // absence is an answer, not an error
 		}
 
-		refused, err := p.take(ctx, h, d.Spec.Name, reservationFor(d.Stamp(), d.memoryOn(h), c.wish.hostUse()))
+		r := reservationFor(d.Stamp(), d.memoryOn(h), c.wish.hostUse())
+		r.defined = c.wish.Spec.HostUse()
+
+		refused, err := p.take(ctx, h, d.Spec.Name, r)
 
 		switch {
 		case err != nil:
@@ -234,10 +285,8 @@ func (c *candidate) judgeDevices(ctx context.Context, p *Planner, d Desired) dom
 
 func (c *candidate) judgeMemory(p *Planner, d Desired) {
 	p.reservations.mu.Lock()
-	c.free = p.free(c.Reply, d.Replaces)
+	c.weigh(p, d)
 	p.reservations.mu.Unlock()
-
-	c.resting = c.RestingMemory(d.Replaces)
 
 	if wanted := d.memoryOn(c.Host); wanted > c.free {
 		c.refuse("memory.size", "it needs %s of memory, including QEMU's own; %s of %s are free",
@@ -253,10 +302,8 @@ func (c *candidate) judgeAffinity(p *Planner, d Desired) {
 
 	if away := d.Placement.AntiAffinity; away != nil {
 		me.Avoids = away.Labels
-		other := p.conflict(c.Reply, me, d.Replaces)
-		c.crowded = other != ""
 
-		if c.crowded && away.Required {
+		if other := p.conflict(c.Reply, me, d.Replaces); other != "" && away.Required {
 			c.refuse("placement.anti_affinity", "it has VM %q with the labels %s", other, labelText(away.Labels))
 		}
 	}

@@ -17,13 +17,16 @@ import (
 // reservations are VMs that a host was chosen for and that it does not have yet, so that those who choose meanwhile
 // count them.
 type reservations struct {
-	mu      sync.Mutex
-	byHost  map[string]map[string]reservation // host, then VM name
-	holding map[string]*placingLock
+	mu     sync.Mutex
+	byHost map[string]map[string]reservation // host, then VM name
+	// expected are VMs that a host was chosen for and that have nothing reserved there yet, likewise. They only count
+	// where the best of several hosts is chosen: none is refused for them.
+	expected map[string]map[string]reservation
+	holding  map[string]*placingLock
 	// files are those that are on their way to a host, and how much each will take there; by host, then by VM name.
 	files map[string]map[string]map[string]uint64
-	// filing is held, by host, while room for files is looked for.
-	filing admission.Mutexes
+	// filing is held, by host, while room for files is looked for, and choosing while devices are chosen by class.
+	filing, choosing admission.Mutexes
 }
 
 type reservation struct {
@@ -35,6 +38,8 @@ type reservation struct {
 	labels, avoids map[string]string
 	// use is what the VM needs besides memory.
 	use domain.HostUse
+	// defined is what it is defined with, and takes only when it is started.
+	defined domain.HostUse
 }
 
 // reservationFor is what a host keeps for a VM with that metadata.
@@ -87,6 +92,51 @@ func (p *Planner) takeOf(a inventory.Reply, name string, r reservation) (refused
 	p.reservations.byHost[a.Host.Name][name] = r
 
 	return nil, true
+}
+
+// expect notes that a host was chosen for a VM, until settle is called. The reservations' mutex must be held.
+func (p *Planner) expect(h *inventory.Host, name string, r reservation) {
+	if p.reservations.expected == nil {
+		p.reservations.expected = make(map[string]map[string]reservation)
+	}
+
+	if p.reservations.expected[h.Name] == nil {
+		p.reservations.expected[h.Name] = make(map[string]reservation)
+	}
+
+	p.reservations.expected[h.Name][name] = r
+}
+
+// settle ends what expect noted: the VM has its reservation on the host, or doesn't come.
+func (p *Planner) settle(h *inventory.Host, name string) {
+	p.reservations.mu.Lock()
+	defer p.reservations.mu.Unlock()
+
+	delete(p.reservations.expected[h.Name], name)
+}
+
+// expectedMemory is how much memory the VMs other than the one of that name will ask for that were told to come to the
+// host. The reservations' mutex must be held.
+func (p *Planner) expectedMemory(h *inventory.Host, name string) (sum uint64) {
+	for other, r := range p.reservations.expected[h.Name] {
+		if _, reserved := p.reservations.byHost[h.Name][other]; other != name && !reserved {
+			sum += r.bytes
+		}
+	}
+
+	return sum
+}
+
+// expectsConflict says that a VM which me must not share the host with was told to come. The reservations' mutex must
+// be held.
+func (p *Planner) expectsConflict(h *inventory.Host, me evacuation.Neighbour) bool {
+	for name, r := range p.reservations.expected[h.Name] {
+		if me.Excludes(evacuation.Neighbour{Name: name, Labels: r.labels, Avoids: r.avoids}) {
+			return true
+		}
+	}
+
+	return false
 }
 
 // giveBack ends what take has reserved.
@@ -197,6 +247,9 @@ func (p *Planner) leftBehind(on *inventory.Host, e *inventory.Entry) bool {
 // is none. The VM with the UUID leaves. The reservations' mutex must be held.
 func (p *Planner) conflict(a inventory.Reply, me evacuation.Neighbour, leaving string) string {
 	found := ""
+	if len(me.Labels) == 0 && len(me.Avoids) == 0 {
+		return found // No VM excludes it.
+	}
 
 	for _, other := range p.company(a, leaving) {
 		if me.Excludes(other) && (found == "" || other.Name < found) {
@@ -239,9 +292,13 @@ func (p *Planner) lockPlacing(ctx context.Context, h *inventory.Host) (unlock fu
 			return nil, err
 		}
 
-		l.release = release
+		if err := p.hosts.Renew(ctx, h); err != nil {
+			release()
 
-		h.Forget()
+			return nil, err
+		}
+
+		l.release = release
 	}
 
 	l.users++

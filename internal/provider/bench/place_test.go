@@ -1,18 +1,20 @@
 package bench
 
 import (
+	"flag"
 	"fmt"
 	"os"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
 )
 
+var placed = flag.Int("placed", 600, "how many VMs are placed on many hosts")
+
 const (
-	// placed is how many VMs are created on placeHosts hosts.
-	placed, placeHosts = 600, 30
+	// placeHosts is how many hosts they are placed on.
+	placeHosts = 30
 	// placeRounds is how often at most that is done: it takes minutes.
 	placeRounds = 3
 )
@@ -60,41 +62,48 @@ func BenchmarkPlace(b *testing.B) {
 	w := newHosts(b, lab.Open(b), placeHosts)
 	w.variables = map[string]string{"pinned": "true"}
 	w.create(b, fmt.Sprintf(placing, w.lab.PrivateKeyFile()))
-	apply := func(vms int, pinned bool) time.Duration {
+	apply := func(vms int, pinned bool) report {
 		w.vms, w.variables["pinned"] = vms, fmt.Sprint(pinned)
-		return w.run(b, w.direct(), []string{"apply", "-auto-approve", "-parallelism=" + creations})
+		return w.probed(b, roleCount, w.direct(), []string{"apply", "-auto-approve", "-parallelism=" + creations})
 	}
 	var chosen, given sample
-	fullest := 0
+	var chosenCalls, givenCalls float64
+	fewest, most := 0, 0
 	n := min(*rounds, placeRounds)
 	for range n {
-		chosen.add(apply(placed, false))
-		fullest = w.fullest(b)
+		r := apply(*placed, false)
+		chosen.add(r.took)
+		chosenCalls = float64(r.total()) / float64(*placed)
+		fewest, most = w.spread(b)
 		apply(0, false)
-		given.add(apply(placed, true))
+		r = apply(*placed, true)
+		given.add(r.took)
+		givenCalls = float64(r.total()) / float64(*placed)
 		apply(0, true)
 	}
 	t := &table{
-		title:   fmt.Sprintf("creating %d VMs that are off on %d hosts, medians of %d rounds", placed, placeHosts, n),
+		title:   fmt.Sprintf("creating %d VMs that are off on %d hosts, medians of %d rounds", *placed, placeHosts, n),
 		columns: [2]string{"placed by the fleet", "hosts given"},
 	}
 	t.ratio("the whole apply, plan included", &chosen, &given, 1.2)
-	t.add("VMs on the fullest host", fmt.Sprint(fullest), fmt.Sprint(placed/placeHosts))
+	t.add("calls to libvirt per VM", fmt.Sprintf("%.1f", chosenCalls), fmt.Sprintf("%.1f", givenCalls))
+	t.add("VMs on a host", fmt.Sprintf("%d to %d", fewest, most), fmt.Sprint(*placed/placeHosts))
 	if err := t.print(os.Stdout); err != nil {
 		b.Fatal(err)
 	}
 }
 
-// fullest is how many VMs the host with the most has. All of them are on some host.
-func (w *workspace) fullest(b *testing.B) (most int) {
+// spread is how many VMs the hosts with the fewest and with the most have. All of them are on some host.
+func (w *workspace) spread(b *testing.B) (fewest, most int) {
 	b.Helper()
 	all := 0
+	fewest = w.vms
 	for _, h := range w.hosts {
 		n := len(strings.Fields(w.lab.Virsh(b, h.Name, "list", "--all", "--name")))
-		all, most = all+n, max(most, n)
+		all, fewest, most = all+n, min(fewest, n), max(most, n)
 	}
 	if all != w.vms {
 		b.Errorf("the hosts have %d VMs, want %d", all, w.vms)
 	}
-	return most
+	return fewest, most
 }

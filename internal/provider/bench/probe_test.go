@@ -41,8 +41,8 @@ type report struct {
 	// CPU is the provider's. Probe is that of the program that reports.
 	CPU, Probe time.Duration
 	Calls      map[string]map[string]int
-	// terraform is the CPU time that Terraform took itself.
-	terraform time.Duration
+	// took is how long the command took, and terraform the CPU time that Terraform took itself.
+	took, terraform time.Duration
 }
 
 // timeProvider stands between Terraform and the released provider, which inherits everything.

@@ -217,12 +217,17 @@ func (w *workspace) plan(b *testing.B, way route, args ...string) time.Duration 
 // probe makes a plan with this program in the provider's place.
 func (w *workspace) probe(b *testing.B, role string, way route, args ...string) report {
 	b.Helper()
+	return w.probed(b, role, way, append([]string{"plan", "-detailed-exitcode"}, args...))
+}
+
+// probed is run with this program in the provider's place.
+func (w *workspace) probed(b *testing.B, role string, way route, args []string) report {
+	b.Helper()
 	dir := b.TempDir()
-	args = append([]string{"plan", "-detailed-exitcode"}, args...)
-	_, cpu := w.measure(b, way, args, "TF_CLI_CONFIG_FILE="+w.cliConfig(true), roleEnv+"="+role, reportEnv+"="+dir,
+	took, cpu := w.measure(b, way, args, "TF_CLI_CONFIG_FILE="+w.cliConfig(true), roleEnv+"="+role, reportEnv+"="+dir,
 		profileEnv+"="+*profileDir)
 	r := readReports(b, dir)
-	r.terraform = cpu - r.CPU - r.Probe
+	r.took, r.terraform = took, cpu-r.CPU-r.Probe
 	return r
 }
 

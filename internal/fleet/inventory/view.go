@@ -1,0 +1,186 @@
+package inventory
+
+import (
+	"context"
+	"maps"
+	"sync"
+	"time"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
+)
+
+// ViewOf returns the host's view, loading it when there is none. Every caller that asks meanwhile waits for the same
+// loading, which is bound to the fleet's life and not to the caller who happened to be first.
+func (inv *Inventory) ViewOf(ctx context.Context, h *Host) (*View, error) {
+	h.mu.Lock()
+	if h.view != nil && time.Since(h.view.at) < viewAge {
+		defer h.mu.Unlock()
+
+		return h.view, nil
+	}
+
+	l := h.loading
+	if l == nil {
+		l = inv.startLoading(h) //nolint:contextcheck // it serves all who wait, not this caller
+	}
+	h.mu.Unlock()
+
+	return l.await(ctx)
+}
+
+// Renew asks the host again. Who doesn't wait for that has the view from before meanwhile.
+func (inv *Inventory) Renew(ctx context.Context, h *Host) error {
+	for {
+		h.mu.Lock()
+		l := inv.startLoading(h) //nolint:contextcheck // as above
+		h.mu.Unlock()
+
+		if _, err := l.await(ctx); err != nil {
+			return err
+		}
+
+		h.mu.Lock()
+		published := l.published
+		h.mu.Unlock()
+
+		if published {
+			return nil
+		}
+	}
+}
+
+// startLoading asks the host, whose mutex is held, for everything.
+func (inv *Inventory) startLoading(h *Host) *loading {
+	l := &loading{done: make(chan struct{})}
+	h.loading = l
+
+	inv.background.Go(func() { inv.load(h, l) })
+
+	return l
+}
+
+func (l *loading) await(ctx context.Context) (*View, error) {
+	select {
+	case <-l.done:
+		return l.view, nil
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+}
+
+func (inv *Inventory) load(h *Host, l *loading) {
+	ctx, cancel := context.WithTimeout(inv.lifetime, viewTimeout)
+	defer cancel()
+
+	began := time.Now()
+	v := readView(ctx, h)
+	v.at = time.Now()
+
+	if v.Err != nil {
+		inv.log.WarnContext(ctx, "host did not answer", "host", h.Name, "error", v.Err.Error())
+	} else {
+		inv.log.DebugContext(ctx, "host read", "host", h.Name, "domains", len(v.Domains), "elapsed", v.at.Sub(began))
+	}
+
+	h.publish(l, v)
+}
+
+// publish hands the view to all who wait for it, and to whoever comes next, unless something was written since its
+// loading began.
+func (h *Host) publish(l *loading, v *View) {
+	h.mu.Lock()
+	if h.loading == l {
+		h.view, h.loading = v, nil
+		h.known = v.Domains
+		l.published = true
+	}
+	h.mu.Unlock()
+
+	l.view = v
+	close(l.done)
+}
+
+func readView(ctx context.Context, h *Host) *View {
+	v := NewView(nil, nil)
+
+	var wg sync.WaitGroup
+
+	var infoErr, domainsErr error
+
+	wg.Go(func() { v.Info, infoErr = h.Conn.Info(ctx) })
+	wg.Go(func() {
+		var domains []libvirt.Domain
+
+		domains, domainsErr = h.Conn.Domains(ctx)
+		v.Domains = make(map[string]*Entry, len(domains))
+
+		for _, d := range domains {
+			v.Domains[d.UUID] = h.entryOf(d)
+		}
+	})
+	wg.Wait()
+
+	v.Err = infoErr
+	if v.Err == nil {
+		v.Err = domainsErr
+	}
+
+	return v
+}
+
+// entryOf is the domain that was just read, as it was parsed before if it is the same.
+func (h *Host) entryOf(d libvirt.Domain) *Entry {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+
+	return h.knownEntry(d)
+}
+
+// knownEntry is entryOf for those who hold the host's mutex.
+func (h *Host) knownEntry(d libvirt.Domain) *Entry {
+	if e := h.known[d.UUID]; e != nil && e.Domain == d {
+		return e
+	}
+
+	return NewEntry(d)
+}
+
+// Forget makes the next reader ask the host again.
+func (h *Host) Forget() {
+	h.mu.Lock()
+	h.view, h.loading = nil, nil
+	h.mu.Unlock()
+}
+
+// SaidLast tells whether the view is what the host said last, as far as is known.
+func (h *Host) SaidLast(v *View) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+
+	return h.view == v
+}
+
+// Remember puts what was just read of one domain into the view, so that our own writes don't cost every reader a new
+// bulk reading. A nil domain is gone.
+func (h *Host) Remember(uuid string, d *libvirt.Domain) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+
+	h.loading = nil // It may have passed the domain before.
+
+	if h.view == nil || h.view.Err != nil {
+		return
+	}
+
+	// Readers hold the old map: replace it instead of changing it.
+	next := h.view.With(make(map[string]*Entry, len(h.view.Domains)+1))
+	maps.Copy(next.Domains, h.view.Domains)
+
+	if d == nil {
+		delete(next.Domains, uuid)
+	} else {
+		next.Domains[uuid] = h.knownEntry(*d)
+	}
+
+	h.view, h.known = next, next.Domains
+}
