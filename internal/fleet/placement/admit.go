@@ -179,6 +179,7 @@ func VerifyStartable(vm *inventory.VM) error {
 		VM: vm.Name, Host: vm.SilentHosts[0], Kind: inventory.ErrUnreachable,
 		Detail: fmt.Sprintf("it is not started, since it may be running on %s, which can't be asked",
 			inventory.QuoteList(vm.SilentHosts)),
-		Remedy: "Bring the host back. Or make sure that it is off, then set its fenced = true.",
+		Remedy: "Bring the host back. Or make sure that it is off, then set its fenced = true: its VMs are then created on " +
+			"other hosts.",
 	}
 }

@@ -519,5 +519,10 @@ func (p *pair) pluggedOut(t *testing.T, config string) {
 	if took := time.Since(began); took > patience {
 		t.Errorf("the plan with the host off took %s", took)
 	}
+	// What the apply couldn't do isn't planned.
+	if out := p.tf.Fail(t, "plan", "-destroy", "-target=virtfleet_virtual_machine.managed"); !strings.Contains(
+		unwrapped(out), "does not answer") {
+		t.Errorf("the plan of a destroy with the host off:\n%s", out)
+	}
 	powerOn()
 }

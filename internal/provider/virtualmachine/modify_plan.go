@@ -201,8 +201,8 @@ func (r *Resource) planDestroy(
 		resp.Diagnostics.Append(protectedError(&state))
 	case r.Data.Unknown:
 		resp.Diagnostics.Append(r.Data.UnknownError("delete", noun))
-	case r.Data.OnUnreachable == meta.OnUnreachableKeep:
-		// Reading only warned of it.
+	default:
+		// Reading only warned of a host that doesn't answer, if that is kept or the host is under maintenance.
 		_, err := r.Data.Fleet.Find(ctx, text(state.ID), state.lastKnown())
 		if err != nil && !isGone(err) {
 			resp.Diagnostics.Append(state.failure("delete", err).Error())
