@@ -39,8 +39,6 @@ func newTorn(t *testing.T, o migration.Options) *torn {
 	b.f = ownFleet(t, "alice", b.from, b.to)
 	d := evacuee(t, l, "torn", nil)
 	d.Spec.Kernel.Cmdline += " dirty=32"
-	size := uint64(128 << 20) // In less its guest is out of memory as soon as it has booted, and waits for no page.
-	d.Spec.Memory.Size = &size
 	b.vm = create(t, alone, l, d)
 
 	// Before it begins: the switch may come before the test sees that it has begun.

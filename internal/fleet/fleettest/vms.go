@@ -57,7 +57,7 @@ func Evacuee(t *testing.T, l *lab.Lab, name string, labels map[string]string) pl
 
 	d := Mover(t, l, "noagent")
 	d.Spec.Name = d.Spec.Name[len(d.Spec.Name)-6:] + "-" + name
-	size := uint64(96 << 20)
+	size := uint64(128 << 20)
 	d.Spec.Memory.Size = &size
 	d.Metadata.Host, d.Metadata.Labels = "", labels
 	d.Metadata.TerminationGracePeriod = new(20 * time.Second)

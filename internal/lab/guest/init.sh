@@ -83,7 +83,8 @@ hotplug() {
 			static=
 			continue
 		fi
-		udhcpc -f -R -i "$device" -s /etc/udhcpc.script -t 30 -T 1 -A 1 >"/run/dhcp.$device" 2>&1 &
+		# Where no server answers, it asks seldom: what it sends wakes all guests of its network.
+		udhcpc -f -R -i "$device" -s /etc/udhcpc.script -t 10 -T 1 -A 20 >"/run/dhcp.$device" 2>&1 &
 	done
 	for cpu in /sys/devices/system/cpu/cpu*/online; do
 		[ -e "$cpu" ] || continue
@@ -269,9 +270,10 @@ load then
 stir &
 echo "init: guest $name is up"
 
+own_pauses init
 while :; do
 	hotplug
-	# Waiting collects every child, also those that lost their parent.
-	sleep 2 &
-	wait $!
+	pause 2
+	# This collects every child that has ended, also those that lost their parent.
+	jobs >/dev/null
 done

@@ -186,7 +186,7 @@ func (s *scene) planned(t *testing.T, plan string) {
 	t.Helper()
 	for name, want := range map[string]string{
 		"live": "moves to %s while it runs, 96Mi (LiveMigrateIfPossible, the provider's default)", "saved": "is saved to",
-		"dirty": "moves to %s while it runs, 96Mi (LiveMigrate, policy", "none": "is shut down (None, policy",
+		"dirty": "moves to %s while it runs, 128Mi (LiveMigrate, policy", "none": "is shut down (None, policy",
 		"paused": "moves to %s while", "plain": "moves to %s while", "external": "(External, its own)",
 		"large": "moves to " + s.to.Name + " while it runs, 512Mi", "shy": "moves to " + s.other.Name + " while it runs",
 		"cold": "(LiveMigrate, policy", "pinned": "Pinned: its configuration pins it to host", "stopped": "off",

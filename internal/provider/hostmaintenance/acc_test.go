@@ -50,7 +50,7 @@ func (p *pair) defineVM(t *testing.T, name, words, more string) {
 	export := p.l.NBD(t, full, 16<<20)
 	p.l.RemoveDomain(t, full)
 	memory := 96
-	if strings.Contains(words, "data") {
+	if strings.Contains(words, "dirty=") {
 		memory = 128 // Programs that come and go during the writing need room.
 	}
 	xml := fmt.Sprintf(`<domain type="qemu"><name>%s</name><memory unit="MiB">%d</memory><vcpu>1</vcpu>
