@@ -187,8 +187,8 @@ func (p *Planner) fitsChangedUse(
 	return p.fitsHostUse(ctx, a, vm.Name, more, vm.UUID)
 }
 
-// takenBlockers are blockers for what taken says, of a VM that comes, or is started. A VM that the host has may run while
-// the others that the host starts are off. The reservations' mutex must be held.
+// takenBlockers are blockers for what taken says, of a VM that comes, or is started. A VM that the host has may run
+// while the others that the host starts are off. The reservations' mutex must be held.
 func (p *Planner) takenBlockers(a inventory.Reply, name string, r reservation) []migration.Blocker {
 	if r.use.Empty() {
 		return nil
