@@ -20,12 +20,15 @@ type HostUse struct {
 
 // HostPart is something that a host has once.
 type HostPart struct {
-	// Kind is "pci device", "usb device", "mdev device", "vDPA device" or "vsock address".
+	// Kind is PCIDevice or another kind of device, or VsockAddress.
 	Kind, ID string
 }
 
 // String names it.
 func (p HostPart) String() string { return p.Kind + " " + p.ID }
+
+// VsockAddress is the kind of the address of a vsock device (CID).
+const VsockAddress = "vsock address"
 
 // The kinds of devices that a host lists.
 const (
@@ -88,7 +91,7 @@ func (d *Definition) HostUse(s Spec) HostUse {
 
 func (u HostUse) addCID(cid string) {
 	if cid != "" && cid != Auto {
-		u.Alone[HostPart{"vsock address", cid}] = vsockCID
+		u.Alone[HostPart{VsockAddress, cid}] = vsockCID
 	}
 }
 

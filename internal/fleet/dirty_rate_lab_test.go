@@ -90,7 +90,7 @@ done; : >rested) >/dev/null 2>&1 &`)
 		if still == "suspend" {
 			err = f.Resume(t.Context(), now)
 		} else {
-			err = f.OnMachine(t.Context(), vm.UUID, lastOf(vm), "starting", f.Start)
+			err = f.WithVMLocked(t.Context(), vm.UUID, lastOf(vm), "starting", f.Start)
 		}
 
 		if off := clockIsOff(t, f, vm.UUID, vm.Host); err != nil || off > time.Hour {

@@ -22,7 +22,7 @@ func TestLab_lockFollowsTheMachine(t *testing.T) {
 
 	tests := map[string]func(context.Context, *Fleet, *inventory.VM) error{
 		"evicting": func(ctx context.Context, f *Fleet, vm *inventory.VM) error {
-			return f.OnMachine(ctx, vm.UUID, lastOf(vm), "evicting", func(ctx context.Context, now *inventory.VM) error {
+			return f.WithVMLocked(ctx, vm.UUID, lastOf(vm), "evicting", func(ctx context.Context, now *inventory.VM) error {
 				for _, h := range f.Configured {
 					_, err := h.Conn.Secret(ctx, lease.UsagePrefix+vm.UUID)
 					if (err == nil) != (h.Name == now.Host) || now.Host == vm.Host {

@@ -34,7 +34,7 @@ func stopper(uri, uuid string) error {
 
 	var outcome inventory.Outcome
 
-	err = f.OnMachine(context.Background(), uuid, inventory.LastKnown{}, "stopping",
+	err = f.WithVMLocked(context.Background(), uuid, inventory.LastKnown{}, "stopping",
 		func(ctx context.Context, vm *inventory.VM) error {
 			var err error
 			outcome, err = f.Stop(ctx, vm, stopperGrace)
@@ -75,7 +75,7 @@ func TestLab_frozenRunDestroysNothingOnWaking(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	err := f.OnMachine(t.Context(), vm.UUID, lastOf(vm), "keeping", func(_ context.Context, now *inventory.VM) error {
+	err := f.WithVMLocked(t.Context(), vm.UUID, lastOf(vm), "keeping", func(_ context.Context, now *inventory.VM) error {
 		if now.Status() != status.StatusRunning {
 			t.Errorf("the run that took over finds it %s", now.Status())
 		}

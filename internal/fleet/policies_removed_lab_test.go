@@ -47,12 +47,12 @@ func TestLab_removedPolicyStaysRemoved(t *testing.T) {
 			t.Fatal(err)
 		}
 
-		evictions, err := f.EvictionPolicies().ForMachinesOn(f.Host(host), known)
+		evictions, err := f.EvictionPolicies().ForVMsOn(f.Host(host), known)
 		if err != nil {
 			t.Fatal(err)
 		}
 
-		migrations, err := f.MigrationPolicies().ForMachinesOn(f.Host(host), known)
+		migrations, err := f.MigrationPolicies().ForVMsOn(f.Host(host), known)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -12,7 +12,7 @@ import (
 )
 
 // A host that is down is asked once per operation, however often the fleet is asked for the VM.
-func TestOnMachine_asksASilentHostOnce(t *testing.T) {
+func TestWithVMLocked_asksASilentHostOnce(t *testing.T) {
 	t.Parallel()
 
 	var dials atomic.Int32
@@ -46,7 +46,7 @@ func TestOnMachine_asksASilentHostOnce(t *testing.T) {
 
 		before := dials.Load()
 
-		err := f.OnMachine(t.Context(), vm.UUID, lastOf(vm), "testing", func(ctx context.Context, vm *inventory.VM) error {
+		err := f.WithVMLocked(t.Context(), vm.UUID, lastOf(vm), "testing", func(ctx context.Context, vm *inventory.VM) error {
 			_, err := f.FindNow(ctx, vm.UUID, lastOf(vm))
 
 			return err

@@ -26,9 +26,9 @@ func TestLab_migrationPolicyHoldsForEveryRun(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	tuning, err := alice.Tuning(t.Context(), vm, migration.Options{})
-	if err != nil || tuning.Policy != "" || *tuning.Options.Bandwidth != 0 {
-		t.Fatalf("before: %+v, %v", tuning, err)
+	effective, err := alice.MigrationOptionsOf(t.Context(), vm, migration.Options{})
+	if err != nil || effective.Policy != "" || *effective.Options.Bandwidth != 0 {
+		t.Fatalf("before: %+v, %v", effective, err)
 	}
 
 	prod := migration.Policy{

@@ -17,8 +17,8 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
 )
 
-// luggage is a VM on the first of two hosts that takes its disk along.
-type luggage struct {
+// diskOwner is a VM on the first of two hosts that takes its disk along.
+type diskOwner struct {
 	l        *lab.Lab
 	from, to *lab.Host
 	fleet    *fleet.Fleet
@@ -27,11 +27,11 @@ type luggage struct {
 	rule     evacuation.Policy
 }
 
-func newLuggage(t *testing.T) *luggage {
+func newDiskOwner(t *testing.T) *diskOwner {
 	t.Helper()
 
 	l := lab.Open(t)
-	c := &luggage{l: l, from: l.StartHost(t), to: l.StartHost(t)}
+	c := &diskOwner{l: l, from: l.StartHost(t), to: l.StartHost(t)}
 	c.fleet = ownFleet(t, "alice", c.from, c.to)
 	d := light(t, l, "disk", nil)
 	c.image = l.Image(t, c.from.Name, d.Spec.Name+".qcow2", "qcow2", 1<<20)
@@ -50,7 +50,7 @@ func newLuggage(t *testing.T) *luggage {
 }
 
 // write has the running VM write to its disk.
-func (c *luggage) write(t *testing.T, on *lab.Host, pattern int) {
+func (c *diskOwner) write(t *testing.T, on *lab.Host, pattern int) {
 	t.Helper()
 
 	out := c.l.Virsh(t, on.Name, "qemu-monitor-command", "--hmp", c.vm.UUID,
@@ -61,7 +61,7 @@ func (c *luggage) write(t *testing.T, on *lab.Host, pattern int) {
 }
 
 // drain takes the VM away, and writes to its disk there.
-func (c *luggage) drain(t *testing.T, pattern int) {
+func (c *diskOwner) drain(t *testing.T, pattern int) {
 	t.Helper()
 
 	steps, err := c.fleet.Drain(t.Context(), drain.Drain{Host: c.from.Name, ID: "m", Why: "a test"})
@@ -76,7 +76,7 @@ func (c *luggage) drain(t *testing.T, pattern int) {
 	c.write(t, c.to, pattern)
 }
 
-func (c *luggage) has(t *testing.T, h *lab.Host) bool {
+func (c *diskOwner) has(t *testing.T, h *lab.Host) bool {
 	t.Helper()
 
 	_, err := os.Stat(h.Path(c.image))
@@ -88,7 +88,7 @@ func (c *luggage) has(t *testing.T, h *lab.Host) bool {
 }
 
 // back ends the maintenance, which brings the VM back with what it wrote.
-func (c *luggage) back(t *testing.T, pattern int) {
+func (c *diskOwner) back(t *testing.T, pattern int) {
 	t.Helper()
 
 	if _, err := c.fleet.Release(t.Context(), c.from.Name, "m", true); err != nil {
@@ -107,7 +107,7 @@ func (c *luggage) back(t *testing.T, pattern int) {
 }
 
 // refused wants that the maintenance can't be ended, because the image at its place there must not be touched.
-func (c *luggage) refused(t *testing.T, why string) {
+func (c *diskOwner) refused(t *testing.T, why string) {
 	t.Helper()
 
 	before, err := os.Stat(c.from.Path(c.image))
@@ -141,7 +141,7 @@ func (c *luggage) refused(t *testing.T, why string) {
 func TestLab_restoreCopiesBack(t *testing.T) {
 	t.Parallel()
 
-	c := newLuggage(t)
+	c := newDiskOwner(t)
 	c.write(t, c.from, 17)
 	c.drain(t, 90)
 	c.back(t, 90)

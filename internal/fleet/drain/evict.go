@@ -75,7 +75,7 @@ func (d *drainRun) verifyArrived(vm *inventory.VM, s hostrecord.Step, err error)
 
 // requestEviction writes into the VM's metadata that it is to leave the host.
 func (dr *Drainer) requestEviction(ctx context.Context, uuid, host string) error {
-	return dr.mover.OnMachine(ctx, uuid, inventory.LastKnown{Host: host}, "marking",
+	return dr.mover.WithVMLocked(ctx, uuid, inventory.LastKnown{Host: host}, "marking",
 		func(ctx context.Context, vm *inventory.VM) error {
 			m := vm.Metadata
 			m.Eviction = &domain.Eviction{Host: host, Owner: dr.owner, Since: time.Now()}
@@ -117,7 +117,7 @@ func (d *drainRun) markAgain(ctx context.Context, s hostrecord.Step) error {
 func (dr *Drainer) clearEviction(ctx context.Context, uuid, host string) error {
 	last := inventory.LastKnown{}
 
-	return dr.mover.OnMachine(ctx, uuid, last, "marking", func(ctx context.Context, vm *inventory.VM) error {
+	return dr.mover.WithVMLocked(ctx, uuid, last, "marking", func(ctx context.Context, vm *inventory.VM) error {
 		if record := vm.OpenMigration(); record != nil && !vm.Stranded {
 			now, err := dr.mover.CloseRecord(ctx, vm, *record, nil)
 			if err != nil {
@@ -148,7 +148,7 @@ func (d *drainRun) turnOff(
 
 	last := d.lastKnown()
 
-	err := d.drainer.mover.OnMachine(ctx, s.UUID, last, "evicting", func(ctx context.Context, vm *inventory.VM) error {
+	err := d.drainer.mover.WithVMLocked(ctx, s.UUID, last, "evicting", func(ctx context.Context, vm *inventory.VM) error {
 		if vm.Host != d.Host {
 			result = hostrecord.ResultMoved
 
@@ -191,7 +191,7 @@ func (dr *Drainer) shutDownForEviction(ctx context.Context, vm *inventory.VM) er
 // startFor starts the VM where it is, unless it runs. ranHere says that this drain saw it run and shut it down, so that
 // it can't run on a host that doesn't answer.
 func (dr *Drainer) startFor(ctx context.Context, uuid string, last inventory.LastKnown, ranHere bool) error {
-	return dr.mover.OnMachine(ctx, uuid, last, "starting", func(ctx context.Context, vm *inventory.VM) error {
+	return dr.mover.WithVMLocked(ctx, uuid, last, "starting", func(ctx context.Context, vm *inventory.VM) error {
 		if vm.Active {
 			return nil
 		}
@@ -248,7 +248,7 @@ func (d *drainRun) moveCold(ctx context.Context, s hostrecord.Step, o migration.
 			return d.drainer.shutDownForEviction(ctx, vm)
 		}
 
-		err := d.drainer.mover.OnMachine(ctx, s.UUID, d.lastKnown(), "evicting", shutDown)
+		err := d.drainer.mover.WithVMLocked(ctx, s.UUID, d.lastKnown(), "evicting", shutDown)
 		if err != nil {
 			return migrate.Left{}, err
 		}

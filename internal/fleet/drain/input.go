@@ -63,11 +63,11 @@ func (dr *Drainer) evacuationInput(
 
 	records := records.RecordingsOf(ctx, append([]inventory.Reply{from}, others...))
 
-	if in.Policies, err = dr.records.EvictionPolicies().ForMachinesOn(h, records); err != nil {
+	if in.Policies, err = dr.records.EvictionPolicies().ForVMsOn(h, records); err != nil {
 		return in, nil, err
 	}
 
-	if in.MigrationPolicies, err = dr.records.MigrationPolicies().ForMachinesOn(h, records); err != nil {
+	if in.MigrationPolicies, err = dr.records.MigrationPolicies().ForVMsOn(h, records); err != nil {
 		return in, nil, err
 	}
 
@@ -77,12 +77,12 @@ func (dr *Drainer) evacuationInput(
 		}
 	}
 
-	machines, onItsWay, err := dr.machinesOn(ctx, from, answers)
+	vms, onItsWay, err := dr.vmsOn(ctx, from, answers)
 	if err != nil || q.atRest && onItsWay != nil {
 		return in, onItsWay, err
 	}
 
-	evacuees, leaving, err := dr.inspectVMs(ctx, machines, in, others, q)
+	evacuees, leaving, err := dr.inspectVMs(ctx, vms, in, others, q)
 	in.VMs = evacuees
 
 	dr.roomsOn(ctx, in)
@@ -90,11 +90,11 @@ func (dr *Drainer) evacuationInput(
 	return in, cmp.Or(onItsWay, leaving), err
 }
 
-// machinesOn are the VMs on the host, sorted, without those that come or leave just now, of which onItsWay names one. A
+// vmsOn are the VMs on the host, sorted, without those that come or leave just now, of which onItsWay names one. A
 // stale definition is not a VM on the host.
-func (dr *Drainer) machinesOn(
+func (dr *Drainer) vmsOn(
 	ctx context.Context, from inventory.Reply, answers []inventory.Reply,
-) (machines []*inventory.VM, onItsWay, err error) {
+) (vms []*inventory.VM, onItsWay, err error) {
 	last := inventory.LastKnown{Host: from.Host.Name}
 
 	for uuid, e := range from.View.Domains {
@@ -117,28 +117,28 @@ func (dr *Drainer) machinesOn(
 		case err != nil:
 			return nil, nil, err
 		case vm.On == from.Host:
-			machines = append(machines, vm)
+			vms = append(vms, vm)
 		}
 	}
 
-	slices.SortFunc(machines, func(a, b *inventory.VM) int {
+	slices.SortFunc(vms, func(a, b *inventory.VM) int {
 		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.UUID, b.UUID))
 	})
 
-	return machines, onItsWay, nil
+	return vms, onItsWay, nil
 }
 
 // inspectVMs are the VMs with what blocks their moves, without those that leave meanwhile, of which onItsWay names one.
 func (dr *Drainer) inspectVMs(
-	ctx context.Context, machines []*inventory.VM, in evacuation.Input, others []inventory.Reply, q inputQuery,
+	ctx context.Context, vms []*inventory.VM, in evacuation.Input, others []inventory.Reply, q inputQuery,
 ) (evacuees []evacuation.VM, onItsWay, err error) {
-	looked := make([]*evacuation.VM, len(machines))
-	leaving := make([]error, len(machines))
+	looked := make([]*evacuation.VM, len(vms))
+	leaving := make([]error, len(vms))
 
 	calls, ctx := errgroup.WithContext(ctx)
 	calls.SetLimit(preflightsAtOnce)
 
-	for i, vm := range machines {
+	for i, vm := range vms {
 		calls.Go(func() error {
 			m, err := dr.inspectVM(ctx, vm, in, others, q)
 			if err == nil {

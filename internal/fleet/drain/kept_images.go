@@ -64,19 +64,19 @@ func (r *releaseRun) removeStaleImages(ctx context.Context, s hostrecord.Step, o
 		return nil
 	}
 
-	return r.drainer.mover.OnMachine(ctx, s.UUID, inventory.LastKnown{Host: s.Target}, "restoring",
+	return r.drainer.mover.WithVMLocked(ctx, s.UUID, inventory.LastKnown{Host: s.Target}, "restoring",
 		func(ctx context.Context, vm *inventory.VM) error {
 			if vm.Host != s.Target {
 				return nil
 			}
 
-			tuning, err := r.drainer.records.Tuning(ctx, vm, o)
+			effective, err := r.drainer.records.MigrationOptionsOf(ctx, vm, o)
 			if err != nil {
 				return err
 			}
 
 			if s.Method != evacuation.MethodCold { // Other blockers hold once it is off.
-				_, blockers, err := r.drainer.mover.Preflight(ctx, vm, r.host, tuning.Options, false)
+				_, blockers, err := r.drainer.mover.Preflight(ctx, vm, r.host, effective.Options, false)
 				if err != nil {
 					return err
 				}

@@ -269,7 +269,7 @@ func (r *releaseRun) moveBackOptions(
 		return migration.Options{}, err
 	}
 
-	policies, err := dr.records.EvictionPolicies().ForMachinesOn(r.host, known)
+	policies, err := dr.records.EvictionPolicies().ForVMsOn(r.host, known)
 	if err != nil {
 		return migration.Options{}, err
 	}
@@ -283,7 +283,7 @@ func (r *releaseRun) moveBackOptions(
 func (r *releaseRun) restorePower(ctx context.Context, s hostrecord.Step, restore bool) error {
 	last := inventory.LastKnown{Host: r.host.Name}
 
-	return r.drainer.mover.OnMachine(ctx, s.UUID, last, "restoring", func(ctx context.Context, vm *inventory.VM) error {
+	return r.drainer.mover.WithVMLocked(ctx, s.UUID, last, "restoring", func(ctx context.Context, vm *inventory.VM) error {
 		switch {
 		case vm.On != r.host:
 			if restore && !vm.Active {

@@ -24,7 +24,7 @@ type routes struct {
 }
 
 func (dr *Drainer) routes(
-	ctx context.Context, machine migration.VM, vm *inventory.VM, others []inventory.Reply, o migration.Options,
+	ctx context.Context, inspected migration.VM, vm *inventory.VM, others []inventory.Reply, o migration.Options,
 ) (w routes, err error) {
 	w = routes{map[string][]migration.Blocker{}, map[string]uint64{}, map[string]evacuation.Rooms{}}
 
@@ -47,7 +47,7 @@ func (dr *Drainer) routes(
 		}
 
 		calls.Go(func() error {
-			blockers, load, err := dr.routeTo(ctx, machine, vm, a.Host, o)
+			blockers, load, err := dr.routeTo(ctx, inspected, vm, a.Host, o)
 			if err != nil && ctx.Err() != nil {
 				return err
 			}
@@ -120,15 +120,15 @@ func knownBlockers(vm *inventory.VM, a inventory.Reply) []migration.Blocker {
 
 // routeTo is what blocks a move of the VM to one host, and how much is copied.
 func (dr *Drainer) routeTo(
-	ctx context.Context, machine migration.VM, vm *inventory.VM, to *inventory.Host, o migration.Options,
+	ctx context.Context, inspected migration.VM, vm *inventory.VM, to *inventory.Host, o migration.Options,
 ) (blockers []migration.Blocker, load migration.TransferSize, err error) {
-	if blockers, err = dr.mover.PreflightTo(ctx, vm, machine, to, o); err != nil {
+	if blockers, err = dr.mover.PreflightTo(ctx, vm, inspected, to, o); err != nil {
 		return nil, load, err
 	}
 
 	blockers = slices.DeleteFunc(blockers, migration.IsOfNeighbours)
 	if len(migration.Blocking(blockers)) == 0 {
-		load = migration.EstimateTransfer(ctx, dr.mover.HeadedFor(ctx, vm, machine, to), vm.On.Conn, to.Conn, o)
+		load = migration.EstimateTransfer(ctx, dr.mover.HeadedFor(ctx, vm, inspected, to), vm.On.Conn, to.Conn, o)
 	}
 
 	return blockers, load, nil

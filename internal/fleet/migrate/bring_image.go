@@ -78,8 +78,8 @@ func copiesOfImage(
 }
 
 // bringImages brings them.
-func (m *move) bringImages(ctx context.Context, machine migration.VM) error {
-	for _, image := range imagesToBring(ctx, m.vm, machine.Facts, m.to) {
+func (m *move) bringImages(ctx context.Context, inspected migration.VM) error {
+	for _, image := range imagesToBring(ctx, m.vm, inspected.Facts, m.to) {
 		if err := m.bringImage(ctx, image); err != nil {
 			return &inventory.Error{
 				VM: m.vm.Name, Host: m.to.Name, Kind: ErrNotMoved, Err: err,
@@ -120,14 +120,14 @@ func (m *move) bringImage(ctx context.Context, image missingImage) error {
 }
 
 // bringProblems says which images are brought to the target first.
-func bringProblems(vm *inventory.VM, machine migration.VM, to *inventory.Host) []inventory.Problem {
-	if len(machine.Brings) == 0 {
+func bringProblems(vm *inventory.VM, inspected migration.VM, to *inventory.Host) []inventory.Problem {
+	if len(inspected.Brings) == 0 {
 		return nil
 	}
 
 	var lines []string
-	for _, file := range slices.Sorted(maps.Keys(machine.Brings)) {
-		lines = append(lines, fmt.Sprintf("  - %s, %s", file, inventory.BytesText(machine.Brings[file])))
+	for _, file := range slices.Sorted(maps.Keys(inspected.Brings)) {
+		lines = append(lines, fmt.Sprintf("  - %s, %s", file, inventory.BytesText(inspected.Brings[file])))
 	}
 
 	return []inventory.Problem{{

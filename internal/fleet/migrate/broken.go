@@ -66,28 +66,28 @@ func (mv *Mover) resumeBroken(
 		return vm, vm.RequireIdle()
 	}
 
-	tuning, err := mv.records.Tuning(ctx, vm, own)
+	effective, err := mv.records.MigrationOptionsOf(ctx, vm, own)
 	if err != nil {
 		return vm, err
 	}
 
 	// libvirt resumes it as it was begun.
 	if began, err := migration.ParseOptions(record.Options); err == nil {
-		tuning.Options.PeerToPeer = began.PeerToPeer
+		effective.Options.PeerToPeer = began.PeerToPeer
 	}
 
 	state, failure := migration.ResumePostCopy(ctx, migration.Request{
 		// It ran before it was handed over: a guest that stands still has nothing left to fetch in post-copy.
 		VM:     migration.VM{UUID: vm.UUID, Name: vm.Name, State: libvirt.Running},
 		Source: from.Conn, Target: to.Conn, Address: to.Config.MigrationAddress, PeerURI: to.Config.PeerURI,
-		SourceTunnel: from.Config.Tunnel, TargetTunnel: to.Config.Tunnel, Options: tuning.Options, Logger: mv.log,
+		SourceTunnel: from.Config.Tunnel, TargetTunnel: to.Config.Tunnel, Options: effective.Options, Logger: mv.log,
 	}, record.Transport)
 
 	after, cancel := lease.CleanUp(ctx, inventory.FinishTimeout)
 	defer cancel()
 
 	if failure != nil {
-		failure = mv.giveUp(after, vm.UUID, from, to, tuning.Options, failure)
+		failure = mv.giveUp(after, vm.UUID, from, to, effective.Options, failure)
 		state.FailureReason = failureReason(state, failure)
 		failure = notMoved(after, vm, from, to, failure)
 	}

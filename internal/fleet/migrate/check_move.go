@@ -46,12 +46,12 @@ func (mv *Mover) checkMove(
 		return []inventory.Problem{moveProblem(err)}, nil
 	}
 
-	tuning, err := mv.records.Tuning(ctx, vm, o)
+	effective, err := mv.records.MigrationOptionsOf(ctx, vm, o)
 	if err != nil {
 		return nil, err
 	}
 
-	machine, blockers, err := mv.Preflight(ctx, vm, to, tuning.Options, false)
+	inspected, blockers, err := mv.Preflight(ctx, vm, to, effective.Options, false)
 	if err != nil {
 		return nil, err
 	}
@@ -69,7 +69,7 @@ func (mv *Mover) checkMove(
 
 	problems = append(problems, blockerProblems(vm, to, blockers)...)
 	if len(migration.Blocking(blockers)) == 0 {
-		problems = append(problems, copyProblems(ctx, vm, mv.HeadedFor(ctx, vm, machine, to), to, tuning.Options)...)
+		problems = append(problems, copyProblems(ctx, vm, mv.HeadedFor(ctx, vm, inspected, to), to, effective.Options)...)
 	}
 
 	return problems, nil
@@ -91,33 +91,33 @@ func pinClosed(vm *inventory.VM, to *inventory.Host, b migration.Blocker) invent
 func (mv *Mover) copyProblemsTo(
 	ctx context.Context, vm *inventory.VM, target string, o migration.Options,
 ) []inventory.Problem {
-	machine, err := Inspect(ctx, vm)
+	inspected, err := Inspect(ctx, vm)
 	if err != nil {
 		return nil // Whoever moves it is told.
 	}
 
 	to := mv.hosts.Host(target)
 
-	return copyProblems(ctx, vm, mv.HeadedFor(ctx, vm, machine, to), to, o)
+	return copyProblems(ctx, vm, mv.HeadedFor(ctx, vm, inspected, to), to, o)
 }
 
 // copyProblems says what will be copied: disks of a VM that runs, files of one that is off.
 func copyProblems(
-	ctx context.Context, vm *inventory.VM, machine migration.VM, to *inventory.Host, o migration.Options,
+	ctx context.Context, vm *inventory.VM, inspected migration.VM, to *inventory.Host, o migration.Options,
 ) []inventory.Problem {
-	problems := bringProblems(vm, machine, to)
-	if !machine.Live() {
-		return append(problems, carriedProblems(vm, migration.CopiedFiles(ctx, machine, vm.On.Conn, to.Conn, o), to, o)...)
+	problems := bringProblems(vm, inspected, to)
+	if !inspected.Live() {
+		return append(problems, carriedProblems(vm, migration.CopiedFiles(ctx, inspected, vm.On.Conn, to.Conn, o), to, o)...)
 	}
 
-	return append(problems, imageProblems(ctx, vm, machine, to, o)...)
+	return append(problems, imageProblems(ctx, vm, inspected, to, o)...)
 }
 
 // imageProblems says which disks of a VM that runs will be copied.
 func imageProblems(
-	ctx context.Context, vm *inventory.VM, machine migration.VM, to *inventory.Host, o migration.Options,
+	ctx context.Context, vm *inventory.VM, inspected migration.VM, to *inventory.Host, o migration.Options,
 ) []inventory.Problem {
-	copies := migration.Copies(ctx, machine, vm.On.Conn, to.Conn, o)
+	copies := migration.Copies(ctx, inspected, vm.On.Conn, to.Conn, o)
 	if len(copies) == 0 {
 		return nil
 	}
@@ -207,33 +207,33 @@ func carriedProblems(
 func (mv *Mover) Preflight(
 	ctx context.Context, vm *inventory.VM, to *inventory.Host, o migration.Options, askQEMU bool,
 ) (migration.VM, []migration.Blocker, error) {
-	machine, err := Inspect(ctx, vm)
+	inspected, err := Inspect(ctx, vm)
 	if err != nil {
-		return machine, nil, err
+		return inspected, nil, err
 	}
 
 	if askQEMU {
-		machine = machine.AskQEMU(ctx, vm.On.Conn)
+		inspected = inspected.AskQEMU(ctx, vm.On.Conn)
 	}
 
-	blockers, err := mv.PreflightTo(ctx, vm, machine, to, o)
+	blockers, err := mv.PreflightTo(ctx, vm, inspected, to, o)
 
-	return machine, blockers, err
+	return inspected, blockers, err
 }
 
 // PreflightTo is preflight of a VM that was looked at already.
 func (mv *Mover) PreflightTo(
-	ctx context.Context, vm *inventory.VM, machine migration.VM, to *inventory.Host, o migration.Options,
+	ctx context.Context, vm *inventory.VM, inspected migration.VM, to *inventory.Host, o migration.Options,
 ) ([]migration.Blocker, error) {
 	a, err := mv.hosts.ReplyOf(ctx, to)
-	machine = mv.HeadedFor(ctx, vm, machine, to)
+	inspected = mv.HeadedFor(ctx, vm, inspected, to)
 
-	blockers, checkErr := migration.Preflight(ctx, machine, vm.On.Conn, to.Conn, o)
+	blockers, checkErr := migration.Preflight(ctx, inspected, vm.On.Conn, to.Conn, o)
 	if checkErr != nil {
 		return nil, checkErr
 	}
 
-	if machine.Live() {
+	if inspected.Live() {
 		blockers = append(blockers, o.TransportBlockers(vm.On.Config.Tunnel != nil, to.Config.Tunnel != nil)...)
 		blockers = append(blockers, o.PeerBlockers(to.Name, to.Config.PeerURI)...)
 		blockers = append(blockers, postCopyBlocker(ctx, to, o)...)
@@ -265,15 +265,15 @@ func (mv *Mover) PreflightTo(
 
 	blockers = append(blockers, alone...)
 
-	bytes := to.WithOverhead(machine.Facts.Memory, vm.Entry)
-	if !machine.Live() {
+	bytes := to.WithOverhead(inspected.Facts.Memory, vm.Entry)
+	if !inspected.Live() {
 		bytes = 0 // It needs it when it is started.
 
 		blockers = append(blockers, mv.placement.DeviceBlockers(ctx, a, vm)...)
 	}
 
 	if mv.placement.ExpectsFiles(to, vm.Name) && len(migration.Blocking(blockers)) == 0 {
-		load := migration.EstimateTransfer(ctx, machine, vm.On.Conn, to.Conn, o)
+		load := migration.EstimateTransfer(ctx, inspected, vm.On.Conn, to.Conn, o)
 
 		crowded, err := mv.placement.FileBlockers(ctx, to, vm.Name, load.Files)
 		if err != nil {

@@ -18,8 +18,8 @@ import (
 // cold moves a VM that is off: the files that it has on its host are copied, then its definition is made on the target,
 // and last the source's is removed. Until that is gone it is the one that counts, and what is on the target is
 // unfinished.
-func (m *move) cold(ctx context.Context, machine migration.VM) error {
-	luggage, blockers, err := migration.PlanOfflineCopy(ctx, machine, m.from.Conn, m.to.Conn, m.tuning.Options,
+func (m *move) cold(ctx context.Context, inspected migration.VM) error {
+	offlineCopy, blockers, err := migration.PlanOfflineCopy(ctx, inspected, m.from.Conn, m.to.Conn, m.effective.Options,
 		m.mover.log)
 	if err != nil {
 		return err
@@ -30,22 +30,22 @@ func (m *move) cold(ctx context.Context, machine migration.VM) error {
 	}
 
 	// Better told before anything is copied than when it is asked again.
-	_, release, err := m.reserveForCold(ctx, machine)
+	_, release, err := m.reserveForCold(ctx, inspected)
 	if err != nil {
 		return err
 	}
 
 	release()
 
-	if err := m.begin(ctx, migration.MethodCold, luggage.IntendedCopies()...); err != nil {
+	if err := m.begin(ctx, migration.MethodCold, offlineCopy.IntendedCopies()...); err != nil {
 		return err
 	}
 
 	m.mover.log.InfoContext(ctx, "moving definition", "name", m.vm.Name, "source", m.from.Name, "target", m.to.Name,
-		"files", luggage.Paths())
+		"files", offlineCopy.Paths())
 
-	m.stays = luggage.Kept()
-	err = m.coldSteps(ctx, machine, luggage)
+	m.stays = offlineCopy.Kept()
+	err = m.coldSteps(ctx, inspected, offlineCopy)
 
 	m.state.End, m.state.Completed, m.state.Phase = time.Now(), true, migration.PhaseSucceeded
 	if err != nil {
@@ -57,7 +57,7 @@ func (m *move) cold(ctx context.Context, machine migration.VM) error {
 	return nil
 }
 
-func (m *move) coldSteps(ctx context.Context, machine migration.VM, luggage *migration.OfflineCopy) error {
+func (m *move) coldSteps(ctx context.Context, inspected migration.VM, offlineCopy *migration.OfflineCopy) error {
 	if err := m.clearAutostart(ctx); err != nil {
 		m.state.FailurePlane = migration.PlaneControl
 
@@ -65,12 +65,12 @@ func (m *move) coldSteps(ctx context.Context, machine migration.VM, luggage *mig
 	}
 
 	m.state.FailurePlane = migration.PlaneData
-	err := luggage.Copy(ctx, &m.state.Statistics, func(path string) error {
+	err := offlineCopy.Copy(ctx, &m.state.Statistics, func(path string) error {
 		return m.made(ctx, m.state, []string{path})
 	})
 
 	if err == nil {
-		err = luggage.VerifyUnchanged(ctx)
+		err = offlineCopy.VerifyUnchanged(ctx)
 	}
 
 	if err == nil {
@@ -81,20 +81,20 @@ func (m *move) coldSteps(ctx context.Context, machine migration.VM, luggage *mig
 
 	if err == nil {
 		m.state.FailurePlane = migration.PlaneControl
-		there, err = m.handOverBeside(ctx, machine)
+		there, err = m.handOverBeside(ctx, inspected)
 	}
 
 	after, cancel := lease.CleanUp(ctx, inventory.FinishTimeout)
 	defer cancel()
 
 	if err != nil {
-		return errors.Join(err, m.undoCold(after, luggage, there))
+		return errors.Join(err, m.undoCold(after, offlineCopy, there))
 	}
 
 	m.state.FailurePlane = ""
 	m.restoreAutostart(after, m.to)
 
-	m.copied, m.kept = luggage.Disks(), *m.tuning.Options.WithDefaults().KeepSourceDisks
+	m.copied, m.kept = offlineCopy.Disks(), *m.effective.Options.WithDefaults().KeepSourceDisks
 	if !m.kept {
 		m.removeDisks(after, m.copied)
 	}
@@ -134,8 +134,8 @@ const (
 
 // handOverBeside hands the VM over if the target still takes it, together with all that came there while files were
 // copied.
-func (m *move) handOverBeside(ctx context.Context, machine migration.VM) (presence, error) {
-	devices, release, err := m.reserveForCold(ctx, machine)
+func (m *move) handOverBeside(ctx context.Context, inspected migration.VM) (presence, error) {
+	devices, release, err := m.reserveForCold(ctx, inspected)
 	if err != nil {
 		return notThere, err
 	}
@@ -241,7 +241,7 @@ func (m *move) removeDisks(ctx context.Context, paths []string) {
 
 // undoCold leaves nothing of a move that failed on the target, as far as it is certain that this run made it and that
 // the source is what counts. What can't be removed now stays noted, and is removed before the next attempt.
-func (m *move) undoCold(ctx context.Context, luggage *migration.OfflineCopy, there presence) error {
+func (m *move) undoCold(ctx context.Context, offlineCopy *migration.OfflineCopy, there presence) error {
 	if there == unclearThere {
 		return nil
 	}
@@ -265,7 +265,7 @@ func (m *move) undoCold(ctx context.Context, luggage *migration.OfflineCopy, the
 		}
 	}
 
-	if err := migration.DiscardCopies(ctx, m.to.Conn, luggage.Made()); err != nil {
+	if err := migration.DiscardCopies(ctx, m.to.Conn, offlineCopy.Made()); err != nil {
 		return err
 	}
 

@@ -91,8 +91,8 @@ func (mv *Mover) findSettled(ctx context.Context, uuid string, last inventory.La
 	return vm, vm.RequireIdle()
 }
 
-// OnMachine finds the VM, and does something to it under its lock.
-func (mv *Mover) OnMachine(
+// WithVMLocked finds the VM, and does something to it under its lock.
+func (mv *Mover) WithVMLocked(
 	ctx context.Context, uuid string, last inventory.LastKnown, purpose string,
 	do func(context.Context, *inventory.VM) error,
 ) error {

@@ -102,12 +102,12 @@ func (mv *Mover) targetOf(
 
 	mv.log.InfoContext(ctx, "migration", "phase", migration.PhaseScheduling, "name", vm.Name, "source", vm.Host)
 
-	tuning, err := mv.records.Tuning(ctx, vm, order.Options)
+	effective, err := mv.records.MigrationOptionsOf(ctx, vm, order.Options)
 	if err != nil {
 		return nil, err
 	}
 
-	candidates, err := mv.moveCandidates(ctx, vm, tuning.Options, true)
+	candidates, err := mv.moveCandidates(ctx, vm, effective.Options, true)
 	if err != nil {
 		return nil, err
 	}

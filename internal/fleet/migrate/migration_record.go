@@ -102,14 +102,14 @@ func (mv *Mover) variablesLeft(ctx context.Context, vm *inventory.VM) []string {
 		return nil
 	}
 
-	machine, err := Inspect(ctx, vm)
+	inspected, err := Inspect(ctx, vm)
 	if err != nil {
 		mv.log.WarnContext(ctx, "what its firmware keeps was not found out", "name", vm.Name, "error", err.Error())
 
 		return nil
 	}
 
-	return slices.DeleteFunc(machine.NVRAMFiles(), func(file string) bool {
+	return slices.DeleteFunc(inspected.NVRAMFiles(), func(file string) bool {
 		return !slices.ContainsFunc(vm.Metadata.Copies, func(c domain.Copy) bool {
 			return c.Path == file && c.HostUUID == vm.HostUUID && c.FromUUID != vm.HostUUID
 		})

@@ -113,10 +113,10 @@ type move struct {
 	mover    *Mover
 	vm       *inventory.VM // as it was at the source
 	from, to *inventory.Host
-	// options are those that were said for this move, tuning what is in force once it begins.
-	options  migration.Options
-	tuning   migration.EffectiveOptions
-	priority int
+	// options are those that were said for this move, effective what is in force once it begins.
+	options   migration.Options
+	effective migration.EffectiveOptions
+	priority  int
 	// starts says that the VM, which is off, is started once it is there.
 	starts bool
 	// unlessPinnedHere says that a VM which its configuration pins to the source stays.
@@ -213,11 +213,11 @@ func (m *move) run(ctx context.Context) error {
 		return err
 	}
 
-	if m.tuning, err = m.mover.records.Tuning(ctx, m.vm, m.options); err != nil {
+	if m.effective, err = m.mover.records.MigrationOptionsOf(ctx, m.vm, m.options); err != nil {
 		return err
 	}
 
-	machine, blockers, err := m.preflight(ctx)
+	inspected, blockers, err := m.preflight(ctx)
 	if err != nil {
 		return err
 	}
@@ -236,7 +236,7 @@ func (m *move) run(ctx context.Context) error {
 			return err
 		}
 
-		machine.Transient = false
+		inspected.Transient = false
 
 		if err := m.mover.removeStaleOn(ctx, m.to.Name, m.vm); err != nil {
 			return err
@@ -244,26 +244,26 @@ func (m *move) run(ctx context.Context) error {
 	}
 
 	// Until all is copied: by then the target's storage pools say what it takes.
-	release, err := m.reserveFiles(ctx, machine)
+	release, err := m.reserveFiles(ctx, inspected)
 	if err != nil {
 		return err
 	}
 	defer release()
 
-	if err := m.bringImages(ctx, machine); err != nil {
+	if err := m.bringImages(ctx, inspected); err != nil {
 		return err
 	}
 
-	if !machine.Live() {
-		return m.cold(ctx, machine)
+	if !inspected.Live() {
+		return m.cold(ctx, inspected)
 	}
 
-	return m.live(ctx, machine)
+	return m.live(ctx, inspected)
 }
 
 // live moves a VM that runs.
-func (m *move) live(ctx context.Context, machine migration.VM) error {
-	bytes := m.to.WithOverhead(machine.Facts.Memory, m.vm.Entry)
+func (m *move) live(ctx context.Context, inspected migration.VM) error {
+	bytes := m.to.WithOverhead(inspected.Facts.Memory, m.vm.Entry)
 
 	_, release, err := m.mover.placement.ReserveArrival(ctx, m.vm, m.to, bytes)
 	if err != nil {
@@ -282,9 +282,10 @@ func (m *move) live(ctx context.Context, machine migration.VM) error {
 	var released atomic.Bool
 
 	m.state, err = migration.Run(ctx, migration.Request{
-		VM: machine, Source: m.from.Conn, Target: m.to.Conn, Address: m.to.Config.MigrationAddress,
+		VM: inspected, Source: m.from.Conn, Target: m.to.Conn, Address: m.to.Config.MigrationAddress,
 		PeerURI:      m.to.Config.PeerURI,
-		SourceTunnel: m.from.Config.Tunnel, TargetTunnel: m.to.Config.Tunnel, Options: m.tuning.Options, Logger: m.mover.log,
+		SourceTunnel: m.from.Config.Tunnel, TargetTunnel: m.to.Config.Tunnel, Options: m.effective.Options,
+		Logger: m.mover.log,
 		Making: m.making,
 		Made: func(ctx context.Context, s migration.State, images []string) error {
 			m.copied = m.vm.NotOwn(images)
@@ -304,13 +305,13 @@ func (m *move) live(ctx context.Context, machine migration.VM) error {
 	defer cancel()
 
 	if err != nil {
-		err = m.mover.giveUp(after, m.vm.UUID, m.from, m.to, m.tuning.Options, err)
+		err = m.mover.giveUp(after, m.vm.UUID, m.from, m.to, m.effective.Options, err)
 		m.state.FailureReason = failureReason(m.state, err)
 
 		return m.failure(ctx, err)
 	}
 
-	m.kept = *m.tuning.Options.WithDefaults().KeepSourceDisks
+	m.kept = *m.effective.Options.WithDefaults().KeepSourceDisks
 	m.restoreAutostart(after, m.to)
 	m.mover.SetClock(after, m.to, m.vm)
 

@@ -16,26 +16,26 @@ func (mv *Mover) MoveBudget(ctx context.Context, order MoveOrder) (time.Duration
 		return 0, err
 	}
 
-	tuning, err := mv.records.Tuning(ctx, vm, order.Options)
+	effective, err := mv.records.MigrationOptionsOf(ctx, vm, order.Options)
 	if err != nil {
 		return 0, err
 	}
 
-	machine, err := Inspect(ctx, vm)
+	inspected, err := Inspect(ctx, vm)
 	if err != nil {
 		return 0, err
 	}
 
-	most := machine.Facts.Memory
+	most := inspected.Facts.Memory
 
 	for _, h := range mv.hosts.Configured {
 		if h == vm.On || h.Config.Fenced || order.Target != "" && h.Name != order.Target {
 			continue
 		}
 
-		load := migration.EstimateTransfer(ctx, mv.HeadedFor(ctx, vm, machine, h), vm.On.Conn, h.Conn, tuning.Options)
+		load := migration.EstimateTransfer(ctx, mv.HeadedFor(ctx, vm, inspected, h), vm.On.Conn, h.Conn, effective.Options)
 		most = max(most, load.Most)
 	}
 
-	return tuning.Options.Budget(most), nil
+	return effective.Options.Budget(most), nil
 }

@@ -30,7 +30,7 @@ type MoveCandidate struct {
 func (c MoveCandidate) Fits() bool { return !c.Current && len(migration.Blocking(c.Blockers)) == 0 }
 
 // MoveCandidates judges every host as the target of a move of the VM: the one that would be chosen first, those that
-// don't fit last. own are the options that are said for that very move; the tuning is what it would be moved with.
+// don't fit last. own are the options that are said for that very move; effective is what it would be moved with.
 // askQEMU also asks QEMU itself, which taints the VM.
 func (mv *Mover) MoveCandidates(
 	ctx context.Context, uuid string, last inventory.LastKnown, own migration.Options, askQEMU bool,
@@ -40,27 +40,27 @@ func (mv *Mover) MoveCandidates(
 		return nil, nil, migration.EffectiveOptions{}, err
 	}
 
-	tuning, err := mv.records.Tuning(ctx, vm, own)
+	effective, err := mv.records.MigrationOptionsOf(ctx, vm, own)
 	if err != nil {
-		return vm, nil, tuning, err
+		return vm, nil, effective, err
 	}
 
-	candidates, err := mv.moveCandidates(ctx, vm, tuning.Options, askQEMU)
+	candidates, err := mv.moveCandidates(ctx, vm, effective.Options, askQEMU)
 
-	return vm, candidates, tuning, err
+	return vm, candidates, effective, err
 }
 
 // moveCandidates judges every host by the options in force.
 func (mv *Mover) moveCandidates(
 	ctx context.Context, vm *inventory.VM, o migration.Options, askQEMU bool,
 ) ([]MoveCandidate, error) {
-	machine, err := Inspect(ctx, vm)
+	inspected, err := Inspect(ctx, vm)
 	if err != nil {
 		return nil, err
 	}
 
 	if askQEMU {
-		machine = machine.AskQEMU(ctx, vm.On.Conn)
+		inspected = inspected.AskQEMU(ctx, vm.On.Conn)
 	}
 
 	all := make([]MoveCandidate, len(mv.hosts.Configured))
@@ -68,7 +68,7 @@ func (mv *Mover) moveCandidates(
 
 	var wg sync.WaitGroup
 	for i, h := range mv.hosts.Configured {
-		wg.Go(func() { all[i], errs[i] = mv.moveCandidate(ctx, vm, machine, h, o) })
+		wg.Go(func() { all[i], errs[i] = mv.moveCandidate(ctx, vm, inspected, h, o) })
 	}
 
 	wg.Wait()
@@ -106,7 +106,7 @@ func (c MoveCandidate) free() uint64 {
 
 // moveCandidate judges one host.
 func (mv *Mover) moveCandidate(
-	ctx context.Context, vm *inventory.VM, machine migration.VM, h *inventory.Host, o migration.Options,
+	ctx context.Context, vm *inventory.VM, inspected migration.VM, h *inventory.Host, o migration.Options,
 ) (MoveCandidate, error) {
 	c := MoveCandidate{Host: h.Name, Current: h == vm.On}
 
@@ -127,7 +127,7 @@ func (mv *Mover) moveCandidate(
 		return c, nil
 	}
 
-	blockers, err := mv.PreflightTo(ctx, vm, machine, h, o)
+	blockers, err := mv.PreflightTo(ctx, vm, inspected, h, o)
 	if err != nil && ctx.Err() != nil {
 		return c, err
 	}
@@ -140,7 +140,7 @@ func (mv *Mover) moveCandidate(
 		placement.UnscheduledBlocker(h))
 
 	if c.Fits() {
-		c.Method = migration.MethodTo(ctx, mv.HeadedFor(ctx, vm, machine, h), vm.On.Conn, h.Conn, o)
+		c.Method = migration.MethodTo(ctx, mv.HeadedFor(ctx, vm, inspected, h), vm.On.Conn, h.Conn, o)
 	}
 
 	return c, nil
@@ -177,12 +177,12 @@ func (mv *Mover) CheckMigration(ctx context.Context, order MoveOrder) ([]invento
 		return mv.checkTarget(ctx, vm, order)
 	}
 
-	tuning, err := mv.records.Tuning(ctx, vm, order.Options)
+	effective, err := mv.records.MigrationOptionsOf(ctx, vm, order.Options)
 	if err != nil {
 		return nil, err
 	}
 
-	candidates, err := mv.moveCandidates(ctx, vm, tuning.Options, false)
+	candidates, err := mv.moveCandidates(ctx, vm, effective.Options, false)
 	if err != nil {
 		return nil, err
 	}
@@ -192,7 +192,7 @@ func (mv *Mover) CheckMigration(ctx context.Context, order MoveOrder) ([]invento
 			Attribute: "target_host", Summary: "Target is chosen when the migration is applied", Warning: true,
 			Detail: fmt.Sprintf("Virtual machine %q is on host %q. If applied now, it is moved to host %q", vm.Name, vm.Host,
 				best.Host) + doubtText(best.Blockers),
-		}}, mv.copyProblemsTo(ctx, vm, best.Host, tuning.Options)...), nil
+		}}, mv.copyProblemsTo(ctx, vm, best.Host, effective.Options)...), nil
 	}
 
 	return []inventory.Problem{{

@@ -8,11 +8,11 @@ import (
 
 // reserveFiles makes the target keep room for the disks that are copied there, until release is called, unless those
 // that are on their way there need it.
-func (m *move) reserveFiles(ctx context.Context, machine migration.VM) (release func(), err error) {
+func (m *move) reserveFiles(ctx context.Context, inspected migration.VM) (release func(), err error) {
 	mv := m.mover
-	machine = mv.HeadedFor(ctx, m.vm, machine, m.to)
+	inspected = mv.HeadedFor(ctx, m.vm, inspected, m.to)
 
-	load := migration.EstimateTransfer(ctx, machine, m.from.Conn, m.to.Conn, m.tuning.Options)
+	load := migration.EstimateTransfer(ctx, inspected, m.from.Conn, m.to.Conn, m.effective.Options)
 	if len(load.Files) == 0 {
 		return func() {}, nil
 	}

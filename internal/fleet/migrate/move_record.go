@@ -25,10 +25,10 @@ func (m *move) begin(ctx context.Context, method string, making ...domain.Copy) 
 		Phase: migration.PhasePreparingTarget,
 	}
 	record := state.Record(m.id, m.mover.owner)
-	record.Autostart, record.Policy, record.Options = m.vm.Autostart, m.tuning.Policy, m.tuning.Options.Text()
+	record.Autostart, record.Policy, record.Options = m.vm.Autostart, m.effective.Policy, m.effective.Options.Text()
 
 	if method != migration.MethodCold {
-		record.Transport = m.tuning.Options.Transport
+		record.Transport = m.effective.Options.Transport
 	}
 
 	m.mover.log.InfoContext(ctx, "migration options", "name", m.vm.Name, "policy", record.Policy,

@@ -11,22 +11,22 @@ import (
 // preflight finds everything that blocks the move. It asks anew where the target seems to be full: a VM may have left
 // since it was read.
 func (m *move) preflight(ctx context.Context) (migration.VM, []migration.Blocker, error) {
-	machine, blockers, err := m.mover.Preflight(ctx, m.vm, m.to, m.tuning.Options, true)
+	inspected, blockers, err := m.mover.Preflight(ctx, m.vm, m.to, m.effective.Options, true)
 
 	if err == nil && slices.ContainsFunc(blockers, migration.IsOfNeighbours) {
 		m.to.Forget()
-		blockers, err = m.mover.PreflightTo(ctx, m.vm, machine, m.to, m.tuning.Options)
+		blockers, err = m.mover.PreflightTo(ctx, m.vm, inspected, m.to, m.effective.Options)
 	}
 
-	return machine, blockers, err
+	return inspected, blockers, err
 }
 
 // reserveForCold makes the target keep room for a VM that is off, and devices if it asks for some by class.
 func (m *move) reserveForCold(
-	ctx context.Context, machine migration.VM,
+	ctx context.Context, inspected migration.VM,
 ) (devices map[string]domain.Row, release func(), err error) {
 	if m.starts {
-		return m.mover.placement.ReserveArrival(ctx, m.vm, m.to, m.to.WithOverhead(machine.Facts.Memory, m.vm.Entry))
+		return m.mover.placement.ReserveArrival(ctx, m.vm, m.to, m.to.WithOverhead(inspected.Facts.Memory, m.vm.Entry))
 	}
 
 	return m.mover.placement.ReserveArrival(ctx, m.vm, m.to, 0)

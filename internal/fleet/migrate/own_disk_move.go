@@ -101,24 +101,24 @@ func ownDiskPoolMisfit(ctx context.Context, to *inventory.Host, o domain.OwnDisk
 // HeadedFor is the VM with what is known of the target: what earlier moves left there, and which images are brought
 // there before.
 func (mv *Mover) HeadedFor(
-	ctx context.Context, vm *inventory.VM, machine migration.VM, to *inventory.Host,
+	ctx context.Context, vm *inventory.VM, inspected migration.VM, to *inventory.Host,
 ) migration.VM {
 	if a, err := mv.hosts.ReplyOf(ctx, to); err == nil {
-		machine.Unfinished = vm.CopiesOn(a.Info.UUID)
+		inspected.Unfinished = vm.CopiesOn(a.Info.UUID)
 
 		for _, l := range vm.Metadata.LeftVolumes {
 			if l.HostUUID == a.Info.UUID && l.HostUUID != vm.HostUUID {
-				machine.Unfinished = append(machine.Unfinished, domain.Copy{Path: l.Path})
+				inspected.Unfinished = append(inspected.Unfinished, domain.Copy{Path: l.Path})
 			}
 		}
 
-		machine.Brings = map[string]uint64{}
-		for _, image := range imagesToBring(ctx, vm, machine.Facts, to) {
-			machine.Brings[image.path] = image.bytes
+		inspected.Brings = map[string]uint64{}
+		for _, image := range imagesToBring(ctx, vm, inspected.Facts, to) {
+			inspected.Brings[image.path] = image.bytes
 		}
 	}
 
-	return machine
+	return inspected
 }
 
 // ReleaseLeft removes volumes of own disks that moves left on other hosts, or on that one only, and takes them off the

@@ -37,10 +37,10 @@ type VM struct {
 	Unfinished []domain.Copy
 	// Brings are the files of images that are brought to the target before the VM moves, and what they take.
 	Brings map[string]uint64
-	// QEMURefusals are QEMU's own words about what keeps it from being migrated, and Unasked is why they aren't known
-	// though QEMU was asked. Both are empty before AskQEMU.
-	QEMURefusals      []string
-	QEMURefusalsError error
+	// BlockedReasons are what QEMU says keeps it from being migrated (blocked-reasons of query-migrate), and
+	// BlockedReasonsError is why they aren't known though QEMU was asked. Both are empty before AskQEMU.
+	BlockedReasons      []string
+	BlockedReasonsError error
 	// Facts are what the definition says: the one that would be sent of a VM that runs, else the persistent one.
 	Facts domain.Mobility
 	// ChainsKnown says that its disks' Backing is all that they are based on, even if the VM is off.
@@ -60,7 +60,7 @@ func (vm VM) TurnedOff(facts domain.Mobility) VM {
 		}
 	}
 	vm.State, vm.Reason, vm.Facts, vm.ChainsKnown = libvirt.Shutoff, "Shutdown", facts, true
-	vm.QEMURefusals, vm.QEMURefusalsError = nil, nil
+	vm.BlockedReasons, vm.BlockedReasonsError = nil, nil
 	return vm
 }
 
@@ -153,8 +153,8 @@ func (vm VM) AskQEMU(ctx context.Context, source *libvirt.Host) VM {
 	if !vm.Live() {
 		return vm
 	}
-	vm.QEMURefusals, vm.QEMURefusalsError = source.MigrationBlockers(ctx, vm.UUID)
-	vm.QEMURefusalsError = unlessUnsupported(vm.QEMURefusalsError)
+	vm.BlockedReasons, vm.BlockedReasonsError = source.MigrationBlockers(ctx, vm.UUID)
+	vm.BlockedReasonsError = unlessUnsupported(vm.BlockedReasonsError)
 	return vm
 }
 
@@ -195,7 +195,7 @@ func DomainBlockers(vm VM) []Blocker {
 		f.checkConfidentialMemory(facts)
 		f.checkHostFeatures(facts)
 		f.checkHostHelpers(facts)
-		f.checkQEMURefusals(vm)
+		f.checkBlockedReasons(vm)
 	} else {
 		f.checkOffline(vm)
 	}
@@ -292,16 +292,16 @@ func (f *blockerList) checkHostHelpers(facts domain.Mobility) {
 	}
 }
 
-// checkQEMURefusals tells what QEMU said itself. Some of it was found in the definition too, in other words.
-func (f *blockerList) checkQEMURefusals(vm VM) {
-	for _, why := range vm.QEMURefusals {
+// checkBlockedReasons tells what QEMU said itself. Some of it was found in the definition too, in other words.
+func (f *blockerList) checkBlockedReasons(vm VM) {
+	for _, why := range vm.BlockedReasons {
 		f.block(QEMUNotLiveMigratable, "", "QEMU refuses to migrate it: "+strings.TrimSuffix(why, "."),
 			"Detach the device that QEMU names or do without the feature, which may take a restart; or shut the VM "+
 				"down.")
 	}
-	if vm.QEMURefusalsError != nil {
+	if vm.BlockedReasonsError != nil {
 		f.mayBlock(QEMUNotLiveMigratable, "",
-			fmt.Sprintf("QEMU can't be asked what keeps it from being migrated: %v", vm.QEMURefusalsError),
+			fmt.Sprintf("QEMU can't be asked what keeps it from being migrated: %v", vm.BlockedReasonsError),
 			"See why the host refuses the question.")
 	}
 }

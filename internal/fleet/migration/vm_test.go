@@ -206,14 +206,14 @@ func TestDomainBlockers_ofAStoppedVM(t *testing.T) {
 // What QEMU says comes along with what the definition says, in its own words; what it can't say is a doubt.
 func TestDomainBlockers_ofQEMU(t *testing.T) {
 	t.Parallel()
-	m := VM{State: libvirt.Running, QEMURefusals: []string{"device 'a' can't.", "nor can 'b'"}}
+	m := VM{State: libvirt.Running, BlockedReasons: []string{"device 'a' can't.", "nor can 'b'"}}
 	blockers := DomainBlockers(m)
 	want := []string{QEMUNotLiveMigratable + " False", QEMUNotLiveMigratable + " False"}
 	diff := cmp.Diff(want, reasons(blockers))
 	if diff != "" || !strings.HasSuffix(blockers[0].Message, ": device 'a' can't") {
 		t.Errorf("%+v %s", blockers, diff)
 	}
-	m = VM{State: libvirt.Running, QEMURefusalsError: libvirt.ErrBusy}
+	m = VM{State: libvirt.Running, BlockedReasonsError: libvirt.ErrBusy}
 	if got := reasons(DomainBlockers(m)); !slices.Equal(got, []string{QEMUNotLiveMigratable + " Unknown"}) {
 		t.Errorf("%q", got)
 	}

@@ -60,7 +60,7 @@ func (ob *Observer) evictable(vm *inventory.VM, known []records.Recording, priva
 		return new(live)
 	}
 
-	policies, err := ob.records.MigrationPolicies().ForMachinesOn(vm.On, known)
+	policies, err := ob.records.MigrationPolicies().ForVMsOn(vm.On, known)
 	if err != nil {
 		return nil
 	}

@@ -183,20 +183,20 @@ func (o *observing) askBlockers(ctx context.Context) {
 		return
 	}
 
-	machine, err := migrate.Inspect(ctx, o.vm)
+	inspected, err := migrate.Inspect(ctx, o.vm)
 	if err != nil {
 		o.failed(PartBlockers, err)
 
 		return
 	}
 
-	if machine.Job == libvirt.OperationMigrationOut {
+	if inspected.Job == libvirt.OperationMigrationOut {
 		o.lacks(PartBlockers, "it is being moved now")
 
 		return
 	}
 
-	tuning, err := o.observer.records.Tuning(ctx, o.vm, migration.Options{})
+	effective, err := o.observer.records.MigrationOptionsOf(ctx, o.vm, migration.Options{})
 	if err != nil {
 		o.failed(PartBlockers, err)
 
@@ -204,7 +204,7 @@ func (o *observing) askBlockers(ctx context.Context) {
 	}
 
 	if o.question.RawCommands {
-		machine = machine.AskQEMU(ctx, o.vm.On.Conn)
+		inspected = inspected.AskQEMU(ctx, o.vm.On.Conn)
 	}
 
 	targets := o.targets()
@@ -214,7 +214,7 @@ func (o *observing) askBlockers(ctx context.Context) {
 	var all sync.WaitGroup
 	for i, to := range targets {
 		all.Go(func() {
-			found[i], errs[i] = o.observer.mover.PreflightTo(ctx, o.vm, machine, to, tuning.Options)
+			found[i], errs[i] = o.observer.mover.PreflightTo(ctx, o.vm, inspected, to, effective.Options)
 		})
 	}
 
@@ -229,7 +229,7 @@ func (o *observing) askBlockers(ctx context.Context) {
 	o.blockers = leastBlocked(found)
 
 	if len(targets) == 0 {
-		o.blockers = append(migration.DomainBlockers(machine), migration.Blocker{
+		o.blockers = append(migration.DomainBlockers(inspected), migration.Blocker{
 			Reason: migration.HostNotAvailable, Status: status.False, Attribute: "host",
 			Message: "no other host of the fleet accepts the VM", Remedy: "Add another host to the provider's hosts.",
 		})

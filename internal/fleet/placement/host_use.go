@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/evacuation"
@@ -90,16 +89,29 @@ func freePages(a inventory.Reply, others map[string]domain.HostUse) map[uint64]u
 	return left
 }
 
+// shortage is something of a host that a VM needs and that other VMs have.
+type shortage struct {
+	domain.Problem
+
+	// reason is that of the blocker of a move.
+	reason string
+}
+
 // missing lists what a VM would need of the host that the others have.
-func missing(a inventory.Reply, use domain.HostUse, others map[string]domain.HostUse) []domain.Problem {
-	var problems []domain.Problem
+func missing(a inventory.Reply, use domain.HostUse, others map[string]domain.HostUse) []shortage {
+	var found []shortage
 
 	for _, part := range use.Parts() {
 		for _, name := range slices.Sorted(maps.Keys(others)) {
 			if others[name].Alone[part] != "" {
-				problems = append(problems, domain.Problem{
+				reason := migration.HostResourcesTaken
+				if part.Kind == domain.VsockAddress {
+					reason = migration.VsockCIDTaken
+				}
+
+				found = append(found, shortage{domain.Problem{
 					Path: use.Alone[part], Message: fmt.Sprintf("has given %s to VM %q", part, name),
-				})
+				}, reason})
 			}
 		}
 	}
@@ -109,13 +121,15 @@ func missing(a inventory.Reply, use domain.HostUse, others map[string]domain.Hos
 		size := migration.HostParts(a.Info).PageSize(asked)
 		// That a host hasn't as many pages at all is said elsewhere.
 		if need := use.Pages[asked]; need <= all[size] && left[size] < need {
-			problems = append(problems, domain.Problem{Path: "memory.huge_pages", Message: fmt.Sprintf(
-				"has %s left of its %s in pages of %s, and the VM needs %s", inventory.BytesText(left[size]),
-				inventory.BytesText(all[size]), inventory.BytesText(size), inventory.BytesText(need))})
+			message := fmt.Sprintf("has %s left of its %s in pages of %s, and the VM needs %s", inventory.BytesText(left[size]),
+				inventory.BytesText(all[size]), inventory.BytesText(size), inventory.BytesText(need))
+			found = append(found, shortage{
+				domain.Problem{Path: "memory.huge_pages", Message: message}, migration.HostResourcesTaken,
+			})
 		}
 	}
 
-	return problems
+	return found
 }
 
 // taken says what the VM of that name needs of the host and other VMs have: those that run there, that are started with
@@ -124,7 +138,12 @@ func (p *Planner) taken(a inventory.Reply, name string, use domain.HostUse, leav
 	p.reservations.mu.Lock()
 	defer p.reservations.mu.Unlock()
 
-	return hostProblems(missing(a, use, uses(p.company(a, leaving), name)))
+	var found []domain.Problem
+	for _, s := range missing(a, use, uses(p.company(a, leaving), name)) {
+		found = append(found, s.Problem)
+	}
+
+	return hostProblems(found)
 }
 
 // hostProblems say of a host what keeps it from taking a VM.
@@ -168,8 +187,8 @@ func (p *Planner) fitsChangedUse(
 	return p.fitsHostUse(ctx, a, vm.Name, more, vm.UUID)
 }
 
-// takenBlockers is taken for a VM that comes, or is started. A VM that the host has may run while the others that
-// the host starts are off. The reservations' mutex must be held.
+// takenBlockers are blockers for what taken says, of a VM that comes, or is started. A VM that the host has may run
+// while the others that the host starts are off. The reservations' mutex must be held.
 func (p *Planner) takenBlockers(a inventory.Reply, name string, r reservation) []migration.Blocker {
 	if r.use.Empty() {
 		return nil
@@ -182,15 +201,10 @@ func (p *Planner) takenBlockers(a inventory.Reply, name string, r reservation) [
 
 	var blockers []migration.Blocker
 
-	for _, m := range missing(a, r.use, others) {
-		reason := migration.HostResourcesTaken
-		if strings.HasPrefix(m.Path, "devices.vsock.") {
-			reason = migration.VsockCIDTaken
-		}
-
+	for _, s := range missing(a, r.use, others) {
 		blockers = append(blockers, migration.Blocker{
-			Reason: reason, Status: status.False, Attribute: m.Path,
-			Message: fmt.Sprintf("host %q %s", a.Host.Name, m.Message), Remedy: takenRemedy,
+			Reason: s.reason, Status: status.False, Attribute: s.Path,
+			Message: fmt.Sprintf("host %q %s", a.Host.Name, s.Message), Remedy: takenRemedy,
 		})
 	}
 

@@ -147,9 +147,9 @@ func (s Policies[P]) Remove(ctx context.Context, id string) (left []string, err 
 	return left, errors.Join(err, noteErr)
 }
 
-// ForMachinesOn are the policies that hold for VMs on the host, which has the last word where the hosts don't agree. It
+// ForVMsOn are the policies that hold for VMs on the host, which has the last word where the hosts don't agree. It
 // is an error only when its own record can't be read: the copies of another one are those of all others.
-func (s Policies[P]) ForMachinesOn(h *inventory.Host, all []Recording) ([]P, error) {
+func (s Policies[P]) ForVMsOn(h *inventory.Host, all []Recording) ([]P, error) {
 	var policies []P
 
 	at := slices.IndexFunc(all, func(r Recording) bool { return r.Host == h })

@@ -63,7 +63,7 @@ func (s *Store) Records(ctx context.Context) ([]Recording, error) {
 
 // Rule is what holds for the VM if its host is to be drained.
 func (s *Store) Rule(vm *inventory.VM, all []Recording) (*evacuation.Rule, error) {
-	policies, err := s.EvictionPolicies().ForMachinesOn(vm.On, all)
+	policies, err := s.EvictionPolicies().ForVMsOn(vm.On, all)
 	if err != nil {
 		return nil, err
 	}
@@ -84,17 +84,17 @@ func ForPolicies(vm *inventory.VM) evacuation.VM {
 
 // List returns every VM of the fleet from one bulk reading and the record of each host, sorted by name, and the hosts
 // that did not answer. What is wrong with one VM does not keep the others from being listed.
-func (s *Store) List(ctx context.Context) (machines []inventory.Listed, silent []string, err error) {
+func (s *Store) List(ctx context.Context) (vms []inventory.Listed, silent []string, err error) {
 	answers, err := s.hosts.Snapshot(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
 
-	machines, silent = s.hosts.ListConsistent(ctx, answers)
+	vms, silent = s.hosts.ListConsistent(ctx, answers)
 	records := RecordingsOf(ctx, slices.DeleteFunc(slices.Clone(answers), inventory.Reply.Fenced))
 
-	for i := range machines {
-		if m := &machines[i]; m.VM != nil {
+	for i := range vms {
+		if m := &vms[i]; m.VM != nil {
 			m.Rule, m.RuleErr = s.Rule(m.VM, records)
 		}
 	}
@@ -103,5 +103,5 @@ func (s *Store) List(ctx context.Context) (machines []inventory.Listed, silent [
 		return nil, nil, context.Cause(ctx)
 	}
 
-	return machines, silent, nil
+	return vms, silent, nil
 }

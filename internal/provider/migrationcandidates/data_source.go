@@ -52,11 +52,11 @@ func (d *DataSource) readCandidates(ctx context.Context, m *model) error {
 	if err != nil {
 		return err
 	}
-	vm, all, tuning, err := d.Data.Fleet.MoveCandidates(ctx, vm.UUID, fleet.LastKnown{},
+	vm, all, effective, err := d.Data.Fleet.MoveCandidates(ctx, vm.UUID, fleet.LastKnown{},
 		migrationoptions.Options(m.MigrationOptions), m.RawCommands.ValueBool())
 	if err != nil {
 		return err
 	}
-	m.fromFleet(vm, all, tuning)
+	m.fromFleet(vm, all, effective)
 	return nil
 }

@@ -32,8 +32,8 @@ type hostModel struct {
 }
 
 // fromFleet takes over what the hosts were judged to be.
-func (m *model) fromFleet(vm *fleet.VM, all []fleet.MoveCandidate, tuning migration.EffectiveOptions) {
-	m.PolicyName, m.InForce = value.NewStringOrNull(tuning.Policy), migrationoptions.FromEffective(tuning.Options)
+func (m *model) fromFleet(vm *fleet.VM, all []fleet.MoveCandidate, effective migration.EffectiveOptions) {
+	m.PolicyName, m.InForce = value.NewStringOrNull(effective.Policy), migrationoptions.FromEffective(effective.Options)
 	m.Selection = onevm.Of(vm)
 	m.CurrentHost = types.StringValue(vm.Host)
 	m.Best = types.StringNull()

@@ -7,9 +7,9 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
 )
 
-// Tuning is how the VM would be moved now: own are the options that were written for that very migration. What the host
-// that it is on says of policies counts before what others say.
-func (s *Store) Tuning(
+// MigrationOptionsOf are the options with which the VM would be moved now: own are those that were written for that
+// very migration. What the VM's host says of policies counts before what others say.
+func (s *Store) MigrationOptionsOf(
 	ctx context.Context, vm *inventory.VM, own migration.Options,
 ) (migration.EffectiveOptions, error) {
 	records, err := s.Records(ctx)
@@ -17,7 +17,7 @@ func (s *Store) Tuning(
 		return migration.EffectiveOptions{}, err
 	}
 
-	policies, err := s.MigrationPolicies().ForMachinesOn(vm.On, records)
+	policies, err := s.MigrationPolicies().ForVMsOn(vm.On, records)
 	if err != nil {
 		return migration.EffectiveOptions{}, err
 	}
