@@ -51,6 +51,8 @@ func (s Source) name() string {
 // Image is the content of an image on the operator's side.
 type Image struct {
 	file *os.File
+	// source is what a file of the operator's was when it was opened. Its content is read in place. Nil: file is a copy.
+	source os.FileInfo
 	// data says of each chunk whether it isn't all zeros.
 	data []bool
 	// Facts are what is known of the content.
@@ -82,11 +84,26 @@ func (f Facts) Volume(name string) string { return name + "-" + f.SHA256[:12] }
 
 // Close removes what was fetched.
 func (i *Image) Close() error {
+	if i.source != nil {
+		return i.file.Close()
+	}
 	return errors.Join(i.file.Close(), os.Remove(i.file.Name()))
 }
 
-// Fetch reads an image once, decompresses it by what its first bytes say, checks it, and keeps it in a temporary file,
-// holes as holes. Proxies are taken from the environment.
+// unchanged makes sure that a file which is read in place has the content that was summed up.
+func (i *Image) unchanged() error {
+	if i.source == nil {
+		return nil
+	}
+	now, err := i.file.Stat()
+	if err == nil && (now.Size() != i.source.Size() || !now.ModTime().Equal(i.source.ModTime())) {
+		err = fmt.Errorf("%w: %s was written to while it was sent", ErrChecksum, i.file.Name())
+	}
+	return err
+}
+
+// Fetch reads an image, decompresses it by what its first bytes say, checks it, and keeps it in a temporary file, holes
+// as holes. A file that isn't compressed stays where it is. Proxies are taken from the environment.
 func Fetch(ctx context.Context, s Source, log *slog.Logger) (_ *Image, err error) {
 	sum, want, err := s.checksum(ctx)
 	if err != nil {
@@ -96,17 +113,22 @@ func Fetch(ctx context.Context, s Source, log *slog.Logger) (_ *Image, err error
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, body.Close()) }()
+	image := &Image{}
+	defer func() {
+		if image.source == nil {
+			err = errors.Join(err, body.Close())
+		}
+	}()
 	p := newProgress(log, "fetching an image", "source", s.name(), size)
 	in, err := newInput(io.TeeReader(body, p), sum)
 	if err != nil {
 		return nil, err
 	}
-	file, err := os.CreateTemp("", "virtfleet-image-")
-	if err != nil {
+	if f, regular := body.(*sparseFile); regular && in.content == in.packed {
+		image.file, image.source = f.File, f.info
+	} else if image.file, err = os.CreateTemp("", "virtfleet-image-"); err != nil {
 		return nil, err
 	}
-	image := &Image{file: file}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, image.Close())
@@ -139,7 +161,7 @@ func (s Source) open(ctx context.Context) (body io.ReadCloser, size uint64, err 
 		if !info.Mode().IsRegular() {
 			return f, 0, nil
 		}
-		return &sparseFile{File: f, size: info.Size()}, uint64(max(info.Size(), 0)), nil
+		return &sparseFile{File: f, info: info, size: info.Size()}, uint64(max(info.Size(), 0)), nil
 	}
 	resp, err := get(ctx, s.URL)
 	if err != nil {
@@ -235,7 +257,7 @@ func decompressor(magic []byte) func(io.Reader) (io.Reader, error) {
 	}
 }
 
-// write copies the content into the file and notes what it is made of.
+// write copies the content into the file, unless it is there, and notes what it is made of.
 func (i *Image) write(ctx context.Context, content io.Reader) error {
 	sum := sha256.New()
 	buffer, zeros := make([]byte, libvirt.UploadChunk), make([]byte, libvirt.UploadChunk)
@@ -253,7 +275,7 @@ func (i *Image) write(ctx context.Context, content io.Reader) error {
 				digest := sha256.Sum256(data)
 				i.Seal = &Seal{Offset: i.Bytes, Bytes: uint64(n), SHA256: hex.EncodeToString(digest[:])}
 			}
-			if _, err := i.file.WriteAt(data, int64(i.Bytes)); err != nil { //nolint:gosec // Files are smaller.
+			if err := i.keep(data); err != nil {
 				return err
 			}
 			i.DataBytes += uint64(n)
@@ -261,12 +283,29 @@ func (i *Image) write(ctx context.Context, content io.Reader) error {
 		i.Bytes += uint64(n)
 		if errors.Is(err, io.EOF) {
 			i.SHA256 = hex.EncodeToString(sum.Sum(nil))
-			return i.file.Truncate(int64(i.Bytes)) //nolint:gosec // Files are smaller.
+			return i.end()
 		}
 		if err != nil {
 			return err
 		}
 	}
+}
+
+// keep puts the data that follows into a copy.
+func (i *Image) keep(data []byte) error {
+	if i.source != nil {
+		return nil
+	}
+	_, err := i.file.WriteAt(data, int64(i.Bytes)) //nolint:gosec // Files are smaller.
+	return err
+}
+
+// end gives a copy its length, as it may end in a hole.
+func (i *Image) end() error {
+	if i.source != nil {
+		return nil
+	}
+	return i.file.Truncate(int64(i.Bytes)) //nolint:gosec // Files are smaller.
 }
 
 // skips says whether a chunk isn't sent with the others: one of zeros, and the seal.

@@ -131,6 +131,9 @@ func (s *Storage) send(ctx context.Context, h *libvirt.Host, ref Ref, image *Ima
 	if err := h.UploadVolume(ctx, u); err != nil {
 		return err
 	}
+	if err := image.unchanged(); err != nil {
+		return err
+	}
 	if image.Seal != nil {
 		u.Skip, u.Offset, u.Length, u.Progress = nil, image.Seal.Offset, image.Seal.Bytes, nil
 		if err := h.UploadVolume(ctx, u); err != nil {

@@ -11,6 +11,8 @@ import (
 // sparseFile reads a regular file. The holes that its file system knows are zeros that are not read.
 type sparseFile struct {
 	*os.File
+	// info is what the file was when it was opened.
+	info     os.FileInfo
 	size, at int64
 	// data and hole are the begin and the end of the data at or after at.
 	data, hole int64

@@ -55,6 +55,7 @@ func (*imageResource) Schema(ctx context.Context, _ resource.SchemaRequest, resp
 			"sent. Each host that has the pool gets a copy: a volume named `<name>-<first 12 digits of its SHA-256>`. If " +
 			"an upload is interrupted, no disk can use the incomplete copy, and the next apply uploads the rest. If the " +
 			"provider reads other content, each host gets a new copy. The old copy is removed once no disk is based on it. " +
+			"A local file that isn't compressed is sent from where it is: don't write to it meanwhile, or the upload fails. " +
 			"Progress is in Terraform's log (`TF_LOG_PROVIDER=INFO`). Proxies are read from the environment " +
 			"(`HTTPS_PROXY`, `NO_PROXY`).",
 		Attributes: map[string]schema.Attribute{
