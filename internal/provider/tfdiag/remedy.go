@@ -67,8 +67,8 @@ var remedies = []kindRemedy{
 }
 
 // planWithout says how to go on while a host doesn't answer.
-const planWithout = "To plan without the host meanwhile, set on_unreachable = \"keep\" in the provider block: what is " +
-	"on the host keeps its last known state."
+const planWithout = "To plan without the host meanwhile, set on_unreachable = \"keep\" in the provider block: what " +
+	"is on the host keeps its last known state."
 
 // remedyFor returns what to do about an error, and "" where only its text can tell.
 func remedyFor(err error, own string) string {
