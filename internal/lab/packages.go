@@ -31,6 +31,7 @@ var forLab = []requirement{
 	{"ceph-common", "/usr/bin/rbd"},
 	{"ceph-mon", "/usr/bin/ceph-mon"},
 	{"ceph-osd", "/usr/bin/ceph-osd"},
+	{"curl", "/usr/bin/curl"},
 	{"dnsmasq-base", "/usr/sbin/dnsmasq"},
 	{"dropbear-bin", "/usr/sbin/dropbear"},
 	{"git", "/usr/bin/git"},
@@ -38,6 +39,7 @@ var forLab = []requirement{
 	{"grub-pc-bin", "/usr/lib/grub/i386-pc/boot.img"},
 	{"iproute2", "/sbin/ip"},
 	{"iptables", "/usr/sbin/iptables"},
+	{"jq", "/usr/bin/jq"},
 	{"libvirt-clients", "/usr/bin/virsh"},
 	{"libvirt-daemon-driver-qemu", "/usr/lib/x86_64-linux-gnu/libvirt/connection-driver/libvirt_driver_qemu.so"},
 	{"libvirt-daemon-system", "/etc/libvirt/libvirtd.conf"},
@@ -62,6 +64,7 @@ var forLab = []requirement{
 	{"qemu-utils", "/usr/bin/qemu-nbd"},
 	{"swtpm", "/usr/bin/swtpm"},
 	{"swtpm-tools", "/usr/bin/swtpm_setup"},
+	{"systemd", "/usr/bin/systemd-analyze"},
 	{"tgt", "/usr/sbin/tgtd"},
 	{"util-linux", "/usr/bin/nsenter"},
 }

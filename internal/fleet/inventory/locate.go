@@ -366,9 +366,8 @@ func Unreachable(a Reply, vm, why string) error {
 	return &Error{
 		VM: vm, Host: a.Host.Name, Kind: ErrUnreachable, Err: a.Err,
 		Detail: fmt.Sprintf("host %q does not answer; %s", a.Host.Name, why),
-		Remedy: fmt.Sprintf("Bring host %q back. Or make sure that it is off, then set hosts.%s.fenced = true: its VMs are then "+
-			"created on other hosts.",
-			a.Host.Name, a.Host.Name),
+		Remedy: fmt.Sprintf("Bring host %q back. Or make sure that it is off, then set hosts.%s.fenced = true: its VMs are "+
+			"then created on other hosts.", a.Host.Name, a.Host.Name),
 	}
 }
 

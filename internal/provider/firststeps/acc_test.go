@@ -33,6 +33,8 @@ func TestAccFirstSteps(t *testing.T) {
 	u.references(t)
 	u.drained(t)
 	u.gaveBack(t)
+	u.cameOver(t)
+	u.monitored(t)
 
 	u.prints(t, first, "terraform destroy", yes)
 	for name, h := range u.hosts {

@@ -16,33 +16,16 @@ var elsewhere = map[string]string{
 	"make lab-up":   "starts hosts where a developer may have some; the tests' own are started in the same way",
 	"make lab-down": "as lab-up",
 
-	"apt-get install libvirt-daemon-system qemu-system-x86 qemu-utils ovmf swtpm-tools":           packages,
-	"useradd --system --create-home --shell /usr/sbin/nologin monitor":                            account,
-	"install -d -o monitor -g monitor -m 700 ~monitor/.ssh":                                       account,
-	"echo 'restrict,port-forwarding ssh-ed25519 AAAA... exporter' >~monitor/.ssh/authorized_keys": account,
-
-	"useradd --system --shell /usr/sbin/nologin virtfleet":                                                         unit,
-	"install -d -o virtfleet -g virtfleet -m 750 /etc/virtfleet":                                                   unit,
-	"install -o virtfleet -g virtfleet -m 640 examples/monitoring/fleet.yaml /etc/virtfleet/fleet.yaml":            unit,
-	"install -m 644 examples/monitoring/virtfleet-exporter.service /etc/systemd/system/virtfleet-exporter.service": unit,
-	"ssh-keygen -t ed25519 -N '' -f /etc/virtfleet/id_ed25519":                                                     unit,
-	"ssh-keyscan kvm1.example.net kvm2.example.net >/etc/virtfleet/known_hosts":                                    unit,
-	"ssh-keygen -l -f /etc/virtfleet/known_hosts":                                                                  unit,
-	"chown virtfleet:virtfleet /etc/virtfleet/id_ed25519 /etc/virtfleet/known_hosts":                               unit,
-	"systemctl enable --now virtfleet-exporter":                                                                    unit,
+	"apt-get install libvirt-daemon-system qemu-system-x86 qemu-utils ovmf swtpm-tools": "the lab's hosts have the " +
+		"packages of this machine, which \"lab packages\" installs",
+	"systemctl enable --now virtfleet-exporter": "the lab's hosts run no systemd; the service's file is verified",
+	"sysctl --system": "the lab's hosts share this computer's kernel, and its settings",
 
 	"for host in kvm1 kvm2; do \\\n  terraform apply -auto-approve -var \"under_maintenance=[\\\"$host\\\"]\" && " +
 		"terraform apply -auto-approve || break; \\\ndone": "internal/provider/hostmaintenance runs its two applies for each host",
 
-	"echo vm.unprivileged_userfaultfd=1 >/etc/sysctl.d/60-postcopy.conf": kernel,
-	"sysctl --system": kernel,
-
-	"curl -s http://localhost:9850/metrics | grep '^virtfleet_host_up'": port,
-	"virtfleet exporter --config fleet.yaml":                            port,
 	"virtfleet events --config fleet.yaml --output json |\n  jq -r 'select(.event == \"IOError\" or .detail == " +
 		`"Crashed") | "\(.time) \(.host) \(.name): \(.event) \(.reason)"'`: "waits for a fault",
-	"virsh vol-delete --pool vms web-root-6fa8ec5b": chosen,
-	"terraform state rm libvirt_domain.web":         "belongs to another provider",
 
 	"ipmitool -I lanplus -H kvm1-ipmi.example.net -U admin -a chassis power off":    board,
 	"ipmitool -I lanplus -H kvm1-ipmi.example.net -U admin -a chassis power status": board,
@@ -56,13 +39,8 @@ var elsewhere = map[string]string{
 
 // Reasons of several commands.
 const (
-	packages = "the lab's hosts have the packages of this machine, which \"lab packages\" installs"
-	account  = "the lab's hosts share this machine's accounts"
-	unit     = "installs a service on this computer, which may have one"
-	kernel   = "the lab's hosts share this computer's kernel, and its settings"
-	port     = "has a fixed port, which others may have: internal/ops/exporter runs it"
-	board    = "the lab's hosts have no management board"
-	chosen   = "the id follows from an image or is chosen by libvirt; the resource's own test imports one"
+	board  = "the lab's hosts have no management board"
+	chosen = "the id follows from an image or is chosen by libvirt; the resource's own test imports one"
 )
 
 // documented are the commands of the documentation, as they are printed, with the page of each.

@@ -104,8 +104,10 @@ func (u *user) gaveBack(t *testing.T) {
 	u.lab.Define(t, host.Name, "<domain type='qemu'><name>web</name><memory unit='MiB'>32</memory>"+
 		"<os><type>hvm</type></os></domain>")
 	u.lab.Virsh(t, host.Name, "start", "web")
+	u.lab.Virsh(t, host.Name, "vol-create-as", "vms", "web-root-6fa8ec5b", "64k")
 	for _, command := range []string{
 		"virsh list --all", "virsh destroy web", "virsh undefine --nvram web", "virsh vol-list vms",
+		"virsh vol-delete --pool vms web-root-6fa8ec5b",
 	} {
 		u.onHost(t, "kvm1", command)
 	}

@@ -59,16 +59,16 @@ var remedies = []kindRemedy{
 		"\"journalctl -u libvirtd -u virtqemud\" to see why it ended. The user needs access to its socket. Nothing was " +
 		"removed from the state. " + planWithout},
 	{fleet.ErrUnreachable, "Check that the host is up and that its address, the network and sshd are right (without " +
-		"SSH: that libvirtd listens there). Nothing was removed from the state. " + planWithout + " If the host is off, and " +
-		"its VMs must start on other hosts, set fenced = true for it."},
+		"SSH: that libvirtd listens there). Nothing was removed from the state. " + planWithout + " If the host is off, " +
+		"and its VMs must start on other hosts, set fenced = true for it."},
 	{context.DeadlineExceeded, "If the operation is only slow, raise the timeout. Apply again to continue: finished " +
 		"work is recognized."},
 	{context.Canceled, "Apply again to continue: finished work is recognized."},
 }
 
 // planWithout says how to go on while a host doesn't answer.
-const planWithout = "To plan without the host meanwhile, set on_unreachable = \"keep\" in the provider block: what is on " +
-	"the host keeps its last known state."
+const planWithout = "To plan without the host meanwhile, set on_unreachable = \"keep\" in the provider block: what " +
+	"is on the host keeps its last known state."
 
 // remedyFor returns what to do about an error, and "" where only its text can tell.
 func remedyFor(err error, own string) string {

@@ -16,8 +16,8 @@ import (
 )
 
 // DurationSyntax says what a Duration accepts, for descriptions and error messages.
-const DurationSyntax = "a length of time as numbers with units and no space, such as \"180s\", \"5m\" or \"1h30m\"; the " +
-	"units are h, m, s and ms"
+const DurationSyntax = "a length of time as numbers with units and no space, such as \"180s\", \"5m\" or \"1h30m\"; " +
+	"the units are h, m, s and ms"
 
 // DurationType is the type of a Duration, built once for the same reason as QuantityType.
 var DurationType = durationType{}

@@ -17,8 +17,8 @@ import (
 )
 
 // QuantitySyntax says what a Quantity accepts, for descriptions and error messages.
-const QuantitySyntax = "a number of bytes above zero, with an optional suffix and no space, such as \"2Gi\", \"500Mi\" " +
-	"or \"1.5Gi\" (Ki, Mi, Gi, Ti are powers of 1024; k, M, G, T are powers of 1000)"
+const QuantitySyntax = "a number of bytes above zero, with an optional suffix and no space, such as \"2Gi\", " +
+	"\"500Mi\" or \"1.5Gi\" (Ki, Mi, Gi, Ti are powers of 1024; k, M, G, T are powers of 1000)"
 
 // QuantityType is the type of a Quantity. It is built once because the framework copies and compares types at every
 // step along every attribute path.
