@@ -71,12 +71,18 @@ var serialFamily = Family{
 	Attributes: charSource(serialWhy, []string{"pty", "file", "unix", "null"},
 		"File or socket on the host, for the types `file` and `unix`."),
 	// libvirt makes the console from the first port.
-	end: func(d *Definition) {
+	around: func(d *Definition, change func() error) error {
+		before := d.Canonical()
+		err := change()
+		if d.Canonical() == before {
+			return err
+		}
 		for _, e := range d.devices("console") {
 			if kind := attr(child(e, "target"), "type"); kind == "" || kind == "serial" {
 				drop(e)
 			}
 		}
+		return err
 	},
 	Check: checkChar,
 	fits: func(s Spec, c *checker) {

@@ -43,8 +43,8 @@ func (a Reply) RestingMemory(leaving string) uint64 {
 			continue
 		}
 
-		if spec := e.Parse().persistentSpec; spec != nil && spec.Memory.Installed != nil {
-			sum += a.Host.WithOverhead(*spec.Memory.Installed, e)
+		if spec := e.Parse().persistentSpec; spec != nil {
+			sum += a.Host.WithOverhead(spec.UsableMemory(), e)
 		}
 	}
 
@@ -77,11 +77,11 @@ func (e *Entry) guestMemory() uint64 {
 		spec = p.persistentSpec
 	}
 
-	if spec == nil || spec.Memory.Installed == nil {
+	if spec == nil {
 		return 0
 	}
 
-	return *spec.Memory.Installed
+	return spec.UsableMemory()
 }
 
 // BytesText says a size in the unit that people configure it in.
