@@ -1,5 +1,5 @@
 # How disks, interfaces, virtual CPUs and memory are tuned. What isn't set is left to libvirt and QEMU; 0, "", {}, [] or
-# false removes what was set. Limits, pins, bandwidth and filters are changed while the VM runs.
+# false removes what was set. Limits, pins, weights, bandwidth and filters are changed while the VM runs.
 
 terraform {
   required_providers {
@@ -64,13 +64,20 @@ resource "virtfleet_virtual_machine" "analytics" {
     mode    = "host-passthrough"
     pin     = { for vcpu in range(8) : vcpu => vcpu < 4 ? "0-15" : "16-31" }
     numa = {
-      0 = { cpus = "0-3", memory = "32Gi" }
-      1 = { cpus = "4-7", memory = "32Gi" }
+      0 = { cpus = "0-3", memory = "32Gi", distances = { 1 = 21 } }
+      1 = { cpus = "4-7", memory = "32Gi", distances = { 0 = 21 } }
     }
   }
 
+  # Up to 16 GiB more in the second cell: raise "requested" while the VM runs, and lower it again.
+  devices = { virtio_mem = { burst = { size = "16Gi", requested = "4Gi", node = 1 } } }
+
+  # QEMU runs as a user of its own, and its files belong to this user.
+  platform = { seclabel = { dac = { type = "static", label = "analytics:kvm", relabel = true } } }
+
   memory = {
-    size = "64Gi"
+    size     = "64Gi"
+    max_size = "80Gi"
     numatune = {
       mode    = "strict"
       nodeset = "0-1"

@@ -58,6 +58,9 @@ type Attribute struct {
 	Kind  AttributeKind
 	// Columns are what each row of a Table says, below its element. A row is complete: what isn't declared isn't there.
 	Columns []Attribute
+	// Key says what is wrong with the key of a row; nil: it is a number. Ignore says that an element is no row.
+	Key    func(key string) string
+	Ignore func(*etree.Element) bool
 	// Values are those that can be declared; nil: any. Kept are those that VMs from elsewhere may have, too.
 	Values, Kept []string
 	// On and Off are the words of a Switch; "": yes and no.
@@ -143,7 +146,7 @@ type Transition struct {
 // Groups are all groups of attributes.
 var Groups = slices.Concat(withPaths(
 	descriptionGroup, eventsGroup, cpuGroup, memoryGroup, firmwareGroup, iothreadsGroup, clockGroup, hypervGroup,
-	featuresGroup, smbiosGroup, fwCfgGroup, resourcesGroup, launchSecurityGroup, hotplugGroup, commandlineGroup,
+	featuresGroup, smbiosGroup, fwCfgGroup, resourcesGroup, seclabelGroup, launchSecurityGroup, hotplugGroup, commandlineGroup,
 ), deviceGroups)
 
 // deviceGroups are devices of which a VM has one.

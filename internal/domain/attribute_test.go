@@ -20,13 +20,18 @@ func triedValues(path string, a Attribute) []string {
 		"platform.hyperv.vendor_id": {"a & <b>"},
 		"devices.smartcard.type":    {"spicevmc"},
 		"cpu.pin":                   {"0=2-3\n"}, "cpu.emulator_pin": {"1,3"}, "memory.huge_pages": {"2Mi", hugeDefault},
-		cpuNUMA:                           {"0.cpus=0-511\n0.memory=1073741824\n1.discard=no\n1.memory=4096\n"},
+		cpuNUMA: {"0.cpus=0-511\n" + `0.distances=1\e21\n` + "\n0.memory=1073741824\n1.discard=no\n" +
+			`1.distances=0\e31\n` + "\n1.memory=4096\n"},
 		"platform.launch_security.policy": {"0x3"}, "cpu.iothread_pin": {"1=0-1\n"},
 		"cpu.global_quota": {"5000"}, "cpu.global_period": {"50000"}, "cpu.emulator_quota": {"5000"},
 		"cpu.emulator_period": {"50000"}, "cpu.iothread_quota": {"5000"}, "cpu.iothread_period": {"50000"},
 		"platform.fw_cfg": {"opt/a & b=<x> \\\\ \\e\\n2\n"}, "platform.fw_cfg_files": {"opt/f=/f\n"},
 		"platform.smbios.bios": {"version=1\n"}, "platform.smbios.system": {"version=1\n"},
 		"platform.smbios.base_board": {"version=1\n"}, "platform.smbios.chassis": {"version=1\n"},
+		seclabelPath: {
+			"dac.label=+1:+2\ndac.type=static\n", "selinux.baselabel=a:b:c\nselinux.type=dynamic\n", "apparmor.type=none\n",
+			"dac.label=a:b\ndac.relabel=yes\ndac.type=static\n",
+		},
 		"memory.numatune.nodeset": {"0-1"}, "memory.numatune.cells": {"0.mode=strict\n0.nodeset=0\n"},
 	}
 	if values, ok := special[path]; ok {

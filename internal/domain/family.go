@@ -27,9 +27,12 @@ type Family struct {
 	Bus func(Row) string
 	// Skip says that an element of that tag isn't meant; nil: all are.
 	Skip func(*etree.Element) bool
-	// begin is what the element of a new device has besides its attributes, end tidies up after a change.
+	// Cold says why a running VM can't be given a device; nil or "": it can.
+	Cold func(have, want Spec) string
+	// begin is what the element of a new device has besides its attributes.
 	begin func(*etree.Element)
-	end   func(*Definition)
+	// around makes the change of the devices in a definition, and what follows from it elsewhere; nil: nothing does.
+	around func(d *Definition, change func() error) error
 	// recall completes what was read of the devices by what is recorded of the VM; nil: nothing is.
 	recall func(m Metadata, all map[string]Row)
 	// Check says what doesn't fit together, as a problem of an attribute; nil: everything fits.
@@ -45,7 +48,7 @@ type Family struct {
 // Families are all kinds of devices that rows describe.
 var Families = []Family{
 	inputFamily, serialFamily, consoleFamily, channelFamily, filesystemFamily, hostDeviceFamily,
-	redirdevFamily,
+	redirdevFamily, virtioMemFamily,
 }
 
 // Of returns the family's devices in a spec, nil where they aren't declared.
@@ -96,6 +99,7 @@ func (f Family) block() block {
 		patch: f.patch, create: f.create, validate: f.validate,
 		removed: f.removed, added: f.added,
 		compare:  func(*classifier, string, Row, Row) {},
+		update:   func(*stepper, *etree.Element, string, Row) {}, // Its attributes are all there is to it.
 		normal:   func(row Row) Row { return row },
 		complete: func(row Row) Row { return row },
 		order:    func(Row) *int { return nil },
@@ -115,20 +119,13 @@ func (f Family) block() block {
 			f.fits(s, c)
 		}
 	}
-	if f.end == nil {
-		return b
-	}
-	patched := b.apply
-	b.apply = func(d *Definition, want Spec) error {
-		if *f.in(&want) == nil {
-			return nil // Not declared is left alone.
+	if change := b.apply; f.around != nil {
+		b.apply = func(d *Definition, want Spec) error {
+			if *f.in(&want) == nil {
+				return nil // Not declared is left alone.
+			}
+			return f.around(d, func() error { return change(d, want) })
 		}
-		before := d.Canonical()
-		err := patched(d, want)
-		if d.Canonical() != before {
-			f.end(d)
-		}
-		return err
 	}
 	return b
 }
@@ -145,6 +142,9 @@ func (f Family) rules() map[string]rule {
 			r.effect, r.step = live, map[string]StepKind{" added": Attach, " removed": Detach}[name]
 		}
 		all[f.Path+".*"+name] = r
+	}
+	if f.Cold != nil {
+		all[f.Path+".* cold"] = rule{why: f.Cold(Spec{}, Spec{})}
 	}
 	return all
 }
@@ -217,6 +217,8 @@ func (f Family) added(c *classifier, row Row) string {
 		bus = f.Bus(row)
 	}
 	switch {
+	case f.Cold != nil && f.Cold(c.have, c.want) != "":
+		return f.Path + ".* cold"
 	case bus == busPCI && !c.takeSlot():
 		return f.Path + ".* no slot"
 	case bus != busPCI && !c.hasBus(bus):

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 )
 
 // HostParts are the parts of a host that a definition can bind a VM to.
@@ -12,6 +13,8 @@ type HostParts struct {
 	CPUs, Nodes []int
 	// Pages is how many pages it has of each size, in bytes.
 	Pages map[uint64]uint64
+	// SecurityModels are those of its security drivers: "dac", "selinux".
+	SecurityModels []string
 }
 
 // Lacking lists what facts bind a VM to that a host doesn't have. memory is what the VM takes of the host when it
@@ -37,6 +40,12 @@ func (f Facts) Lacking(h HostParts, memory uint64) []Problem {
 	cells := ParseTable(f["memory.numatune.cells"])
 	for _, key := range sortedKeys(cells) {
 		lacks("memory.numatune.cells", "NUMA node", h.Nodes, cells[key]["nodeset"])
+	}
+	for _, model := range sortedKeys(ParseTable(f[seclabelPath])) {
+		if len(h.SecurityModels) > 0 && !slices.Contains(h.SecurityModels, model) {
+			problems = append(problems, Problem{seclabelPath, fmt.Sprintf("has no security driver %s, only %s", model,
+				strings.Join(h.SecurityModels, ", "))})
+		}
 	}
 	return append(problems, f.lackingPages(h, memory)...)
 }

@@ -8,7 +8,8 @@ import (
 // TestFacts_Lacking: what a VM is bound to is compared with what a host says that it has; what it doesn't say is not.
 func TestFacts_Lacking(t *testing.T) {
 	t.Parallel()
-	host := HostParts{CPUs: []int{0, 1, 2, 3}, Nodes: []int{0}, Pages: map[uint64]uint64{4096: 1 << 20, 2 * mib: 8}}
+	host := HostParts{CPUs: []int{0, 1, 2, 3}, Nodes: []int{0}, Pages: map[uint64]uint64{4096: 1 << 20, 2 * mib: 8},
+		SecurityModels: []string{"none", "dac"}}
 	for _, test := range []struct {
 		facts  Facts
 		memory uint64
@@ -21,6 +22,11 @@ func TestFacts_Lacking(t *testing.T) {
 		{
 			facts: Facts{"memory.numatune.cells": "0.mode=strict\n0.nodeset=2\n"},
 			lacks: "memory.numatune.cells: has no NUMA node 2",
+		},
+		{facts: Facts{seclabelPath: "dac.type=none\n"}},
+		{
+			facts: Facts{seclabelPath: "selinux.type=none\n"},
+			lacks: "platform.seclabel: has no security driver selinux, only none, dac",
 		},
 		{facts: Facts{"memory.huge_pages": "1Gi"}, lacks: "memory.huge_pages: has no pages of 1Gi"},
 		{facts: Facts{"memory.huge_pages": "2Mi"}},

@@ -74,7 +74,7 @@ func (s Spec) HostUse() HostUse {
 	}
 	u.Slot = s.Facts.securitySlot()
 	if size, ok := hugePageSize(s.Facts); ok {
-		u.Pages[size] = pick(s.Memory.Installed, s.Memory.Size, 0)
+		u.Pages[size] = s.UsableMemory()
 	}
 	return u
 }

@@ -34,6 +34,8 @@ const (
 	PinVcpus
 	PinEmulator
 	PinIOThreads
+	// SetBlkioWeight sets the weight of the VM's disk I/O.
+	SetBlkioWeight
 	// SetMemoryLimit sets what the VM's process may have of the host's memory.
 	SetMemoryLimit
 	// SetStatsPeriod sets how often the guest reports its memory.
@@ -46,7 +48,7 @@ var stepNames = map[StepKind]string{
 	SetMemory: "SetMemory", SetBlockIOTune: "SetBlockIOTune", SetScheduler: "SetScheduler", PinVcpus: "PinVcpus",
 	PinEmulator: "PinEmulator", PinIOThreads: "PinIOThreads", SetMemoryLimit: "SetMemoryLimit",
 	SetStatsPeriod: "SetStatsPeriod", SetLifecycle: "SetLifecycle", SetTitle: "SetTitle",
-	SetDescription: "SetDescription",
+	SetDescription: "SetDescription", SetBlkioWeight: "SetBlkioWeight",
 }
 
 // String returns the kind's name.
@@ -61,7 +63,7 @@ func (k StepKind) String() string {
 // balloon is told to give it.
 var stepOrder = []StepKind{
 	Detach, Update, ChangeMedium, Attach, SetVcpus, SetMemory, SetBlockIOTune, SetScheduler, PinVcpus, PinEmulator,
-	PinIOThreads, SetMemoryLimit, SetStatsPeriod, SetLifecycle, SetTitle, SetDescription,
+	PinIOThreads, SetBlkioWeight, SetMemoryLimit, SetStatsPeriod, SetLifecycle, SetTitle, SetDescription,
 }
 
 // Step is one call on a running domain.

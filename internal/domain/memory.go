@@ -55,15 +55,19 @@ var memoryRules = map[string]rule{
 	"memory.max_size":      {effect: restart, why: "Room for more memory is reserved when the VM starts."},
 }
 
-// readMemory reads <currentMemory>, <memory> and <maxMemory>.
+// readMemory reads <currentMemory>, <memory> and <maxMemory>. What the guest has of devices.virtio_mem isn't counted.
 func (d *Definition) readMemory() Memory {
 	var read Memory
 	installed, ok := size(child(d.root(), "memory"))
 	if ok {
+		installed -= min(d.virtioMemory(), installed)
 		read.Installed = new(installed)
 		read.Size = new(installed)
 	}
 	if current, ok := size(child(d.root(), "currentMemory")); ok && current > 0 {
+		if d.virtioMemory() > 0 {
+			current = min(current-min(d.givenMemory(), current), installed)
+		}
 		read.Size = new(current)
 	}
 	if maximum, ok := size(child(d.root(), "maxMemory")); ok && maximum > 0 {
@@ -152,7 +156,7 @@ func (d *Definition) applySize(want Memory, cells bool) error {
 	current := ensure(d.root(), "currentMemory", "memory", "maxMemory", "uuid", "name")
 	installed := pick(have.Installed, nil, 0)
 	if headroom := installed > pick(have.Size, nil, 0); headroom && to <= installed && installed <= maximum {
-		setSize(current, to)
+		setSize(current, to+d.givenMemory())
 		return nil
 	}
 	if !cells {
@@ -160,8 +164,8 @@ func (d *Definition) applySize(want Memory, cells bool) error {
 			return err
 		}
 	}
-	setSize(ensure(d.root(), "memory", "maxMemory", "uuid", "name"), to)
-	setSize(current, to)
+	setSize(ensure(d.root(), "memory", "maxMemory", "uuid", "name"), to+d.virtioMemory())
+	setSize(current, to+d.givenMemory())
 	return nil
 }
 
@@ -193,10 +197,13 @@ func (d *Definition) applyMaxMemory(have Memory, to uint64) error {
 	return nil
 }
 
-// pluggedMemory is the memory of the memory devices; <memory> counts it in.
+// pluggedMemory is the memory of the memory devices that memory.size counts; <memory> counts it in.
 func (d *Definition) pluggedMemory() uint64 {
 	var sum uint64
 	for _, device := range d.devices("memory") {
+		if attr(device, "model") == virtioMem {
+			continue
+		}
 		if bytes, ok := size(child(device, "target", "size")); ok {
 			sum += bytes
 		}
@@ -258,7 +265,7 @@ func classifyMemory(c *classifier) {
 	case *want.Size <= installed && have.Fixed:
 		row = "memory.size fixed"
 	case *want.Size <= installed:
-	case *want.Size > pick(have.MaxSize, nil, 0):
+	case *want.Size+virtioMemSum(c.have.VirtioMem, "size") > pick(have.MaxSize, nil, 0):
 		row = "memory.size too much"
 	case more%memoryStep != 0:
 		row = "memory.size unfit"

@@ -126,7 +126,7 @@ func (d *Definition) Mobility() Mobility {
 	spec := d.Spec()
 	cpu := child(root, "cpu")
 	m := Mobility{
-		Type: spec.Type, Arch: spec.Arch, Machine: spec.Machine, Memory: pick(spec.Memory.Installed, nil, 0),
+		Type: spec.Type, Arch: spec.Arch, Machine: spec.Machine, Memory: spec.UsableMemory(),
 		CPUMode:      attr(cpu, "mode"),
 		Facts:        spec.Facts,
 		Confidential: attr(child(root, "launchSecurity"), "type"),

@@ -166,7 +166,7 @@ func (d *Definition) addPorts(machine, spare string, declared bool) error {
 	default:
 		return nil
 	}
-	needed := len(d.devices("interface", "rng", "memballoon", "vsock", "filesystem", "shmem", "hostdev"))
+	needed := len(d.devices("interface", "rng", "memballoon", "vsock", "filesystem", "shmem", "hostdev", "memory"))
 	if d.usesVirtioSerial() {
 		needed++
 	}

@@ -55,6 +55,7 @@ var numaCells = Attribute{
 			Doc: "Whether the content of the cell's memory is thrown away when the VM stops. Not set: as " +
 				"`memory.discard` says.",
 		},
+		numaDistances,
 	},
 }
 
@@ -116,7 +117,7 @@ func cellsMet(have Spec, want string) bool {
 		bytes, _ := strconv.ParseUint(cell["memory"], 10, 64)
 		sum += bytes
 		if is[key] == nil || cell["cpus"] != is[key]["cpus"] || cell["memory_access"] != is[key]["memory_access"] ||
-			cell["discard"] != is[key]["discard"] {
+			cell["discard"] != is[key]["discard"] || cell["distances"] != is[key]["distances"] {
 			return false
 		}
 	}
@@ -148,6 +149,7 @@ func validateNUMA(s Spec, c *checker) {
 				fmt.Sprintf("The VM has virtual CPUs 0 to %d.", most-1))
 		}
 	}
+	validateDistances(cells, c)
 	most := 1
 	if s.CPU.VCPUs != nil || s.CPU.Sockets != nil {
 		most = s.CPU.MaxVCPUs()

@@ -29,7 +29,7 @@ const (
 // Overhead is how many bytes QEMU needs on its host in addition to the guest's memory.
 func (d *Definition) Overhead() uint64 {
 	spec := Spec{Arch: attr(child(d.root(), "os", "type"), "arch"), CPU: d.readCPU(), Memory: d.readMemory()}
-	sum := overheadOf(spec, pick(spec.Memory.Installed, spec.Memory.Size, 0))
+	sum := overheadOf(spec, spec.UsableMemory()+d.sumVirtioMem("requested"))
 	for _, video := range d.devices("video") {
 		if attr(child(video, "model"), "type") != "none" {
 			sum += overheadVideo
@@ -54,7 +54,7 @@ func NewOverhead(s Spec) uint64 {
 	if s.CPU.VCPUs == nil {
 		s.CPU.VCPUs = new(pick(s.CPU.Sockets, nil, 1) * pick(s.CPU.Cores, nil, 1) * pick(s.CPU.Threads, nil, 1))
 	}
-	return overheadOf(s, pick(s.Memory.Size, nil, 0)) + overheadVideo
+	return overheadOf(s, s.UsableMemory()) + overheadVideo
 }
 
 func overheadOf(s Spec, memory uint64) uint64 {

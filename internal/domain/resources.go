@@ -13,7 +13,7 @@ var resourcesGroup = Group{
 		},
 		{
 			Name: "blkio_weight", Place: "blkiotune/weight", Kind: Count, Zero: true, Check: between(1, 10000),
-			Why: "The weight is set when the VM starts.",
+			Live: SetBlkioWeight, Cold: cantBeUndone, Why: "The weight is set in the running VM.",
 			Doc: "Weight of its disk I/O compared with other VMs of the host; `0`: the host's default.",
 		},
 	},

@@ -52,6 +52,9 @@ func charSource(why string, kinds []string, path string) []Attribute {
 	}
 }
 
+// charsWithPath are the types of character devices that a path says more about. libvirt drops that of others.
+var charsWithPath = []string{"dev", "file", "pipe", "unix"}
+
 func absolute(value string) string {
 	if !strings.HasPrefix(value, "/") {
 		return "It isn't an absolute path on the host."
@@ -68,12 +71,18 @@ var serialFamily = Family{
 	Attributes: charSource(serialWhy, []string{"pty", "file", "unix", "null"},
 		"File or socket on the host, for the types `file` and `unix`."),
 	// libvirt makes the console from the first port.
-	end: func(d *Definition) {
+	around: func(d *Definition, change func() error) error {
+		before := d.Canonical()
+		err := change()
+		if d.Canonical() == before {
+			return err
+		}
 		for _, e := range d.devices("console") {
 			if kind := attr(child(e, "target"), "type"); kind == "" || kind == "serial" {
 				drop(e)
 			}
 		}
+		return err
 	},
 	Check: checkChar,
 	fits: func(s Spec, c *checker) {
@@ -91,7 +100,7 @@ func checkChar(value func(string) string) (attribute, problem string) {
 		return "type", "It must be declared."
 	case kind == "file" && value("path") == "":
 		return "path", `The type "file" needs one.`
-	case value("path") != "" && (kind == "pty" || kind == "null" || kind == "spicevmc"):
+	case value("path") != "" && !slices.Contains(charsWithPath, kind):
 		return "path", "The type " + kind + " has none."
 	case value("log_append") != "" && value("log_file") == "":
 		return "log_append", "It goes with log_file."

@@ -48,6 +48,7 @@ type Spec struct {
 	Filesystems map[string]Row `json:",omitempty" path:"devices.filesystems"`
 	HostDevices map[string]Row `json:",omitempty" path:"devices.host_devices"`
 	Redirdevs   map[string]Row `json:",omitempty" path:"devices.redirdevs"`
+	VirtioMem   map[string]Row `json:",omitempty" path:"devices.virtio_mem"`
 
 	// ExtraDevices are elements of <devices> that no attribute describes, as XML by key; nil: not declared. Not nil: the
 	// VM has these and no others with our alias.

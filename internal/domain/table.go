@@ -57,6 +57,9 @@ func (a Attribute) readTable(e *etree.Element) string {
 	_, _, keys, found := a.placed(e)
 	all := map[string]Row{}
 	for i, one := range found {
+		if a.Ignore != nil && a.Ignore(one) {
+			continue
+		}
 		row := Row{}
 		rows(a.Columns).read(one, Facts(row))
 		all[cmp.Or(attr(one, keys[0]), strconv.Itoa(i))] = row
@@ -74,15 +77,26 @@ func (a Attribute) putTable(e *etree.Element, path string, all map[string]Row) e
 	})
 }
 
-// validateTable checks the rows of a table, whose keys are numbers.
+// validateTable checks the rows of a table.
 func (a Attribute) validateTable(c *checker, path, value string) {
 	all := ParseTable(value)
 	for _, key := range sortedKeys(all) {
-		_, isNumber := number(key)
-		c.that(isNumber, path, fmt.Sprintf("The key %q isn't a number.", key))
+		wrong := a.wrongKey(key)
+		c.that(wrong == "", path, wrong)
 		for _, column := range a.Columns {
 			column.validate(c, join(join(path, key), column.Name), all[key][column.Name],
 				func(string, string) bool { return false })
 		}
 	}
+}
+
+// wrongKey says what is wrong with the key of a row.
+func (a Attribute) wrongKey(key string) string {
+	if a.Key != nil {
+		return a.Key(key)
+	}
+	if _, isNumber := number(key); isNumber {
+		return ""
+	}
+	return fmt.Sprintf("The key %q isn't a number.", key)
 }

@@ -49,7 +49,9 @@ type HostInfo struct {
 	HypervisorVersion Version
 	// QEMUUser is the number of the user that QEMU runs as, "" where libvirt doesn't tell.
 	QEMUUser string
-	Guests   []Guest
+	// SecurityModels are those of its security drivers: "dac", "selinux", "apparmor".
+	SecurityModels []string
+	Guests         []Guest
 	// Cells are the host's NUMA cells, in the order of their numbers. Every host has one, as far as it tells.
 	Cells []NUMACell
 }
@@ -179,6 +181,7 @@ func (i *HostInfo) readCapabilities(document string) error {
 	i.UUID, i.Arch, i.CPUModel = capabilities.UUID, capabilities.Arch, capabilities.Model
 	i.CPUVendor = capabilities.Vendor
 	for _, m := range capabilities.Models {
+		i.SecurityModels = append(i.SecurityModels, m.Name)
 		if m.Name == "dac" && len(m.Labels) > 0 { // "+64055:+64055", the same for all types.
 			i.QEMUUser, _, _ = strings.Cut(strings.TrimPrefix(m.Labels[0], "+"), ":")
 		}

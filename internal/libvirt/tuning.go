@@ -177,6 +177,17 @@ func cpuMap(set string) ([]bool, error) {
 	return cpus, nil
 }
 
+// SetBlkioWeight sets the weight of the domain's disk I/O (virDomainSetBlkioParameters).
+func (h *Host) SetBlkioWeight(ctx context.Context, uuid, value string, affect Affect) error {
+	weight, err := strconv.ParseUint(value, 10, 32)
+	if err != nil {
+		return fmt.Errorf("%w: blkio_weight = %q", ErrInvalid, value)
+	}
+	p := golibvirt.DomainBlkioParameters{WeightSet: true, Weight: uint(weight)}
+	return h.runOnDomain(ctx, changeCall("setting the I/O weight of domain "+uuid), uuid, "virDomainSetBlkioParameters",
+		func(d *golibvirt.Domain) error { return d.SetBlkioParameters(&p, affect.impactFlags()) })
+}
+
 // SetMemoryLimit sets a limit of the domain's process in bytes: hard_limit, soft_limit or swap_hard_limit
 // (virDomainSetMemoryParameters). libvirt counts in KiB.
 func (h *Host) SetMemoryLimit(ctx context.Context, uuid, name, bytes string, affect Affect) error {

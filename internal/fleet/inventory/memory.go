@@ -81,11 +81,11 @@ func (e *Entry) guestMemory() (committed, onceStarted uint64) {
 			return
 		}
 
-		e.onceStarted = installed(p.persistentSpec)
+		e.onceStarted = usableMemory(p.persistentSpec)
 
 		switch {
 		case p.LiveSpec != nil:
-			e.committed = installed(p.LiveSpec)
+			e.committed = usableMemory(p.LiveSpec)
 		case e.OwnMetadata().Creating != nil:
 			e.committed = e.onceStarted
 		}
@@ -94,12 +94,12 @@ func (e *Entry) guestMemory() (committed, onceStarted uint64) {
 	return e.committed, e.onceStarted
 }
 
-func installed(spec *domain.Spec) uint64 {
-	if spec == nil || spec.Memory.Installed == nil {
+func usableMemory(spec *domain.Spec) uint64 {
+	if spec == nil {
 		return 0
 	}
 
-	return *spec.Memory.Installed
+	return spec.UsableMemory()
 }
 
 // BytesText says a size in the unit that people configure it in.

@@ -98,6 +98,8 @@ func (u *update) tuneResources(ctx context.Context, s domain.Step) error {
 		return conn.PinEmulator(ctx, id, s.Value, libvirt.AffectLive)
 	case domain.PinIOThreads:
 		return conn.PinIOThreads(ctx, id, domain.ParseTexts(s.Value), libvirt.AffectLive)
+	case domain.SetBlkioWeight:
+		return conn.SetBlkioWeight(ctx, id, s.Value, libvirt.AffectLive)
 	case domain.SetMemoryLimit:
 		return conn.SetMemoryLimit(ctx, id, name, s.Value, libvirt.AffectLive)
 	case domain.SetStatsPeriod:

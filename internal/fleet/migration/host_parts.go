@@ -10,7 +10,7 @@ import (
 
 // HostParts are the parts of a host that a VM can be bound to.
 func HostParts(info *libvirt.HostInfo) domain.HostParts {
-	parts := domain.HostParts{Pages: map[uint64]uint64{}}
+	parts := domain.HostParts{Pages: map[uint64]uint64{}, SecurityModels: info.SecurityModels}
 	for _, cell := range info.Cells {
 		parts.Nodes = append(parts.Nodes, cell.ID)
 		parts.CPUs = append(parts.CPUs, cell.CPUs...)

@@ -134,8 +134,8 @@ func (p *Planner) admission(ctx context.Context, vm *inventory.VM) ([]migration.
 // startReservation is what the next start takes of the host. With whom the VM shares it was decided when it came.
 func startReservation(vm *inventory.VM) reservation {
 	r := reservation{uuid: vm.UUID}
-	if spec := vm.PersistentSpec; spec != nil && spec.Memory.Installed != nil {
-		r.bytes = vm.On.WithOverhead(*spec.Memory.Installed, vm.Entry)
+	if spec := vm.PersistentSpec; spec != nil {
+		r.bytes = vm.On.WithOverhead(spec.UsableMemory(), vm.Entry)
 		r.use = spec.HostUse()
 	}
 

@@ -130,7 +130,7 @@ func (d Desired) memory() uint64 {
 		return 0
 	}
 
-	return *d.Spec.Memory.Size
+	return d.Spec.UsableMemory()
 }
 
 // memoryOn is how much memory of the host a new VM takes, what QEMU needs included.

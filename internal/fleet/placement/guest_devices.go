@@ -50,7 +50,7 @@ func fitsDevices(ctx context.Context, a inventory.Reply, s domain.Spec, defaultT
 	return problems
 }
 
-// fitsParts checks that the host has the CPUs, NUMA nodes and huge pages that the VM is bound to.
+// fitsParts checks that the host has the CPUs, NUMA nodes, huge pages and security drivers that the VM is bound to.
 func fitsParts(a inventory.Reply, d Desired) []inventory.Problem {
 	memory := d.memory()
 	if d.Strategy() == status.Halted {

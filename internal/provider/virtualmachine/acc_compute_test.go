@@ -22,8 +22,8 @@ func TestAccCompute_runs(t *testing.T) {
     features = { vme = "disable", x2apic = "optional" }, numa = %s, %s }`, numa, pin)
 	}
 	cells := `{
-      0 = { cpus = "0-1", memory = "32Mi", memory_access = "shared" }
-      1 = { cpus = "2-3", memory = "32Mi", discard = true }
+      0 = { cpus = "0-1", memory = "32Mi", memory_access = "shared", distances = { 1 = 21 } }
+      1 = { cpus = "2-3", memory = "32Mi", discard = true, distances = { 0 = 21 } }
     }`
 	memory := func(more string) string {
 		return `{ size = "64Mi", source = "memfd", shared = true, nosharepages = true, allocation = "ondemand"
@@ -31,22 +31,32 @@ func TestAccCompute_runs(t *testing.T) {
     balloon  = { autodeflate = true, free_page_reporting = true, stats_period = 5 }` + more + ` }`
 	}
 	s.apply(hcl{
-		"cpu":    cpu(cells, `pin = { 0 = "0", 3 = "0-1" }, emulator_pin = "0-1", iothread_pin = { 1 = "0-1", 2 = "1" }`),
-		"memory": memory(""), "platform": "{ iothreads = 2 }",
+		"cpu":      cpu(cells, `pin = { 0 = "0", 3 = "0-1" }, emulator_pin = "0-1", iothread_pin = { 1 = "0-1", 2 = "1" }`),
+		"memory":   memory(`, max_size = "1Gi"`),
+		"platform": `{ iothreads = 2, seclabel = { dac = { type = "static", label = "+0:+0", relabel = true } } }`,
+		"devices":  `{ virtio_mem = { a = { size = "128Mi", requested = "32Mi", node = 1 } } }`,
 	}, plancheck.ResourceActionCreate, []string{
-		"<cell id='0' cpus='0-1' memory='32768' unit='KiB' memAccess='shared'/>",
-		"<cell id='1' cpus='2-3' memory='32768' unit='KiB' discard='yes'/>", "<memory mode='strict' nodeset='0'/>",
+		"<cell id='0' cpus='0-1' memory='32768' unit='KiB' memAccess='shared'>", "<sibling id='1' value='21'/>",
+		"<cell id='1' cpus='2-3' memory='32768' unit='KiB' discard='yes'>", "<sibling id='0' value='21'/>",
+		"<requested unit='KiB'>32768<", "<node>1<", "<block unit='KiB'>2048<", "<memory unit='KiB'>196608<",
+		"<seclabel type='static' model='dac' relabel='yes'>", "<memory mode='strict' nodeset='0'/>",
 		"<memnode cellid='0' mode='preferred' nodeset='0'/>", "<feature policy='disable' name='vme'/>",
 		"<vcpupin vcpu='0' cpuset='0'/>", "<vcpupin vcpu='3' cpuset='0-1'/>", "<emulatorpin cpuset='0-1'/>",
 		"<source type='memfd'/>", "<access mode='shared'/>", "<nosharepages/>", "<allocation mode='ondemand'/>",
 		"<iothreadpin iothread='2' cpuset='1'/>", "autodeflate='on'", "freePageReporting='on'", "<stats period='5'/>",
 		"dies='1'",
-	}, nil, know("cpu.numa.1.memory_access", knownvalue.Null()), know("cpu.numa.0.cpus", exactly("0-1")))
-	s.imported("cpu.features", "cpu.migratable", "memory.balloon", "memory.max_size")
+	}, nil, know("cpu.numa.1.memory_access", knownvalue.Null()), know("cpu.numa.0.cpus", exactly("0-1")),
+		know("memory.size", exactly("64Mi")), know("devices.virtio_mem.a.block", exactly("2Mi")))
+	s.imported("cpu.features", "cpu.migratable", "memory.balloon")
 	s.apply(hcl{
 		"cpu":    cpu(cells, `pin = { 0 = "1", 3 = "0-1" }, emulator_pin = "0", iothread_pin = { 1 = "0", 2 = "0" }`),
 		"memory": strings.Replace(memory(""), "stats_period = 5", "stats_period = 7", 1),
+		"devices": `{ virtio_mem = {
+      a = { size = "128Mi", requested = "64Mi", node = 1 }
+      b = { size = "64Mi", requested = "0" }
+    } }`,
 	}, plancheck.ResourceActionUpdate, []string{
+		"<requested unit='KiB'>65536<", "<alias name='ua-virtio-mem-b'/>", "<memory unit='KiB'>262144<",
 		"<vcpupin vcpu='0' cpuset='1'/>", "<emulatorpin cpuset='0'/>", "<iothreadpin iothread='2' cpuset='0'/>",
 		"<stats period='7'/>",
 	}, nil)
@@ -59,6 +69,14 @@ func TestAccCompute_runs(t *testing.T) {
 	s.refuse(hcl{"cpu": cpu(strings.ReplaceAll(cells, `"2-3"`, `"2-4"`), pins)}, "The VM has virtual CPUs 0 to 3")
 	s.refuse(hcl{"cpu": cpu(strings.Replace(cells, "shared", "private", 1), pins)}, "Change needs a restart",
 		"cpu.numa: The guest finds its NUMA cells when it starts")
+	s.refuse(hcl{"devices": `{ virtio_mem = {} }`}, "Change needs a restart",
+		"devices.virtio_mem.a: A memory device can't be unplugged while the VM runs")
+	s.refuse(hcl{"devices": `{ virtio_mem = { a = { size = "2Gi" } } }`, "update_policy": quote("Restart")},
+		"memory.max_size", "The VM has 1024 MiB, and with the whole size of its memory devices 2112 MiB")
+	s.refuse(hcl{"platform": `{ seclabel = { selinux = { type = "none" } } }`, "update_policy": quote("Restart")},
+		"platform.seclabel", "it has no security driver selinux, only none, dac")
+	s.refuse(hcl{"platform": `{ seclabel = {} }`}, "Change needs a restart",
+		"platform.seclabel: QEMU keeps the security label that it started with")
 	s.refuse(hcl{"cpu": cpu(cells, `pin = { 0 = "777", 3 = "0" }, emulator_pin = "0"`)}, "cpu.pin", "it has no CPU 777")
 	s.refuse(hcl{"memory": strings.Replace(memory(""), `mode = "strict"`, `mode = "none"`, 1)}, "memory.numatune.mode",
 		"The nodes need a mode")

@@ -20,7 +20,8 @@ var memoryAttributes = merged(blockLevels["memory"], attributes{
 		Validators: []validator.String{value.WholeKiB()},
 	},
 	"max_size": schema.StringAttribute{
-		MarkdownDescription: "Largest `memory.size` that can be set while the VM runs. `\"0\"` removes it.",
+		MarkdownDescription: "Largest `memory.size` that can be set while the VM runs, together with the sizes of " +
+			"`devices.virtio_mem`. `\"0\"` removes it.",
 		CustomType:          value.QuantityOrZeroType,
 		Optional:            true,
 		Computed:            true,

@@ -75,8 +75,11 @@ func rowAttribute(a domain.Attribute) schema.Attribute {
 		}
 		doc += " One of " + value.OneOf(values) + "."
 	}
-	if a.Default != "" && a.Defaults == nil {
-		doc += " Default of a new device: `" + a.Default + "`."
+	if byDefault := a.Default; byDefault != "" && a.Defaults == nil {
+		if bytes, err := strconv.ParseUint(byDefault, 10, 64); err == nil && a.Kind == domain.Amount {
+			byDefault = value.FormatBytes(bytes)
+		}
+		doc += " Default of a new device: `" + byDefault + "`."
 	}
 	if a.Since != "" {
 		doc += " Requires libvirt " + a.Since + "."

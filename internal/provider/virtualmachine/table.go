@@ -44,6 +44,9 @@ func declaredAlone(a schema.Attribute) schema.Attribute {
 	case schema.Int64Attribute:
 		a.Computed = false
 		return a
+	case schema.MapAttribute:
+		a.Computed = false
+		return a
 	default:
 		return a
 	}

@@ -89,6 +89,9 @@ func typicalOf(steps []string, text string) in {
 	case len(steps) == 5: // memory.numatune.cells
 		cell := in{"mode": "strict", "nodeset": "0"}.with(in{steps[4]: text})
 		return i.with(in{steps[0]: in{steps[1]: in{steps[2]: in{"0": cell}}}})
+	case steps[0] == "platform" && len(steps) == 4: // platform.seclabel
+		label := in{"type": "static", "label": "1:1"}.with(in{steps[3]: text})
+		return i.with(in{"platform": in{steps[1]: in{"dac": label}}})
 	case steps[0] == "devices" && len(steps) == 4:
 		device := map[string]in{
 			"inputs": {"type": "tablet"}, "serials": {"type": "file", "path": "/f"}, "channels": {"type": "unix", "name": "n"},

@@ -1,0 +1,176 @@
+package domain
+
+import (
+	"fmt"
+	"strconv"
+
+	"github.com/beevik/etree"
+)
+
+const (
+	virtioMem = "virtio-mem"
+	// virtioMemPath is the attribute for these devices.
+	virtioMemPath = "devices.virtio_mem"
+	virtioMemWhy  = "The device is another one."
+)
+
+// virtioMemFamily are devices that give the guest as much of their memory as is requested.
+var virtioMemFamily = Family{
+	Path: virtioMemPath, Tag: "memory", in: func(s *Spec) *map[string]Row { return &s.VirtioMem },
+	Doc: "Memory devices (virtio-mem) by a key, whose memory the guest gets and returns while it runs, in addition to " +
+		"`memory.size`. The VM needs `memory.max_size`, which counts the whole `size` of each device, and a guest with " +
+		"a driver. If you set the map, list every one.",
+	Added:   Transition{Live: true, Why: "The memory device is plugged into the running VM."},
+	Removed: Transition{Why: "A memory device can't be unplugged while the VM runs."},
+	Bus:     on(busPCI),
+	Cold:    noRoomForDevices,
+	Skip:    func(e *etree.Element) bool { return attr(e, "model") != virtioMem },
+	begin:   func(e *etree.Element) { setAttr(e, "model", virtioMem) },
+	around:  countVirtioMem,
+	Attributes: []Attribute{
+		{
+			Name: "size", Place: "target/size", Kind: Amount, Why: virtioMemWhy, Filled: true,
+			Doc: "Required: most memory that the guest can get of the device, such as `4Gi`.",
+		},
+		{
+			Name: "block", Place: "target/block", Kind: Amount, Why: virtioMemWhy, Filled: true,
+			Default: strconv.Itoa(2 * mib),
+			Doc: "Amount in steps of which memory comes and goes, a power of two. At least the size of the host's huge " +
+				"pages that it consists of.",
+		},
+		{
+			Name: "requested", Place: "target/requested", Kind: Amount, Zero: true, Live: Update,
+			Why: "The running guest is asked to take or return memory.",
+			Doc: "Memory that the guest is asked to have of the device. `\"0\"`: none.",
+		},
+		{
+			Name: "node", Place: "target/node", Kind: Count, Why: virtioMemWhy, Filled: true, Default: "0",
+			Doc: "NUMA cell of the guest that the memory belongs to.",
+		},
+	},
+	Check: checkVirtioMem,
+	fits:  fitVirtioMem,
+}
+
+// checkVirtioMem checks the sizes of a device.
+func checkVirtioMem(value func(string) string) (attribute, problem string) {
+	amount := func(name string) uint64 {
+		bytes, _ := strconv.ParseUint(value(name), 10, 64)
+		return bytes
+	}
+	size, block, requested := amount("size"), amount("block"), amount("requested")
+	if value("block") == "" {
+		block = 2 * mib
+	}
+	switch {
+	case size == 0:
+		return "size", "It must be declared."
+	case block < mib || block&(block-1) != 0:
+		return "block", "It isn't a power of two from 1Mi."
+	case size%block != 0:
+		return "size", fmt.Sprintf("It isn't a multiple of the block of %d MiB.", block/mib)
+	case requested%block != 0:
+		return "requested", fmt.Sprintf("It isn't a multiple of the block of %d MiB.", block/mib)
+	case requested > size:
+		return "requested", "It is more than the size of the device."
+	default:
+		return "", ""
+	}
+}
+
+// fitVirtioMem checks the devices with the memory and the NUMA cells that are declared.
+func fitVirtioMem(s Spec, c *checker) {
+	if len(s.VirtioMem) == 0 {
+		return
+	}
+	maximum := pick(s.Memory.MaxSize, nil, 0)
+	size := pick(s.Memory.Size, nil, 0)
+	sum := size + virtioMemSum(s.VirtioMem, "size")
+	alone := maximum > 0 && maximum < size // That is refused without them.
+	c.that(s.Memory.MaxSize == nil || sum <= maximum || alone, "memory.max_size", tooLarge(sum, maximum))
+	cells := ParseTable(s.Facts[cpuNUMA])
+	for _, key := range sortedKeys(s.VirtioMem) {
+		node := s.VirtioMem[key]["node"]
+		c.that(len(cells) == 0 || node == "" || cells[node] != nil, join(join(virtioMemPath, key), "node"),
+			"cpu.numa has no such cell.")
+	}
+}
+
+func tooLarge(sum, maximum uint64) string {
+	if maximum == 0 {
+		return "A VM with " + virtioMemPath + " needs it."
+	}
+	return fmt.Sprintf("The VM has %d MiB, and with the whole size of its memory devices %d MiB.", maximum/mib, sum/mib)
+}
+
+// checkRoom checks that the VM has room for its memory devices.
+func (d *Definition) checkRoom() error {
+	if d.virtioMemory() == 0 {
+		return nil
+	}
+	sum, _ := size(child(d.root(), "memory"))
+	if maximum, _ := size(child(d.root(), "maxMemory")); sum > maximum {
+		return Problem{"memory.max_size", tooLarge(sum, maximum)}
+	}
+	return nil
+}
+
+// noRoomForDevices says why a running VM can't be given the devices that are declared.
+func noRoomForDevices(have, want Spec) string {
+	all := virtioMemSum(want.VirtioMem, "size")
+	for key, row := range have.VirtioMem {
+		if want.VirtioMem[key] == nil { // It stays until the VM stops.
+			all += virtioMemSum(map[string]Row{key: row}, "size")
+		}
+	}
+	maximum := pick(have.Memory.MaxSize, nil, 0)
+	if all+pick(have.Memory.Installed, nil, 0) <= maximum && maximum > 0 && !have.Memory.Full {
+		return ""
+	}
+	return "The running VM has no room for another memory device; memory.max_size reserves it when the VM starts."
+}
+
+// virtioMemSum adds up an amount of memory devices.
+func virtioMemSum(all map[string]Row, name string) uint64 {
+	var sum uint64
+	for _, row := range all {
+		bytes, _ := strconv.ParseUint(row[name], 10, 64)
+		sum += bytes
+	}
+	return sum
+}
+
+// UsableMemory is the most that the guest can use without asking the host again: its memory, whatever the balloon leaves
+// of it, and what is requested of its memory devices.
+func (s Spec) UsableMemory() uint64 {
+	return pick(s.Memory.Installed, s.Memory.Size, 0) + virtioMemSum(s.VirtioMem, "requested")
+}
+
+// virtioMemory is the whole size of the memory devices. <memory> counts it, memory.size doesn't.
+func (d *Definition) virtioMemory() uint64 { return d.sumVirtioMem("size") }
+
+// givenMemory is what a running guest has taken of its memory devices. <currentMemory> counts it.
+func (d *Definition) givenMemory() uint64 { return d.sumVirtioMem("current") }
+
+// sumVirtioMem adds up an element of the memory devices.
+func (d *Definition) sumVirtioMem(tag string) uint64 {
+	var sum uint64
+	for _, e := range d.devices("memory") {
+		if attr(e, "model") == virtioMem {
+			bytes, _ := size(child(e, "target", tag))
+			sum += bytes
+		}
+	}
+	return sum
+}
+
+// countVirtioMem lets <memory> count the devices that a change leaves.
+func countVirtioMem(d *Definition, change func() error) error {
+	before, was := d.readMemory(), d.virtioMemory()
+	err := change()
+	if now := d.virtioMemory(); err == nil && now != was && before.Installed != nil {
+		setSize(ensure(d.root(), "memory", "maxMemory", "uuid", "name"), *before.Installed+now)
+		setSize(ensure(d.root(), "currentMemory", "memory", "maxMemory", "uuid", "name"), *before.Size+d.givenMemory())
+	}
+	return err
+}
