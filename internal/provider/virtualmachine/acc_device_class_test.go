@@ -2,11 +2,15 @@ package virtualmachine_test
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/acctest"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/virtualmachine"
 )
 
 // pciDevices are the addresses of the PCI devices that a host lists. No VM with one is started: the lab has no IOMMU.
@@ -105,6 +109,8 @@ output "way" {
 	}
 	noChanges(t, tf)
 
+	importedWithClass(t, tf, name, source(pci[3]), func() string { return l.Virsh(t, two.Name, "dumpxml", name) })
+
 	// A device that is declared by its address has to be on the host, too. This one is defined by hand.
 	l.Define(t, two.Name, `<domain type="qemu"><name>`+name+`-fixed</name><memory unit="MiB">64</memory>
   <os><type arch="x86_64" machine="q35">hvm</type></os>
@@ -116,4 +122,48 @@ output "way" {
 	tf.Run(t, "apply")
 	expect(t, tf.Run(t, "output", "way"), `HostResourcesNotAvailable host \"`+one.Name+`\" has no pci device `+missing)
 	gone(t, l, tf, name)
+}
+
+// importedWithClass shows the import of a VM that has a device of a class of its host, as the other directory declares
+// it. The configuration that Terraform writes has the device by its address, because the class is the configuration's to
+// say. Declared by class it keeps the device.
+func importedWithClass(t *testing.T, declared *acctest.CLI, name, device string, dumpxml func() string) {
+	t.Helper()
+	tf := acctest.NewCLI(t)
+	main, err := os.ReadFile(filepath.Join(declared.Dir, "main.tf"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	block, resources, _ := strings.Cut(string(main), "resource ")
+	_, block, _ = strings.Cut(block, "provider ")
+	block = "provider " + block + fmt.Sprintf("import {\n  to = %s.vm\n  id = %q\n}\n", virtualmachine.TypeName, name)
+	tf.Config(t, block)
+	generated := filepath.Join(tf.Dir, "generated.tf")
+	for at, action := range tf.Actions(t, "-generate-config-out="+generated) {
+		if action != "no-op" {
+			t.Errorf("%s: %s", at, action)
+		}
+	}
+	config, err := os.ReadFile(generated)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !regexp.MustCompile(`(?s)host_devices = \{\s+gpu = \{\s+address\s+= "[0-9a-f:.]+"\s+class\s+= null.*type\s+= "pci"`).
+		Match(config) {
+		t.Errorf("Terraform writes\n%s", config)
+	}
+	if err := os.Remove(generated); err != nil {
+		t.Fatal(err)
+	}
+	tf.Config(t, block+"resource "+resources)
+	plan := tf.Run(t, "plan")
+	expect(t, plan, `+ class = "gpu"`, "1 to import, 0 to add, 1 to change")
+	if strings.Contains(plan, "-> (known after apply)") || strings.Contains(plan, "~ address") {
+		t.Errorf("the device is planned to change: %s", plan)
+	}
+	tf.Run(t, "apply")
+	if err := contains(dumpxml(), device, `class="gpu"`); err != nil {
+		t.Error(err)
+	}
+	noChanges(t, tf)
 }

@@ -41,13 +41,16 @@ func (p planning) planMove(m *model) {
 	m.IPAddresses = types.MapUnknown(addressesType.ElemType)
 }
 
-// checkMove says what blocks the planned move.
-func (r *Resource) checkMove(ctx context.Context, p planning) ([]fleet.Problem, error) {
+// checkMove says what blocks the planned move, once the planned objects are on its target.
+func (r *Resource) checkMove(
+	ctx context.Context, p planning, planned fleet.PlannedObjects,
+) ([]fleet.Problem, error) {
 	if p.target() == "" {
 		return nil, nil
 	}
-	return r.Data.Fleet.CheckMove(ctx, text(p.state.ID), p.state.lastKnown(), p.target(),
-		p.config.migrationOptions())
+	return r.Data.Fleet.CheckMove(ctx, fleet.MoveOrder{
+		UUID: text(p.state.ID), Last: p.state.lastKnown(), Target: p.target(), Options: p.config.migrationOptions(),
+	}, planned)
 }
 
 // moveTimeout is what a move adds to the default timeout of an update: the time after which the migration ends by

@@ -139,7 +139,7 @@ func (r *Resource) check(
 	)
 	desired := p.config.toFleet(p.state)
 	desired.UpdatePolicy, desired.Incomplete = o.policy, !known
-	desired.PlannedNetworks, desired.PlannedFilters = r.Data.Networks.All(), r.Data.NetworkFilters.All()
+	desired.PlannedObjects = r.Data.Planned.All()
 	if p.config.RunStrategy.IsUnknown() {
 		desired.Files = nil // Whether they are needed is not known yet.
 	}
@@ -158,7 +158,7 @@ func (r *Resource) check(
 		problems, err = r.Data.Fleet.CheckUpdate(ctx, text(p.state.ID), p.state.lastKnown(), desired)
 		if err == nil {
 			var blockers []fleet.Problem
-			blockers, err = r.checkMove(ctx, p)
+			blockers, err = r.checkMove(ctx, p, desired.PlannedObjects)
 			problems = append(problems, blockers...)
 		}
 	}
