@@ -45,7 +45,7 @@ resource "virtfleet_secret" "ceph" {
   value_wo         = "secret"
   value_wo_version = "1"
 }
-`, name, hosts, bridge) + sound(name).with(hcl{
+`, name, hosts, bridge) + tinyVM(name).with(hcl{
 			"host": quote(host), "run_strategy": quote("Halted"), "interfaces": interfaces,
 			"disks": `{
 				root = { pool = virtfleet_storage_pool.vms.name, size = "1Mi" }
@@ -71,7 +71,7 @@ resource "virtfleet_secret" "ceph" {
 		ConfigPlanChecks: changes(plancheck.ResourceActionUpdate),
 	}, resource.TestStep{
 		Config: config(`["kvm1"]`, "kvm2", "{\n"+both+"\n}"),
-		ExpectError: spaced(`host "kvm2" has no storage pool`, `host "kvm2" has no such secret`,
+		ExpectError: inOrder(`host "kvm2" has no storage pool`, `host "kvm2" has no such secret`,
 			`host "kvm2" has no network`, `host "kvm2" has no bridge`),
 	}, resource.TestStep{
 		Config:           config(`["kvm1", "kvm2"]`, "kvm2", "{\n"+both+"\n}"),
