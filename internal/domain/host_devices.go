@@ -54,7 +54,8 @@ var hostDeviceFamily = Family{
 				return ""
 			},
 			Doc: "Class of devices, as `hosts.<name>.devices` of the provider lists them, instead of `type` and `address`. " +
-				"The VM gets a device of the class that no other VM has, and keeps it. If it moves, it gets another one. Only " +
+				"The VM gets a device of the class that no other VM has, and keeps it. If it moves, it gets another one. An " +
+				"imported VM has `type` and `address`: it keeps the device if you replace them with its class. Only " +
 				"a host that has one is chosen.",
 		},
 		{

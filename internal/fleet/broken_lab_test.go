@@ -267,7 +267,7 @@ func TestLab_moverIsLostAtTheHandover(t *testing.T) {
 
 	wake := l.LoseMover(t, vm.Name, from, to)
 
-	problems, err := f.CheckMove(t.Context(), vm.UUID, lastOf(vm), to.Name, migration.Options{})
+	problems, err := f.CheckMove(t.Context(), migrate.MoveOrder{UUID: vm.UUID, Last: lastOf(vm), Target: to.Name}, nil)
 	if err != nil || len(problems) != 1 || !problems[0].Warning || !strings.Contains(problems[0].Summary, "ended first") {
 		t.Errorf("the plan: %+v, %v", problems, err)
 	}
@@ -358,7 +358,7 @@ func TestLab_sourceLostInPostCopy(t *testing.T) {
 		t.Errorf("whoever wants to change it is told: %+v", refused)
 	}
 
-	problems, err := b.f.CheckMove(t.Context(), b.vm.UUID, last, b.from.Name, migration.Options{})
+	problems, err := b.f.CheckMove(t.Context(), migrate.MoveOrder{UUID: b.vm.UUID, Last: last, Target: b.from.Name}, nil)
 	if err != nil || len(problems) != 1 || !strings.Contains(problems[0].Detail, "is lost") {
 		t.Errorf("the plan: %+v, %v", problems, err)
 	}

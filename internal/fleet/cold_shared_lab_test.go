@@ -105,7 +105,8 @@ func TestLab_coldMoveLeavesSharedFiles(t *testing.T) {
 
 		files.untouched(t)
 
-		problems, err := f.CheckMove(t.Context(), vm.UUID, lastOf(vm), to, shared)
+		problems, err := f.CheckMove(t.Context(),
+			MoveOrder{UUID: vm.UUID, Last: lastOf(vm), Target: to, Options: shared}, nil)
 		said := fmt.Sprint(problems)
 
 		if err != nil || slices.ContainsFunc(problems, func(p inventory.Problem) bool { return !p.Warning }) ||
@@ -201,9 +202,9 @@ func TestLab_coldMoveOfWhatIsNotShared(t *testing.T) {
 	planned := func(why string, certain bool) {
 		t.Helper()
 
-		problems, err := f.CheckMove(t.Context(), vm.UUID, lastOf(vm), "kvm2", migration.Options{
-			SharedDisks: []string{"root"},
-		})
+		problems, err := f.CheckMove(t.Context(), MoveOrder{
+			UUID: vm.UUID, Last: lastOf(vm), Target: "kvm2", Options: migration.Options{SharedDisks: []string{"root"}},
+		}, nil)
 		if err != nil || len(problems) != 1 || !strings.Contains(problems[0].Detail, why) || problems[0].Warning == certain {
 			t.Errorf("%+v, %v; want %s", problems, err, why)
 		}

@@ -116,7 +116,7 @@ func TestLab_coldMoveTakesFilesAlong(t *testing.T) {
 		before = append(before, checksum(t, l, "kvm1", name))
 	}
 
-	problems, err := f.CheckMove(t.Context(), vm.UUID, last, target, migration.Options{})
+	problems, err := f.CheckMove(t.Context(), migrate.MoveOrder{UUID: vm.UUID, Last: last, Target: target}, nil)
 	if err != nil || len(problems) != 2 || !problems[0].Warning || !problems[1].Warning {
 		t.Fatalf("checking the move: %+v, %v", problems, err)
 	}

@@ -60,7 +60,7 @@ func TestLab_cordonHoldsForEveryRun(t *testing.T) {
 	}
 
 	// Who is pinned to it may be so after the maintenance, which the same plan may end.
-	problems, err := alice.CheckMove(t.Context(), vm.UUID, lastOf(vm), own, migration.Options{})
+	problems, err := alice.CheckMove(t.Context(), migrate.MoveOrder{UUID: vm.UUID, Last: lastOf(vm), Target: own}, nil)
 	if err != nil || len(problems) == 0 || !problems[0].Warning || problems[0].Remedy == "" ||
 		!strings.Contains(problems[0].Detail, "new memory") {
 		t.Errorf("checking a pin to it: %+v, %v", problems, err)

@@ -29,7 +29,7 @@ func TestLab_moveTakesEverythingAlong(t *testing.T) {
 	vm := waitAgent(t, f, create(t, f, l, mover(t, l, "")))
 
 	for _, target := range []string{"kvm2", "kvm1"} {
-		problems, err := f.CheckMove(t.Context(), vm.UUID, lastOf(vm), target, migration.Options{})
+		problems, err := f.CheckMove(t.Context(), migrate.MoveOrder{UUID: vm.UUID, Last: lastOf(vm), Target: target}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -101,7 +101,7 @@ func TestLab_moveIsRefusedWithAllReasons(t *testing.T) {
 	l.Define(t, "kvm2", "<domain type='qemu'><name>"+vm.Name+"</name><memory>1024</memory>"+
 		"<os><type>hvm</type></os></domain>")
 
-	problems, err := f.CheckMove(t.Context(), vm.UUID, lastOf(vm), "kvm2", migration.Options{})
+	problems, err := f.CheckMove(t.Context(), migrate.MoveOrder{UUID: vm.UUID, Last: lastOf(vm), Target: "kvm2"}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -162,7 +162,7 @@ func TestLab_moveNeedsATargetThatAnswers(t *testing.T) {
 	for target, reason := range map[string]string{
 		"kvm2": migration.HostNotAvailable, "kvm3": "fenced", "kvm9": "not in the provider's hosts",
 	} {
-		problems, err := f.CheckMove(t.Context(), vm.UUID, lastOf(vm), target, migration.Options{})
+		problems, err := f.CheckMove(t.Context(), migrate.MoveOrder{UUID: vm.UUID, Last: lastOf(vm), Target: target}, nil)
 		if err != nil || len(problems) != 1 || !strings.Contains(problems[0].Detail, reason) || problems[0].Warning {
 			t.Errorf("%s: %+v, %v; want %q", target, problems, err, reason)
 		}
@@ -365,7 +365,7 @@ func TestLab_moveOfAStoppedMachine(t *testing.T) {
 	l.Virsh(t, "kvm2", "start", vm.UUID)
 	l.Virsh(t, "kvm2", "managedsave", vm.UUID)
 
-	problems, err := f.CheckMove(t.Context(), vm.UUID, lastOf(now), "kvm1", migration.Options{})
+	problems, err := f.CheckMove(t.Context(), migrate.MoveOrder{UUID: vm.UUID, Last: lastOf(now), Target: "kvm1"}, nil)
 	if err != nil || len(problems) != 1 || !strings.Contains(problems[0].Summary, migration.ManagedSaveNotMigratable) {
 		t.Errorf("with a saved memory: %+v, %v", problems, err)
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/placement"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/records"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
 )
 
 // What importers name of the rooms, so that they need one package for most of what they do.
@@ -33,6 +34,9 @@ type (
 	Outcome = inventory.Outcome
 	// Desired is what a VM is to be.
 	Desired = placement.Desired
+	// HostObject is something that a VM needs on its host, and PlannedObjects are the hosts that will have each.
+	HostObject     = status.HostObject
+	PlannedObjects = status.PlannedObjects
 	// Placement restricts the hosts for a VM.
 	Placement = placement.Placement
 	// MoveOrder asks for a migration.

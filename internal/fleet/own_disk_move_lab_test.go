@@ -150,7 +150,7 @@ func TestLab_ownDisksMove(t *testing.T) {
 	told := func(on *inventory.VM, target string, parts ...string) {
 		t.Helper()
 
-		problems, err := f.CheckMove(t.Context(), vm.UUID, lastOf(on), target, migration.Options{})
+		problems, err := f.CheckMove(t.Context(), migrate.MoveOrder{UUID: vm.UUID, Last: lastOf(on), Target: target}, nil)
 		if err != nil || slices.ContainsFunc(problems, func(p inventory.Problem) bool { return !p.Warning }) {
 			t.Errorf("checking the move to host %s: %+v, %v", target, problems, err)
 		}
@@ -164,7 +164,7 @@ func TestLab_ownDisksMove(t *testing.T) {
 	refused := func(attribute, why string) {
 		t.Helper()
 
-		problems, err := f.CheckMove(t.Context(), vm.UUID, lastOf(vm), "kvm2", migration.Options{})
+		problems, err := f.CheckMove(t.Context(), migrate.MoveOrder{UUID: vm.UUID, Last: lastOf(vm), Target: "kvm2"}, nil)
 		if err != nil || !slices.ContainsFunc(problems, func(p inventory.Problem) bool {
 			return !p.Warning && p.Attribute == attribute && strings.Contains(p.Detail, why)
 		}) {

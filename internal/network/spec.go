@@ -34,6 +34,9 @@ var Modes = []string{
 	ModeNAT, ModeRoute, ModeOpen, ModeIsolated, ModeBridge, ModePrivate, ModeVEPA, ModePassthrough, ModeHostdev,
 }
 
+// BridgeModes are the forward modes with which libvirt creates the network's bridge.
+var BridgeModes = []string{ModeNAT, ModeRoute, ModeOpen, ModeIsolated}
+
 // Forward says how the network is connected to the host's.
 type Forward struct {
 	Mode             string   `json:"mode,omitzero"`              // one of Modes

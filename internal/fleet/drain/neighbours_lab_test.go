@@ -116,7 +116,8 @@ func TestLab_moveMindsWhoCameMeanwhile(t *testing.T) {
 	late := create(t, ownFleet(t, "alice", two), l, loner(t, l, "late"))
 
 	// Bob sees it empty, and relies on that for a while.
-	if problems, err := bob.CheckMove(t.Context(), late.UUID, lastOf(late), free.Name, migration.Options{}); err != nil ||
+	toFree := migrate.MoveOrder{UUID: late.UUID, Last: lastOf(late), Target: free.Name}
+	if problems, err := bob.CheckMove(t.Context(), toFree, nil); err != nil ||
 		len(problems) > 0 {
 		t.Fatalf("%+v, %v", problems, err)
 	}
@@ -134,7 +135,7 @@ func TestLab_moveMindsWhoCameMeanwhile(t *testing.T) {
 	blocked(t, err, migration.AntiAffinity, quick.Name)
 
 	// By now its plans know it too, for a VM that others avoid as well.
-	problems, err := bob.CheckMove(t.Context(), late.UUID, lastOf(late), free.Name, migration.Options{})
+	problems, err := bob.CheckMove(t.Context(), toFree, nil)
 	if err != nil || len(problems) != 1 || !strings.HasSuffix(problems[0].Summary, migration.AntiAffinity) ||
 		problems[0].Remedy == "" {
 		t.Errorf("%+v, %v", problems, err)

@@ -46,7 +46,7 @@ func imagesToBring(ctx context.Context, vm *inventory.VM, facts domain.Mobility,
 		}
 
 		place := domain.OwnDisk{Pool: ref.Pool, Volume: ref.Name, Path: here.Path}
-		if ownDiskPoolMisfit(ctx, to, place) != "" {
+		if why, _ := ownDiskPoolMisfit(ctx, to, place); why != "" {
 			continue
 		}
 

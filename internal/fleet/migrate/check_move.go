@@ -17,23 +17,23 @@ import (
 // CheckMove says what would keep the VM from being moved to the target that its configuration pins it to, as far as it
 // can be told without touching a host: every blocker with its reason code and what would lift it. What is unknown
 // beforehand is a warning. So is it that the target is cordoned, or switched off for its maintenance: Move refuses
-// that, and what is planned besides may be the end of it. o is what was said for this very move.
+// that, and what is planned besides may be the end of it. planned are the objects that hosts will have before the move.
 func (mv *Mover) CheckMove(
-	ctx context.Context, uuid string, last inventory.LastKnown, target string, o migration.Options,
+	ctx context.Context, order MoveOrder, planned status.PlannedObjects,
 ) ([]inventory.Problem, error) {
-	return mv.checkMove(ctx, uuid, last, target, o, true)
+	return mv.checkMove(ctx, order, planned, true)
 }
 
 // checkMove is CheckMove for a VM that is pinned to the target, or for one that is moved there for another reason.
 func (mv *Mover) checkMove(
-	ctx context.Context, uuid string, last inventory.LastKnown, target string, o migration.Options, pinned bool,
+	ctx context.Context, order MoveOrder, planned status.PlannedObjects, pinned bool,
 ) ([]inventory.Problem, error) {
-	to, err := mv.hosts.UsableHost(target)
+	to, err := mv.hosts.UsableHost(order.Target)
 	if err != nil {
 		return []inventory.Problem{moveProblem(err)}, nil
 	}
 
-	vm, err := mv.hosts.Find(ctx, uuid, last)
+	vm, err := mv.hosts.Find(ctx, order.UUID, order.Last)
 	if err != nil || vm.On == to {
 		return nil, err
 	}
@@ -46,7 +46,7 @@ func (mv *Mover) checkMove(
 		return []inventory.Problem{moveProblem(err)}, nil
 	}
 
-	effective, err := mv.records.MigrationOptionsOf(ctx, vm, o)
+	effective, err := mv.records.MigrationOptionsOf(ctx, vm, order.Options)
 	if err != nil {
 		return nil, err
 	}
@@ -55,6 +55,8 @@ func (mv *Mover) checkMove(
 	if err != nil {
 		return nil, err
 	}
+
+	blockers = planned.Without(to.Name, blockers)
 
 	var problems []inventory.Problem
 

@@ -211,7 +211,7 @@ func (mv *Mover) checkTarget(ctx context.Context, vm *inventory.VM, order MoveOr
 		}}, nil
 	}
 
-	problems, err := mv.checkMove(ctx, order.UUID, order.Last, order.Target, order.Options, false)
+	problems, err := mv.checkMove(ctx, order, nil, false)
 	if err != nil {
 		return nil, err
 	}

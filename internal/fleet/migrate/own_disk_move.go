@@ -52,14 +52,19 @@ func (mv *Mover) ownDiskBlockers(ctx context.Context, vm *inventory.VM, to *inve
 	own := vm.Movable()
 	for _, key := range slices.Sorted(maps.Keys(own)) {
 		o := own[key]
-		if why := ownDiskPoolMisfit(ctx, to, o); why != "" {
-			blockers = append(blockers, migration.Blocker{
+		if why, lacksPool := ownDiskPoolMisfit(ctx, to, o); why != "" {
+			b := migration.Blocker{
 				Reason: migration.DisksNotLiveMigratable, Status: status.False,
 				Attribute: placement.OwnDiskAttribute(key, "pool"),
 				Message: fmt.Sprintf("%s was made with the VM (volume %s/%s), and %s", placement.OwnDiskTitle(key),
 					o.Pool, o.Volume, why),
 				Remedy: fmt.Sprintf("Create and start storage pool %q on host %q, with the same path.", o.Pool, to.Name),
-			})
+			}
+			if lacksPool {
+				b.Lacks = status.HostObject{Kind: status.StoragePool, Name: o.Pool}
+			}
+
+			blockers = append(blockers, b)
 		}
 	}
 
@@ -67,35 +72,35 @@ func (mv *Mover) ownDiskBlockers(ctx context.Context, vm *inventory.VM, to *inve
 }
 
 // ownDiskPoolMisfit says why a host can't have an own disk where it is, "" if it can or doesn't answer: whoever asks it
-// for more says so.
-func ownDiskPoolMisfit(ctx context.Context, to *inventory.Host, o domain.OwnDisk) string {
+// for more says so. lacksPool says that the pool isn't there or isn't active.
+func ownDiskPoolMisfit(ctx context.Context, to *inventory.Host, o domain.OwnDisk) (why string, lacksPool bool) {
 	pool, err := to.Conn.StoragePool(ctx, o.Pool)
 
 	switch {
 	case errors.Is(err, inventory.ErrUnreachable):
-		return ""
+		return "", false
 	case inventory.IsNotFound(err), errors.Is(err, libvirt.ErrNoPool):
-		return fmt.Sprintf("host %q has no storage pool %q", to.Name, o.Pool)
+		return fmt.Sprintf("host %q has no storage pool %q", to.Name, o.Pool), true
 	case err != nil:
-		return fmt.Sprintf("storage pool %q of host %q can't be read: %v", o.Pool, to.Name, err)
+		return fmt.Sprintf("storage pool %q of host %q can't be read: %v", o.Pool, to.Name, err), false
 	case !pool.Active:
-		return fmt.Sprintf("storage pool %q of host %q is not active", o.Pool, to.Name)
+		return fmt.Sprintf("storage pool %q of host %q is not active", o.Pool, to.Name), true
 	}
 
 	if why := placement.UnfitPool(pool); why != "" {
-		return why
+		return why, false
 	}
 
 	is, err := storage.ReadPool(pool.XML)
 	if err != nil {
-		return err.Error()
+		return err.Error(), false
 	}
 
 	if at := path.Join(*is.Path, o.Volume); at != o.Path {
-		return fmt.Sprintf("storage pool %q of host %q would have it at %s, not at %s", o.Pool, to.Name, at, o.Path)
+		return fmt.Sprintf("storage pool %q of host %q would have it at %s, not at %s", o.Pool, to.Name, at, o.Path), false
 	}
 
-	return ""
+	return "", false
 }
 
 // HeadedFor is the VM with what is known of the target: what earlier moves left there, and which images are brought

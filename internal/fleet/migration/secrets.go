@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
@@ -17,8 +18,9 @@ func (t preflight) checkSecrets(ctx context.Context, f *blockerList) {
 			at := "disks." + disk.Key
 			switch {
 			case errors.Is(err, libvirt.ErrNotFound):
-				f.block(DisksNotLiveMigratable, at, fmt.Sprintf("disk %q is opened with secret %s, and host %q has no such "+
-					"secret", disk.Key, uuid, t.target.Name()), "Add the host to the hosts of the virtfleet_secret.")
+				f.lacks(status.Secret, uuid, DisksNotLiveMigratable, at,
+					fmt.Sprintf("disk %q is opened with secret %s, and host %q has no such secret", disk.Key, uuid,
+						t.target.Name()), "Add the host to the hosts of the virtfleet_secret.")
 			case err != nil:
 				f.unanswered(DisksNotLiveMigratable, at, t.target, "the secret "+uuid, err)
 			}

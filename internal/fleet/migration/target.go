@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
@@ -201,7 +202,8 @@ func (t preflight) checkInterfaces(ctx context.Context, f *blockerList) {
 					fmt.Sprintf("whether host %q has %s %q is not known, because its libvirt lists "+
 						"no network devices", t.target.Name(), deviceNoun(i.Type), i.Source), "Look for it on the host (ip link).")
 			case !exists:
-				f.block(NetworkNotAvailable, at, fmt.Sprintf("host %q has no %s %q", t.target.Name(), deviceNoun(i.Type), i.Source),
+				f.lacks(status.Bridge, i.Source, NetworkNotAvailable, at,
+					fmt.Sprintf("host %q has no %s %q", t.target.Name(), deviceNoun(i.Type), i.Source),
 					"Create it on the host, or connect the interface to one that both hosts have.")
 			}
 		case "ethernet", "vhostuser", "internal", "null", "vds":
@@ -230,12 +232,18 @@ func (t preflight) checkNetwork(f *blockerList, i domain.MobileInterface, here, 
 	n, ok := there[i.Source]
 	switch {
 	case !ok:
-		f.block(NetworkNotAvailable, "interfaces."+i.Key, fmt.Sprintf("host %q has no network %q", t.target.Name(), i.Source),
+		f.lacks(status.Network, i.Source, NetworkNotAvailable, "interfaces."+i.Key,
+			fmt.Sprintf("host %q has no network %q", t.target.Name(), i.Source),
 			"Define and start the network on the host, or connect the interface to one that both hosts have.")
 	case !n.Active:
-		f.block(NetworkNotAvailable, "interfaces."+i.Key, fmt.Sprintf("network %q of host %q is not started", i.Source,
-			t.target.Name()), "Start it: virsh net-start "+i.Source+".")
-	case t.vm.Live() && !*t.options.AllowNetworkChange && (IsHostLocal(n) || IsHostLocal(here[i.Source])):
+		f.lacks(status.Network, i.Source, NetworkNotAvailable, "interfaces."+i.Key,
+			fmt.Sprintf("network %q of host %q is not started", i.Source, t.target.Name()),
+			"Start it: virsh net-start "+i.Source+".")
+	}
+	if !ok {
+		n = here[i.Source] // It may be created on the target before the VM moves.
+	}
+	if t.vm.Live() && !*t.options.AllowNetworkChange && (IsHostLocal(n) || IsHostLocal(here[i.Source])) {
 		f.block(InterfaceNotLiveMigratable, "interfaces."+i.Key, fmt.Sprintf("network %q (%s) is each host's own: the "+
 			"guest's address and connections there would not survive", i.Source, forwardMode(n)),
 			"Connect the interface to a bridge that spans the hosts, or set migration_options.allow_network_change = true.")

@@ -173,6 +173,12 @@ func (f *blockerList) block(reason, attribute, message, remedy string) {
 	*f = append(*f, Blocker{Reason: reason, Status: status.False, Attribute: attribute, Message: message, Remedy: remedy})
 }
 
+// lacks is block for an object of the target that a resource may create there.
+func (f *blockerList) lacks(kind, name, reason, attribute, message, remedy string) {
+	f.block(reason, attribute, message, remedy)
+	(*f)[len(*f)-1].Lacks = status.HostObject{Kind: kind, Name: name}
+}
+
 // blockForNow is block for what ends by itself.
 func (f *blockerList) blockForNow(reason, message, remedy string) {
 	f.block(reason, "", message, remedy)

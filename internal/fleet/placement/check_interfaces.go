@@ -3,10 +3,10 @@ package placement
 import (
 	"context"
 	"fmt"
-	"slices"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
 )
 
 // fitsInterface checks what an interface needs of its host besides a network: what libvirt would accept in a
@@ -22,19 +22,19 @@ func fitsInterface(ctx context.Context, a inventory.Reply, d Desired, key string
 		})
 	}
 
-	if i.Bridge != "" {
+	if i.Bridge != "" && !d.PlannedObjects.On(a.Host.Name, status.Bridge, i.Bridge) {
 		if exists, known, err := a.Host.Conn.BridgeExists(ctx, i.Bridge); err == nil && known && !exists {
 			lacks("bridge", "it has no bridge %q", i.Bridge)
 		}
 	}
 
-	if i.Direct != "" {
+	if i.Direct != "" && !d.PlannedObjects.On(a.Host.Name, status.Bridge, i.Direct) {
 		if exists, known, err := a.Host.Conn.BridgeExists(ctx, i.Direct); err == nil && known && !exists {
 			lacks("direct", "it has no network device %q", i.Direct)
 		}
 	}
 
-	if filter := i.Facts["filter.name"]; filter != "" && !slices.Contains(d.PlannedFilters[filter], a.Host.Name) {
+	if filter := i.Facts["filter.name"]; filter != "" && !d.PlannedObjects.On(a.Host.Name, status.NetworkFilter, filter) {
 		if _, err := a.Host.Conn.NWFilter(ctx, filter); inventory.IsNotFound(err) {
 			lacks("filter.name", "it has no network filter %q", filter)
 		}

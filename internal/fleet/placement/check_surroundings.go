@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
@@ -96,7 +97,7 @@ func fitsNetworks(ctx context.Context, a inventory.Reply, d Desired) []inventory
 	for _, key := range slices.Sorted(maps.Keys(d.Spec.Interfaces)) {
 		i := d.Spec.Interfaces[key]
 
-		if i.Network != "" && !slices.Contains(d.PlannedNetworks[i.Network], a.Host.Name) {
+		if i.Network != "" && !d.PlannedObjects.On(a.Host.Name, status.Network, i.Network) {
 			if !asked {
 				networks, err = a.Host.Conn.Networks(ctx)
 				asked = true

@@ -52,9 +52,9 @@ type Desired struct {
 	// Planned says that nothing is applied yet: storage pools and images that are not there may come with the same apply,
 	// before the VM.
 	Planned bool
-	// PlannedNetworks and PlannedFilters are networks and network filters that come with the same apply, before the VM,
-	// and the hosts that will have them.
-	PlannedNetworks, PlannedFilters map[string][]string
+	// PlannedObjects are networks and the like that come with the same apply, before the VM, and the hosts that will have
+	// them.
+	PlannedObjects status.PlannedObjects
 	// Files are paths that have to lead to something on the host, by the attribute that says so: "disks.root.file".
 	Files map[string]string
 	// Applied are the sources that the disks had when they were last applied, by key. A disk that a snapshot or a user has

@@ -115,6 +115,8 @@ type Blocker struct {
 	Attribute string
 	// Message says what blocks, Remedy what would lift it.
 	Message, Remedy string
+	// Lacks is what the target lacks, which a resource of the same apply may create there; the zero value is nothing.
+	Lacks HostObject
 	// Temporary says that it ends by itself, such as a backup: whoever has to move the VM waits for that.
 	Temporary bool
 }

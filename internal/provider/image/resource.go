@@ -11,6 +11,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/resource"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/hostset"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/meta"
@@ -67,7 +68,7 @@ func (r *imageResource) ModifyPlan(
 	if hosts.IsNull() {
 		// Those that have the pool, as they were read, and those where it is planned.
 		names := value.Keys(value.StringMap(state.HostStates))
-		if pool, ok := r.Data.Pools.Hosts(state.Pool.ValueString()); ok {
+		if pool, ok := r.Data.Planned.Hosts(status.StoragePool, state.Pool.ValueString()); ok {
 			names = pool
 		}
 		targets = targets.Named(names...)

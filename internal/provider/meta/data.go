@@ -36,8 +36,8 @@ type Data struct {
 	UnknownAttributes []string
 	// Managed are the VMs that Terraform told of since the provider was configured.
 	Managed Managed
-	// Pools, Networks and NetworkFilters are those that were planned.
-	Pools, Networks, NetworkFilters Planned
+	// Planned are the objects that VMs need on their hosts and that were planned since the provider was configured.
+	Planned Planned
 }
 
 // From takes the data that the framework hands to a resource or data source. Both results are empty while the provider

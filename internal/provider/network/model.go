@@ -44,6 +44,15 @@ const (
 	updateRestart = "Restart"
 )
 
+// createsBridge says that libvirt creates the network's bridge, rather than using one that is there.
+func (m *model) createsBridge() bool {
+	spec, known, _ := m.spec([]string{"forward"})
+	if !known {
+		return false
+	}
+	return spec.Forward == nil || slices.Contains(network.BridgeModes, spec.Forward.Mode)
+}
+
 // blocks are the attributes that libvirt keeps in the definition, by their names, which are those of network.Spec too.
 func (m *model) blocks() map[string]any {
 	return map[string]any{

@@ -11,6 +11,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/resource"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/hostset"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/network"
@@ -91,7 +92,7 @@ func (r *networkResource) ModifyPlan(
 			plan.Autostart = types.BoolValue(true)
 		}
 		if !r.Data.Unknown {
-			_, diags := r.planTargets(plan)
+			_, diags := r.planTargets(config, plan)
 			resp.Diagnostics.Append(diags...)
 		}
 		resp.Diagnostics.Append(resp.Plan.Set(ctx, plan)...)
@@ -101,7 +102,7 @@ func (r *networkResource) ModifyPlan(
 	if resp.Diagnostics.HasError() || !r.Asks("update", noun(plan.Name), &resp.Diagnostics) {
 		return
 	}
-	targets, diags := r.planTargets(plan)
+	targets, diags := r.planTargets(config, plan)
 	resp.Diagnostics.Append(diags...)
 	if resp.Diagnostics.HasError() {
 		return
@@ -127,11 +128,15 @@ func (r *networkResource) ModifyPlan(
 	}
 }
 
-// planTargets are the hosts that the network is to be on. VMs that are planned after it learn of them.
-func (r *networkResource) planTargets(plan model) (hostset.Set, diag.Diagnostics) {
+// planTargets are the hosts that the network is to be on. VMs that are planned after it learn of them, and of the
+// bridge if libvirt creates it by the name that the configuration gives it.
+func (r *networkResource) planTargets(config, plan model) (hostset.Set, diag.Diagnostics) {
 	targets, diags := onhosts.Targets(r.Data, plan.Hosts)
 	if plan.Active.ValueBool() {
-		r.Data.Networks.Plan(plan.Name.ValueString(), targets.Names())
+		r.Data.Planned.Plan(status.Network, plan.Name.ValueString(), targets.Names())
+		if bridge := config.Bridge.ValueString(); bridge != "" && config.createsBridge() {
+			r.Data.Planned.Plan(status.Bridge, bridge, targets.Names())
+		}
 	}
 	return targets, diags
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/resource"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/hostset"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/network"
@@ -121,7 +122,7 @@ func (r *filterResource) ModifyPlan(
 	}
 	targets, diags := onhosts.Targets(r.Data, plan.Hosts)
 	resp.Diagnostics.Append(diags...)
-	r.Data.NetworkFilters.Plan(plan.Name.ValueString(), targets.Names())
+	r.Data.Planned.Plan(status.NetworkFilter, plan.Name.ValueString(), targets.Names())
 	if req.State.Raw.IsNull() || resp.Diagnostics.HasError() {
 		return
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/resource"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/hostset"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/meta"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/onhosts"
@@ -67,7 +68,7 @@ func (r *poolResource) ModifyPlan(
 	targets, diags := onhosts.Targets(r.Data, plan.Hosts)
 	resp.Diagnostics.Append(diags...)
 	if !plan.Hosts.IsUnknown() {
-		r.Data.Pools.Plan(plan.Name.ValueString(), targets.Names())
+		r.Data.Planned.Plan(status.StoragePool, plan.Name.ValueString(), targets.Names())
 	}
 	if req.State.Raw.IsNull() {
 		return

@@ -32,7 +32,7 @@ type tale struct {
 	steps   []resource.TestStep
 }
 
-func begin(t *testing.T) *tale {
+func newTale(t *testing.T) *tale {
 	t.Helper()
 	l := lab.Open(t)
 	name := lab.Name(t)
@@ -59,7 +59,7 @@ func (s *tale) apply(
 func (s *tale) refuse(change hcl, words ...string) {
 	s.t.Helper()
 	s.steps = append(s.steps, resource.TestStep{
-		Config: acctest.Config(s.l) + s.config.with(change).String(), PlanOnly: true, ExpectError: spaced(words...),
+		Config: acctest.Config(s.l) + s.config.with(change).String(), PlanOnly: true, ExpectError: inOrder(words...),
 	})
 }
 
@@ -81,7 +81,7 @@ func (s *tale) imported(others ...string) {
 	})
 }
 
-func (s *tale) tell() {
+func (s *tale) runSteps() {
 	s.t.Helper()
 	story(s.t, s.l, []string{s.name}, s.steps...)
 }
@@ -90,7 +90,7 @@ func (s *tale) tell() {
 // seen when it drifts, and removed.
 func TestAccAttributes_disks(t *testing.T) {
 	t.Parallel()
-	s := begin(t)
+	s := newTale(t)
 	root := s.l.Image(t, "kvm1", s.name+".qcow2", "qcow2", 8<<20)
 	data := s.l.Image(t, "kvm1", s.name+".raw", "raw", 8<<20)
 	disks := func(tune, more string) hcl {
@@ -126,5 +126,5 @@ func TestAccAttributes_disks(t *testing.T) {
 	// What isn't declared any more is left alone.
 	s.apply(hcl{"disks": fmt.Sprintf(`{ root = { file = %q }, data = { file = %q } }`, root, data)},
 		plancheck.ResourceActionNoop, []string{"<vendor>ACME<", "iothread='2'", "<shareable/>"}, nil)
-	s.tell()
+	s.runSteps()
 }

@@ -20,8 +20,8 @@ type mistake struct {
 // mistakes are cases by name, which is the name of the resource, too.
 type mistakes map[string]mistake
 
-// sound is a VM that could be made, were it not for the mistake.
-func sound(name string) hcl {
+// tinyVM is a VM that could be made, were it not for the mistake.
+func tinyVM(name string) hcl {
 	return hcl{
 		"name": quote(name), "type": quote("qemu"), "memory": `{ size = "64Mi" }`, "termination_grace_period": quote("0s"),
 	}
@@ -31,7 +31,7 @@ func sound(name string) hcl {
 func (all mistakes) config(prefix string) string {
 	var b strings.Builder
 	for _, key := range slices.Sorted(maps.Keys(all)) {
-		b.WriteString(sound(prefix + "-" + key).with(all[key].in).named(key))
+		b.WriteString(tinyVM(prefix + "-" + key).with(all[key].in).named(key))
 	}
 	return b.String()
 }

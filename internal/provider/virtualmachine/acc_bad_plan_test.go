@@ -16,12 +16,12 @@ func TestAccBadInput_plan(t *testing.T) {
 	l := lab.Open(t)
 	own := l.StartHost(t)
 	l.Run(t, own.Name, "mount", "--bind", "/dev/null", "/usr/bin/swtpm") // As if it weren't installed.
-	l.Virsh(t, own.Name, "net-define", device(t, `<network><name>asleep</name></network>`))
+	l.Virsh(t, own.Name, "net-define", writeDeviceXML(t, `<network><name>asleep</name></network>`))
 	l.Define(t, own.Name, `<domain type="qemu"><name>taken</name><memory unit="MiB">64</memory><os><type>hvm</type></os>
   <metadata><virtfleet:vm xmlns:virtfleet="urn:virtfleet:1" version="1"><virtfleet:labels>
   <virtfleet:label key="app" value="web"/></virtfleet:labels></virtfleet:vm></metadata></domain>`)
 	uuid := strings.TrimSpace(l.Virsh(t, own.Name, "domuuid", "taken"))
-	before := traces(t, l, own)
+	before := creationTraces(t, l, own)
 
 	all := mistakes{
 		"type":        {hcl{"type": quote("xen")}, []string{`type`, `"xen"`, `kvm, qemu`}},
@@ -136,13 +136,13 @@ func TestAccBadInput_plan(t *testing.T) {
 		t.Error("the plan went through")
 	}
 	all.check(t, said)
-	if after := traces(t, l, own); after != before {
+	if after := creationTraces(t, l, own); after != before {
 		t.Errorf("a plan wrote to a host:\n%s\nbefore:\n%s", after, before)
 	}
 }
 
-// traces is everything on a host that a failed creation could leave behind.
-func traces(t *testing.T, l *lab.Lab, h *lab.Host) string {
+// creationTraces is everything on a host that a failed creation could leave behind.
+func creationTraces(t *testing.T, l *lab.Lab, h *lab.Host) string {
 	t.Helper()
 	return l.Virsh(t, h.Name, "list", "--all") + l.Virsh(t, h.Name, "secret-list") +
 		l.Run(t, h.Name, "find", "/var/lib/libvirt/qemu", "/etc/libvirt/qemu", "/run/libvirt/qemu", "-type", "f")
@@ -159,7 +159,7 @@ func TestAccBadInput_apply(t *testing.T) {
 	nbd := func(name, host string) string {
 		return fmt.Sprintf(`{ root = { network = { protocol = "nbd", name = %q, hosts = [%q] } } }`, name, host)
 	}
-	before := traces(t, l, own)
+	before := creationTraces(t, l, own)
 	all := mistakes{
 		"disk_format": {
 			hcl{"disks": fmt.Sprintf(`{ root = { file = %q, format = "qcow2" } }`, raw)},
@@ -178,7 +178,7 @@ func TestAccBadInput_apply(t *testing.T) {
 		t.Error("the apply went through")
 	}
 	all.check(t, said)
-	if after := traces(t, l, own); after != before {
+	if after := creationTraces(t, l, own); after != before {
 		t.Errorf("something was left behind:\n%s\nbefore:\n%s", after, before)
 	}
 }

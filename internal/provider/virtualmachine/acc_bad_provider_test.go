@@ -102,7 +102,7 @@ func TestAccBadInput_provider(t *testing.T) {
 			t.Parallel()
 			cli := acctest.NewCLI(t)
 			cli.Config(t, "provider \"virtfleet\" {\n  "+strings.Join(tt.settings, "\n  ")+"\n}\n"+
-				sound("unreachable").with(hcl{"host": quote("kvm2")}).String())
+				tinyVM("unreachable").with(hcl{"host": quote("kvm2")}).String())
 			said, err := cli.Try(t, tt.command)
 			if err == nil {
 				t.Errorf("terraform %s went through", tt.command)

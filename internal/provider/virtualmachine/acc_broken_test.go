@@ -25,7 +25,7 @@ func newTorn(t *testing.T) *torn {
 	t.Helper()
 	l := lab.Open(t)
 	b := &torn{t: t, l: l, tf: acctest.NewCLI(t), from: l.StartHost(t), to: l.StartHost(t), name: lab.Name(t)}
-	b.boots, b.disk = &boots{l: l, name: b.name, disk: true}, reached(t, l, b.name)
+	b.boots, b.disk = &boots{l: l, name: b.name, disk: true}, diskOnBothHosts(t, l, b.name)
 	b.l.RemoveDomain(t, b.name)
 	b.config(b.from, "")
 	b.tf.Run(t, "apply")
@@ -46,7 +46,8 @@ func (b *torn) config(on *lab.Host, options string) {
 	b.t.Helper()
 	settings := fmt.Sprintf(`migration_options = { allow_post_copy = true, bandwidth = "2Mi", `+
 		`completion_timeout_per_gib = "2s", recovery_timeout = "30s", %s }`, options)
-	b.tf.Config(b.t, reachable(b.l, settings, b.from, b.to)+told(b.l, b.name, "dirty=32").with(b.disk).with(hcl{
+	vm := vmWithKernelWords(b.l, b.name, "dirty=32").with(b.disk)
+	b.tf.Config(b.t, providerBlock(b.l, settings, b.from, b.to)+vm.with(hcl{
 		"host": quote(on.Name), "termination_grace_period": quote("0s"), "guest_agent": `{ enabled = true }`,
 		"wait_for": `{ guest_agent = true, timeout = "5m" }`,
 	}).String())
@@ -64,12 +65,12 @@ func (b *torn) state(on *lab.Host) string {
 
 func (b *torn) await(on *lab.Host, state string) {
 	b.t.Helper()
-	await(b.t, state+" on "+on.Name, func() bool { return b.state(on) == state })
+	waitFor(b.t, state+" on "+on.Name, func() bool { return b.state(on) == state })
 }
 
-// tear kills the apply that moves the VM once its guest runs on the target, and breaks the connection over which
-// the rest of its memory comes.
-func (b *torn) tear() {
+// breakPostCopy kills the apply that moves the VM once its guest runs on the target, and breaks the connection over
+// which the rest of its memory comes.
+func (b *torn) breakPostCopy() {
 	b.t.Helper()
 	b.config(b.to, "")
 	// Before it begins: it switches two seconds later, and without a limit all memory has come before the test holds it.
@@ -98,17 +99,17 @@ func TestAccVirtualMachine_moveBroken(t *testing.T) {
 	b.isResumed()
 	b.from, b.to = b.to, b.from
 	b.isLost()
-	gone(t, b.l, b.tf, b.name)
+	destroyAndCheck(t, b.l, b.tf, b.name)
 }
 
 // isResumed expects that an apply resumes what broke, as the plan says.
 func (b *torn) isResumed() {
 	t := b.t
 	t.Helper()
-	b.tear()
+	b.breakPostCopy()
 	b.await(b.to, "running (post-copy failed)")
 
-	if out := b.tf.Run(t, "plan"); !spaced("will be updated in-place", "Broken migration is resumed").MatchString(out) {
+	if out := b.tf.Run(t, "plan"); !inOrder("will be updated in-place", "Broken migration is resumed").MatchString(out) {
 		t.Errorf("plan: %s", out)
 	}
 	if from, to := b.state(b.from), b.state(b.to); from != "paused (post-copy failed)" ||
@@ -122,7 +123,7 @@ func (b *torn) isResumed() {
 	}
 	b.sameBoot(b.to)
 	records := b.l.Virsh(t, b.to.Name, "metadata", b.name, "urn:virtfleet:1")
-	if !spaced(`phase="Succeeded"`, `mode="PostCopy"`, `recovered="true"`).MatchString(records) {
+	if !inOrder(`phase="Succeeded"`, `mode="PostCopy"`, `recovered="true"`).MatchString(records) {
 		t.Errorf("records: %s", records)
 	}
 	noChanges(t, b.tf)
@@ -132,12 +133,12 @@ func (b *torn) isResumed() {
 func (b *torn) isLost() {
 	t := b.t
 	t.Helper()
-	b.tear()
+	b.breakPostCopy()
 	b.l.Run(t, b.to.Name, "sh", "-c", "kill -KILL $(cat /run/libvirt/qemu/"+b.name+".pid)")
-	await(t, "the process to be gone", func() bool { return !strings.Contains(b.state(b.to), "post-copy") })
+	waitFor(t, "the process to be gone", func() bool { return !strings.Contains(b.state(b.to), "post-copy") })
 	before := b.state(b.from)
 
-	if out := b.tf.Fail(t, "apply"); !spaced("could not be resumed", "its target is gone", "on_irrecoverable").
+	if out := b.tf.Fail(t, "apply"); !inOrder("could not be resumed", "its target is gone", "on_irrecoverable").
 		MatchString(out) {
 		t.Errorf("apply: %s", out)
 	}
@@ -146,25 +147,25 @@ func (b *torn) isLost() {
 	}
 
 	b.config(b.to, `on_irrecoverable = "destroy"`)
-	unresumable := spaced("will be updated in-place", "Broken migration can't be resumed:")
+	unresumable := inOrder("will be updated in-place", "Broken migration can't be resumed:")
 	if out := b.tf.Run(t, "plan"); !unresumable.MatchString(out) {
 		t.Errorf("plan: %s", out)
 	}
-	if out := b.tf.Fail(t, "apply"); !spaced("was destroyed, as on_irrecoverable says", "Apply again").MatchString(out) {
+	if out := b.tf.Fail(t, "apply"); !inOrder("was destroyed, as on_irrecoverable says", "Apply again").MatchString(out) {
 		t.Errorf("apply: %s", out)
 	}
 	if from, to := b.state(b.from), b.state(b.to); from != "" || !strings.HasPrefix(to, "shut off") {
 		t.Errorf("at the source it is %q, on the target %q", from, to)
 	}
 	records := b.l.Virsh(t, b.to.Name, "metadata", b.name, "urn:virtfleet:1", "--config")
-	if !spaced(`phase="Failed"`, `mode="PostCopy"`, "was destroyed").MatchString(records) {
+	if !inOrder(`phase="Failed"`, `mode="PostCopy"`, "was destroyed").MatchString(records) {
 		t.Errorf("records: %s", records)
 	}
 	b.tf.Run(t, "apply")
 	if from, to := b.state(b.from), b.state(b.to); from != "" || !strings.HasPrefix(to, "running") {
 		t.Errorf("at the source it is %q, on the target %q", from, to)
 	}
-	if read := said(t, b.l, b.to.Name, b.name, checksum); read != b.boots.written {
+	if read := outputInGuest(t, b.l, b.to.Name, b.name, checksum); read != b.boots.written {
 		t.Errorf("the guest wrote %s and reads %s", b.boots.written, read)
 	}
 	noChanges(t, b.tf)

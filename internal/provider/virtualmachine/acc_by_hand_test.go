@@ -16,11 +16,12 @@ func TestAccDevices_undeclared(t *testing.T) {
 	name := lab.Name(t)
 	l.RemoveDomain(t, name)
 	const host = "kvm1"
-	nic := device(t, `<interface type="user"><mac address="52:54:00:77:00:03"/><model type="virtio"/></interface>`)
-	disk := device(t, fmt.Sprintf(`<disk type="file" device="disk"><driver name="qemu" type="raw"/><source file=%q/>`+
+	nic := writeDeviceXML(t, `<interface type="user"><mac address="52:54:00:77:00:03"/><model type="virtio"/></interface>`)
+	disk := writeDeviceXML(t, fmt.Sprintf(`
+		<disk type="file" device="disk"><driver name="qemu" type="raw"/><source file=%q/>`+
 		`<target dev="vdz" bus="virtio"/></disk>`, l.Image(t, host, name+".raw", "raw", 1<<20)))
 	tf := acctest.NewCLI(t)
-	config := told(l, name).with(talking).with(hcl{"host": quote(host)})
+	config := vmWithKernelWords(l, name).with(talking).with(hcl{"host": quote(host)})
 	tf.Config(t, acctest.Config(l)+config.String())
 	tf.Run(t, "apply")
 	l.Virsh(t, host, "attach-device", name, nic, "--live", "--config")
@@ -48,7 +49,7 @@ func TestAccDevices_undeclared(t *testing.T) {
 			t.Errorf("a device is still there:\n%s", xml)
 		}
 	}
-	gone(t, l, tf, name)
+	destroyAndCheck(t, l, tf, name)
 }
 
 // TestAccDrift_isSeenAgain: what departs from the configuration stays drift, however often it was read into the state
@@ -59,9 +60,9 @@ func TestAccDrift_isSeenAgain(t *testing.T) {
 	name := lab.Name(t)
 	l.RemoveDomain(t, name)
 	const host = "kvm2"
-	nic := device(t, `<interface type="user"><mac address="52:54:00:77:00:04"/><model type="virtio"/></interface>`)
+	nic := writeDeviceXML(t, `<interface type="user"><mac address="52:54:00:77:00:04"/><model type="virtio"/></interface>`)
 	tf := acctest.NewCLI(t)
-	tf.Config(t, acctest.Config(l)+told(l, name).with(talking).with(hcl{
+	tf.Config(t, acctest.Config(l)+vmWithKernelWords(l, name).with(talking).with(hcl{
 		"host": quote(host), "cpu": `{ vcpus = 1, max_sockets = 2 }`, "interfaces": `{}`,
 	}).String())
 	tf.Run(t, "apply")
@@ -81,7 +82,7 @@ func TestAccDrift_isSeenAgain(t *testing.T) {
 	if xml := l.Virsh(t, host, "dumpxml", name); strings.Contains(xml, "52:54:00:77:00:04") {
 		t.Errorf("the interface is still there:\n%s", xml)
 	}
-	gone(t, l, tf, name)
+	destroyAndCheck(t, l, tf, name)
 }
 
 // TestAccDevices_notGivenBack: a guest that runs no operating system doesn't give a device back. The apply says so in
@@ -92,7 +93,7 @@ func TestAccDevices_notGivenBack(t *testing.T) {
 	name := lab.Name(t)
 	l.RemoveDomain(t, name)
 	tf := acctest.NewCLI(t)
-	config := sound(name).with(hcl{"host": quote("kvm2"), "interfaces": `{ lan = { user = true } }`})
+	config := tinyVM(name).with(hcl{"host": quote("kvm2"), "interfaces": `{ lan = { user = true } }`})
 	tf.Config(t, acctest.Config(l)+config.String())
 	tf.Run(t, "apply")
 	tf.Config(t, acctest.Config(l)+config.with(hcl{"interfaces": `{}`}).String())
@@ -105,5 +106,5 @@ func TestAccDevices_notGivenBack(t *testing.T) {
 	destroyed(t, l, "kvm2", name)
 	tf.Run(t, "apply")
 	noChanges(t, tf)
-	gone(t, l, tf, name)
+	destroyAndCheck(t, l, tf, name)
 }

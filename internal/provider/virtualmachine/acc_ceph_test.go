@@ -20,7 +20,7 @@ func TestAccVirtualMachine_ceph(t *testing.T) {
 	l := lab.Open(t)
 	name := lab.Name(t)
 	ceph := l.Ceph(t, name)
-	base := reachable(l, "") + fmt.Sprintf(`
+	base := providerBlock(l, "") + fmt.Sprintf(`
 resource "virtfleet_secret" "ceph" {
   usage            = "ceph"
   usage_id         = %[1]q
@@ -44,7 +44,7 @@ resource "virtfleet_volume" "root" {
   pool = virtfleet_storage_pool.ceph.name
   size = %q
 }
-`, size) + light(l, name).with(hcl{
+`, size) + idleVM(l, name).with(hcl{
 			"host": quote(host),
 			"disks": fmt.Sprintf(`{ root = {
 				network = {
@@ -55,7 +55,7 @@ resource "virtfleet_volume" "root" {
 			} }`, ceph.Pool, ceph.Host, ceph.Port, ceph.Username),
 		}).String()
 	}
-	byID := base + light(l, name).with(hcl{"disks": fmt.Sprintf(`{ root = { volume = "%s/root" } }`, name)}).String()
+	byID := base + idleVM(l, name).with(hcl{"disks": fmt.Sprintf(`{ root = { volume = "%s/root" } }`, name)}).String()
 	has := func(host string, mib int) resource.TestCheckFunc {
 		return func(*terraform.State) error {
 			return errors.Join(contains(l.Virsh(t, host, "domblkinfo", name, "vda"), fmt.Sprint(mib<<20)),
@@ -71,7 +71,7 @@ resource "virtfleet_volume" "root" {
 			l.Virsh(t, "kvm1", "pool-refresh", name)
 			l.Virsh(t, "kvm2", "pool-refresh", name)
 		},
-		Config: byID, ExpectError: spaced("network", `protocol = "rbd"`, `"`+ceph.Pool+`/root"`),
+		Config: byID, ExpectError: inOrder("network", `protocol = "rbd"`, `"`+ceph.Pool+`/root"`),
 	}, resource.TestStep{
 		PreConfig: func() {
 			ceph.RBD(t, "rm", ceph.Pool+"/root")

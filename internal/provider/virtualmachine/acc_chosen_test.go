@@ -23,8 +23,8 @@ func TestAccVirtualMachine_defaultDomainType(t *testing.T) {
 	provider := func(provided string) string {
 		return acctest.Block{Lab: l, Settings: fmt.Sprintf("default_domain_type = %q", provided)}.String()
 	}
-	machine := func(name string) hcl {
-		return light(l, name).with(hcl{"type": "", "run_strategy": quote("Halted"), "host": quote("kvm1")})
+	vm := func(name string) hcl {
+		return idleVM(l, name).with(hcl{"type": "", "run_strategy": quote("Halted"), "host": quote("kvm1")})
 	}
 	is := func(name, want string) resource.TestCheckFunc {
 		return func(*terraform.State) error {
@@ -33,7 +33,7 @@ func TestAccVirtualMachine_defaultDomainType(t *testing.T) {
 	}
 	// What there is keeps its type, and what is new gets the other.
 	second := resource.TestStep{
-		Config:           provider("kvm") + machine(name).String() + machine(accelerated).named("second"),
+		Config:           provider("kvm") + vm(name).String() + vm(accelerated).named("second"),
 		ConfigPlanChecks: changes(plancheck.ResourceActionNoop), Check: is(accelerated, "kvm"),
 		ConfigStateChecks: []statecheck.StateCheck{know("type", exactly("qemu"))},
 	}
@@ -41,7 +41,7 @@ func TestAccVirtualMachine_defaultDomainType(t *testing.T) {
 		second = resource.TestStep{Config: second.Config, ExpectError: regexp.MustCompile(`can't run domains of type "kvm"`)}
 	}
 	story(t, l, []string{name, accelerated}, resource.TestStep{
-		Config:            provider("qemu") + machine(name).String(),
+		Config:            provider("qemu") + vm(name).String(),
 		ConfigPlanChecks:  changes(plancheck.ResourceActionCreate),
 		ConfigStateChecks: []statecheck.StateCheck{know("type", exactly("qemu"))}, Check: is(name, "qemu"),
 	}, second)
@@ -59,7 +59,7 @@ func TestAccVirtualMachine_savedPlan(t *testing.T) {
 	tf := acctest.NewCLI(t)
 	tf.Config(t, acctest.Block{
 		Lab: l, Hosts: []acctest.Host{{Of: one, Settings: limit}, {Of: two, Settings: limit}},
-	}.String()+light(l, name).with(hcl{"run_strategy": quote("Halted")}).String())
+	}.String()+idleVM(l, name).with(hcl{"run_strategy": quote("Halted")}).String())
 	change := tf.Plan(t)[address]
 	if host, known := change.After["current_host"]; change.Actions != "create" || known {
 		t.Fatalf("the plan is to %s it on %v", change.Actions, host)
@@ -73,5 +73,5 @@ func TestAccVirtualMachine_savedPlan(t *testing.T) {
 		t.Errorf("it is on %v, want %s", state["current_host"], two.Name)
 	}
 	noChanges(t, tf)
-	gone(t, l, tf, name)
+	destroyAndCheck(t, l, tf, name)
 }

@@ -21,9 +21,9 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
 )
 
-// login logs in to a guest over SSH, from a computer on its network, as soon as it lets that user in. It returns what
-// its shell printed.
-func login(t *testing.T, l *lab.Lab, user, ip, script string) (said string, err error) {
+// runOverSSH logs in to a guest over SSH, from a computer on its network, as soon as it lets that user in. It returns
+// what its shell printed.
+func runOverSSH(t *testing.T, l *lab.Lab, user, ip, script string) (said string, err error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()
@@ -77,7 +77,7 @@ resource "virtfleet_image" "debian" {
 `, name, image)
 	const mac = "52:54:00:13:00:01"
 	config := func(host, strategy, file string) string {
-		return reachable(l, "", first, second) + storage + guest(l, name).with(talking).with(hcl{
+		return providerBlock(l, "", first, second) + storage + guest(l, name).with(talking).with(hcl{
 			"kernel": "", "host": host, "run_strategy": quote(strategy), "cpu": `{ vcpus = 2 }`,
 			"memory": `{ size = "384Mi" }`, "termination_grace_period": quote("5m"),
 			"wait_for": `{ guest_agent = true, ip_address = "lan", timeout = "15m" }`,
@@ -102,7 +102,7 @@ resource "virtfleet_image" "debian" {
 	boot := ""
 	does := func(script string, want ...string) resource.TestCheckFunc {
 		return func(*terraform.State) error {
-			said, err := login(t, l, "ops", address, "cat /proc/sys/kernel/random/boot_id; "+script)
+			said, err := runOverSSH(t, l, "ops", address, "cat /proc/sys/kernel/random/boot_id; "+script)
 			if err != nil {
 				return err
 			}

@@ -60,8 +60,8 @@ func seedIn(t *testing.T, l *lab.Lab, host, name string) (files map[string]strin
 	return files, strings.TrimSpace(l.Run(t, host, "stat", "-c", "%a %U", found[1])), err
 }
 
-// called waits until a guest has a name.
-func called(t *testing.T, l *lab.Lab, host, name, want string) error {
+// waitForHostname waits until a guest has a name.
+func waitForHostname(t *testing.T, l *lab.Lab, host, name, want string) error {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
@@ -98,7 +98,7 @@ resource "virtfleet_storage_pool" "vms" {
 			version, more)
 	}
 	config := func(cloudInit string) string {
-		return base + told(l, name, "seed").with(talking).with(hcl{
+		return base + vmWithKernelWords(l, name, "seed").with(talking).with(hcl{
 			"host": quote("kvm3"), "termination_grace_period": quote("1m0s"),
 			"disks":      `{ root = { pool = virtfleet_storage_pool.vms.name, size = "16Mi" } }`,
 			"cloud_init": cloudInit,
@@ -121,7 +121,7 @@ resource "virtfleet_storage_pool" "vms" {
 			if got := volumes(t, l, "kvm3", name); !slices.Equal(got, pools) {
 				return fmt.Errorf("the storage pool has %q; want %q", got, pools)
 			}
-			if got := ends(t, l, "kvm3", name); got != "" {
+			if got := qemuExitReasons(t, l, "kvm3", name); got != "" {
 				return fmt.Errorf("QEMU ended by %q", got)
 			}
 			return nil
@@ -152,7 +152,7 @@ resource "virtfleet_storage_pool" "vms" {
 			if err := is(map[string]string{"meta-data": "instance-id: " + id}, medium, root)(s); err != nil {
 				return err
 			}
-			return called(t, l, "kvm3", name, name)
+			return waitForHostname(t, l, "kvm3", name, name)
 		}),
 	}, resource.TestStep{
 		ResourceName: address, ImportState: true, ImportStateVerify: true, ImportStateId: name,
@@ -166,7 +166,7 @@ resource "virtfleet_storage_pool" "vms" {
 			"user-data": secret + "2", "meta-data": "instance-id: i-2",
 		}, medium, root), func(*terraform.State) error {
 			l.Virsh(t, "kvm3", "reset", name)
-			return called(t, l, "kvm3", name, "second")
+			return waitForHostname(t, l, "kvm3", name, "second")
 		}),
 	}, resource.TestStep{
 		PreConfig: func() {
@@ -211,7 +211,7 @@ resource "virtfleet_storage_pool" "vms" {
 `, name)
 	configuration := func(version string) string { return fmt.Sprintf(`{"ignition": {"version": %q}}`, version) }
 	config := func(more hcl) string {
-		return base + light(l, name).with(hcl{
+		return base + idleVM(l, name).with(hcl{
 			"host": quote("kvm3"), "termination_grace_period": quote("0s"),
 			"disks": `{ root = { pool = virtfleet_storage_pool.vms.name, size = "16Mi" } }`,
 		}).with(more).String()
@@ -285,7 +285,7 @@ func TestAccVirtualMachine_ignitionMoves(t *testing.T) {
 	l := lab.Open(t)
 	name := lab.Name(t)
 	const content = `{"ignition": {"version": "3.4.0"}}`
-	base := reachable(l, "") + fmt.Sprintf(`
+	base := providerBlock(l, "") + fmt.Sprintf(`
 resource "virtfleet_storage_pool" "vms" {
   name   = %[1]q
   type   = "dir"
@@ -293,7 +293,7 @@ resource "virtfleet_storage_pool" "vms" {
 }
 `, name)
 	config := func(host, strategy string) string {
-		return base + light(l, name).with(hcl{
+		return base + idleVM(l, name).with(hcl{
 			"host": quote(host), "run_strategy": quote(strategy),
 			"disks":    `{ root = { pool = virtfleet_storage_pool.vms.name, size = "16Mi" } }`,
 			"ignition": fmt.Sprintf("{ config_wo = %q, wo_version = \"1\" }", content),

@@ -13,8 +13,9 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/acctest"
 )
 
-// filled is a qcow2 image with that many MiB of data, on one host in its pool; copies of it go when the test ends.
-func filled(t *testing.T, l *lab.Lab, host, name string, mib int, others ...string) string {
+// imageWithData is a qcow2 image with that many MiB of data, on one host in its pool; copies of it go when the test
+// ends.
+func imageWithData(t *testing.T, l *lab.Lab, host, name string, mib int, others ...string) string {
 	t.Helper()
 	image := l.Image(t, host, name, "qcow2", 1<<30)
 	l.Run(t, host, "sh", "-c", fmt.Sprintf("head -c %[2]dM /dev/urandom >%[1]s.raw && "+
@@ -46,14 +47,14 @@ func TestAccVirtualMachine_moveCold(t *testing.T) {
 	tf := acctest.NewCLI(t)
 	name := lab.Name(t)
 	l.RemoveDomain(t, name)
-	image := filled(t, l, "kvm1", name+".qcow2", 256, "kvm2")
+	image := imageWithData(t, l, "kvm1", name+".qcow2", 256, "kvm2")
 	nvram := "/var/lib/libvirt/qemu/nvram/" + name + "_VARS.fd"
-	machine := light(l, name).with(hcl{
+	vm := idleVM(l, name).with(hcl{
 		"firmware": `{ type = "efi" }`, "disks": fmt.Sprintf("{ root = { volume = %q } }", image),
 	})
 	config := func(host, strategy, options string) {
-		tf.Config(t, reachable(l, options)+
-			machine.with(hcl{"host": quote(host), "run_strategy": quote(strategy)}).String())
+		tf.Config(t, providerBlock(l, options)+
+			vm.with(hcl{"host": quote(host), "run_strategy": quote(strategy)}).String())
 	}
 	sum := func(host, file string) string {
 		t.Helper()
@@ -69,7 +70,7 @@ func TestAccVirtualMachine_moveCold(t *testing.T) {
 	l.Run(t, "kvm2", "sh", "-c", "echo mine >"+image)
 	l.RefreshPool(t, "kvm2")
 	config("kvm2", "Halted", "")
-	refusal := spaced("DiskPathTaken", image, `host "kvm2"`, "none is ever overwritten")
+	refusal := inOrder("DiskPathTaken", image, `host "kvm2"`, "none is ever overwritten")
 	if out := tf.Fail(t, "plan"); !refusal.MatchString(out) {
 		t.Errorf("with a file that is there already: %s", out)
 	}
@@ -82,17 +83,17 @@ func TestAccVirtualMachine_moveCold(t *testing.T) {
 		return unix.Stat(l.Host("kvm2").Path(image), &stat) == nil && stat.Blocks > 0
 	}
 	tf.Config(t, acctest.Block{
-		Lab: l, Hosts: []acctest.Host{{Of: l.Host("kvm1")}, through(l.Gate(t, "kvm2", begun), "kvm2")},
-	}.String()+machine.with(hcl{"host": quote("kvm2"), "run_strategy": quote("Halted")}).String())
+		Lab: l, Hosts: []acctest.Host{{Of: l.Host("kvm1")}, viaProxy(l.Gate(t, "kvm2", begun), "kvm2")},
+	}.String()+vm.with(hcl{"host": quote("kvm2"), "run_strategy": quote("Halted")}).String())
 	apply := tf.Start(t, "apply")
-	until(t, "the copy to begin", apply, begun)
+	waitWhileRunning(t, "the copy to begin", apply, begun)
 	if err := apply.Kill(); err != nil {
 		t.Fatal(err)
 	}
 	if out, err := apply.Wait(); err == nil {
 		t.Errorf("killed, it succeeded:\n%s", out)
 	}
-	if err := on(t, l, name, "shut off", "")(nil); err != nil {
+	if err := onHosts(t, l, name, "shut off", "")(nil); err != nil {
 		t.Error(err)
 	}
 	if half := l.Run(t, "kvm2", "sh", "-c", "ls "+image+" || true"); half == "" {
@@ -101,7 +102,7 @@ func TestAccVirtualMachine_moveCold(t *testing.T) {
 
 	config("kvm2", "Halted", "migration_options = { keep_source_disks = false }")
 	out := tf.Run(t, "apply")
-	if err := on(t, l, name, "", "shut off")(nil); err != nil {
+	if err := onHosts(t, l, name, "", "shut off")(nil); err != nil {
 		t.Errorf("%v\n%s", err, out)
 	}
 	if after := sum("kvm2", image); after != disk {
@@ -115,7 +116,7 @@ func TestAccVirtualMachine_moveCold(t *testing.T) {
 	}
 	for _, host := range []string{"kvm1", "kvm2"} {
 		// Those of other tests come and go.
-		await(t, "no pool of ours on "+host, func() bool {
+		waitFor(t, "no pool of ours on "+host, func() bool {
 			return !strings.Contains(l.Virsh(t, host, "pool-list", "--all", "--name"), "virtfleet-")
 		})
 	}
@@ -124,7 +125,7 @@ func TestAccVirtualMachine_moveCold(t *testing.T) {
 	}
 	config("kvm2", "Always", "")
 	tf.Run(t, "apply")
-	if err := on(t, l, name, "", "running")(nil); err != nil {
+	if err := onHosts(t, l, name, "", "running")(nil); err != nil {
 		t.Error(err)
 	}
 }

@@ -16,7 +16,7 @@ import (
 // runs, imported, and put right after a drift. What can't change while it runs, or what the host lacks, is refused.
 func TestAccCompute_runs(t *testing.T) {
 	t.Parallel()
-	s := begin(t)
+	s := newTale(t)
 	cpu := func(numa, pin string) string {
 		return fmt.Sprintf(`{ sockets = 2, cores = 2, dies = 1, mode = "custom", model = "Nehalem",
     features = { vme = "disable", x2apic = "optional" }, numa = %s, %s }`, numa, pin)
@@ -85,14 +85,14 @@ func TestAccCompute_runs(t *testing.T) {
 		"memory.numatune.nodeset", "it has no NUMA node 1-7")
 	s.refuse(restart(memory(`, huge_pages = "64Ki"`)), "memory.huge_pages", "it has no pages of 64Ki")
 	s.refuse(restart(memory(`, huge_pages = "1Gi"`)), "memory.huge_pages", "it has 0 pages of 1Gi, 0 MiB, and the VM")
-	s.tell()
+	s.runSteps()
 }
 
 // TestAccCompute_off: what this host can't run is defined, imported, changed, put right after a drift and removed in a
 // VM that is off.
 func TestAccCompute_off(t *testing.T) {
 	t.Parallel()
-	s := begin(t)
+	s := newTale(t)
 	has := func(parts ...string) resource.TestCheckFunc { return look(t, s.l, "kvm1", s.name, parts...) }
 	step := func(change hcl, action plancheck.ResourceActionType, checks ...resource.TestCheckFunc) {
 		s.config = s.config.with(change)
@@ -137,5 +137,5 @@ func TestAccCompute_off(t *testing.T) {
 	}
 	step(hcl{"cpu": `{ vcpus = 2, numa = {}, quota = 0 }`}, plancheck.ResourceActionUpdate,
 		lacks(t, s.l, "kvm1", s.name, "<numa>", "<quota>"))
-	s.tell()
+	s.runSteps()
 }

@@ -34,7 +34,7 @@ func TestAccConsoles_life(t *testing.T) {
 	}
 	a := fmt.Sprintf(`a = { type = "pty", log_file = %q }`, file("a"))
 	const b = `b = { type = "null" }`
-	config := told(l, name).with(talking).with(hcl{"host": quote("kvm1"), "memory": `{ size = "256Mi" }`}).
+	config := vmWithKernelWords(l, name).with(talking).with(hcl{"host": quote("kvm1"), "memory": `{ size = "256Mi" }`}).
 		with(devices(a, socket("usb"), ""))
 	step := func(change hcl, action plancheck.ResourceActionType, check resource.TestCheckFunc) resource.TestStep {
 		config = config.with(change)
@@ -43,7 +43,7 @@ func TestAccConsoles_life(t *testing.T) {
 		}
 	}
 	refused := func(change hcl, texts ...string) resource.TestStep {
-		return resource.TestStep{Config: acctest.Config(l) + config.with(change).String(), ExpectError: spaced(texts...)}
+		return resource.TestStep{Config: acctest.Config(l) + config.with(change).String(), ExpectError: inOrder(texts...)}
 	}
 	logged := func(host string) resource.TestCheckFunc {
 		return func(*terraform.State) error {
@@ -99,7 +99,7 @@ func TestAccSmartcard_defined(t *testing.T) {
 	l := lab.Open(t)
 	name := lab.Name(t)
 	const host = "kvm1"
-	config := light(l, name).with(hcl{"host": quote(host), "run_strategy": quote("Halted")})
+	config := idleVM(l, name).with(hcl{"host": quote(host), "run_strategy": quote("Halted")})
 	step := func(devices string, action plancheck.ResourceActionType, check resource.TestCheckFunc) resource.TestStep {
 		config = config.with(hcl{"devices": devices})
 		return resource.TestStep{
@@ -108,7 +108,7 @@ func TestAccSmartcard_defined(t *testing.T) {
 	}
 	refused := func(devices string, texts ...string) resource.TestStep {
 		return resource.TestStep{
-			Config: acctest.Config(l) + config.with(hcl{"devices": devices}).String(), ExpectError: spaced(texts...),
+			Config: acctest.Config(l) + config.with(hcl{"devices": devices}).String(), ExpectError: inOrder(texts...),
 		}
 	}
 	byHand := step(`{ smartcard = { mode = "host" } }`, plancheck.ResourceActionUpdate,

@@ -17,8 +17,8 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/acctest"
 )
 
-// said is what a command in the guest printed.
-func said(t *testing.T, l *lab.Lab, host, name, script string) string {
+// outputInGuest is what a command in the guest printed.
+func outputInGuest(t *testing.T, l *lab.Lab, host, name, script string) string {
 	t.Helper()
 	ask := func(answer any, execute string, arguments map[string]any) {
 		t.Helper()
@@ -39,7 +39,7 @@ func said(t *testing.T, l *lab.Lab, host, name, script string) string {
 			Out    []byte `json:"out-data"`
 		}
 	}
-	await(t, "the guest's answer", func() bool {
+	waitFor(t, "the guest's answer", func() bool {
 		ask(&status, "guest-exec-status", map[string]any{"pid": started.Return.PID})
 		return status.Return.Exited
 	})
@@ -66,16 +66,16 @@ func TestAccVirtualMachine_moveWithDisks(t *testing.T) {
 		}
 		return nil
 	}
-	machine := guest(l, name).with(talking).with(hcl{
+	vm := guest(l, name).with(talking).with(hcl{
 		"disks": fmt.Sprintf(`{ root = { volume = %q, cache = "none" } }`, image),
 	})
 	config := func(host, options string) string {
-		return reachable(l, "") + machine.with(hcl{"host": quote(host), "migration_options": options}).String()
+		return providerBlock(l, "") + vm.with(hcl{"host": quote(host), "migration_options": options}).String()
 	}
 	written := ""
 	same := func(host string) resource.TestCheckFunc {
 		return func(*terraform.State) error {
-			if read := said(t, l, host, name, checksum); read != written || read == "" {
+			if read := outputInGuest(t, l, host, name, checksum); read != written || read == "" {
 				return fmt.Errorf("the guest wrote %s and reads %s", written, read)
 			}
 			return nil
@@ -85,15 +85,15 @@ func TestAccVirtualMachine_moveWithDisks(t *testing.T) {
 	story(t, l, []string{name}, resource.TestStep{
 		Config: config("kvm1", ""), ConfigPlanChecks: changes(plancheck.ResourceActionCreate),
 		Check: func(*terraform.State) error {
-			written = said(t, l, "kvm1", name, scribble+checksum)
+			written = outputInGuest(t, l, "kvm1", name, scribble+checksum)
 			return nil
 		},
 	}, resource.TestStep{
-		Config: config("kvm2", ""), ExpectError: spaced("DisksNotLiveMigratable", image, "copy_storage"),
+		Config: config("kvm2", ""), ExpectError: inOrder("DisksNotLiveMigratable", image, "copy_storage"),
 	}, resource.TestStep{
 		Config: config("kvm2", `{ copy_storage = "full", keep_source_disks = false }`), ConfigPlanChecks: moves,
 		ConfigStateChecks: []statecheck.StateCheck{know("current_host", exactly("kvm2"))},
-		Check: resource.ComposeTestCheckFunc(on(t, l, name, "", "running"), same("kvm2"), func(*terraform.State) error {
+		Check: resource.ComposeTestCheckFunc(onHosts(t, l, name, "", "running"), same("kvm2"), func(*terraform.State) error {
 			return errors.Join(there("kvm1", false), there("kvm2", true), contains(l.Virsh(t, "kvm2", "metadata", name,
 				"urn:virtfleet:1"), `method="BlockMigration"`, "disk-total="))
 		}),
@@ -103,14 +103,14 @@ func TestAccVirtualMachine_moveWithDisks(t *testing.T) {
 			l.RefreshPool(t, "kvm1")
 		},
 		Config:      config("kvm1", `{ copy_storage = "full" }`),
-		ExpectError: spaced("DiskPathTaken", image, "never overwritten"),
+		ExpectError: inOrder("DiskPathTaken", image, "never overwritten"),
 	}, resource.TestStep{
 		PreConfig: func() {
 			remove("kvm1")
 			l.RefreshPool(t, "kvm1")
 		},
 		Config: config("kvm1", `{ copy_storage = "full", transport = "ssh_relay" }`), ConfigPlanChecks: moves,
-		Check: resource.ComposeTestCheckFunc(on(t, l, name, "running", ""), same("kvm1"), func(*terraform.State) error {
+		Check: resource.ComposeTestCheckFunc(onHosts(t, l, name, "running", ""), same("kvm1"), func(*terraform.State) error {
 			return errors.Join(there("kvm1", true), there("kvm2", true))
 		}),
 	})
@@ -133,32 +133,32 @@ func TestAccVirtualMachine_copyOntoAFullTarget(t *testing.T) {
 	l.Run(t, "kvm1", "qemu-img", "create", "-q", "-f", "qcow2", "-b", base, "-F", "raw", image)
 	unmount := []string{"-c", "! mountpoint -q " + dir + " || umount " + dir}
 	atEnd(t, l, "kvm2", "sh", unmount...)
-	machine := guest(l, name).with(talking).with(hcl{
+	vm := guest(l, name).with(talking).with(hcl{
 		"disks": fmt.Sprintf(`{ root = { file = %q, format = "qcow2", cache = "none" } }`, image),
 	})
 	config := func(host string) string {
-		return reachable(l, "") +
-			machine.with(hcl{"host": quote(host), "migration_options": `{ copy_storage = "full" }`}).String()
+		return providerBlock(l, "") +
+			vm.with(hcl{"host": quote(host), "migration_options": `{ copy_storage = "full" }`}).String()
 	}
 	written := ""
 	intact := func(host string) {
 		t.Helper()
-		if read := said(t, l, host, name, checksum); read != written || read == "" {
+		if read := outputInGuest(t, l, host, name, checksum); read != written || read == "" {
 			t.Errorf("the guest wrote %s and reads %s", written, read)
 		}
 	}
 	story(t, l, []string{name}, resource.TestStep{
 		Config: config("kvm1"), ConfigPlanChecks: changes(plancheck.ResourceActionCreate),
 		Check: func(*terraform.State) error {
-			written = said(t, l, "kvm1", name, scribble+checksum)
+			written = outputInGuest(t, l, "kvm1", name, scribble+checksum)
 			return nil
 		},
 	}, resource.TestStep{
 		PreConfig: func() { l.Run(t, "kvm2", "mount", "-t", "tmpfs", "-o", "size=6M", "none", dir) },
-		Config:    config("kvm2"), ExpectError: spaced("Unable to move virtual machine", `is on host "kvm1" (Running)`),
+		Config:    config("kvm2"), ExpectError: inOrder("Unable to move virtual machine", `is on host "kvm1" (Running)`),
 	}, resource.TestStep{
 		PreConfig: func() {
-			if err := on(t, l, name, "running", "")(nil); err != nil {
+			if err := onHosts(t, l, name, "running", "")(nil); err != nil {
 				t.Error(err)
 			}
 			intact("kvm1")
@@ -169,7 +169,7 @@ func TestAccVirtualMachine_copyOntoAFullTarget(t *testing.T) {
 		},
 		Config: config("kvm2"), ConfigPlanChecks: changes(plancheck.ResourceActionUpdate),
 		ConfigStateChecks: []statecheck.StateCheck{know("current_host", exactly("kvm2"))},
-		Check: resource.ComposeTestCheckFunc(on(t, l, name, "", "running"), func(*terraform.State) error {
+		Check: resource.ComposeTestCheckFunc(onHosts(t, l, name, "", "running"), func(*terraform.State) error {
 			intact("kvm2")
 			return nil
 		}),
@@ -193,16 +193,16 @@ func TestAccVirtualMachine_copyKilled(t *testing.T) {
 	})
 	sum := func(host string) string { return l.Run(t, host, "sh", "-c", "sha256sum <"+image) }
 	before := sum("kvm1")
-	machine := light(l, name).with(hcl{"disks": fmt.Sprintf(`{ root = { volume = %q, cache = "none" } }`, image)})
+	vm := idleVM(l, name).with(hcl{"disks": fmt.Sprintf(`{ root = { volume = %q, cache = "none" } }`, image)})
 	config := func(host, options string) {
-		tf.Config(t, reachable(l, options)+machine.with(hcl{"host": quote(host)}).String())
+		tf.Config(t, providerBlock(l, options)+vm.with(hcl{"host": quote(host)}).String())
 	}
 	config("kvm1", "")
 	tf.Run(t, "apply")
 	t.Cleanup(func() { tf.Run(t, "destroy") })
 	config("kvm2", `migration_options = { copy_storage = "full", bandwidth = "1Mi" }`)
 	apply := tf.Start(t, "apply")
-	await(t, "the disk to be copied", func() bool {
+	waitFor(t, "the disk to be copied", func() bool {
 		out, err := l.TryVirsh(t, "kvm1", "domjobinfo", name)
 		return err == nil && strings.Contains(out, "File processed")
 	})
@@ -213,7 +213,7 @@ func TestAccVirtualMachine_copyKilled(t *testing.T) {
 		t.Errorf("killed, it succeeds: %s", out)
 	}
 	awaitAlone(t, l, name)
-	await(t, "the source to notice", func() bool {
+	waitFor(t, "the source to notice", func() bool {
 		out, err := l.TryVirsh(t, "kvm1", "domjobinfo", name)
 		return err == nil && strings.Contains(out, "None")
 	})
@@ -224,7 +224,7 @@ func TestAccVirtualMachine_copyKilled(t *testing.T) {
 	expect(t, tf.Run(t, "plan", "-out=planned"), `current_host = "kvm1" -> "kvm2"`,
 		"Plan: 0 to add, 1 to change, 0 to destroy.")
 	tf.Run(t, "apply", "planned")
-	if err := on(t, l, name, "", "running")(nil); err != nil {
+	if err := onHosts(t, l, name, "", "running")(nil); err != nil {
 		t.Error(err)
 	}
 	if here, there := sum("kvm1"), sum("kvm2"); here != before || there != before {

@@ -17,8 +17,8 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/virtualmachine"
 )
 
-// corpus is the definitions of internal/domain that this libvirt can define, by their VMs' names.
-func corpus(t *testing.T) map[string]string {
+// corpusDefinitions is the definitions of internal/domain that this libvirt can define, by their VMs' names.
+func corpusDefinitions(t *testing.T) map[string]string {
 	t.Helper()
 	files, err := filepath.Glob("../../domain/testdata/corpus/*.xml")
 	if err != nil || len(files) < 150 {
@@ -35,8 +35,8 @@ func corpus(t *testing.T) map[string]string {
 	return found
 }
 
-// definitions are what a host has of VMs, by name, read in one session.
-func definitions(t *testing.T, l *lab.Lab, host string, names []string) map[string]string {
+// definitionsByName are what a host has of VMs, by name, read in one session.
+func definitionsByName(t *testing.T, l *lab.Lab, host string, names []string) map[string]string {
 	t.Helper()
 	const command, end = "dumpxml --security-info ", "</domain>"
 	all := strings.SplitAfter(l.Virsh(t, host, command+strings.Join(names, "; "+command)), end)
@@ -50,8 +50,9 @@ func definitions(t *testing.T, l *lab.Lab, host string, names []string) map[stri
 	return found
 }
 
-// others are the lines of a definition's meaning without what the provider marks and what people say about the VM.
-func others(t *testing.T, xml string) []string {
+// linesWithoutOurs are the lines of a definition's meaning without what the provider marks and what people say about
+// the VM.
+func linesWithoutOurs(t *testing.T, xml string) []string {
 	t.Helper()
 	d, err := domain.Parse(xml)
 	if err != nil {
@@ -74,15 +75,15 @@ func TestAccVirtualMachine_importCorpus(t *testing.T) {
 	tf := acctest.NewCLI(t)
 	imports, descriptions := "", ""
 	var names, xmls []string
-	for name, xml := range corpus(t) {
+	for name, xml := range corpusDefinitions(t) {
 		names, xmls = append(names, name), append(xmls, xml)
 		imports += fmt.Sprintf("import {\n  to = %s.%s\n  id = %q\n}\n", virtualmachine.TypeName, name, name)
 		descriptions += fmt.Sprintf("resource %q %q {\n  description = \"Changed.\"\n}\n", virtualmachine.TypeName, name)
 	}
 	l.Define(t, h.Name, xmls...)
 	// libvirt sorts the controllers of a definition that it reads again, as after any virsh edit.
-	l.Define(t, h.Name, slices.Collect(maps.Values(definitions(t, l, h.Name, names)))...)
-	before := definitions(t, l, h.Name, names)
+	l.Define(t, h.Name, slices.Collect(maps.Values(definitionsByName(t, l, h.Name, names)))...)
+	before := definitionsByName(t, l, h.Name, names)
 
 	tf.Config(t, acctest.Block{Lab: l, Hosts: []acctest.Host{{Of: h}}}.String()+imports)
 	for at, change := range tf.Plan(t, "-generate-config-out="+filepath.Join(tf.Dir, "generated.tf")) {
@@ -97,8 +98,8 @@ func TestAccVirtualMachine_importCorpus(t *testing.T) {
 		t.Fatal(err)
 	}
 	tf.Run(t, "apply")
-	for name, after := range definitions(t, l, h.Name, names) {
-		if diff := cmp.Diff(others(t, before[name]), others(t, after)); diff != "" {
+	for name, after := range definitionsByName(t, l, h.Name, names) {
+		if diff := cmp.Diff(linesWithoutOurs(t, before[name]), linesWithoutOurs(t, after)); diff != "" {
 			t.Errorf("%s has more changes than its description:\n%s", name, diff)
 		}
 	}

@@ -13,8 +13,8 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/acctest"
 )
 
-// console expects `virsh console` to show what the guest writes to its first serial port.
-func console(t *testing.T, l *lab.Lab, host, name string) resource.TestCheckFunc {
+// expectConsoleOutput expects `virsh console` to show what the guest writes to its first serial port.
+func expectConsoleOutput(t *testing.T, l *lab.Lab, host, name string) resource.TestCheckFunc {
 	t.Helper()
 	return func(*terraform.State) error {
 		inGuest(t, l, host, name, "/bin/sh", "-c", "for i in 1 2 3 4 5 6 7 8 9; do echo seen $i >/dev/ttyS0; sleep 1; done")
@@ -46,13 +46,14 @@ func TestAccDefaults_life(t *testing.T) {
 			Check: resource.ComposeAggregateTestCheckFunc(checks...),
 		}
 	}
-	created := step(nil, plancheck.ResourceActionCreate, look(t, l, "kvm1", name, devices...), console(t, l, "kvm1", name))
+	created := step(nil, plancheck.ResourceActionCreate, look(t, l, "kvm1", name, devices...),
+		expectConsoleOutput(t, l, "kvm1", name))
 	created.ConfigStateChecks = append(created.ConfigStateChecks, know("guest_agent.enabled", knownvalue.Bool(true)),
 		know("serial_console.enabled", knownvalue.Bool(true)), know("devices", knownvalue.Null()),
 		know("ready", knownvalue.Bool(true)))
 	again := step(nil, plancheck.ResourceActionNoop)
 	moved := step(hcl{"host": quote("kvm2")}, plancheck.ResourceActionUpdate, look(t, l, "kvm2", name, devices...),
-		console(t, l, "kvm2", name))
+		expectConsoleOutput(t, l, "kvm2", name))
 	off := step(hcl{"run_strategy": quote("Halted"), "wait_for": ""}, plancheck.ResourceActionUpdate)
 	byHand := step(nil, plancheck.ResourceActionNoop,
 		lacks(t, l, "kvm2", name, "org.qemu.guest_agent.0", "<serial", "<console"))
@@ -90,7 +91,7 @@ func TestAccDefaults_leftOut(t *testing.T) {
 	}
 	tf := acctest.NewCLI(t)
 	off := func(key string) hcl {
-		return light(l, names[key]).with(hcl{"host": quote("kvm1"), "run_strategy": quote("Halted")})
+		return idleVM(l, names[key]).with(hcl{"host": quote("kvm1"), "run_strategy": quote("Halted")})
 	}
 	l.Define(t, "kvm1", `<domain type="qemu"><name>`+names["imported"]+`</name><memory unit="MiB">64</memory>
   <os><type arch="x86_64">hvm</type></os></domain>`)
@@ -121,5 +122,5 @@ func TestAccDefaults_leftOut(t *testing.T) {
 		}
 	}
 	noChanges(t, tf)
-	gone(t, l, tf, names["bare"], names["ports"], names["windows"], names["imported"], names["old"])
+	destroyAndCheck(t, l, tf, names["bare"], names["ports"], names["windows"], names["imported"], names["old"])
 }

@@ -18,8 +18,8 @@ func TestAccVirtualMachine_definedAgain(t *testing.T) {
 	name := lab.Name(t)
 	l.RemoveDomain(t, name)
 	tf := acctest.NewCLI(t)
-	config := light(l, name).with(zoneA)
-	tf.Config(t, zoned(l)+config.String())
+	config := idleVM(l, name).with(zoneA)
+	tf.Config(t, zonedProvider(l)+config.String())
 	tf.Run(t, "apply")
 
 	// repaired expects the plan to change these attributes alone, and the apply to leave the VM defined on kvm2 only.
@@ -37,7 +37,7 @@ func TestAccVirtualMachine_definedAgain(t *testing.T) {
 			"State:          running") != nil {
 			t.Errorf("%s: %s", what, out)
 		}
-		if err := on(t, l, name, "", "running")(nil); err != nil {
+		if err := onHosts(t, l, name, "", "running")(nil); err != nil {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
@@ -49,7 +49,8 @@ func TestAccVirtualMachine_definedAgain(t *testing.T) {
 	repaired("autostart switched off", "autostart")
 
 	// What is off is not started at boot either.
-	tf.Config(t, zoned(l)+config.with(hcl{"run_strategy": `"Halted"`, "termination_grace_period": `"0s"`}).String())
+	off := hcl{"run_strategy": `"Halted"`, "termination_grace_period": `"0s"`}
+	tf.Config(t, zonedProvider(l)+config.with(off).String())
 	l.Virsh(t, "kvm2", "undefine", name)
 	tf.Run(t, "apply")
 	noChanges(t, tf)
@@ -61,5 +62,5 @@ func TestAccVirtualMachine_definedAgain(t *testing.T) {
 	if out := l.Virsh(t, "kvm2", "dominfo", name); !strings.Contains(out, "Autostart:      disable") {
 		t.Error(out)
 	}
-	gone(t, l, tf, name)
+	destroyAndCheck(t, l, tf, name)
 }

@@ -2,11 +2,15 @@ package virtualmachine_test
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/acctest"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/virtualmachine"
 )
 
 // pciDevices are the addresses of the PCI devices that a host lists. No VM with one is started: the lab has no IOMMU.
@@ -23,8 +27,8 @@ func pciDevices(t *testing.T, l *lab.Lab, host string) []string {
 	return all
 }
 
-// source is the element by which a definition names a PCI device of its host.
-func source(pci string) string {
+// pciSource is the element by which a definition names a PCI device of its host.
+func pciSource(pci string) string {
 	part := strings.FieldsFunc(pci, func(r rune) bool { return r == ':' || r == '.' })
 	return fmt.Sprintf("<address domain='0x%s' bus='0x%s' slot='0x%s' function='0x%s'/>",
 		part[0], part[1], part[2], part[3])
@@ -46,7 +50,7 @@ func deviceClasses(t *testing.T, l *lab.Lab, one, two *lab.Host, holder string) 
 	}
 	name := lab.Name(t) + "-class"
 	l.RemoveDomain(t, name)
-	starts := sound(name).with(hcl{"devices": `{ host_devices = { gpu = { class = "gpu" } } }`})
+	starts := tinyVM(name).with(hcl{"devices": `{ host_devices = { gpu = { class = "gpu" } } }`})
 	rests := starts.with(hcl{"run_strategy": quote("Halted")})
 	here, there := hcl{"host": quote(one.Name)}, hcl{"host": quote(two.Name)}
 
@@ -65,7 +69,7 @@ func deviceClasses(t *testing.T, l *lab.Lab, one, two *lab.Host, holder string) 
 	config(both, classes("gpu", pci[2], pci[3]), rests.with(here).named("vm"))
 	expect(t, tf.Run(t, "plan"), `+ address = (known after apply)`, `+ class = "gpu"`)
 	tf.Run(t, "apply")
-	if err := look(t, l, one.Name, name, source(pci[1]), `class="gpu"`)(nil); err != nil {
+	if err := look(t, l, one.Name, name, pciSource(pci[1]), `class="gpu"`)(nil); err != nil {
 		t.Error(err)
 	}
 	noChanges(t, tf)
@@ -75,7 +79,7 @@ func deviceClasses(t *testing.T, l *lab.Lab, one, two *lab.Host, holder string) 
 	config(classes("gpu", pci[2]), classes("gpu", pci[2], pci[3]), rests.with(here).named("vm"))
 	expect(t, tf.Run(t, "plan"), `"`+pci[1]+`" -> "`+pci[2]+`"`)
 	tf.Run(t, "apply")
-	if err := look(t, l, one.Name, name, source(pci[2]))(nil); err != nil {
+	if err := look(t, l, one.Name, name, pciSource(pci[2]))(nil); err != nil {
 		t.Error(err)
 	}
 	noChanges(t, tf)
@@ -100,20 +104,68 @@ output "way" {
 	config(classes("gpu", pci[2]), classes("gpu", pci[3]), rests.with(there).named("vm"))
 	expect(t, tf.Run(t, "plan"), `"`+pci[2]+`" -> "`+pci[3]+`"`)
 	tf.Run(t, "apply")
-	if err := look(t, l, two.Name, name, source(pci[3]), `class="gpu"`)(nil); err != nil {
+	if err := look(t, l, two.Name, name, pciSource(pci[3]), `class="gpu"`)(nil); err != nil {
 		t.Error(err)
 	}
 	noChanges(t, tf)
 
+	importedWithClass(t, tf, name, pciSource(pci[3]), func() string { return l.Virsh(t, two.Name, "dumpxml", name) })
+
 	// A device that is declared by its address has to be on the host, too. This one is defined by hand.
 	l.Define(t, two.Name, `<domain type="qemu"><name>`+name+`-fixed</name><memory unit="MiB">64</memory>
   <os><type arch="x86_64" machine="q35">hvm</type></os>
-  <devices><hostdev mode="subsystem" type="pci" managed="yes"><source>`+source(missing)+`</source></hostdev></devices>
+  <devices><hostdev mode="subsystem" type="pci" managed="yes">
+    <source>`+pciSource(missing)+`</source></hostdev></devices>
 </domain>`)
 	id := strings.TrimSpace(l.Virsh(t, two.Name, "domuuid", name+"-fixed"))
 	config("", classes("gpu", pci[3]), rests.with(there).named("vm"),
 		strings.Replace(strings.ReplaceAll(candidates, two.Name, one.Name), "virtfleet_virtual_machine.vm.id", quote(id), 1))
 	tf.Run(t, "apply")
 	expect(t, tf.Run(t, "output", "way"), `HostResourcesNotAvailable host \"`+one.Name+`\" has no pci device `+missing)
-	gone(t, l, tf, name)
+	destroyAndCheck(t, l, tf, name)
+}
+
+// importedWithClass shows the import of a VM that has a device of a class of its host, as the other directory declares
+// it. The configuration that Terraform writes has the device by its address, because the class is the configuration's
+// to say. Declared by class it keeps the device.
+func importedWithClass(t *testing.T, declared *acctest.CLI, name, device string, dumpxml func() string) {
+	t.Helper()
+	tf := acctest.NewCLI(t)
+	main, err := os.ReadFile(filepath.Join(declared.Dir, "main.tf"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	block, resources, _ := strings.Cut(string(main), "resource ")
+	_, block, _ = strings.Cut(block, "provider ")
+	block = "provider " + block + fmt.Sprintf("import {\n  to = %s.vm\n  id = %q\n}\n", virtualmachine.TypeName, name)
+	tf.Config(t, block)
+	generated := filepath.Join(tf.Dir, "generated.tf")
+	for at, action := range tf.Actions(t, "-generate-config-out="+generated) {
+		if action != "no-op" {
+			t.Errorf("%s: %s", at, action)
+		}
+	}
+	config, err := os.ReadFile(generated)
+	if err != nil {
+		t.Fatal(err)
+	}
+	byAddress := regexp.MustCompile(`(?s)host_devices = \{\s+gpu = \{\s+address\s+= "[0-9a-f:.]+"\s+class\s+= null` +
+		`.*type\s+= "pci"`)
+	if !byAddress.Match(config) {
+		t.Errorf("Terraform writes\n%s", config)
+	}
+	if err := os.Remove(generated); err != nil {
+		t.Fatal(err)
+	}
+	tf.Config(t, block+"resource "+resources)
+	plan := tf.Run(t, "plan")
+	expect(t, plan, `+ class = "gpu"`, "1 to import, 0 to add, 1 to change")
+	if strings.Contains(plan, "-> (known after apply)") || strings.Contains(plan, "~ address") {
+		t.Errorf("the device is planned to change: %s", plan)
+	}
+	tf.Run(t, "apply")
+	if err := contains(dumpxml(), device, `class="gpu"`); err != nil {
+		t.Error(err)
+	}
+	noChanges(t, tf)
 }

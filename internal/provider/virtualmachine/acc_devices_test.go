@@ -24,7 +24,7 @@ func TestAccDevices_live(t *testing.T) {
 	export := l.NBD(t, name, 16<<20)
 
 	tf := acctest.NewCLI(t)
-	config := told(l, name).with(talking).with(hcl{
+	config := vmWithKernelWords(l, name).with(talking).with(hcl{
 		"host": quote(host), "cpu": `{ vcpus = 1, max_sockets = 2 }`, "memory": `{ size = "256Mi", max_size = "1Gi" }`,
 		"interfaces": `{ lan = { bridge = "br-lab" } }`, "serial_console": `{ enabled = true }`,
 		"wait_for": `{ guest_agent = true, ip_address = "lan", timeout = "5m" }`, "devices": `{ rng = { model = "none" } }`,
@@ -61,7 +61,7 @@ func TestAccDevices_live(t *testing.T) {
 	if lan := fmt.Sprintf("10.%d.1.", l.Net); !strings.HasPrefix(ip, lan) {
 		t.Errorf("it got the address %q, want one of %s0", ip, lan)
 	}
-	before := memory(t, l, host, name)
+	before := guestMemory(t, l, host, name)
 
 	// More of everything, a medium, and the cable out.
 	apply(disks(", file = "+quote(first), fmt.Sprintf("raw = { file = %q, serial = \"R1\" }", raw), fmt.Sprintf(
@@ -73,11 +73,11 @@ func TestAccDevices_live(t *testing.T) {
 		"devices":    `{ rng = { backend = "builtin" } }`,
 	}), `<backend model='builtin'/>`, first, raw, `ua-disk-data`, `protocol='nbd'`, `cache='none'`, `>2</vcpu>`,
 		`<memory unit='KiB'>393216</memory>`, `<link state='down'/>`)
-	await(t, "the guest to have two more disks", func() bool { return strings.Count(partitions(), " vd") == 3 })
-	await(t, "the guest to have two processors", func() bool {
+	waitFor(t, "the guest to have two more disks", func() bool { return strings.Count(partitions(), " vd") == 3 })
+	waitFor(t, "the guest to have two processors", func() bool {
 		return guestFile(t, l, host, name, "/sys/devices/system/cpu/online") == "0-1\n"
 	})
-	await(t, "the guest to have 128 MiB more", func() bool { return memory(t, l, host, name)-before > 120<<10 })
+	waitFor(t, "the guest to have 128 MiB more", func() bool { return guestMemory(t, l, host, name)-before > 120<<10 })
 
 	// Another medium, another network, one more interface, less memory.
 	apply(disks(", file = "+quote(second)).with(hcl{
@@ -85,8 +85,8 @@ func TestAccDevices_live(t *testing.T) {
 		"interfaces": `{ lan = { network = "default", link_up = true }, more = { user = true, mac = "52:54:00:77:00:01" } }`,
 	}), second, `<link state='up'/>`, `network='default'`, `ua-net-more`,
 		`<currentMemory unit='KiB'>327680</currentMemory>`)
-	await(t, "the guest to have one disk", func() bool { return strings.Count(partitions(), " vd") == 1 })
-	await(t, "the guest to have two interfaces", func() bool {
+	waitFor(t, "the guest to have one disk", func() bool { return strings.Count(partitions(), " vd") == 1 })
+	waitFor(t, "the guest to have two interfaces", func() bool {
 		return strings.Count(guestFile(t, l, host, name, "/proc/net/dev"), "eth") == 2
 	})
 	// It is gone only once the guest has given it back.
@@ -109,7 +109,7 @@ func TestAccDevices_live(t *testing.T) {
 	expect(t, tf.Fail(t, "plan"), "Error: Change needs a restart",
 		"cpu.vcpus: Not every guest can give up virtual CPUs while it runs")
 	tf.Config(t, acctest.Config(l)+config.String())
-	gone(t, l, tf, name)
+	destroyAndCheck(t, l, tf, name)
 }
 
 // TestAccDevices_cold: every kind of disk and interface, defined while the VM is off, is the same when it runs.
@@ -121,7 +121,7 @@ func TestAccDevices_cold(t *testing.T) {
 	const host = "kvm2"
 	image := func(suffix, format string) string { return l.Image(t, host, name+suffix, format, 1<<20) }
 	tf := acctest.NewCLI(t)
-	config := light(l, name).with(hcl{
+	config := idleVM(l, name).with(hcl{
 		"host": quote(host), "run_strategy": quote("Halted"), "disks": fmt.Sprintf(`{
     root  = { volume = %q, boot_order = 1 }
     raw   = { file = %q, bus = "scsi", format = "raw", serial = "R1", cache = "writeback" }
@@ -157,11 +157,11 @@ func TestAccDevices_cold(t *testing.T) {
 		"memory":     `{ size = "96Mi" }`, "machine_type": "", "serial_console": `{ enabled = false }`,
 	}, `<vcpu placement='static'>2</vcpu>`, `<boot order='1'/>`)
 	apply(hcl{"run_strategy": quote("Always")})
-	gone(t, l, tf, name)
+	destroyAndCheck(t, l, tf, name)
 }
 
-// memory is how much the guest has, in KiB.
-func memory(t *testing.T, l *lab.Lab, host, name string) int {
+// guestMemory is how much the guest has, in KiB.
+func guestMemory(t *testing.T, l *lab.Lab, host, name string) int {
 	t.Helper()
 	n, err := strconv.Atoi(strings.Fields(guestFile(t, l, host, name, "/proc/meminfo"))[1])
 	if err != nil {

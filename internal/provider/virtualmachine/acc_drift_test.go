@@ -28,25 +28,26 @@ func TestAccVirtualMachine_drift(t *testing.T) {
 	name := lab.Name(t)
 	const mac = "52:54:00:0a:0b:0c"
 	data := l.Image(t, "kvm1", name+"-data.raw", "raw", 1<<20)
-	machine := guest(l, name).with(hcl{
+	vm := guest(l, name).with(hcl{
 		"host": quote("kvm1"), "cpu": `{ vcpus = 1, max_sockets = 2 }`, "memory": `{ size = "256Mi" }`,
 		"labels":      `{ app = "web" }`,
 		"disks":       fmt.Sprintf(`{ cd = { device = "cdrom", bus = "sata" }, data = { volume = %q } }`, data),
 		"interfaces":  fmt.Sprintf(`{ lan = { network = "default", mac = %q, link_up = true } }`, mac),
 		"guest_agent": `{ enabled = true }`, "wait_for": `{ guest_agent = true, timeout = "5m" }`,
 	})
-	config := acctest.Config(l) + machine.String()
+	config := acctest.Config(l) + vm.String()
 	virsh := func(args ...string) func() { return func() { l.Virsh(t, "kvm1", args...) } }
 	shrunk := func(which ...string) func() {
 		return func() {
 			l.Virsh(t, "kvm1", append([]string{"setmem", name, "200M"}, which...)...)
-			await(t, "the guest to give memory back", func() bool { // libvirt only asks it to.
+			waitFor(t, "the guest to give memory back", func() bool { // libvirt only asks it to.
 				return strings.Contains(l.Virsh(t, "kvm1", "dumpxml", name), "<currentMemory unit='KiB'>204800<")
 			})
 		}
 	}
-	nic := device(t, `<interface type="user"><mac address="52:54:00:0f:0f:0f"/><model type="virtio"/></interface>`)
-	disk := device(t, fmt.Sprintf(`<disk type="file" device="disk"><driver name="qemu" type="raw"/><source file=%q/>`+
+	nic := writeDeviceXML(t, `<interface type="user"><mac address="52:54:00:0f:0f:0f"/><model type="virtio"/></interface>`)
+	disk := writeDeviceXML(t, fmt.Sprintf(`
+		<disk type="file" device="disk"><driver name="qemu" type="raw"/><source file=%q/>`+
 		`<target dev="vdz" bus="virtio"/></disk>`, l.Image(t, "kvm1", name+".raw", "raw", 1<<20)))
 	all := []resource.TestStep{{Config: config, ConfigPlanChecks: changes(plancheck.ResourceActionCreate)}}
 	// What differs at one time is told apart by its attribute.
@@ -78,14 +79,14 @@ func TestAccVirtualMachine_drift(t *testing.T) {
 		},
 		{
 			[]func(){
-				func() { unplug(t, l, name, mac, "detach-interface", name, "network", "--mac", mac, "--live") },
+				func() { unplugDevice(t, l, name, mac, "detach-interface", name, "network", "--mac", mac, "--live") },
 				virsh("detach-disk", name, data, "--config"),
 			},
 			[]string{"interfaces.lan", "disks.data"},
 		},
 		{
 			[]func(){
-				func() { unplug(t, l, name, data, "detach-disk", name, data, "--live") },
+				func() { unplugDevice(t, l, name, data, "detach-disk", name, data, "--live") },
 				virsh("detach-interface", name, "network", "--mac", mac, "--config"),
 			},
 			[]string{"interfaces.lan", "disks.data"},
@@ -108,7 +109,7 @@ func TestAccVirtualMachine_drift(t *testing.T) {
 		PreConfig: func() { l.Virsh(t, "kvm1", "setvcpus", name, "2", "--live") }, Config: config,
 		ExpectError: regexp.MustCompile(`Change needs a restart`),
 	}, resource.TestStep{
-		Config:           acctest.Config(l) + machine.with(hcl{"update_policy": quote("Restart")}).String(),
+		Config:           acctest.Config(l) + vm.with(hcl{"update_policy": quote("Restart")}).String(),
 		ConfigPlanChecks: changes(plancheck.ResourceActionUpdate, differs{"cpu.vcpus"}),
 		Check:            look(t, l, "kvm1", name, "<vcpu placement='static' current='1'>2</vcpu>"),
 	})...)
@@ -133,8 +134,9 @@ func (d differs) CheckPlan(_ context.Context, req plancheck.CheckPlanRequest, re
 	}
 }
 
-// unplug has virsh take a device from the running guest, which may be slow to give it up, or too busy to hear of it.
-func unplug(t *testing.T, l *lab.Lab, name, device string, args ...string) {
+// unplugDevice has virsh take a device from the running guest, which may be slow to give it up, or too busy to hear of
+// it.
+func unplugDevice(t *testing.T, l *lab.Lab, name, device string, args ...string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
@@ -151,8 +153,8 @@ func unplug(t *testing.T, l *lab.Lab, name, device string, args ...string) {
 	}
 }
 
-// device writes a device's XML where virsh on the host can read it.
-func device(t *testing.T, xml string) string {
+// writeDeviceXML writes a device's XML where virsh on the host can read it.
+func writeDeviceXML(t *testing.T, xml string) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "device.xml")
 	if err := os.WriteFile(file, []byte(xml), 0o600); err != nil {

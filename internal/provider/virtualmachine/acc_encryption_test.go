@@ -17,7 +17,7 @@ import (
 
 // encryptedStorage is a pool, and a secret with a passphrase on some hosts.
 func encryptedStorage(l *lab.Lab, name, secretOn string) string {
-	return reachable(l, "") + fmt.Sprintf(`
+	return providerBlock(l, "") + fmt.Sprintf(`
 resource "virtfleet_storage_pool" "vms" {
   name   = %[1]q
   type   = "dir"
@@ -71,13 +71,13 @@ resource "virtfleet_image" "base" {
 	}
 	guestSees := func(host, script, want string) resource.TestCheckFunc {
 		return func(*terraform.State) error {
-			return contains(said(t, l, host, name, script), want)
+			return contains(outputInGuest(t, l, host, name, script), want)
 		}
 	}
 	const read = "head -c 21 /dev/vda"
 	story(t, l, []string{name}, resource.TestStep{
 		Config:      config(one, "kvm2", "48Mi", "Always"),
-		ExpectError: spaced(`host "kvm2"`, "it has no secret", "virtfleet_secret"),
+		ExpectError: inOrder(`host "kvm2"`, "it has no secret", "virtfleet_secret"),
 	}, resource.TestStep{
 		Config: config(one, "kvm1", "48Mi", "Always"), ConfigPlanChecks: changes(plancheck.ResourceActionCreate),
 		ConfigStateChecks: []statecheck.StateCheck{know("status", exactly("Running"))},
@@ -94,7 +94,7 @@ resource "virtfleet_image" "base" {
 		ImportStateVerifyIgnore: readWhereDeclared("run_strategy", "timeouts", "status_reason", "host"),
 	}, resource.TestStep{
 		Config:      config(one, "kvm2", "48Mi", "Always"),
-		ExpectError: spaced("DisksNotLiveMigratable", "no such secret", "virtfleet_secret"),
+		ExpectError: inOrder("DisksNotLiveMigratable", "no such secret", "virtfleet_secret"),
 	}, resource.TestStep{
 		Config: config(both, "kvm1", "64Mi", "Always"), ConfigPlanChecks: changes(plancheck.ResourceActionUpdate),
 		Check: guestSees("kvm1", "cat /sys/block/vda/size", fmt.Sprint(64<<20/512)),
@@ -107,9 +107,9 @@ resource "virtfleet_image" "base" {
 	}, resource.TestStep{
 		Config: strings.Replace(config(both, "kvm2", "64Mi", "Halted"), "secret = virtfleet_secret.luks.id",
 			`secret = ""`, 1),
-		ExpectError: spaced("Disk would be created again", "encryption"),
+		ExpectError: inOrder("Disk would be created again", "encryption"),
 	}, resource.TestStep{
-		Config: config(both, "kvm2", "80Mi", "Halted"), ExpectError: spaced("Disk can't grow while the VM is off"),
+		Config: config(both, "kvm2", "80Mi", "Halted"), ExpectError: inOrder("Disk can't grow while the VM is off"),
 	}, resource.TestStep{
 		Config: config(both, "kvm1", "64Mi", "Halted"), ConfigPlanChecks: changes(plancheck.ResourceActionUpdate),
 		ConfigStateChecks: []statecheck.StateCheck{
@@ -156,7 +156,7 @@ resource "virtfleet_volume" "data" {
   format     = "raw"
   encryption = { secret = virtfleet_secret.luks.id }
 }
-`, size) + light(l, name).with(hcl{
+`, size) + idleVM(l, name).with(hcl{
 			"host": quote("kvm1"), "update_policy": quote("Restart"), "run_strategy": quote(strategy), "disks": disks,
 		}).String()
 	}
@@ -174,7 +174,7 @@ resource "virtfleet_volume" "data" {
 	story(t, l, []string{name}, resource.TestStep{
 		Config: config("16Mi", "Always",
 			`{ data = { file = "/nowhere", format = "vmdk", encryption = { secret = "luks" } } }`),
-		ExpectError: spaced("raw and qcow2"),
+		ExpectError: inOrder("raw and qcow2"),
 	}, resource.TestStep{
 		Config: config("16Mi", "Always", data), ConfigPlanChecks: changes(plancheck.ResourceActionCreate),
 		ConfigStateChecks: []statecheck.StateCheck{know("status", exactly("Running"))}, Check: sees(16),
@@ -186,15 +186,15 @@ resource "virtfleet_volume" "data" {
 		PreConfig: func() {
 			xml := l.Virsh(t, "kvm1", "dumpxml", "--inactive", name)
 			before, after, _ := strings.Cut(xml, "<secret type='passphrase' uuid='")
-			l.Virsh(t, "kvm1", "define", device(t, before+"<secret type='passphrase' uuid='"+other+after[len(other):]))
+			l.Virsh(t, "kvm1", "define", writeDeviceXML(t, before+"<secret type='passphrase' uuid='"+other+after[len(other):]))
 		},
 		Config: config("24Mi", "Always", data), ConfigPlanChecks: changes(plancheck.ResourceActionUpdate), Check: sees(24),
 	}, resource.TestStep{
 		Config: config("24Mi", "Halted", data),
 	}, resource.TestStep{
-		Config: config("32Mi", "Halted", data), ExpectError: spaced("is encrypted", "while a VM runs on it", `"volume"`),
+		Config: config("32Mi", "Halted", data), ExpectError: inOrder("is encrypted", "while a VM runs on it", `"volume"`),
 	}, resource.TestStep{
 		Config:      config("24Mi", "Halted", strings.Replace(data, "volume.data.id", "volume.plain.id", 1)),
-		ExpectError: spaced("isn't encrypted", "virtfleet_volume"),
+		ExpectError: inOrder("isn't encrypted", "virtfleet_volume"),
 	})
 }

@@ -61,7 +61,7 @@ func TestAccExtraDevices_life(t *testing.T) {
 		return s
 	}
 	refused := func(change hcl, texts ...string) resource.TestStep {
-		return resource.TestStep{Config: acctest.Config(l) + config.with(change).String(), ExpectError: spaced(texts...)}
+		return resource.TestStep{Config: acctest.Config(l) + config.with(change).String(), ExpectError: inOrder(texts...)}
 	}
 	both := resource.ComposeAggregateTestCheckFunc
 	size := func(mebibytes string) string { return "<size unit='M'>" + mebibytes + "</size>" }

@@ -36,7 +36,7 @@ func TestAccFamilies_life(t *testing.T) {
 	const host = "kvm1"
 	tf := acctest.NewCLI(t)
 	process := &started{l: l, host: host, name: name}
-	config := told(l, name, "panic").with(talking).with(hcl{
+	config := vmWithKernelWords(l, name, "panic").with(talking).with(hcl{
 		"host": quote(host), "memory": `{ size = "256Mi" }`, "termination_grace_period": quote("5s"),
 		"platform": `{
     events   = { on_crash = "destroy" }
@@ -160,7 +160,7 @@ func TestAccFamilies_life(t *testing.T) {
 		t.Error(err)
 	}
 	noChanges(t, tf)
-	gone(t, l, tf, name)
+	destroyAndCheck(t, l, tf, name)
 }
 
 // TestAccFamilies_imported: what was made by hand is imported as it is, and another title touches nothing else.

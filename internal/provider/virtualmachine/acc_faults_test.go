@@ -18,11 +18,11 @@ func TestAccVirtualMachine_moveBreaks(t *testing.T) {
 	b := &torn{t: t, l: l, tf: acctest.NewCLI(t), from: l.StartHost(t), to: l.StartHost(t), name: lab.Name(t)}
 	b.boots = &boots{l: l, name: b.name, disk: true}
 	l.RemoveDomain(t, b.name)
-	machine := told(l, b.name, "dirty=16").with(talking).with(reached(t, l, b.name)).with(hcl{
+	vm := vmWithKernelWords(l, b.name, "dirty=16").with(talking).with(diskOnBothHosts(t, l, b.name)).with(hcl{
 		"termination_grace_period": quote("0s"),
 	})
 	config := func(host *lab.Host, options string) {
-		b.tf.Config(t, reachable(l, options, b.from, b.to)+machine.with(hcl{"host": quote(host.Name)}).String())
+		b.tf.Config(t, providerBlock(l, options, b.from, b.to)+vm.with(hcl{"host": quote(host.Name)}).String())
 	}
 	kill := func(h *lab.Host) { l.Run(t, h.Name, "sh", "-c", "kill -KILL $(cat /run/libvirt/qemu/"+b.name+".pid)") }
 	// left expects that the move is what is left to do, and plans it.
@@ -40,11 +40,11 @@ func TestAccVirtualMachine_moveBreaks(t *testing.T) {
 		harm()
 		out, err := apply.Wait()
 		where := fmt.Sprintf("is on host %q (%s)", b.from.Name, state)
-		if err == nil || !spaced("Unable to move virtual machine", where).MatchString(out) {
+		if err == nil || !inOrder("Unable to move virtual machine", where).MatchString(out) {
 			t.Errorf("%s: %v\n%s", what, err, out)
 		}
 		// A libvirtd answers before it has seen to all of its guests.
-		await(t, "the target to have nothing of it", func() bool { return b.state(b.to) == "" })
+		waitFor(t, "the target to have nothing of it", func() bool { return b.state(b.to) == "" })
 		if state, tainted := b.tf.State(t, address); tainted || state["current_host"] != b.from.Name {
 			t.Errorf("%s: tainted %v, state %v", what, tainted, state)
 		}
@@ -82,9 +82,9 @@ func TestAccVirtualMachine_moveBreaks(t *testing.T) {
 	if from, to := b.state(b.from), b.state(b.to); from != "" || !strings.HasPrefix(to, "running") {
 		t.Errorf("at the source it is %q, on the target %q", from, to)
 	}
-	if read := said(t, l, b.to.Name, b.name, checksum); read != b.boots.written {
+	if read := outputInGuest(t, l, b.to.Name, b.name, checksum); read != b.boots.written {
 		t.Errorf("the guest wrote %s and reads %s", b.boots.written, read)
 	}
 	noChanges(t, b.tf)
-	gone(t, l, b.tf, b.name)
+	destroyAndCheck(t, l, b.tf, b.name)
 }

@@ -18,17 +18,17 @@ func TestAccVirtualMachine_absentFile(t *testing.T) {
 	name := lab.Name(t)
 	l.RemoveDomain(t, name)
 	none := "/var/lib/libvirt/images/" + name + "-none.raw"
-	machine := func(file string) hcl {
-		return light(l, name).with(hcl{"host": quote(host), "disks": `{ root = { file = ` + file + `, format = "raw" } }`})
+	vm := func(file string) hcl {
+		return idleVM(l, name).with(hcl{"host": quote(host), "disks": `{ root = { file = ` + file + `, format = "raw" } }`})
 	}
 	refused := []string{
 		"Error: No host can take the VM", "because of disks.root.file", `host "` + host + `": it has no file "` + none,
 		"take the path from an attribute of that resource that is known after apply",
 	}
-	tf.Config(t, acctest.Config(l)+machine(quote(none)).String())
+	tf.Config(t, acctest.Config(l)+vm(quote(none)).String())
 	expect(t, tf.Fail(t, "plan"), refused...)
 
-	off := machine(quote(none)).with(hcl{"run_strategy": quote("Halted")})
+	off := vm(quote(none)).with(hcl{"run_strategy": quote("Halted")})
 	tf.Config(t, acctest.Config(l)+off.String())
 	expect(t, tf.Run(t, "apply"), "Warning: File not found on the host", none, `host "`+host+`" has no such file`)
 	if out, empty := tf.Empty(t); !empty || strings.Contains(out, none) {
@@ -39,11 +39,11 @@ func TestAccVirtualMachine_absentFile(t *testing.T) {
 	// The image is made by the same apply, and its path isn't known before.
 	image := l.Image(t, host, name+".raw", "raw", 1<<20)
 	tf.Config(t, acctest.Config(l)+"resource \"terraform_data\" \"image\" {\n  input = "+quote(image)+"\n}\n"+
-		machine("terraform_data.image.output").String())
+		vm("terraform_data.image.output").String())
 	tf.Run(t, "apply")
 	noChanges(t, tf)
 
-	more := machine(quote(image)).with(hcl{"disks": `{
+	more := vm(quote(image)).with(hcl{"disks": `{
     root = { file = ` + quote(image) + `, format = "raw" }
     more = { file = ` + quote(none) + `, format = "raw" }
   }`})
@@ -58,7 +58,7 @@ func TestAccVirtualMachine_absentFile(t *testing.T) {
 	tf.Config(t, acctest.Config(l)+more.with(hcl{"labels": `{ app = "web" }`}).String())
 	tf.Run(t, "apply")
 	noChanges(t, tf)
-	gone(t, l, tf, name)
+	destroyAndCheck(t, l, tf, name)
 }
 
 // TestAccVirtualMachine_fileChoosesHost: a VM goes where its disk is, and one that is off would rather.
@@ -69,10 +69,10 @@ func TestAccVirtualMachine_fileChoosesHost(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			tf := acctest.NewCLI(t)
-			machine := lab.Name(t)
-			l.RemoveDomain(t, machine)
-			image := l.Image(t, host, machine+".raw", "raw", 1<<20)
-			tf.Config(t, acctest.Config(l)+light(l, machine).with(hcl{
+			vm := lab.Name(t)
+			l.RemoveDomain(t, vm)
+			image := l.Image(t, host, vm+".raw", "raw", 1<<20)
+			tf.Config(t, acctest.Config(l)+idleVM(l, vm).with(hcl{
 				"run_strategy": quote(name), "disks": `{ root = { file = ` + quote(image) + `, format = "raw" } }`,
 			}).String())
 			if out := tf.Run(t, "apply"); strings.Contains(out, "File not found") {
@@ -81,7 +81,7 @@ func TestAccVirtualMachine_fileChoosesHost(t *testing.T) {
 			if state, _ := tf.State(t, address); state["current_host"] != host {
 				t.Errorf("it is on %s, and its disk on %s", state["current_host"], host)
 			}
-			gone(t, l, tf, machine)
+			destroyAndCheck(t, l, tf, vm)
 		})
 	}
 }

@@ -24,14 +24,14 @@ func TestAccDevices_firmware(t *testing.T) {
 	}
 	tf := acctest.NewCLI(t)
 	config := func(change hcl) {
-		machine := func(key string, more hcl) string {
-			return sound(names[key]).with(hcl{"host": quote("kvm2")}).with(more).named(key)
+		vm := func(key string, more hcl) string {
+			return tinyVM(names[key]).with(hcl{"host": quote("kvm2")}).with(more).named(key)
 		}
 		tf.Config(t, acctest.Config(l)+
-			machine("efi", hcl{"firmware": `{ type = "efi" }`}.with(change))+
-			machine("secure", hcl{"firmware": `{ secure_boot = true }`})+
-			machine("pc", hcl{"machine_type": quote("pc")})+
-			machine("q35", hcl{"machine_type": quote("q35")}.with(change)))
+			vm("efi", hcl{"firmware": `{ type = "efi" }`}.with(change))+
+			vm("secure", hcl{"firmware": `{ secure_boot = true }`})+
+			vm("pc", hcl{"machine_type": quote("pc")})+
+			vm("q35", hcl{"machine_type": quote("q35")}.with(change)))
 	}
 	config(nil)
 	tf.Run(t, "apply")
@@ -67,35 +67,35 @@ func TestAccDevices_firmware(t *testing.T) {
 		return version
 	}
 	tf.Config(t, acctest.Config(l)+
-		sound(names["efi"]).with(hcl{"host": quote("kvm2"), "memory": `{ size = "65536Ki" }`}).named("efi")+
-		sound(names["secure"]).with(hcl{
+		tinyVM(names["efi"]).with(hcl{"host": quote("kvm2"), "memory": `{ size = "65536Ki" }`}).named("efi")+
+		tinyVM(names["secure"]).with(hcl{
 			"host": quote("kvm2"), "firmware": `{ type = "efi", secure_boot = true }`,
 		}).named("secure")+
-		sound(names["pc"]).with(hcl{"host": quote("kvm2"), "machine_type": quote(versioned("pc"))}).named("pc")+
-		sound(names["q35"]).with(hcl{"host": quote("kvm2"), "machine_type": quote(versioned("q35"))}).named("q35"))
+		tinyVM(names["pc"]).with(hcl{"host": quote("kvm2"), "machine_type": quote(versioned("pc"))}).named("pc")+
+		tinyVM(names["q35"]).with(hcl{"host": quote("kvm2"), "machine_type": quote(versioned("q35"))}).named("q35"))
 	noChanges(t, tf)
 
 	// Other firmware begins with variables of its own: secure boot without its keys would be none.
-	if enrolled(t, l, "kvm2", names["efi"]) {
+	if keysEnrolled(t, l, "kvm2", names["efi"]) {
 		t.Error("firmware without secure boot has keys for it")
 	}
 	config(hcl{"update_policy": quote("Restart"), "firmware": `{ type = "efi", secure_boot = true }`})
 	tf.Run(t, "apply")
 	for _, key := range []string{"efi", "q35"} {
-		if !enrolled(t, l, "kvm2", names[key]) {
+		if !keysEnrolled(t, l, "kvm2", names[key]) {
 			t.Errorf("VM %s got secure boot without the keys", key)
 		}
 	}
 	noChanges(t, tf)
 
-	gone(t, l, tf, names["efi"], names["secure"], names["pc"], names["q35"])
+	destroyAndCheck(t, l, tf, names["efi"], names["secure"], names["pc"], names["q35"])
 	if nvram := l.Run(t, "kvm2", "ls", "/var/lib/libvirt/qemu/nvram"); strings.Contains(nvram, prefix) {
 		t.Errorf("left behind: %s", nvram)
 	}
 }
 
-// enrolled tells whether a VM's firmware has keys to check signatures with.
-func enrolled(t *testing.T, l *lab.Lab, host, name string) bool {
+// keysEnrolled tells whether a VM's firmware has keys to check signatures with.
+func keysEnrolled(t *testing.T, l *lab.Lab, host, name string) bool {
 	t.Helper()
 	data, err := os.ReadFile(l.Host(host).Path("/var/lib/libvirt/qemu/nvram/" + name + "_VARS.fd"))
 	if err != nil {
@@ -113,7 +113,7 @@ func TestAccFirmware_staged(t *testing.T) {
 	l.RemoveDomain(t, name)
 	const host = "kvm1"
 	tf := acctest.NewCLI(t)
-	config := sound(name).with(hcl{"host": quote(host), "update_policy": quote("Stage"), "run_strategy": quote("Manual")})
+	config := tinyVM(name).with(hcl{"host": quote(host), "update_policy": quote("Stage"), "run_strategy": quote("Manual")})
 	apply := func(change hcl, pending bool) {
 		t.Helper()
 		config = config.with(change)
@@ -133,8 +133,8 @@ func TestAccFirmware_staged(t *testing.T) {
 	apply(nil, true)
 	destroyed(t, l, host, name)
 	apply(hcl{"run_strategy": quote("Always")}, false)
-	if !enrolled(t, l, host, name) {
+	if !keysEnrolled(t, l, host, name) {
 		t.Error("it has secure boot without the keys")
 	}
-	gone(t, l, tf, name)
+	destroyAndCheck(t, l, tf, name)
 }

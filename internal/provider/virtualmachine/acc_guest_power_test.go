@@ -16,8 +16,8 @@ import (
 // little in its memory that it is moved before anything can be done about it.
 var talking = hcl{"guest_agent": `{ enabled = true }`, "wait_for": `{ guest_agent = true, timeout = "5m" }`}
 
-// ends are the reasons for which the VM's QEMU processes have ended so far, as their log has them.
-func ends(t *testing.T, l *lab.Lab, host, name string) string {
+// qemuExitReasons are the reasons for which the VM's QEMU processes have ended so far, as their log has them.
+func qemuExitReasons(t *testing.T, l *lab.Lab, host, name string) string {
 	t.Helper()
 	return strings.Join(strings.Fields(l.Run(t, host, "sed", "-n", "s/.*shutting down, reason=//p",
 		"/var/log/libvirt/qemu/"+name+".log")), " ")
@@ -100,7 +100,7 @@ func TestAccPower_guest(t *testing.T) {
 	if err := acctest.CheckDestroyed(l, name)(nil); err != nil {
 		t.Error(err)
 	}
-	if got := ends(t, l, "kvm1", name); got != "shutdown destroyed" {
+	if got := qemuExitReasons(t, l, "kvm1", name); got != "shutdown destroyed" {
 		t.Errorf("QEMU ended by %q", got)
 	}
 }
@@ -114,7 +114,7 @@ func TestAccPower_restart(t *testing.T) {
 	l.RemoveDomain(t, name)
 	tf := acctest.NewCLI(t)
 	config := func(grace string, words ...string) {
-		tf.Config(t, acctest.Config(l)+told(l, name, words...).with(talking).with(hcl{
+		tf.Config(t, acctest.Config(l)+vmWithKernelWords(l, name, words...).with(talking).with(hcl{
 			"host": quote("kvm2"), "update_policy": quote("Restart"), "termination_grace_period": quote(grace),
 			"deletion_protection": "true",
 		}).String())
@@ -137,12 +137,12 @@ func TestAccPower_restart(t *testing.T) {
 		`on host "kvm2" was destroyed after the grace `+
 			`period. What its guest hadn't written to its disks is lost.`,
 	)
-	if got := ends(t, l, "kvm2", name); got != "shutdown destroyed" {
+	if got := qemuExitReasons(t, l, "kvm2", name); got != "shutdown destroyed" {
 		t.Errorf("QEMU ended by %q, want a shutdown and a destruction", got)
 	}
 
 	expect(t, tf.Fail(t, "destroy"), "Error: Virtual machine is protected", "apply deletion_protection = false first")
-	tf.Config(t, acctest.Config(l)+told(l, name, "hostname=third", "noacpi", "noshutdown").with(hcl{
+	tf.Config(t, acctest.Config(l)+vmWithKernelWords(l, name, "hostname=third", "noacpi", "noshutdown").with(hcl{
 		"host": quote("kvm2"), "termination_grace_period": quote("3s"),
 	}).String())
 	tf.Run(t, "apply")
@@ -161,7 +161,7 @@ func TestAccPower_staged(t *testing.T) {
 	l.RemoveDomain(t, name)
 	tf := acctest.NewCLI(t)
 	config := func(vcpus int) {
-		tf.Config(t, acctest.Config(l)+light(l, name).with(hcl{
+		tf.Config(t, acctest.Config(l)+idleVM(l, name).with(hcl{
 			"host": quote("kvm1"), "update_policy": quote("Stage"), "cpu": fmt.Sprintf("{ vcpus = %d }", vcpus),
 		}).String())
 	}
@@ -182,5 +182,5 @@ func TestAccPower_staged(t *testing.T) {
 	begun(t, l, "kvm1", name)
 	tf.Run(t, "apply", "-refresh-only")
 	required(false)
-	gone(t, l, tf, name)
+	destroyAndCheck(t, l, tf, name)
 }

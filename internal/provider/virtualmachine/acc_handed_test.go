@@ -42,7 +42,7 @@ resource "virtfleet_storage_pool" "vms" {
 }
 
 func (h *handing) config(disk string) string {
-	return h.base() + light(h.l, h.name).with(hcl{
+	return h.base() + idleVM(h.l, h.name).with(hcl{
 		"host": quote("kvm1"), "run_strategy": quote(h.strategy),
 		"disks":      fmt.Sprintf("{ data = { %s } }", strings.NewReplacer("POOL", h.name, "FILE", h.file).Replace(disk)),
 		"depends_on": "[virtfleet_storage_pool.vms]",
@@ -107,7 +107,7 @@ func TestAccVirtualMachine_handedOver(t *testing.T) {
 	t.Parallel()
 	h := newHanding(t, "Halted")
 	refused := func(disk string, why ...string) resource.TestStep {
-		return resource.TestStep{Config: h.config(disk), ExpectError: spaced(why...)}
+		return resource.TestStep{Config: h.config(disk), ExpectError: inOrder(why...)}
 	}
 	at := know("disks.data.path", exactly(h.file))
 	steps := append(h.begin(t),
@@ -144,7 +144,7 @@ func TestAccVirtualMachine_handedOverRunning(t *testing.T) {
 		Check: look(t, h.l, "kvm1", h.name, h.file),
 	}
 	steps = append(steps,
-		resource.TestStep{Config: h.config(asOwn), ExpectError: spaced("disks.data.image", "an overlay of")},
+		resource.TestStep{Config: h.config(asOwn), ExpectError: inOrder("disks.data.image", "an overlay of")},
 		h.as(t, fmt.Sprintf(own, "16")), h.as(t, asID), h.as(t, fmt.Sprintf(own, "16")), grown, kept,
 		h.has(t, "base.qcow2 data.qcow2"))
 	story(t, h.l, []string{h.name}, steps...)

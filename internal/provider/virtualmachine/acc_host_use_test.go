@@ -48,7 +48,7 @@ func TestAccHostUse_taken(t *testing.T) {
   <os><type arch="x86_64" machine="q35">hvm</type></os>
   <devices><vsock model="virtio"><cid auto="no" address="77"/></vsock>
     <hostdev mode="subsystem" type="pci" managed="yes">
-      <source>`+source(device)+`</source>
+      <source>`+pciSource(device)+`</source>
     </hostdev></devices></domain>`)
 	const pages = `{ size = "96Mi", huge_pages = "2Mi" }`
 	tf := acctest.NewCLI(t)
@@ -57,11 +57,11 @@ func TestAccHostUse_taken(t *testing.T) {
 			{Of: one, Settings: "overcommit_guest_overhead = true"}, {Of: two, Settings: "overcommit_guest_overhead = true"},
 		}}.String()+strings.Join(parts, "\n"))
 	}
-	needy := sound(prefix + "needy").with(hcl{
+	needy := tinyVM(prefix + "needy").with(hcl{
 		"host": quote(one.Name), "memory": pages,
 		"devices": `{ vsock = { cid = 77 }, host_devices = { gpu = { type = "pci", address = ` + quote(device) + ` } } }`,
 	})
-	free := sound(prefix + "free").with(hcl{"memory": pages})
+	free := tinyVM(prefix + "free").with(hcl{"memory": pages})
 
 	// A VM that is off and isn't started has nothing of its host.
 	config(needy.named("needy"))
@@ -113,13 +113,15 @@ output "drain" {
 	noChanges(t, tf)
 
 	// What a running VM has counts, too.
-	config(free.named("free"), sound(prefix+"second").with(hcl{"memory": pages}).named("second"))
+	config(free.named("free"), tinyVM(prefix+"second").with(hcl{"memory": pages}).named("second"))
 	out = tf.Fail(t, "plan")
 	expect(t, out, "No host can take the VM", `host "`+one.Name+`": it `+left, `host "`+two.Name+`": it `+left)
 
 	// So do the start of a VM that is off, and a device that is plugged in.
-	second := sound(prefix + "second").with(hcl{"host": quote(two.Name), "memory": pages, "run_strategy": quote("Halted")})
-	plugged := sound(prefix + "plugged").with(hcl{"host": quote(one.Name)})
+	second := tinyVM(prefix + "second").with(hcl{
+		"host": quote(two.Name), "memory": pages, "run_strategy": quote("Halted"),
+	})
+	plugged := tinyVM(prefix + "plugged").with(hcl{"host": quote(one.Name)})
 	config(free.named("free"), second.named("second"), plugged.named("plugged"))
 	tf.Run(t, "apply")
 	config(free.named("free"), second.with(hcl{"run_strategy": quote("Always")}).named("second"), plugged.named("plugged"))
@@ -132,7 +134,7 @@ output "drain" {
 
 	config(free.named("free"), second.named("second"), plugged.named("plugged"))
 	noChanges(t, tf)
-	gone(t, l, tf, prefix+"free", prefix+"needy", prefix+"second", prefix+"plugged")
+	destroyAndCheck(t, l, tf, prefix+"free", prefix+"needy", prefix+"second", prefix+"plugged")
 
 	deviceClasses(t, l, one, two, prefix+"holder")
 }

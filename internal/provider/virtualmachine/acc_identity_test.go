@@ -20,23 +20,23 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/acctest"
 )
 
-// zoned is a provider block whose first host is in zone a and whose second is in zone b, so that a test can say where a
-// VM begins without pinning it.
-func zoned(l *lab.Lab) string {
+// zonedProvider is a provider block whose first host is in zone a and whose second is in zone b, so that a test can say
+// where a VM begins without pinning it.
+func zonedProvider(l *lab.Lab) string {
 	return acctest.Block{Lab: l, Hosts: []acctest.Host{
 		{Of: l.Host("kvm1"), Settings: `labels = { zone = "a" }`},
 		{Of: l.Host("kvm2"), Settings: `labels = { zone = "b" }`},
 	}}.String()
 }
 
-// told is a VM whose guest was told words on its kernel's command line.
-func told(l *lab.Lab, name string, words ...string) hcl {
+// vmWithKernelWords is a VM whose guest was told words on its kernel's command line.
+func vmWithKernelWords(l *lab.Lab, name string, words ...string) hcl {
 	return guest(l, name).with(hcl{"kernel": fmt.Sprintf("{ path = %q, initrd = %q, cmdline = %q }", l.KernelPath(),
 		l.InitrdPath(), strings.Join(append([]string{lab.GuestCmdline}, words...), " "))})
 }
 
-// light is a VM without anything to boot, which costs nothing and is killed when it has to go.
-func light(l *lab.Lab, name string) hcl {
+// idleVM is a VM without anything to boot, which costs nothing and is killed when it has to go.
+func idleVM(l *lab.Lab, name string) hcl {
 	return guest(l, name).with(hcl{"kernel": "", "memory": `{ size = "64Mi" }`, "termination_grace_period": quote("0s")})
 }
 
@@ -70,8 +70,8 @@ func copyTo(t *testing.T, l *lab.Lab, name, from, to string) {
 	l.Define(t, to, l.Virsh(t, from, "dumpxml", "--inactive", "--security-info", name))
 }
 
-// on expects the VM's state on each of the lab's first two hosts, "" where it isn't defined.
-func on(t *testing.T, l *lab.Lab, name, kvm1, kvm2 string) resource.TestCheckFunc {
+// onHosts expects the VM's state on each of the lab's first two hosts, "" where it isn't defined.
+func onHosts(t *testing.T, l *lab.Lab, name, kvm1, kvm2 string) resource.TestCheckFunc {
 	t.Helper()
 	return func(*terraform.State) error {
 		for host, want := range map[string]string{"kvm1": kvm1, "kvm2": kvm2} {
@@ -87,8 +87,8 @@ func on(t *testing.T, l *lab.Lab, name, kvm1, kvm2 string) resource.TestCheckFun
 	}
 }
 
-// spaced matches texts in this order in what Terraform shows, however it broke their lines.
-func spaced(texts ...string) *regexp.Regexp {
+// inOrder matches texts in this order in what Terraform shows, however it broke their lines.
+func inOrder(texts ...string) *regexp.Regexp {
 	for i, text := range texts {
 		words := strings.Fields(text)
 		for j, w := range words {
@@ -106,10 +106,10 @@ func TestAccVirtualMachine_movedByHand(t *testing.T) {
 	l := lab.Open(t)
 	name := lab.Name(t)
 	id := statecheck.CompareValue(compare.ValuesSame())
-	config := light(l, name).with(zoneA).with(hcl{"interfaces": `{ lan = { user = true } }`})
+	config := idleVM(l, name).with(zoneA).with(hcl{"interfaces": `{ lan = { user = true } }`})
 	story(t, l, []string{name}, resource.TestStep{
 		// It begins on the first host.
-		Config:           zoned(l) + config.String(),
+		Config:           zonedProvider(l) + config.String(),
 		ConfigPlanChecks: changes(plancheck.ResourceActionCreate),
 		ConfigStateChecks: []statecheck.StateCheck{
 			id.AddStateValue(address, path("id")),
@@ -118,7 +118,7 @@ func TestAccVirtualMachine_movedByHand(t *testing.T) {
 	}, resource.TestStep{
 		// A user moves it: the state follows, and all that is to be repaired is that the new host doesn't start it.
 		PreConfig: func() { move(t, l, name, "--undefinesource") },
-		Config:    zoned(l) + config.String(),
+		Config:    zonedProvider(l) + config.String(),
 		ConfigPlanChecks: changes(plancheck.ResourceActionUpdate, planned("autostart", knownvalue.Bool(true)),
 			planned("current_host", exactly("kvm2"))),
 		ConfigStateChecks: []statecheck.StateCheck{
@@ -126,16 +126,16 @@ func TestAccVirtualMachine_movedByHand(t *testing.T) {
 			know("current_host", exactly("kvm2")), know("current_host_uuid", exactly(l.Host("kvm2").HostUUID)),
 			know("stale_definitions", knownvalue.ListExact(nil)),
 		},
-		Check: on(t, l, name, "", "running"),
+		Check: onHosts(t, l, name, "", "running"),
 	}, resource.TestStep{
 		// It is changed where it is, while it runs, and is started with that host again, which a move forgets.
-		Config: zoned(l) + config.with(hcl{
+		Config: zonedProvider(l) + config.with(hcl{
 			"labels":     `{ app = "web" }`,
 			"interfaces": `{ lan = { user = true }, more = { user = true, mac = "52:54:00:77:00:01" } }`,
 		}).String(),
 		ConfigPlanChecks: changes(plancheck.ResourceActionUpdate, planned("current_host", exactly("kvm2"))),
 		Check: resource.ComposeTestCheckFunc(
-			on(t, l, name, "", "running"),
+			onHosts(t, l, name, "", "running"),
 			look(t, l, "kvm2", name, "52:54:00:77:00:01", "<virtfleet:label "),
 			func(*terraform.State) error {
 				return contains(l.Virsh(t, "kvm2", "dominfo", name), "Autostart:      enable")
@@ -150,11 +150,11 @@ func TestAccVirtualMachine_leftoverDefinition(t *testing.T) {
 	t.Parallel()
 	l := lab.Open(t)
 	name := lab.Name(t)
-	config := zoned(l) + light(l, name).with(zoneA).String()
+	config := zonedProvider(l) + idleVM(l, name).with(zoneA).String()
 	process := &started{l: l, host: "kvm2", name: name}
 	repair := plancheck.ExpectKnownValue(address, path("stale_definitions"), knownvalue.ListExact(nil))
 	story(t, l, []string{name}, resource.TestStep{
-		Config: config, ConfigPlanChecks: changes(plancheck.ResourceActionCreate), Check: on(t, l, name, "running", ""),
+		Config: config, ConfigPlanChecks: changes(plancheck.ResourceActionCreate), Check: onHosts(t, l, name, "running", ""),
 	}, resource.TestStep{
 		// Refreshing shows it and plans it away, and touches nothing.
 		PreConfig:    func() { move(t, l, name) },
@@ -166,14 +166,14 @@ func TestAccVirtualMachine_leftoverDefinition(t *testing.T) {
 			resource.TestCheckResourceAttr(address, "current_host", "kvm2"),
 			resource.TestCheckResourceAttr(address, "stale_definitions.#", "1"),
 			resource.TestCheckResourceAttr(address, "stale_definitions.0", "kvm1"),
-			on(t, l, name, "shut off", "running"),
+			onHosts(t, l, name, "shut off", "running"),
 			process.same(t),
 		),
 	}, resource.TestStep{
 		// Applying removes it. The VM didn't notice.
 		Config: config, ConfigPlanChecks: changes(plancheck.ResourceActionUpdate, repair),
 		ConfigStateChecks: []statecheck.StateCheck{know("stale_definitions", knownvalue.ListExact(nil))},
-		Check:             resource.ComposeTestCheckFunc(on(t, l, name, "", "running"), process.same(t)),
+		Check:             resource.ComposeTestCheckFunc(onHosts(t, l, name, "", "running"), process.same(t)),
 	}, resource.TestStep{
 		// With a new one in place, destroying leaves nothing anywhere.
 		PreConfig:    func() { copyTo(t, l, name, "kvm2", "kvm1") },
@@ -188,9 +188,9 @@ func TestAccVirtualMachine_leftoverIsNotStarted(t *testing.T) {
 	t.Parallel()
 	l := lab.Open(t)
 	name := lab.Name(t)
-	config := zoned(l) + light(l, name).with(zoneA).String()
+	config := zonedProvider(l) + idleVM(l, name).with(zoneA).String()
 	story(t, l, []string{name}, resource.TestStep{
-		Config: config, ConfigPlanChecks: changes(plancheck.ResourceActionCreate), Check: on(t, l, name, "running", ""),
+		Config: config, ConfigPlanChecks: changes(plancheck.ResourceActionCreate), Check: onHosts(t, l, name, "running", ""),
 	}, resource.TestStep{
 		PreConfig: func() {
 			move(t, l, name)
@@ -198,7 +198,7 @@ func TestAccVirtualMachine_leftoverIsNotStarted(t *testing.T) {
 		},
 		Config: config, ConfigPlanChecks: changes(plancheck.ResourceActionUpdate, planned("current_host", exactly("kvm2"))),
 		ConfigStateChecks: []statecheck.StateCheck{know("status", exactly("Running"))},
-		Check:             on(t, l, name, "", "running"),
+		Check:             onHosts(t, l, name, "", "running"),
 	}, resource.TestStep{
 		// A copy that a user made elsewhere of the stopped VM isn't the VM either.
 		PreConfig: func() {
@@ -206,7 +206,7 @@ func TestAccVirtualMachine_leftoverIsNotStarted(t *testing.T) {
 			copyTo(t, l, name, "kvm2", "kvm1")
 		},
 		Config: config, ConfigPlanChecks: changes(plancheck.ResourceActionUpdate, planned("current_host", exactly("kvm2"))),
-		Check: on(t, l, name, "", "running"),
+		Check: onHosts(t, l, name, "", "running"),
 	})
 }
 
@@ -215,16 +215,17 @@ func TestAccVirtualMachine_runsTwice(t *testing.T) {
 	t.Parallel()
 	l := lab.Open(t)
 	name := lab.Name(t)
-	config := zoned(l) + light(l, name).with(zoneA).String()
-	changed := zoned(l) + light(l, name).with(zoneA).with(hcl{"labels": `{ app = "web" }`}).String()
+	config := zonedProvider(l) + idleVM(l, name).with(zoneA).String()
+	changed := zonedProvider(l) + idleVM(l, name).with(zoneA).with(hcl{"labels": `{ app = "web" }`}).String()
 	first, second := &started{l: l, host: "kvm1", name: name}, &started{l: l, host: "kvm2", name: name}
-	refused := spaced(
+	refused := inOrder(
 		"Unable to read virtual machine",
 		`runs on hosts "kvm1", "kvm2" at the same time; neither copy is touched`,
 		"Find out which copy is the right one",
 	)
 	untouched := func() {
-		for _, check := range []resource.TestCheckFunc{on(t, l, name, "running", "running"), first.same(t), second.same(t)} {
+		both := onHosts(t, l, name, "running", "running")
+		for _, check := range []resource.TestCheckFunc{both, first.same(t), second.same(t)} {
 			if err := check(nil); err != nil {
 				t.Error(err)
 			}
@@ -258,8 +259,8 @@ func TestAccVirtualMachine_pin(t *testing.T) {
 	t.Parallel()
 	l := lab.Open(t)
 	name := lab.Name(t)
-	config := light(l, name)
-	pinned := func(host string) string { return zoned(l) + config.with(hcl{"host": quote(host)}).String() }
+	config := idleVM(l, name)
+	pinned := func(host string) string { return zonedProvider(l) + config.with(hcl{"host": quote(host)}).String() }
 	recorded := func(host, pin string) resource.TestCheckFunc {
 		return func(*terraform.State) error {
 			for _, live := range []string{"--config", "--live"} {
@@ -278,7 +279,7 @@ func TestAccVirtualMachine_pin(t *testing.T) {
 	story(t, l, []string{name}, resource.TestStep{
 		// Pinned to nowhere.
 		Config:      pinned("kvm9"),
-		ExpectError: spaced(`Host "kvm9" is not in the provider's hosts. Configured are "kvm1", "kvm2".`),
+		ExpectError: inOrder(`Host "kvm9" is not in the provider's hosts. Configured are "kvm1", "kvm2".`),
 	}, resource.TestStep{
 		// Pinned.
 		Config: pinned(
@@ -286,30 +287,30 @@ func TestAccVirtualMachine_pin(t *testing.T) {
 		),
 		ConfigPlanChecks:  changes(plancheck.ResourceActionCreate, planned("current_host", exactly("kvm2"))),
 		ConfigStateChecks: []statecheck.StateCheck{know("host", exactly("kvm2"))},
-		Check:             resource.ComposeTestCheckFunc(on(t, l, name, "", "running"), recorded("kvm2", "kvm2")),
+		Check:             resource.ComposeTestCheckFunc(onHosts(t, l, name, "", "running"), recorded("kvm2", "kvm2")),
 	}, resource.TestStep{
 		// Another pin is a move.
 		Config:           pinned("kvm1"),
 		ConfigPlanChecks: changes(plancheck.ResourceActionUpdate, planned("current_host", exactly("kvm1"))),
-		Check:            resource.ComposeTestCheckFunc(on(t, l, name, "running", ""), recorded("kvm1", "kvm1")),
+		Check:            resource.ComposeTestCheckFunc(onHosts(t, l, name, "running", ""), recorded("kvm1", "kvm1")),
 	}, resource.TestStep{
 		// Moved by hand, it isn't where the configuration wants it.
 		PreConfig:        func() { move(t, l, name, "--undefinesource") },
 		Config:           pinned("kvm1"),
 		ConfigPlanChecks: changes(plancheck.ResourceActionUpdate, planned("current_host", exactly("kvm1"))),
-		Check:            resource.ComposeTestCheckFunc(on(t, l, name, "running", ""), recorded("kvm1", "kvm1")),
+		Check:            resource.ComposeTestCheckFunc(onHosts(t, l, name, "running", ""), recorded("kvm1", "kvm1")),
 	}, resource.TestStep{
 		// Unpinned.
-		Config:            zoned(l) + config.String(),
+		Config:            zonedProvider(l) + config.String(),
 		ConfigPlanChecks:  changes(plancheck.ResourceActionUpdate, planned("host", knownvalue.Null())),
 		ConfigStateChecks: []statecheck.StateCheck{know("host", knownvalue.Null())},
 		Check:             recorded("kvm1", ""),
 	}, resource.TestStep{
 		// Now it may be anywhere. What a migration by hand lost is planned: the host's order to start it.
 		PreConfig: func() { move(t, l, name, "--undefinesource") },
-		Config:    zoned(l) + config.String(),
+		Config:    zonedProvider(l) + config.String(),
 		ConfigPlanChecks: changes(plancheck.ResourceActionUpdate, planned("autostart", knownvalue.Bool(true)),
 			planned("current_host", exactly("kvm2"))),
-		Check: on(t, l, name, "", "running"),
+		Check: onHosts(t, l, name, "", "running"),
 	})
 }

@@ -28,11 +28,11 @@ func TestAccVirtualMachine_nameTaken(t *testing.T) {
 	name := lab.Name(t)
 	l.Define(t, "kvm2", fmt.Sprintf(bare, name))
 	id := uuidOf(t, l, "kvm2", name)
-	config := acctest.Config(l) + light(l, name).with(hcl{"run_strategy": quote("Halted")}).String()
+	config := acctest.Config(l) + idleVM(l, name).with(hcl{"run_strategy": quote("Halted")}).String()
 	existing := acctest.Config(l) + hcl{"name": quote(name), "run_strategy": quote("Halted")}.String()
 	story(t, l, []string{name}, resource.TestStep{
 		Config: config,
-		ExpectError: spaced("Name already taken", "A VM named", name, `exists already on host "kvm2", with UUID`, id,
+		ExpectError: inOrder("Name already taken", "A VM named", name, `exists already on host "kvm2", with UUID`, id,
 			"terraform import", id),
 	}, resource.TestStep{
 		// As it says: by UUID.
@@ -45,12 +45,12 @@ func TestAccVirtualMachine_nameTaken(t *testing.T) {
 		Config: existing, ResourceName: address, ImportState: true, ImportStateId: name, ImportStateVerify: true,
 	}, resource.TestStep{
 		Config: existing, ResourceName: address, ImportState: true, ImportStateId: name + "-absent",
-		ExpectError: spaced("Unable to import virtual machine", "No host has it", name+"-absent"),
+		ExpectError: inOrder("Unable to import virtual machine", "No host has it", name+"-absent"),
 	}, resource.TestStep{
 		// Another VM of that name, on the other host: the name says nothing any more.
 		PreConfig: func() { l.Define(t, "kvm1", fmt.Sprintf(bare, name)) },
 		Config:    existing, ResourceName: address, ImportState: true, ImportStateId: name,
-		ExpectError: spaced("Unable to import virtual machine", "Several VMs have this name:", "on kvm", ";", "on kvm",
+		ExpectError: inOrder("Unable to import virtual machine", "Several VMs have this name:", "on kvm", ";", "on kvm",
 			"Name the VM by its UUID."),
 	}, resource.TestStep{
 		// The one in the state is known by its UUID, so that no other VM matters.
@@ -275,5 +275,5 @@ func TestAccVirtualMachine_importAnything(t *testing.T) {
 			l.Virsh(t, "kvm1", "destroy", prefix+"-"+key)
 		}
 	}
-	gone(t, l, tf, names...)
+	destroyAndCheck(t, l, tf, names...)
 }

@@ -121,7 +121,7 @@ ip addr add 198.51.100.2/24 dev $switch; ip link set $switch up`, lanMAC, switch
 
 func (c *connected) says(t *testing.T, script string) string {
 	t.Helper()
-	return said(t, c.l, interfaceHost, c.name, script)
+	return outputInGuest(t, c.l, interfaceHost, c.name, script)
 }
 
 // reaches says which address the guest reaches from which of its own.
@@ -245,7 +245,7 @@ func TestAccInterface_running(t *testing.T) {
 		"interfaces": `{ lan = { user = true, backend = { type = "passt" } } }`, "update_policy": quote("Restart"),
 	}, interfaceHost, "its libvirt refuses this definition", "passt")
 	c.write(t, nil)
-	gone(t, c.l, c.tf, c.name)
+	destroyAndCheck(t, c.l, c.tf, c.name)
 	c.l.Run(t, interfaceHost, "ip", "link", "del", plainBridge)
 }
 
@@ -258,7 +258,7 @@ func TestAccInterface_defined(t *testing.T) {
 	name := lab.Name(t)
 	l.RemoveDomain(t, name)
 	tf := acctest.NewCLI(t)
-	config := sound(name).with(hcl{
+	config := tinyVM(name).with(hcl{
 		"host": quote(host), "run_strategy": quote("Halted"),
 		"memory": `{ size = "64Mi", source = "memfd", shared = true }`,
 		"interfaces": `{
@@ -307,7 +307,7 @@ func TestAccInterface_defined(t *testing.T) {
 		strings.Contains(xml, "managed=") {
 		t.Errorf("something of the device is left:\n%s", xml)
 	}
-	gone(t, l, tf, name)
+	destroyAndCheck(t, l, tf, name)
 }
 
 // linesOf is the line of a text that has a word, and the next one.

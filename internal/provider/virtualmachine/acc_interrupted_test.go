@@ -15,8 +15,8 @@ import (
 // soon is how long an interrupted command may take to end on a busy VM. What it would wait for otherwise takes minutes.
 const soon = 90 * time.Second
 
-// until waits until something is so. A command that it is about must not end before.
-func until(t *testing.T, what string, running *acctest.Running, so func() bool) {
+// waitWhileRunning waits until something is so. A command that it is about must not end before.
+func waitWhileRunning(t *testing.T, what string, running *acctest.Running, so func() bool) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
@@ -42,8 +42,8 @@ func exists(l *lab.Lab, host, file string) bool {
 	return err == nil
 }
 
-// locked tells whether a run holds a VM's lock.
-func locked(t *testing.T, l *lab.Lab, host, id string) bool {
+// isLocked tells whether a run holds a VM's lock.
+func isLocked(t *testing.T, l *lab.Lab, host, id string) bool {
 	t.Helper()
 	return strings.Contains(l.Virsh(t, host, "secret-list"), "virtfleet:lock:"+id)
 }
@@ -77,7 +77,7 @@ func TestAccVirtualMachine_killedInCreate(t *testing.T) {
 			l.RemoveDomain(t, name)
 			config := func(host acctest.Host) string {
 				return acctest.Block{Lab: l, Hosts: []acctest.Host{host, {Of: l.Host("kvm2")}}}.String() +
-					light(l, name).with(hcl{
+					idleVM(l, name).with(hcl{
 						"host": quote("kvm1"), "guest_agent": `{ enabled = true }`,
 						"wait_for": `{ guest_agent = true, timeout = "5m" }`,
 					}).String()
@@ -85,9 +85,9 @@ func TestAccVirtualMachine_killedInCreate(t *testing.T) {
 
 			// The provider never hears what came of the call which made the file, and makes none that follows.
 			file := fmt.Sprintf(m.file, name)
-			tf.Config(t, config(through(l.Gate(t, "kvm1", func() bool { return exists(l, "kvm1", file) }), "kvm1")))
+			tf.Config(t, config(viaProxy(l.Gate(t, "kvm1", func() bool { return exists(l, "kvm1", file) }), "kvm1")))
 			apply := tf.Start(t, "apply")
-			until(t, file, apply, func() bool { return exists(l, "kvm1", file) })
+			waitWhileRunning(t, file, apply, func() bool { return exists(l, "kvm1", file) })
 			if err := m.kill(apply); err != nil {
 				t.Fatal(err)
 			}
@@ -109,14 +109,14 @@ func TestAccVirtualMachine_killedInCreate(t *testing.T) {
 			if state["id"] != begun || tainted || state["status"] != "Running" {
 				t.Errorf("VM %v, tainted %v, %v; begun was %s", state["id"], tainted, state["status"], begun)
 			}
-			if err := on(t, l, name, "running", "")(nil); err != nil {
+			if err := onHosts(t, l, name, "running", "")(nil); err != nil {
 				t.Error(err)
 			}
 			if mark := l.Virsh(t, "kvm1", "metadata", name, "urn:virtfleet:1", "--config"); strings.Contains(mark, "creating") {
 				t.Errorf("it is still marked as being created: %s", mark)
 			}
 			noChanges(t, tf)
-			gone(t, l, tf, name)
+			destroyAndCheck(t, l, tf, name)
 		})
 	}
 }
@@ -129,14 +129,14 @@ func TestAccVirtualMachine_killedWhileWaiting(t *testing.T) {
 	tf := acctest.NewCLI(t)
 	name := lab.Name(t)
 	l.RemoveDomain(t, name)
-	machine := told(l, name, "noagent", "noacpi").with(hcl{
+	vm := vmWithKernelWords(l, name, "noagent", "noacpi").with(hcl{
 		"host": quote("kvm2"), "guest_agent": `{ enabled = true }`, "termination_grace_period": quote("3m"),
 		"wait_for": `{ guest_agent = true, timeout = "5m" }`,
 	})
 
-	tf.Config(t, acctest.Config(l)+machine.String())
+	tf.Config(t, acctest.Config(l)+vm.String())
 	apply := tf.Start(t, "apply")
-	until(t, "the VM to run", apply, func() bool { return exists(l, "kvm2", "/run/libvirt/qemu/"+name+".pid") })
+	waitWhileRunning(t, "the VM to run", apply, func() bool { return exists(l, "kvm2", "/run/libvirt/qemu/"+name+".pid") })
 	begun := uuidOf(t, l, "kvm2", name)
 	if err := apply.KillProvider(); err != nil {
 		t.Fatal(err)
@@ -144,7 +144,7 @@ func TestAccVirtualMachine_killedWhileWaiting(t *testing.T) {
 	if out, err := apply.Wait(); err == nil {
 		t.Fatalf("the apply went on:\n%s", out)
 	}
-	tf.Config(t, acctest.Config(l)+machine.with(hcl{"wait_for": ""}).String())
+	tf.Config(t, acctest.Config(l)+vm.with(hcl{"wait_for": ""}).String())
 	tf.Run(t, "apply")
 	if state, _ := tf.State(t, address); state["id"] != begun {
 		t.Errorf("VM %v was made, %s was begun", state["id"], begun)
@@ -152,19 +152,19 @@ func TestAccVirtualMachine_killedWhileWaiting(t *testing.T) {
 	noChanges(t, tf)
 
 	destroy := tf.Start(t, "destroy")
-	until(t, "the guest to be asked", destroy, func() bool { return locked(t, l, "kvm2", begun) })
+	waitWhileRunning(t, "the guest to be asked", destroy, func() bool { return isLocked(t, l, "kvm2", begun) })
 	if err := destroy.Kill(); err != nil {
 		t.Fatal(err)
 	}
 	if out, err := destroy.Wait(); err == nil {
 		t.Fatalf("the destroy went on:\n%s", out)
 	}
-	if err := on(t, l, name, "", "running")(nil); err != nil {
+	if err := onHosts(t, l, name, "", "running")(nil); err != nil {
 		t.Error(err)
 	}
-	tf.Config(t, acctest.Config(l)+machine.with(hcl{"wait_for": "", "termination_grace_period": quote("0s")}).String())
+	tf.Config(t, acctest.Config(l)+vm.with(hcl{"wait_for": "", "termination_grace_period": quote("0s")}).String())
 	tf.Run(t, "apply")
-	gone(t, l, tf, name)
+	destroyAndCheck(t, l, tf, name)
 }
 
 // interrupt presses Ctrl-C, and returns what Terraform printed until it ended.
@@ -190,14 +190,14 @@ func TestAccVirtualMachine_ctrlC(t *testing.T) {
 	tf := acctest.NewCLI(t)
 	name := lab.Name(t)
 	l.RemoveDomain(t, name)
-	machine := told(l, name, "noagent", "noacpi").with(hcl{
+	vm := vmWithKernelWords(l, name, "noagent", "noacpi").with(hcl{
 		"host": quote("kvm1"), "guest_agent": `{ enabled = true }`, "termination_grace_period": quote("3m"),
 		"wait_for": `{ guest_agent = true, timeout = "5m" }`,
 	})
 	// While a new VM is waited for.
-	tf.Config(t, acctest.Config(l)+machine.String())
+	tf.Config(t, acctest.Config(l)+vm.String())
 	apply := tf.Start(t, "apply")
-	until(t, "the VM to run", apply, func() bool { return on(t, l, name, "running", "")(nil) == nil })
+	waitWhileRunning(t, "the VM to run", apply, func() bool { return onHosts(t, l, name, "running", "")(nil) == nil })
 	id := uuidOf(t, l, "kvm1", name)
 	process := &started{l: l, host: "kvm1", name: name}
 	if err := process.same(t)(nil); err != nil {
@@ -208,14 +208,14 @@ func TestAccVirtualMachine_ctrlC(t *testing.T) {
 	if state["id"] != id || tainted || state["ready"] != false || state["status"] != "Running" {
 		t.Errorf("after Ctrl-C: id %v, tainted %v, ready %v, %v", state["id"], tainted, state["ready"], state["status"])
 	}
-	if locked(t, l, "kvm1", id) {
+	if isLocked(t, l, "kvm1", id) {
 		t.Error("the lock is still there")
 	}
 
 	// The next apply waits again, and Ctrl-C ends that as well.
-	tf.Config(t, acctest.Config(l)+machine.with(hcl{"labels": `{ app = "web" }`}).String())
+	tf.Config(t, acctest.Config(l)+vm.with(hcl{"labels": `{ app = "web" }`}).String())
 	update := tf.Start(t, "apply")
-	until(t, "the update", update, func() bool {
+	waitWhileRunning(t, "the update", update, func() bool {
 		out, _ := l.TryVirsh(t, "kvm1", "metadata", name, "urn:virtfleet:1")
 		return strings.Contains(out, "web")
 	})
@@ -225,11 +225,11 @@ func TestAccVirtualMachine_ctrlC(t *testing.T) {
 	}
 
 	// While its guest is shut down: it goes on running.
-	tf.Config(t, acctest.Config(l)+machine.with(hcl{"wait_for": ""}).String())
+	tf.Config(t, acctest.Config(l)+vm.with(hcl{"wait_for": ""}).String())
 	tf.Run(t, "apply")
 	noChanges(t, tf)
 	destroy := tf.Start(t, "destroy")
-	until(t, "the guest to be asked", destroy, func() bool { return locked(t, l, "kvm1", id) })
+	waitWhileRunning(t, "the guest to be asked", destroy, func() bool { return isLocked(t, l, "kvm1", id) })
 	expect(t, interrupt(t, destroy), "Error: Unable to delete virtual machine", "Virtual machine: "+name,
 		"again to continue")
 	if after, _ := tf.State(t, address); after["id"] != id {
@@ -240,9 +240,9 @@ func TestAccVirtualMachine_ctrlC(t *testing.T) {
 	}
 	noChanges(t, tf)
 
-	tf.Config(t, acctest.Config(l)+machine.with(hcl{"wait_for": "", "termination_grace_period": quote("0s")}).String())
+	tf.Config(t, acctest.Config(l)+vm.with(hcl{"wait_for": "", "termination_grace_period": quote("0s")}).String())
 	tf.Run(t, "apply")
-	gone(t, l, tf, name)
+	destroyAndCheck(t, l, tf, name)
 }
 
 // TestAccVirtualMachine_ctrlCAtTheStart: Ctrl-C comes when the VM has started, and before its host can say so. The
@@ -253,12 +253,12 @@ func TestAccVirtualMachine_ctrlCAtTheStart(t *testing.T) {
 	tf := acctest.NewCLI(t)
 	name := lab.Name(t)
 	l.RemoveDomain(t, name)
-	machine := light(l, name).with(hcl{"host": quote("kvm1")}).String()
-	far := through(l.DelayProxy(t, "kvm1", 500*time.Millisecond), "kvm1")
+	vm := idleVM(l, name).with(hcl{"host": quote("kvm1")}).String()
+	far := viaProxy(l.DelayProxy(t, "kvm1", 500*time.Millisecond), "kvm1")
 	far.Settings = strings.Replace(far.Settings, "{", `{ connect_timeout = "2m",`, 1)
-	tf.Config(t, acctest.Block{Lab: l, Hosts: []acctest.Host{far}}.String()+machine)
+	tf.Config(t, acctest.Block{Lab: l, Hosts: []acctest.Host{far}}.String()+vm)
 	apply := tf.Start(t, "apply")
-	until(t, "the VM to run", apply, func() bool {
+	waitWhileRunning(t, "the VM to run", apply, func() bool {
 		live, _ := os.ReadFile(l.Host("kvm1").Path("/run/libvirt/qemu/" + name + ".xml"))
 		return strings.Contains(string(live), "<domstatus state='running'")
 	})
@@ -278,11 +278,11 @@ func TestAccVirtualMachine_ctrlCAtTheStart(t *testing.T) {
 	}
 	begun()
 
-	tf.Config(t, acctest.Config(l)+machine)
+	tf.Config(t, acctest.Config(l)+vm)
 	tf.Run(t, "apply")
 	begun()
 	noChanges(t, tf)
-	gone(t, l, tf, name)
+	destroyAndCheck(t, l, tf, name)
 }
 
 // TestAccVirtualMachine_notReady: a VM that doesn't get ready is kept as it is, and every apply waits again, until
@@ -293,7 +293,7 @@ func TestAccVirtualMachine_notReady(t *testing.T) {
 	tf := acctest.NewCLI(t)
 	name := lab.Name(t)
 	l.RemoveDomain(t, name)
-	deaf := told(l, name, "noagent").with(hcl{
+	deaf := vmWithKernelWords(l, name, "noagent").with(hcl{
 		"host": quote("kvm1"), "guest_agent": `{ enabled = true }`, "wait_for": `{ guest_agent = true, timeout = "2s" }`,
 		"termination_grace_period": quote("0s"), "update_policy": quote("Restart"),
 	})
@@ -340,7 +340,7 @@ func TestAccVirtualMachine_notReady(t *testing.T) {
 	tf.Run(t, "apply")
 	kept(true)
 	noChanges(t, tf)
-	gone(t, l, tf, name)
+	destroyAndCheck(t, l, tf, name)
 }
 
 // TestAccVirtualMachine_locked: two runs never change one VM at a time. The second waits, or says who is at it.
@@ -350,13 +350,13 @@ func TestAccVirtualMachine_locked(t *testing.T) {
 	alice, bob := acctest.NewCLI(t), acctest.NewCLI(t)
 	name := lab.Name(t)
 	l.RemoveDomain(t, name)
-	machine := told(
+	vm := vmWithKernelWords(
 		l,
 		name,
 		"noagent",
 		"noacpi",
 	).with(hcl{"host": quote("kvm2"), "termination_grace_period": quote("4m")})
-	alice.Config(t, acctest.Config(l)+machine.String())
+	alice.Config(t, acctest.Config(l)+vm.String())
 	alice.Run(t, "apply")
 	bob.Share(t, alice)
 	state, _ := alice.State(t, address)
@@ -365,13 +365,13 @@ func TestAccVirtualMachine_locked(t *testing.T) {
 	// Alice restarts a guest that takes more time than she has.
 	alice.Config(
 		t,
-		acctest.Config(l)+machine.with(hcl{"cpu": "{ vcpus = 2 }", "update_policy": quote("Restart")}).String(),
+		acctest.Config(l)+vm.with(hcl{"cpu": "{ vcpus = 2 }", "update_policy": quote("Restart")}).String(),
 	)
 	restart := alice.Start(t, "apply")
-	until(t, "the lock", restart, func() bool { return locked(t, l, "kvm2", id) })
+	waitWhileRunning(t, "the lock", restart, func() bool { return isLocked(t, l, "kvm2", id) })
 
 	// Bob has half a minute, which is not enough, and is told of her.
-	labelled := machine.with(hcl{"cpu": "{ vcpus = 2 }", "labels": `{ app = "web" }`, "update_policy": quote("Restart")})
+	labelled := vm.with(hcl{"cpu": "{ vcpus = 2 }", "labels": `{ app = "web" }`, "update_policy": quote("Restart")})
 	bob.Config(t, acctest.Config(l)+labelled.with(hcl{"timeouts": `{ update = "30s" }`}).String())
 	expect(
 		t,
@@ -399,7 +399,7 @@ func TestAccVirtualMachine_locked(t *testing.T) {
 
 	alice.Config(t, acctest.Config(l)+labelled.with(hcl{"termination_grace_period": quote("0s")}).String())
 	alice.Run(t, "apply")
-	gone(t, l, alice, name)
+	destroyAndCheck(t, l, alice, name)
 }
 
 // TestAccVirtualMachine_createdTwiceAtOnce: two runs that make the same VM at the same time make it once. The one
@@ -410,13 +410,13 @@ func TestAccVirtualMachine_createdTwiceAtOnce(t *testing.T) {
 	alice, bob := acctest.NewCLI(t), acctest.NewCLI(t)
 	name := lab.Name(t)
 	l.RemoveDomain(t, name)
-	config := acctest.Config(l) + light(l, name).with(hcl{
+	config := acctest.Config(l) + idleVM(l, name).with(hcl{
 		"host": quote("kvm2"), "guest_agent": `{ enabled = true }`, "wait_for": `{ guest_agent = true, timeout = "8s" }`,
 	}).String()
 	alice.Config(t, config)
 	bob.Config(t, config)
 	first := alice.Start(t, "apply")
-	until(t, "the VM to run", first, func() bool { return exists(l, "kvm2", "/run/libvirt/qemu/"+name+".pid") })
+	waitWhileRunning(t, "the VM to run", first, func() bool { return exists(l, "kvm2", "/run/libvirt/qemu/"+name+".pid") })
 	id := uuidOf(t, l, "kvm2", name)
 	expect(
 		t,
@@ -435,5 +435,5 @@ func TestAccVirtualMachine_createdTwiceAtOnce(t *testing.T) {
 	if state, _ := bob.State(t, address); state != nil {
 		t.Errorf("the second run took %v for its own", state["id"])
 	}
-	gone(t, l, alice, name)
+	destroyAndCheck(t, l, alice, name)
 }

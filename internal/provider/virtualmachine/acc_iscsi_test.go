@@ -23,7 +23,7 @@ func TestAccVirtualMachine_iscsi(t *testing.T) {
 	san := l.ISCSI(t, name, 16<<20)
 	portal := fmt.Sprintf("%s:%d", san.Host, san.Port)
 	base := func(hosts string) string {
-		return reachable(l, "") + fmt.Sprintf(`
+		return providerBlock(l, "") + fmt.Sprintf(`
 resource "virtfleet_secret" "chap" {
   usage            = "iscsi"
   usage_id         = %[1]q
@@ -52,7 +52,7 @@ resource "virtfleet_storage_pool" "san" {
 		cache = "none", format = "raw"
 	} }`, san.IQN, portal, san.Username)}
 	config := func(host, secretOn string) string {
-		return base(secretOn) + light(l, name).with(disk).with(hcl{"host": quote(host)}).String()
+		return base(secretOn) + idleVM(l, name).with(disk).with(hcl{"host": quote(host)}).String()
 	}
 	const one, both = `["kvm1"]`, `["kvm1", "kvm2"]`
 	runs := func(host string) resource.TestCheckFunc {
@@ -76,7 +76,7 @@ resource "virtfleet_storage_pool" "san" {
 		ResourceName: address, ImportState: true, ImportStateVerify: true, ImportStateId: name,
 		ImportStateVerifyIgnore: readWhereDeclared("run_strategy", "timeouts", "status_reason", "host"),
 	}, resource.TestStep{
-		Config: config("kvm2", one), ExpectError: spaced("DisksNotLiveMigratable", "no such secret", "virtfleet_secret"),
+		Config: config("kvm2", one), ExpectError: inOrder("DisksNotLiveMigratable", "no such secret", "virtfleet_secret"),
 	}, resource.TestStep{
 		Config: config("kvm1", both),
 	}, resource.TestStep{

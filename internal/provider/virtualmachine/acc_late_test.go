@@ -17,13 +17,13 @@ func TestAccVirtualMachine_moveTooLate(t *testing.T) {
 	name := lab.Name(t)
 	l.RemoveDomain(t, name)
 	boot := &boots{l: l, name: name, disk: true}
-	machine := told(l, name, "dirty=16").with(talking).with(reached(t, l, name)).with(hcl{
+	vm := vmWithKernelWords(l, name, "dirty=16").with(talking).with(diskOnBothHosts(t, l, name)).with(hcl{
 		"termination_grace_period": quote("0s"),
 	})
 	config := func(host string) {
-		tf.Config(t, reachable(l, `migration_options = {
+		tf.Config(t, providerBlock(l, `migration_options = {
     bandwidth = "2Mi", completion_timeout_per_gib = "2s", allow_post_copy = true
-  }`)+machine.with(hcl{"host": quote(host)}).String())
+  }`)+vm.with(hcl{"host": quote(host)}).String())
 	}
 	config("kvm1")
 	tf.Run(t, "apply")
@@ -40,17 +40,17 @@ func TestAccVirtualMachine_moveTooLate(t *testing.T) {
 	// Before it begins: once it has switched without a limit, it is over before the test sees that.
 	l.Virsh(t, "kvm1", "migrate-setspeed", "--postcopy", name, "1")
 	apply := tf.Start(t, "apply")
-	await(t, "the guest to run on the target", func() bool {
+	waitFor(t, "the guest to run on the target", func() bool {
 		out, err := l.TryVirsh(t, "kvm1", "domstate", "--reason", name)
 		return err == nil && strings.Contains(out, "post-copy")
 	})
 	if err := apply.Interrupt(); err != nil {
 		t.Fatal(err)
 	}
-	if out, _ := apply.Wait(); !spaced("too far on to be aborted", `is now on host "kvm2"`).MatchString(out) {
+	if out, _ := apply.Wait(); !inOrder("too far on to be aborted", `is now on host "kvm2"`).MatchString(out) {
 		t.Errorf("the apply printed %s", out)
 	}
-	if err := on(t, l, name, "", "running")(nil); err != nil {
+	if err := onHosts(t, l, name, "", "running")(nil); err != nil {
 		t.Error(err)
 	}
 	unharmed("kvm2")

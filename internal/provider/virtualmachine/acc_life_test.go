@@ -54,12 +54,12 @@ func TestAccVirtualMachine_replace(t *testing.T) {
 	provider := acctest.Block{Lab: l, Hosts: []acctest.Host{
 		{Of: l.StartHost(t), Settings: "memory_limit = \"192Mi\"\n overcommit_guest_overhead = true"},
 	}}.String()
-	named := func(name, machine, protected string) string {
+	named := func(name, vm, protected string) string {
 		return provider + guest(l, name).with(hcl{
-			"machine_type": quote(machine), "deletion_protection": protected, "termination_grace_period": quote("0s"),
+			"machine_type": quote(vm), "deletion_protection": protected, "termination_grace_period": quote("0s"),
 		}).String()
 	}
-	config := func(machine, protected string) string { return named(name, machine, protected) }
+	config := func(vm, protected string) string { return named(name, vm, protected) }
 	differs := statecheck.CompareValue(compare.ValuesDiffer())
 	id := func() []statecheck.StateCheck {
 		return []statecheck.StateCheck{differs.AddStateValue(address, path("id"))}

@@ -18,18 +18,18 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/acctest"
 )
 
-// movable is a VM whose disk and network both hosts reach.
-func movable(t *testing.T, l *lab.Lab, name string) hcl {
+// movableVM is a VM whose disk and network both hosts reach.
+func movableVM(t *testing.T, l *lab.Lab, name string) hcl {
 	t.Helper()
-	return guest(l, name).with(reached(t, l, name)).with(hcl{
+	return guest(l, name).with(diskOnBothHosts(t, l, name)).with(hcl{
 		"interfaces":  fmt.Sprintf("{ lan = { bridge = %q } }", lab.LANBridge),
 		"guest_agent": `{ enabled = true }`, "wait_for": `{ guest_agent = true, timeout = "5m" }`,
 		"labels": `{ app = "web" }`,
 	})
 }
 
-// reached is a disk that both hosts reach.
-func reached(t *testing.T, l *lab.Lab, name string) hcl {
+// diskOnBothHosts is a disk that both hosts reach.
+func diskOnBothHosts(t *testing.T, l *lab.Lab, name string) hcl {
 	t.Helper()
 	export := l.NBD(t, name, 16<<20)
 	return hcl{"disks": fmt.Sprintf(`{ root = {
@@ -65,9 +65,9 @@ func (b *boots) same(t *testing.T, host string) resource.TestCheckFunc {
 			return nil
 		}
 		if b.written == "" {
-			b.written = said(t, b.l, host, b.name, scribble+checksum)
+			b.written = outputInGuest(t, b.l, host, b.name, scribble+checksum)
 		}
-		if read := said(t, b.l, host, b.name, checksum); read != b.written || read == "" {
+		if read := outputInGuest(t, b.l, host, b.name, checksum); read != b.written || read == "" {
 			return fmt.Errorf("the guest wrote %s and reads %s", b.written, read)
 		}
 		return nil
@@ -113,9 +113,9 @@ func TestAccVirtualMachine_move(t *testing.T) {
 	l := lab.Open(t)
 	name := lab.Name(t)
 	boot := &boots{l: l, name: name, disk: true}
-	machine := movable(t, l, name)
+	vm := movableVM(t, l, name)
 	config := func(host string, more hcl) string {
-		return reachable(l, "") + machine.with(hcl{"host": quote(host)}).with(more).String()
+		return providerBlock(l, "") + vm.with(hcl{"host": quote(host)}).with(more).String()
 	}
 	arrived := func(host string) []statecheck.StateCheck {
 		return []statecheck.StateCheck{
@@ -132,7 +132,7 @@ func TestAccVirtualMachine_move(t *testing.T) {
 		ConfigPlanChecks: changes(plancheck.ResourceActionUpdate, planned("current_host", exactly("kvm2")),
 			planned("status", exactly("Running"))),
 		ConfigStateChecks: arrived("kvm2"),
-		Check: resource.ComposeTestCheckFunc(on(t, l, name, "", "running"), boot.same(t, "kvm2"),
+		Check: resource.ComposeTestCheckFunc(onHosts(t, l, name, "", "running"), boot.same(t, "kvm2"),
 			look(t, l, "kvm2", name, "app", "<virtfleet:host>kvm2<", "ua-disk-root"), func(*terraform.State) error {
 				return contains(l.Virsh(t, "kvm2", "dominfo", name), "Autostart:      enable")
 			}),
@@ -144,7 +144,7 @@ func TestAccVirtualMachine_move(t *testing.T) {
 		}),
 		ConfigPlanChecks:  changes(plancheck.ResourceActionUpdate, planned("current_host", exactly("kvm1"))),
 		ConfigStateChecks: append(arrived("kvm1"), know("memory.size", exactly("96Mi"))),
-		Check: resource.ComposeTestCheckFunc(on(t, l, name, "running", ""), boot.same(t, "kvm1"),
+		Check: resource.ComposeTestCheckFunc(onHosts(t, l, name, "running", ""), boot.same(t, "kvm1"),
 			look(t, l, "kvm1", name, "db", `"ParallelConnections":2`)),
 	}, resource.TestStep{
 		// Off, it moves too.
@@ -154,12 +154,12 @@ func TestAccVirtualMachine_move(t *testing.T) {
 		Config: config("kvm2", hcl{"run_strategy": quote("Halted")}),
 		ConfigPlanChecks: changes(plancheck.ResourceActionUpdate, planned("current_host", exactly("kvm2")),
 			planned("status", exactly("Stopped"))),
-		Check: on(t, l, name, "", "shut off"),
+		Check: onHosts(t, l, name, "", "shut off"),
 	})
 }
 
-// reachable is a provider block with the addresses at which the hosts take migrations.
-func reachable(l *lab.Lab, settings string, hosts ...*lab.Host) string {
+// providerBlock is a provider block with the addresses at which the hosts take migrations.
+func providerBlock(l *lab.Lab, settings string, hosts ...*lab.Host) string {
 	if hosts == nil {
 		hosts = []*lab.Host{l.Host("kvm1"), l.Host("kvm2")}
 	}
@@ -177,7 +177,7 @@ func TestAccVirtualMachine_moveRefused(t *testing.T) {
 	name := lab.Name(t)
 	image := l.Image(t, "kvm1", name+".qcow2", "qcow2", 1<<20)
 	config := func(host, options string) string {
-		return reachable(l, options) + light(l, name).with(hcl{
+		return providerBlock(l, options) + idleVM(l, name).with(hcl{
 			"host": quote(host), "disks": fmt.Sprintf("{ data = { volume = %q } }", image),
 			"interfaces": `{ lan = { network = "default" } }`,
 		}).String()
@@ -186,15 +186,15 @@ func TestAccVirtualMachine_moveRefused(t *testing.T) {
 		Config: config("kvm1", ""), ConfigPlanChecks: changes(plancheck.ResourceActionCreate),
 	}, resource.TestStep{
 		Config: config("kvm2", ""),
-		ExpectError: spaced("DisksNotLiveMigratable", image, `pool "default" of host "kvm1"`, "network disk",
+		ExpectError: inOrder("DisksNotLiveMigratable", image, `pool "default" of host "kvm1"`, "network disk",
 			"InterfaceNotLiveMigratable", `network "default" (nat)`, "allow_network_change"),
 	}, resource.TestStep{
 		// What is allowed no longer blocks the move.
 		Config:      config("kvm2", "migration_options = { allow_network_change = true }"),
-		ExpectError: spaced("DisksNotLiveMigratable"),
+		ExpectError: inOrder("DisksNotLiveMigratable"),
 	}, resource.TestStep{
 		Config: config("kvm1", ""), ConfigPlanChecks: changes(plancheck.ResourceActionNoop),
-		Check: on(t, l, name, "running", ""),
+		Check: onHosts(t, l, name, "running", ""),
 	})
 }
 
@@ -204,10 +204,10 @@ func TestAccVirtualMachine_moveFails(t *testing.T) {
 	t.Parallel()
 	l := lab.Open(t)
 	name := lab.Name(t)
-	boot, disk := &boots{l: l, name: name, disk: true}, reached(t, l, name)
+	boot, disk := &boots{l: l, name: name, disk: true}, diskOnBothHosts(t, l, name)
 	config := func(host, options string) string {
-		return reachable(l, `migration_options = { bandwidth = "2Mi", completion_timeout_per_gib = "2s" }`) +
-			told(l, name, "dirty=16").with(talking).with(disk).with(hcl{
+		return providerBlock(l, `migration_options = { bandwidth = "2Mi", completion_timeout_per_gib = "2s" }`) +
+			vmWithKernelWords(l, name, "dirty=16").with(talking).with(disk).with(hcl{
 				"host": quote(host), "termination_grace_period": quote("0s"), "migration_options": options,
 			}).String()
 	}
@@ -216,17 +216,17 @@ func TestAccVirtualMachine_moveFails(t *testing.T) {
 		Check: boot.same(t, "kvm1"),
 	}, resource.TestStep{
 		Config: config("kvm2", ""),
-		ExpectError: spaced("Unable to move virtual machine", "took too long", `is on host "kvm1" (Running)`, "remained",
+		ExpectError: inOrder("Unable to move virtual machine", "took too long", `is on host "kvm1" (Running)`, "remained",
 			"allow_post_copy"),
 	}, resource.TestStep{
 		PreConfig: func() {
-			if err := errors.Join(on(t, l, name, "running", "")(nil), boot.same(t, "kvm1")(nil)); err != nil {
+			if err := errors.Join(onHosts(t, l, name, "running", "")(nil), boot.same(t, "kvm1")(nil)); err != nil {
 				t.Error(err)
 			}
 		},
 		Config:           config("kvm2", `{ allow_post_copy = true, bandwidth = "64Mi" }`),
 		ConfigPlanChecks: changes(plancheck.ResourceActionUpdate, planned("current_host", exactly("kvm2"))),
-		Check:            resource.ComposeTestCheckFunc(on(t, l, name, "", "running"), boot.same(t, "kvm2")),
+		Check:            resource.ComposeTestCheckFunc(onHosts(t, l, name, "", "running"), boot.same(t, "kvm2")),
 	})
 }
 
@@ -238,11 +238,11 @@ func TestAccVirtualMachine_moveInterrupted(t *testing.T) {
 	tf := acctest.NewCLI(t)
 	name := lab.Name(t)
 	l.RemoveDomain(t, name)
-	machine := told(l, name, "dirty=16").with(talking).with(reached(t, l, name)).with(hcl{
+	vm := vmWithKernelWords(l, name, "dirty=16").with(talking).with(diskOnBothHosts(t, l, name)).with(hcl{
 		"termination_grace_period": quote("0s"),
 	})
 	config := func(host, options string) {
-		tf.Config(t, reachable(l, options)+machine.with(hcl{"host": quote(host)}).String())
+		tf.Config(t, providerBlock(l, options)+vm.with(hcl{"host": quote(host)}).String())
 	}
 	config("kvm1", "")
 	tf.Run(t, "apply")
@@ -275,7 +275,7 @@ func TestAccVirtualMachine_moveInterrupted(t *testing.T) {
 		if err == nil || time.Since(began) > time.Minute {
 			t.Errorf("%s: ended after %v with %v:\n%s", what, time.Since(began), err, out)
 		}
-		if what == "interrupted" && !spaced("it was aborted", `is on host "kvm1" (Running)`).MatchString(out) {
+		if what == "interrupted" && !inOrder("it was aborted", `is on host "kvm1" (Running)`).MatchString(out) {
 			t.Errorf("%s: %s", what, out)
 		}
 		awaitAlone(t, l, name)
@@ -284,7 +284,7 @@ func TestAccVirtualMachine_moveInterrupted(t *testing.T) {
 	config("kvm2", "")
 	left()
 	tf.Run(t, "apply", "planned")
-	if err := on(t, l, name, "", "running")(nil); err != nil {
+	if err := onHosts(t, l, name, "", "running")(nil); err != nil {
 		t.Error(err)
 	}
 	unharmed("kvm2")
@@ -303,12 +303,12 @@ func TestAccVirtualMachine_stranded(t *testing.T) {
 	from, to := l.StartHost(t), l.StartHost(t)
 	name := lab.Name(t)
 	l.RemoveDomain(t, name)
-	machine := told(l, name, "dirty=16").with(talking).with(reached(t, l, name)).with(hcl{
+	vm := vmWithKernelWords(l, name, "dirty=16").with(talking).with(diskOnBothHosts(t, l, name)).with(hcl{
 		"termination_grace_period": quote("0s"),
 	})
 	boot := &boots{l: l, name: name, disk: true}
 	config := func(host *lab.Host, options string) {
-		tf.Config(t, reachable(l, options, from, to)+machine.with(hcl{"host": quote(host.Name)}).String())
+		tf.Config(t, providerBlock(l, options, from, to)+vm.with(hcl{"host": quote(host.Name)}).String())
 	}
 	config(from, "")
 	tf.Run(t, "apply")
@@ -333,7 +333,7 @@ func TestAccVirtualMachine_stranded(t *testing.T) {
 	}
 	start := l.StopSSH(t, from)
 	l.Virsh(t, from.Name, "migrate-setspeed", name, "8192")
-	await(t, "all memory to be there, and the guest stopped", func() bool {
+	waitFor(t, "all memory to be there, and the guest stopped", func() bool {
 		job, err := l.TryVirsh(t, from.Name, "domjobinfo", name)
 		return err == nil && strings.Contains(job, "None") && state(from) == stranded
 	})
@@ -343,12 +343,12 @@ func TestAccVirtualMachine_stranded(t *testing.T) {
 	if out, err := apply.Wait(); err == nil {
 		t.Fatalf("killed, it succeeded:\n%s", out)
 	}
-	await(t, "the target to drop what it got", func() bool { return state(to) == "" })
+	waitFor(t, "the target to drop what it got", func() bool { return state(to) == "" })
 	start()
 
 	for _, host := range []*lab.Host{to, from} {
 		config(host, "")
-		if plan := tf.Run(t, "plan"); !spaced("status_reason", "MigrationInterrupted").MatchString(plan) {
+		if plan := tf.Run(t, "plan"); !inOrder("status_reason", "MigrationInterrupted").MatchString(plan) {
 			t.Errorf("the plan for host %s: %s", host.Name, plan)
 		}
 	}
@@ -368,7 +368,7 @@ func TestAccVirtualMachine_stranded(t *testing.T) {
 // awaitCopying waits until the VM's memory is on its way from the host.
 func awaitCopying(t *testing.T, l *lab.Lab, host, name string, apply *acctest.Running) {
 	t.Helper()
-	await(t, "the migration to begin", func() bool {
+	waitFor(t, "the migration to begin", func() bool {
 		select {
 		case <-apply.Done():
 			t.Fatalf("Terraform has ended:\n%s", apply.Output())
@@ -383,13 +383,13 @@ func awaitCopying(t *testing.T, l *lab.Lab, host, name string, apply *acctest.Ru
 func awaitAlone(t *testing.T, l *lab.Lab, name string) {
 	t.Helper()
 	var err error
-	await(t, "the VM to be where it was", func() bool {
-		err = on(t, l, name, "running", "")(nil)
+	waitFor(t, "the VM to be where it was", func() bool {
+		err = onHosts(t, l, name, "running", "")(nil)
 		return err == nil
 	})
 }
 
-func await(t *testing.T, what string, so func() bool) {
+func waitFor(t *testing.T, what string, so func() bool) {
 	t.Helper()
 	deadline := time.Now().Add(3 * time.Minute)
 	for tick := time.NewTicker(100 * time.Millisecond); !so(); <-tick.C {

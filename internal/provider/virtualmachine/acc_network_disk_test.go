@@ -26,7 +26,7 @@ func TestAccVirtualMachine_nbdTLS(t *testing.T) {
 	a.Equip(t, l, to, to.Address)
 	export := l.TLSExport(t, a, name, 16<<20)
 	config := func(host *lab.Host, tls string) string {
-		return reachable(l, "", from, to) + guest(l, name).with(hcl{
+		return providerBlock(l, "", from, to) + guest(l, name).with(hcl{
 			"host": quote(host.Name), "guest_agent": "{ enabled = true }", "update_policy": quote("Restart"),
 			"termination_grace_period": quote("1m0s"),
 			"disks": fmt.Sprintf(`{ data = {
@@ -38,11 +38,11 @@ func TestAccVirtualMachine_nbdTLS(t *testing.T) {
 	const on, read, text = ", tls = true", "head -c 13 /dev/vda", "over the wire"
 	sees := func(host *lab.Host, script string) resource.TestCheckFunc {
 		return resource.ComposeTestCheckFunc(look(t, l, host.Name, name, "tls='yes'"), func(*terraform.State) error {
-			return contains(said(t, l, host.Name, name, script), text)
+			return contains(outputInGuest(t, l, host.Name, name, script), text)
 		})
 	}
 	story(t, l, []string{name}, resource.TestStep{
-		Config: config(from, ""), ExpectError: spaced("TLS"),
+		Config: config(from, ""), ExpectError: inOrder("TLS"),
 	}, resource.TestStep{
 		Config: config(from, on),
 		Check:  sees(from, "printf '"+text+"' | dd of=/dev/vda conv=notrunc,fsync 2>/dev/null; "+read),
@@ -52,7 +52,7 @@ func TestAccVirtualMachine_nbdTLS(t *testing.T) {
 	}, resource.TestStep{
 		PreConfig: func() {
 			xml := l.Virsh(t, from.Name, "dumpxml", "--inactive", name)
-			l.Virsh(t, from.Name, "define", device(t, strings.Replace(xml, " tls='yes'", "", 1)))
+			l.Virsh(t, from.Name, "define", writeDeviceXML(t, strings.Replace(xml, " tls='yes'", "", 1)))
 		},
 		Config: config(from, on), ConfigPlanChecks: changes(plancheck.ResourceActionUpdate), Check: sees(from, read),
 	}, resource.TestStep{
@@ -72,7 +72,7 @@ func TestAccVirtualMachine_webMedium(t *testing.T) {
 	web := l.Serve(t, "a.iso", medium("first medium"), login, false)
 	secure := l.Serve(t, "b.iso", medium("other medium"), lab.Login{}, true)
 	config := func(network string) string {
-		return reachable(l, "") + fmt.Sprintf(`
+		return providerBlock(l, "") + fmt.Sprintf(`
 resource "virtfleet_secret" "web" {
   usage            = "iscsi"
   usage_id         = %q
@@ -89,12 +89,12 @@ resource "virtfleet_secret" "web" {
 	other := fmt.Sprintf(`protocol = "https", name = "b.iso", hosts = [%q], query = "v=2", ssl_verify = %%t`, secure)
 	sees := func(text string, parts ...string) resource.TestCheckFunc {
 		return resource.ComposeTestCheckFunc(look(t, l, "kvm1", name, parts...), func(*terraform.State) error {
-			return contains(said(t, l, "kvm1", name, "until [ -b /dev/sr0 ]; do sleep 0.1; done; "+
+			return contains(outputInGuest(t, l, "kvm1", name, "until [ -b /dev/sr0 ]; do sleep 0.1; done; "+
 				"echo 1 >/proc/sys/vm/drop_caches; head -c 12 /dev/sr0"), text)
 		})
 	}
 	story(t, l, []string{name}, resource.TestStep{
-		Config: config(strings.Replace(first, "timeout", "tls = true, timeout", 1)), ExpectError: spaced("Only nbd has it"),
+		Config: config(strings.Replace(first, "timeout", "tls = true, timeout", 1)), ExpectError: inOrder("Only nbd has it"),
 	}, resource.TestStep{
 		Config: config(first), ConfigPlanChecks: changes(plancheck.ResourceActionCreate),
 		Check: sees("first medium", "<auth username='reader'>", "<timeout seconds='7'/>"),
@@ -102,7 +102,7 @@ resource "virtfleet_secret" "web" {
 		ResourceName: address, ImportState: true, ImportStateVerify: true, ImportStateId: name,
 		ImportStateVerifyIgnore: readWhereDeclared("run_strategy", "timeouts", "status_reason", "host"),
 	}, resource.TestStep{
-		Config: config(fmt.Sprintf(other, true)), ExpectError: spaced("certificate"),
+		Config: config(fmt.Sprintf(other, true)), ExpectError: inOrder("certificate"),
 	}, resource.TestStep{
 		Config: config(fmt.Sprintf(other, false)), ConfigPlanChecks: changes(plancheck.ResourceActionUpdate),
 		Check: sees("other medium", "<ssl verify='no'/>", "query='v=2'"),

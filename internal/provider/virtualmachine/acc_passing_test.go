@@ -10,9 +10,9 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/acctest"
 )
 
-// slow makes the VM's QEMU wait, as long as a file is there, before it does anything. Removing the file lets it go
+// delayQEMU makes the VM's QEMU wait, as long as a file is there, before it does anything. Removing the file lets it go
 // on; that happens at the end in any case.
-func slow(t *testing.T, l *lab.Lab, host, name string) (goOn func()) {
+func delayQEMU(t *testing.T, l *lab.Lab, host, name string) (goOn func()) {
 	t.Helper()
 	const images = "/var/lib/libvirt/images/"
 	hold, emulator := l.Host(host).Path(images+name+".hold"), l.Host(host).Path(images+name+".sh")
@@ -27,7 +27,7 @@ func slow(t *testing.T, l *lab.Lab, host, name string) (goOn func()) {
 	_, xml, _ := strings.Cut(l.Virsh(t, host, "dumpxml", "--inactive", name), "<emulator>")
 	before, _, _ := strings.Cut(xml, "</emulator>")
 	xml = strings.Replace(l.Virsh(t, host, "dumpxml", "--inactive", name), before, images+name+".sh", 1)
-	l.Virsh(t, host, "define", device(t, xml))
+	l.Virsh(t, host, "define", writeDeviceXML(t, xml))
 	return func() {
 		if err := os.Remove(hold); err != nil {
 			t.Error(err)
@@ -44,12 +44,12 @@ func TestAccPower_starting(t *testing.T) {
 	l.RemoveDomain(t, name)
 	const host = "kvm1"
 	tf := acctest.NewCLI(t)
-	config := light(l, name).with(hcl{"host": quote(host)})
+	config := idleVM(l, name).with(hcl{"host": quote(host)})
 	tf.Config(t, acctest.Config(l)+config.String())
 	tf.Run(t, "apply")
 	id := uuidOf(t, l, host, name)
 	l.Virsh(t, host, "destroy", name)
-	goOn := slow(t, l, host, name)
+	goOn := delayQEMU(t, l, host, name)
 	l.Run(t, host, "bash", "-c", `virsh -c qemu:///system start "$1" >/dev/null 2>&1 &`, "start", name)
 	awaitState(t, l, host, name, "paused (starting up)")
 
@@ -62,7 +62,7 @@ func TestAccPower_starting(t *testing.T) {
 
 	tf.Config(t, acctest.Config(l)+config.with(hcl{"labels": `{ app = "web" }`}).String())
 	apply := tf.Start(t, "apply")
-	until(t, "the lock", apply, func() bool { return locked(t, l, host, id) })
+	waitWhileRunning(t, "the lock", apply, func() bool { return isLocked(t, l, host, id) })
 	goOn()
 	if out, err := apply.Wait(); err != nil {
 		t.Fatal(out)
@@ -71,5 +71,5 @@ func TestAccPower_starting(t *testing.T) {
 		t.Errorf("its status is %v, ready %v", state["status"], state["ready"])
 	}
 	noChanges(t, tf)
-	gone(t, l, tf, name)
+	destroyAndCheck(t, l, tf, name)
 }

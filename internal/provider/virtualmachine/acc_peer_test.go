@@ -22,7 +22,7 @@ func newPeers(t *testing.T) *peers {
 	b := &peers{torn: torn{
 		t: t, l: l, tf: acctest.NewCLI(t), from: l.StartHost(t), to: l.StartHost(t), name: lab.Name(t),
 	}, listening: true}
-	b.boots, b.disk = &boots{l: l, name: b.name, disk: true}, reached(t, l, b.name)
+	b.boots, b.disk = &boots{l: l, name: b.name, disk: true}, diskOnBothHosts(t, l, b.name)
 	l.Listen(t, b.from, nil)
 	l.Listen(t, b.to, nil)
 	l.RemoveDomain(t, b.name)
@@ -45,7 +45,7 @@ func (b *peers) config(on *lab.Host, options string) {
 		}
 		block.Hosts = append(block.Hosts, acctest.Host{Of: h, Settings: settings})
 	}
-	b.tf.Config(b.t, block.String()+told(b.l, b.name, "dirty=16").with(talking).with(b.disk).with(hcl{
+	b.tf.Config(b.t, block.String()+vmWithKernelWords(b.l, b.name, "dirty=16").with(talking).with(b.disk).with(hcl{
 		"host": quote(on.Name), "termination_grace_period": quote("0s"),
 	}).String())
 }
@@ -65,7 +65,7 @@ func (b *peers) orphan() {
 		return lineOf(b.l.Virsh(b.t, b.from.Name, "domjobinfo", b.name), "Memory processed")
 	}
 	before := processed()
-	await(b.t, "the migration to go on", func() bool { return processed() != before })
+	waitFor(b.t, "the migration to go on", func() bool { return processed() != before })
 }
 
 // hurry lets it come at full speed.
@@ -110,24 +110,24 @@ func TestAccVirtualMachine_movePeers(t *testing.T) {
 
 	b.listening = false
 	b.config(b.to, "")
-	if out := b.tf.Fail(t, "plan"); !spaced("OptionsNotSupported", fmt.Sprintf("hosts.%s.peer_uri", b.to.Name)).
+	if out := b.tf.Fail(t, "plan"); !inOrder("OptionsNotSupported", fmt.Sprintf("hosts.%s.peer_uri", b.to.Name)).
 		MatchString(out) {
 		t.Errorf("without the URI: %s", out)
 	}
 	b.listening = true
 	b.config(b.to, `transport = "ssh_relay"`)
-	if out := b.tf.Fail(t, "plan"); !spaced("peer_to_peer needs a way from host to host").MatchString(out) {
+	if out := b.tf.Fail(t, "plan"); !inOrder("peer_to_peer needs a way from host to host").MatchString(out) {
 		t.Errorf("through the relay: %s", out)
 	}
 
 	// An apply comes while it goes on.
 	b.config(b.to, "")
 	b.orphan()
-	if out := b.tf.Run(t, "plan"); !spaced("Virtual machine is being moved already", b.to.Name).MatchString(out) {
+	if out := b.tf.Run(t, "plan"); !inOrder("Virtual machine is being moved already", b.to.Name).MatchString(out) {
 		t.Errorf("plan: %s", out)
 	}
 	apply := b.tf.Start(t, "apply")
-	await(t, "the apply to wait", func() bool { return strings.Contains(apply.Output(), "Still modifying") })
+	waitFor(t, "the apply to wait", func() bool { return strings.Contains(apply.Output(), "Still modifying") })
 	b.hurry()
 	if out, err := apply.Wait(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
@@ -140,11 +140,11 @@ func TestAccVirtualMachine_movePeers(t *testing.T) {
 	b.orphan()
 	b.hurry()
 	b.await(b.to, "running (migrated)")
-	await(t, "the source to let it go", func() bool { return b.state(b.from) == "" })
+	waitFor(t, "the source to let it go", func() bool { return b.state(b.from) == "" })
 	if change := b.tf.Plan(t)[address]; change.Actions != "update" || change.Before["current_host"] != b.to.Name {
 		t.Errorf("plan: %+v", change)
 	}
 	b.tf.Run(t, "apply")
 	b.arrived(2)
-	gone(t, b.l, b.tf, b.name)
+	destroyAndCheck(t, b.l, b.tf, b.name)
 }

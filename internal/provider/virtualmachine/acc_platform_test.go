@@ -40,7 +40,7 @@ func (s *tale) edited(has []string, replace ...string) {
 // imported, changed, put right after a drift, and left to libvirt again.
 func TestAccPlatform_firmware(t *testing.T) {
 	t.Parallel()
-	s := begin(t)
+	s := newTale(t)
 	const code, vars = "/usr/share/OVMF/OVMF_CODE_4M.fd", "/usr/share/OVMF/OVMF_VARS_4M.fd"
 	nvram := "/var/lib/libvirt/qemu/nvram/" + s.name + "-own.fd"
 	firmware := func(more string) hcl {
@@ -65,14 +65,14 @@ func TestAccPlatform_firmware(t *testing.T) {
 	s.restarted(hcl{"firmware": `{ type = "efi", secure_boot = false, loader = "", boot_menu = { timeout = 0 } }`},
 		plancheck.ResourceActionUpdate, []string{"<bootmenu enable='yes'/>"}, []string{"timeout=", nvram})
 	s.restarted(hcl{"firmware": `{ type = "bios" }`}, plancheck.ResourceActionUpdate, nil, []string{"pflash", "<nvram"})
-	s.tell()
+	s.runSteps()
 }
 
 // TestAccPlatform_smbios: what a guest is told about its hardware and by QEMU's firmware is created, imported, changed,
 // put right after a drift and removed, and leaves the configuration for Ignition alone.
 func TestAccPlatform_smbios(t *testing.T) {
 	t.Parallel()
-	s := begin(t)
+	s := newTale(t)
 	platform := func(text string) hcl { return hcl{"update_policy": quote("Restart"), "platform": text} }
 	s.restarted(platform(`{
     smbios = { mode = "sysinfo", bios = { vendor = "ACME" }, system = { manufacturer = "ACME", serial = "A & 1" },
@@ -103,14 +103,14 @@ func TestAccPlatform_smbios(t *testing.T) {
 	texts := map[string]knownvalue.Check{"opt/com.example/name": exactly("one = two")}
 	s.steps[0].ConfigStateChecks = append(s.steps[0].ConfigStateChecks,
 		know("platform.fw_cfg", knownvalue.MapExact(texts)))
-	s.tell()
+	s.runSteps()
 }
 
 // TestAccPlatform_launchSecurity: a host that can't protect a guest's memory is refused by the plan. This lab's
 // libvirt can't even define such a VM, so what happens to one that has it is shown by the tests of the definitions.
 func TestAccPlatform_launchSecurity(t *testing.T) {
 	t.Parallel()
-	s := begin(t)
+	s := newTale(t)
 	security := func(text string) hcl {
 		return hcl{"run_strategy": quote("Halted"), "platform": "{ launch_security = " + text + " }"}
 	}
@@ -124,5 +124,5 @@ func TestAccPlatform_launchSecurity(t *testing.T) {
 	} {
 		s.refuse(security(kind), says)
 	}
-	s.tell()
+	s.runSteps()
 }

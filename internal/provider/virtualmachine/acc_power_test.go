@@ -61,7 +61,7 @@ func (all powerCases) keys() []string { return slices.Sorted(maps.Keys(all)) }
 func (all powerCases) config(l *lab.Lab, prefix string) string {
 	var b strings.Builder
 	for _, key := range all.keys() {
-		b.WriteString(light(l, prefix+key).with(hcl{"run_strategy": quote(all[key].strategy)}).named(key))
+		b.WriteString(idleVM(l, prefix+key).with(hcl{"run_strategy": quote(all[key].strategy)}).named(key))
 	}
 	return b.String()
 }

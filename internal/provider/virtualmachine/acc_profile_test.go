@@ -37,8 +37,8 @@ func TestAccProfile_life(t *testing.T) {
 			guest(l, names["linux"]).with(answering).with(devices("linux")).with(hcl{"profile": quote(linux)}).named("linux")+
 			guest(l, names["legacy"]).with(talking).with(devices("legacy")).
 				with(hcl{"profile": quote("linux-legacy")}).named("legacy")+
-			sound(names["windows"]).with(hcl{"host": quote(host), "profile": quote("windows-11")}).named("windows")+
-			sound(names["kvm"]).with(hcl{
+			tinyVM(names["windows"]).with(hcl{"host": quote(host), "profile": quote("windows-11")}).named("windows")+
+			tinyVM(names["kvm"]).with(hcl{
 				"host": quote(host), "profile": quote("windows-11"), "type": quote("kvm"), "run_strategy": quote("Halted"),
 				"interfaces": `{ lan = { user = true } }`, "disks": `{ system = { file = "/srv/windows.qcow2" } }`,
 			}).with(windows).named("kvm"))
@@ -107,5 +107,5 @@ func TestAccProfile_life(t *testing.T) {
 	tf.Run(t, "import", virtualmachine.TypeName+".kvm", names["kvm"])
 	tf.Run(t, "apply")
 	noChanges(t, tf)
-	gone(t, l, tf, names["linux"], names["legacy"], names["windows"], names["kvm"])
+	destroyAndCheck(t, l, tf, names["linux"], names["legacy"], names["windows"], names["kvm"])
 }

@@ -35,8 +35,8 @@ func plainText(text string, depth int) string {
 	return text + "\n" + plainText(inside.String(), depth-1)
 }
 
-// saved is all that a plan's file has.
-func saved(t *testing.T, file string) string {
+// planFileContents is all that a plan's file has.
+func planFileContents(t *testing.T, file string) string {
 	t.Helper()
 	archive, err := zip.OpenReader(file)
 	if err != nil {
@@ -117,7 +117,7 @@ import {
 	}} {
 		config(more)
 		told[fmt.Sprint("plan ", i)] = tf.Run(t, "plan", "-out=planned")
-		told[fmt.Sprint("saved plan ", i)] = plainText(saved(t, filepath.Join(tf.Dir, "planned")), 2)
+		told[fmt.Sprint("saved plan ", i)] = plainText(planFileContents(t, filepath.Join(tf.Dir, "planned")), 2)
 		told[fmt.Sprint("apply ", i)] = tf.Run(t, "apply", "planned")
 		noChanges(t, tf)
 	}
@@ -129,7 +129,7 @@ import {
 		t.Errorf("the medium has %q: %v", files, err)
 	}
 	told["shown state"] = tf.Run(t, "show", "-json")
-	gone(t, l, tf, name)
+	destroyAndCheck(t, l, tf, name)
 	for _, file := range []string{"terraform.tfstate", "terraform.tfstate.backup", filepath.Base(log)} {
 		data, err := os.ReadFile(filepath.Join(tf.Dir, file))
 		if err != nil {

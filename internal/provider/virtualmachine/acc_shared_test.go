@@ -22,13 +22,13 @@ func TestAccVirtualMachine_sharedDisk(t *testing.T) {
 	l.Run(t, "kvm1", "qemu-img", "create", "-q", "-f", "raw", file, "16M")
 	settings := ""
 	config := func(host, shared string) {
-		tf.Config(t, reachable(l, settings)+light(l, name).with(hcl{
+		tf.Config(t, providerBlock(l, settings)+idleVM(l, name).with(hcl{
 			"host": quote(host), "disks": fmt.Sprintf(`{ root = { file = %q, cache = "none", %s } }`, file, shared),
 		}).String())
 	}
 	is := func(host, kvm1, kvm2, kept string) {
 		t.Helper()
-		if err := on(t, l, name, kvm1, kvm2)(nil); err != nil {
+		if err := onHosts(t, l, name, kvm1, kvm2)(nil); err != nil {
 			t.Error(err)
 		}
 		record := l.Virsh(t, host, "metadata", name, "urn:virtfleet:1", "--config")
@@ -68,5 +68,5 @@ func TestAccVirtualMachine_sharedDisk(t *testing.T) {
 	config("kvm2", "")
 	tf.Run(t, "apply")
 	is("kvm2", "", "running", "")
-	gone(t, l, tf, name)
+	destroyAndCheck(t, l, tf, name)
 }

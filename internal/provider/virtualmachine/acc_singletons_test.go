@@ -71,7 +71,7 @@ func TestAccSingletons_life(t *testing.T) {
 			Config: acctest.Config(l) + config.with(hcl{
 				"devices": `{ rng = {}, tpm = { version = "2.0" }, watchdog = { action = "pause" } }`,
 			}).String(),
-			ExpectError: spaced("Change needs a restart", "devices.tpm: A TPM can be added only when the VM starts.",
+			ExpectError: inOrder("Change needs a restart", "devices.tpm: A TPM can be added only when the VM starts.",
 				"devices.watchdog: The watchdog needs a conventional PCI bus"),
 		},
 		step(hcl{

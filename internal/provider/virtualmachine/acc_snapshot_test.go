@@ -65,5 +65,5 @@ func TestAccVirtualMachine_snapshot(t *testing.T) {
 	declare(overlay, nil)
 	tf.Run(t, "apply")
 	noChanges(t, tf)
-	gone(t, l, tf, name)
+	destroyAndCheck(t, l, tf, name)
 }

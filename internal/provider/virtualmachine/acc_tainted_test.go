@@ -18,10 +18,10 @@ func TestAccVirtualMachine_tainted(t *testing.T) {
 	name := lab.Name(t)
 	l.RemoveDomain(t, name)
 	disk := l.Image(t, host, name+".raw", "raw", 1<<20)
-	machine := light(l, name).with(hcl{
+	vm := idleVM(l, name).with(hcl{
 		"host": quote(host), "disks": `{ root = { file = ` + quote(disk) + `, format = "raw" } }`,
 	})
-	tf.Config(t, acctest.Config(l)+machine.String())
+	tf.Config(t, acctest.Config(l)+vm.String())
 	tf.Run(t, "apply")
 	l.Run(t, host, "sh", "-c", "printf kept | dd of="+disk+" conv=notrunc status=none")
 	seen := map[any]bool{}
@@ -67,19 +67,19 @@ func TestAccVirtualMachine_tainted(t *testing.T) {
 	tf.Run(t, "plan", "-out=planned")
 	tf.Run(t, "apply", "planned")
 	another()
-	gone(t, l, tf, name)
+	destroyAndCheck(t, l, tf, name)
 }
 
-// off makes a VM on that host that is off. sameMachine fails the test unless it is there still.
-func off(t *testing.T, host string) (l *lab.Lab, tf *acctest.CLI, name string, machine hcl, sameMachine func()) {
+// newStoppedVM makes a VM on that host that is off. sameMachine fails the test unless it is there still.
+func newStoppedVM(t *testing.T, host string) (l *lab.Lab, tf *acctest.CLI, name string, vm hcl, sameMachine func()) {
 	t.Helper()
 	l, tf, name = lab.Open(t), acctest.NewCLI(t), lab.Name(t)
 	l.RemoveDomain(t, name)
-	machine = light(l, name).with(hcl{"host": quote(host), "run_strategy": quote("Halted")})
-	tf.Config(t, acctest.Config(l)+machine.String())
+	vm = idleVM(l, name).with(hcl{"host": quote(host), "run_strategy": quote("Halted")})
+	tf.Config(t, acctest.Config(l)+vm.String())
 	tf.Run(t, "apply")
 	before, _ := tf.State(t, address)
-	return l, tf, name, machine, func() {
+	return l, tf, name, vm, func() {
 		t.Helper()
 		if id := strings.TrimSpace(l.Virsh(t, host, "domuuid", name)); id != before["id"] {
 			t.Errorf("%s has become %s", before["id"], id)
@@ -90,7 +90,7 @@ func off(t *testing.T, host string) (l *lab.Lab, tf *acctest.CLI, name string, m
 // TestAccVirtualMachine_taintedAndRefused: what can't be replaced says so, and is as it was.
 func TestAccVirtualMachine_taintedAndRefused(t *testing.T) {
 	t.Parallel()
-	l, tf, name, halted, sameMachine := off(t, "kvm2")
+	l, tf, name, halted, sameMachine := newStoppedVM(t, "kvm2")
 	tf.Config(t, acctest.Config(l)+halted.with(hcl{"deletion_protection": "true"}).String())
 	tf.Run(t, "apply")
 
@@ -114,14 +114,14 @@ func TestAccVirtualMachine_taintedAndRefused(t *testing.T) {
 	sameMachine()
 	tf.Config(t, acctest.Config(l)+halted.String())
 	noChanges(t, tf)
-	gone(t, l, tf, name)
+	destroyAndCheck(t, l, tf, name)
 }
 
 // TestAccVirtualMachine_taintedAndKeptTooLong: the new one can't be there before the old one is gone. Terraform takes
 // that one for half replaced then, and the way back is told.
 func TestAccVirtualMachine_taintedAndKeptTooLong(t *testing.T) {
 	t.Parallel()
-	l, tf, name, halted, sameMachine := off(t, "kvm1")
+	l, tf, name, halted, sameMachine := newStoppedVM(t, "kvm1")
 	tf.Config(t, acctest.Config(l)+
 		strings.TrimSuffix(halted.String(), "}\n")+"  lifecycle {\n    create_before_destroy = true\n  }\n}\n")
 	tf.Run(t, "apply")
@@ -140,5 +140,5 @@ func TestAccVirtualMachine_taintedAndKeptTooLong(t *testing.T) {
 		t.Errorf("%s has become %s", before["id"], after["id"])
 	}
 	noChanges(t, tf)
-	gone(t, l, tf, name)
+	destroyAndCheck(t, l, tf, name)
 }

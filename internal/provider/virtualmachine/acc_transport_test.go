@@ -14,13 +14,13 @@ func reachedBy(t *testing.T, l *lab.Lab, own *lab.Host, uri string, virsh func(t
 	tf := acctest.NewCLI(t)
 	name := lab.Name(t)
 	provider := acctest.Block{Lab: l, Hosts: []acctest.Host{{Of: own, URI: uri}}}.String()
-	tf.Config(t, provider+light(l, name).String())
+	tf.Config(t, provider+idleVM(l, name).String())
 	tf.Run(t, "apply")
 	noChanges(t, tf)
 	if state := strings.TrimSpace(virsh(t, "domstate", name)); state != "running" {
 		t.Errorf("the VM is %q", state)
 	}
-	tf.Config(t, provider+light(l, name).with(hcl{"labels": `{ app = "web" }`}).String())
+	tf.Config(t, provider+idleVM(l, name).with(hcl{"labels": `{ app = "web" }`}).String())
 	tf.Run(t, "apply")
 	noChanges(t, tf)
 	if err := contains(virsh(t, "dumpxml", name), `value="web"`); err != nil {
@@ -37,7 +37,7 @@ func answersAt(t *testing.T, l *lab.Lab, own *lab.Host, uri string) {
 	t.Helper()
 	tf := acctest.NewCLI(t)
 	tf.Config(t, acctest.Block{Lab: l, Hosts: []acctest.Host{{Of: own, URI: uri}}}.String()+
-		light(l, lab.Name(t)).String())
+		idleVM(l, lab.Name(t)).String())
 	expect(t, tf.Run(t, "plan"), "1 to add")
 }
 
@@ -70,7 +70,7 @@ func TestAccTransport_network(t *testing.T) {
 		t.Helper()
 		tf := acctest.NewCLI(t)
 		tf.Config(t, acctest.Block{Lab: l, Hosts: []acctest.Host{{Of: own, URI: uri}}}.String()+
-			light(l, lab.Name(t)).String())
+			idleVM(l, lab.Name(t)).String())
 		expect(t, tf.Fail(t, "plan"), append([]string{"Error: "}, texts...)...)
 	}
 	refused("qemu+tls://"+own.Address+"/system?pkipath="+stranger, own.Name, "certificate")
@@ -93,7 +93,7 @@ func TestAccTransport_poolMayBeBehind(t *testing.T) {
 	}}.String()
 	with := func(file string) string {
 		disks := `{ root = { file = ` + quote(file) + `, format = "raw" } }`
-		return provider + light(l, name).with(hcl{"disks": disks}).String()
+		return provider + idleVM(l, name).with(hcl{"disks": disks}).String()
 	}
 	warning := "Warning: File not found on the host"
 	tf.Config(t, with(elsewhere))
@@ -104,7 +104,7 @@ func TestAccTransport_poolMayBeBehind(t *testing.T) {
 	l.Run(t, own.Name, "truncate", "-s", "1M", image)
 	expect(t, tf.Run(t, "apply"), warning, image, "as it was when it was refreshed last", "1 added")
 	noChanges(t, tf)
-	gone(t, l, tf, name)
+	destroyAndCheck(t, l, tf, name)
 }
 
 // TestAccTransport_session: the libvirt of an ordinary user is found wherever it listens, and started if need be.
@@ -121,7 +121,7 @@ func TestAccTransport_session(t *testing.T) {
 	})
 	tf := acctest.NewCLI(t)
 	tf.Config(t, acctest.Block{Lab: l, Hosts: []acctest.Host{{Of: own, URI: user.SessionURI() + "?mode=direct"}}}.String()+
-		light(l, lab.Name(t)).String())
+		idleVM(l, lab.Name(t)).String())
 	expect(t, tf.Fail(t, "plan"), "Error: ", own.Name, "leave mode out")
 }
 
@@ -147,6 +147,6 @@ func TestAccTransport_sockets(t *testing.T) {
 	})
 	defer move(t, "/run/libvirt/hidden")()
 	tf := acctest.NewCLI(t)
-	tf.Config(t, acctest.Block{Lab: l, Hosts: []acctest.Host{{Of: own}}}.String()+light(l, lab.Name(t)).String())
+	tf.Config(t, acctest.Block{Lab: l, Hosts: []acctest.Host{{Of: own}}}.String()+idleVM(l, lab.Name(t)).String())
 	expect(t, tf.Fail(t, "plan"), own.Name, "No libvirt daemon answers", "libvirt-sock", "virtqemud-sock")
 }

@@ -15,8 +15,8 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/virtualmachine"
 )
 
-// through is a provider's host that is reached through a proxy.
-func through(p *lab.Proxy, name string) acctest.Host {
+// viaProxy is a provider's host that is reached through a proxy.
+func viaProxy(p *lab.Proxy, name string) acctest.Host {
 	return acctest.Host{
 		Name:     name,
 		URI:      p.URI(),
@@ -45,8 +45,8 @@ func noChanges(t *testing.T, tf *acctest.CLI) {
 	}
 }
 
-// gone destroys everything and fails the test if a host still has one of the VMs.
-func gone(t *testing.T, l *lab.Lab, tf *acctest.CLI, names ...string) {
+// destroyAndCheck destroys everything and fails the test if a host still has one of the VMs.
+func destroyAndCheck(t *testing.T, l *lab.Lab, tf *acctest.CLI, names ...string) {
 	t.Helper()
 	tf.Run(t, "destroy")
 	if err := acctest.CheckDestroyed(l, names...)(nil); err != nil {
@@ -66,12 +66,13 @@ func TestAccVirtualMachine_hostStopsAnswering(t *testing.T) {
 	}
 	proxy := l.DelayProxy(t, "kvm2", 0)
 	config := func(settings string, machines ...string) string {
-		return acctest.Block{Lab: l, Hosts: []acctest.Host{{Of: l.Host("kvm1")}, through(proxy, "kvm2")}, Settings: settings}.
+		hosts := []acctest.Host{{Of: l.Host("kvm1")}, viaProxy(proxy, "kvm2")}
+		return acctest.Block{Lab: l, Hosts: hosts, Settings: settings}.
 			String() + strings.Join(machines, "\n")
 	}
 	halted := hcl{"run_strategy": quote("Halted")}
-	there := light(l, name).with(hcl{"host": quote("kvm2")})
-	here := light(l, other).with(halted).with(hcl{"host": quote("kvm1")})
+	there := idleVM(l, name).with(hcl{"host": quote("kvm2")})
+	here := idleVM(l, other).with(halted).with(hcl{"host": quote("kvm1")})
 	labelled := hcl{"labels": `{ app = "web" }`}
 	same := there.String() + here.named("other")
 
@@ -96,7 +97,7 @@ func TestAccVirtualMachine_hostStopsAnswering(t *testing.T) {
 	expect(t, tf.Run(t, "plan"), "No changes", "Warning: Unable to refresh virtual machine",
 		`Host "kvm2" does not answer`, "Its last known state is kept", `on_unreachable is "keep"`)
 	tf.Config(t, config(`on_unreachable = "keep"`, there.String(), here.with(labelled).named("other"),
-		light(l, third).with(halted).named("third")))
+		idleVM(l, third).with(halted).named("third")))
 	unchecked := fmt.Sprintf("\"kvm2\" didn't answer. Whether a VM named %q exists there is unknown", third)
 	expect(t, tf.Run(t, "plan"), "Warning: Name not checked on every host", unchecked)
 	out := tf.Run(t, "apply")
@@ -114,15 +115,15 @@ func TestAccVirtualMachine_hostStopsAnswering(t *testing.T) {
 
 	// It is back: nothing happened.
 	proxy.Restore()
-	if err := on(t, l, name, "", "running")(nil); err != nil {
+	if err := onHosts(t, l, name, "", "running")(nil); err != nil {
 		t.Error(err)
 	}
 	tf.Config(
 		t,
-		config("", there.String(), here.with(labelled).named("other"), light(l, third).with(halted).named("third")),
+		config("", there.String(), here.with(labelled).named("other"), idleVM(l, third).with(halted).named("third")),
 	)
 	noChanges(t, tf)
-	gone(t, l, tf, name, other, third)
+	destroyAndCheck(t, l, tf, name, other, third)
 }
 
 // TestAccVirtualMachine_silentHostMayRunIt: a stopped VM isn't started as long as a host is silent that may run it.
@@ -134,8 +135,8 @@ func TestAccVirtualMachine_silentHostMayRunIt(t *testing.T) {
 	l.RemoveDomain(t, name)
 	proxy := l.DelayProxy(t, "kvm2", 0)
 	config := func(more hcl) string {
-		return acctest.Block{Lab: l, Hosts: []acctest.Host{{Of: l.Host("kvm1")}, through(proxy, "kvm2")}}.String() +
-			light(l, name).with(hcl{"host": quote("kvm1")}).with(more).String()
+		return acctest.Block{Lab: l, Hosts: []acctest.Host{{Of: l.Host("kvm1")}, viaProxy(proxy, "kvm2")}}.String() +
+			idleVM(l, name).with(hcl{"host": quote("kvm1")}).with(more).String()
 	}
 	tf.Config(t, config(nil))
 	tf.Run(t, "apply")
@@ -152,13 +153,13 @@ func TestAccVirtualMachine_silentHostMayRunIt(t *testing.T) {
 	proxy.Cut()
 	tf.Config(t, config(hcl{"cpu": "{ vcpus = 2 }", "update_policy": quote("Restart")}))
 	tf.Run(t, "apply")
-	if err := on(t, l, name, "running", "")(nil); err != nil {
+	if err := onHosts(t, l, name, "running", "")(nil); err != nil {
 		t.Error(err)
 	}
 
 	proxy.Restore()
 	noChanges(t, tf)
-	gone(t, l, tf, name)
+	destroyAndCheck(t, l, tf, name)
 }
 
 // TestAccVirtualMachine_hostsEdited: the provider's hosts are edited while a VM is on one of them. It can't be told
@@ -169,7 +170,7 @@ func TestAccVirtualMachine_hostsEdited(t *testing.T) {
 	name := lab.Name(t)
 	kvm1, kvm2, kvm3 := l.Host("kvm1"), l.Host("kvm2"), l.Host("kvm3")
 	hosts := func(all ...acctest.Host) string {
-		return acctest.Block{Lab: l, Hosts: all}.String() + light(l, name).String()
+		return acctest.Block{Lab: l, Hosts: all}.String() + idleVM(l, name).String()
 	}
 	reserve := acctest.Host{Of: kvm2, Settings: "schedulable = false"}
 	id, newID := statecheck.CompareValue(compare.ValuesSame()), statecheck.CompareValue(compare.ValuesDiffer())
@@ -184,13 +185,13 @@ func TestAccVirtualMachine_hostsEdited(t *testing.T) {
 	}, resource.TestStep{
 		// Removed.
 		Config: hosts(reserve),
-		ExpectError: spaced("Unable to read virtual machine", `The VM was last on host "kvm1", which is not in the `+
+		ExpectError: inOrder("Unable to read virtual machine", `The VM was last on host "kvm1", which is not in the `+
 			"provider's hosts any more.", `Add "kvm1" to hosts again. If the host is off, add it with fenced = true: its `+
 			"VMs are then created on other hosts."),
 	}, resource.TestStep{
 		// Leads to another VM.
 		Config: hosts(acctest.Host{Name: "kvm1", Of: kvm3}, reserve),
-		ExpectError: spaced(
+		ExpectError: inOrder(
 			`The VM was last on host "kvm1" with UUID`,
 			kvm1.HostUUID,
 			"that name now leads to",
@@ -201,11 +202,11 @@ func TestAccVirtualMachine_hostsEdited(t *testing.T) {
 	}, resource.TestStep{
 		// Renamed, and not answering under its new name.
 		Config:      hosts(acctest.Host{Name: "new", URI: "qemu+ssh://root@127.0.0.1:1/system"}, reserve),
-		ExpectError: spaced(`The VM was last on host "kvm1", which is not in the provider's hosts any more.`),
+		ExpectError: inOrder(`The VM was last on host "kvm1", which is not in the provider's hosts any more.`),
 	}, resource.TestStep{
 		// Twice.
 		Config:      hosts(acctest.Host{Of: kvm1}, acctest.Host{Name: "again", Of: kvm1}, reserve),
-		ExpectError: spaced(`Hosts "again" and "kvm1" are the same host`, kvm1.HostUUID, "Remove one of the two entries"),
+		ExpectError: inOrder(`Hosts "again" and "kvm1" are the same host`, kvm1.HostUUID, "Remove one of the two entries"),
 	}, resource.TestStep{
 		// Renamed, and found there: it is known by its UUID, and so is the VM.
 		Config:            hosts(acctest.Host{Name: "new", Of: kvm1}, reserve),
@@ -216,17 +217,17 @@ func TestAccVirtualMachine_hostsEdited(t *testing.T) {
 		Config:            hosts(acctest.Host{Of: kvm1}, reserve),
 		ConfigPlanChecks:  changes(plancheck.ResourceActionNoop),
 		ConfigStateChecks: state("kvm1", id.AddStateValue(address, path("id"))),
-		Check:             on(t, l, name, "running", ""),
+		Check:             onHosts(t, l, name, "running", ""),
 	}, resource.TestStep{
 		// Given up: the VM is made anew elsewhere.
 		Config:            hosts(acctest.Host{Of: kvm1, Settings: "fenced = true"}, acctest.Host{Of: kvm2}),
 		ConfigPlanChecks:  changes(plancheck.ResourceActionCreate),
 		ConfigStateChecks: state("kvm2", newID.AddStateValue(address, path("id"))),
-		Check:             on(t, l, name, "running", "running"),
+		Check:             onHosts(t, l, name, "running", "running"),
 	}, resource.TestStep{
 		// The host comes back with the VM that it had, which still runs: the plan names both.
 		Config: hosts(acctest.Host{Of: kvm1}, acctest.Host{Of: kvm2}),
-		ExpectError: spaced("two VMs have this name:", `on host "kvm2", and the one with UUID`,
+		ExpectError: inOrder("two VMs have this name:", `on host "kvm2", and the one with UUID`,
 			`on host "kvm1", which is running`),
 	}, resource.TestStep{
 		// The old VM is removed there.

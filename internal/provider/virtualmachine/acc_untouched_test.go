@@ -19,9 +19,9 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/virtualmachine"
 )
 
-// written are the times at which anything was written that a host's libvirt keeps, by path. A lock that came and went
-// shows as its folder's time.
-func written(t *testing.T, h *lab.Host) map[string]time.Time {
+// lastWrites are the times at which anything was written that a host's libvirt keeps, by path. A lock that came and
+// went shows as its folder's time.
+func lastWrites(t *testing.T, h *lab.Host) map[string]time.Time {
 	t.Helper()
 	times := map[string]time.Time{}
 	for _, root := range []string{
@@ -77,10 +77,10 @@ func TestAccVirtualMachine_planWritesNothing(t *testing.T) {
 	tf := acctest.NewCLI(t)
 	name := lab.Name(t)
 	provider := acctest.Block{Lab: l, Hosts: []acctest.Host{{Of: h}}}.String()
-	machine := func(key, strategy string) hcl {
-		return light(l, name+"-"+key).with(hcl{"run_strategy": quote(strategy)})
+	vm := func(key, strategy string) hcl {
+		return idleVM(l, name+"-"+key).with(hcl{"run_strategy": quote(strategy)})
 	}
-	fine, off, waits := machine("fine", "Always"), machine("off", "Always"), machine("waits", "Always").with(hcl{
+	fine, off, waits := vm("fine", "Always"), vm("off", "Always"), vm("waits", "Always").with(hcl{
 		"guest_agent": `{ enabled = true }`, "wait_for": `{ guest_agent = true, timeout = "1s" }`,
 	})
 	tf.Config(t, provider+fine.named("fine")+off.named("off")+waits.named("waits"))
@@ -92,11 +92,11 @@ func TestAccVirtualMachine_planWritesNothing(t *testing.T) {
 	l.Virsh(t, h.Name, "metadata", name+"-off", "urn:virtfleet:1", "--remove", "--config")
 	l.Define(t, h.Name, fmt.Sprintf(bare, name+"-hand"))
 	tf.Config(t, provider+fine.with(hcl{"memory": `{ size = "96Mi" }`, "update_policy": quote("Restart")}).named("fine")+
-		off.named("off")+waits.named("waits")+machine("new", "Always").named("new")+
+		off.named("off")+waits.named("waits")+vm("new", "Always").named("new")+
 		hcl{"name": quote(name + "-hand"), "run_strategy": quote("Halted"), "memory": `{ size = "64Mi" }`}.named("hand")+
 		fmt.Sprintf("import {\n to = %s.hand\n id = %q\n}\n", virtualmachine.TypeName, name+"-hand"))
 
-	before := written(t, h)
+	before := lastWrites(t, h)
 	want := map[string]string{"fine": "update", "off": "update", "waits": "update", "new": "create", "hand": "no-op"}
 	got := map[string]string{}
 	for at, action := range tf.Actions(t) {
@@ -108,13 +108,13 @@ func TestAccVirtualMachine_planWritesNothing(t *testing.T) {
 	tf.Config(t, provider+fine.named("fine")+off.named("off")+waits.named("waits"))
 	tf.Run(t, "plan", "-destroy")
 	tf.Run(t, "refresh")
-	id := func(machine string) string { return strings.TrimSpace(l.Virsh(t, h.Name, "domuuid", name+machine)) }
+	id := func(vm string) string { return strings.TrimSpace(l.Virsh(t, h.Name, "domuuid", name+vm)) }
 	tf.Config(t, provider+fine.named("fine")+off.named("off")+waits.named("waits")+
 		everyDataSource(h.Name, id("-waits"), id("-off")))
 	if out := tf.Run(t, "refresh"); strings.Count(out, ": Read complete") != 11 {
 		t.Errorf("the data sources were not all read:\n%s", out)
 	}
-	if diff := cmp.Diff(before, written(t, h)); diff != "" {
+	if diff := cmp.Diff(before, lastWrites(t, h)); diff != "" {
 		t.Errorf("planning wrote to the host (-before +after):\n%s", diff)
 	}
 	tf.Run(t, "destroy")
@@ -143,10 +143,10 @@ func TestAccVirtualMachine_unknownProvider(t *testing.T) {
 		}
 		return out
 	}
-	machine := light(l, name).with(hcl{"host": quote("kvm1"), "run_strategy": quote("Halted")})
+	vm := idleVM(l, name).with(hcl{"host": quote("kvm1"), "run_strategy": quote("Halted")})
 
 	// What is new is planned without a question to a host, and checked when it is made.
-	tf.Config(t, config("1", machine))
+	tf.Config(t, config("1", vm))
 	if actions := tf.Actions(t); actions[address] != "create" {
 		t.Fatalf("the plan: %v", actions)
 	}
@@ -155,7 +155,7 @@ func TestAccVirtualMachine_unknownProvider(t *testing.T) {
 
 	// What exists can't be read.
 	before := l.Virsh(t, "kvm1", "dumpxml", name)
-	tf.Config(t, config("2", machine, light(l, name+"-new").with(hcl{"run_strategy": quote("Halted")})))
+	tf.Config(t, config("2", vm, idleVM(l, name+"-new").with(hcl{"run_strategy": quote("Halted")})))
 	expect(t, tf.Fail(t, "plan"), "Error: Unable to read virtual machine",
 		"depends on values that are not known before apply: hosts.kvm1.uri", "-target")
 	tf.Fail(t, "apply")
@@ -170,11 +170,11 @@ func TestAccVirtualMachine_unknownProvider(t *testing.T) {
 	tf.Run(t, "apply", "-target=terraform_data.kvm1")
 	tf.Run(t, "apply")
 	noChanges(t, tf)
-	gone(t, l, tf, name, name+"-new")
+	destroyAndCheck(t, l, tf, name, name+"-new")
 }
 
-// lines are the lines of a definition without their indentation.
-func lines(xml string) []string {
+// trimmedLines are the lines of a definition without their indentation.
+func trimmedLines(xml string) []string {
 	all := strings.Split(xml, "\n")
 	for i, s := range all {
 		all[i] = strings.TrimSpace(s)
@@ -231,8 +231,8 @@ func TestAccVirtualMachine_updateTouchesNothingElse(t *testing.T) {
 	only := func(parts ...string) resource.TestCheckFunc {
 		return func(*terraform.State) error {
 			for i, now := range definitions() {
-				was := lines(before[i])
-				for _, s := range lines(now) {
+				was := trimmedLines(before[i])
+				for _, s := range trimmedLines(now) {
 					if at := slices.Index(was, s); at >= 0 {
 						was = slices.Delete(was, at, at+1)
 					} else if !slices.ContainsFunc(parts, func(p string) bool { return strings.Contains(s, p) }) {

@@ -9,10 +9,10 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/meta"
 )
 
-// agree recalls what both definitions of the running VM said when they last agreed, where they don't any more:
+// recallAgreed recalls what both definitions of the running VM said when they last agreed, where they don't any more:
 // which of them departed from that is the same question however often it is asked, also when an answer to it is in the
 // state already. before is the state at the first time; want is what an update has just asked of both.
-func (o *observation) agree(
+func (o *observation) recallAgreed(
 	ctx context.Context, private meta.Private, before *model, want domain.Spec,
 ) diag.Diagnostics {
 	o.agreed = nil

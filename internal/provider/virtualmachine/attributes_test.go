@@ -26,8 +26,8 @@ func attributesOf(t *testing.T, m *model) map[string]attr.Value {
 	return all
 }
 
-// exchanged is the model with one attribute of another.
-func exchanged(m, other *model, name string) *model {
+// withAttributeOf is the model with one attribute of another.
+func withAttributeOf(m, other *model, name string) *model {
 	out := *m
 	for i := range reflect.TypeFor[model]().NumField() {
 		if reflect.TypeFor[model]().Field(i).Tag.Get("tfsdk") == name {
@@ -41,13 +41,13 @@ func exchanged(m, other *model, name string) *model {
 func observedFull(t *testing.T, prior *model) *model {
 	t.Helper()
 	var now model
-	now.fromFleet(observation{vm: machine(t, full), addresses: map[string][]string{}}, prior)
+	now.fromFleet(observation{vm: vmAfterApply(t, full), addresses: map[string][]string{}}, prior)
 	return &now
 }
 
 func TestAttributes_allAreInFull(t *testing.T) {
 	t.Parallel()
-	config := attributesOf(t, read(t, full))
+	config := attributesOf(t, modelOf(t, full))
 	for name, a := range vmSchema.Attributes {
 		if (a.IsRequired() || a.IsOptional()) && config[name].IsNull() {
 			t.Errorf("%s isn't in full: no test that goes through all attributes would try it", name)
@@ -57,9 +57,9 @@ func TestAttributes_allAreInFull(t *testing.T) {
 
 func TestAttributes_allAreAskedOfTheFleet(t *testing.T) {
 	t.Parallel()
-	whole := read(t, full).spec(nil)
+	whole := modelOf(t, full).spec(nil)
 	for name := range definitionAttributes {
-		if cmp.Equal(whole, read(t, full.without(name)).spec(nil)) {
+		if cmp.Equal(whole, modelOf(t, full.without(name)).spec(nil)) {
 			t.Errorf("%s isn't in model.spec: what is declared of it would never be applied", name)
 		}
 	}
@@ -68,7 +68,7 @@ func TestAttributes_allAreAskedOfTheFleet(t *testing.T) {
 func TestAttributes_allAreReadBack(t *testing.T) {
 	t.Parallel()
 	is := attributesOf(t, observedFull(t, &model{}))
-	for name := range merged(definitionAttributes, computedAttributes) {
+	for name := range mergeAttributes(definitionAttributes, computedAttributes) {
 		if is[name].IsNull() {
 			t.Errorf("%s isn't in model.fromFleet: no change of it on the host would be seen", name)
 		}
@@ -77,15 +77,15 @@ func TestAttributes_allAreReadBack(t *testing.T) {
 
 func TestAttributes_allArePlanned(t *testing.T) {
 	t.Parallel()
-	state := applied(t, full)
-	isNew := planning{config: read(t, full)}.settled()
+	state := stateAfterApply(t, full)
+	isNew := planning{config: modelOf(t, full)}.plannedValues()
 	planned, was := attributesOf(t, &isNew), attributesOf(t, state)
-	for name, declared := range attributesOf(t, read(t, full)) {
+	for name, declared := range attributesOf(t, modelOf(t, full)) {
 		if !declared.IsNull() && planned[name].IsNull() {
 			t.Errorf("%s isn't in planning.settled: what is declared of it would never be planned", name)
 		}
 	}
-	undeclared := planning{config: read(t, minimal), state: state}.settled()
+	undeclared := planning{config: modelOf(t, minimal), state: state}.plannedValues()
 	planned = attributesOf(t, &undeclared)
 	for name := range definitionAttributes {
 		if !planned[name].Equal(was[name]) {
@@ -96,10 +96,10 @@ func TestAttributes_allArePlanned(t *testing.T) {
 
 func TestAttributes_allAreCompared(t *testing.T) {
 	t.Parallel()
-	state := observedFull(t, read(t, full))
+	state := observedFull(t, modelOf(t, full))
 	for name := range attributesOf(t, state) {
-		without := exchanged(state, &model{}, name)
-		if got := changed(state, without); equal(state, without) || !slices.Equal(got, []string{name}) {
+		without := withAttributeOf(state, &model{}, name)
+		if got := changedAttributes(state, without); equal(state, without) || !slices.Equal(got, []string{name}) {
 			t.Errorf("%s isn't compared, or under another name (%q): no plan would see that it changes", name, got)
 		}
 	}
@@ -107,9 +107,9 @@ func TestAttributes_allAreCompared(t *testing.T) {
 
 func TestAttributes_allAreTaken(t *testing.T) {
 	t.Parallel()
-	plan := observedFull(t, read(t, full))
+	plan := observedFull(t, modelOf(t, full))
 	var now model
-	now.take(plan)
+	now.adoptPlanned(plan)
 	taken := attributesOf(t, &now)
 	for name, planned := range attributesOf(t, plan) {
 		if !taken[name].Equal(planned) {

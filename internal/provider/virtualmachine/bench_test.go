@@ -46,7 +46,7 @@ type rpc struct {
 // local is a provider block for libvirt's built-in driver.
 const local = `{"hosts": {"local": {"uri": "test:///default", "memory_limit": "16Gi"}}}`
 
-func newRPC(b testing.TB, hosts, machine string) *rpc {
+func newRPC(b testing.TB, hosts, vm string) *rpc {
 	b.Helper()
 	p := provider.New("bench")
 	b.Cleanup(func() { _ = p.Close() })
@@ -60,7 +60,7 @@ func newRPC(b testing.TB, hosts, machine string) *rpc {
 	configured, err := server.ConfigureProvider(b.Context(), &tfprotov6.ConfigureProviderRequest{Config: r.wire(block)})
 	r.check(err, configured.Diagnostics)
 	r.schema = schemas.ResourceSchemas[virtualmachine.TypeName].ValueType()
-	r.config = r.wire(r.value(r.schema, machine))
+	r.config = r.wire(r.value(r.schema, vm))
 	return r
 }
 

@@ -48,7 +48,7 @@ var blockRowsAt = func() map[string][]blockRow {
 	all := map[string][]blockRow{}
 	for path, level := range blockLevels {
 		for name, a := range level {
-			all[path] = append(all[path], blockRow{name, below(path, name), a})
+			all[path] = append(all[path], blockRow{name, joinPath(path, name), a})
 		}
 	}
 	return all
@@ -80,8 +80,8 @@ func levelOf(path string, rows []domain.Attribute) attributes {
 		inner[first] = append(inner[first], a)
 	}
 	for name, rows := range inner {
-		part := levelOf(below(path, name), rows)
-		level[name] = nested(domain.NestedDocs[below(path, name)], part, objectType(part))
+		part := levelOf(joinPath(path, name), rows)
+		level[name] = nestedAttribute(domain.NestedDocs[joinPath(path, name)], part, objectType(part))
 	}
 	return level
 }
@@ -89,9 +89,9 @@ func levelOf(path string, rows []domain.Attribute) attributes {
 // walkRows calls f for all attributes of a level.
 func walkRows(path string, level attributes, f func(path string, a schema.Attribute)) {
 	for name, a := range level {
-		f(below(path, name), a)
+		f(joinPath(path, name), a)
 		if o, ok := a.(schema.SingleNestedAttribute); ok {
-			walkRows(below(path, name), o.Attributes, f)
+			walkRows(joinPath(path, name), o.Attributes, f)
 		}
 	}
 }
@@ -106,7 +106,7 @@ func declareRows(into *domain.Facts, path, strip string, o object) {
 // readRows puts what was read of the rows into the attributes of an object.
 func readRows(a map[string]attr.Value, path string, r rowReader, prior object, everything bool) {
 	for _, row := range blockRowsAt[path] {
-		a[row.name] = r.read(row.path, row.attribute, prior[row.name], everything)
+		a[row.name] = r.readAttribute(row.path, row.attribute, prior[row.name], everything)
 	}
 }
 

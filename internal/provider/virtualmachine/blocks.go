@@ -73,7 +73,7 @@ var kernelBlock = block{
 
 var diskBlock = block{
 	toDomain: func(m, prior *model, s *domain.Spec) {
-		s.Disks, s.Medium = disksToDomain(m.Disks, withRenamed(m.Disks, prior.Disks)), m.medium(prior)
+		s.Disks, s.Medium = disksToDomain(m.Disks, withRenamed(m.Disks, prior.Disks)), m.declaredMedium(prior)
 		s.Ignition = m.ignitionFile(prior)
 	},
 	fromDomain: func(m *model, s domain.Spec, seen observation, prior *model) {

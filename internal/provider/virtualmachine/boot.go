@@ -42,7 +42,7 @@ func settleBootOrders(planned, config *model) {
 		for _, device := range elements(devices) {
 			order := open(device).int("boot_order")
 			unknown = unknown || device.IsUnknown() || order.IsUnknown()
-			if set(order) {
+			if isSet(order) {
 				taken[order.ValueInt64()] = true
 			}
 		}
@@ -58,7 +58,7 @@ func withoutTaken(config, planned types.Map, t types.ObjectType, taken map[int64
 	for key, device := range elements(config) {
 		a := open(all[key])
 		order := a.int("boot_order")
-		if a == nil || set(device) && !open(device).int("boot_order").IsNull() || !set(order) || order.ValueInt64() == 0 {
+		if a == nil || isSet(device) && !open(device).int("boot_order").IsNull() || !isSet(order) || order.ValueInt64() == 0 {
 			continue
 		}
 		switch {

@@ -21,7 +21,7 @@ func TestPlan_namesTheDiskThatNobodyChoseToBootFrom(t *testing.T) {
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got := texts(planning{config: read(t, minimal.with(tt.declared))}.plan().diags)
+			got := diagText(planning{config: modelOf(t, minimal.with(tt.declared))}.plan().diags)
 			if (tt.warned == "") != (got == "") || !strings.Contains(got, tt.warned) {
 				t.Errorf("diagnostics %q, want %q", got, tt.warned)
 			}

@@ -62,20 +62,20 @@ func TestAccVirtualMachine_hungAgent(t *testing.T) {
 		"hosts": {"kvm1": {"uri": %q}},
 		"ssh": {"private_key_file": %q, "known_hosts_file": %q, "config_file": "none", "agent": false}
 	}`, l.Host("kvm1").URI(), l.PrivateKeyFile(), l.KnownHostsFile())
-	machine := fmt.Sprintf(`{
+	vm := fmt.Sprintf(`{
 		"name": %q, "type": "qemu", "memory": {"size": "128Mi"}, "run_strategy": "Always",
 		"kernel": {"path": %q, "initrd": %q, "cmdline": %q},
 		"interfaces": {"lan": {"network": "default"}}, "guest_agent": {"enabled": true},
 		"wait_for": {"guest_agent": true, "ip_address": "lan", "timeout": "5m"}
 	}`, name, l.KernelPath(), l.InitrdPath(), lab.GuestCmdline)
-	state, private := newRPC(t, hosts, machine).create()
+	state, private := newRPC(t, hosts, vm).create()
 
 	inGuest(t, l, "kvm1", name, "/bin/sh", "-c", "sleep 1; kill -STOP $PPID")
-	await(t, "the agent to hang", func() bool {
+	waitFor(t, "the agent to hang", func() bool {
 		_, err := l.TryVirsh(t, "kvm1", "qemu-agent-command", name, `{"execute":"guest-ping"}`, "--timeout", "5")
 		return err != nil
 	})
-	plan := newRPC(t, hosts, machine)
+	plan := newRPC(t, hosts, vm)
 	seen, planned := plan.refresh(state, private)
 	before, after := plan.attributes(seen), plan.attributes(planned)
 	for attribute, v := range before {

@@ -35,11 +35,11 @@ var cloudInitAttributes = attributes{
 			"state; put passwords and keys into `user_data_wo`.",
 		Optional: true,
 	},
-	"user_data_wo": secretly("user_data"),
+	"user_data_wo": writeOnlyAttribute("user_data"),
 	"vendor_data": schema.StringAttribute{
 		MarkdownDescription: "Like `user_data`, for defaults that user data overrides.", Optional: true,
 	},
-	"vendor_data_wo": secretly("vendor_data"),
+	"vendor_data_wo": writeOnlyAttribute("vendor_data"),
 	"meta_data": schema.StringAttribute{
 		MarkdownDescription: "YAML mapping, such as `local-hostname: web`. Default of `local-hostname`: the VM's name, " +
 			"if it is a valid hostname.",
@@ -50,7 +50,7 @@ var cloudInitAttributes = attributes{
 			"interface.",
 		Optional: true,
 	},
-	"network_config_wo": secretly("network_config"),
+	"network_config_wo": writeOnlyAttribute("network_config"),
 	"instance_id": schema.StringAttribute{
 		MarkdownDescription: "Id of the instance. cloud-init configures a guest once for each id; a new id makes it " +
 			"configure the guest again at the next boot. Default: the VM's `id`.",
@@ -70,8 +70,8 @@ var cloudInitAttributes = attributes{
 
 var cloudInitType = objectType(cloudInitAttributes)
 
-// secretly is the write-only twin of the attribute of that name.
-func secretly(name string) schema.StringAttribute {
+// writeOnlyAttribute is the write-only twin of the attribute of that name.
+func writeOnlyAttribute(name string) schema.StringAttribute {
 	return writeOnly(fmt.Sprintf("Like `%s`, but written only to the host, neither to the state nor to the plan. Set at "+
 		"most one of the two.", name))
 }
@@ -96,12 +96,13 @@ func cloudInitAttribute() schema.SingleNestedAttribute {
 	}
 }
 
-// medium is what is declared to be in the drive of the first-boot medium: another one, none any more, or nothing.
-func (m *model) medium(prior *model) *domain.DiskSource {
+// declaredMedium is what is declared to be in the drive of the first-boot medium: another one, none any more, or
+// nothing.
+func (m *model) declaredMedium(prior *model) *domain.DiskSource {
 	switch {
-	case m.CloudInit.IsUnknown(), set(m.CloudInit):
+	case m.CloudInit.IsUnknown(), isSet(m.CloudInit):
 		return &domain.DiskSource{File: unknownSource}
-	case set(prior.CloudInit):
+	case isSet(prior.CloudInit):
 		return &domain.DiskSource{}
 	default:
 		return nil
@@ -110,11 +111,11 @@ func (m *model) medium(prior *model) *domain.DiskSource {
 
 // cloudInitToFleet asks for the medium.
 func (m *model) cloudInitToFleet(d *fleet.Desired) {
-	if !set(m.CloudInit) {
+	if !isSet(m.CloudInit) {
 		return
 	}
 	pool := m.firstBootPool(m.CloudInit)
-	if !set(pool) {
+	if !isSet(pool) {
 		return // Not before everything is known.
 	}
 	seed := m.cloudInit()
@@ -181,7 +182,7 @@ func (m *model) firstBootPool(block types.Object) types.String {
 	}
 	disks := elements(m.Disks)
 	order := func(key string) int64 {
-		if n := open(disks[key]).int("boot_order"); set(n) && n.ValueInt64() > 0 {
+		if n := open(disks[key]).int("boot_order"); isSet(n) && n.ValueInt64() > 0 {
 			return n.ValueInt64()
 		}
 		return 1 << 30
@@ -247,7 +248,7 @@ func (m *model) validateCloudInit() diag.Diagnostics {
 				"The name %q belongs to what is made for the first boot. Choose another one.", key)))
 		}
 	}
-	if !set(m.CloudInit) {
+	if !isSet(m.CloudInit) {
 		return diags
 	}
 	a := open(m.CloudInit)
@@ -261,7 +262,7 @@ func (m *model) validateCloudInit() diag.Diagnostics {
 			}
 			where = at.AtName(name)
 		}
-		diags.Append(attrpath.Error(where, invalid, sentence(problem)))
+		diags.Append(attrpath.Error(where, invalid, problemText(problem)))
 	}
 	return append(diags, m.validateFirstBootPool(at, m.CloudInit)...)
 }
@@ -275,8 +276,8 @@ func (m *model) validateFirstBootPool(at path.Path, block types.Object) diag.Dia
 		"pool that could have it, too. Set pool to one.")}
 }
 
-// sentence is a problem without its field.
-func sentence(p firstboot.Problem) string {
+// problemText is a problem without its field.
+func problemText(p firstboot.Problem) string {
 	if p.Line > 0 {
 		return fmt.Sprintf("Line %d: %s.", p.Line, p.Reason)
 	}
@@ -289,11 +290,11 @@ func validateWriteOnly(at path.Path, level attributes, a object) diag.Diagnostic
 	var diags diag.Diagnostics
 	for _, name := range value.Keys(level) {
 		v := a[name]
-		if !level[name].IsWriteOnly() || !set(v) {
+		if !level[name].IsWriteOnly() || !isSet(v) {
 			continue
 		}
 		plain := strings.TrimSuffix(name, writeOnlySuffix)
-		if set(a[plain]) {
+		if isSet(a[plain]) {
 			diags.Append(attrpath.Error(at.AtName(name), invalid, fmt.Sprintf(
 				"Only one of %s and %s can be set.", plain, name)))
 		}

@@ -23,11 +23,11 @@ func withSeed(changes in) in {
 func TestCloudInit_planAndDrift(t *testing.T) {
 	t.Parallel()
 	config := withSeed(in{"user_data": nil, "user_data_wo": "#cloud-config\npassword: hunter2\n", "wo_version": "1"})
-	state := applied(t, config)
+	state := stateAfterApply(t, config)
 	if said := state.CloudInit.String(); strings.Contains(said, "hunter2") || !strings.Contains(said, `"wo_version":"1"`) {
 		t.Errorf("the state has %s", said)
 	}
-	desired := read(t, config).toFleet(nil)
+	desired := modelOf(t, config).toFleet(nil)
 	if d := desired.OwnDisks[domain.MediumKey]; d.Pool != "vms" || d.Content == "" {
 		t.Errorf("asked for is %+v", d)
 	}
@@ -45,10 +45,10 @@ func TestCloudInit_planAndDrift(t *testing.T) {
 		"another instance id": {withSeed(in{"user_data": nil, "wo_version": "1", "instance_id": "i-2"}), true},
 		"none":                {minimal.with(in{"disks": in{"root": in{"pool": "vms", "size": "1Gi"}}}), true},
 	} {
-		p := planning{config: read(t, test.config), state: state, live: machine(t, config).LiveSpec}
+		p := planning{config: modelOf(t, test.config), state: state, live: vmAfterApply(t, config).LiveSpec}
 		o := p.plan()
 		if o.changed != test.changed || o.diags.HasError() || len(o.replace) > 0 || o.planned.RestartRequired.ValueBool() {
-			t.Errorf("%s: changed: %v, %s", name, o.changed, texts(o.diags))
+			t.Errorf("%s: changed: %v, %s", name, o.changed, diagText(o.diags))
 		}
 	}
 	var now model
@@ -57,7 +57,7 @@ func TestCloudInit_planAndDrift(t *testing.T) {
 		"another": func(_ *domain.Spec, o *domain.OwnDisk) { o.Content = "other" },
 		"half":    func(_ *domain.Spec, o *domain.OwnDisk) { o.Making = true },
 	} {
-		vm := machine(t, config)
+		vm := vmAfterApply(t, config)
 		record := vm.Metadata.OwnDisks[domain.MediumKey]
 		change(vm.LiveSpec, &record)
 		vm.Metadata.OwnDisks[domain.MediumKey] = record
@@ -66,7 +66,7 @@ func TestCloudInit_planAndDrift(t *testing.T) {
 			t.Errorf("%s: the state still has %s", name, now.CloudInit)
 		}
 	}
-	now.fromFleet(observation{vm: machine(t, config)}, state)
+	now.fromFleet(observation{vm: vmAfterApply(t, config)}, state)
 	if !now.CloudInit.Equal(state.CloudInit) || len(now.Disks.Elements()) != 1 {
 		t.Errorf("as it was: %s, %s", now.CloudInit, now.Disks)
 	}
@@ -76,9 +76,10 @@ func TestCloudInit_planAndDrift(t *testing.T) {
 func TestCloudInit_drive(t *testing.T) {
 	t.Parallel()
 	without := minimal.with(in{"disks": in{"root": in{"pool": "vms", "size": "1Gi"}}})
-	p := planning{config: read(t, withSeed(nil)), state: applied(t, without), live: machine(t, without).LiveSpec}
-	if o := p.plan(); !strings.Contains(texts(o.diags), "Change needs a restart") {
-		t.Errorf("got %s", texts(o.diags))
+	live := vmAfterApply(t, without).LiveSpec
+	p := planning{config: modelOf(t, withSeed(nil)), state: stateAfterApply(t, without), live: live}
+	if o := p.plan(); !strings.Contains(diagText(o.diags), "Change needs a restart") {
+		t.Errorf("got %s", diagText(o.diags))
 	}
 }
 
@@ -90,11 +91,11 @@ func TestCloudInit_pool(t *testing.T) {
 		"<null>":    {"a": in{"volume": "/a"}},
 		"<unknown>": {"a": in{"pool": unknownMark, "size": "1Gi"}, "b": in{"pool": "b", "size": "1Gi"}},
 	} {
-		m := read(t, minimal.with(in{"disks": disks, "cloud_init": in{}}))
+		m := modelOf(t, minimal.with(in{"disks": disks, "cloud_init": in{}}))
 		if got := m.firstBootPool(m.CloudInit).String(); got != want {
 			t.Errorf("the pool is %s; want %s", got, want)
 		}
-		if said := texts(m.validate()); strings.Contains(said, "Set pool to one") != (want == "<null>") {
+		if said := diagText(m.validate()); strings.Contains(said, "Set pool to one") != (want == "<null>") {
 			t.Errorf("%s: %s", want, said)
 		}
 	}
@@ -119,17 +120,17 @@ func TestCloudInit_validate(t *testing.T) {
 			withSeed(nil).with(in{"disks": in{domain.MediumKey: in{"pool": "vms", "size": "1Gi"}}}), "belongs to what is made",
 		},
 	} {
-		said := texts(read(t, test.config).validate())
+		said := diagText(modelOf(t, test.config).validate())
 		if test.want == "" && said != "" || !strings.Contains(said, test.want) || strings.Contains(said, "hunter2") {
 			t.Errorf("%s: %q; want %q", name, said, test.want)
 		}
 	}
 	// It is set in the model, because to write it as JSON and read it again takes seconds with the race detector.
-	large := read(t, withSeed(nil))
+	large := modelOf(t, withSeed(nil))
 	parts := open(large.CloudInit)
 	parts["user_data"] = types.StringValue("#!" + strings.Repeat("x", 17<<20))
 	large.CloudInit = types.ObjectValueMust(attributeTypes(large.CloudInit), parts)
-	if said := texts(large.validate()); !strings.Contains(said, "at most 16777216 are accepted") {
+	if said := diagText(large.validate()); !strings.Contains(said, "at most 16777216 are accepted") {
 		t.Errorf("too large: %q", said)
 	}
 }

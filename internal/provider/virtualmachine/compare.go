@@ -31,8 +31,8 @@ type pair struct {
 	a, b  attr.Value
 }
 
-// pairs are the attributes of a part of the schema in two models.
-func pairs(part attributes, a, b *model) []pair {
+// attributePairs are the attributes of a part of the schema in two models.
+func attributePairs(part attributes, a, b *model) []pair {
 	inA, inB := reflect.ValueOf(a).Elem(), reflect.ValueOf(b).Elem()
 	all := make([]pair, 0, len(part))
 	for i, name := range attributeNames {
@@ -49,28 +49,28 @@ func pairs(part attributes, a, b *model) []pair {
 // combine sets the attributes of a part of the schema to what becomes of them in two models.
 func (m *model) combine(part attributes, a, b *model, of func(pair) attr.Value) {
 	fields := reflect.ValueOf(m).Elem()
-	for _, p := range pairs(part, a, b) {
+	for _, p := range attributePairs(part, a, b) {
 		fields.Field(p.field).Set(reflect.ValueOf(of(p)))
 	}
 }
 
 // equal tells whether two models are written the same.
 func equal(a, b *model) bool {
-	return !slices.ContainsFunc(pairs(vmSchema.Attributes, a, b), func(p pair) bool { return !p.a.Equal(p.b) })
+	return !slices.ContainsFunc(attributePairs(vmSchema.Attributes, a, b), func(p pair) bool { return !p.a.Equal(p.b) })
 }
 
-// missed says which values that were planned to change the VM doesn't have after an update that met no error. What
-// isn't declared and isn't there is no matter.
-func missed(now, plan, state *model) diag.Diagnostics {
+// unmetChanges says which values that were planned to change the VM doesn't have after an update that met no error.
+// What isn't declared and isn't there is no matter.
+func unmetChanges(now, plan, state *model) diag.Diagnostics {
 	var wrong []string
-	before := pairs(definitionAttributes, state, state)
-	for i, p := range pairs(definitionAttributes, now, plan) {
+	before := attributePairs(definitionAttributes, state, state)
+	for i, p := range attributePairs(definitionAttributes, now, plan) {
 		if !p.b.IsNull() {
 			wrong = append(wrong, differences(p.name, p.name, p.a, p.b, before[i].a)...)
 		}
 	}
-	before = pairs(policyAttributes, state, state)
-	for i, p := range pairs(policyAttributes, now, plan) {
+	before = attributePairs(policyAttributes, state, state)
+	for i, p := range attributePairs(policyAttributes, now, plan) {
 		wrong = append(wrong, differences(p.name, p.name, p.a, p.b, before[i].a)...)
 	}
 	wrong = append(wrong, differences("status", "status", now.Status, plan.Status, nil)...)
@@ -84,40 +84,40 @@ func missed(now, plan, state *model) diag.Diagnostics {
 
 // differences lists where seen isn't what was planned to become of prior, which is nil where there was nothing.
 func differences(at, path string, seen, planned, prior attr.Value) []string {
-	if planned.IsUnknown() || same(path, seen, planned) || prior != nil && planned.Equal(prior) {
+	if planned.IsUnknown() || sameMeaning(path, seen, planned) || prior != nil && planned.Equal(prior) {
 		return nil
 	}
 	var wrong []string
 	switch p := planned.(type) {
 	case types.Object:
 		s, ok := seen.(types.Object)
-		if !ok || !set(p) || !set(s) {
+		if !ok || !isSet(p) || !isSet(s) {
 			break
 		}
 		before, _ := prior.(types.Object)
 		want, is, was := open(p), open(s), open(before)
 		for _, name := range value.Keys(want) {
 			if !want[name].IsNull() {
-				wrong = append(wrong, differences(below(at, name), below(path, name), is[name], want[name], was[name])...)
+				wrong = append(wrong, differences(joinPath(at, name), joinPath(path, name), is[name], want[name], was[name])...)
 			}
 		}
 		return wrong
 	case types.Map:
 		s, ok := seen.(types.Map)
-		if !ok || !set(p) || !set(s) {
+		if !ok || !isSet(p) || !isSet(s) {
 			break
 		}
 		before, _ := prior.(types.Map)
 		return mapDifferences(at, path, s.Elements(), p.Elements(), before.Elements())
 	}
-	return []string{fmt.Sprintf("  - %s: planned %s, but it is %s", at, disclose(path, planned), disclose(path, seen))}
+	return []string{fmt.Sprintf("  - %s: planned %s, but it is %s", at, redacted(path, planned), redacted(path, seen))}
 }
 
 func mapDifferences(at, path string, seen, planned, prior map[string]attr.Value) []string {
 	var wrong []string
 	for _, key := range value.Keys(planned) {
 		if is, ok := seen[key]; ok {
-			wrong = append(wrong, differences(below(at, key), path+".*", is, planned[key], prior[key])...)
+			wrong = append(wrong, differences(joinPath(at, key), path+".*", is, planned[key], prior[key])...)
 			continue
 		}
 		wrong = append(wrong, fmt.Sprintf("  - %s.%s: planned, but it isn't there", at, key))
@@ -130,13 +130,13 @@ func mapDifferences(at, path string, seen, planned, prior map[string]attr.Value)
 	return wrong
 }
 
-// take takes over what was planned, where it was known.
-func (m *model) take(plan *model) {
-	m.combine(vmSchema.Attributes, plan, m, func(p pair) attr.Value { return fill(p.a, p.b) })
+// adoptPlanned takes over what was planned, where it was known.
+func (m *model) adoptPlanned(plan *model) {
+	m.combine(vmSchema.Attributes, plan, m, func(p pair) attr.Value { return fillUnknown(p.a, p.b) })
 }
 
-// fill returns what was planned, with what was seen where that wasn't known.
-func fill(planned, seen attr.Value) attr.Value {
+// fillUnknown returns what was planned, with what was seen where that wasn't known.
+func fillUnknown(planned, seen attr.Value) attr.Value {
 	if planned.IsUnknown() {
 		if seen == nil {
 			return nullLike(planned)
@@ -151,7 +151,7 @@ func fill(planned, seen attr.Value) attr.Value {
 		s, _ := seen.(types.Object)
 		all, is := open(p), open(s)
 		for name, v := range all {
-			all[name] = fill(v, is[name])
+			all[name] = fillUnknown(v, is[name])
 		}
 		return types.ObjectValueMust(attributeTypes(p), all)
 	case types.Map:
@@ -161,7 +161,7 @@ func fill(planned, seen attr.Value) attr.Value {
 		s, _ := seen.(types.Map)
 		all, is := p.Elements(), s.Elements()
 		for key, v := range all {
-			all[key] = fill(v, is[key])
+			all[key] = fillUnknown(v, is[key])
 		}
 		return types.MapValueMust(elementType(p), all)
 	default:

@@ -8,7 +8,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/value"
 )
 
-var cpuAttributes = merged(blockLevels["cpu"], attributes{
+var cpuAttributes = mergeAttributes(blockLevels["cpu"], attributes{
 	"vcpus":   optionalInt("Number of virtual CPUs. If a topology is set too, it must be sockets × cores × threads."),
 	"sockets": optionalInt("Number of sockets in use."),
 	"cores":   optionalInt("Number of cores per socket."),
@@ -51,11 +51,11 @@ func cpuFromDomain(s domain.Spec, prior *model) types.Object {
 
 // settleCPU plans the counts that follow from the declared ones: virtual CPUs are sockets x cores x threads.
 func settleCPU(config, planned, prior types.Object) types.Object {
-	if !set(config) || !set(planned) {
+	if !isSet(config) || !isSet(planned) {
 		return planned
 	}
 	c := counting{declared: open(config), planned: open(planned), prior: open(prior)}
-	if mode := c.declared.string("mode"); set(mode) && mode.ValueString() != "custom" && c.declared["model"].IsNull() {
+	if mode := c.declared.string("mode"); isSet(mode) && mode.ValueString() != "custom" && c.declared["model"].IsNull() {
 		c.planned["model"] = types.StringNull()
 	}
 	if model := c.declared.string("model"); c.declared["mode"].IsNull() {
@@ -72,9 +72,9 @@ func settleCPU(config, planned, prior types.Object) types.Object {
 		for _, name := range cpuCounts {
 			c.prior[name] = types.Int64Value(1)
 		}
-		c.settle()
-	} else if c.differs() {
-		c.settle()
+		c.planCounts()
+	} else if c.isChanged() {
+		c.planCounts()
 	}
 	return types.ObjectValueMust(cpuType.AttrTypes, c.planned)
 }
@@ -85,8 +85,8 @@ var cpuCounts = []string{"vcpus", "sockets", "cores", "threads", "max_sockets"}
 // a definition. A count that isn't known is 0.
 type counting struct{ declared, planned, prior object }
 
-// differs tells whether a declared count isn't the prior one.
-func (c counting) differs() bool {
+// isChanged tells whether a declared count isn't the prior one.
+func (c counting) isChanged() bool {
 	for _, name := range cpuCounts {
 		if v := c.declared[name]; !v.IsNull() && !v.Equal(c.prior[name]) {
 			return true
@@ -97,16 +97,16 @@ func (c counting) differs() bool {
 
 func (c counting) isDeclared(name string) bool { return !c.declared[name].IsNull() }
 
-// want is a declared count, else the prior one.
-func (c counting) want(name string) int64 {
+// declaredOrPrior is a declared count, else the prior one.
+func (c counting) declaredOrPrior(name string) int64 {
 	if c.isDeclared(name) {
 		return c.declared.int(name).ValueInt64()
 	}
 	return c.prior.int(name).ValueInt64()
 }
 
-func (c counting) settle() {
-	perSocket := c.want("cores") * c.want("threads")
+func (c counting) planCounts() {
+	perSocket := c.declaredOrPrior("cores") * c.declaredOrPrior("threads")
 	before := c.prior.int("cores").ValueInt64() * c.prior.int("threads").ValueInt64()
 	vcpus := c.vcpus(perSocket, before)
 
@@ -119,11 +119,11 @@ func (c counting) settle() {
 	if headroom := priorMost*before > c.prior.int("vcpus").ValueInt64(); headroom && sockets > 0 {
 		most = max(sockets, priorMost)
 	}
-	c.plan("cores", c.want("cores"))
-	c.plan("threads", c.want("threads"))
-	c.plan("vcpus", vcpus)
-	c.plan("sockets", sockets)
-	c.plan("max_sockets", most)
+	c.planCount("cores", c.declaredOrPrior("cores"))
+	c.planCount("threads", c.declaredOrPrior("threads"))
+	c.planCount("vcpus", vcpus)
+	c.planCount("sockets", sockets)
+	c.planCount("max_sockets", most)
 }
 
 // vcpus is the number of virtual CPUs that follows from what is declared and what was there.
@@ -131,20 +131,20 @@ func (c counting) vcpus(perSocket, before int64) int64 {
 	was := c.prior.int("vcpus").ValueInt64()
 	switch {
 	case c.isDeclared("sockets"):
-		return c.want("sockets") * perSocket
+		return c.declaredOrPrior("sockets") * perSocket
 	case c.isDeclared("vcpus"):
-		return c.want("vcpus")
+		return c.declaredOrPrior("vcpus")
 	case perSocket == 0:
 		return 0
 	case perSocket == before, before == 1 && was%perSocket == 0:
 		return was
 	default:
-		return c.want("sockets") * perSocket
+		return c.declaredOrPrior("sockets") * perSocket
 	}
 }
 
-// plan plans a count that isn't declared.
-func (c counting) plan(name string, n int64) {
+// planCount plans a count that isn't declared.
+func (c counting) planCount(name string, n int64) {
 	if c.isDeclared(name) {
 		return
 	}

@@ -15,8 +15,8 @@ import (
 // hostDevices is the attribute that has them.
 const hostDevices = "host_devices"
 
-// classes are the devices of a host of the provider, by class; nil where the host isn't known.
-func (r *Resource) classes(host string) map[string][]domain.HostPart {
+// deviceClasses are the devices of a host of the provider, by class; nil where the host isn't known.
+func (r *Resource) deviceClasses(host string) map[string][]domain.HostPart {
 	if r.Data.Unknown {
 		return nil
 	}
@@ -69,7 +69,7 @@ func (p planning) deviceOf(key, class string) (device domain.HostPart, moved boo
 	}
 	choice := p.classes(host)[class]
 	switch {
-	case p.target() == "" && slices.Contains(choice, has):
+	case p.moveTarget() == "" && slices.Contains(choice, has):
 		return has, false
 	case len(choice) == 1:
 		return choice[0], choice[0] != has
@@ -83,7 +83,7 @@ func (p planning) planDevices(m *model) {
 	held := open(m.Devices)
 	all, _ := held[hostDevices].(types.Map)
 	declared := p.config.declaredClasses()
-	if len(declared) == 0 || !set(all) {
+	if len(declared) == 0 || !isSet(all) {
 		return
 	}
 	planned := all.Elements()

@@ -60,19 +60,19 @@ func TestPlan_deviceClass(t *testing.T) {
 				has = first
 			}
 			before := with(device(in{"type": "pci", "address": has}))
-			vm := machine(t, before)
+			vm := vmAfterApply(t, before)
 			vm.Active = !tt.off
 			vm.PersistentSpec.HostDevices["a"]["class"], vm.LiveSpec.HostDevices["a"]["class"] = "gpu", "gpu"
 			p := planning{
-				config: read(t, tt.config), hosts: []string{"kvm1", "kvm2", "kvm3"},
+				config: modelOf(t, tt.config), hosts: []string{"kvm1", "kvm2", "kvm3"},
 				classes: func(host string) map[string][]domain.HostPart { return devices[host] },
 			}
 			if diags := p.config.validate(); diags.HasError() {
-				t.Fatal(texts(diags))
+				t.Fatal(diagText(diags))
 			}
 			if !tt.isNew {
-				plan := planning{config: read(t, byClass("gpu"))}.plan()
-				p.state = created(observation{vm: vm}, &plan.planned)
+				plan := planning{config: modelOf(t, byClass("gpu"))}.plan()
+				p.state = stateAfterCreate(observation{vm: vm}, &plan.planned)
 				if !tt.off {
 					p.live = vm.LiveSpec
 				}
@@ -87,7 +87,7 @@ func TestPlan_deviceClass(t *testing.T) {
 			if tt.isNew {
 				return
 			}
-			got := strings.Join(changed(p.state, &o.planned), " ")
+			got := strings.Join(changedAttributes(p.state, &o.planned), " ")
 			for _, part := range strings.Fields(tt.changes) {
 				if !strings.Contains(" "+got+" ", " "+part+" ") {
 					t.Errorf("changes are %s", got)
@@ -96,7 +96,7 @@ func TestPlan_deviceClass(t *testing.T) {
 			if o.changed != (tt.changes != "") {
 				t.Errorf("changed: %s", got)
 			}
-			if said := texts(o.diags); !strings.Contains(said, tt.says) || tt.says == "" && said != "" {
+			if said := diagText(o.diags); !strings.Contains(said, tt.says) || tt.says == "" && said != "" {
 				t.Errorf("it says %s", said)
 			}
 		})
@@ -105,8 +105,8 @@ func TestPlan_deviceClass(t *testing.T) {
 		"class and address": {"class": "gpu", "type": "pci", "address": first},
 		"class and type":    {"class": "gpu", "type": "pci"},
 	} {
-		if diags := read(t, with(device(attributes))).validate(); !strings.Contains(texts(diags), "not by both") {
-			t.Errorf("%s: %s", name, texts(diags))
+		if diags := modelOf(t, with(device(attributes))).validate(); !strings.Contains(diagText(diags), "not by both") {
+			t.Errorf("%s: %s", name, diagText(diags))
 		}
 	}
 }

@@ -17,7 +17,7 @@ import (
 const unknownSource = "/known-after-apply"
 
 var (
-	networkDiskAttributes = merged(blockLevels["disks.*.network"], attributes{
+	networkDiskAttributes = mergeAttributes(blockLevels["disks.*.network"], attributes{
 		"protocol": schema.StringAttribute{
 			MarkdownDescription: "Protocol: " + value.OneOf(domain.DiskProtocols) + ".",
 			Required:            true,
@@ -53,7 +53,7 @@ var (
 
 // diskAttributes: where the data lives is part of what a disk is, so it is Optional alone; everything else that isn't
 // declared is left alone.
-var diskAttributes = merged(blockLevels["disks.*"], attributes{
+var diskAttributes = mergeAttributes(blockLevels["disks.*"], attributes{
 	"file": schema.StringAttribute{
 		MarkdownDescription: "Path of an image file on the host. If the host is reached over SSH, the plan looks for the " +
 			"file; a missing file is an error if the VM should run.",
@@ -124,7 +124,7 @@ func disksToDomain(declared, prior types.Map) map[string]domain.Disk {
 		switch {
 		case !o.IsUnknown():
 			out[key] = diskToDomain(open(o), was)
-		case set(was):
+		case isSet(was):
 			out[key] = diskToDomain(open(was), types.Object{})
 		default:
 			out[key] = domain.Disk{Source: domain.DiskSource{File: unknownSource}}
@@ -152,7 +152,7 @@ func diskToDomain(a object, prior types.Object) domain.Disk {
 func diskSource(a object, prior types.Object) domain.DiskSource {
 	for _, name := range diskSources {
 		if v := a[name]; v != nil && !isKnown(v) {
-			if !set(prior) {
+			if !isSet(prior) {
 				return domain.DiskSource{File: unknownSource}
 			}
 			return diskSource(open(prior), types.Object{})
@@ -167,7 +167,7 @@ func diskSource(a object, prior types.Object) domain.DiskSource {
 		return madeSource(a, open(prior))
 	case text(a.string("volume")) != "":
 		return volumeSource(text(a.string("volume")))
-	case set(a.object("network")):
+	case isSet(a.object("network")):
 		return networkSource(a.object("network"))
 	default:
 		return domain.DiskSource{Other: text(a.string("other"))}
@@ -218,11 +218,12 @@ func diskVolumes(declared types.Map) map[string]string {
 	return out
 }
 
-// files returns the known paths that have to be on the host, by attribute. A volume is looked for in storage pools.
-func (m *model) files() map[string]string {
+// requiredFiles returns the known paths that have to be on the host, by attribute. A volume is looked for in storage
+// pools.
+func (m *model) requiredFiles() map[string]string {
 	out := make(map[string]string)
 	add := func(attribute string, path types.String) {
-		if set(path) && path.ValueString() != "" {
+		if isSet(path) && path.ValueString() != "" {
 			out[attribute] = path.ValueString()
 		}
 	}
@@ -306,7 +307,7 @@ func networkDiskFromDomain(n *domain.NetworkSource, prior object, everything boo
 	}
 	was := open(prior.object("network"))
 	auth := types.ObjectNull(diskAuthType.AttrTypes)
-	if declared := set(was.object("auth")); n.Auth != nil && (declared || everything) {
+	if declared := isSet(was.object("auth")); n.Auth != nil && (declared || everything) {
 		auth = types.ObjectValueMust(diskAuthType.AttrTypes, map[string]attr.Value{
 			"username": types.StringValue(n.Auth.Username), "secret": types.StringValue(n.Auth.Secret),
 		})
@@ -341,7 +342,7 @@ func settleFormats(config, planned, prior types.Map) types.Map {
 		if known && domain.SameImage(diskSource(a, types.Object{}), diskSource(was, types.Object{})) {
 			continue
 		}
-		if v := a.string("format"); v.IsUnknown() || set(v) && v.ValueString() == "" {
+		if v := a.string("format"); v.IsUnknown() || isSet(v) && v.ValueString() == "" {
 			continue
 		}
 		a["format"] = types.StringUnknown()

@@ -131,7 +131,7 @@ func asWritten(kind domain.AttributeKind, fact string) any {
 // leaves are the attributes that users write, by path.
 var leaves = func() map[string]schema.Attribute {
 	all := map[string]schema.Attribute{}
-	walk("", vmSchema.Attributes, func(at string, a schema.Attribute) {
+	walkSchema("", vmSchema.Attributes, func(at string, a schema.Attribute) {
 		switch a.(type) {
 		case schema.SingleNestedAttribute, schema.MapNestedAttribute:
 			return
@@ -211,7 +211,7 @@ func drawChanges(t *testing.T, rt *rapid.T, config in) in {
 			changed.put(steps, rapid.SampledFrom(leafValues(at, leaves[at])).Draw(rt, at))
 			drawRequired(rt, changed, at, steps)
 		}
-		if !read(t, changed).validate().HasError() {
+		if !modelOf(t, changed).validate().HasError() {
 			config = changed
 		}
 	}
@@ -268,7 +268,7 @@ func drawConfig(t *testing.T, rt *rapid.T) in {
 			delete(base, name)
 		}
 	}
-	if read(t, base).validate().HasError() {
+	if modelOf(t, base).validate().HasError() {
 		base = minimal.clone()
 	}
 	return drawChanges(t, rt, base)

@@ -15,8 +15,8 @@ import (
 // Paths here are those of attributes, with * for the keys of maps, as the domain package has them: what texts mean the
 // same is its knowledge.
 
-// below is the path of an attribute of a nested object.
-func below(path, name string) string {
+// joinPath is the path of an attribute of a nested object.
+func joinPath(path, name string) string {
 	if path == "" {
 		return name
 	}
@@ -30,7 +30,7 @@ var leftAlone = func() map[string]bool {
 	var collect func(path string, level attributes)
 	collect = func(path string, level attributes) {
 		for name, a := range level {
-			at := below(path, name)
+			at := joinPath(path, name)
 			switch a := a.(type) {
 			case schema.SingleNestedAttribute:
 				collect(at, a.Attributes)
@@ -48,14 +48,14 @@ var leftAlone = func() map[string]bool {
 	return found
 }()
 
-// undeclares tells whether a user wrote "" for a text that is to be left alone.
-func undeclares(path string, v attr.Value) bool {
+// isLeftAlone tells whether a user wrote "" for a text that is to be left alone.
+func isLeftAlone(path string, v attr.Value) bool {
 	s, ok := v.(types.String)
-	return ok && set(s) && s.ValueString() == "" && leftAlone[path]
+	return ok && isSet(s) && s.ValueString() == "" && leftAlone[path]
 }
 
-// same tells whether two values of one attribute are equal by meaning.
-func same(path string, a, b attr.Value) bool {
+// sameMeaning tells whether two values of one attribute are equal by meaning.
+func sameMeaning(path string, a, b attr.Value) bool {
 	if a.Equal(b) {
 		return true
 	}
@@ -65,21 +65,21 @@ func same(path string, a, b attr.Value) bool {
 	switch a := a.(type) {
 	case value.Quantity:
 		b, ok := b.(value.Quantity)
-		return ok && set(a) && set(b) && sameQuantity(path, a, b)
+		return ok && isSet(a) && isSet(b) && sameQuantity(path, a, b)
 	case value.Duration:
 		b, ok := b.(value.Duration)
-		return ok && set(a) && set(b) && a.Same(b)
+		return ok && isSet(a) && isSet(b) && a.Same(b)
 	case types.String:
 		b, ok := b.(types.String)
 		return ok && domain.SameText(path, a.ValueString(), b.ValueString())
 	case types.Map:
 		b, ok := b.(types.Map)
-		return ok && set(a) && set(b) && elementType(a).Equal(types.StringType) && isKnown(a) && isKnown(b) &&
+		return ok && isSet(a) && isSet(b) && elementType(a).Equal(types.StringType) && isKnown(a) && isKnown(b) &&
 			(sameTexts(path, value.StringMap(a), value.StringMap(b)) || // A null element is none.
 				domain.SameText(path, severalFact(a), severalFact(b)))
 	case types.Object:
 		b, ok := b.(types.Object)
-		return ok && path == "disks.*.network" && set(a) && set(b) && isKnown(a) && isKnown(b) &&
+		return ok && path == "disks.*.network" && isSet(a) && isSet(b) && isKnown(a) && isKnown(b) &&
 			domain.SameSource(networkSource(a), networkSource(b))
 	default:
 		return false
@@ -133,8 +133,8 @@ var disclosed = map[string]bool{
 	"run_strategy": true, "eviction_strategy": true,
 }
 
-// disclose says a value to people, as far as that can't give away a secret.
-func disclose(path string, v attr.Value) string {
+// redacted says a value to people, as far as that can't give away a secret.
+func redacted(path string, v attr.Value) string {
 	switch v.(type) {
 	case types.Int64, types.Bool, value.Quantity, value.Duration:
 		return v.String()

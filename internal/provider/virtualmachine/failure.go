@@ -31,8 +31,8 @@ func (m *model) failure(verb string, err error) tfdiag.Failure {
 	return f
 }
 
-// failed is failure with how long it was tried.
-func (m *model) failed(verb string, err error, began time.Time) tfdiag.Failure {
+// failureAfter is failure with how long it was tried.
+func (m *model) failureAfter(verb string, err error, began time.Time) tfdiag.Failure {
 	f := m.failure(verb, err)
 	f.Elapsed = time.Since(began)
 	return f

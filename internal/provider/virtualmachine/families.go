@@ -59,7 +59,7 @@ func collectFamilies(m *model, s *domain.Spec) {
 			opened[container] = open(held)
 		}
 		devices := opened[container].stringMap(name)
-		if !set(devices) || slices.ContainsFunc(slices.Collect(maps.Values(devices.Elements())), func(v attr.Value) bool {
+		if !isSet(devices) || slices.ContainsFunc(slices.Collect(maps.Values(devices.Elements())), func(v attr.Value) bool {
 			return v.IsUnknown() // What it may be isn't known: nothing is declared.
 		}) {
 			continue

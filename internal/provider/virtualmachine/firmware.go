@@ -12,7 +12,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/value"
 )
 
-var firmwareAttributes = merged(blockLevels["firmware"], attributes{
+var firmwareAttributes = mergeAttributes(blockLevels["firmware"], attributes{
 	"type": optionalString("Firmware. One of " + value.OneOf(domain.FirmwareTypes) + ". If it changes, the next start " +
 		"by an apply uses new UEFI variables: boot entries that the guest created are lost."),
 	"secure_boot": optionalBool("Whether only signed code is booted. Requires the type `efi`. A change also creates " +
@@ -37,7 +37,7 @@ func firmwareFromDomain(s domain.Spec, prior *model) types.Object {
 
 // settleFirmware plans nothing that came with the other type of firmware: neither secure boot nor files.
 func settleFirmware(config, planned, prior types.Object) types.Object {
-	if !set(config) || !set(planned) || !set(prior) {
+	if !isSet(config) || !isSet(planned) || !isSet(prior) {
 		return planned
 	}
 	a, before, declared := open(planned), open(prior), open(config)
@@ -62,7 +62,7 @@ func (p planning) warnAboutVariables() diag.Diagnostics {
 	if old == "" && p.live != nil {
 		old = p.live.Facts["firmware.nvram"]
 	}
-	if !set(declared) || old == "" || text(declared) == old {
+	if !isSet(declared) || old == "" || text(declared) == old {
 		return nil
 	}
 	return diag.Diagnostics{diag.NewAttributeWarningDiagnostic(path.Root("firmware").AtName("nvram"),

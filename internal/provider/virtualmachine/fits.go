@@ -12,10 +12,10 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types/basetypes"
 )
 
-// fits tells whether the schema allows a configuration. It asks what the framework asks, without working out every path
-// and type again. It passes validators neither a path nor the rest of the configuration: only whether they complain
-// counts, and a test keeps those out that would look at more.
-func (m *model) fits(ctx context.Context, writeOnlyAllowed bool) bool {
+// fitsSchema tells whether the schema allows a configuration. It asks what the framework asks, without working out
+// every path and type again. It passes validators neither a path nor the rest of the configuration: only whether they
+// complain counts, and a test keeps those out that would look at more.
+func (m *model) fitsSchema(ctx context.Context, writeOnlyAllowed bool) bool {
 	fields := reflect.ValueOf(m).Elem()
 	for i, name := range attributeNames {
 		v, ok := reflect.TypeAssert[attr.Value](fields.Field(i))

@@ -64,8 +64,8 @@ func (m *model) graphicsPassword(prior *model) *string {
 
 // passwordChanges are the changes of the password that a running VM can't take.
 func (p planning) passwordChanges() []domain.Change {
-	if p.live == nil || p.config.policy() == fleet.PolicyStage || p.config.GraphicsAccess.IsUnknown() ||
-		set(p.config.GraphicsAccess) == set(p.state.GraphicsAccess) {
+	if p.live == nil || p.config.updatePolicy() == fleet.PolicyStage || p.config.GraphicsAccess.IsUnknown() ||
+		isSet(p.config.GraphicsAccess) == isSet(p.state.GraphicsAccess) {
 		return nil
 	}
 	return []domain.Change{{Path: graphicsAccessName, Why: lifecycle.PasswordWhy}}
@@ -73,7 +73,7 @@ func (p planning) passwordChanges() []domain.Change {
 
 // validateGraphicsAccess checks a password as far as it is known, and doesn't show it.
 func (m *model) validateGraphicsAccess() diag.Diagnostics {
-	if !set(m.GraphicsAccess) {
+	if !isSet(m.GraphicsAccess) {
 		return nil
 	}
 	at, a := path.Root(graphicsAccessName), open(m.GraphicsAccess)

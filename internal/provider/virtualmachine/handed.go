@@ -10,9 +10,10 @@ import (
 // A disk of a VM can be described as a file, as a volume, or as a disk of its own. Where the configuration changes from
 // one to another and means the same file, nothing happens to the VM: the disk is handed over.
 
-// handed is the file that a disk is, if it was declared in another form before and is the same file. For the id of a
-// volume that is so if the file has the volume's name, and for a pool always: the fleet checks both before the apply.
-func handed(a, was object) string {
+// handedOverFile is the file that a disk is, if it was declared in another form before and is the same file. For the id
+// of a volume that is so if the file has the volume's name, and for a pool always: the fleet checks both before the
+// apply.
+func handedOverFile(a, was object) string {
 	at := fileOf(was)
 	pool, name, _ := strings.Cut(text(a.string("volume")), "/")
 	before, beforeVolume := text(was.string("pool")), text(was.string("volume"))
@@ -48,7 +49,7 @@ func handedOver(declared, prior types.Map) map[string]string {
 		if a == nil || was == nil {
 			continue
 		}
-		if at := handed(a, was); at != "" {
+		if at := handedOverFile(a, was); at != "" {
 			over[key] = at
 		}
 	}

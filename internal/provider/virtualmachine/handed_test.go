@@ -39,17 +39,17 @@ func TestHanded(t *testing.T) {
 		"empty drive to a pool": {in{"device": "cdrom"}, own, false, "isn't a file"},
 	} {
 		state := stateWith(t, test.is, at)
-		config := read(t, minimal.with(in{"disks": in{"root": test.want}}))
+		config := modelOf(t, minimal.with(in{"disks": in{"root": test.want}}))
 		p := planning{config: config, state: state, hosts: []string{"kvm1"}}
 		o := p.plan()
 		if got := config.spec(state).Disks["root"].Source.File; (got == at) != test.same {
 			t.Errorf("%s: the disk would be %q", name, got)
 		}
-		if diags := texts(p.validatePlanned(&o.planned)); !strings.Contains(diags, test.refused) ||
+		if diags := diagText(p.validatePlanned(&o.planned)); !strings.Contains(diags, test.refused) ||
 			test.refused == "" && strings.Contains(diags, "Error") {
 			t.Errorf("%s: %q, want %q", name, diags, test.refused)
 		}
-		if said := texts(o.diags); test.same && said != "" {
+		if said := diagText(o.diags); test.same && said != "" {
 			t.Errorf("%s: %s", name, said)
 		}
 	}
@@ -62,13 +62,13 @@ func stateWith(t *testing.T, disk in, at string) *model {
 		return ownState(t, disk)
 	}
 	config := minimal.with(in{"disks": in{"root": disk}})
-	planned := planning{config: read(t, config)}.plan().planned
-	vm := machine(t, config)
+	planned := planning{config: modelOf(t, config)}.plan().planned
+	vm := vmAfterApply(t, config)
 	for _, spec := range []*domain.Spec{vm.PersistentSpec, vm.LiveSpec} {
 		if d := spec.Disks["root"]; disk["volume"] != nil {
 			d.Source = domain.DiskSource{File: at}
 			spec.Disks["root"] = d
 		}
 	}
-	return created(observation{vm: vm}, &planned)
+	return stateAfterCreate(observation{vm: vm}, &planned)
 }

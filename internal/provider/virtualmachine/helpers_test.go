@@ -39,8 +39,8 @@ func (i in) without(names ...string) in {
 	return out
 }
 
-// read makes the model of a configuration, as the provider does of what Terraform sends.
-func read(t *testing.T, i in) *model {
+// modelOf makes the model of a configuration, as the provider does of what Terraform sends.
+func modelOf(t *testing.T, i in) *model {
 	t.Helper()
 	data, err := json.Marshal(i)
 	if err != nil {
@@ -164,23 +164,23 @@ var full = in{
 	"timeouts": in{"create": "5m"},
 }
 
-// machine is the observed VM that a configuration gives when it is applied.
-func machine(t *testing.T, i in) *fleet.VM {
+// vmAfterApply is the observed VM that a configuration gives when it is applied.
+func vmAfterApply(t *testing.T, i in) *fleet.VM {
 	t.Helper()
-	return mustMake(t, read(t, i))
+	return mustMake(t, modelOf(t, i))
 }
 
 func mustMake(t *testing.T, config *model) *fleet.VM {
 	t.Helper()
-	vm, err := made(config)
+	vm, err := makeVM(config)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return vm
 }
 
-// made is the VM that is made by a configuration.
-func made(config *model) (*fleet.VM, error) {
+// makeVM is the VM that is made by a configuration.
+func makeVM(config *model) (*fleet.VM, error) {
 	desired := config.withProfile().toFleet(nil)
 	spec := desired.Spec
 	if spec.Type == "" {
@@ -207,16 +207,17 @@ func made(config *model) (*fleet.VM, error) {
 	}, nil
 }
 
-// applied is the state after a configuration was applied.
-func applied(t *testing.T, i in) *model {
+// stateAfterApply is the state after a configuration was applied.
+func stateAfterApply(t *testing.T, i in) *model {
 	t.Helper()
-	config := read(t, i)
+	config := modelOf(t, i)
 	o := planning{config: config.withProfile()}.plan()
-	return created(observation{vm: mustMake(t, config), addresses: map[string][]string{"lan": {"10.0.0.2"}}}, &o.planned)
+	seen := observation{vm: mustMake(t, config), addresses: map[string][]string{"lan": {"10.0.0.2"}}}
+	return stateAfterCreate(seen, &o.planned)
 }
 
-// texts are diagnostics for searching.
-func texts(diags diag.Diagnostics) string {
+// diagText are diagnostics for searching.
+func diagText(diags diag.Diagnostics) string {
 	var b strings.Builder
 	for _, d := range diags {
 		b.WriteString(d.Severity().String() + ": " + d.Summary() + ": " + d.Detail())

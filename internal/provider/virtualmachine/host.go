@@ -12,9 +12,9 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/migrationoptions"
 )
 
-// target is the host that the VM is to be moved to, "" when it stays. A host that the provider doesn't know is
+// moveTarget is the host that the VM is to be moved to, "" when it stays. A host that the provider doesn't know is
 // another matter, which the fleet explains.
-func (p planning) target() string {
+func (p planning) moveTarget() string {
 	if p.state == nil {
 		return ""
 	}
@@ -30,8 +30,8 @@ func (p planning) planMove(m *model) {
 	switch {
 	case p.config.Host.IsUnknown():
 		m.CurrentHost = types.StringUnknown()
-	case p.target() != "":
-		m.CurrentHost = types.StringValue(p.target())
+	case p.moveTarget() != "":
+		m.CurrentHost = types.StringValue(p.moveTarget())
 	default:
 		return
 	}
@@ -41,25 +41,28 @@ func (p planning) planMove(m *model) {
 	m.IPAddresses = types.MapUnknown(addressesType.ElemType)
 }
 
-// checkMove says what blocks the planned move.
-func (r *Resource) checkMove(ctx context.Context, p planning) ([]fleet.Problem, error) {
-	if p.target() == "" {
+// checkMove says what blocks the planned move, once the planned objects are on its target.
+func (r *Resource) checkMove(
+	ctx context.Context, p planning, planned fleet.PlannedObjects,
+) ([]fleet.Problem, error) {
+	if p.moveTarget() == "" {
 		return nil, nil
 	}
-	return r.Data.Fleet.CheckMove(ctx, text(p.state.ID), p.state.lastKnown(), p.target(),
-		p.config.migrationOptions())
+	return r.Data.Fleet.CheckMove(ctx, fleet.MoveOrder{
+		UUID: text(p.state.ID), Last: p.state.lastKnown(), Target: p.moveTarget(), Options: p.config.migrationOptions(),
+	}, planned)
 }
 
 // moveTimeout is what a move adds to the default timeout of an update: the time after which the migration ends by
 // itself, in one way or the other, twice because a disruption doubles it. It counts the disks that are copied.
 func (r *Resource) moveTimeout(ctx context.Context, p planning) time.Duration {
 	size := open(p.state.Memory).quantity("size").Bytes()
-	if p.target() == "" || size == nil {
+	if p.moveTarget() == "" || size == nil {
 		return 0
 	}
 	own := p.config.migrationOptions()
 	budget, err := r.Data.Fleet.MoveBudget(ctx, fleet.MoveOrder{
-		UUID: text(p.state.ID), Last: p.state.lastKnown(), Target: p.target(), Options: own,
+		UUID: text(p.state.ID), Last: p.state.lastKnown(), Target: p.moveTarget(), Options: own,
 	})
 	if err != nil {
 		budget = own.Budget(*size) // The move will say what is wrong.
@@ -73,10 +76,10 @@ func (r *Resource) move(
 	ctx context.Context, p planning,
 ) (last fleet.LastKnown, vm *fleet.VM, late diag.Diagnostics, err error) {
 	last = p.state.lastKnown()
-	if p.target() == "" {
+	if p.moveTarget() == "" {
 		return last, nil, nil, nil
 	}
-	vm, how, err := r.Data.Fleet.Move(ctx, text(p.state.ID), last, p.target(), p.config.migrationOptions())
+	vm, how, err := r.Data.Fleet.Move(ctx, text(p.state.ID), last, p.moveTarget(), p.config.migrationOptions())
 	if vm != nil {
 		last = fleet.LastKnown{Host: vm.Host, HostUUID: vm.HostUUID}
 		late = migrationoptions.AbortWarning(how.AbortStatus, err != nil, how.Mode, vm.Name, vm.Host)

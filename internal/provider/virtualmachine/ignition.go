@@ -25,7 +25,7 @@ var ignitionAttributes = attributes{
 			"into `config_wo`. One of the two is required.",
 		Optional: true,
 	},
-	"config_wo": secretly("config"),
+	"config_wo": writeOnlyAttribute("config"),
 	"wo_version": schema.StringAttribute{
 		MarkdownDescription: "Any text, such as `1`. Change it when `config_wo` changes, because Terraform can't see " +
 			"that; the file is then created again. Required with `config_wo`.",
@@ -59,13 +59,13 @@ func (m *model) ignitionFile(prior *model) *string {
 	switch is, was := m.Ignition, prior.Ignition; {
 	case !isKnown(is):
 		return nil
-	case set(is) && !set(was):
+	case isSet(is) && !isSet(was):
 		return new(knownSource)
-	case set(is) && digest(is) == digest(was) && pool(is) == pool(was):
+	case isSet(is) && digest(is) == digest(was) && pool(is) == pool(was):
 		return nil
-	case set(is):
+	case isSet(is):
 		return new(unknownSource)
-	case set(was):
+	case isSet(was):
 		return new("")
 	default:
 		return nil
@@ -74,11 +74,11 @@ func (m *model) ignitionFile(prior *model) *string {
 
 // ignitionToFleet asks for the file.
 func (m *model) ignitionToFleet(d *fleet.Desired) {
-	if !set(m.Ignition) {
+	if !isSet(m.Ignition) {
 		return
 	}
 	pool := m.firstBootPool(m.Ignition)
-	if !set(pool) {
+	if !isSet(pool) {
 		return // Not before everything is known.
 	}
 	d.Ignition = &firstboot.Ignition{Config: m.ignitionConfig()}
@@ -108,7 +108,7 @@ func ignitionFromFleet(vm *fleet.VM, prior types.Object) types.Object {
 
 // validateIgnition checks a configuration as far as it can be. What isn't known yet is checked when it is.
 func (m *model) validateIgnition() diag.Diagnostics {
-	if !set(m.Ignition) {
+	if !isSet(m.Ignition) {
 		return nil
 	}
 	at, a := path.Root(ignitionName), open(m.Ignition)
@@ -123,7 +123,7 @@ func (m *model) validateIgnition() diag.Diagnostics {
 		diags.Append(attrpath.Error(at.AtName(name), invalid, "It is required, or config_wo."))
 	default:
 		for _, problem := range firstboot.ValidateIgnition(v.ValueString()) {
-			diags.Append(attrpath.Error(at.AtName(name), invalid, sentence(problem)))
+			diags.Append(attrpath.Error(at.AtName(name), invalid, problemText(problem)))
 		}
 	}
 	return append(diags, m.validateFirstBootPool(at, m.Ignition)...)

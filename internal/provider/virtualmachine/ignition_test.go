@@ -19,7 +19,7 @@ func withIgnition(changes in) in {
 func TestIgnition_plan(t *testing.T) {
 	t.Parallel()
 	config := withIgnition(nil)
-	state := applied(t, config)
+	state := stateAfterApply(t, config)
 	if said := state.Ignition.String(); strings.Contains(said, "hunter2") {
 		t.Errorf("the state has %s", said)
 	}
@@ -35,19 +35,19 @@ func TestIgnition_plan(t *testing.T) {
 		"another pool":    {withIgnition(in{"pool": "other"}), true, true},
 		"none":            {without, true, true},
 	} {
-		p := planning{config: read(t, test.config), state: state, live: machine(t, config).LiveSpec}
+		p := planning{config: modelOf(t, test.config), state: state, live: vmAfterApply(t, config).LiveSpec}
 		o := p.plan()
-		if restarts := strings.Contains(texts(o.diags), "Change needs a restart"); o.changed != test.changed ||
+		if restarts := strings.Contains(diagText(o.diags), "Change needs a restart"); o.changed != test.changed ||
 			restarts != test.restarts {
-			t.Errorf("%s: changed: %v, %s", name, o.changed, texts(o.diags))
+			t.Errorf("%s: changed: %v, %s", name, o.changed, diagText(o.diags))
 		}
 	}
 	var now model
-	now.fromFleet(observation{vm: machine(t, config)}, state)
+	now.fromFleet(observation{vm: vmAfterApply(t, config)}, state)
 	if !now.Ignition.Equal(state.Ignition) {
 		t.Errorf("as it was: %s", now.Ignition)
 	}
-	now.fromFleet(observation{vm: machine(t, without)}, state)
+	now.fromFleet(observation{vm: vmAfterApply(t, without)}, state)
 	if !now.Ignition.IsNull() {
 		t.Errorf("where there is none: %s", now.Ignition)
 	}
@@ -68,7 +68,7 @@ func TestIgnition_validate(t *testing.T) {
 		"no version": {withIgnition(in{"wo_version": nil}), "ignition.wo_version: "},
 		"no pool":    {withIgnition(nil).without("disks"), "Set pool to one"},
 	} {
-		said := texts(read(t, test.config).validate())
+		said := diagText(modelOf(t, test.config).validate())
 		if test.want == "" && said != "" || !strings.Contains(said, test.want) || strings.Contains(said, "hunter2") {
 			t.Errorf("%s: %q; want %q", name, said, test.want)
 		}

@@ -38,7 +38,7 @@ var (
 )
 
 // interfaceAttributes: what an interface is connected to is Optional alone, as a disk's source is.
-var interfaceAttributes = merged(blockLevels["interfaces.*"], attributes{
+var interfaceAttributes = mergeAttributes(blockLevels["interfaces.*"], attributes{
 	"network": schema.StringAttribute{MarkdownDescription: "Name of a libvirt network on the host.", Optional: true},
 	"bridge":  schema.StringAttribute{MarkdownDescription: "Name of a bridge on the host.", Optional: true},
 	"user": schema.BoolAttribute{
@@ -92,7 +92,7 @@ func interfacesToDomain(declared, prior types.Map) map[string]domain.Interface {
 		switch {
 		case !o.IsUnknown():
 			out[key] = interfaceToDomain(open(o), was)
-		case set(was):
+		case isSet(was):
 			out[key] = interfaceToDomain(open(was), types.Object{})
 		default:
 			out[key] = domain.Interface{User: true} // No check knows anything against it.
@@ -111,7 +111,7 @@ func interfaceToDomain(a object, prior types.Object) domain.Interface {
 	declareRows(&i.Facts, "interfaces.*", "interfaces.*.", a)
 	from := a
 	if slices.ContainsFunc(interfaceSources, func(name string) bool { return a[name] != nil && !isKnown(a[name]) }) {
-		if !set(prior) {
+		if !isSet(prior) {
 			// No check knows anything against it.
 			i.User = true
 			return i

@@ -18,11 +18,11 @@ var kernelType = objectType(kernelAttributes)
 
 // kernelToDomain takes what isn't declared from what is there: a kernel is declared to the domain as a whole.
 func kernelToDomain(declared, prior types.Object) *domain.Kernel {
-	if !set(declared) {
+	if !isSet(declared) {
 		return nil
 	}
 	a, before := open(declared), open(prior)
-	if path := a.string("path"); set(path) && path.ValueString() == "" {
+	if path := a.string("path"); isSet(path) && path.ValueString() == "" {
 		return &domain.Kernel{}
 	}
 	either := func(name string) string {
@@ -48,7 +48,7 @@ func kernelFromDomain(k *domain.Kernel) types.Object {
 // settleKernel plans nothing next to a kernel that is declared not to be there.
 func settleKernel(planned types.Object) types.Object {
 	a := open(planned)
-	if path := a.string("path"); !set(path) || path.ValueString() != "" {
+	if path := a.string("path"); !isSet(path) || path.ValueString() != "" {
 		return planned
 	}
 	for _, name := range []string{"initrd", "cmdline"} {

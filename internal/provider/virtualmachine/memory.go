@@ -10,7 +10,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/value"
 )
 
-var memoryAttributes = merged(blockLevels["memory"], attributes{
+var memoryAttributes = mergeAttributes(blockLevels["memory"], attributes{
 	"size": schema.StringAttribute{
 		MarkdownDescription: "Memory of the guest, such as `2Gi`. Sizes are compared by value: `2Gi` equals `2048Mi`. " +
 			"Required for a new VM.",
@@ -47,7 +47,7 @@ func memoryFromDomain(s domain.Spec, prior *model) types.Object {
 
 // settleMemory plans no maximum that isn't declared and would be below the size.
 func settleMemory(config, planned types.Object) types.Object {
-	if !set(config) || !set(planned) {
+	if !isSet(config) || !isSet(planned) {
 		return planned
 	}
 	a := open(planned)

@@ -33,7 +33,7 @@ func (p planning) planMending(o *outcome) {
 		return
 	}
 	m.Status, m.Phase = types.StringValue(status.StatusRunning), types.StringValue(status.PhaseRunning)
-	if status.PowerAction(p.config.strategy(), status.StatusRunning, status.PhaseRunning, "") == status.Stop {
+	if status.PowerAction(p.config.runStrategy(), status.StatusRunning, status.PhaseRunning, "") == status.Stop {
 		m.Status, m.Phase = types.StringValue(status.StatusStopped), types.StringUnknown()
 	}
 	detail := fmt.Sprintf("A migration of virtual machine %q broke in post-copy: the guest runs on the host that it was "+

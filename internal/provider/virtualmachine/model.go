@@ -72,17 +72,17 @@ func (m *model) lastKnown() fleet.LastKnown {
 	return fleet.LastKnown{Host: text(m.CurrentHost), HostUUID: text(m.CurrentHostUUID)}
 }
 
-// strategy is the run strategy that is in force.
-func (m *model) strategy() string {
-	if set(m.RunStrategy) {
+// runStrategy is the run strategy that is in force.
+func (m *model) runStrategy() string {
+	if isSet(m.RunStrategy) {
 		return m.RunStrategy.ValueString()
 	}
 	return status.Always
 }
 
-// policy is the update policy that is in force.
-func (m *model) policy() string {
-	if set(m.UpdatePolicy) {
+// updatePolicy is the update policy that is in force.
+func (m *model) updatePolicy() string {
+	if isSet(m.UpdatePolicy) {
 		return m.UpdatePolicy.ValueString()
 	}
 	return fleet.PolicyLive
@@ -114,7 +114,7 @@ func (m *model) toFleet(prior *model) fleet.Desired {
 		Spec: m.spec(prior),
 		Metadata: domain.Metadata{
 			Labels:                 value.StringMap(m.Labels),
-			RunStrategy:            m.strategy(),
+			RunStrategy:            m.runStrategy(),
 			Host:                   text(m.Host),
 			TerminationGracePeriod: m.TerminationGracePeriod.Duration(),
 			DeletionProtection:     value.Bool(m.DeletionProtection),
@@ -124,9 +124,9 @@ func (m *model) toFleet(prior *model) fleet.Desired {
 		},
 		Volumes:      diskVolumes(m.Disks),
 		OwnDisks:     ownDisks(m.Disks),
-		Files:        m.files(),
+		Files:        m.requiredFiles(),
 		Placement:    placementToFleet(m.Placement),
-		UpdatePolicy: m.policy(),
+		UpdatePolicy: m.updatePolicy(),
 
 		GraphicsPassword: m.graphicsPassword(prior),
 	}
@@ -208,7 +208,7 @@ func (m *model) definitionFromFleet(seen observation, prior *model) {
 		b.fromDomain(m, spec, seen, prior)
 	}
 	m.combine(definitionAttributes, m, prior, func(p pair) attr.Value {
-		now, _ := shapes[p.field].keep(p.a, p.b)
+		now, _ := shapes[p.field].keepNotation(p.a, p.b)
 		return now
 	})
 }
@@ -235,7 +235,7 @@ func (m *model) metadataFromFleet(seen observation, prior *model) {
 	}
 	m.Host = kept("host", value.NewStringOrNull(recorded.Host), prior.Host)
 	m.RunStrategy = value.NewStringOrNull(recorded.RunStrategy)
-	if prior.RunStrategy.IsNull() && recorded.RunStrategy == prior.strategy() {
+	if prior.RunStrategy.IsNull() && recorded.RunStrategy == prior.runStrategy() {
 		m.RunStrategy = prior.RunStrategy
 	}
 	if seen.vm.LostAutostart() {
@@ -253,7 +253,7 @@ func observedStrategy(vm *fleet.VM) types.String {
 
 // kept is keep for a known type.
 func kept[T attr.Value](name string, observed, prior T) T {
-	now, _ := shapes[fields[name]].keep(observed, prior)
+	now, _ := shapes[fields[name]].keepNotation(observed, prior)
 	v, ok := now.(T)
 	if !ok {
 		return observed

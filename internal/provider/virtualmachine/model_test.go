@@ -19,7 +19,7 @@ func ptr[T any](v T) *T { return &v }
 
 func TestModel_toFleet(t *testing.T) {
 	t.Parallel()
-	got := read(t, full).toFleet(nil)
+	got := modelOf(t, full).toFleet(nil)
 	want := fleet.Desired{
 		Spec: domain.Spec{
 			Name: "web", Type: "qemu", Machine: "q35", Arch: "x86_64",
@@ -96,8 +96,8 @@ func TestModel_toFleet(t *testing.T) {
 		},
 		Volumes: map[string]string{"root": "/images/web.qcow2"},
 		OwnDisks: map[string]domain.OwnDisk{
-			domain.MediumKey:   {Pool: "vms", Content: firstBootDigest(cloudInitAttributes, read(t, full).CloudInit)},
-			domain.IgnitionKey: {Pool: "vms", Content: firstBootDigest(ignitionAttributes, read(t, full).Ignition)},
+			domain.MediumKey:   {Pool: "vms", Content: firstBootDigest(cloudInitAttributes, modelOf(t, full).CloudInit)},
+			domain.IgnitionKey: {Pool: "vms", Content: firstBootDigest(ignitionAttributes, modelOf(t, full).Ignition)},
 		},
 		Ignition: &firstboot.Ignition{Config: `{"ignition": {"version": "3.4.0"}}`},
 		CloudInit: &firstboot.NoCloud{
@@ -123,7 +123,7 @@ func TestModel_toFleet(t *testing.T) {
 // TestModel_toFleetLeavesOutWhatIsNotKnown: an unknown value must not reach the fleet as if a user had written "".
 func TestModel_toFleetLeavesOutWhatIsNotKnown(t *testing.T) {
 	t.Parallel()
-	got := read(t, in{
+	got := modelOf(t, in{
 		"name": unknownMark, "type": unknownMark, "host": unknownMark, "cpu": in{"mode": unknownMark},
 		"memory": in{"size": unknownMark}, "termination_grace_period": unknownMark,
 		"disks":      in{"root": in{"volume": unknownMark, "bus": unknownMark}},
@@ -151,7 +151,7 @@ func TestModel_roundTrip(t *testing.T) {
 	for name, config := range map[string]in{"minimal": minimal, "full": full} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			vm := machine(t, config)
+			vm := vmAfterApply(t, config)
 			var state model
 			state.fromFleet(observation{vm: vm}, &model{})
 			got := state.spec(nil)
@@ -180,15 +180,15 @@ func TestModel_roundTrip(t *testing.T) {
 // TestModel_readKeepsTheNotation: what is equal by meaning is no change, however it is written.
 func TestModel_readKeepsTheNotation(t *testing.T) {
 	t.Parallel()
-	state := applied(t, full.with(in{
+	state := stateAfterApply(t, full.with(in{
 		"memory": in{"size": "1024Mi", "max_size": "4Gi"}, "termination_grace_period": "1m",
 		"interfaces": in{"lan": in{"network": "default", "mac": "52:54:00:AA:BB:CC", "user": false}},
 	}))
 	var now model
-	now.fromFleet(observation{vm: machine(t, full.with(in{
+	now.fromFleet(observation{vm: vmAfterApply(t, full.with(in{
 		"machine_type": "pc-q35-7.2", "interfaces": in{"lan": in{"network": "default", "mac": "52:54:00:aa:bb:cc"}},
 	}))}, state)
-	for _, p := range pairs(merged(definitionAttributes, policyAttributes), state, &now) {
+	for _, p := range attributePairs(mergeAttributes(definitionAttributes, policyAttributes), state, &now) {
 		if !p.a.Equal(p.b) {
 			t.Errorf("%s was %s and is %s", p.name, p.a, p.b)
 		}
@@ -197,8 +197,8 @@ func TestModel_readKeepsTheNotation(t *testing.T) {
 
 func TestModel_readSeesDrift(t *testing.T) {
 	t.Parallel()
-	state := applied(t, full)
-	drifted := machine(t, full.with(in{
+	state := stateAfterApply(t, full)
+	drifted := vmAfterApply(t, full.with(in{
 		"memory": in{"size": "512Mi", "max_size": "4Gi"}, "labels": in{"app": "db"}, "host": "kvm2",
 		"run_strategy": "Halted",
 	}))
@@ -206,7 +206,7 @@ func TestModel_readSeesDrift(t *testing.T) {
 	now.fromFleet(observation{vm: drifted}, state)
 	want := map[string]bool{"memory": true, "labels": true, "host": true, "run_strategy": true}
 	got := map[string]bool{}
-	for _, p := range pairs(merged(definitionAttributes, policyAttributes), state, &now) {
+	for _, p := range attributePairs(mergeAttributes(definitionAttributes, policyAttributes), state, &now) {
 		if !p.a.Equal(p.b) {
 			got[p.name] = true
 		}
@@ -220,7 +220,7 @@ func TestModel_readSeesDrift(t *testing.T) {
 // one that leaves it as it is.
 func TestModel_importTakesNoPin(t *testing.T) {
 	t.Parallel()
-	vm := machine(t, full.without("run_strategy", "host"))
+	vm := vmAfterApply(t, full.without("run_strategy", "host"))
 	vm.Metadata = domain.Metadata{Host: "kvm2"}
 	prior := &model{RunStrategy: observedStrategy(vm)}
 	var state model
@@ -247,8 +247,8 @@ func TestModel_silentGuestStaysReady(t *testing.T) {
 		{map[string][]string{}, libvirt.Running, false},
 		{nil, libvirt.Paused, false},
 	} {
-		state := applied(t, full)
-		vm := machine(t, full)
+		state := stateAfterApply(t, full)
+		vm := vmAfterApply(t, full)
 		vm.State = tt.state
 		seen := observation{vm: vm, addresses: tt.addresses}
 		var now model

@@ -38,13 +38,13 @@ func (r *Resource) ModifyPlan(
 		return
 	}
 
-	if resp.Diagnostics.Append(p.told(ctx, r.Data, resp.Private)...); resp.Diagnostics.HasError() {
+	if resp.Diagnostics.Append(p.noteForReplacement(ctx, r.Data, resp.Private)...); resp.Diagnostics.HasError() {
 		return
 	}
 	o := p.plan()
 	resp.Diagnostics.Append(o.diags...)
 	resp.RequiresReplace = o.replace
-	if err := r.alone(ctx, p, o); err != nil {
+	if err := r.verifyUnique(ctx, p, o); err != nil {
 		resp.Diagnostics.Append(p.config.failure("plan", err).Error())
 		// Terraform plans before it destroys, and doesn't tell that it is about to.
 		resp.Diagnostics.AddAttributeWarning(path.Root("name"), "Destroying one of the virtual machines",
@@ -67,14 +67,14 @@ func (r *Resource) ModifyPlan(
 		resp.Diagnostics.Append(diags...)
 		return
 	}
-	r.check(ctx, p, o, req.Config.Raw.IsFullyKnown(), req.Private, resp)
+	r.checkWithFleet(ctx, p, o, req.Config.Raw.IsFullyKnown(), req.Private, resp)
 }
 
 // planning gathers what a plan follows from.
 func (r *Resource) planning(
 	ctx context.Context, config, state *model, private meta.PrivateReader,
 ) (planning, diag.Diagnostics) {
-	p := planning{config: config, state: state, hosts: r.hostNames(), classes: r.classes}
+	p := planning{config: config, state: state, hosts: r.hostNames(), classes: r.deviceClasses}
 	if state == nil {
 		p.config = config.withProfile()
 	}
@@ -97,14 +97,16 @@ func (r *Resource) planning(
 	return p, diags
 }
 
-// told notes which VM is planned, by which a new one in its place is known to replace it. Terraform doesn't say
-// beforehand whether it will ask for that one: with -replace it does, whatever was planned.
-func (p planning) told(ctx context.Context, data *meta.Data, private meta.PrivateWriter) diag.Diagnostics {
+// noteForReplacement notes which VM is planned, by which a new one in its place is known to replace it. Terraform
+// doesn't say beforehand whether it will ask for that one: with -replace it does, whatever was planned.
+func (p planning) noteForReplacement(
+	ctx context.Context, data *meta.Data, private meta.PrivateWriter,
+) diag.Diagnostics {
 	if p.state == nil {
 		return nil
 	}
-	machine := data.Managed.Plans(text(p.state.ID), text(p.config.Name))
-	if machine.Claimed && p.config.Name.Equal(p.state.Name) {
+	vm := data.Managed.Plans(text(p.state.ID), text(p.config.Name))
+	if vm.Claimed && p.config.Name.Equal(p.state.Name) {
 		return diag.Diagnostics{nameTwice(text(p.state.Name))}
 	}
 	return meta.WritePrivate(ctx, private, privateReplaced, text(p.state.ID))
@@ -118,8 +120,8 @@ func (r *Resource) hostNames() []string {
 	return r.Data.Fleet.HostNames()
 }
 
-// check asks the fleet whether the plan can work, as far as everything that it depends on is known.
-func (r *Resource) check(
+// checkWithFleet asks the fleet whether the plan can work, as far as everything that it depends on is known.
+func (r *Resource) checkWithFleet(
 	ctx context.Context, p planning, o outcome, known bool, private meta.PrivateReader, resp *resource.ModifyPlanResponse,
 ) {
 	isNew := p.state == nil
@@ -139,7 +141,7 @@ func (r *Resource) check(
 	)
 	desired := p.config.toFleet(p.state)
 	desired.UpdatePolicy, desired.Incomplete = o.policy, !known
-	desired.PlannedNetworks, desired.PlannedFilters = r.Data.Networks.All(), r.Data.NetworkFilters.All()
+	desired.PlannedObjects = r.Data.Planned.All()
 	if p.config.RunStrategy.IsUnknown() {
 		desired.Files = nil // Whether they are needed is not known yet.
 	}
@@ -149,7 +151,7 @@ func (r *Resource) check(
 			return
 		}
 		var diags diag.Diagnostics
-		desired.Replaces, diags = r.replaces(ctx, p.config, private)
+		desired.Replaces, diags = r.replacedVM(ctx, p.config, private)
 		if resp.Diagnostics.Append(diags...); diags.HasError() {
 			return
 		}
@@ -158,7 +160,7 @@ func (r *Resource) check(
 		problems, err = r.Data.Fleet.CheckUpdate(ctx, text(p.state.ID), p.state.lastKnown(), desired)
 		if err == nil {
 			var blockers []fleet.Problem
-			blockers, err = r.checkMove(ctx, p)
+			blockers, err = r.checkMove(ctx, p, desired.PlannedObjects)
 			problems = append(problems, blockers...)
 		}
 	}
@@ -168,9 +170,9 @@ func (r *Resource) check(
 	resp.Diagnostics.Append(tfdiag.Problems(problems, keyed...)...)
 }
 
-// alone returns an error when another VM has the name or a disk of one that runs after the apply. Nothing need have
-// changed for that: a host that was given up may have come back.
-func (r *Resource) alone(ctx context.Context, p planning, o outcome) error {
+// verifyUnique returns an error when another VM has the name or a disk of one that runs after the apply. Nothing need
+// have changed for that: a host that was given up may have come back.
+func (r *Resource) verifyUnique(ctx context.Context, p planning, o outcome) error {
 	if p.state == nil || r.Data.Unknown || len(o.replace) > 0 || text(o.planned.Status) == status.StatusStopped {
 		return nil
 	}

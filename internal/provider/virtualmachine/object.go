@@ -30,7 +30,7 @@ type object map[string]attr.Value
 
 // open returns the attributes of a nested object, and nil when it is null or unknown.
 func open(o types.Object) object {
-	if !set(o) {
+	if !isSet(o) {
 		return nil
 	}
 	return o.Attributes()
@@ -51,8 +51,8 @@ func (o object) object(name string) types.Object     { return attribute[types.Ob
 func (o object) list(name string) types.List         { return attribute[types.List](o, name) }
 func (o object) stringMap(name string) types.Map     { return attribute[types.Map](o, name) }
 
-// set tells whether the attribute has a value that is known.
-func set(v attr.Value) bool { return v != nil && !v.IsNull() && !v.IsUnknown() }
+// isSet tells whether the attribute has a value that is known.
+func isSet(v attr.Value) bool { return v != nil && !v.IsNull() && !v.IsUnknown() }
 
 // text returns a known string, and "" for one that is null or unknown.
 func text(v types.String) string { return v.ValueString() }
@@ -67,7 +67,7 @@ func optionalText(v types.String) *string {
 
 // elements returns the nested objects of a map by key, and nil when the map is null or unknown.
 func elements(m types.Map) map[string]types.Object {
-	if !set(m) {
+	if !isSet(m) {
 		return nil
 	}
 	out := make(map[string]types.Object, len(m.Elements()))

@@ -67,7 +67,7 @@ func madeSource(a, prior object) domain.DiskSource {
 		(text(prior.string("pool")) == "") == (text(a.string("pool")) == "") {
 		return volumeSource(at)
 	}
-	if at := handed(a, prior); at != "" {
+	if at := handedOverFile(a, prior); at != "" {
 		return domain.DiskSource{File: at}
 	}
 	return domain.DiskSource{File: unknownSource}
@@ -88,7 +88,7 @@ func ownDisks(declared types.Map) map[string]domain.OwnDisk {
 			Pool: text(a.string("pool")), Image: text(a.string("image")), Clone: text(a.string("clone")),
 			OnDestroy: text(a.string("on_destroy")),
 		}
-		if size := a.quantity("size"); set(size) && size.Bytes() != nil {
+		if size := a.quantity("size"); isSet(size) && size.Bytes() != nil {
 			disk.Bytes = *size.Bytes()
 		}
 		own[key] = disk
@@ -142,7 +142,7 @@ func (p planning) warnRemoved() diag.Diagnostics {
 	stays := map[string]bool{} // by path
 	for key, disk := range all {
 		a, was := open(disk), open(before[key])
-		stays[fileOf(a)], stays[handed(a, was)] = true, true
+		stays[fileOf(a)], stays[handedOverFile(a, was)] = true, true
 		if text(a.string("pool")) != "" || a.string("pool").IsUnknown() {
 			stays[text(was.string("path"))] = true
 		}
@@ -184,10 +184,10 @@ func settlePaths(planned, prior types.Map) types.Map {
 			at = types.StringUnknown()
 		case text(pool) == "" && !isVolumeID(text(volume)):
 			at = types.StringNull()
-		case set(was["path"]) && same("", pool, was.string("pool")) && same("", volume, was.string("volume")):
+		case isSet(was["path"]) && sameMeaning("", pool, was.string("pool")) && sameMeaning("", volume, was.string("volume")):
 			at = was["path"]
-		case handed(a, was) != "":
-			at = types.StringValue(handed(a, was))
+		case handedOverFile(a, was) != "":
+			at = types.StringValue(handedOverFile(a, was))
 		default:
 			at = types.StringUnknown()
 		}
@@ -215,7 +215,7 @@ func (m *model) validateOwnDisks() diag.Diagnostics {
 		refuse := func(name, why string) {
 			diags.Append(attrpath.Error(path.Root("disks").AtMapKey(key).AtName(name), invalid, why))
 		}
-		given := func(name string) bool { return set(a[name]) && !isNothing(a[name]) }
+		given := func(name string) bool { return isSet(a[name]) && !isNothing(a[name]) }
 		mayBe := func(name string) bool { return a[name].IsUnknown() || given(name) }
 		if a["pool"].IsUnknown() {
 			continue // It may turn out to be none.
@@ -263,7 +263,7 @@ func (p planning) refuseOwnDisks() diag.Diagnostics {
 		}
 		at := path.Root("disks").AtMapKey(key)
 		if text(was.string("pool")) == "" {
-			if handed(a, was) == "" {
+			if handedOverFile(a, was) == "" {
 				diags.Append(attrpath.Error(at.AtName("pool"), invalid, fmt.Sprintf("Disk %q exists and isn't a file. A disk with "+
 					"pool would be created again, without its data.\n\nDeclare the new disk under another key.", key)))
 			}
@@ -281,7 +281,7 @@ func (p planning) refuseOwnDisks() diag.Diagnostics {
 					"machine again with all its disks, run \"terraform taint\" for it and apply.",
 				key, name, text(was.string(name)), text(v))))
 		}
-		if secret := open(a.object("encryption")).string("secret"); set(secret) && !a.object("encryption").IsUnknown() &&
+		if secret := open(a.object("encryption")).string("secret"); isSet(secret) && !a.object("encryption").IsUnknown() &&
 			(text(secret) == "") != (text(open(was.object("encryption")).string("secret")) == "") {
 			diags.Append(attrpath.Error(at.AtName("encryption"), "Disk would be created again", fmt.Sprintf(
 				"Disk %q was created with encryption or without it, and this can't be changed: it would be created again, "+
@@ -289,7 +289,7 @@ func (p planning) refuseOwnDisks() diag.Diagnostics {
 					"another key, and copy the data in the guest.", key)))
 		}
 		size, had := a.quantity("size"), was.quantity("size")
-		if set(size) && set(had) && size.Bytes() != nil && had.Bytes() != nil && *size.Bytes() < *had.Bytes() {
+		if isSet(size) && isSet(had) && size.Bytes() != nil && had.Bytes() != nil && *size.Bytes() < *had.Bytes() {
 			diags.Append(attrpath.Error(at.AtName("size"), "Disks never shrink", fmt.Sprintf("Disk %q has %s, and size is %s: "+
 				"the data beyond that size would be lost.\n\nSet size to %[2]q or more.", key, had.ValueString(),
 				size.ValueString())))

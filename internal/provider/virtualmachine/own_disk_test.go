@@ -13,9 +13,9 @@ import (
 func ownState(t *testing.T, disk in) *model {
 	t.Helper()
 	config := minimal.with(in{"disks": in{"root": disk}})
-	planned := planning{config: read(t, config)}.plan().planned
-	vm := machine(t, config)
-	own := ownDisks(read(t, config).Disks)["root"]
+	planned := planning{config: modelOf(t, config)}.plan().planned
+	vm := vmAfterApply(t, config)
+	own := ownDisks(modelOf(t, config).Disks)["root"]
 	own.Volume, own.Path = "web-root", "/srv/vms/web-root"
 	vm.Metadata.OwnDisks = map[string]domain.OwnDisk{"root": own}
 	for _, spec := range []*domain.Spec{vm.PersistentSpec, vm.LiveSpec} {
@@ -23,7 +23,7 @@ func ownState(t *testing.T, disk in) *model {
 		d.Source = domain.DiskSource{File: own.Path}
 		spec.Disks["root"] = d
 	}
-	return created(observation{vm: vm}, &planned)
+	return stateAfterCreate(observation{vm: vm}, &planned)
 }
 
 func TestOwnDisk_isPlannedAsDeclared(t *testing.T) {
@@ -50,7 +50,7 @@ func TestOwnDisk_isPlannedAsDeclared(t *testing.T) {
 		"an overlay":       {in{"clone": "overlay"}, "", true},
 		"kept":             {in{"on_destroy": "keep"}, "", true},
 	} {
-		config := read(t, minimal.with(in{"disks": in{"root": disk.with(test.change)}}))
+		config := modelOf(t, minimal.with(in{"disks": in{"root": disk.with(test.change)}}))
 		p := planning{config: config, state: state, hosts: []string{"kvm1"}}
 		o := p.plan()
 		if o.changed != test.alters || len(o.replace) > 0 {
@@ -96,13 +96,13 @@ func TestOwnDisk_renamedOrRemoved(t *testing.T) {
 		"another volume":       {in{"root": in{"volume": "vms/other"}}, "", true},
 		"another file":         {in{"root": in{"file": "/srv/vms/other"}}, "", true},
 	} {
-		p := planning{config: read(t, minimal.with(in{"disks": test.disks})), state: state, hosts: []string{"kvm1"}}
+		p := planning{config: modelOf(t, minimal.with(in{"disks": test.disks})), state: state, hosts: []string{"kvm1"}}
 		o := p.plan()
 		if got := text(open(elements(o.planned.Disks)["sys"]).string("path")); got != test.at {
 			t.Errorf("%s: it is planned at %q, want %q", name, got, test.at)
 		}
-		if warned := strings.Contains(texts(o.diags), "deleted with their data"); warned != test.warns {
-			t.Errorf("%s: warned %t, want %t: %s", name, warned, test.warns, texts(o.diags))
+		if warned := strings.Contains(diagText(o.diags), "deleted with their data"); warned != test.warns {
+			t.Errorf("%s: warned %t, want %t: %s", name, warned, test.warns, diagText(o.diags))
 		}
 		if test.at != "" && p.config.spec(state).Disks["sys"].Source.File != test.at {
 			t.Errorf("%s: it gets another file", name)
@@ -123,9 +123,9 @@ func TestOwnDisk_lostWithItsHost(t *testing.T) {
 		"on another host": {in{"pool": "vms", "size": "1Gi"}, []string{"kvm2"}, ""},
 		"not its own":     {in{"file": "/srv/root.qcow2"}, []string{"kvm1"}, ""},
 	} {
-		m := read(t, minimal.with(in{"disks": in{"root": test.disk}}))
+		m := modelOf(t, minimal.with(in{"disks": in{"root": test.disk}}))
 		m.CurrentHost = types.StringValue("kvm1")
-		got := texts(m.warnLost(test.fenced))
+		got := diagText(m.warnLost(test.fenced))
 		if (got == "") != (test.says == "") || !strings.Contains(got, test.says) ||
 			got != "" && (!strings.Contains(got, text(m.Name)) || !strings.HasPrefix(got, "Warning: ")) {
 			t.Errorf("%s: %q, want %q", name, got, test.says)
@@ -152,7 +152,7 @@ func TestOwnDisk_validate(t *testing.T) {
 		"a raw copy":         {in{"pool": "vms", "image": "vms/a", "clone": "full", "format": "raw"}, ""},
 		"the id of a volume": {in{"volume": "vms/data"}, ""},
 	} {
-		diags := read(t, minimal.with(in{"disks": in{"root": test.disk}})).validate()
+		diags := modelOf(t, minimal.with(in{"disks": in{"root": test.disk}})).validate()
 		var said string
 		for _, d := range diags {
 			said += d.Detail() + "\n"

@@ -44,7 +44,7 @@ var placementType = objectType(placementAttributes)
 func placementToFleet(o types.Object) fleet.Placement {
 	a := open(o)
 	p := fleet.Placement{HostLabels: value.StringMap(a.stringMap("host_labels"))}
-	if away := a.object("anti_affinity"); set(away) {
+	if away := a.object("anti_affinity"); isSet(away) {
 		b := open(away)
 		p.AntiAffinity = &fleet.AntiAffinity{
 			Labels:   value.StringMap(b.stringMap("labels")),

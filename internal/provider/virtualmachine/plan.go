@@ -53,7 +53,7 @@ type outcome struct {
 
 // plan tells what an apply will do. It is a pure function.
 func (p planning) plan() outcome {
-	o := outcome{planned: p.settled(), policy: p.config.policy()}
+	o := outcome{planned: p.plannedValues(), policy: p.config.updatePolicy()}
 	p.planDevices(&o.planned)
 	if p.state == nil {
 		p.planNew(&o.planned)
@@ -71,8 +71,8 @@ func (p planning) plan() outcome {
 	drifts := p.sourceDrifts(have, want)
 	o.diags.Append(p.sourcesKept(drifts)...)
 	o.want = want
-	need := p.needs(have, want).without(drifts)
-	if o.replace = need.replace(); len(o.replace) > 0 {
+	need := p.restartNeeds(have, want).withoutDrifts(drifts)
+	if o.replace = need.replacePaths(); len(o.replace) > 0 {
 		// Terraform plans the new VM by itself.
 		p.planNew(m)
 		o.changed = true
@@ -106,8 +106,8 @@ func (p planning) planNew(m *model) {
 	}
 }
 
-// settled plans every attribute as far as it follows from what is declared and what was there.
-func (p planning) settled() model {
+// plannedValues plans every attribute as far as it follows from what is declared and what was there.
+func (p planning) plannedValues() model {
 	c, s := *p.config, p.state
 	if s == nil {
 		s = &model{}
@@ -120,7 +120,7 @@ func (p planning) settled() model {
 		if p.state == nil {
 			attribute.b = nil
 		}
-		planned, _ := shapes[attribute.field].settle(attribute.a, attribute.b)
+		planned, _ := shapes[attribute.field].planValue(attribute.a, attribute.b)
 		return planned
 	})
 	for _, b := range blocks {
@@ -141,7 +141,7 @@ func withoutOther(config, devices types.Map, t types.ObjectType, sources ...stri
 		if v := open(declared[key])["other"]; v != nil && v.IsUnknown() {
 			continue
 		}
-		if a == nil || a["other"].IsNull() || set(a["other"]) && text(a.string("other")) == "" {
+		if a == nil || a["other"].IsNull() || isSet(a["other"]) && text(a.string("other")) == "" {
 			continue
 		}
 		if !slices.ContainsFunc(sources, func(s string) bool { return !a[s].IsNull() }) {
@@ -164,7 +164,7 @@ func withoutOther(config, devices types.Map, t types.ObjectType, sources ...stri
 func (p planning) planPower(o *outcome, need needs) {
 	m, s := &o.planned, p.state
 
-	action := p.action()
+	action := p.powerAction()
 	restarts := p.planRestart(o, need, action)
 	switch {
 	case p.config.RunStrategy.IsUnknown():
@@ -186,16 +186,17 @@ func (p planning) planPower(o *outcome, need needs) {
 	p.warnAboutEviction(o)
 }
 
-func (p planning) action() status.Action {
+func (p planning) powerAction() status.Action {
 	if p.config.RunStrategy.IsUnknown() || p.evicted != "" {
 		return status.None
 	}
-	return p.wanted()
+	return p.strategyAction()
 }
 
-// wanted is what the run strategy asks for, evicted or not.
-func (p planning) wanted() status.Action {
-	return status.PowerAction(p.config.strategy(), text(p.state.Status), text(p.state.Phase), text(p.state.StatusReason))
+// strategyAction is what the run strategy asks for, evicted or not.
+func (p planning) strategyAction() status.Action {
+	s := p.state
+	return status.PowerAction(p.config.runStrategy(), text(s.Status), text(s.Phase), text(s.StatusReason))
 }
 
 // plannedReady: a VM that runs after the apply was waited for, or the apply fails. So one that isn't ready yet is
@@ -217,14 +218,14 @@ func (p planning) plannedReady(m *model) types.Bool {
 
 // warnAboutEviction says why a VM that should run is left as it is.
 func (p planning) warnAboutEviction(o *outcome) {
-	on, managed := status.Autostart(p.config.strategy())
+	on, managed := status.Autostart(p.config.runStrategy())
 	suspended := managed && !p.state.Autostart.IsNull() && p.state.Autostart.ValueBool() != on
 	if p.evicting != "" && suspended {
 		o.diags.AddAttributeWarning(path.Root("status"), "Virtual machine is being evicted", fmt.Sprintf(
 			"A drain takes virtual machine %q away from host %q: %s. Until that is over its autostart is left as the drain "+
 				"has set it.\n\nPlan again when the drain has ended.", text(p.state.Name), text(p.state.CurrentHost), p.evicting))
 	}
-	if p.evicted == "" || p.wanted() != status.Start {
+	if p.evicted == "" || p.strategyAction() != status.Start {
 		return
 	}
 	o.diags.AddAttributeWarning(path.Root("status"), "Virtual machine is off for a maintenance", fmt.Sprintf(
@@ -234,7 +235,7 @@ func (p planning) warnAboutEviction(o *outcome) {
 
 // warnAboutPause reports a pause that only a person can judge.
 func (p planning) warnAboutPause(o *outcome, action status.Action) {
-	if action != status.None || p.config.strategy() != status.Always || text(p.state.Status) != status.StatusPaused {
+	if action != status.None || p.config.runStrategy() != status.Always || text(p.state.Status) != status.StatusPaused {
 		return
 	}
 	o.diags.AddAttributeWarning(path.Root("status"), "Virtual machine is paused and not resumed",

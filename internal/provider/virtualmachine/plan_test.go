@@ -41,10 +41,10 @@ type planCase struct {
 
 func (c planCase) run(t *testing.T) {
 	t.Helper()
-	state := applied(t, c.before)
-	p := planning{config: read(t, c.config), state: state, hosts: []string{"kvm1", "kvm2", "kvm3"}}
+	state := stateAfterApply(t, c.before)
+	p := planning{config: modelOf(t, c.config), state: state, hosts: []string{"kvm1", "kvm2", "kvm3"}}
 	if !c.off {
-		p.live = machine(t, c.before).LiveSpec
+		p.live = vmAfterApply(t, c.before).LiveSpec
 		if c.live != nil {
 			c.live(p.live)
 		}
@@ -59,7 +59,7 @@ func (c planCase) run(t *testing.T) {
 		t.Error("planning changed the state")
 	}
 
-	if got := strings.Join(changed(state, &o.planned), " "); got != c.changes && c.replaces == "" {
+	if got := strings.Join(changedAttributes(state, &o.planned), " "); got != c.changes && c.replaces == "" {
 		t.Errorf("changes %q, want %q", got, c.changes)
 	}
 	if o.changed != (c.changes != "" || c.replaces != "") {
@@ -68,7 +68,7 @@ func (c planCase) run(t *testing.T) {
 	if got := o.replace.String(); got != "["+c.replaces+"]" {
 		t.Errorf("replaces %s, want %q", got, c.replaces)
 	}
-	got := texts(o.diags)
+	got := diagText(o.diags)
 	if len(c.says) == 0 && got != "" {
 		t.Errorf("unexpected: %s", got)
 	}
@@ -85,10 +85,10 @@ func (c planCase) run(t *testing.T) {
 	}
 }
 
-// changed lists the top-level attributes in which two models differ.
-func changed(a, b *model) []string {
+// changedAttributes lists the top-level attributes in which two models differ.
+func changedAttributes(a, b *model) []string {
 	var names []string
-	for _, p := range pairs(vmSchema.Attributes, a, b) {
+	for _, p := range attributePairs(vmSchema.Attributes, a, b) {
 		if !p.a.Equal(p.b) {
 			names = append(names, p.name)
 		}
@@ -443,12 +443,12 @@ func TestPlan_restart(t *testing.T) {
 
 func TestPlan_newMachine(t *testing.T) {
 	t.Parallel()
-	p := planning{config: read(t, minimal.with(in{
+	p := planning{config: modelOf(t, minimal.with(in{
 		"host": "kvm1", "cpu": in{"cores": 2}, "disks": in{"root": in{"volume": unknownMark}},
 	}))}
 	o := p.plan()
 	if !o.changed || len(o.diags) > 0 || len(o.replace) > 0 {
-		t.Errorf("changed = %t, replace = %s, diagnostics = %s", o.changed, o.replace, texts(o.diags))
+		t.Errorf("changed = %t, replace = %s, diagnostics = %s", o.changed, o.replace, diagText(o.diags))
 	}
 	m := o.planned
 	wantValue(t, "current_host", m.CurrentHost, types.StringValue("kvm1"))
@@ -481,9 +481,9 @@ func TestPlan_countsAreWhatTheDomainMakesOfThem(t *testing.T) {
 	}
 	for _, before := range counts {
 		was := minimal.with(in{"cpu": before})
-		state, vm := applied(t, was), machine(t, was)
+		state, vm := stateAfterApply(t, was), vmAfterApply(t, was)
 		for _, after := range counts {
-			p := planning{config: read(t, minimal.with(in{"cpu": after})), state: state}
+			p := planning{config: modelOf(t, minimal.with(in{"cpu": after})), state: state}
 			d, err := domain.New(*vm.PersistentSpec, vm.UUID)
 			if err != nil {
 				t.Fatal(err)
@@ -491,7 +491,7 @@ func TestPlan_countsAreWhatTheDomainMakesOfThem(t *testing.T) {
 			if err := d.Apply(p.config.spec(state)); err != nil {
 				continue // Refused, so nothing is planned.
 			}
-			is, planned := open(cpuFromDomain(d.Spec(), state)), open(p.settled().CPU)
+			is, planned := open(cpuFromDomain(d.Spec(), state)), open(p.plannedValues().CPU)
 			for _, name := range cpuCounts {
 				if v := planned[name]; !v.IsUnknown() && !v.Equal(is[name]) {
 					t.Errorf("%v, then %v: %s is planned %s and becomes %s", before, after, name, v, is[name])
@@ -539,15 +539,15 @@ func TestPlan_brokenMigration(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			state := applied(t, minimal)
+			state := stateAfterApply(t, minimal)
 			state.Status, state.Phase = types.StringValue("Migrating"), types.StringValue(tt.phase)
 			state.StatusReason = types.StringValue("PostcopyFailed")
 			p := planning{
-				config: read(t, minimal.with(tt.wish)), state: state, live: machine(t, minimal).LiveSpec,
+				config: modelOf(t, minimal.with(tt.wish)), state: state, live: vmAfterApply(t, minimal).LiveSpec,
 				hosts: []string{"kvm1", "kvm2"},
 			}
 			o := p.plan()
-			said := texts(o.diags)
+			said := diagText(o.diags)
 			if !o.changed || !strings.Contains(said, tt.says) || strings.Contains(said, tt.saysNot) {
 				t.Errorf("changed %v: %s", o.changed, said)
 			}
@@ -603,7 +603,7 @@ func TestPlan_imageReplacedOutside(t *testing.T) {
 	}
 	runAll(t, cases)
 	for name, c := range cases {
-		p := planning{config: read(t, c.config), state: read(t, c.before), applied: c.applied}
+		p := planning{config: modelOf(t, c.config), state: modelOf(t, c.before), applied: c.applied}
 		if len(p.sourceDrifts(p.specs())) == 0 {
 			continue
 		}

@@ -32,21 +32,21 @@ func profileAttribute() schema.StringAttribute {
 // withProfile is the configuration of a new VM with what its profile sets and it doesn't declare itself.
 func (m *model) withProfile() *model {
 	filled := *m
-	for _, s := range m.settings() {
-		if a := m.applies(s); a != differs {
+	for _, s := range m.profileSettings() {
+		if a := m.settingApplies(s); a != differs {
 			to := s.Value
 			if a == unknown {
 				to = nil
 			}
 			name, steps, _ := strings.Cut(s.Path, ".")
-			filled.set(name, declare(name, vmSchema.Attributes[name], filled.get(name), steps, to))
+			filled.set(name, withDefault(name, vmSchema.Attributes[name], filled.get(name), steps, to))
 		}
 	}
 	return &filled
 }
 
-// settings are those of the VM's profile, each for every device that it is for.
-func (m *model) settings() []domain.Setting {
+// profileSettings are those of the VM's profile, each for every device that it is for.
+func (m *model) profileSettings() []domain.Setting {
 	var all []domain.Setting
 	for _, s := range domain.FindProfile(text(m.Profile)).Settings {
 		kind, _, isKeyed := strings.Cut(s.Path, ".*.")
@@ -75,8 +75,9 @@ const (
 	applies
 )
 
-// applies tells whether what gives a setting its meaning is declared so, or not at all, and what says the same isn't.
-func (m *model) applies(s domain.Setting) applicable {
+// settingApplies tells whether what gives a setting its meaning is declared so, or not at all, and what says the same
+// isn't.
+func (m *model) settingApplies(s domain.Setting) applicable {
 	is := applies
 	for _, at := range s.Unless {
 		switch v := m.lookUp(at); {
@@ -99,9 +100,9 @@ func (m *model) applies(s domain.Setting) applicable {
 	return is
 }
 
-// declare returns an attribute with a value at the dotted steps below it, unless something is declared there. A value
-// that is nil is unknown.
-func declare(at string, a schema.Attribute, v attr.Value, steps string, to any) attr.Value {
+// withDefault returns an attribute with a value at the dotted steps below it, unless something is declared there. A
+// value that is nil is unknown.
+func withDefault(at string, a schema.Attribute, v attr.Value, steps string, to any) attr.Value {
 	if v.IsUnknown() {
 		return v
 	}
@@ -111,14 +112,14 @@ func declare(at string, a schema.Attribute, v attr.Value, steps string, to any) 
 		o, _ := v.(types.Object)
 		all := open(o)
 		if all == nil {
-			all = nulls(a.Attributes)
+			all = nullAttributes(a.Attributes)
 		}
-		all[name] = declare(below(at, name), a.Attributes[name], all[name], rest, to)
+		all[name] = withDefault(joinPath(at, name), a.Attributes[name], all[name], rest, to)
 		return types.ObjectValueMust(attributeTypes(o), all)
 	case schema.MapNestedAttribute:
 		return declareDevice(at, a, v, name, rest, to)
 	}
-	if !v.IsNull() && !undeclares(at, v) {
+	if !v.IsNull() && !isLeftAlone(at, v) {
 		return v
 	}
 	switch to := to.(type) {
@@ -146,7 +147,7 @@ func declareDevice(at string, a schema.MapNestedAttribute, v attr.Value, key, st
 		device = types.ObjectNull(t.AttrTypes)
 	}
 	inner := schema.SingleNestedAttribute{Attributes: a.NestedObject.Attributes}
-	device = declare(at+".*", inner, device, steps, to)
+	device = withDefault(at+".*", inner, device, steps, to)
 	if all == nil {
 		all = map[string]attr.Value{}
 	}
@@ -154,8 +155,8 @@ func declareDevice(at string, a schema.MapNestedAttribute, v attr.Value, key, st
 	return types.MapValueMust(t, all)
 }
 
-// nulls are the attributes of an object of which none is declared.
-func nulls(level attributes) map[string]attr.Value {
+// nullAttributes are the attributes of an object of which none is declared.
+func nullAttributes(level attributes) map[string]attr.Value {
 	all := make(map[string]attr.Value, len(level))
 	for name, a := range level {
 		all[name] = valueNull(a.GetType())
@@ -181,7 +182,7 @@ func (m *model) validateProfile() diag.Diagnostics {
 // warnAboutProfile says that another profile changes nothing of a VM that exists.
 func (p planning) warnAboutProfile() diag.Diagnostics {
 	var diags diag.Diagnostics
-	if set(p.config.Profile) && !p.config.Profile.Equal(p.state.Profile) {
+	if isSet(p.config.Profile) && !p.config.Profile.Equal(p.state.Profile) {
 		diags.AddAttributeWarning(path.Root(profileName), "Profile changes nothing of an existing virtual machine",
 			fmt.Sprintf("The profile %q is for new VMs. Virtual machine %q exists and stays as it is.\n\n"+
 				"To change it, declare the attributes themselves: the guide \"Profiles\" lists what each profile sets.",

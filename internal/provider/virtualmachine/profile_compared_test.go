@@ -23,7 +23,7 @@ func windowsFile(name string) string { return filepath.Join("testdata", "windows
 // TestProfile_windowsDefinition: what the profile windows-11 makes of a VM, as libvirt gets it.
 func TestProfile_windowsDefinition(t *testing.T) {
 	t.Parallel()
-	spec := read(t, windowsVM).withProfile().toFleet(nil).Spec
+	spec := modelOf(t, windowsVM).withProfile().toFleet(nil).Spec
 	definition, err := domain.New(spec, "6a9ae2dc-22f3-4d0c-a8d8-0a9b2f1dca10")
 	if err != nil {
 		t.Fatal(err)
@@ -50,7 +50,7 @@ func TestProfile_windowsDefinition(t *testing.T) {
 //
 //	virt-install --virt-type kvm --name win11 --osinfo win11 --memory 4096 --vcpus 2 --network network=default \
 //	  --graphics vnc --disk /images/root.qcow2,size=1 --cdrom /iso/windows.iso --print-xml 2
-var windowsVM = profiled("windows-11").with(in{
+var windowsVM = vmWithProfile("windows-11").with(in{
 	"name": "win11", "type": "kvm", "memory": in{"size": "4Gi"}, "cpu": in{"vcpus": 2},
 	"devices": in{"graphics": in{"type": "vnc"}},
 })

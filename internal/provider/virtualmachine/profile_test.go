@@ -8,8 +8,8 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
 )
 
-// profiled is a VM with one device of each kind that profiles say something about.
-func profiled(profile string) in {
+// vmWithProfile is a VM with one device of each kind that profiles say something about.
+func vmWithProfile(profile string) in {
 	return minimal.with(in{
 		"profile": profile,
 		"disks": in{
@@ -26,13 +26,13 @@ func TestProfile_isWhatIsPlanned(t *testing.T) {
 	for _, profile := range domain.Profiles {
 		t.Run(profile.Name, func(t *testing.T) {
 			t.Parallel()
-			config := profiled(profile.Name)
-			p := planning{config: read(t, config).withProfile()}
+			config := vmWithProfile(profile.Name)
+			p := planning{config: modelOf(t, config).withProfile()}
 			o := p.plan()
 			if diags := p.validatePlanned(&o.planned); len(diags) > 0 {
-				t.Error(texts(diags))
+				t.Error(diagText(diags))
 			}
-			state := applied(t, config)
+			state := stateAfterApply(t, config)
 			for _, s := range profile.Settings {
 				at := strings.NewReplacer("disks.*", "disks.root", "interfaces.*", "interfaces.lan").Replace(s.Path)
 				for name, m := range map[string]*model{"plan": &o.planned, "state": state} {
@@ -118,7 +118,7 @@ func TestProfile_whatIsDeclaredStays(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			p := planning{config: read(t, profiled("windows-11").with(test.change)).withProfile()}
+			p := planning{config: modelOf(t, vmWithProfile("windows-11").with(test.change)).withProfile()}
 			o := p.plan()
 			for at, want := range test.want {
 				if got := fmt.Sprint(o.planned.lookUp(at)); got != want {
@@ -132,7 +132,7 @@ func TestProfile_whatIsDeclaredStays(t *testing.T) {
 // TestProfile_isForNewVMs: a VM that exists stays as it is, whatever profile it gets.
 func TestProfile_isForNewVMs(t *testing.T) {
 	t.Parallel()
-	before := profiled("linux")
+	before := vmWithProfile("linux")
 	runAll(t, map[string]planCase{
 		"another": {
 			before: before, config: before.with(in{"profile": "windows-11"}), changes: "profile",
@@ -156,17 +156,17 @@ func TestProfile_isRefused(t *testing.T) {
 		config in
 		says   string
 	}{
-		"unknown":              {profiled(unknownMark), "must be known"},
-		"another architecture": {profiled("windows-11").with(in{"arch": "aarch64"}), "for x86 only"},
+		"unknown":              {vmWithProfile(unknownMark), "must be known"},
+		"another architecture": {vmWithProfile("windows-11").with(in{"arch": "aarch64"}), "for x86 only"},
 		"what doesn't fit": {
-			profiled("windows-11").with(in{"platform": in{"clock": in{"timezone": "Europe/Berlin"}}}), "needs offset",
+			vmWithProfile("windows-11").with(in{"platform": in{"clock": in{"timezone": "Europe/Berlin"}}}), "needs offset",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			p := planning{config: read(t, test.config).withProfile()}
+			p := planning{config: modelOf(t, test.config).withProfile()}
 			o := p.plan()
-			if got := texts(p.validatePlanned(&o.planned)); !strings.Contains(got, test.says) {
+			if got := diagText(p.validatePlanned(&o.planned)); !strings.Contains(got, test.says) {
 				t.Errorf("it doesn't say %q: %s", test.says, got)
 			}
 		})

@@ -22,7 +22,7 @@ func TestPlan_ofAnyConfiguration(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		before := drawConfig(t, rt)
 		rt.Logf("%v", before)
-		config := read(t, before)
+		config := modelOf(t, before)
 		state := checkNew(t, rt, config)
 		if state == nil {
 			return
@@ -30,8 +30,8 @@ func TestPlan_ofAnyConfiguration(t *testing.T) {
 		tried++
 		changed := drawChanges(t, rt, before)
 		rt.Logf("%v\nbecomes\n%v", before, changed)
-		after := read(t, changed)
-		vm, err := made(config)
+		after := modelOf(t, changed)
+		vm, err := makeVM(config)
 		if err != nil {
 			rt.Fatal(err)
 		}
@@ -46,14 +46,14 @@ func TestPlan_ofAnyConfiguration(t *testing.T) {
 		first.config, unknown = drawUnknowns(rt, after)
 		rt.Logf("unknown: %v", unknown)
 		if diags := first.config.validate(); diags.HasError() {
-			rt.Errorf("it isn't valid while something is unknown: %s", texts(diags))
+			rt.Errorf("it isn't valid while something is unknown: %s", diagText(diags))
 		}
 		a := first.plan()
 		if a.diags.HasError() || len(a.replace) > 0 {
 			return // What is unknown may need a new VM.
 		}
 		checkPlanned(rt, first.config, state, &a.planned)
-		for _, p := range pairs(vmSchema.Attributes, &a.planned, &b.planned) {
+		for _, p := range attributePairs(vmSchema.Attributes, &a.planned, &b.planned) {
 			if !refines(p.a, p.b) {
 				rt.Errorf("%s was planned as %s, then as %s", p.name, p.a, p.b)
 			}
@@ -65,7 +65,7 @@ func TestPlan_ofAnyConfiguration(t *testing.T) {
 }
 
 // written are the attributes that users write.
-var written = merged(definitionAttributes, policyAttributes)
+var written = mergeAttributes(definitionAttributes, policyAttributes)
 
 // checkNew checks the plan of a new VM and what becomes of it, and returns its state; nil: it can't be made.
 func checkNew(t *testing.T, rt *rapid.T, config *model) *model {
@@ -76,13 +76,13 @@ func checkNew(t *testing.T, rt *rapid.T, config *model) *model {
 		return nil
 	}
 	checkPlanned(rt, config, nil, &o.planned)
-	vm, err := made(config)
+	vm, err := makeVM(config)
 	if err != nil {
 		return nil // The fleet refuses it in the plan.
 	}
 	seen := observation{vm: vm, addresses: map[string][]string{"lan": {"10.0.0.2"}}}
-	state := created(seen, &o.planned)
-	for _, p := range pairs(vmSchema.Attributes, &o.planned, state) {
+	state := stateAfterCreate(seen, &o.planned)
+	for _, p := range attributePairs(vmSchema.Attributes, &o.planned, state) {
 		if !refines(p.a, p.b) {
 			rt.Errorf("%s was planned as %s and became %s", p.name, p.a, p.b)
 		}
@@ -90,7 +90,7 @@ func checkNew(t *testing.T, rt *rapid.T, config *model) *model {
 	var now model
 	now.fromFleet(seen, state)
 	again := planning{config: config, state: &now, live: vm.LiveSpec, hosts: p.hosts}.plan()
-	for _, p := range pairs(written, &now, &again.planned) {
+	for _, p := range attributePairs(written, &now, &again.planned) {
 		if !p.a.Equal(p.b) {
 			rt.Errorf("%s is %s after the apply, and planned as %s", p.name, p.a, p.b)
 		}
@@ -104,19 +104,20 @@ func checkPlanned(rt *rapid.T, config, state, planned *model) {
 	if prior == nil {
 		prior = &model{}
 	}
-	for i, p := range pairs(vmSchema.Attributes, config, planned) {
-		was := pairs(vmSchema.Attributes, prior, prior)[i].a
+	for i, p := range attributePairs(vmSchema.Attributes, config, planned) {
+		was := attributePairs(vmSchema.Attributes, prior, prior)[i].a
 		if state == nil {
 			was = nil
 		}
-		if wrong := against(p.name, vmSchema.Attributes[p.name], p.a, was, p.b); wrong != "" {
+		if wrong := refusedByTerraform(p.name, vmSchema.Attributes[p.name], p.a, was, p.b); wrong != "" {
 			rt.Errorf("Terraform refuses the plan: %s", wrong)
 		}
 	}
 }
 
-// against says what of a planned value Terraform refuses: what is written is planned as it is written, or as it was.
-func against(at string, a schema.Attribute, config, prior, planned attr.Value) string {
+// refusedByTerraform says what of a planned value Terraform refuses: what is written is planned as it is written, or as
+// it was.
+func refusedByTerraform(at string, a schema.Attribute, config, prior, planned attr.Value) string {
 	switch {
 	case planned.Equal(config), prior != nil && !prior.IsNull() && planned.Equal(prior) && !config.IsNull():
 		return ""
@@ -130,14 +131,14 @@ func against(at string, a schema.Attribute, config, prior, planned attr.Value) s
 	switch a := a.(type) {
 	case schema.SingleNestedAttribute:
 		c, p := config.(types.Object), planned.(types.Object) //nolint:forcetypeassert // The schema says so.
-		if !set(c) || !set(p) {
+		if !isSet(c) || !isSet(p) {
 			break
 		}
 		before, _ := prior.(types.Object)
 		return againstLevel(at, a.Attributes, open(c), open(before), open(p))
 	case schema.MapNestedAttribute:
 		c, p := config.(types.Map), planned.(types.Map) //nolint:forcetypeassert // The schema says so.
-		if !set(c) || !set(p) || len(c.Elements()) != len(p.Elements()) {
+		if !isSet(c) || !isSet(p) || len(c.Elements()) != len(p.Elements()) {
 			break
 		}
 		before, _ := prior.(types.Map)
@@ -161,7 +162,7 @@ func against(at string, a schema.Attribute, config, prior, planned attr.Value) s
 
 func againstLevel(at string, level attributes, config, prior, planned object) string {
 	for name, v := range config {
-		if wrong := against(below(at, name), level[name], v, prior[name], planned[name]); wrong != "" {
+		if wrong := refusedByTerraform(joinPath(at, name), level[name], v, prior[name], planned[name]); wrong != "" {
 			return wrong
 		}
 	}
@@ -172,7 +173,7 @@ func againstLevel(at string, level attributes, config, prior, planned object) st
 func drawUnknowns(rt *rapid.T, config *model) (*model, []string) {
 	var paths []string
 	first := *config
-	all := pairs(written, config, config)
+	all := attributePairs(written, config, config)
 	for range rapid.IntRange(1, 3).Draw(rt, "unknowns") {
 		name := rapid.SampledFrom(all).Draw(rt, "unknown").name
 		if name == "machine_type" || name == "arch" || name == "timeouts" {
@@ -193,7 +194,7 @@ func drawUnknown(rt *rapid.T, at string, v attr.Value) (attr.Value, string) {
 	switch {
 	case isObject:
 		parts = open(object)
-	case isMap && set(v):
+	case isMap && isSet(v):
 		parts = several.Elements()
 	}
 	if len(parts) == 0 || rapid.IntRange(0, 3).Draw(rt, "as a whole") == 0 {
@@ -203,7 +204,7 @@ func drawUnknown(rt *rapid.T, at string, v attr.Value) (attr.Value, string) {
 		return name == "path" && strings.HasPrefix(at, "disks.") // It can't be declared.
 	})
 	name := rapid.SampledFrom(names).Draw(rt, "part")
-	parts[name], at = drawUnknown(rt, below(at, name), parts[name])
+	parts[name], at = drawUnknown(rt, joinPath(at, name), parts[name])
 	if isObject {
 		return types.ObjectValueMust(attributeTypes(object), parts), at
 	}

@@ -20,8 +20,8 @@ func (m *model) readTimeout(ctx context.Context) (time.Duration, diag.Diagnostic
 	return m.Timeouts.Read(ctx, readTimeout)
 }
 
-// look finds the VM and asks for its addresses, once: what the short cut saw already isn't asked for again.
-func (r *Resource) look(ctx context.Context, state *model) (observation, error) {
+// observeVM finds the VM and asks for its addresses, once: what the short cut saw already isn't asked for again.
+func (r *Resource) observeVM(ctx context.Context, state *model) (observation, error) {
 	if seen, ok := ctx.Value(observed{}).(observation); ok {
 		return seen, nil
 	}
@@ -42,12 +42,12 @@ func (r *Resource) look(ctx context.Context, state *model) (observation, error) 
 	}, nil
 }
 
-// refreshed returns the state of a VM as it was seen, and records what runs.
-func refreshed(
+// stateAfterRefresh returns the state of a VM as it was seen, and records what runs.
+func stateAfterRefresh(
 	ctx context.Context, seen observation, state *model, private meta.Private,
 ) (*model, diag.Diagnostics) {
 	_, diags := meta.ReadPrivate(ctx, private, privateImported, &seen.imported)
-	diags.Append(seen.agree(ctx, private, state, domain.Spec{})...)
+	diags.Append(seen.recallAgreed(ctx, private, state, domain.Spec{})...)
 	now := &model{}
 	now.fromFleet(seen, state)
 	now.keepReady(seen, state)
@@ -70,9 +70,10 @@ func refreshed(
 	return now, diags
 }
 
-// wait waits until the VM is ready, where it runs and there is anything to wait for, and returns what was seen last.
-func (r *Resource) wait(ctx context.Context, seen observation, m *model) (observation, error) {
-	if !waits(m.WaitFor) && seen.vm.Running() {
+// waitUntilReady waits until the VM is ready, where it runs and there is anything to wait for, and returns what was
+// seen last.
+func (r *Resource) waitUntilReady(ctx context.Context, seen observation, m *model) (observation, error) {
+	if !waitsForMore(m.WaitFor) && seen.vm.Running() {
 		seen.addresses = r.Data.Fleet.IPAddresses(ctx, seen.vm)
 		return seen, nil
 	}
@@ -85,13 +86,13 @@ func (r *Resource) wait(ctx context.Context, seen observation, m *model) (observ
 	return seen, err
 }
 
-// created returns the state of a new VM: what was planned, and what was seen where nothing was. What differs from
-// the plan is seen by the next reading, as a change to repair: here Terraform would take it for a failure, and destroy
-// the VM.
-func created(seen observation, plan *model) *model {
+// stateAfterCreate returns the state of a new VM: what was planned, and what was seen where nothing was. What differs
+// from the plan is seen by the next reading, as a change to repair: here Terraform would take it for a failure, and
+// destroy the VM.
+func stateAfterCreate(seen observation, plan *model) *model {
 	var now model
 	now.fromFleet(seen, plan)
-	now.take(plan)
+	now.adoptPlanned(plan)
 	return &now
 }
 
@@ -100,14 +101,14 @@ func created(seen observation, plan *model) *model {
 func (r *Resource) saveUpdated(
 	ctx context.Context, seen observation, plan, state *model, want domain.Spec, resp *resource.UpdateResponse,
 ) {
-	diags := seen.agree(ctx, resp.Private, state, want)
+	diags := seen.recallAgreed(ctx, resp.Private, state, want)
 	var now model
 	now.fromFleet(seen, plan)
 	if resp.Diagnostics.Append(diags...); !resp.Diagnostics.HasError() {
-		resp.Diagnostics.Append(missed(&now, plan, state)...)
+		resp.Diagnostics.Append(unmetChanges(&now, plan, state)...)
 	}
 	if !resp.Diagnostics.HasError() {
-		now.take(plan)
+		now.adoptPlanned(plan)
 	}
 	resp.Diagnostics.Append(resp.State.Set(ctx, &now)...)
 	resp.Diagnostics.Append(writeLive(ctx, resp.Private, seen.vm.LiveSpec)...)

@@ -21,7 +21,7 @@ func (p planning) plannedAutostart(m *model) types.Bool {
 	if p.config.RunStrategy.IsUnknown() {
 		return types.BoolUnknown()
 	}
-	on, managed := status.Autostart(p.config.strategy())
+	on, managed := status.Autostart(p.config.runStrategy())
 	switch {
 	case p.state.Autostart.IsNull(), !managed, p.evicted != "", p.evicting != "", !m.Persistent.ValueBool():
 		return p.state.Autostart

@@ -71,36 +71,36 @@ func (r *Resource) Create(ctx context.Context, req resource.CreateRequest, resp 
 	defer cancel()
 	vm, err := r.Data.Fleet.Create(working, config.withProfile().toFleet(nil))
 	if vm == nil {
-		resp.Diagnostics.Append(plan.failed("create", err, began).Within(working).Error())
+		resp.Diagnostics.Append(plan.failureAfter("create", err, began).Within(working).Error())
 		return
 	}
 	if err != nil {
-		resp.Diagnostics.Append(plan.failed("complete", err, began).Within(working).Warning())
+		resp.Diagnostics.Append(plan.failureAfter("complete", err, began).Within(working).Warning())
 	}
 
 	seen := observation{vm: vm}
-	resp.Diagnostics.Append(resp.State.Set(ctx, created(seen, &plan))...)
+	resp.Diagnostics.Append(resp.State.Set(ctx, stateAfterCreate(seen, &plan))...)
 	finishing := ctx
 	switch {
 	case err != nil && working.Err() != nil:
 		finishing = working // The time is over, and the VM is still starting.
-	case status.StartsOnCreate(plan.strategy()):
-		if seen, err = r.wait(ctx, seen, &plan); err != nil {
-			resp.Diagnostics.Append(plan.failed("wait for", err, began).Warning())
+	case status.StartsOnCreate(plan.runStrategy()):
+		if seen, err = r.waitUntilReady(ctx, seen, &plan); err != nil {
+			resp.Diagnostics.Append(plan.failureAfter("wait for", err, began).Warning())
 		}
 	}
-	if err := r.finish(finishing, seen.vm); err != nil {
-		resp.Diagnostics.Append(plan.failed("complete", err, began).Warning())
+	if err := r.finishCreate(finishing, seen.vm); err != nil {
+		resp.Diagnostics.Append(plan.failureAfter("complete", err, began).Warning())
 	}
-	now := created(seen, &plan)
+	now := stateAfterCreate(seen, &plan)
 	resp.Diagnostics.Append(resp.State.Set(ctx, now)...)
 	resp.Diagnostics.Append(writeLive(ctx, resp.Private, seen.vm.LiveSpec)...)
 	resp.Diagnostics.Append(writeApplied(ctx, resp.Private, now, &plan)...)
 	resp.Diagnostics.Append(meta.WritePrivate(ctx, resp.Private, privateReplaced, nil)...)
 }
 
-// finish completes a creation, also one that was cancelled.
-func (r *Resource) finish(ctx context.Context, vm *fleet.VM) error {
+// finishCreate completes a creation, also one that was cancelled.
+func (r *Resource) finishCreate(ctx context.Context, vm *fleet.VM) error {
 	ctx, cancel := context.WithTimeout(ctx, finishTimeout)
 	defer cancel()
 	return r.Data.Fleet.FinishCreate(ctx, vm)
@@ -122,7 +122,7 @@ func (r *Resource) Read(ctx context.Context, req resource.ReadRequest, resp *res
 	began := time.Now()
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	seen, err := r.look(ctx, &state)
+	seen, err := r.observeVM(ctx, &state)
 	switch {
 	case isGone(err):
 		resp.Diagnostics.Append(state.warnLost(r.Data.Fleet.FencedHosts())...)
@@ -130,17 +130,17 @@ func (r *Resource) Read(ctx context.Context, req resource.ReadRequest, resp *res
 		return
 	case errors.Is(err, fleet.ErrUnreachable) && !state.Name.IsNull() &&
 		r.Data.Fleet.SwitchedOff(ctx, text(state.CurrentHost)):
-		failure := state.failed("refresh", err, began)
+		failure := state.failureAfter("refresh", err, began)
 		failure.Remedy = "Its last known state is kept, because its host is under maintenance and may be switched off."
 		resp.Diagnostics.Append(failure.Warning())
 		return
 	case errors.Is(err, fleet.ErrUnreachable) && r.Data.OnUnreachable == meta.OnUnreachableKeep && !state.Name.IsNull():
-		failure := state.failed("refresh", err, began)
+		failure := state.failureAfter("refresh", err, began)
 		failure.Remedy = "Its last known state is kept, because on_unreachable is \"keep\"."
 		resp.Diagnostics.Append(failure.Warning())
 		return
 	case err != nil:
-		resp.Diagnostics.Append(state.failed("read", err, began).Error())
+		resp.Diagnostics.Append(state.failureAfter("read", err, began).Error())
 		return
 	}
 
@@ -151,7 +151,7 @@ func (r *Resource) Read(ctx context.Context, req resource.ReadRequest, resp *res
 			resp.Diagnostics.Append(meta.WritePrivate(ctx, resp.Private, privateTransient, true)...)
 		}
 	}
-	now, diags := refreshed(ctx, seen, &state, resp.Private)
+	now, diags := stateAfterRefresh(ctx, seen, &state, resp.Private)
 	resp.Diagnostics.Append(diags...)
 	if !equal(now, &state) {
 		resp.Diagnostics.Append(resp.State.Set(ctx, now)...)
@@ -173,7 +173,7 @@ func (r *Resource) Update(ctx context.Context, req resource.UpdateRequest, resp 
 		return
 	}
 	p := planning{
-		config: &config, state: &state, live: live, applied: applied, hosts: r.hostNames(), classes: r.classes,
+		config: &config, state: &state, live: live, applied: applied, hosts: r.hostNames(), classes: r.deviceClasses,
 	}
 	_, d := meta.ReadPrivate(ctx, req.Private, privateTransient, &p.transient)
 	resp.Diagnostics.Append(d...)
@@ -194,11 +194,11 @@ func (r *Resource) Update(ctx context.Context, req resource.UpdateRequest, resp 
 	last, vm, late, err := r.move(working, p)
 	resp.Diagnostics.Append(late...)
 	if err != nil {
-		resp.Diagnostics.Append(plan.failed("move", err, began).Within(working).Error())
+		resp.Diagnostics.Append(plan.failureAfter("move", err, began).Within(working).Error())
 	} else {
 		moved := vm
 		if vm, err = r.Data.Fleet.Update(working, text(state.ID), last, desired); err != nil {
-			resp.Diagnostics.Append(plan.failed("update", err, began).Within(working).Error())
+			resp.Diagnostics.Append(plan.failureAfter("update", err, began).Within(working).Error())
 		}
 		if vm == nil {
 			vm = moved
@@ -213,9 +213,9 @@ func (r *Resource) Update(ctx context.Context, req resource.UpdateRequest, resp 
 
 	seen := observation{vm: vm}
 	if err == nil && plan.Ready.ValueBool() {
-		seen, err = r.wait(ctx, seen, &plan)
+		seen, err = r.waitUntilReady(ctx, seen, &plan)
 		if err != nil {
-			resp.Diagnostics.Append(plan.failed("wait for", err, began).Error())
+			resp.Diagnostics.Append(plan.failureAfter("wait for", err, began).Error())
 		}
 	}
 	r.saveUpdated(ctx, seen, &plan, &state, desired.Spec, resp)
@@ -244,7 +244,7 @@ func (r *Resource) Delete(ctx context.Context, req resource.DeleteRequest, resp 
 	defer cancel()
 	report, err := r.Data.Fleet.Delete(ctx, text(state.ID), state.lastKnown(), grace)
 	if err != nil {
-		resp.Diagnostics.Append(state.failed("delete", err, began).Within(ctx).Error())
+		resp.Diagnostics.Append(state.failureAfter("delete", err, began).Within(ctx).Error())
 		return
 	}
 	if report != nil && len(report.KeptDisks) > 0 {
@@ -267,7 +267,7 @@ func (r *Resource) ImportState(
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
 
-	vm, err := r.named(ctx, req.ID)
+	vm, err := r.findByIDOrName(ctx, req.ID)
 	if err != nil {
 		resp.Diagnostics.Append(tfdiag.Failure{Verb: "import", Noun: noun, VirtualMachine: req.ID, Err: err}.Error())
 		return
@@ -275,8 +275,8 @@ func (r *Resource) ImportState(
 	resp.Diagnostics.Append(resp.State.SetAttribute(ctx, path.Root("id"), types.StringValue(vm.UUID))...)
 }
 
-// named finds a VM by its UUID or its name, which may look like a UUID.
-func (r *Resource) named(ctx context.Context, name string) (*fleet.VM, error) {
+// findByIDOrName finds a VM by its UUID or its name, which may look like a UUID.
+func (r *Resource) findByIDOrName(ctx context.Context, name string) (*fleet.VM, error) {
 	if id, err := uuid.Parse(name); err == nil {
 		if vm, err := r.Data.Fleet.Find(ctx, id.String(), fleet.LastKnown{}); !isGone(err) {
 			return vm, err

@@ -34,11 +34,11 @@ type needs struct {
 // specs are what the state says of the definition, and what is declared of it.
 func (p planning) specs() (have, want domain.Spec) { return p.state.spec(nil), p.config.spec(p.state) }
 
-// needs classifies what is declared, against what the state says and against what runs.
-func (p planning) needs(have, want domain.Spec) needs {
+// restartNeeds classifies what is declared, against what the state says and against what runs.
+func (p planning) restartNeeds(have, want domain.Spec) needs {
 	want = p.replacedDevices(want)
 	var n needs
-	changes := p.changes(have, want)
+	changes := p.definitionChanges(have, want)
 	for _, c := range changes {
 		if c.Replace {
 			n.rebuilt = append(n.rebuilt, c)
@@ -47,8 +47,8 @@ func (p planning) needs(have, want domain.Spec) needs {
 	if p.live == nil {
 		return n
 	}
-	for _, c := range p.changes(domain.WithoutEchoes(*p.live, have), want) {
-		shown := slices.ContainsFunc(changes, func(other domain.Change) bool { return within(c.Path, other.Path) })
+	for _, c := range p.definitionChanges(domain.WithoutEchoes(*p.live, have), want) {
+		shown := slices.ContainsFunc(changes, func(other domain.Change) bool { return isPartOf(c.Path, other.Path) })
 		switch {
 		case c.Replace:
 		case c.Live && !shown && p.state.RestartRequired.ValueBool():
@@ -65,9 +65,9 @@ func (p planning) needs(have, want domain.Spec) needs {
 	return n
 }
 
-// changes are what have lacks of what is wanted. The source of a disk is called as it is declared: in a definition,
-// volumes are files and block devices.
-func (p planning) changes(have, want domain.Spec) []domain.Change {
+// definitionChanges are what have lacks of what is wanted. The source of a disk is called as it is declared: in a
+// definition, volumes are files and block devices.
+func (p planning) definitionChanges(have, want domain.Spec) []domain.Change {
 	changes := domain.Changes(have, want)
 	if len(changes) == 0 {
 		return nil
@@ -88,14 +88,14 @@ func (p planning) changes(have, want domain.Spec) []domain.Change {
 	return changes
 }
 
-// within tells whether two changes are of one thing: a device that comes by the state, which doesn't have what isn't
+// isPartOf tells whether two changes are of one thing: a device that comes by the state, which doesn't have what isn't
 // declared, may be there already.
-func within(a, b string) bool {
+func isPartOf(a, b string) bool {
 	return a == b || strings.HasPrefix(a, b+".") || strings.HasPrefix(b, a+".")
 }
 
-// without leaves out the disks whose sources are refused: a restart is no remedy for them.
-func (n needs) without(drifts []domain.SourceDrift) needs {
+// withoutDrifts leaves out the disks whose sources are refused: a restart is no remedy for them.
+func (n needs) withoutDrifts(drifts []domain.SourceDrift) needs {
 	refused := func(c domain.Change) bool {
 		return slices.ContainsFunc(drifts, func(d domain.SourceDrift) bool {
 			return c.Path == "disks."+d.Key || strings.HasPrefix(c.Path, "disks."+d.Key+".")
@@ -106,7 +106,7 @@ func (n needs) without(drifts []domain.SourceDrift) needs {
 	return n
 }
 
-func (n needs) replace() path.Paths {
+func (n needs) replacePaths() path.Paths {
 	var paths path.Paths
 	for _, c := range n.rebuilt {
 		paths.Append(attrpath.Parse(c.Path, keyed...))
@@ -168,7 +168,7 @@ func (p planning) planRestart(o *outcome, need needs, action status.Action) bool
 // definitionKnown tells whether everything that is declared of the definition is known.
 func (p planning) definitionKnown() bool {
 	unknown := func(p pair) bool { return !isKnown(p.a) }
-	return !slices.ContainsFunc(pairs(definitionAttributes, p.config, p.config), unknown) &&
+	return !slices.ContainsFunc(attributePairs(definitionAttributes, p.config, p.config), unknown) &&
 		isKnown(p.config.Ignition) && isKnown(p.config.ExtraDevices)
 }
 
@@ -214,7 +214,7 @@ func (p planning) renameRefused() diag.Diagnostics {
 // savedRefused refuses changes to a VM whose memory is saved and that is to be started: it resumes as it was saved, and
 // each plan would have the same changes again.
 func (p planning) savedRefused(policy string) diag.Diagnostics {
-	changes := p.changes(p.specs())
+	changes := p.definitionChanges(p.specs())
 	if len(changes) == 0 || policy == fleet.PolicyStage {
 		return nil
 	}

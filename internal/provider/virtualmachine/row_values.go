@@ -30,9 +30,9 @@ var rowNulls = func() map[string]attr.Value {
 	var collect func(path string, level attributes)
 	collect = func(path string, level attributes) {
 		for name, a := range level {
-			nulls[below(path, name)] = valueNull(a.GetType())
+			nulls[joinPath(path, name)] = valueNull(a.GetType())
 			if o, ok := a.(schema.SingleNestedAttribute); ok {
-				collect(below(path, name), o.Attributes)
+				collect(joinPath(path, name), o.Attributes)
 			}
 		}
 	}

@@ -48,11 +48,11 @@ var rowAttributes = func() attributes {
 				held[container] = attributes{}
 			}
 			if nestedTwice {
-				level = attributes{name: nested(g.Doc, level, objectType(level))}
+				level = attributes{name: nestedAttribute(g.Doc, level, objectType(level))}
 			}
 			maps.Copy(held[container], level)
 		default:
-			all[g.Path] = nested(g.Doc, level, objectType(level))
+			all[g.Path] = nestedAttribute(g.Doc, level, objectType(level))
 		}
 	}
 	for _, f := range domain.Families {
@@ -60,7 +60,7 @@ var rowAttributes = func() attributes {
 		held[container][name] = familyAttribute(f)
 	}
 	for name, level := range held {
-		all[name] = nested(containers[name], level, objectType(level))
+		all[name] = nestedAttribute(containers[name], level, objectType(level))
 	}
 	return all
 }()
@@ -150,7 +150,7 @@ var rows = func() map[string]domain.Attribute {
 		for _, a := range g.Attributes {
 			all[g.At(a)] = a
 			for _, column := range a.Columns {
-				all[below(g.Path, a.At(column))] = column
+				all[joinPath(g.Path, a.At(column))] = column
 			}
 		}
 	}
@@ -161,7 +161,7 @@ var rows = func() map[string]domain.Attribute {
 	}
 	for path, rows := range blockRows {
 		for _, a := range rows {
-			all[below(path, a.Name)] = a
+			all[joinPath(path, a.Name)] = a
 		}
 	}
 	return all
@@ -195,14 +195,14 @@ var rowsBlock = block{
 	fromDomain: func(m *model, s domain.Spec, _ observation, prior *model) {
 		everything := prior.Name.IsNull() // It is being imported.
 		for name, a := range rowAttributes {
-			m.set(name, rowReader{facts: s.Facts, spec: s}.read(name, a, prior.get(name), everything))
+			m.set(name, rowReader{facts: s.Facts, spec: s}.readAttribute(name, a, prior.get(name), everything))
 		}
 	},
 	settle: func(planned, config, prior *model) {
 		for name := range containers {
 			held, _ := planned.get(name).(types.Object)
 			declared, _ := config.get(name).(types.Object)
-			if !set(held) || !set(declared) {
+			if !isSet(held) || !isSet(declared) {
 				continue // What isn't declared stays as it was.
 			}
 			before, _ := prior.get(name).(types.Object)
@@ -232,7 +232,7 @@ func settleGroups(container string, config, planned, prior types.Object) types.O
 
 // collectFacts notes what a value declares. strip is what the path of an attribute has in front of its fact's.
 func collectFacts(into *domain.Facts, path, strip string, v attr.Value) {
-	if !set(v) {
+	if !isSet(v) {
 		return
 	}
 	var fact string
@@ -240,8 +240,8 @@ func collectFacts(into *domain.Facts, path, strip string, v attr.Value) {
 	case types.Object:
 		undeclared := true
 		for name, v := range v.Attributes() {
-			if set(v) {
-				collectFacts(into, below(path, name), strip, v)
+			if isSet(v) {
+				collectFacts(into, joinPath(path, name), strip, v)
 			}
 			undeclared = undeclared && v.IsNull()
 		}
@@ -249,7 +249,7 @@ func collectFacts(into *domain.Facts, path, strip string, v attr.Value) {
 		if !undeclared || !isDevice {
 			return
 		}
-		path, fact = below(path, model), domain.Any
+		path, fact = joinPath(path, model), domain.Any
 	case types.Int64:
 		fact = strconv.FormatInt(v.ValueInt64(), 10)
 	case types.Bool:
@@ -290,8 +290,8 @@ type rowReader struct {
 	strip string
 }
 
-// read returns what is read of an attribute that was declared or imported, and null of any other.
-func (r rowReader) read(path string, a schema.Attribute, prior attr.Value, everything bool) attr.Value {
+// readAttribute returns what is read of an attribute that was declared or imported, and null of any other.
+func (r rowReader) readAttribute(path string, a schema.Attribute, prior attr.Value, everything bool) attr.Value {
 	if !everything && (prior == nil || prior.IsNull()) {
 		return rowNulls[path]
 	}
@@ -313,9 +313,9 @@ func (r rowReader) read(path string, a schema.Attribute, prior attr.Value, every
 	values := map[string]attr.Value{}
 	for name, a := range level.Attributes {
 		// A device that is there is read as a whole, and so is what libvirt fills in.
-		at := below(path, name)
+		at := joinPath(path, name)
 		whole := everything || isDevice || !container && rows[at].Filled
-		values[name] = r.read(at, a, was[name], whole)
+		values[name] = r.readAttribute(at, a, was[name], whole)
 		there = there || !values[name].IsNull()
 	}
 	if model := deviceModels[path]; isDevice && !there && text(was.string(model)) == domain.None {
@@ -331,7 +331,7 @@ func (r rowReader) read(path string, a schema.Attribute, prior attr.Value, every
 // that isn't there has none, one that comes has what libvirt fills in, and what follows from an attribute that changes
 // is new.
 func settleGroup(g domain.Group, config, planned, prior types.Object) (settled types.Object, changes bool) {
-	if !set(config) || !set(planned) {
+	if !isSet(config) || !isSet(planned) {
 		return planned, false
 	}
 	declared, all, was := open(config), open(planned), open(prior)

@@ -38,11 +38,11 @@ var vmSchema = schema.Schema{
 		"marked with `terraform taint`, or that you name with `-replace`, is destroyed before the new one is created. " +
 		"The new one gets the name and the disks without `pool`. Disks with `pool` are created again, without their " +
 		"data. `create_before_destroy` doesn't work, because two VMs can't have one name.",
-	Attributes: merged(definitionAttributes, policyAttributes, computedAttributes),
+	Attributes: mergeAttributes(definitionAttributes, policyAttributes, computedAttributes),
 }
 
 // definitionAttributes are what the hypervisor knows.
-var definitionAttributes = merged(requiredAttributes, declaredAttributes, deviceAttributes, rowAttributes)
+var definitionAttributes = mergeAttributes(requiredAttributes, declaredAttributes, deviceAttributes, rowAttributes)
 
 var requiredAttributes = attributes{
 	"name": schema.StringAttribute{
@@ -57,10 +57,10 @@ var declaredAttributes = attributes{
 	"machine_type": optionalString("Machine type, such as `q35`. If you set it without a version, any version, such as " +
 		"`pc-q35-7.2`, is no difference."),
 	"arch":     optionalString("Architecture of the guest, such as `x86_64`. A change replaces the VM."),
-	"cpu":      nested("Virtual CPUs.", cpuAttributes, cpuType),
-	"memory":   nested("Memory.", memoryAttributes, memoryType),
-	"firmware": nested("Firmware.", firmwareAttributes, firmwareType),
-	"kernel":   nested("Kernel to boot directly, without a boot loader.", kernelAttributes, kernelType),
+	"cpu":      nestedAttribute("Virtual CPUs.", cpuAttributes, cpuType),
+	"memory":   nestedAttribute("Memory.", memoryAttributes, memoryType),
+	"firmware": nestedAttribute("Firmware.", firmwareAttributes, firmwareType),
+	"kernel":   nestedAttribute("Kernel to boot directly, without a boot loader.", kernelAttributes, kernelType),
 }
 
 var deviceAttributes = attributes{
@@ -81,10 +81,10 @@ var deviceAttributes = attributes{
 		Optional:     true,
 		Computed:     true,
 	},
-	"guest_agent": nested("Channel for the QEMU guest agent. New VMs have one unless `enabled` is `false`.",
+	"guest_agent": nestedAttribute("Channel for the QEMU guest agent. New VMs have one unless `enabled` is `false`.",
 		switchAttributes, switchType),
-	"serial_console": nested("Serial console, for `virsh console`. New VMs have one unless `enabled` is `false`, or "+
-		"`devices.serials` or `devices.consoles` is set.", switchAttributes, switchType),
+	"serial_console": nestedAttribute("Serial console, for `virsh console`. New VMs have one unless "+
+		"`enabled` is `false`, or `devices.serials` or `devices.consoles` is set.", switchAttributes, switchType),
 }
 
 // policyAttributes are what only we know. Removing one from the configuration removes it.
@@ -213,7 +213,7 @@ var computedAttributes = attributes{
 	},
 }
 
-func nested(description string, level attributes, t types.ObjectType) schema.SingleNestedAttribute {
+func nestedAttribute(description string, level attributes, t types.ObjectType) schema.SingleNestedAttribute {
 	return schema.SingleNestedAttribute{
 		MarkdownDescription: description, Attributes: level, CustomType: t, Optional: true, Computed: true,
 	}
@@ -247,7 +247,7 @@ func timeoutsAttribute() schema.Attribute {
 	})
 }
 
-func merged(levels ...attributes) attributes {
+func mergeAttributes(levels ...attributes) attributes {
 	all := make(attributes)
 	for _, level := range levels {
 		for name, a := range level {

@@ -11,16 +11,16 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/value"
 )
 
-// walk calls f for every attribute of the schema, nested ones included.
-func walk(at string, level attributes, f func(at string, a schema.Attribute)) {
+// walkSchema calls f for every attribute of the schema, nested ones included.
+func walkSchema(at string, level attributes, f func(at string, a schema.Attribute)) {
 	for _, name := range value.Keys(level) {
 		a := level[name]
 		f(at+name, a)
 		switch a := a.(type) {
 		case schema.SingleNestedAttribute:
-			walk(at+name+".", a.Attributes, f)
+			walkSchema(at+name+".", a.Attributes, f)
 		case schema.MapNestedAttribute:
-			walk(at+name+".*.", a.NestedObject.Attributes, f)
+			walkSchema(at+name+".*.", a.NestedObject.Attributes, f)
 		}
 	}
 }
@@ -34,7 +34,7 @@ func TestSchema_isValid(t *testing.T) {
 
 func TestSchema_everythingIsDescribed(t *testing.T) {
 	t.Parallel()
-	walk("", vmSchema.Attributes, func(at string, a schema.Attribute) {
+	walkSchema("", vmSchema.Attributes, func(at string, a schema.Attribute) {
 		if a.GetMarkdownDescription() == "" && a.GetDescription() == "" {
 			t.Errorf("%s has no description", at)
 		}
@@ -45,7 +45,7 @@ func TestSchema_everythingIsDescribed(t *testing.T) {
 // along every path.
 func TestSchema_typesAreBuiltOnce(t *testing.T) {
 	t.Parallel()
-	walk("", vmSchema.Attributes, func(at string, a schema.Attribute) {
+	walkSchema("", vmSchema.Attributes, func(at string, a schema.Attribute) {
 		switch a := a.(type) {
 		case schema.SingleNestedAttribute:
 			if a.CustomType == nil {
@@ -89,13 +89,13 @@ func TestSchema_whatTheHypervisorKnowsIsLeftAlone(t *testing.T) {
 		"interfaces.*.network": true, "interfaces.*.bridge": true, "interfaces.*.user": true,
 		"interfaces.*.direct": true, "interfaces.*.hostdev": true, "interfaces.*.vdpa": true, "interfaces.*.vhostuser": true,
 	}
-	walk("", definitionAttributes, func(at string, a schema.Attribute) {
+	walkSchema("", definitionAttributes, func(at string, a schema.Attribute) {
 		table, _, _ := strings.Cut(at, ".*.")
 		if !a.IsComputed() && !a.IsRequired() && !alone[at] && rows[table].Kind != domain.Table {
 			t.Errorf("%s is Optional alone", at)
 		}
 	})
-	walk("", policyAttributes, func(at string, a schema.Attribute) {
+	walkSchema("", policyAttributes, func(at string, a schema.Attribute) {
 		if a.IsComputed() {
 			t.Errorf("%s is computed", at)
 		}

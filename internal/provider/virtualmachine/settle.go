@@ -5,10 +5,10 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 )
 
-// settle plans one attribute, and tells whether that is prior. What is declared is planned, in the notation that the
+// planValue plans one attribute, and tells whether that is prior. What is declared is planned, in the notation that the
 // state has if it means the same; what isn't declared stays as it was, or becomes known after apply where it wasn't
 // there. A nil prior says that the object around the attribute is new.
-func (s *shape) settle(config, prior attr.Value) (planned attr.Value, kept bool) {
+func (s *shape) planValue(config, prior attr.Value) (planned attr.Value, kept bool) {
 	switch {
 	case config.IsUnknown():
 		return config, false
@@ -25,7 +25,7 @@ func (s *shape) settle(config, prior attr.Value) (planned attr.Value, kept bool)
 		}
 	case prior == nil || prior.IsNull():
 		prior = nil
-	case s.isWhole() && same(s.path, config, prior), undeclares(s.path, config):
+	case s.isWhole() && sameMeaning(s.path, config, prior), isLeftAlone(s.path, config):
 		return prior, true
 	}
 
@@ -50,7 +50,7 @@ func (s *shape) settleObject(config, prior types.Object) (planned attr.Value, ke
 	kept = was != nil
 	for name, v := range settled {
 		var same bool
-		settled[name], same = s.fields[name].settle(v, was[name])
+		settled[name], same = s.fields[name].planValue(v, was[name])
 		kept = kept && same
 	}
 	if kept {
@@ -62,10 +62,10 @@ func (s *shape) settleObject(config, prior types.Object) (planned attr.Value, ke
 // settleMap plans a map of nested objects. A key that isn't declared is planned to go.
 func (s *shape) settleMap(config, prior types.Map) (planned attr.Value, kept bool) {
 	settled, was := config.Elements(), elements(prior)
-	kept = set(prior) && len(settled) == len(was)
+	kept = isSet(prior) && len(settled) == len(was)
 	for key, v := range settled {
 		o, ok := v.(types.Object)
-		if !ok || !set(o) {
+		if !ok || !isSet(o) {
 			kept = false
 			continue
 		}
@@ -79,15 +79,15 @@ func (s *shape) settleMap(config, prior types.Map) (planned attr.Value, kept boo
 	return types.MapValueMust(s.element.typ, settled), false
 }
 
-// keep returns what was observed, in the notation that the state or plan has for it if that means the same, and tells
-// whether that is prior.
-func (s *shape) keep(observed, prior attr.Value) (now attr.Value, kept bool) {
+// keepNotation returns what was observed, in the notation that the state or plan has for it if that means the same, and
+// tells whether that is prior.
+func (s *shape) keepNotation(observed, prior attr.Value) (now attr.Value, kept bool) {
 	switch {
 	case prior == nil || prior.IsUnknown():
 		return observed, false
 	case prior.IsNull():
 		return observed, observed.IsNull()
-	case s.isWhole() && same(s.path, observed, prior), undeclares(s.path, prior):
+	case s.isWhole() && sameMeaning(s.path, observed, prior), isLeftAlone(s.path, prior):
 		return prior, true
 	case observed.IsNull():
 		if isNothing(prior) {
@@ -125,7 +125,7 @@ func (s *shape) keepAll(now, was map[string]attr.Value) bool {
 			part = s.fields[name]
 		}
 		var kept bool
-		now[name], kept = part.keep(v, was[name])
+		now[name], kept = part.keepNotation(v, was[name])
 		all = all && kept
 	}
 	return all

@@ -48,7 +48,7 @@ func shapeOf(path string, t attr.Type, level attributes) *shape {
 	case types.ObjectType:
 		s.fields = make(map[string]*shape, len(t.AttrTypes))
 		for name := range t.AttrTypes {
-			s.fields[name] = attributeShape(below(path, name), level[name])
+			s.fields[name] = attributeShape(joinPath(path, name), level[name])
 		}
 	case types.MapType:
 		s.element = shapeOf(path+".*", t.ElemType, level)

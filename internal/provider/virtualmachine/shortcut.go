@@ -32,7 +32,7 @@ func (s *ShortCut) Valid(ctx context.Context, req *tfprotov6.ValidateResourceCon
 		return false
 	}
 	writeOnly := req.ClientCapabilities != nil && req.ClientCapabilities.WriteOnlyAttributesAllowed
-	if !config.fits(ctx, writeOnly) || len(config.validate()) > 0 {
+	if !config.fitsSchema(ctx, writeOnly) || len(config.validate()) > 0 {
 		return false
 	}
 	s.decoded.put(req.Config, config)
@@ -49,7 +49,7 @@ func (*ShortCut) Saved(data *meta.Data, req *tfprotov6.UpgradeResourceStateReque
 	if err != nil {
 		return nil
 	}
-	state.note(data)
+	state.noteManaged(data)
 	if req.Version != vmSchema.Version {
 		return nil
 	}
@@ -72,11 +72,11 @@ func (s *ShortCut) PlansNothing(
 	if !ok {
 		return nil, false
 	}
-	config, err := s.decoded.take(ctx, req.Config)
+	config, err := s.decoded.takeOrDecode(ctx, req.Config)
 	if err != nil {
 		return nil, false
 	}
-	state, err := s.decoded.take(ctx, req.PriorState)
+	state, err := s.decoded.takeOrDecode(ctx, req.PriorState)
 	if err != nil {
 		return nil, false
 	}
@@ -89,10 +89,10 @@ func (s *ShortCut) PlansNothing(
 	if o.changed || len(o.diags) > 0 || len(o.replace) > 0 {
 		return nil, false
 	}
-	if r.alone(ctx, p, o) != nil {
+	if r.verifyUnique(ctx, p, o) != nil {
 		return nil, false
 	}
-	if diags := p.told(ctx, data, private); len(diags) > 0 {
+	if diags := p.noteForReplacement(ctx, data, private); len(diags) > 0 {
 		return nil, false
 	}
 	planned, err := json.Marshal(private)
@@ -121,13 +121,13 @@ func (s *ShortCut) ReadsNothing(
 	}
 	bounded, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	seen, err := (&Resource{meta.Resource{Data: data}}).look(bounded, state)
+	seen, err := (&Resource{meta.Resource{Data: data}}).observeVM(bounded, state)
 	if err != nil {
 		return ctx, false
 	}
 	ctx = context.WithValue(ctx, observed{}, seen)
 	before := maps.Clone(private)
-	now, diags := refreshed(bounded, seen, state, private)
+	now, diags := stateAfterRefresh(bounded, seen, state, private)
 	if len(diags) > 0 || !equal(now, state) || !maps.EqualFunc(private, before, slices.Equal) {
 		return ctx, false
 	}
@@ -161,8 +161,8 @@ func (c *decoded) put(d *tfprotov6.DynamicValue, m *model) {
 	c.models[string(d.MsgPack)] = m
 }
 
-// take returns what was put, or decodes it.
-func (c *decoded) take(ctx context.Context, d *tfprotov6.DynamicValue) (*model, error) {
+// takeOrDecode returns what was put, or decodes it.
+func (c *decoded) takeOrDecode(ctx context.Context, d *tfprotov6.DynamicValue) (*model, error) {
 	if d == nil {
 		return nil, errNull
 	}

@@ -20,7 +20,7 @@ import (
 // TestShortcut_schemaLeavesPlanningToModifyPlan: what the short cut doesn't know of would be left out of plans.
 func TestShortcut_schemaLeavesPlanningToModifyPlan(t *testing.T) {
 	t.Parallel()
-	walk("", vmSchema.Attributes, func(at string, a schema.Attribute) {
+	walkSchema("", vmSchema.Attributes, func(at string, a schema.Attribute) {
 		for _, field := range []string{"Default", "PlanModifiers"} {
 			if f := reflect.ValueOf(a).FieldByName(field); f.IsValid() && !f.IsZero() {
 				t.Errorf("%s has %s: ModifyPlan has to do it", at, field)
@@ -37,7 +37,7 @@ func TestShortcut_validatorsLookAtTheirValueAlone(t *testing.T) {
 		"stringvalidator.oneOfValidator", "stringvalidator.lengthAtLeastValidator", "mapvalidator.keysAreValidator",
 		"value.positiveDuration", "value.wholeKiB",
 	}
-	walk("", vmSchema.Attributes, func(at string, a schema.Attribute) {
+	walkSchema("", vmSchema.Attributes, func(at string, a schema.Attribute) {
 		if a.GetDeprecationMessage() != "" {
 			t.Errorf("%s is deprecated: every plan that sets it goes the long way", at)
 		}

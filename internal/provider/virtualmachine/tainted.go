@@ -10,9 +10,9 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/meta"
 )
 
-// note notes the VM of a state that Terraform saved. Terraform sends every one before it plans, also those that it
-// doesn't have read.
-func (state savedState) note(data *meta.Data) {
+// noteManaged notes the VM of a state that Terraform saved. Terraform sends every one before it plans, also those that
+// it doesn't have read.
+func (state savedState) noteManaged(data *meta.Data) {
 	id, _ := state["id"].(string)
 	protected, _ := state["deletion_protection"].(bool)
 	if data != nil && id != "" {
@@ -20,10 +20,10 @@ func (state savedState) note(data *meta.Data) {
 	}
 }
 
-// replaces is the id of the VM that is destroyed before the new one is made, "" if none is known: one that
+// replacedVM is the id of the VM that is destroyed before the new one is made, "" if none is known: one that
 // Terraform has planned itself to replace, or one that has the new one's name and is tainted, with a warning. What is
 // left of a create_before_destroy that failed can't be told from a tainted one.
-func (r *Resource) replaces(ctx context.Context, m *model, private meta.PrivateReader) (string, diag.Diagnostics) {
+func (r *Resource) replacedVM(ctx context.Context, m *model, private meta.PrivateReader) (string, diag.Diagnostics) {
 	var id string
 	_, diags := meta.ReadPrivate(ctx, private, privateReplaced, &id)
 	if id == "" {

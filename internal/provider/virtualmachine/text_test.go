@@ -15,7 +15,7 @@ import (
 func TestText_whatIsAcceptedConverges(t *testing.T) {
 	t.Parallel()
 	count := 0
-	walk("", definitionAttributes, func(at string, a schema.Attribute) {
+	walkSchema("", definitionAttributes, func(at string, a schema.Attribute) {
 		if _, ok := a.(schema.StringAttribute); !ok || !a.GetType().Equal(types.StringType) {
 			return
 		}
@@ -26,20 +26,20 @@ func TestText_whatIsAcceptedConverges(t *testing.T) {
 		steps := strings.Split(at, ".")
 		for _, text := range []string{"", " ", "x", "/x", " /x", "/x ", "/x\n", "x/y", "52:54:00:AA:BB:CC"} {
 			i := typicalOf(steps, text)
-			config := read(t, i)
+			config := modelOf(t, i)
 			if config.validate().HasError() || (planning{config: config}).validatePlanned(config).HasError() {
 				continue
 			}
 			plan := planning{config: config}.plan()
-			for name, problem := range unlike(config, &plan.planned) {
+			for name, problem := range plannedOtherwise(config, &plan.planned) {
 				t.Errorf("%s = %q: %s is planned as %s", at, text, name, problem)
 			}
 			seen := observation{vm: mustMake(t, config), addresses: map[string][]string{"lan": {"10.0.0.2"}}}
 			var now model
-			now.fromFleet(seen, created(seen, &plan.planned))
+			now.fromFleet(seen, stateAfterCreate(seen, &plan.planned))
 			o := planning{config: config, state: &now, live: seen.vm.LiveSpec}.plan()
 			if o.changed || o.diags.HasError() {
-				t.Errorf("%s = %q is planned again: %v %s", at, text, changed(&now, &o.planned), texts(o.diags))
+				t.Errorf("%s = %q is planned again: %v %s", at, text, changedAttributes(&now, &o.planned), diagText(o.diags))
 			}
 		}
 	})
@@ -106,31 +106,31 @@ func typicalOf(steps []string, text string) in {
 	}
 }
 
-// unlike lists the declared texts that are planned as something else, which Terraform refuses.
-func unlike(config, planned *model) map[string]string {
+// plannedOtherwise lists the declared texts that are planned as something else, which Terraform refuses.
+func plannedOtherwise(config, planned *model) map[string]string {
 	found := map[string]string{}
 	var compare func(at string, c, p attr.Value)
 	compare = func(at string, c, p attr.Value) {
 		switch c := c.(type) {
 		case types.Object:
-			if o, ok := p.(types.Object); ok && set(c) {
+			if o, ok := p.(types.Object); ok && isSet(c) {
 				for name, v := range open(c) {
 					compare(at+"."+name, v, open(o)[name])
 				}
 			}
 		case types.Map:
-			if m, ok := p.(types.Map); ok && set(c) {
+			if m, ok := p.(types.Map); ok && isSet(c) {
 				for key, v := range c.Elements() {
 					compare(at+"."+key, v, m.Elements()[key])
 				}
 			}
 		default:
-			if set(c) && (p == nil || !c.Equal(p)) {
+			if isSet(c) && (p == nil || !c.Equal(p)) {
 				found[at] = fmt.Sprint(p)
 			}
 		}
 	}
-	for _, p := range pairs(definitionAttributes, config, planned) {
+	for _, p := range attributePairs(definitionAttributes, config, planned) {
 		compare(p.name, p.a, p.b)
 	}
 	return found

@@ -22,13 +22,13 @@ func TestPlan_unknownThenKnown(t *testing.T) {
 				"guest_agent": in{"enabled": true}, "serial_console": in{"enabled": true}, "run_strategy": "Halted",
 			}),
 		} {
-			config := read(t, after.with(in{"update_policy": policy}))
-			state := applied(t, before.with(in{"update_policy": policy}))
-			live := machine(t, before).LiveSpec
+			config := modelOf(t, after.with(in{"update_policy": policy}))
+			state := stateAfterApply(t, before.with(in{"update_policy": policy}))
+			live := vmAfterApply(t, before).LiveSpec
 			known := planning{config: config, state: state, live: live, hosts: []string{"kvm1", "kvm2"}}
 			b := known.plan()
 			refused := b.diags.HasError() || len(b.replace) > 0
-			for _, p := range pairs(merged(definitionAttributes, policyAttributes), config, config) {
+			for _, p := range attributePairs(mergeAttributes(definitionAttributes, policyAttributes), config, config) {
 				if p.name == "machine_type" || p.name == "arch" || p.name == "update_policy" || p.a.IsNull() {
 					continue // Another machine type is another VM.
 				}
@@ -37,7 +37,7 @@ func TestPlan_unknownThenKnown(t *testing.T) {
 					first.combine(attributes{p.name: vmSchema.Attributes[p.name]}, config, config,
 						func(pair) attr.Value { return unknown })
 					if diags := first.validate(); diags.HasError() {
-						t.Errorf("%s isn't valid while it is unknown: %s", at, texts(diags))
+						t.Errorf("%s isn't valid while it is unknown: %s", at, diagText(diags))
 					}
 					unknownYet := known
 					unknownYet.config = &first
@@ -45,7 +45,7 @@ func TestPlan_unknownThenKnown(t *testing.T) {
 					if refused {
 						continue // Refused in the end is refused.
 					}
-					for _, p := range pairs(vmSchema.Attributes, &a.planned, &b.planned) {
+					for _, p := range attributePairs(vmSchema.Attributes, &a.planned, &b.planned) {
 						if !refines(p.a, p.b) {
 							t.Errorf("%s, %s, %s unknown: %s was planned as %s, then as %s", policy, name, at, p.name, p.a, p.b)
 						}
@@ -75,11 +75,11 @@ func TestValidate_unknownMayBeNone(t *testing.T) {
 		},
 		"a source of another disk": {"disks": in{"a": in{"file": "/a", "other": unknownMark}}},
 	} {
-		if diags := read(t, minimal.with(config)).validate(); diags.HasError() {
-			t.Errorf("%s isn't valid while it is unknown: %s", name, texts(diags))
+		if diags := modelOf(t, minimal.with(config)).validate(); diags.HasError() {
+			t.Errorf("%s isn't valid while it is unknown: %s", name, diagText(diags))
 		}
 	}
-	config := read(t, minimal.with(in{"disks": in{"a": in{"file": "/a", "other": unknownMark}}}))
+	config := modelOf(t, minimal.with(in{"disks": in{"a": in{"file": "/a", "other": unknownMark}}}))
 	o := planning{config: config}.plan()
 	if other := open(elements(o.planned.Disks)["a"])["other"]; !other.IsUnknown() {
 		t.Errorf("what is unknown is planned as %s, which Terraform refuses", other)
@@ -121,7 +121,7 @@ func refines(first, later attr.Value) bool {
 	switch a := first.(type) {
 	case types.Object:
 		b, ok := later.(types.Object)
-		if !ok || !set(a) || !set(b) {
+		if !ok || !isSet(a) || !isSet(b) {
 			break
 		}
 		for name, v := range open(a) {
@@ -132,7 +132,7 @@ func refines(first, later attr.Value) bool {
 		return true
 	case types.Map:
 		b, ok := later.(types.Map)
-		if !ok || !set(a) || !set(b) || len(a.Elements()) != len(b.Elements()) {
+		if !ok || !isSet(a) || !isSet(b) || len(a.Elements()) != len(b.Elements()) {
 			break
 		}
 		for key, v := range a.Elements() {

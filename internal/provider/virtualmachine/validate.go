@@ -45,10 +45,10 @@ func (m *model) validate() diag.Diagnostics {
 	var diags diag.Diagnostics
 	for _, p := range m.spec(nil).Validate() {
 		if !tolerated.MatchString(p.Path) && m.blockKnown(p.Path) {
-			diags.Append(attrpath.Error(m.at(p.Path), invalid, p.Message))
+			diags.Append(attrpath.Error(m.attributePath(p.Path), invalid, p.Message))
 		}
 	}
-	if set(m.Name) && m.Name.ValueString() == "" {
+	if isSet(m.Name) && m.Name.ValueString() == "" {
 		diags.AddAttributeError(path.Root("name"), invalid, "A virtual machine needs a name.")
 	}
 	placement := open(m.Placement)
@@ -95,13 +95,13 @@ func (p planning) validatePlanned(planned *model) diag.Diagnostics {
 				continue
 			}
 		}
-		diags.Append(attrpath.Error(p.config.at(problem.Path), invalid, problem.Message))
+		diags.Append(attrpath.Error(p.config.attributePath(problem.Path), invalid, problem.Message))
 	}
 	if agent := open(planned.GuestAgent).bool("enabled"); waitToFleet(p.config.WaitFor).GuestAgent &&
 		!planned.GuestAgent.IsUnknown() && !agent.IsUnknown() && !agent.ValueBool() {
 		diags.Append(noAgentToWaitFor())
 	}
-	if m := p.config.Memory; p.state == nil && (m.IsNull() || set(m) && open(m)["size"].IsNull()) {
+	if m := p.config.Memory; p.state == nil && (m.IsNull() || isSet(m) && open(m)["size"].IsNull()) {
 		diags.AddAttributeError(path.Root("memory"), invalid, "A new VM needs memory.size.")
 	}
 	return diags
@@ -112,7 +112,7 @@ func (p planning) refuseSharedMACs(spec domain.Spec) diag.Diagnostics {
 	var diags diag.Diagnostics
 	for _, problem := range spec.SharedMACs() {
 		if p.state == nil || !slices.Contains(p.state.spec(nil).SharedMACs(), problem) {
-			diags.Append(attrpath.Error(p.config.at(problem.Path), invalid, problem.Message))
+			diags.Append(attrpath.Error(p.config.attributePath(problem.Path), invalid, problem.Message))
 		}
 	}
 	return diags
@@ -135,7 +135,7 @@ func (m *model) blockKnown(dotted string) bool {
 func (m *model) lookUp(dotted string) attr.Value {
 	steps := strings.Split(dotted, ".")
 	var v attr.Value
-	for _, p := range pairs(definitionAttributes, m, m) {
+	for _, p := range attributePairs(definitionAttributes, m, m) {
 		if p.name == steps[0] {
 			v = p.a
 		}
@@ -153,8 +153,8 @@ func (m *model) lookUp(dotted string) attr.Value {
 	return v
 }
 
-// at is the path of an attribute that the domain package names. It knows a volume by its path only.
-func (m *model) at(dotted string) path.Path {
+// attributePath is the path of an attribute that the domain package names. It knows a volume by its path only.
+func (m *model) attributePath(dotted string) path.Path {
 	steps := strings.Split(dotted, ".")
 	if len(steps) == 3 && steps[0] == "disks" && (steps[2] == "file" || steps[2] == "block") {
 		if !open(elements(m.Disks)[steps[1]]).string("volume").IsNull() {
@@ -194,14 +194,14 @@ func (m *model) validateSources() diag.Diagnostics {
 func (m *model) validateWait() diag.Diagnostics {
 	var diags diag.Diagnostics
 	wait := waitToFleet(m.WaitFor)
-	if wait.IPAddress != "" && set(m.Interfaces) {
+	if wait.IPAddress != "" && isSet(m.Interfaces) {
 		if _, ok := m.Interfaces.Elements()[wait.IPAddress]; !ok {
 			diags.Append(attrpath.Error(path.Root("wait_for").AtName("ip_address"), invalid, fmt.Sprintf(
 				"There is no interface %q to wait for. Declared are: %s.", wait.IPAddress,
 				strings.Join(value.Keys(m.Interfaces.Elements()), ", "))))
 		}
 	}
-	if agent := open(m.GuestAgent).bool("enabled"); wait.GuestAgent && set(agent) && !agent.ValueBool() {
+	if agent := open(m.GuestAgent).bool("enabled"); wait.GuestAgent && isSet(agent) && !agent.ValueBool() {
 		diags.Append(noAgentToWaitFor())
 	}
 	return diags

@@ -37,8 +37,8 @@ func waitToFleet(o types.Object) fleet.WaitFor {
 	return fleet.WaitFor{GuestAgent: a.bool("guest_agent").ValueBool(), IPAddress: text(a.string("ip_address"))}
 }
 
-// waits tells whether there is anything to wait for beyond that the VM runs.
-func waits(o types.Object) bool { return waitToFleet(o) != fleet.WaitFor{} }
+// waitsForMore tells whether there is anything to wait for beyond that the VM runs.
+func waitsForMore(o types.Object) bool { return waitToFleet(o) != fleet.WaitFor{} }
 
 func waitTimeout(o types.Object) time.Duration {
 	return open(o).duration("timeout").Or(defaultWaitTimeout)
