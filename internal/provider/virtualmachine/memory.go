@@ -12,8 +12,8 @@ import (
 
 var memoryAttributes = merged(blockLevels["memory"], attributes{
 	"size": schema.StringAttribute{
-		MarkdownDescription: "Memory of the guest, such as `2Gi`. Sizes are compared by value: `2Gi` equals `2048Mi`. " +
-			"Required for a new VM.",
+		MarkdownDescription: "Memory of the guest: a size such as `2Gi`. Sizes are compared by value: `2Gi` equals " +
+			"`2048Mi`. Required for a new VM.",
 		CustomType: value.QuantityType,
 		Optional:   true,
 		Computed:   true,
