@@ -30,15 +30,16 @@ func Markdown() string {
 	for _, r := range table(effects) {
 		fmt.Fprintf(&b, "| %s | %s | %s |\n", r.names(), r.happens, r.restarts)
 	}
-	b.WriteString("\n## At a restart\n\nEvery attribute of the definition that isn't in the table above. The plan says why.\n")
+	b.WriteString("\n## At a restart\n\nEvery attribute of the definition that isn't in the table above. The plan says " +
+		"why.\n")
 	b.WriteString("\n## A new VM\n\n| attribute | why |\n| --- | --- |\n")
 	for _, e := range effects {
 		if e.Replace {
 			fmt.Fprintf(&b, "| %s | %s |\n", name(e.Path), e.Why)
 		}
 	}
-	b.WriteString("\nA new VM has the same name and the same disks without `pool`. **Disks with `pool` are created again, without " +
-		"their data.**\n\n")
+	b.WriteString("\nA new VM has the same name and the same disks without `pool`. **Disks with `pool` are created again, " +
+		"without their data.**\n\n")
 	b.WriteString(end)
 	return b.String()
 }

@@ -60,10 +60,12 @@ func TestSchemas_everythingIsDescribed(t *testing.T) {
 var (
 	// code and links are what a sentence may have with a dot in it.
 	code  = regexp.MustCompile("`[^`]*`|\\]\\([^)]*\\)")
-	aside = regexp.MustCompile(`(?i)\b(not set:|unset:|default of|new (VMs|disks|networks|pools) have|\((new VMs|default)\))`)
+	aside = regexp.MustCompile(`(?i)\b(not set:|unset:|default of|new (VMs|disks|networks|pools) have|` +
+		`\((new VMs|default)\))`)
 	// byDefault is a sentence about a default, the one form of which a reader can tell what leaving the attribute out
 	// means: for whatever it is left out, or only for what is new.
-	byDefault = regexp.MustCompile(`\bDefault(s\b|:| for new (VMs|disks|interfaces|devices|networks|pools|secrets|images):|\b)`)
+	byDefault = regexp.MustCompile(`\bDefault(s\b|:| for new ` +
+		`(VMs|disks|interfaces|devices|networks|pools|secrets|volumes):|\b)`)
 )
 
 // wrongDefault says what is wrong with how a description tells the default; "": nothing. Of an attribute that a host
@@ -91,8 +93,6 @@ func wrongDefault(d described, text string) string {
 		return "a default is told last"
 	case !ok:
 		return ""
-	case flags.IsOptional() && !flags.IsComputed() && begin != "Default:":
-		return "the default isn't only that of new ones"
 	case flags.IsOptional() && flags.IsComputed() && begin == "Default:" && !hasDefault(d):
 		return "the default is that of new ones only"
 	default:

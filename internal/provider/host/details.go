@@ -145,12 +145,12 @@ func cpuAttribute() schema.SingleNestedAttribute {
 		Computed:            true,
 		MarkdownDescription: "What VMs can get as a CPU here." + asked,
 		Attributes: map[string]schema.Attribute{
-			"domain_type": computedString("Domain type that this describes: that of VMs without `type`."),
+			"domain_type": computedString("Domain type that `cpu` is for: that of VMs without `type`."),
 			"host_model":  computedString("CPU model of `cpu.mode = \"host-model\"`. Null if the host has no such mode."),
-			"vendor":      computedString("Vendor of that model."),
+			"vendor":      computedString("Vendor of `host_model`."),
 			"features": schema.ListAttribute{
 				Computed: true, ElementType: types.StringType,
-				MarkdownDescription: "Features that `host-model` adds to that model.",
+				MarkdownDescription: "Features that `cpu.mode = \"host-model\"` adds to `host_model`.",
 			},
 			"usable_models": schema.ListAttribute{
 				Computed: true, ElementType: types.StringType,

@@ -89,8 +89,8 @@ var diskAttributes = merged(blockLevels["disks.*"], attributes{
 		"of a `cdrom`, `sata` (`ide` with the machine type `pc`, `scsi` on other architectures); of a `lun`, `scsi`; of a " +
 		"`floppy`, `fdc`."),
 	"format": optionalString("Format of the data: " + value.OneOf(domain.DiskFormats) + ". Another `file` or `volume` " +
-		"gets the format of a new disk. Default for new disks: `qcow2` with `pool`, otherwise the format that a storage pool " +
-		"of the host reports, otherwise `qcow2` for a name that ends in `.qcow2`, otherwise `raw`."),
+		"gets the format of a new disk. Default for new disks: `qcow2` with `pool`, otherwise the format that a storage " +
+		"pool of the host reports, otherwise `qcow2` for a name that ends in `.qcow2`, otherwise `raw`."),
 	"cache": optionalString("Cache mode: " + value.OneOf(domain.DiskCaches) + ". Default for new disks: `default` for " +
 		"files, which QEMU takes for `writeback`; otherwise `none`."),
 	"read_only": optionalBool("Whether the disk is read-only for the guest. Default for new disks: `true` for a " +

@@ -48,7 +48,7 @@ func (d *DataSource) Schema(_ context.Context, _ datasource.SchemaRequest, resp 
 						},
 					},
 					"reason": schema.StringAttribute{
-						Optional: true, MarkdownDescription: "Reason of the condition. Not set: any.",
+						Optional: true, MarkdownDescription: "Reason of the condition. Default: any.",
 					},
 				},
 			},
