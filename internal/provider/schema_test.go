@@ -69,7 +69,7 @@ var (
 )
 
 // wrongDefault says what is wrong with how a description tells the default; "": nothing. Of an attribute that a host
-// has where nobody declares it, the default is that of new ones.
+// has although no configuration declares it, the default is that of new ones.
 func wrongDefault(d described, text string) string {
 	text = code.ReplaceAllString(text, "X")
 	if found := aside.FindString(text); found != "" {

@@ -52,7 +52,8 @@ func ownAttributes() map[string]schema.Attribute {
 			"memory in post-copy."),
 		"status_reason": computedString("libvirt's reason for the status."),
 		"ready": schema.BoolAttribute{
-			Computed: true, MarkdownDescription: "Whether the guest runs. Null if unknown.",
+			Computed: true, MarkdownDescription: "Whether the guest runs. `ready` of the VM's resource also waits for its " +
+				"`wait_for`. Null if unknown.",
 		},
 		"conditions": Attribute(),
 		"blockers": migrationoptions.BlockersOfDataSource(

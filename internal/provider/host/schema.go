@@ -69,9 +69,9 @@ func cordonAttributes() map[string]schema.Attribute {
 		"cordon": schema.SingleNestedAttribute{
 			Computed: true, MarkdownDescription: "Cordon of the host. Null if the host isn't cordoned.",
 			Attributes: map[string]schema.Attribute{
-				"owner": computedString("Terraform run that cordoned the host, as `<user>@<computer>`."),
-				"since": computedString("When it was cordoned (RFC 3339)."),
-				"why":   computedString("Reason."),
+				"owner":  computedString("Terraform run that cordoned the host, as `<user>@<computer>`."),
+				"since":  computedString("When it was cordoned (RFC 3339)."),
+				"reason": computedString("Reason of the maintenance."),
 			},
 		},
 		"unavailable": schema.MapAttribute{

@@ -97,12 +97,12 @@ func rowAttribute(kind string, a domain.Attribute) schema.Attribute {
 	if a.Since != "" {
 		doc += " Requires libvirt " + a.Since + "."
 	}
-	byDefault := a.DefaultDoc
-	if byDefault == "" && a.Default != "" {
-		byDefault = "`" + a.Default + "`"
+	words := a.DefaultDoc
+	if a.Default != "" && words == "" {
+		words = "`" + a.Default + "`"
 	}
-	if byDefault != "" {
-		doc += " " + defaultOf(kind) + byDefault + "."
+	if words != "" {
+		doc += " " + defaultOf(kind) + words + "."
 	}
 	if a.Recorded {
 		return schema.StringAttribute{MarkdownDescription: doc, Optional: true}

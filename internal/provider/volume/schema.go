@@ -83,8 +83,8 @@ func (*volumeResource) Schema(_ context.Context, _ resource.SchemaRequest, resp 
 					path.MatchRoot("copy_of"))},
 			},
 			"format": schema.StringAttribute{
-				MarkdownDescription: "Format: `qcow2`, `raw`, or another one that libvirt supports in the pool. Default " +
-					"for new volumes: `qcow2` in `dir`, `fs` and `netfs` pools, otherwise `raw`.",
+				MarkdownDescription: "Format: `qcow2`, `raw`, or another one that libvirt supports in the pool. " +
+					"Default for new volumes: `qcow2` in `dir`, `fs` and `netfs` pools, otherwise `raw`.",
 				Optional: true, Computed: true,
 				PlanModifiers: []planmodifier.String{
 					stringplanmodifier.UseStateForUnknown(), stringplanmodifier.RequiresReplaceIfConfigured(),
