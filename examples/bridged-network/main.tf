@@ -22,7 +22,7 @@ resource "virtfleet_network" "lan" {
   bridge  = "br0"
 }
 
-# One on each host, for connections between VMs of that host.
+# One on each host, for connections between VMs of that host only. So both VMs are pinned to one host.
 resource "virtfleet_network" "backend" {
   name    = "backend"
   forward = { mode = "isolated" }
@@ -42,23 +42,24 @@ resource "virtfleet_network_dhcp_host" "database" {
 
 resource "virtfleet_virtual_machine" "web" {
   name   = "web"
+  host   = "kvm1"
   memory = { size = "1Gi" }
 
   interfaces = {
-    lan     = { network = virtfleet_network.lan.name, model = "virtio" }
-    backend = { network = virtfleet_network.backend.name, model = "virtio" }
+    lan     = { network = virtfleet_network.lan.name }
+    backend = { network = virtfleet_network.backend.name }
   }
 }
 
 resource "virtfleet_virtual_machine" "database" {
   name   = "database"
+  host   = "kvm1"
   memory = { size = "2Gi" }
 
   interfaces = {
     backend = {
       network = virtfleet_network.backend.name
       mac     = virtfleet_network_dhcp_host.database.mac
-      model   = "virtio"
     }
   }
 }

@@ -1,6 +1,8 @@
 # A VM whose disk is an image in a Ceph cluster. All hosts reach it, so the VM moves live without a copy of its disk.
 
 terraform {
+  required_version = ">= 1.11" # for write-only attributes
+
   required_providers {
     virtfleet = {
       source = "virtfleet/virtfleet"

@@ -29,7 +29,7 @@ resource "virtfleet_virtual_machine" "web" {
   interfaces = { lan = { bridge = "br0" } }
 
   # A blocker of the move fails the plan. A guest that writes faster than its memory is copied is slowed down, or continues
-  # on the target before all of its memory is there.
+  # on the target before all of its memory is there; if a host or the network fails then, the guest can be lost.
   migration_options = { allow_auto_converge = true, allow_post_copy = true }
   timeouts          = { update = "30m" }
 }

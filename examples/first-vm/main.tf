@@ -21,8 +21,8 @@ variable "image" {
   description = "URL of a cloud image, and the URL of the file with its checksum."
   type        = object({ url = string, checksum = string })
   default = {
-    url      = "https://cloud.debian.org/images/cloud/bookworm/latest/debian-12-genericcloud-amd64.qcow2"
-    checksum = "https://cloud.debian.org/images/cloud/bookworm/latest/SHA512SUMS"
+    url      = "https://cloud.debian.org/images/cloud/bookworm/20241125-1942/debian-12-genericcloud-amd64-20241125-1942.qcow2"
+    checksum = "https://cloud.debian.org/images/cloud/bookworm/20241125-1942/SHA512SUMS"
   }
 }
 

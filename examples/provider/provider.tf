@@ -19,13 +19,9 @@ provider "virtfleet" {
     }
   }
 
-  # Leave this block out to use the SSH agent, ~/.ssh/config, the default keys and ~/.ssh/known_hosts. An attribute that is set
-  # replaces only its own default: here the same keys log in to the jump host.
+  # Leave this block out to use the SSH agent, ~/.ssh/config, the default keys and ~/.ssh/known_hosts. Attributes that
+  # you don't set keep their defaults: the same keys are used for the jump host.
   ssh = {
     jump_hosts = ["ops@bastion.example.net"]
   }
-
-  # Keep the last known state of a host that doesn't answer, instead of failing the plan. A host that was drained with
-  # virtfleet_host_maintenance doesn't need this.
-  on_unreachable = "keep"
 }

@@ -1,4 +1,5 @@
-# Hosts get a new kernel, one after another, and no VM stops. A host's turn is two applies: the first drains the host and runs
+# Hosts get a new kernel, one after another. No VM stops that can be moved while it runs; its eviction strategy says what
+# happens to any other one, so read the plan of each host first. A host's turn is two applies: the first drains the host and runs
 # the update, the second ends the maintenance, which brings its VMs back.
 #
 #   for host in kvm1 kvm2; do
@@ -30,9 +31,13 @@ variable "update" {
   description = "Command that runs here when a host is drained. $HOST is the host's name. It ends when the host is back."
   type        = string
   default     = <<-SHELL
-    ssh "root@$HOST" 'apt-get -y full-upgrade && shutdown -r +0'
-    sleep 60
-    until ssh -o ConnectTimeout=5 "root@$HOST" virsh version; do sleep 5; done
+    set -e
+    boot() { ssh -o ConnectTimeout=5 "root@$HOST" cat /proc/sys/kernel/random/boot_id; }
+    before=$(boot)
+    ssh "root@$HOST" apt-get -y full-upgrade
+    ssh "root@$HOST" shutdown -r +0 || true # the connection may end first
+    until now=$(boot) && [ "$now" != "$before" ]; do sleep 5; done
+    until ssh "root@$HOST" virsh version; do sleep 5; done
   SHELL
 }
 
@@ -42,8 +47,6 @@ resource "virtfleet_host_maintenance" "turn" {
   host    = each.key
   restore = true
   reason  = "new kernel"
-
-  timeouts = { create = "1h", delete = "1h" }
 }
 
 resource "terraform_data" "update" {

@@ -1,4 +1,5 @@
-# A set of VMs moves in one apply: away from one host, each to the host that fits best, a few at a time.
+# A set of VMs moves in one apply: every VM of the set once, each to the host that fits best, a few at a time. To empty a host,
+# use virtfleet_host_maintenance, which moves only the VMs that are there.
 
 terraform {
   required_providers {

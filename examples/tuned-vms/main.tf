@@ -1,5 +1,5 @@
-# How disks, interfaces, virtual CPUs and memory are tuned. What isn't set is left to libvirt and QEMU; 0, "", {}, [] or
-# false removes what was set. Limits, pins, weights, bandwidth and filters are changed while the VM runs.
+# How disks, interfaces, virtual CPUs and memory are tuned. What isn't set is decided by libvirt and QEMU; 0, "", {}, [] or
+# false removes what was set. Disks that show nothing are left out. Limits, pins, weights, bandwidth and filters are changed while the VM runs.
 
 terraform {
   required_providers {
@@ -16,13 +16,14 @@ provider "virtfleet" {
   }
 }
 
-# Disks: an I/O thread for the database alone, and limits for the backup.
+# Disks: an I/O thread for the database alone, and limits for the backup. The hosts have the resource partition.
 resource "virtfleet_virtual_machine" "database" {
   name     = "database"
   memory   = { size = "16Gi", huge_pages = "2Mi", locked = true, hard_limit = "20Gi" }
-  platform = { iothreads = 2, resources = { partition = "/machine/prod", blkio_weight = 500 } }
+  platform = { iothreads = 1, resources = { partition = "/machine/prod", blkio_weight = 500 } }
 
-  # Four virtual CPUs on CPUs of their own, QEMU's own work on others.
+  # Four virtual CPUs pinned to a CPU each, QEMU's own work to others. Other processes of the host may run there, too. With
+  # invtsc, the VM can't be moved while it runs. cores are per socket: here two in each of two dies.
   cpu = {
     sockets      = 1
     cores        = 4
@@ -31,7 +32,7 @@ resource "virtfleet_virtual_machine" "database" {
     features     = { invtsc = "require" }
     pin          = { 0 = "2", 1 = "3", 2 = "4", 3 = "5" }
     emulator_pin = "0-1"
-    iothread_pin = { 1 = "6", 2 = "7" }
+    iothread_pin = { 1 = "6" }
     shares       = 2048
   }
 
@@ -111,7 +112,7 @@ resource "virtfleet_virtual_machine" "router" {
   interfaces = {
     trunk = {
       bridge       = "ovsbr0"
-      vlan         = { tags = [42, 43], trunk = true, native_tag = 42 }
+      vlan         = { tags = [42, 43], native_tag = 42 }
       virtual_port = { type = "openvswitch" }
     }
     uplink = { direct = { device = "eth1", mode = "bridge" } }

@@ -78,6 +78,8 @@ type Attribute struct {
 	// Default is the value of a new device that declares none; Defaults are others, by architecture.
 	Default  string
 	Defaults map[string]string
+	// DefaultDoc says what the default is where Default doesn't: one that differs between VMs, or is libvirt's own.
+	DefaultDoc string
 	// Filled says that libvirt chooses a value where none is declared. What isn't filled stays null.
 	Filled bool
 	// Follows is the attribute that gives this one its meaning: another value there makes this one void.

@@ -43,6 +43,9 @@ type rule struct {
 	why    string
 }
 
+// onlyRenamed is why a running VM takes another key of a device.
+const onlyRenamed = "The device is there already; only its key changes."
+
 // change is a Change with what LiveSteps needs to make it.
 type change struct {
 	Change

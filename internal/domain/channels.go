@@ -23,7 +23,7 @@ var channelFamily = Family{
 	begin: func(e *etree.Element) { add(e, "target", "type", "virtio") },
 	Attributes: slices.Concat(
 		charSource(channelWhy, []string{"unix", "pty", "file", "spicevmc", "qemu-vdagent", "null"},
-			"File or socket on the host, for the types `file` and `unix`. Not set: libvirt chooses a socket."),
+			"File or socket on the host, for the types `file` and `unix`. For a `unix` socket, libvirt can choose the path."),
 		[]Attribute{{
 			Name: "name", Place: "target@name", Why: channelWhy,
 			Doc: "Required: name of the port, by which the guest finds it (`/dev/virtio-ports/...`), such as " +

@@ -5,8 +5,10 @@ import "github.com/beevik/etree"
 const clockWhy = "The clock is set up when the VM starts."
 
 // timer is an attribute of one of the clock's timers.
-func timer(name, place string, values []string, doc string) Attribute {
-	a := Attribute{Name: name, Place: "clock/timer[name=" + place, Values: values, Why: clockWhy, Doc: doc}
+func timer(name, place string, values []string, doc, byDefault string) Attribute {
+	a := Attribute{
+		Name: name, Place: "clock/timer[name=" + place, Values: values, Why: clockWhy, Doc: doc, DefaultDoc: byDefault,
+	}
 	if values == nil {
 		a.Kind = Switch
 	}
@@ -19,7 +21,7 @@ var tickPolicies = []string{"delay", "catchup", "merge", "discard"}
 // clockGroup is the guest's clock.
 var clockGroup = Group{
 	Path: "platform.clock",
-	Doc:  "Clock of the guest and its timers. What isn't set is left alone.",
+	Doc:  "Clock of the guest and its timers.",
 	Attributes: []Attribute{
 		{
 			Name: "offset", Values: []string{"utc", "localtime", "timezone"}, Kept: []string{"variable", "absolute"},
@@ -31,8 +33,9 @@ var clockGroup = Group{
 				}
 				return nil
 			},
-			Why: clockWhy,
-			Doc: "What the guest's hardware clock shows: `utc` (new VMs), `localtime` of the host, as Windows expects, or the " +
+			Why:        clockWhy,
+			DefaultDoc: "`utc`",
+			Doc: "What the guest's hardware clock shows: `utc`, `localtime` of the host, as Windows expects, or the " +
 				"time of `timezone`.",
 		},
 		{
@@ -40,17 +43,19 @@ var clockGroup = Group{
 			Doc: "Time zone with `offset = \"timezone\"`, such as `Europe/Berlin`.",
 		},
 		timer("rtc_tickpolicy", "rtc]@tickpolicy", []string{"delay", "catchup"},
-			"What happens to missed ticks of the hardware clock: they come late (`delay`) or faster (`catchup`, new VMs on "+
-				"x86)."),
+			"What happens to missed ticks of the hardware clock: they come late (`delay`) or faster (`catchup`).",
+			"`catchup` on x86"),
 		timer("rtc_track", "rtc]@track", []string{"guest", "wall"},
-			"What the hardware clock follows: the `guest`'s time, which stops while the guest is paused, or `wall` time."),
+			"What the hardware clock follows: the `guest`'s time, which stops while the guest is paused, or `wall` time.", ""),
 		timer("pit_tickpolicy", "pit]@tickpolicy", tickPolicies,
-			"What happens to missed ticks of the PIT, the oldest timer: they come late (`delay`, new VMs on x86) or faster "+
-				"(`catchup`), several become one (`merge`), or they are lost (`discard`)."),
-		timer("hpet", "hpet]@present", nil, "High precision event timer. New VMs on x86 have none."),
-		timer("kvmclock", "kvmclock]@present", nil, "KVM's clock, for Linux."),
-		timer("hypervclock", "hypervclock]@present", nil, "Hyper-V's clock, for Windows."),
-		timer("tsc", "tsc]@present", nil, "Time stamp counter."),
+			"What happens to missed ticks of the PIT, the oldest timer: they come late (`delay`) or faster (`catchup`), "+
+				"several become one (`merge`), or they are lost (`discard`).", "`delay` on x86"),
+		timer("hpet", "hpet]@present", nil, "Whether the VM has a high precision event timer.", "`false` on x86"),
+		timer("kvmclock", "kvmclock]@present", nil, "Whether the guest can use KVM's clock, for Linux.",
+			"QEMU's, which is `true` with KVM"),
+		timer("hypervclock", "hypervclock]@present", nil, "Whether the guest can use Hyper-V's clock, for Windows.",
+			"`false`"),
+		timer("tsc", "tsc]@present", nil, "Whether the guest can use the time stamp counter.", "QEMU's, which is `true`"),
 		{
 			Name: "tsc_frequency", Place: "clock/timer[name=tsc]@frequency", Kind: Count, Why: clockWhy,
 			Doc: "Frequency of the time stamp counter in Hz, the same on every host. A host that can't provide it can't " +

@@ -44,7 +44,7 @@ var commandlineGroup = Group{
 					return ""
 				}
 			},
-			Doc: "Arguments in their order, such as `[\"-fw_cfg\", \"name=opt/org.example,string=1\"]`. `[]` removes all.",
+			Doc: "Arguments in their order, such as `[\"-boot\", \"strict=on\"]`. `[]` removes all.",
 		},
 		{
 			Name: "env", Kind: Texts, Why: commandlineWhy,

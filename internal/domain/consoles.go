@@ -31,8 +31,9 @@ var consoleFamily = Family{
 // redirdevFamily are USB devices that a client of the screen or of a socket lends to the guest.
 var redirdevFamily = Family{
 	Path: "devices.redirdevs", Tag: "redirdev", in: func(s *Spec) *map[string]Row { return &s.Redirdevs },
-	Doc: "USB redirection ports by a key. A client of the screen can connect one of its own USB devices to each. They " +
-		"require a USB controller. If you set the map, list every one.",
+	Doc: "USB redirection ports by a key. A client of the graphical console can connect one of its own USB devices " +
+		"to each. They require a USB controller, which a VM has that the provider created, except on s390x. If you " +
+		"set the map, list every one.",
 	Added:   Transition{Live: true, Why: "The port is plugged into the running VM."},
 	Removed: Transition{Live: true, Why: "The port is unplugged from the running VM."},
 	Bus:     on(busUSB),
@@ -52,7 +53,7 @@ var redirdevFamily = Family{
 					put(e, "source@mode", mode)
 					return nil
 				},
-				Doc: "Address of the server that QEMU connects to, such as `usbredirserver`, for the type `tcp`.",
+				Doc: "Address of the USB redirection server (`usbredirserver`) that QEMU connects to, for the type `tcp`.",
 			},
 			{Name: "service", Place: "source@service", Why: redirdevWhy, Doc: "Port or service of that server, for " +
 				"the type `tcp`."},
@@ -94,7 +95,7 @@ var smartcardGroup = Group{
 				return nil
 			},
 			Why: "The smartcard reader is set up when the VM starts.",
-			Doc: "`passthrough`: a client of the screen lends its card. `host`: the reader of the host.",
+			Doc: "`passthrough`: a client of the graphical console lends its card. `host`: the reader of the host.",
 		},
 		{
 			Name: "type", Place: "@type", Values: []string{"spicevmc"}, Default: "spicevmc", Follows: "mode", Filled: true,

@@ -39,12 +39,14 @@ var cpuGroup = Group{
 			Name: "dies", Kind: Count, Since: "6.1.0",
 			Why:  "The topology of the virtual CPUs is fixed when the VM starts.",
 			Read: func(e *etree.Element) string { return attr(child(e, "cpu", "topology"), "dies") }, Write: writeDies,
-			Check: between(1, maxVCPUs),
-			Doc:   "Number of dies per socket, among which `cores` are divided.",
+			Check:      between(1, maxVCPUs),
+			DefaultDoc: "`1`",
+			Doc:        "Number of dies per socket. They share the `cores` of the socket.",
 		},
 		{
 			Name: "migratable", Place: "cpu@migratable", Kind: Switch, On: "on", Off: "off", Echo: true,
-			Why: "A guest keeps the CPU that it started with.",
+			Why:        "A guest keeps the CPU that it started with.",
+			DefaultDoc: "libvirt's, which is `true`",
 			Doc: "Whether the modes `host-passthrough` and `maximum` leave out features with which a VM can't be moved. " +
 				"The hosts must still have the same CPU.",
 		},
@@ -52,7 +54,7 @@ var cpuGroup = Group{
 		{
 			Name: "shares", Place: "cputune/shares", Kind: Count, Zero: true, Live: SetScheduler, Check: between(1, 262144),
 			Cold: cantBeUndone, Why: "The weight is set in the running VM.",
-			Doc: "Weight compared with other VMs of the host; `0`: the host's default.",
+			Doc: "Weight from 1 to 262144, compared with other VMs of the host; `0`: the host's default.",
 		},
 		schedulerPeriod("period", "`quota`"),
 		schedulerQuota("quota", "each virtual CPU", "period"),
@@ -81,7 +83,7 @@ func schedulerPeriod(name, quota string) Attribute {
 	return Attribute{
 		Name: name, Place: "cputune/" + name, Kind: Count, Zero: true, Live: SetScheduler, Check: between(1000, 1000000),
 		Reset: "100000", Why: "The period is set in the running VM.",
-		Doc: "Period of " + quota + " in microseconds; `0`: the default. Default: `100000`.",
+		Doc: "Period of " + quota + " in microseconds; `0`: 100000.", DefaultDoc: "`0`",
 	}
 }
 
@@ -124,7 +126,7 @@ func pins(name, place, thread string, live StepKind, why, doc string) Attribute 
 			}
 			return ""
 		},
-		Doc: doc + " Every host of the VM must have them. `{}` removes them.",
+		Doc: doc + " Only a host that has them is chosen. `{}` removes them.",
 	}
 }
 

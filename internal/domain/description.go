@@ -13,11 +13,11 @@ var descriptionGroup = Group{
 				}
 				return ""
 			},
-			Doc: "Short description of the VM in one line, which `virsh list --title` shows. `\"\"` is none.",
+			Doc: "Short description of the VM in one line, which `virsh list --title` shows. `\"\"`: none.",
 		},
 		{
 			Name: "description", Place: "description", Live: SetDescription, Why: "It is changed while the VM runs.",
-			Doc: "Description of the VM for people, kept in its definition. `\"\"` is none.",
+			Doc: "Description of the VM for people, kept in its definition. `\"\"`: none.",
 		},
 	},
 }

@@ -43,7 +43,7 @@ var disks = devices[Disk]{
 var diskRules = map[string]rule{
 	"disks.* added":   {effect: live, step: Attach, why: "The disk is plugged into the running VM."},
 	"disks.* removed": {effect: live, step: Detach, why: "The disk is unplugged from the running VM."},
-	"disks.* renamed": {effect: live, why: "The disk is there already; only its key changes."},
+	"disks.* renamed": {effect: live, why: onlyRenamed},
 	"disks.* medium":  {effect: live, step: ChangeMedium, why: "The medium is changed in the running VM."},
 	"disks.* drive": {
 		effect: restart, why: "Drives can't be plugged into or out of a running VM; their media can.",

@@ -19,38 +19,47 @@ const (
 var DiskRows = slices.Concat([]Attribute{
 	{
 		Name: "io", Place: "driver@io", Values: []string{"native", "threads", "io_uring"}, Unset: "default",
-		Why: whenOpened,
+		Why:        whenOpened,
+		DefaultDoc: "`native` for `block` with the cache mode `none`, otherwise QEMU decides",
 		Doc: "How QEMU reads and writes. `native` requires `cache` `none` or `directsync`; `io_uring` requires libvirt 6.3 " +
 			"and QEMU 5.0.",
 	},
 	{
 		Name: "discard", Place: "driver@discard", Values: []string{"unmap", "ignore"}, Unset: "default", Why: whenOpened,
-		Doc: "Whether blocks that the guest frees are freed on the host. New disks have `unmap`.",
+		DefaultDoc: "`unmap`, if they are writable and `device` is `disk`",
+		Doc:        "Whether blocks that the guest frees are freed on the host.",
 	},
 	{
 		Name: "detect_zeroes", Place: "driver@detect_zeroes", Values: []string{"off", "on", "unmap"}, Unset: "default",
-		Why: whenOpened,
-		Doc: "Whether zeroes that the guest writes are stored as holes. `unmap` frees their blocks and requires `discard`.",
+		Why:        whenOpened,
+		DefaultDoc: "QEMU's, which is `off`",
+		Doc: "Whether zeroes that the guest writes are stored as holes. `unmap` frees their blocks and requires " +
+			"`discard`.",
 	},
 	{
 		Name: "error_policy", Place: "driver@error_policy", Values: []string{"stop", "report", "ignore", "enospace"},
 		Unset: "default", Why: whenOpened,
+		DefaultDoc: "`stop`",
 		Doc: "What happens on an I/O error: `stop` pauses the VM, `report` tells the guest, `enospace` pauses only if " +
-			"there is no space left. New disks have `stop`.",
+			"there is no space left.",
 	},
 	{
 		Name: "rerror_policy", Place: "driver@rerror_policy", Values: []string{"stop", "report", "ignore"},
 		Unset: "default", Why: whenOpened,
-		Doc: "What happens on an error while reading, if it differs from `error_policy`.",
+		DefaultDoc: "the value of `error_policy`",
+		Doc:        "What happens on an error while reading, if it differs from `error_policy`.",
 	},
 	{
 		Name: "shareable", Place: "shareable", Kind: Flag, Why: whenOpened,
-		Doc: "Whether several VMs may use the disk at the same time, such as for a cluster file system. It requires " +
-			"the format `raw`.",
+		DefaultDoc: "`false`",
+		Doc: "Whether several VMs may write to the disk at the same time. Their guests need a cluster file system, " +
+			"otherwise they destroy the data. Requires the format `raw`. Not the same as `shared`.",
 	},
 	{
 		Name: "transient", Place: "transient", Kind: Flag, Since: "6.9.0", Why: whenOpened,
-		Doc: "Whether what the guest writes is discarded when it stops. A VM with such a disk can't be moved while it runs.",
+		DefaultDoc: "`false`",
+		Doc: "Whether what the guest writes is discarded when it stops. A VM with such a disk can't be moved " +
+			"while it runs.",
 	},
 	{
 		Name: "iothread", Place: "driver@iothread", Kind: Count, Zero: true, Why: whenOpened,
@@ -58,7 +67,7 @@ var DiskRows = slices.Concat([]Attribute{
 	},
 	{
 		Name: "queues", Place: "driver@queues", Kind: Count, Zero: true, Why: whenFound,
-		Doc: "Number of queues of a disk on the bus `virtio`; `0` leaves it to QEMU.",
+		Doc: "Number of queues of a disk on the bus `virtio`; `0`: QEMU decides.",
 	},
 	{
 		Name: "wwn", Place: "wwn", Why: whenFound,
@@ -137,12 +146,13 @@ var ioTuneRows = func() []Attribute {
 		for _, way := range ways {
 			name := way.name + "_" + unit.name
 			row(name, fmt.Sprintf("%s per second %s; `0`: no limit.", unit.words, way.words))
-			row(name+"_max", fmt.Sprintf("Burst of `%s`.", name))
-			row(name+"_max_length", fmt.Sprintf("Seconds for which the burst of `%s` may last. Default: `1`.", name))
+			row(name+"_max", fmt.Sprintf("%s per second during a burst; `0`: no burst.", unit.words))
+			row(name+"_max_length", fmt.Sprintf("Seconds that a burst with `%s_max` may last.", name))
+			all[len(all)-1].DefaultDoc = "`1`"
 		}
 	}
 	row("size_iops_sec", "Size in bytes of an I/O operation for these limits; a larger one counts as several.")
-	all[len(all)-1].Doc += " `0`: every operation counts once."
+	all[len(all)-1].DefaultDoc = "`0`, every operation counts once"
 	return append(all, Attribute{
 		Name: join(ioTune, "group_name"), Live: SetBlockIOTune, Why: live,
 		Read: func(e *etree.Element) string {
@@ -163,7 +173,7 @@ var ioTuneRows = func() []Attribute {
 			}
 			return ""
 		},
-		Doc: "Name of a group. Disks with the same name share these limits. Set at least one limit.",
+		Doc: "Name of a group: disks of the VM with the same name share these limits. Set at least one limit.",
 	})
 }()
 
@@ -172,8 +182,8 @@ var NestedDocs = map[string]string{
 	"disks.*.encryption": "LUKS encryption by QEMU: the guest sees plain data. A disk with `pool` is created encrypted. " +
 		"Any other disk must be encrypted already, such as by `encryption` of a `virtfleet_volume`. For the formats `raw` " +
 		"and `qcow2`; the image that an overlay is based on isn't encrypted.",
-	"disks.*.io_tune": "Limits of the disk's I/O. They are changed while the VM runs. A total can't be set together " +
-		"with its reads or writes.",
+	"disks.*.io_tune": "Limits of the disk's I/O. They are changed while the VM runs. `total_*` can't be set " +
+		"together with the matching `read_*` or `write_*`.",
 }
 
 // checkRows checks what doesn't fit together in a disk.

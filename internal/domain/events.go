@@ -22,24 +22,27 @@ var eventsGroup = Group{
 		{
 			Name: "on_poweroff", Place: "on_poweroff", Values: []string{"destroy", "restart"},
 			Kept: []string{"preserve", "rename-restart"}, Filled: true, Live: SetLifecycle,
-			Why: "The action is set in the running VM.",
-			Doc: "When the guest shuts down: `destroy` leaves the VM off, `restart` starts it again.",
+			Why:        "The action is set in the running VM.",
+			DefaultDoc: "`destroy`",
+			Doc:        "When the guest shuts down: `destroy` leaves the VM off, `restart` starts it again.",
 		},
 		{
 			Name: "on_reboot", Place: "on_reboot", Values: []string{"restart", "destroy"},
 			Kept: []string{"preserve", "rename-restart"}, Filled: true, Live: SetLifecycle,
-			Why: "The action is set in the running VM.",
-			Doc: "When the guest reboots: `restart` lets it reboot, `destroy` leaves the VM off.",
+			Why:        "The action is set in the running VM.",
+			DefaultDoc: "`restart`",
+			Doc:        "When the guest reboots: `restart` lets it reboot, `destroy` leaves the VM off.",
 		},
 		{
 			Name: "on_crash", Place: "on_crash",
 			Values: []string{"destroy", "restart", "preserve", "coredump-destroy", "coredump-restart"},
 			Kept:   []string{"rename-restart"}, Filled: true, Live: SetLifecycle,
-			Why: "The action is set in the running VM.",
-			Doc: "When the guest reports a crash, which requires a panic device: `restart` starts it again, `preserve` " +
-				"keeps it for an analysis, `coredump-restart` and `coredump-destroy` first write its memory to a file on the " +
-				"host. If QEMU itself crashes, `run_strategy` decides. Default of a new VM: `restart` with `run_strategy` " +
-				"`Always` or `RerunOnFailure`, otherwise `destroy`.",
+			Why:        "The action is set in the running VM.",
+			DefaultDoc: "`restart` with `run_strategy` `Always` or `RerunOnFailure`, otherwise `destroy`",
+			Doc: "When the guest reports a crash. **Without a panic device (`devices.panic`), it has no effect.** " +
+				"`restart` starts it again, `preserve` keeps it for an analysis, `coredump-restart` and " +
+				"`coredump-destroy` first write its memory to a file on the host. If QEMU itself crashes, `run_strategy` " +
+				"decides.",
 		},
 	},
 }

@@ -132,7 +132,7 @@ func (f Family) block() block {
 
 func (f Family) rules() map[string]rule {
 	all := map[string]rule{
-		f.Path + ".* renamed": {effect: live, why: "The device is there already; only its key changes."},
+		f.Path + ".* renamed": {effect: live, why: onlyRenamed},
 		f.Path + ".* no slot": {why: "The running VM has no free PCI slot for another device."},
 		f.Path + ".* no bus":  {why: "The running VM has no controller for such a device."},
 	}

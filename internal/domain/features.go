@@ -4,29 +4,35 @@ package domain
 const featureWhy = "The VM is built with it when it starts."
 
 // present is a feature that an element says by being there.
-func present(name, doc string) Attribute {
-	return Attribute{Name: name, Place: "features/" + name, Kind: Flag, Why: featureWhy, Doc: doc}
+func present(name, doc, byDefault string) Attribute {
+	return Attribute{
+		Name: name, Place: "features/" + name, Kind: Flag, Why: featureWhy, Doc: doc, DefaultDoc: byDefault,
+	}
 }
 
 // toggle is a feature that has a state in the definition.
-func toggle(name, place, doc string) Attribute {
+func toggle(name, place, doc, byDefault string) Attribute {
 	return Attribute{
 		Name: name, Place: "features/" + place + "@state", Kind: Switch, On: "on", Off: "off", Why: featureWhy,
-		Doc: doc,
+		Doc: doc, DefaultDoc: byDefault,
 	}
 }
 
 // featuresGroup is what the VM has besides devices.
 var featuresGroup = Group{
 	Path: "platform.features",
-	Doc:  "Features of the virtual hardware. What isn't set is left alone.",
+	Doc:  "Features of the virtual hardware.",
 	Attributes: []Attribute{
-		present("acpi", "ACPI. New VMs on x86 have it; without it a guest can't be shut down by a button."),
-		present("apic", "APIC. New VMs on x86 have it."),
-		present("pae", "Physical address extension, for guests of 32 bits."),
-		toggle("pmu", "pmu", "Performance counters of the CPU."),
-		toggle("vmport", "vmport", "VMware's port, through which some guests find a mouse. New VMs have it off."),
-		toggle("vmcoreinfo", "vmcoreinfo", "Whether the guest can say where its crash information is, for dumps."),
-		toggle("kvm_hidden", "kvm/hidden", "Whether KVM is hidden from the guest: some drivers refuse to work in a VM."),
+		present("acpi", "Whether the VM has ACPI. Without it, the guest can't be shut down by a button.",
+			"`true` on x86, and on ARM with UEFI"),
+		present("apic", "Whether the VM has an APIC.", "`true` on x86"),
+		present("pae", "Whether the VM has physical address extension, for guests of 32 bits.", "`false`"),
+		toggle("pmu", "pmu", "Whether the guest can use performance counters of the CPU.", "QEMU decides"),
+		toggle("vmport", "vmport", "Whether the VM has VMware's port, through which some guests find a mouse.",
+			"`false` on x86"),
+		toggle("vmcoreinfo", "vmcoreinfo", "Whether the guest can say where its crash information is, for dumps.",
+			"`false`"),
+		toggle("kvm_hidden", "kvm/hidden", "Whether KVM is hidden from the guest: some drivers refuse to work in a VM.",
+			"`false`"),
 	},
 }

@@ -8,8 +8,8 @@ const filesystemWhy = "Directories are shared when the VM starts."
 // filesystemFamily are directories of the host that the guest sees.
 var filesystemFamily = Family{
 	Path: "devices.filesystems", Tag: "filesystem", in: func(s *Spec) *map[string]Row { return &s.Filesystems },
-	Doc: "Directories of the host that the guest can mount, by a key. Such a VM can't be moved while it runs, and every " +
-		"host of the VM must have the directory. If you set the map, list every one.",
+	Doc: "Directories of the host that the guest can mount, by a key. Such a VM can't be moved while it runs. Each " +
+		"host that the VM may run on must have the directory. If you set the map, list every one.",
 	Added: Transition{Why: filesystemWhy}, Removed: Transition{Why: filesystemWhy},
 	begin: func(e *etree.Element) { setAttr(e, "type", "mount") },
 	Attributes: []Attribute{
@@ -39,8 +39,8 @@ var filesystemFamily = Family{
 				put(e, "driver@type", value)
 				return nil
 			},
-			Doc: "`virtiofs` is faster, and requires `virtiofsd` on the host and `memory = { shared = true }`. `9p` " +
-				"is built into QEMU.",
+			Doc: "`virtiofs` is faster, and requires `virtiofsd` on the host and `memory = { shared = true }`. `9p` is " +
+				"part of QEMU, except on RHEL and its clones.",
 		},
 		{
 			Name: "access_mode", Place: "@accessmode", Why: filesystemWhy, Values: []string{"passthrough", "mapped", "squash"},
@@ -48,7 +48,8 @@ var filesystemFamily = Family{
 		},
 		{
 			Name: "read_only", Place: "readonly", Kind: Flag, Why: filesystemWhy,
-			Doc: "Whether the guest can only read the directory. With `virtiofs`, it requires libvirt 11.",
+			DefaultDoc: "`false`",
+			Doc:        "Whether the guest can only read the directory. With `virtiofs`, it requires libvirt 11.",
 		},
 	},
 	Check: func(value func(string) string) (attribute, problem string) {

@@ -22,8 +22,8 @@ const (
 // graphicsGroup is the screen that people see. Others than VNC and SPICE aren't meant.
 var graphicsGroup = Group{
 	Path: "devices.graphics", Device: "graphics",
-	Doc: "Screen, by VNC or SPICE. New VMs have VNC on a socket of the host, which opens no port. Its password is set " +
-		"by `graphics_access`.",
+	Doc: "Graphical console by VNC or SPICE. Its password is set by `graphics_access`. Connect with `virt-viewer -c " +
+		"<the host's URI> <VM>`. Default for new VMs: VNC on a socket of the host, which opens no port.",
 	Added:   Transition{Why: graphicsWhy},
 	Removed: Transition{Why: graphicsWhy},
 	Skip:    func(e *etree.Element) bool { return attr(e, "type") != "vnc" && attr(e, "type") != "spice" },
@@ -46,7 +46,7 @@ var graphicsGroup = Group{
 				put(e, "listen@type", value)
 				return nil
 			},
-			Doc: "Where the screen listens: on a `socket` of the host, an `address`, the host's address in a libvirt " +
+			Doc: "Where the console listens: on a `socket` of the host, an `address`, the host's address in a libvirt " +
 				"`network`, or nowhere (`none`).",
 		},
 		{
@@ -62,8 +62,9 @@ var graphicsGroup = Group{
 				put(e, "listen@address", value)
 				return nil
 			},
-			Doc: "Address, for `listen = \"address\"`, such as `127.0.0.1`, or `0.0.0.0` for all. Every host of the " +
-				"VM must have it. Not set: as the host's `qemu.conf` says, usually `127.0.0.1`.",
+			DefaultDoc: "the value of `vnc_listen` or `spice_listen` in the host's `qemu.conf`, usually `127.0.0.1`",
+			Doc: "Address, for `listen = \"address\"`, such as `127.0.0.1`, or `0.0.0.0` for all. Each host that the VM " +
+				"may run on must have it.",
 		},
 		{
 			Name: "network", Place: "listen@network", Follows: "listen", Why: graphicsWhy,
@@ -72,7 +73,8 @@ var graphicsGroup = Group{
 		{
 			Name: "port", Follows: "listen", Filled: true, Echo: true, Why: graphicsWhy,
 			Read: readPort, Write: writePort, Check: checkPort,
-			Doc: "Port, or `auto` for one that is free on the host when the VM starts.",
+			DefaultDoc: "`auto`",
+			Doc:        "Port, or `auto` for one that is free on the host when the VM starts.",
 		},
 		{
 			Name: "websocket", Place: "@websocket", Follows: "type", Echo: true, Why: graphicsWhy,

@@ -53,10 +53,10 @@ var hostDeviceFamily = Family{
 				}
 				return ""
 			},
-			Doc: "Class of devices, as `hosts.<name>.devices` of the provider lists them, instead of `type` and `address`. " +
-				"The VM gets a device of the class that no other VM has, and keeps it. If it moves, it gets another one. An " +
-				"imported VM has `type` and `address`: it keeps the device if you replace them with its class. Only " +
-				"a host that has one is chosen.",
+			Doc: "Class of devices, one of `hosts.<name>.devices` of the provider, instead of `type` and `address`. The " +
+				"VM gets a device of the class that no other VM has, and keeps it. If the VM is moved while it is off, it " +
+				"gets another one. An imported VM has `type` and `address`: it keeps the device if you replace them with " +
+				"its class. Only a host that has one is chosen.",
 		},
 		{
 			Name: "type", Place: "@type", Values: []string{"pci", "usb", "mdev"}, Kept: []string{"scsi", "scsi_host"},
@@ -79,8 +79,8 @@ var hostDeviceFamily = Family{
 			Name: "address", Why: hostDeviceWhy, Filled: true,
 			Read:  func(e *etree.Element) string { return hostAddress(child(e, "source")) },
 			Write: writeHostAddress,
-			Doc: "Address of a `pci` device (`0000:65:00.0`), vendor and product of a `usb` device (`1234:abcd`), or the UUID " +
-				"of an `mdev` device. Required without `class`.",
+			Doc: "Address of a `pci` device (`0000:65:00.0`), vendor and product of a `usb` device (`1234:abcd`), or " +
+				"the UUID of an `mdev` device. Required without `class`, otherwise chosen.",
 		},
 	},
 	Check: func(value func(string) string) (attribute, problem string) {

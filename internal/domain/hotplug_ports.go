@@ -33,8 +33,8 @@ var hotplugGroup = Group{
 		},
 		Write: writeHotplugPorts,
 		Doc: "Number of free PCI Express ports, for disks, interfaces and other devices that are plugged in while the VM " +
-			"runs. A new VM of machine type `q35` or `virt` has " +
-			usualPorts + ". A device that is plugged in keeps its port.",
+			"runs. A device that is plugged in keeps its port.",
+		DefaultDoc: usualPorts + " for the machine types `q35` and `virt`",
 	}},
 }
 

@@ -8,7 +8,7 @@ import (
 
 // enlightenment is one of the features of Hyper-V. QEMU has it where libvirt lists its name.
 func enlightenment(name, place, doc string) Attribute {
-	a := toggle(name, "hyperv/"+place, doc)
+	a := toggle(name, "hyperv/"+place, doc, "")
 	a.Capability, a.Listed = "hyperv/features", place
 	return a
 }
@@ -16,15 +16,15 @@ func enlightenment(name, place, doc string) Attribute {
 // hypervGroup is what the guest sees of Hyper-V: Windows runs faster with it.
 var hypervGroup = Group{
 	Path: "platform.hyperv",
-	Doc:  "Hyper-V enlightenments, which make Windows run faster. What isn't set is left alone.",
+	Doc:  "Hyper-V enlightenments, which make Windows run faster. Default for new VMs: none, unless `profile` sets them.",
 	Attributes: []Attribute{
 		{
 			Name: "mode", Place: "features/hyperv@mode", Values: []string{"custom", "passthrough"}, Why: featureWhy,
 			Doc: "`custom`: the features that are set here. `passthrough`: all features that the host has; such a VM " +
 				"can't be moved while it runs.",
 		},
-		toggle("relaxed", "hyperv/relaxed", "`true`: Windows doesn't take timers that come late for a failure."),
-		toggle("vapic", "hyperv/vapic", "Virtual APIC."),
+		toggle("relaxed", "hyperv/relaxed", "Whether Windows tolerates timers that come late.", ""),
+		toggle("vapic", "hyperv/vapic", "Whether the guest can use the virtual APIC.", ""),
 		stated("features/hyperv/spinlocks", "retries", Attribute{
 			Name: "spinlocks", Kind: Count, Why: featureWhy, Zero: true, Capability: "hyperv/features", Listed: "spinlocks",
 			Check: func(value string) string {
@@ -33,14 +33,14 @@ var hypervGroup = Group{
 				}
 				return ""
 			},
-			Doc: "How often the guest tries to get a spinlock before it tells the host, usually `8191`. `0` is off.",
+			Doc: "How often the guest tries to get a spinlock before it tells the host, usually `8191`; `0`: off.",
 		}),
-		enlightenment("vpindex", "vpindex", "`true`: the guest can read the number of each virtual CPU."),
-		enlightenment("runtime", "runtime", "`true`: the guest can read how long each virtual CPU has run."),
-		enlightenment("synic", "synic", "Synthetic interrupt controller."),
-		enlightenment("stimer", "stimer", "Synthetic timers."),
-		toggle("stimer_direct", "hyperv/stimer/direct", "Synthetic timers with interrupts of their own."),
-		enlightenment("reset", "reset", "`true`: the guest can reset itself through the hypervisor."),
+		enlightenment("vpindex", "vpindex", "Whether the guest can read the number of each virtual CPU."),
+		enlightenment("runtime", "runtime", "Whether the guest can read how long each virtual CPU has run."),
+		enlightenment("synic", "synic", "Whether the guest can use the synthetic interrupt controller."),
+		enlightenment("stimer", "stimer", "Whether the guest can use synthetic timers."),
+		toggle("stimer_direct", "hyperv/stimer/direct", "Whether synthetic timers have interrupts of their own.", ""),
+		enlightenment("reset", "reset", "Whether the guest can reset itself through the hypervisor."),
 		stated("features/hyperv/vendor_id", "value", Attribute{
 			Name: "vendor_id", Why: featureWhy, Capability: "hyperv/features", Listed: "vendor_id",
 			Check: func(value string) string {
@@ -49,15 +49,15 @@ var hypervGroup = Group{
 				}
 				return ""
 			},
-			Doc: "Name of the hypervisor that the guest sees, at most 12 characters. `\"\"` is none.",
+			Doc: "Name of the hypervisor that the guest sees, at most 12 characters. `\"\"`: none.",
 		}),
-		enlightenment("frequencies", "frequencies", "`true`: the guest can read the frequencies of its clocks."),
+		enlightenment("frequencies", "frequencies", "Whether the guest can read the frequencies of its clocks."),
 		enlightenment("reenlightenment", "reenlightenment", "Whether the guest is told when its clock's frequency "+
 			"changes."),
-		enlightenment("tlbflush", "tlbflush", "`true`: the hypervisor flushes other CPUs' address caches for the guest."),
-		enlightenment("ipi", "ipi", "`true`: the hypervisor sends interrupts between CPUs for the guest."),
-		enlightenment("evmcs", "evmcs", "Faster nested virtualization, on Intel."),
-		enlightenment("avic", "avic", "Use of the host's hardware APIC. Requires libvirt 8.10."),
+		enlightenment("tlbflush", "tlbflush", "Whether the hypervisor flushes other CPUs' address caches for the guest."),
+		enlightenment("ipi", "ipi", "Whether the hypervisor sends interrupts between CPUs for the guest."),
+		enlightenment("evmcs", "evmcs", "Whether nested virtualization on Intel is faster by enlightened VMCS."),
+		enlightenment("avic", "avic", "Whether the host's hardware APIC is used. Requires libvirt 8.10."),
 	},
 }
 

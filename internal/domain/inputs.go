@@ -7,8 +7,8 @@ const inputWhy = "The device is another one."
 // inputFamily are pointers and keyboards. Those on ps2, which libvirt adds by itself, aren't meant.
 var inputFamily = Family{
 	Path: "devices.inputs", Tag: "input", in: func(s *Spec) *map[string]Row { return &s.Inputs },
-	Doc: "Tablets, mice and keyboards on USB or virtio by a key. A `tablet` makes a screen's pointer follow the " +
-		"client's.",
+	Doc: "Tablets, mice and keyboards on USB or virtio by a key. A `tablet` makes the pointer of the graphical " +
+		"console follow the client's. If you set the map, list every one.",
 	Added:   Transition{Live: true, Why: "The device is plugged into the running VM."},
 	Removed: Transition{Live: true, Why: "The device is unplugged from the running VM."},
 	Bus: func(row Row) string {

@@ -53,7 +53,7 @@ var interfaces = devices[Interface]{
 var interfaceRules = map[string]rule{
 	"interfaces.* added":   {effect: live, step: Attach, why: "The interface is plugged into the running VM."},
 	"interfaces.* removed": {effect: live, step: Detach, why: "The interface is unplugged from the running VM."},
-	"interfaces.* renamed": {effect: live, why: "The interface is there already; only its key changes."},
+	"interfaces.* renamed": {effect: live, why: onlyRenamed},
 	"interfaces.* no slot": {effect: restart, why: "The running VM has no free PCI slot for another interface."},
 	"interfaces.* conventional": {
 		effect: restart,

@@ -44,6 +44,7 @@ var InterfaceRows = onlyVirtio(slices.Concat([]Attribute{
 	},
 	{
 		Name: "vlan.trunk", Place: "vlan@trunk", Kind: Switch, Unset: "no", Echo: true, Why: connectedTo,
+		DefaultDoc: "`false` with one tag",
 		Doc: "Whether the guest tags its packets itself, with any of `tags`. Set it only for one tag; several always are " +
 			"a trunk.",
 	},
@@ -77,7 +78,8 @@ var InterfaceRows = onlyVirtio(slices.Concat([]Attribute{
 			}
 			return nil
 		},
-		Doc: "Whether packets of `native_tag` reach the guest tagged. Default: `untagged`.",
+		DefaultDoc: "`untagged`",
+		Doc:        "Whether packets of `native_tag` reach the guest tagged.",
 	},
 	{
 		Name: "port_group", Place: "source@portgroup", Live: Update,
@@ -100,7 +102,8 @@ var InterfaceRows = onlyVirtio(slices.Concat([]Attribute{
 	{
 		Name: "virtual_port.interface_id", Place: "virtualport/parameters@interfaceid", Echo: true, Why: connectedTo,
 		Normal: strings.ToLower, Check: matches(uuidPattern, "It isn't a UUID."),
-		Doc: "UUID by which Open vSwitch or MidoNet know the interface. Default: chosen by libvirt.",
+		DefaultDoc: "libvirt chooses one",
+		Doc:        "UUID by which Open vSwitch or MidoNet know the interface.",
 	},
 	{
 		Name: "virtual_port.profile_id", Place: "virtualport/parameters@profileid", Echo: true, Why: connectedTo,
@@ -147,8 +150,9 @@ var InterfaceRows = onlyVirtio(slices.Concat([]Attribute{
 	},
 	{
 		Name: "isolated", Place: "port@isolated", Kind: Switch, Live: Update, Echo: true, Since: "6.1.0",
-		Why: "The port of the running VM is set.",
-		Doc: "Whether traffic with other isolated ports of the bridge is blocked.",
+		Why:        "The port of the running VM is set.",
+		DefaultDoc: "`false`",
+		Doc:        "Whether traffic with other isolated ports of the bridge is blocked.",
 	},
 }, driverRows, backendRows, teamingRows, bandwidthRows()))
 
@@ -160,8 +164,8 @@ func init() {
 	for path, doc := range map[string]string{
 		"interfaces.*.vlan": "VLAN of the interface, for Open vSwitch and SR-IOV, and for bridges with libvirt " +
 			"11.0.",
-		"interfaces.*.driver":             "Tuning of the device that the guest sees.",
-		"interfaces.*.backend":            "What connects an interface with `user`.",
+		"interfaces.*.driver":             "Tuning of the network card. For the model `virtio`.",
+		"interfaces.*.backend":            "Backend of an interface with `user = true`.",
 		"interfaces.*.teaming":            "Pair of two interfaces. `type = \"none\"` ends it.",
 		"interfaces.*.virtual_port":       "Port of a virtual switch. `type = \"none\"` removes it.",
 		"interfaces.*.filter":             "Network filter. It is changed while the VM runs.",
@@ -224,9 +228,9 @@ func bandwidthRows() []Attribute {
 	var all []Attribute
 	for _, way := range []string{"inbound", "outbound"} {
 		for _, limit := range []struct{ name, doc string }{
-			{"average", "Average in KiB per second. Required if `peak` or `burst` is set; `0` removes the limit."},
-			{"peak", "Peak in KiB per second; `0`: none."},
-			{"burst", "KiB that may be sent at the speed of `peak`; `0`: none."},
+			{"average", "kB (1000 bytes) per second on average. Required if `peak` or `burst` is set; `0`: no limit."},
+			{"peak", "kB (1000 bytes) per second at most; `0`: no peak."},
+			{"burst", "KiB that may be sent at the speed of `peak`; `0`: no burst."},
 		} {
 			row := Attribute{
 				Name: "bandwidth." + way + "." + limit.name, Place: "bandwidth/" + way + "@" + limit.name, Kind: Count,

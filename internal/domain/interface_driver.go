@@ -19,13 +19,13 @@ var driverRows = []Attribute{
 			}
 			return attr(child(e, "driver"), "name")
 		},
-		Doc: "What carries the packets: the host's kernel (`vhost`) or QEMU. Default: the kernel, if it can. All " +
-			"attributes of `driver` are only for the model `virtio`.",
+		DefaultDoc: "`vhost` if the host has it",
+		Doc:        "What carries the packets: the host's kernel (`vhost`) or QEMU.",
 	},
 	{
 		Name: "driver.rx_queue_size", Place: "driver@rx_queue_size", Kind: Count, Zero: true, Why: whenPlugged,
 		Check: queueSize,
-		Doc:   "Packets that a queue to the guest holds, a power of two from 256 to 1024; `0` leaves it to QEMU.",
+		Doc:   "Packets that a queue to the guest holds, a power of two from 256 to 1024; `0`: QEMU decides.",
 	},
 	{
 		Name: "driver.tx_queue_size", Place: "driver@tx_queue_size", Kind: Count, Zero: true, Since: "3.7.0",
@@ -40,19 +40,24 @@ var driverRows = []Attribute{
 	},
 	{
 		Name: "driver.ioeventfd", Place: "driver@ioeventfd", Kind: Switch, On: "on", Off: "off", Why: whenPlugged,
-		Doc: "Whether the guest continues while QEMU handles its packets.",
+		DefaultDoc: "QEMU's, which is `true`",
+		Doc:        "Whether the guest continues while QEMU handles its packets. Change it only to work around a defect.",
 	},
 	{
 		Name: "driver.event_idx", Place: "driver@event_idx", Kind: Switch, On: "on", Off: "off", Why: whenPlugged,
-		Doc: "Whether guest and host tell each other which events they wait for.",
+		DefaultDoc: "QEMU's, which is `true`",
+		Doc: "Whether guest and host reduce their interrupts and notifications (virtio's `event_idx`). Change it only " +
+			"to work around a defect.",
 	},
 	{
 		Name: "driver.packed", Place: "driver@packed", Kind: Switch, On: "on", Off: "off", Since: "6.3.0", Why: whenPlugged,
-		Doc: "Whether the queues are packed (virtio 1.1).",
+		DefaultDoc: "`false`",
+		Doc:        "Whether the queues are packed (virtio 1.1).",
 	},
 	{
 		Name: "driver.iommu", Place: "driver@iommu", Kind: Switch, On: "on", Off: "off", Since: "3.5.0", Why: whenPlugged,
-		Doc: "Whether the device obeys the guest's IOMMU.",
+		DefaultDoc: "`false`",
+		Doc:        "Whether the device obeys the guest's IOMMU.",
 	},
 }
 
@@ -92,8 +97,8 @@ var backendRows = []Attribute{
 			}
 			return nil
 		},
-		Doc: "What connects an interface with `user`. `passt` is a process of the host, which must have the " +
-			"package passt (Debian 12 has built its libvirt without it); `default` is QEMU itself.",
+		Doc: "`passt` is a process of the host, which must have the package passt (Debian 12 has built its libvirt " +
+			"without it); `default` is QEMU itself.",
 	},
 	{
 		Name: "backend.log_file", Place: "backend@logFile", Since: "9.0.0", Why: whenPlugged, Check: absolute,
@@ -115,8 +120,8 @@ var backendRows = []Attribute{
 			setAttr(ensure(e, "source"), "dev", value)
 			return nil
 		},
-		Doc: "Network device of the host whose addresses and routes passt gives to the guest. Default: that of the default " +
-			"route.",
+		DefaultDoc: "that of the default route",
+		Doc:        "Network device of the host whose addresses and routes passt gives to the guest.",
 	},
 }
 
@@ -147,8 +152,8 @@ var teamingRows = []Attribute{
 			setAttr(child(e, "teaming"), "persistent", value)
 			return nil
 		},
-		Doc: "For the `transient` interface: key of the `persistent` interface of the pair. In an imported VM, it may " +
-			"be that interface's alias, which begins with `ua-`.",
+		Doc: "For the `transient` interface: key of the `persistent` interface of the pair, or its alias (`ua-...`) " +
+			"in an imported VM.",
 	},
 }
 

@@ -20,12 +20,13 @@ var iommuGroup = Group{
 		{
 			Name: "model", Place: "@model", Values: []string{"intel", "virtio", "smmuv3", "amd"}, Default: "virtio",
 			Defaults: map[string]string{"x86_64": "intel", "aarch64": "smmuv3"}, Filled: true, Why: iommuWhy,
-			Doc: "On machine type `q35`: `intel`, `amd` or `virtio`. On ARM: `smmuv3` or `virtio`.",
+			DefaultDoc: "`intel` on x86, `smmuv3` on ARM, otherwise `virtio`",
+			Doc:        "Model. For the machine type `q35`: `intel`, `amd` or `virtio`. For ARM: `smmuv3` or `virtio`.",
 		},
-		iommuDriver("intremap", "Remapping of interrupts, which `intel` with more than 255 virtual CPUs needs."),
-		iommuDriver("caching_mode", "Caching mode of `intel`, which devices of the host in such a VM need."),
+		iommuDriver("intremap", "Whether `intel` remaps interrupts. Required for more than 255 virtual CPUs."),
+		iommuDriver("caching_mode", "Whether `intel` uses its caching mode. Required if the VM also has `host_devices`."),
 		iommuDriver("iotlb", "Whether `intel` caches addresses in the host's devices."),
-		iommuDriver("eim", "Whether `intel` has interrupts for more than 255 virtual CPUs."),
+		iommuDriver("eim", "Whether `intel` has extended interrupts. Required for more than 255 virtual CPUs."),
 		{
 			Name: "aw_bits", Place: "driver@aw_bits", Kind: Count, Follows: "model", Why: iommuWhy, Check: between(32, 64),
 			Doc: "Width of the addresses of `intel`: 39 or 48.",

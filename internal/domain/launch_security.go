@@ -36,15 +36,17 @@ var launchSecurityGroup = Group{
 				}
 				return ""
 			},
-			Doc: "What the guest's owner allows, as a number such as `0x3`. Required for `sev` and `sev-snp`.",
+			Doc: "What the guest's owner allows: a number as text, such as `0x3`. Required for `sev` and `sev-snp`.",
 		},
 		{
 			Name: "cbitpos", Place: "launchSecurity/cbitpos", Kind: Count, Echo: true, Why: securityWhy,
-			Doc: "Bit of an address that says that a page is encrypted. libvirt knows it of its host.",
+			DefaultDoc: "read from the host",
+			Doc:        "Bit of an address that marks an encrypted page.",
 		},
 		{
 			Name: "reduced_phys_bits", Place: "launchSecurity/reducedPhysBits", Kind: Count, Echo: true, Why: securityWhy,
-			Doc: "Number of address bits that the protection takes. libvirt knows it of its host.",
+			DefaultDoc: "read from the host",
+			Doc:        "Number of address bits that the protection takes.",
 		},
 		{
 			Name: "kernel_hashes", Place: "launchSecurity@kernelHashes", Kind: Switch, Since: "8.0.0", Why: securityWhy,

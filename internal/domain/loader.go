@@ -59,7 +59,8 @@ var firmwareGroup = Group{
 				put(e, "os/nvram", value)
 				return nil
 			},
-			Doc: "File on the host that keeps the UEFI variables. Not set: libvirt chooses one.",
+			DefaultDoc: "libvirt chooses one",
+			Doc:        "File on the host that keeps the UEFI variables.",
 		},
 		{
 			Name: "stateless", Place: "os/loader@stateless", Kind: Switch, Since: "8.6.0", Why: loaderWhy,
@@ -67,7 +68,7 @@ var firmwareGroup = Group{
 		},
 		{
 			Name: "boot_menu.enabled", Place: "os/bootmenu@enable", Kind: Switch, Why: loaderWhy,
-			Doc: "Whether the guest's screen offers a choice of what to boot.",
+			Doc: "Whether the firmware offers a choice of what to boot.",
 		},
 		{
 			Name: "boot_menu.timeout", Place: "os/bootmenu@timeout", Kind: Count, Zero: true, Check: between(1, 65535),

@@ -33,38 +33,45 @@ var memoryGroup = Group{
 		},
 		{
 			Name: "locked", Place: "memoryBacking/locked", Kind: Flag, Why: whenAllocated,
-			Doc: "Whether the host never swaps the memory out. It needs `hard_limit` where the host limits locked memory.",
+			DefaultDoc: "`false`",
+			Doc: "Whether the host never swaps the memory out. It needs `hard_limit` where the host limits locked " +
+				"memory.",
 		},
 		{
 			Name: "nosharepages", Place: "memoryBacking/nosharepages", Kind: Flag, Why: whenAllocated,
-			Doc: "Whether the host never merges pages that are equal (KSM).",
+			DefaultDoc: "`false`",
+			Doc:        "Whether the host never merges pages that are equal (KSM).",
 		},
 		{
 			Name: "source", Place: "memoryBacking/source@type", Values: []string{"anonymous", "file", "memfd"},
 			Unset: "default", Why: whenAllocated,
-			Doc: "What the memory is: `file` is a file below `memory_backing_dir` of the host's `qemu.conf`.",
+			Doc: "Backing of the guest's memory: `file` is a file below `memory_backing_dir` of the host's `qemu.conf`. " +
+				"`default` removes it.",
 		},
 		{
 			Name: "shared", Place: "memoryBacking/access@mode", Kind: Switch, On: "shared", Off: "private", Why: whenAllocated,
-			Doc: "Whether other processes of the host can share the memory, as virtiofs and vhost-user require.",
+			DefaultDoc: "`false`",
+			Doc:        "Whether other processes of the host can share the memory, as `virtiofs` and `vhostuser` require.",
 		},
 		{
 			Name: "allocation", Place: "memoryBacking/allocation@mode", Values: []string{"immediate", "ondemand"},
 			Unset: "default", Why: whenAllocated,
-			Doc: "When the host's memory is allocated: with `immediate`, when the VM starts.",
+			Doc: "When the host's memory is allocated: with `immediate`, when the VM starts. `default` removes it.",
 		},
 		{
 			Name: "discard", Place: "memoryBacking/discard", Kind: Flag, Why: whenAllocated,
-			Doc: "Whether the content of the file is discarded when the VM stops, with `source = \"file\"`.",
+			DefaultDoc: "`false`",
+			Doc:        "Whether the content of the memory is discarded when the VM stops. Requires `source = \"file\"`.",
 		},
-		memoryLimit("hard_limit", "Most memory that the VM's process may use on the host, including QEMU's own. If it "+
-			"needs more, the host kills it."),
-		memoryLimit("soft_limit", "Most memory that the VM's process may use while the host is short of memory."),
-		memoryLimit("swap_hard_limit", "Most memory and swap space that the VM's process may use on the host."),
+		memoryLimit("hard_limit", "Maximum memory that the VM's process may use on the host, including QEMU's own. If "+
+			"it needs more, the host kills it."),
+		memoryLimit("soft_limit", "Maximum memory that the VM's process may use while the host is short of memory."),
+		memoryLimit("swap_hard_limit", "Maximum memory and swap space that the VM's process may use on the host."),
 		{
 			Name: "balloon.model", Place: "devices/memballoon@model", Why: balloonIsMade,
-			Values: []string{"virtio", "virtio-transitional", "virtio-non-transitional", None},
-			Doc:    "Model of the balloon. Without a balloon (`none`), the memory of a running VM can't be changed.",
+			Values:     []string{"virtio", "virtio-transitional", "virtio-non-transitional", None},
+			DefaultDoc: "`virtio`",
+			Doc:        "Model of the balloon. Without a balloon (`none`), the memory of a running VM can't be changed.",
 		},
 		balloonSwitch("autodeflate", "autodeflate", "Whether the balloon returns memory before a guest that runs out of it "+
 			"kills processes.", ""),
@@ -83,7 +90,8 @@ var memoryGroup = Group{
 				setAttr(ensure(balloon, "stats"), "period", value)
 				return nil
 			},
-			Doc: "Seconds between two reports of the guest about its memory; `0`: none. New VMs have `10`.",
+			DefaultDoc: "`10`",
+			Doc:        "Seconds between two reports of the guest about its memory; `0`: none.",
 		},
 	}, numatune),
 }

@@ -12,8 +12,9 @@ import (
 var NetworkRows = []Attribute{
 	{
 		Name: "tls", Place: "@tls", Kind: Switch, Since: "4.5.0",
-		Doc: "Whether QEMU connects with TLS, for `nbd`. The hosts have the certificates in libvirt's directory for NBD " +
-			"(`nbd_tls_x509_cert_dir` in `qemu.conf`). Not set: as `nbd_tls` in `qemu.conf` says.",
+		DefaultDoc: "the value of `nbd_tls` in the host's `qemu.conf`",
+		Doc: "Whether QEMU connects with TLS, for `nbd`. The hosts have the certificates in libvirt's directory for " +
+			"NBD (`nbd_tls_x509_cert_dir` in `qemu.conf`).",
 	},
 	{
 		Name: "tls_hostname", Place: "@tlsHostname", Since: "8.2.0",
@@ -21,7 +22,8 @@ var NetworkRows = []Attribute{
 	},
 	{
 		Name: "ssl_verify", Place: "ssl@verify", Kind: Switch, Since: "6.2.0",
-		Doc: "Whether QEMU checks the server's certificate, for `https` and `ftps`. Default: `true`.",
+		DefaultDoc: "`true`",
+		Doc:        "Whether QEMU checks the server's certificate, for `https` and `ftps`.",
 	},
 	{
 		Name: "query", Place: "@query", Since: "6.2.0",

@@ -18,12 +18,12 @@ const (
 // numaCells are the NUMA cells that the guest sees.
 var numaCells = Attribute{
 	Name: "numa", Place: "cpu/numa/cell@id", Kind: Table, Why: numaWhy, Met: cellsMet,
-	Doc: "NUMA cells that the guest sees, by their number from 0. Together they have at least `memory.size`. If " +
-		"you set the map, list every cell with all that it has. `{}` removes them.",
+	Doc: "NUMA cells that the guest sees, by their number from 0. Their `memory` adds up to `memory.size` or more. " +
+		"If you set the map, list every cell with all that it has. `{}` removes them.",
 	Columns: []Attribute{
 		{
 			Name: "cpus", Place: "@cpus", Normal: normalSet, Check: cpuSet,
-			Doc: "Virtual CPUs of the cell, such as `0-3`. Not set: the cell has only memory.",
+			Doc: "Virtual CPUs of the cell, such as `0-3`. Without them, the cell has only memory.",
 		},
 		{
 			Name: "memory", Kind: Amount,
@@ -47,13 +47,13 @@ var numaCells = Attribute{
 		},
 		{
 			Name: "memory_access", Place: "@memAccess", Values: []string{"shared", "private"},
-			Doc: "Whether other processes of the host can share the memory of the cell. Not set: as `memory.shared` " +
-				"says.",
+			DefaultDoc: "the value of `memory.shared`",
+			Doc:        "Whether other processes of the host can share the memory of the cell.",
 		},
 		{
 			Name: "discard", Place: "@discard", Kind: Switch,
-			Doc: "Whether the content of the cell's memory is thrown away when the VM stops. Not set: as " +
-				"`memory.discard` says.",
+			DefaultDoc: "the value of `memory.discard`",
+			Doc:        "Whether the content of the cell's memory is discarded when the VM stops.",
 		},
 		numaDistances,
 	},
@@ -79,11 +79,11 @@ var numatune = []Attribute{
 	},
 	{
 		Name: "numatune.nodeset", Place: "numatune/memory@nodeset", Normal: normalSet, Check: cpuSet, Why: nodesWhy,
-		Doc: "NUMA nodes of the host, such as `0-1`. Every host of the VM must have them.",
+		Doc: "NUMA nodes of the host, such as `0-1`. Only a host that has them is chosen.",
 	},
 	{
 		Name: "numatune.placement", Place: "numatune/memory@placement", Values: []string{"auto"}, Unset: "static",
-		Why: nodesWhy, Doc: "`auto`: numad on the host chooses the nodes. Otherwise (`static`) `nodeset` does.",
+		Why: nodesWhy, Doc: "`auto`: numad on the host chooses the nodes. `static`: `nodeset` does.",
 	},
 	{
 		Name: "numatune.cells", Place: "numatune/memnode@cellid", Kind: Table, Why: nodesWhy,

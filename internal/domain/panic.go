@@ -4,7 +4,7 @@ package domain
 var panicGroup = Group{
 	Path: "devices.panic", Device: "panic",
 	Doc: "Panic device, through which the guest reports a crash of its kernel. libvirt then does what " +
-		"`platform.events.on_crash` says. Linux has the driver (`pvpanic`).",
+		"`platform.events.on_crash` tells it. Linux has the driver (`pvpanic`).",
 	Added:   Transition{Why: "A panic device can be added only when the VM starts."},
 	Removed: Transition{Why: "A panic device can't be removed from a running VM."},
 	Attributes: []Attribute{
@@ -13,10 +13,11 @@ var panicGroup = Group{
 			Defaults: map[string]string{
 				"s390x": "s390", "ppc64": "pseries", "ppc64le": "pseries", "aarch64": "pvpanic", "riscv64": "pvpanic",
 			},
-			Filled: true,
-			Why:    "A device of another model can't replace one in use.",
-			Doc: "`isa` on x86, `pvpanic` on PCI, `hyperv` for Windows, `s390` and `pseries` on these architectures, " +
-				"which always have one.",
+			Filled:     true,
+			Why:        "A device of another model can't replace one in use.",
+			DefaultDoc: "`isa` on x86, `pvpanic` on ARM and RISC-V",
+			Doc: "Model: `isa` for x86, `pvpanic` on PCI, `hyperv` for Windows. `s390` and `pseries` are part of these " +
+				"architectures.",
 		},
 	},
 }

@@ -3,7 +3,7 @@ package domain
 // resourcesGroup is the share of its host that the whole VM has.
 var resourcesGroup = Group{
 	Path: "platform.resources",
-	Doc:  "Share of the host that the whole VM has. What isn't set is left alone.",
+	Doc:  "Resource limits of the whole VM.",
 	Attributes: []Attribute{
 		{
 			Name: "partition", Place: "resource/partition", Echo: true, Check: absolute,
@@ -14,7 +14,7 @@ var resourcesGroup = Group{
 		{
 			Name: "blkio_weight", Place: "blkiotune/weight", Kind: Count, Zero: true, Check: between(1, 10000),
 			Live: SetBlkioWeight, Cold: cantBeUndone, Why: "The weight is set in the running VM.",
-			Doc: "Weight of its disk I/O compared with other VMs of the host; `0`: the host's default.",
+			Doc: "Weight of its disk I/O from 1 to 10000, compared with other VMs of the host; `0`: the host's default.",
 		},
 	},
 }

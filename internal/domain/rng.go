@@ -5,7 +5,7 @@ import "strings"
 // rngGroup is the source of random numbers. New VMs have one.
 var rngGroup = Group{
 	Path: "devices.rng", Device: "rng", PCI: true,
-	Doc:     "Random number generator. New VMs have one unless `model` is `none`.",
+	Doc:     "Random number generator. Default for new VMs: the model `virtio`, which reads `/dev/urandom`.",
 	Added:   Transition{Live: true, Why: "The device is plugged into the running VM."},
 	Removed: Transition{Live: true, Why: "The device is unplugged from the running VM."},
 	Attributes: []Attribute{
@@ -13,7 +13,7 @@ var rngGroup = Group{
 			Name: "model", Place: "@model", Values: []string{"virtio", "virtio-transitional", "virtio-non-transitional"},
 			Default: "virtio", Filled: true, Capability: "rng/model",
 			Why: "A device of another model can't replace one in use.",
-			Doc: "What the guest sees.",
+			Doc: "Model.",
 		},
 		{
 			Name: "backend", Place: "backend@model", Values: []string{"random", "builtin"}, Kept: []string{"egd"},
@@ -30,18 +30,20 @@ var rngGroup = Group{
 				}
 				return ""
 			},
-			Doc: "File on the host that the backend `random` reads: `/dev/urandom`, `/dev/random` or `/dev/hwrng`. Every " +
-				"host of the VM must have it.",
+			Doc: "File on the host that the backend `random` reads: `/dev/urandom`, `/dev/random` or `/dev/hwrng`. Each " +
+				"host that the VM may run on must have it.",
 		},
 		{
 			Name: "rate_bytes", Place: "rate@bytes", Kind: Count,
-			Why: "The rate is set when the device is plugged in.",
-			Doc: "Bytes that the guest can read in a period. Not set: no limit.",
+			Why:        "The rate is set when the device is plugged in.",
+			DefaultDoc: "no limit",
+			Doc:        "Bytes that the guest can read in each `rate_period`.",
 		},
 		{
 			Name: "rate_period", Place: "rate@period", Kind: Count,
-			Why: "The rate is set when the device is plugged in.",
-			Doc: "Period of `rate_bytes` in milliseconds. Default: `1000`.",
+			Why:        "The rate is set when the device is plugged in.",
+			DefaultDoc: "`1000`",
+			Doc:        "Period of `rate_bytes` in milliseconds.",
 		},
 	},
 	Check: func(value func(string) string) (attribute, problem string) {

@@ -47,7 +47,8 @@ func charSource(why string, kinds []string, path string) []Attribute {
 		},
 		{
 			Name: "log_append", Place: "log@append", Kind: Switch, On: "on", Off: "off", Why: why,
-			Doc: "Whether a start of the VM appends to the log file instead of replacing it.",
+			DefaultDoc: "`false`",
+			Doc:        "Whether a start of the VM appends to the log file instead of replacing it.",
 		},
 	}
 }

@@ -19,19 +19,18 @@ const (
 // smbiosGroup is what the guest reads about its hardware.
 var smbiosGroup = Group{
 	Path: "platform.smbios",
-	Doc: "What the guest reads about its hardware (SMBIOS), such as manufacturer and serial number. What isn't set is " +
-		"left alone.",
+	Doc:  "What the guest reads about its hardware (SMBIOS), such as manufacturer and serial number.",
 	Attributes: []Attribute{
 		{
 			Name: "mode", Place: "os/smbios@mode", Values: []string{"sysinfo", "host"}, Unset: "emulate", Why: smbiosWhy,
 			Doc: "Where the information comes from: the entries here (`sysinfo`), the `host`, or QEMU (`emulate`).",
 		},
-		smbiosEntries("bios", "bios", "the firmware", "", "vendor", "version", "date", "release"),
-		smbiosEntries("system", "system", "the computer", "; a `uuid` must be the VM's",
+		smbiosEntries("bios", "bios", "BIOS", "", "vendor", "version", "date", "release"),
+		smbiosEntries("system", "system", "system", "; a `uuid` must be the VM's",
 			"manufacturer", "product", "version", "serial", "sku", "family"),
-		smbiosEntries("base_board", "baseBoard", "the mainboard", "",
+		smbiosEntries("base_board", "baseBoard", "base board", "",
 			"manufacturer", "product", "version", "serial", "asset", "location"),
-		smbiosEntries("chassis", "chassis", "the case", "", "manufacturer", "version", "serial", "asset", "sku"),
+		smbiosEntries("chassis", "chassis", "chassis", "", "manufacturer", "version", "serial", "asset", "sku"),
 	},
 }
 
@@ -43,8 +42,8 @@ var fwCfgGroup = Group{
 			"`opt/com.example/name`. They are in the definition and the state: none may be a secret. `{}` removes them.",
 			func(string) string { return "" }, (*etree.Element).Text,
 			func(e *etree.Element, value string) { e.SetText(value) }),
-		fwCfg("fw_cfg_files", "Like `fw_cfg`, with paths of files on the host whose content the guest reads. Every "+
-			"host of the VM must have these files. `{}` removes them.",
+		fwCfg("fw_cfg_files", "Like `fw_cfg`, with paths of files on the host whose content the guest reads. Each "+
+			"host that the VM may run on must have them. `{}` removes them.",
 			absolute, func(e *etree.Element) string { return attr(e, "file") },
 			func(e *etree.Element, value string) { setAttr(e, "file", value) }),
 	},
@@ -114,7 +113,7 @@ func smbiosEntries(name, tag, what, more string, names ...string) Attribute {
 			dropSysinfo(root, "smbios")
 			return nil
 		},
-		Doc: "What the guest reads about " + what + ": `" + strings.Join(names, "`, `") + "`" + more +
+		Doc: "SMBIOS fields of the " + what + ": `" + strings.Join(names, "`, `") + "`" + more +
 			". Used with `mode = \"sysinfo\"`. `{}` removes them.",
 	}
 }

@@ -14,8 +14,9 @@ var tpmGroup = Group{
 				"x86_64": "tpm-crb", "i686": "tpm-crb", "ppc64": "tpm-spapr", "ppc64le": "tpm-spapr",
 			},
 			Filled: true, Capability: "tpm/model",
-			Why: "A device of another model can't replace one in use.",
-			Doc: "TPM model. Windows 11 and most other systems work with `tpm-crb`.",
+			DefaultDoc: "`tpm-crb` on x86, `tpm-spapr` on POWER, otherwise `tpm-tis`",
+			Why:        "A device of another model can't replace one in use.",
+			Doc:        "TPM model. Windows 11 and most other systems work with `tpm-crb`.",
 		},
 		{
 			Name: "backend", Place: "backend@type", Values: []string{"emulator"}, Kept: []string{"passthrough", "external"},
@@ -33,8 +34,9 @@ var tpmGroup = Group{
 		{
 			Name: "persistent_state", Place: "backend@persistent_state", Kind: Switch, Follows: "backend",
 			Unset: "no", Since: "7.0.0", // libvirt writes no "no".
-			Why: "It is decided when the TPM starts with the VM.",
-			Doc: "Whether the TPM's state is kept when a VM without a persistent definition stops.",
+			Why:        "It is decided when the TPM starts with the VM.",
+			DefaultDoc: "`false`",
+			Doc:        "Whether the TPM's state is kept when a transient VM (one without a persistent definition) stops.",
 		},
 	},
 	Check: func(value func(string) string) (attribute, problem string) {

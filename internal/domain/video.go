@@ -26,7 +26,8 @@ func cardMemory(name, doc string) Attribute {
 // videoGroup is the first graphics card. libvirt gives one to every VM with a screen.
 var videoGroup = Group{
 	Path: "devices.video", Device: "video", Explicit: true,
-	Doc:     "Graphics card. New VMs have one unless `model` is `none`. Further cards are left alone.",
+	Doc: "First graphics card. Further cards aren't changed. Default for new VMs: `vga` on x86 with BIOS, `bochs` " +
+		"on x86 with UEFI, otherwise `virtio`.",
 	Added:   Transition{Why: videoWhy},
 	Removed: Transition{Why: videoWhy},
 	Attributes: []Attribute{
@@ -34,12 +35,12 @@ var videoGroup = Group{
 			Name: "model", Place: "model@type", Values: []string{"virtio", "vga", "qxl", "bochs", "cirrus", "ramfb"},
 			Kept: []string{"vmvga", "xen", "vbox", "parallels", "gop"}, Default: "virtio", Filled: true,
 			Capability: "video/modelType", Why: videoWhy,
-			Doc: "What the guest sees. `virtio` for Linux, `vga` or `bochs` for anything else, `qxl` with SPICE.",
+			Doc: "Model. `virtio` for Linux, `vga` or `bochs` for anything else, `qxl` with SPICE.",
 		},
-		cardMemory("vram", "Video memory in KiB."),
-		cardMemory("ram", "Second memory of `qxl` in KiB."),
+		cardMemory("vram", "Video memory in KiB; of `qxl`, its secondary memory."),
+		cardMemory("ram", "Primary memory of `qxl` in KiB."),
 		cardMemory("vgamem", "Memory of `qxl` for the VGA mode in KiB."),
-		card("heads", "How many screens it can have."),
+		card("heads", "Number of screens that it can have."),
 		{
 			Name: "primary", Place: "model@primary", Kind: Switch, Filled: true, Why: videoWhy,
 			Check: func(value string) string {
@@ -48,7 +49,8 @@ var videoGroup = Group{
 				}
 				return ""
 			},
-			Doc: "Whether the firmware uses this card. Always `true` for the first card.",
+			Doc: "Whether the firmware uses this card. libvirt sets it to `true` for the first card; no other value is " +
+				"accepted.",
 		},
 		{
 			Name: "accel3d", Place: "model/acceleration@accel3d", Kind: Switch,

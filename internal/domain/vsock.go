@@ -28,7 +28,7 @@ var vsockGroup = Group{
 			Name: "model", Place: "@model", Values: []string{"virtio", "virtio-transitional", "virtio-non-transitional"},
 			Default: "virtio", Filled: true,
 			Why: "A device of another model can't replace one in use.",
-			Doc: "What the guest sees.",
+			Doc: "Model.",
 		},
 		{
 			Name: "cid", Default: Auto, Filled: true, Why: "The address is set when the device is plugged in.",

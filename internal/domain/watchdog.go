@@ -20,8 +20,9 @@ var watchdogGroup = Group{
 		{
 			Name: "model", Place: "@model", Values: []string{"i6300esb", "diag288"}, Kept: []string{"ib700"},
 			Default: "i6300esb", Defaults: map[string]string{"s390x": "diag288"}, Filled: true,
-			Why: "A device of another model can't replace one in use.",
-			Doc: "Watchdog model: `i6300esb` on PCI, `diag288` on s390x.",
+			Why:        "A device of another model can't replace one in use.",
+			DefaultDoc: "`diag288` on s390x, otherwise `i6300esb`",
+			Doc:        "Watchdog model: `i6300esb` on PCI, `diag288` on s390x.",
 		},
 		{
 			Name: "action", Place: "@action", Filled: true, Default: "reset",

@@ -44,8 +44,8 @@ func (p *Provider) Schema(_ context.Context, _ provider.SchemaRequest, resp *pro
 			},
 			"uri": schema.StringAttribute{
 				Optional: true,
-				MarkdownDescription: "libvirt URI of the only host, instead of `hosts`. Default: the environment variable `" +
-					envURI + "`, otherwise `" + envLibvirtURI + "`, otherwise libvirt's own default. " + uriDescription,
+				MarkdownDescription: "libvirt URI of the only host, instead of `hosts`. " + uriDescription + " Default: the " +
+					"environment variable `" + envURI + "`, otherwise `" + envLibvirtURI + "`, otherwise libvirt's own default.",
 				Validators: []validator.String{uriValidator{checkURI}},
 			},
 			"ssh": sshAttribute("How to reach hosts with an SSH URI. Parameters of a host's URI (`keyfile`, " +
@@ -64,8 +64,8 @@ func (p *Provider) Schema(_ context.Context, _ provider.SchemaRequest, resp *pro
 					evacuation.LiveMigrate + "` and `" + evacuation.LiveMigrateIfPossible + "` move a VM while it runs; set here, " +
 					"both block the drain if the VM can't migrate live. `" + evacuation.None + "` shuts the VM down. `" +
 					evacuation.External + "` marks it, and the drain waits until another tool has moved it. " +
-					"Default: `" + evacuation.LiveMigrateIfPossible + "`. [Draining a host](guides/draining-a-host.md) has " +
-					"the rules of strategies that VMs and policies set.",
+					"[Draining a host](guides/draining-a-host.md) has the rules of strategies that VMs and policies set. Default: `" +
+					evacuation.LiveMigrateIfPossible + "`.",
 				Validators: []validator.String{stringvalidator.OneOf(evacuation.Strategies...)},
 			},
 			"migration_limits": limitsAttribute(),
@@ -115,9 +115,9 @@ func hostAttributes() map[string]schema.Attribute {
 		"overcommit_guest_overhead": schema.BoolAttribute{
 			Optional: true,
 			MarkdownDescription: "Whether only the memory of guests counts, without what QEMU needs for each VM: 30 MiB, 8 " +
-				"MiB for each vCPU and 8 for I/O, 1/512 of the guest's memory for page tables, 32 MiB with a screen, 53 MiB " +
-				"with a TPM, 128 MiB on aarch64, 256 MiB with SEV, 1 GiB with devices of the host. These are KubeVirt's " +
-				"numbers. Default: `false`.",
+				"MiB for each vCPU and 8 for I/O, 1/512 of the guest's memory for page tables, 32 MiB with a graphical " +
+				"console, 53 MiB with a TPM, 128 MiB on aarch64, 256 MiB with SEV, 1 GiB with devices of the host. These are " +
+				"KubeVirt's numbers. Default: `false`.",
 		},
 		"migration_address": schema.StringAttribute{
 			Optional: true,
@@ -133,7 +133,7 @@ func hostAttributes() map[string]schema.Attribute {
 				"certificates from one authority on all hosts. `qemu+ssh://root@10.0.0.12/system` requires that root on " +
 				"each other host has an SSH key that this host accepts, and this host's key in `known_hosts`. `qemu+tcp` " +
 				"isn't encrypted: use it only on a network that only the hosts can reach. The provider itself doesn't use " +
-				"this URI. Not set: `peer_to_peer` migrations to this host are refused.",
+				"this URI. Default: none, `peer_to_peer` migrations to this host are refused.",
 			Validators: []validator.String{uriValidator{checkPeerURI}},
 		},
 		"devices": devicesAttribute(),

@@ -2,6 +2,7 @@ package provider
 
 import (
 	"reflect"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -56,6 +57,55 @@ func TestSchemas_everythingIsDescribed(t *testing.T) {
 	}
 }
 
+var (
+	// code and links are what a sentence may have with a dot in it.
+	code  = regexp.MustCompile("`[^`]*`|\\]\\([^)]*\\)")
+	aside = regexp.MustCompile(`(?i)\b(not set:|unset:|default of|new (VMs|disks|networks|pools) have|` +
+		`\((new VMs|default)\))`)
+	// byDefault is a sentence about a default, the one form of which a reader can tell what leaving the attribute out
+	// means: for whatever it is left out, or only for what is new.
+	byDefault = regexp.MustCompile(`\bDefault(s\b|:| for new ` +
+		`(VMs|disks|interfaces|devices|networks|pools|secrets|volumes):|\b)`)
+)
+
+// wrongDefault says what is wrong with how a description tells the default; "": nothing. Of an attribute that a host
+// has although no configuration declares it, the default is that of new ones.
+func wrongDefault(d described, text string) string {
+	text = code.ReplaceAllString(text, "X")
+	if found := aside.FindString(text); found != "" {
+		return found + " isn't the form of a default"
+	}
+	at := byDefault.FindAllStringIndex(text, -1)
+	if len(at) == 0 {
+		return ""
+	}
+	begin, rest := text[at[0][0]:at[0][1]], text[at[0][1]:]
+	flags, ok := d.(interface {
+		IsOptional() bool
+		IsComputed() bool
+	})
+	switch {
+	case begin == "Defaults":
+		return ""
+	case len(at) > 1 || !strings.HasSuffix(begin, ":"):
+		return "a default is told once, as Default: ... or Default for new ...: ..."
+	case strings.Contains(rest, ". "):
+		return "a default is told last"
+	case !ok:
+		return ""
+	case flags.IsOptional() && flags.IsComputed() && begin == "Default:" && !hasDefault(d):
+		return "the default is that of new ones only"
+	default:
+		return ""
+	}
+}
+
+// hasDefault says that Terraform sets the attribute's default, whatever the host has.
+func hasDefault(d described) bool {
+	field := reflect.ValueOf(d).FieldByName("Default")
+	return field.IsValid() && !field.IsNil()
+}
+
 // walkDescriptions checks one schema or attribute and everything below it. The attribute types of the provider, data
 // sources and resources share no interface that reaches their members, only the names of the fields that hold them.
 func walkDescriptions(t *testing.T, at string, d described) {
@@ -70,6 +120,10 @@ func walkDescriptions(t *testing.T, at string, d described) {
 		t.Errorf("%s has no description", at)
 	case !strings.HasSuffix(text, "."):
 		t.Errorf("%s: the description is no sentence: %q", at, text)
+	default:
+		if wrong := wrongDefault(d, text); wrong != "" {
+			t.Errorf("%s: %s: %q", at, wrong, text)
+		}
 	}
 	v := reflect.ValueOf(d)
 	if v.Kind() != reflect.Struct {

@@ -21,7 +21,7 @@ refuse '"[^"]*%[+#]v' "Don't print whole structures, one may hold a secret: name
 # Words of users' texts: in strings, not in comments.
 refuse '^[^/]*"[^"/]*\b([Ss]ome|[Nn]o)body\b' \
 	"Say who: a user, another run, another tool; or say \"unknown\"." internal/provider
-refuse '^[^/]*"[^"]*(Omitted:|Default [^A-Za-z0-9+ ])' 'Write "Default: ..." or "Not set: ...".' internal/provider
+refuse '^[^/]*"[^"]*(Omitted:|Default [^A-Za-z0-9+ ])' 'Write "Default: ..." or "Default for new ...: ...".' internal/provider
 refuse '^[^/]*"[^"]*(if need be|declared anew|goes on on|holes stay)' \
 	"Write \"if necessary\", \"can't be used for new ...\", \"continues on\", \"sparse files stay sparse\"."
 

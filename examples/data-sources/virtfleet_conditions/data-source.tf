@@ -16,7 +16,8 @@ output "alive" {
 output "addresses" {
   # The addresses, with their sources: "domain, guest-agent, lease", or without an agent "domain, lease".
   value = {
-    for i in data.virtfleet_conditions.web.interfaces : i.mac => "${join(" ", i.ip_addresses)} (${i.info_source})"
+    for i in coalesce(data.virtfleet_conditions.web.interfaces, []) :
+    i.mac => "${join(" ", coalesce(i.ip_addresses, []))} (${i.info_source})"
   }
 }
 

@@ -8,6 +8,6 @@ output "what_would_happen" {
 
 output "blockers" {
   value = {
-    for s in data.virtfleet_evacuation_plan.kvm1.steps : s.name => s.blockers if s.method == "Blocked"
+    for s in data.virtfleet_evacuation_plan.kvm1.steps : s.name => s.blockers if s.blockers != null
   }
 }

@@ -16,7 +16,7 @@ data "virtfleet_guest_info" "web" {
 }
 
 output "os" {
-  # Null, with the reason in unavailable, when the guest has no agent.
+  # "unknown", with the reason in unavailable, when the guest has no agent.
   value = try(data.virtfleet_guest_info.web.os.pretty_name, "unknown")
 }
 

@@ -3,7 +3,7 @@ data "virtfleet_hosts" "zone_a" {
   include = ["cpu"]
 }
 
-output "silent_hosts" {
+output "unreachable_hosts" {
   value = {
     for name, host in data.virtfleet_hosts.zone_a.hosts : name => host.error if !host.reachable && !host.fenced
   }
@@ -15,7 +15,7 @@ output "cordoned_hosts" {
   }
 }
 
-# CPU models that every host offers: a VM with one of them can move to each host.
+# CPU models that every host offers that answered: a VM with one of them can move to each of these.
 output "common_cpu_models" {
   value = try(setintersection([for host in data.virtfleet_hosts.zone_a.hosts : host.cpu.usable_models if host.cpu != null]...), [])
 }

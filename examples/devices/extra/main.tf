@@ -31,6 +31,6 @@ resource "virtfleet_virtual_machine" "lab" {
   }
 
   qemu_commandline = {
-    args = ["-fw_cfg", "name=opt/org.example.role,string=lab"]
+    args = ["-boot", "strict=on"]
   }
 }

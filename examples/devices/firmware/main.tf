@@ -35,11 +35,11 @@ resource "virtfleet_virtual_machine" "appliance" {
   }
 }
 
-# Memory that the host can't read (AMD SEV-SNP), with firmware that keeps no variables. It can't be moved while it runs.
+# Memory that the host can't read (AMD SEV-SNP), with firmware that keeps no variables, which libvirt chooses. It can't be moved while it runs.
 resource "virtfleet_virtual_machine" "confidential" {
   name   = "confidential"
   memory = { size = "4Gi" }
 
-  firmware = { type = "efi", loader = "/usr/share/edk2/ovmf/OVMF.amdsev.fd", stateless = true }
+  firmware = { type = "efi", stateless = true }
   platform = { launch_security = { type = "sev-snp", policy = "0x30000" } }
 }

@@ -16,13 +16,16 @@ provider "virtfleet" {
 }
 
 resource "virtfleet_virtual_machine" "render" {
-  name   = "render"
-  host   = "kvm1"
-  memory = { size = "16Gi" }
+  name         = "render"
+  host         = "kvm1"
+  machine_type = "q35"
+  memory       = { size = "16Gi" }
 
   devices = {
     host_devices = {
+      # All functions of a card, as of any IOMMU group.
       gpu    = { type = "pci", address = "0000:65:00.0" }
+      audio  = { type = "pci", address = "0000:65:00.1" }
       dongle = { type = "usb", address = "1234:abcd" }
     }
     iommu = { model = "intel", caching_mode = true }

@@ -1,8 +1,10 @@
-# A desktop: a screen that is reached over the network with a password, a graphics card for two monitors, sound, and a
+# A desktop: a graphical console with a password, through an SSH tunnel because VNC isn't encrypted, a graphics card for two monitors, sound, and a
 # pointer that follows the client's. The password is in neither the state nor the plan; a new wo_version sets another one
 # while the VM runs.
 
 terraform {
+  required_version = ">= 1.11" # for write-only attributes
+
   required_providers {
     virtfleet = {
       source = "virtfleet/virtfleet"

@@ -1,4 +1,4 @@
-# A directory of the host in the guest: mount -t 9p -o trans=virtio share /mnt. Such a VM is moved while it is off.
+# A directory of the host in the guest: mount -t virtiofs share /mnt. It needs virtiofsd on the host. Such a VM is moved while it is off.
 
 terraform {
   required_providers {
@@ -16,11 +16,11 @@ provider "virtfleet" {
 
 resource "virtfleet_virtual_machine" "builder" {
   name   = "builder"
-  memory = { size = "2Gi" }
+  memory = { size = "2Gi", shared = true }
 
   devices = {
     filesystems = {
-      share = { target = "share", source = "/srv/share", driver = "9p", access_mode = "mapped", read_only = true }
+      share = { target = "share", source = "/srv/share" }
     }
   }
 }

@@ -22,11 +22,11 @@ resource "virtfleet_virtual_machine" "windows" {
   memory  = { size = "8Gi" }
 
   disks = {
-    system  = { file = "/srv/vms/windows.qcow2" }
-    install = { file = "/srv/iso/windows-11.iso", device = "cdrom", boot_order = 1 }
+    system  = { pool = "vms", size = "64Gi", boot_order = 1 }
+    install = { file = "/srv/iso/windows-11.iso", device = "cdrom", boot_order = 2 }
   }
   interfaces = { lan = { network = "default" } }
 
-  # What the profile sets can be declared in another way: this host's kernel lacks one of the enlightenments.
+  # What the profile sets can be declared in another way: here because a host's kernel lacks this enlightenment.
   platform = { hyperv = { frequencies = false } }
 }

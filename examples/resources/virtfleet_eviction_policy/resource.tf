@@ -11,7 +11,8 @@ resource "virtfleet_eviction_policy" "prod" {
   migration_options = { bandwidth = "1Gi", allow_auto_converge = true }
 }
 
-# VMs of staging are moved while they run. The memory of one that can't be moved is saved, and resumed after the maintenance.
+# VMs of staging are moved while they run. The memory of one that can't be moved is saved. It is
+# resumed when the maintenance ends, if this has restore = true.
 resource "virtfleet_eviction_policy" "staging" {
   name     = "staging"
   selector = { labels = { tier = "staging" } }
@@ -26,10 +27,11 @@ resource "virtfleet_eviction_policy" "batch" {
   strategy = "None"
 }
 
-# A cluster manager moves these VMs when it sees their condition EvictionRequested. The drain waits for it.
+# A cluster manager moves databases of production when it sees their condition EvictionRequested. The drain waits for it. The
+# policy matches two labels, so it takes precedence over "prod", which matches one.
 resource "virtfleet_eviction_policy" "database" {
   name     = "database"
-  selector = { names = ["db-1", "db-2"] }
+  selector = { labels = { tier = "prod", app = "db" } }
   strategy = "External"
   timeout  = "30m"
 }

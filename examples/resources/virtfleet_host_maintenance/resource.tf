@@ -8,6 +8,4 @@ resource "virtfleet_host_maintenance" "kvm1" {
   steps   = data.virtfleet_evacuation_plan.kvm1.steps
   restore = true # When it is destroyed, bring back what was moved, and start what was shut down.
   reason  = "CHG-1234: new memory"
-
-  timeouts = { create = "1h" }
 }

@@ -18,7 +18,6 @@ resource "virtfleet_migration" "web_out" {
     bandwidth           = "500Mi"
     allow_auto_converge = true
   }
-  timeouts = { create = "30m" }
 }
 
 resource "virtfleet_virtual_machine" "scratch" {
@@ -27,7 +26,7 @@ resource "virtfleet_virtual_machine" "scratch" {
   disks  = { root = { file = "/srv/images/scratch.qcow2", format = "qcow2", cache = "none" } }
 }
 
-# Copies the disk, which only its host has.
+# Copies the disk, which only its host has. Without keep_source_disks, the original is deleted after the copy.
 resource "virtfleet_migration" "scratch_out" {
   virtual_machine_id = virtfleet_virtual_machine.scratch.id
   target_host        = "kvm2"
@@ -39,5 +38,5 @@ resource "virtfleet_migration" "scratch_out" {
 }
 
 output "downtime_seconds" {
-  value = virtfleet_migration.web_out.migration_state.statistics.downtime_seconds
+  value = try(virtfleet_migration.web_out.migration_state.statistics.downtime_seconds, null) # null for a VM that was off
 }

@@ -19,7 +19,7 @@ resource "virtfleet_network" "office" {
   hosts   = ["kvm1", "kvm2"]
 }
 
-# VLANs of an Open vSwitch that interfaces choose by name.
+# VLANs of an Open vSwitch that interfaces choose by name. Every host has the switch ovs0.
 resource "virtfleet_network" "vlans" {
   name         = "vlans"
   forward      = { mode = "bridge" }

@@ -1,4 +1,5 @@
-# VMs with this filter are reached by SSH and HTTPS only, and can't forge their addresses.
+# VMs with this filter are reached by SSH and HTTPS only, open any connection themselves, and can't forge their addresses.
+# "all" is IPv4; clean-traffic drops IPv6. Without clean-traffic, drop "all-ipv6", too.
 resource "virtfleet_network_filter" "web" {
   name       = "web"
   references = ["clean-traffic"]
@@ -6,6 +7,8 @@ resource "virtfleet_network_filter" "web" {
   rules = [
     { action = "accept", direction = "in", protocol = "tcp", match = { dstportstart = "22" } },
     { action = "accept", direction = "in", protocol = "tcp", match = { dstportstart = "443" } },
+    # Replies to the guest's own connections, such as DNS and DHCP, are accepted with it.
+    { action = "accept", direction = "out", protocol = "all" },
     { action = "drop", direction = "in", priority = 900, protocol = "all" },
   ]
 }

@@ -6,7 +6,8 @@ resource "virtfleet_virtual_machine" "web" {
   memory = { size = "2Gi" }
 
   disks = {
-    root = { file = "/var/lib/libvirt/images/web.qcow2", format = "qcow2", boot_order = 1 }
+    # Created from an image, and removed with the VM.
+    root = { pool = "vms", image = "vms/debian-12-3c14a2f6f1d0", size = "20Gi", boot_order = 1 }
     data = {
       network = { protocol = "nbd", name = "web-data", hosts = ["10.0.0.1:10809"] }
       cache   = "none"
@@ -15,7 +16,7 @@ resource "virtfleet_virtual_machine" "web" {
   }
 
   interfaces = {
-    lan = { network = "default" }
+    lan = { bridge = "br0" } # with network = "default", a move would break its connections
   }
 
   wait_for = { guest_agent = true, ip_address = "lan", timeout = "3m" }
@@ -26,8 +27,10 @@ resource "virtfleet_virtual_machine" "web" {
   title       = "Web server of the shop"
   description = "Made by the team shop. Ask them before you stop it."
 
-  # A TPM, random numbers at no more than 64 KiB a second, and a reset when the guest hangs.
+  # A TPM, random numbers at no more than 64 KiB a second, a reset when the guest hangs, and the device by which it reports
+  # that its kernel crashed.
   devices = {
+    panic    = { model = "isa" }
     tpm      = { model = "tpm-crb", version = "2.0" }
     rng      = { rate_bytes = 65536 }
     watchdog = { action = "reset" }
@@ -36,11 +39,12 @@ resource "virtfleet_virtual_machine" "web" {
   # Keep a guest that has crashed for an analysis, instead of starting it again.
   platform = { events = { on_crash = "preserve" } }
 
+  # A change that the running guest can't take restarts it.
   update_policy            = "Restart"
   termination_grace_period = "60s"
 }
 
-# Pinned to a host, off until a user starts it.
+# Pinned to a host, off until a user starts it. It boots a kernel without a disk.
 resource "virtfleet_virtual_machine" "lab" {
   name         = "lab"
   host         = "kvm1"
@@ -58,12 +62,12 @@ resource "virtfleet_virtual_machine" "lab" {
     cmdline = "console=ttyS0"
   }
 
-  # This guest has no agent, so that it needs no channel for one.
+  # This guest has no agent, so it needs no channel for one.
   guest_agent         = { enabled = false }
   deletion_protection = true
 }
 
-# Its disk is encrypted with a passphrase that is on the hosts only.
+# Its disk is encrypted with a passphrase that is on the hosts only. It is empty: an installer fills it.
 resource "virtfleet_virtual_machine" "vault" {
   name   = "vault"
   memory = { size = "1Gi" }

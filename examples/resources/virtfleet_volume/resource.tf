@@ -20,7 +20,7 @@ resource "virtfleet_image" "debian" {
   name = "debian-12"
   pool = "vms"
   source = {
-    url      = "https://cloud.debian.org/images/cloud/bookworm/latest/debian-12-genericcloud-amd64.qcow2"
-    checksum = "https://cloud.debian.org/images/cloud/bookworm/latest/SHA512SUMS"
+    url      = "https://cloud.debian.org/images/cloud/bookworm/20241125-1942/debian-12-genericcloud-amd64-20241125-1942.qcow2"
+    checksum = "https://cloud.debian.org/images/cloud/bookworm/20241125-1942/SHA512SUMS"
   }
 }

@@ -1,6 +1,8 @@
 package conditions
 
 import (
+	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -19,12 +21,55 @@ type Condition struct {
 	Layer              *string `tfsdk:"layer"`
 }
 
+// meanings say when a condition is True.
+var meanings = map[string]string{
+	status.Connected:                "the host answers and has the VM",
+	status.Defined:                  "the host keeps its definition",
+	status.Started:                  "it runs or is paused",
+	status.Ready:                    "the guest executes",
+	status.AgentConnected:           "the guest agent answers",
+	status.DataVolumesReady:         "the host can open every disk",
+	status.LiveMigratable:           "it can be moved while it runs",
+	status.StorageLiveMigratable:    "its disks allow that",
+	status.Provisioning:             "its creation isn't complete",
+	status.Paused:                   "it is paused",
+	status.AgentVersionNotSupported: "the agent lacks commands",
+	status.RestartRequired:          "changes wait for a restart",
+	status.HotVCPUChange:            "its CPUs differ from the definition, and need no restart",
+	status.HotMemoryChange:          "its memory does",
+	status.StaleDefinition:          "another host has an old definition",
+	status.TwoCopies:                "it runs on several hosts",
+	status.MigrationRequired:        "its `host` is another one",
+	status.EvictionRequested:        "a drain asked it to leave its host",
+	status.Irrecoverable:            "a migration failed in post-copy",
+}
+
+// good are those that are True for a VM that works.
+var good = []string{
+	status.Connected, status.Defined, status.Started, status.Ready, status.AgentConnected, status.DataVolumesReady,
+	status.LiveMigratable, status.StorageLiveMigratable,
+}
+
+// described says what each condition means, those first that are True for a VM that works.
+func described() string {
+	var yes, no []string
+	for _, name := range status.Types() {
+		line := fmt.Sprintf("`%s` (%s)", name, meanings[name])
+		if slices.Contains(good, name) {
+			yes = append(yes, line)
+		} else {
+			no = append(no, line)
+		}
+	}
+	return "`True` is good of " + strings.Join(yes, ", ") + "; `False` of " + strings.Join(no, ", ") + "."
+}
+
 // Attribute is the attribute with all conditions by type.
 func Attribute() schema.MapNestedAttribute {
 	return schema.MapNestedAttribute{
 		Computed: true,
-		MarkdownDescription: "Conditions by type: `" + strings.Join(status.Types(), "`, `") + "`. Every condition is " +
-			"always present. If no layer reports it, its status is `Unknown`.",
+		MarkdownDescription: "Conditions by type. Every condition is always present. If no layer reports it, its status is " +
+			"`Unknown`. " + described(),
 		NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
 			"type":   computedString("Type of the condition, which is also its key."),
 			"status": computedString("`True`, `False` or `Unknown`."),

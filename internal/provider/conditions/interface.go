@@ -41,7 +41,7 @@ func interfacesAttribute() schema.ListNestedAttribute {
 				"Sources that reported the interface, joined with \", \": `domain`, `guest-agent`, `lease` " +
 					"(libvirt's DHCP server), `arp` (the host's neighbours)."),
 			"link_up": schema.BoolAttribute{
-				Computed: true, MarkdownDescription: "Whether the link is up, as the definition says. Null if unknown.",
+				Computed: true, MarkdownDescription: "Whether the link is up, by the definition. Null if unknown.",
 			},
 			"queue_count": computedNumber("Number of queues."),
 		}},

@@ -41,10 +41,9 @@ func ownAttributes() map[string]schema.Attribute {
 		},
 		"raw_commands": schema.BoolAttribute{
 			Optional: true,
-			MarkdownDescription: "Whether to send two more queries: a command of the agent's own protocol, without " +
-				"which `AgentVersionNotSupported` may be `Unknown`, and the question to QEMU what prevents a migration " +
-				"(`QEMUNotLiveMigratable`). libvirt then marks the VM as tainted; this has no effect, and isn't " +
-				"Terraform's taint. Default: `false`.",
+			MarkdownDescription: "Whether to send raw commands to the guest agent and to QEMU's monitor. Without them, " +
+				"`AgentVersionNotSupported` may be `Unknown`, and `QEMUNotLiveMigratable` isn't reported. libvirt then marks the " +
+				"VM as tainted (`custom-ga-command`, `custom-monitor`), which has no effect. Default: `false`.",
 		},
 		"host":  computedString("Host that the VM is on. Null if unknown."),
 		"phase": computedString("Phase of the VM, as KubeVirt names it: `Running`, `Succeeded`, `Failed` or `Unknown`."),
@@ -53,12 +52,13 @@ func ownAttributes() map[string]schema.Attribute {
 			"memory in post-copy."),
 		"status_reason": computedString("libvirt's reason for the status."),
 		"ready": schema.BoolAttribute{
-			Computed: true, MarkdownDescription: "Whether the guest runs. Null if unknown.",
+			Computed: true, MarkdownDescription: "Whether the guest runs. `ready` of the VM's resource also waits for its " +
+				"`wait_for`. Null if unknown.",
 		},
 		"conditions": Attribute(),
 		"blockers": migrationoptions.BlockersOfDataSource(
 			"Everything that blocks or may block moving the VM, in KubeVirt's " +
-				"order, for the host that fits best, or for every host if none fits. Null if unknown."),
+				"order, for `target_host` or the host that fits best, otherwise of all hosts together. Null if unknown."),
 		migrationoptions.State: migrationoptions.StateOfDataSource(
 			"The migration in progress, otherwise the last recorded one: a " +
 				"`virtfleet_migration`, a change of `host`, or a drain. Moves by other tools aren't recorded. Null if there is " +

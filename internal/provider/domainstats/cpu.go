@@ -25,7 +25,8 @@ var cpuFields = fields[cpu]{
 		func(c cpu) *time.Duration { return c.System }),
 	wholeField("vcpus_online", "Virtual CPUs that are online.", func(c cpu) *uint64 { return c.Online }),
 	wholeField("vcpus_maximum", "Virtual CPUs that could be online.", func(c cpu) *uint64 { return c.Maximum }),
-	decimalField("usage_percent", "`time_seconds` over `interval`: 100 is one processor of the host, fully used.",
+	decimalField("usage_percent", "Increase of `time_seconds` during `interval`, in percent: 100 is one processor of "+
+		"the host, fully used.",
 		func(c cpu) *float64 { return c.CPUPercent }),
 	decimalField("user_percent", "`user_seconds` over `interval`.", func(c cpu) *float64 { return c.UserPercent }),
 	decimalField("system_percent", "`system_seconds` over `interval`.", func(c cpu) *float64 { return c.SystemPercent }),
@@ -48,7 +49,8 @@ var vcpuFields = fields[vcpu]{
 		func(v vcpu) *time.Duration { return v.Wait }),
 	secondsField("delay_seconds", "Time that the virtual CPU was ready to run, and no processor of the host was free.",
 		func(v vcpu) *time.Duration { return v.Delay }),
-	decimalField("usage_percent", "`time_seconds` over `interval`.", func(v vcpu) *float64 { return v.Percent }),
+	decimalField("usage_percent", "Increase of `time_seconds` during `interval`, in "+
+		"percent.", func(v vcpu) *float64 { return v.Percent }),
 	decimalField("wait_percent", "`wait_seconds` over `interval`.", func(v vcpu) *float64 { return v.WaitPercent }),
 	decimalField("delay_percent", "`delay_seconds` over `interval`.",
 		func(v vcpu) *float64 { return v.DelayPercent }),

@@ -71,7 +71,8 @@ var factFields = fields[*facts]{
 		}
 		return nil
 	}),
-	wholeField("dirty_rate_bytes_per_second", "Rate at which the guest writes to its memory, in whole MiB. Null without "+
+	wholeField("dirty_rate_bytes_per_second", "Bytes per second that the guest writes to its memory, a multiple of 1 "+
+		"MiB. Null without "+
 		"`dirty_rate_period`.", func(f *facts) *uint64 { return f.dirtyRate }),
 }
 

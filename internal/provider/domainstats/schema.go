@@ -39,29 +39,29 @@ func ownAttributes() map[string]schema.Attribute {
 		},
 		"selector": schema.SingleNestedAttribute{
 			Optional:            true,
-			MarkdownDescription: "Selects VMs. All hosts of the fleet must answer.",
+			MarkdownDescription: "Selects VMs. If a host of the fleet doesn't answer, the plan fails.",
 			Attributes: map[string]schema.Attribute{
 				"labels": schema.MapAttribute{
 					Optional: true, ElementType: types.StringType,
-					MarkdownDescription: "Labels that a VM must have, all of them. Not set: every VM.",
+					MarkdownDescription: "Labels that a VM must have, all of them. Default: every VM.",
 				},
 			},
 		},
 		"interval": schema.StringAttribute{
 			Optional: true, CustomType: value.DurationType,
 			MarkdownDescription: "Time between two samples, from which rates and percentages are calculated: " +
-				value.DurationSyntax + ". Not set: one sample, and all rates are null.",
+				value.DurationSyntax + ". Default: one sample, and all rates are null.",
 		},
 		"dirty_rate_period": schema.StringAttribute{
 			Optional: true, CustomType: value.DurationType,
 			MarkdownDescription: "How long to measure the rate at which guests write to their memory: `1s` to `60s`, in " +
-				"whole seconds. Not set: it isn't measured.",
+				"whole seconds. Default: it isn't measured.",
 		},
 		"dirty_rate_mode": schema.StringAttribute{
 			Optional: true,
 			MarkdownDescription: "How the dirty rate is measured: `page-sampling` compares samples of pages, which " +
 				"the guest hardly notices. `dirty-bitmap` logs every page that is written to, and slows the guest " +
-				"down. `dirty-ring` reads KVM's dirty ring, which the definition must enable. The last two require " +
+				"down. `dirty-ring` reads KVM's dirty ring, which no attribute of this provider enables. The last two require " +
 				"libvirt 8.1 and KVM. Default: `page-sampling`.",
 			Validators: []validator.String{
 				stringvalidator.OneOf(string(libvirt.DirtyRatePageSampling), string(libvirt.DirtyRateBitmap),
@@ -89,7 +89,7 @@ func vmAttributes() map[string]schema.Attribute {
 		"vcpus": vcpuFields.byKey("The virtual CPUs that are online, by their numbers."),
 		"memory": memoryFields.singleAttribute(
 			"Memory. Values that only the guest knows come from the driver of its balloon. They are null or old " +
-				"unless the definition has a statistics period."),
+				"unless `memory.balloon.stats_period` is set."),
 		"disks": diskFields.byKey("The disks, by their keys in the VM's `disks`."),
 		"interfaces": nicFields.byKey("The network interfaces that have a device on the host, by their keys in " +
 			"the VM's `interfaces`."),

@@ -15,46 +15,44 @@ var policySchema = schema.Schema{
 	MarkdownDescription: "Sets how VMs leave a host that is drained. The policy is stored in libvirt on every host of " +
 		"the fleet, so it applies to every VM that it selects, even if Terraform doesn't manage the VM. If the VM sets " +
 		"`eviction_strategy`, only the policy's `strategy` is ignored; `fallback`, `on_cancel`, `migration_options`, " +
-		"`priority` and `timeout` still apply. Only one policy applies to a VM: the one with the most matching labels. " +
-		"Of several with equally many, a policy that selects by name comes first, then one that selects by host, then " +
-		"the first name in alphabetical order. VMs that no policy selects follow the provider's " +
-		"`default_eviction_strategy`.",
+		"`priority` and `timeout` still apply. VMs that no policy selects follow the provider's " +
+		"`default_eviction_strategy`.\n\n" + fleetpolicy.Precedence,
 	Attributes: fleetpolicy.Attributes(map[string]schema.Attribute{
 		"strategy": schema.StringAttribute{
 			MarkdownDescription: "What happens to the VMs. One of " + value.OneOf(evacuation.Strategies) + ". `None`: " +
 				"they are shut down. `LiveMigrate` and `LiveMigrateIfPossible`: they are migrated live; for VMs that " +
-				"can't be, `fallback` decides. `External`: they are marked with the condition `EvictionRequested`, " +
-				"and the drain waits until another tool has moved them.",
+				"can't be, `fallback` decides. These two differ only in what `fallback` is if it isn't set. `External`: they " +
+				"are marked with the condition `EvictionRequested`, and the drain waits until another tool has moved them.",
 			Required:   true,
 			Validators: []validator.String{stringvalidator.OneOf(evacuation.Strategies...)},
 		},
 		"fallback": schema.StringAttribute{
 			MarkdownDescription: "What happens to a VM that can't migrate live. One of " + value.OneOf(evacuation.Fallbacks) +
 				". `Block`: it blocks the drain. `ColdMigrate`: it is shut down, moved, and started on another host. " +
-				"`Shutdown`: it is shut down. `Save`: its memory is saved on the host. If all that prevents the move is a " +
-				"lack of room on other hosts, `fallback` doesn't apply: the VM blocks the drain. Not allowed with the " +
+				"`Shutdown`: it is shut down. `Save`: its memory is saved on the host (`virsh managedsave`). If only free memory " +
+				"on other hosts is missing, `fallback` doesn't apply: the VM blocks the drain. Not allowed with the " +
 				"strategies `None` and `External`. Default: `Block` for `LiveMigrate`, `Shutdown` for `LiveMigrateIfPossible`.",
 			Optional:   true,
 			Validators: []validator.String{stringvalidator.OneOf(evacuation.Fallbacks...)},
 		},
 		"on_cancel": schema.StringAttribute{
 			MarkdownDescription: "What happens to a step in progress when the apply that drains the host is cancelled " +
-				"(Ctrl-C, once), or stops because its `steps` no longer hold. One of " + value.OneOf(evacuation.OnCancels) + ". " +
-				"`abort`: a move is aborted, and the VM continues on the source. `finish`: the step is completed, within " +
-				"the timeouts of the migration, of this policy and of the `virtfleet_host_maintenance`. In both cases, no " +
-				"further step begins. Default: `abort`.",
+				"(Ctrl-C, once), or stops because a planned step is no longer possible. One of " +
+				"" + value.OneOf(evacuation.OnCancels) + ". `abort`: a move is aborted, and the VM continues on the source. " +
+				"`finish`: the step is completed, within the timeouts of the migration, of this policy and of the " +
+				"`virtfleet_host_maintenance`. In both cases, no further step begins. Default: `abort`.",
 			Optional:   true,
 			Validators: []validator.String{stringvalidator.OneOf(evacuation.OnCancels...)},
 		},
-		migrationoptions.Name: migrationoptions.OfResource("How the VMs are moved. What isn't set here is taken from the " +
-			"`virtfleet_migration_policy` that applies to the VM, then from the provider's block."),
+		migrationoptions.Name: migrationoptions.OfResource("How the VMs are moved. An attribute that isn't set has the " +
+			"value of the `virtfleet_migration_policy` that applies to the VM, then of the provider's block."),
 		"priority": schema.Int64Attribute{
 			MarkdownDescription: "VMs with the highest priority leave first. Default: `0`.",
 			Optional:            true,
 		},
 		"timeout": schema.StringAttribute{
 			MarkdownDescription: "How long the eviction of one VM may take. After that, the step of this VM fails; the " +
-				"drain continues with the others, and the apply fails at the end. Default: as long as the drain.",
+				"drain continues with the others, and the apply fails at the end. Default: the time that is left for the drain.",
 			CustomType: value.DurationType,
 			Optional:   true,
 			Validators: []validator.String{value.PositiveDuration()},

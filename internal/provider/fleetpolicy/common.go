@@ -25,6 +25,11 @@ type Common struct {
 	StaleHosts types.List   `tfsdk:"stale_hosts"`
 }
 
+// Precedence says which of several policies applies to a VM.
+const Precedence = "Only one policy applies to a VM, chosen in this order: the policy with the most matching " +
+	"`labels`; then one with `names`; then one with `hosts`; then the first `name` in alphabetical order. **So a " +
+	"policy without `labels` loses to any policy with a matching label."
+
 // Attributes are the schema of a policy: what is its own, and what all have.
 func Attributes(own map[string]schema.Attribute) map[string]schema.Attribute {
 	own["id"] = schema.StringAttribute{
@@ -33,15 +38,14 @@ func Attributes(own map[string]schema.Attribute) map[string]schema.Attribute {
 		PlanModifiers:       []planmodifier.String{stringplanmodifier.UseStateForUnknown()},
 	}
 	own["name"] = schema.StringAttribute{
-		MarkdownDescription: "Name of the policy in plans and messages. If several policies match a VM equally well, " +
-			"the first name in alphabetical order decides. Two policies of one kind can't have the same name. " +
-			"Default: its `id`.",
+		MarkdownDescription: "Name of the policy in plans, messages and imports. Two policies of one kind can't have the " +
+			"same name. Default: its `id`.",
 		Optional:   true,
 		Validators: []validator.String{stringvalidator.LengthAtLeast(1)},
 	}
 	own["selector"] = schema.SingleNestedAttribute{
-		MarkdownDescription: "VMs that the policy applies to: those that match every attribute set here. Not set: " +
-			"every VM that no other policy selects.",
+		MarkdownDescription: "VMs that the policy applies to: those that match every attribute set here. Default: every " +
+			"VM that no other policy selects.",
 		Optional:   true,
 		CustomType: selectorType,
 		Attributes: map[string]schema.Attribute{

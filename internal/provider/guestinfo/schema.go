@@ -31,7 +31,7 @@ func ownAttributes() map[string]schema.Attribute {
 	return map[string]schema.Attribute{
 		"raw_commands": schema.BoolAttribute{
 			Optional: true,
-			MarkdownDescription: "Whether to send the agent commands of its own protocol. `agent_version`, " +
+			MarkdownDescription: "Whether to send raw guest agent commands, for which libvirt has no API. `agent_version`, " +
 				"`agent_commands`, `fsfreeze_status` and the interfaces' `counters` require them. libvirt then marks the " +
 				"VM as tainted. Default: `false`.",
 		},
@@ -55,8 +55,8 @@ func ownAttributes() map[string]schema.Attribute {
 		},
 		"agent_supported": schema.BoolAttribute{
 			Computed: true,
-			MarkdownDescription: "Whether the agent supports every command that this data source needs. Null if " +
-				"unknown: without `raw_commands`, only refused commands are known.",
+			MarkdownDescription: "Whether the agent supports every command that this data source needs. Without " +
+				"`raw_commands`: `false` if a command was refused, otherwise null.",
 		},
 		"missing_commands": schema.ListAttribute{
 			Computed: true, ElementType: types.StringType,

@@ -55,7 +55,7 @@ func fromDetails(s observe.HostStatus) details {
 type numaCell struct {
 	ID          int64            `tfsdk:"id"`
 	MemoryBytes int64            `tfsdk:"memory_bytes"`
-	FreeBytes   int64            `tfsdk:"free_memory_bytes"`
+	UnusedBytes int64            `tfsdk:"unused_memory_bytes"`
 	CPUs        []int64          `tfsdk:"cpus"`
 	Distances   map[string]int64 `tfsdk:"distances"`
 	Pages       []pagePool       `tfsdk:"pages"`
@@ -75,7 +75,7 @@ func numaAttribute() schema.ListNestedAttribute {
 		NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
 			"id":           computedNumber("Number of the cell."),
 			"memory_bytes": computedNumber("Memory of the cell."),
-			"free_memory_bytes": computedNumber(
+			"unused_memory_bytes": computedNumber(
 				"Memory of the cell that is unused now. The host's file cache counts as used. The " +
 					"memory that may still be committed to VMs is the host's `free_memory_bytes`."),
 			"cpus": schema.ListAttribute{
@@ -109,7 +109,7 @@ func fromNUMA(cells []libvirt.NUMACell, free []libvirt.NUMAFree) []numaCell {
 	all := make([]numaCell, len(cells))
 	for i, c := range cells {
 		cell := numaCell{
-			ID: int64(c.ID), MemoryBytes: wholeNumber(c.MemoryBytes), FreeBytes: wholeNumber(free[i].MemoryBytes),
+			ID: int64(c.ID), MemoryBytes: wholeNumber(c.MemoryBytes), UnusedBytes: wholeNumber(free[i].MemoryBytes),
 			CPUs:      []int64{},
 			Distances: make(map[string]int64, len(c.Distances)), Pages: []pagePool{},
 		}
@@ -145,12 +145,12 @@ func cpuAttribute() schema.SingleNestedAttribute {
 		Computed:            true,
 		MarkdownDescription: "What VMs can get as a CPU here." + asked,
 		Attributes: map[string]schema.Attribute{
-			"domain_type": computedString("Domain type that this describes: that of VMs without `type`."),
+			"domain_type": computedString("Domain type that `cpu` is for: that of VMs without `type`."),
 			"host_model":  computedString("CPU model of `cpu.mode = \"host-model\"`. Null if the host has no such mode."),
-			"vendor":      computedString("Vendor of that model."),
+			"vendor":      computedString("Vendor of `host_model`."),
 			"features": schema.ListAttribute{
 				Computed: true, ElementType: types.StringType,
-				MarkdownDescription: "Features that `host-model` adds to that model.",
+				MarkdownDescription: "Features that `cpu.mode = \"host-model\"` adds to `host_model`.",
 			},
 			"usable_models": schema.ListAttribute{
 				Computed: true, ElementType: types.StringType,

@@ -45,7 +45,7 @@ func TestHost_detailsOfTheTestDriver(t *testing.T) {
 			ConfigStateChecks: []statecheck.StateCheck{
 				know("numa_cells", knownvalue.ListPartial(map[int]knownvalue.Check{1: object(map[string]knownvalue.Check{
 					"id": knownvalue.Int64Exact(1), "memory_bytes": knownvalue.Int64Exact(4 << 30),
-					"free_memory_bytes": knownvalue.Int64Exact(4 << 20), "cpus": knownvalue.ListSizeExact(8),
+					"unused_memory_bytes": knownvalue.Int64Exact(4 << 20), "cpus": knownvalue.ListSizeExact(8),
 					"pages": knownvalue.ListPartial(map[int]knownvalue.Check{0: object(map[string]knownvalue.Check{
 						"size_bytes": knownvalue.Int64Exact(8192), "total": knownvalue.Int64Exact(524288),
 					})}),
@@ -232,7 +232,7 @@ func TestAccHost_cordoned(t *testing.T) {
 				know("cordoned", knownvalue.Bool(true)),
 				know("cordon", knownvalue.ObjectExact(map[string]knownvalue.Check{
 					"owner": knownvalue.StringExact("alice@desk"), "since": knownvalue.StringExact("2026-01-02T03:04:05Z"),
-					"why": knownvalue.StringExact("a new disk"),
+					"reason": knownvalue.StringExact("a new disk"),
 				})),
 			},
 		}, {

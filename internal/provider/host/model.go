@@ -55,7 +55,7 @@ type Model struct {
 type cordon struct {
 	Owner string  `tfsdk:"owner"`
 	Since *string `tfsdk:"since"`
-	Why   string  `tfsdk:"why"`
+	Why   string  `tfsdk:"reason"`
 }
 
 // guestModel is one element of guests.

@@ -39,9 +39,9 @@ func nodeDevicesAttribute() schema.MapNestedAttribute {
 			"capability": computedString("Kind of device, such as `pci`, `usb_device`, `net`, `storage` or `mdev`."),
 			"parent":     computedString("Name of the device that this device is a part of."),
 			"driver":     computedString("Driver of the host for the device; `vfio-pci` if it is reserved for VMs."),
-			"vendor_id":  computedString("Number of the vendor, such as `0x8086`."),
+			"vendor_id":  computedString("Vendor ID, such as `0x8086`."),
 			"vendor":     computedString("Name of the vendor."),
-			"product_id": computedString("Number of the product."),
+			"product_id": computedString("Product ID."),
 			"product":    computedString("Name of the product; of a disk, its model."),
 			"address": computedString("Address of a PCI device, such as `0000:01:00.0`, or MAC address of a " +
 				"network interface."),

@@ -25,10 +25,10 @@ type Question struct {
 
 // QuestionAttributes are the attributes of a Question.
 func QuestionAttributes() map[string]schema.Attribute {
-	some := func(description string, of []string) schema.ListAttribute {
+	some := func(description, byDefault string, of []string) schema.ListAttribute {
 		return schema.ListAttribute{
 			Optional: true, ElementType: types.StringType,
-			MarkdownDescription: description + " Allowed: `" + strings.Join(of, "`, `") + "`.",
+			MarkdownDescription: description + " Allowed: `" + strings.Join(of, "`, `") + "`." + byDefault,
 			Validators: []validator.List{
 				listvalidator.SizeAtLeast(1), listvalidator.ValueStringsAre(stringvalidator.OneOf(of...)),
 			},
@@ -36,8 +36,8 @@ func QuestionAttributes() map[string]schema.Attribute {
 	}
 	return map[string]schema.Attribute{
 		"include": some("Attributes to read that require further queries to the host, or are large. Attributes that "+
-			"aren't listed are null.", observe.HostParts),
-		"node_device_capabilities": some("Only read `node_devices` with one of these capabilities. Default: all.",
+			"aren't listed are null.", "", observe.HostParts),
+		"node_device_capabilities": some("Only read `node_devices` with one of these capabilities.", " Default: all.",
 			libvirt.NodeDeviceCapabilities()),
 	}
 }

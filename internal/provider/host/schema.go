@@ -30,19 +30,19 @@ func Attributes() map[string]schema.Attribute {
 	attributes := map[string]schema.Attribute{
 		"uri": schema.StringAttribute{
 			Computed:            true,
-			MarkdownDescription: "libvirt URI as configured. Empty if libvirt picks one.",
+			MarkdownDescription: "libvirt URI of your configuration. Empty if libvirt picks one.",
 		},
 		"labels": schema.MapAttribute{
 			Computed: true, ElementType: types.StringType,
-			MarkdownDescription: "Labels as configured.",
+			MarkdownDescription: "Labels of your configuration.",
 		},
 		"schedulable": schema.BoolAttribute{
 			Computed:            true,
-			MarkdownDescription: "Whether VMs may be placed here, as configured.",
+			MarkdownDescription: "Whether VMs may be placed here: `schedulable` of your configuration.",
 		},
 		"fenced": schema.BoolAttribute{
 			Computed:            true,
-			MarkdownDescription: "Whether the host is fenced, as configured. A fenced host is not queried.",
+			MarkdownDescription: "Whether your configuration declares that the host is off (`fenced`). It isn't queried then.",
 		},
 		"reachable": schema.BoolAttribute{
 			Computed:            true,
@@ -64,14 +64,14 @@ func cordonAttributes() map[string]schema.Attribute {
 	return map[string]schema.Attribute{
 		"cordoned": schema.BoolAttribute{
 			Computed:            true,
-			MarkdownDescription: "Whether the host accepts no VMs, as recorded on the host itself. Null if unknown.",
+			MarkdownDescription: "Whether a maintenance, recorded on the host itself, keeps VMs away. Null if unknown.",
 		},
 		"cordon": schema.SingleNestedAttribute{
 			Computed: true, MarkdownDescription: "Cordon of the host. Null if the host isn't cordoned.",
 			Attributes: map[string]schema.Attribute{
-				"owner": computedString("Run that cordoned the host."),
-				"since": computedString("When it was cordoned (RFC 3339)."),
-				"why":   computedString("Reason."),
+				"owner":  computedString("Terraform run that cordoned the host, as `<user>@<computer>`."),
+				"since":  computedString("When it was cordoned (RFC 3339)."),
+				"reason": computedString("Reason of the maintenance."),
 			},
 		},
 		"unavailable": schema.MapAttribute{
@@ -155,7 +155,7 @@ func capacityAttributes() map[string]schema.Attribute {
 		},
 		"free_memory_bytes": schema.Int64Attribute{
 			Computed:            true,
-			MarkdownDescription: "Memory that may still be committed to VMs.",
+			MarkdownDescription: "Memory that VMs can still get: `memory_limit_bytes` minus `committed_memory_bytes`.",
 		},
 		"virtual_machine_count": schema.Int64Attribute{
 			Computed:            true,

@@ -25,10 +25,11 @@ var resultType = types.ObjectType{AttrTypes: map[string]attr.Type{
 // Schema describes the resource.
 func (r *Resource) Schema(ctx context.Context, _ resource.SchemaRequest, resp *resource.SchemaResponse) {
 	resp.Schema = schema.Schema{
-		MarkdownDescription: "Puts a host under maintenance. The host is closed: no run of this provider creates, moves " +
-			"or starts VMs there. And it is drained: each running VM is moved, shut down or saved, as its eviction " +
-			"strategy says. When the apply succeeds, no VM runs on the host. VMs that were shut down or saved stay off " +
-			"during the maintenance, even with `run_strategy = \"Always\"`. Destroying the resource opens the host again. " +
+		MarkdownDescription: "Puts a host under maintenance. The host is cordoned: no Terraform run creates, moves or " +
+			"starts VMs there. And it is drained: each running VM is moved, shut down or saved, by its eviction strategy. " +
+			"When the apply succeeds, no VM runs on the host. A VM whose own `host` is this host stays, and the apply fails: " +
+			"change its `host` first. **VMs that were shut down or saved stay off during the maintenance, even with " +
+			"`run_strategy = \"Always\"`.** Destroying the resource opens the host again; `restore` brings the VMs back. " +
 			"If a drain fails, is cancelled or is killed, see [When a drain stops](../guides/when-a-drain-stops.md). For " +
 			"everything else, see [Draining a host](../guides/draining-a-host.md).",
 		Attributes: map[string]schema.Attribute{
@@ -45,7 +46,7 @@ func (r *Resource) Schema(ctx context.Context, _ resource.SchemaRequest, resp *r
 			"steps": schema.ListNestedAttribute{
 				MarkdownDescription: "Steps to carry out, from `virtfleet_evacuation_plan`. The apply does exactly " +
 					"this. If a step can no longer be carried out as planned, the apply stops and says what changed, " +
-					"and the next plan has steps for the rest. Not set: the plan shows the drain as a warning, and " +
+					"and the next plan has steps for the rest. Default: the plan shows the drain as a warning, and " +
 					"the apply computes the steps again.",
 				Optional:     true,
 				NestedObject: schema.NestedAttributeObject{Attributes: evacuationsteps.Resource()},
@@ -56,9 +57,9 @@ func (r *Resource) Schema(ctx context.Context, _ resource.SchemaRequest, resp *r
 			},
 			"restore": schema.BoolAttribute{
 				MarkdownDescription: "Whether destroying the resource brings back moved VMs and starts those that were shut " +
-					"down or saved. If you destroy a maintenance whose drain didn't finish, nothing is brought back. To change " +
-					"this attribute, apply before you destroy. Copied disks come back with their current content, and replace " +
-					"the images that were kept on this host, unless these were changed or are used. If something can't be " +
+					"down or saved. If you destroy a maintenance whose drain didn't finish, nothing is brought back. A change " +
+					"takes effect with an apply before the destroy. Copied disks come back with their current content, and replace " +
+					"the images that were kept on this host, unless those images were changed or are used. If something can't be " +
 					"restored, the destroy fails; destroy again to restore the rest. Default: `false`.",
 				Optional: true,
 			},
@@ -101,9 +102,9 @@ func resultAttribute(description string) schema.Attribute {
 func timeoutsAttribute(ctx context.Context) schema.Attribute {
 	return value.Timeouts(ctx, timeouts.Opts{
 		Create: true, Update: true, Delete: true,
-		CreateDescription: "For draining the host. A move that fails is tried again until then. Default: `1h`, and 5 " +
-			"minutes more for each GB of memory and disks to copy. A value that you set is the whole time.",
-		UpdateDescription: "For draining the host again, if VMs have come. Default: as for `create`.",
+		CreateDescription: "For draining the host. A move that fails is tried again until then. A value that " +
+			"you set replaces the whole default. Default: `1h`, and 5 minutes more for each GB of memory and disks to copy.",
+		UpdateDescription: "For draining the host again, if VMs were started there. Default: as for `create`.",
 		DeleteDescription: "For ending the maintenance, including restoring VMs. Default: as for `create`.",
 	})
 }

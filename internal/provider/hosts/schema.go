@@ -17,7 +17,7 @@ func (d *DataSource) Schema(_ context.Context, _ datasource.SchemaRequest, resp 
 	maps.Copy(attributes, map[string]schema.Attribute{
 		"labels": schema.MapAttribute{
 			Optional: true, ElementType: types.StringType,
-			MarkdownDescription: "Only hosts that have all of these labels. Not set: all hosts.",
+			MarkdownDescription: "Only hosts that have all of these labels. Default: all hosts.",
 		},
 		"names": schema.ListAttribute{
 			Computed: true, ElementType: types.StringType,

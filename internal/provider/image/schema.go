@@ -20,7 +20,7 @@ import (
 )
 
 // half is what host_states say of a copy whose upload was broken off.
-const half = "half"
+const half = "partial"
 
 // model is the resource as Terraform has it.
 type model struct {
@@ -59,12 +59,14 @@ func (*imageResource) Schema(ctx context.Context, _ resource.SchemaRequest, resp
 			"Progress is in Terraform's log (`TF_LOG_PROVIDER=INFO`). Proxies are read from the environment " +
 			"(`HTTPS_PROXY`, `NO_PROXY`).",
 		Attributes: map[string]schema.Attribute{
-			"id": computedString("`<pool>/<volume>`. Disks and volumes refer to the image by this id. It changes with " +
-				"the content."),
+			"id": computedString("`<pool>/<volume>`. Disks and volumes refer to the image by this id. New content gets " +
+				"a new id: disks of existing VMs that follow it fail the plan, and volumes are replaced. Set `lifecycle { " +
+				"ignore_changes = [...] }` there to keep them."),
 			"name": schema.StringAttribute{
-				MarkdownDescription: "First part of the copies' names. Images in one pool need different names.",
-				Required:            true,
-				PlanModifiers:       []planmodifier.String{stringplanmodifier.RequiresReplace()},
+				MarkdownDescription: "Name of the image. Each copy is a volume named `<name>-<first 12 digits of its " +
+					"SHA-256>`. Images in one pool need different names. A change replaces the image.",
+				Required:      true,
+				PlanModifiers: []planmodifier.String{stringplanmodifier.RequiresReplace()},
 				Validators: []validator.String{stringvalidator.RegexMatches(nameSyntax,
 					"must be letters, digits, \".\", \"_\" and \"-\"")},
 			},
@@ -75,10 +77,10 @@ func (*imageResource) Schema(ctx context.Context, _ resource.SchemaRequest, resp
 			},
 			"source": schema.SingleNestedAttribute{
 				MarkdownDescription: "Source of the image. The provider reads it again when this attribute changes, when a " +
-					"host lacks its copy, and when the size or time of a `file` has changed. A change behind the same `url` " +
-					"isn't noticed, and if a host needs a copy after it, the apply fails: use a URL with a version instead of " +
-					"`latest`. Format (qcow2 or raw) and size are read from the image itself. A qcow2 image with a backing " +
-					"file or an external data file is refused.",
+					"host lacks its copy, and when the size or time of a `file` has changed. If the file behind " +
+					"`url` changes, the provider notices only when a host needs a new copy, and the apply fails then: use a URL " +
+					"with a version, not with `latest`. Format (qcow2 or raw) and size are read from the image itself. A qcow2 " +
+					"image with a backing file or an external data file is refused.",
 				Required: true,
 				Attributes: map[string]schema.Attribute{
 					"url": schema.StringAttribute{
@@ -90,11 +92,13 @@ func (*imageResource) Schema(ctx context.Context, _ resource.SchemaRequest, resp
 							stringvalidator.RegexMatches(regexp.MustCompile(`^https?://`), "must begin with http:// or https://"),
 						},
 					},
-					"file": schema.StringAttribute{MarkdownDescription: "Path of a file where Terraform runs.", Optional: true},
+					"file": schema.StringAttribute{MarkdownDescription: "Path of a file where Terraform runs, relative to its " +
+						"working directory. For a file next to the configuration, use `${path.module}`. Set exactly one of `url`, " +
+						"`file`.", Optional: true},
 					"checksum": schema.StringAttribute{
 						MarkdownDescription: "Checksum of the source, before it is decompressed: `sha256:<hex>`, " +
-							"`sha512:<hex>`, or the URL of a checksum file, such as `SHA256SUMS`, that lists the image. Not " +
-							"set: not checked.",
+							"`sha512:<hex>`, or the URL of a checksum file, such as `SHA256SUMS`, that lists the image. " +
+							"Default: none, the source isn't verified.",
 						Optional:   true,
 						Validators: []validator.String{checksum{}},
 					},
@@ -106,19 +110,23 @@ func (*imageResource) Schema(ctx context.Context, _ resource.SchemaRequest, resp
 				ElementType: types.StringType,
 				Optional:    true,
 			},
-			"volume":       computedString("Name of the copies."),
+			"volume":       computedString("Name of the volume."),
 			"sha256":       computedString("SHA-256 of the decompressed content."),
 			"format":       computedString("Format: `qcow2` or `raw`, read from the image itself."),
-			"virtual_size": computedQuantity("Size of the disk that a guest sees."),
+			"virtual_size": computedQuantity("Size of the disk that a guest sees, such as `2Gi`."),
 			"superseded": schema.ListAttribute{
 				MarkdownDescription: "Copies of earlier content that disks are still based on. Once no disk is based " +
 					"on a copy, an apply removes it.",
 				ElementType: types.StringType,
 				Computed:    true,
 			},
-			onhosts.StatesName: onhosts.StatesAttribute("image", "`present`, `half` (its upload was interrupted) or "+
+			onhosts.StatesName: onhosts.StatesAttribute("image", "`present`, `partial` (its upload was interrupted) or "+
 				"`missing`"),
-			"timeouts": value.Timeouts(ctx, timeouts.Opts{Create: true, Update: true}),
+			"timeouts": value.Timeouts(ctx, timeouts.Opts{
+				Create: true, Update: true,
+				CreateDescription: "For downloading the image and sending it to the hosts. Default: `1h`.",
+				UpdateDescription: "For the same after a change. Default: `1h`.",
+			}),
 		},
 	}
 }

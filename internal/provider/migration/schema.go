@@ -27,7 +27,7 @@ func (r *Resource) Schema(ctx context.Context, _ resource.SchemaRequest, resp *r
 			"resource sets `host`, the VM is pinned: a move to another host gives a warning in the plan and an error " +
 			"in the apply. Change `host` instead.\n\nIf a migration fails, the apply fails and the VM stays where it was; " +
 			"the next apply tries again. (If it breaks in post-copy, see [When a migration " +
-			"fails](../guides/when-a-migration-fails.md).) If the run was killed, the next apply finds the migration in " +
+			"fails](../guides/when-a-migration-fails.md).) If Terraform was killed, the next apply finds the migration in " +
 			"the VM's metadata, and completes it instead of repeating it.\n\nYou can import a migration while its record " +
 			"is among the VM's last five. Set the same `target_host` and `triggers` as before: then the next apply moves " +
 			"nothing. With other values, it moves the VM. The record doesn't contain `migration_options`, `timeouts` and " +
@@ -40,22 +40,23 @@ func (r *Resource) Schema(ctx context.Context, _ resource.SchemaRequest, resp *r
 			},
 			"target_host": schema.StringAttribute{
 				Optional: true,
-				MarkdownDescription: "Host to move to, a key of the provider's `hosts`. Default: the best candidate when the " +
-					"migration is applied (see `virtfleet_migration_candidates`). A change creates a new migration.",
+				MarkdownDescription: "Host to move to, a key of the provider's `hosts`. If the VM is there already, nothing is " +
+					"moved. A change creates a new migration. Default: the best candidate when the migration is applied (see " +
+					"`virtfleet_migration_candidates`).",
 				Validators: []validator.String{stringvalidator.LengthAtLeast(1)},
 			},
 			"triggers": schema.MapAttribute{
 				Optional: true, ElementType: types.StringType,
 				MarkdownDescription: "Any values. A change moves the VM again.",
 			},
-			migrationoptions.Name: migrationoptions.OfResource("How the VM is moved. What isn't set here is taken from the " +
-				"`virtfleet_migration_policy` that applies to the VM, then from the provider's block. A change applies to the " +
-				"next migration."),
+			migrationoptions.Name: migrationoptions.OfResource("How the VM is moved. An attribute that isn't set has the " +
+				"value of the `virtfleet_migration_policy` that applies to the VM, then of the provider's block. A change " +
+				"applies to the next migration."),
 			"timeouts": value.Timeouts(ctx, timeouts.Opts{
 				Create: true, Read: true, Delete: true,
-				CreateDescription: "For the migration, including the wait under `migration_limits`. After that, the " +
-					"migration is aborted. Default: `1h`, and `completion_timeout_per_gib` more for each GB of the VM's memory " +
-					"and copied disks.",
+				CreateDescription: "For the migration, including the wait under the provider's `migration_limits`. After that, " +
+					"the migration is aborted. A value that you set replaces the whole default. Default: `1h`, and " +
+					"`completion_timeout_per_gib` more for each GB of the VM's memory and copied disks.",
 				ReadDescription:   "For reading. Default: `2m`.",
 				DeleteDescription: "For aborting a migration that still runs. Default: `5m`.",
 			}),

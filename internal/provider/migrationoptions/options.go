@@ -22,40 +22,47 @@ const Name = "migration_options"
 
 // Attributes are those of the block. The guide "Migration options" describes them at length.
 var Attributes = map[string]resource.Attribute{
-	"transport": choiceAttribute("How memory is sent to the target. `auto` is `direct` if the source reaches the "+
-		"target, otherwise `ssh_relay`", "auto", migration.Transports),
+	"transport": choiceAttribute("How memory is sent to the target: `direct` without encryption, `tls` with it, "+
+		"`ssh_relay` through the provider's SSH connections. `auto` is `direct` if the source reaches the target, otherwise "+
+		"`ssh_relay`", "auto", migration.Transports),
 	"completion_timeout_per_gib": durationAttribute(
-		"How long a migration may take for each GB of memory and copied disks: 10⁹ bytes, as in KubeVirt, in spite of the " +
-			"name. `0s`: no limit. Default: `150s`."),
+		"How long a migration may take for each GB (10⁹ bytes, as in KubeVirt) of memory and copied disks. After that, " +
+			"`allow_workload_disruption` decides. `0s`: no limit. Default: `150s`."),
 	"progress_timeout": durationAttribute(
 		"How long a migration may make no progress before it is aborted. `0s`: no limit. Default: `150s`."),
 	"recovery_timeout": durationAttribute("How long to try to resume a migration that broke in post-copy (see " +
 		"`allow_post_copy`). Default: `5m`."),
-	"on_irrecoverable": choiceAttribute("What to do if a migration that broke in post-copy can't be resumed. `destroy` "+
-		"loses the guest's memory", "keep",
+	"on_irrecoverable": choiceAttribute("What to do if a migration that broke in post-copy can't be resumed. `keep`: the "+
+		"guest stays paused on both hosts, and the next apply tries again. `destroy`: the guest's memory is lost, and "+
+		"the VM is "+
+		"off on the target", "keep",
 		migration.OnIrrecoverables),
 	"max_downtime": durationAttribute("How long the guest may be paused at the end. Default: QEMU's `300ms`; with " +
 		"`stall_detector`, `900ms` after a stall."),
 	"allow_auto_converge": boolAttribute(
-		"Allows QEMU to slow down a guest that writes faster than its memory is copied. Default: `false`."),
-	"allow_post_copy": boolAttribute("Allows post-copy: the guest continues on the target while a part of its memory is " +
-		"still on the source. Default: `false`."),
+		"Whether QEMU may slow down a guest that writes faster than its memory is copied. Default: `false`."),
+	"allow_post_copy": boolAttribute("Whether post-copy may be used: the guest continues on the target while a part " +
+		"of its memory is still on the source. If the connection or a host fails then, the guest can be lost. Default: " +
+		"`false`."),
 	"allow_workload_disruption": boolAttribute(
-		"Allows the provider to disrupt the guest after the completion timeout: by post-copy if that is allowed, otherwise " +
-			"by a pause until the rest is copied. Default: the value of `allow_post_copy`."),
-	"allow_network_change": boolAttribute("Allows moves of a VM in a network that is private to each host. Its " +
+		"Whether the provider may disrupt the guest after the completion timeout: by post-copy if that is allowed, " +
+			"otherwise by a pause until the rest is copied. `false`: the migration is aborted then. Default: the value of " +
+			"`allow_post_copy`."),
+	"allow_network_change": boolAttribute("Whether a VM may be moved whose network is private to each host. Its " +
 		"connections break. Default: `false`."),
 	"copy_storage": choiceAttribute(
-		"How disks that only the host of a running VM has are copied. `none` blocks the migration. `full` copies what the "+
-			"guest sees into one new image, `incremental` only the topmost image of a backing chain. Disks with `pool` always "+
-			"move",
+		"Whether and how a live migration copies disks that only the VM's host has. `none`: such a disk blocks it. `full`: "+
+			"all that the guest sees. `incremental`: only the topmost image; the target must have the backing file. Disks with "+
+			"`pool` are always copied",
 		"none", migration.CopyModes),
 	"shared_filesystems": resource.ListAttribute{
-		MarkdownDescription: "Directories that all hosts share, although libvirt takes their files for the host's own.",
-		ElementType:         types.StringType,
-		Optional:            true,
+		MarkdownDescription: "Directories that all hosts share, and libvirt doesn't detect that. Disks in them aren't " +
+			"copied.",
+		ElementType: types.StringType,
+		Optional:    true,
 	},
-	"keep_source_disks": boolAttribute("Originals of copied files stay on the source. Default: `true`."),
+	"keep_source_disks": boolAttribute("Whether the originals of copied disks stay on the source. **`false` deletes " +
+		"them there.** Those of disks with `pool` are always deleted. Default: `true`."),
 	"bandwidth": resource.StringAttribute{
 		MarkdownDescription: "Limit of one migration in bytes per second, such as `500Mi`. Default: no limit.",
 		CustomType:          value.QuantityType,
@@ -66,10 +73,11 @@ var Attributes = map[string]resource.Attribute{
 			"connection without multifd.",
 		Optional: true,
 	},
-	"compression":  choiceAttribute("How memory is compressed", "none", migration.Compressions),
-	"peer_to_peer": boolAttribute("The source's libvirt manages the migration of a running VM. Default: `false`."),
-	"stall_detector": boolAttribute("Detects early that a migration stalls, and then does what is allowed after the " +
-		"completion timeout, or aborts the migration. Default: `false`."),
+	"compression": choiceAttribute("How memory is compressed", "none", migration.Compressions),
+	"peer_to_peer": boolAttribute("Whether the source's libvirt manages a live migration, which then continues if " +
+		"Terraform is killed. Default: `false`."),
+	"stall_detector": boolAttribute("Whether to detect early that a migration stalls, and then do what is allowed " +
+		"after the completion timeout, or abort the migration. Default: `false`."),
 }
 
 func choiceAttribute(description, otherwise string, from []string) resource.Attribute {

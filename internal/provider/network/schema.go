@@ -19,10 +19,11 @@ import (
 
 var networkSchema = schema.Schema{
 	MarkdownDescription: "Manages a libvirt network on every host in `hosts`. Attributes that you don't set stay as " +
-		"they are on the hosts. If you set a block, set everything in it that the network should have. Reservations, " +
-		"DNS records, DHCP ranges, port groups and the devices of a macvtap network change while the network is " +
-		"active. Other changes require a restart of the network, which disconnects the running VMs that use it: see " +
-		"`update_policy`. The provider doesn't destroy a network that a VM's definition uses.",
+		"they are on the hosts. A VM in a network with `nat`, `route` or `isolated` loses its connections if it is moved, " +
+		"and is moved only with `allow_network_change`. If you set a block, set everything in it that the network should " +
+		"have. Reservations, DNS records, DHCP ranges, port groups and the devices of a macvtap network change while the " +
+		"network is active. Other changes require a restart of the network, which disconnects the running VMs that use " +
+		"it: see `update_policy`. The provider doesn't destroy a network that a VM's definition uses.",
 	Attributes: map[string]schema.Attribute{
 		"id": schema.StringAttribute{
 			MarkdownDescription: "Same as `name`.", Computed: true,
@@ -43,7 +44,7 @@ var networkSchema = schema.Schema{
 			Optional: true, Computed: true, Default: booldefault.StaticBool(true),
 		},
 		"autostart": schema.BoolAttribute{
-			MarkdownDescription: "Whether the network starts with its host. Default for a new network: `true`.",
+			MarkdownDescription: "Whether the network starts with its host. Default for new networks: `true`.",
 			Optional:            true, Computed: true,
 		},
 		"update_policy": schema.StringAttribute{
@@ -56,8 +57,8 @@ var networkSchema = schema.Schema{
 		"forward": forwardAttribute,
 		"bridge": schema.StringAttribute{
 			MarkdownDescription: "Bridge on the host. With the mode `bridge`, it must exist. With other modes, libvirt " +
-				"creates it. Default for the other modes: a free name on each host. Set it if VMs have this bridge: they " +
-				"can then be created and moved in the same apply.",
+				"creates it. Set it if VMs have this bridge: they can then be created and moved in the same apply. Default " +
+				"for new networks: a free name on each host.",
 			Optional: true, Computed: true,
 			Validators: []validator.String{stringvalidator.LengthBetween(1, 15)},
 		},
@@ -66,8 +67,9 @@ var networkSchema = schema.Schema{
 			Validators: []validator.Int64{int64validator.Between(68, 65535)},
 		},
 		"domain": blockAttribute("DNS domain of the network.", map[string]schema.Attribute{
-			"name":       requiredString("Name of the domain."),
-			"local_only": boolAttribute("Whether names of the domain are never forwarded to other DNS servers."),
+			"name": requiredString("Name of the domain."),
+			"local_only": boolAttribute("Whether names of the domain are never forwarded to other DNS servers. Default: " +
+				"`false`."),
 		}),
 		"dns":          dnsAttribute,
 		"ips":          ipsAttribute,
@@ -83,8 +85,8 @@ var networkSchema = schema.Schema{
 	},
 }
 
-var forwardAttribute = blockAttribute("How the network is connected to the host's networks. Not set in a new network: "+
-	"`isolated`.",
+var forwardAttribute = blockAttribute("How the network is connected to the host's networks. Default for new "+
+	"networks: `{ mode = \"isolated\" }`.",
 	map[string]schema.Attribute{
 		"mode": schema.StringAttribute{
 			MarkdownDescription: "One of " + value.OneOf(network.Modes) + ". `isolated` connects the VMs only with " +
@@ -94,8 +96,8 @@ var forwardAttribute = blockAttribute("How the network is connected to the host'
 			Required:   true,
 			Validators: []validator.String{stringvalidator.OneOf(network.Modes...)},
 		},
-		"devices": stringsAttribute("Network devices of the host. For `nat` and `route`: the one through which traffic " +
-			"leaves. For macvtap: several, among which libvirt spreads the VMs."),
+		"devices": stringsAttribute("Network devices of the host. For `nat` and `route`: the only one through which " +
+			"traffic may leave. For macvtap: several, among which libvirt spreads the VMs."),
 		"physical_function": stringAttribute(
 			"Network device of the host whose virtual functions are handed out, for `hostdev`."),
 		"pci_addresses": stringsAttribute("PCI addresses that are handed out, for `hostdev`, such as `0000:03:10.1`."),
@@ -108,7 +110,7 @@ var forwardAttribute = blockAttribute("How the network is connected to the host'
 				"end":        stringAttribute("Last address."),
 				"port_start": int64Attribute("First port. Default: `1024`.", 1, 65535),
 				"port_end":   int64Attribute("Last port. Default: `65535`.", 1, 65535),
-				"ipv6":       boolAttribute("Whether IPv6 is translated too."),
+				"ipv6":       boolAttribute("Whether IPv6 is translated too. Default: `false`."),
 			},
 		},
 	})
@@ -118,9 +120,8 @@ var dnsAttribute = blockAttribute("DNS server of the network.", map[string]schem
 	"forward_plain_names": boolAttribute(
 		"Whether names without a domain are forwarded to other DNS servers. Default: `true`."),
 	"forwarders": objectsAttribute("DNS servers to forward to, instead of the host's.", map[string]schema.Attribute{
-		"address": stringAttribute("Address of the server. Not set: names of this entry's `domain` aren't forwarded to " +
-			"any server."),
-		"domain": stringAttribute("Domain that the server is for. Default: all domains."),
+		"address": stringAttribute("Address of the server. Default: none, names of this entry's `domain` aren't forwarded."),
+		"domain":  stringAttribute("Domain that the server is for. Default: all domains."),
 	}),
 	"hosts": objectsAttribute("Addresses with their names.", map[string]schema.Attribute{
 		"ip": requiredString("Address."),
@@ -150,7 +151,7 @@ var ipsAttribute = schema.ListNestedAttribute{
 				"ranges": objectsAttribute("Ranges of addresses to hand out, both ends included.", map[string]schema.Attribute{
 					"start": requiredString("First address."), "end": requiredString("Last address."),
 				}),
-				"hosts": objectsAttribute("All reservations. Not set: reservations stay as they are, for "+
+				"hosts": objectsAttribute("All reservations; `[]` removes them. Default: they stay as they are, for "+
 					"`virtfleet_network_dhcp_host` to manage.", map[string]schema.Attribute{
 					"mac":  stringAttribute("MAC address, for IPv4."),
 					"duid": stringAttribute("DHCP unique identifier, for IPv6."),
@@ -174,7 +175,7 @@ var routesAttribute = schema.ListNestedAttribute{
 var portGroupsAttribute = schema.MapNestedAttribute{
 	MarkdownDescription: "Sets of properties that interfaces choose by name.", Optional: true, Computed: true,
 	NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
-		"default":      boolAttribute("Whether this port group is for interfaces that choose none."),
+		"default":      boolAttribute("Whether this port group is for interfaces that choose none. Default: `false`."),
 		"vlan":         partAttribute("VLAN.", vlanAttributes()),
 		"virtual_port": partAttribute("How interfaces are attached to a switch.", virtualPortAttributes()),
 		"bandwidth":    partAttribute("Limits for each interface.", bandwidthAttributes()),
@@ -186,7 +187,7 @@ func vlanAttributes() map[string]schema.Attribute {
 		"tags": schema.ListAttribute{
 			MarkdownDescription: "VLAN tags, 0 to 4095. Several are a trunk.", ElementType: types.Int64Type, Required: true,
 		},
-		"trunk":      boolAttribute("Whether a VLAN with one tag is a trunk."),
+		"trunk":      boolAttribute("Whether a VLAN with one tag is a trunk. Several always are. Default: `false`."),
 		"native_tag": int64Attribute("Tag of untagged traffic.", 1, 4095),
 		"native_mode": schema.StringAttribute{
 			MarkdownDescription: "How traffic with the native tag is sent: `tagged` or `untagged`.", Optional: true,
@@ -210,14 +211,14 @@ func virtualPortAttributes() map[string]schema.Attribute {
 
 func bandwidthAttributes() map[string]schema.Attribute {
 	rate := func(description string, more map[string]schema.Attribute) schema.Attribute {
-		more["average"] = int64Attribute("Average in KiB per second.", 1, 1<<31-1)
-		more["peak"] = int64Attribute("Peak in KiB per second.", 1, 1<<31-1)
-		more["burst"] = int64Attribute("Amount in KiB that may be sent at peak speed.", 1, 1<<31-1)
+		more["average"] = int64Attribute("kB (1000 bytes) per second on average.", 1, 1<<31-1)
+		more["peak"] = int64Attribute("kB (1000 bytes) per second at most.", 1, 1<<31-1)
+		more["burst"] = int64Attribute("KiB that may be sent at the speed of `peak`.", 1, 1<<31-1)
 		return schema.SingleNestedAttribute{MarkdownDescription: description, Optional: true, Attributes: more}
 	}
 	return map[string]schema.Attribute{
 		"inbound": rate("Traffic to the VMs.", map[string]schema.Attribute{
-			"floor": int64Attribute("Guaranteed minimum in KiB per second.", 1, 1<<31-1),
+			"floor": int64Attribute("kB (1000 bytes) per second that are guaranteed.", 1, 1<<31-1),
 		}),
 		"outbound": rate("Traffic from the VMs.", map[string]schema.Attribute{}),
 	}

@@ -27,14 +27,16 @@ var hostSchema = schema.Schema{
 			Optional:            true, PlanModifiers: replaced,
 		},
 		"duid": schema.StringAttribute{
-			MarkdownDescription: "DHCP unique identifier, for an IPv6 address.", Optional: true, PlanModifiers: replaced,
+			MarkdownDescription: "DHCP unique identifier, for an IPv6 address. Set exactly one of `mac`, " +
+				"`duid`.", Optional: true, PlanModifiers: replaced,
 		},
-		"ip": schema.StringAttribute{MarkdownDescription: "Address. It must be in the network.", Required: true},
+		"ip": schema.StringAttribute{MarkdownDescription: "Address, in one of the ranges of the network's " +
+			"`ips`.", Required: true},
 		"name": schema.StringAttribute{
 			MarkdownDescription: "Host name, which the network's DNS server also answers.", Optional: true,
 		},
-		onhosts.StatesName: onhosts.StatesAttribute("reservation", "`present` or `missing` for every host that has the "+
-			"network, `differs` where the host has another reservation for this MAC or DUID, or only one of the active and "+
-			"the persistent definition has it"),
+		onhosts.StatesName: onhosts.StatesAttribute("reservation", "`present`, `missing`, or `differs`. `differs`: the "+
+			"host has another reservation for this MAC or DUID, or only one of the network's active and persistent "+
+			"definitions has this one. Hosts without the network aren't listed"),
 	},
 }

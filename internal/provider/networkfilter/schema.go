@@ -39,7 +39,7 @@ var filterSchema = schema.Schema{
 			Optional:            true,
 		},
 		"priority": schema.Int64Attribute{
-			MarkdownDescription: "Priority of the chain. Default: libvirt's for the chain.",
+			MarkdownDescription: "Priority of the chain, from -1000 to 1000. Default: libvirt's for the chain.",
 			Optional:            true, Validators: priority,
 		},
 		"references": schema.ListAttribute{
@@ -58,15 +58,17 @@ var filterSchema = schema.Schema{
 					Validators: []validator.String{stringvalidator.OneOf("in", "out", "inout")},
 				},
 				"priority": schema.Int64Attribute{
-					MarkdownDescription: "Priority of the rule. Rules with lower numbers are checked first. Default: `500`.",
-					Optional:            true, Validators: priority,
+					MarkdownDescription: "Priority of the rule, from -1000 to 1000. Rules with lower numbers are checked first. " +
+						"Default: `500`.",
+					Optional: true, Validators: priority,
 				},
 				"state_match": schema.BoolAttribute{
-					MarkdownDescription: "Whether replies to accepted packets are accepted too. Default: `true`.", Optional: true,
+					MarkdownDescription: "Whether replies to packets that this rule accepts are accepted too. Replies to " +
+						"the guest's own connections need an `accept` rule with the direction `out`. Default: `true`.", Optional: true,
 				},
 				"protocol": schema.StringAttribute{
-					MarkdownDescription: "Protocol, such as `tcp`, `udp`, `icmp`, `ip`, `mac` or `all`. Default: every " +
-						"packet.",
+					MarkdownDescription: "Protocol. `all`, `tcp`, `udp` and `icmp` are IPv4 only; for IPv6, use `all-ipv6`, " +
+						"`tcp-ipv6` and so on. `mac`, `ip`, `ipv6` and `arp` look at the link layer. Default: every packet of the chain.",
 					Optional: true,
 					Validators: []validator.String{stringvalidator.RegexMatches(regexp.MustCompile(`^[a-z][a-z0-9-]*$`),
 						"must be a protocol of libvirt's network filters, such as \"tcp\"")},
@@ -78,7 +80,8 @@ var filterSchema = schema.Schema{
 					ElementType: types.StringType, Optional: true,
 				},
 				"negate": schema.BoolAttribute{
-					MarkdownDescription: "Whether the rule is for packets that don't match.", Optional: true,
+					MarkdownDescription: "Whether the rule is for packets that don't match (libvirt's `match='no'`). Default: " +
+						"`false`.", Optional: true,
 				},
 			}},
 		},

@@ -50,8 +50,8 @@ func (*secretResource) Schema(_ context.Context, _ resource.SchemaRequest, resp 
 			},
 			"usage": schema.StringAttribute{
 				MarkdownDescription: "Usage of the secret. One of " + value.OneOf(libvirt.SecretUsages()) + ". `volume` is " +
-					"the passphrase of an encrypted volume. No attribute of this provider uses `tls` and `vtpm`: they are for " +
-					"definitions that were written by hand.",
+					"the passphrase of an encrypted volume, `iscsi` also the password of a web server. No attribute of this " +
+					"provider uses `tls` and `vtpm`: they are for definitions that were written by hand.",
 				Required:      true,
 				PlanModifiers: []planmodifier.String{stringplanmodifier.RequiresReplace()},
 				Validators:    []validator.String{stringvalidator.OneOf(libvirt.SecretUsages()...)},
@@ -66,8 +66,8 @@ func (*secretResource) Schema(_ context.Context, _ resource.SchemaRequest, resp 
 			},
 			"description": schema.StringAttribute{MarkdownDescription: "Description for people.", Optional: true},
 			"private": schema.BoolAttribute{
-				MarkdownDescription: "Whether libvirt refuses to return the value to clients. Default for a new secret: " +
-					"`true`.",
+				MarkdownDescription: "Whether libvirt refuses to return the value to clients. A change replaces the secret. " +
+					"Default for new secrets: `true`.",
 				Optional:      true,
 				Computed:      true,
 				PlanModifiers: []planmodifier.Bool{boolplanmodifier.UseStateForUnknown(), boolplanmodifier.RequiresReplace()},
@@ -78,12 +78,13 @@ func (*secretResource) Schema(_ context.Context, _ resource.SchemaRequest, resp 
 				Validators: values,
 			},
 			"value_base64_wo": schema.StringAttribute{
-				MarkdownDescription: "Value in Base64, such as a Ceph key (`ceph auth get-key`).",
-				Optional:            true, WriteOnly: true, Sensitive: true,
+				MarkdownDescription: "Value in Base64, such as a Ceph key (`ceph auth get-key`). Set exactly one of `value_wo`, " +
+					"`value_base64_wo`.",
+				Optional: true, WriteOnly: true, Sensitive: true,
 			},
 			"value_wo_version": schema.StringAttribute{
 				MarkdownDescription: "Any text, such as `1`. Change it when the value changes, because Terraform can't see " +
-					"that: then the value is written to all hosts again.",
+					"that: then the value is written to all hosts again. Without it, a changed value isn't written.",
 				Optional: true,
 			},
 			"hosts":            onhosts.HostsAttribute("secret"),

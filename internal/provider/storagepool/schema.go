@@ -39,23 +39,25 @@ func (*poolResource) Schema(_ context.Context, _ resource.SchemaRequest, resp *r
 			},
 			"name": replacedString("Name of the pool, unique on each host."),
 			"type": schema.StringAttribute{
-				MarkdownDescription: "Type of the pool. One of " + value.OneOf(storage.PoolTypes()) + ".",
-				Required:            true,
-				PlanModifiers:       []planmodifier.String{stringplanmodifier.RequiresReplace()},
-				Validators:          []validator.String{stringvalidator.OneOf(storage.PoolTypes()...)},
+				MarkdownDescription: "Type of the pool. Disks with `pool` of a VM require `dir`, `fs` or `netfs`. Volumes " +
+					"of `rbd`, `iscsi-direct` and `gluster` are used by `disks.network`. A change replaces the pool. One of " +
+					"" + value.OneOf(storage.PoolTypes()) + ".",
+				Required:      true,
+				PlanModifiers: []planmodifier.String{stringplanmodifier.RequiresReplace()},
+				Validators:    []validator.String{stringvalidator.OneOf(storage.PoolTypes()...)},
 			},
 			"target": targetAttribute(),
 			"source": sourceAttribute(),
 			"hosts":  onhosts.HostsAttribute("pool"),
 			"shared": schema.BoolAttribute{
 				MarkdownDescription: "Whether all hosts see the same volumes in the pool, as in a directory that is " +
-					"mounted on all of them. Pools of type `netfs`, `rbd`, `gluster`, `iscsi`, `iscsi-direct` and `mpath` are " +
-					"always shared. If a directory is mounted on several hosts, set it: otherwise a VM's move can fail with " +
-					"`DiskPathTaken`. Default: `false`.",
+					"mounted on all of them. Pools of type `netfs`, `rbd`, `gluster`, `iscsi`, `iscsi-direct` and `mpath` " +
+					"are always shared. If a directory is mounted on several hosts, set it: otherwise the provider takes a " +
+					"file for several, and a VM's move can fail with `DiskPathTaken`. Default: `false`.",
 				Optional: true,
 			},
 			"autostart": schema.BoolAttribute{
-				MarkdownDescription: "Whether libvirt starts the pool when libvirt starts. Default for a new pool: `true`.",
+				MarkdownDescription: "Whether libvirt starts the pool when libvirt starts. Default for new pools: `true`.",
 				Optional:            true,
 			},
 			"build": schema.BoolAttribute{
@@ -151,7 +153,8 @@ func sourceAttribute() schema.Attribute {
 				Optional:            true,
 				Attributes: map[string]schema.Attribute{
 					"type": schema.StringAttribute{
-						MarkdownDescription: "Type of authentication: `ceph` or `chap`.", Required: true,
+						MarkdownDescription: "Type of authentication: `ceph` for `rbd`, `chap` for `iscsi` and " +
+							"`iscsi-direct`.", Required: true,
 						Validators: []validator.String{stringvalidator.OneOf("ceph", "chap")},
 					},
 					"username": schema.StringAttribute{MarkdownDescription: "User name.", Required: true},

@@ -73,7 +73,7 @@ func levelOf(path string, rows []domain.Attribute) attributes {
 	for _, a := range rows {
 		first, rest, isNested := strings.Cut(a.Name, ".")
 		if !isNested {
-			level[a.Name] = rowAttribute(a)
+			level[a.Name] = rowAttribute(kindOf(path), a)
 			continue
 		}
 		a.Name = rest

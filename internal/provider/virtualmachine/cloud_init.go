@@ -41,13 +41,13 @@ var cloudInitAttributes = attributes{
 	},
 	"vendor_data_wo": writeOnlyAttribute("vendor_data"),
 	"meta_data": schema.StringAttribute{
-		MarkdownDescription: "YAML mapping, such as `local-hostname: web`. Default of `local-hostname`: the VM's name, " +
-			"if it is a valid hostname.",
+		MarkdownDescription: "YAML mapping, such as `local-hostname: web`. Without `local-hostname`, the hostname is " +
+			"the VM's name, if that is valid.",
 		Optional: true,
 	},
 	"network_config": schema.StringAttribute{
-		MarkdownDescription: "YAML mapping with `version: 2` (as in netplan) or `version: 1`. Default: DHCP on the first " +
-			"interface.",
+		MarkdownDescription: "YAML mapping with `version: 2` (as in netplan) or `version: 1`. Default: DHCP on the " +
+			"first interface that the guest finds.",
 		Optional: true,
 	},
 	"network_config_wo": writeOnlyAttribute("network_config"),
@@ -63,7 +63,7 @@ var cloudInitAttributes = attributes{
 	},
 	"pool": schema.StringAttribute{
 		MarkdownDescription: "Storage pool for the medium, of type `dir`, `fs` or `netfs`. Default: the pool of the disk " +
-			"that the VM boots from.",
+			"that the VM boots from, or of the next that is in a pool.",
 		Optional: true,
 	},
 }
@@ -87,8 +87,8 @@ func cloudInitAttribute() schema.SingleNestedAttribute {
 		MarkdownDescription: "First boot with cloud-init. The guest reads a NoCloud medium (ISO image) in a CD-ROM " +
 			"drive that isn't one of `disks`. The medium is a volume that is created, moved and removed with the VM, " +
 			"and that only QEMU can read. A change replaces the medium while the VM runs, and cloud-init reads the " +
-			"new one at the next boot. With the same `instance_id`, cloud-init then does only what it does at each " +
-			"boot; with a new one, it does everything again. Adding `cloud_init` to an existing VM requires a " +
+			"new one at the next boot. With the same `instance_id`, cloud-init then runs only its per-boot " +
+			"modules; with a new one, all of them. Adding `cloud_init` to an existing VM requires a " +
 			"restart.",
 		Attributes: cloudInitAttributes,
 		CustomType: cloudInitType,

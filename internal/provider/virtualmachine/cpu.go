@@ -9,13 +9,17 @@ import (
 )
 
 var cpuAttributes = mergeAttributes(blockLevels["cpu"], attributes{
-	"vcpus":   optionalInt("Number of virtual CPUs. If a topology is set too, it must be sockets × cores × threads."),
-	"sockets": optionalInt("Number of sockets in use."),
-	"cores":   optionalInt("Number of cores per socket."),
-	"threads": optionalInt("Number of threads per core."),
-	"max_sockets": optionalInt("Number of sockets up to which CPUs can be added while the VM runs. Default: the value " +
-		"of `sockets`."),
-	"mode":  optionalString("CPU mode. One of " + value.OneOf(domain.CPUModes) + "."),
+	"vcpus": optionalInt("Number of virtual CPUs. With a topology, it must be sockets × cores × threads. Default for " +
+		"new VMs: that product."),
+	"sockets": optionalInt("Number of sockets in use. More can be added while the VM runs, up to `max_sockets`. " +
+		"Default for new VMs: `1`, or as many as `vcpus` requires."),
+	"cores": optionalInt("Number of cores per socket. Unlike libvirt's `cores`, it isn't per die. Default for new " +
+		"VMs: `1`."),
+	"threads": optionalInt("Number of threads per core. Default for new VMs: `1`."),
+	"max_sockets": optionalInt("Number of sockets up to which CPUs can be added while the VM runs. Default for new " +
+		"VMs: the value of `sockets`."),
+	"mode": optionalString("CPU mode. One of " + value.OneOf(domain.CPUModes) + ". Default for new VMs: `host-model` " +
+		"for the type `kvm` (`host-passthrough` on ARM); QEMU decides for the type `qemu`."),
 	"model": optionalString("CPU model, for the mode `custom`."),
 })
 

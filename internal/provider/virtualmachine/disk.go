@@ -31,8 +31,8 @@ var (
 			Required:            true,
 		},
 		"auth": schema.SingleNestedAttribute{
-			MarkdownDescription: "How QEMU authenticates to the server, for `rbd` (cephx), `iscsi` (CHAP), `http`, `https`, " +
-				"`ftp` and `ftps` (user name and password). Not set: as the definition has it.",
+			MarkdownDescription: "How QEMU authenticates to the server, for `rbd` (cephx), `iscsi` (CHAP), `http`, " +
+				"`https`, `ftp` and `ftps` (user name and password). Default: as in the definition.",
 			Attributes: diskAuthAttributes,
 			CustomType: diskAuthType,
 			Optional:   true,
@@ -43,8 +43,8 @@ var (
 	diskAuthAttributes = attributes{
 		"username": schema.StringAttribute{MarkdownDescription: "User name.", Required: true},
 		"secret": schema.StringAttribute{
-			MarkdownDescription: "`id` of the `virtfleet_secret`, of usage `ceph` for `rbd`, and of usage `iscsi` for the " +
-				"others. Every host that the VM moves to needs the secret.",
+			MarkdownDescription: "`id` of the `virtfleet_secret`: usage `ceph` for `rbd`, `iscsi` for all others, also " +
+				"for web servers. Each host that the VM may run on must have the secret.",
 			Required: true,
 		},
 	}
@@ -55,18 +55,19 @@ var (
 // declared is left alone.
 var diskAttributes = mergeAttributes(blockLevels["disks.*"], attributes{
 	"file": schema.StringAttribute{
-		MarkdownDescription: "Path of an image file on the host. If the host is reached over SSH, the plan looks for the " +
-			"file; a missing file is an error if the VM should run.",
+		MarkdownDescription: "Path of an image file on the host. If the host is reached over SSH, the plan looks for " +
+			"the file; a missing file is an error if `run_strategy` starts the VM. The provider doesn't choose a host " +
+			"by its files: set `host` if only one has it.",
 		Optional: true,
 	},
 	"block": schema.StringAttribute{
 		MarkdownDescription: "Path of a block device on the host. If the host is reached over SSH, the plan looks for " +
-			"it; a missing device is an error if the VM should run.", Optional: true,
+			"it; a missing device is an error if `run_strategy` starts the VM.", Optional: true,
 	},
 	"volume": schema.StringAttribute{
 		MarkdownDescription: "Existing volume in a storage pool of the host: the `id` of a `virtfleet_volume` " +
 			"(`<pool>/<name>`), or a path. The plan checks that the host has it. A volume of an `rbd`, `iscsi-direct` or " +
-			"`gluster` pool is no file: declare it with `network`.",
+			"`gluster` pool isn't a file: declare it with `network`.",
 		Optional: true,
 	},
 	"network": schema.SingleNestedAttribute{
@@ -81,24 +82,27 @@ var diskAttributes = mergeAttributes(blockLevels["disks.*"], attributes{
 	"size":       ownDiskAttributes["size"],
 	"on_destroy": ownDiskAttributes["on_destroy"],
 	"path":       computedString("Path on the host of a disk with `pool`, or of a disk whose `volume` is an id."),
-	"other": optionalString("Set by the import for disks that no other attribute describes. Copy the value to your " +
+	"other": optionalString("Set by an import for disks that no other attribute describes. Copy the value to your " +
 		"configuration unchanged; it can't be used for new disks."),
-	"device": optionalString("What the guest sees: " + value.OneOf(domain.DiskDevices) + ". Default: `disk`."),
-	"bus":    optionalString("Bus of the disk: " + value.OneOf(domain.DiskBuses) + "."),
-	"format": optionalString("Format of the data: " + value.OneOf(domain.DiskFormats) + ". Not set: an existing disk " +
-		"keeps its format. A new disk or another file has the format that the storage pool reports, otherwise `qcow2` if " +
-		"the name ends in it, otherwise `raw`."),
-	"cache":      optionalString("Cache mode: " + value.OneOf(domain.DiskCaches) + "."),
-	"read_only":  optionalBool("Whether the disk is read-only for the guest."),
+	"device": optionalString("Kind of the drive: " + value.OneOf(domain.DiskDevices) + ". Default for new disks: `disk`."),
+	"bus": optionalString("Bus of the disk: " + value.OneOf(domain.DiskBuses) + ". Default for new disks: `virtio`; " +
+		"of a `cdrom`, `sata` (`ide` with the machine type `pc`, `scsi` on other architectures); of a `lun`, `scsi`; of a " +
+		"`floppy`, `fdc`."),
+	"format": optionalString("Format of the data: " + value.OneOf(domain.DiskFormats) + ". Another `file` or `volume` " +
+		"gets the format of a new disk. Default for new disks: `qcow2` with `pool`, otherwise the format that a storage " +
+		"pool of the host reports, otherwise `qcow2` for a name that ends in `.qcow2`, otherwise `raw`."),
+	"cache": optionalString("Cache mode: " + value.OneOf(domain.DiskCaches) + ". Default for new disks: `default` for " +
+		"files, which QEMU takes for `writeback`; otherwise `none`."),
+	"read_only": optionalBool("Whether the disk is read-only for the guest. Default for new disks: `true` for a " +
+		"`cdrom`, otherwise `false`."),
 	"serial":     optionalString("Serial number that the guest sees. `\"\"` removes it."),
 	"boot_order": bootOrder(),
 	"shared": schema.BoolAttribute{
-		MarkdownDescription: "Whether all hosts share this `file`, `block` or `volume` without libvirt's knowledge, " +
-			"as on a FUSE mount. libvirt recognizes NFS, SMB and the like itself, for running VMs only. Such a disk " +
-			"is neither copied nor removed when the VM moves. To move a running VM, it requires `cache = \"none\"` or " +
-			"`\"directsync\"` unless it is read-only. To move a VM that is off, it must be a file. Before each move, the " +
-			"provider checks a `file`: it creates a temporary file in its directory on one host, and looks for it on the " +
-			"other.",
+		MarkdownDescription: "Whether this `file`, `block` or `volume` is on storage that all hosts share, and " +
+			"libvirt doesn't detect that. libvirt detects NFS, SMB, CephFS and the like, but only while the VM runs: to " +
+			"move a VM that is off, set it for these, too. A move neither copies nor removes such a disk. A live move " +
+			"requires the `cache` mode `none` or `directsync`, unless the disk is read-only. Before a move, the " +
+			"provider checks that both hosts see the same `file`. Not the same as `shareable`. Default: `false`.",
 		Optional: true,
 	},
 })

@@ -17,8 +17,8 @@ func extraDevicesAttribute() schema.Attribute {
 	return schema.MapAttribute{
 		MarkdownDescription: "Devices that no other attribute describes, by a key: each is one element below " +
 			"`<devices>` of [libvirt's domain XML](https://libvirt.org/formatdomain.html#devices), without `<alias>`. " +
-			"The plan shows a difference if the device lacks something that the XML has. What libvirt adds is left " +
-			"alone, and so are devices that aren't in this map. Adding, changing or removing a device requires a " +
+			"Only what the XML contains is compared; what libvirt adds is ignored, and so are devices that " +
+			"aren't in this map. Adding, changing or removing a device requires a " +
 			"restart. The XML is in the state, so don't put a password there.",
 		ElementType: types.StringType,
 		Optional:    true,

@@ -37,7 +37,7 @@ func familyPaths() []string {
 func familyAttribute(f domain.Family) schema.MapNestedAttribute {
 	level := attributes{}
 	for _, a := range f.Attributes {
-		level[a.Name] = rowAttribute(a)
+		level[a.Name] = rowAttribute(kindOf(f.Path), a)
 	}
 	t := objectType(level)
 	return schema.MapNestedAttribute{
@@ -114,7 +114,7 @@ var familyTypes = func() map[string]types.ObjectType {
 	for _, f := range domain.Families {
 		level := attributes{}
 		for _, a := range f.Attributes {
-			level[a.Name] = rowAttribute(a)
+			level[a.Name] = rowAttribute(kindOf(f.Path), a)
 		}
 		all[f.Path] = objectType(level)
 	}

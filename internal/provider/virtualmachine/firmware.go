@@ -13,10 +13,10 @@ import (
 )
 
 var firmwareAttributes = mergeAttributes(blockLevels["firmware"], attributes{
-	"type": optionalString("Firmware. One of " + value.OneOf(domain.FirmwareTypes) + ". If it changes, the next start " +
-		"by an apply uses new UEFI variables: boot entries that the guest created are lost."),
-	"secure_boot": optionalBool("Whether only signed code is booted. Requires the type `efi`. A change also creates " +
-		"new UEFI variables."),
+	"type": optionalString("Firmware. One of " + value.OneOf(domain.FirmwareTypes) + ". With a change, the next start " +
+		"by an apply discards the UEFI variables, such as boot entries that the guest created. Default for new VMs: `bios`."),
+	"secure_boot": optionalBool("Whether only signed code is booted. Requires the type `efi`. A change also discards " +
+		"the UEFI variables. Default for new VMs: `false`."),
 })
 
 var firmwareType = objectType(firmwareAttributes)

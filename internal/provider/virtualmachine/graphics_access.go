@@ -22,7 +22,7 @@ const graphicsAccessName = "graphics_access"
 const maxVNCPassword = 8
 
 var graphicsAccessAttributes = attributes{
-	"password_wo": writeOnly("Password of the screen. It is written only to the host, neither to the state nor to the " +
+	"password_wo": writeOnly("The password. It is written only to the host, neither to the state nor to the " +
 		"plan."),
 	"wo_version": schema.StringAttribute{
 		MarkdownDescription: "Any text, such as `1`. Required. Change it when `password_wo` changes, because Terraform " +
@@ -35,8 +35,8 @@ var graphicsAccessType = objectType(graphicsAccessAttributes)
 
 func graphicsAccessAttribute() schema.SingleNestedAttribute {
 	return schema.SingleNestedAttribute{
-		MarkdownDescription: "Password of the screen (`devices.graphics`); VNC has at most 8 characters. A new " +
-			"password is set while the VM runs. Setting the first password and removing it require a restart.",
+		MarkdownDescription: "Password of the graphical console (`devices.graphics`). A VNC password has at most 8 " +
+			"characters. A new password is set while the VM runs. Setting the first password and removing it require a restart.",
 		Attributes: graphicsAccessAttributes,
 		CustomType: graphicsAccessType,
 		Optional:   true,

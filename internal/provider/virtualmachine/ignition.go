@@ -33,7 +33,7 @@ var ignitionAttributes = attributes{
 	},
 	"pool": schema.StringAttribute{
 		MarkdownDescription: "Storage pool for the file, of type `dir`, `fs` or `netfs`. Default: the pool of the disk " +
-			"that the VM boots from.",
+			"that the VM boots from, or of the next that is in a pool.",
 		Optional: true,
 	},
 }

@@ -42,8 +42,9 @@ var interfaceAttributes = mergeAttributes(blockLevels["interfaces.*"], attribute
 	"network": schema.StringAttribute{MarkdownDescription: "Name of a libvirt network on the host.", Optional: true},
 	"bridge":  schema.StringAttribute{MarkdownDescription: "Name of a bridge on the host.", Optional: true},
 	"user": schema.BoolAttribute{
-		MarkdownDescription: "Whether the interface is connected to QEMU's user mode network.",
-		Optional:            true,
+		MarkdownDescription: "Whether the interface is connected to QEMU's user-mode network, which needs no " +
+			"configuration of the host.",
+		Optional: true,
 	},
 	"direct": schema.SingleNestedAttribute{
 		MarkdownDescription: "Network device of the host that the interface is connected to directly (macvtap). VM and " +
@@ -69,11 +70,13 @@ var interfaceAttributes = mergeAttributes(blockLevels["interfaces.*"], attribute
 		CustomType: vhostUserType,
 		Optional:   true,
 	},
-	"other": optionalString("Set on import for interfaces that this provider can't describe. Keep the value; it can't " +
-		"be used for new interfaces."),
-	"model":      optionalString("What the guest sees: " + value.OneOf(domain.InterfaceModels) + ". Default: `virtio`."),
-	"mac":        optionalString("MAC address. Default: derived from the VM's id and the interface's key."),
-	"link_up":    optionalBool("Whether the link is up."),
+	"other": optionalString("Set by an import for interfaces that no other attribute describes. Copy the value to your " +
+		"configuration unchanged; it can't be used for new interfaces."),
+	"model": optionalString("Model of the network card: " + value.OneOf(domain.InterfaceModels) + ". Default for new " +
+		"interfaces: `virtio`."),
+	"mac": optionalString("MAC address. Default for new interfaces: derived from the VM's id and the " +
+		"interface's key."),
+	"link_up":    optionalBool("Whether the link is up. Default for new interfaces: `true`."),
 	"boot_order": bootOrder(),
 })
 

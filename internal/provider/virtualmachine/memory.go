@@ -12,8 +12,8 @@ import (
 
 var memoryAttributes = mergeAttributes(blockLevels["memory"], attributes{
 	"size": schema.StringAttribute{
-		MarkdownDescription: "Memory of the guest, such as `2Gi`. Sizes are compared by value: `2Gi` equals `2048Mi`. " +
-			"Required for a new VM.",
+		MarkdownDescription: "Memory of the guest: a size such as `2Gi`. Sizes are compared by value: `2Gi` equals " +
+			"`2048Mi`. Required for a new VM.",
 		CustomType: value.QuantityType,
 		Optional:   true,
 		Computed:   true,
@@ -22,10 +22,10 @@ var memoryAttributes = mergeAttributes(blockLevels["memory"], attributes{
 	"max_size": schema.StringAttribute{
 		MarkdownDescription: "Largest `memory.size` that can be set while the VM runs, together with the sizes of " +
 			"`devices.virtio_mem`. `\"0\"` removes it.",
-		CustomType:          value.QuantityOrZeroType,
-		Optional:            true,
-		Computed:            true,
-		Validators:          []validator.String{value.WholeKiB()},
+		CustomType: value.QuantityOrZeroType,
+		Optional:   true,
+		Computed:   true,
+		Validators: []validator.String{value.WholeKiB()},
 	},
 })
 

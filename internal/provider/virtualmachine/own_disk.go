@@ -22,26 +22,30 @@ import (
 // ownDiskAttributes are those of a disk that is made with its VM.
 var ownDiskAttributes = attributes{
 	"pool": schema.StringAttribute{
-		MarkdownDescription: "Storage pool for the disk, of type `dir`, `fs` or `netfs`. The disk is a volume that is " +
-			"created, moved and removed with the VM. If you remove the disk from `disks`, its data is deleted, unless " +
-			"`on_destroy` is `keep`. If you replace `file` or `volume` by `pool` for a file in that pool, the file stays " +
-			"as it is.",
+		MarkdownDescription: "Storage pool for the disk, of type `dir`, `fs` or `netfs`. The disk is a new volume " +
+			"that is created, moved and removed with the VM. **If you remove the disk from `disks`, its data is " +
+			"deleted**, unless `on_destroy` is `keep`. If you replace `file` or `volume` by `pool` for a file in that " +
+			"pool, the VM takes the file over with its data, and removes it when the VM is destroyed. A change of " +
+			"`pool` fails the plan.",
 		Optional: true,
 	},
 	"image": schema.StringAttribute{
-		MarkdownDescription: "`id` of the `virtfleet_image` that the disk starts with. Not set: an empty disk. It can't " +
-			"be changed in place.",
+		MarkdownDescription: "`id` of the `virtfleet_image` that the disk starts with. The disk never follows the " +
+			"image: a change is an error, and the disk and its data stay. An image with new content has a new `id`; for " +
+			"existing VMs, set `lifecycle { ignore_changes = [disks[\"root\"].image] }`. Default: none, the disk is " +
+			"empty.",
 		Optional: true,
 	},
 	"clone": schema.StringAttribute{
 		MarkdownDescription: "How the disk is created from its image. One of " + value.OneOf(domain.CloneModes) + ". " +
-			"`overlay` holds what the guest writes and reads the rest from the image; `full` is a copy. Default: `overlay`.",
+			"`overlay` holds what the guest writes and reads the rest from the image; `full` is a copy. " +
+			"A change is an error. Default: `overlay`.",
 		Optional:   true,
 		Validators: []validator.String{stringvalidator.OneOf(domain.CloneModes...)},
 	},
 	"size": schema.StringAttribute{
-		MarkdownDescription: "Size of a disk with `pool`. It grows while the VM runs, and never shrinks. Not set: the " +
-			"image's size.",
+		MarkdownDescription: "Size of a disk with `pool`, such as `20Gi`. Required without `image`. An increase takes " +
+			"effect while the VM runs; a decrease fails the plan. Default: the size of the image.",
 		CustomType: value.QuantityType,
 		Optional:   true,
 	},

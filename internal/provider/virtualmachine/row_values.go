@@ -77,5 +77,5 @@ func rowNull(path string) attr.Value {
 	if null, ok := rowNulls[path]; ok {
 		return null
 	}
-	return valueNull(rowAttribute(rows[path]).GetType()) // That of a device with a key.
+	return valueNull(rowAttribute(kindOf(path), rows[path]).GetType()) // That of a device with a key.
 }

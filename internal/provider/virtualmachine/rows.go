@@ -21,9 +21,10 @@ import (
 
 // containers are the attributes that only hold groups: "devices".
 var containers = map[string]string{
-	"devices": "Devices other than disks and interfaces. A device that isn't set is left alone. To remove a device of " +
-		"a kind that a VM has only once, such as `rng` or `video`, set its `model = \"none\"`.",
-	"platform": "Clock, Hyper-V enlightenments and other features of the virtual hardware. What isn't set is left alone.",
+	"devices": "Devices other than disks and interfaces. A device that isn't set isn't changed. To remove a device of a " +
+		"kind that a VM has only once, such as `rng`, set its `model` to `none`; of `graphics`, its `type`; of " +
+		"`smartcard`, its `mode`.",
+	"platform": "Clock, Hyper-V enlightenments and other features of the virtual hardware.",
 }
 
 // rowAttributes are the attributes of the schema that the groups give, by their first step.
@@ -38,7 +39,7 @@ var rowAttributes = func() attributes {
 		if g.Device != "" {
 			model := g.Attributes[0]
 			model.Unset = domain.None
-			level[model.Name] = rowAttribute(model)
+			level[model.Name] = rowAttribute(kindOf(g.Path), model)
 		}
 		switch container, name, nestedTwice := strings.Cut(g.Path, "."); {
 		case g.Path == "":
@@ -65,8 +66,26 @@ var rowAttributes = func() attributes {
 	return all
 }()
 
-// rowAttribute is the schema of one attribute.
-func rowAttribute(a domain.Attribute) schema.Attribute {
+// kindOf is what an attribute's default is said of: new ones of these.
+func kindOf(path string) string {
+	switch first, _, _ := strings.Cut(path, "."); first {
+	case "disks", "interfaces", "devices":
+		return first
+	default:
+		return "VMs"
+	}
+}
+
+// defaultOf begins the sentence about a default: of what is complete where it is declared, kind is "".
+func defaultOf(kind string) string {
+	if kind == "" {
+		return "Default: "
+	}
+	return "Default for new " + kind + ": "
+}
+
+// rowAttribute is the schema of one attribute. kind is what new ones of have the default.
+func rowAttribute(kind string, a domain.Attribute) schema.Attribute {
 	doc := a.Doc
 	if a.Kind == domain.Text && len(a.Values) > 0 {
 		values := slices.Clone(a.Values)
@@ -75,14 +94,15 @@ func rowAttribute(a domain.Attribute) schema.Attribute {
 		}
 		doc += " One of " + value.OneOf(values) + "."
 	}
-	if byDefault := a.Default; byDefault != "" && a.Defaults == nil {
-		if bytes, err := strconv.ParseUint(byDefault, 10, 64); err == nil && a.Kind == domain.Amount {
-			byDefault = value.FormatBytes(bytes)
-		}
-		doc += " Default of a new device: `" + byDefault + "`."
-	}
 	if a.Since != "" {
 		doc += " Requires libvirt " + a.Since + "."
+	}
+	words := a.DefaultDoc
+	if a.Default != "" && words == "" {
+		words = "`" + a.Default + "`"
+	}
+	if words != "" {
+		doc += " " + defaultOf(kind) + words + "."
 	}
 	if a.Recorded {
 		return schema.StringAttribute{MarkdownDescription: doc, Optional: true}

@@ -32,12 +32,19 @@ func (r *Resource) Schema(_ context.Context, _ resource.SchemaRequest, resp *res
 
 var vmSchema = schema.Schema{
 	MarkdownDescription: "A VM of the fleet. It is identified by its UUID and found on any configured host, so a VM " +
-		"that was moved is found again.\n\nSettings of the definition (CPUs, memory, devices, ...) that you don't set " +
-		"are left alone. If you set `disks` or `interfaces`, list every device: anything not listed is detached, and **a " +
-		"disk with `pool` is deleted with its data** unless its `on_destroy` is `keep`.\n\nA VM that Terraform has " +
-		"marked with `terraform taint`, or that you name with `-replace`, is destroyed before the new one is created. " +
-		"The new one gets the name and the disks without `pool`. Disks with `pool` are created again, without their " +
-		"data. `create_before_destroy` doesn't work, because two VMs can't have one name.",
+		"that was moved is found again.\n\nOf the definition (CPUs, memory, firmware, devices, ...), an attribute that you " +
+		"don't set, or remove from the configuration, stays as it is on the host, also inside a block such as `cpu`; " +
+		"`Default for new ...` says what a new VM, disk, interface or device gets. To remove a value, set `0`, `\"\"`, " +
+		"`{}`, `[]` or `false`. Any other attribute that you remove has its `Default: ...` again, or no value. [What a " +
+		"change does](../guides/what-a-change-does.md) lists what changes while the VM runs, at a restart, or with a new " +
+		"VM.\n\nIf you set `disks`, `interfaces` or " +
+		"a map in `devices`, list every device: anything not listed is removed, and **a disk with `pool` is deleted with " +
+		"its data** unless its `on_destroy` is `keep`. `{}` removes all. A device stays the same if only its key changes, " +
+		"unless a device of the same kind comes or goes at the same time: change keys in an apply of their own, and read " +
+		"the plan.\n\nA VM that Terraform has marked with `terraform taint`, or that you name with `-replace`, is " +
+		"destroyed before the new one is created. The new VM has the same name and uses the same disks without `pool`. " +
+		"Disks with `pool` are created again, without their data. `create_before_destroy` doesn't work, because two VMs " +
+		"can't have one name.",
 	Attributes: mergeAttributes(definitionAttributes, policyAttributes, computedAttributes),
 }
 
@@ -46,45 +53,50 @@ var definitionAttributes = mergeAttributes(requiredAttributes, declaredAttribute
 
 var requiredAttributes = attributes{
 	"name": schema.StringAttribute{
-		MarkdownDescription: "Name of the VM, unique in the fleet.",
+		MarkdownDescription: "Name of the VM. The plan refuses a name that another VM of the fleet has.",
 		Required:            true,
 	},
 }
 
 // declaredAttributes are optional: what the hypervisor knows besides devices is computed where it isn't declared.
 var declaredAttributes = attributes{
-	"type": optionalString("Domain type: `kvm` or `qemu`. Default: the provider's `default_domain_type`."),
-	"machine_type": optionalString("Machine type, such as `q35`. If you set it without a version, any version, such as " +
-		"`pc-q35-7.2`, is no difference."),
-	"arch":     optionalString("Architecture of the guest, such as `x86_64`. A change replaces the VM."),
-	"cpu":      nestedAttribute("Virtual CPUs.", cpuAttributes, cpuType),
-	"memory":   nestedAttribute("Memory.", memoryAttributes, memoryType),
-	"firmware": nestedAttribute("Firmware.", firmwareAttributes, firmwareType),
+	"type": optionalString("Domain type: `kvm` or `qemu`. Default for new VMs: the provider's `default_domain_type`."),
+	"machine_type": optionalString("Machine type. `q35` matches every version of it, such as `pc-q35-7.2`. Another " +
+		"one replaces the VM. Default for new VMs: `q35` on x86, `virt` on ARM and RISC-V, `pseries` on POWER."),
+	"arch": optionalString("Architecture of the guest. A change replaces the VM. Default for new VMs: `x86_64`."),
+	"cpu": nestedAttribute("Virtual CPUs. Set `vcpus`, or a topology of `sockets`, `cores` and `threads`. Default for new VMs: "+
+		"one.",
+		cpuAttributes, cpuType),
+	"memory":   nestedAttribute("Memory of the guest, and how the host provides it.", memoryAttributes, memoryType),
+	"firmware": nestedAttribute("Firmware that boots the VM.", firmwareAttributes, firmwareType),
 	"kernel":   nestedAttribute("Kernel to boot directly, without a boot loader.", kernelAttributes, kernelType),
 }
 
 var deviceAttributes = attributes{
 	"disks": schema.MapNestedAttribute{
-		MarkdownDescription: "Disks and drives by a key, which identifies the device. If you set the map, list every " +
-			"disk: anything not listed is detached, and a disk with `pool` is deleted with its data unless its " +
-			"`on_destroy` is `keep`.",
+		MarkdownDescription: "Disks and drives by a key, which identifies the device. Set exactly one of `file`, " +
+			"`block`, `volume`, `pool`, `network`; a `cdrom` or `floppy` may have none of them, and is empty. If you " +
+			"set the map, list every disk: anything not listed is detached, and a disk with `pool` is deleted with its " +
+			"data unless its `on_destroy` is `keep`. Without `boot_order`, a new VM boots from the first disk in the " +
+			"order of the keys.",
 		NestedObject: schema.NestedAttributeObject{Attributes: diskAttributes, CustomType: diskType},
 		CustomType:   disksType,
 		Optional:     true,
 		Computed:     true,
 	},
 	"interfaces": schema.MapNestedAttribute{
-		MarkdownDescription: "Network interfaces by a key, which identifies the device. If you set the map, list every " +
-			"interface: anything not listed is detached.",
+		MarkdownDescription: "Network interfaces by a key, which identifies the device. Set exactly one of `network`, " +
+			"`bridge`, `direct`, `hostdev`, `user`, `vdpa`, `vhostuser`. If you set the map, list every interface: " +
+			"anything not listed is detached. New interfaces are in the order of the keys.",
 		NestedObject: schema.NestedAttributeObject{Attributes: interfaceAttributes, CustomType: interfaceType},
 		CustomType:   interfacesType,
 		Optional:     true,
 		Computed:     true,
 	},
-	"guest_agent": nestedAttribute("Channel for the QEMU guest agent. New VMs have one unless `enabled` is `false`.",
+	"guest_agent": nestedAttribute("Channel for the QEMU guest agent. Default for new VMs: `{ enabled = true }`.",
 		switchAttributes, switchType),
-	"serial_console": nestedAttribute("Serial console, for `virsh console`. New VMs have one unless "+
-		"`enabled` is `false`, or `devices.serials` or `devices.consoles` is set.", switchAttributes, switchType),
+	"serial_console": nestedAttribute("Serial console, for `virsh console`. Default for new VMs: `{ enabled = true }`, unless "+
+		"`devices.serials` or `devices.consoles` is set.", switchAttributes, switchType),
 }
 
 // policyAttributes are what only we know. Removing one from the configuration removes it.
@@ -97,14 +109,14 @@ var policyAttributes = attributes{
 	profileName:         profileAttribute(),
 	"host": schema.StringAttribute{
 		MarkdownDescription: "Host that the VM is pinned to, a key of the provider's `hosts`. A change moves the VM, " +
-			"live if it runs. If you remove it, the VM stays where it is and is no longer pinned. Not set: the fleet " +
-			"places the VM, and it may move; use `virtfleet_migration` to move it.",
+			"live if it runs. If you remove it, the VM stays where it is and is no longer pinned: `virtfleet_migration` " +
+			"and drains may move it. Default: the provider chooses a host for a new VM.",
 		Optional: true,
 	},
 	"placement": schema.SingleNestedAttribute{
 		MarkdownDescription: "Where a VM without `host` may be: when it is created, and when a migration or a drain " +
-			"chooses a host. If you name the `target_host` of a `virtfleet_migration`, labels that it lacks are only a " +
-			"warning.",
+			"chooses a host. A change doesn't move the VM. A `virtfleet_migration` with a `target_host` that lacks " +
+			"`host_labels` is only a warning.",
 		Attributes: placementAttributes,
 		CustomType: placementType,
 		Optional:   true,
@@ -116,11 +128,11 @@ var policyAttributes = attributes{
 		Validators:          []validator.Map{mapvalidator.KeysAre(stringvalidator.LengthAtLeast(1))},
 	},
 	"run_strategy": schema.StringAttribute{
-		MarkdownDescription: "Whether the VM should run. One of " + value.OneOf(status.RunStrategies) + ". `Always`: at " +
-			"each apply, a stopped VM is started and a VM paused by a user is resumed; the host starts the VM when it " +
-			"boots. `RerunOnFailure`: a VM that crashed is started. `Manual`: left alone. `Halted`: shut down. `Once`: " +
-			"started when it is created, then left alone. After a migration whose run was killed, a running VM that lost " +
-			"its autostart is read as `Manual`. Default: `Always`.", Optional: true,
+		MarkdownDescription: "Whether the VM should run. One of " + value.OneOf(status.RunStrategies) + ". `Always`: each " +
+			"apply starts a stopped VM and resumes one that a user paused; the host starts the VM when it boots. " +
+			"`RerunOnFailure`: started when it is created, and by an apply after a crash. `Manual`: started and stopped by " +
+			"users only. `Halted`: shut down. `Once`: started when it is created only. Unlike in KubeVirt, only an apply " +
+			"starts a VM; at once, libvirt does what `platform.events` tells it. Default: `Always`.", Optional: true,
 		Validators: []validator.String{stringvalidator.OneOf(status.RunStrategies...)},
 	},
 	"wait_for": schema.SingleNestedAttribute{
@@ -132,9 +144,10 @@ var policyAttributes = attributes{
 		Optional:   true,
 	},
 	"update_policy": schema.StringAttribute{
-		MarkdownDescription: "What to do about a change that the running guest can't take. One of " +
-			value.OneOf(placement.UpdatePolicies) + ". `Live` fails the plan, `Restart` restarts the guest, `Stage` leaves " +
-			"the change to the next start. Default: `Live`.",
+		MarkdownDescription: "What to do about a change that requires a restart of a running VM. One of " +
+			value.OneOf(placement.UpdatePolicies) + ". `Live`: the plan fails. `Restart`: the apply shuts the guest down and " +
+			"starts the VM again. `Stage`: the VM gets the change when it is shut down and started; a reboot in the guest " +
+			"isn't enough. Default: `Live`.",
 		Optional:   true,
 		Validators: []validator.String{stringvalidator.OneOf(placement.UpdatePolicies...)},
 	},
@@ -145,21 +158,23 @@ var policyAttributes = attributes{
 		Optional:   true,
 	},
 	"deletion_protection": schema.BoolAttribute{
-		MarkdownDescription: "Whether to refuse destroying and replacing the VM. Default: `false`.",
-		Optional:            true,
+		MarkdownDescription: "Whether to refuse destroying and replacing the VM. It doesn't protect disks that you " +
+			"remove from `disks`. Default: `false`.",
+		Optional: true,
 	},
 	"eviction_strategy": schema.StringAttribute{
 		MarkdownDescription: "What happens to the VM when its host is drained. One of " + value.OneOf(evacuation.Strategies) +
-			". It takes precedence over the `strategy` of the `virtfleet_eviction_policy` that applies to the VM; " +
-			"everything else in that policy still applies, such as its `fallback`. [Draining a " +
-			"host](../guides/draining-a-host.md#choose-what-happens-to-a-vm) explains the strategies. Not set: the " +
-			"policy's `strategy`, otherwise the provider's `default_eviction_strategy`.",
+			". **`None`: the VM is shut down.** `LiveMigrate`: it is moved live, otherwise it blocks the drain. " +
+			"`LiveMigrateIfPossible`: it is moved live, otherwise shut down. `External`: another tool moves it. Of the " +
+			"`virtfleet_eviction_policy` that applies to the VM, only the `strategy` is ignored: its `fallback` replaces what " +
+			"is said after \"otherwise\". See [Draining a host](../guides/draining-a-host.md#choose-what-happens-to-a-vm). " +
+			"Default: the policy's `strategy`, without a policy the provider's `default_eviction_strategy`.",
 		Optional:   true,
 		Validators: []validator.String{stringvalidator.OneOf(evacuation.Strategies...)},
 	},
 	migrationoptions.Name: migrationoptions.OfResource(
-		"How the VM is moved when `host` changes. What isn't set here is taken from the " +
-			"`virtfleet_migration_policy` that applies to the VM, then from the provider's block."),
+		"How the VM is moved when `host` changes. An attribute that isn't set here has the value of the " +
+			"`virtfleet_migration_policy` that applies to the VM, then of the provider's block."),
 	"timeouts": timeoutsAttribute(),
 }
 
@@ -186,8 +201,9 @@ var computedAttributes = attributes{
 		Computed:    true,
 	},
 	"restart_required": schema.BoolAttribute{
-		MarkdownDescription: "Whether the definition has changes that the guest gets at its next start.",
-		Computed:            true,
+		MarkdownDescription: "Whether the definition has changes that the VM gets when it is shut down and started. A " +
+			"reboot in the guest isn't enough.",
+		Computed: true,
 	},
 	"stale_definitions": schema.ListAttribute{
 		MarkdownDescription: "Other hosts that have a stale definition of the VM. An apply removes these definitions.",
@@ -203,12 +219,12 @@ var computedAttributes = attributes{
 	"persistent": schema.BoolAttribute{
 		MarkdownDescription: "Whether the VM has a persistent definition. If a running VM lost it (`virsh undefine`, or " +
 			"`virsh migrate` without `--persistent`), an apply defines the VM again where it runs. A VM that was imported " +
-			"without one stays so.",
+			"without one doesn't get one.",
 		Computed: true,
 	},
 	"autostart": schema.BoolAttribute{
 		MarkdownDescription: "Whether the host starts the VM when it boots. An apply switches it on for the " +
-			"`run_strategy` `Always`, off for `Halted`, and otherwise leaves it alone.",
+			"`run_strategy` `Always`, off for `Halted`, and otherwise doesn't change it.",
 		Computed: true,
 	},
 }
@@ -239,7 +255,7 @@ func computedString(description string) schema.StringAttribute {
 func timeoutsAttribute() schema.Attribute {
 	return value.Timeouts(context.Background(), timeouts.Opts{
 		Create: true, Read: true, Update: true, Delete: true,
-		CreateDescription: "For creating. Default: `10m`, in addition to `wait_for.timeout`.",
+		CreateDescription: "For creating. A value that you set is the whole time. Default: `10m` and `wait_for.timeout`.",
 		ReadDescription:   "For reading. Default: `2m`.",
 		UpdateDescription: "For updating, including moves. Default: `10m`, in addition to `wait_for.timeout`, " +
 			"`termination_grace_period`, and `completion_timeout_per_gib` for each GB of the VM's memory and copied disks.",

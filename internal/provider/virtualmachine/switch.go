@@ -9,7 +9,7 @@ import (
 
 // switchAttributes are those of a device that is there or isn't: guest_agent and serial_console.
 var switchAttributes = attributes{
-	"enabled": optionalBool("Whether the VM has it."),
+	"enabled": optionalBool("Whether to add the device; `false` removes it. Default for new VMs: `true`."),
 }
 
 var switchType = objectType(switchAttributes)

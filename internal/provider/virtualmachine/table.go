@@ -23,7 +23,7 @@ func tablePaths() []string {
 func tableAttribute(a domain.Attribute, doc string) schema.MapNestedAttribute {
 	level := attributes{}
 	for _, column := range a.Columns {
-		level[column.Name] = declaredAlone(rowAttribute(column))
+		level[column.Name] = declaredAlone(rowAttribute("", column))
 	}
 	t := objectType(level)
 	return schema.MapNestedAttribute{

@@ -41,7 +41,7 @@ func (d *DataSource) Read(ctx context.Context, req datasource.ReadRequest, resp 
 	}
 	state := config
 	state.IDs, state.VirtualMachines = []string{}, make(map[string]virtualMachine)
-	state.SilentHosts = append([]string{}, silent...)
+	state.UnreachableHosts = append([]string{}, silent...)
 	wanted := value.StringMap(config.Labels)
 	for _, listed := range all {
 		facts := listed.Facts()

@@ -49,7 +49,7 @@ func TestVirtualMachines_ofTheTestDriver(t *testing.T) {
 				know(at("conditions").AtMapKey("Ready"), knownvalue.StringExact("True")),
 				// No host was asked.
 				know(at("conditions").AtMapKey("LiveMigratable"), knownvalue.StringExact("Unknown")),
-				know(tfjsonpath.New("silent_hosts"), none)),
+				know(tfjsonpath.New("unreachable_hosts"), none)),
 			step(`phase = "Failed"`, know(ids, none)),
 			step(`host = "elsewhere"`, know(ids, none)),
 			step(`labels = { app = "web" }`, know(ids, none)),
@@ -93,7 +93,7 @@ func TestAccVirtualMachines_ofAFleet(t *testing.T) {
 		tf.Run(t, "apply")
 		state, _ := tf.State(t, virtualmachines.TypeName+".this")
 		ids, _ := state["ids"].([]any)
-		if silent := fmt.Sprint(state["silent_hosts"]); silent != "[silent]" {
+		if silent := fmt.Sprint(state["unreachable_hosts"]); silent != "[silent]" {
 			t.Errorf("silent hosts are %s", silent)
 		}
 		machines, _ := state["virtual_machines"].(map[string]any)

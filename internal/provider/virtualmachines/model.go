@@ -13,13 +13,13 @@ import (
 
 // model is the data source's state.
 type model struct {
-	Labels          types.Map                 `tfsdk:"labels"`
-	Host            types.String              `tfsdk:"host"`
-	Phase           types.String              `tfsdk:"phase"`
-	Condition       *condition                `tfsdk:"condition"`
-	IDs             []string                  `tfsdk:"ids"`
-	VirtualMachines map[string]virtualMachine `tfsdk:"virtual_machines"`
-	SilentHosts     []string                  `tfsdk:"silent_hosts"`
+	Labels           types.Map                 `tfsdk:"labels"`
+	Host             types.String              `tfsdk:"host"`
+	Phase            types.String              `tfsdk:"phase"`
+	Condition        *condition                `tfsdk:"condition"`
+	IDs              []string                  `tfsdk:"ids"`
+	VirtualMachines  map[string]virtualMachine `tfsdk:"virtual_machines"`
+	UnreachableHosts []string                  `tfsdk:"unreachable_hosts"`
 }
 
 // condition is what is asked for.

@@ -20,7 +20,7 @@ func (d *DataSource) Schema(_ context.Context, _ datasource.SchemaRequest, resp 
 		MarkdownDescription: "Lists the fleet's VMs, managed by Terraform or not, filtered by labels, host, phase and " +
 			"condition. The provider reads each host once, for the whole plan. Conditions that only QEMU, a guest or " +
 			"another host knows are `Unknown` here; `virtfleet_conditions` reads them for one VM. A host that doesn't " +
-			"answer is in `silent_hosts`, and its VMs are missing.",
+			"answer is in `unreachable_hosts`, and its VMs are missing.",
 		Attributes: map[string]schema.Attribute{
 			"labels": schema.MapAttribute{
 				Optional: true, ElementType: types.StringType,
@@ -48,7 +48,7 @@ func (d *DataSource) Schema(_ context.Context, _ datasource.SchemaRequest, resp 
 						},
 					},
 					"reason": schema.StringAttribute{
-						Optional: true, MarkdownDescription: "Reason of the condition. Not set: any.",
+						Optional: true, MarkdownDescription: "Reason of the condition. Default: any.",
 					},
 				},
 			},
@@ -61,7 +61,7 @@ func (d *DataSource) Schema(_ context.Context, _ datasource.SchemaRequest, resp 
 				MarkdownDescription: "The VMs by id.",
 				NestedObject:        schema.NestedAttributeObject{Attributes: vmAttributes()},
 			},
-			"silent_hosts": schema.ListAttribute{
+			"unreachable_hosts": schema.ListAttribute{
 				Computed: true, ElementType: types.StringType,
 				MarkdownDescription: "Hosts that didn't answer, whose VMs are missing.",
 			},

@@ -54,41 +54,46 @@ type encryptionModel struct {
 // Schema describes the resource.
 func (*volumeResource) Schema(_ context.Context, _ resource.SchemaRequest, resp *resource.SchemaResponse) {
 	resp.Schema = schema.Schema{
-		MarkdownDescription: "Manages a storage volume that outlives VMs. The provider finds the volume by pool and " +
-			"name, on its last host first, then on the others. If its VM was moved and the old host keeps the file " +
-			"(`keep_source_disks`), that file is still the volume. If several other hosts have a volume of this name and " +
-			"don't share the pool, the plan fails. The volume can grow, even while a VM runs. It never shrinks: with a " +
-			"smaller `size`, the plan fails. The provider doesn't remove the volume while a VM's definition uses it or " +
-			"another volume is based on it. If its host doesn't answer or its pool isn't active, the volume stays in the " +
-			"state.",
+		MarkdownDescription: "Manages a storage volume that outlives VMs. **Destroying or replacing the resource deletes " +
+			"the volume with its data.** A change of `size` grows the volume, even while a VM runs; with a smaller one, the " +
+			"plan fails. A change of `host` is an error. A change of any other attribute replaces the volume. The " +
+			"provider doesn't delete a volume that a VM's definition uses or that another volume is based on: then the " +
+			"apply fails.\n\nThe provider finds the volume by pool and name, on its last host first, then on the others. If " +
+			"its VM was moved and the old host keeps the file (`keep_source_disks`), the resource still means that file, " +
+			"and not the copy that the VM uses. If several other hosts have a volume of this name and don't share the " +
+			"pool, the plan fails. If its host doesn't answer or its pool isn't active, the volume stays in the state.",
 		Attributes: map[string]schema.Attribute{
 			"id":   computedString("`<pool>/<name>`. Disks refer to the volume by this id."),
 			"name": replacedString("Name of the volume, unique in its pool."),
 			"pool": replacedString("Name of the storage pool."),
 			"host": schema.StringAttribute{
-				MarkdownDescription: "Host that the volume is created on: a key of the provider's `hosts`. Required " +
-					"if several hosts have the pool and don't share it. It can't be changed. To move the volume, move the VM " +
+				MarkdownDescription: "Host that the volume is created on: a key of the provider's `hosts`. Required if " +
+					"several hosts have the pool and don't share it. A change is an error: to move the volume, move the VM " +
 					"that uses it (while it runs, with `copy_storage`): [Moving without shared " +
 					"storage](../guides/moving-without-shared-storage.md).",
 				Optional: true,
 			},
 			"size": schema.StringAttribute{
 				MarkdownDescription: "Size that a guest sees: " + value.QuantitySyntax + ". It can't be smaller than the " +
-					"image or volume that it is created from. Default: the size of that image or volume.",
+					"image or volume that it is created from. Required without `image` and `copy_of`. Default for new volumes: the " +
+					"size of that image or volume.",
 				Optional: true, Computed: true, CustomType: value.QuantityType,
 				PlanModifiers: []planmodifier.String{stringplanmodifier.UseStateForUnknown()},
 				Validators: []validator.String{stringvalidator.AtLeastOneOf(path.MatchRoot("size"), path.MatchRoot("image"),
 					path.MatchRoot("copy_of"))},
 			},
 			"format": schema.StringAttribute{
-				MarkdownDescription: "Format: `qcow2`, `raw`, or another one that libvirt supports in the pool. Default: " +
-					"`qcow2` in pools of files, otherwise `raw`.",
+				MarkdownDescription: "Format: `qcow2`, `raw`, or another one that libvirt supports in the pool. " +
+					"Default for new volumes: `qcow2` in `dir`, `fs` and `netfs` pools, otherwise `raw`.",
 				Optional: true, Computed: true,
 				PlanModifiers: []planmodifier.String{
 					stringplanmodifier.UseStateForUnknown(), stringplanmodifier.RequiresReplaceIfConfigured(),
 				},
 			},
-			"image": originAttribute("Id of the `virtfleet_image` that the volume is created from.", path.MatchRoot("copy_of")),
+			"image": originAttribute("Id of the `virtfleet_image` that the volume is created from. An image with new "+
+				"content has a new id, which **replaces the volume**: to keep it, set `lifecycle { ignore_changes = [image] "+
+				"}`. Set "+
+				"at most one of `image`, `copy_of`.", path.MatchRoot("copy_of")),
 			"clone": schema.StringAttribute{
 				MarkdownDescription: "How the volume is created from the image. `overlay`: it is based on the host's copy " +
 					"of the image and holds only the changes. `full`: it is an independent copy. Default: `overlay`.",

@@ -1,0 +1,107 @@
+package changes
+
+import (
+	_ "embed"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
+)
+
+// File is the guide's name.
+const File = "what-a-change-does.md"
+
+var (
+	//go:embed begin.md
+	begin string
+	//go:embed end.md
+	end string
+)
+
+// Markdown is the guide's text.
+func Markdown() string {
+	effects := domain.Effects()
+	var b strings.Builder
+	b.WriteString(begin)
+	b.WriteString("<!-- Generated from internal/domain by make generate. -->\n\n## While the VM runs\n\n")
+	b.WriteString("| attribute | what happens | requires a restart |\n| --- | --- | --- |\n")
+	for _, r := range table(effects) {
+		fmt.Fprintf(&b, "| %s | %s | %s |\n", r.names(), r.happens, r.restarts)
+	}
+	b.WriteString("\n## At a restart\n\nEvery attribute of the definition that isn't in the table above. The plan says " +
+		"why.\n")
+	b.WriteString("\n## A new VM\n\n| attribute | why |\n| --- | --- |\n")
+	for _, e := range effects {
+		if e.Replace {
+			fmt.Fprintf(&b, "| %s | %s |\n", name(e.Path), e.Why)
+		}
+	}
+	b.WriteString("\nA new VM has the same name and the same disks without `pool`. **Disks with `pool` are created " +
+		"again, without their data.**\n\n")
+	b.WriteString(end)
+	return b.String()
+}
+
+// most is how many attributes a line names.
+const most = 5
+
+// row is a line of the table: attributes of one parent with the same effects.
+type row struct {
+	paths             []string
+	happens, restarts string
+}
+
+// renamed is the effect of another key alone, which the beginning of the guide tells of all devices.
+const renamed = "The device is there already; only its key changes."
+
+// table has the attributes that a running VM takes, in some cases or all.
+func table(effects []domain.Effect) []row {
+	live, cold := map[string][]string{}, map[string][]string{}
+	for _, e := range effects {
+		switch {
+		case e.Why == renamed || e.Replace:
+		case e.Live:
+			live[e.Path] = append(live[e.Path], e.Why)
+		default:
+			cold[e.Path] = append(cold[e.Path], e.Why)
+		}
+	}
+	var rows []row
+	for _, path := range slices.Sorted(maps.Keys(live)) {
+		r := row{[]string{path}, sentences(live[path]), sentences(cold[path])}
+		same := slices.IndexFunc(rows, func(other row) bool {
+			return other.happens == r.happens && other.restarts == r.restarts && parent(other.paths[0]) == parent(path)
+		})
+		if same < 0 {
+			rows = append(rows, r)
+		} else {
+			rows[same].paths = append(rows[same].paths, path)
+		}
+	}
+	return rows
+}
+
+func sentences(all []string) string {
+	return strings.Join(slices.Compact(slices.Sorted(slices.Values(all))), " ")
+}
+
+func parent(path string) string { return path[:max(strings.LastIndex(path, "."), 0)] }
+
+// names are the attributes of a line; of many, what they have in common.
+func (r row) names() string {
+	if len(r.paths) > most {
+		return name(parent(r.paths[0]))
+	}
+	all := make([]string, len(r.paths))
+	for i, path := range r.paths {
+		all[i] = name(path)
+	}
+	return strings.Join(all, ", ")
+}
+
+// name is a path as users write it.
+func name(path string) string {
+	return "`" + strings.NewReplacer(".*", ".<key>").Replace(path) + "`"
+}
