@@ -16,11 +16,11 @@ import (
 const (
 	// pollInterval and logInterval are KubeVirt's.
 	pollInterval = 400 * time.Millisecond
-	// standstill is how long a migration in post-copy may bring no memory once the run's time is over.
-	standstill  = 10 * time.Second
-	logInterval = 4 * time.Second
+	logInterval  = 4 * time.Second
 	// askTimeout bounds one question or order to a host while a migration runs.
 	askTimeout = 10 * time.Second
+	// standstill is how long a migration in post-copy may bring no memory once the run's time is over.
+	standstill = 10 * time.Second
 )
 
 // Request is one live migration. Preflight is the caller's business.
