@@ -55,7 +55,7 @@ type scene struct {
 func newScene(t *testing.T) *scene {
 	t.Helper()
 	l := lab.Open(t)
-	s := &scene{l: l, tf: acctest.NewCLI(t), from: l.StartHost(t), to: l.StartHost(t), name: lab.Name(t), trap: &trap{}}
+	s := &scene{l: l, tf: acctest.NewCLI(t), from: l.StartHost(t), to: l.StartHost(t), name: lab.Name(t), trap: newTrap()}
 	for _, h := range []*lab.Host{s.from, s.to} {
 		p := l.Gate(t, h.Name, s.trap.look)
 		s.hosts = append(s.hosts, acctest.Host{Of: h, URI: p.URI(), Settings: fmt.Sprintf(
@@ -100,13 +100,21 @@ type trap struct {
 	mu   sync.Mutex
 	when func() bool
 	harm func()
+	// armed has an element if the trap was set since watch looked.
+	armed chan struct{}
 }
+
+func newTrap() *trap { return &trap{armed: make(chan struct{}, 1)} }
 
 // set has the trap wait for something.
 func (p *trap) set(when func() bool, harm func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.when, p.harm = when, harm
+	select {
+	case p.armed <- struct{}{}:
+	default:
+	}
 }
 
 // look is what a gate does before it lets something pass. It never shuts.
@@ -120,27 +128,39 @@ func (p *trap) look() bool {
 	return false
 }
 
-// watch looks also while nothing passes.
+// watch looks also while nothing passes, a thousand times a second as long as the trap is set.
 func (p *trap) watch(t *testing.T) {
 	t.Helper()
-	tick := time.NewTicker(time.Millisecond)
 	done := make(chan struct{})
 	var watching sync.WaitGroup
 	watching.Go(func() {
 		for {
 			select {
-			case <-tick.C:
-				p.look()
+			case <-p.armed:
+				p.await(done)
 			case <-done:
 				return
 			}
 		}
 	})
 	t.Cleanup(func() {
-		tick.Stop()
 		close(done)
 		watching.Wait()
 	})
+}
+
+// await looks until harm was done, or the test is done.
+func (p *trap) await(done <-chan struct{}) {
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	for !p.sprung() {
+		select {
+		case <-tick.C:
+			p.look()
+		case <-done:
+			return
+		}
+	}
 }
 
 // sprung says that harm was done.
