@@ -48,8 +48,8 @@ var redirdevFamily = Family{
 					if value != "" {
 						mode = "connect"
 					}
-					put(e, "source@host", value)
-					put(e, "source@mode", mode)
+					setTextAt(e, "source@host", value)
+					setTextAt(e, "source@mode", mode)
 					return nil
 				},
 				Doc: "Address of the server that QEMU connects to, such as `usbredirserver`, for the type `tcp`.",

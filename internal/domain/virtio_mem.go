@@ -87,11 +87,11 @@ func fitVirtioMem(s Spec, c *checker) {
 	size := pick(s.Memory.Size, nil, 0)
 	sum := size + virtioMemSum(s.VirtioMem, "size")
 	alone := maximum > 0 && maximum < size // That is refused without them.
-	c.that(s.Memory.MaxSize == nil || sum <= maximum || alone, "memory.max_size", tooLarge(sum, maximum))
+	c.require(s.Memory.MaxSize == nil || sum <= maximum || alone, "memory.max_size", tooLarge(sum, maximum))
 	cells := ParseTable(s.Facts[cpuNUMA])
 	for _, key := range sortedKeys(s.VirtioMem) {
 		node := s.VirtioMem[key]["node"]
-		c.that(len(cells) == 0 || node == "" || cells[node] != nil, join(join(virtioMemPath, key), "node"),
+		c.require(len(cells) == 0 || node == "" || cells[node] != nil, join(join(virtioMemPath, key), "node"),
 			"cpu.numa has no such cell.")
 	}
 }

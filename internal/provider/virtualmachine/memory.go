@@ -22,10 +22,10 @@ var memoryAttributes = merged(blockLevels["memory"], attributes{
 	"max_size": schema.StringAttribute{
 		MarkdownDescription: "Largest `memory.size` that can be set while the VM runs, together with the sizes of " +
 			"`devices.virtio_mem`. `\"0\"` removes it.",
-		CustomType:          value.QuantityOrZeroType,
-		Optional:            true,
-		Computed:            true,
-		Validators:          []validator.String{value.WholeKiB()},
+		CustomType: value.QuantityOrZeroType,
+		Optional:   true,
+		Computed:   true,
+		Validators: []validator.String{value.WholeKiB()},
 	},
 })
 
