@@ -238,7 +238,8 @@ func (d Disk) combination(c *checker, path string) {
 		"Floppy drives, and nothing else, are on the bus fdc.")
 	c.require(d.Device != "lun" || slices.Contains([]string{"", "scsi", "virtio"}, d.Bus), path+".bus",
 		"A lun can be on the bus scsi.")
-	c.require(d.Device != "lun" || d.Source.File == "" && (d.Source.Network == nil || d.Source.Network.Protocol == "iscsi"),
+	c.require(d.Device != "lun" ||
+		d.Source.File == "" && (d.Source.Network == nil || d.Source.Network.Protocol == "iscsi"),
 		path+"."+d.Source.kind(), "A lun is a block device, of the host or by iscsi.")
 	c.require(d.Source.Network == nil || d.Device == "cdrom" || pick(d.ReadOnly, nil, false) ||
 		!slices.Contains(readOnlyProtocols, d.Source.Network.Protocol), path+".read_only",

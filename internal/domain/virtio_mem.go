@@ -140,8 +140,8 @@ func virtioMemSum(all map[string]Row, name string) uint64 {
 	return sum
 }
 
-// UsableMemory is the most that the guest can use without asking the host again: its memory, whatever the balloon leaves
-// of it, and what is requested of its memory devices.
+// UsableMemory is the most that the guest can use without asking the host again: its memory, whatever the balloon
+// leaves of it, and what is requested of its memory devices.
 func (s Spec) UsableMemory() uint64 {
 	return pick(s.Memory.Installed, s.Memory.Size, 0) + virtioMemSum(s.VirtioMem, "requested")
 }
