@@ -7,7 +7,7 @@ import "reflect"
 // stay the same as long as nothing changes. What an update has meanwhile asked of both counts as agreed on: want, but
 // for what it has staged.
 func Agreed(persistent, live, before, want Spec, staged Staged) Spec {
-	agreed, _ := agree("", reflect.ValueOf(persistent), reflect.ValueOf(alignLive(live, persistent)),
+	agreed, _ := mergeAgreed("", reflect.ValueOf(persistent), reflect.ValueOf(alignLive(live, persistent)),
 		staged.overlay("", reflect.ValueOf(want), reflect.ValueOf(before))).Interface().(Spec)
 	return agreed
 }
@@ -50,7 +50,7 @@ func (s Staged) overlay(path string, want, before reflect.Value) reflect.Value {
 	}
 }
 
-func agree(path string, p, l, before reflect.Value) reflect.Value {
+func mergeAgreed(path string, p, l, before reflect.Value) reflect.Value {
 	switch {
 	case same(path, p, l):
 		return p
@@ -62,7 +62,7 @@ func agree(path string, p, l, before reflect.Value) reflect.Value {
 			was := before.MapIndex(key)
 			switch inL := l.MapIndex(key); {
 			case inL.IsValid() && was.IsValid():
-				agreed.SetMapIndex(key, agree(join(path, key.String()), p.MapIndex(key), inL, was))
+				agreed.SetMapIndex(key, mergeAgreed(join(path, key.String()), p.MapIndex(key), inL, was))
 			case inL.IsValid():
 				agreed.SetMapIndex(key, p.MapIndex(key))
 			}
@@ -77,7 +77,7 @@ func agree(path string, p, l, before reflect.Value) reflect.Value {
 	case !isLeaf(p.Type()):
 		agreed := reflect.New(p.Type()).Elem()
 		for i := range p.NumField() {
-			agreed.Field(i).Set(agree(join(path, step(p.Type().Field(i))), p.Field(i), l.Field(i), before.Field(i)))
+			agreed.Field(i).Set(mergeAgreed(join(path, step(p.Type().Field(i))), p.Field(i), l.Field(i), before.Field(i)))
 		}
 		return agreed
 	default:

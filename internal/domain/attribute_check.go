@@ -18,13 +18,13 @@ func (g Group) validate(s Spec, c *checker) {
 	}
 	if g.Device != "" && s.Facts[g.model()] == None {
 		for _, a := range g.Attributes[1:] {
-			c.that(s.Facts[g.At(a)] == "", g.At(a), "A device that isn't there (model none) has no "+a.Name+".")
+			c.require(s.Facts[g.At(a)] == "", g.At(a), "A device that isn't there (model none) has no "+a.Name+".")
 		}
 		return
 	}
 	if g.Check != nil {
 		attribute, problem := g.Check(func(attribute string) string { return s.Facts[join(g.Path, attribute)] })
-		c.that(problem == "", join(g.Path, attribute), problem)
+		c.require(problem == "", join(g.Path, attribute), problem)
 	}
 }
 
@@ -153,10 +153,10 @@ func (a Attribute) validate(c *checker, path, value string, free func(path, valu
 	c.readable(path, value)
 	for line := range strings.Lines(value) {
 		if (a.Kind == Texts || a.Kind == Table) && !strings.Contains(line, "=") {
-			c.that(false, path, fmt.Sprintf("%q isn't a name and its value.", line))
+			c.require(false, path, fmt.Sprintf("%q isn't a name and its value.", line))
 		}
 	}
-	c.that(value == "" || a.Check == nil || strings.TrimSpace(value) != "", path, "It is nothing but white space.")
+	c.require(value == "" || a.Check == nil || strings.TrimSpace(value) != "", path, "It is nothing but white space.")
 	if value == "" || free(path, value) || value == a.Unset || a.Values == nil && a.normal(value) == "" {
 		return
 	}
@@ -164,21 +164,21 @@ func (a Attribute) validate(c *checker, path, value string, free func(path, valu
 		value = a.normal(value)
 	}
 	if len(a.Values)+len(a.Kept) > 0 && !slices.Contains(a.Values, value) && !slices.Contains(a.Kept, value) {
-		c.that(false, path, fmt.Sprintf("%q isn't one of %s.", value, strings.Join(a.Values, ", ")))
+		c.require(false, path, fmt.Sprintf("%q isn't one of %s.", value, strings.Join(a.Values, ", ")))
 		return
 	}
 	switch a.Kind {
 	case Count, Amount:
 		_, isNumber := number(value)
-		c.that(isNumber, path, fmt.Sprintf("%q isn't a number from 0.", value))
+		c.require(isNumber, path, fmt.Sprintf("%q isn't a number from 0.", value))
 	case Table:
 		a.validateTable(c, path, value)
 	case Text, Numbers, Texts, Words: // They have a check of their own.
 	case Switch, Flag:
-		c.that(value == "yes" || value == "no", path, fmt.Sprintf("%q isn't yes or no.", value))
+		c.require(value == "yes" || value == "no", path, fmt.Sprintf("%q isn't yes or no.", value))
 	}
 	if a.Check != nil {
 		wrong := a.Check(value)
-		c.that(wrong == "", path, wrong)
+		c.require(wrong == "", path, wrong)
 	}
 }

@@ -154,7 +154,7 @@ func (a Attribute) read(e *etree.Element) string {
 		return a.normal(a.readTable(e))
 	case Text, Count, Switch, Words:
 	}
-	value := at(e, a.Place)
+	value := textAt(e, a.Place)
 	if on, off := a.switchWords(); a.Kind == Switch && value != "" {
 		value = map[string]string{on: "yes", off: "no"}[value]
 	}
@@ -198,9 +198,9 @@ func (a Attribute) put(e *etree.Element, path, value string) error {
 		return a.putTable(e, path, ParseTable(value))
 	case Switch:
 		on, off := a.switchWords()
-		put(e, a.Place, map[string]string{"yes": on, "no": off}[value])
+		setTextAt(e, a.Place, map[string]string{"yes": on, "no": off}[value])
 	default:
-		put(e, a.Place, value)
+		setTextAt(e, a.Place, value)
 	}
 	return nil
 }
@@ -273,136 +273,4 @@ func merged[V any](a, b map[string]V) map[string]V {
 	all := maps.Clone(a)
 	maps.Copy(all, b)
 	return all
-}
-
-// rows are attributes below one element.
-type rows []Attribute
-
-// read reads all rows of an element.
-func (r rows) read(e *etree.Element, into Facts) {
-	if e == nil {
-		return
-	}
-	for i := range r {
-		if value := r[i].read(e); value != "" {
-			into[r[i].fact()] = value
-		}
-	}
-}
-
-// readFacts reads all rows of a device; nil when there is nothing.
-func (r rows) readFacts(e *etree.Element) Facts {
-	facts := Facts{}
-	r.read(e, facts)
-	if len(facts) == 0 {
-		return nil
-	}
-	return facts
-}
-
-// apply patches an element so that it says what is declared of a device.
-func (r rows) apply(e *etree.Element, path string, want Facts) error {
-	return r.patch(e, path, want, func(Attribute) bool { return true })
-}
-
-// patch patches those rows that which selects.
-func (r rows) patch(e *etree.Element, path string, want Facts, which func(Attribute) bool) error {
-	for _, a := range r {
-		if value, declared := want[a.Name]; declared && which(a) && a.read(e) != value {
-			if err := a.put(e, join(path, a.Name), value); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
-// normal writes what is declared in one way.
-func (r rows) normal(facts Facts) Facts {
-	cloned := false
-	for i := range r {
-		fact := r[i].fact()
-		value, ok := facts[fact]
-		if !ok {
-			continue
-		}
-		normal := r[i].normal(value)
-		if normal == value {
-			continue
-		}
-		if !cloned {
-			facts, cloned = maps.Clone(facts), true
-		}
-		facts[fact] = normal
-	}
-	return facts
-}
-
-// texts tell which values say the same though they are written differently.
-func (r rows) texts(prefix string) map[string]func(a, b string) bool {
-	all := map[string]func(a, b string) bool{}
-	for _, a := range r {
-		all[join(prefix, a.Name)] = a.same
-		for _, column := range a.Columns {
-			all[join(prefix, a.At(column))] = column.same
-		}
-	}
-	return all
-}
-
-// classify classifies the differences below a prefix. key is that of the device, "" for none.
-func (r rows) classify(c *classifier, prefix, key string, have, want Facts) {
-	for i := range r {
-		fact := r[i].fact()
-		value, ok := want[fact]
-		if !ok || value == Any {
-			continue
-		}
-		if a := r[i]; !a.same(value, have[fact]) && (a.Met == nil || !a.Met(c.have, value)) {
-			c.addRow(join(prefix, a.Name), a, have[fact], value, key)
-		}
-	}
-}
-
-// align takes out of what runs what libvirt has put there by itself.
-func (r rows) align(live, persistent Facts) Facts {
-	cloned := false
-	for i := range r {
-		if !r[i].Echo {
-			continue
-		}
-		fact := r[i].fact()
-		said := persistent[fact]
-		if said != "" && said != Auto || live[fact] == said {
-			continue
-		}
-		if !cloned {
-			live, cloned = maps.Clone(live), true
-		}
-		if delete(live, fact); said != "" {
-			live[fact] = said
-		}
-	}
-	return live
-}
-
-// complete declares that what only runs isn't there.
-func (r rows) complete(persistent, live Facts) Facts {
-	cloned := false
-	for i := range r {
-		fact := r[i].fact()
-		if live[fact] == "" {
-			continue
-		}
-		if _, said := persistent[fact]; said {
-			continue
-		}
-		if !cloned {
-			if persistent, cloned = maps.Clone(persistent), true; persistent == nil {
-				persistent = Facts{}
-			}
-		}
-		persistent[fact] = ""
-	}
-	return persistent
 }

@@ -108,7 +108,8 @@ func (d *Definition) Apply(want Spec) error {
 	for _, b := range blocks {
 		problems = append(problems, b.apply(patched, want))
 	}
-	if err := errors.Join(append(problems, patched.applyBootOrder(want), patched.checkCells(want), patched.checkRoom())...); err != nil {
+	if err := errors.Join(append(problems, patched.applyBootOrder(want), patched.checkCells(want),
+		patched.checkRoom())...); err != nil {
 		return err
 	}
 	d.doc = patched.doc

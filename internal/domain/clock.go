@@ -25,11 +25,11 @@ var clockGroup = Group{
 	Attributes: []Attribute{
 		{
 			Name: "offset", Values: []string{"utc", "localtime", "timezone"}, Kept: []string{"variable", "absolute"},
-			Read: func(e *etree.Element) string { return at(e, "clock@offset") },
+			Read: func(e *etree.Element) string { return textAt(e, "clock@offset") },
 			Write: func(e *etree.Element, value string) error {
-				put(e, "clock@offset", value)
+				setTextAt(e, "clock@offset", value)
 				for _, key := range []string{"adjustment", "basis", "start"} {
-					put(e, "clock@"+key, "")
+					setTextAt(e, "clock@"+key, "")
 				}
 				return nil
 			},

@@ -49,8 +49,8 @@ var redirdevFamily = Family{
 					if value != "" {
 						mode = "connect"
 					}
-					put(e, "source@host", value)
-					put(e, "source@mode", mode)
+					setTextAt(e, "source@host", value)
+					setTextAt(e, "source@mode", mode)
 					return nil
 				},
 				Doc: "Address of the USB redirection server (`usbredirserver`) that QEMU connects to, for the type `tcp`.",

@@ -31,12 +31,12 @@ type LeftVolume struct {
 
 func readCopies(vm *etree.Element) []Copy {
 	var copies []Copy
-	for _, e := range listed(vm, "copies", "file") {
+	for _, e := range ownChildren(vm, "copies", "file") {
 		copies = append(copies, Copy{
 			Host: attr(e, "host"), HostUUID: attr(e, "host-uuid"), Path: attr(e, "path"), FromUUID: attr(e, "from-uuid"),
 		})
 	}
-	for _, e := range listed(vm, "copies", "making") {
+	for _, e := range ownChildren(vm, "copies", "making") {
 		// Without a length it is a directory's, which is proven another way.
 		length, _ := strconv.ParseUint(attr(e, "bytes"), 10, 64)
 		copies = append(copies, Copy{
@@ -48,7 +48,7 @@ func readCopies(vm *etree.Element) []Copy {
 }
 
 func writeCopies(vm *etree.Element, copies []Copy) {
-	drop(own(vm, "copies"))
+	drop(ownChild(vm, "copies"))
 	if len(copies) == 0 {
 		return
 	}
@@ -72,7 +72,7 @@ func writeCopies(vm *etree.Element, copies []Copy) {
 
 func readLeftVolumes(vm *etree.Element) []LeftVolume {
 	var left []LeftVolume
-	for _, e := range listed(vm, "left-volumes", "left") {
+	for _, e := range ownChildren(vm, "left-volumes", "left") {
 		left = append(left, LeftVolume{
 			Host: attr(e, "host"), HostUUID: attr(e, "host-uuid"), Pool: attr(e, "pool"), Volume: attr(e, "volume"),
 			Path: attr(e, "path"),
@@ -82,7 +82,7 @@ func readLeftVolumes(vm *etree.Element) []LeftVolume {
 }
 
 func writeLeftVolumes(vm *etree.Element, left []LeftVolume) {
-	drop(own(vm, "left-volumes"))
+	drop(ownChild(vm, "left-volumes"))
 	if len(left) == 0 {
 		return
 	}
@@ -97,10 +97,10 @@ func writeLeftVolumes(vm *etree.Element, left []LeftVolume) {
 	}
 }
 
-// listed are the elements of a list of ours.
-func listed(vm *etree.Element, list, tag string) []*etree.Element {
+// ownChildren are the elements of a list of ours.
+func ownChildren(vm *etree.Element, list, tag string) []*etree.Element {
 	var all []*etree.Element
-	e := own(vm, list)
+	e := ownChild(vm, list)
 	if e == nil {
 		return nil
 	}

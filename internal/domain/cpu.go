@@ -22,13 +22,13 @@ var cpuBlock = block{
 		if persistent.CPU.expandsTo(*live.CPU.Expanded, live.Arch) {
 			live.CPU.Mode, live.CPU.Model = persistent.CPU.Mode, persistent.CPU.Model
 		} else {
-			live.CPU.Mode, live.CPU.Model = live.CPU.Expanded.guess()
+			live.CPU.Mode, live.CPU.Model = live.CPU.Expanded.likelyRequest()
 		}
 		live.CPU.Expanded = nil
 	},
 	observe: func(merged *Spec, _ Spec) { merged.CPU.Expanded = nil },
 	step: func(p *stepper, c change) {
-		if to, err := arrange(p.have.CPU, p.want.CPU); err == nil {
+		if to, err := planTopology(p.have.CPU, p.want.CPU); err == nil {
 			p.step(Step{Kind: SetVcpus, Path: c.Path, VCPUs: to.online})
 		}
 	},
@@ -119,9 +119,10 @@ type layout struct {
 	online, max, cores, threads int
 }
 
-// arrange combines have and want. Undeclared sockets follow from the number of virtual CPUs and the other way round.
+// planTopology combines have and want. Undeclared sockets follow from the number of virtual CPUs and the other way
+// round.
 // A VM without headroom stays without; one that has some keeps its maximum unless more is needed.
-func arrange(have, want CPU) (layout, error) {
+func planTopology(have, want CPU) (layout, error) {
 	cores, threads := pick(want.Cores, have.Cores, 1), pick(want.Threads, have.Threads, 1)
 	perSocket := cores * threads
 	haveVCPUs := pick(have.VCPUs, nil, 1)
@@ -172,7 +173,7 @@ func arrange(have, want CPU) (layout, error) {
 
 // MaxVCPUs is how many virtual CPUs a new VM with these could have at most; 0 if they contradict each other.
 func (c CPU) MaxVCPUs() int {
-	to, err := arrange(CPU{}, newCPU(c))
+	to, err := planTopology(CPU{}, newCPU(c))
 	if err != nil {
 		return 0
 	}
@@ -214,7 +215,7 @@ func (d *Definition) applyCPU(declared Spec) error {
 	if !countsDiffer(have, want) {
 		return nil
 	}
-	to, err := arrange(have, want)
+	to, err := planTopology(have, want)
 	if err != nil {
 		return err
 	}
@@ -328,8 +329,8 @@ func (c CPU) expandsTo(expanded ExpandedCPU, arch string) bool {
 	}
 }
 
-// guess is the likeliest that was asked for.
-func (e ExpandedCPU) guess() (mode, model *string) {
+// likelyRequest is the mode and model that were most likely asked for.
+func (e ExpandedCPU) likelyRequest() (mode, model *string) {
 	if e.Vendor != "" {
 		return new("host-model"), nil
 	}
@@ -360,7 +361,7 @@ func classifyCPU(c *classifier) {
 		if want.expandsTo(*have.Expanded, c.have.Arch) {
 			return
 		}
-		have.Mode, have.Model = have.Expanded.guess()
+		have.Mode, have.Model = have.Expanded.likelyRequest()
 		if want.Mode != nil && *have.Mode == *want.Mode && !differs(have.Model, want.Model) {
 			have.Mode = nil // The guess explains nothing, and yet it isn't the CPU that runs.
 		}
@@ -376,7 +377,7 @@ func classifyCPU(c *classifier) {
 // countRow is the row for another number of virtual CPUs.
 func (c *classifier) countRow() string {
 	have, want := c.have.CPU, c.want.CPU
-	to, err := arrange(have, want)
+	to, err := planTopology(have, want)
 	online := pick(have.VCPUs, nil, 1)
 	regrouped := differs(have.Cores, want.Cores) || differs(have.Threads, want.Threads)
 	switch {

@@ -232,7 +232,7 @@ func TestDeviceRows_echoes(t *testing.T) {
 // TestTuned: libvirt forgets the limits of a kind that aren't given anew.
 func TestTuned(t *testing.T) {
 	t.Parallel()
-	got := ParseTexts(tuned(Facts{"io_tune.read_bytes_sec": "5", "io_tune.group_name": "g"},
+	got := ParseTexts(ioTuneLimits(Facts{"io_tune.read_bytes_sec": "5", "io_tune.group_name": "g"},
 		Facts{"io_tune.write_bytes_sec": "7", "io_tune.group_name": "", "io": "native"}))
 	if diff := cmp.Diff(map[string]string{"read_bytes_sec": "5", "write_bytes_sec": "7"}, got); diff != "" {
 		t.Error(diff)

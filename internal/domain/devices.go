@@ -247,7 +247,7 @@ func (t devices[V]) step(p *stepper, c change) {
 		old := t.pair(*t.in(&p.have), *t.in(&p.want))[c.key]
 		have, want := (*t.in(&p.have))[old], (*t.in(&p.want))[c.key]
 		if e := find(p.live, t.kind, keys, old); e != nil {
-			p.step(Step{Kind: c.step, Path: path, Target: t.id(e), Value: tuned(*t.facts(&have), *t.facts(&want))})
+			p.step(Step{Kind: c.step, Path: path, Target: t.id(e), Value: ioTuneLimits(*t.facts(&have), *t.facts(&want))})
 		}
 	default:
 	}

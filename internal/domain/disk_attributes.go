@@ -190,15 +190,15 @@ var NestedDocs = map[string]string{
 func (d Disk) checkRows(c *checker, path string) {
 	diskRows.validate(c, path, d.Facts, func(string, string) bool { return false })
 	bypasses := d.Cache == "" || d.Cache == "none" || d.Cache == "directsync"
-	c.that(d.Facts["io"] != "native" || bypasses, path+".io",
+	c.require(d.Facts["io"] != "native" || bypasses, path+".io",
 		`Native I/O requires the cache mode "none" or "directsync".`)
-	c.that(d.Facts["detect_zeroes"] != "unmap" || d.Facts["discard"] != "ignore", path+".detect_zeroes",
+	c.require(d.Facts["detect_zeroes"] != "unmap" || d.Facts["discard"] != "ignore", path+".detect_zeroes",
 		`It requires the value "unmap" of discard.`)
-	c.that(d.Facts["shareable"] != "yes" || d.Format == "" || d.Format == "raw", path+".shareable",
+	c.require(d.Facts["shareable"] != "yes" || d.Format == "" || d.Format == "raw", path+".shareable",
 		`A disk that several VMs use requires the format "raw".`)
 	for _, unit := range []string{"bytes_sec", "iops_sec", "bytes_sec_max", "iops_sec_max"} {
 		total, read, write := d.tune("total_"+unit), d.tune("read_"+unit), d.tune("write_"+unit)
-		c.that(total == "" || read == "" && write == "", join(path, ioTune+".total_"+unit),
+		c.require(total == "" || read == "" && write == "", join(path, ioTune+".total_"+unit),
 			"A total can't be set together with reads or writes.")
 	}
 	d.checkEncryption(c, path)
@@ -209,14 +209,14 @@ func (d Disk) checkRows(c *checker, path string) {
 		}
 		limited = limited || a.Kind == Count && d.tune(strings.TrimPrefix(a.Name, ioTune+".")) != ""
 		limit, isLength := strings.CutSuffix(a.Name, "_length")
-		c.that(!isLength || d.Facts[limit] != "", join(path, a.Name),
+		c.require(!isLength || d.Facts[limit] != "", join(path, a.Name),
 			"A length requires "+strings.TrimPrefix(limit, ioTune+".")+".")
 		limit, isBurst := strings.CutSuffix(a.Name, "_max")
 		burst, _ := number(d.Facts[a.Name])
 		base, _ := number(d.Facts[limit])
-		c.that(!isBurst || burst == 0 || burst > base, join(path, a.Name), "A burst has to be more than the limit.")
+		c.require(!isBurst || burst == 0 || burst > base, join(path, a.Name), "A burst has to be more than the limit.")
 	}
-	c.that(limited || d.tune("group_name") == "", join(path, ioTune+".group_name"), "A group requires a limit.")
+	c.require(limited || d.tune("group_name") == "", join(path, ioTune+".group_name"), "A group requires a limit.")
 }
 
 // applyRows patches a disk. Of limits that have gone their group goes, too, which libvirt refuses alone.
@@ -241,8 +241,8 @@ func (d Disk) tune(name string) string {
 	return ""
 }
 
-// tuned are all limits of a disk as they become: libvirt forgets those of a kind that aren't given anew.
-func tuned(have, want Facts) string {
+// ioTuneLimits are all limits of a disk as they become: libvirt forgets those of a kind that aren't given anew.
+func ioTuneLimits(have, want Facts) string {
 	limits := map[string]string{}
 	for _, a := range ioTuneRows {
 		value, declared := want[a.Name]

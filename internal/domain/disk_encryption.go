@@ -81,8 +81,8 @@ func (d Disk) checkEncryption(c *checker, path string) {
 		return
 	}
 	path = join(path, "encryption")
-	c.that(d.Device == "" || d.Device == "disk", path,
+	c.require(d.Device == "" || d.Device == "disk", path,
 		"Only a disk (device disk) can be encrypted, not a drive with removable media or a lun.")
-	c.that(d.Format == "" || slices.Contains(encryptedFormats, d.Format), path,
+	c.require(d.Format == "" || slices.Contains(encryptedFormats, d.Format), path,
 		"Only the formats raw and qcow2 can be encrypted with LUKS.")
 }

@@ -33,8 +33,8 @@ var extraBlock = block{
 	validate: func(s Spec, c *checker) {
 		for _, key := range sortedKeys(s.ExtraDevices) {
 			path, problem := join(ExtraDevices, key), extraProblem(s.ExtraDevices[key])
-			c.that(keyPattern.MatchString(key), path, `Keys consist of letters, digits, "-" and "_".`)
-			c.that(problem == "", path, problem)
+			c.require(keyPattern.MatchString(key), path, `Keys consist of letters, digits, "-" and "_".`)
+			c.require(problem == "", path, problem)
 		}
 	},
 	normal: func(s *Spec) {

@@ -239,13 +239,13 @@ func (f Family) removed(c *classifier, row Row) string {
 func (f Family) validate(c *checker, all map[string]Row) {
 	for _, key := range sortedKeys(all) {
 		path, row := join(f.Path, key), all[key]
-		c.that(keyPattern.MatchString(key), path, `Keys consist of letters, digits, "-" and "_".`)
+		c.require(keyPattern.MatchString(key), path, `Keys consist of letters, digits, "-" and "_".`)
 		for _, a := range f.Attributes {
 			a.validate(c, join(path, a.Name), row[a.Name], func(string, string) bool { return false })
 		}
 		if f.Check != nil {
 			attribute, problem := f.Check(func(name string) string { return row[name] })
-			c.that(problem == "", join(path, attribute), problem)
+			c.require(problem == "", join(path, attribute), problem)
 		}
 	}
 }

@@ -223,7 +223,7 @@ func TestFamilies_refuseWhatIsWrong(t *testing.T) {
 		{HostDevices: map[string]Row{"a": {"class": "g p u"}}},
 	} {
 		if len(wrong.Validate()) == 0 {
-			t.Errorf("%v is let pass", facts(wrong))
+			t.Errorf("%v is let pass", flattenSpec(wrong))
 		}
 	}
 	kept := Spec{Inputs: map[string]Row{"a": {"type": "evdev"}}}

@@ -24,7 +24,7 @@ var filesystemFamily = Family{
 			Name: "driver", Why: filesystemWhy, Values: []string{"virtiofs", "9p"},
 			Kept: []string{"handle", "loop", "nbd", "ploop", "mtp"}, Default: "virtiofs", Filled: true,
 			Read: func(e *etree.Element) string {
-				if kind := at(e, "driver@type"); kind != "path" && kind != "" {
+				if kind := textAt(e, "driver@type"); kind != "path" && kind != "" {
 					return kind
 				}
 				return "9p"
@@ -36,7 +36,7 @@ var filesystemFamily = Family{
 				if value == "virtiofs" {
 					setAttr(e, "accessmode", "passthrough")
 				}
-				put(e, "driver@type", value)
+				setTextAt(e, "driver@type", value)
 				return nil
 			},
 			Doc: "`virtiofs` is faster, and requires `virtiofsd` on the host and `memory = { shared = true }`. `9p` is " +

@@ -37,13 +37,13 @@ var graphicsGroup = Group{
 		{
 			Name: "listen", Values: []string{"socket", "address", "network", "none"}, Default: "socket", Filled: true,
 			Why:  graphicsWhy,
-			Read: func(e *etree.Element) string { return at(e, "listen@type") },
+			Read: func(e *etree.Element) string { return textAt(e, "listen@type") },
 			Write: func(e *etree.Element, value string) error {
 				for _, key := range []string{"listen", "socket"} {
 					setAttr(e, key, "")
-					put(e, "listen@"+key, "")
+					setTextAt(e, "listen@"+key, "")
 				}
-				put(e, "listen@type", value)
+				setTextAt(e, "listen@type", value)
 				return nil
 			},
 			Doc: "Where the console listens: on a `socket` of the host, an `address`, the host's address in a libvirt " +
@@ -52,14 +52,14 @@ var graphicsGroup = Group{
 		{
 			Name: "address", Follows: "listen", Echo: true, Why: graphicsWhy,
 			Read: func(e *etree.Element) string {
-				if at(e, "listen@type") != "address" {
+				if textAt(e, "listen@type") != "address" {
 					return ""
 				}
-				return at(e, "listen@address")
+				return textAt(e, "listen@address")
 			},
 			Write: func(e *etree.Element, value string) error {
 				setAttr(e, "listen", "")
-				put(e, "listen@address", value)
+				setTextAt(e, "listen@address", value)
 				return nil
 			},
 			DefaultDoc: "the value of `vnc_listen` or `spice_listen` in the host's `qemu.conf`, usually `127.0.0.1`",
@@ -116,7 +116,7 @@ var graphicsGroup = Group{
 // readPort reads a port, "" of a server that has none.
 func readPort(e *etree.Element) string {
 	port := attr(e, "port")
-	switch listen := at(e, "listen@type"); {
+	switch listen := textAt(e, "listen@type"); {
 	case listen == "socket", listen == "none":
 		return ""
 	case attr(e, "autoport") == "yes", port == "-1":

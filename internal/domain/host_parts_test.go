@@ -8,8 +8,10 @@ import (
 // TestFacts_Lacking: what a VM is bound to is compared with what a host says that it has; what it doesn't say is not.
 func TestFacts_Lacking(t *testing.T) {
 	t.Parallel()
-	host := HostParts{CPUs: []int{0, 1, 2, 3}, Nodes: []int{0}, Pages: map[uint64]uint64{4096: 1 << 20, 2 * mib: 8},
-		SecurityModels: []string{"none", "dac"}}
+	host := HostParts{
+		CPUs: []int{0, 1, 2, 3}, Nodes: []int{0}, Pages: map[uint64]uint64{4096: 1 << 20, 2 * mib: 8},
+		SecurityModels: []string{"none", "dac"},
+	}
 	for _, test := range []struct {
 		facts  Facts
 		memory uint64

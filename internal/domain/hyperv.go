@@ -72,18 +72,18 @@ const (
 func stated(element, name string, a Attribute) Attribute {
 	value, state := element+"@"+name, element+"@state"
 	a.Read = func(e *etree.Element) string {
-		if at(e, state) != "on" {
+		if textAt(e, state) != "on" {
 			return ""
 		}
-		return at(e, value)
+		return textAt(e, value)
 	}
 	a.Write = func(e *etree.Element, wanted string) error {
 		on := ""
 		if wanted != "" {
 			on = "on"
 		}
-		put(e, value, wanted)
-		put(e, state, on)
+		setTextAt(e, value, wanted)
+		setTextAt(e, state, on)
 		return nil
 	}
 	return a

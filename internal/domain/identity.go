@@ -88,11 +88,11 @@ func classifyIdentity(c *classifier) {
 
 func validateIdentity(s Spec, c *checker) {
 	if s.Name != "" {
-		c.that(strings.TrimSpace(s.Name) == s.Name && !strings.ContainsAny(s.Name, "/\n\r\t"), "name",
+		c.require(strings.TrimSpace(s.Name) == s.Name && !strings.ContainsAny(s.Name, "/\n\r\t"), "name",
 			"A name can't contain slashes or line breaks, or begin or end with a space.")
-		c.that(s.Name != "." && s.Name != "..", "name", "libvirt makes file names of it.")
+		c.require(s.Name != "." && s.Name != "..", "name", "libvirt makes file names of it.")
 		c.readable("name", s.Name)
-		c.that(len(s.Name) <= maxNameLength, "name", "A name can have at most "+strconv.Itoa(maxNameLength)+" bytes.")
+		c.require(len(s.Name) <= maxNameLength, "name", "A name can have at most "+strconv.Itoa(maxNameLength)+" bytes.")
 	}
 	c.oneOf(s.Type, "type", DomainTypes)
 	c.readable("machine_type", s.Machine)

@@ -267,40 +267,42 @@ func writeAverage(way string) func(*etree.Element, string) error {
 func (i Interface) checkRows(c *checker, path string) {
 	interfaceRows.validate(c, path, i.Facts, func(string, string) bool { return false })
 	says := func(name string) bool { return i.Facts[name] != "" && i.Facts[name] != "0" }
-	c.that(!says("port_group") || i.Network != "" || i.Other != "", path+".port_group", "A port group requires network.")
+	c.require(!says("port_group") || i.Network != "" || i.Other != "", path+".port_group",
+		"A port group requires network.")
 	tags := ParseNumbers(i.Facts["vlan.tags"])
 	if _, declared := i.Facts["vlan.tags"]; declared {
-		c.that(len(tags) < 2 || i.Facts["vlan.trunk"] != "no", path+".vlan.trunk", "Several tags require trunk.")
+		c.require(len(tags) < 2 || i.Facts["vlan.trunk"] != "no", path+".vlan.trunk", "Several tags require trunk.")
 		native := ParseNumbers(i.Facts["vlan.native_tag"])
-		c.that(len(native) == 0 || slices.Contains(tags, native[0]), path+".vlan.native_tag", "It isn't one of tags.")
+		c.require(len(native) == 0 || slices.Contains(tags, native[0]), path+".vlan.native_tag", "It isn't one of tags.")
 	}
 	for _, way := range []string{"inbound", "outbound"} {
 		at := "bandwidth." + way
 		for _, limit := range []string{".peak", ".burst"} {
-			c.that(!says(at+limit) || says(at+".average"), join(path, at+limit), "It requires average.")
+			c.require(!says(at+limit) || says(at+".average"), join(path, at+limit), "It requires average.")
 		}
 	}
-	c.that(i.Facts["virtual_port.type"] != "midonet" || says("virtual_port.interface_id"),
+	c.require(i.Facts["virtual_port.type"] != "midonet" || says("virtual_port.interface_id"),
 		path+".virtual_port.interface_id", "A port of the type midonet requires it.")
-	c.that(!says("filter.name") || filtered(i.attribute()) || i.User || i.Other != "", path+".filter.name",
+	c.require(!says("filter.name") || filtered(i.attribute()) || i.User || i.Other != "", path+".filter.name",
 		"Only an interface with network or bridge has a filter.")
-	c.that(len(ParseTexts(i.Facts["filter.parameters"])) == 0 || says("filter.name"), path+".filter.parameters",
+	c.require(len(ParseTexts(i.Facts["filter.parameters"])) == 0 || says("filter.name"), path+".filter.parameters",
 		"Parameters require the name of a filter.")
 	for name := range ParseTexts(i.Facts["filter.parameters"]) {
-		c.that(filterVariable.MatchString(name), path+".filter.parameters", fmt.Sprintf(
+		c.require(filterVariable.MatchString(name), path+".filter.parameters", fmt.Sprintf(
 			"%q isn't a variable of a filter: letters, digits and \"_\".", name))
 	}
 	for name := range i.Facts {
 		ofBackend := strings.HasPrefix(name, "backend.")
-		c.that(!says(name) || ofDriver(name) || ofBackend || !i.User, join(path, name),
+		c.require(!says(name) || ofDriver(name) || ofBackend || !i.User, join(path, name),
 			"QEMU's user mode network has no "+name+".")
-		c.that(!says(name) || !ofDriver(name) || hasDriver(i.attribute(), i.Model), join(path, name),
+		c.require(!says(name) || !ofDriver(name) || hasDriver(i.attribute(), i.Model), join(path, name),
 			"Only the models of virtio have it.")
-		c.that(!says(name) || !ofBackend || i.User, join(path, name), "Only an interface with user has a backend.")
+		c.require(!says(name) || !ofBackend || i.User, join(path, name), "Only an interface with user has a backend.")
 	}
 	for _, name := range []string{"backend.log_file", "backend.device"} {
-		c.that(!says(name) || i.Facts["backend.type"] == "passt", join(path, name), `It requires type = "passt".`)
+		c.require(!says(name) || i.Facts["backend.type"] == "passt", join(path, name), `It requires type = "passt".`)
 	}
-	c.that((i.Facts["teaming.persistent"] != "") == (i.Facts["teaming.type"] == "transient"), path+".teaming.persistent",
+	c.require((i.Facts["teaming.persistent"] != "") == (i.Facts["teaming.type"] == "transient"),
+		path+".teaming.persistent",
 		`It is for the transient interface of a pair, which requires it.`)
 }

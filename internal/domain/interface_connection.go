@@ -136,7 +136,7 @@ const needsVirtio = "An interface with vdpa or vhostuser has one of the models o
 // onlyVirtio says that the interface leads to a device which only virtio's driver can use.
 func (i Interface) onlyVirtio() bool { return i.VDPA != "" || i.VHostUser != "" }
 
-// paired says that the interface may have the address of another one.
-func (i Interface) paired() bool {
+// mayShareMAC says that the interface may have the address of another one.
+func (i Interface) mayShareMAC() bool {
 	return i.HostDevice != "" || i.Other != "" || i.Facts["teaming.type"] != ""
 }

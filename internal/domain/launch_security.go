@@ -18,12 +18,12 @@ var launchSecurityGroup = Group{
 		{
 			Name: "type", Values: []string{"sev", "sev-snp", "tdx", "s390-pv"}, Unset: None, Why: securityWhy,
 			Capability: "launchSecurity/sectype",
-			Read:       func(e *etree.Element) string { return at(e, "launchSecurity@type") },
+			Read:       func(e *etree.Element) string { return textAt(e, "launchSecurity@type") },
 			Write: func(e *etree.Element, value string) error {
 				if value == "" { // The rest of the element means nothing without it.
 					dropChildren(e, "launchSecurity")
 				}
-				put(e, "launchSecurity@type", value)
+				setTextAt(e, "launchSecurity@type", value)
 				return nil
 			},
 			Doc: "Kind of protection: AMD `sev` and `sev-snp`, Intel `tdx`, or IBM `s390-pv`. `none` removes it.",

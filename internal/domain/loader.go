@@ -30,9 +30,9 @@ var firmwareGroup = Group{
 				if readLoader(e) == "" {
 					return "" // libvirt has chosen it, together with the firmware.
 				}
-				return at(e, "os/nvram@template")
+				return textAt(e, "os/nvram@template")
 			},
-			Write: func(e *etree.Element, value string) error { put(e, "os/nvram@template", value); return nil },
+			Write: func(e *etree.Element, value string) error { setTextAt(e, "os/nvram@template", value); return nil },
 			Doc: "File on the host with the initial UEFI variables of a `loader`. Requires `loader`. It is read only " +
 				"if the file `nvram` doesn't exist yet.",
 		},
@@ -48,7 +48,7 @@ var firmwareGroup = Group{
 				if nvram := child(e, "os", "nvram"); attr(nvram, "type") == "" {
 					return text(nvram)
 				}
-				return at(e, "os/nvram[type=file]/source@file")
+				return textAt(e, "os/nvram[type=file]/source@file")
 			},
 			Write: func(e *etree.Element, value string) error {
 				nvram := child(e, "os", "nvram")
@@ -56,7 +56,7 @@ var firmwareGroup = Group{
 					setAttr(nvram, "type", "")
 					dropChildren(nvram, "source")
 				}
-				put(e, "os/nvram", value)
+				setTextAt(e, "os/nvram", value)
 				return nil
 			},
 			DefaultDoc: "libvirt chooses one",
@@ -73,10 +73,10 @@ var firmwareGroup = Group{
 		{
 			Name: "boot_menu.timeout", Place: "os/bootmenu@timeout", Kind: Count, Zero: true, Check: between(1, 65535),
 			Why: loaderWhy, Write: func(e *etree.Element, value string) error {
-				if value != "" && at(e, "os/bootmenu@enable") == "" {
+				if value != "" && textAt(e, "os/bootmenu@enable") == "" {
 					return errors.New("it requires enabled") // libvirt's schema has no menu without.
 				}
-				put(e, "os/bootmenu@timeout", value)
+				setTextAt(e, "os/bootmenu@timeout", value)
 				return nil
 			},
 			Doc: "Milliseconds until the guest boots without a choice; `0`: the firmware's own time. Requires `enabled`.",
@@ -120,7 +120,7 @@ func writeLoader(root *etree.Element, value string) error {
 		return nil
 	}
 	if attr(os, "firmware") != "" { // With it libvirt has chosen what the variables begin with.
-		put(root, "os/nvram@template", "")
+		setTextAt(root, "os/nvram@template", "")
 	}
 	setAttr(os, "firmware", "")
 	dropChildren(os, "firmware")

@@ -33,7 +33,7 @@ func Merge(persistent, live, prior *Spec, staged Staged) Spec {
 		maps.DeleteFunc(known.Facts, func(_, value string) bool { return value == "" || value == None }) // Nothing was there.
 		before = reflect.ValueOf(known)
 	}
-	m := merger{staged: staged.holding(l)}
+	m := merger{staged: staged.stillPending(l)}
 	merged, _ := m.merge("", reflect.ValueOf(p), reflect.ValueOf(l), before).Interface().(Spec)
 	for _, b := range blocks {
 		if b.observe != nil {

@@ -21,7 +21,7 @@ func stagedOf(staged bool, persistent, live *Spec) Staged {
 		return nil
 	}
 	all := Staged{}
-	have, want := facts(*live), facts(*persistent)
+	have, want := flattenSpec(*live), flattenSpec(*persistent)
 	for _, side := range []map[string]string{have, want} {
 		for path := range side {
 			if have[path] != want[path] {

@@ -92,40 +92,40 @@ func (d *Definition) Metadata() Metadata {
 		return Metadata{}
 	}
 	read := Metadata{
-		RunStrategy:  text(own(vm, "run-strategy")),
-		Host:         text(own(vm, "host")),
-		Staged:       readPairs(own(vm, "staged"), "change", "path", "was"),
-		FreshNVRAM:   own(vm, "fresh-nvram") != nil,
-		Labels:       readPairs(own(vm, "labels"), "label", "key", "value"),
-		Devices:      readPairs(own(vm, "devices"), "device", "id", "key"),
+		RunStrategy:  text(ownChild(vm, "run-strategy")),
+		Host:         text(ownChild(vm, "host")),
+		Staged:       readPairs(ownChild(vm, "staged"), "change", "path", "was"),
+		FreshNVRAM:   ownChild(vm, "fresh-nvram") != nil,
+		Labels:       readPairs(ownChild(vm, "labels"), "label", "key", "value"),
+		Devices:      readPairs(ownChild(vm, "devices"), "device", "id", "key"),
 		Migrations:   readMigrations(vm),
-		HostLabels:   readPairs(own(vm, "host-labels"), "label", "key", "value"),
-		Avoids:       readPairs(own(vm, "anti-affinity"), "label", "key", "value"),
-		SharedDisks:  readKeys(own(vm, "shared-disks"), "disk"),
+		HostLabels:   readPairs(ownChild(vm, "host-labels"), "label", "key", "value"),
+		Avoids:       readPairs(ownChild(vm, "anti-affinity"), "label", "key", "value"),
+		SharedDisks:  readKeys(ownChild(vm, "shared-disks"), "disk"),
 		OwnDisks:     readOwnDisks(vm),
-		ExtraDevices: readPairs(own(vm, "extra-devices"), "device", "key", "xml"),
+		ExtraDevices: readPairs(ownChild(vm, "extra-devices"), "device", "key", "xml"),
 		Copies:       readCopies(vm),
 		LeftVolumes:  readLeftVolumes(vm),
 
-		EvictionStrategy: text(own(vm, "eviction-strategy")),
-		DeviceClasses:    readPairs(own(vm, "device-classes"), "device", "key", "class"),
+		EvictionStrategy: text(ownChild(vm, "eviction-strategy")),
+		DeviceClasses:    readPairs(ownChild(vm, "device-classes"), "device", "key", "class"),
 	}
 	// One that can't be read is none: it decides nothing.
-	read.Generation, _ = strconv.ParseUint(text(own(vm, "generation")), 10, 64)
+	read.Generation, _ = strconv.ParseUint(text(ownChild(vm, "generation")), 10, 64)
 	version, ok := number(attr(vm, "version"))
 	read.Newer = !ok || version > metadataVersion
-	if period, err := time.ParseDuration(text(own(vm, "termination-grace-period"))); err == nil {
+	if period, err := time.ParseDuration(text(ownChild(vm, "termination-grace-period"))); err == nil {
 		read.TerminationGracePeriod = new(period)
 	}
-	if protection := text(own(vm, "deletion-protection")); protection != "" {
+	if protection := text(ownChild(vm, "deletion-protection")); protection != "" {
 		read.DeletionProtection = new(protection == "true")
 	}
-	if creating := own(vm, "creating"); creating != nil {
+	if creating := ownChild(vm, "creating"); creating != nil {
 		// A time that can't be read is the zero time: the mark counts all the same.
 		since, _ := time.Parse(time.RFC3339, attr(creating, "since"))
 		read.Creating = &Creating{Owner: attr(creating, "owner"), SpecHash: attr(creating, "spec"), Since: since}
 	}
-	if requested := own(vm, "eviction-requested"); requested != nil {
+	if requested := ownChild(vm, "eviction-requested"); requested != nil {
 		since, _ := time.Parse(time.RFC3339, attr(requested, "since"))
 		read.Eviction = &Eviction{Host: attr(requested, "host"), Owner: attr(requested, "owner"), Since: since}
 	}
@@ -182,7 +182,7 @@ func (m Metadata) write(vm *etree.Element) {
 	writePairs(vm, "extra-devices", "device", "key", "xml", m.ExtraDevices)
 	writePairs(vm, "device-classes", "device", "key", "class", m.DeviceClasses)
 	setOwn(vm, "eviction-strategy", m.EvictionStrategy)
-	drop(own(vm, "shared-disks"))
+	drop(ownChild(vm, "shared-disks"))
 	if len(m.SharedDisks) > 0 {
 		shared := addOwn(vm, "shared-disks")
 		for _, key := range m.SharedDisks {
@@ -190,14 +190,14 @@ func (m Metadata) write(vm *etree.Element) {
 		}
 	}
 	writeOwnDisks(vm, m.OwnDisks)
-	drop(own(vm, "eviction-requested"))
+	drop(ownChild(vm, "eviction-requested"))
 	if m.Eviction != nil {
 		requested := addOwn(vm, "eviction-requested")
 		setAttr(requested, "host", m.Eviction.Host)
 		setAttr(requested, "owner", m.Eviction.Owner)
 		setAttr(requested, "since", m.Eviction.Since.UTC().Format(time.RFC3339))
 	}
-	drop(own(vm, "creating"))
+	drop(ownChild(vm, "creating"))
 	if m.Creating != nil {
 		creating := addOwn(vm, "creating")
 		setAttr(creating, "owner", m.Creating.Owner)
@@ -211,8 +211,8 @@ func (m Metadata) write(vm *etree.Element) {
 	}
 	setOwn(vm, "generation", generation)
 	if !m.FreshNVRAM {
-		drop(own(vm, "fresh-nvram"))
-	} else if own(vm, "fresh-nvram") == nil {
+		drop(ownChild(vm, "fresh-nvram"))
+	} else if ownChild(vm, "fresh-nvram") == nil {
 		addOwn(vm, "fresh-nvram")
 	}
 	writeMigrations(vm, m.Migrations)
@@ -273,12 +273,12 @@ func (d *Definition) MetadataXML() string {
 	}
 	// The copy has no parent, so prefixes that are declared further out must come along first.
 	inner := vm.Copy()
-	bare(vm, inner)
+	stripNamespace(vm, inner)
 	return render(inner)
 }
 
-// bare takes our namespace off an element and its children, and declares others where they are used.
-func bare(original, e *etree.Element) {
+// stripNamespace takes our namespace off an element and its children, and declares others where they are used.
+func stripNamespace(original, e *etree.Element) {
 	uri := original.NamespaceURI()
 	if uri == MetadataNamespace {
 		e.Space = ""
@@ -292,7 +292,7 @@ func bare(original, e *etree.Element) {
 	}
 	originals := original.ChildElements()
 	for i, c := range e.ChildElements() {
-		bare(originals[i], c)
+		stripNamespace(originals[i], c)
 	}
 }
 
@@ -302,11 +302,11 @@ func (d *Definition) metadataElement() *etree.Element {
 	if metadata == nil {
 		return nil
 	}
-	return own(metadata, "vm")
+	return ownChild(metadata, "vm")
 }
 
-// own returns a child of our namespace.
-func own(e *etree.Element, tag string) *etree.Element {
+// ownChild returns a child of our namespace.
+func ownChild(e *etree.Element, tag string) *etree.Element {
 	for _, c := range e.ChildElements() {
 		if c.Tag == tag && c.NamespaceURI() == MetadataNamespace {
 			return c
@@ -325,7 +325,7 @@ func addOwn(parent *etree.Element, tag string) *etree.Element {
 
 // setOwn sets the text of a child of ours; "" removes it.
 func setOwn(vm *etree.Element, tag, value string) {
-	e := own(vm, tag)
+	e := ownChild(vm, tag)
 	switch {
 	case value == "":
 		drop(e)
@@ -369,10 +369,10 @@ func readPairs(list *etree.Element, tag, key, value string) map[string]string {
 
 // writePairs writes what readPairs reads. An empty map leaves nothing.
 func writePairs(vm *etree.Element, listTag, tag, key, value string, pairs map[string]string) {
-	if maps.Equal(readPairs(own(vm, listTag), tag, key, value), pairs) {
+	if maps.Equal(readPairs(ownChild(vm, listTag), tag, key, value), pairs) {
 		return
 	}
-	drop(own(vm, listTag))
+	drop(ownChild(vm, listTag))
 	if len(pairs) == 0 {
 		return
 	}

@@ -124,7 +124,7 @@ func sameMigrations(a, b []Migration) bool {
 
 // readMigrations reads the records, the oldest first.
 func readMigrations(vm *etree.Element) []Migration {
-	list := own(vm, "migrations")
+	list := ownChild(vm, "migrations")
 	if list == nil {
 		return nil
 	}
@@ -145,13 +145,13 @@ func readMigration(e *etree.Element) Migration {
 		AbortRequested: attr(e, "abort-requested") == "true", AbortStatus: attr(e, "abort-status"),
 		Recovered: attr(e, "recovered") == "true", Autostart: attr(e, "autostart") == "true",
 	}
-	if failure := own(e, "failure"); failure != nil {
+	if failure := ownChild(e, "failure"); failure != nil {
 		m.Failed, m.FailurePlane, m.FailureReason = true, attr(failure, "plane"), text(failure)
 	}
-	if options := own(e, "options"); options != nil {
+	if options := ownChild(e, "options"); options != nil {
 		m.Policy, m.Options = attr(options, "policy"), text(options)
 	}
-	if statistics := own(e, "statistics"); statistics != nil {
+	if statistics := ownChild(e, "statistics"); statistics != nil {
 		for _, f := range m.Statistics.fields() {
 			*f.value, _ = strconv.ParseUint(attr(statistics, f.name), 10, 64)
 		}
@@ -173,7 +173,7 @@ func writeMigrations(vm *etree.Element, all []Migration) {
 	if sameMigrations(readMigrations(vm), all) {
 		return
 	}
-	drop(own(vm, "migrations"))
+	drop(ownChild(vm, "migrations"))
 	if len(all) == 0 {
 		return
 	}

@@ -78,8 +78,8 @@ func (n NetworkSource) checkRows(c *checker, path string) {
 	networkRows.validate(c, path, n.Facts, func(string, string) bool { return false })
 	for _, row := range networkRows {
 		protocols := rowProtocols[row.Name]
-		c.that(n.Facts[row.Name] == "" || n.Protocol == "" || slices.Contains(protocols, n.Protocol), join(path, row.Name),
+		c.require(n.Facts[row.Name] == "" || n.Protocol == "" || slices.Contains(protocols, n.Protocol), join(path, row.Name),
 			fmt.Sprintf("Only %s has it.", strings.Join(protocols, ", ")))
 	}
-	c.that(n.Facts["tls_hostname"] == "" || n.Facts["tls"] != "no", join(path, "tls_hostname"), "It requires tls.")
+	c.require(n.Facts["tls_hostname"] == "" || n.Facts["tls"] != "no", join(path, "tls_hostname"), "It requires tls.")
 }

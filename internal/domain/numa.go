@@ -63,14 +63,14 @@ var numaCells = Attribute{
 var numatune = []Attribute{
 	{
 		Name: "numatune.mode", Values: numaModes, Unset: None, Why: nodesWhy,
-		Read: func(e *etree.Element) string { return at(e, "numatune/memory@mode") },
+		Read: func(e *etree.Element) string { return textAt(e, "numatune/memory@mode") },
 		Write: func(e *etree.Element, value string) error {
 			if value == "" { // The rest of the element means nothing without it.
 				tune := child(e, "numatune")
 				dropChildren(tune, "memory")
 				dropEmpty(tune, e)
 			}
-			put(e, "numatune/memory@mode", value)
+			setTextAt(e, "numatune/memory@mode", value)
 			return nil
 		},
 		Doc: "How the memory is bound to the nodes. If they lack memory, `strict` fails, and `preferred` takes memory " +
@@ -128,24 +128,24 @@ func cellsMet(have Spec, want string) bool {
 func validateNUMA(s Spec, c *checker) {
 	cells := ParseTable(s.Facts[cpuNUMA])
 	if value, ok := s.Facts[cpuNUMA]; ok && value == "" {
-		c.that(pick(s.Memory.MaxSize, nil, 0) == 0, cpuNUMA, "A VM with memory.max_size has at least one cell.")
+		c.require(pick(s.Memory.MaxSize, nil, 0) == 0, cpuNUMA, "A VM with memory.max_size has at least one cell.")
 	}
 	sum, taken := uint64(0), map[int]string{}
 	for _, key := range sortedKeys(cells) {
 		path, cell := join(cpuNUMA, key), cells[key]
 		n, _ := number(key)
-		c.that(n < len(cells), cpuNUMA, fmt.Sprintf("The cells aren't numbered from 0: there are %d, and one is %s.",
+		c.require(n < len(cells), cpuNUMA, fmt.Sprintf("The cells aren't numbered from 0: there are %d, and one is %s.",
 			len(cells), key))
 		bytes, _ := strconv.ParseUint(cell["memory"], 10, 64)
-		c.that(bytes > 0, join(path, "memory"), "A cell needs memory.")
+		c.require(bytes > 0, join(path, "memory"), "A cell needs memory.")
 		sum += bytes
 		cpus, _ := parseSet(cell["cpus"])
 		for _, cpu := range cpus {
-			c.that(taken[cpu] == "", join(path, "cpus"), fmt.Sprintf("Virtual CPU %d is in cell %s, too.", cpu, taken[cpu]))
+			c.require(taken[cpu] == "", join(path, "cpus"), fmt.Sprintf("Virtual CPU %d is in cell %s, too.", cpu, taken[cpu]))
 			taken[cpu] = key
 		}
 		if most := s.CPU.MaxVCPUs(); s.CPU.VCPUs != nil || s.CPU.Sockets != nil {
-			c.that(len(cpus) == 0 || slices.Max(cpus) < most, join(path, "cpus"),
+			c.require(len(cpus) == 0 || slices.Max(cpus) < most, join(path, "cpus"),
 				fmt.Sprintf("The VM has virtual CPUs 0 to %d.", most-1))
 		}
 	}
@@ -155,15 +155,15 @@ func validateNUMA(s Spec, c *checker) {
 		most = s.CPU.MaxVCPUs()
 	}
 	without := withoutCell(cells, most)
-	c.that(without == "", cpuNUMA, without)
+	c.require(without == "", cpuNUMA, without)
 	if size := pick(s.Memory.Size, nil, 0); len(cells) > 0 && pick(s.Memory.MaxSize, nil, 0) == 0 {
-		c.that(sum >= size, cpuNUMA, tooSmall(sum, size))
+		c.require(sum >= size, cpuNUMA, tooSmall(sum, size))
 	}
 	for key, cell := range ParseTable(s.Facts["memory.numatune.cells"]) {
 		path := join("memory.numatune.cells", key)
-		c.that(cell["mode"] != "", path+".mode", "It must be declared.")
-		c.that(cell["nodeset"] != "", path+".nodeset", "It must be declared.")
-		c.that(len(cells) == 0 || cells[key] != nil, path, "cpu.numa has no such cell.")
+		c.require(cell["mode"] != "", path+".mode", "It must be declared.")
+		c.require(cell["nodeset"] != "", path+".nodeset", "It must be declared.")
+		c.require(len(cells) == 0 || cells[key] != nil, path, "cpu.numa has no such cell.")
 	}
 }
 

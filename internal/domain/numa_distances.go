@@ -61,10 +61,10 @@ func validateDistances(cells map[string]Row, c *checker) {
 	for _, key := range sortedKeys(cells) {
 		path := join(join(cpuNUMA, key), "distances")
 		for _, other := range sortedKeys(ParseTexts(cells[key]["distances"])) {
-			c.that(other != key, path, fmt.Sprintf("The distance of a cell to itself is always %d.", ownDistance))
-			c.that(cells[other] != nil, path, "There is no cell "+other+".")
+			c.require(other != key, path, fmt.Sprintf("The distance of a cell to itself is always %d.", ownDistance))
+			c.require(cells[other] != nil, path, "There is no cell "+other+".")
 			_, both := ParseTexts(cells[other]["distances"])[key]
-			c.that(both || other == key || cells[other] == nil, path, fmt.Sprintf(
+			c.require(both || other == key || cells[other] == nil, path, fmt.Sprintf(
 				"Cell %s lists no distance to cell %s. Both cells list it.", other, key))
 		}
 	}

@@ -44,7 +44,10 @@ func TestNUMA_refusesWhatDoesNotFit(t *testing.T) {
 		{facts: Facts{cpuNUMA: twoCells + `0.distances=1\e21\n` + "\n"}, says: "Cell 1 lists no distance to cell 0."},
 		{facts: Facts{cpuNUMA: twoCells + `0.distances=2\e21\n` + "\n"}, says: "There is no cell 2."},
 		{facts: Facts{cpuNUMA: twoCells + `0.distances=0\e21\n` + "\n"}, says: "itself is always 10"},
-		{facts: Facts{cpuNUMA: twoCells + `0.distances=1\e9\n` + "\n" + `1.distances=0\e11\n` + "\n"}, says: "from 11 to 255"},
+		{
+			facts: Facts{cpuNUMA: twoCells + `0.distances=1\e9\n` + "\n" + `1.distances=0\e11\n` + "\n"},
+			says:  "from 11 to 255",
+		},
 		{facts: Facts{"memory.numatune.mode": "strict"}, says: "memory.numatune.nodeset: The mode needs nodes."},
 		{facts: Facts{"memory.numatune.mode": "strict", "memory.numatune.placement": "auto"}},
 	} {

@@ -99,7 +99,7 @@ func (m Metadata) ownAt(file string) *OwnDisk {
 }
 
 func readOwnDisks(vm *etree.Element) map[string]OwnDisk {
-	list := own(vm, "own-disks")
+	list := ownChild(vm, "own-disks")
 	if list == nil {
 		return nil
 	}
@@ -120,7 +120,7 @@ func readOwnDisks(vm *etree.Element) map[string]OwnDisk {
 }
 
 func writeOwnDisks(vm *etree.Element, disks map[string]OwnDisk) {
-	drop(own(vm, "own-disks"))
+	drop(ownChild(vm, "own-disks"))
 	if len(disks) == 0 {
 		return
 	}

@@ -31,9 +31,9 @@ func isLeaf(t reflect.Type) bool {
 	return t == reflect.TypeFor[DiskSource]() || t.Kind() != reflect.Struct && t.Kind() != reflect.Map
 }
 
-// facts flattens a spec into its attribute paths and what it says there. A map that is there and each of its keys are
-// facts of their own. What says nothing, and what is observed only, is left out.
-func facts(s Spec) map[string]string {
+// flattenSpec flattens a spec into its attribute paths and what it says there. A map that is there and each of its
+// keys are facts of their own. What says nothing, and what is observed only, is left out.
+func flattenSpec(s Spec) map[string]string {
 	found := map[string]string{}
 	collect(found, "", reflect.ValueOf(s))
 	return found
@@ -75,7 +75,7 @@ func collect(found map[string]string, path string, v reflect.Value) {
 // SpecHash returns a stable hash of what the spec declares. Identity, observed facts, and attributes that say nothing
 // don't count: one that a newer version adds changes no hash.
 func SpecHash(s Spec) string {
-	all := facts(s.normal())
+	all := flattenSpec(s.normal())
 	lines := make([]string, 0, len(all))
 	for _, path := range slices.Sorted(maps.Keys(all)) {
 		lines = append(lines, path+"="+all[path])
@@ -100,14 +100,14 @@ func StagedBy(live, persistent, want Spec) Staged {
 	waiting := map[string]bool{}
 	for _, c := range classify(live, want) {
 		if !c.Live {
-			waiting[group(c.Path)] = true
+			waiting[stagedUnit(c.Path)] = true
 		}
 	}
-	runs, next := facts(live), facts(persistent)
+	runs, next := flattenSpec(live), flattenSpec(persistent)
 	staged := Staged{}
 	for _, side := range []map[string]string{runs, next} {
 		for path := range side {
-			if runs[path] != next[path] && waiting[group(path)] {
+			if runs[path] != next[path] && waiting[stagedUnit(path)] {
 				staged[path] = fingerprint(runs[path])
 			}
 		}
@@ -115,8 +115,8 @@ func StagedBy(live, persistent, want Spec) Staged {
 	return staged
 }
 
-// group is the block or device of a path. All devices share one boot order.
-func group(path string) string {
+// stagedUnit is the block or device of a path. All devices share one boot order.
+func stagedUnit(path string) string {
 	steps := strings.Split(path, ".")
 	switch {
 	case groupOf(path) != "":
@@ -131,12 +131,12 @@ func group(path string) string {
 	}
 }
 
-// holding are the paths at which what was staged still explains what runs.
-func (s Staged) holding(live Spec) map[string]bool {
+// stillPending are the paths at which what was staged still explains what runs.
+func (s Staged) stillPending(live Spec) map[string]bool {
 	if len(s) == 0 {
 		return nil
 	}
-	said := facts(live)
+	said := flattenSpec(live)
 	paths := map[string]bool{}
 	for path, was := range s {
 		paths[path] = fingerprint(said[path]) == was

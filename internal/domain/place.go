@@ -55,8 +55,8 @@ func (s placeStep) empty(e *etree.Element) bool {
 		!slices.ContainsFunc(e.Attr, func(a etree.Attr) bool { return a.Key != s.key })
 }
 
-// at reads a place below an element.
-func at(e *etree.Element, place string) string {
+// textAt reads a place below an element.
+func textAt(e *etree.Element, place string) string {
 	way, key, _ := strings.Cut(place, "@")
 	e = elementAt(e, way)
 	if key != "" {
@@ -65,10 +65,10 @@ func at(e *etree.Element, place string) string {
 	return text(e)
 }
 
-// put writes a place below an element; "" removes what is there, and the elements on the way that say nothing without
-// it.
-func put(e *etree.Element, place, value string) {
-	if value == "" && at(e, place) == "" {
+// setTextAt writes a place below an element; "" removes what is there, and the elements on the way that say nothing
+// without it.
+func setTextAt(e *etree.Element, place, value string) {
+	if value == "" && textAt(e, place) == "" {
 		return
 	}
 	path, key, _ := strings.Cut(place, "@")

@@ -97,7 +97,7 @@ func labelOf(tag, kind string) func(*etree.Element) string {
 
 func writeLabel(tag string) func(*etree.Element, string) error {
 	return func(e *etree.Element, value string) error {
-		put(e, tag, value)
+		setTextAt(e, tag, value)
 		return nil
 	}
 }

@@ -10,7 +10,8 @@ func TestSeclabel_runs(t *testing.T) {
 	t.Parallel()
 	live := parse(t, `<domain id="1"><seclabel type="none" model="none"/>
   <seclabel type="dynamic" model="dac" relabel="yes"><label>+1:+1</label><imagelabel>+1:+1</imagelabel></seclabel>
-  <seclabel type="dynamic" model="selinux" relabel="yes"><label>a:b</label><baselabel>a</baselabel></seclabel></domain>`)
+  <seclabel type="dynamic" model="selinux" relabel="yes"><label>a:b</label><baselabel>a</baselabel></seclabel>
+  </domain>`)
 	const has = "none.type=none\nselinux.baselabel=a\nselinux.type=dynamic\n"
 	if got := live.Spec().Facts[seclabelPath]; got != has {
 		t.Errorf("it has %q", got)

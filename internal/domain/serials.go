@@ -22,7 +22,7 @@ func charSource(why string, kinds []string, path string) []Attribute {
 		{
 			Name: "path", Why: why, Check: absolute, Doc: path,
 			Read: func(e *etree.Element) string {
-				path := at(e, "source@path")
+				path := textAt(e, "source@path")
 				if attr(e, "type") == "pty" || strings.Contains(path, "/channel/target/") ||
 					strings.Contains(path, "/run/libvirt/qemu/channel/") {
 					return "" // libvirt has chosen it.
@@ -30,13 +30,13 @@ func charSource(why string, kinds []string, path string) []Attribute {
 				return path
 			},
 			Write: func(e *etree.Element, value string) error {
-				put(e, "source@path", value)
+				setTextAt(e, "source@path", value)
 				mode := ""
 				if value != "" && attr(e, "type") == "unix" {
 					mode = "bind"
 				}
-				if at(e, "source@mode") == "" || value == "" {
-					put(e, "source@mode", mode)
+				if textAt(e, "source@mode") == "" || value == "" {
+					setTextAt(e, "source@mode", mode)
 				}
 				return nil
 			},
@@ -90,7 +90,7 @@ var serialFamily = Family{
 		interactive := slices.ContainsFunc(slices.Collect(maps.Values(s.Serials)), func(row Row) bool {
 			return row["type"] == "pty" || row["type"] == "unix"
 		})
-		c.that(len(s.Serials) == 0 || s.SerialConsole == nil || *s.SerialConsole == interactive, "serial_console",
+		c.require(len(s.Serials) == 0 || s.SerialConsole == nil || *s.SerialConsole == interactive, "serial_console",
 			"It contradicts devices.serials, which lists every serial port. Leave it out.")
 	},
 }

@@ -41,10 +41,10 @@ func applySourceAuth(disk, source *etree.Element, want NetworkSource) {
 }
 
 func (a SourceAuth) validate(c *checker, path, protocol string) {
-	c.that(protocol == "" || authTypes[protocol] != "", path,
+	c.require(protocol == "" || authTypes[protocol] != "", path,
 		"Only the protocols "+strings.Join(sortedKeys(authTypes), ", ")+" have it.")
-	c.that(a.Username != "", path+".username", "It must be declared.")
+	c.require(a.Username != "", path+".username", "It must be declared.")
 	c.readable(path+".username", a.Username)
 	_, err := uuid.Parse(a.Secret)
-	c.that(err == nil, path+".secret", "It isn't the id of a virtfleet_secret, which is a UUID.")
+	c.require(err == nil, path+".secret", "It isn't the id of a virtfleet_secret, which is a UUID.")
 }

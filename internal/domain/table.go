@@ -82,7 +82,7 @@ func (a Attribute) validateTable(c *checker, path, value string) {
 	all := ParseTable(value)
 	for _, key := range sortedKeys(all) {
 		wrong := a.wrongKey(key)
-		c.that(wrong == "", path, wrong)
+		c.require(wrong == "", path, wrong)
 		for _, column := range a.Columns {
 			column.validate(c, join(join(path, key), column.Name), all[key][column.Name],
 				func(string, string) bool { return false })

@@ -65,7 +65,7 @@ type checker struct {
 	orders map[int]string
 }
 
-func (c *checker) that(ok bool, path, message string) {
+func (c *checker) require(ok bool, path, message string) {
 	if !ok {
 		c.problems = append(c.problems, Problem{path, message})
 	}
@@ -74,7 +74,7 @@ func (c *checker) that(ok bool, path, message string) {
 // oneOf checks a declared value against a list.
 func (c *checker) oneOf(value, path string, values []string) {
 	if value != "" && !slices.Contains(values, value) {
-		c.that(false, path, fmt.Sprintf("%q isn't one of %s.", value, strings.Join(values, ", ")))
+		c.require(false, path, fmt.Sprintf("%q isn't one of %s.", value, strings.Join(values, ", ")))
 	}
 }
 
@@ -87,7 +87,7 @@ func Readable(text string) bool {
 
 func (c *checker) readable(path, text string) {
 	if !Readable(text) {
-		c.that(false, path, fmt.Sprintf("%q has a character that can't be written in a definition.", text))
+		c.require(false, path, fmt.Sprintf("%q has a character that can't be written in a definition.", text))
 	}
 }
 
@@ -97,9 +97,9 @@ func (c *checker) hostPath(path, file string) {
 	case file == "":
 		return
 	case !strings.HasPrefix(file, "/"):
-		c.that(false, path, fmt.Sprintf("%q isn't an absolute path on the host.", file))
+		c.require(false, path, fmt.Sprintf("%q isn't an absolute path on the host.", file))
 	case strings.TrimSpace(file) != file:
-		c.that(false, path, fmt.Sprintf("%q ends with white space.", file))
+		c.require(false, path, fmt.Sprintf("%q ends with white space.", file))
 	}
 	c.readable(path, file)
 }
@@ -109,11 +109,11 @@ func (c *checker) bootOrder(path string, order *int) {
 		return
 	}
 	path += ".boot_order"
-	c.that(*order >= 0, path, "Boot orders count from 1; 0 is none.")
+	c.require(*order >= 0, path, "Boot orders count from 1; 0 is none.")
 	if *order == 0 {
 		return
 	}
-	c.that(c.orders[*order] == "", path, "The same boot order is declared by "+c.orders[*order]+".")
+	c.require(c.orders[*order] == "", path, "The same boot order is declared by "+c.orders[*order]+".")
 	c.orders[*order] = path
 }
 
@@ -128,7 +128,7 @@ func (c CPU) validate(check *checker) {
 		{"cpu.threads", c.Threads},
 		{"cpu.max_sockets", c.MaxSockets},
 	} {
-		check.that(count.n == nil || *count.n >= 1 && *count.n <= maxVCPUs, count.path,
+		check.require(count.n == nil || *count.n >= 1 && *count.n <= maxVCPUs, count.path,
 			fmt.Sprintf("%d isn't a number from 1 to %d.", pick(count.n, nil, 0), maxVCPUs))
 	}
 	one := 1
@@ -136,22 +136,23 @@ func (c CPU) validate(check *checker) {
 	if c.VCPUs != nil && c.Sockets != nil {
 		ok := *c.VCPUs == *c.Sockets*perSocket
 		// Without cores and threads the VM's own count.
-		check.that(ok || c.Cores == nil || c.Threads == nil, "cpu.vcpus", fmt.Sprintf(
+		check.require(ok || c.Cores == nil || c.Threads == nil, "cpu.vcpus", fmt.Sprintf(
 			"%d isn't sockets x cores x threads, %d.", *c.VCPUs, *c.Sockets*perSocket))
 	}
 	if c.MaxSockets != nil && c.Sockets != nil {
-		check.that(*c.MaxSockets >= *c.Sockets, "cpu.max_sockets", "The maximum is less than the sockets.")
+		check.require(*c.MaxSockets >= *c.Sockets, "cpu.max_sockets", "The maximum is less than the sockets.")
 	}
-	check.that(pick(c.MaxSockets, c.Sockets, 1)*perSocket <= maxVCPUs, "cpu",
+	check.require(pick(c.MaxSockets, c.Sockets, 1)*perSocket <= maxVCPUs, "cpu",
 		"A VM can have at most "+strconv.Itoa(maxVCPUs)+" virtual CPUs.")
 	if c.Mode != nil {
 		check.oneOf(*c.Mode, "cpu.mode", CPUModes)
 	}
 	custom := pick(c.Mode, nil, "custom") == "custom"
-	check.that(custom || c.Model == nil, "cpu.model", `A model can be declared with the mode "custom" only.`)
-	check.that(c.Mode == nil || !custom || c.Model != nil, "cpu.model", `The mode "custom" needs a model.`)
+	check.require(custom || c.Model == nil, "cpu.model", `A model can be declared with the mode "custom" only.`)
+	check.require(c.Mode == nil || !custom || c.Model != nil, "cpu.model", `The mode "custom" needs a model.`)
 	model := pick(c.Model, nil, "")
-	check.that(strings.TrimSpace(model) == model, "cpu.model", fmt.Sprintf("%q begins or ends with white space.", model))
+	check.require(strings.TrimSpace(model) == model, "cpu.model",
+		fmt.Sprintf("%q begins or ends with white space.", model))
 	check.readable("cpu.model", model)
 }
 
@@ -164,12 +165,12 @@ func (m Memory) validate(c *checker) {
 			continue
 		}
 		n := *amount.bytes
-		c.that(n >= minMemory, amount.path, "A VM needs at least 1Mi.")
-		c.that(n%mib == 0, amount.path, fmt.Sprintf(
+		c.require(n >= minMemory, amount.path, "A VM needs at least 1Mi.")
+		c.require(n%mib == 0, amount.path, fmt.Sprintf(
 			"Memory is given out in units of 1Mi, and QEMU rounds other sizes. The nearest are %dMi and %dMi.", n/mib, n/mib+1))
 	}
 	if m.Size != nil && m.MaxSize != nil && *m.MaxSize > 0 {
-		c.that(*m.MaxSize >= *m.Size, "memory.max_size", "The maximum is less than the size.")
+		c.require(*m.MaxSize >= *m.Size, "memory.max_size", "The maximum is less than the size.")
 	}
 }
 
@@ -181,9 +182,9 @@ func validateFirmware(s Spec, c *checker) {
 		return
 	}
 	path := "firmware.secure_boot"
-	c.that(pick(s.Firmware.Type, nil, "efi") == "efi", path, `Secure boot needs the firmware type "efi".`)
+	c.require(pick(s.Firmware.Type, nil, "efi") == "efi", path, `Secure boot needs the firmware type "efi".`)
 	pc := slices.Contains([]string{"", "x86_64", "i686"}, s.Arch)
-	c.that(!pc || s.Machine == "" || machineFamily(s.Machine) == "q35", path,
+	c.require(!pc || s.Machine == "" || machineFamily(s.Machine) == "q35", path,
 		`Secure boot needs the machine type "q35".`)
 }
 
@@ -197,7 +198,7 @@ func validateKernel(s Spec, c *checker) {
 	if s.Kernel == nil {
 		return
 	}
-	c.that(*s.Kernel == (Kernel{}) || s.Kernel.Path != "", "kernel.path", "An initrd or a command line needs a kernel.")
+	c.require(*s.Kernel == (Kernel{}) || s.Kernel.Path != "", "kernel.path", "An initrd or a command line needs a kernel.")
 	c.hostPath("kernel.path", s.Kernel.Path)
 	c.hostPath("kernel.initrd", s.Kernel.Initrd)
 	c.readable("kernel.cmdline", s.Kernel.Cmdline)
@@ -206,7 +207,7 @@ func validateKernel(s Spec, c *checker) {
 // validate checks one disk.
 func (d Disk) validate(c *checker, key string) {
 	path := "disks." + key
-	c.that(keyPattern.MatchString(key), path, `Keys consist of letters, digits, "-" and "_".`)
+	c.require(keyPattern.MatchString(key), path, `Keys consist of letters, digits, "-" and "_".`)
 	c.oneOf(d.Device, path+".device", DiskDevices)
 	c.oneOf(d.Bus, path+".bus", DiskBuses)
 	c.oneOf(d.Format, path+".format", DiskFormats)
@@ -217,8 +218,8 @@ func (d Disk) validate(c *checker, key string) {
 			sources++
 		}
 	}
-	c.that(sources <= 1, path, "A disk has one source.")
-	c.that(sources > 0 || d.removable(), path, "A disk needs a source; a drive (device cdrom) can be empty.")
+	c.require(sources <= 1, path, "A disk has one source.")
+	c.require(sources > 0 || d.removable(), path, "A disk needs a source; a drive (device cdrom) can be empty.")
 	if d.Source.Network != nil {
 		d.Source.Network.validate(c, path+".network")
 	}
@@ -231,35 +232,36 @@ func (d Disk) validate(c *checker, key string) {
 
 // combination checks what fits together, as far as it is declared or known.
 func (d Disk) combination(c *checker, path string) {
-	c.that(d.Device != "cdrom" || !slices.Contains([]string{"virtio", "fdc", "sd"}, d.Bus), path+".bus",
+	c.require(d.Device != "cdrom" || !slices.Contains([]string{"virtio", "fdc", "sd"}, d.Bus), path+".bus",
 		"A CD-ROM drive can be on the buses sata, scsi, usb and ide.")
-	c.that((d.Device == "floppy") == (d.Bus == "fdc") || d.Bus == "" || d.Device == "", path+".bus",
+	c.require((d.Device == "floppy") == (d.Bus == "fdc") || d.Bus == "" || d.Device == "", path+".bus",
 		"Floppy drives, and nothing else, are on the bus fdc.")
-	c.that(d.Device != "lun" || slices.Contains([]string{"", "scsi", "virtio"}, d.Bus), path+".bus",
+	c.require(d.Device != "lun" || slices.Contains([]string{"", "scsi", "virtio"}, d.Bus), path+".bus",
 		"A lun can be on the bus scsi.")
-	c.that(d.Device != "lun" || d.Source.File == "" && (d.Source.Network == nil || d.Source.Network.Protocol == "iscsi"),
+	c.require(d.Device != "lun" ||
+		d.Source.File == "" && (d.Source.Network == nil || d.Source.Network.Protocol == "iscsi"),
 		path+"."+d.Source.kind(), "A lun is a block device, of the host or by iscsi.")
-	c.that(d.Source.Network == nil || d.Device == "cdrom" || pick(d.ReadOnly, nil, false) ||
+	c.require(d.Source.Network == nil || d.Device == "cdrom" || pick(d.ReadOnly, nil, false) ||
 		!slices.Contains(readOnlyProtocols, d.Source.Network.Protocol), path+".read_only",
 		"A disk from a web or file server is only read: declare read_only, or the device cdrom.")
-	c.that(d.Device != "cdrom" || pick(d.ReadOnly, nil, true), path+".read_only", "A CD-ROM is read-only.")
-	c.that(d.Device != "" && d.Device != "disk" || !pick(d.ReadOnly, nil, false) ||
+	c.require(d.Device != "cdrom" || pick(d.ReadOnly, nil, true), path+".read_only", "A CD-ROM is read-only.")
+	c.require(d.Device != "" && d.Device != "disk" || !pick(d.ReadOnly, nil, false) ||
 		!slices.Contains([]string{"sata", "ide"}, d.Bus), path+".read_only", "Disks on sata and ide can't be read-only.")
 	c.readable(path+".serial", pick(d.Serial, nil, ""))
-	c.that(d.Bus != "sd" || pick(d.Serial, nil, "") == "", path+".serial", "SD cards have no serial.")
-	c.that(len(pick(d.Serial, nil, "")) <= virtioSerialLength || d.Bus != "virtio" && d.Bus != "", path+".serial",
+	c.require(d.Bus != "sd" || pick(d.Serial, nil, "") == "", path+".serial", "SD cards have no serial.")
+	c.require(len(pick(d.Serial, nil, "")) <= virtioSerialLength || d.Bus != "virtio" && d.Bus != "", path+".serial",
 		"On virtio the guest sees 20 characters only.")
 }
 
 func (n NetworkSource) validate(c *checker, path string) {
 	c.oneOf(n.Protocol, path+".protocol", DiskProtocols)
-	c.that(n.Protocol != "", path+".protocol", "It must be declared.")
-	c.that(n.Name != "" || n.Protocol == "nbd", path+".name", "It must be declared.")
+	c.require(n.Protocol != "", path+".protocol", "It must be declared.")
+	c.require(n.Name != "" || n.Protocol == "nbd", path+".name", "It must be declared.")
 	c.readable(path+".name", n.Name)
-	c.that(len(n.Hosts) > 0 || n.Protocol == "rbd", path+".hosts", "At least one host must be declared.")
+	c.require(len(n.Hosts) > 0 || n.Protocol == "rbd", path+".hosts", "At least one host must be declared.")
 	for _, host := range n.Hosts {
 		_, ok := parseHost(host)
-		c.that(ok, path+".hosts", fmt.Sprintf("%q isn't host:port.", host))
+		c.require(ok, path+".hosts", fmt.Sprintf("%q isn't host:port.", host))
 		c.readable(path+".hosts", host)
 	}
 	if n.Auth != nil {
@@ -280,7 +282,7 @@ func (s Spec) SharedMACs() []Problem {
 	for _, key := range sortedKeys(s.Interfaces) {
 		nic := s.Interfaces[key]
 		// A device of the host and another interface are a pair, as virtio's failover has it.
-		if mac := strings.ToLower(nic.MAC); mac != "" && !nic.paired() {
+		if mac := strings.ToLower(nic.MAC); mac != "" && !nic.mayShareMAC() {
 			sharing[mac] = append(sharing[mac], key)
 		}
 	}
@@ -299,34 +301,34 @@ func (s Spec) SharedMACs() []Problem {
 // validate checks one interface.
 func (i Interface) validate(c *checker, key string) {
 	path := "interfaces." + key
-	c.that(keyPattern.MatchString(key), path, `Keys consist of letters, digits, "-" and "_".`)
-	c.that(len(i.attributes()) <= 1, path, "An interface has only one of "+interfaceKinds+".")
-	c.that(i.connected(), path, "An interface needs one of "+interfaceKinds+".")
+	c.require(keyPattern.MatchString(key), path, `Keys consist of letters, digits, "-" and "_".`)
+	c.require(len(i.attributes()) <= 1, path, "An interface has only one of "+interfaceKinds+".")
+	c.require(i.connected(), path, "An interface needs one of "+interfaceKinds+".")
 	i.checkRows(c, path)
 	c.readable(path+".direct", i.Direct)
-	c.that(len(i.Direct) <= 15, path+".direct", "Names of Linux devices have at most 15 characters.")
+	c.require(len(i.Direct) <= 15, path+".direct", "Names of Linux devices have at most 15 characters.")
 	c.oneOf(i.DirectMode, path+".direct", DirectModes)
-	c.that(i.Direct == "" || i.DirectMode != "", path+".direct", "It needs a mode.")
-	c.that(i.HostDevice == "" || hostAddressPatterns["pci"].MatchString(i.HostDevice), path+".hostdev",
+	c.require(i.Direct == "" || i.DirectMode != "", path+".direct", "It needs a mode.")
+	c.require(i.HostDevice == "" || hostAddressPatterns["pci"].MatchString(i.HostDevice), path+".hostdev",
 		`It isn't a PCI address such as 0000:03:00.1, in small letters.`)
-	c.that(i.HostDevice == "" || i.Model == "", path+".model", "The guest sees the device of the host as it is.")
-	c.that(!i.onlyVirtio() || hasDriver("", i.Model), path+".model", needsVirtio)
+	c.require(i.HostDevice == "" || i.Model == "", path+".model", "The guest sees the device of the host as it is.")
+	c.require(!i.onlyVirtio() || hasDriver("", i.Model), path+".model", needsVirtio)
 	for name, file := range map[string]string{".vdpa": i.VDPA, ".vhostuser": i.VHostUser} {
-		c.that(file == "" || absolute(file) == "", path+name, absolute(file))
+		c.require(file == "" || absolute(file) == "", path+name, absolute(file))
 	}
 	c.oneOf(i.VHostUserMode, path+".vhostuser", VHostUserModes)
-	c.that(i.VHostUser == "" || i.VHostUserMode != "", path+".vhostuser", "It needs a mode.")
+	c.require(i.VHostUser == "" || i.VHostUserMode != "", path+".vhostuser", "It needs a mode.")
 	if i.Other == "" {
 		c.oneOf(i.Model, path+".model", InterfaceModels)
 	}
 	c.readable(path+".network", i.Network)
 	c.readable(path+".bridge", i.Bridge)
-	c.that(len(i.Bridge) <= 15, path+".bridge", "Names of Linux devices have at most 15 characters.")
+	c.require(len(i.Bridge) <= 15, path+".bridge", "Names of Linux devices have at most 15 characters.")
 	if i.MAC == "" {
 		return
 	}
 	ok := macPattern.MatchString(i.MAC)
-	c.that(ok, path+".mac", fmt.Sprintf("%q isn't a MAC address such as 52:54:00:12:34:56.", i.MAC))
-	c.that(!ok || !isGroupMAC(i.MAC), path+".mac", fmt.Sprintf(
+	c.require(ok, path+".mac", fmt.Sprintf("%q isn't a MAC address such as 52:54:00:12:34:56.", i.MAC))
+	c.require(!ok || !isGroupMAC(i.MAC), path+".mac", fmt.Sprintf(
 		"%q is an address for groups: the last bit of its first byte is set.", i.MAC))
 }

@@ -87,11 +87,11 @@ func fitVirtioMem(s Spec, c *checker) {
 	size := pick(s.Memory.Size, nil, 0)
 	sum := size + virtioMemSum(s.VirtioMem, "size")
 	alone := maximum > 0 && maximum < size // That is refused without them.
-	c.that(s.Memory.MaxSize == nil || sum <= maximum || alone, "memory.max_size", tooLarge(sum, maximum))
+	c.require(s.Memory.MaxSize == nil || sum <= maximum || alone, "memory.max_size", tooLarge(sum, maximum))
 	cells := ParseTable(s.Facts[cpuNUMA])
 	for _, key := range sortedKeys(s.VirtioMem) {
 		node := s.VirtioMem[key]["node"]
-		c.that(len(cells) == 0 || node == "" || cells[node] != nil, join(join(virtioMemPath, key), "node"),
+		c.require(len(cells) == 0 || node == "" || cells[node] != nil, join(join(virtioMemPath, key), "node"),
 			"cpu.numa has no such cell.")
 	}
 }
@@ -140,8 +140,8 @@ func virtioMemSum(all map[string]Row, name string) uint64 {
 	return sum
 }
 
-// UsableMemory is the most that the guest can use without asking the host again: its memory, whatever the balloon leaves
-// of it, and what is requested of its memory devices.
+// UsableMemory is the most that the guest can use without asking the host again: its memory, whatever the balloon
+// leaves of it, and what is requested of its memory devices.
 func (s Spec) UsableMemory() uint64 {
 	return pick(s.Memory.Installed, s.Memory.Size, 0) + virtioMemSum(s.VirtioMem, "requested")
 }

@@ -15,7 +15,7 @@ const (
 )
 
 // VsockCID is the address that a running VM's vsock device has, "" where it has none.
-func (d *Definition) VsockCID() string { return at(vsockGroup.element(d), "cid@address") }
+func (d *Definition) VsockCID() string { return textAt(vsockGroup.element(d), "cid@address") }
 
 // vsockGroup is the socket device between guest and host.
 var vsockGroup = Group{
@@ -33,10 +33,10 @@ var vsockGroup = Group{
 		{
 			Name: "cid", Default: Auto, Filled: true, Why: "The address is set when the device is plugged in.",
 			Read: func(e *etree.Element) string {
-				if at(e, "cid@auto") == "yes" {
+				if textAt(e, "cid@auto") == "yes" {
 					return Auto
 				}
-				return at(e, "cid@address")
+				return textAt(e, "cid@address")
 			},
 			Write: func(e *etree.Element, value string) error {
 				automatic := "no"
@@ -46,8 +46,8 @@ var vsockGroup = Group{
 				case "":
 					automatic = ""
 				}
-				put(e, "cid@auto", automatic)
-				put(e, "cid@address", value)
+				setTextAt(e, "cid@auto", automatic)
+				setTextAt(e, "cid@address", value)
 				return nil
 			},
 			Check: func(value string) string {

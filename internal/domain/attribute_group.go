@@ -1,0 +1,301 @@
+package domain
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+
+	"github.com/beevik/etree"
+)
+
+// Group is attributes that share an element of the definition.
+type Group struct {
+	// Path is the attribute that holds them: "devices.tpm"; "" for attributes of the VM itself. Block says that it is a
+	// block with code of its own, which has other attributes too.
+	Path  string
+	Block bool
+	// Device is the tag of the device that they describe; its first attribute is the model. "": the domain itself.
+	Device string
+	// Attributes are in the order in which they are applied.
+	Attributes []Attribute
+	// Added and Removed say how the device comes and goes. PCI says that it needs a slot.
+	Added, Removed Transition
+	PCI            bool
+	// Cold says why a running VM can't be given the device or deprived of it; nil or "": it can.
+	Cold func(have Spec) string
+	// Explicit says that libvirt adds the device to a VM without one, unless one of the model none is there.
+	Explicit bool
+	// Skip says that an element of that tag isn't the device that is meant; nil: all are.
+	Skip func(*etree.Element) bool
+	// Check says what doesn't fit together, as a problem of an attribute; nil: everything fits.
+	Check func(value func(attribute string) string) (attribute, problem string)
+	// Doc describes the group to users.
+	Doc string
+}
+
+// Transition is how a device comes or goes.
+type Transition struct {
+	Live bool
+	Why  string
+}
+
+// Groups are all groups of attributes.
+var Groups = slices.Concat(withPaths(
+	descriptionGroup, eventsGroup, cpuGroup, memoryGroup, firmwareGroup, iothreadsGroup, clockGroup, hypervGroup,
+	featuresGroup, smbiosGroup, fwCfgGroup, resourcesGroup, seclabelGroup, launchSecurityGroup, hotplugGroup,
+	commandlineGroup,
+), deviceGroups)
+
+// deviceGroups are devices of which a VM has one.
+var deviceGroups = withPaths(
+	tpmGroup, rngGroup, watchdogGroup, graphicsGroup, videoGroup, soundGroup, panicGroup, vsockGroup, iommuGroup,
+	smartcardGroup,
+)
+
+// withPaths notes the attributes' paths once: whatever happens to a VM's facts asks for all of them.
+func withPaths(groups ...Group) []Group {
+	for i, g := range groups {
+		groups[i].Attributes = slices.Clone(g.Attributes)
+		for j, a := range g.Attributes {
+			groups[i].Attributes[j].path = join(g.Path, a.Name)
+		}
+	}
+	return groups
+}
+
+// At is the path of an attribute.
+func (g Group) At(a Attribute) string {
+	if a.path != "" {
+		return a.path
+	}
+	return join(g.Path, a.Name)
+}
+
+// model is the path of the attribute that says whether the device is there.
+func (g Group) model() string { return g.At(g.Attributes[0]) }
+
+// Has says whether a device is among the facts.
+func (g Group) Has(facts Facts) bool {
+	return g.any(func(fact string) bool { return facts[fact] != "" }) && facts[g.model()] != None
+}
+
+// says tells whether the facts declare anything about the group.
+func (g Group) says(facts Facts) bool {
+	return g.any(func(fact string) bool { _, ok := facts[fact]; return ok })
+}
+
+// any tells whether something holds for the fact of one of the group's attributes.
+func (g Group) any(holds func(fact string) bool) bool {
+	for i := range g.Attributes {
+		if holds(g.Attributes[i].fact()) {
+			return true
+		}
+	}
+	return false
+}
+
+// block is the group as a block of a Spec.
+func (g Group) block() block {
+	return block{
+		group: &g, rules: g.rules(), texts: g.texts(),
+		read: g.read, apply: g.apply, classify: g.classify, validate: g.validate, complete: g.complete, step: g.step,
+		normal: func(s *Spec) { s.Facts = g.rows().normal(s.Facts) },
+		align:  func(live *Spec, persistent Spec) { live.Facts = g.rows().align(live.Facts, persistent.Facts) },
+	}
+}
+
+// rows are the group's attributes.
+func (g Group) rows() rows { return g.Attributes }
+
+// rules are those for a device that comes or goes.
+func (g Group) rules() map[string]rule {
+	all := map[string]rule{}
+	for name, t := range map[string]struct {
+		Transition
+		step StepKind
+	}{" added": {g.Added, Attach}, " removed": {g.Removed, Detach}} {
+		r := rule{why: t.Why}
+		if t.Live {
+			r.effect, r.step = live, t.step
+		}
+		all[g.Path+name] = r
+	}
+	if g.Cold != nil {
+		all[g.Path+" cold"] = rule{why: g.Cold(Spec{})}
+	}
+	all[g.Path+" no slot"] = rule{why: "The running VM has no free PCI slot for another device."}
+	return all
+}
+
+func (g Group) texts() map[string]func(a, b string) bool { return g.rows().texts(g.Path) }
+
+// element is what the group's places are below, nil when there is none.
+func (g Group) element(d *Definition) *etree.Element {
+	if g.Device == "" {
+		return d.root()
+	}
+	if found := g.elements(d); len(found) > 0 {
+		return found[0]
+	}
+	return nil
+}
+
+func (g Group) elements(d *Definition) []*etree.Element {
+	found := d.devices(g.Device)
+	if g.Skip != nil {
+		found = slices.DeleteFunc(found, g.Skip)
+	}
+	return found
+}
+
+func (g Group) read(d *Definition, s *Spec) {
+	if s.Facts == nil {
+		s.Facts = Facts{}
+	}
+	if e := g.element(d); !g.absent(e) {
+		g.rows().read(e, s.Facts)
+	}
+}
+
+// absent says that an element stands for a device that isn't there.
+func (g Group) absent(e *etree.Element) bool {
+	return e != nil && g.Explicit && textAt(e, g.Attributes[0].Place) == None
+}
+
+// remove takes the device away.
+func (g Group) remove(d *Definition) {
+	for _, e := range g.elements(d) {
+		drop(e)
+	}
+	if g.Explicit {
+		e := element(g.Device)
+		setTextAt(e, g.Attributes[0].Place, None)
+		d.addDevice(e)
+	}
+}
+
+// apply patches the group's places.
+func (g Group) apply(d *Definition, want Spec) error {
+	if !g.says(want.Facts) {
+		return nil
+	}
+	var have Spec
+	g.read(d, &have)
+	e := g.element(d)
+	if g.Device != "" {
+		switch there, wanted := e != nil && !g.absent(e), want.Facts[g.model()] != None; {
+		case !wanted && (there || e == nil && g.Explicit):
+			g.remove(d)
+			return nil
+		case !wanted:
+			return nil
+		case !there:
+			drop(e)
+			e = element(g.Device)
+			d.addDevice(e)
+			want.Facts = g.withDefaults(want.Facts, attr(child(d.root(), "os", "type"), "arch"))
+		}
+	}
+	changed := map[string]bool{}
+	for _, a := range g.Attributes {
+		path := g.At(a)
+		value, declared := want.Facts[path]
+		if a.Follows != "" && changed[a.Follows] && !declared {
+			value, declared = "", true
+		}
+		if !declared || value == Any || value == have.Facts[path] {
+			continue
+		}
+		changed[a.Name] = true
+		if err := a.put(e, path, value); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// withDefaults completes what is declared of a new device.
+func (g Group) withDefaults(declared Facts, arch string) Facts {
+	all := maps.Clone(declared)
+	if all[g.model()] == Any {
+		delete(all, g.model())
+	}
+	for _, a := range g.Attributes {
+		followed := a.Follows == "" || !slices.ContainsFunc(g.Attributes, func(b Attribute) bool {
+			return b.Name == a.Follows && b.Default != "" && all[g.At(b)] != b.Default
+		})
+		if value := cmp.Or(a.Defaults[arch], a.Default); all[g.At(a)] == "" && value != "" && followed {
+			all[g.At(a)] = value
+		}
+	}
+	return all
+}
+
+// classify classifies what differs.
+func (g Group) classify(c *classifier) {
+	have, want := c.have.Facts, c.want.Facts
+	if !g.says(want) {
+		return
+	}
+	if g.Device != "" {
+		there, wanted := g.Has(have), want[g.model()] != None
+		switch {
+		case there != wanted:
+			c.add(g.Path, g.transition(c, wanted), "")
+			return
+		case !there:
+			return
+		}
+	}
+	g.rows().classify(c, g.Path, "", have, want)
+}
+
+// transition is the rule for a device that comes or goes.
+func (g Group) transition(c *classifier, comes bool) string {
+	switch {
+	case g.Cold != nil && g.Cold(c.have) != "":
+		return g.Path + " cold"
+	case comes && g.PCI && !c.takeSlot():
+		return g.Path + " no slot"
+	case comes:
+		return g.Path + " added"
+	case g.PCI:
+		c.freeSlot()
+	}
+	return g.Path + " removed"
+}
+
+// complete declares that nothing is there where the persistent definition has nothing.
+func (g Group) complete(persistent *Spec, live Spec) {
+	said := maps.Clone(persistent.Facts)
+	if said == nil {
+		said = Facts{}
+	}
+	if g.Device != "" && !g.Has(said) {
+		if g.Has(live.Facts) {
+			said[g.model()] = None
+		}
+	} else {
+		said = g.rows().complete(said, live.Facts)
+	}
+	persistent.Facts = said
+}
+
+// step makes the call for a change of a running VM.
+func (g Group) step(p *stepper, c change) {
+	switch c.step {
+	case Detach:
+		if e := g.element(p.live); e != nil {
+			p.step(Step{Kind: Detach, Path: c.Path, XML: render(e)})
+		}
+	case Attach:
+		if e := g.element(p.persistent); e != nil {
+			e = e.Copy()
+			dropChildren(e, "address") // Those of the persistent definition may be taken in the running domain.
+			p.step(Step{Kind: Attach, Path: c.Path, XML: render(e)})
+		}
+	default:
+		_, a, _ := GroupAttribute(c.Path)
+		p.step(Step{Kind: c.step, Path: c.Path, Value: cmp.Or(p.want.Facts[c.Path], a.Reset)})
+	}
+}
