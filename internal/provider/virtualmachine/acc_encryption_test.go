@@ -152,8 +152,8 @@ func loopDevice(t *testing.T, l *lab.Lab, host, name string, bytes int64) string
 	return device
 }
 
-// TestAccVirtualMachine_encryptedVolume: a VM opens encrypted volumes with its secret, a file and a block device. Another
-// secret in its definition is drift. A volume without encryption fails the plan.
+// TestAccVirtualMachine_encryptedVolume: a VM opens an encrypted volume and an encrypted block device with its secret.
+// Another secret in its definition is drift. A volume without encryption fails the plan.
 func TestAccVirtualMachine_encryptedVolume(t *testing.T) {
 	t.Parallel()
 	l := lab.Open(t)
