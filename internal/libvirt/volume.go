@@ -5,6 +5,7 @@ import (
 	"encoding/xml"
 	"errors"
 	"fmt"
+	"slices"
 
 	golibvirt "libvirt.org/go/libvirt"
 )
@@ -71,6 +72,11 @@ func (c *conn) readVolume(volume *golibvirt.StorageVol) (*Volume, error) {
 	return v, errors.Join(err, pool.Free())
 }
 
+// partitionTypes are the formats that libvirt gives of partitions, whose content is raw.
+var partitionTypes = []string{
+	"none", "linux", "fat16", "fat32", "linux-swap", "linux-lvm", "linux-raid", "extended",
+}
+
 func parseVolume(document string) (*Volume, error) {
 	var volume struct {
 		Type       string `xml:"type,attr"`
@@ -96,8 +102,12 @@ func parseVolume(document string) (*Volume, error) {
 	if err := xml.Unmarshal([]byte(document), &volume); err != nil {
 		return nil, fmt.Errorf("%w: a volume's description can't be read: %w", ErrInternal, err)
 	}
+	format := volume.Target.Format.Type
+	if slices.Contains(partitionTypes, format) {
+		format = "raw"
+	}
 	return &Volume{
-		Path: volume.Target.Path, Name: volume.Name, Type: volume.Type, Format: volume.Target.Format.Type,
+		Path: volume.Target.Path, Name: volume.Name, Type: volume.Type, Format: format,
 		CapacityBytes: volume.Capacity, AllocationBytes: volume.Allocation, PhysicalBytes: volume.Physical,
 		Backing: volume.Backing, Encrypted: volume.Target.Encryption != nil, Changed: volume.Target.Changed,
 		Mode: volume.Target.Permissions.Mode, Owner: volume.Target.Permissions.Owner, Group: volume.Target.Permissions.Group,

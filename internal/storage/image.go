@@ -115,7 +115,7 @@ func (s *Storage) makeCopy(ctx context.Context, h *libvirt.Host, ref Ref, image 
 			pool.AvailableBytes, image.DataBytes)
 	}
 	d := Disk{Pool: ref.Pool, Name: ref.Name, Format: "raw", Bytes: image.Bytes, Mode: "0644"}
-	document, err := d.document(nil)
+	document, err := d.document(is.Type, nil)
 	if err != nil {
 		return err
 	}

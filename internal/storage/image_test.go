@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 )
@@ -58,6 +59,18 @@ func TestImage_unchanged(t *testing.T) {
 		}
 		if _, err := os.Stat(image.file.Name()); (err == nil) != tt.inPlace {
 			t.Errorf("%s: of %s there is %v", name, image.file.Name(), err)
+		}
+	}
+}
+
+// TestDisk_document: of a raw volume in a pool of partitions libvirt is told no format, since raw is none that a
+// partition table has.
+func TestDisk_document(t *testing.T) {
+	t.Parallel()
+	for pool, want := range map[string]bool{"dir": true, "logical": true, "disk": false} {
+		d := Disk{Pool: "p", Name: "sda1", Format: "raw", Bytes: 1}
+		if got, err := d.document(pool, nil); err != nil || strings.Contains(got, `<format type="raw"/>`) != want {
+			t.Errorf("%s: %s, %v", pool, got, err)
 		}
 	}
 }

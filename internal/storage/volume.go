@@ -107,7 +107,7 @@ func (s *Storage) createVolume(ctx context.Context, h *libvirt.Host, d Disk) (*l
 		return nil, fmt.Errorf("%w: storage pool %q has %d bytes left, and the volume takes %d at once",
 			libvirt.ErrBusy, d.Pool, pool.AvailableBytes, need)
 	}
-	if v.Document, err = d.document(source); err != nil {
+	if v.Document, err = d.document(is.Type, source); err != nil {
 		return nil, err
 	}
 	if err := h.CreateVolume(ctx, v); err != nil {
@@ -161,8 +161,8 @@ func (d *Disk) need(source *libvirt.Volume) uint64 {
 	}
 }
 
-// document is libvirt's XML of the volume.
-func (d *Disk) document(source *libvirt.Volume) (string, error) {
+// document is libvirt's XML of the volume in a pool of that type.
+func (d *Disk) document(pool string, source *libvirt.Volume) (string, error) {
 	root := etree.NewElement("volume")
 	root.CreateElement("name").SetText(d.Name)
 	root.CreateElement("capacity").SetText(strconv.FormatUint(d.Bytes, 10))
@@ -172,7 +172,9 @@ func (d *Disk) document(source *libvirt.Volume) (string, error) {
 	}
 	root.CreateElement("allocation").SetText(strconv.FormatUint(allocation, 10))
 	target := root.CreateElement("target")
-	target.CreateElement("format").CreateAttr("type", d.Format)
+	if pool != "disk" || d.Format != "raw" { // The format of a partition is what a partition table calls it.
+		target.CreateElement("format").CreateAttr("type", d.Format)
+	}
 	if d.Format == "qcow2" {
 		target.CreateElement("compat").SetText("1.1") // Older libvirt would make one for QEMU before 1.1.
 	}

@@ -118,8 +118,9 @@ func (p *Planner) deviceChoice(ctx context.Context, a inventory.Reply, q deviceR
 	return c
 }
 
-// chooseDevices keeps other VMs of this run from being given devices of the host by class until chosen is called, if the
-// VM asks for some: each has to see what those before it were given, which no reservation refuses to VMs that are off.
+// chooseDevices keeps other VMs of this run from being given devices of the host by class until chosen is called, if
+// the VM asks for some: each has to see what those before it were given. No reservation refuses that to VMs that are
+// off.
 func (p *Planner) chooseDevices(ctx context.Context, h *inventory.Host, spec *domain.Spec) (chosen func(), err error) {
 	if spec == nil || len(spec.DeviceClasses()) == 0 {
 		return func() {}, nil

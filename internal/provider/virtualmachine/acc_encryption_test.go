@@ -1,10 +1,12 @@
 package virtualmachine_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/hashicorp/terraform-plugin-testing/helper/resource"
 	"github.com/hashicorp/terraform-plugin-testing/knownvalue"
@@ -134,12 +136,31 @@ resource "virtfleet_image" "base" {
 	})
 }
 
-// TestAccVirtualMachine_encryptedVolume: a VM opens an encrypted volume with its secret. Another secret in its
-// definition is drift. A volume without encryption fails the plan.
+// loopDevice is a block device of a host, until the test ends.
+func loopDevice(t *testing.T, l *lab.Lab, host, name string, bytes int64) string {
+	t.Helper()
+	file := "/var/lib/libvirt/" + name + ".img"
+	l.Run(t, host, "truncate", "--size", fmt.Sprint(bytes), file)
+	device := strings.TrimSpace(l.Run(t, host, "losetup", "--find", "--show", file))
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+		defer cancel()
+		if _, err := l.Host(host).Run(ctx, "sh", "-c", "losetup --detach "+device+" && rm "+file); err != nil {
+			t.Error(err)
+		}
+	})
+	return device
+}
+
+// TestAccVirtualMachine_encryptedVolume: a VM opens an encrypted volume and an encrypted block device with its secret.
+// Another secret in its definition is drift. A volume without encryption fails the plan.
 func TestAccVirtualMachine_encryptedVolume(t *testing.T) {
 	t.Parallel()
 	l := lab.Open(t)
 	name := lab.Name(t)
+	loop := loopDevice(t, l, "kvm1", name, 16<<20)
+	l.Run(t, "kvm1", "qemu-img", "create", "-q", "--object", "secret,id=s,data=correct horse", "-f", "luks",
+		"-o", "key-secret=s,iter-time=10", loop, "8M")
 	config := func(size, strategy, disks string) string {
 		return encryptedStorage(l, name, `["kvm1"]`) + fmt.Sprintf(`
 resource "virtfleet_volume" "plain" {
@@ -160,7 +181,10 @@ resource "virtfleet_volume" "data" {
 			"host": quote("kvm1"), "update_policy": quote("Restart"), "run_strategy": quote(strategy), "disks": disks,
 		}).String()
 	}
-	const data = `{ data = { volume = virtfleet_volume.data.id, encryption = { secret = virtfleet_secret.luks.id } } }`
+	data := `{
+  data  = { volume = virtfleet_volume.data.id, encryption = { secret = virtfleet_secret.luks.id } }
+  vault = { block = "` + loop + `", format = "raw", encryption = { secret = virtfleet_secret.luks.id } }
+}`
 	const other = "5a1bb6ff-3f0b-4c5e-9d3a-000000000002"
 	sees := func(mib int) resource.TestCheckFunc {
 		return resource.ComposeTestCheckFunc(look(t, l, "kvm1", name, "<encryption format='luks'"),
@@ -168,7 +192,8 @@ resource "virtfleet_volume" "data" {
 				secret := s.RootModule().Resources["virtfleet_secret.luks"].Primary.ID
 				return errors.Join(
 					contains(l.Virsh(t, "kvm1", "dumpxml", "--inactive", name), "<secret type='passphrase' uuid='"+secret+"'/>"),
-					contains(l.Virsh(t, "kvm1", "domblkinfo", name, "vda"), fmt.Sprint(mib<<20)))
+					contains(l.Virsh(t, "kvm1", "domblkinfo", name, "vda"), fmt.Sprint(mib<<20)),
+					contains(l.Virsh(t, "kvm1", "dumpxml", name), "<source dev='"+loop+"'"))
 			})
 	}
 	story(t, l, []string{name}, resource.TestStep{
@@ -181,7 +206,8 @@ resource "virtfleet_volume" "data" {
 	}, resource.TestStep{
 		ResourceName: address, ImportState: true, ImportStateVerify: true, ImportStateId: name,
 		ImportStateVerifyIgnore: readWhereDeclared("run_strategy", "timeouts", "status_reason", "host",
-			"update_policy", "disks.data.volume", "disks.data.file", "disks.data.path"),
+			"update_policy", "disks.data.volume", "disks.data.file", "disks.data.path", "disks.vault.discard",
+			"disks.vault.error_policy", "disks.vault.io"),
 	}, resource.TestStep{
 		PreConfig: func() {
 			xml := l.Virsh(t, "kvm1", "dumpxml", "--inactive", name)

@@ -12,7 +12,7 @@ import (
 func TestEffects_areOfAttributes(t *testing.T) {
 	t.Parallel()
 	known := map[string]bool{domain.ExtraDevices + ".*": true}
-	walk("", vmSchema.Attributes, func(at string, a schema.Attribute) {
+	walkSchema("", vmSchema.Attributes, func(at string, a schema.Attribute) {
 		known[at] = true
 		if _, isMap := a.(schema.MapNestedAttribute); isMap {
 			known[at+".*"] = true
