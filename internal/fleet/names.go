@@ -34,8 +34,9 @@ type (
 	Outcome = inventory.Outcome
 	// Desired is what a VM is to be.
 	Desired = placement.Desired
-	// HostObject is something that a VM needs on its host, and PlannedObjects are the hosts that will have each.
-	HostObject     = status.HostObject
+	// HostObject is something that a VM needs on its host.
+	HostObject = status.HostObject
+	// PlannedObjects are the hosts that will have each such object.
 	PlannedObjects = status.PlannedObjects
 	// Placement restricts the hosts for a VM.
 	Placement = placement.Placement

@@ -22,7 +22,7 @@ var elsewhere = map[string]string{
 	"sysctl --system": "the lab's hosts share this computer's kernel, and its settings",
 
 	"for host in kvm1 kvm2; do \\\n  terraform apply -auto-approve -var \"under_maintenance=[\\\"$host\\\"]\" && " +
-		"terraform apply -auto-approve || break; \\\ndone": "internal/provider/hostmaintenance runs its two applies for each host",
+		"terraform apply -auto-approve || break; \\\ndone": "internal/provider/hostmaintenance runs it for each host",
 
 	"virtfleet events --config fleet.yaml --output json |\n  jq -r 'select(.event == \"IOError\" or .detail == " +
 		`"Crashed") | "\(.time) \(.host) \(.name): \(.event) \(.reason)"'`: "waits for a fault",

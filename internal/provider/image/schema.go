@@ -46,18 +46,20 @@ type sourceModel struct {
 
 var nameSyntax = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]*$`)
 
+const imageDescription = "Puts a disk image on hosts. Disks and volumes are created from it. The provider " +
+	"downloads the image once, to a temporary file where Terraform runs, verifies its checksum, and decompresses " +
+	"it (gzip, xz, zstd, bzip2). Then it sends the image to all hosts at the same time; ranges of zeros aren't " +
+	"sent. Each host that has the pool gets a copy: a volume named `<name>-<first 12 digits of its SHA-256>`. If " +
+	"an upload is interrupted, no disk can use the incomplete copy, and the next apply uploads the rest. If the " +
+	"provider reads other content, each host gets a new copy. The old copy is removed once no disk is based on it. " +
+	"A local file that isn't compressed is sent from where it is: don't write to it meanwhile, or the upload fails. " +
+	"Progress is in Terraform's log (`TF_LOG_PROVIDER=INFO`). Proxies are read from the environment " +
+	"(`HTTPS_PROXY`, `NO_PROXY`)."
+
 // Schema describes the resource.
 func (*imageResource) Schema(ctx context.Context, _ resource.SchemaRequest, resp *resource.SchemaResponse) {
 	resp.Schema = schema.Schema{
-		MarkdownDescription: "Puts a disk image on hosts. Disks and volumes are created from it. The provider " +
-			"downloads the image once, to a temporary file where Terraform runs, verifies its checksum, and decompresses " +
-			"it (gzip, xz, zstd, bzip2). Then it sends the image to all hosts at the same time; ranges of zeros aren't " +
-			"sent. Each host that has the pool gets a copy: a volume named `<name>-<first 12 digits of its SHA-256>`. If " +
-			"an upload is interrupted, no disk can use the incomplete copy, and the next apply uploads the rest. If the " +
-			"provider reads other content, each host gets a new copy. The old copy is removed once no disk is based on it. " +
-			"A local file that isn't compressed is sent from where it is: don't write to it meanwhile, or the upload fails. " +
-			"Progress is in Terraform's log (`TF_LOG_PROVIDER=INFO`). Proxies are read from the environment " +
-			"(`HTTPS_PROXY`, `NO_PROXY`).",
+		MarkdownDescription: imageDescription,
 		Attributes: map[string]schema.Attribute{
 			"id": computedString("`<pool>/<volume>`. Disks and volumes refer to the image by this id. New content gets " +
 				"a new id: disks of existing VMs that follow it fail the plan, and volumes are replaced. Set `lifecycle { " +

@@ -57,8 +57,8 @@ var networkSchema = schema.Schema{
 		"forward": forwardAttribute,
 		"bridge": schema.StringAttribute{
 			MarkdownDescription: "Bridge on the host. With the mode `bridge`, it must exist. With other modes, libvirt " +
-				"creates it. Set it if VMs have this bridge: they can then be created and moved in the same apply. Default " +
-				"for new networks: a free name on each host.",
+				"creates it. Set it if VMs have this bridge: they can then be created and moved in the same apply. " +
+				"Default for new networks: a free name on each host.",
 			Optional: true, Computed: true,
 			Validators: []validator.String{stringvalidator.LengthBetween(1, 15)},
 		},

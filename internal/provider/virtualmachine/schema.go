@@ -64,9 +64,8 @@ var declaredAttributes = attributes{
 	"machine_type": optionalString("Machine type. `q35` matches every version of it, such as `pc-q35-7.2`. Another " +
 		"one replaces the VM. Default for new VMs: `q35` on x86, `virt` on ARM and RISC-V, `pseries` on POWER."),
 	"arch": optionalString("Architecture of the guest. A change replaces the VM. Default for new VMs: `x86_64`."),
-	"cpu": nestedAttribute("Virtual CPUs. Set `vcpus`, or a topology of `sockets`, `cores` and `threads`. Default for new VMs: "+
-		"one.",
-		cpuAttributes, cpuType),
+	"cpu": nestedAttribute("Virtual CPUs. Set `vcpus`, or a topology of `sockets`, `cores` and `threads`. Default for "+
+		"new VMs: one.", cpuAttributes, cpuType),
 	"memory":   nestedAttribute("Memory of the guest, and how the host provides it.", memoryAttributes, memoryType),
 	"firmware": nestedAttribute("Firmware that boots the VM.", firmwareAttributes, firmwareType),
 	"kernel":   nestedAttribute("Kernel to boot directly, without a boot loader.", kernelAttributes, kernelType),
@@ -95,8 +94,8 @@ var deviceAttributes = attributes{
 	},
 	"guest_agent": nestedAttribute("Channel for the QEMU guest agent. Default for new VMs: `{ enabled = true }`.",
 		switchAttributes, switchType),
-	"serial_console": nestedAttribute("Serial console, for `virsh console`. Default for new VMs: `{ enabled = true }`, unless "+
-		"`devices.serials` or `devices.consoles` is set.", switchAttributes, switchType),
+	"serial_console": nestedAttribute("Serial console, for `virsh console`. Default for new VMs: `{ enabled = true }`, "+
+		"unless `devices.serials` or `devices.consoles` is set.", switchAttributes, switchType),
 }
 
 // policyAttributes are what only we know. Removing one from the configuration removes it.

@@ -51,17 +51,19 @@ type encryptionModel struct {
 	Secret types.String `tfsdk:"secret"`
 }
 
+const volumeDescription = "Manages a storage volume that outlives VMs. **Destroying or replacing the resource deletes " +
+	"the volume with its data.** A change of `size` grows the volume, even while a VM runs; with a smaller one, the " +
+	"plan fails. A change of `host` is an error. A change of any other attribute replaces the volume. The " +
+	"provider doesn't delete a volume that a VM's definition uses or that another volume is based on: then the " +
+	"apply fails.\n\nThe provider finds the volume by pool and name, on its last host first, then on the others. If " +
+	"its VM was moved and the old host keeps the file (`keep_source_disks`), the resource still means that file, " +
+	"and not the copy that the VM uses. If several other hosts have a volume of this name and don't share the " +
+	"pool, the plan fails. If its host doesn't answer or its pool isn't active, the volume stays in the state."
+
 // Schema describes the resource.
 func (*volumeResource) Schema(_ context.Context, _ resource.SchemaRequest, resp *resource.SchemaResponse) {
 	resp.Schema = schema.Schema{
-		MarkdownDescription: "Manages a storage volume that outlives VMs. **Destroying or replacing the resource deletes " +
-			"the volume with its data.** A change of `size` grows the volume, even while a VM runs; with a smaller one, the " +
-			"plan fails. A change of `host` is an error. A change of any other attribute replaces the volume. The " +
-			"provider doesn't delete a volume that a VM's definition uses or that another volume is based on: then the " +
-			"apply fails.\n\nThe provider finds the volume by pool and name, on its last host first, then on the others. If " +
-			"its VM was moved and the old host keeps the file (`keep_source_disks`), the resource still means that file, " +
-			"and not the copy that the VM uses. If several other hosts have a volume of this name and don't share the " +
-			"pool, the plan fails. If its host doesn't answer or its pool isn't active, the volume stays in the state.",
+		MarkdownDescription: volumeDescription,
 		Attributes: map[string]schema.Attribute{
 			"id":   computedString("`<pool>/<name>`. Disks refer to the volume by this id."),
 			"name": replacedString("Name of the volume, unique in its pool."),
