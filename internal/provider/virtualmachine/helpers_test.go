@@ -3,6 +3,9 @@ package virtualmachine
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 
@@ -187,11 +190,16 @@ func makeVM(config *model) (*fleet.VM, error) {
 		spec.Type = "qemu"
 	}
 	const id = "6a9ae2dc-22f3-4d0c-a8d8-0a9b2f1dca10"
+	classes := spec.DeviceClasses()
+	spec = giveDevices(spec, classes)
 	d, err := domain.New(spec, id)
 	if err != nil {
 		return nil, err
 	}
 	persistent, live := d.Spec(), d.Spec()
+	for key, class := range classes {
+		persistent.HostDevices[key]["class"], live.HostDevices[key]["class"] = class, class
+	}
 	desired.Metadata.OwnDisks = desired.OwnDisks
 	for key, o := range desired.OwnDisks {
 		o.Volume, o.Path = key, persistent.Disks[key].Source.File
@@ -205,6 +213,17 @@ func makeVM(config *model) (*fleet.VM, error) {
 		State: libvirt.Running, Reason: "Booted", Active: true, Persistent: true, Autostart: true,
 		PersistentSpec: &persistent, LiveSpec: &live, Metadata: desired.Metadata, AgentConnected: true,
 	}, nil
+}
+
+// giveDevices gives the VM a device for each that it asks for by class, as its host does.
+func giveDevices(spec domain.Spec, classes map[string]string) domain.Spec {
+	spec.HostDevices = maps.Clone(spec.HostDevices)
+	for i, key := range slices.Sorted(maps.Keys(classes)) {
+		spec.HostDevices[key] = domain.Row{
+			"class": classes[key], "type": "pci", "address": fmt.Sprintf("0000:65:00.%d", i),
+		}
+	}
+	return spec
 }
 
 // stateAfterApply is the state after a configuration was applied.
