@@ -52,8 +52,8 @@ type encryptionModel struct {
 }
 
 const volumeDescription = "Manages a storage volume that outlives VMs. **Destroying or replacing the resource " +
-	"deletes the volume with its data.** A change of `size` grows the volume, even while a VM runs; with a smaller one, the " +
-	"plan fails. A change of `host` is an error. A change of any other attribute replaces the volume. The " +
+	"deletes the volume with its data.** A change of `size` grows the volume, even while a VM runs; with a smaller one, " +
+	"the plan fails. A change of `host` is an error. A change of any other attribute replaces the volume. The " +
 	"provider doesn't delete a volume that a VM's definition uses or that another volume is based on: then the " +
 	"apply fails.\n\nThe provider finds the volume by pool and name, on its last host first, then on the others. If " +
 	"its VM was moved and the old host keeps the file (`keep_source_disks`), the resource still means that file, " +
