@@ -50,9 +50,9 @@ var create = []Cell{
 			"the VM", "starts it", []Test{power}, "",
 	},
 	{
-		QEMUFrozen, "frozen once the VM runs: nothing, since libvirt reports it as running. Frozen while it starts: " +
-			"warning `Unable to complete virtual machine` after `timeouts.create`; the VM is in the state",
-		noChanges, nothing,
+		QEMUFrozen, "frozen once the VM runs: nothing. Frozen while it starts: after `timeouts.create`, warning " +
+			"`Unable to complete virtual machine`, or error `Unable to create ...`",
+		"no changes; after the error: the VM is created", "nothing, or completes it",
 		[]Test{creating},
 		"",
 	},

@@ -77,7 +77,8 @@ func Finish(ctx context.Context) (context.Context, context.CancelFunc) {
 	return timed, func() { unfollow(); free(); end() }
 }
 
-// Outlast is CleanUp for what bounds itself otherwise.
+// Outlast returns a context that goes on when ctx is cancelled, and ends when a lease that ctx carries is lost. What
+// runs in it must have a limit of its own: CleanUp gives one.
 func Outlast(ctx context.Context) (context.Context, context.CancelFunc) {
 	return endingWith(context.WithoutCancel(ctx), carried(ctx)...)
 }

@@ -88,7 +88,7 @@ func (mv *Mover) concludeFor(
 	return mv.ConcludeInterrupted(ctx, now, last, order.Options)
 }
 
-// concludeOn does it for a VM on that host. It isn't done when the VM is on another one by now.
+// concludeOn concludes the open migration of a VM on that host. It returns false if the VM is on another one by now.
 func (mv *Mover) concludeOn(
 	ctx context.Context, on *inventory.Host, uuid string, last inventory.LastKnown, own migration.Options,
 ) (*inventory.VM, bool, error) {

@@ -78,7 +78,7 @@ type Left struct {
 	Kept   bool
 }
 
-// moveAfter is MoveInTurn after another move has been brought to its end by conclude.
+// moveAfter moves the VM. Before that, conclude ends another move of it.
 func (mv *Mover) moveAfter(
 	ctx context.Context, uuid string, last inventory.LastKnown, w Request,
 	conclude func(context.Context, *inventory.VM, inventory.LastKnown) (*inventory.VM, error),

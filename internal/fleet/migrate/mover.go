@@ -40,5 +40,5 @@ func NewMover(hosts *inventory.Inventory, store *records.Store, planner *placeme
 	return mv
 }
 
-// AwaitReleases waits until the room is given back that moves kept which are over.
+// AwaitReleases waits until moves that are over have given back the room that they kept on their targets.
 func (mv *Mover) AwaitReleases() { mv.background.Wait() }

@@ -257,7 +257,7 @@ const progressInterval = 5 * time.Second
 func (l *OfflineCopy) Made() []string { return l.made }
 
 // Copy makes everything on the target; each file is there as a whole, as CopyFile says, when it returns nil. After an
-// error what it made is still there, see Made and Discard. note is told of everything that was made before anything is
+// error what it made is still there, see Made and DiscardCopies. note is told of everything that was made before anything is
 // copied into it. The job is told how far it is, and holds when Copy has returned.
 func (l *OfflineCopy) Copy(ctx context.Context, job *libvirt.Job, note func(path string) error) error {
 	began := time.Now()
@@ -354,8 +354,8 @@ func DiscardCopies(ctx context.Context, host *libvirt.Host, paths []string) erro
 	return errors.Join(failures...)
 }
 
-// DiscardLeftCopies is Discard for what a move made a while ago, and home the host that the VM is on. Both may share by
-// now what they did not share then, declared or not: what is the VM's own file stays.
+// DiscardLeftCopies removes what a move made a while ago on the host. home is the host that the VM is on: both may
+// share by now what they did not share then, declared or not. What is the VM's own file stays.
 func DiscardLeftCopies(ctx context.Context, host, home *libvirt.Host, paths []string) error {
 	var apart []string
 	for _, p := range paths {

@@ -71,7 +71,7 @@ const (
 	OptionsNotSupported = "OptionsNotSupported"
 )
 
-// reasonTrait says what is special about a reason. Plain knownReasons are about the VM, or about what a host can do.
+// reasonTrait says what is special about a reason. One without a trait is about the VM, or about what a host can do.
 type reasonTrait uint8
 
 const (

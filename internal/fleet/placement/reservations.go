@@ -185,8 +185,8 @@ func (p *Planner) free(a inventory.Reply, leaving string) uint64 {
 	return limit - min(limit, a.Committed(leaving)+p.reserved(a))
 }
 
-// reserved is how many bytes are promised on the host in addition to what the VMs have that it said it has: a VM is
-// there for a moment before its reservation ends. The reservations' mutex must be held.
+// reserved is how many bytes of the host's memory are reserved beyond what its VMs have. A VM that has just come may
+// have both: what it has is taken off its reservation. The reservations' mutex must be held.
 func (p *Planner) reserved(a inventory.Reply) uint64 {
 	byName := p.reservations.byHost[a.Host.Name]
 	if len(byName) == 0 {

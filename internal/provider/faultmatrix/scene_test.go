@@ -234,6 +234,8 @@ type struck struct {
 	plan []string
 	// chance says that whether the apply fails depends on when the host notices, or on when the apply continues.
 	chance bool
+	// failed is what is seen instead if the apply fails, where chance decides that; nil: chance changes nothing else.
+	failed *struck
 	// limit is the operation's timeout, after which the apply ends soon; 0: that isn't looked at.
 	limit time.Duration
 }
@@ -251,6 +253,9 @@ func (s *scene) play(t *testing.T, c struck) {
 	}
 	if took := time.Since(hit); c.limit > 0 && took > c.limit+fleet.Grace+slack {
 		t.Errorf("%s: the apply took %v from then on, with a timeout of %v:\n%s", c.fault, took, c.limit, out)
+	}
+	if c.failed != nil && err != nil {
+		c.fails, c.sees, c.plan = true, c.failed.sees, c.failed.plan
 	}
 	if (err != nil) != c.fails && !c.chance {
 		t.Errorf("%s: the apply ended with %v:\n%s", c.fault, err, out)
