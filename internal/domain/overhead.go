@@ -29,7 +29,7 @@ const (
 // Overhead is how many bytes QEMU needs on its host in addition to the guest's memory.
 func (d *Definition) Overhead() uint64 {
 	spec := Spec{Arch: attr(child(d.root(), "os", "type"), "arch"), CPU: d.readCPU(), Memory: d.readMemory()}
-	sum := overheadOf(spec, spec.UsableMemory()+d.sumVirtioMem("requested"))
+	sum := overheadOf(spec, spec.UsableMemory()+d.virtioMemory())
 	for _, video := range d.devices("video") {
 		if attr(child(video, "model"), "type") != "none" {
 			sum += overheadVideo

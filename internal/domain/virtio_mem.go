@@ -140,10 +140,11 @@ func virtioMemSum(all map[string]Row, name string) uint64 {
 	return sum
 }
 
-// UsableMemory is the most that the guest can use without asking the host again: its memory, whatever the balloon
-// leaves of it, and what is requested of its memory devices.
+// UsableMemory is the most that the guest can use while it runs as it is: its memory, whatever the balloon leaves of
+// it, and its memory devices as a whole. A guest may keep what is no longer requested, and no host is asked before more
+// is.
 func (s Spec) UsableMemory() uint64 {
-	return pick(s.Memory.Installed, s.Memory.Size, 0) + virtioMemSum(s.VirtioMem, "requested")
+	return pick(s.Memory.Installed, s.Memory.Size, 0) + virtioMemSum(s.VirtioMem, "size")
 }
 
 // virtioMemory is the whole size of the memory devices. <memory> counts it, memory.size doesn't.
