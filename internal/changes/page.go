@@ -53,15 +53,13 @@ type row struct {
 	happens, restarts string
 }
 
-// renamed is the effect of another key alone, which the beginning of the guide tells of all devices.
-const renamed = "The device is there already; only its key changes."
-
-// table has the attributes that a running VM takes, in some cases or all.
+// table has the attributes that a running VM takes, in some cases or all. That another key alone changes nothing, the
+// beginning of the guide tells of all devices.
 func table(effects []domain.Effect) []row {
 	live, cold := map[string][]string{}, map[string][]string{}
 	for _, e := range effects {
 		switch {
-		case e.Why == renamed || e.Replace:
+		case e.Renamed || e.Replace:
 		case e.Live:
 			live[e.Path] = append(live[e.Path], e.Why)
 		default:
