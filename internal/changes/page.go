@@ -51,17 +51,17 @@ const most = 5
 type row struct {
 	paths             []string
 	happens, restarts string
+	// whole says that these are all attributes of their parent.
+	whole bool
 }
 
-// renamed is the effect of another key alone, which the beginning of the guide tells of all devices.
-const renamed = "The device is there already; only its key changes."
-
-// table has the attributes that a running VM takes, in some cases or all.
+// table has the attributes that a running VM takes, in some cases or all. That another key alone changes nothing, the
+// beginning of the guide tells of all devices.
 func table(effects []domain.Effect) []row {
 	live, cold := map[string][]string{}, map[string][]string{}
 	for _, e := range effects {
 		switch {
-		case e.Why == renamed || e.Replace:
+		case e.Renamed || e.Replace:
 		case e.Live:
 			live[e.Path] = append(live[e.Path], e.Why)
 		default:
@@ -70,7 +70,7 @@ func table(effects []domain.Effect) []row {
 	}
 	var rows []row
 	for _, path := range slices.Sorted(maps.Keys(live)) {
-		r := row{[]string{path}, sentences(live[path]), sentences(cold[path])}
+		r := row{paths: []string{path}, happens: sentences(live[path]), restarts: sentences(cold[path])}
 		same := slices.IndexFunc(rows, func(other row) bool {
 			return other.happens == r.happens && other.restarts == r.restarts && parent(other.paths[0]) == parent(path)
 		})
@@ -79,6 +79,11 @@ func table(effects []domain.Effect) []row {
 		} else {
 			rows[same].paths = append(rows[same].paths, path)
 		}
+	}
+	for i, r := range rows {
+		rows[i].whole = len(r.paths) > 1 && !slices.ContainsFunc(effects, func(e domain.Effect) bool {
+			return parent(e.Path) == parent(r.paths[0]) && !slices.Contains(r.paths, e.Path)
+		})
 	}
 	return rows
 }
@@ -89,9 +94,9 @@ func sentences(all []string) string {
 
 func parent(path string) string { return path[:max(strings.LastIndex(path, "."), 0)] }
 
-// names are the attributes of a line; of many, what they have in common.
+// names are the attributes of a line; of many and of all, what they have in common.
 func (r row) names() string {
-	if len(r.paths) > most {
+	if r.whole || len(r.paths) > most {
 		return name(parent(r.paths[0]))
 	}
 	all := make([]string, len(r.paths))

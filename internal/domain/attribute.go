@@ -91,8 +91,8 @@ type Attribute struct {
 	Met func(have Spec, want string) bool
 	// Echo says that libvirt may put a value of its own into the definition of a running VM.
 	Echo bool
-	// Capability is where libvirt's domain capabilities list what a host has: "tpm/model". Only groups are checked. Listed is its name there,
-	// where that isn't the value itself.
+	// Capability is where libvirt's domain capabilities list what a host has: "tpm/model". Only groups are checked.
+	// Listed is its name there, where that isn't the value itself.
 	Capability, Listed string
 	// Needs says in words what a host needs for a value: the package that has it.
 	Needs map[string]string

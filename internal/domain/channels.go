@@ -15,7 +15,7 @@ var channelFamily = Family{
 		"map, list every channel.",
 	Added:   Transition{Live: true, Why: "The channel is plugged into the running VM."},
 	Removed: Transition{Live: true, Why: "The channel is unplugged from the running VM."},
-	Bus:     on(busSerial),
+	Bus:     busSerial,
 	Skip: func(e *etree.Element) bool {
 		target := child(e, "target")
 		return attr(target, "type") != "virtio" || attr(target, "name") == agentChannel

@@ -36,7 +36,7 @@ var redirdevFamily = Family{
 		"set the map, list every one.",
 	Added:   Transition{Live: true, Why: "The port is plugged into the running VM."},
 	Removed: Transition{Live: true, Why: "The port is unplugged from the running VM."},
-	Bus:     on(busUSB),
+	Bus:     busUSB,
 	begin:   func(e *etree.Element) { setAttr(e, "bus", "usb") },
 	Attributes: slices.Concat(
 		charSource(redirdevWhy, []string{"spicevmc", "tcp", "unix"},

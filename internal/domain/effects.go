@@ -13,6 +13,8 @@ type Effect struct {
 	Path string
 	// Live says that the running VM takes the change, Replace that it takes a new VM. Otherwise it takes a restart.
 	Live, Replace bool
+	// Renamed says that only a device's key changes.
+	Renamed bool
 	// Why is a sentence for the user.
 	Why string
 }
@@ -27,14 +29,21 @@ func Effects() []Effect {
 				continue // What isn't a device neither comes nor goes.
 			}
 			for _, path := range documentedPaths(row) {
-				all = append(all, Effect{path, r.effect == live, r.effect == replace, r.why})
+				all = append(all, Effect{
+					Path: path, Live: r.effect == live, Replace: r.effect == replace, Renamed: r.why == onlyRenamed, Why: r.why,
+				})
 			}
 		}
 	}
 	rows := func(path string, attributes []Attribute) {
 		for _, a := range attributes {
-			if !a.Recorded {
-				all = append(all, Effect{Path: join(path, a.Name), Live: a.Live != 0, Why: a.Why})
+			if a.Recorded {
+				continue
+			}
+			at := join(path, a.Name)
+			all = append(all, Effect{Path: at, Live: a.Live != 0, Why: a.Why})
+			if why := a.lost(); why != "" {
+				all = append(all, Effect{Path: at, Why: why})
 			}
 		}
 	}
@@ -48,6 +57,18 @@ func Effects() []Effect {
 	rows("interfaces.*", InterfaceRows)
 	slices.SortStableFunc(all, func(a, b Effect) int { return cmp.Compare(a.Path, b.Path) })
 	return slices.Compact(all)
+}
+
+// lost says why a running VM can't lose the attribute's value; "": it can.
+func (a Attribute) lost() string {
+	if a.Cold == nil {
+		return ""
+	}
+	value := "1"
+	if a.Kind == Texts {
+		value = FormatTexts(map[string]string{"0": value})
+	}
+	return a.Cold(value, "")
 }
 
 // documentedPaths are the attributes that a rule is about, which may be one of several of a case.

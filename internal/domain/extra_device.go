@@ -134,6 +134,16 @@ func extraProblem(xml string) string {
 
 // describedBy is the attribute that describes such an element, "" if none does.
 func describedBy(e *etree.Element) string {
+	for _, f := range Families {
+		if f.Tag == e.Tag && (f.Skip == nil || !f.Skip(e)) {
+			return f.Path
+		}
+	}
+	for _, g := range deviceGroups {
+		if g.Device == e.Tag && (g.Skip == nil || !g.Skip(e)) {
+			return g.Path
+		}
+	}
 	switch {
 	case e.Tag == "disk":
 		return "disks"
@@ -145,18 +155,9 @@ func describedBy(e *etree.Element) string {
 		return "devices.serials" // libvirt makes it of a serial port.
 	case e.Tag == "channel" && attr(child(e, "target"), "name") == agentChannel:
 		return "guest_agent"
+	default:
+		return ""
 	}
-	for _, f := range Families {
-		if f.Tag == e.Tag && (f.Skip == nil || !f.Skip(e)) {
-			return f.Path
-		}
-	}
-	for _, g := range deviceGroups {
-		if g.Device == e.Tag && (g.Skip == nil || !g.Skip(e)) {
-			return g.Path
-		}
-	}
-	return ""
 }
 
 // extraElements are the devices with our alias, by key.

@@ -102,6 +102,8 @@ func TestExtraDevices_refused(t *testing.T) {
 		"<tpm model='tpm-crb'/>":                             "devices.tpm",
 		"<input type='tablet' bus='usb'/>":                   "devices.inputs",
 		"<memballoon model='none'/>":                         "memory",
+		"<memory model='virtio-mem'/>":                       "Declare it with devices.virtio_mem.",
+		"<memory model='dimm'/>":                             "Declare it with memory.",
 		"<console type='pty'/>":                              "devices.serials",
 		"<channel type='unix'><target type='virtio' name='org.qemu.guest_agent.0'/></channel>": "guest_agent",
 		"<smartcard mode='passthrough' type='spicevmc'/>":                                      "devices.smartcard",

@@ -22,9 +22,10 @@ type Family struct {
 	Attributes []Attribute
 	// Added and Removed say how a device comes and goes.
 	Added, Removed Transition
-	// Bus is what a device with these values is plugged into: busUSB, busSerial, busPCI; nil or "": nothing that may be
-	// missing.
-	Bus func(Row) string
+	// Bus is what every device is plugged into: busUSB, busSerial, busPCI; "": nothing that may be missing. BusOf is that
+	// of a device with these values, where it isn't one for all.
+	Bus   string
+	BusOf func(Row) string
 	// Skip says that an element of that tag isn't meant; nil: all are.
 	Skip func(*etree.Element) bool
 	// Cold says why a running VM can't be given a device; nil or "": it can.
@@ -64,8 +65,13 @@ const (
 	busPCI    = "pci"
 )
 
-// on is the Bus of a family whose devices are all on one.
-func on(bus string) func(Row) string { return func(Row) string { return bus } }
+// bus is what a device with these values is plugged into.
+func (f Family) bus(row Row) string {
+	if f.BusOf != nil {
+		return f.BusOf(row)
+	}
+	return f.Bus
+}
 
 // At is the path of an attribute, with * for the key.
 func (f Family) At(a Attribute) string { return f.Path + ".*." + a.Name }
@@ -133,8 +139,12 @@ func (f Family) block() block {
 func (f Family) rules() map[string]rule {
 	all := map[string]rule{
 		f.Path + ".* renamed": {effect: live, why: onlyRenamed},
-		f.Path + ".* no slot": {why: "The running VM has no free PCI slot for another device."},
-		f.Path + ".* no bus":  {why: "The running VM has no controller for such a device."},
+	}
+	if f.BusOf != nil || f.Bus == busPCI {
+		all[f.Path+".* no slot"] = rule{why: "The running VM has no free PCI slot for another device."}
+	}
+	if f.BusOf != nil || f.Bus == busUSB || f.Bus == busSerial {
+		all[f.Path+".* no bus"] = rule{why: "The running VM has no controller for such a device."}
 	}
 	for name, t := range map[string]Transition{" added": f.Added, " removed": f.Removed} {
 		r := rule{why: t.Why}
@@ -213,8 +223,8 @@ func (f Family) create(d *Definition, key string, want Row, _ map[string]bool) (
 // added is the rule for a device that comes.
 func (f Family) added(c *classifier, row Row) string {
 	bus := ""
-	if f.Bus != nil && f.Added.Live {
-		bus = f.Bus(row)
+	if f.Added.Live {
+		bus = f.bus(row)
 	}
 	switch {
 	case f.Cold != nil && f.Cold(c.have, c.want) != "":
@@ -230,7 +240,7 @@ func (f Family) added(c *classifier, row Row) string {
 
 // removed is the rule for a device that goes.
 func (f Family) removed(c *classifier, row Row) string {
-	if f.Bus != nil && f.Removed.Live && f.Bus(row) == busPCI {
+	if f.Removed.Live && f.bus(row) == busPCI {
 		c.freeSlot()
 	}
 	return f.Path + ".* removed"

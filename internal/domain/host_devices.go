@@ -24,7 +24,7 @@ var hostDeviceFamily = Family{
 		"you set the map, list every one.",
 	Added:   Transition{Live: true, Why: "The device is plugged into the running VM."},
 	Removed: Transition{Live: true, Why: "The device is unplugged from the running VM."},
-	Bus: func(row Row) string {
+	BusOf: func(row Row) string {
 		switch row["type"] {
 		case "usb":
 			return busUSB

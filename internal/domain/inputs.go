@@ -11,7 +11,7 @@ var inputFamily = Family{
 		"console follow the client's. If you set the map, list every one.",
 	Added:   Transition{Live: true, Why: "The device is plugged into the running VM."},
 	Removed: Transition{Live: true, Why: "The device is unplugged from the running VM."},
-	Bus: func(row Row) string {
+	BusOf: func(row Row) string {
 		if row["bus"] == "virtio" {
 			return busPCI
 		}

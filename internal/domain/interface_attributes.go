@@ -204,7 +204,7 @@ func vlanTags(value string) string {
 
 func vlanCold(have, want string) string {
 	if have == "" || want == "" {
-		return connectedTo
+		return "Whether an interface has tags is decided when it is plugged in."
 	}
 	return ""
 }

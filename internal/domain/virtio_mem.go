@@ -12,6 +12,8 @@ const (
 	// virtioMemPath is the attribute for these devices.
 	virtioMemPath = "devices.virtio_mem"
 	virtioMemWhy  = "The device is another one."
+	// minVirtioMemBlock is the size of the transparent huge pages of most hosts: libvirt refuses smaller blocks.
+	minVirtioMemBlock = 2 * mib
 )
 
 // virtioMemFamily are devices that give the guest as much of their memory as is requested.
@@ -22,7 +24,7 @@ var virtioMemFamily = Family{
 		"a driver. If you set the map, list every one.",
 	Added:   Transition{Live: true, Why: "The memory device is plugged into the running VM."},
 	Removed: Transition{Why: "A memory device can't be unplugged while the VM runs."},
-	Bus:     on(busPCI),
+	Bus:     busPCI,
 	Cold:    noRoomForDevices,
 	Skip:    func(e *etree.Element) bool { return attr(e, "model") != virtioMem },
 	begin:   func(e *etree.Element) { setAttr(e, "model", virtioMem) },
@@ -34,9 +36,8 @@ var virtioMemFamily = Family{
 		},
 		{
 			Name: "block", Place: "target/block", Kind: Amount, Why: virtioMemWhy, Filled: true,
-			Default: strconv.Itoa(2 * mib),
-			Doc: "Amount in steps of which memory comes and goes, a power of two. At least the size of the host's huge " +
-				"pages that it consists of.",
+			Default: strconv.Itoa(minVirtioMemBlock), DefaultDoc: "`2Mi`",
+			Doc: "Step in which memory comes and goes: a power of two, at least `2Mi` and the size of the VM's huge pages.",
 		},
 		{
 			Name: "requested", Place: "target/requested", Kind: Amount, Zero: true, Live: Update,
@@ -60,13 +61,13 @@ func checkVirtioMem(value func(string) string) (attribute, problem string) {
 	}
 	size, block, requested := amount("size"), amount("block"), amount("requested")
 	if value("block") == "" {
-		block = 2 * mib
+		block = minVirtioMemBlock
 	}
 	switch {
 	case size == 0:
 		return "size", "It must be declared."
-	case block < mib || block&(block-1) != 0:
-		return "block", "It isn't a power of two from 1Mi."
+	case block < minVirtioMemBlock || block&(block-1) != 0:
+		return "block", "It isn't a power of two from 2Mi."
 	case size%block != 0:
 		return "size", fmt.Sprintf("It isn't a multiple of the block of %d MiB.", block/mib)
 	case requested%block != 0:

@@ -95,6 +95,7 @@ func TestVirtioMem_refusesWhatDoesNotFit(t *testing.T) {
 	for says, row := range map[string]Row{
 		"a.size: It must be declared":              {"requested": "2097152"},
 		"a.block: It isn't a power of two from":    {"size": "6291456", "block": "3145728"},
+		"a.block: It isn't a power of two from 2M": {"size": "4194304", "block": "1048576"},
 		"a.size: It isn't a multiple":              {"size": "3145728"},
 		"a.requested: It isn't a multiple":         {"size": "4194304", "requested": "1048576"},
 		"a.requested: It is more than the size":    {"size": "4194304", "requested": "8388608"},

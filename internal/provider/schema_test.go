@@ -66,11 +66,16 @@ var (
 	// means: for whatever it is left out, or only for what is new.
 	byDefault = regexp.MustCompile(`\bDefault(s\b|:| for new ` +
 		`(VMs|disks|interfaces|devices|networks|pools|secrets|volumes):|\b)`)
+	// manyDigits is a default that no reader can count, such as an amount of memory in bytes.
+	manyDigits = regexp.MustCompile(`\bDefault\b[^:]*: [^.]*\b\d{6,}\b`)
 )
 
 // wrongDefault says what is wrong with how a description tells the default; "": nothing. Of an attribute that a host
 // has although no configuration declares it, the default is that of new ones.
 func wrongDefault(d described, text string) string {
+	if found := manyDigits.FindString(text); found != "" {
+		return found + " has too many digits: write the amount with its unit"
+	}
 	text = code.ReplaceAllString(text, "X")
 	if found := aside.FindString(text); found != "" {
 		return found + " isn't the form of a default"

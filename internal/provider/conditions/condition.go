@@ -36,7 +36,7 @@ var meanings = map[string]string{
 	status.AgentVersionNotSupported: "the agent lacks commands",
 	status.RestartRequired:          "changes wait for a restart",
 	status.HotVCPUChange:            "its CPUs differ from the definition, and need no restart",
-	status.HotMemoryChange:          "its memory does",
+	status.HotMemoryChange:          "its memory differs from the definition, and needs no restart",
 	status.StaleDefinition:          "another host has an old definition",
 	status.TwoCopies:                "it runs on several hosts",
 	status.MigrationRequired:        "its `host` is another one",
@@ -61,7 +61,8 @@ func described() string {
 			no = append(no, line)
 		}
 	}
-	return "`True` is good of " + strings.Join(yes, ", ") + "; `False` of " + strings.Join(no, ", ") + "."
+	return "These are `True` if the VM works: " + strings.Join(yes, ", ") + ". These are `False`: " +
+		strings.Join(no, ", ") + "."
 }
 
 // Attribute is the attribute with all conditions by type.

@@ -53,9 +53,9 @@ type Model struct {
 
 // cordon is the mark that keeps VMs away.
 type cordon struct {
-	Owner string  `tfsdk:"owner"`
-	Since *string `tfsdk:"since"`
-	Why   string  `tfsdk:"reason"`
+	Owner  string  `tfsdk:"owner"`
+	Since  *string `tfsdk:"since"`
+	Reason string  `tfsdk:"reason"`
 }
 
 // guestModel is one element of guests.
@@ -111,7 +111,7 @@ func FromStatus(ctx context.Context, s observe.HostStatus) (Model, diag.Diagnost
 		m.Cordoned = new(s.Cordon != nil)
 	}
 	if c := s.Cordon; c != nil {
-		m.Cordon = &cordon{Owner: c.Owner, Why: c.Why}
+		m.Cordon = &cordon{Owner: c.Owner, Reason: c.Why}
 		if !c.Since.IsZero() {
 			m.Cordon.Since = new(c.Since.UTC().Format(time.RFC3339))
 		}

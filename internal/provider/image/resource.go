@@ -170,7 +170,7 @@ func (r *imageResource) Read(ctx context.Context, req resource.ReadRequest, resp
 
 func copyState(c storage.Copy) string {
 	if c.Half {
-		return half
+		return partial
 	}
 	return onhosts.Present
 }

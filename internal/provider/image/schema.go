@@ -19,8 +19,8 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/storage"
 )
 
-// half is what host_states say of a copy whose upload was broken off.
-const half = "partial"
+// partial is what host_states say of a copy whose upload was broken off.
+const partial = "partial"
 
 // model is the resource as Terraform has it.
 type model struct {

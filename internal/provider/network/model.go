@@ -53,6 +53,18 @@ func (m *model) createsBridge() bool {
 	return spec.Forward == nil || slices.Contains(network.BridgeModes, spec.Forward.Mode)
 }
 
+// keepUndeclared plans that what isn't declared stays as it is.
+func (m *model) keepUndeclared(config, state model) {
+	for name := range m.blocks() {
+		if config.block(name).IsNull() {
+			m.setBlock(name, state.block(name))
+		}
+	}
+	if config.Autostart.IsNull() {
+		m.Autostart = state.Autostart
+	}
+}
+
 // blocks are the attributes that libvirt keeps in the definition, by their names, which are those of network.Spec too.
 func (m *model) blocks() map[string]any {
 	return map[string]any{

@@ -92,7 +92,7 @@ func (r *networkResource) ModifyPlan(
 			plan.Autostart = types.BoolValue(true)
 		}
 		if !r.Data.Unknown {
-			_, diags := r.planTargets(config, plan)
+			_, diags := r.planTargets(config, plan, config.createsBridge())
 			resp.Diagnostics.Append(diags...)
 		}
 		resp.Diagnostics.Append(resp.Plan.Set(ctx, plan)...)
@@ -102,19 +102,11 @@ func (r *networkResource) ModifyPlan(
 	if resp.Diagnostics.HasError() || !r.Asks("update", noun(plan.Name), &resp.Diagnostics) {
 		return
 	}
-	targets, diags := r.planTargets(config, plan)
+	plan.keepUndeclared(config, state)
+	targets, diags := r.planTargets(config, plan, plan.createsBridge())
 	resp.Diagnostics.Append(diags...)
 	if resp.Diagnostics.HasError() {
 		return
-	}
-	// What isn't declared stays as it is.
-	for name := range plan.blocks() {
-		if config.block(name).IsNull() {
-			plan.setBlock(name, state.block(name))
-		}
-	}
-	if config.Autostart.IsNull() {
-		plan.Autostart = state.Autostart
 	}
 	plan.HostStates = onhosts.PlanStates(targets, plan.Hosts, plan.healthyState())
 	resp.Diagnostics.Append(resp.Plan.Set(ctx, plan)...)
@@ -130,11 +122,11 @@ func (r *networkResource) ModifyPlan(
 
 // planTargets are the hosts that the network is to be on. VMs that are planned after it learn of them, and of the
 // bridge if libvirt creates it by the name that the configuration gives it.
-func (r *networkResource) planTargets(config, plan model) (hostset.Set, diag.Diagnostics) {
+func (r *networkResource) planTargets(config, plan model, createsBridge bool) (hostset.Set, diag.Diagnostics) {
 	targets, diags := onhosts.Targets(r.Data, plan.Hosts)
 	if plan.Active.ValueBool() {
 		r.Data.Planned.Plan(status.Network, plan.Name.ValueString(), targets.Names())
-		if bridge := config.Bridge.ValueString(); bridge != "" && config.createsBridge() {
+		if bridge := config.Bridge.ValueString(); bridge != "" && createsBridge {
 			r.Data.Planned.Plan(status.Bridge, bridge, targets.Names())
 		}
 	}
