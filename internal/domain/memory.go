@@ -265,7 +265,7 @@ func classifyMemory(c *classifier) {
 	case *want.Size <= installed && have.Fixed:
 		row = "memory.size fixed"
 	case *want.Size <= installed:
-	case *want.Size+virtioMemSum(c.have.VirtioMem, "size") > pick(have.MaxSize, nil, 0):
+	case *want.Size+virtioMemSize(c.have.VirtioMem) > pick(have.MaxSize, nil, 0):
 		row = "memory.size too much"
 	case more%memoryStep != 0:
 		row = "memory.size unfit"

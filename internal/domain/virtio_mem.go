@@ -86,7 +86,7 @@ func fitVirtioMem(s Spec, c *checker) {
 	}
 	maximum := pick(s.Memory.MaxSize, nil, 0)
 	size := pick(s.Memory.Size, nil, 0)
-	sum := size + virtioMemSum(s.VirtioMem, "size")
+	sum := size + virtioMemSize(s.VirtioMem)
 	alone := maximum > 0 && maximum < size // That is refused without them.
 	c.require(s.Memory.MaxSize == nil || sum <= maximum || alone, "memory.max_size", tooLarge(sum, maximum))
 	cells := ParseTable(s.Facts[cpuNUMA])
@@ -118,10 +118,10 @@ func (d *Definition) checkRoom() error {
 
 // noRoomForDevices says why a running VM can't be given the devices that are declared.
 func noRoomForDevices(have, want Spec) string {
-	all := virtioMemSum(want.VirtioMem, "size")
+	all := virtioMemSize(want.VirtioMem)
 	for key, row := range have.VirtioMem {
 		if want.VirtioMem[key] == nil { // It stays until the VM stops.
-			all += virtioMemSum(map[string]Row{key: row}, "size")
+			all += virtioMemSize(map[string]Row{key: row})
 		}
 	}
 	maximum := pick(have.Memory.MaxSize, nil, 0)
@@ -131,11 +131,11 @@ func noRoomForDevices(have, want Spec) string {
 	return "The running VM has no room for another memory device; memory.max_size reserves it when the VM starts."
 }
 
-// virtioMemSum adds up an amount of memory devices.
-func virtioMemSum(all map[string]Row, name string) uint64 {
+// virtioMemSize is the size of memory devices together.
+func virtioMemSize(all map[string]Row) uint64 {
 	var sum uint64
 	for _, row := range all {
-		bytes, _ := strconv.ParseUint(row[name], 10, 64)
+		bytes, _ := strconv.ParseUint(row["size"], 10, 64)
 		sum += bytes
 	}
 	return sum
@@ -145,7 +145,7 @@ func virtioMemSum(all map[string]Row, name string) uint64 {
 // it, and its memory devices as a whole. A guest may keep what is no longer requested, and no host is asked before more
 // is.
 func (s Spec) UsableMemory() uint64 {
-	return pick(s.Memory.Installed, s.Memory.Size, 0) + virtioMemSum(s.VirtioMem, "size")
+	return pick(s.Memory.Installed, s.Memory.Size, 0) + virtioMemSize(s.VirtioMem)
 }
 
 // virtioMemory is the whole size of the memory devices. <memory> counts it, memory.size doesn't.

@@ -17,7 +17,8 @@ import (
 // CheckMove says what would keep the VM from being moved to the target that its configuration pins it to, as far as it
 // can be told without touching a host: every blocker with its reason code and what would lift it. What is unknown
 // beforehand is a warning. A target that is cordoned, or switched off for its maintenance, is a warning too: the same
-// apply may end the maintenance, and Move refuses if it hasn't. planned are the objects that hosts will have before the move.
+// apply may end the maintenance, and Move refuses if it hasn't. planned are the objects that hosts will have before
+// the move.
 func (mv *Mover) CheckMove(
 	ctx context.Context, order MoveOrder, planned status.PlannedObjects,
 ) ([]inventory.Problem, error) {

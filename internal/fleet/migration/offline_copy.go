@@ -257,8 +257,8 @@ const progressInterval = 5 * time.Second
 func (l *OfflineCopy) Made() []string { return l.made }
 
 // Copy makes everything on the target; each file is there as a whole, as CopyFile says, when it returns nil. After an
-// error what it made is still there, see Made and DiscardCopies. note is told of everything that was made before anything is
-// copied into it. The job is told how far it is, and holds when Copy has returned.
+// error what it made is still there, see Made and DiscardCopies. note is told of everything that was made before
+// anything is copied into it. The job is told how far it is, and holds when Copy has returned.
 func (l *OfflineCopy) Copy(ctx context.Context, job *libvirt.Job, note func(path string) error) error {
 	began := time.Now()
 	*job = libvirt.Job{}
