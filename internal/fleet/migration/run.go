@@ -19,8 +19,9 @@ const (
 	logInterval  = 4 * time.Second
 	// askTimeout bounds one question or order to a host while a migration runs.
 	askTimeout = 10 * time.Second
-	// standstill is how long a migration in post-copy may bring no memory once the run's time is over.
-	standstill = 10 * time.Second
+	// standstill is how long a migration in post-copy may bring no memory once the run's time is over. A host that misses
+	// one question or two is asked again within it.
+	standstill = 3 * askTimeout
 )
 
 // Request is one live migration. Preflight is the caller's business.
@@ -140,11 +141,11 @@ type run struct {
 	postCopyFailedAt time.Time
 	// resuming says that it goes on after it broke in post-copy.
 	resuming bool
-	// stopped is closed when the run is cancelled or its time is over. A migration in post-copy is waited for then as long
-	// as it brings memory, last at progressed; standing still, it is given up.
-	stopped    <-chan struct{}
-	progressed time.Time
-	givenUp    bool
+	// stopped is closed when the run is cancelled or its time is over, which is first seen at stoppedAt. A migration in
+	// post-copy is waited for then as long as it brings memory, last at progressed; standing still, it is given up.
+	stopped               <-chan struct{}
+	stoppedAt, progressed time.Time
+	givenUp               bool
 	// copies are the disks that are copied, images what was made on the target.
 	copies []Copy
 	images []string
@@ -231,14 +232,18 @@ func (r *run) migrate(ctx context.Context) error {
 	}
 }
 
-// waitsInVain says that the run's time is over while the migration, which can't be aborted in post-copy, stands still.
+// waitsInVain says that the migration, which can't be aborted in post-copy, has stood still since the run's time was
+// over, or since it brought memory after that.
 func (r *run) waitsInVain() bool {
 	select {
 	case <-r.stopped:
-		return r.state.Mode == PostCopy && time.Since(r.progressed) > standstill
 	default:
 		return false
 	}
+	if r.stoppedAt.IsZero() {
+		r.stoppedAt = time.Now()
+	}
+	return r.state.Mode == PostCopy && min(time.Since(r.stoppedAt), time.Since(r.progressed)) > standstill
 }
 
 // subscribeIterations subscribes to what drives the stall detector. Where that can't be had there is none.

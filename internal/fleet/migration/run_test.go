@@ -1,0 +1,36 @@
+package migration
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// Once the run's time is over, a migration in post-copy gets the whole time that it may stand still, however long ago it
+// last brought memory, and gets it again whenever it brings some.
+func TestWaitsInVain(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		stopped := make(chan struct{})
+		r := &run{stopped: stopped, progressed: time.Now(), state: State{Mode: PostCopy}}
+		expect := func(want bool, when string) {
+			t.Helper()
+			if got := r.waitsInVain(); got != want {
+				t.Errorf("%s: %v", when, got)
+			}
+		}
+		time.Sleep(time.Hour)
+		expect(false, "there is time left")
+		close(stopped)
+		expect(false, "the time is over now")
+		time.Sleep(standstill)
+		expect(false, "the time has been over for as long as it may stand still")
+		time.Sleep(pollInterval)
+		expect(true, "longer than that")
+		r.progressed = time.Now()
+		time.Sleep(standstill)
+		expect(false, "memory came since")
+		time.Sleep(pollInterval)
+		expect(true, "and no more came")
+	})
+}
