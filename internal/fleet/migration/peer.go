@@ -103,9 +103,10 @@ func (r *run) awaitPeerToPeer(ctx context.Context) {
 	}
 }
 
-// peerStillMigrating says that the source's libvirt still manages the migration.
-func (r *run) peerStillMigrating(ctx context.Context) bool {
-	if !*r.Options.PeerToPeer {
+// goesOnUnwatched says that the source may be at the migration still: because its libvirt manages that by itself, or
+// because this run has given up the wait.
+func (r *run) goesOnUnwatched(ctx context.Context) bool {
+	if !*r.Options.PeerToPeer && !r.givenUp {
 		return false
 	}
 	going, err := r.sourceMigrating(ctx)

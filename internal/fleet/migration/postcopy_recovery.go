@@ -34,15 +34,17 @@ var errPostCopyStuck = errors.New("the migration broke in post-copy, and libvirt
 
 // postCopyStuck says that the migration broke in post-copy without coming to an end: the target's libvirt waits for
 // QEMU to say that the guest was started, which QEMU can't any more when the connection breaks in the first moments
-// (QEMU 7.2).
+// (QEMU 7.2). It notes whether the guest has left its source.
 func (r *run) postCopyStuck(ctx context.Context) bool {
 	if r.state.Mode != PostCopy {
 		return false
 	}
 	ctx, cancel := lease.CleanUp(ctx, askTimeout)
 	defer cancel()
+	source := readDomain(ctx, r.Source, r.VM.UUID)
+	r.handedOver = r.handedOver || source.handedOver()
 	switch {
-	case !readDomain(ctx, r.Source, r.VM.UUID).failedPostCopy():
+	case !source.failedPostCopy():
 		r.postCopyFailedAt = time.Time{}
 	case r.postCopyFailedAt.IsZero():
 		r.postCopyFailedAt = time.Now()

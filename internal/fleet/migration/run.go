@@ -145,7 +145,9 @@ type run struct {
 	// post-copy is waited for then as long as it brings memory, last at progressed; standing still, it is given up.
 	stopped               <-chan struct{}
 	stoppedAt, progressed time.Time
-	givenUp               bool
+	// handedOver says that the source was seen to have handed the guest over, which it may do long after the switch to
+	// post-copy was ordered. Until then the migration can be aborted.
+	handedOver, givenUp bool
 	// copies are the disks that are copied, images what was made on the target.
 	copies []Copy
 	images []string
@@ -243,7 +245,7 @@ func (r *run) waitsInVain() bool {
 	if r.stoppedAt.IsZero() {
 		r.stoppedAt = time.Now()
 	}
-	return r.state.Mode == PostCopy && min(time.Since(r.stoppedAt), time.Since(r.progressed)) > standstill
+	return r.handedOver && min(time.Since(r.stoppedAt), time.Since(r.progressed)) > standstill
 }
 
 // subscribeIterations subscribes to what drives the stall detector. Where that can't be had there is none.

@@ -12,7 +12,7 @@ func TestWaitsInVain(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		stopped := make(chan struct{})
-		r := &run{stopped: stopped, progressed: time.Now(), state: State{Mode: PostCopy}}
+		r := &run{stopped: stopped, progressed: time.Now(), handedOver: true}
 		expect := func(want bool, when string) {
 			t.Helper()
 			if got := r.waitsInVain(); got != want {
@@ -32,5 +32,7 @@ func TestWaitsInVain(t *testing.T) {
 		expect(false, "memory came since")
 		time.Sleep(pollInterval)
 		expect(true, "and no more came")
+		r.handedOver = false
+		expect(false, "the guest is at the source, and the migration can be aborted")
 	})
 }
