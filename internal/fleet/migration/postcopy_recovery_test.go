@@ -1,8 +1,10 @@
 package migration
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"path"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -138,6 +140,29 @@ func TestRecord_hasNoEstimates(t *testing.T) {
 		test.state.Statistics = job
 		if s := test.state.Record("", "").Statistics; s.Downtime != test.downtime || s.Remaining != test.remaining {
 			t.Errorf("%s: downtime %d, remaining %d", name, s.Downtime, s.Remaining)
+		}
+	}
+}
+
+// Where hosts don't answer when the time of a run is over, each may have a part of the guest.
+func TestResumePostCopy_whereNoHostAnswers(t *testing.T) {
+	t.Parallel()
+	silent, err := libvirt.Open(libvirt.Config{
+		Name: "kvm1", URI: "qemu+unix:///system?socket=" + path.Join(t.TempDir(), "none"),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = silent.Close() })
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	r := newRun(Request{Source: silent, Target: silent})
+	r.givenUp = true // It doesn't wait for hosts that may be about to be back.
+	for mode, open := range map[Mode]bool{PreCopy: false, PostCopy: true} {
+		r.state.Mode = mode
+		err := r.resumePostCopy(ctx, libvirt.ErrUnreachable)
+		if errors.Is(err, ErrPostCopyOpen) != open || !errors.Is(err, libvirt.ErrUnreachable) {
+			t.Errorf("%s: %v", mode, err)
 		}
 	}
 }
