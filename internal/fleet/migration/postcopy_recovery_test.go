@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -147,13 +146,7 @@ func TestRecord_hasNoEstimates(t *testing.T) {
 // Where hosts don't answer when the time of a run is over, each may have a part of the guest.
 func TestResumePostCopy_whereNoHostAnswers(t *testing.T) {
 	t.Parallel()
-	silent, err := libvirt.Open(libvirt.Config{
-		Name: "kvm1", URI: "qemu+unix:///system?socket=" + path.Join(t.TempDir(), "none"),
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = silent.Close() })
+	silent := silentHost(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	r := newRun(Request{Source: silent, Target: silent})

@@ -1,10 +1,30 @@
 package migration
 
 import (
+	"path"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
+
+// silentHost is a host that doesn't answer.
+func silentHost(t *testing.T) *libvirt.Host {
+	t.Helper()
+	host, err := libvirt.Open(libvirt.Config{
+		Name: "kvm1", URI: "qemu+unix:///system?socket=" + path.Join(t.TempDir(), "none"),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := host.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return host
+}
 
 // Once the run's time is over, a migration in post-copy gets the whole time that it may stand still, however long ago it
 // last brought memory, and gets it again whenever it brings some.
