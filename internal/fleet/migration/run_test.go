@@ -26,8 +26,8 @@ func silentHost(t *testing.T) *libvirt.Host {
 	return host
 }
 
-// Once the run's time is over, a migration in post-copy gets the whole time that it may stand still, however long ago it
-// last brought memory, and gets it again whenever it brings some.
+// Once the run's time is over, a migration in post-copy gets the whole time that it may stand still, however long ago
+// it last brought memory, and gets it again whenever it brings some.
 func TestWaitsInVain(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

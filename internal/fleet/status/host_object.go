@@ -18,7 +18,8 @@ type HostObject struct {
 }
 
 // PlannedObjects are the hosts that will have an object once the resources of the same apply are applied. Terraform
-// applies a resource before the VM where the VM refers to it; an object that the VM names by a literal may come after it.
+// applies a resource before the VM where the VM refers to it; an object that the VM names by a literal may come after
+// the VM.
 type PlannedObjects map[HostObject][]string
 
 // On says that the object is planned on the host.
