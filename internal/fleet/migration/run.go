@@ -41,9 +41,10 @@ type Request struct {
 	// Making is told which files Run is about to make on the target for the disks that are copied, before it makes the
 	// first. An error ends the migration. It may be nil.
 	Making func(ctx context.Context, intended []domain.Copy) error
-	// Made is told which files are the migration's own on the target, before it begins, while the VM's definition can
-	// still be changed: images that were made for the disks that are copied, and variables of the firmware that libvirt
-	// will make. An error ends the migration. It may be nil.
+	// Made is told which files are the migration's own on the target, each once, before it begins, while the VM's
+	// definition can still be changed: of a medium before anything is copied into it, then of all images that were made
+	// for the disks that are copied, and of the firmware's variables that libvirt will make. An error ends the migration.
+	// It may be nil.
 	Made func(ctx context.Context, s State, files []string) error
 	// Progress is told whenever there is something new. It may be nil, and must not block.
 	Progress func(State)
@@ -110,10 +111,8 @@ func (r *run) prepareTarget(ctx context.Context) error {
 		return err
 	}
 	r.noteNVRAM(ctx)
-	if made := slices.Concat(r.images, r.nvramFiles); r.Made != nil && len(made) > 0 {
-		if err := r.Made(ctx, r.state, made); err != nil {
-			return err
-		}
+	if err := r.noteMade(ctx, slices.Concat(r.images, r.nvramFiles)); err != nil {
+		return err
 	}
 	facts := r.VM.Facts
 	_, disks := copySizes(r.copies)
@@ -123,6 +122,16 @@ func (r *run) prepareTarget(ctx context.Context) error {
 	}
 	r.log.InfoContext(ctx, "migration started", "method", r.state.Method, "budget", r.monitor.budget)
 	return nil
+}
+
+// noteMade tells Made of those of the files that it was not told of yet.
+func (r *run) noteMade(ctx context.Context, files []string) error {
+	made := slices.DeleteFunc(slices.Clone(files), func(file string) bool { return slices.Contains(r.noted, file) })
+	if r.Made == nil || len(made) == 0 {
+		return nil
+	}
+	r.noted = append(r.noted, made...)
+	return r.Made(ctx, r.state, made)
 }
 
 // run is one migration under way.
@@ -148,9 +157,9 @@ type run struct {
 	// handedOver says that the source was seen to have handed the guest over, which it may do long after the switch to
 	// post-copy was ordered. Until then the migration can be aborted.
 	handedOver, givenUp bool
-	// copies are the disks that are copied, images what was made on the target.
-	copies []Copy
-	images []string
+	// copies are the disks that are copied, images what was made on the target, noted what Made was told of.
+	copies        []Copy
+	images, noted []string
 	// nvramFiles are the files of the firmware's variables that the target did not have before.
 	nvramFiles []string
 	// diskProgress is how far copying them was when it was last told.
