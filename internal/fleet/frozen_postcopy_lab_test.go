@@ -14,7 +14,7 @@ import (
 
 // heldByFrozen is how long a run may be held up by a frozen QEMU once its time is over, on a busy computer.
 // libvirt's own waits for that QEMU, which the run doesn't share, add up to several minutes.
-const heldByFrozen = 90 * time.Second
+const heldByFrozen = 2 * time.Minute
 
 // The time of a run is over while the guest runs on the target, and the source's QEMU is frozen with the rest of the
 // memory. The run doesn't wait for that QEMU: it leaves the record of the migration open, and says what the next run

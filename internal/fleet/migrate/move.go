@@ -288,7 +288,7 @@ func (m *move) live(ctx context.Context, inspected migration.VM) error {
 		Logger: m.mover.log,
 		Making: m.making,
 		Made: func(ctx context.Context, s migration.State, images []string) error {
-			m.copied = m.vm.NotOwn(images)
+			m.copied = append(m.copied, m.vm.NotOwn(images)...)
 
 			return m.made(ctx, s, images)
 		},

@@ -337,12 +337,12 @@ func (r *run) makeImage(ctx context.Context, to preflight, c Copy) (available ui
 }
 
 // copyMedium copies a medium, which is only read, before the guest sets out. empty is how long the file is before
-// anything is copied into it.
+// anything is copied into it, by which it is known again until then: from then on by its being noted.
 func (r *run) copyMedium(ctx context.Context, to preflight, disk domain.MobileDisk, empty uint64) error {
 	r.log.InfoContext(ctx, "copying", "file", disk.Path, "disk", disk.Key)
 	err := r.Source.CopyFile(ctx, disk.Path, r.Target, empty, func() error {
 		r.images = append(r.images, disk.Path)
-		return nil
+		return r.noteMade(ctx, []string{disk.Path})
 	}, nil)
 	if errors.Is(err, libvirt.ErrExists) {
 		return &BlockedError{Blockers: []Blocker{to.pathOccupied(disk)}}

@@ -69,6 +69,11 @@ func (s hostView) lacksMemory() bool {
 	return s.active() && s.domain.State == libvirt.Running && hasPostCopyReason(s)
 }
 
+// handedOver says that the guest has left from here in post-copy.
+func (s hostView) handedOver() bool {
+	return s.active() && s.domain.State == libvirt.Paused && hasPostCopyReason(s)
+}
+
 // failedPostCopy says that the guest has left from here, and that the rest of its memory has not.
 func (s hostView) failedPostCopy() bool {
 	return s.active() && s.domain.State == libvirt.Paused && s.domain.Reason == libvirt.ReasonPostcopyFailed
@@ -159,7 +164,7 @@ func (r *run) conclude(ctx context.Context, failure error) (State, error) {
 	ctx, cancel := lease.CleanUp(ctx, outcomeTimeout)
 	defer cancel()
 	where, source, target := r.pollLocation(ctx)
-	if where == undecided && !r.peerStillMigrating(ctx) {
+	if where == undecided && !r.goesOnUnwatched(ctx) {
 		where, source, target = r.cleanUpHosts(ctx, source, target)
 	}
 	r.state.Completed, r.state.End = true, time.Now()

@@ -51,3 +51,25 @@ func TestJudge_saysWhereTheMachineIs(t *testing.T) {
 		})
 	}
 }
+
+// Only a guest that stands still at its source because it was handed over in post-copy has left.
+func TestHandedOver(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		source hostView
+		want   bool
+	}{
+		"handed over":             {hostView{domain: &libvirt.Domain{State: libvirt.Paused, Reason: "Postcopy"}}, true},
+		"handed over and broken":  {hostView{domain: &libvirt.Domain{State: libvirt.Paused, Reason: "PostcopyFailed"}}, true},
+		"switch not yet made":     {hostView{domain: &libvirt.Domain{State: libvirt.Running, Reason: "Booted"}}, false},
+		"stopped for the switch":  {hostView{domain: &libvirt.Domain{State: libvirt.Paused, Reason: "Migration"}}, false},
+		"running on its target":   {hostView{domain: &libvirt.Domain{State: libvirt.Running, Reason: "Postcopy"}}, false},
+		"off":                     {hostView{domain: &libvirt.Domain{State: libvirt.Shutoff, Reason: "Migrated"}}, false},
+		"absent":                  {hostView{}, false},
+		"its host doesn't answer": {hostView{err: errors.New("no answer")}, false},
+	} {
+		if got := tt.source.handedOver(); got != tt.want {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+}

@@ -63,22 +63,24 @@ func (r *run) checkPeers() error {
 // the connection over which it was ordered is lost: it is awaited then, unless the wait is given up.
 func (r *run) callMigrate(ctx context.Context, giveUp <-chan struct{}) error {
 	err := r.Source.Migrate(ctx, r.VM.UUID, r.Target, r.migrateParameters(giveUp))
-	select {
-	case <-giveUp:
-		return err
-	default:
-	}
 	if *r.Options.PeerToPeer && errors.Is(err, libvirt.ErrUnreachable) {
-		r.awaitPeerToPeer(ctx)
+		r.awaitPeerToPeer(ctx, giveUp)
 	}
 	return err
 }
 
-// awaitPeerToPeer returns when the source doesn't migrate any more, or doesn't answer for too long. When ctx ends the
-// migration is aborted.
-func (r *run) awaitPeerToPeer(ctx context.Context) {
+// awaitPeerToPeer returns when the source doesn't migrate any more, or doesn't answer for too long, or when giveUp is
+// closed. When ctx ends the migration is aborted.
+func (r *run) awaitPeerToPeer(ctx context.Context, giveUp <-chan struct{}) {
 	patience, cancel := lease.Outlast(ctx)
 	defer cancel()
+	go func() {
+		select {
+		case <-giveUp:
+			cancel()
+		case <-patience.Done():
+		}
+	}()
 	defer context.AfterFunc(ctx, func() { time.AfterFunc(outcomeTimeout, cancel) })()
 	ticker := time.NewTicker(pollInterval)
 	defer ticker.Stop()
@@ -103,9 +105,10 @@ func (r *run) awaitPeerToPeer(ctx context.Context) {
 	}
 }
 
-// peerStillMigrating says that the source's libvirt still manages the migration.
-func (r *run) peerStillMigrating(ctx context.Context) bool {
-	if !*r.Options.PeerToPeer {
+// goesOnUnwatched says that the source may be at the migration still: because its libvirt manages that by itself, or
+// because this run has given up the wait.
+func (r *run) goesOnUnwatched(ctx context.Context) bool {
+	if !*r.Options.PeerToPeer && !r.givenUp {
 		return false
 	}
 	going, err := r.sourceMigrating(ctx)

@@ -41,6 +41,24 @@ func TestPeerBlockers(t *testing.T) {
 	}
 }
 
+// A run that waits for the source to answer, which has lost it, ends the wait as soon as that is given up.
+func TestAwaitPeerToPeer_isGivenUp(t *testing.T) {
+	t.Parallel()
+	silent := silentHost(t)
+	r := newRun(Request{Source: silent, Target: silent})
+	giveUp, over := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(over)
+		r.awaitPeerToPeer(t.Context(), giveUp)
+	}()
+	close(giveUp)
+	select {
+	case <-over:
+	case <-time.After(silentTime / 2):
+		t.Error("it waits although the wait was given up")
+	}
+}
+
 // peers starts two hosts whose libvirt listens for each other, and returns how they reach each other's.
 func peers(t *testing.T, l *lab.Lab) (source, target *lab.Host, uri string) {
 	t.Helper()

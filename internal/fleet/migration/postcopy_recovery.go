@@ -34,15 +34,17 @@ var errPostCopyStuck = errors.New("the migration broke in post-copy, and libvirt
 
 // postCopyStuck says that the migration broke in post-copy without coming to an end: the target's libvirt waits for
 // QEMU to say that the guest was started, which QEMU can't any more when the connection breaks in the first moments
-// (QEMU 7.2).
+// (QEMU 7.2). It notes whether the guest has left its source.
 func (r *run) postCopyStuck(ctx context.Context) bool {
 	if r.state.Mode != PostCopy {
 		return false
 	}
 	ctx, cancel := lease.CleanUp(ctx, askTimeout)
 	defer cancel()
+	source := readDomain(ctx, r.Source, r.VM.UUID)
+	r.handedOver = r.handedOver || source.handedOver()
 	switch {
-	case !readDomain(ctx, r.Source, r.VM.UUID).failedPostCopy():
+	case !source.failedPostCopy():
 		r.postCopyFailedAt = time.Time{}
 	case r.postCopyFailedAt.IsZero():
 		r.postCopyFailedAt = time.Now()
@@ -63,7 +65,8 @@ var ErrMemoryLost = errors.New("a part of the guest's memory is lost")
 var ErrPostCopyBroken = errors.New("the migration broke in post-copy and is not resumed yet")
 
 // ErrPostCopyOpen says that the time was over while the guest ran on the target and a part of its memory was at the
-// source, without a sign that the migration broke. It may go on by itself, or be resumed later.
+// source, without a sign that the migration broke, or while a host that would tell did not answer. It may go on by
+// itself, or be resumed later.
 var ErrPostCopyOpen = errors.New("the migration is in post-copy and has not ended yet")
 
 // errRunLost is the failure of a migration that its run left behind.
@@ -132,10 +135,8 @@ func (r *run) resumePostCopy(ctx context.Context, failure error) error {
 			r.endSource(ctx)
 		case ctx.Err() != nil && source.failedPostCopy():
 			return fmt.Errorf("%w: %w", ErrPostCopyBroken, failure)
-		case ctx.Err() != nil && where == inPostCopy:
+		case ctx.Err() != nil: // In post-copy, or one of the hosts doesn't answer any more.
 			return fmt.Errorf("%w: %w", ErrPostCopyOpen, failure)
-		case ctx.Err() != nil:
-			return failure
 		case source.failedPostCopy() && target.err == nil && !settled:
 			settled = true
 		case source.failedPostCopy() && target.err == nil:

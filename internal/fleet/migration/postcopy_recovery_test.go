@@ -1,6 +1,7 @@
 package migration
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -138,6 +139,23 @@ func TestRecord_hasNoEstimates(t *testing.T) {
 		test.state.Statistics = job
 		if s := test.state.Record("", "").Statistics; s.Downtime != test.downtime || s.Remaining != test.remaining {
 			t.Errorf("%s: downtime %d, remaining %d", name, s.Downtime, s.Remaining)
+		}
+	}
+}
+
+// Where hosts don't answer when the time of a run is over, each may have a part of the guest.
+func TestResumePostCopy_whereNoHostAnswers(t *testing.T) {
+	t.Parallel()
+	silent := silentHost(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	r := newRun(Request{Source: silent, Target: silent})
+	r.givenUp = true // It doesn't wait for hosts that may be about to be back.
+	for mode, open := range map[Mode]bool{PreCopy: false, PostCopy: true} {
+		r.state.Mode = mode
+		err := r.resumePostCopy(ctx, libvirt.ErrUnreachable)
+		if errors.Is(err, ErrPostCopyOpen) != open || !errors.Is(err, libvirt.ErrUnreachable) {
+			t.Errorf("%s: %v", mode, err)
 		}
 	}
 }

@@ -19,8 +19,9 @@ const (
 	logInterval  = 4 * time.Second
 	// askTimeout bounds one question or order to a host while a migration runs.
 	askTimeout = 10 * time.Second
-	// standstill is how long a migration in post-copy may bring no memory once the run's time is over.
-	standstill = 10 * time.Second
+	// standstill is how long a migration in post-copy may bring no memory once the run's time is over. A host that misses
+	// one question or two is asked again within it.
+	standstill = 3 * askTimeout
 )
 
 // Request is one live migration. Preflight is the caller's business.
@@ -40,9 +41,10 @@ type Request struct {
 	// Making is told which files Run is about to make on the target for the disks that are copied, before it makes the
 	// first. An error ends the migration. It may be nil.
 	Making func(ctx context.Context, intended []domain.Copy) error
-	// Made is told which files are the migration's own on the target, before it begins, while the VM's definition can
-	// still be changed: images that were made for the disks that are copied, and variables of the firmware that libvirt
-	// will make. An error ends the migration. It may be nil.
+	// Made is told which files are the migration's own on the target, each once, before it begins, while the VM's
+	// definition can still be changed: of a medium before anything is copied into it, then of all images that were made
+	// for the disks that are copied, and of the firmware's variables that libvirt will make. An error ends the migration.
+	// It may be nil.
 	Made func(ctx context.Context, s State, files []string) error
 	// Progress is told whenever there is something new. It may be nil, and must not block.
 	Progress func(State)
@@ -109,10 +111,8 @@ func (r *run) prepareTarget(ctx context.Context) error {
 		return err
 	}
 	r.noteNVRAM(ctx)
-	if made := slices.Concat(r.images, r.nvramFiles); r.Made != nil && len(made) > 0 {
-		if err := r.Made(ctx, r.state, made); err != nil {
-			return err
-		}
+	if err := r.noteMade(ctx, slices.Concat(r.images, r.nvramFiles)); err != nil {
+		return err
 	}
 	facts := r.VM.Facts
 	_, disks := copySizes(r.copies)
@@ -122,6 +122,16 @@ func (r *run) prepareTarget(ctx context.Context) error {
 	}
 	r.log.InfoContext(ctx, "migration started", "method", r.state.Method, "budget", r.monitor.budget)
 	return nil
+}
+
+// noteMade tells Made of those of the files that it was not told of yet.
+func (r *run) noteMade(ctx context.Context, files []string) error {
+	made := slices.DeleteFunc(slices.Clone(files), func(file string) bool { return slices.Contains(r.noted, file) })
+	if r.Made == nil || len(made) == 0 {
+		return nil
+	}
+	r.noted = append(r.noted, made...)
+	return r.Made(ctx, r.state, made)
 }
 
 // run is one migration under way.
@@ -140,14 +150,16 @@ type run struct {
 	postCopyFailedAt time.Time
 	// resuming says that it goes on after it broke in post-copy.
 	resuming bool
-	// stopped is closed when the run is cancelled or its time is over. A migration in post-copy is waited for then as long
-	// as it brings memory, last at progressed; standing still, it is given up.
-	stopped    <-chan struct{}
-	progressed time.Time
-	givenUp    bool
-	// copies are the disks that are copied, images what was made on the target.
-	copies []Copy
-	images []string
+	// stopped is closed when the run is cancelled or its time is over, which is first seen at stoppedAt. A migration in
+	// post-copy is waited for then as long as it brings memory, last at progressed; standing still, it is given up.
+	stopped               <-chan struct{}
+	stoppedAt, progressed time.Time
+	// handedOver says that the source was seen to have handed the guest over, which it may do long after the switch to
+	// post-copy was ordered. Until then the migration can be aborted.
+	handedOver, givenUp bool
+	// copies are the disks that are copied, images what was made on the target, noted what Made was told of.
+	copies        []Copy
+	images, noted []string
 	// nvramFiles are the files of the firmware's variables that the target did not have before.
 	nvramFiles []string
 	// diskProgress is how far copying them was when it was last told.
@@ -231,14 +243,18 @@ func (r *run) migrate(ctx context.Context) error {
 	}
 }
 
-// waitsInVain says that the run's time is over while the migration, which can't be aborted in post-copy, stands still.
+// waitsInVain says that the migration, which can't be aborted in post-copy, has stood still since the run's time was
+// over, or since it brought memory after that.
 func (r *run) waitsInVain() bool {
 	select {
 	case <-r.stopped:
-		return r.state.Mode == PostCopy && time.Since(r.progressed) > standstill
 	default:
 		return false
 	}
+	if r.stoppedAt.IsZero() {
+		r.stoppedAt = time.Now()
+	}
+	return r.handedOver && min(time.Since(r.stoppedAt), time.Since(r.progressed)) > standstill
 }
 
 // subscribeIterations subscribes to what drives the stall detector. Where that can't be had there is none.

@@ -17,8 +17,9 @@ type HostObject struct {
 	Kind, Name string
 }
 
-// PlannedObjects are the hosts that will have an object once the resources are applied that come before the VM in the
-// same apply.
+// PlannedObjects are the hosts that will have an object once the resources of the same apply are applied. Terraform
+// applies a resource before the VM where the VM refers to it; an object that the VM names by a literal may come after
+// the VM.
 type PlannedObjects map[HostObject][]string
 
 // On says that the object is planned on the host.

@@ -1,0 +1,58 @@
+package migration
+
+import (
+	"path"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
+)
+
+// silentHost is a host that doesn't answer.
+func silentHost(t *testing.T) *libvirt.Host {
+	t.Helper()
+	host, err := libvirt.Open(libvirt.Config{
+		Name: "kvm1", URI: "qemu+unix:///system?socket=" + path.Join(t.TempDir(), "none"),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := host.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return host
+}
+
+// Once the run's time is over, a migration in post-copy gets the whole time that it may stand still, however long ago
+// it last brought memory, and gets it again whenever it brings some.
+func TestWaitsInVain(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		stopped := make(chan struct{})
+		r := &run{stopped: stopped, progressed: time.Now(), handedOver: true}
+		expect := func(want bool, when string) {
+			t.Helper()
+			if got := r.waitsInVain(); got != want {
+				t.Errorf("%s: %v", when, got)
+			}
+		}
+		time.Sleep(time.Hour)
+		expect(false, "there is time left")
+		close(stopped)
+		expect(false, "the time is over now")
+		time.Sleep(standstill)
+		expect(false, "the time has been over for as long as it may stand still")
+		time.Sleep(pollInterval)
+		expect(true, "longer than that")
+		r.progressed = time.Now()
+		time.Sleep(standstill)
+		expect(false, "memory came since")
+		time.Sleep(pollInterval)
+		expect(true, "and no more came")
+		r.handedOver = false
+		expect(false, "the guest is at the source, and the migration can be aborted")
+	})
+}
