@@ -39,18 +39,18 @@ func TestWaitsInVain(t *testing.T) {
 				t.Errorf("%s: %v", when, got)
 			}
 		}
-		time.Sleep(time.Hour)
+		<-time.After(time.Hour)
 		expect(false, "there is time left")
 		close(stopped)
 		expect(false, "the time is over now")
-		time.Sleep(standstill)
+		<-time.After(standstill)
 		expect(false, "the time has been over for as long as it may stand still")
-		time.Sleep(pollInterval)
+		<-time.After(pollInterval)
 		expect(true, "longer than that")
 		r.progressed = time.Now()
-		time.Sleep(standstill)
+		<-time.After(standstill)
 		expect(false, "memory came since")
-		time.Sleep(pollInterval)
+		<-time.After(pollInterval)
 		expect(true, "and no more came")
 		r.handedOver = false
 		expect(false, "the guest is at the source, and the migration can be aborted")
